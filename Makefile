@@ -1,0 +1,50 @@
+# Makefile of pg_gpusort: PGXS, with the targets of the tests below it.
+#
+#   make                     build against the pg_config on PATH
+#   make PG_CONFIG=/path     build against another PostgreSQL
+#   make install             install into that PostgreSQL
+#   make installcheck        regression and isolation tests on a running server
+#   make unit                unit tests of src/core under ASan and UBSan
+#   make lint                layering, headers, file names, formatting
+#
+# scripts/test does all of this on a machine that has nothing installed yet.
+
+EXTENSION = pg_gpusort
+MODULE_big = pg_gpusort
+PGFILEDESC = "pg_gpusort - sorts large ORDER BY and CREATE INDEX by radix"
+
+DATA = sql/pg_gpusort--1.0.sql
+
+# Bottom layer first; src/ has the same order (see docs/design.md).
+OBJS = \
+	$(WIN32RES) \
+	src/core/radix_sort.o \
+	src/settings.o \
+	src/key/key_plan.o \
+	src/sort/ordering.o \
+	src/sort/row_store.o \
+	src/sort/sort_stats.o \
+	src/sort/sort_session.o \
+	src/exec/sort_eligibility.o \
+	src/exec/sort_paths.o \
+	src/exec/plan_swap.o \
+	src/exec/gpusort_explain.o \
+	src/exec/gpusort_node.o \
+	src/sqlfn/array_sort.o \
+	src/sqlfn/status.o \
+	src/pg_gpusort.o
+
+PG_CPPFLAGS = -I$(srcdir)/src
+
+# Regression tests in sql/ and expected/, isolation tests in test/isolation/.
+REGRESS =
+ISOLATION =
+ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation
+
+# Inlining these functions into JIT-compiled expressions gains nothing, and
+# the bitcode for it would need the very clang that built the server.
+override with_llvm := no
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
