@@ -1,0 +1,41 @@
+# shellcheck shell=bash
+#
+# cluster.sh
+#	A throw-away cluster on a unix socket in a directory that only its owner
+#	can enter.  To be sourced after server.sh.
+#
+# start_cluster exports PGHOST, PGPORT, PGUSER and PGDATABASE for it.
+
+# start_cluster [SETTING...]: settings as lines of postgresql.conf.
+start_cluster()
+{
+	local data=$WORK/data
+
+	must initdb "$PG_BIN/initdb" -D "$data" -U postgres -A trust -N \
+		--no-locale --encoding=UTF8
+	{
+		echo "listen_addresses = ''"
+		echo "unix_socket_directories = '$WORK/tmp'"
+		echo "fsync = off"
+		[ $# -eq 0 ] || printf '%s\n' "$@"
+	} >>"$data/postgresql.conf"
+	start_server
+	export PGHOST=$WORK/tmp PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+}
+
+start_server()
+{
+	must start "$PG_BIN/pg_ctl" -D "$WORK/data" -l "$WORK/log/server.log" \
+		-w -t 120 start
+}
+
+stop_server()
+{
+	must stop "$PG_BIN/pg_ctl" -D "$WORK/data" -m fast -w -t 120 stop
+}
+
+# sql [PSQL OPTION...]: run SQL from the options or standard input, values only.
+sql()
+{
+	"$PG_BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 "$@"
+}

@@ -1,0 +1,193 @@
+# shellcheck shell=bash
+#
+# common.sh
+#	What the scripts share: progress lines, a work directory that always
+#	goes away again, and running programs as an unprivileged user.
+#
+# To be sourced, after `set -euo pipefail`.  Sets:
+#	REPO	the source tree that the scripts belong to
+#	WORK	a temporary directory; everything that a script starts lives below
+#			it, and ends with it
+
+REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+WORK=
+
+# Root cannot run a PostgreSQL server.  This user owns nothing and exists
+# everywhere.
+UNPRIVILEGED_USER=nobody
+
+# The process group that run_child() waits for, if any.
+CHILD=
+
+# Commands for the end of the script, last one first.
+AT_EXIT=()
+
+# Nothing from the caller's environment shall reach a server that is not ours,
+# or change what make does.
+for name in "${!PG@}" MAKEFLAGS MAKELEVEL MFLAGS; do
+	[ "$name" = PG_CONFIG ] || unset "$name"
+done
+unset name
+
+say()
+{
+	printf '[%3d s] %s\n' "$SECONDS" "$*"
+}
+
+die()
+{
+	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+	exit 1
+}
+
+# at_exit COMMAND: eval it when the script ends, however it ends.
+at_exit()
+{
+	AT_EXIT=("$1" ${AT_EXIT[@]+"${AT_EXIT[@]}"})
+}
+
+clean_up()
+{
+	local command
+
+	trap '' INT TERM HUP
+	set +e
+	end_child
+	for command in ${AT_EXIT[@]+"${AT_EXIT[@]}"}; do
+		eval "$command"
+	done
+	end_servers
+	[ -z "$WORK" ] || rm -rf "$WORK"
+}
+
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Create WORK.  The default is /var/tmp, because /tmp may be held in memory
+# and the tables of the demo and the benchmark are large.
+make_work_dir()
+{
+	WORK=$(mktemp -d "${TMPDIR:-/var/tmp}/pg_gpusort.XXXXXX")
+	WORK=$(cd "$WORK" && pwd -P)
+	mkdir "$WORK/tmp" "$WORK/log"
+	own "$WORK"
+}
+
+# require_disk MEGABYTES: say now what would otherwise fail much later.
+require_disk()
+{
+	local free
+
+	free=$(df -Pm "$WORK" | awk 'NR == 2 { print $4 }')
+	[ "$free" -ge "$1" ] ||
+		die "needs $1 MB below $(dirname "$WORK"), $free MB are free; set TMPDIR to use another directory"
+}
+
+am_root()
+{
+	[ "$(id -u)" -eq 0 ]
+}
+
+as_root()
+{
+	if am_root; then
+		"$@"
+	else
+		sudo "$@"
+	fi
+}
+
+# own PATH...: give files to the user that the tests run as.
+own()
+{
+	if am_root; then
+		chown -R "$UNPRIVILEGED_USER" "$@"
+	fi
+}
+
+# as_user COMMAND...: replace this (sub)shell by the command, run by the
+# unprivileged user, with everything it writes below WORK.
+as_user()
+{
+	local -a drop=()
+
+	if am_root; then
+		drop=(setpriv "--reuid=$UNPRIVILEGED_USER"
+			"--regid=$(id -g "$UNPRIVILEGED_USER")" --clear-groups)
+	fi
+	exec ${drop[@]+"${drop[@]}"} env HOME="$WORK" TMPDIR="$WORK/tmp" \
+		LC_ALL=C "$@"
+}
+
+# run_child COMMAND...: run the command as the unprivileged user in a process
+# group of its own and wait for it.  Only that way can a signal to the script
+# be acted upon at once, and reach all that the command has started.
+run_child()
+{
+	local status=0
+
+	as_user setsid "$@" &
+	CHILD=$!
+	wait "$CHILD" || status=$?
+	CHILD=
+	return "$status"
+}
+
+end_child()
+{
+	local tries
+
+	[ -n "$CHILD" ] || return 0
+	kill -TERM -- "-$CHILD" 2>/dev/null
+	for tries in 1 2 3 4 5 6 7 8 9 10; do
+		kill -0 -- "-$CHILD" 2>/dev/null || return 0
+		sleep 0.2
+	done
+	kill -KILL -- "-$CHILD" 2>/dev/null
+}
+
+# End every server whose data directory is below WORK, whoever started it.
+end_servers()
+{
+	local pid_file pid
+
+	[ -n "$WORK" ] || return 0
+	find "$WORK" -name postmaster.pid 2>/dev/null | while read -r pid_file; do
+		pid=$(head -n 1 "$pid_file" 2>/dev/null)
+		[ -n "$pid" ] || continue
+		# A stale file must not make us signal somebody else's process.
+		[ "$(readlink "/proc/$pid/cwd")" = "$(dirname "$pid_file")" ] || continue
+		kill -QUIT "$pid"
+		while kill -0 "$pid" 2>/dev/null; do
+			sleep 0.1
+		done
+	done
+}
+
+# logged NAME COMMAND...: run_child with all output in WORK/log/NAME.log.
+logged()
+{
+	local log=$WORK/log/$1.log
+
+	shift
+	run_child "$@" >"$log" 2>&1
+}
+
+# must NAME COMMAND...: logged; a failure ends the script and shows the log.
+must()
+{
+	logged "$@" || {
+		tail -n 40 "$WORK/log/$1.log" >&2
+		die "$1 failed (the end of its output is above)"
+	}
+}
+
+# median NUMBER...
+median()
+{
+	printf '%s\n' "$@" | sort -g | awk '
+		{ v[NR] = $1 }
+		END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}

@@ -1,0 +1,244 @@
+# shellcheck shell=bash
+#
+# server.sh
+#	A PostgreSQL server to test with: find one or install Debian's packages,
+#	make a private copy of it, build the extension and install it there.
+#
+# The extension goes into a copy of the server's directories below WORK, so
+# that neither the installed server nor any cluster that runs on it changes,
+# and nothing needs root but the installation of packages.
+#
+# To be sourced after common.sh.  find_or_install_server sets:
+#	PG_CONFIG	pg_config of the private copy, from make_private_server on
+#	PG_BIN		its directory of programs, likewise
+#	PG_VERSION	such as 15.18
+#	PG_MAJOR	such as 15
+
+SUPPORTED_MAJORS=(18 17 16 15)
+
+SERVER=						# the pg_config that was found
+MISSING=()					# packages to install
+
+
+# ---- What is there ----
+
+# need PACKAGE TEST...: note the package as missing when the test fails.
+need()
+{
+	local package=$1
+
+	shift
+	"$@" >/dev/null 2>&1 || MISSING+=("$package")
+}
+
+have_c_library()
+{
+	echo '#include <stdio.h>' | cc -fsyntax-only -x c -
+}
+
+need_build_tools()
+{
+	need make command -v make
+	need gcc command -v cc
+	need libc6-dev have_c_library
+}
+
+need_test_tools()
+{
+	need perl command -v prove
+	need libipc-run-perl perl -MIPC::Run -e 1
+	# Source packages of PostgreSQL are compressed by one or the other.
+	need bzip2 command -v bzip2
+	need xz-utils command -v xz
+}
+
+major_of()
+{
+	"$1" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/'
+}
+
+is_supported()
+{
+	[[ " ${SUPPORTED_MAJORS[*]} " = *" $1 "* ]]
+}
+
+# Is this the pg_config of a supported server that can run and be built for?
+is_usable_server()
+{
+	[ -x "$1" ] && is_supported "$(major_of "$1")" &&
+		[ -x "$("$1" --bindir)/initdb" ] &&
+		[ -f "$("$1" --includedir-server)/postgres.h" ] &&
+		[ -f "$("$1" --pgxs)" ]
+}
+
+# The caller's PG_CONFIG and nothing else, or the newest of Debian's servers,
+# or what is on the PATH.
+find_server()
+{
+	local major candidate
+
+	if [ -n "${PG_CONFIG-}" ]; then
+		SERVER=$(command -v "$PG_CONFIG") && is_usable_server "$SERVER" ||
+			die "PG_CONFIG=$PG_CONFIG is not that of a PostgreSQL ${SUPPORTED_MAJORS[-1]} to ${SUPPORTED_MAJORS[0]} server with its headers"
+		return
+	fi
+	for major in "${SUPPORTED_MAJORS[@]}"; do
+		candidate=/usr/lib/postgresql/$major/bin/pg_config
+		if is_usable_server "$candidate"; then
+			SERVER=$candidate
+			return
+		fi
+	done
+	SERVER=$(command -v pg_config) && is_usable_server "$SERVER"
+}
+
+
+# ---- Installing packages ----
+
+# The server package to install: the headers of a server that is there, or
+# else the newest supported server of this distribution.
+name_server_packages()
+{
+	local major
+
+	for major in "${SUPPORTED_MAJORS[@]}"; do
+		if [ -x "/usr/lib/postgresql/$major/bin/postgres" ]; then
+			MISSING+=("postgresql-server-dev-$major")
+			return
+		fi
+	done
+	for major in "${SUPPORTED_MAJORS[@]}"; do
+		if apt-cache show "postgresql-server-dev-$major" >/dev/null 2>&1; then
+			MISSING+=("postgresql-$major" "postgresql-server-dev-$major")
+			return
+		fi
+	done
+	die "this distribution has no PostgreSQL ${SUPPORTED_MAJORS[-1]} to ${SUPPORTED_MAJORS[0]}; install a server with its headers from another source"
+}
+
+# While packages are installed, keep them from creating a cluster, and from
+# starting clusters that are there but down.
+leave_clusters_alone()
+{
+	local conf=/etc/postgresql-common/createcluster.d/pg_gpusort.conf
+	local policy=/usr/sbin/policy-rc.d
+
+	as_root mkdir -p "$(dirname "$conf")"
+	at_exit "as_root rm -f $conf"
+	echo 'create_main_cluster = false' | as_root tee "$conf" >/dev/null
+	if [ ! -e "$policy" ]; then
+		at_exit "as_root rm -f $policy"
+		printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+		as_root chmod 755 "$policy"
+	fi
+}
+
+apt()
+{
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+		-o DPkg::Lock::Timeout=300 "$@" >>"$WORK/log/apt.log" 2>&1 </dev/null || {
+		tail -n 20 "$WORK/log/apt.log" >&2
+		die "apt-get $1 failed (the end of its output is above)"
+	}
+}
+
+# Install what need() found missing, and a server if there is none.
+install_missing()
+{
+	local server_found=yes
+
+	find_server || server_found=no
+	if [ "$server_found" = yes ] && [ ${#MISSING[@]} -eq 0 ]; then
+		return
+	fi
+	if ! command -v apt-get >/dev/null; then
+		[ "$server_found" = yes ] ||
+			MISSING+=("PostgreSQL ${SUPPORTED_MAJORS[-1]} to ${SUPPORTED_MAJORS[0]} with its server headers (PG_CONFIG= names one)")
+		die "please install (names as in Debian): $(join ', ' "${MISSING[@]}")"
+	fi
+	if ! am_root && ! command -v sudo >/dev/null; then
+		[ "$server_found" = yes ] || MISSING+=("postgresql" "postgresql-server-dev-all")
+		die "not root and no sudo; please install: $(join ', ' "${MISSING[@]}")"
+	fi
+	say "Updating the list of packages"
+	apt update
+	[ "$server_found" = yes ] || name_server_packages
+	say "Installing $(join ', ' "${MISSING[@]}")"
+	leave_clusters_alone
+	apt install --no-install-recommends "${MISSING[@]}"
+	hash -r
+	find_server || die "no usable PostgreSQL server after the installation"
+}
+
+join()
+{
+	local separator=$1 first=$2
+
+	shift 2
+	printf '%s' "$first" "${@/#/$separator}"
+}
+
+
+# ---- A private copy of the server ----
+
+# mirror DIRECTORY: the same directory below WORK/server, of links.
+mirror()
+{
+	[ -e "$WORK/server$1" ] || {
+		mkdir -p "$WORK/server$1"
+		cp -rs "$1/." "$WORK/server$1"
+	}
+}
+
+# A server finds its files relative to its programs, so that a copy of the
+# programs amid links to everything else is a server of its own.
+make_private_server()
+{
+	local what bin
+
+	PG_VERSION=$("$SERVER" --version | sed -E 's/^PostgreSQL ([^ ]+).*/\1/')
+	PG_MAJOR=$(major_of "$SERVER")
+	bin=$("$SERVER" --bindir)
+	mkdir -p "$WORK/server$bin"
+	cp -rL "$bin/." "$WORK/server$bin"
+	for what in pkglibdir sharedir includedir includedir-server; do
+		mirror "$("$SERVER" "--$what")"
+	done
+	own "$WORK/server"
+	PG_BIN=$WORK/server$bin
+	PG_CONFIG=$PG_BIN/pg_config
+}
+
+
+# ---- The extension ----
+
+# Copy the tree without what earlier builds have left in it.
+copy_tree()
+{
+	mkdir "$WORK/tree"
+	tar -C "$REPO" --exclude=./.git --exclude=./build --exclude='*.o' \
+		--exclude='*.so' --exclude='*.bc' -cf - . | tar -C "$WORK/tree" -xf -
+	own "$WORK/tree"
+}
+
+in_tree()
+{
+	make --no-print-directory -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" "$@"
+}
+
+build_extension()
+{
+	say "Building for PostgreSQL $PG_VERSION"
+	copy_tree
+	must build make -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG"
+	must install make -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" install
+}
+
+# All of the above; the caller has said with need_* what it needs besides.
+prepare_server()
+{
+	make_work_dir
+	install_missing
+	make_private_server
+	build_extension
+}
