@@ -20,21 +20,27 @@ OBJS = \
 	$(WIN32RES) \
 	src/core/radix_sort.o \
 	src/settings.o \
+	src/key/fallback.o \
 	src/key/key_plan.o \
+	src/sort/budget.o \
 	src/sort/ordering.o \
 	src/sort/row_store.o \
 	src/sort/sort_stats.o \
+	src/sort/stock_ties.o \
 	src/sort/sort_session.o \
+	src/exec/gpusort_explain.o \
+	src/exec/gpusort_node.o \
+	src/exec/gpusort_plan.o \
 	src/exec/sort_eligibility.o \
 	src/exec/sort_paths.o \
 	src/exec/plan_swap.o \
-	src/exec/gpusort_explain.o \
-	src/exec/gpusort_node.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o
 
-PG_CPPFLAGS = -I$(srcdir)/src
+GPUSORT_VERSION = 1.0
+
+PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS =

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 #
 # common.sh
 #	What the scripts share: progress lines, a work directory that always
@@ -137,15 +137,15 @@ run_child()
 
 end_child()
 {
-	local tries
+	local tries=10
 
 	[ -n "$CHILD" ] || return 0
 	kill -TERM -- "-$CHILD" 2>/dev/null
-	for tries in 1 2 3 4 5 6 7 8 9 10; do
-		kill -0 -- "-$CHILD" 2>/dev/null || return 0
+	while kill -0 -- "-$CHILD" 2>/dev/null; do
 		sleep 0.2
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || kill -KILL -- "-$CHILD" 2>/dev/null
 	done
-	kill -KILL -- "-$CHILD" 2>/dev/null
 }
 
 # End every server whose data directory is below WORK, whoever started it.

@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 #
 # server.sh
 #	A PostgreSQL server to test with: find one or install Debian's packages,
@@ -78,7 +78,8 @@ find_server()
 	local major candidate
 
 	if [ -n "${PG_CONFIG-}" ]; then
-		SERVER=$(command -v "$PG_CONFIG") && is_usable_server "$SERVER" ||
+		SERVER=$(command -v "$PG_CONFIG") || die "PG_CONFIG=$PG_CONFIG: no such program"
+		is_usable_server "$SERVER" ||
 			die "PG_CONFIG=$PG_CONFIG is not that of a PostgreSQL ${SUPPORTED_MAJORS[-1]} to ${SUPPORTED_MAJORS[0]} server with its headers"
 		return
 	fi

@@ -1,0 +1,91 @@
+/* pg_gpusort 1.0 */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION pg_gpusort" to load this file. \quit
+
+--
+-- Arrays
+--
+
+CREATE FUNCTION gpu_sort(anyarray, descending boolean DEFAULT false,
+						 nulls_first boolean DEFAULT NULL)
+RETURNS anyarray
+AS 'MODULE_PATHNAME', 'gpusort_array_sort'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpu_sort(anyarray, boolean, boolean) IS
+'sort the elements of an array';
+
+CREATE FUNCTION gpu_argsort(anyarray, descending boolean DEFAULT false,
+							nulls_first boolean DEFAULT NULL)
+RETURNS integer[]
+AS 'MODULE_PATHNAME', 'gpusort_array_argsort'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpu_argsort(anyarray, boolean, boolean) IS
+'positions of the elements of an array in sorted order';
+
+CREATE FUNCTION gpu_sort_pairs(keys anyarray, vals anycompatiblearray,
+							   descending boolean DEFAULT false,
+							   nulls_first boolean DEFAULT NULL,
+							   OUT sorted_keys anyarray,
+							   OUT sorted_vals anycompatiblearray)
+AS 'MODULE_PATHNAME', 'gpusort_array_sort_pairs'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpu_sort_pairs(anyarray, anycompatiblearray, boolean, boolean) IS
+'sort an array, and another one alongside';
+
+--
+-- State and statistics
+--
+
+CREATE FUNCTION gpusort_devices(OUT ordinal integer, OUT name text,
+								OUT compute_capability text,
+								OUT total_memory bigint, OUT free_memory bigint,
+								OUT sessions integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+COMMENT ON FUNCTION gpusort_devices() IS
+'GPUs that sorts can use';
+
+CREATE FUNCTION gpusort_status(OUT name text, OUT value text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION gpusort_status() IS
+'version, backend in force and why';
+
+CREATE FUNCTION gpusort_stat(OUT backend text, OUT sorts bigint,
+							 OUT rows bigint, OUT bytes bigint,
+							 OUT drain_time double precision,
+							 OUT sort_time double precision,
+							 OUT errors bigint,
+							 OUT stats_reset timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW pg_stat_gpusort AS
+	SELECT * FROM gpusort_stat();
+
+CREATE FUNCTION gpusort_stat_fallbacks(OUT reason text, OUT sorts bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW pg_stat_gpusort_fallbacks AS
+	SELECT * FROM gpusort_stat_fallbacks();
+
+GRANT SELECT ON pg_stat_gpusort, pg_stat_gpusort_fallbacks TO PUBLIC;
+
+CREATE FUNCTION pg_stat_gpusort_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'gpusort_stat_reset'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+-- As for the resets of core's statistics.
+REVOKE ALL ON FUNCTION pg_stat_gpusort_reset() FROM PUBLIC;

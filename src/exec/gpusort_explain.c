@@ -1,0 +1,182 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpusort_explain.c
+ *		What EXPLAIN shows of a GpuSort node.
+ *
+ * The sort key reads exactly as for a Sort, and the sort method has the same
+ * properties in the structured formats, so that tools which know the one can
+ * read the other.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "commands/explain.h"
+#include "nodes/nodeFuncs.h"
+#include "nodes/plannodes.h"
+#include "parser/parse_oper.h"
+#include "parser/parsetree.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/ruleutils.h"
+#include "utils/typcache.h"
+
+#include "exec/gpusort_explain.h"
+#include "exec/gpusort_node.h"
+#include "exec/gpusort_plan.h"
+#include "settings.h"
+
+/* What a sort key says behind its expression, where it is not the default. */
+static void
+append_key_options(StringInfo text, Oid type, Oid operator, Oid collation,
+				   bool nulls_first)
+{
+	TypeCacheEntry *type_entry = lookup_type_cache(type, TYPECACHE_LT_OPR |
+												   TYPECACHE_GT_OPR);
+	bool		descending = operator == type_entry->gt_opr;
+
+	if (OidIsValid(collation) && collation != get_typcollation(type))
+		appendStringInfo(text, " COLLATE %s",
+						 quote_identifier(get_collation_name(collation)));
+	if (descending)
+		appendStringInfoString(text, " DESC");
+	else if (operator != type_entry->lt_opr)
+	{
+		appendStringInfo(text, " USING %s", get_opname(operator));
+		(void) get_equality_op_for_ordering_op(operator, &descending);
+	}
+	if (nulls_first != descending)
+		appendStringInfoString(text, nulls_first ? " NULLS FIRST" :
+							   " NULLS LAST");
+}
+
+static void
+show_sort_key(const GsNodeState *node, List *ancestors, ExplainState *es)
+{
+	Plan	   *plan = node->css.ss.ps.plan;
+	const GsSortKeys *keys = &node->spec.keys;
+	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan,
+												   ancestors);
+	bool		use_prefix = list_length(es->rtable) > 1 || es->verbose;
+	List	   *texts = NIL;
+
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		TargetEntry *target = get_tle_by_resno(plan->targetlist,
+											   keys->attnos[k]);
+		StringInfoData text;
+
+		initStringInfo(&text);
+		appendStringInfoString(&text,
+							   deparse_expression((Node *) target->expr,
+												  context, use_prefix, true));
+		append_key_options(&text, exprType((Node *) target->expr),
+						   keys->operators[k], keys->collations[k],
+						   keys->nulls_first[k]);
+		texts = lappend(texts, text.data);
+	}
+	ExplainPropertyList("Sort Key", texts, es);
+}
+
+/* Start a line of the text format. */
+static void
+indent_line(ExplainState *es)
+{
+	appendStringInfoSpaces(es->str, es->indent * 2);
+}
+
+static void
+show_method(const GsSessionReport *report, ExplainState *es)
+{
+	const char *space = report->on_disk ? "Disk" : "Memory";
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfo(es->str, "Sort Method: %s  %s: " INT64_FORMAT "kB\n",
+						 report->method, space, report->space_kb);
+	else
+	{
+		ExplainPropertyText("Sort Method", report->method, es);
+		ExplainPropertyInteger("Sort Space Used", "kB", report->space_kb, es);
+		ExplainPropertyText("Sort Space Type", space, es);
+	}
+}
+
+static void
+show_phases(const GsSessionReport *report, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+	{
+		indent_line(es);
+		appendStringInfo(es->str, "Sort Phases: drain=%.3f ms  sort=%.3f ms\n",
+						 report->drain_ms, report->sort_ms);
+	}
+	else
+	{
+		ExplainPropertyFloat("Sort Drain Time", "ms", report->drain_ms, 3, es);
+		ExplainPropertyFloat("Sort Time", "ms", report->sort_ms, 3, es);
+	}
+}
+
+/* Everything about one session but its method, a line each. */
+static void
+show_details(const GsSessionReport *report, ExplainState *es)
+{
+	if (es->timing)
+		show_phases(report, es);
+	if (report->fallback != GS_FALLBACK_NONE)
+		ExplainPropertyText("Sort Fallback",
+							gpusort_fallback_text(report->fallback), es);
+	if (report->kind != GS_SESSION_GPU && gpusort_backend != GS_BACKEND_CPU)
+		ExplainPropertyText("GPU Not Used",
+							gpusort_fallback_text(GS_FALLBACK_NO_GPU), es);
+}
+
+/*
+ * The lines of parallel workers.  They look as those of a Sort in text; the
+ * other formats get a list of their own, since the functions that add to
+ * EXPLAIN's list of workers are not open to extensions.
+ */
+static void
+show_worker_reports(const GsWorkerReports *reports, ExplainState *es)
+{
+	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
+	for (int n = 0; n < reports->nworkers; n++)
+	{
+		if (!reports->workers[n].filled)
+			continue;
+		ExplainOpenGroup("Sort Worker", NULL, true, es);
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+		{
+			indent_line(es);
+			appendStringInfo(es->str, "Worker %d:  ", n);
+		}
+		else
+			ExplainPropertyInteger("Worker Number", NULL, n, es);
+		show_method(&reports->workers[n].report, es);
+		es->indent++;
+		show_details(&reports->workers[n].report, es);
+		es->indent--;
+		ExplainCloseGroup("Sort Worker", NULL, true, es);
+	}
+	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
+}
+
+/* As for a Sort: the leader's own sort, and then one per worker. */
+void
+gpusort_explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	const GsNodeState *node = (GsNodeState *) css;
+
+	show_sort_key(node, ancestors, es);
+	if (!es->analyze)
+		return;
+	if (node->has_report)
+	{
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			indent_line(es);
+		show_method(&node->report, es);
+		show_details(&node->report, es);
+	}
+	if (node->worker_reports != NULL)
+		show_worker_reports(node->worker_reports, es);
+}

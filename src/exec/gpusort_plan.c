@@ -1,0 +1,106 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpusort_plan.c
+ *		The GpuSort plan node: what the planner hands to the executor.
+ *
+ * A GpuSort is a CustomScan over no relation.  Its input is in lefttree, like
+ * that of a Sort; custom_scan_tlist is the Sort's target list, which describes
+ * the input rows; its own target list just names those columns.  The Sort
+ * itself, without children, is kept in custom_private: it has all there is to
+ * know, and can be copied and sent to parallel workers.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+
+#include "exec/gpusort_node.h"
+#include "exec/gpusort_plan.h"
+
+/* What custom_private holds, by position. */
+enum
+{
+	GS_PRIVATE_SORT,			/* the Sort, without children */
+	GS_PRIVATE_COUNT
+};
+
+static const CustomScanMethods plan_methods = {
+	.CustomName = "GpuSort",
+	.CreateCustomScanState = gpusort_node_create_state,
+};
+
+/* A target list that passes all columns of a scan tuple on. */
+static List *
+make_identity_tlist(List *scan_tlist)
+{
+	List	   *tlist = NIL;
+	ListCell   *lc;
+
+	foreach(lc, scan_tlist)
+	{
+		TargetEntry *from = lfirst_node(TargetEntry, lc);
+		Var		   *var = makeVar(INDEX_VAR, from->resno,
+								  exprType((Node *) from->expr),
+								  exprTypmod((Node *) from->expr),
+								  exprCollation((Node *) from->expr), 0);
+		TargetEntry *to = flatCopyTargetEntry(from);
+
+		to->expr = (Expr *) var;
+		tlist = lappend(tlist, to);
+	}
+	return tlist;
+}
+
+CustomScan *
+gpusort_plan_from_sort(const Sort *sort)
+{
+	CustomScan *gpusort = makeNode(CustomScan);
+	Sort	   *private_sort = makeNode(Sort);
+
+	memcpy(private_sort, sort, sizeof(Sort));
+	private_sort->plan.targetlist = NIL;
+	private_sort->plan.lefttree = NULL;
+	private_sort->plan.initPlan = NIL;
+
+	memcpy(&gpusort->scan.plan, &sort->plan, sizeof(Plan));
+	gpusort->scan.plan.type = T_CustomScan;
+	gpusort->scan.plan.targetlist = make_identity_tlist(sort->plan.targetlist);
+	gpusort->scan.scanrelid = 0;
+	gpusort->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
+		CUSTOMPATH_SUPPORT_MARK_RESTORE;
+	gpusort->custom_scan_tlist = sort->plan.targetlist;
+	gpusort->custom_private = list_make1(private_sort);
+	gpusort->methods = &plan_methods;
+	return gpusort;
+}
+
+GsSortKeys
+gpusort_plan_keys_of_sort(const Sort *sort)
+{
+	return (GsSortKeys)
+	{
+		.nkeys = sort->numCols,
+			.attnos = sort->sortColIdx,
+			.operators = sort->sortOperators,
+			.collations = sort->collations,
+			.nulls_first = sort->nullsFirst
+	};
+}
+
+GsSortKeys
+gpusort_plan_keys(const CustomScan *gpusort)
+{
+	Assert(list_length(gpusort->custom_private) == GS_PRIVATE_COUNT);
+	return gpusort_plan_keys_of_sort(list_nth_node(Sort,
+												   gpusort->custom_private,
+												   GS_PRIVATE_SORT));
+}
+
+void
+gpusort_plan_init(void)
+{
+	RegisterCustomScanMethods(&plan_methods);
+}

@@ -1,0 +1,220 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_swap.c
+ *		Puts GpuSort nodes in the place of Sort nodes in finished plans.
+ *
+ * The planner's choice stands: every Sort that it put anywhere in a plan, as
+ * an input of a merge join or a window, in a subplan or below a Gather, does
+ * the same thing as a GpuSort.  So the finished plan is searched, and each
+ * eligible Sort swapped for a GpuSort with the same input and output.
+ *
+ * A Sort that is told how few of its rows are wanted keeps them in a heap, and
+ * is better left alone.  The executor passes that bound down from a Limit
+ * through certain nodes (see ExecSetTupleBound()); the search follows the same
+ * way.
+ *
+ * With pg_gpusort.debug_hide, plans are searched when their execution starts
+ * instead, and not at all if EXPLAIN will show them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "optimizer/planner.h"
+
+#include "exec/gpusort_plan.h"
+#include "exec/plan_swap.h"
+#include "exec/sort_eligibility.h"
+#include "settings.h"
+#include "sort/sort_stats.h"
+
+static planner_hook_type prev_planner_hook = NULL;
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+static Plan *swap_sorts(Plan *plan, double bound);
+
+/* Estimated rows that a LIMIT needs of its input: its constants, or any. */
+static double
+bound_of_limit(const Limit *limit)
+{
+	double		bound = 0;
+	Node	   *parts[] = {limit->limitCount, limit->limitOffset};
+
+	if (limit->limitCount == NULL || limit->limitOption == LIMIT_OPTION_WITH_TIES)
+		return GPUSORT_NO_BOUND;
+	for (int i = 0; i < lengthof(parts); i++)
+	{
+		if (parts[i] == NULL)
+			continue;
+		/* Unknown at this time: most LIMITs are small. */
+		if (!IsA(parts[i], Const))
+			return 0;
+		if (((Const *) parts[i])->constisnull)
+		{
+			if (i == 0)
+				return GPUSORT_NO_BOUND;	/* LIMIT NULL is no limit */
+			continue;
+		}
+		bound += (double) DatumGetInt64(((Const *) parts[i])->constvalue);
+	}
+	return bound;
+}
+
+/* Does the executor hand a bound on this node's rows on to its children? */
+static bool
+passes_bound(const Plan *plan)
+{
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+		case T_MergeAppend:
+		case T_Result:
+		case T_Gather:
+		case T_GatherMerge:
+			return true;
+		case T_SubqueryScan:
+			return plan->qual == NIL;
+		default:
+			return false;
+	}
+}
+
+static void
+swap_in_list(List *plans, double bound)
+{
+	ListCell   *lc;
+
+	foreach(lc, plans)
+		lfirst(lc) = swap_sorts(lfirst(lc), bound);
+}
+
+/* Swap in the children of a node, each of which is given the bound. */
+static void
+swap_in_children(Plan *plan, double bound)
+{
+	plan->lefttree = swap_sorts(plan->lefttree, bound);
+	plan->righttree = swap_sorts(plan->righttree, bound);
+	switch (nodeTag(plan))
+	{
+		case T_Append:
+			swap_in_list(((Append *) plan)->appendplans, bound);
+			break;
+		case T_MergeAppend:
+			swap_in_list(((MergeAppend *) plan)->mergeplans, bound);
+			break;
+		case T_SubqueryScan:
+			((SubqueryScan *) plan)->subplan =
+				swap_sorts(((SubqueryScan *) plan)->subplan, bound);
+			break;
+		case T_CustomScan:
+			swap_in_list(((CustomScan *) plan)->custom_plans, bound);
+			break;
+		default:
+			break;
+	}
+}
+
+/* A sort stays as it is: count that if it is of a size that matters. */
+static void
+leave_sort(GsFallback reason)
+{
+	if (reason != GS_FALLBACK_DISABLED && reason != GS_FALLBACK_FEW_ROWS)
+		gpusort_stats_count_fallback(reason);
+	if (gpusort_debug_require != GS_REQUIRE_OFF)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("a sort is left to stock PostgreSQL"),
+				 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
+				 errhint("This is an error because pg_gpusort.debug_require is set.")));
+}
+
+/*
+ * Swap in the tree below 'plan', of whose rows at most 'bound' are wanted, and
+ * return what is to be in its place.
+ */
+static Plan *
+swap_sorts(Plan *plan, double bound)
+{
+	double		child_bound = GPUSORT_NO_BOUND;
+
+	if (plan == NULL)
+		return NULL;
+	check_stack_depth();
+
+	if (IsA(plan, Limit))
+		child_bound = bound_of_limit((Limit *) plan);
+	else if (passes_bound(plan))
+		child_bound = bound;
+	swap_in_children(plan, child_bound);
+
+	if (IsA(plan, Sort))
+	{
+		GsSortCandidate candidate = {
+			.keys = gpusort_plan_keys_of_sort((Sort *) plan),
+			.rows = plan->plan_rows,
+			.width = plan->plan_width,
+			.bound = bound
+		};
+		unsigned	words;
+		GsFallback	reason = gpusort_eligibility_check(&candidate, &words);
+
+		if (reason == GS_FALLBACK_NONE)
+			return (Plan *) gpusort_plan_from_sort((Sort *) plan);
+		leave_sort(reason);
+	}
+	return plan;
+}
+
+static void
+swap_in_statement(PlannedStmt *statement)
+{
+	statement->planTree = swap_sorts(statement->planTree, GPUSORT_NO_BOUND);
+	swap_in_list(statement->subplans, GPUSORT_NO_BOUND);
+}
+
+static PlannedStmt *
+plan_with_gpusort(Query *parse, const char *query_string, int cursor_options,
+				  ParamListInfo bound_params)
+{
+	PlannedStmt *statement;
+
+	if (prev_planner_hook)
+		statement = prev_planner_hook(parse, query_string, cursor_options,
+									  bound_params);
+	else
+		statement = standard_planner(parse, query_string, cursor_options,
+									 bound_params);
+	if (!gpusort_debug_hide &&
+		(gpusort_enable || gpusort_debug_require != GS_REQUIRE_OFF))
+		swap_in_statement(statement);
+	return statement;
+}
+
+/* For pg_gpusort.debug_hide.  Workers get the plan of their leader. */
+static void
+start_with_gpusort(QueryDesc *query, int eflags)
+{
+	if (gpusort_debug_hide && gpusort_enable && !IsParallelWorker() &&
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		query->instrument_options == 0)
+	{
+		query->plannedstmt = copyObject(query->plannedstmt);
+		swap_in_statement(query->plannedstmt);
+	}
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
+void
+gpusort_plan_swap_init(void)
+{
+	prev_planner_hook = planner_hook;
+	planner_hook = plan_with_gpusort;
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = start_with_gpusort;
+}

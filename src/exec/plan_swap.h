@@ -1,0 +1,14 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_swap.h
+ *		Puts GpuSort nodes in the place of Sort nodes in finished plans.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_PLAN_SWAP_H
+#define GPUSORT_PLAN_SWAP_H
+
+/* Install the hooks.  Called once by _PG_init(). */
+extern void gpusort_plan_swap_init(void);
+
+#endif							/* GPUSORT_PLAN_SWAP_H */

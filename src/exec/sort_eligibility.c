@@ -1,0 +1,62 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_eligibility.c
+ *		Which sorts of a plan GpuSort takes over.
+ *
+ * The rule is never to be slower than stock PostgreSQL: small sorts, sorts
+ * that a LIMIT turns into top-N heaps, and sorts that would not fit in memory
+ * stay as they are.  pg_gpusort.min_rows = 0 sets the rules about size aside.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/sort_eligibility.h"
+#include "settings.h"
+#include "sort/sort_session.h"
+
+/*
+ * The part of its rows up to which a bounded sort keeps its top-N heap ahead
+ * of sorting everything.
+ */
+#define BOUND_PART_OF_ROWS	0.25
+
+static GsFallback
+check_size(const GsSortCandidate *candidate, const GsKeyPlan *key_plan)
+{
+	double		budget = (double) gpusort_settings_work_mem() * 1024;
+
+	if (gpusort_min_rows > 0 &&
+		gpusort_session_estimate(key_plan, candidate->rows,
+								 candidate->width) > budget)
+		return GS_FALLBACK_ESTIMATED_MEMORY;
+	return GS_FALLBACK_NONE;
+}
+
+GsFallback
+gpusort_eligibility_check(const GsSortCandidate *candidate, unsigned *words)
+{
+	GsFallback	reason;
+	GsKeyPlan  *key_plan;
+	int			culprit;
+
+	if (!gpusort_enable)
+		return GS_FALLBACK_DISABLED;
+	if (candidate->rows < gpusort_min_rows)
+		return GS_FALLBACK_FEW_ROWS;
+	if (candidate->bound >= 0 &&
+		candidate->bound < candidate->rows * BOUND_PART_OF_ROWS)
+		reason = GS_FALLBACK_LIMIT;
+	else
+	{
+		key_plan = gpusort_key_plan_create(&candidate->keys, &reason,
+										   &culprit);
+		if (key_plan != NULL)
+		{
+			*words = gpusort_key_plan_words(key_plan);
+			reason = check_size(candidate, key_plan);
+			pfree(key_plan);
+		}
+	}
+	return reason;
+}

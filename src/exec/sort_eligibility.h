@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_eligibility.h
+ *		Which sorts of a plan GpuSort takes over.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_ELIGIBILITY_H
+#define GPUSORT_SORT_ELIGIBILITY_H
+
+#include "key/key_plan.h"
+
+/* A bound of GsSortCandidate that says nothing bounds the sort. */
+#define GPUSORT_NO_BOUND	(-1.0)
+
+/* A sort, as the planner knows it. */
+typedef struct GsSortCandidate
+{
+	GsSortKeys	keys;
+	double		rows;			/* estimated */
+	int			width;			/* of a row in bytes, estimated */
+	double		bound;			/* rows a LIMIT above asks for */
+} GsSortCandidate;
+
+/*
+ * Returns GS_FALLBACK_NONE if GpuSort takes the sort, and sets *words to the
+ * words of a key; or else returns why not.
+ */
+extern GsFallback gpusort_eligibility_check(const GsSortCandidate *candidate,
+											unsigned *words);
+
+#endif							/* GPUSORT_SORT_ELIGIBILITY_H */

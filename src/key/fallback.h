@@ -1,0 +1,35 @@
+/*-------------------------------------------------------------------------
+ *
+ * fallback.h
+ *		Why a sort is left or handed to stock PostgreSQL.
+ *
+ * Each reason has a text for users: EXPLAIN shows it, pg_stat_gpusort_fallbacks
+ * counts by it, pg_gpusort.debug_require puts it into its error.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_FALLBACK_H
+#define GPUSORT_FALLBACK_H
+
+typedef enum GsFallback
+{
+	/* found while planning */
+	GS_FALLBACK_NONE,
+	GS_FALLBACK_DISABLED,
+	GS_FALLBACK_FEW_ROWS,
+	GS_FALLBACK_LIMIT,
+	GS_FALLBACK_TYPE,
+	GS_FALLBACK_KEY_WIDTH,
+	GS_FALLBACK_ESTIMATED_MEMORY,
+	/* found while the rows come in */
+	GS_FALLBACK_WORK_MEM,
+	GS_FALLBACK_OUT_OF_MEMORY,
+	GS_FALLBACK_ROW_COUNT,
+	/* why a CPU session and not a GPU session */
+	GS_FALLBACK_NO_GPU,
+	GS_FALLBACK_COUNT
+} GsFallback;
+
+extern const char *gpusort_fallback_text(GsFallback reason);
+
+#endif							/* GPUSORT_FALLBACK_H */

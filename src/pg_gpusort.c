@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * pg_gpusort.c
+ *		Entry point of the library: starts its modules.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "fmgr.h"
+
+#include "exec/gpusort_plan.h"
+#include "exec/plan_swap.h"
+#include "exec/sort_paths.h"
+#include "settings.h"
+#include "sort/sort_stats.h"
+
+GPUSORT_MODULE_MAGIC("pg_gpusort", GPUSORT_VERSION);
+
+void		_PG_init(void);
+
+void
+_PG_init(void)
+{
+	gpusort_settings_init();
+	gpusort_stats_init();
+	gpusort_plan_init();
+	gpusort_plan_swap_init();
+	gpusort_sort_paths_init();
+}

@@ -1,0 +1,39 @@
+/*-------------------------------------------------------------------------
+ *
+ * settings.h
+ *		The pg_gpusort.* settings, described in docs/settings.md.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SETTINGS_H
+#define GPUSORT_SETTINGS_H
+
+typedef enum GsBackendSetting
+{
+	GS_BACKEND_AUTO,
+	GS_BACKEND_GPU,
+	GS_BACKEND_CPU
+} GsBackendSetting;
+
+typedef enum GsRequireSetting
+{
+	GS_REQUIRE_OFF,
+	GS_REQUIRE_NODE,			/* every sort of the plan by the GpuSort node */
+	GS_REQUIRE_GPU,				/* and held by a GPU session to its end */
+	GS_REQUIRE_CPU				/* and held by a CPU session to its end */
+} GsRequireSetting;
+
+extern bool gpusort_enable;
+extern int	gpusort_backend;	/* GsBackendSetting */
+extern int	gpusort_min_rows;
+extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */
+extern int	gpusort_debug_require;	/* GsRequireSetting */
+extern bool gpusort_debug_hide;
+extern bool gpusort_debug_stock_ties;
+
+/* Host memory one sort may use, in kB. */
+extern int	gpusort_settings_work_mem(void);
+
+extern void gpusort_settings_init(void);
+
+#endif							/* GPUSORT_SETTINGS_H */

@@ -1,0 +1,264 @@
+/*-------------------------------------------------------------------------
+ *
+ * ordering.c
+ *		Collects the encoded keys of rows, and puts the rows into order.
+ *
+ * Keys lie in chunks, so that collecting never copies what is there already,
+ * and so that the chunks can be given back one by one when the rows go on to
+ * another sort.  What sorting will take is reserved as the chunks are: when
+ * all rows are in, the sort cannot run into its budget any more.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "core/radix_sort.h"
+#include "sort/ordering.h"
+
+/* Bytes per row of the arrays that sorting needs: entries and scratch. */
+#define SORT_BYTES_PER_ROW	(2 * sizeof(uint64))
+
+struct GsOrdering
+{
+	MemoryContext context;
+	GsBudget   *budget;
+	unsigned	words;
+	unsigned	chunk_shift;
+	bool		nulls_first;
+
+	uint32		nrows;
+	uint32		nchunks;
+	uint32		max_chunks;		/* length of the chunks array */
+	uint64	  **chunks;
+
+	/* Numbers of the rows set apart, ascending. */
+	uint32	   *apart;
+	uint32		napart;
+	uint32		max_apart;
+
+	/* Exist after sorting. */
+	uint64	   *entries;
+};
+
+static inline Size
+chunk_rows(const GsOrdering *ordering)
+{
+	return (Size) 1 << ordering->chunk_shift;
+}
+
+static inline Size
+chunk_bytes(const GsOrdering *ordering)
+{
+	return chunk_rows(ordering) * ordering->words * sizeof(uint64);
+}
+
+GsOrdering *
+gpusort_ordering_create(GsBudget *budget, unsigned words,
+						unsigned chunk_shift, bool nulls_first)
+{
+	GsOrdering *ordering = palloc0(sizeof(GsOrdering));
+
+	ordering->context = CurrentMemoryContext;
+	ordering->budget = budget;
+	ordering->words = words;
+	ordering->chunk_shift = chunk_shift;
+	ordering->nulls_first = nulls_first;
+	return ordering;
+}
+
+/* Double an array of the ordering, or make its first. */
+static void *
+enlarge_array(const GsOrdering *ordering, void *array, Size bytes)
+{
+	if (array == NULL)
+		return MemoryContextAllocHuge(ordering->context, bytes);
+	return repalloc_huge(array, bytes);
+}
+
+static bool
+add_chunk(GsOrdering *ordering)
+{
+	Size		sort_bytes = chunk_rows(ordering) * SORT_BYTES_PER_ROW;
+	uint64	   *chunk;
+
+	if (!gpusort_budget_reserve(ordering->budget,
+								chunk_bytes(ordering) + sort_bytes))
+		return false;
+	chunk = gpusort_budget_alloc(ordering->budget, ordering->context,
+								 chunk_bytes(ordering));
+	if (chunk == NULL)
+		return false;
+	if (ordering->nchunks == ordering->max_chunks)
+	{
+		ordering->max_chunks = Max(16, 2 * ordering->max_chunks);
+		ordering->chunks = enlarge_array(ordering, ordering->chunks,
+										 ordering->max_chunks * sizeof(uint64 *));
+	}
+	ordering->chunks[ordering->nchunks++] = chunk;
+	return true;
+}
+
+uint64 *
+gpusort_ordering_next_key(GsOrdering *ordering)
+{
+	Size		within = ordering->nrows & (chunk_rows(ordering) - 1);
+
+	if (ordering->nrows >> ordering->chunk_shift == ordering->nchunks)
+	{
+		if (gpusort_ordering_is_full(ordering) || !add_chunk(ordering))
+			return NULL;
+	}
+	return ordering->chunks[ordering->nchunks - 1] + within * ordering->words;
+}
+
+bool
+gpusort_ordering_add(GsOrdering *ordering, bool apart)
+{
+	if (apart)
+	{
+		if (ordering->napart == ordering->max_apart)
+		{
+			uint32		more = Max(256, ordering->max_apart);
+
+			if (!gpusort_budget_reserve(ordering->budget, more * sizeof(uint32)))
+				return false;
+			ordering->max_apart += more;
+			ordering->apart = enlarge_array(ordering, ordering->apart,
+											ordering->max_apart * sizeof(uint32));
+		}
+		ordering->apart[ordering->napart++] = ordering->nrows;
+	}
+	ordering->nrows++;
+	return true;
+}
+
+uint32
+gpusort_ordering_count(const GsOrdering *ordering)
+{
+	return ordering->nrows;
+}
+
+bool
+gpusort_ordering_is_full(const GsOrdering *ordering)
+{
+	return ordering->nrows > GPUSORT_MAX_ROWS - chunk_rows(ordering);
+}
+
+unsigned
+gpusort_ordering_chunk_shift(const GsOrdering *ordering)
+{
+	return ordering->chunk_shift;
+}
+
+/*
+ * Write an entry for each row: those in the middle of the keys' order to
+ * 'regular', those set apart to 'apart'.
+ */
+static void
+fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *apart)
+{
+	uint32		next_apart = 0;
+
+	for (uint32 row = 0; row < ordering->nrows; row++)
+	{
+		if (next_apart < ordering->napart &&
+			ordering->apart[next_apart] == row)
+			apart[next_apart++] = row;
+		else
+			*regular++ = row;
+	}
+}
+
+/* GsStopCallback: will CHECK_FOR_INTERRUPTS() end the query? */
+static bool
+query_is_ending(void *arg)
+{
+	return InterruptPending && (QueryCancelPending || ProcDiePending) &&
+		InterruptHoldoffCount == 0 && CritSectionCount == 0 &&
+		QueryCancelHoldoffCount == 0;
+}
+
+static void
+sort_entries(const GsOrdering *ordering, uint64 *entries, uint64 *scratch,
+			 Size count)
+{
+	GsKeyTable	keys = {
+		.chunks = (const uint64_t *const *) ordering->chunks,
+		.chunk_shift = ordering->chunk_shift,
+		.words = ordering->words
+	};
+
+	if (gpusort_radix_sort(&keys, (uint64_t *) entries, (uint64_t *) scratch,
+						   count, query_is_ending, NULL) != GS_SORT_DONE)
+	{
+		CHECK_FOR_INTERRUPTS();
+		elog(ERROR, "sort was interrupted without a cause");
+	}
+}
+
+bool
+gpusort_ordering_sort(GsOrdering *ordering, bool keep_keys)
+{
+	Size		bytes = (Size) ordering->nrows * sizeof(uint64);
+	uint32		nregular = ordering->nrows - ordering->napart;
+	uint64	   *entries;
+	uint64	   *scratch;
+	uint64	   *regular;
+	uint64	   *apart;
+
+	if (ordering->nrows == 0)
+		return true;
+	entries = gpusort_budget_alloc(ordering->budget, ordering->context,
+								   bytes);
+	scratch = gpusort_budget_alloc(ordering->budget, ordering->context,
+								   bytes);
+	if (entries == NULL || scratch == NULL)
+	{
+		if (entries != NULL)
+			pfree(entries);
+		return false;
+	}
+
+	regular = ordering->nulls_first ? entries + ordering->napart : entries;
+	apart = ordering->nulls_first ? entries : entries + nregular;
+	fill_entries(ordering, regular, apart);
+	CHECK_FOR_INTERRUPTS();
+	sort_entries(ordering, regular, scratch, nregular);
+	sort_entries(ordering, apart, scratch, ordering->napart);
+
+	pfree(scratch);
+	ordering->entries = entries;
+	if (!keep_keys)
+		for (uint32 chunk = 0; chunk < ordering->nchunks; chunk++)
+			gpusort_ordering_free_chunk(ordering, chunk);
+	return true;
+}
+
+uint64 *
+gpusort_ordering_entries(GsOrdering *ordering)
+{
+	return ordering->entries;
+}
+
+bool
+gpusort_ordering_same_key(const GsOrdering *ordering, uint32 a, uint32 b)
+{
+	GsKeyTable	keys = {
+		.chunks = (const uint64_t *const *) ordering->chunks,
+		.chunk_shift = ordering->chunk_shift,
+		.words = ordering->words
+	};
+
+	return memcmp(gpusort_key_of_row(&keys, a), gpusort_key_of_row(&keys, b),
+				  ordering->words * sizeof(uint64)) == 0;
+}
+
+void
+gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk)
+{
+	pfree(ordering->chunks[chunk]);
+	ordering->chunks[chunk] = NULL;
+}

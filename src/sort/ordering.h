@@ -1,0 +1,70 @@
+/*-------------------------------------------------------------------------
+ *
+ * ordering.h
+ *		Collects the encoded keys of rows, and puts the rows into order.
+ *
+ * Rows are numbered from 0 in the order in which their keys are added.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ORDERING_H
+#define GPUSORT_ORDERING_H
+
+#include "sort/budget.h"
+
+typedef struct GsOrdering GsOrdering;
+
+/*
+ * Make an empty ordering in the current memory context, which is also what
+ * frees it, for keys of 'words'
+ * words kept in chunks of 2^chunk_shift rows.  'nulls_first' says where rows
+ * set apart by gpusort_ordering_add() go.  What adding and sorting take comes
+ * from 'budget'.
+ */
+extern GsOrdering *gpusort_ordering_create(GsBudget *budget, unsigned words,
+										   unsigned chunk_shift,
+										   bool nulls_first);
+
+/*
+ * The place for the next row's key, valid until the next call here, or NULL
+ * if there is none: the budget is used up, malloc() failed
+ * (budget->out_of_memory), or row numbers have run out.
+ */
+extern uint64 *gpusort_ordering_next_key(GsOrdering *ordering);
+
+/*
+ * Add the row whose key was written to that place; a row with 'apart' set goes
+ * before or behind all others.  Returns false, and adds nothing, if memory is
+ * lacking as above.
+ */
+extern bool gpusort_ordering_add(GsOrdering *ordering, bool apart);
+
+/* Rows added. */
+extern uint32 gpusort_ordering_count(const GsOrdering *ordering);
+
+/* Have row numbers run out? */
+extern bool gpusort_ordering_is_full(const GsOrdering *ordering);
+
+/* Rows per chunk, as a power of two. */
+extern unsigned gpusort_ordering_chunk_shift(const GsOrdering *ordering);
+
+/*
+ * Sort, stably.  Returns false if memory ran out; the keys are unharmed then.
+ * Checks for interrupts.  Unless 'keep_keys', the keys are freed.
+ */
+extern bool gpusort_ordering_sort(GsOrdering *ordering, bool keep_keys);
+
+/*
+ * After sorting: entries in order, one per row; an entry's low 32 bits are the
+ * row's number.
+ */
+extern uint64 *gpusort_ordering_entries(GsOrdering *ordering);
+
+/* Do two rows have the same key?  Only while the keys are kept. */
+extern bool gpusort_ordering_same_key(const GsOrdering *ordering,
+									  uint32 a, uint32 b);
+
+/* Free the keys of one chunk that is not needed any more. */
+extern void gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk);
+
+#endif							/* GPUSORT_ORDERING_H */

@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_store.h
+ *		Keeps the rows of a sort, packed, to be read back by number.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ROW_STORE_H
+#define GPUSORT_ROW_STORE_H
+
+#include "access/tupdesc.h"
+
+#include "sort/budget.h"
+
+typedef struct GsRowStore GsRowStore;
+
+/*
+ * Make an empty store in the current memory context, which is also what frees
+ * it, for rows of the given type in chunks of 2^chunk_shift rows.
+ */
+extern GsRowStore *gpusort_row_store_create(GsBudget *budget,
+											TupleDesc tupdesc,
+											unsigned chunk_shift);
+
+/* Bytes per row, and more for columns of variable length. */
+extern Size gpusort_row_store_width(TupleDesc tupdesc);
+
+/*
+ * Append a row; rows are numbered from 0.  Returns false, and appends nothing,
+ * if the budget is used up or malloc() fails (budget->out_of_memory).
+ */
+extern bool gpusort_row_store_put(GsRowStore *store, const Datum *values,
+								  const bool *isnull);
+
+/*
+ * Read a row.  What is passed by reference points into the store.
+ */
+extern void gpusort_row_store_get(const GsRowStore *store, uint32 row,
+								  Datum *values, bool *isnull);
+
+/*
+ * Reading rows in sorted order is reading memory at random, so rows to come
+ * are fetched ahead: gpusort_row_store_prefetch() some rows ahead, and where
+ * gpusort_row_store_is_indirect(), gpusort_row_store_prefetch_far() twice as
+ * far, since the place of the row has to be read before the row.
+ */
+extern void gpusort_row_store_prefetch(const GsRowStore *store, uint32 row);
+extern void gpusort_row_store_prefetch_far(const GsRowStore *store, uint32 row);
+extern bool gpusort_row_store_is_indirect(const GsRowStore *store);
+
+/* Free one chunk that is not needed any more. */
+extern void gpusort_row_store_free_chunk(GsRowStore *store, uint32 chunk);
+
+#endif							/* GPUSORT_ROW_STORE_H */

@@ -1,0 +1,88 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_session.h
+ *		The facade of a sort: rows go in, and come out in order.
+ *
+ * A session takes rows one by one, sorts them, and then acts as a cursor over
+ * the sorted rows that can be moved, marked and rewound at will.  Whether it
+ * holds the rows itself or has handed them to a stock tuplesort, because they
+ * outgrew its memory, is its own business.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_SESSION_H
+#define GPUSORT_SORT_SESSION_H
+
+#include "executor/tuptable.h"
+
+#include "key/key_plan.h"
+#include "sort/sort_stats.h"
+
+typedef struct GsSortSession GsSortSession;
+
+typedef struct GsSessionSpec
+{
+	TupleDesc	tupdesc;		/* of the rows */
+	GsSortKeys	keys;
+	const GsKeyPlan *key_plan;	/* made from 'keys' */
+	double		expected_rows;	/* the planner's estimate */
+	bool		random_access;	/* will the cursor move but forward? */
+} GsSessionSpec;
+
+/*
+ * How a session did its work, for EXPLAIN.  Holds no pointers: workers pass it
+ * to their leader.
+ */
+typedef struct GsSessionReport
+{
+	GsSessionKind kind;
+	GsFallback	fallback;		/* why it is GS_SESSION_EXTERNAL */
+	char		method[32];		/* as EXPLAIN names it */
+	bool		on_disk;
+	int64		space_kb;		/* of memory, or of disk if on_disk */
+	double		drain_ms;
+	double		sort_ms;
+} GsSessionReport;
+
+/*
+ * Begin a session in a memory context of its own below the current one.  What
+ * the spec points to must stay.  An error or the end of that context ends the
+ * session as gpusort_session_end() does.
+ */
+extern GsSortSession *gpusort_session_begin(const GsSessionSpec *spec);
+
+/* Add the row in 'slot', which must not be empty. */
+extern void gpusort_session_put(GsSortSession *session, TupleTableSlot *slot);
+
+/* All rows are in: sort them, and stand before the first row. */
+extern void gpusort_session_sort(GsSortSession *session);
+
+/*
+ * Move to the next or previous row and put it into 'slot', a virtual slot of
+ * the rows' type; what is passed by reference is valid until the next call.
+ * At the end of the rows, clear the slot and return false.
+ */
+extern bool gpusort_session_next(GsSortSession *session, bool forward,
+								 TupleTableSlot *slot);
+
+/*
+ * Remember the position, return to it, return to before the first row.  A
+ * session begun without random_access allows them while
+ * gpusort_session_can_rewind().
+ */
+extern bool gpusort_session_can_rewind(const GsSortSession *session);
+extern void gpusort_session_mark(GsSortSession *session);
+extern void gpusort_session_restore(GsSortSession *session);
+extern void gpusort_session_rescan(GsSortSession *session);
+
+/* After gpusort_session_sort(). */
+extern void gpusort_session_report(GsSortSession *session,
+								   GsSessionReport *report);
+
+extern void gpusort_session_end(GsSortSession *session);
+
+/* Bytes that a CPU session takes, as a planner's estimate. */
+extern double gpusort_session_estimate(const GsKeyPlan *key_plan,
+									   double rows, int row_width);
+
+#endif							/* GPUSORT_SORT_SESSION_H */

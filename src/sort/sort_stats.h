@@ -1,0 +1,59 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_stats.h
+ *		Counts sorts, for pg_stat_gpusort and pg_stat_gpusort_fallbacks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_STATS_H
+#define GPUSORT_SORT_STATS_H
+
+#include "datatype/timestamp.h"
+
+#include "key/fallback.h"
+
+/* What held a sort in the end. */
+typedef enum GsSessionKind
+{
+	GS_SESSION_GPU,
+	GS_SESSION_CPU,
+	GS_SESSION_EXTERNAL,		/* stock tuplesort, after an overflow */
+	GS_SESSION_KINDS
+} GsSessionKind;
+
+typedef struct GsSortCounts
+{
+	uint64		sorts;
+	uint64		rows;
+	uint64		bytes;			/* host memory or disk used, added up */
+	uint64		drain_us;		/* reading the input, in microseconds */
+	uint64		sort_us;		/* sorting */
+} GsSortCounts;
+
+typedef struct GsStatsSnapshot
+{
+	GsSortCounts kinds[GS_SESSION_KINDS];
+	uint64		fallbacks[GS_FALLBACK_COUNT];
+	uint64		errors;			/* sorts that an error or a cancel ended */
+	TimestampTz reset_time;
+} GsStatsSnapshot;
+
+/* Name of a kind in pg_stat_gpusort. */
+extern const char *gpusort_stats_kind_name(GsSessionKind kind);
+
+extern void gpusort_stats_count_sort(GsSessionKind kind,
+									 const GsSortCounts *counts);
+extern void gpusort_stats_count_fallback(GsFallback reason);
+extern void gpusort_stats_count_error(void);
+
+/* Each counter is read by itself: they may be a moment apart. */
+extern void gpusort_stats_read(GsStatsSnapshot *snapshot);
+extern void gpusort_stats_reset(void);
+
+/* Do the counts cover the whole server, or this backend alone? */
+extern bool gpusort_stats_are_shared(void);
+
+/* Called once by _PG_init(). */
+extern void gpusort_stats_init(void);
+
+#endif							/* GPUSORT_SORT_STATS_H */

@@ -1,0 +1,25 @@
+/*-------------------------------------------------------------------------
+ *
+ * stock_ties.h
+ *		pg_gpusort.debug_stock_ties: the order of stock PostgreSQL among ties.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_STOCK_TIES_H
+#define GPUSORT_STOCK_TIES_H
+
+#include "key/key_plan.h"
+#include "sort/ordering.h"
+#include "sort/row_store.h"
+
+/*
+ * Sort the rows again as PostgreSQL's in-memory sort does, and put them in
+ * that order; 'ordering' must be sorted and still have its keys.  Errors out
+ * if the operators' order is not the order of the encoded keys.
+ */
+extern void gpusort_stock_ties_apply(GsOrdering *ordering,
+									 const GsRowStore *store,
+									 TupleDesc tupdesc,
+									 const GsSortKeys *keys);
+
+#endif							/* GPUSORT_STOCK_TIES_H */
