@@ -54,3 +54,12 @@ override with_llvm := no
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# Tests that need no server.
+unit:
+	$(MAKE) -C $(srcdir)/test/unit
+
+lint: all
+	PG_CONFIG='$(PG_CONFIG)' $(srcdir)/test/lint/run
+
+.PHONY: unit lint
