@@ -34,7 +34,9 @@ OBJS = \
 	src/exec/sort_eligibility.o \
 	src/exec/sort_paths.o \
 	src/exec/plan_swap.o \
+	src/sqlfn/array_elements.o \
 	src/sqlfn/array_sort.o \
+	src/sqlfn/element_order.o \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o
 

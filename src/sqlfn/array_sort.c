@@ -1,1 +1,320 @@
+/*-------------------------------------------------------------------------
+ *
+ * array_sort.c
+ *		SQL functions that sort arrays: gpu_sort, gpu_argsort, gpu_sort_pairs.
+ *
+ * All of them take (..., descending, nulls_first) as their last arguments.
+ * They are not strict, since a NULL for nulls_first means its default.
+ *
+ *-------------------------------------------------------------------------
+ */
 #include "compat.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "sqlfn/array_elements.h"
+#include "sqlfn/element_order.h"
+
+PG_FUNCTION_INFO_V1(gpusort_array_sort);
+PG_FUNCTION_INFO_V1(gpusort_array_argsort);
+PG_FUNCTION_INFO_V1(gpusort_array_sort_pairs);
+
+/*
+ * What a call site keeps from call to call.  The element type can change
+ * between calls where the argument is declared anyarray, as in pg_stats.
+ */
+typedef struct CallSite
+{
+	MemoryContext context;
+	Oid			type;
+	GsElementOrder *orders[2];	/* ascending, descending; NULL: not yet made */
+} CallSite;
+
+/* Direction of a sort, as the arguments have it. */
+typedef struct SortDirection
+{
+	bool		descending;
+	bool		nulls_first;
+} SortDirection;
+
+/*
+ * Read the arguments 'descending', whose number is given, and 'nulls_first'
+ * behind it.  Returns false if the former is NULL.
+ */
+static bool
+get_direction(FunctionCallInfo fcinfo, int argno, SortDirection *direction)
+{
+	if (PG_ARGISNULL(argno))
+		return false;
+	direction->descending = PG_GETARG_BOOL(argno);
+	direction->nulls_first = PG_ARGISNULL(argno + 1) ?
+		direction->descending : PG_GETARG_BOOL(argno + 1);
+	return true;
+}
+
+/* The order for an element type, kept by the call site. */
+static GsElementOrder *
+get_order(FunctionCallInfo fcinfo, Oid type, bool descending)
+{
+	CallSite   *site = fcinfo->flinfo->fn_extra;
+
+	if (site == NULL)
+	{
+		site = MemoryContextAllocZero(fcinfo->flinfo->fn_mcxt,
+									  sizeof(CallSite));
+		site->context = AllocSetContextCreate(fcinfo->flinfo->fn_mcxt,
+											  "pg_gpusort element order",
+											  ALLOCSET_SMALL_SIZES);
+		fcinfo->flinfo->fn_extra = site;
+	}
+	if (site->type != type)
+	{
+		site->orders[false] = NULL;
+		site->orders[true] = NULL;
+		MemoryContextReset(site->context);
+		site->type = type;
+	}
+	if (site->orders[descending] == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(site->context);
+
+		site->orders[descending] =
+			gpusort_element_order_create(type, PG_GET_COLLATION(), descending);
+		MemoryContextSwitchTo(caller);
+	}
+	return site->orders[descending];
+}
+
+/*
+ * The order of an array's elements, or of its 'nslices' slices, from the
+ * current memory context.
+ */
+static uint64 *
+order_elements(FunctionCallInfo fcinfo, const GsArrayElements *elements,
+			   int nslices, const SortDirection *direction)
+{
+	GsElementOrder *order = get_order(fcinfo, elements->type,
+									  direction->descending);
+
+	return gpusort_element_order_apply(order, elements, nslices,
+									   direction->nulls_first);
+}
+
+/*
+ * Begin a sort in a context of its own, which takes with it all that sorting
+ * needs but the result has not.  Returns the context of the caller.
+ */
+static MemoryContext
+begin_sort(void)
+{
+	return MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext,
+													   "pg_gpusort array sort",
+													   ALLOCSET_DEFAULT_SIZES));
+}
+
+static void
+end_sort(MemoryContext caller)
+{
+	MemoryContext context = MemoryContextSwitchTo(caller);
+
+	MemoryContextDelete(context);
+}
+
+/* Make an order of elements from one of slices. */
+static uint64 *
+order_within_slices(const uint64 *order, int nslices, int slice_length)
+{
+	Size		count = (Size) nslices * slice_length;
+	uint64	   *result = MemoryContextAllocHuge(CurrentMemoryContext,
+												count * sizeof(uint64));
+	uint64	   *next = result;
+
+	for (int s = 0; s < nslices; s++)
+	{
+		uint64		first = (uint64) (uint32) order[s] * slice_length;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int i = 0; i < slice_length; i++)
+			*next++ = first + i;
+	}
+	return result;
+}
+
+/* Make the array of the caller's memory context that has this order. */
+static ArrayType *
+rearrange(const GsArrayElements *elements, const uint64 *order,
+		  MemoryContext caller)
+{
+	MemoryContext context = MemoryContextSwitchTo(caller);
+	ArrayType  *result = gpusort_elements_rearrange(elements, order);
+
+	MemoryContextSwitchTo(context);
+	return result;
+}
+
+/*
+ * gpu_sort(anyarray, descending, nulls_first): the array with its elements
+ * sorted, or if it has several dimensions the slices of the first.
+ */
+Datum
+gpusort_array_sort(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array;
+	ArrayType  *result;
+	int			nslices;
+	SortDirection direction;
+	GsArrayElements elements;
+	MemoryContext caller;
+	uint64	   *order;
+
+	if (PG_ARGISNULL(0) || !get_direction(fcinfo, 1, &direction))
+		PG_RETURN_NULL();
+	array = PG_GETARG_ARRAYTYPE_P(0);
+	if (ARR_NDIM(array) == 0 || ARR_DIMS(array)[0] < 2)
+		PG_RETURN_ARRAYTYPE_P(array);
+
+	caller = begin_sort();
+	nslices = ARR_DIMS(array)[0];
+	gpusort_elements_open(&elements, array);
+	order = order_elements(fcinfo, &elements, nslices, &direction);
+	if (nslices != elements.count)
+		order = order_within_slices(order, nslices, elements.count / nslices);
+	result = rearrange(&elements, order, caller);
+	end_sort(caller);
+
+	PG_FREE_IF_COPY(array, 0);
+	PG_RETURN_ARRAYTYPE_P(result);
+}
+
+/* An array of int4 with one dimension and the lower bound 1. */
+static ArrayType *
+make_positions(const uint64 *order, int count)
+{
+	Size		size = ARR_OVERHEAD_NONULLS(1) + count * sizeof(int32);
+	ArrayType  *result;
+	int32	   *positions;
+
+	if (count == 0)
+		return construct_empty_array(INT4OID);
+	result = palloc(size);
+	SET_VARSIZE(result, size);
+	result->ndim = 1;
+	result->dataoffset = 0;
+	result->elemtype = INT4OID;
+	ARR_DIMS(result)[0] = count;
+	ARR_LBOUND(result)[0] = 1;
+	positions = (int32 *) ARR_DATA_PTR(result);
+	for (int i = 0; i < count; i++)
+		positions[i] = (uint32) order[i] + 1;
+	return result;
+}
+
+/*
+ * gpu_argsort(anyarray, descending, nulls_first): the elements' positions,
+ * counted from 1, in sorted order.
+ */
+Datum
+gpusort_array_argsort(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array;
+	ArrayType  *result;
+	SortDirection direction;
+	GsArrayElements elements;
+	MemoryContext context;
+	MemoryContext caller;
+	uint64		single = 0;
+	uint64	   *order = &single;
+
+	if (PG_ARGISNULL(0) || !get_direction(fcinfo, 1, &direction))
+		PG_RETURN_NULL();
+	array = PG_GETARG_ARRAYTYPE_P(0);
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("sorting positions in a multidimensional array is not supported")));
+
+	caller = begin_sort();
+	gpusort_elements_open(&elements, array);
+	if (elements.count > 1)
+		order = order_elements(fcinfo, &elements, elements.count, &direction);
+	context = MemoryContextSwitchTo(caller);
+	result = make_positions(order, elements.count);
+	MemoryContextSwitchTo(context);
+	end_sort(caller);
+
+	PG_FREE_IF_COPY(array, 0);
+	PG_RETURN_ARRAYTYPE_P(result);
+}
+
+static void
+check_pairs(const ArrayType *keys, const ArrayType *vals)
+{
+	int			nkeys;
+	int			nvals;
+
+	if (ARR_NDIM(keys) > 1 || ARR_NDIM(vals) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("sorting pairs from multidimensional arrays is not supported")));
+	nkeys = ArrayGetNItems(ARR_NDIM(keys), ARR_DIMS(keys));
+	nvals = ArrayGetNItems(ARR_NDIM(vals), ARR_DIMS(vals));
+	if (nkeys != nvals)
+		ereport(ERROR,
+				(errcode(ERRCODE_ARRAY_SUBSCRIPT_ERROR),
+				 errmsg("keys and vals must have the same number of elements"),
+				 errdetail("There are %d keys and %d vals.", nkeys, nvals)));
+}
+
+/*
+ * gpu_sort_pairs(keys, vals, descending, nulls_first): the keys sorted, and
+ * the vals in the order that this gives their keys.
+ */
+Datum
+gpusort_array_sort_pairs(PG_FUNCTION_ARGS)
+{
+	ArrayType  *keys;
+	ArrayType  *vals;
+	SortDirection direction;
+	GsArrayElements key_elements;
+	TupleDesc	tupdesc;
+	Datum		results[2];
+	bool		nulls[2] = {false, false};
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) ||
+		!get_direction(fcinfo, 2, &direction))
+		PG_RETURN_NULL();
+	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("function returning record called in context that cannot accept type record")));
+	tupdesc = BlessTupleDesc(tupdesc);
+
+	keys = PG_GETARG_ARRAYTYPE_P(0);
+	vals = PG_GETARG_ARRAYTYPE_P(1);
+	check_pairs(keys, vals);
+	results[0] = PointerGetDatum(keys);
+	results[1] = PointerGetDatum(vals);
+
+	if (ARR_NDIM(keys) == 1 && ARR_DIMS(keys)[0] > 1)
+	{
+		MemoryContext caller = begin_sort();
+		GsArrayElements val_elements;
+		uint64	   *order;
+
+		gpusort_elements_open(&key_elements, keys);
+		order = order_elements(fcinfo, &key_elements, key_elements.count,
+							   &direction);
+		results[0] = PointerGetDatum(rearrange(&key_elements, order, caller));
+		PG_FREE_IF_COPY(keys, 0);
+		gpusort_elements_open(&val_elements, vals);
+		results[1] = PointerGetDatum(rearrange(&val_elements, order, caller));
+		PG_FREE_IF_COPY(vals, 1);
+		end_sort(caller);
+	}
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, results, nulls)));
+}

@@ -1,0 +1,228 @@
+/*-------------------------------------------------------------------------
+ *
+ * array_elements.c
+ *		Random access to the elements of an array, where they lie.
+ *
+ * Taking a large array apart into Datums would cost more than sorting it.  An
+ * array of a fixed-length type without NULLs needs nothing of the kind; any
+ * other is walked once to note where its elements begin.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+#include "sort/budget.h"
+#include "sqlfn/array_elements.h"
+
+/* Elements between two checks for interrupts in the tightest loops. */
+#define BLOCK_ELEMENTS		65536
+
+/* How many elements ahead one that is out of order is fetched. */
+#define PREFETCH_DISTANCE	32
+
+#if defined(__GNUC__) || defined(__clang__)
+#define PREFETCH(address)	__builtin_prefetch(address)
+#else
+#define PREFETCH(address)	((void) 0)
+#endif
+
+/* Note where each element begins. */
+static void
+find_offsets(GsArrayElements *elements)
+{
+	const bits8 *bitmap = ARR_NULLBITMAP(elements->array);
+	Size		offset = 0;
+
+	elements->offsets =
+		MemoryContextAllocHuge(CurrentMemoryContext,
+							   Max(elements->count, 1) * sizeof(uint32));
+	for (int i = 0; i < elements->count; i++)
+	{
+		char	   *place = elements->data + offset;
+
+		CHECK_FOR_INTERRUPTS();
+		if (bitmap != NULL && (bitmap[i / 8] & (1 << (i % 8))) == 0)
+		{
+			elements->offsets[i] = GPUSORT_NULL_ELEMENT;
+			elements->nulls++;
+			continue;
+		}
+		elements->offsets[i] = (uint32) offset;
+		offset = att_addlength_pointer(offset, elements->typlen, place);
+		offset = att_align_nominal(offset, elements->typalign);
+	}
+	elements->data_bytes = offset;
+}
+
+void
+gpusort_elements_open(GsArrayElements *elements, ArrayType *array)
+{
+	memset(elements, 0, sizeof(*elements));
+	elements->array = array;
+	elements->count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	elements->type = ARR_ELEMTYPE(array);
+	get_typlenbyvalalign(elements->type, &elements->typlen,
+						 &elements->typbyval, &elements->typalign);
+	elements->data = ARR_DATA_PTR(array);
+
+	if (elements->typlen > 0 && !ARR_HASNULL(array))
+	{
+		elements->stride = att_align_nominal(elements->typlen,
+											 elements->typalign);
+		elements->data_bytes = elements->count * elements->stride;
+	}
+	else
+		find_offsets(elements);
+}
+
+/* ----------------------------------------------------------------
+ *		making an array of them in another order
+ * ----------------------------------------------------------------
+ */
+
+/* An array of the same shape without its elements; its bitmap is clear. */
+static ArrayType *
+make_array(const GsArrayElements *elements)
+{
+	ArrayType  *array = elements->array;
+	int			ndim = ARR_NDIM(array);
+	Size		header;
+	Size		size;
+	ArrayType  *result;
+	GsBudget	unlimited = {.limit = SIZE_MAX};
+
+	header = elements->nulls > 0 ?
+		ARR_OVERHEAD_WITHNULLS(ndim, elements->count) :
+		ARR_OVERHEAD_NONULLS(ndim);
+	size = header + elements->data_bytes;
+
+	/* An array without padding behind its last element may grow by it. */
+	if (!AllocSizeIsValid(size))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("array size exceeds the maximum allowed (%d)",
+						(int) MaxAllocSize)));
+	result = gpusort_budget_alloc(&unlimited, CurrentMemoryContext, size);
+	if (result == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("An array of %zu bytes could not be allocated.",
+						   size)));
+
+	memset(result, 0, header);
+	SET_VARSIZE(result, size);
+	result->ndim = ndim;
+	result->dataoffset = elements->nulls > 0 ? header : 0;
+	result->elemtype = elements->type;
+	memcpy(ARR_DIMS(result), ARR_DIMS(array), ndim * sizeof(int));
+	memcpy(ARR_LBOUND(result), ARR_LBOUND(array), ndim * sizeof(int));
+	return result;
+}
+
+/* Elements that an integer type can carry, one behind the other. */
+#define GATHER(inttype) \
+	do { \
+		const inttype *from = (const inttype *) elements->data; \
+		inttype    *to = (inttype *) place; \
+		for (int start = 0; start < count; start += BLOCK_ELEMENTS) \
+		{ \
+			int			end = Min(count - start, BLOCK_ELEMENTS) + start; \
+			CHECK_FOR_INTERRUPTS(); \
+			for (int i = start; i < end; i++) \
+			{ \
+				if (i + PREFETCH_DISTANCE < count) \
+					PREFETCH(&from[(uint32) order[i + PREFETCH_DISTANCE]]); \
+				to[i] = from[(uint32) order[i]]; \
+			} \
+		} \
+	} while (0)
+
+/* Elements of one length without NULLs. */
+static void
+gather_fixed(const GsArrayElements *elements, const uint64 *order, char *place)
+{
+	Size		stride = elements->stride;
+	int			count = elements->count;
+
+	switch (stride)
+	{
+		case 1:
+			GATHER(uint8);
+			return;
+		case 2:
+			GATHER(uint16);
+			return;
+		case 4:
+			GATHER(uint32);
+			return;
+		case 8:
+			GATHER(uint64);
+			return;
+	}
+	for (int i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (i + PREFETCH_DISTANCE < count)
+			PREFETCH(elements->data +
+					 (uint32) order[i + PREFETCH_DISTANCE] * stride);
+		memcpy(place, elements->data + (uint32) order[i] * stride, stride);
+		place += stride;
+	}
+}
+
+/* Elements with offsets: of variable length, or with NULLs among them. */
+static void
+gather_variable(const GsArrayElements *elements, const uint64 *order,
+				char *place, bits8 *bitmap)
+{
+	const uint32 *offsets = elements->offsets;
+	int			count = elements->count;
+
+	for (int i = 0; i < count; i++)
+	{
+		uint32		offset = offsets[(uint32) order[i]];
+		char	   *from = elements->data + offset;
+		Size		length;
+		Size		padded;
+
+		CHECK_FOR_INTERRUPTS();
+		if (i + 2 * PREFETCH_DISTANCE < count)
+			PREFETCH(&offsets[(uint32) order[i + 2 * PREFETCH_DISTANCE]]);
+		if (i + PREFETCH_DISTANCE < count)
+		{
+			uint32		ahead = offsets[(uint32) order[i + PREFETCH_DISTANCE]];
+
+			if (ahead != GPUSORT_NULL_ELEMENT)
+				PREFETCH(elements->data + ahead);
+		}
+
+		if (offset == GPUSORT_NULL_ELEMENT)
+			continue;
+		if (bitmap != NULL)
+			bitmap[i / 8] |= 1 << (i % 8);
+		length = att_addlength_pointer(0, elements->typlen, from);
+		padded = att_align_nominal(length, elements->typalign);
+		memcpy(place, from, length);
+		memset(place + length, 0, padded - length);
+		place += padded;
+	}
+}
+
+ArrayType *
+gpusort_elements_rearrange(const GsArrayElements *elements,
+						   const uint64 *order)
+{
+	ArrayType  *result = make_array(elements);
+
+	if (elements->offsets == NULL)
+		gather_fixed(elements, order, ARR_DATA_PTR(result));
+	else
+		gather_variable(elements, order, ARR_DATA_PTR(result),
+						ARR_NULLBITMAP(result));
+	return result;
+}

@@ -1,0 +1,330 @@
+/*-------------------------------------------------------------------------
+ *
+ * element_order.c
+ *		The order of the elements of an array.
+ *
+ * Elements of a type whose keys can be encoded are sorted by radix.  All
+ * others, and slices of arrays, are sorted by comparison with the number as
+ * the last key, which makes that stable as well.
+ *
+ * Memory has no budget here: the array itself and the result are in memory in
+ * any case, and there is no other sort to hand the elements to.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/sortsupport.h"
+#include "utils/typcache.h"
+
+#include "key/key_plan.h"
+#include "sort/ordering.h"
+#include "sqlfn/element_order.h"
+
+/* Keys per chunk, as powers of two: all of them, but within these. */
+#define MIN_CHUNK_SHIFT		6
+#define MAX_CHUNK_SHIFT		20
+
+/* Elements put in before the first look at how abbreviation does. */
+#define FIRST_ABBREV_CHECK	10
+
+struct GsElementOrder
+{
+	Oid			operator;
+	Oid			collation;
+	bool		descending;
+	GsKeyPlan  *key_plan;		/* NULL if keys cannot be encoded */
+};
+
+GsElementOrder *
+gpusort_element_order_create(Oid type, Oid collation, bool descending)
+{
+	GsElementOrder *order = palloc0(sizeof(GsElementOrder));
+	TypeCacheEntry *typcache;
+	AttrNumber	attno = 1;
+	bool		nulls_first = false;
+	GsSortKeys	keys;
+	GsFallback	reason;
+	int			culprit;
+
+	typcache = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
+	order->operator = descending ? typcache->gt_opr : typcache->lt_opr;
+	if (!OidIsValid(order->operator))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_FUNCTION),
+				 errmsg("could not identify an ordering operator for type %s",
+						format_type_be(type)),
+				 errhint("Arrays can be sorted if their element type has a default btree operator class.")));
+	order->collation = collation;
+	order->descending = descending;
+
+	/* A row of the sort is an element alone. */
+	keys.nkeys = 1;
+	keys.attnos = &attno;
+	keys.operators = &order->operator;
+	keys.collations = &order->collation;
+	keys.nulls_first = &nulls_first;
+	order->key_plan = gpusort_key_plan_create(&keys, &reason, &culprit);
+	return order;
+}
+
+static uint64 *
+alloc_entries(int count)
+{
+	return MemoryContextAllocHuge(CurrentMemoryContext,
+								  Max(count, 1) * sizeof(uint64));
+}
+
+/* ----------------------------------------------------------------
+ *		by radix
+ * ----------------------------------------------------------------
+ */
+
+static void
+report_out_of_memory(const GsArrayElements *elements)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OUT_OF_MEMORY),
+			 errmsg("out of memory"),
+			 errdetail("Failed while sorting an array of %d elements.",
+					   elements->count)));
+}
+
+static uint64 *
+order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
+			   bool nulls_first)
+{
+	unsigned	chunk_shift = pg_ceil_log2_32(elements->count);
+	GsBudget	unlimited = {.limit = SIZE_MAX};
+	GsOrdering *ordering;
+
+	chunk_shift = Min(Max(chunk_shift, MIN_CHUNK_SHIFT), MAX_CHUNK_SHIFT);
+	ordering = gpusort_ordering_create(&unlimited,
+									   gpusort_key_plan_words(order->key_plan),
+									   chunk_shift, nulls_first);
+	for (int i = 0; i < elements->count; i++)
+	{
+		uint64	   *key = gpusort_ordering_next_key(ordering);
+		Datum		value = (Datum) 0;
+		bool		isnull = !gpusort_elements_get(elements, i, &value);
+
+		CHECK_FOR_INTERRUPTS();
+		if (key == NULL)
+			report_out_of_memory(elements);
+		gpusort_key_plan_encode(order->key_plan, &value, &isnull, key);
+		if (!gpusort_ordering_add(ordering, isnull))
+			report_out_of_memory(elements);
+	}
+	if (!gpusort_ordering_sort(ordering, false))
+		report_out_of_memory(elements);
+	return gpusort_ordering_entries(ordering);
+}
+
+/* ----------------------------------------------------------------
+ *		by comparison
+ * ----------------------------------------------------------------
+ */
+
+typedef struct Comparison
+{
+	const GsArrayElements *elements;
+	int			slice_length;
+	SortSupportData ssup;
+} Comparison;
+
+typedef struct SortItem
+{
+	Datum		key;			/* the value, or its abbreviation */
+	uint32		number;
+} SortItem;
+
+static void
+prepare_comparison(Comparison *comparison, const GsElementOrder *order,
+				   const GsArrayElements *elements, int slice_length)
+{
+	SortSupport ssup = &comparison->ssup;
+
+	memset(comparison, 0, sizeof(*comparison));
+	comparison->elements = elements;
+	comparison->slice_length = slice_length;
+	ssup->ssup_cxt = CurrentMemoryContext;
+	ssup->ssup_collation = order->collation;
+
+	/* Within slices, a NULL is greater than any other element. */
+	ssup->ssup_nulls_first = order->descending;
+	ssup->ssup_attno = 1;
+
+	/* As in tuplesort.c, which does not abbreviate by-value types either. */
+	ssup->abbreviate = slice_length == 1 && !elements->typbyval;
+	PrepareSortSupportFromOrderingOp(order->operator, ssup);
+}
+
+/* Full comparison of two elements whose abbreviations are equal. */
+static int
+compare_abbreviated(const Comparison *comparison, uint32 a, uint32 b)
+{
+	Datum		left = (Datum) 0;
+	Datum		right = (Datum) 0;
+
+	(void) gpusort_elements_get(comparison->elements, a, &left);
+	(void) gpusort_elements_get(comparison->elements, b, &right);
+	return ApplySortAbbrevFullComparator(left, false, right, false,
+										 (SortSupport) &comparison->ssup);
+}
+
+static inline int
+compare_items(const SortItem *a, const SortItem *b,
+			  const Comparison *comparison)
+{
+	int			cmp = ApplySortComparator(a->key, false, b->key, false,
+										  (SortSupport) &comparison->ssup);
+
+	if (cmp == 0 && comparison->ssup.abbrev_converter != NULL)
+		cmp = compare_abbreviated(comparison, a->number, b->number);
+	if (cmp == 0)
+		cmp = (a->number > b->number) - (a->number < b->number);
+	return cmp;
+}
+
+#define ST_SORT sort_items
+#define ST_ELEMENT_TYPE SortItem
+#define ST_COMPARE(a, b, comparison) compare_items(a, b, comparison)
+#define ST_COMPARE_ARG_TYPE const Comparison
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* Put the values themselves in the place of abbreviations that do not pay. */
+static void
+give_up_abbreviation(Comparison *comparison, SortItem *items, Size count)
+{
+	SortSupport ssup = &comparison->ssup;
+
+	for (Size i = 0; i < count; i++)
+		(void) gpusort_elements_get(comparison->elements, items[i].number,
+									&items[i].key);
+	ssup->comparator = ssup->abbrev_full_comparator;
+	ssup->abbrev_converter = NULL;
+	ssup->abbrev_abort = NULL;
+	ssup->abbrev_full_comparator = NULL;
+}
+
+/*
+ * Make an item of each element that is not NULL; returns their number.  The
+ * NULLs' numbers go to 'apart'.
+ */
+static Size
+make_items(Comparison *comparison, SortItem *items, uint64 *apart)
+{
+	const GsArrayElements *elements = comparison->elements;
+	SortSupport ssup = &comparison->ssup;
+	Size		next_check = FIRST_ABBREV_CHECK;
+	Size		count = 0;
+
+	for (int i = 0; i < elements->count; i++)
+	{
+		SortItem   *item = &items[count];
+
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_elements_get(elements, i, &item->key))
+		{
+			*apart++ = i;
+			continue;
+		}
+		item->number = i;
+		if (ssup->abbrev_converter != NULL && count >= next_check)
+		{
+			next_check *= 2;
+			if (ssup->abbrev_abort(count, ssup))
+				give_up_abbreviation(comparison, items, count);
+		}
+		if (ssup->abbrev_converter != NULL)
+			item->key = ssup->abbrev_converter(item->key, ssup);
+		count++;
+	}
+	return count;
+}
+
+static uint64 *
+order_by_comparison(const GsElementOrder *order,
+					const GsArrayElements *elements, bool nulls_first)
+{
+	Size		regular = elements->count - elements->nulls;
+	uint64	   *entries = alloc_entries(elements->count);
+	uint64	   *first = nulls_first ? entries + elements->nulls : entries;
+	uint64	   *apart = nulls_first ? entries : entries + regular;
+	Comparison	comparison;
+	SortItem   *items;
+
+	prepare_comparison(&comparison, order, elements, 1);
+	items = MemoryContextAllocHuge(CurrentMemoryContext,
+								   Max(regular, 1) * sizeof(SortItem));
+	make_items(&comparison, items, apart);
+	sort_items(items, regular, &comparison);
+	for (Size i = 0; i < regular; i++)
+		first[i] = items[i].number;
+	pfree(items);
+	return entries;
+}
+
+/* For qsort_arg(): two numbers of slices. */
+static int
+compare_slices(const void *a, const void *b, void *arg)
+{
+	const Comparison *comparison = arg;
+	uint32		length = comparison->slice_length;
+	uint32		left = *(const uint64 *) a;
+	uint32		right = *(const uint64 *) b;
+
+	CHECK_FOR_INTERRUPTS();
+	for (uint32 i = 0; i < length; i++)
+	{
+		Datum		x = (Datum) 0;
+		Datum		y = (Datum) 0;
+		bool		x_isnull;
+		bool		y_isnull;
+		int			cmp;
+
+		x_isnull = !gpusort_elements_get(comparison->elements,
+										 left * length + i, &x);
+		y_isnull = !gpusort_elements_get(comparison->elements,
+										 right * length + i, &y);
+		cmp = ApplySortComparator(x, x_isnull, y, y_isnull,
+								  (SortSupport) &comparison->ssup);
+		if (cmp != 0)
+			return cmp;
+	}
+	return (left > right) - (left < right);
+}
+
+static uint64 *
+order_slices(const GsElementOrder *order, const GsArrayElements *elements,
+			 int nslices)
+{
+	uint64	   *entries = alloc_entries(nslices);
+	Comparison	comparison;
+
+	prepare_comparison(&comparison, order, elements,
+					   elements->count / nslices);
+	for (int i = 0; i < nslices; i++)
+		entries[i] = i;
+	qsort_arg(entries, nslices, sizeof(uint64), compare_slices, &comparison);
+	return entries;
+}
+
+uint64 *
+gpusort_element_order_apply(const GsElementOrder *order,
+							const GsArrayElements *elements,
+							int nslices, bool nulls_first)
+{
+	if (nslices != elements->count)
+		return order_slices(order, elements, nslices);
+	if (order->key_plan != NULL)
+		return order_by_radix(order, elements, nulls_first);
+	return order_by_comparison(order, elements, nulls_first);
+}
