@@ -1,0 +1,336 @@
+/*
+ * api.cu
+ *		The function table: checks what comes from outside and hands it on.
+ */
+#include "device.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "session.h"
+
+namespace
+{
+
+/* Copies a caller's struct; fields that the caller does not know are zero. */
+template <class T>
+bool take_struct(T *target, const T *source)
+{
+	memset(target, 0, sizeof *target);
+	if (!source || source->struct_size < sizeof source->struct_size)
+		return false;
+	size_t size = source->struct_size < sizeof *target ? source->struct_size : sizeof *target;
+	memcpy(target, source, size);
+	return true;
+}
+
+GsStatus bad_argument(char *message, size_t message_size, const char *text)
+{
+	if (message && message_size)
+		snprintf(message, message_size, "%s", text);
+	return GPUSORT_BAD_ARGUMENT;
+}
+
+const char *status_text(GsStatus status)
+{
+	switch (status) {
+		case GPUSORT_OK:
+			return "success";
+		case GPUSORT_NOT_READY:
+			return "not ready";
+		case GPUSORT_BAD_ARGUMENT:
+			return "bad argument";
+		case GPUSORT_BAD_VERSION:
+			return "unknown interface version";
+		case GPUSORT_BAD_STATE:
+			return "call not allowed in this state";
+		case GPUSORT_NO_DRIVER:
+			return "no usable CUDA driver";
+		case GPUSORT_NO_DEVICE:
+			return "no usable device";
+		case GPUSORT_DEVICE_MEMORY:
+			return "out of device memory";
+		case GPUSORT_HOST_MEMORY:
+			return "out of host memory";
+		case GPUSORT_DEVICE_LOST:
+			return "device lost";
+		case GPUSORT_DEVICE_ERROR:
+			return "device error";
+	}
+	return "unknown status";
+}
+
+GsStatus device_count(int *count, char *message, size_t message_size)
+{
+	if (!count)
+		return bad_argument(message, message_size, "count is NULL");
+	return gpusort_device_count(count, message, message_size);
+}
+
+GsStatus device_info(int ordinal, GsDeviceInfo *info, char *message, size_t message_size)
+{
+	if (!info)
+		return bad_argument(message, message_size, "info is NULL");
+	return gpusort_device_info(ordinal, info, message, message_size);
+}
+
+GsStatus device_open(const GsDeviceOptions *options, GsDevice **device, char *message,
+					 size_t message_size)
+{
+	GsDeviceOptions taken;
+	if (!device)
+		return bad_argument(message, message_size, "device is NULL");
+	*device = nullptr;
+	if (!take_struct(&taken, options))
+		return bad_argument(message, message_size, "options are NULL or have no size");
+	return gpusort_device_open(&taken, device, message, message_size);
+}
+
+void device_close(GsDevice *device)
+{
+	if (!device)
+		return;
+	gpusort_session_end_all(device);
+	gpusort_device_close(device);
+}
+
+const char *device_message(const GsDevice *device)
+{
+	return device ? device->message : "";
+}
+
+GsStatus device_memory(GsDevice *device, GsDeviceMemory *memory)
+{
+	if (!device || !memory)
+		return GPUSORT_BAD_ARGUMENT;
+	memset(memory, 0, sizeof *memory);
+	memory->in_use = device->in_use;
+	memory->sessions = device->sessions;
+	GsStatus status = gpusort_device_enter(device);
+	size_t free_bytes = 0, total_bytes = 0;
+	if (!status)
+		status = gpusort_device_check(device, cudaMemGetInfo(&free_bytes, &total_bytes),
+									  "ask for free device memory");
+	memory->free = free_bytes;
+	memory->total = total_bytes;
+	return status;
+}
+
+GsStatus device_trim(GsDevice *device)
+{
+	if (!device)
+		return GPUSORT_BAD_ARGUMENT;
+	GsStatus status = gpusort_device_enter(device);
+	if (!status)
+		gpusort_device_drop_workspace(device);
+	return status;
+}
+
+GsStatus device_recover(GsDevice *device)
+{
+	return device ? gpusort_device_recover(device) : GPUSORT_BAD_ARGUMENT;
+}
+
+GsStatus host_register(GsDevice *device, void *address, size_t size)
+{
+	if (!device || !address || !size)
+		return GPUSORT_BAD_ARGUMENT;
+	GsStatus status = gpusort_device_enter(device);
+	if (!status)
+		status = gpusort_device_check(
+			device, cudaHostRegister(address, size, cudaHostRegisterPortable), "pin memory");
+	return status;
+}
+
+GsStatus host_unregister(GsDevice *device, void *address)
+{
+	if (!device || !address)
+		return GPUSORT_BAD_ARGUMENT;
+	GsStatus status = gpusort_device_enter(device);
+	if (!status)
+		status = gpusort_device_check(device, cudaHostUnregister(address), "unpin memory");
+	return status;
+}
+
+GsStatus buffer_alloc(GsDevice *device, size_t size, void **buffer)
+{
+	if (!device || !buffer)
+		return GPUSORT_BAD_ARGUMENT;
+	*buffer = nullptr;
+	GsStatus status = gpusort_device_enter(device);
+	return status ? status : gpusort_device_alloc(device, nullptr, size, buffer);
+}
+
+GsStatus buffer_free(GsDevice *device, void *buffer)
+{
+	if (!device)
+		return GPUSORT_BAD_ARGUMENT;
+	GsStatus status = gpusort_device_enter(device);
+	return status ? status : gpusort_device_free(device, nullptr, buffer);
+}
+
+GsStatus copy(GsDevice *device, void *target, const void *source, size_t size,
+			  cudaMemcpyKind kind)
+{
+	if (!device || (size && (!target || !source)))
+		return GPUSORT_BAD_ARGUMENT;
+	GsStatus status = gpusort_device_enter(device);
+	if (!status && size)
+		status = gpusort_device_check(device, cudaMemcpy(target, source, size, kind),
+									  "copy a buffer");
+	return status;
+}
+
+GsStatus buffer_write(GsDevice *device, void *buffer, const void *source, size_t size)
+{
+	return copy(device, buffer, source, size, cudaMemcpyHostToDevice);
+}
+
+GsStatus buffer_read(GsDevice *device, void *target, const void *buffer, size_t size)
+{
+	return copy(device, target, buffer, size, cudaMemcpyDeviceToHost);
+}
+
+GsStatus sort(GsDevice *device, const GsSortRequest *request)
+{
+	GsSortRequest taken;
+	if (!device || !take_struct(&taken, request))
+		return GPUSORT_BAD_ARGUMENT;
+	GsStatus status = gpusort_device_enter(device);
+	return status ? status : gpusort_array_sort(device, &taken);
+}
+
+GsStatus session_begin(GsDevice *device, const GsSessionOptions *options, GsSession **session)
+{
+	GsSessionOptions taken;
+	if (!session)
+		return GPUSORT_BAD_ARGUMENT;
+	*session = nullptr;
+	if (!device || !take_struct(&taken, options))
+		return GPUSORT_BAD_ARGUMENT;
+	GsStatus status = gpusort_device_enter(device);
+	return status ? status : gpusort_session_begin(device, &taken, session);
+}
+
+GsStatus session_put(GsSession *session, const GsChunk *chunk, GsTicket *ticket)
+{
+	GsChunk taken;
+	if (!session || !ticket || !take_struct(&taken, chunk))
+		return GPUSORT_BAD_ARGUMENT;
+	*ticket = 0;
+	return gpusort_session_put(session, &taken, ticket);
+}
+
+GsStatus session_sort(GsSession *session, GsSessionResult *result)
+{
+	if (!session || !result)
+		return GPUSORT_BAD_ARGUMENT;
+	return gpusort_session_sort(session, result);
+}
+
+GsStatus session_get(GsSession *session, uint64_t chunk, GsSortedChunk *target, GsTicket *ticket)
+{
+	if (!session || !target || target->struct_size != sizeof *target || !ticket)
+		return GPUSORT_BAD_ARGUMENT;
+	*ticket = 0;
+	return gpusort_session_get(session, chunk, target, ticket);
+}
+
+GsStatus session_poll(GsSession *session, GsTicket ticket)
+{
+	return session ? gpusort_session_poll(session, ticket) : GPUSORT_BAD_ARGUMENT;
+}
+
+GsStatus session_wait(GsSession *session, GsTicket ticket)
+{
+	return session ? gpusort_session_wait(session, ticket) : GPUSORT_BAD_ARGUMENT;
+}
+
+GsStatus session_memory(GsSession *session, uint64_t *device_bytes)
+{
+	if (!session || !device_bytes)
+		return GPUSORT_BAD_ARGUMENT;
+	*device_bytes = gpusort_session_memory(session);
+	return GPUSORT_OK;
+}
+
+void session_end(GsSession *session)
+{
+	if (session)
+		gpusort_session_end(session);
+}
+
+GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
+{
+	GsDebugSettings taken = {};
+	if (!device || (settings && !take_struct(&taken, settings)))
+		return GPUSORT_BAD_ARGUMENT;
+	device->sorter.debug = taken;
+	device->allocs_left = taken.fail_alloc;
+	device->launches_left = taken.fail_launch;
+#ifndef __CUDACC__
+	gpusort_emu::Schedule schedule;
+	schedule.seed = taken.emu_seed;
+	schedule.dispatch = taken.emu_dispatch;
+	schedule.favour = taken.emu_favour;
+	schedule.bug = taken.emu_bug;
+	if (taken.emu_resident)
+		schedule.resident = taken.emu_resident;
+	gpusort_emu::schedule = schedule;
+#endif
+	return GPUSORT_OK;
+}
+
+GsStatus debug_sizes(GsDevice *device, uint32_t key_width, uint32_t value_width,
+					 GsDebugSizes *sizes)
+{
+	if (!device || !sizes || (key_width != 4 && key_width != 8) ||
+		(value_width != 0 && value_width != 4 && value_width != 8))
+		return GPUSORT_BAD_ARGUMENT;
+	*sizes = gpusort_sorter_sizes(key_width, value_width);
+	return GPUSORT_OK;
+}
+
+const GsDeviceApi api = {
+	GPUSORT_DEVICE_ABI_VERSION,
+	sizeof(GsDeviceApi),
+#ifdef __CUDACC__
+	"cuda",
+#else
+	"emulator",
+#endif
+	status_text,
+	device_count,
+	device_info,
+	device_open,
+	device_close,
+	device_message,
+	device_memory,
+	device_trim,
+	device_recover,
+	host_register,
+	host_unregister,
+	buffer_alloc,
+	buffer_free,
+	buffer_write,
+	buffer_read,
+	sort,
+	session_begin,
+	session_put,
+	session_sort,
+	session_get,
+	session_poll,
+	session_wait,
+	session_memory,
+	session_end,
+	debug_set,
+	debug_sizes,
+};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const GsDeviceApi *
+gpusort_device_api(uint32_t abi_version)
+{
+	return abi_version == GPUSORT_DEVICE_ABI_VERSION ? &api : nullptr;
+}

@@ -1,0 +1,107 @@
+# cuda.mk
+#	Builds the device library: for GPUs where nvcc is found, and its emulator everywhere.
+#
+# Included by the top Makefile; also works alone, from the top of the tree:
+#	make -f cuda/cuda.mk cuda-check
+#
+# Targets:
+#	cuda-lib		pg_gpusort_cuda.so; one line and nothing else where there is no nvcc
+#	cuda-emu		pg_gpusort_emu.so
+#	cuda-check		kernel tests on the emulator, and the test of the tests
+#	cuda-check-quick	a part of them
+#	cuda-check-asan		kernel tests on the emulator under ASan and UBSan
+#	cuda-check-gpu		kernel tests on the GPU
+#	cuda-bench		the benchmark against CUB
+#	cuda-clean
+
+CUDA_OUT ?= build/cuda
+NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_CXX ?= g++
+CUDA_CXXFLAGS ?= -O2 -g
+
+# What the toolkit can build for, of what the kernels can run on, and PTX for what comes later.
+CUDA_KNOWN_ARCHS = 75 80 86 89 90 100 120
+CUDA_ARCHS ?= $(filter $(CUDA_KNOWN_ARCHS),$(subst sm_,,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
+CUDA_GENCODE = $(foreach arch,$(CUDA_ARCHS),-gencode=arch=compute_$(arch),code=sm_$(arch)) \
+	$(addprefix -gencode=arch=compute_,$(addsuffix $(comma)code=compute_$(lastword $(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS))))
+comma := ,
+
+CUDA_WARNINGS = -Wall -Wextra -Wno-unknown-pragmas
+CUDA_FLAGS = -std=c++17 -Icuda $(CUDA_WARNINGS) -fvisibility=hidden -fPIC -fno-exceptions -fno-rtti
+CUDA_NVCCFLAGS = -std=c++17 -O3 -Icuda $(CUDA_GENCODE) -cudart static -lineinfo --threads 0 \
+	-Xcompiler "-fvisibility=hidden,-fPIC,-fno-exceptions,-Wall"
+
+CUDA_SOURCES = cuda/sorter.cu cuda/device.cu cuda/array_sort.cu cuda/session.cu cuda/api.cu
+CUDA_EMU_SOURCES = cuda/emu/emu_schedule.cpp cuda/emu/emu_runtime.cpp
+CUDA_TEST_SOURCES = $(wildcard cuda/test/*.cpp)
+CUDA_HEADERS = $(wildcard cuda/*.h cuda/*.cuh cuda/emu/*.h cuda/test/*.h cuda/bench/*.h cuda/bench/*.cuh)
+
+CUDA_LIB = $(CUDA_OUT)/pg_gpusort_cuda.so
+CUDA_EMU = $(CUDA_OUT)/pg_gpusort_emu.so
+CUDA_EMU_ASAN = $(CUDA_OUT)/asan/pg_gpusort_emu.so
+CUDA_TEST = $(CUDA_OUT)/device_test
+CUDA_TEST_ASAN = $(CUDA_OUT)/asan/device_test
+CUDA_BENCH = $(CUDA_OUT)/sort_bench
+CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+.PHONY: cuda-lib cuda-emu cuda-check cuda-check-quick cuda-check-asan cuda-check-gpu cuda-bench cuda-clean
+
+ifeq ($(NVCC),)
+cuda-lib cuda-bench cuda-check-gpu:
+	@echo "nvcc not found: $@ skipped"
+else
+cuda-lib: $(CUDA_LIB)
+cuda-bench: $(CUDA_BENCH)
+cuda-check-gpu: $(CUDA_LIB) $(CUDA_TEST)
+	$(CUDA_TEST) $(CUDA_LIB)
+endif
+
+cuda-emu: $(CUDA_EMU)
+
+cuda-check: $(CUDA_EMU) $(CUDA_TEST)
+	$(CUDA_TEST) $(CUDA_EMU)
+	$(CUDA_TEST) $(CUDA_EMU) --bugs
+
+cuda-check-quick: $(CUDA_EMU) $(CUDA_TEST)
+	$(CUDA_TEST) $(CUDA_EMU) --quick
+
+cuda-check-asan: $(CUDA_EMU_ASAN) $(CUDA_TEST_ASAN)
+	$(CUDA_TEST_ASAN) $(CUDA_EMU_ASAN) --quick
+
+# CUDA: one object per source, linked with the static runtime.
+$(CUDA_OUT)/%.o: cuda/%.cu $(CUDA_HEADERS) cuda/cuda.mk
+	@mkdir -p $(@D)
+	$(NVCC) $(CUDA_NVCCFLAGS) -c $< -o $@
+
+$(CUDA_LIB): $(CUDA_SOURCES:cuda/%.cu=$(CUDA_OUT)/%.o)
+	$(NVCC) -shared -cudart static $(CUDA_GENCODE) $^ -o $@ -Xlinker --exclude-libs,ALL
+
+$(CUDA_BENCH): $(CUDA_OUT)/bench/sort_bench.o $(CUDA_OUT)/sorter.o
+	$(NVCC) -cudart static $(CUDA_GENCODE) $^ -o $@
+
+# Emulator: the same sources, as C++.
+define cuda_emu_rules
+$(1)/emu/%.o: cuda/%.cu $$(CUDA_HEADERS) cuda/cuda.mk
+	@mkdir -p $$(@D)
+	$$(CUDA_CXX) $$(CUDA_CXXFLAGS) $$(CUDA_FLAGS) $(2) -x c++ -c $$< -o $$@
+
+$(1)/emu/%.o: cuda/emu/%.cpp $$(CUDA_HEADERS) cuda/cuda.mk
+	@mkdir -p $$(@D)
+	$$(CUDA_CXX) $$(CUDA_CXXFLAGS) $$(CUDA_FLAGS) $(2) -c $$< -o $$@
+
+$(1)/pg_gpusort_emu.so: $$(CUDA_SOURCES:cuda/%.cu=$(1)/emu/%.o) $$(CUDA_EMU_SOURCES:cuda/emu/%.cpp=$(1)/emu/%.o)
+	$$(CUDA_CXX) $(2) -shared $$^ -o $$@
+
+$(1)/test/%.o: cuda/test/%.cpp $$(CUDA_HEADERS) cuda/cuda.mk
+	@mkdir -p $$(@D)
+	$$(CUDA_CXX) $$(CUDA_CXXFLAGS) -std=c++17 -Icuda $$(CUDA_WARNINGS) $(2) -c $$< -o $$@
+
+$(1)/device_test: $$(CUDA_TEST_SOURCES:cuda/test/%.cpp=$(1)/test/%.o)
+	$$(CUDA_CXX) $(2) $$^ -o $$@ -ldl
+endef
+
+$(eval $(call cuda_emu_rules,$(CUDA_OUT),))
+$(eval $(call cuda_emu_rules,$(CUDA_OUT)/asan,$(CUDA_SANITIZE)))
+
+cuda-clean:
+	rm -rf $(CUDA_OUT)

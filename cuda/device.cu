@@ -1,0 +1,342 @@
+/*
+ * device.cu
+ *		Opening and losing devices, device memory, errors.
+ */
+#include "device.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+struct GsAllocation {
+	GsAllocation *next;
+	void *pointer;
+	size_t size;
+};
+
+namespace
+{
+
+/* Errors after which the context of the process is of no use. */
+bool is_sticky(cudaError_t error)
+{
+	switch (error) {
+		case cudaSuccess:
+		case cudaErrorInvalidValue:
+		case cudaErrorMemoryAllocation:
+		case cudaErrorInvalidDevice:
+		case cudaErrorNoDevice:
+		case cudaErrorNotReady:
+		case cudaErrorHostMemoryAlreadyRegistered:
+		case cudaErrorHostMemoryNotRegistered:
+			return false;
+#ifdef __CUDACC__
+		case cudaErrorInvalidConfiguration:
+		case cudaErrorInvalidDeviceFunction:
+		case cudaErrorNoKernelImageForDevice:
+		case cudaErrorLaunchOutOfResources:
+		case cudaErrorCooperativeLaunchTooLarge:
+		case cudaErrorNotSupported:
+			return false;
+#endif
+		default:
+			return true;
+	}
+}
+
+GsStatus status_of(cudaError_t error)
+{
+	switch (error) {
+		case cudaSuccess:
+			return GPUSORT_OK;
+		case cudaErrorMemoryAllocation:
+			return GPUSORT_DEVICE_MEMORY;
+		case cudaErrorInsufficientDriver:
+		case cudaErrorInitializationError:
+#ifdef __CUDACC__
+		case cudaErrorStubLibrary:
+		case cudaErrorCompatNotSupportedOnDevice:
+		case cudaErrorSystemDriverMismatch:
+		case cudaErrorSystemNotReady:
+#endif
+			return GPUSORT_NO_DRIVER;
+		case cudaErrorNoDevice:
+		case cudaErrorInvalidDevice:
+#ifdef __CUDACC__
+		case cudaErrorDevicesUnavailable:
+		case cudaErrorDeviceUninitialized:
+#endif
+			return GPUSORT_NO_DEVICE;
+		default:
+			return is_sticky(error) ? GPUSORT_DEVICE_LOST : GPUSORT_DEVICE_ERROR;
+	}
+}
+
+/* For calls without a device: status and message of an error; forgets the error. */
+GsStatus report(cudaError_t error, const char *what, char *message, size_t message_size)
+{
+	if (error == cudaSuccess)
+		return GPUSORT_OK;
+	cudaGetLastError();
+	if (message && message_size)
+		snprintf(message, message_size, "could not %s: %s", what, cudaGetErrorString(error));
+	GsStatus status = status_of(error);
+	return status == GPUSORT_DEVICE_LOST ? GPUSORT_DEVICE_ERROR : status;
+}
+
+/* The streams and what the sorter keeps on the device; on failure everything is released. */
+GsStatus start(GsDevice *device)
+{
+	cudaDeviceProp properties;
+	GsStatus status =
+		gpusort_device_check(device, cudaSetDevice(device->ordinal), "select the device");
+	if (!status)
+		status = gpusort_device_check(device,
+									  cudaGetDeviceProperties(&properties, device->ordinal),
+									  "read the properties of the device");
+	if (status)
+		return status;
+	device->sorter.multiprocessors = properties.multiProcessorCount;
+	device->sorter.cooperative = properties.cooperativeLaunch != 0;
+	if (properties.major < 7)
+		return gpusort_device_fail(device, GPUSORT_NO_DEVICE,
+								   "compute capability %d.%d is too low: 7.0 is needed",
+								   properties.major, properties.minor);
+	status = gpusort_device_check(
+		device, cudaStreamCreateWithFlags(&device->compute, cudaStreamNonBlocking),
+		"create a stream");
+	if (status)
+		return status;
+	size_t size = gpusort_sorter_exchange_bytes();
+	status = gpusort_device_alloc(device, nullptr, size, &device->sorter.exchange);
+	if (!status)
+		status = gpusort_device_check(
+			device, cudaMemsetAsync(device->sorter.exchange, 0, size, device->compute),
+			"clear device memory");
+	if (!status)
+		status = gpusort_device_check(device, cudaStreamSynchronize(device->compute),
+									  "start the device");
+	if (status) {
+		gpusort_device_free(device, nullptr, device->sorter.exchange);
+		device->sorter.exchange = nullptr;
+		cudaStreamDestroy(device->compute);
+		device->compute = nullptr;
+	}
+	return status;
+}
+
+} // namespace
+
+GsStatus gpusort_device_fail(GsDevice *device, GsStatus status, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(device->message, sizeof device->message, format, arguments);
+	va_end(arguments);
+	return status;
+}
+
+GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *what)
+{
+	if (error == cudaSuccess)
+		return GPUSORT_OK;
+	cudaGetLastError(); /* forgets the error unless it is one that stays */
+	GsStatus status = status_of(error);
+	if (status == GPUSORT_DEVICE_LOST)
+		device->lost = true;
+	return gpusort_device_fail(device, status, "could not %s: %s", what,
+							   cudaGetErrorString(error));
+}
+
+GsStatus gpusort_device_enter(GsDevice *device)
+{
+	if (device->lost)
+		return GPUSORT_DEVICE_LOST;
+	return gpusort_device_check(device, cudaSetDevice(device->ordinal), "select the device");
+}
+
+GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size, void **pointer)
+{
+	*pointer = nullptr;
+	if (device->lost)
+		return GPUSORT_DEVICE_LOST;
+	if (device->memory_limit && size > device->memory_limit - device->in_use)
+		return gpusort_device_fail(device, GPUSORT_DEVICE_MEMORY,
+								   "device memory limit of %llu bytes is exhausted",
+								   (unsigned long long)device->memory_limit);
+	if (account && account->limit && size > account->limit - account->in_use)
+		return gpusort_device_fail(device, GPUSORT_DEVICE_MEMORY,
+								   "device memory limit of %llu bytes of the sort is exhausted",
+								   (unsigned long long)account->limit);
+	if (device->allocs_left && --device->allocs_left == 0)
+		return gpusort_device_fail(device, GPUSORT_DEVICE_MEMORY,
+								   "could not allocate device memory: fault of a test");
+	GsAllocation *allocation = new (std::nothrow) GsAllocation;
+	if (!allocation)
+		return gpusort_device_fail(device, GPUSORT_HOST_MEMORY, "out of memory");
+	GsStatus status = gpusort_device_check(device, cudaMalloc(pointer, size ? size : 1),
+										   "allocate device memory");
+	if (status) {
+		*pointer = nullptr;
+		delete allocation;
+		return status;
+	}
+	*allocation = {device->allocations, *pointer, size};
+	device->allocations = allocation;
+	device->in_use += size;
+	if (account) {
+		account->in_use += size;
+		if (account->in_use > account->peak)
+			account->peak = account->in_use;
+	}
+	return GPUSORT_OK;
+}
+
+GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer)
+{
+	if (!pointer)
+		return GPUSORT_OK;
+	for (GsAllocation **link = &device->allocations; *link; link = &(*link)->next) {
+		GsAllocation *allocation = *link;
+		if (allocation->pointer != pointer)
+			continue;
+		*link = allocation->next;
+		device->in_use -= allocation->size;
+		if (account)
+			account->in_use -= allocation->size;
+		delete allocation;
+		if (device->lost)
+			return GPUSORT_OK; /* gone with the context */
+		return gpusort_device_check(device, cudaFree(pointer), "free device memory");
+	}
+	return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "not a buffer of this device");
+}
+
+GsStatus gpusort_device_workspace(GsDevice *device, size_t size, void **workspace)
+{
+	if (device->workspace_size < size) {
+		gpusort_device_drop_workspace(device);
+		GsStatus status = gpusort_device_alloc(device, nullptr, size, &device->workspace);
+		if (status)
+			return status;
+		device->workspace_size = size;
+	}
+	*workspace = device->workspace;
+	return GPUSORT_OK;
+}
+
+void gpusort_device_drop_workspace(GsDevice *device)
+{
+	gpusort_device_free(device, nullptr, device->workspace);
+	device->workspace = nullptr;
+	device->workspace_size = 0;
+}
+
+GsStatus gpusort_device_run(GsDevice *device, const GsSortJob *job, void *workspace)
+{
+	if (device->launches_left && --device->launches_left == 0) {
+		device->lost = true;
+		return gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
+								   "could not launch a kernel: fault of a test");
+	}
+	return gpusort_device_check(
+		device, gpusort_sorter_run(&device->sorter, job, workspace, device->compute),
+		"launch a kernel");
+}
+
+GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **result, char *message,
+							 size_t message_size)
+{
+	*result = nullptr;
+	int count;
+	GsStatus status = gpusort_device_count(&count, message, message_size);
+	if (status)
+		return status;
+	if (options->ordinal < 0 || options->ordinal >= count) {
+		if (message && message_size)
+			snprintf(message, message_size, "there is no device %d", (int)options->ordinal);
+		return GPUSORT_NO_DEVICE;
+	}
+	GsDevice *device = new (std::nothrow) GsDevice();
+	if (!device) {
+		if (message && message_size)
+			snprintf(message, message_size, "out of memory");
+		return GPUSORT_HOST_MEMORY;
+	}
+	device->ordinal = options->ordinal;
+	device->memory_limit = options->memory_limit;
+	status = start(device);
+	if (status) {
+		if (message && message_size)
+			snprintf(message, message_size, "%s", device->message);
+		delete device;
+		return status;
+	}
+	*result = device;
+	return GPUSORT_OK;
+}
+
+void gpusort_device_close(GsDevice *device)
+{
+	if (!device->lost)
+		cudaSetDevice(device->ordinal);
+	gpusort_device_drop_workspace(device);
+	while (device->allocations)
+		gpusort_device_free(device, nullptr, device->allocations->pointer);
+	if (!device->lost && device->compute)
+		cudaStreamDestroy(device->compute);
+	delete device;
+}
+
+GsStatus gpusort_device_recover(GsDevice *device)
+{
+	device->lost = true;
+	/* What the account holds is gone with the context. */
+	while (device->allocations)
+		gpusort_device_free(device, nullptr, device->allocations->pointer);
+	device->workspace = nullptr;
+	device->workspace_size = 0;
+	device->sorter.exchange = nullptr;
+	device->compute = nullptr;
+	device->in_use = 0;
+	device->epoch++;
+	cudaSetDevice(device->ordinal);
+	cudaError_t error = cudaDeviceReset();
+	cudaGetLastError();
+	if (error)
+		return gpusort_device_fail(device, GPUSORT_DEVICE_LOST, "could not reset the device: %s",
+								   cudaGetErrorString(error));
+	device->lost = false;
+	GsStatus status = start(device);
+	if (status)
+		device->lost = true;
+	return status;
+}
+
+GsStatus gpusort_device_count(int *count, char *message, size_t message_size)
+{
+	*count = 0;
+	GsStatus status =
+		report(cudaGetDeviceCount(count), "count the devices", message, message_size);
+	if (status)
+		*count = 0;
+	return status;
+}
+
+GsStatus gpusort_device_info(int ordinal, GsDeviceInfo *info, char *message, size_t message_size)
+{
+	cudaDeviceProp properties;
+	GsStatus status = report(cudaGetDeviceProperties(&properties, ordinal),
+							 "read the properties of the device", message, message_size);
+	if (status)
+		return status;
+	memset(info, 0, sizeof *info);
+	memcpy(info->name, properties.name, sizeof info->name - 1);
+	info->ordinal = ordinal;
+	info->capability_major = properties.major;
+	info->capability_minor = properties.minor;
+	info->multiprocessors = properties.multiProcessorCount;
+	info->total_memory = properties.totalGlobalMem;
+	return GPUSORT_OK;
+}

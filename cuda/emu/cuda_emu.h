@@ -1,0 +1,291 @@
+/*
+ * cuda_emu.h
+ *		The subset of CUDA that the device library uses, carried out by the CPU.
+ *
+ * Kernels run with every CUDA thread as a fiber on the one calling thread (emu_schedule.cpp);
+ * the runtime calls stand in for libcudart (emu_runtime.cpp).  Included by portable.cuh instead of
+ * cuda_runtime.h when the compiler is not nvcc.
+ *
+ * What it checks that a GPU does not: a warp collective that not every named lane reaches, lanes
+ * that reach different collectives, shared memory that is read before it is written (it starts as
+ * noise), kernels that never end.  What it cannot show: effects of the weak memory model, and time.
+ */
+#ifndef GPUSORT_CUDA_EMU_H
+#define GPUSORT_CUDA_EMU_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__
+#define __launch_bounds__(...)
+
+struct dim3 {
+	unsigned x, y, z;
+	dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+
+struct alignas(16) uint4 {
+	uint32_t x, y, z, w;
+};
+
+/* ---- schedule ---- */
+
+namespace gpusort_emu
+{
+
+struct Schedule {
+	uint32_t seed = 1;
+	uint32_t resident = 6; /* blocks alive at a time, unless the launch is cooperative */
+	uint32_t dispatch = 0; /* 0 ascending, 1 reversed, 2 shuffled */
+	uint32_t favour = 0;   /* 0 any block, 1 mostly the youngest, 2 mostly the oldest */
+	uint32_t bug = 0;	   /* planted bug in force */
+};
+
+extern Schedule schedule;
+
+enum Collective { SYNC = 1, BALLOT, SHUFFLE, MATCH };
+
+/* Runs one launch to its end; false when it hung or broke a rule (see launch_error). */
+bool run_kernel(unsigned grid, unsigned block, size_t shared_bytes, bool cooperative,
+				const std::function<void()> &kernel);
+const char *launch_error();
+
+/* Called by code running in a fiber. */
+dim3 thread_index();
+dim3 block_index();
+dim3 block_size();
+dim3 grid_size();
+void *shared_memory();
+unsigned lane();
+void maybe_yield();
+void yield_now();
+void barrier();
+int barrier_or(int predicate);
+
+/*
+ * All lanes of mask hand in a value; returns the warp's 32 values once all are there (those of
+ * lanes outside mask are 0).  The array is valid until the lane's next collective.
+ */
+const uint64_t *collect(uint32_t mask, Collective what, uint64_t value);
+
+} // namespace gpusort_emu
+
+#define threadIdx (gpusort_emu::thread_index())
+#define blockIdx  (gpusort_emu::block_index())
+#define blockDim  (gpusort_emu::block_size())
+#define gridDim	  (gpusort_emu::grid_size())
+
+/* ---- device functions ---- */
+
+inline void __syncthreads()
+{
+	gpusort_emu::barrier();
+}
+
+inline int __syncthreads_or(int predicate)
+{
+	return gpusort_emu::barrier_or(predicate);
+}
+
+inline void __syncwarp(uint32_t mask = ~0u)
+{
+	gpusort_emu::collect(mask, gpusort_emu::SYNC, 0);
+}
+
+inline uint32_t __ballot_sync(uint32_t mask, int predicate)
+{
+	const uint64_t *all = gpusort_emu::collect(mask, gpusort_emu::BALLOT, predicate != 0);
+	uint32_t result = 0;
+	for (int i = 0; i < 32; i++)
+		result |= (uint32_t)all[i] << i;
+	return result;
+}
+
+inline uint32_t __match_any_sync(uint32_t mask, uint32_t value)
+{
+	const uint64_t *all =
+		gpusort_emu::collect(mask, gpusort_emu::MATCH, value | (uint64_t)1 << 32);
+	uint32_t result = 0;
+	for (int i = 0; i < 32; i++)
+		if (all[i] == (value | (uint64_t)1 << 32))
+			result |= 1u << i;
+	return result;
+}
+
+template <class T>
+inline T __shfl_sync(uint32_t mask, T value, int source)
+{
+	uint64_t word = 0;
+	memcpy(&word, &value, sizeof value);
+	word = gpusort_emu::collect(mask, gpusort_emu::SHUFFLE, word)[source & 31];
+	memcpy(&value, &word, sizeof value);
+	return value;
+}
+
+template <class T>
+inline T __shfl_up_sync(uint32_t mask, T value, unsigned delta)
+{
+	unsigned lane = gpusort_emu::lane();
+	return __shfl_sync(mask, value, lane >= delta ? lane - delta : lane);
+}
+
+template <class T>
+inline T __shfl_down_sync(uint32_t mask, T value, unsigned delta)
+{
+	unsigned lane = gpusort_emu::lane();
+	return __shfl_sync(mask, value, lane + delta < 32 ? lane + delta : lane);
+}
+
+template <class T>
+inline T __shfl_xor_sync(uint32_t mask, T value, int other)
+{
+	return __shfl_sync(mask, value, gpusort_emu::lane() ^ other);
+}
+
+template <class T>
+inline T atomicAdd(T *address, T value)
+{
+	gpusort_emu::maybe_yield();
+	T old = *address;
+	*address = old + value;
+	return old;
+}
+
+template <class T>
+inline T atomicOr(T *address, T value)
+{
+	gpusort_emu::maybe_yield();
+	T old = *address;
+	*address = old | value;
+	return old;
+}
+
+template <class T>
+inline T atomicExch(T *address, T value)
+{
+	gpusort_emu::maybe_yield();
+	T old = *address;
+	*address = value;
+	return old;
+}
+
+template <class T>
+inline T atomicCAS(T *address, T expected, T value)
+{
+	gpusort_emu::maybe_yield();
+	T old = *address;
+	if (old == expected)
+		*address = value;
+	return old;
+}
+
+inline void __threadfence()
+{
+}
+
+inline void __nanosleep(unsigned)
+{
+	gpusort_emu::yield_now();
+}
+
+inline int __popc(uint32_t x)
+{
+	return __builtin_popcount(x);
+}
+
+inline int __clz(uint32_t x)
+{
+	return x ? __builtin_clz(x) : 32;
+}
+
+inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector)
+{
+	uint64_t bytes = (uint64_t)high << 32 | low;
+	uint32_t result = 0;
+	for (int i = 0; i < 4; i++)
+		result |= (uint32_t)(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+	return result;
+}
+
+/* ---- runtime ---- */
+
+enum cudaError_t {
+	cudaSuccess = 0,
+	cudaErrorInvalidValue = 1,
+	cudaErrorMemoryAllocation = 2,
+	cudaErrorInitializationError = 3,
+	cudaErrorInsufficientDriver = 35,
+	cudaErrorNoDevice = 100,
+	cudaErrorInvalidDevice = 101,
+	cudaErrorNotReady = 600,
+	cudaErrorLaunchTimeout = 702,
+	cudaErrorHostMemoryAlreadyRegistered = 712,
+	cudaErrorHostMemoryNotRegistered = 713,
+	cudaErrorLaunchFailure = 719
+};
+
+enum cudaMemcpyKind {
+	cudaMemcpyHostToHost,
+	cudaMemcpyHostToDevice,
+	cudaMemcpyDeviceToHost,
+	cudaMemcpyDeviceToDevice,
+	cudaMemcpyDefault
+};
+
+enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2 };
+enum { cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1 };
+
+struct cudaDeviceProp {
+	char name[256];
+	size_t totalGlobalMem;
+	size_t sharedMemPerBlockOptin;
+	int major, minor;
+	int multiProcessorCount;
+	int cooperativeLaunch;
+};
+
+typedef struct EmuStream *cudaStream_t;
+typedef struct EmuEvent *cudaEvent_t;
+
+/*
+ * Stream operations are queued and carried out when somebody waits for them, so that host code
+ * that forgets to wait meets memory that has not been written yet.
+ */
+void gpusort_emu_enqueue(cudaStream_t stream, std::function<cudaError_t()> operation);
+
+cudaError_t cudaGetDeviceCount(int *count);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal);
+cudaError_t cudaSetDevice(int ordinal);
+cudaError_t cudaDeviceReset();
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
+cudaError_t cudaMalloc(void **pointer, size_t size);
+cudaError_t cudaFree(void *pointer);
+cudaError_t cudaMallocHost(void **pointer, size_t size);
+cudaError_t cudaFreeHost(void *pointer);
+cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags);
+cudaError_t cudaHostUnregister(void *pointer);
+cudaError_t cudaMemcpy(void *target, const void *source, size_t size, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t size, cudaMemcpyKind kind,
+							cudaStream_t stream);
+cudaError_t cudaMemsetAsync(void *target, int value, size_t size, cudaStream_t stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end);
+cudaError_t cudaGetLastError();
+const char *cudaGetErrorString(cudaError_t error);
+
+#endif /* GPUSORT_CUDA_EMU_H */

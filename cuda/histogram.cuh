@@ -1,0 +1,234 @@
+/*
+ * histogram.cuh
+ *		Digit counts of all places in one pass over the keys, and the plan of the sweeps.
+ *
+ * A fixed number of blocks goes over the keys in turns, counting into shared memory.  The block
+ * that ends last sums the counts up and writes GsControl.bases and .steps: a place at which all
+ * keys have the same digit is left out, and where the keys are sorted already, all are.  So the
+ * host need not wait for the counts.
+ */
+#ifndef GPUSORT_HISTOGRAM_CUH
+#define GPUSORT_HISTOGRAM_CUH
+
+#include "control.cuh"
+#include "tile_rank.cuh"
+#include "tuning.cuh"
+
+template <class Order>
+struct GsHistogramArgs {
+	Order order;
+	typename Order::Digit digit[GPUSORT_MAX_PASSES];
+	uint32_t places;
+	typename Order::Key range; /* the bits of an ordered key that count */
+	const typename Order::Key *keys; /* aligned to a key */
+	uint64_t n;						 /* > 0 */
+	GsControl *control;
+	bool clobber; /* sweeps go to and fro between in and out; no temporary array */
+};
+
+template <class Order>
+struct GsHistogram {
+	typedef typename Order::Key Key;
+	typedef GsHistogramTuning Tuning;
+	static constexpr int PLACES = 8 * sizeof(Key) / GPUSORT_RADIX_BITS;
+	static constexpr int VECTOR = 16 / sizeof(Key);
+	static constexpr uint64_t TURN = (uint64_t)Tuning::THREADS * Tuning::VECTORS * VECTOR;
+
+	struct Shared {
+		uint32_t counts[PLACES][GPUSORT_RADIX];
+		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
+		uint32_t is_last;
+	};
+
+	const GsHistogramArgs<Order> &args;
+	Shared &shared;
+	bool checking; /* no descent seen yet */
+
+	__device__ __forceinline__ GsHistogram(const GsHistogramArgs<Order> &a, Shared &s)
+		: args(a), shared(s), checking(true)
+	{
+	}
+
+	__device__ __forceinline__ void count(Key key)
+	{
+		GPUSORT_UNROLL
+		for (int i = 0; i < PLACES; i++)
+			if (i < (int)args.places)
+				atomicAdd(&shared.counts[i][args.digit[i](key)], 1u);
+	}
+
+	__device__ __forceinline__ bool out_of_order(Key first, Key second) const
+	{
+		return (args.order.ordered(first) & args.range) > (args.order.ordered(second) & args.range);
+	}
+
+	struct alignas(16) Keys {
+		Key key[VECTOR];
+	};
+
+	/* Counts keys[first .. first + TURN), all there and first aligned to 16 bytes. */
+	__device__ __forceinline__ void count_turn(const Key *keys, bool has_next)
+	{
+		Keys vectors[Tuning::VECTORS];
+		GPUSORT_UNROLL
+		for (int v = 0; v < Tuning::VECTORS; v++)
+			vectors[v] = ((const Keys *)keys)[v * Tuning::THREADS + threadIdx.x];
+		if (checking) {
+			bool bad = false;
+			GPUSORT_UNROLL
+			for (int v = 0; v < Tuning::VECTORS; v++) {
+				int at = (v * Tuning::THREADS + threadIdx.x) * VECTOR;
+				GPUSORT_UNROLL
+				for (int k = 0; k + 1 < VECTOR; k++)
+					bad |= out_of_order(vectors[v].key[k], vectors[v].key[k + 1]);
+				if (has_next || at + VECTOR < (int)TURN)
+					bad |= out_of_order(vectors[v].key[VECTOR - 1], keys[at + VECTOR]);
+			}
+			note(bad);
+		}
+		GPUSORT_UNROLL
+		for (int v = 0; v < Tuning::VECTORS; v++)
+			GPUSORT_UNROLL
+			for (int k = 0; k < VECTOR; k++)
+				count(vectors[v].key[k]);
+	}
+
+	/* Counts n keys, one at a time; the key behind them is there if has_next. */
+	__device__ __forceinline__ void count_few(const Key *keys, uint32_t n, bool has_next)
+	{
+		bool bad = false;
+		GPUSORT_UNROLL_NOT
+		for (uint32_t i = threadIdx.x; i < n; i += Tuning::THREADS) {
+			Key key = keys[i];
+			if (i + 1 < n || has_next)
+				bad |= out_of_order(key, keys[i + 1]);
+			count(key);
+		}
+		note(bad);
+	}
+
+	/* Once a warp has seen a descent it need not look for more. */
+	__device__ __forceinline__ void note(bool bad)
+	{
+		if (checking && __ballot_sync(~0u, bad)) {
+			checking = false;
+			if (gpusort_lane() == 0)
+				atomicExch(&args.control->unsorted, 1u);
+		}
+	}
+
+	__device__ __forceinline__ void count_all()
+	{
+		for (unsigned i = threadIdx.x; i < PLACES * GPUSORT_RADIX; i += Tuning::THREADS)
+			(&shared.counts[0][0])[i] = 0;
+		__syncthreads();
+
+		/* Block 0 takes the keys before the first 16-byte boundary along. */
+		uint64_t before = (16 - (uintptr_t)args.keys % 16) % 16 / sizeof(Key);
+		if (before > args.n)
+			before = args.n;
+		uint64_t turns = (args.n - before) / TURN;
+		const Key *aligned = args.keys + before;
+		if (blockIdx.x == 0)
+			count_few(args.keys, (uint32_t)before, before < args.n);
+		for (uint64_t turn = blockIdx.x; turn < turns; turn += gridDim.x)
+			count_turn(aligned + turn * TURN, before + (turn + 1) * TURN < args.n);
+		if (blockIdx.x == gridDim.x - 1)
+			count_few(aligned + turns * TURN, (uint32_t)(args.n - before - turns * TURN), false);
+		__syncthreads();
+
+		for (unsigned i = threadIdx.x; i < args.places * GPUSORT_RADIX;
+			 i += Tuning::THREADS) {
+			uint32_t count = (&shared.counts[0][0])[i];
+			if (count)
+				atomicAdd(&args.control->counts[0][0] + i, (unsigned long long)count);
+		}
+	}
+
+	/* True in the block that comes last; it sees the counts of all others. */
+	__device__ __forceinline__ bool is_last_block()
+	{
+		/* Orders this thread's additions before the block's arrival below. */
+		__threadfence();
+		__syncthreads();
+		if (threadIdx.x == 0)
+			shared.is_last = atomicAdd(&args.control->blocks_done, 1u) == gridDim.x - 1;
+		__syncthreads();
+		/* Orders the arrivals of the others before the reads that follow. */
+		__threadfence();
+		return shared.is_last;
+	}
+
+	/* Exclusive sums of one place; returns whether its digit varies. */
+	__device__ __forceinline__ bool sum_place(uint32_t place)
+	{
+		uint64_t count = 0;
+		if (threadIdx.x < GPUSORT_RADIX)
+			count = *(volatile unsigned long long *)&args.control->counts[place][threadIdx.x];
+		bool constant = count == args.n;
+		if (GPUSORT_BUG(GPUSORT_BUG_SKIP_DIGIT))
+			constant = count > args.n / 2;
+		/* 64-bit sums, in two halves that each fit the 32-bit sum: at most 2^8 counts. */
+		uint32_t low = gpusort_radix_exclusive_sum((uint32_t)(count & 0xFFFFFF),
+												   shared.warp_sums);
+		__syncthreads();
+		uint32_t high = gpusort_radix_exclusive_sum((uint32_t)(count >> 24), shared.warp_sums);
+		if (threadIdx.x < GPUSORT_RADIX)
+			args.control->bases[place][0][threadIdx.x] = ((uint64_t)high << 24) + low;
+		return !__syncthreads_or(constant);
+	}
+
+	__device__ __forceinline__ void plan()
+	{
+		GsControl *control = args.control;
+		bool sorted = *(volatile uint32_t *)&control->unsorted == 0;
+		uint32_t active_places = 0;
+		for (uint32_t i = 0; i < args.places; i++)
+			if (sum_place(i) && !sorted)
+				active_places |= 1u << i;
+		if (threadIdx.x != 0)
+			return;
+
+		uint32_t active = __popc(active_places);
+		uint32_t source = GPUSORT_IN;
+		uint32_t left = active;
+		for (uint32_t i = 0; i < args.places; i++) {
+			GsStep step = {};
+			if (active_places >> i & 1) {
+				step.active = 1;
+				step.first = left == active;
+				left--;
+				step.source = source;
+				if (args.clobber)
+					source = source == GPUSORT_IN ? GPUSORT_OUT : GPUSORT_IN;
+				else
+					source = left % 2 ? GPUSORT_TMP : GPUSORT_OUT;
+				step.target = source;
+				step.last = left == 0;
+				step.global = left % 2 ? GPUSORT_STATUS_GLOBAL_B : GPUSORT_STATUS_GLOBAL_A;
+			}
+			if (active == 0 && i == args.places - 1) {
+				step.copy = step.first = step.last = 1;
+				source = GPUSORT_OUT;
+				step.target = source;
+			}
+			control->steps[i] = step;
+		}
+		control->active = active;
+		control->result = source;
+	}
+};
+
+template <class Order>
+__global__ void __launch_bounds__(GsHistogramTuning::THREADS, GsHistogramTuning::BLOCKS)
+	gpusort_histogram_kernel(GsHistogramArgs<Order> args)
+{
+	typedef GsHistogram<Order> Histogram;
+	GPUSORT_SHARED(typename Histogram::Shared, shared);
+	Histogram histogram(args, shared);
+	histogram.count_all();
+	if (histogram.is_last_block())
+		histogram.plan();
+}
+
+#endif /* GPUSORT_HISTOGRAM_CUH */

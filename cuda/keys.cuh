@@ -1,0 +1,165 @@
+/*
+ * keys.cuh
+ *		The order of keys: from the bits of a key to digits that sort as unsigned numbers.
+ *
+ * Keys travel through all passes with the bits they came with; the transform is applied whenever a
+ * digit is taken.  For integers it is an exclusive or, which costs nothing: it merges with the
+ * mask.  For floats it is not invertible (-0 equals +0, all NaN are equal), so it has to be done
+ * this way.
+ */
+#ifndef GPUSORT_KEYS_CUH
+#define GPUSORT_KEYS_CUH
+
+#include "portable.cuh"
+
+constexpr int GPUSORT_RADIX_BITS = 8;
+constexpr int GPUSORT_RADIX = 1 << GPUSORT_RADIX_BITS;
+constexpr int GPUSORT_MAX_PASSES = 8;
+
+/* Where a digit lies in the ordered form of a key. */
+struct GsDigitPlace {
+	uint32_t begin_bit; /* less than the bits of a key */
+	uint32_t bits;		/* 0 .. GPUSORT_RADIX_BITS */
+};
+
+/* The digit places of a sort, least significant first, adjacent. */
+struct GsPlaces {
+	GsDigitPlace place[GPUSORT_MAX_PASSES];
+	uint32_t count; /* > 0 */
+};
+
+/* The bits of the ordered form of a key that places cover. */
+template <class Key>
+inline Key gpusort_range(const GsPlaces &places)
+{
+	uint32_t bits = 0;
+	for (uint32_t i = 0; i < places.count; i++)
+		bits += places.place[i].bits;
+	return bits ? (Key)((Key) ~(Key)0 >> (8 * sizeof(Key) - bits) << places.place[0].begin_bit)
+				: 0;
+}
+
+template <class Key>
+constexpr Key GPUSORT_TOP_BIT = (Key)1 << (8 * sizeof(Key) - 1);
+
+/*
+ * Takes a window of 32 bits out of a key: one shift for 4-byte keys; for 8-byte keys four bytes
+ * from byte begin / 8 on (or the upper four), and a shift.  Computed on the host, so that its fields
+ * are constants of the launch.
+ */
+template <class Key>
+struct GsWindow {
+	uint32_t selector;
+	uint32_t shift;
+};
+
+template <class Key>
+inline GsWindow<Key> gpusort_window(uint32_t begin_bit)
+{
+	uint32_t byte = sizeof(Key) == 4 ? 0 : begin_bit / 8 < 4 ? begin_bit / 8 : 4;
+	return {0x3210 + 0x1111 * byte, begin_bit - 8 * byte};
+}
+
+__host__ __device__ __forceinline__ uint32_t gpusort_take(GsWindow<uint32_t> window, uint32_t key)
+{
+	return key >> window.shift;
+}
+
+__device__ __forceinline__ uint32_t gpusort_take(GsWindow<uint64_t> window, uint64_t key)
+{
+	return __byte_perm((uint32_t)key, (uint32_t)(key >> 32), window.selector) >> window.shift;
+}
+
+/* Integers: signed keys flip the top bit, descending order flips all. */
+template <class KeyType>
+struct GsIntegerOrder {
+	typedef KeyType Key;
+	Key flip;
+
+	/* There is a key at least as great as any other at every digit place: greatest(). */
+	static constexpr bool HAS_GREATEST = true;
+
+	__host__ __device__ __forceinline__ Key ordered(Key key) const
+	{
+		return key ^ flip;
+	}
+
+	__device__ __forceinline__ Key greatest() const
+	{
+		return ~flip;
+	}
+
+	/* Takes digits of one place. */
+	struct Digit {
+		GsWindow<Key> window;
+		uint32_t mask; /* also the greatest digit */
+		uint32_t flip;
+
+		__device__ __forceinline__ uint32_t operator()(Key key) const
+		{
+			return (gpusort_take(window, key) & mask) ^ flip;
+		}
+	};
+
+	Digit digit(GsDigitPlace place) const
+	{
+		uint32_t mask = (1u << place.bits) - 1;
+		return {gpusort_window<Key>(place.begin_bit), mask,
+				(uint32_t)(flip >> place.begin_bit) & mask};
+	}
+};
+
+template <class KeyType>
+struct GsFloatOrder {
+	typedef KeyType Key;
+	Key flip; /* 0 ascending, all ones descending */
+
+	static constexpr bool HAS_GREATEST = false;
+
+	__host__ __device__ __forceinline__ Key ordered(Key key) const
+	{
+		constexpr Key SIGN = GPUSORT_TOP_BIT<Key>;
+		constexpr Key INFINITE = sizeof(Key) == 4 ? (Key)0x7F800000u : (Key)0x7FF0000000000000ull;
+		Key magnitude = key & (Key)~SIGN;
+		Key result = (key & SIGN) && magnitude ? (Key)~key : (Key)(magnitude | SIGN);
+		if (magnitude > INFINITE)
+			result = (Key) ~(Key)0;
+		return result ^ flip;
+	}
+
+	__device__ __forceinline__ Key greatest() const
+	{
+		return 0;
+	}
+
+	struct Digit {
+		GsWindow<Key> window;
+		uint32_t mask;
+		GsFloatOrder order;
+
+		__device__ __forceinline__ uint32_t operator()(Key key) const
+		{
+			return gpusort_take(window, order.ordered(key)) & mask;
+		}
+	};
+
+	Digit digit(GsDigitPlace place) const
+	{
+		return {gpusort_window<Key>(place.begin_bit), (1u << place.bits) - 1, *this};
+	}
+};
+
+/* The kind of value that rides along: none, or 4 or 8 bytes. */
+struct GsNoValue {
+};
+
+template <class Value>
+constexpr bool GPUSORT_HAS_VALUE = true;
+template <>
+constexpr bool GPUSORT_HAS_VALUE<GsNoValue> = false;
+
+/* Bytes of a value in memory. */
+template <class Value>
+constexpr size_t GPUSORT_VALUE_BYTES = GPUSORT_HAS_VALUE<Value> ? sizeof(Value) : 0;
+
+#endif /* GPUSORT_KEYS_CUH */

@@ -1,0 +1,457 @@
+/*
+ * onesweep.cuh
+ *		One digit-binning sweep: reads every item once and writes it once.
+ *
+ * After Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs"
+ * (2022).  A block takes a tile of items, counts their digits, publishes the counts, learns from
+ * the tiles before it where its items of each digit go (decoupled look-back), orders the items in
+ * shared memory and writes runs of equal digits.
+ *
+ * Forward progress: tiles are handed out by a counter, so that the tiles a block waits for have
+ * all been started, in whatever order the device starts blocks.  Should a started block not be
+ * run for long, the waiting block counts the missing tile itself and goes on.
+ *
+ * A launch handles one strip, whose item numbers and counts fit 30 bits; positions in the output
+ * are 64 bits wide.
+ */
+#ifndef GPUSORT_ONESWEEP_CUH
+#define GPUSORT_ONESWEEP_CUH
+
+#include "control.cuh"
+#include "tile_rank.cuh"
+#include "tuning.cuh"
+
+template <class Order, class Value>
+struct GsSweepArgs {
+	typedef typename Order::Key Key;
+	Order order;
+	typename Order::Digit digit;
+	uint32_t step; /* index into GsControl.steps and .bases */
+	GsControl *control;
+	uint32_t *status; /* of this strip: [tile][digit] */
+	const Key *keys_in;
+	Key *keys_tmp;
+	Key *keys_out;
+	const Value *values_in;
+	Value *values_tmp;
+	Value *values_out;
+	uint64_t strip_first; /* number of the strip's first item */
+	uint32_t strip_items; /* > 0, at most GPUSORT_STRIP_ITEMS */
+	uint32_t strip_parity;
+	bool last_strip;
+	bool generate;	/* the values of the input are the row numbers */
+	bool drop_keys; /* the last sweep writes values only */
+	uint32_t fallback_polls; /* UINT32_MAX: never fall back */
+	uint32_t delay_every;	 /* for tests, as in GsDebugSettings */
+	uint32_t delay_polls;
+};
+
+template <class Order, class Value, class Policy>
+struct GsSweep {
+	typedef typename Order::Key Key;
+	typedef GsSweepArgs<Order, Value> Args;
+	static constexpr int THREADS = Policy::THREADS;
+	static constexpr int ITEMS = Policy::ITEMS;
+	static constexpr int WARPS = THREADS / 32;
+	static constexpr int TILE = THREADS * ITEMS;
+	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
+	static constexpr uint32_t NONE = ~0u;
+
+	static_assert(THREADS >= GPUSORT_RADIX && THREADS % 32 == 0, "a thread per digit");
+
+	struct Shared {
+		Key keys[TILE];
+		Value values[PAIRS ? TILE : 1];
+		uint32_t bins[WARPS][GPUSORT_RADIX];
+		uint64_t base[GPUSORT_RADIX]; /* position of slot s with digit d: base[d] + s */
+		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
+		uint32_t missing_counts[GPUSORT_RADIX];
+		uint32_t tile;
+		uint32_t missing_tile;
+		uint32_t only_digit; /* NONE, or the digit of all items of the tile */
+	};
+
+	const Args &args;
+	Shared &shared;
+	const unsigned thread;
+	const unsigned warp;
+	GsStep step;
+	uint32_t tile;
+	uint32_t tile_first; /* within the strip */
+	uint32_t tile_items;
+	Key keys[ITEMS];
+	Value values[PAIRS ? ITEMS : 1];
+	uint32_t packed_slots[PAIRS ? (ITEMS + 1) / 2 : 1]; /* two 16-bit slots in a word */
+
+	static_assert(TILE <= 65536, "slots have 16 bits");
+
+	__device__ __forceinline__ GsSweep(const Args &a, Shared &s)
+		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32)
+	{
+	}
+
+	/* Where item i of this thread lies in the tile before the sweep. */
+	__device__ __forceinline__ uint32_t place_of(int i) const
+	{
+		return warp * (32 * ITEMS) + i * 32 + gpusort_lane();
+	}
+
+	template <class T>
+	__device__ __forceinline__ static T *select(uint32_t which, const T *in, T *tmp, T *out)
+	{
+		return which == GPUSORT_IN ? const_cast<T *>(in) : which == GPUSORT_TMP ? tmp : out;
+	}
+
+	__device__ __forceinline__ void draw_tile()
+	{
+		if (thread == 0) {
+			uint32_t drawn = atomicAdd(&args.control->next_tile, 1u);
+			if (drawn == gridDim.x - 1) /* nobody draws after the last: ready for the next sweep */
+				atomicExch(&args.control->next_tile, 0u);
+			if (GPUSORT_BUG(GPUSORT_BUG_BLOCK_INDEX))
+				drawn = blockIdx.x;
+			shared.tile = drawn;
+			shared.only_digit = NONE;
+		}
+		step = args.control->steps[args.step];
+		__syncthreads();
+		tile = shared.tile;
+		tile_first = tile * TILE;
+		tile_items = args.strip_items - tile_first < TILE ? args.strip_items - tile_first : TILE;
+	}
+
+	__device__ __forceinline__ Key *keys_of(uint32_t buffer) const
+	{
+		return select(buffer, args.keys_in, args.keys_tmp, args.keys_out);
+	}
+
+	__device__ __forceinline__ Value *values_of(uint32_t buffer) const
+	{
+		return select(buffer, args.values_in, args.values_tmp, args.values_out);
+	}
+
+	/* Loads this thread's items of the tile; absent ones become padding. */
+	template <class T>
+	__device__ __forceinline__ void load(T (&items)[ITEMS], const T *source, T padding) const
+	{
+		source += args.strip_first + tile_first + place_of(0);
+		if (tile_items == TILE) {
+			GPUSORT_UNROLL
+			for (int i = 0; i < ITEMS; i++)
+				items[i] = source[i * 32];
+		} else {
+			GPUSORT_UNROLL
+			for (int i = 0; i < ITEMS; i++)
+				items[i] = place_of(i) < tile_items ? source[i * 32] : padding;
+		}
+	}
+
+	__device__ __forceinline__ void load_keys()
+	{
+		load(keys, (const Key *)keys_of(step.source), args.order.greatest());
+	}
+
+	__device__ __forceinline__ void load_values()
+	{
+		if constexpr (PAIRS) {
+			if (args.generate && step.first) {
+				GPUSORT_UNROLL
+				for (int i = 0; i < ITEMS; i++)
+					values[i] = (Value)(args.strip_first + tile_first + place_of(i));
+			} else
+				load(values, (const Value *)values_of(step.source), (Value)0);
+		}
+	}
+
+	/* Padding gets the greatest digit, and comes after all keys, so it stays at the end. */
+	__device__ __forceinline__ uint32_t digit_at(int i) const
+	{
+		if (!Order::HAS_GREATEST && place_of(i) >= tile_items)
+			return args.digit.mask;
+		return args.digit(keys[i]);
+	}
+
+	__device__ __forceinline__ void count_digits()
+	{
+		gpusort_clear_bins(shared.bins[warp]);
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			atomicAdd(&shared.bins[warp][digit_at(i)], 1u);
+		if (!GPUSORT_BUG(GPUSORT_BUG_COUNT_BARRIER))
+			__syncthreads();
+	}
+
+	__device__ __forceinline__ uint32_t *status_word(uint32_t of_tile) const
+	{
+		return args.status + (size_t)of_tile * GPUSORT_RADIX + thread;
+	}
+
+	__device__ __forceinline__ void publish(uint32_t status, uint32_t count) const
+	{
+		gpusort_flag_store(status_word(tile), status << GPUSORT_STATUS_SHIFT | count);
+	}
+
+	__device__ __forceinline__ bool is_global(uint32_t word) const
+	{
+		return word >> GPUSORT_STATUS_SHIFT == step.global;
+	}
+
+	__device__ __forceinline__ bool is_ready(uint32_t word) const
+	{
+		return word >> GPUSORT_STATUS_SHIFT == GPUSORT_STATUS_LOCAL || is_global(word);
+	}
+
+	/*
+	 * By thread d < GPUSORT_RADIX: publishes the tile's count of digit d and leaves in bins where
+	 * each warp's first key of the digit goes in the tile.  Returns the count; *first is the
+	 * slot of the tile's first key of the digit.
+	 */
+	__device__ __forceinline__ uint32_t sum_counts(uint32_t *first)
+	{
+		uint32_t slots = 0;
+		uint32_t count = 0;
+		if (thread < GPUSORT_RADIX) {
+			slots = gpusort_sum_bins<WARPS>(shared.bins, thread);
+			count = slots;
+			if (thread == args.digit.mask && !GPUSORT_BUG(GPUSORT_BUG_PARTIAL_TILE))
+				count -= TILE - tile_items;
+			if (args.delay_every && tile % args.delay_every == args.delay_every - 1)
+				for (uint32_t i = 0; i < args.delay_polls; i++)
+					gpusort_pause();
+			publish(GPUSORT_STATUS_LOCAL, count);
+			if (count == tile_items)
+				shared.only_digit = thread;
+		}
+		*first = gpusort_radix_exclusive_sum(slots, shared.warp_sums);
+		if (thread < GPUSORT_RADIX)
+			gpusort_place_bins<WARPS>(shared.bins, thread, *first);
+		return count;
+	}
+
+	/* How far the look-back of one digit has come. */
+	struct LookBack {
+		uint32_t sum; /* of the tiles seen so far */
+		int next;	  /* the tile to read next; -1: done, or PUBLISHED */
+		uint32_t polls;
+		static constexpr int PUBLISHED = -2;
+	};
+
+	/* Reads backwards until a global word, the strip's first tile, or patience ends. */
+	__device__ __forceinline__ void look_back(LookBack &at) const
+	{
+		constexpr int WINDOW = Policy::WINDOW;
+		while (at.next >= 0) {
+			uint32_t words[WINDOW];
+			GPUSORT_UNROLL
+			for (int i = 0; i < WINDOW; i++)
+				words[i] = gpusort_flag_load(status_word(at.next >= i ? at.next - i : 0));
+			int used = 0;
+			bool end = false;
+			GPUSORT_UNROLL
+			for (int i = 0; i < WINDOW; i++) {
+				if (!end && used == i && at.next >= i && is_ready(words[i])) {
+					at.sum += words[i] & GPUSORT_STATUS_COUNT;
+					used++;
+					end = is_global(words[i]);
+				}
+			}
+			at.next = end ? -1 : at.next - used;
+			if (GPUSORT_BUG(GPUSORT_BUG_SHORT_LOOKBACK) && at.next >= 0 &&
+				at.next + 3 < (int)tile)
+				at.next = -1;
+			if (used)
+				at.polls = 0;
+			else if (++at.polls > args.fallback_polls && args.fallback_polls != NONE)
+				return;
+		}
+	}
+
+	/*
+	 * By all threads: counts the digits of a tile whose block is late and publishes them for it.
+	 * Should that block publish meanwhile, its word stays; both say the same.
+	 */
+	__device__ __forceinline__ void count_missing_tile()
+	{
+		uint32_t missing = shared.missing_tile;
+		if (thread < GPUSORT_RADIX)
+			shared.missing_counts[thread] = 0;
+		__syncthreads();
+		const Key *source = keys_of(step.source) + args.strip_first + (size_t)missing * TILE;
+		GPUSORT_UNROLL_NOT
+		for (uint32_t i = thread; i < TILE; i += THREADS)
+			atomicAdd(&shared.missing_counts[args.digit(source[i])], 1u);
+		__syncthreads();
+		if (thread < GPUSORT_RADIX) {
+			uint32_t *word = status_word(missing);
+			uint32_t seen = gpusort_flag_load(word);
+			if (!is_ready(seen))
+				atomicCAS(word, seen,
+						  GPUSORT_STATUS_LOCAL << GPUSORT_STATUS_SHIFT |
+							  shared.missing_counts[thread]);
+		}
+	}
+
+	/* By thread d: the inclusive count is known; tells the others, and the next strip. */
+	__device__ __forceinline__ void publish_sum(uint32_t before, uint32_t count, uint32_t first)
+	{
+		publish(step.global, before + count);
+		uint64_t(*bases)[GPUSORT_RADIX] = args.control->bases[args.step];
+		uint64_t base = bases[args.strip_parity][thread];
+		shared.base[thread] = base + before - first;
+		if (tile == gridDim.x - 1 && !args.last_strip && !GPUSORT_BUG(GPUSORT_BUG_STRIP_BASE))
+			bases[args.strip_parity ^ 1][thread] = base + before + count;
+	}
+
+	/* By thread d: looks back, and publishes the sum if it got to the end. */
+	__device__ __forceinline__ void try_look_back(LookBack &at, uint32_t count, uint32_t first)
+	{
+		if (at.next == LookBack::PUBLISHED)
+			return;
+		look_back(at);
+		if (at.next < 0) {
+			publish_sum(at.sum, count, first);
+			at.next = LookBack::PUBLISHED;
+		}
+	}
+
+	/*
+	 * By all threads: completes the look-back, with as many fallbacks as it takes, so that
+	 * shared.base is set.  Ends with a barrier.
+	 */
+	__device__ __forceinline__ void finish_look_back(LookBack &at, uint32_t count, uint32_t first)
+	{
+		for (;;) {
+			bool stuck = false;
+			if (thread < GPUSORT_RADIX) {
+				try_look_back(at, count, first);
+				stuck = at.next >= 0;
+				if (stuck) /* any of the missing tiles will do */
+					atomicExch(&shared.missing_tile, (uint32_t)at.next);
+			}
+			if (GPUSORT_BUG(GPUSORT_BUG_SCATTER_BARRIER))
+				return;
+			if (!__syncthreads_or(stuck))
+				return;
+			count_missing_tile();
+			at.polls = 0;
+			__syncthreads();
+		}
+	}
+
+	/* Ranks the keys and puts them into shared memory in order of their digits. */
+	__device__ __forceinline__ void scatter_keys()
+	{
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++) {
+			uint32_t slot = gpusort_take_position(digit_at(i), shared.bins[warp]);
+			shared.keys[slot] = keys[i];
+			if constexpr (PAIRS)
+				packed_slots[i / 2] = i % 2 ? packed_slots[i / 2] | slot << 16 : slot;
+		}
+	}
+
+	__device__ __forceinline__ void scatter_values()
+	{
+		if constexpr (PAIRS) {
+			GPUSORT_UNROLL
+			for (int i = 0; i < ITEMS; i++)
+				shared.values[packed_slots[i / 2] >> (i % 2 * 16) & 0xFFFF] = values[i];
+		}
+	}
+
+	/* Writes the ordered tile: neighbours in shared memory mostly are neighbours in the output. */
+	template <bool FULL>
+	__device__ __forceinline__ void write_slots(bool with_keys)
+	{
+		Key *keys_target = keys_of(step.target);
+		Value *values_target = values_of(step.target);
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++) {
+			uint32_t slot = thread + i * THREADS;
+			if (FULL || slot < tile_items) {
+				Key key = shared.keys[slot];
+				uint64_t position = shared.base[args.digit(key)] + slot;
+				if (with_keys)
+					keys_target[position] = key;
+				if constexpr (PAIRS)
+					values_target[position] = shared.values[slot];
+			}
+		}
+	}
+
+	__device__ __forceinline__ void write_tile()
+	{
+		bool with_keys = !PAIRS || !(args.drop_keys && step.last);
+		if (tile_items == TILE)
+			write_slots<true>(with_keys);
+		else
+			write_slots<false>(with_keys);
+	}
+
+	/* Writes the items as they came, to base on: the tile has one digit, or none counts. */
+	__device__ __forceinline__ void write_unranked(uint64_t base)
+	{
+		if (!PAIRS || !(args.drop_keys && step.last))
+			store(keys_of(step.target) + base, keys);
+		if constexpr (PAIRS) {
+			load_values();
+			store(values_of(step.target) + base, values);
+		}
+	}
+
+	template <class T>
+	__device__ __forceinline__ void store(T *target, const T (&items)[ITEMS]) const
+	{
+		target += place_of(0);
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			if (place_of(i) < tile_items)
+				target[i * 32] = items[i];
+	}
+
+	__device__ __forceinline__ void process()
+	{
+		draw_tile();
+		if (!step.active && !step.copy)
+			return;
+		load_keys();
+		if (step.copy) {
+			write_unranked(args.strip_first + tile_first);
+			return;
+		}
+
+		count_digits();
+		uint32_t first;
+		uint32_t count = sum_counts(&first);
+		LookBack at = {0, (int)tile - 1, 0};
+		__syncthreads();
+
+		uint32_t only_digit = shared.only_digit;
+		if (only_digit != NONE) {
+			finish_look_back(at, count, first);
+			write_unranked(shared.base[only_digit]);
+			return;
+		}
+		if (Policy::LOOK_BACK_FIRST && thread < GPUSORT_RADIX)
+			try_look_back(at, count, first);
+		scatter_keys();
+		load_values();
+		/* The values arrive while this thread looks back. */
+		if (!Policy::LOOK_BACK_FIRST && thread < GPUSORT_RADIX)
+			try_look_back(at, count, first);
+		scatter_values();
+		finish_look_back(at, count, first);
+		write_tile();
+	}
+};
+
+template <class Order, class Value, class Policy>
+__global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
+	gpusort_sweep_kernel(GsSweepArgs<Order, Value> args)
+{
+	typedef GsSweep<Order, Value, Policy> Sweep;
+	GPUSORT_SHARED(typename Sweep::Shared, shared);
+	Sweep(args, shared).process();
+}
+
+#endif /* GPUSORT_ONESWEEP_CUH */

@@ -1,0 +1,146 @@
+/*
+ * onesweep_run.cuh
+ *		The host side of a onesweep sort: working space, strips, launches.
+ *
+ * A template over the shape of the sweeps, so that the library has one shape for each pair of widths
+ * and the benchmark can try others.
+ */
+#ifndef GPUSORT_ONESWEEP_RUN_CUH
+#define GPUSORT_ONESWEEP_RUN_CUH
+
+#include "histogram.cuh"
+#include "onesweep.cuh"
+#include "sorter.h"
+
+constexpr size_t GPUSORT_ALIGNMENT = 256;
+
+inline size_t gpusort_align_up(size_t size)
+{
+	return (size + GPUSORT_ALIGNMENT - 1) / GPUSORT_ALIGNMENT * GPUSORT_ALIGNMENT;
+}
+
+template <class T>
+T gpusort_divide_up(T a, T b)
+{
+	return (a + b - 1) / b;
+}
+
+struct GsStrips {
+	uint64_t items; /* of a strip but the last */
+	uint32_t count;
+	uint64_t tiles; /* of all */
+};
+
+template <class Policy>
+GsStrips gpusort_split_strips(const GsSorter &sorter, uint64_t n)
+{
+	uint64_t tiles = GPUSORT_STRIP_ITEMS / Policy::TILE;
+	if (sorter.debug.strip_items && sorter.debug.strip_items < tiles * Policy::TILE)
+		tiles = gpusort_divide_up<uint64_t>(sorter.debug.strip_items, Policy::TILE);
+	uint64_t items = tiles * Policy::TILE;
+	return {items, (uint32_t)gpusort_divide_up(n, items), gpusort_divide_up<uint64_t>(n, Policy::TILE)};
+}
+
+/* Working space of a onesweep sort: control and status (zeroed together), temporary arrays. */
+struct GsOnesweepLayout {
+	size_t status;
+	size_t zeroed;
+	size_t keys_tmp;
+	size_t values_tmp;
+	size_t keys_out; /* where the caller wants no keys */
+	size_t total;
+};
+
+template <class Key, class Value, class Policy>
+GsOnesweepLayout gpusort_onesweep_layout(const GsSorter &sorter, const GsSortJob &job)
+{
+	GsOnesweepLayout layout;
+	size_t keys = gpusort_align_up(job.n * sizeof(Key));
+	size_t values = gpusort_align_up(job.n * GPUSORT_VALUE_BYTES<Value>);
+	layout.status = gpusort_align_up(sizeof(GsControl));
+	layout.zeroed = layout.status + gpusort_split_strips<Policy>(sorter, job.n).tiles * GPUSORT_RADIX *
+										sizeof(uint32_t);
+	layout.keys_tmp = gpusort_align_up(layout.zeroed);
+	layout.values_tmp = layout.keys_tmp + (job.clobber ? 0 : keys);
+	layout.keys_out = layout.values_tmp + (job.clobber ? 0 : values);
+	layout.total = layout.keys_out + (job.keys_out ? 0 : keys);
+	return layout;
+}
+
+template <class Order>
+cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order, const GsSortJob &job,
+							 const GsPlaces &places, GsControl *control, cudaStream_t stream)
+{
+	typedef GsHistogram<Order> Histogram;
+	GsHistogramArgs<Order> args = {};
+	args.order = order;
+	for (uint32_t i = 0; i < places.count; i++)
+		args.digit[i] = order.digit(places.place[i]);
+	args.places = places.count;
+	args.range = gpusort_range<typename Order::Key>(places);
+	args.keys = (const typename Order::Key *)job.keys_in;
+	args.n = job.n;
+	args.control = control;
+	args.clobber = job.clobber;
+	uint64_t most = (uint64_t)sorter.multiprocessors * GsHistogramTuning::BLOCKS;
+	uint64_t turns = gpusort_divide_up<uint64_t>(job.n, Histogram::TURN);
+	GsLaunch launch = {(unsigned)(turns < most ? turns : most), GsHistogramTuning::THREADS,
+					   sizeof(typename Histogram::Shared), false, stream};
+	return gpusort_launch(launch, gpusort_histogram_kernel<Order>, args);
+}
+
+template <class Order, class Value, class Policy>
+cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order, const GsSortJob &job,
+						 const GsPlaces &places, unsigned char *workspace, cudaStream_t stream)
+{
+	typedef typename Order::Key Key;
+	typedef GsSweep<Order, Value, Policy> Sweep;
+	GsOnesweepLayout layout = gpusort_onesweep_layout<Key, Value, Policy>(sorter, job);
+	GsStrips strips = gpusort_split_strips<Policy>(sorter, job.n);
+
+	cudaError_t error = cudaMemsetAsync(workspace, 0, layout.zeroed, stream);
+	if (error)
+		return error;
+	GsControl *control = (GsControl *)workspace;
+	error = gpusort_launch_histogram(sorter, order, job, places, control, stream);
+	if (error)
+		return error;
+
+	GsSweepArgs<Order, Value> args = {};
+	args.order = order;
+	args.control = control;
+	args.keys_in = (const Key *)job.keys_in;
+	args.keys_tmp = (Key *)(workspace + layout.keys_tmp);
+	args.keys_out = (Key *)(job.keys_out ? job.keys_out : workspace + layout.keys_out);
+	args.generate = !job.values_in;
+	args.values_in = (const Value *)(job.values_in ? job.values_in : job.values_in_space);
+	args.values_tmp = (Value *)(workspace + layout.values_tmp);
+	args.values_out = (Value *)job.values_out;
+	args.drop_keys = !job.keys_out;
+	args.fallback_polls =
+		sorter.debug.fallback_polls ? sorter.debug.fallback_polls : GPUSORT_FALLBACK_POLLS;
+	args.delay_every = sorter.debug.delay_every;
+	args.delay_polls = sorter.debug.delay_polls;
+	for (uint32_t i = 0; i < places.count; i++) {
+		args.digit = order.digit(places.place[i]);
+		args.step = i;
+		for (uint32_t s = 0; s < strips.count; s++) {
+			uint64_t first = s * strips.items;
+			uint64_t left = job.n - first;
+			args.strip_first = first;
+			args.strip_items = (uint32_t)(left < strips.items ? left : strips.items);
+			args.strip_parity = s % 2;
+			args.last_strip = s == strips.count - 1;
+			args.status = (uint32_t *)(workspace + layout.status) +
+						  first / Policy::TILE * GPUSORT_RADIX;
+			GsLaunch launch = {gpusort_divide_up<uint32_t>(args.strip_items, Policy::TILE),
+							   Policy::THREADS, sizeof(typename Sweep::Shared), false, stream};
+			error = gpusort_launch(launch, gpusort_sweep_kernel<Order, Value, Policy>, args);
+			if (error)
+				return error;
+		}
+	}
+	return cudaSuccess;
+}
+
+#endif /* GPUSORT_ONESWEEP_RUN_CUH */

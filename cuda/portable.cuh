@@ -1,0 +1,193 @@
+/*
+ * portable.cuh
+ *		What lets one kernel source be built by nvcc and by a C++ compiler against the emulator.
+ *
+ * Kernels take all their shared memory through GPUSORT_SHARED(), synchronize with the *_sync and
+ * __sync* intrinsics, and read and write words that other blocks poll through the flag accessors
+ * below.  Kernels are started with gpusort_launch().
+ */
+#ifndef GPUSORT_PORTABLE_CUH
+#define GPUSORT_PORTABLE_CUH
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#else
+#include "emu/cuda_emu.h"
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define GPUSORT_UNROLL _Pragma("unroll")
+#define GPUSORT_UNROLL_NOT _Pragma("unroll 1")
+#else
+#define GPUSORT_UNROLL
+#define GPUSORT_UNROLL_NOT
+#endif
+
+/*
+ * Bugs that the emulator can plant, for the test of the test: each has to make the kernel tests
+ * fail.  On a device the condition is the constant false.
+ */
+enum GsPlantedBug {
+	GPUSORT_BUG_NONE = 0,
+	GPUSORT_BUG_COUNT_BARRIER,	 /* no barrier between counting a tile and summing the counts */
+	GPUSORT_BUG_SCATTER_BARRIER, /* no barrier between the shared scatter and its readers */
+	GPUSORT_BUG_PARTIAL_TILE,	 /* padding of a partial tile counted as keys */
+	GPUSORT_BUG_SHORT_LOOKBACK,	 /* look-back stops after a few tiles */
+	GPUSORT_BUG_LANE_ORDER,		 /* equal digits of a warp ranked from the last lane */
+	GPUSORT_BUG_BLOCK_INDEX,	 /* tiles by block index instead of tickets */
+	GPUSORT_BUG_STRIP_BASE,		 /* bin offsets not carried to the next strip */
+	GPUSORT_BUG_SKIP_DIGIT,		 /* a digit counts as constant when most keys agree */
+	GPUSORT_BUG_GRID_BARRIER,	 /* grid barrier passed before the last block came */
+	GPUSORT_BUG_END
+};
+
+#ifdef __CUDACC__
+#define GPUSORT_BUG(which) false
+#else
+#define GPUSORT_BUG(which) (gpusort_emu::schedule.bug == (which))
+#endif
+
+/* ---- shared memory ---- */
+
+#ifdef __CUDACC__
+extern __shared__ __align__(16) unsigned char gpusort_shared_bytes[];
+#define GPUSORT_SHARED(type, name) type &name = *reinterpret_cast<type *>(gpusort_shared_bytes)
+#else
+#define GPUSORT_SHARED(type, name)                                                             \
+	type &name = *reinterpret_cast<type *>(gpusort_emu::shared_memory())
+#endif
+
+/* ---- lanes ---- */
+
+__device__ __forceinline__ unsigned gpusort_lane()
+{
+#ifdef __CUDACC__
+	unsigned lane;
+	asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+	return lane;
+#else
+	return gpusort_emu::lane();
+#endif
+}
+
+/* The lanes below this one, as a mask. */
+__device__ __forceinline__ uint32_t gpusort_lanes_below()
+{
+#ifdef __CUDACC__
+	uint32_t mask;
+	asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));
+	return mask;
+#else
+	return (1u << gpusort_emu::lane()) - 1;
+#endif
+}
+
+/* ---- flags: words that other blocks poll ---- */
+
+/*
+ * Relaxed, device scope.  A status word carries its value in itself, so nothing has to be ordered
+ * with it: a reader that sees a word has all it needs.
+ */
+__device__ __forceinline__ uint32_t gpusort_flag_load(const uint32_t *flag)
+{
+#ifdef __CUDACC__
+#if __CUDA_ARCH__ >= 700
+	uint32_t value;
+	asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag));
+	return value;
+#else
+	return *(const volatile uint32_t *)flag;
+#endif
+#else
+	gpusort_emu::maybe_yield();
+	return *(const volatile uint32_t *)flag;
+#endif
+}
+
+__device__ __forceinline__ void gpusort_flag_store(uint32_t *flag, uint32_t value)
+{
+#ifdef __CUDACC__
+#if __CUDA_ARCH__ >= 700
+	asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" : : "l"(flag), "r"(value) : "memory");
+#else
+	*(volatile uint32_t *)flag = value;
+#endif
+#else
+	gpusort_emu::maybe_yield();
+	*(volatile uint32_t *)flag = value;
+#endif
+}
+
+/*
+ * Device scope, with ordering: what a block wrote before it raised the counter (release) is seen by
+ * a block after it has read that value (acquire).
+ */
+__device__ __forceinline__ uint32_t gpusort_flag_load_acquire(const uint32_t *flag)
+{
+#ifdef __CUDACC__
+	uint32_t value;
+	asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+	return value;
+#else
+	gpusort_emu::yield_now();
+	return *(const volatile uint32_t *)flag;
+#endif
+}
+
+/* Waits about a microsecond, in which other blocks can go on. */
+__device__ __forceinline__ void gpusort_pause()
+{
+	__nanosleep(1000);
+}
+
+/* ---- launches ---- */
+
+struct GsLaunch {
+	unsigned grid;
+	unsigned block;
+	size_t shared_bytes;
+	bool cooperative; /* all blocks must be resident at the same time */
+	cudaStream_t stream;
+};
+
+/* Shared memory a kernel may use without asking for more. */
+constexpr size_t GPUSORT_SHARED_DEFAULT = 48 * 1024;
+
+template <class... Parameters, class... Arguments>
+cudaError_t gpusort_launch(const GsLaunch &launch, void (*kernel)(Parameters...),
+						   Arguments... arguments)
+{
+#ifdef __CUDACC__
+	if (launch.shared_bytes > GPUSORT_SHARED_DEFAULT) {
+		cudaError_t error = cudaFuncSetAttribute(
+			(const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+			(int)launch.shared_bytes);
+		if (error)
+			return error;
+	}
+	cudaLaunchAttribute attribute = {};
+	attribute.id = cudaLaunchAttributeCooperative;
+	attribute.val.cooperative = 1;
+	cudaLaunchConfig_t config = {};
+	config.gridDim = dim3(launch.grid);
+	config.blockDim = dim3(launch.block);
+	config.dynamicSmemBytes = launch.shared_bytes;
+	config.stream = launch.stream;
+	config.attrs = &attribute;
+	config.numAttrs = launch.cooperative ? 1 : 0;
+	return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+#else
+	gpusort_emu_enqueue(launch.stream, [=] {
+		bool good = gpusort_emu::run_kernel(launch.grid, launch.block, launch.shared_bytes,
+											launch.cooperative,
+											[&] { kernel(arguments...); });
+		return good ? cudaSuccess : cudaErrorLaunchFailure;
+	});
+	return cudaSuccess;
+#endif
+}
+
+#endif /* GPUSORT_PORTABLE_CUH */

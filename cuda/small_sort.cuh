@@ -1,0 +1,325 @@
+/*
+ * small_sort.cuh
+ *		Sorts in one launch: by one warp, by one block, by a grid of cooperating blocks.
+ *
+ * Inputs of these sizes are bound by the number of launches, not by memory.  A warp sorts up to 32
+ * items with a bitonic network.  A block keeps its items in registers and orders them digit by
+ * digit through shared memory.  In a grid each block keeps a contiguous part of the items; at
+ * each digit the blocks exchange their counts, and move the items through device memory that
+ * stays in the cache.  Digits that do not vary are left out.
+ */
+#ifndef GPUSORT_SMALL_SORT_CUH
+#define GPUSORT_SMALL_SORT_CUH
+
+#include "tile_rank.cuh"
+#include "tuning.cuh"
+
+/* Exchange area of a grid sort in device memory; zeroed once when it is allocated. */
+struct GsGridExchange {
+	uint32_t arrived;	 /* blocks at the barrier */
+	uint32_t generation; /* barriers passed, ever */
+	uint32_t unused[62];
+	/*
+	 * By parity of the digit place: a block may be at the next place while another still reads,
+	 * but not two places ahead.
+	 */
+	uint32_t counts[2][GPUSORT_GRID_BLOCKS][GPUSORT_RADIX];
+};
+
+template <class Order, class Value>
+struct GsSmallSortArgs {
+	typedef typename Order::Key Key;
+	Order order;
+	typename Order::Digit digit[GPUSORT_MAX_PASSES];
+	uint32_t places;
+	Key range; /* the bits of an ordered key that count */
+	const Key *keys_in;
+	Key *keys_out;			/* NULL: not wanted */
+	const Value *values_in; /* NULL: row numbers */
+	Value *values_out;
+	uint32_t n;
+	uint32_t items; /* of a thread: ceil(n / (blocks * threads)) */
+	/* Grid sorts only. */
+	Key *keys_tmp;
+	Value *values_tmp;
+	GsGridExchange *exchange;
+};
+
+/* ---- one warp ---- */
+
+template <class Order, class Value>
+__global__ void gpusort_warp_sort_kernel(GsSmallSortArgs<Order, Value> args)
+{
+	typedef typename Order::Key Key;
+	unsigned lane = threadIdx.x;
+
+	/* What is sorted is (counting bits of the key, lane), and that is unique; absent items last. */
+	bool present = lane < args.n;
+	Key key = present ? args.keys_in[lane] : 0;
+	Key rank = args.order.ordered(key) & args.range;
+	uint32_t source = lane | (present ? 0 : 32);
+	for (unsigned size = 2; size <= 32; size *= 2)
+		for (unsigned stride = size / 2; stride > 0; stride /= 2) {
+			Key other_rank = __shfl_xor_sync(~0u, rank, stride);
+			uint32_t other_source = __shfl_xor_sync(~0u, source, stride);
+			bool absent = source & 32, other_absent = other_source & 32;
+			bool less = other_absent != absent ? absent
+						: other_rank != rank   ? other_rank < rank
+											   : other_source < source;
+			bool lower = (lane & stride) == 0, ascending = (lane & size) == 0;
+			if ((lower == ascending) == less) {
+				rank = other_rank;
+				source = other_source;
+			}
+		}
+
+	Key sorted_key = __shfl_sync(~0u, key, source & 31);
+	if (present && args.keys_out)
+		args.keys_out[lane] = sorted_key;
+	if constexpr (GPUSORT_HAS_VALUE<Value>) {
+		if (present)
+			args.values_out[lane] =
+				args.values_in ? args.values_in[source & 31] : (Value)(source & 31);
+	}
+}
+
+/* ---- one block, or a grid ---- */
+
+template <class Order, class Value, class Tuning, bool GRID>
+struct GsTileSort {
+	typedef typename Order::Key Key;
+	typedef GsSmallSortArgs<Order, Value> Args;
+	static constexpr int THREADS = Tuning::THREADS;
+	static constexpr int ITEMS = Tuning::ITEMS;
+	static constexpr int WARPS = THREADS / 32;
+	static constexpr int TILE = THREADS * ITEMS;
+	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
+
+	struct Shared {
+		Key keys[GRID ? 1 : TILE];
+		Value values[PAIRS && !GRID ? TILE : 1];
+		uint32_t bins[WARPS][GPUSORT_RADIX];
+		uint32_t first[GPUSORT_RADIX]; /* slot in the output of the block's first key of a digit */
+		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
+		uint32_t generation;
+	};
+
+	const Args &args;
+	Shared &shared;
+	const unsigned thread;
+	const unsigned warp;
+	const int items;		/* of a thread in this launch */
+	uint32_t block_first;	/* number of the block's first item */
+	uint32_t block_items;	/* may be 0 in the last blocks */
+	Key keys[ITEMS];
+	Value values[PAIRS ? ITEMS : 1];
+
+	__device__ __forceinline__ GsTileSort(const Args &a, Shared &s)
+		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32), items((int)a.items)
+	{
+		uint32_t tile = (uint32_t)THREADS * items;
+		block_first = GRID ? blockIdx.x * tile : 0;
+		if (block_first > args.n)
+			block_first = args.n;
+		block_items = args.n - block_first < tile ? args.n - block_first : tile;
+	}
+
+	__device__ __forceinline__ uint32_t place_of(int i) const
+	{
+		return warp * (32 * items) + i * 32 + gpusort_lane();
+	}
+
+	__device__ __forceinline__ bool is_item(int i) const
+	{
+		return i < items && place_of(i) < block_items;
+	}
+
+	__device__ __forceinline__ void load()
+	{
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			if (is_item(i)) {
+				uint32_t item = block_first + place_of(i);
+				keys[i] = args.keys_in[item];
+				if constexpr (PAIRS)
+					values[i] = args.values_in ? args.values_in[item] : (Value)item;
+			}
+	}
+
+	__device__ __forceinline__ void write(uint32_t slot, int i, bool with_keys)
+	{
+		if (with_keys)
+			args.keys_out[slot] = keys[i];
+		if constexpr (PAIRS)
+			args.values_out[slot] = values[i];
+	}
+
+	/* Padding counts as the greatest digit; it comes last, so its slots are behind all keys. */
+	__device__ __forceinline__ uint32_t digit_at(int i, const typename Order::Digit &digit_of) const
+	{
+		return place_of(i) < block_items ? digit_of(keys[i]) : digit_of.mask;
+	}
+
+	/* All blocks have come here before any goes on, and what they wrote before is seen after. */
+	__device__ __forceinline__ void grid_barrier()
+	{
+		__syncthreads();
+		if (thread == 0) {
+			uint32_t *generation = &args.exchange->generation;
+			uint32_t mine = gpusort_flag_load(generation);
+			/* Release: orders the block's writes before its arrival. */
+			__threadfence();
+			if (atomicAdd(&args.exchange->arrived, 1u) == gridDim.x - 1) {
+				atomicExch(&args.exchange->arrived, 0u);
+				/* Orders the arrivals, and all that was written before them, before the release. */
+				__threadfence();
+				atomicAdd(generation, 1u);
+			} else if (!GPUSORT_BUG(GPUSORT_BUG_GRID_BARRIER)) {
+				while (gpusort_flag_load_acquire(generation) == mine)
+					;
+			}
+			__threadfence();
+		}
+		__syncthreads();
+	}
+
+	/*
+	 * By all threads: sets shared.first from the counts of all blocks.  count is the block's count
+	 * of digit thread.  Returns whether the digit varies.
+	 */
+	__device__ __forceinline__ bool exchange_counts(uint32_t place, uint32_t count)
+	{
+		uint32_t before = 0, total = count;
+		if constexpr (GRID) {
+			uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[place % 2];
+			if (thread < GPUSORT_RADIX)
+				all[blockIdx.x][thread] = count;
+			grid_barrier();
+			if (thread < GPUSORT_RADIX) {
+				total = 0;
+				GPUSORT_UNROLL_NOT
+				for (unsigned b = 0; b < gridDim.x; b += 8) {
+					uint32_t counts[8];
+					GPUSORT_UNROLL
+					for (unsigned i = 0; i < 8; i++)
+						counts[i] = b + i < gridDim.x ? gpusort_flag_load(&all[b + i][thread]) : 0;
+					GPUSORT_UNROLL
+					for (unsigned i = 0; i < 8; i++) {
+						if (b + i < blockIdx.x)
+							before += counts[i];
+						total += counts[i];
+					}
+				}
+			}
+		}
+		bool constant = thread < GPUSORT_RADIX && total == args.n;
+		if (__syncthreads_or(constant))
+			return false;
+		uint32_t smaller = gpusort_radix_exclusive_sum(thread < GPUSORT_RADIX ? total : 0,
+													   shared.warp_sums);
+		if (thread < GPUSORT_RADIX)
+			shared.first[thread] = smaller + before;
+		return true;
+	}
+
+	/* Moves the items to the slots of this digit; returns false where the digit does not vary. */
+	__device__ __forceinline__ bool sort_by(uint32_t place, bool last)
+	{
+		const typename Order::Digit digit_of = args.digit[place];
+
+		gpusort_clear_bins(shared.bins[warp]);
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			if (i < items && place_of(i) < block_items)
+				atomicAdd(&shared.bins[warp][digit_of(keys[i])], 1u);
+		__syncthreads();
+		uint32_t count = 0;
+		if (thread < GPUSORT_RADIX)
+			count = gpusort_sum_bins<WARPS>(shared.bins, thread);
+		if (!exchange_counts(place, count))
+			return false;
+		if (thread < GPUSORT_RADIX)
+			gpusort_place_bins<WARPS>(shared.bins, thread, shared.first[thread]);
+		__syncthreads();
+
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			if (i < items) {
+				uint32_t slot = gpusort_take_position(digit_at(i, digit_of),
+													  shared.bins[warp]);
+				if (place_of(i) < block_items)
+					move(i, slot, last);
+			}
+		return true;
+	}
+
+	__device__ __forceinline__ void move(int i, uint32_t slot, bool last)
+	{
+		if (last) {
+			write(slot, i, args.keys_out != nullptr);
+		} else if constexpr (GRID) {
+			args.keys_tmp[slot] = keys[i];
+			if constexpr (PAIRS)
+				args.values_tmp[slot] = values[i];
+		} else {
+			shared.keys[slot] = keys[i];
+			if constexpr (PAIRS)
+				shared.values[slot] = values[i];
+		}
+	}
+
+	/* Takes the block's part of the moved items back into registers. */
+	__device__ __forceinline__ void take_back()
+	{
+		if constexpr (GRID)
+			grid_barrier();
+		else
+			__syncthreads();
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			if (is_item(i)) {
+				uint32_t slot = block_first + place_of(i);
+				if constexpr (GRID) {
+					/* Written by other blocks in this launch: not through the read-only cache. */
+					keys[i] = *(volatile Key *)&args.keys_tmp[slot];
+					if constexpr (PAIRS)
+						values[i] = *(volatile Value *)&args.values_tmp[slot];
+				} else {
+					keys[i] = shared.keys[slot];
+					if constexpr (PAIRS)
+						values[i] = shared.values[slot];
+				}
+			}
+	}
+
+	__device__ __forceinline__ void process()
+	{
+		load();
+		bool written = false;
+		GPUSORT_UNROLL_NOT
+		for (uint32_t place = 0; place < args.places; place++) {
+			bool last = place == args.places - 1;
+			bool moved = sort_by(place, last);
+			if (moved && !last)
+				take_back();
+			written = moved && last;
+		}
+		if (written)
+			return;
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			if (is_item(i))
+				write(block_first + place_of(i), i, args.keys_out != nullptr);
+	}
+};
+
+template <class Order, class Value, class Tuning, bool GRID>
+__global__ void __launch_bounds__(Tuning::THREADS, 1)
+	gpusort_tile_sort_kernel(GsSmallSortArgs<Order, Value> args)
+{
+	typedef GsTileSort<Order, Value, Tuning, GRID> TileSort;
+	GPUSORT_SHARED(typename TileSort::Shared, shared);
+	TileSort(args, shared).process();
+}
+
+#endif /* GPUSORT_SMALL_SORT_CUH */

@@ -1,0 +1,235 @@
+/*
+ * sorter.cu
+ *		Chooses and launches the kernels of a sort.
+ */
+#include "sorter.h"
+
+#include <cstring>
+
+#include "onesweep_run.cuh"
+#include "small_sort.cuh"
+#include "tuning.cuh"
+
+namespace
+{
+
+/*
+ * Digit places of a bit range: as few as can be, and as even as can be.  No bits are one place of
+ * no width, at which no digit varies.
+ */
+GsPlaces split_bits(uint32_t begin_bit, uint32_t end_bit)
+{
+	GsPlaces places = {};
+	uint32_t bits = end_bit - begin_bit;
+	if (bits == 0) {
+		places.count = 1;
+		return places;
+	}
+	places.count = gpusort_divide_up<uint32_t>(bits, GPUSORT_RADIX_BITS);
+	for (uint32_t i = 0, begin = begin_bit; i < places.count; i++) {
+		uint32_t width = bits / places.count + (i < bits % places.count);
+		places.place[i] = {begin, width};
+		begin += width;
+	}
+	return places;
+}
+
+/* Calls use.template run<Key, Value>() for the widths of a job. */
+template <class Use>
+auto with_widths(uint32_t key_width, uint32_t value_width, Use use)
+{
+	if (key_width == 4)
+		return value_width == 0	  ? use.template run<uint32_t, GsNoValue>()
+			   : value_width == 4 ? use.template run<uint32_t, uint32_t>()
+								  : use.template run<uint32_t, uint64_t>();
+	return value_width == 0	  ? use.template run<uint64_t, GsNoValue>()
+		   : value_width == 4 ? use.template run<uint64_t, uint32_t>()
+							  : use.template run<uint64_t, uint64_t>();
+}
+
+template <class Key>
+GsIntegerOrder<Key> integer_order(const GsSortJob &job)
+{
+	Key flip = job.order == GPUSORT_SIGNED ? GPUSORT_TOP_BIT<Key> : 0;
+	return {job.descending ? (Key)~flip : flip};
+}
+
+template <class Key>
+GsFloatOrder<Key> float_order(const GsSortJob &job)
+{
+	return {job.descending ? (Key) ~(Key)0 : (Key)0};
+}
+
+template <class Order, class Value>
+cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &order,
+					  const GsSortJob &job, const GsPlaces &places, unsigned char *workspace,
+					  cudaStream_t stream)
+{
+	typedef typename Order::Key Key;
+	typedef GsTileSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Tuning;
+	GsSmallSortArgs<Order, Value> args = {};
+	args.order = order;
+	for (uint32_t i = 0; i < places.count; i++)
+		args.digit[i] = order.digit(places.place[i]);
+	args.places = places.count;
+	args.range = gpusort_range<Key>(places);
+	args.keys_in = (const Key *)job.keys_in;
+	args.keys_out = (Key *)job.keys_out;
+	args.values_in = (const Value *)job.values_in;
+	args.values_out = (Value *)job.values_out;
+	args.n = (uint32_t)job.n;
+	if (path == GPUSORT_PATH_WARP) {
+		GsLaunch launch = {1, 32, 0, false, stream};
+		return gpusort_launch(launch, gpusort_warp_sort_kernel<Order, Value>, args);
+	}
+	if (path == GPUSORT_PATH_BLOCK) {
+		typedef GsTileSort<Order, Value, Tuning, false> TileSort;
+		args.items = gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS);
+		GsLaunch launch = {1, Tuning::THREADS, sizeof(typename TileSort::Shared), false, stream};
+		return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, false>,
+							  args);
+	}
+	typedef GsTileSort<Order, Value, Tuning, true> GridSort;
+	args.items = gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS * GPUSORT_GRID_BLOCKS);
+	args.keys_tmp = (Key *)workspace;
+	args.values_tmp = (Value *)(workspace + gpusort_align_up(job.n * sizeof(Key)));
+	args.exchange = (GsGridExchange *)sorter.exchange;
+	GsLaunch launch = {gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS * args.items), Tuning::THREADS,
+					   sizeof(typename GridSort::Shared), true, stream};
+	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, true>, args);
+}
+
+struct RunJob {
+	const GsSorter &sorter;
+	const GsSortJob &job;
+	unsigned char *workspace;
+	cudaStream_t stream;
+
+	template <class Order, class Value>
+	cudaError_t run_with(const Order &order) const
+	{
+		typedef typename Order::Key Key;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Policy;
+		GsPlaces places = split_bits(job.begin_bit, job.end_bit);
+		GsSortPath path = gpusort_sorter_path(&sorter, &job);
+		if (path == GPUSORT_PATH_ONESWEEP)
+			return gpusort_onesweep_run<Order, Value, Policy>(sorter, order, job, places, workspace,
+													  stream);
+		return run_small<Order, Value>(sorter, path, order, job, places, workspace, stream);
+	}
+
+	template <class Key, class Value>
+	cudaError_t run() const
+	{
+		if (job.order == GPUSORT_FLOAT)
+			return run_with<GsFloatOrder<Key>, Value>(float_order<Key>(job));
+		return run_with<GsIntegerOrder<Key>, Value>(integer_order<Key>(job));
+	}
+};
+
+struct MeasureJob {
+	const GsSorter &sorter;
+	const GsSortJob &job;
+
+	template <class Key, class Value>
+	size_t run() const
+	{
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Policy;
+		switch (gpusort_sorter_path(&sorter, &job)) {
+			case GPUSORT_PATH_ONESWEEP:
+				return gpusort_align_up(gpusort_onesweep_layout<Key, Value, Policy>(sorter, job).total);
+			case GPUSORT_PATH_GRID:
+				return gpusort_align_up(job.n * sizeof(Key)) +
+					   gpusort_align_up(job.n * GPUSORT_VALUE_BYTES<Value>);
+			default:
+				return 0;
+		}
+	}
+};
+
+struct FindSizes {
+	template <class Key, class Value>
+	GsDebugSizes run() const
+	{
+		constexpr int VALUE_BYTES = (int)GPUSORT_VALUE_BYTES<Value>;
+		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES> Policy;
+		typedef GsTileSortTuning<sizeof(Key), VALUE_BYTES> Tuning;
+		GsDebugSizes sizes = {};
+		sizes.warp_items = GPUSORT_WARP_ITEMS;
+		sizes.block_items = Tuning::THREADS * Tuning::ITEMS;
+		sizes.grid_items = Tuning::THREADS * Tuning::ITEMS * GPUSORT_GRID_BLOCKS;
+		sizes.tile_items = Policy::TILE;
+#ifndef __CUDACC__
+		sizes.bugs = GPUSORT_BUG_END - 1;
+#endif
+		return sizes;
+	}
+};
+
+} // namespace
+
+size_t gpusort_sorter_exchange_bytes()
+{
+	return sizeof(GsGridExchange);
+}
+
+GsDebugSizes gpusort_sorter_sizes(uint32_t key_width, uint32_t value_width)
+{
+	return with_widths(key_width, value_width, FindSizes());
+}
+
+GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job)
+{
+	GsDebugSizes sizes = gpusort_sorter_sizes(job->key_width, job->value_width);
+	bool small = !job->clobber; /* the small sorts do not leave their result in the input */
+	bool warp = small && job->n <= sizes.warp_items;
+	bool block = small && job->n <= sizes.block_items;
+	bool grid = small && job->n <= sizes.grid_items && sorter->cooperative;
+
+	switch (sorter->debug.path) {
+		case GPUSORT_PATH_WARP:
+			return warp ? GPUSORT_PATH_WARP : GPUSORT_PATH_AUTO;
+		case GPUSORT_PATH_BLOCK:
+			return block ? GPUSORT_PATH_BLOCK : GPUSORT_PATH_AUTO;
+		case GPUSORT_PATH_GRID:
+			return grid ? GPUSORT_PATH_GRID : GPUSORT_PATH_AUTO;
+		case GPUSORT_PATH_ONESWEEP:
+			return GPUSORT_PATH_ONESWEEP;
+		default:
+			return warp										 ? GPUSORT_PATH_WARP
+				   : block && job->n <= GPUSORT_BLOCK_ITEMS ? GPUSORT_PATH_BLOCK
+				   : grid && job->n <= GPUSORT_GRID_ITEMS	 ? GPUSORT_PATH_GRID
+															 : GPUSORT_PATH_ONESWEEP;
+	}
+}
+
+size_t gpusort_sorter_workspace(const GsSorter *sorter, const GsSortJob *job)
+{
+	return with_widths(job->key_width, job->value_width, MeasureJob{*sorter, *job});
+}
+
+cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, void *workspace,
+							   cudaStream_t stream)
+{
+	if (job->n == 0)
+		return cudaSuccess;
+	return with_widths(job->key_width, job->value_width,
+					   RunJob{*sorter, *job, (unsigned char *)workspace, stream});
+}
+
+const void *gpusort_sorter_control(const GsSortJob *, const void *workspace)
+{
+	return workspace;
+}
+
+size_t gpusort_sorter_control_bytes()
+{
+	return sizeof(GsControl);
+}
+
+GsSortReport gpusort_sorter_report(const void *control_copy)
+{
+	GsControl control;
+	memcpy(&control, control_copy, sizeof control);
+	return {control.active, control.result == GPUSORT_IN};
+}

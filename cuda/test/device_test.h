@@ -1,0 +1,76 @@
+/*
+ * device_test.h
+ *		Support of the device library's tests: the library under test, cases, and counting.
+ */
+#ifndef GPUSORT_DEVICE_TEST_H
+#define GPUSORT_DEVICE_TEST_H
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpusort_device.h"
+
+struct TestLibrary {
+	const GsDeviceApi *api;
+	GsDevice *device;
+	bool emulator;
+};
+
+extern TestLibrary library;
+
+/* Counts a check; says what failed unless quiet. */
+bool test_check(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
+extern uint64_t tests_run;
+extern uint64_t tests_failed;
+extern bool tests_quiet;
+
+struct TestRandom {
+	uint64_t state;
+	explicit TestRandom(uint64_t seed) : state(seed * 0x9E3779B97F4A7C15ull + 1) {}
+	uint64_t operator()();
+	uint64_t below(uint64_t n);
+};
+
+/* What to sort, and how; each field has the most usual value. */
+struct SortCase {
+	uint32_t key_width = 4;
+	uint32_t value_width = 0;
+	GsKeyOrder order = GPUSORT_UNSIGNED;
+	bool descending = false;
+	uint32_t begin_bit = 0;
+	uint32_t end_bit = 0; /* 0: the width of a key */
+	bool row_numbers = false;
+	bool drop_keys = false;
+	bool host_arrays = false;
+	bool in_place = false; /* host arrays only */
+	uint32_t key_shift = 0;	  /* items by which the arrays miss a 256-byte boundary */
+	uint32_t value_shift = 0;
+	std::string what; /* the distribution, for messages */
+};
+
+/*
+ * Sorts keys (taken modulo the key width) with the library and compares with std::stable_sort: the
+ * order, ties, values, unchanged inputs and the bytes around all arrays.
+ */
+bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys);
+
+/* Distributions, as 64-bit patterns; the width is that of the keys they are for. */
+std::vector<uint64_t> entropy_keys(uint64_t n, int samples, uint32_t width, uint64_t seed);
+std::vector<uint64_t> float_keys(uint64_t n, uint32_t width, uint64_t seed);
+std::vector<uint64_t> sorted_keys(uint64_t n, uint32_t width, uint64_t seed);
+
+void set_debug(const std::function<void(GsDebugSettings &)> &change);
+
+/* The groups of tests. */
+void test_arguments();
+void test_sizes(bool quick);
+void test_distributions(bool quick);
+void test_bit_ranges(bool quick);
+void test_schedules(bool quick);
+void test_faults();
+void test_sessions(bool quick);
+void test_plain_large(bool quick);
+
+#endif /* GPUSORT_DEVICE_TEST_H */

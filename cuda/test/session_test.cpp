@@ -1,0 +1,2 @@
+#include "test/device_test.h"
+void test_sessions(bool) {}

@@ -1,0 +1,300 @@
+/*
+ * sort_test.cpp
+ *		Tests of array sorts: sizes, distributions, bit ranges, schedules.
+ */
+#include "test/device_test.h"
+
+#include <algorithm>
+
+static GsDebugSizes sizes_of(const SortCase &c)
+{
+	GsDebugSizes sizes;
+	library.api->debug_sizes(library.device, c.key_width, c.value_width, &sizes);
+	return sizes;
+}
+
+static void use_path(GsSortPath path)
+{
+	set_debug([&](GsDebugSettings &s) { s.path = path; });
+}
+
+/* The kinds of sort: widths, with given values, with row numbers, without keys. */
+static std::vector<SortCase> kinds()
+{
+	std::vector<SortCase> list;
+	for (uint32_t key_width : {4, 8})
+		for (uint32_t value_width : {0, 4, 8}) {
+			SortCase c;
+			c.key_width = key_width;
+			c.value_width = value_width;
+			list.push_back(c);
+			if (value_width) {
+				c.row_numbers = true;
+				list.push_back(c);
+				c.drop_keys = true;
+				list.push_back(c);
+			}
+		}
+	return list;
+}
+
+static const GsSortPath PATHS[] = {GPUSORT_PATH_AUTO, GPUSORT_PATH_WARP, GPUSORT_PATH_BLOCK,
+								   GPUSORT_PATH_GRID, GPUSORT_PATH_ONESWEEP};
+
+static uint64_t path_limit(GsSortPath path, const GsDebugSizes &sizes)
+{
+	switch (path) {
+		case GPUSORT_PATH_WARP:
+			return sizes.warp_items;
+		case GPUSORT_PATH_BLOCK:
+			return sizes.block_items;
+		case GPUSORT_PATH_GRID:
+			return sizes.grid_items;
+		default:
+			return UINT64_MAX;
+	}
+}
+
+void test_sizes(bool quick)
+{
+	/* Small sizes by every path that takes them, for every kind. */
+	for (SortCase c : kinds()) {
+		GsDebugSizes sizes = sizes_of(c);
+		std::vector<uint64_t> list = {0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 255, 256, 257};
+		uint64_t tile = sizes.tile_items;
+		for (uint64_t n : {tile, 2 * tile, 3 * tile, 7 * tile, (uint64_t)sizes.block_items,
+						   (uint64_t)sizes.grid_items})
+			if (n < 100000)
+				for (int by = -1; by <= 1; by++)
+					list.push_back(n + by);
+		for (GsSortPath path : PATHS)
+			for (uint64_t n : list) {
+				if (n > path_limit(path, sizes))
+					continue;
+				if (quick && n > 600 && (c.row_numbers || n > 3 * tile))
+					continue;
+				use_path(path);
+				c.what = "random";
+				run_sort_case(c, entropy_keys(n, 1, c.key_width, n + 1));
+				c.what = "few";
+				run_sort_case(c, entropy_keys(n, 4, c.key_width, n + 2));
+			}
+		use_path(GPUSORT_PATH_AUTO);
+	}
+
+	/* Every size from one tile to two. */
+	SortCase c;
+	c.value_width = 4;
+	c.what = "every n of two tiles";
+	uint64_t tile = sizes_of(c).tile_items;
+	uint64_t by = library.emulator ? quick ? 37 : 1 : quick ? 97 : 7;
+	use_path(GPUSORT_PATH_ONESWEEP);
+	for (uint64_t n = tile; n <= 2 * tile; n += by)
+		run_sort_case(c, entropy_keys(n, 1, 4, n));
+
+	/* Strips: one less, equal, one more, and many. */
+	for (uint32_t width : {4, 8}) {
+		c = SortCase();
+		c.key_width = width;
+		c.value_width = 8;
+		c.row_numbers = true;
+		c.what = "strips";
+		tile = sizes_of(c).tile_items;
+		for (uint64_t strip : {tile, 2 * tile, 3 * tile}) {
+			set_debug([&](GsDebugSettings &s) { s.strip_items = strip; });
+			for (uint64_t n : {strip - 1, strip, strip + 1, 2 * strip - 1, 2 * strip + 1,
+							   5 * strip + 3})
+				for (int samples : {1, 3, 16})
+					run_sort_case(c, entropy_keys(n, samples, width, n + samples));
+			if (quick)
+				break;
+		}
+		set_debug([&](GsDebugSettings &s) { s.strip_items = 0; });
+	}
+
+	/* Arrays that miss 16-byte boundaries, and host arrays. */
+	use_path(GPUSORT_PATH_AUTO);
+	for (SortCase d : kinds()) {
+		uint64_t n = 2 * sizes_of(d).tile_items + 5;
+		for (GsSortPath path : {GPUSORT_PATH_AUTO, GPUSORT_PATH_ONESWEEP}) {
+			use_path(path);
+			for (uint32_t shift = 1; shift < 4; shift++) {
+				d.key_shift = shift;
+				d.value_shift = shift + 1;
+				d.what = "shifted";
+				run_sort_case(d, entropy_keys(n, 2, d.key_width, shift));
+				run_sort_case(d, entropy_keys(shift, 2, d.key_width, shift));
+			}
+		}
+		use_path(GPUSORT_PATH_AUTO);
+		d.host_arrays = true;
+		run_sort_case(d, entropy_keys(n, 1, d.key_width, 5));
+		d.in_place = !d.drop_keys && !d.row_numbers;
+		run_sort_case(d, entropy_keys(n, 1, d.key_width, 6));
+	}
+}
+
+static void run_distribution(SortCase c, const char *what, const std::vector<uint64_t> &keys)
+{
+	c.what = what;
+	for (int descending = 0; descending < 2; descending++) {
+		c.descending = descending;
+		c.order = GPUSORT_UNSIGNED;
+		run_sort_case(c, keys);
+		c.order = GPUSORT_SIGNED;
+		run_sort_case(c, keys);
+	}
+}
+
+void test_distributions(bool quick)
+{
+	std::vector<SortCase> list;
+	for (SortCase c : kinds())
+		if (!c.drop_keys && (!quick || !c.row_numbers))
+			list.push_back(c);
+	for (GsSortPath path : PATHS)
+		for (const SortCase &base : list) {
+			SortCase c = base;
+			GsDebugSizes sizes = sizes_of(c);
+			uint64_t n = std::min<uint64_t>(path_limit(path, sizes), 3 * sizes.tile_items + 100);
+			uint32_t width = c.key_width;
+			uint32_t bits = 8 * width;
+			uint64_t ones = width == 4 ? 0xFFFFFFFF : ~(uint64_t)0;
+			use_path(path);
+
+			for (int samples : {0, 1, 2, 3, 4, 8, 16})
+				run_distribution(c, "entropy band", entropy_keys(n, samples, width, samples));
+
+			std::vector<uint64_t> keys = sorted_keys(n, width, 1);
+			run_distribution(c, "sorted", keys);
+			std::swap(keys[n / 3], keys[n / 2]);
+			run_distribution(c, "one swap", keys);
+			keys = sorted_keys(n, width, 2);
+			std::reverse(keys.begin(), keys.end());
+			run_distribution(c, "reversed", keys);
+			keys = entropy_keys(n, 1, width, 3);
+			for (uint64_t i = 0; i < n; i++)
+				if (i % 10)
+					keys[i] = keys[0];
+			run_distribution(c, "hot key", keys);
+			run_distribution(c, "all ones", std::vector<uint64_t>(n, ones));
+			keys = std::vector<uint64_t>(n, ones);
+			keys[n / 2] = 0;
+			run_distribution(c, "ones and a zero", keys);
+			for (uint64_t i = 0; i < n; i++)
+				keys[i] = i % 3 == 0 ? (uint64_t)1 << (bits - 1) : i % 3 == 1 ? ones >> 1 : 0;
+			run_distribution(c, "extremes", keys);
+			for (uint32_t digit = 0; digit < width; digit++) {
+				if (quick && digit && digit != width - 1)
+					continue;
+				keys = entropy_keys(n, 1, width, digit);
+				for (uint64_t &key : keys)
+					key = (key & (uint64_t)255 << 8 * digit) | (0x5A5A5A5A5A5A5A5Aull & ones &
+																~((uint64_t)255 << 8 * digit));
+				run_distribution(c, "one digit", keys);
+			}
+			c.order = GPUSORT_FLOAT;
+			c.what = "floats";
+			for (int descending = 0; descending < 2; descending++) {
+				c.descending = descending;
+				run_sort_case(c, float_keys(n, width, 5));
+				run_sort_case(c, float_keys(n - 1, width, 6));
+			}
+		}
+}
+
+void test_bit_ranges(bool quick)
+{
+	for (GsSortPath path : PATHS)
+		for (uint32_t width : {4, 8}) {
+			SortCase c;
+			c.key_width = width;
+			c.value_width = 4;
+			c.row_numbers = true;
+			c.what = "bit range";
+			uint64_t n = std::min<uint64_t>(path_limit(path, sizes_of(c)), 70);
+			std::vector<uint64_t> keys = entropy_keys(n, 1, width, 7);
+			use_path(path);
+			uint32_t by = quick ? 5 : width == 8 && library.emulator ? 3 : 1;
+			for (uint32_t begin = 0; begin <= 8 * width; begin += by)
+				for (uint32_t end = begin; end <= 8 * width; end += by) {
+					if (end == 0)
+						continue; /* means the whole key, in a SortCase */
+					c.begin_bit = begin;
+					c.end_bit = end;
+					c.order = (begin + end) % 3 ? GPUSORT_UNSIGNED : GPUSORT_SIGNED;
+					c.descending = end % 2;
+					run_sort_case(c, keys);
+				}
+		}
+}
+
+/* Unkind schedules, late tiles, and the fallback of the look-back. */
+void test_schedules(bool quick)
+{
+	SortCase c;
+	c.value_width = 4;
+	c.row_numbers = true;
+	uint64_t tile = sizes_of(c).tile_items;
+	uint64_t tiles = library.emulator ? quick ? 12 : 30 : 3000;
+	uint64_t n = tiles * tile + tile / 3;
+	std::vector<uint64_t> keys = entropy_keys(n, 2, 4, 11);
+
+	use_path(GPUSORT_PATH_ONESWEEP);
+	if (library.emulator) {
+		for (uint32_t resident : {1, 2, 3, 8, 40})
+			for (uint32_t dispatch : {0, 1, 2})
+				for (uint32_t favour : {0, 1, 2}) {
+					c.what = "schedule " + std::to_string(resident) + " " +
+							 std::to_string(dispatch) + " " + std::to_string(favour);
+					set_debug([&](GsDebugSettings &s) {
+						s.emu_resident = resident;
+						s.emu_dispatch = dispatch;
+						s.emu_favour = favour;
+						s.emu_seed = resident + 7 * dispatch + 31 * favour;
+					});
+					run_sort_case(c, keys);
+					if (quick && resident > 3)
+						break;
+				}
+		set_debug([&](GsDebugSettings &s) {
+			s.emu_resident = s.emu_dispatch = s.emu_favour = 0;
+			s.path = GPUSORT_PATH_GRID;
+		});
+		c.what = "grid";
+		for (uint32_t seed = 0; seed < (quick ? 3u : 12u); seed++) {
+			set_debug([&](GsDebugSettings &s) { s.emu_seed = seed; });
+			run_sort_case(c, entropy_keys(sizes_of(c).grid_items - seed, 1, 4, seed));
+		}
+		use_path(GPUSORT_PATH_ONESWEEP);
+	}
+	for (uint32_t every : {2, 3, 7})
+		for (uint32_t polls : {1u, 40u, UINT32_MAX}) {
+			c.what = "late tiles " + std::to_string(every) + ", fallback " + std::to_string(polls);
+			set_debug([&](GsDebugSettings &s) {
+				s.delay_every = every;
+				s.delay_polls = library.emulator ? 60 : 300;
+				s.fallback_polls = polls;
+				s.emu_resident = 8;
+				s.emu_seed = every;
+			});
+			run_sort_case(c, keys);
+			c.key_width = 8;
+			run_sort_case(c, entropy_keys(library.emulator ? 6 * tile : n, 1, 8, every));
+			c.key_width = 4;
+		}
+}
+
+/* Sizes that only a device does in reasonable time, still compared on the host. */
+void test_plain_large(bool quick)
+{
+	if (library.emulator)
+		return;
+	for (SortCase c : kinds()) {
+		c.what = "large";
+		run_sort_case(c, entropy_keys(quick ? 300007 : 5000011, 1, c.key_width, 3));
+		c.order = GPUSORT_SIGNED;
+		c.descending = true;
+		run_sort_case(c, entropy_keys(quick ? 200003 : 2000003, 3, c.key_width, 4));
+	}
+}
