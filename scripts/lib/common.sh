@@ -183,11 +183,3 @@ must()
 		die "$1 failed (the end of its output is above)"
 	}
 }
-
-# median NUMBER...
-median()
-{
-	printf '%s\n' "$@" | sort -g | awk '
-		{ v[NR] = $1 }
-		END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
-}

@@ -1,0 +1,159 @@
+# shellcheck shell=bash disable=SC2034
+#
+# compare.sh
+#	Stock PostgreSQL and ours side by side: two long-lived sessions, of which
+#	one has never loaded the extension, answer the same queries in turn.
+#
+# To be sourced after cluster.sh.
+
+declare -A SESSION_IN=() SESSION_OUT=()
+
+# Both sessions sort in one process and in memory; what is compared is the
+# sort, not how well it spreads over cores.
+SESSION_SETTINGS="
+	SET jit = off;
+	SET max_parallel_workers_per_gather = 0;
+	SET work_mem = '2GB';"
+OUR_SETTINGS="
+	LOAD 'pg_gpusort';
+	SET pg_gpusort.work_mem = '2GB';"
+
+
+# ---- Sessions ----
+
+# open_session NAME: a session of psql that ask() talks to.
+open_session()
+{
+	local name=$1 in=$WORK/tmp/$1.in out=$WORK/tmp/$1.out fd
+
+	mkfifo "$in" "$out"
+	sql <"$in" >"$out" 2>&1 &
+	exec {fd}>"$in"
+	SESSION_IN[$name]=$fd
+	exec {fd}<"$out"
+	SESSION_OUT[$name]=$fd
+	rm "$in" "$out"
+	ask "$name" "$SESSION_SETTINGS"
+	case $name in ours*) ask "$name" "$OUR_SETTINGS" ;; esac
+}
+
+close_session()
+{
+	local in=${SESSION_IN[$1]} out=${SESSION_OUT[$1]}
+
+	exec {in}>&- {out}<&-
+}
+
+# ask NAME SQL: print the answer.
+ask()
+{
+	local line last=end-of-answer
+
+	printf '%s\n;\n\\echo %s\n' "$2" "$last" >&"${SESSION_IN[$1]}"
+	while IFS= read -r -u "${SESSION_OUT[$1]}" line; do
+		[ "$line" != "$last" ] || return 0
+		printf '%s\n' "$line"
+		[[ $line != *ERROR:* ]] || die "$1: $2: $line"
+	done
+	die "$1: the session ended during: $2"
+}
+
+
+# ---- Times ----
+
+# time_of NAME SQL: milliseconds.
+time_of()
+{
+	ask "$1" "\\timing on
+$2;
+\\timing off" | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'
+}
+
+# time_both RUNS SQL: run it in turn; sets the arrays STOCK_MS and OURS_MS.
+time_both()
+{
+	local run
+
+	STOCK_MS=()
+	OURS_MS=()
+	for ((run = 0; run < $1; run++)); do
+		STOCK_MS+=("$(time_of stock "$2")")
+		OURS_MS+=("$(time_of ours "$2")")
+	done
+}
+
+# median NUMBER...
+median()
+{
+	printf '%s\n' "$@" | sort -g | awk '
+		{ v[NR] = $1 }
+		END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+
+# ratio STOCK OURS: how many times as fast ours is.
+ratio()
+{
+	awk -v stock="$1" -v ours="$2" 'BEGIN { printf "%.2f", stock / ours }'
+}
+
+
+# ---- Results ----
+
+# The query as it is timed: all rows are computed, none is sent.
+discarded()
+{
+	echo "$1 OFFSET 1000000000"
+}
+
+# checksum_of NAME QUERY KEY: of the rows as a set, and of the keys in their
+# order.  Rows with equal keys may come in any order, so that one sum does not
+# depend on the position and the other on the key alone.
+checksum_of()
+{
+	ask "$1" "
+		SELECT count(*), sum(hash_record_extended(r, 0)),
+			sum((hash_record_extended(ROW($3), 0) & 1048575) * position)
+		FROM (SELECT r, row_number() OVER () AS position FROM ($2 OFFSET 0) AS r) AS s"
+}
+
+# same_rows QUERY KEYS: yes or no.  KEYS are columns of the result r: (r).k8.
+same_rows()
+{
+	local stock ours
+
+	stock=$(checksum_of stock "$1" "$2")
+	ours=$(checksum_of ours "$1" "$2")
+	if [ "$stock" = "$ours" ]; then
+		echo yes
+	else
+		echo no
+	fi
+}
+
+# sorts_with NAME SQL: the node that sorts in its plan.
+sorts_with()
+{
+	if ask "$1" "EXPLAIN (COSTS OFF) $2" | grep -q 'GpuSort'; then
+		echo GpuSort
+	else
+		echo Sort
+	fi
+}
+
+
+# ---- The machine ----
+
+describe_machine()
+{
+	local cpu
+
+	cpu=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
+	printf 'Machine:    %s, %s cores, %s MB memory\n' "${cpu:-$(uname -m)}" \
+		"$(nproc)" "$(memory_mb)"
+	printf 'PostgreSQL: %s\n' "$PG_VERSION"
+}
+
+memory_mb()
+{
+	awk '/^MemTotal:/ { printf "%d", $2 / 1024 }' /proc/meminfo
+}
