@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_check.c
+ *		Compares the radix sort with a reference sort.
+ *
+ * The reference is a bottom-up merge sort, which is stable by construction and
+ * shares no line with what it checks.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "sort_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random.h"
+#include "tap.h"
+
+void *
+must_allocate(size_t size)
+{
+	void	   *memory = malloc(size);
+
+	if (memory == NULL && size > 0)
+	{
+		fprintf(stderr, "out of memory\n");
+		exit(2);
+	}
+	return memory;
+}
+
+KeyChunks *
+key_chunks_create(const uint64_t *keys, uint32_t rows, unsigned words,
+				  unsigned chunk_shift)
+{
+	KeyChunks  *chunks = must_allocate(sizeof(KeyChunks));
+	uint64_t	chunk_rows = UINT64_C(1) << chunk_shift;
+	uint64_t	done = 0;
+
+	chunks->rows = rows;
+	chunks->nchunks = (rows + chunk_rows - 1) >> chunk_shift;
+	chunks->chunks = must_allocate(chunks->nchunks * sizeof(uint64_t *));
+	for (size_t i = 0; i < chunks->nchunks; i++)
+	{
+		uint64_t	here = rows - done < chunk_rows ? rows - done : chunk_rows;
+		size_t		bytes = here * words * sizeof(uint64_t);
+
+		chunks->chunks[i] = must_allocate(bytes);
+		memcpy(chunks->chunks[i], keys + done * words, bytes);
+		done += here;
+	}
+	chunks->table.chunks = (const uint64_t *const *) chunks->chunks;
+	chunks->table.chunk_shift = chunk_shift;
+	chunks->table.words = words;
+	return chunks;
+}
+
+void
+key_chunks_free(KeyChunks *chunks)
+{
+	for (size_t i = 0; i < chunks->nchunks; i++)
+		free(chunks->chunks[i]);
+	free(chunks->chunks);
+	free(chunks);
+}
+
+/* Is row a's key greater than row b's? */
+static bool
+is_greater(const KeyChunks *chunks, uint32_t a, uint32_t b)
+{
+	uint64_t	chunk_rows = UINT64_C(1) << chunks->table.chunk_shift;
+	unsigned	words = chunks->table.words;
+	const uint64_t *left = chunks->chunks[a / chunk_rows] +
+		a % chunk_rows * words;
+	const uint64_t *right = chunks->chunks[b / chunk_rows] +
+		b % chunk_rows * words;
+
+	for (unsigned w = 0; w < words; w++)
+		if (left[w] != right[w])
+			return left[w] > right[w];
+	return false;
+}
+
+/* Merge sort of row numbers; 'other' has room for as many. */
+static void
+reference_sort(const KeyChunks *chunks, uint32_t *rows, uint32_t *other,
+			   size_t count)
+{
+	for (size_t width = 1; width < count; width *= 2)
+	{
+		for (size_t start = 0; start < count; start += 2 * width)
+		{
+			size_t		left = start;
+			size_t		middle = start + width < count ? start + width : count;
+			size_t		right = middle;
+			size_t		end = middle + width < count ? middle + width : count;
+
+			for (size_t to = start; to < end; to++)
+			{
+				if (left == middle ||
+					(right < end && is_greater(chunks, rows[left], rows[right])))
+					other[to] = rows[right++];
+				else
+					other[to] = rows[left++];
+			}
+		}
+		memcpy(rows, other, count * sizeof(uint32_t));
+	}
+}
+
+bool
+order_is_right(const KeyChunks *chunks, const uint64_t *input,
+			   const uint64_t *entries, size_t count)
+{
+	uint32_t   *expected = must_allocate(count * sizeof(uint32_t));
+	uint32_t   *other = must_allocate(count * sizeof(uint32_t));
+	bool		right = true;
+
+	for (size_t i = 0; i < count; i++)
+		expected[i] = (uint32_t) input[i];
+	reference_sort(chunks, expected, other, count);
+	for (size_t i = 0; i < count && right; i++)
+		if ((uint32_t) entries[i] != expected[i])
+		{
+			tap_note("place %zu of %zu has row %" PRIu32 " instead of %" PRIu32
+					 "; keys have %u words, chunks 2^%u rows",
+					 i, count, (uint32_t) entries[i], expected[i],
+					 chunks->table.words, chunks->table.chunk_shift);
+			right = false;
+		}
+	free(expected);
+	free(other);
+	return right;
+}
+
+bool
+sort_is_right(const KeyChunks *chunks, const uint64_t *entries, size_t count)
+{
+	uint64_t   *sorted = must_allocate(count * sizeof(uint64_t));
+	uint64_t   *scratch = must_allocate(count * sizeof(uint64_t));
+	bool		right;
+
+	memcpy(sorted, entries, count * sizeof(uint64_t));
+	right = gpusort_radix_sort(&chunks->table, sorted, scratch, count,
+							   NULL, NULL) == GS_SORT_DONE;
+	if (!right)
+		tap_note("the sort stopped without having been asked to");
+	right = right && order_is_right(chunks, entries, sorted, count);
+	free(sorted);
+	free(scratch);
+	return right;
+}
+
+bool
+sort_of_keys_is_right(const uint64_t *keys, uint32_t rows, unsigned words,
+					  unsigned chunk_shift)
+{
+	KeyChunks  *chunks = key_chunks_create(keys, rows, words, chunk_shift);
+	uint64_t   *entries = must_allocate(rows * sizeof(uint64_t));
+	RandomState random = rows;
+	bool		right;
+
+	/* What the upper halves hold must not matter. */
+	for (uint32_t row = 0; row < rows; row++)
+		entries[row] = random_word(&random) << 32 | row;
+	right = sort_is_right(chunks, entries, rows);
+	free(entries);
+	key_chunks_free(chunks);
+	return right;
+}

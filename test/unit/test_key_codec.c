@@ -1,0 +1,293 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_key_codec.c
+ *		Do encoded values order as PostgreSQL orders the values?
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/key_codec.h"
+#include "random.h"
+#include "tap.h"
+
+#define RANDOM_PAIRS	1000000
+#define LENGTH_OF(array)	(sizeof(array) / sizeof((array)[0]))
+
+static inline int
+compare_words(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static inline int
+sign(int value)
+{
+	return (value > 0) - (value < 0);
+}
+
+/* ----------------------------------------------------------------
+ *		integers
+ * ----------------------------------------------------------------
+ */
+
+static void
+test_int16(void)
+{
+	bool		passed = true;
+
+	for (int32_t value = INT16_MIN; value <= INT16_MAX; value++)
+	{
+		uint64_t	word = gpusort_codec_int16((int16_t) value);
+
+		if (word != (uint64_t) (value - INT16_MIN))
+			passed = false;
+	}
+	tap_ok(passed, "int16: all values, in order and without gaps");
+}
+
+static bool
+int32_pair_is_right(int32_t a, int32_t b)
+{
+	uint64_t	word = gpusort_codec_int32(a);
+
+	if (word <= UINT32_MAX &&
+		compare_words(word, gpusort_codec_int32(b)) == (a > b) - (a < b))
+		return true;
+	tap_note("int32 %" PRId32 " and %" PRId32, a, b);
+	return false;
+}
+
+static bool
+int64_pair_is_right(int64_t a, int64_t b)
+{
+	if (compare_words(gpusort_codec_int64(a),
+					  gpusort_codec_int64(b)) == (a > b) - (a < b))
+		return true;
+	tap_note("int64 %" PRId64 " and %" PRId64, a, b);
+	return false;
+}
+
+static void
+test_wide_integers(void)
+{
+	static const int64_t edges[] = {
+		INT64_MIN, INT64_MIN + 1, (int64_t) INT32_MIN - 1, INT32_MIN,
+		INT32_MIN + 1, -65537, -65536, -257, -256, -2, -1, 0, 1, 2, 255, 256,
+		65535, 65536, INT32_MAX - 1, INT32_MAX, (int64_t) INT32_MAX + 1,
+		INT64_MAX - 1, INT64_MAX
+	};
+	RandomState random = 1;
+	bool		passed32 = true;
+	bool		passed64 = true;
+
+	for (size_t i = 0; i < LENGTH_OF(edges); i++)
+		for (size_t j = 0; j < LENGTH_OF(edges); j++)
+		{
+			passed64 &= int64_pair_is_right(edges[i], edges[j]);
+			if (edges[i] == (int32_t) edges[i] && edges[j] == (int32_t) edges[j])
+				passed32 &= int32_pair_is_right((int32_t) edges[i],
+												(int32_t) edges[j]);
+		}
+	tap_ok(passed32, "int32: edge values");
+	tap_ok(passed64, "int64: edge values");
+
+	for (int i = 0; i < RANDOM_PAIRS && passed32 && passed64; i++)
+	{
+		uint64_t	a = random_word(&random);
+		uint64_t	b = random_word(&random);
+		unsigned	shift = (unsigned) random_below(&random, 64);
+
+		/* Numbers near to each other, too. */
+		if (i % 2 == 0)
+			b = a ^ (b >> shift);
+		passed32 &= int32_pair_is_right((int32_t) a, (int32_t) b);
+		passed64 &= int64_pair_is_right((int64_t) a, (int64_t) b);
+	}
+	tap_ok(passed32, "int32: random pairs");
+	tap_ok(passed64, "int64: random pairs");
+}
+
+/* ----------------------------------------------------------------
+ *		floating point
+ *
+ * PostgreSQL's order: all NaNs are equal, and greater than any number.
+ * ----------------------------------------------------------------
+ */
+
+static int
+compare_floats(double a, double b)
+{
+	if (isnan(a) || isnan(b))
+		return (isnan(a) != 0) - (isnan(b) != 0);
+	return (a > b) - (a < b);
+}
+
+static float
+float4_of_bits(uint32_t bits)
+{
+	float		value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static double
+float8_of_bits(uint64_t bits)
+{
+	double		value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static bool
+float4_pair_is_right(uint32_t a_bits, uint32_t b_bits)
+{
+	float		a = float4_of_bits(a_bits);
+	float		b = float4_of_bits(b_bits);
+	uint64_t	word = gpusort_codec_float4(a);
+
+	if (word <= UINT32_MAX && (isnan(a) || word < UINT32_MAX) &&
+		compare_words(word, gpusort_codec_float4(b)) == compare_floats(a, b))
+		return true;
+	tap_note("float4 with bits %08" PRIx32 " and %08" PRIx32, a_bits, b_bits);
+	return false;
+}
+
+static bool
+float8_pair_is_right(uint64_t a_bits, uint64_t b_bits)
+{
+	double		a = float8_of_bits(a_bits);
+	double		b = float8_of_bits(b_bits);
+	uint64_t	word = gpusort_codec_float8(a);
+
+	if ((isnan(a) || word < UINT64_MAX) &&
+		compare_words(word, gpusort_codec_float8(b)) == compare_floats(a, b))
+		return true;
+	tap_note("float8 with bits %016" PRIx64 " and %016" PRIx64, a_bits, b_bits);
+	return false;
+}
+
+static void
+test_float4(void)
+{
+	/* zero, denormals, least and greatest normals, 1, infinity, NaNs */
+	static const uint32_t edges[] = {
+		0, 1, 2, 0x007fffff, 0x00800000, 0x00800001, 0x3f7fffff, 0x3f800000,
+		0x3f800001, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000,
+		0x7fc00001, 0x7fbfffff, 0x7fffffff
+	};
+	const uint32_t sign_bit = UINT32_C(0x80000000);
+	RandomState random = 4;
+	bool		passed = true;
+
+	for (size_t i = 0; i < LENGTH_OF(edges) * 2; i++)
+		for (size_t j = 0; j < LENGTH_OF(edges) * 2; j++)
+			passed &= float4_pair_is_right(edges[i / 2] | (i % 2 ? sign_bit : 0),
+										   edges[j / 2] | (j % 2 ? sign_bit : 0));
+	tap_ok(passed, "float4: zeroes, denormals, infinities and NaNs");
+
+	/* Each number and the next greater one. */
+	passed = true;
+	for (uint32_t bits = 0; bits < UINT32_C(0x7f800000) && passed; bits += 997)
+	{
+		passed &= float4_pair_is_right(bits, bits + 1);
+		passed &= float4_pair_is_right(sign_bit | bits, sign_bit | (bits + 1));
+	}
+	tap_ok(passed, "float4: neighbours");
+
+	passed = true;
+	for (int i = 0; i < RANDOM_PAIRS && passed; i++)
+	{
+		uint64_t	word = random_word(&random);
+
+		passed &= float4_pair_is_right((uint32_t) word, (uint32_t) (word >> 32));
+	}
+	tap_ok(passed, "float4: random pairs");
+}
+
+static void
+test_float8(void)
+{
+	static const uint64_t edges[] = {
+		0, 1, 2, UINT64_C(0x000fffffffffffff), UINT64_C(0x0010000000000000),
+		UINT64_C(0x0010000000000001), UINT64_C(0x3fefffffffffffff),
+		UINT64_C(0x3ff0000000000000), UINT64_C(0x3ff0000000000001),
+		UINT64_C(0x7fefffffffffffff), UINT64_C(0x7ff0000000000000),
+		UINT64_C(0x7ff0000000000001), UINT64_C(0x7ff7ffffffffffff),
+		UINT64_C(0x7ff8000000000000), UINT64_C(0x7ff8000000000001),
+		UINT64_C(0x7fffffffffffffff)
+	};
+	const uint64_t sign_bit = UINT64_C(0x8000000000000000);
+	const uint64_t infinity = UINT64_C(0x7ff0000000000000);
+	RandomState random = 8;
+	bool		passed = true;
+
+	for (size_t i = 0; i < LENGTH_OF(edges) * 2; i++)
+		for (size_t j = 0; j < LENGTH_OF(edges) * 2; j++)
+			passed &= float8_pair_is_right(edges[i / 2] | (i % 2 ? sign_bit : 0),
+										   edges[j / 2] | (j % 2 ? sign_bit : 0));
+	tap_ok(passed, "float8: zeroes, denormals, infinities and NaNs");
+
+	passed = true;
+	for (int i = 0; i < RANDOM_PAIRS && passed; i++)
+	{
+		uint64_t	bits = random_below(&random, infinity);
+
+		passed &= float8_pair_is_right(bits, bits + 1);
+		passed &= float8_pair_is_right(sign_bit | bits, sign_bit | (bits + 1));
+	}
+	tap_ok(passed, "float8: neighbours");
+
+	passed = true;
+	for (int i = 0; i < RANDOM_PAIRS && passed; i++)
+		passed &= float8_pair_is_right(random_word(&random),
+									   random_word(&random));
+	tap_ok(passed, "float8: random pairs");
+}
+
+/* ----------------------------------------------------------------
+ *		byte strings
+ * ----------------------------------------------------------------
+ */
+
+static void
+test_bytes(unsigned length)
+{
+	RandomState random = length;
+	bool		passed = true;
+
+	for (int i = 0; i < RANDOM_PAIRS / 8 && passed; i++)
+	{
+		uint64_t	words[2] = {random_word(&random), random_word(&random)};
+		unsigned	common = (unsigned) random_below(&random, length + 1);
+		unsigned char a[8];
+		unsigned char b[8];
+		uint64_t	a_word;
+		uint64_t	b_word;
+
+		memcpy(a, &words[0], sizeof(a));
+		memcpy(b, &words[1], sizeof(b));
+		memcpy(b, a, common);
+		a_word = gpusort_codec_bytes(a, length);
+		b_word = gpusort_codec_bytes(b, length);
+		passed &= compare_words(a_word, b_word) == sign(memcmp(a, b, length));
+		passed &= length == 8 || a_word < UINT64_C(1) << (8 * length);
+	}
+	tap_ok(passed, "byte strings of %u", length);
+}
+
+int
+main(void)
+{
+	test_int16();
+	test_wide_integers();
+	test_float4();
+	test_float8();
+	for (unsigned length = 1; length <= 8; length++)
+		test_bytes(length);
+	return tap_done();
+}
