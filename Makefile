@@ -45,7 +45,7 @@ GPUSORT_VERSION = 1.0
 PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
-REGRESS =
+REGRESS = array_sort array_argsort array_sort_pairs array_types
 ISOLATION =
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation
 

@@ -1,0 +1,148 @@
+--
+-- gpu_sort: what it does with NULLs, directions, dimensions, and errors
+--
+\set VERBOSITY terse
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS pg_gpusort;
+RESET client_min_messages;
+-- what results are compared with is stock PostgreSQL
+SET pg_gpusort.enable = off;
+
+-- directions, and where NULLs go
+SELECT gpu_sort('{3,1,NULL,2,NULL}'::int[]) AS ascending,
+	   gpu_sort('{3,1,NULL,2,NULL}'::int[], true) AS descending;
+SELECT gpu_sort('{3,1,NULL,2}'::int[], false, true) AS asc_first,
+	   gpu_sort('{3,1,NULL,2}'::int[], false, false) AS asc_last,
+	   gpu_sort('{3,1,NULL,2}'::int[], true, true) AS desc_first,
+	   gpu_sort('{3,1,NULL,2}'::int[], true, false) AS desc_last;
+SELECT gpu_sort('{3,1,NULL,2}'::int[], nulls_first => true) AS by_name,
+	   gpu_sort('{3,1,NULL,2}'::int[], descending => true) AS by_name_desc;
+SELECT gpu_sort('{3,1,NULL,2}'::text[], nulls_first => true) AS asc_first,
+	   gpu_sort('{3,1,NULL,2}'::text[], true) AS descending,
+	   gpu_sort('{3,1,NULL,2}'::text[], true, false) AS desc_last;
+
+-- NULL arguments
+SELECT gpu_sort(NULL::int[]) IS NULL AS no_array,
+	   gpu_sort('{2,1}'::int[], NULL) IS NULL AS no_direction,
+	   gpu_sort('{2,1,NULL}'::int[], false, NULL) AS default_nulls;
+
+-- fewer than two elements are returned as they are
+SELECT gpu_sort('{}'::int[]) AS empty, gpu_sort('{1}'::int[]) AS one,
+	   gpu_sort('[7:7]={1}'::int[]) AS one_bound, gpu_sort('{NULL}'::text[]) AS one_null,
+	   gpu_sort('{{2,1}}'::int[]) AS one_slice;
+SELECT gpu_sort(ARRAY['{"a": 1}']::json[]) AS even_unsortable;
+
+-- nothing but NULLs, and an array that has had NULLs
+SELECT gpu_sort('{NULL,NULL,NULL}'::int[]) AS ints, gpu_sort('{NULL,NULL}'::text[], true) AS texts;
+SELECT gpu_sort(array_remove('{3,NULL,1}'::int[], NULL)) AS removed,
+	   gpu_sort(('{3,NULL,2,1}'::int[])[3:4]) AS slice;
+
+-- lower bounds stay
+SELECT gpu_sort('[5:8]={3,1,NULL,2}'::int[]) AS five,
+	   gpu_sort('[-1:1]={c,a,b}'::text[], true) AS minus_one;
+SELECT gpu_sort('3 1 2'::oidvector) AS oidvector, gpu_sort('3 1 2'::int2vector, true) AS int2vector;
+
+-- slices of the first dimension compare as arrays do
+SELECT gpu_sort('{{3,1},{2,5},{2,NULL},{1,9}}'::int[]) AS ascending,
+	   gpu_sort('{{3,1},{2,5},{2,NULL},{1,9}}'::int[], true) AS descending;
+SELECT gpu_sort('{{3,1},{2,5},{2,NULL},{1,9}}'::int[], nulls_first => true) AS nulls_first_is_ignored;
+SELECT gpu_sort('[2:4][-1:0]={{b,a},{b,NULL},{a,z}}'::text[]) AS bounds;
+SELECT gpu_sort('{{{3,1},{2,5}},{{2,9},{1,9}},{{2,9},{1,8}}}'::int[]) AS cubes;
+SELECT gpu_sort('{{NULL,NULL},{NULL,1}}'::numeric[]) AS nulls;
+SELECT gpu_sort('{{3},{1},{NULL},{2}}'::int[]) AS one_wide;
+-- against PostgreSQL's comparison of arrays
+WITH input AS (
+	SELECT i, ARRAY[i * 7 % 5, nullif(i * 3 % 4, 1), i * 11 % 6] AS slice
+	FROM generate_series(1, 500) i)
+SELECT gpu_sort(array_agg(slice ORDER BY i)) =
+	   array_agg(slice ORDER BY slice) AS ascending,
+	   gpu_sort(array_agg(slice ORDER BY i), true) =
+	   array_agg(slice ORDER BY slice DESC) AS descending
+FROM input;
+
+-- values come back bit for bit, equal ones in the order they had
+SELECT gpu_sort('{0,-0,1,-0,0,-1}'::float8[]) AS zeroes,
+	   gpu_sort('{0,-0,1,-0,0,-1}'::float4[], true) AS zeroes_desc;
+SELECT gpu_sort('{1.0,1.00,0,1,NaN,-1,1.000}'::numeric[]) AS scales,
+	   gpu_sort('{1.0,1.00,0,1,NaN,-1,1.000}'::numeric[], true) AS scales_desc;
+SELECT gpu_sort('{NaN,Infinity,0,-Infinity,NULL,1e-320,-1e-320}'::float8[]) AS edges;
+SELECT n, float8send(x) AS bits
+FROM unnest(gpu_sort(ARRAY[-('NaN'::float8), 1, 'NaN', '-0', 0, -('NaN'::float8)]))
+	 WITH ORDINALITY AS sorted (x, n)
+ORDER BY n;
+
+-- collations
+SELECT gpu_sort('{b,A,a,B}'::text[] COLLATE "C") AS c;
+SELECT gpu_sort(ARRAY['b' COLLATE "C", 'a' COLLATE "POSIX"]);
+
+-- types without an order
+SELECT gpu_sort(ARRAY['{}', '{}']::json[]);
+SELECT gpu_sort('{"(0,0)","(1,1)"}'::point[]);
+CREATE TYPE array_sort_unsortable AS (a int, b json);
+SELECT gpu_sort(ARRAY[(1, '{}'), (2, '{}')]::array_sort_unsortable[]);
+\set VERBOSITY default
+SELECT gpu_sort('{1,2}'::xid[]);
+\set VERBOSITY terse
+SELECT gpu_sort(1);
+DROP TYPE array_sort_unsortable;
+
+-- any element type where the argument is declared anyarray
+CREATE TABLE array_sort_stats AS
+SELECT i % 3 AS ints, (i % 3)::float8 AS floats, (i % 3)::numeric AS numerics
+FROM generate_series(1, 100) i;
+ANALYZE array_sort_stats;
+SELECT attname, gpu_sort(most_common_vals, true) AS sorted, gpu_argsort(gpu_sort(most_common_vals, true)) AS positions
+FROM pg_stats WHERE tablename = 'array_sort_stats' ORDER BY attname;
+DROP TABLE array_sort_stats;
+
+-- one call site, both directions and many lengths
+SELECT i, gpu_sort(items, i % 2 = 0, i % 4 < 2) AS sorted
+FROM (SELECT i, ARRAY(SELECT nullif(j * 7 % 5, 2) FROM generate_series(1, i) j) AS items
+	  FROM generate_series(0, 8) i) AS arrays
+ORDER BY i;
+
+-- PL/pgSQL keeps arrays in expanded form
+DO $$
+DECLARE
+	items int[] := '{3,1}';
+BEGIN
+	items := items || 2;
+	items[5] := 0;
+	items := gpu_sort(items);
+	RAISE NOTICE '%', items;
+END
+$$;
+
+-- toasted arrays: compressed, and out of line
+CREATE TABLE array_sort_toast (id int, numbers int[], texts text[]);
+ALTER TABLE array_sort_toast ALTER texts SET STORAGE EXTERNAL;
+INSERT INTO array_sort_toast
+SELECT 1, array_agg(i % 100), array_agg(repeat(chr(65 + i % 26), i % 50))
+FROM generate_series(1, 5000) i;
+SELECT gpu_sort(numbers) = ARRAY(SELECT unnest(numbers) ORDER BY 1) AS numbers,
+	   gpu_sort(texts) = ARRAY(SELECT unnest(texts) ORDER BY 1) AS texts,
+	   gpu_sort(texts, true) = ARRAY(SELECT unnest(texts) ORDER BY 1 DESC) AS texts_desc
+FROM array_sort_toast;
+DROP TABLE array_sort_toast;
+
+-- many elements; the settings of sorts in queries do not matter
+CREATE TABLE array_sort_large AS
+SELECT array_agg((i * 7919) % 300007) AS numbers
+FROM generate_series(1, 300006::int8) i;
+SET work_mem = '64kB';
+SET pg_gpusort.work_mem = '64kB';
+SELECT gpu_sort(numbers) = ARRAY(SELECT unnest(numbers) ORDER BY 1) AS ascending,
+	   gpu_sort(numbers, true) = ARRAY(SELECT unnest(numbers) ORDER BY 1 DESC) AS descending,
+	   gpu_sort(numbers || NULL::int8, true, false) =
+	   ARRAY(SELECT unnest(numbers || NULL::int8) ORDER BY 1 DESC NULLS LAST) AS with_null,
+	   gpu_sort(numbers::text[]) = ARRAY(SELECT unnest(numbers::text[]) ORDER BY 1) AS texts
+FROM array_sort_large;
+RESET pg_gpusort.work_mem;
+RESET work_mem;
+
+-- cancelled, after which the next one works
+SET statement_timeout = '1ms';
+SELECT array_length(gpu_sort(gpu_sort(numbers, true)), 1) FROM array_sort_large;
+RESET statement_timeout;
+SELECT (gpu_sort(numbers))[1:5] AS first_five FROM array_sort_large;
+DROP TABLE array_sort_large;
