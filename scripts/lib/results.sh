@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 #
 # results.sh
-#	The outcome of tests as lines "ok NAME" and "not ok NAME".
+#	The outcome of tests as lines "ok NAME" and "not ok NAME".  Names have no
+#	spaces, which tells these lines from those of the parts of a test, where a
+#	test prints such: "ok 1 - what was checked".
 
 # pg_regress_results LOG [PREFIX]: what pg_regress or pg_isolation_regress has
 # printed, in the format of PostgreSQL 15 or in that of 16 and later.
@@ -30,8 +32,8 @@ report()
 	fi
 }
 
-# count_lines PATTERN: how many lines of standard input match.
-count_lines()
+# count_results OUTCOME FILE: how many of its lines say "ok" or "not ok".
+count_results()
 {
-	grep -c -e "$1" || true
+	grep -cE "^$1 [^ ]+$" "$2" || true
 }

@@ -45,6 +45,7 @@ need_build_tools()
 
 need_test_tools()
 {
+	need g++ command -v g++
 	need perl command -v prove
 	need libipc-run-perl perl -MIPC::Run -e 1
 	# Source packages of PostgreSQL are compressed by one or the other.
