@@ -7,9 +7,18 @@
  * the same in all rows (ids below 2^27 in an int8, flags that say "not NULL").
  * So one pass finds the bits that vary, and the sort works on those alone,
  * squeezed together into windows of up to 32 bits.  An entry is 8 bytes, the
- * window's value above the row number, and a window is sorted by a
- * least-significant-digit-first radix sort whose digits are at most 8 bits
- * wide: 256 write streams stay within the first-level cache and the TLB.
+ * window's value above the row number.
+ *
+ * Sorting by a window moves entries by one digit of the value at a time, with
+ * at most 256 write streams where they go to main memory: that is what the
+ * first-level cache and the TLB keep up with.  All rows in the order of their
+ * numbers are first spread over bins by the window's most significant digit,
+ * straight from the keys; a bin then fits the second-level cache, and is
+ * sorted there, least significant digit first.  That way the scratch memory is
+ * touched only as far as the largest bin needs: for a sort in memory that was
+ * just allocated, page faults cost as much as the sorting.  Rows that already
+ * have another order are sorted least significant digit first throughout,
+ * which keeps that order among equal values.
  *
  * A key with one window is finished after it.  With more, there are two ways:
  *
@@ -30,10 +39,22 @@
 
 #include <string.h>
 
+#define WINDOW_BITS			32
+
+/* Digits that move entries about in main memory, and in the cache. */
 #define DIGIT_BITS			8
 #define DIGIT_BINS			(1 << DIGIT_BITS)
-#define WINDOW_BITS			32
-#define WINDOW_DIGITS		(WINDOW_BITS / DIGIT_BITS)
+#define CACHE_DIGIT_BITS	12
+#define CACHE_DIGIT_BINS	(1 << CACHE_DIGIT_BITS)
+
+/* Digits of a window: as many as it takes of the narrower kind. */
+#define MAX_DIGITS			(WINDOW_BITS / DIGIT_BITS)
+
+/* Rows from which they are spread over bins first. */
+#define SPREAD_FROM_ROWS	65536
+
+/* Entries that fit the second-level cache together with their scratch. */
+#define CACHE_ENTRIES		65536
 
 /* Ranges up to this length are sorted by insertion. */
 #define INSERTION_LIMIT		32
@@ -49,18 +70,19 @@
 #define PREFETCH_DISTANCE	32
 
 /*
- * Fetch the key of an entry to come.  A macro, since gcc takes a function
- * that only prefetches for one without effect, and drops its calls.
+ * Fetch the key of a row to come, if rows are in an order of their own.  A
+ * macro, since gcc takes a function that only prefetches for one without
+ * effect, and drops its calls.
  */
 #if defined(__GNUC__) || defined(__clang__)
-#define PREFETCH_KEY(sorter, entries, i, count) \
+#define PREFETCH_KEY(sorter, source, i, count) \
 	do { \
-		if ((i) + PREFETCH_DISTANCE < (count)) \
-			__builtin_prefetch(entry_key(sorter, \
-										 (entries)[(i) + PREFETCH_DISTANCE])); \
+		if ((source) != NULL && (i) + PREFETCH_DISTANCE < (count)) \
+			__builtin_prefetch(source_key(sorter, source, \
+										  (i) + PREFETCH_DISTANCE)); \
 	} while (0)
 #else
-#define PREFETCH_KEY(sorter, entries, i, count)	((void) 0)
+#define PREFETCH_KEY(sorter, source, i, count)	((void) 0)
 #endif
 
 /* What all steps of one sort share. */
@@ -95,8 +117,9 @@ typedef struct VaryingBits
 	unsigned	count;
 } VaryingBits;
 
-static GsSortStatus sort_range(const Sorter *sorter, uint64_t *entries,
-							   uint64_t *scratch, size_t count);
+static GsSortStatus sort_range(const Sorter *sorter, const uint64_t *source,
+							   uint64_t *entries, uint64_t *scratch,
+							   size_t count);
 
 static inline bool
 must_stop(const Sorter *sorter)
@@ -116,6 +139,22 @@ entry_key(const Sorter *sorter, uint64_t entry)
 	return gpusort_key_of_row(sorter->keys, (uint32_t) entry);
 }
 
+/*
+ * Rows are read from an array of entries, or, if 'source' is NULL, are the
+ * rows from 0 on in the order of their numbers.
+ */
+static inline uint32_t
+source_row(const uint64_t *source, size_t i)
+{
+	return source != NULL ? (uint32_t) source[i] : (uint32_t) i;
+}
+
+static inline const uint64_t *
+source_key(const Sorter *sorter, const uint64_t *source, size_t i)
+{
+	return gpusort_key_of_row(sorter->keys, source_row(source, i));
+}
+
 static unsigned
 count_ones(uint64_t word)
 {
@@ -128,14 +167,14 @@ count_ones(uint64_t word)
 
 /* Which bits differ between the keys of some rows of the range? */
 static GsSortStatus
-find_varying_bits(const Sorter *sorter, const uint64_t *entries, size_t count,
+find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 				  VaryingBits *varying)
 {
 	unsigned	words = sorter->keys->words;
 	uint64_t	first[GPUSORT_MAX_KEY_WORDS];
 
 	memset(varying, 0, sizeof(*varying));
-	memcpy(first, entry_key(sorter, entries[0]), words * sizeof(uint64_t));
+	memcpy(first, source_key(sorter, source, 0), words * sizeof(uint64_t));
 
 	for (size_t start = 0; start < count;)
 	{
@@ -143,26 +182,14 @@ find_varying_bits(const Sorter *sorter, const uint64_t *entries, size_t count,
 
 		if (must_stop(sorter))
 			return GS_SORT_STOPPED;
-		if (words == 1)
+		for (size_t i = start; i < end; i++)
 		{
-			uint64_t	mask = 0;
+			const uint64_t *key = source_key(sorter, source, i);
 
-			for (size_t i = start; i < end; i++)
-			{
-				PREFETCH_KEY(sorter, entries, i, count);
-				mask |= entry_key(sorter, entries[i])[0] ^ first[0];
-			}
-			varying->mask[0] |= mask;
+			PREFETCH_KEY(sorter, source, i, count);
+			for (unsigned w = 0; w < words; w++)
+				varying->mask[w] |= key[w] ^ first[w];
 		}
-		else
-			for (size_t i = start; i < end; i++)
-			{
-				const uint64_t *key = entry_key(sorter, entries[i]);
-
-				PREFETCH_KEY(sorter, entries, i, count);
-				for (unsigned w = 0; w < words; w++)
-					varying->mask[w] |= key[w] ^ first[w];
-			}
 		start = end;
 	}
 	for (unsigned w = 0; w < words; w++)
@@ -226,21 +253,45 @@ window_value(const Window *window, const uint64_t *key)
 	return value;
 }
 
+static inline uint64_t
+make_entry(uint32_t value, uint32_t row)
+{
+	return (uint64_t) value << 32 | row;
+}
+
+static inline uint32_t
+entry_value(uint64_t entry)
+{
+	return (uint32_t) (entry >> 32);
+}
+
+/* Turn the sizes of bins into where each starts. */
+static void
+start_bins(uint32_t *bins, unsigned nbins)
+{
+	uint32_t	next = 0;
+
+	for (unsigned b = 0; b < nbins; b++)
+	{
+		uint32_t	size = bins[b];
+
+		bins[b] = next;
+		next += size;
+	}
+}
+
 /*
- * Put the window's value into each entry, from 'entries' to 'loaded' (which
- * may be the same array), and count all digits on the way.  *in_order tells
- * whether the values already ascend.
+ * Make entries of the rows, with their values.  *in_order tells whether the
+ * values ascend.  'loaded' may be 'source'.
  */
 static GsSortStatus
-load_window(const Sorter *sorter, const Window *window, unsigned digit_bits,
-			const uint64_t *entries, uint64_t *loaded, size_t count,
-			uint32_t bins[WINDOW_DIGITS][DIGIT_BINS], bool *in_order)
+load_entries(const Sorter *sorter, const Window *window,
+			 const uint64_t *source, uint64_t *loaded, size_t count,
+			 bool *in_order)
 {
-	const uint32_t digit_mask = (UINT32_C(1) << digit_bits) - 1;
 	uint32_t	previous = 0;
 	bool		ascending = true;
 
-	memset(bins, 0, WINDOW_DIGITS * sizeof(bins[0]));
 	for (size_t start = 0; start < count;)
 	{
 		size_t		end = block_end(start, count);
@@ -249,24 +300,46 @@ load_window(const Sorter *sorter, const Window *window, unsigned digit_bits,
 			return GS_SORT_STOPPED;
 		for (size_t i = start; i < end; i++)
 		{
-			uint32_t	row = (uint32_t) entries[i];
+			uint32_t	row = source_row(source, i);
 			uint32_t	value;
 
-			PREFETCH_KEY(sorter, entries, i, count);
+			PREFETCH_KEY(sorter, source, i, count);
 			value = window_value(window, gpusort_key_of_row(sorter->keys, row));
-			loaded[i] = (uint64_t) value << 32 | row;
+			loaded[i] = make_entry(value, row);
 			ascending &= value >= previous;
 			previous = value;
-
-			/* Digits above the window's last one are all zero. */
-			bins[0][value & digit_mask]++;
-			bins[1][(value >> digit_bits) & digit_mask]++;
-			bins[2][((uint64_t) value >> (2 * digit_bits)) & digit_mask]++;
-			bins[3][((uint64_t) value >> (3 * digit_bits)) & digit_mask]++;
 		}
 		start = end;
 	}
 	*in_order = ascending;
+	return GS_SORT_DONE;
+}
+
+/* Count all digits of the entries' values in one pass. */
+static GsSortStatus
+count_digits(const Sorter *sorter, const uint64_t *entries, size_t count,
+			 unsigned digits, unsigned digit_bits,
+			 uint32_t bins[MAX_DIGITS][CACHE_DIGIT_BINS])
+{
+	const uint32_t digit_mask = (UINT32_C(1) << digit_bits) - 1;
+
+	for (unsigned d = 0; d < digits; d++)
+		memset(bins[d], 0, sizeof(uint32_t) << digit_bits);
+	for (size_t start = 0; start < count;)
+	{
+		size_t		end = block_end(start, count);
+
+		if (must_stop(sorter))
+			return GS_SORT_STOPPED;
+		for (size_t i = start; i < end; i++)
+		{
+			uint32_t	value = entry_value(entries[i]);
+
+			for (unsigned d = 0; d < digits; d++)
+				bins[d][(value >> (d * digit_bits)) & digit_mask]++;
+		}
+		start = end;
+	}
 	return GS_SORT_DONE;
 }
 
@@ -277,15 +350,8 @@ scatter_digit(const Sorter *sorter, const uint64_t *from, uint64_t *to,
 			  uint32_t *bins)
 {
 	const uint64_t digit_mask = (UINT64_C(1) << digit_bits) - 1;
-	uint32_t	next = 0;
 
-	for (unsigned b = 0; b <= digit_mask; b++)
-	{
-		uint32_t	size = bins[b];
-
-		bins[b] = next;
-		next += size;
-	}
+	start_bins(bins, 1u << digit_bits);
 	for (size_t start = 0; start < count;)
 	{
 		size_t		end = block_end(start, count);
@@ -299,30 +365,24 @@ scatter_digit(const Sorter *sorter, const uint64_t *from, uint64_t *to,
 	return GS_SORT_DONE;
 }
 
-/*
- * Sort a range by one window; afterwards the high half of each entry is the
- * window's value.
- */
+/* Sort entries by the low 'bits' bits of their values, stably. */
 static GsSortStatus
-sort_by_window(const Sorter *sorter, const Window *window,
-			   uint64_t *entries, uint64_t *scratch, size_t count)
+sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
+			 size_t count, unsigned bits)
 {
-	uint32_t	bins[WINDOW_DIGITS][DIGIT_BINS];
-	unsigned	digits = (window->bits + DIGIT_BITS - 1) / DIGIT_BITS;
-	unsigned	digit_bits = (window->bits + digits - 1) / digits;
-	uint64_t   *from = digits % 2 == 0 ? entries : scratch;
-	uint64_t   *to = digits % 2 == 0 ? scratch : entries;
-	bool		in_order;
+	uint32_t	bins[MAX_DIGITS][CACHE_DIGIT_BINS];
+	unsigned	widest = count <= CACHE_ENTRIES ? CACHE_DIGIT_BITS : DIGIT_BITS;
+	unsigned	digits = (bits + widest - 1) / widest;
+	unsigned	digit_bits;
+	uint64_t   *from = entries;
+	uint64_t   *to = scratch;
 
-	if (load_window(sorter, window, digit_bits, entries, from, count, bins,
-					&in_order) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
-	if (in_order)
-	{
-		if (from != entries)
-			memcpy(entries, from, count * sizeof(uint64_t));
+	if (bits == 0)
 		return GS_SORT_DONE;
-	}
+	digit_bits = (bits + digits - 1) / digits;
+	if (count_digits(sorter, entries, count, digits, digit_bits,
+					 bins) != GS_SORT_DONE)
+		return GS_SORT_STOPPED;
 	for (unsigned d = 0; d < digits; d++)
 	{
 		uint64_t   *swap = from;
@@ -333,7 +393,144 @@ sort_by_window(const Sorter *sorter, const Window *window,
 		from = to;
 		to = swap;
 	}
+	if (from != entries)
+		memcpy(entries, from, count * sizeof(uint64_t));
 	return GS_SORT_DONE;
+}
+
+/*
+ * Entries with different row numbers that ascend among equal values: sorting
+ * them by value and row number is stable.
+ */
+static void
+insertion_sort_entries(uint64_t *entries, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+	{
+		uint64_t	entry = entries[i];
+		size_t		j = i;
+
+		for (; j > 0 && entries[j - 1] > entry; j--)
+			entries[j] = entries[j - 1];
+		entries[j] = entry;
+	}
+}
+
+/*
+ * Count the rows from 0 on in the bins of the values' bits from 'shift' up.
+ */
+static GsSortStatus
+count_rows(const Sorter *sorter, const Window *window, size_t count,
+		   unsigned shift, uint32_t bins[DIGIT_BINS], bool *in_order)
+{
+	uint32_t	previous = 0;
+	bool		ascending = true;
+
+	memset(bins, 0, DIGIT_BINS * sizeof(uint32_t));
+	for (size_t start = 0; start < count;)
+	{
+		size_t		end = block_end(start, count);
+
+		if (must_stop(sorter))
+			return GS_SORT_STOPPED;
+		for (size_t i = start; i < end; i++)
+		{
+			uint32_t	value = window_value(window, source_key(sorter, NULL, i));
+
+			bins[value >> shift]++;
+			ascending &= value >= previous;
+			previous = value;
+		}
+		start = end;
+	}
+	*in_order = ascending;
+	return GS_SORT_DONE;
+}
+
+/* Make entries of the rows from 0 on, each in its bin. */
+static GsSortStatus
+spread_rows(const Sorter *sorter, const Window *window, uint64_t *entries,
+			size_t count, unsigned shift, uint32_t bins[DIGIT_BINS])
+{
+	start_bins(bins, DIGIT_BINS);
+	for (size_t start = 0; start < count;)
+	{
+		size_t		end = block_end(start, count);
+
+		if (must_stop(sorter))
+			return GS_SORT_STOPPED;
+		for (size_t i = start; i < end; i++)
+		{
+			uint32_t	value = window_value(window, source_key(sorter, NULL, i));
+
+			entries[bins[value >> shift]++] = make_entry(value, (uint32_t) i);
+		}
+		start = end;
+	}
+	return GS_SORT_DONE;
+}
+
+/* sort_by_window() of the rows from 0 on: spread them, then sort each bin. */
+static GsSortStatus
+sort_rows_by_window(const Sorter *sorter, const Window *window,
+					uint64_t *entries, uint64_t *scratch, size_t count)
+{
+	unsigned	shift = window->bits > DIGIT_BITS ? window->bits - DIGIT_BITS : 0;
+	uint32_t	bins[DIGIT_BINS];
+	size_t		start = 0;
+	bool		in_order;
+
+	if (count_rows(sorter, window, count, shift, bins,
+				   &in_order) != GS_SORT_DONE)
+		return GS_SORT_STOPPED;
+	if (in_order)
+		return load_entries(sorter, window, NULL, entries, count, &in_order);
+	if (spread_rows(sorter, window, entries, count, shift,
+					bins) != GS_SORT_DONE)
+		return GS_SORT_STOPPED;
+
+	/* Spreading left each bin's end where its start was. */
+	for (unsigned b = 0; b < DIGIT_BINS; b++)
+	{
+		size_t		size = bins[b] - start;
+
+		if (size <= INSERTION_LIMIT)
+			insertion_sort_entries(entries + start, size);
+		else if (sort_entries(sorter, entries + start, scratch, size,
+							  shift) != GS_SORT_DONE)
+			return GS_SORT_STOPPED;
+		start = bins[b];
+	}
+	return GS_SORT_DONE;
+}
+
+/*
+ * Sort rows by one window, stably, to entries with its values.  'source' is
+ * NULL or 'entries'.
+ */
+static GsSortStatus
+sort_by_window(const Sorter *sorter, const Window *window,
+			   const uint64_t *source, uint64_t *entries, uint64_t *scratch,
+			   size_t count)
+{
+	bool		in_order;
+
+	if (source == NULL && count >= SPREAD_FROM_ROWS)
+		return sort_rows_by_window(sorter, window, entries, scratch, count);
+	if (load_entries(sorter, window, source, entries, count,
+					 &in_order) != GS_SORT_DONE)
+		return GS_SORT_STOPPED;
+	if (in_order)
+		return GS_SORT_DONE;
+	return sort_entries(sorter, entries, scratch, count, window->bits);
+}
+
+/* Entries of the rows from 0 on, without values. */
+static void
+number_entries(uint64_t *entries, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		entries[i] = i;
 }
 
 static inline int
@@ -373,15 +570,15 @@ finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 {
 	for (size_t start = 0; start < count;)
 	{
-		uint32_t	value = (uint32_t) (entries[start] >> 32);
+		uint32_t	value = entry_value(entries[start]);
 		size_t		end = start + 1;
 
 		if (start % STOP_INTERVAL == 0 && must_stop(sorter))
 			return GS_SORT_STOPPED;
-		while (end < count && (uint32_t) (entries[end] >> 32) == value)
+		while (end < count && entry_value(entries[end]) == value)
 			end++;
 		if (end - start > 1 &&
-			sort_range(sorter, entries + start, scratch + start,
+			sort_range(sorter, entries + start, entries + start, scratch,
 					   end - start) != GS_SORT_DONE)
 			return GS_SORT_STOPPED;
 		start = end;
@@ -399,7 +596,7 @@ finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
  */
 static GsSortStatus
 window_separates(const Sorter *sorter, const Window *window,
-				 const uint64_t *entries, uint64_t *scratch, size_t count,
+				 const uint64_t *source, uint64_t *scratch, size_t count,
 				 bool *separates)
 {
 	uint64_t   *sample = scratch;
@@ -411,19 +608,20 @@ window_separates(const Sorter *sorter, const Window *window,
 	if (count < SAMPLE_FROM_ROWS)
 		return GS_SORT_DONE;
 	for (size_t i = 0; i < SAMPLE_ROWS; i++)
-		sample[i] = entries[i * stride];
-	if (sort_by_window(sorter, window, sample, scratch + SAMPLE_ROWS,
+		sample[i] = source_row(source, i * stride);
+	if (sort_by_window(sorter, window, sample, sample, scratch + SAMPLE_ROWS,
 					   SAMPLE_ROWS) != GS_SORT_DONE)
 		return GS_SORT_STOPPED;
 	for (size_t i = 1; i < SAMPLE_ROWS; i++)
-		equal += sample[i] >> 32 == sample[i - 1] >> 32;
+		equal += entry_value(sample[i]) == entry_value(sample[i - 1]);
 	*separates = equal * ratio * ratio <= 0.2 * (double) count;
 	return GS_SORT_DONE;
 }
 
+/* Sort rows to entries, stably.  'source' is NULL or 'entries'. */
 static GsSortStatus
-sort_range(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
-		   size_t count)
+sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
+		   uint64_t *scratch, size_t count)
 {
 	unsigned	words = sorter->keys->words;
 	VaryingBits varying;
@@ -432,26 +630,33 @@ sort_range(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 
 	if (count <= INSERTION_LIMIT)
 	{
+		if (source == NULL)
+			number_entries(entries, count);
 		insertion_sort(sorter, entries, count);
 		return GS_SORT_DONE;
 	}
-	if (find_varying_bits(sorter, entries, count, &varying) != GS_SORT_DONE)
+	if (find_varying_bits(sorter, source, count, &varying) != GS_SORT_DONE)
 		return GS_SORT_STOPPED;
 	if (varying.count == 0)
+	{
+		if (source == NULL)
+			number_entries(entries, count);
 		return GS_SORT_DONE;
+	}
 	if (varying.count <= WINDOW_BITS)
 	{
 		make_window(&varying, words, 0, &window);
-		return sort_by_window(sorter, &window, entries, scratch, count);
+		return sort_by_window(sorter, &window, source, entries, scratch,
+							  count);
 	}
 
 	make_window(&varying, words, varying.count - WINDOW_BITS, &window);
-	if (window_separates(sorter, &window, entries, scratch, count,
+	if (window_separates(sorter, &window, source, scratch, count,
 						 &separates) != GS_SORT_DONE)
 		return GS_SORT_STOPPED;
 	if (separates)
 	{
-		if (sort_by_window(sorter, &window, entries, scratch,
+		if (sort_by_window(sorter, &window, source, entries, scratch,
 						   count) != GS_SORT_DONE)
 			return GS_SORT_STOPPED;
 		return finish_runs(sorter, entries, scratch, count);
@@ -459,9 +664,10 @@ sort_range(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 	for (unsigned skip = 0; skip < varying.count; skip += WINDOW_BITS)
 	{
 		make_window(&varying, words, skip, &window);
-		if (sort_by_window(sorter, &window, entries, scratch,
+		if (sort_by_window(sorter, &window, source, entries, scratch,
 						   count) != GS_SORT_DONE)
 			return GS_SORT_STOPPED;
+		source = entries;
 	}
 	return GS_SORT_DONE;
 }
@@ -473,7 +679,15 @@ gpusort_radix_sort(const GsKeyTable *keys, uint64_t *entries,
 {
 	Sorter		sorter = {keys, stop, stop_arg};
 
-	if (count < 2)
-		return GS_SORT_DONE;
-	return sort_range(&sorter, entries, scratch, count);
+	return sort_range(&sorter, entries, entries, scratch, count);
+}
+
+GsSortStatus
+gpusort_radix_sort_all(const GsKeyTable *keys, uint64_t *entries,
+					   uint64_t *scratch, size_t count,
+					   GsStopCallback stop, void *stop_arg)
+{
+	Sorter		sorter = {keys, stop, stop_arg};
+
+	return sort_range(&sorter, NULL, entries, scratch, count);
 }

@@ -66,4 +66,15 @@ extern GsSortStatus gpusort_radix_sort(const GsKeyTable *keys,
 									   size_t count,
 									   GsStopCallback stop, void *stop_arg);
 
+/*
+ * The same for the rows 0 to count - 1, all of them and in this order:
+ * 'entries' need not be filled in.  This is the faster way, and it leaves most
+ * of 'scratch' untouched unless the keys are skewed.
+ */
+extern GsSortStatus gpusort_radix_sort_all(const GsKeyTable *keys,
+										   uint64_t *entries,
+										   uint64_t *scratch, size_t count,
+										   GsStopCallback stop,
+										   void *stop_arg);
+
 #endif							/* GPUSORT_RADIX_SORT_H */

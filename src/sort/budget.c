@@ -1,54 +1,248 @@
 /*-------------------------------------------------------------------------
  *
  * budget.c
- *		Memory of a sort, backed by huge pages where the system can.
+ *		The host memory that one sort may use, and memory within it.
  *
- * First-touch page faults are a large part of what a big sort costs: clearing
- * 2 MB at a time is several times as fast as 4 kB at a time.
+ * First-touch page faults are a large part of what a big sort costs, the more
+ * so on virtual machines, whose hosts take memory back that was free for a
+ * moment.  So large blocks are mappings of their own, of huge pages where the
+ * system has them, and a backend keeps the mappings of its last sort for its
+ * next one.  What it keeps is marked MADV_FREE: the kernel takes such pages
+ * the moment it needs them, as if they were free, and costs nothing if it
+ * does not.  What is kept is never more than pg_gpusort.work_mem, which is
+ * memory that the backend may use anyway.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#ifdef __linux__
 #include <sys/mman.h>
-#endif
 
 #include "utils/memutils.h"
 
+#include "settings.h"
 #include "sort/budget.h"
 
-/* The size of a transparent huge page on the platforms that have them. */
-#define HUGE_PAGE_SIZE	((Size) 2 * 1024 * 1024)
+/* The size of a huge page on the platforms that have them transparently. */
+#define HUGE_PAGE_BYTES		((Size) 2 * 1024 * 1024)
+
+/* Blocks from this size are mappings. */
+#define MAPPING_FROM_BYTES	HUGE_PAGE_BYTES
+
+#ifndef MAP_ANONYMOUS
+#define MAP_ANONYMOUS		MAP_ANON
+#endif
+
+typedef struct Mapping
+{
+	struct Mapping *next;
+	char	   *memory;
+	Size		size;			/* a multiple of HUGE_PAGE_BYTES */
+} Mapping;
+
+/* A block is a mapping, or palloc()ed in the budget's context. */
+struct GsBudgetBlock
+{
+	GsBudgetBlock *next;
+	Mapping    *mapping;		/* or NULL */
+	void	   *memory;
+};
+
+/* The mappings kept, in memory of TopMemoryContext. */
+static Mapping *kept = NULL;
+static Size kept_bytes = 0;
+
+/* ----------------------------------------------------------------
+ *		mappings
+ * ----------------------------------------------------------------
+ */
+
+/* The smallest mapping kept of at least that size, if not much larger. */
+static Mapping *
+take_kept(Size size)
+{
+	Mapping   **best = NULL;
+	Mapping    *mapping;
+
+	for (Mapping **link = &kept; *link != NULL; link = &(*link)->next)
+		if ((*link)->size >= size && (*link)->size / 2 <= size &&
+			(best == NULL || (*link)->size < (*best)->size))
+			best = link;
+	if (best == NULL)
+		return NULL;
+	mapping = *best;
+	*best = mapping->next;
+	kept_bytes -= mapping->size;
+	return mapping;
+}
+
+static void
+unmap(Mapping *mapping)
+{
+	(void) munmap(mapping->memory, mapping->size);
+	pfree(mapping);
+}
 
 /*
- * Below some huge pages, rounding to whole ones would cost memory, and
- * clearing them time, that a small sort does not earn back.
+ * Map so many bytes, aligned to huge pages: map one more and cut both ends.
  */
-#define HUGE_PAGES_FROM	(2 * HUGE_PAGE_SIZE)
+static char *
+map_aligned(Size size)
+{
+	char	   *start = mmap(NULL, size + HUGE_PAGE_BYTES,
+							 PROT_READ | PROT_WRITE,
+							 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char	   *aligned;
+	Size		before;
+
+	if (start == MAP_FAILED)
+		return NULL;
+	aligned = (char *) TYPEALIGN(HUGE_PAGE_BYTES, start);
+	before = aligned - start;
+	if (before > 0)
+		(void) munmap(start, before);
+	if (before < HUGE_PAGE_BYTES)
+		(void) munmap(aligned + size, HUGE_PAGE_BYTES - before);
+#ifdef MADV_HUGEPAGE
+	/* Only advice: where it is refused, ordinary pages do. */
+	(void) madvise(aligned, size, MADV_HUGEPAGE);
+#endif
+	return aligned;
+}
+
+/* Returns NULL if there is no memory. */
+static Mapping *
+get_mapping(Size size)
+{
+	Mapping    *mapping;
+
+	size = TYPEALIGN(HUGE_PAGE_BYTES, size);
+	mapping = take_kept(size);
+	if (mapping != NULL)
+		return mapping;
+
+	mapping = MemoryContextAllocExtended(TopMemoryContext, sizeof(Mapping),
+										 MCXT_ALLOC_NO_OOM);
+	if (mapping == NULL)
+		return NULL;
+	mapping->size = size;
+	mapping->memory = map_aligned(size);
+	if (mapping->memory == NULL)
+	{
+		pfree(mapping);
+		return NULL;
+	}
+	return mapping;
+}
+
+/* Keep a mapping for the next sort, or unmap it. */
+static void
+put_mapping(Mapping *mapping)
+{
+#ifdef MADV_FREE
+	Size		kept_limit = (Size) gpusort_settings_work_mem() * 1024;
+
+	/* The oldest go first: the next sort may well be like the last one. */
+	while (kept != NULL && kept_bytes + mapping->size > kept_limit)
+	{
+		Mapping   **last = &kept;
+
+		while ((*last)->next != NULL)
+			last = &(*last)->next;
+		kept_bytes -= (*last)->size;
+		unmap(*last);
+		*last = NULL;
+	}
+	if (kept_bytes + mapping->size <= kept_limit &&
+		madvise(mapping->memory, mapping->size, MADV_FREE) == 0)
+	{
+		mapping->next = kept;
+		kept = mapping;
+		kept_bytes += mapping->size;
+		return;
+	}
+#endif
+	unmap(mapping);
+}
+
+/* ----------------------------------------------------------------
+ *		budgets
+ * ----------------------------------------------------------------
+ */
+
+/* Memory context callback: the context frees its own memory, we the rest. */
+static void
+free_mappings(void *arg)
+{
+	GsBudget   *budget = arg;
+
+	for (GsBudgetBlock *block = budget->blocks; block != NULL;
+		 block = block->next)
+		if (block->mapping != NULL)
+			put_mapping(block->mapping);
+	budget->blocks = NULL;
+}
+
+GsBudget *
+gpusort_budget_create(Size limit)
+{
+	GsBudget   *budget = palloc0(sizeof(GsBudget));
+	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
+
+	budget->limit = limit;
+	callback->func = free_mappings;
+	callback->arg = budget;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+	return budget;
+}
 
 void *
-gpusort_budget_alloc(GsBudget *budget, MemoryContext context, Size size)
+gpusort_budget_alloc(GsBudget *budget, Size size)
 {
-	void	   *memory = MemoryContextAllocExtended(context, size,
-													MCXT_ALLOC_HUGE |
-													MCXT_ALLOC_NO_OOM);
+	MemoryContext context = GetMemoryChunkContext(budget);
+	GsBudgetBlock *block = MemoryContextAllocExtended(context,
+													  sizeof(GsBudgetBlock),
+													  MCXT_ALLOC_NO_OOM |
+													  MCXT_ALLOC_ZERO);
 
-	if (memory == NULL)
+	if (block != NULL)
+	{
+		if (size >= MAPPING_FROM_BYTES)
+		{
+			block->mapping = get_mapping(size);
+			block->memory = block->mapping ? block->mapping->memory : NULL;
+		}
+		else
+			block->memory = MemoryContextAllocExtended(context, size,
+													   MCXT_ALLOC_NO_OOM);
+	}
+	if (block == NULL || block->memory == NULL)
 	{
 		budget->out_of_memory = true;
 		return NULL;
 	}
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-	if (size >= HUGE_PAGES_FROM)
-	{
-		char	   *start = (char *) TYPEALIGN(HUGE_PAGE_SIZE, memory);
-		char	   *end = (char *) TYPEALIGN_DOWN(HUGE_PAGE_SIZE,
-												  (char *) memory + size);
+	block->next = budget->blocks;
+	budget->blocks = block;
+	return block->memory;
+}
 
-		/* Only advice: where it is refused, ordinary pages do. */
-		(void) madvise(start, end - start, MADV_HUGEPAGE);
+void
+gpusort_budget_free(GsBudget *budget, void *memory)
+{
+	for (GsBudgetBlock **link = &budget->blocks; *link != NULL;
+		 link = &(*link)->next)
+	{
+		GsBudgetBlock *block = *link;
+
+		if (block->memory != memory)
+			continue;
+		*link = block->next;
+		if (block->mapping != NULL)
+			put_mapping(block->mapping);
+		else
+			pfree(block->memory);
+		pfree(block);
+		return;
 	}
-#endif
-	return memory;
+	elog(ERROR, "block is not one of the budget");
 }

@@ -8,12 +8,21 @@
 #ifndef GPUSORT_BUDGET_H
 #define GPUSORT_BUDGET_H
 
+typedef struct GsBudgetBlock GsBudgetBlock;
+
 typedef struct GsBudget
 {
 	Size		limit;			/* bytes */
 	Size		used;			/* bytes reserved; never more than limit */
-	bool		out_of_memory;	/* malloc() failed */
+	bool		out_of_memory;	/* the system had no memory left */
+	GsBudgetBlock *blocks;		/* allocated and not freed */
 } GsBudget;
+
+/*
+ * Make a budget of 'limit' bytes in the current memory context, which is also
+ * what ends it: all blocks are freed with the context, after an error too.
+ */
+extern GsBudget *gpusort_budget_create(Size limit);
 
 /* Take 'size' bytes from the budget, or return false if they are not there. */
 static inline bool
@@ -26,10 +35,13 @@ gpusort_budget_reserve(GsBudget *budget, Size size)
 }
 
 /*
- * Allocate bytes that were reserved, backed by huge pages where the system
- * can.  Returns NULL and sets budget->out_of_memory if malloc() fails.
+ * Allocate a block of bytes that were reserved, aligned for any type; its
+ * contents are undefined.  Returns NULL and sets budget->out_of_memory if the
+ * system has no memory left.
  */
-extern void *gpusort_budget_alloc(GsBudget *budget, MemoryContext context,
-								  Size size);
+extern void *gpusort_budget_alloc(GsBudget *budget, Size size);
+
+/* Free a block.  The bytes stay reserved. */
+extern void gpusort_budget_free(GsBudget *budget, void *memory);
 
 #endif							/* GPUSORT_BUDGET_H */

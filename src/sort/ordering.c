@@ -87,8 +87,7 @@ add_chunk(GsOrdering *ordering)
 	if (!gpusort_budget_reserve(ordering->budget,
 								chunk_bytes(ordering) + sort_bytes))
 		return false;
-	chunk = gpusort_budget_alloc(ordering->budget, ordering->context,
-								 chunk_bytes(ordering));
+	chunk = gpusort_budget_alloc(ordering->budget, chunk_bytes(ordering));
 	if (chunk == NULL)
 		return false;
 	if (ordering->nchunks == ordering->max_chunks)
@@ -181,55 +180,72 @@ query_is_ending(void *arg)
 		QueryCancelHoldoffCount == 0;
 }
 
-static void
-sort_entries(const GsOrdering *ordering, uint64 *entries, uint64 *scratch,
-			 Size count)
+static GsKeyTable
+key_table(const GsOrdering *ordering)
 {
-	GsKeyTable	keys = {
-		.chunks = (const uint64_t *const *) ordering->chunks,
-		.chunk_shift = ordering->chunk_shift,
-		.words = ordering->words
-	};
-
-	if (gpusort_radix_sort(&keys, (uint64_t *) entries, (uint64_t *) scratch,
-						   count, query_is_ending, NULL) != GS_SORT_DONE)
+	return (GsKeyTable)
 	{
-		CHECK_FOR_INTERRUPTS();
-		elog(ERROR, "sort was interrupted without a cause");
+		.chunks = (const uint64_t *const *) ordering->chunks,
+			.chunk_shift = ordering->chunk_shift,
+			.words = ordering->words
+	};
+}
+
+static void
+check_completion(GsSortStatus status)
+{
+	if (status == GS_SORT_DONE)
+		return;
+	CHECK_FOR_INTERRUPTS();
+	elog(ERROR, "sort was interrupted without a cause");
+}
+
+/* Put entries of all rows in order: those set apart, and the others. */
+static void
+sort_entries(const GsOrdering *ordering, uint64 *entries, uint64 *scratch)
+{
+	GsKeyTable	keys = key_table(ordering);
+	uint32		nregular = ordering->nrows - ordering->napart;
+	uint64	   *regular = ordering->nulls_first ? entries + ordering->napart :
+		entries;
+	uint64	   *apart = ordering->nulls_first ? entries : entries + nregular;
+
+	if (ordering->napart == 0)
+	{
+		check_completion(gpusort_radix_sort_all(&keys, (uint64_t *) entries,
+												(uint64_t *) scratch, nregular,
+												query_is_ending, NULL));
+		return;
 	}
+	fill_entries(ordering, regular, apart);
+	CHECK_FOR_INTERRUPTS();
+	check_completion(gpusort_radix_sort(&keys, (uint64_t *) regular,
+										(uint64_t *) scratch, nregular,
+										query_is_ending, NULL));
+	check_completion(gpusort_radix_sort(&keys, (uint64_t *) apart,
+										(uint64_t *) scratch, ordering->napart,
+										query_is_ending, NULL));
 }
 
 bool
 gpusort_ordering_sort(GsOrdering *ordering, bool keep_keys)
 {
 	Size		bytes = (Size) ordering->nrows * sizeof(uint64);
-	uint32		nregular = ordering->nrows - ordering->napart;
 	uint64	   *entries;
 	uint64	   *scratch;
-	uint64	   *regular;
-	uint64	   *apart;
 
 	if (ordering->nrows == 0)
 		return true;
-	entries = gpusort_budget_alloc(ordering->budget, ordering->context,
-								   bytes);
-	scratch = gpusort_budget_alloc(ordering->budget, ordering->context,
-								   bytes);
+	entries = gpusort_budget_alloc(ordering->budget, bytes);
+	scratch = gpusort_budget_alloc(ordering->budget, bytes);
 	if (entries == NULL || scratch == NULL)
 	{
 		if (entries != NULL)
-			pfree(entries);
+			gpusort_budget_free(ordering->budget, entries);
 		return false;
 	}
-
-	regular = ordering->nulls_first ? entries + ordering->napart : entries;
-	apart = ordering->nulls_first ? entries : entries + nregular;
-	fill_entries(ordering, regular, apart);
-	CHECK_FOR_INTERRUPTS();
-	sort_entries(ordering, regular, scratch, nregular);
-	sort_entries(ordering, apart, scratch, ordering->napart);
-
-	pfree(scratch);
+	sort_entries(ordering, entries, scratch);
+	gpusort_budget_free(ordering->budget, scratch);
 	ordering->entries = entries;
 	if (!keep_keys)
 		for (uint32 chunk = 0; chunk < ordering->nchunks; chunk++)
@@ -246,11 +262,7 @@ gpusort_ordering_entries(GsOrdering *ordering)
 bool
 gpusort_ordering_same_key(const GsOrdering *ordering, uint32 a, uint32 b)
 {
-	GsKeyTable	keys = {
-		.chunks = (const uint64_t *const *) ordering->chunks,
-		.chunk_shift = ordering->chunk_shift,
-		.words = ordering->words
-	};
+	GsKeyTable	keys = key_table(ordering);
 
 	return memcmp(gpusort_key_of_row(&keys, a), gpusort_key_of_row(&keys, b),
 				  ordering->words * sizeof(uint64)) == 0;
@@ -259,6 +271,6 @@ gpusort_ordering_same_key(const GsOrdering *ordering, uint32 a, uint32 b)
 void
 gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk)
 {
-	pfree(ordering->chunks[chunk]);
+	gpusort_budget_free(ordering->budget, ordering->chunks[chunk]);
 	ordering->chunks[chunk] = NULL;
 }

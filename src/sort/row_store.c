@@ -29,13 +29,12 @@
 #include "sort/row_store.h"
 
 /*
- * Alignment of rows in blocks; enough for every type.  Blocks are a 32nd of a
- * megabyte to some megabytes: large enough that few rows meet an end, small
- * against the budget.
+ * Alignment of rows in blocks; enough for every type.  Blocks are large enough
+ * that few rows meet an end, and small against the budget.
  */
 #define ROW_ALIGN(size)		MAXALIGN(size)
 #define MIN_BLOCK_BYTES		((Size) 8 * 1024)
-#define MAX_BLOCK_BYTES		((Size) 4 * 1024 * 1024)
+#define MAX_BLOCK_BYTES		((Size) 32 * 1024 * 1024)
 #define BLOCKS_PER_BUDGET	64
 
 typedef enum GsColumnKind
@@ -247,7 +246,7 @@ reserve_and_alloc(GsRowStore *store, Size size)
 {
 	if (!gpusort_budget_reserve(store->budget, size))
 		return NULL;
-	return gpusort_budget_alloc(store->budget, store->context, size);
+	return gpusort_budget_alloc(store->budget, size);
 }
 
 static bool
@@ -324,13 +323,13 @@ gpusort_row_store_free_chunk(GsRowStore *store, uint32 number)
 	{
 		GsRowBlock *next = chunk->blocks->next;
 
-		pfree(chunk->blocks);
+		gpusort_budget_free(store->budget, chunk->blocks);
 		chunk->blocks = next;
 	}
 	if (chunk->nulls != NULL)
-		pfree(chunk->nulls);
+		gpusort_budget_free(store->budget, chunk->nulls);
 	chunk->nulls = NULL;
-	pfree(chunk->rows);
+	gpusort_budget_free(store->budget, chunk->rows);
 	chunk->rows = NULL;
 }
 

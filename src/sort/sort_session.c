@@ -52,7 +52,7 @@ struct GsSortSession
 	MemoryContext context;
 	bool		sorted;
 
-	GsBudget	budget;
+	GsBudget   *budget;
 	GsOrdering *ordering;
 	GsRowStore *store;
 
@@ -111,15 +111,16 @@ gpusort_session_begin(const GsSessionSpec *spec)
 
 	session->spec = spec;
 	session->context = context;
-	session->budget.limit = (Size) gpusort_settings_work_mem() * 1024;
+	session->budget =
+		gpusort_budget_create((Size) gpusort_settings_work_mem() * 1024);
 
-	chunk_shift = choose_chunk_shift(spec, session->budget.limit);
+	chunk_shift = choose_chunk_shift(spec, session->budget->limit);
 	session->ordering =
-		gpusort_ordering_create(&session->budget,
+		gpusort_ordering_create(session->budget,
 								gpusort_key_plan_words(spec->key_plan),
 								chunk_shift,
 								gpusort_key_plan_nulls_first(spec->key_plan));
-	session->store = gpusort_row_store_create(&session->budget, spec->tupdesc,
+	session->store = gpusort_row_store_create(session->budget, spec->tupdesc,
 											  chunk_shift);
 	callback->func = session_memory_is_freed;
 	callback->arg = session;
@@ -201,7 +202,7 @@ overflow(GsSortSession *session, GsFallback reason)
 static GsFallback
 reason_of_refusal(const GsSortSession *session)
 {
-	if (session->budget.out_of_memory)
+	if (session->budget->out_of_memory)
 		return GS_FALLBACK_OUT_OF_MEMORY;
 	if (gpusort_ordering_is_full(session->ordering))
 		return GS_FALLBACK_ROW_COUNT;
@@ -398,7 +399,7 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 	memset(report, 0, sizeof(*report));
 	report->kind = GS_SESSION_CPU;
 	report->fallback = session->overflow;
-	report->space_kb = (session->budget.used + 1023) / 1024;
+	report->space_kb = (session->budget->used + 1023) / 1024;
 	report->drain_ms = session->drain_ms;
 	report->sort_ms = session->sort_ms;
 	if (session->tuplesort != NULL)

@@ -15,7 +15,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "sort/budget.h"
 #include "sqlfn/array_elements.h"
 
 /* Elements between two checks for interrupts in the tightest loops. */
@@ -93,7 +92,6 @@ make_array(const GsArrayElements *elements)
 	Size		header;
 	Size		size;
 	ArrayType  *result;
-	GsBudget	unlimited = {.limit = SIZE_MAX};
 
 	header = elements->nulls > 0 ?
 		ARR_OVERHEAD_WITHNULLS(ndim, elements->count) :
@@ -106,7 +104,7 @@ make_array(const GsArrayElements *elements)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("array size exceeds the maximum allowed (%d)",
 						(int) MaxAllocSize)));
-	result = gpusort_budget_alloc(&unlimited, CurrentMemoryContext, size);
+	result = palloc_extended(size, MCXT_ALLOC_NO_OOM);
 	if (result == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),

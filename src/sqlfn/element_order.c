@@ -99,11 +99,11 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
 			   bool nulls_first)
 {
 	unsigned	chunk_shift = pg_ceil_log2_32(elements->count);
-	GsBudget	unlimited = {.limit = SIZE_MAX};
+	GsBudget   *unlimited = gpusort_budget_create(SIZE_MAX);
 	GsOrdering *ordering;
 
 	chunk_shift = Min(Max(chunk_shift, MIN_CHUNK_SHIFT), MAX_CHUNK_SHIFT);
-	ordering = gpusort_ordering_create(&unlimited,
+	ordering = gpusort_ordering_create(unlimited,
 									   gpusort_key_plan_words(order->key_plan),
 									   chunk_shift, nulls_first);
 	for (int i = 0; i < elements->count; i++)
