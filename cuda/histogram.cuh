@@ -54,7 +54,7 @@ struct GsHistogram {
 		GPUSORT_UNROLL
 		for (int i = 0; i < PLACES; i++)
 			if (i < (int)args.places)
-				atomicAdd(&shared.counts[i][args.digit[i](key)], 1u);
+				atomicAdd(&gpusort_at(shared.counts[i], args.digit[i](key)), 1u);
 	}
 
 	__device__ __forceinline__ bool out_of_order(Key first, Key second) const

@@ -43,31 +43,40 @@ template <class Key>
 constexpr Key GPUSORT_TOP_BIT = (Key)1 << (8 * sizeof(Key) - 1);
 
 /*
- * Takes a window of 32 bits out of a key: one shift for 4-byte keys; for 8-byte keys four bytes
- * from byte begin / 8 on (or the upper four), and a shift.  Computed on the host, so that its fields
- * are constants of the launch.
+ * Takes digits out of keys, as byte offsets into a table of 32-bit words (four times the digit),
+ * since that is what they are used for.  Rotating brings a digit to bit 2; of an 8-byte key first a
+ * window of four bytes is taken.  Computed on the host, so that its fields are constants of the
+ * launch.
  */
 template <class Key>
 struct GsWindow {
 	uint32_t selector;
-	uint32_t shift;
+	uint32_t rotation;
 };
 
 template <class Key>
 inline GsWindow<Key> gpusort_window(uint32_t begin_bit)
 {
 	uint32_t byte = sizeof(Key) == 4 ? 0 : begin_bit / 8 < 4 ? begin_bit / 8 : 4;
-	return {0x3210 + 0x1111 * byte, begin_bit - 8 * byte};
+	return {0x3210 + 0x1111 * byte, (begin_bit - 8 * byte - 2) & 31};
 }
 
-__host__ __device__ __forceinline__ uint32_t gpusort_take(GsWindow<uint32_t> window, uint32_t key)
+__device__ __forceinline__ uint32_t gpusort_rotated(GsWindow<uint32_t> window, uint32_t key)
 {
-	return key >> window.shift;
+	return __funnelshift_r(key, key, window.rotation);
 }
 
-__device__ __forceinline__ uint32_t gpusort_take(GsWindow<uint64_t> window, uint64_t key)
+__device__ __forceinline__ uint32_t gpusort_rotated(GsWindow<uint64_t> window, uint64_t key)
 {
-	return __byte_perm((uint32_t)key, (uint32_t)(key >> 32), window.selector) >> window.shift;
+	uint32_t part = __byte_perm((uint32_t)key, (uint32_t)(key >> 32), window.selector);
+	return __funnelshift_r(part, part, window.rotation);
+}
+
+/* The word at a byte offset of a table. */
+template <class Word>
+__device__ __forceinline__ Word &gpusort_at(Word *table, uint32_t offset)
+{
+	return *(Word *)((unsigned char *)table + offset * (sizeof(Word) / sizeof(uint32_t)));
 }
 
 /* Integers: signed keys flip the top bit, descending order flips all. */
@@ -89,23 +98,23 @@ struct GsIntegerOrder {
 		return ~flip;
 	}
 
-	/* Takes digits of one place. */
+	/* Takes digits of one place, times four. */
 	struct Digit {
 		GsWindow<Key> window;
-		uint32_t mask; /* also the greatest digit */
+		uint32_t mask; /* also the greatest offset */
 		uint32_t flip;
 
 		__device__ __forceinline__ uint32_t operator()(Key key) const
 		{
-			return (gpusort_take(window, key) & mask) ^ flip;
+			return (gpusort_rotated(window, key) & mask) ^ flip;
 		}
 	};
 
 	Digit digit(GsDigitPlace place) const
 	{
 		uint32_t mask = (1u << place.bits) - 1;
-		return {gpusort_window<Key>(place.begin_bit), mask,
-				(uint32_t)(flip >> place.begin_bit) & mask};
+		return {gpusort_window<Key>(place.begin_bit), mask * 4,
+				((uint32_t)(flip >> place.begin_bit) & mask) * 4};
 	}
 };
 
@@ -139,13 +148,13 @@ struct GsFloatOrder {
 
 		__device__ __forceinline__ uint32_t operator()(Key key) const
 		{
-			return gpusort_take(window, order.ordered(key)) & mask;
+			return gpusort_rotated(window, order.ordered(key)) & mask;
 		}
 	};
 
 	Digit digit(GsDigitPlace place) const
 	{
-		return {gpusort_window<Key>(place.begin_bit), (1u << place.bits) - 1, *this};
+		return {gpusort_window<Key>(place.begin_bit), ((1u << place.bits) - 1) * 4, *this};
 	}
 };
 

@@ -46,7 +46,8 @@ struct GsSweepArgs {
 	uint32_t delay_polls;
 };
 
-template <class Order, class Value, class Policy>
+/* Position: 32 bits wide where that suffices for the output, else 64. */
+template <class Order, class Value, class Position, class Policy>
 struct GsSweep {
 	typedef typename Order::Key Key;
 	typedef GsSweepArgs<Order, Value> Args;
@@ -55,15 +56,21 @@ struct GsSweep {
 	static constexpr int WARPS = THREADS / 32;
 	static constexpr int TILE = THREADS * ITEMS;
 	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
+	static constexpr bool SHARE = Policy::SHARE;
 	static constexpr uint32_t NONE = ~0u;
 
 	static_assert(THREADS >= GPUSORT_RADIX && THREADS % 32 == 0, "a thread per digit");
 
 	struct Shared {
-		Key keys[TILE];
-		Value values[PAIRS ? TILE : 1];
+		union {
+			Key keys[TILE];
+			Value late_values[PAIRS && SHARE ? TILE : 1]; /* after the keys were written */
+		};
+		Value early_values[PAIRS && !SHARE ? TILE : 1]; /* while the keys are ranked */
+		/* Values lie where their items were before the sweep; source leads from a slot to there. */
+		uint16_t source[PAIRS ? TILE : 1];
 		uint32_t bins[WARPS][GPUSORT_RADIX];
-		uint64_t base[GPUSORT_RADIX]; /* position of slot s with digit d: base[d] + s */
+		Position base[GPUSORT_RADIX]; /* position of slot s with digit d: base[d] + s */
 		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
 		uint32_t missing_counts[GPUSORT_RADIX];
 		uint32_t tile;
@@ -80,10 +87,8 @@ struct GsSweep {
 	uint32_t tile_first; /* within the strip */
 	uint32_t tile_items;
 	Key keys[ITEMS];
-	Value values[PAIRS ? ITEMS : 1];
-	uint32_t packed_slots[PAIRS ? (ITEMS + 1) / 2 : 1]; /* two 16-bit slots in a word */
 
-	static_assert(TILE <= 65536, "slots have 16 bits");
+	static_assert(TILE <= 65536, "places in a tile have 16 bits");
 
 	__device__ __forceinline__ GsSweep(const Args &a, Shared &s)
 		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32)
@@ -151,19 +156,41 @@ struct GsSweep {
 		load(keys, (const Key *)keys_of(step.source), args.order.greatest());
 	}
 
-	__device__ __forceinline__ void load_values()
+	__device__ __forceinline__ bool generates() const
+	{
+		return args.generate && step.first;
+	}
+
+	__device__ __forceinline__ Value *shared_values() const
+	{
+		return SHARE ? shared.late_values : shared.early_values;
+	}
+
+	/* Starts the copy of the tile's values into shared memory. */
+	__device__ __forceinline__ void fetch_values()
 	{
 		if constexpr (PAIRS) {
-			if (args.generate && step.first) {
-				GPUSORT_UNROLL
-				for (int i = 0; i < ITEMS; i++)
-					values[i] = (Value)(args.strip_first + tile_first + place_of(i));
-			} else
-				load(values, (const Value *)values_of(step.source), (Value)0);
+			if (generates())
+				return;
+			const Value *source = values_of(step.source) + args.strip_first + tile_first;
+			GPUSORT_UNROLL
+			for (int i = 0; i < ITEMS; i++) {
+				uint32_t place = thread + i * THREADS;
+				if (place < tile_items)
+					gpusort_copy_async(&shared_values()[place], source + place);
+			}
 		}
 	}
 
-	/* Padding gets the greatest digit, and comes after all keys, so it stays at the end. */
+	/* The value of the item that was at place before the sweep. */
+	__device__ __forceinline__ Value value_at(uint32_t place) const
+	{
+		if (generates())
+			return (Value)(args.strip_first + tile_first + place);
+		return shared_values()[place];
+	}
+
+	/* The digit times four.  Padding gets the greatest, and comes after all keys, so it stays at the end. */
 	__device__ __forceinline__ uint32_t digit_at(int i) const
 	{
 		if (!Order::HAS_GREATEST && place_of(i) >= tile_items)
@@ -176,7 +203,7 @@ struct GsSweep {
 		gpusort_clear_bins(shared.bins[warp]);
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
-			atomicAdd(&shared.bins[warp][digit_at(i)], 1u);
+			atomicAdd(&gpusort_at(shared.bins[warp], digit_at(i)), 1u);
 		if (!GPUSORT_BUG(GPUSORT_BUG_COUNT_BARRIER))
 			__syncthreads();
 	}
@@ -213,7 +240,7 @@ struct GsSweep {
 		if (thread < GPUSORT_RADIX) {
 			slots = gpusort_sum_bins<WARPS>(shared.bins, thread);
 			count = slots;
-			if (thread == args.digit.mask && !GPUSORT_BUG(GPUSORT_BUG_PARTIAL_TILE))
+			if (thread * 4 == args.digit.mask && !GPUSORT_BUG(GPUSORT_BUG_PARTIAL_TILE))
 				count -= TILE - tile_items;
 			if (args.delay_every && tile % args.delay_every == args.delay_every - 1)
 				for (uint32_t i = 0; i < args.delay_polls; i++)
@@ -242,14 +269,18 @@ struct GsSweep {
 		constexpr int WINDOW = Policy::WINDOW;
 		while (at.next >= 0) {
 			uint32_t words[WINDOW];
+			words[0] = gpusort_flag_load(status_word(at.next));
+			/* While nothing is there, asking for more would only keep the cache busy. */
 			GPUSORT_UNROLL
-			for (int i = 0; i < WINDOW; i++)
-				words[i] = gpusort_flag_load(status_word(at.next >= i ? at.next - i : 0));
+			for (int i = 1; i < WINDOW; i++)
+				words[i] = at.polls == 0 && at.next >= i
+							   ? gpusort_flag_load(status_word(at.next - i))
+							   : 0;
 			int used = 0;
 			bool end = false;
 			GPUSORT_UNROLL
 			for (int i = 0; i < WINDOW; i++) {
-				if (!end && used == i && at.next >= i && is_ready(words[i])) {
+				if (!end && used == i && is_ready(words[i])) {
 					at.sum += words[i] & GPUSORT_STATUS_COUNT;
 					used++;
 					end = is_global(words[i]);
@@ -279,7 +310,7 @@ struct GsSweep {
 		const Key *source = keys_of(step.source) + args.strip_first + (size_t)missing * TILE;
 		GPUSORT_UNROLL_NOT
 		for (uint32_t i = thread; i < TILE; i += THREADS)
-			atomicAdd(&shared.missing_counts[args.digit(source[i])], 1u);
+			atomicAdd(&gpusort_at(shared.missing_counts, args.digit(source[i])), 1u);
 		__syncthreads();
 		if (thread < GPUSORT_RADIX) {
 			uint32_t *word = status_word(missing);
@@ -297,7 +328,7 @@ struct GsSweep {
 		publish(step.global, before + count);
 		uint64_t(*bases)[GPUSORT_RADIX] = args.control->bases[args.step];
 		uint64_t base = bases[args.strip_parity][thread];
-		shared.base[thread] = base + before - first;
+		shared.base[thread] = (Position)(base + before - first);
 		if (tile == gridDim.x - 1 && !args.last_strip && !GPUSORT_BUG(GPUSORT_BUG_STRIP_BASE))
 			bases[args.strip_parity ^ 1][thread] = base + before + count;
 	}
@@ -343,70 +374,84 @@ struct GsSweep {
 	{
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
-			uint32_t slot = gpusort_take_position(digit_at(i), shared.bins[warp]);
+			uint32_t slot = gpusort_take_position<Policy::RANK>(digit_at(i), shared.bins[warp]);
 			shared.keys[slot] = keys[i];
 			if constexpr (PAIRS)
-				packed_slots[i / 2] = i % 2 ? packed_slots[i / 2] | slot << 16 : slot;
+				shared.source[slot] = (uint16_t)place_of(i);
 		}
 	}
 
-	__device__ __forceinline__ void scatter_values()
-	{
-		if constexpr (PAIRS) {
-			GPUSORT_UNROLL
-			for (int i = 0; i < ITEMS; i++)
-				shared.values[packed_slots[i / 2] >> (i % 2 * 16) & 0xFFFF] = values[i];
-		}
-	}
-
-	/* Writes the ordered tile: neighbours in shared memory mostly are neighbours in the output. */
+	/*
+	 * Writes the ordered tile: neighbours in shared memory mostly are neighbours in the output.  The
+	 * digits of this thread's slots are kept for the values, four in a word.
+	 */
 	template <bool FULL>
-	__device__ __forceinline__ void write_slots(bool with_keys)
+	__device__ __forceinline__ void write_slots()
 	{
+		bool with_keys = !PAIRS || !(args.drop_keys && step.last);
 		Key *keys_target = keys_of(step.target);
-		Value *values_target = values_of(step.target);
+		uint32_t digits[(ITEMS + 3) / 4] = {};
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
 			uint32_t slot = thread + i * THREADS;
 			if (FULL || slot < tile_items) {
 				Key key = shared.keys[slot];
-				uint64_t position = shared.base[args.digit(key)] + slot;
+				uint32_t digit = args.digit(key);
+				if (PAIRS)
+					digits[i / 4] |= digit / 4 << i % 4 * 8;
 				if (with_keys)
-					keys_target[position] = key;
-				if constexpr (PAIRS)
-					values_target[position] = shared.values[slot];
+					keys_target[(Position)(gpusort_at(shared.base, digit) + slot)] = key;
+			}
+		}
+		if constexpr (PAIRS) {
+			if (SHARE && !generates()) {
+				__syncthreads(); /* the keys have been read: their place is free */
+				fetch_values();
+				gpusort_copies_done();
+				__syncthreads();
+			}
+			Value *values_target = values_of(step.target);
+			GPUSORT_UNROLL
+			for (int i = 0; i < ITEMS; i++) {
+				uint32_t slot = thread + i * THREADS;
+				uint32_t digit = digits[i / 4] >> i % 4 * 8 & 255;
+				if (FULL || slot < tile_items)
+					values_target[(Position)(shared.base[digit] + slot)] =
+						value_at(shared.source[slot]);
 			}
 		}
 	}
 
 	__device__ __forceinline__ void write_tile()
 	{
-		bool with_keys = !PAIRS || !(args.drop_keys && step.last);
 		if (tile_items == TILE)
-			write_slots<true>(with_keys);
+			write_slots<true>();
 		else
-			write_slots<false>(with_keys);
+			write_slots<false>();
 	}
 
 	/* Writes the items as they came, to base on: the tile has one digit, or none counts. */
 	__device__ __forceinline__ void write_unranked(uint64_t base)
 	{
-		if (!PAIRS || !(args.drop_keys && step.last))
-			store(keys_of(step.target) + base, keys);
-		if constexpr (PAIRS) {
-			load_values();
-			store(values_of(step.target) + base, values);
-		}
-	}
-
-	template <class T>
-	__device__ __forceinline__ void store(T *target, const T (&items)[ITEMS]) const
-	{
-		target += place_of(0);
+		bool with_keys = !PAIRS || !(args.drop_keys && step.last);
+		Key *keys_target = keys_of(step.target) + base + place_of(0);
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
-			if (place_of(i) < tile_items)
-				target[i * 32] = items[i];
+			if (with_keys && place_of(i) < tile_items)
+				keys_target[i * 32] = keys[i];
+		if constexpr (PAIRS) {
+			if (SHARE) {
+				fetch_values();
+				gpusort_copies_done(); /* every thread writes the values that it fetched */
+			}
+			Value *values_target = values_of(step.target) + base;
+			GPUSORT_UNROLL
+			for (int i = 0; i < ITEMS; i++) {
+				uint32_t place = thread + i * THREADS;
+				if (place < tile_items)
+					values_target[place] = value_at(place);
+			}
+		}
 	}
 
 	__device__ __forceinline__ void process()
@@ -415,7 +460,10 @@ struct GsSweep {
 		if (!step.active && !step.copy)
 			return;
 		load_keys();
+		if (!SHARE)
+			fetch_values();
 		if (step.copy) {
+			gpusort_copies_done(); /* every thread writes the values that it fetched */
 			write_unranked(args.strip_first + tile_first);
 			return;
 		}
@@ -428,6 +476,7 @@ struct GsSweep {
 
 		uint32_t only_digit = shared.only_digit;
 		if (only_digit != NONE) {
+			gpusort_copies_done();
 			finish_look_back(at, count, first);
 			write_unranked(shared.base[only_digit]);
 			return;
@@ -435,21 +484,17 @@ struct GsSweep {
 		if (Policy::LOOK_BACK_FIRST && thread < GPUSORT_RADIX)
 			try_look_back(at, count, first);
 		scatter_keys();
-		load_values();
-		/* The values arrive while this thread looks back. */
-		if (!Policy::LOOK_BACK_FIRST && thread < GPUSORT_RADIX)
-			try_look_back(at, count, first);
-		scatter_values();
+		gpusort_copies_done();
 		finish_look_back(at, count, first);
 		write_tile();
 	}
 };
 
-template <class Order, class Value, class Policy>
+template <class Order, class Value, class Position, class Policy>
 __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 	gpusort_sweep_kernel(GsSweepArgs<Order, Value> args)
 {
-	typedef GsSweep<Order, Value, Policy> Sweep;
+	typedef GsSweep<Order, Value, Position, Policy> Sweep;
 	GPUSORT_SHARED(typename Sweep::Shared, shared);
 	Sweep(args, shared).process();
 }

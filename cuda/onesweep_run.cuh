@@ -89,12 +89,12 @@ cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 	return gpusort_launch(launch, gpusort_histogram_kernel<Order>, args);
 }
 
-template <class Order, class Value, class Policy>
-cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order, const GsSortJob &job,
+template <class Order, class Value, class Position, class Policy>
+cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order, const GsSortJob &job,
 						 const GsPlaces &places, unsigned char *workspace, cudaStream_t stream)
 {
 	typedef typename Order::Key Key;
-	typedef GsSweep<Order, Value, Policy> Sweep;
+	typedef GsSweep<Order, Value, Position, Policy> Sweep;
 	GsOnesweepLayout layout = gpusort_onesweep_layout<Key, Value, Policy>(sorter, job);
 	GsStrips strips = gpusort_split_strips<Policy>(sorter, job.n);
 
@@ -135,12 +135,25 @@ cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order, con
 						  first / Policy::TILE * GPUSORT_RADIX;
 			GsLaunch launch = {gpusort_divide_up<uint32_t>(args.strip_items, Policy::TILE),
 							   Policy::THREADS, sizeof(typename Sweep::Shared), false, stream};
-			error = gpusort_launch(launch, gpusort_sweep_kernel<Order, Value, Policy>, args);
+			error = gpusort_launch(launch, gpusort_sweep_kernel<Order, Value, Position, Policy>, args);
 			if (error)
 				return error;
 		}
 	}
 	return cudaSuccess;
+}
+
+template <class Order, class Value, class Policy>
+cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order, const GsSortJob &job,
+								 const GsPlaces &places, unsigned char *workspace,
+								 cudaStream_t stream)
+{
+	/* Offsets from a bin's base wrap around, which is of no harm as long as positions fit. */
+	if (job.n <= UINT32_MAX)
+		return gpusort_onesweep_run_as<Order, Value, uint32_t, Policy>(sorter, order, job, places,
+																	   workspace, stream);
+	return gpusort_onesweep_run_as<Order, Value, uint64_t, Policy>(sorter, order, job, places,
+																   workspace, stream);
 }
 
 #endif /* GPUSORT_ONESWEEP_RUN_CUH */

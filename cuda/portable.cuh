@@ -60,6 +60,32 @@ extern __shared__ __align__(16) unsigned char gpusort_shared_bytes[];
 	type &name = *reinterpret_cast<type *>(gpusort_emu::shared_memory())
 #endif
 
+/*
+ * Copies one item of 4 or 8 bytes from global to shared memory without passing through registers;
+ * it is there after gpusort_copies_done(), for the thread that started it, and after a barrier for
+ * others.
+ */
+template <class T>
+__device__ __forceinline__ void gpusort_copy_async(T *shared, const T *global)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+	unsigned address = (unsigned)__cvta_generic_to_shared(shared);
+	asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+				 :
+				 : "r"(address), "l"(global), "n"(sizeof(T))
+				 : "memory");
+#else
+	*shared = *global;
+#endif
+}
+
+__device__ __forceinline__ void gpusort_copies_done()
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+	asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+
 /* ---- lanes ---- */
 
 __device__ __forceinline__ unsigned gpusort_lane()
@@ -82,6 +108,65 @@ __device__ __forceinline__ uint32_t gpusort_lanes_below()
 	return mask;
 #else
 	return (1u << gpusort_emu::lane()) - 1;
+#endif
+}
+
+/* The lanes above this one. */
+__device__ __forceinline__ uint32_t gpusort_lanes_above()
+{
+#ifdef __CUDACC__
+	uint32_t mask;
+	asm("mov.u32 %0, %%lanemask_gt;" : "=r"(mask));
+	return mask;
+#else
+	return ~1u << gpusort_emu::lane();
+#endif
+}
+
+/*
+ * The lanes of which word has the one bit set.  The compiler makes seven instructions of a ballot
+ * whose predicate it also needs as a mask; this is two.
+ */
+template <uint32_t BIT>
+__device__ __forceinline__ uint32_t gpusort_vote_bit(uint32_t word)
+{
+#ifdef __CUDACC__
+	uint32_t vote;
+	asm volatile("{\n\t"
+				 ".reg .pred set;\n\t"
+				 ".reg .b32 bit;\n\t"
+				 "and.b32 bit, %1, %2;\n\t"
+				 "setp.ne.u32 set, bit, 0;\n\t"
+				 "vote.sync.ballot.b32 %0, set, 0xffffffff;\n\t"
+				 "}"
+				 : "=r"(vote)
+				 : "r"(word), "n"(BIT));
+	return vote;
+#else
+	return __ballot_sync(~0u, (word & BIT) != 0);
+#endif
+}
+
+/* The lanes of which that bit of word equals this lane's. */
+template <uint32_t BIT>
+__device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
+{
+#ifdef __CUDACC__
+	uint32_t vote;
+	asm volatile("{\n\t"
+				 ".reg .pred set;\n\t"
+				 ".reg .b32 bit;\n\t"
+				 "and.b32 bit, %1, %2;\n\t"
+				 "setp.ne.u32 set, bit, 0;\n\t"
+				 "vote.sync.ballot.b32 %0, set, 0xffffffff;\n\t"
+				 "@!set not.b32 %0, %0;\n\t"
+				 "}"
+				 : "=r"(vote)
+				 : "r"(word), "n"(BIT));
+	return vote;
+#else
+	uint32_t vote = __ballot_sync(~0u, (word & BIT) != 0);
+	return word & BIT ? vote : ~vote;
 #endif
 }
 

@@ -5,10 +5,11 @@
 #ifndef GPUSORT_TUNING_CUH
 #define GPUSORT_TUNING_CUH
 
-#include "keys.cuh"
+#include "tile_rank.cuh"
 
 /* Shape of a sweep. */
-template <int THREADS_, int ITEMS_, int BLOCKS_, int WINDOW_, bool LOOK_BACK_FIRST_>
+template <int THREADS_, int ITEMS_, int BLOCKS_, int WINDOW_, bool LOOK_BACK_FIRST_,
+		  GsRankMethod RANK_ = RANK_BALLOT_STORE, bool SHARE_ = false>
 struct GsSweepPolicy {
 	static constexpr int THREADS = THREADS_; /* at least GPUSORT_RADIX, a multiple of 32 */
 	static constexpr int ITEMS = ITEMS_;	 /* keys of a thread */
@@ -16,6 +17,8 @@ struct GsSweepPolicy {
 	static constexpr int WINDOW = WINDOW_;	 /* tiles a look-back reads at a time */
 	/* Look back before the keys are ranked, or after. */
 	static constexpr bool LOOK_BACK_FIRST = LOOK_BACK_FIRST_;
+	static constexpr GsRankMethod RANK = RANK_;
+	static constexpr bool SHARE = SHARE_; /* values take the place of the keys */
 	static constexpr int TILE = THREADS * ITEMS;
 };
 
@@ -32,7 +35,7 @@ struct GsSweepTuning<8, 8> : GsSweepPolicy<384, 10, 3, 4, false> {
 #else
 /* Small, so that a tile is many cases and a case few tiles. */
 template <int KEY_BYTES, int VALUE_BYTES>
-struct GsSweepTuning : GsSweepPolicy<256, 3, 1, 4, (KEY_BYTES == 4)> {
+struct GsSweepTuning : GsSweepPolicy<256, 3, 1, 4, (KEY_BYTES == 4), RANK_PRODUCT_STORE, (KEY_BYTES == 4)> {
 };
 #endif
 

@@ -53,8 +53,8 @@ static void try_policy(const Arrays<Key, Value> &a, float cub)
 		return;
 	}
 	int blocks = 0;
-	size_t shared = sizeof(typename GsSweep<GsIntegerOrder<Key>, Value, Policy>::Shared);
-	auto kernel = gpusort_sweep_kernel<GsIntegerOrder<Key>, Value, Policy>;
+	size_t shared = sizeof(typename GsSweep<GsIntegerOrder<Key>, Value, uint32_t, Policy>::Shared);
+	auto kernel = gpusort_sweep_kernel<GsIntegerOrder<Key>, Value, uint32_t, Policy>;
 	if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
 							 (int)shared)) {
 		cudaGetLastError();
@@ -69,9 +69,9 @@ static void try_policy(const Arrays<Key, Value> &a, float cub)
 			sorter, order, job, places, a.workspace, stream)));
 	});
 	bool good = bench_verify(a.in, a.out, a.values_out, a.n);
-	printf("  %4d x %2d, %d (%d) blocks, window %d, look back %s: %8.3f ms  %.2f x CUB%s\n",
+	printf("  %4d x %2d, %d (%d) blocks, window %d, look back %s, rank %d%s: %8.3f ms  %.2f x CUB%s\n",
 		   Policy::THREADS, Policy::ITEMS, blocks, Policy::BLOCKS, Policy::WINDOW,
-		   Policy::LOOK_BACK_FIRST ? "first" : "later", time.median, cub / time.median,
+		   Policy::LOOK_BACK_FIRST ? "first" : "later", (int)Policy::RANK, Policy::SHARE ? ", shared" : "", time.median, cub / time.median,
 		   good ? "" : "  WRONG");
 	fflush(stdout);
 }
@@ -130,8 +130,8 @@ static void try_all(int log_n)
 	BENCH_CHECK(cudaFree(a.workspace));
 }
 
-template <int T, int I, int B, int W, bool F>
-using P = GsSweepPolicy<T, I, B, W, F>;
+template <int T, int I, int B, int W, GsRankMethod R, bool S = false>
+using P = GsSweepPolicy<T, I, B, W, false, R, S>;
 
 int main(int count, char **arguments)
 {
@@ -142,23 +142,25 @@ int main(int count, char **arguments)
 	printf("%s, %d multiprocessors\n", properties.name, properties.multiProcessorCount);
 	for (int i = 1; i < count; i++) {
 		int log_n = atoi(arguments[i]);
-		try_all<uint32_t, GsNoValue, P<384, 20, 3, 4, false>, P<384, 20, 3, 4, true>,
-				P<384, 20, 3, 1, false>, P<384, 20, 3, 8, false>, P<384, 16, 3, 4, false>,
-				P<256, 20, 4, 4, false>, P<256, 16, 5, 4, false>, P<512, 16, 2, 4, false>,
-				P<512, 12, 3, 4, false>, P<384, 24, 2, 4, false>, P<384, 16, 4, 4, false>,
-				P<512, 20, 2, 4, true>, P<1024, 16, 1, 4, true>>(log_n);
-		try_all<uint64_t, GsNoValue, P<384, 12, 3, 4, false>, P<384, 12, 3, 4, true>,
-				P<384, 14, 3, 4, false>, P<384, 16, 2, 4, false>, P<256, 16, 4, 4, false>,
-				P<512, 8, 3, 4, false>, P<512, 14, 2, 4, false>>(log_n);
-		try_all<uint32_t, uint32_t, P<384, 16, 3, 4, false>, P<384, 16, 3, 4, true>,
-				P<384, 20, 3, 4, false>, P<384, 20, 2, 4, false>, P<256, 20, 4, 4, false>,
-				P<512, 16, 2, 4, false>, P<384, 12, 4, 4, false>>(log_n);
-		try_all<uint64_t, uint32_t, P<384, 12, 3, 4, false>, P<384, 12, 3, 4, true>,
-				P<384, 14, 2, 4, false>, P<256, 14, 4, 4, false>, P<512, 12, 2, 4, false>,
-				P<384, 10, 3, 4, false>>(log_n);
-		try_all<uint64_t, uint64_t, P<384, 10, 3, 4, false>, P<384, 10, 3, 4, true>,
-				P<384, 12, 2, 4, false>, P<256, 12, 4, 4, false>, P<512, 10, 2, 4, false>,
-				P<384, 8, 3, 4, false>>(log_n);
+		try_all<uint32_t, GsNoValue, P<256, 36, 4, 4, RANK_BALLOT_STORE>,
+				P<256, 36, 4, 4, RANK_PRODUCT_STORE>, P<256, 40, 4, 4, RANK_BALLOT_STORE>,
+				P<256, 44, 4, 4, RANK_BALLOT_STORE>, P<256, 48, 3, 4, RANK_BALLOT_STORE>,
+				P<384, 32, 2, 4, RANK_BALLOT_STORE>, P<384, 40, 2, 4, RANK_BALLOT_STORE>>(log_n);
+		try_all<uint64_t, GsNoValue, P<384, 24, 2, 4, RANK_BALLOT_STORE>,
+				P<384, 24, 2, 4, RANK_PRODUCT_STORE>, P<384, 28, 2, 4, RANK_BALLOT_STORE>,
+				P<256, 30, 3, 4, RANK_BALLOT_STORE>, P<256, 44, 2, 4, RANK_BALLOT_STORE>>(log_n);
+		try_all<uint32_t, uint32_t, P<384, 26, 2, 4, RANK_PRODUCT_STORE>,
+				P<256, 36, 3, 4, RANK_BALLOT_STORE, true>, P<256, 40, 3, 4, RANK_BALLOT_STORE, true>,
+				P<256, 40, 3, 4, RANK_PRODUCT_STORE, true>, P<256, 32, 4, 4, RANK_BALLOT_STORE, true>,
+				P<384, 36, 2, 4, RANK_BALLOT_STORE, true>>(log_n);
+		try_all<uint64_t, uint32_t, P<384, 18, 2, 4, RANK_PRODUCT_STORE>,
+				P<384, 24, 2, 4, RANK_BALLOT_STORE, true>, P<384, 24, 2, 4, RANK_PRODUCT_STORE, true>,
+				P<384, 24, 2, 4, RANK_TABLE_ATOMIC, true>, P<256, 36, 2, 4, RANK_BALLOT_STORE, true>,
+				P<256, 25, 3, 4, RANK_BALLOT_STORE, true>>(log_n);
+		try_all<uint64_t, uint64_t, P<256, 21, 2, 4, RANK_PRODUCT_STORE>,
+				P<384, 24, 2, 4, RANK_BALLOT_STORE, true>, P<384, 24, 2, 4, RANK_PRODUCT_STORE, true>,
+				P<384, 24, 2, 4, RANK_TABLE_ATOMIC, true>, P<256, 36, 2, 4, RANK_BALLOT_STORE, true>,
+				P<256, 25, 3, 4, RANK_BALLOT_STORE, true>>(log_n);
 	}
 	return 0;
 }

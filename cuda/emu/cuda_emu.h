@@ -204,6 +204,11 @@ inline int __clz(uint32_t x)
 	return x ? __builtin_clz(x) : 32;
 }
 
+inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift)
+{
+	return (uint32_t)(((uint64_t)high << 32 | low) >> (shift & 31));
+}
+
 inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector)
 {
 	uint64_t bytes = (uint64_t)high << 32 | low;

@@ -236,7 +236,7 @@ void test_schedules(bool quick)
 	c.value_width = 4;
 	c.row_numbers = true;
 	uint64_t tile = sizes_of(c).tile_items;
-	uint64_t tiles = library.emulator ? quick ? 12 : 30 : 3000;
+	uint64_t tiles = library.emulator ? quick ? 12 : 30 : 1000;
 	uint64_t n = tiles * tile + tile / 3;
 	std::vector<uint64_t> keys = entropy_keys(n, 2, 4, 11);
 
@@ -273,7 +273,7 @@ void test_schedules(bool quick)
 			c.what = "late tiles " + std::to_string(every) + ", fallback " + std::to_string(polls);
 			set_debug([&](GsDebugSettings &s) {
 				s.delay_every = every;
-				s.delay_polls = library.emulator ? 60 : 300;
+				s.delay_polls = 60;
 				s.fallback_polls = polls;
 				s.emu_resident = 8;
 				s.emu_seed = every;
