@@ -110,46 +110,74 @@ reference_sort(const KeyChunks *chunks, uint32_t *rows, uint32_t *other,
 	}
 }
 
-bool
-order_is_right(const KeyChunks *chunks, const uint64_t *input,
-			   const uint64_t *entries, size_t count)
+uint32_t *
+reference_order(const KeyChunks *chunks, const uint64_t *entries, size_t count)
 {
-	uint32_t   *expected = must_allocate(count * sizeof(uint32_t));
+	uint32_t   *rows = must_allocate(count * sizeof(uint32_t));
 	uint32_t   *other = must_allocate(count * sizeof(uint32_t));
-	bool		right = true;
 
 	for (size_t i = 0; i < count; i++)
-		expected[i] = (uint32_t) input[i];
-	reference_sort(chunks, expected, other, count);
-	for (size_t i = 0; i < count && right; i++)
+		rows[i] = (uint32_t) entries[i];
+	reference_sort(chunks, rows, other, count);
+	free(other);
+	return rows;
+}
+
+bool
+order_is_right(const KeyChunks *chunks, const uint64_t *entries,
+			   const uint32_t *expected, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
 		if ((uint32_t) entries[i] != expected[i])
 		{
 			tap_note("place %zu of %zu has row %" PRIu32 " instead of %" PRIu32
 					 "; keys have %u words, chunks 2^%u rows",
 					 i, count, (uint32_t) entries[i], expected[i],
 					 chunks->table.words, chunks->table.chunk_shift);
-			right = false;
+			return false;
 		}
-	free(expected);
-	free(other);
-	return right;
+	return true;
+}
+
+/*
+ * Sort entries in place, or with 'all' the rows from 0 on into them, and
+ * compare.
+ */
+static bool
+sort_gives(const KeyChunks *chunks, uint64_t *entries, size_t count, bool all,
+		   const uint32_t *expected)
+{
+	uint64_t   *scratch = must_allocate(count * sizeof(uint64_t));
+	GsSortStatus status;
+
+	status = all ?
+		gpusort_radix_sort_all(&chunks->table, entries, scratch, count,
+							   NULL, NULL) :
+		gpusort_radix_sort(&chunks->table, entries, scratch, count,
+						   NULL, NULL);
+	free(scratch);
+	if (status != GS_SORT_DONE)
+	{
+		tap_note("the sort stopped without having been asked to");
+		return false;
+	}
+	if (order_is_right(chunks, entries, expected, count))
+		return true;
+	tap_note(all ? "sorted as all rows" : "sorted as entries");
+	return false;
 }
 
 bool
 sort_is_right(const KeyChunks *chunks, const uint64_t *entries, size_t count)
 {
 	uint64_t   *sorted = must_allocate(count * sizeof(uint64_t));
-	uint64_t   *scratch = must_allocate(count * sizeof(uint64_t));
+	uint32_t   *expected = reference_order(chunks, entries, count);
 	bool		right;
 
 	memcpy(sorted, entries, count * sizeof(uint64_t));
-	right = gpusort_radix_sort(&chunks->table, sorted, scratch, count,
-							   NULL, NULL) == GS_SORT_DONE;
-	if (!right)
-		tap_note("the sort stopped without having been asked to");
-	right = right && order_is_right(chunks, entries, sorted, count);
+	right = sort_gives(chunks, sorted, count, false, expected);
+	free(expected);
 	free(sorted);
-	free(scratch);
 	return right;
 }
 
@@ -160,12 +188,20 @@ sort_of_keys_is_right(const uint64_t *keys, uint32_t rows, unsigned words,
 	KeyChunks  *chunks = key_chunks_create(keys, rows, words, chunk_shift);
 	uint64_t   *entries = must_allocate(rows * sizeof(uint64_t));
 	RandomState random = rows;
+	uint32_t   *expected;
 	bool		right;
 
 	/* What the upper halves hold must not matter. */
 	for (uint32_t row = 0; row < rows; row++)
 		entries[row] = random_word(&random) << 32 | row;
-	right = sort_is_right(chunks, entries, rows);
+	expected = reference_order(chunks, entries, rows);
+	right = sort_gives(chunks, entries, rows, false, expected);
+
+	/* Nor what the entries hold at all. */
+	for (uint32_t row = 0; row < rows; row++)
+		entries[row] = random_word(&random);
+	right &= sort_gives(chunks, entries, rows, true, expected);
+	free(expected);
 	free(entries);
 	key_chunks_free(chunks);
 	return right;

@@ -25,19 +25,29 @@ extern KeyChunks *key_chunks_create(const uint64_t *keys, uint32_t rows,
 extern void key_chunks_free(KeyChunks *chunks);
 
 /*
+ * The order that the reference gives to the rows of 'entries': as many row
+ * numbers, to be freed with free().
+ */
+extern uint32_t *reference_order(const KeyChunks *chunks,
+								 const uint64_t *entries, size_t count);
+
+/* Do entries have the expected order?  Notes it if they do not. */
+extern bool order_is_right(const KeyChunks *chunks, const uint64_t *entries,
+						   const uint32_t *expected, size_t count);
+
+/*
  * Sort a copy of 'entries', in memory without a byte to spare, and compare
  * with the reference.  Notes what is wrong and returns false if they differ.
  */
 extern bool sort_is_right(const KeyChunks *chunks, const uint64_t *entries,
 						  size_t count);
 
-/* The same for all rows of keys in a table made from them. */
+/*
+ * Sort all rows of a table made from keys, once as entries and once as all
+ * rows, and compare both with the reference.
+ */
 extern bool sort_of_keys_is_right(const uint64_t *keys, uint32_t rows,
 								  unsigned words, unsigned chunk_shift);
-
-/* Do the entries have the order that the reference gives 'input'? */
-extern bool order_is_right(const KeyChunks *chunks, const uint64_t *input,
-						   const uint64_t *entries, size_t count);
 
 /* malloc() that ends the program when there is no memory. */
 extern void *must_allocate(size_t size);
