@@ -287,7 +287,7 @@ GsStatus debug_sizes(GsDevice *device, uint32_t key_width, uint32_t value_width,
 	if (!device || !sizes || (key_width != 4 && key_width != 8) ||
 		(value_width != 0 && value_width != 4 && value_width != 8))
 		return GPUSORT_BAD_ARGUMENT;
-	*sizes = gpusort_sorter_sizes(key_width, value_width);
+	*sizes = gpusort_sorter_sizes(&device->sorter, key_width, value_width);
 	return GPUSORT_OK;
 }
 

@@ -98,6 +98,7 @@ GsStatus start(GsDevice *device)
 	if (status)
 		return status;
 	device->sorter.multiprocessors = properties.multiProcessorCount;
+	device->sorter.shared_memory = properties.sharedMemPerBlockOptin;
 	device->sorter.cooperative = properties.cooperativeLaunch != 0;
 	if (properties.major < 7)
 		return gpusort_device_fail(device, GPUSORT_NO_DEVICE,

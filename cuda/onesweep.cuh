@@ -374,7 +374,7 @@ struct GsSweep {
 	{
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
-			uint32_t slot = gpusort_take_position<Policy::RANK>(digit_at(i), shared.bins[warp]);
+			uint32_t slot = gpusort_take_position(digit_at(i), shared.bins[warp]);
 			shared.keys[slot] = keys[i];
 			if constexpr (PAIRS)
 				shared.source[slot] = (uint16_t)place_of(i);
@@ -481,8 +481,10 @@ struct GsSweep {
 			write_unranked(shared.base[only_digit]);
 			return;
 		}
-		if (Policy::LOOK_BACK_FIRST && thread < GPUSORT_RADIX)
-			try_look_back(at, count, first);
+		/*
+		 * Ranking first gives the tiles before time to publish, which was faster than looking back
+		 * first.
+		 */
 		scatter_keys();
 		gpusort_copies_done();
 		finish_look_back(at, count, first);
@@ -495,8 +497,11 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 	gpusort_sweep_kernel(GsSweepArgs<Order, Value> args)
 {
 	typedef GsSweep<Order, Value, Position, Policy> Sweep;
-	GPUSORT_SHARED(typename Sweep::Shared, shared);
-	Sweep(args, shared).process();
+	/* Architectures that cannot hold the tile get an empty kernel, which is never launched. */
+	if constexpr (sizeof(typename Sweep::Shared) <= GPUSORT_ARCH_SHARED) {
+		GPUSORT_SHARED(typename Sweep::Shared, shared);
+		Sweep(args, shared).process();
+	}
 }
 
 #endif /* GPUSORT_ONESWEEP_CUH */

@@ -63,7 +63,7 @@ GsOnesweepLayout gpusort_onesweep_layout(const GsSorter &sorter, const GsSortJob
 	layout.keys_tmp = gpusort_align_up(layout.zeroed);
 	layout.values_tmp = layout.keys_tmp + (job.clobber ? 0 : keys);
 	layout.keys_out = layout.values_tmp + (job.clobber ? 0 : values);
-	layout.total = layout.keys_out + (job.keys_out ? 0 : keys);
+	layout.total = gpusort_align_up(layout.keys_out + (job.keys_out ? 0 : keys));
 	return layout;
 }
 

@@ -52,6 +52,19 @@ enum GsPlantedBug {
 
 /* ---- shared memory ---- */
 
+/* Most shared memory of a block on the architecture that is being compiled for. */
+#if !defined(__CUDACC__) || !defined(__CUDA_ARCH__)
+#define GPUSORT_ARCH_SHARED (227 * 1024)
+#elif __CUDA_ARCH__ < 800
+#define GPUSORT_ARCH_SHARED (64 * 1024)
+#elif __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 870
+#define GPUSORT_ARCH_SHARED (163 * 1024)
+#elif __CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200
+#define GPUSORT_ARCH_SHARED (99 * 1024)
+#else
+#define GPUSORT_ARCH_SHARED (227 * 1024)
+#endif
+
 #ifdef __CUDACC__
 extern __shared__ __align__(16) unsigned char gpusort_shared_bytes[];
 #define GPUSORT_SHARED(type, name) type &name = *reinterpret_cast<type *>(gpusort_shared_bytes)
@@ -124,30 +137,9 @@ __device__ __forceinline__ uint32_t gpusort_lanes_above()
 }
 
 /*
- * The lanes of which word has the one bit set.  The compiler makes seven instructions of a ballot
- * whose predicate it also needs as a mask; this is two.
+ * The lanes whose word agrees with this lane's in the one bit.  Written out, because the compiler
+ * makes seven instructions of a ballot whose predicate is needed as a mask, and these are four.
  */
-template <uint32_t BIT>
-__device__ __forceinline__ uint32_t gpusort_vote_bit(uint32_t word)
-{
-#ifdef __CUDACC__
-	uint32_t vote;
-	asm volatile("{\n\t"
-				 ".reg .pred set;\n\t"
-				 ".reg .b32 bit;\n\t"
-				 "and.b32 bit, %1, %2;\n\t"
-				 "setp.ne.u32 set, bit, 0;\n\t"
-				 "vote.sync.ballot.b32 %0, set, 0xffffffff;\n\t"
-				 "}"
-				 : "=r"(vote)
-				 : "r"(word), "n"(BIT));
-	return vote;
-#else
-	return __ballot_sync(~0u, (word & BIT) != 0);
-#endif
-}
-
-/* The lanes of which that bit of word equals this lane's. */
 template <uint32_t BIT>
 __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
 {

@@ -245,7 +245,7 @@ struct GsTileSort {
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (i < items) {
-				uint32_t slot = gpusort_take_position<RANK_BALLOT_STORE>(digit_at(i, digit_of),
+				uint32_t slot = gpusort_take_position(digit_at(i, digit_of),
 													  shared.bins[warp]);
 				if (place_of(i) < block_items)
 					move(i, slot, last);

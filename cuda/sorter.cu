@@ -99,6 +99,14 @@ cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &orde
 	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, true>, args);
 }
 
+/* Whether the device can hold a tile of this shape. */
+template <class Key, class Value, class Policy>
+bool fits(const GsSorter &sorter)
+{
+	typedef typename GsSweep<GsIntegerOrder<Key>, Value, uint64_t, Policy>::Shared Shared;
+	return sizeof(Shared) <= sorter.shared_memory;
+}
+
 struct RunJob {
 	const GsSorter &sorter;
 	const GsSortJob &job;
@@ -109,13 +117,18 @@ struct RunJob {
 	cudaError_t run_with(const Order &order) const
 	{
 		typedef typename Order::Key Key;
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Policy;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_LARGE_SHARED> Large;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED> Small;
 		GsPlaces places = split_bits(job.begin_bit, job.end_bit);
 		GsSortPath path = gpusort_sorter_path(&sorter, &job);
-		if (path == GPUSORT_PATH_ONESWEEP)
-			return gpusort_onesweep_run<Order, Value, Policy>(sorter, order, job, places, workspace,
-													  stream);
-		return run_small<Order, Value>(sorter, path, order, job, places, workspace, stream);
+		if (path != GPUSORT_PATH_ONESWEEP)
+			return run_small<Order, Value>(sorter, path, order, job, places, workspace, stream);
+		if (fits<Key, Value, Large>(sorter))
+			return gpusort_onesweep_run<Order, Value, Large>(sorter, order, job, places, workspace,
+															 stream);
+		/* Devices of the small class have no memory for items whose positions need 64 bits. */
+		return gpusort_onesweep_run_as<Order, Value, uint32_t, Small>(sorter, order, job, places,
+																	  workspace, stream);
 	}
 
 	template <class Key, class Value>
@@ -134,10 +147,13 @@ struct MeasureJob {
 	template <class Key, class Value>
 	size_t run() const
 	{
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Policy;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_LARGE_SHARED> Large;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED> Small;
 		switch (gpusort_sorter_path(&sorter, &job)) {
 			case GPUSORT_PATH_ONESWEEP:
-				return gpusort_align_up(gpusort_onesweep_layout<Key, Value, Policy>(sorter, job).total);
+				if (fits<Key, Value, Large>(sorter))
+					return gpusort_onesweep_layout<Key, Value, Large>(sorter, job).total;
+				return gpusort_onesweep_layout<Key, Value, Small>(sorter, job).total;
 			case GPUSORT_PATH_GRID:
 				return gpusort_align_up(job.n * sizeof(Key)) +
 					   gpusort_align_up(job.n * GPUSORT_VALUE_BYTES<Value>);
@@ -148,17 +164,20 @@ struct MeasureJob {
 };
 
 struct FindSizes {
+	const GsSorter &sorter;
+
 	template <class Key, class Value>
 	GsDebugSizes run() const
 	{
 		constexpr int VALUE_BYTES = (int)GPUSORT_VALUE_BYTES<Value>;
-		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES> Policy;
+		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_LARGE_SHARED> Large;
+		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_SMALL_SHARED> Small;
 		typedef GsTileSortTuning<sizeof(Key), VALUE_BYTES> Tuning;
 		GsDebugSizes sizes = {};
 		sizes.warp_items = GPUSORT_WARP_ITEMS;
 		sizes.block_items = Tuning::THREADS * Tuning::ITEMS;
 		sizes.grid_items = Tuning::THREADS * Tuning::ITEMS * GPUSORT_GRID_BLOCKS;
-		sizes.tile_items = Policy::TILE;
+		sizes.tile_items = fits<Key, Value, Large>(sorter) ? Large::TILE : Small::TILE;
 #ifndef __CUDACC__
 		sizes.bugs = GPUSORT_BUG_END - 1;
 #endif
@@ -173,14 +192,15 @@ size_t gpusort_sorter_exchange_bytes()
 	return sizeof(GsGridExchange);
 }
 
-GsDebugSizes gpusort_sorter_sizes(uint32_t key_width, uint32_t value_width)
+GsDebugSizes gpusort_sorter_sizes(const GsSorter *sorter, uint32_t key_width,
+								  uint32_t value_width)
 {
-	return with_widths(key_width, value_width, FindSizes());
+	return with_widths(key_width, value_width, FindSizes{*sorter});
 }
 
 GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job)
 {
-	GsDebugSizes sizes = gpusort_sorter_sizes(job->key_width, job->value_width);
+	GsDebugSizes sizes = gpusort_sorter_sizes(sorter, job->key_width, job->value_width);
 	bool small = !job->clobber; /* the small sorts do not leave their result in the input */
 	bool warp = small && job->n <= sizes.warp_items;
 	bool block = small && job->n <= sizes.block_items;

@@ -16,6 +16,7 @@ struct GsControl;
 /* What the sorter needs to know of a device, and keeps on it. */
 struct GsSorter {
 	int multiprocessors;
+	size_t shared_memory; /* most of a block */
 	bool cooperative;	  /* the device can launch cooperating blocks */
 	void *exchange;		  /* GsGridExchange */
 	GsDebugSettings debug;
@@ -69,6 +70,7 @@ struct GsSortReport {
 };
 GsSortReport gpusort_sorter_report(const void *control_copy);
 
-GsDebugSizes gpusort_sorter_sizes(uint32_t key_width, uint32_t value_width);
+GsDebugSizes gpusort_sorter_sizes(const GsSorter *sorter, uint32_t key_width,
+								  uint32_t value_width);
 
 #endif /* GPUSORT_SORTER_H */

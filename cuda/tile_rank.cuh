@@ -19,69 +19,28 @@
 
 constexpr int GPUSORT_RADIX_WARPS = GPUSORT_RADIX / 32;
 
-/* How lanes with equal digits find each other, and how they take positions. */
-enum GsRankMethod {
-	RANK_BALLOT_ATOMIC,
-	RANK_BALLOT_STORE,
-	RANK_TABLE_ATOMIC,
-	RANK_TABLE_STORE,
-	RANK_PRODUCT_STORE
-};
-
-template <GsRankMethod METHOD>
+/* The lanes whose digit equals this one's; offset is the digit times four. */
 __device__ __forceinline__ uint32_t gpusort_match_digit(uint32_t offset)
 {
-	if (METHOD == RANK_BALLOT_ATOMIC || METHOD == RANK_BALLOT_STORE)
-		return gpusort_peers_bit<1 << 2>(offset) & gpusort_peers_bit<1 << 3>(offset) &
-			   gpusort_peers_bit<1 << 4>(offset) & gpusort_peers_bit<1 << 5>(offset) &
-			   gpusort_peers_bit<1 << 6>(offset) & gpusort_peers_bit<1 << 7>(offset) &
-			   gpusort_peers_bit<1 << 8>(offset) & gpusort_peers_bit<1 << 9>(offset);
-	uint32_t own[4];
-	GPUSORT_UNROLL
-	for (int bit = 0; bit < 4; bit++)
-		own[bit] = (gpusort_lane() >> bit & 1) ? 0 : ~0u;
-	uint32_t votes[8] = {
-		gpusort_vote_bit<1 << 2>(offset), gpusort_vote_bit<1 << 3>(offset),
-		gpusort_vote_bit<1 << 4>(offset), gpusort_vote_bit<1 << 5>(offset),
-		gpusort_vote_bit<1 << 6>(offset), gpusort_vote_bit<1 << 7>(offset),
-		gpusort_vote_bit<1 << 8>(offset), gpusort_vote_bit<1 << 9>(offset)};
-	uint32_t low = ~0u, high = ~0u;
-	GPUSORT_UNROLL
-	for (int bit = 0; bit < 4; bit++) {
-		if (METHOD == RANK_PRODUCT_STORE) {
-			/* a ^ own as a product, which another pipe does */
-			low &= votes[bit] * (own[bit] | 1) + own[bit];
-			high &= votes[bit + 4] * (own[bit] | 1) + own[bit];
-		} else {
-			low &= votes[bit] ^ own[bit];
-			high &= votes[bit + 4] ^ own[bit];
-		}
-	}
-	return __shfl_sync(~0u, low, offset >> 2) & __shfl_sync(~0u, high, offset >> 6);
+	return gpusort_peers_bit<1 << 2>(offset) & gpusort_peers_bit<1 << 3>(offset) &
+		   gpusort_peers_bit<1 << 4>(offset) & gpusort_peers_bit<1 << 5>(offset) &
+		   gpusort_peers_bit<1 << 6>(offset) & gpusort_peers_bit<1 << 7>(offset) &
+		   gpusort_peers_bit<1 << 8>(offset) & gpusort_peers_bit<1 << 9>(offset);
 }
 
 /*
  * The position of this lane's item: the bin at offset counts up by the number of items taken.  All
  * lanes of the warp call it together; bins belong to the warp alone.
  */
-template <GsRankMethod METHOD>
 __device__ __forceinline__ uint32_t gpusort_take_position(uint32_t offset, uint32_t *bins)
 {
-	uint32_t peers = gpusort_match_digit<METHOD>(offset);
-	uint32_t below = peers & gpusort_lanes_below();
+	uint32_t peers = gpusort_match_digit(offset);
+	uint32_t before = peers & gpusort_lanes_below();
 	if (GPUSORT_BUG(GPUSORT_BUG_LANE_ORDER))
-		below = peers & gpusort_lanes_above();
-	uint32_t rank = __popc(below);
+		before = peers & gpusort_lanes_above();
 	uint32_t *bin = &gpusort_at(bins, offset);
-	if (METHOD == RANK_BALLOT_ATOMIC || METHOD == RANK_TABLE_ATOMIC) {
-		int leader = 31 - __clz(peers);
-		uint32_t position = 0;
-		if ((int)gpusort_lane() == leader)
-			position = atomicAdd(bin, (uint32_t)__popc(peers));
-		return __shfl_sync(~0u, position, leader) + rank;
-	}
 	__syncwarp(); /* the stores for the item before come first */
-	uint32_t position = *bin + rank;
+	uint32_t position = *bin + __popc(before);
 	__syncwarp(); /* all lanes have read before one stores */
 	if (!(peers & gpusort_lanes_above()))
 		*bin = position + 1;

@@ -69,9 +69,9 @@ static void try_policy(const Arrays<Key, Value> &a, float cub)
 			sorter, order, job, places, a.workspace, stream)));
 	});
 	bool good = bench_verify(a.in, a.out, a.values_out, a.n);
-	printf("  %4d x %2d, %d (%d) blocks, window %d, look back %s, rank %d%s: %8.3f ms  %.2f x CUB%s\n",
+	printf("  %4d x %2d, %d (%d) blocks, window %d, %s values: %8.3f ms  %.2f x CUB%s\n",
 		   Policy::THREADS, Policy::ITEMS, blocks, Policy::BLOCKS, Policy::WINDOW,
-		   Policy::LOOK_BACK_FIRST ? "first" : "later", (int)Policy::RANK, Policy::SHARE ? ", shared" : "", time.median, cub / time.median,
+		   Policy::SHARE ? "late" : "early", time.median, cub / time.median,
 		   good ? "" : "  WRONG");
 	fflush(stdout);
 }
@@ -130,8 +130,8 @@ static void try_all(int log_n)
 	BENCH_CHECK(cudaFree(a.workspace));
 }
 
-template <int T, int I, int B, int W, GsRankMethod R, bool S = false>
-using P = GsSweepPolicy<T, I, B, W, false, R, S>;
+template <int T, int I, int B, int W, bool S>
+using P = GsSweepPolicy<T, I, B, W, S>;
 
 int main(int count, char **arguments)
 {
@@ -142,25 +142,16 @@ int main(int count, char **arguments)
 	printf("%s, %d multiprocessors\n", properties.name, properties.multiProcessorCount);
 	for (int i = 1; i < count; i++) {
 		int log_n = atoi(arguments[i]);
-		try_all<uint32_t, GsNoValue, P<256, 36, 4, 4, RANK_BALLOT_STORE>,
-				P<256, 36, 4, 4, RANK_PRODUCT_STORE>, P<256, 40, 4, 4, RANK_BALLOT_STORE>,
-				P<256, 44, 4, 4, RANK_BALLOT_STORE>, P<256, 48, 3, 4, RANK_BALLOT_STORE>,
-				P<384, 32, 2, 4, RANK_BALLOT_STORE>, P<384, 40, 2, 4, RANK_BALLOT_STORE>>(log_n);
-		try_all<uint64_t, GsNoValue, P<384, 24, 2, 4, RANK_BALLOT_STORE>,
-				P<384, 24, 2, 4, RANK_PRODUCT_STORE>, P<384, 28, 2, 4, RANK_BALLOT_STORE>,
-				P<256, 30, 3, 4, RANK_BALLOT_STORE>, P<256, 44, 2, 4, RANK_BALLOT_STORE>>(log_n);
-		try_all<uint32_t, uint32_t, P<384, 26, 2, 4, RANK_PRODUCT_STORE>,
-				P<256, 36, 3, 4, RANK_BALLOT_STORE, true>, P<256, 40, 3, 4, RANK_BALLOT_STORE, true>,
-				P<256, 40, 3, 4, RANK_PRODUCT_STORE, true>, P<256, 32, 4, 4, RANK_BALLOT_STORE, true>,
-				P<384, 36, 2, 4, RANK_BALLOT_STORE, true>>(log_n);
-		try_all<uint64_t, uint32_t, P<384, 18, 2, 4, RANK_PRODUCT_STORE>,
-				P<384, 24, 2, 4, RANK_BALLOT_STORE, true>, P<384, 24, 2, 4, RANK_PRODUCT_STORE, true>,
-				P<384, 24, 2, 4, RANK_TABLE_ATOMIC, true>, P<256, 36, 2, 4, RANK_BALLOT_STORE, true>,
-				P<256, 25, 3, 4, RANK_BALLOT_STORE, true>>(log_n);
-		try_all<uint64_t, uint64_t, P<256, 21, 2, 4, RANK_PRODUCT_STORE>,
-				P<384, 24, 2, 4, RANK_BALLOT_STORE, true>, P<384, 24, 2, 4, RANK_PRODUCT_STORE, true>,
-				P<384, 24, 2, 4, RANK_TABLE_ATOMIC, true>, P<256, 36, 2, 4, RANK_BALLOT_STORE, true>,
-				P<256, 25, 3, 4, RANK_BALLOT_STORE, true>>(log_n);
+		try_all<uint32_t, GsNoValue, P<256, 36, 4, 4, false>, P<256, 48, 3, 4, false>,
+				P<384, 32, 2, 4, false>, P<384, 20, 3, 4, false>>(log_n);
+		try_all<uint64_t, GsNoValue, P<384, 24, 2, 4, false>, P<256, 26, 3, 4, false>,
+				P<384, 20, 2, 4, false>>(log_n);
+		try_all<uint32_t, uint32_t, P<384, 26, 2, 4, false>, P<384, 32, 2, 4, true>,
+				P<384, 36, 2, 4, true>, P<384, 40, 2, 4, true>>(log_n);
+		try_all<uint64_t, uint32_t, P<384, 18, 2, 4, false>, P<384, 22, 2, 4, true>,
+				P<384, 24, 2, 4, true>>(log_n);
+		try_all<uint64_t, uint64_t, P<384, 14, 2, 4, false>, P<384, 22, 2, 4, true>,
+				P<384, 24, 2, 4, true>>(log_n);
 	}
 	return 0;
 }
