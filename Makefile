@@ -27,6 +27,7 @@ OBJS = \
 	src/sort/row_store.o \
 	src/sort/sort_stats.o \
 	src/sort/stock_ties.o \
+	src/sort/cpu_session.o \
 	src/sort/sort_session.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \
@@ -45,7 +46,9 @@ GPUSORT_VERSION = 1.0
 PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
-REGRESS = array_sort array_argsort array_sort_pairs array_types
+REGRESS = sort_setup sort_types sort_keys sort_rows sort_refusals sort_plans \
+	sort_explain sort_settings sort_overflow sort_statistics \
+	array_sort array_argsort array_sort_pairs array_types
 ISOLATION =
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation
 

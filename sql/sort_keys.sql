@@ -1,0 +1,58 @@
+--
+-- ORDER BY several keys: directions, NULLs, and how wide they can be together
+--
+LOAD 'pg_gpusort';
+\set VERBOSITY terse
+CREATE TABLE keys AS
+	SELECT CASE WHEN g % 11 > 0 THEN g * 7 % 5 - 2 END::int2 AS s,
+		   CASE WHEN g % 13 > 0 THEN g * 31 % 17 - 8 END AS i,
+		   CASE WHEN g % 17 > 0 THEN (g * 7919 % 101 - 50) * 10000000000 END AS l,
+		   CASE WHEN g % 19 > 0 THEN (g * 104729 % 37) / 7.0 - 2 END::float8 AS d,
+		   CASE WHEN g % 5 > 0 THEN g % 3 = 0 END AS b,
+		   CASE WHEN g % 7 > 0 THEN timestamptz '2000-01-01 00:00+00' + g * 997 % 89 * interval '1 hour' END AS t,
+		   g AS id
+	FROM generate_series(1, 3000) g;
+
+-- all combinations of directions and NULLs of two and three keys
+SELECT result, count(*) FROM
+	unnest(ARRAY['', 'DESC', 'NULLS FIRST', 'DESC NULLS LAST']) w1,
+	unnest(ARRAY['', 'DESC', 'NULLS FIRST', 'DESC NULLS LAST']) w2,
+	LATERAL check_sort(format('SELECT * FROM keys ORDER BY s %s, l %s', w1, w2), 's, l') result
+GROUP BY result;
+SELECT result, count(*) FROM
+	unnest(ARRAY['', 'DESC NULLS LAST']) w1,
+	unnest(ARRAY['DESC', 'NULLS FIRST']) w2,
+	unnest(ARRAY['', 'DESC', 'NULLS FIRST', 'DESC NULLS LAST']) w3,
+	LATERAL check_sort(format('SELECT * FROM keys ORDER BY b %s, i %s, d %s', w1, w2, w3), 'b, i, d') result
+GROUP BY result;
+
+-- keys of all widths one behind the other, across the borders of words
+SELECT check_sort('SELECT * FROM keys ORDER BY b, s, i, b, s', 'b, s, i');
+SELECT check_sort('SELECT * FROM keys ORDER BY b, l', 'b, l');
+SELECT check_sort('SELECT * FROM keys ORDER BY s, b, d DESC', 's, b, d');
+SELECT check_sort('SELECT * FROM keys ORDER BY b, i, l, s', 'b, i, l, s');
+SELECT check_sort('SELECT * FROM keys ORDER BY b DESC, s, i DESC, t, d DESC', 'b, s, i, t, d');
+SELECT check_sort('SELECT * FROM keys ORDER BY l, s NULLS FIRST, b, i', 'l, s, b, i');
+SELECT check_sort('SELECT * FROM keys ORDER BY b, t DESC, d NULLS FIRST, l', 'b, t, d, l');
+SELECT check_sort('SELECT * FROM keys ORDER BY i, d, s DESC, b, id DESC', 'i, d, s, b, id');
+
+-- the same with the first key all NULL, and without any
+SELECT check_sort('SELECT * FROM keys WHERE s IS NULL ORDER BY s, l DESC, i', 's, l, i');
+SELECT check_sort('SELECT NULL::int8 AS k, * FROM keys ORDER BY k, s, i DESC', 'k, s, i');
+SELECT check_sort('SELECT * FROM keys WHERE s IS NOT NULL AND l IS NOT NULL ORDER BY s DESC, l', 's, l');
+
+-- 256 bits are the limit; each key after the first takes one more, for NULLs
+CREATE TABLE wide AS
+	SELECT nullif(g % 2, 1)::int8 AS a, nullif(g % 3, 1)::float8 AS b, nullif(g % 5, 1)::int8 AS c,
+		   ('00:00:00:00:00:0' || g % 4)::macaddr AS d, (g % 3)::text::"char" AS e,
+		   g % 7 = 0 AS f, nullif(g % 9 = 0, true) AS g, g % 11 = 0 AS h, g AS id
+	FROM generate_series(1, 2000) g;
+SELECT check_sort('SELECT * FROM wide ORDER BY a, b, c, d, e, f, g', 'a, b, c, d, e, f, g');
+SELECT check_sort('SELECT * FROM wide ORDER BY a DESC, b, c DESC, d DESC, e, f DESC, g NULLS FIRST', 'a, b, c, d, e, f, g');
+SELECT check_sort('SELECT * FROM wide ORDER BY a, b, c, d, e, f, g, h', 'a, b, c, d, e, f, g, h');
+SET pg_gpusort.min_rows = 0;
+SET pg_gpusort.debug_require = node;
+SELECT error_of('SELECT * FROM wide ORDER BY a, b, c, d, e, f, g, h');
+RESET pg_gpusort.debug_require;
+RESET pg_gpusort.min_rows;
+DROP TABLE keys, wide;

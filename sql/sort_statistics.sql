@@ -1,0 +1,60 @@
+--
+-- pg_stat_gpusort, pg_stat_gpusort_fallbacks, gpusort_status, gpusort_devices
+--
+LOAD 'pg_gpusort';
+\set VERBOSITY terse
+SET max_parallel_workers_per_gather = 0;
+SELECT attrelid::regclass AS view, attname, atttypid::regtype FROM pg_attribute
+WHERE attrelid IN ('pg_stat_gpusort'::regclass, 'pg_stat_gpusort_fallbacks'::regclass) AND attnum > 0
+ORDER BY attrelid, attnum;
+SELECT name, value FROM gpusort_status() WHERE name IN ('version', 'backend', 'backend_reason');
+SET pg_gpusort.backend = cpu;
+SELECT value FROM gpusort_status() WHERE name = 'backend_reason';
+RESET pg_gpusort.backend;
+SELECT count(*) FROM gpusort_devices();
+
+-- The counts are kept to be compared with those after the sorts: they may be
+-- those of the whole server.
+CREATE TEMP TABLE before AS SELECT * FROM pg_stat_gpusort;
+CREATE TEMP TABLE fallbacks_before AS SELECT * FROM pg_stat_gpusort_fallbacks;
+CREATE TEMP VIEW counted AS
+	SELECT s.backend, s.sorts - b.sorts AS sorts, s.rows - b.rows AS rows,
+		   s.bytes > b.bytes AS bytes, s.drain_time >= b.drain_time AS drain_time,
+		   s.sort_time >= b.sort_time AS sort_time, s.errors - b.errors AS errors
+	FROM pg_stat_gpusort s JOIN before b USING (backend);
+CREATE TEMP VIEW fallbacks_counted AS
+	SELECT reason, s.sorts - coalesce(b.sorts, 0) AS sorts
+	FROM pg_stat_gpusort_fallbacks s LEFT JOIN fallbacks_before b USING (reason)
+	WHERE s.sorts > coalesce(b.sorts, 0);
+
+SET pg_gpusort.min_rows = 0;
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 1000) g ORDER BY g DESC OFFSET 0) s;
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 500) g ORDER BY g % 7, g OFFSET 0) s;
+SET pg_gpusort.work_mem = '64kB';
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 5000) g ORDER BY g DESC OFFSET 0) s;
+RESET pg_gpusort.work_mem;
+SELECT count(*) FROM (SELECT 1 / (g - 300) FROM generate_series(1, 1000) g ORDER BY 1 OFFSET 0) s;
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g::numeric OFFSET 0) s;
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g LIMIT 1) s;
+RESET pg_gpusort.min_rows;
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g OFFSET 0) s;
+SET pg_gpusort.enable = off;
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g OFFSET 0) s;
+SELECT * FROM counted ORDER BY backend;
+SELECT * FROM fallbacks_counted ORDER BY reason;
+
+-- who may look, and who may reset
+CREATE ROLE regress_gpusort_user;
+GRANT regress_gpusort_user TO CURRENT_USER;
+SET ROLE regress_gpusort_user;
+SELECT count(*) FROM pg_stat_gpusort;
+SELECT count(*) > 0 AS some FROM pg_stat_gpusort_fallbacks;
+SELECT count(*) > 3 AS some FROM gpusort_status();
+SELECT pg_stat_gpusort_reset();
+RESET ROLE;
+DROP ROLE regress_gpusort_user;
+SELECT pg_stat_gpusort_reset();
+SELECT backend, sorts, rows, bytes, drain_time, sort_time, errors FROM pg_stat_gpusort ORDER BY backend;
+SELECT count(*) FROM pg_stat_gpusort_fallbacks;
+SELECT count(*) FROM pg_stat_gpusort s JOIN before b USING (backend) WHERE s.stats_reset > b.stats_reset;
+DROP VIEW counted, fallbacks_counted;
