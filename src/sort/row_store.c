@@ -29,8 +29,9 @@
 #include "sort/row_store.h"
 
 /*
- * Alignment of rows in blocks; enough for every type.  Blocks are large enough
- * that few rows meet an end, and small against the budget.
+ * Alignment of rows in blocks; enough for every type.  The size of a block is
+ * at most a small part of the budget, and no more than its chunk may need:
+ * chunks are small where few rows were expected.
  */
 #define ROW_ALIGN(size)		MAXALIGN(size)
 #define MIN_BLOCK_BYTES		((Size) 8 * 1024)
@@ -297,9 +298,14 @@ block_alloc(GsRowStore *store, GsRowChunk *chunk, Size size)
 	size = ROW_ALIGN(size);
 	if (store->block_end - store->block_next < (ptrdiff_t) size)
 	{
-		Size		usual = Min(Max(store->budget->limit / BLOCKS_PER_BUDGET,
-									MIN_BLOCK_BYTES), MAX_BLOCK_BYTES);
-		Size		bytes = Max(usual, BLOCK_HEADER_BYTES + size);
+		Size		largest = Min(Max(store->budget->limit / BLOCKS_PER_BUDGET,
+									  MIN_BLOCK_BYTES), MAX_BLOCK_BYTES);
+		Size		rows_left = chunk_rows(store) -
+			(store->nrows & (chunk_rows(store) - 1));
+
+		/* The chunk's rows to come, if they all are as long as this one. */
+		Size		bytes = BLOCK_HEADER_BYTES +
+			Max(size, Min(rows_left * size, largest));
 		GsRowBlock *block = reserve_and_alloc(store, bytes);
 
 		if (block == NULL)
