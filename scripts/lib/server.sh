@@ -140,7 +140,7 @@ apt()
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o DPkg::Lock::Timeout=300 "$@" >>"$WORK/log/apt.log" 2>&1 </dev/null || {
 		tail -n 20 "$WORK/log/apt.log" >&2
-		die "apt-get $1 failed (the end of its output is above)"
+		die "apt-get $1 failed (the end of its output is above); needed are ${MISSING[*]-} and a PostgreSQL server with its headers"
 	}
 }
 
@@ -214,7 +214,7 @@ make_private_server()
 
 # ---- The extension ----
 
-# Copy the tree without what earlier builds have left in it.
+# Copy the tree, but nothing that earlier builds have left in it.
 copy_tree()
 {
 	mkdir "$WORK/tree"
@@ -223,17 +223,12 @@ copy_tree()
 	own "$WORK/tree"
 }
 
-in_tree()
-{
-	make --no-print-directory -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" "$@"
-}
-
 build_extension()
 {
 	say "Building for PostgreSQL $PG_VERSION"
 	copy_tree
-	must build make -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG"
-	must install make -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" install
+	must build make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG"
+	must install make -s -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" install
 }
 
 # All of the above; the caller has said with need_* what it needs besides.
