@@ -9,6 +9,7 @@
 #define GPUSORT_CONTROL_CUH
 
 #include "keys.cuh"
+#include "sorter.h"
 
 /* The arrays a sweep can read from and write to. */
 enum GsBuffer : uint32_t { GPUSORT_IN = 0, GPUSORT_TMP, GPUSORT_OUT };
@@ -32,8 +33,7 @@ struct GsControl {
 	 */
 	uint64_t bases[GPUSORT_MAX_PASSES][2][GPUSORT_RADIX];
 	GsStep steps[GPUSORT_MAX_PASSES];
-	uint32_t active;	  /* number of active steps */
-	uint32_t result;	  /* GsBuffer that holds the sorted items */
+	GsSortReport report;
 	uint32_t unsorted;	  /* some key is smaller than the one before it */
 	uint32_t blocks_done; /* of the histogram kernel */
 	uint32_t next_tile;	  /* ticket of the sweep under way; 0 between sweeps */

@@ -127,16 +127,17 @@ typedef struct GsSortRequest {
 
 /*
  * What a session sorts.  Keys are key_words 64-bit words per row, compared as unsigned numbers,
- * the first word first; equal keys keep the order of arrival (see GsChunk.order).
+ * the first word first; equal keys keep the order of arrival (see GsChunk.order).  A session takes
+ * up to 2^32 - 1 rows.
  */
 typedef struct GsSessionOptions {
 	uint32_t struct_size;
 	uint32_t key_words;			  /* 1 .. GPUSORT_MAX_KEY_WORDS */
 	GsRowLayout row_layout;
 	uint32_t row_width;			  /* GPUSORT_ROWS_FIXED: bytes of a row, > 0 */
-	uint32_t return_keys;		  /* sorted chunks carry the key words as well */
+	uint32_t return_keys;		  /* sorted chunks can carry the key words as well */
 	uint32_t chunk_rows;		  /* most rows of a sorted chunk, > 0 */
-	uint64_t chunk_bytes;		  /* most row bytes of a sorted chunk; at least the longest row */
+	uint64_t chunk_bytes;		  /* most row bytes of a sorted chunk; no row may be longer */
 	uint64_t device_memory_limit; /* of this session; 0: no limit of its own */
 	uint64_t expected_rows;		  /* a hint for the first allocation; 0: unknown */
 } GsSessionOptions;
@@ -144,8 +145,8 @@ typedef struct GsSessionOptions {
 /*
  * One chunk of unsorted rows in host memory.  Keys are columns: keys[w] points to rows words.
  * data holds the rows packed one after another without padding: rows * row_width bytes, or the sum
- * of lengths.  Chunks count as having arrived by ascending order, and among equal numbers in the
- * sequence of the calls.
+ * of lengths, less than 4 GiB.  Chunks count as having arrived by ascending order, and among equal
+ * numbers in the sequence of the calls.
  */
 typedef struct GsChunk {
 	uint32_t struct_size;
@@ -159,8 +160,8 @@ typedef struct GsChunk {
 
 /*
  * Where a sorted chunk is delivered.  The caller gives arrays large enough for chunk_rows rows and
- * chunk_bytes bytes; rows and data_bytes are filled when the ticket is done.  row_numbers may be
- * NULL except with GPUSORT_ROWS_NONE; row numbers count rows in order of arrival, from 0.
+ * chunk_bytes bytes; NULL arrays are not filled.  Row numbers count rows in the sequence of the
+ * session_put calls, from 0.
  */
 typedef struct GsSortedChunk {
 	uint32_t struct_size;
@@ -177,7 +178,7 @@ typedef struct GsSessionResult {
 	uint64_t rows;
 	uint64_t chunks;
 	uint64_t device_bytes_peak;
-	float sort_ms;		  /* on the device */
+	float sort_ms;		   /* on the device */
 	uint32_t digit_passes; /* sweeps over the data that were needed */
 } GsSessionResult;
 
@@ -288,16 +289,19 @@ typedef struct GsDeviceApi {
 	 *
 	 * session_put copies a chunk to the device while the caller goes on, and gives a ticket; the
 	 * chunk's memory may be used again when the ticket is done.  DEVICE_MEMORY leaves the session
-	 * as it was before the call: chunks put before can still be sorted, or the caller ends it.
+	 * as it was before the call: chunks put before can still be sorted, or the caller ends it.  An
+	 * empty chunk is allowed; its ticket is done at once.
 	 *
 	 * session_sort sorts what was put and waits.  DEVICE_MEMORY leaves the session as it was
 	 * before the call.  No chunk can be put afterwards.
 	 *
 	 * session_get starts the delivery of sorted chunk number chunk (0 .. result.chunks - 1).  Two
-	 * deliveries are under way at the same time without waiting for each other; a third waits for
-	 * the first.  Tickets of one session finish in the order in which they were given.
+	 * deliveries are under way at the same time without waiting for each other; a third is queued
+	 * behind the first.  target's rows, first_row and data_bytes are set at once, its arrays when the
+	 * ticket is done; the struct itself need not be kept.
 	 *
-	 * session_poll says NOT_READY or OK (or the error) without waiting; session_wait waits.
+	 * session_poll says NOT_READY or OK (or the error) without waiting; session_wait waits.  A
+	 * ticket is done when its own operation is, whatever the others do; asking again is allowed.
 	 *
 	 * session_end waits for copies in progress and frees everything.  NULL is allowed.
 	 */

@@ -214,8 +214,8 @@ struct GsHistogram {
 			}
 			control->steps[i] = step;
 		}
-		control->active = active;
-		control->result = source;
+		control->report.passes = active;
+		control->report.result = source;
 	}
 };
 

@@ -237,19 +237,12 @@ cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, voi
 					   RunJob{*sorter, *job, (unsigned char *)workspace, stream});
 }
 
-const void *gpusort_sorter_control(const GsSortJob *, const void *workspace)
+const void *gpusort_sorter_report_source(const void *workspace)
 {
-	return workspace;
+	return &((const GsControl *)workspace)->report;
 }
 
-size_t gpusort_sorter_control_bytes()
+bool gpusort_sorter_result_in_input(const GsSortReport *report)
 {
-	return sizeof(GsControl);
-}
-
-GsSortReport gpusort_sorter_report(const void *control_copy)
-{
-	GsControl control;
-	memcpy(&control, control_copy, sizeof control);
-	return {control.active, control.result == GPUSORT_IN};
+	return report->result == GPUSORT_IN;
 }

@@ -58,17 +58,17 @@ cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, voi
 							   cudaStream_t stream);
 
 /*
- * After a job with GPUSORT_PATH_ONESWEEP: where in its working space the kernels left what they
- * found out, to be copied to the host and given to gpusort_sorter_report().
+ * After a job with GPUSORT_PATH_ONESWEEP: what the kernels found out.  source is an address in the
+ * job's working space; the caller copies the struct from there.
  */
-const void *gpusort_sorter_control(const GsSortJob *job, const void *workspace);
-size_t gpusort_sorter_control_bytes();
-
 struct GsSortReport {
-	uint32_t passes;	/* sweeps that moved items */
-	bool result_in_input; /* with clobber: keys_in and values_in(_space) hold the result */
+	uint32_t passes; /* sweeps that moved items */
+	uint32_t result; /* GsBuffer that holds the sorted items */
 };
-GsSortReport gpusort_sorter_report(const void *control_copy);
+const void *gpusort_sorter_report_source(const void *workspace);
+
+/* With clobber: whether keys_in and values_in (or its space) hold the result. */
+bool gpusort_sorter_result_in_input(const GsSortReport *report);
 
 GsDebugSizes gpusort_sorter_sizes(const GsSorter *sorter, uint32_t key_width,
 								  uint32_t value_width);

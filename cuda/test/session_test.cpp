@@ -1,2 +1,448 @@
+/*
+ * session_test.cpp
+ *		Tests of sort sessions: every row comes back once, in order, whatever the layout.
+ */
 #include "test/device_test.h"
-void test_sessions(bool) {}
+
+#include <algorithm>
+#include <cstring>
+
+namespace
+{
+
+/* What a session is tested with. */
+struct SessionCase {
+	GsRowLayout layout = GPUSORT_ROWS_FIXED;
+	uint32_t row_width = 24;
+	uint32_t key_words = 1;
+	uint64_t rows = 1000;
+	uint32_t put_rows = 300; /* of an unsorted chunk */
+	uint32_t chunk_rows = 128;
+	uint64_t chunk_bytes = 4096;
+	uint64_t distinct = 0; /* number of distinct keys; 0: all random */
+	bool shuffled = false; /* chunks are put in another order than they arrived in */
+	bool return_keys = true;
+	uint64_t expected_rows = 0;
+};
+
+struct Row {
+	uint64_t key[2];
+	uint64_t arrival; /* position by chunk order */
+	uint64_t put;	  /* row number */
+	std::string bytes;
+};
+
+struct Put {
+	uint64_t order;
+	std::vector<uint64_t> keys[2];
+	std::vector<uint32_t> lengths;
+	std::string data;
+	GsTicket ticket;
+};
+
+std::vector<Row> make_rows(const SessionCase &c, uint64_t seed)
+{
+	TestRandom random(seed);
+	std::vector<Row> rows(c.rows);
+	for (uint64_t i = 0; i < c.rows; i++) {
+		Row &row = rows[i];
+		for (uint64_t &key : row.key)
+			key = c.distinct ? random.below(c.distinct) * 0x0101010101010101ull : random();
+		row.arrival = i;
+		uint64_t bytes = c.layout == GPUSORT_ROWS_FIXED	   ? c.row_width
+						 : c.layout == GPUSORT_ROWS_VARIABLE ? random.below(90)
+															 : 0;
+		if (c.layout == GPUSORT_ROWS_VARIABLE && random.below(50) == 0)
+			bytes = std::min<uint64_t>(c.chunk_bytes, 1000);
+		row.bytes.resize(bytes);
+		for (char &byte : row.bytes)
+			byte = (char)random();
+	}
+	return rows;
+}
+
+/* Cuts the rows into chunks in the order in which they are put. */
+std::vector<Put> make_puts(const SessionCase &c, std::vector<Row> &rows)
+{
+	std::vector<uint64_t> firsts;
+	for (uint64_t first = 0; first < rows.size(); first += c.put_rows)
+		firsts.push_back(first);
+	if (c.shuffled)
+		std::reverse(firsts.begin(), firsts.end());
+	if (c.shuffled && firsts.size() > 3)
+		std::swap(firsts[0], firsts[2]);
+	std::vector<Put> puts;
+	uint64_t number = 0;
+	for (uint64_t first : firsts) {
+		Put put;
+		put.order = first;
+		for (uint64_t i = first; i < first + c.put_rows && i < rows.size(); i++) {
+			rows[i].put = number++;
+			for (uint32_t w = 0; w < 2; w++)
+				put.keys[w].push_back(rows[i].key[w]);
+			put.lengths.push_back((uint32_t)rows[i].bytes.size());
+			put.data += rows[i].bytes;
+		}
+		puts.push_back(put);
+	}
+	return puts;
+}
+
+GsChunk chunk_of(const Put &put)
+{
+	GsChunk chunk = {};
+	chunk.struct_size = sizeof chunk;
+	chunk.rows = (uint32_t)put.keys[0].size();
+	chunk.order = put.order;
+	chunk.keys[0] = put.keys[0].data();
+	chunk.keys[1] = put.keys[1].data();
+	chunk.data = put.data.data();
+	chunk.lengths = put.lengths.data();
+	chunk.data_bytes = put.data.size();
+	return chunk;
+}
+
+GsSessionOptions options_of(const SessionCase &c)
+{
+	GsSessionOptions options = {};
+	options.struct_size = sizeof options;
+	options.key_words = c.key_words;
+	options.row_layout = c.layout;
+	options.row_width = c.row_width;
+	options.return_keys = c.return_keys;
+	options.chunk_rows = c.chunk_rows;
+	options.chunk_bytes = c.chunk_bytes;
+	options.expected_rows = c.expected_rows;
+	return options;
+}
+
+/* The host side of a delivery, with canaries behind the arrays. */
+struct Target {
+	GsSortedChunk chunk;
+	std::vector<uint64_t> keys[2], numbers;
+	std::vector<uint32_t> lengths;
+	std::string data;
+	GsTicket ticket;
+
+	explicit Target(const SessionCase &c)
+	{
+		chunk = {};
+		chunk.struct_size = sizeof chunk;
+		for (uint32_t w = 0; w < 2; w++)
+			keys[w].assign(c.chunk_rows + 1, 77);
+		numbers.assign(c.chunk_rows + 1, 77);
+		lengths.assign(c.chunk_rows + 1, 77);
+		data.assign(c.chunk_bytes + 1, '#');
+		chunk.keys[0] = keys[0].data();
+		chunk.keys[1] = keys[1].data();
+		chunk.row_numbers = numbers.data();
+		chunk.lengths = lengths.data();
+		chunk.data = &data[0];
+	}
+};
+
+const char *compare_chunk(const SessionCase &c, const Target &t, const std::vector<Row> &sorted)
+{
+	const GsSortedChunk &chunk = t.chunk;
+	uint64_t at = 0;
+	if (chunk.rows == 0 || chunk.rows > c.chunk_rows || chunk.data_bytes > c.chunk_bytes)
+		return "a chunk has a bad size";
+	if (chunk.first_row + chunk.rows > sorted.size())
+		return "there are too many rows";
+	for (uint32_t i = 0; i < chunk.rows; i++) {
+		const Row &row = sorted[chunk.first_row + i];
+		if (t.numbers[i] != row.put)
+			return "a row number is wrong";
+		for (uint32_t w = 0; w < c.key_words; w++)
+			if (c.return_keys && t.keys[w][i] != row.key[w])
+				return "a key is wrong";
+		if (c.layout == GPUSORT_ROWS_NONE)
+			continue;
+		if (c.layout == GPUSORT_ROWS_VARIABLE && t.lengths[i] != row.bytes.size())
+			return "a length is wrong";
+		if (t.data.compare(at, row.bytes.size(), row.bytes) != 0)
+			return "a row is wrong";
+		at += row.bytes.size();
+	}
+	if (chunk.data_bytes != at)
+		return "the size of a chunk is wrong";
+	if (t.numbers[c.chunk_rows] != 77 || t.keys[0][c.chunk_rows] != 77 ||
+		t.lengths[c.chunk_rows] != 77 || t.data[c.chunk_bytes] != '#')
+		return "memory behind a chunk was written";
+	return nullptr;
+}
+
+const char *run_session(const SessionCase &c, GsSession *session, std::vector<Put> &puts,
+						std::vector<Row> rows)
+{
+	const GsDeviceApi *api = library.api;
+	for (Put &put : puts) {
+		GsChunk chunk = chunk_of(put);
+		if (api->session_put(session, &chunk, &put.ticket))
+			return "put failed";
+	}
+	for (Put &put : puts) {
+		GsStatus status;
+		while ((status = api->session_poll(session, put.ticket)) == GPUSORT_NOT_READY)
+			;
+		if (status)
+			return "poll failed";
+		put = Put(); /* the memory may be used again */
+	}
+	GsSessionResult result;
+	if (api->session_sort(session, &result))
+		return "sort failed";
+	if (result.rows != rows.size())
+		return "the number of rows is wrong";
+	std::stable_sort(rows.begin(), rows.end(), [&](const Row &a, const Row &b) {
+		if (a.key[0] != b.key[0] || c.key_words == 1)
+			return a.key[0] < b.key[0];
+		return a.key[1] < b.key[1];
+	});
+
+	/* All forward, three at a time; then some again, backwards. */
+	uint64_t covered = 0;
+	for (uint64_t first = 0; first < result.chunks; first += 3) {
+		std::vector<Target> targets;
+		for (uint64_t k = first; k < first + 3 && k < result.chunks; k++)
+			targets.emplace_back(c);
+		for (size_t k = 0; k < targets.size(); k++) {
+			Target &t = targets[k];
+			t.chunk.data = &t.data[0];
+			if (api->session_get(session, first + k, &t.chunk, &t.ticket))
+				return "get failed";
+			if (t.chunk.first_row != covered)
+				return "chunks do not follow one another";
+			covered += t.chunk.rows;
+		}
+		for (size_t k = targets.size(); k-- > 0;) {
+			if (api->session_wait(session, targets[k].ticket))
+				return "wait failed";
+			const char *problem = compare_chunk(c, targets[k], rows);
+			if (problem)
+				return problem;
+		}
+	}
+	if (covered != rows.size())
+		return "chunks do not hold all rows";
+	for (uint64_t k = result.chunks; k-- > 0 && k + 4 > result.chunks;) {
+		Target t(c);
+		if (api->session_get(session, k, &t.chunk, &t.ticket) ||
+			api->session_wait(session, t.ticket) || api->session_poll(session, t.ticket))
+			return "getting a chunk again failed";
+		const char *problem = compare_chunk(c, t, rows);
+		if (problem)
+			return problem;
+	}
+	return nullptr;
+}
+
+uint64_t memory_in_use()
+{
+	GsDeviceMemory memory;
+	library.api->device_memory(library.device, &memory);
+	return memory.in_use;
+}
+
+void test_session(const SessionCase &c, uint64_t seed)
+{
+	std::vector<Row> rows = make_rows(c, seed);
+	std::vector<Put> puts = make_puts(c, rows);
+	GsSessionOptions options = options_of(c);
+	GsSession *session;
+	uint64_t before = memory_in_use();
+	GsStatus status = library.api->session_begin(library.device, &options, &session);
+	const char *problem = "begin failed";
+	if (!status) {
+		problem = run_session(c, session, puts, rows);
+		library.api->session_end(session);
+	}
+	if (!problem && memory_in_use() != before)
+		problem = "device memory leaks";
+	test_check(!problem,
+			   "session: %s (%s): layout %d, width %u, %u words, %llu rows, put %u, chunks of %u "
+			   "rows and %llu bytes, distinct %llu%s",
+			   problem ? problem : "", library.api->device_message(library.device), (int)c.layout,
+			   c.row_width, c.key_words, (unsigned long long)c.rows, c.put_rows, c.chunk_rows,
+			   (unsigned long long)c.chunk_bytes, (unsigned long long)c.distinct,
+			   c.shuffled ? ", shuffled" : "");
+}
+
+void test_session_states()
+{
+	const GsDeviceApi *api = library.api;
+	SessionCase c;
+	GsSessionOptions options = options_of(c);
+	GsSession *session = nullptr;
+	GsSessionResult result;
+	auto refuses = [&](const char *what, const std::function<void(GsSessionOptions &)> &spoil) {
+		GsSessionOptions spoiled = options_of(c);
+		spoil(spoiled);
+		GsSession *none = nullptr;
+		test_check(api->session_begin(library.device, &spoiled, &none) == GPUSORT_BAD_ARGUMENT &&
+					   !none,
+				   "session options: %s", what);
+	};
+	refuses("no size", [](GsSessionOptions &o) { o.struct_size = 0; });
+	refuses("no key", [](GsSessionOptions &o) { o.key_words = 0; });
+	refuses("too many words", [](GsSessionOptions &o) { o.key_words = 3; });
+	refuses("layout", [](GsSessionOptions &o) { o.row_layout = (GsRowLayout)7; });
+	refuses("no width", [](GsSessionOptions &o) { o.row_width = 0; });
+	refuses("no rows in a chunk", [](GsSessionOptions &o) { o.chunk_rows = 0; });
+	refuses("chunk smaller than a row", [](GsSessionOptions &o) { o.chunk_bytes = 23; });
+
+	/* An empty session. */
+	GsTicket ticket;
+	Target target(c);
+	test_check(!api->session_begin(library.device, &options, &session), "begin");
+	GsChunk empty = {};
+	empty.struct_size = sizeof empty;
+	test_check(!api->session_put(session, &empty, &ticket) && !api->session_poll(session, ticket),
+			   "an empty chunk");
+	test_check(api->session_get(session, 0, &target.chunk, &ticket) == GPUSORT_BAD_STATE,
+			   "get before sort");
+	test_check(!api->session_sort(session, &result) && result.rows == 0 && result.chunks == 0,
+			   "sorting nothing");
+	test_check(api->session_put(session, &empty, &ticket) == GPUSORT_BAD_STATE, "put after sort");
+	test_check(api->session_sort(session, &result) == GPUSORT_BAD_STATE, "sorting twice");
+	test_check(api->session_get(session, 0, &target.chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
+			   "a chunk that is not there");
+	test_check(api->session_poll(session, 99) == GPUSORT_BAD_ARGUMENT, "an unknown ticket");
+	api->session_end(session);
+
+	/* Chunks that contradict themselves. */
+	c.layout = GPUSORT_ROWS_VARIABLE;
+	options = options_of(c);
+	std::vector<Row> rows = make_rows(c, 1);
+	std::vector<Put> puts = make_puts(c, rows);
+	test_check(!api->session_begin(library.device, &options, &session), "begin");
+	GsChunk chunk = chunk_of(puts[0]);
+	chunk.data_bytes++;
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
+			   "lengths and data disagree");
+	chunk = chunk_of(puts[0]);
+	chunk.lengths = nullptr;
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT, "no lengths");
+	chunk = chunk_of(puts[0]);
+	chunk.keys[0] = nullptr;
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT, "no keys");
+	api->session_end(session);
+}
+
+/* Every allocation of a session fails once: it can be sorted afterwards, or ended. */
+void test_session_faults()
+{
+	const GsDeviceApi *api = library.api;
+	for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE})
+		for (uint32_t fail = 1; fail < 24; fail++) {
+			SessionCase c;
+			c.layout = layout;
+			std::vector<Row> rows = make_rows(c, fail);
+			std::vector<Put> puts = make_puts(c, rows);
+			GsSessionOptions options = options_of(c);
+			GsSession *session;
+			uint64_t before = memory_in_use();
+			GsStatus status = api->session_begin(library.device, &options, &session);
+			test_check(!status, "begin of a session that will lack memory");
+			if (status)
+				continue;
+			set_debug([&](GsDebugSettings &s) { s.fail_alloc = fail; });
+			GsSessionResult result = {};
+			for (Put &put : puts) {
+				GsChunk chunk = chunk_of(put);
+				status = api->session_put(session, &chunk, &put.ticket);
+				if (status == GPUSORT_DEVICE_MEMORY) /* the fault is over: try again */
+					status = api->session_put(session, &chunk, &put.ticket);
+				test_check(!status, "put after failing allocation %u", fail);
+			}
+			status = api->session_sort(session, &result);
+			if (status == GPUSORT_DEVICE_MEMORY)
+				status = api->session_sort(session, &result);
+			test_check(!status && result.rows == c.rows, "sort after failing allocation %u: %s",
+					   fail, api->device_message(library.device));
+			set_debug([&](GsDebugSettings &s) { s.fail_alloc = 0; });
+			api->session_end(session);
+			test_check(memory_in_use() == before, "failing allocation %u leaks", fail);
+		}
+
+	/* A limit, and ending a session with work in progress. */
+	SessionCase c;
+	GsSessionOptions options = options_of(c);
+	options.expected_rows = 1000;
+	options.device_memory_limit = 660 << 10;
+	GsSession *session;
+	std::vector<Row> rows = make_rows(c, 5);
+	std::vector<Put> puts = make_puts(c, rows);
+	test_check(!api->session_begin(library.device, &options, &session), "begin with a limit");
+	GsChunk chunk = chunk_of(puts[0]);
+	GsTicket ticket;
+	GsSessionResult result;
+	test_check(!api->session_put(session, &chunk, &ticket), "put within the limit");
+	test_check(api->session_sort(session, &result) == GPUSORT_DEVICE_MEMORY,
+			   "sorting beyond the limit");
+	api->session_end(session);
+
+	/* The device is lost between put and sort, and recovered before the session ends. */
+	options = options_of(c);
+	test_check(!api->session_begin(library.device, &options, &session), "begin");
+	test_check(!api->session_put(session, &chunk, &ticket), "put");
+	set_debug([&](GsDebugSettings &s) { s.fail_launch = 1; });
+	test_check(api->session_sort(session, &result) == GPUSORT_DEVICE_LOST, "losing the device");
+	set_debug([&](GsDebugSettings &s) { s.fail_launch = 0; });
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_LOST,
+			   "put on a lost device");
+	test_check(!api->device_recover(library.device), "recovering");
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_LOST,
+			   "put to a session of before");
+	api->session_end(session);
+	test_session(c, 3);
+}
+
+} // namespace
+
+void test_sessions(bool quick)
+{
+	test_session_states();
+	for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE})
+		for (uint32_t key_words : {1, 2})
+			for (uint64_t n : {1, 2, 33, 300, 301, 1000, 2500}) {
+				if (quick && n > 1000)
+					continue;
+				SessionCase c;
+				c.layout = layout;
+				c.key_words = key_words;
+				c.rows = n;
+				test_session(c, n);
+				c.distinct = 5;
+				test_session(c, n + 1);
+				c.shuffled = true;
+				c.expected_rows = n;
+				test_session(c, n + 2);
+				c.return_keys = false;
+				c.chunk_rows = 1000000;
+				test_session(c, n + 3);
+				c.put_rows = 7;
+				c.chunk_rows = 10;
+				c.chunk_bytes = 1000;
+				if (n <= 1000)
+					test_session(c, n + 4);
+			}
+	for (uint32_t width : {1, 2, 3, 4, 7, 8, 12, 16, 20, 32, 100}) {
+		SessionCase c;
+		c.row_width = width;
+		c.rows = 500;
+		test_session(c, width);
+	}
+	if (!library.emulator) {
+		SessionCase c;
+		c.rows = quick ? 200000 : 3000000;
+		c.put_rows = 40000;
+		c.chunk_rows = 30000;
+		c.chunk_bytes = 1 << 20;
+		for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
+			c.layout = layout;
+			test_session(c, 1);
+		}
+	}
+	test_session_faults();
+}

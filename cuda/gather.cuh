@@ -1,0 +1,232 @@
+/*
+ * gather.cuh
+ *		Rows into sorted order: lookups in segmented arrays, and copies of rows.
+ *
+ * Row numbers have 32 bits.  Included by session.cu alone, since most kernels are no templates.
+ */
+#ifndef GPUSORT_GATHER_CUH
+#define GPUSORT_GATHER_CUH
+
+#include "segments.h"
+#include "tile_rank.cuh"
+
+constexpr unsigned GPUSORT_GATHER_THREADS = 256;
+constexpr uint32_t GPUSORT_SCAN_TILE = 2048; /* rows of a block in the sums of lengths */
+
+__device__ __forceinline__ uint64_t gpusort_thread_number()
+{
+	return (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ __forceinline__ uint64_t gpusort_thread_count()
+{
+	return (uint64_t)gridDim.x * blockDim.x;
+}
+
+/* values[i] = first + i */
+static __global__ void gpusort_number_kernel(uint32_t *values, uint32_t first, uint64_t n)
+{
+	for (uint64_t i = gpusort_thread_number(); i < n; i += gpusort_thread_count())
+		values[i] = first + (uint32_t)i;
+}
+
+/* target[i] = items[rows[i]] */
+template <class T>
+__global__ void gpusort_gather_items_kernel(T *target, GsSegments items, const uint32_t *rows,
+											uint64_t n)
+{
+	for (uint64_t i = gpusort_thread_number(); i < n; i += gpusort_thread_count())
+		target[i] = *items.template at<T>(rows[i]);
+}
+
+static __global__ void gpusort_widen_kernel(uint64_t *target, const uint32_t *rows, uint64_t n)
+{
+	for (uint64_t i = gpusort_thread_number(); i < n; i += gpusort_thread_count())
+		target[i] = rows[i];
+}
+
+/* Rows of one width, which is words_per_row Words; neighbours in target are neighbouring threads. */
+template <class Word>
+__global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data, uint32_t words_per_row,
+											const uint32_t *rows, uint64_t n)
+{
+	uint64_t words = n * words_per_row;
+	for (uint64_t i = gpusort_thread_number(); i < words; i += gpusort_thread_count()) {
+		uint64_t row = i / words_per_row;
+		uint32_t word = (uint32_t)(i - row * words_per_row);
+		const unsigned char *source =
+			data.bytes_at(rows[row], words_per_row * (uint32_t)sizeof(Word));
+		target[i] = ((const Word *)source)[word];
+	}
+}
+
+/* ---- variable width ---- */
+
+/* Exclusive sum over a block of GPUSORT_RADIX threads, and the total; contains barriers. */
+__device__ __forceinline__ uint64_t gpusort_block_sum(uint32_t value, uint32_t *warp_sums,
+													  uint32_t *total)
+{
+	uint32_t sum = gpusort_radix_exclusive_sum(value, warp_sums);
+	if (threadIdx.x == GPUSORT_RADIX - 1)
+		warp_sums[GPUSORT_RADIX_WARPS] = sum + value;
+	__syncthreads();
+	*total = warp_sums[GPUSORT_RADIX_WARPS];
+	__syncthreads();
+	return sum;
+}
+
+struct GsSumShared {
+	uint32_t warp_sums[GPUSORT_RADIX_WARPS + 1];
+};
+
+/*
+ * The address of each row of a chunk: starts[i] = data + lengths of the rows before.  One block;
+ * the chunk's data is less than 4 GiB.
+ */
+static __global__ void gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths, uint32_t n,
+										  uint64_t data)
+{
+	GPUSORT_SHARED(GsSumShared, shared);
+	for (uint32_t base = 0; base < n; base += blockDim.x) {
+		uint32_t i = base + threadIdx.x, total;
+		uint64_t before = gpusort_block_sum(i < n ? lengths[i] : 0, shared.warp_sums, &total);
+		if (i < n)
+			starts[i] = data + before;
+		data += total;
+	}
+}
+
+/* sums[b] = bytes of the rows of block b, GPUSORT_SCAN_TILE each. */
+static __global__ void gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths,
+										   const uint32_t *rows, uint64_t n)
+{
+	GPUSORT_SHARED(GsSumShared, shared);
+	uint64_t first = (uint64_t)blockIdx.x * GPUSORT_SCAN_TILE, sum = 0;
+	for (uint32_t k = 0; k < GPUSORT_SCAN_TILE; k += blockDim.x) {
+		uint64_t i = first + k + threadIdx.x;
+		uint32_t total;
+		gpusort_block_sum(i < n ? *lengths.at<uint32_t>(rows[i]) : 0, shared.warp_sums, &total);
+		sum += total;
+	}
+	if (threadIdx.x == 0)
+		sums[blockIdx.x] = sum;
+}
+
+/* Exclusive sums in place, by one warp; sums[n] = the total. */
+static __global__ void gpusort_sum_sums_kernel(uint64_t *sums, uint32_t n)
+{
+	uint64_t before = 0;
+	for (uint32_t base = 0; base < n; base += 32) {
+		uint32_t i = base + threadIdx.x;
+		uint64_t value = i < n ? sums[i] : 0, inclusive = value;
+		for (int distance = 1; distance < 32; distance *= 2) {
+			uint64_t other = __shfl_up_sync(~0u, inclusive, distance);
+			if ((int)threadIdx.x >= distance)
+				inclusive += other;
+		}
+		if (i < n)
+			sums[i] = before + inclusive - value;
+		before += __shfl_sync(~0u, inclusive, 31);
+	}
+	if (threadIdx.x == 0)
+		sums[n] = before;
+}
+
+/* offsets[i] = bytes of the sorted rows before i, for i = 0 .. n. */
+static __global__ void gpusort_offsets_kernel(uint64_t *offsets, const uint64_t *sums, GsSegments lengths,
+									   const uint32_t *rows, uint64_t n)
+{
+	GPUSORT_SHARED(GsSumShared, shared);
+	uint64_t first = (uint64_t)blockIdx.x * GPUSORT_SCAN_TILE, before = sums[blockIdx.x];
+	for (uint32_t k = 0; k < GPUSORT_SCAN_TILE; k += blockDim.x) {
+		uint64_t i = first + k + threadIdx.x;
+		uint32_t total;
+		uint64_t sum = gpusort_block_sum(i < n ? *lengths.at<uint32_t>(rows[i]) : 0,
+										 shared.warp_sums, &total);
+		if (i <= n)
+			offsets[i] = before + sum;
+		before += total;
+	}
+}
+
+/*
+ * Cuts the sorted rows into chunks of at most chunk_rows rows and chunk_bytes bytes, each as large
+ * as can be: firsts[k] is the first row of chunk k, bytes[k] its offset; both have one entry more
+ * for the end.  At most most chunks are written, their number always.  One warp; it narrows the
+ * place of each cut down by 32 probes at a time.
+ */
+static __global__ void gpusort_cut_kernel(uint64_t *firsts, uint64_t *bytes, uint64_t *count,
+								   uint64_t most, const uint64_t *offsets, uint64_t n,
+								   uint64_t chunk_rows, uint64_t chunk_bytes)
+{
+	uint64_t first = 0, chunks = 0;
+	while (first < n) {
+		if (threadIdx.x == 0 && chunks < most) {
+			firsts[chunks] = first;
+			bytes[chunks] = offsets[first];
+		}
+		/* The cut is in low .. high; low is possible (one row always is). */
+		uint64_t low = first + 1, high = n - first < chunk_rows ? n : first + chunk_rows;
+		uint64_t limit = offsets[first] + chunk_bytes;
+		while (low < high) {
+			uint64_t step = (high - low + 31) / 32;
+			uint64_t probe = low + step * (threadIdx.x + 1);
+			bool possible = probe <= high && offsets[probe] <= limit;
+			uint32_t votes = __ballot_sync(~0u, possible);
+			uint64_t passed = __popc(votes); /* a prefix of the lanes */
+			low += step * passed;
+			if (passed < 32 && low + step - 1 < high)
+				high = low + step - 1;
+		}
+		first = low;
+		chunks++;
+	}
+	if (threadIdx.x == 0) {
+		if (chunks <= most) {
+			firsts[chunks] = n;
+			bytes[chunks] = offsets[n];
+		}
+		*count = chunks;
+	}
+}
+
+/*
+ * Rows of any width, packed: a warp copies a row, four aligned bytes of the target at a time, put
+ * together from the two aligned words of the source that hold them.
+ */
+static __global__ void gpusort_gather_variable_kernel(unsigned char *target, uint32_t *target_lengths,
+											   GsSegments starts, GsSegments lengths,
+											   const uint64_t *offsets, const uint32_t *rows,
+											   uint64_t n)
+{
+	uint64_t base = offsets[0];
+	uint64_t warps = gpusort_thread_count() / 32;
+	unsigned lane = threadIdx.x % 32;
+	for (uint64_t i = gpusort_thread_number() / 32; i < n; i += warps) {
+		uint32_t row = rows[i];
+		uint32_t length = *lengths.at<uint32_t>(row);
+		const unsigned char *source = (const unsigned char *)*starts.at<uint64_t>(row);
+		unsigned char *to = target + (offsets[i] - base);
+		if (lane == 0)
+			target_lengths[i] = length;
+
+		uint32_t head = (uint32_t)(-(uintptr_t)to & 3);
+		if (head > length)
+			head = length;
+		uint32_t words = (length - head) / 4;
+		uint32_t tail = length - head - 4 * words;
+		if (lane < head)
+			to[lane] = source[lane];
+		const unsigned char *middle = source + head;
+		uint32_t skew = (uint32_t)((uintptr_t)middle & 3);
+		const uint32_t *from = (const uint32_t *)(middle - skew);
+		for (uint32_t w = lane; w < words; w += 32) {
+			uint32_t high = skew ? from[w + 1] : 0;
+			((uint32_t *)(to + head))[w] = __funnelshift_r(from[w], high, 8 * skew);
+		}
+		if (lane < tail)
+			to[length - tail + lane] = source[length - tail + lane];
+	}
+}
+
+#endif /* GPUSORT_GATHER_CUH */
