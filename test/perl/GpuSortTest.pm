@@ -1,0 +1,171 @@
+# What the TAP tests have in common.
+
+package GpuSortTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+our @EXPORT = qw(start_node make_table ordered_keys sorts_like_stock
+  leaves_nothing Session);
+
+# start_node NAME, SETTING...: a new server with these lines of settings, and
+# the extension in it.
+sub start_node
+{
+	my ($name, @settings) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init;
+	$node->append_conf('postgresql.conf',
+		join("\n", 'jit = off', 'autovacuum = off', @settings, ''));
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION pg_gpusort');
+	return $node;
+}
+
+# make_table NODE, ROWS: a table "big" with a key in no order and some NULLs.
+sub make_table
+{
+	my ($node, $rows) = @_;
+
+	$node->safe_psql(
+		'postgres', qq{
+		CREATE UNLOGGED TABLE big AS
+		SELECT CASE WHEN g % 97 > 0 THEN g * 7919::int8 % 1000003 END AS k,
+			   g AS id, 'row number ' || g AS t
+		FROM generate_series(1, $rows) g;
+		ANALYZE big;
+	});
+}
+
+# The settings under which a sort has to be held by the node, or fails.
+my $OURS = q{
+	LOAD 'pg_gpusort';
+	SET pg_gpusort.enable = on;
+	SET pg_gpusort.min_rows = 0;
+	SET pg_gpusort.debug_require = node;
+};
+my $STOCKS = q{
+	LOAD 'pg_gpusort';
+	SET pg_gpusort.debug_require = off;
+	SET pg_gpusort.enable = off;
+};
+
+# A query for a digest of the keys in their order and of the rows.
+sub ordered_keys
+{
+	my ($clause) = @_;
+
+	return qq{
+		SELECT md5(string_agg(coalesce(k::text, 'NULL'), ',' ORDER BY place)), sum(hashtext(whole)), count(*)
+		FROM (SELECT k, row_number() OVER () AS place, s::text AS whole
+			  FROM (SELECT * FROM big ORDER BY k $clause) s) s};
+}
+
+# sorts_like_stock NODE, NAME, SETTINGS, CLAUSE: a test that a sort of the
+# table comes out as that of stock PostgreSQL, and that EXPLAIN names the node.
+sub sorts_like_stock
+{
+	my ($node, $name, $settings, $clause) = @_;
+	my $query = ordered_keys($clause // '');
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$settings //= '';
+	like($node->safe_psql('postgres', "$OURS $settings; EXPLAIN $query"),
+		qr/\(GpuSort\)/, "$name: by the node");
+	is($node->safe_psql('postgres', "$OURS $settings; $query"),
+		$node->safe_psql('postgres', "$STOCKS $query"),
+		"$name: as stock sorts");
+}
+
+# leaves_nothing NODE, NAME: a test that no temporary files are there.
+sub leaves_nothing
+{
+	my ($node, $name) = @_;
+	my @files = glob($node->data_dir . '/base/pgsql_tmp/*');
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is("@files", '', "$name: no temporary files are left");
+}
+
+# A psql that stays connected:
+#	my $session = Session($node);
+#	my $output = $session->run($statements);
+#	$session->begin($statements); ...; my $output = $session->finish;
+# Errors come in the output, with their SQLSTATE.
+sub Session
+{
+	return GpuSortTest::Session->new(@_);
+}
+
+package GpuSortTest::Session;
+
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+
+sub new
+{
+	my ($class, $node, @settings) = @_;
+	my $self = bless { in => '', out => '', count => 0 }, $class;
+
+	$self->{timer} = IPC::Run::timer($PostgreSQL::Test::Utils::timeout_default);
+	$self->{psql} = IPC::Run::start(
+		[
+			$node->installed_command('psql'), '-X', '-q', '-A', '-t',
+			'-v', 'VERBOSITY=verbose', '-d', $node->connstr('postgres')
+		],
+		'<', \$self->{in}, '>', \$self->{out}, '2>&1', $self->{timer});
+	$self->{pid} = $self->run('SELECT pg_backend_pid()') + 0;
+	$self->run($_) foreach @settings;
+	return $self;
+}
+
+sub pid { return $_[0]->{pid}; }
+
+sub begin
+{
+	my ($self, $statements) = @_;
+
+	$self->{end} = 'end of ' . ++$self->{count};
+	$self->{out} = '';
+	$self->{in} .= "$statements;\n\\echo '$self->{end}'\n";
+	$self->{timer}->start($PostgreSQL::Test::Utils::timeout_default);
+	$self->{psql}->pump_nb;
+}
+
+# The output since begin(); up to its end if the connection was lost.
+sub finish
+{
+	my ($self) = @_;
+
+	$self->{psql}->pump
+	  until $self->{out} =~ /^\Q$self->{end}\E$/m || !$self->{psql}->pumpable;
+	my $output = $self->{out};
+	$output =~ s/^\Q$self->{end}\E\n//m;
+	chomp $output;
+	return $output;
+}
+
+sub run
+{
+	my ($self, $statements) = @_;
+
+	$self->begin($statements);
+	return $self->finish;
+}
+
+sub quit
+{
+	my ($self) = @_;
+
+	$self->{in} .= "\\q\n";
+	eval { $self->{psql}->finish };
+}
+
+1;

@@ -1,0 +1,144 @@
+# The library in servers that preload it and ones that do not: sorts, parallel
+# workers, statistics, and life without the extension.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $parallel = q{
+	SET max_parallel_workers_per_gather = 2;
+	SET min_parallel_table_scan_size = 0;
+	SET parallel_setup_cost = 0;
+	SET parallel_tuple_cost = 0;
+	SET enable_hashagg = off;
+};
+my $grouped = 'SELECT k, t, count(*) FROM big GROUP BY k, t, id';
+my $ours = 'SET pg_gpusort.min_rows = 0; SET pg_gpusort.debug_require = cpu;';
+my $status = "SELECT value FROM gpusort_status() WHERE name = 'preloaded'";
+
+# ---- Not preloaded ----
+
+my $node = start_node('main');
+make_table($node, 20000);
+is($node->safe_psql('postgres', $status), 'no', 'not preloaded');
+sorts_like_stock($node, 'loaded with LOAD', '');
+unlike($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM big ORDER BY k'),
+	qr/GpuSort/, 'no GpuSort in a session that has not loaded the library');
+like(
+	$node->safe_psql(
+		'postgres', qq{
+		DO \$\$ BEGIN PERFORM gpu_sort('{2,1}'::int[]); END \$\$;
+		$ours
+		EXPLAIN SELECT * FROM big ORDER BY k}),
+	qr/GpuSort/,
+	'loaded by the first call of a function');
+
+# Workers load what their leader has loaded.
+my $plan = $node->safe_psql(
+	'postgres', qq{
+	LOAD 'pg_gpusort'; $parallel
+	SET pg_gpusort.min_rows = 0;
+	SET parallel_leader_participation = off;
+	EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
+	SELECT k, id, count(*) FROM big GROUP BY k, id});
+like($plan, qr/Gather Merge.*\(GpuSort\).*Parallel Seq Scan/s,
+	'a GpuSort in parallel workers');
+like($plan, qr/Worker 0:  Sort Method: cpu radix/, 'a worker has sorted');
+my $parallel_query = q{
+	SELECT md5(string_agg(s::text, ',')) FROM
+		(SELECT k, id, count(*) FROM big GROUP BY k, id ORDER BY k, id) s};
+is( $node->safe_psql('postgres', "LOAD 'pg_gpusort'; $parallel $ours $parallel_query"),
+	$node->safe_psql('postgres', $parallel_query),
+	'and gives the right rows');
+
+# The statistics are the session's own.
+is( $node->safe_psql(
+		'postgres', qq{
+		LOAD 'pg_gpusort'; $ours
+		CREATE TEMP TABLE sorted AS SELECT * FROM big ORDER BY k;
+		SELECT sum(sorts) FROM pg_stat_gpusort WHERE backend <> 'gpu'}),
+	'1',
+	'statistics of the session');
+is($node->safe_psql('postgres', 'SELECT sum(sorts) FROM pg_stat_gpusort'),
+	'0', 'which another session does not see');
+
+# ---- In session_preload_libraries ----
+
+$node->append_conf('postgresql.conf',
+	q{session_preload_libraries = 'pg_gpusort'});
+$node->reload;
+$node->poll_query_until('postgres',
+	q{SELECT current_setting('session_preload_libraries') = 'pg_gpusort'});
+like($node->safe_psql('postgres', "$ours EXPLAIN SELECT * FROM big ORDER BY k"),
+	qr/GpuSort/, 'in session_preload_libraries');
+$node->append_conf('postgresql.conf', q{session_preload_libraries = ''});
+
+# ---- Preloaded ----
+
+$node->append_conf('postgresql.conf',
+	qq{shared_preload_libraries = 'pg_gpusort'\npg_gpusort.min_rows = 0});
+$node->restart;
+is($node->safe_psql('postgres', $status), 'yes', 'preloaded');
+like($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM big ORDER BY k'),
+	qr/GpuSort/, 'sorts in every session');
+sorts_like_stock($node, 'preloaded', '', 'DESC');
+is( $node->safe_psql('postgres', "$parallel $ours $parallel_query"),
+	$node->safe_psql('postgres', "SET pg_gpusort.enable = off; $parallel_query"),
+	'parallel plans of a preloaded server');
+
+# The statistics are the server's.
+my $counts = q{SELECT sum(sorts), sum(rows) FROM pg_stat_gpusort};
+$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+is($node->safe_psql('postgres', $counts), '0|0', 'statistics reset');
+$node->safe_psql('postgres', "$ours SELECT * FROM big ORDER BY k");
+$node->safe_psql('postgres', "$ours SELECT * FROM big WHERE id <= 5 ORDER BY k");
+is($node->safe_psql('postgres', $counts), '2|20005', 'statistics of all sessions');
+$node->safe_psql('postgres', 'CREATE ROLE someone LOGIN');
+my ($ret, $out, $err) = $node->psql('postgres', 'SELECT pg_stat_gpusort_reset()',
+	extra_params => [ '-U', 'someone' ]);
+like($err, qr/permission denied/, 'not everyone may reset them');
+$node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION pg_stat_gpusort_reset() TO someone');
+($ret, $out, $err) = $node->psql('postgres', 'SELECT pg_stat_gpusort_reset()',
+	extra_params => [ '-U', 'someone' ]);
+is($err, '', 'but those who were granted it');
+is($node->safe_psql('postgres', $counts), '0|0', 'which works');
+$node->safe_psql('postgres', "$ours SELECT * FROM big ORDER BY k");
+$node->restart;
+is($node->safe_psql('postgres', $counts), '0|0', 'a restart sets them to zero');
+
+# ---- pg_dump, DROP EXTENSION, and a server without the library ----
+
+$node->safe_psql('postgres', q{
+	CREATE VIEW sorted AS SELECT gpu_sort(array_agg(id)) AS ids FROM big WHERE id < 4});
+my $dump = $node->basedir . '/dump.sql';
+$node->command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $dump ], 'pg_dump');
+$node->safe_psql('postgres', 'CREATE DATABASE restored');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored'), '-f', $dump ],
+	'the dump can be restored');
+is($node->safe_psql('restored', 'TABLE sorted'), '{1,2,3}', 'and works');
+unlike(slurp_file($dump), qr/CREATE FUNCTION/, 'the extension is dumped as one');
+
+($ret, $out, $err) = $node->psql('restored', 'DROP EXTENSION pg_gpusort');
+like($err, qr/view sorted depends on function gpu_sort/, 'dependent objects hold the extension');
+$node->safe_psql('restored', 'DROP EXTENSION pg_gpusort CASCADE');
+like($node->safe_psql('restored', "$ours EXPLAIN SELECT * FROM big ORDER BY k"),
+	qr/GpuSort/, 'a preloaded library sorts without the extension');
+$node->safe_psql('restored', 'CREATE EXTENSION pg_gpusort; DROP EXTENSION pg_gpusort');
+
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', q{''});
+$node->restart;
+is($node->safe_psql('restored', 'SHOW pg_gpusort.min_rows'), '0',
+	'a setting that is left over is harmless');
+unlike($node->safe_psql('restored', 'EXPLAIN SELECT * FROM big ORDER BY k'),
+	qr/GpuSort/, 'no GpuSort without the library');
+is($node->safe_psql('restored', 'SELECT count(*) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s'),
+	'20000', 'and queries work');
+
+$node->stop;
+done_testing();

@@ -1,0 +1,131 @@
+# Trouble that is not of the query's making: full disks, backends killed, no
+# memory.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'},
+	'pg_gpusort.min_rows = 0', 'max_parallel_workers_per_gather = 0',
+	'restart_after_crash = on', q{log_line_prefix = '%p '});
+make_table($node, 200000);
+my @settings = ('SET pg_gpusort.debug_require = node');
+my $query = 'SELECT count(*) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s';
+my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'pg_gpusort%'};
+
+# ---- Temporary files ----
+
+my $session = Session($node, @settings, q{SET pg_gpusort.work_mem = '256kB'});
+$session->run(q{SET temp_file_limit = '1MB'});
+like($session->run($query), qr/ERROR:  53400: temporary file size exceeds temp_file_limit/,
+	'temp_file_limit');
+is($session->run($contexts), '0', 'temp_file_limit: no memory is left');
+leaves_nothing($node, 'temp_file_limit');
+$session->run(q{SET pg_gpusort.work_mem = '256MB'});
+is($session->run($query), '200000', 'temp_file_limit does not matter in memory');
+$session->run(q{RESET temp_file_limit; SET pg_gpusort.work_mem = '256kB'});
+is($session->run($query), '200000', 'the next query works');
+leaves_nothing($node, 'after an overflow');
+
+my $offset = -s $node->logfile;
+$session->run('SET log_temp_files = 0');
+is($session->run($query), '200000', 'with log_temp_files');
+my $pid = $session->pid;
+like(slurp_file($node->logfile, $offset), qr/^$pid LOG:  temporary file: path "base\/pgsql_tmp\/pgsql_tmp$pid\.\d+", size \d{6,}/m,
+	'log_temp_files tells of overflows');
+$session->quit;
+is( $node->safe_psql('postgres', q{SELECT temp_files > 0 AND temp_bytes > 1000000 FROM pg_stat_database WHERE datname = 'postgres'}),
+	't', 'pg_stat_database counts them');
+sorts_like_stock($node, 'overflow', q{SET pg_gpusort.work_mem = '64kB'});
+sorts_like_stock($node, 'overflow, descending', q{SET pg_gpusort.work_mem = '1MB'}, 'DESC');
+
+# ---- A backend is killed ----
+
+foreach my $work_mem ('64kB', '256MB')
+{
+	my $slow = 'SELECT id, pg_sleep(0.01) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s';
+
+	$session = Session($node, @settings, "SET pg_gpusort.work_mem = '$work_mem'");
+	$session->begin($slow);
+	$node->poll_query_until('postgres',
+		"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = " . $session->pid);
+	if ($work_mem eq '64kB')
+	{
+		my @files = glob($node->data_dir . '/base/pgsql_tmp/*');
+		cmp_ok(scalar @files, '>', 0, 'an overflown sort has files');
+	}
+	kill 'KILL', $session->pid;
+	like($session->finish, qr/(server closed the connection|terminating connection|connection to server was lost)/i,
+		"$work_mem: killed");
+	$node->poll_query_until('postgres', 'SELECT 1', '1') or fail('the server restarts');
+	leaves_nothing($node, "$work_mem: killed");
+	is( $node->safe_psql('postgres', q{SELECT value FROM gpusort_status() WHERE name = 'preloaded'}),
+		'yes', "$work_mem: the server is back");
+	is( $node->safe_psql('postgres', q{SELECT sum(sorts) FROM pg_stat_gpusort}),
+		'0', "$work_mem: with new statistics");
+	# Unlogged tables are empty after a crash.
+	$node->safe_psql('postgres', 'DROP TABLE big');
+	make_table($node, 200000);
+	sorts_like_stock($node, "$work_mem: sorts after the crash", '');
+}
+
+# ---- The client goes away; the backend is told to end ----
+
+$session = Session($node, @settings);
+$session->begin('SELECT id, pg_sleep(0.01) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s');
+$node->poll_query_until('postgres',
+	"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = " . $session->pid);
+$node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . $session->pid . ')');
+like($session->finish, qr/FATAL:  57P01: terminating connection/, 'pg_terminate_backend');
+is($node->safe_psql('postgres', $query), '200000', 'other sessions go on');
+
+# ---- No memory ----
+
+SKIP:
+{
+	skip 'needs prlimit and /proc', 1
+	  unless -r '/proc/self/status' && system('prlimit --version >/dev/null 2>&1') == 0;
+	my $memory = q{SELECT coalesce(sum(sorts), 0) FROM pg_stat_gpusort_fallbacks WHERE reason = 'out of memory'};
+	my ($right, $error) = (0, 0);
+
+	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	foreach my $megabytes (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+	{
+		$session = Session($node, @settings, q{SET pg_gpusort.work_mem = '1GB'},
+			"$contexts");
+		my ($size) = slurp_file('/proc/' . $session->pid . '/status') =~ /^VmSize:\s+(\d+) kB/m;
+		my $limit = ($size + $megabytes * 1024) * 1024;
+
+		system('prlimit', '--pid', $session->pid, "--as=$limit:") == 0
+		  or die 'could not limit the backend\'s memory';
+		my $output = $session->run($query);
+		if ($output eq '200000')
+		{
+			$right++;
+		}
+		elsif ($output =~ /ERROR:  53200: out of memory/)
+		{
+			$error++;
+		}
+		else
+		{
+			fail("$megabytes MB: $output");
+		}
+		is($session->run($contexts), '0', "$megabytes MB: no memory is left");
+		is($session->run('SELECT k FROM big WHERE id <= 3 ORDER BY k DESC'),
+			"23757\n15838\n7919", "$megabytes MB: the next query works");
+		$session->quit;
+	}
+	cmp_ok($right, '>', 0, "some had enough memory ($right)");
+	cmp_ok($node->safe_psql('postgres', $memory), '>', 0, "some had not ($error errors)");
+	leaves_nothing($node, 'out of memory');
+}
+
+$node->stop;
+done_testing();
