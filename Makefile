@@ -27,6 +27,7 @@ OBJS = \
 	src/sort/row_store.o \
 	src/sort/sort_stats.o \
 	src/sort/stock_ties.o \
+	src/sort/cpu_session.o \
 	src/sort/sort_session.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \

@@ -35,4 +35,18 @@
 #define GPUSORT_MODULE_MAGIC(module_name, module_version) PG_MODULE_MAGIC
 #endif
 
+/*
+ * The operator of a PathKey for a type: 18 keeps a comparison type where there
+ * was a btree strategy number.
+ */
+#if PG_VERSION_NUM >= 180000
+#define GPUSORT_PATHKEY_OPERATOR(pathkey, type) \
+	get_opfamily_member_for_cmptype((pathkey)->pk_opfamily, type, type, \
+									(pathkey)->pk_cmptype)
+#else
+#define GPUSORT_PATHKEY_OPERATOR(pathkey, type) \
+	get_opfamily_member((pathkey)->pk_opfamily, type, type, \
+						(pathkey)->pk_strategy)
+#endif
+
 #endif							/* GPUSORT_COMPAT_H */

@@ -13,7 +13,7 @@
 
 #include "exec/sort_eligibility.h"
 #include "settings.h"
-#include "sort/sort_session.h"
+#include "sort/cpu_session.h"
 
 /*
  * The part of its rows up to which a bounded sort keeps its top-N heap ahead
@@ -27,8 +27,8 @@ check_size(const GsSortCandidate *candidate, const GsKeyPlan *key_plan)
 	double		budget = (double) gpusort_settings_work_mem() * 1024;
 
 	if (gpusort_min_rows > 0 &&
-		gpusort_session_estimate(key_plan, candidate->rows,
-								 candidate->width) > budget)
+		gpusort_cpu_session_estimate(key_plan, candidate->rows,
+									 candidate->width) > budget)
 		return GS_FALLBACK_ESTIMATED_MEMORY;
 	return GS_FALLBACK_NONE;
 }

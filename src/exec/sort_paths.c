@@ -13,7 +13,6 @@
  */
 #include "compat.h"
 
-#include "access/stratnum.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -57,8 +56,7 @@ keys_of_pathkeys(List *pathkeys, GsSortKeys *keys)
 		Oid			type = member->em_datatype;
 		Oid			operator;
 
-		operator = get_opfamily_member(pathkey->pk_opfamily, type, type,
-									   pathkey->pk_strategy);
+		operator = GPUSORT_PATHKEY_OPERATOR(pathkey, type);
 		if (!OidIsValid(operator))
 			return false;
 		keys->attnos[keys->nkeys] = keys->nkeys + 1;

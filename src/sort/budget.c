@@ -33,23 +33,28 @@
 #define MAP_ANONYMOUS		MAP_ANON
 #endif
 
-typedef struct Mapping
+typedef struct GsMapping
 {
-	struct Mapping *next;
+	struct GsMapping *next;		/* among the mappings kept */
 	char	   *memory;
 	Size		size;			/* a multiple of HUGE_PAGE_BYTES */
-} Mapping;
+} GsMapping;
 
-/* A block is a mapping, or palloc()ed in the budget's context. */
+/*
+ * Stands in front of a block's memory, which is a mapping of its own or
+ * palloc()ed in the budget's context.
+ */
 struct GsBudgetBlock
 {
+	GsBudgetBlock *prev;
 	GsBudgetBlock *next;
-	Mapping    *mapping;		/* or NULL */
-	void	   *memory;
+	GsMapping  *mapping;		/* or NULL */
 };
 
+#define BLOCK_HEADER_BYTES	CACHELINEALIGN(sizeof(GsBudgetBlock))
+
 /* The mappings kept, in memory of TopMemoryContext. */
-static Mapping *kept = NULL;
+static GsMapping *kept = NULL;
 static Size kept_bytes = 0;
 
 /* ----------------------------------------------------------------
@@ -58,13 +63,13 @@ static Size kept_bytes = 0;
  */
 
 /* The smallest mapping kept of at least that size, if not much larger. */
-static Mapping *
+static GsMapping *
 take_kept(Size size)
 {
-	Mapping   **best = NULL;
-	Mapping    *mapping;
+	GsMapping  **best = NULL;
+	GsMapping  *mapping;
 
-	for (Mapping **link = &kept; *link != NULL; link = &(*link)->next)
+	for (GsMapping **link = &kept; *link != NULL; link = &(*link)->next)
 		if ((*link)->size >= size && (*link)->size / 2 <= size &&
 			(best == NULL || (*link)->size < (*best)->size))
 			best = link;
@@ -77,7 +82,7 @@ take_kept(Size size)
 }
 
 static void
-unmap(Mapping *mapping)
+unmap(GsMapping *mapping)
 {
 	(void) munmap(mapping->memory, mapping->size);
 	pfree(mapping);
@@ -111,17 +116,17 @@ map_aligned(Size size)
 }
 
 /* Returns NULL if there is no memory. */
-static Mapping *
+static GsMapping *
 get_mapping(Size size)
 {
-	Mapping    *mapping;
+	GsMapping  *mapping;
 
 	size = TYPEALIGN(HUGE_PAGE_BYTES, size);
 	mapping = take_kept(size);
 	if (mapping != NULL)
 		return mapping;
 
-	mapping = MemoryContextAllocExtended(TopMemoryContext, sizeof(Mapping),
+	mapping = MemoryContextAllocExtended(TopMemoryContext, sizeof(GsMapping),
 										 MCXT_ALLOC_NO_OOM);
 	if (mapping == NULL)
 		return NULL;
@@ -137,7 +142,7 @@ get_mapping(Size size)
 
 /* Keep a mapping for the next sort, or unmap it. */
 static void
-put_mapping(Mapping *mapping)
+put_mapping(GsMapping *mapping)
 {
 #ifdef MADV_FREE
 	Size		kept_limit = (Size) gpusort_settings_work_mem() * 1024;
@@ -145,7 +150,7 @@ put_mapping(Mapping *mapping)
 	/* The oldest go first: the next sort may well be like the last one. */
 	while (kept != NULL && kept_bytes + mapping->size > kept_limit)
 	{
-		Mapping   **last = &kept;
+		GsMapping  **last = &kept;
 
 		while ((*last)->next != NULL)
 			last = &(*last)->next;
@@ -176,10 +181,15 @@ free_mappings(void *arg)
 {
 	GsBudget   *budget = arg;
 
-	for (GsBudgetBlock *block = budget->blocks; block != NULL;
-		 block = block->next)
+	for (GsBudgetBlock *block = budget->blocks; block != NULL;)
+	{
+		/* The block goes with its mapping. */
+		GsBudgetBlock *next = block->next;
+
 		if (block->mapping != NULL)
 			put_mapping(block->mapping);
+		block = next;
+	}
 	budget->blocks = NULL;
 }
 
@@ -189,6 +199,7 @@ gpusort_budget_create(Size limit)
 	GsBudget   *budget = palloc0(sizeof(GsBudget));
 	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
 
+	budget->context = CurrentMemoryContext;
 	budget->limit = limit;
 	callback->func = free_mappings;
 	callback->arg = budget;
@@ -196,53 +207,58 @@ gpusort_budget_create(Size limit)
 	return budget;
 }
 
+static GsBudgetBlock *
+get_block(GsBudget *budget, Size size)
+{
+	GsMapping  *mapping = NULL;
+	GsBudgetBlock *block;
+
+	if (size >= MAPPING_FROM_BYTES)
+	{
+		mapping = get_mapping(size);
+		block = mapping != NULL ? (GsBudgetBlock *) mapping->memory : NULL;
+	}
+	else
+		block = MemoryContextAllocExtended(budget->context, size,
+										   MCXT_ALLOC_NO_OOM);
+	if (block != NULL)
+		block->mapping = mapping;
+	return block;
+}
+
 void *
 gpusort_budget_alloc(GsBudget *budget, Size size)
 {
-	MemoryContext context = GetMemoryChunkContext(budget);
-	GsBudgetBlock *block = MemoryContextAllocExtended(context,
-													  sizeof(GsBudgetBlock),
-													  MCXT_ALLOC_NO_OOM |
-													  MCXT_ALLOC_ZERO);
+	GsBudgetBlock *block = get_block(budget,
+									 add_size(size, BLOCK_HEADER_BYTES));
 
-	if (block != NULL)
-	{
-		if (size >= MAPPING_FROM_BYTES)
-		{
-			block->mapping = get_mapping(size);
-			block->memory = block->mapping ? block->mapping->memory : NULL;
-		}
-		else
-			block->memory = MemoryContextAllocExtended(context, size,
-													   MCXT_ALLOC_NO_OOM);
-	}
-	if (block == NULL || block->memory == NULL)
+	if (block == NULL)
 	{
 		budget->out_of_memory = true;
 		return NULL;
 	}
+	block->prev = NULL;
 	block->next = budget->blocks;
+	if (block->next != NULL)
+		block->next->prev = block;
 	budget->blocks = block;
-	return block->memory;
+	return (char *) block + BLOCK_HEADER_BYTES;
 }
 
 void
 gpusort_budget_free(GsBudget *budget, void *memory)
 {
-	for (GsBudgetBlock **link = &budget->blocks; *link != NULL;
-		 link = &(*link)->next)
-	{
-		GsBudgetBlock *block = *link;
+	GsBudgetBlock *block =
+		(GsBudgetBlock *) ((char *) memory - BLOCK_HEADER_BYTES);
 
-		if (block->memory != memory)
-			continue;
-		*link = block->next;
-		if (block->mapping != NULL)
-			put_mapping(block->mapping);
-		else
-			pfree(block->memory);
+	if (block->prev != NULL)
+		block->prev->next = block->next;
+	else
+		budget->blocks = block->next;
+	if (block->next != NULL)
+		block->next->prev = block->prev;
+	if (block->mapping != NULL)
+		put_mapping(block->mapping);
+	else
 		pfree(block);
-		return;
-	}
-	elog(ERROR, "block is not one of the budget");
 }

@@ -12,6 +12,7 @@ typedef struct GsBudgetBlock GsBudgetBlock;
 
 typedef struct GsBudget
 {
+	MemoryContext context;
 	Size		limit;			/* bytes */
 	Size		used;			/* bytes reserved; never more than limit */
 	bool		out_of_memory;	/* the system had no memory left */

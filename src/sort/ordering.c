@@ -146,12 +146,6 @@ gpusort_ordering_is_full(const GsOrdering *ordering)
 	return ordering->nrows > GPUSORT_MAX_ROWS - chunk_rows(ordering);
 }
 
-unsigned
-gpusort_ordering_chunk_shift(const GsOrdering *ordering)
-{
-	return ordering->chunk_shift;
-}
-
 /*
  * Write an entry for each row: those in the middle of the keys' order to
  * 'regular', those set apart to 'apart'.
@@ -180,17 +174,6 @@ query_is_ending(void *arg)
 		QueryCancelHoldoffCount == 0;
 }
 
-static GsKeyTable
-key_table(const GsOrdering *ordering)
-{
-	return (GsKeyTable)
-	{
-		.chunks = (const uint64_t *const *) ordering->chunks,
-			.chunk_shift = ordering->chunk_shift,
-			.words = ordering->words
-	};
-}
-
 static void
 check_completion(GsSortStatus status)
 {
@@ -204,7 +187,11 @@ check_completion(GsSortStatus status)
 static void
 sort_entries(const GsOrdering *ordering, uint64 *entries, uint64 *scratch)
 {
-	GsKeyTable	keys = key_table(ordering);
+	GsKeyTable	keys = {
+		.chunks = (const uint64_t *const *) ordering->chunks,
+		.chunk_shift = ordering->chunk_shift,
+		.words = ordering->words
+	};
 	uint32		nregular = ordering->nrows - ordering->napart;
 	uint64	   *regular = ordering->nulls_first ? entries + ordering->napart :
 		entries;
@@ -228,7 +215,7 @@ sort_entries(const GsOrdering *ordering, uint64 *entries, uint64 *scratch)
 }
 
 bool
-gpusort_ordering_sort(GsOrdering *ordering, bool keep_keys)
+gpusort_ordering_sort(GsOrdering *ordering)
 {
 	Size		bytes = (Size) ordering->nrows * sizeof(uint64);
 	uint64	   *entries;
@@ -237,19 +224,20 @@ gpusort_ordering_sort(GsOrdering *ordering, bool keep_keys)
 	if (ordering->nrows == 0)
 		return true;
 	entries = gpusort_budget_alloc(ordering->budget, bytes);
+	if (entries == NULL)
+		return false;
 	scratch = gpusort_budget_alloc(ordering->budget, bytes);
-	if (entries == NULL || scratch == NULL)
+	if (scratch == NULL)
 	{
-		if (entries != NULL)
-			gpusort_budget_free(ordering->budget, entries);
+		gpusort_budget_free(ordering->budget, entries);
 		return false;
 	}
 	sort_entries(ordering, entries, scratch);
+
 	gpusort_budget_free(ordering->budget, scratch);
+	for (uint32 chunk = 0; chunk < ordering->nchunks; chunk++)
+		gpusort_ordering_free_chunk(ordering, chunk);
 	ordering->entries = entries;
-	if (!keep_keys)
-		for (uint32 chunk = 0; chunk < ordering->nchunks; chunk++)
-			gpusort_ordering_free_chunk(ordering, chunk);
 	return true;
 }
 
@@ -257,15 +245,6 @@ uint64 *
 gpusort_ordering_entries(GsOrdering *ordering)
 {
 	return ordering->entries;
-}
-
-bool
-gpusort_ordering_same_key(const GsOrdering *ordering, uint32 a, uint32 b)
-{
-	GsKeyTable	keys = key_table(ordering);
-
-	return memcmp(gpusort_key_of_row(&keys, a), gpusort_key_of_row(&keys, b),
-				  ordering->words * sizeof(uint64)) == 0;
 }
 
 void

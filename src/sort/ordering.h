@@ -45,24 +45,17 @@ extern uint32 gpusort_ordering_count(const GsOrdering *ordering);
 /* Have row numbers run out? */
 extern bool gpusort_ordering_is_full(const GsOrdering *ordering);
 
-/* Rows per chunk, as a power of two. */
-extern unsigned gpusort_ordering_chunk_shift(const GsOrdering *ordering);
-
 /*
- * Sort, stably.  Returns false if memory ran out; the keys are unharmed then.
- * Checks for interrupts.  Unless 'keep_keys', the keys are freed.
+ * Sort, stably, and free the keys.  Returns false if memory ran out; all is as
+ * it was then.  Checks for interrupts.
  */
-extern bool gpusort_ordering_sort(GsOrdering *ordering, bool keep_keys);
+extern bool gpusort_ordering_sort(GsOrdering *ordering);
 
 /*
  * After sorting: entries in order, one per row; an entry's low 32 bits are the
  * row's number.
  */
 extern uint64 *gpusort_ordering_entries(GsOrdering *ordering);
-
-/* Do two rows have the same key?  Only while the keys are kept. */
-extern bool gpusort_ordering_same_key(const GsOrdering *ordering,
-									  uint32 a, uint32 b);
 
 /* Free the keys of one chunk that is not needed any more. */
 extern void gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk);

@@ -9,10 +9,12 @@
  * cache line and no walk over its columns.
  *
  * Columns of variable length follow behind that fixed part, which holds their
- * offsets from the start of the row.  Such rows lie in blocks, one behind the
- * other, and a chunk holds the pointers to its rows instead of the rows.
- * Values are stored as in a heap tuple: headers shortened where the column's
- * storage allows, TOAST pointers kept, expanded objects flattened.
+ * offsets from the start of the row.  All rows of a chunk have slots of one
+ * size, made for the rows seen before; a row that is longer than its slot lies
+ * in a block elsewhere, and its slot says where.  So most rows are at a place
+ * that their number gives, too.  Values are stored as in a heap tuple: headers
+ * shortened where the column's storage allows, TOAST pointers kept, expanded
+ * objects flattened.
  *
  * NULLs are rare in sorted data.  A chunk gets a bitmap of 8 columns per byte
  * and row when its first NULL comes.
@@ -28,12 +30,19 @@
 
 #include "sort/row_store.h"
 
-/*
- * Alignment of rows in blocks; enough for every type.  The size of a block is
- * at most a small part of the budget, and no more than its chunk may need:
- * chunks are small where few rows were expected.
- */
+/* Alignment of rows; enough for every type. */
 #define ROW_ALIGN(size)		MAXALIGN(size)
+
+/* Rows longer than this are not worth a slot: reading them is what costs. */
+#define MAX_SLOT_BYTES		256
+
+/* Bytes that the processor fetches at a time. */
+#define LINE_BYTES			64
+
+/*
+ * Blocks are large enough that few rows meet an end, and small against the
+ * budget.
+ */
 #define MIN_BLOCK_BYTES		((Size) 8 * 1024)
 #define MAX_BLOCK_BYTES		((Size) 32 * 1024 * 1024)
 #define BLOCKS_PER_BUDGET	64
@@ -67,9 +76,10 @@ typedef struct GsRowBlock
 
 typedef struct GsRowChunk
 {
-	char	   *rows;			/* rows, or pointers to them if indirect */
+	char	   *slots;
+	Size		slot_bytes;		/* of one of them */
 	uint8	   *nulls;			/* bitmap, or NULL if no row has a NULL */
-	GsRowBlock *blocks;			/* that this chunk's rows are in, if indirect */
+	GsRowBlock *blocks;			/* of the rows that did not fit their slots */
 } GsRowChunk;
 
 struct GsRowStore
@@ -77,11 +87,21 @@ struct GsRowStore
 	MemoryContext context;
 	GsBudget   *budget;
 	unsigned	chunk_shift;
-	bool		indirect;		/* has columns of variable length */
 	int			ncolumns;
 	uint32		fixed_bytes;	/* of a row's fixed part */
-	Size		stride;			/* bytes per row in a chunk */
 	Size		null_bytes;		/* bytes per row of a null bitmap */
+
+	/*
+	 * If there are columns of variable length: where a slot has the offset of
+	 * the first one, which is 0 if the row did not fit, and where the pointer
+	 * to the row is then.
+	 */
+	bool		variable;
+	uint32		first_offset;
+	uint32		pointer_offset;
+	Size		min_slot_bytes;
+	Size		sum_row_bytes;	/* of all rows so far, and of the longest */
+	Size		max_row_bytes;
 
 	uint32		nrows;
 	uint32		nchunks;
@@ -170,19 +190,13 @@ fixed_size(const GsColumn *column, uint32 *align)
  * Fills columns[] and returns its size, a multiple of its alignment.
  */
 static uint32
-lay_out_columns(TupleDesc tupdesc, GsColumn *columns, bool *indirect)
+lay_out_columns(TupleDesc tupdesc, GsColumn *columns)
 {
 	uint32		offset = 0;
 	uint32		row_align = 1;
 
-	*indirect = false;
 	for (int i = 0; i < tupdesc->natts; i++)
-	{
 		columns[i] = classify_column(TupleDescAttr(tupdesc, i));
-		if (columns[i].kind == GS_COLUMN_VARLENA ||
-			columns[i].kind == GS_COLUMN_CSTRING)
-			*indirect = true;
-	}
 	for (uint32 wanted = 8; wanted > 0; wanted /= 2)
 	{
 		for (int i = 0; i < tupdesc->natts; i++)
@@ -201,6 +215,32 @@ lay_out_columns(TupleDesc tupdesc, GsColumn *columns, bool *indirect)
 	return TYPEALIGN(row_align, offset);
 }
 
+static inline bool
+is_variable(const GsColumn *column)
+{
+	return column->kind == GS_COLUMN_VARLENA ||
+		column->kind == GS_COLUMN_CSTRING;
+}
+
+/* Decide what a slot says of a row that did not fit, and where. */
+static void
+lay_out_slot(GsRowStore *store)
+{
+	for (int i = 0; i < store->ncolumns && !store->variable; i++)
+	{
+		if (!is_variable(&store->columns[i]))
+			continue;
+		store->variable = true;
+		store->first_offset = store->columns[i].offset;
+	}
+	if (!store->variable)
+		return;
+	if (store->first_offset < sizeof(char *))
+		store->pointer_offset = ROW_ALIGN(store->first_offset + sizeof(uint32));
+	store->min_slot_bytes = ROW_ALIGN(Max(store->first_offset + sizeof(uint32),
+										  store->pointer_offset + sizeof(char *)));
+}
+
 GsRowStore *
 gpusort_row_store_create(GsBudget *budget, TupleDesc tupdesc,
 						 unsigned chunk_shift)
@@ -213,10 +253,9 @@ gpusort_row_store_create(GsBudget *budget, TupleDesc tupdesc,
 	store->budget = budget;
 	store->chunk_shift = chunk_shift;
 	store->ncolumns = tupdesc->natts;
-	store->fixed_bytes = lay_out_columns(tupdesc, store->columns,
-										 &store->indirect);
-	store->stride = store->indirect ? sizeof(char *) : store->fixed_bytes;
+	store->fixed_bytes = lay_out_columns(tupdesc, store->columns);
 	store->null_bytes = BITMAPLEN(tupdesc->natts);
+	lay_out_slot(store);
 	return store;
 }
 
@@ -224,11 +263,10 @@ Size
 gpusort_row_store_width(TupleDesc tupdesc)
 {
 	GsColumn   *columns = palloc(tupdesc->natts * sizeof(GsColumn));
-	bool		indirect;
-	Size		bytes = lay_out_columns(tupdesc, columns, &indirect);
+	Size		bytes = lay_out_columns(tupdesc, columns);
 
 	pfree(columns);
-	return indirect ? bytes + sizeof(char *) : bytes;
+	return bytes;
 }
 
 /* ----------------------------------------------------------------
@@ -250,14 +288,41 @@ reserve_and_alloc(GsRowStore *store, Size size)
 	return gpusort_budget_alloc(store->budget, size);
 }
 
-static bool
-add_chunk(GsRowStore *store)
+/*
+ * Bytes for each slot of a chunk whose first row has 'row_bytes': enough for
+ * the longest row so far, unless that is far from the average; and whole cache
+ * lines if that takes little more.
+ */
+static Size
+choose_slot_bytes(const GsRowStore *store, Size row_bytes)
 {
-	/* A row can have no columns at all, but palloc() wants bytes. */
-	Size		size = Max(chunk_rows(store) * store->stride, 1);
-	char	   *rows = reserve_and_alloc(store, size);
+	Size		average = row_bytes;
+	Size		wanted = Max(row_bytes, store->max_row_bytes);
+	Size		lines;
 
-	if (rows == NULL)
+	if (!store->variable)
+		return store->fixed_bytes;
+	if (store->nrows > 0)
+		average = store->sum_row_bytes / store->nrows;
+	if (wanted > average + average / 4)
+		wanted = average + average / 8;
+	wanted = Max(ROW_ALIGN(wanted), store->min_slot_bytes);
+	if (wanted > MAX_SLOT_BYTES)
+		return store->min_slot_bytes;
+	lines = TYPEALIGN(LINE_BYTES, wanted);
+	return lines <= wanted + wanted / 4 ? lines : wanted;
+}
+
+/* Add a chunk, whose first row will have 'row_bytes'. */
+static bool
+add_chunk(GsRowStore *store, Size row_bytes)
+{
+	Size		slot_bytes = choose_slot_bytes(store, row_bytes);
+	char	   *slots;
+
+	/* A row can have no columns at all, but there is no block of no bytes. */
+	slots = reserve_and_alloc(store, Max(chunk_rows(store) * slot_bytes, 1));
+	if (slots == NULL)
 		return false;
 	if (store->nchunks == store->max_chunks)
 	{
@@ -270,7 +335,11 @@ add_chunk(GsRowStore *store)
 		else
 			store->chunks = repalloc_huge(store->chunks, bytes);
 	}
-	store->chunks[store->nchunks++] = (GsRowChunk) {.rows = rows};
+	store->chunks[store->nchunks++] = (GsRowChunk)
+	{
+		.slots = slots,
+			.slot_bytes = slot_bytes
+	};
 
 	/* Each chunk has blocks of its own, to be freed with it. */
 	store->block_next = store->block_end = NULL;
@@ -335,8 +404,8 @@ gpusort_row_store_free_chunk(GsRowStore *store, uint32 number)
 	if (chunk->nulls != NULL)
 		gpusort_budget_free(store->budget, chunk->nulls);
 	chunk->nulls = NULL;
-	gpusort_budget_free(store->budget, chunk->rows);
-	chunk->rows = NULL;
+	gpusort_budget_free(store->budget, chunk->slots);
+	chunk->slots = NULL;
 }
 
 /* ----------------------------------------------------------------
@@ -422,13 +491,6 @@ write_fixed(const GsColumn *column, Datum value, char *place)
 	}
 }
 
-static inline bool
-is_variable(const GsColumn *column)
-{
-	return column->kind == GS_COLUMN_VARLENA ||
-		column->kind == GS_COLUMN_CSTRING;
-}
-
 /* Bytes of a row that has columns of variable length. */
 static Size
 variable_row_size(const GsRowStore *store, const Datum *values,
@@ -463,31 +525,52 @@ mark_nulls(GsRowStore *store, GsRowChunk *chunk, Size within,
 	return true;
 }
 
+/* The place for a row in its slot, or elsewhere if it does not fit. */
+static char *
+place_row(GsRowStore *store, GsRowChunk *chunk, char *slot, Size row_bytes)
+{
+	char	   *place = slot;
+
+	if (row_bytes > chunk->slot_bytes)
+	{
+		place = block_alloc(store, chunk, row_bytes);
+		if (place == NULL)
+			return NULL;
+		*(uint32 *) (slot + store->first_offset) = 0;
+		*(char **) (slot + store->pointer_offset) = place;
+	}
+	store->sum_row_bytes += row_bytes;
+	store->max_row_bytes = Max(store->max_row_bytes, row_bytes);
+	return place;
+}
+
 bool
 gpusort_row_store_put(GsRowStore *store, const Datum *values,
 					  const bool *isnull)
 {
 	Size		within = store->nrows & (chunk_rows(store) - 1);
 	Size		end = store->fixed_bytes;
+	Size		row_bytes = store->fixed_bytes;
 	bool		has_null = false;
 	GsRowChunk *chunk;
 	char	   *row;
 
+	if (store->variable)
+		row_bytes = variable_row_size(store, values, isnull);
 	if (store->nrows >> store->chunk_shift == store->nchunks &&
-		!add_chunk(store))
+		!add_chunk(store, row_bytes))
 		return false;
 	chunk = &store->chunks[store->nchunks - 1];
 
-	row = chunk->rows + within * store->stride;
-	if (store->indirect)
+	row = chunk->slots + within * chunk->slot_bytes;
+	if (store->variable)
 	{
-		char	   *place = block_alloc(store, chunk,
-										variable_row_size(store, values, isnull));
-
-		if (place == NULL)
+		row = place_row(store, chunk, row, row_bytes);
+		if (row == NULL)
 			return false;
-		*(char **) row = place;
-		row = place;
+
+		/* Not 0, even if that column is NULL. */
+		*(uint32 *) (row + store->first_offset) = end;
 	}
 
 	for (int i = 0; i < store->ncolumns; i++)
@@ -519,14 +602,20 @@ gpusort_row_store_put(GsRowStore *store, const Datum *values,
  * ----------------------------------------------------------------
  */
 
-/* The place of a row, or of the pointer to it if rows are indirect. */
 static inline char *
-row_place(const GsRowStore *store, uint32 row)
+slot_of_row(const GsRowStore *store, uint32 row)
 {
+	const GsRowChunk *chunk = &store->chunks[row >> store->chunk_shift];
 	Size		within = row & (chunk_rows(store) - 1);
 
-	return store->chunks[row >> store->chunk_shift].rows +
-		within * store->stride;
+	return chunk->slots + within * chunk->slot_bytes;
+}
+
+static inline bool
+is_elsewhere(const GsRowStore *store, const char *slot)
+{
+	return store->variable &&
+		*(const uint32 *) (slot + store->first_offset) == 0;
 }
 
 static inline Datum
@@ -559,10 +648,10 @@ gpusort_row_store_get(const GsRowStore *store, uint32 number, Datum *values,
 					  bool *isnull)
 {
 	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
-	char	   *row = row_place(store, number);
+	char	   *row = slot_of_row(store, number);
 
-	if (store->indirect)
-		row = *(char **) row;
+	if (is_elsewhere(store, row))
+		row = *(char **) (row + store->pointer_offset);
 	if (chunk->nulls == NULL)
 	{
 		for (int i = 0; i < store->ncolumns; i++)
@@ -593,26 +682,27 @@ void
 gpusort_row_store_prefetch(const GsRowStore *store, uint32 number)
 {
 #ifdef __GNUC__
-	char	   *row = row_place(store, number);
+	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
+	char	   *slot = slot_of_row(store, number);
 
-	if (store->indirect)
-		row = *(char **) row;
-	__builtin_prefetch(row);
-	if (store->fixed_bytes > 48 || store->indirect)
-		__builtin_prefetch(row + 64);
+	__builtin_prefetch(slot);
+	if ((uintptr_t) slot % LINE_BYTES + chunk->slot_bytes > LINE_BYTES)
+		__builtin_prefetch(slot + LINE_BYTES);
 #endif
 }
 
 void
-gpusort_row_store_prefetch_far(const GsRowStore *store, uint32 number)
+gpusort_row_store_prefetch_elsewhere(const GsRowStore *store, uint32 number)
 {
 #ifdef __GNUC__
-	__builtin_prefetch(row_place(store, number));
-#endif
-}
+	char	   *slot = slot_of_row(store, number);
 
-bool
-gpusort_row_store_is_indirect(const GsRowStore *store)
-{
-	return store->indirect;
+	if (is_elsewhere(store, slot))
+	{
+		char	   *row = *(char **) (slot + store->pointer_offset);
+
+		__builtin_prefetch(row);
+		__builtin_prefetch(row + LINE_BYTES);
+	}
+#endif
 }

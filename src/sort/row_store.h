@@ -22,7 +22,7 @@ extern GsRowStore *gpusort_row_store_create(GsBudget *budget,
 											TupleDesc tupdesc,
 											unsigned chunk_shift);
 
-/* Bytes per row, and more for columns of variable length. */
+/* Bytes per row, without the contents of columns of variable length. */
 extern Size gpusort_row_store_width(TupleDesc tupdesc);
 
 /*
@@ -40,13 +40,12 @@ extern void gpusort_row_store_get(const GsRowStore *store, uint32 row,
 
 /*
  * Reading rows in sorted order is reading memory at random, so rows to come
- * are fetched ahead: gpusort_row_store_prefetch() some rows ahead, and where
- * gpusort_row_store_is_indirect(), gpusort_row_store_prefetch_far() twice as
- * far, since the place of the row has to be read before the row.
+ * are fetched ahead: their slots first, and then those rows that turn out not
+ * to be in their slots.
  */
 extern void gpusort_row_store_prefetch(const GsRowStore *store, uint32 row);
-extern void gpusort_row_store_prefetch_far(const GsRowStore *store, uint32 row);
-extern bool gpusort_row_store_is_indirect(const GsRowStore *store);
+extern void gpusort_row_store_prefetch_elsewhere(const GsRowStore *store,
+												 uint32 row);
 
 /* Free one chunk that is not needed any more. */
 extern void gpusort_row_store_free_chunk(GsRowStore *store, uint32 chunk);

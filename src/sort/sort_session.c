@@ -3,17 +3,13 @@
  * sort_session.c
  *		The facade of a sort: rows go in, and come out in order.
  *
- * A CPU session keeps encoded keys and packed rows apart: an ordering sorts
- * row numbers by the keys, and the rows are read from a row store in that
- * order, some rows being fetched ahead.
- *
- * When the next row does not fit into pg_gpusort.work_mem, or malloc() fails,
- * or row numbers run out, the session overflows: its rows go to a stock
- * tuplesort, and so do all that follow.  They go in the order in which they
- * came, and each chunk is freed as soon as its rows are over, so that both
- * sorts together stay within the budget while one grows and the other shrinks.
- * (Handing them over sorted would need all of the rows to the end.)  From then
- * on the session is as good as stock PostgreSQL's sort, and no worse.
+ * Rows are held by a CPU session.  When the next one does not fit into
+ * pg_gpusort.work_mem, or the system has no memory left, or row numbers run
+ * out, the session overflows: its rows go to a stock tuplesort, and so do all
+ * that follow.  They go as they lie in memory, which is freed behind them, so
+ * that one sort grows while the other shrinks.  (Handing them over sorted would
+ * need all of them to the end.)  From then on the session is as good as stock
+ * PostgreSQL's sort, and no worse.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,25 +22,9 @@
 #include "utils/tuplesort.h"
 
 #include "settings.h"
-#include "sort/ordering.h"
-#include "sort/row_store.h"
+#include "sort/budget.h"
+#include "sort/cpu_session.h"
 #include "sort/sort_session.h"
-#include "sort/stock_ties.h"
-
-/* How many rows ahead rows are fetched into the cache. */
-#define PREFETCH_ROWS		24
-
-/*
- * Rows per chunk: about a part of those expected, and of those that can fit,
- * so that neither a small sort nor a small budget meets a large chunk.
- */
-#define CHUNKS_EXPECTED		8
-#define CHUNKS_IN_BUDGET	16
-#define MIN_CHUNK_SHIFT		6
-#define MAX_CHUNK_SHIFT		20
-
-/* What sorting takes per row in addition to the key: two entries. */
-#define ENTRY_BYTES			(2 * sizeof(uint64))
 
 struct GsSortSession
 {
@@ -53,15 +33,12 @@ struct GsSortSession
 	bool		sorted;
 
 	GsBudget   *budget;
-	GsOrdering *ordering;
-	GsRowStore *store;
+	GsCpuSession *cpu;
 
-	/* After sorting, unless overflown. */
-	uint64	   *entries;
+	/* The cursor, unless overflown. */
 	int64		nrows;
 	int64		position;		/* row last returned, from 1; 0: before all */
 	int64		mark;
-	bool		fetch_far;
 
 	/* After an overflow. */
 	GsFallback	overflow;		/* why, or GS_FALLBACK_NONE */
@@ -84,20 +61,6 @@ session_memory_is_freed(void *arg)
 		gpusort_stats_count_error();
 }
 
-static unsigned
-choose_chunk_shift(const GsSessionSpec *spec, Size limit)
-{
-	Size		per_row = gpusort_row_store_width(spec->tupdesc) +
-		gpusort_key_plan_words(spec->key_plan) * sizeof(uint64) + ENTRY_BYTES;
-	double		rows = Min(spec->expected_rows / CHUNKS_EXPECTED,
-						   (double) limit / per_row / CHUNKS_IN_BUDGET);
-	unsigned	shift = MIN_CHUNK_SHIFT;
-
-	while (shift < MAX_CHUNK_SHIFT && (double) ((Size) 2 << shift) <= rows)
-		shift++;
-	return shift;
-}
-
 GsSortSession *
 gpusort_session_begin(const GsSessionSpec *spec)
 {
@@ -107,21 +70,12 @@ gpusort_session_begin(const GsSessionSpec *spec)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
 	GsSortSession *session = palloc0(sizeof(GsSortSession));
-	unsigned	chunk_shift;
 
 	session->spec = spec;
 	session->context = context;
 	session->budget =
 		gpusort_budget_create((Size) gpusort_settings_work_mem() * 1024);
-
-	chunk_shift = choose_chunk_shift(spec, session->budget->limit);
-	session->ordering =
-		gpusort_ordering_create(session->budget,
-								gpusort_key_plan_words(spec->key_plan),
-								chunk_shift,
-								gpusort_key_plan_nulls_first(spec->key_plan));
-	session->store = gpusort_row_store_create(session->budget, spec->tupdesc,
-											  chunk_shift);
+	session->cpu = gpusort_cpu_session_create(spec, session->budget);
 	callback->func = session_memory_is_freed;
 	callback->arg = session;
 	MemoryContextRegisterResetCallback(context, callback);
@@ -170,43 +124,23 @@ static void
 overflow(GsSortSession *session, GsFallback reason)
 {
 	MemoryContext caller = MemoryContextSwitchTo(session->context);
-	uint32		nrows = gpusort_ordering_count(session->ordering);
-	unsigned	chunk_shift = gpusort_ordering_chunk_shift(session->ordering);
-	TupleTableSlot *slot;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(session->spec->tupdesc,
+													&TTSOpsVirtual);
 
 	session->overflow = reason;
 	gpusort_stats_count_fallback(reason);
 	begin_tuplesort(session);
-	slot = MakeSingleTupleTableSlot(session->spec->tupdesc, &TTSOpsVirtual);
-	for (uint32 row = 0; row < nrows; row++)
+	while (gpusort_cpu_session_take(session->cpu, slot->tts_values,
+									slot->tts_isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
-		ExecClearTuple(slot);
-		gpusort_row_store_get(session->store, row, slot->tts_values,
-							  slot->tts_isnull);
 		ExecStoreVirtualTuple(slot);
 		tuplesort_puttupleslot(session->tuplesort, slot);
-
-		/* The last row of a chunk: its key and rows are not needed again. */
-		if (((row + 1) & ((UINT32_C(1) << chunk_shift) - 1)) == 0)
-		{
-			gpusort_ordering_free_chunk(session->ordering, row >> chunk_shift);
-			gpusort_row_store_free_chunk(session->store, row >> chunk_shift);
-		}
+		session->tuplesort_rows++;
+		ExecClearTuple(slot);
 	}
-	session->tuplesort_rows = nrows;
 	ExecDropSingleTupleTableSlot(slot);
 	MemoryContextSwitchTo(caller);
-}
-
-static GsFallback
-reason_of_refusal(const GsSortSession *session)
-{
-	if (session->budget->out_of_memory)
-		return GS_FALLBACK_OUT_OF_MEMORY;
-	if (gpusort_ordering_is_full(session->ordering))
-		return GS_FALLBACK_ROW_COUNT;
-	return GS_FALLBACK_WORK_MEM;
 }
 
 /* ----------------------------------------------------------------
@@ -214,31 +148,16 @@ reason_of_refusal(const GsSortSession *session)
  * ----------------------------------------------------------------
  */
 
-/* Keep a row; false if it does not fit. */
-static bool
-keep_row(GsSortSession *session, TupleTableSlot *slot)
-{
-	uint64	   *key = gpusort_ordering_next_key(session->ordering);
-	bool		apart;
-
-	if (key == NULL)
-		return false;
-	slot_getallattrs(slot);
-	apart = !gpusort_key_plan_encode(session->spec->key_plan, slot->tts_values,
-									 slot->tts_isnull, key);
-	return gpusort_row_store_put(session->store, slot->tts_values,
-								 slot->tts_isnull) &&
-		gpusort_ordering_add(session->ordering, apart);
-}
-
 void
 gpusort_session_put(GsSortSession *session, TupleTableSlot *slot)
 {
 	if (session->tuplesort == NULL)
 	{
-		if (keep_row(session, slot))
+		slot_getallattrs(slot);
+		if (gpusort_cpu_session_put(session->cpu, slot->tts_values,
+									slot->tts_isnull))
 			return;
-		overflow(session, reason_of_refusal(session));
+		overflow(session, gpusort_cpu_session_refusal(session->cpu));
 	}
 	tuplesort_puttupleslot(session->tuplesort, slot);
 	session->tuplesort_rows++;
@@ -262,25 +181,13 @@ count_sort(GsSortSession *session)
 void
 gpusort_session_sort(GsSortSession *session)
 {
-	const GsSessionSpec *spec = session->spec;
-	bool		stock_ties = gpusort_debug_stock_ties;
-
 	session->drain_ms = lap_ms(&session->begin_time);
-	if (session->tuplesort == NULL &&
-		!gpusort_ordering_sort(session->ordering, stock_ties))
+	if (session->tuplesort == NULL && !gpusort_cpu_session_sort(session->cpu))
 		overflow(session, GS_FALLBACK_OUT_OF_MEMORY);
-
 	if (session->tuplesort != NULL)
 		tuplesort_performsort(session->tuplesort);
 	else
-	{
-		if (stock_ties)
-			gpusort_stock_ties_apply(session->ordering, session->store,
-									 spec->tupdesc, &spec->keys);
-		session->entries = gpusort_ordering_entries(session->ordering);
-		session->nrows = gpusort_ordering_count(session->ordering);
-		session->fetch_far = gpusort_row_store_is_indirect(session->store);
-	}
+		session->nrows = gpusort_cpu_session_count(session->cpu);
 	session->sort_ms = lap_ms(&session->begin_time);
 	session->sorted = true;
 	count_sort(session);
@@ -290,17 +197,6 @@ gpusort_session_sort(GsSortSession *session)
  *		rows out
  * ----------------------------------------------------------------
  */
-
-static inline void
-prefetch_rows(const GsSortSession *session, int64 index)
-{
-	if (session->fetch_far && index + 2 * PREFETCH_ROWS < session->nrows)
-		gpusort_row_store_prefetch_far(session->store,
-									   (uint32) session->entries[index + 2 * PREFETCH_ROWS]);
-	if (index + PREFETCH_ROWS < session->nrows)
-		gpusort_row_store_prefetch(session->store,
-								   (uint32) session->entries[index + PREFETCH_ROWS]);
-}
 
 /* The next row of a tuplesort, which comes in a slot of another kind. */
 static bool
@@ -336,7 +232,6 @@ gpusort_session_next(GsSortSession *session, bool forward,
 			return false;
 		}
 		index = session->position++;
-		prefetch_rows(session, index);
 	}
 	else
 	{
@@ -347,8 +242,8 @@ gpusort_session_next(GsSortSession *session, bool forward,
 		}
 		index = --session->position - 1;
 	}
-	gpusort_row_store_get(session->store, (uint32) session->entries[index],
-						  slot->tts_values, slot->tts_isnull);
+	gpusort_cpu_session_get(session->cpu, index, slot->tts_values,
+							slot->tts_isnull);
 	ExecStoreVirtualTuple(slot);
 	return true;
 }
@@ -424,12 +319,4 @@ gpusort_session_end(GsSortSession *session)
 		tuplesort_end(session->tuplesort);
 	}
 	MemoryContextDelete(session->context);
-}
-
-double
-gpusort_session_estimate(const GsKeyPlan *key_plan, double rows,
-						 int row_width)
-{
-	return rows * (MAXALIGN(row_width) + ENTRY_BYTES +
-				   gpusort_key_plan_words(key_plan) * sizeof(uint64));
 }

@@ -15,19 +15,10 @@
 
 #include "executor/tuptable.h"
 
-#include "key/key_plan.h"
+#include "sort/session_spec.h"
 #include "sort/sort_stats.h"
 
 typedef struct GsSortSession GsSortSession;
-
-typedef struct GsSessionSpec
-{
-	TupleDesc	tupdesc;		/* of the rows */
-	GsSortKeys	keys;
-	const GsKeyPlan *key_plan;	/* made from 'keys' */
-	double		expected_rows;	/* the planner's estimate */
-	bool		random_access;	/* will the cursor move but forward? */
-} GsSessionSpec;
 
 /*
  * How a session did its work, for EXPLAIN.  Holds no pointers: workers pass it
@@ -80,9 +71,5 @@ extern void gpusort_session_report(GsSortSession *session,
 								   GsSessionReport *report);
 
 extern void gpusort_session_end(GsSortSession *session);
-
-/* Bytes that a CPU session takes, as a planner's estimate. */
-extern double gpusort_session_estimate(const GsKeyPlan *key_plan,
-									   double rows, int row_width);
 
 #endif							/* GPUSORT_SORT_SESSION_H */

@@ -11,7 +11,8 @@
  * it ends in the same order.
  *
  * Since this sorts by the comparators and not by the encoded keys, it also
- * proves the encoding: both orders must agree but for ties.
+ * proves the encoding: at each place, both orders must have rows that the
+ * comparators call equal.
  *
  *-------------------------------------------------------------------------
  */
@@ -120,8 +121,7 @@ gpusort_stock_ties_apply(GsOrdering *ordering, const GsRowStore *store,
 	{
 		uint32		ours = (uint32) entries[i];
 
-		if (compare_rows(&rows[i], &ours, &sorter) != 0 ||
-			!gpusort_ordering_same_key(ordering, rows[i], ours))
+		if (compare_rows(&rows[i], &ours, &sorter) != 0)
 			elog(ERROR, "encoded keys do not have the order of the sort operators");
 		entries[i] = rows[i];
 	}

@@ -13,9 +13,9 @@
 #include "sort/row_store.h"
 
 /*
- * Sort the rows again as PostgreSQL's in-memory sort does, and put them in
- * that order; 'ordering' must be sorted and still have its keys.  Errors out
- * if the operators' order is not the order of the encoded keys.
+ * Sort the rows again as PostgreSQL's in-memory sort does, and put the entries
+ * of the ordering, which must be sorted, in that order.  Errors out if the
+ * operators' order is not the order of the encoded keys.
  */
 extern void gpusort_stock_ties_apply(GsOrdering *ordering,
 									 const GsRowStore *store,

@@ -119,7 +119,7 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
 		if (!gpusort_ordering_add(ordering, isnull))
 			report_out_of_memory(elements);
 	}
-	if (!gpusort_ordering_sort(ordering, false))
+	if (!gpusort_ordering_sort(ordering))
 		report_out_of_memory(elements);
 	return gpusort_ordering_entries(ordering);
 }

@@ -1,0 +1,179 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu_session.c
+ *		A sort session in the backend's own memory.
+ *
+ * Encoded keys and packed rows are kept apart: an ordering sorts row numbers
+ * by the keys, and rows are read from a row store in that order.
+ *
+ * That reading goes all over the memory of the rows, and so rows are fetched
+ * into the cache some time before their turn.  (Spreading rows over partitions
+ * by key range as they come in, so that reading stays within one, was tried:
+ * see docs/benchmarks.md.)
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "core/radix_sort.h"
+#include "settings.h"
+#include "sort/cpu_session.h"
+#include "sort/ordering.h"
+#include "sort/row_store.h"
+#include "sort/stock_ties.h"
+
+/*
+ * Rows per chunk: about a part of those expected, and of those that can fit,
+ * so that neither a small sort nor a small budget meets a large chunk.
+ */
+#define CHUNKS_EXPECTED		8
+#define CHUNKS_IN_BUDGET	16
+#define MIN_CHUNK_SHIFT		6
+#define MAX_CHUNK_SHIFT		20
+
+/* How many rows ahead rows are fetched into the cache. */
+#define PREFETCH_ROWS		24
+
+/* What sorting takes per row in addition to the key: an entry and scratch. */
+#define ENTRY_BYTES			(2 * sizeof(uint64))
+
+struct GsCpuSession
+{
+	const GsSessionSpec *spec;
+	GsBudget   *budget;
+	bool		stock_ties;		/* pg_gpusort.debug_stock_ties at the start */
+	unsigned	chunk_shift;
+	GsOrdering *ordering;
+	GsRowStore *store;
+	const uint64 *entries;		/* after sorting */
+	uint32		next_to_take;	/* while rows are taken */
+};
+
+static Size
+bytes_per_row(const GsSessionSpec *spec)
+{
+	return gpusort_row_store_width(spec->tupdesc) + ENTRY_BYTES +
+		gpusort_key_plan_words(spec->key_plan) * sizeof(uint64);
+}
+
+static unsigned
+choose_chunk_shift(const GsSessionSpec *spec, Size limit)
+{
+	double		rows = Min(spec->expected_rows / CHUNKS_EXPECTED,
+						   (double) limit / bytes_per_row(spec) / CHUNKS_IN_BUDGET);
+	unsigned	shift = MIN_CHUNK_SHIFT;
+
+	while (shift < MAX_CHUNK_SHIFT && (double) (UINT64CONST(2) << shift) <= rows)
+		shift++;
+	return shift;
+}
+
+GsCpuSession *
+gpusort_cpu_session_create(const GsSessionSpec *spec, GsBudget *budget)
+{
+	GsCpuSession *session = palloc0(sizeof(GsCpuSession));
+
+	session->spec = spec;
+	session->budget = budget;
+	session->stock_ties = gpusort_debug_stock_ties;
+	session->chunk_shift = choose_chunk_shift(spec, budget->limit);
+	session->ordering =
+		gpusort_ordering_create(budget,
+								gpusort_key_plan_words(spec->key_plan),
+								session->chunk_shift,
+								gpusort_key_plan_nulls_first(spec->key_plan));
+	session->store = gpusort_row_store_create(budget, spec->tupdesc,
+											  session->chunk_shift);
+	return session;
+}
+
+bool
+gpusort_cpu_session_put(GsCpuSession *session, const Datum *values,
+						const bool *isnull)
+{
+	uint64	   *key = gpusort_ordering_next_key(session->ordering);
+	bool		apart;
+
+	if (key == NULL)
+		return false;
+	apart = !gpusort_key_plan_encode(session->spec->key_plan, values, isnull,
+									 key);
+	return gpusort_row_store_put(session->store, values, isnull) &&
+		gpusort_ordering_add(session->ordering, apart);
+}
+
+GsFallback
+gpusort_cpu_session_refusal(const GsCpuSession *session)
+{
+	if (session->budget->out_of_memory)
+		return GS_FALLBACK_OUT_OF_MEMORY;
+	if (gpusort_ordering_is_full(session->ordering))
+		return GS_FALLBACK_ROW_COUNT;
+	return GS_FALLBACK_WORK_MEM;
+}
+
+int64
+gpusort_cpu_session_count(const GsCpuSession *session)
+{
+	return gpusort_ordering_count(session->ordering);
+}
+
+bool
+gpusort_cpu_session_sort(GsCpuSession *session)
+{
+	if (!gpusort_ordering_sort(session->ordering))
+		return false;
+	if (session->stock_ties)
+		gpusort_stock_ties_apply(session->ordering, session->store,
+								 session->spec->tupdesc,
+								 &session->spec->keys);
+	session->entries = gpusort_ordering_entries(session->ordering);
+	return true;
+}
+
+void
+gpusort_cpu_session_get(GsCpuSession *session, int64 position,
+						Datum *values, bool *isnull)
+{
+	const uint64 *entry = session->entries + position;
+	int64		left = gpusort_ordering_count(session->ordering) - position;
+
+	if (left > PREFETCH_ROWS)
+	{
+		gpusort_row_store_prefetch(session->store,
+								   (uint32) entry[PREFETCH_ROWS]);
+		gpusort_row_store_prefetch_elsewhere(session->store,
+											 (uint32) entry[PREFETCH_ROWS / 2]);
+	}
+	gpusort_row_store_get(session->store, (uint32) *entry, values, isnull);
+}
+
+bool
+gpusort_cpu_session_take(GsCpuSession *session, Datum *values, bool *isnull)
+{
+	uint32		row = session->next_to_take;
+	uint32		chunk_rows = UINT32_C(1) << session->chunk_shift;
+
+	/* The last row was the last of its chunk: that is not needed any more. */
+	if (row > 0 && row % chunk_rows == 0)
+	{
+		gpusort_ordering_free_chunk(session->ordering, row / chunk_rows - 1);
+		gpusort_row_store_free_chunk(session->store, row / chunk_rows - 1);
+	}
+	if (row == gpusort_ordering_count(session->ordering))
+		return false;
+	gpusort_row_store_get(session->store, row, values, isnull);
+	session->next_to_take++;
+	return true;
+}
+
+double
+gpusort_cpu_session_estimate(const GsKeyPlan *key_plan, double rows,
+							 int row_width)
+{
+	return rows * (MAXALIGN(row_width) + ENTRY_BYTES +
+				   gpusort_key_plan_words(key_plan) * sizeof(uint64));
+}

@@ -1,0 +1,60 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu_session.h
+ *		A sort session in the backend's own memory.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_CPU_SESSION_H
+#define GPUSORT_CPU_SESSION_H
+
+#include "sort/budget.h"
+#include "sort/session_spec.h"
+
+typedef struct GsCpuSession GsCpuSession;
+
+/*
+ * Make an empty session in the current memory context, which is also what
+ * frees it.  What 'spec' points to must stay.
+ */
+extern GsCpuSession *gpusort_cpu_session_create(const GsSessionSpec *spec,
+												GsBudget *budget);
+
+/*
+ * Add a row.  Returns false, and adds nothing, if there is no place for it:
+ * gpusort_cpu_session_refusal() says why.
+ */
+extern bool gpusort_cpu_session_put(GsCpuSession *session,
+									const Datum *values, const bool *isnull);
+extern GsFallback gpusort_cpu_session_refusal(const GsCpuSession *session);
+
+/*
+ * Sort.  Returns false if the system has no memory left; all rows are still
+ * there then, to be taken.  Checks for interrupts.
+ */
+extern bool gpusort_cpu_session_sort(GsCpuSession *session);
+
+/* Rows added. */
+extern int64 gpusort_cpu_session_count(const GsCpuSession *session);
+
+/*
+ * After sorting: read the row at a position in sorted order, from 0.  Reading
+ * ascending positions is fastest.  What is passed by reference points into the
+ * session.
+ */
+extern void gpusort_cpu_session_get(GsCpuSession *session, int64 position,
+									Datum *values, bool *isnull);
+
+/*
+ * Instead of sorting: take the rows out again, in no particular order.  What
+ * is passed by reference is valid until the next call, and memory is freed on
+ * the way.  Returns false when all are taken.
+ */
+extern bool gpusort_cpu_session_take(GsCpuSession *session,
+									 Datum *values, bool *isnull);
+
+/* Bytes that a session takes, as a planner's estimate. */
+extern double gpusort_cpu_session_estimate(const GsKeyPlan *key_plan,
+										   double rows, int row_width);
+
+#endif							/* GPUSORT_CPU_SESSION_H */
