@@ -49,8 +49,11 @@ PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 REGRESS = sort_setup sort_types sort_keys sort_rows sort_refusals sort_plans \
 	sort_explain sort_settings sort_overflow sort_statistics \
 	array_sort array_argsort array_sort_pairs array_types
-ISOLATION =
-ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation
+ISOLATION = eval_plan_qual cursors cancel
+# PostgreSQL 16 took the directory of the expected output apart from the input.
+ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation \
+	$(if $(filter-out 15,$(MAJORVERSION)),--expecteddir=test/isolation)
+REGRESS_PREP = build/isolation
 
 # Inlining these functions into JIT-compiled expressions gains nothing, and
 # the bitcode for it would need the very clang that built the server.
@@ -59,6 +62,9 @@ override with_llvm := no
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+build/isolation:
+	mkdir -p $@
 
 # Tests that need no server.
 unit:
