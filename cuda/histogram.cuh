@@ -6,6 +6,10 @@
  * that ends last sums the counts up and writes GsControl.bases and .steps: a place at which all
  * keys have the same digit is left out, and where the keys are sorted already, all are.  So the
  * host need not wait for the counts.
+ *
+ * Counting costs more than reading.  So large inputs are read before by a kernel that only looks for
+ * a key smaller than the one before it, and ends when there is one; where there is none, nothing
+ * needs to be counted.
  */
 #ifndef GPUSORT_HISTOGRAM_CUH
 #define GPUSORT_HISTOGRAM_CUH
@@ -23,6 +27,7 @@ struct GsHistogramArgs {
 	const typename Order::Key *keys; /* aligned to a key */
 	uint64_t n;						 /* > 0 */
 	GsControl *control;
+	bool checked; /* gpusort_check_kernel has run */
 	bool clobber; /* sweeps go to and fro between in and out; no temporary array */
 };
 
@@ -45,7 +50,7 @@ struct GsHistogram {
 	bool checking; /* no descent seen yet */
 
 	__device__ __forceinline__ GsHistogram(const GsHistogramArgs<Order> &a, Shared &s)
-		: args(a), shared(s), checking(true)
+		: args(a), shared(s), checking(!a.checked)
 	{
 	}
 
@@ -57,6 +62,45 @@ struct GsHistogram {
 				atomicAdd(&gpusort_at(shared.counts[i], args.digit[i](key)), 1u);
 	}
 
+	/* Blocks go on as long as nobody has seen a descent. */
+	__device__ __forceinline__ void check_all()
+	{
+		uint64_t before = first_aligned();
+		uint64_t turns = (args.n - before) / TURN;
+		const Key *aligned = args.keys + before;
+		if (blockIdx.x == 0)
+			check_few(args.keys, (uint32_t)before, before < args.n);
+		if (blockIdx.x == gridDim.x - 1)
+			check_few(aligned + turns * TURN, (uint32_t)(args.n - before - turns * TURN), false);
+		uint64_t turn = blockIdx.x;
+		while (turn < turns && checking) {
+			uint32_t seen = gpusort_flag_load(&args.control->unsorted);
+			Keys vectors[Tuning::VECTORS];
+			load_turn(vectors, aligned + turn * TURN);
+			check_turn(vectors, aligned + turn * TURN, before + (turn + 1) * TURN < args.n);
+			if (seen)
+				break;
+			turn += gridDim.x;
+		}
+	}
+
+	__device__ __forceinline__ void check_few(const Key *keys, uint32_t n, bool has_next)
+	{
+		bool bad = false;
+		GPUSORT_UNROLL_NOT
+		for (uint32_t i = threadIdx.x; i < n; i += Tuning::THREADS)
+			if (i + 1 < n || has_next)
+				bad |= out_of_order(keys[i], keys[i + 1]);
+		note(bad);
+	}
+
+	/* Items before the first 16-byte boundary. */
+	__device__ __forceinline__ uint64_t first_aligned() const
+	{
+		uint64_t before = (16 - (uintptr_t)args.keys % 16) % 16 / sizeof(Key);
+		return before < args.n ? before : args.n;
+	}
+
 	__device__ __forceinline__ bool out_of_order(Key first, Key second) const
 	{
 		return (args.order.ordered(first) & args.range) > (args.order.ordered(second) & args.range);
@@ -66,26 +110,42 @@ struct GsHistogram {
 		Key key[VECTOR];
 	};
 
-	/* Counts keys[first .. first + TURN), all there and first aligned to 16 bytes. */
-	__device__ __forceinline__ void count_turn(const Key *keys, bool has_next)
+	/* A turn is TURN keys, all there and aligned to 16 bytes. */
+	__device__ __forceinline__ void load_turn(Keys (&vectors)[Tuning::VECTORS], const Key *keys)
 	{
-		Keys vectors[Tuning::VECTORS];
 		GPUSORT_UNROLL
 		for (int v = 0; v < Tuning::VECTORS; v++)
 			vectors[v] = ((const Keys *)keys)[v * Tuning::THREADS + threadIdx.x];
-		if (checking) {
-			bool bad = false;
+	}
+
+	__device__ __forceinline__ void check_turn(const Keys (&vectors)[Tuning::VECTORS],
+											   const Key *keys, bool has_next)
+	{
+		bool bad = false;
+		GPUSORT_UNROLL
+		for (int v = 0; v < Tuning::VECTORS; v++) {
+			int at = (v * Tuning::THREADS + threadIdx.x) * VECTOR;
 			GPUSORT_UNROLL
-			for (int v = 0; v < Tuning::VECTORS; v++) {
-				int at = (v * Tuning::THREADS + threadIdx.x) * VECTOR;
-				GPUSORT_UNROLL
-				for (int k = 0; k + 1 < VECTOR; k++)
-					bad |= out_of_order(vectors[v].key[k], vectors[v].key[k + 1]);
-				if (has_next || at + VECTOR < (int)TURN)
-					bad |= out_of_order(vectors[v].key[VECTOR - 1], keys[at + VECTOR]);
-			}
-			note(bad);
+			for (int k = 0; k + 1 < VECTOR; k++)
+				bad |= out_of_order(vectors[v].key[k], vectors[v].key[k + 1]);
+			/* The next lane has the next key; the last one reads it. */
+			Key next = __shfl_down_sync(~0u, vectors[v].key[0], 1);
+			bool last = gpusort_lane() == 31;
+			if (last && (has_next || at + VECTOR < (int)TURN))
+				next = keys[at + VECTOR];
+			else if (last)
+				next = vectors[v].key[VECTOR - 1];
+			bad |= out_of_order(vectors[v].key[VECTOR - 1], next);
 		}
+		note(bad);
+	}
+
+	__device__ __forceinline__ void count_turn(const Key *keys, bool has_next)
+	{
+		Keys vectors[Tuning::VECTORS];
+		load_turn(vectors, keys);
+		if (checking)
+			check_turn(vectors, keys, has_next);
 		GPUSORT_UNROLL
 		for (int v = 0; v < Tuning::VECTORS; v++)
 			GPUSORT_UNROLL
@@ -124,9 +184,7 @@ struct GsHistogram {
 		__syncthreads();
 
 		/* Block 0 takes the keys before the first 16-byte boundary along. */
-		uint64_t before = (16 - (uintptr_t)args.keys % 16) % 16 / sizeof(Key);
-		if (before > args.n)
-			before = args.n;
+		uint64_t before = first_aligned();
 		uint64_t turns = (args.n - before) / TURN;
 		const Key *aligned = args.keys + before;
 		if (blockIdx.x == 0)
@@ -226,9 +284,21 @@ __global__ void __launch_bounds__(GsHistogramTuning::THREADS, GsHistogramTuning:
 	typedef GsHistogram<Order> Histogram;
 	GPUSORT_SHARED(typename Histogram::Shared, shared);
 	Histogram histogram(args, shared);
-	histogram.count_all();
+	/* The check has found no descent: the plan is to copy, whatever the counts. */
+	bool sorted = args.checked && gpusort_flag_load(&args.control->unsorted) == 0;
+	if (!sorted)
+		histogram.count_all();
 	if (histogram.is_last_block())
 		histogram.plan();
+}
+
+template <class Order>
+__global__ void __launch_bounds__(GsHistogramTuning::THREADS, GsHistogramTuning::BLOCKS)
+	gpusort_check_kernel(GsHistogramArgs<Order> args)
+{
+	typedef GsHistogram<Order> Histogram;
+	GPUSORT_SHARED(typename Histogram::Shared, shared);
+	Histogram(args, shared).check_all();
 }
 
 #endif /* GPUSORT_HISTOGRAM_CUH */

@@ -84,8 +84,16 @@ cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 	args.clobber = job.clobber;
 	uint64_t most = (uint64_t)sorter.multiprocessors * GsHistogramTuning::BLOCKS;
 	uint64_t turns = gpusort_divide_up<uint64_t>(job.n, Histogram::TURN);
+	if (turns == 0)
+		turns = 1;
 	GsLaunch launch = {(unsigned)(turns < most ? turns : most), GsHistogramTuning::THREADS,
 					   sizeof(typename Histogram::Shared), false, stream};
+	if (job.n >= GPUSORT_CHECK_ITEMS) {
+		cudaError_t error = gpusort_launch(launch, gpusort_check_kernel<Order>, args);
+		if (error)
+			return error;
+		args.checked = true;
+	}
 	return gpusort_launch(launch, gpusort_histogram_kernel<Order>, args);
 }
 

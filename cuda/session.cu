@@ -537,8 +537,9 @@ GsStatus cut_chunks(GsSession *session)
 	}
 	if (!status) {
 		session->cuts = (uint64_t *)malloc(2 * (most + 1) * sizeof(uint64_t));
-		session->cut_bytes = session->cuts + most + 1;
-		if (!session->cuts)
+		if (session->cuts)
+			session->cut_bytes = session->cuts + most + 1;
+		else
 			status = gpusort_device_fail(device, GPUSORT_HOST_MEMORY, "out of memory");
 	}
 	if (!status)
@@ -546,11 +547,15 @@ GsStatus cut_chunks(GsSession *session)
 							 cuts + 2 * (most + 1), most, (const uint64_t *)session->offsets, n,
 							 (uint64_t)options.chunk_rows, options.chunk_bytes);
 	if (!status)
-		status = copy_async(session, session->cuts, cuts, 2 * (most + 1) * sizeof(uint64_t),
-							cudaMemcpyDeviceToHost, stream);
-	if (!status)
 		status = copy_async(session, &count, cuts + 2 * (most + 1), sizeof count,
 							cudaMemcpyDeviceToHost, stream);
+	if (!status)
+		status = synchronize(session, stream);
+	if (!status && count > most)
+		status = gpusort_device_fail(device, GPUSORT_DEVICE_ERROR, "too many chunks were cut");
+	for (int half = 0; half < 2 && !status; half++)
+		status = copy_async(session, session->cuts + half * (most + 1), cuts + half * (most + 1),
+							(count + 1) * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream);
 	if (!status)
 		status = synchronize(session, stream);
 	release(session, sums);

@@ -95,13 +95,18 @@ struct GsTileSort {
 	static constexpr int TILE = THREADS * ITEMS;
 	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
 
+	/* In a grid, so many threads share the counts of one digit. */
+	static constexpr unsigned GROUPS = THREADS / GPUSORT_RADIX;
+
+	static_assert(THREADS % GPUSORT_RADIX == 0, "a thread or more per digit");
+
 	struct Shared {
 		Key keys[GRID ? 1 : TILE];
 		Value values[PAIRS && !GRID ? TILE : 1];
 		uint32_t bins[WARPS][GPUSORT_RADIX];
-		uint32_t first[GPUSORT_RADIX]; /* slot in the output of the block's first key of a digit */
+		uint32_t before[GROUPS][GPUSORT_RADIX]; /* counts of the blocks before this one */
+		uint32_t total[GROUPS][GPUSORT_RADIX];	/* counts of all blocks */
 		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
-		uint32_t generation;
 	};
 
 	const Args &args;
@@ -183,73 +188,77 @@ struct GsTileSort {
 		__syncthreads();
 	}
 
-	/*
-	 * By all threads: sets shared.first from the counts of all blocks.  count is the block's count
-	 * of digit thread.  Returns whether the digit varies.
-	 */
-	__device__ __forceinline__ bool exchange_counts(uint32_t place, uint32_t count)
+	/* Adds the counts of all blocks up, for each digit by GROUPS threads. */
+	__device__ __forceinline__ void exchange_counts(uint32_t place, uint32_t *count,
+													uint32_t *before)
 	{
-		uint32_t before = 0, total = count;
-		if constexpr (GRID) {
-			uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[place % 2];
-			if (thread < GPUSORT_RADIX)
-				all[blockIdx.x][thread] = count;
-			grid_barrier();
-			if (thread < GPUSORT_RADIX) {
-				total = 0;
-				GPUSORT_UNROLL_NOT
-				for (unsigned b = 0; b < gridDim.x; b += 8) {
-					uint32_t counts[8];
-					GPUSORT_UNROLL
-					for (unsigned i = 0; i < 8; i++)
-						counts[i] = b + i < gridDim.x ? gpusort_flag_load(&all[b + i][thread]) : 0;
-					GPUSORT_UNROLL
-					for (unsigned i = 0; i < 8; i++) {
-						if (b + i < blockIdx.x)
-							before += counts[i];
-						total += counts[i];
-					}
-				}
+		uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[place % 2];
+		unsigned digit = thread % GPUSORT_RADIX, group = thread / GPUSORT_RADIX;
+		if (thread < GPUSORT_RADIX)
+			all[blockIdx.x][thread] = *count;
+		grid_barrier();
+		unsigned share = (gridDim.x + GROUPS - 1) / GROUPS;
+		unsigned end = (group + 1) * share < gridDim.x ? (group + 1) * share : gridDim.x;
+		uint32_t sum_before = 0, sum = 0;
+		constexpr unsigned BATCH = 16; /* loads in flight */
+		GPUSORT_UNROLL_NOT
+		for (unsigned b = group * share; b < end; b += BATCH) {
+			uint32_t counts[BATCH];
+			GPUSORT_UNROLL
+			for (unsigned i = 0; i < BATCH; i++)
+				counts[i] = b + i < end ? gpusort_flag_load(&all[b + i][digit]) : 0;
+			GPUSORT_UNROLL
+			for (unsigned i = 0; i < BATCH; i++) {
+				sum += counts[i];
+				if (b + i < blockIdx.x)
+					sum_before += counts[i];
 			}
 		}
-		bool constant = thread < GPUSORT_RADIX && total == args.n;
-		if (__syncthreads_or(constant))
-			return false;
-		uint32_t smaller = gpusort_radix_exclusive_sum(thread < GPUSORT_RADIX ? total : 0,
-													   shared.warp_sums);
-		if (thread < GPUSORT_RADIX)
-			shared.first[thread] = smaller + before;
-		return true;
+		shared.before[group][digit] = sum_before;
+		shared.total[group][digit] = sum;
+		__syncthreads();
+		*count = *before = 0;
+		if (thread < GPUSORT_RADIX) {
+			GPUSORT_UNROLL
+			for (unsigned g = 0; g < GROUPS; g++) {
+				*count += shared.total[g][thread];
+				*before += shared.before[g][thread];
+			}
+		}
 	}
 
 	/* Moves the items to the slots of this digit; returns false where the digit does not vary. */
 	__device__ __forceinline__ bool sort_by(uint32_t place, bool last)
 	{
 		const typename Order::Digit digit_of = args.digit[place];
+		uint32_t ranks[ITEMS] = {}; /* among the warp's items with the same digit */
 
 		gpusort_clear_bins(shared.bins[warp]);
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
-			if (i < items && place_of(i) < block_items)
-				atomicAdd(&gpusort_at(shared.bins[warp], digit_of(keys[i])), 1u);
+			if (i < items)
+				ranks[i] = gpusort_take_position(digit_at(i, digit_of), shared.bins[warp]);
 		__syncthreads();
-		uint32_t count = 0;
-		if (thread < GPUSORT_RADIX)
+
+		uint32_t count = 0, before = 0;
+		if (thread < GPUSORT_RADIX) {
 			count = gpusort_sum_bins<WARPS>(shared.bins, thread);
-		if (!exchange_counts(place, count))
+			if (thread * 4 == digit_of.mask) /* padding has that digit */
+				count -= (uint32_t)(THREADS * items) - block_items;
+		}
+		if constexpr (GRID)
+			exchange_counts(place, &count, &before);
+		if (__syncthreads_or(thread < GPUSORT_RADIX && count == args.n))
 			return false;
+		uint32_t smaller = gpusort_radix_exclusive_sum(count, shared.warp_sums);
 		if (thread < GPUSORT_RADIX)
-			gpusort_place_bins<WARPS>(shared.bins, thread, shared.first[thread]);
+			gpusort_place_bins<WARPS>(shared.bins, thread, smaller + before);
 		__syncthreads();
 
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
-			if (i < items) {
-				uint32_t slot = gpusort_take_position(digit_at(i, digit_of),
-													  shared.bins[warp]);
-				if (place_of(i) < block_items)
-					move(i, slot, last);
-			}
+			if (is_item(i))
+				move(i, ranks[i] + gpusort_at(shared.bins[warp], digit_of(keys[i])), last);
 		return true;
 	}
 

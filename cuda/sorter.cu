@@ -60,13 +60,22 @@ GsFloatOrder<Key> float_order(const GsSortJob &job)
 	return {job.descending ? (Key) ~(Key)0 : (Key)0};
 }
 
+template <class Order, class Value, class Tuning>
+cudaError_t launch_block_sort(GsSmallSortArgs<Order, Value> args, cudaStream_t stream)
+{
+	typedef GsTileSort<Order, Value, Tuning, false> TileSort;
+	args.items = gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS);
+	GsLaunch launch = {1, Tuning::THREADS, sizeof(typename TileSort::Shared), false, stream};
+	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, false>, args);
+}
+
 template <class Order, class Value>
 cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &order,
 					  const GsSortJob &job, const GsPlaces &places, unsigned char *workspace,
 					  cudaStream_t stream)
 {
 	typedef typename Order::Key Key;
-	typedef GsTileSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Tuning;
+	typedef GsGridSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Tuning;
 	GsSmallSortArgs<Order, Value> args = {};
 	args.order = order;
 	for (uint32_t i = 0; i < places.count; i++)
@@ -82,13 +91,12 @@ cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &orde
 		GsLaunch launch = {1, 32, 0, false, stream};
 		return gpusort_launch(launch, gpusort_warp_sort_kernel<Order, Value>, args);
 	}
-	if (path == GPUSORT_PATH_BLOCK) {
-		typedef GsTileSort<Order, Value, Tuning, false> TileSort;
-		args.items = gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS);
-		GsLaunch launch = {1, Tuning::THREADS, sizeof(typename TileSort::Shared), false, stream};
-		return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, false>,
-							  args);
-	}
+	typedef GsBlockSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, false> Small;
+	typedef GsBlockSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, true> Large;
+	if (path == GPUSORT_PATH_BLOCK)
+		return args.n <= Small::THREADS * Small::ITEMS
+				   ? launch_block_sort<Order, Value, Small>(args, stream)
+				   : launch_block_sort<Order, Value, Large>(args, stream);
 	typedef GsTileSort<Order, Value, Tuning, true> GridSort;
 	args.items = gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS * GPUSORT_GRID_BLOCKS);
 	args.keys_tmp = (Key *)workspace;
@@ -172,11 +180,12 @@ struct FindSizes {
 		constexpr int VALUE_BYTES = (int)GPUSORT_VALUE_BYTES<Value>;
 		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_LARGE_SHARED> Large;
 		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_SMALL_SHARED> Small;
-		typedef GsTileSortTuning<sizeof(Key), VALUE_BYTES> Tuning;
+		typedef GsBlockSortTuning<sizeof(Key), VALUE_BYTES, true> Block;
+		typedef GsGridSortTuning<sizeof(Key), VALUE_BYTES> Grid;
 		GsDebugSizes sizes = {};
 		sizes.warp_items = GPUSORT_WARP_ITEMS;
-		sizes.block_items = Tuning::THREADS * Tuning::ITEMS;
-		sizes.grid_items = Tuning::THREADS * Tuning::ITEMS * GPUSORT_GRID_BLOCKS;
+		sizes.block_items = Block::THREADS * Block::ITEMS;
+		sizes.grid_items = Grid::THREADS * Grid::ITEMS * GPUSORT_GRID_BLOCKS;
 		sizes.tile_items = fits<Key, Value, Large>(sorter) ? Large::TILE : Small::TILE;
 #ifndef __CUDACC__
 		sizes.bugs = GPUSORT_BUG_END - 1;

@@ -66,21 +66,38 @@ struct GsHistogramTuning {
 	static constexpr int VECTORS = 4; /* 16-byte loads of a thread in flight */
 };
 
-/* Sorts of one block, and of one launch of cooperating blocks. */
+/* Larger inputs are first looked through for a descent; smaller ones while they are counted. */
 #ifdef __CUDACC__
-template <int KEY_BYTES, int VALUE_BYTES>
-struct GsTileSortTuning {
-	static constexpr int THREADS = 512;
-	static constexpr int ITEMS = KEY_BYTES + VALUE_BYTES > 8 ? 4 : 8;
+constexpr uint64_t GPUSORT_CHECK_ITEMS = 1 << 21;
+#else
+constexpr uint64_t GPUSORT_CHECK_ITEMS = 2000;
+#endif
+
+/* Sorts of one block, in a smaller and a larger shape, and of one launch of cooperating blocks. */
+#ifdef __CUDACC__
+template <int KEY_BYTES, int VALUE_BYTES, bool LARGE>
+struct GsBlockSortTuning {
+	static constexpr int THREADS = LARGE ? 512 : 256;
+	static constexpr int ITEMS = LARGE ? 8 : 4;
 };
-constexpr uint32_t GPUSORT_BLOCK_ITEMS = 2048; /* larger inputs take the grid */
+template <int KEY_BYTES, int VALUE_BYTES>
+struct GsGridSortTuning {
+	static constexpr int THREADS = 512;
+	static constexpr int ITEMS = 8;
+};
+constexpr uint32_t GPUSORT_BLOCK_ITEMS = 4096; /* larger inputs take the grid */
 constexpr uint32_t GPUSORT_GRID_ITEMS = 1 << 17;
 constexpr uint32_t GPUSORT_GRID_BLOCKS = 64;
 #else
-template <int KEY_BYTES, int VALUE_BYTES>
-struct GsTileSortTuning {
+template <int KEY_BYTES, int VALUE_BYTES, bool LARGE>
+struct GsBlockSortTuning {
 	static constexpr int THREADS = 256;
-	static constexpr int ITEMS = 3;
+	static constexpr int ITEMS = LARGE ? 3 : 1;
+};
+template <int KEY_BYTES, int VALUE_BYTES>
+struct GsGridSortTuning {
+	static constexpr int THREADS = 512;
+	static constexpr int ITEMS = 2;
 };
 constexpr uint32_t GPUSORT_BLOCK_ITEMS = 600;
 constexpr uint32_t GPUSORT_GRID_ITEMS = 1500;
