@@ -29,6 +29,7 @@ OBJS = \
 	src/sort/stock_ties.o \
 	src/sort/cpu_session.o \
 	src/sort/sort_session.o \
+	src/exec/direct_scan.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \
 	src/exec/gpusort_plan.o \
@@ -44,6 +45,9 @@ OBJS = \
 GPUSORT_VERSION = 1.0
 
 PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
+
+# Calls between the files of the library need no detour then.
+PG_CFLAGS = -fvisibility=hidden
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_keys sort_rows sort_refusals sort_plans \

@@ -11,6 +11,15 @@
 #ifndef GPUSORT_COMPAT_H
 #define GPUSORT_COMPAT_H
 
+/*
+ * The library is built with hidden symbols, as 16 builds its own modules.  15
+ * leaves PGDLLEXPORT empty, which would hide the SQL functions as well.
+ */
+#include "pg_config.h"
+#if PG_VERSION_NUM < 160000 && defined(__GNUC__)
+#define PGDLLEXPORT __attribute__((visibility("default")))
+#endif
+
 #include "postgres.h"
 
 #if PG_VERSION_NUM < 150000
@@ -19,6 +28,12 @@
 
 #if SIZEOF_DATUM != 8
 #error "pg_gpusort needs a 64-bit platform"
+#endif
+
+#if PG_VERSION_NUM >= 180000
+#include "access/cmptype.h"
+#else
+#include "access/stratnum.h"
 #endif
 
 /* 18 moved the functions that print EXPLAIN properties out of explain.h. */
@@ -36,14 +51,26 @@
 #endif
 
 /*
- * The operator of a PathKey for a type: 18 keeps a comparison type where there
- * was a btree strategy number.
+ * Makes a function callable from SQL.  Before 16, PG_FUNCTION_INFO_V1() does
+ * not export the function.  Needs fmgr.h.
+ */
+#define GPUSORT_SQL_FUNCTION(function) \
+	extern PGDLLEXPORT Datum function(PG_FUNCTION_ARGS); \
+	PG_FUNCTION_INFO_V1(function)
+
+/*
+ * 18 speaks of the order of an operator or a PathKey as a comparison type, not
+ * as a strategy number of btrees.
  */
 #if PG_VERSION_NUM >= 180000
+typedef CompareType GsOperatorOrder;
+#define GPUSORT_ORDER_DESCENDING	COMPARE_GT
 #define GPUSORT_PATHKEY_OPERATOR(pathkey, type) \
 	get_opfamily_member_for_cmptype((pathkey)->pk_opfamily, type, type, \
 									(pathkey)->pk_cmptype)
 #else
+typedef int16 GsOperatorOrder;
+#define GPUSORT_ORDER_DESCENDING	BTGreaterStrategyNumber
 #define GPUSORT_PATHKEY_OPERATOR(pathkey, type) \
 	get_opfamily_member((pathkey)->pk_opfamily, type, type, \
 						(pathkey)->pk_strategy)

@@ -17,7 +17,7 @@
 
 GPUSORT_MODULE_MAGIC("pg_gpusort", GPUSORT_VERSION);
 
-void		_PG_init(void);
+extern PGDLLEXPORT void _PG_init(void);
 
 void
 _PG_init(void)

@@ -20,6 +20,7 @@
 #include "nodes/extensible.h"
 #include "utils/memutils.h"
 
+#include "exec/direct_scan.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
@@ -160,6 +161,7 @@ sort_input(GsNodeState *node)
 	PlanState  *input = outerPlanState(node);
 	ScanDirection direction = estate->es_direction;
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+	bool		direct = gpusort_direct_scan_applies(input);
 
 	if (node->spec.key_plan == NULL)
 	{
@@ -177,7 +179,8 @@ sort_input(GsNodeState *node)
 	estate->es_direction = ForwardScanDirection;
 	for (;;)
 	{
-		TupleTableSlot *slot = ExecProcNode(input);
+		TupleTableSlot *slot = direct ? gpusort_direct_scan_next(input) :
+			ExecProcNode(input);
 
 		if (TupIsNull(slot))
 			break;

@@ -157,12 +157,12 @@ encoding_of_operator(Oid operator, Oid collation, bool *descending)
 {
 	Oid			family;
 	Oid			type;
-	int16		strategy;
+	GsOperatorOrder order;
 	GsEncoding	encoding;
 
-	if (!get_ordering_op_properties(operator, &family, &type, &strategy))
+	if (!get_ordering_op_properties(operator, &family, &type, &order))
 		return GS_ENCODE_NONE;
-	*descending = (strategy == BTGreaterStrategyNumber);
+	*descending = (order == GPUSORT_ORDER_DESCENDING);
 
 	encoding = encoding_of_comparison(get_opfamily_proc(family, type, type,
 														BTORDER_PROC));
@@ -214,6 +214,9 @@ gpusort_key_plan_create(const GsSortKeys *keys, GsFallback *reason,
 		}
 	}
 	plan->words = (bits + WORD_BITS - 1) / WORD_BITS;
+
+	/* gpusort_key_plan_encode() stores a single value as it is. */
+	Assert(keys->nkeys > 1 || plan->words == 1);
 	*reason = GS_FALLBACK_NONE;
 	return plan;
 }
@@ -285,12 +288,11 @@ set_key_bits(uint64 *key, unsigned position, unsigned width, uint64 value)
 	}
 }
 
-bool
-gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
-						const bool *isnull, uint64 *key)
+/* The key of a row with several sort keys. */
+static void
+encode_columns(const GsKeyPlan *plan, const Datum *values, const bool *isnull,
+			   uint64 *key)
 {
-	bool		first_is_null = isnull[plan->columns[0].attno - 1];
-
 	for (unsigned w = 0; w < plan->words; w++)
 		key[w] = 0;
 	for (int i = 0; i < plan->ncolumns; i++)
@@ -307,5 +309,21 @@ gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
 						 encode_value(column->encoding,
 									  values[column->attno - 1]) ^ column->invert);
 	}
+}
+
+bool
+gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
+						const bool *isnull, uint64 *key)
+{
+	const GsKeyColumn *first = &plan->columns[0];
+	bool		first_is_null = isnull[first->attno - 1];
+
+	if (plan->ncolumns > 1)
+		encode_columns(plan, values, isnull, key);
+	else if (first_is_null)
+		*key = 0;
+	else
+		*key = encode_value(first->encoding, values[first->attno - 1]) ^
+			first->invert;
 	return !first_is_null;
 }

@@ -33,6 +33,8 @@ struct GsOrdering
 	uint32		nchunks;
 	uint32		max_chunks;		/* length of the chunks array */
 	uint64	  **chunks;
+	uint64	   *next_key;		/* the next row's place, if before chunk_end */
+	uint64	   *chunk_end;		/* of the last chunk */
 
 	/* Numbers of the rows set apart, ascending. */
 	uint32	   *apart;
@@ -97,20 +99,18 @@ add_chunk(GsOrdering *ordering)
 										 ordering->max_chunks * sizeof(uint64 *));
 	}
 	ordering->chunks[ordering->nchunks++] = chunk;
+	ordering->next_key = chunk;
+	ordering->chunk_end = chunk + chunk_rows(ordering) * ordering->words;
 	return true;
 }
 
 uint64 *
 gpusort_ordering_next_key(GsOrdering *ordering)
 {
-	Size		within = ordering->nrows & (chunk_rows(ordering) - 1);
-
-	if (ordering->nrows >> ordering->chunk_shift == ordering->nchunks)
-	{
-		if (gpusort_ordering_is_full(ordering) || !add_chunk(ordering))
-			return NULL;
-	}
-	return ordering->chunks[ordering->nchunks - 1] + within * ordering->words;
+	if (unlikely(ordering->next_key == ordering->chunk_end) &&
+		(gpusort_ordering_is_full(ordering) || !add_chunk(ordering)))
+		return NULL;
+	return ordering->next_key;
 }
 
 bool
@@ -131,6 +131,7 @@ gpusort_ordering_add(GsOrdering *ordering, bool apart)
 		ordering->apart[ordering->napart++] = ordering->nrows;
 	}
 	ordering->nrows++;
+	ordering->next_key += ordering->words;
 	return true;
 }
 

@@ -446,11 +446,19 @@ variable_start(const GsColumn *column, Datum value, Size offset, Size *length)
 	return TYPEALIGN(column->align, offset);
 }
 
-static inline void
-write_variable(const GsColumn *column, Datum value, char *place, Size length)
+/*
+ * Write a value of variable length behind what the row has up to 'end', and
+ * its offset into the fixed part.  Returns the new end.
+ */
+static inline Size
+write_variable(const GsColumn *column, Datum value, char *row, Size end)
 {
 	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
+	Size		length;
+	Size		start = variable_start(column, value, end, &length);
+	char	   *place = row + start;
 
+	*(uint32 *) (row + column->offset) = start;
 	if (column->kind == GS_COLUMN_CSTRING)
 		memcpy(place, DatumGetCString(value), length);
 	else if (VARATT_IS_EXTERNAL_EXPANDED(varlena))
@@ -463,32 +471,7 @@ write_variable(const GsColumn *column, Datum value, char *place, Size length)
 	}
 	else
 		memcpy(place, varlena, length);
-}
-
-static inline void
-write_fixed(const GsColumn *column, Datum value, char *place)
-{
-	switch (column->kind)
-	{
-		case GS_COLUMN_1:
-			*(uint8 *) place = DatumGetUInt8(value);
-			break;
-		case GS_COLUMN_2:
-			*(uint16 *) place = DatumGetUInt16(value);
-			break;
-		case GS_COLUMN_4:
-			*(uint32 *) place = DatumGetUInt32(value);
-			break;
-		case GS_COLUMN_8:
-			*(uint64 *) place = DatumGetUInt64(value);
-			break;
-		case GS_COLUMN_FIXED:
-			memcpy(place, DatumGetPointer(value), column->length);
-			break;
-		case GS_COLUMN_VARLENA:
-		case GS_COLUMN_CSTRING:
-			pg_unreachable();
-	}
+	return start + length;
 }
 
 /* Bytes of a row that has columns of variable length. */
@@ -576,20 +559,35 @@ gpusort_row_store_put(GsRowStore *store, const Datum *values,
 	for (int i = 0; i < store->ncolumns; i++)
 	{
 		const GsColumn *column = &store->columns[i];
+		char	   *place = row + column->offset;
 
-		if (isnull[i])
-			has_null = true;
-		else if (is_variable(column))
+		if (unlikely(isnull[i]))
 		{
-			Size		length;
-			Size		start = variable_start(column, values[i], end, &length);
-
-			*(uint32 *) (row + column->offset) = start;
-			write_variable(column, values[i], row + start, length);
-			end = start + length;
+			has_null = true;
+			continue;
 		}
-		else
-			write_fixed(column, values[i], row + column->offset);
+		switch (column->kind)
+		{
+			case GS_COLUMN_1:
+				*(uint8 *) place = DatumGetUInt8(values[i]);
+				break;
+			case GS_COLUMN_2:
+				*(uint16 *) place = DatumGetUInt16(values[i]);
+				break;
+			case GS_COLUMN_4:
+				*(uint32 *) place = DatumGetUInt32(values[i]);
+				break;
+			case GS_COLUMN_8:
+				*(uint64 *) place = DatumGetUInt64(values[i]);
+				break;
+			case GS_COLUMN_FIXED:
+				memcpy(place, DatumGetPointer(values[i]), column->length);
+				break;
+			case GS_COLUMN_VARLENA:
+			case GS_COLUMN_CSTRING:
+				end = write_variable(column, values[i], row, end);
+				break;
+		}
 	}
 	if (has_null && !mark_nulls(store, chunk, within, isnull))
 		return false;

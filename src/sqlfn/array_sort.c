@@ -20,9 +20,9 @@
 #include "sqlfn/array_elements.h"
 #include "sqlfn/element_order.h"
 
-PG_FUNCTION_INFO_V1(gpusort_array_sort);
-PG_FUNCTION_INFO_V1(gpusort_array_argsort);
-PG_FUNCTION_INFO_V1(gpusort_array_sort_pairs);
+GPUSORT_SQL_FUNCTION(gpusort_array_sort);
+GPUSORT_SQL_FUNCTION(gpusort_array_argsort);
+GPUSORT_SQL_FUNCTION(gpusort_array_sort_pairs);
 
 /*
  * What a call site keeps from call to call.  The element type can change

@@ -16,11 +16,11 @@
 #include "settings.h"
 #include "sort/sort_stats.h"
 
-PG_FUNCTION_INFO_V1(gpusort_devices);
-PG_FUNCTION_INFO_V1(gpusort_status);
-PG_FUNCTION_INFO_V1(gpusort_stat);
-PG_FUNCTION_INFO_V1(gpusort_stat_fallbacks);
-PG_FUNCTION_INFO_V1(gpusort_stat_reset);
+GPUSORT_SQL_FUNCTION(gpusort_devices);
+GPUSORT_SQL_FUNCTION(gpusort_status);
+GPUSORT_SQL_FUNCTION(gpusort_stat);
+GPUSORT_SQL_FUNCTION(gpusort_stat_fallbacks);
+GPUSORT_SQL_FUNCTION(gpusort_stat_reset);
 
 /*
  * gpusort_devices(): one row per usable GPU.  There is no GPU service, so
