@@ -11,19 +11,19 @@
 #ifndef GPUSORT_COMPAT_H
 #define GPUSORT_COMPAT_H
 
-/*
- * The library is built with hidden symbols, as 16 builds its own modules.  15
- * leaves PGDLLEXPORT empty, which would hide the SQL functions as well.
- */
-#include "pg_config.h"
-#if PG_VERSION_NUM < 160000 && defined(__GNUC__)
-#define PGDLLEXPORT __attribute__((visibility("default")))
-#endif
-
 #include "postgres.h"
 
 #if PG_VERSION_NUM < 150000
 #error "pg_gpusort needs PostgreSQL 15 or later"
+#endif
+
+/*
+ * The library is built with hidden symbols, as 16 builds its own modules.  15
+ * leaves PGDLLEXPORT empty, which would hide the SQL functions as well.
+ */
+#if PG_VERSION_NUM < 160000 && defined(__GNUC__)
+#undef PGDLLEXPORT
+#define PGDLLEXPORT __attribute__((visibility("default")))
 #endif
 
 #if SIZEOF_DATUM != 8

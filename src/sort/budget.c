@@ -66,7 +66,7 @@ static Size kept_bytes = 0;
 static GsMapping *
 take_kept(Size size)
 {
-	GsMapping  **best = NULL;
+	GsMapping **best = NULL;
 	GsMapping  *mapping;
 
 	for (GsMapping **link = &kept; *link != NULL; link = &(*link)->next)
@@ -150,7 +150,7 @@ put_mapping(GsMapping *mapping)
 	/* The oldest go first: the next sort may well be like the last one. */
 	while (kept != NULL && kept_bytes + mapping->size > kept_limit)
 	{
-		GsMapping  **last = &kept;
+		GsMapping **last = &kept;
 
 		while ((*last)->next != NULL)
 			last = &(*last)->next;
