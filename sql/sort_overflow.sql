@@ -84,5 +84,5 @@ FETCH 1 FROM c;
 COMMIT;
 
 -- temporary files do not outlive the statement
-SELECT count(*) FROM pg_ls_tmpdir();
+SELECT count(*) FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp' || pg_backend_pid() || '.%';
 DROP FUNCTION unforeseen;
