@@ -43,9 +43,15 @@ RESET pg_gpusort.backend;
 RESET pg_gpusort.debug_stock_ties;
 
 -- the settings that plans were changed by are part of EXPLAIN
-\t
-EXPLAIN (COSTS OFF, SETTINGS) SELECT * FROM generate_series(1, 3) g ORDER BY g;
-\t
+DO $$
+DECLARE
+  plan json;
+BEGIN
+  EXECUTE 'EXPLAIN (COSTS OFF, SETTINGS, FORMAT JSON)
+           SELECT * FROM generate_series(1, 3) g ORDER BY g' INTO plan;
+  RAISE NOTICE 'min_rows: %', plan->0->'Settings'->'pg_gpusort.min_rows';
+END
+$$;
 -- within a transaction, a function and a subtransaction
 BEGIN;
 SET LOCAL pg_gpusort.enable = off;
