@@ -228,7 +228,8 @@ GsStatus session_sort(GsSession *session, GsSessionResult *result)
 	return gpusort_session_sort(session, result);
 }
 
-GsStatus session_get(GsSession *session, uint64_t chunk, GsSortedChunk *target, GsTicket *ticket)
+GsStatus session_get(GsSession *session, uint64_t chunk, GsSortedChunk *target,
+					 GsTicket *ticket)
 {
 	if (!session || !target || target->struct_size != sizeof *target || !ticket)
 		return GPUSORT_BAD_ARGUMENT;

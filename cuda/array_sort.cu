@@ -51,7 +51,8 @@ GsStatus check(GsDevice *device, const GsSortRequest *r)
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "too many items");
 	if (!r->keys_in || (!r->keys_out && !r->values_out))
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "no array of keys");
-	if ((r->value_width != 0) != (r->values_out != nullptr) || (!r->value_width && r->values_in))
+	if ((r->value_width != 0) != (r->values_out != nullptr) ||
+		(!r->value_width && r->values_in))
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
 								   "value arrays and value width disagree");
 	if (r->value_width == 4 && !r->values_in && r->n > (uint64_t)1 << 32)
@@ -82,11 +83,11 @@ GsStatus bring(GsDevice *device, Array *array)
 	if (array->in) {
 		status = gpusort_device_alloc(device, nullptr, array->bytes, &array->device_in);
 		if (!status)
-			status = gpusort_device_check(
-				device,
-				cudaMemcpyAsync(array->device_in, array->in, array->bytes,
-								cudaMemcpyHostToDevice, device->compute),
-				"copy to the device");
+			status =
+				gpusort_device_check(device,
+									 cudaMemcpyAsync(array->device_in, array->in, array->bytes,
+													 cudaMemcpyHostToDevice, device->compute),
+									 "copy to the device");
 	}
 	if (!status && array->out)
 		status = gpusort_device_alloc(device, nullptr, array->bytes, &array->device_out);
@@ -136,8 +137,8 @@ GsStatus gpusort_array_sort(GsDevice *device, const GsSortRequest *request)
 	if (status || request->n == 0)
 		return status;
 	bool host = request->place == GPUSORT_HOST_ARRAYS;
-	Array keys = {request->keys_in, request->keys_out,
-				  (size_t)request->n * request->key_width, nullptr, nullptr};
+	Array keys = {request->keys_in, request->keys_out, (size_t)request->n * request->key_width,
+				  nullptr, nullptr};
 	Array values = {request->values_in, request->values_out,
 					(size_t)request->n * request->value_width, nullptr, nullptr};
 	if (host) {

@@ -11,7 +11,7 @@
 #	cuda-check-quick	a part of them
 #	cuda-check-asan		kernel tests on the emulator under ASan and UBSan
 #	cuda-check-gpu		kernel tests on the GPU
-#	cuda-bench		the benchmark against CUB
+#	cuda-bench		the benchmark against CUB, and the tuning program
 #	cuda-clean
 
 CUDA_OUT ?= build/cuda
@@ -42,6 +42,7 @@ CUDA_EMU_ASAN = $(CUDA_OUT)/asan/pg_gpusort_emu.so
 CUDA_TEST = $(CUDA_OUT)/device_test
 CUDA_TEST_ASAN = $(CUDA_OUT)/asan/device_test
 CUDA_BENCH = $(CUDA_OUT)/sort_bench
+CUDA_TUNE = $(CUDA_OUT)/sweep_tune
 CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 .PHONY: cuda-lib cuda-emu cuda-check cuda-check-quick cuda-check-asan cuda-check-gpu cuda-bench cuda-clean
@@ -51,7 +52,7 @@ cuda-lib cuda-bench cuda-check-gpu:
 	@echo "nvcc not found: $@ skipped"
 else
 cuda-lib: $(CUDA_LIB)
-cuda-bench: $(CUDA_BENCH)
+cuda-bench: $(CUDA_BENCH) $(CUDA_TUNE)
 cuda-check-gpu: $(CUDA_LIB) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_LIB)
 endif
@@ -77,6 +78,9 @@ $(CUDA_LIB): $(CUDA_SOURCES:cuda/%.cu=$(CUDA_OUT)/%.o)
 	$(NVCC) -shared -cudart static $(CUDA_GENCODE) $^ -o $@ -Xlinker --exclude-libs,ALL
 
 $(CUDA_BENCH): $(CUDA_OUT)/bench/sort_bench.o $(CUDA_OUT)/sorter.o
+	$(NVCC) -cudart static $(CUDA_GENCODE) $^ -o $@
+
+$(CUDA_TUNE): $(CUDA_OUT)/bench/sweep_tune.o
 	$(NVCC) -cudart static $(CUDA_GENCODE) $^ -o $@
 
 # Emulator: the same sources, as C++.

@@ -92,9 +92,9 @@ GsStatus start(GsDevice *device)
 	GsStatus status =
 		gpusort_device_check(device, cudaSetDevice(device->ordinal), "select the device");
 	if (!status)
-		status = gpusort_device_check(device,
-									  cudaGetDeviceProperties(&properties, device->ordinal),
-									  "read the properties of the device");
+		status =
+			gpusort_device_check(device, cudaGetDeviceProperties(&properties, device->ordinal),
+								 "read the properties of the device");
 	if (status)
 		return status;
 	device->sorter.multiprocessors = properties.multiProcessorCount;
@@ -306,8 +306,8 @@ GsStatus gpusort_device_recover(GsDevice *device)
 	cudaError_t error = cudaDeviceReset();
 	cudaGetLastError();
 	if (error)
-		return gpusort_device_fail(device, GPUSORT_DEVICE_LOST, "could not reset the device: %s",
-								   cudaGetErrorString(error));
+		return gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
+								   "could not reset the device: %s", cudaGetErrorString(error));
 	device->lost = false;
 	GsStatus status = start(device);
 	if (status)
@@ -325,7 +325,8 @@ GsStatus gpusort_device_count(int *count, char *message, size_t message_size)
 	return status;
 }
 
-GsStatus gpusort_device_info(int ordinal, GsDeviceInfo *info, char *message, size_t message_size)
+GsStatus gpusort_device_info(int ordinal, GsDeviceInfo *info, char *message,
+							 size_t message_size)
 {
 	cudaDeviceProp properties;
 	GsStatus status = report(cudaGetDeviceProperties(&properties, ordinal),

@@ -2,9 +2,9 @@
  * device.h
  *		An open device: its streams, its memory account, its errors.  Inside the library.
  *
- * Every CUDA call of the library goes through gpusort_device_check(), which turns its error into a
- * status, keeps a message, and notices errors that stay (the context is broken): from then on the
- * device is lost.
+ * Every CUDA call of the library goes through gpusort_device_check(), which turns its error
+ *into a status, keeps a message, and notices errors that stay (the context is broken): from
+ *then on the device is lost.
  */
 #ifndef GPUSORT_DEVICE_INTERNAL_H
 #define GPUSORT_DEVICE_INTERNAL_H
@@ -33,22 +33,24 @@ struct GsDevice {
 GsStatus gpusort_device_fail(GsDevice *device, GsStatus status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* GPUSORT_OK, or the status of a CUDA error; what names the attempt, as in "could not <what>". */
+/* GPUSORT_OK, or the status of a CUDA error; what names the attempt, as in "could not <what>".
+ */
 GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *what);
 
 /* DEVICE_LOST when the device is, else GPUSORT_OK after making it current. */
 GsStatus gpusort_device_enter(GsDevice *device);
 
 /*
- * Device memory against the device's account and an additional one (may be NULL) with its limit (0:
- * none).  A size of 0 gives a valid pointer.  On failure *pointer is NULL.
+ * Device memory against the device's account and an additional one (may be NULL) with its limit
+ * (0: none).  A size of 0 gives a valid pointer.  On failure *pointer is NULL.
  */
 struct GsAccount {
 	uint64_t limit;
 	uint64_t in_use;
 	uint64_t peak;
 };
-GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size, void **pointer);
+GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size,
+							  void **pointer);
 
 /* Frees it, also on a lost device; NULL is allowed.  account: as at the allocation. */
 GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer);

@@ -45,10 +45,12 @@ static __global__ void gpusort_widen_kernel(uint64_t *target, const uint32_t *ro
 		target[i] = rows[i];
 }
 
-/* Rows of one width, which is words_per_row Words; neighbours in target are neighbouring threads. */
+/* Rows of one width, which is words_per_row Words; neighbours in target are neighbouring
+ * threads. */
 template <class Word>
-__global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data, uint32_t words_per_row,
-											const uint32_t *rows, uint64_t n)
+__global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data,
+											uint32_t words_per_row, const uint32_t *rows,
+											uint64_t n)
 {
 	uint64_t words = n * words_per_row;
 	for (uint64_t i = gpusort_thread_number(); i < words; i += gpusort_thread_count()) {
@@ -80,11 +82,11 @@ struct GsSumShared {
 };
 
 /*
- * The address of each row of a chunk: starts[i] = data + lengths of the rows before.  One block;
- * the chunk's data is less than 4 GiB.
+ * The address of each row of a chunk: starts[i] = data + lengths of the rows before.  One
+ * block; the chunk's data is less than 4 GiB.
  */
-static __global__ void gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths, uint32_t n,
-										  uint64_t data)
+static __global__ void gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths,
+												 uint32_t n, uint64_t data)
 {
 	GPUSORT_SHARED(GsSumShared, shared);
 	for (uint32_t base = 0; base < n; base += blockDim.x) {
@@ -98,7 +100,7 @@ static __global__ void gpusort_row_starts_kernel(uint64_t *starts, const uint32_
 
 /* sums[b] = bytes of the rows of block b, GPUSORT_SCAN_TILE each. */
 static __global__ void gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths,
-										   const uint32_t *rows, uint64_t n)
+												  const uint32_t *rows, uint64_t n)
 {
 	GPUSORT_SHARED(GsSumShared, shared);
 	uint64_t first = (uint64_t)blockIdx.x * GPUSORT_SCAN_TILE, sum = 0;
@@ -133,8 +135,9 @@ static __global__ void gpusort_sum_sums_kernel(uint64_t *sums, uint32_t n)
 }
 
 /* offsets[i] = bytes of the sorted rows before i, for i = 0 .. n. */
-static __global__ void gpusort_offsets_kernel(uint64_t *offsets, const uint64_t *sums, GsSegments lengths,
-									   const uint32_t *rows, uint64_t n)
+static __global__ void gpusort_offsets_kernel(uint64_t *offsets, const uint64_t *sums,
+											  GsSegments lengths, const uint32_t *rows,
+											  uint64_t n)
 {
 	GPUSORT_SHARED(GsSumShared, shared);
 	uint64_t first = (uint64_t)blockIdx.x * GPUSORT_SCAN_TILE, before = sums[blockIdx.x];
@@ -150,14 +153,14 @@ static __global__ void gpusort_offsets_kernel(uint64_t *offsets, const uint64_t 
 }
 
 /*
- * Cuts the sorted rows into chunks of at most chunk_rows rows and chunk_bytes bytes, each as large
- * as can be: firsts[k] is the first row of chunk k, bytes[k] its offset; both have one entry more
- * for the end.  At most most chunks are written, their number always.  One warp; it narrows the
- * place of each cut down by 32 probes at a time.
+ * Cuts the sorted rows into chunks of at most chunk_rows rows and chunk_bytes bytes, each as
+ * large as can be: firsts[k] is the first row of chunk k, bytes[k] its offset; both have one
+ * entry more for the end.  At most most chunks are written, their number always.  One warp; it
+ * narrows the place of each cut down by 32 probes at a time.
  */
 static __global__ void gpusort_cut_kernel(uint64_t *firsts, uint64_t *bytes, uint64_t *count,
-								   uint64_t most, const uint64_t *offsets, uint64_t n,
-								   uint64_t chunk_rows, uint64_t chunk_bytes)
+										  uint64_t most, const uint64_t *offsets, uint64_t n,
+										  uint64_t chunk_rows, uint64_t chunk_bytes)
 {
 	uint64_t first = 0, chunks = 0;
 	while (first < n) {
@@ -191,13 +194,14 @@ static __global__ void gpusort_cut_kernel(uint64_t *firsts, uint64_t *bytes, uin
 }
 
 /*
- * Rows of any width, packed: a warp copies a row, four aligned bytes of the target at a time, put
- * together from the two aligned words of the source that hold them.
+ * Rows of any width, packed: a warp copies a row, four aligned bytes of the target at a time,
+ * put together from the two aligned words of the source that hold them.
  */
-static __global__ void gpusort_gather_variable_kernel(unsigned char *target, uint32_t *target_lengths,
-											   GsSegments starts, GsSegments lengths,
-											   const uint64_t *offsets, const uint32_t *rows,
-											   uint64_t n)
+static __global__ void gpusort_gather_variable_kernel(unsigned char *target,
+													  uint32_t *target_lengths,
+													  GsSegments starts, GsSegments lengths,
+													  const uint64_t *offsets,
+													  const uint32_t *rows, uint64_t n)
 {
 	uint64_t base = offsets[0];
 	uint64_t warps = gpusort_thread_count() / 32;

@@ -8,20 +8,21 @@
  *
  * Conventions
  *
- * - Every function that can fail returns a GsStatus.  Where a message is of use it is written to
- *	 the caller's buffer, or kept until the next failing call on the same device and returned by
- *	 device_message().  Nothing is printed, no signal is raised, no exception leaves the library.
- * - Sizes are bytes unless a name says rows, items or words.  Structs that callers fill start with
- *	 struct_size, which is sizeof the struct as the caller was compiled; fields beyond it count as
- *	 zero, so that fields can be added at the end within one version.
+ * - Every function that can fail returns a GsStatus.  Where a message is of use it is written
+ *to the caller's buffer, or kept until the next failing call on the same device and returned by
+ *	 device_message().  Nothing is printed, no signal is raised, no exception leaves the
+ *library.
+ * - Sizes are bytes unless a name says rows, items or words.  Structs that callers fill start
+ *with struct_size, which is sizeof the struct as the caller was compiled; fields beyond it
+ *count as zero, so that fields can be added at the end within one version.
  * - A GsDevice and everything that belongs to it is used by one thread at a time.  Different
  *	 devices may be used by different threads at the same time.
  * - Host memory given to an asynchronous call must stay valid and unchanged until the ticket of
- *	 that call is done.  Copies overlap with the caller only when that memory was registered with
- *	 host_register(); otherwise they work, but may be done before the call returns.
- * - After GPUSORT_DEVICE_LOST every call on that device returns the same, until device_recover()
- *	 succeeds or the device is closed.  Ending sessions and closing remain allowed and free all
- *	 host memory.
+ *	 that call is done.  Copies overlap with the caller only when that memory was registered
+ *with host_register(); otherwise they work, but may be done before the call returns.
+ * - After GPUSORT_DEVICE_LOST every call on that device returns the same, until
+ *device_recover() succeeds or the device is closed.  Ending sessions and closing remain allowed
+ *and free all host memory.
  */
 #ifndef GPUSORT_DEVICE_H
 #define GPUSORT_DEVICE_H
@@ -34,8 +35,8 @@ extern "C" {
 #endif
 
 #define GPUSORT_DEVICE_ABI_VERSION 1
-#define GPUSORT_DEVICE_ENTRY "gpusort_device_api"
-#define GPUSORT_MAX_KEY_WORDS 2
+#define GPUSORT_DEVICE_ENTRY	   "gpusort_device_api"
+#define GPUSORT_MAX_KEY_WORDS	   2
 
 typedef enum GsStatus {
 	GPUSORT_OK = 0,
@@ -91,22 +92,24 @@ typedef struct GsDeviceMemory {
 typedef struct GsDeviceOptions {
 	uint32_t struct_size;
 	int32_t ordinal;
-	uint64_t memory_limit; /* most device memory this GsDevice may take; 0: no limit of its own */
+	uint64_t
+		memory_limit; /* most device memory this GsDevice may take; 0: no limit of its own */
 } GsDeviceOptions;
 
 /*
  * One sort of an array.
  *
- * keys_in and keys_out point to n keys of key_width bytes (4 or 8), aligned to key_width; values_in
- * and values_out to n values of value_width bytes (0 for none, 4 or 8), aligned to value_width.
+ * keys_in and keys_out point to n keys of key_width bytes (4 or 8), aligned to key_width;
+ * values_in and values_out to n values of value_width bytes (0 for none, 4 or 8), aligned to
+ * value_width.
  *
- * keys_out NULL: keys are not returned.  values_in NULL with value_width > 0: the values are the
- * row numbers 0 .. n-1 (n at most 2^32 for 4-byte values).  So argsort is keys_out NULL and
- * values_in NULL.  The sort is stable.  Only the bits begin_bit <= b < end_bit of the ordered form
- * of a key count (0 and 8 * key_width: all of it; equal: nothing is moved).
+ * keys_out NULL: keys are not returned.  values_in NULL with value_width > 0: the values are
+ * the row numbers 0 .. n-1 (n at most 2^32 for 4-byte values).  So argsort is keys_out NULL and
+ * values_in NULL.  The sort is stable.  Only the bits begin_bit <= b < end_bit of the ordered
+ * form of a key count (0 and 8 * key_width: all of it; equal: nothing is moved).
  *
- * Outputs must not overlap inputs, nor each other, except that with host arrays an output may be
- * the very same array as its input.  Inputs are left unchanged.  n = 0 is allowed with NULL
+ * Outputs must not overlap inputs, nor each other, except that with host arrays an output may
+ * be the very same array as its input.  Inputs are left unchanged.  n = 0 is allowed with NULL
  * arrays.
  */
 typedef struct GsSortRequest {
@@ -127,12 +130,12 @@ typedef struct GsSortRequest {
 
 /*
  * What a session sorts.  Keys are key_words 64-bit words per row, compared as unsigned numbers,
- * the first word first; equal keys keep the order of arrival (see GsChunk.order).  A session takes
- * up to 2^32 - 1 rows.
+ * the first word first; equal keys keep the order of arrival (see GsChunk.order).  A session
+ * takes up to 2^32 - 1 rows.
  */
 typedef struct GsSessionOptions {
 	uint32_t struct_size;
-	uint32_t key_words;			  /* 1 .. GPUSORT_MAX_KEY_WORDS */
+	uint32_t key_words; /* 1 .. GPUSORT_MAX_KEY_WORDS */
 	GsRowLayout row_layout;
 	uint32_t row_width;			  /* GPUSORT_ROWS_FIXED: bytes of a row, > 0 */
 	uint32_t return_keys;		  /* sorted chunks can carry the key words as well */
@@ -144,9 +147,9 @@ typedef struct GsSessionOptions {
 
 /*
  * One chunk of unsorted rows in host memory.  Keys are columns: keys[w] points to rows words.
- * data holds the rows packed one after another without padding: rows * row_width bytes, or the sum
- * of lengths, less than 4 GiB.  Chunks count as having arrived by ascending order, and among equal
- * numbers in the sequence of the calls.
+ * data holds the rows packed one after another without padding: rows * row_width bytes, or the
+ * sum of lengths, less than 4 GiB.  Chunks count as having arrived by ascending order, and
+ * among equal numbers in the sequence of the calls.
  */
 typedef struct GsChunk {
 	uint32_t struct_size;
@@ -159,9 +162,9 @@ typedef struct GsChunk {
 } GsChunk;
 
 /*
- * Where a sorted chunk is delivered.  The caller gives arrays large enough for chunk_rows rows and
- * chunk_bytes bytes; NULL arrays are not filled.  Row numbers count rows in the sequence of the
- * session_put calls, from 0.
+ * Where a sorted chunk is delivered.  The caller gives arrays large enough for chunk_rows rows
+ * and chunk_bytes bytes; NULL arrays are not filled.  Row numbers count rows in the sequence of
+ * the session_put calls, from 0.
  */
 typedef struct GsSortedChunk {
 	uint32_t struct_size;
@@ -192,23 +195,25 @@ typedef enum GsSortPath {
 } GsSortPath;
 
 /*
- * Settings for tests.  All zero is normal operation.  The emu_ fields act in the emulator alone.
+ * Settings for tests.  All zero is normal operation.  The emu_ fields act in the emulator
+ * alone.
  */
 typedef struct GsDebugSettings {
 	uint32_t struct_size;
-	GsSortPath path;		 /* a path that cannot take the input is BAD_ARGUMENT */
-	uint64_t strip_items;	 /* items of a strip (0: the normal 2^30); rounded up to whole tiles */
-	uint32_t delay_every;	 /* every so many tiles publishes its counts late (0: none) */
-	uint32_t delay_polls;	 /* how late: a number of waits of a microsecond */
+	GsSortPath path;	  /* a path that cannot take the input is BAD_ARGUMENT */
+	uint64_t strip_items; /* items of a strip (0: the normal 2^30); rounded up to whole tiles */
+	uint32_t delay_every; /* every so many tiles publishes its counts late (0: none) */
+	uint32_t delay_polls; /* how late: a number of waits of a microsecond */
 	uint32_t fallback_polls; /* polls until a look-back counts the missing tile itself;
 							  * 0: the normal number, UINT32_MAX: never */
 	uint32_t fail_alloc;	 /* the allocation after so many successful ones fails (0: none) */
 	uint32_t fail_launch;	 /* likewise a launch, with a sticky error */
 	uint32_t emu_seed;		 /* of the schedule */
 	uint32_t emu_resident;	 /* blocks alive at a time (0: the normal number) */
-	uint32_t emu_dispatch;	 /* order in which blocks start: 0 ascending, 1 reversed, 2 shuffled */
-	uint32_t emu_favour;	 /* 0 none, 1 the youngest resident block, 2 the oldest */
-	uint32_t emu_bug;		 /* plants one of the bugs of cuda/portable.cuh (0: none) */
+	uint32_t
+		emu_dispatch;	 /* order in which blocks start: 0 ascending, 1 reversed, 2 shuffled */
+	uint32_t emu_favour; /* 0 none, 1 the youngest resident block, 2 the oldest */
+	uint32_t emu_bug;	 /* plants one of the bugs of cuda/portable.cuh (0: none) */
 } GsDebugSettings;
 
 /* Sizes at which the code changes its way, for tests that aim at them. */
@@ -229,17 +234,17 @@ typedef struct GsDeviceApi {
 	const char *(*status_text)(GsStatus status);
 
 	/*
-	 * Number of devices, and facts about one of them.  Both work without device_open() and create
-	 * no context.  message (may be NULL) receives at most message_size bytes with the reason.
-	 * Errors: NO_DRIVER, NO_DEVICE, BAD_ARGUMENT, DEVICE_ERROR.
+	 * Number of devices, and facts about one of them.  Both work without device_open() and
+	 * create no context.  message (may be NULL) receives at most message_size bytes with the
+	 * reason. Errors: NO_DRIVER, NO_DEVICE, BAD_ARGUMENT, DEVICE_ERROR.
 	 */
 	GsStatus (*device_count)(int *count, char *message, size_t message_size);
 	GsStatus (*device_info)(int ordinal, GsDeviceInfo *info, char *message,
 							size_t message_size);
 
 	/*
-	 * Opens a device: creates its context (a third of a second, half a gigabyte of device memory)
-	 * and the streams.  On failure *device is NULL.  Errors as above and DEVICE_MEMORY.
+	 * Opens a device: creates its context (a third of a second, half a gigabyte of device
+	 * memory) and the streams.  On failure *device is NULL.  Errors as above and DEVICE_MEMORY.
 	 */
 	GsStatus (*device_open)(const GsDeviceOptions *options, GsDevice **device, char *message,
 							size_t message_size);
@@ -258,9 +263,9 @@ typedef struct GsDeviceApi {
 	GsStatus (*device_trim)(GsDevice *device);
 
 	/*
-	 * After DEVICE_LOST: resets the device for this process and opens it anew.  All sessions and
-	 * buffers of all GsDevice of this ordinal are gone: sessions still have to be ended, buffers
-	 * must not be freed.  Host registrations have to be made again.
+	 * After DEVICE_LOST: resets the device for this process and opens it anew.  All sessions
+	 * and buffers of all GsDevice of this ordinal are gone: sessions still have to be ended,
+	 * buffers must not be freed.  Host registrations have to be made again.
 	 */
 	GsStatus (*device_recover)(GsDevice *device);
 
@@ -284,24 +289,26 @@ typedef struct GsDeviceApi {
 	GsStatus (*sort)(GsDevice *device, const GsSortRequest *request);
 
 	/*
-	 * Sort sessions: begin, put chunks, sort once, get sorted chunks by number in any order and as
-	 * often as wanted, end.  Several sessions may be open at a time; their calls interleave freely.
+	 * Sort sessions: begin, put chunks, sort once, get sorted chunks by number in any order and
+	 * as often as wanted, end.  Several sessions may be open at a time; their calls interleave
+	 * freely.
 	 *
-	 * session_put copies a chunk to the device while the caller goes on, and gives a ticket; the
-	 * chunk's memory may be used again when the ticket is done.  DEVICE_MEMORY leaves the session
-	 * as it was before the call: chunks put before can still be sorted, or the caller ends it.  An
-	 * empty chunk is allowed; its ticket is done at once.
+	 * session_put copies a chunk to the device while the caller goes on, and gives a ticket;
+	 * the chunk's memory may be used again when the ticket is done.  DEVICE_MEMORY leaves the
+	 * session as it was before the call: chunks put before can still be sorted, or the caller
+	 * ends it.  An empty chunk is allowed; its ticket is done at once.
 	 *
 	 * session_sort sorts what was put and waits.  DEVICE_MEMORY leaves the session as it was
 	 * before the call.  No chunk can be put afterwards.
 	 *
-	 * session_get starts the delivery of sorted chunk number chunk (0 .. result.chunks - 1).  Two
-	 * deliveries are under way at the same time without waiting for each other; a third is queued
-	 * behind the first.  target's rows, first_row and data_bytes are set at once, its arrays when the
-	 * ticket is done; the struct itself need not be kept.
+	 * session_get starts the delivery of sorted chunk number chunk (0 .. result.chunks - 1).
+	 * Two deliveries are under way at the same time without waiting for each other; a third is
+	 * queued behind the first.  target's rows, first_row and data_bytes are set at once, its
+	 * arrays when the ticket is done; the struct itself need not be kept.
 	 *
 	 * session_poll says NOT_READY or OK (or the error) without waiting; session_wait waits.  A
-	 * ticket is done when its own operation is, whatever the others do; asking again is allowed.
+	 * ticket is done when its own operation is, whatever the others do; asking again is
+	 * allowed.
 	 *
 	 * session_end waits for copies in progress and frees everything.  NULL is allowed.
 	 */
@@ -324,8 +331,8 @@ typedef struct GsDeviceApi {
 
 /*
  * Returns the table for the version asked for, or NULL when the library does not speak it.  The
- * table is constant and valid until the library is unloaded.  This is the type of the one exported
- * symbol, GPUSORT_DEVICE_ENTRY.
+ * table is constant and valid until the library is unloaded.  This is the type of the one
+ * exported symbol, GPUSORT_DEVICE_ENTRY.
  */
 typedef const GsDeviceApi *(*GsDeviceApiFunction)(uint32_t abi_version);
 

@@ -7,9 +7,9 @@
  * keys have the same digit is left out, and where the keys are sorted already, all are.  So the
  * host need not wait for the counts.
  *
- * Counting costs more than reading.  So large inputs are read before by a kernel that only looks for
- * a key smaller than the one before it, and ends when there is one; where there is none, nothing
- * needs to be counted.
+ * Counting costs more than reading.  So large inputs are read before by a kernel that only
+ *looks for a key smaller than the one before it, and ends when there is one; where there is
+ *none, nothing needs to be counted.
  */
 #ifndef GPUSORT_HISTOGRAM_CUH
 #define GPUSORT_HISTOGRAM_CUH
@@ -23,7 +23,7 @@ struct GsHistogramArgs {
 	Order order;
 	typename Order::Digit digit[GPUSORT_MAX_PASSES];
 	uint32_t places;
-	typename Order::Key range; /* the bits of an ordered key that count */
+	typename Order::Key range;		 /* the bits of an ordered key that count */
 	const typename Order::Key *keys; /* aligned to a key */
 	uint64_t n;						 /* > 0 */
 	GsControl *control;
@@ -71,7 +71,8 @@ struct GsHistogram {
 		if (blockIdx.x == 0)
 			check_few(args.keys, (uint32_t)before, before < args.n);
 		if (blockIdx.x == gridDim.x - 1)
-			check_few(aligned + turns * TURN, (uint32_t)(args.n - before - turns * TURN), false);
+			check_few(aligned + turns * TURN, (uint32_t)(args.n - before - turns * TURN),
+					  false);
 		uint64_t turn = blockIdx.x;
 		while (turn < turns && checking) {
 			uint32_t seen = gpusort_flag_load(&args.control->unsorted);
@@ -103,7 +104,8 @@ struct GsHistogram {
 
 	__device__ __forceinline__ bool out_of_order(Key first, Key second) const
 	{
-		return (args.order.ordered(first) & args.range) > (args.order.ordered(second) & args.range);
+		return (args.order.ordered(first) & args.range) >
+			   (args.order.ordered(second) & args.range);
 	}
 
 	struct alignas(16) Keys {
@@ -149,8 +151,8 @@ struct GsHistogram {
 		GPUSORT_UNROLL
 		for (int v = 0; v < Tuning::VECTORS; v++)
 			GPUSORT_UNROLL
-			for (int k = 0; k < VECTOR; k++)
-				count(vectors[v].key[k]);
+		for (int k = 0; k < VECTOR; k++)
+			count(vectors[v].key[k]);
 	}
 
 	/* Counts n keys, one at a time; the key behind them is there if has_next. */
@@ -192,11 +194,11 @@ struct GsHistogram {
 		for (uint64_t turn = blockIdx.x; turn < turns; turn += gridDim.x)
 			count_turn(aligned + turn * TURN, before + (turn + 1) * TURN < args.n);
 		if (blockIdx.x == gridDim.x - 1)
-			count_few(aligned + turns * TURN, (uint32_t)(args.n - before - turns * TURN), false);
+			count_few(aligned + turns * TURN, (uint32_t)(args.n - before - turns * TURN),
+					  false);
 		__syncthreads();
 
-		for (unsigned i = threadIdx.x; i < args.places * GPUSORT_RADIX;
-			 i += Tuning::THREADS) {
+		for (unsigned i = threadIdx.x; i < args.places * GPUSORT_RADIX; i += Tuning::THREADS) {
 			uint32_t count = (&shared.counts[0][0])[i];
 			if (count)
 				atomicAdd(&args.control->counts[0][0] + i, (unsigned long long)count);
@@ -227,8 +229,8 @@ struct GsHistogram {
 		if (GPUSORT_BUG(GPUSORT_BUG_SKIP_DIGIT))
 			constant = count > args.n / 2;
 		/* 64-bit sums, in two halves that each fit the 32-bit sum: at most 2^8 counts. */
-		uint32_t low = gpusort_radix_exclusive_sum((uint32_t)(count & 0xFFFFFF),
-												   shared.warp_sums);
+		uint32_t low =
+			gpusort_radix_exclusive_sum((uint32_t)(count & 0xFFFFFF), shared.warp_sums);
 		__syncthreads();
 		uint32_t high = gpusort_radix_exclusive_sum((uint32_t)(count >> 24), shared.warp_sums);
 		if (threadIdx.x < GPUSORT_RADIX)

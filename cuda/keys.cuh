@@ -2,10 +2,10 @@
  * keys.cuh
  *		The order of keys: from the bits of a key to digits that sort as unsigned numbers.
  *
- * Keys travel through all passes with the bits they came with; the transform is applied whenever a
- * digit is taken.  For integers it is an exclusive or, which costs nothing: it merges with the
- * mask.  For floats it is not invertible (-0 equals +0, all NaN are equal), so it has to be done
- * this way.
+ * Keys travel through all passes with the bits they came with; the transform is applied
+ *whenever a digit is taken.  For integers it is an exclusive or, which costs nothing: it merges
+ *with the mask.  For floats it is not invertible (-0 equals +0, all NaN are equal), so it has
+ *to be done this way.
  */
 #ifndef GPUSORT_KEYS_CUH
 #define GPUSORT_KEYS_CUH
@@ -43,10 +43,10 @@ template <class Key>
 constexpr Key GPUSORT_TOP_BIT = (Key)1 << (8 * sizeof(Key) - 1);
 
 /*
- * Takes digits out of keys, as byte offsets into a table of 32-bit words (four times the digit),
- * since that is what they are used for.  Rotating brings a digit to bit 2; of an 8-byte key first a
- * window of four bytes is taken.  Computed on the host, so that its fields are constants of the
- * launch.
+ * Takes digits out of keys, as byte offsets into a table of 32-bit words (four times the
+ * digit), since that is what they are used for.  Rotating brings a digit to bit 2; of an 8-byte
+ * key first a window of four bytes is taken.  Computed on the host, so that its fields are
+ * constants of the launch.
  */
 template <class Key>
 struct GsWindow {
@@ -128,7 +128,8 @@ struct GsFloatOrder {
 	__host__ __device__ __forceinline__ Key ordered(Key key) const
 	{
 		constexpr Key SIGN = GPUSORT_TOP_BIT<Key>;
-		constexpr Key INFINITE = sizeof(Key) == 4 ? (Key)0x7F800000u : (Key)0x7FF0000000000000ull;
+		constexpr Key INFINITE =
+			sizeof(Key) == 4 ? (Key)0x7F800000u : (Key)0x7FF0000000000000ull;
 		Key magnitude = key & (Key)~SIGN;
 		Key result = (key & SIGN) && magnitude ? (Key)~key : (Key)(magnitude | SIGN);
 		if (magnitude > INFINITE)

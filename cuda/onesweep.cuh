@@ -3,16 +3,16 @@
  *		One digit-binning sweep: reads every item once and writes it once.
  *
  * After Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs"
- * (2022).  A block takes a tile of items, counts their digits, publishes the counts, learns from
- * the tiles before it where its items of each digit go (decoupled look-back), orders the items in
- * shared memory and writes runs of equal digits.
+ * (2022).  A block takes a tile of items, counts their digits, publishes the counts, learns
+ *from the tiles before it where its items of each digit go (decoupled look-back), orders the
+ *items in shared memory and writes runs of equal digits.
  *
  * Forward progress: tiles are handed out by a counter, so that the tiles a block waits for have
  * all been started, in whatever order the device starts blocks.  Should a started block not be
  * run for long, the waiting block counts the missing tile itself and goes on.
  *
- * A launch handles one strip, whose item numbers and counts fit 30 bits; positions in the output
- * are 64 bits wide.
+ * A launch handles one strip, whose item numbers and counts fit 30 bits; positions in the
+ *output are 64 bits wide.
  */
 #ifndef GPUSORT_ONESWEEP_CUH
 #define GPUSORT_ONESWEEP_CUH
@@ -39,8 +39,8 @@ struct GsSweepArgs {
 	uint32_t strip_items; /* > 0, at most GPUSORT_STRIP_ITEMS */
 	uint32_t strip_parity;
 	bool last_strip;
-	bool generate;	/* the values of the input are the row numbers */
-	bool drop_keys; /* the last sweep writes values only */
+	bool generate;			 /* the values of the input are the row numbers */
+	bool drop_keys;			 /* the last sweep writes values only */
 	uint32_t fallback_polls; /* UINT32_MAX: never fall back */
 	uint32_t delay_every;	 /* for tests, as in GsDebugSettings */
 	uint32_t delay_polls;
@@ -67,7 +67,8 @@ struct GsSweep {
 			Value late_values[PAIRS && SHARE ? TILE : 1]; /* after the keys were written */
 		};
 		Value early_values[PAIRS && !SHARE ? TILE : 1]; /* while the keys are ranked */
-		/* Values lie where their items were before the sweep; source leads from a slot to there. */
+		/* Values lie where their items were before the sweep; source leads from a slot to
+		 * there. */
 		uint16_t source[PAIRS ? TILE : 1];
 		uint32_t bins[WARPS][GPUSORT_RADIX];
 		Position base[GPUSORT_RADIX]; /* position of slot s with digit d: base[d] + s */
@@ -111,7 +112,8 @@ struct GsSweep {
 	{
 		if (thread == 0) {
 			uint32_t drawn = atomicAdd(&args.control->next_tile, 1u);
-			if (drawn == gridDim.x - 1) /* nobody draws after the last: ready for the next sweep */
+			if (drawn ==
+				gridDim.x - 1) /* nobody draws after the last: ready for the next sweep */
 				atomicExch(&args.control->next_tile, 0u);
 			if (GPUSORT_BUG(GPUSORT_BUG_BLOCK_INDEX))
 				drawn = blockIdx.x;
@@ -122,7 +124,8 @@ struct GsSweep {
 		__syncthreads();
 		tile = shared.tile;
 		tile_first = tile * TILE;
-		tile_items = args.strip_items - tile_first < TILE ? args.strip_items - tile_first : TILE;
+		tile_items =
+			args.strip_items - tile_first < TILE ? args.strip_items - tile_first : TILE;
 	}
 
 	__device__ __forceinline__ Key *keys_of(uint32_t buffer) const
@@ -190,7 +193,8 @@ struct GsSweep {
 		return shared_values()[place];
 	}
 
-	/* The digit times four.  Padding gets the greatest, and comes after all keys, so it stays at the end. */
+	/* The digit times four.  Padding gets the greatest, and comes after all keys, so it stays
+	 * at the end. */
 	__device__ __forceinline__ uint32_t digit_at(int i) const
 	{
 		if (!Order::HAS_GREATEST && place_of(i) >= tile_items)
@@ -229,9 +233,9 @@ struct GsSweep {
 	}
 
 	/*
-	 * By thread d < GPUSORT_RADIX: publishes the tile's count of digit d and leaves in bins where
-	 * each warp's first key of the digit goes in the tile.  Returns the count; *first is the
-	 * slot of the tile's first key of the digit.
+	 * By thread d < GPUSORT_RADIX: publishes the tile's count of digit d and leaves in bins
+	 * where each warp's first key of the digit goes in the tile.  Returns the count; *first is
+	 * the slot of the tile's first key of the digit.
 	 */
 	__device__ __forceinline__ uint32_t sum_counts(uint32_t *first)
 	{
@@ -298,8 +302,8 @@ struct GsSweep {
 	}
 
 	/*
-	 * By all threads: counts the digits of a tile whose block is late and publishes them for it.
-	 * Should that block publish meanwhile, its word stays; both say the same.
+	 * By all threads: counts the digits of a tile whose block is late and publishes them for
+	 * it. Should that block publish meanwhile, its word stays; both say the same.
 	 */
 	__device__ __forceinline__ void count_missing_tile()
 	{
@@ -349,7 +353,8 @@ struct GsSweep {
 	 * By all threads: completes the look-back, with as many fallbacks as it takes, so that
 	 * shared.base is set.  Ends with a barrier.
 	 */
-	__device__ __forceinline__ void finish_look_back(LookBack &at, uint32_t count, uint32_t first)
+	__device__ __forceinline__ void finish_look_back(LookBack &at, uint32_t count,
+													 uint32_t first)
 	{
 		for (;;) {
 			bool stuck = false;
@@ -382,8 +387,8 @@ struct GsSweep {
 	}
 
 	/*
-	 * Writes the ordered tile: neighbours in shared memory mostly are neighbours in the output.  The
-	 * digits of this thread's slots are kept for the values, four in a word.
+	 * Writes the ordered tile: neighbours in shared memory mostly are neighbours in the output.
+	 * The digits of this thread's slots are kept for the values, four in a word.
 	 */
 	template <bool FULL>
 	__device__ __forceinline__ void write_slots()
@@ -482,8 +487,8 @@ struct GsSweep {
 			return;
 		}
 		/*
-		 * Ranking first gives the tiles before time to publish, which was faster than looking back
-		 * first.
+		 * Ranking first gives the tiles before time to publish, which was faster than looking
+		 * back first.
 		 */
 		scatter_keys();
 		gpusort_copies_done();

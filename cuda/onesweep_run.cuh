@@ -2,8 +2,8 @@
  * onesweep_run.cuh
  *		The host side of a onesweep sort: working space, strips, launches.
  *
- * A template over the shape of the sweeps, so that the library has one shape for each pair of widths
- * and the benchmark can try others.
+ * A template over the shape of the sweeps, so that the library has one shape for each pair of
+ *widths and the benchmark can try others.
  */
 #ifndef GPUSORT_ONESWEEP_RUN_CUH
 #define GPUSORT_ONESWEEP_RUN_CUH
@@ -38,7 +38,8 @@ GsStrips gpusort_split_strips(const GsSorter &sorter, uint64_t n)
 	if (sorter.debug.strip_items && sorter.debug.strip_items < tiles * Policy::TILE)
 		tiles = gpusort_divide_up<uint64_t>(sorter.debug.strip_items, Policy::TILE);
 	uint64_t items = tiles * Policy::TILE;
-	return {items, (uint32_t)gpusort_divide_up(n, items), gpusort_divide_up<uint64_t>(n, Policy::TILE)};
+	return {items, (uint32_t)gpusort_divide_up(n, items),
+			gpusort_divide_up<uint64_t>(n, Policy::TILE)};
 }
 
 /* Working space of a onesweep sort: control and status (zeroed together), temporary arrays. */
@@ -58,8 +59,8 @@ GsOnesweepLayout gpusort_onesweep_layout(const GsSorter &sorter, const GsSortJob
 	size_t keys = gpusort_align_up(job.n * sizeof(Key));
 	size_t values = gpusort_align_up(job.n * GPUSORT_VALUE_BYTES<Value>);
 	layout.status = gpusort_align_up(sizeof(GsControl));
-	layout.zeroed = layout.status + gpusort_split_strips<Policy>(sorter, job.n).tiles * GPUSORT_RADIX *
-										sizeof(uint32_t);
+	layout.zeroed = layout.status + gpusort_split_strips<Policy>(sorter, job.n).tiles *
+										GPUSORT_RADIX * sizeof(uint32_t);
 	layout.keys_tmp = gpusort_align_up(layout.zeroed);
 	layout.values_tmp = layout.keys_tmp + (job.clobber ? 0 : keys);
 	layout.keys_out = layout.values_tmp + (job.clobber ? 0 : values);
@@ -68,8 +69,9 @@ GsOnesweepLayout gpusort_onesweep_layout(const GsSorter &sorter, const GsSortJob
 }
 
 template <class Order>
-cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order, const GsSortJob &job,
-							 const GsPlaces &places, GsControl *control, cudaStream_t stream)
+cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
+									 const GsSortJob &job, const GsPlaces &places,
+									 GsControl *control, cudaStream_t stream)
 {
 	typedef GsHistogram<Order> Histogram;
 	GsHistogramArgs<Order> args = {};
@@ -98,8 +100,9 @@ cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 }
 
 template <class Order, class Value, class Position, class Policy>
-cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order, const GsSortJob &job,
-						 const GsPlaces &places, unsigned char *workspace, cudaStream_t stream)
+cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
+									const GsSortJob &job, const GsPlaces &places,
+									unsigned char *workspace, cudaStream_t stream)
 {
 	typedef typename Order::Key Key;
 	typedef GsSweep<Order, Value, Position, Policy> Sweep;
@@ -139,11 +142,12 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order, 
 			args.strip_items = (uint32_t)(left < strips.items ? left : strips.items);
 			args.strip_parity = s % 2;
 			args.last_strip = s == strips.count - 1;
-			args.status = (uint32_t *)(workspace + layout.status) +
-						  first / Policy::TILE * GPUSORT_RADIX;
+			args.status =
+				(uint32_t *)(workspace + layout.status) + first / Policy::TILE * GPUSORT_RADIX;
 			GsLaunch launch = {gpusort_divide_up<uint32_t>(args.strip_items, Policy::TILE),
 							   Policy::THREADS, sizeof(typename Sweep::Shared), false, stream};
-			error = gpusort_launch(launch, gpusort_sweep_kernel<Order, Value, Position, Policy>, args);
+			error = gpusort_launch(launch, gpusort_sweep_kernel<Order, Value, Position, Policy>,
+								   args);
 			if (error)
 				return error;
 		}
@@ -152,14 +156,14 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order, 
 }
 
 template <class Order, class Value, class Policy>
-cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order, const GsSortJob &job,
-								 const GsPlaces &places, unsigned char *workspace,
-								 cudaStream_t stream)
+cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order,
+								 const GsSortJob &job, const GsPlaces &places,
+								 unsigned char *workspace, cudaStream_t stream)
 {
 	/* Offsets from a bin's base wrap around, which is of no harm as long as positions fit. */
 	if (job.n <= UINT32_MAX)
-		return gpusort_onesweep_run_as<Order, Value, uint32_t, Policy>(sorter, order, job, places,
-																	   workspace, stream);
+		return gpusort_onesweep_run_as<Order, Value, uint32_t, Policy>(
+			sorter, order, job, places, workspace, stream);
 	return gpusort_onesweep_run_as<Order, Value, uint64_t, Policy>(sorter, order, job, places,
 																   workspace, stream);
 }

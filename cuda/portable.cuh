@@ -2,9 +2,10 @@
  * portable.cuh
  *		What lets one kernel source be built by nvcc and by a C++ compiler against the emulator.
  *
- * Kernels take all their shared memory through GPUSORT_SHARED(), synchronize with the *_sync and
- * __sync* intrinsics, and read and write words that other blocks poll through the flag accessors
- * below.  Kernels are started with gpusort_launch().
+ * Kernels take all their shared memory through GPUSORT_SHARED(), synchronize with the *_sync
+ *and
+ * __sync* intrinsics, and read and write words that other blocks poll through the flag
+ *accessors below.  Kernels are started with gpusort_launch().
  */
 #ifndef GPUSORT_PORTABLE_CUH
 #define GPUSORT_PORTABLE_CUH
@@ -19,7 +20,7 @@
 #include <cstdint>
 
 #ifdef __CUDACC__
-#define GPUSORT_UNROLL _Pragma("unroll")
+#define GPUSORT_UNROLL	   _Pragma("unroll")
 #define GPUSORT_UNROLL_NOT _Pragma("unroll 1")
 #else
 #define GPUSORT_UNROLL
@@ -74,9 +75,9 @@ extern __shared__ __align__(16) unsigned char gpusort_shared_bytes[];
 #endif
 
 /*
- * Copies one item of 4 or 8 bytes from global to shared memory without passing through registers;
- * it is there after gpusort_copies_done(), for the thread that started it, and after a barrier for
- * others.
+ * Copies one item of 4 or 8 bytes from global to shared memory without passing through
+ * registers; it is there after gpusort_copies_done(), for the thread that started it, and after
+ * a barrier for others.
  */
 template <class T>
 __device__ __forceinline__ void gpusort_copy_async(T *shared, const T *global)
@@ -137,8 +138,9 @@ __device__ __forceinline__ uint32_t gpusort_lanes_above()
 }
 
 /*
- * The lanes whose word agrees with this lane's in the one bit.  Written out, because the compiler
- * makes seven instructions of a ballot whose predicate is needed as a mask, and these are four.
+ * The lanes whose word agrees with this lane's in the one bit.  Written out, because the
+ * compiler makes seven instructions of a ballot whose predicate is needed as a mask, and these
+ * are four.
  */
 template <uint32_t BIT>
 __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
@@ -165,8 +167,8 @@ __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
 /* ---- flags: words that other blocks poll ---- */
 
 /*
- * Relaxed, device scope.  A status word carries its value in itself, so nothing has to be ordered
- * with it: a reader that sees a word has all it needs.
+ * Relaxed, device scope.  A status word carries its value in itself, so nothing has to be
+ * ordered with it: a reader that sees a word has all it needs.
  */
 __device__ __forceinline__ uint32_t gpusort_flag_load(const uint32_t *flag)
 {
@@ -199,8 +201,8 @@ __device__ __forceinline__ void gpusort_flag_store(uint32_t *flag, uint32_t valu
 }
 
 /*
- * Device scope, with ordering: what a block wrote before it raised the counter (release) is seen by
- * a block after it has read that value (acquire).
+ * Device scope, with ordering: what a block wrote before it raised the counter (release) is
+ * seen by a block after it has read that value (acquire).
  */
 __device__ __forceinline__ uint32_t gpusort_flag_load_acquire(const uint32_t *flag)
 {
@@ -239,9 +241,9 @@ cudaError_t gpusort_launch(const GsLaunch &launch, void (*kernel)(Parameters...)
 {
 #ifdef __CUDACC__
 	if (launch.shared_bytes > GPUSORT_SHARED_DEFAULT) {
-		cudaError_t error = cudaFuncSetAttribute(
-			(const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-			(int)launch.shared_bytes);
+		cudaError_t error = cudaFuncSetAttribute((const void *)kernel,
+												 cudaFuncAttributeMaxDynamicSharedMemorySize,
+												 (int)launch.shared_bytes);
 		if (error)
 			return error;
 	}
@@ -259,8 +261,7 @@ cudaError_t gpusort_launch(const GsLaunch &launch, void (*kernel)(Parameters...)
 #else
 	gpusort_emu_enqueue(launch.stream, [=] {
 		bool good = gpusort_emu::run_kernel(launch.grid, launch.block, launch.shared_bytes,
-											launch.cooperative,
-											[&] { kernel(arguments...); });
+											launch.cooperative, [&] { kernel(arguments...); });
 		return good ? cudaSuccess : cudaErrorLaunchFailure;
 	});
 	return cudaSuccess;

@@ -47,10 +47,10 @@ GsStatus gpusort_segments_publish(GsOwner *owner, GsSegmentedArray *array, cudaS
 	if (status)
 		return status;
 	array->table = (unsigned char **)table;
-	return gpusort_device_check(owner->device,
-								cudaMemcpyAsync(table, array->segments.items, bytes,
-												cudaMemcpyHostToDevice, stream),
-								"copy to the device");
+	return gpusort_device_check(
+		owner->device,
+		cudaMemcpyAsync(table, array->segments.items, bytes, cudaMemcpyHostToDevice, stream),
+		"copy to the device");
 }
 
 GsSegments gpusort_segments_view(const GsSegmentedArray *array)
@@ -76,7 +76,8 @@ GsStatus gpusort_arena_reserve(GsOwner *owner, GsArena *arena, uint64_t bytes,
 	if (arena->blocks.count == 0 || arena->block_size - arena->used < bytes) {
 		if (!arena->blocks.reserve(1))
 			return gpusort_device_fail(owner->device, GPUSORT_HOST_MEMORY, "out of memory");
-		uint64_t size = bytes > arena->block_bytes ? (bytes + 15) / 16 * 16 : arena->block_bytes;
+		uint64_t size =
+			bytes > arena->block_bytes ? (bytes + 15) / 16 * 16 : arena->block_bytes;
 		void *block;
 		GsStatus status = gpusort_device_alloc(owner->device, &owner->account, size, &block);
 		if (status)

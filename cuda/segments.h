@@ -12,8 +12,8 @@
 #include "device.h"
 
 /*
- * Items of a segmented array, as kernels see it: segments of a power of two of items, and a table of
- * their addresses that leads from an item number to the item.
+ * Items of a segmented array, as kernels see it: segments of a power of two of items, and a
+ * table of their addresses that leads from an item number to the item.
  */
 struct GsSegments {
 	unsigned char *const *table; /* in device memory */
@@ -25,7 +25,8 @@ struct GsSegments {
 		return (T *)table[item >> shift] + (item & ((1u << shift) - 1));
 	}
 
-	__device__ __forceinline__ const unsigned char *bytes_at(uint32_t item, uint32_t width) const
+	__device__ __forceinline__ const unsigned char *bytes_at(uint32_t item,
+															 uint32_t width) const
 	{
 		return table[item >> shift] + (size_t)(item & ((1u << shift) - 1)) * width;
 	}
@@ -81,9 +82,11 @@ struct GsSegmentedArray {
 };
 
 /* Segments get about segment_bytes. */
-void gpusort_segments_init(GsSegmentedArray *array, uint32_t item_bytes, uint64_t segment_bytes);
+void gpusort_segments_init(GsSegmentedArray *array, uint32_t item_bytes,
+						   uint64_t segment_bytes);
 
-/* Makes room for more items at the end; on failure the array is as before, with room or without. */
+/* Makes room for more items at the end; on failure the array is as before, with room or
+ * without. */
 GsStatus gpusort_segments_reserve(GsOwner *owner, GsSegmentedArray *array, uint64_t more);
 
 /* One contiguous part of a range of items: address, and how many items from first on. */

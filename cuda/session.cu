@@ -3,12 +3,12 @@
  *		Sort sessions: chunks in, one sort, sorted chunks out.
  *
  * Chunks are copied into segmented arrays on the session's upload stream.  The sort runs on the
- * device's compute stream and leaves the rows' numbers in sorted order; rows stay where they are.
- * Delivery gathers the rows of a chunk into a staging buffer and copies that to the host, on one of
- * two streams in turn, each with a staging buffer of its own.
+ * device's compute stream and leaves the rows' numbers in sorted order; rows stay where they
+ *are. Delivery gathers the rows of a chunk into a staging buffer and copies that to the host,
+ *on one of two streams in turn, each with a staging buffer of its own.
  *
- * A session of a device that was recovered (GsDevice.epoch) is dead: its device memory, streams and
- * events are gone, and only session_end() is left to do.
+ * A session of a device that was recovered (GsDevice.epoch) is dead: its device memory, streams
+ *and events are gone, and only session_end() is left to do.
  */
 #include "session.h"
 
@@ -71,8 +71,8 @@ struct GsSession {
 	uint32_t *sorted; /* row numbers */
 	uint64_t chunks;
 	uint64_t rows_per_chunk;
-	uint64_t *offsets;	/* variable width: of each sorted row, on the device */
-	uint64_t *cuts;		/* variable width: first row of each chunk, on the host */
+	uint64_t *offsets;	 /* variable width: of each sorted row, on the device */
+	uint64_t *cuts;		 /* variable width: first row of each chunk, on the host */
 	uint64_t *cut_bytes; /* its offset */
 	GsSessionResult result;
 
@@ -129,10 +129,12 @@ GsStatus launch_rows(GsSession *session, cudaStream_t stream, uint64_t threads,
 {
 	uint64_t blocks = (threads + GPUSORT_GATHER_THREADS - 1) / GPUSORT_GATHER_THREADS;
 	uint64_t most = (uint64_t)device_of(session)->sorter.multiprocessors * 16;
-	GsLaunch launch = {(unsigned)(blocks == 0 ? 1 : blocks < most ? blocks : most),
+	GsLaunch launch = {(unsigned)(blocks == 0	  ? 1
+								  : blocks < most ? blocks
+												  : most),
 					   GPUSORT_GATHER_THREADS, 0, false, stream};
-	return gpusort_device_check(device_of(session), gpusort_launch(launch, kernel, arguments...),
-								"launch a kernel");
+	return gpusort_device_check(
+		device_of(session), gpusort_launch(launch, kernel, arguments...), "launch a kernel");
 }
 
 template <class... Parameters, class... Arguments>
@@ -140,8 +142,8 @@ GsStatus launch_sums(GsSession *session, cudaStream_t stream, uint64_t blocks,
 					 void (*kernel)(Parameters...), Arguments... arguments)
 {
 	GsLaunch launch = {(unsigned)blocks, GPUSORT_RADIX, sizeof(GsSumShared), false, stream};
-	return gpusort_device_check(device_of(session), gpusort_launch(launch, kernel, arguments...),
-								"launch a kernel");
+	return gpusort_device_check(
+		device_of(session), gpusort_launch(launch, kernel, arguments...), "launch a kernel");
 }
 
 template <class... Parameters, class... Arguments>
@@ -149,8 +151,8 @@ GsStatus launch_warp(GsSession *session, cudaStream_t stream, void (*kernel)(Par
 					 Arguments... arguments)
 {
 	GsLaunch launch = {1, 32, 0, false, stream};
-	return gpusort_device_check(device_of(session), gpusort_launch(launch, kernel, arguments...),
-								"launch a kernel");
+	return gpusort_device_check(
+		device_of(session), gpusort_launch(launch, kernel, arguments...), "launch a kernel");
 }
 
 GsStatus copy_async(GsSession *session, void *target, const void *source, size_t size,
@@ -158,9 +160,8 @@ GsStatus copy_async(GsSession *session, void *target, const void *source, size_t
 {
 	if (size == 0)
 		return GPUSORT_OK;
-	return gpusort_device_check(device_of(session),
-								cudaMemcpyAsync(target, source, size, kind, stream),
-								"copy rows");
+	return gpusort_device_check(
+		device_of(session), cudaMemcpyAsync(target, source, size, kind, stream), "copy rows");
 }
 
 GsStatus synchronize(GsSession *session, cudaStream_t stream)
@@ -175,7 +176,8 @@ GsStatus synchronize(GsSession *session, cudaStream_t stream)
 GsStatus prepare_ticket(GsSession *session)
 {
 	GsDevice *device = device_of(session);
-	if (!session->pending.reserve(1) || !session->idle_events.reserve(session->pending.count + 1))
+	if (!session->pending.reserve(1) ||
+		!session->idle_events.reserve(session->pending.count + 1))
 		return gpusort_device_fail(device, GPUSORT_HOST_MEMORY, "out of memory");
 	if (session->idle_events.count)
 		return GPUSORT_OK;
@@ -245,10 +247,9 @@ GsStatus check_chunk(GsSession *session, const GsChunk *chunk)
 			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk of 4 GiB");
 	}
 	if (bytes != chunk->data_bytes)
-		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
-								   "rows of a chunk have %llu bytes, not %llu",
-								   (unsigned long long)bytes,
-								   (unsigned long long)chunk->data_bytes);
+		return gpusort_device_fail(
+			device, GPUSORT_BAD_ARGUMENT, "rows of a chunk have %llu bytes, not %llu",
+			(unsigned long long)bytes, (unsigned long long)chunk->data_bytes);
 	return GPUSORT_OK;
 }
 
@@ -325,6 +326,13 @@ GsStatus copy_chunk(GsSession *session, const GsChunk *chunk, unsigned char *byt
 	if (!status && is_variable(session)) {
 		status = copy_async(session, bytes, chunk->data, chunk->data_bytes,
 							cudaMemcpyHostToDevice, session->upload);
+		/* Rows are read by aligned words, so the bytes behind the last one are read as well. */
+		if (!status)
+			status =
+				gpusort_device_check(device_of(session),
+									 cudaMemsetAsync(bytes + chunk->data_bytes, 0,
+													 -chunk->data_bytes & 15, session->upload),
+									 "clear device memory");
 		if (!status)
 			status = append(session, &session->lengths, chunk->lengths, chunk->rows);
 		if (!status)
@@ -420,8 +428,8 @@ GsSortJob sort_job(const GsSession *session, const SortSpace &space, int from, b
 }
 
 /*
- * Sorts by one word; the values to start from are in values[*from], or are generated.  Leaves the
- * sorted row numbers in values[*from].  Waits.
+ * Sorts by one word; the values to start from are in values[*from], or are generated.  Leaves
+ * the sorted row numbers in values[*from].  Waits.
  */
 GsStatus sort_word(GsSession *session, const SortSpace &space, int *from, bool generate)
 {
@@ -520,16 +528,17 @@ GsStatus cut_chunks(GsSession *session)
 	if (!status)
 		status = launch_warp(session, stream, gpusort_sum_sums_kernel, sums, (uint32_t)blocks);
 	if (!status)
-		status = launch_sums(session, stream, blocks, gpusort_offsets_kernel, session->offsets,
-							 (const uint64_t *)sums, lengths, (const uint32_t *)session->sorted,
-							 n);
+		status =
+			launch_sums(session, stream, blocks, gpusort_offsets_kernel, session->offsets,
+						(const uint64_t *)sums, lengths, (const uint32_t *)session->sorted, n);
 	if (!status)
-		status = copy_async(session, &total, sums + blocks, sizeof total, cudaMemcpyDeviceToHost,
-							stream);
+		status = copy_async(session, &total, sums + blocks, sizeof total,
+							cudaMemcpyDeviceToHost, stream);
 	if (!status)
 		status = synchronize(session, stream);
 	if (!status) {
-		/* Two neighbours together are more than a chunk may be, so chunks are half full or more. */
+		/* Two neighbours together are more than a chunk may be, so chunks are half full or
+		 * more. */
 		most = 2 * (total / options.chunk_bytes + 1) + n / options.chunk_rows + 1;
 		if (most > n)
 			most = n;
@@ -554,8 +563,9 @@ GsStatus cut_chunks(GsSession *session)
 	if (!status && count > most)
 		status = gpusort_device_fail(device, GPUSORT_DEVICE_ERROR, "too many chunks were cut");
 	for (int half = 0; half < 2 && !status; half++)
-		status = copy_async(session, session->cuts + half * (most + 1), cuts + half * (most + 1),
-							(count + 1) * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream);
+		status =
+			copy_async(session, session->cuts + half * (most + 1), cuts + half * (most + 1),
+					   (count + 1) * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream);
 	if (!status)
 		status = synchronize(session, stream);
 	release(session, sums);
@@ -652,12 +662,11 @@ GsStatus deliver(GsSession *session, const Lane &lane, uint64_t first, uint64_t 
 			status = fetch(target->data, layout.data, target->data_bytes);
 	}
 	if (!status && is_variable(session) && target->data) {
-		status = launch_rows(session, lane.stream, n * 32, gpusort_gather_variable_kernel,
-							 lane.staging + layout.data,
-							 (uint32_t *)(lane.staging + layout.lengths),
-							 gpusort_segments_view(&session->starts),
-							 gpusort_segments_view(&session->lengths),
-							 (const uint64_t *)session->offsets + first, rows, n);
+		status = launch_rows(
+			session, lane.stream, n * 32, gpusort_gather_variable_kernel,
+			lane.staging + layout.data, (uint32_t *)(lane.staging + layout.lengths),
+			gpusort_segments_view(&session->starts), gpusort_segments_view(&session->lengths),
+			(const uint64_t *)session->offsets + first, rows, n);
 		if (!status)
 			status = fetch(target->data, layout.data, target->data_bytes);
 		if (!status && target->lengths)
@@ -705,8 +714,8 @@ GsStatus sort_rows(GsSession *session, float *milliseconds)
 	int from = 0;
 	GsStatus status = synchronize(session, session->upload);
 	if (!status)
-		status = gpusort_device_check(device, cudaEventCreateWithFlags(&start, cudaEventDefault),
-									  "create an event");
+		status = gpusort_device_check(
+			device, cudaEventCreateWithFlags(&start, cudaEventDefault), "create an event");
 	if (!status)
 		status = gpusort_device_check(device, cudaEventCreateWithFlags(&end, cudaEventDefault),
 									  "create an event");
@@ -798,7 +807,7 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 		gpusort_segments_init(&session->data, options->row_width,
 							  segment_bytes(*options, options->row_width));
 	if (is_variable(session)) {
-		session->bytes.block_bytes = segment_bytes(*options, 64);
+		session->bytes.block_bytes = (segment_bytes(*options, 64) + 15) / 16 * 16;
 		gpusort_segments_init(&session->lengths, sizeof(uint32_t),
 							  segment_bytes(*options, sizeof(uint32_t)));
 		gpusort_segments_init(&session->starts, sizeof(uint64_t),

@@ -2,7 +2,8 @@
  * session.h
  *		Sort sessions, as gpusort_device.h describes them.  Inside the library.
  *
- * Arguments that are pointers have been checked not to be NULL; everything else is checked here.
+ * Arguments that are pointers have been checked not to be NULL; everything else is checked
+ *here.
  */
 #ifndef GPUSORT_SESSION_H
 #define GPUSORT_SESSION_H

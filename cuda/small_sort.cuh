@@ -2,9 +2,9 @@
  * small_sort.cuh
  *		Sorts in one launch: by one warp, by one block, by a grid of cooperating blocks.
  *
- * Inputs of these sizes are bound by the number of launches, not by memory.  A warp sorts up to 32
- * items with a bitonic network.  A block keeps its items in registers and orders them digit by
- * digit through shared memory.  In a grid each block keeps a contiguous part of the items; at
+ * Inputs of these sizes are bound by the number of launches, not by memory.  A warp sorts up to
+ *32 items with a bitonic network.  A block keeps its items in registers and orders them digit
+ *by digit through shared memory.  In a grid each block keeps a contiguous part of the items; at
  * each digit the blocks exchange their counts, and move the items through device memory that
  * stays in the cache.  Digits that do not vary are left out.
  */
@@ -53,7 +53,8 @@ __global__ void gpusort_warp_sort_kernel(GsSmallSortArgs<Order, Value> args)
 	typedef typename Order::Key Key;
 	unsigned lane = threadIdx.x;
 
-	/* What is sorted is (counting bits of the key, lane), and that is unique; absent items last. */
+	/* What is sorted is (counting bits of the key, lane), and that is unique; absent items
+	 * last. */
 	bool present = lane < args.n;
 	Key key = present ? args.keys_in[lane] : 0;
 	Key rank = args.order.ordered(key) & args.range;
@@ -113,9 +114,9 @@ struct GsTileSort {
 	Shared &shared;
 	const unsigned thread;
 	const unsigned warp;
-	const int items;		/* of a thread in this launch */
-	uint32_t block_first;	/* number of the block's first item */
-	uint32_t block_items;	/* may be 0 in the last blocks */
+	const int items;	  /* of a thread in this launch */
+	uint32_t block_first; /* number of the block's first item */
+	uint32_t block_items; /* may be 0 in the last blocks */
 	Key keys[ITEMS];
 	Value values[PAIRS ? ITEMS : 1];
 
@@ -160,12 +161,14 @@ struct GsTileSort {
 	}
 
 	/* Padding counts as the greatest digit; it comes last, so its slots are behind all keys. */
-	__device__ __forceinline__ uint32_t digit_at(int i, const typename Order::Digit &digit_of) const
+	__device__ __forceinline__ uint32_t digit_at(int i,
+												 const typename Order::Digit &digit_of) const
 	{
 		return place_of(i) < block_items ? digit_of(keys[i]) : digit_of.mask;
 	}
 
-	/* All blocks have come here before any goes on, and what they wrote before is seen after. */
+	/* All blocks have come here before any goes on, and what they wrote before is seen after.
+	 */
 	__device__ __forceinline__ void grid_barrier()
 	{
 		__syncthreads();
@@ -176,7 +179,8 @@ struct GsTileSort {
 			__threadfence();
 			if (atomicAdd(&args.exchange->arrived, 1u) == gridDim.x - 1) {
 				atomicExch(&args.exchange->arrived, 0u);
-				/* Orders the arrivals, and all that was written before them, before the release. */
+				/* Orders the arrivals, and all that was written before them, before the
+				 * release. */
 				__threadfence();
 				atomicAdd(generation, 1u);
 			} else if (!GPUSORT_BUG(GPUSORT_BUG_GRID_BARRIER)) {
@@ -227,7 +231,8 @@ struct GsTileSort {
 		}
 	}
 
-	/* Moves the items to the slots of this digit; returns false where the digit does not vary. */
+	/* Moves the items to the slots of this digit; returns false where the digit does not vary.
+	 */
 	__device__ __forceinline__ bool sort_by(uint32_t place, bool last)
 	{
 		const typename Order::Digit digit_of = args.digit[place];
@@ -289,7 +294,8 @@ struct GsTileSort {
 			if (is_item(i)) {
 				uint32_t slot = block_first + place_of(i);
 				if constexpr (GRID) {
-					/* Written by other blocks in this launch: not through the read-only cache. */
+					/* Written by other blocks in this launch: not through the read-only cache.
+					 */
 					keys[i] = *(volatile Key *)&args.keys_tmp[slot];
 					if constexpr (PAIRS)
 						values[i] = *(volatile Value *)&args.values_tmp[slot];

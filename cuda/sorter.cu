@@ -14,8 +14,8 @@ namespace
 {
 
 /*
- * Digit places of a bit range: as few as can be, and as even as can be.  No bits are one place of
- * no width, at which no digit varies.
+ * Digit places of a bit range: as few as can be, and as even as can be.  No bits are one place
+ * of no width, at which no digit varies.
  */
 GsPlaces split_bits(uint32_t begin_bit, uint32_t end_bit)
 {
@@ -102,8 +102,8 @@ cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &orde
 	args.keys_tmp = (Key *)workspace;
 	args.values_tmp = (Value *)(workspace + gpusort_align_up(job.n * sizeof(Key)));
 	args.exchange = (GsGridExchange *)sorter.exchange;
-	GsLaunch launch = {gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS * args.items), Tuning::THREADS,
-					   sizeof(typename GridSort::Shared), true, stream};
+	GsLaunch launch = {gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS * args.items),
+					   Tuning::THREADS, sizeof(typename GridSort::Shared), true, stream};
 	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, true>, args);
 }
 
@@ -125,18 +125,20 @@ struct RunJob {
 	cudaError_t run_with(const Order &order) const
 	{
 		typedef typename Order::Key Key;
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_LARGE_SHARED> Large;
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED> Small;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_LARGE_SHARED>
+			Large;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED>
+			Small;
 		GsPlaces places = split_bits(job.begin_bit, job.end_bit);
 		GsSortPath path = gpusort_sorter_path(&sorter, &job);
 		if (path != GPUSORT_PATH_ONESWEEP)
 			return run_small<Order, Value>(sorter, path, order, job, places, workspace, stream);
 		if (fits<Key, Value, Large>(sorter))
-			return gpusort_onesweep_run<Order, Value, Large>(sorter, order, job, places, workspace,
-															 stream);
+			return gpusort_onesweep_run<Order, Value, Large>(sorter, order, job, places,
+															 workspace, stream);
 		/* Devices of the small class have no memory for items whose positions need 64 bits. */
-		return gpusort_onesweep_run_as<Order, Value, uint32_t, Small>(sorter, order, job, places,
-																	  workspace, stream);
+		return gpusort_onesweep_run_as<Order, Value, uint32_t, Small>(
+			sorter, order, job, places, workspace, stream);
 	}
 
 	template <class Key, class Value>
@@ -155,8 +157,10 @@ struct MeasureJob {
 	template <class Key, class Value>
 	size_t run() const
 	{
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_LARGE_SHARED> Large;
-		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED> Small;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_LARGE_SHARED>
+			Large;
+		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED>
+			Small;
 		switch (gpusort_sorter_path(&sorter, &job)) {
 			case GPUSORT_PATH_ONESWEEP:
 				if (fits<Key, Value, Large>(sorter))
@@ -225,10 +229,10 @@ GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job)
 		case GPUSORT_PATH_ONESWEEP:
 			return GPUSORT_PATH_ONESWEEP;
 		default:
-			return warp										 ? GPUSORT_PATH_WARP
+			return warp										? GPUSORT_PATH_WARP
 				   : block && job->n <= GPUSORT_BLOCK_ITEMS ? GPUSORT_PATH_BLOCK
-				   : grid && job->n <= GPUSORT_GRID_ITEMS	 ? GPUSORT_PATH_GRID
-															 : GPUSORT_PATH_ONESWEEP;
+				   : grid && job->n <= GPUSORT_GRID_ITEMS	? GPUSORT_PATH_GRID
+															: GPUSORT_PATH_ONESWEEP;
 	}
 }
 

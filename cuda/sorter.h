@@ -2,8 +2,8 @@
  * sorter.h
  *		Sorts of arrays in device memory: chooses the kernels and launches them.
  *
- * Inside the device library and its benchmark; users have gpusort_device.h.  All work is queued on
- * the stream given; nothing here waits for it.
+ * Inside the device library and its benchmark; users have gpusort_device.h.  All work is queued
+ *on the stream given; nothing here waits for it.
  */
 #ifndef GPUSORT_SORTER_H
 #define GPUSORT_SORTER_H
@@ -25,8 +25,8 @@ struct GsSorter {
 /*
  * A sort of device arrays, all aligned to their items.  The fields are those of GsSortRequest,
  * checked.  clobber: the input arrays may be overwritten and hold the result; see
- * gpusort_sorter_result().  With clobber, all four arrays must be given (values_in may be NULL when
- * values_in_space is given, which then is used like values_in but not read).
+ * gpusort_sorter_result().  With clobber, all four arrays must be given (values_in may be NULL
+ * when values_in_space is given, which then is used like values_in but not read).
  */
 struct GsSortJob {
 	uint32_t key_width;
@@ -58,8 +58,8 @@ cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, voi
 							   cudaStream_t stream);
 
 /*
- * After a job with GPUSORT_PATH_ONESWEEP: what the kernels found out.  source is an address in the
- * job's working space; the caller copies the struct from there.
+ * After a job with GPUSORT_PATH_ONESWEEP: what the kernels found out.  source is an address in
+ * the job's working space; the caller copies the struct from there.
  */
 struct GsSortReport {
 	uint32_t passes; /* sweeps that moved items */

@@ -3,14 +3,14 @@
  *		Ranks of the keys of a tile by one digit: the stable multi-split inside a block.
  *
  * A tile is the keys that one block holds in registers, ITEMS per thread.  Each warp owns a
- * contiguous part of it, and item i of a lane is the lane-th key of the i-th group of 32 of that
- * part, so that (warp, item, lane) is the order of arrival.
+ * contiguous part of it, and item i of a lane is the lane-th key of the i-th group of 32 of
+ *that part, so that (warp, item, lane) is the order of arrival.
  *
- * The work has two steps.  First every warp counts its digits in a row of bins of its own in shared
- * memory.  Then, with the bins holding the position of the warp's first key of each digit, every
- * warp goes through its items once more: the lanes that hold the same digit find each other by
- * ballots, and the last of them takes positions for all.  Since the counts of the tile are known
- * before the second, longer, step, other tiles need not wait for it.
+ * The work has two steps.  First every warp counts its digits in a row of bins of its own in
+ *shared memory.  Then, with the bins holding the position of the warp's first key of each
+ *digit, every warp goes through its items once more: the lanes that hold the same digit find
+ *each other by ballots, and the last of them takes positions for all.  Since the counts of the
+ *tile are known before the second, longer, step, other tiles need not wait for it.
  */
 #ifndef GPUSORT_TILE_RANK_CUH
 #define GPUSORT_TILE_RANK_CUH
@@ -29,8 +29,8 @@ __device__ __forceinline__ uint32_t gpusort_match_digit(uint32_t offset)
 }
 
 /*
- * The position of this lane's item: the bin at offset counts up by the number of items taken.  All
- * lanes of the warp call it together; bins belong to the warp alone.
+ * The position of this lane's item: the bin at offset counts up by the number of items taken.
+ * All lanes of the warp call it together; bins belong to the warp alone.
  */
 __device__ __forceinline__ uint32_t gpusort_take_position(uint32_t offset, uint32_t *bins)
 {

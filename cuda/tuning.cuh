@@ -2,8 +2,8 @@
  * tuning.cuh
  *		Every number that was chosen by measuring, with its measurement.
  *
- * Measured on an NVIDIA H200 (132 multiprocessors, CUDA 13.0), 2026-11-21, unless another GPU is
- * named; the tables are in docs/benchmarks-device.md.
+ * Measured on an NVIDIA H200 (132 multiprocessors, CUDA 13.0), 2026-11-21, unless another GPU
+ *is named; the tables are in docs/benchmarks-device.md.
  */
 #ifndef GPUSORT_TUNING_CUH
 #define GPUSORT_TUNING_CUH
@@ -18,8 +18,8 @@ struct GsSweepPolicy {
 	static constexpr int BLOCKS = BLOCKS_;	 /* resident on a multiprocessor */
 	static constexpr int WINDOW = WINDOW_;	 /* tiles a look-back reads at a time */
 	/*
-	 * Values take the place of the keys in shared memory once these are written, so that the tile
-	 * can be larger; or have their own, so that they are there before.
+	 * Values take the place of the keys in shared memory once these are written, so that the
+	 * tile can be larger; or have their own, so that they are there before.
 	 */
 	static constexpr bool SHARE = SHARE_;
 	static constexpr int TILE = THREADS * ITEMS;
@@ -29,8 +29,8 @@ struct GsSweepPolicy {
  * Two shapes for each pair of widths: for devices whose blocks can have some 110 kB of shared
  * memory (compute capability 8.0, 9.0, 10.0), and for those with 64 kB or more.
  *
- * build/cuda/sweep_tune 28 24: large tiles win, since they make long runs of equal digits and with
- * them whole sectors, until registers spill.
+ * build/cuda/sweep_tune 28 24: large tiles win, since they make long runs of equal digits and
+ * with them whole sectors, until registers spill.
  */
 enum GsDeviceClass { GPUSORT_LARGE_SHARED, GPUSORT_SMALL_SHARED };
 
@@ -68,12 +68,13 @@ struct GsHistogramTuning {
 
 /* Larger inputs are first looked through for a descent; smaller ones while they are counted. */
 #ifdef __CUDACC__
-constexpr uint64_t GPUSORT_CHECK_ITEMS = 1 << 21;
+constexpr uint64_t GPUSORT_CHECK_ITEMS = 1 << 25;
 #else
 constexpr uint64_t GPUSORT_CHECK_ITEMS = 2000;
 #endif
 
-/* Sorts of one block, in a smaller and a larger shape, and of one launch of cooperating blocks. */
+/* Sorts of one block, in a smaller and a larger shape, and of one launch of cooperating blocks.
+ */
 #ifdef __CUDACC__
 template <int KEY_BYTES, int VALUE_BYTES, bool LARGE>
 struct GsBlockSortTuning {
@@ -105,7 +106,8 @@ constexpr uint32_t GPUSORT_GRID_BLOCKS = 4;
 #endif
 constexpr uint32_t GPUSORT_WARP_ITEMS = 32;
 
-/* Polls of a look-back before it counts the missing tile itself; a poll is near a microsecond. */
+/* Polls of a look-back before it counts the missing tile itself; a poll is near a microsecond.
+ */
 constexpr uint32_t GPUSORT_FALLBACK_POLLS = 1 << 16;
 
 #endif /* GPUSORT_TUNING_CUH */

@@ -34,10 +34,10 @@ enum GsDistribution {
 	BENCH_SORTED,
 	BENCH_NEARLY_SORTED, /* one of parameter keys is out of place */
 	BENCH_REVERSED,
-	BENCH_DENSE,	  /* 0 .. n-1 in a random order */
-	BENCH_BELOW,	  /* random below 2^parameter */
-	BENCH_DISTINCT,	  /* 2^parameter distinct random keys */
-	BENCH_TIMESTAMPS  /* microseconds of one year */
+	BENCH_DENSE,	 /* 0 .. n-1 in a random order */
+	BENCH_BELOW,	 /* random below 2^parameter */
+	BENCH_DISTINCT,	 /* 2^parameter distinct random keys */
+	BENCH_TIMESTAMPS /* microseconds of one year */
 };
 
 __host__ __device__ inline uint64_t bench_hash(uint64_t x)
@@ -73,8 +73,8 @@ __global__ void bench_fill_kernel(Key *keys, uint64_t n, GsDistribution distribu
 	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
 		uint64_t key = bench_hash(i ^ seed << 40);
 		/* Monotonous in i over the whole range of keys. */
-		uint64_t ramp = (uint64_t)((double)i / (double)n * (sizeof(Key) == 4 ? 4294967295.0
-																			   : 1.8e19));
+		uint64_t ramp =
+			(uint64_t)((double)i / (double)n * (sizeof(Key) == 4 ? 4294967295.0 : 1.8e19));
 		switch (distribution) {
 			case BENCH_ENTROPY:
 				key = parameter ? key : 42;
@@ -111,7 +111,8 @@ __global__ void bench_fill_kernel(Key *keys, uint64_t n, GsDistribution distribu
 }
 
 template <class Key>
-void bench_fill(Key *keys, uint64_t n, GsDistribution distribution, int parameter, uint64_t seed)
+void bench_fill(Key *keys, uint64_t n, GsDistribution distribution, int parameter,
+				uint64_t seed)
 {
 	bench_fill_kernel<<<1024, 256>>>(keys, n, distribution, parameter, seed);
 	BENCH_CHECK(cudaGetLastError());
@@ -128,15 +129,16 @@ __global__ void bench_iota_kernel(Value *values, uint64_t n)
 /* ---- checks ---- */
 
 struct BenchFindings {
-	unsigned long long descents;   /* a key is less than the one before */
-	unsigned long long bad_values; /* value does not lead to the key, or a tie is out of order */
+	unsigned long long descents; /* a key is less than the one before */
+	unsigned long long
+		bad_values; /* value does not lead to the key, or a tie is out of order */
 	unsigned long long sum_in, sum_out; /* of hashed keys */
 };
 
 /* With values, these are the row numbers of the keys in in: then the check is complete. */
 template <class Key, class Value>
-__global__ void bench_verify_kernel(const Key *in, const Key *out, const Value *values, uint64_t n,
-									BenchFindings *findings)
+__global__ void bench_verify_kernel(const Key *in, const Key *out, const Value *values,
+									uint64_t n, BenchFindings *findings)
 {
 	unsigned long long descents = 0, bad = 0, sum_in = 0, sum_out = 0;
 	uint64_t stride = (uint64_t)gridDim.x * blockDim.x;

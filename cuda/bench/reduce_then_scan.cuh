@@ -2,11 +2,12 @@
  * reduce_then_scan.cuh
  *		A radix sort by reduce-then-scan, for comparison with the single sweep.
  *
- * After Merrill and Grimshaw, "Revisiting Sorting for GPGPU Stream Architectures" (2010): for each
- * digit an upsweep counts the digits of each block's part of the input, a scan turns the counts of
- * all blocks into positions, and a downsweep reads the input again and scatters it.  About three
- * memory operations an item and digit, where onesweep needs two.  Ranking, shared-memory reorder
- * and tile sizes are those of the sweep, so that what differs is the algorithm.
+ * After Merrill and Grimshaw, "Revisiting Sorting for GPGPU Stream Architectures" (2010): for
+ *each digit an upsweep counts the digits of each block's part of the input, a scan turns the
+ *counts of all blocks into positions, and a downsweep reads the input again and scatters it.
+ *About three memory operations an item and digit, where onesweep needs two.  Ranking,
+ *shared-memory reorder and tile sizes are those of the sweep, so that what differs is the
+ *algorithm.
  */
 #ifndef GPUSORT_REDUCE_THEN_SCAN_CUH
 #define GPUSORT_REDUCE_THEN_SCAN_CUH
@@ -167,22 +168,24 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 
 /* Sorts n < 2^32 items; workspace holds a copy of keys and values and the counts. */
 template <class Key, class Value, int BITS>
-cudaError_t bench_reduce_then_scan_sort(const Key *keys_in, Key *keys_out, const Value *values_in,
-										Value *values_out, uint64_t n, int multiprocessors,
-										unsigned char *workspace, cudaStream_t stream)
+cudaError_t bench_reduce_then_scan_sort(const Key *keys_in, Key *keys_out,
+										const Value *values_in, Value *values_out, uint64_t n,
+										int multiprocessors, unsigned char *workspace,
+										cudaStream_t stream)
 {
-	typedef GsSweepPolicy<256, (sizeof(Key) + GPUSORT_VALUE_BYTES<Value> > 8 ? 12 : 20), 3, 1, false>
+	typedef GsSweepPolicy<256, (sizeof(Key) + GPUSORT_VALUE_BYTES<Value> > 8 ? 12 : 20), 3, 1,
+						  false>
 		Policy;
 	typedef BenchDownsweep<Key, Value, BITS, Policy> Down;
-	constexpr int PASSES = 8 * sizeof(Key) / BITS; /* even, so that the last one writes to out */
+	constexpr int PASSES =
+		8 * sizeof(Key) / BITS; /* even, so that the last one writes to out */
 	unsigned blocks = (unsigned)multiprocessors * Policy::BLOCKS;
 	uint64_t tiles = (n + Down::TILE - 1) / Down::TILE;
 	uint64_t block_items = (tiles + blocks - 1) / blocks * Down::TILE;
 	Key *keys_tmp = (Key *)workspace;
 	Value *values_tmp = (Value *)(workspace + (n * sizeof(Key) + 255) / 256 * 256);
-	uint32_t *counts =
-		(uint32_t *)((unsigned char *)values_tmp +
-					 (n * GPUSORT_VALUE_BYTES<Value> + 255) / 256 * 256);
+	uint32_t *counts = (uint32_t *)((unsigned char *)values_tmp +
+									(n * GPUSORT_VALUE_BYTES<Value> + 255) / 256 * 256);
 	GsIntegerOrder<Key> order = {0};
 	for (int pass = 0; pass < PASSES; pass++) {
 		BenchScanArgs<Key, Value> args = {};
@@ -202,7 +205,8 @@ cudaError_t bench_reduce_then_scan_sort(const Key *keys_in, Key *keys_out, const
 		if (!error)
 			error = gpusort_launch(scan, bench_scan_kernel, args.counts, args.totals, blocks);
 		if (!error)
-			error = gpusort_launch(down, bench_downsweep_kernel<Key, Value, BITS, Policy>, args);
+			error =
+				gpusort_launch(down, bench_downsweep_kernel<Key, Value, BITS, Policy>, args);
 		if (error)
 			return error;
 	}

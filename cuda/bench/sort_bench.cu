@@ -4,9 +4,9 @@
  *
  * Every line is one input: milliseconds of this library and of cub::DeviceRadixSort in the same
  * process, one after the other, on the same arrays; medians of runs timed by events, with the
- * spread.  Keys and values of pairs are given (not generated); inputs stay unchanged, as with CUB.
- * Every result is checked on the device.  Groups: phases, sizes, entropy, database (these by
- * default), paths, huge.
+ * spread.  Keys and values of pairs are given (not generated); inputs stay unchanged, as with
+ *CUB. Every result is checked on the device.  Groups: phases, sizes, entropy, database (these
+ *by default), paths, huge.
  */
 #include <cub/device/device_radix_sort.cuh>
 
@@ -92,12 +92,13 @@ BenchTime time_cub(uint64_t n)
 	});
 }
 
-/* Bytes that a sort of all digits moves: one read for the histogram, a read and a write a digit. */
+/* Bytes that a sort of all digits moves: one read for the histogram, a read and a write a
+ * digit. */
 template <class Key, class Value>
 double bytes_moved(uint64_t n)
 {
-	return (double)n * (sizeof(Key) +
-						2.0 * sizeof(Key) * (sizeof(Key) + GPUSORT_VALUE_BYTES<Value>));
+	return (double)n *
+		   (sizeof(Key) + 2.0 * sizeof(Key) * (sizeof(Key) + GPUSORT_VALUE_BYTES<Value>));
 }
 
 template <class Key, class Value>
@@ -114,17 +115,17 @@ void bench_line(uint64_t n, GsDistribution distribution, int parameter, const ch
 	bool good = bench_verify(in, (const Key *)arrays.out, (const Value *)arrays.values_out, n);
 	all_good &= good;
 	double fraction = bytes_moved<Key, Value>(n) / (ours.median * 1e-3) / copy_bandwidth;
-	printf("u%zu/%zu  n %10llu  %-24s %9.4f (%.4f..%.4f) ms  CUB %9.4f (%.4f..%.4f) ms  %5.2f x  "
-		   "%6.2f Gkeys/s  %3.0f %%%s\n",
-		   8 * sizeof(Key), 8 * GPUSORT_VALUE_BYTES<Value>, (unsigned long long)n, what,
-		   ours.median, ours.least, ours.most, cub.median, cub.least, cub.most,
-		   cub.median / ours.median, n / ours.median / 1e6, 100 * fraction,
-		   good ? "" : "  WRONG");
+	printf(
+		"u%zu/%zu  n %10llu  %-24s %9.4f (%.4f..%.4f) ms  CUB %9.4f (%.4f..%.4f) ms  %5.2f x  "
+		"%6.2f Gkeys/s  %3.0f %%%s\n",
+		8 * sizeof(Key), 8 * GPUSORT_VALUE_BYTES<Value>, (unsigned long long)n, what,
+		ours.median, ours.least, ours.most, cub.median, cub.least, cub.most,
+		cub.median / ours.median, n / ours.median / 1e6, 100 * fraction, good ? "" : "  WRONG");
 	fflush(stdout);
 	if (csv)
 		fprintf(csv, "%zu,%zu,%llu,%s,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%d\n", sizeof(Key),
-				GPUSORT_VALUE_BYTES<Value>, (unsigned long long)n, what, ours.median, ours.least,
-				ours.most, cub.median, cub.least, cub.most, (int)good);
+				GPUSORT_VALUE_BYTES<Value>, (unsigned long long)n, what, ours.median,
+				ours.least, ours.most, cub.median, cub.least, cub.most, (int)good);
 }
 
 /* All five shapes. */
@@ -153,12 +154,11 @@ void bench_paths()
 		bench_fill((Key *)arrays.in, n, BENCH_ENTROPY, 1, n);
 		printf("u%zu/%zu  n 2^%-2d  CUB %.4f", 8 * sizeof(Key), 8 * GPUSORT_VALUE_BYTES<Value>,
 			   log_n, time_cub<Key, Value>(n).median);
-		for (GsSortPath path :
-			 {GPUSORT_PATH_BLOCK, GPUSORT_PATH_GRID, GPUSORT_PATH_ONESWEEP}) {
+		for (GsSortPath path : {GPUSORT_PATH_BLOCK, GPUSORT_PATH_GRID, GPUSORT_PATH_ONESWEEP}) {
 			sorter.debug.path = path;
 			if (gpusort_sorter_path(&sorter, &job) == path)
 				printf("  %s %.4f",
-					   path == GPUSORT_PATH_BLOCK	? "block"
+					   path == GPUSORT_PATH_BLOCK  ? "block"
 					   : path == GPUSORT_PATH_GRID ? "grid"
 												   : "onesweep",
 					   time_ours<Key, Value>(n).median);
@@ -230,7 +230,8 @@ void bench_phases(uint64_t n)
 	});
 	double sweep = (all.median - histogram.median) / sizeof(Key);
 	double sweep_bytes = 2.0 * n * (sizeof(Key) + GPUSORT_VALUE_BYTES<Value>);
-	printf("u%zu/%zu  n %llu  histogram %.3f ms (%.2f TB/s), a sweep %.3f ms (%.2f TB/s, %.0f %% of "
+	printf("u%zu/%zu  n %llu  histogram %.3f ms (%.2f TB/s), a sweep %.3f ms (%.2f TB/s, %.0f "
+		   "%% of "
 		   "copying)\n",
 		   8 * sizeof(Key), 8 * GPUSORT_VALUE_BYTES<Value>, (unsigned long long)n,
 		   histogram.median, n * sizeof(Key) / histogram.median / 1e9, sweep,
@@ -243,8 +244,8 @@ void measure_copy()
 {
 	uint64_t bytes = (uint64_t)4 << 30;
 	BenchTime time = bench_time(1, 5, stream, [&] {
-		BENCH_CHECK(cudaMemcpyAsync(arrays.out, arrays.in, bytes, cudaMemcpyDeviceToDevice,
-									stream));
+		BENCH_CHECK(
+			cudaMemcpyAsync(arrays.out, arrays.in, bytes, cudaMemcpyDeviceToDevice, stream));
 	});
 	copy_bandwidth = 2.0 * bytes / (time.median * 1e-3);
 	printf("device-to-device copy: %.2f TB/s, read and written\n", copy_bandwidth / 1e12);

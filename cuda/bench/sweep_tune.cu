@@ -53,7 +53,8 @@ static void try_policy(const Arrays<Key, Value> &a, float cub)
 		return;
 	}
 	int blocks = 0;
-	size_t shared = sizeof(typename GsSweep<GsIntegerOrder<Key>, Value, uint32_t, Policy>::Shared);
+	size_t shared =
+		sizeof(typename GsSweep<GsIntegerOrder<Key>, Value, uint32_t, Policy>::Shared);
 	auto kernel = gpusort_sweep_kernel<GsIntegerOrder<Key>, Value, uint32_t, Policy>;
 	if (cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
 							 (int)shared)) {
@@ -139,6 +140,7 @@ int main(int count, char **arguments)
 	cudaDeviceProp properties;
 	BENCH_CHECK(cudaGetDeviceProperties(&properties, 0));
 	sorter.multiprocessors = properties.multiProcessorCount;
+	sorter.shared_memory = properties.sharedMemPerBlockOptin;
 	printf("%s, %d multiprocessors\n", properties.name, properties.multiProcessorCount);
 	for (int i = 1; i < count; i++) {
 		int log_n = atoi(arguments[i]);

@@ -3,12 +3,13 @@
  *		The subset of CUDA that the device library uses, carried out by the CPU.
  *
  * Kernels run with every CUDA thread as a fiber on the one calling thread (emu_schedule.cpp);
- * the runtime calls stand in for libcudart (emu_runtime.cpp).  Included by portable.cuh instead of
- * cuda_runtime.h when the compiler is not nvcc.
+ * the runtime calls stand in for libcudart (emu_runtime.cpp).  Included by portable.cuh instead
+ *of cuda_runtime.h when the compiler is not nvcc.
  *
- * What it checks that a GPU does not: a warp collective that not every named lane reaches, lanes
- * that reach different collectives, shared memory that is read before it is written (it starts as
- * noise), kernels that never end.  What it cannot show: effects of the weak memory model, and time.
+ * What it checks that a GPU does not: a warp collective that not every named lane reaches,
+ *lanes that reach different collectives, shared memory that is read before it is written (it
+ *starts as noise), kernels that never end.  What it cannot show: effects of the weak memory
+ *model, and time.
  */
 #ifndef GPUSORT_CUDA_EMU_H
 #define GPUSORT_CUDA_EMU_H
@@ -27,7 +28,9 @@
 
 struct dim3 {
 	unsigned x, y, z;
-	dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+	dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_)
+	{
+	}
 };
 
 struct alignas(16) uint4 {

@@ -2,10 +2,10 @@
  * emu_runtime.cpp
  *		The runtime calls of cuda_emu.h: one device whose memory is the heap.
  *
- * Streams are queues.  An operation is carried out when somebody waits for its stream, for an event
- * behind it, or asks for such an event; a wait for an event of another stream drains that stream up
- * to the event.  A kernel that breaks a rule leaves a sticky error, as a fault on a device does;
- * cudaDeviceReset() clears it.
+ * Streams are queues.  An operation is carried out when somebody waits for its stream, for an
+ *event behind it, or asks for such an event; a wait for an event of another stream drains that
+ *stream up to the event.  A kernel that breaks a rule leaves a sticky error, as a fault on a
+ *device does; cudaDeviceReset() clears it.
  */
 #include "emu/cuda_emu.h"
 
@@ -320,8 +320,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
 		return result(cudaErrorInvalidValue);
 	if (!start->done || !end->done)
 		return result(cudaErrorNotReady);
-	*milliseconds =
-		std::chrono::duration<float, std::milli>(end->time - start->time).count();
+	*milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
 	return result(cudaSuccess);
 }
 

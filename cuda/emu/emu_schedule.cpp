@@ -2,13 +2,14 @@
  * emu_schedule.cpp
  *		Runs the threads of a kernel launch as fibers, in a seeded random order.
  *
- * A launch is a function of its inputs and of gpusort_emu::schedule, so that a failing schedule can
- * be repeated.  At most schedule.resident blocks are alive at a time, which is how a grid larger
- * than the device behaves; a block that has started keeps its place until all of its threads have
- * ended.  Only one launch runs at a time in a process.
+ * A launch is a function of its inputs and of gpusort_emu::schedule, so that a failing schedule
+ *can be repeated.  At most schedule.resident blocks are alive at a time, which is how a grid
+ *larger than the device behaves; a block that has started keeps its place until all of its
+ *threads have ended.  Only one launch runs at a time in a process.
  *
- * A lane that waits, at a barrier or a warp collective, is not run until it is released.  A lane
- * that spins yields, by the accessors that portable.cuh gives for flags, and stays runnable.
+ * A lane that waits, at a barrier or a warp collective, is not run until it is released.  A
+ *lane that spins yields, by the accessors that portable.cuh gives for flags, and stays
+ *runnable.
  */
 #include "emu/cuda_emu.h"
 
@@ -40,7 +41,8 @@ struct Context {
 };
 
 extern "C" void gpusort_emu_switch(void **save, void *load);
-/* System V: rbx, rbp and r12 to r15 are the callee's to keep; the rest is saved by the compiler. */
+/* System V: rbx, rbp and r12 to r15 are the callee's to keep; the rest is saved by the
+ * compiler. */
 asm(R"(
 	.text
 	.globl gpusort_emu_switch

@@ -3,7 +3,8 @@
  *		Tests of the device library: device_test LIBRARY [--quick] [--bugs] [GROUP ...]
  *
  * The same binary tests the library for GPUs and the emulator.  With --bugs the emulator plants
- * one bug after the other, and the tests have to notice each; a bug that goes unseen is a failure.
+ * one bug after the other, and the tests have to notice each; a bug that goes unseen is a
+ *failure.
  */
 #include "test/device_test.h"
 
@@ -290,7 +291,8 @@ bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys)
 	std::vector<uint8_t> keys_before = keys_in.image, values_before = values_in.image;
 	bool good = true;
 	if (!c.host_arrays)
-		good = keys_in.upload() && keys_out.upload() && values_in.upload() && values_out.upload();
+		good =
+			keys_in.upload() && keys_out.upload() && values_in.upload() && values_out.upload();
 
 	GsSortRequest request = {};
 	request.struct_size = sizeof request;
@@ -315,7 +317,8 @@ bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys)
 
 	const char *problem = nullptr;
 	uint64_t where = 0;
-	GsStatus status = good ? library.api->sort(library.device, &request) : GPUSORT_DEVICE_MEMORY;
+	GsStatus status =
+		good ? library.api->sort(library.device, &request) : GPUSORT_DEVICE_MEMORY;
 	if (status)
 		problem = library.api->status_text(status);
 	if (!c.host_arrays && !problem) {
@@ -336,15 +339,16 @@ bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys)
 		values_in.release();
 		values_out.release();
 	}
-	return test_check(
-		!problem,
-		"%s at %llu (%s): n %llu, %u/%u bytes, order %d%s, bits %u..%u, shifts %u %u%s%s%s%s, %s",
-		problem ? problem : "", (unsigned long long)where,
-		status ? library.api->device_message(library.device) : "", (unsigned long long)n,
-		c.key_width, c.value_width, (int)c.order, c.descending ? " descending" : "",
-		c.begin_bit, request.end_bit, c.key_shift, c.value_shift,
-		c.row_numbers ? ", row numbers" : "", c.drop_keys ? ", no keys" : "",
-		c.host_arrays ? ", host arrays" : "", c.in_place ? ", in place" : "", c.what.c_str());
+	return test_check(!problem,
+					  "%s at %llu (%s): n %llu, %u/%u bytes, order %d%s, bits %u..%u, shifts "
+					  "%u %u%s%s%s%s, %s",
+					  problem ? problem : "", (unsigned long long)where,
+					  status ? library.api->device_message(library.device) : "",
+					  (unsigned long long)n, c.key_width, c.value_width, (int)c.order,
+					  c.descending ? " descending" : "", c.begin_bit, request.end_bit,
+					  c.key_shift, c.value_shift, c.row_numbers ? ", row numbers" : "",
+					  c.drop_keys ? ", no keys" : "", c.host_arrays ? ", host arrays" : "",
+					  c.in_place ? ", in place" : "", c.what.c_str());
 }
 
 namespace
@@ -445,7 +449,8 @@ int main(int count, char **arguments)
 		printf("the library has no table of this version\n");
 		return 2;
 	}
-	test_check(entry(GPUSORT_DEVICE_ABI_VERSION + 1) == nullptr, "an unknown version is served");
+	test_check(entry(GPUSORT_DEVICE_ABI_VERSION + 1) == nullptr,
+			   "an unknown version is served");
 	library.emulator = !strcmp(library.api->build, "emulator");
 
 	char message[256] = "";
@@ -454,7 +459,8 @@ int main(int count, char **arguments)
 	GsStatus status =
 		library.api->device_open(&options, &library.device, message, sizeof message);
 	if (status) {
-		printf("could not open the device: %s: %s\n", library.api->status_text(status), message);
+		printf("could not open the device: %s: %s\n", library.api->status_text(status),
+			   message);
 		return 2;
 	}
 	bool good = bugs ? run_planted_bugs() : run_groups(chosen, quick);

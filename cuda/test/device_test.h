@@ -28,7 +28,9 @@ extern bool tests_quiet;
 
 struct TestRandom {
 	uint64_t state;
-	explicit TestRandom(uint64_t seed) : state(seed * 0x9E3779B97F4A7C15ull + 1) {}
+	explicit TestRandom(uint64_t seed) : state(seed * 0x9E3779B97F4A7C15ull + 1)
+	{
+	}
 	uint64_t operator()();
 	uint64_t below(uint64_t n);
 };
@@ -44,15 +46,15 @@ struct SortCase {
 	bool row_numbers = false;
 	bool drop_keys = false;
 	bool host_arrays = false;
-	bool in_place = false; /* host arrays only */
-	uint32_t key_shift = 0;	  /* items by which the arrays miss a 256-byte boundary */
+	bool in_place = false;	/* host arrays only */
+	uint32_t key_shift = 0; /* items by which the arrays miss a 256-byte boundary */
 	uint32_t value_shift = 0;
 	std::string what; /* the distribution, for messages */
 };
 
 /*
- * Sorts keys (taken modulo the key width) with the library and compares with std::stable_sort: the
- * order, ties, values, unchanged inputs and the bytes around all arrays.
+ * Sorts keys (taken modulo the key width) with the library and compares with std::stable_sort:
+ * the order, ties, values, unchanged inputs and the bytes around all arrays.
  */
 bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys);
 

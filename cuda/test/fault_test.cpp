@@ -1,6 +1,7 @@
 /*
  * fault_test.cpp
- *		Tests of bad arguments and of trouble on the device: a status, a message, nothing leaked.
+ *		Tests of bad arguments and of trouble on the device: a status, a message, nothing
+ *leaked.
  */
 #include "test/device_test.h"
 
@@ -20,8 +21,8 @@ static GsSortRequest good_request(void *in, void *out, uint64_t n)
 
 static void expect(GsStatus status, GsStatus expected, const char *what)
 {
-	test_check(status == expected, "%s: %s instead of %s", what, library.api->status_text(status),
-			   library.api->status_text(expected));
+	test_check(status == expected, "%s: %s instead of %s", what,
+			   library.api->status_text(status), library.api->status_text(expected));
 }
 
 void test_arguments()

@@ -49,7 +49,7 @@ std::vector<Row> make_rows(const SessionCase &c, uint64_t seed)
 		for (uint64_t &key : row.key)
 			key = c.distinct ? random.below(c.distinct) * 0x0101010101010101ull : random();
 		row.arrival = i;
-		uint64_t bytes = c.layout == GPUSORT_ROWS_FIXED	   ? c.row_width
+		uint64_t bytes = c.layout == GPUSORT_ROWS_FIXED		 ? c.row_width
 						 : c.layout == GPUSORT_ROWS_VARIABLE ? random.below(90)
 															 : 0;
 		if (c.layout == GPUSORT_ROWS_VARIABLE && random.below(50) == 0)
@@ -259,13 +259,14 @@ void test_session(const SessionCase &c, uint64_t seed)
 	}
 	if (!problem && memory_in_use() != before)
 		problem = "device memory leaks";
-	test_check(!problem,
-			   "session: %s (%s): layout %d, width %u, %u words, %llu rows, put %u, chunks of %u "
-			   "rows and %llu bytes, distinct %llu%s",
-			   problem ? problem : "", library.api->device_message(library.device), (int)c.layout,
-			   c.row_width, c.key_words, (unsigned long long)c.rows, c.put_rows, c.chunk_rows,
-			   (unsigned long long)c.chunk_bytes, (unsigned long long)c.distinct,
-			   c.shuffled ? ", shuffled" : "");
+	test_check(
+		!problem,
+		"session: %s (%s): layout %d, width %u, %u words, %llu rows, put %u, chunks of %u "
+		"rows and %llu bytes, distinct %llu%s",
+		problem ? problem : "", library.api->device_message(library.device), (int)c.layout,
+		c.row_width, c.key_words, (unsigned long long)c.rows, c.put_rows, c.chunk_rows,
+		(unsigned long long)c.chunk_bytes, (unsigned long long)c.distinct,
+		c.shuffled ? ", shuffled" : "");
 }
 
 void test_session_states()
@@ -279,7 +280,8 @@ void test_session_states()
 		GsSessionOptions spoiled = options_of(c);
 		spoil(spoiled);
 		GsSession *none = nullptr;
-		test_check(api->session_begin(library.device, &spoiled, &none) == GPUSORT_BAD_ARGUMENT &&
+		test_check(api->session_begin(library.device, &spoiled, &none) ==
+						   GPUSORT_BAD_ARGUMENT &&
 					   !none,
 				   "session options: %s", what);
 	};
@@ -297,13 +299,15 @@ void test_session_states()
 	test_check(!api->session_begin(library.device, &options, &session), "begin");
 	GsChunk empty = {};
 	empty.struct_size = sizeof empty;
-	test_check(!api->session_put(session, &empty, &ticket) && !api->session_poll(session, ticket),
+	test_check(!api->session_put(session, &empty, &ticket) &&
+				   !api->session_poll(session, ticket),
 			   "an empty chunk");
 	test_check(api->session_get(session, 0, &target.chunk, &ticket) == GPUSORT_BAD_STATE,
 			   "get before sort");
 	test_check(!api->session_sort(session, &result) && result.rows == 0 && result.chunks == 0,
 			   "sorting nothing");
-	test_check(api->session_put(session, &empty, &ticket) == GPUSORT_BAD_STATE, "put after sort");
+	test_check(api->session_put(session, &empty, &ticket) == GPUSORT_BAD_STATE,
+			   "put after sort");
 	test_check(api->session_sort(session, &result) == GPUSORT_BAD_STATE, "sorting twice");
 	test_check(api->session_get(session, 0, &target.chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
 			   "a chunk that is not there");
@@ -322,7 +326,8 @@ void test_session_states()
 			   "lengths and data disagree");
 	chunk = chunk_of(puts[0]);
 	chunk.lengths = nullptr;
-	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT, "no lengths");
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
+			   "no lengths");
 	chunk = chunk_of(puts[0]);
 	chunk.keys[0] = nullptr;
 	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT, "no keys");
@@ -439,7 +444,8 @@ void test_sessions(bool quick)
 		c.put_rows = 40000;
 		c.chunk_rows = 30000;
 		c.chunk_bytes = 1 << 20;
-		for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
+		for (GsRowLayout layout :
+			 {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
 			c.layout = layout;
 			test_session(c, 1);
 		}

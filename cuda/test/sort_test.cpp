@@ -102,8 +102,8 @@ void test_sizes(bool quick)
 		tile = sizes_of(c).tile_items;
 		for (uint64_t strip : {tile, 2 * tile, 3 * tile}) {
 			set_debug([&](GsDebugSettings &s) { s.strip_items = strip; });
-			for (uint64_t n : {strip - 1, strip, strip + 1, 2 * strip - 1, 2 * strip + 1,
-							   5 * strip + 3})
+			for (uint64_t n :
+				 {strip - 1, strip, strip + 1, 2 * strip - 1, 2 * strip + 1, 5 * strip + 3})
 				for (int samples : {1, 3, 16})
 					run_sort_case(c, entropy_keys(n, samples, width, n + samples));
 			if (quick)
@@ -156,8 +156,10 @@ void test_distributions(bool quick)
 		for (const SortCase &base : list) {
 			SortCase c = base;
 			GsDebugSizes sizes = sizes_of(c);
-			uint64_t n = std::min<uint64_t>(path_limit(path, sizes), 3 * sizes.tile_items + 100);
-			if (library.emulator && path == GPUSORT_PATH_GRID) /* its barriers take long there */
+			uint64_t n =
+				std::min<uint64_t>(path_limit(path, sizes), 3 * sizes.tile_items + 100);
+			if (library.emulator &&
+				path == GPUSORT_PATH_GRID) /* its barriers take long there */
 				n = 600;
 			uint32_t width = c.key_width;
 			uint32_t bits = 8 * width;
@@ -191,8 +193,8 @@ void test_distributions(bool quick)
 					continue;
 				keys = entropy_keys(n, 1, width, digit);
 				for (uint64_t &key : keys)
-					key = (key & (uint64_t)255 << 8 * digit) | (0x5A5A5A5A5A5A5A5Aull & ones &
-																~((uint64_t)255 << 8 * digit));
+					key = (key & (uint64_t)255 << 8 * digit) |
+						  (0x5A5A5A5A5A5A5A5Aull & ones & ~((uint64_t)255 << 8 * digit));
 				run_distribution(c, "one digit", keys);
 			}
 			c.order = GPUSORT_FLOAT;
@@ -272,7 +274,8 @@ void test_schedules(bool quick)
 	}
 	for (uint32_t every : {2, 3, 7})
 		for (uint32_t polls : {1u, 40u, UINT32_MAX}) {
-			c.what = "late tiles " + std::to_string(every) + ", fallback " + std::to_string(polls);
+			c.what =
+				"late tiles " + std::to_string(every) + ", fallback " + std::to_string(polls);
 			set_debug([&](GsDebugSettings &s) {
 				s.delay_every = every;
 				s.delay_polls = 60;
