@@ -2,7 +2,8 @@
  * gather.cuh
  *		Rows into sorted order: lookups in segmented arrays, and copies of rows.
  *
- * Row numbers have 32 bits.  Included by session.cu alone, since most kernels are no templates.
+ * Row numbers have 32 bits.  Kernels that are no templates are static: every file that
+ * includes this has its own.
  */
 #ifndef GPUSORT_GATHER_CUH
 #define GPUSORT_GATHER_CUH
@@ -24,7 +25,8 @@ __device__ __forceinline__ uint64_t gpusort_thread_count()
 }
 
 /* values[i] = first + i */
-static __global__ void gpusort_number_kernel(uint32_t *values, uint32_t first, uint64_t n)
+[[maybe_unused]] static __global__ void gpusort_number_kernel(uint32_t *values, uint32_t first,
+															  uint64_t n)
 {
 	for (uint64_t i = gpusort_thread_number(); i < n; i += gpusort_thread_count())
 		values[i] = first + (uint32_t)i;
@@ -39,7 +41,8 @@ __global__ void gpusort_gather_items_kernel(T *target, GsSegments items, const u
 		target[i] = *items.template at<T>(rows[i]);
 }
 
-static __global__ void gpusort_widen_kernel(uint64_t *target, const uint32_t *rows, uint64_t n)
+[[maybe_unused]] static __global__ void gpusort_widen_kernel(uint64_t *target,
+															 const uint32_t *rows, uint64_t n)
 {
 	for (uint64_t i = gpusort_thread_number(); i < n; i += gpusort_thread_count())
 		target[i] = rows[i];
@@ -85,8 +88,8 @@ struct GsSumShared {
  * The address of each row of a chunk: starts[i] = data + lengths of the rows before.  One
  * block; the chunk's data is less than 4 GiB.
  */
-static __global__ void gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths,
-												 uint32_t n, uint64_t data)
+[[maybe_unused]] static __global__ void
+gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths, uint32_t n, uint64_t data)
 {
 	GPUSORT_SHARED(GsSumShared, shared);
 	for (uint32_t base = 0; base < n; base += blockDim.x) {
@@ -99,8 +102,8 @@ static __global__ void gpusort_row_starts_kernel(uint64_t *starts, const uint32_
 }
 
 /* sums[b] = bytes of the rows of block b, GPUSORT_SCAN_TILE each. */
-static __global__ void gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths,
-												  const uint32_t *rows, uint64_t n)
+[[maybe_unused]] static __global__ void
+gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *rows, uint64_t n)
 {
 	GPUSORT_SHARED(GsSumShared, shared);
 	uint64_t first = (uint64_t)blockIdx.x * GPUSORT_SCAN_TILE, sum = 0;
@@ -115,7 +118,7 @@ static __global__ void gpusort_length_sums_kernel(uint64_t *sums, GsSegments len
 }
 
 /* Exclusive sums in place, by one warp; sums[n] = the total. */
-static __global__ void gpusort_sum_sums_kernel(uint64_t *sums, uint32_t n)
+[[maybe_unused]] static __global__ void gpusort_sum_sums_kernel(uint64_t *sums, uint32_t n)
 {
 	uint64_t before = 0;
 	for (uint32_t base = 0; base < n; base += 32) {
@@ -135,9 +138,10 @@ static __global__ void gpusort_sum_sums_kernel(uint64_t *sums, uint32_t n)
 }
 
 /* offsets[i] = bytes of the sorted rows before i, for i = 0 .. n. */
-static __global__ void gpusort_offsets_kernel(uint64_t *offsets, const uint64_t *sums,
-											  GsSegments lengths, const uint32_t *rows,
-											  uint64_t n)
+[[maybe_unused]] static __global__ void gpusort_offsets_kernel(uint64_t *offsets,
+															   const uint64_t *sums,
+															   GsSegments lengths,
+															   const uint32_t *rows, uint64_t n)
 {
 	GPUSORT_SHARED(GsSumShared, shared);
 	uint64_t first = (uint64_t)blockIdx.x * GPUSORT_SCAN_TILE, before = sums[blockIdx.x];
@@ -158,9 +162,11 @@ static __global__ void gpusort_offsets_kernel(uint64_t *offsets, const uint64_t 
  * entry more for the end.  At most most chunks are written, their number always.  One warp; it
  * narrows the place of each cut down by 32 probes at a time.
  */
-static __global__ void gpusort_cut_kernel(uint64_t *firsts, uint64_t *bytes, uint64_t *count,
-										  uint64_t most, const uint64_t *offsets, uint64_t n,
-										  uint64_t chunk_rows, uint64_t chunk_bytes)
+[[maybe_unused]] static __global__ void gpusort_cut_kernel(uint64_t *firsts, uint64_t *bytes,
+														   uint64_t *count, uint64_t most,
+														   const uint64_t *offsets, uint64_t n,
+														   uint64_t chunk_rows,
+														   uint64_t chunk_bytes)
 {
 	uint64_t first = 0, chunks = 0;
 	while (first < n) {
@@ -197,11 +203,10 @@ static __global__ void gpusort_cut_kernel(uint64_t *firsts, uint64_t *bytes, uin
  * Rows of any width, packed: a warp copies a row, four aligned bytes of the target at a time,
  * put together from the two aligned words of the source that hold them.
  */
-static __global__ void gpusort_gather_variable_kernel(unsigned char *target,
-													  uint32_t *target_lengths,
-													  GsSegments starts, GsSegments lengths,
-													  const uint64_t *offsets,
-													  const uint32_t *rows, uint64_t n)
+[[maybe_unused]] static __global__ void
+gpusort_gather_variable_kernel(unsigned char *target, uint32_t *target_lengths,
+							   GsSegments starts, GsSegments lengths, const uint64_t *offsets,
+							   const uint32_t *rows, uint64_t n)
 {
 	uint64_t base = offsets[0];
 	uint64_t warps = gpusort_thread_count() / 32;

@@ -156,7 +156,8 @@ struct GsSweep {
 
 	__device__ __forceinline__ void load_keys()
 	{
-		load(keys, (const Key *)keys_of(step.source), args.order.greatest());
+		Key padding = GPUSORT_BUG(GPUSORT_BUG_PARTIAL_TILE) ? 0 : args.order.greatest();
+		load(keys, (const Key *)keys_of(step.source), padding);
 	}
 
 	__device__ __forceinline__ bool generates() const
@@ -244,7 +245,7 @@ struct GsSweep {
 		if (thread < GPUSORT_RADIX) {
 			slots = gpusort_sum_bins<WARPS>(shared.bins, thread);
 			count = slots;
-			if (thread * 4 == args.digit.mask && !GPUSORT_BUG(GPUSORT_BUG_PARTIAL_TILE))
+			if (thread * 4 == args.digit.mask)
 				count -= TILE - tile_items;
 			if (args.delay_every && tile % args.delay_every == args.delay_every - 1)
 				for (uint32_t i = 0; i < args.delay_polls; i++)

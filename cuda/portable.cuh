@@ -35,7 +35,7 @@ enum GsPlantedBug {
 	GPUSORT_BUG_NONE = 0,
 	GPUSORT_BUG_COUNT_BARRIER,	 /* no barrier between counting a tile and summing the counts */
 	GPUSORT_BUG_SCATTER_BARRIER, /* no barrier between the shared scatter and its readers */
-	GPUSORT_BUG_PARTIAL_TILE,	 /* padding of a partial tile counted as keys */
+	GPUSORT_BUG_PARTIAL_TILE,	 /* padding of a partial tile sorts before the keys */
 	GPUSORT_BUG_SHORT_LOOKBACK,	 /* look-back stops after a few tiles */
 	GPUSORT_BUG_LANE_ORDER,		 /* equal digits of a warp ranked from the last lane */
 	GPUSORT_BUG_BLOCK_INDEX,	 /* tiles by block index instead of tickets */

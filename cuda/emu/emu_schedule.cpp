@@ -31,7 +31,7 @@ namespace
 {
 
 constexpr size_t STACK_BYTES = 128 * 1024;
-constexpr uint64_t MAX_TURNS_WITHOUT_END = 30 * 1000 * 1000;
+constexpr uint64_t MAX_TURNS_WITHOUT_END = 10 * 1000 * 1000;
 constexpr unsigned YIELD_ONE_IN = 16;
 
 #ifdef __x86_64__

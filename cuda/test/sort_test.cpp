@@ -252,6 +252,8 @@ void test_schedules(bool quick)
 					c.what = "schedule " + std::to_string(resident) + " " +
 							 std::to_string(dispatch) + " " + std::to_string(favour);
 					set_debug([&](GsDebugSettings &s) {
+						s.fallback_polls =
+							UINT32_MAX; /* progress has to come from the tickets */
 						s.emu_resident = resident;
 						s.emu_dispatch = dispatch;
 						s.emu_favour = favour;
@@ -262,7 +264,7 @@ void test_schedules(bool quick)
 						break;
 				}
 		set_debug([&](GsDebugSettings &s) {
-			s.emu_resident = s.emu_dispatch = s.emu_favour = 0;
+			s.emu_resident = s.emu_dispatch = s.emu_favour = s.fallback_polls = 0;
 			s.path = GPUSORT_PATH_GRID;
 		});
 		c.what = "grid";

@@ -1,0 +1,250 @@
+/*
+ * session_deliver.cu
+ *		Sorted chunks: where the sorted rows are cut, gathering them, and their way to the host.
+ */
+#include <cstdlib>
+
+#include "session_state.h"
+
+using namespace gpusort_session;
+
+namespace
+{
+
+/* Rows of variable width: offsets of the sorted rows, and the cuts into chunks. */
+GsStatus cut_chunks(GsSession *session)
+{
+	GsDevice *device = device_of(session);
+	cudaStream_t stream = device->compute;
+	const GsSessionOptions &options = session->options;
+	uint64_t n = session->rows;
+	uint64_t blocks = n / GPUSORT_SCAN_TILE + 1; /* the last one also writes offsets[n] */
+	GsSegments lengths = gpusort_segments_view(&session->lengths);
+	uint64_t *sums = nullptr, *cuts = nullptr;
+	uint64_t total = 0, most = 0, count = 0;
+
+	GsStatus status = allocate(session, (n + 1) * sizeof(uint64_t), (void **)&session->offsets);
+	if (!status)
+		status = allocate(session, (blocks + 1) * sizeof(uint64_t), (void **)&sums);
+	if (!status)
+		status = launch_sums(session, stream, blocks, gpusort_length_sums_kernel, sums, lengths,
+							 (const uint32_t *)session->sorted, n);
+	if (!status)
+		status = launch_warp(session, stream, gpusort_sum_sums_kernel, sums, (uint32_t)blocks);
+	if (!status)
+		status =
+			launch_sums(session, stream, blocks, gpusort_offsets_kernel, session->offsets,
+						(const uint64_t *)sums, lengths, (const uint32_t *)session->sorted, n);
+	if (!status)
+		status = copy_async(session, &total, sums + blocks, sizeof total,
+							cudaMemcpyDeviceToHost, stream);
+	if (!status)
+		status = synchronize(session, stream);
+	if (!status) {
+		/* Two neighbours together are more than a chunk may be, so chunks are half full or
+		 * more. */
+		most = 2 * (total / options.chunk_bytes + 1) + n / options.chunk_rows + 1;
+		if (most > n)
+			most = n;
+		status = allocate(session, (2 * (most + 1) + 1) * sizeof(uint64_t), (void **)&cuts);
+	}
+	if (!status) {
+		session->cuts = (uint64_t *)malloc(2 * (most + 1) * sizeof(uint64_t));
+		if (session->cuts)
+			session->cut_bytes = session->cuts + most + 1;
+		else
+			status = gpusort_device_fail(device, GPUSORT_HOST_MEMORY, "out of memory");
+	}
+	if (!status)
+		status = launch_warp(session, stream, gpusort_cut_kernel, cuts, cuts + most + 1,
+							 cuts + 2 * (most + 1), most, (const uint64_t *)session->offsets, n,
+							 (uint64_t)options.chunk_rows, options.chunk_bytes);
+	if (!status)
+		status = copy_async(session, &count, cuts + 2 * (most + 1), sizeof count,
+							cudaMemcpyDeviceToHost, stream);
+	if (!status)
+		status = synchronize(session, stream);
+	if (!status && count > most)
+		status = gpusort_device_fail(device, GPUSORT_DEVICE_ERROR, "too many chunks were cut");
+	for (int half = 0; half < 2 && !status; half++)
+		status =
+			copy_async(session, session->cuts + half * (most + 1), cuts + half * (most + 1),
+					   (count + 1) * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream);
+	if (!status)
+		status = synchronize(session, stream);
+	release(session, sums);
+	release(session, cuts);
+	session->chunks = count;
+	return status;
+}
+
+struct StagingLayout {
+	size_t keys[GPUSORT_MAX_KEY_WORDS];
+	size_t numbers;
+	size_t lengths;
+	size_t data;
+	size_t total;
+};
+
+StagingLayout staging_layout(const GsSession *session)
+{
+	StagingLayout layout = {};
+	const GsSessionOptions &options = session->options;
+	size_t rows = session->rows_per_chunk, at = 0;
+	auto take = [&](size_t bytes) {
+		size_t place = at;
+		at = (at + bytes + 255) / 256 * 256;
+		return place;
+	};
+	for (uint32_t w = 0; w < options.key_words; w++)
+		layout.keys[w] = take(options.return_keys ? rows * sizeof(uint64_t) : 0);
+	layout.numbers = take(rows * sizeof(uint64_t));
+	if (is_variable(session))
+		layout.lengths = take(rows * sizeof(uint32_t));
+	if (is_fixed(session))
+		layout.data = take(rows * options.row_width);
+	if (is_variable(session))
+		layout.data = take(options.chunk_bytes);
+	layout.total = at;
+	return layout;
+}
+
+template <class Word>
+GsStatus gather_fixed(GsSession *session, void *target, const uint32_t *rows, uint64_t n,
+					  cudaStream_t stream)
+{
+	uint32_t words = session->options.row_width / (uint32_t)sizeof(Word);
+	return launch_rows(session, stream, n * words, gpusort_gather_fixed_kernel<Word>,
+					   (Word *)target, gpusort_segments_view(&session->data), words, rows, n);
+}
+
+/* By the widest words that rows are made of. */
+GsStatus gather_fixed_rows(GsSession *session, void *target, const uint32_t *rows, uint64_t n,
+						   cudaStream_t stream)
+{
+	uint32_t width = session->options.row_width;
+	if (width % 16 == 0)
+		return gather_fixed<uint4>(session, target, rows, n, stream);
+	if (width % 8 == 0)
+		return gather_fixed<uint64_t>(session, target, rows, n, stream);
+	if (width % 4 == 0)
+		return gather_fixed<uint32_t>(session, target, rows, n, stream);
+	return gather_fixed<unsigned char>(session, target, rows, n, stream);
+}
+
+/* Gathers the rows first .. first + n - 1 and queues their way to the host. */
+GsStatus deliver(GsSession *session, const Lane &lane, uint64_t first, uint64_t n,
+				 const GsSortedChunk *target)
+{
+	StagingLayout layout = staging_layout(session);
+	const uint32_t *rows = session->sorted + first;
+	GsStatus status = GPUSORT_OK;
+	auto fetch = [&](void *to, size_t from, size_t bytes) {
+		return copy_async(session, to, lane.staging + from, bytes, cudaMemcpyDeviceToHost,
+						  lane.stream);
+	};
+	for (uint32_t w = 0; w < session->options.key_words && !status; w++) {
+		if (!session->options.return_keys || !target->keys[w])
+			continue;
+		status = launch_rows(session, lane.stream, n, gpusort_gather_items_kernel<uint64_t>,
+							 (uint64_t *)(lane.staging + layout.keys[w]),
+							 gpusort_segments_view(&session->keys[w]), rows, n);
+		if (!status)
+			status = fetch(target->keys[w], layout.keys[w], n * sizeof(uint64_t));
+	}
+	if (!status && target->row_numbers) {
+		status = launch_rows(session, lane.stream, n, gpusort_widen_kernel,
+							 (uint64_t *)(lane.staging + layout.numbers), rows, n);
+		if (!status)
+			status = fetch(target->row_numbers, layout.numbers, n * sizeof(uint64_t));
+	}
+	if (!status && is_fixed(session) && target->data) {
+		status = gather_fixed_rows(session, lane.staging + layout.data, rows, n, lane.stream);
+		if (!status)
+			status = fetch(target->data, layout.data, target->data_bytes);
+	}
+	if (!status && is_variable(session) && target->data) {
+		status = launch_rows(
+			session, lane.stream, n * 32, gpusort_gather_variable_kernel,
+			lane.staging + layout.data, (uint32_t *)(lane.staging + layout.lengths),
+			gpusort_segments_view(&session->starts), gpusort_segments_view(&session->lengths),
+			(const uint64_t *)session->offsets + first, rows, n);
+		if (!status)
+			status = fetch(target->data, layout.data, target->data_bytes);
+		if (!status && target->lengths)
+			status = fetch(target->lengths, layout.lengths, n * sizeof(uint32_t));
+	}
+	return status;
+}
+
+} // namespace
+
+namespace gpusort_session
+{
+
+void free_result(GsSession *session)
+{
+	release(session, session->sorted);
+	release(session, session->offsets);
+	for (Lane &lane : session->lanes) {
+		release(session, lane.staging);
+		lane.staging = nullptr;
+	}
+	free(session->cuts);
+	session->sorted = nullptr;
+	session->offsets = session->cuts = session->cut_bytes = nullptr;
+	session->chunks = 0;
+}
+
+/* What delivery needs; on failure the caller frees it. */
+GsStatus prepare_result(GsSession *session)
+{
+	const GsSessionOptions &options = session->options;
+	session->rows_per_chunk = options.chunk_rows;
+	if (is_fixed(session) && options.chunk_bytes / options.row_width < session->rows_per_chunk)
+		session->rows_per_chunk = options.chunk_bytes / options.row_width;
+	session->chunks = (session->rows + session->rows_per_chunk - 1) / session->rows_per_chunk;
+	GsStatus status = GPUSORT_OK;
+	if (is_variable(session))
+		status = cut_chunks(session);
+	size_t staging = staging_layout(session).total;
+	for (int i = 0; i < LANES && !status; i++)
+		status = allocate(session, staging, (void **)&session->lanes[i].staging);
+	return status;
+}
+
+} // namespace gpusort_session
+
+GsStatus gpusort_session_get(GsSession *session, uint64_t chunk, GsSortedChunk *target,
+							 GsTicket *ticket)
+{
+	GsStatus status = enter(session);
+	if (status)
+		return status;
+	GsDevice *device = device_of(session);
+	if (session->state != SORTED)
+		return gpusort_device_fail(device, GPUSORT_BAD_STATE, "the rows are not sorted yet");
+	if (chunk >= session->chunks)
+		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "there is no chunk %llu",
+								   (unsigned long long)chunk);
+	uint64_t first, end;
+	if (is_variable(session)) {
+		first = session->cuts[chunk];
+		end = session->cuts[chunk + 1];
+		target->data_bytes = session->cut_bytes[chunk + 1] - session->cut_bytes[chunk];
+	} else {
+		first = chunk * session->rows_per_chunk;
+		end = first + session->rows_per_chunk;
+		end = end < session->rows ? end : session->rows;
+		target->data_bytes = is_fixed(session) ? (end - first) * session->options.row_width : 0;
+	}
+	target->rows = (uint32_t)(end - first);
+	target->first_row = first;
+	status = prepare_ticket(session);
+	if (status)
+		return status;
+	const Lane &lane = session->lanes[session->next_lane];
+	session->next_lane = (session->next_lane + 1) % LANES;
+	status = deliver(session, lane, first, end - first, target);
+	return status ? status : give_ticket(session, lane.stream, ticket);
+}

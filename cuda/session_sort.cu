@@ -1,0 +1,239 @@
+/*
+ * session_sort.cu
+ *		The sort of a session: keys together, one stable sort a word, row numbers out.
+ */
+#include <cstdlib>
+
+#include "session_state.h"
+
+using namespace gpusort_session;
+
+namespace
+{
+
+/* Device arrays of the sort; what is not the result is freed after it. */
+struct SortSpace {
+	uint64_t *keys[2];
+	uint32_t *values[2];
+	void *workspace;
+};
+
+int compare_arrivals(const void *a, const void *b)
+{
+	const Arrival *x = (const Arrival *)a, *y = (const Arrival *)b;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Brings a word of the keys together in target, chunks by order. */
+GsStatus collect_keys(GsSession *session, const GsSegmentedArray *keys, uint64_t *target,
+					  cudaStream_t stream)
+{
+	GsStatus status = GPUSORT_OK;
+	Arrival all = {0, 0, session->rows};
+	const Arrival *arrivals = session->in_order ? &all : session->arrivals.items;
+	size_t count = session->in_order ? 1 : session->arrivals.count;
+	for (size_t c = 0; c < count; c++) {
+		uint64_t first = arrivals[c].first, left = arrivals[c].rows;
+		while (left && !status) {
+			GsPiece piece = gpusort_segments_piece(keys, first, left);
+			status = copy_async(session, target, piece.address, piece.items * sizeof *target,
+								cudaMemcpyDeviceToDevice, stream);
+			target += piece.items;
+			first += piece.items;
+			left -= piece.items;
+		}
+	}
+	return status;
+}
+
+/* The row numbers in the order of arrival, where that is not the sequence of the calls. */
+GsStatus number_rows(GsSession *session, uint32_t *target, cudaStream_t stream)
+{
+	GsStatus status = GPUSORT_OK;
+	for (size_t c = 0; c < session->arrivals.count && !status; c++) {
+		const Arrival &arrival = session->arrivals.items[c];
+		status = launch_rows(session, stream, arrival.rows, gpusort_number_kernel, target,
+							 (uint32_t)arrival.first, arrival.rows);
+		target += arrival.rows;
+	}
+	return status;
+}
+
+GsSortJob sort_job(const GsSession *session, const SortSpace &space, int from, bool generate)
+{
+	GsSortJob job = {};
+	job.key_width = sizeof(uint64_t);
+	job.value_width = sizeof(uint32_t);
+	job.end_bit = 64;
+	job.clobber = true;
+	job.n = session->rows;
+	job.keys_in = space.keys[0];
+	job.keys_out = space.keys[1];
+	job.values_in = generate ? nullptr : space.values[from];
+	job.values_in_space = space.values[from];
+	job.values_out = space.values[1 - from];
+	return job;
+}
+
+/*
+ * Sorts by one word; the values to start from are in values[*from], or are generated.  Leaves
+ * the sorted row numbers in values[*from].  Waits.
+ */
+GsStatus sort_word(GsSession *session, const SortSpace &space, int *from, bool generate)
+{
+	GsDevice *device = device_of(session);
+	GsSortJob job = sort_job(session, space, *from, generate);
+	GsSortReport report = {};
+	GsStatus status = gpusort_device_run(device, &job, space.workspace);
+	if (!status)
+		status = copy_async(session, &report, gpusort_sorter_report_source(space.workspace),
+							sizeof report, cudaMemcpyDeviceToHost, device->compute);
+	if (!status)
+		status = synchronize(session, device->compute);
+	if (status)
+		return status;
+	session->result.digit_passes += report.passes;
+	if (!gpusort_sorter_result_in_input(&report))
+		*from = 1 - *from;
+	return GPUSORT_OK;
+}
+
+GsStatus sort_words(GsSession *session, SortSpace &space, int *from)
+{
+	GsDevice *device = device_of(session);
+	uint32_t words = session->options.key_words;
+	GsStatus status =
+		collect_keys(session, &session->keys[words - 1], space.keys[0], device->compute);
+	if (!status && !session->in_order)
+		status = number_rows(session, space.values[*from], device->compute);
+	if (!status)
+		status = sort_word(session, space, from, session->in_order);
+	/* Least significant word first: the words before are brought into the order so far. */
+	for (uint32_t w = words - 1; w-- > 0 && !status;) {
+		status = launch_rows(session, device->compute, session->rows,
+							 gpusort_gather_items_kernel<uint64_t>, space.keys[0],
+							 gpusort_segments_view(&session->keys[w]),
+							 (const uint32_t *)space.values[*from], session->rows);
+		if (!status)
+			status = sort_word(session, space, from, false);
+	}
+	return status;
+}
+
+GsStatus allocate_space(GsSession *session, SortSpace *space)
+{
+	uint64_t n = session->rows;
+	GsStatus status = GPUSORT_OK;
+	for (int i = 0; i < 2 && !status; i++) {
+		status = allocate(session, n * sizeof(uint64_t), (void **)&space->keys[i]);
+		if (!status)
+			status = allocate(session, n * sizeof(uint32_t), (void **)&space->values[i]);
+	}
+	if (!status) {
+		GsSortJob job = sort_job(session, *space, 0, true);
+		size_t size = gpusort_sorter_workspace(&device_of(session)->sorter, &job);
+		status = allocate(session, size, &space->workspace);
+	}
+	return status;
+}
+
+/* Publishes the tables that the kernels of sort and delivery need. */
+GsStatus publish_tables(GsSession *session)
+{
+	GsOwner *owner = &session->owner;
+	cudaStream_t stream = device_of(session)->compute;
+	GsStatus status = GPUSORT_OK;
+	for (uint32_t w = 0; w < session->options.key_words && !status; w++)
+		status = gpusort_segments_publish(owner, &session->keys[w], stream);
+	if (!status && is_fixed(session))
+		status = gpusort_segments_publish(owner, &session->data, stream);
+	if (!status && is_variable(session)) {
+		status = gpusort_segments_publish(owner, &session->lengths, stream);
+		if (!status)
+			status = gpusort_segments_publish(owner, &session->starts, stream);
+	}
+	return status;
+}
+
+GsStatus sort_rows(GsSession *session, float *milliseconds)
+{
+	GsDevice *device = device_of(session);
+	SortSpace space = {};
+	cudaEvent_t start = nullptr, end = nullptr;
+	int from = 0;
+	GsStatus status = synchronize(session, session->upload);
+	if (!status)
+		status = gpusort_device_check(
+			device, cudaEventCreateWithFlags(&start, cudaEventDefault), "create an event");
+	if (!status)
+		status = gpusort_device_check(device, cudaEventCreateWithFlags(&end, cudaEventDefault),
+									  "create an event");
+	if (!status)
+		status = publish_tables(session);
+	if (!status)
+		status = allocate_space(session, &space);
+	if (!status)
+		status = gpusort_device_check(device, cudaEventRecord(start, device->compute),
+									  "record an event");
+	if (!status)
+		status = sort_words(session, space, &from);
+	if (!status)
+		status = gpusort_device_check(device, cudaEventRecord(end, device->compute),
+									  "record an event");
+	if (!device->lost)
+		cudaStreamSynchronize(device->compute); /* errors come back from the next call */
+	if (!status)
+		status = gpusort_device_check(device, cudaEventElapsedTime(milliseconds, start, end),
+									  "read the time");
+	for (int i = 0; i < 2; i++) {
+		release(session, space.keys[i]);
+		if (status || i != from)
+			release(session, space.values[i]);
+	}
+	release(session, space.workspace);
+	if (start)
+		cudaEventDestroy(start);
+	if (end)
+		cudaEventDestroy(end);
+	if (!status)
+		session->sorted = space.values[from];
+	return status;
+}
+
+} // namespace
+
+GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
+{
+	GsStatus status = enter(session);
+	if (status)
+		return status;
+	if (session->state != LOADING)
+		return gpusort_device_fail(device_of(session), GPUSORT_BAD_STATE,
+								   "the rows are sorted already");
+	session->result = {};
+	float milliseconds = 0;
+	if (session->rows) {
+		if (!session->in_order)
+			qsort(session->arrivals.items, session->arrivals.count, sizeof(Arrival),
+				  compare_arrivals);
+		status = sort_rows(session, &milliseconds);
+		if (!status)
+			status = prepare_result(session);
+		if (status) {
+			free_result(session);
+			return status;
+		}
+		if (!session->options.return_keys)
+			for (GsSegmentedArray &keys : session->keys)
+				gpusort_segments_release(&session->owner, &keys, false);
+	}
+	session->state = SORTED;
+	session->result.rows = session->rows;
+	session->result.chunks = session->chunks;
+	session->result.device_bytes_peak = session->owner.account.peak;
+	session->result.sort_ms = milliseconds;
+	*result = session->result;
+	return GPUSORT_OK;
+}

@@ -1,0 +1,175 @@
+/*
+ * session_state.h
+ *		What a session is, for the files that implement it: session.cu, session_sort.cu and
+ *		session_deliver.cu.
+ */
+#ifndef GPUSORT_SESSION_STATE_H
+#define GPUSORT_SESSION_STATE_H
+
+#include "gather.cuh"
+#include "session.h"
+
+namespace gpusort_session
+{
+
+constexpr uint64_t MAX_ROWS = UINT32_MAX;
+constexpr uint64_t SEGMENT_BYTES = 16 << 20; /* without a hint */
+constexpr uint64_t SEGMENT_BYTES_LEAST = 256 << 10;
+constexpr uint64_t SEGMENT_BYTES_MOST = 256 << 20;
+constexpr int LANES = 2; /* deliveries at a time */
+
+enum State { LOADING, SORTED };
+
+struct Arrival {
+	uint64_t order;
+	uint64_t first; /* number of the chunk's first row */
+	uint64_t rows;
+};
+
+struct Pending {
+	GsTicket ticket;
+	cudaEvent_t event;
+};
+
+/* What a delivery is gathered into. */
+struct Lane {
+	cudaStream_t stream;
+	unsigned char *staging;
+};
+
+} // namespace gpusort_session
+
+struct GsSession {
+	GsOwner owner;
+	GsSessionOptions options;
+	uint32_t epoch;
+	gpusort_session::State state;
+	GsSession *next; /* of all sessions, for device_close() */
+	cudaStream_t upload;
+	gpusort_session::Lane lanes[gpusort_session::LANES];
+	uint32_t next_lane;
+
+	/* Input, by row number. */
+	uint64_t rows;
+	GsList<gpusort_session::Arrival> arrivals;
+	bool in_order; /* arrivals are by ascending order */
+	GsSegmentedArray keys[GPUSORT_MAX_KEY_WORDS];
+	GsSegmentedArray data;	  /* fixed width */
+	GsArena bytes;			  /* variable width */
+	GsSegmentedArray lengths; /* variable width */
+	GsSegmentedArray starts;  /* variable width: address of each row */
+
+	/* Result. */
+	uint32_t *sorted; /* row numbers */
+	uint64_t chunks;
+	uint64_t rows_per_chunk;
+	uint64_t *offsets;	 /* variable width: of each sorted row, on the device */
+	uint64_t *cuts;		 /* variable width: first row of each chunk, on the host */
+	uint64_t *cut_bytes; /* its offset */
+	GsSessionResult result;
+
+	GsTicket last_ticket;
+	GsList<gpusort_session::Pending> pending;
+	GsList<cudaEvent_t> idle_events;
+};
+
+namespace gpusort_session
+{
+
+inline GsDevice *device_of(const GsSession *session)
+{
+	return session->owner.device;
+}
+
+inline bool is_gone(const GsSession *session)
+{
+	return session->epoch != device_of(session)->epoch;
+}
+
+inline GsStatus enter(GsSession *session)
+{
+	if (is_gone(session))
+		return GPUSORT_DEVICE_LOST;
+	return gpusort_device_enter(device_of(session));
+}
+
+inline bool is_variable(const GsSession *session)
+{
+	return session->options.row_layout == GPUSORT_ROWS_VARIABLE;
+}
+
+inline bool is_fixed(const GsSession *session)
+{
+	return session->options.row_layout == GPUSORT_ROWS_FIXED;
+}
+
+inline GsStatus allocate(GsSession *session, size_t size, void **pointer)
+{
+	return gpusort_device_alloc(device_of(session), &session->owner.account, size, pointer);
+}
+
+inline void release(GsSession *session, void *pointer)
+{
+	gpusort_device_free(device_of(session), &session->owner.account, pointer);
+}
+
+template <class... Parameters, class... Arguments>
+GsStatus launch_rows(GsSession *session, cudaStream_t stream, uint64_t threads,
+					 void (*kernel)(Parameters...), Arguments... arguments)
+{
+	uint64_t blocks = (threads + GPUSORT_GATHER_THREADS - 1) / GPUSORT_GATHER_THREADS;
+	uint64_t most = (uint64_t)device_of(session)->sorter.multiprocessors * 16;
+	GsLaunch launch = {(unsigned)(blocks == 0	  ? 1
+								  : blocks < most ? blocks
+												  : most),
+					   GPUSORT_GATHER_THREADS, 0, false, stream};
+	return gpusort_device_check(
+		device_of(session), gpusort_launch(launch, kernel, arguments...), "launch a kernel");
+}
+
+template <class... Parameters, class... Arguments>
+GsStatus launch_sums(GsSession *session, cudaStream_t stream, uint64_t blocks,
+					 void (*kernel)(Parameters...), Arguments... arguments)
+{
+	GsLaunch launch = {(unsigned)blocks, GPUSORT_RADIX, sizeof(GsSumShared), false, stream};
+	return gpusort_device_check(
+		device_of(session), gpusort_launch(launch, kernel, arguments...), "launch a kernel");
+}
+
+template <class... Parameters, class... Arguments>
+GsStatus launch_warp(GsSession *session, cudaStream_t stream, void (*kernel)(Parameters...),
+					 Arguments... arguments)
+{
+	GsLaunch launch = {1, 32, 0, false, stream};
+	return gpusort_device_check(
+		device_of(session), gpusort_launch(launch, kernel, arguments...), "launch a kernel");
+}
+
+inline GsStatus copy_async(GsSession *session, void *target, const void *source, size_t size,
+						   cudaMemcpyKind kind, cudaStream_t stream)
+{
+	if (size == 0)
+		return GPUSORT_OK;
+	return gpusort_device_check(
+		device_of(session), cudaMemcpyAsync(target, source, size, kind, stream), "copy rows");
+}
+
+inline GsStatus synchronize(GsSession *session, cudaStream_t stream)
+{
+	return gpusort_device_check(device_of(session), cudaStreamSynchronize(stream),
+								"wait for the device");
+}
+
+/* Makes sure that give_ticket() has an event and room, before work is queued. */
+GsStatus prepare_ticket(GsSession *session);
+
+/* A ticket for what was queued on stream up to now. */
+GsStatus give_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket);
+
+/* What delivery needs, once the rows are sorted; on failure the caller frees it. */
+GsStatus prepare_result(GsSession *session);
+void free_result(GsSession *session);
+
+} // namespace gpusort_session
+
+#endif /* GPUSORT_SESSION_STATE_H */
