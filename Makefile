@@ -11,7 +11,7 @@
 
 EXTENSION = pg_gpusort
 MODULE_big = pg_gpusort
-PGFILEDESC = "pg_gpusort - sorts large ORDER BY and CREATE INDEX by radix"
+PGFILEDESC = "pg_gpusort - radix sort for ORDER BY and arrays"
 
 DATA = sql/pg_gpusort--1.0.sql
 

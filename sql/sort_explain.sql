@@ -126,7 +126,20 @@ FROM jsonb_path_query(explain_node('SELECT a, d, b, count(*) FROM explained GROU
 					  'strict $.**."Sort Workers"') w, jsonb_array_elements(w) AS worker(doc), jsonb_each(worker.doc) AS property(key, value)
 GROUP BY w, property.key ORDER BY property.key COLLATE "C";
 
+-- in YAML, depth is meaning: the node's own lines, and the workers'
+CREATE FUNCTION yaml_depths(query text) RETURNS SETOF int LANGUAGE plpgsql AS $$
+DECLARE
+	plan text;
+BEGIN
+	EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, FORMAT YAML) ' || query INTO plan;
+	RETURN QUERY SELECT DISTINCT length(substring(l, '^ *')) FROM regexp_split_to_table(plan, '\n') l
+		WHERE l ~ '^ *Sort (Method|Space|Drain|Time)';
+END $$;
+SET parallel_leader_participation = off;
+SELECT count(*) AS depths FROM yaml_depths('SELECT a, d, b, count(*) FROM explained GROUP BY a, d, b');
+RESET parallel_leader_participation;
+
 DROP TABLE explained;
-DROP FUNCTION same_sort_key, explain_node, explain_text;
+DROP FUNCTION yaml_depths, same_sort_key, explain_node, explain_text;
 DROP OPERATOR CLASS other_int_ops USING btree;
 DROP OPERATOR FAMILY other_int_ops USING btree;

@@ -14,6 +14,15 @@ CREATE TABLE others AS
 	SELECT g AS id, g * 104729 % 301 AS k, g % 7 = 0 AS flag FROM generate_series(1, 900) g;
 ANALYZE items, others;
 
+-- enable_sort counts for the final ORDER BY as well
+CREATE INDEX items_k ON items (k);
+SET pg_gpusort.min_rows = 0;
+SET enable_sort = off;
+EXPLAIN (COSTS OFF) SELECT k FROM items ORDER BY k;
+RESET enable_sort;
+RESET pg_gpusort.min_rows;
+DROP INDEX items_k;
+
 -- merge joins, with duplicates on both sides: mark and restore
 SET enable_hashjoin = off;
 SET enable_nestloop = off;

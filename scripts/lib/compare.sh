@@ -133,7 +133,7 @@ same_rows()
 # sorts_with NAME SQL: the node that sorts in its plan.
 sorts_with()
 {
-	if ask "$1" "EXPLAIN (COSTS OFF) $2" | grep -q 'GpuSort'; then
+	if [[ $(ask "$1" "EXPLAIN (COSTS OFF) $2") == *GpuSort* ]]; then
 		echo GpuSort
 	else
 		echo Sort

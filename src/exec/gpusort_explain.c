@@ -153,9 +153,11 @@ show_worker_reports(const GsWorkerReports *reports, ExplainState *es)
 		else
 			ExplainPropertyInteger("Worker Number", NULL, n, es);
 		show_method(&reports->workers[n].report, es);
-		es->indent++;
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			es->indent++;
 		show_details(&reports->workers[n].report, es);
-		es->indent--;
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			es->indent--;
 		ExplainCloseGroup("Sort Worker", NULL, true, es);
 	}
 	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);

@@ -18,6 +18,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
+#include "port/atomics.h"
 #include "utils/memutils.h"
 
 #include "exec/direct_scan.h"
@@ -149,6 +150,7 @@ publish_report(GsNodeState *node)
 	{
 		Assert(ParallelWorkerNumber < node->shared_reports->nworkers);
 		node->shared_reports->workers[ParallelWorkerNumber].report = node->report;
+		pg_write_barrier();		/* whoever sees 'filled' sees the report */
 		node->shared_reports->workers[ParallelWorkerNumber].filled = true;
 	}
 }
@@ -325,7 +327,15 @@ gpusort_node_shutdown(CustomScanState *css)
 
 		node->worker_reports =
 			MemoryContextAlloc(css->ss.ps.state->es_query_cxt, size);
-		memcpy(node->worker_reports, node->shared_reports, size);
+		node->worker_reports->nworkers = node->shared_reports->nworkers;
+		for (int n = 0; n < node->shared_reports->nworkers; n++)
+		{
+			node->worker_reports->workers[n].filled =
+				node->shared_reports->workers[n].filled;
+			pg_read_barrier();
+			node->worker_reports->workers[n].report =
+				node->shared_reports->workers[n].report;
+		}
 		node->shared_reports = NULL;
 	}
 	if (!IsParallelWorker() && node->plan_for_explain != NULL)

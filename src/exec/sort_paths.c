@@ -112,7 +112,8 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (prev_create_upper_paths_hook)
 		prev_create_upper_paths_hook(root, stage, input_rel, output_rel,
 									 extra);
-	if (stage == UPPERREL_ORDERED && gpusort_enable && !gpusort_debug_hide)
+	if (stage == UPPERREL_ORDERED && gpusort_enable && !gpusort_debug_hide &&
+		enable_sort)
 		add_gpusort_path(root, input_rel, output_rel);
 }
 

@@ -16,10 +16,9 @@ typedef struct GsOrdering GsOrdering;
 
 /*
  * Make an empty ordering in the current memory context, which is also what
- * frees it, for keys of 'words'
- * words kept in chunks of 2^chunk_shift rows.  'nulls_first' says where rows
- * set apart by gpusort_ordering_add() go.  What adding and sorting take comes
- * from 'budget'.
+ * frees it, for keys of 'words' words kept in chunks of 2^chunk_shift rows.
+ * 'nulls_first' says where rows set apart by gpusort_ordering_add() go.  What
+ * adding and sorting take comes from 'budget'.
  */
 extern GsOrdering *gpusort_ordering_create(GsBudget *budget, unsigned words,
 										   unsigned chunk_shift,
