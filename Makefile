@@ -78,3 +78,6 @@ lint: all
 	PG_CONFIG='$(PG_CONFIG)' $(srcdir)/test/lint/run
 
 .PHONY: unit lint
+
+# The device library: cuda-lib, cuda-emu, cuda-check and others.
+include $(srcdir)/cuda/cuda.mk

@@ -113,7 +113,7 @@ typedef struct Window
 /* The bits that vary within a range of rows. */
 typedef struct VaryingBits
 {
-	uint64_t	mask[GPUSORT_MAX_KEY_WORDS];
+	uint64_t	mask[GPUSORT_CPU_MAX_KEY_WORDS];
 	unsigned	count;
 } VaryingBits;
 
@@ -171,7 +171,7 @@ find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 				  VaryingBits *varying)
 {
 	unsigned	words = sorter->keys->words;
-	uint64_t	first[GPUSORT_MAX_KEY_WORDS];
+	uint64_t	first[GPUSORT_CPU_MAX_KEY_WORDS];
 
 	memset(varying, 0, sizeof(*varying));
 	memcpy(first, source_key(sorter, source, 0), words * sizeof(uint64_t));

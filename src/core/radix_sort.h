@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Words of 64 bits that one key can have. */
-#define GPUSORT_MAX_KEY_WORDS	4
+#define GPUSORT_CPU_MAX_KEY_WORDS	4
 
 /* Rows that one sort can have: row numbers are 32 bits wide. */
 #define GPUSORT_MAX_ROWS		UINT32_MAX
@@ -36,7 +36,7 @@ typedef struct GsKeyTable
 {
 	const uint64_t *const *chunks;
 	unsigned	chunk_shift;	/* 0 to 32 */
-	unsigned	words;			/* 1 to GPUSORT_MAX_KEY_WORDS */
+	unsigned	words;			/* 1 to GPUSORT_CPU_MAX_KEY_WORDS */
 } GsKeyTable;
 
 /* Asked every few ten thousand rows; true ends the sort at once. */

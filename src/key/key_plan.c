@@ -206,7 +206,7 @@ gpusort_key_plan_create(const GsSortKeys *keys, GsFallback *reason,
 		column->invert = descending ? PG_UINT64_MAX >> (WORD_BITS - width) : 0;
 		plan->max_attno = Max(plan->max_attno, column->attno);
 		bits += width;
-		if (bits > GPUSORT_MAX_KEY_WORDS * WORD_BITS)
+		if (bits > GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
 		{
 			*reason = GS_FALLBACK_KEY_WIDTH;
 			pfree(plan);

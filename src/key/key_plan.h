@@ -33,7 +33,7 @@ typedef struct GsKeyPlan GsKeyPlan;
 extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 										  GsFallback *reason, int *culprit);
 
-/* 64-bit words of one encoded key: 1 to GPUSORT_MAX_KEY_WORDS. */
+/* 64-bit words of one encoded key: 1 to GPUSORT_CPU_MAX_KEY_WORDS. */
 extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
 
 /* Do rows whose first key is NULL come before the others? */

@@ -143,7 +143,7 @@ key_pattern_make(KeyPattern pattern, uint32_t rows, unsigned words,
 				 RandomState *random)
 {
 	uint64_t   *keys = must_allocate((size_t) rows * words * sizeof(uint64_t));
-	uint64_t	pool[DISTINCT_KEYS * GPUSORT_MAX_KEY_WORDS];
+	uint64_t	pool[DISTINCT_KEYS * GPUSORT_CPU_MAX_KEY_WORDS];
 
 	for (unsigned i = 0; i < DISTINCT_KEYS * words; i++)
 		pool[i] = random_word(random);

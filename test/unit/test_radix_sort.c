@@ -58,7 +58,7 @@ test_sizes_of_insertion(void)
 		bool		passed = true;
 
 		for (uint32_t rows = 0; rows <= 70 && passed; rows++)
-			for (unsigned words = 1; words <= GPUSORT_MAX_KEY_WORDS; words++)
+			for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words++)
 				passed &= pattern_is_right(pattern, rows, words, rows % 8,
 										   &random);
 		tap_ok(passed, "0 to 70 rows, %s", key_pattern_name(pattern));
@@ -71,7 +71,7 @@ test_chunk_sizes(void)
 	const uint32_t rows = 3000;
 	RandomState random = 6;
 
-	for (unsigned words = 1; words <= GPUSORT_MAX_KEY_WORDS; words++)
+	for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words++)
 	{
 		bool		passed = true;
 
@@ -154,8 +154,8 @@ scattered_bits_are_right(unsigned words, unsigned bits, RandomState *random)
 {
 	const uint32_t rows = 200;
 	uint64_t   *keys = must_allocate(rows * words * sizeof(uint64_t));
-	uint64_t	mask[GPUSORT_MAX_KEY_WORDS] = {0};
-	uint64_t	base[GPUSORT_MAX_KEY_WORDS];
+	uint64_t	mask[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
+	uint64_t	base[GPUSORT_CPU_MAX_KEY_WORDS];
 	bool		right;
 
 	for (unsigned set = 0; set < bits;)
@@ -239,7 +239,7 @@ main(void)
 {
 	static const unsigned widths[] = {1, 2, 7, 8, 9, 16, 31, 32, 33, 48};
 
-	for (unsigned words = 1; words <= GPUSORT_MAX_KEY_WORDS; words++)
+	for (unsigned words = 1; words <= GPUSORT_CPU_MAX_KEY_WORDS; words++)
 	{
 		test_small_sizes(words);
 		test_scattered_bits(words);
