@@ -280,7 +280,9 @@ struct GsHistogram {
 };
 
 template <class Order>
-__global__ void __launch_bounds__(GsHistogramTuning::THREADS, GsHistogramTuning::BLOCKS)
+__global__ void __launch_bounds__(GsHistogramTuning::THREADS,
+								  GPUSORT_RESIDENT(GsHistogramTuning::THREADS,
+												   GsHistogramTuning::BLOCKS))
 	gpusort_histogram_kernel(GsHistogramArgs<Order> args)
 {
 	typedef GsHistogram<Order> Histogram;
@@ -295,7 +297,9 @@ __global__ void __launch_bounds__(GsHistogramTuning::THREADS, GsHistogramTuning:
 }
 
 template <class Order>
-__global__ void __launch_bounds__(GsHistogramTuning::THREADS, GsHistogramTuning::BLOCKS)
+__global__ void __launch_bounds__(GsHistogramTuning::THREADS,
+								  GPUSORT_RESIDENT(GsHistogramTuning::THREADS,
+												   GsHistogramTuning::BLOCKS))
 	gpusort_check_kernel(GsHistogramArgs<Order> args)
 {
 	typedef GsHistogram<Order> Histogram;

@@ -499,7 +499,8 @@ struct GsSweep {
 };
 
 template <class Order, class Value, class Position, class Policy>
-__global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
+__global__ void __launch_bounds__(Policy::THREADS,
+								  GPUSORT_RESIDENT(Policy::THREADS, Policy::BLOCKS))
 	gpusort_sweep_kernel(GsSweepArgs<Order, Value> args)
 {
 	typedef GsSweep<Order, Value, Position, Policy> Sweep;

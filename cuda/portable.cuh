@@ -53,6 +53,21 @@ enum GsPlantedBug {
 
 /* ---- shared memory ---- */
 
+/* Threads that a multiprocessor of the architecture that is being compiled for can hold. */
+#if !defined(__CUDACC__) || !defined(__CUDA_ARCH__)
+#define GPUSORT_ARCH_THREADS 2048
+#elif __CUDA_ARCH__ < 800
+#define GPUSORT_ARCH_THREADS 1024
+#elif __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200)
+#define GPUSORT_ARCH_THREADS 2048
+#else
+#define GPUSORT_ARCH_THREADS 1536
+#endif
+
+/* For launch bounds: so many resident blocks, or as many as there can be. */
+#define GPUSORT_RESIDENT(threads, blocks)                                                      \
+	((threads) * (blocks) <= GPUSORT_ARCH_THREADS ? (blocks) : GPUSORT_ARCH_THREADS / (threads))
+
 /* Most shared memory of a block on the architecture that is being compiled for. */
 #if !defined(__CUDACC__) || !defined(__CUDA_ARCH__)
 #define GPUSORT_ARCH_SHARED (227 * 1024)
