@@ -155,12 +155,13 @@ __device__ __forceinline__ uint32_t gpusort_lanes_above()
 /*
  * The lanes whose word agrees with this lane's in the one bit.  Written out, because the
  * compiler makes seven instructions of a ballot whose predicate is needed as a mask, and these
- * are four.
+ * are four.  Not from compute capability 10.0 on, where ptxas of CUDA 13.0 runs out of
+ * predicates.
  */
 template <uint32_t BIT>
 __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
 {
-#ifdef __CUDACC__
+#if defined(__CUDACC__) && __CUDA_ARCH__ < 1000
 	uint32_t vote;
 	asm volatile("{\n\t"
 				 ".reg .pred set;\n\t"
