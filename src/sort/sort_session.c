@@ -5,11 +5,12 @@
  *
  * Rows are held by a CPU session.  When the next one does not fit into
  * pg_gpusort.work_mem, or the system has no memory left, or row numbers run
- * out, the session overflows: its rows go to a stock tuplesort, and so do all
- * that follow.  They go as they lie in memory, which is freed behind them, so
- * that one sort grows while the other shrinks.  (Handing them over sorted would
- * need all of them to the end.)  From then on the session is as good as stock
- * PostgreSQL's sort, and no worse.
+ * out, the session overflows: its rows go to a stock tuplesort.  They go as they
+ * lie in memory, which is freed behind them, so that one sort grows while the
+ * other shrinks; handing them over sorted would need all of them to the end.
+ * From then on the memory is shared half and half.  Rows that follow are sorted
+ * in batches by a CPU session in its half, and handed over batch by batch; the
+ * tuplesort, which sees its input sorted for long stretches, has less to do.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,6 +33,8 @@ struct GsSortSession
 	MemoryContext context;
 	bool		sorted;
 
+	/* The rows held here; after an overflow a batch, or NULL without memory. */
+	MemoryContext cpu_context;
 	GsBudget   *budget;
 	GsCpuSession *cpu;
 
@@ -43,7 +46,8 @@ struct GsSortSession
 	/* After an overflow. */
 	GsFallback	overflow;		/* why, or GS_FALLBACK_NONE */
 	Tuplesortstate *tuplesort;
-	TupleTableSlot *tuplesort_slot;
+	TupleTableSlot *tuplesort_slot; /* rows that come from it */
+	TupleTableSlot *batch_slot; /* rows that go to it */
 	int64		tuplesort_rows;
 
 	instr_time	begin_time;
@@ -61,6 +65,29 @@ session_memory_is_freed(void *arg)
 		gpusort_stats_count_error();
 }
 
+static void
+begin_cpu_session(GsSortSession *session, int limit_kb)
+{
+	MemoryContext caller;
+
+	session->cpu_context = AllocSetContextCreate(session->context,
+												 "pg_gpusort rows",
+												 ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(session->cpu_context);
+	session->budget = gpusort_budget_create((Size) limit_kb * 1024);
+	session->cpu = gpusort_cpu_session_create(session->spec, session->budget);
+	MemoryContextSwitchTo(caller);
+}
+
+static void
+end_cpu_session(GsSortSession *session)
+{
+	MemoryContextDelete(session->cpu_context);
+	session->cpu_context = NULL;
+	session->budget = NULL;
+	session->cpu = NULL;
+}
+
 GsSortSession *
 gpusort_session_begin(const GsSessionSpec *spec)
 {
@@ -73,9 +100,7 @@ gpusort_session_begin(const GsSessionSpec *spec)
 
 	session->spec = spec;
 	session->context = context;
-	session->budget =
-		gpusort_budget_create((Size) gpusort_settings_work_mem() * 1024);
-	session->cpu = gpusort_cpu_session_create(spec, session->budget);
+	begin_cpu_session(session, gpusort_settings_work_mem());
 	callback->func = session_memory_is_freed;
 	callback->arg = session;
 	MemoryContextRegisterResetCallback(context, callback);
@@ -104,7 +129,7 @@ lap_ms(instr_time *start)
  */
 
 static void
-begin_tuplesort(GsSortSession *session)
+begin_tuplesort(GsSortSession *session, int limit_kb)
 {
 	const GsSessionSpec *spec = session->spec;
 
@@ -112,34 +137,83 @@ begin_tuplesort(GsSortSession *session)
 		tuplesort_begin_heap(spec->tupdesc, spec->keys.nkeys,
 							 spec->keys.attnos, spec->keys.operators,
 							 spec->keys.collations, spec->keys.nulls_first,
-							 gpusort_settings_work_mem(), NULL,
+							 limit_kb, NULL,
 							 spec->random_access ? TUPLESORT_RANDOMACCESS :
 							 TUPLESORT_NONE);
 	session->tuplesort_slot = MakeSingleTupleTableSlot(spec->tupdesc,
 													   &TTSOpsMinimalTuple);
+	session->batch_slot = MakeSingleTupleTableSlot(spec->tupdesc,
+												   &TTSOpsVirtual);
 }
 
-/* Hand all rows to a tuplesort, freeing them on the way. */
+static void
+put_to_tuplesort(GsSortSession *session, TupleTableSlot *slot)
+{
+	CHECK_FOR_INTERRUPTS();
+	tuplesort_puttupleslot(session->tuplesort, slot);
+	session->tuplesort_rows++;
+}
+
+/* Hand over the rows as they are, freeing them on the way. */
+static void
+hand_over_unsorted(GsSortSession *session)
+{
+	TupleTableSlot *slot = session->batch_slot;
+
+	while (gpusort_cpu_session_take(session->cpu, slot->tts_values,
+									slot->tts_isnull))
+	{
+		ExecStoreVirtualTuple(slot);
+		put_to_tuplesort(session, slot);
+		ExecClearTuple(slot);
+	}
+	end_cpu_session(session);
+}
+
+/* Sort the batch and hand it over. */
+static void
+hand_over_batch(GsSortSession *session)
+{
+	TupleTableSlot *slot = session->batch_slot;
+	int64		nrows = gpusort_cpu_session_count(session->cpu);
+
+	if (!gpusort_cpu_session_sort(session->cpu))
+	{
+		hand_over_unsorted(session);
+		return;
+	}
+	for (int64 row = 0; row < nrows; row++)
+	{
+		gpusort_cpu_session_get(session->cpu, row, slot->tts_values,
+								slot->tts_isnull);
+		ExecStoreVirtualTuple(slot);
+		put_to_tuplesort(session, slot);
+		ExecClearTuple(slot);
+	}
+	end_cpu_session(session);
+}
+
+/* The rows do not fit: hand them over, and go on in batches. */
 static void
 overflow(GsSortSession *session, GsFallback reason)
 {
 	MemoryContext caller = MemoryContextSwitchTo(session->context);
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(session->spec->tupdesc,
-													&TTSOpsVirtual);
+	int			half_kb = gpusort_settings_work_mem() / 2;
 
-	session->overflow = reason;
-	gpusort_stats_count_fallback(reason);
-	begin_tuplesort(session);
-	while (gpusort_cpu_session_take(session->cpu, slot->tts_values,
-									slot->tts_isnull))
+	if (session->tuplesort == NULL)
 	{
-		CHECK_FOR_INTERRUPTS();
-		ExecStoreVirtualTuple(slot);
-		tuplesort_puttupleslot(session->tuplesort, slot);
-		session->tuplesort_rows++;
-		ExecClearTuple(slot);
+		session->overflow = reason;
+		gpusort_stats_count_fallback(reason);
+
+		/* Without memory there are no batches, and no other half. */
+		begin_tuplesort(session, reason == GS_FALLBACK_OUT_OF_MEMORY ?
+						gpusort_settings_work_mem() : half_kb);
+		hand_over_unsorted(session);
 	}
-	ExecDropSingleTupleTableSlot(slot);
+	else
+		hand_over_batch(session);
+	if (reason != GS_FALLBACK_OUT_OF_MEMORY)
+		begin_cpu_session(session, half_kb);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -148,19 +222,30 @@ overflow(GsSortSession *session, GsFallback reason)
  * ----------------------------------------------------------------
  */
 
+/* Keep a row in the CPU session; false if there is none or it is full. */
+static bool
+keep_row(GsSortSession *session, TupleTableSlot *slot)
+{
+	return session->cpu != NULL &&
+		gpusort_cpu_session_put(session->cpu, slot->tts_values,
+								slot->tts_isnull);
+}
+
 void
 gpusort_session_put(GsSortSession *session, TupleTableSlot *slot)
 {
-	if (session->tuplesort == NULL)
+	slot_getallattrs(slot);
+	if (keep_row(session, slot))
+		return;
+	if (session->cpu != NULL)
 	{
-		slot_getallattrs(slot);
-		if (gpusort_cpu_session_put(session->cpu, slot->tts_values,
-									slot->tts_isnull))
-			return;
 		overflow(session, gpusort_cpu_session_refusal(session->cpu));
+		if (keep_row(session, slot))
+			return;
 	}
-	tuplesort_puttupleslot(session->tuplesort, slot);
-	session->tuplesort_rows++;
+
+	/* Not even a batch has room for it. */
+	put_to_tuplesort(session, slot);
 }
 
 static void
@@ -185,7 +270,11 @@ gpusort_session_sort(GsSortSession *session)
 	if (session->tuplesort == NULL && !gpusort_cpu_session_sort(session->cpu))
 		overflow(session, GS_FALLBACK_OUT_OF_MEMORY);
 	if (session->tuplesort != NULL)
+	{
+		if (session->cpu != NULL)
+			hand_over_batch(session);
 		tuplesort_performsort(session->tuplesort);
+	}
 	else
 		session->nrows = gpusort_cpu_session_count(session->cpu);
 	session->sort_ms = lap_ms(&session->begin_time);
@@ -294,7 +383,6 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 	memset(report, 0, sizeof(*report));
 	report->kind = GS_SESSION_CPU;
 	report->fallback = session->overflow;
-	report->space_kb = (session->budget->used + 1023) / 1024;
 	report->drain_ms = session->drain_ms;
 	report->sort_ms = session->sort_ms;
 	if (session->tuplesort != NULL)
@@ -307,6 +395,8 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 		report->on_disk = instrumentation.spaceType == SORT_SPACE_TYPE_DISK;
 		report->space_kb = instrumentation.spaceUsed;
 	}
+	else
+		report->space_kb = (session->budget->used + 1023) / 1024;
 	strlcpy(report->method, method, sizeof(report->method));
 }
 
@@ -316,6 +406,7 @@ gpusort_session_end(GsSortSession *session)
 	if (session->tuplesort != NULL)
 	{
 		ExecDropSingleTupleTableSlot(session->tuplesort_slot);
+		ExecDropSingleTupleTableSlot(session->batch_slot);
 		tuplesort_end(session->tuplesort);
 	}
 	MemoryContextDelete(session->context);
