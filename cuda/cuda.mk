@@ -7,7 +7,8 @@
 # Targets:
 #	cuda-lib		pg_gpusort_cuda.so; one line and nothing else where there is no nvcc
 #	cuda-emu		pg_gpusort_emu.so
-#	cuda-check		kernel tests on the emulator, and the test of the tests
+#	cuda-check		kernel tests on the emulator
+#	cuda-check-bugs		the test of the tests: planted bugs are noticed
 #	cuda-check-quick	a part of them
 #	cuda-check-asan		kernel tests on the emulator under ASan and UBSan
 #	cuda-check-gpu		kernel tests on the GPU
@@ -46,7 +47,7 @@ CUDA_BENCH = $(CUDA_OUT)/sort_bench
 CUDA_TUNE = $(CUDA_OUT)/sweep_tune
 CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
-.PHONY: cuda-lib cuda-emu cuda-check cuda-check-quick cuda-check-asan cuda-check-gpu cuda-bench cuda-clean
+.PHONY: cuda-lib cuda-emu cuda-check cuda-check-bugs cuda-check-quick cuda-check-asan cuda-check-gpu cuda-bench cuda-clean
 
 ifeq ($(NVCC),)
 cuda-lib cuda-bench cuda-check-gpu:
@@ -62,6 +63,8 @@ cuda-emu: $(CUDA_EMU)
 
 cuda-check: $(CUDA_EMU) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_EMU)
+
+cuda-check-bugs: $(CUDA_EMU) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_EMU) --bugs
 
 cuda-check-quick: $(CUDA_EMU) $(CUDA_TEST)

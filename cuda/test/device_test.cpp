@@ -185,7 +185,7 @@ static void sort_reference(const SortCase &c, const std::vector<uint64_t> &keys,
 /* A device array between canaries, off a 256-byte boundary by shift items. */
 struct GuardedArray {
 	static const size_t GUARD = 256;
-	static const uint8_t CANARY = 0xC5;
+	static constexpr uint8_t CANARY = 0xC5;
 	uint32_t width;
 	size_t offset;
 	std::vector<uint8_t> image;
