@@ -24,6 +24,7 @@ OBJS = \
 	src/key/key_plan.o \
 	src/sort/budget.o \
 	src/sort/ordering.o \
+	src/sort/row_format.o \
 	src/sort/row_store.o \
 	src/sort/sort_stats.o \
 	src/sort/stock_ties.o \

@@ -3,18 +3,13 @@
  * row_store.c
  *		Keeps the rows of a sort, packed, to be read back by number.
  *
- * A row of fixed-width columns is stored as just their bytes, widest alignment
- * first: no tuple header, no padding, every column at a constant offset, and
- * the row itself at a place that its number gives.  Reading one back costs a
- * cache line and no walk over its columns.
+ * All rows of a chunk have slots of one size.  If the columns have a fixed
+ * width, that is the size of a row, and where a row lies follows from its
+ * number: reading one back costs a cache line.
  *
- * Columns of variable length follow behind that fixed part, which holds their
- * offsets from the start of the row.  All rows of a chunk have slots of one
- * size, made for the rows seen before; a row that is longer than its slot lies
- * in a block elsewhere, and its slot says where.  So most rows are at a place
- * that their number gives, too.  Values are stored as in a heap tuple: headers
- * shortened where the column's storage allows, TOAST pointers kept, expanded
- * objects flattened.
+ * If not, slots are made for the rows seen before; a row that is longer than
+ * its slot lies in a block elsewhere, and its slot says where.  So most rows
+ * are at a place that their number gives, too.
  *
  * NULLs are rare in sorted data.  A chunk gets a bitmap of 8 columns per byte
  * and row when its first NULL comes.
@@ -23,11 +18,9 @@
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
-#include "access/tupmacs.h"
-#include "utils/expandeddatum.h"
 #include "utils/memutils.h"
 
+#include "sort/row_format.h"
 #include "sort/row_store.h"
 
 /* Alignment of rows; enough for every type. */
@@ -46,26 +39,6 @@
 #define MIN_BLOCK_BYTES		((Size) 8 * 1024)
 #define MAX_BLOCK_BYTES		((Size) 32 * 1024 * 1024)
 #define BLOCKS_PER_BUDGET	64
-
-typedef enum GsColumnKind
-{
-	GS_COLUMN_1,				/* passed by value, by size */
-	GS_COLUMN_2,
-	GS_COLUMN_4,
-	GS_COLUMN_8,
-	GS_COLUMN_FIXED,			/* passed by reference, fixed length */
-	GS_COLUMN_VARLENA,
-	GS_COLUMN_CSTRING
-} GsColumnKind;
-
-typedef struct GsColumn
-{
-	GsColumnKind kind;
-	uint32		offset;			/* within the row's fixed part */
-	uint32		length;			/* of GS_COLUMN_FIXED */
-	uint32		align;			/* of a value of variable length, in bytes */
-	bool		can_shorten;	/* may a varlena header become one byte? */
-} GsColumn;
 
 typedef struct GsRowBlock
 {
@@ -87,17 +60,13 @@ struct GsRowStore
 	MemoryContext context;
 	GsBudget   *budget;
 	unsigned	chunk_shift;
-	int			ncolumns;
-	uint32		fixed_bytes;	/* of a row's fixed part */
-	Size		null_bytes;		/* bytes per row of a null bitmap */
+	GsRowFormat *format;
 
 	/*
-	 * If there are columns of variable length: where a slot has the offset of
-	 * the first one, which is 0 if the row did not fit, and where the pointer
-	 * to the row is then.
+	 * If there are columns of variable length: a row did not fit its slot if
+	 * the offset of the first one is 0 there; where the pointer to the row is
+	 * then.
 	 */
-	bool		variable;
-	uint32		first_offset;
 	uint32		pointer_offset;
 	Size		min_slot_bytes;
 	Size		sum_row_bytes;	/* of all rows so far, and of the longest */
@@ -111,133 +80,19 @@ struct GsRowStore
 	/* Free room in the newest block. */
 	char	   *block_next;
 	char	   *block_end;
-
-	GsColumn	columns[FLEXIBLE_ARRAY_MEMBER];
 };
-
-static uint32
-align_bytes(char typalign)
-{
-	switch (typalign)
-	{
-		case TYPALIGN_CHAR:
-			return 1;
-		case TYPALIGN_SHORT:
-			return ALIGNOF_SHORT;
-		case TYPALIGN_INT:
-			return ALIGNOF_INT;
-		default:
-			return ALIGNOF_DOUBLE;
-	}
-}
-
-/* What is common to all rows about one column, but for its offset. */
-static GsColumn
-classify_column(Form_pg_attribute att)
-{
-	GsColumn	column = {0};
-
-	column.align = align_bytes(att->attalign);
-	if (att->attlen == -1)
-	{
-		column.kind = GS_COLUMN_VARLENA;
-		column.can_shorten = att->attstorage != TYPSTORAGE_PLAIN;
-	}
-	else if (att->attlen == -2)
-		column.kind = GS_COLUMN_CSTRING;
-	else if (!att->attbyval)
-	{
-		column.kind = GS_COLUMN_FIXED;
-		column.length = att->attlen;
-	}
-	else if (att->attlen == 8)
-		column.kind = GS_COLUMN_8;
-	else if (att->attlen == 4)
-		column.kind = GS_COLUMN_4;
-	else if (att->attlen == 2)
-		column.kind = GS_COLUMN_2;
-	else
-		column.kind = GS_COLUMN_1;
-	return column;
-}
-
-/* Bytes and alignment of a column within the fixed part. */
-static uint32
-fixed_size(const GsColumn *column, uint32 *align)
-{
-	switch (column->kind)
-	{
-		case GS_COLUMN_1:
-			return *align = 1;
-		case GS_COLUMN_2:
-			return *align = 2;
-		case GS_COLUMN_4:
-			return *align = 4;
-		case GS_COLUMN_8:
-			return *align = 8;
-		case GS_COLUMN_FIXED:
-			*align = column->align;
-			return column->length;
-		case GS_COLUMN_VARLENA:
-		case GS_COLUMN_CSTRING:
-			return *align = sizeof(uint32);
-	}
-	pg_unreachable();
-}
-
-/*
- * Lay out the fixed part: columns of 8-byte alignment first, then 4, 2, 1.
- * Fills columns[] and returns its size, a multiple of its alignment.
- */
-static uint32
-lay_out_columns(TupleDesc tupdesc, GsColumn *columns)
-{
-	uint32		offset = 0;
-	uint32		row_align = 1;
-
-	for (int i = 0; i < tupdesc->natts; i++)
-		columns[i] = classify_column(TupleDescAttr(tupdesc, i));
-	for (uint32 wanted = 8; wanted > 0; wanted /= 2)
-	{
-		for (int i = 0; i < tupdesc->natts; i++)
-		{
-			uint32		align;
-			uint32		size = fixed_size(&columns[i], &align);
-
-			if (align != wanted)
-				continue;
-			offset = TYPEALIGN(align, offset);
-			columns[i].offset = offset;
-			offset += size;
-			row_align = Max(row_align, align);
-		}
-	}
-	return TYPEALIGN(row_align, offset);
-}
-
-static inline bool
-is_variable(const GsColumn *column)
-{
-	return column->kind == GS_COLUMN_VARLENA ||
-		column->kind == GS_COLUMN_CSTRING;
-}
 
 /* Decide what a slot says of a row that did not fit, and where. */
 static void
 lay_out_slot(GsRowStore *store)
 {
-	for (int i = 0; i < store->ncolumns && !store->variable; i++)
-	{
-		if (!is_variable(&store->columns[i]))
-			continue;
-		store->variable = true;
-		store->first_offset = store->columns[i].offset;
-	}
-	if (!store->variable)
+	uint32		first_offset = store->format->first_offset;
+
+	if (!store->format->variable)
 		return;
-	if (store->first_offset < sizeof(char *))
-		store->pointer_offset = ROW_ALIGN(store->first_offset + sizeof(uint32));
-	store->min_slot_bytes = ROW_ALIGN(Max(store->first_offset + sizeof(uint32),
+	if (first_offset < sizeof(char *))
+		store->pointer_offset = ROW_ALIGN(first_offset + sizeof(uint32));
+	store->min_slot_bytes = ROW_ALIGN(Max(first_offset + sizeof(uint32),
 										  store->pointer_offset + sizeof(char *)));
 }
 
@@ -245,16 +100,12 @@ GsRowStore *
 gpusort_row_store_create(GsBudget *budget, TupleDesc tupdesc,
 						 unsigned chunk_shift)
 {
-	GsRowStore *store;
+	GsRowStore *store = palloc0(sizeof(GsRowStore));
 
-	store = palloc0(offsetof(GsRowStore, columns) +
-					tupdesc->natts * sizeof(GsColumn));
 	store->context = CurrentMemoryContext;
 	store->budget = budget;
 	store->chunk_shift = chunk_shift;
-	store->ncolumns = tupdesc->natts;
-	store->fixed_bytes = lay_out_columns(tupdesc, store->columns);
-	store->null_bytes = BITMAPLEN(tupdesc->natts);
+	store->format = gpusort_row_format_create(tupdesc);
 	lay_out_slot(store);
 	return store;
 }
@@ -262,10 +113,10 @@ gpusort_row_store_create(GsBudget *budget, TupleDesc tupdesc,
 Size
 gpusort_row_store_width(TupleDesc tupdesc)
 {
-	GsColumn   *columns = palloc(tupdesc->natts * sizeof(GsColumn));
-	Size		bytes = lay_out_columns(tupdesc, columns);
+	GsRowFormat *format = gpusort_row_format_create(tupdesc);
+	Size		bytes = format->fixed_bytes;
 
-	pfree(columns);
+	gpusort_row_format_free(format);
 	return bytes;
 }
 
@@ -300,8 +151,8 @@ choose_slot_bytes(const GsRowStore *store, Size row_bytes)
 	Size		wanted = Max(row_bytes, store->max_row_bytes);
 	Size		lines;
 
-	if (!store->variable)
-		return store->fixed_bytes;
+	if (!store->format->variable)
+		return store->format->fixed_bytes;
 	if (store->nrows > 0)
 		average = store->sum_row_bytes / store->nrows;
 	if (wanted > average + average / 4)
@@ -349,7 +200,7 @@ add_chunk(GsRowStore *store, Size row_bytes)
 static bool
 add_nulls(GsRowStore *store, GsRowChunk *chunk)
 {
-	Size		size = chunk_rows(store) * store->null_bytes;
+	Size		size = chunk_rows(store) * store->format->null_bytes;
 
 	chunk->nulls = reserve_and_alloc(store, size);
 	if (chunk->nulls == NULL)
@@ -413,98 +264,15 @@ gpusort_row_store_free_chunk(GsRowStore *store, uint32 number)
  * ----------------------------------------------------------------
  */
 
-/*
- * Where a value of variable length starts that is to follow 'offset', and how
- * long it gets to be.
- */
-static inline Size
-variable_start(const GsColumn *column, Datum value, Size offset, Size *length)
-{
-	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
-
-	if (column->kind == GS_COLUMN_CSTRING)
-	{
-		*length = strlen(DatumGetCString(value)) + 1;
-		return offset;
-	}
-	if (VARATT_IS_EXTERNAL_EXPANDED(varlena))
-	{
-		*length = EOH_get_flat_size(DatumGetEOHP(value));
-		return TYPEALIGN(column->align, offset);
-	}
-	if (VARATT_IS_EXTERNAL(varlena) || VARATT_IS_SHORT(varlena))
-	{
-		*length = VARSIZE_ANY(varlena);
-		return offset;
-	}
-	if (column->can_shorten && VARATT_CAN_MAKE_SHORT(varlena))
-	{
-		*length = VARATT_CONVERTED_SHORT_SIZE(varlena);
-		return offset;
-	}
-	*length = VARSIZE(varlena);
-	return TYPEALIGN(column->align, offset);
-}
-
-/*
- * Write a value of variable length behind what the row has up to 'end', and
- * its offset into the fixed part.  Returns the new end.
- */
-static inline Size
-write_variable(const GsColumn *column, Datum value, char *row, Size end)
-{
-	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
-	Size		length;
-	Size		start = variable_start(column, value, end, &length);
-	char	   *place = row + start;
-
-	*(uint32 *) (row + column->offset) = start;
-	if (column->kind == GS_COLUMN_CSTRING)
-		memcpy(place, DatumGetCString(value), length);
-	else if (VARATT_IS_EXTERNAL_EXPANDED(varlena))
-		EOH_flatten_into(DatumGetEOHP(value), place, length);
-	else if (column->can_shorten && VARATT_CAN_MAKE_SHORT(varlena))
-	{
-		SET_VARSIZE_SHORT(place, length);
-		memcpy(place + VARHDRSZ_SHORT, VARDATA(varlena),
-			   length - VARHDRSZ_SHORT);
-	}
-	else
-		memcpy(place, varlena, length);
-	return start + length;
-}
-
-/* Bytes of a row that has columns of variable length. */
-static Size
-variable_row_size(const GsRowStore *store, const Datum *values,
-				  const bool *isnull)
-{
-	Size		size = store->fixed_bytes;
-
-	for (int i = 0; i < store->ncolumns; i++)
-	{
-		Size		length;
-
-		if (!is_variable(&store->columns[i]) || isnull[i])
-			continue;
-		size = variable_start(&store->columns[i], values[i], size, &length);
-		size += length;
-	}
-	return size;
-}
-
 static bool
 mark_nulls(GsRowStore *store, GsRowChunk *chunk, Size within,
 		   const bool *isnull)
 {
-	uint8	   *bitmap;
-
 	if (chunk->nulls == NULL && !add_nulls(store, chunk))
 		return false;
-	bitmap = chunk->nulls + within * store->null_bytes;
-	for (int i = 0; i < store->ncolumns; i++)
-		if (isnull[i])
-			bitmap[i / 8] |= 1 << (i % 8);
+	gpusort_row_format_mark_nulls(store->format, isnull,
+								  chunk->nulls +
+								  within * store->format->null_bytes);
 	return true;
 }
 
@@ -519,7 +287,7 @@ place_row(GsRowStore *store, GsRowChunk *chunk, char *slot, Size row_bytes)
 		place = block_alloc(store, chunk, row_bytes);
 		if (place == NULL)
 			return NULL;
-		*(uint32 *) (slot + store->first_offset) = 0;
+		*(uint32 *) (slot + store->format->first_offset) = 0;
 		*(char **) (slot + store->pointer_offset) = place;
 	}
 	store->sum_row_bytes += row_bytes;
@@ -531,65 +299,28 @@ bool
 gpusort_row_store_put(GsRowStore *store, const Datum *values,
 					  const bool *isnull)
 {
+	const GsRowFormat *format = store->format;
 	Size		within = store->nrows & (chunk_rows(store) - 1);
-	Size		end = store->fixed_bytes;
-	Size		row_bytes = store->fixed_bytes;
-	bool		has_null = false;
+	Size		row_bytes = format->fixed_bytes;
 	GsRowChunk *chunk;
 	char	   *row;
 
-	if (store->variable)
-		row_bytes = variable_row_size(store, values, isnull);
+	if (format->variable)
+		row_bytes = gpusort_row_format_size(format, values, isnull);
 	if (store->nrows >> store->chunk_shift == store->nchunks &&
 		!add_chunk(store, row_bytes))
 		return false;
 	chunk = &store->chunks[store->nchunks - 1];
 
 	row = chunk->slots + within * chunk->slot_bytes;
-	if (store->variable)
+	if (format->variable)
 	{
 		row = place_row(store, chunk, row, row_bytes);
 		if (row == NULL)
 			return false;
-
-		/* Not 0, even if that column is NULL. */
-		*(uint32 *) (row + store->first_offset) = end;
 	}
-
-	for (int i = 0; i < store->ncolumns; i++)
-	{
-		const GsColumn *column = &store->columns[i];
-		char	   *place = row + column->offset;
-
-		if (unlikely(isnull[i]))
-		{
-			has_null = true;
-			continue;
-		}
-		switch (column->kind)
-		{
-			case GS_COLUMN_1:
-				*(uint8 *) place = DatumGetUInt8(values[i]);
-				break;
-			case GS_COLUMN_2:
-				*(uint16 *) place = DatumGetUInt16(values[i]);
-				break;
-			case GS_COLUMN_4:
-				*(uint32 *) place = DatumGetUInt32(values[i]);
-				break;
-			case GS_COLUMN_8:
-				*(uint64 *) place = DatumGetUInt64(values[i]);
-				break;
-			case GS_COLUMN_FIXED:
-				memcpy(place, DatumGetPointer(values[i]), column->length);
-				break;
-			case GS_COLUMN_VARLENA:
-			case GS_COLUMN_CSTRING:
-				end = write_variable(column, values[i], row, end);
-				break;
-		}
-	}
-	if (has_null && !mark_nulls(store, chunk, within, isnull))
+	if (gpusort_row_format_write(format, values, isnull, row) &&
+		!mark_nulls(store, chunk, within, isnull))
 		return false;
 	store->nrows++;
 	return true;
@@ -612,33 +343,8 @@ slot_of_row(const GsRowStore *store, uint32 row)
 static inline bool
 is_elsewhere(const GsRowStore *store, const char *slot)
 {
-	return store->variable &&
-		*(const uint32 *) (slot + store->first_offset) == 0;
-}
-
-static inline Datum
-read_column(const GsColumn *column, char *row)
-{
-	char	   *place = row + column->offset;
-
-	/* As fetch_att() makes them, so that Datums are alike bit for bit. */
-	switch (column->kind)
-	{
-		case GS_COLUMN_1:
-			return CharGetDatum(*place);
-		case GS_COLUMN_2:
-			return Int16GetDatum(*(int16 *) place);
-		case GS_COLUMN_4:
-			return Int32GetDatum(*(int32 *) place);
-		case GS_COLUMN_8:
-			return *(Datum *) place;
-		case GS_COLUMN_FIXED:
-			return PointerGetDatum(place);
-		case GS_COLUMN_VARLENA:
-		case GS_COLUMN_CSTRING:
-			return PointerGetDatum(row + *(uint32 *) place);
-	}
-	pg_unreachable();
+	return store->format->variable &&
+		*(const uint32 *) (slot + store->format->first_offset) == 0;
 }
 
 void
@@ -646,30 +352,15 @@ gpusort_row_store_get(const GsRowStore *store, uint32 number, Datum *values,
 					  bool *isnull)
 {
 	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
+	Size		within = number & (chunk_rows(store) - 1);
 	char	   *row = slot_of_row(store, number);
+	const uint8 *bitmap = NULL;
 
 	if (is_elsewhere(store, row))
 		row = *(char **) (row + store->pointer_offset);
-	if (chunk->nulls == NULL)
-	{
-		for (int i = 0; i < store->ncolumns; i++)
-		{
-			values[i] = read_column(&store->columns[i], row);
-			isnull[i] = false;
-		}
-	}
-	else
-	{
-		Size		within = number & (chunk_rows(store) - 1);
-		const uint8 *bitmap = chunk->nulls + within * store->null_bytes;
-
-		for (int i = 0; i < store->ncolumns; i++)
-		{
-			isnull[i] = (bitmap[i / 8] >> (i % 8)) & 1;
-			values[i] = isnull[i] ? (Datum) 0 :
-				read_column(&store->columns[i], row);
-		}
-	}
+	if (chunk->nulls != NULL)
+		bitmap = chunk->nulls + within * store->format->null_bytes;
+	gpusort_row_format_read(store->format, row, bitmap, values, isnull);
 }
 
 /*

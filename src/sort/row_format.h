@@ -1,0 +1,104 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_format.h
+ *		What a packed row looks like: writing values to it, reading them back.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ROW_FORMAT_H
+#define GPUSORT_ROW_FORMAT_H
+
+#include "access/tupdesc.h"
+
+/* Made once for a row type, and then only read. */
+typedef struct GsRowFormat
+{
+	int			ncolumns;
+	struct GsRowColumn *columns;
+
+	/* The fixed part: a multiple of what its columns' alignment asks for. */
+	uint32		fixed_bytes;
+	uint32		columns_bytes;	/* up to the end of its last column */
+	uint32		first_gap;		/* the first byte that no column covers */
+	uint32		null_bytes;		/* of a NULL bitmap */
+
+	/*
+	 * If there are columns of variable length: where in the fixed part the
+	 * offset of the first one is.
+	 */
+	bool		variable;
+	uint32		first_offset;
+
+	/*
+	 * Self-contained rows, which start at a multiple of packed_align: bytes
+	 * of the fixed part and the NULL bitmap behind it, which is the whole
+	 * row, a multiple of packed_align, unless it is variable.
+	 */
+	uint32		packed_bytes;
+	uint32		packed_align;
+} GsRowFormat;
+
+/* Make the format of rows of the given type in the current memory context. */
+extern GsRowFormat *gpusort_row_format_create(TupleDesc tupdesc);
+
+extern void gpusort_row_format_free(GsRowFormat *format);
+
+/*
+ * Rows whose NULLs are noted elsewhere.  They start at a multiple of
+ * MAXIMUM_ALIGNOF, or one of fixed_bytes from there on.
+ */
+
+/* Bytes of a row, which are fixed_bytes unless the format is variable. */
+extern Size gpusort_row_format_size(const GsRowFormat *format,
+									const Datum *values, const bool *isnull);
+
+/*
+ * Write a row to a place of as many bytes as gpusort_row_format_size() says,
+ * and return whether it has a NULL.  Bytes of NULLs and gaps stay as they are,
+ * but the offset of the first column of variable length is never 0.
+ */
+extern bool gpusort_row_format_write(const GsRowFormat *format,
+									 const Datum *values, const bool *isnull,
+									 char *row);
+
+/* Set the bits of a row's NULLs in its bitmap of null_bytes zeros. */
+extern void gpusort_row_format_mark_nulls(const GsRowFormat *format,
+										  const bool *isnull, uint8 *bitmap);
+
+/*
+ * Read a row.  What is passed by reference points into it.  'bitmap' is NULL
+ * if the row has no NULLs.
+ */
+extern void gpusort_row_format_read(const GsRowFormat *format, char *row,
+									const uint8 *bitmap, Datum *values,
+									bool *isnull);
+
+/*
+ * Self-contained rows: the fixed part, the NULL bitmap, and then the values of
+ * variable length.  They are put one behind the other, the first at a multiple
+ * of packed_align, and have no byte that is not written, so that they can
+ * be shown to other processes.
+ */
+
+/* Bytes of a row, a multiple of packed_align. */
+extern Size gpusort_row_format_packed_size(const GsRowFormat *format,
+										   const Datum *values,
+										   const bool *isnull);
+
+/*
+ * Write a row to a place of as many bytes as gpusort_row_format_packed_size()
+ * says; returns that number.
+ */
+extern Size gpusort_row_format_pack(const GsRowFormat *format,
+									const Datum *values, const bool *isnull,
+									char *row);
+
+/* Read a row.  What is passed by reference points into it. */
+extern void gpusort_row_format_unpack(const GsRowFormat *format, char *row,
+									  Datum *values, bool *isnull);
+
+/* Bytes of a row that has been written: the next one may follow there. */
+extern Size gpusort_row_format_packed_length(const GsRowFormat *format,
+											 char *row);
+
+#endif							/* GPUSORT_ROW_FORMAT_H */
