@@ -7,11 +7,12 @@
 # Targets:
 #	cuda-lib		pg_gpusort_cuda.so; one line and nothing else where there is no nvcc
 #	cuda-emu		pg_gpusort_emu.so
-#	cuda-check		kernel tests on the emulator
-#	cuda-check-bugs		the test of the tests: planted bugs are noticed
+#	cuda-check		all tests on the emulator
 #	cuda-check-quick	a part of them
-#	cuda-check-asan		kernel tests on the emulator under ASan and UBSan
-#	cuda-check-gpu		kernel tests on the GPU
+#	cuda-check-asan		that part under ASan and UBSan
+#	cuda-check-bugs		the test of the tests: planted bugs are noticed
+#	cuda-check-exports	what the libraries export and need; CUDA's where there is nvcc
+#	cuda-check-gpu		all tests on the GPU
 #	cuda-bench		the benchmark against CUB, and the tuning program
 #	cuda-clean
 
@@ -48,7 +49,8 @@ CUDA_TUNE = $(CUDA_OUT)/sweep_tune
 # Callers in C may pass any number as an enum; that is tested, and answered with a status.
 CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
-.PHONY: cuda-lib cuda-emu cuda-check cuda-check-bugs cuda-check-quick cuda-check-asan cuda-check-gpu cuda-bench cuda-clean
+.PHONY: cuda-lib cuda-emu cuda-check cuda-check-bugs cuda-check-quick cuda-check-asan \
+	cuda-check-exports cuda-check-gpu cuda-bench cuda-clean
 
 ifeq ($(NVCC),)
 cuda-lib cuda-bench cuda-check-gpu:
@@ -58,6 +60,7 @@ cuda-lib: $(CUDA_LIB)
 cuda-bench: $(CUDA_BENCH) $(CUDA_TUNE)
 cuda-check-gpu: $(CUDA_LIB) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_LIB)
+cuda-check-exports: $(CUDA_LIB)
 endif
 
 cuda-emu: $(CUDA_EMU)
@@ -71,6 +74,9 @@ cuda-check-bugs: $(CUDA_EMU) $(CUDA_TEST)
 cuda-check-quick: $(CUDA_EMU) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_EMU) --quick
 
+cuda-check-exports: $(CUDA_EMU)
+	cuda/test/check-exports $^
+
 cuda-check-asan: $(CUDA_EMU_ASAN) $(CUDA_TEST_ASAN)
 	$(CUDA_TEST_ASAN) $(CUDA_EMU_ASAN) --quick
 
@@ -79,8 +85,9 @@ $(CUDA_OUT)/%.o: cuda/%.cu $(CUDA_HEADERS) cuda/cuda.mk
 	@mkdir -p $(@D)
 	$(NVCC) $(CUDA_NVCCFLAGS) -c $< -o $@
 
-$(CUDA_LIB): $(CUDA_SOURCES:cuda/%.cu=$(CUDA_OUT)/%.o)
-	$(NVCC) -shared -cudart static $(CUDA_GENCODE) $^ -o $@ -Xlinker --exclude-libs,ALL
+$(CUDA_LIB): $(CUDA_SOURCES:cuda/%.cu=$(CUDA_OUT)/%.o) cuda/exports.map
+	$(NVCC) -shared -cudart static $(CUDA_GENCODE) $(filter %.o,$^) -o $@ -Xlinker --exclude-libs,ALL \
+		-Xlinker --version-script=cuda/exports.map -Xcompiler -static-libstdc++,-static-libgcc
 
 $(CUDA_BENCH): $(CUDA_OUT)/bench/sort_bench.o $(CUDA_OUT)/sorter.o
 	$(NVCC) -cudart static $(CUDA_GENCODE) $^ -o $@
@@ -98,8 +105,8 @@ $(1)/emu/%.o: cuda/emu/%.cpp $$(CUDA_HEADERS) cuda/cuda.mk
 	@mkdir -p $$(@D)
 	$$(CUDA_CXX) $$(CUDA_CXXFLAGS) $$(CUDA_FLAGS) $(2) -c $$< -o $$@
 
-$(1)/pg_gpusort_emu.so: $$(CUDA_SOURCES:cuda/%.cu=$(1)/emu/%.o) $$(CUDA_EMU_SOURCES:cuda/emu/%.cpp=$(1)/emu/%.o)
-	$$(CUDA_CXX) $(2) -shared $$^ -o $$@
+$(1)/pg_gpusort_emu.so: $$(CUDA_SOURCES:cuda/%.cu=$(1)/emu/%.o) $$(CUDA_EMU_SOURCES:cuda/emu/%.cpp=$(1)/emu/%.o) cuda/exports.map
+	$$(CUDA_CXX) $(2) -shared $$(filter %.o,$$^) -o $$@ -Wl,--version-script=cuda/exports.map
 
 $(1)/test/%.o: cuda/test/%.cpp $$(CUDA_HEADERS) cuda/cuda.mk
 	@mkdir -p $$(@D)
