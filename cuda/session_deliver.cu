@@ -163,13 +163,13 @@ GsStatus deliver(GsSession *session, const Lane &lane, uint64_t first, uint64_t 
 		if (!status)
 			status = fetch(target->data, layout.data, target->data_bytes);
 	}
-	if (!status && is_variable(session) && target->data) {
+	if (!status && is_variable(session) && (target->data || target->lengths)) {
 		status = launch_rows(
 			session, lane.stream, n * 32, gpusort_gather_variable_kernel,
 			lane.staging + layout.data, (uint32_t *)(lane.staging + layout.lengths),
 			gpusort_segments_view(&session->starts), gpusort_segments_view(&session->lengths),
 			(const uint64_t *)session->offsets + first, rows, n);
-		if (!status)
+		if (!status && target->data)
 			status = fetch(target->data, layout.data, target->data_bytes);
 		if (!status && target->lengths)
 			status = fetch(target->lengths, layout.lengths, n * sizeof(uint32_t));
