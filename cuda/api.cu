@@ -282,6 +282,21 @@ GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
 	return GPUSORT_OK;
 }
 
+/* The largest n that no path from least to GPUSORT_PATH_ONESWEEP takes when none is forced. */
+uint32_t last_before(const GsSorter *sorter, GsSortJob job, GsSortPath least)
+{
+	GsSorter unforced = *sorter;
+	unforced.debug.path = GPUSORT_PATH_AUTO;
+	uint32_t last = 0;
+	for (uint32_t bit = 1u << 31; bit; bit /= 2) {
+		job.n = last | bit;
+		GsSortPath path = gpusort_sorter_path(&unforced, &job);
+		if (path < least || path > GPUSORT_PATH_ONESWEEP)
+			last |= bit;
+	}
+	return last;
+}
+
 GsStatus debug_sizes(GsDevice *device, uint32_t key_width, uint32_t value_width,
 					 GsDebugSizes *sizes)
 {
@@ -289,6 +304,12 @@ GsStatus debug_sizes(GsDevice *device, uint32_t key_width, uint32_t value_width,
 		(value_width != 0 && value_width != 4 && value_width != 8))
 		return GPUSORT_BAD_ARGUMENT;
 	*sizes = gpusort_sorter_sizes(&device->sorter, key_width, value_width);
+	GsSortJob job = {};
+	job.key_width = key_width;
+	job.value_width = value_width;
+	sizes->auto_warp = sizes->warp_items;
+	sizes->auto_block = last_before(&device->sorter, job, GPUSORT_PATH_GRID);
+	sizes->auto_grid = last_before(&device->sorter, job, GPUSORT_PATH_ONESWEEP);
 	return GPUSORT_OK;
 }
 

@@ -223,6 +223,9 @@ typedef struct GsDebugSizes {
 	uint32_t grid_items;  /* of GPUSORT_PATH_GRID */
 	uint32_t tile_items;  /* items of a tile of GPUSORT_PATH_ONESWEEP */
 	uint32_t bugs;		  /* number of plantable bugs; 0 where none can be planted */
+	uint32_t auto_warp;	  /* largest n that GPUSORT_PATH_AUTO gives to a warp */
+	uint32_t auto_block;  /* to a block, or less */
+	uint32_t auto_grid;	  /* to a grid, or less */
 } GsDebugSizes;
 
 typedef struct GsDeviceApi {

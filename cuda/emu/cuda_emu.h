@@ -4,12 +4,12 @@
  *
  * Kernels run with every CUDA thread as a fiber on the one calling thread (emu_schedule.cpp);
  * the runtime calls stand in for libcudart (emu_runtime.cpp).  Included by portable.cuh instead
- *of cuda_runtime.h when the compiler is not nvcc.
+ * of cuda_runtime.h when the compiler is not nvcc.
  *
  * What it checks that a GPU does not: a warp collective that not every named lane reaches,
- *lanes that reach different collectives, shared memory that is read before it is written (it
- *starts as noise), kernels that never end.  What it cannot show: effects of the weak memory
- *model, and time.
+ * lanes that reach different collectives, shared memory that is read before it is written (it
+ * starts as noise), kernels that never end, blocks that all wait for what none of them does.
+ * What it cannot show: effects of the weak memory model, and time.
  */
 #ifndef GPUSORT_CUDA_EMU_H
 #define GPUSORT_CUDA_EMU_H
@@ -68,6 +68,7 @@ void *shared_memory();
 unsigned lane();
 void maybe_yield();
 void yield_now();
+void change_memory(); /* before an atomic operation; yields as well */
 void barrier();
 int barrier_or(int predicate);
 
@@ -154,7 +155,7 @@ inline T __shfl_xor_sync(uint32_t mask, T value, int other)
 template <class T>
 inline T atomicAdd(T *address, T value)
 {
-	gpusort_emu::maybe_yield();
+	gpusort_emu::change_memory();
 	T old = *address;
 	*address = old + value;
 	return old;
@@ -163,7 +164,7 @@ inline T atomicAdd(T *address, T value)
 template <class T>
 inline T atomicOr(T *address, T value)
 {
-	gpusort_emu::maybe_yield();
+	gpusort_emu::change_memory();
 	T old = *address;
 	*address = old | value;
 	return old;
@@ -172,7 +173,7 @@ inline T atomicOr(T *address, T value)
 template <class T>
 inline T atomicExch(T *address, T value)
 {
-	gpusort_emu::maybe_yield();
+	gpusort_emu::change_memory();
 	T old = *address;
 	*address = value;
 	return old;
@@ -181,7 +182,7 @@ inline T atomicExch(T *address, T value)
 template <class T>
 inline T atomicCAS(T *address, T expected, T value)
 {
-	gpusort_emu::maybe_yield();
+	gpusort_emu::change_memory();
 	T old = *address;
 	if (old == expected)
 		*address = value;

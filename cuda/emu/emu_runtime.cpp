@@ -3,9 +3,9 @@
  *		The runtime calls of cuda_emu.h: one device whose memory is the heap.
  *
  * Streams are queues.  An operation is carried out when somebody waits for its stream, for an
- *event behind it, or asks for such an event; a wait for an event of another stream drains that
- *stream up to the event.  A kernel that breaks a rule leaves a sticky error, as a fault on a
- *device does; cudaDeviceReset() clears it.
+ * event behind it, or asks for such an event; a wait for an event of another stream drains that
+ * stream up to the event.  A kernel that breaks a rule leaves a sticky error, as a fault on a
+ * device does; cudaDeviceReset() clears it.
  */
 #include "emu/cuda_emu.h"
 
@@ -45,6 +45,14 @@ Runtime &runtime()
 {
 	static Runtime *instance = new Runtime;
 	return *instance;
+}
+
+/* For tests of what is said where there is no driver, or no device. */
+cudaError_t missing()
+{
+	if (getenv("GPUSORT_EMU_NO_DRIVER"))
+		return cudaErrorInsufficientDriver;
+	return getenv("GPUSORT_EMU_NO_DEVICE") ? cudaErrorNoDevice : cudaSuccess;
 }
 
 cudaError_t result(cudaError_t error)
@@ -97,14 +105,16 @@ void gpusort_emu_enqueue(cudaStream_t stream, std::function<cudaError_t()> opera
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-	*count = getenv("GPUSORT_EMU_NO_DEVICE") ? 0 : 1;
-	return result(*count ? cudaSuccess : cudaErrorNoDevice);
+	cudaError_t error = missing();
+	*count = error ? 0 : 1;
+	return result(error);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 {
-	if (ordinal != 0)
-		return result(cudaErrorInvalidDevice);
+	cudaError_t error = missing();
+	if (error || ordinal != 0)
+		return result(error ? error : cudaErrorInvalidDevice);
 	memset(properties, 0, sizeof *properties);
 	snprintf(properties->name, sizeof properties->name, "CUDA emulator");
 	properties->totalGlobalMem = DEVICE_BYTES;
@@ -340,6 +350,8 @@ const char *cudaGetErrorString(cudaError_t error)
 			return "invalid argument";
 		case cudaErrorMemoryAllocation:
 			return "out of memory";
+		case cudaErrorInsufficientDriver:
+			return "CUDA driver version is insufficient for CUDA runtime version";
 		case cudaErrorNoDevice:
 			return "no CUDA-capable device is detected";
 		case cudaErrorInvalidDevice:

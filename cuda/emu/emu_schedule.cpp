@@ -3,13 +3,14 @@
  *		Runs the threads of a kernel launch as fibers, in a seeded random order.
  *
  * A launch is a function of its inputs and of gpusort_emu::schedule, so that a failing schedule
- *can be repeated.  At most schedule.resident blocks are alive at a time, which is how a grid
- *larger than the device behaves; a block that has started keeps its place until all of its
- *threads have ended.  Only one launch runs at a time in a process.
+ * can be repeated.  At most schedule.resident blocks are alive at a time, which is how a grid
+ * larger than the device behaves; a block that has started keeps its place until all of its
+ * threads have ended.  Only one launch runs at a time in a process.
  *
  * A lane that waits, at a barrier or a warp collective, is not run until it is released.  A
- *lane that spins yields, by the accessors that portable.cuh gives for flags, and stays
- *runnable.
+ * lane that spins yields, by the accessors that portable.cuh gives for flags, and stays
+ * runnable.  When for long no lane of a resident block has done more than look at flags, the
+ * launch is given up: a device would hang.
  */
 #include "emu/cuda_emu.h"
 
@@ -33,6 +34,12 @@ namespace
 constexpr size_t STACK_BYTES = 128 * 1024;
 constexpr uint64_t MAX_TURNS_WITHOUT_END = 10 * 1000 * 1000;
 constexpr unsigned YIELD_ONE_IN = 16;
+/*
+ * Of each resident warp, while all only look at flags.  A lane polls YIELD_ONE_IN times in a
+ * turn, so this is more than twice the patience of a look-back before its fallback, which is
+ * progress.
+ */
+constexpr uint64_t IDLE_TURNS = 10 * 1000;
 
 #ifdef __x86_64__
 
@@ -161,6 +168,7 @@ struct World {
 	unsigned grid = 0;
 	unsigned block = 0;
 	Random random{88172645463325252ull};
+	uint64_t idle_turns = 0; /* of warps, since a lane did more than look at flags */
 	bool broken = false;
 	char error[160] = "";
 	std::vector<std::unique_ptr<char[]>> stacks;
@@ -201,6 +209,12 @@ void back_to_scheduler()
 		back_to_scheduler();
 }
 
+/* A lane has done something that others may be waiting for. */
+void note_progress()
+{
+	world.idle_turns = 0;
+}
+
 void release_barrier(Block *block)
 {
 	block->at_barrier = 0;
@@ -219,6 +233,7 @@ void lane_main()
 	Warp *warp = lane->warp;
 	if (warp->arrived)
 		violation("a lane ended while others of its warp wait for it in a collective");
+	note_progress();
 	leave_runnable(lane, ENDED);
 	warp->ended |= 1u << lane->thread % 32;
 	block->alive--;
@@ -274,6 +289,7 @@ void run_warp(Block *block, unsigned number)
 		world.current = lane;
 		context_switch(&world.main, &lane->context);
 	}
+	world.idle_turns++;
 }
 
 unsigned pick_block(unsigned alive)
@@ -292,6 +308,7 @@ bool run_kernel(unsigned grid, unsigned threads, size_t shared_bytes, bool coope
 	world.grid = grid;
 	world.block = threads;
 	world.broken = false;
+	world.idle_turns = 0;
 	world.random.state = (schedule.seed + 1) * 0x9E3779B97F4A7C15ull;
 
 	unsigned places = cooperative || !schedule.resident ? grid : schedule.resident;
@@ -337,6 +354,10 @@ bool run_kernel(unsigned grid, unsigned threads, size_t shared_bytes, bool coope
 		} else if (!block->runnable && !world.broken) {
 			snprintf(world.error, sizeof world.error,
 					 "no thread of a block can go on (block %u)", block->index);
+			world.broken = true;
+		} else if (world.idle_turns > IDLE_TURNS * warps * alive.size() && !world.broken) {
+			snprintf(world.error, sizeof world.error,
+					 "all threads wait for what none of them does (block %u)", block->index);
 			world.broken = true;
 		} else if (++turns > MAX_TURNS_WITHOUT_END) {
 			snprintf(world.error, sizeof world.error, "the launch does not end (block %u)",
@@ -395,8 +416,15 @@ void maybe_yield()
 		back_to_scheduler();
 }
 
+void change_memory()
+{
+	note_progress();
+	maybe_yield();
+}
+
 void barrier()
 {
+	note_progress();
 	Lane *lane = world.current;
 	Block *block = lane->block;
 	if (++block->at_barrier == block->alive) {
@@ -421,6 +449,7 @@ const uint64_t *collect(uint32_t mask, Collective what, uint64_t value)
 	Warp *warp = lane->warp;
 	uint32_t bit = 1u << lane->thread % 32;
 
+	note_progress();
 	if (!(mask & bit))
 		violation("a lane is not in the mask of its collective");
 	if (mask & warp->ended)

@@ -1,16 +1,17 @@
 /*
  * device_test.cpp
- *		Tests of the device library: device_test LIBRARY [--quick] [--bugs] [GROUP ...]
+ *		Tests of the device library: device_test LIBRARY [OPTION] [GROUP ...]
  *
- * The same binary tests the library for GPUs and the emulator.  With --bugs the emulator plants
- * one bug after the other, and the tests have to notice each; a bug that goes unseen is a
- *failure.
+ * The same binary tests the library for GPUs and the emulator.  Options:
+ *
+ *	--quick		a part of each group
+ *	--tiny		a case or two of each kernel, for compute-sanitizer
+ *	--bugs		test the tests, with bugs that the emulator plants; see bug_test.cpp
+ *	--no-device	test what the library says where there is no device
  */
 #include "test/device_test.h"
 
 #include <dlfcn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +24,7 @@ TestLibrary library;
 uint64_t tests_run;
 uint64_t tests_failed;
 bool tests_quiet;
+std::string first_failure;
 
 static const uint64_t MOST_MESSAGES = 40;
 
@@ -32,14 +34,15 @@ bool test_check(bool good, const char *format, ...)
 	if (good)
 		return true;
 	tests_failed++;
-	if (!tests_quiet && tests_failed <= MOST_MESSAGES) {
-		va_list arguments;
-		va_start(arguments, format);
-		printf("FAILED: ");
-		vprintf(format, arguments);
-		printf("\n");
-		va_end(arguments);
-	}
+	char message[1000];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof message, format, arguments);
+	va_end(arguments);
+	if (tests_failed == 1)
+		first_failure = message;
+	if (!tests_quiet && tests_failed <= MOST_MESSAGES)
+		printf("FAILED: %s\n", message);
 	return false;
 }
 
@@ -249,7 +252,7 @@ struct GuardedArray {
 	}
 };
 
-static const char *compare_result(const SortCase &c, const std::vector<uint64_t> &keys,
+static const char *compare_result(const std::vector<uint64_t> &keys,
 								  const std::vector<uint64_t> &order,
 								  const GuardedArray *keys_out, const GuardedArray *values_out,
 								  const std::vector<uint64_t> &values, uint64_t *where)
@@ -264,7 +267,6 @@ static const char *compare_result(const SortCase &c, const std::vector<uint64_t>
 	if ((keys_out && !keys_out->guards_intact(keys.size())) ||
 		(values_out && !values_out->guards_intact(keys.size())))
 		return "bytes beside an output were written";
-	(void)c;
 	return nullptr;
 }
 
@@ -330,7 +332,7 @@ bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys)
 			problem = "copying back failed";
 	}
 	if (!problem)
-		problem = compare_result(c, keys, order, c.drop_keys ? nullptr : &keys_result,
+		problem = compare_result(keys, order, c.drop_keys ? nullptr : &keys_result,
 								 with_values ? &values_result : nullptr, values, &where);
 	if (!problem && !c.in_place &&
 		(keys_in.image != keys_before || values_in.image != values_before))
@@ -358,21 +360,28 @@ namespace
 
 struct Group {
 	const char *name;
-	std::function<void(bool)> run;
+	void (*run)(TestAmount amount);
 };
 
 const std::vector<Group> groups = {
-	{"arguments", [](bool) { test_arguments(); }},
+	{"arguments", test_arguments},
 	{"sizes", test_sizes},
 	{"distributions", test_distributions},
 	{"bits", test_bit_ranges},
 	{"schedules", test_schedules},
-	{"faults", [](bool) { test_faults(); }},
+	{"faults", test_faults},
 	{"sessions", test_sessions},
-	{"large", test_plain_large},
+	{"large", test_large},
+	{"huge", test_huge},
 };
 
-bool run_groups(const std::vector<std::string> &chosen, bool quick)
+bool is_group(const std::string &name)
+{
+	return std::any_of(groups.begin(), groups.end(),
+					   [&](const Group &group) { return name == group.name; });
+}
+
+bool run_groups(const std::vector<std::string> &chosen, TestAmount amount)
 {
 	for (const Group &group : groups) {
 		if (!chosen.empty() &&
@@ -381,78 +390,47 @@ bool run_groups(const std::vector<std::string> &chosen, bool quick)
 		uint64_t run_before = tests_run, failed_before = tests_failed;
 		auto start = std::chrono::steady_clock::now();
 		set_debug(nullptr);
-		group.run(quick);
+		group.run(amount);
 		set_debug(nullptr);
-		if (!tests_quiet)
-			printf("%-14s %8llu checks, %llu failed, %.1f s\n", group.name,
-				   (unsigned long long)(tests_run - run_before),
-				   (unsigned long long)(tests_failed - failed_before),
-				   std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-					   .count());
+		printf("%-14s %8llu checks, %llu failed, %.1f s\n", group.name,
+			   (unsigned long long)(tests_run - run_before),
+			   (unsigned long long)(tests_failed - failed_before),
+			   std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 		fflush(stdout);
-		if (tests_quiet && tests_failed)
-			return false; /* one is enough to see a planted bug */
 	}
 	return tests_failed == 0;
-}
-
-/*
- * Runs the tests with one planted bug in a process of its own, since a bug may also write where
- * it pleases, or not end.
- */
-bool planted_bug_is_seen(uint32_t bug)
-{
-	fflush(stdout);
-	pid_t child = fork();
-	if (child == 0) {
-		tests_quiet = true;
-		alarm(300);
-		set_debug([&](GsDebugSettings &s) { s.emu_bug = bug; });
-		_exit(run_groups({"schedules", "sizes", "distributions"}, true) ? 0 : 1);
-	}
-	int status = 0;
-	if (child < 0 || waitpid(child, &status, 0) != child)
-		return false;
-	return !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-/* True if every planted bug makes some test fail. */
-bool run_planted_bugs()
-{
-	GsDebugSizes sizes;
-	library.api->debug_sizes(library.device, 4, 0, &sizes);
-	if (!sizes.bugs) {
-		printf("this library cannot plant bugs\n");
-		return false;
-	}
-	bool all_seen = true;
-	for (uint32_t bug = 1; bug <= sizes.bugs; bug++) {
-		bool seen = planted_bug_is_seen(bug);
-		printf("planted bug %u: %s\n", bug, seen ? "seen" : "NOT SEEN");
-		all_seen &= seen;
-	}
-	return all_seen;
 }
 
 } // namespace
 
 int main(int count, char **arguments)
 {
-	bool quick = false, bugs = false;
+	TestAmount amount = TEST_ALL;
+	bool bugs = false, no_device = false, good = true;
 	const char *path = nullptr;
 	std::vector<std::string> chosen;
 	for (int i = 1; i < count; i++) {
 		if (!strcmp(arguments[i], "--quick"))
-			quick = true;
+			amount = TEST_QUICK;
+		else if (!strcmp(arguments[i], "--tiny"))
+			amount = TEST_TINY;
 		else if (!strcmp(arguments[i], "--bugs"))
 			bugs = true;
+		else if (!strcmp(arguments[i], "--no-device"))
+			no_device = true;
 		else if (!path)
 			path = arguments[i];
-		else
+		else {
 			chosen.push_back(arguments[i]);
+			good &= is_group(arguments[i]);
+		}
 	}
-	if (!path) {
-		printf("usage: device_test LIBRARY [--quick] [--bugs] [GROUP ...]\n");
+	if (!path || !good) {
+		printf("usage: device_test LIBRARY [--quick|--tiny|--bugs|--no-device] [GROUP ...]\n"
+			   "groups:");
+		for (const Group &group : groups)
+			printf(" %s", group.name);
+		printf("\n");
 		return 2;
 	}
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -466,9 +444,12 @@ int main(int count, char **arguments)
 		printf("the library has no table of this version\n");
 		return 2;
 	}
-	test_check(entry(GPUSORT_DEVICE_ABI_VERSION + 1) == nullptr,
-			   "an unknown version is served");
+	for (uint32_t version : {0u, GPUSORT_DEVICE_ABI_VERSION + 1u, UINT32_MAX})
+		test_check(!entry(version), "version %u is served", version);
 	library.emulator = !strcmp(library.api->build, "emulator");
+
+	if (no_device)
+		return test_no_device() ? 0 : 1;
 
 	char message[256] = "";
 	GsDeviceOptions options = {};
@@ -480,9 +461,9 @@ int main(int count, char **arguments)
 			   message);
 		return 2;
 	}
-	bool good = bugs ? run_planted_bugs() : run_groups(chosen, quick);
+	good = bugs ? test_planted_bugs() : run_groups(chosen, amount);
 	library.api->device_close(library.device);
 	printf("%s: %llu checks, %llu failed\n", library.api->build, (unsigned long long)tests_run,
-		   (unsigned long long)(bugs ? 0 : tests_failed));
+		   (unsigned long long)tests_failed);
 	return good ? 0 : 1;
 }

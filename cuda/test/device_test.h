@@ -25,6 +25,7 @@ bool test_check(bool good, const char *format, ...) __attribute__((format(printf
 extern uint64_t tests_run;
 extern uint64_t tests_failed;
 extern bool tests_quiet;
+extern std::string first_failure;
 
 struct TestRandom {
 	uint64_t state;
@@ -65,14 +66,28 @@ std::vector<uint64_t> sorted_keys(uint64_t n, uint32_t width, uint64_t seed);
 
 void set_debug(const std::function<void(GsDebugSettings &)> &change);
 
+/* How much of a group is run. */
+enum TestAmount {
+	TEST_TINY,	/* each kernel once or twice: for tools that slow it down a thousandfold */
+	TEST_QUICK, /* a part of each kind of case */
+	TEST_ALL
+};
+
 /* The groups of tests. */
-void test_arguments();
-void test_sizes(bool quick);
-void test_distributions(bool quick);
-void test_bit_ranges(bool quick);
-void test_schedules(bool quick);
-void test_faults();
-void test_sessions(bool quick);
-void test_plain_large(bool quick);
+void test_arguments(TestAmount amount);
+void test_sizes(TestAmount amount);
+void test_distributions(TestAmount amount);
+void test_bit_ranges(TestAmount amount);
+void test_schedules(TestAmount amount);
+void test_faults(TestAmount amount);
+void test_sessions(TestAmount amount);
+void test_large(TestAmount amount);
+void test_huge(TestAmount amount);
+
+/* True if every planted bug makes the cases that aim at it fail, and nothing fails without. */
+bool test_planted_bugs();
+
+/* Without a device: everything that needs one says so.  True if no check failed. */
+bool test_no_device();
 
 #endif /* GPUSORT_DEVICE_TEST_H */

@@ -10,6 +10,9 @@
 namespace
 {
 
+constexpr uint32_t WORDS = GPUSORT_MAX_KEY_WORDS;
+constexpr uint64_t PARTS_ROWS = 301; /* sessions of that size also deliver parts of chunks */
+
 /* What a session is tested with. */
 struct SessionCase {
 	GsRowLayout layout = GPUSORT_ROWS_FIXED;
@@ -20,13 +23,14 @@ struct SessionCase {
 	uint32_t chunk_rows = 128;
 	uint64_t chunk_bytes = 4096;
 	uint64_t distinct = 0; /* number of distinct keys; 0: all random */
+	uint32_t longest = 89; /* bytes of most rows of variable width; some are longer */
 	bool shuffled = false; /* chunks are put in another order than they arrived in */
 	bool return_keys = true;
 	uint64_t expected_rows = 0;
 };
 
 struct Row {
-	uint64_t key[2];
+	uint64_t key[WORDS];
 	uint64_t arrival; /* position by chunk order */
 	uint64_t put;	  /* row number */
 	std::string bytes;
@@ -34,7 +38,7 @@ struct Row {
 
 struct Put {
 	uint64_t order;
-	std::vector<uint64_t> keys[2];
+	std::vector<uint64_t> keys[WORDS];
 	std::vector<uint32_t> lengths;
 	std::string data;
 	GsTicket ticket;
@@ -50,9 +54,9 @@ std::vector<Row> make_rows(const SessionCase &c, uint64_t seed)
 			key = c.distinct ? random.below(c.distinct) * 0x0101010101010101ull : random();
 		row.arrival = i;
 		uint64_t bytes = c.layout == GPUSORT_ROWS_FIXED		 ? c.row_width
-						 : c.layout == GPUSORT_ROWS_VARIABLE ? random.below(90)
+						 : c.layout == GPUSORT_ROWS_VARIABLE ? random.below(c.longest + 1)
 															 : 0;
-		if (c.layout == GPUSORT_ROWS_VARIABLE && random.below(50) == 0)
+		if (c.layout == GPUSORT_ROWS_VARIABLE && c.longest && random.below(50) == 0)
 			bytes = std::min<uint64_t>(c.chunk_bytes, 1000);
 		row.bytes.resize(bytes);
 		for (char &byte : row.bytes)
@@ -78,7 +82,7 @@ std::vector<Put> make_puts(const SessionCase &c, std::vector<Row> &rows)
 		put.order = first;
 		for (uint64_t i = first; i < first + c.put_rows && i < rows.size(); i++) {
 			rows[i].put = number++;
-			for (uint32_t w = 0; w < 2; w++)
+			for (uint32_t w = 0; w < WORDS; w++)
 				put.keys[w].push_back(rows[i].key[w]);
 			put.lengths.push_back((uint32_t)rows[i].bytes.size());
 			put.data += rows[i].bytes;
@@ -94,8 +98,8 @@ GsChunk chunk_of(const Put &put)
 	chunk.struct_size = sizeof chunk;
 	chunk.rows = (uint32_t)put.keys[0].size();
 	chunk.order = put.order;
-	chunk.keys[0] = put.keys[0].data();
-	chunk.keys[1] = put.keys[1].data();
+	for (uint32_t w = 0; w < WORDS; w++)
+		chunk.keys[w] = put.keys[w].data();
 	chunk.data = put.data.data();
 	chunk.lengths = put.lengths.data();
 	chunk.data_bytes = put.data.size();
@@ -119,7 +123,7 @@ GsSessionOptions options_of(const SessionCase &c)
 /* The host side of a delivery, with canaries behind the arrays. */
 struct Target {
 	GsSortedChunk chunk;
-	std::vector<uint64_t> keys[2], numbers;
+	std::vector<uint64_t> keys[WORDS], numbers;
 	std::vector<uint32_t> lengths;
 	std::string data;
 	GsTicket ticket;
@@ -128,13 +132,13 @@ struct Target {
 	{
 		chunk = {};
 		chunk.struct_size = sizeof chunk;
-		for (uint32_t w = 0; w < 2; w++)
+		for (uint32_t w = 0; w < WORDS; w++)
 			keys[w].assign(c.chunk_rows + 1, 77);
 		numbers.assign(c.chunk_rows + 1, 77);
 		lengths.assign(c.chunk_rows + 1, 77);
 		data.assign(c.chunk_bytes + 1, '#');
-		chunk.keys[0] = keys[0].data();
-		chunk.keys[1] = keys[1].data();
+		for (uint32_t w = 0; w < WORDS; w++)
+			chunk.keys[w] = keys[w].data();
 		chunk.row_numbers = numbers.data();
 		chunk.lengths = lengths.data();
 		chunk.data = &data[0];
@@ -172,6 +176,57 @@ const char *compare_chunk(const SessionCase &c, const Target &t, const std::vect
 	return nullptr;
 }
 
+/* The rows in the order in which they have to come. */
+void sort_rows(const SessionCase &c, std::vector<Row> &rows)
+{
+	std::stable_sort(rows.begin(), rows.end(), [&](const Row &a, const Row &b) {
+		return std::lexicographical_compare(a.key, a.key + c.key_words, b.key,
+											b.key + c.key_words);
+	});
+}
+
+/* Gets a chunk without some of its arrays: the others are filled, and these left alone. */
+const char *get_parts(const SessionCase &c, GsSession *session, const std::vector<Row> &sorted)
+{
+	for (int without = 0; without < 16; without++) {
+		Target all(c), t(c);
+		t.chunk.data = &t.data[0];
+		if (without & 1)
+			t.chunk.data = nullptr;
+		if (without & 2)
+			t.chunk.lengths = nullptr;
+		if (without & 4)
+			t.chunk.row_numbers = nullptr;
+		if (without & 8)
+			std::fill(t.chunk.keys, t.chunk.keys + WORDS, nullptr);
+		if (library.api->session_get(session, 0, &t.chunk, &t.ticket) ||
+			library.api->session_wait(session, t.ticket))
+			return "getting a part of a chunk failed";
+		/* What was not asked for is as it was; taken from where it is known, it must fit. */
+		if ((without & 1 && t.data != all.data) || (without & 2 && t.lengths != all.lengths) ||
+			(without & 4 && t.numbers != all.numbers) ||
+			(without & 8 && !std::equal(t.keys, t.keys + WORDS, all.keys)))
+			return "an array that was not asked for was written";
+		uint64_t at = 0;
+		for (uint32_t i = 0; i < t.chunk.rows; i++) {
+			const Row &row = sorted[i];
+			if (without & 1)
+				t.data.replace(at, row.bytes.size(), row.bytes);
+			at += row.bytes.size();
+			if (without & 2)
+				t.lengths[i] = (uint32_t)row.bytes.size();
+			if (without & 4)
+				t.numbers[i] = row.put;
+			for (uint32_t w = 0; w < c.key_words && without & 8; w++)
+				t.keys[w][i] = row.key[w];
+		}
+		const char *problem = compare_chunk(c, t, sorted);
+		if (problem)
+			return problem;
+	}
+	return nullptr;
+}
+
 const char *run_session(const SessionCase &c, GsSession *session, std::vector<Put> &puts,
 						std::vector<Row> rows)
 {
@@ -194,11 +249,7 @@ const char *run_session(const SessionCase &c, GsSession *session, std::vector<Pu
 		return "sort failed";
 	if (result.rows != rows.size())
 		return "the number of rows is wrong";
-	std::stable_sort(rows.begin(), rows.end(), [&](const Row &a, const Row &b) {
-		if (a.key[0] != b.key[0] || c.key_words == 1)
-			return a.key[0] < b.key[0];
-		return a.key[1] < b.key[1];
-	});
+	sort_rows(c, rows);
 
 	/* All forward, three at a time; then some again, backwards. */
 	uint64_t covered = 0;
@@ -234,7 +285,7 @@ const char *run_session(const SessionCase &c, GsSession *session, std::vector<Pu
 		if (problem)
 			return problem;
 	}
-	return nullptr;
+	return rows.size() == PARTS_ROWS ? get_parts(c, session, rows) : nullptr;
 }
 
 uint64_t memory_in_use()
@@ -287,11 +338,19 @@ void test_session_states()
 	};
 	refuses("no size", [](GsSessionOptions &o) { o.struct_size = 0; });
 	refuses("no key", [](GsSessionOptions &o) { o.key_words = 0; });
-	refuses("too many words", [](GsSessionOptions &o) { o.key_words = 3; });
+	refuses("too many words", [](GsSessionOptions &o) { o.key_words = WORDS + 1; });
 	refuses("layout", [](GsSessionOptions &o) { o.row_layout = (GsRowLayout)7; });
 	refuses("no width", [](GsSessionOptions &o) { o.row_width = 0; });
 	refuses("no rows in a chunk", [](GsSessionOptions &o) { o.chunk_rows = 0; });
 	refuses("chunk smaller than a row", [](GsSessionOptions &o) { o.chunk_bytes = 23; });
+
+	refuses("huge rows", [](GsSessionOptions &o) { o.row_width = UINT32_MAX; });
+	refuses("huge chunks of variable rows", [](GsSessionOptions &o) {
+		o.row_layout = GPUSORT_ROWS_VARIABLE, o.chunk_bytes = (uint64_t)1 << 32;
+	});
+	refuses("chunks of no bytes", [](GsSessionOptions &o) {
+		o.row_layout = GPUSORT_ROWS_VARIABLE, o.chunk_bytes = 0;
+	});
 
 	/* An empty session. */
 	GsTicket ticket;
@@ -331,7 +390,90 @@ void test_session_states()
 	chunk = chunk_of(puts[0]);
 	chunk.keys[0] = nullptr;
 	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT, "no keys");
+	chunk = chunk_of(puts[0]);
+	chunk.data = nullptr;
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT, "no data");
+	chunk = chunk_of(puts[0]);
+	puts[0].lengths[3] = (uint32_t)c.chunk_bytes + 1;
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
+			   "a row longer than a chunk");
+	chunk = chunk_of(puts[1]);
+	chunk.struct_size = 0;
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
+			   "a chunk without a size");
+	chunk = chunk_of(puts[1]);
+	test_check(api->session_put(session, &chunk, nullptr) == GPUSORT_BAD_ARGUMENT, "no ticket");
+	test_check(!api->session_put(session, &chunk, &ticket), "a good chunk after bad ones");
+	chunk.rows = UINT32_MAX;
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT, "2^32 rows");
+	test_check(!api->session_sort(session, &result) && result.rows == puts[1].lengths.size(),
+			   "bad chunks have left rows");
+	target.chunk.struct_size = 0;
+	test_check(api->session_get(session, 0, &target.chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
+			   "a target without a size");
 	api->session_end(session);
+
+	/* Chunks of more rows than there is memory for. */
+	uint64_t before = memory_in_use();
+	options.chunk_rows = UINT32_MAX;
+	options.chunk_bytes = UINT32_MAX;
+	test_check(!api->session_begin(library.device, &options, &session), "begin");
+	chunk = chunk_of(puts[1]);
+	test_check(!api->session_put(session, &chunk, &ticket), "put");
+	GsStatus status = api->session_sort(session, &result);
+	test_check(status == GPUSORT_OK || status == GPUSORT_DEVICE_MEMORY,
+			   "sorting into huge chunks: %s", api->status_text(status));
+	api->session_end(session);
+	test_check(memory_in_use() == before, "huge chunks leak");
+}
+
+/* Two sessions at a time, whose calls alternate. */
+void test_two_sessions()
+{
+	const GsDeviceApi *api = library.api;
+	SessionCase cases[2];
+	cases[1].layout = GPUSORT_ROWS_VARIABLE;
+	cases[1].key_words = 2;
+	cases[1].distinct = 4;
+	std::vector<Row> rows[2];
+	std::vector<Put> puts[2];
+	GsSession *sessions[2] = {};
+	GsSessionResult results[2] = {};
+	bool good = true;
+	for (int s = 0; s < 2; s++) {
+		GsSessionOptions options = options_of(cases[s]);
+		rows[s] = make_rows(cases[s], 40 + s);
+		puts[s] = make_puts(cases[s], rows[s]);
+		good &= !api->session_begin(library.device, &options, &sessions[s]);
+	}
+	for (size_t i = 0; i < puts[0].size() && good; i++)
+		for (int s = 0; s < 2; s++) {
+			GsChunk chunk = chunk_of(puts[s][i]);
+			good &= !api->session_put(sessions[s], &chunk, &puts[s][i].ticket);
+		}
+	for (int s = 1; s >= 0 && good; s--) {
+		good &= !api->session_sort(sessions[s], &results[s]);
+		sort_rows(cases[s], rows[s]);
+	}
+	test_check(good, "two sessions: %s", api->device_message(library.device));
+	for (uint64_t k = 0; good && (k < results[0].chunks || k < results[1].chunks); k++) {
+		Target targets[2] = {Target(cases[0]), Target(cases[1])};
+		for (int s = 0; s < 2; s++) {
+			targets[s].chunk.data = &targets[s].data[0];
+			if (k < results[s].chunks)
+				good &=
+					!api->session_get(sessions[s], k, &targets[s].chunk, &targets[s].ticket);
+		}
+		for (int s = 0; s < 2 && good; s++)
+			if (k < results[s].chunks) {
+				good &= !api->session_wait(sessions[s], targets[s].ticket);
+				const char *problem = compare_chunk(cases[s], targets[s], rows[s]);
+				test_check(!problem, "two sessions: %s", problem ? problem : "");
+			}
+	}
+	test_check(good, "delivery of two sessions: %s", api->device_message(library.device));
+	for (GsSession *session : sessions)
+		api->session_end(session);
 }
 
 /* Every allocation of a session fails once: it can be sorted afterwards, or ended. */
@@ -387,29 +529,71 @@ void test_session_faults()
 			   "sorting beyond the limit");
 	api->session_end(session);
 
-	/* The device is lost between put and sort, and recovered before the session ends. */
+	/* The device is lost in the sort, by each word's, and recovered before the session ends. */
+	c.key_words = 2;
+	c.distinct = 3;
 	options = options_of(c);
-	test_check(!api->session_begin(library.device, &options, &session), "begin");
-	test_check(!api->session_put(session, &chunk, &ticket), "put");
-	set_debug([&](GsDebugSettings &s) { s.fail_launch = 1; });
-	test_check(api->session_sort(session, &result) == GPUSORT_DEVICE_LOST, "losing the device");
-	set_debug([&](GsDebugSettings &s) { s.fail_launch = 0; });
-	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_LOST,
-			   "put on a lost device");
-	test_check(!api->device_recover(library.device), "recovering");
-	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_LOST,
-			   "put to a session of before");
-	api->session_end(session);
-	test_session(c, 3);
+	for (uint32_t launch = 1; launch <= 2; launch++) {
+		uint64_t fresh = memory_in_use();
+		test_check(!api->session_begin(library.device, &options, &session), "begin");
+		test_check(!api->session_put(session, &chunk, &ticket), "put");
+		set_debug([&](GsDebugSettings &s) { s.fail_launch = launch; });
+		test_check(api->session_sort(session, &result) == GPUSORT_DEVICE_LOST,
+				   "losing the device");
+		set_debug([&](GsDebugSettings &s) { s.fail_launch = 0; });
+		test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_LOST,
+				   "put on a lost device");
+		if (launch == 1) {
+			test_check(!api->device_recover(library.device), "recovering");
+			test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_LOST,
+					   "put to a session of before");
+			test_check(api->session_sort(session, &result) == GPUSORT_DEVICE_LOST,
+					   "sorting a session of before");
+			api->session_end(session);
+		} else {
+			/* The other way round. */
+			api->session_end(session);
+			test_check(!api->device_recover(library.device), "recovering");
+		}
+		test_check(memory_in_use() <= fresh, "a lost session leaks");
+		test_session(c, 3);
+	}
 }
 
 } // namespace
 
-void test_sessions(bool quick)
+/* A session of each layout, and the faults that need no lost device. */
+static void test_tiny_sessions()
 {
+	for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
+		SessionCase c;
+		c.layout = layout;
+		c.key_words = 2;
+		c.rows = 701;
+		c.distinct = 9;
+		c.shuffled = true;
+		test_session(c, 1);
+	}
+	for (uint32_t width : {3, 4, 16}) { /* the words in which rows are copied */
+		SessionCase c;
+		c.row_width = width;
+		c.rows = 100;
+		test_session(c, width);
+	}
+	test_two_sessions();
+}
+
+void test_sessions(TestAmount amount)
+{
+	bool quick = amount != TEST_ALL;
+	if (amount == TEST_TINY) {
+		test_tiny_sessions();
+		return;
+	}
 	test_session_states();
+	test_two_sessions();
 	for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE})
-		for (uint32_t key_words : {1, 2})
+		for (uint32_t key_words = 1; key_words <= WORDS; key_words++)
 			for (uint64_t n : {1, 2, 33, 300, 301, 1000, 2500}) {
 				if (quick && n > 1000)
 					continue;
@@ -437,6 +621,12 @@ void test_sessions(bool quick)
 		c.row_width = width;
 		c.rows = 500;
 		test_session(c, width);
+	}
+	for (uint32_t longest : {0, 1, 15}) {
+		SessionCase c;
+		c.layout = GPUSORT_ROWS_VARIABLE;
+		c.longest = longest;
+		test_session(c, longest);
 	}
 	if (!library.emulator) {
 		SessionCase c;

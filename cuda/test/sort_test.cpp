@@ -55,42 +55,89 @@ static uint64_t path_limit(GsSortPath path, const GsDebugSizes &sizes)
 	}
 }
 
-void test_sizes(bool quick)
+/* One case, or a few, of each kernel. */
+static void run_tiny(const SortCase &base)
 {
-	/* Small sizes by every path that takes them, for every kind. */
-	for (SortCase c : kinds()) {
-		GsDebugSizes sizes = sizes_of(c);
-		std::vector<uint64_t> list = {0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 255, 256, 257};
-		uint64_t tile = sizes.tile_items;
-		for (uint64_t n : {tile, 2 * tile, 3 * tile, 7 * tile, (uint64_t)sizes.block_items,
-						   (uint64_t)sizes.grid_items})
-			if (n < 100000)
-				for (int by = -1; by <= 1; by++)
-					list.push_back(n + by);
-		for (GsSortPath path : PATHS)
-			for (uint64_t n : list) {
-				if (n > path_limit(path, sizes))
-					continue;
-				if (quick && n > 600 && (c.row_numbers || n > 3 * tile))
-					continue;
-				use_path(path);
-				c.what = "random";
-				run_sort_case(c, entropy_keys(n, 1, c.key_width, n + 1));
-				c.what = "few";
-				run_sort_case(c, entropy_keys(n, 4, c.key_width, n + 2));
-			}
-		use_path(GPUSORT_PATH_AUTO);
+	SortCase c = base;
+	c.what = "tiny";
+	GsDebugSizes sizes = sizes_of(c);
+	uint64_t onesweep = 2 * sizes.tile_items + 77;
+	const struct {
+		GsSortPath path;
+		uint64_t n;
+	} ways[] = {{GPUSORT_PATH_WARP, 29},
+				{GPUSORT_PATH_BLOCK, 200},
+				{GPUSORT_PATH_BLOCK, sizes.block_items - 1},
+				{GPUSORT_PATH_GRID, std::min<uint64_t>(sizes.grid_items, 9001)},
+				{GPUSORT_PATH_ONESWEEP, onesweep}};
+	for (const auto &way : ways) {
+		use_path(way.path);
+		run_sort_case(c, entropy_keys(way.n, 1, c.key_width, way.n));
 	}
-
-	/* Every size from one tile to two. */
-	SortCase c;
-	c.value_width = 4;
-	c.what = "every n of two tiles";
-	uint64_t tile = sizes_of(c).tile_items;
-	uint64_t by = library.emulator ? quick ? 37 : 1 : quick ? 97 : 7;
+	/* Strips, tiles of one digit, keys that are sorted. */
 	use_path(GPUSORT_PATH_ONESWEEP);
-	for (uint64_t n = tile; n <= 2 * tile; n += by)
-		run_sort_case(c, entropy_keys(n, 1, 4, n));
+	set_debug([&](GsDebugSettings &s) { s.strip_items = sizes.tile_items; });
+	run_sort_case(c, entropy_keys(onesweep, 8, c.key_width, 1));
+	set_debug([&](GsDebugSettings &s) { s.strip_items = 0; });
+	run_sort_case(c, sorted_keys(onesweep, c.key_width, 1));
+	c.order = GPUSORT_FLOAT;
+	run_sort_case(c, float_keys(onesweep, c.key_width, 2));
+	use_path(GPUSORT_PATH_AUTO);
+}
+
+/* Small sizes, around tiles, and around the ends of paths: by every path that takes them. */
+static void test_small_sizes(const SortCase &base, bool quick)
+{
+	SortCase c = base;
+	GsDebugSizes sizes = sizes_of(c);
+	std::vector<uint64_t> list = {0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 255, 256, 257};
+	uint64_t tile = sizes.tile_items;
+	for (uint64_t n : {tile, 2 * tile, 3 * tile, 7 * tile, (uint64_t)sizes.block_items,
+					   (uint64_t)sizes.grid_items, (uint64_t)sizes.auto_warp,
+					   (uint64_t)sizes.auto_block, (uint64_t)sizes.auto_grid})
+		for (int by = -1; by <= 1; by++)
+			list.push_back(n + by);
+	std::sort(list.begin(), list.end());
+	list.erase(std::unique(list.begin(), list.end()), list.end());
+	for (GsSortPath path : PATHS)
+		for (uint64_t n : list) {
+			if (n > path_limit(path, sizes))
+				continue;
+			if (quick && n > 600 && (c.row_numbers || n > 3 * tile))
+				continue;
+			use_path(path);
+			c.what = "random";
+			run_sort_case(c, entropy_keys(n, 1, c.key_width, n + 1));
+			c.what = "few";
+			run_sort_case(c, entropy_keys(n, 4, c.key_width, n + 2));
+		}
+	use_path(GPUSORT_PATH_AUTO);
+}
+
+void test_sizes(TestAmount amount)
+{
+	bool quick = amount != TEST_ALL;
+	for (const SortCase &kind : kinds())
+		if (amount == TEST_TINY)
+			run_tiny(kind);
+		else
+			test_small_sizes(kind, quick);
+	if (amount == TEST_TINY)
+		return;
+
+	/* Every size from one tile to two, of both kinds of tile that the emulator has. */
+	SortCase c;
+	c.what = "every n of two tiles";
+	uint64_t tile;
+	use_path(GPUSORT_PATH_ONESWEEP);
+	for (uint32_t width : {4, 8}) {
+		c.key_width = width;
+		c.value_width = width == 4 ? 4 : 0;
+		tile = sizes_of(c).tile_items;
+		uint64_t by = !quick ? 1 : library.emulator ? 37 : 97;
+		for (uint64_t n = tile; n <= 2 * tile; n += by)
+			run_sort_case(c, entropy_keys(n, 1, width, n));
+	}
 
 	/* Strips: one less, equal, one more, and many. */
 	for (uint32_t width : {4, 8}) {
@@ -146,8 +193,11 @@ static void run_distribution(SortCase c, const char *what, const std::vector<uin
 	}
 }
 
-void test_distributions(bool quick)
+void test_distributions(TestAmount amount)
 {
+	bool quick = amount != TEST_ALL;
+	if (amount == TEST_TINY)
+		return; /* "sizes" has a case of each kernel */
 	std::vector<SortCase> list;
 	for (SortCase c : kinds())
 		if (!c.drop_keys && (!quick || !c.row_numbers))
@@ -207,7 +257,7 @@ void test_distributions(bool quick)
 		}
 }
 
-void test_bit_ranges(bool quick)
+void test_bit_ranges(TestAmount amount)
 {
 	for (GsSortPath path : PATHS)
 		for (uint32_t width : {4, 8}) {
@@ -219,7 +269,12 @@ void test_bit_ranges(bool quick)
 			uint64_t n = std::min<uint64_t>(path_limit(path, sizes_of(c)), 70);
 			std::vector<uint64_t> keys = entropy_keys(n, 1, width, 7);
 			use_path(path);
-			uint32_t by = quick ? 5 : width == 8 && library.emulator ? 3 : 1;
+			/* Both ways that small inputs take unless told otherwise see every pair. */
+			bool all = path == GPUSORT_PATH_BLOCK || path == GPUSORT_PATH_ONESWEEP;
+			uint32_t by = amount == TEST_TINY	 ? 8 * width
+						  : amount == TEST_QUICK ? 5
+						  : all					 ? 1
+												 : 3;
 			for (uint32_t begin = 0; begin <= 8 * width; begin += by)
 				for (uint32_t end = begin; end <= 8 * width; end += by) {
 					if (end == 0)
@@ -234,8 +289,11 @@ void test_bit_ranges(bool quick)
 }
 
 /* Unkind schedules, late tiles, and the fallback of the look-back. */
-void test_schedules(bool quick)
+void test_schedules(TestAmount amount)
 {
+	bool quick = amount != TEST_ALL;
+	if (amount == TEST_TINY)
+		return;
 	SortCase c;
 	c.value_width = 4;
 	c.row_numbers = true;
@@ -292,11 +350,12 @@ void test_schedules(bool quick)
 		}
 }
 
-/* Sizes that only a device does in reasonable time, still compared on the host. */
-void test_plain_large(bool quick)
+/* Sizes that only a device does in reasonable time, compared with a sort on the host. */
+void test_large(TestAmount amount)
 {
-	if (library.emulator)
+	if (library.emulator || amount == TEST_TINY)
 		return;
+	bool quick = amount == TEST_QUICK;
 	for (SortCase c : kinds()) {
 		c.what = "large";
 		run_sort_case(c, entropy_keys(quick ? 300007 : 5000011, 1, c.key_width, 3));
