@@ -367,6 +367,8 @@ bool run_kernel(unsigned grid, unsigned threads, size_t shared_bytes, bool coope
 	}
 	world.current = nullptr;
 	world.kernel = nullptr;
+	if (world.broken)
+		world.stacks.clear(); /* AddressSanitizer keeps marks of the frames left on them */
 	return !world.broken;
 }
 

@@ -448,8 +448,12 @@ int main(int count, char **arguments)
 		test_check(!entry(version), "version %u is served", version);
 	library.emulator = !strcmp(library.api->build, "emulator");
 
-	if (no_device)
-		return test_no_device() ? 0 : 1;
+	if (no_device) {
+		good = test_no_device();
+		printf("%s, no device: %llu checks, %llu failed\n", library.api->build,
+			   (unsigned long long)tests_run, (unsigned long long)tests_failed);
+		return good ? 0 : 1;
+	}
 
 	char message[256] = "";
 	GsDeviceOptions options = {};

@@ -19,11 +19,14 @@ namespace
 
 constexpr uint64_t PIECE = (uint64_t)1 << 22; /* items */
 
+enum KeyOrder { RANDOM, SORTED, ONE_DESCENT, REVERSED };
+
 struct HugeCase {
 	uint32_t key_width;
 	uint32_t value_width; /* 0: keys alone */
 	uint64_t n;
-	uint64_t distinct; /* number of distinct keys, about; 0: all random */
+	uint64_t distinct; /* random keys: number of distinct ones, about; 0: all random */
+	KeyOrder order;
 };
 
 uint64_t mix(uint64_t x)
@@ -37,7 +40,16 @@ template <class Key>
 Key key_of(const HugeCase &c, uint64_t row)
 {
 	uint64_t key = mix(row + 0x9E3779B97F4A7C15ull);
-	return (Key)(c.distinct ? key % c.distinct * 0x10001 : key);
+	switch (c.order) {
+		case SORTED:
+			return (Key)(row / 3);
+		case ONE_DESCENT:
+			return (Key)(row == c.n / 2 ? 5 : row / 3);
+		case REVERSED:
+			return (Key)((c.n - row) / 3);
+		default:
+			return (Key)(c.distinct ? key % c.distinct * 0x10001 : key);
+	}
 }
 
 struct Buffers {
@@ -139,10 +151,10 @@ void run(const HugeCase &c)
 		problem = api->status_text(status);
 	if (!problem)
 		problem = check_result<Key, Value>(c, buffers, sum);
-	test_check(!problem, "%s (%s): huge, n %llu, %u/%u bytes, distinct %llu",
+	test_check(!problem, "%s (%s): huge, n %llu, %u/%u bytes, distinct %llu, order %d",
 			   problem ? problem : "", status ? api->device_message(library.device) : "",
 			   (unsigned long long)c.n, c.key_width, c.value_width,
-			   (unsigned long long)c.distinct);
+			   (unsigned long long)c.distinct, (int)c.order);
 	api->device_trim(library.device);
 }
 
@@ -166,19 +178,24 @@ void test_huge(TestAmount amount)
 		set_debug([](GsDebugSettings &s) { s.strip_items = 1500; });
 		for (uint32_t key_width : {4, 8})
 			for (uint32_t value_width : {0, 4, 8})
-				for (uint64_t distinct : {0, 7})
-					run_case({key_width, value_width, 5003, distinct});
+				for (KeyOrder order : {RANDOM, SORTED, ONE_DESCENT, REVERSED})
+					for (uint64_t distinct : {0, 7})
+						if (order == RANDOM || !distinct)
+							run_case({key_width, value_width, 5003, distinct, order});
 		return;
 	}
 	if (amount != TEST_ALL)
 		return;
+	/* Inputs of this size are looked through for a descent first. */
+	for (KeyOrder order : {SORTED, ONE_DESCENT, REVERSED})
+		run_case({4, 4, ((uint64_t)1 << 26) + 1, 0, order});
 	uint64_t strip = (uint64_t)1 << 30;
-	run_case({4, 4, ((uint64_t)1 << 26) + 1, 1000});
-	run_case({8, 8, ((uint64_t)1 << 28) + 1, 0});
-	run_case({4, 4, strip + 1, 0});
-	run_case({4, 0, 2 * strip + 1, 0});
-	run_case({4, 4, 2 * strip + 1, 1 << 16});
+	run_case({4, 4, ((uint64_t)1 << 26) + 1, 1000, RANDOM});
+	run_case({8, 8, ((uint64_t)1 << 28) + 1, 0, RANDOM});
+	run_case({4, 4, strip + 1, 0, RANDOM});
+	run_case({4, 0, 2 * strip + 1, 0, RANDOM});
+	run_case({4, 4, 2 * strip + 1, 1 << 16, RANDOM});
 	/* Positions that 32 bits do not hold. */
-	run_case({4, 0, 4 * strip + 5, 0});
-	run_case({4, 8, 4 * strip + 5, 0});
+	run_case({4, 0, 4 * strip + 5, 0, RANDOM});
+	run_case({4, 8, 4 * strip + 5, 0, RANDOM});
 }

@@ -227,31 +227,33 @@ const char *get_parts(const SessionCase &c, GsSession *session, const std::vecto
 	return nullptr;
 }
 
-const char *run_session(const SessionCase &c, GsSession *session, std::vector<Put> &puts,
-						std::vector<Row> rows)
+/* Puts the chunks and waits until their memory may be used again. */
+const char *put_all(GsSession *session, std::vector<Put> &puts)
 {
-	const GsDeviceApi *api = library.api;
 	for (Put &put : puts) {
 		GsChunk chunk = chunk_of(put);
-		if (api->session_put(session, &chunk, &put.ticket))
+		if (library.api->session_put(session, &chunk, &put.ticket))
 			return "put failed";
 	}
 	for (Put &put : puts) {
 		GsStatus status;
-		while ((status = api->session_poll(session, put.ticket)) == GPUSORT_NOT_READY)
+		while ((status = library.api->session_poll(session, put.ticket)) == GPUSORT_NOT_READY)
 			;
 		if (status)
 			return "poll failed";
-		put = Put(); /* the memory may be used again */
+		put = Put();
 	}
-	GsSessionResult result;
-	if (api->session_sort(session, &result))
-		return "sort failed";
+	return nullptr;
+}
+
+/* Gets all chunks forward, three at a time, and compares; then some again, backwards. */
+const char *get_all(const SessionCase &c, GsSession *session, const GsSessionResult &result,
+					std::vector<Row> rows)
+{
+	const GsDeviceApi *api = library.api;
 	if (result.rows != rows.size())
 		return "the number of rows is wrong";
 	sort_rows(c, rows);
-
-	/* All forward, three at a time; then some again, backwards. */
 	uint64_t covered = 0;
 	for (uint64_t first = 0; first < result.chunks; first += 3) {
 		std::vector<Target> targets;
@@ -286,6 +288,16 @@ const char *run_session(const SessionCase &c, GsSession *session, std::vector<Pu
 			return problem;
 	}
 	return rows.size() == PARTS_ROWS ? get_parts(c, session, rows) : nullptr;
+}
+
+const char *run_session(const SessionCase &c, GsSession *session, std::vector<Put> &puts,
+						const std::vector<Row> &rows)
+{
+	GsSessionResult result;
+	const char *problem = put_all(session, puts);
+	if (!problem && library.api->session_sort(session, &result))
+		problem = "sort failed";
+	return problem ? problem : get_all(c, session, result, rows);
 }
 
 uint64_t memory_in_use()
@@ -505,25 +517,49 @@ void test_session_faults()
 			status = api->session_sort(session, &result);
 			if (status == GPUSORT_DEVICE_MEMORY)
 				status = api->session_sort(session, &result);
-			test_check(!status && result.rows == c.rows, "sort after failing allocation %u: %s",
-					   fail, api->device_message(library.device));
 			set_debug([&](GsDebugSettings &s) { s.fail_alloc = 0; });
+			const char *problem =
+				status ? "sort failed twice" : get_all(c, session, result, rows);
+			test_check(!problem, "session after failing allocation %u: %s (%s)", fail,
+					   problem ? problem : "", api->device_message(library.device));
 			api->session_end(session);
 			test_check(memory_in_use() == before, "failing allocation %u leaks", fail);
 		}
 
-	/* A limit, and ending a session with work in progress. */
+	/* A chunk for which there is no memory: those before it can be sorted. */
 	SessionCase c;
+	c.rows = 20000;
+	c.put_rows = 20000;
+	c.layout = GPUSORT_ROWS_NONE;
+	c.expected_rows = 20000;
 	GsSessionOptions options = options_of(c);
+	std::vector<Row> kept = make_rows(c, 6);
+	std::vector<Put> kept_puts = make_puts(c, kept);
+	Put too_many = kept_puts[0];
+	GsSession *session;
+	GsTicket ticket;
+	GsSessionResult result = {};
+	test_check(!api->session_begin(library.device, &options, &session), "begin");
+	const char *problem = put_all(session, kept_puts);
+	GsChunk chunk = chunk_of(too_many);
+	set_debug([&](GsDebugSettings &s) { s.fail_alloc = 1; });
+	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_MEMORY,
+			   "there is room for more than a segment");
+	set_debug([&](GsDebugSettings &s) { s.fail_alloc = 0; });
+	test_check(!problem && !api->session_sort(session, &result), "sorting what was put");
+	problem = get_all(c, session, result, kept);
+	test_check(!problem, "the chunks before one without memory: %s", problem ? problem : "");
+	api->session_end(session);
+
+	/* A limit, and ending a session with work in progress. */
+	c = SessionCase();
+	options = options_of(c);
 	options.expected_rows = 1000;
 	options.device_memory_limit = 660 << 10;
-	GsSession *session;
 	std::vector<Row> rows = make_rows(c, 5);
 	std::vector<Put> puts = make_puts(c, rows);
 	test_check(!api->session_begin(library.device, &options, &session), "begin with a limit");
-	GsChunk chunk = chunk_of(puts[0]);
-	GsTicket ticket;
-	GsSessionResult result;
+	chunk = chunk_of(puts[0]);
 	test_check(!api->session_put(session, &chunk, &ticket), "put within the limit");
 	test_check(api->session_sort(session, &result) == GPUSORT_DEVICE_MEMORY,
 			   "sorting beyond the limit");
