@@ -34,6 +34,8 @@ OBJS = \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \
 	src/exec/gpusort_plan.o \
+	src/exec/plan_children.o \
+	src/exec/input_repeat.o \
 	src/exec/sort_eligibility.o \
 	src/exec/sort_paths.o \
 	src/exec/plan_swap.o \

@@ -26,6 +26,7 @@
 #include "optimizer/planner.h"
 
 #include "exec/gpusort_plan.h"
+#include "exec/plan_children.h"
 #include "exec/plan_swap.h"
 #include "exec/sort_eligibility.h"
 #include "settings.h"
@@ -82,39 +83,11 @@ passes_bound(const Plan *plan)
 	}
 }
 
+/* A GsChildVisitor: the child is given the bound. */
 static void
-swap_in_list(List *plans, double bound)
+swap_in_child(Plan **child, void *bound)
 {
-	ListCell   *lc;
-
-	foreach(lc, plans)
-		lfirst(lc) = swap_sorts(lfirst(lc), bound);
-}
-
-/* Swap in the children of a node, each of which is given the bound. */
-static void
-swap_in_children(Plan *plan, double bound)
-{
-	plan->lefttree = swap_sorts(plan->lefttree, bound);
-	plan->righttree = swap_sorts(plan->righttree, bound);
-	switch (nodeTag(plan))
-	{
-		case T_Append:
-			swap_in_list(((Append *) plan)->appendplans, bound);
-			break;
-		case T_MergeAppend:
-			swap_in_list(((MergeAppend *) plan)->mergeplans, bound);
-			break;
-		case T_SubqueryScan:
-			((SubqueryScan *) plan)->subplan =
-				swap_sorts(((SubqueryScan *) plan)->subplan, bound);
-			break;
-		case T_CustomScan:
-			swap_in_list(((CustomScan *) plan)->custom_plans, bound);
-			break;
-		default:
-			break;
-	}
+	*child = swap_sorts(*child, *(const double *) bound);
 }
 
 /* A sort stays as it is: count that if it is of a size that matters. */
@@ -140,15 +113,13 @@ swap_sorts(Plan *plan, double bound)
 {
 	double		child_bound = GPUSORT_NO_BOUND;
 
-	if (plan == NULL)
-		return NULL;
 	check_stack_depth();
 
 	if (IsA(plan, Limit))
 		child_bound = bound_of_limit((Limit *) plan);
 	else if (passes_bound(plan))
 		child_bound = bound;
-	swap_in_children(plan, child_bound);
+	gpusort_plan_children_visit(plan, swap_in_child, &child_bound);
 
 	if (IsA(plan, Sort))
 	{
@@ -171,8 +142,11 @@ swap_sorts(Plan *plan, double bound)
 static void
 swap_in_statement(PlannedStmt *statement)
 {
-	statement->planTree = swap_sorts(statement->planTree, GPUSORT_NO_BOUND);
-	swap_in_list(statement->subplans, GPUSORT_NO_BOUND);
+	double		bound = GPUSORT_NO_BOUND;
+
+	swap_in_child(&statement->planTree, &bound);
+	gpusort_plan_children_visit_list(statement->subplans, swap_in_child,
+									 &bound);
 }
 
 static PlannedStmt *

@@ -12,6 +12,17 @@
 
 #include "key/key_plan.h"
 
+/*
+ * Can the input be read a second time?  It has to be when a GPU is lost with
+ * the rows that it held.
+ */
+typedef enum GsInputRepeat
+{
+	GS_INPUT_ONCE,				/* no, or it could give other rows */
+	GS_INPUT_SAME_ROWS,			/* in any order */
+	GS_INPUT_SAME_ORDER
+} GsInputRepeat;
+
 typedef struct GsSessionSpec
 {
 	TupleDesc	tupdesc;		/* of the rows */
