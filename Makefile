@@ -1,8 +1,12 @@
 # Makefile of pg_gpusort: PGXS, with the targets of the tests below it.
 #
-#   make                     build against the pg_config on PATH
+#   make                     build against the pg_config on PATH, and the library
+#                            for GPUs where nvcc is found
+#   make CUDA=no             without the library for GPUs
+#   make CUDA_ARCHS="80 90"  for GPUs of these compute capabilities only
 #   make PG_CONFIG=/path     build against another PostgreSQL
 #   make install             install into that PostgreSQL
+#   make install-emu         install the emulator of the library for GPUs, for tests
 #   make installcheck        regression and isolation tests on a running server
 #   make unit                unit tests of src/core under ASan and UBSan
 #   make lint                layering, headers, file names, formatting
@@ -84,3 +88,31 @@ lint: all
 
 # The device library: cuda-lib, cuda-emu, cuda-check and others.
 include $(srcdir)/cuda/cuda.mk
+
+# The server opens it from $(pkglibdir).  Not with VPATH, which cuda.mk does without.
+ifeq ($(filter-out . ./,$(srcdir))$(filter no,$(CUDA)),)
+all: cuda-announce cuda-lib
+endif
+install: install-cuda
+uninstall: uninstall-cuda
+clean: cuda-clean
+
+# It takes minutes, and silently so with make -s.
+cuda-announce:
+ifneq ($(NVCC),)
+	@[ -f $(CUDA_LIB) ] || echo 'Building $(CUDA_LIB) for GPUs of compute capability' \
+		'$(strip $(CUDA_ARCHS)); this takes a while (make CUDA=no leaves it out)'
+endif
+
+# Whatever has been built: root may not find nvcc.
+install-cuda: all installdirs
+	[ ! -f $(CUDA_LIB) ] || $(INSTALL_SHLIB) $(CUDA_LIB) '$(DESTDIR)$(pkglibdir)/'
+
+install-emu: cuda-emu installdirs
+	$(INSTALL_SHLIB) $(CUDA_EMU) '$(DESTDIR)$(pkglibdir)/'
+
+uninstall-cuda:
+	rm -f '$(DESTDIR)$(pkglibdir)/$(notdir $(CUDA_LIB))' \
+		'$(DESTDIR)$(pkglibdir)/$(notdir $(CUDA_EMU))'
+
+.PHONY: cuda-announce install-cuda install-emu uninstall-cuda

@@ -227,8 +227,109 @@ build_extension()
 {
 	say "Building for PostgreSQL $PG_VERSION"
 	copy_tree
-	must build make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG"
-	must install make -s -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" install
+	get_kept_device
+	must build make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG" \
+		"${MAKE_DEVICE[@]}"
+	must install make -s -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" \
+		"${MAKE_DEVICE[@]}" install
+	keep_device
+}
+
+# keep_in_build NAME WHAT COMMAND...: have build/NAME, which the command
+# makes, in the copy of the tree, and keep it in the tree for the next run.
+# An argument {} of the command becomes the path; without one it is the last.
+# The machine's administrator may have put it into /usr/src.
+keep_in_build()
+{
+	local name=$1 what=$2 path=$WORK/tree/build/$1 found
+	local -a command
+
+	shift 2
+	command=("${@/#\{\}/$path}")
+	[[ " $* " = *" {} "* ]] || command+=("$path")
+	for found in "$REPO/build/$name" "/usr/src/$name"; do
+		if [ -e "$found" ]; then
+			cp -r "$found" "$path"
+			own "$path"
+			return
+		fi
+	done
+	if run_child "${command[@]}" >"$WORK/log/$name.log" 2>&1; then
+		if mkdir -p "$REPO/build" 2>/dev/null && [ -w "$REPO/build" ]; then
+			cp -r "$path" "$REPO/build/$name"
+		fi
+	else
+		echo "could not get $what:"
+		tail -n 5 "$WORK/log/$name.log"
+	fi
+}
+
+
+# ---- The device library ----
+
+# What make is told about it, and the name in build/ under which what is
+# compiled for it is kept for the next run.
+MAKE_DEVICE=(CUDA=no)
+KEPT_DEVICE=
+
+# Build it for the GPUs of this machine, from the next build_extension on;
+# false if there is no GPU or no compiler for it.
+use_gpus()
+{
+	local capabilities
+
+	capabilities=$(gpu_capabilities) && [ -n "$capabilities" ] && have_nvcc ||
+		return
+	MAKE_DEVICE=("CUDA_ARCHS=$capabilities")
+	KEPT_DEVICE=device-${capabilities// /-}
+}
+
+# Build its emulator instead.
+use_emulator()
+{
+	MAKE_DEVICE=(CUDA=no)
+	KEPT_DEVICE=device-emulator
+}
+
+# Such as "80 90".
+gpu_capabilities()
+{
+	nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
+		tr -d ' .' | sort -nu | paste -sd ' '
+}
+
+have_nvcc()
+{
+	command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]
+}
+
+# make_device TARGET...: in the copy of the tree.
+make_device()
+{
+	must device make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG" \
+		"${MAKE_DEVICE[@]}" "$@"
+}
+
+install_emulator()
+{
+	make_device install-emu
+	keep_device
+}
+
+get_kept_device()
+{
+	[ -n "$KEPT_DEVICE" ] && [ -d "$REPO/build/$KEPT_DEVICE" ] || return 0
+	mkdir -p "$WORK/tree/build"
+	cp -a "$REPO/build/$KEPT_DEVICE" "$WORK/tree/build/cuda"
+	own "$WORK/tree/build"
+}
+
+keep_device()
+{
+	[ -n "$KEPT_DEVICE" ] && [ -d "$WORK/tree/build/cuda" ] || return 0
+	mkdir -p "$REPO/build" 2>/dev/null && [ -w "$REPO/build" ] || return 0
+	rm -rf "${REPO:?}/build/$KEPT_DEVICE"
+	cp -a "$WORK/tree/build/cuda" "$REPO/build/$KEPT_DEVICE"
 }
 
 # All of the above; the caller has said with need_* what it needs besides.
