@@ -275,7 +275,7 @@ write_variable(const GsRowColumn *column, Datum value, char *row, Size end,
 }
 
 /* Where a row ends whose values of variable length begin at 'end'. */
-static Size
+static inline Size
 end_of_values(const GsRowFormat *format, const Datum *values,
 			  const bool *isnull, Size end)
 {
