@@ -1,0 +1,424 @@
+# shellcheck shell=bash
+#
+# gpu_lines.sh
+#	The lines of scripts/bench -g: large tables, sorted by stock PostgreSQL, by
+#	its parallel plans, by the extension on the CPU and on the GPU, and the same
+#	tables only scanned.
+#
+# To be sourced after compare.sh.  Uses of scripts/bench: RUNS, ROWS, CSV,
+# LOGGED, SORT_MB, key_expression, discarded, print_row.
+#
+# A way is one of those things to measure; its times are in TIMES[way].  All
+# ways of a line run in turn, the slow ones in half of the rounds.
+
+GPU_LINES=(narrow wide first array check)
+
+GPU_HEADING='%-7s %-9s %10s %-30s %7s %7s %5s  %s\n'
+
+# Sessions for loading tables; more do not help.
+MOST_LOADERS=10
+
+declare -A TIMES=() METHOD=()
+
+
+# ---- Tables ----
+
+# loaders: one for each core, as far as they help.
+loaders()
+{
+	local cores
+
+	cores=$(nproc)
+	echo $((cores < MOST_LOADERS ? cores : MOST_LOADERS))
+}
+
+# load_table NAME COLUMNS: unless it is there.  Columns in terms of i.
+load_table()
+{
+	local name=$1 columns=$2 parts part session
+	local -a sessions=()
+
+	[ "$(sql -c "SELECT to_regclass('$name') IS NULL")" = t ] || return 0
+	parts=$(loaders)
+	say "Loading $name, $ROWS rows, by $parts sessions" >&2
+	sql -c "CREATE ${LOGGED:-UNLOGGED} TABLE $name AS SELECT $columns
+				FROM (SELECT 0::int8 AS i) AS s WITH NO DATA" \
+		-c "ALTER TABLE $name SET (parallel_workers = 8)"
+	for ((part = 0; part < parts; part++)); do
+		sql -c "INSERT INTO $name SELECT $columns
+				FROM (SELECT generate_series($ROWS::int8 * $part / $parts + 1,
+						$ROWS::int8 * ($part + 1) / $parts) AS i) AS s" &
+		sessions+=($!)
+	done
+	for session in "${sessions[@]}"; do
+		wait "$session" || die "loading $name failed"
+	done
+	sql -c "VACUUM (FREEZE, ANALYZE) $name"
+}
+
+load_gpu_table()
+{
+	case $1 in
+		narrow) load_table narrow "i AS id, $(key_expression) AS k8" ;;
+		wide) load_table wide "i AS id, $(key_expression) AS k8, $WIDE_COLUMNS" ;;
+	esac
+}
+
+# Four arrays of ROWS / 2 elements: one of 100 million would not fit 1 GB.
+load_arrays()
+{
+	local array session
+	local -a sessions=()
+
+	say "Loading 4 arrays of $((ROWS / 2)) int8" >&2
+	sql -c 'CREATE UNLOGGED TABLE arrays (a int8[])' \
+		-c 'ALTER TABLE arrays ALTER a SET STORAGE EXTERNAL'
+	for array in 1 2 3 4; do
+		sql -c "INSERT INTO arrays SELECT array_agg(hashint8extended(i, $array))
+				FROM (SELECT generate_series(1, $((ROWS / 2))::int8) AS i) AS s" &
+		sessions+=($!)
+	done
+	for session in "${sessions[@]}"; do
+		wait "$session" || die "loading the arrays failed"
+	done
+	sql -c 'VACUUM (FREEZE, ANALYZE) arrays'
+}
+
+
+# ---- Ways ----
+
+# open_gpu_session NAME: stock, or ours_cpu... and ours_gpu..., which sort there.
+open_gpu_session()
+{
+	open_session "$1"
+	ask "$1" "SET work_mem = '${SORT_MB}MB'; SET max_parallel_workers = 16"
+	case $1 in
+		stock) ask "$1" 'SET pg_gpusort.enable = off' ;;
+		ours_cpu*) ask "$1" 'SET pg_gpusort.backend = cpu' ;;
+		ours_gpu*) ask "$1" 'SET pg_gpusort.backend = gpu' ;;
+	esac
+	case $1 in
+		ours*) ask "$1" "SET pg_gpusort.work_mem = '${SORT_MB}MB';
+				SET pg_gpusort.min_rows = 0" ;;
+	esac
+}
+
+sorted_rows()
+{
+	echo "SELECT * FROM $1 ORDER BY k8"
+}
+
+# with_workers NUMBER COMMAND...: in the session stock.
+with_workers()
+{
+	ask stock "SET max_parallel_workers_per_gather = $1;
+		SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0"
+	"${@:2}"
+	ask stock 'SET max_parallel_workers_per_gather = 0'
+}
+
+# time_way WAY TABLE: milliseconds.
+time_way()
+{
+	case $1 in
+		scan) time_of stock "$(discarded "SELECT * FROM $2")" ;;
+		stock) time_of stock "$(discarded "$(sorted_rows "$2")")" ;;
+		stock_*)
+			with_workers "${1#stock_}" \
+				time_of stock "$(discarded "$(sorted_rows "$2")")"
+			;;
+		*) time_of "ours_$1" "$(discarded "$(sorted_rows "$2")")" ;;
+	esac
+}
+
+# Of RUNS rounds, how many a way takes part in.
+rounds_of()
+{
+	case $1 in
+		scan | gpu | copy) echo "$RUNS" ;;
+		*) echo $(((RUNS + 1) / 2)) ;;
+	esac
+}
+
+# time_in_turn TABLE WAY...
+time_in_turn()
+{
+	local table=$1 round way
+
+	shift
+	for way; do
+		TIMES[$way]=
+	done
+	for ((round = 0; round < RUNS; round++)); do
+		for way; do
+			[ "$round" -ge "$(rounds_of "$way")" ] ||
+				TIMES[$way]+=" $(time_way "$way" "$table")"
+		done
+	done
+}
+
+# median_of WAY
+median_of()
+{
+	# shellcheck disable=SC2086
+	median ${TIMES[$1]}
+}
+
+# explain_way WAY TABLE: sets METHOD and prints the times of its phases; this
+# also is the run that warms up.
+explain_way()
+{
+	local plan way=$1 session=ours_$1
+
+	plan=$(ask "$session" "EXPLAIN (ANALYZE, FORMAT JSON) $(sorted_rows "$2")")
+	METHOD[$way]=$(in_plan '(Sort Method|Sort Fallback|GPU Not Used)' <<<"$plan" |
+		sed 's/^Sort Method: //' | sort -u | paste -sd ';' | sed 's/;/; /g')
+	in_plan '(Sort [^"]*Time|Sort Time|Execution Time)' <<<"$plan" |
+		while IFS= read -r phase; do
+			printf '%-7s %-9s     %-28s %12s ms\n' "$2" "$way" "${phase%: *}" "${phase##*: }"
+			csv "$2" "$way: ${phase%: *}" 1 "${phase##*: }" "${phase##*: }" "${phase##*: }"
+		done
+}
+
+# in_plan NAMES: "name: value" of properties of a plan in JSON, whatever node
+# they belong to.
+in_plan()
+{
+	sed -nE "s/^[[:space:]]*\"$1\": \"?([^\"]*[^\",])\"?,?\$/\1: \2/p"
+}
+
+# plan_of_way WAY TABLE: what stock does.
+plan_of_way()
+{
+	local plan
+
+	case $1 in
+		stock_*)
+			plan=$(with_workers "${1#stock_}" \
+				ask stock "EXPLAIN (COSTS OFF) $(sorted_rows "$2")")
+			sed -nE 's/.*Workers Planned: /workers planned: /p' <<<"$plan"
+			;;
+	esac
+}
+
+
+# ---- Results ----
+
+# csv LINE WAY RUNS MEDIAN LEAST GREATEST [METHOD]
+csv()
+{
+	[ -z "$CSV" ] ||
+		printf '%s,%s,%s,%s,%s,%s,%s,"%s"\n' "$1" "$2" "$ROWS" "${@:3:4}" \
+			"${7-}" >>"$CSV"
+}
+
+# times_as_fast THAN WAY: as a number, or - where there is nothing to compare with.
+times_as_fast()
+{
+	if [ -n "${TIMES[$1]-}" ] && [ -n "${TIMES[$2]-}" ]; then
+		ratio "$(median_of "$1")" "$(median_of "$2")"
+	else
+		echo -
+	fi
+}
+
+# print_way LINE WAY [THAN [SCAN]]: compared with these ways.
+print_way()
+{
+	local line=$1 way=$2 than=${3-stock} scan=${4-scan}
+	local -a times
+
+	read -ra times <<<"${TIMES[$way]}"
+	# shellcheck disable=SC2059
+	printf "$GPU_HEADING" "$line" "$way" "$ROWS" "$(spread "${times[@]}")" \
+		"$(times_as_fast "$than" "$way")" "$(times_as_fast "$way" "$scan")" \
+		"${#times[@]}" "${METHOD[$way]-}"
+	csv "$line" "$way" "${#times[@]}" "$(median_of "$way")" \
+		"$(printf '%s\n' "${times[@]}" | sort -g | head -n 1)" \
+		"$(printf '%s\n' "${times[@]}" | sort -g | tail -n 1)" "${METHOD[$way]-}"
+}
+
+# measure_ways TABLE WAY...
+measure_ways()
+{
+	local table=$1 way
+
+	shift
+	load_gpu_table "$table"
+	for way; do
+		case $way in
+			cpu | gpu) explain_way "$way" "$table" ;;
+			*) METHOD[$way]=$(plan_of_way "$way" "$table") ;;
+		esac
+	done
+	time_in_turn "$table" "$@"
+	for way; do
+		print_way "$table" "$way"
+	done
+}
+
+gpu_line_narrow()
+{
+	measure_ways narrow scan stock stock_2 stock_4 stock_8 cpu gpu
+}
+
+gpu_line_wide()
+{
+	measure_ways wide scan stock cpu gpu
+}
+
+# The first query of a connection and the second.
+gpu_line_first()
+{
+	local round session
+
+	load_gpu_table narrow
+	TIMES[first]=
+	TIMES[second]=
+	METHOD[first]='fresh connection, gpu'
+	METHOD[second]='the same connection'
+	for ((round = 1; round <= RUNS; round++)); do
+		session=ours_gpu_first_$round
+		open_gpu_session "$session"
+		TIMES[first]+=" $(time_of "$session" "$(discarded "$(sorted_rows narrow)")")"
+		TIMES[second]+=" $(time_of "$session" "$(discarded "$(sorted_rows narrow)")")"
+		close_session "$session"
+	done
+	print_way first first second -
+	print_way first second second -
+}
+
+# Milliseconds for each array; reading the array and nothing else is "copy".
+gpu_line_array()
+{
+	local round
+	local all='SELECT sum(cardinality(%s)) FROM arrays'
+	local some='SELECT sum(cardinality(%s)) FROM (SELECT a FROM arrays LIMIT 1) AS s'
+
+	load_arrays
+	TIMES[copy]=
+	TIMES[stock]=
+	TIMES[cpu]=
+	TIMES[gpu]=
+	METHOD[copy]="a call of cardinality() for $((ROWS / 2)) elements"
+	METHOD[stock]='a call of array_agg(x ORDER BY x)'
+	METHOD[cpu]='a call of gpu_sort()'
+	METHOD[gpu]='a call of gpu_sort()'
+	ask ours_gpu 'SELECT pg_stat_gpusort_reset()' >/dev/null
+	for ((round = 0; round < RUNS; round++)); do
+		time_array copy stock "$all" a 4 "$round"
+		time_array stock stock "$some" \
+			'(SELECT array_agg(x ORDER BY x) FROM unnest(a) AS x)' 1 "$round"
+		time_array cpu ours_cpu "$all" 'gpu_sort(a)' 4 "$round"
+		time_array gpu ours_gpu "$all" 'gpu_sort(a)' 4 "$round"
+	done
+	print_way array copy stock -
+	print_way array stock stock -
+	print_way array cpu stock -
+	print_way array gpu stock -
+	ask ours_gpu 'SELECT row_to_json(s) FROM pg_stat_gpusort AS s' |
+		sed 's/^/array   statistics of cpu and gpu: /'
+}
+
+# time_array WAY SESSION QUERY EXPRESSION ARRAYS ROUND
+time_array()
+{
+	local query ms
+
+	[ "$6" -lt "$(rounds_of "$1")" ] || return 0
+	# shellcheck disable=SC2059
+	query=$(printf "$3" "$4")
+	[ "$6" -gt 0 ] || [ "$1" = stock ] || time_of "$2" "$query" >/dev/null
+	ms=$(time_of "$2" "$query")
+	TIMES[$1]+=" $(awk -v ms="$ms" -v arrays="$5" 'BEGIN { printf "%.3f", ms / arrays }')"
+}
+
+# All rows are there once, whole and in order.  Much cheaper than what
+# same_rows does.
+gpu_line_check()
+{
+	local table way
+
+	for table in narrow wide; do
+		load_gpu_table "$table"
+		for way in cpu gpu; do
+			check_rows "$table" "$way"
+		done
+	done
+}
+
+check_rows()
+{
+	local hash='hashint8extended(id, k8)' wanted given result=same
+
+	[ "$1" = narrow ] ||
+		hash+=' # hashtextextended(t, hashint4extended(i4, hashfloat8extended(f8, timestamp_hash_extended(ts::timestamp, id))))'
+	wanted=$(ask stock "SELECT count(*), bit_xor($hash), 0 FROM $1")
+	given=$(ask "ours_$2" "SELECT count(*), bit_xor($hash), count(*) FILTER (WHERE k8 < before)
+		FROM (SELECT *, lag(k8) OVER () AS before
+			FROM ($(sorted_rows "$1") OFFSET 0) AS s) AS w")
+	if [ "$wanted" != "$given" ]; then
+		result="DIFFERENT: $given instead of $wanted"
+		DIFFERENT=yes
+	fi
+	printf '%-7s %-9s %10s %s\n' check "$2" "$ROWS" "$1: $result"
+}
+
+
+# ---- The table ----
+
+start_gpu_server()
+{
+	local buffers=$BUFFERS_MB
+
+	require_disk $((ROWS / 2500 + 2000))
+	# Larger than four times a table, or scans of it do not stay in memory.
+	if [ -z "$buffers" ]; then
+		buffers=$((ROWS / 2500 + 512))
+		[ "$buffers" -lt $(($(memory_mb) / 2)) ] || buffers=$(($(memory_mb) / 2))
+	fi
+	# Quicksort of wide rows in memory takes about 200 bytes each.
+	SORT_MB=$((ROWS / 4000 + 64))
+	start_cluster "shared_buffers = ${buffers}MB" 'autovacuum = off' \
+		'max_wal_size = 32GB' 'checkpoint_timeout = 1h' \
+		'max_worker_processes = 32' \
+		"shared_preload_libraries = 'pg_gpusort'" \
+		"pg_gpusort.device_library = '$DEVICE_LIBRARY'" \
+		${SETTINGS[@]+"${SETTINGS[@]}"}
+	sql -c 'CREATE EXTENSION pg_gpusort'
+	open_gpu_session stock
+	open_gpu_session ours_cpu
+	open_gpu_session ours_gpu
+}
+
+describe_gpus()
+{
+	local gpus
+
+	gpus=$(nvidia-smi --query-gpu=name,driver_version,memory.total \
+		--format=csv,noheader 2>/dev/null | paste -sd ';') || true
+	printf 'GPU:        %s; %s\n' "${gpus:-none}" "$DEVICE_LIBRARY"
+	printf 'Settings:   jit off, work_mem and pg_gpusort.work_mem %s MB, serial but for stock_N\n' \
+		"$SORT_MB"
+}
+
+# run_gpu_lines LINE...
+run_gpu_lines()
+{
+	local line
+
+	DIFFERENT=no
+	start_gpu_server
+	[ -z "$CSV" ] || echo 'line,way,rows,runs,median_ms,least_ms,greatest_ms,method' >"$CSV"
+	echo
+	describe_machine
+	describe_gpus
+	printf 'Keys:       %s; milliseconds: median (least..greatest)\n' "$KEYS"
+	printf '            x stock: times as fast as the way stock; x scan: times as long as the scan\n\n'
+	# shellcheck disable=SC2059
+	printf "$GPU_HEADING" line way rows ms 'x stock' 'x scan' runs method
+	for line; do
+		"gpu_line_$line"
+	done
+	[ "$DIFFERENT" = no ] || die 'the rows differ: this is a bug, please report it'
+}
