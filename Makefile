@@ -24,8 +24,15 @@ OBJS = \
 	$(WIN32RES) \
 	src/core/radix_sort.o \
 	src/settings.o \
-	src/key/fallback.o \
+	src/fallback.o \
 	src/key/key_plan.o \
+	src/service/device_library.o \
+	src/service/device_process.o \
+	src/service/fault.o \
+	src/service/service_client.o \
+	src/service/service_shmem.o \
+	src/service/service_status.o \
+	src/service/service_worker.o \
 	src/sort/budget.o \
 	src/sort/ordering.o \
 	src/sort/row_format.o \
@@ -33,6 +40,8 @@ OBJS = \
 	src/sort/sort_stats.o \
 	src/sort/stock_ties.o \
 	src/sort/cpu_session.o \
+	src/sort/external_sort.o \
+	src/sort/gpu_session.o \
 	src/sort/sort_session.o \
 	src/exec/direct_scan.o \
 	src/exec/gpusort_explain.o \
@@ -51,7 +60,7 @@ OBJS = \
 
 GPUSORT_VERSION = 1.0
 
-PG_CPPFLAGS = -I$(srcdir)/src -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
+PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 
 # Calls between the files of the library need no detour then.
 PG_CFLAGS = -fvisibility=hidden

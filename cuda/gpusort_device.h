@@ -36,7 +36,7 @@ extern "C" {
 
 #define GPUSORT_DEVICE_ABI_VERSION 1
 #define GPUSORT_DEVICE_ENTRY	   "gpusort_device_api"
-#define GPUSORT_MAX_KEY_WORDS	   2
+#define GPUSORT_MAX_KEY_WORDS	   4
 
 typedef enum GsStatus {
 	GPUSORT_OK = 0,

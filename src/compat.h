@@ -76,4 +76,14 @@ typedef int16 GsOperatorOrder;
 						(pathkey)->pk_strategy)
 #endif
 
+/*
+ * A wait event with a name of its own, to be asked for once per process; before
+ * 17 all those of extensions are one.  Needs utils/wait_event.h.
+ */
+#if PG_VERSION_NUM >= 170000
+#define GPUSORT_NEW_WAIT_EVENT(name) WaitEventExtensionNew(name)
+#else
+#define GPUSORT_NEW_WAIT_EVENT(name) ((void) (name), PG_WAIT_EXTENSION)
+#endif
+
 #endif							/* GPUSORT_COMPAT_H */

@@ -12,6 +12,8 @@
 #include "exec/gpusort_plan.h"
 #include "exec/plan_swap.h"
 #include "exec/sort_paths.h"
+#include "service/service_shmem.h"
+#include "service/service_worker.h"
 #include "settings.h"
 #include "sort/sort_stats.h"
 
@@ -24,6 +26,8 @@ _PG_init(void)
 {
 	gpusort_settings_init();
 	gpusort_stats_init();
+	gpusort_service_shmem_init();
+	gpusort_service_worker_init();
 	gpusort_plan_init();
 	gpusort_plan_swap_init();
 	gpusort_sort_paths_init();

@@ -3,13 +3,15 @@
  * settings.c
  *		The pg_gpusort.* settings, described in docs/settings.md.
  *
- * All of them can be set in a session, so that the library works when it is
- * loaded there, with LOAD or by the first call of one of its functions.
+ * All but those of the GPU service can be set in a session, so that the library
+ * works when it is loaded there, with LOAD or by the first call of one of its
+ * functions.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include <ctype.h>
 #include <limits.h>
 
 #include "miscadmin.h"
@@ -24,6 +26,19 @@ int			gpusort_work_mem = -1;
 int			gpusort_debug_require = GS_REQUIRE_OFF;
 bool		gpusort_debug_hide = false;
 bool		gpusort_debug_stock_ties = false;
+char	   *gpusort_device_library = NULL;
+char	   *gpusort_device_list = NULL;
+int			gpusort_pool_size = 0;
+int			gpusort_device_memory = 0;
+char	   *gpusort_debug_fault = NULL;
+
+/* What pg_gpusort.pool_size can be, in kB, when it is not 0. */
+#define MIN_POOL_SIZE		1024
+#define MAX_POOL_SIZE		(64 * 1024 * 1024)
+#define DEFAULT_POOL_SIZE	(256 * 1024)
+
+/* Of devices, in pg_gpusort.devices. */
+#define MAX_ORDINAL			1023
 
 static const struct config_enum_entry backend_options[] = {
 	{"auto", GS_BACKEND_AUTO, false},
@@ -50,10 +65,111 @@ check_work_mem(int *newval, void **extra, GucSource source)
 	return false;
 }
 
+static bool
+check_pool_size(int *newval, void **extra, GucSource source)
+{
+	if (*newval == 0 || *newval >= MIN_POOL_SIZE)
+		return true;
+	GUC_check_errdetail("The value must be 0 or at least 1MB.");
+	return false;
+}
+
+/*
+ * Read the next number of a list like "0,2"; returns false at its end, or with
+ * *valid false if there is something else.
+ */
+static bool
+next_device(const char **list, int *ordinal, bool *valid)
+{
+	char	   *end;
+	long		number;
+
+	*valid = true;
+	while (isspace((unsigned char) **list))
+		(*list)++;
+	if (**list == '\0')
+		return false;
+	number = strtol(*list, &end, 10);
+	*valid = end != *list && number >= 0 && number <= MAX_ORDINAL;
+	*ordinal = (int) number;
+	while (isspace((unsigned char) *end))
+		end++;
+	if (*end == ',')
+		end++;
+	else if (*end != '\0')
+		*valid = false;
+	*list = end;
+	return *valid;
+}
+
+static bool
+check_devices(char **newval, void **extra, GucSource source)
+{
+	const char *list = *newval;
+	bool		valid;
+	int			ordinal;
+
+	if (pg_strcasecmp(*newval, "all") == 0)
+		return true;
+	while (next_device(&list, &ordinal, &valid))
+		;
+	if (!valid)
+		GUC_check_errdetail("The value must be \"all\" or a list of device numbers.");
+	return valid;
+}
+
+bool
+gpusort_settings_use_device(int wanted)
+{
+	const char *list = gpusort_device_list;
+	bool		valid;
+	int			ordinal;
+
+	if (pg_strcasecmp(list, "all") == 0)
+		return true;
+	while (next_device(&list, &ordinal, &valid))
+		if (ordinal == wanted)
+			return true;
+	return false;
+}
+
 int
 gpusort_settings_work_mem(void)
 {
 	return gpusort_work_mem == -1 ? work_mem : gpusort_work_mem;
+}
+
+/*
+ * The GPU service reads its settings when the server starts.  A library that is
+ * loaded later has no service, but accepts what postgresql.conf says.
+ */
+static void
+define_service_settings(void)
+{
+	GucContext	context = process_shared_preload_libraries_in_progress ?
+		PGC_POSTMASTER : PGC_SIGHUP;
+
+	DefineCustomStringVariable("pg_gpusort.device_library",
+							   "Names the library that sorts on GPUs.",
+							   "A plain name is looked for where PostgreSQL's own modules are; without it there is no GPU service.",
+							   &gpusort_device_library,
+							   "pg_gpusort_cuda",
+							   context, GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_gpusort.devices",
+							   "Lists the GPUs to be used.",
+							   "\"all\", or their numbers with commas between them.",
+							   &gpusort_device_list,
+							   "all",
+							   context, 0,
+							   check_devices, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.pool_size",
+							"Sets the shared memory through which rows go to GPUs and back.",
+							"0 means that there is no GPU service.",
+							&gpusort_pool_size,
+							DEFAULT_POOL_SIZE, 0, MAX_POOL_SIZE,
+							context, GUC_UNIT_KB,
+							check_pool_size, NULL, NULL);
 }
 
 void
@@ -108,6 +224,21 @@ gpusort_settings_init(void)
 							 false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.device_memory",
+							"Sets the device memory that one sort may use.",
+							"0 means no limit but the device's memory.",
+							&gpusort_device_memory,
+							0, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_gpusort.debug_fault",
+							   "Makes the GPU service fail at a point of a sort.",
+							   "For tests: \"point:action[:number]\".",
+							   &gpusort_debug_fault,
+							   "",
+							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+	define_service_settings();
 
 	MarkGUCPrefixReserved("pg_gpusort");
 }

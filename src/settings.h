@@ -31,8 +31,18 @@ extern int	gpusort_debug_require;	/* GsRequireSetting */
 extern bool gpusort_debug_hide;
 extern bool gpusort_debug_stock_ties;
 
+/* The GPU service; of no effect unless the library is preloaded. */
+extern char *gpusort_device_library;
+extern char *gpusort_device_list;
+extern int	gpusort_pool_size;	/* kB; 0: no GPU service */
+extern int	gpusort_device_memory;	/* kB of one sort; 0: no limit */
+extern char *gpusort_debug_fault;
+
 /* Host memory one sort may use, in kB. */
 extern int	gpusort_settings_work_mem(void);
+
+/* May a device of that number be used, by pg_gpusort.devices? */
+extern bool gpusort_settings_use_device(int ordinal);
 
 extern void gpusort_settings_init(void);
 

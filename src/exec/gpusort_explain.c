@@ -85,10 +85,16 @@ indent_line(ExplainState *es)
 	appendStringInfoSpaces(es->str, es->indent * 2);
 }
 
+static const char *const space_names[] = {
+	[GS_SPACE_MEMORY] = "Memory",
+	[GS_SPACE_DISK] = "Disk",
+	[GS_SPACE_DEVICE] = "Device Memory",
+};
+
 static void
 show_method(const GsSessionReport *report, ExplainState *es)
 {
-	const char *space = report->on_disk ? "Disk" : "Memory";
+	const char *space = space_names[report->space];
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfo(es->str, "Sort Method: %s  %s: " INT64_FORMAT "kB\n",
@@ -104,16 +110,28 @@ show_method(const GsSessionReport *report, ExplainState *es)
 static void
 show_phases(const GsSessionReport *report, ExplainState *es)
 {
+	bool		gpu = report->kind == GS_SESSION_GPU;
+
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
 		indent_line(es);
-		appendStringInfo(es->str, "Sort Phases: drain=%.3f ms  sort=%.3f ms\n",
-						 report->drain_ms, report->sort_ms);
+		appendStringInfo(es->str, "Sort Phases: drain=%.3f ms", report->drain_ms);
+		if (gpu)
+			appendStringInfo(es->str, "  wait=%.3f ms", report->wait_ms);
+		appendStringInfo(es->str, "  sort=%.3f ms", report->sort_ms);
+		if (gpu)
+			appendStringInfo(es->str, "  fetch=%.3f ms", report->fetch_ms);
+		appendStringInfoChar(es->str, '\n');
 	}
 	else
 	{
 		ExplainPropertyFloat("Sort Drain Time", "ms", report->drain_ms, 3, es);
+		if (gpu)
+			ExplainPropertyFloat("Sort Wait Time", "ms", report->wait_ms, 3, es);
 		ExplainPropertyFloat("Sort Time", "ms", report->sort_ms, 3, es);
+		if (gpu)
+			ExplainPropertyFloat("Sort Fetch Time", "ms", report->fetch_ms, 3,
+								 es);
 	}
 }
 
@@ -126,9 +144,10 @@ show_details(const GsSessionReport *report, ExplainState *es)
 	if (report->fallback != GS_FALLBACK_NONE)
 		ExplainPropertyText("Sort Fallback",
 							gpusort_fallback_text(report->fallback), es);
-	if (report->kind != GS_SESSION_GPU && gpusort_backend != GS_BACKEND_CPU)
+	if (report->gpu_reason != GS_FALLBACK_NONE &&
+		report->gpu_reason != GS_FALLBACK_BACKEND_CPU)
 		ExplainPropertyText("GPU Not Used",
-							gpusort_fallback_text(GS_FALLBACK_NO_GPU), es);
+							gpusort_fallback_text(report->gpu_reason), es);
 }
 
 /*
@@ -168,16 +187,20 @@ void
 gpusort_explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	const GsNodeState *node = (GsNodeState *) css;
+	GsSessionReport report = node->report;
 
 	show_sort_key(node, ancestors, es);
 	if (!es->analyze)
 		return;
 	if (node->has_report)
 	{
+		/* With the time it took to return the rows, if it can still be had. */
+		if (node->session != NULL)
+			gpusort_session_report(node->session, &report);
 		if (es->format == EXPLAIN_FORMAT_TEXT)
 			indent_line(es);
-		show_method(&node->report, es);
-		show_details(&node->report, es);
+		show_method(&report, es);
+		show_details(&report, es);
 	}
 	if (node->worker_reports != NULL)
 		show_worker_reports(node->worker_reports, es);

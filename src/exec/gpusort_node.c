@@ -96,6 +96,25 @@ ask_for_worker_reports(GsNodeState *node)
 	state->plan = (Plan *) copy;
 }
 
+/* GsInput.next: the next row of the node's input. */
+static TupleTableSlot *
+next_input_row(void *arg)
+{
+	GsNodeState *node = arg;
+
+	return node->direct ? gpusort_direct_scan_next(outerPlanState(node)) :
+		ExecProcNode(outerPlanState(node));
+}
+
+/* GsInput.rewind: the input is to be read again, from the start. */
+static void
+rewind_input(void *arg)
+{
+	GsNodeState *node = arg;
+
+	ExecReScan(outerPlanState(node));
+}
+
 static void
 gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -112,6 +131,11 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	node->spec.keys = gpusort_plan_keys(plan);
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
+	node->spec.expected_width = plan->scan.plan.plan_width;
+	node->spec.input.next = next_input_row;
+	node->spec.input.rewind = rewind_input;
+	node->spec.input.arg = node;
+	node->spec.input.repeat = gpusort_plan_input_repeat(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
 
 	if (estate->es_instrument != 0 &&
@@ -125,6 +149,8 @@ check_requirement(const GsSessionReport *report)
 {
 	GsFallback	reason = report->fallback;
 
+	if (reason == GS_FALLBACK_NONE)
+		reason = report->gpu_reason;
 	if (gpusort_debug_require == GS_REQUIRE_OFF ||
 		gpusort_debug_require == GS_REQUIRE_NODE ||
 		(gpusort_debug_require == GS_REQUIRE_CPU &&
@@ -132,8 +158,6 @@ check_requirement(const GsSessionReport *report)
 		(gpusort_debug_require == GS_REQUIRE_GPU &&
 		 report->kind == GS_SESSION_GPU))
 		return;
-	if (reason == GS_FALLBACK_NONE)
-		reason = GS_FALLBACK_NO_GPU;
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("a sort was not held by a session of the required kind"),
@@ -160,10 +184,7 @@ static void
 sort_input(GsNodeState *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
-	PlanState  *input = outerPlanState(node);
-	ScanDirection direction = estate->es_direction;
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-	bool		direct = gpusort_direct_scan_applies(input);
 
 	if (node->spec.key_plan == NULL)
 	{
@@ -176,20 +197,9 @@ sort_input(GsNodeState *node)
 			elog(ERROR, "sort key %d of a GpuSort node cannot be encoded",
 				 culprit + 1);
 	}
+	node->direct = gpusort_direct_scan_applies(outerPlanState(node));
 	node->session = gpusort_session_begin(&node->spec);
-
-	estate->es_direction = ForwardScanDirection;
-	for (;;)
-	{
-		TupleTableSlot *slot = direct ? gpusort_direct_scan_next(input) :
-			ExecProcNode(input);
-
-		if (TupIsNull(slot))
-			break;
-		gpusort_session_put(node->session, slot);
-	}
 	gpusort_session_sort(node->session);
-	estate->es_direction = direction;
 
 	publish_report(node);
 	check_requirement(&node->report);
@@ -201,13 +211,18 @@ gpusort_node_exec(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
 	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
+	EState	   *estate = css->ss.ps.state;
+	ScanDirection direction = estate->es_direction;
 
 	CHECK_FOR_INTERRUPTS();
+
+	/* The input, whenever it is read, is read forward. */
+	estate->es_direction = ForwardScanDirection;
 	if (node->session == NULL)
 		sort_input(node);
 	(void) gpusort_session_next(node->session,
-								ScanDirectionIsForward(css->ss.ps.state->es_direction),
-								slot);
+								ScanDirectionIsForward(direction), slot);
+	estate->es_direction = direction;
 	return slot;
 }
 

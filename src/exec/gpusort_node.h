@@ -28,6 +28,7 @@ typedef struct GsNodeState
 {
 	CustomScanState css;		/* first: it is a node of this type */
 	GsSessionSpec spec;
+	bool		direct;			/* read the input by direct_scan.h? */
 	GsSortSession *session;		/* NULL until the first row is asked for */
 	bool		has_report;		/* of the last session of this process */
 	GsSessionReport report;

@@ -16,6 +16,7 @@
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
+#include "nodes/value.h"
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
@@ -24,6 +25,7 @@
 enum
 {
 	GS_PRIVATE_SORT,			/* the Sort, without children */
+	GS_PRIVATE_REPEAT,			/* GsInputRepeat, as an Integer */
 	GS_PRIVATE_COUNT
 };
 
@@ -55,7 +57,7 @@ make_identity_tlist(List *scan_tlist)
 }
 
 CustomScan *
-gpusort_plan_from_sort(const Sort *sort)
+gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
 {
 	CustomScan *gpusort = makeNode(CustomScan);
 	Sort	   *private_sort = makeNode(Sort);
@@ -72,7 +74,7 @@ gpusort_plan_from_sort(const Sort *sort)
 	gpusort->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	gpusort->custom_scan_tlist = sort->plan.targetlist;
-	gpusort->custom_private = list_make1(private_sort);
+	gpusort->custom_private = list_make2(private_sort, makeInteger(repeat));
 	gpusort->methods = &plan_methods;
 	return gpusort;
 }
@@ -97,6 +99,13 @@ gpusort_plan_keys(const CustomScan *gpusort)
 	return gpusort_plan_keys_of_sort(list_nth_node(Sort,
 												   gpusort->custom_private,
 												   GS_PRIVATE_SORT));
+}
+
+GsInputRepeat
+gpusort_plan_input_repeat(const CustomScan *gpusort)
+{
+	return (GsInputRepeat) intVal(list_nth(gpusort->custom_private,
+										   GS_PRIVATE_REPEAT));
 }
 
 void

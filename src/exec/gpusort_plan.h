@@ -10,10 +10,17 @@
 
 #include "nodes/plannodes.h"
 
-#include "key/key_plan.h"
+#include "sort/session_spec.h"
 
-/* Make the GpuSort node that does what 'sort' does, with its children. */
-extern CustomScan *gpusort_plan_from_sort(const Sort *sort);
+/*
+ * Make the GpuSort node that does what 'sort' does, with its children, of whose
+ * rows 'repeat' is known.
+ */
+extern CustomScan *gpusort_plan_from_sort(const Sort *sort,
+										  GsInputRepeat repeat);
+
+/* Can the input of a GpuSort node be read a second time? */
+extern GsInputRepeat gpusort_plan_input_repeat(const CustomScan *gpusort);
 
 /* The sort keys of a Sort or GpuSort node; they point into the node. */
 extern GsSortKeys gpusort_plan_keys_of_sort(const Sort *sort);

@@ -26,6 +26,7 @@
 #include "optimizer/planner.h"
 
 #include "exec/gpusort_plan.h"
+#include "exec/input_repeat.h"
 #include "exec/plan_children.h"
 #include "exec/plan_swap.h"
 #include "exec/sort_eligibility.h"
@@ -35,7 +36,14 @@
 static planner_hook_type prev_planner_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 
-static Plan *swap_sorts(Plan *plan, double bound);
+/* What a node is given by its parent. */
+typedef struct GsSwapContext
+{
+	double		bound;			/* most of its rows that are wanted */
+	const List *subplans;		/* of the statement */
+} GsSwapContext;
+
+static Plan *swap_sorts(Plan *plan, const GsSwapContext *context);
 
 /* Estimated rows that a LIMIT needs of its input: its constants, or any. */
 static double
@@ -83,11 +91,11 @@ passes_bound(const Plan *plan)
 	}
 }
 
-/* A GsChildVisitor: the child is given the bound. */
+/* A GsChildVisitor. */
 static void
-swap_in_child(Plan **child, void *bound)
+swap_in_child(Plan **child, void *context)
 {
-	*child = swap_sorts(*child, *(const double *) bound);
+	*child = swap_sorts(*child, context);
 }
 
 /* A sort stays as it is: count that if it is of a size that matters. */
@@ -104,22 +112,22 @@ leave_sort(GsFallback reason)
 				 errhint("This is an error because pg_gpusort.debug_require is set.")));
 }
 
-/*
- * Swap in the tree below 'plan', of whose rows at most 'bound' are wanted, and
- * return what is to be in its place.
- */
+/* Swap in the tree below 'plan', and return what is to be in its place. */
 static Plan *
-swap_sorts(Plan *plan, double bound)
+swap_sorts(Plan *plan, const GsSwapContext *context)
 {
-	double		child_bound = GPUSORT_NO_BOUND;
+	GsSwapContext child_context = {
+		.bound = GPUSORT_NO_BOUND,
+		.subplans = context->subplans
+	};
 
 	check_stack_depth();
 
 	if (IsA(plan, Limit))
-		child_bound = bound_of_limit((Limit *) plan);
+		child_context.bound = bound_of_limit((Limit *) plan);
 	else if (passes_bound(plan))
-		child_bound = bound;
-	gpusort_plan_children_visit(plan, swap_in_child, &child_bound);
+		child_context.bound = context->bound;
+	gpusort_plan_children_visit(plan, swap_in_child, &child_context);
 
 	if (IsA(plan, Sort))
 	{
@@ -127,13 +135,16 @@ swap_sorts(Plan *plan, double bound)
 			.keys = gpusort_plan_keys_of_sort((Sort *) plan),
 			.rows = plan->plan_rows,
 			.width = plan->plan_width,
-			.bound = bound
+			.bound = context->bound,
+			.repeat = gpusort_input_repeat(plan->lefttree,
+										   context->subplans)
 		};
 		unsigned	words;
 		GsFallback	reason = gpusort_eligibility_check(&candidate, &words);
 
 		if (reason == GS_FALLBACK_NONE)
-			return (Plan *) gpusort_plan_from_sort((Sort *) plan);
+			return (Plan *) gpusort_plan_from_sort((Sort *) plan,
+												   candidate.repeat);
 		leave_sort(reason);
 	}
 	return plan;
@@ -142,11 +153,14 @@ swap_sorts(Plan *plan, double bound)
 static void
 swap_in_statement(PlannedStmt *statement)
 {
-	double		bound = GPUSORT_NO_BOUND;
+	GsSwapContext context = {
+		.bound = GPUSORT_NO_BOUND,
+		.subplans = statement->subplans
+	};
 
-	swap_in_child(&statement->planTree, &bound);
+	swap_in_child(&statement->planTree, &context);
 	gpusort_plan_children_visit_list(statement->subplans, swap_in_child,
-									 &bound);
+									 &context);
 }
 
 static PlannedStmt *

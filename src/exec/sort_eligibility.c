@@ -14,6 +14,7 @@
 #include "exec/sort_eligibility.h"
 #include "settings.h"
 #include "sort/cpu_session.h"
+#include "sort/gpu_session.h"
 
 /*
  * The part of its rows up to which a bounded sort keeps its top-N heap ahead
@@ -21,12 +22,15 @@
  */
 #define BOUND_PART_OF_ROWS	0.25
 
+/* A GPU keeps rows in its own memory, of which it will say if it has enough. */
 static GsFallback
 check_size(const GsSortCandidate *candidate, const GsKeyPlan *key_plan)
 {
 	double		budget = (double) gpusort_settings_work_mem() * 1024;
 
 	if (gpusort_min_rows > 0 &&
+		gpusort_gpu_session_check(candidate->rows,
+								  candidate->repeat) != GS_FALLBACK_NONE &&
 		gpusort_cpu_session_estimate(key_plan, candidate->rows,
 									 candidate->width) > budget)
 		return GS_FALLBACK_ESTIMATED_MEMORY;

@@ -8,7 +8,7 @@
 #ifndef GPUSORT_SORT_ELIGIBILITY_H
 #define GPUSORT_SORT_ELIGIBILITY_H
 
-#include "key/key_plan.h"
+#include "sort/session_spec.h"
 
 /* A bound of GsSortCandidate that says nothing bounds the sort. */
 #define GPUSORT_NO_BOUND	(-1.0)
@@ -20,6 +20,7 @@ typedef struct GsSortCandidate
 	double		rows;			/* estimated */
 	int			width;			/* of a row in bytes, estimated */
 	double		bound;			/* rows a LIMIT above asks for */
+	GsInputRepeat repeat;		/* of the input */
 } GsSortCandidate;
 
 /*

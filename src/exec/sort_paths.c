@@ -93,6 +93,7 @@ add_gpusort_path(PlannerInfo *root, RelOptInfo *input_rel,
 	candidate.rows = input->rows;
 	candidate.width = input->pathtarget->width;
 	candidate.bound = root->limit_tuples;
+	candidate.repeat = GS_INPUT_SAME_ORDER; /* unknown yet */
 	if (!keys_of_pathkeys(root->sort_pathkeys, &candidate.keys) ||
 		gpusort_eligibility_check(&candidate, &words) != GS_FALLBACK_NONE)
 		return;

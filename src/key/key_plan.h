@@ -10,7 +10,7 @@
 
 #include "access/attnum.h"
 
-#include "key/fallback.h"
+#include "fallback.h"
 
 /* The sort keys as the planner has them; arrays of nkeys each. */
 typedef struct GsSortKeys

@@ -44,7 +44,6 @@ struct GsCpuSession
 {
 	const GsSessionSpec *spec;
 	GsBudget   *budget;
-	bool		stock_ties;		/* pg_gpusort.debug_stock_ties at the start */
 	unsigned	chunk_shift;
 	GsOrdering *ordering;
 	GsRowStore *store;
@@ -78,7 +77,6 @@ gpusort_cpu_session_create(const GsSessionSpec *spec, GsBudget *budget)
 
 	session->spec = spec;
 	session->budget = budget;
-	session->stock_ties = gpusort_debug_stock_ties;
 	session->chunk_shift = choose_chunk_shift(spec, budget->limit);
 	session->ordering =
 		gpusort_ordering_create(budget,
@@ -126,12 +124,15 @@ gpusort_cpu_session_sort(GsCpuSession *session)
 {
 	if (!gpusort_ordering_sort(session->ordering))
 		return false;
-	if (session->stock_ties)
-		gpusort_stock_ties_apply(session->ordering, session->store,
-								 session->spec->tupdesc,
-								 &session->spec->keys);
 	session->entries = gpusort_ordering_entries(session->ordering);
 	return true;
+}
+
+void
+gpusort_cpu_session_apply_stock_ties(GsCpuSession *session)
+{
+	gpusort_stock_ties_apply(session->ordering, session->store,
+							 session->spec->tupdesc, &session->spec->keys);
 }
 
 void

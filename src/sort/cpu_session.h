@@ -34,6 +34,9 @@ extern GsFallback gpusort_cpu_session_refusal(const GsCpuSession *session);
  */
 extern bool gpusort_cpu_session_sort(GsCpuSession *session);
 
+/* After sorting: for pg_gpusort.debug_stock_ties. */
+extern void gpusort_cpu_session_apply_stock_ties(GsCpuSession *session);
+
 /* Rows added. */
 extern int64 gpusort_cpu_session_count(const GsCpuSession *session);
 

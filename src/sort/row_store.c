@@ -306,7 +306,13 @@ gpusort_row_store_put(GsRowStore *store, const Datum *values,
 	char	   *row;
 
 	if (format->variable)
+	{
 		row_bytes = gpusort_row_format_size(format, values, isnull);
+
+		/* No tuple is as long: a stock sort will say so. */
+		if (row_bytes > MaxAllocSize)
+			return false;
+	}
 	if (store->nrows >> store->chunk_shift == store->nchunks &&
 		!add_chunk(store, row_bytes))
 		return false;

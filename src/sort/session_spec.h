@@ -8,7 +8,7 @@
 #ifndef GPUSORT_SESSION_SPEC_H
 #define GPUSORT_SESSION_SPEC_H
 
-#include "access/tupdesc.h"
+#include "executor/tuptable.h"
 
 #include "key/key_plan.h"
 
@@ -23,12 +23,23 @@ typedef enum GsInputRepeat
 	GS_INPUT_SAME_ORDER
 } GsInputRepeat;
 
+/* Where the rows come from. */
+typedef struct GsInput
+{
+	TupleTableSlot *(*next) (void *arg);	/* NULL or empty at the end */
+	void		(*rewind) (void *arg);	/* unless GS_INPUT_ONCE */
+	void	   *arg;
+	GsInputRepeat repeat;
+} GsInput;
+
 typedef struct GsSessionSpec
 {
 	TupleDesc	tupdesc;		/* of the rows */
 	GsSortKeys	keys;
 	const GsKeyPlan *key_plan;	/* made from 'keys' */
+	GsInput		input;
 	double		expected_rows;	/* the planner's estimate */
+	int			expected_width; /* bytes of a row, likewise */
 	bool		random_access;	/* will the cursor move but forward? */
 } GsSessionSpec;
 

@@ -3,14 +3,25 @@
  * sort_session.c
  *		The facade of a sort: rows go in, and come out in order.
  *
- * Rows are held by a CPU session.  When the next one does not fit into
- * pg_gpusort.work_mem, or the system has no memory left, or row numbers run
- * out, the session overflows: its rows go to a stock tuplesort.  They go as they
- * lie in memory, which is freed behind them, so that one sort grows while the
- * other shrinks; handing them over sorted would need all of them to the end.
- * From then on the memory is shared half and half.  Rows that follow are sorted
- * in batches by a CPU session in its half, and handed over batch by batch; the
- * tuplesort, which sees its input sorted for long stretches, has less to do.
+ * Rows are held by a GPU session or by a CPU session, the holder.  When the
+ * next one does not fit, the sort overflows: the holder's rows go to a stock
+ * tuplesort, and rows that follow are sorted in batches by new holders, and
+ * handed over batch by batch; the tuplesort, which sees its input sorted for
+ * long stretches, has less to do.
+ *
+ * The first rows of a CPU session go as they lie in memory, which is freed
+ * behind them, so that one sort grows while the other shrinks; handing them
+ * over sorted would need all of them to the end.  From then on the memory is
+ * shared half and half.
+ *
+ * A GPU session can be lost with its rows.  Then the input is read again, and
+ * sorted by a CPU session.  If rows were returned already, that is possible
+ * only if the input comes in the same order as before, since then rows with
+ * equal keys come out in the same order: the cursor goes on where it was.
+ *
+ * For pg_gpusort.debug_stock_ties, a CPU session holds the rows beside a GPU
+ * session.  Both must have them in the same order, bit for bit; the rows are
+ * then returned from the CPU session.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,12 +30,15 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "utils/datum.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/tuplesort.h"
 
 #include "settings.h"
 #include "sort/budget.h"
 #include "sort/cpu_session.h"
+#include "sort/external_sort.h"
+#include "sort/gpu_session.h"
 #include "sort/sort_session.h"
 
 struct GsSortSession
@@ -33,22 +47,31 @@ struct GsSortSession
 	MemoryContext context;
 	bool		sorted;
 
-	/* The rows held here; after an overflow a batch, or NULL without memory. */
-	MemoryContext cpu_context;
+	/*
+	 * The holder: a GPU or a CPU session of the rows, or of a batch; none
+	 * when the system has no memory; both with stock_ties.
+	 */
+	bool		stock_ties;		/* pg_gpusort.debug_stock_ties at the start */
+	MemoryContext holder_context;
+	GsGpuSession *gpu;
 	GsBudget   *budget;
 	GsCpuSession *cpu;
 
-	/* The cursor, unless overflown. */
+	/* After an overflow. */
+	GsExternalSort *external;
+	GsFallback	overflow;		/* why, or GS_FALLBACK_NONE */
+
+	/* The cursor; in 'external' as well, if there is one. */
 	int64		nrows;
 	int64		position;		/* row last returned, from 1; 0: before all */
 	int64		mark;
+	bool		returned;		/* has any row been returned? */
 
-	/* After an overflow. */
-	GsFallback	overflow;		/* why, or GS_FALLBACK_NONE */
-	Tuplesortstate *tuplesort;
-	TupleTableSlot *tuplesort_slot; /* rows that come from it */
-	TupleTableSlot *batch_slot; /* rows that go to it */
-	int64		tuplesort_rows;
+	GsFallback	gpu_reason;		/* why the GPU is not used, or no more */
+
+	/* All settings when the input was read, if a GPU session has the rows. */
+	char	   *settings;
+	Size		settings_bytes;
 
 	instr_time	begin_time;
 	double		drain_ms;
@@ -65,28 +88,500 @@ session_memory_is_freed(void *arg)
 		gpusort_stats_count_error();
 }
 
+/* ----------------------------------------------------------------
+ *		holders
+ * ----------------------------------------------------------------
+ */
+
+/* Begin a holder; a CPU session may have so much memory. */
 static void
-begin_cpu_session(GsSortSession *session, int limit_kb)
+begin_holder(GsSortSession *session, int limit_kb)
 {
 	MemoryContext caller;
 
-	session->cpu_context = AllocSetContextCreate(session->context,
-												 "pg_gpusort rows",
-												 ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(session->cpu_context);
-	session->budget = gpusort_budget_create((Size) limit_kb * 1024);
-	session->cpu = gpusort_cpu_session_create(session->spec, session->budget);
+	session->holder_context = AllocSetContextCreate(session->context,
+													"pg_gpusort rows",
+													ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(session->holder_context);
+	if (session->gpu_reason == GS_FALLBACK_NONE)
+		session->gpu = gpusort_gpu_session_create(session->spec,
+												  &session->gpu_reason);
+	if (session->gpu == NULL || session->stock_ties)
+	{
+		session->budget = gpusort_budget_create((Size) limit_kb * 1024);
+		session->cpu = gpusort_cpu_session_create(session->spec,
+												  session->budget);
+	}
 	MemoryContextSwitchTo(caller);
 }
 
 static void
-end_cpu_session(GsSortSession *session)
+end_holder(GsSortSession *session)
 {
-	MemoryContextDelete(session->cpu_context);
-	session->cpu_context = NULL;
+	if (session->holder_context != NULL)
+		MemoryContextDelete(session->holder_context);
+	session->holder_context = NULL;
+	session->gpu = NULL;
 	session->budget = NULL;
 	session->cpu = NULL;
 }
+
+/* Add a row to the holder; false if there is none or it is not possible. */
+static inline bool
+keep_row(GsSortSession *session, TupleTableSlot *slot)
+{
+	if (session->gpu != NULL)
+	{
+		if (!gpusort_gpu_session_put(session->gpu, slot->tts_values,
+									 slot->tts_isnull))
+			return false;
+		if (likely(session->cpu == NULL))
+			return true;
+	}
+	return session->cpu != NULL &&
+		gpusort_cpu_session_put(session->cpu, slot->tts_values,
+								slot->tts_isnull);
+}
+
+static int64
+holder_count(const GsSortSession *session)
+{
+	return session->cpu != NULL ? gpusort_cpu_session_count(session->cpu) :
+		gpusort_gpu_session_count(session->gpu);
+}
+
+/* Read a row of the sorted holder; false if its rows are lost. */
+static inline bool
+get_row(GsSortSession *session, int64 index, TupleTableSlot *slot)
+{
+	if (session->cpu == NULL)
+		return gpusort_gpu_session_get(session->gpu, index, slot->tts_values,
+									   slot->tts_isnull);
+	gpusort_cpu_session_get(session->cpu, index, slot->tts_values,
+							slot->tts_isnull);
+	return true;
+}
+
+/* Is a row the same bit for bit as that in 'slot'? */
+static bool
+is_same_row(TupleTableSlot *slot, const Datum *values, const bool *isnull)
+{
+	TupleDesc	tupdesc = slot->tts_tupleDescriptor;
+
+	for (int i = 0; i < tupdesc->natts; i++)
+	{
+		if (isnull[i] != slot->tts_isnull[i])
+			return false;
+		if (!isnull[i] &&
+			!datum_image_eq(values[i], slot->tts_values[i],
+							TupleDescAttr(tupdesc, i)->attbyval,
+							TupleDescAttr(tupdesc, i)->attlen))
+			return false;
+	}
+	return true;
+}
+
+/* Compare both holders' rows; false if those of the GPU session are lost. */
+static bool
+compare_holders(GsSortSession *session)
+{
+	TupleDesc	tupdesc = session->spec->tupdesc;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
+	Datum	   *values = palloc(tupdesc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(tupdesc->natts * sizeof(bool));
+	int64		nrows = gpusort_cpu_session_count(session->cpu);
+	int64		index = 0;
+
+	if (gpusort_gpu_session_count(session->gpu) != nrows)
+		elog(ERROR, "a GPU sorted " INT64_FORMAT " of " INT64_FORMAT " rows",
+			 gpusort_gpu_session_count(session->gpu), nrows);
+	while (index < nrows &&
+		   gpusort_gpu_session_get(session->gpu, index, values, isnull))
+	{
+		(void) get_row(session, index, slot);
+		if (!is_same_row(slot, values, isnull))
+			elog(ERROR, "GPU and CPU differ in sorted row " INT64_FORMAT,
+				 index);
+		index++;
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	return index == nrows;
+}
+
+/* For stock_ties: may the rows be returned? */
+static bool
+check_holder(GsSortSession *session)
+{
+	if (session->gpu != NULL && !compare_holders(session))
+		return false;
+	gpusort_cpu_session_apply_stock_ties(session->cpu);
+	return true;
+}
+
+/* Sort the holder's rows; false if that is not possible. */
+static bool
+sort_holder(GsSortSession *session)
+{
+	MemoryContext caller = MemoryContextSwitchTo(session->holder_context);
+	bool		sorted;
+
+	sorted = (session->gpu == NULL || gpusort_gpu_session_sort(session->gpu)) &&
+		(session->cpu == NULL || gpusort_cpu_session_sort(session->cpu)) &&
+		(!session->stock_ties || check_holder(session));
+	MemoryContextSwitchTo(caller);
+	return sorted;
+}
+
+/* ----------------------------------------------------------------
+ *		overflow
+ * ----------------------------------------------------------------
+ */
+
+static void
+begin_external(GsSortSession *session, int limit_kb, bool by_arrival)
+{
+	MemoryContext caller = MemoryContextSwitchTo(session->context);
+
+	session->external = gpusort_external_begin(session->spec, limit_kb,
+											   by_arrival);
+	MemoryContextSwitchTo(caller);
+}
+
+/* The rows do not fit into the holder's memory: count why, and begin. */
+static void
+begin_overflow(GsSortSession *session, GsFallback reason, int limit_kb)
+{
+	session->overflow = reason;
+	gpusort_stats_count_fallback(reason);
+	begin_external(session, limit_kb, false);
+}
+
+/* Hand over a CPU session's rows as they are, freeing them on the way. */
+static void
+hand_over_unsorted(GsSortSession *session)
+{
+	TupleTableSlot *slot = gpusort_external_slot(session->external);
+
+	while (gpusort_cpu_session_take(session->cpu, slot->tts_values,
+									slot->tts_isnull))
+	{
+		gpusort_external_put(session->external, ExecStoreVirtualTuple(slot));
+		ExecClearTuple(slot);
+	}
+}
+
+/* Hand over the rows that a GPU had no memory for. */
+static void
+hand_over_rest(GsSortSession *session)
+{
+	TupleTableSlot *slot = gpusort_external_slot(session->external);
+
+	while (gpusort_gpu_session_take_rest(session->gpu, slot->tts_values,
+										 slot->tts_isnull))
+	{
+		gpusort_external_put(session->external, ExecStoreVirtualTuple(slot));
+		ExecClearTuple(slot);
+	}
+}
+
+/* Hand over the rows of a sorted holder; false if they are lost. */
+static bool
+hand_over_sorted(GsSortSession *session)
+{
+	TupleTableSlot *slot = gpusort_external_slot(session->external);
+	int64		nrows = holder_count(session);
+
+	for (int64 index = 0; index < nrows; index++)
+	{
+		if (!get_row(session, index, slot))
+			return false;
+		gpusort_external_put(session->external, ExecStoreVirtualTuple(slot));
+		ExecClearTuple(slot);
+	}
+	if (session->gpu != NULL)
+		hand_over_rest(session);
+	return true;
+}
+
+/* Sort the holder's rows and hand them over; false if they are lost. */
+static bool
+hand_over_batch(GsSortSession *session)
+{
+	bool		sorted = sort_holder(session);
+
+	if (!sorted && session->gpu != NULL)
+		return false;
+	if (!sorted)
+		hand_over_unsorted(session);
+	else if (!hand_over_sorted(session))
+		return false;
+	end_holder(session);
+	return true;
+}
+
+static GsFallback
+holder_refusal(const GsSortSession *session)
+{
+	return session->gpu != NULL ? gpusort_gpu_session_failure(session->gpu) :
+		gpusort_cpu_session_refusal(session->cpu);
+}
+
+/*
+ * The holder takes no more rows: hand them over, and begin another holder.
+ * Returns false if they are lost.
+ */
+static bool
+overflow(GsSortSession *session, GsFallback reason)
+{
+	int			limit_kb = gpusort_settings_work_mem();
+	bool		more_batches = reason != GS_FALLBACK_OUT_OF_MEMORY;
+	bool		first = session->external == NULL;
+	bool		kept = true;
+
+	/* Without memory there are no batches, and no other half. */
+	if (first)
+		begin_overflow(session, reason, more_batches ? limit_kb / 2 : limit_kb);
+	if (first && session->cpu != NULL)
+	{
+		hand_over_unsorted(session);
+		end_holder(session);
+	}
+	else
+		kept = hand_over_batch(session);
+	if (kept && more_batches)
+		begin_holder(session, limit_kb / 2);
+	return kept;
+}
+
+/* ----------------------------------------------------------------
+ *		rows in
+ * ----------------------------------------------------------------
+ */
+
+/* Does the holder's refusal leave its rows where they are? */
+static bool
+keeps_its_rows(const GsSortSession *session)
+{
+	if (session->gpu == NULL)
+		return true;
+	return !session->stock_ties &&
+		gpusort_gpu_session_failure(session->gpu) == GS_FALLBACK_DEVICE_MEMORY;
+}
+
+/* Find a place for a row that the holder does not take; false if rows are lost. */
+static bool
+put_elsewhere(GsSortSession *session, TupleTableSlot *slot)
+{
+	if (session->holder_context != NULL)
+	{
+		if (!keeps_its_rows(session) ||
+			!overflow(session, holder_refusal(session)))
+			return false;
+		if (session->holder_context != NULL && keep_row(session, slot))
+			return true;
+	}
+
+	/* Not even a batch has room for it. */
+	if (session->gpu != NULL)
+		return false;
+	gpusort_external_put(session->external, slot);
+	return true;
+}
+
+/* Read the input; false if rows are lost. */
+static bool
+drain(GsSortSession *session)
+{
+	const GsInput *input = &session->spec->input;
+
+	for (;;)
+	{
+		TupleTableSlot *slot = input->next(input->arg);
+
+		if (TupIsNull(slot))
+			return true;
+		slot_getallattrs(slot);
+		if (!keep_row(session, slot) && !put_elsewhere(session, slot))
+			return false;
+	}
+}
+
+/* All rows are in: sort them; false if rows are lost. */
+static bool
+finish(GsSortSession *session)
+{
+	if (session->external == NULL)
+	{
+		if (!sort_holder(session))
+		{
+			if (session->gpu != NULL)
+				return false;
+			(void) overflow(session, GS_FALLBACK_OUT_OF_MEMORY);
+		}
+		else if (session->gpu != NULL &&
+				 gpusort_gpu_session_has_rest(session->gpu))
+		{
+			if (session->stock_ties)
+				return false;
+			begin_overflow(session, GS_FALLBACK_DEVICE_MEMORY,
+						   gpusort_settings_work_mem());
+			if (!hand_over_sorted(session))
+				return false;
+			end_holder(session);
+		}
+	}
+	else if (session->holder_context != NULL && !hand_over_batch(session))
+		return false;
+
+	if (session->external != NULL)
+	{
+		gpusort_external_perform(session->external);
+		session->nrows = gpusort_external_count(session->external);
+	}
+	else
+		session->nrows = holder_count(session);
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		a second time, after the loss of a GPU
+ * ----------------------------------------------------------------
+ */
+
+static void
+forget_rows(GsSortSession *session)
+{
+	session->gpu_reason = gpusort_gpu_session_failure(session->gpu);
+	if (session->gpu_reason == GS_FALLBACK_NONE)
+		session->gpu_reason = GS_FALLBACK_STOCK_TIES;
+	gpusort_stats_count_fallback(session->gpu_reason);
+	end_holder(session);
+	if (session->external != NULL)
+		gpusort_external_end(session->external);
+	session->external = NULL;
+	session->overflow = GS_FALLBACK_NONE;
+}
+
+/* The GPU session is lost: prepare to read the input again. */
+static void
+start_again(GsSortSession *session)
+{
+	const GsInput *input = &session->spec->input;
+
+	forget_rows(session);
+	begin_holder(session, gpusort_settings_work_mem());
+	input->rewind(input->arg);
+}
+
+/* Read the input into a tuplesort that keeps the order of arrival. */
+static void
+sort_externally(GsSortSession *session)
+{
+	const GsInput *input = &session->spec->input;
+	TupleTableSlot *slot;
+
+	begin_external(session, gpusort_settings_work_mem(), true);
+	while (slot = input->next(input->arg), !TupIsNull(slot))
+		gpusort_external_put(session->external, slot);
+	gpusort_external_perform(session->external);
+	if (session->spec->random_access)
+	{
+		gpusort_external_skip(session->external, session->mark);
+		gpusort_external_mark(session->external);
+		gpusort_external_rescan(session->external);
+	}
+	gpusort_external_skip(session->external, session->position);
+}
+
+/* Fill the new CPU session; false if there is not enough memory. */
+static bool
+sort_in_memory(GsSortSession *session)
+{
+	const GsInput *input = &session->spec->input;
+
+	for (;;)
+	{
+		TupleTableSlot *slot = input->next(input->arg);
+
+		if (TupIsNull(slot))
+			return gpusort_cpu_session_sort(session->cpu);
+		slot_getallattrs(slot);
+		if (!keep_row(session, slot))
+			return false;
+	}
+}
+
+/*
+ * What the input gives may depend on settings, which the user of a cursor can
+ * change between two rows.
+ */
+static char *
+serialize_settings(MemoryContext context, Size *bytes)
+{
+	char	   *settings;
+
+	*bytes = EstimateGUCStateSpace();
+	settings = MemoryContextAllocZero(context, *bytes);
+	SerializeGUCState(*bytes, settings);
+	return settings;
+}
+
+/* Will the input come in the same order as before? */
+static bool
+comes_in_same_order(GsSortSession *session)
+{
+	Size		bytes;
+	char	   *settings = serialize_settings(session->context, &bytes);
+
+	return session->spec->input.repeat == GS_INPUT_SAME_ORDER &&
+		bytes == session->settings_bytes &&
+		memcmp(settings, session->settings, bytes) == 0;
+}
+
+/*
+ * The GPU session is lost with rows that were not returned yet: have the rows
+ * in the same order again, and the cursor where it was.
+ */
+static void
+recover(GsSortSession *session)
+{
+	const GsInput *input = &session->spec->input;
+	MemoryContext caller =
+		MemoryContextSwitchTo(MemoryContextGetParent(session->context));
+	GsFallback	failure = gpusort_gpu_session_failure(session->gpu);
+	int64		nrows = session->nrows;
+
+	if (session->returned && !comes_in_same_order(session))
+	{
+		gpusort_stats_count_fallback(failure);
+		ereport(ERROR,
+				(errcode(ERRCODE_SYSTEM_ERROR),
+				 errmsg("the rest of a sort's rows is lost"),
+				 errdetail("Reason: %s.", gpusort_fallback_text(failure)),
+				 errhint("The query can be run again.")));
+	}
+	start_again(session);
+	if (sort_in_memory(session))
+		session->nrows = gpusort_cpu_session_count(session->cpu);
+	else
+	{
+		session->overflow = holder_refusal(session);
+		gpusort_stats_count_fallback(session->overflow);
+		end_holder(session);
+		input->rewind(input->arg);
+		sort_externally(session);
+		session->nrows = gpusort_external_count(session->external);
+	}
+	MemoryContextSwitchTo(caller);
+	if (session->nrows != nrows)
+		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
+			 INT64_FORMAT, nrows, session->nrows);
+}
+
+/* ----------------------------------------------------------------
+ *		beginning and sorting
+ * ----------------------------------------------------------------
+ */
 
 GsSortSession *
 gpusort_session_begin(const GsSessionSpec *spec)
@@ -100,11 +595,12 @@ gpusort_session_begin(const GsSessionSpec *spec)
 
 	session->spec = spec;
 	session->context = context;
-	begin_cpu_session(session, gpusort_settings_work_mem());
+	session->stock_ties = gpusort_debug_stock_ties;
 	callback->func = session_memory_is_freed;
 	callback->arg = session;
 	MemoryContextRegisterResetCallback(context, callback);
 	INSTR_TIME_SET_CURRENT(session->begin_time);
+	begin_holder(session, gpusort_settings_work_mem());
 	MemoryContextSwitchTo(caller);
 	return session;
 }
@@ -123,131 +619,6 @@ lap_ms(instr_time *start)
 	return INSTR_TIME_GET_MILLISEC(lap);
 }
 
-/* ----------------------------------------------------------------
- *		overflow
- * ----------------------------------------------------------------
- */
-
-static void
-begin_tuplesort(GsSortSession *session, int limit_kb)
-{
-	const GsSessionSpec *spec = session->spec;
-
-	session->tuplesort =
-		tuplesort_begin_heap(spec->tupdesc, spec->keys.nkeys,
-							 spec->keys.attnos, spec->keys.operators,
-							 spec->keys.collations, spec->keys.nulls_first,
-							 limit_kb, NULL,
-							 spec->random_access ? TUPLESORT_RANDOMACCESS :
-							 TUPLESORT_NONE);
-	session->tuplesort_slot = MakeSingleTupleTableSlot(spec->tupdesc,
-													   &TTSOpsMinimalTuple);
-	session->batch_slot = MakeSingleTupleTableSlot(spec->tupdesc,
-												   &TTSOpsVirtual);
-}
-
-static void
-put_to_tuplesort(GsSortSession *session, TupleTableSlot *slot)
-{
-	CHECK_FOR_INTERRUPTS();
-	tuplesort_puttupleslot(session->tuplesort, slot);
-	session->tuplesort_rows++;
-}
-
-/* Hand over the rows as they are, freeing them on the way. */
-static void
-hand_over_unsorted(GsSortSession *session)
-{
-	TupleTableSlot *slot = session->batch_slot;
-
-	while (gpusort_cpu_session_take(session->cpu, slot->tts_values,
-									slot->tts_isnull))
-	{
-		ExecStoreVirtualTuple(slot);
-		put_to_tuplesort(session, slot);
-		ExecClearTuple(slot);
-	}
-	end_cpu_session(session);
-}
-
-/* Sort the batch and hand it over. */
-static void
-hand_over_batch(GsSortSession *session)
-{
-	TupleTableSlot *slot = session->batch_slot;
-	int64		nrows = gpusort_cpu_session_count(session->cpu);
-
-	if (!gpusort_cpu_session_sort(session->cpu))
-	{
-		hand_over_unsorted(session);
-		return;
-	}
-	for (int64 row = 0; row < nrows; row++)
-	{
-		gpusort_cpu_session_get(session->cpu, row, slot->tts_values,
-								slot->tts_isnull);
-		ExecStoreVirtualTuple(slot);
-		put_to_tuplesort(session, slot);
-		ExecClearTuple(slot);
-	}
-	end_cpu_session(session);
-}
-
-/* The rows do not fit: hand them over, and go on in batches. */
-static void
-overflow(GsSortSession *session, GsFallback reason)
-{
-	MemoryContext caller = MemoryContextSwitchTo(session->context);
-	int			half_kb = gpusort_settings_work_mem() / 2;
-
-	if (session->tuplesort == NULL)
-	{
-		session->overflow = reason;
-		gpusort_stats_count_fallback(reason);
-
-		/* Without memory there are no batches, and no other half. */
-		begin_tuplesort(session, reason == GS_FALLBACK_OUT_OF_MEMORY ?
-						gpusort_settings_work_mem() : half_kb);
-		hand_over_unsorted(session);
-	}
-	else
-		hand_over_batch(session);
-	if (reason != GS_FALLBACK_OUT_OF_MEMORY)
-		begin_cpu_session(session, half_kb);
-	MemoryContextSwitchTo(caller);
-}
-
-/* ----------------------------------------------------------------
- *		rows in
- * ----------------------------------------------------------------
- */
-
-/* Keep a row in the CPU session; false if there is none or it is full. */
-static bool
-keep_row(GsSortSession *session, TupleTableSlot *slot)
-{
-	return session->cpu != NULL &&
-		gpusort_cpu_session_put(session->cpu, slot->tts_values,
-								slot->tts_isnull);
-}
-
-void
-gpusort_session_put(GsSortSession *session, TupleTableSlot *slot)
-{
-	slot_getallattrs(slot);
-	if (keep_row(session, slot))
-		return;
-	if (session->cpu != NULL)
-	{
-		overflow(session, gpusort_cpu_session_refusal(session->cpu));
-		if (keep_row(session, slot))
-			return;
-	}
-
-	/* Not even a batch has room for it. */
-	put_to_tuplesort(session, slot);
-}
-
 static void
 count_sort(GsSortSession *session)
 {
@@ -255,30 +626,32 @@ count_sort(GsSortSession *session)
 	GsSortCounts counts = {.sorts = 1};
 
 	gpusort_session_report(session, &report);
-	counts.rows = session->tuplesort != NULL ? session->tuplesort_rows :
-		session->nrows;
+	counts.rows = session->nrows;
 	counts.bytes = (uint64) report.space_kb * 1024;
 	counts.drain_us = (uint64) (report.drain_ms * 1000);
-	counts.sort_us = (uint64) (report.sort_ms * 1000);
+	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 
 void
 gpusort_session_sort(GsSortSession *session)
 {
-	session->drain_ms = lap_ms(&session->begin_time);
-	if (session->tuplesort == NULL && !gpusort_cpu_session_sort(session->cpu))
-		overflow(session, GS_FALLBACK_OUT_OF_MEMORY);
-	if (session->tuplesort != NULL)
+	bool		complete;
+
+	/* A GPU can be lost once: the second time there is none. */
+	do
 	{
-		if (session->cpu != NULL)
-			hand_over_batch(session);
-		tuplesort_performsort(session->tuplesort);
-	}
-	else
-		session->nrows = gpusort_cpu_session_count(session->cpu);
-	session->sort_ms = lap_ms(&session->begin_time);
+		complete = drain(session);
+		session->drain_ms += lap_ms(&session->begin_time);
+		complete = complete && finish(session);
+		session->sort_ms += lap_ms(&session->begin_time);
+		if (!complete)
+			start_again(session);
+	} while (!complete);
 	session->sorted = true;
+	if (session->gpu != NULL)
+		session->settings = serialize_settings(session->context,
+											   &session->settings_bytes);
 	count_sort(session);
 }
 
@@ -287,32 +660,10 @@ gpusort_session_sort(GsSortSession *session)
  * ----------------------------------------------------------------
  */
 
-/* The next row of a tuplesort, which comes in a slot of another kind. */
-static bool
-next_of_tuplesort(GsSortSession *session, bool forward, TupleTableSlot *slot)
+/* Move the cursor; false if it then stands before or behind all rows. */
+static inline bool
+move_cursor(GsSortSession *session, bool forward)
 {
-	TupleTableSlot *from = session->tuplesort_slot;
-	int			natts = slot->tts_tupleDescriptor->natts;
-
-	if (!tuplesort_gettupleslot(session->tuplesort, forward, false, from, NULL))
-		return false;
-	slot_getallattrs(from);
-	memcpy(slot->tts_values, from->tts_values, natts * sizeof(Datum));
-	memcpy(slot->tts_isnull, from->tts_isnull, natts * sizeof(bool));
-	ExecStoreVirtualTuple(slot);
-	return true;
-}
-
-bool
-gpusort_session_next(GsSortSession *session, bool forward,
-					 TupleTableSlot *slot)
-{
-	int64		index;
-
-	ExecClearTuple(slot);
-	if (session->tuplesort != NULL)
-		return next_of_tuplesort(session, forward, slot);
-
 	if (forward)
 	{
 		if (session->position >= session->nrows)
@@ -320,19 +671,42 @@ gpusort_session_next(GsSortSession *session, bool forward,
 			session->position = session->nrows + 1;
 			return false;
 		}
-		index = session->position++;
+		session->position++;
+		return true;
 	}
-	else
+	if (session->position <= 1)
 	{
-		if (session->position <= 1)
-		{
-			session->position = 0;
-			return false;
-		}
-		index = --session->position - 1;
+		session->position = 0;
+		return false;
 	}
-	gpusort_cpu_session_get(session->cpu, index, slot->tts_values,
-							slot->tts_isnull);
+	session->position--;
+	return true;
+}
+
+bool
+gpusort_session_next(GsSortSession *session, bool forward,
+					 TupleTableSlot *slot)
+{
+	int64		before = session->position;
+
+	ExecClearTuple(slot);
+	if (!move_cursor(session, forward))
+	{
+		if (session->external != NULL)
+			(void) gpusort_external_next(session->external, forward, slot);
+		return false;
+	}
+	if (session->external == NULL &&
+		!get_row(session, session->position - 1, slot))
+	{
+		/* As if it had never been asked for. */
+		session->position = before;
+		recover(session);
+		return gpusort_session_next(session, forward, slot);
+	}
+	session->returned = true;
+	if (session->external != NULL)
+		return gpusort_external_next(session->external, forward, slot);
 	ExecStoreVirtualTuple(slot);
 	return true;
 }
@@ -340,32 +714,30 @@ gpusort_session_next(GsSortSession *session, bool forward,
 bool
 gpusort_session_can_rewind(const GsSortSession *session)
 {
-	return session->spec->random_access || session->tuplesort == NULL;
+	return session->spec->random_access || session->external == NULL;
 }
 
 void
 gpusort_session_mark(GsSortSession *session)
 {
-	if (session->tuplesort != NULL)
-		tuplesort_markpos(session->tuplesort);
-	else
-		session->mark = session->position;
+	if (session->external != NULL)
+		gpusort_external_mark(session->external);
+	session->mark = session->position;
 }
 
 void
 gpusort_session_restore(GsSortSession *session)
 {
-	if (session->tuplesort != NULL)
-		tuplesort_restorepos(session->tuplesort);
-	else
-		session->position = session->mark;
+	if (session->external != NULL)
+		gpusort_external_restore(session->external);
+	session->position = session->mark;
 }
 
 void
 gpusort_session_rescan(GsSortSession *session)
 {
-	if (session->tuplesort != NULL)
-		tuplesort_rescan(session->tuplesort);
+	if (session->external != NULL)
+		gpusort_external_rescan(session->external);
 	session->position = 0;
 	session->mark = 0;
 }
@@ -375,39 +747,59 @@ gpusort_session_rescan(GsSortSession *session)
  * ----------------------------------------------------------------
  */
 
+static void
+report_external(GsSortSession *session, GsSessionReport *report)
+{
+	TuplesortInstrumentation stats;
+
+	gpusort_external_stats(session->external, &stats);
+	report->kind = GS_SESSION_EXTERNAL;
+	report->space = stats.spaceType == SORT_SPACE_TYPE_DISK ? GS_SPACE_DISK :
+		GS_SPACE_MEMORY;
+	report->space_kb = stats.spaceUsed;
+	strlcpy(report->method, tuplesort_method_name(stats.sortMethod),
+			sizeof(report->method));
+}
+
+static void
+report_gpu(GsSortSession *session, GsSessionReport *report)
+{
+	GsGpuReport gpu;
+
+	gpusort_gpu_session_report(session->gpu, &gpu);
+	report->kind = GS_SESSION_GPU;
+	report->space = GS_SPACE_DEVICE;
+	report->space_kb = (gpu.device_bytes + 1023) / 1024;
+	report->wait_ms = Max(session->sort_ms - gpu.sort_ms, 0);
+	report->sort_ms = gpu.sort_ms;
+	report->fetch_ms = gpu.fetch_ms;
+	strlcpy(report->method, "gpu onesweep", sizeof(report->method));
+}
+
 void
 gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 {
-	const char *method = "cpu radix";
-
 	memset(report, 0, sizeof(*report));
-	report->kind = GS_SESSION_CPU;
 	report->fallback = session->overflow;
+	report->gpu_reason = session->gpu_reason;
 	report->drain_ms = session->drain_ms;
 	report->sort_ms = session->sort_ms;
-	if (session->tuplesort != NULL)
-	{
-		TuplesortInstrumentation instrumentation;
-
-		tuplesort_get_stats(session->tuplesort, &instrumentation);
-		method = tuplesort_method_name(instrumentation.sortMethod);
-		report->kind = GS_SESSION_EXTERNAL;
-		report->on_disk = instrumentation.spaceType == SORT_SPACE_TYPE_DISK;
-		report->space_kb = instrumentation.spaceUsed;
-	}
+	if (session->external != NULL)
+		report_external(session, report);
+	else if (session->gpu != NULL)
+		report_gpu(session, report);
 	else
+	{
+		report->kind = GS_SESSION_CPU;
 		report->space_kb = (session->budget->used + 1023) / 1024;
-	strlcpy(report->method, method, sizeof(report->method));
+		strlcpy(report->method, "cpu radix", sizeof(report->method));
+	}
 }
 
 void
 gpusort_session_end(GsSortSession *session)
 {
-	if (session->tuplesort != NULL)
-	{
-		ExecDropSingleTupleTableSlot(session->tuplesort_slot);
-		ExecDropSingleTupleTableSlot(session->batch_slot);
-		tuplesort_end(session->tuplesort);
-	}
+	if (session->external != NULL)
+		gpusort_external_end(session->external);
 	MemoryContextDelete(session->context);
 }

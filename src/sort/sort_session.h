@@ -3,10 +3,10 @@
  * sort_session.h
  *		The facade of a sort: rows go in, and come out in order.
  *
- * A session takes rows one by one, sorts them, and then acts as a cursor over
- * the sorted rows that can be moved, marked and rewound at will.  Whether it
- * holds the rows itself or has handed them to a stock tuplesort, because they
- * outgrew its memory, is its own business.
+ * A session reads all rows of its input, sorts them, and then acts as a cursor
+ * over the sorted rows that can be moved, marked and rewound at will.  Whether
+ * it holds the rows in its own memory, in a GPU's, or has handed them to a
+ * stock tuplesort, because they outgrew its memory, is its own business.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,6 +20,14 @@
 
 typedef struct GsSortSession GsSortSession;
 
+/* What space_kb is of. */
+typedef enum GsSessionSpace
+{
+	GS_SPACE_MEMORY,
+	GS_SPACE_DISK,
+	GS_SPACE_DEVICE
+} GsSessionSpace;
+
 /*
  * How a session did its work, for EXPLAIN.  Holds no pointers: workers pass it
  * to their leader.
@@ -28,11 +36,14 @@ typedef struct GsSessionReport
 {
 	GsSessionKind kind;
 	GsFallback	fallback;		/* why it is GS_SESSION_EXTERNAL */
+	GsFallback	gpu_reason;		/* why it is not GS_SESSION_GPU */
 	char		method[32];		/* as EXPLAIN names it */
-	bool		on_disk;
-	int64		space_kb;		/* of memory, or of disk if on_disk */
-	double		drain_ms;
+	GsSessionSpace space;
+	int64		space_kb;
+	double		drain_ms;		/* reading the input */
+	double		wait_ms;		/* GPU: for the device, but for its sort */
 	double		sort_ms;
+	double		fetch_ms;		/* GPU: for sorted rows, until now */
 } GsSessionReport;
 
 /*
@@ -42,10 +53,11 @@ typedef struct GsSessionReport
  */
 extern GsSortSession *gpusort_session_begin(const GsSessionSpec *spec);
 
-/* Add the row in 'slot', which must not be empty. */
-extern void gpusort_session_put(GsSortSession *session, TupleTableSlot *slot);
-
-/* All rows are in: sort them, and stand before the first row. */
+/*
+ * Read the input, sort it, and stand before the first row.  To be called in
+ * the context in which the session was begun, which is the one in which the
+ * input is read, then and if it has to be read again.
+ */
 extern void gpusort_session_sort(GsSortSession *session);
 
 /*

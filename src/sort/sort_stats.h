@@ -10,7 +10,7 @@
 
 #include "datatype/timestamp.h"
 
-#include "key/fallback.h"
+#include "fallback.h"
 
 /* What held a sort in the end. */
 typedef enum GsSessionKind

@@ -13,6 +13,8 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "service/service_client.h"
+#include "service/service_status.h"
 #include "settings.h"
 #include "sort/sort_stats.h"
 
@@ -22,14 +24,29 @@ GPUSORT_SQL_FUNCTION(gpusort_stat);
 GPUSORT_SQL_FUNCTION(gpusort_stat_fallbacks);
 GPUSORT_SQL_FUNCTION(gpusort_stat_reset);
 
-/*
- * gpusort_devices(): one row per usable GPU.  There is no GPU service, so
- * there are none.
- */
+/* gpusort_devices(): one row per GPU that the service uses. */
 Datum
 gpusort_devices(PG_FUNCTION_ARGS)
 {
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	GsDeviceRow device;
+
 	InitMaterializedSRF(fcinfo, 0);
+	for (int d = 0; gpusort_service_get_device(d, &device); d++)
+	{
+		Datum		values[] = {
+			Int32GetDatum(device.ordinal),
+			CStringGetTextDatum(device.name),
+			CStringGetTextDatum(device.compute_capability),
+			Int64GetDatum(device.total_memory),
+			Int64GetDatum(device.free_memory),
+			Int32GetDatum(device.sessions)
+		};
+		bool		nulls[lengthof(values)] = {false};
+
+		tuplestore_putvalues(result->setResult, result->setDesc, values,
+							 nulls);
+	}
 	return (Datum) 0;
 }
 
@@ -44,22 +61,53 @@ put_status(ReturnSetInfo *result, const char *name, const char *value)
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 
+static void
+put_number(ReturnSetInfo *result, const char *name, int64 value)
+{
+	put_status(result, name, psprintf(INT64_FORMAT, value));
+}
+
+/* What there is to know of the GPU service, if there is one. */
+static void
+put_service_status(ReturnSetInfo *result)
+{
+	GsServiceStatus service;
+
+	if (!gpusort_service_get_status(&service))
+		return;
+	put_status(result, "service", service.state);
+	put_status(result, "service_message",
+			   service.message[0] != '\0' ? service.message : NULL);
+	put_status(result, "device_library", service.build);
+	put_number(result, "device_process_pid", service.device_pid);
+	put_number(result, "device_process_restarts", service.restarts);
+	put_number(result, "device_memory_in_use", service.device_memory);
+	put_number(result, "sessions", service.sessions);
+	put_number(result, "session_slots", service.slots);
+	put_number(result, "pool_chunks", service.chunks);
+	put_number(result, "pool_chunks_in_use", service.chunks_in_use);
+	put_number(result, "pool_chunk_bytes", service.chunk_bytes);
+}
+
 /* gpusort_status(): (name, value) pairs about the library in this server. */
 Datum
 gpusort_status(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	GsFallback	reason = gpusort_backend == GS_BACKEND_CPU ?
+		GS_FALLBACK_BACKEND_CPU : gpusort_client_availability();
+	bool		gpu = reason == GS_FALLBACK_NONE;
 
 	InitMaterializedSRF(fcinfo, 0);
 	put_status(result, "version", GPUSORT_VERSION);
-	put_status(result, "backend", "cpu");
+	put_status(result, "backend", gpu ? "gpu" : "cpu");
 	put_status(result, "backend_reason",
-			   gpusort_backend == GS_BACKEND_CPU ? "pg_gpusort.backend is cpu" :
-			   gpusort_fallback_text(GS_FALLBACK_NO_GPU));
+			   gpu ? NULL : gpusort_fallback_text(reason));
 	put_status(result, "preloaded",
 			   gpusort_stats_are_shared() ? "yes" : "no");
 	put_status(result, "statistics_of",
 			   gpusort_stats_are_shared() ? "server" : "session");
+	put_service_status(result);
 	return (Datum) 0;
 }
 

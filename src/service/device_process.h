@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_process.h
+ *		The process that owns the GPUs.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_DEVICE_PROCESS_H
+#define GPUSORT_DEVICE_PROCESS_H
+
+/* How the device process ends, if it ends by itself. */
+#define GPUSORT_EXIT_ASKED		0	/* by SIGTERM */
+#define GPUSORT_EXIT_NO_DEVICE	1	/* see GsService.message */
+#define GPUSORT_EXIT_LOST		2	/* a device is lost; likewise */
+
+/*
+ * Serve sessions until asked to end.  To be called in a child of the
+ * supervisor that has no business of its own with the server.
+ */
+extern void gpusort_device_process_main(void) pg_attribute_noreturn();
+
+#endif							/* GPUSORT_DEVICE_PROCESS_H */

@@ -1,0 +1,67 @@
+/*-------------------------------------------------------------------------
+ *
+ * fault.c
+ *		Faults of the GPU service on purpose, for tests.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "service/fault.h"
+
+static const char *const point_names[] = {
+	[GS_FAULT_NOWHERE] = "",
+	[GS_FAULT_OPEN] = "open",
+	[GS_FAULT_PUT] = "put",
+	[GS_FAULT_SORT] = "sort",
+	[GS_FAULT_GET] = "get",
+	[GS_FAULT_CLOSE] = "close",
+};
+
+static const char *const action_names[] = {
+	[GS_FAULT_NOTHING] = "",
+	[GS_FAULT_CRASH] = "crash",
+	[GS_FAULT_LOST] = "lost",
+	[GS_FAULT_MEMORY] = "memory",
+	[GS_FAULT_ERROR] = "error",
+	[GS_FAULT_HANG] = "hang",
+	[GS_FAULT_ALLOC] = "alloc",
+};
+
+static int
+find_name(const char *const *names, int count, const char *text, Size length)
+{
+	for (int i = 1; i < count; i++)
+		if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0)
+			return i;
+	return 0;
+}
+
+GsFault
+gpusort_fault_parse(const char *text)
+{
+	GsFault		fault = {0};
+	Size		length = strcspn(text, ":");
+
+	if (*text == '\0')
+		return fault;
+	fault.number = 1;
+	fault.point = find_name(point_names, lengthof(point_names), text, length);
+	text += length;
+	if (*text == ':')
+	{
+		text++;
+		length = strcspn(text, ":");
+		fault.action = find_name(action_names, lengthof(action_names), text,
+								 length);
+		text += length;
+	}
+	if (*text == ':')
+		fault.number = strtoul(text + 1, NULL, 10);
+	if (fault.point == GS_FAULT_NOWHERE || fault.action == GS_FAULT_NOTHING ||
+		fault.number == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("pg_gpusort.debug_fault is not \"point:action[:number]\"")));
+	return fault;
+}

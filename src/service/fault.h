@@ -1,0 +1,42 @@
+/*-------------------------------------------------------------------------
+ *
+ * fault.h
+ *		Faults of the GPU service on purpose, for tests.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_FAULT_H
+#define GPUSORT_FAULT_H
+
+#include "service/service_shmem.h"
+
+/* Where the device process can be made to fail. */
+typedef enum GsFaultPoint
+{
+	GS_FAULT_NOWHERE,
+	GS_FAULT_OPEN,				/* a session is begun */
+	GS_FAULT_PUT,				/* a chunk is taken */
+	GS_FAULT_SORT,
+	GS_FAULT_GET,				/* a sorted chunk is delivered */
+	GS_FAULT_CLOSE
+} GsFaultPoint;
+
+/* What happens there. */
+typedef enum GsFaultAction
+{
+	GS_FAULT_NOTHING,
+	GS_FAULT_CRASH,				/* the device process is killed */
+	GS_FAULT_LOST,				/* the device is lost */
+	GS_FAULT_MEMORY,			/* device memory is exhausted */
+	GS_FAULT_ERROR,				/* the device reports an error */
+	GS_FAULT_HANG,				/* nothing, for some seconds */
+	GS_FAULT_ALLOC				/* the allocation of that number fails */
+} GsFaultAction;
+
+/*
+ * The fault that pg_gpusort.debug_fault describes, "point:action[:number]";
+ * raises an error if it cannot be read.
+ */
+extern GsFault gpusort_fault_parse(const char *text);
+
+#endif							/* GPUSORT_FAULT_H */

@@ -1,0 +1,448 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_client.c
+ *		A backend's way to the GPU service.
+ *
+ * Everything that the client waits for is told by an atomic in shared memory,
+ * after which the device process sets the client's latch.  If the device
+ * process dies, the supervisor counts that in GsService.epoch and sets the
+ * latch: a session of another epoch than the service's is lost.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/wait_event.h"
+
+#include "service/fault.h"
+#include "service/service_client.h"
+#include "settings.h"
+
+/* How often a wait looks around even if nobody calls, in milliseconds. */
+#define LOOK_AROUND_MS		1000
+
+/* What a client waits for. */
+typedef enum GsClientWait
+{
+	GS_WAIT_OPEN,
+	GS_WAIT_POOL,
+	GS_WAIT_SORT,
+	GS_WAIT_ROWS,
+	GS_WAITS
+} GsClientWait;
+
+static const char *const wait_names[] = {
+	[GS_WAIT_OPEN] = "GpuSortOpen",
+	[GS_WAIT_POOL] = "GpuSortPool",
+	[GS_WAIT_SORT] = "GpuSortSort",
+	[GS_WAIT_ROWS] = "GpuSortRows",
+};
+
+struct GsClient
+{
+	uint32		number;			/* of the slot */
+	GsSlot	   *slot;
+	GsFallback	failure;
+	uint32		next_refused;	/* where to look for the next chunk refused */
+	MemoryContextCallback callback;
+};
+
+GsFallback
+gpusort_client_availability(void)
+{
+	if (gpusort_service == NULL)
+		return GS_FALLBACK_NO_GPU;
+	switch ((GsServiceState) pg_atomic_read_u32(&gpusort_service->state))
+	{
+		case GS_SERVICE_OFF:
+		case GS_SERVICE_STARTING:
+			return GS_FALLBACK_SERVICE_STARTING;
+		case GS_SERVICE_READY:
+			return GS_FALLBACK_NONE;
+		case GS_SERVICE_FAILED:
+			break;
+	}
+	return GS_FALLBACK_SERVICE_FAILED;
+}
+
+Size
+gpusort_client_chunk_bytes(void)
+{
+	return gpusort_service->chunk_bytes;
+}
+
+GsFallback
+gpusort_client_failure(const GsClient *client)
+{
+	return client->failure;
+}
+
+const char *
+gpusort_client_message(const GsClient *client)
+{
+	return client->slot->message;
+}
+
+/* ----------------------------------------------------------------
+ *		waiting
+ * ----------------------------------------------------------------
+ */
+
+static inline GsSlotState
+slot_state(const GsClient *client)
+{
+	return (GsSlotState) pg_atomic_read_u32(&client->slot->state);
+}
+
+/* Sleep until something may have happened. */
+static void
+wait_for_service(GsClientWait wait)
+{
+	static uint32 wait_events[GS_WAITS];
+
+	if (wait_events[wait] == 0)
+		wait_events[wait] = GPUSORT_NEW_WAIT_EVENT(wait_names[wait]);
+	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+					 LOOK_AROUND_MS, wait_events[wait]);
+	ResetLatch(MyLatch);
+	CHECK_FOR_INTERRUPTS();
+}
+
+static GsFallback
+failure_of_status(GsStatus status)
+{
+	switch (status)
+	{
+		case GPUSORT_DEVICE_MEMORY:
+			return GS_FALLBACK_DEVICE_MEMORY;
+		case GPUSORT_DEVICE_LOST:
+			return GS_FALLBACK_SERVICE_LOST;
+		default:
+			return GS_FALLBACK_DEVICE_ERROR;
+	}
+}
+
+/* Has the session failed?  If so, remember why. */
+static bool
+has_failed(GsClient *client)
+{
+	if (client->failure != GS_FALLBACK_NONE)
+		return true;
+	if (client->slot->epoch != pg_atomic_read_u32(&gpusort_service->epoch))
+		client->failure = GS_FALLBACK_SERVICE_LOST;
+	else if (slot_state(client) == GS_SLOT_FAILED)
+	{
+		pg_read_barrier();
+		client->failure = failure_of_status(client->slot->status);
+	}
+	return client->failure != GS_FALLBACK_NONE;
+}
+
+/* Wait until the slot has left 'state'; false after a failure. */
+static bool
+wait_while(GsClient *client, GsSlotState state, GsClientWait wait)
+{
+	for (;;)
+	{
+		if (has_failed(client))
+			return false;
+		if (slot_state(client) != state)
+		{
+			pg_read_barrier();
+			return !has_failed(client);
+		}
+		wait_for_service(wait);
+	}
+}
+
+/* ----------------------------------------------------------------
+ *		opening and closing
+ * ----------------------------------------------------------------
+ */
+
+static void
+close_slot(void *arg)
+{
+	GsClient   *client = arg;
+
+	if (client->slot == NULL)
+		return;
+	pg_memory_barrier();		/* nothing of the slot is touched after this */
+	pg_atomic_write_u32(&client->slot->state, GS_SLOT_CLOSING);
+	client->slot = NULL;
+	gpusort_service_wake();
+
+	/* It frees slots when there is no device process to do so. */
+	if (pg_atomic_read_u32(&gpusort_service->device_pid) == 0 &&
+		gpusort_service->supervisor != NULL)
+		SetLatch(gpusort_service->supervisor);
+}
+
+static bool
+claim_slot(GsClient *client)
+{
+	for (uint32 s = 0; s < gpusort_service->nslots; s++)
+	{
+		GsSlot	   *slot = &gpusort_service->slots[s];
+		uint32		free_state = GS_SLOT_FREE;
+
+		if (pg_atomic_read_u32(&slot->state) == GS_SLOT_FREE &&
+			pg_atomic_compare_exchange_u32(&slot->state, &free_state,
+										   GS_SLOT_CLAIMED))
+		{
+			client->number = s;
+			client->slot = slot;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void
+fill_request(GsSlot *slot, const GsClientOptions *options)
+{
+	GsSlotRequest *request = &slot->request;
+	Size		chunk_bytes = gpusort_service->chunk_bytes;
+
+	memset(request, 0, sizeof(*request));
+	request->key_words = options->key_words;
+	request->variable = options->variable;
+	request->row_width = options->row_width;
+	if (options->variable)
+	{
+		/* An eighth of the chunk is for lengths: rows of 28 bytes fill it. */
+		request->chunk_rows = chunk_bytes / 8 / sizeof(uint32);
+		request->chunk_bytes = chunk_bytes - chunk_bytes / 8;
+	}
+	else
+	{
+		request->chunk_rows = chunk_bytes / options->row_width;
+		request->chunk_bytes = chunk_bytes;
+	}
+	request->expected_rows = (uint64) options->expected_rows;
+	request->expected_bytes = (uint64) options->expected_bytes;
+	request->device_memory = (uint64) gpusort_device_memory * 1024;
+	request->fault = gpusort_fault_parse(gpusort_debug_fault);
+}
+
+GsClient *
+gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
+{
+	GsClient   *client;
+
+	*reason = gpusort_client_availability();
+	if (*reason != GS_FALLBACK_NONE)
+		return NULL;
+	client = palloc0(sizeof(GsClient));
+	client->callback.func = close_slot;
+	client->callback.arg = client;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &client->callback);
+	if (!claim_slot(client))
+	{
+		*reason = GS_FALLBACK_NO_SESSION;
+		return NULL;
+	}
+
+	client->slot->epoch = pg_atomic_read_u32(&gpusort_service->epoch);
+	client->slot->client = MyLatch;
+	client->slot->client_pid = MyProcPid;
+	client->slot->message[0] = '\0';
+	client->slot->refused = 0;
+	fill_request(client->slot, options);
+	pg_atomic_write_u32(&client->slot->ring_head, 0);
+	for (uint32 r = 0; r < gpusort_service->nchunks; r++)
+		pg_atomic_write_u32(&client->slot->ring[r], GPUSORT_NO_CHUNK);
+	pg_write_barrier();
+	pg_atomic_write_u32(&client->slot->state, GS_SLOT_OPENING);
+	gpusort_service_wake();
+	if (!wait_while(client, GS_SLOT_OPENING, GS_WAIT_OPEN))
+	{
+		*reason = client->failure;
+		gpusort_client_close(client);
+		return NULL;
+	}
+	return client;
+}
+
+/* The context's callback stays, and finds nothing to do. */
+void
+gpusort_client_close(GsClient *client)
+{
+	close_slot(client);
+}
+
+/* ----------------------------------------------------------------
+ *		chunks to the device
+ * ----------------------------------------------------------------
+ */
+
+/* Have chunks been refused? */
+static bool
+is_full(GsClient *client)
+{
+	if (slot_state(client) != GS_SLOT_FULL)
+		return false;
+	client->failure = GS_FALLBACK_DEVICE_MEMORY;
+	return true;
+}
+
+static GsPoolChunk *
+wait_for_chunk(GsClient *client)
+{
+	/* There is always one sooner or later: this slot's own come back. */
+	for (;;)
+	{
+		GsPoolChunk *chunk;
+
+		if (has_failed(client) || is_full(client))
+			return NULL;
+		chunk = gpusort_chunk_alloc(client->number);
+		if (chunk != NULL)
+			return chunk;
+		wait_for_service(GS_WAIT_POOL);
+	}
+}
+
+GsPoolChunk *
+gpusort_client_new_chunk(GsClient *client)
+{
+	GsPoolChunk *chunk = wait_for_chunk(client);
+
+	if (chunk != NULL)
+	{
+		chunk->op = GS_CHUNK_PUT;
+		chunk->rows = 0;
+		chunk->data_bytes = 0;
+	}
+	return chunk;
+}
+
+static void
+hand_over(GsClient *client, GsPoolChunk *chunk)
+{
+	GsSlot	   *slot = client->slot;
+	uint32		position = pg_atomic_fetch_add_u32(&slot->ring_head, 1);
+
+	pg_atomic_write_u32(&chunk->state, GS_CHUNK_DEVICES);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->ring[position % gpusort_service->nchunks],
+						chunk - gpusort_service->chunks);
+	gpusort_service_wake();
+}
+
+bool
+gpusort_client_put(GsClient *client, GsPoolChunk *chunk)
+{
+	hand_over(client, chunk);
+	return !has_failed(client) && !is_full(client);
+}
+
+bool
+gpusort_client_has_refused(const GsClient *client)
+{
+	return client->slot->refused > 0;
+}
+
+GsPoolChunk *
+gpusort_client_next_refused(GsClient *client)
+{
+	while (client->next_refused < gpusort_service->nchunks)
+	{
+		GsPoolChunk *chunk =
+			&gpusort_service->chunks[client->next_refused++];
+
+		if (pg_atomic_read_u32(&chunk->owner) == client->number + 1 &&
+			pg_atomic_read_u32(&chunk->state) == GS_CHUNK_REFUSED)
+			return chunk;
+	}
+	return NULL;
+}
+
+/* ----------------------------------------------------------------
+ *		sort
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_client_sort(GsClient *client)
+{
+	uint32		state = GS_SLOT_OPEN;
+
+	/* A lack of memory while rows were put is no obstacle now. */
+	if (client->failure == GS_FALLBACK_DEVICE_MEMORY && is_full(client))
+		client->failure = GS_FALLBACK_NONE;
+	while (!has_failed(client))
+	{
+		/* The device process may have made it FULL in the meantime. */
+		if (pg_atomic_compare_exchange_u32(&client->slot->state, &state,
+										   GS_SLOT_SORTING))
+		{
+			gpusort_service_wake();
+			return wait_while(client, GS_SLOT_SORTING, GS_WAIT_SORT);
+		}
+	}
+	return false;
+}
+
+const GsPartResult *
+gpusort_client_result(const GsClient *client, GsPart part)
+{
+	return &client->slot->parts[part];
+}
+
+double
+gpusort_client_sort_ms(const GsClient *client)
+{
+	return client->slot->sort_ms;
+}
+
+uint64
+gpusort_client_device_bytes(const GsClient *client)
+{
+	return client->slot->device_bytes;
+}
+
+const char *
+gpusort_client_device_name(const GsClient *client)
+{
+	return gpusort_service->devices[client->slot->device].info.name;
+}
+
+/* ----------------------------------------------------------------
+ *		chunks from the device
+ * ----------------------------------------------------------------
+ */
+
+GsPoolChunk *
+gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
+{
+	GsPoolChunk *chunk = wait ? wait_for_chunk(client) :
+		gpusort_chunk_alloc(client->number);
+
+	if (chunk == NULL)
+		return NULL;
+	chunk->op = GS_CHUNK_GET;
+	chunk->part = part;
+	chunk->number = number;
+	chunk->rows = 0;
+	chunk->data_offset = 0;
+	chunk->lengths_offset = client->slot->request.chunk_bytes;
+	hand_over(client, chunk);
+	return chunk;
+}
+
+bool
+gpusort_client_await(GsClient *client, GsPoolChunk *chunk)
+{
+	while (pg_atomic_read_u32(&chunk->state) != GS_CHUNK_DONE)
+	{
+		if (has_failed(client))
+			return false;
+		wait_for_service(GS_WAIT_ROWS);
+	}
+	pg_read_barrier();
+	return true;
+}

@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_shmem.c
+ *		Shared memory between backends and the GPU service.
+ *
+ * The pool is a part of the server's main shared memory: at the same address
+ * in every process, in huge pages where the server's memory is, and there from
+ * the start.  Without a device library to be found no memory is asked for.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "service/device_library.h"
+#include "service/service_shmem.h"
+#include "settings.h"
+
+/*
+ * The size of a chunk: so many in the pool, but within these.  A chunk takes
+ * the device some 10 us to be asked for, and 10 us per half a megabyte to be
+ * copied.
+ */
+#define CHUNKS_PER_POOL		512
+#define MIN_CHUNK_BYTES		(64 * 1024)
+#define MAX_CHUNK_BYTES		(2 * 1024 * 1024)
+
+/* Large enough for the pages of every platform. */
+#define POOL_ALIGNMENT		(64 * 1024)
+
+GsService  *gpusort_service = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static Size
+pool_bytes(void)
+{
+	return (Size) gpusort_pool_size * 1024;
+}
+
+static Size
+choose_chunk_bytes(void)
+{
+	Size		bytes = pool_bytes() / CHUNKS_PER_POOL;
+
+	bytes = Min(Max(bytes, MIN_CHUNK_BYTES), MAX_CHUNK_BYTES);
+	bytes = Max(bytes, pool_bytes() / GPUSORT_MAX_CHUNKS);
+	return TYPEALIGN(MIN_CHUNK_BYTES, bytes);
+}
+
+/* Is there to be a GPU service? */
+static bool
+service_is_wanted(void)
+{
+	return gpusort_pool_size > 0 && gpusort_device_library_exists();
+}
+
+static void
+request_shmem(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	if (service_is_wanted())
+		RequestAddinShmemSpace(add_size(CACHELINEALIGN(sizeof(GsService)),
+										pool_bytes() + POOL_ALIGNMENT));
+}
+
+/* Returns false if the system lacks what the service needs. */
+static bool
+init_service(GsService *service)
+{
+	memset(service, 0, sizeof(GsService));
+	pg_atomic_init_u32(&service->state, GS_SERVICE_OFF);
+	pg_atomic_init_u32(&service->epoch, 0);
+	pg_atomic_init_u32(&service->device_pid, 0);
+	pg_atomic_init_u32(&service->restarts, 0);
+	pg_atomic_init_u32(&service->asleep, 0);
+	pg_atomic_init_u32(&service->ndevices, 0);
+	for (int d = 0; d < GPUSORT_MAX_DEVICES; d++)
+	{
+		pg_atomic_init_u64(&service->devices[d].free_memory, 0);
+		pg_atomic_init_u64(&service->devices[d].used_memory, 0);
+		pg_atomic_init_u32(&service->devices[d].sessions, 0);
+	}
+	for (int s = 0; s < GPUSORT_SLOTS; s++)
+	{
+		pg_atomic_init_u32(&service->slots[s].state, GS_SLOT_FREE);
+		pg_atomic_init_u32(&service->slots[s].ring_head, 0);
+		for (int r = 0; r < GPUSORT_MAX_CHUNKS; r++)
+			pg_atomic_init_u32(&service->slots[s].ring[r], GPUSORT_NO_CHUNK);
+	}
+	for (int c = 0; c < GPUSORT_MAX_CHUNKS; c++)
+	{
+		pg_atomic_init_u32(&service->chunks[c].owner, 0);
+		pg_atomic_init_u32(&service->chunks[c].state, GS_CHUNK_CLIENTS);
+	}
+	if (sem_init(&service->wakeup, 1, 0) != 0)
+	{
+		ereport(LOG,
+				(errmsg("could not create a semaphore for the GPU service: %m")));
+		return false;
+	}
+	return true;
+}
+
+static void
+lay_out_pool(GsService *service)
+{
+	bool		found;
+	char	   *pool = ShmemInitStruct("pg_gpusort pool",
+									   pool_bytes() + POOL_ALIGNMENT, &found);
+
+	service->pool = (char *) TYPEALIGN(POOL_ALIGNMENT, pool);
+	service->chunk_bytes = choose_chunk_bytes();
+	service->nchunks = pool_bytes() / service->chunk_bytes;
+	service->pool_bytes = (Size) service->nchunks * service->chunk_bytes;
+
+	/* Half of the chunks are for whoever needs them. */
+	service->nslots = Min(GPUSORT_SLOTS,
+						  service->nchunks / (2 * GPUSORT_SLOT_CHUNKS));
+}
+
+static void
+start_shmem(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	if (!service_is_wanted())
+		return;
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	gpusort_service = ShmemInitStruct("pg_gpusort service", sizeof(GsService),
+									  &found);
+	if (!found)
+	{
+		if (init_service(gpusort_service))
+			lay_out_pool(gpusort_service);
+		else
+			gpusort_service = NULL;
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+gpusort_service_shmem_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shmem;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_shmem;
+}
+
+/* ----------------------------------------------------------------
+ *		chunks
+ * ----------------------------------------------------------------
+ */
+
+/* Take one of the chunks from 'first' to 'end', beginning with 'start'. */
+static GsPoolChunk *
+take_chunk(uint32 slot, uint32 first, uint32 end, uint32 start)
+{
+	for (uint32 i = 0; i < end - first; i++)
+	{
+		uint32		number = first + (start - first + i) % (end - first);
+		GsPoolChunk *chunk = &gpusort_service->chunks[number];
+		uint32		nobody = 0;
+
+		if (pg_atomic_read_u32(&chunk->owner) == 0 &&
+			pg_atomic_compare_exchange_u32(&chunk->owner, &nobody, slot + 1))
+		{
+			pg_atomic_write_u32(&chunk->state, GS_CHUNK_CLIENTS);
+			return chunk;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * Each slot has chunks of its own, so that no session has to wait for another,
+ * which may be a cursor that nobody reads from.  The others are common.
+ */
+GsPoolChunk *
+gpusort_chunk_alloc(uint32 slot)
+{
+	uint32		own = slot * GPUSORT_SLOT_CHUNKS;
+	uint32		common = gpusort_service->nslots * GPUSORT_SLOT_CHUNKS;
+	uint32		end = gpusort_service->nchunks;
+	GsPoolChunk *chunk = take_chunk(slot, own, own + GPUSORT_SLOT_CHUNKS, own);
+
+	/* Where to begin differs, so that sessions do not search together. */
+	if (chunk == NULL && common < end)
+		chunk = take_chunk(slot, common, end,
+						   common + slot * (end - common) / GPUSORT_SLOTS);
+	return chunk;
+}
+
+void
+gpusort_chunk_free(GsPoolChunk *chunk)
+{
+	pg_write_barrier();			/* whoever gets it is its only user */
+	pg_atomic_write_u32(&chunk->owner, 0);
+}
+
+/* ----------------------------------------------------------------
+ *		slots and waking
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_slot_free(uint32 number)
+{
+	GsSlot	   *slot = &gpusort_service->slots[number];
+
+	for (uint32 c = 0; c < gpusort_service->nchunks; c++)
+		if (pg_atomic_read_u32(&gpusort_service->chunks[c].owner) == number + 1)
+			gpusort_chunk_free(&gpusort_service->chunks[c]);
+	pg_write_barrier();
+	pg_atomic_write_u32(&slot->state, GS_SLOT_FREE);
+}
+
+void
+gpusort_service_wake(void)
+{
+	/* Either we see that it is asleep, or it sees what we have written. */
+	pg_memory_barrier();
+	if (pg_atomic_exchange_u32(&gpusort_service->asleep, 0) != 0)
+		(void) sem_post(&gpusort_service->wakeup);
+}

@@ -1,0 +1,71 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_status.c
+ *		What the GPU service shows of itself.
+ *
+ * Numbers are read one by one: they may be a moment apart.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "service/service_shmem.h"
+#include "service/service_status.h"
+
+static const char *const state_names[] = {
+	[GS_SERVICE_OFF] = "off",
+	[GS_SERVICE_STARTING] = "starting",
+	[GS_SERVICE_READY] = "ready",
+	[GS_SERVICE_FAILED] = "failed",
+};
+
+bool
+gpusort_service_get_device(int n, GsDeviceRow *row)
+{
+	const GsServiceDevice *device;
+
+	if (gpusort_service == NULL ||
+		n >= (int) pg_atomic_read_u32(&gpusort_service->ndevices))
+		return false;
+	pg_read_barrier();
+	device = &gpusort_service->devices[n];
+	row->ordinal = device->info.ordinal;
+	strlcpy(row->name, device->info.name, sizeof(row->name));
+	snprintf(row->compute_capability, sizeof(row->compute_capability), "%d.%d",
+			 device->info.capability_major, device->info.capability_minor);
+	row->total_memory = device->info.total_memory;
+	row->free_memory =
+		pg_atomic_read_u64((pg_atomic_uint64 *) &device->free_memory);
+	row->sessions = pg_atomic_read_u32((pg_atomic_uint32 *) &device->sessions);
+	return true;
+}
+
+bool
+gpusort_service_get_status(GsServiceStatus *status)
+{
+	GsService  *service = gpusort_service;
+	uint32		ndevices;
+
+	if (service == NULL)
+		return false;
+	memset(status, 0, sizeof(*status));
+	ndevices = pg_atomic_read_u32(&service->ndevices);
+	status->state = state_names[pg_atomic_read_u32(&service->state)];
+	strlcpy(status->message, service->message, sizeof(status->message));
+	strlcpy(status->build, service->build, sizeof(status->build));
+	status->device_pid = pg_atomic_read_u32(&service->device_pid);
+	status->restarts = pg_atomic_read_u32(&service->restarts);
+	for (uint32 d = 0; d < ndevices; d++)
+		status->device_memory +=
+			pg_atomic_read_u64(&service->devices[d].used_memory);
+	for (uint32 s = 0; s < service->nslots; s++)
+		if (pg_atomic_read_u32(&service->slots[s].state) != GS_SLOT_FREE)
+			status->sessions++;
+	for (uint32 c = 0; c < service->nchunks; c++)
+		if (pg_atomic_read_u32(&service->chunks[c].owner) != 0)
+			status->chunks_in_use++;
+	status->slots = service->nslots;
+	status->chunks = service->nchunks;
+	status->chunk_bytes = service->chunk_bytes;
+	return true;
+}

@@ -1,0 +1,349 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_worker.c
+ *		The background worker "pg_gpusort service": supervises the device process.
+ *
+ * A process that uses CUDA can be killed by its driver or its own memory use.
+ * PostgreSQL answers the death of a process that it knows by restarting all
+ * others.  So this worker, which does nothing that could kill it, has a child
+ * that the postmaster does not know, and which alone uses the GPUs.  When the
+ * child ends, its sessions are declared lost, and a new one is started.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/ps_status.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "service/device_library.h"
+#include "service/device_process.h"
+#include "service/service_shmem.h"
+#include "service/service_worker.h"
+#include "settings.h"
+
+extern PGDLLEXPORT void gpusort_service_main(Datum arg);
+
+/* Seconds until PostgreSQL starts the worker again when it has ended. */
+#define WORKER_RESTART_S	5
+
+/*
+ * Milliseconds until the next device process is started: after a crash, twice
+ * as many after each that follows soon; and when there was no device.
+ */
+#define FIRST_RESTART_MS	200
+#define LAST_RESTART_MS		(10 * 1000)
+#define NO_DEVICE_RETRY_MS	(60 * 1000)
+
+/* A device process that lived so long has not crashed "soon". */
+#define STABLE_MS			(10 * 1000)
+
+/* How long the device process has to end when it is asked to. */
+#define END_PATIENCE_MS		3000
+
+/* How often to look at sessions, for pg_stat_activity. */
+#define LOOK_MS				1000
+
+static pid_t child = 0;
+static TimestampTz child_start;
+static int	restart_ms = FIRST_RESTART_MS;
+static TimestampTz next_start = 0;
+static char last_message[GPUSORT_MESSAGE_BYTES];
+
+static void
+handle_sigchld(SIGNAL_ARGS)
+{
+	int			save_errno = errno;
+
+	SetLatch(MyLatch);
+	errno = save_errno;
+}
+
+/* ----------------------------------------------------------------
+ *		the device process begins and ends
+ * ----------------------------------------------------------------
+ */
+
+/* In the child: leave everything behind that is the worker's. */
+static void
+become_device_process(void)
+{
+	pid_t		supervisor = MyProcPid;
+
+	MyProcPid = getpid();
+	on_exit_reset();
+	MyProc = NULL;
+#ifdef __linux__
+	/* A process that outlives its server would keep it from starting. */
+	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+	if (getppid() != supervisor)
+		_exit(GPUSORT_EXIT_ASKED);
+	set_ps_display("opening devices");
+	gpusort_device_process_main();
+}
+
+static void
+start_child(void)
+{
+	pid_t		pid;
+
+	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_STARTING);
+	gpusort_service->message[0] = '\0';
+	child_start = GetCurrentTimestamp();
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		become_device_process();
+	if (pid < 0)
+	{
+		ereport(LOG, (errmsg("could not fork the device process: %m")));
+		next_start = TimestampTzPlusMilliseconds(child_start, LAST_RESTART_MS);
+		return;
+	}
+	child = pid;
+	pg_atomic_write_u32(&gpusort_service->device_pid, pid);
+}
+
+/* Tell all clients that their sessions are gone. */
+static void
+declare_sessions_lost(void)
+{
+	pg_atomic_fetch_add_u32(&gpusort_service->epoch, 1);
+	pg_memory_barrier();
+	for (uint32 s = 0; s < gpusort_service->nslots; s++)
+	{
+		GsSlot	   *slot = &gpusort_service->slots[s];
+		uint32		state = pg_atomic_read_u32(&slot->state);
+
+		if (state != GS_SLOT_FREE && state != GS_SLOT_CLAIMED &&
+			state != GS_SLOT_CLOSING)
+			SetLatch(slot->client);
+	}
+}
+
+/* Without a device process, slots that clients have left are freed here. */
+static void
+free_slots(void)
+{
+	for (uint32 s = 0; s < gpusort_service->nslots; s++)
+		if (pg_atomic_read_u32(&gpusort_service->slots[s].state) == GS_SLOT_CLOSING)
+			gpusort_slot_free(s);
+}
+
+static void
+forget_devices(void)
+{
+	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
+	pg_atomic_write_u32(&gpusort_service->ndevices, 0);
+	for (int d = 0; d < GPUSORT_MAX_DEVICES; d++)
+		pg_atomic_write_u32(&gpusort_service->devices[d].sessions, 0);
+}
+
+/* Log why there is no device, unless that was the reason the last time. */
+static void
+report_no_device(void)
+{
+	if (strcmp(last_message, gpusort_service->message) == 0)
+		return;
+	strlcpy(last_message, gpusort_service->message, sizeof(last_message));
+	ereport(LOG,
+			(errmsg("pg_gpusort sorts on the CPU: %s", last_message)));
+}
+
+/* Choose when to start again after an end that nobody asked for. */
+static void
+plan_restart(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (TimestampDifferenceExceeds(child_start, now, STABLE_MS))
+		restart_ms = FIRST_RESTART_MS;
+	next_start = TimestampTzPlusMilliseconds(now, restart_ms);
+	restart_ms = Min(2 * restart_ms, LAST_RESTART_MS);
+	pg_atomic_fetch_add_u32(&gpusort_service->restarts, 1);
+}
+
+/* The child has ended: see how, and choose when to start another. */
+static void
+child_ended(int status)
+{
+	child = 0;
+	forget_devices();
+	if (WIFEXITED(status) && WEXITSTATUS(status) == GPUSORT_EXIT_NO_DEVICE)
+	{
+		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_FAILED);
+		report_no_device();
+		next_start = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												 NO_DEVICE_RETRY_MS);
+	}
+	else
+	{
+		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_STARTING);
+		plan_restart();
+		if (WIFEXITED(status) && WEXITSTATUS(status) == GPUSORT_EXIT_LOST)
+			ereport(WARNING,
+					(errmsg("pg_gpusort lost a GPU: %s",
+							gpusort_service->message),
+					 errdetail("Sorts in progress go on on the CPU.")));
+		else if (WIFSIGNALED(status))
+			ereport(WARNING,
+					(errmsg("the device process of pg_gpusort was terminated by signal %d: %s",
+							WTERMSIG(status),
+							pg_strsignal(WTERMSIG(status))),
+					 errdetail("Sorts in progress go on on the CPU.")));
+		else
+			ereport(LOG,
+					(errmsg("the device process of pg_gpusort ended")));
+	}
+	declare_sessions_lost();
+}
+
+static void
+reap_child(void)
+{
+	int			status;
+
+	if (child != 0 && waitpid(child, &status, WNOHANG) == child)
+		child_ended(status);
+}
+
+/* on_shmem_exit callback: the child must not outlive this process. */
+static void
+end_child(int code, Datum arg)
+{
+	int			status;
+
+	gpusort_service->supervisor = NULL;
+	if (child == 0)
+		return;
+	(void) kill(child, SIGTERM);
+	for (int waited = 0; waited < END_PATIENCE_MS; waited += 10)
+	{
+		if (waitpid(child, &status, WNOHANG) != 0)
+			goto ended;
+		pg_usleep(10 * 1000);
+	}
+	(void) kill(child, SIGKILL);
+	(void) waitpid(child, &status, 0);
+ended:
+	child = 0;
+	forget_devices();
+	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_OFF);
+	declare_sessions_lost();
+}
+
+/* ----------------------------------------------------------------
+ *		the worker
+ * ----------------------------------------------------------------
+ */
+
+/* Show in pg_stat_activity what the service does. */
+static void
+report_activity(void)
+{
+	static int	last_devices = -1;
+	static int	last_sessions = -1;
+	int			ndevices = pg_atomic_read_u32(&gpusort_service->ndevices);
+	int			sessions = 0;
+	char		activity[64];
+
+	for (int d = 0; d < ndevices; d++)
+		sessions += pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
+	if (ndevices == last_devices && sessions == last_sessions)
+		return;
+	last_devices = ndevices;
+	last_sessions = sessions;
+	snprintf(activity, sizeof(activity), "%d GPUs, %d sessions", ndevices,
+			 sessions);
+	pgstat_report_activity(sessions > 0 ? STATE_RUNNING : STATE_IDLE,
+						   activity);
+}
+
+/* Milliseconds to sleep until there is something to do. */
+static long
+time_to_sleep(void)
+{
+	long		ms = child != 0 ? LOOK_MS :
+		TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_start);
+
+	return Min(Max(ms, 1), LOOK_MS);
+}
+
+void
+gpusort_service_main(Datum arg)
+{
+	uint32		wait_event;
+
+	if (gpusort_service == NULL)
+		proc_exit(0);			/* for good: the system lacks something */
+
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGHUP, SIG_IGN);
+	pqsignal(SIGCHLD, handle_sigchld);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	SetConfigOption("application_name", MyBgworkerEntry->bgw_name, PGC_USERSET,
+					PGC_S_SESSION);
+	wait_event = GPUSORT_NEW_WAIT_EVENT("GpuSortServiceMain");
+
+	gpusort_service->supervisor = MyLatch;
+	before_shmem_exit(end_child, (Datum) 0);
+
+	while (!ShutdownRequestPending)
+	{
+		reap_child();
+		if (child == 0)
+		{
+			free_slots();
+			if (GetCurrentTimestamp() >= next_start)
+				start_child();
+		}
+		report_activity();
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 time_to_sleep(), wait_event);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+
+	/* Not 0, which would mean not to start it again. */
+	proc_exit(1);
+}
+
+void
+gpusort_service_worker_init(void)
+{
+	BackgroundWorker worker = {0};
+
+	if (!process_shared_preload_libraries_in_progress ||
+		gpusort_pool_size == 0 || !gpusort_device_library_exists())
+		return;
+	strlcpy(worker.bgw_name, "pg_gpusort service", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "pg_gpusort service", BGW_MAXLEN);
+	strlcpy(worker.bgw_library_name, "pg_gpusort", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "gpusort_service_main",
+			sizeof(worker.bgw_function_name));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
+		BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = WORKER_RESTART_S;
+	RegisterBackgroundWorker(&worker);
+}

@@ -1,0 +1,14 @@
+/*-------------------------------------------------------------------------
+ *
+ * service_worker.h
+ *		The background worker "pg_gpusort service".
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SERVICE_WORKER_H
+#define GPUSORT_SERVICE_WORKER_H
+
+/* Register the worker, if there is to be one.  Called once by _PG_init(). */
+extern void gpusort_service_worker_init(void);
+
+#endif							/* GPUSORT_SERVICE_WORKER_H */

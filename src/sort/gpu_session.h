@@ -1,0 +1,72 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_session.h
+ *		A sort session in the memory of a GPU.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GPU_SESSION_H
+#define GPUSORT_GPU_SESSION_H
+
+#include "sort/session_spec.h"
+
+typedef struct GsGpuSession GsGpuSession;
+
+/*
+ * Is a GPU to be tried for so many rows, which can be read again or not?
+ * Returns GS_FALLBACK_NONE or why not; serves planning as well.
+ */
+extern GsFallback gpusort_gpu_session_check(double rows, GsInputRepeat repeat);
+
+/*
+ * Make an empty session in the current memory context, which is also what
+ * frees it.  What 'spec' points to must stay.  Returns NULL and sets *reason
+ * if there is none to be had.
+ */
+extern GsGpuSession *gpusort_gpu_session_create(const GsSessionSpec *spec,
+												GsFallback *reason);
+
+/*
+ * Add a row.  Returns false, and adds nothing, if that is not possible:
+ * gpusort_gpu_session_failure() says why.  After GS_FALLBACK_DEVICE_MEMORY the
+ * rows added so far can be sorted; after anything else they are lost.
+ */
+extern bool gpusort_gpu_session_put(GsGpuSession *session,
+									const Datum *values, const bool *isnull);
+
+/* Sort.  Returns false if the rows are lost. */
+extern bool gpusort_gpu_session_sort(GsGpuSession *session);
+
+extern GsFallback gpusort_gpu_session_failure(const GsGpuSession *session);
+
+/* After sorting: how many rows can be read by their positions. */
+extern int64 gpusort_gpu_session_count(const GsGpuSession *session);
+
+/*
+ * After sorting: read the row at a position in sorted order, from 0: the next
+ * or the previous one, or one that was read before.  What is passed by
+ * reference is valid until the next call.  Returns false if the rows are lost.
+ */
+extern bool gpusort_gpu_session_get(GsGpuSession *session, int64 position,
+									Datum *values, bool *isnull);
+
+/*
+ * After sorting: take the rows for which there was no device memory, in no
+ * particular order.  Returns false when all are taken.
+ */
+extern bool gpusort_gpu_session_has_rest(const GsGpuSession *session);
+extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
+										  Datum *values, bool *isnull);
+
+typedef struct GsGpuReport
+{
+	uint64		device_bytes;	/* most that was in use */
+	double		sort_ms;		/* on the device */
+	double		fetch_ms;		/* waiting for sorted rows so far */
+} GsGpuReport;
+
+/* After sorting. */
+extern void gpusort_gpu_session_report(const GsGpuSession *session,
+									   GsGpuReport *report);
+
+#endif							/* GPUSORT_GPU_SESSION_H */
