@@ -188,10 +188,11 @@ typedef struct GsSessionResult {
 /* Which kernel a sort takes; GPUSORT_PATH_AUTO decides by size. */
 typedef enum GsSortPath {
 	GPUSORT_PATH_AUTO = 0,
-	GPUSORT_PATH_WARP,	  /* one warp, up to 32 items */
-	GPUSORT_PATH_BLOCK,	  /* one block */
-	GPUSORT_PATH_GRID,	  /* one launch of cooperating blocks */
-	GPUSORT_PATH_ONESWEEP /* histogram and one sweep per digit */
+	GPUSORT_PATH_WARP,	   /* one warp, up to 32 items */
+	GPUSORT_PATH_BLOCK,	   /* one block */
+	GPUSORT_PATH_GRID,	   /* one launch of cooperating blocks */
+	GPUSORT_PATH_ONESWEEP, /* histogram and one sweep per digit */
+	GPUSORT_PATH_RANK	   /* one launch of blocks that count the ranks of their items */
 } GsSortPath;
 
 /*
@@ -226,6 +227,8 @@ typedef struct GsDebugSizes {
 	uint32_t auto_warp;	  /* largest n that GPUSORT_PATH_AUTO gives to a warp */
 	uint32_t auto_block;  /* to a block, or less */
 	uint32_t auto_grid;	  /* to a grid, or less */
+	uint32_t rank_items;  /* largest n of GPUSORT_PATH_RANK */
+	uint32_t auto_rank;	  /* largest n that GPUSORT_PATH_AUTO gives to it */
 } GsDebugSizes;
 
 typedef struct GsDeviceApi {

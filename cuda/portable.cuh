@@ -180,6 +180,60 @@ __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
 #endif
 }
 
+/*
+ * Adds one to count if a < b, or with EQUAL if a <= b.  Written out, so that the addition is
+ * one of floats: comparisons keep the pipe of integers busy.
+ */
+template <bool EQUAL>
+__device__ __forceinline__ void gpusort_count(float &count, uint32_t a, uint32_t b)
+{
+#ifdef __CUDACC__
+	if (EQUAL)
+		asm("{\n\t"
+			".reg .pred counts;\n\t"
+			"setp.le.u32 counts, %1, %2;\n\t"
+			"@counts add.f32 %0, %0, 0f3F800000;\n\t"
+			"}"
+			: "+f"(count)
+			: "r"(a), "r"(b));
+	else
+		asm("{\n\t"
+			".reg .pred counts;\n\t"
+			"setp.lt.u32 counts, %1, %2;\n\t"
+			"@counts add.f32 %0, %0, 0f3F800000;\n\t"
+			"}"
+			: "+f"(count)
+			: "r"(a), "r"(b));
+#else
+	count += EQUAL ? a <= b : a < b;
+#endif
+}
+
+template <bool EQUAL>
+__device__ __forceinline__ void gpusort_count(float &count, uint64_t a, uint64_t b)
+{
+#ifdef __CUDACC__
+	if (EQUAL)
+		asm("{\n\t"
+			".reg .pred counts;\n\t"
+			"setp.le.u64 counts, %1, %2;\n\t"
+			"@counts add.f32 %0, %0, 0f3F800000;\n\t"
+			"}"
+			: "+f"(count)
+			: "l"(a), "l"(b));
+	else
+		asm("{\n\t"
+			".reg .pred counts;\n\t"
+			"setp.lt.u64 counts, %1, %2;\n\t"
+			"@counts add.f32 %0, %0, 0f3F800000;\n\t"
+			"}"
+			: "+f"(count)
+			: "l"(a), "l"(b));
+#else
+	count += EQUAL ? a <= b : a < b;
+#endif
+}
+
 /* ---- flags: words that other blocks poll ---- */
 
 /*
@@ -230,6 +284,40 @@ __device__ __forceinline__ uint32_t gpusort_flag_load_acquire(const uint32_t *fl
 	gpusort_emu::yield_now();
 	return *(const volatile uint32_t *)flag;
 #endif
+}
+
+/* Adds to a counter; what the block wrote before, with a barrier between, is ordered before. */
+__device__ __forceinline__ void gpusort_flag_add_release(uint32_t *flag, uint32_t value)
+{
+#ifdef __CUDACC__
+	asm volatile("red.release.gpu.global.add.u32 [%0], %1;"
+				 :
+				 : "l"(flag), "r"(value)
+				 : "memory");
+#else
+	atomicAdd(flag, value);
+#endif
+}
+
+/* Four neighbouring flags, aligned to 16 bytes; each by itself as by gpusort_flag_load(). */
+struct GsFourFlags {
+	uint32_t flag[4];
+};
+
+__device__ __forceinline__ GsFourFlags gpusort_flags_load(const uint32_t *flags)
+{
+	GsFourFlags four;
+#ifdef __CUDACC__
+	asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+				 : "=r"(four.flag[0]), "=r"(four.flag[1]), "=r"(four.flag[2]),
+				   "=r"(four.flag[3])
+				 : "l"(flags));
+#else
+	gpusort_emu::yield_now();
+	for (int i = 0; i < 4; i++)
+		four.flag[i] = *(const volatile uint32_t *)&flags[i];
+#endif
+	return four;
 }
 
 /* Waits about a microsecond, in which other blocks can go on. */

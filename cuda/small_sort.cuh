@@ -6,7 +6,8 @@
  *32 items with a bitonic network.  A block keeps its items in registers and orders them digit
  *by digit through shared memory.  In a grid each block keeps a contiguous part of the items; at
  * each digit the blocks exchange their counts, and move the items through device memory that
- * stays in the cache.  Digits that do not vary are left out.
+ * stays in the cache.  Digits that do not vary are left out.  Sorts by ranks are in
+ * rank_sort.cuh.
  */
 #ifndef GPUSORT_SMALL_SORT_CUH
 #define GPUSORT_SMALL_SORT_CUH
@@ -14,17 +15,27 @@
 #include "tile_rank.cuh"
 #include "tuning.cuh"
 
-/* Exchange area of a grid sort in device memory; zeroed once when it is allocated. */
+/*
+ * Exchange area of the grid sorts of a device, of which one runs at a time; zeroed once when it
+ * is allocated.  arrived and epoch are read by all blocks before they publish their first
+ * counts, and change only after all of these were seen.
+ */
 struct GsGridExchange {
-	uint32_t arrived;	 /* blocks at the barrier */
-	uint32_t generation; /* barriers passed, ever */
+	uint32_t arrived; /* blocks that came to a barrier, ever */
+	uint32_t epoch;	  /* tag of this launch; its places have the tags that follow */
 	uint32_t unused[62];
 	/*
-	 * By parity of the digit place: a block may be at the next place while another still reads,
-	 * but not two places ahead.
+	 * A tag above a count, so that blocks need no barrier to wait for counts.  By parity of the
+	 * digit place: a block may be at the next place while another still reads, but not two
+	 * places ahead.  Each launch writes all words, those too that it does not read, so that no
+	 * word has a tag from before the last launch.
 	 */
-	uint32_t counts[2][GPUSORT_GRID_BLOCKS][GPUSORT_RADIX];
+	alignas(16) uint32_t counts[2][GPUSORT_GRID_BLOCKS][GPUSORT_RADIX];
 };
+
+constexpr uint32_t GPUSORT_GRID_TAG_SHIFT = 16;
+/* More than the tags of two launches must differ. */
+static_assert(4 * (GPUSORT_MAX_PASSES + 1) < 1 << (32 - GPUSORT_GRID_TAG_SHIFT), "tags");
 
 template <class Order, class Value>
 struct GsSmallSortArgs {
@@ -38,7 +49,7 @@ struct GsSmallSortArgs {
 	const Value *values_in; /* NULL: row numbers */
 	Value *values_out;
 	uint32_t n;
-	uint32_t items; /* of a thread: ceil(n / (blocks * threads)) */
+	uint32_t items; /* of a thread: ceil(n / (blocks * threads)); by ranks: of a warp */
 	/* Grid sorts only. */
 	Key *keys_tmp;
 	Value *values_tmp;
@@ -96,8 +107,8 @@ struct GsTileSort {
 	static constexpr int TILE = THREADS * ITEMS;
 	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
 
-	/* In a grid, so many threads share the counts of one digit. */
-	static constexpr unsigned GROUPS = THREADS / GPUSORT_RADIX;
+	/* In a grid, so many threads share the counts of four digits. */
+	static constexpr unsigned GROUPS = 4 * THREADS / GPUSORT_RADIX;
 
 	static_assert(THREADS % GPUSORT_RADIX == 0, "a thread or more per digit");
 
@@ -105,23 +116,28 @@ struct GsTileSort {
 		Key keys[GRID ? 1 : TILE];
 		Value values[PAIRS && !GRID ? TILE : 1];
 		uint32_t bins[WARPS][GPUSORT_RADIX];
-		uint32_t before[GROUPS][GPUSORT_RADIX]; /* counts of the blocks before this one */
-		uint32_t total[GROUPS][GPUSORT_RADIX];	/* counts of all blocks */
+		/* Of the blocks that a group sums up: counts of all, and above of those before this. */
+		uint32_t sums[GRID ? GROUPS : 1][GPUSORT_RADIX];
 		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
+		uint32_t arrived; /* of the exchange, when the launch began */
+		uint32_t epoch;
 	};
+	static_assert(TILE < 1 << GPUSORT_GRID_TAG_SHIFT, "counts leave room for a tag");
 
 	const Args &args;
 	Shared &shared;
 	const unsigned thread;
 	const unsigned warp;
 	const int items;	  /* of a thread in this launch */
+	uint32_t barriers;	  /* passed */
 	uint32_t block_first; /* number of the block's first item */
 	uint32_t block_items; /* may be 0 in the last blocks */
 	Key keys[ITEMS];
 	Value values[PAIRS ? ITEMS : 1];
 
 	__device__ __forceinline__ GsTileSort(const Args &a, Shared &s)
-		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32), items((int)a.items)
+		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32), items((int)a.items),
+		  barriers(0)
 	{
 		uint32_t tile = (uint32_t)THREADS * items;
 		block_first = GRID ? blockIdx.x * tile : 0;
@@ -142,6 +158,10 @@ struct GsTileSort {
 
 	__device__ __forceinline__ void load()
 	{
+		if (GRID && thread == 0) {
+			shared.arrived = gpusort_flag_load(&args.exchange->arrived);
+			shared.epoch = gpusort_flag_load(&args.exchange->epoch);
+		}
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (is_item(i)) {
@@ -172,63 +192,95 @@ struct GsTileSort {
 	__device__ __forceinline__ void grid_barrier()
 	{
 		__syncthreads();
+		barriers++;
 		if (thread == 0) {
-			uint32_t *generation = &args.exchange->generation;
-			uint32_t mine = gpusort_flag_load(generation);
 			/* Release: orders the block's writes before its arrival. */
-			__threadfence();
-			if (atomicAdd(&args.exchange->arrived, 1u) == gridDim.x - 1) {
-				atomicExch(&args.exchange->arrived, 0u);
-				/* Orders the arrivals, and all that was written before them, before the
-				 * release. */
-				__threadfence();
-				atomicAdd(generation, 1u);
-			} else if (!GPUSORT_BUG(GPUSORT_BUG_GRID_BARRIER)) {
-				while (gpusort_flag_load_acquire(generation) == mine)
+			gpusort_flag_add_release(&args.exchange->arrived, 1);
+			uint32_t target = shared.arrived + barriers * gridDim.x;
+			/* Acquire: orders the arrivals before the reads of the block that follow. */
+			if (!GPUSORT_BUG(GPUSORT_BUG_GRID_BARRIER)) {
+				while ((int32_t)(gpusort_flag_load_acquire(&args.exchange->arrived) - target) <
+					   0)
 					;
 			}
-			__threadfence();
 		}
 		__syncthreads();
 	}
 
-	/* Adds the counts of all blocks up, for each digit by GROUPS threads. */
+	/* By thread d: the counts of a place under its tag. */
+	__device__ __forceinline__ void publish(uint32_t place, uint32_t tag, uint32_t count)
+	{
+		uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[place % 2];
+		gpusort_flag_store(&all[blockIdx.x][thread], tag << GPUSORT_GRID_TAG_SHIFT | count);
+		if (place > 0)
+			return;
+		/* The words that nobody reads in this launch. */
+		uint32_t unread = shared.epoch << GPUSORT_GRID_TAG_SHIFT;
+		if (args.places == 1)
+			gpusort_flag_store(&args.exchange->counts[1][blockIdx.x][thread], unread);
+		for (unsigned b = blockIdx.x + gridDim.x; b < GPUSORT_GRID_BLOCKS; b += gridDim.x) {
+			gpusort_flag_store(&args.exchange->counts[0][b][thread], unread);
+			gpusort_flag_store(&args.exchange->counts[1][b][thread], unread);
+		}
+	}
+
+	/* Adds the counts of all blocks up, for four digits by GROUPS threads. */
 	__device__ __forceinline__ void exchange_counts(uint32_t place, uint32_t *count,
 													uint32_t *before)
 	{
+		constexpr uint32_t LOW = (1u << GPUSORT_GRID_TAG_SHIFT) - 1;
 		uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[place % 2];
-		unsigned digit = thread % GPUSORT_RADIX, group = thread / GPUSORT_RADIX;
+		unsigned digit = thread % (GPUSORT_RADIX / 4) * 4, group = thread / (GPUSORT_RADIX / 4);
+		uint32_t tag = (shared.epoch + place + 1) & LOW;
 		if (thread < GPUSORT_RADIX)
-			all[blockIdx.x][thread] = *count;
-		grid_barrier();
-		unsigned share = (gridDim.x + GROUPS - 1) / GROUPS;
-		unsigned end = (group + 1) * share < gridDim.x ? (group + 1) * share : gridDim.x;
-		uint32_t sum_before = 0, sum = 0;
-		constexpr unsigned BATCH = 16; /* loads in flight */
+			publish(place, tag, *count);
+		uint32_t sums[4] = {};
+		constexpr unsigned BATCH = 4; /* loads in flight */
 		GPUSORT_UNROLL_NOT
-		for (unsigned b = group * share; b < end; b += BATCH) {
-			uint32_t counts[BATCH];
+		for (unsigned first = group; first < gridDim.x; first += BATCH * GROUPS) {
+			GsFourFlags words[BATCH];
 			GPUSORT_UNROLL
 			for (unsigned i = 0; i < BATCH; i++)
-				counts[i] = b + i < end ? gpusort_flag_load(&all[b + i][digit]) : 0;
+				if (first + i * GROUPS < gridDim.x)
+					words[i] = gpusort_flags_load(&all[first + i * GROUPS][digit]);
 			GPUSORT_UNROLL
 			for (unsigned i = 0; i < BATCH; i++) {
-				sum += counts[i];
-				if (b + i < blockIdx.x)
-					sum_before += counts[i];
+				unsigned block = first + i * GROUPS;
+				if (block >= gridDim.x)
+					continue;
+				while (!have_tag(words[i], tag))
+					words[i] = gpusort_flags_load(&all[block][digit]);
+				GPUSORT_UNROLL
+				for (int d = 0; d < 4; d++) {
+					uint32_t some = words[i].flag[d] & LOW;
+					sums[d] += some | (block < blockIdx.x ? some << GPUSORT_GRID_TAG_SHIFT : 0);
+				}
 			}
 		}
-		shared.before[group][digit] = sum_before;
-		shared.total[group][digit] = sum;
+		GPUSORT_UNROLL
+		for (int d = 0; d < 4; d++)
+			shared.sums[group][digit + d] = sums[d];
 		__syncthreads();
+		/* All blocks have published, and have read the epoch before. */
+		if (place == 0 && blockIdx.x == 0 && thread == 0)
+			gpusort_flag_store(&args.exchange->epoch, shared.epoch + GPUSORT_MAX_PASSES + 1);
 		*count = *before = 0;
 		if (thread < GPUSORT_RADIX) {
 			GPUSORT_UNROLL
 			for (unsigned g = 0; g < GROUPS; g++) {
-				*count += shared.total[g][thread];
-				*before += shared.before[g][thread];
+				*count += shared.sums[g][thread] & LOW;
+				*before += shared.sums[g][thread] >> GPUSORT_GRID_TAG_SHIFT;
 			}
 		}
+	}
+
+	__device__ __forceinline__ static bool have_tag(const GsFourFlags &words, uint32_t tag)
+	{
+		bool all = true;
+		GPUSORT_UNROLL
+		for (int d = 0; d < 4; d++)
+			all &= words.flag[d] >> GPUSORT_GRID_TAG_SHIFT == tag;
+		return all;
 	}
 
 	/* Moves the items to the slots of this digit; returns false where the digit does not vary.
@@ -335,6 +387,34 @@ __global__ void __launch_bounds__(Tuning::THREADS, 1)
 	typedef GsTileSort<Order, Value, Tuning, GRID> TileSort;
 	GPUSORT_SHARED(typename TileSort::Shared, shared);
 	TileSort(args, shared).process();
+}
+
+/* args but for items is set; n is at most THREADS * ITEMS. */
+template <class Order, class Value, class Tuning>
+cudaError_t gpusort_launch_block_sort(GsSmallSortArgs<Order, Value> args, cudaStream_t stream)
+{
+	typedef GsTileSort<Order, Value, Tuning, false> TileSort;
+	args.items = (args.n + Tuning::THREADS - 1) / Tuning::THREADS;
+	GsLaunch launch = {1, Tuning::THREADS, sizeof(typename TileSort::Shared), false, stream};
+	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, false>, args);
+}
+
+/* The same; n is at most THREADS * ITEMS * blocks, and blocks at most BLOCKS. */
+template <class Order, class Value, class Tuning>
+cudaError_t gpusort_launch_grid_sort(GsSmallSortArgs<Order, Value> args, uint32_t blocks,
+									 cudaStream_t stream)
+{
+	typedef GsTileSort<Order, Value, Tuning, true> TileSort;
+	static_assert(Tuning::BLOCKS <= (int)GPUSORT_GRID_BLOCKS, "room in the exchange area");
+	static_assert((Tuning::BLOCKS + TileSort::GROUPS - 1) / TileSort::GROUPS * TileSort::TILE <
+					  1 << GPUSORT_GRID_TAG_SHIFT,
+				  "the sums of a group fit half a word");
+	uint32_t all = Tuning::THREADS * blocks;
+	args.items = (args.n + all - 1) / all;
+	uint32_t tile = Tuning::THREADS * args.items;
+	GsLaunch launch = {(args.n + tile - 1) / tile, Tuning::THREADS,
+					   sizeof(typename TileSort::Shared), true, stream};
+	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, true>, args);
 }
 
 #endif /* GPUSORT_SMALL_SORT_CUH */

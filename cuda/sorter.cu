@@ -4,9 +4,11 @@
  */
 #include "sorter.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "onesweep_run.cuh"
+#include "rank_sort.cuh"
 #include "small_sort.cuh"
 #include "tuning.cuh"
 
@@ -60,13 +62,27 @@ GsFloatOrder<Key> float_order(const GsSortJob &job)
 	return {job.descending ? (Key) ~(Key)0 : (Key)0};
 }
 
-template <class Order, class Value, class Tuning>
-cudaError_t launch_block_sort(GsSmallSortArgs<Order, Value> args, cudaStream_t stream)
+/* Blocks of a grid sort: one on a multiprocessor, since all have to be resident. */
+template <class Grid>
+uint32_t grid_blocks(const GsSorter &sorter)
 {
-	typedef GsTileSort<Order, Value, Tuning, false> TileSort;
-	args.items = gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS);
-	GsLaunch launch = {1, Tuning::THREADS, sizeof(typename TileSort::Shared), false, stream};
-	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, false>, args);
+	return sorter.multiprocessors < Grid::BLOCKS ? sorter.multiprocessors : Grid::BLOCKS;
+}
+
+/* By ranks, with as few items of a block as fill the device. */
+template <class Order, class Value>
+cudaError_t run_by_ranks(const GsSorter &sorter, const GsSmallSortArgs<Order, Value> &args,
+						 cudaStream_t stream)
+{
+	typedef GsRankSmall<sizeof(typename Order::Key)> Small;
+	typedef GsRankMedium<sizeof(typename Order::Key)> Medium;
+	typedef GsRankLarge<sizeof(typename Order::Key)> Large;
+	uint32_t multiprocessors = (uint32_t)sorter.multiprocessors;
+	if (args.n <= multiprocessors * Small::OWN)
+		return gpusort_launch_rank_sort<Order, Value, Small>(args, stream);
+	if (args.n <= multiprocessors * Medium::OWN)
+		return gpusort_launch_rank_sort<Order, Value, Medium>(args, stream);
+	return gpusort_launch_rank_sort<Order, Value, Large>(args, stream);
 }
 
 template <class Order, class Value>
@@ -75,7 +91,6 @@ cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &orde
 					  cudaStream_t stream)
 {
 	typedef typename Order::Key Key;
-	typedef GsGridSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Tuning;
 	GsSmallSortArgs<Order, Value> args = {};
 	args.order = order;
 	for (uint32_t i = 0; i < places.count; i++)
@@ -91,20 +106,18 @@ cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &orde
 		GsLaunch launch = {1, 32, 0, false, stream};
 		return gpusort_launch(launch, gpusort_warp_sort_kernel<Order, Value>, args);
 	}
-	typedef GsBlockSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, false> Small;
-	typedef GsBlockSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, true> Large;
+	if (path == GPUSORT_PATH_RANK)
+		return run_by_ranks(sorter, args, stream);
 	if (path == GPUSORT_PATH_BLOCK)
-		return args.n <= Small::THREADS * Small::ITEMS
-				   ? launch_block_sort<Order, Value, Small>(args, stream)
-				   : launch_block_sort<Order, Value, Large>(args, stream);
-	typedef GsTileSort<Order, Value, Tuning, true> GridSort;
-	args.items = gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS * GPUSORT_GRID_BLOCKS);
+		return gpusort_launch_block_sort<
+			Order, Value, GsBlockSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>>>(args,
+																					  stream);
 	args.keys_tmp = (Key *)workspace;
 	args.values_tmp = (Value *)(workspace + gpusort_align_up(job.n * sizeof(Key)));
 	args.exchange = (GsGridExchange *)sorter.exchange;
-	GsLaunch launch = {gpusort_divide_up<uint32_t>(args.n, Tuning::THREADS * args.items),
-					   Tuning::THREADS, sizeof(typename GridSort::Shared), true, stream};
-	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, true>, args);
+	typedef GsGridSortTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>> Grid;
+	return gpusort_launch_grid_sort<Order, Value, Grid>(args, grid_blocks<Grid>(sorter),
+														stream);
 }
 
 /* Whether the device can hold a tile of this shape. */
@@ -175,6 +188,15 @@ struct MeasureJob {
 	}
 };
 
+/* Comparing all with all takes the longer, the smaller the device is. */
+uint32_t rank_limit(const GsSorter &sorter)
+{
+	if (sorter.multiprocessors >= GPUSORT_RANK_MULTIPROCESSORS)
+		return GPUSORT_RANK_ITEMS;
+	return (uint32_t)(GPUSORT_RANK_ITEMS *
+					  sqrt((double)sorter.multiprocessors / GPUSORT_RANK_MULTIPROCESSORS));
+}
+
 struct FindSizes {
 	const GsSorter &sorter;
 
@@ -184,12 +206,14 @@ struct FindSizes {
 		constexpr int VALUE_BYTES = (int)GPUSORT_VALUE_BYTES<Value>;
 		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_LARGE_SHARED> Large;
 		typedef GsSweepTuning<sizeof(Key), VALUE_BYTES, GPUSORT_SMALL_SHARED> Small;
-		typedef GsBlockSortTuning<sizeof(Key), VALUE_BYTES, true> Block;
+		typedef GsBlockSortTuning<sizeof(Key), VALUE_BYTES> Block;
 		typedef GsGridSortTuning<sizeof(Key), VALUE_BYTES> Grid;
 		GsDebugSizes sizes = {};
 		sizes.warp_items = GPUSORT_WARP_ITEMS;
 		sizes.block_items = Block::THREADS * Block::ITEMS;
-		sizes.grid_items = Grid::THREADS * Grid::ITEMS * GPUSORT_GRID_BLOCKS;
+		sizes.grid_items = Grid::THREADS * Grid::ITEMS * grid_blocks<Grid>(sorter);
+		sizes.rank_items = GPUSORT_RANK_ITEMS;
+		sizes.auto_rank = rank_limit(sorter);
 		sizes.tile_items = fits<Key, Value, Large>(sorter) ? Large::TILE : Small::TILE;
 #ifndef __CUDACC__
 		sizes.bugs = GPUSORT_BUG_END - 1;
@@ -216,12 +240,15 @@ GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job)
 	GsDebugSizes sizes = gpusort_sorter_sizes(sorter, job->key_width, job->value_width);
 	bool small = !job->clobber; /* the small sorts do not leave their result in the input */
 	bool warp = small && job->n <= sizes.warp_items;
+	bool rank = small && job->n <= sizes.rank_items;
 	bool block = small && job->n <= sizes.block_items;
 	bool grid = small && job->n <= sizes.grid_items && sorter->cooperative;
 
 	switch (sorter->debug.path) {
 		case GPUSORT_PATH_WARP:
 			return warp ? GPUSORT_PATH_WARP : GPUSORT_PATH_AUTO;
+		case GPUSORT_PATH_RANK:
+			return rank ? GPUSORT_PATH_RANK : GPUSORT_PATH_AUTO;
 		case GPUSORT_PATH_BLOCK:
 			return block ? GPUSORT_PATH_BLOCK : GPUSORT_PATH_AUTO;
 		case GPUSORT_PATH_GRID:
@@ -230,6 +257,7 @@ GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job)
 			return GPUSORT_PATH_ONESWEEP;
 		default:
 			return warp										? GPUSORT_PATH_WARP
+				   : rank && job->n <= sizes.auto_rank		? GPUSORT_PATH_RANK
 				   : block && job->n <= GPUSORT_BLOCK_ITEMS ? GPUSORT_PATH_BLOCK
 				   : grid && job->n <= GPUSORT_GRID_ITEMS	? GPUSORT_PATH_GRID
 															: GPUSORT_PATH_ONESWEEP;

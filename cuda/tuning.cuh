@@ -36,7 +36,10 @@ enum GsDeviceClass { GPUSORT_LARGE_SHARED, GPUSORT_SMALL_SHARED };
 
 #ifdef __CUDACC__
 template <int KEY_BYTES, int VALUE_BYTES, GsDeviceClass CLASS>
-struct GsSweepTuning : GsSweepPolicy<384, 24, 2, 4, true> {
+struct GsSweepTuning : GsSweepPolicy<384, 22, 2, 4, true> {
+};
+template <>
+struct GsSweepTuning<8, 0, GPUSORT_LARGE_SHARED> : GsSweepPolicy<384, 24, 2, 4, true> {
 };
 template <>
 struct GsSweepTuning<4, 0, GPUSORT_LARGE_SHARED> : GsSweepPolicy<256, 48, 3, 4, false> {
@@ -66,43 +69,90 @@ struct GsHistogramTuning {
 	static constexpr int VECTORS = 4; /* 16-byte loads of a thread in flight */
 };
 
-/* Larger inputs are first looked through for a descent; smaller ones while they are counted. */
+/* Copying what is sorted already. */
+template <int THREADS_, int BLOCKS_, int VECTORS_>
+struct GsSortedCopyPolicy {
+	static constexpr int THREADS = THREADS_;
+	static constexpr int BLOCKS = BLOCKS_;	 /* resident on a multiprocessor */
+	static constexpr int VECTORS = VECTORS_; /* 16-byte loads of keys of a thread in flight */
+};
+typedef GsSortedCopyPolicy<256, 4, 4> GsSortedCopyTuning;
+
+/* Larger inputs are first copied until a descent is found; smaller ones are only counted. */
 #ifdef __CUDACC__
 constexpr uint64_t GPUSORT_CHECK_ITEMS = 1 << 25;
 #else
 constexpr uint64_t GPUSORT_CHECK_ITEMS = 2000;
 #endif
 
-/* Sorts of one block, in a smaller and a larger shape, and of one launch of cooperating blocks.
- */
-#ifdef __CUDACC__
-template <int KEY_BYTES, int VALUE_BYTES, bool LARGE>
-struct GsBlockSortTuning {
-	static constexpr int THREADS = LARGE ? 512 : 256;
-	static constexpr int ITEMS = LARGE ? 8 : 4;
+/* Sorts in one launch by ranks, in three shapes by the number of items: sweep_tune ranks. */
+template <int THREADS_, int ITEMS_, int GROUPS_, int FETCH_>
+struct GsRankPolicy {
+	static constexpr int THREADS = THREADS_;
+	static constexpr int ITEMS = ITEMS_;   /* of a lane */
+	static constexpr int GROUPS = GROUPS_; /* of a warp's lanes, which hold the same items */
+	static constexpr int FETCH = FETCH_;   /* keys a lane brings into shared memory at a time */
+	static constexpr int OWN = 32 / GROUPS * ITEMS; /* items of a block */
 };
+
+#ifdef __CUDACC__
+template <int KEY_BYTES>
+struct GsRankSmall : GsRankPolicy<512, 4, 8, 32 / KEY_BYTES> {
+};
+template <int KEY_BYTES>
+struct GsRankMedium : GsRankPolicy<512, 8, 8, 32 / KEY_BYTES> {
+};
+template <int KEY_BYTES>
+struct GsRankLarge : GsRankPolicy<512, 8, 4, 32 / KEY_BYTES> {
+};
+constexpr uint32_t GPUSORT_RANK_ITEMS = 3 << 12; /* on a device of so many multiprocessors: */
+constexpr int GPUSORT_RANK_MULTIPROCESSORS = 132;
+#else
+template <int KEY_BYTES>
+struct GsRankSmall : GsRankPolicy<64, 2, 4, 1> {
+};
+template <int KEY_BYTES>
+struct GsRankMedium : GsRankPolicy<64, 2, 2, 2> {
+};
+template <int KEY_BYTES>
+struct GsRankLarge : GsRankPolicy<128, 4, 2, 1> {
+};
+constexpr uint32_t GPUSORT_RANK_ITEMS = 400;
+constexpr int GPUSORT_RANK_MULTIPROCESSORS = 4;
+#endif
+
+template <int THREADS_, int ITEMS_, int BLOCKS_>
+struct GsGridPolicy {
+	static constexpr int THREADS = THREADS_; /* a multiple of GPUSORT_RADIX */
+	static constexpr int ITEMS = ITEMS_;	 /* most of a thread */
+	static constexpr int BLOCKS = BLOCKS_;	 /* most, up to GPUSORT_GRID_BLOCKS */
+};
+
+/* Sorts of one block, and of one launch of cooperating blocks. */
+#ifdef __CUDACC__
 template <int KEY_BYTES, int VALUE_BYTES>
-struct GsGridSortTuning {
+struct GsBlockSortTuning {
 	static constexpr int THREADS = 512;
 	static constexpr int ITEMS = 8;
 };
+template <int KEY_BYTES, int VALUE_BYTES>
+struct GsGridSortTuning : GsGridPolicy<1024, 4, 64> {
+};
 constexpr uint32_t GPUSORT_BLOCK_ITEMS = 4096; /* larger inputs take the grid */
-constexpr uint32_t GPUSORT_GRID_ITEMS = 1 << 17;
+constexpr uint32_t GPUSORT_GRID_ITEMS = 1 << 18;
 constexpr uint32_t GPUSORT_GRID_BLOCKS = 64;
 #else
-template <int KEY_BYTES, int VALUE_BYTES, bool LARGE>
+template <int KEY_BYTES, int VALUE_BYTES>
 struct GsBlockSortTuning {
 	static constexpr int THREADS = 256;
-	static constexpr int ITEMS = LARGE ? 3 : 1;
+	static constexpr int ITEMS = 3;
 };
 template <int KEY_BYTES, int VALUE_BYTES>
-struct GsGridSortTuning {
-	static constexpr int THREADS = 512;
-	static constexpr int ITEMS = 2;
+struct GsGridSortTuning : GsGridPolicy<512, 2, 4> {
 };
 constexpr uint32_t GPUSORT_BLOCK_ITEMS = 600;
 constexpr uint32_t GPUSORT_GRID_ITEMS = 1500;
-constexpr uint32_t GPUSORT_GRID_BLOCKS = 4;
+constexpr uint32_t GPUSORT_GRID_BLOCKS = 5; /* one more than are used, for its words too */
 #endif
 constexpr uint32_t GPUSORT_WARP_ITEMS = 32;
 

@@ -38,8 +38,8 @@ static std::vector<SortCase> kinds()
 	return list;
 }
 
-static const GsSortPath PATHS[] = {GPUSORT_PATH_AUTO, GPUSORT_PATH_WARP, GPUSORT_PATH_BLOCK,
-								   GPUSORT_PATH_GRID, GPUSORT_PATH_ONESWEEP};
+static const GsSortPath PATHS[] = {GPUSORT_PATH_AUTO, GPUSORT_PATH_WARP,	 GPUSORT_PATH_BLOCK,
+								   GPUSORT_PATH_GRID, GPUSORT_PATH_ONESWEEP, GPUSORT_PATH_RANK};
 
 static uint64_t path_limit(GsSortPath path, const GsDebugSizes &sizes)
 {
@@ -50,6 +50,8 @@ static uint64_t path_limit(GsSortPath path, const GsDebugSizes &sizes)
 			return sizes.block_items;
 		case GPUSORT_PATH_GRID:
 			return sizes.grid_items;
+		case GPUSORT_PATH_RANK:
+			return sizes.rank_items;
 		default:
 			return UINT64_MAX;
 	}
@@ -68,6 +70,8 @@ static void run_tiny(const SortCase &base)
 	} ways[] = {{GPUSORT_PATH_WARP, 29},
 				{GPUSORT_PATH_BLOCK, 200},
 				{GPUSORT_PATH_BLOCK, sizes.block_items - 1},
+				{GPUSORT_PATH_RANK, 100},
+				{GPUSORT_PATH_RANK, sizes.rank_items - 1},
 				{GPUSORT_PATH_GRID, std::min<uint64_t>(sizes.grid_items, 9001)},
 				{GPUSORT_PATH_ONESWEEP, onesweep}};
 	for (const auto &way : ways) {
@@ -94,7 +98,8 @@ static void test_small_sizes(const SortCase &base, bool quick)
 	uint64_t tile = sizes.tile_items;
 	for (uint64_t n : {tile, 2 * tile, 3 * tile, 7 * tile, (uint64_t)sizes.block_items,
 					   (uint64_t)sizes.grid_items, (uint64_t)sizes.auto_warp,
-					   (uint64_t)sizes.auto_block, (uint64_t)sizes.auto_grid})
+					   (uint64_t)sizes.auto_block, (uint64_t)sizes.auto_grid,
+					   (uint64_t)sizes.rank_items, (uint64_t)sizes.rank_items / 4})
 		for (int by = -1; by <= 1; by++)
 			list.push_back(n + by);
 	std::sort(list.begin(), list.end());

@@ -1,0 +1,234 @@
+/*
+ * rank_sort.cuh
+ *		A sort in one launch whose blocks do not wait for each other: every item's rank is
+ *counted.
+ *
+ * Each block owns a few consecutive items and compares them with all keys of the input: the
+ * number of keys that come before an item is its place in the output.  That is n * n
+ * comparisons, but no passes, and no barrier of more than one block; for some thousand items
+ * nothing is faster.
+ *
+ * The lanes of a warp hold the block's items in registers, and the warps share the keys to
+ * compare with among themselves.  A warp brings its keys into shared memory in their ordered
+ * form, chunk by chunk, and all lanes of a group read the same 16 bytes.  The groups hold the
+ * same items and read different keys, so that a read serves many comparisons also where a block
+ * owns few items.
+ *
+ * Equal keys keep their order: keys before the block's items count if not greater, keys behind
+ * them if less, and among the block's own the numbers of the items decide.
+ */
+#ifndef GPUSORT_RANK_SORT_CUH
+#define GPUSORT_RANK_SORT_CUH
+
+#include "small_sort.cuh"
+
+template <class Order, class Value, class Policy>
+struct GsRankSort {
+	typedef typename Order::Key Key;
+	typedef GsSmallSortArgs<Order, Value> Args;
+	static constexpr int THREADS = Policy::THREADS;
+	static constexpr int ITEMS = Policy::ITEMS;
+	static constexpr int WARPS = THREADS / 32;
+	static constexpr unsigned GROUP_LANES = 32 / Policy::GROUPS;
+	static constexpr unsigned OWN = Policy::OWN;
+	static constexpr int VECTOR = 16 / sizeof(Key);
+	static constexpr uint32_t STEP =
+		Policy::GROUPS * VECTOR; /* keys that a warp reads at once */
+	static constexpr int FETCH = Policy::FETCH;
+	static constexpr uint32_t CHUNK = 32 * FETCH;
+	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
+
+	static_assert(OWN <= THREADS && CHUNK % STEP == 0 && 32 % STEP == 0, "whole steps");
+
+	struct alignas(16) Keys {
+		Key key[VECTOR];
+	};
+	struct Shared {
+		Keys keys[WARPS][CHUNK / VECTOR];
+		uint32_t counts[WARPS][OWN];
+	};
+
+	const Args &args;
+	Shared &shared;
+	const unsigned thread;
+	const unsigned warp;
+	const unsigned group;
+	const unsigned place; /* in the group */
+	const uint32_t first; /* number of the block's first item */
+	Key own[ITEMS];		  /* item i is number first + i * GROUP_LANES + place */
+	float counts[ITEMS];  /* whole numbers; floats, because that is another pipe */
+
+	__device__ __forceinline__ GsRankSort(const Args &a, Shared &s)
+		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32),
+		  group(gpusort_lane() / GROUP_LANES), place(gpusort_lane() % GROUP_LANES),
+		  first(blockIdx.x * OWN)
+	{
+	}
+
+	__device__ __forceinline__ Key ordered(Key key) const
+	{
+		return args.order.ordered(key) & args.range;
+	}
+
+	__device__ __forceinline__ void load_own()
+	{
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++) {
+			uint32_t item = first + i * GROUP_LANES + place;
+			own[i] = item < args.n ? ordered(args.keys_in[item]) : 0;
+			counts[i] = 0;
+		}
+	}
+
+	/* Absent keys are not less than any, and come behind all items. */
+	__device__ __forceinline__ void fetch(Key (&keys)[FETCH], uint32_t begin,
+										  uint32_t end) const
+	{
+		GPUSORT_UNROLL
+		for (int i = 0; i < FETCH; i++) {
+			uint32_t item = begin + i * 32 + gpusort_lane();
+			keys[i] = item < end ? ordered(args.keys_in[item]) : (Key) ~(Key)0;
+		}
+	}
+
+	__device__ __forceinline__ Keys read(uint32_t begin, uint32_t at) const
+	{
+		return shared.keys[warp][(at - begin) / VECTOR + group];
+	}
+
+	/* The keys at begin + from .. to, of which all are before or all are behind the items. */
+	template <bool BEFORE>
+	__device__ __forceinline__ void count(uint32_t begin, uint32_t from, uint32_t to)
+	{
+#ifdef __CUDACC__
+#pragma unroll 4
+#endif
+		for (uint32_t at = from; at < to; at += STEP) {
+			Keys keys = read(begin, at);
+			GPUSORT_UNROLL
+			for (int k = 0; k < VECTOR; k++)
+				GPUSORT_UNROLL
+			for (int i = 0; i < ITEMS; i++)
+				gpusort_count<BEFORE>(counts[i], keys.key[k], own[i]);
+		}
+	}
+
+	/* The same, of any keys. */
+	__device__ __forceinline__ void count_near(uint32_t begin, uint32_t from, uint32_t to)
+	{
+		GPUSORT_UNROLL_NOT
+		for (uint32_t at = from; at < to; at += STEP) {
+			Keys keys = read(begin, at);
+			GPUSORT_UNROLL
+			for (int k = 0; k < VECTOR; k++)
+				GPUSORT_UNROLL
+			for (int i = 0; i < ITEMS; i++) {
+				uint32_t item = first + i * GROUP_LANES + place;
+				bool before = at + group * VECTOR + k < item;
+				if (keys.key[k] < own[i] || (before && keys.key[k] == own[i]))
+					counts[i] += 1;
+			}
+		}
+	}
+
+	__device__ __forceinline__ void count_chunk(uint32_t begin, uint32_t end)
+	{
+		uint32_t near = first / STEP * STEP;
+		uint32_t behind = (first + OWN + STEP - 1) / STEP * STEP;
+		near = near < begin ? begin : near < end ? near : end;
+		behind = behind < begin ? begin : behind < end ? behind : end;
+		count<true>(begin, begin, near);
+		count_near(begin, near, behind);
+		count<false>(begin, behind, end);
+	}
+
+	/* Compares the block's items with this warp's share of the keys. */
+	__device__ __forceinline__ void count_share()
+	{
+		uint32_t begin = warp * args.items;
+		uint32_t end = begin + args.items < args.n ? begin + args.items : args.n;
+		Key keys[FETCH];
+		fetch(keys, begin, end);
+		load_own();
+		GPUSORT_UNROLL_NOT
+		while (begin < end) {
+			__syncwarp(); /* the chunk before has been read */
+			Key *staged = &shared.keys[warp][0].key[0];
+			GPUSORT_UNROLL
+			for (int i = 0; i < FETCH; i++)
+				staged[i * 32 + gpusort_lane()] = keys[i];
+			__syncwarp(); /* the chunk is there */
+			uint32_t next = begin + CHUNK;
+			if (next < end)
+				fetch(keys, next, end);
+			/* Up to whole steps: what is behind the end is padding. */
+			uint32_t stop = next < end ? next : begin + (end - begin + STEP - 1) / STEP * STEP;
+			count_chunk(begin, stop);
+			begin = next;
+		}
+	}
+
+	/* Adds the counts of the groups up, and leaves them for the sum over the warps. */
+	__device__ __forceinline__ void put_counts()
+	{
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++) {
+			GPUSORT_UNROLL
+			for (unsigned distance = GROUP_LANES; distance < 32; distance *= 2)
+				counts[i] += __shfl_xor_sync(~0u, counts[i], distance);
+			if (group == 0)
+				shared.counts[warp][i * GROUP_LANES + place] = (uint32_t)counts[i];
+		}
+	}
+
+	__device__ __forceinline__ void process()
+	{
+		/* The first threads write an item each; they load it now, not when its rank is there.
+		 */
+		uint32_t item = first + thread;
+		bool writes = thread < OWN && item < args.n;
+		Key key = 0;
+		Value value = {};
+		if (writes) {
+			if (args.keys_out)
+				key = args.keys_in[item];
+			if constexpr (PAIRS)
+				value = args.values_in ? args.values_in[item] : (Value)item;
+		}
+		count_share();
+		put_counts();
+		__syncthreads();
+		if (!writes)
+			return;
+		uint32_t rank = 0;
+		GPUSORT_UNROLL
+		for (int w = 0; w < WARPS; w++)
+			rank += shared.counts[w][thread];
+		if (args.keys_out)
+			args.keys_out[rank] = key;
+		if constexpr (PAIRS)
+			args.values_out[rank] = value;
+	}
+};
+
+template <class Order, class Value, class Policy>
+__global__ void __launch_bounds__(Policy::THREADS, 1)
+	gpusort_rank_sort_kernel(GsSmallSortArgs<Order, Value> args)
+{
+	typedef GsRankSort<Order, Value, Policy> RankSort;
+	GPUSORT_SHARED(typename RankSort::Shared, shared);
+	RankSort(args, shared).process();
+}
+
+/* args but for items is set. */
+template <class Order, class Value, class Policy>
+cudaError_t gpusort_launch_rank_sort(GsSmallSortArgs<Order, Value> args, cudaStream_t stream)
+{
+	typedef GsRankSort<Order, Value, Policy> RankSort;
+	args.items = (args.n + Policy::THREADS - 1) / Policy::THREADS * 32;
+	GsLaunch launch = {(args.n + Policy::OWN - 1) / Policy::OWN, Policy::THREADS,
+					   sizeof(typename RankSort::Shared), false, stream};
+	return gpusort_launch(launch, gpusort_rank_sort_kernel<Order, Value, Policy>, args);
+}
+
+#endif /* GPUSORT_RANK_SORT_CUH */
