@@ -18,9 +18,10 @@ enum GsBuffer : uint32_t { GPUSORT_IN = 0, GPUSORT_TMP, GPUSORT_OUT };
  */
 struct GsStep {
 	uint32_t active : 1; /* the digit varies */
-	uint32_t copy : 1;	/* no digit varies, or the keys are sorted: bring them from in to out */
-	uint32_t first : 1; /* nothing is active before this one: its source is the input */
-	uint32_t last : 1;	/* nothing is active after this one */
+	uint32_t copy : 1;	 /* no digit varies, or the keys are sorted: bring them from in to out,
+						  * where the search for a descent has not done so */
+	uint32_t first : 1;	 /* nothing is active before this one: its source is the input */
+	uint32_t last : 1;	 /* nothing is active after this one */
 	uint32_t source : 2; /* GsBuffer */
 	uint32_t target : 2; /* GsBuffer */
 	uint32_t global : 2; /* status code of an inclusive sum in this sweep, see below */

@@ -6,10 +6,8 @@
  * that ends last sums the counts up and writes GsControl.bases and .steps: a place at which all
  * keys have the same digit is left out, and where the keys are sorted already, all are.  So the
  * host need not wait for the counts.
- *
- * Counting costs more than reading.  So large inputs are read before by a kernel that only
- *looks for a key smaller than the one before it, and ends when there is one; where there is
- *none, nothing needs to be counted.
+ * Large inputs have been copied before as far as they are sorted, see sorted_copy.cuh; if that
+ * came to the end, nothing needs to be counted.
  */
 #ifndef GPUSORT_HISTOGRAM_CUH
 #define GPUSORT_HISTOGRAM_CUH
@@ -27,7 +25,7 @@ struct GsHistogramArgs {
 	const typename Order::Key *keys; /* aligned to a key */
 	uint64_t n;						 /* > 0 */
 	GsControl *control;
-	bool checked; /* gpusort_check_kernel has run */
+	bool checked; /* gpusort_sorted_copy_kernel has run */
 	bool clobber; /* sweeps go to and fro between in and out; no temporary array */
 };
 
@@ -60,39 +58,6 @@ struct GsHistogram {
 		for (int i = 0; i < PLACES; i++)
 			if (i < (int)args.places)
 				atomicAdd(&gpusort_at(shared.counts[i], args.digit[i](key)), 1u);
-	}
-
-	/* Blocks go on as long as nobody has seen a descent. */
-	__device__ __forceinline__ void check_all()
-	{
-		uint64_t before = first_aligned();
-		uint64_t turns = (args.n - before) / TURN;
-		const Key *aligned = args.keys + before;
-		if (blockIdx.x == 0)
-			check_few(args.keys, (uint32_t)before, before < args.n);
-		if (blockIdx.x == gridDim.x - 1)
-			check_few(aligned + turns * TURN, (uint32_t)(args.n - before - turns * TURN),
-					  false);
-		uint64_t turn = blockIdx.x;
-		while (turn < turns && checking) {
-			uint32_t seen = gpusort_flag_load(&args.control->unsorted);
-			Keys vectors[Tuning::VECTORS];
-			load_turn(vectors, aligned + turn * TURN);
-			check_turn(vectors, aligned + turn * TURN, before + (turn + 1) * TURN < args.n);
-			if (seen)
-				break;
-			turn += gridDim.x;
-		}
-	}
-
-	__device__ __forceinline__ void check_few(const Key *keys, uint32_t n, bool has_next)
-	{
-		bool bad = false;
-		GPUSORT_UNROLL_NOT
-		for (uint32_t i = threadIdx.x; i < n; i += Tuning::THREADS)
-			if (i + 1 < n || has_next)
-				bad |= out_of_order(keys[i], keys[i + 1]);
-		note(bad);
 	}
 
 	/* Items before the first 16-byte boundary. */
@@ -242,6 +207,7 @@ struct GsHistogram {
 	{
 		GsControl *control = args.control;
 		bool sorted = *(volatile uint32_t *)&control->unsorted == 0;
+		bool copied = sorted && args.checked;
 		uint32_t active_places = 0;
 		for (uint32_t i = 0; i < args.places; i++)
 			if (sum_place(i) && !sorted)
@@ -268,7 +234,8 @@ struct GsHistogram {
 				step.global = left % 2 ? GPUSORT_STATUS_GLOBAL_B : GPUSORT_STATUS_GLOBAL_A;
 			}
 			if (active == 0 && i == args.places - 1) {
-				step.copy = step.first = step.last = 1;
+				step.copy = !copied;
+				step.first = step.last = 1;
 				source = GPUSORT_OUT;
 				step.target = source;
 			}
@@ -288,23 +255,12 @@ __global__ void __launch_bounds__(GsHistogramTuning::THREADS,
 	typedef GsHistogram<Order> Histogram;
 	GPUSORT_SHARED(typename Histogram::Shared, shared);
 	Histogram histogram(args, shared);
-	/* The check has found no descent: the plan is to copy, whatever the counts. */
+	/* There is no descent: the plan is to do nothing, whatever the counts. */
 	bool sorted = args.checked && gpusort_flag_load(&args.control->unsorted) == 0;
 	if (!sorted)
 		histogram.count_all();
 	if (histogram.is_last_block())
 		histogram.plan();
-}
-
-template <class Order>
-__global__ void __launch_bounds__(GsHistogramTuning::THREADS,
-								  GPUSORT_RESIDENT(GsHistogramTuning::THREADS,
-												   GsHistogramTuning::BLOCKS))
-	gpusort_check_kernel(GsHistogramArgs<Order> args)
-{
-	typedef GsHistogram<Order> Histogram;
-	GPUSORT_SHARED(typename Histogram::Shared, shared);
-	Histogram(args, shared).check_all();
 }
 
 #endif /* GPUSORT_HISTOGRAM_CUH */

@@ -108,6 +108,7 @@ struct GsSweep {
 		return which == GPUSORT_IN ? const_cast<T *>(in) : which == GPUSORT_TMP ? tmp : out;
 	}
 
+	/* Draws the tile to work on. */
 	__device__ __forceinline__ void draw_tile()
 	{
 		if (thread == 0) {
@@ -120,7 +121,6 @@ struct GsSweep {
 			shared.tile = drawn;
 			shared.only_digit = NONE;
 		}
-		step = args.control->steps[args.step];
 		__syncthreads();
 		tile = shared.tile;
 		tile_first = tile * TILE;
@@ -462,9 +462,10 @@ struct GsSweep {
 
 	__device__ __forceinline__ void process()
 	{
-		draw_tile();
+		step = args.control->steps[args.step];
 		if (!step.active && !step.copy)
 			return;
+		draw_tile();
 		load_keys();
 		if (!SHARE)
 			fetch_values();

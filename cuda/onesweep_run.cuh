@@ -10,6 +10,7 @@
 
 #include "histogram.cuh"
 #include "onesweep.cuh"
+#include "sorted_copy.cuh"
 #include "sorter.h"
 
 constexpr size_t GPUSORT_ALIGNMENT = 256;
@@ -68,10 +69,36 @@ GsOnesweepLayout gpusort_onesweep_layout(const GsSorter &sorter, const GsSortJob
 	return layout;
 }
 
+/* Copies the input as long as it is in order. */
+template <class Order, class Value, class Tuning>
+cudaError_t gpusort_launch_sorted_copy(const GsSorter &sorter, const Order &order,
+									   const GsSortJob &job, const GsPlaces &places,
+									   GsControl *control, cudaStream_t stream)
+{
+	typedef typename Order::Key Key;
+	typedef GsSortedCopy<Order, Value, Tuning> SortedCopy;
+	GsSortedCopyArgs<Order, Value> args = {};
+	args.order = order;
+	args.range = gpusort_range<Key>(places);
+	args.keys_in = (const Key *)job.keys_in;
+	args.keys_out = (Key *)job.keys_out;
+	args.values_in = (const Value *)job.values_in;
+	args.values_out = (Value *)job.values_out;
+	args.n = job.n;
+	args.unsorted = &control->unsorted;
+	uint64_t most =
+		(uint64_t)sorter.multiprocessors * GPUSORT_RESIDENT(Tuning::THREADS, Tuning::BLOCKS);
+	uint64_t turns = gpusort_divide_up<uint64_t>(job.n, SortedCopy::TURN);
+	GsLaunch launch = {(unsigned)(turns < most ? turns : most), SortedCopy::THREADS, 0, false,
+					   stream};
+	return gpusort_launch(launch, gpusort_sorted_copy_kernel<Order, Value, Tuning>, args);
+}
+
+/* checked: the sorted copy has been launched. */
 template <class Order>
 cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 									 const GsSortJob &job, const GsPlaces &places,
-									 GsControl *control, cudaStream_t stream)
+									 GsControl *control, bool checked, cudaStream_t stream)
 {
 	typedef GsHistogram<Order> Histogram;
 	GsHistogramArgs<Order> args = {};
@@ -83,6 +110,7 @@ cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 	args.keys = (const typename Order::Key *)job.keys_in;
 	args.n = job.n;
 	args.control = control;
+	args.checked = checked;
 	args.clobber = job.clobber;
 	uint64_t most = (uint64_t)sorter.multiprocessors * GsHistogramTuning::BLOCKS;
 	uint64_t turns = gpusort_divide_up<uint64_t>(job.n, Histogram::TURN);
@@ -90,12 +118,6 @@ cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 		turns = 1;
 	GsLaunch launch = {(unsigned)(turns < most ? turns : most), GsHistogramTuning::THREADS,
 					   sizeof(typename Histogram::Shared), false, stream};
-	if (job.n >= GPUSORT_CHECK_ITEMS) {
-		cudaError_t error = gpusort_launch(launch, gpusort_check_kernel<Order>, args);
-		if (error)
-			return error;
-		args.checked = true;
-	}
 	return gpusort_launch(launch, gpusort_histogram_kernel<Order>, args);
 }
 
@@ -113,7 +135,12 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
 	if (error)
 		return error;
 	GsControl *control = (GsControl *)workspace;
-	error = gpusort_launch_histogram(sorter, order, job, places, control, stream);
+	bool check = job.n >= GPUSORT_CHECK_ITEMS;
+	if (check)
+		error = gpusort_launch_sorted_copy<Order, Value, GsSortedCopyTuning>(
+			sorter, order, job, places, control, stream);
+	if (!error)
+		error = gpusort_launch_histogram(sorter, order, job, places, control, check, stream);
 	if (error)
 		return error;
 

@@ -154,13 +154,15 @@ void bench_paths()
 		bench_fill((Key *)arrays.in, n, BENCH_ENTROPY, 1, n);
 		printf("u%zu/%zu  n 2^%-2d  CUB %.4f", 8 * sizeof(Key), 8 * GPUSORT_VALUE_BYTES<Value>,
 			   log_n, time_cub<Key, Value>(n).median);
-		for (GsSortPath path : {GPUSORT_PATH_BLOCK, GPUSORT_PATH_GRID, GPUSORT_PATH_ONESWEEP}) {
+		for (GsSortPath path : {GPUSORT_PATH_RANK, GPUSORT_PATH_BLOCK, GPUSORT_PATH_GRID,
+								GPUSORT_PATH_ONESWEEP}) {
 			sorter.debug.path = path;
 			if (gpusort_sorter_path(&sorter, &job) == path)
 				printf("  %s %.4f",
-					   path == GPUSORT_PATH_BLOCK  ? "block"
-					   : path == GPUSORT_PATH_GRID ? "grid"
-												   : "onesweep",
+					   path == GPUSORT_PATH_RANK	? "rank"
+					   : path == GPUSORT_PATH_BLOCK ? "block"
+					   : path == GPUSORT_PATH_GRID	? "grid"
+													: "onesweep",
 					   time_ours<Key, Value>(n).median);
 		}
 		sorter.debug.path = GPUSORT_PATH_AUTO;
@@ -183,6 +185,7 @@ void bench_database()
 	bench_shapes(n, BENCH_TIMESTAMPS, 0, "timestamps of a year");
 	bench_shapes(n, BENCH_DISTINCT, 16, "64 k distinct");
 	bench_shapes(n, BENCH_SORTED, 0, "sorted");
+	bench_shapes(n, BENCH_ENTROPY, 0, "all equal");
 	bench_shapes(n, BENCH_NEARLY_SORTED, 1000, "1 of 1000 out of place");
 	bench_shapes(n, BENCH_REVERSED, 0, "reversed");
 	bench_line<uint64_t, uint32_t>((uint64_t)1 << 28, BENCH_BELOW, 27, "ids below 2^27");
@@ -226,7 +229,7 @@ void bench_phases(uint64_t n)
 	BenchTime histogram = bench_time(1, 5, stream, [&] {
 		BENCH_CHECK(cudaMemsetAsync(arrays.workspace, 0, sizeof(GsControl), stream));
 		BENCH_CHECK(gpusort_launch_histogram(sorter, order, job, places,
-											 (GsControl *)arrays.workspace, stream));
+											 (GsControl *)arrays.workspace, false, stream));
 	});
 	double sweep = (all.median - histogram.median) / sizeof(Key);
 	double sweep_bytes = 2.0 * n * (sizeof(Key) + GPUSORT_VALUE_BYTES<Value>);

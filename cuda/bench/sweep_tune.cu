@@ -1,14 +1,19 @@
 /*
  * sweep_tune.cu
- *		Times shapes of the sweep kernel: sweep_tune [log2 n ...]
+ *		Times shapes of kernels: sweep_tune [log2 n ...] [ranks] [grids] [copies]
  *
  * For each pair of widths, CUB's time and that of each candidate on the same random keys; every
- * candidate's result is checked.  What is best goes into tuning.cuh by hand.
+ * candidate's result is checked.  Numbers try shapes of the sweep; ranks and grids those of the
+ * sorts in one launch, at all sizes they are for; copies the copy of sorted keys.  What is best
+ *goes into tuning.cuh by hand.
  */
 #include <cub/device/device_radix_sort.cuh>
 
+#include <cstring>
+
 #include "bench/bench_support.cuh"
 #include "onesweep_run.cuh"
+#include "rank_sort.cuh"
 
 static cudaStream_t stream;
 static GsSorter sorter;
@@ -93,8 +98,9 @@ static float time_cub(const Arrays<Key, Value> &a)
 	return time.median;
 }
 
-template <class Key, class Value, class... Policies>
-static void try_all(int log_n)
+/* Random keys, and row numbers as values. */
+template <class Key, class Value>
+static Arrays<Key, Value> make_arrays(int log_n)
 {
 	Arrays<Key, Value> a;
 	a.n = (uint64_t)1 << log_n;
@@ -107,6 +113,23 @@ static void try_all(int log_n)
 	bench_fill(a.in, a.n, BENCH_ENTROPY, 1, 1);
 	if constexpr (GPUSORT_HAS_VALUE<Value>)
 		bench_iota_kernel<<<1024, 256>>>(a.values_in, a.n);
+	return a;
+}
+
+template <class Key, class Value>
+static void free_arrays(const Arrays<Key, Value> &a)
+{
+	BENCH_CHECK(cudaFree(a.in));
+	BENCH_CHECK(cudaFree(a.out));
+	BENCH_CHECK(cudaFree(a.values_in));
+	BENCH_CHECK(cudaFree(a.values_out));
+	BENCH_CHECK(cudaFree(a.workspace));
+}
+
+template <class Key, class Value, class... Policies>
+static void try_all(int log_n)
+{
+	Arrays<Key, Value> a = make_arrays<Key, Value>(log_n);
 	float cub = time_cub(a);
 	printf("keys %zu, values %zu, n 2^%d: CUB %.3f ms\n", sizeof(Key),
 		   GPUSORT_VALUE_BYTES<Value>, log_n, cub);
@@ -121,18 +144,153 @@ static void try_all(int log_n)
 	job.n = a.n;
 	BenchTime time = bench_time(1, 5, stream, [&] {
 		BENCH_CHECK(gpusort_launch_histogram(sorter, order, job, places,
-											 (GsControl *)a.workspace, stream));
+											 (GsControl *)a.workspace, false, stream));
 	});
 	printf("  histogram alone: %.3f ms\n", time.median);
-	BENCH_CHECK(cudaFree(a.in));
-	BENCH_CHECK(cudaFree(a.out));
-	BENCH_CHECK(cudaFree(a.values_in));
-	BENCH_CHECK(cudaFree(a.values_out));
-	BENCH_CHECK(cudaFree(a.workspace));
+	free_arrays(a);
 }
 
 template <int T, int I, int B, int W, bool S>
 using P = GsSweepPolicy<T, I, B, W, S>;
+
+/* ---- sorts in one launch ---- */
+
+template <class Key, class Value>
+static GsSmallSortArgs<GsIntegerOrder<Key>, Value> small_args(const Arrays<Key, Value> &a)
+{
+	GsSmallSortArgs<GsIntegerOrder<Key>, Value> args = {};
+	args.places = sizeof(Key);
+	for (uint32_t i = 0; i < args.places; i++)
+		args.digit[i] = args.order.digit({8 * i, 8});
+	args.range = (Key) ~(Key)0;
+	args.keys_in = a.in;
+	args.keys_out = a.out;
+	args.values_in = a.values_in;
+	args.values_out = a.values_out;
+	args.n = (uint32_t)a.n;
+	args.keys_tmp = (Key *)a.workspace;
+	args.values_tmp = (Value *)(a.workspace + gpusort_align_up(a.n * sizeof(Key)));
+	args.exchange = (GsGridExchange *)sorter.exchange;
+	return args;
+}
+
+template <class Key, class Value, class Launch>
+static void time_small(const Arrays<Key, Value> &a, const char *name, Launch launch)
+{
+	BENCH_CHECK(cudaMemset(a.out, 0xEE, a.n * sizeof(Key)));
+	BenchTime time = bench_time(3, 101, stream, [&] { BENCH_CHECK(launch(small_args(a))); });
+	bool good = bench_verify(a.in, a.out, a.values_out, a.n);
+	printf("  %s %.2f%s", name, 1000 * time.median, good ? "" : " WRONG");
+	fflush(stdout);
+}
+
+template <class Policy, class Key, class Value>
+static void try_rank(const Arrays<Key, Value> &a)
+{
+	char name[40];
+	snprintf(name, sizeof name, "%dx%d/%d", Policy::THREADS, Policy::ITEMS, Policy::GROUPS);
+	time_small(a, name, [](const auto &args) {
+		return gpusort_launch_rank_sort<GsIntegerOrder<Key>, Value, Policy>(args, stream);
+	});
+}
+
+template <class Policy, class Key, class Value>
+static void try_grid(const Arrays<Key, Value> &a)
+{
+	char name[40];
+	snprintf(name, sizeof name, "%dx%d", Policy::BLOCKS, Policy::THREADS);
+	if (a.n <= (uint64_t)Policy::BLOCKS * Policy::THREADS * Policy::ITEMS)
+		time_small(a, name, [](const auto &args) {
+			return gpusort_launch_grid_sort<GsIntegerOrder<Key>, Value, Policy>(
+				args, Policy::BLOCKS, stream);
+		});
+}
+
+/* Microseconds, at each size; try_shapes(arrays) tries all shapes. */
+template <class Key, class Value, class Try>
+static void try_small(int log_least, int log_most, Try try_shapes)
+{
+	for (int log_n = log_least; log_n <= log_most; log_n++) {
+		Arrays<Key, Value> a = make_arrays<Key, Value>(log_n);
+		printf("keys %zu, values %zu, n 2^%d: CUB %.2f us", sizeof(Key),
+			   GPUSORT_VALUE_BYTES<Value>, log_n, 1000 * time_cub(a));
+		try_shapes(a);
+		printf("\n");
+		free_arrays(a);
+	}
+}
+
+template <class Key, class Value>
+static void try_ranks()
+{
+	constexpr int F = 32 / sizeof(Key);
+	try_small<Key, Value>(8, 15, [](const Arrays<Key, Value> &a) {
+		try_rank<GsRankPolicy<256, 4, 8, F>>(a);
+		try_rank<GsRankPolicy<512, 4, 8, F>>(a);
+		try_rank<GsRankPolicy<512, 4, 4, F>>(a);
+		try_rank<GsRankPolicy<512, 8, 8, F>>(a);
+		try_rank<GsRankPolicy<512, 8, 4, F>>(a);
+		try_rank<GsRankPolicy<512, 8, 2, F>>(a);
+		try_rank<GsRankPolicy<1024, 8, 2, F>>(a);
+	});
+}
+
+template <class Key, class Value>
+static void try_grids()
+{
+	try_small<Key, Value>(12, 18, [](const Arrays<Key, Value> &a) {
+		try_grid<GsGridPolicy<512, 8, 16>>(a);
+		try_grid<GsGridPolicy<512, 8, 32>>(a);
+		try_grid<GsGridPolicy<512, 8, 64>>(a);
+		try_grid<GsGridPolicy<1024, 4, 32>>(a);
+		try_grid<GsGridPolicy<1024, 4, 64>>(a);
+	});
+}
+
+/* ---- sorted input ---- */
+
+template <class Key, class Value, class Policy>
+static void try_copy(const Arrays<Key, Value> &a)
+{
+	GsSortJob job = {};
+	job.n = a.n;
+	job.keys_in = a.in;
+	job.keys_out = a.out;
+	job.values_in = a.values_in;
+	job.values_out = a.values_out;
+	GsPlaces places = {};
+	places.count = sizeof(Key);
+	for (uint32_t i = 0; i < places.count; i++)
+		places.place[i] = {8 * i, 8};
+	GsIntegerOrder<Key> order = {0};
+	BENCH_CHECK(cudaMemset(a.workspace, 0, sizeof(GsControl)));
+	BENCH_CHECK(cudaMemset(a.out, 0xEE, a.n * sizeof(Key)));
+	BenchTime time = bench_time(1, 9, stream, [&] {
+		BENCH_CHECK((gpusort_launch_sorted_copy<GsIntegerOrder<Key>, Value, Policy>(
+			sorter, order, job, places, (GsControl *)a.workspace, stream)));
+	});
+	bool good = bench_verify(a.in, a.out, a.values_out, a.n);
+	printf("  %dx%dx%d %.4f ms%s", Policy::THREADS, Policy::BLOCKS, Policy::VECTORS,
+		   time.median, good ? "" : " WRONG");
+	fflush(stdout);
+}
+
+template <class Key, class Value>
+static void try_copies(int log_n)
+{
+	Arrays<Key, Value> a = make_arrays<Key, Value>(log_n);
+	bench_fill(a.in, a.n, BENCH_SORTED, 0, 1);
+	printf("sorted keys %zu, values %zu, n 2^%d:", sizeof(Key), GPUSORT_VALUE_BYTES<Value>,
+		   log_n);
+	try_copy<Key, Value, GsSortedCopyPolicy<512, 2, 4>>(a);
+	try_copy<Key, Value, GsSortedCopyPolicy<512, 2, 2>>(a);
+	try_copy<Key, Value, GsSortedCopyPolicy<512, 3, 2>>(a);
+	try_copy<Key, Value, GsSortedCopyPolicy<256, 4, 4>>(a);
+	try_copy<Key, Value, GsSortedCopyPolicy<256, 8, 1>>(a);
+	try_copy<Key, Value, GsSortedCopyPolicy<256, 6, 2>>(a);
+	printf("\n");
+	free_arrays(a);
+}
 
 int main(int count, char **arguments)
 {
@@ -142,7 +300,27 @@ int main(int count, char **arguments)
 	sorter.multiprocessors = properties.multiProcessorCount;
 	sorter.shared_memory = properties.sharedMemPerBlockOptin;
 	printf("%s, %d multiprocessors\n", properties.name, properties.multiProcessorCount);
+	sorter.exchange = device_array<GsGridExchange>(1);
+	BENCH_CHECK(cudaMemset(sorter.exchange, 0, sizeof(GsGridExchange)));
 	for (int i = 1; i < count; i++) {
+		if (!strcmp(arguments[i], "ranks")) {
+			try_ranks<uint32_t, GsNoValue>();
+			try_ranks<uint64_t, GsNoValue>();
+			continue;
+		}
+		if (!strcmp(arguments[i], "grids")) {
+			try_grids<uint32_t, GsNoValue>();
+			try_grids<uint64_t, GsNoValue>();
+			try_grids<uint64_t, uint64_t>();
+			continue;
+		}
+		if (!strcmp(arguments[i], "copies")) {
+			try_copies<uint32_t, GsNoValue>(28);
+			try_copies<uint64_t, GsNoValue>(28);
+			try_copies<uint32_t, uint32_t>(28);
+			try_copies<uint64_t, uint64_t>(28);
+			continue;
+		}
 		int log_n = atoi(arguments[i]);
 		try_all<uint32_t, GsNoValue, P<256, 36, 4, 4, false>, P<256, 48, 3, 4, false>,
 				P<384, 32, 2, 4, false>, P<384, 20, 3, 4, false>>(log_n);
@@ -150,9 +328,9 @@ int main(int count, char **arguments)
 				P<384, 20, 2, 4, false>>(log_n);
 		try_all<uint32_t, uint32_t, P<384, 26, 2, 4, false>, P<384, 32, 2, 4, true>,
 				P<384, 36, 2, 4, true>, P<384, 40, 2, 4, true>>(log_n);
-		try_all<uint64_t, uint32_t, P<384, 18, 2, 4, false>, P<384, 22, 2, 4, true>,
+		try_all<uint64_t, uint32_t, P<384, 20, 2, 4, true>, P<384, 22, 2, 4, true>,
 				P<384, 24, 2, 4, true>>(log_n);
-		try_all<uint64_t, uint64_t, P<384, 14, 2, 4, false>, P<384, 22, 2, 4, true>,
+		try_all<uint64_t, uint64_t, P<384, 20, 2, 4, true>, P<384, 22, 2, 4, true>,
 				P<384, 24, 2, 4, true>>(log_n);
 	}
 	return 0;

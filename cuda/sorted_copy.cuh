@@ -1,0 +1,227 @@
+/*
+ * sorted_copy.cuh
+ *		Copies the input to the output as long as it is in order.
+ *
+ * Counting digits costs more than reading keys, and a sorted input needs to be neither counted
+ * nor moved by a sweep.  So large inputs are copied first, while every key is compared with the
+ * next one.  The first descent ends the copy: all blocks look at GsControl.unsorted once a
+ *turn. A random input is left after the first turn, with nothing written.  If there was no
+ *descent, the sort is done; otherwise it starts anew from the unchanged input, and what was
+ *written to the output is overwritten.
+ */
+#ifndef GPUSORT_SORTED_COPY_CUH
+#define GPUSORT_SORTED_COPY_CUH
+
+#include "control.cuh"
+#include "tuning.cuh"
+
+template <class Order, class Value>
+struct GsSortedCopyArgs {
+	typedef typename Order::Key Key;
+	Order order;
+	Key range;				/* the bits of an ordered key that count */
+	const Key *keys_in;		/* aligned to a key */
+	Key *keys_out;			/* NULL: not wanted */
+	const Value *values_in; /* NULL: row numbers */
+	Value *values_out;
+	uint64_t n; /* > 0 */
+	uint32_t *unsorted;
+};
+
+template <class Order, class Value, class Tuning>
+struct GsSortedCopy {
+	typedef typename Order::Key Key;
+	typedef GsSortedCopyArgs<Order, Value> Args;
+	static constexpr int THREADS = Tuning::THREADS;
+	static constexpr int VECTORS = Tuning::VECTORS;
+	static constexpr int VECTOR = 16 / sizeof(Key);
+	static constexpr int ITEMS = VECTORS * VECTOR;
+	static constexpr uint64_t TURN = (uint64_t)THREADS * ITEMS;
+	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
+
+	struct alignas(16) Keys {
+		Key key[VECTOR];
+	};
+	static constexpr int VALUE_VECTOR = PAIRS ? 16 / sizeof(Value) : 1;
+	static constexpr int VALUE_VECTORS = PAIRS ? ITEMS / VALUE_VECTOR : 1;
+	struct alignas(16) Values {
+		Value value[VALUE_VECTOR];
+	};
+
+	const Args &args;
+	uint64_t before;   /* items before the first 16-byte boundary of the keys */
+	uint64_t turns;	   /* of TURN items each, from there */
+	bool whole_keys;   /* the output has its 16-byte boundaries at the same items */
+	bool whole_values; /* values are given, and have theirs at the same items in both arrays */
+
+	__device__ __forceinline__ GsSortedCopy(const Args &a) : args(a)
+	{
+		before = (16 - (uintptr_t)args.keys_in % 16) % 16 / sizeof(Key);
+		if (before > args.n)
+			before = args.n;
+		turns = (args.n - before) / TURN;
+		whole_keys = (uintptr_t)(args.keys_out + before) % 16 == 0;
+		whole_values = false;
+		if constexpr (PAIRS)
+			whole_values = args.values_in && (uintptr_t)(args.values_in + before) % 16 == 0 &&
+						   (uintptr_t)(args.values_out + before) % 16 == 0;
+	}
+
+	__device__ __forceinline__ bool out_of_order(Key first, Key second) const
+	{
+		return (args.order.ordered(first) & args.range) >
+			   (args.order.ordered(second) & args.range);
+	}
+
+	/* Each warp has VECTORS * 32 consecutive vectors of a turn. */
+	__device__ __forceinline__ static uint32_t vector_of(int v)
+	{
+		return threadIdx.x / 32 * (32 * VECTORS) + v * 32 + gpusort_lane();
+	}
+
+	/* next is the key behind the warp's, for the last lane. */
+	__device__ __forceinline__ bool has_descent(const Keys (&keys)[VECTORS], Key next) const
+	{
+		bool bad = false;
+		GPUSORT_UNROLL
+		for (int v = 0; v < VECTORS; v++) {
+			GPUSORT_UNROLL
+			for (int k = 0; k + 1 < VECTOR; k++)
+				bad |= out_of_order(keys[v].key[k], keys[v].key[k + 1]);
+			Key behind = __shfl_down_sync(~0u, keys[v].key[0], 1);
+			Key wrapped =
+				v + 1 < VECTORS ? __shfl_sync(~0u, keys[(v + 1) % VECTORS].key[0], 0) : next;
+			if (gpusort_lane() == 31)
+				behind = wrapped;
+			bad |= out_of_order(keys[v].key[VECTOR - 1], behind);
+		}
+		return bad;
+	}
+
+	/* Tells all blocks that there is a descent. */
+	__device__ __forceinline__ void note_descent()
+	{
+		if (gpusort_lane() == 0)
+			gpusort_flag_store(args.unsorted, 1);
+	}
+
+	__device__ __forceinline__ Value value_of(uint64_t item) const
+	{
+		if constexpr (PAIRS)
+			return args.values_in ? args.values_in[item] : (Value)item;
+		return {};
+	}
+
+	/* Values of a turn: whole vectors, or one value at a time. */
+	__device__ __forceinline__ void load_values(Values (&values)[VALUE_VECTORS], uint64_t first)
+	{
+		if (whole_values) {
+			GPUSORT_UNROLL
+			for (int v = 0; v < VALUE_VECTORS; v++)
+				values[v] =
+					((const Values *)(args.values_in + first))[v * THREADS + threadIdx.x];
+			return;
+		}
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			values[i / VALUE_VECTOR].value[i % VALUE_VECTOR] =
+				value_of(first + i * THREADS + threadIdx.x);
+	}
+
+	__device__ __forceinline__ void store_values(const Values (&values)[VALUE_VECTORS],
+												 uint64_t first)
+	{
+		if (whole_values) {
+			GPUSORT_UNROLL
+			for (int v = 0; v < VALUE_VECTORS; v++)
+				((Values *)(args.values_out + first))[v * THREADS + threadIdx.x] = values[v];
+			return;
+		}
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			args.values_out[first + i * THREADS + threadIdx.x] =
+				values[i / VALUE_VECTOR].value[i % VALUE_VECTOR];
+	}
+
+	__device__ __forceinline__ void store_keys(const Keys (&keys)[VECTORS], uint64_t first)
+	{
+		if (whole_keys) {
+			GPUSORT_UNROLL
+			for (int v = 0; v < VECTORS; v++)
+				((Keys *)(args.keys_out + first))[vector_of(v)] = keys[v];
+			return;
+		}
+		GPUSORT_UNROLL
+		for (int i = 0; i < ITEMS; i++)
+			args.keys_out[first + (uint64_t)vector_of(i / VECTOR) * VECTOR + i % VECTOR] =
+				keys[i / VECTOR].key[i % VECTOR];
+	}
+
+	/* Returns false, by warps, if there is a descent somewhere. */
+	__device__ __forceinline__ bool copy_turn(uint64_t first)
+	{
+		uint32_t seen = gpusort_flag_load(args.unsorted);
+		const Key *source = args.keys_in + first;
+		Keys keys[VECTORS];
+		Values values[VALUE_VECTORS];
+		GPUSORT_UNROLL
+		for (int v = 0; v < VECTORS; v++)
+			keys[v] = ((const Keys *)source)[vector_of(v)];
+		uint64_t behind = first + (uint64_t)(vector_of(VECTORS - 1) + 1) * VECTOR;
+		Key next = keys[VECTORS - 1].key[VECTOR - 1];
+		if (gpusort_lane() == 31 && behind < args.n)
+			next = args.keys_in[behind];
+		if constexpr (PAIRS)
+			load_values(values, first);
+
+		bool bad = has_descent(keys, next);
+		if (__ballot_sync(~0u, bad || seen)) {
+			if (!seen)
+				note_descent();
+			return false;
+		}
+		if (args.keys_out)
+			store_keys(keys, first);
+		if constexpr (PAIRS)
+			store_values(values, first);
+		return true;
+	}
+
+	/* Items first .. end - 1, one at a time. */
+	__device__ __forceinline__ void copy_few(uint64_t first, uint64_t end)
+	{
+		bool bad = false;
+		GPUSORT_UNROLL_NOT
+		for (uint64_t i = first + threadIdx.x; i < end; i += THREADS) {
+			Key key = args.keys_in[i];
+			bad |= i + 1 < args.n && out_of_order(key, args.keys_in[i + 1]);
+			if (args.keys_out)
+				args.keys_out[i] = key;
+			if constexpr (PAIRS)
+				args.values_out[i] = value_of(i);
+		}
+		if (__ballot_sync(~0u, bad))
+			note_descent();
+	}
+
+	__device__ __forceinline__ void process()
+	{
+		for (uint64_t turn = blockIdx.x; turn < turns; turn += gridDim.x)
+			if (!copy_turn(before + turn * TURN))
+				return;
+		if (blockIdx.x == 0)
+			copy_few(0, before);
+		if (blockIdx.x == gridDim.x - 1)
+			copy_few(before + turns * TURN, args.n);
+	}
+};
+
+template <class Order, class Value, class Tuning>
+__global__ void __launch_bounds__(Tuning::THREADS,
+								  GPUSORT_RESIDENT(Tuning::THREADS, Tuning::BLOCKS))
+	gpusort_sorted_copy_kernel(GsSortedCopyArgs<Order, Value> args)
+{
+	GsSortedCopy<Order, Value, Tuning>(args).process();
+}
+
+#endif /* GPUSORT_SORTED_COPY_CUH */
