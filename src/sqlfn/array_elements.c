@@ -83,9 +83,8 @@ gpusort_elements_open(GsArrayElements *elements, ArrayType *array)
  * ----------------------------------------------------------------
  */
 
-/* An array of the same shape without its elements; its bitmap is clear. */
-static ArrayType *
-make_array(const GsArrayElements *elements)
+ArrayType *
+gpusort_elements_make_array(const GsArrayElements *elements)
 {
 	ArrayType  *array = elements->array;
 	int			ndim = ARR_NDIM(array);
@@ -215,7 +214,7 @@ ArrayType *
 gpusort_elements_rearrange(const GsArrayElements *elements,
 						   const uint64 *order)
 {
-	ArrayType  *result = make_array(elements);
+	ArrayType  *result = gpusort_elements_make_array(elements);
 
 	if (elements->offsets == NULL)
 		gather_fixed(elements, order, ARR_DATA_PTR(result));

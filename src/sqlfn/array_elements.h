@@ -51,6 +51,13 @@ extern void gpusort_elements_open(GsArrayElements *elements, ArrayType *array);
 extern ArrayType *gpusort_elements_rearrange(const GsArrayElements *elements,
 											 const uint64 *order);
 
+/*
+ * Make an array of the same dimensions and lower bounds in the current memory
+ * context, whose elements are to be written.  If there are NULLs, it has a
+ * bitmap, which is clear.
+ */
+extern ArrayType *gpusort_elements_make_array(const GsArrayElements *elements);
+
 /* Get an element; returns false if it is NULL. */
 static inline bool
 gpusort_elements_get(const GsArrayElements *elements, uint32 number,

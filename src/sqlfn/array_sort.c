@@ -32,7 +32,7 @@ typedef struct CallSite
 {
 	MemoryContext context;
 	Oid			type;
-	GsElementOrder *orders[2];	/* ascending, descending; NULL: not yet made */
+	GsElementOrder *orders[2][2];	/* by SortDirection; NULL: not yet made */
 } CallSite;
 
 /* Direction of a sort, as the arguments have it. */
@@ -59,9 +59,10 @@ get_direction(FunctionCallInfo fcinfo, int argno, SortDirection *direction)
 
 /* The order for an element type, kept by the call site. */
 static GsElementOrder *
-get_order(FunctionCallInfo fcinfo, Oid type, bool descending)
+get_order(FunctionCallInfo fcinfo, Oid type, const SortDirection *direction)
 {
 	CallSite   *site = fcinfo->flinfo->fn_extra;
+	GsElementOrder **order;
 
 	if (site == NULL)
 	{
@@ -74,20 +75,21 @@ get_order(FunctionCallInfo fcinfo, Oid type, bool descending)
 	}
 	if (site->type != type)
 	{
-		site->orders[false] = NULL;
-		site->orders[true] = NULL;
+		memset(site->orders, 0, sizeof(site->orders));
 		MemoryContextReset(site->context);
 		site->type = type;
 	}
-	if (site->orders[descending] == NULL)
+	order = &site->orders[direction->descending][direction->nulls_first];
+	if (*order == NULL)
 	{
 		MemoryContext caller = MemoryContextSwitchTo(site->context);
 
-		site->orders[descending] =
-			gpusort_element_order_create(type, PG_GET_COLLATION(), descending);
+		*order = gpusort_element_order_create(type, PG_GET_COLLATION(),
+											  direction->descending,
+											  direction->nulls_first);
 		MemoryContextSwitchTo(caller);
 	}
-	return site->orders[descending];
+	return *order;
 }
 
 /*
@@ -98,11 +100,9 @@ static uint64 *
 order_elements(FunctionCallInfo fcinfo, const GsArrayElements *elements,
 			   int nslices, const SortDirection *direction)
 {
-	GsElementOrder *order = get_order(fcinfo, elements->type,
-									  direction->descending);
+	GsElementOrder *order = get_order(fcinfo, elements->type, direction);
 
-	return gpusort_element_order_apply(order, elements, nslices,
-									   direction->nulls_first);
+	return gpusort_element_order_apply(order, elements, nslices);
 }
 
 /*
@@ -165,7 +165,7 @@ Datum
 gpusort_array_sort(PG_FUNCTION_ARGS)
 {
 	ArrayType  *array;
-	ArrayType  *result;
+	ArrayType  *result = NULL;
 	int			nslices;
 	SortDirection direction;
 	GsArrayElements elements;
@@ -181,10 +181,18 @@ gpusort_array_sort(PG_FUNCTION_ARGS)
 	caller = begin_sort();
 	nslices = ARR_DIMS(array)[0];
 	gpusort_elements_open(&elements, array);
-	order = order_elements(fcinfo, &elements, nslices, &direction);
-	if (nslices != elements.count)
-		order = order_within_slices(order, nslices, elements.count / nslices);
-	result = rearrange(&elements, order, caller);
+	if (nslices == elements.count)
+		result = gpusort_element_order_sort(get_order(fcinfo, elements.type,
+													  &direction),
+											&elements, caller);
+	if (result == NULL)
+	{
+		order = order_elements(fcinfo, &elements, nslices, &direction);
+		if (nslices != elements.count)
+			order = order_within_slices(order, nslices,
+										elements.count / nslices);
+		result = rearrange(&elements, order, caller);
+	}
 	end_sort(caller);
 
 	PG_FREE_IF_COPY(array, 0);

@@ -3,9 +3,10 @@
  * element_order.c
  *		The order of the elements of an array.
  *
- * Elements of a type whose keys can be encoded are sorted by radix.  All
- * others, and slices of arrays, are sorted by comparison with the number as
- * the last key, which makes that stable as well.
+ * Elements of a type whose keys can be encoded are sorted by radix, many of
+ * them on a GPU where there is one.  All others, and slices of arrays, are
+ * sorted by comparison with the number as the last key, which makes that
+ * stable as well.
  *
  * Memory has no budget here: the array itself and the result are in memory in
  * any case, and there is no other sort to hand the elements to.
@@ -14,6 +15,7 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/builtins.h"
@@ -22,6 +24,7 @@
 #include "utils/typcache.h"
 
 #include "key/key_plan.h"
+#include "sort/gpu_session.h"
 #include "sort/ordering.h"
 #include "sqlfn/element_order.h"
 
@@ -37,16 +40,21 @@ struct GsElementOrder
 	Oid			operator;
 	Oid			collation;
 	bool		descending;
+	bool		nulls_first;
 	GsKeyPlan  *key_plan;		/* NULL if keys cannot be encoded */
 };
 
+/* What is encoded are rows of something that goes along and the element. */
+#define ROW_COLUMNS			2
+#define ELEMENT_ATTNO		2
+
 GsElementOrder *
-gpusort_element_order_create(Oid type, Oid collation, bool descending)
+gpusort_element_order_create(Oid type, Oid collation, bool descending,
+							 bool nulls_first)
 {
 	GsElementOrder *order = palloc0(sizeof(GsElementOrder));
 	TypeCacheEntry *typcache;
-	AttrNumber	attno = 1;
-	bool		nulls_first = false;
+	AttrNumber	attno = ELEMENT_ATTNO;
 	GsSortKeys	keys;
 	GsFallback	reason;
 	int			culprit;
@@ -61,8 +69,8 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending)
 				 errhint("Arrays can be sorted if their element type has a default btree operator class.")));
 	order->collation = collation;
 	order->descending = descending;
+	order->nulls_first = nulls_first;
 
-	/* A row of the sort is an element alone. */
 	keys.nkeys = 1;
 	keys.attnos = &attno;
 	keys.operators = &order->operator;
@@ -95,8 +103,7 @@ report_out_of_memory(const GsArrayElements *elements)
 }
 
 static uint64 *
-order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
-			   bool nulls_first)
+order_by_radix(const GsElementOrder *order, const GsArrayElements *elements)
 {
 	unsigned	chunk_shift = pg_ceil_log2_32(elements->count);
 	GsBudget   *unlimited = gpusort_budget_create(SIZE_MAX);
@@ -105,23 +112,104 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
 	chunk_shift = Min(Max(chunk_shift, MIN_CHUNK_SHIFT), MAX_CHUNK_SHIFT);
 	ordering = gpusort_ordering_create(unlimited,
 									   gpusort_key_plan_words(order->key_plan),
-									   chunk_shift, nulls_first);
+									   chunk_shift, order->nulls_first);
 	for (int i = 0; i < elements->count; i++)
 	{
 		uint64	   *key = gpusort_ordering_next_key(ordering);
-		Datum		value = (Datum) 0;
-		bool		isnull = !gpusort_elements_get(elements, i, &value);
+		Datum		values[ROW_COLUMNS] = {0};
+		bool		isnull[ROW_COLUMNS] = {0};
 
 		CHECK_FOR_INTERRUPTS();
 		if (key == NULL)
 			report_out_of_memory(elements);
-		gpusort_key_plan_encode(order->key_plan, &value, &isnull, key);
-		if (!gpusort_ordering_add(ordering, isnull))
+		isnull[1] = !gpusort_elements_get(elements, i, &values[1]);
+		gpusort_key_plan_encode(order->key_plan, values, isnull, key);
+		if (!gpusort_ordering_add(ordering, isnull[1]))
 			report_out_of_memory(elements);
 	}
 	if (!gpusort_ordering_sort(ordering))
 		report_out_of_memory(elements);
 	return gpusort_ordering_entries(ordering);
+}
+
+/* ----------------------------------------------------------------
+ *		by a GPU
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * A session for the elements, with something of type 'along' for each of them;
+ * NULL if a GPU is of no use.
+ */
+static GsGpuSession *
+begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
+				  Oid along)
+{
+	GsSessionSpec *spec;
+	GsFallback	reason;
+
+	if (gpusort_gpu_session_check(elements->count,
+								  GS_INPUT_SAME_ORDER) != GS_FALLBACK_NONE)
+		return NULL;
+	spec = palloc0(sizeof(GsSessionSpec));
+	spec->tupdesc = CreateTemplateTupleDesc(1);
+	TupleDescInitEntry(spec->tupdesc, 1, "along", along, -1, 0);
+	spec->key_plan = order->key_plan;
+	spec->expected_rows = elements->count;
+	spec->input.repeat = GS_INPUT_SAME_ORDER;
+	return gpusort_gpu_session_create(spec, &reason);
+}
+
+/* Give all elements, along with themselves or with their numbers. */
+static bool
+put_elements(GsGpuSession *session, const GsArrayElements *elements,
+			 bool themselves)
+{
+	for (int i = 0; i < elements->count; i++)
+	{
+		Datum		values[ROW_COLUMNS] = {Int32GetDatum(i)};
+		bool		isnull[ROW_COLUMNS] = {0};
+
+		CHECK_FOR_INTERRUPTS();
+		isnull[1] = !gpusort_elements_get(elements, i, &values[1]);
+		if (themselves)
+			values[0] = values[1];
+		if (!gpusort_gpu_session_put(session, values, isnull))
+			return false;
+	}
+	return true;
+}
+
+/* Sort, and tell whether all elements are there. */
+static bool
+sort_on_gpu(GsGpuSession *session, const GsArrayElements *elements)
+{
+	return gpusort_gpu_session_sort(session) &&
+		gpusort_gpu_session_count(session) == elements->count;
+}
+
+/* Returns NULL if there is no GPU to be used, or it did not work. */
+static uint64 *
+order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements)
+{
+	GsGpuSession *session = begin_gpu_session(order, elements, INT4OID);
+	uint64	   *entries;
+
+	if (session == NULL || !put_elements(session, elements, false) ||
+		!sort_on_gpu(session, elements))
+		return NULL;
+	entries = alloc_entries(elements->count);
+	for (int i = 0; i < elements->count; i++)
+	{
+		Datum		number;
+		bool		isnull;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_gpu_session_get(session, i, &number, &isnull))
+			return NULL;
+		entries[i] = (uint32) DatumGetInt32(number);
+	}
+	return entries;
 }
 
 /* ----------------------------------------------------------------
@@ -252,12 +340,12 @@ make_items(Comparison *comparison, SortItem *items, uint64 *apart)
 
 static uint64 *
 order_by_comparison(const GsElementOrder *order,
-					const GsArrayElements *elements, bool nulls_first)
+					const GsArrayElements *elements)
 {
 	Size		regular = elements->count - elements->nulls;
 	uint64	   *entries = alloc_entries(elements->count);
-	uint64	   *first = nulls_first ? entries + elements->nulls : entries;
-	uint64	   *apart = nulls_first ? entries : entries + regular;
+	uint64	   *first = order->nulls_first ? entries + elements->nulls : entries;
+	uint64	   *apart = order->nulls_first ? entries : entries + regular;
 	Comparison	comparison;
 	SortItem   *items;
 
@@ -319,12 +407,51 @@ order_slices(const GsElementOrder *order, const GsArrayElements *elements,
 
 uint64 *
 gpusort_element_order_apply(const GsElementOrder *order,
-							const GsArrayElements *elements,
-							int nslices, bool nulls_first)
+							const GsArrayElements *elements, int nslices)
 {
+	uint64	   *entries;
+
 	if (nslices != elements->count)
 		return order_slices(order, elements, nslices);
-	if (order->key_plan != NULL)
-		return order_by_radix(order, elements, nulls_first);
-	return order_by_comparison(order, elements, nulls_first);
+	if (order->key_plan == NULL)
+		return order_by_comparison(order, elements);
+	entries = order_by_gpu(order, elements);
+	return entries != NULL ? entries : order_by_radix(order, elements);
+}
+
+ArrayType *
+gpusort_element_order_sort(const GsElementOrder *order,
+						   const GsArrayElements *elements,
+						   MemoryContext target)
+{
+	GsGpuSession *session;
+	ArrayType  *result;
+	MemoryContext caller;
+
+	/* What goes along is the element itself. */
+	if (order->key_plan == NULL || !elements->typbyval ||
+		elements->offsets != NULL)
+		return NULL;
+	session = begin_gpu_session(order, elements, elements->type);
+	if (session == NULL || !put_elements(session, elements, true) ||
+		!sort_on_gpu(session, elements))
+		return NULL;
+	caller = MemoryContextSwitchTo(target);
+	result = gpusort_elements_make_array(elements);
+	MemoryContextSwitchTo(caller);
+	for (int i = 0; i < elements->count; i++)
+	{
+		Datum		value;
+		bool		isnull;
+
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_gpu_session_get(session, i, &value, &isnull))
+		{
+			pfree(result);
+			return NULL;
+		}
+		store_att_byval(ARR_DATA_PTR(result) + i * elements->stride, value,
+						elements->typlen);
+	}
+	return result;
 }
