@@ -76,7 +76,11 @@ struct GsSortedCopyPolicy {
 	static constexpr int BLOCKS = BLOCKS_;	 /* resident on a multiprocessor */
 	static constexpr int VECTORS = VECTORS_; /* 16-byte loads of keys of a thread in flight */
 };
-typedef GsSortedCopyPolicy<256, 4, 4> GsSortedCopyTuning;
+#ifdef __CUDACC__
+typedef GsSortedCopyPolicy<256, 4, 4> GsSortedCopyTuning; /* sweep_tune copies */
+#else
+typedef GsSortedCopyPolicy<64, 4, 2> GsSortedCopyTuning;
+#endif
 
 /* Larger inputs are first copied until a descent is found; smaller ones are only counted. */
 #ifdef __CUDACC__

@@ -284,9 +284,10 @@ bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys)
 	else
 		sort_reference<uint64_t, int64_t, double>(c, keys, order);
 
-	GuardedArray keys_in(n, c.key_width, c.key_shift), keys_out(n, c.key_width, c.key_shift);
+	GuardedArray keys_in(n, c.key_width, c.key_shift),
+		keys_out(n, c.key_width, c.key_shift + c.out_shift);
 	GuardedArray values_in(n, c.value_width, c.value_shift);
-	GuardedArray values_out(n, c.value_width, c.value_shift);
+	GuardedArray values_out(n, c.value_width, c.value_shift + c.out_shift);
 	for (uint64_t i = 0; i < n; i++) {
 		keys_in.set(i, keys[i]);
 		if (c.value_width)

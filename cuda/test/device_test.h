@@ -50,7 +50,8 @@ struct SortCase {
 	bool in_place = false;	/* host arrays only */
 	uint32_t key_shift = 0; /* items by which the arrays miss a 256-byte boundary */
 	uint32_t value_shift = 0;
-	std::string what; /* the distribution, for messages */
+	uint32_t out_shift = 0; /* more of it, for the outputs alone */
+	std::string what;		/* the distribution, for messages */
 };
 
 /*

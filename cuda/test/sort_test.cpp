@@ -176,6 +176,16 @@ void test_sizes(TestAmount amount)
 				d.what = "shifted";
 				run_sort_case(d, entropy_keys(n, 2, d.key_width, shift));
 				run_sort_case(d, entropy_keys(shift, 2, d.key_width, shift));
+				if (path == GPUSORT_PATH_AUTO)
+					continue;
+				for (uint32_t out_shift = 0; out_shift < 2; out_shift++) {
+					d.out_shift = out_shift;
+					std::vector<uint64_t> keys = sorted_keys(n + n / 2, d.key_width, shift);
+					run_sort_case(d, keys);
+					std::swap(keys[n], keys[n + n / 3]);
+					run_sort_case(d, keys);
+				}
+				d.out_shift = 0;
 			}
 		}
 		use_path(GPUSORT_PATH_AUTO);
