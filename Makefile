@@ -43,10 +43,10 @@ OBJS = \
 	src/sort/external_sort.o \
 	src/sort/gpu_session.o \
 	src/sort/sort_session.o \
-	src/exec/direct_scan.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \
 	src/exec/gpusort_plan.o \
+	src/exec/page_scan.o \
 	src/exec/plan_children.o \
 	src/exec/input_repeat.o \
 	src/exec/sort_eligibility.o \

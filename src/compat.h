@@ -77,6 +77,27 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
+ * Reads a block of a scan begun with table_beginscan(), in place of the one
+ * before, and finds its visible tuples.  17 took the two apart, to have streams
+ * read ahead; then the block is read here.  Needs access/heapam.h and
+ * storage/bufmgr.h.
+ */
+#if PG_VERSION_NUM >= 170000
+#define GPUSORT_HEAP_READ_PAGE(scan, block) \
+	do { \
+		if (BufferIsValid((scan)->rs_cbuf)) \
+			ReleaseBuffer((scan)->rs_cbuf); \
+		(scan)->rs_cbuf = ReadBufferExtended((scan)->rs_base.rs_rd, \
+											 MAIN_FORKNUM, block, RBM_NORMAL, \
+											 (scan)->rs_strategy); \
+		(scan)->rs_cblock = (block); \
+		heap_prepare_pagescan(&(scan)->rs_base); \
+	} while (0)
+#else
+#define GPUSORT_HEAP_READ_PAGE(scan, block) heapgetpage(&(scan)->rs_base, block)
+#endif
+
+/*
  * A wait event with a name of its own, to be asked for once per process; before
  * 17 all those of extensions are one.  Needs utils/wait_event.h.
  */

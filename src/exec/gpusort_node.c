@@ -21,10 +21,10 @@
 #include "port/atomics.h"
 #include "utils/memutils.h"
 
-#include "exec/direct_scan.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
+#include "exec/page_scan.h"
 #include "settings.h"
 
 static void gpusort_node_begin(CustomScanState *css, EState *estate,
@@ -102,7 +102,7 @@ next_input_row(void *arg)
 {
 	GsNodeState *node = arg;
 
-	return node->direct ? gpusort_direct_scan_next(outerPlanState(node)) :
+	return node->page_scan != NULL ? gpusort_page_scan_next(node->page_scan) :
 		ExecProcNode(outerPlanState(node));
 }
 
@@ -113,6 +113,8 @@ rewind_input(void *arg)
 	GsNodeState *node = arg;
 
 	ExecReScan(outerPlanState(node));
+	if (node->page_scan != NULL)
+		gpusort_page_scan_rewind(node->page_scan);
 }
 
 static void
@@ -179,6 +181,25 @@ publish_report(GsNodeState *node)
 	}
 }
 
+/*
+ * Before the input is read, the first time or again: see how.  A page scan does
+ * not go through ExecProcNode(), which rescans a node whose parameters changed.
+ */
+static void
+prepare_input(GsNodeState *node)
+{
+	PlanState  *input = outerPlanState(node);
+
+	if (node->page_scan == NULL)
+		node->page_scan = gpusort_page_scan_create(input);
+	else
+	{
+		if (input->chgParam != NULL)
+			ExecReScan(input);
+		gpusort_page_scan_rewind(node->page_scan);
+	}
+}
+
 /* Read and sort the whole input. */
 static void
 sort_input(GsNodeState *node)
@@ -197,7 +218,7 @@ sort_input(GsNodeState *node)
 			elog(ERROR, "sort key %d of a GpuSort node cannot be encoded",
 				 culprit + 1);
 	}
-	node->direct = gpusort_direct_scan_applies(outerPlanState(node));
+	prepare_input(node);
 	node->session = gpusort_session_begin(&node->spec);
 	gpusort_session_sort(node->session);
 

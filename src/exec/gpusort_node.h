@@ -11,6 +11,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
+#include "exec/page_scan.h"
 #include "sort/sort_session.h"
 
 /* Reports of a parallel query's workers, in its dynamic shared memory. */
@@ -28,7 +29,7 @@ typedef struct GsNodeState
 {
 	CustomScanState css;		/* first: it is a node of this type */
 	GsSessionSpec spec;
-	bool		direct;			/* read the input by direct_scan.h? */
+	GsPageScan *page_scan;		/* reads the input, or NULL */
 	GsSortSession *session;		/* NULL until the first row is asked for */
 	bool		has_report;		/* of the last session of this process */
 	GsSessionReport report;

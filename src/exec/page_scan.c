@@ -1,0 +1,403 @@
+/*-------------------------------------------------------------------------
+ *
+ * page_scan.c
+ *		Reads a plain sequential scan of a heap page by page.
+ *
+ * What most large sorts read is a Seq Scan without a condition, whose rows are
+ * columns of a table.  The executor takes such a row through a dozen calls.
+ * Here a page is read as the heap reads it, with all its checks of visibility,
+ * and then the columns wanted are taken from its tuples where they lie.
+ *
+ * Where the columns before and among those wanted are of fixed length, a tuple
+ * without NULLs has them at constant offsets.
+ *
+ * The scan descriptor is the node's own, begun here as the node would begin it,
+ * so that rescans and the end of the query are the node's business as ever.
+ * With instrumentation, the node is credited with rows and time, page by page.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/syncscan.h"
+#include "access/tableam.h"
+#include "access/tupmacs.h"
+#include "executor/executor.h"
+#include "executor/instrument.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/rel.h"
+
+#include "exec/page_scan.h"
+
+typedef enum GsFixedKind
+{
+	GS_FIXED_1,					/* passed by value, by size */
+	GS_FIXED_2,
+	GS_FIXED_4,
+	GS_FIXED_8,
+	GS_FIXED_POINTER			/* passed by reference */
+} GsFixedKind;
+
+/* A column of the result. */
+typedef struct GsScanColumn
+{
+	int			attno;			/* of the table, from 1 */
+	GsFixedKind kind;
+	uint32		offset;			/* in a tuple without NULLs, if all are fixed */
+} GsScanColumn;
+
+struct GsPageScan
+{
+	SeqScanState *node;
+	TupleTableSlot *slot;
+	TupleDesc	table;
+	int			max_attno;		/* the last attribute wanted */
+	bool		all_fixed;		/* are the columns' offsets constant? */
+	bool		has_nulls;		/* had the last row any? */
+
+	/* The row up to max_attno, where offsets are not constant. */
+	Datum	   *values;
+	bool	   *isnull;
+
+	/* The page. */
+	HeapScanDesc heap;			/* NULL before the first one */
+	Page		page;
+	uint32		next_tuple;
+	uint32		ntuples;
+	BlockNumber next_block;
+	BlockNumber blocks_left;
+
+	int			ncolumns;
+	GsScanColumn columns[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/* ----------------------------------------------------------------
+ *		which scans can be read so
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * The attribute of the table that a target list entry passes on, or 0 if it
+ * does anything else.
+ */
+static int
+plain_attribute(const TargetEntry *entry)
+{
+	const Var  *var = (const Var *) entry->expr;
+
+	return IsA(var, Var) && var->varattno > 0 ? var->varattno : 0;
+}
+
+static bool
+passes_columns_on(const PlanState *node)
+{
+	ListCell   *lc;
+
+	if (node->ps_ProjInfo == NULL)
+		return true;
+	foreach(lc, node->plan->targetlist)
+		if (plain_attribute(lfirst_node(TargetEntry, lc)) == 0)
+		return false;
+	return true;
+}
+
+/* A parallel-aware scan shares its blocks over the node's own state. */
+static bool
+is_plain_scan(const PlanState *node)
+{
+	return IsA(node, SeqScanState) &&
+		node->qual == NULL &&
+		node->chgParam == NULL &&
+		!node->plan->parallel_aware &&
+		node->state->es_epq_active == NULL &&
+		IsMVCCSnapshot(node->state->es_snapshot) &&
+		((const ScanState *) node)->ss_currentScanDesc == NULL &&
+		((const ScanState *) node)->ss_currentRelation->rd_tableam ==
+		GetHeapamTableAmRoutine() &&
+		passes_columns_on(node);
+}
+
+/* ----------------------------------------------------------------
+ *		columns
+ * ----------------------------------------------------------------
+ */
+
+static GsFixedKind
+kind_of_attribute(Form_pg_attribute att)
+{
+	if (!att->attbyval)
+		return GS_FIXED_POINTER;
+	switch (att->attlen)
+	{
+		case 1:
+			return GS_FIXED_1;
+		case 2:
+			return GS_FIXED_2;
+		case 4:
+			return GS_FIXED_4;
+		default:
+			return GS_FIXED_8;
+	}
+}
+
+/*
+ * Find the offsets of the columns in a tuple without NULLs; false if they are
+ * not constant.
+ */
+static bool
+find_offsets(GsPageScan *scan)
+{
+	uint32		offset = 0;
+
+	for (int attno = 1; attno <= scan->max_attno; attno++)
+	{
+		Form_pg_attribute att = TupleDescAttr(scan->table, attno - 1);
+
+		if (att->attlen < 0)
+			return false;
+		offset = att_align_nominal(offset, att->attalign);
+		for (int c = 0; c < scan->ncolumns; c++)
+			if (scan->columns[c].attno == attno)
+				scan->columns[c].offset = offset;
+		offset += att->attlen;
+	}
+	return true;
+}
+
+static void
+find_columns(GsPageScan *scan)
+{
+	const PlanState *node = &scan->node->ss.ps;
+
+	for (int c = 0; c < scan->ncolumns; c++)
+	{
+		GsScanColumn *column = &scan->columns[c];
+
+		column->attno = c + 1;
+		if (node->ps_ProjInfo != NULL)
+			column->attno =
+				plain_attribute(list_nth_node(TargetEntry,
+											  node->plan->targetlist, c));
+		column->kind = kind_of_attribute(TupleDescAttr(scan->table,
+													   column->attno - 1));
+		scan->max_attno = Max(scan->max_attno, column->attno);
+	}
+	scan->all_fixed = find_offsets(scan);
+}
+
+GsPageScan *
+gpusort_page_scan_create(PlanState *node)
+{
+	TupleDesc	result = ExecGetResultType(node);
+	GsPageScan *scan;
+
+	if (!is_plain_scan(node))
+		return NULL;
+	scan = palloc0(offsetof(GsPageScan, columns) +
+				   result->natts * sizeof(GsScanColumn));
+	scan->node = castNode(SeqScanState, node);
+	scan->table = RelationGetDescr(scan->node->ss.ss_currentRelation);
+	scan->ncolumns = result->natts;
+	find_columns(scan);
+	scan->values = palloc(Max(scan->max_attno, 1) * sizeof(Datum));
+	scan->isnull = palloc(Max(scan->max_attno, 1) * sizeof(bool));
+
+	/* Rows are written into the slot that it has now. */
+	scan->slot = MakeSingleTupleTableSlot(result, &TTSOpsVirtual);
+	memset(scan->slot->tts_isnull, 0, result->natts * sizeof(bool));
+	ExecStoreVirtualTuple(scan->slot);
+	return scan;
+}
+
+/* ----------------------------------------------------------------
+ *		pages
+ * ----------------------------------------------------------------
+ */
+
+static void
+begin_scan(GsPageScan *scan)
+{
+	ScanState  *node = &scan->node->ss;
+
+	if (node->ss_currentScanDesc == NULL)
+		node->ss_currentScanDesc =
+			table_beginscan(node->ss_currentRelation,
+							node->ps.state->es_snapshot, 0, NULL);
+	scan->heap = (HeapScanDesc) node->ss_currentScanDesc;
+	scan->next_block = scan->heap->rs_startblock;
+	scan->blocks_left = scan->heap->rs_nblocks;
+}
+
+static void
+end_scan(GsPageScan *scan)
+{
+	if (BufferIsValid(scan->heap->rs_cbuf))
+		ReleaseBuffer(scan->heap->rs_cbuf);
+	scan->heap->rs_cbuf = InvalidBuffer;
+	scan->heap->rs_cblock = InvalidBlockNumber;
+}
+
+/* Read the next page with its visible tuples; false at the end. */
+static bool
+read_page(GsPageScan *scan)
+{
+	HeapScanDesc heap;
+	BlockNumber block;
+
+	if (scan->heap == NULL)
+		begin_scan(scan);
+	heap = scan->heap;
+	scan->next_tuple = scan->ntuples = 0;
+	if (scan->blocks_left == 0)
+	{
+		end_scan(scan);
+		return false;
+	}
+	block = scan->next_block;
+	GPUSORT_HEAP_READ_PAGE(heap, block);
+	scan->page = BufferGetPage(heap->rs_cbuf);
+	scan->ntuples = heap->rs_ntuples;
+
+	scan->blocks_left--;
+	if (++scan->next_block == heap->rs_nblocks)
+		scan->next_block = 0;
+	if (heap->rs_base.rs_flags & SO_ALLOW_SYNC)
+		ss_report_location(heap->rs_base.rs_rd, scan->next_block);
+	return true;
+}
+
+/* The next page that has rows; false at the end. */
+static bool
+next_page(GsPageScan *scan)
+{
+	Instrumentation *instrument = scan->node->ss.ps.instrument;
+	bool		found;
+
+	if (instrument != NULL)
+		InstrStartNode(instrument);
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		found = read_page(scan);
+	} while (found && scan->ntuples == 0);
+	if (instrument != NULL)
+		InstrStopNode(instrument, scan->ntuples);
+	return found;
+}
+
+void
+gpusort_page_scan_rewind(GsPageScan *scan)
+{
+	scan->heap = NULL;
+	scan->next_tuple = scan->ntuples = 0;
+}
+
+/* ----------------------------------------------------------------
+ *		rows
+ * ----------------------------------------------------------------
+ */
+
+/* Take the columns from their constant offsets. */
+static inline void
+take_fixed(GsPageScan *scan, char *data)
+{
+	Datum	   *values = scan->slot->tts_values;
+
+	for (int c = 0; c < scan->ncolumns; c++)
+	{
+		const GsScanColumn *column = &scan->columns[c];
+		char	   *place = data + column->offset;
+
+		switch (column->kind)
+		{
+			case GS_FIXED_1:
+				values[c] = CharGetDatum(*place);
+				break;
+			case GS_FIXED_2:
+				values[c] = Int16GetDatum(*(int16 *) place);
+				break;
+			case GS_FIXED_4:
+				values[c] = Int32GetDatum(*(int32 *) place);
+				break;
+			case GS_FIXED_8:
+				values[c] = *(Datum *) place;
+				break;
+			case GS_FIXED_POINTER:
+				values[c] = PointerGetDatum(place);
+				break;
+		}
+	}
+}
+
+/* Walk over the tuple's attributes up to the last one wanted. */
+static void
+walk_tuple(GsPageScan *scan, HeapTupleHeader tuple)
+{
+	char	   *data = (char *) tuple + tuple->t_hoff;
+	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	int			natts = Min(HeapTupleHeaderGetNatts(tuple), scan->max_attno);
+	uint32		offset = 0;
+
+	for (int i = 0; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(scan->table, i);
+
+		scan->isnull[i] = has_nulls && att_isnull(i, tuple->t_bits);
+		scan->values[i] = (Datum) 0;
+		if (scan->isnull[i])
+			continue;
+		offset = att_align_pointer(offset, att->attalign, att->attlen,
+								   data + offset);
+		scan->values[i] = fetchatt(att, data + offset);
+		offset = att_addlength_pointer(offset, att->attlen, data + offset);
+	}
+
+	/* Columns that were added to the table later. */
+	for (int i = natts; i < scan->max_attno; i++)
+		scan->values[i] = getmissingattr(scan->table, i + 1, &scan->isnull[i]);
+}
+
+static void
+take_walked(GsPageScan *scan)
+{
+	for (int c = 0; c < scan->ncolumns; c++)
+	{
+		int			i = scan->columns[c].attno - 1;
+
+		scan->slot->tts_values[c] = scan->values[i];
+		scan->slot->tts_isnull[c] = scan->isnull[i];
+	}
+}
+
+TupleTableSlot *
+gpusort_page_scan_next(GsPageScan *scan)
+{
+	HeapTupleHeader tuple;
+	ItemId		item;
+
+	if (unlikely(scan->next_tuple == scan->ntuples) && !next_page(scan))
+		return NULL;
+	item = PageGetItemId(scan->page,
+						 scan->heap->rs_vistuples[scan->next_tuple++]);
+	tuple = (HeapTupleHeader) PageGetItem(scan->page, item);
+	pgstat_count_heap_getnext(scan->heap->rs_base.rs_rd);
+
+	if (likely(scan->all_fixed && !(tuple->t_infomask & HEAP_HASNULL) &&
+			   HeapTupleHeaderGetNatts(tuple) >= scan->max_attno))
+	{
+		take_fixed(scan, (char *) tuple + tuple->t_hoff);
+		if (unlikely(scan->has_nulls))
+			memset(scan->slot->tts_isnull, 0, scan->ncolumns * sizeof(bool));
+		scan->has_nulls = false;
+	}
+	else
+	{
+		walk_tuple(scan, tuple);
+		take_walked(scan);
+		scan->has_nulls = true;
+	}
+	return scan->slot;
+}
