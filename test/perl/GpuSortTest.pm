@@ -10,8 +10,10 @@ use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes 'usleep';
 
-our @EXPORT = qw(start_node make_table ordered_keys sorts_like_stock
+our @EXPORT = qw(start_node start_gpu_node gpu_settings wait_for_service
+  status_of service_pid holds_nothing make_table ordered_keys sorts_like_stock
   leaves_nothing Session);
 
 # start_node NAME, SETTING...: a new server with these lines of settings, and
@@ -27,6 +29,78 @@ sub start_node
 	$node->start;
 	$node->safe_psql('postgres', 'CREATE EXTENSION pg_gpusort');
 	return $node;
+}
+
+# Settings of a server whose GPU is the emulator, to which all sorts go.
+sub gpu_settings
+{
+	return (
+		q{shared_preload_libraries = 'pg_gpusort'},
+		q{pg_gpusort.device_library = 'pg_gpusort_emu'},
+		'pg_gpusort.backend = gpu',
+		'pg_gpusort.min_rows = 0',
+		'max_parallel_workers_per_gather = 0');
+}
+
+# start_gpu_node NAME, SETTING...: such a server, with the service ready.
+sub start_gpu_node
+{
+	my ($name, @settings) = @_;
+	my $node = start_node($name, gpu_settings(), @settings);
+
+	wait_for_service($node);
+	return $node;
+}
+
+# wait_for_service NODE, STATE: "ready" unless another is named.
+sub wait_for_service
+{
+	my ($node, $state) = @_;
+
+	$state //= 'ready';
+	$node->poll_query_until('postgres',
+		"SELECT value = '$state' FROM gpusort_status() WHERE name = 'service'")
+	  or die "the GPU service does not become $state";
+}
+
+# status_of NODE, NAME: a value of gpusort_status().
+sub status_of
+{
+	my ($node, $name) = @_;
+
+	return $node->safe_psql('postgres',
+		"SELECT value FROM gpusort_status() WHERE name = '$name'");
+}
+
+# The service's background worker, or ''.
+sub service_pid
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres',
+		q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
+}
+
+# holds_nothing NODE, NAME: a test that no session or chunk is in use, at the
+# latest after some moments, nor more device memory than a device keeps for
+# itself.
+sub holds_nothing
+{
+	my ($node, $name) = @_;
+	my $held;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $try (1 .. 100)
+	{
+		$held = $node->safe_psql(
+			'postgres', q{
+			SELECT name, value FROM gpusort_status()
+			WHERE name IN ('sessions', 'pool_chunks_in_use') AND value <> '0' OR
+				  name = 'device_memory_in_use' AND value::int8 > 65536});
+		last if $held eq '';
+		usleep(100_000);
+	}
+	is($held, '', "$name: no session, chunk or device memory is in use");
 }
 
 # make_table NODE, ROWS: a table "big" with a key in no order and some NULLs.

@@ -1,0 +1,192 @@
+# The GPU service: how it starts and what it shows of itself; servers where it
+# is not to be had, which sort on the CPU and say why.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $on_gpu = 'SET pg_gpusort.debug_require = gpu;';
+my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM big ORDER BY k';
+my $gpu_sorts = q{SELECT sorts, rows FROM pg_stat_gpusort WHERE backend = 'gpu'};
+
+# ---- A service with a device ----
+
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'});
+make_table($node, 20000);
+like(slurp_file($node->logfile),
+	qr/LOG:  pg_gpusort uses GPU 0: .*compute capability \d+\.\d+, \d+ MB, through a pool of 4 MB/,
+	'a line in the log');
+is( $node->safe_psql('postgres', q{
+		SELECT ordinal, name <> '', compute_capability ~ '^\d+\.\d+$',
+			   total_memory >= free_memory, free_memory > 0, sessions
+		FROM gpusort_devices()}),
+	'0|t|t|t|t|0', 'gpusort_devices()');
+is(status_of($node, 'backend'), 'gpu', 'gpusort_status(): backend');
+is(status_of($node, 'backend_reason'), '', 'gpusort_status(): reason');
+is(status_of($node, 'device_library'), 'emulator', 'gpusort_status(): library');
+is(status_of($node, 'service_message'), '', 'gpusort_status(): message');
+is(status_of($node, 'session_slots'), '8', 'gpusort_status(): slots');
+is(status_of($node, 'pool_chunks'), '64', 'gpusort_status(): chunks');
+is(status_of($node, 'pool_chunk_bytes'), '65536', 'gpusort_status(): their size');
+is(status_of($node, 'device_process_restarts'), '0', 'gpusort_status(): restarts');
+my $device_pid = status_of($node, 'device_process_pid');
+ok(kill(0, $device_pid), 'gpusort_status(): the device process');
+is($node->safe_psql('postgres', q{SET pg_gpusort.backend = cpu;
+		SELECT value FROM gpusort_status() WHERE name = 'backend_reason'}),
+	'pg_gpusort.backend is cpu', 'gpusort_status() of a session that uses the CPU');
+$node->poll_query_until('postgres', q{
+	SELECT query = '1 GPUs, 0 sessions' FROM pg_stat_activity
+	WHERE backend_type = 'pg_gpusort service'})
+  or fail('activity of the service');
+is( $node->safe_psql('postgres', q{
+		SELECT application_name, state, wait_event_type FROM pg_stat_activity
+		WHERE backend_type = 'pg_gpusort service'}),
+	'pg_gpusort service|idle|Extension', 'pg_stat_activity');
+
+is($node->safe_psql('postgres', $gpu_sorts), '0|0', 'no sorts yet');
+my $plan = $node->safe_psql('postgres', "$on_gpu $explain");
+like($plan, qr/\(GpuSort\).*Sort Method: gpu onesweep  Device Memory: \d+kB/s, 'EXPLAIN');
+unlike($plan, qr/GPU Not Used|Sort Fallback/, 'EXPLAIN, without excuses');
+like($node->safe_psql('postgres', "$on_gpu " . $explain =~ s/TIMING OFF/TIMING ON/r),
+	qr/Sort Phases: drain=\S+ ms  wait=\S+ ms  sort=\S+ ms  fetch=\S+ ms/,
+	'EXPLAIN, phases');
+is($node->safe_psql('postgres', $gpu_sorts), '2|40000', 'pg_stat_gpusort');
+sorts_like_stock($node, 'on the GPU', $on_gpu);
+holds_nothing($node, 'after sorts');
+is(status_of($node, 'device_process_pid'), $device_pid, 'all that with one device process');
+
+# Sessions show in pg_stat_activity and gpusort_devices() while they last.
+my $session = Session($node, $on_gpu, 'BEGIN',
+	'DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k', 'FETCH 1 FROM c');
+is($node->safe_psql('postgres', 'SELECT sessions FROM gpusort_devices()'), '1',
+	'a cursor has a session');
+is(status_of($node, 'sessions'), '1', 'and a slot');
+cmp_ok(status_of($node, 'device_memory_in_use'), '>', 20000 * 8, 'and device memory');
+cmp_ok(status_of($node, 'pool_chunks_in_use'), '>', 0, 'and chunks');
+ok( $node->poll_query_until('postgres', q{
+		SELECT state = 'active' AND query = '1 GPUs, 1 sessions' FROM pg_stat_activity
+		WHERE backend_type = 'pg_gpusort service'}),
+	'pg_stat_activity shows it');
+$session->quit;
+holds_nothing($node, 'after the session');
+
+# ---- Restarts ----
+
+foreach my $mode ('fast', 'immediate')
+{
+	$session = Session($node, $on_gpu, 'BEGIN',
+		'DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k', 'FETCH 1 FROM c');
+	my $pid = status_of($node, 'device_process_pid');
+	$node->stop($mode);
+	my $tries = 100;
+	while (kill(0, $pid) && $tries-- > 0) { select(undef, undef, undef, 0.1); }
+	ok(!kill(0, $pid), "$mode shutdown: the device process has ended");
+	$node->start;
+	wait_for_service($node);
+	isnt(status_of($node, 'device_process_pid'), $pid, "$mode shutdown: there is another");
+	holds_nothing($node, "$mode shutdown");
+	if ($mode eq 'immediate')
+	{
+		$node->safe_psql('postgres', 'DROP TABLE big');
+		make_table($node, 20000);
+	}
+	sorts_like_stock($node, "$mode shutdown", $on_gpu);
+	$session->quit;
+}
+
+# ---- Without a device, for all reasons there can be ----
+
+# absent NAME, SETTINGS, STATE, REASON, MESSAGE: restart with the settings, and
+# see that queries are answered on the CPU, and why.
+sub absent
+{
+	my ($name, $settings, $state, $reason, $message) = @_;
+	my $before = -s $node->logfile;
+
+	$node->append_conf('postgresql.conf',
+		join("\n", gpu_settings(), q{pg_gpusort.pool_size = '1MB'},
+			q{pg_gpusort.devices = 'all'}, $settings, ''));
+	$node->restart;
+	wait_for_service($node, $state) if $state ne '';
+	is(status_of($node, 'service'), $state, "$name: state of the service");
+	is(status_of($node, 'backend'), 'cpu', "$name: backend");
+	is(status_of($node, 'backend_reason'), $reason, "$name: reason");
+	like(status_of($node, 'service_message'), $message, "$name: message");
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM gpusort_devices()'), '0',
+		"$name: no devices");
+	like($node->safe_psql('postgres', $explain),
+		qr/\(GpuSort\).*Sort Method: cpu radix.*GPU Not Used: \Q$reason\E/s,
+		"$name: EXPLAIN");
+	sorts_like_stock($node, $name, 'SET pg_gpusort.debug_require = cpu');
+	is(service_pid($node) ne '', $state ne '', "$name: a worker if there is hope");
+	like(slurp_file($node->logfile, $before), qr/LOG:  pg_gpusort sorts on the CPU: .*$message/,
+		"$name: log")
+	  if $state ne '';
+}
+
+my $no_service = 'no GPU service';
+my $no_device = 'the GPU service has no device';
+
+absent('pool_size 0', 'pg_gpusort.pool_size = 0', '', $no_service, qr/^$/);
+absent('library missing', q{pg_gpusort.device_library = 'pg_gpusort_none'},
+	'', $no_service, qr/^$/);
+absent('library missing, with its path',
+	q{pg_gpusort.device_library = '/no/such/library.so'}, '', $no_service, qr/^$/);
+absent('no library named', q{pg_gpusort.device_library = ''}, '', $no_service, qr/^$/);
+
+my $directory = $node->basedir;
+append_to_file("$directory/text.so", "this is no library\n");
+absent('a text file', "pg_gpusort.device_library = '$directory/text.so'",
+	'failed', $no_device, qr/could not open ".*text\.so": /);
+absent('a directory', "pg_gpusort.device_library = '$directory'",
+	'failed', $no_device, qr/could not open ".*": /);
+absent('no device of that number', q{pg_gpusort.devices = '5'},
+	'failed', $no_device, qr/no GPU is to be used/);
+
+# The emulator plays these, too.
+foreach my $variable ('GPUSORT_EMU_NO_DEVICE', 'GPUSORT_EMU_NO_DRIVER')
+{
+	local $ENV{$variable} = 1;
+	absent($variable, '', 'failed', $no_device, qr/\S/);
+}
+
+SKIP:
+{
+	my %sources = (
+		'no symbol' => 'int gpusort_other(void) { return 1; }',
+		'no table for the version' =>
+		  'const void *gpusort_device_api(unsigned version) { (void) version; return 0; }',
+		'a table of another version' =>
+		  'static unsigned api[1000] = {4711, 4000};' .
+		  'const void *gpusort_device_api(unsigned version) { (void) version; return api; }',
+		'a table that is too short' =>
+		  'static unsigned api[1000] = {1, 16};' .
+		  'const void *gpusort_device_api(unsigned version) { (void) version; return api; }');
+	skip 'no C compiler', 1 if system('cc --version >/dev/null 2>&1') != 0;
+	foreach my $name (sort keys %sources)
+	{
+		(my $file = "$directory/$name") =~ s/ (?=[^\/]*$)/_/g;
+		append_to_file("$file.c", "$sources{$name}\n");
+		system('cc', '-shared', '-fPIC', '-o', "$file.so", "$file.c") == 0
+		  or die "could not compile $file.c";
+		absent($name, "pg_gpusort.device_library = '$file.so'", 'failed', $no_device,
+			$name eq 'no symbol' ? qr/is not a device library/ :
+			  qr/is of another version of pg_gpusort/);
+	}
+}
+
+# And back.
+$node->append_conf('postgresql.conf', join("\n", gpu_settings(), ''));
+$node->restart;
+wait_for_service($node);
+sorts_like_stock($node, 'with a device again', $on_gpu);
+holds_nothing($node, 'at the end');
+
+$node->stop;
+done_testing();
