@@ -1,0 +1,223 @@
+# Sorts on a GPU, which the emulator plays: the rows and their order are those
+# of the CPU sessions, and what no GPU can do is done without one.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});
+make_table($node, 20000);
+$node->safe_psql(
+	'postgres', q{
+	CREATE FUNCTION volatile_id(id int) RETURNS int LANGUAGE plpgsql VOLATILE
+		AS $$ BEGIN RETURN id; END $$;
+	CREATE TABLE mixed AS
+	SELECT g AS id, CASE WHEN g % 5 > 0 THEN g * 7919 % 1009 END::int4 AS i4,
+		   CASE WHEN g % 7 > 0 THEN (g * 104729 % 4001 - 2000) / 8.0 END::float8 AS f8,
+		   DATE '2020-01-01' + g * 31 % 977 AS d, g % 3 = 0 AS b,
+		   CASE WHEN g % 11 > 0 THEN repeat(chr(97 + g % 26), g % 300) END AS t,
+		   CASE WHEN g % 2 = 0 THEN g::numeric / 7 END AS n
+	FROM generate_series(1, 5000) g;
+	INSERT INTO mixed SELECT -g, g, f, NULL, g = 1, NULL, NULL
+	FROM generate_series(1, 3) g, unnest('{NaN,Infinity,-Infinity,-0,0,NULL}'::float8[]) f;
+	CREATE TABLE few AS SELECT g AS id, g % 40 AS k FROM generate_series(1, 1000) g;
+	ANALYZE mixed, few;
+});
+
+my $on_gpu = 'SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = gpu';
+my $on_cpu = 'SET pg_gpusort.backend = cpu; SET pg_gpusort.debug_require = cpu';
+my $anywhere = 'SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = node';
+my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
+my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
+
+my $session = Session($node);
+
+# The digest of a query's rows in their order.
+sub digest
+{
+	my ($query) = @_;
+
+	return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($query OFFSET 0) s";
+}
+
+# The same rows in the same order as from a CPU session.
+sub as_on_cpu
+{
+	my ($name, $query, $settings) = @_;
+	my $expected;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$session->run("$on_cpu; $settings") if defined $settings;
+	$session->run($on_cpu);
+	$expected = $session->run($query);
+	unlike($expected, qr/ERROR/, "$name: on the CPU");
+	$session->run($on_gpu);
+	is($session->run($query), $expected, "$name: on the GPU");
+	$session->run('RESET ALL') if defined $settings;
+}
+
+# ---- Rows and keys ----
+
+my %sorts = (
+	'fixed rows' => 'SELECT k, id FROM big ORDER BY k',
+	'fixed rows, descending' => 'SELECT id, k FROM big ORDER BY k DESC',
+	'variable rows' => 'SELECT * FROM big ORDER BY k',
+	'variable rows, nulls first' => 'SELECT * FROM big ORDER BY k NULLS FIRST',
+	'descending, nulls last' => 'SELECT * FROM big ORDER BY k DESC NULLS LAST',
+	'two keys' => 'SELECT * FROM big ORDER BY k % 10, id DESC',
+	'ties' => 'SELECT * FROM big ORDER BY k % 3',
+	'ties, descending' => 'SELECT * FROM big ORDER BY k % 3 DESC',
+	'ties alone' => 'SELECT * FROM big ORDER BY id * 0',
+	'null keys alone' => 'SELECT * FROM big ORDER BY NULLIF(k, k)',
+	'sorted already' => 'SELECT * FROM big ORDER BY id',
+	'no rows' => 'SELECT * FROM big WHERE id < 0 ORDER BY k',
+	'one row' => 'SELECT * FROM big WHERE id = 7 ORDER BY k',
+	'keys alone' => 'SELECT k FROM big ORDER BY k',
+	'int4' => 'SELECT * FROM mixed ORDER BY i4',
+	'float8' => 'SELECT * FROM mixed ORDER BY f8',
+	'float8, descending' => 'SELECT * FROM mixed ORDER BY f8 DESC',
+	'date' => 'SELECT * FROM mixed ORDER BY d, b',
+	'bool' => 'SELECT * FROM mixed ORDER BY b, i4 DESC, id',
+	'long rows' => 'SELECT id, repeat(t, 100) FROM mixed WHERE id < 300 ORDER BY i4',
+	'rows of all lengths' => 'SELECT id, repeat(t, id % 150) FROM mixed WHERE id < 2000 ORDER BY i4',
+	'more rows than expected' => 'SELECT * FROM big WHERE id + 0 > 0 AND id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0 ORDER BY k');
+
+foreach my $name (sort keys %sorts)
+{
+	as_on_cpu($name, digest($sorts{$name}));
+}
+foreach my $clause ('', 'DESC', 'NULLS FIRST')
+{
+	sorts_like_stock($node, "with $clause", 'SET pg_gpusort.debug_require = gpu', $clause);
+}
+holds_nothing($node, 'after sorts');
+
+# ---- Plans ----
+
+my $merge = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off';
+my $join = digest('SELECT a.id, b.id AS other FROM few a JOIN few b ON a.k = b.k ORDER BY a.k, a.id, b.id');
+as_on_cpu('mark and restore', $join, $merge);
+my $loop = 'SELECT g, s.id FROM generate_series(1, 4) g, LATERAL (SELECT id FROM big WHERE id <= 2000 %s ORDER BY k OFFSET 0) s';
+as_on_cpu('rescans with other rows', digest(sprintf($loop, '* g')));
+as_on_cpu('rescans', digest(sprintf($loop, '')),
+	'SET enable_material = off; SET enable_memoize = off');
+as_on_cpu('several sorts', digest(q{
+	SELECT * FROM (SELECT * FROM big WHERE id < 9000 ORDER BY k OFFSET 0) a
+	UNION ALL SELECT * FROM (SELECT * FROM big ORDER BY id % 77 OFFSET 0) b}));
+as_on_cpu('window functions',
+	digest('SELECT id, row_number() OVER w, sum(id) OVER w FROM big WINDOW w AS (PARTITION BY id % 10 ORDER BY k, id)'));
+as_on_cpu('an array of a subplan',
+	'SELECT md5(array_to_string(ARRAY(SELECT id FROM big ORDER BY k), $$ $$))');
+
+$session->run("$on_gpu; SET plan_cache_mode = force_generic_plan;
+	PREPARE p(int) AS " . digest('SELECT * FROM big WHERE id <= $1 ORDER BY k'));
+foreach my $rows (20000, 10, 0, 15000)
+{
+	my $prepared = $session->run("$on_gpu; EXECUTE p($rows)");
+	is($prepared, $session->run("$on_cpu; " . digest("SELECT * FROM big WHERE id <= $rows ORDER BY k")),
+		"prepared statement, $rows rows");
+}
+$session->run('RESET ALL; DEALLOCATE p');
+holds_nothing($node, 'after plans');
+
+# ---- Cursors ----
+
+my $moves = join('; ', 'FETCH 3 FROM c', 'FETCH BACKWARD 2 FROM c', 'FETCH ABSOLUTE 15000 FROM c',
+	'FETCH RELATIVE -3 FROM c', 'FETCH FORWARD 4000 FROM c', 'FETCH BACKWARD 9000 FROM c',
+	'FETCH LAST FROM c', 'FETCH NEXT FROM c', 'FETCH PRIOR FROM c', 'FETCH ABSOLUTE -7 FROM c',
+	'FETCH FIRST FROM c', 'FETCH PRIOR FROM c', 'FETCH NEXT FROM c', 'MOVE 12345 IN c',
+	'FETCH 5 FROM c', 'FETCH BACKWARD ALL FROM c', 'FETCH ALL FROM c', 'MOVE ABSOLUTE 100 IN c',
+	'FETCH BACKWARD 5 FROM c');
+foreach my $columns ('*', 'k, id')
+{
+	as_on_cpu("scroll cursor, $columns", "BEGIN;
+		DECLARE c SCROLL CURSOR FOR SELECT $columns FROM big ORDER BY k; $moves; COMMIT");
+	as_on_cpu("cursor with hold, $columns", "BEGIN;
+		DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT $columns FROM big ORDER BY k;
+		FETCH 5000 FROM c; COMMIT; $moves; CLOSE c");
+}
+holds_nothing($node, 'after cursors');
+
+# Several at a time, read in turns.
+my $turns = join('; ', 'BEGIN',
+	(map { "DECLARE c$_ CURSOR FOR SELECT * FROM big WHERE id > $_ * 1000 ORDER BY k" } 1 .. 5),
+	(map { "FETCH 1500 FROM c" . ($_ % 5 + 1) } 1 .. 60), 'COMMIT');
+as_on_cpu('cursors in turns', $turns);
+holds_nothing($node, 'after cursors in turns');
+
+# ---- What is done on the CPU, and why ----
+
+# not_on_gpu NAME, QUERY, REASON, SETTINGS: the reason as EXPLAIN shows it, and
+# the rows of stock PostgreSQL.
+sub not_on_gpu
+{
+	my ($name, $query, $reason, $settings) = @_;
+	my $digest = digest($query);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$session->run($settings) if defined $settings;
+	$session->run("$anywhere; SELECT pg_stat_gpusort_reset()");
+	like($session->run("$explain $query"), $reason, "$name: EXPLAIN");
+	my $rows = $session->run($digest);
+	is($rows, $session->run("$stock; $digest"), "$name: rows");
+	$session->run('RESET ALL');
+	holds_nothing($node, $name);
+}
+
+sub fallbacks
+{
+	return $session->run('SELECT reason FROM pg_stat_gpusort_fallbacks ORDER BY sorts DESC LIMIT 1');
+}
+
+not_on_gpu('volatile function', 'SELECT * FROM (SELECT volatile_id(id) AS i, k FROM big OFFSET 0) s ORDER BY k, i',
+	qr/Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s);
+my $parallel = q{
+	SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0;
+	SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+	SET parallel_leader_participation = off; SET enable_hashagg = off};
+not_on_gpu('parallel workers', 'SELECT k, id, count(*) FROM big GROUP BY k, id ORDER BY k, id',
+	qr/Gather Merge.*GpuSort.*Worker 0:  Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s,
+	$parallel);
+not_on_gpu('a row longer than a chunk',
+	q{SELECT id, k, repeat('x', CASE WHEN id = 15000 THEN 70000 ELSE 10 END) FROM big ORDER BY k, id},
+	qr/Sort Method: cpu radix.*GPU Not Used: a row is too long for the pool/s);
+is(fallbacks(), 'a row is too long for the pool', 'a row longer than a chunk: counted');
+not_on_gpu('no device memory from the start', 'SELECT * FROM big ORDER BY k, id',
+	qr/Sort Method: cpu radix.*GPU Not Used: not enough device memory/s,
+	q{SET pg_gpusort.device_memory = '500kB'});
+# The planner expects a fraction of the rows.
+my $many = 'SELECT * FROM big WHERE id + 0 > 0 AND id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0 ORDER BY k, id';
+foreach my $limit ('800kB', '1MB', '1500kB')
+{
+	not_on_gpu("$limit of device memory", $many,
+		qr/Sort Method: (quicksort|external merge).*Sort Fallback: not enough device memory/s,
+		"SET pg_gpusort.device_memory = '$limit'");
+	is(fallbacks(), 'not enough device memory', "$limit of device memory: counted");
+}
+not_on_gpu('sorted batches, on disk', $many,
+	qr/Sort Method: external merge  Disk.*Sort Fallback: not enough device memory/s,
+	q{SET pg_gpusort.device_memory = '800kB'; SET work_mem = '256kB'});
+leaves_nothing($node, 'sorted batches, on disk');
+
+# Ties are held beside, and compared.
+$session->run("$anywhere; SET pg_gpusort.debug_stock_ties = on");
+foreach my $name ('variable rows', 'ties', 'null keys alone', 'float8', 'more rows than expected')
+{
+	like($session->run("$explain $sorts{$name}"), qr/Sort Method: gpu onesweep/,
+		"$name, with stock's ties: on the GPU");
+	my $ties = $session->run(digest($sorts{$name}));
+	is($ties, $session->run('SET pg_gpusort.enable = off; SET pg_gpusort.debug_require = off; ' .
+		digest($sorts{$name}) . '; SET pg_gpusort.enable = on'),
+		"$name, with stock's ties: rows");
+}
+$session->quit;
+holds_nothing($node, 'at the end');
+
+$node->stop;
+done_testing();
