@@ -83,6 +83,9 @@ PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
+# PGXS tracks headers only for servers built with --enable-depend.
+$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) $(srcdir)/cuda/gpusort_device.h
+
 build/isolation:
 	mkdir -p $@
 

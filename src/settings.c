@@ -153,7 +153,7 @@ define_service_settings(void)
 							   "Names the library that sorts on GPUs.",
 							   "A plain name is looked for where PostgreSQL's own modules are; without it there is no GPU service.",
 							   &gpusort_device_library,
-							   "pg_gpusort_cuda",
+							   GPUSORT_DEFAULT_DEVICE_LIBRARY,
 							   context, GUC_SUPERUSER_ONLY,
 							   NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_gpusort.devices",

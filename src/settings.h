@@ -31,6 +31,9 @@ extern int	gpusort_debug_require;	/* GsRequireSetting */
 extern bool gpusort_debug_hide;
 extern bool gpusort_debug_stock_ties;
 
+/* It is no mistake if there is none of that name. */
+#define GPUSORT_DEFAULT_DEVICE_LIBRARY	"pg_gpusort_cuda"
+
 /* The GPU service; of no effect unless the library is preloaded. */
 extern char *gpusort_device_library;
 extern char *gpusort_device_list;

@@ -334,7 +334,10 @@ expected_memory(const GsSlotRequest *request)
 		staging_bytes(request);
 }
 
-/* The device with the most memory to spare, and among alike, the idlest. */
+/*
+ * The device with the most memory to spare; one with fewer sessions is better
+ * if it has half as much or more.
+ */
 static int
 choose_device(uint64 *room)
 {
@@ -349,13 +352,14 @@ choose_device(uint64 *room)
 			pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 
 		available -= Min(available, devices[d].spoken_for);
-		if (d > 0 && (sessions > best_sessions ||
-					  (sessions == best_sessions && available <= *room)) &&
-			available <= 2 * *room)
-			continue;
-		best = d;
-		best_sessions = sessions;
-		*room = available;
+		if (d == 0 || available > 2 * *room ||
+			(available > *room && sessions <= best_sessions) ||
+			(available >= *room / 2 && sessions < best_sessions))
+		{
+			best = d;
+			best_sessions = sessions;
+			*room = available;
+		}
 	}
 	return best;
 }

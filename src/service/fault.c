@@ -57,8 +57,13 @@ gpusort_fault_parse(const char *text)
 		text += length;
 	}
 	if (*text == ':')
-		fault.number = strtoul(text + 1, NULL, 10);
-	if (fault.point == GS_FAULT_NOWHERE || fault.action == GS_FAULT_NOTHING ||
+	{
+		char	   *end;
+
+		fault.number = strtoul(text + 1, &end, 10);
+		text = end;
+	}
+	if (*text != '\0' || fault.point == GS_FAULT_NOWHERE || fault.action == GS_FAULT_NOTHING ||
 		fault.number == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -30,7 +30,9 @@ typedef enum GsFaultAction
 	GS_FAULT_MEMORY,			/* device memory is exhausted */
 	GS_FAULT_ERROR,				/* the device reports an error */
 	GS_FAULT_HANG,				/* nothing, for some seconds */
-	GS_FAULT_ALLOC				/* the allocation of that number fails */
+	GS_FAULT_ALLOC				/* so many allocations after the session was
+								 * opened succeed, and the next one fails; the
+								 * point does not matter */
 } GsFaultAction;
 
 /*

@@ -80,12 +80,6 @@ gpusort_client_failure(const GsClient *client)
 	return client->failure;
 }
 
-const char *
-gpusort_client_message(const GsClient *client)
-{
-	return client->slot->message;
-}
-
 /* ----------------------------------------------------------------
  *		waiting
  * ----------------------------------------------------------------
@@ -137,6 +131,11 @@ has_failed(GsClient *client)
 	{
 		pg_read_barrier();
 		client->failure = failure_of_status(client->slot->status);
+		if (client->failure == GS_FALLBACK_DEVICE_ERROR)
+			ereport(LOG,
+					(errmsg("GPU %d could not sort: %s",
+							gpusort_service->devices[client->slot->device].info.ordinal,
+							client->slot->message)));
 	}
 	return client->failure != GS_FALLBACK_NONE;
 }
@@ -167,6 +166,7 @@ static void
 close_slot(void *arg)
 {
 	GsClient   *client = arg;
+	Latch	   *supervisor;
 
 	if (client->slot == NULL)
 		return;
@@ -176,9 +176,10 @@ close_slot(void *arg)
 	gpusort_service_wake();
 
 	/* It frees slots when there is no device process to do so. */
+	supervisor = gpusort_service->supervisor;
 	if (pg_atomic_read_u32(&gpusort_service->device_pid) == 0 &&
-		gpusort_service->supervisor != NULL)
-		SetLatch(gpusort_service->supervisor);
+		supervisor != NULL)
+		SetLatch(supervisor);
 }
 
 static bool
@@ -248,7 +249,6 @@ gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
 
 	client->slot->epoch = pg_atomic_read_u32(&gpusort_service->epoch);
 	client->slot->client = MyLatch;
-	client->slot->client_pid = MyProcPid;
 	client->slot->message[0] = '\0';
 	client->slot->refused = 0;
 	fill_request(client->slot, options);
@@ -403,12 +403,6 @@ uint64
 gpusort_client_device_bytes(const GsClient *client)
 {
 	return client->slot->device_bytes;
-}
-
-const char *
-gpusort_client_device_name(const GsClient *client)
-{
-	return gpusort_service->devices[client->slot->device].info.name;
 }
 
 /* ----------------------------------------------------------------

@@ -43,15 +43,13 @@ extern GsClient *gpusort_client_open(const GsClientOptions *options,
 
 extern GsFallback gpusort_client_failure(const GsClient *client);
 
-/* What the device said about a failure; "" if nothing. */
-extern const char *gpusort_client_message(const GsClient *client);
-
 /* A chunk to be filled; NULL after a failure. */
 extern GsPoolChunk *gpusort_client_new_chunk(GsClient *client);
 
 /*
- * Hand a chunk over: rows, part, offsets and data_bytes are set.  'order' of a
- * chunk is the sequence of the calls.  Returns false after a failure; with
+ * Hand a chunk over: rows, part, offsets and data_bytes are set.  Chunks count
+ * as having arrived in the sequence of the calls.  Returns false after a
+ * failure; with
  * GS_FALLBACK_DEVICE_MEMORY the chunk, and others that were put before it, may
  * have been refused for lack of memory.  What was taken can still be sorted.
  */
@@ -74,7 +72,6 @@ extern const GsPartResult *gpusort_client_result(const GsClient *client,
 												 GsPart part);
 extern double gpusort_client_sort_ms(const GsClient *client);
 extern uint64 gpusort_client_device_bytes(const GsClient *client);
-extern const char *gpusort_client_device_name(const GsClient *client);
 
 /*
  * Ask for a sorted chunk, and wait until a chunk asked for is there.  Asking

@@ -135,7 +135,14 @@ start_shmem(void)
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 	if (!service_is_wanted())
+	{
+		if (gpusort_pool_size > 0 && gpusort_device_library[0] != '\0' &&
+			strcmp(gpusort_device_library, GPUSORT_DEFAULT_DEVICE_LIBRARY) != 0)
+			ereport(WARNING,
+					(errmsg("pg_gpusort sorts on the CPU: there is no device library \"%s\"",
+							gpusort_device_library)));
 		return;
+	}
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	gpusort_service = ShmemInitStruct("pg_gpusort service", sizeof(GsService),

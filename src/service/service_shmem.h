@@ -110,7 +110,6 @@ typedef struct GsSlot
 	pg_atomic_uint32 state;		/* GsSlotState */
 	uint32		epoch;			/* of the service when it was claimed */
 	Latch	   *client;
-	int			client_pid;
 	GsSlotRequest request;
 
 	/* The answer: written by the device process before the state tells of it. */

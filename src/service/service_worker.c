@@ -225,7 +225,7 @@ reap_child(void)
 		child_ended(status);
 }
 
-/* on_shmem_exit callback: the child must not outlive this process. */
+/* before_shmem_exit callback: the child must not outlive this process. */
 static void
 end_child(int code, Datum arg)
 {
@@ -271,7 +271,7 @@ report_activity(void)
 		return;
 	last_devices = ndevices;
 	last_sessions = sessions;
-	snprintf(activity, sizeof(activity), "%d GPUs, %d sessions", ndevices,
+	snprintf(activity, sizeof(activity), "GPUs: %d, sessions: %d", ndevices,
 			 sessions);
 	pgstat_report_activity(sessions > 0 ? STATE_RUNNING : STATE_IDLE,
 						   activity);

@@ -72,6 +72,7 @@ typedef struct GsWindow
 
 struct GsGpuSession
 {
+	MemoryContext context;
 	const GsSessionSpec *spec;
 	GsRowFormat *format;
 	unsigned	words;
@@ -127,6 +128,7 @@ gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
 		return NULL;
 
 	session = palloc0(sizeof(GsGpuSession));
+	session->context = CurrentMemoryContext;
 	session->spec = spec;
 	session->format = gpusort_row_format_create(spec->tupdesc);
 	session->words = gpusort_key_plan_words(spec->key_plan);
@@ -299,7 +301,8 @@ place_parts(GsGpuSession *session)
 
 		part->rows = result->rows;
 		part->chunks = result->chunks;
-		part->starts = palloc((part->chunks + 1) * sizeof(int64));
+		part->starts = MemoryContextAlloc(session->context,
+										  (part->chunks + 1) * sizeof(int64));
 		part->starts[0] = 0;
 		part->nstarts = 1;
 		session->nrows += part->rows;
@@ -474,7 +477,7 @@ open_window(GsGpuSession *session, GsPoolChunk *chunk)
 
 		if (window->offsets == NULL)
 			window->offsets =
-				MemoryContextAlloc(GetMemoryChunkContext(session),
+				MemoryContextAlloc(session->context,
 								   gpusort_client_chunk_bytes() / 8);
 		for (uint32 i = 0; i < chunk->rows; i++)
 		{

@@ -88,10 +88,51 @@ session_memory_is_freed(void *arg)
 		gpusort_stats_count_error();
 }
 
+/* Milliseconds since *start, which becomes now. */
+static double
+lap_ms(instr_time *start)
+{
+	instr_time	now;
+	instr_time	lap;
+
+	INSTR_TIME_SET_CURRENT(now);
+	lap = now;
+	INSTR_TIME_SUBTRACT(lap, *start);
+	*start = now;
+	return INSTR_TIME_GET_MILLISEC(lap);
+}
+
+static void
+count_sort(GsSortSession *session)
+{
+	GsSessionReport report;
+	GsSortCounts counts = {.sorts = 1};
+
+	gpusort_session_report(session, &report);
+	counts.rows = session->nrows;
+	counts.bytes = (uint64) report.space_kb * 1024;
+	counts.drain_us = (uint64) (report.drain_ms * 1000);
+	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
+	gpusort_stats_count_sort(report.kind, &counts);
+}
+
 /* ----------------------------------------------------------------
  *		holders
  * ----------------------------------------------------------------
  */
+
+/* Was a GPU wanted, but not to be had? */
+static bool
+is_want_of_gpu(GsFallback reason)
+{
+	return reason == GS_FALLBACK_SERVICE_STARTING ||
+		reason == GS_FALLBACK_SERVICE_FAILED ||
+		reason == GS_FALLBACK_NO_SESSION ||
+		reason == GS_FALLBACK_ROW_WIDTH ||
+		reason == GS_FALLBACK_DEVICE_MEMORY ||
+		reason == GS_FALLBACK_DEVICE_ERROR ||
+		reason == GS_FALLBACK_SERVICE_LOST;
+}
 
 /* Begin a holder; a CPU session may have so much memory. */
 static void
@@ -104,8 +145,12 @@ begin_holder(GsSortSession *session, int limit_kb)
 													ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(session->holder_context);
 	if (session->gpu_reason == GS_FALLBACK_NONE)
+	{
 		session->gpu = gpusort_gpu_session_create(session->spec,
 												  &session->gpu_reason);
+		if (is_want_of_gpu(session->gpu_reason))
+			gpusort_stats_count_fallback(session->gpu_reason);
+	}
 	if (session->gpu == NULL || session->stock_ties)
 	{
 		session->budget = gpusort_budget_create((Size) limit_kb * 1024);
@@ -291,6 +336,9 @@ hand_over_sorted(GsSortSession *session)
 	TupleTableSlot *slot = gpusort_external_slot(session->external);
 	int64		nrows = holder_count(session);
 
+	/* First those that lie in chunks of the pool: others are needed now. */
+	if (session->gpu != NULL)
+		hand_over_rest(session);
 	for (int64 index = 0; index < nrows; index++)
 	{
 		if (!get_row(session, index, slot))
@@ -298,8 +346,6 @@ hand_over_sorted(GsSortSession *session)
 		gpusort_external_put(session->external, ExecStoreVirtualTuple(slot));
 		ExecClearTuple(slot);
 	}
-	if (session->gpu != NULL)
-		hand_over_rest(session);
 	return true;
 }
 
@@ -554,12 +600,14 @@ recover(GsSortSession *session)
 	if (session->returned && !comes_in_same_order(session))
 	{
 		gpusort_stats_count_fallback(failure);
+		gpusort_stats_count_error();
 		ereport(ERROR,
 				(errcode(ERRCODE_SYSTEM_ERROR),
 				 errmsg("the rest of a sort's rows is lost"),
 				 errdetail("Reason: %s.", gpusort_fallback_text(failure)),
 				 errhint("The query can be run again.")));
 	}
+	(void) lap_ms(&session->begin_time);
 	start_again(session);
 	if (sort_in_memory(session))
 		session->nrows = gpusort_cpu_session_count(session->cpu);
@@ -573,6 +621,8 @@ recover(GsSortSession *session)
 		session->nrows = gpusort_external_count(session->external);
 	}
 	MemoryContextSwitchTo(caller);
+	session->sort_ms += lap_ms(&session->begin_time);
+	count_sort(session);
 	if (session->nrows != nrows)
 		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
 			 INT64_FORMAT, nrows, session->nrows);
@@ -603,34 +653,6 @@ gpusort_session_begin(const GsSessionSpec *spec)
 	begin_holder(session, gpusort_settings_work_mem());
 	MemoryContextSwitchTo(caller);
 	return session;
-}
-
-/* Milliseconds since *start, which becomes now. */
-static double
-lap_ms(instr_time *start)
-{
-	instr_time	now;
-	instr_time	lap;
-
-	INSTR_TIME_SET_CURRENT(now);
-	lap = now;
-	INSTR_TIME_SUBTRACT(lap, *start);
-	*start = now;
-	return INSTR_TIME_GET_MILLISEC(lap);
-}
-
-static void
-count_sort(GsSortSession *session)
-{
-	GsSessionReport report;
-	GsSortCounts counts = {.sorts = 1};
-
-	gpusort_session_report(session, &report);
-	counts.rows = session->nrows;
-	counts.bytes = (uint64) report.space_kb * 1024;
-	counts.drain_us = (uint64) (report.drain_ms * 1000);
-	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
-	gpusort_stats_count_sort(report.kind, &counts);
 }
 
 void

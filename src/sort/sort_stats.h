@@ -25,7 +25,7 @@ typedef struct GsSortCounts
 {
 	uint64		sorts;
 	uint64		rows;
-	uint64		bytes;			/* host memory or disk used, added up */
+	uint64		bytes;			/* memory, of the host or a device, or disk */
 	uint64		drain_us;		/* reading the input, in microseconds */
 	uint64		sort_us;		/* sorting */
 } GsSortCounts;

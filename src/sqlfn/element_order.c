@@ -138,26 +138,36 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements)
  */
 
 /*
- * A session for the elements, with something of type 'along' for each of them;
- * NULL if a GPU is of no use.
+ * A session for the elements, with something of type 'along' for each of them,
+ * in a context of its own, which ends it; NULL if a GPU is of no use.
  */
 static GsGpuSession *
 begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
-				  Oid along)
+				  Oid along, MemoryContext *context)
 {
 	GsSessionSpec *spec;
+	GsGpuSession *session;
 	GsFallback	reason;
+	MemoryContext caller;
 
 	if (gpusort_gpu_session_check(elements->count,
 								  GS_INPUT_SAME_ORDER) != GS_FALLBACK_NONE)
 		return NULL;
+	*context = AllocSetContextCreate(CurrentMemoryContext,
+									 "pg_gpusort GPU session",
+									 ALLOCSET_SMALL_SIZES);
+	caller = MemoryContextSwitchTo(*context);
 	spec = palloc0(sizeof(GsSessionSpec));
 	spec->tupdesc = CreateTemplateTupleDesc(1);
 	TupleDescInitEntry(spec->tupdesc, 1, "along", along, -1, 0);
 	spec->key_plan = order->key_plan;
 	spec->expected_rows = elements->count;
 	spec->input.repeat = GS_INPUT_SAME_ORDER;
-	return gpusort_gpu_session_create(spec, &reason);
+	session = gpusort_gpu_session_create(spec, &reason);
+	MemoryContextSwitchTo(caller);
+	if (session == NULL)
+		MemoryContextDelete(*context);
+	return session;
 }
 
 /* Give all elements, along with themselves or with their numbers. */
@@ -188,27 +198,45 @@ sort_on_gpu(GsGpuSession *session, const GsArrayElements *elements)
 		gpusort_gpu_session_count(session) == elements->count;
 }
 
-/* Returns NULL if there is no GPU to be used, or it did not work. */
-static uint64 *
-order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements)
+/* The numbers that come out of a session; false if it did not work. */
+static bool
+fetch_numbers(GsGpuSession *session, uint64 *entries, int count)
 {
-	GsGpuSession *session = begin_gpu_session(order, elements, INT4OID);
-	uint64	   *entries;
-
-	if (session == NULL || !put_elements(session, elements, false) ||
-		!sort_on_gpu(session, elements))
-		return NULL;
-	entries = alloc_entries(elements->count);
-	for (int i = 0; i < elements->count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		Datum		number;
 		bool		isnull;
 
 		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_gpu_session_get(session, i, &number, &isnull))
-			return NULL;
+			return false;
 		entries[i] = (uint32) DatumGetInt32(number);
 	}
+	return true;
+}
+
+/* Returns NULL if there is no GPU to be used, or it did not work. */
+static uint64 *
+order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements)
+{
+	MemoryContext context;
+	GsGpuSession *session = begin_gpu_session(order, elements, INT4OID,
+											  &context);
+	uint64	   *entries = NULL;
+
+	if (session == NULL)
+		return NULL;
+	if (put_elements(session, elements, false) &&
+		sort_on_gpu(session, elements))
+	{
+		entries = alloc_entries(elements->count);
+		if (!fetch_numbers(session, entries, elements->count))
+		{
+			pfree(entries);
+			entries = NULL;
+		}
+	}
+	MemoryContextDelete(context);
 	return entries;
 }
 
@@ -419,26 +447,11 @@ gpusort_element_order_apply(const GsElementOrder *order,
 	return entries != NULL ? entries : order_by_radix(order, elements);
 }
 
-ArrayType *
-gpusort_element_order_sort(const GsElementOrder *order,
-						   const GsArrayElements *elements,
-						   MemoryContext target)
+/* The elements that come out of a session; false if it did not work. */
+static bool
+fetch_elements(GsGpuSession *session, const GsArrayElements *elements,
+			   char *place)
 {
-	GsGpuSession *session;
-	ArrayType  *result;
-	MemoryContext caller;
-
-	/* What goes along is the element itself. */
-	if (order->key_plan == NULL || !elements->typbyval ||
-		elements->offsets != NULL)
-		return NULL;
-	session = begin_gpu_session(order, elements, elements->type);
-	if (session == NULL || !put_elements(session, elements, true) ||
-		!sort_on_gpu(session, elements))
-		return NULL;
-	caller = MemoryContextSwitchTo(target);
-	result = gpusort_elements_make_array(elements);
-	MemoryContextSwitchTo(caller);
 	for (int i = 0; i < elements->count; i++)
 	{
 		Datum		value;
@@ -446,12 +459,42 @@ gpusort_element_order_sort(const GsElementOrder *order,
 
 		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_gpu_session_get(session, i, &value, &isnull))
+			return false;
+		store_att_byval(place, value, elements->typlen);
+		place += elements->stride;
+	}
+	return true;
+}
+
+ArrayType *
+gpusort_element_order_sort(const GsElementOrder *order,
+						   const GsArrayElements *elements,
+						   MemoryContext target)
+{
+	MemoryContext context;
+	GsGpuSession *session;
+	ArrayType  *result = NULL;
+
+	/* What goes along is the element itself. */
+	if (order->key_plan == NULL || !elements->typbyval ||
+		elements->offsets != NULL)
+		return NULL;
+	session = begin_gpu_session(order, elements, elements->type, &context);
+	if (session == NULL)
+		return NULL;
+	if (put_elements(session, elements, true) &&
+		sort_on_gpu(session, elements))
+	{
+		MemoryContext caller = MemoryContextSwitchTo(target);
+
+		result = gpusort_elements_make_array(elements);
+		MemoryContextSwitchTo(caller);
+		if (!fetch_elements(session, elements, ARR_DATA_PTR(result)))
 		{
 			pfree(result);
-			return NULL;
+			result = NULL;
 		}
-		store_att_byval(ARR_DATA_PTR(result) + i * elements->stride, value,
-						elements->typlen);
 	}
+	MemoryContextDelete(context);
 	return result;
 }
