@@ -169,16 +169,23 @@ GsStatus buffer_free(GsDevice *device, void *buffer)
 	return status ? status : gpusort_device_free(device, nullptr, buffer);
 }
 
+/*
+ * Not by cudaMemcpy(), which returns when it has read pageable memory, not when the bytes are
+ * there: sorts on device->compute, which does not wait for the default stream, can be earlier.
+ */
 GsStatus copy(GsDevice *device, void *target, const void *source, size_t size,
 			  cudaMemcpyKind kind)
 {
 	if (!device || (size && (!target || !source)))
 		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_enter(device);
-	if (!status && size)
-		status = gpusort_device_check(device, cudaMemcpy(target, source, size, kind),
-									  "copy a buffer");
-	return status;
+	if (status || !size)
+		return status;
+	status = gpusort_device_check(
+		device, cudaMemcpyAsync(target, source, size, kind, device->compute), "copy a buffer");
+	GsStatus end =
+		gpusort_device_check(device, cudaStreamSynchronize(device->compute), "copy a buffer");
+	return status ? status : end;
 }
 
 GsStatus buffer_write(GsDevice *device, void *buffer, const void *source, size_t size)
