@@ -289,16 +289,26 @@ GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
 	return GPUSORT_OK;
 }
 
-/* The largest n that no path from least to GPUSORT_PATH_ONESWEEP takes when none is forced. */
-uint32_t last_before(const GsSorter *sorter, GsSortJob job, GsSortPath least)
+/* Paths by the size of what GPUSORT_PATH_AUTO gives to them. */
+int place_by_size(GsSortPath path)
+{
+	static const GsSortPath paths[] = {GPUSORT_PATH_WARP, GPUSORT_PATH_RANK, GPUSORT_PATH_BLOCK,
+									   GPUSORT_PATH_GRID, GPUSORT_PATH_ONESWEEP};
+	int place = 0;
+	while (paths[place] != path && paths[place] != GPUSORT_PATH_ONESWEEP)
+		place++;
+	return place;
+}
+
+/* The largest n that GPUSORT_PATH_AUTO gives to a path, or to one for smaller inputs. */
+uint32_t last_of(const GsSorter *sorter, GsSortJob job, GsSortPath path)
 {
 	GsSorter unforced = *sorter;
 	unforced.debug.path = GPUSORT_PATH_AUTO;
 	uint32_t last = 0;
 	for (uint32_t bit = 1u << 31; bit; bit /= 2) {
 		job.n = last | bit;
-		GsSortPath path = gpusort_sorter_path(&unforced, &job);
-		if (path < least || path > GPUSORT_PATH_ONESWEEP)
+		if (place_by_size(gpusort_sorter_path(&unforced, &job)) <= place_by_size(path))
 			last |= bit;
 	}
 	return last;
@@ -314,9 +324,10 @@ GsStatus debug_sizes(GsDevice *device, uint32_t key_width, uint32_t value_width,
 	GsSortJob job = {};
 	job.key_width = key_width;
 	job.value_width = value_width;
-	sizes->auto_warp = sizes->warp_items;
-	sizes->auto_block = last_before(&device->sorter, job, GPUSORT_PATH_GRID);
-	sizes->auto_grid = last_before(&device->sorter, job, GPUSORT_PATH_ONESWEEP);
+	sizes->auto_warp = last_of(&device->sorter, job, GPUSORT_PATH_WARP);
+	sizes->auto_rank = last_of(&device->sorter, job, GPUSORT_PATH_RANK);
+	sizes->auto_block = last_of(&device->sorter, job, GPUSORT_PATH_BLOCK);
+	sizes->auto_grid = last_of(&device->sorter, job, GPUSORT_PATH_GRID);
 	return GPUSORT_OK;
 }
 

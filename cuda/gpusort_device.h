@@ -228,7 +228,7 @@ typedef struct GsDebugSizes {
 	uint32_t auto_block;  /* to a block, or less */
 	uint32_t auto_grid;	  /* to a grid, or less */
 	uint32_t rank_items;  /* largest n of GPUSORT_PATH_RANK */
-	uint32_t auto_rank;	  /* largest n that GPUSORT_PATH_AUTO gives to it */
+	uint32_t auto_rank;	  /* largest n that GPUSORT_PATH_AUTO gives to it, or to a warp */
 } GsDebugSizes;
 
 typedef struct GsDeviceApi {

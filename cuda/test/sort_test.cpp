@@ -96,10 +96,11 @@ static void test_small_sizes(const SortCase &base, bool quick)
 	GsDebugSizes sizes = sizes_of(c);
 	std::vector<uint64_t> list = {0, 1, 2, 3, 31, 32, 33, 63, 64, 65, 255, 256, 257};
 	uint64_t tile = sizes.tile_items;
-	for (uint64_t n : {tile, 2 * tile, 3 * tile, 7 * tile, (uint64_t)sizes.block_items,
-					   (uint64_t)sizes.grid_items, (uint64_t)sizes.auto_warp,
-					   (uint64_t)sizes.auto_block, (uint64_t)sizes.auto_grid,
-					   (uint64_t)sizes.rank_items, (uint64_t)sizes.rank_items / 4})
+	for (uint64_t n :
+		 {tile, 2 * tile, 3 * tile, 7 * tile, (uint64_t)sizes.block_items,
+		  (uint64_t)sizes.grid_items, (uint64_t)sizes.auto_warp, (uint64_t)sizes.auto_block,
+		  (uint64_t)sizes.auto_grid, (uint64_t)sizes.auto_rank, (uint64_t)sizes.rank_items,
+		  (uint64_t)sizes.rank_items / 4})
 		for (int by = -1; by <= 1; by++)
 			list.push_back(n + by);
 	std::sort(list.begin(), list.end());
@@ -119,6 +120,47 @@ static void test_small_sizes(const SortCase &base, bool quick)
 	use_path(GPUSORT_PATH_AUTO);
 }
 
+/* The ends of the paths follow one another, and each is an end. */
+static void test_path_ends(const SortCase &c)
+{
+	GsDebugSizes sizes = sizes_of(c);
+	test_check(sizes.auto_warp >= 1 && sizes.auto_warp <= sizes.warp_items &&
+				   sizes.auto_rank >= sizes.auto_warp && sizes.auto_rank <= sizes.rank_items &&
+				   sizes.auto_block >= sizes.auto_rank && sizes.auto_grid >= sizes.auto_block &&
+				   sizes.auto_block <= std::max(sizes.block_items, sizes.auto_rank) &&
+				   sizes.auto_grid <= std::max(sizes.grid_items, sizes.auto_block),
+			   "ends of paths: warp %u, rank %u, block %u, grid %u", sizes.auto_warp,
+			   sizes.auto_rank, sizes.auto_block, sizes.auto_grid);
+	if (library.emulator) /* where each path has inputs of its own */
+		test_check(sizes.auto_warp < sizes.auto_rank && sizes.auto_rank < sizes.auto_block &&
+					   sizes.auto_block < sizes.auto_grid,
+				   "a path has no inputs: warp %u, rank %u, block %u, grid %u", sizes.auto_warp,
+				   sizes.auto_rank, sizes.auto_block, sizes.auto_grid);
+}
+
+/* Sorted keys with one descent: within a thread's keys, between threads, warps and turns. */
+static void test_descents(uint32_t key_width, bool quick)
+{
+	SortCase c;
+	c.key_width = key_width;
+	c.value_width = 4;
+	c.row_numbers = true;
+	use_path(GPUSORT_PATH_ONESWEEP);
+	const uint64_t n = 2150;
+	for (uint64_t middle : {4, 256, 512, 1024, 1536, 2048, 2144})
+		for (uint64_t at = middle - 4; at < middle + 5; at++) {
+			if (quick && (at + 1) % 4)
+				continue;
+			std::vector<uint64_t> keys(n);
+			for (uint64_t i = 0; i < n; i++)
+				keys[i] = i <= at ? i + 2 : i;
+			c.what = "a descent behind " + std::to_string(at);
+			c.key_shift = at % 3;
+			run_sort_case(c, keys);
+		}
+	use_path(GPUSORT_PATH_AUTO);
+}
+
 void test_sizes(TestAmount amount)
 {
 	bool quick = amount != TEST_ALL;
@@ -129,6 +171,11 @@ void test_sizes(TestAmount amount)
 			run_tiny(kind);
 	if (amount == TEST_TINY)
 		return;
+
+	for (const SortCase &kind : kinds())
+		test_path_ends(kind);
+	for (uint32_t width : {4, 8})
+		test_descents(width, quick);
 
 	/* Every size from one tile to two, of both kinds of tile that the emulator has. */
 	SortCase c;
