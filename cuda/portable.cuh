@@ -42,6 +42,11 @@ enum GsPlantedBug {
 	GPUSORT_BUG_STRIP_BASE,		 /* bin offsets not carried to the next strip */
 	GPUSORT_BUG_SKIP_DIGIT,		 /* a digit counts as constant when most keys agree */
 	GPUSORT_BUG_GRID_BARRIER,	 /* grid barrier passed before the last block came */
+	GPUSORT_BUG_GRID_TAG,		 /* counts of other blocks taken whatever tag they have */
+	GPUSORT_BUG_RANK_BEHIND,	 /* equal keys behind a block's items count as smaller */
+	GPUSORT_BUG_RANK_OWN,		 /* equal keys among a block's own items do not count */
+	GPUSORT_BUG_COPY_DESCENT,	 /* the sorted copy tells nobody of a descent */
+	GPUSORT_BUG_COPY_SEAM,		 /* nor looks at the seams between warps */
 	GPUSORT_BUG_END
 };
 

@@ -124,7 +124,8 @@ struct GsRankSort {
 				GPUSORT_UNROLL
 			for (int i = 0; i < ITEMS; i++) {
 				uint32_t item = first + i * GROUP_LANES + place;
-				bool before = at + group * VECTOR + k < item;
+				bool before =
+					at + group * VECTOR + k < item && !GPUSORT_BUG(GPUSORT_BUG_RANK_OWN);
 				if (keys.key[k] < own[i] || (before && keys.key[k] == own[i]))
 					counts[i] += 1;
 			}
@@ -139,7 +140,10 @@ struct GsRankSort {
 		behind = behind < begin ? begin : behind < end ? behind : end;
 		count<true>(begin, begin, near);
 		count_near(begin, near, behind);
-		count<false>(begin, behind, end);
+		if (GPUSORT_BUG(GPUSORT_BUG_RANK_BEHIND))
+			count<true>(begin, behind, end);
+		else
+			count<false>(begin, behind, end);
 	}
 
 	/* Compares the block's items with this warp's share of the keys. */

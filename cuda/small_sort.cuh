@@ -280,7 +280,7 @@ struct GsTileSort {
 		GPUSORT_UNROLL
 		for (int d = 0; d < 4; d++)
 			all &= words.flag[d] >> GPUSORT_GRID_TAG_SHIFT == tag;
-		return all;
+		return all || GPUSORT_BUG(GPUSORT_BUG_GRID_TAG);
 	}
 
 	/* Moves the items to the slots of this digit; returns false where the digit does not vary.

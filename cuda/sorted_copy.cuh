@@ -101,7 +101,7 @@ struct GsSortedCopy {
 	/* Tells all blocks that there is a descent. */
 	__device__ __forceinline__ void note_descent()
 	{
-		if (gpusort_lane() == 0)
+		if (gpusort_lane() == 0 && !GPUSORT_BUG(GPUSORT_BUG_COPY_DESCENT))
 			gpusort_flag_store(args.unsorted, 1);
 	}
 
@@ -169,7 +169,7 @@ struct GsSortedCopy {
 			keys[v] = ((const Keys *)source)[vector_of(v)];
 		uint64_t behind = first + (uint64_t)(vector_of(VECTORS - 1) + 1) * VECTOR;
 		Key next = keys[VECTORS - 1].key[VECTOR - 1];
-		if (gpusort_lane() == 31 && behind < args.n)
+		if (gpusort_lane() == 31 && behind < args.n && !GPUSORT_BUG(GPUSORT_BUG_COPY_SEAM))
 			next = args.keys_in[behind];
 		if constexpr (PAIRS)
 			load_values(values, first);

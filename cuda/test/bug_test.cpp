@@ -110,6 +110,23 @@ void grid()
 	run_seeds(pairs(), sizes.grid_items - 1, 1, 5);
 }
 
+/* Many equal keys, some in the block that counts, some in those before and behind it. */
+void ranks()
+{
+	set_debug([&](GsDebugSettings &s) { s.path = GPUSORT_PATH_RANK; });
+	run_seeds(pairs(), 150, 5, 2);
+}
+
+/* Sorted but for one descent, which is where the keys of two warps of the copy meet. */
+void one_descent()
+{
+	use_onesweep(4, 0, 0);
+	std::vector<uint64_t> keys(2150);
+	for (uint64_t i = 0; i < keys.size(); i++)
+		keys[i] = i < 256 ? i + 2 : i;
+	run_sort_case(pairs(), keys);
+}
+
 /* In the order of GsPlantedBug, from 1 on. */
 const struct {
 	const char *name;
@@ -124,6 +141,11 @@ const struct {
 	{"strip base", strips},
 	{"skipped digit", hot_key},
 	{"grid barrier", grid},
+	{"grid tags", grid},
+	{"ranks of keys behind", ranks},
+	{"ranks of own keys", ranks},
+	{"descent not told", one_descent},
+	{"descent at a seam", one_descent},
 };
 constexpr uint32_t BUGS = sizeof bugs / sizeof *bugs;
 
