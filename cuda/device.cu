@@ -4,6 +4,7 @@
  */
 #include "device.h"
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -17,6 +18,18 @@ struct GsAllocation {
 
 namespace
 {
+
+/*
+ * Resets of each device in this process, by ordinal.  What a GsDevice has made on its device is
+ * gone when that count is another than when it was started.
+ */
+constexpr int MOST_DEVICES = 64;
+std::atomic<uint32_t> resets[MOST_DEVICES];
+
+std::atomic<uint32_t> &resets_of(const GsDevice *device)
+{
+	return resets[device->ordinal % MOST_DEVICES];
+}
 
 /* Errors after which the context of the process is of no use. */
 bool is_sticky(cudaError_t error)
@@ -89,6 +102,7 @@ GsStatus report(cudaError_t error, const char *what, char *message, size_t messa
 GsStatus start(GsDevice *device)
 {
 	cudaDeviceProp properties;
+	device->resets = resets_of(device);
 	GsStatus status =
 		gpusort_device_check(device, cudaSetDevice(device->ordinal), "select the device");
 	if (!status)
@@ -150,9 +164,19 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 							   cudaGetErrorString(error));
 }
 
+bool gpusort_device_is_lost(GsDevice *device)
+{
+	if (!device->lost && device->resets != resets_of(device)) {
+		device->lost = true;
+		gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
+							"the device was reset to recover it for another user");
+	}
+	return device->lost;
+}
+
 GsStatus gpusort_device_enter(GsDevice *device)
 {
-	if (device->lost)
+	if (gpusort_device_is_lost(device))
 		return GPUSORT_DEVICE_LOST;
 	return gpusort_device_check(device, cudaSetDevice(device->ordinal), "select the device");
 }
@@ -160,7 +184,7 @@ GsStatus gpusort_device_enter(GsDevice *device)
 GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size, void **pointer)
 {
 	*pointer = nullptr;
-	if (device->lost)
+	if (gpusort_device_is_lost(device))
 		return GPUSORT_DEVICE_LOST;
 	if (device->memory_limit && size > device->memory_limit - device->in_use)
 		return gpusort_device_fail(device, GPUSORT_DEVICE_MEMORY,
@@ -207,7 +231,7 @@ GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer
 		if (account)
 			account->in_use -= allocation->size;
 		delete allocation;
-		if (device->lost)
+		if (gpusort_device_is_lost(device))
 			return GPUSORT_OK; /* gone with the context */
 		return gpusort_device_check(device, cudaFree(pointer), "free device memory");
 	}
@@ -280,7 +304,7 @@ GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **result, 
 
 void gpusort_device_close(GsDevice *device)
 {
-	if (!device->lost)
+	if (!gpusort_device_is_lost(device))
 		cudaSetDevice(device->ordinal);
 	gpusort_device_drop_workspace(device);
 	while (device->allocations)
@@ -290,8 +314,22 @@ void gpusort_device_close(GsDevice *device)
 	delete device;
 }
 
+static bool is_memory(GsStatus status)
+{
+	return status == GPUSORT_DEVICE_MEMORY || status == GPUSORT_HOST_MEMORY;
+}
+
+static GsStatus restart(GsDevice *device)
+{
+	device->lost = false;
+	GsStatus status = start(device);
+	device->lost = status != GPUSORT_OK;
+	return status;
+}
+
 GsStatus gpusort_device_recover(GsDevice *device)
 {
+	bool was_reset = device->resets != resets_of(device);
 	device->lost = true;
 	/* What the account holds is gone with the context. */
 	while (device->allocations)
@@ -302,17 +340,23 @@ GsStatus gpusort_device_recover(GsDevice *device)
 	device->compute = nullptr;
 	device->in_use = 0;
 	device->epoch++;
-	cudaSetDevice(device->ordinal);
-	cudaError_t error = cudaDeviceReset();
-	cudaGetLastError();
-	if (error)
-		return gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
-								   "could not reset the device: %s", cudaGetErrorString(error));
-	device->lost = false;
-	GsStatus status = start(device);
-	if (status)
-		device->lost = true;
-	return status;
+
+	GsStatus status = GPUSORT_DEVICE_LOST;
+	if (was_reset)
+		status = restart(device);
+	if (status != GPUSORT_OK && !is_memory(status)) {
+		cudaSetDevice(device->ordinal);
+		cudaDeviceReset();
+		cudaGetLastError(); /* what still is wrong shows when the device is started */
+		resets_of(device)++;
+		status = restart(device);
+	}
+	if (status == GPUSORT_OK || is_memory(status))
+		return status;
+	char reason[sizeof device->message];
+	memcpy(reason, device->message, sizeof reason);
+	return gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
+							   "the device is lost for this process: %.180s", reason);
 }
 
 GsStatus gpusort_device_count(int *count, char *message, size_t message_size)

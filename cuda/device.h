@@ -18,6 +18,7 @@ struct GsDevice {
 	uint64_t memory_limit;
 	uint64_t in_use;
 	uint32_t sessions;
+	GsSession *all_sessions;
 	struct GsAllocation *allocations; /* all of this device, for the account */
 	GsSorter sorter;
 	cudaStream_t compute;
@@ -25,7 +26,8 @@ struct GsDevice {
 	size_t workspace_size;
 	uint32_t allocs_left; /* debug: until one fails; 0: none will */
 	uint32_t launches_left;
-	uint32_t epoch; /* counts device_recover() */
+	uint32_t epoch;	 /* counts device_recover() */
+	uint32_t resets; /* of this ordinal, in this process, when the device was started */
 	char message[256];
 };
 
@@ -36,6 +38,12 @@ GsStatus gpusort_device_fail(GsDevice *device, GsStatus status, const char *form
 /* GPUSORT_OK, or the status of a CUDA error; what names the attempt, as in "could not <what>".
  */
 GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *what);
+
+/*
+ * Whether everything on the device is gone: an error that stays, or the reset of another
+ * GsDevice of the same ordinal.
+ */
+bool gpusort_device_is_lost(GsDevice *device);
 
 /* DEVICE_LOST when the device is, else GPUSORT_OK after making it current. */
 GsStatus gpusort_device_enter(GsDevice *device);

@@ -270,8 +270,14 @@ typedef struct GsDeviceApi {
 
 	/*
 	 * After DEVICE_LOST: resets the device for this process and opens it anew.  All sessions
-	 * and buffers of all GsDevice of this ordinal are gone: sessions still have to be ended,
-	 * buffers must not be freed.  Host registrations have to be made again.
+	 * and buffers of this GsDevice are gone: sessions still have to be ended, buffers must not
+	 * be freed.  Host registrations have to be made again.  Any other GsDevice of this ordinal
+	 * is lost as well, and must not be in a call meanwhile; recovering it does not reset the
+	 * device a second time.
+	 *
+	 * CUDA does not promise that a process can go on after a fault of a kernel.  Where it can
+	 * not, this returns DEVICE_LOST with a message: the device is lost for this process, and a
+	 * new process is needed.  DEVICE_MEMORY and HOST_MEMORY: try again later.
 	 */
 	GsStatus (*device_recover)(GsDevice *device);
 

@@ -50,8 +50,6 @@ GsStatus give_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket)
 namespace
 {
 
-GsSession *all_sessions; /* used by the thread that owns the devices; see gpusort_device.h */
-
 /* The place of a ticket that is not known to be done, or count. */
 size_t find_pending(const GsSession *session, GsTicket ticket)
 {
@@ -275,8 +273,8 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 		gpusort_segments_init(&session->starts, sizeof(uint64_t),
 							  segment_bytes(*options, sizeof(uint64_t)));
 	}
-	session->next = all_sessions;
-	all_sessions = session;
+	session->next = device->all_sessions;
+	device->all_sessions = session;
 	device->sessions++;
 
 	status = gpusort_device_check(
@@ -360,7 +358,8 @@ void gpusort_session_end(GsSession *session)
 {
 	GsDevice *device = device_of(session);
 	bool gone = is_gone(session);
-	if (!gone && !device->lost) {
+	bool lost = gpusort_device_is_lost(device);
+	if (!gone && !lost) {
 		cudaSetDevice(device->ordinal);
 		if (session->upload)
 			cudaStreamSynchronize(session->upload);
@@ -381,7 +380,7 @@ void gpusort_session_end(GsSession *session)
 	gpusort_arena_release(&session->owner, &session->bytes, gone);
 	gpusort_segments_release(&session->owner, &session->lengths, gone);
 	gpusort_segments_release(&session->owner, &session->starts, gone);
-	if (!gone && !device->lost) {
+	if (!gone && !lost) {
 		for (size_t i = 0; i < session->pending.count; i++)
 			cudaEventDestroy(session->pending.items[i].event);
 		for (size_t i = 0; i < session->idle_events.count; i++)
@@ -396,7 +395,7 @@ void gpusort_session_end(GsSession *session)
 	session->pending.release();
 	session->idle_events.release();
 	session->arrivals.release();
-	for (GsSession **link = &all_sessions; *link; link = &(*link)->next)
+	for (GsSession **link = &device->all_sessions; *link; link = &(*link)->next)
 		if (*link == session) {
 			*link = session->next;
 			break;
@@ -407,11 +406,6 @@ void gpusort_session_end(GsSession *session)
 
 void gpusort_session_end_all(GsDevice *device)
 {
-	GsSession *session = all_sessions;
-	while (session) {
-		GsSession *next = session->next;
-		if (device_of(session) == device)
-			gpusort_session_end(session);
-		session = next;
-	}
+	while (device->all_sessions)
+		gpusort_session_end(device->all_sessions);
 }

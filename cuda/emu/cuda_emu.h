@@ -52,7 +52,7 @@ struct Schedule {
 
 extern Schedule schedule;
 
-enum Collective { SYNC = 1, BALLOT, SHUFFLE, MATCH };
+enum Collective { SYNC = 1, BALLOT, SHUFFLE };
 
 /* Runs one launch to its end; false when it hung or broke a rule (see launch_error). */
 bool run_kernel(unsigned grid, unsigned block, size_t shared_bytes, bool cooperative,
@@ -111,17 +111,6 @@ inline uint32_t __ballot_sync(uint32_t mask, int predicate)
 	return result;
 }
 
-inline uint32_t __match_any_sync(uint32_t mask, uint32_t value)
-{
-	const uint64_t *all =
-		gpusort_emu::collect(mask, gpusort_emu::MATCH, value | (uint64_t)1 << 32);
-	uint32_t result = 0;
-	for (int i = 0; i < 32; i++)
-		if (all[i] == (value | (uint64_t)1 << 32))
-			result |= 1u << i;
-	return result;
-}
-
 template <class T>
 inline T __shfl_sync(uint32_t mask, T value, int source)
 {
@@ -162,15 +151,6 @@ inline T atomicAdd(T *address, T value)
 }
 
 template <class T>
-inline T atomicOr(T *address, T value)
-{
-	gpusort_emu::change_memory();
-	T old = *address;
-	*address = old | value;
-	return old;
-}
-
-template <class T>
 inline T atomicExch(T *address, T value)
 {
 	gpusort_emu::change_memory();
@@ -203,11 +183,6 @@ inline int __popc(uint32_t x)
 	return __builtin_popcount(x);
 }
 
-inline int __clz(uint32_t x)
-{
-	return x ? __builtin_clz(x) : 32;
-}
-
 inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift)
 {
 	return (uint32_t)(((uint64_t)high << 32 | low) >> (shift & 31));
@@ -233,22 +208,19 @@ enum cudaError_t {
 	cudaErrorNoDevice = 100,
 	cudaErrorInvalidDevice = 101,
 	cudaErrorNotReady = 600,
-	cudaErrorLaunchTimeout = 702,
 	cudaErrorHostMemoryAlreadyRegistered = 712,
 	cudaErrorHostMemoryNotRegistered = 713,
 	cudaErrorLaunchFailure = 719
 };
 
 enum cudaMemcpyKind {
-	cudaMemcpyHostToHost,
-	cudaMemcpyHostToDevice,
+	cudaMemcpyHostToDevice = 1,
 	cudaMemcpyDeviceToHost,
-	cudaMemcpyDeviceToDevice,
-	cudaMemcpyDefault
+	cudaMemcpyDeviceToDevice
 };
 
 enum { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2 };
-enum { cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1 };
+enum { cudaHostRegisterPortable = 1 };
 
 struct cudaDeviceProp {
 	char name[256];
@@ -272,22 +244,17 @@ cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal);
 cudaError_t cudaSetDevice(int ordinal);
 cudaError_t cudaDeviceReset();
-cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 cudaError_t cudaMalloc(void **pointer, size_t size);
 cudaError_t cudaFree(void *pointer);
-cudaError_t cudaMallocHost(void **pointer, size_t size);
-cudaError_t cudaFreeHost(void *pointer);
 cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *pointer);
-cudaError_t cudaMemcpy(void *target, const void *source, size_t size, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t size, cudaMemcpyKind kind,
 							cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *target, int value, size_t size, cudaStream_t stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);

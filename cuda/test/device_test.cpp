@@ -8,6 +8,7 @@
  *	--tiny		a case or two of each kernel, for compute-sanitizer
  *	--bugs		test the tests, with bugs that the emulator plants; see bug_test.cpp
  *	--no-device	test what the library says where there is no device
+ *	--lose-device	make a fault on the device; the group faults runs that in another process
  */
 #include "test/device_test.h"
 
@@ -407,7 +408,7 @@ bool run_groups(const std::vector<std::string> &chosen, TestAmount amount)
 int main(int count, char **arguments)
 {
 	TestAmount amount = TEST_ALL;
-	bool bugs = false, no_device = false, good = true;
+	bool bugs = false, no_device = false, lose_device = false, good = true;
 	const char *path = nullptr;
 	std::vector<std::string> chosen;
 	for (int i = 1; i < count; i++) {
@@ -419,6 +420,8 @@ int main(int count, char **arguments)
 			bugs = true;
 		else if (!strcmp(arguments[i], "--no-device"))
 			no_device = true;
+		else if (!strcmp(arguments[i], "--lose-device"))
+			lose_device = true;
 		else if (!path)
 			path = arguments[i];
 		else {
@@ -434,6 +437,7 @@ int main(int count, char **arguments)
 		printf("\n");
 		return 2;
 	}
+	library.path = path;
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
 		printf("could not open the library: %s\n", dlerror());
@@ -465,6 +469,11 @@ int main(int count, char **arguments)
 		printf("could not open the device: %s: %s\n", library.api->status_text(status),
 			   message);
 		return 2;
+	}
+	if (lose_device) {
+		good = test_losing_device();
+		library.api->device_close(library.device);
+		return good ? 0 : 1;
 	}
 	good = bugs ? test_planted_bugs() : run_groups(chosen, amount);
 	library.api->device_close(library.device);

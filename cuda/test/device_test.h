@@ -13,6 +13,7 @@
 #include "gpusort_device.h"
 
 struct TestLibrary {
+	const char *path;
 	const GsDeviceApi *api;
 	GsDevice *device;
 	bool emulator;
@@ -87,6 +88,9 @@ void test_huge(TestAmount amount);
 
 /* True if every planted bug makes the cases that aim at it fail, and nothing fails without. */
 bool test_planted_bugs();
+
+/* Loses the device by a real fault, for test_faults().  True if no check failed. */
+bool test_losing_device();
 
 /* Without a device: everything that needs one says so.  True if no check failed. */
 bool test_no_device();

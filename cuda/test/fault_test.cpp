@@ -5,6 +5,10 @@
  */
 #include "test/device_test.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -405,9 +409,8 @@ static void test_memory_limits()
 	api->device_close(device);
 }
 
-/* The device is lost: every call says so, until it is recovered, and then all memory is free.
- */
-static void expect_lost(uint64_t fresh, const char *what)
+/* The device is lost: every call says so. */
+static void expect_lost(const char *what)
 {
 	const GsDeviceApi *api = library.api;
 	GsDevice *device = library.device;
@@ -429,12 +432,18 @@ static void expect_lost(uint64_t fresh, const char *what)
 	expect(api->device_memory(device, &memory), GPUSORT_DEVICE_LOST, what);
 	expect(api->session_begin(device, &options, &session), GPUSORT_DEVICE_LOST, what);
 	test_check(!session, "%s: a session on a lost device is not NULL", what);
+}
 
-	/* There is no memory to start again with; then there is. */
+/* There is no memory to start again with; then there is, and all of it is free. */
+static void expect_recovery(uint64_t fresh, const char *what)
+{
+	const GsDeviceApi *api = library.api;
+	GsDevice *device = library.device;
+	expect_lost(what);
 	set_debug([](GsDebugSettings &s) { s.fail_alloc = 1; });
 	expect(api->device_recover(device), GPUSORT_DEVICE_MEMORY, "recovering without memory");
 	set_debug([](GsDebugSettings &s) { s.fail_alloc = 0; });
-	expect(api->sort(device, &request), GPUSORT_DEVICE_LOST, what);
+	expect_lost(what);
 	expect(api->device_recover(device), GPUSORT_OK, "recovering");
 	test_check(in_use() == fresh, "%s: %llu bytes are in use after recovering", what,
 			   (unsigned long long)in_use());
@@ -442,7 +451,150 @@ static void expect_lost(uint64_t fresh, const char *what)
 	api->device_trim(device);
 }
 
-static void test_lost_device(TestAmount amount)
+/* Really loses the device: keys that are not there, or in the emulator a kernel that hangs. */
+static void lose_device()
+{
+	std::vector<uint32_t> in = some_keys(20000), out(in.size());
+	GsSortRequest request = good_request(in.data(), out.data(), in.size());
+	set_debug([](GsDebugSettings &s) { s.path = GPUSORT_PATH_ONESWEEP; });
+	if (library.emulator)
+		set_debug([](GsDebugSettings &s) {
+			s.fallback_polls = UINT32_MAX;
+			s.emu_resident = 1;
+			s.emu_dispatch = 1;
+			s.emu_bug = 6; /* tiles by block index */
+		});
+	else {
+		request.place = GPUSORT_DEVICE_ARRAYS;
+		request.keys_in = (void *)((uintptr_t)1 << 46);
+		request.keys_out = (void *)((uintptr_t)1 << 45);
+	}
+	expect(library.api->sort(library.device, &request), GPUSORT_DEVICE_LOST,
+		   "a fault of a kernel");
+	set_debug([](GsDebugSettings &s) { s.emu_bug = 0; });
+	set_debug(nullptr);
+}
+
+/* With a session, a buffer and pinned memory; comes back, or says that it will not. */
+bool test_losing_device()
+{
+	const GsDeviceApi *api = library.api;
+	GsDevice *device = library.device;
+	const size_t page = 4096;
+	void *memory = aligned_alloc(page, page), *buffer = nullptr;
+	uint64_t fresh = in_use();
+	GsSessionOptions options = {};
+	options.struct_size = sizeof options;
+	options.key_words = options.chunk_rows = 1;
+	GsSession *session = nullptr;
+	expect(api->host_register(device, memory, page), GPUSORT_OK, "pinning");
+	expect(api->buffer_alloc(device, 1000, &buffer), GPUSORT_OK, "a buffer");
+	expect(api->session_begin(device, &options, &session), GPUSORT_OK, "begin");
+	lose_device();
+	expect_lost("after a fault");
+
+	GsStatus status = api->device_recover(device);
+	printf("after a fault of a kernel: %s\n",
+		   status ? api->device_message(device) : "the device is back");
+	fflush(stdout);
+	GsSessionResult result;
+	expect(api->session_sort(session, &result), GPUSORT_DEVICE_LOST, "a session of before");
+	api->session_end(session);
+	if (status == GPUSORT_OK) {
+		expect_working(device, "after a fault");
+		api->device_trim(device);
+		test_check(in_use() == fresh, "memory of before a fault is in use");
+	} else {
+		expect(status, GPUSORT_DEVICE_LOST, "recovering from a fault");
+		test_check(strstr(api->device_message(device), "lost for this process"),
+				   "recovering from a fault: %s", api->device_message(device));
+		expect_lost("a device that did not come back");
+		expect(api->device_recover(device), GPUSORT_DEVICE_LOST, "recovering once more");
+	}
+	free(memory);
+	return tests_failed == 0;
+}
+
+/*
+ * CUDA does not promise that a process can go on after a fault, so the fault is another
+ * process's.  This one, which uses the same device, notices nothing.
+ */
+static void test_real_fault()
+{
+	fflush(stdout);
+	pid_t child = fork();
+	if (child == 0) {
+		setenv("GPUSORT_EMU_STAYS_LOST", "1", 1);
+		execl("/proc/self/exe", "device_test", library.path, "--lose-device", (char *)nullptr);
+		_exit(127);
+	}
+	int status = -1;
+	bool ended = child > 0 && waitpid(child, &status, 0) == child;
+	test_check(ended && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+			   "the process that loses the device ends with %d", status);
+	expect_working(library.device, "a fault of another process");
+	library.api->device_trim(library.device);
+}
+
+/* Two users of a device: recovering it for one loses it for the other, who can recover, too. */
+static void test_two_users()
+{
+	const GsDeviceApi *api = library.api;
+	GsDevice *device = library.device, *other = nullptr;
+	std::vector<uint32_t> in = some_keys(1000), out(in.size());
+	std::vector<uint64_t> keys = entropy_keys(1000, 1, 8, 1);
+	GsSortRequest request = good_request(in.data(), out.data(), in.size());
+	GsDeviceOptions options = {};
+	options.struct_size = sizeof options;
+	expect(api->device_open(&options, &other, nullptr, 0), GPUSORT_OK, "opening once more");
+	if (!other)
+		return;
+	GsDeviceMemory memory;
+	api->device_memory(other, &memory);
+	uint64_t fresh = memory.in_use;
+	GsSessionOptions session_options = {};
+	session_options.struct_size = sizeof session_options;
+	session_options.key_words = 1;
+	session_options.chunk_rows = 1000;
+	GsChunk chunk = {};
+	chunk.struct_size = sizeof chunk;
+	chunk.rows = 1000;
+	chunk.keys[0] = keys.data();
+	GsSession *sessions[2] = {};
+	GsTicket ticket;
+	for (GsSession *&session : sessions) {
+		expect(api->session_begin(other, &session_options, &session), GPUSORT_OK, "begin");
+		expect(api->session_put(session, &chunk, &ticket), GPUSORT_OK, "put");
+	}
+
+	set_debug([](GsDebugSettings &s) { s.fail_launch = 1; });
+	expect(api->sort(device, &request), GPUSORT_DEVICE_LOST, "the sort that loses the device");
+	set_debug(nullptr);
+	expect_working(other, "the other user, before the device is reset");
+	expect(api->device_recover(device), GPUSORT_OK, "recovering");
+	api->session_end(sessions[0]);
+	expect(api->session_wait(sessions[1], ticket), GPUSORT_DEVICE_LOST, "the other's session");
+	expect(api->sort(other, &request), GPUSORT_DEVICE_LOST, "the other user");
+	test_check(api->device_message(other)[0], "the other user: no message");
+	expect_working(device, "the user who recovered");
+	expect(api->device_recover(other), GPUSORT_OK, "recovering for the other user");
+	expect_working(device, "the first user, after the second has recovered");
+	expect(api->session_wait(sessions[1], ticket), GPUSORT_DEVICE_LOST, "a session of before");
+	api->session_end(sessions[1]);
+	expect_working(other, "the second user");
+	api->device_trim(other);
+	api->device_memory(other, &memory);
+	test_check(memory.in_use == fresh && !memory.sessions, "the second user: %llu bytes in use",
+			   (unsigned long long)memory.in_use);
+
+	/* Closed while it is lost. */
+	expect(api->device_recover(device), GPUSORT_OK, "recovering what is not lost");
+	api->device_close(other);
+	expect_working(device, "the user who is left");
+	api->device_trim(device);
+}
+
+static void test_lost_device()
 {
 	const GsDeviceApi *api = library.api;
 	GsDevice *device = library.device;
@@ -454,28 +606,14 @@ static void test_lost_device(TestAmount amount)
 	set_debug([](GsDebugSettings &s) { s.fail_launch = 1; });
 	expect(api->sort(device, &request), GPUSORT_DEVICE_LOST, "the sort that loses the device");
 	set_debug(nullptr);
-	expect_lost(fresh, "a launch that fails");
+	expect_recovery(fresh, "a launch that fails");
 
 	if (library.emulator) {
-		/* A kernel that hangs, as the bug of tiles by block index makes it. */
-		set_debug([](GsDebugSettings &s) {
-			s.path = GPUSORT_PATH_ONESWEEP;
-			s.fallback_polls = UINT32_MAX;
-			s.emu_resident = 1;
-			s.emu_dispatch = 1;
-			s.emu_bug = 6;
-		});
-		expect(api->sort(device, &request), GPUSORT_DEVICE_LOST, "a kernel that hangs");
-		set_debug([](GsDebugSettings &s) { s.emu_bug = 0; });
-		set_debug(nullptr);
-		expect_lost(fresh, "a kernel that hangs");
-	} else if (amount == TEST_ALL) {
-		request.place = GPUSORT_DEVICE_ARRAYS;
-		request.keys_in = (void *)((uintptr_t)1 << 46);
-		request.keys_out = (void *)((uintptr_t)1 << 45);
-		expect(api->sort(device, &request), GPUSORT_DEVICE_LOST, "keys that are not there");
-		expect_lost(fresh, "keys that are not there");
+		lose_device();
+		expect_recovery(fresh, "a kernel that hangs");
 	}
+	test_real_fault();
+	test_two_users();
 }
 
 void test_faults(TestAmount amount)
@@ -483,5 +621,5 @@ void test_faults(TestAmount amount)
 	test_failing_allocations();
 	test_memory_limits();
 	if (amount != TEST_TINY)
-		test_lost_device(amount);
+		test_lost_device();
 }
