@@ -75,6 +75,7 @@ GsStatus cut_chunks(GsSession *session)
 	release(session, sums);
 	release(session, cuts);
 	session->chunks = count;
+	session->chunk_bytes = total < options.chunk_bytes ? total : options.chunk_bytes;
 	return status;
 }
 
@@ -104,7 +105,7 @@ StagingLayout staging_layout(const GsSession *session)
 	if (is_fixed(session))
 		layout.data = take(rows * options.row_width);
 	if (is_variable(session))
-		layout.data = take(options.chunk_bytes);
+		layout.data = take(session->chunk_bytes);
 	layout.total = at;
 	return layout;
 }
@@ -200,7 +201,8 @@ void free_result(GsSession *session)
 GsStatus prepare_result(GsSession *session)
 {
 	const GsSessionOptions &options = session->options;
-	session->rows_per_chunk = options.chunk_rows;
+	session->rows_per_chunk =
+		options.chunk_rows < session->rows ? options.chunk_rows : session->rows;
 	if (is_fixed(session) && options.chunk_bytes / options.row_width < session->rows_per_chunk)
 		session->rows_per_chunk = options.chunk_bytes / options.row_width;
 	session->chunks = (session->rows + session->rows_per_chunk - 1) / session->rows_per_chunk;

@@ -44,7 +44,7 @@ struct GsSession {
 	GsSessionOptions options;
 	uint32_t epoch;
 	gpusort_session::State state;
-	GsSession *next; /* of all sessions, for device_close() */
+	GsSession *next; /* of all sessions of the device */
 	cudaStream_t upload;
 	gpusort_session::Lane lanes[gpusort_session::LANES];
 	uint32_t next_lane;
@@ -62,10 +62,11 @@ struct GsSession {
 	/* Result. */
 	uint32_t *sorted; /* row numbers */
 	uint64_t chunks;
-	uint64_t rows_per_chunk;
-	uint64_t *offsets;	 /* variable width: of each sorted row, on the device */
-	uint64_t *cuts;		 /* variable width: first row of each chunk, on the host */
-	uint64_t *cut_bytes; /* its offset */
+	uint64_t rows_per_chunk; /* at most all rows, so that staging is not larger than they */
+	uint64_t chunk_bytes; /* variable width: most bytes of a chunk, at most those of all rows */
+	uint64_t *offsets;	  /* variable width: of each sorted row, on the device */
+	uint64_t *cuts;		  /* variable width: first row of each chunk, on the host */
+	uint64_t *cut_bytes;  /* its offset */
 	GsSessionResult result;
 
 	GsTicket last_ticket;
