@@ -41,7 +41,7 @@ is($node->safe_psql('postgres', q{SET pg_gpusort.backend = cpu;
 		SELECT value FROM gpusort_status() WHERE name = 'backend_reason'}),
 	'pg_gpusort.backend is cpu', 'gpusort_status() of a session that uses the CPU');
 $node->poll_query_until('postgres', q{
-	SELECT query = '1 GPUs, 0 sessions' FROM pg_stat_activity
+	SELECT query = 'GPUs: 1, sessions: 0' FROM pg_stat_activity
 	WHERE backend_type = 'pg_gpusort service'})
   or fail('activity of the service');
 is( $node->safe_psql('postgres', q{
@@ -70,7 +70,7 @@ is(status_of($node, 'sessions'), '1', 'and a slot');
 cmp_ok(status_of($node, 'device_memory_in_use'), '>', 20000 * 8, 'and device memory');
 cmp_ok(status_of($node, 'pool_chunks_in_use'), '>', 0, 'and chunks');
 ok( $node->poll_query_until('postgres', q{
-		SELECT state = 'active' AND query = '1 GPUs, 1 sessions' FROM pg_stat_activity
+		SELECT state = 'active' AND query = 'GPUs: 1, sessions: 1' FROM pg_stat_activity
 		WHERE backend_type = 'pg_gpusort service'}),
 	'pg_stat_activity shows it');
 $session->quit;
