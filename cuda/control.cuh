@@ -3,7 +3,7 @@
  *		What the kernels of one onesweep sort tell each other through device memory.
  *
  * One GsControl exists per sort that is under way.  It is zeroed before the histogram kernel
- *and read by the host only after the sort has ended.
+ * and read by the host only after the sort has ended.
  */
 #ifndef GPUSORT_CONTROL_CUH
 #define GPUSORT_CONTROL_CUH

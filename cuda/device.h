@@ -3,8 +3,8 @@
  *		An open device: its streams, its memory account, its errors.  Inside the library.
  *
  * Every CUDA call of the library goes through gpusort_device_check(), which turns its error
- *into a status, keeps a message, and notices errors that stay (the context is broken): from
- *then on the device is lost.
+ * into a status, keeps a message, and notices errors that stay (the context is broken): from
+ * then on the device is lost.
  */
 #ifndef GPUSORT_DEVICE_INTERNAL_H
 #define GPUSORT_DEVICE_INTERNAL_H

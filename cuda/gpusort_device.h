@@ -9,20 +9,20 @@
  * Conventions
  *
  * - Every function that can fail returns a GsStatus.  Where a message is of use it is written
- *to the caller's buffer, or kept until the next failing call on the same device and returned by
- *	 device_message().  Nothing is printed, no signal is raised, no exception leaves the
- *library.
+ *   to the caller's buffer, or kept until the next failing call on the same device and
+ *   returned by device_message().  Nothing is printed, no signal is raised, no exception
+ *   leaves the library.
  * - Sizes are bytes unless a name says rows, items or words.  Structs that callers fill start
- *with struct_size, which is sizeof the struct as the caller was compiled; fields beyond it
- *count as zero, so that fields can be added at the end within one version.
+ *   with struct_size, which is sizeof the struct as the caller was compiled; fields beyond it
+ *   count as zero, so that fields can be added at the end within one version.
  * - A GsDevice and everything that belongs to it is used by one thread at a time.  Different
- *	 devices may be used by different threads at the same time.
- * - Host memory given to an asynchronous call must stay valid and unchanged until the ticket of
- *	 that call is done.  Copies overlap with the caller only when that memory was registered
- *with host_register(); otherwise they work, but may be done before the call returns.
+ *   GsDevices may be used by different threads at the same time.
+ * - Host memory given to an asynchronous call must stay valid and unchanged until the ticket
+ *   of that call is done.  Copies overlap with the caller only when that memory was registered
+ *   with host_register(); otherwise they work, but may be done before the call returns.
  * - After GPUSORT_DEVICE_LOST every call on that device returns the same, until
- *device_recover() succeeds or the device is closed.  Ending sessions and closing remain allowed
- *and free all host memory.
+ *   device_recover() succeeds or the device is closed.  Ending sessions and closing remain
+ *   allowed and free all host memory.
  */
 #ifndef GPUSORT_DEVICE_H
 #define GPUSORT_DEVICE_H

@@ -3,9 +3,9 @@
  *		The order of keys: from the bits of a key to digits that sort as unsigned numbers.
  *
  * Keys travel through all passes with the bits they came with; the transform is applied
- *whenever a digit is taken.  For integers it is an exclusive or, which costs nothing: it merges
- *with the mask.  For floats it is not invertible (-0 equals +0, all NaN are equal), so it has
- *to be done this way.
+ * whenever a digit is taken.  For integers it is an exclusive or, which costs nothing: it
+ * merges with the mask.  For floats it is not invertible (-0 equals +0, all NaN are equal), so
+ * it has to be done this way.
  */
 #ifndef GPUSORT_KEYS_CUH
 #define GPUSORT_KEYS_CUH

@@ -4,15 +4,15 @@
  *
  * After Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs"
  * (2022).  A block takes a tile of items, counts their digits, publishes the counts, learns
- *from the tiles before it where its items of each digit go (decoupled look-back), orders the
- *items in shared memory and writes runs of equal digits.
+ * from the tiles before it where its items of each digit go (decoupled look-back), orders the
+ * items in shared memory and writes runs of equal digits.
  *
  * Forward progress: tiles are handed out by a counter, so that the tiles a block waits for have
  * all been started, in whatever order the device starts blocks.  Should a started block not be
  * run for long, the waiting block counts the missing tile itself and goes on.
  *
  * A launch handles one strip, whose item numbers and counts fit 30 bits; positions in the
- *output are 64 bits wide.
+ * output are 64 bits wide.
  */
 #ifndef GPUSORT_ONESWEEP_CUH
 #define GPUSORT_ONESWEEP_CUH

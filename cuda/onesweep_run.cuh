@@ -3,7 +3,7 @@
  *		The host side of a onesweep sort: working space, strips, launches.
  *
  * A template over the shape of the sweeps, so that the library has one shape for each pair of
- *widths and the benchmark can try others.
+ * widths and the benchmark can try others.
  */
 #ifndef GPUSORT_ONESWEEP_RUN_CUH
 #define GPUSORT_ONESWEEP_RUN_CUH

@@ -3,9 +3,8 @@
  *		What lets one kernel source be built by nvcc and by a C++ compiler against the emulator.
  *
  * Kernels take all their shared memory through GPUSORT_SHARED(), synchronize with the *_sync
- *and
- * __sync* intrinsics, and read and write words that other blocks poll through the flag
- *accessors below.  Kernels are started with gpusort_launch().
+ * and __sync* intrinsics, and read and write words that other blocks poll through the flag
+ * accessors below.  Kernels are started with gpusort_launch().
  */
 #ifndef GPUSORT_PORTABLE_CUH
 #define GPUSORT_PORTABLE_CUH

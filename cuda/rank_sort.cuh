@@ -1,7 +1,7 @@
 /*
  * rank_sort.cuh
  *		A sort in one launch whose blocks do not wait for each other: every item's rank is
- *counted.
+ *		counted.
  *
  * Each block owns a few consecutive items and compares them with all keys of the input: the
  * number of keys that come before an item is its place in the output.  That is n * n

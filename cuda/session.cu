@@ -2,13 +2,13 @@
  * session.cu
  *		Sort sessions: begin, chunks in, tickets, end.
  *
- * Chunks are copied into segmented arrays on the session's upload stream.  The sort runs on the
- * device's compute stream and leaves the rows' numbers in sorted order; rows stay where they
- *are. Delivery gathers the rows of a chunk into a staging buffer and copies that to the host,
- *on one of two streams in turn, each with a staging buffer of its own.
+ * Chunks are copied into segmented arrays on the session's upload stream.  The sort runs on
+ * the device's compute stream and leaves the rows' numbers in sorted order; rows stay where
+ * they are.  Delivery gathers the rows of a chunk into a staging buffer and copies that to the
+ * host, on one of two streams in turn, each with a staging buffer of its own.
  *
- * A session of a device that was recovered (GsDevice.epoch) is dead: its device memory, streams
- *and events are gone, and only session_end() is left to do.
+ * A session of a device that was recovered (GsDevice.epoch) is dead: its device memory,
+ * streams and events are gone, and only session_end() is left to do.
  */
 #include <cstring>
 #include <new>

@@ -3,7 +3,7 @@
  *		Sort sessions, as gpusort_device.h describes them.  Inside the library.
  *
  * Arguments that are pointers have been checked not to be NULL; everything else is checked
- *here.
+ * here.
  */
 #ifndef GPUSORT_SESSION_H
 #define GPUSORT_SESSION_H

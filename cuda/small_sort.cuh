@@ -2,12 +2,12 @@
  * small_sort.cuh
  *		Sorts in one launch: by one warp, by one block, by a grid of cooperating blocks.
  *
- * Inputs of these sizes are bound by the number of launches, not by memory.  A warp sorts up to
- *32 items with a bitonic network.  A block keeps its items in registers and orders them digit
- *by digit through shared memory.  In a grid each block keeps a contiguous part of the items; at
- * each digit the blocks exchange their counts, and move the items through device memory that
- * stays in the cache.  Digits that do not vary are left out.  Sorts by ranks are in
- * rank_sort.cuh.
+ * Inputs of these sizes are bound by the number of launches, not by memory.  A warp sorts up
+ * to 32 items with a bitonic network.  A block keeps its items in registers and orders them
+ * digit by digit through shared memory.  In a grid each block keeps a contiguous part of the
+ * items; at each digit the blocks exchange their counts, and move the items through device
+ * memory that stays in the cache.  Digits that do not vary are left out.  Sorts by ranks are
+ * in rank_sort.cuh.
  */
 #ifndef GPUSORT_SMALL_SORT_CUH
 #define GPUSORT_SMALL_SORT_CUH

@@ -2,8 +2,8 @@
  * sorter.h
  *		Sorts of arrays in device memory: chooses the kernels and launches them.
  *
- * Inside the device library and its benchmark; users have gpusort_device.h.  All work is queued
- *on the stream given; nothing here waits for it.
+ * Inside the device library and its benchmark; users have gpusort_device.h.  All work is
+ * queued on the stream given; nothing here waits for it.
  */
 #ifndef GPUSORT_SORTER_H
 #define GPUSORT_SORTER_H

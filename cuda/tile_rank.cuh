@@ -4,13 +4,13 @@
  *
  * A tile is the keys that one block holds in registers, ITEMS per thread.  Each warp owns a
  * contiguous part of it, and item i of a lane is the lane-th key of the i-th group of 32 of
- *that part, so that (warp, item, lane) is the order of arrival.
+ * that part, so that (warp, item, lane) is the order of arrival.
  *
  * The work has two steps.  First every warp counts its digits in a row of bins of its own in
- *shared memory.  Then, with the bins holding the position of the warp's first key of each
- *digit, every warp goes through its items once more: the lanes that hold the same digit find
- *each other by ballots, and the last of them takes positions for all.  Since the counts of the
- *tile are known before the second, longer, step, other tiles need not wait for it.
+ * shared memory.  Then, with the bins holding the position of the warp's first key of each
+ * digit, every warp goes through its items once more: the lanes that hold the same digit find
+ * each other by ballots, and the last of them takes positions for all.  Since the counts of
+ * the tile are known before the second, longer, step, other tiles need not wait for it.
  */
 #ifndef GPUSORT_TILE_RANK_CUH
 #define GPUSORT_TILE_RANK_CUH

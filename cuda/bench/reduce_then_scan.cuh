@@ -3,11 +3,11 @@
  *		A radix sort by reduce-then-scan, for comparison with the single sweep.
  *
  * After Merrill and Grimshaw, "Revisiting Sorting for GPGPU Stream Architectures" (2010): for
- *each digit an upsweep counts the digits of each block's part of the input, a scan turns the
- *counts of all blocks into positions, and a downsweep reads the input again and scatters it.
- *About three memory operations an item and digit, where onesweep needs two.  Ranking,
- *shared-memory reorder and tile sizes are those of the sweep, so that what differs is the
- *algorithm.
+ * each digit an upsweep counts the digits of each block's part of the input, a scan turns the
+ * counts of all blocks into positions, and a downsweep reads the input again and scatters it.
+ * About three memory operations an item and digit, where onesweep needs two.  Ranking,
+ * shared-memory reorder and tile sizes are those of the sweep, so that what differs is the
+ * algorithm.
  */
 #ifndef GPUSORT_REDUCE_THEN_SCAN_CUH
 #define GPUSORT_REDUCE_THEN_SCAN_CUH

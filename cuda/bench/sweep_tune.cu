@@ -2,10 +2,10 @@
  * sweep_tune.cu
  *		Times shapes of kernels: sweep_tune [log2 n ...] [ranks] [grids] [copies]
  *
- * For each pair of widths, CUB's time and that of each candidate on the same random keys; every
- * candidate's result is checked.  Numbers try shapes of the sweep; ranks and grids those of the
- * sorts in one launch, at all sizes they are for; copies the copy of sorted keys.  What is best
- *goes into tuning.cuh by hand.
+ * For each pair of widths, CUB's time and that of each candidate on the same random keys;
+ * every candidate's result is checked.  Numbers try shapes of the sweep; ranks and grids those
+ * of the sorts in one launch, at all sizes they are for; copies the copy of sorted keys.  What
+ * is best goes into tuning.cuh by hand.
  */
 #include <cub/device/device_radix_sort.cuh>
 

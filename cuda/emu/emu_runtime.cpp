@@ -5,7 +5,8 @@
  * Streams are queues.  An operation is carried out when somebody waits for its stream, for an
  * event behind it, or asks for such an event.  There is no cudaMemcpy(), which on a device may
  * return before the bytes are there for other streams than the default one.  A kernel that
- *breaks a rule leaves a sticky error, as a fault on a device does; cudaDeviceReset() clears it.
+ * breaks a rule leaves a sticky error, as a fault on a device does; cudaDeviceReset() clears
+ * it.
  */
 #include "emu/cuda_emu.h"
 
