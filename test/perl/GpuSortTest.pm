@@ -13,7 +13,7 @@ use Test::More;
 use Time::HiRes 'usleep';
 
 our @EXPORT = qw(start_node start_gpu_node gpu_settings wait_for_service
-  status_of service_pid holds_nothing make_table ordered_keys sorts_like_stock
+  status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
   leaves_nothing Session);
 
 # start_node NAME, SETTING...: a new server with these lines of settings, and
@@ -79,6 +79,19 @@ sub service_pid
 
 	return $node->safe_psql('postgres',
 		q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
+}
+
+# ends PID: does the process, at the latest after some seconds?
+sub ends
+{
+	my ($pid) = @_;
+
+	foreach my $try (1 .. 100)
+	{
+		return 1 if !kill(0, $pid);
+		usleep(100_000);
+	}
+	return 0;
 }
 
 # holds_nothing NODE, NAME: a test that no session or chunk is in use, at the

@@ -84,9 +84,7 @@ foreach my $mode ('fast', 'immediate')
 		'DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k', 'FETCH 1 FROM c');
 	my $pid = status_of($node, 'device_process_pid');
 	$node->stop($mode);
-	my $tries = 100;
-	while (kill(0, $pid) && $tries-- > 0) { select(undef, undef, undef, 0.1); }
-	ok(!kill(0, $pid), "$mode shutdown: the device process has ended");
+	ok(ends($pid), "$mode shutdown: the device process has ended");
 	$node->start;
 	wait_for_service($node);
 	isnt(status_of($node, 'device_process_pid'), $pid, "$mode shutdown: there is another");

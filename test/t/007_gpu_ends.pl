@@ -1,0 +1,281 @@
+# Backends and processes of the GPU service that end, in any state of a sort; and
+# more sorts at a time than the service has sessions.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'},
+	'max_connections = 100', 'restart_after_crash = on');
+my $query = q{SELECT count(*), md5(string_agg(s::text, ',')) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s};
+my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
+my $anywhere = 'SET pg_gpusort.debug_require = node';
+my $started;
+my $expected;
+
+sub make_data
+{
+	make_table($node, 20000);
+	$node->safe_psql(
+		'postgres', q{
+		CREATE OR REPLACE FUNCTION slow(k int8) RETURNS int8 LANGUAGE plpgsql STABLE
+			AS $$ BEGIN PERFORM pg_sleep(0.002); RETURN k; END $$});
+	$expected = $node->safe_psql('postgres', "SET pg_gpusort.backend = cpu; $query");
+	$started = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
+}
+
+# sorts_on_gpu NAME: it does, and nothing is left of other sorts.
+sub sorts_on_gpu
+{
+	my ($name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	wait_for_service($node);
+	holds_nothing($node, $name);
+	is($node->safe_psql('postgres', "$on_gpu; $query"), $expected, "$name: a sort on the GPU");
+	is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $started,
+		"$name: the server has not restarted");
+}
+
+make_data();
+sorts_on_gpu('at the start');
+
+# ---- A device that hangs ----
+
+# It does so for some seconds, and sorts end before.
+my %waits = (
+	'open' => 'GpuSortOpen', 'put:2' => 'GpuSort(Sort|Pool)',
+	'sort' => 'GpuSortSort', 'get:2' => 'GpuSortRows');
+my %ends = ('open' => 'timeout terminate', 'put:2' => 'cancel terminate',
+	'sort' => 'timeout cancel terminate', 'get:2' => 'timeout cancel');
+
+foreach my $point (sort keys %waits)
+{
+	(my $fault = $point) =~ s/(:|$)/:hang$1/;
+
+	foreach my $end (split(/ /, $ends{$point}))
+	{
+		my $session = Session($node, $on_gpu, "SET pg_gpusort.debug_fault = '$fault'");
+		my $name = "$point hangs, $end";
+		my $start = time();
+		my $output;
+
+		$session->run(q{SET statement_timeout = '500ms'}) if $end eq 'timeout';
+		$session->begin($query);
+		if ($end ne 'timeout')
+		{
+			# A wait event of an extension has no name of its own before PostgreSQL 17.
+			ok( $node->poll_query_until('postgres', q{
+					SELECT wait_event ~ 'Extension|} . $waits{$point} . q{' FROM pg_stat_activity WHERE pid = }
+					. $session->pid), "$name: it waits");
+			$node->safe_psql('postgres', "SELECT pg_${end}_backend(" . $session->pid . ')');
+		}
+		$output = $session->finish;
+		cmp_ok(time() - $start, '<', 2.8, "$name: at once");
+		like($output, $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
+			  $end eq 'cancel' ? qr/57014: canceling statement due to user request/ :
+			  qr/FATAL:  57P01: terminating connection/, "$name: error");
+		# It has a slot of its own meanwhile.
+		is($session->run("SET statement_timeout = 0; RESET pg_gpusort.debug_fault; $query"), $expected,
+			"$name: the session goes on")
+		  if $end ne 'terminate';
+		$session->quit;
+		sorts_on_gpu($name);
+	}
+}
+
+# Nobody is kept by a device that hangs when the rows are no longer needed.
+{
+	my $session = Session($node, $on_gpu, q{SET pg_gpusort.debug_fault = 'close:hang'});
+	my $start = time();
+
+	is($session->run($query), $expected, 'close hangs: rows');
+	cmp_ok(time() - $start, '<', 2.8, 'close hangs: at once');
+	$session->quit;
+	sorts_on_gpu('close hangs');
+}
+
+# ---- The device process is killed while idle ----
+
+foreach my $time (1 .. 2)
+{
+	my $pid = status_of($node, 'device_process_pid');
+
+	kill('KILL', $pid) == 1 or die 'no device process';
+	is($node->safe_psql('postgres', "$anywhere; $query"), $expected, "killed while idle: rows");
+	$node->poll_query_until('postgres',
+		"SELECT value NOT IN ('0', '$pid') FROM gpusort_status() WHERE name = 'device_process_pid'");
+	sorts_on_gpu('killed while idle');
+	is(status_of($node, 'device_process_restarts'), $time, 'killed while idle: counted');
+}
+
+# ... and while rows come in.
+{
+	my $session = Session($node, $anywhere);
+
+	$session->begin('SELECT count(*), sum(k) FROM (SELECT k, id FROM big WHERE id < 800 AND slow(k) IS NOT NULL ORDER BY k OFFSET 0) s');
+	usleep(500_000);
+	is(status_of($node, 'sessions'), '1', 'killed while rows come in: a session');
+	kill('KILL', status_of($node, 'device_process_pid')) == 1 or die 'no device process';
+	is($session->finish, $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM big WHERE id < 800 AND k IS NOT NULL'),
+		'killed while rows come in: rows');
+	$session->quit;
+	sorts_on_gpu('killed while rows come in');
+}
+
+# ---- The worker is terminated ----
+
+{
+	my $reading = Session($node, $on_gpu);
+	my $writing = Session($node, $anywhere);
+	my $cursor = 'BEGIN; DECLARE c SCROLL CURSOR FOR SELECT * FROM big ORDER BY k';
+	my $moves = 'FETCH 7000 FROM c; FETCH BACKWARD ALL FROM c; FETCH ALL FROM c; ROLLBACK';
+	my $worker = service_pid($node);
+	my $device = status_of($node, 'device_process_pid');
+	my $rows;
+
+	$reading->run("$cursor; FETCH 3000 FROM c");
+	$writing->begin('SELECT count(*) FROM (SELECT k, id FROM big WHERE id < 800 AND slow(k) IS NOT NULL ORDER BY k OFFSET 0) s');
+	usleep(500_000);
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
+	is($writing->finish, $node->safe_psql('postgres', 'SELECT count(*) FROM big WHERE id < 800 AND k IS NOT NULL'),
+		'worker terminated: a sort that reads');
+	$rows = $reading->run($moves);
+	ok($rows eq $reading->run("SET pg_gpusort.backend = cpu; SET pg_gpusort.debug_require = cpu;
+			$cursor; MOVE 3000 IN c; $moves"),
+		'worker terminated: a sort that returns rows');
+	is($node->safe_psql('postgres', "$anywhere; $query"), $expected, 'worker terminated: a new sort');
+	$reading->quit;
+	$writing->quit;
+	ok(ends($device), 'worker terminated: its device process has ended');
+	$node->poll_query_until('postgres',
+		q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
+	isnt(service_pid($node), $worker, 'worker terminated: there is another');
+	sorts_on_gpu('worker terminated');
+}
+
+# ---- A backend is killed, and with it the server ----
+
+foreach my $state ('rows come in', 'rows go out')
+{
+	my $device = status_of($node, 'device_process_pid');
+	my $session = Session($node, $on_gpu);
+	my $name = "backend killed while $state";
+
+	if ($state eq 'rows come in')
+	{
+		$session->begin('SELECT * FROM big WHERE slow(k) > 0 ORDER BY k');
+		usleep(500_000);
+	}
+	else
+	{
+		$session->run('BEGIN; DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k; FETCH 5000 FROM c');
+		$session->begin('SELECT pg_sleep(60)');
+	}
+	is(status_of($node, 'sessions'), '1', "$name: a session");
+	kill('KILL', $session->pid);
+	like($session->finish, qr/server closed the connection|terminating connection|connection to server was lost/i,
+		"$name: its end");
+	$session->quit;
+	$node->poll_query_until('postgres', 'SELECT 1', '1') or die 'the server does not restart';
+	wait_for_service($node);
+	ok(ends($device), "$name: the device process has ended");
+	$node->safe_psql('postgres', 'DROP TABLE big');
+	make_data();
+	sorts_on_gpu($name);
+}
+
+# ---- More sorts than sessions ----
+
+# crowd NAME: 50 sessions that sort at the same time.
+sub crowd
+{
+	my ($name) = @_;
+	my @sessions = map { Session($node, $anywhere) } 1 .. 50;
+	my @outputs;
+
+	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	$_->begin("$query; $query") foreach @sessions;
+	@outputs = map { $_->finish } @sessions;
+	is(scalar(grep { $_ ne "$expected\n$expected" } @outputs), 0, "$name: all have the right rows");
+	is($node->safe_psql('postgres', 'SELECT sum(sorts) FROM pg_stat_gpusort'), '100',
+		"$name: all are counted");
+	cmp_ok($node->safe_psql('postgres', q{SELECT sorts FROM pg_stat_gpusort WHERE backend = 'gpu'}),
+		'>', 0, "$name: some were on the GPU");
+	$_->quit foreach @sessions;
+	sorts_on_gpu($name);
+}
+
+# paused NAME, SLOTS: as many cursors as there are sessions, which hold chunks.
+sub paused
+{
+	my ($name, $slots) = @_;
+	my $holder = Session($node, $on_gpu, 'BEGIN');
+	my $cursor = 'SELECT * FROM big ORDER BY k';
+	my $others = 'SELECT sorts FROM pg_stat_gpusort_fallbacks WHERE reason = $$all sessions of the GPU service are in use$$';
+
+	foreach my $c (1 .. $slots - 1)
+	{
+		$holder->run("DECLARE c$c CURSOR FOR $cursor; FETCH 10 FROM c$c");
+	}
+	is($node->safe_psql('postgres', "$on_gpu; $query"), $expected, "$name: one session is left");
+	$holder->run("DECLARE c$slots CURSOR FOR $cursor; FETCH 10 FROM c$slots");
+	is(status_of($node, 'sessions'), $slots, "$name: all are in use");
+	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	is($node->safe_psql('postgres', "$anywhere; $query"), $expected, "$name: others sort");
+	is($node->safe_psql('postgres', $others), '1', "$name: on the CPU, which is counted");
+	$holder->run('CLOSE c1');
+	is($node->safe_psql('postgres', "$on_gpu; $query"), $expected, "$name: when one ends, on the GPU");
+	foreach my $c (2 .. $slots)
+	{
+		is($holder->run("MOVE 19000 IN c$c; FETCH ALL FROM c$c") =~ tr/\n// + 1, 990,
+			"$name: cursor $c goes on");
+	}
+	$holder->run('COMMIT');
+	$holder->quit;
+	sorts_on_gpu($name);
+}
+
+crowd('8 sessions');
+paused('8 sessions', 8);
+$node->append_conf('postgresql.conf', q{pg_gpusort.pool_size = '1MB'});
+$node->restart;
+$started = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
+wait_for_service($node);
+is(status_of($node, 'session_slots'), '2', 'the smallest pool');
+crowd('2 sessions');
+paused('2 sessions', 2);
+
+# ... of which some end in the middle, and so does the device process.
+{
+	my @sessions = map { Session($node, $anywhere) } 1 .. 20;
+	my $failed = 0;
+
+	$_->begin("$query; $query") foreach @sessions;
+	foreach my $n (0 .. 4)
+	{
+		usleep(50_000);
+		$node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $sessions[ 4 * $n ]->pid . ')');
+		kill('KILL', status_of($node, 'device_process_pid')) if $n == 2 && status_of($node, 'device_process_pid') > 0;
+	}
+	foreach my $session (@sessions)
+	{
+		foreach my $line (split(/\n/, $session->finish))
+		{
+			$failed++ unless $line =~ /^(\Q$expected\E|ERROR:  57014: canceling .*|LOCATION: .*)$/;
+		}
+		$session->quit;
+	}
+	is($failed, 0, 'a crowd, with cancels and a crash: the right rows, or an error of the user\'s own making');
+	sorts_on_gpu('a crowd, with cancels and a crash');
+}
+
+$node->stop;
+done_testing();
