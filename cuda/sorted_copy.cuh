@@ -3,11 +3,11 @@
  *		Copies the input to the output as long as it is in order.
  *
  * Counting digits costs more than reading keys, and a sorted input needs to be neither counted
- * nor moved by a sweep.  So large inputs are copied first, while every key is compared with the
- * next one.  The first descent ends the copy: all blocks look at GsControl.unsorted once a
- *turn. A random input is left after the first turn, with nothing written.  If there was no
- *descent, the sort is done; otherwise it starts anew from the unchanged input, and what was
- *written to the output is overwritten.
+ * nor moved by a sweep.  So large inputs are copied first, while every key is compared with
+ * the next one.  The first descent ends the copy: all blocks look at GsControl.unsorted once a
+ * turn.  A random input is left at the first look, with nothing written.  If there was no
+ * descent, the sort is done; otherwise it starts anew from the unchanged input, and what was
+ * written to the output is overwritten.
  */
 #ifndef GPUSORT_SORTED_COPY_CUH
 #define GPUSORT_SORTED_COPY_CUH
@@ -157,6 +157,28 @@ struct GsSortedCopy {
 				keys[i / VECTOR].key[i % VECTOR];
 	}
 
+	/*
+	 * Looks at a vector a thread of the block's first turn, before more is read: nearly every
+	 * input that is not sorted shows it there.  Returns false, by blocks, if there is a
+	 * descent.
+	 */
+	__device__ __forceinline__ bool try_first_turn()
+	{
+		bool bad = false;
+		if (blockIdx.x < turns) {
+			const Key *source = args.keys_in + before + blockIdx.x * TURN;
+			Keys keys = ((const Keys *)source)[threadIdx.x];
+			GPUSORT_UNROLL
+			for (int k = 0; k + 1 < VECTOR; k++)
+				bad |= out_of_order(keys.key[k], keys.key[k + 1]);
+		}
+		if (!__syncthreads_or(bad))
+			return true;
+		if (threadIdx.x < 32)
+			note_descent();
+		return false;
+	}
+
 	/* Returns false, by warps, if there is a descent somewhere. */
 	__device__ __forceinline__ bool copy_turn(uint64_t first)
 	{
@@ -206,6 +228,8 @@ struct GsSortedCopy {
 
 	__device__ __forceinline__ void process()
 	{
+		if (!try_first_turn())
+			return;
 		for (uint64_t turn = blockIdx.x; turn < turns; turn += gridDim.x)
 			if (!copy_turn(before + turn * TURN))
 				return;

@@ -3,7 +3,7 @@
  *		Every number that was chosen by measuring, with its measurement.
  *
  * Measured on an NVIDIA H200 (132 multiprocessors, CUDA 13.0), 2026-11-21, unless another GPU
- *is named; the tables are in docs/benchmarks-device.md.
+ * is named; the tables are in docs/benchmarks-device.md.
  */
 #ifndef GPUSORT_TUNING_CUH
 #define GPUSORT_TUNING_CUH
@@ -84,7 +84,7 @@ typedef GsSortedCopyPolicy<64, 4, 2> GsSortedCopyTuning;
 
 /* Larger inputs are first copied until a descent is found; smaller ones are only counted. */
 #ifdef __CUDACC__
-constexpr uint64_t GPUSORT_CHECK_ITEMS = 1 << 25;
+constexpr uint64_t GPUSORT_CHECK_ITEMS = 1 << 21;
 #else
 constexpr uint64_t GPUSORT_CHECK_ITEMS = 2000;
 #endif

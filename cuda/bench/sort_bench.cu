@@ -2,11 +2,11 @@
  * sort_bench.cu
  *		Benchmark against CUB and reduce-then-scan: sort_bench [--csv FILE] [GROUP ...]
  *
- * Every line is one input: milliseconds of this library and of cub::DeviceRadixSort in the same
- * process, one after the other, on the same arrays; medians of runs timed by events, with the
- * spread.  Keys and values of pairs are given (not generated); inputs stay unchanged, as with
- *CUB. Every result is checked on the device.  Groups: phases, sizes, entropy, database (these
- *by default), paths, huge.
+ * Every line is one input: milliseconds of this library and of cub::DeviceRadixSort in the
+ * same process, one after the other, on the same arrays; medians of runs timed by events, with
+ * the spread.  Keys and values of pairs are given (not generated); inputs stay unchanged, as
+ * with CUB. Every result is checked on the device.  Groups: phases, sizes, entropy, database
+ * (these by default), paths, sorted, huge.
  */
 #include <cub/device/device_radix_sort.cuh>
 
@@ -170,6 +170,17 @@ void bench_paths()
 	}
 }
 
+/* Inputs that were sorted before, and others, around the limit of the sorted copy. */
+void bench_sorted()
+{
+	for (int log_n = 20; log_n <= 25; log_n++) {
+		uint64_t n = (uint64_t)1 << log_n;
+		bench_shapes(n, BENCH_ENTROPY, 1, "random");
+		bench_shapes(n, BENCH_SORTED, 0, "sorted");
+		bench_shapes(n, BENCH_ENTROPY, 0, "all equal");
+	}
+}
+
 void bench_entropy()
 {
 	for (int samples : {0, 1, 2, 3, 4, 8, 16})
@@ -317,7 +328,9 @@ int main(int count, char **arguments)
 			bench_paths<uint32_t, GsNoValue>();
 			bench_paths<uint64_t, GsNoValue>();
 			bench_paths<uint64_t, uint64_t>();
-		} else if (group == "huge")
+		} else if (group == "sorted")
+			bench_sorted();
+		else if (group == "huge")
 			bench_huge();
 		else {
 			printf("unknown group %s\n", group.c_str());
