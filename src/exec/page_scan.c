@@ -8,8 +8,8 @@
  * Here a page is read as the heap reads it, with all its checks of visibility,
  * and then the columns wanted are taken from its tuples where they lie.
  *
- * Where the columns before and among those wanted are of fixed length, a tuple
- * without NULLs has them at constant offsets.
+ * A tuple without NULLs has its first columns at constant offsets, as far as all
+ * are of fixed length.
  *
  * The scan descriptor is the node's own, begun here as the node would begin it,
  * so that rescans and the end of the query are the node's business as ever.
@@ -32,6 +32,18 @@
 
 #include "exec/page_scan.h"
 
+/*
+ * How many tuples ahead tuples are fetched into the cache: they lie against the
+ * direction in which processors expect to be asked for memory.
+ */
+#define PREFETCH_TUPLES		8
+
+#ifdef __GNUC__
+#define PREFETCH(address)	__builtin_prefetch(address)
+#else
+#define PREFETCH(address)	((void) 0)
+#endif
+
 typedef enum GsFixedKind
 {
 	GS_FIXED_1,					/* passed by value, by size */
@@ -44,9 +56,10 @@ typedef enum GsFixedKind
 /* A column of the result. */
 typedef struct GsScanColumn
 {
+	int			place;			/* in the result, from 0 */
 	int			attno;			/* of the table, from 1 */
 	GsFixedKind kind;
-	uint32		offset;			/* in a tuple without NULLs, if all are fixed */
+	uint32		offset;			/* if constant */
 } GsScanColumn;
 
 struct GsPageScan
@@ -55,10 +68,11 @@ struct GsPageScan
 	TupleTableSlot *slot;
 	TupleDesc	table;
 	int			max_attno;		/* the last attribute wanted */
-	bool		all_fixed;		/* are the columns' offsets constant? */
 	bool		has_nulls;		/* had the last row any? */
 
-	/* The row up to max_attno, where offsets are not constant. */
+	/* Attributes that are walked over, from 'walk_attno' on. */
+	int			walk_attno;
+	uint32		walk_offset;	/* where that one may begin, without NULLs */
 	Datum	   *values;
 	bool	   *isnull;
 
@@ -70,7 +84,9 @@ struct GsPageScan
 	BlockNumber next_block;
 	BlockNumber blocks_left;
 
+	/* First the columns with constant offsets, then the others. */
 	int			ncolumns;
+	int			nfixed;
 	GsScanColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -143,49 +159,70 @@ kind_of_attribute(Form_pg_attribute att)
 	}
 }
 
-/*
- * Find the offsets of the columns in a tuple without NULLs; false if they are
- * not constant.
- */
-static bool
-find_offsets(GsPageScan *scan)
+/* The attribute of the table that goes to a place of the result. */
+static int
+attribute_of_place(const PlanState *node, int place)
 {
+	if (node->ps_ProjInfo == NULL)
+		return place + 1;
+	return plain_attribute(list_nth_node(TargetEntry, node->plan->targetlist,
+										 place));
+}
+
+/* Find out which attributes are at constant offsets in a tuple without NULLs. */
+static void
+find_walk(GsPageScan *scan, uint32 *offsets)
+{
+	int			attno;
 	uint32		offset = 0;
 
-	for (int attno = 1; attno <= scan->max_attno; attno++)
+	for (attno = 1; attno <= scan->max_attno; attno++)
 	{
 		Form_pg_attribute att = TupleDescAttr(scan->table, attno - 1);
 
 		if (att->attlen < 0)
-			return false;
+			break;
 		offset = att_align_nominal(offset, att->attalign);
-		for (int c = 0; c < scan->ncolumns; c++)
-			if (scan->columns[c].attno == attno)
-				scan->columns[c].offset = offset;
+		offsets[attno - 1] = offset;
 		offset += att->attlen;
 	}
-	return true;
+	scan->walk_attno = attno;
+	scan->walk_offset = offset;
 }
 
 static void
-find_columns(GsPageScan *scan)
+add_columns(GsPageScan *scan, int natts, const uint32 *offsets, bool fixed)
 {
-	const PlanState *node = &scan->node->ss.ps;
-
-	for (int c = 0; c < scan->ncolumns; c++)
+	for (int place = 0; place < natts; place++)
 	{
-		GsScanColumn *column = &scan->columns[c];
+		int			attno = attribute_of_place(&scan->node->ss.ps, place);
 
-		column->attno = c + 1;
-		if (node->ps_ProjInfo != NULL)
-			column->attno =
-				plain_attribute(list_nth_node(TargetEntry,
-											  node->plan->targetlist, c));
-		column->kind = kind_of_attribute(TupleDescAttr(scan->table,
-													   column->attno - 1));
-		scan->max_attno = Max(scan->max_attno, column->attno);
+		if ((attno < scan->walk_attno) != fixed)
+			continue;
+		scan->columns[scan->ncolumns++] = (GsScanColumn)
+		{
+			.place = place,
+				.attno = attno,
+				.kind = kind_of_attribute(TupleDescAttr(scan->table, attno - 1)),
+				.offset = fixed ? offsets[attno - 1] : 0
+		};
 	}
-	scan->all_fixed = find_offsets(scan);
+}
+
+static void
+find_columns(GsPageScan *scan, int natts)
+{
+	uint32	   *offsets;
+
+	for (int place = 0; place < natts; place++)
+		scan->max_attno = Max(scan->max_attno,
+							  attribute_of_place(&scan->node->ss.ps, place));
+	offsets = palloc(Max(scan->max_attno, 1) * sizeof(uint32));
+	find_walk(scan, offsets);
+	add_columns(scan, natts, offsets, true);
+	scan->nfixed = scan->ncolumns;
+	add_columns(scan, natts, offsets, false);
+	pfree(offsets);
 }
 
 GsPageScan *
@@ -200,8 +237,7 @@ gpusort_page_scan_create(PlanState *node)
 				   result->natts * sizeof(GsScanColumn));
 	scan->node = castNode(SeqScanState, node);
 	scan->table = RelationGetDescr(scan->node->ss.ss_currentRelation);
-	scan->ncolumns = result->natts;
-	find_columns(scan);
+	find_columns(scan, result->natts);
 	scan->values = palloc(Max(scan->max_attno, 1) * sizeof(Datum));
 	scan->isnull = palloc(Max(scan->max_attno, 1) * sizeof(bool));
 
@@ -300,48 +336,47 @@ gpusort_page_scan_rewind(GsPageScan *scan)
  * ----------------------------------------------------------------
  */
 
-/* Take the columns from their constant offsets. */
+/* Take columns from their constant offsets. */
 static inline void
 take_fixed(GsPageScan *scan, char *data)
 {
-	Datum	   *values = scan->slot->tts_values;
-
-	for (int c = 0; c < scan->ncolumns; c++)
+	for (int c = 0; c < scan->nfixed; c++)
 	{
 		const GsScanColumn *column = &scan->columns[c];
+		Datum	   *value = &scan->slot->tts_values[column->place];
 		char	   *place = data + column->offset;
 
 		switch (column->kind)
 		{
 			case GS_FIXED_1:
-				values[c] = CharGetDatum(*place);
+				*value = CharGetDatum(*place);
 				break;
 			case GS_FIXED_2:
-				values[c] = Int16GetDatum(*(int16 *) place);
+				*value = Int16GetDatum(*(int16 *) place);
 				break;
 			case GS_FIXED_4:
-				values[c] = Int32GetDatum(*(int32 *) place);
+				*value = Int32GetDatum(*(int32 *) place);
 				break;
 			case GS_FIXED_8:
-				values[c] = *(Datum *) place;
+				*value = *(Datum *) place;
 				break;
 			case GS_FIXED_POINTER:
-				values[c] = PointerGetDatum(place);
+				*value = PointerGetDatum(place);
 				break;
 		}
 	}
 }
 
-/* Walk over the tuple's attributes up to the last one wanted. */
+/* Walk over a tuple's attributes from one to the last one wanted. */
 static void
-walk_tuple(GsPageScan *scan, HeapTupleHeader tuple)
+walk_tuple(GsPageScan *scan, HeapTupleHeader tuple, int first_attno,
+		   uint32 offset)
 {
 	char	   *data = (char *) tuple + tuple->t_hoff;
 	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
 	int			natts = Min(HeapTupleHeaderGetNatts(tuple), scan->max_attno);
-	uint32		offset = 0;
 
-	for (int i = 0; i < natts; i++)
+	for (int i = first_attno - 1; i < natts; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(scan->table, i);
 
@@ -356,48 +391,62 @@ walk_tuple(GsPageScan *scan, HeapTupleHeader tuple)
 	}
 
 	/* Columns that were added to the table later. */
-	for (int i = natts; i < scan->max_attno; i++)
+	for (int i = Max(natts, first_attno - 1); i < scan->max_attno; i++)
 		scan->values[i] = getmissingattr(scan->table, i + 1, &scan->isnull[i]);
 }
 
-static void
-take_walked(GsPageScan *scan)
+/* Take columns, from the c-th on, that were walked over. */
+static inline void
+take_walked(GsPageScan *scan, int c)
 {
-	for (int c = 0; c < scan->ncolumns; c++)
+	for (; c < scan->ncolumns; c++)
 	{
-		int			i = scan->columns[c].attno - 1;
+		const GsScanColumn *column = &scan->columns[c];
 
-		scan->slot->tts_values[c] = scan->values[i];
-		scan->slot->tts_isnull[c] = scan->isnull[i];
+		scan->slot->tts_values[column->place] = scan->values[column->attno - 1];
+		scan->slot->tts_isnull[column->place] = scan->isnull[column->attno - 1];
 	}
+}
+
+/* The n-th visible tuple of the page. */
+static inline HeapTupleHeader
+nth_tuple(const GsPageScan *scan, uint32 n)
+{
+	ItemId		item = PageGetItemId(scan->page, scan->heap->rs_vistuples[n]);
+
+	return (HeapTupleHeader) PageGetItem(scan->page, item);
 }
 
 TupleTableSlot *
 gpusort_page_scan_next(GsPageScan *scan)
 {
 	HeapTupleHeader tuple;
-	ItemId		item;
 
 	if (unlikely(scan->next_tuple == scan->ntuples) && !next_page(scan))
 		return NULL;
-	item = PageGetItemId(scan->page,
-						 scan->heap->rs_vistuples[scan->next_tuple++]);
-	tuple = (HeapTupleHeader) PageGetItem(scan->page, item);
+	if (scan->next_tuple + PREFETCH_TUPLES < scan->ntuples)
+		PREFETCH(nth_tuple(scan, scan->next_tuple + PREFETCH_TUPLES));
+	tuple = nth_tuple(scan, scan->next_tuple++);
 	pgstat_count_heap_getnext(scan->heap->rs_base.rs_rd);
 
-	if (likely(scan->all_fixed && !(tuple->t_infomask & HEAP_HASNULL) &&
+	if (likely((tuple->t_infomask & HEAP_HASNULL) == 0 &&
 			   HeapTupleHeaderGetNatts(tuple) >= scan->max_attno))
 	{
-		take_fixed(scan, (char *) tuple + tuple->t_hoff);
 		if (unlikely(scan->has_nulls))
 			memset(scan->slot->tts_isnull, 0, scan->ncolumns * sizeof(bool));
 		scan->has_nulls = false;
+		take_fixed(scan, (char *) tuple + tuple->t_hoff);
+		if (scan->nfixed < scan->ncolumns)
+		{
+			walk_tuple(scan, tuple, scan->walk_attno, scan->walk_offset);
+			take_walked(scan, scan->nfixed);
+		}
 	}
 	else
 	{
-		walk_tuple(scan, tuple);
-		take_walked(scan);
 		scan->has_nulls = true;
+		walk_tuple(scan, tuple, 1, 0);
+		take_walked(scan, 0);
 	}
 	return scan->slot;
 }

@@ -24,12 +24,13 @@
 #include "exec/sort_eligibility.h"
 #include "exec/sort_paths.h"
 #include "settings.h"
+#include "sort/gpu_session.h"
 
 /*
  * Cost per row in units of cpu_operator_cost, from 10 M rows of two int8, where
  * a stock sort is charged about 46 for what takes it about 270 ns: keeping and
  * sorting a row takes 45 ns and some more for each word of the key, returning
- * it 18 ns.
+ * it 18 ns.  On a GPU sorting costs next to nothing.
  */
 #define KEEP_ROW_COST		6.0
 #define SORT_WORD_COST		2.0
@@ -97,6 +98,10 @@ add_gpusort_path(PlannerInfo *root, RelOptInfo *input_rel,
 	if (!keys_of_pathkeys(root->sort_pathkeys, &candidate.keys) ||
 		gpusort_eligibility_check(&candidate, &words) != GS_FALLBACK_NONE)
 		return;
+
+	if (gpusort_gpu_session_check(candidate.rows, candidate.repeat) ==
+		GS_FALLBACK_NONE)
+		words = 0;
 
 	path = (Path *) create_sort_path(root, ordered_rel, input,
 									 root->sort_pathkeys, -1.0);

@@ -30,9 +30,14 @@
 #include "service/service_shmem.h"
 #include "settings.h"
 
-/* How long to sleep with work under way on a device, and without any. */
-#define POLL_US				50
-#define IDLE_US				(5 * 1000 * 1000)
+/*
+ * How long to nap while there is work under way, and how long after the last
+ * there was some; and how long to sleep without any.  Naps save clients the
+ * waking, which costs them more than writing a thousand rows.
+ */
+#define NAP_US				50
+#define NAPS_AFTER_WORK		40
+#define IDLE_SECONDS		5
 
 /* Chunks of one session that are looked at before it is another's turn. */
 #define CHUNKS_PER_TURN		16
@@ -757,14 +762,21 @@ serve_slot(uint32 s)
 }
 
 static void
-sleep_us(long us)
+nap(void)
+{
+	struct timespec pause = {.tv_nsec = NAP_US * 1000};
+
+	(void) nanosleep(&pause, NULL);
+}
+
+/* Sleep until a client has something to do, but not for ever. */
+static void
+sleep_until_woken(void)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += us % 1000000 * 1000;
-	until.tv_sec += us / 1000000 + until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
+	until.tv_sec += IDLE_SECONDS;
 	while (sem_timedwait(&gpusort_service->wakeup, &until) != 0 &&
 		   errno == EINTR && !end_requested)
 		;
@@ -790,6 +802,7 @@ gpusort_device_process_main(void)
 {
 	pid_t		supervisor = getppid();
 	bool		flying;
+	int			naps = 0;
 
 	set_up_signals();
 	my_epoch = pg_atomic_read_u32(&gpusort_service->epoch);
@@ -797,19 +810,27 @@ gpusort_device_process_main(void)
 	set_ps_display("serving");
 	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_READY);
 
-	while (!end_requested)
+	while (!end_requested && getppid() == supervisor)
 	{
-		if (serve_all(&flying))
+		bool		worked = serve_all(&flying);
+
+		if (worked || flying)
+			naps = NAPS_AFTER_WORK;
+		if (worked)
 			continue;
+		if (naps > 0)
+		{
+			naps--;
+			nap();
+			continue;
+		}
 
 		/* Whoever writes from now on wakes us; what was written we see. */
 		pg_atomic_write_u32(&gpusort_service->asleep, 1);
 		pg_memory_barrier();
 		if (!serve_all(&flying))
-			sleep_us(flying ? POLL_US : IDLE_US);
+			sleep_until_woken();
 		pg_atomic_write_u32(&gpusort_service->asleep, 0);
-		if (getppid() != supervisor)
-			break;
 	}
 	end_process(GPUSORT_EXIT_ASKED);
 }

@@ -93,6 +93,9 @@ become_device_process(void)
 #ifdef __linux__
 	/* A process that outlives its server would keep it from starting. */
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+	/* Its naps are short, and meant so. */
+	(void) prctl(PR_SET_TIMERSLACK, 1000);
 #endif
 	if (getppid() != supervisor)
 		_exit(GPUSORT_EXIT_ASKED);

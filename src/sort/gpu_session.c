@@ -26,10 +26,11 @@
 #include "sort/row_format.h"
 
 /*
- * Rows from which a GPU is faster than the CPU: opening a session and waiting
- * for the device take some milliseconds, in which a CPU sorts so many rows.
+ * Rows from which a GPU is taken: twice as many as it took for an H200 to be as
+ * fast as the CPU, since opening a session and waiting for the device take about
+ * two milliseconds.
  */
-#define MIN_GPU_ROWS		300000
+#define MIN_GPU_ROWS		100000
 
 /* Sorted chunks asked for before they are needed. */
 #define CHUNKS_AHEAD		(GPUSORT_SLOT_CHUNKS - 1)
@@ -42,7 +43,7 @@ typedef struct GsFill
 {
 	GsPoolChunk *chunk;			/* or NULL */
 	uint32		rows;
-	uint32		max_rows;
+	uint32		max_rows;		/* 0 without a chunk */
 	uint64	   *keys[GPUSORT_CPU_MAX_KEY_WORDS];	/* of the next row */
 	uint32	   *lengths;		/* of the next row, if variable */
 	char	   *data;			/* of the first row */
@@ -223,6 +224,7 @@ flush_fill(GsGpuSession *session, GsPart part)
 	session->sum_rows += chunk->rows;
 	session->sum_bytes += chunk->data_bytes;
 	fill->chunk = NULL;
+	fill->max_rows = 0;
 	return gpusort_client_put(session->client, chunk) || fail(session);
 }
 
@@ -260,24 +262,29 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
 	const GsRowFormat *format = session->format;
 	GsPart		part = GS_PART_REGULAR;
-	Size		row_bytes = format->packed_bytes;
+	Size		row_bytes = 0;
 	GsFill	   *fill;
 
 	if (!gpusort_key_plan_encode(session->spec->key_plan, values, isnull, key))
 		part = GS_PART_APART;
 	fill = &session->fills[part];
-	if (format->variable)
-		row_bytes = gpusort_row_format_packed_size(format, values, isnull);
-	if (unlikely(fill->chunk == NULL || fill->rows == fill->max_rows ||
-				 fill->end - fill->next < (ptrdiff_t) row_bytes) &&
-		!make_room(session, part, row_bytes))
-		return false;
+	if (likely(fill->rows < fill->max_rows))
+		row_bytes = gpusort_row_format_pack(format, values, isnull, fill->next,
+											fill->end - fill->next);
+	if (unlikely(row_bytes == 0))
+	{
+		if (!make_room(session, part,
+					   gpusort_row_format_packed_size(format, values, isnull)))
+			return false;
+		row_bytes = gpusort_row_format_pack(format, values, isnull, fill->next,
+											fill->end - fill->next);
+	}
 
 	for (unsigned w = 0; w < session->words; w++)
 		*fill->keys[w]++ = key[w];
-	fill->next += gpusort_row_format_pack(format, values, isnull, fill->next);
 	if (format->variable)
 		*fill->lengths++ = row_bytes;
+	fill->next += row_bytes;
 	fill->rows++;
 	return true;
 }
@@ -563,6 +570,7 @@ next_rest_chunk(GsGpuSession *session)
 			continue;
 		chunk->rows = fill->rows;
 		fill->chunk = NULL;
+		fill->max_rows = 0;
 		return chunk;
 	}
 	return gpusort_client_next_refused(session->client);

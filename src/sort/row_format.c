@@ -243,21 +243,24 @@ variable_start(const GsRowColumn *column, Datum value, Size offset,
 }
 
 /*
- * Write a value of variable length behind what the row has up to 'end', and
- * its offset into the fixed part.  Returns the new end.
+ * Write a value of variable length behind what the row has up to *end, and its
+ * offset into the fixed part, and move *end.  Returns false if that would be
+ * behind 'limit'.
  */
-static inline Size
-write_variable(const GsRowColumn *column, Datum value, char *row, Size end,
-			   bool zero_gaps)
+static inline bool
+write_variable(const GsRowColumn *column, Datum value, char *row, Size *end,
+			   Size limit, bool zero_gaps)
 {
 	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
 	Size		length;
-	Size		start = variable_start(column, value, end, &length);
+	Size		start = variable_start(column, value, *end, &length);
 	char	   *place = row + start;
 	uint32		offset = start;
 
+	if (unlikely(start + length > limit))
+		return false;
 	if (zero_gaps)
-		zero_bytes(row + end, start - end);
+		zero_bytes(row + *end, start - *end);
 	memcpy(row + column->offset, &offset, sizeof(offset));
 	if (column->kind == GS_COLUMN_CSTRING)
 		memcpy(place, DatumGetCString(value), length);
@@ -271,7 +274,8 @@ write_variable(const GsRowColumn *column, Datum value, char *row, Size end,
 	}
 	else
 		memcpy(place, varlena, length);
-	return start + length;
+	*end = start + length;
+	return true;
 }
 
 /* Where a row ends whose values of variable length begin at 'end'. */
@@ -298,13 +302,14 @@ end_of_values(const GsRowFormat *format, const Datum *values,
 
 /*
  * Write the columns of a row, the values of variable length from *end on, and
- * move that to the new end.  Returns whether there is a NULL.
+ * move that to the new end.  Sets *has_null if there is a NULL.  Returns false
+ * if the row would end behind 'limit'.
  */
 static pg_attribute_always_inline bool
 write_columns(const GsRowFormat *format, const Datum *values,
-			  const bool *isnull, char *row, Size *end, bool zero_gaps)
+			  const bool *isnull, char *row, Size *end, Size limit,
+			  bool *has_null, bool zero_gaps)
 {
-	bool		has_null = false;
 
 	for (int i = 0; i < format->ncolumns; i++)
 	{
@@ -313,7 +318,7 @@ write_columns(const GsRowFormat *format, const Datum *values,
 
 		if (unlikely(isnull[i]))
 		{
-			has_null = true;
+			*has_null = true;
 			if (zero_gaps)
 				zero_bytes(place, column->bytes);
 			continue;
@@ -345,11 +350,13 @@ write_columns(const GsRowFormat *format, const Datum *values,
 				break;
 			case GS_COLUMN_VARLENA:
 			case GS_COLUMN_CSTRING:
-				*end = write_variable(column, values[i], row, *end, zero_gaps);
+				if (!write_variable(column, values[i], row, end, limit,
+									zero_gaps))
+					return false;
 				break;
 		}
 	}
-	return has_null;
+	return true;
 }
 
 static inline uint32
@@ -449,10 +456,13 @@ gpusort_row_format_write(const GsRowFormat *format, const Datum *values,
 						 const bool *isnull, char *row)
 {
 	Size		end = format->fixed_bytes;
+	bool		has_null = false;
 
 	if (format->variable)
 		*(uint32 *) (row + format->first_offset) = end;
-	return write_columns(format, values, isnull, row, &end, false);
+	(void) write_columns(format, values, isnull, row, &end, SIZE_MAX, &has_null,
+						 false);
+	return has_null;
 }
 
 void
@@ -503,13 +513,19 @@ gpusort_row_format_packed_size(const GsRowFormat *format, const Datum *values,
 
 Size
 gpusort_row_format_pack(const GsRowFormat *format, const Datum *values,
-						const bool *isnull, char *row)
+						const bool *isnull, char *row, Size room)
 {
 	Size		end = format->packed_bytes;
 	Size		next;
+	bool		has_null = false;
 
+	if (unlikely(end > room))
+		return 0;
 	zero_bytes(row + format->first_gap, end - format->first_gap);
-	if (write_columns(format, values, isnull, row, &end, true))
+	if (!write_columns(format, values, isnull, row, &end, room, &has_null,
+					   true))
+		return 0;
+	if (has_null)
 		gpusort_row_format_mark_nulls(format, isnull,
 									  bitmap_of_row(format, row));
 	if (!format->variable)

@@ -86,12 +86,13 @@ extern Size gpusort_row_format_packed_size(const GsRowFormat *format,
 										   const bool *isnull);
 
 /*
- * Write a row to a place of as many bytes as gpusort_row_format_packed_size()
- * says; returns that number.
+ * Write a row to a place of 'room' bytes, a multiple of packed_align; returns
+ * the bytes it took.  Returns 0 if it does not fit; some of the bytes may have
+ * been written then.
  */
 extern Size gpusort_row_format_pack(const GsRowFormat *format,
 									const Datum *values, const bool *isnull,
-									char *row);
+									char *row, Size room);
 
 /* Read a row.  What is passed by reference points into it. */
 extern void gpusort_row_format_unpack(const GsRowFormat *format, char *row,
