@@ -215,6 +215,8 @@ typedef struct GsDebugSettings {
 		emu_dispatch;	 /* order in which blocks start: 0 ascending, 1 reversed, 2 shuffled */
 	uint32_t emu_favour; /* 0 none, 1 the youngest resident block, 2 the oldest */
 	uint32_t emu_bug;	 /* plants one of the bugs of cuda/portable.cuh (0: none) */
+	uint32_t copy_items; /* GPUSORT_PATH_ONESWEEP copies inputs of so many items and more as
+						  * long as they are sorted (0: the normal number) */
 } GsDebugSettings;
 
 /* Sizes at which the code changes its way, for tests that aim at them. */

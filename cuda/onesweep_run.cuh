@@ -135,7 +135,8 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
 	if (error)
 		return error;
 	GsControl *control = (GsControl *)workspace;
-	bool check = job.n >= GPUSORT_CHECK_ITEMS;
+	uint64_t least = sorter.debug.copy_items ? sorter.debug.copy_items : GPUSORT_CHECK_ITEMS;
+	bool check = job.n >= least;
 	if (check)
 		error = gpusort_launch_sorted_copy<Order, Value, GsSortedCopyTuning>(
 			sorter, order, job, places, control, stream);

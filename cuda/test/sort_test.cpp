@@ -18,6 +18,12 @@ static void use_path(GsSortPath path)
 	set_debug([&](GsDebugSettings &s) { s.path = path; });
 }
 
+/* Whether small inputs, too, are first copied as far as they are sorted. */
+static void use_sorted_copy(bool always)
+{
+	set_debug([&](GsDebugSettings &s) { s.copy_items = always; });
+}
+
 /* The kinds of sort: widths, with given values, with row numbers, without keys. */
 static std::vector<SortCase> kinds()
 {
@@ -84,6 +90,13 @@ static void run_tiny(const SortCase &base)
 	run_sort_case(c, entropy_keys(onesweep, 8, c.key_width, 1));
 	set_debug([&](GsDebugSettings &s) { s.strip_items = 0; });
 	run_sort_case(c, sorted_keys(onesweep, c.key_width, 1));
+	use_sorted_copy(true);
+	for (c.out_shift = 0; c.out_shift < 2; c.out_shift++) {
+		run_sort_case(c, sorted_keys(onesweep, c.key_width, 1));
+		run_sort_case(c, entropy_keys(onesweep, 1, c.key_width, 2));
+	}
+	c.out_shift = 0;
+	use_sorted_copy(false);
 	c.order = GPUSORT_FLOAT;
 	run_sort_case(c, float_keys(onesweep, c.key_width, 2));
 	use_path(GPUSORT_PATH_AUTO);
@@ -146,9 +159,10 @@ static void test_descents(uint32_t key_width, bool quick)
 	c.value_width = 4;
 	c.row_numbers = true;
 	use_path(GPUSORT_PATH_ONESWEEP);
-	const uint64_t n = 2150;
-	for (uint64_t middle : {4, 256, 512, 1024, 1536, 2048, 2144})
-		for (uint64_t at = middle - 4; at < middle + 5; at++) {
+	use_sorted_copy(true);
+	const uint64_t n = library.emulator ? 2150 : 9000;
+	for (uint64_t middle : {4, 256, 512, 1024, 1536, 2048, 2144, 4096, 6144, 8192, 8994})
+		for (uint64_t at = middle - 4; at < middle + 5 && at < n - 1; at++) {
 			if (quick && (at + 1) % 4)
 				continue;
 			std::vector<uint64_t> keys(n);
@@ -158,6 +172,7 @@ static void test_descents(uint32_t key_width, bool quick)
 			c.key_shift = at % 3;
 			run_sort_case(c, keys);
 		}
+	use_sorted_copy(false);
 	use_path(GPUSORT_PATH_AUTO);
 }
 
@@ -225,6 +240,7 @@ void test_sizes(TestAmount amount)
 				run_sort_case(d, entropy_keys(shift, 2, d.key_width, shift));
 				if (path == GPUSORT_PATH_AUTO)
 					continue;
+				use_sorted_copy(true);
 				for (uint32_t out_shift = 0; out_shift < 2; out_shift++) {
 					d.out_shift = out_shift;
 					std::vector<uint64_t> keys = sorted_keys(n + n / 2, d.key_width, shift);
@@ -233,6 +249,7 @@ void test_sizes(TestAmount amount)
 					run_sort_case(d, keys);
 				}
 				d.out_shift = 0;
+				use_sorted_copy(false);
 			}
 		}
 		use_path(GPUSORT_PATH_AUTO);
