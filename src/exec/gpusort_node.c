@@ -96,14 +96,22 @@ ask_for_worker_reports(GsNodeState *node)
 	state->plan = (Plan *) copy;
 }
 
-/* GsInput.next: the next row of the node's input. */
+/* GsInput.next: the next row of an input that has to be executed. */
 static TupleTableSlot *
-next_input_row(void *arg)
+execute_input(void *arg)
 {
 	GsNodeState *node = arg;
 
-	return node->page_scan != NULL ? gpusort_page_scan_next(node->page_scan) :
-		ExecProcNode(outerPlanState(node));
+	return ExecProcNode(outerPlanState(node));
+}
+
+/* GsInput.next: the next row of an input that is scanned page by page. */
+static TupleTableSlot *
+scan_input(void *arg)
+{
+	GsNodeState *node = arg;
+
+	return gpusort_page_scan_next(node->page_scan);
 }
 
 /* GsInput.rewind: the input is to be read again, from the start. */
@@ -134,7 +142,6 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.keys = gpusort_plan_keys(plan);
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
-	node->spec.input.next = next_input_row;
 	node->spec.input.rewind = rewind_input;
 	node->spec.input.arg = node;
 	node->spec.input.repeat = gpusort_plan_input_repeat(plan);
@@ -198,6 +205,8 @@ prepare_input(GsNodeState *node)
 			ExecReScan(input);
 		gpusort_page_scan_rewind(node->page_scan);
 	}
+	node->spec.input.next = node->page_scan != NULL ? scan_input :
+		execute_input;
 }
 
 /* Read and sort the whole input. */

@@ -705,21 +705,40 @@ move_cursor(GsSortSession *session, bool forward)
 	return true;
 }
 
+/* Clear a virtual slot, which has nothing to free as a rule. */
+static inline void
+clear_slot(TupleTableSlot *slot)
+{
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	slot->tts_flags |= TTS_FLAG_EMPTY;
+	slot->tts_nvalid = 0;
+}
+
+/* Store what was written into the slot's arrays. */
+static inline void
+store_slot(TupleTableSlot *slot)
+{
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
+}
+
 bool
 gpusort_session_next(GsSortSession *session, bool forward,
 					 TupleTableSlot *slot)
 {
 	int64		before = session->position;
 
-	ExecClearTuple(slot);
+	clear_slot(slot);
 	if (!move_cursor(session, forward))
 	{
 		if (session->external != NULL)
 			(void) gpusort_external_next(session->external, forward, slot);
 		return false;
 	}
-	if (session->external == NULL &&
-		!get_row(session, session->position - 1, slot))
+	if (session->external != NULL)
+		return gpusort_external_next(session->external, forward, slot);
+	if (unlikely(!get_row(session, session->position - 1, slot)))
 	{
 		/* As if it had never been asked for. */
 		session->position = before;
@@ -727,9 +746,7 @@ gpusort_session_next(GsSortSession *session, bool forward,
 		return gpusort_session_next(session, forward, slot);
 	}
 	session->returned = true;
-	if (session->external != NULL)
-		return gpusort_external_next(session->external, forward, slot);
-	ExecStoreVirtualTuple(slot);
+	store_slot(slot);
 	return true;
 }
 
