@@ -47,6 +47,7 @@ OBJS = \
 	src/exec/gpusort_node.o \
 	src/exec/gpusort_plan.o \
 	src/exec/page_scan.o \
+	src/exec/sink_node.o \
 	src/exec/plan_children.o \
 	src/exec/input_repeat.o \
 	src/exec/sort_eligibility.o \

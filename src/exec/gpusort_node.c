@@ -120,9 +120,21 @@ rewind_input(void *arg)
 {
 	GsNodeState *node = arg;
 
+	if (node->sink != NULL)
+		gpusort_sink_close(node->sink);
 	ExecReScan(outerPlanState(node));
 	if (node->page_scan != NULL)
 		gpusort_page_scan_rewind(node->page_scan);
+}
+
+/* GsInput.failure: did the sinks below add all rows? */
+static GsFallback
+input_failure(void *arg)
+{
+	GsNodeState *node = arg;
+
+	return node->sink != NULL ? gpusort_sink_failure(node->sink) :
+		GS_FALLBACK_NONE;
 }
 
 static void
@@ -143,6 +155,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.input.rewind = rewind_input;
+	node->spec.input.failure = input_failure;
 	node->spec.input.arg = node;
 	node->spec.input.repeat = gpusort_plan_input_repeat(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
@@ -209,6 +222,21 @@ prepare_input(GsNodeState *node)
 		execute_input;
 }
 
+/* Let the sink below, if there is one, put the rows where they are to go. */
+static void
+open_sink(GsNodeState *node)
+{
+	GsClientHandle handle;
+
+	node->sink = gpusort_sink_find(outerPlanState(node));
+	if (node->sink == NULL)
+		return;
+	if (gpusort_session_gpu_handle(node->session, &handle))
+		gpusort_sink_open(node->sink, handle);
+	else
+		gpusort_sink_close(node->sink);
+}
+
 /* Read and sort the whole input. */
 static void
 sort_input(GsNodeState *node)
@@ -229,6 +257,7 @@ sort_input(GsNodeState *node)
 	}
 	prepare_input(node);
 	node->session = gpusort_session_begin(&node->spec);
+	open_sink(node);
 	gpusort_session_sort(node->session);
 
 	publish_report(node);

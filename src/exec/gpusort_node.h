@@ -12,6 +12,7 @@
 #include "nodes/plannodes.h"
 
 #include "exec/page_scan.h"
+#include "exec/sink_node.h"
 #include "sort/sort_session.h"
 
 /* Reports of a parallel query's workers, in its dynamic shared memory. */
@@ -30,6 +31,7 @@ typedef struct GsNodeState
 	CustomScanState css;		/* first: it is a node of this type */
 	GsSessionSpec spec;
 	GsPageScan *page_scan;		/* reads the input, or NULL */
+	GsSinkState *sink;			/* below the input, or NULL */
 	GsSortSession *session;		/* NULL until the first row is asked for */
 	bool		has_report;		/* of the last session of this process */
 	GsSessionReport report;

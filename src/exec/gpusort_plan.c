@@ -20,6 +20,7 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
+#include "exec/sink_node.h"
 
 /* What custom_private holds, by position. */
 enum
@@ -32,6 +33,11 @@ enum
 static const CustomScanMethods plan_methods = {
 	.CustomName = "GpuSort",
 	.CreateCustomScanState = gpusort_node_create_state,
+};
+
+static const CustomScanMethods sink_plan_methods = {
+	.CustomName = "GpuSortSink",
+	.CreateCustomScanState = gpusort_sink_create_state,
 };
 
 /* A target list that passes all columns of a scan tuple on. */
@@ -56,16 +62,22 @@ make_identity_tlist(List *scan_tlist)
 	return tlist;
 }
 
+static Sort *
+copy_childless(const Sort *sort)
+{
+	Sort	   *copy = makeNode(Sort);
+
+	memcpy(copy, sort, sizeof(Sort));
+	copy->plan.targetlist = NIL;
+	copy->plan.lefttree = NULL;
+	copy->plan.initPlan = NIL;
+	return copy;
+}
+
 CustomScan *
 gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
 {
 	CustomScan *gpusort = makeNode(CustomScan);
-	Sort	   *private_sort = makeNode(Sort);
-
-	memcpy(private_sort, sort, sizeof(Sort));
-	private_sort->plan.targetlist = NIL;
-	private_sort->plan.lefttree = NULL;
-	private_sort->plan.initPlan = NIL;
 
 	memcpy(&gpusort->scan.plan, &sort->plan, sizeof(Plan));
 	gpusort->scan.plan.type = T_CustomScan;
@@ -74,9 +86,33 @@ gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
 	gpusort->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	gpusort->custom_scan_tlist = sort->plan.targetlist;
-	gpusort->custom_private = list_make2(private_sort, makeInteger(repeat));
+	gpusort->custom_private = list_make2(copy_childless(sort),
+										 makeInteger(repeat));
 	gpusort->methods = &plan_methods;
 	return gpusort;
+}
+
+CustomScan *
+gpusort_plan_sink(const Sort *sort, Plan *partial, int plan_node_id)
+{
+	CustomScan *sink = makeNode(CustomScan);
+	Plan	   *plan = &sink->scan.plan;
+
+	memcpy(plan, partial, sizeof(Plan));
+	plan->type = T_CustomScan;
+	plan->plan_node_id = plan_node_id;
+	plan->parallel_aware = true;
+	plan->targetlist = make_identity_tlist(partial->targetlist);
+	plan->qual = NIL;
+	plan->initPlan = NIL;
+	plan->lefttree = partial;
+	plan->righttree = NULL;
+	sink->scan.scanrelid = 0;
+	sink->custom_scan_tlist = partial->targetlist;
+	sink->custom_private = list_make2(copy_childless(sort),
+									  makeInteger(GS_INPUT_ONCE));
+	sink->methods = &sink_plan_methods;
+	return sink;
 }
 
 GsSortKeys
@@ -112,4 +148,5 @@ void
 gpusort_plan_init(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
+	RegisterCustomScanMethods(&sink_plan_methods);
 }

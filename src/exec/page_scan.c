@@ -120,17 +120,17 @@ passes_columns_on(const PlanState *node)
 	return true;
 }
 
-/* A parallel-aware scan shares its blocks over the node's own state. */
+/* A parallel scan has been begun when workers were started. */
 static bool
 is_plain_scan(const PlanState *node)
 {
 	return IsA(node, SeqScanState) &&
 		node->qual == NULL &&
 		node->chgParam == NULL &&
-		!node->plan->parallel_aware &&
 		node->state->es_epq_active == NULL &&
 		IsMVCCSnapshot(node->state->es_snapshot) &&
-		((const ScanState *) node)->ss_currentScanDesc == NULL &&
+		node->plan->parallel_aware ==
+		(((const ScanState *) node)->ss_currentScanDesc != NULL) &&
 		((const ScanState *) node)->ss_currentRelation->rd_tableam ==
 		GetHeapamTableAmRoutine() &&
 		passes_columns_on(node);
@@ -253,6 +253,12 @@ gpusort_page_scan_create(PlanState *node)
  * ----------------------------------------------------------------
  */
 
+static ParallelBlockTableScanDesc
+parallel_state(HeapScanDesc heap)
+{
+	return (ParallelBlockTableScanDesc) heap->rs_base.rs_parallel;
+}
+
 static void
 begin_scan(GsPageScan *scan)
 {
@@ -265,6 +271,31 @@ begin_scan(GsPageScan *scan)
 	scan->heap = (HeapScanDesc) node->ss_currentScanDesc;
 	scan->next_block = scan->heap->rs_startblock;
 	scan->blocks_left = scan->heap->rs_nblocks;
+	if (scan->heap->rs_base.rs_parallel != NULL)
+		table_block_parallelscan_startblock_init(scan->heap->rs_base.rs_rd,
+												 scan->heap->rs_parallelworkerdata,
+												 parallel_state(scan->heap));
+}
+
+/* The next block to read, or InvalidBlockNumber. */
+static BlockNumber
+take_block(GsPageScan *scan)
+{
+	BlockNumber block = scan->next_block;
+
+	/* Processes of a parallel scan share the blocks out among them. */
+	if (scan->heap->rs_base.rs_parallel != NULL)
+		return table_block_parallelscan_nextpage(scan->heap->rs_base.rs_rd,
+												 scan->heap->rs_parallelworkerdata,
+												 parallel_state(scan->heap));
+	if (scan->blocks_left == 0)
+		return InvalidBlockNumber;
+	scan->blocks_left--;
+	if (++scan->next_block == scan->heap->rs_nblocks)
+		scan->next_block = 0;
+	if (scan->heap->rs_base.rs_flags & SO_ALLOW_SYNC)
+		ss_report_location(scan->heap->rs_base.rs_rd, scan->next_block);
+	return block;
 }
 
 static void
@@ -287,21 +318,15 @@ read_page(GsPageScan *scan)
 		begin_scan(scan);
 	heap = scan->heap;
 	scan->next_tuple = scan->ntuples = 0;
-	if (scan->blocks_left == 0)
+	block = take_block(scan);
+	if (block == InvalidBlockNumber)
 	{
 		end_scan(scan);
 		return false;
 	}
-	block = scan->next_block;
 	GPUSORT_HEAP_READ_PAGE(heap, block);
 	scan->page = BufferGetPage(heap->rs_cbuf);
 	scan->ntuples = heap->rs_ntuples;
-
-	scan->blocks_left--;
-	if (++scan->next_block == heap->rs_nblocks)
-		scan->next_block = 0;
-	if (heap->rs_base.rs_flags & SO_ALLOW_SYNC)
-		ss_report_location(heap->rs_base.rs_rd, scan->next_block);
 	return true;
 }
 

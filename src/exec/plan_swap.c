@@ -31,6 +31,7 @@
 #include "exec/plan_swap.h"
 #include "exec/sort_eligibility.h"
 #include "settings.h"
+#include "sort/gpu_session.h"
 #include "sort/sort_stats.h"
 
 static planner_hook_type prev_planner_hook = NULL;
@@ -40,7 +41,7 @@ static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 typedef struct GsSwapContext
 {
 	double		bound;			/* most of its rows that are wanted */
-	const List *subplans;		/* of the statement */
+	const PlannedStmt *statement;
 } GsSwapContext;
 
 static Plan *swap_sorts(Plan *plan, const GsSwapContext *context);
@@ -112,13 +113,70 @@ leave_sort(GsFallback reason)
 				 errhint("This is an error because pg_gpusort.debug_require is set.")));
 }
 
+/* A GsChildVisitor: find the greatest plan_node_id. */
+static void
+find_last_id(Plan **child, void *last_id)
+{
+	*(int *) last_id = Max(*(int *) last_id, (*child)->plan_node_id);
+	gpusort_plan_children_visit(*child, find_last_id, last_id);
+}
+
+static int
+new_plan_node_id(const PlannedStmt *statement)
+{
+	Plan	   *top = statement->planTree;
+	int			last_id = 0;
+
+	find_last_id(&top, &last_id);
+	gpusort_plan_children_visit_list(statement->subplans, find_last_id,
+									 &last_id);
+	return last_id + 1;
+}
+
+/* Does a Gather return the columns of its input as they are? */
+static bool
+passes_columns_on(const Gather *gather)
+{
+	const Plan *input = gather->plan.lefttree;
+	ListCell   *lc;
+
+	if (list_length(gather->plan.targetlist) != list_length(input->targetlist))
+		return false;
+	foreach(lc, gather->plan.targetlist)
+	{
+		const TargetEntry *entry = lfirst_node(TargetEntry, lc);
+		const Var  *var = (const Var *) entry->expr;
+
+		if (!IsA(var, Var) || var->varno != OUTER_VAR ||
+			var->varattno != entry->resno)
+			return false;
+	}
+	return true;
+}
+
+/* Have the processes below a Gather add their rows to a GPU session. */
+static void
+add_sink(Sort *sort, const GsSortCandidate *candidate,
+		 const PlannedStmt *statement)
+{
+	Gather	   *gather = (Gather *) sort->plan.lefttree;
+
+	if (IsA(gather, Gather) && !gather->single_copy &&
+		passes_columns_on(gather) &&
+		gpusort_gpu_session_check(candidate->rows,
+								  candidate->repeat) == GS_FALLBACK_NONE)
+		gather->plan.lefttree = (Plan *)
+			gpusort_plan_sink(sort, gather->plan.lefttree,
+							  new_plan_node_id(statement));
+}
+
 /* Swap in the tree below 'plan', and return what is to be in its place. */
 static Plan *
 swap_sorts(Plan *plan, const GsSwapContext *context)
 {
 	GsSwapContext child_context = {
 		.bound = GPUSORT_NO_BOUND,
-		.subplans = context->subplans
+		.statement = context->statement
 	};
 
 	check_stack_depth();
@@ -137,14 +195,17 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 			.width = plan->plan_width,
 			.bound = context->bound,
 			.repeat = gpusort_input_repeat(plan->lefttree,
-										   context->subplans)
+										   context->statement->subplans)
 		};
 		unsigned	words;
 		GsFallback	reason = gpusort_eligibility_check(&candidate, &words);
 
 		if (reason == GS_FALLBACK_NONE)
+		{
+			add_sink((Sort *) plan, &candidate, context->statement);
 			return (Plan *) gpusort_plan_from_sort((Sort *) plan,
 												   candidate.repeat);
+		}
 		leave_sort(reason);
 	}
 	return plan;
@@ -155,7 +216,7 @@ swap_in_statement(PlannedStmt *statement)
 {
 	GsSwapContext context = {
 		.bound = GPUSORT_NO_BOUND,
-		.subplans = statement->subplans
+		.statement = statement
 	};
 
 	swap_in_child(&statement->planTree, &context);

@@ -7,7 +7,8 @@
  * chose at stock PostgreSQL's cost.  For the final ORDER BY, this adds a path
  * at GpuSort's cost, so that a sort can win against an index scan or a Gather
  * Merge where it is now the faster way.  The path is a plain SortPath with
- * another cost: it becomes a Sort, which is swapped like any other.
+ * another cost: it becomes a Sort, which is swapped like any other.  With a GPU
+ * there is a second path, over a Gather.
  *
  *-------------------------------------------------------------------------
  */
@@ -69,26 +70,55 @@ keys_of_pathkeys(List *pathkeys, GsSortKeys *keys)
 	return true;
 }
 
+/*
+ * Add a path that sorts the rows of 'input', which so many processes put into
+ * the session.
+ */
 static void
-set_gpusort_cost(Path *path, const Path *input, unsigned words)
+add_sort_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input,
+			  unsigned words, double processes)
 {
+	PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
+	Path	   *path = (Path *) create_sort_path(root, ordered_rel, input,
+												 root->sort_pathkeys, -1.0);
+
 	path->startup_cost = input->total_cost + cpu_operator_cost * input->rows *
-		(KEEP_ROW_COST + words * SORT_WORD_COST);
+		(KEEP_ROW_COST + words * SORT_WORD_COST) / processes;
 	path->total_cost = path->startup_cost +
 		cpu_operator_cost * input->rows * RETURN_ROW_COST;
+	if (path->pathtarget != target)
+		path = apply_projection_to_path(root, ordered_rel, path, target);
+	add_path(ordered_rel, path);
+}
+
+/*
+ * Add a path over a Gather whose processes put their rows into a GPU session
+ * themselves, so that no row goes through the Gather.
+ */
+static void
+add_parallel_path(PlannerInfo *root, RelOptInfo *input_rel,
+				  RelOptInfo *ordered_rel, double rows)
+{
+	Path	   *partial = linitial(input_rel->partial_pathlist);
+	Path	   *gather = (Path *) create_gather_path(root, input_rel, partial,
+													 partial->pathtarget, NULL,
+													 &rows);
+
+	gather->total_cost = partial->total_cost + parallel_setup_cost;
+	add_sort_path(root, ordered_rel, gather, 0, 1 + partial->parallel_workers);
 }
 
 static void
-add_gpusort_path(PlannerInfo *root, RelOptInfo *input_rel,
-				 RelOptInfo *ordered_rel)
+add_gpusort_paths(PlannerInfo *root, RelOptInfo *input_rel,
+				  RelOptInfo *ordered_rel)
 {
 	Path	   *input = input_rel->cheapest_total_path;
-	PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
 	GsSortCandidate candidate;
+	bool		gpu;
 	unsigned	words;
-	Path	   *path;
 
-	if (root->sort_pathkeys == NIL || input == NULL || target == NULL ||
+	if (root->sort_pathkeys == NIL || input == NULL ||
+		root->upper_targets[UPPERREL_ORDERED] == NULL ||
 		pathkeys_contained_in(root->sort_pathkeys, input->pathkeys))
 		return;
 	candidate.rows = input->rows;
@@ -99,16 +129,12 @@ add_gpusort_path(PlannerInfo *root, RelOptInfo *input_rel,
 		gpusort_eligibility_check(&candidate, &words) != GS_FALLBACK_NONE)
 		return;
 
-	if (gpusort_gpu_session_check(candidate.rows, candidate.repeat) ==
-		GS_FALLBACK_NONE)
-		words = 0;
-
-	path = (Path *) create_sort_path(root, ordered_rel, input,
-									 root->sort_pathkeys, -1.0);
-	set_gpusort_cost(path, input, words);
-	if (path->pathtarget != target)
-		path = apply_projection_to_path(root, ordered_rel, path, target);
-	add_path(ordered_rel, path);
+	gpu = gpusort_gpu_session_check(candidate.rows, candidate.repeat) ==
+		GS_FALLBACK_NONE;
+	add_sort_path(root, ordered_rel, input, gpu ? 0 : words, 1);
+	if (gpu && ordered_rel->consider_parallel &&
+		input_rel->partial_pathlist != NIL)
+		add_parallel_path(root, input_rel, ordered_rel, candidate.rows);
 }
 
 static void
@@ -120,7 +146,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 									 extra);
 	if (stage == UPPERREL_ORDERED && gpusort_enable && !gpusort_debug_hide &&
 		enable_sort)
-		add_gpusort_path(root, input_rel, output_rel);
+		add_gpusort_paths(root, input_rel, output_rel);
 }
 
 void

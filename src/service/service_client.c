@@ -21,8 +21,12 @@
 #include "service/service_client.h"
 #include "settings.h"
 
-/* How often a wait looks around even if nobody calls, in milliseconds. */
+/*
+ * How often a wait looks around even if nobody calls, in milliseconds; and how
+ * often that of a client which joined a session, whom nobody calls.
+ */
 #define LOOK_AROUND_MS		1000
+#define JOINED_LOOK_MS		1
 
 /* What a client waits for. */
 typedef enum GsClientWait
@@ -45,6 +49,7 @@ struct GsClient
 {
 	uint32		number;			/* of the slot */
 	GsSlot	   *slot;
+	bool		joined;			/* is the session another client's? */
 	GsFallback	failure;
 	uint32		next_refused;	/* where to look for the next chunk refused */
 	MemoryContextCallback callback;
@@ -93,14 +98,15 @@ slot_state(const GsClient *client)
 
 /* Sleep until something may have happened. */
 static void
-wait_for_service(GsClientWait wait)
+wait_for_service(const GsClient *client, GsClientWait wait)
 {
 	static uint32 wait_events[GS_WAITS];
 
 	if (wait_events[wait] == 0)
 		wait_events[wait] = GPUSORT_NEW_WAIT_EVENT(wait_names[wait]);
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 LOOK_AROUND_MS, wait_events[wait]);
+					 client->joined ? JOINED_LOOK_MS : LOOK_AROUND_MS,
+					 wait_events[wait]);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 }
@@ -153,7 +159,7 @@ wait_while(GsClient *client, GsSlotState state, GsClientWait wait)
 			pg_read_barrier();
 			return !has_failed(client);
 		}
-		wait_for_service(wait);
+		wait_for_service(client, wait);
 	}
 }
 
@@ -267,6 +273,29 @@ gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
 	return client;
 }
 
+GsClientHandle
+gpusort_client_handle(const GsClient *client)
+{
+	return (GsClientHandle)
+	{
+		.slot = client->number,
+			.epoch = client->slot->epoch
+	};
+}
+
+GsClient *
+gpusort_client_attach(GsClientHandle handle)
+{
+	GsClient   *client = palloc0(sizeof(GsClient));
+
+	client->joined = true;
+	client->number = handle.slot;
+	client->slot = &gpusort_service->slots[handle.slot];
+	if (client->slot->epoch != handle.epoch)
+		client->failure = GS_FALLBACK_SERVICE_LOST;
+	return client;
+}
+
 /* The context's callback stays, and finds nothing to do. */
 void
 gpusort_client_close(GsClient *client)
@@ -290,7 +319,7 @@ is_full(GsClient *client)
 }
 
 static GsPoolChunk *
-wait_for_chunk(GsClient *client)
+get_chunk(GsClient *client, bool wait)
 {
 	/* There is always one sooner or later: this slot's own come back. */
 	for (;;)
@@ -300,16 +329,16 @@ wait_for_chunk(GsClient *client)
 		if (has_failed(client) || is_full(client))
 			return NULL;
 		chunk = gpusort_chunk_alloc(client->number);
-		if (chunk != NULL)
+		if (chunk != NULL || !wait)
 			return chunk;
-		wait_for_service(GS_WAIT_POOL);
+		wait_for_service(client, GS_WAIT_POOL);
 	}
 }
 
 GsPoolChunk *
-gpusort_client_new_chunk(GsClient *client)
+gpusort_client_new_chunk(GsClient *client, bool wait)
 {
-	GsPoolChunk *chunk = wait_for_chunk(client);
+	GsPoolChunk *chunk = get_chunk(client, wait);
 
 	if (chunk != NULL)
 	{
@@ -413,8 +442,7 @@ gpusort_client_device_bytes(const GsClient *client)
 GsPoolChunk *
 gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
 {
-	GsPoolChunk *chunk = wait ? wait_for_chunk(client) :
-		gpusort_chunk_alloc(client->number);
+	GsPoolChunk *chunk = get_chunk(client, wait);
 
 	if (chunk == NULL)
 		return NULL;
@@ -435,7 +463,7 @@ gpusort_client_await(GsClient *client, GsPoolChunk *chunk)
 	{
 		if (has_failed(client))
 			return false;
-		wait_for_service(GS_WAIT_ROWS);
+		wait_for_service(client, GS_WAIT_ROWS);
 	}
 	pg_read_barrier();
 	return true;

@@ -41,10 +41,29 @@ extern Size gpusort_client_chunk_bytes(void);
 extern GsClient *gpusort_client_open(const GsClientOptions *options,
 									 GsFallback *reason);
 
+/* Names a session to other processes of the same query. */
+typedef struct GsClientHandle
+{
+	uint32		slot;
+	uint32		epoch;
+} GsClientHandle;
+
+extern GsClientHandle gpusort_client_handle(const GsClient *client);
+
+/*
+ * Join a session, to put chunks alone.  Its owner must not close it before
+ * this client is done.
+ */
+extern GsClient *gpusort_client_attach(GsClientHandle handle);
+
 extern GsFallback gpusort_client_failure(const GsClient *client);
 
-/* A chunk to be filled; NULL after a failure. */
-extern GsPoolChunk *gpusort_client_new_chunk(GsClient *client);
+/*
+ * A chunk to be filled; NULL after a failure, or if there is none at the moment
+ * and 'wait' is false.  Who has chunks that are not put yet must not wait:
+ * others might be waiting for them.
+ */
+extern GsPoolChunk *gpusort_client_new_chunk(GsClient *client, bool wait);
 
 /*
  * Hand a chunk over: rows, part, offsets and data_bytes are set.  Chunks count

@@ -117,6 +117,21 @@ gpusort_gpu_session_check(double rows, GsInputRepeat repeat)
 	return GS_FALLBACK_NONE;
 }
 
+static GsGpuSession *
+make_session(const GsSessionSpec *spec)
+{
+	GsGpuSession *session = palloc0(sizeof(GsGpuSession));
+
+	session->context = CurrentMemoryContext;
+	session->spec = spec;
+	session->format = gpusort_row_format_create(spec->tupdesc);
+	session->words = gpusort_key_plan_words(spec->key_plan);
+
+	/* A row must fit into a chunk with its key, and into a sorted one. */
+	session->max_row_bytes = gpusort_client_chunk_bytes() / 4 * 3;
+	return session;
+}
+
 GsGpuSession *
 gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
 {
@@ -128,11 +143,7 @@ gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
 	if (*reason != GS_FALLBACK_NONE)
 		return NULL;
 
-	session = palloc0(sizeof(GsGpuSession));
-	session->context = CurrentMemoryContext;
-	session->spec = spec;
-	session->format = gpusort_row_format_create(spec->tupdesc);
-	session->words = gpusort_key_plan_words(spec->key_plan);
+	session = make_session(spec);
 	options.key_words = session->words;
 	options.variable = session->format->variable;
 	options.row_width = session->format->packed_bytes;
@@ -140,9 +151,6 @@ gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
 	options.expected_bytes = spec->expected_rows *
 		(options.variable ? Max(spec->expected_width, options.row_width) :
 		 options.row_width);
-
-	/* A row must fit into a chunk with its key, and into a sorted one. */
-	session->max_row_bytes = gpusort_client_chunk_bytes() / 4 * 3;
 	if (session->format->packed_bytes > session->max_row_bytes)
 	{
 		*reason = GS_FALLBACK_ROW_WIDTH;
@@ -150,6 +158,21 @@ gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
 	}
 	session->client = gpusort_client_open(&options, reason);
 	return session->client != NULL ? session : NULL;
+}
+
+GsClientHandle
+gpusort_gpu_session_handle(const GsGpuSession *session)
+{
+	return gpusort_client_handle(session->client);
+}
+
+GsGpuSession *
+gpusort_gpu_session_attach(const GsSessionSpec *spec, GsClientHandle handle)
+{
+	GsGpuSession *session = make_session(spec);
+
+	session->client = gpusort_client_attach(handle);
+	return session;
 }
 
 GsFallback
@@ -228,6 +251,16 @@ flush_fill(GsGpuSession *session, GsPart part)
 	return gpusort_client_put(session->client, chunk) || fail(session);
 }
 
+/* Put what all chunks have. */
+bool
+gpusort_gpu_session_flush(GsGpuSession *session)
+{
+	for (int p = 0; p < GS_PARTS; p++)
+		if (!flush_fill(session, p))
+			return false;
+	return true;
+}
+
 /* A chunk with room for a row of 'row_bytes'; false if there is none. */
 static bool
 make_room(GsGpuSession *session, GsPart part, Size row_bytes)
@@ -241,7 +274,13 @@ make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 	}
 	if (!flush_fill(session, part))
 		return false;
-	fill->chunk = gpusort_client_new_chunk(session->client);
+	fill->chunk = gpusort_client_new_chunk(session->client, false);
+	if (fill->chunk == NULL)
+	{
+		if (!gpusort_gpu_session_flush(session))
+			return false;
+		fill->chunk = gpusort_client_new_chunk(session->client, true);
+	}
 	if (fill->chunk == NULL)
 		return fail(session);
 	lay_out_fill(session, fill);
@@ -324,15 +363,11 @@ gpusort_gpu_session_sort(GsGpuSession *session)
 	bool		full = session->failure == GS_FALLBACK_DEVICE_MEMORY;
 
 	session->failure = GS_FALLBACK_NONE;
-	for (int p = 0; p < GS_PARTS && !full; p++)
+	if (!full && !gpusort_gpu_session_flush(session))
 	{
-		if (!flush_fill(session, p))
-		{
-			if (session->failure != GS_FALLBACK_DEVICE_MEMORY)
-				return false;
-			full = true;
-			session->failure = GS_FALLBACK_NONE;
-		}
+		if (session->failure != GS_FALLBACK_DEVICE_MEMORY)
+			return false;
+		session->failure = GS_FALLBACK_NONE;
 	}
 	if (!gpusort_client_sort(session->client))
 		return fail(session);

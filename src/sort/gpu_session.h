@@ -8,6 +8,7 @@
 #ifndef GPUSORT_GPU_SESSION_H
 #define GPUSORT_GPU_SESSION_H
 
+#include "service/service_client.h"
 #include "sort/session_spec.h"
 
 typedef struct GsGpuSession GsGpuSession;
@@ -25,6 +26,15 @@ extern GsFallback gpusort_gpu_session_check(double rows, GsInputRepeat repeat);
  */
 extern GsGpuSession *gpusort_gpu_session_create(const GsSessionSpec *spec,
 												GsFallback *reason);
+
+/*
+ * Join a session of another process of the same query, with the same kind of
+ * rows, to add rows alone, and to flush them at the end.
+ */
+extern GsClientHandle gpusort_gpu_session_handle(const GsGpuSession *session);
+extern GsGpuSession *gpusort_gpu_session_attach(const GsSessionSpec *spec,
+												GsClientHandle handle);
+extern bool gpusort_gpu_session_flush(GsGpuSession *session);
 
 /*
  * Add a row.  Returns false, and adds nothing, if that is not possible:

@@ -10,6 +10,7 @@
 
 #include "executor/tuptable.h"
 
+#include "fallback.h"
 #include "key/key_plan.h"
 
 /*
@@ -28,6 +29,12 @@ typedef struct GsInput
 {
 	TupleTableSlot *(*next) (void *arg);	/* NULL or empty at the end */
 	void		(*rewind) (void *arg);	/* unless GS_INPUT_ONCE */
+
+	/*
+	 * Asked at the end: why rows are missing that other processes were to add
+	 * to the session's GPU session, or GS_FALLBACK_NONE.  May be NULL.
+	 */
+	GsFallback	(*failure) (void *arg);
 	void	   *arg;
 	GsInputRepeat repeat;
 } GsInput;

@@ -68,6 +68,7 @@ struct GsSortSession
 	bool		returned;		/* has any row been returned? */
 
 	GsFallback	gpu_reason;		/* why the GPU is not used, or no more */
+	GsFallback	input_failure;	/* see GsInput.failure */
 
 	/* All settings when the input was read, if a GPU session has the rows. */
 	char	   *settings;
@@ -434,6 +435,17 @@ put_elsewhere(GsSortSession *session, TupleTableSlot *slot)
 	return true;
 }
 
+/* Have other processes added what they were to add? */
+static bool
+input_is_complete(GsSortSession *session)
+{
+	const GsInput *input = &session->spec->input;
+
+	if (session->gpu != NULL && input->failure != NULL)
+		session->input_failure = input->failure(input->arg);
+	return session->input_failure == GS_FALLBACK_NONE;
+}
+
 /* Read the input; false if rows are lost. */
 static bool
 drain(GsSortSession *session)
@@ -445,7 +457,7 @@ drain(GsSortSession *session)
 		TupleTableSlot *slot = input->next(input->arg);
 
 		if (TupIsNull(slot))
-			return true;
+			return input_is_complete(session);
 		slot_getallattrs(slot);
 		if (!keep_row(session, slot) && !put_elsewhere(session, slot))
 			return false;
@@ -499,7 +511,10 @@ forget_rows(GsSortSession *session)
 {
 	session->gpu_reason = gpusort_gpu_session_failure(session->gpu);
 	if (session->gpu_reason == GS_FALLBACK_NONE)
+		session->gpu_reason = session->input_failure;
+	if (session->gpu_reason == GS_FALLBACK_NONE)
 		session->gpu_reason = GS_FALLBACK_STOCK_TIES;
+	session->input_failure = GS_FALLBACK_NONE;
 	gpusort_stats_count_fallback(session->gpu_reason);
 	end_holder(session);
 	if (session->external != NULL)
@@ -653,6 +668,15 @@ gpusort_session_begin(const GsSessionSpec *spec)
 	begin_holder(session, gpusort_settings_work_mem());
 	MemoryContextSwitchTo(caller);
 	return session;
+}
+
+bool
+gpusort_session_gpu_handle(const GsSortSession *session, GsClientHandle *handle)
+{
+	if (session->gpu == NULL || session->stock_ties)
+		return false;
+	*handle = gpusort_gpu_session_handle(session->gpu);
+	return true;
 }
 
 void

@@ -15,6 +15,7 @@
 
 #include "executor/tuptable.h"
 
+#include "service/service_client.h"
 #include "sort/session_spec.h"
 #include "sort/sort_stats.h"
 
@@ -52,6 +53,13 @@ typedef struct GsSessionReport
  * session as gpusort_session_end() does.
  */
 extern GsSortSession *gpusort_session_begin(const GsSessionSpec *spec);
+
+/*
+ * If the session's rows go to a GPU session to which other processes can add
+ * rows before the sort: get its handle.
+ */
+extern bool gpusort_session_gpu_handle(const GsSortSession *session,
+									   GsClientHandle *handle);
 
 /*
  * Read the input, sort it, and stand before the first row.  To be called in

@@ -1,0 +1,309 @@
+/*-------------------------------------------------------------------------
+ *
+ * sink_node.c
+ *		The GpuSortSink executor node: adds rows to the GPU session of a GpuSort.
+ *
+ * In a parallel plan the sink stands below the Gather that feeds a GpuSort:
+ *
+ *		GpuSort -> Gather -> GpuSortSink -> partial plan
+ *
+ * Sending a row through a Gather costs more than sorting it.  So the processes
+ * below put their rows into the leader's GPU session themselves, and the sinks
+ * return nothing; when the Gather has ended, all rows are there.
+ *
+ * If there is no GPU session, or it is lost, the sink passes rows on.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/extensible.h"
+#include "port/atomics.h"
+#include "utils/memutils.h"
+
+#include "exec/gpusort_plan.h"
+#include "exec/page_scan.h"
+#include "exec/sink_node.h"
+#include "sort/gpu_session.h"
+
+/* In the dynamic shared memory of the query, or the leader's own. */
+typedef struct GsSinkShared
+{
+	bool		open;
+	GsClientHandle handle;
+	pg_atomic_uint32 failure;	/* GsFallback */
+} GsSinkShared;
+
+struct GsSinkState
+{
+	CustomScanState css;		/* first: it is a node of this type */
+	GsSessionSpec spec;
+	GsPageScan *page_scan;		/* reads the input, or NULL */
+	bool		done;			/* has this process added its rows? */
+	GsSinkShared local;			/* what the leader wants */
+	GsSinkShared *shared;		/* what holds */
+};
+
+static void gpusort_sink_begin(CustomScanState *css, EState *estate,
+							   int eflags);
+static TupleTableSlot *gpusort_sink_exec(CustomScanState *css);
+static void gpusort_sink_end(CustomScanState *css);
+static void gpusort_sink_rescan(CustomScanState *css);
+static Size gpusort_sink_estimate_dsm(CustomScanState *css,
+									  ParallelContext *pcxt);
+static void gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
+								  void *coordinate);
+static void gpusort_sink_reinit_dsm(CustomScanState *css,
+									ParallelContext *pcxt, void *coordinate);
+static void gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc,
+									 void *coordinate);
+static void gpusort_sink_shutdown(CustomScanState *css);
+
+static const CustomExecMethods sink_methods = {
+	.CustomName = "GpuSortSink",
+	.BeginCustomScan = gpusort_sink_begin,
+	.ExecCustomScan = gpusort_sink_exec,
+	.EndCustomScan = gpusort_sink_end,
+	.ReScanCustomScan = gpusort_sink_rescan,
+	.EstimateDSMCustomScan = gpusort_sink_estimate_dsm,
+	.InitializeDSMCustomScan = gpusort_sink_init_dsm,
+	.ReInitializeDSMCustomScan = gpusort_sink_reinit_dsm,
+	.InitializeWorkerCustomScan = gpusort_sink_init_worker,
+	.ShutdownCustomScan = gpusort_sink_shutdown,
+};
+
+Node *
+gpusort_sink_create_state(CustomScan *plan)
+{
+	GsSinkState *sink = palloc0(sizeof(GsSinkState));
+
+	NodeSetTag(sink, T_CustomScanState);
+	sink->css.methods = &sink_methods;
+	pg_atomic_init_u32(&sink->local.failure, GS_FALLBACK_NONE);
+	sink->shared = &sink->local;
+	return (Node *) sink;
+}
+
+/* ----------------------------------------------------------------
+ *		for the GpuSort above
+ * ----------------------------------------------------------------
+ */
+
+GsSinkState *
+gpusort_sink_find(PlanState *input)
+{
+	PlanState  *child;
+
+	if (!IsA(input, GatherState))
+		return NULL;
+	child = outerPlanState(input);
+	if (child == NULL || !IsA(child, CustomScanState) ||
+		((CustomScanState *) child)->methods != &sink_methods)
+		return NULL;
+	return (GsSinkState *) child;
+}
+
+/* Workers, if they are not to be started anew, look at 'shared'. */
+static void
+tell_workers(const GsSinkState *sink, GsSinkShared *shared)
+{
+	shared->open = sink->local.open;
+	shared->handle = sink->local.handle;
+	pg_atomic_write_u32(&shared->failure, GS_FALLBACK_NONE);
+}
+
+void
+gpusort_sink_open(GsSinkState *sink, GsClientHandle handle)
+{
+	sink->local.open = true;
+	sink->local.handle = handle;
+	tell_workers(sink, sink->shared);
+}
+
+void
+gpusort_sink_close(GsSinkState *sink)
+{
+	sink->local.open = false;
+	tell_workers(sink, sink->shared);
+}
+
+GsFallback
+gpusort_sink_failure(const GsSinkState *sink)
+{
+	return (GsFallback) pg_atomic_read_u32(&sink->shared->failure);
+}
+
+/* ----------------------------------------------------------------
+ *		execution
+ * ----------------------------------------------------------------
+ */
+
+static TupleTableSlot *
+exec_proc_node(PlanState *state)
+{
+	return gpusort_sink_exec((CustomScanState *) state);
+}
+
+static void
+gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	GsSinkState *sink = (GsSinkState *) css;
+	CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
+
+	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
+	sink->spec.tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	sink->spec.keys = gpusort_plan_keys(plan);
+	sink->spec.expected_rows = plan->scan.plan.plan_rows;
+	sink->spec.expected_width = plan->scan.plan.plan_width;
+	css->ss.ps.ExecProcNode = exec_proc_node;
+}
+
+static TupleTableSlot *
+next_row(GsSinkState *sink)
+{
+	return sink->page_scan != NULL ? gpusort_page_scan_next(sink->page_scan) :
+		ExecProcNode(outerPlanState(sink));
+}
+
+/* Add this process's share of the rows to the session; false after a failure. */
+static bool
+add_rows(GsSinkState *sink, GsGpuSession *session)
+{
+	TupleTableSlot *slot;
+
+	while (slot = next_row(sink), !TupIsNull(slot))
+	{
+		slot_getallattrs(slot);
+		if (!gpusort_gpu_session_put(session, slot->tts_values,
+									 slot->tts_isnull))
+			return false;
+	}
+	return gpusort_gpu_session_flush(session);
+}
+
+static void
+fill_session(GsSinkState *sink)
+{
+	MemoryContext query = sink->css.ss.ps.state->es_query_cxt;
+	MemoryContext caller = MemoryContextSwitchTo(query);
+	MemoryContext context;
+	GsGpuSession *session;
+	GsFallback	failure;
+	int			culprit;
+
+	if (sink->spec.key_plan == NULL)
+		sink->spec.key_plan = gpusort_key_plan_create(&sink->spec.keys,
+													  &failure, &culprit);
+	if (sink->spec.key_plan == NULL)
+		elog(ERROR, "sort key %d of a GpuSortSink node cannot be encoded",
+			 culprit + 1);
+	sink->page_scan = gpusort_page_scan_create(outerPlanState(sink));
+
+	context = AllocSetContextCreate(query, "pg_gpusort sink",
+									ALLOCSET_SMALL_SIZES);
+	MemoryContextSwitchTo(context);
+	session = gpusort_gpu_session_attach(&sink->spec, sink->shared->handle);
+	MemoryContextSwitchTo(query);
+	if (!add_rows(sink, session))
+		pg_atomic_write_u32(&sink->shared->failure,
+							gpusort_gpu_session_failure(session));
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
+
+/* A row of the input in a slot of this node's kind. */
+static TupleTableSlot *
+pass_row_on(GsSinkState *sink)
+{
+	TupleTableSlot *slot = sink->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *row = ExecProcNode(outerPlanState(sink));
+	int			natts = slot->tts_tupleDescriptor->natts;
+
+	ExecClearTuple(slot);
+	if (TupIsNull(row))
+		return slot;
+	slot_getallattrs(row);
+	memcpy(slot->tts_values, row->tts_values, natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, row->tts_isnull, natts * sizeof(bool));
+	return ExecStoreVirtualTuple(slot);
+}
+
+static TupleTableSlot *
+gpusort_sink_exec(CustomScanState *css)
+{
+	GsSinkState *sink = (GsSinkState *) css;
+
+	CHECK_FOR_INTERRUPTS();
+	if (!sink->shared->open)
+		return pass_row_on(sink);
+	if (!sink->done)
+		fill_session(sink);
+	sink->done = true;
+	return ExecClearTuple(css->ss.ss_ScanTupleSlot);
+}
+
+static void
+gpusort_sink_end(CustomScanState *css)
+{
+	ExecEndNode(outerPlanState(css));
+}
+
+static void
+gpusort_sink_rescan(CustomScanState *css)
+{
+	GsSinkState *sink = (GsSinkState *) css;
+
+	sink->done = false;
+	if (outerPlanState(css)->chgParam == NULL)
+		ExecReScan(outerPlanState(css));
+}
+
+/* ----------------------------------------------------------------
+ *		parallel execution
+ * ----------------------------------------------------------------
+ */
+
+static Size
+gpusort_sink_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
+{
+	return sizeof(GsSinkShared);
+}
+
+static void
+gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
+					  void *coordinate)
+{
+	GsSinkState *sink = (GsSinkState *) css;
+
+	sink->shared = coordinate;
+	pg_atomic_init_u32(&sink->shared->failure, GS_FALLBACK_NONE);
+	tell_workers(sink, sink->shared);
+}
+
+static void
+gpusort_sink_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
+						void *coordinate)
+{
+	tell_workers((GsSinkState *) css, coordinate);
+}
+
+static void
+gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
+{
+	((GsSinkState *) css)->shared = coordinate;
+}
+
+/* The shared memory is about to go: keep what it says. */
+static void
+gpusort_sink_shutdown(CustomScanState *css)
+{
+	GsSinkState *sink = (GsSinkState *) css;
+
+	if (IsParallelWorker() || sink->shared == &sink->local)
+		return;
+	pg_atomic_write_u32(&sink->local.failure, gpusort_sink_failure(sink));
+	sink->shared = &sink->local;
+}
