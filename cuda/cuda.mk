@@ -46,6 +46,7 @@ CUDA_TEST = $(CUDA_OUT)/device_test
 CUDA_TEST_ASAN = $(CUDA_OUT)/asan/device_test
 CUDA_BENCH = $(CUDA_OUT)/sort_bench
 CUDA_TUNE = $(CUDA_OUT)/sweep_tune
+CUDA_SESSION_BENCH = $(CUDA_OUT)/session_bench
 # Callers in C may pass any number as an enum; that is tested, and answered with a status.
 CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
@@ -57,7 +58,7 @@ cuda-lib cuda-bench cuda-check-gpu:
 	@echo "nvcc not found: $@ skipped"
 else
 cuda-lib: $(CUDA_LIB)
-cuda-bench: $(CUDA_BENCH) $(CUDA_TUNE)
+cuda-bench: $(CUDA_BENCH) $(CUDA_TUNE) $(CUDA_SESSION_BENCH) $(CUDA_LIB)
 cuda-check-gpu: $(CUDA_LIB) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_LIB)
 cuda-check-exports: $(CUDA_LIB)
@@ -91,6 +92,10 @@ $(CUDA_LIB): $(CUDA_SOURCES:cuda/%.cu=$(CUDA_OUT)/%.o) cuda/exports.map
 
 $(CUDA_BENCH): $(CUDA_OUT)/bench/sort_bench.o $(CUDA_OUT)/sorter.o
 	$(NVCC) -cudart static $(CUDA_GENCODE) $^ -o $@
+
+$(CUDA_SESSION_BENCH): cuda/bench/session_bench.cpp cuda/gpusort_device.h cuda/cuda.mk
+	@mkdir -p $(@D)
+	$(CUDA_CXX) $(CUDA_CXXFLAGS) -std=c++17 -Icuda $(CUDA_WARNINGS) $< -o $@ -ldl
 
 $(CUDA_TUNE): $(CUDA_OUT)/bench/sweep_tune.o
 	$(NVCC) -cudart static $(CUDA_GENCODE) $^ -o $@

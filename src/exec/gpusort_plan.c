@@ -40,17 +40,20 @@ static const CustomScanMethods sink_plan_methods = {
 	.CreateCustomScanState = gpusort_sink_create_state,
 };
 
-/* A target list that passes all columns of a scan tuple on. */
+/*
+ * A target list of a target list's columns, which are those of the scan tuple
+ * (INDEX_VAR) or of the input (OUTER_VAR).
+ */
 static List *
-make_identity_tlist(List *scan_tlist)
+make_column_tlist(List *columns, int varno)
 {
 	List	   *tlist = NIL;
 	ListCell   *lc;
 
-	foreach(lc, scan_tlist)
+	foreach(lc, columns)
 	{
 		TargetEntry *from = lfirst_node(TargetEntry, lc);
-		Var		   *var = makeVar(INDEX_VAR, from->resno,
+		Var		   *var = makeVar(varno, from->resno,
 								  exprType((Node *) from->expr),
 								  exprTypmod((Node *) from->expr),
 								  exprCollation((Node *) from->expr), 0);
@@ -81,7 +84,8 @@ gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
 
 	memcpy(&gpusort->scan.plan, &sort->plan, sizeof(Plan));
 	gpusort->scan.plan.type = T_CustomScan;
-	gpusort->scan.plan.targetlist = make_identity_tlist(sort->plan.targetlist);
+	gpusort->scan.plan.targetlist = make_column_tlist(sort->plan.targetlist,
+													  INDEX_VAR);
 	gpusort->scan.scanrelid = 0;
 	gpusort->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
@@ -102,13 +106,14 @@ gpusort_plan_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	plan->type = T_CustomScan;
 	plan->plan_node_id = plan_node_id;
 	plan->parallel_aware = true;
-	plan->targetlist = make_identity_tlist(partial->targetlist);
+	plan->targetlist = make_column_tlist(partial->targetlist, INDEX_VAR);
 	plan->qual = NIL;
 	plan->initPlan = NIL;
 	plan->lefttree = partial;
 	plan->righttree = NULL;
 	sink->scan.scanrelid = 0;
-	sink->custom_scan_tlist = partial->targetlist;
+	/* Expressions of the input mean its own inputs, and not the sink's. */
+	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR);
 	sink->custom_private = list_make2(copy_childless(sort),
 									  makeInteger(GS_INPUT_ONCE));
 	sink->methods = &sink_plan_methods;

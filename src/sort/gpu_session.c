@@ -308,8 +308,9 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 		part = GS_PART_APART;
 	fill = &session->fills[part];
 	if (likely(fill->rows < fill->max_rows))
-		row_bytes = gpusort_row_format_pack(format, values, isnull, fill->next,
-											fill->end - fill->next);
+		row_bytes = gpusort_row_format_pack_fast(format, values, isnull,
+												 fill->next,
+												 fill->end - fill->next);
 	if (unlikely(row_bytes == 0))
 	{
 		if (!make_room(session, part,

@@ -170,6 +170,9 @@ gpusort_row_format_create(TupleDesc tupdesc)
 			format->packed_align = MAXIMUM_ALIGNOF;
 		}
 	}
+	format->only_words = true;
+	for (int i = 0; i < tupdesc->natts; i++)
+		format->only_words &= format->columns[i].kind == GS_COLUMN_8;
 	format->fixed_bytes = TYPEALIGN(row_align, format->columns_bytes);
 	format->packed_bytes = format->columns_bytes + format->null_bytes;
 	if (!format->variable)
