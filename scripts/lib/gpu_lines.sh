@@ -1,14 +1,15 @@
 # shellcheck shell=bash
 #
 # gpu_lines.sh
-#	The lines of scripts/bench -g: large tables, sorted by stock PostgreSQL, by
-#	its parallel plans, by the extension on the CPU and on the GPU, and the same
-#	tables only scanned.
+#	The lines of scripts/bench -g: large tables, sorted by stock PostgreSQL and
+#	by its parallel plans, by the extension on the CPU, on the GPU and there in
+#	parallel plans, and the same tables only scanned.
 #
 # To be sourced after compare.sh.  Uses of scripts/bench: RUNS, ROWS, CSV,
 # LOGGED, SORT_MB, key_expression, discarded, print_row.
 #
-# A way is one of those things to measure; its times are in TIMES[way].  All
+# A way is one of those things to measure; its times are in TIMES[way].  A way
+# that ends in a number has so many parallel workers, the others have none.  All
 # ways of a line run in turn, the slow ones in half of the rounds.
 
 GPU_LINES=(narrow wide first array check)
@@ -108,34 +109,51 @@ sorted_rows()
 	echo "SELECT * FROM $1 ORDER BY k8"
 }
 
-# with_workers NUMBER COMMAND...: in the session stock.
-with_workers()
+session_of()
 {
-	ask stock "SET max_parallel_workers_per_gather = $1;
-		SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0"
+	case $1 in
+		scan | stock*) echo stock ;;
+		*) echo "ours_${1%%_*}" ;;
+	esac
+}
+
+workers_of()
+{
+	case $1 in
+		*_*) echo "${1##*_}" ;;
+		*) echo 0 ;;
+	esac
+}
+
+# with_workers_of WAY COMMAND...: stock takes them whatever their cost.
+with_workers_of()
+{
+	local session
+
+	session=$(session_of "$1")
+	ask "$session" "SET max_parallel_workers_per_gather = $(workers_of "$1")"
+	[ "$session" != stock ] ||
+		ask "$session" 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0'
 	"${@:2}"
-	ask stock 'SET max_parallel_workers_per_gather = 0'
+	ask "$session" 'SET max_parallel_workers_per_gather = 0'
 }
 
 # time_way WAY TABLE: milliseconds.
 time_way()
 {
-	case $1 in
-		scan) time_of stock "$(discarded "SELECT * FROM $2")" ;;
-		stock) time_of stock "$(discarded "$(sorted_rows "$2")")" ;;
-		stock_*)
-			with_workers "${1#stock_}" \
-				time_of stock "$(discarded "$(sorted_rows "$2")")"
-			;;
-		*) time_of "ours_$1" "$(discarded "$(sorted_rows "$2")")" ;;
-	esac
+	local query
+
+	query=$(sorted_rows "$2")
+	[ "$1" != scan ] || query="SELECT * FROM $2"
+	with_workers_of "$1" time_of "$(session_of "$1")" "$(discarded "$query")"
 }
 
 # Of RUNS rounds, how many a way takes part in.
 rounds_of()
 {
 	case $1 in
-		scan | gpu | copy) echo "$RUNS" ;;
+		scan | gpu | gpu_8 | copy) echo "$RUNS" ;;
+		stock) echo $((RUNS > 1 ? RUNS / 2 : 1)) ;;
 		*) echo $(((RUNS + 1) / 2)) ;;
 	esac
 }
@@ -168,11 +186,15 @@ median_of()
 # also is the run that warms up.
 explain_way()
 {
-	local plan way=$1 session=ours_$1
+	local plan way=$1 shape
 
-	plan=$(ask "$session" "EXPLAIN (ANALYZE, FORMAT JSON) $(sorted_rows "$2")")
-	METHOD[$way]=$(in_plan '(Sort Method|Sort Fallback|GPU Not Used)' <<<"$plan" |
-		sed 's/^Sort Method: //' | sort -u | paste -sd ';' | sed 's/;/; /g')
+	shape=$(shape_of_way "$way" "$2")
+	plan=$(with_workers_of "$way" ask "$(session_of "$way")" \
+		"EXPLAIN (ANALYZE, FORMAT JSON) $(sorted_rows "$2")")
+	METHOD[$way]=${shape:+$shape; }$(
+		in_plan '(Sort Method|Sort Fallback|GPU Not Used)' <<<"$plan" |
+			sed 's/^Sort Method: //' | sort -u | paste -sd ';' | sed 's/;/; /g'
+	)
 	in_plan '(Sort [^"]*Time|Sort Time|Execution Time)' <<<"$plan" |
 		while IFS= read -r phase; do
 			printf '%-7s %-9s     %-28s %12s ms\n' "$2" "$way" "${phase%: *}" "${phase##*: }"
@@ -187,18 +209,18 @@ in_plan()
 	sed -nE "s/^[[:space:]]*\"$1\": \"?([^\"]*[^\",])\"?,?\$/\1: \2/p"
 }
 
-# plan_of_way WAY TABLE: what stock does.
-plan_of_way()
+# shape_of_way WAY TABLE: the top node and the workers of a parallel plan.
+shape_of_way()
 {
 	local plan
 
-	case $1 in
-		stock_*)
-			plan=$(with_workers "${1#stock_}" \
-				ask stock "EXPLAIN (COSTS OFF) $(sorted_rows "$2")")
-			sed -nE 's/.*Workers Planned: /workers planned: /p' <<<"$plan"
-			;;
-	esac
+	[ "$(workers_of "$1")" -gt 0 ] || return 0
+	plan=$(with_workers_of "$1" ask "$(session_of "$1")" \
+		"EXPLAIN (COSTS OFF) $(sorted_rows "$2")")
+	awk '
+		NR == 1 { sub(/^ */, ""); shape = $0 }
+		sub(/.*Workers Planned: /, "") { workers = $0 }
+		END { print shape ", workers planned: " workers + 0 }' <<<"$plan"
 }
 
 
@@ -247,8 +269,8 @@ measure_ways()
 	load_gpu_table "$table"
 	for way; do
 		case $way in
-			cpu | gpu) explain_way "$way" "$table" ;;
-			*) METHOD[$way]=$(plan_of_way "$way" "$table") ;;
+			cpu | gpu*) explain_way "$way" "$table" ;;
+			*) METHOD[$way]=$(shape_of_way "$way" "$table") ;;
 		esac
 	done
 	time_in_turn "$table" "$@"
@@ -259,12 +281,12 @@ measure_ways()
 
 gpu_line_narrow()
 {
-	measure_ways narrow scan stock stock_2 stock_4 stock_8 cpu gpu
+	measure_ways narrow scan stock stock_2 stock_4 stock_8 cpu gpu gpu_2 gpu_4 gpu_8
 }
 
 gpu_line_wide()
 {
-	measure_ways wide scan stock cpu gpu
+	measure_ways wide scan stock cpu gpu gpu_8
 }
 
 # The first query of a connection and the second.
@@ -337,28 +359,38 @@ time_array()
 # same_rows does.
 gpu_line_check()
 {
-	local table way
+	local table hash way wanted
 
 	for table in narrow wide; do
 		load_gpu_table "$table"
-		for way in cpu gpu; do
-			check_rows "$table" "$way"
+		hash=$(hash_of_row "$table")
+		wanted=$(with_workers_of stock_8 ask stock \
+			"SELECT count(*), bit_xor($hash), 0 FROM $table")
+		for way in cpu gpu gpu_8; do
+			check_rows "$table" "$way" "$hash" "$wanted"
 		done
 	done
 }
 
+hash_of_row()
+{
+	case $1 in
+		narrow) echo 'hashint8extended(id, k8)' ;;
+		wide) echo 'hashint8extended(id, k8) # hashtextextended(t, hashint4extended(i4, hashfloat8extended(f8, timestamp_hash_extended(ts::timestamp, id))))' ;;
+	esac
+}
+
+# check_rows TABLE WAY HASH WANTED
 check_rows()
 {
-	local hash='hashint8extended(id, k8)' wanted given result=same
+	local given result=same
 
-	[ "$1" = narrow ] ||
-		hash+=' # hashtextextended(t, hashint4extended(i4, hashfloat8extended(f8, timestamp_hash_extended(ts::timestamp, id))))'
-	wanted=$(ask stock "SELECT count(*), bit_xor($hash), 0 FROM $1")
-	given=$(ask "ours_$2" "SELECT count(*), bit_xor($hash), count(*) FILTER (WHERE k8 < before)
+	given=$(with_workers_of "$2" ask "$(session_of "$2")" \
+		"SELECT count(*), bit_xor($3), count(*) FILTER (WHERE k8 < before)
 		FROM (SELECT *, lag(k8) OVER () AS before
 			FROM ($(sorted_rows "$1") OFFSET 0) AS s) AS w")
-	if [ "$wanted" != "$given" ]; then
-		result="DIFFERENT: $given instead of $wanted"
+	if [ "$4" != "$given" ]; then
+		result="DIFFERENT: $given instead of $4"
 		DIFFERENT=yes
 	fi
 	printf '%-7s %-9s %10s %s\n' check "$2" "$ROWS" "$1: $result"
@@ -398,7 +430,7 @@ describe_gpus()
 	gpus=$(nvidia-smi --query-gpu=name,driver_version,memory.total \
 		--format=csv,noheader 2>/dev/null | paste -sd ';') || true
 	printf 'GPU:        %s; %s\n' "${gpus:-none}" "$DEVICE_LIBRARY"
-	printf 'Settings:   jit off, work_mem and pg_gpusort.work_mem %s MB, serial but for stock_N\n' \
+	printf 'Settings:   jit off, work_mem and pg_gpusort.work_mem %s MB, serial but for stock_N and gpu_N\n' \
 		"$SORT_MB"
 }
 
