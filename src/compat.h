@@ -76,6 +76,11 @@ typedef int16 GsOperatorOrder;
 						(pathkey)->pk_strategy)
 #endif
 
+/* 18 has this in the place of pg_attribute_noreturn(), which came last. */
+#ifndef pg_noreturn
+#define pg_noreturn __attribute__((noreturn))
+#endif
+
 /*
  * Reads a block of a scan begun with table_beginscan(), in place of the one
  * before, and finds its visible tuples.  17 took the two apart, to have streams

@@ -17,6 +17,6 @@
  * Serve sessions until asked to end.  To be called in a child of the
  * supervisor that has no business of its own with the server.
  */
-extern void gpusort_device_process_main(void) pg_attribute_noreturn();
+pg_noreturn extern void gpusort_device_process_main(void);
 
 #endif							/* GPUSORT_DEVICE_PROCESS_H */
