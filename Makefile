@@ -67,7 +67,7 @@ PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -DGPUSORT_VERSION='"$(GPUSORT_VER
 PG_CFLAGS = -fvisibility=hidden
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
-REGRESS = sort_setup sort_types sort_keys sort_rows sort_refusals sort_plans \
+REGRESS = sort_setup sort_types sort_keys sort_rows sort_scans sort_refusals sort_plans \
 	sort_explain sort_settings sort_overflow sort_statistics \
 	array_sort array_argsort array_sort_pairs array_types
 ISOLATION = eval_plan_qual cursors cancel
