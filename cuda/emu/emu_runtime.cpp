@@ -1,6 +1,9 @@
 /*
  * emu_runtime.cpp
- *		The runtime calls of cuda_emu.h: one device whose memory is the heap.
+ *		The runtime calls of cuda_emu.h: devices whose memory is the heap.
+ *
+ * There is one device, or as many as the environment variable GPUSORT_EMU_DEVICES says, each
+ * with memory, streams and a sticky error of its own.
  *
  * Streams are queues.  An operation is carried out when somebody waits for its stream, for an
  * event behind it, or asks for such an event.  There is no cudaMemcpy(), which on a device may
@@ -20,11 +23,13 @@
 struct EmuEvent {
 	bool recorded = false;
 	bool done = true;
+	int device = 0;
 	cudaStream_t stream = nullptr;
 	std::chrono::steady_clock::time_point time;
 };
 
 struct EmuStream {
+	int device = 0;
 	std::deque<std::function<cudaError_t()>> queue;
 };
 
@@ -32,20 +37,43 @@ namespace
 {
 
 constexpr size_t DEVICE_BYTES = (size_t)8 << 30;
+constexpr int MOST_DEVICES = 16;
 
-struct Runtime {
+struct Device {
 	cudaError_t sticky = cudaSuccess;
-	cudaError_t last = cudaSuccess;
 	std::map<void *, size_t> allocations;
-	std::map<void *, size_t> registered;
 	std::set<cudaStream_t> streams;
 	size_t in_use = 0;
+};
+
+struct Runtime {
+	cudaError_t last = cudaSuccess;
+	std::map<void *, size_t> registered;
+	Device devices[MOST_DEVICES];
+	int current = 0;
 };
 
 Runtime &runtime()
 {
 	static Runtime *instance = new Runtime;
 	return *instance;
+}
+
+Device &current_device()
+{
+	return runtime().devices[runtime().current];
+}
+
+Device &device_of(cudaStream_t stream)
+{
+	return runtime().devices[stream->device];
+}
+
+int device_count()
+{
+	const char *text = getenv("GPUSORT_EMU_DEVICES");
+	int count = text ? atoi(text) : 1;
+	return count < 1 ? 1 : count > MOST_DEVICES ? MOST_DEVICES : count;
 }
 
 /* For tests of what is said where there is no driver, or no device. */
@@ -58,11 +86,10 @@ cudaError_t missing()
 
 cudaError_t result(cudaError_t error)
 {
-	Runtime &r = runtime();
-	if (r.sticky)
-		error = r.sticky;
+	if (current_device().sticky)
+		error = current_device().sticky;
 	if (error && error != cudaErrorNotReady)
-		r.last = error;
+		runtime().last = error;
 	return error;
 }
 
@@ -70,11 +97,11 @@ void run_front(cudaStream_t stream)
 {
 	std::function<cudaError_t()> operation = std::move(stream->queue.front());
 	stream->queue.pop_front();
-	if (runtime().sticky)
+	if (device_of(stream).sticky)
 		return;
 	cudaError_t error = operation();
 	if (error)
-		runtime().sticky = error;
+		device_of(stream).sticky = error;
 }
 
 void drain(cudaStream_t stream)
@@ -85,15 +112,16 @@ void drain(cudaStream_t stream)
 
 void drain_all()
 {
-	for (cudaStream_t stream : runtime().streams)
-		drain(stream);
+	for (Device &device : runtime().devices)
+		for (cudaStream_t stream : device.streams)
+			drain(stream);
 }
 
 void drain_to(cudaEvent_t event)
 {
 	while (!event->done && event->stream && !event->stream->queue.empty())
 		run_front(event->stream);
-	if (runtime().sticky)
+	if (runtime().devices[event->device].sticky)
 		event->done = true;
 }
 
@@ -107,14 +135,14 @@ void gpusort_emu_enqueue(cudaStream_t stream, std::function<cudaError_t()> opera
 cudaError_t cudaGetDeviceCount(int *count)
 {
 	cudaError_t error = missing();
-	*count = error ? 0 : 1;
+	*count = error ? 0 : device_count();
 	return result(error);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 {
 	cudaError_t error = missing();
-	if (error || ordinal != 0)
+	if (error || ordinal < 0 || ordinal >= device_count())
 		return result(error ? error : cudaErrorInvalidDevice);
 	memset(properties, 0, sizeof *properties);
 	snprintf(properties->name, sizeof properties->name, "CUDA emulator");
@@ -128,64 +156,69 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 
 cudaError_t cudaSetDevice(int ordinal)
 {
-	return result(ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+	if (ordinal < 0 || ordinal >= device_count())
+		return result(cudaErrorInvalidDevice);
+	runtime().current = ordinal;
+	return result(cudaSuccess);
 }
 
 cudaError_t cudaDeviceReset()
 {
-	Runtime &r = runtime();
-	for (cudaStream_t stream : r.streams)
+	Device &device = current_device();
+	for (cudaStream_t stream : device.streams)
 		stream->queue.clear();
-	for (auto &allocation : r.allocations)
+	for (auto &allocation : device.allocations)
 		free(allocation.first);
-	r.allocations.clear();
-	r.registered.clear();
-	r.in_use = 0;
+	device.allocations.clear();
+	runtime().registered.clear();
+	device.in_use = 0;
 	/* For tests of devices that do not come back. */
-	if (!r.sticky || !getenv("GPUSORT_EMU_STAYS_LOST"))
-		r.sticky = r.last = cudaSuccess;
+	if (!device.sticky || !getenv("GPUSORT_EMU_STAYS_LOST"))
+		device.sticky = runtime().last = cudaSuccess;
 	return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
 	*total_bytes = DEVICE_BYTES;
-	*free_bytes = DEVICE_BYTES - runtime().in_use;
+	*free_bytes = DEVICE_BYTES - current_device().in_use;
 	return result(cudaSuccess);
 }
 
 cudaError_t cudaMalloc(void **pointer, size_t size)
 {
-	Runtime &r = runtime();
+	Device &device = current_device();
 	*pointer = nullptr;
-	if (r.sticky)
-		return result(r.sticky);
-	if (size > DEVICE_BYTES - r.in_use)
+	if (device.sticky)
+		return result(device.sticky);
+	if (size > DEVICE_BYTES - device.in_use)
 		return result(cudaErrorMemoryAllocation);
 	/* Exact sizes, so that a sanitizer sees an access behind the end. */
 	void *memory = nullptr;
 	if (posix_memalign(&memory, 256, size ? size : 1))
 		return result(cudaErrorMemoryAllocation);
 	memset(memory, 0xA5, size);
-	r.allocations[memory] = size;
-	r.in_use += size;
+	device.allocations[memory] = size;
+	device.in_use += size;
 	*pointer = memory;
 	return cudaSuccess;
 }
 
 cudaError_t cudaFree(void *pointer)
 {
-	Runtime &r = runtime();
 	if (!pointer)
 		return result(cudaSuccess);
 	drain_all();
-	auto found = r.allocations.find(pointer);
-	if (found == r.allocations.end())
-		return result(cudaErrorInvalidValue);
-	r.in_use -= found->second;
-	r.allocations.erase(found);
-	free(pointer);
-	return result(cudaSuccess);
+	for (Device &device : runtime().devices) {
+		auto found = device.allocations.find(pointer);
+		if (found == device.allocations.end())
+			continue;
+		device.in_use -= found->second;
+		device.allocations.erase(found);
+		free(pointer);
+		return result(cudaSuccess);
+	}
+	return result(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned)
@@ -231,14 +264,15 @@ cudaError_t cudaMemsetAsync(void *target, int value, size_t size, cudaStream_t s
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
 	*stream = new EmuStream;
-	runtime().streams.insert(*stream);
+	(*stream)->device = runtime().current;
+	current_device().streams.insert(*stream);
 	return result(cudaSuccess);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
 	drain(stream);
-	runtime().streams.erase(stream);
+	device_of(stream).streams.erase(stream);
 	delete stream;
 	return result(cudaSuccess);
 }
@@ -268,6 +302,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	event->recorded = true;
 	event->done = false;
 	event->stream = stream;
+	event->device = stream->device;
 	gpusort_emu_enqueue(stream, [=] {
 		event->done = true;
 		event->time = std::chrono::steady_clock::now();
@@ -281,7 +316,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	if (!event->done && event->stream && !event->stream->queue.empty())
 		run_front(event->stream);
-	return result(event->done || runtime().sticky ? cudaSuccess : cudaErrorNotReady);
+	if (runtime().devices[event->device].sticky)
+		return result(runtime().devices[event->device].sticky);
+	return result(event->done ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
@@ -324,6 +361,8 @@ const char *cudaGetErrorString(cudaError_t error)
 			return "invalid device ordinal";
 		case cudaErrorNotReady:
 			return "device not ready";
+		case cudaErrorHostMemoryAlreadyRegistered:
+			return "part or all of the requested memory range is already mapped";
 		case cudaErrorLaunchFailure:
 			return gpusort_emu::launch_error()[0] ? gpusort_emu::launch_error()
 												  : "unspecified launch failure";

@@ -184,7 +184,9 @@ open_device(int ordinal, char *message)
 		api->device_open(&options, &device, message,
 						 GPUSORT_MESSAGE_BYTES) != GPUSORT_OK)
 		return false;
-	if (api->host_register(device, gpusort_service->pool,
+	/* What is pinned is so for all devices, and cannot be pinned again. */
+	if (ndevices == 0 &&
+		api->host_register(device, gpusort_service->pool,
 						   gpusort_service->pool_bytes) != GPUSORT_OK)
 	{
 		strlcpy(message, api->device_message(device), GPUSORT_MESSAGE_BYTES);
