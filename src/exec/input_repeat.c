@@ -35,6 +35,7 @@
 #include "exec/gpusort_node.h"
 #include "exec/input_repeat.h"
 #include "exec/plan_children.h"
+#include "exec/sink_node.h"
 
 typedef struct RepeatSearch
 {
@@ -48,6 +49,13 @@ is_gpusort(const Plan *plan)
 {
 	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
 		gpusort_node_create_state;
+}
+
+static bool
+is_sink(const Plan *plan)
+{
+	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
+		gpusort_sink_create_state;
 }
 
 static bool
@@ -191,10 +199,12 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 			return any_order;
 
 			/*
-			 * Stable in memory, but not when it is handed to a tuplesort,
-			 * which may have happened only one of the times.
+			 * A GpuSort is stable in memory, but not when it is handed to a
+			 * tuplesort, which may have happened only one of the times.
 			 */
 		case T_CustomScan:
+			if (is_sink(plan))
+				return input;
 			return is_gpusort(plan) ? any_order : GS_INPUT_ONCE;
 
 			/*

@@ -103,8 +103,7 @@ static volatile sig_atomic_t end_requested = false;
  * ----------------------------------------------------------------
  */
 
-static void
-pg_attribute_noreturn()
+pg_noreturn static void
 end_process(int code)
 {
 	for (int d = 0; d < ndevices && code == GPUSORT_EXIT_ASKED; d++)

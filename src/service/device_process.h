@@ -14,9 +14,9 @@
 #define GPUSORT_EXIT_LOST		2	/* a device is lost; likewise */
 
 /*
- * Serve sessions until asked to end.  To be called in a child of the
+ * Serve sessions until asked to end; does not return.  To be called in a child of the
  * supervisor that has no business of its own with the server.
  */
-pg_noreturn extern void gpusort_device_process_main(void);
+extern void gpusort_device_process_main(void);
 
 #endif							/* GPUSORT_DEVICE_PROCESS_H */

@@ -68,9 +68,9 @@ extern GsPoolChunk *gpusort_client_new_chunk(GsClient *client, bool wait);
 /*
  * Hand a chunk over: rows, part, offsets and data_bytes are set.  Chunks count
  * as having arrived in the sequence of the calls.  Returns false after a
- * failure; with
- * GS_FALLBACK_DEVICE_MEMORY the chunk, and others that were put before it, may
- * have been refused for lack of memory.  What was taken can still be sorted.
+ * failure; with GS_FALLBACK_DEVICE_MEMORY the chunk, and others that were put
+ * before it, may have been refused for lack of memory.  What was taken can
+ * still be sorted.
  */
 extern bool gpusort_client_put(GsClient *client, GsPoolChunk *chunk);
 
