@@ -133,24 +133,40 @@ new_plan_node_id(const PlannedStmt *statement)
 	return last_id + 1;
 }
 
+/*
+ * Is what a Gather returns as a column what its input has in that place?  A
+ * column that is there twice may be taken from the other place, and a constant
+ * is not taken from the input.
+ */
+static bool
+passes_column_on(const TargetEntry *entry, const List *input_tlist)
+{
+	const TargetEntry *input = list_nth_node(TargetEntry, input_tlist,
+											 entry->resno - 1);
+	const Var  *var = (const Var *) entry->expr;
+	const TargetEntry *taken;
+
+	if (IsA(entry->expr, Const))
+		return equal(entry->expr, input->expr);
+	if (!IsA(var, Var) || var->varno != OUTER_VAR)
+		return false;
+	taken = list_nth_node(TargetEntry, input_tlist, var->varattno - 1);
+	return taken == input ||
+		(IsA(input->expr, Var) && equal(taken->expr, input->expr));
+}
+
 /* Does a Gather return the columns of its input as they are? */
 static bool
 passes_columns_on(const Gather *gather)
 {
-	const Plan *input = gather->plan.lefttree;
+	const List *input_tlist = gather->plan.lefttree->targetlist;
 	ListCell   *lc;
 
-	if (list_length(gather->plan.targetlist) != list_length(input->targetlist))
+	if (list_length(gather->plan.targetlist) != list_length(input_tlist))
 		return false;
 	foreach(lc, gather->plan.targetlist)
-	{
-		const TargetEntry *entry = lfirst_node(TargetEntry, lc);
-		const Var  *var = (const Var *) entry->expr;
-
-		if (!IsA(var, Var) || var->varno != OUTER_VAR ||
-			var->varattno != entry->resno)
-			return false;
-	}
+		if (!passes_column_on(lfirst_node(TargetEntry, lc), input_tlist))
+		return false;
 	return true;
 }
 
