@@ -28,6 +28,7 @@ OBJS = \
 	src/key/key_plan.o \
 	src/service/device_library.o \
 	src/service/device_process.o \
+	src/service/device_sessions.o \
 	src/service/fault.o \
 	src/service/service_client.o \
 	src/service/service_shmem.o \

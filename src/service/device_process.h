@@ -14,9 +14,15 @@
 #define GPUSORT_EXIT_LOST		2	/* a device is lost; likewise */
 
 /*
- * Serve sessions until asked to end; does not return.  To be called in a child of the
- * supervisor that has no business of its own with the server.
+ * Serve sessions until asked to end; does not return.  To be called in a child
+ * of the supervisor that has no business of its own with the server.
  */
 extern void gpusort_device_process_main(void);
+
+/* Within the process: end it, with a message for the supervisor. */
+extern void gpusort_device_process_fail(int code, const char *message);
+
+/* Within the process: the free memory of a device, which is published. */
+extern uint64 gpusort_device_process_memory(int device);
 
 #endif							/* GPUSORT_DEVICE_PROCESS_H */
