@@ -164,9 +164,9 @@ struct GsNoValue {
 };
 
 template <class Value>
-constexpr bool GPUSORT_HAS_VALUE = true;
+inline constexpr bool GPUSORT_HAS_VALUE = true;
 template <>
-constexpr bool GPUSORT_HAS_VALUE<GsNoValue> = false;
+inline constexpr bool GPUSORT_HAS_VALUE<GsNoValue> = false;
 
 /* Bytes of a value in memory. */
 template <class Value>
