@@ -78,7 +78,6 @@ typedef struct GsKeyColumn
 struct GsKeyPlan
 {
 	unsigned	words;
-	AttrNumber	max_attno;
 	int			ncolumns;
 	GsKeyColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
@@ -204,7 +203,6 @@ gpusort_key_plan_create(const GsSortKeys *keys, GsFallback *reason,
 		column->nulls_first = keys->nulls_first[i];
 		column->position = bits;
 		column->invert = descending ? PG_UINT64_MAX >> (WORD_BITS - width) : 0;
-		plan->max_attno = Max(plan->max_attno, column->attno);
 		bits += width;
 		if (bits > GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
 		{
@@ -231,12 +229,6 @@ bool
 gpusort_key_plan_nulls_first(const GsKeyPlan *plan)
 {
 	return plan->columns[0].nulls_first;
-}
-
-AttrNumber
-gpusort_key_plan_max_attno(const GsKeyPlan *plan)
-{
-	return plan->max_attno;
 }
 
 static inline uint64

@@ -39,9 +39,6 @@ extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
 /* Do rows whose first key is NULL come before the others? */
 extern bool gpusort_key_plan_nulls_first(const GsKeyPlan *plan);
 
-/* The last column that encoding a row looks at, from 1. */
-extern AttrNumber gpusort_key_plan_max_attno(const GsKeyPlan *plan);
-
 /*
  * Encode one row, whose columns are values[attno - 1] and isnull[attno - 1],
  * into all words of 'key'.  Returns false if the first sort key is NULL: such
