@@ -26,6 +26,7 @@ OBJS = \
 	src/settings.o \
 	src/fallback.o \
 	src/key/key_plan.o \
+	src/key/key_comparison.o \
 	src/service/device_library.o \
 	src/service/device_process.o \
 	src/service/device_sessions.o \

@@ -226,6 +226,13 @@ gpusort_key_plan_words(const GsKeyPlan *plan)
 }
 
 bool
+gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first)
+{
+	*first = plan->ncolumns;
+	return true;
+}
+
+bool
 gpusort_key_plan_nulls_first(const GsKeyPlan *plan)
 {
 	return plan->columns[0].nulls_first;

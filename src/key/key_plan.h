@@ -36,6 +36,12 @@ extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 /* 64-bit words of one encoded key: 1 to GPUSORT_CPU_MAX_KEY_WORDS. */
 extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
 
+/*
+ * Do the words say all?  If not, rows with equal words are in the order of the
+ * sort operators' comparators, from sort key number *first on.
+ */
+extern bool gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first);
+
 /* Do rows whose first key is NULL come before the others? */
 extern bool gpusort_key_plan_nulls_first(const GsKeyPlan *plan);
 

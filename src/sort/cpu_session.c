@@ -132,7 +132,7 @@ void
 gpusort_cpu_session_apply_stock_ties(GsCpuSession *session)
 {
 	gpusort_stock_ties_apply(session->ordering, session->store,
-							 session->spec->tupdesc, &session->spec->keys);
+							 &session->spec->keys);
 }
 
 void

@@ -484,6 +484,21 @@ gpusort_row_format_read(const GsRowFormat *format, char *row,
 	read_columns(format, row, bitmap, values, isnull);
 }
 
+void
+gpusort_row_format_read_columns(const GsRowFormat *format, char *row,
+								const uint8 *bitmap, const AttrNumber *attnos,
+								int n, Datum *values, bool *isnull)
+{
+	for (int i = 0; i < n; i++)
+	{
+		int			c = attnos[i] - 1;
+
+		isnull[i] = bitmap != NULL && bit_is_set(bitmap, c);
+		values[i] = isnull[i] ? (Datum) 0 :
+			read_column(&format->columns[c], row);
+	}
+}
+
 /* ----------------------------------------------------------------
  *		self-contained rows
  * ----------------------------------------------------------------
@@ -546,6 +561,15 @@ gpusort_row_format_unpack(const GsRowFormat *format, char *row, Datum *values,
 
 	read_columns(format, row, has_null(format, bitmap) ? bitmap : NULL,
 				 values, isnull);
+}
+
+void
+gpusort_row_format_unpack_columns(const GsRowFormat *format, char *row,
+								  const AttrNumber *attnos, int n,
+								  Datum *values, bool *isnull)
+{
+	gpusort_row_format_read_columns(format, row, bitmap_of_row(format, row),
+									attnos, n, values, isnull);
 }
 
 Size

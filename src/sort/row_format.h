@@ -8,6 +8,7 @@
 #ifndef GPUSORT_ROW_FORMAT_H
 #define GPUSORT_ROW_FORMAT_H
 
+#include "access/attnum.h"
 #include "access/tupdesc.h"
 
 /* Made once for a row type, and then only read. */
@@ -76,6 +77,12 @@ extern void gpusort_row_format_read(const GsRowFormat *format, char *row,
 									const uint8 *bitmap, Datum *values,
 									bool *isnull);
 
+/* Read n columns of a row alone: values[i] is that of column attnos[i]. */
+extern void gpusort_row_format_read_columns(const GsRowFormat *format,
+											char *row, const uint8 *bitmap,
+											const AttrNumber *attnos, int n,
+											Datum *values, bool *isnull);
+
 /*
  * Self-contained rows: the fixed part, the NULL bitmap, and then the values of
  * variable length.  They are put one behind the other, the first at a multiple
@@ -121,6 +128,11 @@ gpusort_row_format_pack_fast(const GsRowFormat *format, const Datum *values,
 /* Read a row.  What is passed by reference points into it. */
 extern void gpusort_row_format_unpack(const GsRowFormat *format, char *row,
 									  Datum *values, bool *isnull);
+
+extern void gpusort_row_format_unpack_columns(const GsRowFormat *format,
+											  char *row,
+											  const AttrNumber *attnos, int n,
+											  Datum *values, bool *isnull);
 
 /* Bytes of a row that has been written: the next one may follow there. */
 extern Size gpusort_row_format_packed_length(const GsRowFormat *format,

@@ -353,20 +353,42 @@ is_elsewhere(const GsRowStore *store, const char *slot)
 		*(const uint32 *) (slot + store->format->first_offset) == 0;
 }
 
-void
-gpusort_row_store_get(const GsRowStore *store, uint32 number, Datum *values,
-					  bool *isnull)
+/* Where a row lies, and its NULL bitmap or NULL. */
+static inline char *
+find_row(const GsRowStore *store, uint32 number, const uint8 **bitmap)
 {
 	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
 	Size		within = number & (chunk_rows(store) - 1);
 	char	   *row = slot_of_row(store, number);
-	const uint8 *bitmap = NULL;
 
 	if (is_elsewhere(store, row))
 		row = *(char **) (row + store->pointer_offset);
+	*bitmap = NULL;
 	if (chunk->nulls != NULL)
-		bitmap = chunk->nulls + within * store->format->null_bytes;
+		*bitmap = chunk->nulls + within * store->format->null_bytes;
+	return row;
+}
+
+void
+gpusort_row_store_get(const GsRowStore *store, uint32 number, Datum *values,
+					  bool *isnull)
+{
+	const uint8 *bitmap;
+	char	   *row = find_row(store, number, &bitmap);
+
 	gpusort_row_format_read(store->format, row, bitmap, values, isnull);
+}
+
+void
+gpusort_row_store_get_columns(const GsRowStore *store, uint32 number,
+							  const AttrNumber *attnos, int n,
+							  Datum *values, bool *isnull)
+{
+	const uint8 *bitmap;
+	char	   *row = find_row(store, number, &bitmap);
+
+	gpusort_row_format_read_columns(store->format, row, bitmap, attnos, n,
+									values, isnull);
 }
 
 /*

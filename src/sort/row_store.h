@@ -8,6 +8,7 @@
 #ifndef GPUSORT_ROW_STORE_H
 #define GPUSORT_ROW_STORE_H
 
+#include "access/attnum.h"
 #include "access/tupdesc.h"
 
 #include "sort/budget.h"
@@ -37,6 +38,13 @@ extern bool gpusort_row_store_put(GsRowStore *store, const Datum *values,
  */
 extern void gpusort_row_store_get(const GsRowStore *store, uint32 row,
 								  Datum *values, bool *isnull);
+
+/*
+ * Read n columns of a row alone: values[i] is that of column attnos[i], from 1.
+ */
+extern void gpusort_row_store_get_columns(const GsRowStore *store, uint32 row,
+										  const AttrNumber *attnos, int n,
+										  Datum *values, bool *isnull);
 
 /*
  * Reading rows in sorted order is reading memory at random, so rows to come

@@ -21,14 +21,14 @@
 #include "miscadmin.h"
 #include "port.h"
 #include "utils/memutils.h"
-#include "utils/sortsupport.h"
 
+#include "key/key_comparison.h"
 #include "sort/stock_ties.h"
 
 typedef struct TieSorter
 {
 	int			nkeys;
-	SortSupportData *ssup;		/* nkeys */
+	const GsKeyComparison *comparison;
 	Datum	   *values;			/* nkeys for each row */
 	bool	   *isnull;
 } TieSorter;
@@ -41,43 +41,17 @@ compare_rows(const void *a, const void *b, void *arg)
 	Size		right = (Size) *(const uint32 *) b * sorter->nkeys;
 
 	CHECK_FOR_INTERRUPTS();
-	for (int k = 0; k < sorter->nkeys; k++)
-	{
-		int			cmp = ApplySortComparator(sorter->values[left + k],
-											  sorter->isnull[left + k],
-											  sorter->values[right + k],
-											  sorter->isnull[right + k],
-											  &sorter->ssup[k]);
-
-		if (cmp != 0)
-			return cmp;
-	}
-	return 0;
+	return gpusort_key_comparison_compare(sorter->comparison, 0,
+										  sorter->values + left,
+										  sorter->isnull + left,
+										  sorter->values + right,
+										  sorter->isnull + right);
 }
 
 static void
-prepare_comparators(TieSorter *sorter, const GsSortKeys *keys)
-{
-	sorter->nkeys = keys->nkeys;
-	sorter->ssup = palloc0(keys->nkeys * sizeof(SortSupportData));
-	for (int k = 0; k < keys->nkeys; k++)
-	{
-		SortSupport ssup = &sorter->ssup[k];
-
-		ssup->ssup_cxt = CurrentMemoryContext;
-		ssup->ssup_collation = keys->collations[k];
-		ssup->ssup_nulls_first = keys->nulls_first[k];
-		ssup->ssup_attno = keys->attnos[k];
-		PrepareSortSupportFromOrderingOp(keys->operators[k], ssup);
-	}
-}
-
-static void
-read_keys(TieSorter *sorter, const GsRowStore *store, TupleDesc tupdesc,
+read_keys(TieSorter *sorter, const GsRowStore *store,
 		  const GsSortKeys *keys, uint32 nrows)
 {
-	Datum	   *values = palloc(tupdesc->natts * sizeof(Datum));
-	bool	   *isnull = palloc(tupdesc->natts * sizeof(bool));
 	Size		nvalues = (Size) nrows * keys->nkeys;
 
 	sorter->values = MemoryContextAllocHuge(CurrentMemoryContext,
@@ -86,20 +60,17 @@ read_keys(TieSorter *sorter, const GsRowStore *store, TupleDesc tupdesc,
 											nvalues * sizeof(bool));
 	for (uint32 row = 0; row < nrows; row++)
 	{
-		gpusort_row_store_get(store, row, values, isnull);
-		for (int k = 0; k < keys->nkeys; k++)
-		{
-			Size		place = (Size) row * keys->nkeys + k;
+		Size		place = (Size) row * keys->nkeys;
 
-			sorter->values[place] = values[keys->attnos[k] - 1];
-			sorter->isnull[place] = isnull[keys->attnos[k] - 1];
-		}
+		gpusort_row_store_get_columns(store, row, keys->attnos, keys->nkeys,
+									  sorter->values + place,
+									  sorter->isnull + place);
 	}
 }
 
 void
 gpusort_stock_ties_apply(GsOrdering *ordering, const GsRowStore *store,
-						 TupleDesc tupdesc, const GsSortKeys *keys)
+						 const GsSortKeys *keys)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort stock ties",
@@ -111,8 +82,9 @@ gpusort_stock_ties_apply(GsOrdering *ordering, const GsRowStore *store,
 											  Max(nrows, 1) * sizeof(uint32));
 	TieSorter	sorter;
 
-	prepare_comparators(&sorter, keys);
-	read_keys(&sorter, store, tupdesc, keys, nrows);
+	sorter.nkeys = keys->nkeys;
+	sorter.comparison = gpusort_key_comparison_create(keys);
+	read_keys(&sorter, store, keys, nrows);
 	for (uint32 row = 0; row < nrows; row++)
 		rows[row] = row;
 	qsort_arg(rows, nrows, sizeof(uint32), compare_rows, &sorter);

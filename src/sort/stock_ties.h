@@ -19,7 +19,6 @@
  */
 extern void gpusort_stock_ties_apply(GsOrdering *ordering,
 									 const GsRowStore *store,
-									 TupleDesc tupdesc,
 									 const GsSortKeys *keys);
 
 #endif							/* GPUSORT_STOCK_TIES_H */

@@ -1,0 +1,58 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_comparison.c
+ *		Compares sort keys by the comparators of their sort operators.
+ *
+ * Encoded keys say most about the order of rows; this says all, at the price
+ * of a call for each pair.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/sortsupport.h"
+
+#include "key/key_comparison.h"
+
+struct GsKeyComparison
+{
+	int			nkeys;
+	SortSupportData ssup[FLEXIBLE_ARRAY_MEMBER];
+};
+
+GsKeyComparison *
+gpusort_key_comparison_create(const GsSortKeys *keys)
+{
+	GsKeyComparison *comparison =
+		palloc0(offsetof(GsKeyComparison, ssup) +
+				keys->nkeys * sizeof(SortSupportData));
+
+	comparison->nkeys = keys->nkeys;
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		SortSupport ssup = &comparison->ssup[k];
+
+		ssup->ssup_cxt = CurrentMemoryContext;
+		ssup->ssup_collation = keys->collations[k];
+		ssup->ssup_nulls_first = keys->nulls_first[k];
+		ssup->ssup_attno = keys->attnos[k];
+		PrepareSortSupportFromOrderingOp(keys->operators[k], ssup);
+	}
+	return comparison;
+}
+
+int
+gpusort_key_comparison_compare(const GsKeyComparison *comparison, int first,
+							   const Datum *a, const bool *a_isnull,
+							   const Datum *b, const bool *b_isnull)
+{
+	for (int k = first; k < comparison->nkeys; k++)
+	{
+		int			cmp = ApplySortComparator(a[k], a_isnull[k], b[k], b_isnull[k],
+											  (SortSupport) &comparison->ssup[k]);
+
+		if (cmp != 0)
+			return cmp;
+	}
+	return 0;
+}
