@@ -25,6 +25,8 @@ OBJS = \
 	src/core/radix_sort.o \
 	src/settings.o \
 	src/fallback.o \
+	src/key/numeric_words.o \
+	src/key/key_encoding.o \
 	src/key/key_plan.o \
 	src/key/key_comparison.o \
 	src/service/device_library.o \
@@ -41,6 +43,7 @@ OBJS = \
 	src/sort/row_store.o \
 	src/sort/sort_stats.o \
 	src/sort/stock_ties.o \
+	src/sort/tie_sorter.o \
 	src/sort/cpu_session.o \
 	src/sort/external_sort.o \
 	src/sort/gpu_session.o \
@@ -69,8 +72,9 @@ PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -DGPUSORT_VERSION='"$(GPUSORT_VER
 PG_CFLAGS = -fvisibility=hidden
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
-REGRESS = sort_setup sort_types sort_keys sort_rows sort_scans sort_refusals sort_plans \
-	sort_explain sort_settings sort_overflow sort_statistics \
+REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
+	sort_scans sort_refusals sort_plans sort_explain sort_settings sort_overflow \
+	sort_statistics \
 	array_sort array_argsort array_sort_pairs array_types
 ISOLATION = eval_plan_qual cursors cancel
 # PostgreSQL 16 took the directory of the expected output apart from the input.

@@ -41,7 +41,8 @@ SELECT check_sort('SELECT * FROM keys WHERE s IS NULL ORDER BY s, l DESC, i', 's
 SELECT check_sort('SELECT NULL::int8 AS k, * FROM keys ORDER BY k, s, i DESC', 'k, s, i');
 SELECT check_sort('SELECT * FROM keys WHERE s IS NOT NULL AND l IS NOT NULL ORDER BY s DESC, l', 's, l');
 
--- 256 bits are the limit; each key after the first takes one more, for NULLs
+-- 256 bits are encoded at first, and what is behind them for equal keys only;
+-- each key after the first takes one more bit, for NULLs
 CREATE TABLE wide AS
 	SELECT nullif(g % 2, 1)::int8 AS a, nullif(g % 3, 1)::float8 AS b, nullif(g % 5, 1)::int8 AS c,
 		   ('00:00:00:00:00:0' || g % 4)::macaddr AS d, (g % 3)::text::"char" AS e,
@@ -50,9 +51,6 @@ CREATE TABLE wide AS
 SELECT check_sort('SELECT * FROM wide ORDER BY a, b, c, d, e, f, g', 'a, b, c, d, e, f, g');
 SELECT check_sort('SELECT * FROM wide ORDER BY a DESC, b, c DESC, d DESC, e, f DESC, g NULLS FIRST', 'a, b, c, d, e, f, g');
 SELECT check_sort('SELECT * FROM wide ORDER BY a, b, c, d, e, f, g, h', 'a, b, c, d, e, f, g, h');
-SET pg_gpusort.min_rows = 0;
-SET pg_gpusort.debug_require = node;
-SELECT error_of('SELECT * FROM wide ORDER BY a, b, c, d, e, f, g, h');
-RESET pg_gpusort.debug_require;
-RESET pg_gpusort.min_rows;
+SELECT check_sort('SELECT * FROM wide ORDER BY a, c, b, b DESC, a, c, d, h, g, f DESC, e, id DESC', 'a, b, c, d, e, f, g, h, id');
+SELECT check_sort('SELECT * FROM wide ORDER BY a, b, c, a DESC, b + 1, c + 1, b + 2, c + 2 DESC, a + 1 NULLS FIRST, d, id % 5, id', 'a, b, c, d, id');
 DROP TABLE keys, wide;

@@ -24,10 +24,10 @@ SET pg_gpusort.enable = off;
 EXPLAIN (COSTS OFF) SELECT * FROM refused ORDER BY i;
 RESET pg_gpusort.enable;
 
--- types that have no encoding, alone or behind others
+-- types that have no encoding, unless they are behind others
 \set VERBOSITY terse
 SELECT keys, error_of('SELECT * FROM refused ORDER BY ' || keys)
-FROM unnest('{n,a,i,"i, n",row(i),"(i + 1)::numeric",i + 1}'::text[]) keys;
+FROM unnest('{a,i,"a, i",row(i),"array_append(a, 1)","int4range(i, i + 1)",to_jsonb(i),"to_tsvector(''simple'', t)","i, a",n,i + 1}'::text[]) keys;
 
 -- the estimated memory
 \set VERBOSITY default
@@ -73,11 +73,11 @@ SELECT count(*) FROM (SELECT * FROM refused ORDER BY i OFFSET 0) s;
 -- with the node required, sorts below a SELECT anywhere are looked at
 SET pg_gpusort.debug_require = node;
 SET enable_hashagg = off;
-SELECT error_of('SELECT n, count(*) FROM refused GROUP BY n');
-SELECT error_of('SELECT (SELECT max(i) FROM (SELECT i FROM refused r WHERE r.i > refused.i ORDER BY n OFFSET 0) s) FROM refused');
-SELECT error_of('WITH c AS MATERIALIZED (SELECT * FROM refused ORDER BY n) SELECT * FROM c');
-SELECT error_of('CREATE TEMP TABLE copied AS SELECT * FROM refused ORDER BY n');
-SELECT error_of('INSERT INTO refused SELECT * FROM refused ORDER BY n');
+SELECT error_of('SELECT a, count(*) FROM refused GROUP BY a');
+SELECT error_of('SELECT (SELECT max(i) FROM (SELECT i FROM refused r WHERE r.i > refused.i ORDER BY a OFFSET 0) s) FROM refused');
+SELECT error_of('WITH c AS MATERIALIZED (SELECT * FROM refused ORDER BY a) SELECT * FROM c');
+SELECT error_of('CREATE TEMP TABLE copied AS SELECT * FROM refused ORDER BY a');
+SELECT error_of('INSERT INTO refused SELECT * FROM refused ORDER BY a');
 RESET enable_hashagg;
 
 -- without it, refusals are silent and the rows are right

@@ -54,6 +54,32 @@ SELECT check_type('money', '{-92233720368547758.08,-0.01,0,0.01,9223372036854775
 SELECT check_type('xid8', '{0,1,4294967295,4294967296,9223372036854775807,9223372036854775808,18446744073709551615}');
 SELECT check_type('macaddr', '{00:00:00:00:00:00,00:00:00:00:00:01,7f:ff:ff:ff:ff:ff,80:00:00:00:00:00,00:00:01:00:00:00,ff:ff:ff:ff:ff:ff}');
 SELECT check_type('macaddr8', '{00:00:00:00:00:00:00:00,00:00:00:00:00:00:00:01,7f:ff:ff:ff:ff:ff:ff:ff,80:00:00:00:00:00:00:00,00:00:00:01:00:00:00:00,ff:ff:ff:ff:ff:ff:ff:ff}');
+SELECT check_type('pg_lsn', '{0/0,0/1,0/FFFFFFFF,1/0,7FFFFFFF/FFFFFFFF,80000000/0,FFFFFFFF/FFFFFFFF}');
+SELECT check_type('tid', '{"(0,0)","(0,1)","(0,65535)","(1,0)","(2147483648,1)","(4294967295,65535)"}');
+
+-- two words
+SELECT check_type('uuid', '{00000000-0000-0000-0000-000000000000,00000000-0000-0000-0000-000000000001,00000000-0000-0000-ffff-ffffffffffff,00000000-0000-0001-0000-000000000000,7fffffff-ffff-ffff-ffff-ffffffffffff,80000000-0000-0000-0000-000000000000,ffffffff-ffff-ffff-ffff-ffffffffffff}');
+SELECT check_type('interval', '{-178000000 years,-1 mon,-30 days -00:00:00.000001,-1 day -00:00:00.000001,-1 day,-24:00,-00:00:00.000001,0,00:00:00.000001,23:59:59.999999,1 day,24:00,1 day -00:00:00.000001,30 days,1 mon,31 days,1 mon 1 day -24:00:00.000001,178000000 years,2562047788:00:54.775807}');
+SELECT check_type('timetz', '{00:00+15:59,00:00+00,00:00:00.000001+00,01:00+01,02:00+02,23:00-01,12:00+00,24:00+00,24:00-15:59}');
+
+-- words without end
+CREATE DOMAIN c_text AS text COLLATE "C";
+CREATE DOMAIN c_char AS char(12) COLLATE "C";
+SELECT check_type('c_text', '{"",a,aa,aaaaaaaa,aaaaaaab,aaaaaaaaa,aaaaaaaaaaaaaaaa,aaaaaaaaaaaaaaaab,B,b,é,ÿ,𝄞}');
+SELECT check_type('c_char', '{"",a,"a ",aaaaaaaa,aaaaaaaaa,aaaaaaaab,"aaaaaaaa b",B}');
+SELECT check_type('name', '{"",a,aaaaaaaa,aaaaaaaaa,aaaaaaaab,b,123456789012345678901234567890123456789012345678901234567890123,123456789012345678901234567890123456789012345678901234567890122}');
+SELECT check_type('bytea', '{\\x,\\x00,\\x0000,\\x000001,\\x61,\\x6100,\\x61626364656667,\\x6162636465666700,\\x616263646566670000,\\x6162636465666768,\\x61626364656768,\\x80,\\xff}');
+SELECT check_type('inet', '{0.0.0.0/0,0.0.0.0,0.0.0.1/8,10.0.0.0/8,10.0.0.1/8,10.255.255.255/8,10.0.0.0/9,10.0.0.0,10.128.0.0/9,192.168.1.7/24,192.168.1.0/24,192.168.1.0/25,255.255.255.255,::/0,::,::1,::1/64,2001:db8::/32,2001:db8::1/32,2001:db8::/33,2001:db8::,2001:db8::ffff,ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff}');
+SELECT check_type('cidr', '{0.0.0.0/0,10.0.0.0/8,10.0.0.0/9,10.0.0.0/32,10.128.0.0/9,2001:db8::/32,2001:db8::/33}');
+SELECT check_type('numeric', '{-Infinity,-1e250,-12345678901234567890123456789.5,-12345678901234567890123456789,-10000,-9999.9999,-1.00000000000000000001,-1,-0.0001,-1e-250,0,0.00,1e-250,1e-243,1e-240,0.0001,0.00010000000000000001,0.9999,1,1.0,1.00000000000000000001,1.000000000000000000010000000000000001,9999,10000,99999999.9999,1e240,1e243,1e244,1e250,2e250,Infinity,NaN}');
+SELECT check_type('bit(9)', '{000000000,000000001,011111111,100000000,111111111}');
+SELECT check_type('varbit', '{"",0,00,000000000,1,10,1000000000,11111111,111111110,111111111}');
+
+-- enums, with labels that were added later
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+ALTER TYPE mood ADD VALUE 'sadder' BEFORE 'sad';
+ALTER TYPE mood ADD VALUE 'fine' AFTER 'ok';
+SELECT check_type('mood', '{sadder,sad,ok,fine,happy}');
 
 -- domains
 CREATE DOMAIN small_domain AS int2;
@@ -134,3 +160,4 @@ SELECT check_sort('SELECT * FROM few ORDER BY k DESC NULLS LAST', 'k');
 DROP TABLE float_bits, few;
 SET client_min_messages = warning;
 DROP TYPE own_int CASCADE;
+DROP TYPE mood CASCADE;

@@ -76,6 +76,14 @@ typedef int16 GsOperatorOrder;
 						(pathkey)->pk_strategy)
 #endif
 
+/* Does a collation order strings as memcmp()?  Needs utils/pg_locale.h. */
+#if PG_VERSION_NUM >= 180000
+#define GPUSORT_COLLATION_IS_C(collation) \
+	(pg_newlocale_from_collation(collation)->collate_is_c)
+#else
+#define GPUSORT_COLLATION_IS_C(collation)	lc_collate_is_c(collation)
+#endif
+
 /* 18 has this in the place of pg_attribute_noreturn(), which came last. */
 #ifndef pg_noreturn
 #define pg_noreturn __attribute__((noreturn))

@@ -81,4 +81,35 @@ gpusort_codec_bytes(const unsigned char *bytes, unsigned length)
 	return word;
 }
 
+/*
+ * Strings of any length are sequences of words; these give the first one of
+ * what is left of a string, 'length' bytes.  Two strings have the order of the
+ * first words that differ.
+ *
+ * Strings without zero bytes: 8 bytes in a word, zeros behind the end.  A word
+ * whose last byte is 0 is the last one that matters.
+ */
+static inline uint64_t
+gpusort_codec_string(const unsigned char *bytes, size_t length)
+{
+	if (length >= 8)
+		return gpusort_codec_bytes(bytes, 8);
+	if (length == 0)
+		return 0;
+	return gpusort_codec_bytes(bytes, (unsigned) length) << (8 * (8 - length));
+}
+
+/*
+ * Strings of any bytes: 7 of them in a word, zeros behind the end, and in its
+ * last byte how many there are, 8 if more follow: of "a" and "a" with a zero,
+ * the shorter one is less.
+ */
+static inline uint64_t
+gpusort_codec_binary(const unsigned char *bytes, size_t length)
+{
+	if (length > 7)
+		return gpusort_codec_bytes(bytes, 7) << 8 | 8;
+	return gpusort_codec_string(bytes, length) | length;
+}
+
 #endif							/* GPUSORT_KEY_CODEC_H */

@@ -247,13 +247,11 @@ sort_input(GsNodeState *node)
 	if (node->spec.key_plan == NULL)
 	{
 		GsFallback	reason;
-		int			culprit;
 
 		node->spec.key_plan = gpusort_key_plan_create(&node->spec.keys,
-													  &reason, &culprit);
+													  &reason);
 		if (node->spec.key_plan == NULL)
-			elog(ERROR, "sort key %d of a GpuSort node cannot be encoded",
-				 culprit + 1);
+			elog(ERROR, "sort keys of a GpuSort node cannot be encoded");
 	}
 	prepare_input(node);
 	node->session = gpusort_session_begin(&node->spec);

@@ -208,14 +208,12 @@ fill_session(GsSinkState *sink)
 	MemoryContext context;
 	GsGpuSession *session;
 	GsFallback	failure;
-	int			culprit;
 
 	if (sink->spec.key_plan == NULL)
 		sink->spec.key_plan = gpusort_key_plan_create(&sink->spec.keys,
-													  &failure, &culprit);
+													  &failure);
 	if (sink->spec.key_plan == NULL)
-		elog(ERROR, "sort key %d of a GpuSortSink node cannot be encoded",
-			 culprit + 1);
+		elog(ERROR, "sort keys of a GpuSortSink node cannot be encoded");
 	prepare_input(sink);
 
 	context = AllocSetContextCreate(query, "pg_gpusort sink",

@@ -42,7 +42,6 @@ gpusort_eligibility_check(const GsSortCandidate *candidate, unsigned *words)
 {
 	GsFallback	reason;
 	GsKeyPlan  *key_plan;
-	int			culprit;
 
 	if (!gpusort_enable)
 		return GS_FALLBACK_DISABLED;
@@ -53,13 +52,12 @@ gpusort_eligibility_check(const GsSortCandidate *candidate, unsigned *words)
 		reason = GS_FALLBACK_LIMIT;
 	else
 	{
-		key_plan = gpusort_key_plan_create(&candidate->keys, &reason,
-										   &culprit);
+		key_plan = gpusort_key_plan_create(&candidate->keys, &reason);
 		if (key_plan != NULL)
 		{
 			*words = gpusort_key_plan_words(key_plan);
 			reason = check_size(candidate, key_plan);
-			pfree(key_plan);
+			gpusort_key_plan_free(key_plan);
 		}
 	}
 	return reason;

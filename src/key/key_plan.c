@@ -3,220 +3,154 @@
  * key_plan.c
  *		How the sort keys of a query become words that order the same way.
  *
- * A sort operator belongs to a btree operator class, and the class's
- * comparison function is what defines the order.  So it is by that function
- * that an encoding is chosen, not by the type's name: domains, and operator
- * classes of other types that use a built-in comparison, come along.  Types
- * of extensions whose SortSupport uses one of core's shared comparators are
- * recognized by that comparator.
- *
  * The columns' encodings are laid one behind the other, the first column in
  * the most significant bits.  A NULL in the first column sets a row apart (so
  * that a single int8 still fits one word); each later column is preceded by
  * one bit for its NULLs.
  *
+ * Behind a column whose first words do not say all, no other column can follow:
+ * a difference in it comes before them.  So the columns are divided into
+ * stages, each of which ends with such a column, or where a key is full.  The
+ * words of the first stage are the key; what follows is looked at for rows with
+ * equal keys only:
+ *
+ *		the words of a stage, then further words of its last column, then
+ *		the words of the next stage, ...
+ *
+ * always as many of them at a time as a key has, which is called a slice here.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "access/nbtree.h"
-#include "utils/cash.h"
-#include "utils/date.h"
-#include "utils/fmgroids.h"
-#include "utils/inet.h"
-#include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/sortsupport.h"
-#include "utils/timestamp.h"
 
-#include "core/key_codec.h"
 #include "core/radix_sort.h"
+#include "key/key_encoding.h"
 #include "key/key_plan.h"
 
 #define WORD_BITS	64
+#define MAX_BITS	(GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
 
-typedef enum GsEncoding
-{
-	GS_ENCODE_NONE,
-	GS_ENCODE_BOOL,
-	GS_ENCODE_UINT8,
-	GS_ENCODE_INT16,
-	GS_ENCODE_INT32,
-	GS_ENCODE_UINT32,
-	GS_ENCODE_INT64,
-	GS_ENCODE_UINT64,
-	GS_ENCODE_FLOAT4,
-	GS_ENCODE_FLOAT8,
-	GS_ENCODE_BYTES6,
-	GS_ENCODE_BYTES8
-} GsEncoding;
-
-static const uint8 encoding_bits[] = {
-	[GS_ENCODE_NONE] = 0,
-	[GS_ENCODE_BOOL] = 1,
-	[GS_ENCODE_UINT8] = 8,
-	[GS_ENCODE_INT16] = 16,
-	[GS_ENCODE_INT32] = 32,
-	[GS_ENCODE_UINT32] = 32,
-	[GS_ENCODE_INT64] = 64,
-	[GS_ENCODE_UINT64] = 64,
-	[GS_ENCODE_FLOAT4] = 32,
-	[GS_ENCODE_FLOAT8] = 64,
-	[GS_ENCODE_BYTES6] = 48,
-	[GS_ENCODE_BYTES8] = 64,
-};
+/*
+ * Words of a column that are looked at one after the other: comparisons do
+ * better for strings that have more in common.
+ */
+#define MAX_COLUMN_WORDS	64
 
 typedef struct GsKeyColumn
 {
-	GsEncoding	encoding;
+	GsKeyEncoding encoding;
 	AttrNumber	attno;
-	unsigned	position;		/* first bit of the value, from the key's top */
+	unsigned	position;		/* first bit of the value, from the stage's
+								 * top */
 	bool		nulls_first;
-	uint64		invert;			/* XORed to the value: 0, or ones if DESC */
+	bool		descending;		/* words are inverted */
 } GsKeyColumn;
+
+typedef struct GsKeyStage
+{
+	int			first;			/* its columns are first to end - 1 */
+	int			end;
+	unsigned	words;
+	uint32		slices;			/* that these words take */
+	bool		open;			/* does the last column go on behind them? */
+} GsKeyStage;
 
 struct GsKeyPlan
 {
-	unsigned	words;
+	MemoryContext context;
+	unsigned	words;			/* of the first stage, and of a slice */
 	int			ncolumns;
-	GsKeyColumn columns[FLEXIBLE_ARRAY_MEMBER];
+	GsKeyColumn *columns;
+	int			nstages;
+	GsKeyStage *stages;
 };
 
-/* The encoding that gives the order of a btree comparison function. */
-static GsEncoding
-encoding_of_comparison(Oid function)
-{
-	switch (function)
-	{
-		case F_BTBOOLCMP:
-			return GS_ENCODE_BOOL;
-		case F_BTCHARCMP:
-			return GS_ENCODE_UINT8;
-		case F_BTINT2CMP:
-			return GS_ENCODE_INT16;
-		case F_BTINT4CMP:
-		case F_DATE_CMP:
-			return GS_ENCODE_INT32;
-		case F_BTOIDCMP:
-			return GS_ENCODE_UINT32;
-		case F_BTINT8CMP:
-		case F_CASH_CMP:
-		case F_TIME_CMP:
-		case F_TIMESTAMP_CMP:
-		case F_TIMESTAMPTZ_CMP:
-			return GS_ENCODE_INT64;
-		case F_XID8CMP:
-			return GS_ENCODE_UINT64;
-		case F_BTFLOAT4CMP:
-			return GS_ENCODE_FLOAT4;
-		case F_BTFLOAT8CMP:
-			return GS_ENCODE_FLOAT8;
-		case F_MACADDR_CMP:
-			return GS_ENCODE_BYTES6;
-		case F_MACADDR8_CMP:
-			return GS_ENCODE_BYTES8;
-		default:
-			return GS_ENCODE_NONE;
-	}
-}
-
-/*
- * The encoding that gives the order of an operator's SortSupport comparator,
- * if that is one of those core shares.  Only for types passed by value: others
- * cannot have one, and preparing theirs may raise errors (an indeterminate
- * collation, for one) that belong to the execution of the query.
+/* ----------------------------------------------------------------
+ *		making a plan
+ * ----------------------------------------------------------------
  */
-static GsEncoding
-encoding_of_sort_support(Oid operator, Oid collation)
+
+/* Find out how each column is encoded; false if the first one cannot be. */
+static bool
+find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
 {
-	MemoryContext scratch = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort SortSupport",
-												  ALLOCSET_SMALL_SIZES);
-	SortSupportData ssup = {0};
-	GsEncoding	encoding = GS_ENCODE_NONE;
-
-	ssup.ssup_cxt = scratch;
-	ssup.ssup_collation = collation;
-	ssup.ssup_attno = 1;
-	ssup.abbreviate = false;
-	PrepareSortSupportFromOrderingOp(operator, &ssup);
-	if (ssup.comparator == ssup_datum_int32_cmp)
-		encoding = GS_ENCODE_INT32;
-	else if (ssup.comparator == ssup_datum_signed_cmp)
-		encoding = GS_ENCODE_INT64;
-	else if (ssup.comparator == ssup_datum_unsigned_cmp)
-		encoding = GS_ENCODE_UINT64;
-	MemoryContextDelete(scratch);
-	return encoding;
-}
-
-/* Find a column's encoding, and whether its operator is a ">". */
-static GsEncoding
-encoding_of_operator(Oid operator, Oid collation, bool *descending)
-{
-	Oid			family;
-	Oid			type;
-	GsOperatorOrder order;
-	GsEncoding	encoding;
-
-	if (!get_ordering_op_properties(operator, &family, &type, &order))
-		return GS_ENCODE_NONE;
-	*descending = (order == GPUSORT_ORDER_DESCENDING);
-
-	encoding = encoding_of_comparison(get_opfamily_proc(family, type, type,
-														BTORDER_PROC));
-	if (encoding == GS_ENCODE_NONE && get_typbyval(type))
-		encoding = encoding_of_sort_support(operator, collation);
-	return encoding;
-}
-
-GsKeyPlan *
-gpusort_key_plan_create(const GsSortKeys *keys, GsFallback *reason,
-						int *culprit)
-{
-	GsKeyPlan  *plan;
-	unsigned	bits = 0;
-
-	plan = palloc0(offsetof(GsKeyPlan, columns) +
-				   keys->nkeys * sizeof(GsKeyColumn));
-	plan->ncolumns = keys->nkeys;
 	for (int i = 0; i < keys->nkeys; i++)
 	{
 		GsKeyColumn *column = &plan->columns[i];
-		bool		descending = false;
-		unsigned	width;
 
-		column->encoding = encoding_of_operator(keys->operators[i],
-												keys->collations[i],
-												&descending);
-		width = encoding_bits[column->encoding];
-		*culprit = i;
-		if (column->encoding == GS_ENCODE_NONE)
-		{
-			*reason = GS_FALLBACK_TYPE;
-			pfree(plan);
-			return NULL;
-		}
-		if (i > 0)
-			bits++;				/* for NULLs */
+		column->encoding = gpusort_key_encoding_find(keys->operators[i],
+													 keys->collations[i],
+													 &column->descending);
 		column->attno = keys->attnos[i];
 		column->nulls_first = keys->nulls_first[i];
-		column->position = bits;
-		column->invert = descending ? PG_UINT64_MAX >> (WORD_BITS - width) : 0;
-		bits += width;
-		if (bits > GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
-		{
-			*reason = GS_FALLBACK_KEY_WIDTH;
-			pfree(plan);
-			return NULL;
-		}
+		if (i == 0 && column->encoding.kind == GS_ENCODE_NONE)
+			return false;
 	}
-	plan->words = (bits + WORD_BITS - 1) / WORD_BITS;
+	return true;
+}
 
-	/* gpusort_key_plan_encode() stores a single value as it is. */
-	Assert(keys->nkeys > 1 || plan->words == 1);
+/* Lay out the next stage, from a column on. */
+static void
+lay_out_stage(GsKeyPlan *plan, int first)
+{
+	GsKeyStage *stage = &plan->stages[plan->nstages++];
+	unsigned	bits = 0;
+	int			i;
+
+	stage->first = first;
+	for (i = first; i < plan->ncolumns && !stage->open; i++)
+	{
+		GsKeyColumn *column = &plan->columns[i];
+		unsigned	null_bits = i > 0 ? 1 : 0;
+
+		if (bits + null_bits + column->encoding.bits > MAX_BITS)
+			break;
+		column->position = bits + null_bits;
+		bits += null_bits + column->encoding.bits;
+		stage->open = !gpusort_key_encoding_is_exact(&column->encoding);
+	}
+	stage->end = i;
+	stage->words = (bits + WORD_BITS - 1) / WORD_BITS;
+}
+
+GsKeyPlan *
+gpusort_key_plan_create(const GsSortKeys *keys, GsFallback *reason)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort key plan",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsKeyPlan  *plan = palloc0(sizeof(GsKeyPlan));
+
+	plan->context = context;
+	plan->ncolumns = keys->nkeys;
+	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
+	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
+	if (!find_encodings(plan, keys))
+	{
+		*reason = GS_FALLBACK_TYPE;
+		MemoryContextSwitchTo(caller);
+		MemoryContextDelete(context);
+		return NULL;
+	}
+	for (int i = 0; i < plan->ncolumns;
+		 i = plan->stages[plan->nstages - 1].end)
+		lay_out_stage(plan, i);
+	plan->words = plan->stages[0].words;
+	for (int s = 0; s < plan->nstages; s++)
+		plan->stages[s].slices = (plan->stages[s].words + plan->words - 1) /
+			plan->words;
+	MemoryContextSwitchTo(caller);
 	*reason = GS_FALLBACK_NONE;
 	return plan;
+}
+
+void
+gpusort_key_plan_free(GsKeyPlan *plan)
+{
+	MemoryContextDelete(plan->context);
 }
 
 unsigned
@@ -228,8 +162,10 @@ gpusort_key_plan_words(const GsKeyPlan *plan)
 bool
 gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first)
 {
-	*first = plan->ncolumns;
-	return true;
+	const GsKeyStage *stage = &plan->stages[0];
+
+	*first = stage->open ? stage->end - 1 : stage->end;
+	return *first == plan->ncolumns;
 }
 
 bool
@@ -238,38 +174,10 @@ gpusort_key_plan_nulls_first(const GsKeyPlan *plan)
 	return plan->columns[0].nulls_first;
 }
 
-static inline uint64
-encode_value(GsEncoding encoding, Datum value)
-{
-	switch (encoding)
-	{
-		case GS_ENCODE_BOOL:
-			return DatumGetBool(value) ? 1 : 0;
-		case GS_ENCODE_UINT8:
-			return DatumGetUInt8(value);
-		case GS_ENCODE_INT16:
-			return gpusort_codec_int16(DatumGetInt16(value));
-		case GS_ENCODE_INT32:
-			return gpusort_codec_int32(DatumGetInt32(value));
-		case GS_ENCODE_UINT32:
-			return DatumGetUInt32(value);
-		case GS_ENCODE_INT64:
-			return gpusort_codec_int64(DatumGetInt64(value));
-		case GS_ENCODE_UINT64:
-			return DatumGetUInt64(value);
-		case GS_ENCODE_FLOAT4:
-			return gpusort_codec_float4(DatumGetFloat4(value));
-		case GS_ENCODE_FLOAT8:
-			return gpusort_codec_float8(DatumGetFloat8(value));
-		case GS_ENCODE_BYTES6:
-			return gpusort_codec_bytes((unsigned char *) DatumGetPointer(value), 6);
-		case GS_ENCODE_BYTES8:
-			return gpusort_codec_bytes((unsigned char *) DatumGetPointer(value), 8);
-		case GS_ENCODE_NONE:
-			break;
-	}
-	pg_unreachable();
-}
+/* ----------------------------------------------------------------
+ *		encoding
+ * ----------------------------------------------------------------
+ */
 
 /* Set the bits [position, position + width) of a key that has zeroes there. */
 static inline void
@@ -287,26 +195,55 @@ set_key_bits(uint64 *key, unsigned position, unsigned width, uint64 value)
 	}
 }
 
-/* The key of a row with several sort keys. */
-static void
-encode_columns(const GsKeyPlan *plan, const Datum *values, const bool *isnull,
-			   uint64 *key)
+/* Word number 'index' of a column's value, of which 'width' bits count. */
+static inline uint64
+column_word(const GsKeyColumn *column, Datum value, uint32 index,
+			unsigned width)
 {
-	for (unsigned w = 0; w < plan->words; w++)
+	uint64		word = gpusort_key_encoding_word(&column->encoding, value, index);
+
+	return column->descending ? word ^ (PG_UINT64_MAX >> (WORD_BITS - width)) :
+		word;
+}
+
+static inline void
+encode_column(const GsKeyColumn *column, Datum value, uint64 *key)
+{
+	unsigned	bits = column->encoding.bits;
+	unsigned	position = column->position;
+
+	for (uint32 index = 0; bits > 0; index++)
+	{
+		unsigned	width = Min(bits, WORD_BITS);
+
+		set_key_bits(key, position, width,
+					 column_word(column, value, index, width));
+		position += width;
+		bits -= width;
+	}
+}
+
+/*
+ * The words of a stage.  Column i is values[i], or the value of its attribute if
+ * 'by_attribute'.
+ */
+static pg_attribute_always_inline void
+encode_stage(const GsKeyPlan *plan, const GsKeyStage *stage,
+			 const Datum *values, const bool *isnull, bool by_attribute,
+			 uint64 *key)
+{
+	for (unsigned w = 0; w < stage->words; w++)
 		key[w] = 0;
-	for (int i = 0; i < plan->ncolumns; i++)
+	for (int i = stage->first; i < stage->end; i++)
 	{
 		const GsKeyColumn *column = &plan->columns[i];
-		unsigned	width = encoding_bits[column->encoding];
-		bool		is_null = isnull[column->attno - 1];
+		int			place = by_attribute ? column->attno - 1 : i;
 
 		if (i > 0)
 			set_key_bits(key, column->position - 1, 1,
-						 is_null != column->nulls_first);
-		if (!is_null)
-			set_key_bits(key, column->position, width,
-						 encode_value(column->encoding,
-									  values[column->attno - 1]) ^ column->invert);
+						 isnull[place] != column->nulls_first);
+		if (!isnull[place])
+			encode_column(column, values[place], key);
 	}
 }
 
@@ -314,15 +251,103 @@ bool
 gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
 						const bool *isnull, uint64 *key)
 {
+	const GsKeyStage *stage = &plan->stages[0];
 	const GsKeyColumn *first = &plan->columns[0];
 	bool		first_is_null = isnull[first->attno - 1];
 
-	if (plan->ncolumns > 1)
-		encode_columns(plan, values, isnull, key);
+	if (stage->end > 1 || stage->words > 1)
+		encode_stage(plan, stage, values, isnull, true, key);
 	else if (first_is_null)
 		*key = 0;
 	else
-		*key = encode_value(first->encoding, values[first->attno - 1]) ^
-			first->invert;
+		*key = column_word(first, values[first->attno - 1], 0,
+						   first->encoding.bits);
 	return !first_is_null;
+}
+
+/* ----------------------------------------------------------------
+ *		more words
+ * ----------------------------------------------------------------
+ */
+
+/* Words of the stage's last column that are looked at up to a slice's end. */
+static uint32
+column_words_up_to(const GsKeyPlan *plan, const GsKeyStage *stage,
+				   uint32 slice)
+{
+	return 1 + (slice + 1 - stage->slices) * plan->words;
+}
+
+GsKeyRest
+gpusort_key_plan_go_on(const GsKeyPlan *plan, const Datum *values,
+					   const bool *isnull, GsKeyCursor *cursor, int *first)
+{
+	const GsKeyStage *stage = &plan->stages[cursor->stage];
+	int			last = stage->end - 1;
+
+	if (cursor->slice + 1 < stage->slices)
+	{
+		cursor->slice++;
+		return GS_KEY_WORDS;
+	}
+	if (stage->open && !isnull[last])
+	{
+		uint32		nwords = column_words_up_to(plan, stage, cursor->slice);
+		GsEncodingRest rest =
+			gpusort_key_encoding_rest(&plan->columns[last].encoding,
+									  values[last], nwords);
+
+		if (rest == GS_REST_COMPARE ||
+			(rest == GS_REST_WORDS && nwords >= MAX_COLUMN_WORDS))
+		{
+			*first = last;
+			return GS_KEY_COMPARE;
+		}
+		if (rest == GS_REST_WORDS)
+		{
+			cursor->slice++;
+			return GS_KEY_WORDS;
+		}
+	}
+	if (cursor->stage + 1 == (uint32) plan->nstages)
+		return GS_KEY_EQUAL;
+	cursor->stage++;
+	cursor->slice = 0;
+	return GS_KEY_WORDS;
+}
+
+void
+gpusort_key_plan_span(const GsKeyPlan *plan, const GsKeyCursor *cursor,
+					  int *from, int *to)
+{
+	const GsKeyStage *stage = &plan->stages[cursor->stage];
+
+	*from = cursor->slice < stage->slices ? stage->first : stage->end - 1;
+	*to = stage->end;
+}
+
+void
+gpusort_key_plan_encode_at(const GsKeyPlan *plan, const GsKeyCursor *cursor,
+						   const Datum *values, const bool *isnull,
+						   uint64 *key)
+{
+	const GsKeyStage *stage = &plan->stages[cursor->stage];
+	const GsKeyColumn *last = &plan->columns[stage->end - 1];
+
+	if (cursor->slice < stage->slices)
+	{
+		uint64		words[2 * GPUSORT_CPU_MAX_KEY_WORDS] = {0};
+
+		encode_stage(plan, stage, values, isnull, false, words);
+		memcpy(key, words + cursor->slice * plan->words,
+			   plan->words * sizeof(uint64));
+	}
+	else
+	{
+		uint32		index = column_words_up_to(plan, stage, cursor->slice - 1);
+
+		for (unsigned w = 0; w < plan->words; w++)
+			key[w] = column_word(last, values[stage->end - 1], index + w,
+								 WORD_BITS);
+	}
 }

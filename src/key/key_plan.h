@@ -25,13 +25,13 @@ typedef struct GsSortKeys
 typedef struct GsKeyPlan GsKeyPlan;
 
 /*
- * Make the plan, in the current memory context, or return NULL and set
- * *reason (GS_FALLBACK_TYPE or GS_FALLBACK_KEY_WIDTH) and *culprit (the index
- * of the key that is refused).  Looks at the system catalogs, and so needs a
- * transaction.
+ * Make the plan, in a memory context of its own below the current one, or
+ * return NULL and set *reason (GS_FALLBACK_TYPE): the first key has no encoding.
+ * Looks at the system catalogs, and so needs a transaction.
  */
 extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
-										  GsFallback *reason, int *culprit);
+										  GsFallback *reason);
+extern void gpusort_key_plan_free(GsKeyPlan *plan);
 
 /* 64-bit words of one encoded key: 1 to GPUSORT_CPU_MAX_KEY_WORDS. */
 extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
@@ -51,10 +51,52 @@ extern bool gpusort_key_plan_nulls_first(const GsKeyPlan *plan);
  * rows are to be kept apart, ordered among themselves by 'key'.
  *
  * Keys compare as unsigned words, the first word being the most significant.
- * They are equal exactly when all sort operators call the rows' keys equal.
+ * If the plan is exact, they are equal exactly when all sort operators call the
+ * rows' keys equal.
  */
 extern bool gpusort_key_plan_encode(const GsKeyPlan *plan,
 									const Datum *values, const bool *isnull,
 									uint64 *key);
+
+/*
+ * If it is not exact, more words can tell rows apart whose words so far are
+ * equal.  A cursor, all zeros at first, stands at the words last looked at, as
+ * many as a key has.  Values here are those of sort keys: values[k] is that of
+ * sort key k.
+ */
+typedef struct GsKeyCursor
+{
+	uint32		stage;
+	uint32		slice;
+} GsKeyCursor;
+
+typedef enum GsKeyRest
+{
+	GS_KEY_EQUAL,				/* the rows' keys are equal */
+	GS_KEY_WORDS,				/* more words may differ */
+	GS_KEY_COMPARE				/* only comparisons can tell */
+} GsKeyRest;
+
+/*
+ * What is there behind the words at the cursor?  'values' are those of any of the
+ * rows whose words are equal up to and with these.  Moves the cursor to the next
+ * words if there are any; or else, if rows have to be compared, sets *first to
+ * the sort key from which on.
+ */
+extern GsKeyRest gpusort_key_plan_go_on(const GsKeyPlan *plan,
+										const Datum *values,
+										const bool *isnull,
+										GsKeyCursor *cursor, int *first);
+
+/* The words at the cursor are made of sort keys *from to *to - 1. */
+extern void gpusort_key_plan_span(const GsKeyPlan *plan,
+								  const GsKeyCursor *cursor,
+								  int *from, int *to);
+
+/* Encode the words at the cursor. */
+extern void gpusort_key_plan_encode_at(const GsKeyPlan *plan,
+									   const GsKeyCursor *cursor,
+									   const Datum *values,
+									   const bool *isnull, uint64 *key);
 
 #endif							/* GPUSORT_KEY_PLAN_H */

@@ -24,6 +24,7 @@
 #include "sort/ordering.h"
 #include "sort/row_store.h"
 #include "sort/stock_ties.h"
+#include "sort/tie_sorter.h"
 
 /*
  * Rows per chunk: about a part of those expected, and of those that can fit,
@@ -122,7 +123,12 @@ gpusort_cpu_session_count(const GsCpuSession *session)
 bool
 gpusort_cpu_session_sort(GsCpuSession *session)
 {
-	if (!gpusort_ordering_sort(session->ordering))
+	GsTieSorter *ties = gpusort_tie_sorter_create(session->spec,
+												  session->store);
+
+	if (!gpusort_ordering_sort(session->ordering,
+							   ties != NULL ? gpusort_tie_sorter_sort : NULL,
+							   ties))
 		return false;
 	session->entries = gpusort_ordering_entries(session->ordering);
 	return true;

@@ -137,9 +137,13 @@ gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
 {
 	GsGpuSession *session;
 	GsClientOptions options = {0};
+	int			first_open;
 
 	*reason = gpusort_gpu_session_check(spec->expected_rows,
 										spec->input.repeat);
+	if (*reason == GS_FALLBACK_NONE &&
+		!gpusort_key_plan_is_exact(spec->key_plan, &first_open))
+		*reason = GS_FALLBACK_GPU_COMPARISONS;
 	if (*reason != GS_FALLBACK_NONE)
 		return NULL;
 

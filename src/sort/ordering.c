@@ -41,8 +41,8 @@ struct GsOrdering
 	uint32		napart;
 	uint32		max_apart;
 
-	/* Exist after sorting. */
-	uint64	   *entries;
+	uint64	   *scratch;		/* exists while sorting */
+	uint64	   *entries;		/* exist after sorting */
 };
 
 static inline Size
@@ -184,58 +184,91 @@ check_completion(GsSortStatus status)
 	elog(ERROR, "sort was interrupted without a cause");
 }
 
+static GsKeyTable
+key_table(const GsOrdering *ordering)
+{
+	return (GsKeyTable)
+	{
+		.chunks = (const uint64_t *const *) ordering->chunks,
+			.chunk_shift = ordering->chunk_shift,
+			.words = ordering->words
+	};
+}
+
+uint64 *
+gpusort_ordering_key(const GsOrdering *ordering, uint32 row)
+{
+	return ordering->chunks[row >> ordering->chunk_shift] +
+		(row & (chunk_rows(ordering) - 1)) * ordering->words;
+}
+
+void
+gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries, uint32 count)
+{
+	GsKeyTable	keys = key_table(ordering);
+
+	check_completion(gpusort_radix_sort(&keys, (uint64_t *) entries,
+										(uint64_t *) ordering->scratch, count,
+										query_is_ending, NULL));
+}
+
+uint64 *
+gpusort_ordering_scratch(const GsOrdering *ordering)
+{
+	return ordering->scratch;
+}
+
 /* Put entries of all rows in order: those set apart, and the others. */
 static void
-sort_entries(const GsOrdering *ordering, uint64 *entries, uint64 *scratch)
+sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
+			 void *arg)
 {
-	GsKeyTable	keys = {
-		.chunks = (const uint64_t *const *) ordering->chunks,
-		.chunk_shift = ordering->chunk_shift,
-		.words = ordering->words
-	};
+	GsKeyTable	keys = key_table(ordering);
 	uint32		nregular = ordering->nrows - ordering->napart;
 	uint64	   *regular = ordering->nulls_first ? entries + ordering->napart :
 		entries;
 	uint64	   *apart = ordering->nulls_first ? entries : entries + nregular;
 
 	if (ordering->napart == 0)
-	{
 		check_completion(gpusort_radix_sort_all(&keys, (uint64_t *) entries,
-												(uint64_t *) scratch, nregular,
-												query_is_ending, NULL));
-		return;
+												(uint64_t *) ordering->scratch,
+												nregular, query_is_ending,
+												NULL));
+	else
+	{
+		fill_entries(ordering, regular, apart);
+		CHECK_FOR_INTERRUPTS();
+		gpusort_ordering_sort_some(ordering, regular, nregular);
+		gpusort_ordering_sort_some(ordering, apart, ordering->napart);
 	}
-	fill_entries(ordering, regular, apart);
-	CHECK_FOR_INTERRUPTS();
-	check_completion(gpusort_radix_sort(&keys, (uint64_t *) regular,
-										(uint64_t *) scratch, nregular,
-										query_is_ending, NULL));
-	check_completion(gpusort_radix_sort(&keys, (uint64_t *) apart,
-										(uint64_t *) scratch, ordering->napart,
-										query_is_ending, NULL));
+	if (ties != NULL)
+	{
+		ties(ordering, regular, nregular, arg);
+		ties(ordering, apart, ordering->napart, arg);
+	}
 }
 
 bool
-gpusort_ordering_sort(GsOrdering *ordering)
+gpusort_ordering_sort(GsOrdering *ordering, GsTiesCallback ties, void *arg)
 {
 	Size		bytes = (Size) ordering->nrows * sizeof(uint64);
 	uint64	   *entries;
-	uint64	   *scratch;
 
 	if (ordering->nrows == 0)
 		return true;
 	entries = gpusort_budget_alloc(ordering->budget, bytes);
 	if (entries == NULL)
 		return false;
-	scratch = gpusort_budget_alloc(ordering->budget, bytes);
-	if (scratch == NULL)
+	ordering->scratch = gpusort_budget_alloc(ordering->budget, bytes);
+	if (ordering->scratch == NULL)
 	{
 		gpusort_budget_free(ordering->budget, entries);
 		return false;
 	}
-	sort_entries(ordering, entries, scratch);
+	sort_entries(ordering, entries, ties, arg);
 
-	gpusort_budget_free(ordering->budget, scratch);
+	gpusort_budget_free(ordering->budget, ordering->scratch);
+	ordering->scratch = NULL;
 	for (uint32 chunk = 0; chunk < ordering->nchunks; chunk++)
 		gpusort_ordering_free_chunk(ordering, chunk);
 	ordering->entries = entries;

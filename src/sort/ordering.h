@@ -45,10 +45,27 @@ extern uint32 gpusort_ordering_count(const GsOrdering *ordering);
 extern bool gpusort_ordering_is_full(const GsOrdering *ordering);
 
 /*
- * Sort, stably, and free the keys.  Returns false if memory ran out; all is as
- * it was then.  Checks for interrupts.
+ * Called with 'count' entries of rows that are in the order of their keys, to
+ * put those with equal keys into order.  May write to keys of these rows.
  */
-extern bool gpusort_ordering_sort(GsOrdering *ordering);
+typedef void (*GsTiesCallback) (GsOrdering *ordering, uint64 *entries,
+								uint32 count, void *arg);
+
+/*
+ * Sort, stably, and free the keys.  'ties' may be NULL.  Returns false if memory
+ * ran out; all is as it was then.  Checks for interrupts.
+ */
+extern bool gpusort_ordering_sort(GsOrdering *ordering, GsTiesCallback ties,
+								  void *arg);
+
+/*
+ * For the callback: a row's key, sorting some entries again by what their rows'
+ * keys are now, stably, and room for as many entries.
+ */
+extern uint64 *gpusort_ordering_key(const GsOrdering *ordering, uint32 row);
+extern void gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries,
+									   uint32 count);
+extern uint64 *gpusort_ordering_scratch(const GsOrdering *ordering);
 
 /*
  * After sorting: entries in order, one per row; an entry's low 32 bits are the

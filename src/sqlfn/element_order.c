@@ -41,7 +41,7 @@ struct GsElementOrder
 	Oid			collation;
 	bool		descending;
 	bool		nulls_first;
-	GsKeyPlan  *key_plan;		/* NULL if keys cannot be encoded */
+	GsKeyPlan  *key_plan;		/* NULL if no encoding says all */
 };
 
 /* What is encoded are rows of something that goes along and the element. */
@@ -57,7 +57,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	AttrNumber	attno = ELEMENT_ATTNO;
 	GsSortKeys	keys;
 	GsFallback	reason;
-	int			culprit;
+	int			first_open;
 
 	typcache = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
 	order->operator = descending ? typcache->gt_opr : typcache->lt_opr;
@@ -76,7 +76,13 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	keys.operators = &order->operator;
 	keys.collations = &order->collation;
 	keys.nulls_first = &nulls_first;
-	order->key_plan = gpusort_key_plan_create(&keys, &reason, &culprit);
+	order->key_plan = gpusort_key_plan_create(&keys, &reason);
+	if (order->key_plan != NULL &&
+		!gpusort_key_plan_is_exact(order->key_plan, &first_open))
+	{
+		gpusort_key_plan_free(order->key_plan);
+		order->key_plan = NULL;
+	}
 	return order;
 }
 
@@ -127,7 +133,7 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements)
 		if (!gpusort_ordering_add(ordering, isnull[1]))
 			report_out_of_memory(elements);
 	}
-	if (!gpusort_ordering_sort(ordering))
+	if (!gpusort_ordering_sort(ordering, NULL, NULL))
 		report_out_of_memory(elements);
 	return gpusort_ordering_entries(ordering);
 }

@@ -7,6 +7,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/key_codec.h"
@@ -280,6 +281,94 @@ test_bytes(unsigned length)
 	tap_ok(passed, "byte strings of %u", length);
 }
 
+/* ----------------------------------------------------------------
+ *		strings of any length
+ * ----------------------------------------------------------------
+ */
+
+#define MAX_STRING	40
+
+typedef struct String
+{
+	unsigned char bytes[MAX_STRING];
+	size_t		length;
+} String;
+
+/* Of few different bytes, so that many have much in common. */
+static String
+random_string(RandomState *random, unsigned lowest)
+{
+	String		string;
+
+	string.length = random_below(random, MAX_STRING + 1);
+	for (size_t i = 0; i < string.length; i++)
+		string.bytes[i] = (unsigned char)
+			(random_below(random, 30) == 0 ? 255 :
+			 lowest + random_below(random, 2));
+	return string;
+}
+
+static int
+compare_strings(const String *a, const String *b)
+{
+	size_t		common = a->length < b->length ? a->length : b->length;
+	int			cmp = sign(memcmp(a->bytes, b->bytes, common));
+
+	return cmp != 0 ? cmp : (a->length > b->length) - (a->length < b->length);
+}
+
+static uint64_t
+string_word(const String *string, size_t start, bool binary)
+{
+	size_t		left = start < string->length ? string->length - start : 0;
+	const unsigned char *bytes = string->bytes + string->length - left;
+
+	return binary ? gpusort_codec_binary(bytes, left) :
+		gpusort_codec_string(bytes, left);
+}
+
+/* Does the word say that the string ends in it? */
+static bool
+is_last_word(uint64_t word, bool binary)
+{
+	return binary ? (word & 0xFF) <= 7 : (word & 0xFF) == 0;
+}
+
+/* Compare two strings by their words, up to the last one that matters. */
+static int
+compare_by_words(const String *a, const String *b, bool binary)
+{
+	size_t		step = binary ? 7 : 8;
+
+	for (size_t start = 0;; start += step)
+	{
+		uint64_t	a_word = string_word(a, start, binary);
+		uint64_t	b_word = string_word(b, start, binary);
+
+		if (a_word != b_word || is_last_word(a_word, binary))
+			return compare_words(a_word, b_word);
+	}
+}
+
+static void
+test_strings(bool binary)
+{
+	RandomState random = 7;
+	bool		passed = true;
+
+	for (int i = 0; i < RANDOM_PAIRS; i++)
+	{
+		String		a = random_string(&random, binary ? 0 : 1);
+		String		b = random_string(&random, binary ? 0 : 1);
+
+		/* Let one be the start of the other now and then. */
+		if (random_below(&random, 4) == 0)
+			memcpy(b.bytes, a.bytes, a.length);
+		passed &= compare_by_words(&a, &b, binary) == compare_strings(&a, &b);
+	}
+	tap_ok(passed, binary ? "strings of any bytes" : "strings without zeros");
+}
+
 int
 main(void)
 {
@@ -289,5 +378,7 @@ main(void)
 	test_float8();
 	for (unsigned length = 1; length <= 8; length++)
 		test_bytes(length);
+	test_strings(false);
+	test_strings(true);
 	return tap_done();
 }

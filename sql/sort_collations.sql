@@ -1,0 +1,32 @@
+--
+-- Collations that compare bytes, also by the C library, and those of ICU
+--
+LOAD 'pg_gpusort';
+\set VERBOSITY terse
+SELECT getdatabaseencoding() <> 'UTF8' OR
+	   NOT EXISTS (SELECT FROM pg_collation WHERE collname = 'en-x-icu') AS skip \gset
+\if :skip
+\quit
+\endif
+SET max_parallel_workers_per_gather = 0;
+SET client_min_messages = warning;
+CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE COLLATION with_numbers (provider = icu, locale = 'en-u-kn-true');
+CREATE COLLATION c_utf8 (provider = libc, locale = 'C.UTF-8');
+RESET client_min_messages;
+
+CREATE TABLE words AS
+	SELECT g AS id, CASE WHEN g % 40 > 0 THEN
+		   (ARRAY['a', 'A', 'á', 'b', 'côte', 'coté', 'Coté', 'cote', 'resume', 'résumé', 'Résumé', 'ß', 'ss', 'z', 'Å'])[1 + g % 15]
+		   || substr('common ending', 1, g % 14) || g % 37 END AS w
+	FROM generate_series(1, 6000) g;
+ANALYZE words;
+SELECT collation_name, way,
+	   check_sort(format('SELECT w COLLATE %I AS k, id FROM words ORDER BY k %s', collation_name, way),
+				  'k' || CASE WHEN way ~ 'id' THEN ', id' ELSE '' END)
+FROM unnest('{C,POSIX,ucs_basic,c_utf8,en-x-icu,de-x-icu,any_case,with_numbers}'::text[]) collation_name,
+	 unnest(ARRAY['', 'DESC, id']) way;
+
+SET client_min_messages = warning;
+DROP TABLE words;
+DROP COLLATION any_case, with_numbers, c_utf8 CASCADE;

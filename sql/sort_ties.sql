@@ -1,0 +1,100 @@
+--
+-- Keys whose first words do not say all: runs of rows that have those in common
+--
+LOAD 'pg_gpusort';
+\set VERBOSITY terse
+SET max_parallel_workers_per_gather = 0;
+SET enable_incremental_sort = off;
+SET work_mem = '64MB';
+
+-- Few and many rows to a run, and runs within runs; values that end within a
+-- word, at its end and behind it.
+CREATE TABLE ties AS
+	SELECT g AS id, g % 3 AS few,
+		   CASE WHEN g % 50 > 0 THEN substr(md5((g % 700)::text), 1, g % 23) END COLLATE "C" AS short,
+		   CASE WHEN g % 50 > 1 THEN 'a prefix of all of them ' || repeat('x', g % 20) || g * 7919 % 1000 END
+		   COLLATE "C" AS long,
+		   repeat('the same ', g % 100) COLLATE "C" AS longer,
+		   CASE g % 7 WHEN 0 THEN 10::numeric ^ (g % 300) WHEN 1 THEN -(10::numeric ^ -(g % 300))
+			   WHEN 2 THEN 1 + g % 40 / 1e30::numeric WHEN 3 THEN -1 - g % 40 / 1e40::numeric
+			   WHEN 4 THEN (g % 100)::numeric / 7 WHEN 5 THEN NULL ELSE g % 9 + 0.00 END AS n,
+		   decode(substr(md5((g % 300)::text), 1, g % 12 * 2) || CASE WHEN g % 3 = 0 THEN '0000' ELSE '' END, 'hex') AS bytes,
+		   ('10.' || g % 3 || '.' || g % 5 || '.' || g % 200 || '/' || 12 + g % 21)::inet AS ip,
+		   (g % 600)::bit(16)::varbit AS bits,
+		   md5((g % 400)::text)::uuid AS u
+	FROM generate_series(1, 9000) g;
+ANALYZE ties;
+
+SELECT keys, check_sort('SELECT * FROM ties ORDER BY ' || keys,
+						regexp_replace(keys, ' (desc|nulls first)', '', 'gi'))
+FROM unnest('{short,short DESC,"short, id",long,"long DESC NULLS FIRST, id DESC",longer,"longer DESC, id",
+n,"n DESC, id",bytes,"bytes DESC, id",ip,"ip DESC, id",bits,"bits DESC, id","u, long",
+"few, short","few DESC, long DESC, n, id","few, longer, short NULLS FIRST, ip DESC, bytes, id",
+"short, few, u DESC, n, long, longer DESC, bits, id","bits, ip, bytes DESC, n, u, id","n DESC, long, id"}'::text[]) keys;
+
+-- behind other keys, types without an encoding
+CREATE TYPE pair AS (a int, b text COLLATE "C");
+CREATE TABLE others AS
+	SELECT id, few, short, ARRAY[id % 7, id % 3] AS a, to_jsonb(id % 20) AS j, ROW(few, short)::pair AS r,
+		   int4range(few, id % 11 + 3) AS s, to_tsvector('simple', short) AS v
+	FROM ties;
+ANALYZE others;
+SELECT keys, check_sort('SELECT * FROM others ORDER BY ' || keys, regexp_replace(keys, ' desc', '', 'gi'))
+FROM unnest('{"few, a","few, j DESC, id","few DESC, r, a, j","few, s DESC, short, id","short, v, a DESC, id"}'::text[]) keys;
+
+-- values that are compressed, or stored elsewhere
+CREATE TABLE toasted (id int, t text COLLATE "C", b bytea, c text COLLATE "C");
+ALTER TABLE toasted ALTER b SET STORAGE EXTERNAL;
+INSERT INTO toasted
+	SELECT g, repeat('prefix', 700) || g % 17, convert_to(repeat('prefix', 700) || g % 13, 'UTF8'),
+		   repeat(chr(97 + g % 5), 3000) || g % 3
+	FROM generate_series(1, 300) g;
+ANALYZE toasted;
+SELECT keys, check_sort('SELECT * FROM toasted ORDER BY ' || keys, regexp_replace(keys, ' desc', '', 'gi'))
+FROM unnest('{t,"t DESC, id",b,"b, c DESC, id",c,"c, t, b, id"}'::text[]) keys;
+
+-- other operator classes, by bytes
+SELECT check_sort('SELECT id, short::text COLLATE "POSIX" AS k FROM ties ORDER BY k', 'k');
+SELECT check_sort('SELECT id, short FROM ties ORDER BY short USING ~<~', 'short');
+SELECT check_sort('SELECT id, short::char(20) AS k FROM ties ORDER BY k USING ~>~, id', 'k, id');
+
+-- comparisons that fail or are slow
+CREATE FUNCTION compare_length(a text, b text) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('ties.trouble') = 'error' AND length(a) = 17 THEN
+		RAISE 'a text of 17 characters';
+	END IF;
+	IF current_setting('ties.trouble') = 'slow' THEN
+		PERFORM pg_sleep(0.01);
+	END IF;
+	RETURN length(a) - length(b);
+END $$;
+SET ties.trouble = '';
+CREATE FUNCTION length_lt(text, text) RETURNS bool LANGUAGE sql AS 'SELECT length($1) < length($2)';
+CREATE FUNCTION length_eq(text, text) RETURNS bool LANGUAGE sql AS 'SELECT length($1) = length($2)';
+CREATE OPERATOR <# (FUNCTION = length_lt, LEFTARG = text, RIGHTARG = text);
+CREATE OPERATOR =# (FUNCTION = length_eq, LEFTARG = text, RIGHTARG = text);
+CREATE OPERATOR CLASS length_ops FOR TYPE text USING btree AS
+	OPERATOR 1 <#, OPERATOR 3 =#, FUNCTION 1 compare_length(text, text);
+SELECT check_sort('SELECT few, length(long) AS l, id FROM ties ORDER BY few, long USING <#', 'few, l');
+SET pg_gpusort.min_rows = 0;
+SET pg_gpusort.debug_require = cpu;
+SET ties.trouble = 'error';
+SELECT count(*) FROM (SELECT * FROM ties ORDER BY few, short USING <# OFFSET 0) s;
+SET ties.trouble = 'slow';
+SET statement_timeout = '100ms';
+SELECT count(*) FROM (SELECT * FROM ties ORDER BY few, short USING <# OFFSET 0) s;
+RESET statement_timeout;
+SET ties.trouble = '';
+SELECT count(*) FROM (SELECT * FROM ties ORDER BY few, short USING <# OFFSET 0) s;
+
+-- a collation that cannot be determined is an error of the execution
+SELECT error_of('SELECT * FROM ties ORDER BY short || (long COLLATE "POSIX") || (long COLLATE "C")');
+RESET pg_gpusort.debug_require;
+SELECT error_of('SELECT s FROM (SELECT short || v AS s FROM ties, (VALUES (''x'' COLLATE "POSIX")) x (v)) t ORDER BY s');
+RESET pg_gpusort.min_rows;
+
+SET client_min_messages = warning;
+DROP TABLE ties, others, toasted;
+DROP TYPE pair CASCADE;
+DROP FUNCTION compare_length, length_lt, length_eq CASCADE;
