@@ -47,6 +47,7 @@ OBJS = \
 	src/sort/cpu_session.o \
 	src/sort/external_sort.o \
 	src/sort/gpu_session.o \
+	src/sort/gpu_runs.o \
 	src/sort/sort_session.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \

@@ -26,6 +26,7 @@
 #include "exec/gpusort_plan.h"
 #include "exec/page_scan.h"
 #include "settings.h"
+#include "sort/gpu_session.h"
 
 static void gpusort_node_begin(CustomScanState *css, EState *estate,
 							   int eflags);
@@ -237,6 +238,23 @@ open_sink(GsNodeState *node)
 		gpusort_sink_close(node->sink);
 }
 
+/* For a GPU, if one is to be tried, or else for the CPU. */
+static GsKeyPlan *
+make_key_plan(const GsSessionSpec *spec)
+{
+	bool		gpu = gpusort_gpu_session_check(spec->expected_rows,
+												spec->input.repeat) ==
+		GS_FALLBACK_NONE;
+	GsFallback	reason;
+	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys,
+											   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
+											   &reason);
+
+	if (plan == NULL)
+		elog(ERROR, "sort keys of a GpuSort node cannot be encoded");
+	return plan;
+}
+
 /* Read and sort the whole input. */
 static void
 sort_input(GsNodeState *node)
@@ -245,14 +263,7 @@ sort_input(GsNodeState *node)
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
 
 	if (node->spec.key_plan == NULL)
-	{
-		GsFallback	reason;
-
-		node->spec.key_plan = gpusort_key_plan_create(&node->spec.keys,
-													  &reason);
-		if (node->spec.key_plan == NULL)
-			elog(ERROR, "sort keys of a GpuSort node cannot be encoded");
-	}
+		node->spec.key_plan = make_key_plan(&node->spec);
 	prepare_input(node);
 	node->session = gpusort_session_begin(&node->spec);
 	open_sink(node);

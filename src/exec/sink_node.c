@@ -211,6 +211,7 @@ fill_session(GsSinkState *sink)
 
 	if (sink->spec.key_plan == NULL)
 		sink->spec.key_plan = gpusort_key_plan_create(&sink->spec.keys,
+													  GPUSORT_GPU_STRING_WORDS,
 													  &failure);
 	if (sink->spec.key_plan == NULL)
 		elog(ERROR, "sort keys of a GpuSortSink node cannot be encoded");

@@ -52,7 +52,7 @@ gpusort_eligibility_check(const GsSortCandidate *candidate, unsigned *words)
 		reason = GS_FALLBACK_LIMIT;
 	else
 	{
-		key_plan = gpusort_key_plan_create(&candidate->keys, &reason);
+		key_plan = gpusort_key_plan_create(&candidate->keys, 1, &reason);
 		if (key_plan != NULL)
 		{
 			*words = gpusort_key_plan_words(key_plan);

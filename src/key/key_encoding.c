@@ -327,6 +327,13 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 }
 
 bool
+gpusort_key_encoding_has_words(const GsKeyEncoding *encoding)
+{
+	return encoding->kind >= GS_ENCODE_TEXT &&
+		encoding->kind <= GS_ENCODE_NUMERIC;
+}
+
+bool
 gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
 {
 	return encoding->kind >= GS_ENCODE_BOOL &&

@@ -71,6 +71,9 @@ typedef enum GsEncodingRest
 extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 											   bool *descending);
 
+/* Are values sequences of words, of which one is encoded at first? */
+extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
+
 /* Do the words that are encoded at first say all, for every value? */
 extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
 

@@ -93,7 +93,7 @@ find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
 
 /* Lay out the next stage, from a column on. */
 static void
-lay_out_stage(GsKeyPlan *plan, int first)
+lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 {
 	GsKeyStage *stage = &plan->stages[plan->nstages++];
 	unsigned	bits = 0;
@@ -110,13 +110,22 @@ lay_out_stage(GsKeyPlan *plan, int first)
 		column->position = bits + null_bits;
 		bits += null_bits + column->encoding.bits;
 		stage->open = !gpusort_key_encoding_is_exact(&column->encoding);
+		if (!gpusort_key_encoding_has_words(&column->encoding))
+			continue;
+		for (unsigned w = 1; w < string_words && bits + WORD_BITS <= MAX_BITS;
+			 w++)
+		{
+			column->encoding.bits += WORD_BITS;
+			bits += WORD_BITS;
+		}
 	}
 	stage->end = i;
 	stage->words = (bits + WORD_BITS - 1) / WORD_BITS;
 }
 
 GsKeyPlan *
-gpusort_key_plan_create(const GsSortKeys *keys, GsFallback *reason)
+gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
+						GsFallback *reason)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort key plan",
@@ -137,7 +146,7 @@ gpusort_key_plan_create(const GsSortKeys *keys, GsFallback *reason)
 	}
 	for (int i = 0; i < plan->ncolumns;
 		 i = plan->stages[plan->nstages - 1].end)
-		lay_out_stage(plan, i);
+		lay_out_stage(plan, i, string_words);
 	plan->words = plan->stages[0].words;
 	for (int s = 0; s < plan->nstages; s++)
 		plan->stages[s].slices = (plan->stages[s].words + plan->words - 1) /
@@ -275,7 +284,8 @@ static uint32
 column_words_up_to(const GsKeyPlan *plan, const GsKeyStage *stage,
 				   uint32 slice)
 {
-	return 1 + (slice + 1 - stage->slices) * plan->words;
+	return plan->columns[stage->end - 1].encoding.bits / WORD_BITS +
+		(slice + 1 - stage->slices) * plan->words;
 }
 
 GsKeyRest

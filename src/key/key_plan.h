@@ -27,9 +27,11 @@ typedef struct GsKeyPlan GsKeyPlan;
 /*
  * Make the plan, in a memory context of its own below the current one, or
  * return NULL and set *reason (GS_FALLBACK_TYPE): the first key has no encoding.
+ * Of a string up to 'string_words' words, 1 at least, become part of the key.
  * Looks at the system catalogs, and so needs a transaction.
  */
 extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
+										  unsigned string_words,
 										  GsFallback *reason);
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 

@@ -137,13 +137,9 @@ gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
 {
 	GsGpuSession *session;
 	GsClientOptions options = {0};
-	int			first_open;
 
 	*reason = gpusort_gpu_session_check(spec->expected_rows,
 										spec->input.repeat);
-	if (*reason == GS_FALLBACK_NONE &&
-		!gpusort_key_plan_is_exact(spec->key_plan, &first_open))
-		*reason = GS_FALLBACK_GPU_COMPARISONS;
 	if (*reason != GS_FALLBACK_NONE)
 		return NULL;
 
@@ -582,6 +578,12 @@ gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 		row = window->data + within * session->format->packed_bytes;
 	gpusort_row_format_unpack(session->format, row, values, isnull);
 	return true;
+}
+
+int64
+gpusort_gpu_session_chunk_end(const GsGpuSession *session)
+{
+	return session->window.first + session->window.rows;
 }
 
 /* ----------------------------------------------------------------

@@ -11,6 +11,12 @@
 #include "service/service_client.h"
 #include "sort/session_spec.h"
 
+/*
+ * Words of a string that are part of the key: on a device a longer key costs less
+ * than rows with equal keys do afterwards.
+ */
+#define GPUSORT_GPU_STRING_WORDS	2
+
 typedef struct GsGpuSession GsGpuSession;
 
 /*
@@ -56,9 +62,16 @@ extern int64 gpusort_gpu_session_count(const GsGpuSession *session);
  * After sorting: read the row at a position in sorted order, from 0: the next
  * or the previous one, or one that was read before.  What is passed by
  * reference is valid until the next call.  Returns false if the rows are lost.
+ * Rows with equal keys come in the order in which they were added.
  */
 extern bool gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 									Datum *values, bool *isnull);
+
+/*
+ * The end of the positions that are in one chunk with the one last read: what
+ * their rows point to is valid as long as no other position is read.
+ */
+extern int64 gpusort_gpu_session_chunk_end(const GsGpuSession *session);
 
 /*
  * After sorting: take the rows for which there was no device memory, in no

@@ -48,6 +48,7 @@ typedef struct GsSessionSpec
 	double		expected_rows;	/* the planner's estimate */
 	int			expected_width; /* bytes of a row, likewise */
 	bool		random_access;	/* will the cursor move but forward? */
+	bool		nested;			/* part of another sort: not counted, no GPU */
 } GsSessionSpec;
 
 #endif							/* GPUSORT_SESSION_SPEC_H */

@@ -38,6 +38,7 @@
 #include "sort/budget.h"
 #include "sort/cpu_session.h"
 #include "sort/external_sort.h"
+#include "sort/gpu_runs.h"
 #include "sort/gpu_session.h"
 #include "sort/sort_session.h"
 
@@ -54,6 +55,7 @@ struct GsSortSession
 	bool		stock_ties;		/* pg_gpusort.debug_stock_ties at the start */
 	MemoryContext holder_context;
 	GsGpuSession *gpu;
+	GsGpuRuns  *runs;			/* reads 'gpu' once it is sorted, if need be */
 	GsBudget   *budget;
 	GsCpuSession *cpu;
 
@@ -85,7 +87,7 @@ session_memory_is_freed(void *arg)
 {
 	GsSortSession *session = arg;
 
-	if (!session->sorted)
+	if (!session->sorted && !session->spec->nested)
 		gpusort_stats_count_error();
 }
 
@@ -109,6 +111,8 @@ count_sort(GsSortSession *session)
 	GsSessionReport report;
 	GsSortCounts counts = {.sorts = 1};
 
+	if (session->spec->nested)
+		return;
 	gpusort_session_report(session, &report);
 	counts.rows = session->nrows;
 	counts.bytes = (uint64) report.space_kb * 1024;
@@ -168,6 +172,7 @@ end_holder(GsSortSession *session)
 		MemoryContextDelete(session->holder_context);
 	session->holder_context = NULL;
 	session->gpu = NULL;
+	session->runs = NULL;
 	session->budget = NULL;
 	session->cpu = NULL;
 }
@@ -196,13 +201,21 @@ holder_count(const GsSortSession *session)
 		gpusort_gpu_session_count(session->gpu);
 }
 
+/* Read a row of a sorted GPU session; false if its rows are lost. */
+static inline bool
+get_gpu_row(GsSortSession *session, int64 index, Datum *values, bool *isnull)
+{
+	if (unlikely(session->runs != NULL))
+		return gpusort_gpu_runs_get(session->runs, index, values, isnull);
+	return gpusort_gpu_session_get(session->gpu, index, values, isnull);
+}
+
 /* Read a row of the sorted holder; false if its rows are lost. */
 static inline bool
 get_row(GsSortSession *session, int64 index, TupleTableSlot *slot)
 {
 	if (session->cpu == NULL)
-		return gpusort_gpu_session_get(session->gpu, index, slot->tts_values,
-									   slot->tts_isnull);
+		return get_gpu_row(session, index, slot->tts_values, slot->tts_isnull);
 	gpusort_cpu_session_get(session->cpu, index, slot->tts_values,
 							slot->tts_isnull);
 	return true;
@@ -241,8 +254,7 @@ compare_holders(GsSortSession *session)
 	if (gpusort_gpu_session_count(session->gpu) != nrows)
 		elog(ERROR, "a GPU sorted " INT64_FORMAT " of " INT64_FORMAT " rows",
 			 gpusort_gpu_session_count(session->gpu), nrows);
-	while (index < nrows &&
-		   gpusort_gpu_session_get(session->gpu, index, values, isnull))
+	while (index < nrows && get_gpu_row(session, index, values, isnull))
 	{
 		(void) get_row(session, index, slot);
 		if (!is_same_row(slot, values, isnull))
@@ -271,6 +283,8 @@ sort_holder(GsSortSession *session)
 	MemoryContext caller = MemoryContextSwitchTo(session->holder_context);
 	bool		sorted;
 
+	if (session->gpu != NULL)
+		session->runs = gpusort_gpu_runs_create(session->spec, session->gpu);
 	sorted = (session->gpu == NULL || gpusort_gpu_session_sort(session->gpu)) &&
 		(session->cpu == NULL || gpusort_cpu_session_sort(session->cpu)) &&
 		(!session->stock_ties || check_holder(session));
@@ -660,7 +674,7 @@ gpusort_session_begin(const GsSessionSpec *spec)
 
 	session->spec = spec;
 	session->context = context;
-	session->stock_ties = gpusort_debug_stock_ties;
+	session->stock_ties = gpusort_debug_stock_ties && !spec->nested;
 	callback->func = session_memory_is_freed;
 	callback->arg = session;
 	MemoryContextRegisterResetCallback(context, callback);

@@ -76,7 +76,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	keys.operators = &order->operator;
 	keys.collations = &order->collation;
 	keys.nulls_first = &nulls_first;
-	order->key_plan = gpusort_key_plan_create(&keys, &reason);
+	order->key_plan = gpusort_key_plan_create(&keys, 1, &reason);
 	if (order->key_plan != NULL &&
 		!gpusort_key_plan_is_exact(order->key_plan, &first_open))
 	{

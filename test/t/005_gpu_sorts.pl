@@ -26,8 +26,14 @@ $node->safe_psql(
 	FROM generate_series(1, 5000) g;
 	INSERT INTO mixed SELECT -g, g, f, NULL, g = 1, NULL, NULL
 	FROM generate_series(1, 3) g, unnest('{NaN,Infinity,-Infinity,-0,0,NULL}'::float8[]) f;
+	-- runs of equal first words: of one row, of some, and over several chunks
+	CREATE TABLE runs AS
+	SELECT g AS id, CASE WHEN g % 61 = 0 THEN NULL WHEN g < 9000 THEN 'all of these begin alike ' || g * 7919 % 1009
+		   WHEN g < 14000 THEN md5((g % 900)::text) ELSE md5(g::text) END COLLATE "C" AS t,
+		   (g % 700)::numeric / 7 AS n, g % 5 AS k
+	FROM generate_series(1, 20000) g;
 	CREATE TABLE few AS SELECT g AS id, g % 40 AS k FROM generate_series(1, 1000) g;
-	ANALYZE mixed, few;
+	ANALYZE mixed, runs, few;
 });
 
 my $on_gpu = 'SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = gpu';
@@ -86,6 +92,11 @@ my %sorts = (
 	'bool' => 'SELECT * FROM mixed ORDER BY b, i4 DESC, id',
 	'long rows' => 'SELECT id, repeat(t, 100) FROM mixed WHERE id < 300 ORDER BY i4',
 	'rows of all lengths' => 'SELECT id, repeat(t, id % 150) FROM mixed WHERE id < 2000 ORDER BY i4',
+	'runs' => 'SELECT * FROM runs ORDER BY t',
+	'runs, descending' => 'SELECT * FROM runs ORDER BY t DESC, n DESC, id',
+	'runs behind another key' => 'SELECT t, id FROM runs ORDER BY k, t, n DESC',
+	'runs of numeric' => 'SELECT id, n FROM runs ORDER BY n, t DESC NULLS LAST',
+	'runs of rows of fixed width' => 'SELECT n IS NULL, id FROM runs ORDER BY k, ARRAY[id % 3], id',
 	'more rows than expected' => 'SELECT * FROM big WHERE id + 0 > 0 AND id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0 ORDER BY k');
 
 foreach my $name (sort keys %sorts)
@@ -103,6 +114,9 @@ holds_nothing($node, 'after sorts');
 my $merge = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off';
 my $join = digest('SELECT a.id, b.id AS other FROM few a JOIN few b ON a.k = b.k ORDER BY a.k, a.id, b.id');
 as_on_cpu('mark and restore', $join, $merge);
+as_on_cpu('mark and restore within runs',
+	digest(q{SELECT a.id, b.id AS other FROM runs a JOIN runs b ON a.t = b.t WHERE a.id % 3 = 0 ORDER BY a.t, a.id, b.id}),
+	$merge);
 my $loop = 'SELECT g, s.id FROM generate_series(1, 4) g, LATERAL (SELECT id FROM big WHERE id <= 2000 %s ORDER BY k OFFSET 0) s';
 as_on_cpu('rescans with other rows', digest(sprintf($loop, '* g')));
 as_on_cpu('rescans', digest(sprintf($loop, '')),
@@ -141,6 +155,11 @@ foreach my $columns ('*', 'k, id')
 	as_on_cpu("cursor with hold, $columns", "BEGIN;
 		DECLARE c SCROLL CURSOR WITH HOLD FOR SELECT $columns FROM big ORDER BY k;
 		FETCH 5000 FROM c; COMMIT; $moves; CLOSE c");
+}
+foreach my $keys ('t', 't DESC NULLS LAST, id', 'k, n')
+{
+	as_on_cpu("scroll cursor over runs by $keys", "BEGIN;
+		DECLARE c SCROLL CURSOR FOR SELECT id, t FROM runs ORDER BY $keys; $moves; COMMIT");
 }
 holds_nothing($node, 'after cursors');
 

@@ -109,6 +109,18 @@ foreach my $fault ('put:memory:4', 'put:error:5', 'get:error:3', 'sort:memory')
 		$node->safe_psql('postgres', "SET pg_gpusort.enable = off; $fixed"));
 }
 
+# Lost while runs of equal first words are put into order: of one row, and of all.
+foreach my $column ("md5(id::text)", "'rows that begin alike ' || k")
+{
+	my $runs = $query =~ s/SELECT \*/SELECT *, $column COLLATE "C" AS r/r =~ s/ORDER BY k/ORDER BY r/r;
+	my $session = Session($node, @on_cpu);
+	my $rows = $session->run($runs);
+
+	$session->quit;
+	faulty("$_, $column", $_, $runs, $rows)
+	  foreach 'get:error:1', 'get:error:2', 'get:error:7', 'sort:error';
+}
+
 # A fault and then too little memory for a CPU session.
 foreach my $fault ('put:error:9', 'sort:error', 'get:error:1', 'get:error:7')
 {

@@ -1,0 +1,409 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_runs.c
+ *		Reads a GPU session's rows if their keys do not say all.
+ *
+ * A device knows nothing of comparators.  It returns rows with equal keys, a
+ * run, in the order of arrival, and here they are put into order as they are
+ * read.  Nearly always a row is a run by itself: then all there is to do is to
+ * look one row ahead.  A short run within a chunk is sorted by comparisons where
+ * it lies.  Any other is copied to a session of its own, which has all means to
+ * deal with it, words and temporary files among them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "utils/memutils.h"
+
+#include "core/radix_sort.h"
+#include "key/key_comparison.h"
+#include "sort/gpu_runs.h"
+#include "sort/sort_session.h"
+
+/* Rows up to which a run is sorted where it lies. */
+#define SHORT_RUN		32
+
+/* A row, its key, and where it is; the values point into the GPU session. */
+typedef struct GsRunRow
+{
+	int64		position;		/* -1: none */
+	Datum	   *values;			/* of all columns */
+	bool	   *isnull;
+	bool		apart;
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+} GsRunRow;
+
+struct GsGpuRuns
+{
+	const GsSessionSpec *spec;
+	GsGpuSession *gpu;
+	MemoryContext context;
+	unsigned	words;
+	int			natts;
+	int			first_open;		/* the first sort key to be compared */
+	GsKeyComparison *comparison;	/* NULL until it is needed */
+	MemoryContext scratch;		/* for what comparators leave behind */
+	GsRunRow	ahead;			/* the row last looked at */
+
+	/* The run that is being read: positions start to end - 1. */
+	int64		start;
+	int64		end;
+	uint8		order[SHORT_RUN];	/* of a short one, from its start */
+
+	/* Of a long one. */
+	MemoryContext nested_context;	/* NULL if it is short */
+	GsSessionSpec nested_spec;
+	GsSortSession *nested;
+	TupleTableSlot *in_slot;
+	TupleTableSlot *out_slot;
+	GsRunRow	member;			/* its first row: what others must be like */
+	int64		next_in;		/* position of the next row to go in */
+	int64		last_out;		/* the row in out_slot, from the start; or -1 */
+	bool		lost;
+};
+
+static void
+make_row(const GsGpuRuns *runs, GsRunRow *row)
+{
+	row->position = -1;
+	row->values = palloc0(runs->natts * sizeof(Datum));
+	row->isnull = palloc0(runs->natts * sizeof(bool));
+}
+
+GsGpuRuns *
+gpusort_gpu_runs_create(const GsSessionSpec *spec, GsGpuSession *gpu)
+{
+	GsGpuRuns  *runs;
+	int			first_open;
+
+	if (gpusort_key_plan_is_exact(spec->key_plan, &first_open))
+		return NULL;
+	runs = palloc0(sizeof(GsGpuRuns));
+	runs->spec = spec;
+	runs->gpu = gpu;
+	runs->context = CurrentMemoryContext;
+	runs->words = gpusort_key_plan_words(spec->key_plan);
+	runs->natts = spec->tupdesc->natts;
+	runs->first_open = first_open;
+	runs->scratch = AllocSetContextCreate(CurrentMemoryContext,
+										  "pg_gpusort comparisons",
+										  ALLOCSET_SMALL_SIZES);
+	make_row(runs, &runs->ahead);
+	make_row(runs, &runs->member);
+	return runs;
+}
+
+/* ----------------------------------------------------------------
+ *		rows and their keys
+ * ----------------------------------------------------------------
+ */
+
+/* Read a row and encode its key; false if the rows are lost. */
+static bool
+read_row(GsGpuRuns *runs, int64 position, GsRunRow *row)
+{
+	row->position = -1;
+	if (!gpusort_gpu_session_get(runs->gpu, position, row->values,
+								 row->isnull))
+		return false;
+	row->apart = !gpusort_key_plan_encode(runs->spec->key_plan, row->values,
+										  row->isnull, row->key);
+	row->position = position;
+	return true;
+}
+
+static void
+copy_row(const GsGpuRuns *runs, const GsRunRow *from, GsRunRow *to)
+{
+	to->position = from->position;
+	memcpy(to->values, from->values, runs->natts * sizeof(Datum));
+	memcpy(to->isnull, from->isnull, runs->natts * sizeof(bool));
+	to->apart = from->apart;
+	memcpy(to->key, from->key, runs->words * sizeof(uint64));
+}
+
+static inline bool
+have_equal_keys(const GsGpuRuns *runs, const GsRunRow *a, const GsRunRow *b)
+{
+	if (a->apart != b->apart)
+		return false;
+	for (unsigned w = 0; w < runs->words; w++)
+		if (a->key[w] != b->key[w])
+			return false;
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		short runs
+ * ----------------------------------------------------------------
+ */
+
+/* The sort keys of a row of the run, by number of the key. */
+static bool
+read_sort_keys(GsGpuRuns *runs, int64 position, Datum *values, bool *isnull)
+{
+	const GsSortKeys *keys = &runs->spec->keys;
+	GsRunRow   *row = &runs->ahead;
+
+	row->position = -1;
+	if (!gpusort_gpu_session_get(runs->gpu, position, row->values,
+								 row->isnull))
+		return false;
+	for (int k = runs->first_open; k < keys->nkeys; k++)
+	{
+		values[k] = row->values[keys->attnos[k] - 1];
+		isnull[k] = row->isnull[keys->attnos[k] - 1];
+	}
+	return true;
+}
+
+/* Put a short run in order, which lies in one chunk; false if it is lost. */
+static bool
+sort_short_run(GsGpuRuns *runs)
+{
+	int			nkeys = runs->spec->keys.nkeys;
+	int			count = runs->end - runs->start;
+	MemoryContext caller = MemoryContextSwitchTo(runs->context);
+	Datum	   *values;
+	bool	   *isnull;
+
+	if (runs->comparison == NULL)
+		runs->comparison = gpusort_key_comparison_create(&runs->spec->keys);
+	MemoryContextSwitchTo(runs->scratch);
+	values = palloc(count * nkeys * sizeof(Datum));
+	isnull = palloc(count * nkeys * sizeof(bool));
+	for (int i = 0; i < count; i++)
+	{
+		int			j = i;
+
+		if (!read_sort_keys(runs, runs->start + i, values + i * nkeys,
+							isnull + i * nkeys))
+			break;
+		for (; j > 0; j--)
+		{
+			int			before = runs->order[j - 1];
+
+			if (gpusort_key_comparison_compare(runs->comparison,
+											   runs->first_open,
+											   values + before * nkeys,
+											   isnull + before * nkeys,
+											   values + i * nkeys,
+											   isnull + i * nkeys) <= 0)
+				break;
+			runs->order[j] = before;
+		}
+		runs->order[j] = i;
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(runs->scratch);
+	return gpusort_gpu_session_failure(runs->gpu) == GS_FALLBACK_NONE;
+}
+
+/* ----------------------------------------------------------------
+ *		long runs
+ * ----------------------------------------------------------------
+ */
+
+/* GsInput.next of a run's session: the next row, if it is of the run. */
+static TupleTableSlot *
+next_of_run(void *arg)
+{
+	GsGpuRuns  *runs = arg;
+	GsRunRow   *row = &runs->ahead;
+	TupleTableSlot *slot = runs->in_slot;
+
+	ExecClearTuple(slot);
+	if (runs->next_in == gpusort_gpu_session_count(runs->gpu))
+		return slot;
+	if (!read_row(runs, runs->next_in, row))
+	{
+		runs->lost = true;
+		return slot;
+	}
+	if (runs->member.position < 0)
+		copy_row(runs, row, &runs->member);
+	else if (!have_equal_keys(runs, row, &runs->member))
+		return slot;
+	runs->next_in++;
+	memcpy(slot->tts_values, row->values, runs->natts * sizeof(Datum));
+	memcpy(slot->tts_isnull, row->isnull, runs->natts * sizeof(bool));
+	return ExecStoreVirtualTuple(slot);
+}
+
+/* Sort the run that begins at runs->start in a session; false if it is lost. */
+static bool
+sort_long_run(GsGpuRuns *runs)
+{
+	MemoryContext caller;
+
+	runs->nested_context = AllocSetContextCreate(runs->context,
+												 "pg_gpusort run",
+												 ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(runs->nested_context);
+	runs->in_slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
+											 &TTSOpsVirtual);
+	runs->out_slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
+											  &TTSOpsVirtual);
+	runs->nested_spec = *runs->spec;
+	runs->nested_spec.nested = true;
+	runs->nested_spec.expected_rows = SHORT_RUN;
+	runs->nested_spec.input = (GsInput)
+	{
+		.next = next_of_run,
+			.arg = runs,
+			.repeat = GS_INPUT_ONCE
+	};
+	runs->member.position = -1;
+	runs->next_in = runs->start;
+	runs->last_out = -1;
+	runs->nested = gpusort_session_begin(&runs->nested_spec);
+	gpusort_session_sort(runs->nested);
+	MemoryContextSwitchTo(caller);
+	runs->end = runs->next_in;
+	return !runs->lost;
+}
+
+static void
+get_from_session(GsGpuRuns *runs, int64 index, Datum *values, bool *isnull)
+{
+	if (index < runs->last_out - index)
+	{
+		gpusort_session_rescan(runs->nested);
+		runs->last_out = -1;
+	}
+	while (runs->last_out != index)
+	{
+		bool		forward = runs->last_out < index;
+
+		if (!gpusort_session_next(runs->nested, forward, runs->out_slot))
+			elog(ERROR, "a run of equal keys has lost rows");
+		runs->last_out += forward ? 1 : -1;
+	}
+	memcpy(values, runs->out_slot->tts_values, runs->natts * sizeof(Datum));
+	memcpy(isnull, runs->out_slot->tts_isnull, runs->natts * sizeof(bool));
+}
+
+/* ----------------------------------------------------------------
+ *		all runs
+ * ----------------------------------------------------------------
+ */
+
+static void
+close_run(GsGpuRuns *runs)
+{
+	if (runs->nested_context == NULL)
+		return;
+	ExecDropSingleTupleTableSlot(runs->in_slot);
+	ExecDropSingleTupleTableSlot(runs->out_slot);
+	gpusort_session_end(runs->nested);
+	MemoryContextDelete(runs->nested_context);
+	runs->nested_context = NULL;
+}
+
+/*
+ * Find the start of the run that a position is in, given the one that was read
+ * last, which begins and ends where runs do.  False if the rows are lost.
+ */
+static bool
+find_start(GsGpuRuns *runs, int64 position)
+{
+	int64		start = position;
+
+	if (position == runs->end)
+	{
+		runs->start = start;
+		return true;
+	}
+	if (!read_row(runs, position, &runs->member))
+		return false;
+	while (start > 0)
+	{
+		if (!read_row(runs, start - 1, &runs->ahead))
+			return false;
+		if (!have_equal_keys(runs, &runs->ahead, &runs->member))
+			break;
+		start--;
+	}
+	runs->start = start;
+	return true;
+}
+
+/*
+ * Find the end of the run that begins at runs->start, as far as rows of the same
+ * chunk tell.  Returns 0 if they do not, or if the run is long; -1 if the rows
+ * are lost.
+ */
+static int
+find_end(GsGpuRuns *runs)
+{
+	int64		position = runs->start;
+	int64		nrows = gpusort_gpu_session_count(runs->gpu);
+	int64		chunk_end;
+
+	if (runs->ahead.position != position &&
+		!read_row(runs, position, &runs->ahead))
+		return -1;
+	copy_row(runs, &runs->ahead, &runs->member);
+	chunk_end = gpusort_gpu_session_chunk_end(runs->gpu);
+	for (;;)
+	{
+		position++;
+		if (position == nrows)
+			break;
+		if (position >= chunk_end || position - runs->start == SHORT_RUN)
+			return 0;
+		if (!read_row(runs, position, &runs->ahead))
+			return -1;
+		if (!have_equal_keys(runs, &runs->ahead, &runs->member))
+			break;
+	}
+	runs->end = position;
+	return 1;
+}
+
+/* Get the run that a position is in, in order; false if the rows are lost. */
+static bool
+open_run(GsGpuRuns *runs, int64 position)
+{
+	int			found;
+
+	close_run(runs);
+	if (!find_start(runs, position))
+		return false;
+	found = find_end(runs);
+	if (found < 0)
+		return false;
+	if (found == 0)
+		return sort_long_run(runs);
+	return runs->end - runs->start == 1 || sort_short_run(runs);
+}
+
+bool
+gpusort_gpu_runs_get(GsGpuRuns *runs, int64 position, Datum *values,
+					 bool *isnull)
+{
+	if (position < runs->start || position >= runs->end)
+	{
+		if (!open_run(runs, position))
+		{
+			runs->start = runs->end = 0;
+			return false;
+		}
+		if (runs->end - runs->start == 1 && runs->nested_context == NULL)
+		{
+			memcpy(values, runs->member.values, runs->natts * sizeof(Datum));
+			memcpy(isnull, runs->member.isnull, runs->natts * sizeof(bool));
+			return true;
+		}
+	}
+	if (runs->nested_context != NULL)
+	{
+		get_from_session(runs, position - runs->start, values, isnull);
+		return true;
+	}
+	if (runs->end - runs->start > 1)
+		position = runs->start + runs->order[position - runs->start];
+	return gpusort_gpu_session_get(runs->gpu, position, values, isnull);
+}

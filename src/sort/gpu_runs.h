@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_runs.h
+ *		Reads a GPU session's rows if their keys do not say all.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GPU_RUNS_H
+#define GPUSORT_GPU_RUNS_H
+
+#include "sort/gpu_session.h"
+
+typedef struct GsGpuRuns GsGpuRuns;
+
+/*
+ * Make a reader, in the current memory context, which is also what ends it;
+ * NULL if the keys say all, and the rows come from the session in order.
+ */
+extern GsGpuRuns *gpusort_gpu_runs_create(const GsSessionSpec *spec,
+										  GsGpuSession *gpu);
+
+/*
+ * gpusort_gpu_session_get() with rows with equal keys in the order of their
+ * comparators, and of arrival among equal rows.  May raise the errors of
+ * comparators.
+ */
+extern bool gpusort_gpu_runs_get(GsGpuRuns *runs, int64 position,
+								 Datum *values, bool *isnull);
+
+#endif							/* GPUSORT_GPU_RUNS_H */
