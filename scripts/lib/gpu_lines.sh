@@ -6,13 +6,13 @@
 #	parallel plans, and the same tables only scanned.
 #
 # To be sourced after compare.sh.  Uses of scripts/bench: RUNS, ROWS, CSV,
-# LOGGED, SORT_MB, key_expression, discarded, print_row.
+# LOGGED, SORT_MB, HEX_20, WIDE_COLUMNS, key_expression, discarded, print_row.
 #
 # A way is one of those things to measure; its times are in TIMES[way].  A way
 # that ends in a number has so many parallel workers, the others have none.  All
 # ways of a line run in turn, the slow ones in half of the rounds.
 
-GPU_LINES=(narrow wide first array check)
+GPU_LINES=(narrow wide text first array check)
 
 GPU_HEADING='%-7s %-9s %10s %-30s %7s %7s %5s  %s\n'
 
@@ -62,6 +62,7 @@ load_gpu_table()
 	case $1 in
 		narrow) load_table narrow "i AS id, $(key_expression) AS k8" ;;
 		wide) load_table wide "i AS id, $(key_expression) AS k8, $WIDE_COLUMNS" ;;
+		text) load_table text "i AS id, $HEX_20 COLLATE \"C\" AS t" ;;
 	esac
 }
 
@@ -104,9 +105,17 @@ open_gpu_session()
 	esac
 }
 
+key_of_table()
+{
+	case $1 in
+		text) echo t ;;
+		*) echo k8 ;;
+	esac
+}
+
 sorted_rows()
 {
-	echo "SELECT * FROM $1 ORDER BY k8"
+	echo "SELECT * FROM $1 ORDER BY $(key_of_table "$1")"
 }
 
 session_of()
@@ -289,6 +298,11 @@ gpu_line_wide()
 	measure_ways wide scan stock cpu gpu gpu_8
 }
 
+gpu_line_text()
+{
+	measure_ways text scan stock cpu gpu gpu_8
+}
+
 # The first query of a connection and the second.
 gpu_line_first()
 {
@@ -361,7 +375,7 @@ gpu_line_check()
 {
 	local table hash way wanted
 
-	for table in narrow wide; do
+	for table in narrow wide text; do
 		load_gpu_table "$table"
 		hash=$(hash_of_row "$table")
 		wanted=$(with_workers_of stock_8 ask stock \
@@ -376,6 +390,7 @@ hash_of_row()
 {
 	case $1 in
 		narrow) echo 'hashint8extended(id, k8)' ;;
+		text) echo 'hashtextextended(t, id)' ;;
 		wide) echo 'hashint8extended(id, k8) # hashtextextended(t, hashint4extended(i4, hashfloat8extended(f8, timestamp_hash_extended(ts::timestamp, id))))' ;;
 	esac
 }
@@ -383,11 +398,12 @@ hash_of_row()
 # check_rows TABLE WAY HASH WANTED
 check_rows()
 {
-	local given result=same
+	local key given result=same
 
+	key=$(key_of_table "$1")
 	given=$(with_workers_of "$2" ask "$(session_of "$2")" \
-		"SELECT count(*), bit_xor($3), count(*) FILTER (WHERE k8 < before)
-		FROM (SELECT *, lag(k8) OVER () AS before
+		"SELECT count(*), bit_xor($3), count(*) FILTER (WHERE $key < before)
+		FROM (SELECT *, lag($key) OVER () AS before
 			FROM ($(sorted_rows "$1") OFFSET 0) AS s) AS w")
 	if [ "$4" != "$given" ]; then
 		result="DIFFERENT: $given instead of $4"
