@@ -46,9 +46,12 @@ OBJS = \
 	src/sort/tie_sorter.o \
 	src/sort/cpu_session.o \
 	src/sort/external_sort.o \
+	src/sort/bounded_sort.o \
 	src/sort/gpu_session.o \
 	src/sort/gpu_runs.o \
 	src/sort/sort_session.o \
+	src/exec/worker_reports.o \
+	src/exec/limit_bound.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \
 	src/exec/gpusort_plan.o \
@@ -74,8 +77,8 @@ PG_CFLAGS = -fvisibility=hidden
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
-	sort_scans sort_refusals sort_plans sort_explain sort_settings sort_overflow \
-	sort_statistics \
+	sort_scans sort_refusals sort_plans sort_limit sort_explain sort_settings \
+	sort_overflow sort_statistics \
 	array_sort array_argsort array_sort_pairs array_types
 ISOLATION = eval_plan_qual cursors cancel
 # PostgreSQL 16 took the directory of the expected output apart from the input.

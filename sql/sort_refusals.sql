@@ -45,10 +45,10 @@ SET pg_gpusort.min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT * FROM refused ORDER BY i;
 RESET pg_gpusort.work_mem;
 
--- LIMIT: small ones and unknown ones want a top-N heap
+-- LIMIT: small ones want a top-N heap; ones that are not known yet are seen to by the node
 \set VERBOSITY terse
 SELECT clause, error_of('SELECT * FROM refused ORDER BY i ' || clause)
-FROM unnest('{LIMIT 10,LIMIT 0,LIMIT 249,LIMIT 250,LIMIT 1000,LIMIT 5 OFFSET 100,LIMIT 100 OFFSET 200,LIMIT ALL,LIMIT NULL,OFFSET 10,LIMIT 5 OFFSET NULL,FETCH FIRST 5 ROWS ONLY,FETCH FIRST 5 ROWS WITH TIES,LIMIT (SELECT 5)}'::text[]) clause;
+FROM unnest('{LIMIT 10,LIMIT 0,LIMIT 19,LIMIT 20,LIMIT 1000,LIMIT 5 OFFSET 10,LIMIT 10 OFFSET 20,LIMIT ALL,LIMIT NULL,OFFSET 10,LIMIT 5 OFFSET NULL,FETCH FIRST 5 ROWS ONLY,FETCH FIRST 5 ROWS WITH TIES,LIMIT (SELECT 5)}'::text[]) clause;
 PREPARE with_parameter(int) AS SELECT count(*) FROM (SELECT * FROM refused ORDER BY i LIMIT $1) s;
 SET plan_cache_mode = force_generic_plan;
 EXECUTE with_parameter(900);

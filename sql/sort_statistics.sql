@@ -35,7 +35,7 @@ SELECT count(*) FROM (SELECT g FROM generate_series(1, 5000) g ORDER BY g DESC O
 RESET pg_gpusort.work_mem;
 SELECT count(*) FROM (SELECT 1 / (g - 300) FROM generate_series(1, 1000) g ORDER BY 1 OFFSET 0) s;
 SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY to_jsonb(g) OFFSET 0) s;
-SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g LIMIT 1) s;
+SELECT count(*) FROM (SELECT g FROM generate_series(1, 100) g ORDER BY g LIMIT 1) s;
 RESET pg_gpusort.min_rows;
 SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g OFFSET 0) s;
 SET pg_gpusort.enable = off;

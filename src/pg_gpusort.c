@@ -9,7 +9,9 @@
 
 #include "fmgr.h"
 
+#include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
+#include "exec/limit_bound.h"
 #include "exec/plan_swap.h"
 #include "exec/sort_paths.h"
 #include "service/service_shmem.h"
@@ -29,6 +31,8 @@ _PG_init(void)
 	gpusort_service_shmem_init();
 	gpusort_service_worker_init();
 	gpusort_plan_init();
+	gpusort_node_init();
+	gpusort_limit_bound_init();
 	gpusort_plan_swap_init();
 	gpusort_sort_paths_init();
 }

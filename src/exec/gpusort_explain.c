@@ -159,9 +159,11 @@ static void
 show_worker_reports(const GsWorkerReports *reports, ExplainState *es)
 {
 	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
-	for (int n = 0; n < reports->nworkers; n++)
+	for (int n = 0; n < gpusort_worker_reports_count(reports); n++)
 	{
-		if (!reports->workers[n].filled)
+		const GsSessionReport *report = gpusort_worker_reports_get(reports, n);
+
+		if (report == NULL)
 			continue;
 		ExplainOpenGroup("Sort Worker", NULL, true, es);
 		if (es->format == EXPLAIN_FORMAT_TEXT)
@@ -171,10 +173,10 @@ show_worker_reports(const GsWorkerReports *reports, ExplainState *es)
 		}
 		else
 			ExplainPropertyInteger("Worker Number", NULL, n, es);
-		show_method(&reports->workers[n].report, es);
+		show_method(report, es);
 		if (es->format == EXPLAIN_FORMAT_TEXT)
 			es->indent++;
-		show_details(&reports->workers[n].report, es);
+		show_details(report, es);
 		if (es->format == EXPLAIN_FORMAT_TEXT)
 			es->indent--;
 		ExplainCloseGroup("Sort Worker", NULL, true, es);

@@ -7,6 +7,9 @@
  * for, and then is a cursor over the sorted rows.  Rows leave it in a virtual
  * slot, whose columns point into the session.
  *
+ * If a Limit above turns out to want few of the rows, they are kept in a heap
+ * (a GsBoundedSort) in the place of a session.
+ *
  * Nothing is allocated before the first row is asked for: EvalPlanQual() and
  * plans with branches that are never run start many nodes that stay idle.
  *
@@ -18,12 +21,13 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
-#include "port/atomics.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
+#include "exec/limit_bound.h"
 #include "exec/page_scan.h"
 #include "settings.h"
 #include "sort/gpu_session.h"
@@ -44,6 +48,8 @@ static void gpusort_node_reinit_dsm(CustomScanState *css,
 static void gpusort_node_init_worker(CustomScanState *css, shm_toc *toc,
 									 void *coordinate);
 static void gpusort_node_shutdown(CustomScanState *css);
+
+static ExecutorFinish_hook_type prev_ExecutorFinish_hook = NULL;
 
 static const CustomExecMethods exec_methods = {
 	.CustomName = "GpuSort",
@@ -71,6 +77,12 @@ gpusort_node_create_state(CustomScan *plan)
 	return (Node *) node;
 }
 
+static GsWorkerReports *
+shared_reports(GsNodeShared *shared)
+{
+	return (GsWorkerReports *) ((char *) shared + MAXALIGN(sizeof(GsNodeShared)));
+}
+
 /* ExecProcNode of the node: without the detour over ExecCustomScan(). */
 static TupleTableSlot *
 exec_proc_node(PlanState *state)
@@ -79,21 +91,23 @@ exec_proc_node(PlanState *state)
 }
 
 /*
- * Shared memory for the reports of workers is given to parallel-aware nodes
- * alone.  This one is not, and EXPLAIN must not call it so; it does not share
- * its work, each worker sorts what it is given.  So while EXPLAIN ANALYZE runs
- * a parallel plan, the state points to a copy of the plan node that has the
- * flag, and gets the plan node back when the execution is over.
+ * Shared memory is given to parallel-aware nodes alone.  This one is not, and
+ * EXPLAIN must not call it so; it does not share its work, each worker sorts
+ * what it is given.  So while a parallel plan runs, the state points to a copy
+ * of the plan node that has the flag.
+ *
+ * It gets the plan node back when the execution is over, and not when the node
+ * is shut down: a Limit does that once it has its rows, and may be rescanned.
  */
 static void
-ask_for_worker_reports(GsNodeState *node)
+ask_for_shared_memory(GsNodeState *node)
 {
 	PlanState  *state = &node->css.ss.ps;
 	CustomScan *copy = makeNode(CustomScan);
 
 	memcpy(copy, state->plan, sizeof(CustomScan));
 	copy->scan.plan.parallel_aware = true;
-	node->plan_for_explain = state->plan;
+	node->own_plan = state->plan;
 	state->plan = (Plan *) copy;
 }
 
@@ -161,9 +175,72 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.input.repeat = gpusort_plan_input_repeat(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
 
-	if (estate->es_instrument != 0 &&
-		(IsParallelWorker() || estate->es_plannedstmt->parallelModeNeeded))
-		ask_for_worker_reports(node);
+	if (IsParallelWorker() ||
+		(estate->es_plannedstmt->parallelModeNeeded &&
+		 (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0))
+		ask_for_shared_memory(node);
+}
+
+/* The state as one of our nodes, or NULL. */
+static GsNodeState *
+as_gpusort(PlanState *state)
+{
+	if (!IsA(state, CustomScanState) ||
+		((CustomScanState *) state)->methods != &exec_methods)
+		return NULL;
+	return (GsNodeState *) state;
+}
+
+void
+gpusort_node_set_limit(PlanState *state, LimitState *limit)
+{
+	GsNodeState *node = as_gpusort(state);
+
+	if (node != NULL)
+		node->limit = limit;
+}
+
+/* A walker of states: the execution is over, EXPLAIN may follow. */
+static bool
+give_plan_back(PlanState *state, void *context)
+{
+	GsNodeState *node = as_gpusort(state);
+
+	if (node != NULL && node->own_plan != NULL)
+	{
+		state->plan = node->own_plan;
+		node->own_plan = NULL;
+	}
+	return planstate_tree_walker(state, give_plan_back, context);
+}
+
+static void
+finish_execution(QueryDesc *query)
+{
+	if (prev_ExecutorFinish_hook)
+		prev_ExecutorFinish_hook(query);
+	else
+		standard_ExecutorFinish(query);
+	if (query->plannedstmt->parallelModeNeeded)
+		(void) give_plan_back(query->planstate, NULL);
+}
+
+void
+gpusort_node_init(void)
+{
+	prev_ExecutorFinish_hook = ExecutorFinish_hook;
+	ExecutorFinish_hook = finish_execution;
+}
+
+/* The rows wanted at this time, or -1 for all of them. */
+static int64
+wanted_rows(const GsNodeState *node)
+{
+	if (node->limit != NULL)
+		return gpusort_limit_bound_now(node->limit);
+	if (IsParallelWorker() && node->shared != NULL)
+		return node->shared->bound;
+	return -1;
 }
 
 /* With pg_gpusort.debug_require, the session must be of the wanted kind. */
@@ -188,18 +265,18 @@ check_requirement(const GsSessionReport *report)
 			 errhint("This is an error because pg_gpusort.debug_require is set.")));
 }
 
+/* What holds the rows holds them: keep a report of it. */
 static void
 publish_report(GsNodeState *node)
 {
-	gpusort_session_report(node->session, &node->report);
+	if (node->bounded != NULL)
+		gpusort_bounded_report(node->bounded, &node->report);
+	else
+		gpusort_session_report(node->session, &node->report);
 	node->has_report = true;
-	if (IsParallelWorker() && node->shared_reports != NULL)
-	{
-		Assert(ParallelWorkerNumber < node->shared_reports->nworkers);
-		node->shared_reports->workers[ParallelWorkerNumber].report = node->report;
-		pg_write_barrier();		/* whoever sees 'filled' sees the report */
-		node->shared_reports->workers[ParallelWorkerNumber].filled = true;
-	}
+	if (IsParallelWorker() && node->shared != NULL)
+		gpusort_worker_reports_publish(shared_reports(node->shared),
+									   &node->report);
 }
 
 /*
@@ -207,7 +284,7 @@ publish_report(GsNodeState *node)
  * not go through ExecProcNode(), which rescans a node whose parameters changed.
  */
 static void
-prepare_input(GsNodeState *node)
+prepare_input(GsNodeState *node, bool bounded)
 {
 	PlanState  *input = outerPlanState(node);
 
@@ -219,7 +296,9 @@ prepare_input(GsNodeState *node)
 			ExecReScan(input);
 		gpusort_page_scan_rewind(node->page_scan);
 	}
-	node->spec.input.next = node->page_scan != NULL ? scan_input :
+
+	/* A heap drops most rows: taking them apart for it does not pay. */
+	node->spec.input.next = node->page_scan != NULL && !bounded ? scan_input :
 		execute_input;
 }
 
@@ -232,7 +311,8 @@ open_sink(GsNodeState *node)
 	node->sink = gpusort_sink_find(outerPlanState(node));
 	if (node->sink == NULL)
 		return;
-	if (gpusort_session_gpu_handle(node->session, &handle))
+	if (node->session != NULL &&
+		gpusort_session_gpu_handle(node->session, &handle))
 		gpusort_sink_open(node->sink, handle);
 	else
 		gpusort_sink_close(node->sink);
@@ -255,23 +335,49 @@ make_key_plan(const GsSessionSpec *spec)
 	return plan;
 }
 
-/* Read and sort the whole input. */
+/* With stock's ties, a sort is bounded that stock would bound. */
+static bool
+is_better_bounded(const GsNodeState *node)
+{
+	return (gpusort_debug_stock_ties && node->bound >= 0) ||
+		gpusort_limit_bound_is_small(node->bound, node->spec.expected_rows);
+}
+
+/* Sort the input, or the few rows of it that are wanted. */
 static void
 sort_input(GsNodeState *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+	bool		bounded;
 
 	if (node->spec.key_plan == NULL)
 		node->spec.key_plan = make_key_plan(&node->spec);
-	prepare_input(node);
-	node->session = gpusort_session_begin(&node->spec);
-	open_sink(node);
-	gpusort_session_sort(node->session);
+	node->bound = wanted_rows(node);
+	bounded = is_better_bounded(node);
+	prepare_input(node, bounded);
+	if (bounded)
+	{
+		gpusort_stats_count_fallback(GS_FALLBACK_LIMIT);
+		open_sink(node);
+		node->bounded = gpusort_bounded_sort(&node->spec, node->bound);
+	}
+	else
+	{
+		node->session = gpusort_session_begin(&node->spec);
+		open_sink(node);
+		gpusort_session_sort(node->session);
+	}
 
 	publish_report(node);
 	check_requirement(&node->report);
 	MemoryContextSwitchTo(caller);
+}
+
+static inline bool
+is_sorted(const GsNodeState *node)
+{
+	return node->session != NULL || node->bounded != NULL;
 }
 
 static TupleTableSlot *
@@ -286,29 +392,45 @@ gpusort_node_exec(CustomScanState *css)
 
 	/* The input, whenever it is read, is read forward. */
 	estate->es_direction = ForwardScanDirection;
-	if (node->session == NULL)
+	if (!is_sorted(node))
 		sort_input(node);
-	(void) gpusort_session_next(node->session,
-								ScanDirectionIsForward(direction), slot);
+	if (unlikely(node->bounded != NULL))
+		gpusort_bounded_next(node->bounded, ScanDirectionIsForward(direction),
+							 slot);
+	else
+		(void) gpusort_session_next(node->session,
+									ScanDirectionIsForward(direction), slot);
 	estate->es_direction = direction;
 	return slot;
 }
 
 static void
-end_session(GsNodeState *node)
+end_sort(GsNodeState *node)
 {
 	/* The slot's columns point into the session. */
 	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
 	if (node->session != NULL)
 		gpusort_session_end(node->session);
 	node->session = NULL;
+	if (node->bounded != NULL)
+		gpusort_bounded_end(node->bounded);
+	node->bounded = NULL;
 }
 
 static void
 gpusort_node_end(CustomScanState *css)
 {
-	end_session((GsNodeState *) css);
+	end_sort((GsNodeState *) css);
 	ExecEndNode(outerPlanState(css));
+}
+
+/* Can the sorted rows be returned once more, from the first one? */
+static bool
+can_rewind(const GsNodeState *node)
+{
+	if (node->bounded != NULL)
+		return node->spec.random_access && wanted_rows(node) == node->bound;
+	return gpusort_session_can_rewind(node->session);
 }
 
 static void
@@ -318,27 +440,32 @@ gpusort_node_rescan(CustomScanState *css)
 	PlanState  *input = outerPlanState(css);
 
 	/* Nothing read so far: the input is rescanned before it is, if need be. */
-	if (node->session == NULL)
+	if (!is_sorted(node))
 		return;
 
-	if (input->chgParam == NULL && gpusort_session_can_rewind(node->session))
+	if (input->chgParam == NULL && can_rewind(node))
 	{
 		ExecClearTuple(css->ss.ss_ScanTupleSlot);
-		gpusort_session_rescan(node->session);
+		if (node->bounded != NULL)
+			gpusort_bounded_rescan(node->bounded);
+		else
+			gpusort_session_rescan(node->session);
 		return;
 	}
-	end_session(node);
+	end_sort(node);
 
 	/* With changed parameters, ExecProcNode() rescans it by itself. */
 	if (input->chgParam == NULL)
 		ExecReScan(input);
 }
 
+/* Between a Limit and what it bounds nothing marks positions. */
 static void
 gpusort_node_mark(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
 
+	Assert(node->bounded == NULL);
 	if (node->session != NULL)
 		gpusort_session_mark(node->session);
 }
@@ -353,46 +480,45 @@ gpusort_node_restore(CustomScanState *css)
 }
 
 /* ----------------------------------------------------------------
- *		reports of parallel workers
+ *		parallel workers
+ *
+ * What a node and its copies in workers share: the leader's bound, and behind
+ * it the workers' reports.
  * ----------------------------------------------------------------
  */
 
 static Size
-reports_size(int nworkers)
-{
-	return add_size(offsetof(GsWorkerReports, workers),
-					mul_size(nworkers,
-							 sizeof(((GsWorkerReports *) NULL)->workers[0])));
-}
-
-static Size
 gpusort_node_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
-	return reports_size(pcxt->nworkers);
+	return add_size(MAXALIGN(sizeof(GsNodeShared)),
+					gpusort_worker_reports_size(pcxt->nworkers,
+												sizeof(GsSessionReport)));
 }
 
 static void
 gpusort_node_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 					  void *coordinate)
 {
-	GsWorkerReports *reports = coordinate;
+	GsNodeState *node = (GsNodeState *) css;
 
-	memset(reports, 0, reports_size(pcxt->nworkers));
-	reports->nworkers = pcxt->nworkers;
-	((GsNodeState *) css)->shared_reports = reports;
+	node->shared = coordinate;
+	node->shared->bound = wanted_rows(node);
+	gpusort_worker_reports_init(shared_reports(node->shared), pcxt->nworkers,
+								sizeof(GsSessionReport));
 }
 
+/* Reports of an earlier scan stay until the next one overwrites them. */
 static void
 gpusort_node_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 						void *coordinate)
 {
-	/* Reports of an earlier scan stay until the next one overwrites them. */
+	((GsNodeShared *) coordinate)->bound = wanted_rows((GsNodeState *) css);
 }
 
 static void
 gpusort_node_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
-	((GsNodeState *) css)->shared_reports = coordinate;
+	((GsNodeState *) css)->shared = coordinate;
 }
 
 /*
@@ -404,26 +530,11 @@ gpusort_node_shutdown(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
 
-	if (!IsParallelWorker() && node->shared_reports != NULL)
-	{
-		Size		size = reports_size(node->shared_reports->nworkers);
-
+	if (IsParallelWorker() || node->shared == NULL)
+		return;
+	if (css->ss.ps.instrument != NULL)
 		node->worker_reports =
-			MemoryContextAlloc(css->ss.ps.state->es_query_cxt, size);
-		node->worker_reports->nworkers = node->shared_reports->nworkers;
-		for (int n = 0; n < node->shared_reports->nworkers; n++)
-		{
-			node->worker_reports->workers[n].filled =
-				node->shared_reports->workers[n].filled;
-			pg_read_barrier();
-			node->worker_reports->workers[n].report =
-				node->shared_reports->workers[n].report;
-		}
-		node->shared_reports = NULL;
-	}
-	if (!IsParallelWorker() && node->plan_for_explain != NULL)
-	{
-		css->ss.ps.plan = node->plan_for_explain;
-		node->plan_for_explain = NULL;
-	}
+			gpusort_worker_reports_copy(shared_reports(node->shared),
+										css->ss.ps.state->es_query_cxt);
+	node->shared = NULL;
 }

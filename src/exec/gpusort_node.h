@@ -13,18 +13,15 @@
 
 #include "exec/page_scan.h"
 #include "exec/sink_node.h"
+#include "exec/worker_reports.h"
+#include "sort/bounded_sort.h"
 #include "sort/sort_session.h"
 
-/* Reports of a parallel query's workers, in its dynamic shared memory. */
-typedef struct GsWorkerReports
+/* In the dynamic shared memory of a parallel query, followed by reports. */
+typedef struct GsNodeShared
 {
-	int			nworkers;
-	struct
-	{
-		bool		filled;		/* set last, by the worker itself */
-		GsSessionReport report;
-	}			workers[FLEXIBLE_ARRAY_MEMBER];
-} GsWorkerReports;
+	int64		bound;			/* rows wanted of each process, or -1 */
+} GsNodeShared;
 
 typedef struct GsNodeState
 {
@@ -32,15 +29,30 @@ typedef struct GsNodeState
 	GsSessionSpec spec;
 	GsPageScan *page_scan;		/* reads the input, or NULL */
 	GsSinkState *sink;			/* below the input, or NULL */
-	GsSortSession *session;		/* NULL until the first row is asked for */
-	bool		has_report;		/* of the last session of this process */
+	LimitState *limit;			/* bounds the rows wanted, or NULL */
+
+	/* One of them holds the rows; none until the first row is asked for. */
+	GsSortSession *session;
+	GsBoundedSort *bounded;
+	int64		bound;			/* when the rows were sorted, or -1 */
+
+	bool		has_report;		/* of the last sort of this process */
 	GsSessionReport report;
-	GsWorkerReports *shared_reports;	/* in shared memory, or NULL */
+	GsNodeShared *shared;		/* or NULL */
 	GsWorkerReports *worker_reports;	/* the leader's copy, or NULL */
-	Plan	   *plan_for_explain;	/* see gpusort_node_begin() */
+	Plan	   *own_plan;		/* see ask_for_shared_memory() */
 } GsNodeState;
 
 /* CreateCustomScanState of the GpuSort plan node. */
 extern Node *gpusort_node_create_state(CustomScan *plan);
+
+/*
+ * If the state is that of a GpuSort: 'limit', which may be NULL, bounds the rows
+ * wanted of it.
+ */
+extern void gpusort_node_set_limit(PlanState *state, LimitState *limit);
+
+/* Called once by _PG_init(). */
+extern void gpusort_node_init(void);
 
 #endif							/* GPUSORT_GPUSORT_NODE_H */

@@ -8,10 +8,9 @@
  * the same thing as a GpuSort.  So the finished plan is searched, and each
  * eligible Sort swapped for a GpuSort with the same input and output.
  *
- * A Sort that is told how few of its rows are wanted keeps them in a heap, and
- * is better left alone.  The executor passes that bound down from a Limit
- * through certain nodes (see ExecSetTupleBound()); the search follows the same
- * way.
+ * A Sort of which few rows are wanted keeps them in a heap, and is better left
+ * alone if that is known already: the search passes the bound of a Limit down
+ * as the executor does (see limit_bound.c).
  *
  * With pg_gpusort.debug_hide, plans are searched when their execution starts
  * instead, and not at all if EXPLAIN will show them.
@@ -27,6 +26,7 @@
 
 #include "exec/gpusort_plan.h"
 #include "exec/input_repeat.h"
+#include "exec/limit_bound.h"
 #include "exec/plan_children.h"
 #include "exec/plan_swap.h"
 #include "exec/sort_eligibility.h"
@@ -45,52 +45,6 @@ typedef struct GsSwapContext
 } GsSwapContext;
 
 static Plan *swap_sorts(Plan *plan, const GsSwapContext *context);
-
-/* Estimated rows that a LIMIT needs of its input: its constants, or any. */
-static double
-bound_of_limit(const Limit *limit)
-{
-	double		bound = 0;
-	Node	   *parts[] = {limit->limitCount, limit->limitOffset};
-
-	if (limit->limitCount == NULL || limit->limitOption == LIMIT_OPTION_WITH_TIES)
-		return GPUSORT_NO_BOUND;
-	for (int i = 0; i < lengthof(parts); i++)
-	{
-		if (parts[i] == NULL)
-			continue;
-		/* Unknown at this time: most LIMITs are small. */
-		if (!IsA(parts[i], Const))
-			return 0;
-		if (((Const *) parts[i])->constisnull)
-		{
-			if (i == 0)
-				return GPUSORT_NO_BOUND;	/* LIMIT NULL is no limit */
-			continue;
-		}
-		bound += (double) DatumGetInt64(((Const *) parts[i])->constvalue);
-	}
-	return bound;
-}
-
-/* Does the executor hand a bound on this node's rows on to its children? */
-static bool
-passes_bound(const Plan *plan)
-{
-	switch (nodeTag(plan))
-	{
-		case T_Append:
-		case T_MergeAppend:
-		case T_Result:
-		case T_Gather:
-		case T_GatherMerge:
-			return true;
-		case T_SubqueryScan:
-			return plan->qual == NIL;
-		default:
-			return false;
-	}
-}
 
 /* A GsChildVisitor. */
 static void
@@ -170,7 +124,10 @@ passes_columns_on(const Gather *gather)
 	return true;
 }
 
-/* Have the processes below a Gather add their rows to a GPU session. */
+/*
+ * Have the processes below a Gather add their rows to a GPU session; but not if
+ * the rows might go to a heap instead.
+ */
 static void
 add_sink(Sort *sort, const GsSortCandidate *candidate,
 		 const PlannedStmt *statement)
@@ -178,12 +135,20 @@ add_sink(Sort *sort, const GsSortCandidate *candidate,
 	Gather	   *gather = (Gather *) sort->plan.lefttree;
 
 	if (IsA(gather, Gather) && !gather->single_copy &&
+		candidate->bound != GPUSORT_UNKNOWN_BOUND &&
 		passes_columns_on(gather) &&
 		gpusort_gpu_session_check(candidate->rows,
 								  candidate->repeat) == GS_FALLBACK_NONE)
 		gather->plan.lefttree = (Plan *)
 			gpusort_plan_sink(sort, gather->plan.lefttree,
 							  new_plan_node_id(statement));
+}
+
+static double
+bound_of_limit(const Limit *limit)
+{
+	return gpusort_limit_bound_estimate(limit->limitCount, limit->limitOffset,
+										limit->limitOption);
 }
 
 /* Swap in the tree below 'plan', and return what is to be in its place. */
@@ -199,7 +164,7 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 
 	if (IsA(plan, Limit))
 		child_context.bound = bound_of_limit((Limit *) plan);
-	else if (passes_bound(plan))
+	else if (gpusort_limit_bound_passes(plan))
 		child_context.bound = context->bound;
 	gpusort_plan_children_visit(plan, swap_in_child, &child_context);
 

@@ -11,16 +11,11 @@
  */
 #include "compat.h"
 
+#include "exec/limit_bound.h"
 #include "exec/sort_eligibility.h"
 #include "settings.h"
 #include "sort/cpu_session.h"
 #include "sort/gpu_session.h"
-
-/*
- * The part of its rows up to which a bounded sort keeps its top-N heap ahead
- * of sorting everything.
- */
-#define BOUND_PART_OF_ROWS	0.25
 
 /* A GPU keeps rows in its own memory, of which it will say if it has enough. */
 static GsFallback
@@ -47,8 +42,7 @@ gpusort_eligibility_check(const GsSortCandidate *candidate, unsigned *words)
 		return GS_FALLBACK_DISABLED;
 	if (candidate->rows < gpusort_min_rows)
 		return GS_FALLBACK_FEW_ROWS;
-	if (candidate->bound >= 0 &&
-		candidate->bound < candidate->rows * BOUND_PART_OF_ROWS)
+	if (gpusort_limit_bound_is_small(candidate->bound, candidate->rows))
 		reason = GS_FALLBACK_LIMIT;
 	else
 	{

@@ -10,16 +10,13 @@
 
 #include "sort/session_spec.h"
 
-/* A bound of GsSortCandidate that says nothing bounds the sort. */
-#define GPUSORT_NO_BOUND	(-1.0)
-
 /* A sort, as the planner knows it. */
 typedef struct GsSortCandidate
 {
 	GsSortKeys	keys;
 	double		rows;			/* estimated */
 	int			width;			/* of a row in bytes, estimated */
-	double		bound;			/* rows a LIMIT above asks for */
+	double		bound;			/* rows wanted; see exec/limit_bound.h */
 	GsInputRepeat repeat;		/* of the input */
 } GsSortCandidate;
 

@@ -22,6 +22,7 @@
 #include "optimizer/planner.h"
 #include "utils/lsyscache.h"
 
+#include "exec/limit_bound.h"
 #include "exec/sort_eligibility.h"
 #include "exec/sort_paths.h"
 #include "settings.h"
@@ -108,6 +109,17 @@ add_parallel_path(PlannerInfo *root, RelOptInfo *input_rel,
 	add_sort_path(root, ordered_rel, gather, 0, 1 + partial->parallel_workers);
 }
 
+/* Such a sort might turn into a heap, whose input cannot come through sinks. */
+static bool
+bound_is_unknown(const PlannerInfo *root)
+{
+	const Query *query = root->parse;
+
+	return gpusort_limit_bound_estimate(query->limitCount, query->limitOffset,
+										query->limitOption) ==
+		GPUSORT_UNKNOWN_BOUND;
+}
+
 static void
 add_gpusort_paths(PlannerInfo *root, RelOptInfo *input_rel,
 				  RelOptInfo *ordered_rel)
@@ -132,7 +144,7 @@ add_gpusort_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	gpu = gpusort_gpu_session_check(candidate.rows, candidate.repeat) ==
 		GS_FALLBACK_NONE;
 	add_sort_path(root, ordered_rel, input, gpu ? 0 : words, 1);
-	if (gpu && ordered_rel->consider_parallel &&
+	if (gpu && !bound_is_unknown(root) && ordered_rel->consider_parallel &&
 		input_rel->partial_pathlist != NIL)
 		add_parallel_path(root, input_rel, ordered_rel, candidate.rows);
 }
