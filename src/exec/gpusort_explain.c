@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_explain.c
- *		What EXPLAIN shows of a GpuSort node.
+ *		What EXPLAIN shows of GpuSort and GpuSortSink nodes.
  *
  * The sort key reads exactly as for a Sort, and the sort method has the same
  * properties in the structured formats, so that tools which know the one can
@@ -24,7 +24,11 @@
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
+#include "exec/sink_node.h"
 #include "settings.h"
+
+/* Prints what a process reports of a node. */
+typedef void (*GsReportPrinter) (const void *report, ExplainState *es);
 
 /* What a sort key says behind its expression, where it is not the default. */
 static void
@@ -150,22 +154,48 @@ show_details(const GsSessionReport *report, ExplainState *es)
 							gpusort_fallback_text(report->gpu_reason), es);
 }
 
+/* A GsReportPrinter of a GsSessionReport: in text, from the middle of a line. */
+static void
+show_session(const void *report, ExplainState *es)
+{
+	show_method(report, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		es->indent++;
+	show_details(report, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		es->indent--;
+}
+
+/* A GsReportPrinter of the rows, an int64, that went through a sink. */
+static void
+show_rows_sent(const void *report, ExplainState *es)
+{
+	int64		nrows = *(const int64 *) report;
+
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfo(es->str, "Rows Sent: " INT64_FORMAT "\n", nrows);
+	else
+		ExplainPropertyInteger("Rows Sent", NULL, nrows, es);
+}
+
 /*
  * The lines of parallel workers.  They look as those of a Sort in text; the
  * other formats get a list of their own, since the functions that add to
  * EXPLAIN's list of workers are not open to extensions.
  */
 static void
-show_worker_reports(const GsWorkerReports *reports, ExplainState *es)
+show_worker_reports(const char *list, const char *member,
+					const GsWorkerReports *reports, GsReportPrinter show,
+					ExplainState *es)
 {
-	ExplainOpenGroup("Sort Workers", "Sort Workers", false, es);
+	ExplainOpenGroup(list, list, false, es);
 	for (int n = 0; n < gpusort_worker_reports_count(reports); n++)
 	{
-		const GsSessionReport *report = gpusort_worker_reports_get(reports, n);
+		const void *report = gpusort_worker_reports_get(reports, n);
 
 		if (report == NULL)
 			continue;
-		ExplainOpenGroup("Sort Worker", NULL, true, es);
+		ExplainOpenGroup(member, NULL, true, es);
 		if (es->format == EXPLAIN_FORMAT_TEXT)
 		{
 			indent_line(es);
@@ -173,15 +203,10 @@ show_worker_reports(const GsWorkerReports *reports, ExplainState *es)
 		}
 		else
 			ExplainPropertyInteger("Worker Number", NULL, n, es);
-		show_method(report, es);
-		if (es->format == EXPLAIN_FORMAT_TEXT)
-			es->indent++;
-		show_details(report, es);
-		if (es->format == EXPLAIN_FORMAT_TEXT)
-			es->indent--;
-		ExplainCloseGroup("Sort Worker", NULL, true, es);
+		show(report, es);
+		ExplainCloseGroup(member, NULL, true, es);
 	}
-	ExplainCloseGroup("Sort Workers", "Sort Workers", false, es);
+	ExplainCloseGroup(list, list, false, es);
 }
 
 /* As for a Sort: the leader's own sort, and then one per worker. */
@@ -205,5 +230,23 @@ gpusort_explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 		show_details(&report, es);
 	}
 	if (node->worker_reports != NULL)
-		show_worker_reports(node->worker_reports, es);
+		show_worker_reports("Sort Workers", "Sort Worker", node->worker_reports,
+							show_session, es);
+}
+
+/* What all processes have added to the session, and each worker's part. */
+void
+gpusort_explain_sink(CustomScanState *css, List *ancestors, ExplainState *es)
+{
+	const GsSinkState *sink = (GsSinkState *) css;
+	int64		nrows = gpusort_sink_rows(sink);
+
+	if (!es->analyze || nrows < 0)
+		return;
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		indent_line(es);
+	show_rows_sent(&nrows, es);
+	if (es->verbose && gpusort_sink_reports(sink) != NULL)
+		show_worker_reports("Sink Workers", "Sink Worker",
+							gpusort_sink_reports(sink), show_rows_sent, es);
 }

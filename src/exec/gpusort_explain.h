@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_explain.h
- *		What EXPLAIN shows of a GpuSort node.
+ *		What EXPLAIN shows of GpuSort and GpuSortSink nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,8 +11,10 @@
 #include "commands/explain.h"
 #include "nodes/execnodes.h"
 
-/* ExplainCustomScan of the GpuSort node. */
+/* ExplainCustomScan of the nodes. */
 extern void gpusort_explain_node(CustomScanState *css, List *ancestors,
+								 ExplainState *es);
+extern void gpusort_explain_sink(CustomScanState *css, List *ancestors,
 								 ExplainState *es);
 
 #endif							/* GPUSORT_GPUSORT_EXPLAIN_H */

@@ -24,6 +24,7 @@
 #include "port/atomics.h"
 #include "utils/memutils.h"
 
+#include "exec/gpusort_explain.h"
 #include "exec/gpusort_plan.h"
 #include "exec/page_scan.h"
 #include "exec/sink_node.h"
@@ -43,8 +44,11 @@ struct GsSinkState
 	GsSessionSpec spec;
 	GsPageScan *page_scan;		/* reads the input, or NULL */
 	bool		done;			/* has this process added its rows? */
+	int64		nrows;			/* that it has added */
 	GsSinkShared local;			/* what the leader wants */
 	GsSinkShared *shared;		/* what holds */
+	GsWorkerReports *reports;	/* of the rows added, in shared memory */
+	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
 
 static void gpusort_sink_begin(CustomScanState *css, EState *estate,
@@ -73,6 +77,7 @@ static const CustomExecMethods sink_methods = {
 	.ReInitializeDSMCustomScan = gpusort_sink_reinit_dsm,
 	.InitializeWorkerCustomScan = gpusort_sink_init_worker,
 	.ShutdownCustomScan = gpusort_sink_shutdown,
+	.ExplainCustomScan = gpusort_explain_sink,
 };
 
 Node *
@@ -118,6 +123,7 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 void
 gpusort_sink_open(GsSinkState *sink, GsClientHandle handle)
 {
+	sink->nrows = 0;
 	sink->local.open = true;
 	sink->local.handle = handle;
 	tell_workers(sink, sink->shared);
@@ -134,6 +140,29 @@ GsFallback
 gpusort_sink_failure(const GsSinkState *sink)
 {
 	return (GsFallback) pg_atomic_read_u32(&sink->shared->failure);
+}
+
+const GsWorkerReports *
+gpusort_sink_reports(const GsSinkState *sink)
+{
+	return sink->kept_reports;
+}
+
+int64
+gpusort_sink_rows(const GsSinkState *sink)
+{
+	int64		nrows = sink->nrows;
+
+	if (!sink->local.open)
+		return -1;
+	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
+	{
+		const int64 *added = gpusort_worker_reports_get(sink->kept_reports, n);
+
+		if (added != NULL)
+			nrows += *added;
+	}
+	return nrows;
 }
 
 /* ----------------------------------------------------------------
@@ -180,6 +209,7 @@ add_rows(GsSinkState *sink, GsGpuSession *session)
 		if (!gpusort_gpu_session_put(session, slot->tts_values,
 									 slot->tts_isnull))
 			return false;
+		sink->nrows++;
 	}
 	return gpusort_gpu_session_flush(session);
 }
@@ -225,6 +255,8 @@ fill_session(GsSinkState *sink)
 	if (!add_rows(sink, session))
 		pg_atomic_write_u32(&sink->shared->failure,
 							gpusort_gpu_session_failure(session));
+	if (IsParallelWorker())
+		gpusort_worker_reports_publish(sink->reports, &sink->nrows);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }
@@ -281,10 +313,19 @@ gpusort_sink_rescan(CustomScanState *css)
  * ----------------------------------------------------------------
  */
 
+/* The reports of workers lie behind what all share. */
+static GsWorkerReports *
+shared_reports(void *coordinate)
+{
+	return (GsWorkerReports *) ((char *) coordinate +
+								MAXALIGN(sizeof(GsSinkShared)));
+}
+
 static Size
 gpusort_sink_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
-	return sizeof(GsSinkShared);
+	return add_size(MAXALIGN(sizeof(GsSinkShared)),
+					gpusort_worker_reports_size(pcxt->nworkers, sizeof(int64)));
 }
 
 static void
@@ -294,7 +335,9 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 	GsSinkState *sink = (GsSinkState *) css;
 
 	sink->shared = coordinate;
+	sink->reports = shared_reports(coordinate);
 	pg_atomic_init_u32(&sink->shared->failure, GS_FALLBACK_NONE);
+	gpusort_worker_reports_init(sink->reports, pcxt->nworkers, sizeof(int64));
 	tell_workers(sink, sink->shared);
 }
 
@@ -302,13 +345,18 @@ static void
 gpusort_sink_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 						void *coordinate)
 {
+	gpusort_worker_reports_init(shared_reports(coordinate), pcxt->nworkers,
+								sizeof(int64));
 	tell_workers((GsSinkState *) css, coordinate);
 }
 
 static void
 gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
-	((GsSinkState *) css)->shared = coordinate;
+	GsSinkState *sink = (GsSinkState *) css;
+
+	sink->shared = coordinate;
+	sink->reports = shared_reports(coordinate);
 }
 
 /* The shared memory is about to go: keep what it says. */
@@ -320,5 +368,9 @@ gpusort_sink_shutdown(CustomScanState *css)
 	if (IsParallelWorker() || sink->shared == &sink->local)
 		return;
 	pg_atomic_write_u32(&sink->local.failure, gpusort_sink_failure(sink));
+	if (css->ss.ps.instrument != NULL)
+		sink->kept_reports =
+			gpusort_worker_reports_copy(sink->reports,
+										css->ss.ps.state->es_query_cxt);
 	sink->shared = &sink->local;
 }

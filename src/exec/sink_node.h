@@ -11,6 +11,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
+#include "exec/worker_reports.h"
 #include "service/service_client.h"
 
 typedef struct GsSinkState GsSinkState;
@@ -30,5 +31,13 @@ extern void gpusort_sink_close(GsSinkState *sink);
 
 /* After the Gather has ended: why rows are missing, or GS_FALLBACK_NONE. */
 extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
+
+/*
+ * For EXPLAIN, in the leader: the rows that all processes have added in the last
+ * execution, or -1 if the sink has passed rows on; and an int64 of each worker,
+ * or NULL if there are none.
+ */
+extern int64 gpusort_sink_rows(const GsSinkState *sink);
+extern const GsWorkerReports *gpusort_sink_reports(const GsSinkState *sink);
 
 #endif							/* GPUSORT_SINK_NODE_H */

@@ -91,7 +91,7 @@ gpusort_worker_reports_copy(GsWorkerReports *reports, MemoryContext context)
 int
 gpusort_worker_reports_count(const GsWorkerReports *reports)
 {
-	return reports->nworkers;
+	return reports != NULL ? reports->nworkers : 0;
 }
 
 const void *

@@ -28,6 +28,7 @@ extern void gpusort_worker_reports_publish(GsWorkerReports *reports,
 extern GsWorkerReports *gpusort_worker_reports_copy(GsWorkerReports *reports,
 													MemoryContext context);
 
+/* The workers, of whom some may have made no report; none of NULL. */
 extern int	gpusort_worker_reports_count(const GsWorkerReports *reports);
 
 /* The report of a worker, or NULL if it made none. */

@@ -158,7 +158,7 @@ foreach my $nodes ('', 'SET enable_material = off; SET enable_memoize = off')
 		CROSS JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s'), $nodes);
 }
 like($session->run("EXPLAIN (ANALYZE) $sorts{'fixed rows'}"),
-	qr/Sort Method: gpu onesweep.*Sort Phases.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink.*rows=0(\.00)? .*loops=4.*Seq Scan on big.*rows=5000(\.00)? .*loops=4/s,
+	qr/Sort Method: gpu onesweep.*Sort Phases.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink.*rows=0(\.00)? .*loops=4.*\n *Rows Sent: 20000\n *->.*Seq Scan on big.*rows=5000(\.00)? .*loops=4/s,
 	'EXPLAIN ANALYZE');
 like($session->run("EXPLAIN (ANALYZE, VERBOSE, BUFFERS) $sorts{'a hash join'}"),
 	qr/Sort Key: b\.k, a\.k, a\.id.*GpuSortSink.*Output: a\.k, b\.t, a\.id, b\.k.*Worker 0:/s,
@@ -170,6 +170,32 @@ like($session->run("EXPLAIN (ANALYZE, VERBOSE, BUFFERS) $sorts{'a hash join'}"),
 	is($node->safe_psql('postgres', "SELECT json_typeof(\$json\$$json\$json\$)"), 'array',
 		'EXPLAIN ANALYZE, JSON: a document');
 }
+
+# What the sinks have sent: all together, and by worker.
+foreach my $leader ('on', 'off')
+{
+	my $explain = "SET parallel_leader_participation = $leader;
+		EXPLAIN (ANALYZE, VERBOSE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT %s) $sorts{'fixed rows'}";
+	my $text = $session->run(sprintf($explain, 'TEXT'));
+	my $json = $session->run(sprintf($explain, 'JSON'));
+	my $sum = 0;
+
+	like($text, qr/GpuSortSink\).*\n *Output: .*\n *Rows Sent: 20000\n( *Worker \d:  Rows Sent: \d+\n){3}/,
+		"rows sent, leader $leader: text");
+	$sum += $_ foreach $text =~ /Worker \d:  Rows Sent: (\d+)/g;
+	cmp_ok($sum, $leader eq 'on' ? '<=' : '==', 20000, "rows sent, leader $leader: workers");
+	is($node->safe_psql('postgres', "SELECT sink->'Rows Sent', jsonb_array_length(sink->'Sink Workers'),
+			(SELECT sum((worker->>'Rows Sent')::int) FROM jsonb_array_elements(sink->'Sink Workers') worker) <= 20000
+		FROM jsonb_path_query(\$json\$$json\$json\$, 'strict \$.**.\"Plans\"[*] ? (\@.\"Custom Plan Provider\" == \"GpuSortSink\")') sink"),
+		'20000|3|t', "rows sent, leader $leader: JSON");
+	like($session->run(sprintf($explain, 'YAML')), qr/^ +Rows Sent: 20000\n +Sink Workers: *\n +- Worker Number: 0\n +Rows Sent: \d+\n/m,
+		"rows sent, leader $leader: YAML");
+	like($session->run(sprintf($explain, 'XML')), qr/<Sink-Worker>\s*<Worker-Number>0<.*<Rows-Sent>\d+<.*<\/Sink-Workers>/s,
+		"rows sent, leader $leader: XML");
+}
+$session->run('SET max_parallel_workers = 0');
+like($session->run("EXPLAIN (ANALYZE, VERBOSE) $sorts{'fixed rows'}"), qr/Rows Sent: 20000\n *->/, 'rows sent: no workers');
+$session->run("RESET ALL; $parallel");
 is($session->run("$ours; SELECT sum_in_order()"), $session->run("$stock; SELECT sum_in_order()"),
 	'a loop in a function');
 $session->run("$ours; $on_gpu");
@@ -231,6 +257,7 @@ foreach my $mode ('on', 'regress')
 $session->run("$ours; $anywhere; SET pg_gpusort.debug_stock_ties = on");
 like($session->run("EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Gather.*rows=20000(\.00)? .*GpuSortSink/s,
 	'stock\'s ties: the rows are passed on');
+unlike($session->run("EXPLAIN (ANALYZE) $variable"), qr/Rows Sent/, 'stock\'s ties: no row is sent');
 is($session->run($variable), $session->run("$stock; $variable"), 'stock\'s ties: rows');
 $session->run("RESET ALL; $parallel");
 holds_nothing($node, 'without workers');
