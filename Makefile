@@ -22,6 +22,7 @@ DATA = sql/pg_gpusort--1.0.sql
 # Bottom layer first; src/ has the same order (see docs/design.md).
 OBJS = \
 	$(WIN32RES) \
+	src/core/loser_tree.o \
 	src/core/radix_sort.o \
 	src/settings.o \
 	src/fallback.o \

@@ -1,0 +1,43 @@
+/*-------------------------------------------------------------------------
+ *
+ * loser_tree.c
+ *		Finds the first of many keys again and again, as a merge has to.
+ *
+ * With n players, the matches are numbered from 1, the final, to n - 1.  Match
+ * m is followed by match m / 2, and player p's first one is (p + n) / 2.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "core/loser_tree.h"
+
+#define NOBODY	UINT32_MAX
+
+void
+gpusort_loser_tree_start(GsLoserTree *tree)
+{
+	for (uint32_t match = 0; match < tree->count; match++)
+		tree->losers[match] = NOBODY;
+
+	/* Each goes as far as there is an opponent to be beaten. */
+	for (uint32_t player = 0; player < tree->count; player++)
+	{
+		uint32_t	current = player;
+		uint32_t	match = (player + tree->count) / 2;
+
+		while (match > 0 && tree->losers[match] != NOBODY)
+		{
+			uint32_t	opponent = tree->losers[match];
+
+			if (gpusort_loser_tree_is_before(tree, opponent, current))
+			{
+				tree->losers[match] = current;
+				current = opponent;
+			}
+			match /= 2;
+		}
+		if (match > 0)
+			tree->losers[match] = current;
+		else
+			tree->winner = current;
+	}
+}
