@@ -46,7 +46,11 @@ OBJS = \
 	src/sort/stock_ties.o \
 	src/sort/tie_sorter.o \
 	src/sort/cpu_session.o \
+	src/sort/sorted_run.o \
+	src/sort/run_cursor.o \
+	src/sort/run_merge.o \
 	src/sort/external_sort.o \
+	src/sort/run_builder.o \
 	src/sort/bounded_sort.o \
 	src/sort/gpu_session.o \
 	src/sort/gpu_runs.o \

@@ -1,5 +1,5 @@
 --
--- More rows than fit into pg_gpusort.work_mem: they go to a stock tuplesort
+-- More rows than fit into pg_gpusort.work_mem: sorted runs on disk, and their merge
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse
@@ -62,7 +62,7 @@ RESET pg_gpusort.debug_require;
 SELECT check_sort('SELECT a.id AS a, b.id AS b FROM unforeseen(1500) a JOIN unforeseen(1500) b ON a.k / 100 = b.k / 100 ORDER BY 1, 2', 'a, b', 'node');
 SELECT check_sort('SELECT a.id AS a, b.id AS b FROM unforeseen(1500) a LEFT JOIN unforeseen(1500) b ON a.k = b.k AND a.id < b.id ORDER BY 1, 2', 'a, b', 'node');
 
--- rescans: of the same input, which the tuplesort has to keep, and of others
+-- rescans: of the same input, whose sorted rows are kept, and of others
 SET enable_mergejoin = off;
 RESET enable_nestloop;
 SELECT check_sort('SELECT o AS o, s.id FROM generate_series(1, 5) o LEFT JOIN (SELECT id, k FROM unforeseen(3000) ORDER BY k, id OFFSET 0) s ON s.k % 1000 = o ORDER BY 1, 2', 'o, id', 'node');
@@ -82,6 +82,108 @@ FETCH 1 FROM d;
 ROLLBACK TO s;
 FETCH 1 FROM c;
 COMMIT;
+
+RESET pg_gpusort.debug_require;
+
+-- Any memory: the rows, and rows with equal keys in the order in which they
+-- came, as stock has them sorted by that order at last.
+CREATE TABLE runs AS SELECT g AS arrival, (g * 7919::int8) % 1009 AS few, hashint8(g) AS many,
+		CASE WHEN g % 3 = 0 THEN hashint4(g) % 100 END AS n, CASE WHEN g % 200 > 0 THEN g % 2 = 0 END AS b,
+		repeat('x', g % 50) AS t, CASE WHEN g % 1000 = 0 THEN repeat(md5(g::text), 400) END AS wide
+	FROM generate_series(1, 10000) g;
+ANALYZE runs;
+CREATE FUNCTION check_stable(query text, keys text, memory text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+AS $$
+DECLARE
+	before bigint := (SELECT sorts FROM pg_stat_gpusort WHERE backend = 'external');
+	after bigint;
+	ours text[];
+	stocks text[];
+BEGIN
+	SET LOCAL pg_gpusort.enable = off;
+	EXECUTE format('SELECT array_agg(md5(s::text)) FROM (%s ORDER BY %s, arrival OFFSET 0) s', query, keys) INTO stocks;
+	SET LOCAL pg_gpusort.enable = on;
+	PERFORM set_config('pg_gpusort.work_mem', memory, true);
+	EXECUTE format('SELECT array_agg(md5(s::text)) FROM (%s ORDER BY %s OFFSET 0) s', query, keys) INTO ours;
+	RESET pg_gpusort.work_mem;
+	SELECT sorts - before INTO after FROM pg_stat_gpusort WHERE backend = 'external';
+	RETURN format('%s, %s', CASE after WHEN 0 THEN 'in memory' WHEN 1 THEN 'on disk' ELSE after::text END,
+				  CASE WHEN ours = stocks THEN 'stable' ELSE 'wrong' END);
+END $$;
+SELECT memory, result, count(*) FROM unnest('{64kB,100kB,300kB,700kB,16MB}'::text[]) memory,
+	unnest('{few DESC,many,"n, few","n DESC, b","b DESC NULLS LAST, n NULLS FIRST, few DESC",arrival,arrival DESC,b}'::text[]) keys,
+	LATERAL check_stable('SELECT * FROM runs', keys, memory) result
+GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
+-- keys whose encoding does not say all
+SELECT memory, result, count(*) FROM unnest('{64kB,400kB,16MB}'::text[]) memory,
+	unnest(ARRAY['(repeat(''x'', 20) || few) COLLATE "C"', 't COLLATE "C" DESC, b', 'few::numeric / 7', 'b, to_jsonb(n), few', 'wide COLLATE "C" NULLS FIRST, n',
+		'left(wide, 3) COLLATE "C" DESC NULLS LAST, few % 3', 'n, many, few, b, arrival::int8, t COLLATE "C"', 'nullif(few, few)::text COLLATE "C", n::text COLLATE "C"']) keys,
+	LATERAL check_stable('SELECT * FROM runs', keys, memory) result
+GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
+-- so many runs that they are merged several times, and fewer
+SELECT memory, result, count(*) FROM unnest('{64kB,65kB,130kB,300kB}'::text[]) memory, unnest('{few,n DESC,arrival}'::text[]) keys,
+	LATERAL check_stable('SELECT g AS arrival, g % 1009 AS few, nullif(g % 7, 0) AS n FROM generate_series(1, 60000) g', keys, memory) result
+GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
+-- rows all of which are longer than the memory
+SELECT check_stable('SELECT arrival, few % 7 AS few, repeat(md5(few::text), 3000) AS t FROM runs WHERE arrival % 100 = 0', 'few', '64kB');
+DROP FUNCTION check_stable;
+
+-- A cursor in all directions: what it fetches at places all over must be what
+-- it fetched there on the way forward.
+CREATE FUNCTION check_cursor(query text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+SET pg_gpusort.debug_require = node
+AS $$
+DECLARE
+	c refcursor;
+	row record;
+	forward text[];
+	backward text[];
+	place int;
+BEGIN
+	OPEN c SCROLL FOR EXECUTE query;
+	LOOP
+		FETCH NEXT FROM c INTO row;
+		EXIT WHEN NOT FOUND;
+		forward := forward || md5(row::text);
+	END LOOP;
+	LOOP
+		FETCH PRIOR FROM c INTO row;
+		EXIT WHEN NOT FOUND;
+		backward := md5(row::text) || backward;
+	END LOOP;
+	IF backward <> forward THEN
+		RETURN 'backward differs';
+	END IF;
+	FOR i IN 1 .. 300 LOOP
+		place := 1 + abs(hashint4(i)) % cardinality(forward);
+		FETCH ABSOLUTE place FROM c INTO row;
+		IF md5(row::text) <> forward[place] THEN
+			RETURN format('row %s differs', place);
+		END IF;
+		FETCH PRIOR FROM c INTO row;
+		FETCH RELATIVE 2 FROM c INTO row;
+		IF place < cardinality(forward) AND md5(row::text) <> forward[place + 1] THEN
+			RETURN format('row %s differs behind %s', place + 1, place);
+		END IF;
+	END LOOP;
+	CLOSE c;
+	RETURN format('%s rows', cardinality(forward));
+END $$;
+SELECT memory, keys, check_cursor(format('SELECT * FROM runs WHERE arrival <= 3000 ORDER BY %s', keys))
+FROM unnest('{64kB,300kB}'::text[]) memory, set_config('pg_gpusort.work_mem', memory, false), unnest('{few,arrival DESC}'::text[]) keys;
+SELECT check_cursor('SELECT arrival, few FROM runs WHERE arrival <= 4000 ORDER BY few');
+RESET pg_gpusort.work_mem;
+DROP FUNCTION check_cursor;
+-- what EXPLAIN calls a sort whose rows are kept to be read again
+BEGIN;
+SET LOCAL enable_hashjoin = off;
+SET LOCAL enable_nestloop = off;
+SET LOCAL enable_material = off;
+SELECT * FROM explain_sorts('SELECT a.arrival FROM runs a JOIN runs b ON a.few = b.few WHERE a.arrival <= 5000 AND b.arrival <= 5000');
+ROLLBACK;
+DROP TABLE runs;
 
 -- temporary files do not outlive the statement
 SELECT count(*) FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp' || pg_backend_pid() || '.%';

@@ -120,4 +120,11 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_NEW_WAIT_EVENT(name) ((void) (name), PG_WAIT_EXTENSION)
 #endif
 
+/* The number of a block of a logical tape; 17 made it wide on all platforms. */
+#if PG_VERSION_NUM >= 170000
+typedef int64 GsTapeBlock;
+#else
+typedef long GsTapeBlock;
+#endif
+
 #endif							/* GPUSORT_COMPAT_H */

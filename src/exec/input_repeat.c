@@ -199,8 +199,8 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 			return any_order;
 
 			/*
-			 * A GpuSort is stable in memory, but not when it is handed to a
-			 * tuplesort, which may have happened only one of the times.
+			 * A GpuSort is stable, but for rows that a GPU had no memory for,
+			 * which may have happened only one of the times.
 			 */
 		case T_CustomScan:
 			if (is_sink(plan))

@@ -178,9 +178,7 @@ gpusort_cpu_session_take(GsCpuSession *session, Datum *values, bool *isnull)
 }
 
 double
-gpusort_cpu_session_estimate(const GsKeyPlan *key_plan, double rows,
-							 int row_width)
+gpusort_cpu_session_estimate(unsigned words, double rows, int row_width)
 {
-	return rows * (MAXALIGN(row_width) + ENTRY_BYTES +
-				   gpusort_key_plan_words(key_plan) * sizeof(uint64));
+	return rows * (MAXALIGN(row_width) + ENTRY_BYTES + words * sizeof(uint64));
 }

@@ -56,8 +56,8 @@ extern void gpusort_cpu_session_get(GsCpuSession *session, int64 position,
 extern bool gpusort_cpu_session_take(GsCpuSession *session,
 									 Datum *values, bool *isnull);
 
-/* Bytes that a session takes, as a planner's estimate. */
-extern double gpusort_cpu_session_estimate(const GsKeyPlan *key_plan,
-										   double rows, int row_width);
+/* Bytes that a session takes for keys of so many words, as a planner's estimate. */
+extern double gpusort_cpu_session_estimate(unsigned words, double rows,
+										   int row_width);
 
 #endif							/* GPUSORT_CPU_SESSION_H */

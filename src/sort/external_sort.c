@@ -1,121 +1,76 @@
 /*-------------------------------------------------------------------------
  *
  * external_sort.c
- *		Rows of a sort that went on to a stock tuplesort.
+ *		Rows of a sort on disk: sorted runs go in, and come out merged.
  *
- * A tuplesort leaves rows with equal keys in any order.  Where their order of
- * arrival matters, the rows get their number as one more column, by which they
- * are sorted last.
+ * The runs are kept in the order in which their rows arrived, and only
+ * neighbours are merged, so that the whole sort is stable.
+ *
+ * The last merge hands rows out as it goes, if they are read once and forward.
+ * Otherwise it writes one run more, over which a cursor moves.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "catalog/pg_operator.h"
-#include "catalog/pg_type.h"
-#include "executor/executor.h"
-#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
 
 #include "sort/external_sort.h"
+#include "sort/run_cursor.h"
+#include "sort/run_merge.h"
+#include "sort/sorted_run.h"
+
+/* Runs merged at a time, however little memory there is. */
+#define MIN_MERGE_ORDER		6
+
+/* Bytes of memory for a run that waits, and their part of all memory. */
+#define WAITING_RUN_BYTES	256
+#define WAITING_PART		8
 
 struct GsExternalSort
 {
-	Tuplesortstate *tuplesort;
-	int			natts;			/* of the rows of the session */
-	bool		by_arrival;
+	MemoryContext context;
+	const GsSessionSpec *spec;
+	GsRowFormat *format;
+	GsRunFile  *file;
+	int			merge_order;	/* runs that are merged at a time */
+	int			max_runs;		/* that may wait */
+	GsSortedRun **runs;
+	int			nruns;
+	int			size_of_runs;	/* of the array */
 	int64		nrows;
-	TupleTableSlot *slot;		/* for the caller */
-	TupleTableSlot *in_slot;	/* with the number, if by_arrival */
-	TupleTableSlot *out_slot;	/* of the tuplesort's kind */
+
+	/* After performing: either. */
+	MemoryContext merge_context;
+	GsRunMerge *merge;
+	int64		next_position;	/* of the row that comes next */
+	GsRunCursor *cursor;
 };
 
-/* The same keys, and behind them the column 'attno', ascending. */
-static GsSortKeys
-add_arrival_key(const GsSortKeys *keys, AttrNumber attno)
-{
-	int			n = keys->nkeys;
-	GsSortKeys	longer = {
-		.nkeys = n + 1,
-		.attnos = palloc((n + 1) * sizeof(AttrNumber)),
-		.operators = palloc((n + 1) * sizeof(Oid)),
-		.collations = palloc((n + 1) * sizeof(Oid)),
-		.nulls_first = palloc((n + 1) * sizeof(bool))
-	};
-
-	memcpy(longer.attnos, keys->attnos, n * sizeof(AttrNumber));
-	memcpy(longer.operators, keys->operators, n * sizeof(Oid));
-	memcpy(longer.collations, keys->collations, n * sizeof(Oid));
-	memcpy(longer.nulls_first, keys->nulls_first, n * sizeof(bool));
-	longer.attnos[n] = attno;
-	longer.operators[n] = Int8LessOperator;
-	longer.collations[n] = InvalidOid;
-	longer.nulls_first[n] = false;
-	return longer;
-}
-
-static TupleDesc
-add_arrival_column(TupleDesc tupdesc)
-{
-	TupleDesc	wider = CreateTemplateTupleDesc(tupdesc->natts + 1);
-
-	for (AttrNumber attno = 1; attno <= tupdesc->natts; attno++)
-		TupleDescCopyEntry(wider, attno, tupdesc, attno);
-	TupleDescInitEntry(wider, tupdesc->natts + 1, "arrival", INT8OID, -1, 0);
-	return wider;
-}
-
 GsExternalSort *
-gpusort_external_begin(const GsSessionSpec *spec, int limit_kb, bool by_arrival)
+gpusort_external_begin(const GsSessionSpec *spec, Size limit)
 {
 	GsExternalSort *sort = palloc0(sizeof(GsExternalSort));
-	TupleDesc	tupdesc = spec->tupdesc;
-	GsSortKeys	keys = spec->keys;
+	Size		order;
 
-	sort->natts = tupdesc->natts;
-	sort->by_arrival = by_arrival;
-	sort->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
-	if (by_arrival)
-	{
-		tupdesc = add_arrival_column(tupdesc);
-		keys = add_arrival_key(&keys, tupdesc->natts);
-		sort->in_slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
-	}
-	sort->out_slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
-	sort->tuplesort =
-		tuplesort_begin_heap(tupdesc, keys.nkeys, keys.attnos, keys.operators,
-							 keys.collations, keys.nulls_first, limit_kb, NULL,
-							 spec->random_access ? TUPLESORT_RANDOMACCESS :
-							 TUPLESORT_NONE);
+	sort->context = CurrentMemoryContext;
+	sort->spec = spec;
+	sort->format = gpusort_row_format_create(spec->tupdesc);
+	sort->file = gpusort_run_file_create(sort->format, limit);
+	order = limit / gpusort_run_file_reader_bytes(sort->file);
+	sort->merge_order = Max(order, MIN_MERGE_ORDER);
+	sort->max_runs = Max(limit / WAITING_PART / WAITING_RUN_BYTES,
+						 2 * sort->merge_order);
+	sort->size_of_runs = 16;
+	sort->runs = palloc(sort->size_of_runs * sizeof(GsSortedRun *));
 	return sort;
 }
 
-TupleTableSlot *
-gpusort_external_slot(GsExternalSort *sort)
+int
+gpusort_external_runs(const GsExternalSort *sort)
 {
-	return sort->slot;
-}
-
-static TupleTableSlot *
-number_row(GsExternalSort *sort, TupleTableSlot *slot)
-{
-	TupleTableSlot *numbered = sort->in_slot;
-
-	ExecClearTuple(numbered);
-	slot_getallattrs(slot);
-	memcpy(numbered->tts_values, slot->tts_values, sort->natts * sizeof(Datum));
-	memcpy(numbered->tts_isnull, slot->tts_isnull, sort->natts * sizeof(bool));
-	numbered->tts_values[sort->natts] = Int64GetDatum(sort->nrows);
-	numbered->tts_isnull[sort->natts] = false;
-	return ExecStoreVirtualTuple(numbered);
-}
-
-void
-gpusort_external_put(GsExternalSort *sort, TupleTableSlot *slot)
-{
-	CHECK_FOR_INTERRUPTS();
-	tuplesort_puttupleslot(sort->tuplesort,
-						   sort->by_arrival ? number_row(sort, slot) : slot);
-	sort->nrows++;
+	return sort->nruns;
 }
 
 int64
@@ -125,61 +80,244 @@ gpusort_external_count(const GsExternalSort *sort)
 }
 
 void
-gpusort_external_perform(GsExternalSort *sort)
+gpusort_external_begin_run(GsExternalSort *sort)
 {
-	tuplesort_performsort(sort->tuplesort);
-}
-
-bool
-gpusort_external_next(GsExternalSort *sort, bool forward, TupleTableSlot *slot)
-{
-	TupleTableSlot *from = sort->out_slot;
-
-	if (!tuplesort_gettupleslot(sort->tuplesort, forward, false, from, NULL))
-		return false;
-	slot_getallattrs(from);
-	memcpy(slot->tts_values, from->tts_values, sort->natts * sizeof(Datum));
-	memcpy(slot->tts_isnull, from->tts_isnull, sort->natts * sizeof(bool));
-	ExecStoreVirtualTuple(slot);
-	return true;
+	gpusort_run_file_begin(sort->file);
 }
 
 void
-gpusort_external_skip(GsExternalSort *sort, int64 rows)
+gpusort_external_put(GsExternalSort *sort, const Datum *values,
+					 const bool *isnull)
 {
-	(void) tuplesort_skiptuples(sort->tuplesort, rows, true);
+	gpusort_run_file_put(sort->file, values, isnull);
+}
+
+static void
+insert_run(GsExternalSort *sort, GsSortedRun *run, int place)
+{
+	if (sort->nruns == sort->size_of_runs)
+	{
+		sort->size_of_runs *= 2;
+		sort->runs = repalloc_huge(sort->runs, sort->size_of_runs *
+								   sizeof(GsSortedRun *));
+	}
+	memmove(&sort->runs[place + 1], &sort->runs[place],
+			(sort->nruns - place) * sizeof(GsSortedRun *));
+	sort->runs[place] = run;
+	sort->nruns++;
+}
+
+void
+gpusort_external_end_run(GsExternalSort *sort, int place)
+{
+	GsSortedRun *run = gpusort_run_file_end(sort->file, false);
+
+	Assert(place <= sort->nruns);
+	if (run == NULL)
+		return;
+	sort->nrows += run->nrows;
+	insert_run(sort, run, place);
+}
+
+/* ----------------------------------------------------------------
+ *		merging
+ * ----------------------------------------------------------------
+ */
+
+/* Begin to merge some runs. */
+static void
+begin_merge(GsExternalSort *sort, int first, int nruns)
+{
+	MemoryContext caller;
+
+	sort->merge_context = AllocSetContextCreate(sort->context,
+												"pg_gpusort merge",
+												ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(sort->merge_context);
+	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format, sort->file,
+										  &sort->runs[first], nruns);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Put a run made of others in their place. */
+static void
+end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
+{
+	MemoryContextDelete(sort->merge_context);
+	sort->merge_context = NULL;
+	sort->merge = NULL;
+	for (int i = first; i < first + nruns; i++)
+	{
+		merged->level = Max(merged->level, sort->runs[i]->level + 1);
+		gpusort_run_file_free(sort->file, sort->runs[i]);
+	}
+	memmove(&sort->runs[first], &sort->runs[first + nruns],
+			(sort->nruns - first - nruns) * sizeof(GsSortedRun *));
+	sort->nruns -= nruns;
+	insert_run(sort, merged, first);
+}
+
+/* Make one run of some. */
+static void
+merge_runs(GsExternalSort *sort, int first, int nruns, bool freeze)
+{
+	char	   *row;
+	Size		bytes;
+
+	begin_merge(sort, first, nruns);
+	gpusort_run_file_begin(sort->file);
+	while ((row = gpusort_run_merge_next(sort->merge, &bytes)) != NULL)
+		gpusort_run_file_put_packed(sort->file, row, bytes);
+	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, freeze));
+}
+
+/* The first of so many neighbours that have the fewest bytes. */
+static int
+find_smallest(const GsExternalSort *sort, int nruns)
+{
+	uint64		bytes = 0;
+	uint64		fewest = PG_UINT64_MAX;
+	int			smallest = 0;
+
+	for (int i = 0; i < sort->nruns; i++)
+	{
+		bytes += sort->runs[i]->bytes;
+		if (i >= nruns)
+			bytes -= sort->runs[i - nruns]->bytes;
+		if (i >= nruns - 1 && bytes < fewest)
+		{
+			fewest = bytes;
+			smallest = i - nruns + 1;
+		}
+	}
+	return smallest;
+}
+
+/*
+ * The first of merge_order neighbours that have been merged equally often, and
+ * the least of all; if there are none such, those with the fewest bytes.  So
+ * no row goes through many more merges than others.
+ */
+static int
+find_level(const GsExternalSort *sort)
+{
+	int			found = -1;
+	int			alike = 0;
+
+	for (int i = 0; i < sort->nruns; i++)
+	{
+		int			level = sort->runs[i]->level;
+
+		alike = i > 0 && sort->runs[i - 1]->level == level ? alike + 1 : 1;
+		if (alike == sort->merge_order &&
+			(found < 0 || level < sort->runs[found]->level))
+			found = i - sort->merge_order + 1;
+	}
+	return found >= 0 ? found : find_smallest(sort, sort->merge_order);
+}
+
+/* Merge until there are so many runs. */
+static void
+reduce_runs(GsExternalSort *sort, int target)
+{
+	while (sort->nruns > target)
+	{
+		int			nruns = Min(sort->merge_order, sort->nruns - target + 1);
+
+		merge_runs(sort, find_smallest(sort, nruns), nruns, false);
+	}
+}
+
+void
+gpusort_external_limit_runs(GsExternalSort *sort)
+{
+	if (sort->nruns >= sort->max_runs)
+		merge_runs(sort, find_level(sort), sort->merge_order, false);
+}
+
+void
+gpusort_external_perform(GsExternalSort *sort)
+{
+	reduce_runs(sort, sort->merge_order);
+	if (sort->nruns == 0)
+		return;
+	if (!sort->spec->random_access)
+		begin_merge(sort, 0, sort->nruns);
+	else
+	{
+		MemoryContext caller;
+
+		merge_runs(sort, 0, sort->nruns, true);
+		caller = MemoryContextSwitchTo(sort->context);
+		sort->cursor = gpusort_run_cursor_begin(sort->format, sort->file,
+												sort->runs[0]);
+		MemoryContextSwitchTo(caller);
+	}
+}
+
+/* ----------------------------------------------------------------
+ *		rows out
+ * ----------------------------------------------------------------
+ */
+
+static char *
+get_merged(GsExternalSort *sort, int64 position)
+{
+	char	   *row;
+	Size		bytes;
+
+	Assert(position >= sort->next_position);
+	do
+	{
+		row = gpusort_run_merge_next(sort->merge, &bytes);
+		if (row == NULL)
+			elog(ERROR, "sorted runs have no row " INT64_FORMAT,
+				 sort->next_position);
+	} while (sort->next_position++ < position);
+	return row;
+}
+
+void
+gpusort_external_get(GsExternalSort *sort, int64 position, Datum *values,
+					 bool *isnull)
+{
+	char	   *row = sort->cursor != NULL ?
+		gpusort_run_cursor_get(sort->cursor, position) :
+		get_merged(sort, position);
+
+	gpusort_row_format_unpack(sort->format, row, values, isnull);
 }
 
 void
 gpusort_external_mark(GsExternalSort *sort)
 {
-	tuplesort_markpos(sort->tuplesort);
+	if (sort->cursor != NULL)
+		gpusort_run_cursor_mark(sort->cursor);
 }
 
-void
-gpusort_external_restore(GsExternalSort *sort)
+/* ----------------------------------------------------------------
+ *		report and end
+ * ----------------------------------------------------------------
+ */
+
+const char *
+gpusort_external_method(const GsExternalSort *sort)
 {
-	tuplesort_restorepos(sort->tuplesort);
+	return tuplesort_method_name(sort->cursor != NULL ?
+								 SORT_TYPE_EXTERNAL_SORT :
+								 SORT_TYPE_EXTERNAL_MERGE);
 }
 
-void
-gpusort_external_rescan(GsExternalSort *sort)
+int64
+gpusort_external_kb(const GsExternalSort *sort)
 {
-	tuplesort_rescan(sort->tuplesort);
-}
-
-void
-gpusort_external_stats(GsExternalSort *sort, TuplesortInstrumentation *stats)
-{
-	tuplesort_get_stats(sort->tuplesort, stats);
+	return gpusort_run_file_kb(sort->file);
 }
 
 void
 gpusort_external_end(GsExternalSort *sort)
 {
-	ExecDropSingleTupleTableSlot(sort->slot);
-	if (sort->in_slot != NULL)
-		ExecDropSingleTupleTableSlot(sort->in_slot);
-	ExecDropSingleTupleTableSlot(sort->out_slot);
-	tuplesort_end(sort->tuplesort);
+	gpusort_run_file_close(sort->file);
+	if (sort->merge_context != NULL)
+		MemoryContextDelete(sort->merge_context);
 }

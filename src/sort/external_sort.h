@@ -1,56 +1,68 @@
 /*-------------------------------------------------------------------------
  *
  * external_sort.h
- *		Rows of a sort that went on to a stock tuplesort.
+ *		Rows of a sort on disk: sorted runs go in, and come out merged.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_EXTERNAL_SORT_H
 #define GPUSORT_EXTERNAL_SORT_H
 
-#include "executor/tuptable.h"
-#include "utils/tuplesort.h"
-
 #include "sort/session_spec.h"
 
 typedef struct GsExternalSort GsExternalSort;
 
 /*
- * Begin in the current memory context, with so much memory in kB.  With
- * 'by_arrival', rows with equal keys come in the order in which they were put.
+ * Begin in the current memory context, with so many bytes of memory for
+ * merging.  What 'spec' points to must stay.
  */
 extern GsExternalSort *gpusort_external_begin(const GsSessionSpec *spec,
-											  int limit_kb, bool by_arrival);
+											  Size limit);
 
-/* A virtual slot for rows that are no slot yet. */
-extern TupleTableSlot *gpusort_external_slot(GsExternalSort *sort);
+/*
+ * Write a run: begin, put its rows in their order, and end.  Of rows with
+ * equal keys, those of earlier runs come first: the new run goes to the place,
+ * from 0, before which so many runs are to be; gpusort_external_runs() is the
+ * last.  Checks for interrupts.
+ */
+extern void gpusort_external_begin_run(GsExternalSort *sort);
+extern void gpusort_external_put(GsExternalSort *sort, const Datum *values,
+								 const bool *isnull);
+extern void gpusort_external_end_run(GsExternalSort *sort, int place);
 
-/* Add a row.  Checks for interrupts. */
-extern void gpusort_external_put(GsExternalSort *sort, TupleTableSlot *slot);
+/* Runs that there are. */
+extern int	gpusort_external_runs(const GsExternalSort *sort);
 
-/* Rows added. */
+/*
+ * To be called between runs, when the memory allowed is not used otherwise: if
+ * there are too many runs, merge some, which may change their number.
+ */
+extern void gpusort_external_limit_runs(GsExternalSort *sort);
+
+/* Rows put. */
 extern int64 gpusort_external_count(const GsExternalSort *sort);
 
-/* All rows are in: sort them, and stand before the first one. */
+/*
+ * All runs are in: merge them, or all but the last pass, if the rows will be
+ * read once and forward.
+ */
 extern void gpusort_external_perform(GsExternalSort *sort);
 
 /*
- * Move to the next or previous row and store it in 'slot', a virtual slot that
- * is empty; false, and an empty slot, at the end.
+ * The row at a position, from 0; without random_access, one behind that read
+ * before.  What is passed by reference is valid until the next call.
  */
-extern bool gpusort_external_next(GsExternalSort *sort, bool forward,
-								  TupleTableSlot *slot);
+extern void gpusort_external_get(GsExternalSort *sort, int64 position,
+								 Datum *values, bool *isnull);
 
-/* Move forward by so many rows, as if they had been returned. */
-extern void gpusort_external_skip(GsExternalSort *sort, int64 rows);
-
+/* The row read last may be asked for again. */
 extern void gpusort_external_mark(GsExternalSort *sort);
-extern void gpusort_external_restore(GsExternalSort *sort);
-extern void gpusort_external_rescan(GsExternalSort *sort);
 
-extern void gpusort_external_stats(GsExternalSort *sort,
-								   TuplesortInstrumentation *stats);
+/* What EXPLAIN calls the sort, and kB on disk. */
+extern const char *gpusort_external_method(const GsExternalSort *sort);
+extern int64 gpusort_external_kb(const GsExternalSort *sort);
 
+/* Removes the file. */
 extern void gpusort_external_end(GsExternalSort *sort);
 
 #endif							/* GPUSORT_EXTERNAL_SORT_H */

@@ -380,6 +380,12 @@ open_run(GsGpuRuns *runs, int64 position)
 	return runs->end - runs->start == 1 || sort_short_run(runs);
 }
 
+void
+gpusort_gpu_runs_end(GsGpuRuns *runs)
+{
+	close_run(runs);
+}
+
 bool
 gpusort_gpu_runs_get(GsGpuRuns *runs, int64 position, Datum *values,
 					 bool *isnull)

@@ -13,8 +13,8 @@
 typedef struct GsGpuRuns GsGpuRuns;
 
 /*
- * Make a reader, in the current memory context, which is also what ends it;
- * NULL if the keys say all, and the rows come from the session in order.
+ * Make a reader, in the current memory context, to be ended before that is; an
+ * error ends it as well.  NULL if the keys say all, and the rows come from the session in order.
  */
 extern GsGpuRuns *gpusort_gpu_runs_create(const GsSessionSpec *spec,
 										  GsGpuSession *gpu);
@@ -26,5 +26,7 @@ extern GsGpuRuns *gpusort_gpu_runs_create(const GsSessionSpec *spec,
  */
 extern bool gpusort_gpu_runs_get(GsGpuRuns *runs, int64 position,
 								 Datum *values, bool *isnull);
+
+extern void gpusort_gpu_runs_end(GsGpuRuns *runs);
 
 #endif							/* GPUSORT_GPU_RUNS_H */

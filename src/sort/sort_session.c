@@ -4,20 +4,15 @@
  *		The facade of a sort: rows go in, and come out in order.
  *
  * Rows are held by a GPU session or by a CPU session, the holder.  When the
- * next one does not fit, the sort overflows: the holder's rows go to a stock
- * tuplesort, and rows that follow are sorted in batches by new holders, and
- * handed over batch by batch; the tuplesort, which sees its input sorted for
- * long stretches, has less to do.
- *
- * The first rows of a CPU session go as they lie in memory, which is freed
- * behind them, so that one sort grows while the other shrinks; handing them
- * over sorted would need all of them to the end.  From then on the memory is
- * shared half and half.
+ * next one does not fit, the sort overflows: the holder's rows are written to
+ * disk as a sorted run, and so are the rows that follow, batch by batch, either
+ * by new GPU sessions or, as there is a GPU no more, by a run builder.  The
+ * runs are merged in the end.
  *
  * A GPU session can be lost with its rows.  Then the input is read again, and
- * sorted by a CPU session.  If rows were returned already, that is possible
- * only if the input comes in the same order as before, since then rows with
- * equal keys come out in the same order: the cursor goes on where it was.
+ * sorted without a GPU.  If rows were returned already, that is possible only
+ * if the input comes in the same order as before, since then rows with equal
+ * keys come out in the same order: the cursor goes on where it was.
  *
  * For pg_gpusort.debug_stock_ties, a CPU session holds the rows beside a GPU
  * session.  Both must have them in the same order, bit for bit; the rows are
@@ -40,6 +35,7 @@
 #include "sort/external_sort.h"
 #include "sort/gpu_runs.h"
 #include "sort/gpu_session.h"
+#include "sort/run_builder.h"
 #include "sort/sort_session.h"
 
 struct GsSortSession
@@ -49,8 +45,8 @@ struct GsSortSession
 	bool		sorted;
 
 	/*
-	 * The holder: a GPU or a CPU session of the rows, or of a batch; none
-	 * when the system has no memory; both with stock_ties.
+	 * The holder: a GPU or a CPU session of the rows, or a GPU session of a
+	 * batch; both with stock_ties; none if a builder takes the rows.
 	 */
 	bool		stock_ties;		/* pg_gpusort.debug_stock_ties at the start */
 	MemoryContext holder_context;
@@ -61,9 +57,10 @@ struct GsSortSession
 
 	/* After an overflow. */
 	GsExternalSort *external;
+	GsRunBuilder *builder;		/* of the rows that come without a GPU */
 	GsFallback	overflow;		/* why, or GS_FALLBACK_NONE */
 
-	/* The cursor; in 'external' as well, if there is one. */
+	/* The cursor. */
 	int64		nrows;
 	int64		position;		/* row last returned, from 1; 0: before all */
 	int64		mark;
@@ -139,9 +136,16 @@ is_want_of_gpu(GsFallback reason)
 		reason == GS_FALLBACK_SERVICE_LOST;
 }
 
-/* Begin a holder; a CPU session may have so much memory. */
+/* The memory that the sort may use, in bytes. */
+static Size
+memory_limit(void)
+{
+	return (Size) gpusort_settings_work_mem() * 1024;
+}
+
+/* Begin a holder, or after an overflow, if there is no GPU, a builder. */
 static void
-begin_holder(GsSortSession *session, int limit_kb)
+begin_holder(GsSortSession *session)
 {
 	MemoryContext caller;
 
@@ -156,9 +160,13 @@ begin_holder(GsSortSession *session, int limit_kb)
 		if (is_want_of_gpu(session->gpu_reason))
 			gpusort_stats_count_fallback(session->gpu_reason);
 	}
-	if (session->gpu == NULL || session->stock_ties)
+	if (session->gpu == NULL && session->external != NULL)
+		session->builder = gpusort_run_builder_begin(session->spec,
+													 session->external,
+													 memory_limit(), true);
+	else if (session->gpu == NULL || session->stock_ties)
 	{
-		session->budget = gpusort_budget_create((Size) limit_kb * 1024);
+		session->budget = gpusort_budget_create(memory_limit());
 		session->cpu = gpusort_cpu_session_create(session->spec,
 												  session->budget);
 	}
@@ -168,6 +176,8 @@ begin_holder(GsSortSession *session, int limit_kb)
 static void
 end_holder(GsSortSession *session)
 {
+	if (session->runs != NULL)
+		gpusort_gpu_runs_end(session->runs);
 	if (session->holder_context != NULL)
 		MemoryContextDelete(session->holder_context);
 	session->holder_context = NULL;
@@ -175,6 +185,7 @@ end_holder(GsSortSession *session)
 	session->runs = NULL;
 	session->budget = NULL;
 	session->cpu = NULL;
+	session->builder = NULL;
 }
 
 /* Add a row to the holder; false if there is none or it is not possible. */
@@ -212,7 +223,7 @@ get_gpu_row(GsSortSession *session, int64 index, Datum *values, bool *isnull)
 
 /* Read a row of the sorted holder; false if its rows are lost. */
 static inline bool
-get_row(GsSortSession *session, int64 index, TupleTableSlot *slot)
+get_held_row(GsSortSession *session, int64 index, TupleTableSlot *slot)
 {
 	if (session->cpu == NULL)
 		return get_gpu_row(session, index, slot->tts_values, slot->tts_isnull);
@@ -256,7 +267,7 @@ compare_holders(GsSortSession *session)
 			 gpusort_gpu_session_count(session->gpu), nrows);
 	while (index < nrows && get_gpu_row(session, index, values, isnull))
 	{
-		(void) get_row(session, index, slot);
+		(void) get_held_row(session, index, slot);
 		if (!is_same_row(slot, values, isnull))
 			elog(ERROR, "GPU and CPU differ in sorted row " INT64_FORMAT,
 				 index);
@@ -287,7 +298,8 @@ sort_holder(GsSortSession *session)
 		session->runs = gpusort_gpu_runs_create(session->spec, session->gpu);
 	sorted = (session->gpu == NULL || gpusort_gpu_session_sort(session->gpu)) &&
 		(session->cpu == NULL || gpusort_cpu_session_sort(session->cpu)) &&
-		(!session->stock_ties || check_holder(session));
+		(!session->stock_ties || session->external != NULL ||
+		 check_holder(session));
 	MemoryContextSwitchTo(caller);
 	return sorted;
 }
@@ -297,86 +309,75 @@ sort_holder(GsSortSession *session)
  * ----------------------------------------------------------------
  */
 
+/* The rows do not fit into the holder's memory: count why, and begin. */
 static void
-begin_external(GsSortSession *session, int limit_kb, bool by_arrival)
+begin_overflow(GsSortSession *session, GsFallback reason)
 {
 	MemoryContext caller = MemoryContextSwitchTo(session->context);
 
-	session->external = gpusort_external_begin(session->spec, limit_kb,
-											   by_arrival);
+	session->overflow = reason;
+	gpusort_stats_count_fallback(reason);
+	session->external = gpusort_external_begin(session->spec, memory_limit());
 	MemoryContextSwitchTo(caller);
 }
 
-/* The rows do not fit into the holder's memory: count why, and begin. */
+/* Write the rows that a GPU had no memory for. */
 static void
-begin_overflow(GsSortSession *session, GsFallback reason, int limit_kb)
+write_rest(GsSortSession *session, TupleTableSlot *slot)
 {
-	session->overflow = reason;
-	gpusort_stats_count_fallback(reason);
-	begin_external(session, limit_kb, false);
-}
-
-/* Hand over a CPU session's rows as they are, freeing them on the way. */
-static void
-hand_over_unsorted(GsSortSession *session)
-{
-	TupleTableSlot *slot = gpusort_external_slot(session->external);
-
-	while (gpusort_cpu_session_take(session->cpu, slot->tts_values,
-									slot->tts_isnull))
-	{
-		gpusort_external_put(session->external, ExecStoreVirtualTuple(slot));
-		ExecClearTuple(slot);
-	}
-}
-
-/* Hand over the rows that a GPU had no memory for. */
-static void
-hand_over_rest(GsSortSession *session)
-{
-	TupleTableSlot *slot = gpusort_external_slot(session->external);
+	MemoryContext caller = MemoryContextSwitchTo(session->holder_context);
+	GsRunBuilder *builder = gpusort_run_builder_begin(session->spec,
+													  session->external,
+													  memory_limit(), false);
 
 	while (gpusort_gpu_session_take_rest(session->gpu, slot->tts_values,
 										 slot->tts_isnull))
-	{
-		gpusort_external_put(session->external, ExecStoreVirtualTuple(slot));
-		ExecClearTuple(slot);
-	}
+		gpusort_run_builder_put(builder, slot->tts_values, slot->tts_isnull);
+	gpusort_run_builder_end(builder);
+	MemoryContextSwitchTo(caller);
 }
 
-/* Hand over the rows of a sorted holder; false if they are lost. */
+/* Write the rows of a sorted GPU session; false if they are lost. */
 static bool
-hand_over_sorted(GsSortSession *session)
+write_gpu_rows(GsSortSession *session)
 {
-	TupleTableSlot *slot = gpusort_external_slot(session->external);
-	int64		nrows = holder_count(session);
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(session->spec->tupdesc,
+													&TTSOpsVirtual);
+	int64		nrows = gpusort_gpu_session_count(session->gpu);
+	int			place = gpusort_external_runs(session->external);
+	int64		index = 0;
 
-	/* First those that lie in chunks of the pool: others are needed now. */
-	if (session->gpu != NULL)
-		hand_over_rest(session);
-	for (int64 index = 0; index < nrows; index++)
+	/* The last ones first: they lie in chunks of the pool that are needed. */
+	write_rest(session, slot);
+	gpusort_external_begin_run(session->external);
+	while (index < nrows && get_gpu_row(session, index, slot->tts_values,
+										slot->tts_isnull))
 	{
-		if (!get_row(session, index, slot))
-			return false;
-		gpusort_external_put(session->external, ExecStoreVirtualTuple(slot));
-		ExecClearTuple(slot);
+		gpusort_external_put(session->external, slot->tts_values,
+							 slot->tts_isnull);
+		index++;
 	}
-	return true;
+	gpusort_external_end_run(session->external, place);
+	ExecDropSingleTupleTableSlot(slot);
+	return index == nrows;
 }
 
-/* Sort the holder's rows and hand them over; false if they are lost. */
+/* Write the holder's rows and end it; false if they are lost. */
 static bool
-hand_over_batch(GsSortSession *session)
+write_holder(GsSortSession *session)
 {
-	bool		sorted = sort_holder(session);
+	if (session->gpu == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(session->holder_context);
 
-	if (!sorted && session->gpu != NULL)
-		return false;
-	if (!sorted)
-		hand_over_unsorted(session);
-	else if (!hand_over_sorted(session))
+		gpusort_run_builder_write(session->spec, session->external,
+								  session->cpu, memory_limit());
+		MemoryContextSwitchTo(caller);
+	}
+	else if (!sort_holder(session) || !write_gpu_rows(session))
 		return false;
 	end_holder(session);
+	gpusort_external_limit_runs(session->external);
 	return true;
 }
 
@@ -388,30 +389,18 @@ holder_refusal(const GsSortSession *session)
 }
 
 /*
- * The holder takes no more rows: hand them over, and begin another holder.
- * Returns false if they are lost.
+ * The holder takes no more rows: write them, and begin another one, or a
+ * builder.  Returns false if they are lost.
  */
 static bool
-overflow(GsSortSession *session, GsFallback reason)
+overflow(GsSortSession *session)
 {
-	int			limit_kb = gpusort_settings_work_mem();
-	bool		more_batches = reason != GS_FALLBACK_OUT_OF_MEMORY;
-	bool		first = session->external == NULL;
-	bool		kept = true;
-
-	/* Without memory there are no batches, and no other half. */
-	if (first)
-		begin_overflow(session, reason, more_batches ? limit_kb / 2 : limit_kb);
-	if (first && session->cpu != NULL)
-	{
-		hand_over_unsorted(session);
-		end_holder(session);
-	}
-	else
-		kept = hand_over_batch(session);
-	if (kept && more_batches)
-		begin_holder(session, limit_kb / 2);
-	return kept;
+	if (session->external == NULL)
+		begin_overflow(session, holder_refusal(session));
+	if (!write_holder(session))
+		return false;
+	begin_holder(session);
+	return true;
 }
 
 /* ----------------------------------------------------------------
@@ -429,23 +418,19 @@ keeps_its_rows(const GsSortSession *session)
 		gpusort_gpu_session_failure(session->gpu) == GS_FALLBACK_DEVICE_MEMORY;
 }
 
-/* Find a place for a row that the holder does not take; false if rows are lost. */
+/* Find a place for a row that no holder takes; false if rows are lost. */
 static bool
 put_elsewhere(GsSortSession *session, TupleTableSlot *slot)
 {
-	if (session->holder_context != NULL)
+	if (session->builder == NULL)
 	{
-		if (!keeps_its_rows(session) ||
-			!overflow(session, holder_refusal(session)))
+		if (!keeps_its_rows(session) || !overflow(session))
 			return false;
-		if (session->holder_context != NULL && keep_row(session, slot))
-			return true;
+		if (session->builder == NULL)
+			return keep_row(session, slot);
 	}
-
-	/* Not even a batch has room for it. */
-	if (session->gpu != NULL)
-		return false;
-	gpusort_external_put(session->external, slot);
+	gpusort_run_builder_put(session->builder, slot->tts_values,
+							slot->tts_isnull);
 	return true;
 }
 
@@ -482,28 +467,32 @@ drain(GsSortSession *session)
 static bool
 finish(GsSortSession *session)
 {
-	if (session->external == NULL)
+	if (session->builder != NULL)
 	{
-		if (!sort_holder(session))
-		{
-			if (session->gpu != NULL)
-				return false;
-			(void) overflow(session, GS_FALLBACK_OUT_OF_MEMORY);
-		}
-		else if (session->gpu != NULL &&
-				 gpusort_gpu_session_has_rest(session->gpu))
-		{
-			if (session->stock_ties)
-				return false;
-			begin_overflow(session, GS_FALLBACK_DEVICE_MEMORY,
-						   gpusort_settings_work_mem());
-			if (!hand_over_sorted(session))
-				return false;
-			end_holder(session);
-		}
+		gpusort_run_builder_end(session->builder);
+		end_holder(session);
 	}
-	else if (session->holder_context != NULL && !hand_over_batch(session))
-		return false;
+	else if (session->external != NULL)
+	{
+		if (!write_holder(session))
+			return false;
+	}
+	else if (!sort_holder(session))
+	{
+		if (session->gpu != NULL)
+			return false;
+		begin_overflow(session, GS_FALLBACK_OUT_OF_MEMORY);
+		(void) write_holder(session);
+	}
+	else if (session->gpu != NULL && gpusort_gpu_session_has_rest(session->gpu))
+	{
+		if (session->stock_ties)
+			return false;
+		begin_overflow(session, GS_FALLBACK_DEVICE_MEMORY);
+		if (!write_gpu_rows(session))
+			return false;
+		end_holder(session);
+	}
 
 	if (session->external != NULL)
 	{
@@ -544,46 +533,8 @@ start_again(GsSortSession *session)
 	const GsInput *input = &session->spec->input;
 
 	forget_rows(session);
-	begin_holder(session, gpusort_settings_work_mem());
+	begin_holder(session);
 	input->rewind(input->arg);
-}
-
-/* Read the input into a tuplesort that keeps the order of arrival. */
-static void
-sort_externally(GsSortSession *session)
-{
-	const GsInput *input = &session->spec->input;
-	TupleTableSlot *slot;
-
-	begin_external(session, gpusort_settings_work_mem(), true);
-	while (slot = input->next(input->arg), !TupIsNull(slot))
-		gpusort_external_put(session->external, slot);
-	gpusort_external_perform(session->external);
-	if (session->spec->random_access)
-	{
-		gpusort_external_skip(session->external, session->mark);
-		gpusort_external_mark(session->external);
-		gpusort_external_rescan(session->external);
-	}
-	gpusort_external_skip(session->external, session->position);
-}
-
-/* Fill the new CPU session; false if there is not enough memory. */
-static bool
-sort_in_memory(GsSortSession *session)
-{
-	const GsInput *input = &session->spec->input;
-
-	for (;;)
-	{
-		TupleTableSlot *slot = input->next(input->arg);
-
-		if (TupIsNull(slot))
-			return gpusort_cpu_session_sort(session->cpu);
-		slot_getallattrs(slot);
-		if (!keep_row(session, slot))
-			return false;
-	}
 }
 
 /*
@@ -620,7 +571,6 @@ comes_in_same_order(GsSortSession *session)
 static void
 recover(GsSortSession *session)
 {
-	const GsInput *input = &session->spec->input;
 	MemoryContext caller =
 		MemoryContextSwitchTo(MemoryContextGetParent(session->context));
 	GsFallback	failure = gpusort_gpu_session_failure(session->gpu);
@@ -638,17 +588,8 @@ recover(GsSortSession *session)
 	}
 	(void) lap_ms(&session->begin_time);
 	start_again(session);
-	if (sort_in_memory(session))
-		session->nrows = gpusort_cpu_session_count(session->cpu);
-	else
-	{
-		session->overflow = holder_refusal(session);
-		gpusort_stats_count_fallback(session->overflow);
-		end_holder(session);
-		input->rewind(input->arg);
-		sort_externally(session);
-		session->nrows = gpusort_external_count(session->external);
-	}
+	if (!drain(session) || !finish(session))
+		elog(ERROR, "rows of a sort are lost without a GPU");
 	MemoryContextSwitchTo(caller);
 	session->sort_ms += lap_ms(&session->begin_time);
 	count_sort(session);
@@ -679,7 +620,7 @@ gpusort_session_begin(const GsSessionSpec *spec)
 	callback->arg = session;
 	MemoryContextRegisterResetCallback(context, callback);
 	INSTR_TIME_SET_CURRENT(session->begin_time);
-	begin_holder(session, gpusort_settings_work_mem());
+	begin_holder(session);
 	MemoryContextSwitchTo(caller);
 	return session;
 }
@@ -761,6 +702,17 @@ store_slot(TupleTableSlot *slot)
 	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
 }
 
+/* Read a sorted row; false if the rows are lost. */
+static inline bool
+get_row(GsSortSession *session, int64 index, TupleTableSlot *slot)
+{
+	if (session->external == NULL)
+		return get_held_row(session, index, slot);
+	gpusort_external_get(session->external, index, slot->tts_values,
+						 slot->tts_isnull);
+	return true;
+}
+
 bool
 gpusort_session_next(GsSortSession *session, bool forward,
 					 TupleTableSlot *slot)
@@ -769,13 +721,7 @@ gpusort_session_next(GsSortSession *session, bool forward,
 
 	clear_slot(slot);
 	if (!move_cursor(session, forward))
-	{
-		if (session->external != NULL)
-			(void) gpusort_external_next(session->external, forward, slot);
 		return false;
-	}
-	if (session->external != NULL)
-		return gpusort_external_next(session->external, forward, slot);
 	if (unlikely(!get_row(session, session->position - 1, slot)))
 	{
 		/* As if it had never been asked for. */
@@ -805,16 +751,12 @@ gpusort_session_mark(GsSortSession *session)
 void
 gpusort_session_restore(GsSortSession *session)
 {
-	if (session->external != NULL)
-		gpusort_external_restore(session->external);
 	session->position = session->mark;
 }
 
 void
 gpusort_session_rescan(GsSortSession *session)
 {
-	if (session->external != NULL)
-		gpusort_external_rescan(session->external);
 	session->position = 0;
 	session->mark = 0;
 }
@@ -827,14 +769,10 @@ gpusort_session_rescan(GsSortSession *session)
 static void
 report_external(GsSortSession *session, GsSessionReport *report)
 {
-	TuplesortInstrumentation stats;
-
-	gpusort_external_stats(session->external, &stats);
 	report->kind = GS_SESSION_EXTERNAL;
-	report->space = stats.spaceType == SORT_SPACE_TYPE_DISK ? GS_SPACE_DISK :
-		GS_SPACE_MEMORY;
-	report->space_kb = stats.spaceUsed;
-	strlcpy(report->method, tuplesort_method_name(stats.sortMethod),
+	report->space = GS_SPACE_DISK;
+	report->space_kb = gpusort_external_kb(session->external);
+	strlcpy(report->method, gpusort_external_method(session->external),
 			sizeof(report->method));
 }
 
@@ -876,6 +814,7 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 void
 gpusort_session_end(GsSortSession *session)
 {
+	end_holder(session);
 	if (session->external != NULL)
 		gpusort_external_end(session->external);
 	MemoryContextDelete(session->context);

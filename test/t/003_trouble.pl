@@ -45,6 +45,55 @@ is( $node->safe_psql('postgres', q{SELECT temp_files > 0 AND temp_bytes > 100000
 sorts_like_stock($node, 'overflow', q{SET pg_gpusort.work_mem = '64kB'});
 sorts_like_stock($node, 'overflow, descending', q{SET pg_gpusort.work_mem = '1MB'}, 'DESC');
 
+# ---- A disk that is full ----
+
+SKIP:
+{
+	skip 'needs prlimit', 1 if system('prlimit --version >/dev/null 2>&1') != 0;
+
+	# The system refuses to make files longer, in the first run or in a later one.
+	foreach my $kilobytes (16, 200, 2000)
+	{
+		my @errors;
+
+		foreach my $enable ('on', 'off')
+		{
+			$session = Session($node, @settings, q{SET pg_gpusort.work_mem = '64kB'},
+				q{SET work_mem = '64kB'}, 'SET pg_gpusort.debug_require = off',
+				"SET pg_gpusort.enable = $enable");
+			system('prlimit', '--pid', $session->pid, '--fsize=' . $kilobytes * 1024 . ':') == 0
+			  or die 'could not limit the size of files';
+			my $output = $session->run($query);
+			$output =~ s/"[^"]*"|LOCATION.*//g;
+			push @errors, $output;
+			is($session->run($contexts), '0', "$kilobytes kB, $enable: no memory is left");
+			leaves_nothing($node, "$kilobytes kB, $enable");
+			is($session->run('SELECT k FROM big WHERE id <= 3 ORDER BY k DESC'),
+				"23757\n15838\n7919", "$kilobytes kB, $enable: the next query works");
+			$session->quit;
+		}
+		like($errors[0], qr/ERROR:  .*could not write to file/, "$kilobytes kB: an error");
+		is($errors[0], $errors[1], "$kilobytes kB: stock's error");
+	}
+}
+
+# Files are not larger than stock's, and counted.
+my %bytes;
+foreach my $enable ('on', 'off')
+{
+	my $bytes = q{SELECT temp_bytes FROM pg_stat_database WHERE datname = 'postgres'};
+
+	$node->safe_psql('postgres', 'SELECT pg_stat_reset()');
+	$node->safe_psql('postgres', qq{
+		LOAD 'pg_gpusort';
+		SET work_mem = '256kB';
+		SET pg_gpusort.enable = $enable;
+		SELECT count(*) FROM (SELECT k, id FROM big ORDER BY k OFFSET 0) s});
+	$node->poll_query_until('postgres', "SELECT ($bytes) > 0");
+	$bytes{$enable} = $node->safe_psql('postgres', $bytes);
+}
+cmp_ok($bytes{'on'}, '<', $bytes{'off'}, 'files are smaller than stock\'s');
+
 # ---- A backend is killed ----
 
 foreach my $work_mem ('64kB', '256MB')

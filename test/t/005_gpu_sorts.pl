@@ -224,6 +224,19 @@ not_on_gpu('sorted batches, on disk', $many,
 	q{SET pg_gpusort.device_memory = '800kB'; SET work_mem = '256kB'});
 leaves_nothing($node, 'sorted batches, on disk');
 
+# A long run of equal keys goes to disk, and is left in the middle.
+$session->run("$on_gpu; SET work_mem = '64kB'; BEGIN;
+	DECLARE c CURSOR FOR SELECT repeat('x', 30) || t AS key, id FROM big ORDER BY 1, 2");
+like($session->run('FETCH 1 FROM c'), qr/xrow number 1\|1$/, 'a long run: its first row');
+{
+	my @files = glob($node->data_dir . '/base/pgsql_tmp/*');
+
+	cmp_ok(scalar @files, '>', 0, 'a long run: files');
+}
+is($session->run('CLOSE c; COMMIT'), '', 'a long run, left in the middle: no warning');
+leaves_nothing($node, 'a long run');
+$session->run('RESET work_mem');
+
 # Ties are held beside, and compared.
 $session->run("$anywhere; SET pg_gpusort.debug_stock_ties = on");
 foreach my $name ('variable rows', 'ties', 'null keys alone', 'float8', 'more rows than expected')
