@@ -15,7 +15,6 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_FEW_ROWS] = "fewer rows than pg_gpusort.min_rows",
 	[GS_FALLBACK_LIMIT] = "LIMIT needs only some of the rows",
 	[GS_FALLBACK_TYPE] = "no encoding for the type of a sort key",
-	[GS_FALLBACK_ESTIMATED_MEMORY] = "estimated size exceeds pg_gpusort.work_mem",
 	[GS_FALLBACK_WORK_MEM] = "rows exceeded pg_gpusort.work_mem",
 	[GS_FALLBACK_OUT_OF_MEMORY] = "out of memory",
 	[GS_FALLBACK_ROW_COUNT] = "more rows than a sort session can number",

@@ -191,7 +191,7 @@ gpusort_settings_init(void)
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_rows",
 							"Sets the estimated number of rows from which a sort is done by GpuSort.",
-							"0 means every sort that can be, whatever its estimated size in memory.",
+							"0 means every sort that can be.",
 							&gpusort_min_rows,
 							100000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,

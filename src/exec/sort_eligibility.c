@@ -3,9 +3,10 @@
  * sort_eligibility.c
  *		Which sorts of a plan GpuSort takes over.
  *
- * The rule is never to be slower than stock PostgreSQL: small sorts, sorts
- * that a LIMIT turns into top-N heaps, and sorts that would not fit in memory
- * stay as they are.  pg_gpusort.min_rows = 0 sets the rules about size aside.
+ * The rule is never to be slower than stock PostgreSQL: small sorts, and sorts
+ * that a LIMIT turns into top-N heaps, stay as they are.  Sorts that will not
+ * fit in memory are taken over: writing sorted runs and merging them is faster
+ * here, too, at any size of memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,19 +18,15 @@
 #include "sort/cpu_session.h"
 #include "sort/gpu_session.h"
 
-/* A GPU keeps rows in its own memory, of which it will say if it has enough. */
-static GsFallback
-check_size(const GsSortCandidate *candidate, const GsKeyPlan *key_plan)
+bool
+gpusort_eligibility_fits(const GsSortCandidate *candidate, unsigned words)
 {
-	double		budget = (double) gpusort_settings_work_mem() * 1024;
-
-	if (gpusort_min_rows > 0 &&
-		gpusort_gpu_session_check(candidate->rows,
-								  candidate->repeat) != GS_FALLBACK_NONE &&
-		gpusort_cpu_session_estimate(key_plan, candidate->rows,
-									 candidate->width) > budget)
-		return GS_FALLBACK_ESTIMATED_MEMORY;
-	return GS_FALLBACK_NONE;
+	/* A GPU keeps rows in its own memory, and will say if it has enough. */
+	return gpusort_gpu_session_check(candidate->rows,
+									 candidate->repeat) == GS_FALLBACK_NONE ||
+		gpusort_cpu_session_estimate(words, candidate->rows,
+									 candidate->width) <=
+		(double) gpusort_settings_work_mem() * 1024;
 }
 
 GsFallback
@@ -50,7 +47,6 @@ gpusort_eligibility_check(const GsSortCandidate *candidate, unsigned *words)
 		if (key_plan != NULL)
 		{
 			*words = gpusort_key_plan_words(key_plan);
-			reason = check_size(candidate, key_plan);
 			gpusort_key_plan_free(key_plan);
 		}
 	}

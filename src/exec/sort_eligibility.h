@@ -27,4 +27,11 @@ typedef struct GsSortCandidate
 extern GsFallback gpusort_eligibility_check(const GsSortCandidate *candidate,
 											unsigned *words);
 
+/*
+ * Will a sort that is taken, with so many words in a key, need no disk, as far
+ * as can be told?
+ */
+extern bool gpusort_eligibility_fits(const GsSortCandidate *candidate,
+									 unsigned words);
+
 #endif							/* GPUSORT_SORT_ELIGIBILITY_H */

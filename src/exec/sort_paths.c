@@ -10,6 +10,9 @@
  * another cost: it becomes a Sort, which is swapped like any other.  With a GPU
  * there is a second path, over a Gather.
  *
+ * There is no path for a sort that will need the disk: what that costs depends
+ * on the disk more than on us, and stock's estimate does as well.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -138,7 +141,8 @@ add_gpusort_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	candidate.bound = root->limit_tuples;
 	candidate.repeat = GS_INPUT_SAME_ORDER; /* unknown yet */
 	if (!keys_of_pathkeys(root->sort_pathkeys, &candidate.keys) ||
-		gpusort_eligibility_check(&candidate, &words) != GS_FALLBACK_NONE)
+		gpusort_eligibility_check(&candidate, &words) != GS_FALLBACK_NONE ||
+		!gpusort_eligibility_fits(&candidate, words))
 		return;
 
 	gpu = gpusort_gpu_session_check(candidate.rows, candidate.repeat) ==
