@@ -65,7 +65,9 @@ OBJS = \
 	src/exec/plan_children.o \
 	src/exec/input_repeat.o \
 	src/exec/sort_eligibility.o \
+	src/exec/sort_cost.o \
 	src/exec/sort_paths.o \
+	src/exec/join_paths.o \
 	src/exec/plan_swap.o \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_sort.o \
@@ -82,8 +84,8 @@ PG_CFLAGS = -fvisibility=hidden
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
-	sort_scans sort_refusals sort_plans sort_limit sort_explain sort_settings \
-	sort_overflow sort_statistics \
+	sort_scans sort_refusals sort_plans sort_paths sort_limit sort_explain \
+	sort_settings sort_overflow sort_statistics \
 	array_sort array_argsort array_sort_pairs array_types
 ISOLATION = eval_plan_qual cursors cancel
 # PostgreSQL 16 took the directory of the expected output apart from the input.

@@ -84,6 +84,37 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_COLLATION_IS_C(collation)	lc_collate_is_c(collation)
 #endif
 
+/*
+ * 18 counts disabled nodes of a path beside its costs, and can sort the outer
+ * input of a merge join incrementally.  Here both inputs have their order.
+ */
+#if PG_VERSION_NUM >= 180000
+#define GPUSORT_MERGEJOIN_COST(root, cost, type, clauses, outer, inner, extra) \
+	initial_cost_mergejoin(root, cost, type, clauses, outer, inner, NIL, NIL, \
+						   0, extra)
+#define GPUSORT_MERGEJOIN_PATH(root, rel, type, cost, extra, o, i, keys, clauses) \
+	create_mergejoin_path(root, rel, type, cost, extra, o, i, \
+						  (extra)->restrictlist, keys, NULL, clauses, NIL, NIL, \
+						  0)
+#define GPUSORT_MOVE_DISABLED_NODES(path, from, to) \
+	((path)->disabled_nodes += (to)->disabled_nodes - (from)->disabled_nodes)
+#else
+#define GPUSORT_MERGEJOIN_COST(root, cost, type, clauses, outer, inner, extra) \
+	initial_cost_mergejoin(root, cost, type, clauses, outer, inner, NIL, NIL, \
+						   extra)
+#define GPUSORT_MERGEJOIN_PATH(root, rel, type, cost, extra, o, i, keys, clauses) \
+	create_mergejoin_path(root, rel, type, cost, extra, o, i, \
+						  (extra)->restrictlist, keys, NULL, clauses, NIL, NIL)
+#define GPUSORT_MOVE_DISABLED_NODES(path, from, to) ((void) 0)
+#endif
+
+/* 16 leaves out of GROUP BY what is redundant. */
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_GROUP_CLAUSE(root)	((root)->processed_groupClause)
+#else
+#define GPUSORT_GROUP_CLAUSE(root)	((root)->parse->groupClause)
+#endif
+
 /* 18 has this in the place of pg_attribute_noreturn(), which came last. */
 #ifndef pg_noreturn
 #define pg_noreturn __attribute__((noreturn))

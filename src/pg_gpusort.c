@@ -11,6 +11,7 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
+#include "exec/join_paths.h"
 #include "exec/limit_bound.h"
 #include "exec/plan_swap.h"
 #include "exec/sort_paths.h"
@@ -35,4 +36,5 @@ _PG_init(void)
 	gpusort_limit_bound_init();
 	gpusort_plan_swap_init();
 	gpusort_sort_paths_init();
+	gpusort_join_paths_init();
 }

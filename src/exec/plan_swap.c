@@ -178,8 +178,8 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 			.repeat = gpusort_input_repeat(plan->lefttree,
 										   context->statement->subplans)
 		};
-		unsigned	words;
-		GsFallback	reason = gpusort_eligibility_check(&candidate, &words);
+		GsSortEncoding encoding;
+		GsFallback	reason = gpusort_eligibility_check(&candidate, &encoding);
 
 		if (reason == GS_FALLBACK_NONE)
 		{

@@ -30,10 +30,12 @@ gpusort_eligibility_fits(const GsSortCandidate *candidate, unsigned words)
 }
 
 GsFallback
-gpusort_eligibility_check(const GsSortCandidate *candidate, unsigned *words)
+gpusort_eligibility_check(const GsSortCandidate *candidate,
+						  GsSortEncoding *encoding)
 {
 	GsFallback	reason;
 	GsKeyPlan  *key_plan;
+	int			first;
 
 	if (!gpusort_enable)
 		return GS_FALLBACK_DISABLED;
@@ -46,7 +48,8 @@ gpusort_eligibility_check(const GsSortCandidate *candidate, unsigned *words)
 		key_plan = gpusort_key_plan_create(&candidate->keys, 1, &reason);
 		if (key_plan != NULL)
 		{
-			*words = gpusort_key_plan_words(key_plan);
+			encoding->words = gpusort_key_plan_words(key_plan);
+			encoding->exact = gpusort_key_plan_is_exact(key_plan, &first);
 			gpusort_key_plan_free(key_plan);
 		}
 	}

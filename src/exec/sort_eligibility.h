@@ -20,12 +20,19 @@ typedef struct GsSortCandidate
 	GsInputRepeat repeat;		/* of the input */
 } GsSortCandidate;
 
+/* The keys of a sort that is taken. */
+typedef struct GsSortEncoding
+{
+	unsigned	words;			/* of a key */
+	bool		exact;			/* they say all of it */
+} GsSortEncoding;
+
 /*
- * Returns GS_FALLBACK_NONE if GpuSort takes the sort, and sets *words to the
- * words of a key; or else returns why not.
+ * Returns GS_FALLBACK_NONE if GpuSort takes the sort, and sets *encoding; or
+ * else returns why not.
  */
 extern GsFallback gpusort_eligibility_check(const GsSortCandidate *candidate,
-											unsigned *words);
+											GsSortEncoding *encoding);
 
 /*
  * Will a sort that is taken, with so many words in a key, need no disk, as far

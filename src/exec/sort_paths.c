@@ -1,14 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * sort_paths.c
- *		Lets the planner know what a GpuSort costs.
+ *		Lets the planner know what a GpuSort costs, above joins.
  *
  * Swapping Sorts in finished plans makes the sorts faster that the planner
- * chose at stock PostgreSQL's cost.  For the final ORDER BY, this adds a path
- * at GpuSort's cost, so that a sort can win against an index scan or a Gather
- * Merge where it is now the faster way.  The path is a plain SortPath with
- * another cost: it becomes a Sort, which is swapped like any other.  With a GPU
- * there is a second path, over a Gather.
+ * chose at stock PostgreSQL's cost.  This adds paths over sorts at GpuSort's
+ * cost for the final ORDER BY, for groups, DISTINCT and window functions, so
+ * that a sort can win against an index scan, a hash table or a Gather Merge
+ * where it is now the faster way.  They have the shape of paths that the
+ * planner makes itself.  With a GPU the final ORDER BY has a second path, over
+ * a Gather.
  *
  * There is no path for a sort that will need the disk: what that costs depends
  * on the disk more than on us, and stock's estimate does as well.
@@ -23,93 +24,28 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/planner.h"
-#include "utils/lsyscache.h"
+#include "optimizer/prep.h"
+#include "optimizer/tlist.h"
+#include "utils/selfuncs.h"
 
 #include "exec/limit_bound.h"
-#include "exec/sort_eligibility.h"
+#include "exec/sort_cost.h"
 #include "exec/sort_paths.h"
 #include "settings.h"
-#include "sort/gpu_session.h"
-
-/*
- * Cost per row in units of cpu_operator_cost, from 10 M rows of two int8, where
- * a stock sort is charged about 46 for what takes it about 270 ns: keeping and
- * sorting a row takes 45 ns and some more for each word of the key, returning
- * it 18 ns.  On a GPU sorting costs next to nothing.
- */
-#define KEEP_ROW_COST		6.0
-#define SORT_WORD_COST		2.0
-#define RETURN_ROW_COST		3.0
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 
-/* The keys of a sort that is still a list of pathkeys; false if unknown. */
-static bool
-keys_of_pathkeys(List *pathkeys, GsSortKeys *keys)
-{
-	int			nkeys = list_length(pathkeys);
-	ListCell   *lc;
-
-	keys->nkeys = 0;
-	keys->attnos = palloc(nkeys * sizeof(AttrNumber));
-	keys->operators = palloc(nkeys * sizeof(Oid));
-	keys->collations = palloc(nkeys * sizeof(Oid));
-	keys->nulls_first = palloc(nkeys * sizeof(bool));
-	foreach(lc, pathkeys)
-	{
-		PathKey    *pathkey = lfirst_node(PathKey, lc);
-		EquivalenceMember *member = linitial(pathkey->pk_eclass->ec_members);
-		Oid			type = member->em_datatype;
-		Oid			operator;
-
-		operator = GPUSORT_PATHKEY_OPERATOR(pathkey, type);
-		if (!OidIsValid(operator))
-			return false;
-		keys->attnos[keys->nkeys] = keys->nkeys + 1;
-		keys->operators[keys->nkeys] = operator;
-		keys->collations[keys->nkeys] = pathkey->pk_eclass->ec_collation;
-		keys->nulls_first[keys->nkeys] = pathkey->pk_nulls_first;
-		keys->nkeys++;
-	}
-	return true;
-}
-
-/*
- * Add a path that sorts the rows of 'input', which so many processes put into
- * the session.
- */
+/* Add a sort, or do nothing if it is NULL. */
 static void
-add_sort_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input,
-			  unsigned words, double processes)
+add_ordered_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 {
 	PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
-	Path	   *path = (Path *) create_sort_path(root, ordered_rel, input,
-												 root->sort_pathkeys, -1.0);
 
-	path->startup_cost = input->total_cost + cpu_operator_cost * input->rows *
-		(KEEP_ROW_COST + words * SORT_WORD_COST) / processes;
-	path->total_cost = path->startup_cost +
-		cpu_operator_cost * input->rows * RETURN_ROW_COST;
-	if (path->pathtarget != target)
-		path = apply_projection_to_path(root, ordered_rel, path, target);
-	add_path(ordered_rel, path);
-}
-
-/*
- * Add a path over a Gather whose processes put their rows into a GPU session
- * themselves, so that no row goes through the Gather.
- */
-static void
-add_parallel_path(PlannerInfo *root, RelOptInfo *input_rel,
-				  RelOptInfo *ordered_rel, double rows)
-{
-	Path	   *partial = linitial(input_rel->partial_pathlist);
-	Path	   *gather = (Path *) create_gather_path(root, input_rel, partial,
-													 partial->pathtarget, NULL,
-													 &rows);
-
-	gather->total_cost = partial->total_cost + parallel_setup_cost;
-	add_sort_path(root, ordered_rel, gather, 0, 1 + partial->parallel_workers);
+	if (sort == NULL)
+		return;
+	if (sort->pathtarget != target)
+		sort = apply_projection_to_path(root, ordered_rel, sort, target);
+	add_path(ordered_rel, sort);
 }
 
 /* Such a sort might turn into a heap, whose input cannot come through sinks. */
@@ -124,33 +60,207 @@ bound_is_unknown(const PlannerInfo *root)
 }
 
 static void
-add_gpusort_paths(PlannerInfo *root, RelOptInfo *input_rel,
+add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 				  RelOptInfo *ordered_rel)
 {
 	Path	   *input = input_rel->cheapest_total_path;
-	GsSortCandidate candidate;
-	bool		gpu;
-	unsigned	words;
+	List	   *pathkeys = root->sort_pathkeys;
 
-	if (root->sort_pathkeys == NIL || input == NULL ||
-		root->upper_targets[UPPERREL_ORDERED] == NULL ||
-		pathkeys_contained_in(root->sort_pathkeys, input->pathkeys))
+	if (pathkeys == NIL || root->upper_targets[UPPERREL_ORDERED] == NULL ||
+		pathkeys_contained_in(pathkeys, input->pathkeys))
 		return;
-	candidate.rows = input->rows;
-	candidate.width = input->pathtarget->width;
-	candidate.bound = root->limit_tuples;
-	candidate.repeat = GS_INPUT_SAME_ORDER; /* unknown yet */
-	if (!keys_of_pathkeys(root->sort_pathkeys, &candidate.keys) ||
-		gpusort_eligibility_check(&candidate, &words) != GS_FALLBACK_NONE ||
-		!gpusort_eligibility_fits(&candidate, words))
-		return;
-
-	gpu = gpusort_gpu_session_check(candidate.rows, candidate.repeat) ==
-		GS_FALLBACK_NONE;
-	add_sort_path(root, ordered_rel, input, gpu ? 0 : words, 1);
-	if (gpu && !bound_is_unknown(root) && ordered_rel->consider_parallel &&
+	add_ordered_path(root, ordered_rel,
+					 gpusort_cost_sort_path(root, ordered_rel, input, pathkeys,
+											root->limit_tuples));
+	if (!bound_is_unknown(root) && ordered_rel->consider_parallel &&
 		input_rel->partial_pathlist != NIL)
-		add_parallel_path(root, input_rel, ordered_rel, candidate.rows);
+		add_ordered_path(root, ordered_rel,
+						 gpusort_cost_parallel_sort_path(root, ordered_rel,
+														 input_rel,
+														 linitial(input_rel->partial_pathlist),
+														 input->rows, pathkeys,
+														 root->limit_tuples));
+}
+
+/* How many groups the planner expects of GROUP BY, in all. */
+static double
+number_of_groups(PlannerInfo *root, const Path *input, RelOptInfo *grouped_rel,
+				 GroupPathExtraData *extra)
+{
+	ListCell   *lc;
+
+	/* It has been estimated for a path that is there. */
+	foreach(lc, grouped_rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (IsA(path, AggPath))
+			return ((AggPath *) path)->numGroups;
+	}
+	return estimate_num_groups(root,
+							   get_sortgrouplist_exprs(GPUSORT_GROUP_CLAUSE(root),
+													   extra->targetList),
+							   input->rows, NULL, NULL);
+}
+
+/* Make a path that groups the rows of 'sort'. */
+static Path *
+group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
+		   GroupPathExtraData *extra, double groups)
+{
+	List	   *clause = GPUSORT_GROUP_CLAUSE(root);
+	List	   *having = (List *) extra->havingQual;
+	AggClauseCosts costs;
+
+	if (!root->parse->hasAggs)
+		return (Path *) create_group_path(root, grouped_rel, sort, clause,
+										  having, groups);
+	memset(&costs, 0, sizeof(costs));
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+	return (Path *) create_agg_path(root, grouped_rel, sort,
+									grouped_rel->reltarget, AGG_SORTED,
+									AGGSPLIT_SIMPLE, clause, having, &costs,
+									groups);
+}
+
+/* GROUP BY without grouping sets, of all rows at once. */
+static void
+add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
+			   RelOptInfo *grouped_rel, GroupPathExtraData *extra)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+	Path	   *best = linitial(grouped_rel->pathlist);
+	Path	   *sorts[2] = {NULL, NULL};
+	Path	   *path;
+	double		groups;
+
+	if (GPUSORT_GROUP_CLAUSE(root) == NIL ||
+		root->parse->groupingSets != NIL || root->group_pathkeys == NIL ||
+		(extra->flags & GROUPING_CAN_USE_SORT) == 0 ||
+		grouped_rel->reloptkind != RELOPT_UPPER_REL ||
+		pathkeys_contained_in(root->group_pathkeys, input->pathkeys))
+		return;
+	sorts[0] = gpusort_cost_sort_path(root, grouped_rel, input,
+									  root->group_pathkeys, GPUSORT_NO_BOUND);
+	if (sorts[0] == NULL)
+		return;
+	groups = number_of_groups(root, input, grouped_rel, extra);
+	path = group_path(root, grouped_rel, sorts[0], extra, groups);
+	gpusort_cost_prefer(path, sorts, best);
+	add_path(grouped_rel, path);
+}
+
+static void
+add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
+				  RelOptInfo *distinct_rel)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+	Path	   *best = linitial(distinct_rel->pathlist);
+	List	   *pathkeys = root->distinct_pathkeys;
+	Path	   *sorts[2] = {NULL, NULL};
+	Path	   *path;
+
+	if (pathkeys == NIL ||
+		!grouping_is_sortable(root->parse->distinctClause))
+		return;
+	/* Of DISTINCT ON, which takes the first row by ORDER BY. */
+	if (pathkeys_contained_in(pathkeys, root->sort_pathkeys))
+		pathkeys = root->sort_pathkeys;
+	if (pathkeys_contained_in(pathkeys, input->pathkeys))
+		return;
+	sorts[0] = gpusort_cost_sort_path(root, distinct_rel, input, pathkeys,
+									  GPUSORT_NO_BOUND);
+	if (sorts[0] == NULL)
+		return;
+	path = (Path *)
+		create_upper_unique_path(root, distinct_rel, sorts[0],
+								 list_length(root->distinct_pathkeys),
+								 best->rows);
+	gpusort_cost_prefer(path, sorts, best);
+	add_path(distinct_rel, path);
+}
+
+/*
+ * The WindowAggs of a path, the lowest first, without the sorts between them;
+ * NIL if there is something else above 'input_rel'.
+ */
+static List *
+windows_of_path(Path *path, const RelOptInfo *input_rel)
+{
+	List	   *windows = NIL;
+
+	while (path->parent != input_rel)
+	{
+		if (IsA(path, WindowAggPath))
+		{
+			windows = lcons(path, windows);
+			path = ((WindowAggPath *) path)->subpath;
+		}
+		else if (IsA(path, SortPath) || IsA(path, IncrementalSortPath))
+			path = ((SortPath *) path)->subpath;
+		else
+			return NIL;
+	}
+	return windows;
+}
+
+/* A copy of a WindowAggPath over another input with the same rows. */
+static Path *
+copy_window_path(const WindowAggPath *window, Path *input)
+{
+	WindowAggPath *copy = makeNode(WindowAggPath);
+	const Path *old_input = window->subpath;
+
+	*copy = *window;
+	copy->subpath = input;
+	copy->path.parallel_safe = window->path.parent->consider_parallel &&
+		input->parallel_safe;
+	copy->path.parallel_workers = input->parallel_workers;
+	copy->path.pathkeys = input->pathkeys;
+	copy->path.startup_cost += input->startup_cost - old_input->startup_cost;
+	copy->path.total_cost += input->total_cost - old_input->total_cost;
+	GPUSORT_MOVE_DISABLED_NODES(&copy->path, old_input, input);
+	return &copy->path;
+}
+
+/*
+ * The planner's own path says which windows there are, in which order.  What
+ * sorts they need is another matter if it began with rows in some order.
+ */
+static void
+add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
+				RelOptInfo *window_rel)
+{
+	Path	   *path = input_rel->cheapest_total_path;
+	bool		any_sort = false;
+	ListCell   *lc;
+
+	foreach(lc, windows_of_path(linitial(window_rel->pathlist), input_rel))
+	{
+		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
+		WindowClause *clause = window->winclause;
+		List	   *pathkeys =
+			make_pathkeys_for_sortclauses(root,
+										  list_concat_copy(clause->partitionClause,
+														   clause->orderClause),
+										  root->processed_tlist);
+
+		if (!pathkeys_contained_in(pathkeys, path->pathkeys))
+		{
+			Path	   *sort = gpusort_cost_sort_path(root, window_rel, path,
+													  pathkeys,
+													  GPUSORT_NO_BOUND);
+
+			any_sort |= sort != NULL;
+			if (sort == NULL)
+				sort = (Path *) create_sort_path(root, window_rel, path,
+												 pathkeys, -1.0);
+			path = sort;
+		}
+		path = copy_window_path(window, path);
+	}
+	if (any_sort)
+		add_path(window_rel, path);
 }
 
 static void
@@ -160,9 +270,27 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (prev_create_upper_paths_hook)
 		prev_create_upper_paths_hook(root, stage, input_rel, output_rel,
 									 extra);
-	if (stage == UPPERREL_ORDERED && gpusort_enable && !gpusort_debug_hide &&
-		enable_sort)
-		add_gpusort_paths(root, input_rel, output_rel);
+	if (!gpusort_enable || gpusort_debug_hide || !enable_sort ||
+		input_rel == NULL || input_rel->cheapest_total_path == NULL ||
+		input_rel->cheapest_total_path->rows < gpusort_min_rows)
+		return;
+	switch (stage)
+	{
+		case UPPERREL_GROUP_AGG:
+			add_group_path(root, input_rel, output_rel, extra);
+			break;
+		case UPPERREL_WINDOW:
+			add_window_path(root, input_rel, output_rel);
+			break;
+		case UPPERREL_DISTINCT:
+			add_distinct_path(root, input_rel, output_rel);
+			break;
+		case UPPERREL_ORDERED:
+			add_ordered_paths(root, input_rel, output_rel);
+			break;
+		default:
+			break;
+	}
 }
 
 void

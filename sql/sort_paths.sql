@@ -1,0 +1,148 @@
+--
+-- Plans that are chosen for what a GpuSort costs: groups, DISTINCT, windows,
+-- merge joins
+--
+LOAD 'pg_gpusort';
+SET work_mem = '32MB';
+SET max_parallel_workers_per_gather = 0;
+SET enable_incremental_sort = off;
+SET pg_gpusort.min_rows = 10000;
+CREATE TABLE facts AS
+	SELECT g AS id, (g::int8 * 7919 % 149993)::int AS many, g % 100 AS few,
+		   g::int8 * 104729 % 150001 AS other, (g % 1000) / 8.0::float8 AS d, repeat('x', g % 40) AS pad
+	FROM generate_series(1, 200000) g;
+CREATE TABLE dims AS
+	SELECT g::int8 AS id, g % 17 AS kind FROM generate_series(1, 150000) g;
+CREATE TABLE small AS
+	SELECT g AS id, g % 3 AS kind FROM generate_series(1, 200) g;
+VACUUM ANALYZE facts, dims, small;
+CREATE FUNCTION sum_of(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text;
+BEGIN
+	EXECUTE format('SELECT count(*) || '' rows, '' || coalesce(sum(hash_record_extended(a_row, 0)), 0) FROM (%s) a_row', query)
+	INTO result;
+	RETURN result;
+END $$;
+-- Compare the rows, in any order, with those of stock PostgreSQL.
+CREATE FUNCTION check_rows(query text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.enable = on
+AS $$
+DECLARE
+	gpusorts integer := count_gpusorts(query);
+	ours text := sum_of(query);
+	stocks text;
+BEGIN
+	SET LOCAL pg_gpusort.enable = off;
+	stocks := sum_of(query);
+	RETURN format('%s, %s GpuSort', CASE ours WHEN stocks THEN 'same ' || split_part(ours, ',', 1)
+				  ELSE ours || ', not ' || stocks END, gpusorts);
+END $$;
+SELECT check_rows('SELECT random() FROM small') ~ 'not';
+
+-- groups: many of them, few, none
+EXPLAIN (COSTS OFF) SELECT many, count(*), sum(id) FROM facts GROUP BY many;
+EXPLAIN (COSTS OFF) SELECT few, count(*) FROM facts GROUP BY few;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM facts;
+SELECT check_rows('SELECT many, count(*) AS c, sum(id) AS s, avg(d) AS a FROM facts GROUP BY many');
+-- no aggregate, a condition on groups, several columns, an aggregate that sorts
+EXPLAIN (COSTS OFF) SELECT many, other FROM facts GROUP BY many, other;
+EXPLAIN (COSTS OFF) SELECT many, few, max(d) FROM facts GROUP BY many, few HAVING max(d) > 50;
+SELECT check_rows('SELECT many, few, max(d) AS m FROM facts GROUP BY many, few HAVING max(d) > 50');
+SELECT check_rows('SELECT many, other FROM facts GROUP BY many, other');
+SELECT check_rows('SELECT few, count(DISTINCT many) AS c FROM facts GROUP BY few ORDER BY few');
+-- the order serves twice
+EXPLAIN (COSTS OFF) SELECT many, sum(id) FROM facts GROUP BY many ORDER BY many DESC;
+-- grouping sets are left alone
+SELECT check_rows('SELECT many, few, count(*) AS c FROM facts GROUP BY ROLLUP (many, few)');
+
+-- DISTINCT
+EXPLAIN (COSTS OFF) SELECT DISTINCT many, few FROM facts;
+EXPLAIN (COSTS OFF) SELECT DISTINCT few FROM facts;
+EXPLAIN (COSTS OFF) SELECT DISTINCT few, many FROM facts ORDER BY many DESC;
+EXPLAIN (COSTS OFF) SELECT DISTINCT ON (many) many, id FROM facts ORDER BY many, id DESC;
+SELECT check_rows('SELECT DISTINCT few, many FROM facts ORDER BY many DESC, few');
+SELECT check_rows('SELECT DISTINCT ON (many) many, id FROM facts ORDER BY many, id DESC');
+SELECT count(*), sum(many), sum(few) FROM (SELECT DISTINCT many, few FROM facts) s;
+
+-- windows: a sort instead of an index, where that is expensive
+CREATE INDEX facts_other ON facts (other, id);
+SET random_page_cost = 5.5;
+SET pg_gpusort.enable = off;
+EXPLAIN (COSTS OFF) SELECT *, row_number() OVER (PARTITION BY other ORDER BY id) FROM facts;
+SET pg_gpusort.enable = on;
+EXPLAIN (COSTS OFF) SELECT *, row_number() OVER (PARTITION BY other ORDER BY id) FROM facts;
+EXPLAIN (COSTS OFF) SELECT *, row_number() OVER (PARTITION BY other ORDER BY id), count(*) OVER (PARTITION BY few),
+	rank() OVER (PARTITION BY other) FROM facts;
+SELECT check_rows('SELECT other, id, row_number() OVER (PARTITION BY other ORDER BY id) AS r, count(*) OVER (PARTITION BY few) AS c,
+				  rank() OVER (PARTITION BY other) AS k, pad FROM facts');
+RESET random_page_cost;
+DROP INDEX facts_other;
+
+-- merge joins; not with a table that makes a small hash table
+EXPLAIN (COSTS OFF) SELECT * FROM facts JOIN dims ON other = dims.id;
+EXPLAIN (COSTS OFF) SELECT * FROM facts JOIN small ON many = small.id;
+EXPLAIN (COSTS OFF) SELECT * FROM facts LEFT JOIN dims ON other = dims.id;
+EXPLAIN (COSTS OFF) SELECT * FROM facts FULL JOIN dims ON other = dims.id AND few = kind;
+EXPLAIN (COSTS OFF) SELECT * FROM facts WHERE EXISTS (SELECT FROM dims WHERE other = dims.id);
+EXPLAIN (COSTS OFF) SELECT * FROM facts WHERE NOT EXISTS (SELECT FROM dims WHERE other = dims.id AND few = kind);
+SELECT check_rows('SELECT facts.id, kind FROM facts JOIN dims ON other = dims.id');
+SELECT check_rows('SELECT facts.id, dims.id AS did, kind FROM facts JOIN dims ON many = dims.id');
+SELECT check_rows('SELECT facts.id, kind FROM facts LEFT JOIN dims ON other = dims.id AND kind < 9');
+SELECT check_rows('SELECT facts.id, dims.id AS did FROM dims LEFT JOIN facts ON other = dims.id AND few > 50');
+SELECT check_rows('SELECT facts.id, dims.id AS did FROM facts FULL JOIN dims ON other = dims.id AND few = kind');
+SELECT check_rows('SELECT id FROM facts WHERE EXISTS (SELECT FROM dims WHERE other = dims.id)');
+SELECT check_rows('SELECT id FROM facts WHERE NOT EXISTS (SELECT FROM dims WHERE other = dims.id AND few = kind)');
+-- many rows to be read again, and joins above joins
+EXPLAIN (COSTS OFF) SELECT count(*) FROM facts a JOIN facts b ON a.many = b.many JOIN dims ON dims.id = a.many;
+SELECT check_rows('SELECT a.id AS a, b.id AS b FROM facts a JOIN facts b ON a.many = b.many JOIN dims ON dims.id = a.many WHERE a.few < 30');
+SELECT check_rows('SELECT a.id AS a, b.id AS b FROM facts a JOIN facts b ON a.few = b.few AND a.d = b.d AND a.many > b.many WHERE a.id <= 20000 AND b.id <= 20000');
+-- the order of a join serves a group above it
+EXPLAIN (COSTS OFF) SELECT dims.id, count(*) FROM facts JOIN dims ON other = dims.id GROUP BY dims.id;
+-- few rows of a join are faster by a hash table, and so is a cursor that stops early
+EXPLAIN (COSTS OFF) SELECT * FROM facts JOIN dims ON other = dims.id LIMIT 100;
+BEGIN;
+EXPLAIN (COSTS OFF) DECLARE c CURSOR FOR SELECT facts.id FROM facts JOIN dims ON other = dims.id;
+DECLARE c CURSOR FOR SELECT facts.id FROM facts JOIN dims ON other = dims.id ORDER BY dims.id, facts.id;
+FETCH 2 FROM c;
+CLOSE c;
+COMMIT;
+
+-- where no such path is made
+SET pg_gpusort.min_rows = 300000;
+EXPLAIN (COSTS OFF) SELECT many, count(*) FROM facts JOIN dims ON other = dims.id GROUP BY many;
+SET pg_gpusort.min_rows = 10000;
+SET pg_gpusort.debug_hide = on;
+EXPLAIN (COSTS OFF) SELECT many, count(*) FROM facts JOIN dims ON other = dims.id GROUP BY many;
+RESET pg_gpusort.debug_hide;
+SET pg_gpusort.enable = off;
+EXPLAIN (COSTS OFF) SELECT many, count(*) FROM facts JOIN dims ON other = dims.id GROUP BY many;
+RESET pg_gpusort.enable;
+SET enable_sort = off;
+EXPLAIN (COSTS OFF) SELECT many, count(*) FROM facts JOIN dims ON other = dims.id GROUP BY many;
+RESET enable_sort;
+SET enable_mergejoin = off;
+EXPLAIN (COSTS OFF) SELECT many, count(*) FROM facts JOIN dims ON other = dims.id GROUP BY many;
+RESET enable_mergejoin;
+EXPLAIN (COSTS OFF) SELECT many, count(*) FROM facts JOIN dims ON other = dims.id GROUP BY many;
+-- a key that has no encoding
+EXPLAIN (COSTS OFF) SELECT count(*) FROM facts GROUP BY ARRAY[many];
+
+-- the parts of a partitioned table are left alone, the whole is not
+CREATE TABLE halves (id int, k int) PARTITION BY RANGE (k);
+CREATE TABLE half1 PARTITION OF halves FOR VALUES FROM (0) TO (75000);
+CREATE TABLE half2 PARTITION OF halves FOR VALUES FROM (75000) TO (150000);
+INSERT INTO halves SELECT id, many FROM facts;
+ANALYZE halves;
+SET enable_partitionwise_join = on;
+SET enable_partitionwise_aggregate = on;
+SELECT check_rows('SELECT a.k, count(*) AS c, sum(b.id) AS s FROM halves a JOIN halves b USING (k) GROUP BY a.k');
+RESET enable_partitionwise_join;
+RESET enable_partitionwise_aggregate;
+EXPLAIN (COSTS OFF) SELECT k, count(*) FROM halves GROUP BY k;
+
+DROP TABLE facts, dims, small, halves;
+DROP FUNCTION check_rows, sum_of;
+RESET enable_incremental_sort;
+RESET max_parallel_workers_per_gather;
+RESET work_mem;

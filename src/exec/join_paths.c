@@ -1,0 +1,207 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_paths.c
+ *		Lets the planner know what a GpuSort costs below a merge join.
+ *
+ * The planner has considered to sort the inputs of a merge join at stock
+ * PostgreSQL's cost.  This adds a path for each order that it has considered,
+ * in which each input comes in that order in the cheapest way there is, one of
+ * them at least by a sort at GpuSort's cost.
+ *
+ * Left alone are joins of partitions, parameterized and partial paths.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "optimizer/cost.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+
+#include "exec/join_paths.h"
+#include "exec/limit_bound.h"
+#include "exec/sort_cost.h"
+#include "settings.h"
+
+static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
+
+/* A join for which paths are made. */
+typedef struct GsJoin
+{
+	PlannerInfo *root;
+	RelOptInfo *joinrel;
+	RelOptInfo *outerrel;
+	RelOptInfo *innerrel;
+	JoinType	jointype;
+	JoinPathExtraData *extra;
+} GsJoin;
+
+/*
+ * Can a merge join do it?  One that returns the inner rows without a match as
+ * well needs all clauses of the join in the merge.
+ */
+static bool
+can_merge(const GsJoin *join)
+{
+	ListCell   *lc;
+
+	switch (join->jointype)
+	{
+		case JOIN_INNER:
+		case JOIN_LEFT:
+		case JOIN_SEMI:
+		case JOIN_ANTI:
+			return true;
+		case JOIN_FULL:
+		case JOIN_RIGHT:
+			break;
+		default:
+			return false;
+	}
+	foreach(lc, join->extra->restrictlist)
+	{
+		RestrictInfo *clause = lfirst_node(RestrictInfo, lc);
+
+		if (!RINFO_IS_PUSHED_DOWN(clause, join->joinrel->relids) &&
+			!list_member_ptr(join->extra->mergeclause_list, clause))
+			return false;
+	}
+	return true;
+}
+
+/* Could any sort of an input be taken over? */
+static bool
+has_sortable_input(const GsJoin *join)
+{
+	Path	   *outer = join->outerrel->cheapest_total_path;
+	Path	   *inner = join->innerrel->cheapest_total_path;
+
+	return !IS_OTHER_REL(join->joinrel) &&
+		join->joinrel->pathlist != NIL &&
+		outer->param_info == NULL && inner->param_info == NULL &&
+		Max(outer->rows, inner->rows) >= gpusort_min_rows;
+}
+
+/*
+ * The cheapest way to have the rows of 'rel' in an order.  Sets *sort to it if
+ * it is a sort that would be taken over.
+ */
+static Path *
+ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
+{
+	Path	   *input = rel->cheapest_total_path;
+	Path	   *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, pathkeys,
+														 NULL, TOTAL_COST, false);
+
+	*sort = NULL;
+	if (ordered == input)
+		return ordered;
+	*sort = gpusort_cost_sort_path(join->root, rel, input, pathkeys,
+								   GPUSORT_NO_BOUND);
+	if (*sort != NULL &&
+		(ordered == NULL || (*sort)->total_cost < ordered->total_cost))
+		return *sort;
+	*sort = NULL;
+	if (ordered != NULL)
+		return ordered;
+	return (Path *) create_sort_path(join->root, rel, input, pathkeys, -1.0);
+}
+
+/* Make a path that merges by these clauses. */
+static Path *
+merge_path(const GsJoin *join, Path *outer, Path *inner, List *pathkeys,
+		   List *clauses)
+{
+	PlannerInfo *root = join->root;
+	JoinCostWorkspace cost;
+	MergePath  *path;
+
+	GPUSORT_MERGEJOIN_COST(root, &cost, join->jointype, clauses, outer, inner,
+						   join->extra);
+	path = GPUSORT_MERGEJOIN_PATH(root, join->joinrel, join->jointype, &cost,
+								  join->extra, outer, inner, pathkeys,
+								  clauses);
+
+	/*
+	 * A sort in memory reads rows again as cheaply as a Material node does.
+	 * One on disk would have to merge all runs before it returns a row.
+	 */
+	if (IsA(inner, SortPath) && !path->skip_mark_restore)
+		path->materialize_inner = enable_material &&
+			!gpusort_cost_in_memory(inner);
+	return (Path *) path;
+}
+
+/* Add a path that merges by these clauses, in the order of 'outer_keys'. */
+static void
+add_merge_path(const GsJoin *join, List *outer_keys, List *clauses)
+{
+	PlannerInfo *root = join->root;
+	List	   *inner_keys = make_inner_pathkeys_for_merge(root, clauses,
+														   outer_keys);
+	List	   *pathkeys = build_join_pathkeys(root, join->joinrel,
+											   join->jointype, outer_keys);
+	Path	   *sorts[2];
+	Path	   *outer = ordered_input(join, join->outerrel, outer_keys,
+									  &sorts[0]);
+	Path	   *inner = ordered_input(join, join->innerrel, inner_keys,
+									  &sorts[1]);
+	Path	   *path;
+
+	if (sorts[0] == NULL && sorts[1] == NULL)
+		return;
+	path = merge_path(join, outer, inner, pathkeys, clauses);
+	gpusort_cost_prefer(path, sorts, linitial(join->joinrel->pathlist));
+	add_path(join->joinrel, path);
+}
+
+/* As the planner does it, each key is the first one of an order. */
+static void
+add_merge_paths(const GsJoin *join)
+{
+	List	   *clauses = join->extra->mergeclause_list;
+	List	   *all_keys = select_outer_pathkeys_for_merge(join->root, clauses,
+														   join->joinrel);
+
+	for (int first = 0; first < list_length(all_keys); first++)
+	{
+		List	   *keys = list_copy(all_keys);
+		PathKey    *key = list_nth_node(PathKey, keys, first);
+
+		keys = lcons(key, list_delete_nth_cell(keys, first));
+		add_merge_path(join, keys,
+					   find_mergeclauses_for_outer_pathkeys(join->root, keys,
+															clauses));
+	}
+}
+
+static void
+add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			   RelOptInfo *innerrel, JoinType jointype,
+			   JoinPathExtraData *extra)
+{
+	GsJoin		join = {
+		.root = root,
+		.joinrel = joinrel,
+		.outerrel = outerrel,
+		.innerrel = innerrel,
+		.jointype = jointype,
+		.extra = extra
+	};
+
+	if (prev_set_join_pathlist_hook)
+		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel,
+									jointype, extra);
+	if (gpusort_enable && !gpusort_debug_hide && enable_sort &&
+		enable_mergejoin && extra->mergeclause_list != NIL &&
+		has_sortable_input(&join) && can_merge(&join))
+		add_merge_paths(&join);
+}
+
+void
+gpusort_join_paths_init(void)
+{
+	prev_set_join_pathlist_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = add_join_paths;
+}
