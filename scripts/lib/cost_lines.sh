@@ -1,0 +1,154 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+#
+# cost_lines.sh
+#	What sorts and hash tables cost per row, measured and as the planner has it.
+#
+# To be sourced after compare.sh.  Uses of scripts/bench: RUNS, ROWS.  Costs are in units of cpu_operator_cost, of
+# which a sequential scan says how long one takes.
+
+COST_LINES=(bytes_16 bytes_48 bytes_112 bytes_272 words_2 words_4 ties disk
+	groups_1k groups_10k groups_100k groups_1m
+	join_1k join_10k join_100k join_1m)
+
+COST_HEADING='%-12s %8s %8s %8s %8s %8s %9s %9s %9s  %s\n'
+
+# In random order: numbers below a thousand to a million, and of 64 bits.
+make_cost_tables()
+{
+	sql <<-END
+		CREATE UNLOGGED TABLE costs AS
+			SELECT i AS id, hashint8extended(i, 1) AS k1, hashint8extended(i, 2) AS k2,
+				hashint8extended(i, 3) AS k3, hashint8extended(i, 4) & 255 AS k4,
+				(hashint8extended(i, 5) & 1073741823) % 1000 AS g1k,
+				(hashint8extended(i, 5) & 1073741823) % 10000 AS g10k,
+				(hashint8extended(i, 5) & 1073741823) % 100000 AS g100k,
+				(hashint8extended(i, 5) & 1073741823) % 1000000 AS g1m,
+				'text ' || (hashint8extended(i, 6) & 65535) AS t,
+				repeat('x', 30) AS t32, repeat('x', 94) AS t96, repeat('x', 252) AS t256
+			FROM generate_series(1, $ROWS::int8) AS i;
+		CREATE UNLOGGED TABLE others AS
+			SELECT i AS id, hashint8extended(i, 7) AS v
+			FROM generate_series(0, 999999) AS i;
+		CREATE TABLE nothing (LIKE costs);
+		VACUUM (FREEZE, ANALYZE) costs, others, nothing;
+	END
+}
+
+# Rows as the input of a sort that is not a plain scan, which GpuSort would read
+# faster than the planner charges for it.
+input_of()
+{
+	echo "SELECT * FROM (SELECT $1 FROM costs UNION ALL SELECT $1 FROM nothing) AS s"
+}
+
+# planned_cost NAME SQL
+planned_cost()
+{
+	ask "$1" "EXPLAIN $2" | sed -nE '1s/.*\.\.([0-9.]+) rows=.*/\1/p'
+}
+
+# per_row TOTAL BASE UNIT: what TOTAL is more than BASE, per row, in such units.
+per_row()
+{
+	awk -v total="$1" -v base="$2" -v rows="$ROWS" -v unit="$3" \
+		'BEGIN { printf "%.1f", (total - base) / rows / unit }'
+}
+
+# measure_cost LINE BASE QUERY: BASE has the rows, with which QUERY does more.
+measure_cost()
+{
+	local line=$1 base=$2 query=$3 run base_cost node
+	local -a base_ms=() stock_ms=() ours_ms=()
+
+	for ((run = 0; run <= RUNS; run++)); do
+		base_ms+=("$(time_of stock "$(discarded "$base")")")
+		stock_ms+=("$(time_of stock "$(discarded "$query")")")
+		ours_ms+=("$(time_of ours "$(discarded "$query")")")
+	done
+	# The first runs were for warming up.
+	base=$(median "${base_ms[@]:1}")
+	stock=$(median "${stock_ms[@]:1}")
+	ours=$(median "${ours_ms[@]:1}")
+	base_cost=$(planned_cost stock "$2")
+	node=$(ask ours "EXPLAIN (COSTS OFF) $query" | sed -n '1s/ *$//p')
+	# shellcheck disable=SC2059
+	printf "$COST_HEADING" "$line" "$base" "$stock" "$ours" \
+		"$(per_row "$stock" "$base" "$UNIT_MS")" \
+		"$(per_row "$ours" "$base" "$UNIT_MS")" \
+		"$(per_row "$(planned_cost stock "$query")" "$base_cost" 0.0025)" \
+		"$(per_row "$(planned_cost ours "$query")" "$base_cost" 0.0025)" \
+		"$(ratio "$stock" "$ours")" "$node"
+}
+
+# measure_sort LINE COLUMNS KEYS
+measure_sort()
+{
+	measure_cost "$1" "$(input_of "$2")" "$(input_of "$2") ORDER BY $3"
+}
+
+measure_groups()
+{
+	measure_cost "$1" "SELECT g$2 FROM costs" \
+		"SELECT g$2, count(*) FROM costs GROUP BY g$2"
+}
+
+# measure_join LINE NAME NUMBER: with as many rows of another table.
+measure_join()
+{
+	measure_cost "$1" "SELECT id, k1, g$2 FROM costs" \
+		"SELECT costs.id, k1, v FROM costs JOIN others ON others.id = g$2 WHERE others.id < $3"
+}
+
+cost_line()
+{
+	case $1 in
+		bytes_16) measure_sort "$1" 'id, k1' k1 ;;
+		bytes_48) measure_sort "$1" 'id, k1, t32' k1 ;;
+		bytes_112) measure_sort "$1" 'id, k1, t96' k1 ;;
+		bytes_272) measure_sort "$1" 'id, k1, t256' k1 ;;
+		words_2) measure_sort "$1" 'k1, k4' 'k4, k1' ;;
+		words_4) measure_sort "$1" 'k1, k2, k3, k4' 'k4, k1, k2' ;;
+		ties) measure_sort "$1" 'id, t' t ;;
+		disk)
+			ask stock "SET work_mem = '4MB'"
+			ask ours "SET work_mem = '4MB'; SET pg_gpusort.work_mem = '4MB'"
+			measure_sort "$1" 'id, k1' k1
+			ask stock "$SESSION_SETTINGS"
+			ask ours "$SESSION_SETTINGS $OUR_SETTINGS"
+			;;
+		groups_*) measure_groups "$1" "${1#groups_}" ;;
+		join_1k) measure_join "$1" 1k 1000 ;;
+		join_10k) measure_join "$1" 10k 10000 ;;
+		join_100k) measure_join "$1" 100k 100000 ;;
+		join_1m) measure_join "$1" 1m 1000000 ;;
+	esac
+}
+
+# How many milliseconds one unit is.
+measure_unit()
+{
+	local query='SELECT id, k1 FROM costs' run
+	local -a ms=()
+
+	for ((run = 0; run <= RUNS; run++)); do
+		ms+=("$(time_of stock "$(discarded "$query")")")
+	done
+	awk -v ms="$(median "${ms[@]:1}")" -v cost="$(planned_cost stock "$query")" \
+		'BEGIN { print ms / cost * 0.0025 }'
+}
+
+run_cost_lines()
+{
+	local line
+
+	make_cost_tables
+	UNIT_MS=$(measure_unit)
+	printf 'Unit:       cpu_operator_cost is %s ns\n\n' \
+		"$(awk -v ms="$UNIT_MS" 'BEGIN { printf "%.1f", ms * 1000000 }')"
+	# shellcheck disable=SC2059
+	printf "$COST_HEADING" line 'input ms' 'stock ms' 'ours ms' stock ours \
+		planned planned ratio node
+	for line; do
+		cost_line "$line"
+	done
+}
