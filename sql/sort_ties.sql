@@ -21,7 +21,8 @@ CREATE TABLE ties AS
 		   decode(substr(md5((g % 300)::text), 1, g % 12 * 2) || CASE WHEN g % 3 = 0 THEN '0000' ELSE '' END, 'hex') AS bytes,
 		   ('10.' || g % 3 || '.' || g % 5 || '.' || g % 200 || '/' || 12 + g % 21)::inet AS ip,
 		   (g % 600)::bit(16)::varbit AS bits,
-		   md5((g % 400)::text)::uuid AS u
+		   md5((g % 400)::text)::uuid AS u,
+		   CASE WHEN g % 7 > 0 THEN repeat(md5((g % 5)::text), 2) END COLLATE "C" AS twice
 	FROM generate_series(1, 9000) g;
 ANALYZE ties;
 
@@ -30,7 +31,8 @@ SELECT keys, check_sort('SELECT * FROM ties ORDER BY ' || keys,
 FROM unnest('{short,short DESC,"short, id",long,"long DESC NULLS FIRST, id DESC",longer,"longer DESC, id",
 n,"n DESC, id",bytes,"bytes DESC, id",ip,"ip DESC, id",bits,"bits DESC, id","u, long",
 "few, short","few DESC, long DESC, n, id","few, longer, short NULLS FIRST, ip DESC, bytes, id",
-"short, few, u DESC, n, long, longer DESC, bits, id","bits, ip, bytes DESC, n, u, id","n DESC, long, id"}'::text[]) keys;
+"short, few, u DESC, n, long, longer DESC, bits, id","bits, ip, bytes DESC, n, u, id","n DESC, long, id",
+"few, twice","twice DESC, few DESC, long, id","few, u, twice, n","twice NULLS FIRST, few, id"}'::text[]) keys;
 
 -- behind other keys, types without an encoding
 CREATE TYPE pair AS (a int, b text COLLATE "C");

@@ -289,40 +289,49 @@ column_words_up_to(const GsKeyPlan *plan, const GsKeyStage *stage,
 }
 
 GsKeyRest
+gpusort_key_plan_pass(const GsKeyPlan *plan, GsKeyCursor *cursor, int *first)
+{
+	if (cursor->stage + 1 == (uint32) plan->nstages)
+		return GS_KEY_EQUAL;
+	cursor->stage++;
+	cursor->slice = 0;
+	*first = plan->stages[cursor->stage].first;
+	return GS_KEY_WORDS;
+}
+
+bool
+gpusort_key_plan_ends_stage(const GsKeyPlan *plan, const GsKeyCursor *cursor,
+							int first)
+{
+	return first == plan->stages[cursor->stage].end - 1;
+}
+
+GsKeyRest
 gpusort_key_plan_go_on(const GsKeyPlan *plan, const Datum *values,
 					   const bool *isnull, GsKeyCursor *cursor, int *first)
 {
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
 	int			last = stage->end - 1;
+	uint32		nwords;
+	GsEncodingRest rest;
 
 	if (cursor->slice + 1 < stage->slices)
 	{
 		cursor->slice++;
+		*first = stage->first;
 		return GS_KEY_WORDS;
 	}
-	if (stage->open && !isnull[last])
-	{
-		uint32		nwords = column_words_up_to(plan, stage, cursor->slice);
-		GsEncodingRest rest =
-			gpusort_key_encoding_rest(&plan->columns[last].encoding,
-									  values[last], nwords);
-
-		if (rest == GS_REST_COMPARE ||
-			(rest == GS_REST_WORDS && nwords >= MAX_COLUMN_WORDS))
-		{
-			*first = last;
-			return GS_KEY_COMPARE;
-		}
-		if (rest == GS_REST_WORDS)
-		{
-			cursor->slice++;
-			return GS_KEY_WORDS;
-		}
-	}
-	if (cursor->stage + 1 == (uint32) plan->nstages)
-		return GS_KEY_EQUAL;
-	cursor->stage++;
-	cursor->slice = 0;
+	if (!stage->open || isnull[last])
+		return gpusort_key_plan_pass(plan, cursor, first);
+	nwords = column_words_up_to(plan, stage, cursor->slice);
+	rest = gpusort_key_encoding_rest(&plan->columns[last].encoding,
+									 values[last], nwords);
+	if (rest == GS_REST_NONE)
+		return gpusort_key_plan_pass(plan, cursor, first);
+	*first = last;
+	if (rest == GS_REST_COMPARE || nwords >= MAX_COLUMN_WORDS)
+		return GS_KEY_COMPARE;
+	cursor->slice++;
 	return GS_KEY_WORDS;
 }
 

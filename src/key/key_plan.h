@@ -82,13 +82,22 @@ typedef enum GsKeyRest
 /*
  * What is there behind the words at the cursor?  'values' are those of any of the
  * rows whose words are equal up to and with these.  Moves the cursor to the next
- * words if there are any; or else, if rows have to be compared, sets *first to
- * the sort key from which on.
+ * words if there are any, and sets *first to the first sort key that is not known
+ * to be equal: the one to compare from.
  */
 extern GsKeyRest gpusort_key_plan_go_on(const GsKeyPlan *plan,
 										const Datum *values,
 										const bool *isnull,
 										GsKeyCursor *cursor, int *first);
+
+/*
+ * After that: is sort key 'first' the last one before a stage of others?  If rows
+ * then turn out to have equal values of it, the cursor can pass it.
+ */
+extern bool gpusort_key_plan_ends_stage(const GsKeyPlan *plan,
+										const GsKeyCursor *cursor, int first);
+extern GsKeyRest gpusort_key_plan_pass(const GsKeyPlan *plan,
+									   GsKeyCursor *cursor, int *first);
 
 /* The words at the cursor are made of sort keys *from to *to - 1. */
 extern void gpusort_key_plan_span(const GsKeyPlan *plan,

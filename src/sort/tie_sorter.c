@@ -18,6 +18,7 @@
 #include "compat.h"
 
 #include "miscadmin.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 
 #include "key/key_comparison.h"
@@ -50,6 +51,7 @@ struct GsTieSorter
 {
 	const GsKeyPlan *key_plan;
 	const GsSortKeys *keys;
+	TupleDesc	tupdesc;
 	const GsRowStore *store;
 	unsigned	words;
 	GsKeyComparison *comparison;	/* NULL until it is needed */
@@ -70,6 +72,7 @@ gpusort_tie_sorter_create(const GsSessionSpec *spec, const GsRowStore *store)
 	sorter = palloc0(sizeof(GsTieSorter));
 	sorter->key_plan = spec->key_plan;
 	sorter->keys = &spec->keys;
+	sorter->tupdesc = spec->tupdesc;
 	sorter->store = store;
 	sorter->words = gpusort_key_plan_words(spec->key_plan);
 	sorter->context = CurrentMemoryContext;
@@ -93,6 +96,19 @@ read_keys(const GsTieSorter *sorter, uint64 entry, int from, int to,
 	gpusort_row_store_get_columns(sorter->store, (uint32) entry,
 								  sorter->keys->attnos + from, to - from,
 								  row->values + from, row->isnull + from);
+}
+
+/* Fetch rows into the cache that will be read soon after the i-th. */
+static inline void
+fetch_ahead(const GsTieSorter *sorter, const uint64 *entries, uint32 i,
+			uint32 count)
+{
+	if (i + PREFETCH_ROWS >= count)
+		return;
+	gpusort_row_store_prefetch(sorter->store,
+							   (uint32) entries[i + PREFETCH_ROWS]);
+	gpusort_row_store_prefetch_elsewhere(sorter->store,
+										 (uint32) entries[i + PREFETCH_ROWS / 2]);
 }
 
 /* ----------------------------------------------------------------
@@ -217,13 +233,7 @@ encode_run(GsTieSorter *sorter, GsOrdering *ordering, const uint64 *entries,
 	gpusort_key_plan_span(sorter->key_plan, cursor, &from, &to);
 	for (uint32 i = 0; i < count; i++)
 	{
-		if (i + PREFETCH_ROWS < count)
-		{
-			gpusort_row_store_prefetch(sorter->store,
-									   (uint32) entries[i + PREFETCH_ROWS]);
-			gpusort_row_store_prefetch_elsewhere(sorter->store,
-												 (uint32) entries[i + PREFETCH_ROWS / 2]);
-		}
+		fetch_ahead(sorter, entries, i, count);
 		read_keys(sorter, entries[i], from, to, row);
 		gpusort_key_plan_encode_at(sorter->key_plan, cursor, row->values,
 								   row->isnull,
@@ -269,36 +279,58 @@ run_length(const GsTieSorter *sorter, const GsOrdering *ordering,
 static void sort_runs(GsTieSorter *sorter, GsOrdering *ordering,
 					  uint64 *entries, uint32 count, GsKeyCursor cursor);
 
+/* Have all rows of a run the same value of a sort key, bit for bit? */
+static bool
+are_alike(GsTieSorter *sorter, const uint64 *entries, uint32 count, int key)
+{
+	Form_pg_attribute att = TupleDescAttr(sorter->tupdesc,
+										  sorter->keys->attnos[key] - 1);
+	GsTieRow	first = sorter->rows[0];
+	GsTieRow	row = sorter->rows[1];
+
+	read_keys(sorter, entries[0], key, key + 1, &first);
+	for (uint32 i = 1; i < count; i++)
+	{
+		fetch_ahead(sorter, entries, i, count);
+		read_keys(sorter, entries[i], key, key + 1, &row);
+		if (row.isnull[key] != first.isnull[key] ||
+			(!row.isnull[key] &&
+			 !datum_image_eq(first.values[key], row.values[key],
+							 att->attbyval, att->attlen)))
+			return false;
+	}
+	return true;
+}
+
 /* Sort a run, whose rows have equal words up to those at the cursor. */
 static void
 sort_run(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 		 uint32 count, GsKeyCursor cursor)
 {
 	GsTieRow   *row = &sorter->rows[0];
+	GsKeyRest	rest;
 	int			first;
-	int			to;
 
 	/* Of any row, since they are alike as far as the answer is concerned. */
 	read_keys(sorter, entries[0], 0, sorter->keys->nkeys, row);
-	switch (gpusort_key_plan_go_on(sorter->key_plan, row->values, row->isnull,
-								   &cursor, &first))
+	rest = gpusort_key_plan_go_on(sorter->key_plan, row->values, row->isnull,
+								  &cursor, &first);
+
+	/* Duplicates of a long string would go through all of its words. */
+	if (rest != GS_KEY_EQUAL && count > SHORT_RUN &&
+		gpusort_key_plan_ends_stage(sorter->key_plan, &cursor, first) &&
+		are_alike(sorter, entries, count, first))
+		rest = gpusort_key_plan_pass(sorter->key_plan, &cursor, &first);
+
+	if (rest == GS_KEY_EQUAL)
+		return;
+	if (rest == GS_KEY_COMPARE || count <= SHORT_RUN)
+		sort_by_comparisons(sorter, ordering, entries, count, first);
+	else
 	{
-		case GS_KEY_EQUAL:
-			break;
-		case GS_KEY_COMPARE:
-			sort_by_comparisons(sorter, ordering, entries, count, first);
-			break;
-		case GS_KEY_WORDS:
-			if (count <= SHORT_RUN)
-			{
-				gpusort_key_plan_span(sorter->key_plan, &cursor, &first, &to);
-				sort_by_comparisons(sorter, ordering, entries, count, first);
-				break;
-			}
-			encode_run(sorter, ordering, entries, count, &cursor);
-			gpusort_ordering_sort_some(ordering, entries, count);
-			sort_runs(sorter, ordering, entries, count, cursor);
-			break;
+		encode_run(sorter, ordering, entries, count, &cursor);
+		gpusort_ordering_sort_some(ordering, entries, count);
+		sort_runs(sorter, ordering, entries, count, cursor);
 	}
 }
 
