@@ -76,12 +76,14 @@ typedef int16 GsOperatorOrder;
 						(pathkey)->pk_strategy)
 #endif
 
-/* Does a collation order strings as memcmp()?  Needs utils/pg_locale.h. */
-#if PG_VERSION_NUM >= 180000
-#define GPUSORT_COLLATION_IS_C(collation) \
-	(pg_newlocale_from_collation(collation)->collate_is_c)
+/*
+ * The provider of collations that 17 brought, all of which compare bytes.  Needs
+ * catalog/pg_collation.h.
+ */
+#if PG_VERSION_NUM >= 170000
+#define GPUSORT_COLLPROVIDER_BUILTIN	COLLPROVIDER_BUILTIN
 #else
-#define GPUSORT_COLLATION_IS_C(collation)	lc_collate_is_c(collation)
+#define GPUSORT_COLLPROVIDER_BUILTIN	'b'
 #endif
 
 /*

@@ -34,7 +34,6 @@
 #include "utils/inet.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
-#include "utils/pg_locale.h"
 #include "utils/sortsupport.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
@@ -101,80 +100,74 @@ struct GsEncodingState
  */
 
 /*
- * C.UTF-8 is a locale of the C library, but not one with rules: since 2.35 glibc
- * compares its strings byte by byte.
+ * Does a locale of the C library compare strings byte by byte?  C.UTF-8 is such a
+ * locale too since glibc 2.35, which gives it no rules of its own.
  */
 static bool
 is_name_of_c_locale(const char *name)
 {
+	if (strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0)
+		return true;
 #ifdef __GLIBC__
-	int			major;
-	int			minor;
+	if (pg_strcasecmp(name, "C.UTF-8") == 0 || pg_strcasecmp(name, "C.utf8") == 0)
+	{
+		int			major;
+		int			minor;
 
-	return GetDatabaseEncoding() == PG_UTF8 &&
-		(pg_strcasecmp(name, "C.UTF-8") == 0 ||
-		 pg_strcasecmp(name, "C.utf8") == 0) &&
-		sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) == 2 &&
-		(major > 2 || (major == 2 && minor >= 35));
-#else
-	return false;
+		return GetDatabaseEncoding() == PG_UTF8 &&
+			sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) == 2 &&
+			(major > 2 || (major == 2 && minor >= 35));
+	}
 #endif
+	return false;
 }
 
-/* The name of a collation's locale in the C library, or NULL. */
-static char *
-libc_locale_of_collation(Oid collation)
+/* A collation's provider, and, unless it is NULL, its name of the locale. */
+static char
+provider_of_collation(Oid collation, char **locale)
 {
 	bool		is_default = collation == DEFAULT_COLLATION_OID;
 	int			cache = is_default ? DATABASEOID : COLLOID;
 	HeapTuple	tuple = SearchSysCache1(cache, is_default ?
 										ObjectIdGetDatum(MyDatabaseId) :
 										ObjectIdGetDatum(collation));
-	bool		is_libc;
+	char		provider;
 	bool		isnull;
 	Datum		name;
-	char	   *result = NULL;
 
+	*locale = NULL;
 	if (!HeapTupleIsValid(tuple))
-		return NULL;
+		return '\0';
 	if (is_default)
-	{
-		is_libc = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider ==
-			COLLPROVIDER_LIBC;
-		name = SysCacheGetAttr(cache, tuple, Anum_pg_database_datcollate,
-							   &isnull);
-	}
+		provider = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider;
 	else
-	{
-		is_libc = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider ==
-			COLLPROVIDER_LIBC;
-		name = SysCacheGetAttr(cache, tuple, Anum_pg_collation_collcollate,
-							   &isnull);
-	}
-	if (is_libc && !isnull)
-		result = TextDatumGetCString(name);
+		provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+	name = SysCacheGetAttr(cache, tuple, is_default ?
+						   Anum_pg_database_datcollate :
+						   Anum_pg_collation_collcollate, &isnull);
+	if (!isnull)
+		*locale = TextDatumGetCString(name);
 	ReleaseSysCache(tuple);
-	return result;
+	return provider;
 }
 
 /* Does a collation compare strings byte by byte? */
 static bool
 compares_bytes(Oid collation)
 {
-	char	   *name;
-	bool		result = false;
+	char	   *locale;
 
 	if (!OidIsValid(collation))
 		return false;
-	if (GPUSORT_COLLATION_IS_C(collation))
-		return true;
-	name = libc_locale_of_collation(collation);
-	if (name != NULL)
+	switch (provider_of_collation(collation, &locale))
 	{
-		result = is_name_of_c_locale(name);
-		pfree(name);
+		case COLLPROVIDER_LIBC:
+			return locale != NULL && is_name_of_c_locale(locale);
+		case GPUSORT_COLLPROVIDER_BUILTIN:
+			return true;
+		default:
+			return false;
 	}
-	return result;
 }
 
 /* The encoding that gives the order of a btree comparison function. */
