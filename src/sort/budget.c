@@ -9,8 +9,11 @@
  * system has them, and a backend keeps the mappings of its last sort for its
  * next one.  What it keeps is marked MADV_FREE: the kernel takes such pages
  * the moment it needs them, as if they were free, and costs nothing if it
- * does not.  What is kept is never more than pg_gpusort.work_mem, which is
- * memory that the backend may use anyway.
+ * does not.  What is kept and what sorts use together is never more than
+ * pg_gpusort.work_mem, unless the sorts alone take more.
+ *
+ * A mapping has its header elsewhere: blocks of a power of two bytes would take
+ * a huge page more for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,29 +36,20 @@
 #define MAP_ANONYMOUS		MAP_ANON
 #endif
 
-typedef struct GsMapping
+/* In memory of TopMemoryContext. */
+struct GsMapping
 {
-	struct GsMapping *next;		/* among the mappings kept */
-	char	   *memory;
+	GsMapping  *next;			/* among the mappings kept, or of a budget */
+	char	   *memory;			/* aligned to HUGE_PAGE_BYTES */
 	Size		size;			/* a multiple of HUGE_PAGE_BYTES */
-} GsMapping;
-
-/*
- * Stands in front of a block's memory, which is a mapping of its own or
- * palloc()ed in the budget's context.
- */
-struct GsBudgetBlock
-{
-	GsBudgetBlock *prev;
-	GsBudgetBlock *next;
-	GsMapping  *mapping;		/* or NULL */
 };
 
-#define BLOCK_HEADER_BYTES	CACHELINEALIGN(sizeof(GsBudgetBlock))
-
-/* The mappings kept, in memory of TopMemoryContext. */
+/* The mappings kept. */
 static GsMapping *kept = NULL;
 static Size kept_bytes = 0;
+
+/* Bytes of all other mappings. */
+static Size used_bytes = 0;
 
 /* ----------------------------------------------------------------
  *		mappings
@@ -115,16 +109,28 @@ map_aligned(Size size)
 	return aligned;
 }
 
-/* Returns NULL if there is no memory. */
+/* Unmap kept mappings, the oldest first, until so many more bytes may be there. */
+static void
+make_room(Size bytes)
+{
+	Size		limit = (Size) gpusort_settings_work_mem() * 1024;
+
+	while (kept != NULL && kept_bytes + used_bytes + bytes > limit)
+	{
+		GsMapping **last = &kept;
+
+		while ((*last)->next != NULL)
+			last = &(*last)->next;
+		kept_bytes -= (*last)->size;
+		unmap(*last);
+		*last = NULL;
+	}
+}
+
 static GsMapping *
-get_mapping(Size size)
+make_mapping(Size size)
 {
 	GsMapping  *mapping;
-
-	size = TYPEALIGN(HUGE_PAGE_BYTES, size);
-	mapping = take_kept(size);
-	if (mapping != NULL)
-		return mapping;
 
 	mapping = MemoryContextAllocExtended(TopMemoryContext, sizeof(GsMapping),
 										 MCXT_ALLOC_NO_OOM);
@@ -140,25 +146,34 @@ get_mapping(Size size)
 	return mapping;
 }
 
+/* Returns NULL if there is no memory. */
+static GsMapping *
+get_mapping(Size size)
+{
+	GsMapping  *mapping;
+
+	size = TYPEALIGN(HUGE_PAGE_BYTES, size);
+	mapping = take_kept(size);
+	if (mapping == NULL)
+	{
+		make_room(size);
+		mapping = make_mapping(size);
+	}
+	if (mapping != NULL)
+		used_bytes += mapping->size;
+	return mapping;
+}
+
 /* Keep a mapping for the next sort, or unmap it. */
 static void
 put_mapping(GsMapping *mapping)
 {
+	used_bytes -= mapping->size;
 #ifdef MADV_FREE
-	Size		kept_limit = (Size) gpusort_settings_work_mem() * 1024;
-
 	/* The oldest go first: the next sort may well be like the last one. */
-	while (kept != NULL && kept_bytes + mapping->size > kept_limit)
-	{
-		GsMapping **last = &kept;
-
-		while ((*last)->next != NULL)
-			last = &(*last)->next;
-		kept_bytes -= (*last)->size;
-		unmap(*last);
-		*last = NULL;
-	}
-	if (kept_bytes + mapping->size <= kept_limit &&
+	make_room(mapping->size);
+	if (kept_bytes + used_bytes + mapping->size <=
+		(Size) gpusort_settings_work_mem() * 1024 &&
 		madvise(mapping->memory, mapping->size, MADV_FREE) == 0)
 	{
 		mapping->next = kept;
@@ -181,16 +196,13 @@ free_mappings(void *arg)
 {
 	GsBudget   *budget = arg;
 
-	for (GsBudgetBlock *block = budget->blocks; block != NULL;)
+	while (budget->mappings != NULL)
 	{
-		/* The block goes with its mapping. */
-		GsBudgetBlock *next = block->next;
+		GsMapping  *mapping = budget->mappings;
 
-		if (block->mapping != NULL)
-			put_mapping(block->mapping);
-		block = next;
+		budget->mappings = mapping->next;
+		put_mapping(mapping);
 	}
-	budget->blocks = NULL;
 }
 
 GsBudget *
@@ -207,58 +219,54 @@ gpusort_budget_create(Size limit)
 	return budget;
 }
 
-static GsBudgetBlock *
-get_block(GsBudget *budget, Size size)
+void *
+gpusort_budget_alloc(GsBudget *budget, Size size)
 {
-	GsMapping  *mapping = NULL;
-	GsBudgetBlock *block;
+	GsMapping  *mapping;
+	void	   *memory = NULL;
 
 	if (size >= MAPPING_FROM_BYTES)
 	{
 		mapping = get_mapping(size);
-		block = mapping != NULL ? (GsBudgetBlock *) mapping->memory : NULL;
+		if (mapping != NULL)
+		{
+			mapping->next = budget->mappings;
+			budget->mappings = mapping;
+			memory = mapping->memory;
+		}
 	}
 	else
-		block = MemoryContextAllocExtended(budget->context, size,
-										   MCXT_ALLOC_NO_OOM);
-	if (block != NULL)
-		block->mapping = mapping;
-	return block;
+		memory = MemoryContextAllocExtended(budget->context, size,
+											MCXT_ALLOC_NO_OOM);
+	if (memory == NULL)
+		budget->out_of_memory = true;
+	return memory;
 }
 
-void *
-gpusort_budget_alloc(GsBudget *budget, Size size)
+/* The place in a budget's list at which a block's mapping is, or NULL. */
+static GsMapping **
+find_mapping(GsBudget *budget, const void *memory)
 {
-	GsBudgetBlock *block = get_block(budget,
-									 add_size(size, BLOCK_HEADER_BYTES));
-
-	if (block == NULL)
-	{
-		budget->out_of_memory = true;
-		return NULL;
-	}
-	block->prev = NULL;
-	block->next = budget->blocks;
-	if (block->next != NULL)
-		block->next->prev = block;
-	budget->blocks = block;
-	return (char *) block + BLOCK_HEADER_BYTES;
+	if ((uintptr_t) memory % HUGE_PAGE_BYTES == 0)
+		for (GsMapping **link = &budget->mappings; *link != NULL;
+			 link = &(*link)->next)
+			if ((*link)->memory == memory)
+				return link;
+	return NULL;
 }
 
 void
 gpusort_budget_free(GsBudget *budget, void *memory)
 {
-	GsBudgetBlock *block =
-		(GsBudgetBlock *) ((char *) memory - BLOCK_HEADER_BYTES);
+	GsMapping **link = find_mapping(budget, memory);
+	GsMapping  *mapping;
 
-	if (block->prev != NULL)
-		block->prev->next = block->next;
-	else
-		budget->blocks = block->next;
-	if (block->next != NULL)
-		block->next->prev = block->prev;
-	if (block->mapping != NULL)
-		put_mapping(block->mapping);
-	else
-		pfree(block);
+	if (link == NULL)
+	{
+		pfree(memory);
+		return;
+	}
+	mapping = *link;
+	*link = mapping->next;
+	put_mapping(mapping);
 }

@@ -8,7 +8,7 @@
 #ifndef GPUSORT_BUDGET_H
 #define GPUSORT_BUDGET_H
 
-typedef struct GsBudgetBlock GsBudgetBlock;
+typedef struct GsMapping GsMapping;
 
 typedef struct GsBudget
 {
@@ -16,7 +16,7 @@ typedef struct GsBudget
 	Size		limit;			/* bytes */
 	Size		used;			/* bytes reserved; never more than limit */
 	bool		out_of_memory;	/* the system had no memory left */
-	GsBudgetBlock *blocks;		/* allocated and not freed */
+	GsMapping  *mappings;		/* of blocks that are not freed */
 } GsBudget;
 
 /*

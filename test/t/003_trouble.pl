@@ -94,6 +94,33 @@ foreach my $enable ('on', 'off')
 }
 cmp_ok($bytes{'on'}, '<', $bytes{'off'}, 'files are smaller than stock\'s');
 
+# ---- Resident memory ----
+
+# What a sort keeps for the next one counts, too.
+SKIP:
+{
+	skip 'needs /proc', 1 unless -r '/proc/self/status';
+	my ($before, $after);
+	my $grown = sub {
+		my %kb = slurp_file('/proc/' . $session->pid . '/status') =~ /^(VmHWM|RssShmem|RssFile):\s+(\d+) kB/mg;
+
+		return $kb{VmHWM} - $kb{RssShmem} - $kb{RssFile};
+	};
+
+	$session = Session($node, @settings, q{SET work_mem = '24MB'},
+		'SELECT count(*), max(t) FROM big, generate_series(1, 6)');
+	$before = $grown->();
+	foreach my $columns ('k, id', 'k, id, t', 'k, id, t || t', 'k, repeat(t, 9)', 'k')
+	{
+		is($session->run("SELECT count(*) FROM (SELECT $columns FROM big, generate_series(1, 6) ORDER BY k OFFSET 0) s"),
+			'1200000', "resident memory: $columns");
+	}
+	$after = $grown->();
+	cmp_ok($after - $before, '>', 12 * 1024, 'resident memory: much of work_mem is used');
+	cmp_ok($after - $before, '<', 27 * 1024, 'resident memory: not more than work_mem');
+	$session->quit;
+}
+
 # ---- A backend is killed ----
 
 foreach my $work_mem ('64kB', '256MB')
