@@ -242,7 +242,10 @@ gpusort_external_perform(GsExternalSort *sort)
 	if (sort->nruns == 0)
 		return;
 	if (!sort->spec->random_access)
+	{
+		gpusort_run_file_forget_room(sort->file);
 		begin_merge(sort, 0, sort->nruns);
+	}
 	else
 	{
 		MemoryContext caller;

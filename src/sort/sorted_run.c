@@ -239,6 +239,12 @@ gpusort_run_file_read(GsRunFile *file, GsSortedRun *run, GsRunBlock *block)
 }
 
 void
+gpusort_run_file_forget_room(GsRunFile *file)
+{
+	LogicalTapeSetForgetFreeSpace(file->tapes);
+}
+
+void
 gpusort_run_file_free(GsRunFile *file, GsSortedRun *run)
 {
 	LogicalTapeClose(run->tape);

@@ -72,6 +72,9 @@ extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
 extern void gpusort_run_file_read(GsRunFile *file, GsSortedRun *run,
 								  GsRunBlock *block);
 
+/* No run will be written any more: room in the file need not be noted. */
+extern void gpusort_run_file_forget_room(GsRunFile *file);
+
 /* Give back a run's place in the file. */
 extern void gpusort_run_file_free(GsRunFile *file, GsSortedRun *run);
 
