@@ -141,6 +141,20 @@ RESET enable_partitionwise_join;
 RESET enable_partitionwise_aggregate;
 EXPLAIN (COSTS OFF) SELECT k, count(*) FROM halves GROUP BY k;
 
+-- processes that sort their shares are not replaced by one that sorts all
+SET max_parallel_workers_per_gather = 2;
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0.05;
+SET pg_gpusort.enable = off;
+EXPLAIN (COSTS OFF) SELECT * FROM facts ORDER BY d, id;
+SET pg_gpusort.enable = on;
+EXPLAIN (COSTS OFF) SELECT * FROM facts ORDER BY d, id;
+RESET pg_gpusort.enable;
+RESET parallel_tuple_cost;
+RESET parallel_setup_cost;
+RESET min_parallel_table_scan_size;
+
 DROP TABLE facts, dims, small, halves;
 DROP FUNCTION check_rows, sum_of;
 RESET enable_incremental_sort;

@@ -4,9 +4,8 @@
  *		Lets the planner know what a GpuSort costs below a merge join.
  *
  * The planner has considered to sort the inputs of a merge join at stock
- * PostgreSQL's cost.  This adds a path for each order that it has considered,
- * in which each input comes in that order in the cheapest way there is, one of
- * them at least by a sort at GpuSort's cost.
+ * PostgreSQL's cost.  This adds a path in which each input comes in order in the
+ * cheapest way there is, one of them at least by a sort at GpuSort's cost.
  *
  * Left alone are joins of partitions, parameterized and partial paths.
  *
@@ -133,11 +132,21 @@ merge_path(const GsJoin *join, Path *outer, Path *inner, List *pathkeys,
 	return (Path *) path;
 }
 
-/* Add a path that merges by these clauses, in the order of 'outer_keys'. */
+/*
+ * Add a path that merges in the order that serves the query best.  The planner
+ * considers as many orders as there are keys, each with another one first; to do
+ * so here took too much time.
+ */
 static void
-add_merge_path(const GsJoin *join, List *outer_keys, List *clauses)
+add_merge_path(const GsJoin *join)
 {
 	PlannerInfo *root = join->root;
+	List	   *outer_keys =
+		select_outer_pathkeys_for_merge(root, join->extra->mergeclause_list,
+										join->joinrel);
+	List	   *clauses =
+		find_mergeclauses_for_outer_pathkeys(root, outer_keys,
+											 join->extra->mergeclause_list);
 	List	   *inner_keys = make_inner_pathkeys_for_merge(root, clauses,
 														   outer_keys);
 	List	   *pathkeys = build_join_pathkeys(root, join->joinrel,
@@ -154,26 +163,6 @@ add_merge_path(const GsJoin *join, List *outer_keys, List *clauses)
 	path = merge_path(join, outer, inner, pathkeys, clauses);
 	gpusort_cost_prefer(path, sorts, linitial(join->joinrel->pathlist));
 	add_path(join->joinrel, path);
-}
-
-/* As the planner does it, each key is the first one of an order. */
-static void
-add_merge_paths(const GsJoin *join)
-{
-	List	   *clauses = join->extra->mergeclause_list;
-	List	   *all_keys = select_outer_pathkeys_for_merge(join->root, clauses,
-														   join->joinrel);
-
-	for (int first = 0; first < list_length(all_keys); first++)
-	{
-		List	   *keys = list_copy(all_keys);
-		PathKey    *key = list_nth_node(PathKey, keys, first);
-
-		keys = lcons(key, list_delete_nth_cell(keys, first));
-		add_merge_path(join, keys,
-					   find_mergeclauses_for_outer_pathkeys(join->root, keys,
-															clauses));
-	}
 }
 
 static void
@@ -196,7 +185,7 @@ add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (gpusort_enable && !gpusort_debug_hide && enable_sort &&
 		enable_mergejoin && extra->mergeclause_list != NIL &&
 		has_sortable_input(&join) && can_merge(&join))
-		add_merge_paths(&join);
+		add_merge_path(&join);
 }
 
 void

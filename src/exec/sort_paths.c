@@ -59,27 +59,43 @@ bound_is_unknown(const PlannerInfo *root)
 		GPUSORT_UNKNOWN_BOUND;
 }
 
+/*
+ * Do processes sort their shares in the best path that the planner has?  Their
+ * sorts are swapped, too, which is better than to sort all in one process: what
+ * Gather Merge is charged for its queues says otherwise, but too much.
+ */
+static bool
+sorts_in_parallel(const RelOptInfo *ordered_rel)
+{
+	const Path *best = linitial(ordered_rel->pathlist);
+
+	if (IsA(best, ProjectionPath))
+		best = ((const ProjectionPath *) best)->subpath;
+	return IsA(best, GatherMergePath);
+}
+
 static void
 add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 				  RelOptInfo *ordered_rel)
 {
 	Path	   *input = input_rel->cheapest_total_path;
 	List	   *pathkeys = root->sort_pathkeys;
+	Path	   *parallel = NULL;
 
 	if (pathkeys == NIL || root->upper_targets[UPPERREL_ORDERED] == NULL ||
 		pathkeys_contained_in(pathkeys, input->pathkeys))
 		return;
-	add_ordered_path(root, ordered_rel,
-					 gpusort_cost_sort_path(root, ordered_rel, input, pathkeys,
-											root->limit_tuples));
 	if (!bound_is_unknown(root) && ordered_rel->consider_parallel &&
 		input_rel->partial_pathlist != NIL)
+		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, input_rel,
+												   linitial(input_rel->partial_pathlist),
+												   input->rows, pathkeys,
+												   root->limit_tuples);
+	if (parallel != NULL || !sorts_in_parallel(ordered_rel))
 		add_ordered_path(root, ordered_rel,
-						 gpusort_cost_parallel_sort_path(root, ordered_rel,
-														 input_rel,
-														 linitial(input_rel->partial_pathlist),
-														 input->rows, pathkeys,
-														 root->limit_tuples));
+						 gpusort_cost_sort_path(root, ordered_rel, input,
+												pathkeys, root->limit_tuples));
+	add_ordered_path(root, ordered_rel, parallel);
 }
 
 /* How many groups the planner expects of GROUP BY, in all. */
