@@ -63,6 +63,8 @@ CREATE FUNCTION gpusort_stat(OUT backend text, OUT sorts bigint,
 							 OUT rows bigint, OUT bytes bigint,
 							 OUT drain_time double precision,
 							 OUT sort_time double precision,
+							 OUT parallel_sorts bigint,
+							 OUT page_scans bigint,
 							 OUT errors bigint,
 							 OUT stats_reset timestamptz)
 RETURNS SETOF record

@@ -20,7 +20,8 @@ CREATE TEMP TABLE fallbacks_before AS SELECT * FROM pg_stat_gpusort_fallbacks;
 CREATE TEMP VIEW counted AS
 	SELECT s.backend, s.sorts - b.sorts AS sorts, s.rows - b.rows AS rows,
 		   s.bytes > b.bytes AS bytes, s.drain_time >= b.drain_time AS drain_time,
-		   s.sort_time >= b.sort_time AS sort_time, s.errors - b.errors AS errors
+		   s.sort_time >= b.sort_time AS sort_time, s.parallel_sorts - b.parallel_sorts AS parallel_sorts,
+		   s.page_scans - b.page_scans AS page_scans, s.errors - b.errors AS errors
 	FROM pg_stat_gpusort s JOIN before b USING (backend);
 CREATE TEMP VIEW fallbacks_counted AS
 	SELECT reason, s.sorts - coalesce(b.sorts, 0) AS sorts
@@ -36,6 +37,10 @@ RESET pg_gpusort.work_mem;
 SELECT count(*) FROM (SELECT 1 / (g - 300) FROM generate_series(1, 1000) g ORDER BY 1 OFFSET 0) s;
 SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY to_jsonb(g) OFFSET 0) s;
 SELECT count(*) FROM (SELECT g FROM generate_series(1, 100) g ORDER BY g LIMIT 1) s;
+-- from a table, without a condition and with one
+CREATE TEMP TABLE numbers AS SELECT g FROM generate_series(1, 300) g;
+SELECT count(*) FROM (SELECT g FROM numbers ORDER BY g DESC OFFSET 0) s;
+SELECT count(*) FROM (SELECT g FROM numbers WHERE random() >= 0 ORDER BY g DESC OFFSET 0) s;
 RESET pg_gpusort.min_rows;
 SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g OFFSET 0) s;
 SET pg_gpusort.enable = off;

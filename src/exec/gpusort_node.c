@@ -298,7 +298,8 @@ prepare_input(GsNodeState *node, bool bounded)
 	}
 
 	/* A heap drops most rows: taking them apart for it does not pay. */
-	node->spec.input.next = node->page_scan != NULL && !bounded ? scan_input :
+	node->spec.input.by_pages = node->page_scan != NULL && !bounded;
+	node->spec.input.next = node->spec.input.by_pages ? scan_input :
 		execute_input;
 }
 
@@ -312,7 +313,9 @@ open_sink(GsNodeState *node)
 	if (node->sink == NULL)
 		return;
 	if (node->session != NULL &&
-		gpusort_session_gpu_handle(node->session, &handle))
+		gpusort_session_gpu_handle(node->session,
+								   gpusort_sink_keeps_order(outerPlanState(node)),
+								   &handle))
 		gpusort_sink_open(node->sink, handle);
 	else
 		gpusort_sink_close(node->sink);

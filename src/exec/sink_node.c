@@ -21,6 +21,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
+#include "optimizer/optimizer.h"
 #include "port/atomics.h"
 #include "utils/memutils.h"
 
@@ -29,6 +30,7 @@
 #include "exec/page_scan.h"
 #include "exec/sink_node.h"
 #include "sort/gpu_session.h"
+#include "sort/sort_stats.h"
 
 /* In the dynamic shared memory of the query, or the leader's own. */
 typedef struct GsSinkShared
@@ -109,6 +111,16 @@ gpusort_sink_find(PlanState *input)
 		((CustomScanState *) child)->methods != &sink_methods)
 		return NULL;
 	return (GsSinkState *) child;
+}
+
+bool
+gpusort_sink_keeps_order(const PlanState *gather)
+{
+	int			num_workers = castNode(Gather, gather->plan)->num_workers;
+
+	/* The leader takes part nevertheless if it is alone. */
+	return Min(num_workers, max_parallel_workers) <= 1 &&
+		!parallel_leader_participation;
 }
 
 /* Workers, if they are not to be started anew, look at 'shared'. */
@@ -238,6 +250,7 @@ fill_session(GsSinkState *sink)
 	MemoryContext context;
 	GsGpuSession *session;
 	GsFallback	failure;
+	GsSortCounts page_scan = {.page_scans = 1};
 
 	if (sink->spec.key_plan == NULL)
 		sink->spec.key_plan = gpusort_key_plan_create(&sink->spec.keys,
@@ -252,6 +265,8 @@ fill_session(GsSinkState *sink)
 	MemoryContextSwitchTo(context);
 	session = gpusort_gpu_session_attach(&sink->spec, sink->shared->handle);
 	MemoryContextSwitchTo(query);
+	if (sink->page_scan != NULL)
+		gpusort_stats_count_sort(GS_SESSION_GPU, &page_scan);
 	if (!add_rows(sink, session))
 		pg_atomic_write_u32(&sink->shared->failure,
 							gpusort_gpu_session_failure(session));

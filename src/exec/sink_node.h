@@ -23,6 +23,12 @@ extern Node *gpusort_sink_create_state(CustomScan *plan);
 extern GsSinkState *gpusort_sink_find(PlanState *input);
 
 /*
+ * Do rows below such a Gather go to a session in the order in which the Gather
+ * would return them?  So they do if they all go through one process.
+ */
+extern bool gpusort_sink_keeps_order(const PlanState *gather);
+
+/*
  * For the leader: before the Gather is executed, open the sink to a GPU
  * session; from then on it returns no rows.  Closed, it passes its rows on.
  */

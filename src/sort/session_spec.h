@@ -37,6 +37,7 @@ typedef struct GsInput
 	GsFallback	(*failure) (void *arg);
 	void	   *arg;
 	GsInputRepeat repeat;
+	bool		by_pages;		/* does it come from a page scan? */
 } GsInput;
 
 typedef struct GsSessionSpec

@@ -66,6 +66,7 @@ struct GsSortSession
 	int64		mark;
 	bool		returned;		/* has any row been returned? */
 
+	bool		fed_by_others;	/* have others been given the GPU session? */
 	GsFallback	gpu_reason;		/* why the GPU is not used, or no more */
 	GsFallback	input_failure;	/* see GsInput.failure */
 
@@ -115,6 +116,8 @@ count_sort(GsSortSession *session)
 	counts.bytes = (uint64) report.space_kb * 1024;
 	counts.drain_us = (uint64) (report.drain_ms * 1000);
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
+	counts.parallel_sorts = session->gpu != NULL && session->fed_by_others;
+	counts.page_scans = session->spec->input.by_pages;
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 
@@ -445,6 +448,28 @@ input_is_complete(GsSortSession *session)
 	return session->input_failure == GS_FALLBACK_NONE;
 }
 
+/*
+ * For stock_ties: other processes have put all rows into the GPU session, which
+ * the CPU session has to have, too.  Read them again; false if that is not
+ * possible.
+ */
+static bool
+read_for_ties(GsSortSession *session)
+{
+	const GsInput *input = &session->spec->input;
+	TupleTableSlot *slot;
+
+	input->rewind(input->arg);
+	while (slot = input->next(input->arg), !TupIsNull(slot))
+	{
+		slot_getallattrs(slot);
+		if (!gpusort_cpu_session_put(session->cpu, slot->tts_values,
+									 slot->tts_isnull))
+			return false;
+	}
+	return true;
+}
+
 /* Read the input; false if rows are lost. */
 static bool
 drain(GsSortSession *session)
@@ -626,10 +651,12 @@ gpusort_session_begin(const GsSessionSpec *spec)
 }
 
 bool
-gpusort_session_gpu_handle(const GsSortSession *session, GsClientHandle *handle)
+gpusort_session_gpu_handle(GsSortSession *session, bool in_order,
+						   GsClientHandle *handle)
 {
-	if (session->gpu == NULL || session->stock_ties)
+	if (session->gpu == NULL || (session->stock_ties && !in_order))
 		return false;
+	session->fed_by_others = true;
 	*handle = gpusort_gpu_session_handle(session->gpu);
 	return true;
 }
@@ -643,6 +670,9 @@ gpusort_session_sort(GsSortSession *session)
 	do
 	{
 		complete = drain(session);
+		if (complete && session->stock_ties && session->fed_by_others &&
+			session->gpu != NULL)
+			complete = read_for_ties(session);
 		session->drain_ms += lap_ms(&session->begin_time);
 		complete = complete && finish(session);
 		session->sort_ms += lap_ms(&session->begin_time);

@@ -56,9 +56,11 @@ extern GsSortSession *gpusort_session_begin(const GsSessionSpec *spec);
 
 /*
  * If the session's rows go to a GPU session to which other processes can add
- * rows before the sort: get its handle.
+ * rows before the sort, all of them that the input has: get its handle.  Will
+ * they come in the order of the input?  With pg_gpusort.debug_stock_ties they
+ * have to.
  */
-extern bool gpusort_session_gpu_handle(const GsSortSession *session,
+extern bool gpusort_session_gpu_handle(GsSortSession *session, bool in_order,
 									   GsClientHandle *handle);
 
 /*

@@ -30,6 +30,8 @@ typedef struct GsAtomicCounts
 	pg_atomic_uint64 bytes;
 	pg_atomic_uint64 drain_us;
 	pg_atomic_uint64 sort_us;
+	pg_atomic_uint64 parallel_sorts;
+	pg_atomic_uint64 page_scans;
 } GsAtomicCounts;
 
 typedef struct GsStats
@@ -70,6 +72,8 @@ init_stats(GsStats *target)
 		pg_atomic_init_u64(&counts->bytes, 0);
 		pg_atomic_init_u64(&counts->drain_us, 0);
 		pg_atomic_init_u64(&counts->sort_us, 0);
+		pg_atomic_init_u64(&counts->parallel_sorts, 0);
+		pg_atomic_init_u64(&counts->page_scans, 0);
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		pg_atomic_init_u64(&target->fallbacks[r], 0);
@@ -87,6 +91,8 @@ gpusort_stats_count_sort(GsSessionKind kind, const GsSortCounts *counts)
 	pg_atomic_fetch_add_u64(&total->bytes, counts->bytes);
 	pg_atomic_fetch_add_u64(&total->drain_us, counts->drain_us);
 	pg_atomic_fetch_add_u64(&total->sort_us, counts->sort_us);
+	pg_atomic_fetch_add_u64(&total->parallel_sorts, counts->parallel_sorts);
+	pg_atomic_fetch_add_u64(&total->page_scans, counts->page_scans);
 }
 
 void
@@ -114,7 +120,9 @@ gpusort_stats_read(GsStatsSnapshot *snapshot)
 				.rows = pg_atomic_read_u64(&counts->rows),
 				.bytes = pg_atomic_read_u64(&counts->bytes),
 				.drain_us = pg_atomic_read_u64(&counts->drain_us),
-				.sort_us = pg_atomic_read_u64(&counts->sort_us)
+				.sort_us = pg_atomic_read_u64(&counts->sort_us),
+				.parallel_sorts = pg_atomic_read_u64(&counts->parallel_sorts),
+				.page_scans = pg_atomic_read_u64(&counts->page_scans)
 		};
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
@@ -135,6 +143,8 @@ gpusort_stats_reset(void)
 		pg_atomic_write_u64(&counts->bytes, 0);
 		pg_atomic_write_u64(&counts->drain_us, 0);
 		pg_atomic_write_u64(&counts->sort_us, 0);
+		pg_atomic_write_u64(&counts->parallel_sorts, 0);
+		pg_atomic_write_u64(&counts->page_scans, 0);
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		pg_atomic_write_u64(&stats->fallbacks[r], 0);

@@ -28,6 +28,8 @@ typedef struct GsSortCounts
 	uint64		bytes;			/* memory, of the host or a device, or disk */
 	uint64		drain_us;		/* reading the input, in microseconds */
 	uint64		sort_us;		/* sorting */
+	uint64		parallel_sorts; /* to which other processes added the rows */
+	uint64		page_scans;		/* processes that read a table by pages */
 } GsSortCounts;
 
 typedef struct GsStatsSnapshot

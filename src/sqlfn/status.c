@@ -130,6 +130,8 @@ gpusort_stat(PG_FUNCTION_ARGS)
 			Int64GetDatum((int64) counts->bytes),
 			Float8GetDatum(counts->drain_us / 1000.0),
 			Float8GetDatum(counts->sort_us / 1000.0),
+			Int64GetDatum((int64) counts->parallel_sorts),
+			Int64GetDatum((int64) counts->page_scans),
 			Int64GetDatum((int64) stats.errors),
 			TimestampTzGetDatum(stats.reset_time)
 		};

@@ -1,6 +1,7 @@
 -- The last test of the regression suite: has the extension sorted at all, and
--- on the GPU, if that is where it is to sort?
+-- on the GPU, if that is where it is to sort?  Have tables been read page by page?
 CREATE EXTENSION pg_gpusort;
-SELECT sum(sorts) > 1000 AS used FROM pg_stat_gpusort
+SELECT sum(sorts) > 1000 AS used, sum(page_scans) > 100 AS page_scans
+	FROM pg_stat_gpusort
 	WHERE backend = 'gpu' OR current_setting('pg_gpusort.backend') <> 'gpu';
 DROP EXTENSION pg_gpusort;

@@ -259,6 +259,24 @@ like($session->run("EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Gather.*rows
 	'stock\'s ties: the rows are passed on');
 unlike($session->run("EXPLAIN (ANALYZE) $variable"), qr/Rows Sent/, 'stock\'s ties: no row is sent');
 is($session->run($variable), $session->run("$stock; $variable"), 'stock\'s ties: rows');
+my $counts_of_sinks = q{SELECT sorts, parallel_sorts, page_scans FROM pg_stat_gpusort WHERE backend = 'gpu'};
+my $ties = 'SELECT k % 3 AS k, id FROM big ORDER BY k';
+$session->run("$ours; $on_gpu; SELECT pg_stat_gpusort_reset()");
+$session->run($variable);
+is($session->run($counts_of_sinks), '1|0|0', 'stock\'s ties: not from the workers');
+
+# From a single one they are, and read a second time.
+foreach my $query ($ties, $sorts{'half of the keys null'})
+{
+	$session->run('SET max_parallel_workers_per_gather = 1; SET parallel_leader_participation = off');
+	$session->run("$ours; $on_gpu; SELECT pg_stat_gpusort_reset()");
+	is($session->run(digest($query)), $session->run("$stock; " . digest($query)), "stock's ties, one worker: rows of $query");
+	is($session->run($counts_of_sinks), $query eq $ties ? '1|1|0' : '1|1|1', "stock's ties, one worker: counts of $query");
+}
+$session->run("RESET ALL; $parallel");
+$session->run("$ours; $on_gpu; SET max_parallel_workers_per_gather = 3; SELECT pg_stat_gpusort_reset()");
+$session->run($variable);
+like($session->run($counts_of_sinks), qr/^1\|1\|[1234]$/, 'counts of sinks');
 $session->run("RESET ALL; $parallel");
 holds_nothing($node, 'without workers');
 
