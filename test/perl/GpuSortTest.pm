@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
 
-our @EXPORT = qw(start_node start_gpu_node gpu_settings wait_for_service
+our @EXPORT = qw(start_node start_gpu_node gpu_settings parallel_plans wait_for_service
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
   leaves_nothing Session);
 
@@ -40,6 +40,16 @@ sub gpu_settings
 		'pg_gpusort.backend = gpu',
 		'pg_gpusort.min_rows = 0',
 		'max_parallel_workers_per_gather = 0');
+}
+
+# parallel_plans WORKERS, SETTING...: statements after which plans are parallel
+# where they can be, with that many workers, and then these.
+sub parallel_plans
+{
+	my ($workers, @settings) = @_;
+
+	return join('; ', map { "SET $_" } "max_parallel_workers_per_gather = $workers",
+		'min_parallel_table_scan_size = 0', 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', @settings);
 }
 
 # start_gpu_node NAME, SETTING...: such a server, with the service ready.

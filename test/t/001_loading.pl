@@ -11,13 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $parallel = q{
-	SET max_parallel_workers_per_gather = 2;
-	SET min_parallel_table_scan_size = 0;
-	SET parallel_setup_cost = 0;
-	SET parallel_tuple_cost = 0;
-	SET enable_hashagg = off;
-};
+my $parallel = parallel_plans(2, 'enable_hashagg = off') . ';';
 my $grouped = 'SELECT k, t, count(*) FROM big GROUP BY k, t, id';
 my $ours = 'SET pg_gpusort.min_rows = 0; SET pg_gpusort.debug_require = cpu;';
 my $status = "SELECT value FROM gpusort_status() WHERE name = 'preloaded'";

@@ -114,23 +114,55 @@ foreach my $work_mem ('64kB', '256MB')
 	$session->quit;
 }
 
-# In parallel workers.
-{
-	my $session = Session($node, @settings, 'SET max_parallel_workers_per_gather = 2',
-		'SET parallel_setup_cost = 0', 'SET parallel_tuple_cost = 0',
-		'SET min_parallel_table_scan_size = 0', 'SET enable_hashagg = off',
-		'CREATE OR REPLACE FUNCTION slow(k int8) RETURNS int8 LANGUAGE plpgsql PARALLEL SAFE AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN k; END $$'
-	);
-	my $query = 'SELECT k, id, count(*) FROM big WHERE slow(k) IS NOT NULL GROUP BY 1, 2';
+# In parallel workers, each of which sorts: the leader or a worker is ended while
+# they read their input, or while the leader returns rows and they wait for it.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION slow(k int8) RETURNS int8 LANGUAGE plpgsql PARALLEL SAFE
+		AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN k; END $$});
+my %in_workers = (
+	'drain' => [ 'SELECT k, id, count(*) FROM big WHERE slow(k) IS NOT NULL GROUP BY 1, 2', 'parallel worker', 'PgSleep' ],
+	'emit' => [ 'SELECT k, id, pg_sleep(0.001) FROM (SELECT k, id, count(*) FROM big GROUP BY 1, 2 OFFSET 0) s',
+		'parallel worker', 'MessageQueueSend' ]);
+my %ends = (
+	'timeout' => qr/57014: canceling statement due to statement timeout/,
+	'leader cancelled' => qr/57014: canceling statement due to user request/,
+	'leader terminated' => qr/57P01: terminating connection/,
+	'worker terminated' => qr/57P01: terminating (connection|background worker)/);
 
-	like($session->run("EXPLAIN $query"), qr/Gather Merge.*GpuSort/s, 'workers: GpuSort');
-	like($session->run("SET statement_timeout = '700ms'; $query"), qr/57014/, 'workers: cancelled');
-	$session->run('RESET statement_timeout');
-	goes_on($session, 'workers');
-	$node->poll_query_until('postgres',
-		q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
-	  or fail('workers end');
-	$session->quit;
+foreach my $phase (sort keys %in_workers)
+{
+	my ($query, $who, $event) = @{ $in_workers{$phase} };
+	my $waiting = "backend_type = '$who' AND wait_event = '$event'";
+
+	foreach my $end (sort keys %ends)
+	{
+		my $session = Session($node, @settings, parallel_plans(2, 'enable_hashagg = off'));
+		my $name = "workers, $phase, $end";
+
+		like($session->run("EXPLAIN $query"), qr/Gather Merge.*GpuSort/s, "$name: GpuSort");
+		$session->run(q{SET statement_timeout = '700ms'}) if $end eq 'timeout';
+		$session->begin($query);
+		if ($end ne 'timeout')
+		{
+			$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE $waiting")
+			  or die 'no worker waits';
+			$node->safe_psql('postgres',
+				$end eq 'worker terminated' ? "SELECT pg_terminate_backend((SELECT min(pid) FROM pg_stat_activity WHERE $waiting))" :
+				$end eq 'leader cancelled' ? 'SELECT pg_cancel_backend(' . $session->pid . ')' :
+				'SELECT pg_terminate_backend(' . $session->pid . ')');
+		}
+		like($session->finish, $ends{$end}, "$name: error");
+		if ($end ne 'leader terminated')
+		{
+			$session->run('RESET statement_timeout; SET max_parallel_workers_per_gather = 0');
+			goes_on($session, $name);
+		}
+		$session->quit;
+		$node->poll_query_until('postgres',
+			q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
+		  or fail("$name: workers end");
+		leaves_nothing($node, $name);
+	}
 }
 
 # Cursors that are left in the middle, in transactions that fail.

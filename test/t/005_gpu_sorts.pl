@@ -196,10 +196,7 @@ sub fallbacks
 
 not_on_gpu('volatile function', 'SELECT * FROM (SELECT volatile_id(id) AS i, k FROM big OFFSET 0) s ORDER BY k, i',
 	qr/Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s);
-my $parallel = q{
-	SET max_parallel_workers_per_gather = 2; SET min_parallel_table_scan_size = 0;
-	SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
-	SET parallel_leader_participation = off; SET enable_hashagg = off};
+my $parallel = parallel_plans(2, 'parallel_leader_participation = off', 'enable_hashagg = off');
 not_on_gpu('parallel workers', 'SELECT k, id, count(*) FROM big GROUP BY k, id ORDER BY k, id',
 	qr/Gather Merge.*GpuSort.*Worker 0:  Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s,
 	$parallel);

@@ -240,9 +240,7 @@ like(cursor('cursor over a hash join', 'SELECT a.* FROM big a JOIN big b ON b.id
 
 # Rows have been returned, and their input comes in another order the next time.
 {
-	my @parallel = ('SET max_parallel_workers_per_gather = 2', 'SET min_parallel_table_scan_size = 0',
-		'SET parallel_setup_cost = 0', 'SET parallel_tuple_cost = 0', 'SET enable_gathermerge = off');
-	my $session = Session($node, @anywhere, @parallel);
+	my $session = Session($node, @anywhere, parallel_plans(2, 'enable_gathermerge = off'));
 	my $ordered = 'SELECT * FROM big ORDER BY k, id';
 	my $rows;
 

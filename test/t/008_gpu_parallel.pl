@@ -44,9 +44,7 @@ $node->safe_psql(
 });
 
 # All sorts over a Gather that can be.
-my $parallel = q{
-	SET max_parallel_workers_per_gather = 3; SET min_parallel_table_scan_size = 0;
-	SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET enable_gathermerge = off};
+my $parallel = parallel_plans(3, 'enable_gathermerge = off');
 my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
 my $anywhere = 'SET pg_gpusort.debug_require = node';
 my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';

@@ -54,9 +54,7 @@ $node->safe_psql('postgres',
 	join(', ', map { ('g', 'g', 'CASE WHEN g % 5 = 0 THEN chr(97 + g % 26) END', 'g % 3 = 0', "CASE WHEN g % 3 = 0 THEN g * $_ END")[ $_ % 5 ] } 1 .. 300) .
 	' FROM generate_series(1, 500) g; ANALYZE wide');
 
-my $parallel = q{
-	SET max_parallel_workers_per_gather = 3; SET min_parallel_table_scan_size = 0;
-	SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET enable_gathermerge = off};
+my $parallel = parallel_plans(3, 'enable_gathermerge = off');
 my $serial = 'SET max_parallel_workers_per_gather = 0';
 my $on_gpu = 'SET pg_gpusort.enable = on; SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = gpu';
 my $on_cpu = 'SET pg_gpusort.enable = on; SET pg_gpusort.backend = cpu; SET pg_gpusort.debug_require = cpu';
