@@ -196,10 +196,21 @@ sub fallbacks
 
 not_on_gpu('volatile function', 'SELECT * FROM (SELECT volatile_id(id) AS i, k FROM big OFFSET 0) s ORDER BY k, i',
 	qr/Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s);
-my $parallel = parallel_plans(2, 'parallel_leader_participation = off', 'enable_hashagg = off');
-not_on_gpu('parallel workers', 'SELECT k, id, count(*) FROM big GROUP BY k, id ORDER BY k, id',
-	qr/Gather Merge.*GpuSort.*Worker 0:  Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s,
-	$parallel);
+{
+	# A plan with sorts in workers, made for the CPU: for a GPU there would be sinks.
+	my $grouped = digest('SELECT k, id, count(*) FROM big GROUP BY k, id ORDER BY k, id');
+
+	$session->run(parallel_plans(2, 'parallel_leader_participation = off', 'enable_hashagg = off',
+			'plan_cache_mode = force_generic_plan'));
+	$session->run("$anywhere; SET pg_gpusort.backend = cpu; PREPARE grouped AS $grouped; EXPLAIN EXECUTE grouped");
+	$session->run('SET pg_gpusort.backend = gpu');
+	like($session->run("$explain EXECUTE grouped"),
+		qr/Gather Merge.*GpuSort.*Worker 0:  Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s,
+		'parallel workers: EXPLAIN');
+	is($session->run('EXECUTE grouped'), $session->run("$stock; $grouped"), 'parallel workers: rows');
+	$session->run('DEALLOCATE grouped; RESET ALL');
+	holds_nothing($node, 'parallel workers');
+}
 not_on_gpu('a row longer than a chunk',
 	q{SELECT id, k, repeat('x', CASE WHEN id = 15000 THEN 70000 ELSE 10 END) FROM big ORDER BY k, id},
 	qr/Sort Method: cpu radix.*GPU Not Used: a row is too long for the pool/s);
