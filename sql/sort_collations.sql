@@ -27,6 +27,14 @@ SELECT collation_name, way,
 FROM unnest('{C,POSIX,ucs_basic,c_utf8,en-x-icu,de-x-icu,any_case,with_numbers}'::text[]) collation_name,
 	 unnest(ARRAY['', 'DESC, id']) way;
 
+-- groups by a sort instead of a hash table only where comparisons are cheap
+CREATE TABLE many_words AS SELECT 'word ' || g AS w FROM generate_series(1, 200000) g;
+ANALYZE many_words;
+SET work_mem = '32MB';
+EXPLAIN (COSTS OFF) SELECT count(*) FROM many_words GROUP BY w COLLATE "C";
+EXPLAIN (COSTS OFF) SELECT count(*) FROM many_words GROUP BY w COLLATE "en-x-icu";
+DROP TABLE many_words;
+
 SET client_min_messages = warning;
 DROP TABLE words;
 DROP COLLATION any_case, with_numbers, c_utf8 CASCADE;

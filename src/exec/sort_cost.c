@@ -22,6 +22,7 @@
 
 #include "exec/sort_cost.h"
 #include "exec/sort_eligibility.h"
+#include "key/key_encoding.h"
 #include "settings.h"
 #include "sort/gpu_session.h"
 
@@ -87,8 +88,9 @@ type_of_pathkey(const PathKey *pathkey, Relids relids)
 }
 
 /*
- * The keys of a sort of 'input' that is still a list of pathkeys; false if
- * unknown.
+ * The keys of a sort of 'input' that is still a list of pathkeys.  False if
+ * unknown, or if their collation takes comparisons that cost as much as in a
+ * stock sort; then stock's cost stands.
  */
 static bool
 keys_of_pathkeys(const Path *input, List *pathkeys, GsSortKeys *keys)
@@ -106,12 +108,15 @@ keys_of_pathkeys(const Path *input, List *pathkeys, GsSortKeys *keys)
 		PathKey    *pathkey = lfirst_node(PathKey, lc);
 		Oid			type = type_of_pathkey(pathkey, input->parent->relids);
 		Oid			operator = GPUSORT_PATHKEY_OPERATOR(pathkey, type);
+		Oid			collation = pathkey->pk_eclass->ec_collation;
 
-		if (!OidIsValid(operator))
+		if (!OidIsValid(operator) ||
+			(OidIsValid(collation) &&
+			 !gpusort_key_encoding_compares_bytes(collation)))
 			return false;
 		keys->attnos[keys->nkeys] = keys->nkeys + 1;
 		keys->operators[keys->nkeys] = operator;
-		keys->collations[keys->nkeys] = pathkey->pk_eclass->ec_collation;
+		keys->collations[keys->nkeys] = collation;
 		keys->nulls_first[keys->nkeys] = pathkey->pk_nulls_first;
 		keys->nkeys++;
 	}

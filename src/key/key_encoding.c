@@ -151,9 +151,8 @@ provider_of_collation(Oid collation, char **locale)
 	return provider;
 }
 
-/* Does a collation compare strings byte by byte? */
-static bool
-compares_bytes(Oid collation)
+bool
+gpusort_key_encoding_compares_bytes(Oid collation)
 {
 	char	   *locale;
 
@@ -174,6 +173,8 @@ compares_bytes(Oid collation)
 static GsEncodingKind
 kind_of_comparison(Oid function, Oid collation)
 {
+	bool		bytes = gpusort_key_encoding_compares_bytes(collation);
+
 	switch (function)
 	{
 		case F_BTBOOLCMP:
@@ -228,11 +229,11 @@ kind_of_comparison(Oid function, Oid collation)
 		case F_BTBPCHAR_PATTERN_CMP:
 			return GS_ENCODE_BPCHAR;
 		case F_BTTEXTCMP:
-			return compares_bytes(collation) ? GS_ENCODE_TEXT : GS_ENCODE_NONE;
+			return bytes ? GS_ENCODE_TEXT : GS_ENCODE_NONE;
 		case F_BPCHARCMP:
-			return compares_bytes(collation) ? GS_ENCODE_BPCHAR : GS_ENCODE_NONE;
+			return bytes ? GS_ENCODE_BPCHAR : GS_ENCODE_NONE;
 		case F_BTNAMECMP:
-			return compares_bytes(collation) ? GS_ENCODE_NAME : GS_ENCODE_NONE;
+			return bytes ? GS_ENCODE_NAME : GS_ENCODE_NONE;
 		default:
 			return GS_ENCODE_NONE;
 	}

@@ -63,6 +63,9 @@ typedef enum GsEncodingRest
 	GS_REST_COMPARE				/* what only a comparison can tell */
 } GsEncodingRest;
 
+/* Does a collation compare strings byte by byte? */
+extern bool gpusort_key_encoding_compares_bytes(Oid collation);
+
 /*
  * Find the encoding for a sort operator, in the current memory context, where
  * it takes memory as long as it is used; and whether the operator is a ">".
