@@ -141,9 +141,9 @@ gpusort_cpu_session_apply_stock_ties(GsCpuSession *session)
 							 &session->spec->keys);
 }
 
-void
-gpusort_cpu_session_get(GsCpuSession *session, int64 position,
-						Datum *values, bool *isnull)
+/* Fetch rows into the cache that come some positions later. */
+static inline void
+prefetch(const GsCpuSession *session, int64 position)
 {
 	const uint64 *entry = session->entries + position;
 	int64		left = gpusort_ordering_count(session->ordering) - position;
@@ -155,7 +155,31 @@ gpusort_cpu_session_get(GsCpuSession *session, int64 position,
 		gpusort_row_store_prefetch_elsewhere(session->store,
 											 (uint32) entry[PREFETCH_ROWS / 2]);
 	}
-	gpusort_row_store_get(session->store, (uint32) *entry, values, isnull);
+}
+
+void
+gpusort_cpu_session_get(GsCpuSession *session, int64 position,
+						Datum *values, bool *isnull)
+{
+	prefetch(session, position);
+	gpusort_row_store_get(session->store, (uint32) session->entries[position],
+						  values, isnull);
+}
+
+Size
+gpusort_cpu_session_packed_size(GsCpuSession *session, int64 position)
+{
+	prefetch(session, position);
+	return gpusort_row_store_packed_size(session->store,
+										 (uint32) session->entries[position]);
+}
+
+void
+gpusort_cpu_session_pack(GsCpuSession *session, int64 position, char *packed,
+						 Size bytes)
+{
+	gpusort_row_store_pack(session->store, (uint32) session->entries[position],
+						   packed, bytes);
 }
 
 bool

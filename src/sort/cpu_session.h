@@ -49,6 +49,15 @@ extern void gpusort_cpu_session_get(GsCpuSession *session, int64 position,
 									Datum *values, bool *isnull);
 
 /*
+ * The same in the form that stands alone (see row_format.h): how long the row
+ * is, and writing it to a place of so many bytes.
+ */
+extern Size gpusort_cpu_session_packed_size(GsCpuSession *session,
+											int64 position);
+extern void gpusort_cpu_session_pack(GsCpuSession *session, int64 position,
+									 char *packed, Size bytes);
+
+/*
  * Instead of sorting: take the rows out again, in no particular order.  What
  * is passed by reference is valid until the next call, and memory is freed on
  * the way.  Returns false when all are taken.

@@ -92,6 +92,12 @@ gpusort_external_put(GsExternalSort *sort, const Datum *values,
 	gpusort_run_file_put(sort->file, values, isnull);
 }
 
+char *
+gpusort_external_reserve(GsExternalSort *sort, Size bytes)
+{
+	return gpusort_run_file_reserve(sort->file, bytes);
+}
+
 static void
 insert_run(GsExternalSort *sort, GsSortedRun *run, int place)
 {

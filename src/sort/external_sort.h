@@ -23,11 +23,13 @@ extern GsExternalSort *gpusort_external_begin(const GsSessionSpec *spec,
  * Write a run: begin, put its rows in their order, and end.  Of rows with
  * equal keys, those of earlier runs come first: the new run goes to the place,
  * from 0, before which so many runs are to be; gpusort_external_runs() is the
- * last.  Checks for interrupts.
+ * last.  A row of so many bytes that is reserved has to be packed to the place
+ * at once.  Checks for interrupts.
  */
 extern void gpusort_external_begin_run(GsExternalSort *sort);
 extern void gpusort_external_put(GsExternalSort *sort, const Datum *values,
 								 const bool *isnull);
+extern char *gpusort_external_reserve(GsExternalSort *sort, Size bytes);
 extern void gpusort_external_end_run(GsExternalSort *sort, int place);
 
 /* Runs that there are. */

@@ -178,6 +178,10 @@ gpusort_row_format_create(TupleDesc tupdesc)
 	if (!format->variable)
 		format->packed_bytes = TYPEALIGN(format->packed_align,
 										 format->packed_bytes);
+	else
+		format->packed_bytes = format->fixed_bytes +
+			MAXALIGN(Max(format->packed_bytes, format->fixed_bytes) -
+					 format->fixed_bytes);
 	return format;
 }
 
@@ -572,26 +576,76 @@ gpusort_row_format_unpack_columns(const GsRowFormat *format, char *row,
 									attnos, n, values, isnull);
 }
 
-Size
-gpusort_row_format_packed_length(const GsRowFormat *format, char *row)
+/* Where the last value of variable length ends, or 'end' if there is none. */
+static Size
+end_of_row(const GsRowFormat *format, const char *row, const uint8 *bitmap,
+		   Size end)
 {
-	const uint8 *bitmap = bitmap_of_row(format, row);
-
-	if (!format->variable)
-		return format->packed_bytes;
-
-	/* Values of variable length follow each other in the columns' order. */
+	/* They follow each other in the columns' order. */
 	for (int i = format->ncolumns - 1; i >= 0; i--)
 	{
 		const GsRowColumn *column = &format->columns[i];
 		uint32		start;
 
-		if (!is_variable(column) || bit_is_set(bitmap, i))
+		if (!is_variable(column) || (bitmap != NULL && bit_is_set(bitmap, i)))
 			continue;
 		start = offset_of_variable(column, row);
 		if (column->kind == GS_COLUMN_CSTRING)
-			return MAXALIGN(start + strlen(row + start) + 1);
-		return MAXALIGN(start + VARSIZE_ANY(row + start));
+			return start + strlen(row + start) + 1;
+		return start + VARSIZE_ANY(row + start);
 	}
-	return MAXALIGN(format->packed_bytes);
+	return end;
+}
+
+/* What is between the starts of the values of variable length in both forms. */
+static inline Size
+shift_of_values(const GsRowFormat *format)
+{
+	return format->packed_bytes - format->fixed_bytes;
+}
+
+Size
+gpusort_row_format_converted_size(const GsRowFormat *format, const char *row,
+								  const uint8 *bitmap)
+{
+	if (!format->variable)
+		return format->packed_bytes;
+	return MAXALIGN(end_of_row(format, row, bitmap, format->fixed_bytes) +
+					shift_of_values(format));
+}
+
+void
+gpusort_row_format_convert(const GsRowFormat *format, const char *row,
+						   const uint8 *bitmap, char *packed, Size bytes)
+{
+	uint8	   *packed_bitmap = bitmap_of_row(format, packed);
+
+	memcpy(packed, row, format->columns_bytes);
+	if (bitmap == NULL)
+		zero_bytes((char *) packed_bitmap, format->null_bytes);
+	else
+		memcpy(packed_bitmap, bitmap, format->null_bytes);
+	if (!format->variable)
+		return;
+	memcpy(packed + format->packed_bytes, row + format->fixed_bytes,
+		   bytes - format->packed_bytes);
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const GsRowColumn *column = &format->columns[i];
+		uint32		offset;
+
+		if (!is_variable(column))
+			continue;
+		offset = offset_of_variable(column, row) + shift_of_values(format);
+		memcpy(packed + column->offset, &offset, sizeof(offset));
+	}
+}
+
+Size
+gpusort_row_format_packed_length(const GsRowFormat *format, char *row)
+{
+	if (!format->variable)
+		return format->packed_bytes;
+	return MAXALIGN(end_of_row(format, row, bitmap_of_row(format, row),
+							   format->packed_bytes));
 }

@@ -33,7 +33,8 @@ typedef struct GsRowFormat
 	/*
 	 * Self-contained rows, which start at a multiple of packed_align: bytes
 	 * of the fixed part and the NULL bitmap behind it, which is the whole
-	 * row, a multiple of packed_align, unless it is variable.
+	 * row, a multiple of packed_align, unless it is variable.  Then it is as
+	 * far from alignment as fixed_bytes, so that what follows can be copied.
 	 */
 	uint32		packed_bytes;
 	uint32		packed_align;
@@ -124,6 +125,18 @@ gpusort_row_format_pack_fast(const GsRowFormat *format, const Datum *values,
 		row[end] = 0;
 	return format->packed_bytes;
 }
+
+/*
+ * A row whose NULLs are noted elsewhere, as a self-contained one: how long that
+ * is, and writing it to a place of so many bytes.  Bytes of NULLs and gaps are
+ * what they were: this is for files, and not for other processes.
+ */
+extern Size gpusort_row_format_converted_size(const GsRowFormat *format,
+											  const char *row,
+											  const uint8 *bitmap);
+extern void gpusort_row_format_convert(const GsRowFormat *format,
+									   const char *row, const uint8 *bitmap,
+									   char *packed, Size bytes);
 
 /* Read a row.  What is passed by reference points into it. */
 extern void gpusort_row_format_unpack(const GsRowFormat *format, char *row,

@@ -391,6 +391,28 @@ gpusort_row_store_get_columns(const GsRowStore *store, uint32 number,
 									values, isnull);
 }
 
+Size
+gpusort_row_store_packed_size(const GsRowStore *store, uint32 number)
+{
+	const uint8 *bitmap;
+	char	   *row;
+
+	if (!store->format->variable)
+		return store->format->packed_bytes;
+	row = find_row(store, number, &bitmap);
+	return gpusort_row_format_converted_size(store->format, row, bitmap);
+}
+
+void
+gpusort_row_store_pack(const GsRowStore *store, uint32 number, char *packed,
+					   Size bytes)
+{
+	const uint8 *bitmap;
+	char	   *row = find_row(store, number, &bitmap);
+
+	gpusort_row_format_convert(store->format, row, bitmap, packed, bytes);
+}
+
 /*
  * gcc takes a function that does nothing but prefetch for one without effect;
  * these are called across files, which hides that from it.
@@ -402,9 +424,11 @@ gpusort_row_store_prefetch(const GsRowStore *store, uint32 number)
 	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
 	char	   *slot = slot_of_row(store, number);
 
-	__builtin_prefetch(slot);
-	if ((uintptr_t) slot % LINE_BYTES + chunk->slot_bytes > LINE_BYTES)
-		__builtin_prefetch(slot + LINE_BYTES);
+	char	   *end = slot + chunk->slot_bytes;
+
+	for (char *line = slot - (uintptr_t) slot % LINE_BYTES; line < end;
+		 line += LINE_BYTES)
+		__builtin_prefetch(line);
 #endif
 }
 

@@ -47,6 +47,14 @@ extern void gpusort_row_store_get_columns(const GsRowStore *store, uint32 row,
 										  Datum *values, bool *isnull);
 
 /*
+ * A row in the form that stands alone (see row_format.h): how long it is, and
+ * writing it to a place of so many bytes.
+ */
+extern Size gpusort_row_store_packed_size(const GsRowStore *store, uint32 row);
+extern void gpusort_row_store_pack(const GsRowStore *store, uint32 row,
+								   char *packed, Size bytes);
+
+/*
  * Reading rows in sorted order is reading memory at random, so rows to come
  * are fetched ahead: their slots first, and then those rows that turn out not
  * to be in their slots.

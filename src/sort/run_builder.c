@@ -82,21 +82,20 @@ smaller_limit(Size limit)
 }
 
 static void
-write_sorted(GsExternalSort *external, GsCpuSession *session, TupleDesc tupdesc)
+write_sorted(GsExternalSort *external, GsCpuSession *session)
 {
 	int64		nrows = gpusort_cpu_session_count(session);
-	Datum	   *values = palloc(tupdesc->natts * sizeof(Datum));
-	bool	   *isnull = palloc(tupdesc->natts * sizeof(bool));
 
 	gpusort_external_begin_run(external);
 	for (int64 row = 0; row < nrows; row++)
 	{
-		gpusort_cpu_session_get(session, row, values, isnull);
-		gpusort_external_put(external, values, isnull);
+		Size		bytes = gpusort_cpu_session_packed_size(session, row);
+
+		gpusort_cpu_session_pack(session, row,
+								 gpusort_external_reserve(external, bytes),
+								 bytes);
 	}
 	gpusort_external_end_run(external, gpusort_external_runs(external));
-	pfree(values);
-	pfree(isnull);
 }
 
 /* There is no memory to sort all rows at once. */
@@ -126,7 +125,7 @@ gpusort_run_builder_write(const GsSessionSpec *spec, GsExternalSort *external,
 						  GsCpuSession *session, Size limit)
 {
 	if (gpusort_cpu_session_sort(session))
-		write_sorted(external, session, spec->tupdesc);
+		write_sorted(external, session);
 	else
 		write_portions(spec, external, session, limit);
 }

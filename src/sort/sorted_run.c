@@ -184,14 +184,23 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 	file->block->nrows++;
 }
 
+char *
+gpusort_run_file_reserve(GsRunFile *file, Size bytes)
+{
+	char	   *place;
+
+	if (unlikely(file->room - file->end < bytes))
+		make_room(file, bytes);
+	place = next_place(file);
+	file->end += bytes;
+	file->block->nrows++;
+	return place;
+}
+
 void
 gpusort_run_file_put_packed(GsRunFile *file, const char *row, Size bytes)
 {
-	if (unlikely(file->room - file->end < bytes))
-		make_room(file, bytes);
-	memcpy(next_place(file), row, bytes);
-	file->end += bytes;
-	file->block->nrows++;
+	memcpy(gpusort_run_file_reserve(file, bytes), row, bytes);
 }
 
 GsSortedRun *

@@ -63,6 +63,9 @@ extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 								 const bool *isnull);
 extern void gpusort_run_file_put_packed(GsRunFile *file, const char *row,
 										Size bytes);
+
+/* Put a row of so many bytes, to be packed to the place returned, at once. */
+extern char *gpusort_run_file_reserve(GsRunFile *file, Size bytes);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
 
 /*
