@@ -38,6 +38,14 @@ SELECT same_sort_key('SELECT * FROM explained x ORDER BY b', 'COSTS OFF, VERBOSE
 SELECT same_sort_key('SELECT b AS renamed, a AS b FROM explained ORDER BY renamed');
 SELECT same_sort_key('SELECT count(*) FROM explained GROUP BY a ORDER BY count(*)');
 SELECT same_sort_key('SELECT a, row_number() OVER (PARTITION BY d ORDER BY b DESC) FROM explained');
+-- constants, which are keys below a Merge Append
+CREATE INDEX explained_a ON explained (a, b);
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT same_sort_key('SELECT a, b, a + b FROM explained UNION ALL SELECT 42, 42, b FROM explained ORDER BY a, b');
+RESET enable_seqscan;
+RESET enable_bitmapscan;
+DROP INDEX explained_a;
 SELECT same_sort_key('SELECT * FROM explained x, LATERAL (SELECT * FROM explained y WHERE y.b = x.a ORDER BY y.a + x.b OFFSET 0) z');
 -- an operator that is neither "<" nor ">" by name
 SET client_min_messages = warning;

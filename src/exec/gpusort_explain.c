@@ -61,13 +61,13 @@ show_sort_key(const GsNodeState *node, List *ancestors, ExplainState *es)
 	const GsSortKeys *keys = &node->spec.keys;
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan,
 												   ancestors);
+	List	   *columns = castNode(CustomScan, plan)->custom_scan_tlist;
 	bool		use_prefix = list_length(es->rtable) > 1 || es->verbose;
 	List	   *texts = NIL;
 
 	for (int k = 0; k < keys->nkeys; k++)
 	{
-		TargetEntry *target = get_tle_by_resno(plan->targetlist,
-											   keys->attnos[k]);
+		TargetEntry *target = get_tle_by_resno(columns, keys->attnos[k]);
 		StringInfoData text;
 
 		initStringInfo(&text);
