@@ -17,6 +17,11 @@
 #error "pg_gpusort needs PostgreSQL 15 or later"
 #endif
 
+/* 16 moved the macros for values of variable length out of postgres.h. */
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
+
 /*
  * The library is built with hidden symbols, as 16 builds its own modules.  15
  * leaves PGDLLEXPORT empty, which would hide the SQL functions as well.
