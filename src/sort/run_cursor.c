@@ -116,16 +116,21 @@ gpusort_run_cursor_begin(const GsRowFormat *format, GsRunFile *file,
 	return cursor;
 }
 
+static inline int64
+distance_to(const GsBlockPlace *place, int64 position)
+{
+	return position < place->first_row ? place->first_row - position :
+		position - place->first_row;
+}
+
 /* Go to one of the places known if it is nearer than the current block. */
 static void
 jump(GsRunCursor *cursor, int64 position)
 {
-	int64		distance = Abs(position - cursor->place.first_row);
-
-	if (Abs(position - cursor->marked.first_row) < distance)
+	if (distance_to(&cursor->marked, position) <
+		distance_to(&cursor->place, position))
 		go_to_place(cursor, cursor->marked);
-	distance = Abs(position - cursor->place.first_row);
-	if (position < distance)
+	if (position < distance_to(&cursor->place, position))
 		go_to_place(cursor, cursor->start);
 }
 
