@@ -39,6 +39,7 @@ OBJS = \
 	src/service/service_status.o \
 	src/service/service_worker.o \
 	src/sort/budget.o \
+	src/sort/heap_columns.o \
 	src/sort/ordering.o \
 	src/sort/row_format.o \
 	src/sort/row_store.o \

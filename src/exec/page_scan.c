@@ -8,9 +8,6 @@
  * Here a page is read as the heap reads it, with all its checks of visibility,
  * and then the columns wanted are taken from its tuples where they lie.
  *
- * A tuple without NULLs has its first columns at constant offsets, as far as all
- * are of fixed length.
- *
  * The scan descriptor is the node's own, begun here as the node would begin it,
  * so that rescans and the end of the query are the node's business as ever.
  * With instrumentation, the node is credited with rows and time, page by page.
@@ -23,7 +20,6 @@
 #include "access/htup_details.h"
 #include "access/syncscan.h"
 #include "access/tableam.h"
-#include "access/tupmacs.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "pgstat.h"
@@ -31,6 +27,7 @@
 #include "utils/rel.h"
 
 #include "exec/page_scan.h"
+#include "sort/heap_columns.h"
 
 /*
  * How many tuples ahead tuples are fetched into the cache: they lie against the
@@ -44,37 +41,11 @@
 #define PREFETCH(address)	((void) 0)
 #endif
 
-typedef enum GsFixedKind
-{
-	GS_FIXED_1,					/* passed by value, by size */
-	GS_FIXED_2,
-	GS_FIXED_4,
-	GS_FIXED_8,
-	GS_FIXED_POINTER			/* passed by reference */
-} GsFixedKind;
-
-/* A column of the result. */
-typedef struct GsScanColumn
-{
-	int			place;			/* in the result, from 0 */
-	int			attno;			/* of the table, from 1 */
-	GsFixedKind kind;
-	uint32		offset;			/* if constant */
-} GsScanColumn;
-
 struct GsPageScan
 {
 	SeqScanState *node;
 	TupleTableSlot *slot;
-	TupleDesc	table;
-	int			max_attno;		/* the last attribute wanted */
-	bool		has_nulls;		/* had the last row any? */
-
-	/* Attributes that are walked over, from 'walk_attno' on. */
-	int			walk_attno;
-	uint32		walk_offset;	/* where that one may begin, without NULLs */
-	Datum	   *values;
-	bool	   *isnull;
+	GsHeapColumns *columns;
 
 	/* The page. */
 	HeapScanDesc heap;			/* NULL before the first one */
@@ -83,11 +54,6 @@ struct GsPageScan
 	uint32		ntuples;
 	BlockNumber next_block;
 	BlockNumber blocks_left;
-
-	/* First the columns with constant offsets, then the others. */
-	int			ncolumns;
-	int			nfixed;
-	GsScanColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
 
 /* ----------------------------------------------------------------
@@ -99,7 +65,7 @@ struct GsPageScan
  * The attribute of the table that a target list entry passes on, or 0 if it
  * does anything else.
  */
-static int
+static AttrNumber
 plain_attribute(const TargetEntry *entry)
 {
 	const Var  *var = (const Var *) entry->expr;
@@ -136,31 +102,8 @@ is_plain_scan(const PlanState *node)
 		passes_columns_on(node);
 }
 
-/* ----------------------------------------------------------------
- *		columns
- * ----------------------------------------------------------------
- */
-
-static GsFixedKind
-kind_of_attribute(Form_pg_attribute att)
-{
-	if (!att->attbyval)
-		return GS_FIXED_POINTER;
-	switch (att->attlen)
-	{
-		case 1:
-			return GS_FIXED_1;
-		case 2:
-			return GS_FIXED_2;
-		case 4:
-			return GS_FIXED_4;
-		default:
-			return GS_FIXED_8;
-	}
-}
-
 /* The attribute of the table that goes to a place of the result. */
-static int
+static AttrNumber
 attribute_of_place(const PlanState *node, int place)
 {
 	if (node->ps_ProjInfo == NULL)
@@ -169,60 +112,17 @@ attribute_of_place(const PlanState *node, int place)
 										 place));
 }
 
-/* Find out which attributes are at constant offsets in a tuple without NULLs. */
-static void
-find_walk(GsPageScan *scan, uint32 *offsets)
+static GsHeapColumns *
+find_columns(const PlanState *node, TupleDesc table, int natts)
 {
-	int			attno;
-	uint32		offset = 0;
-
-	for (attno = 1; attno <= scan->max_attno; attno++)
-	{
-		Form_pg_attribute att = TupleDescAttr(scan->table, attno - 1);
-
-		if (att->attlen < 0)
-			break;
-		offset = att_align_nominal(offset, att->attalign);
-		offsets[attno - 1] = offset;
-		offset += att->attlen;
-	}
-	scan->walk_attno = attno;
-	scan->walk_offset = offset;
-}
-
-static void
-add_columns(GsPageScan *scan, int natts, const uint32 *offsets, bool fixed)
-{
-	for (int place = 0; place < natts; place++)
-	{
-		int			attno = attribute_of_place(&scan->node->ss.ps, place);
-
-		if ((attno < scan->walk_attno) != fixed)
-			continue;
-		scan->columns[scan->ncolumns++] = (GsScanColumn)
-		{
-			.place = place,
-				.attno = attno,
-				.kind = kind_of_attribute(TupleDescAttr(scan->table, attno - 1)),
-				.offset = fixed ? offsets[attno - 1] : 0
-		};
-	}
-}
-
-static void
-find_columns(GsPageScan *scan, int natts)
-{
-	uint32	   *offsets;
+	AttrNumber *attnos = palloc(natts * sizeof(AttrNumber));
+	GsHeapColumns *columns;
 
 	for (int place = 0; place < natts; place++)
-		scan->max_attno = Max(scan->max_attno,
-							  attribute_of_place(&scan->node->ss.ps, place));
-	offsets = palloc(Max(scan->max_attno, 1) * sizeof(uint32));
-	find_walk(scan, offsets);
-	add_columns(scan, natts, offsets, true);
-	scan->nfixed = scan->ncolumns;
-	add_columns(scan, natts, offsets, false);
-	pfree(offsets);
+		attnos[place] = attribute_of_place(node, place);
+	columns = gpusort_heap_columns_create(table, natts, attnos);
+	pfree(attnos);
+	return columns;
 }
 
 GsPageScan *
@@ -233,13 +133,12 @@ gpusort_page_scan_create(PlanState *node)
 
 	if (!is_plain_scan(node))
 		return NULL;
-	scan = palloc0(offsetof(GsPageScan, columns) +
-				   result->natts * sizeof(GsScanColumn));
+	scan = palloc0(sizeof(GsPageScan));
 	scan->node = castNode(SeqScanState, node);
-	scan->table = RelationGetDescr(scan->node->ss.ss_currentRelation);
-	find_columns(scan, result->natts);
-	scan->values = palloc(Max(scan->max_attno, 1) * sizeof(Datum));
-	scan->isnull = palloc(Max(scan->max_attno, 1) * sizeof(bool));
+	scan->columns =
+		find_columns(node,
+					 RelationGetDescr(scan->node->ss.ss_currentRelation),
+					 result->natts);
 
 	/* Rows are written into the slot that it has now. */
 	scan->slot = MakeSingleTupleTableSlot(result, &TTSOpsVirtual);
@@ -361,78 +260,6 @@ gpusort_page_scan_rewind(GsPageScan *scan)
  * ----------------------------------------------------------------
  */
 
-/* Take columns from their constant offsets. */
-static inline void
-take_fixed(GsPageScan *scan, char *data)
-{
-	for (int c = 0; c < scan->nfixed; c++)
-	{
-		const GsScanColumn *column = &scan->columns[c];
-		Datum	   *value = &scan->slot->tts_values[column->place];
-		char	   *place = data + column->offset;
-
-		switch (column->kind)
-		{
-			case GS_FIXED_1:
-				*value = CharGetDatum(*place);
-				break;
-			case GS_FIXED_2:
-				*value = Int16GetDatum(*(int16 *) place);
-				break;
-			case GS_FIXED_4:
-				*value = Int32GetDatum(*(int32 *) place);
-				break;
-			case GS_FIXED_8:
-				*value = *(Datum *) place;
-				break;
-			case GS_FIXED_POINTER:
-				*value = PointerGetDatum(place);
-				break;
-		}
-	}
-}
-
-/* Walk over a tuple's attributes from one to the last one wanted. */
-static void
-walk_tuple(GsPageScan *scan, HeapTupleHeader tuple, int first_attno,
-		   uint32 offset)
-{
-	char	   *data = (char *) tuple + tuple->t_hoff;
-	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
-	int			natts = Min(HeapTupleHeaderGetNatts(tuple), scan->max_attno);
-
-	for (int i = first_attno - 1; i < natts; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(scan->table, i);
-
-		scan->isnull[i] = has_nulls && att_isnull(i, tuple->t_bits);
-		scan->values[i] = (Datum) 0;
-		if (scan->isnull[i])
-			continue;
-		offset = att_align_pointer(offset, att->attalign, att->attlen,
-								   data + offset);
-		scan->values[i] = fetchatt(att, data + offset);
-		offset = att_addlength_pointer(offset, att->attlen, data + offset);
-	}
-
-	/* Columns that were added to the table later. */
-	for (int i = Max(natts, first_attno - 1); i < scan->max_attno; i++)
-		scan->values[i] = getmissingattr(scan->table, i + 1, &scan->isnull[i]);
-}
-
-/* Take columns, from the c-th on, that were walked over. */
-static inline void
-take_walked(GsPageScan *scan, int c)
-{
-	for (; c < scan->ncolumns; c++)
-	{
-		const GsScanColumn *column = &scan->columns[c];
-
-		scan->slot->tts_values[column->place] = scan->values[column->attno - 1];
-		scan->slot->tts_isnull[column->place] = scan->isnull[column->attno - 1];
-	}
-}
-
 /* The n-th visible tuple of the page. */
 static inline HeapTupleHeader
 nth_tuple(const GsPageScan *scan, uint32 n)
@@ -454,24 +281,7 @@ gpusort_page_scan_next(GsPageScan *scan)
 	tuple = nth_tuple(scan, scan->next_tuple++);
 	pgstat_count_heap_getnext(scan->heap->rs_base.rs_rd);
 
-	if (likely((tuple->t_infomask & HEAP_HASNULL) == 0 &&
-			   HeapTupleHeaderGetNatts(tuple) >= scan->max_attno))
-	{
-		if (unlikely(scan->has_nulls))
-			memset(scan->slot->tts_isnull, 0, scan->ncolumns * sizeof(bool));
-		scan->has_nulls = false;
-		take_fixed(scan, (char *) tuple + tuple->t_hoff);
-		if (scan->nfixed < scan->ncolumns)
-		{
-			walk_tuple(scan, tuple, scan->walk_attno, scan->walk_offset);
-			take_walked(scan, scan->nfixed);
-		}
-	}
-	else
-	{
-		scan->has_nulls = true;
-		walk_tuple(scan, tuple, 1, 0);
-		take_walked(scan, 0);
-	}
+	gpusort_heap_columns_take(scan->columns, tuple, scan->slot->tts_values,
+							  scan->slot->tts_isnull);
 	return scan->slot;
 }
