@@ -70,6 +70,8 @@ OBJS = \
 	src/exec/sort_paths.o \
 	src/exec/join_paths.o \
 	src/exec/plan_swap.o \
+	src/index/btree_writer.o \
+	src/index/btree_loader.o \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/element_order.o \

@@ -165,4 +165,16 @@ typedef int64 GsTapeBlock;
 typedef long GsTapeBlock;
 #endif
 
+/* Functions that write a new relation's pages, with WAL and flushing. */
+#if PG_VERSION_NUM >= 170000
+#define GPUSORT_HAVE_BULK_WRITE
+#endif
+
+/* Where the files of a relation are; 16 renamed it. */
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_RELATION_LOCATOR(relation)	(&(relation)->rd_locator)
+#else
+#define GPUSORT_RELATION_LOCATOR(relation)	(&(relation)->rd_node)
+#endif
+
 #endif							/* GPUSORT_COMPAT_H */

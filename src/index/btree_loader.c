@@ -1,0 +1,505 @@
+/*-------------------------------------------------------------------------
+ *
+ * btree_loader.c
+ *		Writes the pages of a new btree index from its tuples in index order.
+ *
+ * A page of each level is being filled, and gets its block number when it is
+ * begun.  When the next tuple does not fit, or would leave less room free than
+ * the fillfactor asks for, the page is finished: its last tuple moves on to a new
+ * page, and is left behind as the high key, on a leaf page without the columns
+ * that are not needed to tell it from the tuple before.  A copy of the high key
+ * is the low key of the new page, and goes with its block number to the level
+ * above as soon as that page is finished in turn.
+ *
+ * Such a page has an unused line pointer in front, for the high key.  The last
+ * page of a level gets no high key, and its line pointers move by one.
+ *
+ * With deduplication, tuples with equal keys become one with a list of their TIDs,
+ * of limited length.  The first one is kept apart, and the TIDs are collected
+ * behind it, where they have to be in the end.
+ *
+ * All of it follows PostgreSQL's own build to the byte, since the index has to be
+ * the same whoever built it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/nbtree.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "index/btree_loader.h"
+#include "index/btree_writer.h"
+
+/* A tuple of this size might be too long for a btree. */
+#define LONG_TUPLE_BYTES	(BLCKSZ / 4)
+
+/*
+ * The largest tuple with a list of TIDs, with its line pointer: a tenth of a
+ * page, so that pages can be filled to about the usual fillfactor.
+ */
+#define MAX_POSTING_BYTES \
+	(MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData))
+
+/* A tuple with a key of 8 bytes or less. */
+#define SMALL_TUPLE_BYTES	16
+
+/* A level of the tree, with the page that is being filled. */
+typedef struct GsBtreeLevel
+{
+	struct GsBtreeLevel *parent;	/* NULL if there is none yet */
+	uint32		height;			/* 0 = leaves */
+	int			min_free;		/* bytes to leave free by the fillfactor */
+	int			reserved;		/* bytes that a tuple must leave for a high
+								 * key */
+
+	Page		page;
+	BlockNumber block;
+	IndexTuple	low_key;		/* of the page; memory for any tuple */
+	int			last_posting;	/* bytes of TIDs that the last tuple has */
+} GsBtreeLevel;
+
+/* Tuples with equal keys. */
+typedef struct GsBtreeDuplicates
+{
+	IndexTuple	tuple;			/* the first one, and the TIDs behind it */
+	Size		key_bytes;		/* of the tuple without the TIDs behind it */
+	int			n_tids;			/* 0 if there is no tuple */
+} GsBtreeDuplicates;
+
+struct GsBtreeLoader
+{
+	MemoryContext context;
+	MemoryContext page_context; /* reset after each page */
+	Relation	heap;
+	Relation	index;
+	BTScanInsert key;
+	GsBtreeWriter *writer;
+	BlockNumber n_blocks;		/* that are given to pages */
+	GsBtreeLevel *leaves;
+
+	bool		deduplicate;
+	bool		bytes_tell_keys;	/* have equal keys always equal bytes? */
+	GsBtreeDuplicates duplicates;
+};
+
+static void add_to_level(GsBtreeLoader *loader, GsBtreeLevel *level,
+						 IndexTuple tuple, int posting_bytes);
+
+/* A new page, with a line pointer for the high key. */
+static Page
+begin_page(GsBtreeLoader *loader, uint32 height)
+{
+	Page		page = gpusort_btree_writer_new_page(loader->writer);
+	BTPageOpaque opaque;
+
+	_bt_pageinit(page, BLCKSZ);
+	opaque = BTPageGetOpaque(page);
+	opaque->btpo_prev = opaque->btpo_next = P_NONE;
+	opaque->btpo_level = height;
+	opaque->btpo_flags = height == 0 ? BTP_LEAF : 0;
+	opaque->btpo_cycleid = 0;
+
+	((PageHeader) page)->pd_lower += sizeof(ItemIdData);
+	return page;
+}
+
+/* Cut a tuple of an upper level down to its link: it is below all others. */
+static void
+set_minus_infinity(IndexTuple tuple)
+{
+	tuple->t_info = sizeof(IndexTupleData);
+	BTreeTupleSetNAtts(tuple, 0, false);
+}
+
+static GsBtreeLevel *
+begin_level(GsBtreeLoader *loader, uint32 height)
+{
+	GsBtreeLevel *level = MemoryContextAllocZero(loader->context,
+												 sizeof(GsBtreeLevel));
+
+	level->height = height;
+	if (height == 0)
+	{
+		level->min_free = BTGetTargetPageFreeSpace(loader->index);
+		level->reserved = MAXALIGN(sizeof(ItemPointerData));
+	}
+	else
+		level->min_free = BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
+
+	level->page = begin_page(loader, height);
+	level->block = loader->n_blocks++;
+	level->low_key = MemoryContextAllocZero(loader->context, BLCKSZ);
+	set_minus_infinity(level->low_key);
+	return level;
+}
+
+/*
+ * Put a tuple at the end of a page's tuple space, and a line pointer to it.  The
+ * page has room for it.
+ */
+static inline void
+place_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
+{
+	PageHeader	header = (PageHeader) page;
+	char	   *place;
+
+	Assert(size == MAXALIGN(IndexTupleSize(tuple)));
+	Assert(header->pd_upper >= header->pd_lower + size);
+
+	header->pd_upper -= size;
+	ItemIdSetNormal(item, header->pd_upper, size);
+	place = (char *) page + header->pd_upper;
+	if (size == SMALL_TUPLE_BYTES)
+		memcpy(place, tuple, SMALL_TUPLE_BYTES);
+	else
+		memcpy(place, tuple, size);
+}
+
+static inline void
+append_tuple(Page page, const IndexTupleData *tuple, Size size)
+{
+	PageHeader	header = (PageHeader) page;
+	ItemId		item = (ItemId) ((char *) page + header->pd_lower);
+
+	header->pd_lower += sizeof(ItemIdData);
+	place_tuple(page, item, tuple, size);
+}
+
+static inline IndexTuple
+tuple_at(Page page, OffsetNumber offset)
+{
+	return (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
+}
+
+/*
+ * Does a tuple fit on the level's page?  At least two do, whatever the
+ * fillfactor.  The TIDs of the last tuple do not count for the fillfactor: if it
+ * becomes the high key, they go.
+ */
+static inline bool
+tuple_fits(const GsBtreeLevel *level, Size size)
+{
+	PageHeader	header = (PageHeader) level->page;
+	int			room = (int) header->pd_upper - (int) header->pd_lower -
+		(int) sizeof(ItemIdData);
+
+	if (room < (int) size + level->reserved)
+		return false;
+	return room + level->last_posting >= level->min_free ||
+		PageGetMaxOffsetNumber(level->page) <= P_FIRSTKEY;
+}
+
+/* Tell the level above of a page, the one after the last it was told of. */
+static void
+link_to_parent(GsBtreeLoader *loader, GsBtreeLevel *level, BlockNumber block)
+{
+	if (level->parent == NULL)
+		level->parent = begin_level(loader, level->height + 1);
+	BTreeTupleSetDownLink(level->low_key, block);
+	add_to_level(loader, level->parent, level->low_key, 0);
+}
+
+/* Copy the last tuple of a full page to the empty one that follows it. */
+static void
+begin_with_last(GsBtreeLevel *level, IndexTuple last)
+{
+	if (level->height > 0)
+	{
+		IndexTupleData link = *last;
+
+		set_minus_infinity(&link);
+		append_tuple(level->page, &link, sizeof(IndexTupleData));
+	}
+	else
+		append_tuple(level->page, last, IndexTupleSize(last));
+}
+
+/*
+ * Turn the last tuple of a full page into its high key, and keep that as the low
+ * key of the next page.
+ */
+static void
+set_high_key(GsBtreeLoader *loader, GsBtreeLevel *level, Page page)
+{
+	PageHeader	header = (PageHeader) page;
+	OffsetNumber last_offset = PageGetMaxOffsetNumber(page);
+	IndexTuple	last = tuple_at(page, last_offset);
+	Size		last_size = IndexTupleSize(last);
+	IndexTuple	high_key = last;
+
+	if (level->height == 0)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(loader->page_context);
+
+		high_key = _bt_truncate(loader->index,
+								tuple_at(page, OffsetNumberPrev(last_offset)),
+								last, loader->key);
+		MemoryContextSwitchTo(caller);
+	}
+	memcpy(level->low_key, high_key, IndexTupleSize(high_key));
+	MemoryContextReset(loader->page_context);
+
+	header->pd_lower -= sizeof(ItemIdData);
+	header->pd_upper += last_size;
+	place_tuple(page, PageGetItemId(page, P_HIKEY), level->low_key,
+				IndexTupleSize(level->low_key));
+}
+
+/* Write the level's page, and begin the next one with its last tuple. */
+static void
+finish_page(GsBtreeLoader *loader, GsBtreeLevel *level)
+{
+	Page		page = level->page;
+	BlockNumber block = level->block;
+	OffsetNumber last_offset = PageGetMaxOffsetNumber(page);
+
+	CHECK_FOR_INTERRUPTS();
+	Assert(last_offset > P_FIRSTKEY);
+
+	/* The order in which pages get their numbers is PostgreSQL's. */
+	level->page = begin_page(loader, level->height);
+	level->block = loader->n_blocks++;
+	link_to_parent(loader, level, block);
+
+	begin_with_last(level, tuple_at(page, last_offset));
+	set_high_key(loader, level, page);
+	BTPageGetOpaque(page)->btpo_next = level->block;
+	BTPageGetOpaque(level->page)->btpo_prev = block;
+	gpusort_btree_writer_put(loader->writer, block, page);
+}
+
+/* 'posting_bytes' is how much of the tuple is a list of TIDs. */
+static inline void
+add_to_level(GsBtreeLoader *loader, GsBtreeLevel *level, IndexTuple tuple,
+			 int posting_bytes)
+{
+	Size		size = IndexTupleSize(tuple);
+
+	if (unlikely(size > LONG_TUPLE_BYTES))
+		_bt_check_third_page(loader->index, loader->heap, level->height == 0,
+							 level->page, tuple);
+	if (unlikely(!tuple_fits(level, size)))
+		finish_page(loader, level);
+	append_tuple(level->page, tuple, size);
+	level->last_posting = posting_bytes;
+}
+
+/* Add the tuple that is kept, with the TIDs of all that were equal to it. */
+static inline void
+add_duplicates(GsBtreeLoader *loader)
+{
+	GsBtreeDuplicates *duplicates = &loader->duplicates;
+	IndexTuple	tuple = duplicates->tuple;
+	int			posting_bytes = 0;
+
+	if (duplicates->n_tids > 1)
+	{
+		Size		bytes = duplicates->key_bytes +
+			duplicates->n_tids * sizeof(ItemPointerData);
+		Size		aligned = MAXALIGN(bytes);
+
+		memset((char *) tuple + bytes, 0, aligned - bytes);
+		tuple->t_info = (tuple->t_info & ~INDEX_SIZE_MASK) | aligned;
+		BTreeTupleSetPosting(tuple, duplicates->n_tids, duplicates->key_bytes);
+		posting_bytes = aligned - duplicates->key_bytes;
+	}
+	add_to_level(loader, loader->leaves, tuple, posting_bytes);
+}
+
+static inline ItemPointer
+duplicate_tids(GsBtreeDuplicates *duplicates)
+{
+	return (ItemPointer) ((char *) duplicates->tuple + duplicates->key_bytes);
+}
+
+static inline void
+keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
+{
+	Size		size = IndexTupleSize(tuple);
+
+	if (size == SMALL_TUPLE_BYTES)
+		memcpy(duplicates->tuple, tuple, SMALL_TUPLE_BYTES);
+	else
+		memcpy(duplicates->tuple, tuple, size);
+	duplicates->key_bytes = size;
+	duplicate_tids(duplicates)[0] = tuple->t_tid;
+	duplicates->n_tids = 1;
+}
+
+/*
+ * Do two tuples have equal bytes in their keys, NULLs included?  Alignment is
+ * zeros.
+ */
+static inline bool
+equal_bytes(const IndexTupleData *a, const IndexTupleData *b)
+{
+	Size		size = IndexTupleSize(a);
+
+	if (a->t_info != b->t_info)
+		return false;
+	if (size == SMALL_TUPLE_BYTES)
+		return memcmp(a + 1, b + 1,
+					  SMALL_TUPLE_BYTES - sizeof(IndexTupleData)) == 0;
+	return memcmp(a + 1, b + 1, size - sizeof(IndexTupleData)) == 0;
+}
+
+/*
+ * Are two tuples equal in all keys?  A value of variable length can be stored in
+ * several ways, compressed or not; the rest has one.
+ */
+static inline bool
+equal_keys(GsBtreeLoader *loader, IndexTuple a, IndexTuple b)
+{
+	if (equal_bytes(a, b))
+		return true;
+	if (loader->bytes_tell_keys)
+		return false;
+	return _bt_keep_natts_fast(loader->index, a, b) >
+		IndexRelationGetNumberOfKeyAttributes(loader->index);
+}
+
+/* Does the list of TIDs take one more? */
+static inline bool
+takes_tid(const GsBtreeDuplicates *duplicates)
+{
+	Size		bytes = duplicates->key_bytes +
+		(duplicates->n_tids + 1) * sizeof(ItemPointerData);
+
+	return MAXALIGN(bytes) <= MAX_POSTING_BYTES;
+}
+
+void
+gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple)
+{
+	GsBtreeDuplicates *duplicates = &loader->duplicates;
+
+	Assert(IndexTupleSize(tuple) == MAXALIGN(IndexTupleSize(tuple)));
+	if (!loader->deduplicate)
+	{
+		add_to_level(loader, loader->leaves, tuple, 0);
+		return;
+	}
+
+	if (duplicates->n_tids > 0)
+	{
+		if (equal_keys(loader, duplicates->tuple, tuple) &&
+			takes_tid(duplicates))
+		{
+			duplicate_tids(duplicates)[duplicates->n_tids++] = tuple->t_tid;
+			return;
+		}
+		add_duplicates(loader);
+	}
+	keep_tuple(duplicates, tuple);
+}
+
+/* Keys of fixed length, and those that end with a zero byte, have one form. */
+static bool
+bytes_tell_keys(Relation index)
+{
+	TupleDesc	columns = RelationGetDescr(index);
+	int			n_keys = IndexRelationGetNumberOfKeyAttributes(index);
+
+	for (int i = 0; i < n_keys; i++)
+		if (TupleDescAttr(columns, i)->attlen == -1)
+			return false;
+	return true;
+}
+
+GsBtreeLoader *
+gpusort_btree_loader_begin(Relation heap, Relation index, bool unique)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort btree loader",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsBtreeLoader *loader = palloc0(sizeof(GsBtreeLoader));
+	bool		all_equal_image = _bt_allequalimage(index, true);
+
+	loader->context = context;
+	loader->page_context = AllocSetContextCreate(context,
+												 "pg_gpusort btree page",
+												 ALLOCSET_DEFAULT_SIZES);
+	loader->heap = heap;
+	loader->index = index;
+	loader->key = _bt_mkscankey(index, NULL);
+	loader->key->allequalimage = all_equal_image;
+	loader->writer = gpusort_btree_writer_begin(index);
+
+	loader->n_blocks = BTREE_METAPAGE + 1;
+	loader->leaves = begin_level(loader, 0);
+
+	loader->deduplicate = all_equal_image && !unique &&
+		BTGetDeduplicateItems(index);
+	loader->bytes_tell_keys = bytes_tell_keys(index);
+	/* The longest tuple there can be, and a TID. */
+	loader->duplicates.tuple = palloc(INDEX_SIZE_MASK +
+									  MAXALIGN(sizeof(ItemPointerData)));
+	MemoryContextSwitchTo(caller);
+	return loader;
+}
+
+/* Take away the line pointer for a high key that the page does not get. */
+static void
+remove_high_key(Page page)
+{
+	PageHeader	header = (PageHeader) page;
+	int			n_tuples = PageGetMaxOffsetNumber(page) - P_HIKEY;
+
+	memmove(PageGetItemId(page, P_HIKEY), PageGetItemId(page, P_FIRSTKEY),
+			n_tuples * sizeof(ItemIdData));
+	header->pd_lower -= sizeof(ItemIdData);
+}
+
+/* Finish the last page of each level.  Returns the highest one. */
+static GsBtreeLevel *
+finish_levels(GsBtreeLoader *loader)
+{
+	GsBtreeLevel *level = loader->leaves;
+
+	for (;;)
+	{
+		if (level->parent != NULL)
+			link_to_parent(loader, level, level->block);
+		else
+			BTPageGetOpaque(level->page)->btpo_flags |= BTP_ROOT;
+		remove_high_key(level->page);
+		gpusort_btree_writer_put(loader->writer, level->block, level->page);
+
+		if (level->parent == NULL)
+			return level;
+		level = level->parent;
+	}
+}
+
+static void
+put_metapage(GsBtreeLoader *loader, BlockNumber root, uint32 height)
+{
+	Page		page = gpusort_btree_writer_new_page(loader->writer);
+
+	_bt_initmetapage(page, root, height, loader->key->allequalimage);
+	gpusort_btree_writer_put(loader->writer, BTREE_METAPAGE, page);
+}
+
+void
+gpusort_btree_loader_end(GsBtreeLoader *loader)
+{
+	MemoryContext context = loader->context;
+
+	if (loader->duplicates.n_tids > 0)
+		add_duplicates(loader);
+
+	/* An index without tuples has no root, and its only leaf is not written. */
+	if (PageGetMaxOffsetNumber(loader->leaves->page) < P_FIRSTKEY)
+		put_metapage(loader, P_NONE, 0);
+	else
+	{
+		GsBtreeLevel *root = finish_levels(loader);
+
+		put_metapage(loader, root->block, root->height);
+	}
+	gpusort_btree_writer_end(loader->writer);
+	MemoryContextDelete(context);
+}
