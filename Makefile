@@ -70,8 +70,13 @@ OBJS = \
 	src/exec/sort_paths.o \
 	src/exec/join_paths.o \
 	src/exec/plan_swap.o \
+	src/index/heap_rows.o \
+	src/index/index_rows.o \
+	src/index/unique_check.o \
 	src/index/btree_writer.o \
 	src/index/btree_loader.o \
+	src/index/index_build.o \
+	src/index/index_hook.o \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/element_order.o \

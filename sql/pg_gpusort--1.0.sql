@@ -65,6 +65,7 @@ CREATE FUNCTION gpusort_stat(OUT backend text, OUT sorts bigint,
 							 OUT sort_time double precision,
 							 OUT parallel_sorts bigint,
 							 OUT page_scans bigint,
+							 OUT index_builds bigint,
 							 OUT errors bigint,
 							 OUT stats_reset timestamptz)
 RETURNS SETOF record

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fallback.h
- *		Why a sort is left or handed to stock PostgreSQL.
+ *		Why a sort or an index build is left or handed to stock PostgreSQL.
  *
  * Each reason has a text for users: EXPLAIN shows it, pg_stat_gpusort_fallbacks
  * counts by it, pg_gpusort.debug_require puts it into its error.
@@ -19,6 +19,10 @@ typedef enum GsFallback
 	GS_FALLBACK_FEW_ROWS,
 	GS_FALLBACK_LIMIT,
 	GS_FALLBACK_TYPE,
+	/* found before an index is built */
+	GS_FALLBACK_INDEX_DISABLED,
+	GS_FALLBACK_TABLE_AM,
+	GS_FALLBACK_OPEN_ROWS,
 	/* found while the rows come in */
 	GS_FALLBACK_WORK_MEM,
 	GS_FALLBACK_OUT_OF_MEMORY,

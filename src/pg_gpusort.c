@@ -15,6 +15,7 @@
 #include "exec/limit_bound.h"
 #include "exec/plan_swap.h"
 #include "exec/sort_paths.h"
+#include "index/index_hook.h"
 #include "service/service_shmem.h"
 #include "service/service_worker.h"
 #include "settings.h"
@@ -37,4 +38,5 @@ _PG_init(void)
 	gpusort_plan_swap_init();
 	gpusort_sort_paths_init();
 	gpusort_join_paths_init();
+	gpusort_index_hook_init();
 }

@@ -20,6 +20,7 @@
 #include "settings.h"
 
 bool		gpusort_enable = true;
+bool		gpusort_enable_index_build = true;
 int			gpusort_backend = GS_BACKEND_AUTO;
 int			gpusort_min_rows = 100000;
 int			gpusort_work_mem = -1;
@@ -181,6 +182,13 @@ gpusort_settings_init(void)
 							 &gpusort_enable,
 							 true,
 							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("pg_gpusort.enable_index_build",
+							 "Enables building of btree indexes by radix sort.",
+							 NULL,
+							 &gpusort_enable_index_build,
+							 true,
+							 PGC_USERSET, 0,
 							 NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_gpusort.backend",
 							 "Sets where sorts are done.",

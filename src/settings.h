@@ -24,6 +24,7 @@ typedef enum GsRequireSetting
 } GsRequireSetting;
 
 extern bool gpusort_enable;
+extern bool gpusort_enable_index_build;
 extern int	gpusort_backend;	/* GsBackendSetting */
 extern int	gpusort_min_rows;
 extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */

@@ -243,28 +243,6 @@ wanted_rows(const GsNodeState *node)
 	return -1;
 }
 
-/* With pg_gpusort.debug_require, the session must be of the wanted kind. */
-static void
-check_requirement(const GsSessionReport *report)
-{
-	GsFallback	reason = report->fallback;
-
-	if (reason == GS_FALLBACK_NONE)
-		reason = report->gpu_reason;
-	if (gpusort_debug_require == GS_REQUIRE_OFF ||
-		gpusort_debug_require == GS_REQUIRE_NODE ||
-		(gpusort_debug_require == GS_REQUIRE_CPU &&
-		 report->kind == GS_SESSION_CPU) ||
-		(gpusort_debug_require == GS_REQUIRE_GPU &&
-		 report->kind == GS_SESSION_GPU))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("a sort was not held by a session of the required kind"),
-			 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
-			 errhint("This is an error because pg_gpusort.debug_require is set.")));
-}
-
 /* What holds the rows holds them: keep a report of it. */
 static void
 publish_report(GsNodeState *node)
@@ -321,23 +299,6 @@ open_sink(GsNodeState *node)
 		gpusort_sink_close(node->sink);
 }
 
-/* For a GPU, if one is to be tried, or else for the CPU. */
-static GsKeyPlan *
-make_key_plan(const GsSessionSpec *spec)
-{
-	bool		gpu = gpusort_gpu_session_check(spec->expected_rows,
-												spec->input.repeat) ==
-		GS_FALLBACK_NONE;
-	GsFallback	reason;
-	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys,
-											   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
-											   &reason);
-
-	if (plan == NULL)
-		elog(ERROR, "sort keys of a GpuSort node cannot be encoded");
-	return plan;
-}
-
 /* With stock's ties, a sort is bounded that stock would bound. */
 static bool
 is_better_bounded(const GsNodeState *node)
@@ -352,10 +313,13 @@ sort_input(GsNodeState *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+	GsFallback	reason;
 	bool		bounded;
 
 	if (node->spec.key_plan == NULL)
-		node->spec.key_plan = make_key_plan(&node->spec);
+		node->spec.key_plan = gpusort_session_key_plan(&node->spec, &reason);
+	if (node->spec.key_plan == NULL)
+		elog(ERROR, "sort keys of a GpuSort node cannot be encoded");
 	node->bound = wanted_rows(node);
 	bounded = is_better_bounded(node);
 	prepare_input(node, bounded);
@@ -373,7 +337,7 @@ sort_input(GsNodeState *node)
 	}
 
 	publish_report(node);
-	check_requirement(&node->report);
+	gpusort_session_check_required(&node->report);
 	MemoryContextSwitchTo(caller);
 }
 

@@ -48,8 +48,10 @@ typedef struct GsSessionSpec
 	GsInput		input;
 	double		expected_rows;	/* the planner's estimate */
 	int			expected_width; /* bytes of a row, likewise */
+	Size		memory;			/* bytes; 0 for pg_gpusort.work_mem */
 	bool		random_access;	/* will the cursor move but forward? */
 	bool		nested;			/* part of another sort: not counted, no GPU */
+	bool		index_build;	/* of an index, whose rows have their place */
 } GsSessionSpec;
 
 #endif							/* GPUSORT_SESSION_SPEC_H */

@@ -118,6 +118,7 @@ count_sort(GsSortSession *session)
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
 	counts.parallel_sorts = session->gpu != NULL && session->fed_by_others;
 	counts.page_scans = session->spec->input.by_pages;
+	counts.index_builds = session->spec->index_build;
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 
@@ -141,8 +142,10 @@ is_want_of_gpu(GsFallback reason)
 
 /* The memory that the sort may use, in bytes. */
 static Size
-memory_limit(void)
+memory_limit(const GsSortSession *session)
 {
+	if (session->spec->memory > 0)
+		return session->spec->memory;
 	return (Size) gpusort_settings_work_mem() * 1024;
 }
 
@@ -166,10 +169,10 @@ begin_holder(GsSortSession *session)
 	if (session->gpu == NULL && session->external != NULL)
 		session->builder = gpusort_run_builder_begin(session->spec,
 													 session->external,
-													 memory_limit(), true);
+													 memory_limit(session), true);
 	else if (session->gpu == NULL || session->stock_ties)
 	{
-		session->budget = gpusort_budget_create(memory_limit());
+		session->budget = gpusort_budget_create(memory_limit(session));
 		session->cpu = gpusort_cpu_session_create(session->spec,
 												  session->budget);
 	}
@@ -320,7 +323,7 @@ begin_overflow(GsSortSession *session, GsFallback reason)
 
 	session->overflow = reason;
 	gpusort_stats_count_fallback(reason);
-	session->external = gpusort_external_begin(session->spec, memory_limit());
+	session->external = gpusort_external_begin(session->spec, memory_limit(session));
 	MemoryContextSwitchTo(caller);
 }
 
@@ -331,7 +334,7 @@ write_rest(GsSortSession *session, TupleTableSlot *slot)
 	MemoryContext caller = MemoryContextSwitchTo(session->holder_context);
 	GsRunBuilder *builder = gpusort_run_builder_begin(session->spec,
 													  session->external,
-													  memory_limit(), false);
+													  memory_limit(session), false);
 
 	while (gpusort_gpu_session_take_rest(session->gpu, slot->tts_values,
 										 slot->tts_isnull))
@@ -374,7 +377,7 @@ write_holder(GsSortSession *session)
 		MemoryContext caller = MemoryContextSwitchTo(session->holder_context);
 
 		gpusort_run_builder_write(session->spec, session->external,
-								  session->cpu, memory_limit());
+								  session->cpu, memory_limit(session));
 		MemoryContextSwitchTo(caller);
 	}
 	else if (!sort_holder(session) || !write_gpu_rows(session))
@@ -628,6 +631,18 @@ recover(GsSortSession *session)
  * ----------------------------------------------------------------
  */
 
+GsKeyPlan *
+gpusort_session_key_plan(const GsSessionSpec *spec, GsFallback *reason)
+{
+	bool		gpu = gpusort_gpu_session_check(spec->expected_rows,
+												spec->input.repeat) ==
+		GS_FALLBACK_NONE;
+
+	return gpusort_key_plan_create(&spec->keys,
+								   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
+								   reason);
+}
+
 GsSortSession *
 gpusort_session_begin(const GsSessionSpec *spec)
 {
@@ -640,7 +655,8 @@ gpusort_session_begin(const GsSessionSpec *spec)
 
 	session->spec = spec;
 	session->context = context;
-	session->stock_ties = gpusort_debug_stock_ties && !spec->nested;
+	session->stock_ties = gpusort_debug_stock_ties && !spec->nested &&
+		!spec->index_build;
 	callback->func = session_memory_is_freed;
 	callback->arg = session;
 	MemoryContextRegisterResetCallback(context, callback);
@@ -764,6 +780,12 @@ gpusort_session_next(GsSortSession *session, bool forward,
 	return true;
 }
 
+int64
+gpusort_session_count(const GsSortSession *session)
+{
+	return session->nrows;
+}
+
 bool
 gpusort_session_can_rewind(const GsSortSession *session)
 {
@@ -839,6 +861,27 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 		report->space_kb = (session->budget->used + 1023) / 1024;
 		strlcpy(report->method, "cpu radix", sizeof(report->method));
 	}
+}
+
+void
+gpusort_session_check_required(const GsSessionReport *report)
+{
+	GsFallback	reason = report->fallback;
+
+	if (reason == GS_FALLBACK_NONE)
+		reason = report->gpu_reason;
+	if (gpusort_debug_require == GS_REQUIRE_OFF ||
+		gpusort_debug_require == GS_REQUIRE_NODE ||
+		(gpusort_debug_require == GS_REQUIRE_CPU &&
+		 report->kind == GS_SESSION_CPU) ||
+		(gpusort_debug_require == GS_REQUIRE_GPU &&
+		 report->kind == GS_SESSION_GPU))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("a sort was not held by a session of the required kind"),
+			 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
+			 errhint("This is an error because pg_gpusort.debug_require is set.")));
 }
 
 void

@@ -48,6 +48,13 @@ typedef struct GsSessionReport
 } GsSessionReport;
 
 /*
+ * The key plan of a sort, for a GPU if one is to be tried, or else for the CPU.
+ * Returns NULL and sets *reason if the keys cannot be encoded.
+ */
+extern GsKeyPlan *gpusort_session_key_plan(const GsSessionSpec *spec,
+										   GsFallback *reason);
+
+/*
  * Begin a session in a memory context of its own below the current one.  What
  * the spec points to must stay.  An error or the end of that context ends the
  * session as gpusort_session_end() does.
@@ -70,6 +77,9 @@ extern bool gpusort_session_gpu_handle(GsSortSession *session, bool in_order,
  */
 extern void gpusort_session_sort(GsSortSession *session);
 
+/* After that: the number of rows. */
+extern int64 gpusort_session_count(const GsSortSession *session);
+
 /*
  * Move to the next or previous row and put it into 'slot', a virtual slot of
  * the rows' type; what is passed by reference is valid until the next call.
@@ -91,6 +101,12 @@ extern void gpusort_session_rescan(GsSortSession *session);
 /* After gpusort_session_sort(). */
 extern void gpusort_session_report(GsSortSession *session,
 								   GsSessionReport *report);
+
+/*
+ * Raises an error if a session is not of the kind that pg_gpusort.debug_require
+ * asks for.
+ */
+extern void gpusort_session_check_required(const GsSessionReport *report);
 
 extern void gpusort_session_end(GsSortSession *session);
 

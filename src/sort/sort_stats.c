@@ -32,6 +32,7 @@ typedef struct GsAtomicCounts
 	pg_atomic_uint64 sort_us;
 	pg_atomic_uint64 parallel_sorts;
 	pg_atomic_uint64 page_scans;
+	pg_atomic_uint64 index_builds;
 } GsAtomicCounts;
 
 typedef struct GsStats
@@ -74,6 +75,7 @@ init_stats(GsStats *target)
 		pg_atomic_init_u64(&counts->sort_us, 0);
 		pg_atomic_init_u64(&counts->parallel_sorts, 0);
 		pg_atomic_init_u64(&counts->page_scans, 0);
+		pg_atomic_init_u64(&counts->index_builds, 0);
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		pg_atomic_init_u64(&target->fallbacks[r], 0);
@@ -93,6 +95,7 @@ gpusort_stats_count_sort(GsSessionKind kind, const GsSortCounts *counts)
 	pg_atomic_fetch_add_u64(&total->sort_us, counts->sort_us);
 	pg_atomic_fetch_add_u64(&total->parallel_sorts, counts->parallel_sorts);
 	pg_atomic_fetch_add_u64(&total->page_scans, counts->page_scans);
+	pg_atomic_fetch_add_u64(&total->index_builds, counts->index_builds);
 }
 
 void
@@ -122,7 +125,8 @@ gpusort_stats_read(GsStatsSnapshot *snapshot)
 				.drain_us = pg_atomic_read_u64(&counts->drain_us),
 				.sort_us = pg_atomic_read_u64(&counts->sort_us),
 				.parallel_sorts = pg_atomic_read_u64(&counts->parallel_sorts),
-				.page_scans = pg_atomic_read_u64(&counts->page_scans)
+				.page_scans = pg_atomic_read_u64(&counts->page_scans),
+				.index_builds = pg_atomic_read_u64(&counts->index_builds)
 		};
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
@@ -145,6 +149,7 @@ gpusort_stats_reset(void)
 		pg_atomic_write_u64(&counts->sort_us, 0);
 		pg_atomic_write_u64(&counts->parallel_sorts, 0);
 		pg_atomic_write_u64(&counts->page_scans, 0);
+		pg_atomic_write_u64(&counts->index_builds, 0);
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		pg_atomic_write_u64(&stats->fallbacks[r], 0);

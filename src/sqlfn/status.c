@@ -132,6 +132,7 @@ gpusort_stat(PG_FUNCTION_ARGS)
 			Float8GetDatum(counts->sort_us / 1000.0),
 			Int64GetDatum((int64) counts->parallel_sorts),
 			Int64GetDatum((int64) counts->page_scans),
+			Int64GetDatum((int64) counts->index_builds),
 			Int64GetDatum((int64) stats.errors),
 			TimestampTzGetDatum(stats.reset_time)
 		};

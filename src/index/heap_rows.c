@@ -1,0 +1,461 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_rows.c
+ *		Reads a table for an index build: values, TIDs, and who is alive.
+ *
+ * An index gets the rows that any snapshot may see: live ones, and dead ones that
+ * are not dead for all.  One row of a HOT chain stands for the chain, under the
+ * TID of the chain's root.  A concurrent build takes what one snapshot sees.
+ *
+ * A page is looked through once: which of its tuples go into the index, and where
+ * their roots are.  Then it is read in the order of the roots, with a pin but
+ * without a lock, as only hint bits can change.  So rows come in the order of
+ * their TIDs.
+ *
+ * An ordinary build holds a lock that keeps writers out, but for those of its own
+ * transaction.  Should there be others all the same, PostgreSQL waits for them;
+ * here the row counts as blocked, and PostgreSQL's own build has to do it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "storage/procarray.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "index/heap_rows.h"
+#include "sort/heap_columns.h"
+
+/* A tuple of the page that goes into the index. */
+typedef struct GsPageItem
+{
+	OffsetNumber root;			/* of its HOT chain; its own, if there is none */
+	OffsetNumber offset;
+	bool		alive;
+} GsPageItem;
+
+struct GsHeapRows
+{
+	MemoryContext context;
+	Relation	heap;
+	IndexInfo  *info;
+	Snapshot	snapshot;		/* registered, for a concurrent build, or NULL */
+	TransactionId horizon;		/* otherwise: older ones are dead for all */
+	HeapScanDesc scan;
+	BlockNumber next_block;
+	double		nlive;
+	bool		blocked;
+
+	/* How values come out of a tuple: by 'columns', or by the executor. */
+	GsHeapColumns *columns;
+	EState	   *estate;
+	ExprState  *predicate;
+	TupleTableSlot *slot;
+
+	/* The page. */
+	Buffer		buffer;
+	Page		page;
+	int			nitems;
+	int			next_item;
+	GsPageItem	items[MaxHeapTuplesPerPage];
+};
+
+/* ----------------------------------------------------------------
+ *		beginning and ending
+ * ----------------------------------------------------------------
+ */
+
+static void
+begin_scan(GsHeapRows *rows)
+{
+	rows->scan = (HeapScanDesc)
+		table_beginscan_strat(rows->heap,
+							  rows->snapshot != NULL ? rows->snapshot : SnapshotAny,
+							  0, NULL, true, false);
+	rows->next_block = 0;
+	rows->nitems = rows->next_item = 0;
+	rows->nlive = 0;
+	rows->blocked = false;
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+								 rows->scan->rs_nblocks);
+}
+
+static void
+release_page(GsHeapRows *rows)
+{
+	/* With a snapshot, the buffer is the scan's to release. */
+	if (rows->snapshot == NULL && BufferIsValid(rows->buffer))
+		ReleaseBuffer(rows->buffer);
+	rows->buffer = InvalidBuffer;
+}
+
+static void
+end_scan(GsHeapRows *rows)
+{
+	release_page(rows);
+	if (rows->slot != NULL)
+		ExecClearTuple(rows->slot);
+	table_endscan((TableScanDesc) rows->scan);
+}
+
+/* Prepare to take values out of tuples. */
+static void
+prepare_values(GsHeapRows *rows)
+{
+	IndexInfo  *info = rows->info;
+
+	if (info->ii_Expressions == NIL && info->ii_Predicate == NIL)
+	{
+		rows->columns =
+			gpusort_heap_columns_create(RelationGetDescr(rows->heap),
+										info->ii_NumIndexAttrs,
+										info->ii_IndexAttrNumbers);
+		return;
+	}
+	rows->estate = CreateExecutorState();
+	rows->slot = table_slot_create(rows->heap, NULL);
+	GetPerTupleExprContext(rows->estate)->ecxt_scantuple = rows->slot;
+	rows->predicate = ExecPrepareQual(info->ii_Predicate, rows->estate);
+}
+
+GsHeapRows *
+gpusort_heap_rows_begin(Relation heap, IndexInfo *info)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort heap rows",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsHeapRows *rows = palloc0(sizeof(GsHeapRows));
+
+	rows->context = context;
+	rows->heap = heap;
+	rows->info = info;
+	rows->buffer = InvalidBuffer;
+	if (info->ii_Concurrent)
+		rows->snapshot = RegisterSnapshot(GetTransactionSnapshot());
+	else
+		rows->horizon = GetOldestNonRemovableTransactionId(heap);
+	prepare_values(rows);
+	begin_scan(rows);
+	MemoryContextSwitchTo(caller);
+	return rows;
+}
+
+void
+gpusort_heap_rows_rewind(GsHeapRows *rows)
+{
+	end_scan(rows);
+	begin_scan(rows);
+}
+
+void
+gpusort_heap_rows_end(GsHeapRows *rows)
+{
+	end_scan(rows);
+	if (rows->slot != NULL)
+		ExecDropSingleTupleTableSlot(rows->slot);
+	if (rows->estate != NULL)
+	{
+		FreeExecutorState(rows->estate);
+		/* What these pointed to has gone with it. */
+		rows->info->ii_ExpressionsState = NIL;
+		rows->info->ii_PredicateState = NULL;
+	}
+	if (rows->snapshot != NULL)
+		UnregisterSnapshot(rows->snapshot);
+	MemoryContextDelete(rows->context);
+}
+
+bool
+gpusort_heap_rows_is_blocked(const GsHeapRows *rows)
+{
+	return rows->blocked;
+}
+
+double
+gpusort_heap_rows_live(const GsHeapRows *rows)
+{
+	return rows->nlive;
+}
+
+/* ----------------------------------------------------------------
+ *		pages
+ * ----------------------------------------------------------------
+ */
+
+/* Add a tuple of the page. */
+static inline void
+add_item(GsHeapRows *rows, OffsetNumber offset, bool alive)
+{
+	rows->items[rows->nitems++] = (GsPageItem)
+	{
+		.root = offset,.offset = offset,.alive = alive
+	};
+}
+
+/* A tuple that was deleted, but that a snapshot may still see. */
+static void
+add_dead_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset)
+{
+	/*
+	 * Of a HOT chain the last tuple goes into the index.  Old snapshots that
+	 * see this one must not use the index then.
+	 */
+	if (HeapTupleIsHotUpdated(tuple))
+		rows->info->ii_BrokenHotChain = true;
+	else
+		add_item(rows, offset, false);
+}
+
+/* A tuple of a transaction that is in progress. */
+static void
+add_open_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset,
+			  bool deleted)
+{
+	TransactionId xid = deleted ? HeapTupleHeaderGetUpdateXid(tuple->t_data) :
+		HeapTupleHeaderGetXmin(tuple->t_data);
+
+	if (!TransactionIdIsCurrentTransactionId(xid))
+		rows->blocked = true;
+	else if (deleted)
+		add_dead_item(rows, tuple, offset);
+	else
+	{
+		rows->nlive++;
+		add_item(rows, offset, true);
+	}
+}
+
+/* See whether a tuple goes into the index.  The buffer is locked. */
+static void
+judge_tuple(GsHeapRows *rows, BlockNumber block, OffsetNumber offset,
+			ItemId item)
+{
+	HeapTupleData tuple;
+
+	tuple.t_data = (HeapTupleHeader) PageGetItem(rows->page, item);
+	tuple.t_len = ItemIdGetLength(item);
+	tuple.t_tableOid = RelationGetRelid(rows->heap);
+	ItemPointerSet(&tuple.t_self, block, offset);
+	switch (HeapTupleSatisfiesVacuum(&tuple, rows->horizon, rows->buffer))
+	{
+		case HEAPTUPLE_LIVE:
+			rows->nlive++;
+			add_item(rows, offset, true);
+			break;
+		case HEAPTUPLE_DEAD:
+			break;
+		case HEAPTUPLE_RECENTLY_DEAD:
+			add_dead_item(rows, &tuple, offset);
+			break;
+		case HEAPTUPLE_INSERT_IN_PROGRESS:
+			add_open_item(rows, &tuple, offset, false);
+			break;
+		case HEAPTUPLE_DELETE_IN_PROGRESS:
+			add_open_item(rows, &tuple, offset, true);
+			break;
+	}
+}
+
+/* A tuple that is seen by all transactions, and says so itself. */
+static inline bool
+is_plainly_live(HeapTupleHeader tuple)
+{
+	return HeapTupleHeaderXminCommitted(tuple) &&
+		(tuple->t_infomask & HEAP_XMAX_INVALID) != 0;
+}
+
+/*
+ * Find the tuples of a locked page that go into the index.  Returns whether
+ * any of them is a heap-only tuple, whose root is elsewhere.
+ */
+static bool
+judge_page(GsHeapRows *rows, BlockNumber block)
+{
+	OffsetNumber last = PageGetMaxOffsetNumber(rows->page);
+	bool		heap_only = false;
+
+	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
+	{
+		ItemId		item = PageGetItemId(rows->page, offset);
+		HeapTupleHeader tuple;
+
+		if (!ItemIdIsNormal(item))
+			continue;
+		tuple = (HeapTupleHeader) PageGetItem(rows->page, item);
+		heap_only |= HeapTupleHeaderIsHeapOnly(tuple);
+		if (likely(is_plainly_live(tuple)))
+		{
+			rows->nlive++;
+			add_item(rows, offset, true);
+		}
+		else
+			judge_tuple(rows, block, offset, item);
+	}
+	return heap_only;
+}
+
+/* Take over what the scan's snapshot sees on a page; returns as judge_page(). */
+static bool
+take_visible(GsHeapRows *rows)
+{
+	bool		heap_only = false;
+
+	for (int i = 0; i < rows->scan->rs_ntuples; i++)
+	{
+		OffsetNumber offset = rows->scan->rs_vistuples[i];
+		ItemId		item = PageGetItemId(rows->page, offset);
+
+		heap_only |= HeapTupleHeaderIsHeapOnly((HeapTupleHeader)
+											   PageGetItem(rows->page, item));
+		add_item(rows, offset, true);
+	}
+	rows->nlive += rows->nitems;
+	return heap_only;
+}
+
+static int
+compare_roots(const void *a, const void *b)
+{
+	return (int) ((const GsPageItem *) a)->root -
+		(int) ((const GsPageItem *) b)->root;
+}
+
+/* Find the roots of heap-only tuples, and put all into the order of roots. */
+static void
+find_roots(GsHeapRows *rows, BlockNumber block)
+{
+	OffsetNumber roots[MaxHeapTuplesPerPage];
+
+	heap_get_root_tuples(rows->page, roots);
+	for (int i = 0; i < rows->nitems; i++)
+	{
+		GsPageItem *item = &rows->items[i];
+		ItemId		id = PageGetItemId(rows->page, item->offset);
+
+		if (!HeapTupleHeaderIsHeapOnly((HeapTupleHeader)
+									   PageGetItem(rows->page, id)))
+			continue;
+		item->root = roots[item->offset - 1];
+		if (!OffsetNumberIsValid(item->root))
+			ereport(ERROR,
+					(errcode(ERRCODE_DATA_CORRUPTED),
+					 errmsg_internal("no root of the heap-only tuple at (%u,%u) in table \"%s\"",
+									 block, item->offset,
+									 RelationGetRelationName(rows->heap))));
+	}
+	qsort(rows->items, rows->nitems, sizeof(GsPageItem), compare_roots);
+}
+
+/* Read a page, and find what is on it for the index. */
+static void
+read_page(GsHeapRows *rows, BlockNumber block)
+{
+	bool		heap_only;
+
+	release_page(rows);
+	rows->nitems = rows->next_item = 0;
+	if (rows->snapshot != NULL)
+	{
+		GPUSORT_HEAP_READ_PAGE(rows->scan, block);
+		rows->buffer = rows->scan->rs_cbuf;
+	}
+	else
+		rows->buffer = ReadBufferExtended(rows->heap, MAIN_FORKNUM, block,
+										  RBM_NORMAL, rows->scan->rs_strategy);
+	rows->page = BufferGetPage(rows->buffer);
+	LockBuffer(rows->buffer, BUFFER_LOCK_SHARE);
+	heap_only = rows->snapshot != NULL ? take_visible(rows) :
+		judge_page(rows, block);
+	if (heap_only)
+		find_roots(rows, block);
+	LockBuffer(rows->buffer, BUFFER_LOCK_UNLOCK);
+}
+
+/* Go on to the next page with rows for the index; false at the end. */
+static bool
+next_page(GsHeapRows *rows)
+{
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
+									 rows->next_block);
+		if (rows->next_block >= rows->scan->rs_nblocks)
+			return false;
+		read_page(rows, rows->next_block++);
+		if (rows->blocked)
+			return false;
+	} while (rows->nitems == 0);
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		rows
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Have the executor find a row's values.  Returns false if the index is not to
+ * have it.
+ */
+static bool
+compute_values(GsHeapRows *rows, HeapTuple tuple, Datum *values, bool *isnull)
+{
+	ExprContext *econtext = GetPerTupleExprContext(rows->estate);
+
+	ResetExprContext(econtext);
+	ExecStoreBufferHeapTuple(tuple, rows->slot, rows->buffer);
+	if (rows->predicate != NULL && !ExecQual(rows->predicate, econtext))
+		return false;
+	FormIndexDatum(rows->info, rows->slot, rows->estate, values, isnull);
+	return true;
+}
+
+/* Take the values of a tuple; false if the index is not to have it. */
+static inline bool
+take_values(GsHeapRows *rows, const GsPageItem *item, Datum *values,
+			bool *isnull)
+{
+	ItemId		id = PageGetItemId(rows->page, item->offset);
+	HeapTupleData tuple;
+
+	tuple.t_data = (HeapTupleHeader) PageGetItem(rows->page, id);
+	if (likely(rows->columns != NULL))
+	{
+		gpusort_heap_columns_take(rows->columns, tuple.t_data, values, isnull);
+		return true;
+	}
+	tuple.t_len = ItemIdGetLength(id);
+	tuple.t_tableOid = RelationGetRelid(rows->heap);
+	ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(rows->buffer),
+				   item->offset);
+	return compute_values(rows, &tuple, values, isnull);
+}
+
+bool
+gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row, Datum *values,
+					   bool *isnull)
+{
+	const GsPageItem *item;
+
+	do
+	{
+		if (unlikely(rows->next_item == rows->nitems) && !next_page(rows))
+			return false;
+		item = &rows->items[rows->next_item++];
+	} while (!take_values(rows, item, values, isnull));
+	ItemPointerSet(&row->tid, rows->next_block - 1, item->root);
+	row->alive = item->alive;
+	return true;
+}

@@ -1,0 +1,54 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_rows.h
+ *		Reads a table for an index build: values, TIDs, and who is alive.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_HEAP_ROWS_H
+#define GPUSORT_HEAP_ROWS_H
+
+#include "nodes/execnodes.h"
+#include "storage/itemptr.h"
+#include "utils/rel.h"
+
+typedef struct GsHeapRows GsHeapRows;
+
+/* A row that the index is to have. */
+typedef struct GsHeapRow
+{
+	ItemPointerData tid;		/* of the root of its HOT chain */
+	bool		alive;			/* has it a say in uniqueness? */
+} GsHeapRow;
+
+/*
+ * Begin to read a heap, in a memory context of its own below the current one.
+ * Nothing is locked here: the caller has what a build needs.
+ */
+extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, IndexInfo *info);
+
+/*
+ * The next row, in the order of TIDs, and the values of the index's columns.
+ * What is passed by reference is valid until the next call.  'isnull' is all
+ * false at the first call, and then as the call before left it.
+ *
+ * Returns false at the end, and before it if gpusort_heap_rows_is_blocked().
+ */
+extern bool gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row,
+								   Datum *values, bool *isnull);
+
+/*
+ * Has there been a row whose fate another transaction decides, so that the
+ * table cannot be read without waiting?
+ */
+extern bool gpusort_heap_rows_is_blocked(const GsHeapRows *rows);
+
+/* Begin again. */
+extern void gpusort_heap_rows_rewind(GsHeapRows *rows);
+
+/* At the end: live rows of the table, of which a partial index has not all. */
+extern double gpusort_heap_rows_live(const GsHeapRows *rows);
+
+extern void gpusort_heap_rows_end(GsHeapRows *rows);
+
+#endif							/* GPUSORT_HEAP_ROWS_H */

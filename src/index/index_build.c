@@ -1,0 +1,257 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_build.c
+ *		Builds a btree index: reads the table, sorts, writes pages.
+ *
+ * The rows of the table go into a sort session, of the CPU or of a GPU, and come out
+ * in the order of the index; each becomes an index tuple, and goes to the loader.
+ *
+ * Nothing is written to the index before all rows are sorted.  Up to then, a build
+ * that meets trouble can be left to PostgreSQL's own, which begins again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/nbtree.h"
+#include "access/tableam.h"
+#include "catalog/catalog.h"
+#include "commands/progress.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "optimizer/plancat.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+
+#include "index/btree_loader.h"
+#include "index/heap_rows.h"
+#include "index/index_build.h"
+#include "index/index_rows.h"
+#include "index/unique_check.h"
+#include "settings.h"
+#include "sort/sort_session.h"
+
+/* Progress is reported, and interrupts are looked for, every so many rows. */
+#define ROWS_PER_REPORT		1024
+
+typedef struct GsIndexBuild
+{
+	Relation	heap;
+	Relation	index;
+	IndexInfo  *info;
+	GsSessionSpec spec;
+	GsHeapRows *rows;
+	TupleTableSlot *slot;		/* of a row of the sort */
+	double		nrows;			/* that went into the index */
+} GsIndexBuild;
+
+/* ----------------------------------------------------------------
+ *		which builds
+ * ----------------------------------------------------------------
+ */
+
+static double
+estimate_rows(Relation heap)
+{
+	BlockNumber pages;
+	double		rows;
+	double		visible;
+
+	estimate_rel_size(heap, NULL, &pages, &rows, &visible);
+	return rows;
+}
+
+/* GS_FALLBACK_NONE, or why the build is left to PostgreSQL. */
+static GsFallback
+check_build(GsIndexBuild *build)
+{
+	GsSessionSpec *spec = &build->spec;
+	GsFallback	reason;
+
+	if (!gpusort_enable_index_build)
+		return GS_FALLBACK_INDEX_DISABLED;
+	spec->expected_rows = estimate_rows(build->heap);
+	if (spec->expected_rows < gpusort_min_rows)
+		return GS_FALLBACK_FEW_ROWS;
+	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
+		return GS_FALLBACK_TABLE_AM;
+	if (!gpusort_index_rows_keys(build->index, &spec->keys))
+		return GS_FALLBACK_TYPE;
+	spec->input.repeat = GS_INPUT_SAME_ROWS;
+	spec->key_plan = gpusort_session_key_plan(spec, &reason);
+	return spec->key_plan != NULL ? GS_FALLBACK_NONE : reason;
+}
+
+static void
+leave_build(GsFallback reason)
+{
+	if (reason != GS_FALLBACK_INDEX_DISABLED && reason != GS_FALLBACK_FEW_ROWS)
+		gpusort_stats_count_fallback(reason);
+	if (gpusort_debug_require != GS_REQUIRE_OFF)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("an index build is left to stock PostgreSQL"),
+				 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
+				 errhint("This is an error because pg_gpusort.debug_require is set.")));
+}
+
+/* ----------------------------------------------------------------
+ *		rows in
+ * ----------------------------------------------------------------
+ */
+
+/* GsInput.next */
+static TupleTableSlot *
+next_row(void *arg)
+{
+	GsIndexBuild *build = arg;
+	TupleTableSlot *slot = build->slot;
+	GsHeapRow	row;
+
+	if (!gpusort_heap_rows_next(build->rows, &row, slot->tts_values,
+								slot->tts_isnull))
+		return NULL;
+	slot->tts_values[build->info->ii_NumIndexAttrs] =
+		gpusort_index_rows_place(&row);
+	return slot;
+}
+
+/* GsInput.rewind */
+static void
+rewind_rows(void *arg)
+{
+	GsIndexBuild *build = arg;
+
+	gpusort_heap_rows_rewind(build->rows);
+}
+
+static void
+enter_phase(int phase)
+{
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
+}
+
+/* Read the table and sort its rows; NULL if it cannot be read without waiting. */
+static GsSortSession *
+sort_rows(GsIndexBuild *build)
+{
+	GsSessionSpec *spec = &build->spec;
+	GsSortSession *session;
+
+	spec->tupdesc = gpusort_index_rows_tupdesc(build->index);
+	spec->memory = (Size) maintenance_work_mem * 1024;
+	spec->index_build = true;
+	spec->input.next = next_row;
+	spec->input.rewind = rewind_rows;
+	spec->input.arg = build;
+	spec->input.by_pages = true;
+	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	build->slot = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
+	memset(build->slot->tts_isnull, 0, spec->tupdesc->natts * sizeof(bool));
+	ExecStoreVirtualTuple(build->slot);
+	build->rows = gpusort_heap_rows_begin(build->heap, build->info);
+	session = gpusort_session_begin(spec);
+	gpusort_session_sort(session);
+	if (!gpusort_heap_rows_is_blocked(build->rows))
+		return session;
+	gpusort_session_end(session);
+	gpusort_heap_rows_end(build->rows);
+	return NULL;
+}
+
+/* ----------------------------------------------------------------
+ *		pages out
+ * ----------------------------------------------------------------
+ */
+
+/* Write the index from sorted rows. */
+static void
+write_index(GsIndexBuild *build, GsSortSession *session)
+{
+	GsBtreeLoader *loader = gpusort_btree_loader_begin(build->heap, build->index,
+													   build->info->ii_Unique);
+	GsTupleFormer *former = gpusort_tuple_former_create(build->index);
+	GsUniqueCheck *check = NULL;
+	TupleTableSlot *slot = build->slot;
+	int64		nrows = 0;
+
+	if (build->info->ii_Unique)
+		check = gpusort_unique_check_create(build->heap, build->index,
+											build->info, &build->spec.keys);
+	while (gpusort_session_next(session, true, slot))
+	{
+		Datum	   *values = slot->tts_values;
+		bool	   *isnull = slot->tts_isnull;
+		GsHeapRow	row;
+
+		gpusort_index_rows_from_place(values[build->info->ii_NumIndexAttrs],
+									  &row);
+		if (check != NULL && row.alive)
+			gpusort_unique_check_row(check, values, isnull);
+		gpusort_btree_loader_add(loader,
+								 gpusort_tuple_former_form(former, values, isnull,
+														   &row.tid));
+		if (++nrows % ROWS_PER_REPORT == 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, nrows);
+		}
+	}
+	gpusort_btree_loader_end(loader);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, nrows);
+	build->nrows = (double) nrows;
+}
+
+static IndexBuildResult *
+finish_build(GsIndexBuild *build, GsSortSession *session)
+{
+	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
+
+	result->heap_tuples = gpusort_heap_rows_live(build->rows);
+	enter_phase(PROGRESS_BTREE_PHASE_LEAF_LOAD);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
+								 gpusort_session_count(session));
+	write_index(build, session);
+	result->index_tuples = build->nrows;
+	return result;
+}
+
+IndexBuildResult *
+gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort index build",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsIndexBuild build = {.heap = heap,.index = index,.info = info};
+	GsFallback	reason = check_build(&build);
+	GsSortSession *session = NULL;
+	IndexBuildResult *result = NULL;
+
+	if (RelationGetNumberOfBlocks(index) != 0)
+		elog(ERROR, "index \"%s\" already contains data",
+			 RelationGetRelationName(index));
+	if (reason == GS_FALLBACK_NONE)
+	{
+		session = sort_rows(&build);
+		if (session == NULL)
+			reason = GS_FALLBACK_OPEN_ROWS;
+	}
+	if (reason != GS_FALLBACK_NONE)
+		leave_build(reason);
+	else
+	{
+		GsSessionReport report;
+
+		gpusort_session_report(session, &report);
+		gpusort_session_check_required(&report);
+		MemoryContextSwitchTo(caller);
+		result = finish_build(&build, session);
+		MemoryContextSwitchTo(context);
+		gpusort_heap_rows_end(build.rows);
+		gpusort_session_end(session);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	return result;
+}

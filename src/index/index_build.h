@@ -1,0 +1,23 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_build.h
+ *		Builds a btree index: reads the table, sorts, writes pages.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_INDEX_BUILD_H
+#define GPUSORT_INDEX_BUILD_H
+
+#include "access/genam.h"
+#include "nodes/execnodes.h"
+#include "utils/relcache.h"
+
+/*
+ * Build an empty btree index, as an access method's ambuild does.  Returns NULL,
+ * and has written nothing, if that is better left to PostgreSQL's own build.
+ * Raises an error then if pg_gpusort.debug_require is set.
+ */
+extern IndexBuildResult *gpusort_index_build(Relation heap, Relation index,
+											 IndexInfo *info);
+
+#endif							/* GPUSORT_INDEX_BUILD_H */

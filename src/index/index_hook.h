@@ -1,0 +1,14 @@
+/*-------------------------------------------------------------------------
+ *
+ * index_hook.h
+ *		Brings index builds of PostgreSQL to gpusort_index_build().
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_INDEX_HOOK_H
+#define GPUSORT_INDEX_HOOK_H
+
+/* Called once by _PG_init(). */
+extern void gpusort_index_hook_init(void);
+
+#endif							/* GPUSORT_INDEX_HOOK_H */
