@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "core/copy_bytes.h"
 #include "index/btree_loader.h"
 #include "index/btree_writer.h"
 
@@ -154,7 +155,7 @@ place_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
 	if (size == SMALL_TUPLE_BYTES)
 		memcpy(place, tuple, SMALL_TUPLE_BYTES);
 	else
-		memcpy(place, tuple, size);
+		gpusort_copy_bytes(place, tuple, size);
 }
 
 static inline void
@@ -322,7 +323,7 @@ keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
 	if (size == SMALL_TUPLE_BYTES)
 		memcpy(duplicates->tuple, tuple, SMALL_TUPLE_BYTES);
 	else
-		memcpy(duplicates->tuple, tuple, size);
+		gpusort_copy_bytes(duplicates->tuple, tuple, size);
 	duplicates->key_bytes = size;
 	duplicate_tids(duplicates)[0] = tuple->t_tid;
 	duplicates->n_tids = 1;

@@ -3,9 +3,8 @@
  * index_rows.c
  *		The rows that an index build sorts, and the index tuples they become.
  *
- * The tuples of most indexes have one length and their columns at constant
- * offsets, as long as there are no NULLs: they are made in place, of which just the
- * columns change.
+ * Tuples of short values without NULLs, which most are, are made here, in one
+ * place; others are PostgreSQL's to make.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,22 +17,28 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "core/copy_bytes.h"
 #include "index/index_rows.h"
 
-/* Columns of a tuple that is made in place. */
+/* Longer tuples, and such with longer values, are not made here. */
+#define MAX_TUPLE_BYTES		1024
+#define MAX_VALUE_BYTES		256
+
 typedef struct GsTupleColumn
 {
-	uint32		offset;			/* in the tuple */
-	int16		length;
+	int16		length;			/* as pg_attribute.attlen, -2 if not made here */
+	uint8		alignment;		/* bytes */
 	bool		byval;
+	bool		packable;		/* may a value get a header of one byte? */
 } GsTupleColumn;
 
 struct GsTupleFormer
 {
 	TupleDesc	tupdesc;
-	MemoryContext context;		/* of a tuple that is not made in place */
-	IndexTuple	fixed;			/* made in place, or NULL */
+	int			ncolumns;
 	GsTupleColumn columns[INDEX_MAX_KEYS];
+	IndexTuple	tuple;			/* MAX_TUPLE_BYTES, for tuples made here */
+	MemoryContext context;		/* of a tuple that PostgreSQL makes */
 };
 
 bool
@@ -87,89 +92,124 @@ gpusort_index_rows_tupdesc(Relation index)
  * ----------------------------------------------------------------
  */
 
-/*
- * Lay out the tuple that is made in place, and set its length; that is 0 if
- * columns vary in length, or the tuple would be too long for its header.
- */
-static Size
-lay_out(GsTupleFormer *former)
-{
-	Size		offset = 0;
-
-	for (int i = 0; i < former->tupdesc->natts; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(former->tupdesc, i);
-
-		if (att->attlen < 0)
-			return 0;
-		offset = att_align_nominal(offset, att->attalign);
-		former->columns[i] = (GsTupleColumn)
-		{
-			.offset = MAXALIGN(sizeof(IndexTupleData)) + offset,
-				.length = att->attlen,
-				.byval = att->attbyval
-		};
-		offset += att->attlen;
-	}
-	offset = MAXALIGN(MAXALIGN(sizeof(IndexTupleData)) + offset);
-	return (offset & INDEX_SIZE_MASK) == offset ? offset : 0;
-}
-
 GsTupleFormer *
 gpusort_tuple_former_create(Relation index)
 {
 	GsTupleFormer *former = palloc0(sizeof(GsTupleFormer));
-	Size		length;
 
 	former->tupdesc = RelationGetDescr(index);
+	former->ncolumns = former->tupdesc->natts;
+	for (int i = 0; i < former->ncolumns; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(former->tupdesc, i);
+
+		former->columns[i] = (GsTupleColumn)
+		{
+			.length = att->attlen <= MAX_VALUE_BYTES ? att->attlen : -2,
+				.alignment = att_align_nominal(1, att->attalign),
+				.byval = att->attbyval,
+				.packable = att->attstorage != TYPSTORAGE_PLAIN
+		};
+	}
+	former->tuple = palloc0(MAX_TUPLE_BYTES);
 	former->context = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort index tuple",
 											ALLOCSET_DEFAULT_SIZES);
-	length = lay_out(former);
-	if (length > 0)
-	{
-		former->fixed = palloc0(length);
-		former->fixed->t_info = (unsigned short) length;
-	}
 	return former;
 }
 
-static bool
-has_null(const bool *isnull, int n)
+/* Align a place in a tuple, with zeros in the gap. */
+static inline char *
+align_place(char *place, Size alignment)
 {
-	for (int i = 0; i < n; i++)
-		if (isnull[i])
-			return true;
-	return false;
+	char	   *aligned = (char *) TYPEALIGN(alignment, place);
+
+	while (place < aligned)
+		*place++ = 0;
+	return aligned;
 }
 
-/* Fill in the columns of the tuple that is made in place. */
-static inline void
-fill_in(const GsTupleFormer *former, const Datum *values)
+/*
+ * Put a value with a header behind others that end at 'place'.  Returns where it
+ * ends, or NULL if it is more than a short value as it is or with a header of one
+ * byte.
+ */
+static inline char *
+put_short_value(const GsTupleColumn *column, char *place,
+				const struct varlena *value)
 {
-	char	   *tuple = (char *) former->fixed;
+	Size		length;
 
-	for (int i = 0; i < former->tupdesc->natts; i++)
+	if (VARATT_IS_SHORT(value) && !VARATT_IS_EXTERNAL(value))
+	{
+		length = VARSIZE_SHORT(value);
+		gpusort_copy_bytes(place, value, length);
+		return place + length;
+	}
+	if (!column->packable || VARATT_IS_EXTERNAL(value) ||
+		!VARATT_CAN_MAKE_SHORT(value))
+		return NULL;
+	length = VARATT_CONVERTED_SHORT_SIZE(value);
+	SET_VARSIZE_SHORT(place, length);
+	gpusort_copy_bytes(place + VARHDRSZ_SHORT, VARDATA(value),
+					   length - VARHDRSZ_SHORT);
+	return place + length;
+}
+
+/* Put a value behind others that end at 'place'; returns as above. */
+static inline char *
+put_value(const GsTupleColumn *column, char *place, Datum value)
+{
+	if (column->length == -1)
+		return put_short_value(column, place,
+							   (struct varlena *) DatumGetPointer(value));
+	if (column->length < 0)
+		return NULL;
+	place = align_place(place, column->alignment);
+	if (column->byval)
+		store_att_byval(place, value, column->length);
+	else
+		gpusort_copy_bytes(place, DatumGetPointer(value), column->length);
+	return place + column->length;
+}
+
+/*
+ * Make the tuple of a row of short values without NULLs.  Returns NULL if it is
+ * anything else.
+ */
+static inline IndexTuple
+form_plainly(const GsTupleFormer *former, const Datum *values,
+			 const bool *isnull)
+{
+	IndexTuple	tuple = former->tuple;
+	char	   *place = (char *) tuple + MAXALIGN(sizeof(IndexTupleData));
+	const char *limit = (char *) tuple + MAX_TUPLE_BYTES - 2 * MAX_VALUE_BYTES;
+	bool		variable = false;
+
+	for (int i = 0; i < former->ncolumns; i++)
 	{
 		const GsTupleColumn *column = &former->columns[i];
 
-		if (column->byval)
-			store_att_byval(tuple + column->offset, values[i], column->length);
-		else
-			memcpy(tuple + column->offset, DatumGetPointer(values[i]),
-				   column->length);
+		if (isnull[i] || place > limit)
+			return NULL;
+		place = put_value(column, place, values[i]);
+		if (place == NULL)
+			return NULL;
+		variable |= column->length < 0;
 	}
+	place = align_place(place, MAXIMUM_ALIGNOF);
+	tuple->t_info = (unsigned short) (place - (char *) tuple) |
+		(variable ? INDEX_VAR_MASK : 0);
+	return tuple;
 }
 
 IndexTuple
 gpusort_tuple_former_form(GsTupleFormer *former, const Datum *values,
 						  const bool *isnull, const ItemPointerData *tid)
 {
-	IndexTuple	tuple = former->fixed;
+	IndexTuple	tuple = form_plainly(former, values, isnull);
 
-	if (likely(tuple != NULL && !has_null(isnull, former->tupdesc->natts)))
-		fill_in(former, values);
-	else
+	if (unlikely(tuple == NULL))
 	{
 		MemoryContext caller;
 
