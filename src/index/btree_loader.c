@@ -82,6 +82,7 @@ struct GsBtreeLoader
 
 	bool		deduplicate;
 	bool		bytes_tell_keys;	/* have equal keys always equal bytes? */
+	bool		first_varies;	/* is the first key of variable length? */
 	GsBtreeDuplicates duplicates;
 };
 
@@ -136,6 +137,16 @@ begin_level(GsBtreeLoader *loader, uint32 height)
 	return level;
 }
 
+/* The constant makes it one instruction or two. */
+static inline void
+copy_tuple(void *place, const IndexTupleData *tuple, Size size)
+{
+	if (size == SMALL_TUPLE_BYTES)
+		memcpy(place, tuple, SMALL_TUPLE_BYTES);
+	else
+		gpusort_copy_bytes(place, tuple, size);
+}
+
 /*
  * Put a tuple at the end of a page's tuple space, and a line pointer to it.  The
  * page has room for it.
@@ -144,18 +155,13 @@ static inline void
 place_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
 {
 	PageHeader	header = (PageHeader) page;
-	char	   *place;
 
 	Assert(size == MAXALIGN(IndexTupleSize(tuple)));
 	Assert(header->pd_upper >= header->pd_lower + size);
 
 	header->pd_upper -= size;
 	ItemIdSetNormal(item, header->pd_upper, size);
-	place = (char *) page + header->pd_upper;
-	if (size == SMALL_TUPLE_BYTES)
-		memcpy(place, tuple, SMALL_TUPLE_BYTES);
-	else
-		gpusort_copy_bytes(place, tuple, size);
+	copy_tuple((char *) page + header->pd_upper, tuple, size);
 }
 
 static inline void
@@ -309,21 +315,20 @@ add_duplicates(GsBtreeLoader *loader)
 	add_to_level(loader, loader->leaves, tuple, posting_bytes);
 }
 
+/* Where the TIDs are collected. */
 static inline ItemPointer
 duplicate_tids(GsBtreeDuplicates *duplicates)
 {
 	return (ItemPointer) ((char *) duplicates->tuple + duplicates->key_bytes);
 }
 
+/* Keep a copy of a tuple, for the equal ones that may follow. */
 static inline void
 keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
 {
 	Size		size = IndexTupleSize(tuple);
 
-	if (size == SMALL_TUPLE_BYTES)
-		memcpy(duplicates->tuple, tuple, SMALL_TUPLE_BYTES);
-	else
-		gpusort_copy_bytes(duplicates->tuple, tuple, size);
+	copy_tuple(duplicates->tuple, tuple, size);
 	duplicates->key_bytes = size;
 	duplicate_tids(duplicates)[0] = tuple->t_tid;
 	duplicates->n_tids = 1;
@@ -347,6 +352,24 @@ equal_bytes(const IndexTupleData *a, const IndexTupleData *b)
 }
 
 /*
+ * Do two tuples differ in the first key, of variable length?  Short values, which
+ * are not compressed, have their length and the bytes behind it.  That is all that
+ * is looked at here, for speed: false means nothing.
+ */
+static inline bool
+first_differs(const IndexTupleData *a, const IndexTupleData *b)
+{
+	const char *first_a = (const char *) (a + 1);
+	const char *first_b = (const char *) (b + 1);
+
+	if (IndexTupleHasNulls(a) || IndexTupleHasNulls(b) ||
+		!VARATT_IS_SHORT(first_a) || !VARATT_IS_SHORT(first_b))
+		return false;
+	return *first_a != *first_b ||
+		memcmp(first_a, first_b, VARSIZE_SHORT(first_a)) != 0;
+}
+
+/*
  * Are two tuples equal in all keys?  A value of variable length can be stored in
  * several ways, compressed or not; the rest has one.
  */
@@ -355,7 +378,8 @@ equal_keys(GsBtreeLoader *loader, IndexTuple a, IndexTuple b)
 {
 	if (equal_bytes(a, b))
 		return true;
-	if (loader->bytes_tell_keys)
+	if (loader->bytes_tell_keys ||
+		(loader->first_varies && first_differs(a, b)))
 		return false;
 	return _bt_keep_natts_fast(loader->index, a, b) >
 		IndexRelationGetNumberOfKeyAttributes(loader->index);
@@ -435,6 +459,7 @@ gpusort_btree_loader_begin(Relation heap, Relation index, bool unique)
 	loader->deduplicate = all_equal_image && !unique &&
 		BTGetDeduplicateItems(index);
 	loader->bytes_tell_keys = bytes_tell_keys(index);
+	loader->first_varies = TupleDescAttr(RelationGetDescr(index), 0)->attlen == -1;
 	/* The longest tuple there can be, and a TID. */
 	loader->duplicates.tuple = palloc(INDEX_SIZE_MASK +
 									  MAXALIGN(sizeof(ItemPointerData)));

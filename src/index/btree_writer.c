@@ -60,7 +60,6 @@ void
 gpusort_btree_writer_end(GsBtreeWriter *writer)
 {
 	smgr_bulk_finish(writer->bulk);
-	pfree(writer);
 }
 
 #else
