@@ -73,6 +73,7 @@ OBJS = \
 	src/index/heap_rows.o \
 	src/index/index_rows.o \
 	src/index/unique_check.o \
+	src/index/index_workers.o \
 	src/index/btree_writer.o \
 	src/index/btree_loader.o \
 	src/index/index_build.o \

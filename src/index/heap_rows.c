@@ -36,6 +36,9 @@
 #include "index/heap_rows.h"
 #include "sort/heap_columns.h"
 
+/* Blocks that a process takes at a time of a heap that it shares. */
+#define BLOCKS_PER_TAKE		64
+
 /* A tuple of the page that goes into the index. */
 typedef struct GsPageItem
 {
@@ -52,7 +55,10 @@ struct GsHeapRows
 	Snapshot	snapshot;		/* registered, for a concurrent build, or NULL */
 	TransactionId horizon;		/* otherwise: older ones are dead for all */
 	HeapScanDesc scan;
-	BlockNumber next_block;
+	BlockNumber next_block;		/* of those taken */
+	BlockNumber end_block;		/* behind those taken */
+	GsHeapShare *share;			/* where more are to be taken, or NULL */
+	bool		is_worker;
 	double		nlive;
 	bool		blocked;
 
@@ -63,6 +69,7 @@ struct GsHeapRows
 	TupleTableSlot *slot;
 
 	/* The page. */
+	BlockNumber block;
 	Buffer		buffer;
 	Page		page;
 	int			nitems;
@@ -83,11 +90,10 @@ begin_scan(GsHeapRows *rows)
 							  rows->snapshot != NULL ? rows->snapshot : SnapshotAny,
 							  0, NULL, true, false);
 	rows->next_block = 0;
+	rows->end_block = rows->scan->rs_nblocks;
 	rows->nitems = rows->next_item = 0;
 	rows->nlive = 0;
 	rows->blocked = false;
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
-								 rows->scan->rs_nblocks);
 }
 
 static void
@@ -128,8 +134,8 @@ prepare_values(GsHeapRows *rows)
 	rows->predicate = ExecPrepareQual(info->ii_Predicate, rows->estate);
 }
 
-GsHeapRows *
-gpusort_heap_rows_begin(Relation heap, IndexInfo *info)
+static GsHeapRows *
+create_rows(Relation heap, IndexInfo *info, char *snapshot)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort heap rows",
@@ -141,14 +147,84 @@ gpusort_heap_rows_begin(Relation heap, IndexInfo *info)
 	rows->heap = heap;
 	rows->info = info;
 	rows->buffer = InvalidBuffer;
-	if (info->ii_Concurrent)
-		rows->snapshot = RegisterSnapshot(GetTransactionSnapshot());
-	else
+	if (!info->ii_Concurrent)
 		rows->horizon = GetOldestNonRemovableTransactionId(heap);
+	else
+		rows->snapshot = RegisterSnapshot(snapshot != NULL ?
+										  RestoreSnapshot(snapshot) :
+										  GetTransactionSnapshot());
 	prepare_values(rows);
 	begin_scan(rows);
 	MemoryContextSwitchTo(caller);
 	return rows;
+}
+
+GsHeapRows *
+gpusort_heap_rows_begin(Relation heap, IndexInfo *info)
+{
+	GsHeapRows *rows = create_rows(heap, info, NULL);
+
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+								 rows->scan->rs_nblocks);
+	return rows;
+}
+
+Snapshot
+gpusort_heap_rows_snapshot(const GsHeapRows *rows)
+{
+	return rows->snapshot;
+}
+
+static void
+take_from(GsHeapRows *rows, GsHeapShare *share)
+{
+	rows->share = share;
+	rows->next_block = rows->end_block = 0;
+}
+
+void
+gpusort_heap_rows_share(GsHeapRows *rows, GsHeapShare *share)
+{
+	share->nblocks = rows->scan->rs_nblocks;
+	pg_atomic_init_u64(&share->next_block, 0);
+	pg_atomic_init_u64(&share->nlive, 0);
+	pg_atomic_init_u32(&share->broken_chains, 0);
+	pg_atomic_init_u32(&share->blocked, 0);
+	take_from(rows, share);
+}
+
+void
+gpusort_heap_rows_unshare(GsHeapRows *rows)
+{
+	GsHeapShare *share = rows->share;
+
+	rows->nlive += (double) pg_atomic_read_u64(&share->nlive);
+	rows->info->ii_BrokenHotChain |=
+		pg_atomic_read_u32(&share->broken_chains) != 0;
+	rows->blocked |= pg_atomic_read_u32(&share->blocked) != 0;
+	rows->share = NULL;
+}
+
+GsHeapRows *
+gpusort_heap_rows_join(Relation heap, IndexInfo *info, char *snapshot,
+					   GsHeapShare *share)
+{
+	GsHeapRows *rows = create_rows(heap, info, snapshot);
+
+	rows->is_worker = true;
+	take_from(rows, share);
+	return rows;
+}
+
+/* A worker has read all that there was for it: leave word for the leader. */
+static void
+report_to_leader(GsHeapRows *rows)
+{
+	pg_atomic_fetch_add_u64(&rows->share->nlive, (uint64) rows->nlive);
+	if (rows->info->ii_BrokenHotChain)
+		pg_atomic_write_u32(&rows->share->broken_chains, 1);
+	if (rows->blocked)
+		pg_atomic_write_u32(&rows->share->blocked, 1);
 }
 
 void
@@ -161,6 +237,8 @@ gpusort_heap_rows_rewind(GsHeapRows *rows)
 void
 gpusort_heap_rows_end(GsHeapRows *rows)
 {
+	if (rows->is_worker)
+		report_to_leader(rows);
 	end_scan(rows);
 	if (rows->slot != NULL)
 		ExecDropSingleTupleTableSlot(rows->slot);
@@ -238,15 +316,14 @@ add_open_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset,
 
 /* See whether a tuple goes into the index.  The buffer is locked. */
 static void
-judge_tuple(GsHeapRows *rows, BlockNumber block, OffsetNumber offset,
-			ItemId item)
+judge_tuple(GsHeapRows *rows, OffsetNumber offset, ItemId item)
 {
 	HeapTupleData tuple;
 
 	tuple.t_data = (HeapTupleHeader) PageGetItem(rows->page, item);
 	tuple.t_len = ItemIdGetLength(item);
 	tuple.t_tableOid = RelationGetRelid(rows->heap);
-	ItemPointerSet(&tuple.t_self, block, offset);
+	ItemPointerSet(&tuple.t_self, rows->block, offset);
 	switch (HeapTupleSatisfiesVacuum(&tuple, rows->horizon, rows->buffer))
 	{
 		case HEAPTUPLE_LIVE:
@@ -280,7 +357,7 @@ is_plainly_live(HeapTupleHeader tuple)
  * any of them is a heap-only tuple, whose root is elsewhere.
  */
 static bool
-judge_page(GsHeapRows *rows, BlockNumber block)
+judge_page(GsHeapRows *rows)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(rows->page);
 	bool		heap_only = false;
@@ -300,7 +377,7 @@ judge_page(GsHeapRows *rows, BlockNumber block)
 			add_item(rows, offset, true);
 		}
 		else
-			judge_tuple(rows, block, offset, item);
+			judge_tuple(rows, offset, item);
 	}
 	return heap_only;
 }
@@ -333,7 +410,7 @@ compare_roots(const void *a, const void *b)
 
 /* Find the roots of heap-only tuples, and put all into the order of roots. */
 static void
-find_roots(GsHeapRows *rows, BlockNumber block)
+find_roots(GsHeapRows *rows)
 {
 	OffsetNumber roots[MaxHeapTuplesPerPage];
 
@@ -351,7 +428,7 @@ find_roots(GsHeapRows *rows, BlockNumber block)
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
 					 errmsg_internal("no root of the heap-only tuple at (%u,%u) in table \"%s\"",
-									 block, item->offset,
+									 rows->block, item->offset,
 									 RelationGetRelationName(rows->heap))));
 	}
 	qsort(rows->items, rows->nitems, sizeof(GsPageItem), compare_roots);
@@ -359,8 +436,9 @@ find_roots(GsHeapRows *rows, BlockNumber block)
 
 /* Read a page, and find what is on it for the index. */
 static void
-read_page(GsHeapRows *rows, BlockNumber block)
+read_page(GsHeapRows *rows)
 {
+	BlockNumber block = rows->block;
 	bool		heap_only;
 
 	release_page(rows);
@@ -376,10 +454,33 @@ read_page(GsHeapRows *rows, BlockNumber block)
 	rows->page = BufferGetPage(rows->buffer);
 	LockBuffer(rows->buffer, BUFFER_LOCK_SHARE);
 	heap_only = rows->snapshot != NULL ? take_visible(rows) :
-		judge_page(rows, block);
+		judge_page(rows);
 	if (heap_only)
-		find_roots(rows, block);
+		find_roots(rows);
 	LockBuffer(rows->buffer, BUFFER_LOCK_UNLOCK);
+}
+
+/*
+ * The next block to read, or InvalidBlockNumber.  Of a shared heap, several are
+ * taken at a time, so that disks see ranges.
+ */
+static BlockNumber
+take_block(GsHeapRows *rows)
+{
+	if (rows->next_block >= rows->end_block && rows->share != NULL)
+	{
+		uint64		first = pg_atomic_fetch_add_u64(&rows->share->next_block,
+													BLOCKS_PER_TAKE);
+
+		rows->next_block = (BlockNumber) Min(first, rows->share->nblocks);
+		rows->end_block = (BlockNumber) Min(first + BLOCKS_PER_TAKE,
+											rows->share->nblocks);
+	}
+	if (!rows->is_worker)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
+									 rows->next_block);
+	return rows->next_block < rows->end_block ? rows->next_block++ :
+		InvalidBlockNumber;
 }
 
 /* Go on to the next page with rows for the index; false at the end. */
@@ -389,11 +490,10 @@ next_page(GsHeapRows *rows)
 	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
-									 rows->next_block);
-		if (rows->next_block >= rows->scan->rs_nblocks)
+		rows->block = take_block(rows);
+		if (rows->block == InvalidBlockNumber)
 			return false;
-		read_page(rows, rows->next_block++);
+		read_page(rows);
 		if (rows->blocked)
 			return false;
 	} while (rows->nitems == 0);
@@ -438,8 +538,7 @@ take_values(GsHeapRows *rows, const GsPageItem *item, Datum *values,
 	}
 	tuple.t_len = ItemIdGetLength(id);
 	tuple.t_tableOid = RelationGetRelid(rows->heap);
-	ItemPointerSet(&tuple.t_self, BufferGetBlockNumber(rows->buffer),
-				   item->offset);
+	ItemPointerSet(&tuple.t_self, rows->block, item->offset);
 	return compute_values(rows, &tuple, values, isnull);
 }
 
@@ -455,7 +554,7 @@ gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row, Datum *values,
 			return false;
 		item = &rows->items[rows->next_item++];
 	} while (!take_values(rows, item, values, isnull));
-	ItemPointerSet(&row->tid, rows->next_block - 1, item->root);
+	ItemPointerSet(&row->tid, rows->block, item->root);
 	row->alive = item->alive;
 	return true;
 }

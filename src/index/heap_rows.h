@@ -9,6 +9,7 @@
 #define GPUSORT_HEAP_ROWS_H
 
 #include "nodes/execnodes.h"
+#include "port/atomics.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
 
@@ -21,11 +22,36 @@ typedef struct GsHeapRow
 	bool		alive;			/* has it a say in uniqueness? */
 } GsHeapRow;
 
+/* What processes that read a heap together have in common. */
+typedef struct GsHeapShare
+{
+	BlockNumber nblocks;		/* of the heap */
+	pg_atomic_uint64 next_block;	/* to be read */
+	pg_atomic_uint64 nlive;		/* live rows that workers found */
+	pg_atomic_uint32 broken_chains; /* have they found broken HOT chains? */
+	pg_atomic_uint32 blocked;	/* is one blocked? */
+} GsHeapShare;
+
 /*
  * Begin to read a heap, in a memory context of its own below the current one.
  * Nothing is locked here: the caller has what a build needs.
  */
 extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, IndexInfo *info);
+
+/*
+ * To read it with other processes: before the first row, fill in what they
+ * share; when all of them have ended, add what they have found.  Rows of one
+ * process are in the order of TIDs.
+ */
+extern void gpusort_heap_rows_share(GsHeapRows *rows, GsHeapShare *share);
+extern void gpusort_heap_rows_unshare(GsHeapRows *rows);
+
+/* The snapshot that they need, to be serialized, or NULL. */
+extern Snapshot gpusort_heap_rows_snapshot(const GsHeapRows *rows);
+
+/* For these other processes.  'snapshot' is serialized, or NULL. */
+extern GsHeapRows *gpusort_heap_rows_join(Relation heap, IndexInfo *info,
+										  char *snapshot, GsHeapShare *share);
 
 /*
  * The next row, in the order of TIDs, and the values of the index's columns.

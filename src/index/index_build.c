@@ -27,8 +27,10 @@
 #include "index/heap_rows.h"
 #include "index/index_build.h"
 #include "index/index_rows.h"
+#include "index/index_workers.h"
 #include "index/unique_check.h"
 #include "settings.h"
+#include "sort/gpu_session.h"
 #include "sort/sort_session.h"
 
 /* Progress is reported, and interrupts are looked for, every so many rows. */
@@ -41,6 +43,8 @@ typedef struct GsIndexBuild
 	IndexInfo  *info;
 	GsSessionSpec spec;
 	GsHeapRows *rows;
+	GsIndexWorkers *workers;	/* that read with us, or NULL */
+	GsFallback	failure;		/* why rows of theirs are missing */
 	TupleTableSlot *slot;		/* of a row of the sort */
 	double		nrows;			/* that went into the index */
 } GsIndexBuild;
@@ -61,6 +65,15 @@ estimate_rows(Relation heap)
 	return rows;
 }
 
+/* Will workers be of use, who put rows into a GPU session? */
+static bool
+wants_workers(const GsIndexBuild *build)
+{
+	return build->info->ii_ParallelWorkers > 0 &&
+		gpusort_gpu_session_check(build->spec.expected_rows,
+								  build->spec.input.repeat) == GS_FALLBACK_NONE;
+}
+
 /* GS_FALLBACK_NONE, or why the build is left to PostgreSQL. */
 static GsFallback
 check_build(GsIndexBuild *build)
@@ -75,9 +88,9 @@ check_build(GsIndexBuild *build)
 		return GS_FALLBACK_FEW_ROWS;
 	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
 		return GS_FALLBACK_TABLE_AM;
-	if (!gpusort_index_rows_keys(build->index, &spec->keys))
-		return GS_FALLBACK_TYPE;
 	spec->input.repeat = GS_INPUT_SAME_ROWS;
+	if (!gpusort_index_rows_describe(build->index, wants_workers(build), spec))
+		return GS_FALLBACK_TYPE;
 	spec->key_plan = gpusort_session_key_plan(spec, &reason);
 	return spec->key_plan != NULL ? GS_FALLBACK_NONE : reason;
 }
@@ -100,6 +113,28 @@ leave_build(GsFallback reason)
  * ----------------------------------------------------------------
  */
 
+/* Start workers, if there are to be any and the session takes rows of others. */
+static void
+start_workers(GsIndexBuild *build, GsSortSession *session)
+{
+	GsClientHandle handle;
+
+	if (wants_workers(build) &&
+		gpusort_session_gpu_handle(session, false, &handle))
+		build->workers =
+			gpusort_index_workers_start(build->heap, build->index, build->info,
+										build->rows, handle,
+										build->info->ii_ParallelWorkers);
+}
+
+static void
+finish_workers(GsIndexBuild *build)
+{
+	if (build->workers != NULL)
+		build->failure = gpusort_index_workers_finish(build->workers);
+	build->workers = NULL;
+}
+
 /* GsInput.next */
 static TupleTableSlot *
 next_row(void *arg)
@@ -110,7 +145,10 @@ next_row(void *arg)
 
 	if (!gpusort_heap_rows_next(build->rows, &row, slot->tts_values,
 								slot->tts_isnull))
+	{
+		finish_workers(build);
 		return NULL;
+	}
 	slot->tts_values[build->info->ii_NumIndexAttrs] =
 		gpusort_index_rows_place(&row);
 	return slot;
@@ -122,7 +160,18 @@ rewind_rows(void *arg)
 {
 	GsIndexBuild *build = arg;
 
+	finish_workers(build);
+	build->failure = GS_FALLBACK_NONE;
 	gpusort_heap_rows_rewind(build->rows);
+}
+
+/* GsInput.failure */
+static GsFallback
+workers_failure(void *arg)
+{
+	const GsIndexBuild *build = arg;
+
+	return build->failure;
 }
 
 static void
@@ -138,11 +187,11 @@ sort_rows(GsIndexBuild *build)
 	GsSessionSpec *spec = &build->spec;
 	GsSortSession *session;
 
-	spec->tupdesc = gpusort_index_rows_tupdesc(build->index);
 	spec->memory = (Size) maintenance_work_mem * 1024;
 	spec->index_build = true;
 	spec->input.next = next_row;
 	spec->input.rewind = rewind_rows;
+	spec->input.failure = workers_failure;
 	spec->input.arg = build;
 	spec->input.by_pages = true;
 	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
@@ -151,6 +200,7 @@ sort_rows(GsIndexBuild *build)
 	ExecStoreVirtualTuple(build->slot);
 	build->rows = gpusort_heap_rows_begin(build->heap, build->info);
 	session = gpusort_session_begin(spec);
+	start_workers(build, session);
 	gpusort_session_sort(session);
 	if (!gpusort_heap_rows_is_blocked(build->rows))
 		return session;

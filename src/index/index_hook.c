@@ -123,6 +123,7 @@ may_build_indexes(const Node *statement)
 {
 	switch (nodeTag(statement))
 	{
+		case T_CreateStmt:
 		case T_IndexStmt:
 		case T_ReindexStmt:
 		case T_AlterTableStmt:
@@ -136,6 +137,27 @@ may_build_indexes(const Node *statement)
 	}
 }
 
+/* Have workers planned for indexes, so that the hook is called. */
+static bool
+raise_workers(const Node *statement)
+{
+	if (max_parallel_maintenance_workers != 0 || !gpusort_enable_index_build ||
+		!may_build_indexes(statement))
+		return false;
+	max_parallel_maintenance_workers = 1;
+	workers_raised = true;
+	return true;
+}
+
+/* The setting is the user's again, unless the statement has set it. */
+static void
+lower_workers(void)
+{
+	if (max_parallel_maintenance_workers == 1)
+		max_parallel_maintenance_workers = 0;
+	workers_raised = false;
+}
+
 static void
 process_utility(PlannedStmt *statement, const char *query_string,
 				bool read_only_tree, ProcessUtilityContext context,
@@ -144,15 +166,8 @@ process_utility(PlannedStmt *statement, const char *query_string,
 {
 	ProcessUtility_hook_type next = prev_ProcessUtility_hook ?
 		prev_ProcessUtility_hook : standard_ProcessUtility;
-	bool		raise = max_parallel_maintenance_workers == 0 &&
-		gpusort_enable_index_build && may_build_indexes(statement->utilityStmt);
-	bool		raised_before = workers_raised;
+	const bool	raised = raise_workers(statement->utilityStmt);
 
-	if (raise)
-	{
-		max_parallel_maintenance_workers = 1;
-		workers_raised = true;
-	}
 	PG_TRY();
 	{
 		next(statement, query_string, read_only_tree, context, params,
@@ -160,13 +175,8 @@ process_utility(PlannedStmt *statement, const char *query_string,
 	}
 	PG_FINALLY();
 	{
-		if (raise)
-		{
-			/* Unless it has been set by the statement. */
-			if (max_parallel_maintenance_workers == 1)
-				max_parallel_maintenance_workers = 0;
-			workers_raised = raised_before;
-		}
+		if (raised)
+			lower_workers();
 	}
 	PG_END_TRY();
 }

@@ -13,6 +13,7 @@
 #include "access/stratnum.h"
 #include "access/tupmacs.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -41,37 +42,53 @@ struct GsTupleFormer
 	MemoryContext context;		/* of a tuple that PostgreSQL makes */
 };
 
-bool
-gpusort_index_rows_keys(Relation index, GsSortKeys *keys)
+/* Set a sort key; false if it has no operator. */
+static bool
+set_key(GsSortKeys *keys, int k, Oid opfamily, Oid type, Oid collation,
+		int16 options)
+{
+	bool		descending = (options & INDOPTION_DESC) != 0;
+
+	keys->attnos[k] = k + 1;
+	keys->operators[k] = get_opfamily_member(opfamily, type, type,
+											 descending ?
+											 BTGreaterStrategyNumber :
+											 BTLessStrategyNumber);
+	keys->collations[k] = collation;
+	keys->nulls_first[k] = (options & INDOPTION_NULLS_FIRST) != 0;
+	return OidIsValid(keys->operators[k]);
+}
+
+static bool
+set_keys(Relation index, bool by_place, GsSortKeys *keys)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	int			size = nkeys + 1;
 
-	keys->nkeys = nkeys;
-	keys->attnos = palloc(nkeys * sizeof(AttrNumber));
-	keys->operators = palloc(nkeys * sizeof(Oid));
-	keys->collations = palloc(nkeys * sizeof(Oid));
-	keys->nulls_first = palloc(nkeys * sizeof(bool));
+	keys->attnos = palloc(size * sizeof(AttrNumber));
+	keys->operators = palloc(size * sizeof(Oid));
+	keys->collations = palloc(size * sizeof(Oid));
+	keys->nulls_first = palloc(size * sizeof(bool));
 	for (int k = 0; k < nkeys; k++)
-	{
-		bool		descending = (index->rd_indoption[k] & INDOPTION_DESC) != 0;
-		Oid			type = index->rd_opcintype[k];
-
-		keys->attnos[k] = k + 1;
-		keys->operators[k] =
-			get_opfamily_member(index->rd_opfamily[k], type, type,
-								descending ? BTGreaterStrategyNumber :
-								BTLessStrategyNumber);
-		keys->collations[k] = index->rd_indcollation[k];
-		keys->nulls_first[k] =
-			(index->rd_indoption[k] & INDOPTION_NULLS_FIRST) != 0;
-		if (!OidIsValid(keys->operators[k]))
+		if (!set_key(keys, k, index->rd_opfamily[k], index->rd_opcintype[k],
+					 index->rd_indcollation[k], index->rd_indoption[k]))
 			return false;
-	}
+	keys->nkeys = nkeys;
+	if (!by_place)
+		return true;
+	keys->nkeys++;
+	if (!set_key(keys, nkeys, INTEGER_BTREE_FAM_OID, INT8OID, InvalidOid, 0))
+		return false;
+	keys->attnos[nkeys] = RelationGetNumberOfAttributes(index) + 1;
 	return true;
 }
 
-TupleDesc
-gpusort_index_rows_tupdesc(Relation index)
+/*
+ * Columns that are passed by value are 8 bytes wide, which rows of a sort are
+ * written and read fastest with.
+ */
+static TupleDesc
+make_tupdesc(Relation index)
 {
 	TupleDesc	columns = RelationGetDescr(index);
 	TupleDesc	rows = CreateTemplateTupleDesc(columns->natts + 1);
@@ -85,6 +102,13 @@ gpusort_index_rows_tupdesc(Relation index)
 	}
 	TupleDescInitEntry(rows, columns->natts + 1, "place", INT8OID, -1, 0);
 	return rows;
+}
+
+bool
+gpusort_index_rows_describe(Relation index, bool by_place, GsSessionSpec *spec)
+{
+	spec->tupdesc = make_tupdesc(index);
+	return set_keys(index, by_place, &spec->keys);
 }
 
 /* ----------------------------------------------------------------

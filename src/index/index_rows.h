@@ -15,19 +15,15 @@
 #include "access/itup.h"
 
 #include "index/heap_rows.h"
-#include "key/key_plan.h"
+#include "sort/session_spec.h"
 
 /*
- * The sort keys of a btree, allocated in the current memory context.  Returns
- * false if an operator class lacks an operator.
+ * Set the type and the sort keys of the rows in 'spec', allocated in the current
+ * memory context.  The place is the last key if rows do not come in the order of
+ * their TIDs.  Returns false if an operator class lacks an operator.
  */
-extern bool gpusort_index_rows_keys(Relation index, GsSortKeys *keys);
-
-/*
- * The type of the rows.  Columns that are passed by value are 8 bytes wide, which
- * rows of a sort are written and read fastest with.
- */
-extern TupleDesc gpusort_index_rows_tupdesc(Relation index);
+extern bool gpusort_index_rows_describe(Relation index, bool by_place,
+										GsSessionSpec *spec);
 
 /* The place of a row as a Datum of eight bytes, and back. */
 static inline Datum

@@ -39,16 +39,20 @@ gpusort_unique_check_create(Relation heap, Relation index,
 							const IndexInfo *info, const GsSortKeys *keys)
 {
 	GsUniqueCheck *check = palloc0(sizeof(GsUniqueCheck));
+	GsSortKeys	index_keys = *keys;
+
+	/* Without the place of a row. */
+	index_keys.nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 
 	check->heap = heap;
 	check->index = index;
-	check->nkeys = keys->nkeys;
+	check->nkeys = index_keys.nkeys;
 	check->nulls_are_equal = info->ii_NullsNotDistinct;
-	check->comparison = gpusort_key_comparison_create(keys);
+	check->comparison = gpusort_key_comparison_create(&index_keys);
 	check->context = AllocSetContextCreate(CurrentMemoryContext,
 										   "pg_gpusort comparisons",
 										   ALLOCSET_DEFAULT_SIZES);
-	for (int k = 0; k < keys->nkeys; k++)
+	for (int k = 0; k < check->nkeys; k++)
 		if (!TupleDescAttr(RelationGetDescr(index), k)->attbyval &&
 			check->copies == NULL)
 			check->copies = AllocSetContextCreate(CurrentMemoryContext,
@@ -57,12 +61,12 @@ gpusort_unique_check_create(Relation heap, Relation index,
 	return check;
 }
 
+/* The row before is the one to name, as PostgreSQL would of two rows. */
 pg_noreturn static void
-raise_duplicate(const GsUniqueCheck *check, const Datum *values,
-				const bool *isnull)
+raise_duplicate(GsUniqueCheck *check)
 {
-	char	   *key = BuildIndexValueDescription(check->index, (Datum *) values,
-												 (bool *) isnull);
+	char	   *key = BuildIndexValueDescription(check->index, check->values,
+												 check->isnull);
 
 	ereport(ERROR,
 			(errcode(ERRCODE_UNIQUE_VIOLATION),
@@ -125,7 +129,7 @@ gpusort_unique_check_row(GsUniqueCheck *check, const Datum *values,
 	if (has_null && !check->nulls_are_equal)
 		return;
 	if (check->has_previous && is_equal_to_previous(check, values, isnull))
-		raise_duplicate(check, values, isnull);
+		raise_duplicate(check);
 	keep_row(check, values, isnull);
 	check->has_previous = true;
 }
