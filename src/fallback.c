@@ -19,6 +19,7 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_TABLE_AM] = "the table is not a heap",
 	[GS_FALLBACK_OPEN_ROWS] = "rows of the table belong to open transactions",
 	[GS_FALLBACK_WORK_MEM] = "rows exceeded pg_gpusort.work_mem",
+	[GS_FALLBACK_MAINTENANCE_MEM] = "rows exceeded maintenance_work_mem",
 	[GS_FALLBACK_OUT_OF_MEMORY] = "out of memory",
 	[GS_FALLBACK_ROW_COUNT] = "more rows than a sort session can number",
 	[GS_FALLBACK_BACKEND_CPU] = "pg_gpusort.backend is cpu",

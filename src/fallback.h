@@ -25,6 +25,7 @@ typedef enum GsFallback
 	GS_FALLBACK_OPEN_ROWS,
 	/* found while the rows come in */
 	GS_FALLBACK_WORK_MEM,
+	GS_FALLBACK_MAINTENANCE_MEM,
 	GS_FALLBACK_OUT_OF_MEMORY,
 	GS_FALLBACK_ROW_COUNT,
 	/* why a CPU session and not a GPU session */

@@ -141,7 +141,8 @@ may_build_indexes(const Node *statement)
 static bool
 raise_workers(const Node *statement)
 {
-	if (max_parallel_maintenance_workers != 0 || !gpusort_enable_index_build ||
+	if (max_parallel_maintenance_workers != 0 ||
+		(!gpusort_enable_index_build && gpusort_debug_require == GS_REQUIRE_OFF) ||
 		!may_build_indexes(statement))
 		return false;
 	max_parallel_maintenance_workers = 1;

@@ -321,6 +321,8 @@ begin_overflow(GsSortSession *session, GsFallback reason)
 {
 	MemoryContext caller = MemoryContextSwitchTo(session->context);
 
+	if (reason == GS_FALLBACK_WORK_MEM && session->spec->index_build)
+		reason = GS_FALLBACK_MAINTENANCE_MEM;
 	session->overflow = reason;
 	gpusort_stats_count_fallback(reason);
 	session->external = gpusort_external_begin(session->spec, memory_limit(session));
