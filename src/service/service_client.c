@@ -51,7 +51,6 @@ struct GsClient
 	GsSlot	   *slot;
 	bool		joined;			/* is the session another client's? */
 	GsFallback	failure;
-	uint32		next_refused;	/* where to look for the next chunk refused */
 	MemoryContextCallback callback;
 };
 
@@ -355,6 +354,8 @@ hand_over(GsClient *client, GsPoolChunk *chunk)
 	GsSlot	   *slot = client->slot;
 	uint32		position = pg_atomic_fetch_add_u32(&slot->ring_head, 1);
 
+	if (chunk->op == GS_CHUNK_PUT)
+		chunk->number = position;
 	pg_atomic_write_u32(&chunk->state, GS_CHUNK_DEVICES);
 	pg_write_barrier();
 	pg_atomic_write_u32(&slot->ring[position % gpusort_service->nchunks],
@@ -376,18 +377,20 @@ gpusort_client_has_refused(const GsClient *client)
 }
 
 GsPoolChunk *
-gpusort_client_next_refused(GsClient *client)
+gpusort_client_first_refused(GsClient *client)
 {
-	while (client->next_refused < gpusort_service->nchunks)
+	GsPoolChunk *first = NULL;
+
+	for (uint32 c = 0; c < gpusort_service->nchunks; c++)
 	{
-		GsPoolChunk *chunk =
-			&gpusort_service->chunks[client->next_refused++];
+		GsPoolChunk *chunk = &gpusort_service->chunks[c];
 
 		if (pg_atomic_read_u32(&chunk->owner) == client->number + 1 &&
-			pg_atomic_read_u32(&chunk->state) == GS_CHUNK_REFUSED)
-			return chunk;
+			pg_atomic_read_u32(&chunk->state) == GS_CHUNK_REFUSED &&
+			(first == NULL || chunk->number < first->number))
+			first = chunk;
 	}
-	return NULL;
+	return first;
 }
 
 /* ----------------------------------------------------------------

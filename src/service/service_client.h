@@ -78,10 +78,10 @@ extern bool gpusort_client_put(GsClient *client, GsPoolChunk *chunk);
 extern bool gpusort_client_has_refused(const GsClient *client);
 
 /*
- * One chunk after the other of those refused, in no particular order, once the
- * sort is done; NULL if there are no more.  To be freed by the caller.
+ * After the sort: the first of the chunks refused, in the sequence in which they
+ * were put; NULL if there are none.  It is the first until the caller frees it.
  */
-extern GsPoolChunk *gpusort_client_next_refused(GsClient *client);
+extern GsPoolChunk *gpusort_client_first_refused(GsClient *client);
 
 /* Sort what was put, and wait for it. */
 extern bool gpusort_client_sort(GsClient *client);

@@ -162,7 +162,8 @@ typedef struct GsPoolChunk
 	uint32		lengths_offset; /* rows of variable length */
 	uint32		data_offset;
 	uint64		data_bytes;
-	uint64		number;			/* GET: which one of the part */
+	uint64		number;			/* PUT: position in the ring; GET: which one
+								 * of the part */
 	uint64		first_row;		/* GET: position of its first row in the part */
 } GsPoolChunk;
 

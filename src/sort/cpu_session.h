@@ -58,7 +58,7 @@ extern void gpusort_cpu_session_pack(GsCpuSession *session, int64 position,
 									 char *packed, Size bytes);
 
 /*
- * Instead of sorting: take the rows out again, in no particular order.  What
+ * Instead of sorting: take the rows out again, in the order of arrival.  What
  * is passed by reference is valid until the next call, and memory is freed on
  * the way.  Returns false when all are taken.
  */

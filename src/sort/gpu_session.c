@@ -599,10 +599,17 @@ gpusort_gpu_session_has_rest(const GsGpuSession *session)
 		session->fills[GS_PART_APART].chunk != NULL;
 }
 
-/* The next chunk with rows to take, or NULL. */
+/*
+ * The next chunk with rows to take, or NULL: those refused, and then those that
+ * were not put any more.
+ */
 static GsPoolChunk *
 next_rest_chunk(GsGpuSession *session)
 {
+	GsPoolChunk *refused = gpusort_client_first_refused(session->client);
+
+	if (refused != NULL)
+		return refused;
 	for (int p = 0; p < GS_PARTS; p++)
 	{
 		GsFill	   *fill = &session->fills[p];
@@ -615,7 +622,7 @@ next_rest_chunk(GsGpuSession *session)
 		fill->max_rows = 0;
 		return chunk;
 	}
-	return gpusort_client_next_refused(session->client);
+	return NULL;
 }
 
 bool

@@ -74,8 +74,9 @@ extern bool gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 extern int64 gpusort_gpu_session_chunk_end(const GsGpuSession *session);
 
 /*
- * After sorting: take the rows for which there was no device memory, in no
- * particular order.  Returns false when all are taken.
+ * After sorting: take the rows for which there was no device memory.  Those that
+ * can have equal keys come in the order in which they were added, and were added
+ * after those that were sorted.  Returns false when all are taken.
  */
 extern bool gpusort_gpu_session_has_rest(const GsGpuSession *session);
 extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,

@@ -81,9 +81,7 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 			my $restarts = status_of($node, 'device_process_restarts');
 			my $before = -s $node->logfile;
 
-			# What a tuplesort is handed has no order among ties.
-			my @faulty = $fault =~ /put:memory/ ? ($keys, $expected_keys) : ($query, $expected);
-			is(faulty($fault, $fault, @faulty),
+			is(faulty($fault, $fault, $query, $expected),
 				$point eq 'close' ? '' : $counts{$action}, "$fault: counted");
 			is(status_of($node, 'device_process_restarts') - $restarts, $ends ? 1 : 0,
 				"$fault: device processes that ended");
@@ -107,6 +105,16 @@ foreach my $fault ('put:memory:4', 'put:error:5', 'get:error:3', 'sort:memory')
 	faulty("$fault, two keys", $fault, $keys, $expected_keys);
 	faulty("$fault, fixed rows", $fault, $fixed,
 		$node->safe_psql('postgres', "SET pg_gpusort.enable = off; $fixed"));
+}
+
+# Rows with equal keys keep their order on disk.
+{
+	my $ties = $query =~ s/ORDER BY k/ORDER BY k % 5/r;
+	my $session = Session($node, @on_cpu);
+	my $rows = $session->run($ties);
+
+	$session->quit;
+	faulty("$_, ties", $_, $ties, $rows) foreach 'put:memory:2', 'put:memory:7';
 }
 
 # Lost while runs of equal first words are put into order: of one row, and of all.
