@@ -26,7 +26,9 @@
 #include "compat.h"
 
 #include "access/nbtree.h"
+#include "catalog/storage.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
 #include "core/copy_bytes.h"
@@ -528,4 +530,15 @@ gpusort_btree_loader_end(GsBtreeLoader *loader)
 	}
 	gpusort_btree_writer_end(loader->writer);
 	MemoryContextDelete(context);
+}
+
+/* Pages that the writer has not written yet go with its memory. */
+void
+gpusort_btree_loader_abandon(GsBtreeLoader *loader)
+{
+	Relation	index = loader->index;
+
+	MemoryContextDelete(loader->context);
+	if (RelationGetNumberOfBlocks(index) > 0)
+		RelationTruncate(index, 0);
 }

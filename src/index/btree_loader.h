@@ -38,4 +38,7 @@ extern void gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple);
  */
 extern void gpusort_btree_loader_end(GsBtreeLoader *loader);
 
+/* Instead: take back what was written.  The index has no blocks again. */
+extern void gpusort_btree_loader_abandon(GsBtreeLoader *loader);
+
 #endif							/* GPUSORT_BTREE_LOADER_H */

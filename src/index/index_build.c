@@ -7,7 +7,8 @@
  * in the order of the index; each becomes an index tuple, and goes to the loader.
  *
  * Nothing is written to the index before all rows are sorted.  Up to then, a build
- * that meets trouble can be left to PostgreSQL's own, which begins again.
+ * that meets trouble can be left to PostgreSQL's own, which begins again.  If a GPU is
+ * lost with rows later, what was written is taken back, and the build begins again.
  *
  *-------------------------------------------------------------------------
  */
@@ -154,6 +155,25 @@ next_row(void *arg)
 	return slot;
 }
 
+static void
+enter_phase(int phase)
+{
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
+}
+
+/* Be ready to read rows: the slot is one without NULLs. */
+static void
+begin_reading(GsIndexBuild *build)
+{
+	TupleTableSlot *slot = build->slot;
+
+	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	ExecClearTuple(slot);
+	memset(slot->tts_isnull, 0,
+		   slot->tts_tupleDescriptor->natts * sizeof(bool));
+	ExecStoreVirtualTuple(slot);
+}
+
 /* GsInput.rewind */
 static void
 rewind_rows(void *arg)
@@ -162,6 +182,7 @@ rewind_rows(void *arg)
 
 	finish_workers(build);
 	build->failure = GS_FALLBACK_NONE;
+	begin_reading(build);
 	gpusort_heap_rows_rewind(build->rows);
 }
 
@@ -174,13 +195,7 @@ workers_failure(void *arg)
 	return build->failure;
 }
 
-static void
-enter_phase(int phase)
-{
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
-}
-
-/* Read the table and sort its rows; NULL if it cannot be read without waiting. */
+/* Read the table and sort its rows. */
 static GsSortSession *
 sort_rows(GsIndexBuild *build)
 {
@@ -194,19 +209,13 @@ sort_rows(GsIndexBuild *build)
 	spec->input.failure = workers_failure;
 	spec->input.arg = build;
 	spec->input.by_pages = true;
-	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
 	build->slot = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
-	memset(build->slot->tts_isnull, 0, spec->tupdesc->natts * sizeof(bool));
-	ExecStoreVirtualTuple(build->slot);
+	begin_reading(build);
 	build->rows = gpusort_heap_rows_begin(build->heap, build->info);
 	session = gpusort_session_begin(spec);
 	start_workers(build, session);
 	gpusort_session_sort(session);
-	if (!gpusort_heap_rows_is_blocked(build->rows))
-		return session;
-	gpusort_session_end(session);
-	gpusort_heap_rows_end(build->rows);
-	return NULL;
+	return session;
 }
 
 /* ----------------------------------------------------------------
@@ -214,8 +223,8 @@ sort_rows(GsIndexBuild *build)
  * ----------------------------------------------------------------
  */
 
-/* Write the index from sorted rows. */
-static void
+/* Write the index from sorted rows; false if they are lost on the way. */
+static bool
 write_index(GsIndexBuild *build, GsSortSession *session)
 {
 	GsBtreeLoader *loader = gpusort_btree_loader_begin(build->heap, build->index,
@@ -225,6 +234,9 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 	TupleTableSlot *slot = build->slot;
 	int64		nrows = 0;
 
+	enter_phase(PROGRESS_BTREE_PHASE_LEAF_LOAD);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
+								 gpusort_session_count(session));
 	if (build->info->ii_Unique)
 		check = gpusort_unique_check_create(build->heap, build->index,
 											build->info, &build->spec.keys);
@@ -247,22 +259,53 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, nrows);
 		}
 	}
+	if (gpusort_session_is_lost(session))
+	{
+		gpusort_btree_loader_abandon(loader);
+		return false;
+	}
 	gpusort_btree_loader_end(loader);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, nrows);
 	build->nrows = (double) nrows;
+	return true;
 }
 
+/* Returns NULL, and has written nothing, if the table cannot be read. */
 static IndexBuildResult *
 finish_build(GsIndexBuild *build, GsSortSession *session)
 {
 	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
 
-	result->heap_tuples = gpusort_heap_rows_live(build->rows);
-	enter_phase(PROGRESS_BTREE_PHASE_LEAF_LOAD);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
-								 gpusort_session_count(session));
-	write_index(build, session);
-	result->index_tuples = build->nrows;
+	while (!gpusort_heap_rows_is_blocked(build->rows))
+	{
+		if (write_index(build, session))
+		{
+			result->heap_tuples = gpusort_heap_rows_live(build->rows);
+			result->index_tuples = build->nrows;
+			return result;
+		}
+		gpusort_session_sort_again(session);
+	}
+	pfree(result);
+	return NULL;
+}
+
+/* Returns NULL, and has written nothing, if the table cannot be read. */
+static IndexBuildResult *
+build_index(GsIndexBuild *build, MemoryContext caller)
+{
+	GsSortSession *session = sort_rows(build);
+	MemoryContext context;
+	GsSessionReport report;
+	IndexBuildResult *result;
+
+	gpusort_session_report(session, &report);
+	gpusort_session_check_required(&report);
+	context = MemoryContextSwitchTo(caller);
+	result = finish_build(build, session);
+	MemoryContextSwitchTo(context);
+	gpusort_heap_rows_end(build->rows);
+	gpusort_session_end(session);
 	return result;
 }
 
@@ -275,7 +318,6 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsIndexBuild build = {.heap = heap,.index = index,.info = info};
 	GsFallback	reason = check_build(&build);
-	GsSortSession *session = NULL;
 	IndexBuildResult *result = NULL;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
@@ -283,24 +325,12 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 			 RelationGetRelationName(index));
 	if (reason == GS_FALLBACK_NONE)
 	{
-		session = sort_rows(&build);
-		if (session == NULL)
+		result = build_index(&build, caller);
+		if (result == NULL)
 			reason = GS_FALLBACK_OPEN_ROWS;
 	}
 	if (reason != GS_FALLBACK_NONE)
 		leave_build(reason);
-	else
-	{
-		GsSessionReport report;
-
-		gpusort_session_report(session, &report);
-		gpusort_session_check_required(&report);
-		MemoryContextSwitchTo(caller);
-		result = finish_build(&build, session);
-		MemoryContextSwitchTo(context);
-		gpusort_heap_rows_end(build.rows);
-		gpusort_session_end(session);
-	}
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	return result;

@@ -51,7 +51,8 @@ typedef struct GsSessionSpec
 	Size		memory;			/* bytes; 0 for pg_gpusort.work_mem */
 	bool		random_access;	/* will the cursor move but forward? */
 	bool		nested;			/* part of another sort: not counted, no GPU */
-	bool		index_build;	/* of an index, whose rows have their place */
+	bool		index_build;	/* rows have their place; is the caller's to
+								 * sort again if rows are lost */
 } GsSessionSpec;
 
 #endif							/* GPUSORT_SESSION_SPEC_H */

@@ -12,7 +12,8 @@
  * A GPU session can be lost with its rows.  Then the input is read again, and
  * sorted without a GPU.  If rows were returned already, that is possible only
  * if the input comes in the same order as before, since then rows with equal
- * keys come out in the same order: the cursor goes on where it was.
+ * keys come out in the same order: the cursor goes on where it was.  Or the caller
+ * does without the rows that were returned, and begins with the first one again.
  *
  * For pg_gpusort.debug_stock_ties, a CPU session holds the rows beside a GPU
  * session.  Both must have them in the same order, bit for bit; the rows are
@@ -65,6 +66,7 @@ struct GsSortSession
 	int64		position;		/* row last returned, from 1; 0: before all */
 	int64		mark;
 	bool		returned;		/* has any row been returned? */
+	bool		lost;			/* see gpusort_session_is_lost() */
 
 	bool		fed_by_others;	/* have others been given the GPU session? */
 	GsFallback	gpu_reason;		/* why the GPU is not used, or no more */
@@ -594,6 +596,22 @@ comes_in_same_order(GsSortSession *session)
 		memcmp(settings, session->settings, bytes) == 0;
 }
 
+/* The GPU session is lost with sorted rows: sort them once more. */
+static void
+sort_without_gpu(GsSortSession *session)
+{
+	MemoryContext caller =
+		MemoryContextSwitchTo(MemoryContextGetParent(session->context));
+
+	(void) lap_ms(&session->begin_time);
+	start_again(session);
+	if (!drain(session) || !finish(session))
+		elog(ERROR, "rows of a sort are lost without a GPU");
+	MemoryContextSwitchTo(caller);
+	session->sort_ms += lap_ms(&session->begin_time);
+	count_sort(session);
+}
+
 /*
  * The GPU session is lost with rows that were not returned yet: have the rows
  * in the same order again, and the cursor where it was.
@@ -601,8 +619,6 @@ comes_in_same_order(GsSortSession *session)
 static void
 recover(GsSortSession *session)
 {
-	MemoryContext caller =
-		MemoryContextSwitchTo(MemoryContextGetParent(session->context));
 	GsFallback	failure = gpusort_gpu_session_failure(session->gpu);
 	int64		nrows = session->nrows;
 
@@ -616,13 +632,7 @@ recover(GsSortSession *session)
 				 errdetail("Reason: %s.", gpusort_fallback_text(failure)),
 				 errhint("The query can be run again.")));
 	}
-	(void) lap_ms(&session->begin_time);
-	start_again(session);
-	if (!drain(session) || !finish(session))
-		elog(ERROR, "rows of a sort are lost without a GPU");
-	MemoryContextSwitchTo(caller);
-	session->sort_ms += lap_ms(&session->begin_time);
-	count_sort(session);
+	sort_without_gpu(session);
 	if (session->nrows != nrows)
 		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
 			 INT64_FORMAT, nrows, session->nrows);
@@ -774,12 +784,31 @@ gpusort_session_next(GsSortSession *session, bool forward,
 	{
 		/* As if it had never been asked for. */
 		session->position = before;
+		if (session->spec->index_build)
+		{
+			session->lost = true;
+			return false;
+		}
 		recover(session);
 		return gpusort_session_next(session, forward, slot);
 	}
 	session->returned = true;
 	store_slot(slot);
 	return true;
+}
+
+bool
+gpusort_session_is_lost(const GsSortSession *session)
+{
+	return session->lost;
+}
+
+void
+gpusort_session_sort_again(GsSortSession *session)
+{
+	sort_without_gpu(session);
+	session->lost = false;
+	session->position = 0;
 }
 
 int64

@@ -89,6 +89,15 @@ extern bool gpusort_session_next(GsSortSession *session, bool forward,
 								 TupleTableSlot *slot);
 
 /*
+ * In an index build, after gpusort_session_next() returned false: is that because
+ * the rest of the rows was lost with a GPU?  Then the input can be read and sorted
+ * again, without a GPU, in the same context as the first time; the cursor stands
+ * before the first row.
+ */
+extern bool gpusort_session_is_lost(const GsSortSession *session);
+extern void gpusort_session_sort_again(GsSortSession *session);
+
+/*
  * Remember the position, return to it, return to before the first row.  A
  * session begun without random_access allows them while
  * gpusort_session_can_rewind().
