@@ -22,6 +22,7 @@
 #include "miscadmin.h"
 #include "optimizer/plancat.h"
 #include "pgstat.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "index/btree_loader.h"
@@ -75,6 +76,33 @@ wants_workers(const GsIndexBuild *build)
 								  build->spec.input.repeat) == GS_FALLBACK_NONE;
 }
 
+/* Bytes of a column, as far as they are known. */
+static int
+estimate_column(const GsIndexBuild *build, int i)
+{
+	Form_pg_attribute att = TupleDescAttr(RelationGetDescr(build->index), i);
+	AttrNumber	attno = build->info->ii_IndexAttrNumbers[i];
+	int			width = 0;
+
+	if (att->attbyval)
+		return sizeof(Datum);
+	if (AttributeNumberIsValid(attno))
+		width = get_attavgwidth(RelationGetRelid(build->heap), attno);
+	return width > 0 ? width :
+		get_typavgwidth(att->atttypid, att->atttypmod);
+}
+
+/* Bytes of a row, with its place. */
+static int
+estimate_width(const GsIndexBuild *build)
+{
+	int			width = sizeof(uint64);
+
+	for (int i = 0; i < build->info->ii_NumIndexAttrs; i++)
+		width += estimate_column(build, i);
+	return width;
+}
+
 /* GS_FALLBACK_NONE, or why the build is left to PostgreSQL. */
 static GsFallback
 check_build(GsIndexBuild *build)
@@ -89,6 +117,7 @@ check_build(GsIndexBuild *build)
 		return GS_FALLBACK_FEW_ROWS;
 	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
 		return GS_FALLBACK_TABLE_AM;
+	spec->expected_width = estimate_width(build);
 	spec->input.repeat = GS_INPUT_SAME_ROWS;
 	if (!gpusort_index_rows_describe(build->index, wants_workers(build), spec))
 		return GS_FALLBACK_TYPE;
@@ -290,6 +319,17 @@ finish_build(GsIndexBuild *build, GsSortSession *session)
 	return NULL;
 }
 
+/* Where the rows were in the end. */
+static void
+count_build(GsSortSession *session)
+{
+	GsSessionReport report;
+	GsSortCounts counts = {.index_builds = 1};
+
+	gpusort_session_report(session, &report);
+	gpusort_stats_count_sort(report.kind, &counts);
+}
+
 /* Returns NULL, and has written nothing, if the table cannot be read. */
 static IndexBuildResult *
 build_index(GsIndexBuild *build, MemoryContext caller)
@@ -304,6 +344,8 @@ build_index(GsIndexBuild *build, MemoryContext caller)
 	context = MemoryContextSwitchTo(caller);
 	result = finish_build(build, session);
 	MemoryContextSwitchTo(context);
+	if (result != NULL)
+		count_build(session);
 	gpusort_heap_rows_end(build->rows);
 	gpusort_session_end(session);
 	return result;

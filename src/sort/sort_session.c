@@ -120,7 +120,6 @@ count_sort(GsSortSession *session)
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
 	counts.parallel_sorts = session->gpu != NULL && session->fed_by_others;
 	counts.page_scans = session->spec->input.by_pages;
-	counts.index_builds = session->spec->index_build;
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 

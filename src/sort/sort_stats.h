@@ -30,7 +30,7 @@ typedef struct GsSortCounts
 	uint64		sort_us;		/* sorting */
 	uint64		parallel_sorts; /* to which other processes added the rows */
 	uint64		page_scans;		/* processes that read a table by pages */
-	uint64		index_builds;	/* of which the sort was a part */
+	uint64		index_builds;	/* counted when the index is there */
 } GsSortCounts;
 
 typedef struct GsStatsSnapshot
