@@ -159,13 +159,19 @@ create_rows(Relation heap, IndexInfo *info, char *snapshot)
 	return rows;
 }
 
+static void
+report_size(const GsHeapRows *rows)
+{
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
+								 rows->scan->rs_nblocks);
+}
+
 GsHeapRows *
 gpusort_heap_rows_begin(Relation heap, IndexInfo *info)
 {
 	GsHeapRows *rows = create_rows(heap, info, NULL);
 
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
-								 rows->scan->rs_nblocks);
+	report_size(rows);
 	return rows;
 }
 
@@ -232,6 +238,7 @@ gpusort_heap_rows_rewind(GsHeapRows *rows)
 {
 	end_scan(rows);
 	begin_scan(rows);
+	report_size(rows);
 }
 
 void

@@ -48,6 +48,7 @@ typedef struct GsIndexBuild
 	GsIndexWorkers *workers;	/* that read with us, or NULL */
 	GsFallback	failure;		/* why rows of theirs are missing */
 	TupleTableSlot *slot;		/* of a row of the sort */
+	double		nlive;			/* live rows of the table */
 	double		nrows;			/* that went into the index */
 } GsIndexBuild;
 
@@ -143,6 +144,20 @@ leave_build(GsFallback reason)
  * ----------------------------------------------------------------
  */
 
+/* As in pg_stat_progress_create_index; a phase begins without blocks to read. */
+static void
+enter_phase(int phase)
+{
+	const int	params[] = {
+		PROGRESS_CREATEIDX_SUBPHASE,
+		PROGRESS_SCAN_BLOCKS_TOTAL,
+		PROGRESS_SCAN_BLOCKS_DONE
+	};
+	const int64 values[] = {phase, 0, 0};
+
+	pgstat_progress_update_multi_param(lengthof(params), params, values);
+}
+
 /* Start workers, if there are to be any and the session takes rows of others. */
 static void
 start_workers(GsIndexBuild *build, GsSortSession *session)
@@ -177,17 +192,12 @@ next_row(void *arg)
 								slot->tts_isnull))
 	{
 		finish_workers(build);
+		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 		return NULL;
 	}
 	slot->tts_values[build->info->ii_NumIndexAttrs] =
 		gpusort_index_rows_place(&row);
 	return slot;
-}
-
-static void
-enter_phase(int phase)
-{
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, phase);
 }
 
 /* Be ready to read rows: the slot is one without NULLs. */
@@ -299,26 +309,6 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 	return true;
 }
 
-/* Returns NULL, and has written nothing, if the table cannot be read. */
-static IndexBuildResult *
-finish_build(GsIndexBuild *build, GsSortSession *session)
-{
-	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
-
-	while (!gpusort_heap_rows_is_blocked(build->rows))
-	{
-		if (write_index(build, session))
-		{
-			result->heap_tuples = gpusort_heap_rows_live(build->rows);
-			result->index_tuples = build->nrows;
-			return result;
-		}
-		gpusort_session_sort_again(session);
-	}
-	pfree(result);
-	return NULL;
-}
-
 /* Where the rows were in the end. */
 static void
 count_build(GsSortSession *session)
@@ -330,25 +320,28 @@ count_build(GsSortSession *session)
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 
-/* Returns NULL, and has written nothing, if the table cannot be read. */
-static IndexBuildResult *
-build_index(GsIndexBuild *build, MemoryContext caller)
+/* Returns false, and has written nothing, if the table cannot be read. */
+static bool
+build_index(GsIndexBuild *build)
 {
 	GsSortSession *session = sort_rows(build);
-	MemoryContext context;
 	GsSessionReport report;
-	IndexBuildResult *result;
+	bool		written = false;
 
 	gpusort_session_report(session, &report);
 	gpusort_session_check_required(&report);
-	context = MemoryContextSwitchTo(caller);
-	result = finish_build(build, session);
-	MemoryContextSwitchTo(context);
-	if (result != NULL)
+	while (!gpusort_heap_rows_is_blocked(build->rows) && !written)
+	{
+		written = write_index(build, session);
+		if (!written)
+			gpusort_session_sort_again(session);
+	}
+	if (written)
 		count_build(session);
+	build->nlive = gpusort_heap_rows_live(build->rows);
 	gpusort_heap_rows_end(build->rows);
 	gpusort_session_end(session);
-	return result;
+	return written;
 }
 
 IndexBuildResult *
@@ -360,20 +353,22 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsIndexBuild build = {.heap = heap,.index = index,.info = info};
 	GsFallback	reason = check_build(&build);
-	IndexBuildResult *result = NULL;
+	IndexBuildResult *result;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
-	if (reason == GS_FALLBACK_NONE)
-	{
-		result = build_index(&build, caller);
-		if (result == NULL)
-			reason = GS_FALLBACK_OPEN_ROWS;
-	}
+	if (reason == GS_FALLBACK_NONE && !build_index(&build))
+		reason = GS_FALLBACK_OPEN_ROWS;
 	if (reason != GS_FALLBACK_NONE)
 		leave_build(reason);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
+	if (reason != GS_FALLBACK_NONE)
+		return NULL;
+
+	result = palloc(sizeof(IndexBuildResult));
+	result->heap_tuples = build.nlive;
+	result->index_tuples = build.nrows;
 	return result;
 }
