@@ -257,23 +257,11 @@ publish_report(GsNodeState *node)
 									   &node->report);
 }
 
-/*
- * Before the input is read, the first time or again: see how.  A page scan does
- * not go through ExecProcNode(), which rescans a node whose parameters changed.
- */
+/* Before the input is read, the first time or again: see how. */
 static void
 prepare_input(GsNodeState *node, bool bounded)
 {
-	PlanState  *input = outerPlanState(node);
-
-	if (node->page_scan == NULL)
-		node->page_scan = gpusort_page_scan_create(input);
-	else
-	{
-		if (input->chgParam != NULL)
-			ExecReScan(input);
-		gpusort_page_scan_rewind(node->page_scan);
-	}
+	gpusort_page_scan_prepare(&node->page_scan, outerPlanState(node));
 
 	/* A heap drops most rows: taking them apart for it does not pay. */
 	node->spec.input.by_pages = node->page_scan != NULL && !bounded;

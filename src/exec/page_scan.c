@@ -125,8 +125,12 @@ find_columns(const PlanState *node, TupleDesc table, int natts)
 	return columns;
 }
 
-GsPageScan *
-gpusort_page_scan_create(PlanState *node)
+/*
+ * Make a reader of the node's rows in the current memory context, or return
+ * NULL if the node has to be executed.
+ */
+static GsPageScan *
+create_scan(PlanState *node)
 {
 	TupleDesc	result = ExecGetResultType(node);
 	GsPageScan *scan;
@@ -253,6 +257,20 @@ gpusort_page_scan_rewind(GsPageScan *scan)
 {
 	scan->heap = NULL;
 	scan->next_tuple = scan->ntuples = 0;
+}
+
+void
+gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node)
+{
+	if (*scan == NULL)
+	{
+		*scan = create_scan(node);
+		return;
+	}
+	/* ExecProcNode() would do this, which is not called. */
+	if (node->chgParam != NULL)
+		ExecReScan(node);
+	gpusort_page_scan_rewind(*scan);
 }
 
 /* ----------------------------------------------------------------

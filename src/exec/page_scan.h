@@ -13,10 +13,11 @@
 typedef struct GsPageScan GsPageScan;
 
 /*
- * Make a reader of the node's rows, none of which has been read, in the current
- * memory context.  Returns NULL if the node has to be executed.
+ * Before a node's rows are read, the first time (*scan is NULL) or again: have a
+ * reader of them in *scan, made in the current memory context.  It stays NULL if
+ * the node has to be executed.
  */
-extern GsPageScan *gpusort_page_scan_create(PlanState *node);
+extern void gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node);
 
 /*
  * The next row in a virtual slot, or NULL at the end.  What is passed by

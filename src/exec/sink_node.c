@@ -226,22 +226,6 @@ add_rows(GsSinkState *sink, GsGpuSession *session)
 	return gpusort_gpu_session_flush(session);
 }
 
-/* See how the input is read, the first time or again. */
-static void
-prepare_input(GsSinkState *sink)
-{
-	PlanState  *input = outerPlanState(sink);
-
-	if (sink->page_scan == NULL)
-		sink->page_scan = gpusort_page_scan_create(input);
-	else
-	{
-		if (input->chgParam != NULL)
-			ExecReScan(input);
-		gpusort_page_scan_rewind(sink->page_scan);
-	}
-}
-
 static void
 fill_session(GsSinkState *sink)
 {
@@ -258,7 +242,7 @@ fill_session(GsSinkState *sink)
 													  &failure);
 	if (sink->spec.key_plan == NULL)
 		elog(ERROR, "sort keys of a GpuSortSink node cannot be encoded");
-	prepare_input(sink);
+	gpusort_page_scan_prepare(&sink->page_scan, outerPlanState(sink));
 
 	context = AllocSetContextCreate(query, "pg_gpusort sink",
 									ALLOCSET_SMALL_SIZES);
