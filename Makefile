@@ -47,6 +47,7 @@ OBJS = \
 	src/sort/stock_ties.o \
 	src/sort/tie_sorter.o \
 	src/sort/cpu_session.o \
+	src/sort/shared_run.o \
 	src/sort/sorted_run.o \
 	src/sort/run_cursor.o \
 	src/sort/run_merge.o \

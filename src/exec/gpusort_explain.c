@@ -166,16 +166,27 @@ show_session(const void *report, ExplainState *es)
 		es->indent--;
 }
 
-/* A GsReportPrinter of the rows, an int64, that went through a sink. */
+/* In text, from the middle of a line on, and without its end. */
 static void
-show_rows_sent(const void *report, ExplainState *es)
+show_rows_sent(int64 nrows, ExplainState *es)
 {
-	int64		nrows = *(const int64 *) report;
-
 	if (es->format == EXPLAIN_FORMAT_TEXT)
-		appendStringInfo(es->str, "Rows Sent: " INT64_FORMAT "\n", nrows);
+		appendStringInfo(es->str, "Rows Sent: " INT64_FORMAT, nrows);
 	else
 		ExplainPropertyInteger("Rows Sent", NULL, nrows, es);
+}
+
+/* A GsReportPrinter of a GsSinkReport. */
+static void
+show_sink_report(const void *arg, ExplainState *es)
+{
+	const GsSinkReport *report = arg;
+
+	show_rows_sent(report->nrows, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoString(es->str, report->sorted ? "  " : "\n");
+	if (report->sorted)
+		show_method(&report->session, es);
 }
 
 /*
@@ -234,19 +245,25 @@ gpusort_explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
 							show_session, es);
 }
 
-/* What all processes have added to the session, and each worker's part. */
+/*
+ * What all processes have added, and each worker's part: always if it has sorted
+ * it itself, as stock's Sort shows that.
+ */
 void
 gpusort_explain_sink(CustomScanState *css, List *ancestors, ExplainState *es)
 {
 	const GsSinkState *sink = (GsSinkState *) css;
+	const GsWorkerReports *reports = gpusort_sink_reports(sink);
 	int64		nrows = gpusort_sink_rows(sink);
 
 	if (!es->analyze || nrows < 0)
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		indent_line(es);
-	show_rows_sent(&nrows, es);
-	if (es->verbose && gpusort_sink_reports(sink) != NULL)
-		show_worker_reports("Sink Workers", "Sink Worker",
-							gpusort_sink_reports(sink), show_rows_sent, es);
+	show_rows_sent(nrows, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoChar(es->str, '\n');
+	if (reports != NULL && (es->verbose || gpusort_sink_writes_runs(sink)))
+		show_worker_reports("Sink Workers", "Sink Worker", reports,
+							show_sink_report, es);
 }

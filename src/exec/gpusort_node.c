@@ -152,6 +152,15 @@ input_failure(void *arg)
 		GS_FALLBACK_NONE;
 }
 
+/* GsInput.run: runs that the workers below have written. */
+static const GsSharedRun *
+input_run(void *arg, int number)
+{
+	GsNodeState *node = arg;
+
+	return gpusort_sink_run(node->sink, number);
+}
+
 static void
 gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -171,6 +180,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.input.rewind = rewind_input;
 	node->spec.input.failure = input_failure;
+	node->spec.input.run = input_run;
 	node->spec.input.arg = node;
 	node->spec.input.repeat = gpusort_plan_input_repeat(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
@@ -273,16 +283,23 @@ prepare_input(GsNodeState *node, bool bounded)
 static void
 open_sink(GsNodeState *node)
 {
+	PlanState  *gather = outerPlanState(node);
 	GsClientHandle handle;
+	GsRunSetHandle runs;
+	bool		in_order;
 
-	node->sink = gpusort_sink_find(outerPlanState(node));
+	node->sink = gpusort_sink_find(gather);
 	if (node->sink == NULL)
 		return;
+	in_order = gpusort_sink_keeps_order(gather);
 	if (node->session != NULL &&
-		gpusort_session_gpu_handle(node->session,
-								   gpusort_sink_keeps_order(outerPlanState(node)),
-								   &handle))
-		gpusort_sink_open(node->sink, handle);
+		gpusort_session_gpu_handle(node->session, in_order, &handle))
+		gpusort_sink_open_gpu(node->sink, handle);
+	else if (node->session != NULL &&
+			 gpusort_session_run_set(node->session,
+									 castNode(Gather, gather->plan)->num_workers,
+									 in_order, &runs))
+		gpusort_sink_open_runs(node->sink, node->session, runs);
 	else
 		gpusort_sink_close(node->sink);
 }

@@ -31,7 +31,6 @@
 #include "exec/plan_swap.h"
 #include "exec/sort_eligibility.h"
 #include "settings.h"
-#include "sort/gpu_session.h"
 #include "sort/sort_stats.h"
 
 static planner_hook_type prev_planner_hook = NULL;
@@ -125,8 +124,8 @@ passes_columns_on(const Gather *gather)
 }
 
 /*
- * Have the processes below a Gather add their rows to a GPU session; but not if
- * the rows might go to a heap instead.
+ * Have the processes below a Gather put their rows into the sort themselves; but
+ * not if the rows might go to a heap instead.
  */
 static void
 add_sink(Sort *sort, const GsSortCandidate *candidate,
@@ -136,9 +135,7 @@ add_sink(Sort *sort, const GsSortCandidate *candidate,
 
 	if (IsA(gather, Gather) && !gather->single_copy &&
 		candidate->bound != GPUSORT_UNKNOWN_BOUND &&
-		passes_columns_on(gather) &&
-		gpusort_gpu_session_check(candidate->rows,
-								  candidate->repeat) == GS_FALLBACK_NONE)
+		passes_columns_on(gather))
 		gather->plan.lefttree = (Plan *)
 			gpusort_plan_sink(sort, gather->plan.lefttree,
 							  new_plan_node_id(statement));

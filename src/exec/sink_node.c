@@ -1,17 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * sink_node.c
- *		The GpuSortSink executor node: adds rows to the GPU session of a GpuSort.
+ *		The GpuSortSink executor node: has each process put its rows into a sort.
  *
  * In a parallel plan the sink stands below the Gather that feeds a GpuSort:
  *
  *		GpuSort -> Gather -> GpuSortSink -> partial plan
  *
- * Sending a row through a Gather costs more than sorting it.  So the processes
- * below put their rows into the leader's GPU session themselves, and the sinks
- * return nothing; when the Gather has ended, all rows are there.
+ * Sending a row through a Gather costs more than sorting it.  So the sinks
+ * return nothing; when the Gather has ended, all rows are where they belong:
  *
- * If there is no GPU session, or it is lost, the sink passes rows on.
+ * With a GPU session, the processes below put their rows into it themselves.
+ *
+ * Without one, each worker sorts its rows in a session of its own, and writes
+ * them as one run to a file that the leader will read.  The leader, if it takes
+ * part, puts its rows into the GpuSort's session, where they stay in memory.
+ *
+ * If neither can be, or a GPU session is lost, the sink passes rows on.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,11 +37,20 @@
 #include "sort/gpu_session.h"
 #include "sort/sort_stats.h"
 
+/* Where rows go. */
+typedef enum GsSinkMode
+{
+	GS_SINK_CLOSED,				/* to the Gather */
+	GS_SINK_GPU,
+	GS_SINK_RUNS
+} GsSinkMode;
+
 /* In the dynamic shared memory of the query, or the leader's own. */
 typedef struct GsSinkShared
 {
-	bool		open;
-	GsClientHandle handle;
+	GsSinkMode	mode;
+	GsClientHandle handle;		/* of the GPU session */
+	GsRunSetHandle runs;
 	pg_atomic_uint32 failure;	/* GsFallback */
 } GsSinkShared;
 
@@ -47,9 +61,10 @@ struct GsSinkState
 	GsPageScan *page_scan;		/* reads the input, or NULL */
 	bool		done;			/* has this process added its rows? */
 	int64		nrows;			/* that it has added */
+	GsSortSession *session;		/* for GS_SINK_RUNS: the leader's */
 	GsSinkShared local;			/* what the leader wants */
 	GsSinkShared *shared;		/* what holds */
-	GsWorkerReports *reports;	/* of the rows added, in shared memory */
+	GsWorkerReports *reports;	/* of workers, in shared memory */
 	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
 
@@ -127,24 +142,36 @@ gpusort_sink_keeps_order(const PlanState *gather)
 static void
 tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 {
-	shared->open = sink->local.open;
+	shared->mode = sink->local.mode;
 	shared->handle = sink->local.handle;
+	shared->runs = sink->local.runs;
 	pg_atomic_write_u32(&shared->failure, GS_FALLBACK_NONE);
 }
 
 void
-gpusort_sink_open(GsSinkState *sink, GsClientHandle handle)
+gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle)
 {
 	sink->nrows = 0;
-	sink->local.open = true;
+	sink->local.mode = GS_SINK_GPU;
 	sink->local.handle = handle;
+	tell_workers(sink, sink->shared);
+}
+
+void
+gpusort_sink_open_runs(GsSinkState *sink, GsSortSession *session,
+					   GsRunSetHandle runs)
+{
+	sink->nrows = 0;
+	sink->session = session;
+	sink->local.mode = GS_SINK_RUNS;
+	sink->local.runs = runs;
 	tell_workers(sink, sink->shared);
 }
 
 void
 gpusort_sink_close(GsSinkState *sink)
 {
-	sink->local.open = false;
+	sink->local.mode = GS_SINK_CLOSED;
 	tell_workers(sink, sink->shared);
 }
 
@@ -154,10 +181,34 @@ gpusort_sink_failure(const GsSinkState *sink)
 	return (GsFallback) pg_atomic_read_u32(&sink->shared->failure);
 }
 
+const GsSharedRun *
+gpusort_sink_run(const GsSinkState *sink, int number)
+{
+	int			found = 0;
+
+	/* Without shared memory there were no workers. */
+	if (sink->local.mode != GS_SINK_RUNS || sink->shared == &sink->local)
+		return NULL;
+	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
+	{
+		const GsSinkReport *report = gpusort_worker_reports_get(sink->reports, n);
+
+		if (report != NULL && found++ == number)
+			return &report->run;
+	}
+	return NULL;
+}
+
 const GsWorkerReports *
 gpusort_sink_reports(const GsSinkState *sink)
 {
 	return sink->kept_reports;
+}
+
+bool
+gpusort_sink_writes_runs(const GsSinkState *sink)
+{
+	return sink->local.mode == GS_SINK_RUNS;
 }
 
 int64
@@ -165,14 +216,15 @@ gpusort_sink_rows(const GsSinkState *sink)
 {
 	int64		nrows = sink->nrows;
 
-	if (!sink->local.open)
+	if (sink->local.mode == GS_SINK_CLOSED)
 		return -1;
 	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
 	{
-		const int64 *added = gpusort_worker_reports_get(sink->kept_reports, n);
+		const GsSinkReport *report =
+			gpusort_worker_reports_get(sink->kept_reports, n);
 
-		if (added != NULL)
-			nrows += *added;
+		if (report != NULL)
+			nrows += report->nrows;
 	}
 	return nrows;
 }
@@ -209,6 +261,26 @@ next_row(GsSinkState *sink)
 		ExecProcNode(outerPlanState(sink));
 }
 
+/* For a worker: tell the leader what it has done. */
+static void
+publish(GsSinkState *sink, GsSinkReport *report)
+{
+	report->nrows = sink->nrows;
+	gpusort_worker_reports_publish(sink->reports, report);
+}
+
+static const GsKeyPlan *
+make_key_plan(const GsSinkState *sink, int string_words)
+{
+	GsFallback	failure;
+	const GsKeyPlan *plan = gpusort_key_plan_create(&sink->spec.keys,
+													string_words, &failure);
+
+	if (plan == NULL)
+		elog(ERROR, "sort keys of a GpuSortSink node cannot be encoded");
+	return plan;
+}
+
 /* Add this process's share of the rows to the session; false after a failure. */
 static bool
 add_rows(GsSinkState *sink, GsGpuSession *session)
@@ -226,36 +298,98 @@ add_rows(GsSinkState *sink, GsGpuSession *session)
 	return gpusort_gpu_session_flush(session);
 }
 
+/* For all processes: put the rows into the GPU session. */
 static void
-fill_session(GsSinkState *sink)
+fill_gpu_session(GsSinkState *sink, MemoryContext context)
 {
-	MemoryContext query = sink->css.ss.ps.state->es_query_cxt;
-	MemoryContext caller = MemoryContextSwitchTo(query);
-	MemoryContext context;
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsSinkReport report = {.sorted = false};
 	GsGpuSession *session;
-	GsFallback	failure;
-	GsSortCounts page_scan = {.page_scans = 1};
 
-	if (sink->spec.key_plan == NULL)
-		sink->spec.key_plan = gpusort_key_plan_create(&sink->spec.keys,
-													  GPUSORT_GPU_STRING_WORDS,
-													  &failure);
-	if (sink->spec.key_plan == NULL)
-		elog(ERROR, "sort keys of a GpuSortSink node cannot be encoded");
-	gpusort_page_scan_prepare(&sink->page_scan, outerPlanState(sink));
-
-	context = AllocSetContextCreate(query, "pg_gpusort sink",
-									ALLOCSET_SMALL_SIZES);
-	MemoryContextSwitchTo(context);
+	sink->spec.key_plan = make_key_plan(sink, GPUSORT_GPU_STRING_WORDS);
 	session = gpusort_gpu_session_attach(&sink->spec, sink->shared->handle);
-	MemoryContextSwitchTo(query);
-	if (sink->page_scan != NULL)
-		gpusort_stats_count_sort(GS_SESSION_GPU, &page_scan);
+	MemoryContextSwitchTo(caller);
 	if (!add_rows(sink, session))
 		pg_atomic_write_u32(&sink->shared->failure,
 							gpusort_gpu_session_failure(session));
 	if (IsParallelWorker())
-		gpusort_worker_reports_publish(sink->reports, &sink->nrows);
+		publish(sink, &report);
+}
+
+/* For the leader: put the rows into its own session, and sort them there. */
+static void
+fill_own_session(GsSinkState *sink)
+{
+	TupleTableSlot *slot;
+
+	while (slot = next_row(sink), !TupIsNull(slot))
+	{
+		gpusort_session_put(sink->session, slot);
+		sink->nrows++;
+	}
+	gpusort_session_sort_put(sink->session);
+}
+
+/* GsInput.next of a worker's session. */
+static TupleTableSlot *
+next_counted_row(void *arg)
+{
+	GsSinkState *sink = arg;
+	TupleTableSlot *slot = next_row(sink);
+
+	if (!TupIsNull(slot))
+		sink->nrows++;
+	return slot;
+}
+
+/* For a worker: sort the rows, and write them as a run. */
+static void
+write_run(GsSinkState *sink, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsRunTarget target = {
+		.set = sink->shared->runs,
+		.producer = ParallelWorkerNumber
+	};
+	GsSessionSpec spec = sink->spec;
+	GsSinkReport report = {.sorted = true};
+	GsSortSession *session;
+
+	spec.key_plan = make_key_plan(sink, 1);
+	spec.input.next = next_counted_row;
+	spec.input.arg = sink;
+	spec.target = &target;
+	spec.nested = true;
+	session = gpusort_session_begin(&spec);
+	MemoryContextSwitchTo(caller);
+	gpusort_session_sort(session);
+	gpusort_session_report(session, &report.session);
+	report.run = *gpusort_session_shared_run(session);
+	gpusort_session_end(session);
+	publish(sink, &report);
+}
+
+/* Read this process's share of the rows, and put it where it is to go. */
+static void
+take_rows(GsSinkState *sink)
+{
+	bool		gpu = sink->shared->mode == GS_SINK_GPU;
+	MemoryContext query = sink->css.ss.ps.state->es_query_cxt;
+	MemoryContext caller = MemoryContextSwitchTo(query);
+	MemoryContext context = AllocSetContextCreate(query, "pg_gpusort sink",
+												  ALLOCSET_SMALL_SIZES);
+	GsSortCounts page_scan = {.page_scans = 1};
+
+	gpusort_page_scan_prepare(&sink->page_scan, outerPlanState(sink));
+	if (sink->page_scan != NULL)
+		gpusort_stats_count_sort(gpu ? GS_SESSION_GPU : GS_SESSION_CPU,
+								 &page_scan);
+	if (gpu)
+		fill_gpu_session(sink, context);
+	else if (IsParallelWorker())
+		write_run(sink, context);
+	else
+		fill_own_session(sink);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }
@@ -283,10 +417,10 @@ gpusort_sink_exec(CustomScanState *css)
 	GsSinkState *sink = (GsSinkState *) css;
 
 	CHECK_FOR_INTERRUPTS();
-	if (!sink->shared->open)
+	if (sink->shared->mode == GS_SINK_CLOSED)
 		return pass_row_on(sink);
 	if (!sink->done)
-		fill_session(sink);
+		take_rows(sink);
 	sink->done = true;
 	return ExecClearTuple(css->ss.ss_ScanTupleSlot);
 }
@@ -324,7 +458,8 @@ static Size
 gpusort_sink_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	return add_size(MAXALIGN(sizeof(GsSinkShared)),
-					gpusort_worker_reports_size(pcxt->nworkers, sizeof(int64)));
+					gpusort_worker_reports_size(pcxt->nworkers,
+												sizeof(GsSinkReport)));
 }
 
 static void
@@ -336,7 +471,8 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 	sink->shared = coordinate;
 	sink->reports = shared_reports(coordinate);
 	pg_atomic_init_u32(&sink->shared->failure, GS_FALLBACK_NONE);
-	gpusort_worker_reports_init(sink->reports, pcxt->nworkers, sizeof(int64));
+	gpusort_worker_reports_init(sink->reports, pcxt->nworkers,
+												sizeof(GsSinkReport));
 	tell_workers(sink, sink->shared);
 }
 
@@ -345,7 +481,7 @@ gpusort_sink_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 						void *coordinate)
 {
 	gpusort_worker_reports_init(shared_reports(coordinate), pcxt->nworkers,
-								sizeof(int64));
+								sizeof(GsSinkReport));
 	tell_workers((GsSinkState *) css, coordinate);
 }
 

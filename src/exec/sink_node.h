@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sink_node.h
- *		The GpuSortSink executor node: adds rows to the GPU session of a GpuSort.
+ *		The GpuSortSink executor node: has each process put its rows into a sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,8 +13,18 @@
 
 #include "exec/worker_reports.h"
 #include "service/service_client.h"
+#include "sort/sort_session.h"
 
 typedef struct GsSinkState GsSinkState;
+
+/* What a worker reports.  Holds no pointers. */
+typedef struct GsSinkReport
+{
+	int64		nrows;			/* that it has sent or sorted */
+	bool		sorted;			/* it has sorted them itself: */
+	GsSessionReport session;
+	GsSharedRun run;
+} GsSinkReport;
 
 /* CreateCustomScanState of the GpuSortSink plan node. */
 extern Node *gpusort_sink_create_state(CustomScan *plan);
@@ -29,20 +39,30 @@ extern GsSinkState *gpusort_sink_find(PlanState *input);
 extern bool gpusort_sink_keeps_order(const PlanState *gather);
 
 /*
- * For the leader: before the Gather is executed, open the sink to a GPU
- * session; from then on it returns no rows.  Closed, it passes its rows on.
+ * For the leader: before the Gather is executed, open the sink to a GPU session,
+ * or have workers write runs, and the leader put its rows into its own session;
+ * from then on it returns no rows.  Closed, it passes its rows on.
  */
-extern void gpusort_sink_open(GsSinkState *sink, GsClientHandle handle);
+extern void gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle);
+extern void gpusort_sink_open_runs(GsSinkState *sink, GsSortSession *session,
+								   GsRunSetHandle runs);
 extern void gpusort_sink_close(GsSinkState *sink);
+
+/*
+ * After the Gather has ended, and before its shared memory goes: the runs that
+ * workers have written, from 0 on; NULL if there are no more.
+ */
+extern const GsSharedRun *gpusort_sink_run(const GsSinkState *sink, int number);
 
 /* After the Gather has ended: why rows are missing, or GS_FALLBACK_NONE. */
 extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
 
 /*
- * For EXPLAIN, in the leader: the rows that all processes have added in the last
- * execution, or -1 if the sink has passed rows on; and an int64 of each worker,
- * or NULL if there are none.
+ * For EXPLAIN, in the leader: do workers write runs; the rows that all processes have added in the last
+ * execution, or -1 if the sink has passed rows on; and a GsSinkReport of each
+ * worker, or NULL if there are none.
  */
+extern bool gpusort_sink_writes_runs(const GsSinkState *sink);
 extern int64 gpusort_sink_rows(const GsSinkState *sink);
 extern const GsWorkerReports *gpusort_sink_reports(const GsSinkState *sink);
 

@@ -33,7 +33,10 @@ struct GsExternalSort
 	MemoryContext context;
 	const GsSessionSpec *spec;
 	GsRowFormat *format;
+	Size		limit;			/* bytes */
 	GsRunFile  *file;
+	GsRunFile  *imported;		/* of runs of other processes, or NULL */
+	GsCpuSession *held;			/* rows that are sorted in memory, or NULL */
 	int			merge_order;	/* runs that are merged at a time */
 	int			max_runs;		/* that may wait */
 	GsSortedRun **runs;
@@ -57,8 +60,9 @@ gpusort_external_begin(const GsSessionSpec *spec, Size limit)
 	sort->context = CurrentMemoryContext;
 	sort->spec = spec;
 	sort->format = gpusort_row_format_create(spec->tupdesc);
-	sort->file = gpusort_run_file_create(sort->format, limit);
-	order = limit / gpusort_run_file_reader_bytes(sort->file);
+	sort->limit = limit;
+	sort->file = gpusort_run_file_create(sort->format, limit, spec->target);
+	order = limit / gpusort_run_file_reader_bytes(limit);
 	sort->merge_order = Max(order, MIN_MERGE_ORDER);
 	sort->max_runs = Max(limit / WAITING_PART / WAITING_RUN_BYTES,
 						 2 * sort->merge_order);
@@ -125,14 +129,42 @@ gpusort_external_end_run(GsExternalSort *sort, int place)
 	insert_run(sort, run, place);
 }
 
+void
+gpusort_external_share_run(GsExternalSort *sort, GsSharedRun *shared)
+{
+	gpusort_run_file_share(sort->file, shared);
+}
+
+void
+gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
+						const GsSharedRun *shared)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	if (sort->imported == NULL)
+		sort->imported = gpusort_run_file_create(sort->format, sort->limit,
+												 NULL);
+	insert_run(sort, gpusort_run_file_import(sort->imported, set, shared),
+			   sort->nruns);
+	sort->nrows += shared->nrows;
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_external_hold(GsExternalSort *sort, GsCpuSession *session)
+{
+	sort->held = session;
+	sort->nrows += gpusort_cpu_session_count(session);
+}
+
 /* ----------------------------------------------------------------
  *		merging
  * ----------------------------------------------------------------
  */
 
-/* Begin to merge some runs. */
+/* Begin to merge some runs, and rows in memory unless 'held' is NULL. */
 static void
-begin_merge(GsExternalSort *sort, int first, int nruns)
+begin_merge(GsExternalSort *sort, int first, int nruns, GsCpuSession *held)
 {
 	MemoryContext caller;
 
@@ -141,7 +173,7 @@ begin_merge(GsExternalSort *sort, int first, int nruns)
 												ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(sort->merge_context);
 	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format, sort->file,
-										  &sort->runs[first], nruns);
+										  &sort->runs[first], nruns, held);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -163,18 +195,25 @@ end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
 	insert_run(sort, merged, first);
 }
 
-/* Make one run of some. */
+/* Begin a run, and write to it what some others have. */
 static void
-merge_runs(GsExternalSort *sort, int first, int nruns, bool freeze)
+write_merged(GsExternalSort *sort, int first, int nruns, GsCpuSession *held)
 {
 	char	   *row;
 	Size		bytes;
 
-	begin_merge(sort, first, nruns);
+	begin_merge(sort, first, nruns, held);
 	gpusort_run_file_begin(sort->file);
 	while ((row = gpusort_run_merge_next(sort->merge, &bytes)) != NULL)
 		gpusort_run_file_put_packed(sort->file, row, bytes);
-	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, freeze));
+}
+
+/* Make one run of some. */
+static void
+merge_runs(GsExternalSort *sort, int first, int nruns)
+{
+	write_merged(sort, first, nruns, NULL);
+	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, false));
 }
 
 /* The first of so many neighbours that have the fewest bytes. */
@@ -230,7 +269,7 @@ reduce_runs(GsExternalSort *sort, int target)
 	{
 		int			nruns = Min(sort->merge_order, sort->nruns - target + 1);
 
-		merge_runs(sort, find_smallest(sort, nruns), nruns, false);
+		merge_runs(sort, find_smallest(sort, nruns), nruns);
 	}
 }
 
@@ -238,30 +277,45 @@ void
 gpusort_external_limit_runs(GsExternalSort *sort)
 {
 	if (sort->nruns >= sort->max_runs)
-		merge_runs(sort, find_level(sort), sort->merge_order, false);
+		merge_runs(sort, find_level(sort), sort->merge_order);
+}
+
+/* Make one run of all, over which a cursor can move. */
+static void
+begin_cursor(GsExternalSort *sort)
+{
+	MemoryContext caller;
+
+	write_merged(sort, 0, sort->nruns, sort->held);
+	end_merge(sort, 0, sort->nruns, gpusort_run_file_end(sort->file, true));
+	caller = MemoryContextSwitchTo(sort->context);
+	sort->cursor = gpusort_run_cursor_begin(sort->format, sort->file,
+											sort->runs[0]);
+	MemoryContextSwitchTo(caller);
 }
 
 void
 gpusort_external_perform(GsExternalSort *sort)
 {
-	reduce_runs(sort, sort->merge_order);
+	/* What is in memory is merged at last, as one run more. */
+	reduce_runs(sort, sort->merge_order - (sort->held != NULL ? 1 : 0));
 	if (sort->nruns == 0)
 		return;
-	if (!sort->spec->random_access)
-	{
-		gpusort_run_file_forget_room(sort->file);
-		begin_merge(sort, 0, sort->nruns);
-	}
+	if (sort->spec->random_access)
+		begin_cursor(sort);
 	else
 	{
-		MemoryContext caller;
-
-		merge_runs(sort, 0, sort->nruns, true);
-		caller = MemoryContextSwitchTo(sort->context);
-		sort->cursor = gpusort_run_cursor_begin(sort->format, sort->file,
-												sort->runs[0]);
-		MemoryContextSwitchTo(caller);
+		gpusort_run_file_forget_room(sort->file);
+		begin_merge(sort, 0, sort->nruns, sort->held);
 	}
+}
+
+void
+gpusort_external_share(GsExternalSort *sort, GsSharedRun *shared)
+{
+	reduce_runs(sort, sort->merge_order);
+	write_merged(sort, 0, sort->nruns, NULL);
+	gpusort_run_file_share(sort->file, shared);
 }
 
 /* ----------------------------------------------------------------
@@ -320,13 +374,16 @@ gpusort_external_method(const GsExternalSort *sort)
 int64
 gpusort_external_kb(const GsExternalSort *sort)
 {
-	return gpusort_run_file_kb(sort->file);
+	return gpusort_run_file_kb(sort->file) +
+		(sort->imported != NULL ? gpusort_run_file_kb(sort->imported) : 0);
 }
 
 void
 gpusort_external_end(GsExternalSort *sort)
 {
 	gpusort_run_file_close(sort->file);
+	if (sort->imported != NULL)
+		gpusort_run_file_close(sort->imported);
 	if (sort->merge_context != NULL)
 		MemoryContextDelete(sort->merge_context);
 }

@@ -8,13 +8,15 @@
 #ifndef GPUSORT_EXTERNAL_SORT_H
 #define GPUSORT_EXTERNAL_SORT_H
 
+#include "sort/cpu_session.h"
 #include "sort/session_spec.h"
+#include "sort/shared_run.h"
 
 typedef struct GsExternalSort GsExternalSort;
 
 /*
  * Begin in the current memory context, with so many bytes of memory for
- * merging.  What 'spec' points to must stay.
+ * merging.  What 'spec' points to must stay; the file is where spec->target says.
  */
 extern GsExternalSort *gpusort_external_begin(const GsSessionSpec *spec,
 											  Size limit);
@@ -41,6 +43,14 @@ extern int	gpusort_external_runs(const GsExternalSort *sort);
  */
 extern void gpusort_external_limit_runs(GsExternalSort *sort);
 
+/*
+ * For the leader of a set, after all other runs: add one that another process
+ * has shared, and rows that a session has sorted and keeps.
+ */
+extern void gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
+									const GsSharedRun *shared);
+extern void gpusort_external_hold(GsExternalSort *sort, GsCpuSession *session);
+
 /* Rows put. */
 extern int64 gpusort_external_count(const GsExternalSort *sort);
 
@@ -49,6 +59,15 @@ extern int64 gpusort_external_count(const GsExternalSort *sort);
  * read once and forward.
  */
 extern void gpusort_external_perform(GsExternalSort *sort);
+
+/*
+ * With spec->target, instead: share all runs, at least one, as a single run; or,
+ * if there is none, the run that is being written.  What is left to do then is
+ * to end the sort.
+ */
+extern void gpusort_external_share(GsExternalSort *sort, GsSharedRun *shared);
+extern void gpusort_external_share_run(GsExternalSort *sort,
+									   GsSharedRun *shared);
 
 /*
  * The row at a position, from 0; without random_access, one behind that read

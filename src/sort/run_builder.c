@@ -81,8 +81,8 @@ smaller_limit(Size limit)
 	return Max(limit / PORTION, MIN_LIMIT);
 }
 
-static void
-write_sorted(GsExternalSort *external, GsCpuSession *session)
+void
+gpusort_run_builder_put_sorted(GsExternalSort *external, GsCpuSession *session)
 {
 	int64		nrows = gpusort_cpu_session_count(session);
 
@@ -95,7 +95,6 @@ write_sorted(GsExternalSort *external, GsCpuSession *session)
 								 gpusort_external_reserve(external, bytes),
 								 bytes);
 	}
-	gpusort_external_end_run(external, gpusort_external_runs(external));
 }
 
 /* There is no memory to sort all rows at once. */
@@ -125,7 +124,10 @@ gpusort_run_builder_write(const GsSessionSpec *spec, GsExternalSort *external,
 						  GsCpuSession *session, Size limit)
 {
 	if (gpusort_cpu_session_sort(session))
-		write_sorted(external, session);
+	{
+		gpusort_run_builder_put_sorted(external, session);
+		gpusort_external_end_run(external, gpusort_external_runs(external));
+	}
 	else
 		write_portions(spec, external, session, limit);
 }

@@ -38,4 +38,8 @@ extern void gpusort_run_builder_write(const GsSessionSpec *spec,
 									  GsExternalSort *external,
 									  GsCpuSession *session, Size limit);
 
+/* Begin a run, and put the rows of a session that is sorted. */
+extern void gpusort_run_builder_put_sorted(GsExternalSort *external,
+										   GsCpuSession *session);
+
 #endif							/* GPUSORT_RUN_BUILDER_H */

@@ -18,6 +18,9 @@
 #include "key/key_comparison.h"
 #include "sort/run_merge.h"
 
+/* Rows in memory are packed so many bytes at a time, as they would be read. */
+#define HELD_BLOCK_BYTES	((Size) 8 * 1024)
+
 /* Ranks of rows in the tree: those whose first key is NULL are apart. */
 #define RANK_APART_FIRST	0
 #define RANK_REGULAR		1
@@ -25,7 +28,7 @@
 
 typedef struct GsMergeSource
 {
-	GsSortedRun *run;
+	GsSortedRun *run;			/* NULL: rows of the session held */
 	int64		rows_to_read;	/* behind the block */
 	GsRunBlock *block;
 	uint32		rows_left;		/* in the block, with the first row */
@@ -51,6 +54,8 @@ struct GsRunMerge
 	GsLoserTree tree;
 	GsMergeSource *sources;		/* in the order of the runs */
 	bool		started;
+	GsCpuSession *held;			/* a source in memory, or NULL */
+	Size		held_room;		/* bytes of its block */
 
 	/* Sort keys of a row: as listed, and in the place of their columns. */
 	Datum	   *key_values;
@@ -109,13 +114,44 @@ show_key(GsRunMerge *merge, uint32 number)
 	player->word = source->key[0];
 }
 
+/* Pack the next rows of the session held to a block. */
+static void
+pack_block(GsRunMerge *merge, GsMergeSource *source)
+{
+	int64		end = gpusort_cpu_session_count(merge->held);
+	int64		position = end - source->rows_to_read;
+	Size		used = sizeof(GsRunBlock);
+	Size		bytes;
+
+	source->block->nrows = 0;
+	while (position < end)
+	{
+		bytes = gpusort_cpu_session_packed_size(merge->held, position);
+		if (bytes > merge->held_room - used)
+		{
+			if (source->block->nrows > 0)
+				break;
+			merge->held_room = sizeof(GsRunBlock) + bytes;
+			source->block = repalloc_huge(source->block, merge->held_room);
+		}
+		gpusort_cpu_session_pack(merge->held, position,
+								 (char *) source->block + used, bytes);
+		used += bytes;
+		source->block->nrows++;
+		position++;
+	}
+}
+
 /* Stand before the first row of the next block of a run; false if none. */
 static bool
 read_block(GsRunMerge *merge, GsMergeSource *source)
 {
 	if (source->rows_to_read == 0)
 		return false;
-	gpusort_run_file_read(merge->file, source->run, source->block);
+	if (source->run != NULL)
+		gpusort_run_file_read(merge->file, source->run, source->block);
+	else
+		pack_block(merge, source);
 	if (merge->scratch != NULL)
 		MemoryContextReset(merge->scratch);
 	source->rows_left = source->block->nrows;
@@ -147,15 +183,18 @@ advance(GsRunMerge *merge, uint32 number)
 	show_key(merge, number);
 }
 
+/* 'run' is NULL for the session held. */
 static void
 begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 {
 	int			nkeys = merge->spec->keys.nkeys;
 
 	source->run = run;
-	source->rows_to_read = run->nrows;
+	source->rows_to_read = run != NULL ? run->nrows :
+		gpusort_cpu_session_count(merge->held);
 	source->block = MemoryContextAllocHuge(CurrentMemoryContext,
-										   run->longest_block);
+										   run != NULL ? run->longest_block :
+										   HELD_BLOCK_BYTES);
 	if (!merge->exact)
 	{
 		source->values = palloc(nkeys * sizeof(Datum));
@@ -165,13 +204,17 @@ begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 
 GsRunMerge *
 gpusort_run_merge_begin(const GsSessionSpec *spec, const GsRowFormat *format,
-						GsRunFile *file, GsSortedRun *const *runs, int nruns)
+						GsRunFile *file, GsSortedRun *const *runs, int nruns,
+						GsCpuSession *held)
 {
 	GsRunMerge *merge = palloc0(sizeof(GsRunMerge));
+	int			nsources = nruns + (held != NULL ? 1 : 0);
 
 	merge->spec = spec;
 	merge->format = format;
 	merge->file = file;
+	merge->held = held;
+	merge->held_room = HELD_BLOCK_BYTES;
 	merge->words = gpusort_key_plan_words(spec->key_plan);
 	merge->exact = gpusort_key_plan_is_exact(spec->key_plan,
 											 &merge->first_inexact);
@@ -187,14 +230,14 @@ gpusort_run_merge_begin(const GsSessionSpec *spec, const GsRowFormat *format,
 	merge->row_values = palloc0(format->ncolumns * sizeof(Datum));
 	merge->row_isnull = palloc0(format->ncolumns * sizeof(bool));
 
-	merge->sources = palloc0(nruns * sizeof(GsMergeSource));
-	merge->tree.count = nruns;
-	merge->tree.players = palloc0(nruns * sizeof(GsPlayer));
-	merge->tree.losers = palloc(nruns * sizeof(uint32));
+	merge->sources = palloc0(nsources * sizeof(GsMergeSource));
+	merge->tree.count = nsources;
+	merge->tree.players = palloc0(nsources * sizeof(GsPlayer));
+	merge->tree.losers = palloc(nsources * sizeof(uint32));
 	merge->tree.tie = is_before;
 	merge->tree.tie_arg = merge;
-	for (int i = 0; i < nruns; i++)
-		begin_source(merge, &merge->sources[i], runs[i]);
+	for (int i = 0; i < nsources; i++)
+		begin_source(merge, &merge->sources[i], i < nruns ? runs[i] : NULL);
 	return merge;
 }
 

@@ -12,6 +12,7 @@
 
 #include "fallback.h"
 #include "key/key_plan.h"
+#include "sort/shared_run.h"
 
 /*
  * Can the input be read a second time?  It has to be when a GPU is lost with
@@ -35,6 +36,12 @@ typedef struct GsInput
 	 * to the session's GPU session, or GS_FALLBACK_NONE.  May be NULL.
 	 */
 	GsFallback	(*failure) (void *arg);
+
+	/*
+	 * Asked at the end, if other processes were to write runs: the next one,
+	 * from 0 on, or NULL if there is none.  May be NULL.
+	 */
+	const GsSharedRun *(*run) (void *arg, int number);
 	void	   *arg;
 	GsInputRepeat repeat;
 	bool		by_pages;		/* does it come from a page scan? */
@@ -50,6 +57,7 @@ typedef struct GsSessionSpec
 	int			expected_width; /* bytes of a row, likewise */
 	Size		memory;			/* bytes; 0 for pg_gpusort.work_mem */
 	bool		random_access;	/* will the cursor move but forward? */
+	const GsRunTarget *target;	/* where the rows go as a run, or NULL */
 	bool		nested;			/* part of another sort: not counted, no GPU */
 	bool		index_build;	/* rows have their place; is the caller's to
 								 * sort again if rows are lost */

@@ -15,6 +15,10 @@
  * keys come out in the same order: the cursor goes on where it was.  Or the caller
  * does without the rows that were returned, and begins with the first one again.
  *
+ * Other processes can add rows, either to the GPU session, or without one as
+ * runs, each of which they have sorted in a session of their own.  Those are
+ * merged with the rows that are here.
+ *
  * For pg_gpusort.debug_stock_ties, a CPU session holds the rows beside a GPU
  * session.  Both must have them in the same order, bit for bit; the rows are
  * then returned from the CPU session.
@@ -37,7 +41,9 @@
 #include "sort/gpu_runs.h"
 #include "sort/gpu_session.h"
 #include "sort/run_builder.h"
+#include "sort/shared_run.h"
 #include "sort/sort_session.h"
+#include "sort/sorted_run.h"
 
 struct GsSortSession
 {
@@ -69,6 +75,10 @@ struct GsSortSession
 	bool		lost;			/* see gpusort_session_is_lost() */
 
 	bool		fed_by_others;	/* have others been given the GPU session? */
+	GsRunSet   *run_set;		/* to which others write runs, or NULL */
+	int			nimported;		/* runs of others */
+	bool		rows_sorted;	/* have all rows of this process been? */
+	GsSharedRun shared_run;		/* with spec->target: what has been written */
 	GsFallback	gpu_reason;		/* why the GPU is not used, or no more */
 	GsFallback	input_failure;	/* see GsInput.failure */
 
@@ -118,7 +128,8 @@ count_sort(GsSortSession *session)
 	counts.bytes = (uint64) report.space_kb * 1024;
 	counts.drain_us = (uint64) (report.drain_ms * 1000);
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
-	counts.parallel_sorts = session->gpu != NULL && session->fed_by_others;
+	counts.parallel_sorts = session->nimported > 0 ||
+		(session->gpu != NULL && session->fed_by_others);
 	counts.page_scans = session->spec->input.by_pages;
 	gpusort_stats_count_sort(report.kind, &counts);
 }
@@ -325,7 +336,9 @@ begin_overflow(GsSortSession *session, GsFallback reason)
 	if (reason == GS_FALLBACK_WORK_MEM && session->spec->index_build)
 		reason = GS_FALLBACK_MAINTENANCE_MEM;
 	session->overflow = reason;
-	gpusort_stats_count_fallback(reason);
+	/* The leader counts what becomes of its whole sort. */
+	if (session->spec->target == NULL)
+		gpusort_stats_count_fallback(reason);
 	session->external = gpusort_external_begin(session->spec, memory_limit(session));
 	MemoryContextSwitchTo(caller);
 }
@@ -494,9 +507,12 @@ drain(GsSortSession *session)
 	}
 }
 
-/* All rows are in: sort them; false if rows are lost. */
+/*
+ * All rows of this process are in: sort them in memory, or have them in sorted
+ * runs; false if they are lost.
+ */
 static bool
-finish(GsSortSession *session)
+sort_rows(GsSortSession *session)
 {
 	if (session->builder != NULL)
 	{
@@ -524,7 +540,81 @@ finish(GsSortSession *session)
 			return false;
 		end_holder(session);
 	}
+	session->rows_sorted = true;
+	return true;
+}
 
+/* Add a run of another process to those there are, or to the rows in memory. */
+static void
+import_run(GsSortSession *session, const GsSharedRun *run)
+{
+	if (session->external == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(session->context);
+
+		session->external = gpusort_external_begin(session->spec,
+												   memory_limit(session));
+		if (gpusort_cpu_session_count(session->cpu) > 0)
+			gpusort_external_hold(session->external, session->cpu);
+		MemoryContextSwitchTo(caller);
+	}
+	gpusort_external_import(session->external, session->run_set, run);
+	session->nimported++;
+	if (run->overflow != GS_FALLBACK_NONE &&
+		session->overflow == GS_FALLBACK_NONE)
+	{
+		session->overflow = run->overflow;
+		gpusort_stats_count_fallback(run->overflow);
+	}
+}
+
+/* Add the rows that other processes have sorted. */
+static void
+import_runs(GsSortSession *session)
+{
+	const GsInput *input = &session->spec->input;
+	const GsSharedRun *run;
+
+	for (int n = 0; (run = input->run(input->arg, n)) != NULL; n++)
+		if (run->nrows > 0)
+			import_run(session, run);
+}
+
+/* Write the sorted rows as the run that another process will read. */
+static void
+share_rows(GsSortSession *session)
+{
+	GsExternalSort *external = session->external;
+	MemoryContext caller;
+
+	session->shared_run.overflow = session->overflow;
+	if (external != NULL)
+		gpusort_external_share(external, &session->shared_run);
+	else if (gpusort_cpu_session_count(session->cpu) > 0)
+	{
+		caller = MemoryContextSwitchTo(session->context);
+		external = gpusort_external_begin(session->spec, memory_limit(session));
+		gpusort_run_builder_put_sorted(external, session->cpu);
+		gpusort_external_share_run(external, &session->shared_run);
+		gpusort_external_end(external);
+		MemoryContextSwitchTo(caller);
+	}
+	session->nrows = session->shared_run.nrows;
+}
+
+/* All rows are in: have them in order; false if rows are lost. */
+static bool
+finish(GsSortSession *session)
+{
+	if (!session->rows_sorted && !sort_rows(session))
+		return false;
+	if (session->spec->target != NULL)
+	{
+		share_rows(session);
+		return true;
+	}
+	if (session->run_set != NULL)
+		import_runs(session);
 	if (session->external != NULL)
 	{
 		gpusort_external_perform(session->external);
@@ -555,6 +645,7 @@ forget_rows(GsSortSession *session)
 		gpusort_external_end(session->external);
 	session->external = NULL;
 	session->overflow = GS_FALLBACK_NONE;
+	session->rows_sorted = false;
 }
 
 /* The GPU session is lost: prepare to read the input again. */
@@ -666,8 +757,8 @@ gpusort_session_begin(const GsSessionSpec *spec)
 
 	session->spec = spec;
 	session->context = context;
-	session->stock_ties = gpusort_debug_stock_ties && !spec->nested &&
-		!spec->index_build;
+	session->stock_ties = gpusort_debug_stock_ties && !spec->index_build &&
+		(!spec->nested || spec->target != NULL);
 	callback->func = session_memory_is_freed;
 	callback->arg = session;
 	MemoryContextRegisterResetCallback(context, callback);
@@ -686,6 +777,42 @@ gpusort_session_gpu_handle(GsSortSession *session, bool in_order,
 	session->fed_by_others = true;
 	*handle = gpusort_gpu_session_handle(session->gpu);
 	return true;
+}
+
+bool
+gpusort_session_run_set(GsSortSession *session, int nprocesses, bool in_order,
+						GsRunSetHandle *handle)
+{
+	MemoryContext caller;
+
+	if (session->gpu != NULL || (session->stock_ties && !in_order) ||
+		!gpusort_shared_runs_allowed(session->spec->expected_rows,
+									 session->spec->expected_width))
+		return false;
+	caller = MemoryContextSwitchTo(session->context);
+	session->run_set = gpusort_run_set_create();
+	*handle = gpusort_run_set_handle(session->run_set);
+	MemoryContextSwitchTo(caller);
+
+	/* Their runs will be read beside the rows that are here. */
+	(void) gpusort_budget_reserve(session->budget, nprocesses *
+								  gpusort_run_file_reader_bytes(memory_limit(session)));
+	return true;
+}
+
+void
+gpusort_session_put(GsSortSession *session, TupleTableSlot *slot)
+{
+	slot_getallattrs(slot);
+	if (unlikely(!keep_row(session, slot)) && !put_elsewhere(session, slot))
+		elog(ERROR, "rows of a sort are lost without a GPU");
+}
+
+void
+gpusort_session_sort_put(GsSortSession *session)
+{
+	if (!sort_rows(session))
+		elog(ERROR, "rows of a sort are lost without a GPU");
 }
 
 void
@@ -851,10 +978,14 @@ gpusort_session_rescan(GsSortSession *session)
 static void
 report_external(GsSortSession *session, GsSessionReport *report)
 {
-	report->kind = GS_SESSION_EXTERNAL;
+	/* Runs of processes that all sorted in memory are no overflow. */
+	bool		memory = session->overflow == GS_FALLBACK_NONE;
+
+	report->kind = memory ? GS_SESSION_CPU : GS_SESSION_EXTERNAL;
 	report->space = GS_SPACE_DISK;
 	report->space_kb = gpusort_external_kb(session->external);
-	strlcpy(report->method, gpusort_external_method(session->external),
+	strlcpy(report->method, memory ? "cpu radix, merged" :
+			gpusort_external_method(session->external),
 			sizeof(report->method));
 }
 
@@ -891,6 +1022,12 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 		report->space_kb = (session->budget->used + 1023) / 1024;
 		strlcpy(report->method, "cpu radix", sizeof(report->method));
 	}
+}
+
+const GsSharedRun *
+gpusort_session_shared_run(const GsSortSession *session)
+{
+	return &session->shared_run;
 }
 
 void

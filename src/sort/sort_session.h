@@ -17,6 +17,7 @@
 
 #include "service/service_client.h"
 #include "sort/session_spec.h"
+#include "sort/shared_run.h"
 #include "sort/sort_stats.h"
 
 typedef struct GsSortSession GsSortSession;
@@ -71,9 +72,26 @@ extern bool gpusort_session_gpu_handle(GsSortSession *session, bool in_order,
 									   GsClientHandle *handle);
 
 /*
+ * If the session's rows do not go to a GPU: let so many other processes sort
+ * rows of the input, and write them as runs to a set of which this is the
+ * handle; spec->input.run tells of them.  'in_order' is as above, of rows that
+ * go through one process.  Returns false if they are not to do that.
+ */
+extern bool gpusort_session_run_set(GsSortSession *session, int nprocesses,
+									bool in_order, GsRunSetHandle *handle);
+
+/*
+ * In such a session: add a row of the input while the input is read, and after
+ * the last one sort those that were added.
+ */
+extern void gpusort_session_put(GsSortSession *session, TupleTableSlot *slot);
+extern void gpusort_session_sort_put(GsSortSession *session);
+
+/*
  * Read the input, sort it, and stand before the first row.  To be called in
  * the context in which the session was begun, which is the one in which the
- * input is read, then and if it has to be read again.
+ * input is read, then and if it has to be read again.  With spec->target, the
+ * rows are written there instead, and gpusort_session_shared_run() tells where.
  */
 extern void gpusort_session_sort(GsSortSession *session);
 
@@ -116,6 +134,8 @@ extern void gpusort_session_report(GsSortSession *session,
  * asks for.
  */
 extern void gpusort_session_check_required(const GsSessionReport *report);
+
+extern const GsSharedRun *gpusort_session_shared_run(const GsSortSession *session);
 
 extern void gpusort_session_end(GsSortSession *session);
 

@@ -39,7 +39,8 @@ struct GsRunFile
 {
 	MemoryContext context;
 	const GsRowFormat *format;
-	LogicalTapeSet *tapes;
+	const GsRunTarget *target;	/* where the file is, or NULL */
+	LogicalTapeSet *tapes;		/* NULL before the first run */
 	Size		block_bytes;	/* of a block, unless a row is longer */
 	Size		read_bytes;		/* of a tape's buffer */
 
@@ -61,8 +62,24 @@ set_room(GsRunFile *file, Size room)
 	file->end = sizeof(GsRunBlock);
 }
 
+static Size
+block_bytes(Size limit)
+{
+	Size		bytes = Min(Max(limit / BLOCKS_PER_LIMIT, MIN_BLOCK_BYTES),
+							MAX_BLOCK_BYTES);
+
+	return MAXALIGN_DOWN(bytes);
+}
+
+static Size
+read_bytes(Size limit)
+{
+	return Min(Max(limit / READS_PER_LIMIT, BLCKSZ), MAX_READ_BYTES);
+}
+
 GsRunFile *
-gpusort_run_file_create(const GsRowFormat *format, Size limit)
+gpusort_run_file_create(const GsRowFormat *format, Size limit,
+						const GsRunTarget *target)
 {
 	GsRunFile  *file = palloc0(sizeof(GsRunFile));
 
@@ -70,32 +87,44 @@ gpusort_run_file_create(const GsRowFormat *format, Size limit)
 					 "rows behind the header of a block are aligned");
 	file->context = CurrentMemoryContext;
 	file->format = format;
-	file->tapes = LogicalTapeSetCreate(false, NULL, -1);
-	file->block_bytes = Min(Max(limit / BLOCKS_PER_LIMIT, MIN_BLOCK_BYTES),
-							MAX_BLOCK_BYTES);
-	file->block_bytes = MAXALIGN_DOWN(file->block_bytes);
-	file->read_bytes = Min(Max(limit / READS_PER_LIMIT, BLCKSZ),
-						   MAX_READ_BYTES);
+	file->target = target;
+	file->block_bytes = block_bytes(limit);
+	file->read_bytes = read_bytes(limit);
 	set_room(file, file->block_bytes);
 	return file;
 }
 
-Size
-gpusort_run_file_reader_bytes(const GsRunFile *file)
+/* Begin the file itself: many a sort has none. */
+static void
+make_tapes(GsRunFile *file)
 {
-	return file->block_bytes + file->read_bytes;
+	if (file->target != NULL)
+		file->tapes = LogicalTapeSetCreate(false,
+										   gpusort_run_target_files(file->target),
+										   file->target->producer);
+	else
+		file->tapes = LogicalTapeSetCreate(false, NULL, -1);
+}
+
+Size
+gpusort_run_file_reader_bytes(Size limit)
+{
+	return block_bytes(limit) + read_bytes(limit);
 }
 
 int64
 gpusort_run_file_kb(const GsRunFile *file)
 {
+	if (file->tapes == NULL)
+		return 0;
 	return (int64) LogicalTapeSetBlocks(file->tapes) * (BLCKSZ / 1024);
 }
 
 void
 gpusort_run_file_close(GsRunFile *file)
 {
-	LogicalTapeSetClose(file->tapes);
+	if (file->tapes != NULL)
+		LogicalTapeSetClose(file->tapes);
 	pfree(file->block);
 	pfree(file);
 }
@@ -110,6 +139,8 @@ gpusort_run_file_begin(GsRunFile *file)
 {
 	MemoryContext caller = MemoryContextSwitchTo(file->context);
 
+	if (file->tapes == NULL)
+		make_tapes(file);
 	file->run = palloc0(sizeof(GsSortedRun));
 	file->run->tape = LogicalTapeCreate(file->tapes);
 	file->block->nrows = 0;
@@ -226,6 +257,27 @@ gpusort_run_file_end(GsRunFile *file, bool freeze)
 	return run;
 }
 
+void
+gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
+{
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+	GsSortedRun *run = file->run;
+	TapeShare	place;
+
+	if (file->block->nrows > 0)
+		write_block(file);
+	file->run = NULL;
+	LogicalTapeFreeze(run->tape, &place);
+	shared->producer = file->target->producer;
+	shared->first_block = place.firstblocknumber;
+	shared->nrows = run->nrows;
+	shared->bytes = run->bytes;
+	shared->longest_block = run->longest_block;
+	LogicalTapeClose(run->tape);
+	pfree(run);
+	MemoryContextSwitchTo(caller);
+}
+
 /* ----------------------------------------------------------------
  *		reading
  * ----------------------------------------------------------------
@@ -250,7 +302,30 @@ gpusort_run_file_read(GsRunFile *file, GsSortedRun *run, GsRunBlock *block)
 void
 gpusort_run_file_forget_room(GsRunFile *file)
 {
+	if (file->tapes != NULL)
+		LogicalTapeSetForgetFreeSpace(file->tapes);
+}
+
+GsSortedRun *
+gpusort_run_file_import(GsRunFile *file, GsRunSet *set,
+						const GsSharedRun *shared)
+{
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+	GsSortedRun *run = palloc0(sizeof(GsSortedRun));
+	TapeShare	place = {.firstblocknumber = shared->first_block};
+
+	/* Nothing can be written to such tapes. */
+	if (file->tapes == NULL)
+		file->tapes = LogicalTapeSetCreate(false, gpusort_run_set_files(set),
+										   -1);
+	run->tape = LogicalTapeImport(file->tapes, shared->producer, &place);
+	LogicalTapeRewindForRead(run->tape, file->read_bytes);
 	LogicalTapeSetForgetFreeSpace(file->tapes);
+	run->nrows = shared->nrows;
+	run->bytes = shared->bytes;
+	run->longest_block = shared->longest_block;
+	MemoryContextSwitchTo(caller);
+	return run;
 }
 
 void

@@ -11,6 +11,7 @@
 #include "utils/logtape.h"
 
 #include "sort/row_format.h"
+#include "sort/shared_run.h"
 
 /* The file of all runs of a sort. */
 typedef struct GsRunFile GsRunFile;
@@ -39,13 +40,15 @@ typedef struct GsRunBlock
 
 /*
  * Make an empty file in the current memory context.  How much is written and
- * read at a time follows from the memory allowed, in bytes.
+ * read at a time follows from the memory allowed, in bytes.  With 'target', which
+ * has to stay, the file is in a set of several processes.
  */
 extern GsRunFile *gpusort_run_file_create(const GsRowFormat *format,
-										  Size limit);
+										  Size limit,
+										  const GsRunTarget *target);
 
-/* Memory that it takes to read a run. */
-extern Size gpusort_run_file_reader_bytes(const GsRunFile *file);
+/* Memory that it takes to read a run when so much is allowed. */
+extern Size gpusort_run_file_reader_bytes(Size limit);
 
 /* kB on disk, now that all is written. */
 extern int64 gpusort_run_file_kb(const GsRunFile *file);
@@ -67,6 +70,19 @@ extern void gpusort_run_file_put_packed(GsRunFile *file, const char *row,
 /* Put a row of so many bytes, to be packed to the place returned, at once. */
 extern char *gpusort_run_file_reserve(GsRunFile *file, Size bytes);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
+
+/*
+ * End a run, instead, that is to be the file's only one and has rows, and have
+ * the leader of the set read it.
+ */
+extern void gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared);
+
+/*
+ * For the leader: a run that a process has shared, to be read once.  The file
+ * must be one to which nothing is written, and takes only runs of one set.
+ */
+extern GsSortedRun *gpusort_run_file_import(GsRunFile *file, GsRunSet *set,
+											const GsSharedRun *shared);
 
 /*
  * Read the next block into memory of at least so many bytes as the run's
