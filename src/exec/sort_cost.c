@@ -25,6 +25,7 @@
 #include "key/key_encoding.h"
 #include "settings.h"
 #include "sort/gpu_session.h"
+#include "sort/shared_run.h"
 
 /*
  * Cost per row in units of cpu_operator_cost, of which one stands for 6 ns where
@@ -37,6 +38,16 @@
 #define TIES_COST			6.0 /* of keys that words do not say all of */
 #define RETURN_ROW_COST		3.0
 #define MERGE_ROW_COST		5.0 /* of runs on disk, in addition */
+
+/*
+ * The same for rows that processes sort and write as runs, and that the leader
+ * merges, in addition.
+ */
+#define WRITE_RUN_COST		6.0
+#define MERGE_RUNS_COST		4.0
+#define MERGE_BYTE_COST		0.02
+#define MERGE_WORD_COST		1.0
+#define MERGE_TIES_COST		4.0
 
 /*
  * What a sort is charged in relation to that.  It may take the place of an
@@ -63,6 +74,7 @@ typedef struct GsSortMethod
 	GsSortEncoding encoding;
 	bool		gpu;
 	bool		disk;
+	bool		runs;			/* do processes sort their own rows? */
 	double		processes;		/* that put rows into the session */
 } GsSortMethod;
 
@@ -143,6 +155,7 @@ choose_method(const Path *input, List *pathkeys, double bound,
 		GS_FALLBACK_NONE;
 	method->disk = !gpusort_eligibility_fits(&candidate,
 											 method->encoding.words);
+	method->runs = false;
 	method->processes = 1;
 	return true;
 }
@@ -157,6 +170,15 @@ cost_of_pages(const Path *input)
 		(0.75 * seq_page_cost + 0.25 * random_page_cost);
 }
 
+/* What the leader does to merge a row. */
+static double
+cost_of_merging(const Path *input, const GsSortEncoding *encoding)
+{
+	return MERGE_RUNS_COST + MERGE_BYTE_COST * input->pathtarget->width +
+		MERGE_WORD_COST * encoding->words +
+		(encoding->exact ? 0 : MERGE_TIES_COST);
+}
+
 static Path *
 make_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
 			   List *pathkeys, const GsSortMethod *method)
@@ -164,14 +186,20 @@ make_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
 	Path	   *path = (Path *) create_sort_path(root, rel, input, pathkeys,
 												 -1.0);
 	double		keep = KEEP_ROW_COST + KEEP_BYTE_COST * input->pathtarget->width;
+	double		emit = RETURN_ROW_COST;
 	Cost		per_unit = CAUTION * cpu_operator_cost * input->rows;
 
 	if (!method->gpu)
 		keep += method->encoding.words * SORT_WORD_COST;
 	if (!method->encoding.exact)
 		keep += TIES_COST;
+	if (method->runs)
+	{
+		keep += WRITE_RUN_COST;
+		emit += cost_of_merging(input, &method->encoding);
+	}
 	path->startup_cost = input->total_cost + per_unit * keep / method->processes;
-	path->total_cost = path->startup_cost + per_unit * RETURN_ROW_COST;
+	path->total_cost = path->startup_cost + per_unit * emit;
 	if (method->disk)
 	{
 		Cost		pages = cost_of_pages(input);
@@ -196,14 +224,20 @@ gpusort_cost_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
 Path *
 gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 								RelOptInfo *input_rel, Path *partial,
-								double rows, List *pathkeys, double bound)
+								double rows, List *pathkeys, double bound,
+								bool *gpu)
 {
 	Path	   *gather = (Path *) create_gather_path(root, input_rel, partial,
 													 partial->pathtarget, NULL,
 													 &rows);
 	GsSortMethod method;
 
-	if (!choose_method(gather, pathkeys, bound, &method) || !method.gpu)
+	if (!choose_method(gather, pathkeys, bound, &method))
+		return NULL;
+	*gpu = method.gpu;
+	method.runs = !method.gpu;
+	if (method.runs && !gpusort_shared_runs_allowed(gather->rows,
+													gather->pathtarget->width))
 		return NULL;
 	gather->total_cost = partial->total_cost + parallel_setup_cost;
 	method.processes = 1 + partial->parallel_workers;

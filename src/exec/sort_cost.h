@@ -22,14 +22,16 @@ extern Path *gpusort_cost_sort_path(PlannerInfo *root, RelOptInfo *rel,
 
 /*
  * The same over a Gather of 'partial', a partial path of 'input_rel', whose
- * processes put their rows into a GPU session themselves, so that none goes
- * through the Gather.  Returns NULL as well if no GPU would be tried.
+ * processes put their rows into a GPU session themselves, or sort them and write
+ * runs, so that none goes through the Gather.  Sets *gpu to whether a GPU would
+ * be tried.
  */
 extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root,
 											 RelOptInfo *rel,
 											 RelOptInfo *input_rel,
 											 Path *partial, double rows,
-											 List *pathkeys, double bound);
+											 List *pathkeys, double bound,
+											 bool *gpu);
 
 /* Will such a sort need no disk, as far as can be told? */
 extern bool gpusort_cost_in_memory(const Path *sort_path);

@@ -8,8 +8,7 @@
  * cost for the final ORDER BY, for groups, DISTINCT and window functions, so
  * that a sort can win against an index scan, a hash table or a Gather Merge
  * where it is now the faster way.  They have the shape of paths that the
- * planner makes itself.  With a GPU the final ORDER BY has a second path, over
- * a Gather.
+ * planner makes itself.  The final ORDER BY has a second path, over a Gather.
  *
  * There is no path for a sort that will need the disk: what that costs depends
  * on the disk more than on us, and stock's estimate does as well.
@@ -81,6 +80,7 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	Path	   *input = input_rel->cheapest_total_path;
 	List	   *pathkeys = root->sort_pathkeys;
 	Path	   *parallel = NULL;
+	bool		gpu = false;
 
 	if (pathkeys == NIL || root->upper_targets[UPPERREL_ORDERED] == NULL ||
 		pathkeys_contained_in(pathkeys, input->pathkeys))
@@ -90,8 +90,9 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, input_rel,
 												   linitial(input_rel->partial_pathlist),
 												   input->rows, pathkeys,
-												   root->limit_tuples);
-	if (parallel != NULL || !sorts_in_parallel(ordered_rel))
+												   root->limit_tuples,
+												   &gpu);
+	if ((parallel != NULL && gpu) || !sorts_in_parallel(ordered_rel))
 		add_ordered_path(root, ordered_rel,
 						 gpusort_cost_sort_path(root, ordered_rel, input,
 												pathkeys, root->limit_tuples));
