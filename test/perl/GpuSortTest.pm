@@ -14,7 +14,7 @@ use Time::HiRes 'usleep';
 
 our @EXPORT = qw(start_node start_gpu_node gpu_settings parallel_plans wait_for_service
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
-  leaves_nothing Session);
+  digest leaves_nothing Session);
 
 # start_node NAME, SETTING...: a new server with these lines of settings, and
 # the extension in it.
@@ -163,6 +163,14 @@ sub ordered_keys
 		SELECT md5(string_agg(coalesce(k::text, 'NULL'), ',' ORDER BY place)), sum(hashtext(whole)), count(*)
 		FROM (SELECT k, row_number() OVER () AS place, s::text AS whole
 			  FROM (SELECT * FROM big ORDER BY k $clause) s) s};
+}
+
+# The digest of a query's rows in their order.
+sub digest
+{
+	my ($query) = @_;
+
+	return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($query OFFSET 0) s";
 }
 
 # sorts_like_stock NODE, NAME, SETTINGS, CLAUSE: a test that a sort of the

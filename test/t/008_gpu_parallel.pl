@@ -56,14 +56,6 @@ my $lost = 'the GPU service was lost';
 
 my $session = Session($node, $parallel);
 
-# The digest of a query's rows in their order.
-sub digest
-{
-	my ($query) = @_;
-
-	return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($query OFFSET 0) s";
-}
-
 # as_stock NAME, QUERY, SETTINGS, REQUIRE: a plan with a sink, and the rows of
 # stock PostgreSQL in their order; the keys must leave no ties.
 sub as_stock

@@ -1,0 +1,343 @@
+# Sorts without a GPU, whose rows parallel workers sort and leave as runs to the
+# leader: rows, plans, and ends.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes 'time';
+
+my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'},
+	q{pg_gpusort.backend = 'cpu'}, 'pg_gpusort.min_rows = 0', q{work_mem = '64MB'},
+	'max_worker_processes = 16', 'max_parallel_workers = 8', 'log_temp_files = 0');
+make_table($node, 20000);
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE halves AS
+	SELECT CASE WHEN g % 2 = 0 THEN g * 7919 % 10007 END::int4 AS k, g AS id,
+		   repeat(chr(97 + g % 26), g % 40) AS t, g % 5 = 0 AS b, g / 8.0::float8 AS f,
+		   (g * 7919 % 10007)::numeric / 7 AS n
+	FROM generate_series(1, 20000) g;
+	CREATE FUNCTION slow(k int8) RETURNS int8 LANGUAGE plpgsql STABLE PARALLEL SAFE
+		AS $$ BEGIN PERFORM pg_sleep(0.002); RETURN k; END $$;
+	CREATE FUNCTION late(id int) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE
+		AS $$ BEGIN PERFORM pg_sleep(60) WHERE id = 7; RETURN true; END $$;
+	CREATE FUNCTION nap() RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE
+		AS $$ BEGIN PERFORM pg_sleep(0.02); RETURN true; END $$;
+	ANALYZE halves;
+});
+
+# All sorts over a Gather that can be.
+my $parallel = parallel_plans(3, 'enable_gathermerge = off');
+my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
+my $in_memory = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = cpu';
+my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
+my $sink = qr/Custom Scan \(GpuSort\).*Gather.*Custom Scan \(GpuSortSink\)/s;
+my $counts = q{SELECT string_agg(concat_ws(' ', backend, sorts, rows, parallel_sorts), ', ' ORDER BY backend)
+	FROM pg_stat_gpusort WHERE sorts > 0};
+# On the way of every process, so that each gets some of the rows.
+my $naps = 'WHERE (id % 1000 > 0 OR nap())';
+my $leaderless = 'SET parallel_leader_participation = off';
+my $merged = qr/Sort Method: cpu radix, merged  Disk: \d+kB\n/;
+
+my $session = Session($node, $parallel);
+
+# as_stock NAME, QUERY, SETTINGS, REQUIRE: a plan with a sink, and the rows of
+# stock PostgreSQL in their order; the keys must leave no ties.
+sub as_stock
+{
+	my ($name, $query, $settings, $require) = @_;
+	my $expected;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$session->run($settings) if defined $settings;
+	$expected = $session->run("$stock; $query");
+	unlike($expected, qr/ERROR/, "$name: stock");
+	$require //= $in_memory;
+	like($session->run("$require; EXPLAIN (VERBOSE) $query"), $sink, "$name: plan");
+	is($session->run($query), $expected, "$name: rows");
+	leaves_nothing($node, $name);
+	$session->run("RESET ALL; $parallel") if defined $settings;
+}
+
+# ---- Rows and keys ----
+
+my %sorts = (
+	'fixed rows' => 'SELECT k, id FROM big ORDER BY k, id',
+	'variable rows' => 'SELECT * FROM big ORDER BY k, id',
+	'descending' => 'SELECT * FROM big ORDER BY k DESC, id',
+	'descending, nulls last' => 'SELECT * FROM big ORDER BY k DESC NULLS LAST, id DESC',
+	'nulls first' => 'SELECT * FROM halves ORDER BY k NULLS FIRST, id',
+	'half of the keys null' => 'SELECT * FROM halves ORDER BY k, id',
+	'null keys alone' => 'SELECT * FROM halves ORDER BY NULLIF(k, k), id',
+	'several columns' => 'SELECT * FROM halves ORDER BY b, f DESC, k, id',
+	'more columns than fit a key' => 'SELECT * FROM big ORDER BY id % 3, id % 5, id % 7, k, id % 11, k DESC, id',
+	'text' => 'SELECT * FROM big ORDER BY t',
+	'text with long ties' => q{SELECT repeat('same', 10) || t AS tt, id FROM big ORDER BY tt DESC},
+	'text and numbers' => 'SELECT * FROM halves ORDER BY t, n DESC, id',
+	'numeric' => 'SELECT n, id, t FROM halves ORDER BY n, id',
+	'an expression as key' => 'SELECT k, id FROM big ORDER BY k % 10, id',
+	'no rows' => 'SELECT * FROM big WHERE id < 0 ORDER BY k, id',
+	'one row' => 'SELECT * FROM big WHERE id = 7 ORDER BY k, id',
+	'a condition' => 'SELECT * FROM big WHERE id % 3 = 0 ORDER BY k, id',
+	'a subplan\'s value' => 'SELECT k, id FROM big WHERE id > (SELECT min(id) + 5 FROM halves) ORDER BY k, id',
+	'constants' => q{SELECT 1 AS one, k, id, 'text'::text AS t, NULL::int8 AS n FROM big ORDER BY k, id},
+	'a hash join' => 'SELECT a.k, b.t, a.id FROM big a JOIN halves b USING (id) ORDER BY b.k, a.k, a.id',
+	'rows longer than a block' => q{SELECT id, k, repeat(t, 1 + id % 2000) AS r FROM big WHERE id < 2000 ORDER BY k, id},
+	'whole rows' => 'SELECT h, id FROM halves h ORDER BY k, id',
+	'arrays' => 'SELECT ARRAY[k, id] AS a, id FROM halves ORDER BY k, id');
+
+# Left to themselves, or with the leader, which mostly has all rows before workers
+# have started; in memory, and with so little of it that each process has runs.
+foreach my $name (sort keys %sorts)
+{
+	as_stock("$name, leader", digest($sorts{$name}));
+	as_stock($name, digest($sorts{$name}), $leaderless);
+	as_stock("$name, 256kB", digest($sorts{$name}), qq{$leaderless; SET pg_gpusort.work_mem = '256kB'}, $ours);
+}
+foreach my $memory ('64MB', '1MB', '256kB', '64kB')
+{
+	my $require = $memory eq '64MB' ? $in_memory : $ours;
+
+	foreach my $query ("SELECT * FROM big $naps ORDER BY k, id", "SELECT k, id, f FROM halves $naps ORDER BY k DESC, id",
+		"SELECT * FROM halves $naps ORDER BY t, n DESC, id", "SELECT id, repeat(t, 1 + id % 2000) FROM big $naps AND id < 3000 ORDER BY t, id")
+	{
+		as_stock("leader and workers, $memory, $query", digest($query), "SET pg_gpusort.work_mem = '$memory'", $require);
+	}
+}
+like($session->run("$in_memory; EXPLAIN (ANALYZE) SELECT * FROM big $naps ORDER BY k, id"),
+	qr/$merged.*Rows Sent: 20000\n( *Worker \d:  Rows Sent: [1-9]\d*  .*\n){3}/s, 'leader and workers: all have rows');
+as_stock('64kB', digest($sorts{'variable rows'}), q{SET pg_gpusort.work_mem = '64kB'}, $ours);
+as_stock('a query', $sorts{'variable rows'});
+
+# ---- Plans ----
+
+as_stock('a subquery', 'SELECT count(*), sum(place * id) FROM (SELECT id, row_number() OVER () AS place
+	FROM (SELECT id FROM big ORDER BY k, id OFFSET 0) s) s');
+as_stock('a window', digest('SELECT id, row_number() OVER (ORDER BY k, id) FROM big'));
+as_stock('sorts side by side', digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id OFFSET 0) a
+	UNION ALL SELECT * FROM (SELECT k, id FROM halves ORDER BY k DESC, id OFFSET 0) b'));
+foreach my $memory ('64MB', '256kB')
+{
+	my $require = $memory eq '64MB' ? $in_memory : $ours;
+
+	# A merge join marks and restores rows of its inner input.
+	as_stock("merge joins, $memory", digest('SELECT a.k, a.id, b.id AS other FROM big a JOIN halves b ON b.k = a.k ORDER BY a.k, a.id, b.id'),
+		"SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off; SET pg_gpusort.work_mem = '$memory'", $require);
+	foreach my $nodes ('enable_seqscan = on', 'enable_material = off; SET enable_memoize = off')
+	{
+		my $settings = "SET $nodes; SET pg_gpusort.work_mem = '$memory'";
+
+		as_stock("rescans, $nodes, $memory", digest('SELECT g, s.id FROM generate_series(1, 4) g
+			CROSS JOIN LATERAL (SELECT id FROM halves WHERE id < 15000 ORDER BY k, id OFFSET 0) s'), $settings, $require);
+		as_stock("rescans of parts, $nodes, $memory", digest('SELECT g, s.id FROM generate_series(1, 4) g
+			CROSS JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s'), $settings, $require);
+	}
+}
+like($session->run("$in_memory; SET enable_material = off; EXPLAIN (ANALYZE) SELECT g, s.id FROM generate_series(1, 4) g
+	LEFT JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s ON true"),
+	qr/Limit .* loops=4.*GpuSortSink.*Rows Sent: 20000\n/s, 'a Limit that is started again');
+$session->run("RESET ALL; $parallel; $in_memory");
+is($session->run(join('; ', 'BEGIN', "DECLARE c SCROLL CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
+	'MOVE 19000 IN c', 'FETCH BACKWARD 5 FROM c', 'FETCH ALL FROM c', 'COMMIT')),
+	$session->run(join('; ', $stock, 'BEGIN', "DECLARE c SCROLL CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
+	'MOVE 19000 IN c', 'FETCH BACKWARD 5 FROM c', 'FETCH ALL FROM c', 'COMMIT', $in_memory)), 'a cursor');
+$session->run('CREATE TEMP TABLE made AS SELECT row_number() OVER () AS place, s.*
+	FROM (SELECT * FROM big ORDER BY k, id OFFSET 0) s');
+is($session->run('SELECT count(*) FROM (SELECT place, row_number() OVER (ORDER BY k, id) AS p FROM made) s WHERE p <> place'),
+	'0', 'CREATE TABLE AS');
+
+# Plans made at one time and executed at another.
+$session->run('SET plan_cache_mode = force_generic_plan;
+	PREPARE p(int) AS ' . digest('SELECT * FROM big WHERE id <= $1 ORDER BY k, id'));
+like($session->run('EXPLAIN EXECUTE p(9)'), $sink, 'prepared: plan');
+foreach my $rows (20000, 10, 0, 15000)
+{
+	is($session->run("$in_memory; EXECUTE p($rows)"),
+		$session->run("$stock; " . digest("SELECT * FROM big WHERE id <= $rows ORDER BY k, id") . "; $in_memory"),
+		"prepared, $rows rows");
+}
+$session->run("DEALLOCATE p; RESET ALL; $parallel");
+leaves_nothing($node, 'plans');
+
+# ---- EXPLAIN and statistics ----
+
+foreach my $leader ('on', 'off')
+{
+	my $explain = "SET parallel_leader_participation = $leader; $in_memory;
+		EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT %s) SELECT k, id FROM big $naps ORDER BY k, id";
+	my $text = $session->run(sprintf($explain, 'TEXT'));
+	my $json = $session->run(sprintf($explain, 'JSON'));
+	my $sum = 0;
+
+	like($text, qr/$merged.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink\).*rows=0(\.00)? .*\n *Rows Sent: 20000\n( *Worker \d:  Rows Sent: \d+  Sort Method: cpu radix  Memory: \d+kB\n){3} *->/s,
+		"EXPLAIN, leader $leader: text");
+	$sum += $_ foreach $text =~ /Worker \d:  Rows Sent: (\d+)/g;
+	cmp_ok($sum, $leader eq 'on' ? '<=' : '==', 20000, "EXPLAIN, leader $leader: workers");
+	is($node->safe_psql('postgres', "SELECT sink->'Rows Sent', jsonb_array_length(sink->'Sink Workers'), sink->'Sink Workers'->0->>'Sort Method',
+			sink->'Sink Workers'->0->>'Sort Space Type', (SELECT sum((worker->>'Rows Sent')::int) FROM jsonb_array_elements(sink->'Sink Workers') worker) <= 20000
+		FROM jsonb_path_query(\$json\$$json\$json\$, 'strict \$.**.\"Plans\"[*] ? (\@.\"Custom Plan Provider\" == \"GpuSortSink\")') sink"),
+		'20000|3|cpu radix|Memory|t', "EXPLAIN, leader $leader: JSON");
+	is($node->safe_psql('postgres', "SELECT json->0->'Plan'->'Sort Method', json->0->'Plan'->'Sort Space Type' FROM (SELECT \$json\$$json\$json\$::jsonb AS json) j"),
+		'"cpu radix, merged"|"Disk"', "EXPLAIN, leader $leader: JSON, method");
+	like($session->run(sprintf($explain, 'YAML')), qr/^ +Sink Workers: *\n +- Worker Number: 0\n +Rows Sent: \d+\n +Sort Method: "cpu radix"\n/m,
+		"EXPLAIN, leader $leader: YAML");
+	like($session->run(sprintf($explain, 'XML')), qr/<Sink-Worker>\s*<Worker-Number>0<.*<Sort-Method>cpu radix<.*<\/Sink-Workers>/s,
+		"EXPLAIN, leader $leader: XML");
+}
+like($session->run("$ours; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) $sorts{'variable rows'}"),
+	qr/Sort Method: external merge  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n( *Worker \d:  Rows Sent: \d+  Sort Method: external merge  Disk: \d+kB\n)/s,
+	'EXPLAIN: overflow');
+like($session->run("RESET ALL; $parallel; $in_memory; SET max_parallel_workers = 0; EXPLAIN (ANALYZE, TIMING OFF) $sorts{'fixed rows'}"),
+	qr/Sort Method: cpu radix  Memory: \d+kB\n.*Rows Sent: 20000\n *->/s, 'EXPLAIN: no workers');
+$session->run("RESET ALL; $parallel");
+
+# One sort each, whatever its processes did.
+$session->run("$in_memory; $leaderless; SELECT pg_stat_gpusort_reset(); $sorts{'fixed rows'}");
+is($session->run($counts), 'cpu 1 20000 1', 'counted');
+cmp_ok($session->run(q{SELECT page_scans FROM pg_stat_gpusort WHERE backend = 'cpu'}), '>=', 1, 'counted: page scans');
+$session->run("$ours; SET parallel_leader_participation = off; SET pg_gpusort.work_mem = '64kB'; SELECT pg_stat_gpusort_reset(); $sorts{'variable rows'}");
+is($session->run($counts), 'external 1 20000 1', 'an overflow of workers, counted');
+is($session->run(q{SELECT sorts FROM pg_stat_gpusort_fallbacks WHERE reason = 'rows exceeded pg_gpusort.work_mem'}), '1',
+	'an overflow of workers: the reason');
+$session->run("SET max_parallel_workers = 0; SELECT pg_stat_gpusort_reset(); $sorts{'variable rows'}");
+is($session->run($counts), 'external 1 20000 0', 'an overflow without workers, counted');
+$session->run("RESET ALL; $parallel");
+
+# ---- Workers that are not there ----
+
+foreach my $settings (
+	'SET max_parallel_workers = 0',
+	'SET max_parallel_workers = 1',
+	'SET parallel_leader_participation = off',
+	'SET parallel_leader_participation = off; SET max_parallel_workers = 0',
+	'SET max_parallel_workers_per_gather = 1',
+	'SET max_parallel_workers_per_gather = 8; ALTER TABLE big SET (parallel_workers = 8)')
+{
+	as_stock("$settings, variable rows", digest($sorts{'variable rows'}), $settings);
+	as_stock("$settings, a join", digest($sorts{'a hash join'}), $settings);
+	as_stock("$settings, rescans", digest('SELECT g, s.id FROM generate_series(1, 3) g
+		CROSS JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s'), "$settings; SET enable_material = off");
+}
+$session->run('ALTER TABLE big RESET (parallel_workers)');
+
+# Stock's ties are left to a single process.
+my $ties = 'SELECT k % 3 AS k, id FROM big ORDER BY k';
+$session->run('SET pg_gpusort.debug_stock_ties = on');
+like($session->run("$in_memory; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Gather.*rows=20000(\.00)? .*GpuSortSink/s,
+	'stock\'s ties: the rows are passed on');
+$session->run("SET max_parallel_workers = 1; $leaderless");
+is($session->run("$in_memory; " . digest($ties)), $session->run("$stock; " . digest($ties)), 'stock\'s ties, one worker: rows');
+like($session->run("$in_memory; EXPLAIN (ANALYZE) $ties"), qr/$merged.*Worker 0:  Rows Sent: 20000/s, 'stock\'s ties, one worker: sorted there');
+$session->run("RESET ALL; $parallel");
+
+# ---- Temporary files ----
+
+# The planner does without them if it knows that they will not do.
+$session->run(q{SET temp_file_limit = '500kB'});
+unlike($session->run("$in_memory; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Rows Sent/, 'temp_file_limit: the rows are passed on');
+is($session->run(digest($sorts{'variable rows'})), $session->run("$stock; " . digest($sorts{'variable rows'}) . "; $in_memory"),
+	'temp_file_limit: rows');
+
+# A condition of which it takes a third for true.
+$session->run('SET parallel_leader_participation = off; SET max_parallel_workers = 1');
+like($session->run('SELECT * FROM big WHERE id + 0 > 0 ORDER BY k, id'), qr/ERROR:  53400: temporary file size exceeds temp_file_limit/,
+	'temp_file_limit: an error');
+leaves_nothing($node, 'temp_file_limit');
+$session->run("RESET ALL; $parallel; $in_memory");
+{
+	my $position = -s $node->logfile;
+
+	$session->run("$leaderless; $sorts{'fixed rows'}");
+	like(slurp_file($node->logfile, $position), qr/LOG:  temporary file: path "[^"]*\.fileset\/\d\.0", size \d{5,}/, 'log_temp_files');
+}
+
+# ---- Ends ----
+
+my $variable = digest($sorts{'variable rows'});
+my $expected = $session->run("RESET ALL; $parallel; $stock; $variable; $in_memory");
+my $slow = 'SELECT count(*), sum(id) FROM (SELECT id, k FROM big WHERE id < 6000 AND slow(k) IS NOT NULL ORDER BY k, id OFFSET 0) s';
+my $late = 'SELECT count(*) FROM (SELECT id, k, t FROM big WHERE id > 100 OR late(id) ORDER BY k, id OFFSET 0) s';
+my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event = 'PgSleep' ORDER BY pid LIMIT 1};
+
+like($session->run(digest('SELECT id, 1 / (id - 12345) AS d FROM big ORDER BY d, id')), qr/ERROR:  22012: division by zero/,
+	'an error below the sink');
+leaves_nothing($node, 'an error below the sink');
+is($session->run(q{DO $$
+	DECLARE n int := 0;
+	BEGIN
+		FOR i IN 1 .. 3 LOOP
+			BEGIN
+				SELECT count(*) INTO n FROM (SELECT id, 1 / (id - 19999) AS d, t FROM big ORDER BY t, id OFFSET 0) s WHERE d IS NULL;
+			EXCEPTION WHEN division_by_zero THEN
+				n := -1;
+			END;
+		END LOOP;
+	END $$}), '', 'errors in subtransactions');
+leaves_nothing($node, 'errors in subtransactions');
+like($session->run("EXPLAIN $slow"), $sink, 'slow rows: plan');
+foreach my $memory ('64MB', '64kB')
+{
+	foreach my $end ('worker terminated', 'leader cancelled', 'leader terminated', 'timeout')
+	{
+		my $ending = Session($node, $parallel, $ours, "SET pg_gpusort.work_mem = '$memory'");
+		my $start = time();
+		my $output;
+
+		# Two workers have written their runs when the third has the late row.
+		$ending->run($leaderless) if $memory eq '64kB';
+		$ending->run(q{SET statement_timeout = '1s'}) if $end eq 'timeout';
+		$ending->begin($memory eq '64MB' ? $slow : $late);
+		if ($end ne 'timeout')
+		{
+			$node->poll_query_until('postgres', $memory eq '64MB' ? "SELECT count(*) = 1 FROM ($workers) w" :
+				q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}) or die 'no process sleeps';
+			$node->safe_psql('postgres', $end eq 'worker terminated' ?
+				q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker'} :
+				$end eq 'leader cancelled' ? 'SELECT pg_cancel_backend(' . $ending->pid . ')' :
+				'SELECT pg_terminate_backend(' . $ending->pid . ')');
+		}
+		$output = $ending->finish;
+
+		like($output, $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
+			$end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
+			qr/57P01: terminating (connection|background worker)/, "$memory, $end: error");
+		cmp_ok(time() - $start, '<', 30, "$memory, $end: soon");
+		$ending->quit;
+		$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
+		  or die 'workers stay';
+		leaves_nothing($node, "$memory, $end");
+		is($session->run($variable), $expected, "$memory, $end: the next sort");
+	}
+}
+
+# A process that is killed takes all others with it, and files go with them.
+{
+	my $ending = Session($node, $parallel, $ours);
+	my $position = -s $node->logfile;
+	my $halves = $session->run(digest($sorts{'half of the keys null'}));
+
+	$node->append_conf('postgresql.conf', 'restart_after_crash = on');
+	$node->reload;
+	$ending->begin($slow);
+	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM ($workers) w") or die 'no worker sleeps';
+	kill('KILL', $node->safe_psql('postgres', $workers)) == 1 or die 'no worker';
+	like($ending->finish, qr/terminating connection because of crash of another server process|server closed the connection/,
+		'a worker killed: error');
+	$ending->quit;
+	$session->quit;
+	$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+	leaves_nothing($node, 'a worker killed');
+	like(slurp_file($node->logfile, $position), qr/was terminated by signal 9/, 'a worker killed');
+	$session = Session($node, $parallel, $in_memory);
+	is($session->run(digest($sorts{'half of the keys null'})), $halves, 'a worker killed: the next sort');
+}
+$session->quit;
+
+$node->stop;
+done_testing();
