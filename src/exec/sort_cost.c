@@ -240,8 +240,7 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 													gather->pathtarget->width))
 		return NULL;
 	gather->total_cost = partial->total_cost + parallel_setup_cost;
-	method.processes = partial->parallel_workers +
-		(parallel_leader_participation ? 1 : 0);
+	method.processes = 1 + partial->parallel_workers;
 	return make_sort_path(root, rel, gather, pathkeys, &method);
 }
 

@@ -171,7 +171,7 @@ begin_holder(GsSortSession *session)
 													"pg_gpusort rows",
 													ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(session->holder_context);
-	if (session->gpu_reason == GS_FALLBACK_NONE)
+	if (session->gpu_reason == GS_FALLBACK_NONE && !session->spec->nested)
 	{
 		session->gpu = gpusort_gpu_session_create(session->spec,
 												  &session->gpu_reason);
