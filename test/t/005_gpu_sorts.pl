@@ -44,14 +44,6 @@ my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
 
 my $session = Session($node);
 
-# The digest of a query's rows in their order.
-sub digest
-{
-	my ($query) = @_;
-
-	return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($query OFFSET 0) s";
-}
-
 # The same rows in the same order as from a CPU session.
 sub as_on_cpu
 {

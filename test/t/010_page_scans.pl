@@ -64,13 +64,6 @@ my $sink = qr/GpuSort\).*Gather.*GpuSortSink.*Parallel Seq Scan/s;
 
 my $session = Session($node, $paths, $parallel);
 
-sub digest
-{
-	my ($query) = @_;
-
-	return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($query OFFSET 0) s";
-}
-
 # as_stock NAME, QUERY: by parallel workers, and by one process on the GPU and on
 # the CPU; the keys must leave no ties.
 sub as_stock
