@@ -111,7 +111,7 @@ foreach my $memory ('64MB', '1MB', '256kB', '64kB')
 	}
 }
 like($session->run("$in_memory; EXPLAIN (ANALYZE) SELECT * FROM big $naps ORDER BY k, id"),
-	qr/$merged.*Rows Sent: 20000\n( *Worker \d:  Rows Sent: [1-9]\d*  .*\n){3}/s, 'leader and workers: all have rows');
+	qr/$merged.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: [1-9]\d* /s, 'leader and workers: both have rows');
 as_stock('64kB', digest($sorts{'variable rows'}), q{SET pg_gpusort.work_mem = '64kB'}, $ours);
 as_stock('a query', $sorts{'variable rows'});
 
@@ -190,8 +190,8 @@ foreach my $leader ('on', 'off')
 	like($session->run(sprintf($explain, 'XML')), qr/<Sink-Worker>\s*<Worker-Number>0<.*<Sort-Method>cpu radix<.*<\/Sink-Workers>/s,
 		"EXPLAIN, leader $leader: XML");
 }
-like($session->run("$ours; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) $sorts{'variable rows'}"),
-	qr/Sort Method: external merge  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n( *Worker \d:  Rows Sent: \d+  Sort Method: external merge  Disk: \d+kB\n)/s,
+like($session->run("$ours; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM big $naps ORDER BY k, id"),
+	qr/Sort Method: external merge  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: \d+  Sort Method: external merge  Disk: \d+kB\n/s,
 	'EXPLAIN: overflow');
 like($session->run("RESET ALL; $parallel; $in_memory; SET max_parallel_workers = 0; EXPLAIN (ANALYZE, TIMING OFF) $sorts{'fixed rows'}"),
 	qr/Sort Method: cpu radix  Memory: \d+kB\n.*Rows Sent: 20000\n *->/s, 'EXPLAIN: no workers');
