@@ -472,7 +472,7 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 	sink->reports = shared_reports(coordinate);
 	pg_atomic_init_u32(&sink->shared->failure, GS_FALLBACK_NONE);
 	gpusort_worker_reports_init(sink->reports, pcxt->nworkers,
-												sizeof(GsSinkReport));
+								sizeof(GsSinkReport));
 	tell_workers(sink, sink->shared);
 }
 

@@ -58,9 +58,9 @@ extern const GsSharedRun *gpusort_sink_run(const GsSinkState *sink, int number);
 extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
 
 /*
- * For EXPLAIN, in the leader: do workers write runs; the rows that all processes have added in the last
- * execution, or -1 if the sink has passed rows on; and a GsSinkReport of each
- * worker, or NULL if there are none.
+ * For EXPLAIN, in the leader: do workers write runs; the rows that all processes
+ * have added in the last execution, or -1 if the sink has passed rows on; and a
+ * GsSinkReport of each worker, or NULL if there are none.
  */
 extern bool gpusort_sink_writes_runs(const GsSinkState *sink);
 extern int64 gpusort_sink_rows(const GsSinkState *sink);

@@ -32,7 +32,7 @@ typedef struct GsRunTarget
 typedef struct GsSharedRun
 {
 	int			producer;
-	GsTapeBlock first_block;
+	int64		first_block;	/* of its tape */
 	int64		nrows;			/* if 0, there is no file */
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */

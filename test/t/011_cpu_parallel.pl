@@ -126,17 +126,21 @@ foreach my $memory ('64MB', '256kB')
 {
 	my $require = $memory eq '64MB' ? $in_memory : $ours;
 
-	# A merge join marks and restores rows of its inner input.
-	as_stock("merge joins, $memory", digest('SELECT a.k, a.id, b.id AS other FROM big a JOIN halves b ON b.k = a.k ORDER BY a.k, a.id, b.id'),
-		"SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off; SET pg_gpusort.work_mem = '$memory'", $require);
-	foreach my $nodes ('enable_seqscan = on', 'enable_material = off; SET enable_memoize = off')
+	foreach my $leader ('on', 'off')
 	{
-		my $settings = "SET $nodes; SET pg_gpusort.work_mem = '$memory'";
+		my $settings = "SET pg_gpusort.work_mem = '$memory'; SET parallel_leader_participation = $leader";
 
-		as_stock("rescans, $nodes, $memory", digest('SELECT g, s.id FROM generate_series(1, 4) g
-			CROSS JOIN LATERAL (SELECT id FROM halves WHERE id < 15000 ORDER BY k, id OFFSET 0) s'), $settings, $require);
-		as_stock("rescans of parts, $nodes, $memory", digest('SELECT g, s.id FROM generate_series(1, 4) g
-			CROSS JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s'), $settings, $require);
+		# A merge join marks and restores rows of its inner input.
+		as_stock("merge joins, $settings", digest("SELECT a.k, a.id, b.id AS other FROM big a JOIN (SELECT * FROM halves $naps) b ON b.k = a.k
+			ORDER BY a.k, a.id, b.id"),
+			"$settings; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off", $require);
+		foreach my $nodes ('enable_seqscan = on', 'enable_material = off; SET enable_memoize = off')
+		{
+			as_stock("rescans, $nodes, $settings", digest("SELECT g, s.id FROM generate_series(1, 4) g
+				CROSS JOIN LATERAL (SELECT id FROM halves $naps AND id < 15000 ORDER BY k, id OFFSET 0) s"), "$settings; SET $nodes", $require);
+			as_stock("rescans of parts, $nodes, $settings", digest('SELECT g, s.id FROM generate_series(1, 4) g
+				LEFT JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s ON true'), "$settings; SET $nodes", $require);
+		}
 	}
 }
 like($session->run("$in_memory; SET enable_material = off; EXPLAIN (ANALYZE) SELECT g, s.id FROM generate_series(1, 4) g
