@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_reports.c
- *		What parallel workers tell their leader about a node, for EXPLAIN.
+ *		What parallel workers tell their leader about a node.
  *
  * Each worker writes its own report, and then the flag that says so.  The
  * leader copies them when the shared memory is about to go, and the workers are

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * worker_reports.h
- *		What parallel workers tell their leader about a node, for EXPLAIN.
+ *		What parallel workers tell their leader about a node.
  *
  * A report is a struct without pointers, of the same type for all workers.
  *

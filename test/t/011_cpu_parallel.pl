@@ -130,9 +130,10 @@ foreach my $memory ('64MB', '256kB')
 	{
 		my $settings = "SET pg_gpusort.work_mem = '$memory'; SET parallel_leader_participation = $leader";
 
-		# A merge join marks and restores rows of its inner input.
-		as_stock("merge joins, $settings", digest("SELECT a.k, a.id, b.id AS other FROM big a JOIN (SELECT * FROM halves $naps) b ON b.k = a.k
-			ORDER BY a.k, a.id, b.id"),
+		# A merge join marks and restores rows of its inner input; a full one is
+		# above both Gathers.
+		as_stock("merge joins, $settings", digest("SELECT a.n, a.id, b.id AS other FROM (SELECT * FROM halves WHERE id > 7000) a
+			FULL JOIN (SELECT n, id FROM halves $naps) b ON b.n = a.n ORDER BY a.n, a.id, b.id"),
 			"$settings; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off", $require);
 		foreach my $nodes ('enable_seqscan = on', 'enable_material = off; SET enable_memoize = off')
 		{
