@@ -436,7 +436,8 @@ keeps_its_rows(const GsSortSession *session)
 {
 	if (session->gpu == NULL)
 		return true;
-	return !session->stock_ties &&
+	/* Others might still be adding rows. */
+	return !session->stock_ties && !session->fed_by_others &&
 		gpusort_gpu_session_failure(session->gpu) == GS_FALLBACK_DEVICE_MEMORY;
 }
 
@@ -654,9 +655,10 @@ start_again(GsSortSession *session)
 {
 	const GsInput *input = &session->spec->input;
 
+	/* This ends those who add rows to the GPU session, and need it for that. */
+	input->rewind(input->arg);
 	forget_rows(session);
 	begin_holder(session);
-	input->rewind(input->arg);
 }
 
 /*
