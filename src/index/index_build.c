@@ -38,9 +38,6 @@
 /* Progress is reported, and interrupts are looked for, every so many rows. */
 #define ROWS_PER_REPORT		1024
 
-/* With fewer workers, merging runs takes the time that sorting them has saved. */
-#define MIN_RUN_WORKERS		3
-
 typedef struct GsIndexBuild
 {
 	Relation	heap;
@@ -48,8 +45,8 @@ typedef struct GsIndexBuild
 	IndexInfo  *info;
 	GsSessionSpec spec;
 	GsHeapRows *rows;
-	GsIntake	intake;
 	GsIndexWorkers *workers;	/* that read with us, or NULL */
+	GsFallback	failure;		/* why rows of theirs are missing */
 	TupleTableSlot *slot;		/* of a row of the sort */
 	double		nlive;			/* live rows of the table */
 	double		nrows;			/* that went into the index */
@@ -71,17 +68,13 @@ estimate_rows(Relation heap)
 	return rows;
 }
 
-/* How the rows come in, as far as that can be told before. */
-static GsIntakeKind
-choose_intake(const GsIndexBuild *build)
+/* Will workers be of use, who put rows into a GPU session? */
+static bool
+wants_workers(const GsIndexBuild *build)
 {
-	int			nworkers = build->info->ii_ParallelWorkers;
-
-	if (nworkers > 0 &&
+	return build->info->ii_ParallelWorkers > 0 &&
 		gpusort_gpu_session_check(build->spec.expected_rows,
-								  build->spec.input.repeat) == GS_FALLBACK_NONE)
-		return GS_INTAKE_GPU;
-	return nworkers >= MIN_RUN_WORKERS ? GS_INTAKE_RUNS : GS_INTAKE_SERIAL;
+								  build->spec.input.repeat) == GS_FALLBACK_NONE;
 }
 
 /* Bytes of a column, as far as they are known. */
@@ -127,10 +120,7 @@ check_build(GsIndexBuild *build)
 		return GS_FALLBACK_TABLE_AM;
 	spec->expected_width = estimate_width(build);
 	spec->input.repeat = GS_INPUT_SAME_ROWS;
-	build->intake.kind = choose_intake(build);
-	if (!gpusort_index_rows_describe(build->index,
-									 build->intake.kind != GS_INTAKE_SERIAL,
-									 spec))
+	if (!gpusort_index_rows_describe(build->index, wants_workers(build), spec))
 		return GS_FALLBACK_TYPE;
 	spec->key_plan = gpusort_session_key_plan(spec, &reason);
 	return spec->key_plan != NULL ? GS_FALLBACK_NONE : reason;
@@ -168,27 +158,17 @@ enter_phase(int phase)
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
 }
 
-/* Is there a place in the session for the rows of workers?  Find out where. */
-static bool
-find_intake(GsIndexBuild *build, GsSortSession *session)
-{
-	GsIntake   *intake = &build->intake;
-
-	intake->memory = build->spec.memory;
-	if (intake->kind == GS_INTAKE_GPU)
-		return gpusort_session_gpu_handle(session, false, &intake->handle);
-	return intake->kind == GS_INTAKE_RUNS &&
-		gpusort_session_run_set(session, build->info->ii_ParallelWorkers, false,
-								&intake->runs);
-}
-
+/* Start workers, if there are to be any and the session takes rows of others. */
 static void
 start_workers(GsIndexBuild *build, GsSortSession *session)
 {
-	if (find_intake(build, session))
+	GsClientHandle handle;
+
+	if (wants_workers(build) &&
+		gpusort_session_gpu_handle(session, false, &handle))
 		build->workers =
 			gpusort_index_workers_start(build->heap, build->index, build->info,
-										build->rows, &build->intake,
+										build->rows, handle,
 										build->info->ii_ParallelWorkers);
 }
 
@@ -196,21 +176,8 @@ static void
 finish_workers(GsIndexBuild *build)
 {
 	if (build->workers != NULL)
-		gpusort_index_workers_finish(build->workers);
-}
-
-/*
- * Read the leader's share of rows that are to be merged with runs, and sort it
- * while the workers still do the same.
- */
-static void
-sort_own_share(GsIndexBuild *build, GsSortSession *session)
-{
-	if (build->workers == NULL || build->intake.kind != GS_INTAKE_RUNS)
-		return;
-	while (gpusort_index_rows_next(build->rows, build->slot))
-		gpusort_session_put(session, build->slot);
-	gpusort_session_sort_put(session);
+		build->failure = gpusort_index_workers_finish(build->workers);
+	build->workers = NULL;
 }
 
 /* GsInput.next */
@@ -218,12 +185,32 @@ static TupleTableSlot *
 next_row(void *arg)
 {
 	GsIndexBuild *build = arg;
+	TupleTableSlot *slot = build->slot;
+	GsHeapRow	row;
 
-	if (gpusort_index_rows_next(build->rows, build->slot))
-		return build->slot;
-	finish_workers(build);
-	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
-	return NULL;
+	if (!gpusort_heap_rows_next(build->rows, &row, slot->tts_values,
+								slot->tts_isnull))
+	{
+		finish_workers(build);
+		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+		return NULL;
+	}
+	slot->tts_values[build->info->ii_NumIndexAttrs] =
+		gpusort_index_rows_place(&row);
+	return slot;
+}
+
+/* Be ready to read rows: the slot is one without NULLs. */
+static void
+begin_reading(GsIndexBuild *build)
+{
+	TupleTableSlot *slot = build->slot;
+
+	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	ExecClearTuple(slot);
+	memset(slot->tts_isnull, 0,
+		   slot->tts_tupleDescriptor->natts * sizeof(bool));
+	ExecStoreVirtualTuple(slot);
 }
 
 /* GsInput.rewind */
@@ -233,9 +220,8 @@ rewind_rows(void *arg)
 	GsIndexBuild *build = arg;
 
 	finish_workers(build);
-	build->workers = NULL;
-	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
-	gpusort_index_rows_clear_nulls(build->slot);
+	build->failure = GS_FALLBACK_NONE;
+	begin_reading(build);
 	gpusort_heap_rows_rewind(build->rows);
 }
 
@@ -245,29 +231,7 @@ workers_failure(void *arg)
 {
 	const GsIndexBuild *build = arg;
 
-	return build->workers != NULL ?
-		gpusort_index_workers_failure(build->workers) : GS_FALLBACK_NONE;
-}
-
-/* GsInput.run */
-static const GsSharedRun *
-workers_run(void *arg, int number)
-{
-	const GsIndexBuild *build = arg;
-
-	return build->workers != NULL ?
-		gpusort_index_workers_run(build->workers, number) : NULL;
-}
-
-/* Bytes that each process may use to sort. */
-static Size
-memory_per_process(const GsIndexBuild *build)
-{
-	Size		memory = (Size) maintenance_work_mem * 1024;
-
-	if (build->intake.kind == GS_INTAKE_RUNS)
-		memory /= build->info->ii_ParallelWorkers + 1;
-	return memory;
+	return build->failure;
 }
 
 /* Read the table and sort its rows. */
@@ -277,20 +241,18 @@ sort_rows(GsIndexBuild *build)
 	GsSessionSpec *spec = &build->spec;
 	GsSortSession *session;
 
-	spec->memory = memory_per_process(build);
+	spec->memory = (Size) maintenance_work_mem * 1024;
 	spec->index_build = true;
 	spec->input.next = next_row;
 	spec->input.rewind = rewind_rows;
 	spec->input.failure = workers_failure;
-	spec->input.run = workers_run;
 	spec->input.arg = build;
 	spec->input.by_pages = true;
-	build->slot = gpusort_index_rows_slot(spec);
-	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	build->slot = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
+	begin_reading(build);
 	build->rows = gpusort_heap_rows_begin(build->heap, build->info);
 	session = gpusort_session_begin(spec);
 	start_workers(build, session);
-	sort_own_share(build, session);
 	gpusort_session_sort(session);
 	return session;
 }

@@ -111,25 +111,6 @@ gpusort_index_rows_describe(Relation index, bool by_place, GsSessionSpec *spec)
 	return set_keys(index, by_place, &spec->keys);
 }
 
-TupleTableSlot *
-gpusort_index_rows_slot(const GsSessionSpec *spec)
-{
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(spec->tupdesc,
-													&TTSOpsVirtual);
-
-	gpusort_index_rows_clear_nulls(slot);
-	return slot;
-}
-
-void
-gpusort_index_rows_clear_nulls(TupleTableSlot *slot)
-{
-	ExecClearTuple(slot);
-	memset(slot->tts_isnull, 0,
-		   slot->tts_tupleDescriptor->natts * sizeof(bool));
-	ExecStoreVirtualTuple(slot);
-}
-
 /* ----------------------------------------------------------------
  *		index tuples
  * ----------------------------------------------------------------

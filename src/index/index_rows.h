@@ -44,25 +44,6 @@ gpusort_index_rows_from_place(Datum place, GsHeapRow *row)
 	row->alive = (bits & 1) == 0;
 }
 
-/* A slot for such rows.  A row read into it must find no NULLs, or those before. */
-extern TupleTableSlot *gpusort_index_rows_slot(const GsSessionSpec *spec);
-extern void gpusort_index_rows_clear_nulls(TupleTableSlot *slot);
-
-/*
- * The next row of the table into such a slot; false as gpusort_heap_rows_next().
- */
-static inline bool
-gpusort_index_rows_next(GsHeapRows *rows, TupleTableSlot *slot)
-{
-	GsHeapRow	row;
-
-	if (!gpusort_heap_rows_next(rows, &row, slot->tts_values, slot->tts_isnull))
-		return false;
-	slot->tts_values[slot->tts_tupleDescriptor->natts - 1] =
-		gpusort_index_rows_place(&row);
-	return true;
-}
-
 /* Makes the index tuples of rows. */
 typedef struct GsTupleFormer GsTupleFormer;
 
