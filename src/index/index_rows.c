@@ -30,6 +30,7 @@ typedef struct GsTupleColumn
 	int16		length;			/* as pg_attribute.attlen, -2 if not made here */
 	uint8		alignment;		/* bytes */
 	bool		byval;
+	uint16		offset;			/* in a tuple of words alone */
 	bool		packable;		/* may a value get a header of one byte? */
 } GsTupleColumn;
 
@@ -37,6 +38,7 @@ struct GsTupleFormer
 {
 	TupleDesc	tupdesc;
 	int			ncolumns;
+	Size		fixed_size;		/* of tuples of words alone, or 0 */
 	GsTupleColumn columns[INDEX_MAX_KEYS];
 	IndexTuple	tuple;			/* MAX_TUPLE_BYTES, for tuples made here */
 	MemoryContext context;		/* of a tuple that PostgreSQL makes */
@@ -116,6 +118,25 @@ gpusort_index_rows_describe(Relation index, bool by_place, GsSessionSpec *spec)
  * ----------------------------------------------------------------
  */
 
+/* Find out where the columns are if all of them are passed by value. */
+static void
+lay_out_words(GsTupleFormer *former)
+{
+	Size		offset = MAXALIGN(sizeof(IndexTupleData));
+
+	for (int i = 0; i < former->ncolumns; i++)
+	{
+		GsTupleColumn *column = &former->columns[i];
+
+		if (!column->byval)
+			return;
+		offset = TYPEALIGN(column->alignment, offset);
+		column->offset = offset;
+		offset += column->length;
+	}
+	former->fixed_size = MAXALIGN(offset);
+}
+
 GsTupleFormer *
 gpusort_tuple_former_create(Relation index)
 {
@@ -135,6 +156,7 @@ gpusort_tuple_former_create(Relation index)
 				.packable = att->attstorage != TYPSTORAGE_PLAIN
 		};
 	}
+	lay_out_words(former);
 	former->tuple = palloc0(MAX_TUPLE_BYTES);
 	former->context = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort index tuple",
@@ -197,6 +219,26 @@ put_value(const GsTupleColumn *column, char *place, Datum value)
 	return place + column->length;
 }
 
+/* Make a tuple of words: what is between them stays zero.  NULL as below. */
+static inline IndexTuple
+form_words(const GsTupleFormer *former, const Datum *values,
+		   const bool *isnull)
+{
+	IndexTuple	tuple = former->tuple;
+
+	for (int i = 0; i < former->ncolumns; i++)
+	{
+		const GsTupleColumn *column = &former->columns[i];
+
+		if (isnull[i])
+			return NULL;
+		store_att_byval((char *) tuple + column->offset, values[i],
+						column->length);
+	}
+	tuple->t_info = (unsigned short) former->fixed_size;
+	return tuple;
+}
+
 /*
  * Make the tuple of a row of short values without NULLs.  Returns NULL if it is
  * anything else.
@@ -210,6 +252,8 @@ form_plainly(const GsTupleFormer *former, const Datum *values,
 	const char *limit = (char *) tuple + MAX_TUPLE_BYTES - 2 * MAX_VALUE_BYTES;
 	bool		variable = false;
 
+	if (former->fixed_size > 0)
+		return form_words(former, values, isnull);
 	for (int i = 0; i < former->ncolumns; i++)
 	{
 		const GsTupleColumn *column = &former->columns[i];

@@ -576,7 +576,7 @@ gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 		row = window->data + window->offsets[within];
 	else
 		row = window->data + within * session->format->packed_bytes;
-	gpusort_row_format_unpack(session->format, row, values, isnull);
+	gpusort_row_format_unpack_fast(session->format, row, values, isnull);
 	return true;
 }
 

@@ -78,6 +78,23 @@ extern void gpusort_row_format_read(const GsRowFormat *format, char *row,
 									const uint8 *bitmap, Datum *values,
 									bool *isnull);
 
+/* The same, without a call for what is common: words without NULLs. */
+static inline void
+gpusort_row_format_read_fast(const GsRowFormat *format, char *row,
+							 const uint8 *bitmap, Datum *values, bool *isnull)
+{
+	if (unlikely(!format->only_words || bitmap != NULL))
+	{
+		gpusort_row_format_read(format, row, bitmap, values, isnull);
+		return;
+	}
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		memcpy(&values[i], row + i * sizeof(Datum), sizeof(Datum));
+		isnull[i] = false;
+	}
+}
+
 /* Read n columns of a row alone: values[i] is that of column attnos[i]. */
 extern void gpusort_row_format_read_columns(const GsRowFormat *format,
 											char *row, const uint8 *bitmap,
@@ -141,6 +158,24 @@ extern void gpusort_row_format_convert(const GsRowFormat *format,
 /* Read a row.  What is passed by reference points into it. */
 extern void gpusort_row_format_unpack(const GsRowFormat *format, char *row,
 									  Datum *values, bool *isnull);
+
+/* The same, without a call for what is common: a few words without NULLs. */
+static inline void
+gpusort_row_format_unpack_fast(const GsRowFormat *format, char *row,
+							   Datum *values, bool *isnull)
+{
+	if (unlikely(!format->only_words || format->null_bytes != 1 ||
+				 row[format->columns_bytes] != 0))
+	{
+		gpusort_row_format_unpack(format, row, values, isnull);
+		return;
+	}
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		memcpy(&values[i], row + i * sizeof(Datum), sizeof(Datum));
+		isnull[i] = false;
+	}
+}
 
 extern void gpusort_row_format_unpack_columns(const GsRowFormat *format,
 											  char *row,

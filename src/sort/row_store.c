@@ -376,7 +376,7 @@ gpusort_row_store_get(const GsRowStore *store, uint32 number, Datum *values,
 	const uint8 *bitmap;
 	char	   *row = find_row(store, number, &bitmap);
 
-	gpusort_row_format_read(store->format, row, bitmap, values, isnull);
+	gpusort_row_format_read_fast(store->format, row, bitmap, values, isnull);
 }
 
 void
