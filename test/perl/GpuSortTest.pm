@@ -6,6 +6,7 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use FindBin;
 use IPC::Run;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -14,7 +15,7 @@ use Time::HiRes 'usleep';
 
 our @EXPORT = qw(start_node start_gpu_node gpu_settings parallel_plans wait_for_service
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
-  digest leaves_nothing Session);
+  digest leaves_nothing add_index_tools indexes_are_sound index_digests files_belong Session);
 
 # start_node NAME, SETTING...: a new server with these lines of settings, and
 # the extension in it.
@@ -197,6 +198,77 @@ sub leaves_nothing
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@files", '', "$name: no temporary files are left");
+}
+
+# add_index_tools NODE, DATABASE: the functions of sql/index_setup.sql, which take
+# indexes apart and compare them, and two extensions that they need.
+sub add_index_tools
+{
+	my ($node, $database) = @_;
+
+	$node->command_ok(
+		[
+			'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr($database // 'postgres'),
+			'-c', 'SET pg_gpusort.backend = cpu', '-f', "$FindBin::RealBin/../../sql/index_setup.sql"
+		],
+		'functions for tests of indexes');
+}
+
+# All btree indexes of tables that are not the system's.
+my $indexes = q{
+	FROM pg_index i JOIN pg_class c ON c.oid = indexrelid JOIN pg_class t ON t.oid = indrelid
+	WHERE c.relkind = 'i' AND c.relam = (SELECT oid FROM pg_am WHERE amname = 'btree') AND
+		  t.relnamespace <> 'pg_catalog'::regnamespace AND indrelid >= 16384};
+
+# indexes_are_sound NODE, NAME, DATABASE: a test that amcheck finds nothing wrong
+# with any index, nor a row that is not in it.
+sub indexes_are_sound
+{
+	my ($node, $name, $database) = @_;
+	my $call = 'bt_index_parent_check(c.oid, true, true)';
+
+	# A standby does not grant the lock that this takes.
+	$call = 'bt_index_check(c.oid, true)'
+	  if $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my ($ret, $out, $err) = $node->psql($database // 'postgres',
+		"SELECT count(*) FROM (SELECT $call $indexes AND indisvalid OFFSET 0) s");
+	is($err, '', "$name: amcheck");
+	cmp_ok($out || 0, '>', 0, "$name: there are indexes");
+}
+
+# index_digests NODE, DATABASE: of each index that is logged, its name and a
+# digest of its pages, made by the functions from above.
+sub index_digests
+{
+	my ($node, $database) = @_;
+
+	return $node->safe_psql($database // 'postgres', qq{
+		SELECT c.oid::regclass, cardinality(pages), md5(pages::text)
+		FROM (SELECT c.oid, index_pages(c.oid) AS pages $indexes AND
+				  c.relpersistence = 'p' AND t.relkind <> 't' OFFSET 0) c
+		ORDER BY c.oid::regclass::text COLLATE "C"});
+}
+
+# files_belong NODE, NAME: a test that each file of the database belongs to a
+# relation, and that no temporary ones are there.
+sub files_belong
+{
+	my ($node, $name) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	# Files of dropped relations are gone after it.
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	is( $node->safe_psql(
+			'postgres', q{
+			SELECT file FROM pg_database d,
+				pg_ls_dir('base/' || d.oid) file
+			WHERE datname = current_database() AND file ~ '^t?[0-9]' AND
+				  substring(file from '^(?:t\d+_)?(\d+)')::oid NOT IN
+				  (SELECT coalesce(pg_relation_filenode(oid), 0) FROM pg_class)}),
+		'',
+		"$name: no files are left");
+	leaves_nothing($node, $name);
 }
 
 # A psql that stays connected:
