@@ -12,7 +12,7 @@
 # that ends in a number has so many parallel workers, the others have none.  All
 # ways of a line run in turn, the slow ones in half of the rounds.
 
-GPU_LINES=(narrow wide text first array check)
+GPU_LINES=(narrow wide text first array check index)
 
 GPU_HEADING='%-7s %-9s %10s %-30s %7s %7s %5s  %s\n'
 
@@ -95,7 +95,7 @@ open_gpu_session()
 	open_session "$1"
 	ask "$1" "SET work_mem = '${SORT_MB}MB'; SET max_parallel_workers = 16"
 	case $1 in
-		stock) ask "$1" 'SET pg_gpusort.enable = off' ;;
+		stock) ask "$1" 'SET pg_gpusort.enable = off; SET pg_gpusort.enable_index_build = off' ;;
 		ours_cpu*) ask "$1" 'SET pg_gpusort.backend = cpu' ;;
 		ours_gpu*) ask "$1" 'SET pg_gpusort.backend = gpu' ;;
 	esac
