@@ -45,6 +45,7 @@ typedef struct GsIndexBuild
 	IndexInfo  *info;
 	GsSessionSpec spec;
 	GsHeapRows *rows;
+	bool		by_place;		/* is the place a sort key, for workers' sake? */
 	GsIndexWorkers *workers;	/* that read with us, or NULL */
 	GsFallback	failure;		/* why rows of theirs are missing */
 	TupleTableSlot *slot;		/* of a row of the sort */
@@ -120,7 +121,8 @@ check_build(GsIndexBuild *build)
 		return GS_FALLBACK_TABLE_AM;
 	spec->expected_width = estimate_width(build);
 	spec->input.repeat = GS_INPUT_SAME_ROWS;
-	if (!gpusort_index_rows_describe(build->index, wants_workers(build), spec))
+	build->by_place = wants_workers(build);
+	if (!gpusort_index_rows_describe(build->index, build->by_place, spec))
 		return GS_FALLBACK_TYPE;
 	spec->key_plan = gpusort_session_key_plan(spec, &reason);
 	return spec->key_plan != NULL ? GS_FALLBACK_NONE : reason;
@@ -164,7 +166,7 @@ start_workers(GsIndexBuild *build, GsSortSession *session)
 {
 	GsClientHandle handle;
 
-	if (wants_workers(build) &&
+	if (build->by_place &&
 		gpusort_session_gpu_handle(session, false, &handle))
 		build->workers =
 			gpusort_index_workers_start(build->heap, build->index, build->info,

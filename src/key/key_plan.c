@@ -61,6 +61,7 @@ struct GsKeyPlan
 {
 	MemoryContext context;
 	unsigned	words;			/* of the first stage, and of a slice */
+	unsigned	string_words;	/* that it was made for */
 	int			ncolumns;
 	GsKeyColumn *columns;
 	int			nstages;
@@ -134,6 +135,7 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 	GsKeyPlan  *plan = palloc0(sizeof(GsKeyPlan));
 
 	plan->context = context;
+	plan->string_words = string_words;
 	plan->ncolumns = keys->nkeys;
 	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
 	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
@@ -166,6 +168,12 @@ unsigned
 gpusort_key_plan_words(const GsKeyPlan *plan)
 {
 	return plan->words;
+}
+
+unsigned
+gpusort_key_plan_string_words(const GsKeyPlan *plan)
+{
+	return plan->string_words;
 }
 
 bool

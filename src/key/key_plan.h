@@ -38,6 +38,9 @@ extern void gpusort_key_plan_free(GsKeyPlan *plan);
 /* 64-bit words of one encoded key: 1 to GPUSORT_CPU_MAX_KEY_WORDS. */
 extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
 
+/* What the plan was made with: with another number, keys may look different. */
+extern unsigned gpusort_key_plan_string_words(const GsKeyPlan *plan);
+
 /*
  * Do the words say all?  If not, rows with equal words are in the order of the
  * sort operators' comparators, from sort key number *first on.

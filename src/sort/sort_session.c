@@ -776,6 +776,11 @@ gpusort_session_gpu_handle(GsSortSession *session, bool in_order,
 {
 	if (session->gpu == NULL || (session->stock_ties && !in_order))
 		return false;
+
+	/* The plan was made for the CPU, and a GPU has become available since. */
+	if (gpusort_key_plan_string_words(session->spec->key_plan) !=
+		GPUSORT_GPU_STRING_WORDS)
+		return false;
 	session->fed_by_others = true;
 	*handle = gpusort_gpu_session_handle(session->gpu);
 	return true;

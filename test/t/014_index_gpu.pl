@@ -145,6 +145,10 @@ foreach my $keys (@few, '(few)')
 	is($session->run(q{SELECT parallel_sorts FROM pg_stat_gpusort WHERE backend = 'gpu'}), '1',
 		"workers: $keys: they add rows");
 }
+like($session->run('SET pg_gpusort.debug_require = gpu; CREATE UNIQUE INDEX built ON items (few)'),
+	qr/could not create unique index/, 'workers: duplicates');
+$session->run('RESET ALL');
+as_stock('workers', '(u, t)', 'gpu', 'UNIQUE');
 foreach my $point ('put:memory', 'put:error')
 {
 	faulty("$point:$_", $point =~ /memory/ ? "$full 1" : "$failed 1", $point =~ /memory/ ? @few : "(t)") foreach 1, 2, 5, 20;
