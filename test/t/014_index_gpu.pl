@@ -116,11 +116,12 @@ sub faulty
 	files_belong($node, $fault);
 }
 
-my @few = ('(k)', '(t)', '(few, t, n DESC)');
+my @few = ('(k)', '(t)');
 faulty("$_:error", "$failed 1", @few) foreach 'open', 'put', 'sort', 'get';
 faulty("put:error:$_", "$failed 1", @few) foreach 2, 7;
 faulty("get:error:$_", "$failed 1", @few) foreach 2, 9;
 faulty("put:memory:$_", "$full 1", @few, '(few)') foreach 1, 2, 7;
+faulty('put:memory:5', "$full 1", '(few, t, n DESC)');
 faulty($_, "$full 1", @few) foreach 'sort:memory', 'get:memory:9';
 foreach my $fault ('put:crash:3', 'sort:lost', 'get:crash:1', 'get:lost:9')
 {
