@@ -167,7 +167,7 @@ process_utility(PlannedStmt *statement, const char *query_string,
 {
 	ProcessUtility_hook_type next = prev_ProcessUtility_hook ?
 		prev_ProcessUtility_hook : standard_ProcessUtility;
-	const bool	raised = raise_workers(statement->utilityStmt);
+	volatile bool raised = raise_workers(statement->utilityStmt);
 
 	PG_TRY();
 	{
