@@ -38,6 +38,9 @@ SELECT same_sort_key('SELECT * FROM explained x ORDER BY b', 'COSTS OFF, VERBOSE
 SELECT same_sort_key('SELECT b AS renamed, a AS b FROM explained ORDER BY renamed');
 SELECT same_sort_key('SELECT count(*) FROM explained GROUP BY a ORDER BY count(*)');
 SELECT same_sort_key('SELECT a, row_number() OVER (PARTITION BY d ORDER BY b DESC) FROM explained');
+SET enable_hashagg = off;
+SELECT same_sort_key('SELECT a, b + 1, count(*) FROM explained GROUP BY 1, 2 ORDER BY 1 DESC, 2');
+RESET enable_hashagg;
 -- constants, which are keys below a Merge Append
 CREATE INDEX explained_a ON explained (a, b);
 SET enable_seqscan = off;

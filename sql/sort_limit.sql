@@ -49,7 +49,7 @@ SELECT n, check_limit('SELECT * FROM limited ORDER BY k LIMIT (SELECT count(*) /
 SELECT n, check_limit('SELECT * FROM (SELECT id, k FROM limited ORDER BY k OFFSET 0) s LIMIT $1', n) FROM (VALUES (7), (700)) v(n);
 SELECT n, check_limit('SELECT * FROM ((SELECT id FROM limited ORDER BY k) UNION ALL (SELECT -id FROM limited ORDER BY k DESC)) s LIMIT $1', n) FROM (VALUES (7), (1300)) v(n);
 SELECT n, check_limit('SELECT id + 1, (SELECT string_agg(i.id::text, $$ $$) FROM (SELECT id FROM limited WHERE id < 5 ORDER BY k OFFSET 0) i) FROM limited ORDER BY k LIMIT $1', n) FROM (VALUES (7)) v(n);
-SELECT n, check_limit('SELECT id, row_number() OVER (ORDER BY k) FROM limited LIMIT $1', n) FROM (VALUES (7)) v(n);
+SELECT n, check_limit('SELECT id, row_number() OVER (ORDER BY k ROWS UNBOUNDED PRECEDING) FROM limited LIMIT $1', n) FROM (VALUES (7)) v(n);
 -- even few rows can be too many for memory
 SET pg_gpusort.work_mem = '64kB';
 SELECT check_limit('SELECT *, repeat(t, 200) FROM limited ORDER BY k LIMIT $1', 19);

@@ -69,11 +69,11 @@ SELECT count(*), sum(many), sum(few) FROM (SELECT DISTINCT many, few FROM facts)
 CREATE INDEX facts_other ON facts (other, id);
 SET random_page_cost = 5.5;
 SET pg_gpusort.enable = off;
-EXPLAIN (COSTS OFF) SELECT *, row_number() OVER (PARTITION BY other ORDER BY id) FROM facts;
+SELECT explain_lines('SELECT *, row_number() OVER (PARTITION BY other ORDER BY id) FROM facts');
 SET pg_gpusort.enable = on;
-EXPLAIN (COSTS OFF) SELECT *, row_number() OVER (PARTITION BY other ORDER BY id) FROM facts;
-EXPLAIN (COSTS OFF) SELECT *, row_number() OVER (PARTITION BY other ORDER BY id), count(*) OVER (PARTITION BY few),
-	rank() OVER (PARTITION BY other) FROM facts;
+SELECT explain_lines('SELECT *, row_number() OVER (PARTITION BY other ORDER BY id) FROM facts');
+SELECT explain_lines('SELECT *, row_number() OVER (PARTITION BY other ORDER BY id), count(*) OVER (PARTITION BY few),
+	rank() OVER (PARTITION BY other) FROM facts');
 SELECT check_rows('SELECT other, id, row_number() OVER (PARTITION BY other ORDER BY id) AS r, count(*) OVER (PARTITION BY few) AS c,
 				  rank() OVER (PARTITION BY other) AS k, pad FROM facts');
 RESET random_page_cost;

@@ -17,8 +17,9 @@ BEGIN
 		line := regexp_replace(line, '(Memory|Disk): \d+kB', '\1: NkB', 'g');
 		line := regexp_replace(line, '"Sort Space Used": \d+', '"Sort Space Used": N');
 		line := regexp_replace(line, '\d+\.\d+ ms', 'N ms', 'g');
-		-- PostgreSQL 18 shows parts of rows
+		-- PostgreSQL 18 shows parts of rows, and the windows
 		line := regexp_replace(line, '(rows=\d+)\.\d+', '\1');
+		CONTINUE WHEN line ~ '^ *Window: ';
 		RETURN NEXT line;
 	END LOOP;
 END $$;

@@ -47,6 +47,16 @@
 #include "commands/explain_state.h"
 #endif
 
+/*
+ * How many relations a query has for EXPLAIN, which shows their names with the
+ * columns if they are several.  18 adds an entry for GROUP BY that is none.
+ */
+#if PG_VERSION_NUM >= 180000
+#define GPUSORT_EXPLAIN_RELATIONS(es)	((es)->rtable_size)
+#else
+#define GPUSORT_EXPLAIN_RELATIONS(es)	list_length((es)->rtable)
+#endif
+
 /* 18 has a module magic with name and version, shown by pg_get_loaded_modules(). */
 #if PG_VERSION_NUM >= 180000
 #define GPUSORT_MODULE_MAGIC(module_name, module_version) \

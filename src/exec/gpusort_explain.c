@@ -62,7 +62,7 @@ show_sort_key(const GsNodeState *node, List *ancestors, ExplainState *es)
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan,
 												   ancestors);
 	List	   *columns = castNode(CustomScan, plan)->custom_scan_tlist;
-	bool		use_prefix = list_length(es->rtable) > 1 || es->verbose;
+	bool		use_prefix = GPUSORT_EXPLAIN_RELATIONS(es) > 1 || es->verbose;
 	List	   *texts = NIL;
 
 	for (int k = 0; k < keys->nkeys; k++)
