@@ -125,6 +125,16 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_MOVE_DISABLED_NODES(path, from, to) ((void) 0)
 #endif
 
+/*
+ * 16 proposes an anti join a second time with its sides exchanged, to hash the
+ * rows it returns.
+ */
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_IS_RIGHT_ANTI(jointype) ((jointype) == JOIN_RIGHT_ANTI)
+#else
+#define GPUSORT_IS_RIGHT_ANTI(jointype) false
+#endif
+
 /* 16 leaves out of GROUP BY what is redundant. */
 #if PG_VERSION_NUM >= 160000
 #define GPUSORT_GROUP_CLAUSE(root)	((root)->processed_groupClause)

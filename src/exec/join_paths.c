@@ -165,6 +165,29 @@ add_merge_path(const GsJoin *join)
 	add_path(join->joinrel, path);
 }
 
+/*
+ * Compare with the hash join that returns the rows it has hashed: the merge path
+ * has been made for the join as it is written, but without knowing of that one.
+ */
+static void
+add_path_of_right_anti(const GsJoin *right)
+{
+	GsJoin		join = *right;
+	JoinPathExtraData extra = *right->extra;
+	ListCell   *lc;
+
+	join.jointype = JOIN_ANTI;
+	join.outerrel = right->innerrel;
+	join.innerrel = right->outerrel;
+	join.extra = &extra;
+	extra.inner_unique = false;
+	foreach(lc, extra.mergeclause_list)
+		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
+	add_merge_path(&join);
+	foreach(lc, extra.mergeclause_list)
+		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
+}
+
 static void
 add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			   RelOptInfo *innerrel, JoinType jointype,
@@ -184,8 +207,13 @@ add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 									jointype, extra);
 	if (gpusort_enable && !gpusort_debug_hide && enable_sort &&
 		enable_mergejoin && extra->mergeclause_list != NIL &&
-		has_sortable_input(&join) && can_merge(&join))
-		add_merge_path(&join);
+		has_sortable_input(&join))
+	{
+		if (GPUSORT_IS_RIGHT_ANTI(jointype))
+			add_path_of_right_anti(&join);
+		else if (can_merge(&join))
+			add_merge_path(&join);
+	}
 }
 
 void

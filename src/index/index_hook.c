@@ -165,7 +165,7 @@ process_utility(PlannedStmt *statement, const char *query_string,
 				ParamListInfo params, QueryEnvironment *environment,
 				DestReceiver *dest, QueryCompletion *completion)
 {
-	ProcessUtility_hook_type next = prev_ProcessUtility_hook ?
+	ProcessUtility_hook_type volatile next = prev_ProcessUtility_hook ?
 		prev_ProcessUtility_hook : standard_ProcessUtility;
 	volatile bool raised = raise_workers(statement->utilityStmt);
 
