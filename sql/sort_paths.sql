@@ -145,7 +145,7 @@ EXPLAIN (COSTS OFF) SELECT k, count(*) FROM halves GROUP BY k;
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0.03;
+SET parallel_tuple_cost = 0.04;
 SET pg_gpusort.enable = off;
 EXPLAIN (COSTS OFF) SELECT * FROM facts ORDER BY d, id;
 SET pg_gpusort.enable = on;
