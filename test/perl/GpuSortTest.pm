@@ -155,13 +155,14 @@ my $STOCKS = q{
 	SET pg_gpusort.enable = off;
 };
 
-# A query for a digest of the keys in their order and of the rows.
+# A query for a digest of the keys in their order and of the rows.  Without the
+# volatile key, PostgreSQL 16 would sort below the aggregate a second time.
 sub ordered_keys
 {
 	my ($clause) = @_;
 
 	return qq{
-		SELECT md5(string_agg(coalesce(k::text, 'NULL'), ',' ORDER BY place)), sum(hashtext(whole)), count(*)
+		SELECT md5(string_agg(coalesce(k::text, 'NULL'), ',' ORDER BY place, random())), sum(hashtext(whole)), count(*)
 		FROM (SELECT k, row_number() OVER () AS place, s::text AS whole
 			  FROM (SELECT * FROM big ORDER BY k $clause) s) s};
 }

@@ -23,7 +23,7 @@ my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE
 
 my $session = Session($node, @settings, q{SET pg_gpusort.work_mem = '256kB'});
 $session->run(q{SET temp_file_limit = '1MB'});
-like($session->run($query), qr/ERROR:  53400: temporary file size exceeds temp_file_limit/,
+like($session->run($query), qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/,
 	'temp_file_limit');
 is($session->run($contexts), '0', 'temp_file_limit: no memory is left');
 leaves_nothing($node, 'temp_file_limit');

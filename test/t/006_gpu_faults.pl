@@ -19,7 +19,7 @@ my $keys = q{SELECT count(*), md5(string_agg(s::text, ',')) FROM (SELECT * FROM 
 my @on_gpu = ('SET pg_gpusort.debug_require = gpu');
 my @anywhere = ('SET pg_gpusort.debug_require = node');
 my @on_cpu = ('SET pg_gpusort.backend = cpu', 'SET pg_gpusort.debug_require = cpu');
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason)
+my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
 	FROM pg_stat_gpusort_fallbacks WHERE reason <> 'pg_gpusort.backend is cpu'};
 my $postmaster = q{SELECT pg_postmaster_start_time()};
 

@@ -49,7 +49,7 @@ my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
 my $anywhere = 'SET pg_gpusort.debug_require = node';
 my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
 my $ours = 'SET pg_gpusort.enable = on';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason)
+my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
 	FROM pg_stat_gpusort_fallbacks WHERE reason <> 'pg_gpusort.backend is cpu'};
 my $sink = qr/Custom Scan \(GpuSort\).*Gather.*Custom Scan \(GpuSortSink\)/s;
 my $lost = 'the GPU service was lost';
@@ -147,7 +147,7 @@ foreach my $nodes ('', 'SET enable_material = off; SET enable_memoize = off')
 	as_stock("rescans of parts, $nodes", digest('SELECT g, s.id FROM generate_series(1, 4) g
 		CROSS JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s'), $nodes);
 }
-like($session->run("EXPLAIN (ANALYZE) $sorts{'fixed rows'}"),
+like($session->run("EXPLAIN (ANALYZE, BUFFERS OFF) $sorts{'fixed rows'}"),
 	qr/Sort Method: gpu onesweep.*Sort Phases.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink.*rows=0(\.00)? .*loops=4.*\n *Rows Sent: 20000\n *->.*Seq Scan on big.*rows=5000(\.00)? .*loops=4/s,
 	'EXPLAIN ANALYZE');
 like($session->run("EXPLAIN (ANALYZE, VERBOSE, BUFFERS) $sorts{'a hash join'}"),
@@ -184,7 +184,7 @@ foreach my $leader ('on', 'off')
 		"rows sent, leader $leader: XML");
 }
 $session->run('SET max_parallel_workers = 0');
-like($session->run("EXPLAIN (ANALYZE, VERBOSE) $sorts{'fixed rows'}"), qr/Rows Sent: 20000\n *->/, 'rows sent: no workers');
+like($session->run("EXPLAIN (ANALYZE, VERBOSE, BUFFERS OFF) $sorts{'fixed rows'}"), qr/Rows Sent: 20000\n *->/, 'rows sent: no workers');
 $session->run("RESET ALL; $parallel");
 is($session->run("$ours; SELECT sum_in_order()"), $session->run("$stock; SELECT sum_in_order()"),
 	'a loop in a function');

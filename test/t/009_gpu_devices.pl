@@ -33,7 +33,7 @@ sub devices
 {
 	my ($column) = @_;
 
-	return $node->safe_psql('postgres', "SELECT string_agg(($column)::text, ' ' ORDER BY ordinal) FROM gpusort_devices()");
+	return $node->safe_psql('postgres', "SELECT string_agg(($column)::text, ' ' ORDER BY ordinal, random()) FROM gpusort_devices()");
 }
 
 # A cursor on a connection of its own.
@@ -63,7 +63,7 @@ sub becomes
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$node->poll_query_until('postgres',
-		"SELECT string_agg(sessions::text, ' ' ORDER BY ordinal) = '$wanted' FROM gpusort_devices()");
+		"SELECT string_agg(sessions::text, ' ' ORDER BY ordinal, random()) = '$wanted' FROM gpusort_devices()");
 	is(devices('sessions'), $wanted, "$name: sessions");
 }
 

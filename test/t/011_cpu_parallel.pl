@@ -38,7 +38,7 @@ my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
 my $in_memory = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = cpu';
 my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
 my $sink = qr/Custom Scan \(GpuSort\).*Gather.*Custom Scan \(GpuSortSink\)/s;
-my $counts = q{SELECT string_agg(concat_ws(' ', backend, sorts, rows, parallel_sorts), ', ' ORDER BY backend)
+my $counts = q{SELECT string_agg(concat_ws(' ', backend, sorts, rows, parallel_sorts), ', ' ORDER BY backend, random())
 	FROM pg_stat_gpusort WHERE sorts > 0};
 # On the way of every process, so that each gets some of the rows.
 my $naps = 'WHERE (id % 1000 > 0 OR nap())';

@@ -36,8 +36,8 @@ $node->safe_psql(
 my $lost = 'the GPU service was lost';
 my $full = 'not enough device memory';
 my $failed = 'the device reported an error';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason) FROM pg_stat_gpusort_fallbacks};
-my $builds = q{SELECT string_agg(backend || ' ' || index_builds, ', ' ORDER BY backend)
+my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random()) FROM pg_stat_gpusort_fallbacks};
+my $builds = q{SELECT string_agg(backend || ' ' || index_builds, ', ' ORDER BY backend, random())
 	FROM pg_stat_gpusort WHERE index_builds > 0};
 
 my $session = Session($node);
