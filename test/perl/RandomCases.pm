@@ -1,0 +1,341 @@
+# Cases of the random tests: scripts that are run, and made small when they fail.
+#
+# A case is a list of pieces, each some lines for psql.  A check is a piece that
+# prints one line beginning with "same" if all is well.  When a check fails, pieces
+# are left out as long as it fails in the same way; so are elements of lists within
+# them, which list_of() and element() have made; and the numbers of rows go down.
+
+package RandomCases;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use File::Temp;
+use FindBin;
+use Getopt::Long;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+our @EXPORT = qw(options run_seeds check setting fresh_settings element list_of quote);
+
+# How often a failing case is run again, to make it smaller.
+my $MOST_TRIES = 400;
+
+# Lists and their elements in the text of a piece: LIST element NEXT element END,
+# where an element is ID its number TEXT its text.
+my ($LIST, $NEXT, $END, $ID, $TEXT) = map { chr } 1 .. 5;
+
+my $database = "pg_gpusort_random_$$";
+my %option = (seeds => '', checks => 12, gpu => 0, verbose => 0);
+my ($sorts, $builds) = (0, 0);
+
+# ---- Text ----
+
+my $elements = 0;
+
+# element TEXT [ELEMENT]: part of a list; what belongs to another element is left
+# out together with that.
+sub element
+{
+	my ($text, $with) = @_;
+	my $number = defined $with ? ($with =~ /^$ID(\d+)/)[0] : ++$elements;
+
+	return defined $number ? "$ID$number$TEXT$text" : $text;
+}
+
+# list_of ELEMENT...: as in SQL, with commas.
+sub list_of { return $LIST . join($NEXT, @_) . $END; }
+
+sub plain
+{
+	my ($text) = @_;
+
+	$text =~ s/$ID\d+$TEXT//g;
+	1 while $text =~ s/$LIST([^$LIST$END]*)$END/join(', ', grep { $_ ne '' } split(m{$NEXT}, $1))/e;
+	return $text;
+}
+
+# The text without an element.
+sub without
+{
+	my ($text, $number) = @_;
+	my $inner = qr/($LIST(?:[^$LIST$END]++|(?-1))*$END)/;
+
+	$text =~ s/$ID$number$TEXT(?:[^$LIST$NEXT$END]|$inner)*(?=[$NEXT$END])//g;
+	return $text;
+}
+
+sub quote { my ($text) = @_; $text =~ s/'/''/g; return "'$text'"; }
+
+# setting NAME, VALUE: a piece.
+sub setting { return "SET $_[0] = $_[1];\n"; }
+
+# The piece before the settings of a check.
+sub fresh_settings
+{
+	return "RESET ALL;\nSET client_min_messages = warning;\n"
+	  . setting('pg_gpusort.backend', $option{gpu} ? 'gpu' : 'cpu');
+}
+
+# check CALL: a piece, of a function that returns "same ..." if all is well.
+sub check { return { call => $_[0] }; }
+
+# ---- Running ----
+
+# Run a script; returns its output.
+sub run_script
+{
+	my ($script, @arguments) = @_;
+	my $file = File::Temp->new(SUFFIX => '.sql');
+	my @command = ('psql', '-X', '-q', '-A', '-t', @arguments, '-f', $file->filename);
+
+	print $file $script;
+	close $file;
+	open(my $pipe, '-|', join(' ', map { "'$_'" } @command) . ' 2>&1')
+	  or die "could not run psql: $!\n";
+	my $output = do { local $/; <$pipe> } // '';
+	close $pipe;
+	return $output;
+}
+
+# The same, when a server that has crashed is there again.
+sub psql
+{
+	my ($script, @arguments) = @_;
+	my $output;
+
+	for my $try (1 .. 300)
+	{
+		$output = run_script($script, @arguments);
+		return $output
+		  if $output !~ /^psql: error: .*(?:in recovery|starting up|shutting down|refused|No such file)/;
+		usleep(100_000);
+	}
+	die "the server is gone: $output";
+}
+
+# Nothing of another case is there, nor one of its sessions.
+my $clean = <<'END';
+SELECT count(pg_terminate_backend(pid, 10000)) AS ended FROM pg_stat_activity
+WHERE application_name = 'old snapshot' AND datname = current_database() \gset
+DROP TABLE IF EXISTS t1, t2 CASCADE;
+END
+
+sub script_of
+{
+	my ($case) = @_;
+	my $script = "LOAD 'pg_gpusort';\nSET client_min_messages = warning;\n\\set VERBOSITY terse\n"
+	  . $clean
+	  . join('', map { "\\set $_ $case->{variables}{$_}\n" } sort keys %{ $case->{variables} });
+	my $number = 0;
+
+	foreach my $piece (@{ $case->{pieces} })
+	{
+		$script .= ref $piece
+		  ? '\echo check ' . $number++ . "\nSELECT " . plain($piece->{call}) . ";\n"
+		  : plain($piece);
+	}
+	return $script;
+}
+
+# The same, and what has been counted meanwhile.
+sub counting_script
+{
+	my ($case) = @_;
+
+	return "SELECT sum(sorts) AS sorts, sum(index_builds) AS builds FROM pg_stat_gpusort \\gset before_\n"
+	  . script_of($case)
+	  . "\\echo check counts\n"
+	  . "SELECT sum(sorts) - :before_sorts, sum(index_builds) - :before_builds FROM pg_stat_gpusort;\n";
+}
+
+# Run a case; returns the output of each check that did not end as it should,
+# by number.
+sub failures
+{
+	my ($case) = @_;
+	my $checks = grep { ref } @{ $case->{pieces} };
+	my ($start, @parts) = split /^check (?:\d+|counts)\n/m, psql(counting_script($case), '-d', $database), -1;
+	my %failed;
+
+	return (0 => $start) if $start ne '';
+	foreach my $n (0 .. $checks - 1)
+	{
+		my $part = $parts[$n] // 'no output';
+
+		$failed{$n} = $part if $part !~ /\Asame\b[^\n]*\n\z/;
+	}
+	if (($parts[$checks] // '') =~ /^(\d+)\|(\d+)$/)
+	{
+		$sorts += $1;
+		$builds += $2;
+	}
+	return %failed;
+}
+
+# What two failures that have the same cause have in common.
+sub kind_of
+{
+	my ($message) = @_;
+
+	$message =~ s/^psql:[^ ]*: //gm;
+	$message =~ s/\d+/N/g;
+	return (split /\n/, $message)[0] // '';
+}
+
+# ---- Making cases smaller ----
+
+# Does a case still fail in this way?
+sub still_fails
+{
+	my ($case, $kind) = @_;
+	my %failed;
+
+	return 0 if $case->{tries}-- <= 0;
+	%failed = failures($case);
+	return %failed && kind_of((values %failed)[0]) eq $kind;
+}
+
+# Replace the case by a change of it, if that fails, too.
+sub try_change
+{
+	my ($case, $kind, %change) = @_;
+	my %changed = (%$case, %change);
+	my $fails = still_fails(\%changed, $kind);
+
+	$case->{tries} = $changed{tries};
+	%$case = %changed if $fails;
+	return $fails;
+}
+
+sub fewer_rows
+{
+	my ($case, $kind) = @_;
+
+	foreach my $name (grep { /rows/ } sort keys %{ $case->{variables} })
+	{
+		my $step = int(($case->{variables}{$name} + 1) / 2);
+
+		while ($step > 0)
+		{
+			my %variables = %{ $case->{variables} };
+
+			$variables{$name} -= $step;
+			$step = $step == 1 ? 0 : int(($step + 1) / 2)
+			  unless $variables{$name} >= 0 && try_change($case, $kind, variables => \%variables);
+		}
+	}
+}
+
+# Returns whether there was any to leave out.
+sub fewer_pieces
+{
+	my ($case, $kind) = @_;
+	my $before = @{ $case->{pieces} };
+
+	for (my $p = $#{ $case->{pieces} }; $p >= 0; $p--)
+	{
+		my @pieces = @{ $case->{pieces} };
+
+		next if ref $pieces[$p];
+		splice @pieces, $p, 1;
+		try_change($case, $kind, pieces => \@pieces);
+	}
+	return @{ $case->{pieces} } < $before;
+}
+
+sub fewer_elements
+{
+	my ($case, $kind) = @_;
+	my %numbers = map { $_ => 1 } map { /$ID(\d+)/g } map { ref $_ ? $_->{call} : $_ } @{ $case->{pieces} };
+	my $fewer = 0;
+
+	foreach my $number (sort { $b <=> $a } keys %numbers)
+	{
+		my @pieces = map {
+			ref $_ ? { call => without($_->{call}, $number) } : without($_, $number)
+		} @{ $case->{pieces} };
+
+		$fewer = 1 if try_change($case, $kind, pieces => \@pieces);
+	}
+	return $fewer;
+}
+
+# Print the first failure of a case, with as little as makes it fail.
+sub explain_failure
+{
+	my ($case, %failed) = @_;
+	my ($first) = sort { $a <=> $b } keys %failed;
+	my $message = $failed{$first};
+	my $kind = kind_of($message);
+	my $n = -1;
+	my $alone = { %$case, tries => $MOST_TRIES,
+		pieces => [ grep { !ref $_ || ++$n == $first } @{ $case->{pieces} } ] };
+
+	diag("check $first:\n" . substr($message, 0, 2000));
+	if (!still_fails($alone, $kind))
+	{
+		diag('It does not fail alone; all of it:');
+		$alone = $case;
+	}
+	else
+	{
+		fewer_rows($alone, $kind);
+		1 while fewer_pieces($alone, $kind) + fewer_elements($alone, $kind);
+		fewer_rows($alone, $kind);
+	}
+	diag("To see it, run this in an empty database, with psql -f from the root of the tree:\n",
+		"$case->{preparation}", script_of($alone));
+}
+
+# ---- Seeds ----
+
+# options DEFAULT_SEEDS: what the command line says.  Returns a hash of it.
+sub options
+{
+	my ($seeds) = @_;
+
+	$option{seeds} = $seeds;
+	GetOptions(\%option, 'seeds=s', 'checks=i', 'gpu', 'verbose') or exit 2;
+	$option{seeds} =~ /^(\d+)(?:-(\d+))?$/
+	  or die "--seeds takes a number or FIRST-LAST\n";
+	@option{qw(first last)} = ($1, $2 // $1);
+	return %option;
+}
+
+sub run_seed
+{
+	my ($seed, $preparation, $make) = @_;
+	my ($case, %failed);
+
+	srand $seed;
+	$elements = 0;
+	$case = $make->($seed);
+	$case->{preparation} = $preparation;
+	$case->{variables}{seed} = $seed;
+	diag(script_of($case)) if $option{verbose};
+	%failed = failures($case);
+	ok(!%failed, "seed $seed") or explain_failure($case, %failed);
+}
+
+# Run the seeds of options().  FILES, SQL scripts in the tree, are what the database
+# needs, and their output has to match WORKS; MAKE makes a case of a seed, with members
+# pieces and variables.
+sub run_seeds
+{
+	my ($files, $works, $make) = @_;
+	my $preparation = join('', map { "\\i $_\n" } @$files);
+	my $maintenance = $ENV{PGDATABASE} // 'postgres';
+	my $output = psql("CREATE DATABASE $database;\n", '-d', $maintenance);
+
+	chdir "$FindBin::RealBin/../.." or die "could not enter the root of the tree: $!\n";
+	$output .= psql("\\set ON_ERROR_STOP on\n$preparation", '-d', $database);
+	ok($output =~ $works && $output !~ /ERROR/, 'the comparison works') or diag($output);
+	run_seed($_, $preparation, $make) foreach $option{first} .. $option{last};
+	note("seeds $option{first} to $option{last}: $sorts sorts, $builds index builds");
+	psql("DROP DATABASE $database WITH (FORCE);\n", '-d', $maintenance);
+	done_testing();
+}
+
+1;

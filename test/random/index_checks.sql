@@ -1,0 +1,93 @@
+--
+-- What test/random/indexes calls besides the functions of sql/index_setup.sql
+--
+
+-- The SQLSTATE with which a statement ends that builds the index "built"; without
+-- an error the index is gone again.
+CREATE FUNCTION state_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE statement;
+	PERFORM drop_built();
+	RETURN '00000';
+EXCEPTION WHEN OTHERS THEN
+	RETURN SQLSTATE;
+END $$;
+
+-- The rows of t1 that fulfil a condition.
+CREATE FUNCTION rows_found(condition text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text;
+BEGIN
+	EXECUTE format('SELECT count(*) || '' rows: '' || coalesce(md5(string_agg(id::text, '' '' ORDER BY id, ctid)), '''')
+				   FROM t1 WHERE %s', condition) INTO result;
+	RETURN result;
+END $$;
+
+-- Find rows by the index that the statement builds, and without it: NULL, or what
+-- the difference is.
+CREATE FUNCTION scans_difference(statement text, conditions text[]) RETURNS text LANGUAGE plpgsql
+SET enable_seqscan = on
+SET enable_indexscan = on
+SET enable_indexonlyscan = on
+SET enable_bitmapscan = on
+SET max_parallel_workers_per_gather = 0 AS $$
+DECLARE
+	found text;
+	expected text;
+	difference text;
+BEGIN
+	EXECUTE statement;
+	FOR condition IN 0 .. cardinality(conditions) - 1 LOOP
+		SET LOCAL enable_seqscan = off;
+		PERFORM set_config('enable_bitmapscan', (condition % 2 = 0)::text, true);
+		PERFORM set_config('enable_indexscan', (condition % 2 = 1)::text, true);
+		found := rows_found(conditions[condition + 1]);
+		SET LOCAL enable_seqscan = on;
+		SET LOCAL enable_indexscan = off;
+		SET LOCAL enable_indexonlyscan = off;
+		SET LOCAL enable_bitmapscan = off;
+		expected := rows_found(conditions[condition + 1]);
+		SET LOCAL enable_indexonlyscan = on;
+		IF found <> expected THEN
+			difference := format('%s by the index, %s without, for %s', found, expected, conditions[condition + 1]);
+		END IF;
+	END LOOP;
+	PERFORM drop_built();
+	RETURN difference;
+END $$;
+
+-- Have stock PostgreSQL and us execute a statement that builds the index "built":
+-- with the same error, or else the same pages; and find rows by it.
+CREATE FUNCTION check_index(statement text, conditions text[], require text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+SET pg_gpusort.debug_require = off
+SET pg_gpusort.enable_index_build = off AS $$
+DECLARE
+	stocks text := state_of(statement);
+	ours text;
+	result text;
+BEGIN
+	SET LOCAL pg_gpusort.enable_index_build = on;
+	PERFORM set_config('pg_gpusort.debug_require', require, true);
+	ours := state_of(statement);
+	IF ours <> stocks THEN
+		RETURN format('SQLSTATE %s instead of %s', ours, stocks);
+	END IF;
+	IF stocks <> '00000' THEN
+		RETURN 'same SQLSTATE ' || stocks;
+	END IF;
+	SET LOCAL pg_gpusort.debug_require = off;
+	result := check_build(statement, require);
+	IF result NOT LIKE 'same%' THEN
+		RETURN result;
+	END IF;
+	RETURN coalesce(scans_difference(statement, conditions), result);
+END $$;
+
+-- Compare all indexes of t1 with those that stock PostgreSQL builds.
+CREATE FUNCTION check_rebuilt() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN (SELECT coalesce(string_agg(line, ', ') FILTER (WHERE line NOT LIKE '%: same'),
+							format('same %s indexes', count(*)))
+			FROM check_indexes('t1') line);
+END $$;

@@ -1,0 +1,70 @@
+--
+-- What test/random/sorts calls besides the functions of sql/sort_setup.sql
+--
+
+-- Move a cursor over the query, and note what it finds.
+CREATE FUNCTION run_cursor(query text, moves text[], kind text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	step text;
+	row_found record;
+	result text := '';
+BEGIN
+	EXECUTE format('DECLARE moving %s CURSOR FOR %s', kind, query);
+	FOREACH step IN ARRAY moves LOOP
+		CONTINUE WHEN kind = 'NO SCROLL' AND step <> 'NEXT' AND step NOT SIMILAR TO 'RELATIVE [1-9]%';
+		EXECUTE format('FETCH %s FROM moving', step) INTO row_found;
+		result := result || E'\n' || step || ': ' || coalesce(row_found::text, 'none');
+	END LOOP;
+	EXECUTE 'CLOSE moving';
+	RETURN result;
+END $$;
+
+CREATE FUNCTION check_cursor(query text, moves text[], kind text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+SET pg_gpusort.debug_require = off
+SET pg_gpusort.enable = off AS $$
+DECLARE
+	stocks text := run_cursor(query, moves, kind);
+	ours text;
+BEGIN
+	SET LOCAL pg_gpusort.enable = on;
+	SET LOCAL pg_gpusort.debug_require = node;
+	ours := run_cursor(query, moves, kind);
+	RETURN CASE WHEN ours = stocks THEN format('same %s moves', cardinality(moves))
+		   ELSE format(E'not the same\nstock:%s\nours:%s', stocks, ours) END;
+END $$;
+
+-- Prepare a query once, and execute it with each of the parameters; its rows.
+CREATE FUNCTION run_prepared(query text, parameters int8[]) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	parameter int8;
+	part text;
+	result text := '';
+BEGIN
+	EXECUTE format('PREPARE prepared (int8) AS
+				   SELECT count(*) || '' '' || coalesce(md5(string_agg(record_send(r)::text, '' '' ORDER BY place)), '''')
+				   FROM (SELECT r, row_number() OVER () AS place FROM (%s) r) r', query);
+	FOREACH parameter IN ARRAY parameters LOOP
+		EXECUTE format('EXECUTE prepared(%s)', parameter) INTO part;
+		result := result || E'\n' || parameter || ': ' || part;
+	END LOOP;
+	DEALLOCATE prepared;
+	RETURN result;
+END $$;
+
+CREATE FUNCTION check_prepared(query text, parameters int8[], mode text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+SET pg_gpusort.debug_require = off
+SET plan_cache_mode = auto
+SET pg_gpusort.enable = off AS $$
+DECLARE
+	stocks text;
+	ours text;
+BEGIN
+	PERFORM set_config('plan_cache_mode', mode, true);
+	stocks := run_prepared(query, parameters);
+	SET LOCAL pg_gpusort.enable = on;
+	ours := run_prepared(query, parameters);
+	RETURN CASE WHEN ours = stocks THEN format('same for %s parameters', cardinality(parameters))
+		   ELSE format(E'not the same\nstock:%s\nours:%s', stocks, ours) END;
+END $$;
