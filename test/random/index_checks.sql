@@ -57,31 +57,34 @@ BEGIN
 END $$;
 
 -- Have stock PostgreSQL and us execute a statement that builds the index "built":
--- with the same error, or else the same pages; and find rows by it.
+-- the same pages, or else the same error; and find rows by it.
 CREATE FUNCTION check_index(statement text, conditions text[], require text) RETURNS text LANGUAGE plpgsql
 SET pg_gpusort.min_rows = 0
 SET pg_gpusort.debug_require = off
 SET pg_gpusort.enable_index_build = off AS $$
 DECLARE
-	stocks text := state_of(statement);
-	ours text;
 	result text;
+	message text;
+	stocks text;
+	ours text;
 BEGIN
+	result := check_build(statement, require);
+	SET LOCAL pg_gpusort.enable_index_build = on;
+	IF result LIKE 'same%' AND conditions <> '{}' THEN
+		RETURN coalesce(scans_difference(statement, conditions), result);
+	END IF;
+	RETURN result;
+EXCEPTION WHEN OTHERS THEN
+	message := SQLERRM;
+	SET LOCAL pg_gpusort.enable_index_build = off;
+	stocks := state_of(statement);
 	SET LOCAL pg_gpusort.enable_index_build = on;
 	PERFORM set_config('pg_gpusort.debug_require', require, true);
 	ours := state_of(statement);
-	IF ours <> stocks THEN
-		RETURN format('SQLSTATE %s instead of %s', ours, stocks);
-	END IF;
-	IF stocks <> '00000' THEN
+	IF ours = stocks AND stocks <> '00000' THEN
 		RETURN 'same SQLSTATE ' || stocks;
 	END IF;
-	SET LOCAL pg_gpusort.debug_require = off;
-	result := check_build(statement, require);
-	IF result NOT LIKE 'same%' THEN
-		RETURN result;
-	END IF;
-	RETURN coalesce(scans_difference(statement, conditions), result);
+	RETURN format('SQLSTATE %s instead of %s: %s', ours, stocks, message);
 END $$;
 
 -- Compare all indexes of t1 with those that stock PostgreSQL builds.
