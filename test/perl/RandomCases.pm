@@ -74,7 +74,7 @@ sub setting { return "SET $_[0] = $_[1];\n"; }
 # The piece before the settings of a check.
 sub fresh_settings
 {
-	return "RESET ALL;\nSET client_min_messages = warning;\n"
+	return "RESET ALL;\nSET client_min_messages = error;\n"
 	  . setting('pg_gpusort.backend', $option{gpu} ? 'gpu' : 'cpu');
 }
 
@@ -125,7 +125,7 @@ END
 sub script_of
 {
 	my ($case) = @_;
-	my $script = "LOAD 'pg_gpusort';\nSET client_min_messages = warning;\n\\set VERBOSITY terse\n"
+	my $script = "LOAD 'pg_gpusort';\nSET client_min_messages = error;\n\\set VERBOSITY terse\n"
 	  . $clean
 	  . join('', map { "\\set $_ $case->{variables}{$_}\n" } sort keys %{ $case->{variables} });
 	my $number = 0;

@@ -62,6 +62,8 @@ my %key_types = (
 	'bytea' => sub { "substr(decode(repeat(to_hex($_[0] & 65535 | 65536), 2) || '0000', 'hex'), 1, abs($_[0] % 8)::int)" },
 	'numeric' => sub { "(($_[0])::numeric / 977)" },
 	'numeric of all sizes' => sub { "(CASE abs($_[0] % 9) WHEN 0 THEN 'NaN' WHEN 1 THEN '-Infinity' WHEN 2 THEN 0 ELSE ($_[0] % 1000) * 10::numeric ^ ($_[0] % 300)::int END)" },
+	'numeric of some scales' => sub { "(CASE WHEN $_[0] % 2 = 0 THEN ($_[0] % 100)::numeric ELSE ($_[0] % 100)::numeric(10, 4) END)" },
+	'float8 of zeros' => sub { "(ARRAY['-0', '0', 'nan', '1', '-1']::float8[])[1 + abs($_[0] % 5)]" },
 	'inet' => sub { "(inet '0.0.0.0' + abs($_[0] % 4294967296))" },
 	'inet with masks' => sub { "set_masklen(inet '10.0.0.0' + abs($_[0] % 65536), abs($_[0] % 33)::int)" },
 	'varbit' => sub { "substring(($_[0])::bit(64)::varbit, 1, abs($_[0] % 70)::int)" },
@@ -94,7 +96,7 @@ my @payload_types = (
 
 # Types whose equal values may look different.
 my %alike = map { $_ => 1 } 'float4', 'float8', 'float8 ', 'numeric',
-  'numeric of all sizes', 'interval';
+  'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval';
 
 sub random_hash { return 'hashint8extended(g, ' . number(0, 1 << 30) . ' + :seed)'; }
 
@@ -127,8 +129,9 @@ sub with_nulls
 
 # random_table NUMBER, PARAMETERS: a table with :rowsNUMBER rows, as a hash:
 #	name
-#	columns		hashes of name, type, value (an expression of the row number g)
-#				and exact, which says whether equal values are identical
+#	columns		hashes of name, type, value (an expression of the row number g),
+#				exact, which says whether equal values are identical, and its
+#				element in the list of columns
 #	keys		those that can be the first key, without id
 #	pieces		that make the table
 # Besides, each table has the columns id, which is unique, and o1.
@@ -141,7 +144,8 @@ sub random_table
 
 	push @columns, { name => 'o1', type => 'other',
 		value => with_nulls(one_of(@other_types)->(random_number())) };
-	@list = map { element("$_->{value} AS $_->{name}") } @columns;
+	$_->{element} = element("$_->{value} AS $_->{name}") foreach @columns;
+	@list = map { $_->{element} } @columns;
 	splice @list, int rand(@list + 1), 0, 'g AS id';
 	return {
 		name => "t$number",
