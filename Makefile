@@ -5,6 +5,7 @@
 #   make CUDA=no             without the library for GPUs
 #   make CUDA_ARCHS="80 90"  for GPUs of these compute capabilities only
 #   make PG_CONFIG=/path     build against another PostgreSQL
+#   make POISON=yes          for tests: memory that is handed out is overwritten
 #   make install             install into that PostgreSQL
 #   make install-emu         install the emulator of the library for GPUs, for tests
 #   make installcheck        regression and isolation tests on a running server
@@ -89,6 +90,10 @@ GPUSORT_VERSION = 1.0
 
 PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 
+ifneq ($(filter-out no,$(POISON)),)
+PG_CPPFLAGS += -DGPUSORT_POISON
+endif
+
 # Calls between the files of the library need no detour then.
 PG_CFLAGS = -fvisibility=hidden
 
@@ -97,7 +102,7 @@ REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
 	sort_scans sort_refusals sort_plans sort_paths sort_limit sort_explain \
 	sort_settings sort_overflow sort_statistics \
 	index_setup index_types index_pages index_unique index_tuples index_statements \
-	array_sort array_argsort array_sort_pairs array_types
+	array_sort array_argsort array_sort_pairs array_types security
 ISOLATION = eval_plan_qual cursors cancel
 # PostgreSQL 16 took the directory of the expected output apart from the input.
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation \

@@ -90,5 +90,6 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'gpusort_stat_reset'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
--- As for the resets of core's statistics.
+-- As for the resets of core's statistics, but for those who watch the server.
 REVOKE ALL ON FUNCTION pg_stat_gpusort_reset() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION pg_stat_gpusort_reset() TO pg_monitor;

@@ -18,6 +18,7 @@
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
+#include "core/poison.h"
 #include "service/device_library.h"
 #include "service/service_shmem.h"
 #include "settings.h"
@@ -209,6 +210,9 @@ gpusort_chunk_alloc(uint32 slot)
 	if (chunk == NULL && common < end)
 		chunk = take_chunk(slot, common, end,
 						   common + slot * (end - common) / GPUSORT_SLOTS);
+	if (chunk != NULL)
+		gpusort_poison(gpusort_chunk_address(chunk),
+					   gpusort_service->chunk_bytes);
 	return chunk;
 }
 

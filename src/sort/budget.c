@@ -23,6 +23,7 @@
 
 #include "utils/memutils.h"
 
+#include "core/poison.h"
 #include "settings.h"
 #include "sort/budget.h"
 
@@ -240,6 +241,8 @@ gpusort_budget_alloc(GsBudget *budget, Size size)
 											MCXT_ALLOC_NO_OOM);
 	if (memory == NULL)
 		budget->out_of_memory = true;
+	else
+		gpusort_poison(memory, size);
 	return memory;
 }
 

@@ -7,9 +7,11 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -67,6 +69,19 @@ put_number(ReturnSetInfo *result, const char *name, int64 value)
 	put_status(result, name, psprintf(INT64_FORMAT, value));
 }
 
+/*
+ * Why the service failed.  That can name the file of pg_gpusort.device_library,
+ * and so is for those only who may see that setting.
+ */
+static const char *
+service_message(const GsServiceStatus *service)
+{
+	if (service->message[0] == '\0')
+		return NULL;
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS) ?
+		service->message : "<insufficient privilege>";
+}
+
 /* What there is to know of the GPU service, if there is one. */
 static void
 put_service_status(ReturnSetInfo *result)
@@ -76,8 +91,7 @@ put_service_status(ReturnSetInfo *result)
 	if (!gpusort_service_get_status(&service))
 		return;
 	put_status(result, "service", service.state);
-	put_status(result, "service_message",
-			   service.message[0] != '\0' ? service.message : NULL);
+	put_status(result, "service_message", service_message(&service));
 	put_status(result, "device_library", service.build);
 	put_number(result, "device_process_pid", service.device_pid);
 	put_number(result, "device_process_restarts", service.restarts);
