@@ -18,7 +18,8 @@ EXTENSION = pg_gpusort
 MODULE_big = pg_gpusort
 PGFILEDESC = "pg_gpusort - radix sort for ORDER BY and arrays"
 
-DATA = sql/pg_gpusort--1.0.sql
+# The script of each release, and from each release to the next.
+DATA = $(wildcard $(srcdir)/sql/pg_gpusort--*.sql)
 
 # Bottom layer first; src/ has the same order (see docs/design.md).
 OBJS = \
