@@ -240,7 +240,7 @@ gpusort_settings_init(void)
 							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN,
 							NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_gpusort.debug_fault",
-							   "Makes the GPU service fail at a point of a sort.",
+							   "Makes the GPU service or an allocation fail at a point of a sort.",
 							   "For tests: \"point:action[:number]\".",
 							   &gpusort_debug_fault,
 							   "",

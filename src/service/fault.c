@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * fault.c
- *		Faults of the GPU service on purpose, for tests.
+ *		Faults on purpose, for tests: of the GPU service, and of host memory.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "service/fault.h"
+#include "settings.h"
 
 static const char *const point_names[] = {
 	[GS_FAULT_NOWHERE] = "",
@@ -16,6 +17,7 @@ static const char *const point_names[] = {
 	[GS_FAULT_SORT] = "sort",
 	[GS_FAULT_GET] = "get",
 	[GS_FAULT_CLOSE] = "close",
+	[GS_FAULT_HOST] = "host",
 };
 
 static const char *const action_names[] = {
@@ -64,9 +66,21 @@ gpusort_fault_parse(const char *text)
 		text = end;
 	}
 	if (*text != '\0' || fault.point == GS_FAULT_NOWHERE || fault.action == GS_FAULT_NOTHING ||
-		fault.number == 0)
+		fault.number == 0 ||
+		(fault.point == GS_FAULT_HOST && fault.action != GS_FAULT_ALLOC))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("pg_gpusort.debug_fault is not \"point:action[:number]\"")));
 	return fault;
+}
+
+uint32
+gpusort_fault_host_alloc(void)
+{
+	GsFault		fault;
+
+	if (likely(gpusort_debug_fault[0] == '\0'))
+		return 0;
+	fault = gpusort_fault_parse(gpusort_debug_fault);
+	return fault.point == GS_FAULT_HOST ? fault.number : 0;
 }

@@ -24,6 +24,7 @@
 #include "utils/memutils.h"
 
 #include "core/poison.h"
+#include "service/fault.h"
 #include "settings.h"
 #include "sort/budget.h"
 
@@ -225,8 +226,11 @@ gpusort_budget_alloc(GsBudget *budget, Size size)
 {
 	GsMapping  *mapping;
 	void	   *memory = NULL;
+	uint32		failing = gpusort_fault_host_alloc();
 
-	if (size >= MAPPING_FROM_BYTES)
+	if (unlikely(failing > 0 && ++budget->allocations == failing))
+		;
+	else if (size >= MAPPING_FROM_BYTES)
 	{
 		mapping = get_mapping(size);
 		if (mapping != NULL)
