@@ -227,13 +227,13 @@ END $$;
 CALL build_in_steps();
 SELECT new_builds();
 SELECT check_indexes('inner_table');
--- by an expression that builds an index itself
+-- by an expression that builds an index itself (17 restricts the search path for it)
 CREATE TABLE built_within AS SELECT g AS k FROM generate_series(1, 100) g;
 CREATE FUNCTION build_within() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	CREATE INDEX within_index ON built_within (k DESC);
 END $$;
-CREATE FUNCTION building(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION building(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
 	IF k = 57 THEN
 		PERFORM build_within();
