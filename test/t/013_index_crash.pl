@@ -78,7 +78,7 @@ my @few = (
 
 # ---- A standby ----
 
-my $node = new_node('primary', [ q{wal_consistency_checking = 'all'}, 'max_wal_size = 1GB' ], allows_streaming => 1);
+my $node = new_node('primary', [ q{wal_consistency_checking = 'all'}, 'max_wal_size = 1GB', 'wal_keep_size = 4GB' ], allows_streaming => 1);
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
