@@ -228,12 +228,14 @@ sub indexes_are_sound
 	my ($node, $name, $database) = @_;
 	my $call = 'bt_index_parent_check(c.oid, true, true)';
 
-	# A standby does not grant the lock that this takes.
+	# A standby does not grant the lock that this takes, and leaves out indexes
+	# that are not logged, of which some versions tell.
 	$call = 'bt_index_check(c.oid, true)'
 	  if $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my ($ret, $out, $err) = $node->psql($database // 'postgres',
-		"SELECT count(*) FROM (SELECT $call $indexes AND indisvalid OFFSET 0) s");
+		"SET client_min_messages = warning;
+		 SELECT count(*) FROM (SELECT $call $indexes AND indisvalid OFFSET 0) s");
 	is($err, '', "$name: amcheck");
 	cmp_ok($out || 0, '>', 0, "$name: there are indexes");
 }
