@@ -271,7 +271,7 @@ like(cursor('cursor over a hash join', 'SELECT a.* FROM big a JOIN big b ON b.id
 
 # ---- The setting ----
 
-foreach my $wrong ('here:crash', 'open', 'open:', 'open:nothing', 'open:crash:0', ':', 'open:crash:x')
+foreach my $wrong ('here:crash', 'open', 'open:', 'open:nothing', 'open:crash:0', ':', 'open:crash:x', 'host:crash')
 {
 	my ($ret, $out, $err) = $node->psql('postgres', "SET pg_gpusort.debug_fault = '$wrong'; $query");
 
