@@ -111,6 +111,7 @@ foreach my $phase (sort keys %phases)
 	my ($answers, $errors, $other, $number, $missed) = (0, 0, '', 0, 0);
 
 	unlike($right, qr/ERROR/, "allocations, $phase: without a fault");
+	like($session->run("EXPLAIN $statements"), qr/GpuSortSink/, "allocations, $phase: plan") if $phase =~ /^parallel/;
 	$session->run('SELECT pg_stat_gpusort_reset()');
 
 	# There is no such allocation any more when nothing has come of several faults.
