@@ -327,6 +327,11 @@ sub run_seeds
 	my ($files, $works, $make) = @_;
 	my $preparation = join('', map { "\\i $_\n" } @$files);
 	my $maintenance = $ENV{PGDATABASE} // 'postgres';
+	# Their snapshots would keep rows in one index that are not in the other.
+	my $others = psql("SELECT 'others: ' || count(*) FROM pg_stat_activity
+		WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();\n", '-d', $maintenance);
+	BAIL_OUT("the server must have no other clients\n") unless $others =~ /others: 0\b/;
+
 	my $output = psql("CREATE DATABASE $database;\n", '-d', $maintenance);
 
 	chdir "$FindBin::RealBin/../.." or die "could not enter the root of the tree: $!\n";
