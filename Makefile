@@ -59,6 +59,7 @@ OBJS = \
 	src/sort/gpu_session.o \
 	src/sort/gpu_runs.o \
 	src/sort/sort_session.o \
+	src/sort/requirement.o \
 	src/exec/worker_reports.o \
 	src/exec/limit_bound.o \
 	src/exec/gpusort_explain.o \

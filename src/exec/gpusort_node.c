@@ -31,6 +31,7 @@
 #include "exec/page_scan.h"
 #include "settings.h"
 #include "sort/gpu_session.h"
+#include "sort/requirement.h"
 
 static void gpusort_node_begin(CustomScanState *css, EState *estate,
 							   int eflags);
@@ -342,7 +343,7 @@ sort_input(GsNodeState *node)
 	}
 
 	publish_report(node);
-	gpusort_session_check_required(&node->report);
+	gpusort_requirement_check(&node->report);
 	MemoryContextSwitchTo(caller);
 }
 

@@ -31,7 +31,7 @@
 #include "exec/plan_swap.h"
 #include "exec/sort_eligibility.h"
 #include "settings.h"
-#include "sort/sort_stats.h"
+#include "sort/requirement.h"
 
 static planner_hook_type prev_planner_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
@@ -50,20 +50,6 @@ static void
 swap_in_child(Plan **child, void *context)
 {
 	*child = swap_sorts(*child, context);
-}
-
-/* A sort stays as it is: count that if it is of a size that matters. */
-static void
-leave_sort(GsFallback reason)
-{
-	if (reason != GS_FALLBACK_DISABLED && reason != GS_FALLBACK_FEW_ROWS)
-		gpusort_stats_count_fallback(reason);
-	if (gpusort_debug_require != GS_REQUIRE_OFF)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("a sort is left to stock PostgreSQL"),
-				 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
-				 errhint("This is an error because pg_gpusort.debug_require is set.")));
 }
 
 /* A GsChildVisitor: find the greatest plan_node_id. */
@@ -184,7 +170,7 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 			return (Plan *) gpusort_plan_from_sort((Sort *) plan,
 												   candidate.repeat);
 		}
-		leave_sort(reason);
+		gpusort_requirement_leave("a sort", reason);
 	}
 	return plan;
 }

@@ -33,6 +33,7 @@
 #include "index/unique_check.h"
 #include "settings.h"
 #include "sort/gpu_session.h"
+#include "sort/requirement.h"
 #include "sort/sort_session.h"
 
 /* Progress is reported, and interrupts are looked for, every so many rows. */
@@ -126,19 +127,6 @@ check_build(GsIndexBuild *build)
 		return GS_FALLBACK_TYPE;
 	spec->key_plan = gpusort_session_key_plan(spec, &reason);
 	return spec->key_plan != NULL ? GS_FALLBACK_NONE : reason;
-}
-
-static void
-leave_build(GsFallback reason)
-{
-	if (reason != GS_FALLBACK_INDEX_DISABLED && reason != GS_FALLBACK_FEW_ROWS)
-		gpusort_stats_count_fallback(reason);
-	if (gpusort_debug_require != GS_REQUIRE_OFF)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("an index build is left to stock PostgreSQL"),
-				 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
-				 errhint("This is an error because pg_gpusort.debug_require is set.")));
 }
 
 /* ----------------------------------------------------------------
@@ -331,7 +319,7 @@ build_index(GsIndexBuild *build)
 	bool		written = false;
 
 	gpusort_session_report(session, &report);
-	gpusort_session_check_required(&report);
+	gpusort_requirement_check(&report);
 	while (!gpusort_heap_rows_is_blocked(build->rows) && !written)
 	{
 		written = write_index(build, session);
@@ -363,7 +351,7 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 	if (reason == GS_FALLBACK_NONE && !build_index(&build))
 		reason = GS_FALLBACK_OPEN_ROWS;
 	if (reason != GS_FALLBACK_NONE)
-		leave_build(reason);
+		gpusort_requirement_leave("an index build", reason);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	if (reason != GS_FALLBACK_NONE)

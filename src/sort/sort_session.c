@@ -1038,27 +1038,6 @@ gpusort_session_shared_run(const GsSortSession *session)
 }
 
 void
-gpusort_session_check_required(const GsSessionReport *report)
-{
-	GsFallback	reason = report->fallback;
-
-	if (reason == GS_FALLBACK_NONE)
-		reason = report->gpu_reason;
-	if (gpusort_debug_require == GS_REQUIRE_OFF ||
-		gpusort_debug_require == GS_REQUIRE_NODE ||
-		(gpusort_debug_require == GS_REQUIRE_CPU &&
-		 report->kind == GS_SESSION_CPU) ||
-		(gpusort_debug_require == GS_REQUIRE_GPU &&
-		 report->kind == GS_SESSION_GPU))
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("a sort was not held by a session of the required kind"),
-			 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
-			 errhint("This is an error because pg_gpusort.debug_require is set.")));
-}
-
-void
 gpusort_session_end(GsSortSession *session)
 {
 	end_holder(session);

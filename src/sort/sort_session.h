@@ -129,12 +129,7 @@ extern void gpusort_session_rescan(GsSortSession *session);
 extern void gpusort_session_report(GsSortSession *session,
 								   GsSessionReport *report);
 
-/*
- * Raises an error if a session is not of the kind that pg_gpusort.debug_require
- * asks for.
- */
-extern void gpusort_session_check_required(const GsSessionReport *report);
-
+/* With spec->target: the run that gpusort_session_sort() has written. */
 extern const GsSharedRun *gpusort_session_shared_run(const GsSortSession *session);
 
 extern void gpusort_session_end(GsSortSession *session);

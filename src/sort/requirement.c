@@ -1,0 +1,49 @@
+/*-------------------------------------------------------------------------
+ *
+ * requirement.c
+ *		What is left to stock PostgreSQL, and what a test may demand instead.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "settings.h"
+#include "sort/requirement.h"
+
+#define REQUIRE_HINT	"This is an error because pg_gpusort.debug_require is set."
+
+void
+gpusort_requirement_leave(const char *what, GsFallback reason)
+{
+	if (reason != GS_FALLBACK_DISABLED &&
+		reason != GS_FALLBACK_INDEX_DISABLED &&
+		reason != GS_FALLBACK_FEW_ROWS)
+		gpusort_stats_count_fallback(reason);
+	if (gpusort_debug_require != GS_REQUIRE_OFF)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("%s is left to stock PostgreSQL", what),
+				 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
+				 errhint(REQUIRE_HINT)));
+}
+
+void
+gpusort_requirement_check(const GsSessionReport *report)
+{
+	GsFallback	reason = report->fallback;
+
+	if (reason == GS_FALLBACK_NONE)
+		reason = report->gpu_reason;
+	if (gpusort_debug_require == GS_REQUIRE_OFF ||
+		gpusort_debug_require == GS_REQUIRE_NODE ||
+		(gpusort_debug_require == GS_REQUIRE_CPU &&
+		 report->kind == GS_SESSION_CPU) ||
+		(gpusort_debug_require == GS_REQUIRE_GPU &&
+		 report->kind == GS_SESSION_GPU))
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("a sort was not held by a session of the required kind"),
+			 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
+			 errhint(REQUIRE_HINT)));
+}
