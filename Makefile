@@ -5,6 +5,7 @@
 #   make CUDA=no             without the library for GPUs
 #   make CUDA_ARCHS="80 90"  for GPUs of these compute capabilities only
 #   make PG_CONFIG=/path     build against another PostgreSQL
+#   make FAULTS=yes          for tests: with the setting pg_gpusort.debug_fault
 #   make POISON=yes          for tests: memory that is handed out is overwritten
 #   make install             install into that PostgreSQL
 #   make install-emu         install the emulator of the library for GPUs, for tests
@@ -92,6 +93,9 @@ GPUSORT_VERSION = 1.0
 
 PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -DGPUSORT_VERSION='"$(GPUSORT_VERSION)"'
 
+ifneq ($(filter-out no,$(FAULTS)),)
+PG_CPPFLAGS += -DGPUSORT_FAULTS
+endif
 ifneq ($(filter-out no,$(POISON)),)
 PG_CPPFLAGS += -DGPUSORT_POISON
 endif

@@ -31,7 +31,9 @@ char	   *gpusort_device_library = NULL;
 char	   *gpusort_device_list = NULL;
 int			gpusort_pool_size = 0;
 int			gpusort_device_memory = 0;
+#ifdef GPUSORT_FAULTS
 char	   *gpusort_debug_fault = NULL;
+#endif
 
 /* What pg_gpusort.pool_size can be, in kB, when it is not 0. */
 #define MIN_POOL_SIZE		1024
@@ -239,6 +241,7 @@ gpusort_settings_init(void)
 							0, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN,
 							NULL, NULL, NULL);
+#ifdef GPUSORT_FAULTS
 	DefineCustomStringVariable("pg_gpusort.debug_fault",
 							   "Makes the GPU service or an allocation fail at a point of a sort.",
 							   "For tests: \"point:action[:number]\".",
@@ -246,6 +249,7 @@ gpusort_settings_init(void)
 							   "",
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
+#endif
 	define_service_settings();
 
 	MarkGUCPrefixReserved("pg_gpusort");

@@ -40,7 +40,9 @@ extern char *gpusort_device_library;
 extern char *gpusort_device_list;
 extern int	gpusort_pool_size;	/* kB; 0: no GPU service */
 extern int	gpusort_device_memory;	/* kB of one sort; 0: no limit */
+#ifdef GPUSORT_FAULTS
 extern char *gpusort_debug_fault;
+#endif
 
 /* Host memory one sort may use, in kB. */
 extern int	gpusort_settings_work_mem(void);

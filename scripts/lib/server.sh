@@ -214,6 +214,9 @@ make_private_server()
 
 # ---- The extension ----
 
+# What make is told besides, such as FAULTS=yes.
+MAKE_OPTIONS=()
+
 # Copy the tree, but nothing that earlier builds have left in it.
 copy_tree()
 {
@@ -229,9 +232,9 @@ build_extension()
 	copy_tree
 	get_kept_device
 	must build make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG" \
-		"${MAKE_DEVICE[@]}"
+		"${MAKE_DEVICE[@]}" "${MAKE_OPTIONS[@]}"
 	must install make -s -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" \
-		"${MAKE_DEVICE[@]}" install
+		"${MAKE_DEVICE[@]}" "${MAKE_OPTIONS[@]}" install
 	keep_device
 }
 

@@ -112,9 +112,7 @@ meet_fault(uint32 s, GsFaultPoint point)
 {
 	const GsFault *fault = &gpusort_service->slots[s].request.fault;
 
-	if (fault->point != point || ++served[s].faults != fault->number)
-		return GPUSORT_OK;
-	switch ((GsFaultAction) fault->action)
+	switch (gpusort_fault_strikes(fault, point, &served[s].faults))
 	{
 		case GS_FAULT_CRASH:
 			(void) kill(MyProcPid, SIGKILL);
@@ -224,12 +222,13 @@ begin_part(uint32 s, GsPart part)
 static void
 set_alloc_fault(uint32 s, bool on)
 {
-	const GsFault *fault = &gpusort_service->slots[s].request.fault;
-	GsDebugSettings settings = {.struct_size = sizeof(GsDebugSettings)};
+	GsDebugSettings settings = {
+		.struct_size = sizeof(GsDebugSettings),
+		.fail_alloc = gpusort_fault_device_alloc(&gpusort_service->slots[s].request.fault)
+	};
 
-	if (fault->action != GS_FAULT_ALLOC)
+	if (settings.fail_alloc == 0)
 		return;
-	settings.fail_alloc = fault->number;
 	(void) devices->api->debug_set(devices->use[served[s].device].device,
 								   on ? &settings : NULL);
 }

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * fault.c
- *		Faults on purpose, for tests: of the GPU service, and of host memory.
+ *		Faults on purpose, in builds for tests: of the GPU service, and of host
+ *		memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,6 +10,8 @@
 
 #include "service/fault.h"
 #include "settings.h"
+
+#ifdef GPUSORT_FAULTS
 
 static const char *const point_names[] = {
 	[GS_FAULT_NOWHERE] = "",
@@ -39,8 +42,8 @@ find_name(const char *const *names, int count, const char *text, Size length)
 	return 0;
 }
 
-GsFault
-gpusort_fault_parse(const char *text)
+static GsFault
+parse_fault(const char *text)
 {
 	GsFault		fault = {0};
 	Size		length = strcspn(text, ":");
@@ -74,13 +77,40 @@ gpusort_fault_parse(const char *text)
 	return fault;
 }
 
+GsFault
+gpusort_fault_of_service(void)
+{
+	GsFault		fault = parse_fault(gpusort_debug_fault);
+
+	return fault.point == GS_FAULT_HOST ? (GsFault)
+	{
+		0
+	} : fault;
+}
+
+GsFaultAction
+gpusort_fault_strikes(const GsFault *fault, GsFaultPoint point, uint32 *times)
+{
+	if (fault->point != point || ++*times != fault->number)
+		return GS_FAULT_NOTHING;
+	return (GsFaultAction) fault->action;
+}
+
 uint32
-gpusort_fault_host_alloc(void)
+gpusort_fault_device_alloc(const GsFault *fault)
+{
+	return fault->action == GS_FAULT_ALLOC ? fault->number : 0;
+}
+
+bool
+gpusort_fault_host_alloc(uint32 *allocations)
 {
 	GsFault		fault;
 
 	if (likely(gpusort_debug_fault[0] == '\0'))
-		return 0;
-	fault = gpusort_fault_parse(gpusort_debug_fault);
-	return fault.point == GS_FAULT_HOST ? fault.number : 0;
+		return false;
+	fault = parse_fault(gpusort_debug_fault);
+	return fault.point == GS_FAULT_HOST && ++*allocations == fault.number;
 }
+
+#endif							/* GPUSORT_FAULTS */

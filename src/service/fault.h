@@ -1,7 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * fault.h
- *		Faults on purpose, for tests: of the GPU service, and of host memory.
+ *		Faults on purpose, in builds for tests: of the GPU service, and of host
+ *		memory.
+ *
+ * With GPUSORT_FAULTS defined (make FAULTS=yes), there is a setting
+ * pg_gpusort.debug_fault, "point:action[:number]", and the functions below say
+ * what it has to happen.  Otherwise nothing ever does, and compilers leave out
+ * what would have.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,16 +43,56 @@ typedef enum GsFaultAction
 								 * backend, all others the device's */
 } GsFaultAction;
 
-/*
- * The fault that pg_gpusort.debug_fault describes, "point:action[:number]";
- * raises an error if it cannot be read.
- */
-extern GsFault gpusort_fault_parse(const char *text);
+#ifdef GPUSORT_FAULTS
 
 /*
- * The number of the allocation for a sort that is to fail in this backend,
- * counted from 1, or 0.
+ * The fault of the GPU service that the setting of this backend describes; raises
+ * an error if it cannot be read.
  */
-extern uint32 gpusort_fault_host_alloc(void);
+extern GsFault gpusort_fault_of_service(void);
+
+/*
+ * What happens at a point of a session with that fault.  'times' counts how often
+ * the fault's point was met, from 0.
+ */
+extern GsFaultAction gpusort_fault_strikes(const GsFault *fault, GsFaultPoint point,
+										   uint32 *times);
+
+/* After how many allocations of a device one fails, or 0. */
+extern uint32 gpusort_fault_device_alloc(const GsFault *fault);
+
+/* Is this the allocation for a sort in this backend that fails?  Counts them. */
+extern bool gpusort_fault_host_alloc(uint32 *allocations);
+
+#else
+
+static inline GsFault
+gpusort_fault_of_service(void)
+{
+	return (GsFault)
+	{
+		0
+	};
+}
+
+static inline GsFaultAction
+gpusort_fault_strikes(const GsFault *fault, GsFaultPoint point, uint32 *times)
+{
+	return GS_FAULT_NOTHING;
+}
+
+static inline uint32
+gpusort_fault_device_alloc(const GsFault *fault)
+{
+	return 0;
+}
+
+static inline bool
+gpusort_fault_host_alloc(uint32 *allocations)
+{
+	return false;
+}
+
+#endif							/* GPUSORT_FAULTS */
 
 #endif							/* GPUSORT_FAULT_H */

@@ -231,9 +231,7 @@ fill_request(GsSlot *slot, const GsClientOptions *options)
 	request->expected_rows = (uint64) options->expected_rows;
 	request->expected_bytes = (uint64) options->expected_bytes;
 	request->device_memory = (uint64) gpusort_device_memory * 1024;
-	request->fault = gpusort_fault_parse(gpusort_debug_fault);
-	if (request->fault.point == GS_FAULT_HOST)
-		request->fault.action = GS_FAULT_NOTHING;
+	request->fault = gpusort_fault_of_service();
 }
 
 GsClient *

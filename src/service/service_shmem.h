@@ -74,7 +74,7 @@ typedef enum GsSlotState
 	GS_SLOT_CLOSING
 } GsSlotState;
 
-/* Faults on purpose; see pg_gpusort.debug_fault. */
+/* Faults on purpose; see service/fault.h. */
 typedef struct GsFault
 {
 	uint8		point;			/* GsFaultPoint */

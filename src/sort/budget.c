@@ -226,9 +226,8 @@ gpusort_budget_alloc(GsBudget *budget, Size size)
 {
 	GsMapping  *mapping;
 	void	   *memory = NULL;
-	uint32		failing = gpusort_fault_host_alloc();
 
-	if (unlikely(failing > 0 && ++budget->allocations == failing))
+	if (unlikely(gpusort_fault_host_alloc(&budget->allocations)))
 		;
 	else if (size >= MAPPING_FROM_BYTES)
 	{

@@ -16,7 +16,7 @@ typedef struct GsBudget
 	Size		limit;			/* bytes */
 	Size		used;			/* bytes reserved; never more than limit */
 	bool		out_of_memory;	/* the system had no memory left */
-	uint32		allocations;	/* so far, for pg_gpusort.debug_fault */
+	uint32		allocations;	/* so far, see service/fault.h */
 	GsMapping  *mappings;		/* of blocks that are not freed */
 } GsBudget;
 
