@@ -5,6 +5,7 @@
 #   make CUDA=no             without the library for GPUs
 #   make CUDA_ARCHS="80 90"  for GPUs of these compute capabilities only
 #   make PG_CONFIG=/path     build against another PostgreSQL
+#   make STRICT=yes          with more warnings, as errors
 #   make FAULTS=yes          for tests: with the setting pg_gpusort.debug_fault
 #   make POISON=yes          for tests: memory that is handed out is overwritten
 #   make install             install into that PostgreSQL
@@ -102,6 +103,13 @@ endif
 
 # Calls between the files of the library need no detour then.
 PG_CFLAGS = -fvisibility=hidden
+
+# Unused parameters and signs: what PostgreSQL's own headers are full of.  The
+# other ones are of clang, for the options and attributes of a server built by gcc.
+ifneq ($(filter-out no,$(STRICT)),)
+PG_CFLAGS += -Werror -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
+	-Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes
+endif
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \

@@ -3,7 +3,8 @@
 # results.sh
 #	The outcome of tests as lines "ok NAME" and "not ok NAME".  Names have no
 #	spaces, which tells these lines from those of the parts of a test, where a
-#	test prints such: "ok 1 - what was checked".
+#	test prints such: "ok 1 - what was checked".  And the table of suites that
+#	scripts end with, with its closing line.
 
 # pg_regress_results LOG [PREFIX]: what pg_regress or pg_isolation_regress has
 # printed, in the format of PostgreSQL 15 or in that of 16 and later.
@@ -36,4 +37,50 @@ report()
 count_results()
 {
 	grep -cE "^$1 [^ ]+$" "$2" || true
+}
+
+
+# ---- The table ----
+
+RESULTS=()
+PASSED=0
+FAILED=0
+
+# add_result SUITE VERSION PASSED FAILED SECONDS
+add_result()
+{
+	RESULTS+=("$(printf '%-10s %-8s %7d %7d %8d' "$@")")
+	PASSED=$((PASSED + $3))
+	FAILED=$((FAILED + $4))
+}
+
+# take_results LOG SUITE SECONDS: those of the table in that log; if it has none,
+# the suite has failed.
+take_results()
+{
+	local row found=no
+
+	while read -r -a row; do
+		found=yes
+		add_result "${row[@]}"
+	done < <(sed -n '/^suite  *version  *passed/,/^$/p' "$1" |
+		grep -E '^[a-z]+ +[^ ]+( +[0-9]+){3}$')
+	[ "$found" = yes ] || add_result "$2" "$(version_in "$1")" 0 1 "$3"
+}
+
+# version_in LOG: the PostgreSQL that the log's script has built for, or "-".
+version_in()
+{
+	sed -n 's/.*Building for PostgreSQL \([^ ]*\).*/\1/p' "$1" | grep . || echo -
+}
+
+# Print the table and the closing line; false if something has failed, or
+# nothing has passed.
+show_results()
+{
+	printf '\n%-10s %-8s %7s %7s %8s\n' suite version passed failed seconds
+	printf '%s\n' "${RESULTS[@]}"
+	echo
+	echo "$PASSED passed, $FAILED failed"
+	[ "$FAILED" -eq 0 ] && [ "$PASSED" -gt 0 ]
 }

@@ -144,6 +144,20 @@ apt()
 	}
 }
 
+update_packages()
+{
+	say "Updating the list of packages"
+	apt update
+}
+
+# What is in MISSING.
+install_packages()
+{
+	say "Installing $(join ', ' "${MISSING[@]}")"
+	apt install --no-install-recommends "${MISSING[@]}"
+	hash -r
+}
+
 # Install what need() found missing, and a server if there is none.
 install_missing()
 {
@@ -162,13 +176,10 @@ install_missing()
 		[ "$server_found" = yes ] || MISSING+=("postgresql" "postgresql-server-dev-all")
 		die "not root and no sudo; please install: $(join ', ' "${MISSING[@]}")"
 	fi
-	say "Updating the list of packages"
-	apt update
+	update_packages
 	[ "$server_found" = yes ] || name_server_packages
-	say "Installing $(join ', ' "${MISSING[@]}")"
 	leave_clusters_alone
-	apt install --no-install-recommends "${MISSING[@]}"
-	hash -r
+	install_packages
 	find_server || die "no usable PostgreSQL server after the installation"
 }
 
@@ -217,19 +228,19 @@ make_private_server()
 # What make is told besides, such as FAULTS=yes.
 MAKE_OPTIONS=()
 
-# Copy the tree, but nothing that earlier builds have left in it.
+# copy_tree DIRECTORY: copy the tree to it, but nothing that earlier builds have left in it.
 copy_tree()
 {
-	mkdir "$WORK/tree"
+	mkdir "$1"
 	tar -C "$REPO" --exclude=./.git --exclude=./build --exclude='*.o' \
-		--exclude='*.so' --exclude='*.bc' -cf - . | tar -C "$WORK/tree" -xf -
-	own "$WORK/tree"
+		--exclude='*.so' --exclude='*.bc' -cf - . | tar -C "$1" -xf -
+	own "$1"
 }
 
 build_extension()
 {
 	say "Building for PostgreSQL $PG_VERSION"
-	copy_tree
+	copy_tree "$WORK/tree"
 	get_kept_device
 	must build make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG" \
 		"${MAKE_DEVICE[@]}" "${MAKE_OPTIONS[@]}"
