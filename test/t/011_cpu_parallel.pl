@@ -175,7 +175,7 @@ leaves_nothing($node, 'plans');
 foreach my $leader ('on', 'off')
 {
 	my $explain = "SET parallel_leader_participation = $leader; $in_memory;
-		EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT %s) SELECT k, id FROM big $naps ORDER BY k, id";
+		EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT %s) SELECT k, id FROM big $naps ORDER BY k, id";
 	my $text = $session->run(sprintf($explain, 'TEXT'));
 	my $json = $session->run(sprintf($explain, 'JSON'));
 	my $sum = 0;
@@ -198,7 +198,7 @@ foreach my $leader ('on', 'off')
 like($session->run("$ours; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM big $naps ORDER BY k, id"),
 	qr/Sort Method: external merge  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: \d+  Sort Method: external merge  Disk: \d+kB\n/s,
 	'EXPLAIN: overflow');
-like($session->run("RESET ALL; $parallel; $in_memory; SET max_parallel_workers = 0; EXPLAIN (ANALYZE, TIMING OFF) $sorts{'fixed rows'}"),
+like($session->run("RESET ALL; $parallel; $in_memory; SET max_parallel_workers = 0; EXPLAIN (ANALYZE, BUFFERS OFF, TIMING OFF) $sorts{'fixed rows'}"),
 	qr/Sort Method: cpu radix  Memory: \d+kB\n.*Rows Sent: 20000\n *->/s, 'EXPLAIN: no workers');
 $session->run("RESET ALL; $parallel");
 
@@ -251,7 +251,7 @@ is($session->run(digest($sorts{'variable rows'})), $session->run("$stock; " . di
 
 # A condition of which it takes a third for true.
 $session->run('SET parallel_leader_participation = off; SET max_parallel_workers = 1');
-like($session->run('SELECT * FROM big WHERE id + 0 > 0 ORDER BY k, id'), qr/ERROR:  53400: temporary file size exceeds temp_file_limit/,
+like($session->run('SELECT * FROM big WHERE id + 0 > 0 ORDER BY k, id'), qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/,
 	'temp_file_limit: an error');
 leaves_nothing($node, 'temp_file_limit');
 $session->run("RESET ALL; $parallel; $in_memory");

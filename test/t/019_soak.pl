@@ -27,8 +27,6 @@ my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = 
 make_table($node, 10000);
 $node->safe_psql('postgres', q{CREATE TABLE other AS SELECT k % 100 AS k, id, repeat(t, 3) AS t, id * 1.5 AS n FROM big; ANALYZE other});
 
-sub digest { return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($_[0] OFFSET 0) s"; }
-
 my $parallel = parallel_plans(2, 'enable_gathermerge = off') =~ s/SET /SET LOCAL /gr;
 my $cpu = 'SET LOCAL pg_gpusort.backend = cpu';
 my $small = q{SET LOCAL pg_gpusort.work_mem = '128kB'; SET LOCAL maintenance_work_mem = '1MB'};
