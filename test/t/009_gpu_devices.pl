@@ -114,7 +114,14 @@ holds_nothing($node, 'all closed');
 	$node->safe_psql('postgres', q{
 		CREATE TABLE guessed AS SELECT g AS k, g AS id FROM generate_series(1, 1000) g;
 		CREATE FUNCTION many() RETURNS SETOF int8 LANGUAGE plpgsql STABLE ROWS 130000000
-			AS $$ BEGIN RETURN NEXT 1; PERFORM pg_sleep(3); RETURN NEXT 2; END $$});
+			AS $$ BEGIN
+				RETURN NEXT 1;
+				PERFORM pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1);
+				RETURN NEXT 2;
+			END $$});
+	# The large sort waits for its input until this ends.
+	my $holding = Session($node, 'SELECT pg_advisory_lock(1)');
+
 	open_cursor('d1');
 	becomes('before a large sort', '1 0');
 	$large->begin('SELECT count(*) FROM (SELECT * FROM many() m ORDER BY m OFFSET 0) s');
@@ -123,6 +130,7 @@ holds_nothing($node, 'all closed');
 	becomes('memory counts', '2 1');
 	open_cursor('d3');
 	becomes('memory counts still', '3 1');
+	$holding->quit;
 	is($large->finish, '2', 'a large sort: rows');
 	$large->quit;
 	becomes('after a large sort', '3 0');
