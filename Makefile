@@ -60,6 +60,9 @@ OBJS = \
 	src/sort/bounded_sort.o \
 	src/sort/gpu_session.o \
 	src/sort/gpu_runs.o \
+	src/sort/row_holder.o \
+	src/sort/row_runs.o \
+	src/sort/input_sort.o \
 	src/sort/sort_session.o \
 	src/sort/requirement.o \
 	src/exec/worker_reports.o \

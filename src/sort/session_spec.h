@@ -12,6 +12,7 @@
 
 #include "fallback.h"
 #include "key/key_plan.h"
+#include "settings.h"
 #include "sort/shared_run.h"
 
 /*
@@ -62,5 +63,14 @@ typedef struct GsSessionSpec
 	bool		index_build;	/* rows have their place; is the caller's to
 								 * sort again if rows are lost */
 } GsSessionSpec;
+
+/* The memory that the sort may use, in bytes. */
+static inline Size
+gpusort_session_spec_memory(const GsSessionSpec *spec)
+{
+	if (spec->memory > 0)
+		return spec->memory;
+	return (Size) gpusort_settings_work_mem() * 1024;
+}
 
 #endif							/* GPUSORT_SESSION_SPEC_H */

@@ -1,0 +1,132 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_holder.h
+ *		Holds the rows of a sort in memory: a GPU's or the backend's own.
+ *
+ * A holder has a GPU session or a CPU session, which take rows until one does
+ * not fit.  With pg_gpusort.debug_stock_ties it has both, which take each row;
+ * sorted, they must have the same rows in the same order, bit for bit, and rows
+ * are returned from the CPU session.
+ *
+ * The struct is open since each row of a sort passes put() and get(), which are
+ * therefore inline.  Others may read its members.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ROW_HOLDER_H
+#define GPUSORT_ROW_HOLDER_H
+
+#include "executor/tuptable.h"
+
+#include "sort/budget.h"
+#include "sort/cpu_session.h"
+#include "sort/gpu_runs.h"
+#include "sort/gpu_session.h"
+#include "sort/session_spec.h"
+
+typedef struct GsRowHolder
+{
+	const GsSessionSpec *spec;
+	MemoryContext parent;
+	bool		stock_ties;		/* have both sessions, if there is a GPU? */
+
+	/* NULL if there are none. */
+	MemoryContext context;		/* of what follows */
+	GsGpuSession *gpu;
+	GsGpuRuns  *gpu_runs;		/* reads 'gpu' once it is sorted, if need be */
+	GsCpuSession *cpu;
+	GsBudget   *budget;			/* of 'cpu' */
+} GsRowHolder;
+
+/*
+ * Make a holder without sessions, which takes no row.  Their memory will be below
+ * 'context'.  What 'spec' points to must stay.
+ */
+extern void gpusort_row_holder_init(GsRowHolder *holder,
+									const GsSessionSpec *spec,
+									MemoryContext context);
+
+/*
+ * Begin a session, or both, in a holder without sessions.  The first one returns
+ * false, and sets *reason, if there is no GPU to be had.
+ */
+extern bool gpusort_row_holder_begin_gpu(GsRowHolder *holder,
+										 GsFallback *reason);
+extern void gpusort_row_holder_begin_cpu(GsRowHolder *holder);
+
+/*
+ * After a row was refused, or rows were lost: why.  GS_FALLBACK_NONE if a GPU
+ * session is not the reason.
+ */
+extern GsFallback gpusort_row_holder_failure(const GsRowHolder *holder);
+
+/*
+ * Sort.  Returns false if the rows of a GPU session are lost, or if there is no
+ * memory to sort those of a CPU session, which are still there then.
+ */
+extern bool gpusort_row_holder_sort(GsRowHolder *holder);
+
+/*
+ * After sorting, with 'stock_ties': check that both sessions agree, and give the
+ * rows to be returned the order of stock PostgreSQL among ties.  Returns false if
+ * the rows of the GPU session are lost.
+ */
+extern bool gpusort_row_holder_apply_stock_ties(GsRowHolder *holder);
+
+/* After sorting: rows that can be read by their positions. */
+extern int64 gpusort_row_holder_count(const GsRowHolder *holder);
+
+/* End the sessions, if there are any. */
+extern void gpusort_row_holder_end(GsRowHolder *holder);
+
+/*
+ * Add the row of a slot that has all its columns.  Returns false if there is no
+ * session, or the row is not possible: gpusort_row_holder_failure() says why.
+ */
+static inline bool
+gpusort_row_holder_put(GsRowHolder *holder, TupleTableSlot *slot)
+{
+	if (holder->gpu != NULL)
+	{
+		if (!gpusort_gpu_session_put(holder->gpu, slot->tts_values,
+									 slot->tts_isnull))
+			return false;
+		if (likely(holder->cpu == NULL))
+			return true;
+	}
+	return holder->cpu != NULL &&
+		gpusort_cpu_session_put(holder->cpu, slot->tts_values,
+								slot->tts_isnull);
+}
+
+/*
+ * After sorting: read the row at a position of the GPU session, from 0, as
+ * gpusort_gpu_session_get() does; but rows with equal keys in the order of their
+ * comparators.  Returns false if the rows are lost.
+ */
+static inline bool
+gpusort_row_holder_get_gpu(GsRowHolder *holder, int64 position,
+						   Datum *values, bool *isnull)
+{
+	if (unlikely(holder->gpu_runs != NULL))
+		return gpusort_gpu_runs_get(holder->gpu_runs, position, values, isnull);
+	return gpusort_gpu_session_get(holder->gpu, position, values, isnull);
+}
+
+/*
+ * The same of the session from which rows are returned, into the arrays of a
+ * slot.
+ */
+static inline bool
+gpusort_row_holder_get(GsRowHolder *holder, int64 position,
+					   TupleTableSlot *slot)
+{
+	if (holder->cpu == NULL)
+		return gpusort_row_holder_get_gpu(holder, position, slot->tts_values,
+										  slot->tts_isnull);
+	gpusort_cpu_session_get(holder->cpu, position, slot->tts_values,
+							slot->tts_isnull);
+	return true;
+}
+
+#endif							/* GPUSORT_ROW_HOLDER_H */

@@ -1,0 +1,222 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_runs.c
+ *		The rows of a sort that are on disk, as sorted runs.
+ *
+ * Runs are kept in the order in which their rows arrived, since of rows with
+ * equal keys those of an earlier run come first.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "utils/memutils.h"
+
+#include "sort/budget.h"
+#include "sort/row_runs.h"
+#include "sort/sort_stats.h"
+#include "sort/sorted_run.h"
+
+void
+gpusort_row_runs_init(GsRowRuns *runs, const GsSessionSpec *spec,
+					  MemoryContext context)
+{
+	memset(runs, 0, sizeof(*runs));
+	runs->spec = spec;
+	runs->context = context;
+}
+
+static GsExternalSort *
+begin_external(GsRowRuns *runs)
+{
+	MemoryContext caller = MemoryContextSwitchTo(runs->context);
+	GsExternalSort *external =
+		gpusort_external_begin(runs->spec,
+							   gpusort_session_spec_memory(runs->spec));
+
+	MemoryContextSwitchTo(caller);
+	return external;
+}
+
+void
+gpusort_row_runs_end(GsRowRuns *runs)
+{
+	if (runs->external != NULL)
+		gpusort_external_end(runs->external);
+	runs->external = NULL;
+	runs->builder = NULL;
+	runs->overflow = GS_FALLBACK_NONE;
+}
+
+/* ----------------------------------------------------------------
+ *		overflow
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_row_runs_begin_overflow(GsRowRuns *runs, GsFallback reason)
+{
+	if (reason == GS_FALLBACK_WORK_MEM && runs->spec->index_build)
+		reason = GS_FALLBACK_MAINTENANCE_MEM;
+	runs->overflow = reason;
+	/* The leader counts what becomes of its whole sort. */
+	if (runs->spec->target == NULL)
+		gpusort_stats_count_fallback(reason);
+	runs->external = begin_external(runs);
+}
+
+/* Write the rows that a GPU had no memory for. */
+static void
+write_rest(GsRowRuns *runs, GsGpuSession *gpu, TupleTableSlot *slot)
+{
+	GsRunBuilder *builder =
+		gpusort_run_builder_begin(runs->spec, runs->external,
+								  gpusort_session_spec_memory(runs->spec),
+								  false);
+
+	while (gpusort_gpu_session_take_rest(gpu, slot->tts_values,
+										 slot->tts_isnull))
+		gpusort_run_builder_put(builder, slot->tts_values, slot->tts_isnull);
+	gpusort_run_builder_end(builder);
+}
+
+/* Write the rows of a sorted GPU session; false if they are lost. */
+static bool
+write_gpu_rows(GsRowRuns *runs, GsRowHolder *holder)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
+													&TTSOpsVirtual);
+	int64		nrows = gpusort_gpu_session_count(holder->gpu);
+	int			place = gpusort_external_runs(runs->external);
+	int64		index = 0;
+
+	/* The last ones first: they lie in chunks of the pool that are needed. */
+	write_rest(runs, holder->gpu, slot);
+	gpusort_external_begin_run(runs->external);
+	while (index < nrows &&
+		   gpusort_row_holder_get_gpu(holder, index, slot->tts_values,
+									  slot->tts_isnull))
+	{
+		gpusort_external_put(runs->external, slot->tts_values,
+							 slot->tts_isnull);
+		index++;
+	}
+	gpusort_external_end_run(runs->external, place);
+	ExecDropSingleTupleTableSlot(slot);
+	return index == nrows;
+}
+
+bool
+gpusort_row_runs_write(GsRowRuns *runs, GsRowHolder *holder)
+{
+	MemoryContext caller = MemoryContextSwitchTo(holder->context);
+	bool		written = true;
+
+	if (holder->gpu != NULL)
+		written = write_gpu_rows(runs, holder);
+	else
+		gpusort_run_builder_write(runs->spec, runs->external, holder->cpu,
+								  gpusort_session_spec_memory(runs->spec));
+	MemoryContextSwitchTo(caller);
+	return written;
+}
+
+void
+gpusort_row_runs_begin_builder(GsRowRuns *runs)
+{
+	MemoryContext caller = MemoryContextSwitchTo(runs->context);
+
+	runs->builder =
+		gpusort_run_builder_begin(runs->spec, runs->external,
+								  gpusort_session_spec_memory(runs->spec),
+								  true);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_row_runs_end_builder(GsRowRuns *runs)
+{
+	gpusort_run_builder_end(runs->builder);
+	runs->builder = NULL;
+}
+
+/* ----------------------------------------------------------------
+ *		runs from and for other processes
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder, int nprocesses,
+						  GsRunSetHandle *handle)
+{
+	const GsSessionSpec *spec = runs->spec;
+	Size		reader_bytes;
+	MemoryContext caller;
+
+	if (!gpusort_shared_runs_allowed(spec->expected_rows, spec->expected_width))
+		return false;
+	caller = MemoryContextSwitchTo(runs->context);
+	runs->set = gpusort_run_set_create();
+	*handle = gpusort_run_set_handle(runs->set);
+	MemoryContextSwitchTo(caller);
+
+	/* Their runs will be read beside the rows that are here. */
+	reader_bytes = gpusort_run_file_reader_bytes(gpusort_session_spec_memory(spec));
+	(void) gpusort_budget_reserve(holder->budget, nprocesses * reader_bytes);
+	return true;
+}
+
+/* Add a run of another process to those there are, or to the rows in memory. */
+static void
+import_run(GsRowRuns *runs, GsRowHolder *holder, const GsSharedRun *run)
+{
+	if (runs->external == NULL)
+	{
+		runs->external = begin_external(runs);
+		if (gpusort_row_holder_count(holder) > 0)
+			gpusort_external_hold(runs->external, holder->cpu);
+	}
+	gpusort_external_import(runs->external, runs->set, run);
+	runs->nimported++;
+	if (run->overflow != GS_FALLBACK_NONE &&
+		runs->overflow == GS_FALLBACK_NONE)
+	{
+		runs->overflow = run->overflow;
+		gpusort_stats_count_fallback(run->overflow);
+	}
+}
+
+void
+gpusort_row_runs_import(GsRowRuns *runs, GsRowHolder *holder)
+{
+	const GsInput *input = &runs->spec->input;
+	const GsSharedRun *run;
+
+	for (int n = 0; (run = input->run(input->arg, n)) != NULL; n++)
+		if (run->nrows > 0)
+			import_run(runs, holder, run);
+}
+
+/* Write the sorted rows of a CPU session as a run that is shared. */
+static void
+share_held_rows(GsRowRuns *runs, GsRowHolder *holder)
+{
+	GsExternalSort *external = begin_external(runs);
+	MemoryContext caller = MemoryContextSwitchTo(runs->context);
+
+	gpusort_run_builder_put_sorted(external, holder->cpu);
+	gpusort_external_share_run(external, &runs->shared);
+	gpusort_external_end(external);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_row_runs_share(GsRowRuns *runs, GsRowHolder *holder)
+{
+	runs->shared.overflow = runs->overflow;
+	if (runs->external != NULL)
+		gpusort_external_share(runs->external, &runs->shared);
+	else if (gpusort_row_holder_count(holder) > 0)
+		share_held_rows(runs, holder);
+}
