@@ -5,8 +5,8 @@
  *
  * A session reads all rows of its input, sorts them, and then acts as a cursor
  * over the sorted rows that can be moved, marked and rewound at will.  Whether
- * it holds the rows in its own memory, in a GPU's, or has handed them to a
- * stock tuplesort, because they outgrew its memory, is its own business.
+ * the rows are in its own memory, in a GPU's, or on disk, because they outgrew
+ * it, is its own business.
  *
  *-------------------------------------------------------------------------
  */
