@@ -42,7 +42,6 @@ FROM pg_settings
 WHERE name LIKE 'pg\_gpusort.%' AND context <> 'user' AND name <> 'pg_gpusort.debug_fault' ORDER BY name COLLATE "C";
 SET ROLE regress_gpusort_alice;
 ALTER SYSTEM SET pg_gpusort.pool_size = '64GB';
-ALTER ROLE regress_gpusort_alice SET pg_gpusort.pool_size = '64GB';
 LOAD '/no/such/library';
 SELECT name FROM pg_settings WHERE name = 'pg_gpusort.device_library';
 RESET ROLE;
@@ -164,6 +163,7 @@ REINDEX INDEX alices.numbers_who;
 SET max_parallel_maintenance_workers = 2;
 SET min_parallel_table_scan_size = 0;
 REINDEX INDEX alices.numbers_who;
+SET max_parallel_maintenance_workers = 0;
 CREATE INDEX ON alices.numbers (alices.escape(n) COLLATE "C");
 RESET max_parallel_maintenance_workers;
 RESET min_parallel_table_scan_size;

@@ -32,12 +32,15 @@ sub start_node
 	return $node;
 }
 
-# Settings of a server whose GPU is the emulator, to which all sorts go.
+# Settings of a server whose GPU is the emulator, or what the environment says, to
+# which all sorts go.
 sub gpu_settings
 {
+	my $library = $ENV{GPUSORT_DEVICE_LIBRARY} // 'pg_gpusort_emu';
+
 	return (
 		q{shared_preload_libraries = 'pg_gpusort'},
-		q{pg_gpusort.device_library = 'pg_gpusort_emu'},
+		"pg_gpusort.device_library = '$library'",
 		'pg_gpusort.backend = gpu',
 		'pg_gpusort.min_rows = 0',
 		'max_parallel_workers_per_gather = 0');
@@ -120,7 +123,7 @@ sub holds_nothing
 			'postgres', q{
 			SELECT name, value FROM gpusort_status()
 			WHERE name IN ('sessions', 'pool_chunks_in_use') AND value <> '0' OR
-				  name = 'device_memory_in_use' AND value::int8 > 65536});
+				  name = 'device_memory_in_use' AND value::int8 > 262144});
 		last if $held eq '';
 		usleep(100_000);
 	}

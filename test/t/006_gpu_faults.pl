@@ -48,9 +48,14 @@ sub faulty
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	my $restarts = status_of($node, 'device_process_restarts');
 	$session = Session($node, @anywhere, "SET pg_gpusort.debug_fault = '$fault'");
 	is($session->run($faulty_query), $rows, "$name: rows");
 	$counted = $session->run($reasons);
+	# Then the query does not wait for the fault.
+	$node->poll_query_until('postgres',
+		"SELECT value::int8 > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
+	  if $fault =~ /^close:crash/;
 	$session->run('RESET pg_gpusort.debug_fault');
 	wait_for_service($node);
 	holds_nothing($node, $name);
