@@ -135,6 +135,77 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_IS_RIGHT_ANTI(jointype) false
 #endif
 
+/* 19 gives the name to the second of two functions, and has no longer the first. */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_UNIQUE_PATH(root, rel, input, ncolumns, rows) \
+	create_unique_path(root, rel, input, ncolumns, rows)
+#else
+#define GPUSORT_UNIQUE_PATH(root, rel, input, ncolumns, rows) \
+	create_upper_unique_path(root, rel, input, ncolumns, rows)
+#endif
+
+/*
+ * Parameters of planner_hook, and the same as arguments to the next planner.  19
+ * adds the EXPLAIN that they plan for.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_PLANNER_ARGS \
+	Query *parse, const char *query_string, int cursor_options, \
+	ParamListInfo bound_params, struct ExplainState *explain
+#define GPUSORT_PLANNER_PASS \
+	parse, query_string, cursor_options, bound_params, explain
+#else
+#define GPUSORT_PLANNER_ARGS \
+	Query *parse, const char *query_string, int cursor_options, \
+	ParamListInfo bound_params
+#define GPUSORT_PLANNER_PASS \
+	parse, query_string, cursor_options, bound_params
+#endif
+
+/*
+ * The hook that is called when the planner knows a table, with the RelOptInfo
+ * 'rel' of the PlannerInfo 'root'.  That of 19 is called for everything in FROM.
+ * Needs optimizer/pathnode.h and optimizer/plancat.h.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_RELATION_HOOK		build_simple_rel_hook
+#define GPUSORT_RELATION_HOOK_TYPE	build_simple_rel_hook_type
+#define GPUSORT_RELATION_HOOK_ARGS \
+	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
+#define GPUSORT_RELATION_HOOK_PASS	root, rel, rte
+#else
+#define GPUSORT_RELATION_HOOK		get_relation_info_hook
+#define GPUSORT_RELATION_HOOK_TYPE	get_relation_info_hook_type
+#define GPUSORT_RELATION_HOOK_ARGS \
+	PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
+#define GPUSORT_RELATION_HOOK_PASS	root, relid, inhparent, rel
+#endif
+
+/* The statement that is CLUSTER; in 19 it is one of several. */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_CLUSTER_STATEMENT	T_RepackStmt
+#else
+#define GPUSORT_CLUSTER_STATEMENT	T_ClusterStmt
+#endif
+
+/* What counts the rows and time of a node; 19 has other kinds beside it. */
+#if PG_VERSION_NUM >= 190000
+typedef struct NodeInstrumentation GsNodeInstrumentation;
+#else
+typedef struct Instrumentation GsNodeInstrumentation;
+#endif
+
+/* 19 prepares a TupleDesc once it is complete. */
+#if PG_VERSION_NUM < 190000
+#define TupleDescFinalize(tupdesc)	((void) 0)
+#endif
+
+/* 19 gives signal handlers another type than the system's. */
+#ifndef PG_SIG_IGN
+#define PG_SIG_IGN	SIG_IGN
+#define PG_SIG_DFL	SIG_DFL
+#endif
+
 /* 16 leaves out of GROUP BY what is redundant. */
 #if PG_VERSION_NUM >= 160000
 #define GPUSORT_GROUP_CLAUSE(root)	((root)->processed_groupClause)
@@ -145,6 +216,41 @@ typedef int16 GsOperatorOrder;
 /* 18 has this in the place of pg_attribute_noreturn(), which came last. */
 #ifndef pg_noreturn
 #define pg_noreturn __attribute__((noreturn))
+#endif
+
+/*
+ * Begins the scan of a SeqScanState's ScanState as the node itself would.  19
+ * tells the table of the query: whether it only reads the table, and whether
+ * EXPLAIN shows I/O.  Needs access/tableam.h and executor/executor.h.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_BEGIN_SEQ_SCAN(node) \
+	table_beginscan((node)->ss_currentRelation, \
+					(node)->ps.state->es_snapshot, 0, NULL, \
+					(ScanRelIsReadOnly(node) ? SO_HINT_REL_READ_ONLY : 0) | \
+					(((node)->ps.state->es_instrument & INSTRUMENT_IO) != 0 ? \
+					 SO_SCAN_INSTRUMENT : 0))
+#else
+#define GPUSORT_BEGIN_SEQ_SCAN(node) \
+	table_beginscan((node)->ss_currentRelation, \
+					(node)->ps.state->es_snapshot, 0, NULL)
+#endif
+
+/*
+ * Joins the parallel scan of a HeapScanDesc.  19 has such scans of a part of the
+ * table as well.  Needs access/heapam.h.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_BEGIN_PARALLEL_SCAN(heap, parallel) \
+	table_block_parallelscan_startblock_init((heap)->rs_base.rs_rd, \
+											 (heap)->rs_parallelworkerdata, \
+											 parallel, (heap)->rs_startblock, \
+											 (heap)->rs_numblocks)
+#else
+#define GPUSORT_BEGIN_PARALLEL_SCAN(heap, parallel) \
+	table_block_parallelscan_startblock_init((heap)->rs_base.rs_rd, \
+											 (heap)->rs_parallelworkerdata, \
+											 parallel)
 #endif
 
 /*

@@ -168,16 +168,12 @@ begin_scan(GsPageScan *scan)
 	ScanState  *node = &scan->node->ss;
 
 	if (node->ss_currentScanDesc == NULL)
-		node->ss_currentScanDesc =
-			table_beginscan(node->ss_currentRelation,
-							node->ps.state->es_snapshot, 0, NULL);
+		node->ss_currentScanDesc = GPUSORT_BEGIN_SEQ_SCAN(node);
 	scan->heap = (HeapScanDesc) node->ss_currentScanDesc;
 	scan->next_block = scan->heap->rs_startblock;
 	scan->blocks_left = scan->heap->rs_nblocks;
 	if (scan->heap->rs_base.rs_parallel != NULL)
-		table_block_parallelscan_startblock_init(scan->heap->rs_base.rs_rd,
-												 scan->heap->rs_parallelworkerdata,
-												 parallel_state(scan->heap));
+		GPUSORT_BEGIN_PARALLEL_SCAN(scan->heap, parallel_state(scan->heap));
 }
 
 /* The next block to read, or InvalidBlockNumber. */
@@ -237,7 +233,7 @@ read_page(GsPageScan *scan)
 static bool
 next_page(GsPageScan *scan)
 {
-	Instrumentation *instrument = scan->node->ss.ps.instrument;
+	GsNodeInstrumentation *instrument = scan->node->ss.ps.instrument;
 	bool		found;
 
 	if (instrument != NULL)

@@ -189,17 +189,14 @@ swap_in_statement(PlannedStmt *statement)
 }
 
 static PlannedStmt *
-plan_with_gpusort(Query *parse, const char *query_string, int cursor_options,
-				  ParamListInfo bound_params)
+plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 {
 	PlannedStmt *statement;
 
 	if (prev_planner_hook)
-		statement = prev_planner_hook(parse, query_string, cursor_options,
-									  bound_params);
+		statement = prev_planner_hook(GPUSORT_PLANNER_PASS);
 	else
-		statement = standard_planner(parse, query_string, cursor_options,
-									 bound_params);
+		statement = standard_planner(GPUSORT_PLANNER_PASS);
 	if (!gpusort_debug_hide &&
 		(gpusort_enable || gpusort_debug_require != GS_REQUIRE_OFF))
 		swap_in_statement(statement);

@@ -190,9 +190,9 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	if (sorts[0] == NULL)
 		return;
 	path = (Path *)
-		create_upper_unique_path(root, distinct_rel, sorts[0],
-								 list_length(root->distinct_pathkeys),
-								 best->rows);
+		GPUSORT_UNIQUE_PATH(root, distinct_rel, sorts[0],
+							list_length(root->distinct_pathkeys),
+							best->rows);
 	gpusort_cost_prefer(path, sorts, best);
 	add_path(distinct_rel, path);
 }

@@ -26,6 +26,7 @@
 #include "catalog/pg_am.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
+#include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/plancat.h"
 #include "tcop/utility.h"
@@ -36,7 +37,7 @@
 #include "index/index_hook.h"
 #include "settings.h"
 
-static get_relation_info_hook_type prev_get_relation_info_hook = NULL;
+static GPUSORT_RELATION_HOOK_TYPE prev_relation_hook = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility_hook = NULL;
 
 /* Was max_parallel_maintenance_workers 0, and is 1 for the hook's sake? */
@@ -97,17 +98,20 @@ is_for_build(const PlannerInfo *root, const RelOptInfo *rel)
 }
 
 static void
-look_at_relation(PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel)
+look_at_relation(GPUSORT_RELATION_HOOK_ARGS)
 {
-	if (prev_get_relation_info_hook)
-		prev_get_relation_info_hook(root, relid, inhparent, rel);
-	if (!inhparent || !is_for_build(root, rel))
+	const RangeTblEntry *entry = root->simple_rte_array[rel->relid];
+
+	if (prev_relation_hook)
+		prev_relation_hook(GPUSORT_RELATION_HOOK_PASS);
+	if (entry->rtekind != RTE_RELATION || !entry->inh ||
+		!is_for_build(root, rel))
 		return;
 	if (workers_raised)
 		rel->rel_parallel_workers = 0;
-	if (relid >= FirstNormalObjectId)
+	if (entry->relid >= FirstNormalObjectId)
 	{
-		Relation	heap = RelationIdGetRelation(relid);
+		Relation	heap = RelationIdGetRelation(entry->relid);
 
 		if (!RelationIsValid(heap))
 			return;
@@ -127,7 +131,7 @@ may_build_indexes(const Node *statement)
 		case T_IndexStmt:
 		case T_ReindexStmt:
 		case T_AlterTableStmt:
-		case T_ClusterStmt:
+		case GPUSORT_CLUSTER_STATEMENT:
 		case T_VacuumStmt:
 		case T_TruncateStmt:
 		case T_RefreshMatViewStmt:
@@ -185,8 +189,8 @@ process_utility(PlannedStmt *statement, const char *query_string,
 void
 gpusort_index_hook_init(void)
 {
-	prev_get_relation_info_hook = get_relation_info_hook;
-	get_relation_info_hook = look_at_relation;
+	prev_relation_hook = GPUSORT_RELATION_HOOK;
+	GPUSORT_RELATION_HOOK = look_at_relation;
 	prev_ProcessUtility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
 }

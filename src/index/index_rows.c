@@ -103,6 +103,7 @@ make_tupdesc(Relation index)
 			TupleDescCopyEntry(rows, i + 1, columns, i + 1);
 	}
 	TupleDescInitEntry(rows, columns->natts + 1, "place", INT8OID, -1, 0);
+	TupleDescFinalize(rows);
 	return rows;
 }
 

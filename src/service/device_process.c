@@ -82,13 +82,13 @@ set_up_signals(void)
 {
 	pqsignal(SIGTERM, handle_sigterm);
 	pqsignal(SIGQUIT, handle_sigquit);
-	pqsignal(SIGINT, SIG_IGN);
-	pqsignal(SIGHUP, SIG_IGN);
-	pqsignal(SIGUSR1, SIG_IGN);
-	pqsignal(SIGUSR2, SIG_IGN);
-	pqsignal(SIGURG, SIG_IGN);
-	pqsignal(SIGALRM, SIG_IGN);
-	pqsignal(SIGCHLD, SIG_DFL);
+	pqsignal(SIGINT, PG_SIG_IGN);
+	pqsignal(SIGHUP, PG_SIG_IGN);
+	pqsignal(SIGUSR1, PG_SIG_IGN);
+	pqsignal(SIGUSR2, PG_SIG_IGN);
+	pqsignal(SIGURG, PG_SIG_IGN);
+	pqsignal(SIGALRM, PG_SIG_IGN);
+	pqsignal(SIGCHLD, PG_SIG_DFL);
 	sigprocmask(SIG_SETMASK, &UnBlockSig, NULL);
 }
 

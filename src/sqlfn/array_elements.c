@@ -33,7 +33,7 @@
 static void
 find_offsets(GsArrayElements *elements)
 {
-	const bits8 *bitmap = ARR_NULLBITMAP(elements->array);
+	const uint8 *bitmap = ARR_NULLBITMAP(elements->array);
 	Size		offset = 0;
 
 	elements->offsets =
@@ -175,7 +175,7 @@ gather_fixed(const GsArrayElements *elements, const uint64 *order, char *place)
 /* Elements with offsets: of variable length, or with NULLs among them. */
 static void
 gather_variable(const GsArrayElements *elements, const uint64 *order,
-				char *place, bits8 *bitmap)
+				char *place, uint8 *bitmap)
 {
 	const uint32 *offsets = elements->offsets;
 	int			count = elements->count;

@@ -166,6 +166,7 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 	spec = palloc0(sizeof(GsSessionSpec));
 	spec->tupdesc = CreateTemplateTupleDesc(1);
 	TupleDescInitEntry(spec->tupdesc, 1, "along", along, -1, 0);
+	TupleDescFinalize(spec->tupdesc);
 	spec->key_plan = order->key_plan;
 	spec->expected_rows = elements->count;
 	spec->input.repeat = GS_INPUT_SAME_ORDER;

@@ -14,6 +14,7 @@
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #include "service/service_client.h"
 #include "service/service_status.h"
