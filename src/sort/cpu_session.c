@@ -138,7 +138,7 @@ void
 gpusort_cpu_session_apply_stock_ties(GsCpuSession *session)
 {
 	gpusort_stock_ties_apply(session->ordering, session->store,
-							 &session->spec->keys);
+							 session->spec->tupdesc, &session->spec->keys);
 }
 
 /* Fetch rows into the cache that come some positions later. */

@@ -4,11 +4,9 @@
  *		pg_gpusort.debug_stock_ties: the order of stock PostgreSQL among ties.
  *
  * SQL leaves the order of rows with equal keys open, but PostgreSQL's own
- * regression tests rely on the one its quicksort happens to leave.  That sort
- * is deterministic: its steps depend on the number of rows and on the results
- * of the comparisons alone.  qsort_arg() is made from the same template, so
- * over row numbers in input order, with the sort operators' real comparators,
- * it ends in the same order.
+ * regression tests rely on the one its sort happens to leave.  That sort is
+ * deterministic: its steps depend on the keys in input order alone.  So its
+ * tuplesort is given these, with the rows' numbers, and ends in the same order.
  *
  * Since this sorts by the comparators and not by the encoded keys, it also
  * proves the encoding: at each place, both orders must have rows that the
@@ -18,9 +16,15 @@
  */
 #include "compat.h"
 
+#include <limits.h>
+
+#include "access/tupdesc.h"
+#include "catalog/pg_type.h"
+#include "executor/tuptable.h"
 #include "miscadmin.h"
-#include "port.h"
+#include "utils/guc.h"
 #include "utils/memutils.h"
+#include "utils/tuplesort.h"
 
 #include "key/key_comparison.h"
 #include "sort/stock_ties.h"
@@ -33,19 +37,17 @@ typedef struct TieSorter
 	bool	   *isnull;
 } TieSorter;
 
-static int
-compare_rows(const void *a, const void *b, void *arg)
+static bool
+are_equal(const TieSorter *sorter, uint32 row, uint32 other)
 {
-	TieSorter  *sorter = arg;
-	Size		left = (Size) *(const uint32 *) a * sorter->nkeys;
-	Size		right = (Size) *(const uint32 *) b * sorter->nkeys;
+	Size		left = (Size) row * sorter->nkeys;
+	Size		right = (Size) other * sorter->nkeys;
 
-	CHECK_FOR_INTERRUPTS();
 	return gpusort_key_comparison_compare(sorter->comparison, 0,
 										  sorter->values + left,
 										  sorter->isnull + left,
 										  sorter->values + right,
-										  sorter->isnull + right);
+										  sorter->isnull + right) == 0;
 }
 
 static void
@@ -68,35 +70,96 @@ read_keys(TieSorter *sorter, const GsRowStore *store,
 	}
 }
 
+/* The keys of a row, and its number. */
+static TupleDesc
+make_tupdesc(TupleDesc rows, const GsSortKeys *keys)
+{
+	TupleDesc	tupdesc = CreateTemplateTupleDesc(keys->nkeys + 1);
+
+	for (int k = 0; k < keys->nkeys; k++)
+		TupleDescCopyEntry(tupdesc, k + 1, rows, keys->attnos[k]);
+	TupleDescInitEntry(tupdesc, keys->nkeys + 1, "row", INT4OID, -1, 0);
+	TupleDescFinalize(tupdesc);
+	return tupdesc;
+}
+
+static Tuplesortstate *
+begin_sort(TupleDesc tupdesc, const GsSortKeys *keys)
+{
+	AttrNumber *attnos = palloc(keys->nkeys * sizeof(AttrNumber));
+
+	for (int k = 0; k < keys->nkeys; k++)
+		attnos[k] = k + 1;
+	return tuplesort_begin_heap(tupdesc, keys->nkeys, attnos, keys->operators,
+								keys->collations, keys->nulls_first,
+								MAX_KILOBYTES, NULL, TUPLESORT_NONE);
+}
+
+static void
+put_rows(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
+		 uint32 nrows)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
+	int			nkeys = sorter->nkeys;
+
+	for (uint32 row = 0; row < nrows; row++)
+	{
+		Size		place = (Size) row * nkeys;
+
+		CHECK_FOR_INTERRUPTS();
+		ExecClearTuple(slot);
+		memcpy(slot->tts_values, sorter->values + place, nkeys * sizeof(Datum));
+		memcpy(slot->tts_isnull, sorter->isnull + place, nkeys * sizeof(bool));
+		slot->tts_values[nkeys] = UInt32GetDatum(row);
+		slot->tts_isnull[nkeys] = false;
+		ExecStoreVirtualTuple(slot);
+		tuplesort_puttupleslot(sort, slot);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+/* Replace the entries by those of stock's order. */
+static void
+take_order(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
+		   uint64 *entries)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc,
+													&TTSOpsMinimalTuple);
+	bool		isnull;
+
+	for (uint32 i = 0; tuplesort_gettupleslot(sort, true, false, slot, NULL); i++)
+	{
+		uint32		row = DatumGetUInt32(slot_getattr(slot, sorter->nkeys + 1,
+													  &isnull));
+
+		CHECK_FOR_INTERRUPTS();
+		if (!are_equal(sorter, row, (uint32) entries[i]))
+			elog(ERROR, "encoded keys do not have the order of the sort operators");
+		entries[i] = row;
+	}
+	ExecDropSingleTupleTableSlot(slot);
+}
+
 void
 gpusort_stock_ties_apply(GsOrdering *ordering, const GsRowStore *store,
-						 const GsSortKeys *keys)
+						 TupleDesc rows, const GsSortKeys *keys)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort stock ties",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	uint32		nrows = gpusort_ordering_count(ordering);
-	uint64	   *entries = gpusort_ordering_entries(ordering);
-	uint32	   *rows = MemoryContextAllocHuge(context,
-											  Max(nrows, 1) * sizeof(uint32));
+	TupleDesc	tupdesc = make_tupdesc(rows, keys);
+	Tuplesortstate *sort = begin_sort(tupdesc, keys);
 	TieSorter	sorter;
 
 	sorter.nkeys = keys->nkeys;
 	sorter.comparison = gpusort_key_comparison_create(keys);
 	read_keys(&sorter, store, keys, nrows);
-	for (uint32 row = 0; row < nrows; row++)
-		rows[row] = row;
-	qsort_arg(rows, nrows, sizeof(uint32), compare_rows, &sorter);
-
-	for (uint32 i = 0; i < nrows; i++)
-	{
-		uint32		ours = (uint32) entries[i];
-
-		if (compare_rows(&rows[i], &ours, &sorter) != 0)
-			elog(ERROR, "encoded keys do not have the order of the sort operators");
-		entries[i] = rows[i];
-	}
+	put_rows(sort, &sorter, tupdesc, nrows);
+	tuplesort_performsort(sort);
+	take_order(sort, &sorter, tupdesc, gpusort_ordering_entries(ordering));
+	tuplesort_end(sort);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }

@@ -19,6 +19,7 @@
  */
 extern void gpusort_stock_ties_apply(GsOrdering *ordering,
 									 const GsRowStore *store,
+									 TupleDesc rows,
 									 const GsSortKeys *keys);
 
 #endif							/* GPUSORT_STOCK_TIES_H */
