@@ -4,6 +4,8 @@
 LOAD 'pg_gpusort';
 \set VERBOSITY terse
 SET max_parallel_maintenance_workers = 0;
+-- what else 19 does by lz4
+SET default_toast_compression = pglz;
 
 -- no rows, one, a page just full and one row more, some levels
 CREATE TABLE sizes (k int8, n int4);

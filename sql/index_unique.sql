@@ -63,7 +63,8 @@ UPDATE keys SET f = f - 0.25 WHERE k % 11 = 0;
 DELETE FROM keys WHERE k % 13 = 0;
 INSERT INTO keys SELECT k, n, t, a, b, even, f FROM keys WHERE k % 17 = 0;
 SELECT check_error('CREATE UNIQUE INDEX built ON keys (k) WHERE k = 17');
-SELECT check_error('CREATE UNIQUE INDEX built ON keys (t COLLATE "C")') ~ '^could not create unique index "built"';
+-- maybe of another duplicate
+SELECT check_error('CREATE UNIQUE INDEX built ON keys (t COLLATE "C")') ~ '^"?could not create unique index "built"';
 DELETE FROM keys WHERE k % 17 = 0;
 SELECT * FROM check_builds('CREATE UNIQUE INDEX built ON keys',
 	'(k); (n DESC); (t COLLATE "C"); (a, b); (f)');

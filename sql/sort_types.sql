@@ -54,7 +54,10 @@ SELECT check_type('money', '{-92233720368547758.08,-0.01,0,0.01,9223372036854775
 SELECT check_type('xid8', '{0,1,4294967295,4294967296,9223372036854775807,9223372036854775808,18446744073709551615}');
 SELECT check_type('macaddr', '{00:00:00:00:00:00,00:00:00:00:00:01,7f:ff:ff:ff:ff:ff,80:00:00:00:00:00,00:00:01:00:00:00,ff:ff:ff:ff:ff:ff}');
 SELECT check_type('macaddr8', '{00:00:00:00:00:00:00:00,00:00:00:00:00:00:00:01,7f:ff:ff:ff:ff:ff:ff:ff,80:00:00:00:00:00:00:00,00:00:00:01:00:00:00:00,ff:ff:ff:ff:ff:ff:ff:ff}');
-SELECT check_type('pg_lsn', '{0/0,0/1,0/FFFFFFFF,1/0,7FFFFFFF/FFFFFFFF,80000000/0,FFFFFFFF/FFFFFFFF}');
+-- which 19 prints with zeros
+SELECT regexp_replace(
+	check_type('pg_lsn', '{0/0,0/1,0/FFFFFFFF,1/0,7FFFFFFF/FFFFFFFF,80000000/0,FFFFFFFF/FFFFFFFF}'),
+	'/0+(?=\w)', '/', 'g') AS check_type;
 SELECT check_type('tid', '{"(0,0)","(0,1)","(0,65535)","(1,0)","(2147483648,1)","(4294967295,65535)"}');
 
 -- two words
