@@ -14,7 +14,7 @@
 #	PG_VERSION	such as 15.18
 #	PG_MAJOR	such as 15
 
-SUPPORTED_MAJORS=(18 17 16 15)
+SUPPORTED_MAJORS=(19 18 17 16 15)
 
 SERVER=						# the pg_config that was found
 MISSING=()					# packages to install
