@@ -28,6 +28,7 @@
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
 #include "utils/expandeddatum.h"
+#include "utils/memdebug.h"
 
 #include "sort/row_format.h"
 
@@ -614,19 +615,11 @@ gpusort_row_format_converted_size(const GsRowFormat *format, const char *row,
 					shift_of_values(format));
 }
 
-void
-gpusort_row_format_convert(const GsRowFormat *format, const char *row,
-						   const uint8 *bitmap, char *packed, Size bytes)
+/* Copy the values of variable length of a row to its other form. */
+static void
+convert_variables(const GsRowFormat *format, const char *row, char *packed,
+				  Size bytes)
 {
-	uint8	   *packed_bitmap = bitmap_of_row(format, packed);
-
-	memcpy(packed, row, format->columns_bytes);
-	if (bitmap == NULL)
-		zero_bytes((char *) packed_bitmap, format->null_bytes);
-	else
-		memcpy(packed_bitmap, bitmap, format->null_bytes);
-	if (!format->variable)
-		return;
 	memcpy(packed + format->packed_bytes, row + format->fixed_bytes,
 		   bytes - format->packed_bytes);
 	for (int i = 0; i < format->ncolumns; i++)
@@ -639,6 +632,24 @@ gpusort_row_format_convert(const GsRowFormat *format, const char *row,
 		offset = offset_of_variable(column, row) + shift_of_values(format);
 		memcpy(packed + column->offset, &offset, sizeof(offset));
 	}
+}
+
+void
+gpusort_row_format_convert(const GsRowFormat *format, const char *row,
+						   const uint8 *bitmap, char *packed, Size bytes)
+{
+	uint8	   *packed_bitmap = bitmap_of_row(format, packed);
+
+	memcpy(packed, row, format->columns_bytes);
+	if (bitmap == NULL)
+		zero_bytes((char *) packed_bitmap, format->null_bytes);
+	else
+		memcpy(packed_bitmap, bitmap, format->null_bytes);
+	if (format->variable)
+		convert_variables(format, row, packed, bytes);
+
+	/* Bytes of NULLs and gaps were never set; they go to a file as they are. */
+	VALGRIND_MAKE_MEM_DEFINED(packed, bytes);
 }
 
 Size
