@@ -39,3 +39,28 @@ sql()
 {
 	"$PG_BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 "$@"
 }
+
+
+# ---- TAP tests ----
+
+# Where PostgreSQL's modules for them are.
+perl_of_tests()
+{
+	echo "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/perl"
+}
+
+# tap_test NAME DIRECTORY [VARIABLE=VALUE...]: run one, with its servers and logs in
+# that directory.  It needs no cluster.
+tap_test()
+{
+	local name=$1 directory=$2 perl
+
+	perl=$(perl_of_tests)
+	mkdir -p "$directory"
+	own "$(dirname "$directory")"
+	# PostgreSQL 15 takes TESTDIR, later versions the other two.
+	run_child env -C "$WORK/tree/test" PATH="$PG_BIN:$PATH" \
+		PG_REGRESS="$perl/../regress/pg_regress" TESTDIR="$directory" \
+		TESTDATADIR="$directory" TESTLOGDIR="$directory/log" "${@:3}" \
+		prove -I "$perl" "t/$name.pl"
+}
