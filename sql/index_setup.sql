@@ -15,7 +15,7 @@ $$;
 
 -- That of all pages of an index.  From 16 on it sorts, which is not to be counted.
 CREATE FUNCTION index_pages(index regclass, fork text DEFAULT 'main')
-RETURNS bytea[] LANGUAGE sql SET pg_gpusort.enable = off AS $$
+RETURNS bytea[] LANGUAGE sql SET pg_gpusort.enable = off SET pg_gpusort.debug_require = off AS $$
 	SELECT coalesce(array_agg(page_content(get_raw_page(index::text, fork, block)) ORDER BY block), '{}')
 	FROM generate_series(0, pg_relation_size(index, fork) /
 						 current_setting('block_size')::int8 - 1) block;
