@@ -41,6 +41,9 @@ SELECT count(*) FROM (SELECT g FROM generate_series(1, 100) g ORDER BY g LIMIT 1
 CREATE TEMP TABLE numbers AS SELECT g FROM generate_series(1, 300) g;
 SELECT count(*) FROM (SELECT g FROM numbers ORDER BY g DESC OFFSET 0) s;
 SELECT count(*) FROM (SELECT g FROM numbers WHERE random() >= 0 ORDER BY g DESC OFFSET 0) s;
+-- index builds: one of the sorts, and one of the errors
+CREATE INDEX ON numbers (g);
+CREATE INDEX ON numbers ((1 / (g - 300)));
 RESET pg_gpusort.min_rows;
 SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g OFFSET 0) s;
 SET pg_gpusort.enable = off;

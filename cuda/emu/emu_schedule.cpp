@@ -23,6 +23,13 @@
 #include <ucontext.h>
 #endif
 
+/* valgrind has to know stacks that are not the process's. */
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define VALGRIND_STACK_REGISTER(start, end) ((void)0)
+#endif
+
 namespace gpusort_emu
 {
 
@@ -245,8 +252,11 @@ void lane_main()
 
 char *stack_of(size_t number)
 {
-	while (world.stacks.size() <= number)
-		world.stacks.emplace_back(new char[STACK_BYTES]);
+	while (world.stacks.size() <= number) {
+		char *stack = new char[STACK_BYTES];
+		(void)VALGRIND_STACK_REGISTER(stack, stack + STACK_BYTES - 1);
+		world.stacks.emplace_back(stack);
+	}
 	return world.stacks[number].get();
 }
 

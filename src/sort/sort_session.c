@@ -30,6 +30,7 @@ struct GsSortSession
 	MemoryContext context;
 	GsInputSort sort;
 	bool		sorted;
+	bool		counted;		/* in statistics: not part of another sort */
 
 	/* The cursor. */
 	int64		position;		/* row last returned, from 1; 0: before all */
@@ -46,13 +47,16 @@ struct GsSortSession
 	double		sort_ms;
 };
 
-/* Called when the session's memory goes: an error did it if nothing was sorted. */
+/*
+ * Called when the session's memory goes: an error did it if nothing was sorted.  The
+ * specification may have been on the stack, and is gone then.
+ */
 static void
 session_memory_is_freed(void *arg)
 {
 	GsSortSession *session = arg;
 
-	if (!session->sorted && !session->spec->nested)
+	if (session->counted && !session->sorted)
 		gpusort_stats_count_error();
 }
 
@@ -77,7 +81,7 @@ count_sort(GsSortSession *session)
 	GsSessionReport report;
 	GsSortCounts counts = {.sorts = 1};
 
-	if (session->spec->nested)
+	if (!session->counted)
 		return;
 	gpusort_session_report(session, &report);
 	counts.rows = sort->nrows;
@@ -194,6 +198,7 @@ gpusort_session_begin(const GsSessionSpec *spec)
 
 	session->spec = spec;
 	session->context = context;
+	session->counted = !spec->nested;
 	callback->func = session_memory_is_freed;
 	callback->arg = session;
 	MemoryContextRegisterResetCallback(context, callback);

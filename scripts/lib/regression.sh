@@ -1,0 +1,26 @@
+# shellcheck shell=bash disable=SC2034
+#
+# regression.sh
+#	The regression tests of sql/, for scripts that run them in other ways than
+#	make installcheck does.  To be sourced after server.sh.
+
+# Those of ORDER BY and of index builds whose output does not tell where the rows
+# were sorted.
+GPU_TESTS=(sort_setup sort_types sort_collations sort_keys sort_ties sort_rows
+	sort_scans sort_plans
+	index_setup index_types index_pages index_unique index_tuples)
+
+# All tests in the Makefile's order, one per line.
+regression_tests()
+{
+	# shellcheck disable=SC2016
+	make -s -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" \
+		--eval='print-tests: ; @printf "%s\n" $(REGRESS)' print-tests
+}
+
+# require_any_node TREE: where the tests require sorts on the CPU, have them require
+# sorts of ours.  The few whose input cannot be read again are never on a GPU.
+require_any_node()
+{
+	sed -i '/require/s/\<cpu\>/node/' "$1"/sql/*.sql "$1"/expected/*.out
+}
