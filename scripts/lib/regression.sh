@@ -10,6 +10,12 @@ GPU_TESTS=(sort_setup sort_types sort_collations sort_keys sort_ties sort_rows
 	sort_scans sort_plans
 	index_setup index_types index_pages index_unique index_tuples)
 
+# The settings of their server, when the GPU is emulated.
+EMULATED_GPU=("shared_preload_libraries = 'pg_gpusort'"
+	"pg_gpusort.device_library = 'pg_gpusort_emu'"
+	"pg_gpusort.backend = gpu"
+	"pg_gpusort.pool_size = '16MB'")
+
 # All tests in the Makefile's order, one per line.
 regression_tests()
 {
