@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * fault.c
- *		Faults on purpose, in builds for tests: of the GPU service, and of host
- *		memory.
+ *		Faults on purpose, in builds for tests: of the GPU service, and of what
+ *		a backend holds.
  *
  *-------------------------------------------------------------------------
  */
@@ -30,6 +30,7 @@ static const char *const action_names[] = {
 	[GS_FAULT_MEMORY] = "memory",
 	[GS_FAULT_ERROR] = "error",
 	[GS_FAULT_HANG] = "hang",
+	[GS_FAULT_ROWS] = "rows",
 	[GS_FAULT_ALLOC] = "alloc",
 };
 
@@ -40,6 +41,17 @@ find_name(const char *const *names, int count, const char *text, Size length)
 		if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0)
 			return i;
 	return 0;
+}
+
+/* Some actions are of backends or of the service alone. */
+static bool
+can_happen(const GsFault *fault)
+{
+	if (fault->point == GS_FAULT_NOWHERE || fault->action == GS_FAULT_NOTHING)
+		return false;
+	if (fault->point == GS_FAULT_HOST)
+		return fault->action == GS_FAULT_ALLOC || fault->action == GS_FAULT_ROWS;
+	return fault->action != GS_FAULT_ROWS;
 }
 
 static GsFault
@@ -68,9 +80,7 @@ parse_fault(const char *text)
 		fault.number = strtoul(text + 1, &end, 10);
 		text = end;
 	}
-	if (*text != '\0' || fault.point == GS_FAULT_NOWHERE || fault.action == GS_FAULT_NOTHING ||
-		fault.number == 0 ||
-		(fault.point == GS_FAULT_HOST && fault.action != GS_FAULT_ALLOC))
+	if (*text != '\0' || fault.number == 0 || !can_happen(&fault))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("pg_gpusort.debug_fault is not \"point:action[:number]\"")));
@@ -102,15 +112,34 @@ gpusort_fault_device_alloc(const GsFault *fault)
 	return fault->action == GS_FAULT_ALLOC ? fault->number : 0;
 }
 
-bool
-gpusort_fault_host_alloc(uint32 *allocations)
+/* The number that comes with an action at GS_FAULT_HOST, 0 without that fault. */
+static uint32
+number_of_host(GsFaultAction action)
 {
 	GsFault		fault;
 
 	if (likely(gpusort_debug_fault[0] == '\0'))
-		return false;
+		return 0;
 	fault = parse_fault(gpusort_debug_fault);
-	return fault.point == GS_FAULT_HOST && ++*allocations == fault.number;
+	if (fault.point != GS_FAULT_HOST || fault.action != action)
+		return 0;
+	return fault.number;
+}
+
+bool
+gpusort_fault_host_alloc(uint32 *allocations)
+{
+	uint32		number = number_of_host(GS_FAULT_ALLOC);
+
+	return number > 0 && ++*allocations == number;
+}
+
+uint32
+gpusort_fault_host_rows(uint32 most)
+{
+	uint32		number = number_of_host(GS_FAULT_ROWS);
+
+	return number > 0 ? number : most;
 }
 
 #endif							/* GPUSORT_FAULTS */

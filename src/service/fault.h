@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * fault.h
- *		Faults on purpose, in builds for tests: of the GPU service, and of host
- *		memory.
+ *		Faults on purpose, in builds for tests: of the GPU service, and of what
+ *		a backend holds.
  *
  * With GPUSORT_FAULTS defined (make FAULTS=yes), there is a setting
  * pg_gpusort.debug_fault, "point:action[:number]", and the functions below say
@@ -25,7 +25,7 @@ typedef enum GsFaultPoint
 	GS_FAULT_SORT,
 	GS_FAULT_GET,				/* a sorted chunk is delivered */
 	GS_FAULT_CLOSE,
-	GS_FAULT_HOST				/* a backend allocates memory for a sort */
+	GS_FAULT_HOST				/* a backend holds rows and keys of a sort */
 } GsFaultPoint;
 
 /* What happens there. */
@@ -37,6 +37,8 @@ typedef enum GsFaultAction
 	GS_FAULT_MEMORY,			/* device memory is exhausted */
 	GS_FAULT_ERROR,				/* the device reports an error */
 	GS_FAULT_HANG,				/* nothing, for some seconds */
+	GS_FAULT_ROWS,				/* a backend's session cannot number more rows
+								 * than that */
 	GS_FAULT_ALLOC				/* so many allocations after the session was
 								 * opened succeed, and the next one fails; of
 								 * the points, GS_FAULT_HOST means those of a
@@ -63,6 +65,9 @@ extern uint32 gpusort_fault_device_alloc(const GsFault *fault);
 
 /* Is this the allocation for a sort in this backend that fails?  Counts them. */
 extern bool gpusort_fault_host_alloc(uint32 *allocations);
+
+/* How many rows a session of this backend can number, 'most' without a fault. */
+extern uint32 gpusort_fault_host_rows(uint32 most);
 
 #else
 
@@ -91,6 +96,12 @@ static inline bool
 gpusort_fault_host_alloc(uint32 *allocations)
 {
 	return false;
+}
+
+static inline uint32
+gpusort_fault_host_rows(uint32 most)
+{
+	return most;
 }
 
 #endif							/* GPUSORT_FAULTS */

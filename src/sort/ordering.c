@@ -16,6 +16,7 @@
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
+#include "service/fault.h"
 #include "sort/ordering.h"
 
 /* Bytes per row of the arrays that sorting needs: entries and scratch. */
@@ -144,7 +145,8 @@ gpusort_ordering_count(const GsOrdering *ordering)
 bool
 gpusort_ordering_is_full(const GsOrdering *ordering)
 {
-	return ordering->nrows > GPUSORT_MAX_ROWS - chunk_rows(ordering);
+	return (uint64) ordering->nrows + chunk_rows(ordering) >
+		gpusort_fault_host_rows(GPUSORT_MAX_ROWS);
 }
 
 /*

@@ -142,6 +142,28 @@ foreach my $phase (sort keys %phases)
 	$session->quit;
 }
 
+# ---- More rows than a session can number ----
+
+foreach my $phase (sort grep { /CPU$|memory$/ } keys %phases)
+{
+	my ($settings, $statements) = @{ $phases{$phase} };
+	my $session = Session($node, $settings);
+	my $right = $session->run($statements);
+	my $counts = q{SELECT coalesce(sum(sorts), 0) FROM pg_stat_gpusort_fallbacks
+		WHERE reason = 'more rows than a sort session can number'};
+
+	foreach my $rows (1, 5000)
+	{
+		my $before = $session->run($counts);
+
+		is($session->run("SET pg_gpusort.debug_fault = 'host:rows:$rows'; $statements; RESET pg_gpusort.debug_fault"),
+			$right, "$phase, sessions of $rows rows");
+		cmp_ok($session->run($counts), '>', $before, "$phase, sessions of $rows rows: reason");
+	}
+	goes_on($session, "$phase, sessions of few rows");
+	$session->quit;
+}
+
 # ---- An index that does not fit the disk ----
 
 SKIP:
