@@ -164,6 +164,19 @@ foreach my $phase (sort grep { /CPU$|memory$/ } keys %phases)
 	$session->quit;
 }
 
+# ---- Faults that there are not ----
+
+# A point without an action, an action at the wrong point, no time at all.
+foreach my $fault ('host', 'host:crash:1', 'put:rows:1', 'host:rows:0', 'host:rows:1:2')
+{
+	my $session = Session($node, "$on_cpu; SET pg_gpusort.debug_fault = '$fault'");
+
+	like($session->run($query), qr/22023: pg_gpusort.debug_fault is not/, "the fault $fault");
+	$session->run('RESET pg_gpusort.debug_fault');
+	goes_on($session, "the fault $fault");
+	$session->quit;
+}
+
 # ---- An index that does not fit the disk ----
 
 SKIP:
