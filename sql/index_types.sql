@@ -72,6 +72,16 @@ SELECT check_index_type('inet', '{0.0.0.0/0,0.0.0.0,0.0.0.1/8,10.0.0.0/8,10.0.0.
 SELECT check_index_type('cidr', '{0.0.0.0/0,10.0.0.0/8,10.0.0.0/9,10.0.0.0/32,10.128.0.0/9,2001:db8::/32,2001:db8::/33}');
 -- equal numbers of different scale are not deduplicated
 SELECT check_index_type('numeric', '{-Infinity,-1e250,-12345678901234567890123456789.5,-12345678901234567890123456789,-10000,-9999.9999,-1.00000000000000000001,-1,-0.0001,-1e-250,0,0.00,1e-250,1e-243,1e-240,0.0001,0.00010000000000000001,0.9999,1,1.0,1.00000000000000000001,1.000000000000000000010000000000000001,9999,10000,99999999.9999,1e240,1e243,1e244,1e250,2e250,Infinity,NaN}');
+-- numerics of all magnitudes, with many digits
+CREATE TABLE magnitudes AS
+	SELECT g AS id, g % 3 AS few, CASE WHEN g / 16 % 2 = 0 THEN -1 ELSE 1 END *
+		   (translate(md5((g % 700)::text), 'abcdef', '012345') || 'e' ||
+			(ARRAY[-16383, -4000, -300, -274, -273, -272, -271, -270, 0, 211, 212, 213, 240, 300, 70000, 131000])[1 + g % 16])::numeric AS x
+	FROM generate_series(1, 4000) g;
+ANALYZE magnitudes;
+SELECT way, check_build('CREATE INDEX built ON magnitudes ' || way)
+FROM unnest('{(x),(x DESC),"(few, x)"}'::text[]) way;
+DROP TABLE magnitudes;
 SELECT check_index_type('bit(9)', '{000000000,000000001,011111111,100000000,111111111}');
 SELECT check_index_type('varbit', '{"",0,00,000000000,1,10,1000000000,11111111,111111110,111111111}');
 

@@ -3,6 +3,20 @@
  * key_encoding.h
  *		Values of one sort key as words that order the same way.
  *
+ * A value is encoded as one word or several.  How many of them a plan asks for
+ * depends on the plan: a GPU gets more words of a string than the CPU, and more
+ * still are looked at where values turn out to be equal.  So every encoding must
+ * obey this:
+ *
+ *		For any n, if the first n words of two values differ, the type's own
+ *		comparison function orders the values as the words do.  If they are
+ *		equal, gpusort_key_encoding_rest() says the same of both values; and if
+ *		it says GS_REST_NONE, the comparison function calls them equal.
+ *
+ * It follows that a word that leaves something open, since the value did not
+ * fit, can be followed by words only if these are compared after all that was
+ * left open.  Otherwise the words that follow must be the same for all values.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_ENCODING_H

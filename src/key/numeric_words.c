@@ -9,10 +9,10 @@
  * that is described; it is what tables have on disk, and does not change).
  *
  * A word has four digits, as a number in 54 bits, and a bit that tells whether
- * more follow.  The first word has the sign and the weight above that, the
- * latter as far as it is between -60 and 60; values beyond, which are equal in
- * their first words if they have the same sign, are left to comparisons.  The
- * words of negative values are inverted.
+ * more follow.  The first word has the sign and a code for the weight above that.
+ * Weights from -60 to 60 have codes of their own.  All below share one code, and
+ * so do all above: there the first word has the weight itself behind the code,
+ * and room for two digits only.  The words of negative values are inverted.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,13 +37,17 @@
 #define BASE					10000
 #define DIGITS_PER_WORD			4
 
-/* The first word, from its top: sign, weight, digits, whether more follow. */
+/* The first word, from its top: sign, code, digits, whether more follow. */
 #define POSITIVE_BIT			(UINT64CONST(1) << 63)
-#define WEIGHT_SHIFT			56
+#define CODE_SHIFT				56
 #define DIGITS_SHIFT			2
 #define MORE_BIT				UINT64CONST(2)
 
-/* Weights in the first word; zero has none, and is before all of them. */
+/* With a code that many weights share: sign, code, weight, digits, the same bit. */
+#define WEIGHT_SHIFT			40
+#define DIGITS_BEHIND_WEIGHT	2
+
+/* Codes for weights; zero has none, and is before all of them. */
 #define MOST_WEIGHT				60
 #define WEIGHT_CODE_LESS		1
 #define WEIGHT_CODE_0			(WEIGHT_CODE_LESS + 1 + MOST_WEIGHT)
@@ -133,38 +137,61 @@ weight_code(const GsNumeric *numeric)
 	return WEIGHT_CODE_0 + numeric->weight;
 }
 
-/* Four digits from number 'first' on, and whether more follow. */
+/* Is the weight in the first word, since others have the same code? */
+static inline bool
+shares_code(int code)
+{
+	return code == WEIGHT_CODE_LESS || code == WEIGHT_CODE_MORE;
+}
+
+/* Digits in the first so many words, of which there is one at least. */
+static inline uint32
+digits_in_words(int code, uint32 nwords)
+{
+	return nwords * DIGITS_PER_WORD -
+		(shares_code(code) ? DIGITS_PER_WORD - DIGITS_BEHIND_WEIGHT : 0);
+}
+
+/* So many digits from number 'first' on, and whether more follow. */
 static inline uint64
-digits_word(const GsNumeric *numeric, uint32 first)
+digits_word(const GsNumeric *numeric, uint32 first, uint32 count)
 {
 	uint64		digits = 0;
 
-	for (uint32 i = first; i < first + DIGITS_PER_WORD; i++)
+	for (uint32 i = first; i < first + count; i++)
 	{
 		digits *= BASE;
 		if (i < (uint32) numeric->ndigits)
 			digits += read_int16(numeric->digits + i * sizeof(uint16));
 	}
 	return digits << DIGITS_SHIFT |
-		((uint32) numeric->ndigits > first + DIGITS_PER_WORD ? MORE_BIT : 0);
+		((uint32) numeric->ndigits > first + count ? MORE_BIT : 0);
+}
+
+static inline uint64
+first_word(const GsNumeric *numeric, int code)
+{
+	uint64		word = POSITIVE_BIT | (uint64) code << CODE_SHIFT;
+
+	if (unlikely(shares_code(code)))
+		return word |
+			(uint64) (numeric->weight - PG_INT16_MIN) << WEIGHT_SHIFT |
+			digits_word(numeric, 0, DIGITS_BEHIND_WEIGHT);
+	return word | digits_word(numeric, 0, DIGITS_PER_WORD);
 }
 
 uint64
 gpusort_numeric_word(Datum value, uint32 index)
 {
 	GsNumeric	numeric = open_numeric(value);
-	uint64		word = 0;
+	int			code = weight_code(&numeric);
+	uint64		word;
 
 	if (index == 0)
-	{
-		int			code = weight_code(&numeric);
-
-		word = POSITIVE_BIT | (uint64) code << WEIGHT_SHIFT;
-		if (code != WEIGHT_CODE_LESS && code != WEIGHT_CODE_MORE)
-			word |= digits_word(&numeric, 0);
-	}
+		word = first_word(&numeric, code);
 	else
-		word = digits_word(&numeric, index * DIGITS_PER_WORD);
+		word = digits_word(&numeric, digits_in_words(code, index),
+						   DIGITS_PER_WORD);
 	if (numeric.negative)
 		word = ~word;
 	close_numeric(&numeric);
@@ -175,13 +202,9 @@ GsEncodingRest
 gpusort_numeric_rest(Datum value, uint32 nwords)
 {
 	GsNumeric	numeric = open_numeric(value);
-	int			code = weight_code(&numeric);
-	GsEncodingRest rest = GS_REST_NONE;
+	uint32		digits = digits_in_words(weight_code(&numeric), nwords);
+	bool		ended = (uint32) numeric.ndigits <= digits;
 
-	if (code == WEIGHT_CODE_LESS || code == WEIGHT_CODE_MORE)
-		rest = GS_REST_COMPARE;
-	else if ((uint32) numeric.ndigits > nwords * DIGITS_PER_WORD)
-		rest = GS_REST_WORDS;
 	close_numeric(&numeric);
-	return rest;
+	return ended ? GS_REST_NONE : GS_REST_WORDS;
 }
