@@ -8,7 +8,7 @@ use warnings;
 use Exporter 'import';
 use RandomCases;
 
-our @EXPORT = qw(one_of chance number some_of random_table random_key with_nulls);
+our @EXPORT = qw(one_of chance number some_of key_types random_table random_value with_nulls);
 
 # ---- Choosing ----
 
@@ -29,7 +29,8 @@ sub some_of
 
 # ---- Columns ----
 
-# Types that can be the first key, some of them of test/random/types.sql: how they are made from an int8 expression.
+# Types that can be the first key, some of them of test/random/types.sql: how they
+# are made from an int8 expression.
 my %key_types = (
 	'bool' => sub { "($_[0] % 2 = 0)" },
 	'"char"' => sub { "($_[0] % 128)::int::\"char\"" },
@@ -51,6 +52,7 @@ my %key_types = (
 	'a_domain' => sub { "($_[0] % 1000)::int4::a_domain" },
 	'uuid' => sub { "md5(($_[0])::text)::uuid" },
 	'interval' => sub { "make_interval(months => ($_[0] % 50)::int, days => ($_[0] % 1000)::int, secs => $_[0] % 100000)" },
+	'tid' => sub { "('(' || abs($_[0] % 4294967296) || ',' || abs($_[0] % 65536) || ')')::tid" },
 	'timetz' => sub { "((time '00:00' + ($_[0] % 86400) * interval '1 s')::text || '+' || abs($_[0] % 15))::timetz" },
 	'pg_lsn' => sub { "(pg_lsn '0/0' + abs($_[0] / 2)::numeric)" },
 	'enum' => sub { "(ARRAY['low', 'middle', 'high', 'highest']::a_level[])[1 + abs($_[0] % 4)]" },
@@ -61,12 +63,61 @@ my %key_types = (
 	'name' => sub { "('n' || $_[0])::name" },
 	'bytea' => sub { "substr(decode(repeat(to_hex($_[0] & 65535 | 65536), 2) || '0000', 'hex'), 1, abs($_[0] % 8)::int)" },
 	'numeric' => sub { "(($_[0])::numeric / 977)" },
-	'numeric of all sizes' => sub { "(CASE abs($_[0] % 9) WHEN 0 THEN 'NaN' WHEN 1 THEN '-Infinity' WHEN 2 THEN 0 ELSE ($_[0] % 1000) * 10::numeric ^ ($_[0] % 300)::int END)" },
+	'numeric of all sizes' => sub { "numeric_of_all_sizes($_[0])" },
 	'numeric of some scales' => sub { "(CASE WHEN $_[0] % 2 = 0 THEN ($_[0] % 100)::numeric ELSE ($_[0] % 100)::numeric(10, 4) END)" },
 	'float8 of zeros' => sub { "(ARRAY['-0', '0', 'nan', '1', '-1']::float8[])[1 + abs($_[0] % 5)]" },
 	'inet' => sub { "(inet '0.0.0.0' + abs($_[0] % 4294967296))" },
 	'inet with masks' => sub { "set_masklen(inet '10.0.0.0' + abs($_[0] % 65536), abs($_[0] % 33)::int)" },
+	'cidr' => sub { "network(set_masklen(inet '2001:db8::' + abs($_[0] % 65536), abs($_[0] % 129)::int))" },
+	'bit' => sub { "($_[0] % 1000000)::bit(70)" },
 	'varbit' => sub { "substring(($_[0])::bit(64)::varbit, 1, abs($_[0] % 70)::int)" },
+);
+
+# Their extreme values, and others at which an encoding changes: the SQL type, the
+# elements of an array, and an expression that is added to the array.
+my $texts = '"",a,b,B,~,"a ",é,ÿ,𝄞,aaaaaaa,aaaaaaaa,aaaaaaab,aaaaaaaaa,aaaaaaaab';
+my $long_texts = join ',', map { ('x' x 600) . $_ } '', 'y', 'z';
+my @magnitudes = qw(1e131071 9.99999999999999999e131071 1e-16383 9e-16383 1e244 1.00000000000000001e244
+  9.99999999999999999e243 1e240 1e-240 9.99999999999999999e-241 1.00000000000000001e-241 1e-244 1e19 1e-19);
+my @long_numbers = map { ("1.$_", "1.${_}1", "1.${_}2") } '0' x 11, '9' x 15, '0' x 400;
+my $numbers = join ',', 'NaN', 'Infinity', '-Infinity', '0', '0.00', '1', '-1', '-1.000', '0.0001', '0.00010', '9999', '10000',
+  map { ($_, "-$_") } @magnitudes, @long_numbers;
+my %extremes = (
+	'"char"' => [ '"char"', '"",a,"\\001","\\177","\\200","\\377"' ],
+	'int2' => [ 'int2', '-32768,-32767,-1,0,1,32766,32767' ],
+	'int4' => [ 'int4', '-2147483648,-2147483647,-1,0,1,2147483646,2147483647' ],
+	'int8' => [ 'int8', '-9223372036854775808,-9223372036854775807,-1,0,1,9223372036854775806,9223372036854775807' ],
+	'a_domain' => [ 'a_domain', '-2147483648,0,2147483647' ],
+	'oid' => [ 'oid', '0,1,2147483647,2147483648,4294967294,4294967295' ],
+	'float4' => [ 'float4', '-inf,-3.4028235e38,-1.1754944e-38,-1.1754942e-38,-1e-45,-0,0,1e-45,1.1754942e-38,1.1754944e-38,1,3.4028235e38,inf,nan' ],
+	'float8' => [ 'float8', '-inf,-1.7976931348623157e308,-2.2250738585072014e-308,-2.225073858507201e-308,-5e-324,-0,0,5e-324,2.225073858507201e-308,2.2250738585072014e-308,1,1.7976931348623157e308,inf,nan' ],
+	'date' => [ 'date', '-infinity,4714-11-24 BC,0001-12-31 BC,0001-01-01,1999-12-31,2000-01-01,5874897-12-31,infinity' ],
+	'time' => [ 'time', '00:00,00:00:00.000001,23:59:59.999999,24:00' ],
+	'timetz' => [ 'timetz', '00:00+15:59:59,00:00-15:59:59,24:00+15:59:59,24:00-15:59:59,12:00+00,13:00+01,11:00-01,12:00:00.000001+00' ],
+	'timestamp' => [ 'timestamp', '-infinity,4714-11-24 00:00 BC,4714-11-24 00:00:00.000001 BC,1999-12-31 23:59:59.999999,2000-01-01 00:00,294276-12-31 23:59:59.999999,infinity' ],
+	'timestamptz' => [ 'timestamptz', '-infinity,4714-11-24 00:00+00 BC,1999-12-31 23:59:59.999999+00,2000-01-01 00:00+00,294276-12-31 23:59:59.999999+00,infinity' ],
+	'interval' => [ 'interval', '-178956970 years -7 mons -2147483648 days -2562047788:00:54.775807,178956970 years 6 mons 2147483647 days 2562047788:00:54.775807,'
+		. '178956970 years,-178956970 years,2147483647 days,-2147483648 days,2562047788:00:54.775807,-2562047788:00:54.775807,'
+		. '0,00:00:00.000001,-00:00:00.000001,24:00,1 day,-1 day 24:00,1 mon,30 days,720:00,28 days 23:59:59.999999,29 days,29 days 00:00:01,29 days 23:59:59.999999', ' || infinite_intervals()' ],
+	'money' => [ 'money', '-92233720368547758.08,-0.01,0,0.01,92233720368547758.07' ],
+	'xid8' => [ 'xid8', '0,1,9223372036854775807,9223372036854775808,18446744073709551615' ],
+	'pg_lsn' => [ 'pg_lsn', '0/0,0/1,0/FFFFFFFF,1/0,7FFFFFFF/FFFFFFFF,80000000/0,FFFFFFFF/FFFFFFFF' ],
+	'tid' => [ 'tid', '"(0,0)","(0,1)","(0,65535)","(1,0)","(2147483648,1)","(4294967295,65535)"' ],
+	'uuid' => [ 'uuid', join ',', '0' x 32, 'f' x 32, '00000000-0000-0000-ffff-ffffffffffff', '00000000-0000-0001-0000-000000000000' ],
+	'macaddr' => [ 'macaddr', '00:00:00:00:00:00,00:00:00:00:00:01,80:00:00:00:00:00,ff:ff:ff:ff:ff:ff' ],
+	'macaddr8' => [ 'macaddr8', '00:00:00:00:00:00:00:00,00:00:00:00:00:00:00:01,80:00:00:00:00:00:00:00,ff:ff:ff:ff:ff:ff:ff:ff' ],
+	'text of C' => [ 'text', "$texts,$long_texts" ],
+	'text of ICU' => [ 'text', "$texts,$long_texts" ],
+	'character' => [ 'bpchar', "$texts," . 'x' x 20 . ',' . 'x' x 19 . 'y' ],
+	'name' => [ 'name', "$texts," . 'x' x 63 . ',' . 'x' x 62 . 'y' ],
+	'bytea' => [ 'bytea', join ',', map { "\"\\\\x$_\"" } '', '00', '0000', '61', '6100', '61626364656667', '6162636465666700',
+		'616263646566670000', '61626364656768', 'ff', 'ff' x 300, 'ff' x 299 ],
+	'numeric' => [ 'numeric', $numbers ],
+	'numeric of all sizes' => [ 'numeric', $numbers ],
+	'inet' => [ 'inet', '0.0.0.0/0,0.0.0.0,255.255.255.255,255.255.255.255/0,::/0,::,::1,::1/64,ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff,ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/0' ],
+	'inet with masks' => [ 'inet', '10.0.0.0/8,10.0.0.1/8,10.255.255.255/8,10.0.0.0/9,10.128.0.0/9,10.0.0.0,10.0.0.0/31' ],
+	'cidr' => [ 'cidr', '0.0.0.0/0,10.0.0.0/8,10.0.0.0/9,10.0.0.0/32,255.255.255.255/32,::/0,::/128,2001:db8::/32,2001:db8::/33,ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128' ],
+	'varbit' => [ 'varbit', '"",0,00,1,10,10000000,100000000,' . join ',', '1' x 64, '1' x 65, '1' x 64 . '0', '0' x 65, '1' x 700 ]
 );
 
 # Types that can be keys behind others.
@@ -96,7 +147,7 @@ my @payload_types = (
 
 # Types whose equal values may look different.
 my %alike = map { $_ => 1 } 'float4', 'float8', 'float8 ', 'numeric',
-  'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval';
+  'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval', 'character';
 
 sub random_hash { return 'hashint8extended(g, ' . number(0, 1 << 30) . ' + :seed)'; }
 
@@ -158,13 +209,31 @@ sub random_table
 	};
 }
 
+sub key_types { return sort keys %key_types; }
+
+# A value of one of the key types: an expression.
+sub random_value
+{
+	my ($type) = @_;
+	my $value = $key_types{$type}->(random_number());
+
+	if (exists $extremes{$type} && chance(0.7))
+	{
+		my ($sql_type, $list, $more) = @{ $extremes{$type} };
+
+		$value = 'CASE WHEN ' . random_hash() . ' % ' . one_of(1, 3, 20, 200)
+		  . " = 0 THEN one_of('{$list}'::${sql_type}[]" . ($more // '') . ', '
+		  . random_hash() . ") ELSE $value END";
+	}
+	return with_nulls($value);
+}
+
 sub random_key
 {
 	my ($name) = @_;
 	my $type = one_of(sort keys %key_types);
 
-	return { name => $name, type => $type, exact => !$alike{$type},
-		value => with_nulls($key_types{$type}->(random_number())) };
+	return { name => $name, type => $type, exact => !$alike{$type}, value => random_value($type) };
 }
 
 sub random_payload

@@ -8,3 +8,26 @@ ALTER TYPE a_level ADD VALUE 'high' BEFORE 'highest';
 ALTER TYPE a_level ADD VALUE 'middle' BEFORE 'high';
 CREATE FUNCTION float8_of_bits(int8) RETURNS float8 LANGUAGE internal IMMUTABLE STRICT AS 'int8up';
 CREATE FUNCTION float4_of_bits(int4) RETURNS float4 LANGUAGE internal IMMUTABLE STRICT AS 'int4up';
+
+-- One of the values of an array.
+CREATE FUNCTION one_of(list anyarray, n int8) RETURNS anyelement LANGUAGE sql IMMUTABLE AS
+	'SELECT list[1 + abs(n % cardinality(list))]';
+
+-- Numerics over the whole range, many of which have their first digits in common.
+CREATE FUNCTION numeric_of_all_sizes(n int8) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
+	SELECT (CASE WHEN n % 3 = 0 THEN '-' ELSE '' END ||
+			CASE WHEN n % 5 < 3 THEN '123456789012345' ELSE '1' END ||
+			substr(translate(md5(n::text), 'abcdef', '012345'), 1, (abs(n / 16) % 33)::int) || 'e' ||
+			CASE abs(n / 1000) % 6 WHEN 0 THEN 0 WHEN 1 THEN abs(n / 7) % 40 - 20 WHEN 2 THEN 205 + abs(n / 7) % 50
+								   WHEN 3 THEN -235 - abs(n / 7) % 50 WHEN 4 THEN abs(n / 7) % 131020 ELSE -(abs(n / 7) % 16384) END)::numeric;
+$$;
+
+-- PostgreSQL 17 has them.
+SELECT current_setting('server_version_num')::int4 >= 170000 AS newer \gset
+\if :newer
+CREATE FUNCTION infinite_intervals() RETURNS interval[] LANGUAGE sql IMMUTABLE AS
+	'SELECT ''{-infinity,infinity}''::interval[]';
+\else
+CREATE FUNCTION infinite_intervals() RETURNS interval[] LANGUAGE sql IMMUTABLE AS
+	'SELECT ''{}''::interval[]';
+\endif

@@ -1,0 +1,21 @@
+--
+-- What test/random/keys calls: the C function of test/keys
+--
+\set library `pwd` '/test/keys/key_check'
+CREATE FUNCTION key_check(keys anyarray, less regoperator DEFAULT 0) RETURNS text
+	LANGUAGE c STRICT AS :'library';
+
+-- The check can fail: the operator class's comparison function is not in accord with
+-- its sort support, by which it gets its encoding.
+CREATE FUNCTION backward_cmp(int4, int4) RETURNS int4 LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($2, $1)';
+CREATE FUNCTION backward_lt(int4, int4) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 > $2';
+CREATE FUNCTION backward_gt(int4, int4) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 < $2';
+CREATE OPERATOR <<<< (FUNCTION = backward_lt, LEFTARG = int4, RIGHTARG = int4);
+CREATE OPERATOR >>>> (FUNCTION = backward_gt, LEFTARG = int4, RIGHTARG = int4);
+CREATE OPERATOR CLASS backward_ops FOR TYPE int4 USING btree AS
+	OPERATOR 1 <<<<, OPERATOR 5 >>>>, FUNCTION 1 backward_cmp(int4, int4), FUNCTION 2 btint4sortsupport(internal);
+SELECT key_check('{1,2,3}'::int4[], '<<<<(int4,int4)');
+
+CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE COLLATION with_numbers (provider = icu, locale = 'en-u-kn-true');
+CREATE COLLATION c_utf8 (provider = libc, locale = 'C.UTF-8');
