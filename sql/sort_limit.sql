@@ -124,5 +124,62 @@ RESET enable_material;
 SELECT btrim(l, ' ->') AS plan FROM explain_lines('SELECT id, k FROM limited WHERE id % 2 >= 0 ORDER BY k LIMIT (SELECT 4)') l
 WHERE l ~ '(Limit|Gather|GpuSort|Seq Scan)';
 
-DROP TABLE limited;
-DROP FUNCTION check_limit, same_workers;
+-- LIMITs and OFFSETs that grow, shrink and repeat between the rescans of one subquery.  Workers of
+-- PostgreSQL keep the bound of their first scan, and can return too few rows then, so the rows
+-- are compared with those of stock PostgreSQL without workers.
+CREATE TABLE limited_parts (LIKE limited) PARTITION BY LIST ((id % 2));
+CREATE TABLE limited_part0 PARTITION OF limited_parts FOR VALUES IN (0);
+CREATE TABLE limited_part1 PARTITION OF limited_parts FOR VALUES IN (1);
+INSERT INTO limited_parts SELECT * FROM limited;
+ANALYZE limited_parts;
+-- The ids that a query returns for each of some bounds, a line for each.
+CREATE FUNCTION ids_of(query text, bounds text) RETURNS text LANGUAGE sql AS $$
+	SELECT format('SELECT string_agg(s.ids, E''\n'' ORDER BY v.i)
+		FROM (SELECT * FROM (VALUES %s) v(i, n, skip) OFFSET 0) v, LATERAL (SELECT string_agg(id::text, '','') AS ids FROM (%s) q) s', bounds, query)
+$$;
+-- What the plan of a query has, and in which of 3 sequences of bounds its rows are not stock's.
+CREATE FUNCTION check_rescans(query text, bounds text DEFAULT '0 1 2 3 30 300 1200 NULL') RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	plan text;
+	list text;
+	ours text;
+	stocks text;
+	workers text := current_setting('max_parallel_workers_per_gather');
+BEGIN
+	SELECT string_agg(DISTINCT node, ', ' ORDER BY node) INTO plan
+	FROM explain_lines(ids_of(query, '(1, 1::int8, 0::int8), (2, 2, 0)')) l,
+		 substring(l, '(Gather Merge|Gather|Merge Append|Append|Subquery Scan|GpuSort|WindowAgg)') node;
+	PERFORM setseed(0.7);
+	FOR i IN 1..3 LOOP
+		SELECT string_agg(format('(%s, %s::int8, %s::int8)', j, word[1 + floor(random() * cardinality(word))::int],
+				 CASE WHEN random() < 0.7 THEN 0 ELSE floor(random() * 40)::int END), ', ' ORDER BY j)
+		INTO list FROM generate_series(1, 6) j, regexp_split_to_array(bounds, ' ') word;
+		EXECUTE ids_of(query, list) INTO ours;
+		SET LOCAL pg_gpusort.enable = off;
+		SET LOCAL max_parallel_workers_per_gather = 0;
+		EXECUTE ids_of(query, list) INTO stocks;
+		IF ours IS DISTINCT FROM stocks THEN
+			plan := plan || E'\nnot as stock: ' || list;
+		END IF;
+		SET LOCAL pg_gpusort.enable = on;
+		PERFORM set_config('max_parallel_workers_per_gather', workers, true);
+	END LOOP;
+	RETURN plan;
+END $$;
+SET plan_cache_mode = auto;
+SET cpu_operator_cost = 1;
+SELECT check_rescans('SELECT id FROM limited ORDER BY k, id LIMIT v.n OFFSET v.skip');
+SELECT check_rescans('SELECT id FROM limited WHERE id % 3 <> v.n % 3 ORDER BY k, id LIMIT v.n');
+SELECT check_rescans('SELECT id + 0 AS id FROM (SELECT id, k, random() FROM limited ORDER BY k DESC, id OFFSET 0) s LIMIT v.n OFFSET v.skip');
+SELECT check_rescans('SELECT id FROM limited ORDER BY k, id FETCH FIRST (v.n) ROWS WITH TIES', '0 1 2 3 30 300 1200');
+SELECT check_rescans('SELECT id FROM limited_parts ORDER BY k, id LIMIT v.n OFFSET v.skip');
+SELECT check_rescans('(SELECT id, k FROM limited ORDER BY k, id) UNION ALL (SELECT id, k FROM limited_parts ORDER BY k DESC, id) LIMIT v.n');
+SELECT check_rescans('SELECT id * 10000 + row_number() OVER (ORDER BY k, id ROWS UNBOUNDED PRECEDING) AS id FROM limited LIMIT v.n OFFSET v.skip');
+SET max_parallel_workers_per_gather = 0;
+SELECT check_rescans('SELECT id FROM limited ORDER BY k, id LIMIT v.n OFFSET v.skip');
+SELECT check_rescans('SELECT id FROM limited WHERE id % 3 <> v.n % 3 ORDER BY k, id LIMIT v.n');
+CREATE INDEX ON limited_part0 (k, id);
+SELECT check_rescans('SELECT id FROM limited_parts ORDER BY k, id LIMIT v.n OFFSET v.skip');
+
+DROP TABLE limited, limited_parts;
+DROP FUNCTION check_limit, same_workers, ids_of, check_rescans;

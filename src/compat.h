@@ -163,6 +163,20 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
+ * Parameters of ExecutorRun_hook, and the same as arguments to the next executor
+ * with another number of rows.  Until 17 they say whether a portal is run once.
+ */
+#if PG_VERSION_NUM >= 180000
+#define GPUSORT_EXECUTOR_RUN_ARGS \
+	QueryDesc *query, ScanDirection direction, uint64 count
+#define GPUSORT_EXECUTOR_RUN_PASS(rows)	query, direction, rows
+#else
+#define GPUSORT_EXECUTOR_RUN_ARGS \
+	QueryDesc *query, ScanDirection direction, uint64 count, bool execute_once
+#define GPUSORT_EXECUTOR_RUN_PASS(rows)	query, direction, rows, execute_once
+#endif
+
+/*
  * The hook that is called when the planner knows a table, with the RelOptInfo
  * 'rel' of the PlannerInfo 'root'.  That of 19 is called for everything in FROM.
  * Needs optimizer/pathnode.h and optimizer/plancat.h.

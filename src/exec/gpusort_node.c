@@ -211,6 +211,17 @@ gpusort_node_set_limit(PlanState *state, LimitState *limit)
 		node->limit = limit;
 }
 
+bool
+gpusort_node_leaders_bound(PlanState *state, int64 *bound)
+{
+	GsNodeState *node = as_gpusort(state);
+
+	if (node == NULL || node->shared == NULL || node->limit != NULL)
+		return false;
+	*bound = node->shared->bound;
+	return true;
+}
+
 /* A walker of states: the execution is over, EXPLAIN may follow. */
 static bool
 give_plan_back(PlanState *state, void *context)

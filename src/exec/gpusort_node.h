@@ -52,6 +52,13 @@ extern Node *gpusort_node_create_state(CustomScan *plan);
  */
 extern void gpusort_node_set_limit(PlanState *state, LimitState *limit);
 
+/*
+ * In a parallel worker, if the state is that of a GpuSort: get the number of rows
+ * that the leader wants of it, or -1 for all.  Returns false if it is another node,
+ * or if its Limit is in the worker's own plan.
+ */
+extern bool gpusort_node_leaders_bound(PlanState *state, int64 *bound);
+
 /* Called once by _PG_init(). */
 extern void gpusort_node_init(void);
 

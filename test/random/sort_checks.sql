@@ -68,3 +68,34 @@ BEGIN
 	RETURN CASE WHEN ours = stocks THEN format('same for %s parameters', cardinality(parameters))
 		   ELSE format(E'not the same\nstock:%s\nours:%s', stocks, ours) END;
 END $$;
+
+-- The ids of a query with the bounds v.n and v.skip, for each of those listed in turn.
+CREATE FUNCTION run_rescans(query text, bounds text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	result text;
+BEGIN
+	EXECUTE format('SELECT string_agg(format(''%%s %%s: %%s'', v.n, v.skip, s.ids), E''\n'')
+				   FROM (VALUES (NULL::int8, NULL::int8), %s) v(n, skip),
+				   LATERAL (SELECT string_agg(id::text, '' '') AS ids FROM (%s) q) s', bounds, query)
+	INTO result;
+	RETURN result;
+END $$;
+
+-- Stock PostgreSQL without workers, which keep the bound of their first scan.
+CREATE FUNCTION check_rescans(query text, bounds text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+SET pg_gpusort.debug_require = off AS $$
+DECLARE
+	workers text := current_setting('max_parallel_workers_per_gather');
+	stocks text;
+	ours text;
+BEGIN
+	SET LOCAL pg_gpusort.enable = off;
+	SET LOCAL max_parallel_workers_per_gather = 0;
+	stocks := run_rescans(query, bounds);
+	SET LOCAL pg_gpusort.enable = on;
+	PERFORM set_config('max_parallel_workers_per_gather', workers, true);
+	ours := run_rescans(query, bounds);
+	RETURN CASE WHEN ours = stocks THEN 'same'
+		   ELSE format(E'not the same\nstock:\n%s\nours:\n%s', left(stocks, 1000), left(ours, 1000)) END;
+END $$;
