@@ -118,7 +118,7 @@ endif
 REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
 	sort_scans sort_refusals sort_plans sort_paths sort_limit sort_explain \
 	sort_settings sort_overflow sort_statistics \
-	index_setup index_types index_pages index_unique index_tuples index_statements \
+	index_setup index_types index_pages index_unique index_tuples index_statements index_workers \
 	array_sort array_argsort array_sort_pairs array_types security
 ISOLATION = eval_plan_qual cursors cancel
 # PostgreSQL 16 took the directory of the expected output apart from the input.

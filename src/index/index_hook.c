@@ -3,18 +3,21 @@
  * index_hook.c
  *		Brings index builds of PostgreSQL to gpusort_index_build().
  *
- * There is no hook for index builds.  But before each of them PostgreSQL plans how
- * many workers to use, with the index open and locked, and for that it asks for
- * information about the table, where there is a hook.  There the routine that builds
- * indexes is replaced in the relation cache's entries of the table's btrees: each
- * gets a copy of its access method's routines, in the entry's own memory.
+ * PostgreSQL has no hook for index builds.  But it finds the function that builds an
+ * index in the relation cache's entry of the index, among the routines of its access
+ * method.  There the function is replaced: the entry gets a copy of these routines, in
+ * its own memory.  That must happen before the build, and there are two ways to be
+ * called in time:
  *
- * A copy that stays behind does no harm: it leaves to PostgreSQL's own routine
+ * - If workers are allowed, PostgreSQL plans how many to use, with the index open and
+ *   locked, and for that asks for information about the table, where there is a hook.
+ *
+ * - With max_parallel_maintenance_workers = 0 it plans nothing, and to change that
+ *   setting would change what users see.  But before a build the relation cache learns
+ *   that the index is new, or has a new file, and tells its callbacks.
+ *
+ * A copy that stays behind does no harm: it leaves to PostgreSQL's own function
  * what is not for us, each time.  An entry that is built anew has PostgreSQL's.
- *
- * With max_parallel_maintenance_workers = 0 no workers are planned, and the hook is
- * not called.  So the setting is 1 while statements run that may build indexes, and
- * the hook says that there are to be no workers.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,33 +25,58 @@
 
 #include "access/amapi.h"
 #include "access/nbtree.h"
+#include "access/xact.h"
 #include "catalog/catalog.h"
+#include "catalog/index.h"
+#include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/pathnode.h"
-#include "optimizer/paths.h"
 #include "optimizer/plancat.h"
+#include "storage/sinval.h"
 #include "tcop/utility.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
 #include "index/index_build.h"
 #include "index/index_hook.h"
-#include "settings.h"
+
+/* No relation has this OID: PostgreSQL gives those of its own objects only once. */
+#define NO_RELATION		BTREE_AM_OID
 
 static GPUSORT_RELATION_HOOK_TYPE prev_relation_hook = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility_hook = NULL;
 
-/* Was max_parallel_maintenance_workers 0, and is 1 for the hook's sake? */
-static bool workers_raised = false;
+/* Is look_at_access() in the chain of that hook, and what comes after it? */
+static bool is_access_hooked = false;
+static object_access_hook_type prev_access_hook = NULL;
+
+/*
+ * Btrees that the statements being executed have created, in this order, and not built
+ * yet.  Builds of a concurrent statement have this order, too.
+ */
+static List *unbuilt = NIL;
+
+/* Is a message of call_again() on its way? */
+static bool is_called_again = false;
+
+/* ----------------------------------------------------------------
+ *		relation cache entries
+ * ----------------------------------------------------------------
+ */
 
 /* ambuild */
 static IndexBuildResult *
 build_index(Relation heap, Relation index, IndexInfo *info)
 {
-	IndexBuildResult *result = gpusort_index_build(heap, index, info);
+	IndexBuildResult *result;
 
+	unbuilt = list_delete_oid(unbuilt, RelationGetRelid(index));
+	result = gpusort_index_build(heap, index, info);
 	return result != NULL ? result : btbuild(heap, index, info);
 }
 
@@ -59,7 +87,9 @@ take_over(Relation index)
 	IndexAmRoutine *copy;
 
 	if (index->rd_rel->relam != BTREE_AM_OID ||
-		index->rd_indam->ambuild != btbuild)
+		index->rd_indam == NULL || index->rd_indam->ambuild != btbuild ||
+		index->rd_index->indrelid < FirstNormalObjectId ||
+		IsSystemRelation(index))
 		return;
 	copy = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexAmRoutine));
 	memcpy(copy, index->rd_indam, sizeof(IndexAmRoutine));
@@ -67,24 +97,30 @@ take_over(Relation index)
 	index->rd_indam = copy;
 }
 
-/* Take over all btrees of a table. */
 static void
-take_over_all(Relation heap)
+take_over_index(Oid relid)
 {
-	List	   *indexes = RelationGetIndexList(heap);
+	Relation	index = RelationIdGetRelation(relid);
+
+	if (!RelationIsValid(index))
+		return;
+	take_over(index);
+	RelationClose(index);
+}
+
+static void
+take_over_indexes(const List *relids)
+{
 	ListCell   *lc;
 
-	foreach(lc, indexes)
-	{
-		Relation	index = RelationIdGetRelation(lfirst_oid(lc));
-
-		if (!RelationIsValid(index))
-			continue;
-		take_over(index);
-		RelationClose(index);
-	}
-	list_free(indexes);
+	foreach(lc, relids)
+		take_over_index(lfirst_oid(lc));
 }
+
+/* ----------------------------------------------------------------
+ *		before a build whose workers are planned
+ * ----------------------------------------------------------------
+ */
 
 /* Is a table planned for, all by itself, as for an index build? */
 static bool
@@ -101,29 +137,156 @@ static void
 look_at_relation(GPUSORT_RELATION_HOOK_ARGS)
 {
 	const RangeTblEntry *entry = root->simple_rte_array[rel->relid];
+	Relation	heap;
 
 	if (prev_relation_hook)
 		prev_relation_hook(GPUSORT_RELATION_HOOK_PASS);
 	if (entry->rtekind != RTE_RELATION || !entry->inh ||
-		!is_for_build(root, rel))
+		!is_for_build(root, rel) || entry->relid < FirstNormalObjectId)
 		return;
-	if (workers_raised)
-		rel->rel_parallel_workers = 0;
-	if (entry->relid >= FirstNormalObjectId)
+	heap = RelationIdGetRelation(entry->relid);
+	if (!RelationIsValid(heap))
+		return;
+	if (!IsSystemRelation(heap))
 	{
-		Relation	heap = RelationIdGetRelation(entry->relid);
+		List	   *indexes = RelationGetIndexList(heap);
 
-		if (!RelationIsValid(heap))
-			return;
-		if (!IsSystemRelation(heap))
-			take_over_all(heap);
-		RelationClose(heap);
+		take_over_indexes(indexes);
+		list_free(indexes);
+	}
+	RelationClose(heap);
+}
+
+/* ----------------------------------------------------------------
+ *		before any build
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Have entry_changed() called when this process takes its next lock: send a message
+ * that a relation has changed which does not exist.
+ */
+static void
+call_again(void)
+{
+	SharedInvalidationMessage message;
+
+	memset(&message, 0, sizeof(message));
+	message.rc.id = SHAREDINVALRELCACHE_ID;
+	message.rc.dbId = MyDatabaseId;
+	message.rc.relId = NO_RELATION;
+	SendSharedInvalidMessages(&message, 1);
+	is_called_again = true;
+}
+
+/*
+ * Callback of the relation cache: the entry of a relation, or of all if it is
+ * InvalidOid, has been loaded again if it is open, and is gone if it is not.
+ *
+ * index_create() makes the catalogs' rows of an index visible before the build, and
+ * look_at_access() has remembered the index.  reindex_index() says which index it
+ * is about to build, and then gives it a new file.  In both cases the index is open.
+ *
+ * A concurrent build creates indexes in one transaction, and their entries go with it.
+ * Each is built in a transaction of its own, in which nothing has changed before the
+ * index is opened, so that there would be no call.  So when that transaction begins, and
+ * cannot read catalogs yet, we send a message to ourselves, and another one whenever
+ * it has arrived.  One arrives when index_concurrently_build() locks the index,
+ * before it opens it.  If the index has no entry by then, it gets one here; the
+ * relation cache reads the catalogs in this place as well, for entries that are open.
+ */
+static void
+entry_changed(Datum arg, Oid relid)
+{
+	bool		is_call = relid == NO_RELATION || !OidIsValid(relid);
+
+	if (IsTransactionState())
+	{
+		if (is_call && unbuilt != NIL)
+			take_over_index(linitial_oid(unbuilt));
+		else if (list_member_oid(unbuilt, relid) ||
+				 (relid >= FirstNormalObjectId && ReindexIsProcessingIndex(relid)))
+			take_over_index(relid);
+	}
+	else if (!is_called_again)
+		is_call = true;
+
+	if (is_call)
+	{
+		is_called_again = false;
+		if (unbuilt != NIL)
+			call_again();
 	}
 }
 
-/* Statements that may build indexes. */
+/* ----------------------------------------------------------------
+ *		indexes that are created
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * A relation has been created, and is open.  Remember it if it is a btree.  Its entry is
+ * complete if the catalogs' rows are visible already, which they mostly are not.
+ */
+static void
+remember_index(Oid relid)
+{
+	Relation	relation = RelationIdGetRelation(relid);
+	MemoryContext caller;
+
+	if (!RelationIsValid(relation))
+		return;
+	if (relation->rd_rel->relkind == RELKIND_INDEX &&
+		relation->rd_rel->relam == BTREE_AM_OID && !IsSystemRelation(relation))
+	{
+		caller = MemoryContextSwitchTo(TopMemoryContext);
+		unbuilt = lappend_oid(unbuilt, relid);
+		MemoryContextSwitchTo(caller);
+		take_over(relation);
+	}
+	RelationClose(relation);
+}
+
+static void
+look_at_access(ObjectAccessType access, Oid class, Oid object, int subobject,
+			   void *arg)
+{
+	if (prev_access_hook)
+		prev_access_hook(access, class, object, subobject, arg);
+	if (access == OAT_POST_CREATE && class == RelationRelationId &&
+		subobject == 0)
+		remember_index(object);
+}
+
+/*
+ * Watch which objects are created.  Returns false if that is done already.  The hook is
+ * not there all the time, because from 17 on PostgreSQL caches less of search paths
+ * when it is.
+ */
 static bool
-may_build_indexes(const Node *statement)
+begin_watching(void)
+{
+	if (is_access_hooked)
+		return false;
+	prev_access_hook = object_access_hook;
+	object_access_hook = look_at_access;
+	is_access_hooked = true;
+	return true;
+}
+
+/* If another library has put itself before us in the chain, we have to stay. */
+static void
+end_watching(void)
+{
+	if (object_access_hook != look_at_access)
+		return;
+	object_access_hook = prev_access_hook;
+	is_access_hooked = false;
+}
+
+/* Statements that may create indexes. */
+static bool
+may_create_indexes(const Node *statement)
 {
 	switch (nodeTag(statement))
 	{
@@ -132,35 +295,18 @@ may_build_indexes(const Node *statement)
 		case T_ReindexStmt:
 		case T_AlterTableStmt:
 		case GPUSORT_CLUSTER_STATEMENT:
-		case T_VacuumStmt:
-		case T_TruncateStmt:
-		case T_RefreshMatViewStmt:
 			return true;
 		default:
 			return false;
 	}
 }
 
-/* Have workers planned for indexes, so that the hook is called. */
-static bool
-raise_workers(const Node *statement)
-{
-	if (max_parallel_maintenance_workers != 0 ||
-		(!gpusort_enable_index_build && gpusort_debug_require == GS_REQUIRE_OFF) ||
-		!may_build_indexes(statement))
-		return false;
-	max_parallel_maintenance_workers = 1;
-	workers_raised = true;
-	return true;
-}
-
-/* The setting is the user's again, unless the statement has set it. */
+/* A statement has ended.  Before it, 'nbefore' indexes were not built. */
 static void
-lower_workers(void)
+forget_indexes(int nbefore)
 {
-	if (max_parallel_maintenance_workers == 1)
-		max_parallel_maintenance_workers = 0;
-	workers_raised = false;
+	while (list_length(unbuilt) > nbefore)
+		unbuilt = list_delete_last(unbuilt);
 }
 
 static void
@@ -171,7 +317,9 @@ process_utility(PlannedStmt *statement, const char *query_string,
 {
 	ProcessUtility_hook_type volatile next = prev_ProcessUtility_hook ?
 		prev_ProcessUtility_hook : standard_ProcessUtility;
-	volatile bool raised = raise_workers(statement->utilityStmt);
+	volatile int nbefore = list_length(unbuilt);
+	volatile bool is_watching = may_create_indexes(statement->utilityStmt) &&
+		begin_watching();
 
 	PG_TRY();
 	{
@@ -180,8 +328,9 @@ process_utility(PlannedStmt *statement, const char *query_string,
 	}
 	PG_FINALLY();
 	{
-		if (raised)
-			lower_workers();
+		if (is_watching)
+			end_watching();
+		forget_indexes(nbefore);
 	}
 	PG_END_TRY();
 }
@@ -193,4 +342,5 @@ gpusort_index_hook_init(void)
 	GPUSORT_RELATION_HOOK = look_at_relation;
 	prev_ProcessUtility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
+	CacheRegisterRelcacheCallback(entry_changed, (Datum) 0);
 }

@@ -131,6 +131,25 @@ $node->safe_psql('postgres', q{
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_progress_create_index'), '0', 'and nothing is left');
 }
 
+# ---- VACUUM has the workers that the setting allows, whoever builds indexes ----
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE vacuumed AS SELECT g AS k, -g AS v FROM generate_series(1, 1000) g;
+	CREATE INDEX ON vacuumed (k);
+	CREATE INDEX ON vacuumed (v)});
+foreach my $workers (0, 1)
+{
+	my ($ret, $out, $err) = $node->psql('postgres', qq{
+		SET min_parallel_index_scan_size = 0;
+		SET max_parallel_maintenance_workers = $workers;
+		DELETE FROM vacuumed WHERE k % 10 = $workers;
+		VACUUM (VERBOSE) vacuumed});
+
+	like($err, qr/vacuuming .*vacuumed/, "VACUUM with $workers workers");
+	if ($workers > 0) { like($err, qr/parallel vacuum worker/, 'which it plans for'); }
+	else { unlike($err, qr/parallel vacuum worker/, 'which it does not plan for'); }
+}
+
 # ---- CONCURRENTLY, while others write ----
 
 $node->safe_psql('postgres', q{
