@@ -5,7 +5,8 @@
  *
  * The pool is a part of the server's main shared memory: at the same address
  * in every process, in huge pages where the server's memory is, and there from
- * the start.  Without a device library to be found no memory is asked for.
+ * the start.  If no device library is found when the server starts, no memory is
+ * requested.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,6 +38,13 @@
 
 GsService  *gpusort_service = NULL;
 
+/*
+ * Is there to be a GPU service?  Decided once, before the server asks for shared
+ * memory: after a crash it initializes the same amount again, whatever has become
+ * of the file of the device library meanwhile.
+ */
+static bool service_is_wanted = false;
+
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
@@ -56,19 +64,12 @@ choose_chunk_bytes(void)
 	return TYPEALIGN(MIN_CHUNK_BYTES, bytes);
 }
 
-/* Is there to be a GPU service? */
-static bool
-service_is_wanted(void)
-{
-	return gpusort_pool_size > 0 && gpusort_device_library_exists();
-}
-
 static void
 request_shmem(void)
 {
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
-	if (service_is_wanted())
+	if (service_is_wanted)
 		RequestAddinShmemSpace(add_size(CACHELINEALIGN(sizeof(GsService)),
 										pool_bytes() + POOL_ALIGNMENT));
 }
@@ -135,7 +136,7 @@ start_shmem(void)
 
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
-	if (!service_is_wanted())
+	if (!service_is_wanted)
 	{
 		if (gpusort_pool_size > 0 && gpusort_device_library[0] != '\0' &&
 			strcmp(gpusort_device_library, GPUSORT_DEFAULT_DEVICE_LIBRARY) != 0)
@@ -163,10 +164,17 @@ gpusort_service_shmem_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
 		return;
+	service_is_wanted = gpusort_pool_size > 0 && gpusort_device_library_exists();
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = request_shmem;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = start_shmem;
+}
+
+bool
+gpusort_service_is_wanted(void)
+{
+	return service_is_wanted;
 }
 
 /* ----------------------------------------------------------------

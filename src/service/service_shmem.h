@@ -202,7 +202,7 @@ typedef struct GsService
 	GsPoolChunk chunks[GPUSORT_MAX_CHUNKS];
 } GsService;
 
-/* NULL unless the library was preloaded with a pool. */
+/* NULL if there is no GPU service. */
 extern GsService *gpusort_service;
 
 static inline char *
@@ -227,5 +227,11 @@ extern void gpusort_slot_free(uint32 slot);
 
 /* Called once by _PG_init(). */
 extern void gpusort_service_shmem_init(void);
+
+/*
+ * Is there a GPU service until the server stops?  Known from
+ * gpusort_service_shmem_init() on.
+ */
+extern bool gpusort_service_is_wanted(void);
 
 #endif							/* GPUSORT_SERVICE_SHMEM_H */

@@ -33,11 +33,9 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "service/device_library.h"
 #include "service/device_process.h"
 #include "service/service_shmem.h"
 #include "service/service_worker.h"
-#include "settings.h"
 
 extern PGDLLEXPORT void gpusort_service_main(Datum arg);
 
@@ -336,8 +334,7 @@ gpusort_service_worker_init(void)
 {
 	BackgroundWorker worker = {0};
 
-	if (!process_shared_preload_libraries_in_progress ||
-		gpusort_pool_size == 0 || !gpusort_device_library_exists())
+	if (!gpusort_service_is_wanted())
 		return;
 	strlcpy(worker.bgw_name, "pg_gpusort service", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "pg_gpusort service", BGW_MAXLEN);

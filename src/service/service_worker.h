@@ -8,7 +8,10 @@
 #ifndef GPUSORT_SERVICE_WORKER_H
 #define GPUSORT_SERVICE_WORKER_H
 
-/* Register the worker, if there is to be one.  Called once by _PG_init(). */
+/*
+ * Register the worker, if there is to be one.  Called once by _PG_init(), after
+ * gpusort_service_shmem_init().
+ */
 extern void gpusort_service_worker_init(void);
 
 #endif							/* GPUSORT_SERVICE_WORKER_H */

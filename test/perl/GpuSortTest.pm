@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
 
-our @EXPORT = qw(start_node start_gpu_node gpu_settings parallel_plans wait_for_service
+our @EXPORT = qw(start_node start_gpu_node gpu_settings gpu_library_file parallel_plans wait_for_service
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
   digest leaves_nothing add_index_tools indexes_are_sound index_digests files_belong Session);
 
@@ -32,11 +32,26 @@ sub start_node
 	return $node;
 }
 
+# The library of the emulator, or what the environment says.
+sub gpu_library
+{
+	return $ENV{GPUSORT_DEVICE_LIBRARY} // 'pg_gpusort_emu';
+}
+
+# gpu_library_file NODE: the file of that library.
+sub gpu_library_file
+{
+	my ($node) = @_;
+	my $directory = $node->config_data('--pkglibdir');
+
+	return "$directory/" . gpu_library() . '.so';
+}
+
 # Settings of a server whose GPU is the emulator, or what the environment says, to
 # which all sorts go.
 sub gpu_settings
 {
-	my $library = $ENV{GPUSORT_DEVICE_LIBRARY} // 'pg_gpusort_emu';
+	my $library = gpu_library();
 
 	return (
 		q{shared_preload_libraries = 'pg_gpusort'},
