@@ -12,7 +12,10 @@
 #	cuda-check-asan		that part under ASan and UBSan
 #	cuda-check-bugs		the test of the tests: planted bugs are noticed
 #	cuda-check-exports	what the libraries export and need; CUDA's where there is nvcc
+#	cuda-check-ptx		no kernel compiles to nothing, where there is nvcc
 #	cuda-check-gpu		all tests on the GPU
+#	cuda-check-jit		a part of them with code for the oldest GPUs, which the driver of
+#						a newer one compiles when it is loaded
 #	cuda-bench		the benchmark against CUB, and the tuning program
 #	cuda-clean
 
@@ -23,6 +26,7 @@ CUDA_CXXFLAGS ?= -O2 -g
 
 # What the toolkit can build for, of what the kernels can run on, and PTX for what comes later.
 CUDA_KNOWN_ARCHS = 75 80 86 89 90 100 120
+CUDA_OLDEST = $(firstword $(CUDA_KNOWN_ARCHS))
 CUDA_ARCHS ?= $(filter $(CUDA_KNOWN_ARCHS),$(subst sm_,,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
 CUDA_GENCODE = $(foreach arch,$(CUDA_ARCHS),-gencode=arch=compute_$(arch),code=sm_$(arch)) \
 	$(addprefix -gencode=arch=compute_,$(addsuffix $(comma)code=compute_$(lastword $(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS))))
@@ -51,16 +55,21 @@ CUDA_SESSION_BENCH = $(CUDA_OUT)/session_bench
 CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 .PHONY: cuda-lib cuda-emu cuda-check cuda-check-bugs cuda-check-quick cuda-check-asan \
-	cuda-check-exports cuda-check-gpu cuda-bench cuda-clean
+	cuda-check-exports cuda-check-ptx cuda-check-gpu cuda-check-jit cuda-bench cuda-clean
 
 ifeq ($(NVCC),)
-cuda-lib cuda-bench cuda-check-gpu:
+cuda-lib cuda-bench cuda-check-ptx cuda-check-gpu cuda-check-jit:
 	@echo "nvcc not found: $@ skipped"
 else
 cuda-lib: $(CUDA_LIB)
 cuda-bench: $(CUDA_BENCH) $(CUDA_TUNE) $(CUDA_SESSION_BENCH) $(CUDA_LIB)
 cuda-check-gpu: $(CUDA_LIB) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_LIB)
+cuda-check-jit: $(CUDA_TEST)
+	$(MAKE) -f cuda/cuda.mk CUDA_OUT=$(CUDA_OUT)/old CUDA_ARCHS=$(CUDA_OLDEST) cuda-lib
+	$(CUDA_TEST) $(CUDA_OUT)/old/pg_gpusort_cuda.so --quick
+cuda-check-ptx: $(CUDA_SOURCES:cuda/%.cu=$(CUDA_OUT)/ptx/%.ptx)
+	cuda/test/check-ptx $^
 cuda-check-exports: $(CUDA_LIB)
 endif
 
@@ -68,12 +77,14 @@ cuda-emu: $(CUDA_EMU)
 
 cuda-check: $(CUDA_EMU) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_EMU)
+	GPUSORT_EMU_PTX=$(CUDA_OLDEST) $(CUDA_TEST) $(CUDA_EMU)
 
 cuda-check-bugs: $(CUDA_EMU) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_EMU) --bugs
 
 cuda-check-quick: $(CUDA_EMU) $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_EMU) --quick
+	GPUSORT_EMU_PTX=$(CUDA_OLDEST) $(CUDA_TEST) $(CUDA_EMU) --quick schedules sessions
 
 cuda-check-exports: $(CUDA_EMU)
 	cuda/test/check-exports $^
@@ -85,6 +96,10 @@ cuda-check-asan: $(CUDA_EMU_ASAN) $(CUDA_TEST_ASAN)
 $(CUDA_OUT)/%.o: cuda/%.cu $(CUDA_HEADERS) cuda/cuda.mk
 	@mkdir -p $(@D)
 	$(NVCC) $(CUDA_NVCCFLAGS) -c $< -o $@
+
+$(CUDA_OUT)/ptx/%.ptx: cuda/%.cu $(CUDA_HEADERS) cuda/cuda.mk
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O3 -Icuda -arch=compute_$(CUDA_OLDEST) -ptx $< -o $@
 
 $(CUDA_LIB): $(CUDA_SOURCES:cuda/%.cu=$(CUDA_OUT)/%.o) cuda/exports.map
 	$(NVCC) -shared -cudart static $(CUDA_GENCODE) $(filter %.o,$^) -o $@ -Xlinker --exclude-libs,ALL \

@@ -111,13 +111,14 @@ GsStatus start(GsDevice *device)
 								 "read the properties of the device");
 	if (status)
 		return status;
-	device->sorter.multiprocessors = properties.multiProcessorCount;
-	device->sorter.shared_memory = properties.sharedMemPerBlockOptin;
-	device->sorter.cooperative = properties.cooperativeLaunch != 0;
 	if (properties.major < 7)
 		return gpusort_device_fail(device, GPUSORT_NO_DEVICE,
 								   "compute capability %d.%d is too low: 7.0 is needed",
 								   properties.major, properties.minor);
+	status = gpusort_device_check(device, gpusort_sorter_init(&device->sorter, properties),
+								  "find the kernels' code for the device");
+	if (status)
+		return status;
 	status = gpusort_device_check(
 		device, cudaStreamCreateWithFlags(&device->compute, cudaStreamNonBlocking),
 		"create a stream");

@@ -505,11 +505,15 @@ __global__ void __launch_bounds__(Policy::THREADS,
 	gpusort_sweep_kernel(GsSweepArgs<Order, Value> args)
 {
 	typedef GsSweep<Order, Value, Position, Policy> Sweep;
-	/* Architectures that cannot hold the tile get an empty kernel, which is never launched. */
-	if constexpr (sizeof(typename Sweep::Shared) <= GPUSORT_ARCH_SHARED) {
+	/*
+	 * Architectures that cannot hold the tile get a kernel that stops the device.  It is never
+	 * launched: see gpusort_sorter_init().
+	 */
+	if (sizeof(typename Sweep::Shared) <= gpusort_arch_shared(GPUSORT_ARCH)) {
 		GPUSORT_SHARED(typename Sweep::Shared, shared);
 		Sweep(args, shared).process();
-	}
+	} else
+		__trap();
 }
 
 #endif /* GPUSORT_ONESWEEP_CUH */

@@ -72,18 +72,32 @@ enum GsPlantedBug {
 #define GPUSORT_RESIDENT(threads, blocks)                                                      \
 	((threads) * (blocks) <= GPUSORT_ARCH_THREADS ? (blocks) : GPUSORT_ARCH_THREADS / (threads))
 
-/* Most shared memory of a block on the architecture that is being compiled for. */
-#if !defined(__CUDACC__) || !defined(__CUDA_ARCH__)
-#define GPUSORT_ARCH_SHARED (227 * 1024)
-#elif __CUDA_ARCH__ < 800
-#define GPUSORT_ARCH_SHARED (64 * 1024)
-#elif __CUDA_ARCH__ == 800 || __CUDA_ARCH__ == 870
-#define GPUSORT_ARCH_SHARED (163 * 1024)
-#elif __CUDA_ARCH__ < 900 || __CUDA_ARCH__ >= 1200
-#define GPUSORT_ARCH_SHARED (99 * 1024)
+/* The architecture that the code at hand is compiled for, as __CUDA_ARCH__ says it. */
+#ifndef __CUDACC__
+#define GPUSORT_ARCH (10 * gpusort_emu::compiled_for())
+#elif defined(__CUDA_ARCH__)
+#define GPUSORT_ARCH __CUDA_ARCH__
 #else
-#define GPUSORT_ARCH_SHARED (227 * 1024)
+#define GPUSORT_ARCH 900
 #endif
+
+/*
+ * Most shared memory of a block of code that is compiled for an architecture.  Code for an
+ * older one than the device's has the limit of the older one, so the host has to ask a kernel
+ * for its architecture: see gpusort_sorter_init().
+ */
+__host__ __device__ constexpr size_t gpusort_arch_shared(int arch)
+{
+#ifdef __CUDACC__
+	return arch < 800					? 64 * 1024
+		   : arch == 800 || arch == 870 ? 163 * 1024
+		   : arch >= 900 && arch < 1200 ? 227 * 1024
+										: 99 * 1024;
+#else
+	/* Few of the emulator's large tiles fit the limit of older architectures, as on devices. */
+	return arch < 800 ? 16 * 1024 + 512 : 227 * 1024;
+#endif
+}
 
 #ifdef __CUDACC__
 extern __shared__ __align__(16) unsigned char gpusort_shared_bytes[];

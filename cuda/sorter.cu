@@ -120,7 +120,7 @@ cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &orde
 														stream);
 }
 
-/* Whether the device can hold a tile of this shape. */
+/* Whether the device can hold a tile of this shape, and the kernel's code is there. */
 template <class Key, class Value, class Policy>
 bool fits(const GsSorter &sorter)
 {
@@ -223,6 +223,28 @@ struct FindSizes {
 };
 
 } // namespace
+
+cudaError_t gpusort_sorter_init(GsSorter *sorter, const cudaDeviceProp &properties)
+{
+	/*
+	 * What runs may be code for an older architecture than the device's: PTX that the driver
+	 * has compiled.  All kernels are for the same one.
+	 */
+	typedef GsSweepTuning<8, 4, GPUSORT_SMALL_SHARED> Small;
+	cudaFuncAttributes attributes;
+	cudaError_t error = cudaFuncGetAttributes(
+		&attributes,
+		(const void *)
+			gpusort_sweep_kernel<GsIntegerOrder<uint64_t>, uint32_t, uint32_t, Small>);
+	if (error)
+		return error;
+	size_t compiled = gpusort_arch_shared(10 * attributes.ptxVersion);
+	size_t device = properties.sharedMemPerBlockOptin;
+	sorter->multiprocessors = properties.multiProcessorCount;
+	sorter->shared_memory = compiled < device ? compiled : device;
+	sorter->cooperative = properties.cooperativeLaunch != 0;
+	return cudaSuccess;
+}
 
 size_t gpusort_sorter_exchange_bytes()
 {

@@ -16,7 +16,7 @@ struct GsControl;
 /* What the sorter needs to know of a device, and keeps on it. */
 struct GsSorter {
 	int multiprocessors;
-	size_t shared_memory; /* most of a block */
+	size_t shared_memory; /* most of a block, for the device and for the kernels' code */
 	bool cooperative;	  /* the device can launch cooperating blocks */
 	void *exchange;		  /* GsGridExchange */
 	GsDebugSettings debug;
@@ -43,6 +43,12 @@ struct GsSortJob {
 	void *values_in_space;
 	void *values_out;
 };
+
+/*
+ * Learns of the current device, and of the code that the library has for it, all but exchange
+ * and debug.  An error if there is no such code.
+ */
+cudaError_t gpusort_sorter_init(GsSorter *sorter, const cudaDeviceProp &properties);
 
 /* exchange must be zeroed memory of gpusort_sorter_exchange_bytes(). */
 size_t gpusort_sorter_exchange_bytes();

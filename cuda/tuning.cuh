@@ -60,6 +60,10 @@ struct GsSweepTuning<4, 0, GPUSORT_SMALL_SHARED> : GsSweepPolicy<256, 32, 2, 4, 
 template <int KEY_BYTES, int VALUE_BYTES, GsDeviceClass CLASS>
 struct GsSweepTuning : GsSweepPolicy<256, 3, 1, 4, (KEY_BYTES == 4)> {
 };
+template <int KEY_BYTES, int VALUE_BYTES>
+struct GsSweepTuning<KEY_BYTES, VALUE_BYTES, GPUSORT_SMALL_SHARED>
+	: GsSweepPolicy<256, 1, 1, 4, (KEY_BYTES == 4)> {
+};
 #endif
 
 /* Histogram of all digit places. */

@@ -291,9 +291,7 @@ int main(int count, char **arguments)
 	BENCH_CHECK(cudaStreamCreate(&stream));
 	cudaDeviceProp properties;
 	BENCH_CHECK(cudaGetDeviceProperties(&properties, 0));
-	sorter.multiprocessors = properties.multiProcessorCount;
-	sorter.shared_memory = properties.sharedMemPerBlockOptin;
-	sorter.cooperative = true;
+	BENCH_CHECK(gpusort_sorter_init(&sorter, properties));
 	sorter.exchange = device_memory(gpusort_sorter_exchange_bytes());
 	BENCH_CHECK(cudaMemset(sorter.exchange, 0, gpusort_sorter_exchange_bytes()));
 	arrays.capacity = huge ? (uint64_t)18 << 30 : (uint64_t)8 << 30;

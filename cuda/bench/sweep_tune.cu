@@ -298,7 +298,6 @@ int main(int count, char **arguments)
 	cudaDeviceProp properties;
 	BENCH_CHECK(cudaGetDeviceProperties(&properties, 0));
 	sorter.multiprocessors = properties.multiProcessorCount;
-	sorter.shared_memory = properties.sharedMemPerBlockOptin;
 	printf("%s, %d multiprocessors\n", properties.name, properties.multiProcessorCount);
 	sorter.exchange = device_array<GsGridExchange>(1);
 	BENCH_CHECK(cudaMemset(sorter.exchange, 0, sizeof(GsGridExchange)));

@@ -59,6 +59,9 @@ bool run_kernel(unsigned grid, unsigned block, size_t shared_bytes, bool coopera
 				const std::function<void()> &kernel);
 const char *launch_error();
 
+/* The architecture that kernels are compiled for, as cudaFuncAttributes.ptxVersion says it. */
+int compiled_for();
+
 /* Called by code running in a fiber. */
 dim3 thread_index();
 dim3 block_index();
@@ -71,6 +74,7 @@ void yield_now();
 void change_memory(); /* before an atomic operation; yields as well */
 void barrier();
 int barrier_or(int predicate);
+[[noreturn]] void trap();
 
 /*
  * All lanes of mask hand in a value; returns the warp's 32 values once all are there (those of
@@ -169,6 +173,11 @@ inline T atomicCAS(T *address, T expected, T value)
 	return old;
 }
 
+[[noreturn]] inline void __trap()
+{
+	gpusort_emu::trap();
+}
+
 inline void __threadfence()
 {
 }
@@ -231,6 +240,10 @@ struct cudaDeviceProp {
 	int cooperativeLaunch;
 };
 
+struct cudaFuncAttributes {
+	int ptxVersion;
+};
+
 typedef struct EmuStream *cudaStream_t;
 typedef struct EmuEvent *cudaEvent_t;
 
@@ -242,6 +255,7 @@ void gpusort_emu_enqueue(cudaStream_t stream, std::function<cudaError_t()> opera
 
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *kernel);
 cudaError_t cudaSetDevice(int ordinal);
 cudaError_t cudaDeviceReset();
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);

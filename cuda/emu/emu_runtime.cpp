@@ -154,6 +154,19 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 	return result(cudaSuccess);
 }
 
+/* Code for the device, or what GPUSORT_EMU_PTX says: compiled from PTX for an older one. */
+int gpusort_emu::compiled_for()
+{
+	const char *text = getenv("GPUSORT_EMU_PTX");
+	return text ? atoi(text) : 90;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
+{
+	attributes->ptxVersion = gpusort_emu::compiled_for();
+	return result(cudaSuccess);
+}
+
 cudaError_t cudaSetDevice(int ordinal)
 {
 	if (ordinal < 0 || ordinal >= device_count())

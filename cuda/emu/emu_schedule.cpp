@@ -450,6 +450,11 @@ void barrier()
 	back_to_scheduler();
 }
 
+void trap()
+{
+	violation("a kernel stops the device");
+}
+
 int barrier_or(int predicate)
 {
 	Block *block = world.current->block;

@@ -267,13 +267,46 @@ bool test_no_device()
 	return tests_failed == 0;
 }
 
+/*
+ * Code for an older architecture than the device's, as when its PTX is compiled by the driver:
+ * large tiles were left out of it, so small ones are sorted, and in the right order.
+ */
+static void test_older_code()
+{
+	const GsDeviceApi *api = library.api;
+	GsDevice *device = library.device;
+	GsDeviceOptions options = {};
+	options.struct_size = sizeof options;
+	setenv("GPUSORT_EMU_PTX", "75", 1);
+	expect(api->device_open(&options, &library.device, nullptr, 0), GPUSORT_OK,
+		   "opening a device with older code");
+	SortCase c;
+	c.key_width = 8;
+	c.value_width = 4;
+	c.row_numbers = true;
+	c.what = "older code";
+	GsDebugSizes sizes = {}, older = {};
+	api->debug_sizes(device, c.key_width, c.value_width, &sizes);
+	api->debug_sizes(library.device, c.key_width, c.value_width, &older);
+	test_check(older.tile_items < sizes.tile_items, "tiles of older code have %u items, not %u",
+			   older.tile_items, sizes.tile_items);
+	set_debug([](GsDebugSettings &s) { s.path = GPUSORT_PATH_ONESWEEP; });
+	run_sort_case(c, entropy_keys(5 * older.tile_items, 1, 8, 1));
+	set_debug(nullptr);
+	api->device_close(library.device);
+	unsetenv("GPUSORT_EMU_PTX");
+	library.device = device;
+}
+
 void test_arguments(TestAmount)
 {
 	test_requests();
 	test_pointers_and_sizes();
 	test_pinning();
-	if (library.emulator)
+	if (library.emulator) {
 		test_no_device();
+		test_older_code();
+	}
 }
 
 static std::vector<uint32_t> some_keys(uint64_t n)
