@@ -301,10 +301,22 @@ may_create_indexes(const Node *statement)
 	}
 }
 
-/* A statement has ended.  Before it, 'nbefore' indexes were not built. */
-static void
-forget_indexes(int nbefore)
+/*
+ * What is done at both ends of a statement.  These functions are not inlined, since
+ * gcc warns of a variable in PG_FINALLY when they are.
+ */
+static pg_noinline bool
+begin_statement(const Node *statement)
 {
+	return may_create_indexes(statement) && begin_watching();
+}
+
+/* Before the statement, 'nbefore' indexes were not built. */
+static pg_noinline void
+end_statement(bool is_watching, int nbefore)
+{
+	if (is_watching)
+		end_watching();
 	while (list_length(unbuilt) > nbefore)
 		unbuilt = list_delete_last(unbuilt);
 }
@@ -318,8 +330,7 @@ process_utility(PlannedStmt *statement, const char *query_string,
 	ProcessUtility_hook_type volatile next = prev_ProcessUtility_hook ?
 		prev_ProcessUtility_hook : standard_ProcessUtility;
 	volatile int nbefore = list_length(unbuilt);
-	volatile bool is_watching = may_create_indexes(statement->utilityStmt) &&
-		begin_watching();
+	volatile bool is_watching = begin_statement(statement->utilityStmt);
 
 	PG_TRY();
 	{
@@ -328,9 +339,7 @@ process_utility(PlannedStmt *statement, const char *query_string,
 	}
 	PG_FINALLY();
 	{
-		if (is_watching)
-			end_watching();
-		forget_indexes(nbefore);
+		end_statement(is_watching, nbefore);
 	}
 	PG_END_TRY();
 }
