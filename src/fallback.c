@@ -34,6 +34,7 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_DEVICE_MEMORY] = "not enough device memory",
 	[GS_FALLBACK_DEVICE_ERROR] = "the device reported an error",
 	[GS_FALLBACK_SERVICE_LOST] = "the GPU service was lost",
+	[GS_FALLBACK_ENUM_LABELS] = "labels were added to an enum meanwhile",
 };
 
 StaticAssertDecl(lengthof(fallback_texts) == GS_FALLBACK_COUNT,

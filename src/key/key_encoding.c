@@ -24,7 +24,6 @@
 #include "access/nbtree.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_database.h"
-#include "catalog/pg_enum.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -40,13 +39,11 @@
 #include "utils/uuid.h"
 #include "utils/varbit.h"
 
+#include "key/enum_words.h"
 #include "key/key_encoding.h"
 #include "key/numeric_words.h"
 
 #define WORD_BITS	64
-
-/* Labels of enums whose places in the order are remembered. */
-#define ENUM_CACHE_SIZE		256
 
 /* Longest form of a network address, see network_bytes(). */
 #define MAX_NETWORK_BYTES	(2 + 2 * 16)
@@ -80,18 +77,11 @@ static const uint8 encoding_bits[] = {
 	[GS_ENCODE_ABBREVIATION] = 64,
 };
 
-/* Oids of labels and their places; an invalid Oid where there is none. */
-typedef struct GsEnumCache
-{
-	Oid			labels[ENUM_CACHE_SIZE];
-	float4		places[ENUM_CACHE_SIZE];
-} GsEnumCache;
-
 struct GsEncodingState
 {
 	SortSupportData ssup;		/* GS_ENCODE_ABBREVIATION */
 	GsKeyEncoding abbreviated;	/* what its abbreviations are */
-	GsEnumCache *cache;			/* GS_ENCODE_ENUM */
+	GsEnumNumbers *numbers;		/* GS_ENCODE_ENUM */
 };
 
 /* ----------------------------------------------------------------
@@ -260,7 +250,7 @@ make_encoding(GsEncodingKind kind)
 	if (kind == GS_ENCODE_ENUM)
 	{
 		encoding.state = palloc0(sizeof(struct GsEncodingState));
-		encoding.state->cache = palloc0(sizeof(GsEnumCache));
+		encoding.state->numbers = gpusort_enum_numbers_create();
 	}
 	return encoding;
 }
@@ -332,6 +322,13 @@ gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
 {
 	return encoding->kind >= GS_ENCODE_BOOL &&
 		encoding->kind <= GS_ENCODE_TIMETZ;
+}
+
+bool
+gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
+{
+	return encoding->kind != GS_ENCODE_ENUM ||
+		gpusort_enum_numbers_are_common(encoding->state->numbers);
 }
 
 /* ----------------------------------------------------------------
@@ -442,33 +439,6 @@ network_bytes(Datum value, unsigned char bytes[MAX_NETWORK_BYTES])
  *		words
  * ----------------------------------------------------------------
  */
-
-/* A label's place in the order of its enum. */
-static float4
-place_of_label(Oid label)
-{
-	HeapTuple	tuple = SearchSysCache1(ENUMOID, ObjectIdGetDatum(label));
-	float4		place;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for enum label %u", label);
-	place = ((Form_pg_enum) GETSTRUCT(tuple))->enumsortorder;
-	ReleaseSysCache(tuple);
-	return place;
-}
-
-static uint64
-enum_word(GsEnumCache *cache, Oid label)
-{
-	unsigned	i = label % ENUM_CACHE_SIZE;
-
-	if (unlikely(cache->labels[i] != label))
-	{
-		cache->places[i] = place_of_label(label);
-		cache->labels[i] = label;
-	}
-	return gpusort_codec_float4(cache->places[i]);
-}
 
 static uint64
 tid_word(ItemPointer tid)
@@ -590,7 +560,8 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
 		case GS_ENCODE_TID:
 			return tid_word((ItemPointer) DatumGetPointer(value));
 		case GS_ENCODE_ENUM:
-			return enum_word(encoding->state->cache, DatumGetObjectId(value));
+			return gpusort_enum_word(encoding->state->numbers,
+									 DatumGetObjectId(value));
 		case GS_ENCODE_UUID:
 			return gpusort_codec_bytes(DatumGetUUIDP(value)->data + index * 8, 8);
 		case GS_ENCODE_INTERVAL:

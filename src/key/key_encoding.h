@@ -17,6 +17,9 @@
  * fit, can be followed by words only if these are compared after all that was
  * left open.  Otherwise the words that follow must be the same for all values.
  *
+ * Words are compared within one sort only, and with words of the same encoding;
+ * or with those of another process, if gpusort_key_encoding_is_common() of both.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_KEY_ENCODING_H
@@ -93,6 +96,12 @@ extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
 
 /* Do the words that are encoded at first say all, for every value? */
 extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
+
+/*
+ * Have all words so far been those that other processes with the active snapshot
+ * of this one give the same values?
+ */
+extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
 
 /* What is open behind the first 'nwords' words of a value? */
 extern GsEncodingRest gpusort_key_encoding_rest(const GsKeyEncoding *encoding,

@@ -186,6 +186,15 @@ gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first)
 }
 
 bool
+gpusort_key_plan_is_common(const GsKeyPlan *plan)
+{
+	for (int i = 0; i < plan->ncolumns; i++)
+		if (!gpusort_key_encoding_is_common(&plan->columns[i].encoding))
+			return false;
+	return true;
+}
+
+bool
 gpusort_key_plan_nulls_first(const GsKeyPlan *plan)
 {
 	return plan->columns[0].nulls_first;

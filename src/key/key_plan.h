@@ -47,6 +47,13 @@ extern unsigned gpusort_key_plan_string_words(const GsKeyPlan *plan);
  */
 extern bool gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first);
 
+/*
+ * Have all keys so far been those that plans of other processes with the active
+ * snapshot of this one give the same rows?  Otherwise they must not be compared
+ * with keys of others.
+ */
+extern bool gpusort_key_plan_is_common(const GsKeyPlan *plan);
+
 /* Do rows whose first key is NULL come before the others? */
 extern bool gpusort_key_plan_nulls_first(const GsKeyPlan *plan);
 

@@ -79,6 +79,7 @@ struct GsGpuSession
 	unsigned	words;
 	Size		max_row_bytes;
 	GsClient   *client;
+	bool		shared;			/* do other processes add rows, too? */
 	GsFallback	failure;
 
 	/* Rows in. */
@@ -161,8 +162,9 @@ gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
 }
 
 GsClientHandle
-gpusort_gpu_session_handle(const GsGpuSession *session)
+gpusort_gpu_session_handle(GsGpuSession *session)
 {
+	session->shared = true;
 	return gpusort_client_handle(session->client);
 }
 
@@ -172,6 +174,7 @@ gpusort_gpu_session_attach(const GsSessionSpec *spec, GsClientHandle handle)
 	GsGpuSession *session = make_session(spec);
 
 	session->client = gpusort_client_attach(handle);
+	session->shared = true;
 	return session;
 }
 
@@ -232,6 +235,17 @@ lay_out_fill(GsGpuSession *session, GsFill *fill)
 	fill->end = address + chunk_bytes;
 }
 
+/* Can the keys be compared with those of all processes that add rows? */
+static bool
+has_comparable_keys(GsGpuSession *session)
+{
+	if (!session->shared ||
+		gpusort_key_plan_is_common(session->spec->key_plan))
+		return true;
+	session->failure = GS_FALLBACK_ENUM_LABELS;
+	return false;
+}
+
 /* Put what a part's chunk has.  False if that is not possible. */
 static bool
 flush_fill(GsGpuSession *session, GsPart part)
@@ -241,6 +255,8 @@ flush_fill(GsGpuSession *session, GsPart part)
 
 	if (chunk == NULL)
 		return true;
+	if (!has_comparable_keys(session))
+		return false;
 	chunk->part = part;
 	chunk->rows = fill->rows;
 	chunk->data_bytes = fill->next - fill->data;

@@ -37,7 +37,7 @@ extern GsGpuSession *gpusort_gpu_session_create(const GsSessionSpec *spec,
  * Join a session of another process of the same query, with the same kind of
  * rows, to add rows alone, and to flush them at the end.
  */
-extern GsClientHandle gpusort_gpu_session_handle(const GsGpuSession *session);
+extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
 extern GsGpuSession *gpusort_gpu_session_attach(const GsSessionSpec *spec,
 												GsClientHandle handle);
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);

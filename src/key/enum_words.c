@@ -1,0 +1,241 @@
+/*-------------------------------------------------------------------------
+ *
+ * enum_words.c
+ *		Values of enum types as words that order the same way.
+ *
+ * The order of labels is that of pg_enum.enumsortorder.  Two labels keep their
+ * order for as long as the type exists, but that column changes: ALTER TYPE ...
+ * ADD VALUE ... BEFORE puts a label half-way between two others, and when there is
+ * no number left between these, it gives all labels of the type new ones.  It may
+ * do so at any time, since neither reading nor sorting values locks the type.  So
+ * what is read at different times must not be compared.
+ *
+ * Here labels get numbers of our own, at equal distances, all at once.  A label
+ * that is met later and was not there gets one between those of its neighbours,
+ * and the others keep theirs.
+ *
+ * Where several processes put words into one sort, they must number labels alike.
+ * They do, since pg_enum is read with the active snapshot, which they share.  A
+ * label that this snapshot does not see breaks that: it can come from a cast of
+ * text, or into an index from a transaction that a build has waited for.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/indexing.h"
+#include "catalog/pg_enum.h"
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+
+#include "key/enum_words.h"
+
+/* Numbers are less than this. */
+#define END_OF_NUMBERS		(UINT64CONST(1) << 32)
+
+/* Labels whose numbers are found without a search. */
+#define RECENT_LABELS		256
+
+/* Room for labels, to begin with. */
+#define FIRST_LABELS		64
+
+typedef struct GsEnumLabel
+{
+	Oid			oid;
+	uint32		number;			/* 0: not yet given */
+} GsEnumLabel;
+
+struct GsEnumNumbers
+{
+	MemoryContext context;
+	Oid			type;			/* invalid until there is a label */
+	int			nlabels;
+	GsEnumLabel *labels;		/* by oid */
+	bool		common;
+	GsEnumLabel recent[RECENT_LABELS];	/* by oid % RECENT_LABELS */
+};
+
+GsEnumNumbers *
+gpusort_enum_numbers_create(void)
+{
+	GsEnumNumbers *numbers = palloc0(sizeof(GsEnumNumbers));
+
+	numbers->context = CurrentMemoryContext;
+	numbers->common = true;
+	return numbers;
+}
+
+bool
+gpusort_enum_numbers_are_common(const GsEnumNumbers *numbers)
+{
+	return numbers->common;
+}
+
+static int
+compare_oids(const void *a, const void *b)
+{
+	Oid			left = ((const GsEnumLabel *) a)->oid;
+	Oid			right = ((const GsEnumLabel *) b)->oid;
+
+	return (left > right) - (left < right);
+}
+
+/* NULL if the label is not there. */
+static GsEnumLabel *
+find_label(const GsEnumNumbers *numbers, Oid oid)
+{
+	GsEnumLabel key = {.oid = oid};
+
+	if (numbers->nlabels == 0)
+		return NULL;
+	return bsearch(&key, numbers->labels, numbers->nlabels,
+				   sizeof(GsEnumLabel), compare_oids);
+}
+
+static Oid
+type_of_label(Oid label)
+{
+	HeapTuple	tuple = SearchSysCache1(ENUMOID, ObjectIdGetDatum(label));
+	Oid			type;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for enum label %u", label);
+	type = ((Form_pg_enum) GETSTRUCT(tuple))->enumtypid;
+	ReleaseSysCache(tuple);
+	return type;
+}
+
+/*
+ * The labels of a type in their order, without numbers, in the current memory
+ * context: those that the snapshot sees, or, if it is NULL, all of this moment.
+ */
+static GsEnumLabel *
+read_labels(Oid type, Snapshot snapshot, int *nlabels)
+{
+	Relation	catalog = table_open(EnumRelationId, AccessShareLock);
+	Relation	index = index_open(EnumTypIdSortOrderIndexId, AccessShareLock);
+	int			room = FIRST_LABELS;
+	GsEnumLabel *labels = palloc(room * sizeof(GsEnumLabel));
+	int			count = 0;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_enum_enumtypid, BTEqualStrategyNumber, F_OIDEQ,
+				ObjectIdGetDatum(type));
+	scan = systable_beginscan_ordered(catalog, index, snapshot, 1, &key);
+	while (tuple = systable_getnext_ordered(scan, ForwardScanDirection),
+		   HeapTupleIsValid(tuple))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (count == room)
+		{
+			room *= 2;
+			labels = repalloc_huge(labels, room * sizeof(GsEnumLabel));
+		}
+		labels[count].oid = ((Form_pg_enum) GETSTRUCT(tuple))->oid;
+		labels[count++].number = 0;
+	}
+	systable_endscan_ordered(scan);
+	index_close(index, AccessShareLock);
+	table_close(catalog, AccessShareLock);
+	*nlabels = count;
+	return labels;
+}
+
+/*
+ * Give numbers between 'low' and 'high', which are taken, at equal distances: a
+ * power of two, so that few bits of them differ.
+ */
+static void
+number_labels(Oid type, GsEnumLabel *labels, int count, uint64 low, uint64 high)
+{
+	uint64		distance = (high - low) / ((uint64) count + 1);
+
+	if (count == 0)
+		return;
+	if (distance == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("could not sort values of type %s: too many labels were added meanwhile",
+						format_type_be(type)),
+				 errhint("The statement can be run again.")));
+	distance = UINT64CONST(1) << pg_leftmost_one_pos64(distance);
+	for (int i = 0; i < count; i++)
+		labels[i].number = low + (i + 1) * distance;
+}
+
+/* Read the labels, and number those that have no number yet. */
+static void
+load_labels(GsEnumNumbers *numbers, Snapshot snapshot)
+{
+	MemoryContext caller = MemoryContextSwitchTo(numbers->context);
+	int			count;
+	GsEnumLabel *labels = read_labels(numbers->type, snapshot, &count);
+	int			first = 0;		/* of those that have none, up to i */
+	uint64		low = 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		const GsEnumLabel *known = find_label(numbers, labels[i].oid);
+
+		if (known == NULL)
+			continue;
+		number_labels(numbers->type, labels + first, i - first, low,
+					  known->number);
+		labels[i].number = known->number;
+		first = i + 1;
+		low = known->number;
+	}
+	number_labels(numbers->type, labels + first, count - first, low,
+				  END_OF_NUMBERS);
+	qsort(labels, count, sizeof(GsEnumLabel), compare_oids);
+	if (numbers->labels != NULL)
+		pfree(numbers->labels);
+	numbers->labels = labels;
+	numbers->nlabels = count;
+	MemoryContextSwitchTo(caller);
+}
+
+/* Find a label that is not among the recent ones. */
+static const GsEnumLabel *
+look_up(GsEnumNumbers *numbers, Oid oid)
+{
+	const GsEnumLabel *label;
+
+	if (!OidIsValid(numbers->type))
+	{
+		numbers->type = type_of_label(oid);
+		if (ActiveSnapshotSet())
+			load_labels(numbers, GetActiveSnapshot());
+	}
+	label = find_label(numbers, oid);
+	if (label != NULL)
+		return label;
+
+	numbers->common = false;
+	load_labels(numbers, NULL);
+	label = find_label(numbers, oid);
+	if (label == NULL)
+		elog(ERROR, "enum label %u not found in type %s", oid,
+			 format_type_be(numbers->type));
+	return label;
+}
+
+uint64
+gpusort_enum_word(GsEnumNumbers *numbers, Oid label)
+{
+	GsEnumLabel *recent = &numbers->recent[label % RECENT_LABELS];
+
+	if (unlikely(recent->oid != label))
+		*recent = *look_up(numbers, label);
+	return recent->number;
+}
