@@ -12,7 +12,8 @@
 #	cuda-check-asan		that part under ASan and UBSan
 #	cuda-check-bugs		the test of the tests: planted bugs are noticed
 #	cuda-check-exports	what the libraries export and need; CUDA's where there is nvcc
-#	cuda-check-ptx		no kernel compiles to nothing, where there is nvcc
+#	cuda-check-ptx		no kernel compiles to nothing, and code for the oldest GPUs can be
+#						compiled for the newer ones, where there is nvcc
 #	cuda-check-gpu		all tests on the GPU
 #	cuda-check-jit		a part of them with code for the oldest GPUs, which the driver of
 #						a newer one compiles when it is loaded
@@ -27,7 +28,8 @@ CUDA_CXXFLAGS ?= -O2 -g
 # What the toolkit can build for, of what the kernels can run on, and PTX for what comes later.
 CUDA_KNOWN_ARCHS = 75 80 86 89 90 100 120
 CUDA_OLDEST = $(firstword $(CUDA_KNOWN_ARCHS))
-CUDA_ARCHS ?= $(filter $(CUDA_KNOWN_ARCHS),$(subst sm_,,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
+CUDA_ALL_ARCHS = $(filter $(CUDA_KNOWN_ARCHS),$(subst sm_,,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
+CUDA_ARCHS ?= $(CUDA_ALL_ARCHS)
 CUDA_GENCODE = $(foreach arch,$(CUDA_ARCHS),-gencode=arch=compute_$(arch),code=sm_$(arch)) \
 	$(addprefix -gencode=arch=compute_,$(addsuffix $(comma)code=compute_$(lastword $(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS))))
 comma := ,
@@ -70,6 +72,8 @@ cuda-check-jit: $(CUDA_TEST)
 	$(CUDA_TEST) $(CUDA_OUT)/old/pg_gpusort_cuda.so --quick
 cuda-check-ptx: $(CUDA_SOURCES:cuda/%.cu=$(CUDA_OUT)/ptx/%.ptx)
 	cuda/test/check-ptx $^
+	for arch in $(filter-out $(CUDA_OLDEST),$(CUDA_ALL_ARCHS)); do for file in $^; do \
+		$(dir $(NVCC))ptxas -arch=sm_$$arch $$file -o $(CUDA_OUT)/ptx/code || exit; done; done
 cuda-check-exports: $(CUDA_LIB)
 endif
 

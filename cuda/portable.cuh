@@ -199,6 +199,33 @@ __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
 }
 
 /*
+ * The same for kernels that keep many predicates.  ptxas of CUDA 13.0 runs out of them in such
+ * kernels when it compiles PTX for 7.5 to 9.0 for a device of 10.0 or above, and then there is
+ * no code for that device at all.  This takes five instructions, and no predicate beyond the
+ * vote.
+ */
+template <uint32_t BIT>
+__device__ __forceinline__ uint32_t gpusort_peers_bit_lean(uint32_t word)
+{
+#if defined(__CUDACC__) && __CUDA_ARCH__ < 1000
+	uint32_t vote;
+	asm volatile("{\n\t"
+				 ".reg .pred set;\n\t"
+				 ".reg .b32 bit;\n\t"
+				 "and.b32 bit, %1, %2;\n\t"
+				 "setp.ne.u32 set, bit, 0;\n\t"
+				 "vote.sync.ballot.b32 %0, set, 0xffffffff;\n\t"
+				 "}"
+				 : "=r"(vote)
+				 : "r"(word), "n"(BIT));
+	/* The bit as the sign, and that as all bits. */
+	return vote ^ ~(uint32_t)((int32_t)(word << __builtin_clz(BIT)) >> 31);
+#else
+	return gpusort_peers_bit<BIT>(word);
+#endif
+}
+
+/*
  * Adds one to count if a < b, or with EQUAL if a <= b.  Written out, so that the addition is
  * one of floats: comparisons keep the pipe of integers busy.
  */

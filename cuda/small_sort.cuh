@@ -294,7 +294,8 @@ struct GsTileSort {
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (i < items)
-				ranks[i] = gpusort_take_position(digit_at(i, digit_of), shared.bins[warp]);
+				ranks[i] =
+					gpusort_take_position<GRID>(digit_at(i, digit_of), shared.bins[warp]);
 		__syncthreads();
 
 		uint32_t count = 0, before = 0;

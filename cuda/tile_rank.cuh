@@ -19,9 +19,18 @@
 
 constexpr int GPUSORT_RADIX_WARPS = GPUSORT_RADIX / 32;
 
-/* The lanes whose digit equals this one's; offset is the digit times four. */
+/*
+ * The lanes whose digit equals this one's; offset is the digit times four.  LEAN: see
+ * gpusort_peers_bit_lean().
+ */
+template <bool LEAN>
 __device__ __forceinline__ uint32_t gpusort_match_digit(uint32_t offset)
 {
+	if (LEAN)
+		return gpusort_peers_bit_lean<1 << 2>(offset) & gpusort_peers_bit_lean<1 << 3>(offset) &
+			   gpusort_peers_bit_lean<1 << 4>(offset) & gpusort_peers_bit_lean<1 << 5>(offset) &
+			   gpusort_peers_bit_lean<1 << 6>(offset) & gpusort_peers_bit_lean<1 << 7>(offset) &
+			   gpusort_peers_bit_lean<1 << 8>(offset) & gpusort_peers_bit_lean<1 << 9>(offset);
 	return gpusort_peers_bit<1 << 2>(offset) & gpusort_peers_bit<1 << 3>(offset) &
 		   gpusort_peers_bit<1 << 4>(offset) & gpusort_peers_bit<1 << 5>(offset) &
 		   gpusort_peers_bit<1 << 6>(offset) & gpusort_peers_bit<1 << 7>(offset) &
@@ -32,9 +41,10 @@ __device__ __forceinline__ uint32_t gpusort_match_digit(uint32_t offset)
  * The position of this lane's item: the bin at offset counts up by the number of items taken.
  * All lanes of the warp call it together; bins belong to the warp alone.
  */
+template <bool LEAN = false>
 __device__ __forceinline__ uint32_t gpusort_take_position(uint32_t offset, uint32_t *bins)
 {
-	uint32_t peers = gpusort_match_digit(offset);
+	uint32_t peers = gpusort_match_digit<LEAN>(offset);
 	uint32_t before = peers & gpusort_lanes_below();
 	if (GPUSORT_BUG(GPUSORT_BUG_LANE_ORDER))
 		before = peers & gpusort_lanes_above();
