@@ -146,3 +146,33 @@ SELECT array_length(gpu_sort(gpu_sort(numbers, true)), 1) FROM array_sort_large;
 RESET statement_timeout;
 SELECT (gpu_sort(numbers))[1:5] AS first_five FROM array_sort_large;
 DROP TABLE array_sort_large;
+
+-- the order of a type changes between two calls at one place
+CREATE FUNCTION cid_lt(cid, cid) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4lt';
+CREATE FUNCTION cid_gt(cid, cid) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4gt';
+CREATE FUNCTION cid_cmp(cid, cid) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
+CREATE FUNCTION cid_sort(internal) RETURNS void LANGUAGE internal IMMUTABLE STRICT AS 'btint4sortsupport';
+CREATE OPERATOR < (FUNCTION = cid_lt, LEFTARG = cid, RIGHTARG = cid);
+CREATE OPERATOR > (FUNCTION = cid_gt, LEFTARG = cid, RIGHTARG = cid);
+CREATE OPERATOR CLASS cid_ops DEFAULT FOR TYPE cid USING btree AS OPERATOR 1 <, OPERATOR 5 >;
+ALTER OPERATOR FAMILY cid_ops USING btree ADD FUNCTION 1 (cid, cid) cid_cmp(cid, cid), FUNCTION 2 (cid) cid_sort(internal);
+DO $$
+DECLARE
+	items cid[] := '{2,3,1}';
+	sorted cid[];
+BEGIN
+	FOR step IN 1 .. 2 LOOP
+		sorted := gpu_sort(items);
+		RAISE NOTICE '%', sorted;
+		CONTINUE WHEN step = 2;
+		ALTER OPERATOR FAMILY cid_ops USING btree DROP FUNCTION 2 (cid);
+		CREATE OR REPLACE FUNCTION cid_cmp(cid, cid) RETURNS int LANGUAGE sql IMMUTABLE STRICT AS
+			'SELECT btint4cmp($2::text::int, $1::text::int)';
+	END LOOP;
+END
+$$;
+SELECT gpu_sort('{2,3,1}'::cid[]);
+DROP OPERATOR FAMILY cid_ops USING btree;
+DROP OPERATOR < (cid, cid);
+DROP OPERATOR > (cid, cid);
+DROP FUNCTION cid_lt, cid_gt, cid_cmp, cid_sort;

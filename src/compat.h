@@ -305,6 +305,13 @@ typedef int64 GsTapeBlock;
 typedef long GsTapeBlock;
 #endif
 
+/* How a syscache callback is told the number of its cache; 19 has a type for it. */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_SYSCACHE_ID	SysCacheIdentifier
+#else
+#define GPUSORT_SYSCACHE_ID	int
+#endif
+
 /* Functions that write a new relation's pages, with WAL and flushing. */
 #if PG_VERSION_NUM >= 170000
 #define GPUSORT_HAVE_BULK_WRITE

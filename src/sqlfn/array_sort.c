@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
+#include "key/catalog_changes.h"
 #include "sqlfn/array_elements.h"
 #include "sqlfn/element_order.h"
 
@@ -26,12 +27,14 @@ GPUSORT_SQL_FUNCTION(gpusort_array_sort_pairs);
 
 /*
  * What a call site keeps from call to call.  The element type can change
- * between calls where the argument is declared anyarray, as in pg_stats.
+ * between calls where the argument is declared anyarray, as in pg_stats, and so
+ * can the order that a type has.
  */
 typedef struct CallSite
 {
 	MemoryContext context;
 	Oid			type;
+	uint64		catalog_changes;	/* when it was made */
 	GsElementOrder *orders[2][2];	/* by SortDirection; NULL: not yet made */
 } CallSite;
 
@@ -62,6 +65,7 @@ static GsElementOrder *
 get_order(FunctionCallInfo fcinfo, Oid type, const SortDirection *direction)
 {
 	CallSite   *site = fcinfo->flinfo->fn_extra;
+	uint64		catalog_changes = gpusort_catalog_changes();
 	GsElementOrder **order;
 
 	if (site == NULL)
@@ -73,11 +77,12 @@ get_order(FunctionCallInfo fcinfo, Oid type, const SortDirection *direction)
 											  ALLOCSET_SMALL_SIZES);
 		fcinfo->flinfo->fn_extra = site;
 	}
-	if (site->type != type)
+	if (site->type != type || site->catalog_changes != catalog_changes)
 	{
 		memset(site->orders, 0, sizeof(site->orders));
 		MemoryContextReset(site->context);
 		site->type = type;
+		site->catalog_changes = catalog_changes;
 	}
 	order = &site->orders[direction->descending][direction->nulls_first];
 	if (*order == NULL)
