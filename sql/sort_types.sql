@@ -126,6 +126,22 @@ CREATE OPERATOR CLASS own_int_ops DEFAULT FOR TYPE own_int USING btree AS
 	FUNCTION 1 own_int_cmp(own_int, own_int), FUNCTION 2 own_int_sort(internal);
 SELECT check_type('own_int', '{-2147483648,-1,0,1,2147483647}');
 
+-- A prepared plan outlives the encoding of its key.
+CREATE TABLE own_rows AS SELECT (g * 7919 % 3001)::text::own_int AS k, g AS id FROM generate_series(1, 4000) g;
+ANALYZE own_rows;
+PREPARE own_order AS SELECT md5(string_agg(k::text || ' ' || id, ', ')) FROM (SELECT * FROM own_rows ORDER BY k, id OFFSET 0) r;
+SET plan_cache_mode = force_generic_plan;
+SET pg_gpusort.min_rows = 0;
+SELECT count_gpusorts('EXECUTE own_order');
+EXECUTE own_order;
+ALTER OPERATOR FAMILY own_int_ops USING btree DROP FUNCTION 2 (own_int);
+SELECT count_gpusorts('EXECUTE own_order');
+EXECUTE own_order;
+RESET pg_gpusort.min_rows;
+RESET plan_cache_mode;
+DEALLOCATE own_order;
+DROP TABLE own_rows;
+
 -- Values come back bit for bit: -0, and NaNs with their sign and payload.
 CREATE FUNCTION float8_of_bits(int8) RETURNS float8 LANGUAGE internal IMMUTABLE STRICT AS 'int8up';
 CREATE FUNCTION float4_of_bits(int4) RETURNS float4 LANGUAGE internal IMMUTABLE STRICT AS 'int4up';

@@ -335,8 +335,6 @@ sort_input(GsNodeState *node)
 
 	if (node->spec.key_plan == NULL)
 		node->spec.key_plan = gpusort_session_key_plan(&node->spec, &reason);
-	if (node->spec.key_plan == NULL)
-		elog(ERROR, "sort keys of a GpuSort node cannot be encoded");
 	node->bound = wanted_rows(node);
 	bounded = is_better_bounded(node);
 	prepare_input(node, bounded);

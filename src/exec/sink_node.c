@@ -272,13 +272,9 @@ publish(GsSinkState *sink, GsSinkReport *report)
 static const GsKeyPlan *
 make_key_plan(const GsSinkState *sink, int string_words)
 {
-	GsFallback	failure;
-	const GsKeyPlan *plan = gpusort_key_plan_create(&sink->spec.keys,
-													string_words, &failure);
+	GsFallback	reason;
 
-	if (plan == NULL)
-		elog(ERROR, "sort keys of a GpuSortSink node cannot be encoded");
-	return plan;
+	return gpusort_key_plan_create(&sink->spec.keys, string_words, &reason);
 }
 
 /* Add this process's share of the rows to the session; false after a failure. */

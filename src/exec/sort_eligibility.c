@@ -46,12 +46,9 @@ gpusort_eligibility_check(const GsSortCandidate *candidate,
 	else
 	{
 		key_plan = gpusort_key_plan_create(&candidate->keys, 1, &reason);
-		if (key_plan != NULL)
-		{
-			encoding->words = gpusort_key_plan_words(key_plan);
-			encoding->exact = gpusort_key_plan_is_exact(key_plan, &first);
-			gpusort_key_plan_free(key_plan);
-		}
+		encoding->words = gpusort_key_plan_words(key_plan);
+		encoding->exact = gpusort_key_plan_is_exact(key_plan, &first);
+		gpusort_key_plan_free(key_plan);
 	}
 	return reason;
 }

@@ -126,7 +126,7 @@ check_build(GsIndexBuild *build)
 	if (!gpusort_index_rows_describe(build->index, build->by_place, spec))
 		return GS_FALLBACK_TYPE;
 	spec->key_plan = gpusort_session_key_plan(spec, &reason);
-	return spec->key_plan != NULL ? GS_FALLBACK_NONE : reason;
+	return reason;
 }
 
 /* ----------------------------------------------------------------

@@ -196,8 +196,6 @@ add_rows(GsWorkersShared *shared, Relation heap, Relation index,
 		elog(ERROR, "no operators for an index build");
 	spec.key_plan = gpusort_key_plan_create(&spec.keys,
 											GPUSORT_GPU_STRING_WORDS, &reason);
-	if (spec.key_plan == NULL)
-		elog(ERROR, "keys of an index cannot be encoded");
 	session = gpusort_gpu_session_attach(&spec, shared->handle);
 	gpusort_stats_count_sort(GS_SESSION_GPU, &page_scan);
 	while (added && gpusort_heap_rows_next(rows, &row, values, isnull))

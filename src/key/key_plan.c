@@ -73,8 +73,8 @@ struct GsKeyPlan
  * ----------------------------------------------------------------
  */
 
-/* Find out how each column is encoded; false if the first one cannot be. */
-static bool
+/* Find out how each column is encoded. */
+static void
 find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
 {
 	for (int i = 0; i < keys->nkeys; i++)
@@ -86,10 +86,7 @@ find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
 													 &column->descending);
 		column->attno = keys->attnos[i];
 		column->nulls_first = keys->nulls_first[i];
-		if (i == 0 && column->encoding.kind == GS_ENCODE_NONE)
-			return false;
 	}
-	return true;
 }
 
 /* Lay out the next stage, from a column on. */
@@ -121,7 +118,7 @@ lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 		}
 	}
 	stage->end = i;
-	stage->words = (bits + WORD_BITS - 1) / WORD_BITS;
+	stage->words = Max((bits + WORD_BITS - 1) / WORD_BITS, 1);
 }
 
 GsKeyPlan *
@@ -139,13 +136,7 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 	plan->ncolumns = keys->nkeys;
 	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
 	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
-	if (!find_encodings(plan, keys))
-	{
-		*reason = GS_FALLBACK_TYPE;
-		MemoryContextSwitchTo(caller);
-		MemoryContextDelete(context);
-		return NULL;
-	}
+	find_encodings(plan, keys);
 	for (int i = 0; i < plan->ncolumns;
 		 i = plan->stages[plan->nstages - 1].end)
 		lay_out_stage(plan, i, string_words);
@@ -154,7 +145,8 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 		plan->stages[s].slices = (plan->stages[s].words + plan->words - 1) /
 			plan->words;
 	MemoryContextSwitchTo(caller);
-	*reason = GS_FALLBACK_NONE;
+	*reason = plan->columns[0].encoding.kind == GS_ENCODE_NONE ?
+		GS_FALLBACK_TYPE : GS_FALLBACK_NONE;
 	return plan;
 }
 
@@ -281,7 +273,7 @@ gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
 	const GsKeyColumn *first = &plan->columns[0];
 	bool		first_is_null = isnull[first->attno - 1];
 
-	if (stage->end > 1 || stage->words > 1)
+	if (stage->end > 1 || stage->words > 1 || first->encoding.bits == 0)
 		encode_stage(plan, stage, values, isnull, true, key);
 	else if (first_is_null)
 		*key = 0;

@@ -25,10 +25,14 @@ typedef struct GsSortKeys
 typedef struct GsKeyPlan GsKeyPlan;
 
 /*
- * Make the plan, in a memory context of its own below the current one, or
- * return NULL and set *reason (GS_FALLBACK_TYPE): the first key has no encoding.
- * Of a string up to 'string_words' words, 1 at least, become part of the key.
- * Looks at the system catalogs, and so needs a transaction.
+ * Make the plan, in a memory context of its own below the current one.  Of a
+ * string up to 'string_words' words, 1 at least, become part of the key.  Looks at
+ * the system catalogs, and so needs a transaction.
+ *
+ * Sets *reason to GS_FALLBACK_TYPE if the first key has no encoding, otherwise to
+ * GS_FALLBACK_NONE.  Without it all keys are equal, and comparisons tell the
+ * order.  That is no way to sort rows, but it works, for plans of queries that were
+ * made when there was an encoding.
  */
 extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 										  unsigned string_words,

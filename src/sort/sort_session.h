@@ -50,7 +50,7 @@ typedef struct GsSessionReport
 
 /*
  * The key plan of a sort, for a GPU if one is to be tried, or else for the CPU.
- * Returns NULL and sets *reason if the keys cannot be encoded.
+ * For *reason see gpusort_key_plan_create().
  */
 extern GsKeyPlan *gpusort_session_key_plan(const GsSessionSpec *spec,
 										   GsFallback *reason);

@@ -77,8 +77,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	keys.collations = &order->collation;
 	keys.nulls_first = &nulls_first;
 	order->key_plan = gpusort_key_plan_create(&keys, 1, &reason);
-	if (order->key_plan != NULL &&
-		!gpusort_key_plan_is_exact(order->key_plan, &first_open))
+	if (!gpusort_key_plan_is_exact(order->key_plan, &first_open))
 	{
 		gpusort_key_plan_free(order->key_plan);
 		order->key_plan = NULL;

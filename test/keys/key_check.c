@@ -493,8 +493,6 @@ check_rows(const Rows *rows)
 		GsFallback	reason;
 		GsKeyPlan  *plan = gpusort_key_plan_create(&keys, words, &reason);
 
-		if (plan == NULL)
-			return "no encoding";
 		wrong = check_plan(rows, plan);
 		gpusort_key_plan_free(plan);
 	}
@@ -525,7 +523,7 @@ check_plans(const Values *values)
 /*
  * key_check(values anyarray, less regoperator): check the encoding that a sort
  * operator's order has, or if it is 0 the default one.  Returns a text that begins
- * with "same", or what is wrong.
+ * with "same", or with "no encoding, same" if there is none; or what is wrong.
  */
 Datum
 key_check(PG_FUNCTION_ARGS)
@@ -533,7 +531,7 @@ key_check(PG_FUNCTION_ARGS)
 	Values		values = {.collation = PG_GET_COLLATION()};
 	GsKeyEncoding encoding;
 	bool		descending;
-	char	   *wrong;
+	char	   *wrong = NULL;
 
 	open_values(&values, PG_GETARG_ARRAYTYPE_P(0));
 	find_operators(&values, PG_GETARG_OID(1));
@@ -542,17 +540,15 @@ key_check(PG_FUNCTION_ARGS)
 	compare_all(&values);
 	encoding = gpusort_key_encoding_find(values.less, values.collation,
 										 &descending);
-	if (encoding.kind == GS_ENCODE_NONE)
-		wrong = "no encoding";
-	else if (descending)
+	if (descending)
 		wrong = "descending";
-	else
-	{
+	if (wrong == NULL && encoding.kind != GS_ENCODE_NONE)
 		wrong = check_encoding(&values, &encoding);
-		if (wrong == NULL)
-			wrong = check_plans(&values);
-	}
 	if (wrong == NULL)
-		wrong = psprintf("same order of %d values", values.count);
+		wrong = check_plans(&values);
+	if (wrong == NULL)
+		wrong = psprintf("%ssame order of %d values",
+						 encoding.kind == GS_ENCODE_NONE ? "no encoding, " : "",
+						 values.count);
 	PG_RETURN_TEXT_P(cstring_to_text(wrong));
 }
