@@ -40,14 +40,19 @@ bool is_sticky(cudaError_t error)
 		case cudaErrorMemoryAllocation:
 		case cudaErrorInvalidDevice:
 		case cudaErrorNoDevice:
+		case cudaErrorNoKernelImageForDevice:
 		case cudaErrorNotReady:
 		case cudaErrorHostMemoryAlreadyRegistered:
 		case cudaErrorHostMemoryNotRegistered:
 			return false;
 #ifdef __CUDACC__
+		case cudaErrorInvalidKernelImage:
+		case cudaErrorInvalidPtx:
+		case cudaErrorUnsupportedPtxVersion:
+		case cudaErrorJitCompilerNotFound:
+		case cudaErrorJitCompilationDisabled:
 		case cudaErrorInvalidConfiguration:
 		case cudaErrorInvalidDeviceFunction:
-		case cudaErrorNoKernelImageForDevice:
 		case cudaErrorLaunchOutOfResources:
 		case cudaErrorCooperativeLaunchTooLarge:
 		case cudaErrorNotSupported:
@@ -76,7 +81,13 @@ GsStatus status_of(cudaError_t error)
 			return GPUSORT_NO_DRIVER;
 		case cudaErrorNoDevice:
 		case cudaErrorInvalidDevice:
+		case cudaErrorNoKernelImageForDevice:
 #ifdef __CUDACC__
+		case cudaErrorInvalidKernelImage:
+		case cudaErrorInvalidPtx:
+		case cudaErrorUnsupportedPtxVersion:
+		case cudaErrorJitCompilerNotFound:
+		case cudaErrorJitCompilationDisabled:
 		case cudaErrorDevicesUnavailable:
 		case cudaErrorDeviceUninitialized:
 #endif
@@ -102,6 +113,7 @@ GsStatus report(cudaError_t error, const char *what, char *message, size_t messa
 GsStatus start(GsDevice *device)
 {
 	cudaDeviceProp properties;
+	device->started = false;
 	device->resets = resets_of(device);
 	GsStatus status =
 		gpusort_device_check(device, cudaSetDevice(device->ordinal), "select the device");
@@ -139,6 +151,7 @@ GsStatus start(GsDevice *device)
 		cudaStreamDestroy(device->compute);
 		device->compute = nullptr;
 	}
+	device->started = status == GPUSORT_OK;
 	return status;
 }
 
@@ -159,6 +172,9 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 		return GPUSORT_OK;
 	cudaGetLastError(); /* forgets the error unless it is one that stays */
 	GsStatus status = status_of(error);
+	/* A device that was there and cannot be found any more. */
+	if (device->started && (status == GPUSORT_NO_DEVICE || status == GPUSORT_NO_DRIVER))
+		status = GPUSORT_DEVICE_LOST;
 	if (status == GPUSORT_DEVICE_LOST)
 		device->lost = true;
 	return gpusort_device_fail(device, status, "could not %s: %s", what,

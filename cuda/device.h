@@ -14,6 +14,7 @@
 
 struct GsDevice {
 	int ordinal;
+	bool started; /* it was there, with code that it can run */
 	bool lost;
 	uint64_t memory_limit;
 	uint64_t in_use;

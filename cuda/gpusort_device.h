@@ -45,7 +45,8 @@ typedef enum GsStatus {
 	GPUSORT_BAD_VERSION,   /* the library does not speak the version asked for */
 	GPUSORT_BAD_STATE,	   /* call not allowed now (put after sort, get before sort, ...) */
 	GPUSORT_NO_DRIVER,	   /* no CUDA driver, or one too old */
-	GPUSORT_NO_DEVICE,	   /* no such device, or one that cannot run the kernels */
+	GPUSORT_NO_DEVICE,	   /* no such device, or one that cannot run the kernels; not from an
+							* open device: if it cannot be found any more, it is lost */
 	GPUSORT_DEVICE_MEMORY, /* device memory, or the session's limit of it, is exhausted */
 	GPUSORT_HOST_MEMORY,   /* host memory is exhausted */
 	GPUSORT_DEVICE_LOST,   /* a sticky error: everything on the device is gone */
@@ -263,6 +264,7 @@ typedef struct GsDeviceApi {
 	/* Message of the last failing call on this device; "" if there was none; never NULL. */
 	const char *(*device_message)(const GsDevice *device);
 
+	/* Any error but DEVICE_LOST is the query's own, and says nothing of the memory. */
 	GsStatus (*device_memory)(GsDevice *device, GsDeviceMemory *memory);
 
 	/*
@@ -324,7 +326,8 @@ typedef struct GsDeviceApi {
 	 * ticket is done when its own operation is, whatever the others do; asking again is
 	 * allowed.
 	 *
-	 * session_end waits for copies in progress and frees everything.  NULL is allowed.
+	 * session_end waits for copies in progress and frees everything.  NULL is allowed.  If the
+	 * device turns out to be lost, the next call on it says so.
 	 */
 	GsStatus (*session_begin)(GsDevice *device, const GsSessionOptions *options,
 							  GsSession **session);

@@ -408,12 +408,11 @@ cudaError_t gpusort_launch(const GsLaunch &launch, void (*kernel)(Parameters...)
 	config.numAttrs = launch.cooperative ? 1 : 0;
 	return cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
 #else
-	gpusort_emu_enqueue(launch.stream, [=] {
+	return gpusort_emu_launch(launch.stream, launch.grid, [=] {
 		bool good = gpusort_emu::run_kernel(launch.grid, launch.block, launch.shared_bytes,
 											launch.cooperative, [&] { kernel(arguments...); });
 		return good ? cudaSuccess : cudaErrorLaunchFailure;
 	});
-	return cudaSuccess;
 #endif
 }
 

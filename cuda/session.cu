@@ -358,14 +358,13 @@ void gpusort_session_end(GsSession *session)
 {
 	GsDevice *device = device_of(session);
 	bool gone = is_gone(session);
-	bool lost = gpusort_device_is_lost(device);
-	if (!gone && !lost) {
-		cudaSetDevice(device->ordinal);
+	/* What is wrong with the device now is for the next call on it to say. */
+	if (!gone && gpusort_device_enter(device) == GPUSORT_OK) {
 		if (session->upload)
-			cudaStreamSynchronize(session->upload);
+			synchronize(session, session->upload);
 		for (Lane &lane : session->lanes)
 			if (lane.stream)
-				cudaStreamSynchronize(lane.stream);
+				synchronize(session, lane.stream);
 	}
 	if (gone) {
 		session->sorted = nullptr;
@@ -380,7 +379,7 @@ void gpusort_session_end(GsSession *session)
 	gpusort_arena_release(&session->owner, &session->bytes, gone);
 	gpusort_segments_release(&session->owner, &session->lengths, gone);
 	gpusort_segments_release(&session->owner, &session->starts, gone);
-	if (!gone && !lost) {
+	if (!gone && !gpusort_device_is_lost(device)) {
 		for (size_t i = 0; i < session->pending.count; i++)
 			cudaEventDestroy(session->pending.items[i].event);
 		for (size_t i = 0; i < session->idle_events.count; i++)

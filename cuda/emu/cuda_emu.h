@@ -216,6 +216,7 @@ enum cudaError_t {
 	cudaErrorInsufficientDriver = 35,
 	cudaErrorNoDevice = 100,
 	cudaErrorInvalidDevice = 101,
+	cudaErrorNoKernelImageForDevice = 209,
 	cudaErrorNotReady = 600,
 	cudaErrorHostMemoryAlreadyRegistered = 712,
 	cudaErrorHostMemoryNotRegistered = 713,
@@ -252,6 +253,10 @@ typedef struct EmuEvent *cudaEvent_t;
  * that forgets to wait meets memory that has not been written yet.
  */
 void gpusort_emu_enqueue(cudaStream_t stream, std::function<cudaError_t()> operation);
+
+/* The same for a kernel of so many blocks. */
+cudaError_t gpusort_emu_launch(cudaStream_t stream, unsigned grid,
+							   std::function<cudaError_t()> kernel);
 
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal);

@@ -10,6 +10,16 @@
  * return before the bytes are there for other streams than the default one.  A kernel that
  * breaks a rule leaves a sticky error, as a fault on a device does; cudaDeviceReset() clears
  * it.
+ *
+ * Devices have the faults that the file named by the environment variable GPUSORT_EMU_FAULTS
+ * says, which may change at any time.  Each line is "ORDINAL FAULT", or "ORDINAL FAULT PROCESS"
+ * for a fault that one process alone meets:
+ *
+ *	lost		every call fails, with an error that stays
+ *	gone		no call finds the device any more
+ *	no-code		there is no code of the kernels for the device
+ *	wrong		kernels do nothing
+ *	large		kernels of more than LARGE_GRID blocks fail, with an error that stays
  */
 #include "emu/cuda_emu.h"
 
@@ -19,6 +29,8 @@
 #include <deque>
 #include <map>
 #include <set>
+
+#include <unistd.h>
 
 struct EmuEvent {
 	bool recorded = false;
@@ -38,6 +50,7 @@ namespace
 
 constexpr size_t DEVICE_BYTES = (size_t)8 << 30;
 constexpr int MOST_DEVICES = 16;
+constexpr unsigned LARGE_GRID = 24;
 
 struct Device {
 	cudaError_t sticky = cudaSuccess;
@@ -82,6 +95,22 @@ cudaError_t missing()
 	if (getenv("GPUSORT_EMU_NO_DRIVER"))
 		return cudaErrorInsufficientDriver;
 	return getenv("GPUSORT_EMU_NO_DEVICE") ? cudaErrorNoDevice : cudaSuccess;
+}
+
+bool has_fault(int ordinal, const char *fault)
+{
+	const char *path = getenv("GPUSORT_EMU_FAULTS");
+	FILE *file = path ? fopen(path, "r") : nullptr;
+	char line[80], name[20];
+	bool found = false;
+	while (file && !found && fgets(line, sizeof line, file)) {
+		int device, process = getpid();
+		found = sscanf(line, "%d %19s %d", &device, name, &process) >= 2 && device == ordinal &&
+				process == getpid() && !strcmp(name, fault);
+	}
+	if (file)
+		fclose(file);
+	return found;
 }
 
 cudaError_t result(cudaError_t error)
@@ -132,6 +161,19 @@ void gpusort_emu_enqueue(cudaStream_t stream, std::function<cudaError_t()> opera
 	stream->queue.push_back(std::move(operation));
 }
 
+cudaError_t gpusort_emu_launch(cudaStream_t stream, unsigned grid,
+							   std::function<cudaError_t()> kernel)
+{
+	if (has_fault(stream->device, "no-code"))
+		return result(cudaErrorNoKernelImageForDevice);
+	if (has_fault(stream->device, "wrong"))
+		return result(cudaSuccess);
+	if (grid > LARGE_GRID && has_fault(stream->device, "large"))
+		kernel = [] { return cudaErrorLaunchFailure; };
+	gpusort_emu_enqueue(stream, std::move(kernel));
+	return result(cudaSuccess);
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
 	cudaError_t error = missing();
@@ -164,7 +206,8 @@ int gpusort_emu::compiled_for()
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
 {
 	attributes->ptxVersion = gpusort_emu::compiled_for();
-	return result(cudaSuccess);
+	return result(has_fault(runtime().current, "no-code") ? cudaErrorNoKernelImageForDevice
+														  : cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int ordinal)
@@ -172,7 +215,9 @@ cudaError_t cudaSetDevice(int ordinal)
 	if (ordinal < 0 || ordinal >= device_count())
 		return result(cudaErrorInvalidDevice);
 	runtime().current = ordinal;
-	return result(cudaSuccess);
+	if (has_fault(ordinal, "lost"))
+		current_device().sticky = cudaErrorLaunchFailure;
+	return result(has_fault(ordinal, "gone") ? cudaErrorNoDevice : cudaSuccess);
 }
 
 cudaError_t cudaDeviceReset()
@@ -372,6 +417,8 @@ const char *cudaGetErrorString(cudaError_t error)
 			return "no CUDA-capable device is detected";
 		case cudaErrorInvalidDevice:
 			return "invalid device ordinal";
+		case cudaErrorNoKernelImageForDevice:
+			return "no kernel image is available for execution on the device";
 		case cudaErrorNotReady:
 			return "device not ready";
 		case cudaErrorHostMemoryAlreadyRegistered:

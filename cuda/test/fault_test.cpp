@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 static GsSortRequest good_request(void *in, void *out, uint64_t n)
 {
@@ -627,6 +628,62 @@ static void test_two_users()
 	api->device_trim(device);
 }
 
+/* Gives the emulator's device a fault, or none (NULL); see emu_runtime.cpp. */
+static void set_device_fault(const char *fault)
+{
+	static const std::string path = "/tmp/gpusort_faults." + std::to_string(getpid());
+	setenv("GPUSORT_EMU_FAULTS", path.c_str(), 1);
+	FILE *file = fault ? fopen(path.c_str(), "w") : nullptr;
+	if (file) {
+		fprintf(file, "0 %s %d\n", fault, (int)getpid());
+		fclose(file);
+	} else
+		unlink(path.c_str());
+}
+
+/* The device goes while nothing is asked of it: a query, or the end of a session, notices. */
+static void test_lost_while_idle(uint64_t fresh)
+{
+	const GsDeviceApi *api = library.api;
+	GsDevice *device = library.device;
+	GsSessionOptions options = {};
+	options.struct_size = sizeof options;
+	options.key_words = options.chunk_rows = 1;
+	for (const char *fault : {"lost", "gone"}) {
+		GsDeviceMemory memory;
+		set_device_fault(fault);
+		expect(api->device_memory(device, &memory), GPUSORT_DEVICE_LOST, fault);
+		test_check(api->device_message(device)[0], "%s: no message", fault);
+		set_device_fault(nullptr);
+		expect_recovery(fresh, fault);
+
+		GsSession *session = nullptr;
+		expect(api->session_begin(device, &options, &session), GPUSORT_OK, "begin");
+		set_device_fault(fault);
+		api->session_end(session);
+		set_device_fault(nullptr);
+		expect(api->device_memory(device, &memory), GPUSORT_DEVICE_LOST,
+			   "after the end of a session");
+		test_check(memory.sessions == 0, "%s: the session has not ended", fault);
+		expect_recovery(fresh, fault);
+	}
+}
+
+/* There is no code for the device. */
+static void test_no_code()
+{
+	GsDeviceOptions options = {};
+	options.struct_size = sizeof options;
+	GsDevice *device = library.device;
+	char message[256] = "";
+	set_device_fault("no-code");
+	expect(library.api->device_open(&options, &device, message, sizeof message),
+		   GPUSORT_NO_DEVICE, "a device without code");
+	test_check(!device && strstr(message, "no kernel image"), "a device without code: %s",
+			   message);
+	set_device_fault(nullptr);
+}
+
 static void test_lost_device()
 {
 	const GsDeviceApi *api = library.api;
@@ -644,6 +701,8 @@ static void test_lost_device()
 	if (library.emulator) {
 		lose_device();
 		expect_recovery(fresh, "a kernel that hangs");
+		test_lost_while_idle(fresh);
+		test_no_code();
 	}
 	test_real_fault();
 	test_two_users();

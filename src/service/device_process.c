@@ -97,17 +97,36 @@ set_up_signals(void)
  * ----------------------------------------------------------------
  */
 
+/* Ask a device for its free memory, and publish it. */
+static GsStatus
+query_memory(int d)
+{
+	GsServiceDevice *shared = &gpusort_service->devices[d];
+	GsDeviceMemory memory;
+	GsStatus	status = devices.api->device_memory(devices.use[d].device, &memory);
+
+	if (status == GPUSORT_OK)
+	{
+		pg_atomic_write_u64(&shared->free_memory, memory.free);
+		pg_atomic_write_u64(&shared->used_memory, memory.in_use);
+	}
+	return status;
+}
+
 uint64
 gpusort_device_process_memory(int d)
 {
-	GsDeviceMemory memory;
+	GsServiceDevice *shared = &gpusort_service->devices[d];
+	uint64		free_memory;
 
-	if (devices.api->device_memory(devices.use[d].device, &memory) != GPUSORT_OK)
-		return 0;
-	pg_atomic_write_u64(&gpusort_service->devices[d].free_memory, memory.free);
-	pg_atomic_write_u64(&gpusort_service->devices[d].used_memory,
-						memory.in_use);
-	return memory.free > SPARE_MEMORY ? memory.free - SPARE_MEMORY : 0;
+	/* This may be the first to notice that a device was lost. */
+	if (query_memory(d) == GPUSORT_DEVICE_LOST)
+		gpusort_device_process_fail(GPUSORT_EXIT_LOST,
+									devices.api->device_message(devices.use[d].device));
+
+	/* Without an answer, what it said before: allocations will show. */
+	free_memory = pg_atomic_read_u64(&shared->free_memory);
+	return free_memory > SPARE_MEMORY ? free_memory - SPARE_MEMORY : 0;
 }
 
 /* Open a device and add it to the list; a reason why not goes to 'message'. */
@@ -120,6 +139,7 @@ open_device(int ordinal, char *message)
 		.ordinal = ordinal
 	};
 	GsDevice   *device;
+	GsStatus	status;
 
 	if (devices.api->device_info(ordinal, &shared->info, message,
 								 GPUSORT_MESSAGE_BYTES) != GPUSORT_OK ||
@@ -127,18 +147,20 @@ open_device(int ordinal, char *message)
 								 GPUSORT_MESSAGE_BYTES) != GPUSORT_OK)
 		return false;
 
+	devices.use[devices.count].device = device;
+	pg_atomic_write_u32(&shared->sessions, 0);
+	status = query_memory(devices.count);
+
 	/* What is pinned is so for all devices, and cannot be pinned again. */
-	if (devices.count == 0 &&
-		devices.api->host_register(device, gpusort_service->pool,
-								   gpusort_service->pool_bytes) != GPUSORT_OK)
+	if (status == GPUSORT_OK && devices.count == 0)
+		status = devices.api->host_register(device, gpusort_service->pool,
+											gpusort_service->pool_bytes);
+	if (status != GPUSORT_OK)
 	{
 		strlcpy(message, devices.api->device_message(device), GPUSORT_MESSAGE_BYTES);
 		devices.api->device_close(device);
 		return false;
 	}
-	devices.use[devices.count].device = device;
-	pg_atomic_write_u32(&shared->sessions, 0);
-	(void) gpusort_device_process_memory(devices.count);
 	devices.count++;
 	return true;
 }

@@ -22,7 +22,10 @@ extern void gpusort_device_process_main(void);
 /* Within the process: end it, with a message for the supervisor. */
 extern void gpusort_device_process_fail(int code, const char *message);
 
-/* Within the process: the free memory of a device, which is published. */
+/*
+ * Within the process: the free memory of a device, which is published.  Ends the
+ * process if the device is lost.
+ */
 extern uint64 gpusort_device_process_memory(int device);
 
 #endif							/* GPUSORT_DEVICE_PROCESS_H */
