@@ -103,7 +103,14 @@ INSERT INTO long_strings SELECT substr(longest, 1, 2500), n FROM strings WHERE n
 ALTER TABLE long_strings ALTER k SET STORAGE EXTENDED;
 INSERT INTO long_strings SELECT repeat('compressible ', g * 100), 2 FROM generate_series(1, 80) g;
 SELECT * FROM check_builds('CREATE INDEX built ON long_strings', '(k); (k DESC) WHERE n = 2; (n) INCLUDE (k)');
-DROP TABLE strings, long_strings;
+-- Too long for any index: the error is that of the first row of the table.
+CREATE TABLE too_long AS
+SELECT n, k, left(k, 6000) AS a, substr(k, 6001) AS b
+FROM (SELECT n, chr(123 - n) || string_agg(md5((n * 1000 + g)::text), '' ORDER BY g) AS k
+	  FROM generate_series(1, 3) n, generate_series(1, 500 - n * 30) g GROUP BY n) s ORDER BY n;
+SELECT * FROM check_errors('CREATE INDEX built ON too_long',
+	'(k); (k) WHERE n > 1; (left(k, -1)); (a, b); (n) INCLUDE (a, b); (n, (a || b))');
+DROP TABLE strings, long_strings, too_long;
 
 -- tables of other kinds
 CREATE UNLOGGED TABLE unlogged AS SELECT g * 7919 % 1009 AS k FROM generate_series(1, 3000) g;

@@ -16,11 +16,16 @@
  * transaction.  Should there be others all the same, PostgreSQL waits for them;
  * here the row counts as blocked, and PostgreSQL's own build has to do it.
  *
+ * Values that are stored out of line are fetched when their row is read, as PostgreSQL
+ * does it.  Later they may be gone: no snapshot of ours keeps those of dead rows, and
+ * VACUUM removes them whatever lock we have on the table itself.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "access/heapam.h"
+#include "access/itup.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
@@ -38,6 +43,9 @@
 
 /* Blocks that a process takes at a time of a heap that it shares. */
 #define BLOCKS_PER_TAKE		64
+
+/* Values that are longer together do not fit into a btree as they are. */
+#define LONG_BYTES			(BLCKSZ / 3)
 
 /* A tuple of the page that goes into the index. */
 typedef struct GsPageItem
@@ -68,6 +76,13 @@ struct GsHeapRows
 	ExprState  *predicate;
 	TupleTableSlot *slot;
 
+	/* How they become independent of what is not in the row. */
+	TupleDesc	index_type;
+	bool		from_tuple;		/* are all values in the table's tuple? */
+	int			nvarying;		/* columns of variable length */
+	int			varying[INDEX_MAX_KEYS];
+	MemoryContext fetched;		/* of a row's values */
+
 	/* The page. */
 	BlockNumber block;
 	Buffer		buffer;
@@ -82,9 +97,16 @@ struct GsHeapRows
  * ----------------------------------------------------------------
  */
 
+/*
+ * What is dead for all is asked anew with each scan, as PostgreSQL's own build asks when
+ * it begins: rows that died in the meantime may have lost their long values.
+ */
 static void
 begin_scan(GsHeapRows *rows)
 {
+	if (rows->snapshot == NULL)
+		rows->horizon = GetOldestNonRemovableTransactionId(rows->heap);
+	rows->info->ii_BrokenHotChain = false;
 	rows->scan = (HeapScanDesc)
 		table_beginscan_strat(rows->heap,
 							  rows->snapshot != NULL ? rows->snapshot : SnapshotAny,
@@ -134,8 +156,25 @@ prepare_values(GsHeapRows *rows)
 	rows->predicate = ExecPrepareQual(info->ii_Predicate, rows->estate);
 }
 
+/* Prepare to make values independent of what is not in the row. */
+static void
+prepare_fetching(GsHeapRows *rows, Relation index)
+{
+	TupleDesc	table = RelationGetDescr(rows->heap);
+
+	rows->index_type = RelationGetDescr(index);
+	rows->from_tuple = rows->columns != NULL &&
+		(table->constr == NULL || table->constr->missing == NULL);
+	rows->fetched = AllocSetContextCreate(rows->context,
+										  "pg_gpusort fetched values",
+										  ALLOCSET_DEFAULT_SIZES);
+	for (int i = 0; i < rows->index_type->natts; i++)
+		if (TupleDescAttr(rows->index_type, i)->attlen == -1)
+			rows->varying[rows->nvarying++] = i;
+}
+
 static GsHeapRows *
-create_rows(Relation heap, IndexInfo *info, char *snapshot)
+create_rows(Relation heap, Relation index, IndexInfo *info, char *snapshot)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort heap rows",
@@ -147,13 +186,12 @@ create_rows(Relation heap, IndexInfo *info, char *snapshot)
 	rows->heap = heap;
 	rows->info = info;
 	rows->buffer = InvalidBuffer;
-	if (!info->ii_Concurrent)
-		rows->horizon = GetOldestNonRemovableTransactionId(heap);
-	else
+	if (info->ii_Concurrent)
 		rows->snapshot = RegisterSnapshot(snapshot != NULL ?
 										  RestoreSnapshot(snapshot) :
 										  GetTransactionSnapshot());
 	prepare_values(rows);
+	prepare_fetching(rows, index);
 	begin_scan(rows);
 	MemoryContextSwitchTo(caller);
 	return rows;
@@ -167,9 +205,9 @@ report_size(const GsHeapRows *rows)
 }
 
 GsHeapRows *
-gpusort_heap_rows_begin(Relation heap, IndexInfo *info)
+gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info)
 {
-	GsHeapRows *rows = create_rows(heap, info, NULL);
+	GsHeapRows *rows = create_rows(heap, index, info, NULL);
 
 	report_size(rows);
 	return rows;
@@ -212,10 +250,10 @@ gpusort_heap_rows_unshare(GsHeapRows *rows)
 }
 
 GsHeapRows *
-gpusort_heap_rows_join(Relation heap, IndexInfo *info, char *snapshot,
-					   GsHeapShare *share)
+gpusort_heap_rows_join(Relation heap, Relation index, IndexInfo *info,
+					   char *snapshot, GsHeapShare *share)
 {
-	GsHeapRows *rows = create_rows(heap, info, snapshot);
+	GsHeapRows *rows = create_rows(heap, index, info, snapshot);
 
 	rows->is_worker = true;
 	take_from(rows, share);
@@ -529,6 +567,49 @@ compute_values(GsHeapRows *rows, HeapTuple tuple, Datum *values, bool *isnull)
 	return true;
 }
 
+/*
+ * Is a value not in the row itself, or are they so long that PostgreSQL has to compress
+ * them for an index?  Short values do not matter.
+ */
+static inline bool
+needs_fetching(const GsHeapRows *rows, const Datum *values,
+			   const bool *isnull)
+{
+	Size		size = 0;
+
+	for (int i = 0; i < rows->nvarying; i++)
+	{
+		int			column = rows->varying[i];
+		const struct varlena *value;
+
+		if (isnull[column])
+			continue;
+		value = (const struct varlena *) DatumGetPointer(values[column]);
+		if (unlikely(VARATT_IS_EXTERNAL(value)))
+			return true;
+		if (unlikely(!VARATT_IS_SHORT(value)))
+			size += VARSIZE(value);
+	}
+	return unlikely(size > LONG_BYTES);
+}
+
+/*
+ * Take the values from the index tuple that PostgreSQL makes of the row: it fetches them,
+ * compresses them, and raises its error if they are too long.
+ */
+static void
+fetch_values(GsHeapRows *rows, Datum *values, bool *isnull)
+{
+	MemoryContext caller;
+	IndexTuple	tuple;
+
+	MemoryContextReset(rows->fetched);
+	caller = MemoryContextSwitchTo(rows->fetched);
+	tuple = index_form_tuple(rows->index_type, values, isnull);
+	index_deform_tuple(tuple, rows->index_type, values, isnull);
+	MemoryContextSwitchTo(caller);
+}
+
 /* Take the values of a tuple; false if the index is not to have it. */
 static inline bool
 take_values(GsHeapRows *rows, const GsPageItem *item, Datum *values,
@@ -538,15 +619,21 @@ take_values(GsHeapRows *rows, const GsPageItem *item, Datum *values,
 	HeapTupleData tuple;
 
 	tuple.t_data = (HeapTupleHeader) PageGetItem(rows->page, id);
-	if (likely(rows->columns != NULL))
-	{
-		gpusort_heap_columns_take(rows->columns, tuple.t_data, values, isnull);
-		return true;
-	}
 	tuple.t_len = ItemIdGetLength(id);
-	tuple.t_tableOid = RelationGetRelid(rows->heap);
-	ItemPointerSet(&tuple.t_self, rows->block, item->offset);
-	return compute_values(rows, &tuple, values, isnull);
+	if (likely(rows->columns != NULL))
+		gpusort_heap_columns_take(rows->columns, tuple.t_data, values, isnull);
+	else
+	{
+		tuple.t_tableOid = RelationGetRelid(rows->heap);
+		ItemPointerSet(&tuple.t_self, rows->block, item->offset);
+		if (!compute_values(rows, &tuple, values, isnull))
+			return false;
+	}
+	if (unlikely((!rows->from_tuple || HeapTupleHasExternal(&tuple) ||
+				  tuple.t_len > LONG_BYTES) &&
+				 needs_fetching(rows, values, isnull)))
+		fetch_values(rows, values, isnull);
+	return true;
 }
 
 bool

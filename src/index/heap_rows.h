@@ -36,7 +36,8 @@ typedef struct GsHeapShare
  * Begin to read a heap, in a memory context of its own below the current one.
  * Nothing is locked here: the caller has what a build needs.
  */
-extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, IndexInfo *info);
+extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, Relation index,
+										   IndexInfo *info);
 
 /*
  * To read it with other processes: before the first row, fill in what they
@@ -50,15 +51,18 @@ extern void gpusort_heap_rows_unshare(GsHeapRows *rows);
 extern Snapshot gpusort_heap_rows_snapshot(const GsHeapRows *rows);
 
 /* For these other processes.  'snapshot' is serialized, or NULL. */
-extern GsHeapRows *gpusort_heap_rows_join(Relation heap, IndexInfo *info,
-										  char *snapshot, GsHeapShare *share);
+extern GsHeapRows *gpusort_heap_rows_join(Relation heap, Relation index,
+										  IndexInfo *info, char *snapshot,
+										  GsHeapShare *share);
 
 /*
  * The next row, in the order of TIDs, and the values of the index's columns.
- * What is passed by reference is valid until the next call.  'isnull' is all
- * false at the first call, and then as the call before left it.
+ * What is passed by reference is valid until the next call, and depends on nothing that
+ * is stored elsewhere.  'isnull' is all false at the first call, and then as the
+ * call before left it.
  *
- * Returns false at the end, and before it if gpusort_heap_rows_is_blocked().
+ * Raises the error of PostgreSQL's build if a value is too long for any index.  Returns
+ * false at the end, and before it if gpusort_heap_rows_is_blocked().
  */
 extern bool gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row,
 								   Datum *values, bool *isnull);
@@ -69,7 +73,7 @@ extern bool gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row,
  */
 extern bool gpusort_heap_rows_is_blocked(const GsHeapRows *rows);
 
-/* Begin again. */
+/* Begin again.  Rows that no snapshot sees any longer do not come again. */
 extern void gpusort_heap_rows_rewind(GsHeapRows *rows);
 
 /* At the end: live rows of the table, of which a partial index has not all. */

@@ -240,7 +240,8 @@ sort_rows(GsIndexBuild *build)
 	spec->input.by_pages = true;
 	build->slot = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
 	begin_reading(build);
-	build->rows = gpusort_heap_rows_begin(build->heap, build->info);
+	build->rows = gpusort_heap_rows_begin(build->heap, build->index,
+										  build->info);
 	session = gpusort_session_begin(spec);
 	start_workers(build, session);
 	gpusort_session_sort(session);
@@ -349,7 +350,11 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
 	if (reason == GS_FALLBACK_NONE && !build_index(&build))
+	{
+		/* PostgreSQL's build looks for broken HOT chains itself. */
+		info->ii_BrokenHotChain = false;
 		reason = GS_FALLBACK_OPEN_ROWS;
+	}
 	if (reason != GS_FALLBACK_NONE)
 		gpusort_requirement_leave("an index build", reason);
 	MemoryContextSwitchTo(caller);

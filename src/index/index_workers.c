@@ -233,7 +233,7 @@ gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
 	info->ii_Concurrent = shared->concurrent;
 
 	InstrStartParallelQuery();
-	rows = gpusort_heap_rows_join(heap, info, snapshot, &shared->blocks);
+	rows = gpusort_heap_rows_join(heap, index, info, snapshot, &shared->blocks);
 	add_rows(shared, heap, index, info, rows);
 	gpusort_heap_rows_end(rows);
 	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],

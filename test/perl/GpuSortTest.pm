@@ -15,7 +15,7 @@ use Time::HiRes 'usleep';
 
 our @EXPORT = qw(start_node start_gpu_node gpu_settings gpu_library_file parallel_plans wait_for_service
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
-  digest leaves_nothing add_index_tools indexes_are_sound index_digests files_belong Session);
+  digest leaves_nothing add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
 
 # start_node NAME, SETTING...: a new server with these lines of settings, and
 # the extension in it.
@@ -231,6 +231,83 @@ sub add_index_tools
 			'-c', 'SET pg_gpusort.backend = cpu', '-f', "$FindBin::RealBin/../../sql/index_setup.sql"
 		],
 		'functions for tests of indexes');
+}
+
+# add_long_values NODE: what build_while_values_go() takes.  passed() and comparisons by
+# the operator class wait for a lock when they come to the last rows of the table.
+sub add_long_values
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION pass(k int) RETURNS void LANGUAGE plpgsql AS $$
+		BEGIN
+			IF k = 1000 THEN
+				PERFORM pg_advisory_lock_shared(1000);
+				PERFORM pg_advisory_unlock_shared(1000);
+			END IF;
+		END $$;
+		CREATE FUNCTION passed(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+			$$ BEGIN PERFORM public.pass(k); RETURN k; END $$;
+		CREATE FUNCTION compare_passed(a int, b int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+			$$ BEGIN PERFORM public.pass(least(a, b)); RETURN btint4cmp(a, b); END $$;
+		DO $$
+		DECLARE
+			operator text;
+		BEGIN
+			FOREACH operator IN ARRAY '{<, <=, =, >=, >}'::text[] LOOP
+				EXECUTE format('CREATE FUNCTION %I(int, int) RETURNS bool IMMUTABLE LANGUAGE sql AS
+								$f$ SELECT public.compare_passed($1, $2) %s 0 $f$', 'passed' || operator, operator);
+				EXECUTE format('CREATE OPERATOR %s# (FUNCTION = %I, LEFTARG = int, RIGHTARG = int)',
+							   operator, 'passed' || operator);
+			END LOOP;
+		END $$;
+		CREATE OPERATOR CLASS passing FOR TYPE int USING btree AS
+			OPERATOR 1 <#, OPERATOR 2 <=#, OPERATOR 3 =#, OPERATOR 4 >=#, OPERATOR 5 >#,
+			FUNCTION 1 compare_passed(int, int);
+		CREATE TABLE long_values (id int, k int, t text COLLATE "C", u text COLLATE "C");
+		ALTER TABLE long_values ALTER t SET STORAGE EXTERNAL, ALTER u SET STORAGE EXTERNAL;
+		-- Values that are in the file of its TOAST table, whoever sees them.
+		CREATE FUNCTION chunks() RETURNS int8 LANGUAGE sql AS $$
+			SELECT count(*)
+			FROM pg_class t, generate_series(0, pg_relation_size(reltoastrelid) / current_setting('block_size')::int8 - 1) block,
+				heap_page_items(get_raw_page(reltoastrelid::regclass::text, block))
+			WHERE t.oid = 'long_values'::regclass AND lp_flags = 1
+		$$});
+}
+
+# build_while_values_go NODE, STATEMENT, SETTING...: the output of a statement that builds
+# long_index with passed() or the operator class.  Some rows are dead that another
+# session still sees.  While the statement waits, this ends, and their values are removed.
+sub build_while_values_go
+{
+	my ($node, $statement, @settings) = @_;
+	my $toast = $node->safe_psql('postgres', q{
+		DROP INDEX IF EXISTS long_index;
+		TRUNCATE long_values;
+		INSERT INTO long_values
+		SELECT g, 1, repeat(md5(g::text), 60), repeat(md5((-g)::text), 20) FROM generate_series(1, 60) g;
+		INSERT INTO long_values VALUES (1000, 1000, '', ''), (1000, 1000, 'last', '');
+		SELECT reltoastrelid::regclass FROM pg_class WHERE oid = 'long_values'::regclass});
+	my $reader = GpuSortTest::Session->new($node, 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
+	my $holder = GpuSortTest::Session->new($node, 'SELECT pg_advisory_lock(1000)');
+	my $builder = GpuSortTest::Session->new($node, @settings);
+
+	$node->safe_psql('postgres', q{
+		DELETE FROM long_values WHERE id % 2 = 0 AND k = 1;
+		UPDATE long_values SET t = '', u = '' WHERE id % 3 = 0});
+	my $before = $node->safe_psql('postgres', 'SELECT chunks()');
+	$builder->begin($statement);
+	$node->poll_query_until('postgres',
+		q{SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = } . $builder->pid)
+	  or die 'the build does not wait';
+	$reader->run('COMMIT');
+	$node->safe_psql('postgres', "VACUUM $toast");
+	$node->safe_psql('postgres', 'SELECT chunks()') < $before or die 'all values are there';
+	$holder->run('SELECT pg_advisory_unlock(1000)');
+	my $output = $builder->finish;
+	$_->quit foreach $reader, $holder, $builder;
+	return $output;
 }
 
 # All btree indexes of tables that are not the system's.

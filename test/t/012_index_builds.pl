@@ -110,6 +110,30 @@ $node->safe_psql('postgres', q{
 	indexes_are_sound($node, 'old snapshots');
 }
 
+# ---- Dead rows whose long values are vacuumed away during the build ----
+
+add_long_values($node);
+{
+	my %ways = (
+		'a function' => '(t, passed(k))',
+		'a function, other columns' => '(passed(k), u) INCLUDE (t)',
+		'the values of a function' => '((t || u), passed(k))',
+		'a comparison' => '(id, k passing, t, u)',
+		'a condition' => '(u, t) WHERE passed(k) > 0',
+		'a unique index' => '(passed(id), t)');
+
+	foreach my $name (sort keys %ways)
+	{
+		my $statement = 'CREATE ' . ($name =~ /unique/ ? 'UNIQUE' : '') . " INDEX long_index ON long_values $ways{$name}";
+
+		foreach my $settings ([ 'enable_index_build = off', 'debug_require = off' ], ['debug_require = cpu'])
+		{
+			is(build_while_values_go($node, $statement, map { "SET pg_gpusort.$_" } @$settings), '', "$name, @$settings: no error");
+			indexes_are_sound($node, "$name, @$settings");
+		}
+	}
+}
+
 # ---- Progress ----
 
 $node->safe_psql('postgres', q{

@@ -93,6 +93,24 @@ as_stock('unique', $_, 'gpu', 'UNIQUE') foreach '(u)', '(id DESC) INCLUDE (t)', 
 	$session->run('RESET pg_gpusort.debug_fault');
 	$reader->quit;
 }
+
+# ... until the build waits, with long values, which are vacuumed away; when the table is
+# read again, such rows are dead for all.
+add_long_values($node);
+foreach my $fault ('', 'sort:error')
+{
+	foreach my $keys ('(t, passed(k))', '(id, k passing, t, u)')
+	{
+		my $name = "long values, $fault: $keys";
+
+		is( build_while_values_go($node, "CREATE INDEX long_index ON long_values $keys", "SET pg_gpusort.debug_fault = '$fault'",
+				'SET pg_gpusort.debug_require = ' . ($fault eq '' ? 'gpu' : 'node')),
+			'', "$name: no error");
+		is($node->safe_psql('postgres', q{SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'long_index'::regclass}),
+			$fault ne '' && $keys =~ /passed/ ? 'f' : 't', "$name: old snapshots");
+		indexes_are_sound($node, $name);
+	}
+}
 holds_nothing($node, 'pages');
 
 # ---- Faults ----
