@@ -89,6 +89,7 @@ OBJS = \
 	src/index/btree_loader.o \
 	src/index/index_build.o \
 	src/index/index_hook.o \
+	src/index/test_table_am.o \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/element_order.o \

@@ -106,7 +106,11 @@ estimate_width(const GsIndexBuild *build)
 	return width;
 }
 
-/* GS_FALLBACK_NONE, or why the build is left to PostgreSQL. */
+/*
+ * GS_FALLBACK_NONE, or why the build is left to PostgreSQL.  What costs more is asked
+ * later, and nothing at all of tables that are not ours to read: another access method may
+ * take long for an estimate, or tell of it.
+ */
 static GsFallback
 check_build(GsIndexBuild *build)
 {
@@ -115,17 +119,18 @@ check_build(GsIndexBuild *build)
 
 	if (!gpusort_enable_index_build)
 		return GS_FALLBACK_INDEX_DISABLED;
+	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
+		return GS_FALLBACK_TABLE_AM;
 	spec->expected_rows = estimate_rows(build->heap);
 	if (spec->expected_rows < gpusort_min_rows)
 		return GS_FALLBACK_FEW_ROWS;
-	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
-		return GS_FALLBACK_TABLE_AM;
-	spec->expected_width = estimate_width(build);
 	spec->input.repeat = GS_INPUT_SAME_ROWS;
 	build->by_place = wants_workers(build);
 	if (!gpusort_index_rows_describe(build->index, build->by_place, spec))
 		return GS_FALLBACK_TYPE;
 	spec->key_plan = gpusort_session_key_plan(spec, &reason);
+	if (reason == GS_FALLBACK_NONE)
+		spec->expected_width = estimate_width(build);
 	return reason;
 }
 

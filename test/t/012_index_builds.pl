@@ -155,6 +155,37 @@ $node->safe_psql('postgres', q{
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM pg_stat_progress_create_index'), '0', 'and nothing is left');
 }
 
+# ---- Tables that are not heaps ----
+
+# They are left to stock PostgreSQL before they are asked for anything.
+$node->safe_psql('postgres', q{
+	CREATE FUNCTION test_table_am(internal) RETURNS table_am_handler LANGUAGE c AS 'pg_gpusort', 'gpusort_test_table_am';
+	CREATE ACCESS METHOD test_table_am TYPE TABLE HANDLER test_table_am;
+	CREATE TABLE no_heap (k int) USING test_table_am;
+	SELECT pg_stat_gpusort_reset()});
+foreach my $workers (0, 2)
+{
+	my %notices;
+
+	foreach my $enable ('off', 'on')
+	{
+		my ($ret, $out, $err) = $node->psql('postgres', qq{
+			SET pg_gpusort.debug_require = off;
+			SET pg_gpusort.enable_index_build = $enable;
+			SET max_parallel_maintenance_workers = $workers;
+			CREATE INDEX no_heap_k ON no_heap (k);
+			REINDEX INDEX no_heap_k;
+			DROP INDEX no_heap_k});
+
+		is($ret, 0, "not a heap, $workers workers, $enable");
+		$notices{$enable} = $err;
+	}
+	is($notices{on}, $notices{off}, "not a heap, $workers workers: as many estimates as stock's");
+	like($notices{on}, qr/estimating the size of "no_heap"/, 'which it says') if $workers > 0;
+}
+is($node->safe_psql('postgres', q{SELECT sorts FROM pg_stat_gpusort_fallbacks WHERE reason = 'the table is not a heap'}),
+	'4', 'not a heap: counted');
+
 # ---- VACUUM has the workers that the setting allows, whoever builds indexes ----
 
 $node->safe_psql('postgres', q{
