@@ -62,6 +62,7 @@ OBJS = \
 	src/sort/bounded_sort.o \
 	src/sort/gpu_session.o \
 	src/sort/gpu_runs.o \
+	src/sort/cutoff.o \
 	src/sort/row_holder.o \
 	src/sort/row_runs.o \
 	src/sort/input_sort.o \
@@ -119,7 +120,7 @@ endif
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
-	sort_scans sort_refusals sort_plans sort_paths sort_limit sort_explain \
+	sort_scans sort_refusals sort_plans sort_paths sort_limit sort_top_n sort_explain \
 	sort_settings sort_overflow sort_statistics \
 	index_setup index_types index_pages index_unique index_tuples index_statements index_workers \
 	array_sort array_argsort array_sort_pairs array_types security

@@ -311,7 +311,8 @@ open_sink(GsNodeState *node)
 			 gpusort_session_run_set(node->session,
 									 castNode(Gather, gather->plan)->num_workers,
 									 in_order, &runs))
-		gpusort_sink_open_runs(node->sink, node->session, runs);
+		gpusort_sink_open_runs(node->sink, node->session, runs,
+							   node->spec.bound);
 	else
 		gpusort_sink_close(node->sink);
 }
@@ -346,6 +347,8 @@ sort_input(GsNodeState *node)
 	}
 	else
 	{
+		/* With stock's ties, bounded sorts are stock's. */
+		node->spec.bound = Max(node->bound, 0);
 		node->session = gpusort_session_begin(&node->spec);
 		open_sink(node);
 		gpusort_session_sort(node->session);
@@ -410,9 +413,13 @@ gpusort_node_end(CustomScanState *css)
 static bool
 can_rewind(const GsNodeState *node)
 {
+	int64		wanted = wanted_rows(node);
+	bool		enough = wanted >= 0 && wanted <= node->bound;
+
 	if (node->bounded != NULL)
-		return node->spec.random_access && wanted_rows(node) == node->bound;
-	return gpusort_session_can_rewind(node->session);
+		return node->spec.random_access && enough;
+	return gpusort_session_can_rewind(node->session) &&
+		(enough || !gpusort_session_is_cut(node->session));
 }
 
 static void

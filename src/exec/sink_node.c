@@ -51,6 +51,7 @@ typedef struct GsSinkShared
 	GsSinkMode	mode;
 	GsClientHandle handle;		/* of the GPU session */
 	GsRunSetHandle runs;
+	int64		bound;			/* rows wanted of each run; 0 for all */
 	pg_atomic_uint32 failure;	/* GsFallback */
 } GsSinkShared;
 
@@ -145,6 +146,7 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 	shared->mode = sink->local.mode;
 	shared->handle = sink->local.handle;
 	shared->runs = sink->local.runs;
+	shared->bound = sink->local.bound;
 	pg_atomic_write_u32(&shared->failure, GS_FALLBACK_NONE);
 }
 
@@ -159,12 +161,13 @@ gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle)
 
 void
 gpusort_sink_open_runs(GsSinkState *sink, GsSortSession *session,
-					   GsRunSetHandle runs)
+					   GsRunSetHandle runs, int64 bound)
 {
 	sink->nrows = 0;
 	sink->session = session;
 	sink->local.mode = GS_SINK_RUNS;
 	sink->local.runs = runs;
+	sink->local.bound = bound;
 	tell_workers(sink, sink->shared);
 }
 
@@ -355,6 +358,7 @@ write_run(GsSinkState *sink, MemoryContext context)
 	spec.input.next = next_counted_row;
 	spec.input.arg = sink;
 	spec.target = &target;
+	spec.bound = sink->shared->bound;
 	spec.nested = true;
 	session = gpusort_session_begin(&spec);
 	MemoryContextSwitchTo(caller);

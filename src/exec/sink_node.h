@@ -41,11 +41,12 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
 /*
  * For the leader: before the Gather is executed, open the sink to a GPU session,
  * or have workers write runs, and the leader put its rows into its own session;
- * from then on it returns no rows.  Closed, it passes its rows on.
+ * from then on it returns no rows.  Closed, it passes its rows on.  'bound' is that
+ * of the session's specification.
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle);
 extern void gpusort_sink_open_runs(GsSinkState *sink, GsSortSession *session,
-								   GsRunSetHandle runs);
+								   GsRunSetHandle runs, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
 /*

@@ -48,8 +48,10 @@ struct GsCpuSession
 	unsigned	chunk_shift;
 	GsOrdering *ordering;
 	GsRowStore *store;
-	const uint64 *entries;		/* after sorting */
+	uint64	   *entries;		/* after sorting */
 	uint32		next_to_take;	/* while rows are taken */
+	uint8	   *kept;			/* a bit for each row to be taken, or NULL for
+								 * all; in the memory of 'entries' */
 };
 
 static Size
@@ -87,6 +89,13 @@ gpusort_cpu_session_create(const GsSessionSpec *spec, GsBudget *budget)
 	session->store = gpusort_row_store_create(budget, spec->tupdesc,
 											  session->chunk_shift);
 	return session;
+}
+
+void
+gpusort_cpu_session_set_capacity(GsCpuSession *session, double rows)
+{
+	if (rows < PG_UINT32_MAX)
+		gpusort_ordering_set_capacity(session->ordering, (uint32) rows);
 }
 
 bool
@@ -182,22 +191,51 @@ gpusort_cpu_session_pack(GsCpuSession *session, int64 position, char *packed,
 						   packed, bytes);
 }
 
+void
+gpusort_cpu_session_keep_first(GsCpuSession *session, uint32 count)
+{
+	uint32		nrows = gpusort_ordering_count(session->ordering);
+
+	/* The entries of the other rows have room for the bits of all. */
+	Assert((Size) (nrows - count) * sizeof(uint64) >= nrows / 8 + 1);
+	session->kept = (uint8 *) (session->entries + count);
+	memset(session->kept, 0, nrows / 8 + 1);
+	for (uint32 i = 0; i < count; i++)
+	{
+		uint32		row = (uint32) session->entries[i];
+
+		session->kept[row / 8] |= 1 << row % 8;
+	}
+}
+
+/* Free what the session has of a chunk; sorting has freed the keys. */
+static void
+free_chunk(GsCpuSession *session, uint32 chunk)
+{
+	if (session->kept == NULL)
+		gpusort_ordering_free_chunk(session->ordering, chunk);
+	gpusort_row_store_free_chunk(session->store, chunk);
+}
+
 bool
 gpusort_cpu_session_take(GsCpuSession *session, Datum *values, bool *isnull)
 {
-	uint32		row = session->next_to_take;
 	uint32		chunk_rows = UINT32_C(1) << session->chunk_shift;
+	uint32		row;
 
-	/* The last row was the last of its chunk: that is not needed any more. */
-	if (row > 0 && row % chunk_rows == 0)
+	do
 	{
-		gpusort_ordering_free_chunk(session->ordering, row / chunk_rows - 1);
-		gpusort_row_store_free_chunk(session->store, row / chunk_rows - 1);
-	}
-	if (row == gpusort_ordering_count(session->ordering))
-		return false;
+		row = session->next_to_take;
+
+		/* The row before was the last of its chunk, which is done with. */
+		if (row > 0 && row % chunk_rows == 0)
+			free_chunk(session, row / chunk_rows - 1);
+		if (row == gpusort_ordering_count(session->ordering))
+			return false;
+		session->next_to_take++;
+	} while (session->kept != NULL &&
+			 (session->kept[row / 8] & 1 << row % 8) == 0);
 	gpusort_row_store_get(session->store, row, values, isnull);
-	session->next_to_take++;
 	return true;
 }
 

@@ -20,9 +20,12 @@ typedef struct GsCpuSession GsCpuSession;
 extern GsCpuSession *gpusort_cpu_session_create(const GsSessionSpec *spec,
 												GsBudget *budget);
 
+/* Have the session refuse rows when there are about as many as 'rows'. */
+extern void gpusort_cpu_session_set_capacity(GsCpuSession *session, double rows);
+
 /*
  * Add a row.  Returns false, and adds nothing, if there is no place for it:
- * gpusort_cpu_session_refusal() says why.
+ * gpusort_cpu_session_refusal() says why, unless that is the capacity.
  */
 extern bool gpusort_cpu_session_put(GsCpuSession *session,
 									const Datum *values, const bool *isnull);
@@ -61,7 +64,11 @@ extern void gpusort_cpu_session_pack(GsCpuSession *session, int64 position,
  * Instead of sorting: take the rows out again, in the order of arrival.  What
  * is passed by reference is valid until the next call, and memory is freed on
  * the way.  Returns false when all are taken.
+ *
+ * After sorting, the rows that are first in sorted order can be taken so, once
+ * it is said how many: seven eighths of all at most.
  */
+extern void gpusort_cpu_session_keep_first(GsCpuSession *session, uint32 count);
 extern bool gpusort_cpu_session_take(GsCpuSession *session,
 									 Datum *values, bool *isnull);
 

@@ -195,16 +195,18 @@ end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
 	insert_run(sort, merged, first);
 }
 
-/* Begin a run, and write to it what some others have. */
+/* Begin a run, and write to it the first rows that some others have. */
 static void
-write_merged(GsExternalSort *sort, int first, int nruns, GsCpuSession *held)
+write_merged(GsExternalSort *sort, int first, int nruns, GsCpuSession *held,
+			 int64 nrows)
 {
 	char	   *row;
 	Size		bytes;
 
 	begin_merge(sort, first, nruns, held);
 	gpusort_run_file_begin(sort->file);
-	while ((row = gpusort_run_merge_next(sort->merge, &bytes)) != NULL)
+	while (nrows-- > 0 &&
+		   (row = gpusort_run_merge_next(sort->merge, &bytes)) != NULL)
 		gpusort_run_file_put_packed(sort->file, row, bytes);
 }
 
@@ -212,7 +214,7 @@ write_merged(GsExternalSort *sort, int first, int nruns, GsCpuSession *held)
 static void
 merge_runs(GsExternalSort *sort, int first, int nruns)
 {
-	write_merged(sort, first, nruns, NULL);
+	write_merged(sort, first, nruns, NULL, sort->nrows);
 	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, false));
 }
 
@@ -286,7 +288,7 @@ begin_cursor(GsExternalSort *sort)
 {
 	MemoryContext caller;
 
-	write_merged(sort, 0, sort->nruns, sort->held);
+	write_merged(sort, 0, sort->nruns, sort->held, sort->nrows);
 	end_merge(sort, 0, sort->nruns, gpusort_run_file_end(sort->file, true));
 	caller = MemoryContextSwitchTo(sort->context);
 	sort->cursor = gpusort_run_cursor_begin(sort->format, sort->file,
@@ -311,10 +313,10 @@ gpusort_external_perform(GsExternalSort *sort)
 }
 
 void
-gpusort_external_share(GsExternalSort *sort, GsSharedRun *shared)
+gpusort_external_share(GsExternalSort *sort, int64 nrows, GsSharedRun *shared)
 {
 	reduce_runs(sort, sort->merge_order);
-	write_merged(sort, 0, sort->nruns, NULL);
+	write_merged(sort, 0, sort->nruns, NULL, nrows);
 	gpusort_run_file_share(sort->file, shared);
 }
 

@@ -61,11 +61,12 @@ extern int64 gpusort_external_count(const GsExternalSort *sort);
 extern void gpusort_external_perform(GsExternalSort *sort);
 
 /*
- * With spec->target, instead: share all runs, at least one, as a single run; or,
- * if there is none, the run that is being written.  What is left to do then is
- * to end the sort.
+ * With spec->target, instead: share the first rows of all runs, at least one, as a
+ * single run; or, if there is none, the run that is being written.  What is left
+ * to do then is to end the sort.
  */
-extern void gpusort_external_share(GsExternalSort *sort, GsSharedRun *shared);
+extern void gpusort_external_share(GsExternalSort *sort, int64 nrows,
+								   GsSharedRun *shared);
 extern void gpusort_external_share_run(GsExternalSort *sort,
 									   GsSharedRun *shared);
 

@@ -248,6 +248,7 @@ sort_long_run(GsGpuRuns *runs)
 											  &TTSOpsVirtual);
 	runs->nested_spec = *runs->spec;
 	runs->nested_spec.nested = true;
+	runs->nested_spec.bound = 0;
 	runs->nested_spec.expected_rows = SHORT_RUN;
 	runs->nested_spec.input = (GsInput)
 	{

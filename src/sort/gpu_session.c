@@ -17,6 +17,7 @@
 #include "compat.h"
 
 #include "portability/instr_time.h"
+#include "utils/float.h"
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
@@ -83,6 +84,8 @@ struct GsGpuSession
 	GsFallback	failure;
 
 	/* Rows in. */
+	double		capacity;		/* with so many rows, no chunk is filled */
+	double		nput;			/* rows in chunks that were put */
 	GsFill		fills[GS_PARTS];
 	uint64		sum_rows;
 	uint64		sum_bytes;
@@ -127,6 +130,7 @@ make_session(const GsSessionSpec *spec)
 	session->spec = spec;
 	session->format = gpusort_row_format_create(spec->tupdesc);
 	session->words = gpusort_key_plan_words(spec->key_plan);
+	session->capacity = get_float8_infinity();
 
 	/* A row must fit into a chunk with its key, and into a sorted one. */
 	session->max_row_bytes = gpusort_client_chunk_bytes() / 4 * 3;
@@ -260,6 +264,7 @@ flush_fill(GsGpuSession *session, GsPart part)
 	chunk->part = part;
 	chunk->rows = fill->rows;
 	chunk->data_bytes = fill->next - fill->data;
+	session->nput += chunk->rows;
 	session->sum_rows += chunk->rows;
 	session->sum_bytes += chunk->data_bytes;
 	fill->chunk = NULL;
@@ -290,6 +295,11 @@ make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 	}
 	if (!flush_fill(session, part))
 		return false;
+	if (session->nput >= session->capacity)
+	{
+		session->failure = GS_FALLBACK_LIMIT;
+		return false;
+	}
 	fill->chunk = gpusort_client_new_chunk(session->client, false);
 	if (fill->chunk == NULL)
 	{
@@ -308,6 +318,12 @@ make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 	session->sum_bytes = row_bytes;
 	lay_out_fill(session, fill);
 	return true;
+}
+
+void
+gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows)
+{
+	session->capacity = rows;
 }
 
 bool

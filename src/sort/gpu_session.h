@@ -42,10 +42,14 @@ extern GsGpuSession *gpusort_gpu_session_attach(const GsSessionSpec *spec,
 												GsClientHandle handle);
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);
 
+/* Have the session refuse rows when there are about as many as 'rows'. */
+extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows);
+
 /*
  * Add a row.  Returns false, and adds nothing, if that is not possible:
- * gpusort_gpu_session_failure() says why.  After GS_FALLBACK_DEVICE_MEMORY the
- * rows added so far can be sorted; after anything else they are lost.
+ * gpusort_gpu_session_failure() says why.  After GS_FALLBACK_DEVICE_MEMORY, and
+ * GS_FALLBACK_LIMIT if there are as many rows as there are to be, the rows added
+ * so far can be sorted; after anything else they are lost.
  */
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
 									const Datum *values, const bool *isnull);

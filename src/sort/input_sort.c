@@ -7,8 +7,36 @@
  */
 #include "compat.h"
 
+#include "executor/executor.h"
+#include "miscadmin.h"
+
 #include "sort/input_sort.h"
 #include "sort/sort_stats.h"
+
+/*
+ * A holder is cut when it has this many times the rows that are wanted, and at
+ * least MIN_CUT_ROWS.  With a larger multiple, fewer rows are sorted twice if the
+ * input comes in descending order; with a smaller one, the cutoff is known earlier.
+ * If N of M rows in random order are wanted, about N * (4 + ln(M / 4N)) are kept
+ * at some time.
+ */
+#define CUT_MULTIPLE		4
+#define MIN_CUT_ROWS		4096
+
+/* A GPU is left only if there are this many times the rows expected. */
+#define GPU_CUT_MULTIPLE	2
+
+/*
+ * A cut that memory asks for earlier has to drop this part of the rows, or they
+ * would be sorted again and again.
+ */
+#define LEAST_CUT_PART		8
+
+/*
+ * The part of the memory for rows that a full GPU has refused.  It is used beside
+ * that for the rows wanted, which take half of it: see has_room_for_bound().
+ */
+#define REST_PART			4
 
 /* Was a GPU wanted, but not to be had? */
 static bool
@@ -36,16 +64,49 @@ begin_gpu_holder(GsInputSort *sort)
 	return false;
 }
 
+/* Do twice the rows that are wanted fit in the host's memory? */
+static bool
+has_room_for_bound(const GsSessionSpec *spec)
+{
+	return gpusort_cpu_session_estimate(gpusort_key_plan_words(spec->key_plan),
+										2.0 * spec->bound,
+										spec->expected_width) <=
+		gpusort_session_spec_memory(spec);
+}
+
+/* Have a new holder refuse rows when it should be cut. */
+static void
+limit_holder(GsInputSort *sort)
+{
+	const GsSessionSpec *spec = sort->spec;
+	double		capacity = Max((double) spec->bound * CUT_MULTIPLE,
+							   MIN_CUT_ROWS);
+
+	if (spec->bound == 0 || sort->runs.external != NULL)
+		return;
+	if (sort->holder.gpu != NULL)
+	{
+		if (!has_room_for_bound(spec))
+			return;
+		capacity = Max(capacity, spec->expected_rows * GPU_CUT_MULTIPLE);
+	}
+	gpusort_row_holder_set_capacity(&sort->holder, capacity);
+}
+
 /* Begin a holder, or after an overflow, if there is no GPU, a builder. */
 static void
 begin_holder(GsInputSort *sort)
 {
-	if (begin_gpu_holder(sort))
-		return;
-	if (sort->runs.external != NULL)
-		gpusort_row_runs_begin_builder(&sort->runs);
-	else
+	if (!begin_gpu_holder(sort))
+	{
+		if (sort->runs.external != NULL)
+		{
+			gpusort_row_runs_begin_builder(&sort->runs);
+			return;
+		}
 		gpusort_row_holder_begin_cpu(&sort->holder);
+	}
+	limit_holder(sort);
 }
 
 void
@@ -56,6 +117,7 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSessionSpec *spec,
 	sort->spec = spec;
 	gpusort_row_holder_init(&sort->holder, spec, context);
 	gpusort_row_runs_init(&sort->runs, spec, context);
+	Assert(spec->bound == 0 || !sort->holder.stock_ties);
 	begin_holder(sort);
 }
 
@@ -135,11 +197,201 @@ overflow(GsInputSort *sort)
 static bool
 keeps_its_rows(const GsInputSort *sort)
 {
+	GsFallback	failure;
+
 	if (sort->holder.gpu == NULL)
 		return true;
+	failure = gpusort_row_holder_failure(&sort->holder);
 	/* Others might still be adding rows. */
 	return !sort->holder.stock_ties && !sort->fed_by_others &&
-		gpusort_row_holder_failure(&sort->holder) == GS_FALLBACK_DEVICE_MEMORY;
+		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT);
+}
+
+/* ----------------------------------------------------------------
+ *		dropping rows that are not wanted
+ * ----------------------------------------------------------------
+ */
+
+/* Add a row that is wanted, from the arrays of a slot. */
+static bool
+put_wanted(GsInputSort *sort, TupleTableSlot *slot)
+{
+	CHECK_FOR_INTERRUPTS();
+	return gpusort_row_holder_put(&sort->holder, slot) ||
+		gpusort_input_sort_put_elsewhere(sort, slot);
+}
+
+/* The last row wanted of those that have come is in the arrays of a slot. */
+static void
+set_cutoff(GsInputSort *sort, const TupleTableSlot *slot)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->holder.parent);
+
+	if (sort->cutoff == NULL)
+		sort->cutoff = gpusort_cutoff_create(sort->spec);
+	MemoryContextSwitchTo(caller);
+	gpusort_cutoff_set(sort->cutoff, slot->tts_values, slot->tts_isnull);
+}
+
+/* Begin a CPU session in the place of the holder, which is returned. */
+static GsRowHolder
+replace_holder(GsInputSort *sort)
+{
+	GsRowHolder old = sort->holder;
+
+	gpusort_row_holder_init(&sort->holder, sort->spec, old.parent);
+	gpusort_row_holder_begin_cpu(&sort->holder);
+	gpusort_row_runs_reserve_readers(&sort->runs, &sort->holder);
+	limit_holder(sort);
+	return old;
+}
+
+/*
+ * Sort the rows of a CPU session, and move those that are wanted to another one, in
+ * the order of arrival: rows with equal keys keep it.
+ */
+static bool
+cut_holder(GsInputSort *sort)
+{
+	int64		bound = sort->spec->bound;
+	TupleTableSlot *slot;
+	GsRowHolder old;
+	bool		kept = true;
+
+	if (!gpusort_row_holder_sort(&sort->holder))
+		return overflow(sort);
+	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
+	gpusort_cpu_session_get(sort->holder.cpu, bound - 1, slot->tts_values,
+							slot->tts_isnull);
+	set_cutoff(sort, slot);
+
+	old = replace_holder(sort);
+	sort->most_bytes = Max(sort->most_bytes, old.budget->used);
+	sort->ndropped += gpusort_cpu_session_count(old.cpu) - bound;
+	gpusort_cpu_session_keep_first(old.cpu, bound);
+	while (kept && gpusort_cpu_session_take(old.cpu, slot->tts_values,
+											slot->tts_isnull))
+		kept = put_wanted(sort, slot);
+	gpusort_row_holder_end(&old);
+	ExecDropSingleTupleTableSlot(slot);
+	return kept;
+}
+
+/*
+ * Sort the rows that a full GPU has refused, which came after all others, in a sort
+ * of their own.
+ */
+static GsInputSort *
+sort_rest(GsInputSort *sort, GsGpuSession *gpu, TupleTableSlot *slot)
+{
+	GsSessionSpec *spec = palloc(sizeof(GsSessionSpec));
+	GsInputSort *rest = palloc(sizeof(GsInputSort));
+
+	*spec = *sort->spec;
+	spec->nested = true;
+	spec->random_access = false;
+	spec->target = NULL;
+	spec->memory = gpusort_session_spec_memory(sort->spec) / REST_PART;
+	gpusort_input_sort_begin(rest, spec, CurrentMemoryContext);
+	while (gpusort_gpu_session_take_rest(gpu, slot->tts_values,
+										 slot->tts_isnull))
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) gpusort_input_sort_put(rest, ExecStoreVirtualTuple(slot));
+		ExecClearTuple(slot);
+	}
+	(void) gpusort_input_sort_finish(rest);
+	return rest;
+}
+
+/* Add the rows of such a sort that are wanted, and end it. */
+static void
+put_rest(GsInputSort *sort, GsInputSort *rest, TupleTableSlot *slot)
+{
+	for (int64 position = 0; position < rest->nrows; position++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) gpusort_input_sort_get(rest, position, slot);
+		(void) gpusort_input_sort_put(sort, ExecStoreVirtualTuple(slot));
+		ExecClearTuple(slot);
+	}
+	sort->ndropped += rest->ndropped;
+	gpusort_input_sort_end(rest);
+}
+
+/*
+ * Move the rows that are wanted from a GPU session, which is sorted, to a CPU
+ * session.  Returns false if they are lost.
+ */
+static bool
+leave_gpu(GsInputSort *sort, GsFallback reason)
+{
+	MemoryContext context = AllocSetContextCreate(sort->holder.context,
+												  "pg_gpusort rest",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc,
+													&TTSOpsVirtual);
+	int64		nrows = gpusort_row_holder_count(&sort->holder);
+	int64		wanted = Min(nrows, sort->spec->bound);
+	int64		position = 0;
+	GsInputSort *rest;
+	GsRowHolder gpu;
+
+	/* The rest first: it lies in chunks of the pool that are needed. */
+	rest = sort_rest(sort, sort->holder.gpu, slot);
+	gpu = replace_holder(sort);
+	while (position < wanted &&
+		   gpusort_row_holder_get_gpu(&gpu, position, slot->tts_values,
+									  slot->tts_isnull))
+	{
+		if (++position == sort->spec->bound)
+			set_cutoff(sort, slot);
+		(void) put_wanted(sort, slot);
+	}
+	MemoryContextSwitchTo(caller);
+	if (position < wanted)
+	{
+		gpusort_input_sort_end(rest);
+		gpusort_row_holder_end(&sort->holder);
+		sort->holder = gpu;
+		return false;
+	}
+	sort->ndropped += nrows - wanted;
+	put_rest(sort, rest, slot);
+	ExecDropSingleTupleTableSlot(slot);
+	gpusort_row_holder_end(&gpu);
+	sort->gpu_reason = reason;
+	gpusort_stats_count_fallback(reason);
+	return true;
+}
+
+/* Are rows in memory alone, of which not all are wanted? */
+static bool
+may_drop_rows(const GsInputSort *sort)
+{
+	const GsRowHolder *holder = &sort->holder;
+	int64		bound = sort->spec->bound;
+	int64		nrows;
+
+	if (bound == 0 || sort->runs.external != NULL)
+		return false;
+	if (holder->gpu != NULL)
+		return has_room_for_bound(sort->spec);
+	nrows = gpusort_row_holder_count(holder);
+	return nrows - bound > nrows / LEAST_CUT_PART;
+}
+
+/* Drop the rows that are not wanted; false if rows are lost. */
+static bool
+drop_rows(GsInputSort *sort)
+{
+	GsFallback	reason;
+
+	if (sort->holder.gpu == NULL)
+		return cut_holder(sort);
+	reason = gpusort_row_holder_failure(&sort->holder);
+	return gpusort_row_holder_sort(&sort->holder) && leave_gpu(sort, reason);
 }
 
 bool
@@ -147,7 +399,11 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
 	if (sort->runs.builder == NULL)
 	{
-		if (!keeps_its_rows(sort) || !overflow(sort))
+		if (!keeps_its_rows(sort))
+			return false;
+		if (may_drop_rows(sort))
+			return drop_rows(sort) && gpusort_input_sort_put(sort, slot);
+		if (!overflow(sort))
 			return false;
 		if (sort->runs.builder == NULL)
 			return gpusort_row_holder_put(&sort->holder, slot);
@@ -223,6 +479,25 @@ sort_holder(GsInputSort *sort)
 		 gpusort_row_holder_apply_stock_ties(&sort->holder));
 }
 
+/*
+ * A GPU session is sorted, but has refused the last rows.  Add them; false if rows
+ * are lost.
+ */
+static bool
+sort_with_rest(GsInputSort *sort)
+{
+	if (sort->holder.stock_ties)
+		return false;
+	if (may_drop_rows(sort))
+		return leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
+			gpusort_input_sort_rows(sort);
+	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
+	if (!gpusort_row_runs_write(&sort->runs, &sort->holder))
+		return false;
+	gpusort_row_holder_end(&sort->holder);
+	return true;
+}
+
 bool
 gpusort_input_sort_rows(GsInputSort *sort)
 {
@@ -243,17 +518,24 @@ gpusort_input_sort_rows(GsInputSort *sort)
 		gpusort_row_runs_begin_overflow(runs, GS_FALLBACK_OUT_OF_MEMORY);
 		(void) write_holder(sort);
 	}
-	else if (holder->gpu != NULL && gpusort_gpu_session_has_rest(holder->gpu))
-	{
-		if (holder->stock_ties)
-			return false;
-		gpusort_row_runs_begin_overflow(runs, GS_FALLBACK_DEVICE_MEMORY);
-		if (!gpusort_row_runs_write(runs, holder))
-			return false;
-		gpusort_row_holder_end(holder);
-	}
+	else if (holder->gpu != NULL && gpusort_gpu_session_has_rest(holder->gpu) &&
+			 !sort_with_rest(sort))
+		return false;
 	sort->rows_sorted = true;
 	return true;
+}
+
+/* Rows were dropped: have only those wanted of the others, too. */
+static void
+drop_last_rows(GsInputSort *sort)
+{
+	int64		unwanted = sort->nrows - sort->spec->bound;
+
+	if (sort->ndropped > 0 && unwanted > 0)
+	{
+		sort->ndropped += unwanted;
+		sort->nrows -= unwanted;
+	}
 }
 
 bool
@@ -266,11 +548,12 @@ gpusort_input_sort_finish(GsInputSort *sort)
 	if (sort->spec->target != NULL)
 	{
 		gpusort_row_runs_share(runs, &sort->holder);
+		runs->shared.ndropped += sort->ndropped;
 		sort->nrows = runs->shared.nrows;
 		return true;
 	}
 	if (runs->set != NULL)
-		gpusort_row_runs_import(runs, &sort->holder);
+		sort->ndropped += gpusort_row_runs_import(runs, &sort->holder);
 	if (runs->external != NULL)
 	{
 		gpusort_external_perform(runs->external);
@@ -278,6 +561,7 @@ gpusort_input_sort_finish(GsInputSort *sort)
 	}
 	else
 		sort->nrows = gpusort_row_holder_count(&sort->holder);
+	drop_last_rows(sort);
 	return true;
 }
 
@@ -313,5 +597,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	gpusort_row_runs_end(&sort->runs);
 	sort->input_failure = GS_FALLBACK_NONE;
 	sort->rows_sorted = false;
+	sort->cutoff = NULL;
+	sort->ndropped = 0;
 	begin_holder(sort);
 }

@@ -12,6 +12,10 @@
  * be followed by gpusort_input_sort_restart(), after which the input is read
  * once more, and sorted without a GPU; so it happens once.
  *
+ * With spec->bound, only that many rows are kept: whenever a holder has several
+ * times as many, those that come behind the first ones are dropped, and from
+ * then on rows are dropped as they come that are behind the last one kept.
+ *
  * Other processes can add rows, either to the GPU session, or without one as
  * runs, each of which they have sorted in a session of their own.
  *
@@ -26,6 +30,7 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
+#include "sort/cutoff.h"
 #include "sort/row_holder.h"
 #include "sort/row_runs.h"
 #include "sort/session_spec.h"
@@ -40,7 +45,10 @@ typedef struct GsInputSort
 	bool		rows_sorted;	/* have all rows of this process been? */
 	GsFallback	gpu_reason;		/* why the GPU is not used, or no more */
 	GsFallback	input_failure;	/* see GsInput.failure */
-	int64		nrows;			/* after finishing: all there are */
+	GsCutoff   *cutoff;			/* rows behind it are not wanted, or NULL */
+	int64		ndropped;		/* rows that are not wanted, of all processes */
+	Size		most_bytes;		/* that holders of dropped rows had */
+	int64		nrows;			/* after finishing: those that are kept */
 } GsInputSort;
 
 /*
@@ -86,6 +94,11 @@ extern bool gpusort_input_sort_put_elsewhere(GsInputSort *sort,
 static inline bool
 gpusort_input_sort_put(GsInputSort *sort, TupleTableSlot *slot)
 {
+	if (sort->cutoff != NULL && gpusort_cutoff_drops(sort->cutoff, slot))
+	{
+		sort->ndropped++;
+		return true;
+	}
 	slot_getallattrs(slot);
 	return likely(gpusort_row_holder_put(&sort->holder, slot)) ||
 		gpusort_input_sort_put_elsewhere(sort, slot);

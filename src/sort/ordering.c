@@ -31,6 +31,7 @@ struct GsOrdering
 	bool		nulls_first;
 
 	uint32		nrows;
+	uint32		capacity;		/* with so many rows, no chunk is added */
 	uint32		nchunks;
 	uint32		max_chunks;		/* length of the chunks array */
 	uint64	  **chunks;
@@ -69,6 +70,7 @@ gpusort_ordering_create(GsBudget *budget, unsigned words,
 	ordering->words = words;
 	ordering->chunk_shift = chunk_shift;
 	ordering->nulls_first = nulls_first;
+	ordering->capacity = PG_UINT32_MAX;
 	return ordering;
 }
 
@@ -105,11 +107,18 @@ add_chunk(GsOrdering *ordering)
 	return true;
 }
 
+void
+gpusort_ordering_set_capacity(GsOrdering *ordering, uint32 rows)
+{
+	ordering->capacity = rows;
+}
+
 uint64 *
 gpusort_ordering_next_key(GsOrdering *ordering)
 {
 	if (unlikely(ordering->next_key == ordering->chunk_end) &&
-		(gpusort_ordering_is_full(ordering) || !add_chunk(ordering)))
+		(ordering->nrows >= ordering->capacity ||
+		 gpusort_ordering_is_full(ordering) || !add_chunk(ordering)))
 		return NULL;
 	return ordering->next_key;
 }

@@ -27,7 +27,8 @@ extern GsOrdering *gpusort_ordering_create(GsBudget *budget, unsigned words,
 /*
  * The place for the next row's key, valid until the next call here, or NULL
  * if there is none: the budget is used up, malloc() failed
- * (budget->out_of_memory), or row numbers have run out.
+ * (budget->out_of_memory), row numbers have run out, or there are as many rows
+ * as there are to be.
  */
 extern uint64 *gpusort_ordering_next_key(GsOrdering *ordering);
 
@@ -37,6 +38,12 @@ extern uint64 *gpusort_ordering_next_key(GsOrdering *ordering);
  * lacking as above.
  */
 extern bool gpusort_ordering_add(GsOrdering *ordering, bool apart);
+
+/*
+ * Have the ordering take no more rows than about 'rows': when there are as many, it
+ * has no place for one that needs a new chunk.
+ */
+extern void gpusort_ordering_set_capacity(GsOrdering *ordering, uint32 rows);
 
 /* Rows added. */
 extern uint32 gpusort_ordering_count(const GsOrdering *ordering);

@@ -69,6 +69,15 @@ gpusort_row_holder_begin_cpu(GsRowHolder *holder)
 }
 
 void
+gpusort_row_holder_set_capacity(GsRowHolder *holder, double rows)
+{
+	if (holder->gpu != NULL)
+		gpusort_gpu_session_set_capacity(holder->gpu, rows);
+	else
+		gpusort_cpu_session_set_capacity(holder->cpu, rows);
+}
+
+void
 gpusort_row_holder_end(GsRowHolder *holder)
 {
 	if (holder->gpu_runs != NULL)

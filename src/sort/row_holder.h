@@ -54,6 +54,9 @@ extern bool gpusort_row_holder_begin_gpu(GsRowHolder *holder,
 										 GsFallback *reason);
 extern void gpusort_row_holder_begin_cpu(GsRowHolder *holder);
 
+/* Have the session refuse rows when there are about as many as 'rows'. */
+extern void gpusort_row_holder_set_capacity(GsRowHolder *holder, double rows);
+
 /*
  * After a row was refused, or rows were lost: why.  GS_FALLBACK_NONE if a GPU
  * session is not the reason.

@@ -151,10 +151,12 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder, int nprocesses,
 						  GsRunSetHandle *handle)
 {
 	const GsSessionSpec *spec = runs->spec;
-	Size		reader_bytes;
+	double		rows = spec->expected_rows;
 	MemoryContext caller;
 
-	if (!gpusort_shared_runs_allowed(spec->expected_rows, spec->expected_width))
+	if (spec->bound > 0)
+		rows = Min(rows, spec->bound);
+	if (!gpusort_shared_runs_allowed(rows, spec->expected_width))
 		return false;
 	caller = MemoryContextSwitchTo(runs->context);
 	runs->set = gpusort_run_set_create();
@@ -162,9 +164,16 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder, int nprocesses,
 	MemoryContextSwitchTo(caller);
 
 	/* Their runs will be read beside the rows that are here. */
-	reader_bytes = gpusort_run_file_reader_bytes(gpusort_session_spec_memory(spec));
-	(void) gpusort_budget_reserve(holder->budget, nprocesses * reader_bytes);
+	runs->reader_bytes = nprocesses *
+		gpusort_run_file_reader_bytes(gpusort_session_spec_memory(spec));
+	gpusort_row_runs_reserve_readers(runs, holder);
 	return true;
+}
+
+void
+gpusort_row_runs_reserve_readers(const GsRowRuns *runs, GsRowHolder *holder)
+{
+	(void) gpusort_budget_reserve(holder->budget, runs->reader_bytes);
 }
 
 /* Add a run of another process to those there are, or to the rows in memory. */
@@ -187,25 +196,30 @@ import_run(GsRowRuns *runs, GsRowHolder *holder, const GsSharedRun *run)
 	}
 }
 
-void
+int64
 gpusort_row_runs_import(GsRowRuns *runs, GsRowHolder *holder)
 {
 	const GsInput *input = &runs->spec->input;
 	const GsSharedRun *run;
+	int64		ndropped = 0;
 
 	for (int n = 0; (run = input->run(input->arg, n)) != NULL; n++)
+	{
 		if (run->nrows > 0)
 			import_run(runs, holder, run);
+		ndropped += run->ndropped;
+	}
+	return ndropped;
 }
 
-/* Write the sorted rows of a CPU session as a run that is shared. */
+/* Write the first sorted rows of a CPU session as a run that is shared. */
 static void
-share_held_rows(GsRowRuns *runs, GsRowHolder *holder)
+share_held_rows(GsRowRuns *runs, GsRowHolder *holder, int64 nrows)
 {
 	GsExternalSort *external = begin_external(runs);
 	MemoryContext caller = MemoryContextSwitchTo(runs->context);
 
-	gpusort_run_builder_put_sorted(external, holder->cpu);
+	gpusort_run_builder_put_sorted(external, holder->cpu, nrows);
 	gpusort_external_share_run(external, &runs->shared);
 	gpusort_external_end(external);
 	MemoryContextSwitchTo(caller);
@@ -214,9 +228,17 @@ share_held_rows(GsRowRuns *runs, GsRowHolder *holder)
 void
 gpusort_row_runs_share(GsRowRuns *runs, GsRowHolder *holder)
 {
-	runs->shared.overflow = runs->overflow;
+	int64		held = runs->external != NULL ?
+		gpusort_external_count(runs->external) :
+		gpusort_row_holder_count(holder);
+	int64		nrows = held;
+
+	if (runs->spec->bound > 0)
+		nrows = Min(nrows, runs->spec->bound);
 	if (runs->external != NULL)
-		gpusort_external_share(runs->external, &runs->shared);
-	else if (gpusort_row_holder_count(holder) > 0)
-		share_held_rows(runs, holder);
+		gpusort_external_share(runs->external, nrows, &runs->shared);
+	else if (nrows > 0)
+		share_held_rows(runs, holder, nrows);
+	runs->shared.overflow = runs->overflow;
+	runs->shared.ndropped = held - nrows;
 }

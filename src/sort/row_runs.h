@@ -33,6 +33,7 @@ typedef struct GsRowRuns
 	GsFallback	overflow;		/* why, here or in another process, or
 								 * GS_FALLBACK_NONE */
 	GsRunSet   *set;			/* to which others write runs, or NULL */
+	Size		reader_bytes;	/* for reading these */
 	int			nimported;		/* runs of others */
 	GsSharedRun shared;			/* with spec->target: what has been written */
 } GsRowRuns;
@@ -68,15 +69,20 @@ extern void gpusort_row_runs_end_builder(GsRowRuns *runs);
 extern bool gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder,
 									  int nprocesses, GsRunSetHandle *handle);
 
+/* Take that memory from another holder's budget, which replaces the first one. */
+extern void gpusort_row_runs_reserve_readers(const GsRowRuns *runs,
+											 GsRowHolder *holder);
+
 /*
  * Add the runs of which spec->input.run tells, to the runs that there are or to
- * the rows that the holder has sorted.
+ * the rows that the holder has sorted.  Returns how many rows the other processes
+ * have dropped.
  */
-extern void gpusort_row_runs_import(GsRowRuns *runs, GsRowHolder *holder);
+extern int64 gpusort_row_runs_import(GsRowRuns *runs, GsRowHolder *holder);
 
 /*
  * With spec->target: write there, as one run, the rows of all runs, or, if there
- * is none, those that the holder has sorted.
+ * is none, those that the holder has sorted; no more than spec->bound.
  */
 extern void gpusort_row_runs_share(GsRowRuns *runs, GsRowHolder *holder);
 

@@ -82,10 +82,9 @@ smaller_limit(Size limit)
 }
 
 void
-gpusort_run_builder_put_sorted(GsExternalSort *external, GsCpuSession *session)
+gpusort_run_builder_put_sorted(GsExternalSort *external, GsCpuSession *session,
+							   int64 nrows)
 {
-	int64		nrows = gpusort_cpu_session_count(session);
-
 	gpusort_external_begin_run(external);
 	for (int64 row = 0; row < nrows; row++)
 	{
@@ -125,7 +124,8 @@ gpusort_run_builder_write(const GsSessionSpec *spec, GsExternalSort *external,
 {
 	if (gpusort_cpu_session_sort(session))
 	{
-		gpusort_run_builder_put_sorted(external, session);
+		gpusort_run_builder_put_sorted(external, session,
+									   gpusort_cpu_session_count(session));
 		gpusort_external_end_run(external, gpusort_external_runs(external));
 	}
 	else

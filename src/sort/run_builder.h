@@ -38,8 +38,8 @@ extern void gpusort_run_builder_write(const GsSessionSpec *spec,
 									  GsExternalSort *external,
 									  GsCpuSession *session, Size limit);
 
-/* Begin a run, and put the rows of a session that is sorted. */
+/* Begin a run, and put the first rows of a session that is sorted. */
 extern void gpusort_run_builder_put_sorted(GsExternalSort *external,
-										   GsCpuSession *session);
+										   GsCpuSession *session, int64 nrows);
 
 #endif							/* GPUSORT_RUN_BUILDER_H */

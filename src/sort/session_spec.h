@@ -56,6 +56,7 @@ typedef struct GsSessionSpec
 	GsInput		input;
 	double		expected_rows;	/* the planner's estimate */
 	int			expected_width; /* bytes of a row, likewise */
+	int64		bound;			/* rows wanted, the first ones; 0 for all */
 	Size		memory;			/* bytes; 0 for pg_gpusort.work_mem */
 	bool		random_access;	/* will the cursor move but forward? */
 	const GsRunTarget *target;	/* where the rows go as a run, or NULL */

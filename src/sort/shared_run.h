@@ -34,6 +34,7 @@ typedef struct GsSharedRun
 	int			producer;
 	int64		first_block;	/* of its tape */
 	int64		nrows;			/* if 0, there is no file */
+	int64		ndropped;		/* rows of the process that no Limit wants */
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
 	GsFallback	overflow;		/* why its rows were on disk before, too */

@@ -84,7 +84,7 @@ count_sort(GsSortSession *session)
 	if (!session->counted)
 		return;
 	gpusort_session_report(session, &report);
-	counts.rows = sort->nrows;
+	counts.rows = sort->nrows + sort->ndropped;
 	counts.bytes = (uint64) report.space_kb * 1024;
 	counts.drain_us = (uint64) (report.drain_ms * 1000);
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
@@ -150,8 +150,9 @@ sort_without_gpu(GsSortSession *session)
 static void
 recover(GsSortSession *session)
 {
-	GsFallback	failure = gpusort_row_holder_failure(&session->sort.holder);
-	int64		nrows = session->sort.nrows;
+	const GsInputSort *sort = &session->sort;
+	GsFallback	failure = gpusort_row_holder_failure(&sort->holder);
+	int64		nrows = sort->nrows;
 
 	if (session->returned && !comes_in_same_order(session))
 	{
@@ -164,9 +165,9 @@ recover(GsSortSession *session)
 				 errhint("The query can be run again.")));
 	}
 	sort_without_gpu(session);
-	if (session->sort.nrows != nrows)
+	if (sort->nrows + sort->ndropped != nrows)
 		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
-			 INT64_FORMAT, nrows, session->sort.nrows);
+			 INT64_FORMAT, nrows, sort->nrows + sort->ndropped);
 }
 
 /* ----------------------------------------------------------------
@@ -273,6 +274,8 @@ move_cursor(GsSortSession *session, bool forward)
 	{
 		if (session->position >= session->sort.nrows)
 		{
+			if (unlikely(session->sort.ndropped > 0))
+				elog(ERROR, "more rows are asked of a sort than it was to keep");
 			session->position = session->sort.nrows + 1;
 			return false;
 		}
@@ -354,6 +357,12 @@ gpusort_session_count(const GsSortSession *session)
 }
 
 bool
+gpusort_session_is_cut(const GsSortSession *session)
+{
+	return session->sort.ndropped > 0;
+}
+
+bool
 gpusort_session_can_rewind(const GsSortSession *session)
 {
 	return session->spec->random_access ||
@@ -432,8 +441,11 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 	else
 	{
 		report->kind = GS_SESSION_CPU;
-		report->space_kb = (sort->holder.budget->used + 1023) / 1024;
-		strlcpy(report->method, "cpu radix", sizeof(report->method));
+		report->space_kb = (Max(sort->holder.budget->used,
+								sort->most_bytes) + 1023) / 1024;
+		strlcpy(report->method,
+				sort->cutoff != NULL ? "cpu radix, top-N" : "cpu radix",
+				sizeof(report->method));
 	}
 }
 

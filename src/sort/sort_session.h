@@ -95,8 +95,12 @@ extern void gpusort_session_sort_put(GsSortSession *session);
  */
 extern void gpusort_session_sort(GsSortSession *session);
 
-/* After that: the number of rows. */
+/*
+ * After that: the number of rows; with spec->bound, are these only the first ones
+ * that it asks for?
+ */
 extern int64 gpusort_session_count(const GsSortSession *session);
+extern bool gpusort_session_is_cut(const GsSortSession *session);
 
 /*
  * Move to the next or previous row and put it into 'slot', a virtual slot of

@@ -94,6 +94,8 @@ my %phases = (
 	'sort in memory' => [ $on_cpu, $query ],
 	'sort of runs' => [ "$on_cpu; SET pg_gpusort.work_mem = '256kB'", $query ],
 	'sort of long ties' => [ $on_cpu, $query =~ s/ORDER BY k, id/ORDER BY t COLLATE "C"/r ],
+	'sort below a LIMIT' => [ $on_cpu, $query =~ s/OFFSET 0/LIMIT 600/r ],
+	'sort of runs below a LIMIT' => [ "$on_cpu; SET pg_gpusort.work_mem = '256kB'", $query =~ s/OFFSET 0/LIMIT 600/r ],
 	'sort on a GPU' => [ $anywhere, $query ],
 	'sort on a GPU that has no room' => [ "$anywhere; SET pg_gpusort.device_memory = '1MB'", $query ],
 	'parallel sort on a GPU' => [ "$anywhere; $parallel", $query ],

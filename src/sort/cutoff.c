@@ -1,0 +1,145 @@
+/*-------------------------------------------------------------------------
+ *
+ * cutoff.c
+ *		The last of the rows that a Limit wants, as far as they are known.
+ *
+ * A row that comes behind it can be dropped as soon as its key is known.  For
+ * most rows the first word of the key decides; a row is compared with the
+ * cutoff by the comparators of the sort operators only if all words are equal
+ * and are not exact.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+#include "core/radix_sort.h"
+#include "key/key_comparison.h"
+#include "sort/cutoff.h"
+
+struct GsCutoff
+{
+	const GsSessionSpec *spec;
+	unsigned	words;
+	bool		exact;			/* do the words say all? */
+	int			first_inexact;	/* sort key */
+	AttrNumber	last_attno;		/* greatest of the sort keys */
+	bool		apart;			/* is its first sort key NULL? */
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+
+	/* Unless exact: its sort keys, and those of a row to compare. */
+	GsKeyComparison *comparison;
+	MemoryContext value_context;	/* of what 'values' points to */
+	MemoryContext scratch;		/* for what comparators leave behind */
+	Datum	   *values;
+	bool	   *isnull;
+	Datum	   *row_values;
+	bool	   *row_isnull;
+};
+
+static void
+prepare_comparison(GsCutoff *cutoff)
+{
+	int			nkeys = cutoff->spec->keys.nkeys;
+
+	cutoff->comparison = gpusort_key_comparison_create(&cutoff->spec->keys);
+	cutoff->value_context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort cutoff",
+												  ALLOCSET_SMALL_SIZES);
+	cutoff->scratch = AllocSetContextCreate(CurrentMemoryContext,
+											"pg_gpusort comparisons",
+											ALLOCSET_SMALL_SIZES);
+	cutoff->values = palloc(nkeys * sizeof(Datum));
+	cutoff->isnull = palloc(nkeys * sizeof(bool));
+	cutoff->row_values = palloc(nkeys * sizeof(Datum));
+	cutoff->row_isnull = palloc(nkeys * sizeof(bool));
+}
+
+GsCutoff *
+gpusort_cutoff_create(const GsSessionSpec *spec)
+{
+	GsCutoff   *cutoff = palloc0(sizeof(GsCutoff));
+
+	cutoff->spec = spec;
+	cutoff->words = gpusort_key_plan_words(spec->key_plan);
+	cutoff->exact = gpusort_key_plan_is_exact(spec->key_plan,
+											  &cutoff->first_inexact);
+	for (int k = 0; k < spec->keys.nkeys; k++)
+		cutoff->last_attno = Max(cutoff->last_attno, spec->keys.attnos[k]);
+	if (!cutoff->exact)
+		prepare_comparison(cutoff);
+	return cutoff;
+}
+
+static void
+copy_keys(GsCutoff *cutoff, const Datum *values, const bool *isnull)
+{
+	const GsSortKeys *keys = &cutoff->spec->keys;
+	MemoryContext caller;
+
+	MemoryContextReset(cutoff->value_context);
+	caller = MemoryContextSwitchTo(cutoff->value_context);
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		int			column = keys->attnos[k] - 1;
+		Form_pg_attribute att = TupleDescAttr(cutoff->spec->tupdesc, column);
+
+		cutoff->isnull[k] = isnull[column];
+		if (!isnull[column])
+			cutoff->values[k] = datumCopy(values[column], att->attbyval,
+										  att->attlen);
+	}
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_cutoff_set(GsCutoff *cutoff, const Datum *values, const bool *isnull)
+{
+	cutoff->apart = !gpusort_key_plan_encode(cutoff->spec->key_plan, values,
+											 isnull, cutoff->key);
+	if (!cutoff->exact)
+		copy_keys(cutoff, values, isnull);
+}
+
+/* A row whose words are those of the cutoff. */
+static bool
+comes_before(GsCutoff *cutoff, const TupleTableSlot *slot)
+{
+	const GsSortKeys *keys = &cutoff->spec->keys;
+	MemoryContext caller;
+	int			cmp;
+
+	for (int k = cutoff->first_inexact; k < keys->nkeys; k++)
+	{
+		cutoff->row_values[k] = slot->tts_values[keys->attnos[k] - 1];
+		cutoff->row_isnull[k] = slot->tts_isnull[keys->attnos[k] - 1];
+	}
+	caller = MemoryContextSwitchTo(cutoff->scratch);
+	cmp = gpusort_key_comparison_compare(cutoff->comparison,
+										 cutoff->first_inexact,
+										 cutoff->row_values, cutoff->row_isnull,
+										 cutoff->values, cutoff->isnull);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(cutoff->scratch);
+	return cmp < 0;
+}
+
+bool
+gpusort_cutoff_drops(GsCutoff *cutoff, TupleTableSlot *slot)
+{
+	const GsKeyPlan *plan = cutoff->spec->key_plan;
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+	bool		apart;
+
+	slot_getsomeattrs(slot, cutoff->last_attno);
+	apart = !gpusort_key_plan_encode(plan, slot->tts_values, slot->tts_isnull,
+									 key);
+	if (unlikely(apart != cutoff->apart))
+		return apart != gpusort_key_plan_nulls_first(plan);
+	for (unsigned w = 0; w < cutoff->words; w++)
+		if (key[w] != cutoff->key[w])
+			return key[w] > cutoff->key[w];
+	return cutoff->exact || !comes_before(cutoff, slot);
+}
