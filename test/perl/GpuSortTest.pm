@@ -15,7 +15,7 @@ use Time::HiRes 'usleep';
 
 our @EXPORT = qw(start_node start_gpu_node gpu_settings gpu_library_file parallel_plans wait_for_service
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
-  digest leaves_nothing add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
+  digest leaves_nothing add_stops hold_stops wait_for_stop add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
 
 # start_node NAME, SETTING...: a new server with these lines of settings, and
 # the extension in it.
@@ -110,12 +110,15 @@ sub service_pid
 		q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
 }
 
-# ends PID: does the process, at the latest after some seconds?
+# How often something is asked, ten times a second, before a test gives up.
+my $tries = 10 * $PostgreSQL::Test::Utils::timeout_default;
+
+# ends PID: does the process?
 sub ends
 {
 	my ($pid) = @_;
 
-	foreach my $try (1 .. 100)
+	foreach my $try (1 .. $tries)
 	{
 		return 1 if !kill(0, $pid);
 		usleep(100_000);
@@ -123,16 +126,15 @@ sub ends
 	return 0;
 }
 
-# holds_nothing NODE, NAME: a test that no session or chunk is in use, at the
-# latest after some moments, nor more device memory than a device keeps for
-# itself.
+# holds_nothing NODE, NAME: a test that no session or chunk is in use in the end, nor
+# more device memory than a device keeps for itself.
 sub holds_nothing
 {
 	my ($node, $name) = @_;
 	my $held;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	foreach my $try (1 .. 100)
+	foreach my $try (1 .. $tries)
 	{
 		$held = $node->safe_psql(
 			'postgres', q{
@@ -233,39 +235,72 @@ sub add_index_tools
 		'functions for tests of indexes');
 }
 
-# add_long_values NODE: what build_while_values_go() takes.  passed() and comparisons by
-# the operator class wait for a lock when they come to the last rows of the table.
-sub add_long_values
+# add_stops NODE, VALUE: functions that wait when they meet the value, while a session of
+# hold_stops() is there: stopping(k), which returns k, and the comparisons of the operator
+# class "stopping".  The setting stop.phase is a pattern of the phases in which builds of
+# indexes wait; all if it is empty.
+sub add_stops
 {
-	my ($node) = @_;
+	my ($node, $value) = @_;
 
 	$node->safe_psql('postgres', q{
-		CREATE FUNCTION pass(k int) RETURNS void LANGUAGE plpgsql AS $$
+		CREATE FUNCTION stop() RETURNS void LANGUAGE plpgsql AS $$
 		BEGIN
-			IF k = 1000 THEN
+			PERFORM pg_stat_clear_snapshot();
+			IF (SELECT coalesce(bool_and(phase ~ coalesce(current_setting('stop.phase', true), '')), true)
+				FROM pg_stat_progress_create_index WHERE pid = pg_backend_pid())
+			THEN
 				PERFORM pg_advisory_lock_shared(1000);
 				PERFORM pg_advisory_unlock_shared(1000);
 			END IF;
 		END $$;
-		CREATE FUNCTION passed(k int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
-			$$ BEGIN PERFORM public.pass(k); RETURN k; END $$;
-		CREATE FUNCTION compare_passed(a int, b int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
-			$$ BEGIN PERFORM public.pass(least(a, b)); RETURN btint4cmp(a, b); END $$;
+		CREATE FUNCTION stopping(k int8) RETURNS int8 IMMUTABLE LANGUAGE plpgsql AS
+			$$ BEGIN IF k = VALUE THEN PERFORM public.stop(); END IF; RETURN k; END $$;
+		CREATE FUNCTION compare_stopping(a int8, b int8) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+			$$ BEGIN PERFORM public.stopping(least(a, b)); RETURN btint8cmp(a, b); END $$;
 		DO $$
 		DECLARE
 			operator text;
 		BEGIN
 			FOREACH operator IN ARRAY '{<, <=, =, >=, >}'::text[] LOOP
-				EXECUTE format('CREATE FUNCTION %I(int, int) RETURNS bool IMMUTABLE LANGUAGE sql AS
-								$f$ SELECT public.compare_passed($1, $2) %s 0 $f$', 'passed' || operator, operator);
-				EXECUTE format('CREATE OPERATOR %s# (FUNCTION = %I, LEFTARG = int, RIGHTARG = int)',
-							   operator, 'passed' || operator);
+				EXECUTE format('CREATE FUNCTION %I(int8, int8) RETURNS bool IMMUTABLE LANGUAGE sql AS
+								$f$ SELECT public.compare_stopping($1, $2) %s 0 $f$', 'stopping' || operator, operator);
+				EXECUTE format('CREATE OPERATOR %s# (FUNCTION = %I, LEFTARG = int8, RIGHTARG = int8)',
+							   operator, 'stopping' || operator);
 			END LOOP;
 		END $$;
-		CREATE OPERATOR CLASS passing FOR TYPE int USING btree AS
+		CREATE OPERATOR CLASS stopping FOR TYPE int8 USING btree AS
 			OPERATOR 1 <#, OPERATOR 2 <=#, OPERATOR 3 =#, OPERATOR 4 >=#, OPERATOR 5 >#,
-			FUNCTION 1 compare_passed(int, int);
-		CREATE TABLE long_values (id int, k int, t text COLLATE "C", u text COLLATE "C");
+			FUNCTION 1 compare_stopping(int8, int8)} =~ s/VALUE/$value/r);
+}
+
+# hold_stops NODE: a session; others wait at the functions until it quits.
+sub hold_stops
+{
+	my ($node) = @_;
+
+	return GpuSortTest::Session->new($node, 'SELECT pg_advisory_lock(1000)');
+}
+
+# wait_for_stop NODE, SESSION: until the session, or any if none is given, waits there.
+sub wait_for_stop
+{
+	my ($node, $session) = @_;
+
+	$node->poll_query_until('postgres',
+		q{SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND objid = 1000 AND NOT granted} .
+		  (defined $session ? ' AND pid = ' . $session->pid : ''))
+	  or die 'nobody waits';
+}
+
+# add_long_values NODE: what build_while_values_go() takes.
+sub add_long_values
+{
+	my ($node) = @_;
+
+	add_stops($node, 1000);
+	$node->safe_psql('postgres', q{
+		CREATE TABLE long_values (id int, k int8, t text COLLATE "C", u text COLLATE "C");
 		ALTER TABLE long_values ALTER t SET STORAGE EXTERNAL, ALTER u SET STORAGE EXTERNAL;
 		-- Values that are in the file of its TOAST table, whoever sees them.
 		CREATE FUNCTION chunks() RETURNS int8 LANGUAGE sql AS $$
@@ -277,7 +312,7 @@ sub add_long_values
 }
 
 # build_while_values_go NODE, STATEMENT, SETTING...: the output of a statement that builds
-# long_index with passed() or the operator class.  Some rows are dead that another
+# long_index and stops at k = 1000, which the last rows have.  Some rows are dead that another
 # session still sees.  While the statement waits, this ends, and their values are removed.
 sub build_while_values_go
 {
@@ -290,7 +325,7 @@ sub build_while_values_go
 		INSERT INTO long_values VALUES (1000, 1000, '', ''), (1000, 1000, 'last', '');
 		SELECT reltoastrelid::regclass FROM pg_class WHERE oid = 'long_values'::regclass});
 	my $reader = GpuSortTest::Session->new($node, 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
-	my $holder = GpuSortTest::Session->new($node, 'SELECT pg_advisory_lock(1000)');
+	my $stops = hold_stops($node);
 	my $builder = GpuSortTest::Session->new($node, @settings);
 
 	$node->safe_psql('postgres', q{
@@ -298,15 +333,13 @@ sub build_while_values_go
 		UPDATE long_values SET t = '', u = '' WHERE id % 3 = 0});
 	my $before = $node->safe_psql('postgres', 'SELECT chunks()');
 	$builder->begin($statement);
-	$node->poll_query_until('postgres',
-		q{SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND pid = } . $builder->pid)
-	  or die 'the build does not wait';
+	wait_for_stop($node, $builder);
 	$reader->run('COMMIT');
 	$node->safe_psql('postgres', "VACUUM $toast");
 	$node->safe_psql('postgres', 'SELECT chunks()') < $before or die 'all values are there';
-	$holder->run('SELECT pg_advisory_unlock(1000)');
+	$stops->quit;
 	my $output = $builder->finish;
-	$_->quit foreach $reader, $holder, $builder;
+	$_->quit foreach $reader, $builder;
 	return $output;
 }
 

@@ -99,7 +99,7 @@ as_stock('unique', $_, 'gpu', 'UNIQUE') foreach '(u)', '(id DESC) INCLUDE (t)', 
 add_long_values($node);
 foreach my $fault ('', 'sort:error')
 {
-	foreach my $keys ('(t, passed(k))', '(id, k passing, t, u)')
+	foreach my $keys ('(t, stopping(k))', '(id, k stopping, t, u)')
 	{
 		my $name = "long values, $fault: $keys";
 
@@ -107,7 +107,7 @@ foreach my $fault ('', 'sort:error')
 				'SET pg_gpusort.debug_require = ' . ($fault eq '' ? 'gpu' : 'node')),
 			'', "$name: no error");
 		is($node->safe_psql('postgres', q{SELECT indcheckxmin FROM pg_index WHERE indexrelid = 'long_index'::regclass}),
-			$fault ne '' && $keys =~ /passed/ ? 'f' : 't', "$name: old snapshots");
+			$fault ne '' && $keys =~ /stopping\(/ ? 'f' : 't', "$name: old snapshots");
 		indexes_are_sound($node, $name);
 	}
 }
