@@ -127,6 +127,7 @@ meet_fault(uint32 s, GsFaultPoint point)
 			sleep(HANG_SECONDS);
 			break;
 		case GS_FAULT_ALLOC:
+		case GS_FAULT_ALLOC_ONCE:
 		case GS_FAULT_ROWS:
 		case GS_FAULT_NOTHING:
 			break;

@@ -32,6 +32,7 @@ static const char *const action_names[] = {
 	[GS_FAULT_HANG] = "hang",
 	[GS_FAULT_ROWS] = "rows",
 	[GS_FAULT_ALLOC] = "alloc",
+	[GS_FAULT_ALLOC_ONCE] = "alloc_once",
 };
 
 static int
@@ -50,8 +51,11 @@ can_happen(const GsFault *fault)
 	if (fault->point == GS_FAULT_NOWHERE || fault->action == GS_FAULT_NOTHING)
 		return false;
 	if (fault->point == GS_FAULT_HOST)
-		return fault->action == GS_FAULT_ALLOC || fault->action == GS_FAULT_ROWS;
-	return fault->action != GS_FAULT_ROWS;
+		return fault->action == GS_FAULT_ALLOC ||
+			fault->action == GS_FAULT_ALLOC_ONCE ||
+			fault->action == GS_FAULT_ROWS;
+	return fault->action != GS_FAULT_ROWS &&
+		fault->action != GS_FAULT_ALLOC_ONCE;
 }
 
 static GsFault
@@ -129,9 +133,19 @@ number_of_host(GsFaultAction action)
 bool
 gpusort_fault_host_alloc(uint32 *allocations)
 {
+	static uint32 once = 0;		/* which one is to fail */
+	static uint32 all = 0;		/* allocations since that is known */
 	uint32		number = number_of_host(GS_FAULT_ALLOC);
 
-	return number > 0 && ++*allocations == number;
+	if (number > 0)
+		return ++* allocations == number;
+	number = number_of_host(GS_FAULT_ALLOC_ONCE);
+	if (number != once)
+	{
+		once = number;
+		all = 0;
+	}
+	return number > 0 && ++all == number;
 }
 
 uint32

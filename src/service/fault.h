@@ -39,10 +39,12 @@ typedef enum GsFaultAction
 	GS_FAULT_HANG,				/* nothing, for some seconds */
 	GS_FAULT_ROWS,				/* a backend's session cannot number more rows
 								 * than that */
-	GS_FAULT_ALLOC				/* so many allocations after the session was
+	GS_FAULT_ALLOC,				/* so many allocations after the session was
 								 * opened succeed, and the next one fails; of
 								 * the points, GS_FAULT_HOST means those of a
 								 * backend, all others the device's */
+	GS_FAULT_ALLOC_ONCE			/* the same, but of all sessions of a backend
+								 * together, so that only one fails */
 } GsFaultAction;
 
 #ifdef GPUSORT_FAULTS

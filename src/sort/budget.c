@@ -249,6 +249,26 @@ gpusort_budget_alloc(GsBudget *budget, Size size)
 	return memory;
 }
 
+void *
+gpusort_budget_enlarge(GsBudget *budget, void *array, Size old_bytes,
+					   Size bytes)
+{
+	void	   *larger;
+
+	if (!gpusort_budget_reserve(budget, bytes))
+		return NULL;
+	larger = gpusort_budget_alloc(budget, bytes);
+	if (larger == NULL)
+		return NULL;
+	if (old_bytes > 0)
+	{
+		memcpy(larger, array, old_bytes);
+		gpusort_budget_free(budget, array);
+		budget->used -= old_bytes;
+	}
+	return larger;
+}
+
 /* The place in a budget's list at which a block's mapping is, or NULL. */
 static GsMapping **
 find_mapping(GsBudget *budget, const void *memory)

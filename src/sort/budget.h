@@ -43,6 +43,15 @@ gpusort_budget_reserve(GsBudget *budget, Size size)
  */
 extern void *gpusort_budget_alloc(GsBudget *budget, Size size);
 
+/*
+ * Reserve and allocate a larger block in the place of an array of 'old_bytes',
+ * which may be none and NULL, with the contents of that.  Returns NULL, and leaves
+ * the array as it is, if the budget is used up or the system has no memory left
+ * (budget->out_of_memory).
+ */
+extern void *gpusort_budget_enlarge(GsBudget *budget, void *array,
+									Size old_bytes, Size bytes);
+
 /* Free a block.  The bytes stay reserved. */
 extern void gpusort_budget_free(GsBudget *budget, void *memory);
 

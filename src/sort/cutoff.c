@@ -17,6 +17,7 @@
 
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
+#include "sort/budget.h"
 #include "sort/cutoff.h"
 
 struct GsCutoff
@@ -31,8 +32,9 @@ struct GsCutoff
 
 	/* Unless exact: its sort keys, and those of a row to compare. */
 	GsKeyComparison *comparison;
-	MemoryContext value_context;	/* of what 'values' points to */
+	GsBudget   *budget;			/* of 'copies': no limit */
 	MemoryContext scratch;		/* for what comparators leave behind */
+	char	   *copies;			/* what 'values' points to, or NULL */
 	Datum	   *values;
 	bool	   *isnull;
 	Datum	   *row_values;
@@ -45,9 +47,7 @@ prepare_comparison(GsCutoff *cutoff)
 	int			nkeys = cutoff->spec->keys.nkeys;
 
 	cutoff->comparison = gpusort_key_comparison_create(&cutoff->spec->keys);
-	cutoff->value_context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort cutoff",
-												  ALLOCSET_SMALL_SIZES);
+	cutoff->budget = gpusort_budget_create(SIZE_MAX);
 	cutoff->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort comparisons",
 											ALLOCSET_SMALL_SIZES);
@@ -73,34 +73,59 @@ gpusort_cutoff_create(const GsSessionSpec *spec)
 	return cutoff;
 }
 
-static void
+/* Bytes of the copy of a value, which is of the given attribute. */
+static Size
+copy_bytes(Form_pg_attribute att, Datum value, bool isnull)
+{
+	if (isnull || att->attbyval)
+		return 0;
+	return MAXALIGN(datumGetSize(value, false, att->attlen));
+}
+
+/* Copy the sort keys of a row; false if there is no memory for them. */
+static bool
 copy_keys(GsCutoff *cutoff, const Datum *values, const bool *isnull)
 {
 	const GsSortKeys *keys = &cutoff->spec->keys;
-	MemoryContext caller;
+	TupleDesc	tupdesc = cutoff->spec->tupdesc;
+	Size		bytes = 1;
+	char	   *copy;
 
-	MemoryContextReset(cutoff->value_context);
-	caller = MemoryContextSwitchTo(cutoff->value_context);
+	for (int k = 0; k < keys->nkeys; k++)
+		bytes += copy_bytes(TupleDescAttr(tupdesc, keys->attnos[k] - 1),
+							values[keys->attnos[k] - 1],
+							isnull[keys->attnos[k] - 1]);
+	copy = gpusort_budget_alloc(cutoff->budget, bytes);
+	if (copy == NULL)
+		return false;
+	if (cutoff->copies != NULL)
+		gpusort_budget_free(cutoff->budget, cutoff->copies);
+	cutoff->copies = copy;
 	for (int k = 0; k < keys->nkeys; k++)
 	{
 		int			column = keys->attnos[k] - 1;
-		Form_pg_attribute att = TupleDescAttr(cutoff->spec->tupdesc, column);
+		Form_pg_attribute att = TupleDescAttr(tupdesc, column);
 
+		cutoff->values[k] = values[column];
 		cutoff->isnull[k] = isnull[column];
-		if (!isnull[column])
-			cutoff->values[k] = datumCopy(values[column], att->attbyval,
-										  att->attlen);
+		if (isnull[column] || att->attbyval)
+			continue;
+		cutoff->values[k] = PointerGetDatum(copy);
+		memcpy(copy, DatumGetPointer(values[column]),
+			   datumGetSize(values[column], false, att->attlen));
+		copy += copy_bytes(att, values[column], false);
 	}
-	MemoryContextSwitchTo(caller);
+	return true;
 }
 
-void
+bool
 gpusort_cutoff_set(GsCutoff *cutoff, const Datum *values, const bool *isnull)
 {
+	if (!cutoff->exact && !copy_keys(cutoff, values, isnull))
+		return false;
 	cutoff->apart = !gpusort_key_plan_encode(cutoff->spec->key_plan, values,
 											 isnull, cutoff->key);
-	if (!cutoff->exact)
-		copy_keys(cutoff, values, isnull);
+	return true;
 }
 
 /* A row whose words are those of the cutoff. */

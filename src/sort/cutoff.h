@@ -22,9 +22,10 @@ extern GsCutoff *gpusort_cutoff_create(const GsSessionSpec *spec);
 
 /*
  * Set the cutoff to a row, whose columns are values[attno - 1] and
- * isnull[attno - 1].  Its sort keys are copied.
+ * isnull[attno - 1].  Its sort keys are copied.  Returns false, and leaves the
+ * cutoff as it was, if there is no memory for them.
  */
-extern void gpusort_cutoff_set(GsCutoff *cutoff, const Datum *values,
+extern bool gpusort_cutoff_set(GsCutoff *cutoff, const Datum *values,
 							   const bool *isnull);
 
 /*

@@ -23,6 +23,7 @@
 #include "core/radix_sort.h"
 #include "service/service_client.h"
 #include "settings.h"
+#include "sort/budget.h"
 #include "sort/gpu_session.h"
 #include "sort/row_format.h"
 
@@ -74,7 +75,7 @@ typedef struct GsWindow
 
 struct GsGpuSession
 {
-	MemoryContext context;
+	GsBudget   *budget;			/* of what grows with the rows: no limit */
 	const GsSessionSpec *spec;
 	GsRowFormat *format;
 	unsigned	words;
@@ -126,7 +127,7 @@ make_session(const GsSessionSpec *spec)
 {
 	GsGpuSession *session = palloc0(sizeof(GsGpuSession));
 
-	session->context = CurrentMemoryContext;
+	session->budget = gpusort_budget_create(SIZE_MAX);
 	session->spec = spec;
 	session->format = gpusort_row_format_create(spec->tupdesc);
 	session->words = gpusort_key_plan_words(spec->key_plan);
@@ -366,8 +367,11 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
  * ----------------------------------------------------------------
  */
 
-/* Where the parts' rows are in the whole. */
-static void
+/*
+ * Note where the parts' rows are in the whole, and prepare to read them.  Returns
+ * false if there is no memory for that.
+ */
+static bool
 place_parts(GsGpuSession *session)
 {
 	bool		nulls_first =
@@ -380,14 +384,21 @@ place_parts(GsGpuSession *session)
 
 		part->rows = result->rows;
 		part->chunks = result->chunks;
-		part->starts = MemoryContextAlloc(session->context,
-										  (part->chunks + 1) * sizeof(int64));
+		part->starts = gpusort_budget_alloc(session->budget,
+											(part->chunks + 1) * sizeof(int64));
+		if (part->starts == NULL)
+			return false;
 		part->starts[0] = 0;
 		part->nstarts = 1;
 		session->nrows += part->rows;
 	}
 	session->parts[nulls_first ? GS_PART_REGULAR : GS_PART_APART].first =
 		session->parts[nulls_first ? GS_PART_APART : GS_PART_REGULAR].rows;
+	if (session->format->variable)
+		session->window.offsets =
+			gpusort_budget_alloc(session->budget,
+								 gpusort_client_chunk_bytes() / 8);
+	return !session->budget->out_of_memory;
 }
 
 bool
@@ -404,7 +415,11 @@ gpusort_gpu_session_sort(GsGpuSession *session)
 	}
 	if (!gpusort_client_sort(session->client))
 		return fail(session);
-	place_parts(session);
+	if (!place_parts(session))
+	{
+		session->failure = GS_FALLBACK_OUT_OF_MEMORY;
+		return false;
+	}
 	return true;
 }
 
@@ -550,10 +565,6 @@ open_window(GsGpuSession *session, GsPoolChunk *chunk)
 		const uint32 *lengths = (uint32 *) (address + chunk->lengths_offset);
 		uint32		offset = 0;
 
-		if (window->offsets == NULL)
-			window->offsets =
-				MemoryContextAlloc(session->context,
-								   gpusort_client_chunk_bytes() / 8);
 		for (uint32 i = 0; i < chunk->rows; i++)
 		{
 			window->offsets[i] = offset;

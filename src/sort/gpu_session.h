@@ -54,7 +54,7 @@ extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows)
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
 									const Datum *values, const bool *isnull);
 
-/* Sort.  Returns false if the rows are lost. */
+/* Sort.  Returns false if the rows are lost, for lack of host memory as well. */
 extern bool gpusort_gpu_session_sort(GsGpuSession *session);
 
 extern GsFallback gpusort_gpu_session_failure(const GsGpuSession *session);

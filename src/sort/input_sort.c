@@ -221,16 +221,21 @@ put_wanted(GsInputSort *sort, TupleTableSlot *slot)
 		gpusort_input_sort_put_elsewhere(sort, slot);
 }
 
-/* The last row wanted of those that have come is in the arrays of a slot. */
+/*
+ * The last row wanted of those that have come is in the arrays of a slot.  Without
+ * memory for its keys, all rows are kept until the next cut.
+ */
 static void
 set_cutoff(GsInputSort *sort, const TupleTableSlot *slot)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->holder.parent);
+	GsCutoff   *cutoff = sort->cutoff;
 
-	if (sort->cutoff == NULL)
-		sort->cutoff = gpusort_cutoff_create(sort->spec);
+	if (cutoff == NULL)
+		cutoff = gpusort_cutoff_create(sort->spec);
 	MemoryContextSwitchTo(caller);
-	gpusort_cutoff_set(sort->cutoff, slot->tts_values, slot->tts_isnull);
+	if (gpusort_cutoff_set(cutoff, slot->tts_values, slot->tts_isnull))
+		sort->cutoff = cutoff;
 }
 
 /* Begin a CPU session in the place of the holder, which is returned. */

@@ -13,7 +13,6 @@
 #include "compat.h"
 
 #include "miscadmin.h"
-#include "utils/memutils.h"
 
 #include "core/radix_sort.h"
 #include "service/fault.h"
@@ -22,9 +21,10 @@
 /* Bytes per row of the arrays that sorting needs: entries and scratch. */
 #define SORT_BYTES_PER_ROW	(2 * sizeof(uint64))
 
+#define MIN_CHUNKS			16
+
 struct GsOrdering
 {
-	MemoryContext context;
 	GsBudget   *budget;
 	unsigned	words;
 	unsigned	chunk_shift;
@@ -33,15 +33,14 @@ struct GsOrdering
 	uint32		nrows;
 	uint32		capacity;		/* with so many rows, no chunk is added */
 	uint32		nchunks;
-	uint32		max_chunks;		/* length of the chunks array */
+	uint32		max_chunks;		/* length of the arrays of chunks */
 	uint64	  **chunks;
+	uint8	  **apart;			/* a bit for each row of a chunk that is set
+								 * apart, or NULL if none is */
 	uint64	   *next_key;		/* the next row's place, if before chunk_end */
 	uint64	   *chunk_end;		/* of the last chunk */
 
-	/* Numbers of the rows set apart, ascending. */
-	uint32	   *apart;
-	uint32		napart;
-	uint32		max_apart;
+	uint32		napart;			/* rows set apart */
 
 	uint64	   *scratch;		/* exists while sorting */
 	uint64	   *entries;		/* exist after sorting */
@@ -65,7 +64,6 @@ gpusort_ordering_create(GsBudget *budget, unsigned words,
 {
 	GsOrdering *ordering = palloc0(sizeof(GsOrdering));
 
-	ordering->context = CurrentMemoryContext;
 	ordering->budget = budget;
 	ordering->words = words;
 	ordering->chunk_shift = chunk_shift;
@@ -74,13 +72,29 @@ gpusort_ordering_create(GsBudget *budget, unsigned words,
 	return ordering;
 }
 
-/* Double an array of the ordering, or make its first. */
-static void *
-enlarge_array(const GsOrdering *ordering, void *array, Size bytes)
+/* Have room for one more chunk in the arrays of chunks. */
+static bool
+enlarge_arrays(GsOrdering *ordering)
 {
-	if (array == NULL)
-		return MemoryContextAllocHuge(ordering->context, bytes);
-	return repalloc_huge(array, bytes);
+	uint32		more = Max(MIN_CHUNKS, 2 * ordering->max_chunks);
+	Size		old_bytes = ordering->max_chunks * sizeof(void *);
+	void	   *chunks;
+	void	   *apart;
+
+	if (ordering->nchunks < ordering->max_chunks)
+		return true;
+	chunks = gpusort_budget_enlarge(ordering->budget, ordering->chunks,
+									old_bytes, more * sizeof(void *));
+	if (chunks == NULL)
+		return false;
+	ordering->chunks = chunks;
+	apart = gpusort_budget_enlarge(ordering->budget, ordering->apart,
+								   old_bytes, more * sizeof(void *));
+	if (apart == NULL)
+		return false;
+	ordering->apart = apart;
+	ordering->max_chunks = more;
+	return true;
 }
 
 static bool
@@ -89,19 +103,16 @@ add_chunk(GsOrdering *ordering)
 	Size		sort_bytes = chunk_rows(ordering) * SORT_BYTES_PER_ROW;
 	uint64	   *chunk;
 
-	if (!gpusort_budget_reserve(ordering->budget,
+	if (!enlarge_arrays(ordering) ||
+		!gpusort_budget_reserve(ordering->budget,
 								chunk_bytes(ordering) + sort_bytes))
 		return false;
 	chunk = gpusort_budget_alloc(ordering->budget, chunk_bytes(ordering));
 	if (chunk == NULL)
 		return false;
-	if (ordering->nchunks == ordering->max_chunks)
-	{
-		ordering->max_chunks = Max(16, 2 * ordering->max_chunks);
-		ordering->chunks = enlarge_array(ordering, ordering->chunks,
-										 ordering->max_chunks * sizeof(uint64 *));
-	}
-	ordering->chunks[ordering->nchunks++] = chunk;
+	ordering->chunks[ordering->nchunks] = chunk;
+	ordering->apart[ordering->nchunks] = NULL;
+	ordering->nchunks++;
 	ordering->next_key = chunk;
 	ordering->chunk_end = chunk + chunk_rows(ordering) * ordering->words;
 	return true;
@@ -123,23 +134,33 @@ gpusort_ordering_next_key(GsOrdering *ordering)
 	return ordering->next_key;
 }
 
+/* Set the next row apart. */
+static bool
+set_apart(GsOrdering *ordering)
+{
+	Size		bytes = (chunk_rows(ordering) + 7) / 8;
+	Size		within = ordering->nrows & (chunk_rows(ordering) - 1);
+	uint8	  **bits = &ordering->apart[ordering->nchunks - 1];
+
+	if (*bits == NULL)
+	{
+		if (!gpusort_budget_reserve(ordering->budget, bytes))
+			return false;
+		*bits = gpusort_budget_alloc(ordering->budget, bytes);
+		if (*bits == NULL)
+			return false;
+		memset(*bits, 0, bytes);
+	}
+	(*bits)[within / 8] |= 1 << within % 8;
+	ordering->napart++;
+	return true;
+}
+
 bool
 gpusort_ordering_add(GsOrdering *ordering, bool apart)
 {
-	if (apart)
-	{
-		if (ordering->napart == ordering->max_apart)
-		{
-			uint32		more = Max(256, ordering->max_apart);
-
-			if (!gpusort_budget_reserve(ordering->budget, more * sizeof(uint32)))
-				return false;
-			ordering->max_apart += more;
-			ordering->apart = enlarge_array(ordering, ordering->apart,
-											ordering->max_apart * sizeof(uint32));
-		}
-		ordering->apart[ordering->napart++] = ordering->nrows;
-	}
+	if (apart && !set_apart(ordering))
+		return false;
 	ordering->nrows++;
 	ordering->next_key += ordering->words;
 	return true;
@@ -165,13 +186,13 @@ gpusort_ordering_is_full(const GsOrdering *ordering)
 static void
 fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *apart)
 {
-	uint32		next_apart = 0;
-
 	for (uint32 row = 0; row < ordering->nrows; row++)
 	{
-		if (next_apart < ordering->napart &&
-			ordering->apart[next_apart] == row)
-			apart[next_apart++] = row;
+		const uint8 *bits = ordering->apart[row >> ordering->chunk_shift];
+		Size		within = row & (chunk_rows(ordering) - 1);
+
+		if (bits != NULL && (bits[within / 8] & 1 << within % 8) != 0)
+			*apart++ = row;
 		else
 			*regular++ = row;
 	}
@@ -297,4 +318,7 @@ gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk)
 {
 	gpusort_budget_free(ordering->budget, ordering->chunks[chunk]);
 	ordering->chunks[chunk] = NULL;
+	if (ordering->apart[chunk] != NULL)
+		gpusort_budget_free(ordering->budget, ordering->apart[chunk]);
+	ordering->apart[chunk] = NULL;
 }

@@ -40,6 +40,8 @@
 #define MAX_BLOCK_BYTES		((Size) 32 * 1024 * 1024)
 #define BLOCKS_PER_BUDGET	64
 
+#define MIN_CHUNKS			16
+
 typedef struct GsRowBlock
 {
 	struct GsRowBlock *next;
@@ -57,7 +59,6 @@ typedef struct GsRowChunk
 
 struct GsRowStore
 {
-	MemoryContext context;
 	GsBudget   *budget;
 	unsigned	chunk_shift;
 	GsRowFormat *format;
@@ -102,7 +103,6 @@ gpusort_row_store_create(GsBudget *budget, TupleDesc tupdesc,
 {
 	GsRowStore *store = palloc0(sizeof(GsRowStore));
 
-	store->context = CurrentMemoryContext;
 	store->budget = budget;
 	store->chunk_shift = chunk_shift;
 	store->format = gpusort_row_format_create(tupdesc);
@@ -164,6 +164,25 @@ choose_slot_bytes(const GsRowStore *store, Size row_bytes)
 	return lines <= wanted + wanted / 4 ? lines : wanted;
 }
 
+/* Have room for one more chunk in the array. */
+static bool
+enlarge_array(GsRowStore *store)
+{
+	uint32		more = Max(MIN_CHUNKS, 2 * store->max_chunks);
+	GsRowChunk *chunks;
+
+	if (store->nchunks < store->max_chunks)
+		return true;
+	chunks = gpusort_budget_enlarge(store->budget, store->chunks,
+									store->max_chunks * sizeof(GsRowChunk),
+									more * sizeof(GsRowChunk));
+	if (chunks == NULL)
+		return false;
+	store->chunks = chunks;
+	store->max_chunks = more;
+	return true;
+}
+
 /* Add a chunk, whose first row will have 'row_bytes'. */
 static bool
 add_chunk(GsRowStore *store, Size row_bytes)
@@ -171,21 +190,13 @@ add_chunk(GsRowStore *store, Size row_bytes)
 	Size		slot_bytes = choose_slot_bytes(store, row_bytes);
 	char	   *slots;
 
+	if (!enlarge_array(store))
+		return false;
+
 	/* A row can have no columns at all, but there is no block of no bytes. */
 	slots = reserve_and_alloc(store, Max(chunk_rows(store) * slot_bytes, 1));
 	if (slots == NULL)
 		return false;
-	if (store->nchunks == store->max_chunks)
-	{
-		Size		bytes;
-
-		store->max_chunks = Max(16, 2 * store->max_chunks);
-		bytes = store->max_chunks * sizeof(GsRowChunk);
-		if (store->chunks == NULL)
-			store->chunks = MemoryContextAllocHuge(store->context, bytes);
-		else
-			store->chunks = repalloc_huge(store->chunks, bytes);
-	}
 	store->chunks[store->nchunks++] = (GsRowChunk)
 	{
 		.slots = slots,

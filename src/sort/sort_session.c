@@ -444,7 +444,7 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 		report->space_kb = (Max(sort->holder.budget->used,
 								sort->most_bytes) + 1023) / 1024;
 		strlcpy(report->method,
-				sort->cutoff != NULL ? "cpu radix, top-N" : "cpu radix",
+				sort->ndropped > 0 ? "cpu radix, top-N" : "cpu radix",
 				sizeof(report->method));
 	}
 }
