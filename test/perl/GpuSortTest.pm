@@ -15,7 +15,7 @@ use Time::HiRes 'usleep';
 
 our @EXPORT = qw(start_node start_gpu_node gpu_settings gpu_library_file parallel_plans wait_for_service
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
-  digest leaves_nothing add_stops hold_stops wait_for_stop add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
+  digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
 
 # start_node NAME, SETTING...: a new server with these lines of settings, and
 # the extension in it.
@@ -235,16 +235,16 @@ sub add_index_tools
 		'functions for tests of indexes');
 }
 
-# add_stops NODE, VALUE: functions that wait when they meet the value, while a session of
-# hold_stops() is there: stopping(k), which returns k, and the comparisons of the operator
-# class "stopping".  The setting stop.phase is a pattern of the phases in which builds of
-# indexes wait; all if it is empty.
+# add_stops NODE, VALUE: functions that wait while a session of hold_stops() is there.
+# halting(k) does at each row; stopping(k), which returns k as well, and the comparisons of
+# the operator class "stopping", when they meet the value.  The setting stop.phase is a
+# pattern of the phases in which builds of indexes wait; all if it is empty.
 sub add_stops
 {
 	my ($node, $value) = @_;
 
 	$node->safe_psql('postgres', q{
-		CREATE FUNCTION stop() RETURNS void LANGUAGE plpgsql AS $$
+		CREATE FUNCTION stop() RETURNS void PARALLEL SAFE LANGUAGE plpgsql AS $$
 		BEGIN
 			PERFORM pg_stat_clear_snapshot();
 			IF (SELECT coalesce(bool_and(phase ~ coalesce(current_setting('stop.phase', true), '')), true)
@@ -254,16 +254,22 @@ sub add_stops
 				PERFORM pg_advisory_unlock_shared(1000);
 			END IF;
 		END $$;
-		CREATE FUNCTION stopping(k int8) RETURNS int8 IMMUTABLE LANGUAGE plpgsql AS
+		CREATE FUNCTION halting(k int8) RETURNS int8 STABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+		BEGIN
+			PERFORM pg_advisory_lock_shared(1000);
+			PERFORM pg_advisory_unlock_shared(1000);
+			RETURN k;
+		END $$;
+		CREATE FUNCTION stopping(k int8) RETURNS int8 IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
 			$$ BEGIN IF k = VALUE THEN PERFORM public.stop(); END IF; RETURN k; END $$;
-		CREATE FUNCTION compare_stopping(a int8, b int8) RETURNS int IMMUTABLE LANGUAGE plpgsql AS
+		CREATE FUNCTION compare_stopping(a int8, b int8) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
 			$$ BEGIN PERFORM public.stopping(least(a, b)); RETURN btint8cmp(a, b); END $$;
 		DO $$
 		DECLARE
 			operator text;
 		BEGIN
 			FOREACH operator IN ARRAY '{<, <=, =, >=, >}'::text[] LOOP
-				EXECUTE format('CREATE FUNCTION %I(int8, int8) RETURNS bool IMMUTABLE LANGUAGE sql AS
+				EXECUTE format('CREATE FUNCTION %I(int8, int8) RETURNS bool IMMUTABLE PARALLEL SAFE LANGUAGE sql AS
 								$f$ SELECT public.compare_stopping($1, $2) %s 0 $f$', 'stopping' || operator, operator);
 				EXECUTE format('CREATE OPERATOR %s# (FUNCTION = %I, LEFTARG = int8, RIGHTARG = int8)',
 							   operator, 'stopping' || operator);
@@ -282,15 +288,25 @@ sub hold_stops
 	return GpuSortTest::Session->new($node, 'SELECT pg_advisory_lock(1000)');
 }
 
-# wait_for_stop NODE, SESSION: until the session, or any if none is given, waits there.
+# wait_for_stop NODE, SESSION, COUNT: until so many processes of the session, itself and its
+# parallel workers, wait there; one if nothing else is said.
 sub wait_for_stop
 {
-	my ($node, $session) = @_;
+	my ($node, $session, $count) = @_;
 
-	$node->poll_query_until('postgres',
-		q{SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND objid = 1000 AND NOT granted} .
-		  (defined $session ? ' AND pid = ' . $session->pid : ''))
-	  or die 'nobody waits';
+	$count //= 1;
+	$node->poll_query_until('postgres', stopped($session) =~ s/pid/count(*) = $count/r)
+	  or die "there are not $count processes that wait";
+}
+
+# stopped SESSION: a query for these processes.
+sub stopped
+{
+	my ($session) = @_;
+
+	return q{SELECT pid FROM pg_locks JOIN pg_stat_activity a USING (pid)
+		WHERE locktype = 'advisory' AND objid = 1000 AND NOT granted AND } .
+	  $session->pid . ' IN (pid, leader_pid)';
 }
 
 # add_long_values NODE: what build_while_values_go() takes.

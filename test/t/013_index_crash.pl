@@ -224,8 +224,6 @@ foreach my $threshold ('0', '1GB')
 $node->safe_psql('postgres', "$tables; ALTER TABLE many SET (parallel_workers = 2)");
 add_stops($node, $middle);
 $node->safe_psql('postgres', q{
-	ALTER FUNCTION stop() PARALLEL SAFE;
-	ALTER FUNCTION stopping(int8) PARALLEL SAFE;
 	CREATE FUNCTION failing(k int8) RETURNS int8 IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
 		$$ BEGIN RETURN k / (k - 7919); END $$});
 my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'pg_gpusort%'};
