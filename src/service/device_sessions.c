@@ -37,9 +37,6 @@
 /* Bytes put after which the device's free memory is asked for again. */
 #define MEMORY_CHECK_BYTES	((uint64) 256 * 1024 * 1024)
 
-/* Of GS_FAULT_HANG. */
-#define HANG_SECONDS		3
-
 typedef struct GsInFlight
 {
 	GsPoolChunk *chunk;
@@ -106,11 +103,26 @@ fail_session(uint32 s, GsStatus status)
 	SetLatch(slot->client);
 }
 
+/* GS_FAULT_HANG: do nothing, for no session, until this one is given up. */
+static void
+hang(GsSlot *slot, GsFaultPoint point)
+{
+	pid_t		worker = getppid();
+	pid_t		client = slot->client->owner_pid;
+
+	/* At the close it is given up already: wait for its process. */
+	while (getppid() == worker && kill(client, 0) == 0 &&
+		   (point == GS_FAULT_CLOSE ||
+			pg_atomic_read_u32(&slot->state) != GS_SLOT_CLOSING))
+		pg_usleep(10 * 1000);
+}
+
 /* Come to a point where the session's fault may strike. */
 static GsStatus
 meet_fault(uint32 s, GsFaultPoint point)
 {
-	const GsFault *fault = &gpusort_service->slots[s].request.fault;
+	GsSlot	   *slot = &gpusort_service->slots[s];
+	const GsFault *fault = &slot->request.fault;
 
 	switch (gpusort_fault_strikes(fault, point, &served[s].faults))
 	{
@@ -124,7 +136,7 @@ meet_fault(uint32 s, GsFaultPoint point)
 		case GS_FAULT_ERROR:
 			return GPUSORT_DEVICE_ERROR;
 		case GS_FAULT_HANG:
-			sleep(HANG_SECONDS);
+			hang(slot, point);
 			break;
 		case GS_FAULT_ALLOC:
 		case GS_FAULT_ALLOC_ONCE:

@@ -36,7 +36,7 @@ typedef enum GsFaultAction
 	GS_FAULT_LOST,				/* the device is lost */
 	GS_FAULT_MEMORY,			/* device memory is exhausted */
 	GS_FAULT_ERROR,				/* the device reports an error */
-	GS_FAULT_HANG,				/* nothing, for some seconds */
+	GS_FAULT_HANG,				/* nothing, until the session is given up */
 	GS_FAULT_ROWS,				/* a backend's session cannot number more rows
 								 * than that */
 	GS_FAULT_ALLOC,				/* so many allocations after the session was
