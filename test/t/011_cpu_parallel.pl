@@ -10,7 +10,6 @@ use lib "$FindBin::RealBin/../perl";
 use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes 'time';
 
 my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'},
 	q{pg_gpusort.backend = 'cpu'}, 'pg_gpusort.min_rows = 0', q{work_mem = '64MB'},
@@ -23,14 +22,9 @@ $node->safe_psql(
 		   repeat(chr(97 + g % 26), g % 40) AS t, g % 5 = 0 AS b, g / 8.0::float8 AS f,
 		   (g * 7919 % 10007)::numeric / 7 AS n
 	FROM generate_series(1, 20000) g;
-	CREATE FUNCTION slow(k int8) RETURNS int8 LANGUAGE plpgsql STABLE PARALLEL SAFE
-		AS $$ BEGIN PERFORM pg_sleep(0.002); RETURN k; END $$;
-	CREATE FUNCTION late(id int) RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE
-		AS $$ BEGIN PERFORM pg_sleep(60) WHERE id = 7; RETURN true; END $$;
-	CREATE FUNCTION nap() RETURNS bool LANGUAGE plpgsql STABLE PARALLEL SAFE
-		AS $$ BEGIN PERFORM pg_sleep(0.02); RETURN true; END $$;
 	ANALYZE halves;
 });
+add_stops($node, 7);
 
 # All sorts over a Gather that can be.
 my $parallel = parallel_plans(3, 'enable_gathermerge = off');
@@ -40,12 +34,25 @@ my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
 my $sink = qr/Custom Scan \(GpuSort\).*Gather.*Custom Scan \(GpuSortSink\)/s;
 my $counts = q{SELECT string_agg(concat_ws(' ', backend, sorts, rows, parallel_sorts), ', ' ORDER BY backend, random())
 	FROM pg_stat_gpusort WHERE sorts > 0};
-# On the way of every process, so that each gets some of the rows.
-my $naps = 'WHERE (id % 1000 > 0 OR nap())';
+# Where every process waits with its first row until all are there.
+my $together = 'WHERE halting(id) IS NOT NULL';
 my $leaderless = 'SET parallel_leader_participation = off';
 my $merged = qr/Sort Method: cpu radix, merged  Disk: \d+kB\n/;
 
 my $session = Session($node, $parallel);
+
+# run_together STATEMENT, PROCESSES: run it with so many processes, each of which gets
+# some of the rows, if it has that condition.
+sub run_together
+{
+	my ($statement, $processes) = @_;
+	my $stops = hold_stops($node);
+
+	$session->begin($statement);
+	wait_for_stop($node, $session, $processes // 4) if $statement =~ /halting/;
+	$stops->quit;
+	return $session->finish;
+}
 
 # as_stock NAME, QUERY, SETTINGS, REQUIRE: a plan with a sink, and the rows of
 # stock PostgreSQL in their order; the keys must leave no ties.
@@ -60,7 +67,7 @@ sub as_stock
 	unlike($expected, qr/ERROR/, "$name: stock");
 	$require //= $in_memory;
 	like($session->run("$require; EXPLAIN (VERBOSE) $query"), $sink, "$name: plan");
-	is($session->run($query), $expected, "$name: rows");
+	is(run_together($query, $name =~ /participation = off/ ? 3 : 4), $expected, "$name: rows");
 	leaves_nothing($node, $name);
 	$session->run("RESET ALL; $parallel") if defined $settings;
 }
@@ -104,13 +111,13 @@ foreach my $memory ('64MB', '1MB', '256kB', '64kB')
 {
 	my $require = $memory eq '64MB' ? $in_memory : $ours;
 
-	foreach my $query ("SELECT * FROM big $naps ORDER BY k, id", "SELECT k, id, f FROM halves $naps ORDER BY k DESC, id",
-		"SELECT * FROM halves $naps ORDER BY t, n DESC, id", "SELECT id, repeat(t, 1 + id % 2000) FROM big $naps AND id < 3000 ORDER BY t, id")
+	foreach my $query ("SELECT * FROM big $together ORDER BY k, id", "SELECT k, id, f FROM halves $together ORDER BY k DESC, id",
+		"SELECT * FROM halves $together ORDER BY t, n DESC, id", "SELECT id, repeat(t, 1 + id % 2000) FROM big $together AND id < 3000 ORDER BY t, id")
 	{
 		as_stock("leader and workers, $memory, $query", digest($query), "SET pg_gpusort.work_mem = '$memory'", $require);
 	}
 }
-like($session->run("$in_memory; EXPLAIN (ANALYZE) SELECT * FROM big $naps ORDER BY k, id"),
+like(run_together("$in_memory; EXPLAIN (ANALYZE) SELECT * FROM big $together ORDER BY k, id"),
 	qr/$merged.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: [1-9]\d* /s, 'leader and workers: both have rows');
 as_stock('64kB', digest($sorts{'variable rows'}), q{SET pg_gpusort.work_mem = '64kB'}, $ours);
 as_stock('a query', $sorts{'variable rows'});
@@ -133,12 +140,12 @@ foreach my $memory ('64MB', '256kB')
 		# A merge join marks and restores rows of its inner input; a full one is
 		# above both Gathers.
 		as_stock("merge joins, $settings", digest("SELECT a.n, a.id, b.id AS other FROM (SELECT * FROM halves WHERE id > 7000) a
-			FULL JOIN (SELECT n, id FROM halves $naps) b ON b.n = a.n ORDER BY a.n, a.id, b.id"),
+			FULL JOIN (SELECT n, id FROM halves $together) b ON b.n = a.n ORDER BY a.n, a.id, b.id"),
 			"$settings; SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off", $require);
 		foreach my $nodes ('enable_seqscan = on', 'enable_material = off; SET enable_memoize = off')
 		{
 			as_stock("rescans, $nodes, $settings", digest("SELECT g, s.id FROM generate_series(1, 4) g
-				CROSS JOIN LATERAL (SELECT id FROM halves $naps AND id < 15000 ORDER BY k, id OFFSET 0) s"), "$settings; SET $nodes", $require);
+				CROSS JOIN LATERAL (SELECT id FROM halves $together AND id < 15000 ORDER BY k, id OFFSET 0) s"), "$settings; SET $nodes", $require);
 			as_stock("rescans of parts, $nodes, $settings", digest('SELECT g, s.id FROM generate_series(1, 4) g
 				LEFT JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s ON true'), "$settings; SET $nodes", $require);
 		}
@@ -175,9 +182,10 @@ leaves_nothing($node, 'plans');
 foreach my $leader ('on', 'off')
 {
 	my $explain = "SET parallel_leader_participation = $leader; $in_memory;
-		EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT %s) SELECT k, id FROM big $naps ORDER BY k, id";
-	my $text = $session->run(sprintf($explain, 'TEXT'));
-	my $json = $session->run(sprintf($explain, 'JSON'));
+		EXPLAIN (ANALYZE, BUFFERS OFF, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT %s) SELECT k, id FROM big $together ORDER BY k, id";
+	my $processes = $leader eq 'on' ? 4 : 3;
+	my $text = run_together(sprintf($explain, 'TEXT'), $processes);
+	my $json = run_together(sprintf($explain, 'JSON'), $processes);
 	my $sum = 0;
 
 	like($text, qr/$merged.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink\).*rows=0(\.00)? .*\n *Rows Sent: 20000\n( *Worker \d:  Rows Sent: \d+  Sort Method: cpu radix  Memory: \d+kB\n){3} *->/s,
@@ -190,12 +198,12 @@ foreach my $leader ('on', 'off')
 		'20000|3|cpu radix|Memory|t', "EXPLAIN, leader $leader: JSON");
 	is($node->safe_psql('postgres', "SELECT json->0->'Plan'->'Sort Method', json->0->'Plan'->'Sort Space Type' FROM (SELECT \$json\$$json\$json\$::jsonb AS json) j"),
 		'"cpu radix, merged"|"Disk"', "EXPLAIN, leader $leader: JSON, method");
-	like($session->run(sprintf($explain, 'YAML')), qr/^ +Sink Workers: *\n +- Worker Number: 0\n +Rows Sent: \d+\n +Sort Method: "cpu radix"\n/m,
+	like(run_together(sprintf($explain, 'YAML'), $processes), qr/^ +Sink Workers: *\n +- Worker Number: 0\n +Rows Sent: \d+\n +Sort Method: "cpu radix"\n/m,
 		"EXPLAIN, leader $leader: YAML");
-	like($session->run(sprintf($explain, 'XML')), qr/<Sink-Worker>\s*<Worker-Number>0<.*<Sort-Method>cpu radix<.*<\/Sink-Workers>/s,
+	like(run_together(sprintf($explain, 'XML'), $processes), qr/<Sink-Worker>\s*<Worker-Number>0<.*<Sort-Method>cpu radix<.*<\/Sink-Workers>/s,
 		"EXPLAIN, leader $leader: XML");
 }
-like($session->run("$ours; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM big $naps ORDER BY k, id"),
+like(run_together("$ours; $leaderless; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM big $together ORDER BY k, id", 3),
 	qr/Sort Method: external merge  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: \d+  Sort Method: external merge  Disk: \d+kB\n/s,
 	'EXPLAIN: overflow');
 like($session->run("RESET ALL; $parallel; $in_memory; SET max_parallel_workers = 0; EXPLAIN (ANALYZE, BUFFERS OFF, TIMING OFF) $sorts{'fixed rows'}"),
@@ -266,9 +274,8 @@ $session->run("RESET ALL; $parallel; $in_memory");
 
 my $variable = digest($sorts{'variable rows'});
 my $expected = $session->run("RESET ALL; $parallel; $stock; $variable; $in_memory");
-my $slow = 'SELECT count(*), sum(id) FROM (SELECT id, k FROM big WHERE id < 6000 AND slow(k) IS NOT NULL ORDER BY k, id OFFSET 0) s';
-my $late = 'SELECT count(*) FROM (SELECT id, k, t FROM big WHERE id > 100 OR late(id) ORDER BY k, id OFFSET 0) s';
-my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND wait_event = 'PgSleep' ORDER BY pid LIMIT 1};
+my $early = "SELECT count(*), sum(id) FROM (SELECT id, k FROM big $together ORDER BY k, id OFFSET 0) s";
+my $late = 'SELECT count(*) FROM (SELECT id, k, t FROM big WHERE stopping(id) IS NOT NULL ORDER BY k, id OFFSET 0) s';
 
 like($session->run(digest('SELECT id, 1 / (id - 12345) AS d FROM big ORDER BY d, id')), qr/ERROR:  22012: division by zero/,
 	'an error below the sink');
@@ -285,23 +292,22 @@ is($session->run(q{DO $$
 		END LOOP;
 	END $$}), '', 'errors in subtransactions');
 leaves_nothing($node, 'errors in subtransactions');
-like($session->run("EXPLAIN $slow"), $sink, 'slow rows: plan');
+like($session->run("EXPLAIN $early"), $sink, 'waiting processes: plan');
 foreach my $memory ('64MB', '64kB')
 {
 	foreach my $end ('worker terminated', 'leader cancelled', 'leader terminated', 'timeout')
 	{
 		my $ending = Session($node, $parallel, $ours, "SET pg_gpusort.work_mem = '$memory'");
-		my $start = time();
+		my $stops = hold_stops($node);
 		my $output;
 
-		# Two workers have written their runs when the third has the late row.
+		# All wait; or one does, and the other two may have written their runs.
 		$ending->run($leaderless) if $memory eq '64kB';
 		$ending->run(q{SET statement_timeout = '1s'}) if $end eq 'timeout';
-		$ending->begin($memory eq '64MB' ? $slow : $late);
+		$ending->begin($memory eq '64MB' ? $early : $late);
 		if ($end ne 'timeout')
 		{
-			$node->poll_query_until('postgres', $memory eq '64MB' ? "SELECT count(*) = 1 FROM ($workers) w" :
-				q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'}) or die 'no process sleeps';
+			wait_for_stop($node, $ending, $memory eq '64MB' ? 4 : 1);
 			$node->safe_psql('postgres', $end eq 'worker terminated' ?
 				q{SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'parallel worker'} :
 				$end eq 'leader cancelled' ? 'SELECT pg_cancel_backend(' . $ending->pid . ')' :
@@ -312,8 +318,7 @@ foreach my $memory ('64MB', '64kB')
 		like($output, $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
 			$end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
 			qr/57P01: terminating (connection|background worker)/, "$memory, $end: error");
-		cmp_ok(time() - $start, '<', 30, "$memory, $end: soon");
-		$ending->quit;
+		$_->quit foreach $ending, $stops;
 		$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
 		  or die 'workers stay';
 		leaves_nothing($node, "$memory, $end");
@@ -324,18 +329,19 @@ foreach my $memory ('64MB', '64kB')
 # A process that is killed takes all others with it, and files go with them.
 {
 	my $ending = Session($node, $parallel, $ours);
+	my $stops = hold_stops($node);
 	my $position = -s $node->logfile;
 	my $halves = $session->run(digest($sorts{'half of the keys null'}));
 
 	$node->append_conf('postgresql.conf', 'restart_after_crash = on');
 	$node->reload;
-	$ending->begin($slow);
-	$node->poll_query_until('postgres', "SELECT count(*) = 1 FROM ($workers) w") or die 'no worker sleeps';
-	kill('KILL', $node->safe_psql('postgres', $workers)) == 1 or die 'no worker';
+	$ending->begin($early);
+	wait_for_stop($node, $ending, 4);
+	kill('KILL', $node->safe_psql('postgres', 'SELECT max(pid) FROM (' . stopped($ending) . ') w WHERE pid <> ' . $ending->pid)) == 1
+	  or die 'no worker';
 	like($ending->finish, qr/terminating connection because of crash of another server process|server closed the connection/,
 		'a worker killed: error');
-	$ending->quit;
-	$session->quit;
+	$_->quit foreach $ending, $stops, $session;
 	$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
 	leaves_nothing($node, 'a worker killed');
 	like(slurp_file($node->logfile, $position), qr/was terminated by signal 9/, 'a worker killed');
