@@ -40,8 +40,8 @@ my $pid = $session->pid;
 like(slurp_file($node->logfile, $offset), qr/^$pid LOG:  temporary file: path "base\/pgsql_tmp\/pgsql_tmp$pid\.\d+", size \d{6,}/m,
 	'log_temp_files tells of overflows');
 $session->quit;
-is( $node->safe_psql('postgres', q{SELECT temp_files > 0 AND temp_bytes > 1000000 FROM pg_stat_database WHERE datname = 'postgres'}),
-	't', 'pg_stat_database counts them');
+ok($node->poll_query_until('postgres', q{SELECT temp_files > 0 AND temp_bytes > 1000000 FROM pg_stat_database WHERE datname = 'postgres'}),
+	'pg_stat_database counts them');
 sorts_like_stock($node, 'overflow', q{SET pg_gpusort.work_mem = '64kB'});
 sorts_like_stock($node, 'overflow, descending', q{SET pg_gpusort.work_mem = '1MB'}, 'DESC');
 
