@@ -40,14 +40,11 @@ ok(kill(0, $device_pid), 'gpusort_status(): the device process');
 is($node->safe_psql('postgres', q{SET pg_gpusort.backend = cpu;
 		SELECT value FROM gpusort_status() WHERE name = 'backend_reason'}),
 	'pg_gpusort.backend is cpu', 'gpusort_status() of a session that uses the CPU');
-$node->poll_query_until('postgres', q{
-	SELECT query = 'GPUs: 1, sessions: 0' FROM pg_stat_activity
-	WHERE backend_type = 'pg_gpusort service'})
-  or fail('activity of the service');
-is( $node->safe_psql('postgres', q{
-		SELECT application_name, state, wait_event_type FROM pg_stat_activity
-		WHERE backend_type = 'pg_gpusort service'}),
-	'pg_gpusort service|idle|Extension', 'pg_stat_activity');
+ok( $node->poll_query_until('postgres', q{
+		SELECT concat_ws('|', query, application_name, state, wait_event_type) FROM pg_stat_activity
+		WHERE backend_type = 'pg_gpusort service'},
+		'GPUs: 1, sessions: 0|pg_gpusort service|idle|Extension'),
+	'pg_stat_activity');
 
 is($node->safe_psql('postgres', $gpu_sorts), '0|0', 'no sorts yet');
 my $plan = $node->safe_psql('postgres', "$on_gpu $explain");
