@@ -26,12 +26,12 @@ start_cluster()
 start_server()
 {
 	must start "$PG_BIN/pg_ctl" -D "$WORK/data" -l "$WORK/log/server.log" \
-		-w -t 120 start
+		-w -t 600 start
 }
 
 stop_server()
 {
-	must stop "$PG_BIN/pg_ctl" -D "$WORK/data" -m fast -w -t 120 stop
+	must stop "$PG_BIN/pg_ctl" -D "$WORK/data" -m fast -w -t 600 stop
 }
 
 # sql [PSQL OPTION...]: run SQL from the options or standard input, values only.

@@ -105,7 +105,7 @@ sub psql
 	my ($script, @arguments) = @_;
 	my $output;
 
-	for my $try (1 .. 300)
+	for my $try (1 .. 6000)
 	{
 		$output = run_script($script, @arguments);
 		return $output
