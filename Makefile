@@ -36,8 +36,10 @@ OBJS = \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \
 	src/key/key_comparison.o \
+	src/service/device_check.o \
 	src/service/device_library.o \
 	src/service/device_process.o \
+	src/service/device_record.o \
 	src/service/device_sessions.o \
 	src/service/fault.o \
 	src/service/service_client.o \

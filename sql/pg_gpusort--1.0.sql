@@ -43,13 +43,14 @@ COMMENT ON FUNCTION gpu_sort_pairs(anyarray, anycompatiblearray, boolean, boolea
 CREATE FUNCTION gpusort_devices(OUT ordinal integer, OUT name text,
 								OUT compute_capability text,
 								OUT total_memory bigint, OUT free_memory bigint,
-								OUT sessions integer)
+								OUT sessions integer, OUT state text,
+								OUT failures integer, OUT message text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
 COMMENT ON FUNCTION gpusort_devices() IS
-'GPUs that sorts can use';
+'GPUs of the GPU service, and what has become of them';
 
 CREATE FUNCTION gpusort_status(OUT name text, OUT value text)
 RETURNS SETOF record

@@ -17,7 +17,9 @@
  *
  *	lost		every call fails, with an error that stays
  *	gone		no call finds the device any more
+ *	crash		the driver ends the process when it looks for code
  *	no-code		there is no code of the kernels for the device
+ *	no-memory	all of its memory is in use
  *	wrong		kernels do nothing
  *	large		kernels of more than LARGE_GRID blocks fail, with an error that stays
  */
@@ -50,7 +52,7 @@ namespace
 
 constexpr size_t DEVICE_BYTES = (size_t)8 << 30;
 constexpr int MOST_DEVICES = 16;
-constexpr unsigned LARGE_GRID = 24;
+constexpr unsigned LARGE_GRID = 50;
 
 struct Device {
 	cudaError_t sticky = cudaSuccess;
@@ -206,6 +208,8 @@ int gpusort_emu::compiled_for()
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
 {
 	attributes->ptxVersion = gpusort_emu::compiled_for();
+	if (has_fault(runtime().current, "crash"))
+		abort();
 	return result(has_fault(runtime().current, "no-code") ? cudaErrorNoKernelImageForDevice
 														  : cudaSuccess);
 }
@@ -249,7 +253,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 	*pointer = nullptr;
 	if (device.sticky)
 		return result(device.sticky);
-	if (size > DEVICE_BYTES - device.in_use)
+	if (size > DEVICE_BYTES - device.in_use || has_fault(runtime().current, "no-memory"))
 		return result(cudaErrorMemoryAllocation);
 	/* Exact sizes, so that a sanitizer sees an access behind the end. */
 	void *memory = nullptr;

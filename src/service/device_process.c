@@ -20,11 +20,12 @@
 #include "miscadmin.h"
 #include "utils/ps_status.h"
 
+#include "service/device_check.h"
 #include "service/device_library.h"
 #include "service/device_process.h"
+#include "service/device_record.h"
 #include "service/device_sessions.h"
 #include "service/service_shmem.h"
-#include "settings.h"
 
 /*
  * How long to nap while there is work under way, and how long after the last
@@ -54,11 +55,20 @@ end_process(int code)
 	_exit(code);
 }
 
-void
-gpusort_device_process_fail(int code, const char *message)
+/* End with a message for the supervisor. */
+pg_noreturn static void
+fail_process(int code, const char *message)
 {
 	strlcpy(gpusort_service->message, message, GPUSORT_MESSAGE_BYTES);
 	end_process(code);
+}
+
+void
+gpusort_device_process_lose(int d, const char *message)
+{
+	gpusort_device_record_failure(d, GS_DEVICE_LOST_IN_USE, message);
+	gpusort_service->lost_device = d;
+	fail_process(GPUSORT_EXIT_LOST, message);
 }
 
 static void
@@ -121,48 +131,114 @@ gpusort_device_process_memory(int d)
 
 	/* This may be the first to notice that a device was lost. */
 	if (query_memory(d) == GPUSORT_DEVICE_LOST)
-		gpusort_device_process_fail(GPUSORT_EXIT_LOST,
-									devices.api->device_message(devices.use[d].device));
+		gpusort_device_process_lose(d, devices.api->device_message(devices.use[d].device));
 
 	/* Without an answer, what it said before: allocations will show. */
 	free_memory = pg_atomic_read_u64(&shared->free_memory);
 	return free_memory > SPARE_MEMORY ? free_memory - SPARE_MEMORY : 0;
 }
 
-/* Open a device and add it to the list; a reason why not goes to 'message'. */
-static bool
-open_device(int ordinal, char *message)
+/* Prepare a device that is open, and see that it sorts. */
+static GsStatus
+prepare_device(int d, char *message)
 {
-	GsServiceDevice *shared = &gpusort_service->devices[devices.count];
-	GsDeviceOptions options = {
-		.struct_size = sizeof(GsDeviceOptions),
-		.ordinal = ordinal
-	};
-	GsDevice   *device;
+	static bool pool_is_pinned = false;
+	GsDevice   *device = devices.use[d].device;
 	GsStatus	status;
 
-	if (devices.api->device_info(ordinal, &shared->info, message,
-								 GPUSORT_MESSAGE_BYTES) != GPUSORT_OK ||
-		devices.api->device_open(&options, &device, message,
-								 GPUSORT_MESSAGE_BYTES) != GPUSORT_OK)
-		return false;
-
-	devices.use[devices.count].device = device;
-	pg_atomic_write_u32(&shared->sessions, 0);
-	status = query_memory(devices.count);
+	status = gpusort_device_check_run(devices.api, device, message,
+									  GPUSORT_MESSAGE_BYTES);
+	if (status != GPUSORT_OK)
+		return status;
 
 	/* What is pinned is so for all devices, and cannot be pinned again. */
-	if (status == GPUSORT_OK && devices.count == 0)
+	if (!pool_is_pinned)
 		status = devices.api->host_register(device, gpusort_service->pool,
 											gpusort_service->pool_bytes);
+	if (status == GPUSORT_OK)
+	{
+		pool_is_pinned = true;
+		status = query_memory(d);
+	}
+	if (status != GPUSORT_OK)
+		strlcpy(message, devices.api->device_message(device), GPUSORT_MESSAGE_BYTES);
+	return status;
+}
+
+/* Open a device; a reason why not goes to 'message'. */
+static GsStatus
+open_device(int d, char *message)
+{
+	GsServiceDevice *shared = &gpusort_service->devices[d];
+	GsDeviceOptions options = {
+		.struct_size = sizeof(GsDeviceOptions),
+		.ordinal = shared->info.ordinal
+	};
+	GsDeviceInfo info;
+	GsStatus	status;
+
+	status = devices.api->device_info(options.ordinal, &info, message,
+									  GPUSORT_MESSAGE_BYTES);
+	if (status != GPUSORT_OK)
+		return status;
+	shared->info = info;
+	status = devices.api->device_open(&options, &devices.use[d].device, message,
+									  GPUSORT_MESSAGE_BYTES);
+	if (status != GPUSORT_OK)
+		return status;
+	status = prepare_device(d, message);
 	if (status != GPUSORT_OK)
 	{
-		strlcpy(message, devices.api->device_message(device), GPUSORT_MESSAGE_BYTES);
-		devices.api->device_close(device);
-		return false;
+		devices.api->device_close(devices.use[d].device);
+		devices.use[d].device = NULL;
 	}
-	devices.count++;
-	return true;
+	return status;
+}
+
+/* Open a device, if it is time, and say what came of it. */
+static void
+try_device(int d)
+{
+	const		GsDeviceInfo *info = &gpusort_service->devices[d].info;
+	char		message[GPUSORT_MESSAGE_BYTES] = "";
+	GsStatus	status;
+
+	if (devices.use[d].device != NULL || !gpusort_device_record_is_due(d))
+		return;
+	gpusort_device_record_opening(d);
+	status = open_device(d, message);
+	if (status == GPUSORT_OK)
+	{
+		gpusort_device_record_opened(d);
+		ereport(LOG,
+				(errmsg("pg_gpusort uses GPU %d: %s, compute capability %d.%d, %llu MB, through a pool of %zu MB",
+						info->ordinal, info->name, info->capability_major,
+						info->capability_minor,
+						(unsigned long long) (info->total_memory >> 20),
+						gpusort_service->pool_bytes >> 20)));
+		return;
+	}
+	if (message[0] == '\0')
+		strlcpy(message, devices.api->status_text(status), sizeof(message));
+	gpusort_device_record_failure(d, status == GPUSORT_DEVICE_MEMORY ||
+								  status == GPUSORT_HOST_MEMORY ?
+								  GS_DEVICE_NO_MEMORY : GS_DEVICE_NOT_OPENED,
+								  message);
+	ereport(WARNING,
+			(errmsg("could not use GPU %d: %s", info->ordinal, message)));
+
+	/* What this process could do with other devices now is not known. */
+	if (status == GPUSORT_DEVICE_LOST)
+		fail_process(GPUSORT_EXIT_AGAIN, message);
+}
+
+static bool
+any_is_open(void)
+{
+	for (int d = 0; d < devices.count; d++)
+		if (devices.use[d].device != NULL)
+			return true;
+	return false;
 }
 
 static void
@@ -174,35 +250,20 @@ open_devices(void)
 
 	devices.api = gpusort_device_library_open(message, sizeof(message));
 	if (devices.api == NULL)
-		gpusort_device_process_fail(GPUSORT_EXIT_NO_DEVICE, message);
+		fail_process(GPUSORT_EXIT_NO_DEVICE, message);
 	status = devices.api->device_count(&count, message, sizeof(message));
 	if (status != GPUSORT_OK)
-		gpusort_device_process_fail(GPUSORT_EXIT_NO_DEVICE, message[0] != '\0' ? message :
-									devices.api->status_text(status));
-	for (int d = 0; d < count && devices.count < GPUSORT_MAX_DEVICES; d++)
-	{
-		if (!gpusort_settings_use_device(d))
-			continue;
-		if (!open_device(d, message))
-			ereport(WARNING,
-					(errmsg("could not use GPU %d: %s", d, message)));
-	}
-	if (devices.count == 0)
-		gpusort_device_process_fail(GPUSORT_EXIT_NO_DEVICE, message[0] != '\0' ? message :
-									"no GPU is to be used");
+		fail_process(GPUSORT_EXIT_NO_DEVICE, message[0] != '\0' ? message :
+					 devices.api->status_text(status));
+	gpusort_device_record_list(count);
+	devices.count = (int) pg_atomic_read_u32(&gpusort_service->ndevices);
 	for (int d = 0; d < devices.count; d++)
-	{
-		const		GsDeviceInfo *info = &gpusort_service->devices[d].info;
-
-		ereport(LOG,
-				(errmsg("pg_gpusort uses GPU %d: %s, compute capability %d.%d, %llu MB, through a pool of %zu MB",
-						info->ordinal, info->name, info->capability_major,
-						info->capability_minor,
-						(unsigned long long) (info->total_memory >> 20),
-						gpusort_service->pool_bytes >> 20)));
-	}
+		try_device(d);
+	if (!any_is_open())
+		fail_process(GPUSORT_EXIT_NO_DEVICE, devices.count > 0 ?
+					 gpusort_service->devices[0].message :
+					 "no GPU is to be used");
 	strlcpy(gpusort_service->build, devices.api->build, sizeof(gpusort_service->build));
-	pg_atomic_write_u32(&gpusort_service->ndevices, devices.count);
 }
 
 /* ----------------------------------------------------------------
@@ -265,6 +326,11 @@ gpusort_device_process_main(void)
 		if (!gpusort_device_sessions_serve(&flying))
 			sleep_until_woken();
 		pg_atomic_write_u32(&gpusort_service->asleep, 0);
+
+		/* Opening a device takes time, and may end this process. */
+		if (!gpusort_device_sessions_any())
+			for (int d = 0; d < devices.count; d++)
+				try_device(d);
 	}
 	end_process(GPUSORT_EXIT_ASKED);
 }

@@ -17,6 +17,7 @@
 #include "miscadmin.h"
 
 #include "service/device_process.h"
+#include "service/device_record.h"
 #include "service/device_sessions.h"
 #include "service/fault.h"
 #include "service/service_shmem.h"
@@ -55,6 +56,7 @@ typedef struct GsServed
 	uint64		put_bytes;		/* since the last look at free memory */
 	bool		full;
 	bool		sorted;
+	bool		failed;
 	uint32		ring_tail;
 	uint32		faults;			/* times that the fault's point was met */
 	int			nflying;
@@ -91,7 +93,8 @@ fail_session(uint32 s, GsStatus status)
 	if (message[0] == '\0')
 		message = devices->api->status_text(status);
 	if (status == GPUSORT_DEVICE_LOST)
-		gpusort_device_process_fail(GPUSORT_EXIT_LOST, message);
+		gpusort_device_process_lose(served[s].device, message);
+	served[s].failed = true;
 	served[s].nflying = 0;		/* chunks on their way go with the session */
 	slot->status = status;
 	strlcpy(slot->message, message, GPUSORT_MESSAGE_BYTES);
@@ -188,18 +191,21 @@ expected_memory(const GsSlotRequest *request)
 static int
 choose_device(uint64 *room)
 {
-	int			best = 0;
+	int			best = -1;
 	uint32		best_sessions = 0;
 
 	*room = 0;
 	for (int d = 0; d < devices->count; d++)
 	{
-		uint64		available = gpusort_device_process_memory(d);
-		uint32		sessions =
-			pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
+		uint64		available;
+		uint32		sessions;
 
+		if (devices->use[d].device == NULL)
+			continue;
+		available = gpusort_device_process_memory(d);
+		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
-		if (d == 0 || available > 2 * *room ||
+		if (best < 0 || available > 2 * *room ||
 			(available > *room && sessions <= best_sessions) ||
 			(available >= *room / 2 && sessions < best_sessions))
 		{
@@ -301,6 +307,8 @@ close_session(uint32 s)
 		session->open = false;
 		pg_atomic_fetch_sub_u32(&shared->sessions, 1);
 		(void) gpusort_device_process_memory(session->device);
+		if (session->sorted && session->rows > 0 && !session->failed)
+			gpusort_device_record_success(session->device);
 	}
 	gpusort_slot_free(s);
 }
@@ -625,4 +633,13 @@ gpusort_device_sessions_serve(bool *flying)
 		*flying |= served[s].open && served[s].nflying > 0;
 	}
 	return worked;
+}
+
+bool
+gpusort_device_sessions_any(void)
+{
+	for (uint32 s = 0; s < gpusort_service->nslots; s++)
+		if (served[s].open)
+			return true;
+	return false;
 }

@@ -10,10 +10,10 @@
 
 #include "service/service_shmem.h"
 
-/* A device that is open; its number is that in GsService.devices. */
+/* A device, by its number in GsService.devices. */
 typedef struct GsDeviceUse
 {
-	GsDevice   *device;
+	GsDevice   *device;			/* NULL unless it is open */
 	uint64		spoken_for;		/* bytes that sessions are yet to allocate */
 } GsDeviceUse;
 
@@ -24,7 +24,10 @@ typedef struct GsOpenDevices
 	GsDeviceUse use[GPUSORT_MAX_DEVICES];
 } GsOpenDevices;
 
-/* Begin to serve, with no session open.  The devices must stay. */
+/*
+ * Begin to serve, with no session open.  Devices that are open must stay; others
+ * can be opened while there is no session.
+ */
 extern void gpusort_device_sessions_init(GsOpenDevices *open_devices);
 
 /*
@@ -32,5 +35,8 @@ extern void gpusort_device_sessions_init(GsOpenDevices *open_devices);
  * *flying tells of work that is under way on a device.
  */
 extern bool gpusort_device_sessions_serve(bool *flying);
+
+/* Is any session open? */
+extern bool gpusort_device_sessions_any(void);
 
 #endif							/* GPUSORT_DEVICE_SESSIONS_H */

@@ -87,6 +87,9 @@ init_service(GsService *service)
 	pg_atomic_init_u32(&service->ndevices, 0);
 	for (int d = 0; d < GPUSORT_MAX_DEVICES; d++)
 	{
+		pg_atomic_init_u32(&service->devices[d].state, GS_DEVICE_CLOSED);
+		pg_atomic_init_u32(&service->devices[d].failures, 0);
+		pg_atomic_init_u64(&service->devices[d].retry_at, 0);
 		pg_atomic_init_u64(&service->devices[d].free_memory, 0);
 		pg_atomic_init_u64(&service->devices[d].used_memory, 0);
 		pg_atomic_init_u32(&service->devices[d].sessions, 0);

@@ -167,9 +167,33 @@ typedef struct GsPoolChunk
 	uint64		first_row;		/* GET: position of its first row in the part */
 } GsPoolChunk;
 
+/*
+ * What a device is.  The device process opens and uses it, the supervisor sees the
+ * end of the process.
+ *
+ *	CLOSED -> OPENING -> USED -> CLOSED
+ *
+ * From OPENING and USED -> FAILED, and from there -> OPENING, when it is time.
+ */
+typedef enum GsDeviceState
+{
+	GS_DEVICE_CLOSED,			/* there is no device process */
+	GS_DEVICE_OPENING,
+	GS_DEVICE_USED,
+	GS_DEVICE_FAILED			/* see message */
+} GsDeviceState;
+
+/*
+ * One of the machine's devices that are to be used.  Written by the device process
+ * while there is one, then by the supervisor; retry_at by both.
+ */
 typedef struct GsServiceDevice
 {
-	GsDeviceInfo info;
+	pg_atomic_uint32 state;		/* GsDeviceState */
+	pg_atomic_uint32 failures;	/* in a row */
+	pg_atomic_uint64 retry_at;	/* TimestampTz: it is not opened before */
+	char		message[GPUSORT_MESSAGE_BYTES]; /* of the last failure, or "" */
+	GsDeviceInfo info;			/* but for its number, only if it was opened */
 	pg_atomic_uint64 free_memory;
 	pg_atomic_uint64 used_memory;	/* by sessions and working space */
 	pg_atomic_uint32 sessions;
@@ -189,6 +213,8 @@ typedef struct GsService
 	sem_t		wakeup;
 	pg_atomic_uint32 asleep;
 
+	int			machine_devices;	/* of the machine, used or not */
+	int			lost_device;	/* index of the one that ended the process */
 	pg_atomic_uint32 ndevices;
 	GsServiceDevice devices[GPUSORT_MAX_DEVICES];
 

@@ -9,6 +9,7 @@
  */
 #include "compat.h"
 
+#include "service/device_record.h"
 #include "service/service_shmem.h"
 #include "service/service_status.h"
 
@@ -18,6 +19,23 @@ static const char *const state_names[] = {
 	[GS_SERVICE_READY] = "ready",
 	[GS_SERVICE_FAILED] = "failed",
 };
+
+static const char *const device_state_names[] = {
+	[GS_DEVICE_CLOSED] = "closed",
+	[GS_DEVICE_OPENING] = "opening",
+	[GS_DEVICE_USED] = "used",
+	[GS_DEVICE_FAILED] = "failed",
+};
+
+static const char *
+device_state(int n)
+{
+	uint32		state = pg_atomic_read_u32(&gpusort_service->devices[n].state);
+
+	if (state == GS_DEVICE_FAILED && gpusort_device_record_left_out(n))
+		return "left out";
+	return device_state_names[state];
+}
 
 bool
 gpusort_service_get_device(int n, GsDeviceRow *row)
@@ -37,6 +55,9 @@ gpusort_service_get_device(int n, GsDeviceRow *row)
 	row->free_memory =
 		pg_atomic_read_u64((pg_atomic_uint64 *) &device->free_memory);
 	row->sessions = pg_atomic_read_u32((pg_atomic_uint32 *) &device->sessions);
+	row->failures = pg_atomic_read_u32((pg_atomic_uint32 *) &device->failures);
+	row->state = device_state(n);
+	strlcpy(row->message, device->message, sizeof(row->message));
 	return true;
 }
 

@@ -14,11 +14,18 @@ typedef struct GsDeviceRow
 	char		name[128];
 	char		compute_capability[16];
 	int64		total_memory;
-	int64		free_memory;	/* when it was last asked for */
+	int64		free_memory;	/* when it was last asked for; 0 unless it is
+								 * used */
 	int			sessions;
+	const char *state;
+	int			failures;		/* in a row */
+	char		message[256];	/* of the last one, or "" */
 } GsDeviceRow;
 
-/* The n-th device that is used, from 0; false if there are no more. */
+/*
+ * The n-th device that is to be used, from 0; false if there are no more.  Name,
+ * capability and memory are empty if they were never learned.
+ */
 extern bool gpusort_service_get_device(int n, GsDeviceRow *device);
 
 typedef struct GsServiceStatus

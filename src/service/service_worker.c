@@ -34,6 +34,7 @@
 #include "utils/wait_event.h"
 
 #include "service/device_process.h"
+#include "service/device_record.h"
 #include "service/service_shmem.h"
 #include "service/service_worker.h"
 
@@ -43,12 +44,11 @@ extern PGDLLEXPORT void gpusort_service_main(Datum arg);
 #define WORKER_RESTART_S	5
 
 /*
- * Milliseconds until the next device process is started: after a crash, twice
- * as many after each that follows soon; and when there was no device.
+ * Milliseconds until the next device process is started after a crash, twice as
+ * many after each that follows soon.
  */
 #define FIRST_RESTART_MS	200
 #define LAST_RESTART_MS		(10 * 1000)
-#define NO_DEVICE_RETRY_MS	(60 * 1000)
 
 /* A device process that lived so long has not crashed "soon". */
 #define STABLE_MS			(10 * 1000)
@@ -149,13 +149,13 @@ free_slots(void)
 			gpusort_slot_free(s);
 }
 
-static void
-forget_devices(void)
+/* Did the process crash by itself, rather than being killed? */
+static int
+crash_signal(int status)
 {
-	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
-	pg_atomic_write_u32(&gpusort_service->ndevices, 0);
-	for (int d = 0; d < GPUSORT_MAX_DEVICES; d++)
-		pg_atomic_write_u32(&gpusort_service->devices[d].sessions, 0);
+	int			signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	return signal == SIGKILL || signal == SIGTERM ? 0 : signal;
 }
 
 /* Log why there is no device, unless that was the reason the last time. */
@@ -167,6 +167,31 @@ report_no_device(void)
 	strlcpy(last_message, gpusort_service->message, sizeof(last_message));
 	ereport(LOG,
 			(errmsg("pg_gpusort sorts on the CPU: %s", last_message)));
+}
+
+/* Log an end that nobody asked for. */
+static void
+report_end(int status)
+{
+	int			d = gpusort_service->lost_device;
+
+	if (WIFSIGNALED(status))
+		ereport(WARNING,
+				(errmsg("the device process of pg_gpusort was terminated by signal %d: %s",
+						WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
+				 errdetail("Sorts in progress continue on the CPU.")));
+	else if (WEXITSTATUS(status) == GPUSORT_EXIT_LOST)
+		ereport(WARNING,
+				(errmsg("pg_gpusort lost GPU %d: %s",
+						gpusort_service->devices[d].info.ordinal,
+						gpusort_service->message),
+				 gpusort_device_record_left_out(d) ?
+				 errdetail("Sorts in progress continue on the CPU. The GPU has failed %u times in a row, and is left out for an hour, or until the configuration is reloaded.",
+						   pg_atomic_read_u32(&gpusort_service->devices[d].failures)) :
+				 errdetail("Sorts in progress continue on the CPU.")));
+	else if (WEXITSTATUS(status) != GPUSORT_EXIT_AGAIN)
+		ereport(LOG,
+				(errmsg("the device process of pg_gpusort ended")));
 }
 
 /* Choose when to start again after an end that nobody asked for. */
@@ -187,32 +212,19 @@ static void
 child_ended(int status)
 {
 	child = 0;
-	forget_devices();
+	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
+	gpusort_device_record_process_ended(crash_signal(status));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == GPUSORT_EXIT_NO_DEVICE)
 	{
 		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_FAILED);
 		report_no_device();
-		next_start = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-												 NO_DEVICE_RETRY_MS);
+		next_start = gpusort_device_record_next_try();
 	}
 	else
 	{
 		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_STARTING);
 		plan_restart();
-		if (WIFEXITED(status) && WEXITSTATUS(status) == GPUSORT_EXIT_LOST)
-			ereport(WARNING,
-					(errmsg("pg_gpusort lost a GPU: %s",
-							gpusort_service->message),
-					 errdetail("Sorts in progress go on on the CPU.")));
-		else if (WIFSIGNALED(status))
-			ereport(WARNING,
-					(errmsg("the device process of pg_gpusort was terminated by signal %d: %s",
-							WTERMSIG(status),
-							pg_strsignal(WTERMSIG(status))),
-					 errdetail("Sorts in progress go on on the CPU.")));
-		else
-			ereport(LOG,
-					(errmsg("the device process of pg_gpusort ended")));
+		report_end(status);
 	}
 	declare_sessions_lost();
 }
@@ -246,7 +258,8 @@ end_child(int code, Datum arg)
 	(void) waitpid(child, &status, 0);
 ended:
 	child = 0;
-	forget_devices();
+	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
+	gpusort_device_record_process_ended(0);
 	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_OFF);
 	declare_sessions_lost();
 }
@@ -262,12 +275,17 @@ report_activity(void)
 {
 	static int	last_devices = -1;
 	static int	last_sessions = -1;
-	int			ndevices = pg_atomic_read_u32(&gpusort_service->ndevices);
+	int			ndevices = 0;
 	int			sessions = 0;
 	char		activity[64];
 
-	for (int d = 0; d < ndevices; d++)
-		sessions += pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
+	for (int d = 0; d < pg_atomic_read_u32(&gpusort_service->ndevices); d++)
+	{
+		GsServiceDevice *device = &gpusort_service->devices[d];
+
+		ndevices += pg_atomic_read_u32(&device->state) == GS_DEVICE_USED;
+		sessions += pg_atomic_read_u32(&device->sessions);
+	}
 	if (ndevices == last_devices && sessions == last_sessions)
 		return;
 	last_devices = ndevices;
@@ -276,6 +294,19 @@ report_activity(void)
 			 sessions);
 	pgstat_report_activity(sessions > 0 ? STATE_RUNNING : STATE_IDLE,
 						   activity);
+}
+
+/* Reloading the configuration is asking for devices that were left out. */
+static void
+reload(void)
+{
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	gpusort_device_record_try_all();
+	if (child == 0)
+		next_start = GetCurrentTimestamp();
+	else
+		gpusort_service_wake();
 }
 
 /* Milliseconds to sleep until there is something to do. */
@@ -297,7 +328,7 @@ gpusort_service_main(Datum arg)
 		proc_exit(0);			/* for good: the system lacks something */
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGHUP, PG_SIG_IGN);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGCHLD, handle_sigchld);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
@@ -311,6 +342,8 @@ gpusort_service_main(Datum arg)
 	while (!ShutdownRequestPending)
 	{
 		reap_child();
+		if (ConfigReloadPending)
+			reload();
 		if (child == 0)
 		{
 			free_slots();

@@ -27,7 +27,7 @@ GPUSORT_SQL_FUNCTION(gpusort_stat);
 GPUSORT_SQL_FUNCTION(gpusort_stat_fallbacks);
 GPUSORT_SQL_FUNCTION(gpusort_stat_reset);
 
-/* gpusort_devices(): one row per GPU that the service uses. */
+/* gpusort_devices(): one row per GPU that the service is to use. */
 Datum
 gpusort_devices(PG_FUNCTION_ARGS)
 {
@@ -43,9 +43,16 @@ gpusort_devices(PG_FUNCTION_ARGS)
 			CStringGetTextDatum(device.compute_capability),
 			Int64GetDatum(device.total_memory),
 			Int64GetDatum(device.free_memory),
-			Int32GetDatum(device.sessions)
+			Int32GetDatum(device.sessions),
+			CStringGetTextDatum(device.state),
+			Int32GetDatum(device.failures),
+			CStringGetTextDatum(device.message)
 		};
-		bool		nulls[lengthof(values)] = {false};
+		bool		unknown = device.name[0] == '\0';
+		bool		nulls[lengthof(values)] = {
+			false, unknown, unknown, unknown, device.free_memory == 0, false, false,
+			false, device.message[0] == '\0'
+		};
 
 		tuplestore_putvalues(result->setResult, result->setDesc, values,
 							 nulls);

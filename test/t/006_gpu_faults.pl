@@ -95,7 +95,7 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 			unlike($log, qr/terminating any other active|all server processes terminated/,
 				"$fault: nobody else ended");
 			like($log,
-				$action eq 'lost' ? qr/WARNING:  pg_gpusort lost a GPU: / :
+				$action eq 'lost' ? qr/WARNING:  pg_gpusort lost GPU \d+: / :
 				  qr/WARNING:  the device process of pg_gpusort was terminated by signal 9/,
 				"$fault: a warning") if $ends;
 		}

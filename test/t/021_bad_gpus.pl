@@ -11,6 +11,7 @@ use lib "$FindBin::RealBin/../perl";
 use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes 'usleep';
 
 # The servers inherit it.
 my $faults = PostgreSQL::Test::Utils::tempdir() . '/faults';
@@ -79,7 +80,7 @@ foreach my $fault ('lost', 'gone')
 	wait_for_restarts($restarts + 1);
 	wait_for_service($node);
 	is(sorts("after $name", $on_gpu), '', "after $name: on the GPU");
-	is(logged(qr/WARNING:  pg_gpusort lost a GPU: could not/, $before), 1, "$name: one warning");
+	is(logged(qr/WARNING:  pg_gpusort lost GPU 0: could not/, $before), 1, "$name: one warning");
 	is(status_of($node, 'device_process_restarts'), $restarts + 1, "$name: one process ended");
 	holds_nothing($node, $name);
 }
@@ -103,8 +104,176 @@ foreach my $fault ('lost', 'gone')
 	wait_for_restarts($restarts + 1);
 	wait_for_service($node);
 	is(sorts("after $name", $on_gpu), '', "after $name: on the GPU");
-	is(logged(qr/WARNING:  pg_gpusort lost a GPU: could not/, $before), 1, "$name: one warning");
+	is(logged(qr/WARNING:  pg_gpusort lost GPU 0: could not/, $before), 1, "$name: one warning");
 	holds_nothing($node, $name);
+}
+
+# ---- GPUs that cannot be used ----
+
+# devices: of each, its number, state and failures in a row.
+sub devices
+{
+	return $node->safe_psql('postgres', q{
+		SELECT string_agg(ordinal || ' ' || state || ' ' || failures, ', ' ORDER BY ordinal, random())
+		FROM gpusort_devices()});
+}
+
+# becomes NAME, WANTED: a test that devices() is that after some moments.
+sub becomes
+{
+	my ($name, $wanted) = @_;
+	my $found;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		$found = devices();
+		last if $found eq $wanted;
+		usleep(100_000);
+	}
+	is($found, $wanted, "$name: devices");
+}
+
+# restarts_with NAME, LINE...: a new server, with these faults.
+sub restarts_with
+{
+	set_faults(@_);
+	$node->restart;
+}
+
+my %messages = (
+	'no-code' => qr/no kernel image is available/,
+	'wrong' => qr/^a test sort came out wrong$/,
+	'lost' => qr/unspecified launch failure/,
+	'gone' => qr/no CUDA-capable device/,
+	'crash' => qr/terminated by signal 6 while it opened the GPU/);
+
+foreach my $fault (sort keys %messages)
+{
+	my $before = -s $node->logfile;
+
+	restarts_with("0 $fault");
+	wait_for_service($node, 'failed');
+	is(sorts($fault, $anywhere), 'the GPU service has no device 1', "$fault: reason");
+	becomes($fault, '0 failed 1');
+	like($node->safe_psql('postgres', 'SELECT message FROM gpusort_devices()'), $messages{$fault},
+		"$fault: gpusort_devices()");
+	like(status_of($node, 'service_message'), $messages{$fault}, "$fault: gpusort_status()");
+	foreach my $try (2, 3, 4)
+	{
+		$node->reload;
+		becomes("$fault, try $try", $try < 3 ? "0 failed $try" : "0 left out $try");
+	}
+	set_faults();
+	$node->reload;
+	wait_for_service($node);
+	is(sorts("$fault, mended", $on_gpu), '', "$fault, mended: on the GPU");
+	becomes("$fault, mended", '0 used 0');
+}
+
+# It says nothing of a GPU that others use its memory, however often.
+restarts_with('0 no-memory');
+foreach my $try (1 .. 4)
+{
+	wait_for_service($node, 'failed');
+	becomes("no memory, try $try", '0 failed 0');
+	$node->reload;
+}
+set_faults();
+$node->reload;
+wait_for_service($node);
+is(sorts('memory again', $on_gpu), '', 'memory again: on the GPU');
+
+# ---- One of two cannot be used ----
+
+$ENV{GPUSORT_EMU_DEVICES} = 2;
+foreach my $fault (sort keys %messages)
+{
+	my $pid;
+
+	restarts_with("1 $fault");
+	wait_for_service($node);
+	becomes("second $fault", '0 used 0, 1 failed 1');
+	is(sorts("second $fault", $on_gpu), '', "second $fault: on the first");
+	next if $fault ne 'wrong';
+
+	# The process goes on all the time, and leaves sessions alone.
+	$pid = status_of($node, 'device_process_pid');
+	foreach my $try (2, 3)
+	{
+		$node->reload;
+		becomes("second $fault, try $try",
+			$try < 3 ? "0 used 0, 1 failed $try" : "0 used 0, 1 left out $try");
+	}
+	my $cursor = Session($node, $on_gpu, 'BEGIN', 'DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k',
+		'FETCH 1 FROM c');
+	set_faults();
+	$node->reload;
+	is(sorts("second $fault, mended", $on_gpu), '', "second $fault, mended: on the first");
+	becomes("second $fault, mended, a session is open", '0 used 0, 1 left out 3');
+	$cursor->quit;
+	becomes("second $fault, mended", '0 used 0, 1 used 3');
+	is(status_of($node, 'device_process_pid'), $pid, "second $fault, mended: by the same process");
+}
+
+# ---- One of two is lost whenever it is used ----
+
+# loses NAME: a sort meets the loss of the first GPU.
+sub loses
+{
+	my ($name) = @_;
+	my $restarts = status_of($node, 'device_process_restarts');
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is(sorts($name, $anywhere), 'the GPU service was lost 1', "$name: reason");
+	wait_for_restarts($restarts + 1);
+	wait_for_service($node);
+}
+
+restarts_with('0 large');
+wait_for_service($node);
+{
+	my $before = -s $node->logfile;
+	my $left_out = qr/WARNING:  pg_gpusort lost GPU 0: .*\n.*DETAIL:  Sorts in progress continue on the CPU\. The GPU has failed/;
+
+	foreach my $time (1, 2)
+	{
+		loses("lost in use, $time");
+		becomes("lost in use, $time", "0 used $time, 1 used 0");
+	}
+	is(logged($left_out, $before), 0, 'lost in use: no word of leaving it out');
+	loses('lost in use, 3');
+	becomes('lost in use, 3', '0 left out 3, 1 used 0');
+	is(sorts('left out', $on_gpu), '', 'left out: on the second');
+	is(logged(qr/WARNING:  pg_gpusort lost GPU 0/, $before), 3, 'left out: warnings');
+	is(logged($left_out, $before), 1, 'left out: the last one says so');
+	is(status_of($node, 'device_process_restarts'), 3, 'left out: processes that ended');
+	holds_nothing($node, 'left out');
+
+	# One more try.
+	$node->reload;
+	becomes('tried again', '0 used 3, 1 used 0');
+	loses('tried again');
+	becomes('tried again', '0 left out 4, 1 used 0');
+	set_faults();
+	$node->reload;
+	becomes('mended', '0 used 4, 1 used 0');
+	is(sorts('mended', $on_gpu), '', 'mended: on the first');
+	becomes('mended, after a sort', '0 used 0, 1 used 0');
+
+	# Failures count in a row only.
+	$node->restart;
+	wait_for_service($node);
+	foreach my $time (1, 2)
+	{
+		set_faults('0 large');
+		loses("now and then, $time, 1");
+		loses("now and then, $time, 2");
+		set_faults();
+		becomes("now and then, $time", '0 used 2, 1 used 0');
+		is(sorts("now and then, $time", $on_gpu), '', "now and then, $time: on the first");
+		becomes("now and then, $time, after a sort", '0 used 0, 1 used 0');
+	}
 }
 
 $node->stop;

@@ -1,0 +1,207 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_record.c
+ *		What is known of each device, over the lives of device processes.
+ *
+ * A device that cannot be opened costs others nothing: it is tried again while no
+ * sort is under way.  One that is lost takes the device process with it, and so
+ * the sessions on all devices.  If that happens at each use, sorts are better off
+ * without it.  Hence failures in a row are counted here, until a session with rows
+ * has come to its end on the device.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "service/device_record.h"
+#include "settings.h"
+
+/* A device that has failed so often in a row is left out for long. */
+#define MOST_FAILURES		3
+
+/* How long a device is not tried: for now, and for long, which messages call an hour. */
+#define RETRY_MS			(60 * 1000)
+#define LEFT_OUT_MS			(60 * 60 * 1000)
+
+static GsServiceDevice *
+device_at(int device)
+{
+	return &gpusort_service->devices[device];
+}
+
+static int
+device_count(void)
+{
+	return (int) pg_atomic_read_u32(&gpusort_service->ndevices);
+}
+
+static GsDeviceState
+state_of(int device)
+{
+	return (GsDeviceState) pg_atomic_read_u32(&device_at(device)->state);
+}
+
+static void
+set_state(int device, GsDeviceState state)
+{
+	pg_write_barrier();
+	pg_atomic_write_u32(&device_at(device)->state, state);
+}
+
+static void
+set_retry(int device, TimestampTz when)
+{
+	pg_atomic_write_u64(&device_at(device)->retry_at, (uint64) when);
+}
+
+static TimestampTz
+retry_of(int device)
+{
+	return (TimestampTz) pg_atomic_read_u64(&device_at(device)->retry_at);
+}
+
+/* ----------------------------------------------------------------
+ *		in the device process
+ * ----------------------------------------------------------------
+ */
+
+static void
+reset_device(int device, int ordinal)
+{
+	GsServiceDevice *shared = device_at(device);
+
+	memset(&shared->info, 0, sizeof(shared->info));
+	shared->info.ordinal = ordinal;
+	pg_atomic_write_u32(&shared->failures, 0);
+	shared->message[0] = '\0';
+	set_retry(device, 0);
+	set_state(device, GS_DEVICE_CLOSED);
+}
+
+void
+gpusort_device_record_list(int count)
+{
+	int			listed = 0;
+
+	/*
+	 * With another number of devices in the machine, any number may be that
+	 * of another device.
+	 */
+	bool		same = gpusort_service->machine_devices == count;
+
+	for (int ordinal = 0; ordinal < count && listed < GPUSORT_MAX_DEVICES; ordinal++)
+	{
+		if (!gpusort_settings_use_device(ordinal))
+			continue;
+		if (!same)
+			reset_device(listed, ordinal);
+		listed++;
+	}
+	gpusort_service->machine_devices = count;
+	pg_write_barrier();
+	pg_atomic_write_u32(&gpusort_service->ndevices, listed);
+}
+
+bool
+gpusort_device_record_is_due(int device)
+{
+	return retry_of(device) <= GetCurrentTimestamp();
+}
+
+void
+gpusort_device_record_opening(int device)
+{
+	set_state(device, GS_DEVICE_OPENING);
+}
+
+void
+gpusort_device_record_opened(int device)
+{
+	set_state(device, GS_DEVICE_USED);
+}
+
+void
+gpusort_device_record_success(int device)
+{
+	GsServiceDevice *shared = device_at(device);
+
+	if (pg_atomic_read_u32(&shared->failures) == 0)
+		return;
+	pg_atomic_write_u32(&shared->failures, 0);
+	shared->message[0] = '\0';
+}
+
+void
+gpusort_device_record_failure(int device, GsDeviceFailure failure,
+							  const char *message)
+{
+	GsServiceDevice *shared = device_at(device);
+	TimestampTz now = GetCurrentTimestamp();
+
+	strlcpy(shared->message, message, sizeof(shared->message));
+	if (failure != GS_DEVICE_NO_MEMORY)
+		pg_atomic_fetch_add_u32(&shared->failures, 1);
+	if (failure != GS_DEVICE_NO_MEMORY && gpusort_device_record_left_out(device))
+		set_retry(device, TimestampTzPlusMilliseconds(now, LEFT_OUT_MS));
+	else if (failure == GS_DEVICE_LOST_IN_USE)
+		set_retry(device, 0);
+	else
+		set_retry(device, TimestampTzPlusMilliseconds(now, RETRY_MS));
+	set_state(device, GS_DEVICE_FAILED);
+}
+
+bool
+gpusort_device_record_left_out(int device)
+{
+	return pg_atomic_read_u32(&device_at(device)->failures) >= MOST_FAILURES;
+}
+
+/* ----------------------------------------------------------------
+ *		in the supervisor
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_device_record_process_ended(int crash)
+{
+	char		message[GPUSORT_MESSAGE_BYTES];
+
+	snprintf(message, sizeof(message),
+			 "the device process was terminated by signal %d while it opened the GPU",
+			 crash);
+	for (int d = 0; d < device_count(); d++)
+	{
+		GsServiceDevice *shared = device_at(d);
+
+		pg_atomic_write_u32(&shared->sessions, 0);
+		pg_atomic_write_u64(&shared->free_memory, 0);
+		pg_atomic_write_u64(&shared->used_memory, 0);
+		if (state_of(d) == GS_DEVICE_OPENING && crash != 0)
+			gpusort_device_record_failure(d, GS_DEVICE_NOT_OPENED, message);
+		else if (state_of(d) != GS_DEVICE_FAILED)
+			set_state(d, GS_DEVICE_CLOSED);
+	}
+}
+
+TimestampTz
+gpusort_device_record_next_try(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz first = DT_NOEND;
+
+	/*
+	 * One that was due and was not tried is no reason to hurry: nothing can
+	 * be.
+	 */
+	for (int d = 0; d < device_count(); d++)
+		if (state_of(d) == GS_DEVICE_FAILED && retry_of(d) > now)
+			first = Min(first, retry_of(d));
+	return first == DT_NOEND ? TimestampTzPlusMilliseconds(now, RETRY_MS) : first;
+}
+
+void
+gpusort_device_record_try_all(void)
+{
+	for (int d = 0; d < device_count(); d++)
+		set_retry(d, 0);
+}
