@@ -26,7 +26,6 @@
 #include "access/genam.h"
 #include "access/htup_details.h"
 #include "access/table.h"
-#include "catalog/indexing.h"
 #include "catalog/pg_enum.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
@@ -50,6 +49,7 @@
 typedef struct GsEnumLabel
 {
 	Oid			oid;
+	float4		sort_order;		/* in pg_enum, when it was read */
 	uint32		number;			/* 0: not yet given */
 } GsEnumLabel;
 
@@ -88,6 +88,15 @@ compare_oids(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
+static int
+compare_sort_orders(const void *a, const void *b)
+{
+	float4		left = ((const GsEnumLabel *) a)->sort_order;
+	float4		right = ((const GsEnumLabel *) b)->sort_order;
+
+	return (left > right) - (left < right);
+}
+
 /* NULL if the label is not there. */
 static GsEnumLabel *
 find_label(const GsEnumNumbers *numbers, Oid oid)
@@ -121,7 +130,6 @@ static GsEnumLabel *
 read_labels(Oid type, Snapshot snapshot, int *nlabels)
 {
 	Relation	catalog = table_open(EnumRelationId, AccessShareLock);
-	Relation	index = index_open(EnumTypIdSortOrderIndexId, AccessShareLock);
 	int			room = FIRST_LABELS;
 	GsEnumLabel *labels = palloc(room * sizeof(GsEnumLabel));
 	int			count = 0;
@@ -131,22 +139,25 @@ read_labels(Oid type, Snapshot snapshot, int *nlabels)
 
 	ScanKeyInit(&key, Anum_pg_enum_enumtypid, BTEqualStrategyNumber, F_OIDEQ,
 				ObjectIdGetDatum(type));
-	scan = systable_beginscan_ordered(catalog, index, snapshot, 1, &key);
-	while (tuple = systable_getnext_ordered(scan, ForwardScanDirection),
-		   HeapTupleIsValid(tuple))
+	scan = systable_beginscan(catalog, EnumTypIdLabelIndexId, true, snapshot, 1,
+							  &key);
+	while (tuple = systable_getnext(scan), HeapTupleIsValid(tuple))
 	{
+		Form_pg_enum form = (Form_pg_enum) GETSTRUCT(tuple);
+
 		CHECK_FOR_INTERRUPTS();
 		if (count == room)
 		{
 			room *= 2;
 			labels = repalloc_huge(labels, room * sizeof(GsEnumLabel));
 		}
-		labels[count].oid = ((Form_pg_enum) GETSTRUCT(tuple))->oid;
+		labels[count].oid = form->oid;
+		labels[count].sort_order = form->enumsortorder;
 		labels[count++].number = 0;
 	}
-	systable_endscan_ordered(scan);
-	index_close(index, AccessShareLock);
+	systable_endscan(scan);
 	table_close(catalog, AccessShareLock);
+	qsort(labels, count, sizeof(GsEnumLabel), compare_sort_orders);
 	*nlabels = count;
 	return labels;
 }

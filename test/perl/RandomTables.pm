@@ -56,6 +56,7 @@ my %key_types = (
 	'timetz' => sub { "((time '00:00' + ($_[0] % 86400) * interval '1 s')::text || '+' || abs($_[0] % 15))::timetz" },
 	'pg_lsn' => sub { "(pg_lsn '0/0' + abs($_[0] / 2)::numeric)" },
 	'enum' => sub { "(ARRAY['low', 'middle', 'high', 'highest']::a_level[])[1 + abs($_[0] % 4)]" },
+	'enum of many labels' => sub { "('rank ' || abs($_[0] % 62))::a_rank" },
 	'text of C' => sub { "substr(md5(($_[0])::text), 1, abs($_[0] % 33)::int) COLLATE \"C\"" },
 	'text of C, alike' => sub { "(repeat('so much in common ', abs($_[0] % 4)::int) || $_[0] % 1000) COLLATE \"C\"" },
 	'text of ICU' => sub { "(CASE WHEN $_[0] % 2 = 0 THEN 'Ünïcode ' ELSE 'unicode ' END || $_[0] % 1000) COLLATE \"en-x-icu\"" },

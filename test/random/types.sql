@@ -6,6 +6,13 @@ CREATE TYPE a_pair AS (h int8, t text);
 CREATE TYPE a_level AS ENUM ('low', 'highest');
 ALTER TYPE a_level ADD VALUE 'high' BEFORE 'highest';
 ALTER TYPE a_level ADD VALUE 'middle' BEFORE 'high';
+-- so many that their numbers in pg_enum have been given anew
+CREATE TYPE a_rank AS ENUM ('rank 0', 'rank 61');
+DO $$ BEGIN
+	FOR i IN 1 .. 60 LOOP
+		EXECUTE format('ALTER TYPE a_rank ADD VALUE %L BEFORE %L', 'rank ' || i, 'rank 61');
+	END LOOP;
+END $$;
 CREATE FUNCTION float8_of_bits(int8) RETURNS float8 LANGUAGE internal IMMUTABLE STRICT AS 'int8up';
 CREATE FUNCTION float4_of_bits(int4) RETURNS float4 LANGUAGE internal IMMUTABLE STRICT AS 'int4up';
 
