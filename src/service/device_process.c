@@ -224,8 +224,9 @@ try_device(int d)
 								  status == GPUSORT_HOST_MEMORY ?
 								  GS_DEVICE_NO_MEMORY : GS_DEVICE_NOT_OPENED,
 								  message);
-	ereport(WARNING,
-			(errmsg("could not use GPU %d: %s", info->ordinal, message)));
+	if (gpusort_device_record_is_news(d, message))
+		ereport(WARNING,
+				(errmsg("could not use GPU %d: %s", info->ordinal, message)));
 
 	/* What this process could do with other devices now is not known. */
 	if (status == GPUSORT_DEVICE_LOST)

@@ -74,6 +74,7 @@ reset_device(int device, int ordinal)
 	shared->info.ordinal = ordinal;
 	pg_atomic_write_u32(&shared->failures, 0);
 	shared->message[0] = '\0';
+	shared->logged[0] = '\0';
 	set_retry(device, 0);
 	set_state(device, GS_DEVICE_CLOSED);
 }
@@ -117,6 +118,7 @@ gpusort_device_record_opening(int device)
 void
 gpusort_device_record_opened(int device)
 {
+	device_at(device)->logged[0] = '\0';
 	set_state(device, GS_DEVICE_USED);
 }
 
@@ -148,6 +150,17 @@ gpusort_device_record_failure(int device, GsDeviceFailure failure,
 	else
 		set_retry(device, TimestampTzPlusMilliseconds(now, RETRY_MS));
 	set_state(device, GS_DEVICE_FAILED);
+}
+
+bool
+gpusort_device_record_is_news(int device, const char *message)
+{
+	GsServiceDevice *shared = device_at(device);
+
+	if (strcmp(shared->logged, message) == 0)
+		return false;
+	strlcpy(shared->logged, message, sizeof(shared->logged));
+	return true;
 }
 
 bool

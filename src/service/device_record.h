@@ -41,6 +41,12 @@ extern void gpusort_device_record_success(int device);
 extern void gpusort_device_record_failure(int device, GsDeviceFailure failure,
 										  const char *message);
 
+/*
+ * Is that another reason why a device could not be opened than the one before, or the
+ * first since it was open?  Remembers it.
+ */
+extern bool gpusort_device_record_is_news(int device, const char *message);
+
 /* Has it failed so often in a row that it is left out for long? */
 extern bool gpusort_device_record_left_out(int device);
 

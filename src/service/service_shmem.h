@@ -193,6 +193,7 @@ typedef struct GsServiceDevice
 	pg_atomic_uint32 failures;	/* in a row */
 	pg_atomic_uint64 retry_at;	/* TimestampTz: it is not opened before */
 	char		message[GPUSORT_MESSAGE_BYTES]; /* of the last failure, or "" */
+	char		logged[GPUSORT_MESSAGE_BYTES];	/* why it could not be opened */
 	GsDeviceInfo info;			/* but for its number, only if it was opened */
 	pg_atomic_uint64 free_memory;
 	pg_atomic_uint64 used_memory;	/* by sessions and working space */

@@ -63,7 +63,9 @@ static pid_t child = 0;
 static TimestampTz child_start;
 static int	restart_ms = FIRST_RESTART_MS;
 static TimestampTz next_start = 0;
-static char last_message[GPUSORT_MESSAGE_BYTES];
+
+/* What was logged since there was a device process that served, or "". */
+static char last_reason[GPUSORT_MESSAGE_BYTES];
 
 static void
 handle_sigchld(SIGNAL_ARGS)
@@ -101,6 +103,17 @@ become_device_process(void)
 	gpusort_device_process_main();
 }
 
+/* Log why there is no device process, unless that was the reason the last time. */
+static void
+report_reason(const char *reason)
+{
+	if (strcmp(last_reason, reason) == 0)
+		return;
+	strlcpy(last_reason, reason, sizeof(last_reason));
+	ereport(LOG,
+			(errmsg("pg_gpusort sorts on the CPU: %s", last_reason)));
+}
+
 static void
 start_child(void)
 {
@@ -115,7 +128,10 @@ start_child(void)
 		become_device_process();
 	if (pid < 0)
 	{
-		ereport(LOG, (errmsg("could not fork the device process: %m")));
+		char		reason[GPUSORT_MESSAGE_BYTES];
+
+		snprintf(reason, sizeof(reason), "could not fork the device process: %m");
+		report_reason(reason);
 		next_start = TimestampTzPlusMilliseconds(child_start, LAST_RESTART_MS);
 		return;
 	}
@@ -156,17 +172,6 @@ crash_signal(int status)
 	int			signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 
 	return signal == SIGKILL || signal == SIGTERM ? 0 : signal;
-}
-
-/* Log why there is no device, unless that was the reason the last time. */
-static void
-report_no_device(void)
-{
-	if (strcmp(last_message, gpusort_service->message) == 0)
-		return;
-	strlcpy(last_message, gpusort_service->message, sizeof(last_message));
-	ereport(LOG,
-			(errmsg("pg_gpusort sorts on the CPU: %s", last_message)));
 }
 
 /* Log an end that nobody asked for. */
@@ -212,12 +217,14 @@ static void
 child_ended(int status)
 {
 	child = 0;
+	if (pg_atomic_read_u32(&gpusort_service->state) == GS_SERVICE_READY)
+		last_reason[0] = '\0';
 	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
 	gpusort_device_record_process_ended(crash_signal(status));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == GPUSORT_EXIT_NO_DEVICE)
 	{
 		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_FAILED);
-		report_no_device();
+		report_reason(gpusort_service->message);
 		next_start = gpusort_device_record_next_try();
 	}
 	else

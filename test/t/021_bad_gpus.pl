@@ -164,11 +164,54 @@ foreach my $fault (sort keys %messages)
 		$node->reload;
 		becomes("$fault, try $try", $try < 3 ? "0 failed $try" : "0 left out $try");
 	}
+	# Of a crash the log tells as such.
+	is(logged(qr/WARNING:  could not use GPU 0: /, $before), $fault eq 'crash' ? 0 : 1,
+		"$fault: one warning");
+	is(logged(qr/LOG:  pg_gpusort sorts on the CPU: /, $before), 1, "$fault: one line of the service");
 	set_faults();
 	$node->reload;
 	wait_for_service($node);
 	is(sorts("$fault, mended", $on_gpu), '', "$fault, mended: on the GPU");
 	becomes("$fault, mended", '0 used 0');
+}
+
+# What was logged is logged again when it is something else, or had been well.
+{
+	my $before = -s $node->logfile;
+	my @told = (
+		[ 'no-code', 1 ], [ 'no-code', 1 ], [ 'wrong', 2 ], [ 'wrong', 2 ], [ 'no-code', 3 ],
+		[ '', 3 ], [ 'no-code', 4 ], [ 'no-code', 4 ]);
+	my $tries = 0;
+
+	foreach my $step (@told)
+	{
+		my ($fault, $lines) = @$step;
+
+		set_faults($fault eq '' ? () : "0 $fault");
+		# A device process that serves does not look whether it still could.
+		if ($fault ne '' && status_of($node, 'service') eq 'ready')
+		{
+			kill('KILL', status_of($node, 'device_process_pid'));
+		}
+		else
+		{
+			$node->reload;
+		}
+		if ($fault eq '')
+		{
+			wait_for_service($node);
+			sorts('told again', $on_gpu);
+			$tries = 0;
+		}
+		else
+		{
+			$tries++;
+			becomes("$fault, told $lines", $tries < 3 ? "0 failed $tries" : "0 left out $tries");
+		}
+		is(logged(qr/WARNING:  could not use GPU 0: /, $before), $lines, "told $lines: of the GPU");
+		is(logged(qr/LOG:  pg_gpusort sorts on the CPU: /, $before), $lines, "told $lines: of the service");
+	}
+	set_faults();
 }
 
 # It says nothing of a GPU that others use its memory, however often.
