@@ -30,6 +30,7 @@ OBJS = \
 	src/core/radix_sort.o \
 	src/settings.o \
 	src/fallback.o \
+	src/work.o \
 	src/key/catalog_changes.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \

@@ -4,7 +4,7 @@
 LOAD 'pg_gpusort';
 \set VERBOSITY default
 SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals, boot_val
-FROM pg_settings WHERE name LIKE 'pg\_gpusort.%' AND name <> 'pg_gpusort.debug_fault' ORDER BY name COLLATE "C";
+FROM pg_settings WHERE name LIKE 'pg\_gpusort.%' AND name NOT IN ('pg_gpusort.debug_fault', 'pg_gpusort.debug_work') ORDER BY name COLLATE "C";
 
 SET pg_gpusort.enable = maybe;
 SET pg_gpusort.backend = tpu;

@@ -18,6 +18,7 @@
 #include "utils/guc.h"
 
 #include "settings.h"
+#include "work.h"
 
 bool		gpusort_enable = true;
 bool		gpusort_enable_index_build = true;
@@ -33,6 +34,7 @@ int			gpusort_pool_size = 0;
 int			gpusort_device_memory = 0;
 #ifdef GPUSORT_FAULTS
 char	   *gpusort_debug_fault = NULL;
+static char *debug_work = NULL;
 #endif
 
 /* What pg_gpusort.pool_size can be, in kB, when it is not 0. */
@@ -249,6 +251,14 @@ gpusort_settings_init(void)
 							   "",
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
+	DefineCustomStringVariable("pg_gpusort.debug_work",
+							   "Shows how many bytes this session went through at most between two looks for interrupts, and in all.",
+							   "For tests: to set it, to anything, is to begin anew.",
+							   &debug_work,
+							   "",
+							   PGC_USERSET,
+							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
+							   NULL, gpusort_work_reset, gpusort_work_show);
 #endif
 	define_service_settings();
 

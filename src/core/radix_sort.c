@@ -31,7 +31,7 @@
  * A sample of the most significant window decides.
  *
  * Nothing in this file allocates, and the only way out early is the stop
- * callback.
+ * callback, which is asked between blocks of rows, also where these are copied.
  *
  *-------------------------------------------------------------------------
  */
@@ -365,6 +365,22 @@ scatter_digit(const Sorter *sorter, const uint64_t *from, uint64_t *to,
 	return GS_SORT_DONE;
 }
 
+static GsSortStatus
+copy_entries(const Sorter *sorter, uint64_t *to, const uint64_t *from,
+			 size_t count)
+{
+	for (size_t start = 0; start < count;)
+	{
+		size_t		end = block_end(start, count);
+
+		if (start > 0 && must_stop(sorter))
+			return GS_SORT_STOPPED;
+		memcpy(to + start, from + start, (end - start) * sizeof(uint64_t));
+		start = end;
+	}
+	return GS_SORT_DONE;
+}
+
 /* Sort entries by the low 'bits' bits of their values, stably. */
 static GsSortStatus
 sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
@@ -393,9 +409,8 @@ sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 		from = to;
 		to = swap;
 	}
-	if (from != entries)
-		memcpy(entries, from, count * sizeof(uint64_t));
-	return GS_SORT_DONE;
+	return from != entries ? copy_entries(sorter, entries, from, count) :
+		GS_SORT_DONE;
 }
 
 /*
@@ -526,11 +541,20 @@ sort_by_window(const Sorter *sorter, const Window *window,
 }
 
 /* Entries of the rows from 0 on, without values. */
-static void
-number_entries(uint64_t *entries, size_t count)
+static GsSortStatus
+number_entries(const Sorter *sorter, uint64_t *entries, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		entries[i] = i;
+	for (size_t start = 0; start < count;)
+	{
+		size_t		end = block_end(start, count);
+
+		if (start > 0 && must_stop(sorter))
+			return GS_SORT_STOPPED;
+		for (size_t i = start; i < end; i++)
+			entries[i] = i;
+		start = end;
+	}
+	return GS_SORT_DONE;
 }
 
 static inline int
@@ -568,13 +592,19 @@ static GsSortStatus
 finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 			size_t count)
 {
+	size_t		next_question = 0;
+
 	for (size_t start = 0; start < count;)
 	{
 		uint32_t	value = entry_value(entries[start]);
 		size_t		end = start + 1;
 
-		if (start % STOP_INTERVAL == 0 && must_stop(sorter))
-			return GS_SORT_STOPPED;
+		if (start >= next_question)
+		{
+			if (must_stop(sorter))
+				return GS_SORT_STOPPED;
+			next_question = start + STOP_INTERVAL;
+		}
 		while (end < count && entry_value(entries[end]) == value)
 			end++;
 		if (end - start > 1 &&
@@ -631,18 +661,15 @@ sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 	if (count <= INSERTION_LIMIT)
 	{
 		if (source == NULL)
-			number_entries(entries, count);
+			(void) number_entries(sorter, entries, count);
 		insertion_sort(sorter, entries, count);
 		return GS_SORT_DONE;
 	}
 	if (find_varying_bits(sorter, source, count, &varying) != GS_SORT_DONE)
 		return GS_SORT_STOPPED;
 	if (varying.count == 0)
-	{
-		if (source == NULL)
-			number_entries(entries, count);
-		return GS_SORT_DONE;
-	}
+		return source == NULL ? number_entries(sorter, entries, count) :
+			GS_SORT_DONE;
 	if (varying.count <= WINDOW_BITS)
 	{
 		make_window(&varying, words, 0, &window);

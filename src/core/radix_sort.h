@@ -39,7 +39,10 @@ typedef struct GsKeyTable
 	unsigned	words;			/* 1 to GPUSORT_CPU_MAX_KEY_WORDS */
 } GsKeyTable;
 
-/* Asked every few ten thousand rows; true ends the sort at once. */
+/*
+ * Asked every few ten thousand rows; true ends the sort at once.  It may as well not
+ * return, but jump out of the sort, which holds nothing.
+ */
 typedef bool (*GsStopCallback) (void *arg);
 
 static inline const uint64_t *

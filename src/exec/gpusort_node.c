@@ -19,7 +19,6 @@
 
 #include "access/parallel.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
@@ -32,6 +31,7 @@
 #include "settings.h"
 #include "sort/gpu_session.h"
 #include "sort/requirement.h"
+#include "work.h"
 
 static void gpusort_node_begin(CustomScanState *css, EState *estate,
 							   int eflags);

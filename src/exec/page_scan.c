@@ -28,6 +28,7 @@
 
 #include "exec/page_scan.h"
 #include "sort/heap_columns.h"
+#include "work.h"
 
 /*
  * How many tuples ahead tuples are fetched into the cache: they lie against the
@@ -292,6 +293,7 @@ gpusort_page_scan_next(GsPageScan *scan)
 		return NULL;
 	if (scan->next_tuple + PREFETCH_TUPLES < scan->ntuples)
 		PREFETCH(nth_tuple(scan, scan->next_tuple + PREFETCH_TUPLES));
+	gpusort_work_add(GPUSORT_WORK_ROW);
 	tuple = nth_tuple(scan, scan->next_tuple++);
 	pgstat_count_heap_getnext(scan->heap->rs_base.rs_rd);
 

@@ -24,7 +24,6 @@
 
 #include "access/parallel.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "optimizer/optimizer.h"
 #include "port/atomics.h"
@@ -36,6 +35,7 @@
 #include "exec/sink_node.h"
 #include "sort/gpu_session.h"
 #include "sort/sort_stats.h"
+#include "work.h"
 
 /* Where rows go. */
 typedef enum GsSinkMode
@@ -288,6 +288,7 @@ add_rows(GsSinkState *sink, GsGpuSession *session)
 
 	while (slot = next_row(sink), !TupIsNull(slot))
 	{
+		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
 		if (!gpusort_gpu_session_put(session, slot->tts_values,
 									 slot->tts_isnull))
@@ -323,6 +324,7 @@ fill_own_session(GsSinkState *sink)
 
 	while (slot = next_row(sink), !TupIsNull(slot))
 	{
+		CHECK_FOR_INTERRUPTS();
 		gpusort_session_put(sink->session, slot);
 		sink->nrows++;
 	}

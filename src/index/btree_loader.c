@@ -27,13 +27,13 @@
 
 #include "access/nbtree.h"
 #include "catalog/storage.h"
-#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
 #include "core/copy_bytes.h"
 #include "index/btree_loader.h"
 #include "index/btree_writer.h"
+#include "work.h"
 
 /* A tuple of this size might be too long for a btree. */
 #define LONG_TUPLE_BYTES	(BLCKSZ / 4)
@@ -403,6 +403,7 @@ gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple)
 	GsBtreeDuplicates *duplicates = &loader->duplicates;
 
 	Assert(IndexTupleSize(tuple) == MAXALIGN(IndexTupleSize(tuple)));
+	gpusort_work_add(GPUSORT_WORK_ROW + IndexTupleSize(tuple));
 	if (!loader->deduplicate)
 	{
 		add_to_level(loader, loader->leaves, tuple, 0);

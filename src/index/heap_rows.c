@@ -31,7 +31,6 @@
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
@@ -40,6 +39,7 @@
 
 #include "index/heap_rows.h"
 #include "sort/heap_columns.h"
+#include "work.h"
 
 /* Blocks that a process takes at a time of a heap that it shares. */
 #define BLOCKS_PER_TAKE		64
@@ -646,6 +646,7 @@ gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row, Datum *values,
 	{
 		if (unlikely(rows->next_item == rows->nitems) && !next_page(rows))
 			return false;
+		gpusort_work_add(GPUSORT_WORK_ROW);
 		item = &rows->items[rows->next_item++];
 	} while (!take_values(rows, item, values, isnull));
 	ItemPointerSet(&row->tid, rows->block, item->root);

@@ -19,7 +19,6 @@
 #include "catalog/catalog.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "optimizer/plancat.h"
 #include "pgstat.h"
 #include "utils/lsyscache.h"
@@ -35,8 +34,9 @@
 #include "sort/gpu_session.h"
 #include "sort/requirement.h"
 #include "sort/sort_session.h"
+#include "work.h"
 
-/* Progress is reported, and interrupts are looked for, every so many rows. */
+/* Progress is reported every so many rows. */
 #define ROWS_PER_REPORT		1024
 
 typedef struct GsIndexBuild
@@ -281,6 +281,7 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 		bool	   *isnull = slot->tts_isnull;
 		GsHeapRow	row;
 
+		CHECK_FOR_INTERRUPTS();
 		gpusort_index_rows_from_place(values[build->info->ii_NumIndexAttrs],
 									  &row);
 		if (check != NULL && row.alive)
@@ -289,10 +290,7 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 								 gpusort_tuple_former_form(former, values, isnull,
 														   &row.tid));
 		if (++nrows % ROWS_PER_REPORT == 0)
-		{
-			CHECK_FOR_INTERRUPTS();
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, nrows);
-		}
 	}
 	if (gpusort_session_is_lost(session))
 	{

@@ -29,6 +29,7 @@
 #include "index/index_workers.h"
 #include "sort/gpu_session.h"
 #include "sort/sort_stats.h"
+#include "work.h"
 
 /* Parts of the shared memory. */
 #define KEY_SHARED		UINT64CONST(1)
@@ -200,6 +201,7 @@ add_rows(GsWorkersShared *shared, Relation heap, Relation index,
 	gpusort_stats_count_sort(GS_SESSION_GPU, &page_scan);
 	while (added && gpusort_heap_rows_next(rows, &row, values, isnull))
 	{
+		CHECK_FOR_INTERRUPTS();
 		values[info->ii_NumIndexAttrs] = gpusort_index_rows_place(&row);
 		added = gpusort_gpu_session_put(session, values, isnull);
 	}

@@ -12,7 +12,6 @@
  */
 #include "compat.h"
 
-#include "miscadmin.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
@@ -20,6 +19,7 @@
 #include "service/fault.h"
 #include "service/service_client.h"
 #include "settings.h"
+#include "work.h"
 
 /*
  * How often a wait looks around even if nobody calls, in milliseconds; and how

@@ -12,12 +12,12 @@
 #include "compat.h"
 
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "utils/tuplesort.h"
 
 #include "settings.h"
 #include "sort/bounded_sort.h"
+#include "work.h"
 
 struct GsBoundedSort
 {

@@ -26,6 +26,7 @@
 #include "sort/budget.h"
 #include "sort/gpu_session.h"
 #include "sort/row_format.h"
+#include "work.h"
 
 /*
  * Rows from which a GPU is taken: twice as many as it took for an H200 to be as
@@ -353,6 +354,7 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 											fill->end - fill->next);
 	}
 
+	gpusort_work_add(GPUSORT_WORK_ROW + row_bytes);
 	for (unsigned w = 0; w < session->words; w++)
 		*fill->keys[w]++ = key[w];
 	if (format->variable)
@@ -609,6 +611,7 @@ gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 	uint64		within = (uint64) (position - window->first);
 	char	   *row;
 
+	gpusort_work_add(GPUSORT_WORK_ROW);
 	if (unlikely(within >= window->rows))
 	{
 		if (!move_window(session, position))

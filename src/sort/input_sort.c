@@ -12,6 +12,7 @@
 
 #include "sort/input_sort.h"
 #include "sort/sort_stats.h"
+#include "work.h"
 
 /*
  * A holder is cut when it has this many times the rows that are wanted, and at
@@ -443,6 +444,7 @@ read_for_ties(GsInputSort *sort)
 	input->rewind(input->arg);
 	while (slot = input->next(input->arg), !TupIsNull(slot))
 	{
+		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
 		if (!gpusort_cpu_session_put(sort->holder.cpu, slot->tts_values,
 									 slot->tts_isnull))
@@ -459,6 +461,7 @@ gpusort_input_sort_read(GsInputSort *sort)
 
 	while (slot = input->next(input->arg), !TupIsNull(slot))
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_input_sort_put(sort, slot))
 			return false;
 	}

@@ -12,11 +12,13 @@
  */
 #include "compat.h"
 
-#include "miscadmin.h"
-
 #include "core/radix_sort.h"
 #include "service/fault.h"
 #include "sort/ordering.h"
+#include "work.h"
+
+/* What the radix sort does between two calls back, for gpusort_work_add(). */
+#define BLOCK_BYTES			32768
 
 /* Bytes per row of the arrays that sorting needs: entries and scratch. */
 #define SORT_BYTES_PER_ROW	(2 * sizeof(uint64))
@@ -191,6 +193,9 @@ fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *apart)
 		const uint8 *bits = ordering->apart[row >> ordering->chunk_shift];
 		Size		within = row & (chunk_rows(ordering) - 1);
 
+		if (row % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(sizeof(uint64));
 		if (bits != NULL && (bits[within / 8] & 1 << within % 8) != 0)
 			*apart++ = row;
 		else
@@ -198,22 +203,17 @@ fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *apart)
 	}
 }
 
-/* GsStopCallback: will CHECK_FOR_INTERRUPTS() end the query? */
+/*
+ * GsStopCallback.  An interrupt that ends the query does so from here, by a jump
+ * out of the radix sort, which holds nothing; others, such as a barrier that all
+ * processes have to pass, are dealt with, and the sort goes on.
+ */
 static bool
-query_is_ending(void *arg)
+look_for_interrupts(void *arg)
 {
-	return InterruptPending && (QueryCancelPending || ProcDiePending) &&
-		InterruptHoldoffCount == 0 && CritSectionCount == 0 &&
-		QueryCancelHoldoffCount == 0;
-}
-
-static void
-check_completion(GsSortStatus status)
-{
-	if (status == GS_SORT_DONE)
-		return;
+	gpusort_work_add(BLOCK_BYTES);
 	CHECK_FOR_INTERRUPTS();
-	elog(ERROR, "sort was interrupted without a cause");
+	return false;
 }
 
 static GsKeyTable
@@ -239,9 +239,9 @@ gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries, uint32 count)
 {
 	GsKeyTable	keys = key_table(ordering);
 
-	check_completion(gpusort_radix_sort(&keys, (uint64_t *) entries,
-										(uint64_t *) ordering->scratch, count,
-										query_is_ending, NULL));
+	(void) gpusort_radix_sort(&keys, (uint64_t *) entries,
+							  (uint64_t *) ordering->scratch, count,
+							  look_for_interrupts, NULL);
 }
 
 uint64 *
@@ -262,14 +262,12 @@ sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
 	uint64	   *apart = ordering->nulls_first ? entries : entries + nregular;
 
 	if (ordering->napart == 0)
-		check_completion(gpusort_radix_sort_all(&keys, (uint64_t *) entries,
-												(uint64_t *) ordering->scratch,
-												nregular, query_is_ending,
-												NULL));
+		(void) gpusort_radix_sort_all(&keys, (uint64_t *) entries,
+									  (uint64_t *) ordering->scratch,
+									  nregular, look_for_interrupts, NULL);
 	else
 	{
 		fill_entries(ordering, regular, apart);
-		CHECK_FOR_INTERRUPTS();
 		gpusort_ordering_sort_some(ordering, regular, nregular);
 		gpusort_ordering_sort_some(ordering, apart, ordering->napart);
 	}

@@ -13,6 +13,7 @@
 
 #include "settings.h"
 #include "sort/row_holder.h"
+#include "work.h"
 
 void
 gpusort_row_holder_init(GsRowHolder *holder, const GsSessionSpec *spec,
@@ -160,6 +161,7 @@ compare_sessions(GsRowHolder *holder)
 	while (index < nrows &&
 		   gpusort_row_holder_get_gpu(holder, index, values, isnull))
 	{
+		CHECK_FOR_INTERRUPTS();
 		(void) gpusort_row_holder_get(holder, index, slot);
 		if (!is_same_row(slot, values, isnull))
 			elog(ERROR, "GPU and CPU differ in sorted row " INT64_FORMAT,

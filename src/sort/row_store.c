@@ -22,6 +22,7 @@
 
 #include "sort/row_format.h"
 #include "sort/row_store.h"
+#include "work.h"
 
 /* Alignment of rows; enough for every type. */
 #define ROW_ALIGN(size)		MAXALIGN(size)
@@ -329,6 +330,7 @@ gpusort_row_store_put(GsRowStore *store, const Datum *values,
 		return false;
 	chunk = &store->chunks[store->nchunks - 1];
 
+	gpusort_work_add(GPUSORT_WORK_ROW + row_bytes);
 	row = chunk->slots + within * chunk->slot_bytes;
 	if (format->variable)
 	{
@@ -372,6 +374,7 @@ find_row(const GsRowStore *store, uint32 number, const uint8 **bitmap)
 	Size		within = number & (chunk_rows(store) - 1);
 	char	   *row = slot_of_row(store, number);
 
+	gpusort_work_add(GPUSORT_WORK_ROW);
 	if (is_elsewhere(store, row))
 		row = *(char **) (row + store->pointer_offset);
 	*bitmap = NULL;
@@ -421,6 +424,7 @@ gpusort_row_store_pack(const GsRowStore *store, uint32 number, char *packed,
 	const uint8 *bitmap;
 	char	   *row = find_row(store, number, &bitmap);
 
+	gpusort_work_add(bytes);
 	gpusort_row_format_convert(store->format, row, bitmap, packed, bytes);
 }
 

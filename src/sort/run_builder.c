@@ -14,11 +14,11 @@
  */
 #include "compat.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "sort/budget.h"
 #include "sort/run_builder.h"
+#include "work.h"
 
 /* Of less memory, a sort makes nothing; and the next portion is so much less. */
 #define MIN_LIMIT		((Size) 64 * 1024)

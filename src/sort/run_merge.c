@@ -17,6 +17,7 @@
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
 #include "sort/run_merge.h"
+#include "work.h"
 
 /* Rows in memory are packed so many bytes at a time, as they would be read. */
 #define HELD_BLOCK_BYTES	((Size) 8 * 1024)
@@ -79,6 +80,7 @@ is_before(void *arg, uint32 a, uint32 b)
 			return left->key[w] < right->key[w];
 	if (merge->exact)
 		return a < b;
+	gpusort_work_add(left->row_bytes + right->row_bytes);
 	caller = MemoryContextSwitchTo(merge->scratch);
 	cmp = gpusort_key_comparison_compare(merge->comparison,
 										 merge->first_inexact,
@@ -99,6 +101,7 @@ show_key(GsRunMerge *merge, uint32 number)
 	Datum	   *values = merge->exact ? merge->key_values : source->values;
 	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
 
+	gpusort_work_add(GPUSORT_WORK_ROW);
 	gpusort_row_format_unpack_columns(merge->format, source->row, keys->attnos,
 									  keys->nkeys, values, isnull);
 	for (int k = 0; k < keys->nkeys; k++)

@@ -15,10 +15,10 @@
  */
 #include "compat.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "sort/sorted_run.h"
+#include "work.h"
 
 /*
  * Rows are put into blocks that stay in the first-level cache, and into
@@ -211,6 +211,7 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 										next_place(file),
 										file->room - file->end);
 	}
+	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
 	file->end += bytes;
 	file->block->nrows++;
 }
@@ -222,6 +223,7 @@ gpusort_run_file_reserve(GsRunFile *file, Size bytes)
 
 	if (unlikely(file->room - file->end < bytes))
 		make_room(file, bytes);
+	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
 	place = next_place(file);
 	file->end += bytes;
 	file->block->nrows++;

@@ -21,13 +21,13 @@
 #include "access/tupdesc.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
-#include "miscadmin.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
 #include "key/key_comparison.h"
 #include "sort/stock_ties.h"
+#include "work.h"
 
 typedef struct TieSorter
 {
@@ -64,6 +64,7 @@ read_keys(TieSorter *sorter, const GsRowStore *store,
 	{
 		Size		place = (Size) row * keys->nkeys;
 
+		CHECK_FOR_INTERRUPTS();
 		gpusort_row_store_get_columns(store, row, keys->attnos, keys->nkeys,
 									  sorter->values + place,
 									  sorter->isnull + place);

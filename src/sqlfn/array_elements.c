@@ -11,14 +11,10 @@
  */
 #include "compat.h"
 
-#include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "sqlfn/array_elements.h"
-
-/* Elements between two checks for interrupts in the tightest loops. */
-#define BLOCK_ELEMENTS		65536
 
 /* How many elements ahead one that is out of order is fetched. */
 #define PREFETCH_DISTANCE	32
@@ -44,6 +40,7 @@ find_offsets(GsArrayElements *elements)
 		char	   *place = elements->data + offset;
 
 		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_ROW);
 		if (bitmap != NULL && (bitmap[i / 8] & (1 << (i % 8))) == 0)
 		{
 			elements->offsets[i] = GPUSORT_NULL_ELEMENT;
@@ -126,14 +123,15 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 	do { \
 		const inttype *from = (const inttype *) elements->data; \
 		inttype    *to = (inttype *) place; \
-		for (int start = 0; start < count; start += BLOCK_ELEMENTS) \
+		for (int start = 0; start < count; start += GPUSORT_ROWS_PER_LOOK) \
 		{ \
-			int			end = Min(count - start, BLOCK_ELEMENTS) + start; \
+			int			end = Min(count - start, GPUSORT_ROWS_PER_LOOK) + start; \
 			CHECK_FOR_INTERRUPTS(); \
 			for (int i = start; i < end; i++) \
 			{ \
 				if (i + PREFETCH_DISTANCE < count) \
 					PREFETCH(&from[(uint32) order[i + PREFETCH_DISTANCE]]); \
+				gpusort_work_add(sizeof(inttype)); \
 				to[i] = from[(uint32) order[i]]; \
 			} \
 		} \
@@ -167,6 +165,7 @@ gather_fixed(const GsArrayElements *elements, const uint64 *order, char *place)
 		if (i + PREFETCH_DISTANCE < count)
 			PREFETCH(elements->data +
 					 (uint32) order[i + PREFETCH_DISTANCE] * stride);
+		gpusort_work_add(stride);
 		memcpy(place, elements->data + (uint32) order[i] * stride, stride);
 		place += stride;
 	}
@@ -204,6 +203,7 @@ gather_variable(const GsArrayElements *elements, const uint64 *order,
 			bitmap[i / 8] |= 1 << (i % 8);
 		length = att_addlength_pointer(0, elements->typlen, from);
 		padded = att_align_nominal(length, elements->typalign);
+		gpusort_work_add(GPUSORT_WORK_ROW + length);
 		memcpy(place, from, length);
 		memset(place + length, 0, padded - length);
 		place += padded;

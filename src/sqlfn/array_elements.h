@@ -11,6 +11,8 @@
 #include "access/tupmacs.h"
 #include "utils/array.h"
 
+#include "work.h"
+
 /*
  * Elements are numbered from 0 in storage order.  Where an element lies is
  * its number times 'stride', or looked up in 'offsets' when elements vary in
@@ -65,6 +67,7 @@ gpusort_elements_get(const GsArrayElements *elements, uint32 number,
 {
 	Size		offset = number * elements->stride;
 
+	gpusort_work_add(GPUSORT_WORK_ROW);
 	if (elements->offsets != NULL)
 	{
 		if (elements->offsets[number] == GPUSORT_NULL_ELEMENT)

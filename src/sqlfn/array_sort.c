@@ -14,12 +14,12 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "key/catalog_changes.h"
 #include "sqlfn/array_elements.h"
 #include "sqlfn/element_order.h"
+#include "work.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_array_sort);
 GPUSORT_SQL_FUNCTION(gpusort_array_argsort);
@@ -145,7 +145,12 @@ order_within_slices(const uint64 *order, int nslices, int slice_length)
 
 		CHECK_FOR_INTERRUPTS();
 		for (int i = 0; i < slice_length; i++)
+		{
+			if (i > 0 && i % GPUSORT_ROWS_PER_LOOK == 0)
+				CHECK_FOR_INTERRUPTS();
+			gpusort_work_add(sizeof(uint64));
 			*next++ = first + i;
+		}
 	}
 	return result;
 }
@@ -223,7 +228,12 @@ make_positions(const uint64 *order, int count)
 	ARR_LBOUND(result)[0] = 1;
 	positions = (int32 *) ARR_DATA_PTR(result);
 	for (int i = 0; i < count; i++)
+	{
+		if (i % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(sizeof(uint64));
 		positions[i] = (uint32) order[i] + 1;
+	}
 	return result;
 }
 

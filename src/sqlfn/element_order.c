@@ -16,7 +16,6 @@
 #include "compat.h"
 
 #include "catalog/pg_type.h"
-#include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
@@ -27,6 +26,7 @@
 #include "sort/gpu_session.h"
 #include "sort/ordering.h"
 #include "sqlfn/element_order.h"
+#include "work.h"
 
 /* Keys per chunk, as powers of two: all of them, but within these. */
 #define MIN_CHUNK_SHIFT		6
@@ -328,8 +328,11 @@ give_up_abbreviation(Comparison *comparison, SortItem *items, Size count)
 	SortSupport ssup = &comparison->ssup;
 
 	for (Size i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		(void) gpusort_elements_get(comparison->elements, items[i].number,
 									&items[i].key);
+	}
 	ssup->comparator = ssup->abbrev_full_comparator;
 	ssup->abbrev_converter = NULL;
 	ssup->abbrev_abort = NULL;
@@ -389,7 +392,12 @@ order_by_comparison(const GsElementOrder *order,
 	make_items(&comparison, items, apart);
 	sort_items(items, regular, &comparison);
 	for (Size i = 0; i < regular; i++)
+	{
+		if (i % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(sizeof(SortItem));
 		first[i] = items[i].number;
+	}
 	pfree(items);
 	return entries;
 }
@@ -403,7 +411,6 @@ compare_slices(const void *a, const void *b, void *arg)
 	uint32		left = *(const uint64 *) a;
 	uint32		right = *(const uint64 *) b;
 
-	CHECK_FOR_INTERRUPTS();
 	for (uint32 i = 0; i < length; i++)
 	{
 		Datum		x = (Datum) 0;
@@ -412,6 +419,8 @@ compare_slices(const void *a, const void *b, void *arg)
 		bool		y_isnull;
 		int			cmp;
 
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_ROW);
 		x_isnull = !gpusort_elements_get(comparison->elements,
 										 left * length + i, &x);
 		y_isnull = !gpusort_elements_get(comparison->elements,
@@ -434,7 +443,12 @@ order_slices(const GsElementOrder *order, const GsArrayElements *elements,
 	prepare_comparison(&comparison, order, elements,
 					   elements->count / nslices);
 	for (int i = 0; i < nslices; i++)
+	{
+		if (i % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(sizeof(uint64));
 		entries[i] = i;
+	}
 	qsort_arg(entries, nslices, sizeof(uint64), compare_slices, &comparison);
 	return entries;
 }

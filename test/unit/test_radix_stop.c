@@ -126,9 +126,53 @@ test_stop(KeyPattern pattern, uint32_t rows, unsigned words, bool all)
 	free(keys);
 }
 
+/*
+ * Questions that sorting takes of rows whose keys ascend, from the last one to the
+ * first; with 'pairs', rows whose places are multiples of 65536 have the upper word
+ * of the one before.
+ */
+static unsigned
+count_questions(uint32_t rows, bool pairs)
+{
+	uint64_t   *keys = must_allocate(rows * 2 * sizeof(uint64_t));
+	uint64_t   *entries = must_allocate(rows * sizeof(uint64_t));
+	uint64_t   *scratch = must_allocate(rows * sizeof(uint64_t));
+	KeyChunks  *chunks;
+	StopAfter	never = {0, 0};
+
+	for (uint32_t row = 0; row < rows; row++)
+	{
+		uint64_t	place = rows - 1 - row;
+		uint64_t	upper = pairs && place > 0 && place % 65536 == 0 ?
+			place - 1 : place;
+
+		keys[2 * row] = upper * UINT64_C(0x100000000001);
+		keys[2 * row + 1] = place;
+	}
+	chunks = key_chunks_create(keys, rows, 2, 14);
+	(void) sort_until(chunks, entries, scratch, false, &never);
+	key_chunks_free(chunks);
+	free(scratch);
+	free(entries);
+	free(keys);
+	return never.questions;
+}
+
+/* Questions do not depend on where runs of equal upper words begin. */
+static void
+test_runs_at_questions(void)
+{
+	unsigned	single = count_questions(200000, false);
+	unsigned	pairs = count_questions(200000, true);
+
+	tap_ok(pairs >= single, "%u questions of single rows, %u with pairs",
+		   single, pairs);
+}
+
 int
 main(void)
 {
+	test_runs_at_questions();
 	for (int all = 0; all <= 1; all++)
 	{
 		for (KeyPattern pattern = 0; pattern < PATTERN_COUNT; pattern++)
