@@ -34,6 +34,7 @@ OBJS = \
 	src/key/catalog_changes.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \
+	src/key/string_pivot.o \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \
 	src/key/key_comparison.o \
@@ -54,6 +55,7 @@ OBJS = \
 	src/sort/row_store.o \
 	src/sort/sort_stats.o \
 	src/sort/stock_ties.o \
+	src/sort/tie_comparisons.o \
 	src/sort/tie_sorter.o \
 	src/sort/cpu_session.o \
 	src/sort/shared_run.o \

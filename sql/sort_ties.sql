@@ -34,6 +34,25 @@ n,"n DESC, id",bytes,"bytes DESC, id",ip,"ip DESC, id",bits,"bits DESC, id","u, 
 "short, few, u DESC, n, long, longer DESC, bits, id","bits, ip, bytes DESC, n, u, id","n DESC, long, id",
 "few, twice","twice DESC, few DESC, long, id","few, u, twice, n","twice NULLS FIRST, few, id"}'::text[]) keys;
 
+-- strings that begin alike for long: some levels of few values with duplicates, each
+-- the beginning of others, with blanks and zero bytes at their ends
+CREATE TABLE alike AS
+	SELECT g AS id, g * 7919 % 1009 % 5 AS few,
+		   'https://www.example.com/default/' || g % 3 || repeat('/a/long/path', 3) || '/' || g * 7919 % 7 ||
+		   repeat('/and/more', g % 5) || '/' || (g % 11)::text COLLATE "C" AS url,
+		   repeat('ab', g * 7919 % 61) || (ARRAY['', 'a', 'aa', 'b'])[1 + g % 4] COLLATE "C" AS nested,
+		   (repeat('blanks  ', g * 7 % 31) || repeat(' ', g % 3))::char(260) COLLATE "C" AS blanks,
+		   decode(repeat('00ff00', g * 31 % 41) || repeat('00', g % 9), 'hex') AS zeros,
+		   ('a name that begins as all of the others do, ' || g * 31 % 37)::name AS name,
+		   (repeat('1234567890', 12) || '.' || g * 31 % 29)::numeric AS number,
+		   to_jsonb(repeat('the same ', 50) || g * 31 % 23) AS json
+	FROM generate_series(1, 4000) g;
+ANALYZE alike;
+SELECT keys, check_sort('SELECT * FROM alike ORDER BY ' || keys, regexp_replace(keys, ' desc', '', 'gi'))
+FROM unnest('{url,"url DESC, id","url, nested",nested,"nested DESC, url DESC, id","few, nested, url, id",blanks,
+"blanks DESC, id",zeros,"zeros DESC, id","few, zeros DESC, blanks, url",name,"name DESC, id",number,"number DESC, few, id",
+"few, json, url, id","few DESC, json DESC, id","number, json, nested DESC, zeros"}'::text[]) keys;
+
 -- behind other keys, types without an encoding
 CREATE TYPE pair AS (a int, b text COLLATE "C");
 CREATE TABLE others AS
@@ -45,15 +64,24 @@ SELECT keys, check_sort('SELECT * FROM others ORDER BY ' || keys, regexp_replace
 FROM unnest('{"few, a","few, j DESC, id","few DESC, r, a, j","few, s DESC, short, id","short, v, a DESC, id"}'::text[]) keys;
 
 -- values that are compressed, or stored elsewhere
-CREATE TABLE toasted (id int, t text COLLATE "C", b bytea, c text COLLATE "C");
+CREATE TABLE toasted (id int, t text COLLATE "C", b bytea, c text COLLATE "C", n text COLLATE "C", s char(5000) COLLATE "C",
+	j jsonb, l text COLLATE "C");
 ALTER TABLE toasted ALTER b SET STORAGE EXTERNAL;
 INSERT INTO toasted
 	SELECT g, repeat('prefix', 700) || g % 17, convert_to(repeat('prefix', 700) || g % 13, 'UTF8'),
-		   repeat(chr(97 + g % 5), 3000) || g % 3
+		   repeat(chr(97 + g % 5), 3000) || g % 3, repeat('nested', g * 7 % 300 * 10),
+		   repeat('blanks   ', g * 7 % 9 * 50), to_jsonb(repeat('prefix', 700) || g % 17),
+		   repeat('a beginning of ', 300 - g % 3 * 10) || md5(g::text)
 	FROM generate_series(1, 300) g;
 ANALYZE toasted;
 SELECT keys, check_sort('SELECT * FROM toasted ORDER BY ' || keys, regexp_replace(keys, ' desc', '', 'gi'))
-FROM unnest('{t,"t DESC, id",b,"b, c DESC, id",c,"c, t, b, id"}'::text[]) keys;
+FROM unnest('{t,"t DESC, id",b,"b, c DESC, id",c,"c, t, b, id",n,"n DESC, id",s,"s DESC, t, id","c, j, t DESC, id",l,l DESC}'::text[]) keys;
+
+-- the same in order already, and in reverse
+CREATE TABLE in_order AS SELECT l, id FROM toasted ORDER BY l;
+CREATE TABLE in_reverse AS SELECT l, id FROM toasted ORDER BY l DESC;
+SELECT t, keys, check_sort(format('SELECT * FROM %s ORDER BY %s', t, keys), 'l')
+FROM unnest('{l,"l DESC, id"}'::text[]) keys, unnest('{in_order,in_reverse}'::text[]) t;
 
 -- other operator classes, by bytes
 SELECT check_sort('SELECT id, short::text COLLATE "POSIX" AS k FROM ties ORDER BY k', 'k');
@@ -97,6 +125,6 @@ SELECT error_of('SELECT s FROM (SELECT short || v AS s FROM ties, (VALUES (''x''
 RESET pg_gpusort.min_rows;
 
 SET client_min_messages = warning;
-DROP TABLE ties, others, toasted;
+DROP TABLE ties, others, toasted, alike, in_order, in_reverse;
 DROP TYPE pair CASCADE;
 DROP FUNCTION compare_length, length_lt, length_eq CASCADE;

@@ -13,6 +13,7 @@
 #include "utils/sortsupport.h"
 
 #include "key/key_comparison.h"
+#include "work.h"
 
 struct GsKeyComparison
 {
@@ -42,17 +43,29 @@ gpusort_key_comparison_create(const GsSortKeys *keys)
 }
 
 int
-gpusort_key_comparison_compare(const GsKeyComparison *comparison, int first,
-							   const Datum *a, const bool *a_isnull,
-							   const Datum *b, const bool *b_isnull)
+gpusort_key_comparison_compare_some(const GsKeyComparison *comparison,
+									int first, int end,
+									const Datum *a, const bool *a_isnull,
+									const Datum *b, const bool *b_isnull)
 {
-	for (int k = first; k < comparison->nkeys; k++)
+	for (int k = first; k < end; k++)
 	{
 		int			cmp = ApplySortComparator(a[k], a_isnull[k], b[k], b_isnull[k],
 											  (SortSupport) &comparison->ssup[k]);
 
+		gpusort_work_add(GPUSORT_WORK_ROW);
 		if (cmp != 0)
 			return cmp;
 	}
 	return 0;
+}
+
+int
+gpusort_key_comparison_compare(const GsKeyComparison *comparison, int first,
+							   const Datum *a, const bool *a_isnull,
+							   const Datum *b, const bool *b_isnull)
+{
+	return gpusort_key_comparison_compare_some(comparison, first,
+											   comparison->nkeys,
+											   a, a_isnull, b, b_isnull);
 }

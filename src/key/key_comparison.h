@@ -29,4 +29,12 @@ extern int	gpusort_key_comparison_compare(const GsKeyComparison *comparison,
 										   const Datum *a, const bool *a_isnull,
 										   const Datum *b, const bool *b_isnull);
 
+/* The same by sort keys 'first' to 'end' - 1. */
+extern int	gpusort_key_comparison_compare_some(const GsKeyComparison *comparison,
+												int first, int end,
+												const Datum *a,
+												const bool *a_isnull,
+												const Datum *b,
+												const bool *b_isnull);
+
 #endif							/* GPUSORT_KEY_COMPARISON_H */

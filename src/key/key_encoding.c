@@ -42,6 +42,7 @@
 #include "key/enum_words.h"
 #include "key/key_encoding.h"
 #include "key/numeric_words.h"
+#include "key/string_bytes.h"
 
 #define WORD_BITS	64
 
@@ -318,6 +319,13 @@ gpusort_key_encoding_has_words(const GsKeyEncoding *encoding)
 }
 
 bool
+gpusort_key_encoding_is_string(const GsKeyEncoding *encoding)
+{
+	return encoding->kind >= GS_ENCODE_TEXT &&
+		encoding->kind <= GS_ENCODE_BYTEA;
+}
+
+bool
 gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
 {
 	return encoding->kind >= GS_ENCODE_BOOL &&
@@ -332,84 +340,9 @@ gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
 }
 
 /* ----------------------------------------------------------------
- *		strings
+ *		words
  * ----------------------------------------------------------------
  */
-
-/* Bytes of a value, and what is to be freed afterwards or NULL. */
-typedef struct GsBytes
-{
-	const unsigned char *data;
-	Size		length;
-	void	   *copy;
-} GsBytes;
-
-static inline GsBytes
-skip_bytes(GsBytes bytes, Size count)
-{
-	count = Min(count, bytes.length);
-	bytes.data += count;
-	bytes.length -= count;
-	return bytes;
-}
-
-/*
- * Get the bytes of a value of variable length from 'start' on.  Of a value that
- * is compressed or stored elsewhere only 'count' of them are there, whatever
- * the length says.
- */
-static inline GsBytes
-get_bytes(Datum value, Size start, Size count)
-{
-	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
-	GsBytes		bytes = {0};
-
-	if (likely(!VARATT_IS_COMPRESSED(varlena) && !VARATT_IS_EXTERNAL(varlena)))
-	{
-		bytes.data = (unsigned char *) VARDATA_ANY(varlena);
-		bytes.length = VARSIZE_ANY_EXHDR(varlena);
-		return skip_bytes(bytes, start);
-	}
-	bytes.length = toast_raw_datum_size(value) - VARHDRSZ;
-	bytes.length -= Min(start, bytes.length);
-	if (bytes.length > 0)
-	{
-		bytes.copy = detoast_attr_slice(varlena, start,
-										Min(count, bytes.length));
-		bytes.data = (unsigned char *) VARDATA_ANY(bytes.copy);
-	}
-	return bytes;
-}
-
-static inline void
-free_bytes(const GsBytes *bytes)
-{
-	if (unlikely(bytes->copy != NULL))
-		pfree(bytes->copy);
-}
-
-/* The same of a character(n), without the blanks at its end. */
-static GsBytes
-get_trimmed_bytes(Datum value)
-{
-	GsBytes		bytes = get_bytes(value, 0, MaxAllocSize);
-
-	while (bytes.length > 0 && bytes.data[bytes.length - 1] == ' ')
-		bytes.length--;
-	return bytes;
-}
-
-static GsBytes
-get_name(Datum value)
-{
-	const char *name = NameStr(*DatumGetName(value));
-
-	return (GsBytes)
-	{
-		.data = (const unsigned char *) name,
-			.length = strnlen(name, NAMEDATALEN)
-	};
-}
 
 /*
  * A network address as bytes that memcmp() orders as network_cmp() does: family,
@@ -435,10 +368,6 @@ network_bytes(Datum value, unsigned char bytes[MAX_NETWORK_BYTES])
 	return 2 + 2 * size;
 }
 
-/* ----------------------------------------------------------------
- *		words
- * ----------------------------------------------------------------
- */
 
 static uint64
 tid_word(ItemPointer tid)
@@ -478,27 +407,27 @@ timetz_word(const TimeTzADT * time, uint32 index)
 static uint64
 text_word(Datum value, uint32 index)
 {
-	GsBytes		bytes = get_bytes(value, (Size) index * 8, 8);
+	GsBytes		bytes = gpusort_bytes_get(value, (Size) index * 8, 8);
 	uint64		word = gpusort_codec_string(bytes.data, bytes.length);
 
-	free_bytes(&bytes);
+	gpusort_bytes_free(&bytes);
 	return word;
 }
 
 static uint64
 bpchar_word(Datum value, uint32 index)
 {
-	GsBytes		bytes = skip_bytes(get_trimmed_bytes(value), (Size) index * 8);
+	GsBytes		bytes = gpusort_bytes_skip(gpusort_bytes_get_trimmed(value), (Size) index * 8);
 	uint64		word = gpusort_codec_string(bytes.data, bytes.length);
 
-	free_bytes(&bytes);
+	gpusort_bytes_free(&bytes);
 	return word;
 }
 
 static uint64
 name_word(Datum value, uint32 index)
 {
-	GsBytes		bytes = skip_bytes(get_name(value), (Size) index * 8);
+	GsBytes		bytes = gpusort_bytes_skip(gpusort_bytes_get_name(value), (Size) index * 8);
 
 	return gpusort_codec_string(bytes.data, bytes.length);
 }
@@ -506,10 +435,10 @@ name_word(Datum value, uint32 index)
 static uint64
 bytea_word(Datum value, uint32 index)
 {
-	GsBytes		bytes = get_bytes(value, (Size) index * 7, 7);
+	GsBytes		bytes = gpusort_bytes_get(value, (Size) index * 7, 7);
 	uint64		word = gpusort_codec_binary(bytes.data, bytes.length);
 
-	free_bytes(&bytes);
+	gpusort_bytes_free(&bytes);
 	return word;
 }
 
@@ -527,10 +456,10 @@ inet_word(Datum value, uint32 index)
 static uint64
 varbit_word(Datum value)
 {
-	GsBytes		bytes = get_bytes(value, sizeof(int32), 8);
+	GsBytes		bytes = gpusort_bytes_get(value, sizeof(int32), 8);
 	uint64		word = gpusort_codec_string(bytes.data, bytes.length);
 
-	free_bytes(&bytes);
+	gpusort_bytes_free(&bytes);
 	return word;
 }
 
@@ -606,11 +535,11 @@ count_bytes(const GsKeyEncoding *encoding, Datum value)
 		case GS_ENCODE_BYTEA:
 			return toast_raw_datum_size(value) - VARHDRSZ;
 		case GS_ENCODE_BPCHAR:
-			bytes = get_trimmed_bytes(value);
-			free_bytes(&bytes);
+			bytes = gpusort_bytes_get_trimmed(value);
+			gpusort_bytes_free(&bytes);
 			return bytes.length;
 		case GS_ENCODE_NAME:
-			return get_name(value).length;
+			return gpusort_bytes_get_name(value).length;
 		default:
 			{
 				unsigned char network[MAX_NETWORK_BYTES];

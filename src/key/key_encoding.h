@@ -94,6 +94,9 @@ extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 /* Are values sequences of words, of which one is encoded at first? */
 extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
 
+/* Are values strings, which have the order of their bytes? */
+extern bool gpusort_key_encoding_is_string(const GsKeyEncoding *encoding);
+
 /* Do the words that are encoded at first say all, for every value? */
 extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
 

@@ -17,7 +17,9 @@
  *		the words of a stage, then further words of its last column, then
  *		the words of the next stage, ...
  *
- * always as many of them at a time as a key has, which is called a slice here.
+ * always as many of them at a time as a key has, which is called a slice here.  If
+ * the last column is a string, further slices relate the rows' strings to one of
+ * them (string_pivot.c), which may have much more in common.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,12 +33,6 @@
 
 #define WORD_BITS	64
 #define MAX_BITS	(GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
-
-/*
- * Words of a column that are looked at one after the other: comparisons do
- * better for strings that have more in common.
- */
-#define MAX_COLUMN_WORDS	64
 
 typedef struct GsKeyColumn
 {
@@ -308,21 +304,66 @@ gpusort_key_plan_pass(const GsKeyPlan *plan, GsKeyCursor *cursor, int *first)
 	return GS_KEY_WORDS;
 }
 
-bool
-gpusort_key_plan_ends_stage(const GsKeyPlan *plan, const GsKeyCursor *cursor,
-							int first)
+/* The frame of the words at the cursor, which relate strings to a pivot. */
+static GsPivotFrame
+pivot_frame(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 {
-	return first == plan->stages[cursor->stage].end - 1;
+	const GsKeyColumn *column =
+		&plan->columns[plan->stages[cursor->stage].end - 1];
+
+	return (GsPivotFrame)
+	{
+		.encoding = &column->encoding,
+			.descending = column->descending,
+			.words = plan->words,
+			.start = cursor->start,
+			.rest = cursor->rest
+	};
+}
+
+/* gpusort_key_plan_go_on() within the last column of a stage, if not NULL. */
+static GsKeyRest
+go_on_in_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
+				GsKeyCursor *cursor, int *first)
+{
+	const GsKeyStage *stage = &plan->stages[cursor->stage];
+	int			last = stage->end - 1;
+	const GsKeyEncoding *encoding = &plan->columns[last].encoding;
+	bool		is_string = gpusort_key_encoding_is_string(encoding);
+	GsEncodingRest rest;
+
+	if (is_string && cursor->slice >= stage->slices)
+	{
+		GsPivotFrame frame = pivot_frame(plan, cursor);
+		Size		start = 0;
+
+		rest = gpusort_pivot_leaves_open(&frame, key, &start) ?
+			GS_REST_WORDS : GS_REST_NONE;
+		cursor->start = start;
+	}
+	else
+	{
+		uint32		nwords = column_words_up_to(plan, stage, cursor->slice);
+
+		rest = gpusort_key_encoding_rest(encoding, value, nwords);
+		cursor->start = gpusort_pivot_bytes_in_words(encoding, nwords);
+	}
+	if (rest == GS_REST_NONE)
+		return gpusort_key_plan_pass(plan, cursor, first);
+	*first = last;
+	if (rest == GS_REST_COMPARE)
+		return GS_KEY_COMPARE;
+	cursor->slice++;
+	return is_string ? GS_KEY_STRINGS : GS_KEY_WORDS;
 }
 
 GsKeyRest
 gpusort_key_plan_go_on(const GsKeyPlan *plan, const Datum *values,
-					   const bool *isnull, GsKeyCursor *cursor, int *first)
+					   const bool *isnull, const uint64 *key,
+					   GsKeyCursor *cursor, int *first)
 {
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
 	int			last = stage->end - 1;
-	uint32		nwords;
-	GsEncodingRest rest;
 
 	if (cursor->slice + 1 < stage->slices)
 	{
@@ -332,16 +373,25 @@ gpusort_key_plan_go_on(const GsKeyPlan *plan, const Datum *values,
 	}
 	if (!stage->open || isnull[last])
 		return gpusort_key_plan_pass(plan, cursor, first);
-	nwords = column_words_up_to(plan, stage, cursor->slice);
-	rest = gpusort_key_encoding_rest(&plan->columns[last].encoding,
-									 values[last], nwords);
-	if (rest == GS_REST_NONE)
-		return gpusort_key_plan_pass(plan, cursor, first);
-	*first = last;
-	if (rest == GS_REST_COMPARE || nwords >= MAX_COLUMN_WORDS)
-		return GS_KEY_COMPARE;
-	cursor->slice++;
-	return GS_KEY_WORDS;
+	return go_on_in_column(plan, values[last], key, cursor, first);
+}
+
+uint32
+gpusort_key_plan_rounds(const GsKeyPlan *plan, const GsKeyCursor *cursor)
+{
+	uint32		slices = plan->stages[cursor->stage].slices;
+
+	return cursor->slice < slices ? 0 : cursor->slice - slices + 1;
+}
+
+void
+gpusort_key_plan_take_pivot(const GsKeyPlan *plan, GsKeyCursor *cursor,
+							Datum value, GsPivot *pivot)
+{
+	GsPivotFrame frame = pivot_frame(plan, cursor);
+
+	gpusort_pivot_take(pivot, &frame, value);
+	cursor->rest = pivot->frame.rest;
 }
 
 void

@@ -11,6 +11,7 @@
 #include "access/attnum.h"
 
 #include "fallback.h"
+#include "key/string_pivot.h"
 
 /* The sort keys as the planner has them; arrays of nkeys each. */
 typedef struct GsSortKeys
@@ -84,34 +85,42 @@ typedef struct GsKeyCursor
 {
 	uint32		stage;
 	uint32		slice;
+
+	/* At words that relate strings to one of them: see string_pivot.h. */
+	uint32		start;			/* bytes that all have in common */
+	uint32		rest;			/* of the pivot, behind these */
 } GsKeyCursor;
 
 typedef enum GsKeyRest
 {
 	GS_KEY_EQUAL,				/* the rows' keys are equal */
 	GS_KEY_WORDS,				/* more words may differ */
+	GS_KEY_STRINGS,				/* the same: words that relate them to a pivot */
 	GS_KEY_COMPARE				/* only comparisons can tell */
 } GsKeyRest;
 
 /*
  * What is there behind the words at the cursor?  'values' are those of any of the
- * rows whose words are equal up to and with these.  Moves the cursor to the next
- * words if there are any, and sets *first to the first sort key that is not known
- * to be equal: the one to compare from.
+ * rows whose words, 'key', are equal up to and with these.  Moves the cursor to the
+ * next words if there are any, and sets *first to the first sort key that is not
+ * known to be equal: the one to compare from.
  */
 extern GsKeyRest gpusort_key_plan_go_on(const GsKeyPlan *plan,
 										const Datum *values,
 										const bool *isnull,
+										const uint64 *key,
 										GsKeyCursor *cursor, int *first);
 
 /*
- * After that: is sort key 'first' the last one before a stage of others?  If rows
- * then turn out to have equal values of it, the cursor can pass it.
+ * After that, if rows turn out to have equal values of sort key *first, and it is
+ * words or comparisons of that one alone that may differ: pass it.
  */
-extern bool gpusort_key_plan_ends_stage(const GsKeyPlan *plan,
-										const GsKeyCursor *cursor, int first);
 extern GsKeyRest gpusort_key_plan_pass(const GsKeyPlan *plan,
 									   GsKeyCursor *cursor, int *first);
+
+/* How many times have words of one sort key been looked at, with those at the cursor? */
+extern uint32 gpusort_key_plan_rounds(const GsKeyPlan *plan,
+									  const GsKeyCursor *cursor);
 
 /* The words at the cursor are made of sort keys *from to *to - 1. */
 extern void gpusort_key_plan_span(const GsKeyPlan *plan,
@@ -123,5 +132,13 @@ extern void gpusort_key_plan_encode_at(const GsKeyPlan *plan,
 									   const GsKeyCursor *cursor,
 									   const Datum *values,
 									   const bool *isnull, uint64 *key);
+
+/*
+ * After GS_KEY_STRINGS: take a pivot, any of the strings, with which all of them are
+ * to be encoded, and which is to be dropped.
+ */
+extern void gpusort_key_plan_take_pivot(const GsKeyPlan *plan,
+										GsKeyCursor *cursor, Datum value,
+										GsPivot *pivot);
 
 #endif							/* GPUSORT_KEY_PLAN_H */

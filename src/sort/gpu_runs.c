@@ -21,6 +21,7 @@
 #include "key/key_comparison.h"
 #include "sort/gpu_runs.h"
 #include "sort/sort_session.h"
+#include "work.h"
 
 /* Rows up to which a run is sorted where it lies. */
 #define SHORT_RUN		32
@@ -159,6 +160,51 @@ read_sort_keys(GsGpuRuns *runs, int64 position, Datum *values, bool *isnull)
 	return true;
 }
 
+/* The sort keys of the rows of a short run, read so far. */
+typedef struct GsShortRun
+{
+	Datum	   *values;			/* nkeys of each */
+	bool	   *isnull;
+} GsShortRun;
+
+/* Has the i-th row of a short run to come behind the j-th, which was before it? */
+static bool
+comes_behind(const GsGpuRuns *runs, const GsShortRun *run, int i, int j)
+{
+	int			nkeys = runs->spec->keys.nkeys;
+
+	CHECK_FOR_INTERRUPTS();
+	return gpusort_key_comparison_compare(runs->comparison, runs->first_open,
+										  run->values + j * nkeys,
+										  run->isnull + j * nkeys,
+										  run->values + i * nkeys,
+										  run->isnull + i * nkeys) <= 0;
+}
+
+/*
+ * The place of the i-th row among those before it, which are in order: mostly the
+ * last one, or else found by bisection.
+ */
+static int
+find_place(const GsGpuRuns *runs, const GsShortRun *run, int i)
+{
+	int			low = 0;
+	int			high = i - 1;
+
+	if (i == 0 || comes_behind(runs, run, i, runs->order[i - 1]))
+		return i;
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (comes_behind(runs, run, i, runs->order[middle]))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /* Put a short run in order, which lies in one chunk; false if it is lost. */
 static bool
 sort_short_run(GsGpuRuns *runs)
@@ -166,35 +212,23 @@ sort_short_run(GsGpuRuns *runs)
 	int			nkeys = runs->spec->keys.nkeys;
 	int			count = runs->end - runs->start;
 	MemoryContext caller = MemoryContextSwitchTo(runs->context);
-	Datum	   *values;
-	bool	   *isnull;
+	GsShortRun	run;
 
 	if (runs->comparison == NULL)
 		runs->comparison = gpusort_key_comparison_create(&runs->spec->keys);
 	MemoryContextSwitchTo(runs->scratch);
-	values = palloc(count * nkeys * sizeof(Datum));
-	isnull = palloc(count * nkeys * sizeof(bool));
+	run.values = palloc(count * nkeys * sizeof(Datum));
+	run.isnull = palloc(count * nkeys * sizeof(bool));
 	for (int i = 0; i < count; i++)
 	{
-		int			j = i;
+		int			place;
 
-		if (!read_sort_keys(runs, runs->start + i, values + i * nkeys,
-							isnull + i * nkeys))
+		if (!read_sort_keys(runs, runs->start + i, run.values + i * nkeys,
+							run.isnull + i * nkeys))
 			break;
-		for (; j > 0; j--)
-		{
-			int			before = runs->order[j - 1];
-
-			if (gpusort_key_comparison_compare(runs->comparison,
-											   runs->first_open,
-											   values + before * nkeys,
-											   isnull + before * nkeys,
-											   values + i * nkeys,
-											   isnull + i * nkeys) <= 0)
-				break;
-			runs->order[j] = before;
-		}
-		runs->order[j] = i;
+		place = find_place(runs, &run, i);
+		memmove(runs->order + place + 1, runs->order + place, i - place);
+		runs->order[place] = i;
 	}
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(runs->scratch);
@@ -278,6 +312,7 @@ get_from_session(GsGpuRuns *runs, int64 index, Datum *values, bool *isnull)
 	{
 		bool		forward = runs->last_out < index;
 
+		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_session_next(runs->nested, forward, runs->out_slot))
 			elog(ERROR, "a run of equal keys has lost rows");
 		runs->last_out += forward ? 1 : -1;
@@ -321,6 +356,7 @@ find_start(GsGpuRuns *runs, int64 position)
 		return false;
 	while (start > 0)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (!read_row(runs, start - 1, &runs->ahead))
 			return false;
 		if (!have_equal_keys(runs, &runs->ahead, &runs->member))

@@ -4,11 +4,17 @@
  *		Puts rows in order whose encoded keys are equal but do not say all.
  *
  * The key of a text is its first 8 bytes.  Rows with equal keys form a run.  A
- * short run is sorted by comparisons.  In a long one each row gets the words
- * that follow for its key, in the place of those that are the same in all of
- * them; the run is sorted again by radix, and falls into runs that have even
- * more in common.  So no memory is needed, and rows are compared only where
- * there are few of them, or where no words can tell them apart.
+ * short run is sorted by comparisons.  In a long one each row gets other words
+ * for its key, in the place of those that are the same in all of them; the run is
+ * sorted again by radix, and falls into runs that have even more in common.  So no
+ * memory is needed, and rows are compared only where there are few of them, or
+ * where no words can tell them apart.
+ *
+ * Bytes of strings are read a bounded number of times.  Words of strings take a run
+ * apart by how each relates to one of them (key/string_pivot.c): that reads what
+ * they have in common once, and finds duplicates.  With a pivot from the middle,
+ * runs get smaller soon, whatever the strings are like; if not, comparisons do the
+ * rest after as many rounds as would have sorted the rows.
  *
  * All sorting is stable: rows come as they are in their run, which at first is
  * in the order of their numbers.
@@ -17,18 +23,30 @@
  */
 #include "compat.h"
 
-#include "miscadmin.h"
+#include "access/detoast.h"
+#include "fmgr.h"
+#include "port/pg_bitutils.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
-#include "key/key_comparison.h"
+#include "sort/tie_comparisons.h"
 #include "sort/tie_sorter.h"
+#include "work.h"
 
 /* Rows up to which a run is sorted by comparisons at once. */
 #define SHORT_RUN			24
 
-/* Rows up to which comparisons sort by insertion. */
-#define INSERTION_ROWS		8
+/* The same if a comparison takes long: of what is compressed, or begins alike. */
+#define SHORT_COSTLY_RUN	4
+#define LONG_START			1024
+
+/*
+ * Rounds by words of strings that a run may take more than the logarithm of its
+ * rows, which is how often comparisons would read each of them; and those by words
+ * of others, which take one word at a time.
+ */
+#define MORE_ROUNDS			4
+#define WORD_ROUNDS			4
 
 /* How many rows ahead keys and rows are fetched into the cache. */
 #define PREFETCH_ROWS		24
@@ -39,14 +57,6 @@
 #define PREFETCH(address)	((void) 0)
 #endif
 
-/* The sort keys of a row. */
-typedef struct GsTieRow
-{
-	uint64		entry;
-	Datum	   *values;			/* nkeys */
-	bool	   *isnull;
-} GsTieRow;
-
 struct GsTieSorter
 {
 	const GsKeyPlan *key_plan;
@@ -54,17 +64,18 @@ struct GsTieSorter
 	TupleDesc	tupdesc;
 	const GsRowStore *store;
 	unsigned	words;
-	GsKeyComparison *comparison;	/* NULL until it is needed */
-	MemoryContext context;
-	MemoryContext scratch;		/* for what comparators leave behind */
-	GsTieRow	rows[INSERTION_ROWS];
+	GsTieComparisons *comparisons;
+	MemoryContext scratch;		/* for copies of values */
+
+	/* Sort keys of a row. */
+	Datum	   *values;
+	bool	   *isnull;
 };
 
 GsTieSorter *
 gpusort_tie_sorter_create(const GsSessionSpec *spec, const GsRowStore *store)
 {
 	GsTieSorter *sorter;
-	int			nkeys = spec->keys.nkeys;
 	int			first;
 
 	if (gpusort_key_plan_is_exact(spec->key_plan, &first))
@@ -75,27 +86,51 @@ gpusort_tie_sorter_create(const GsSessionSpec *spec, const GsRowStore *store)
 	sorter->tupdesc = spec->tupdesc;
 	sorter->store = store;
 	sorter->words = gpusort_key_plan_words(spec->key_plan);
-	sorter->context = CurrentMemoryContext;
+	sorter->comparisons = gpusort_tie_comparisons_create(spec, store);
 	sorter->scratch = AllocSetContextCreate(CurrentMemoryContext,
-											"pg_gpusort comparisons",
+											"pg_gpusort ties",
 											ALLOCSET_SMALL_SIZES);
-	for (int i = 0; i < INSERTION_ROWS; i++)
-	{
-		sorter->rows[i].values = palloc(nkeys * sizeof(Datum));
-		sorter->rows[i].isnull = palloc(nkeys * sizeof(bool));
-	}
+	sorter->values = palloc(spec->keys.nkeys * sizeof(Datum));
+	sorter->isnull = palloc(spec->keys.nkeys * sizeof(bool));
 	return sorter;
 }
 
 /* Read sort keys 'from' to 'to' - 1 of an entry's row. */
 static inline void
-read_keys(const GsTieSorter *sorter, uint64 entry, int from, int to,
-		  GsTieRow *row)
+read_keys(const GsTieSorter *sorter, uint64 entry, int from, int to)
 {
-	row->entry = entry;
 	gpusort_row_store_get_columns(sorter->store, (uint32) entry,
 								  sorter->keys->attnos + from, to - from,
-								  row->values + from, row->isnull + from);
+								  sorter->values + from, sorter->isnull + from);
+}
+
+/* The same of one that is not NULL. */
+static inline Datum
+read_key(const GsTieSorter *sorter, uint64 entry, int key)
+{
+	Datum		value;
+	bool		isnull;
+
+	gpusort_row_store_get_columns(sorter->store, (uint32) entry,
+								  &sorter->keys->attnos[key], 1,
+								  &value, &isnull);
+	return value;
+}
+
+static inline Form_pg_attribute
+attribute_of_key(const GsTieSorter *sorter, int key)
+{
+	return TupleDescAttr(sorter->tupdesc, sorter->keys->attnos[key] - 1);
+}
+
+/* Is a value compressed or stored elsewhere? */
+static inline bool
+is_toasted(const GsTieSorter *sorter, int key, Datum value)
+{
+	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
+
+	return attribute_of_key(sorter, key)->attlen == -1 &&
+		(VARATT_IS_COMPRESSED(varlena) || VARATT_IS_EXTERNAL(varlena));
 }
 
 /* Fetch rows into the cache that will be read soon after the i-th. */
@@ -112,112 +147,7 @@ fetch_ahead(const GsTieSorter *sorter, const uint64 *entries, uint32 i,
 }
 
 /* ----------------------------------------------------------------
- *		by comparisons
- * ----------------------------------------------------------------
- */
-
-/* Does row 'b', which comes behind 'a', have to go before it? */
-static inline bool
-goes_before(const GsTieSorter *sorter, int first, const GsTieRow *b,
-			const GsTieRow *a)
-{
-	return gpusort_key_comparison_compare(sorter->comparison, first,
-										  a->values, a->isnull,
-										  b->values, b->isnull) > 0;
-}
-
-static void
-insertion_sort(GsTieSorter *sorter, uint64 *entries, uint32 count, int first)
-{
-	for (uint32 i = 0; i < count; i++)
-	{
-		GsTieRow	row = sorter->rows[i];
-		uint32		j = i;
-
-		read_keys(sorter, entries[i], first, sorter->keys->nkeys, &row);
-		for (; j > 0 && goes_before(sorter, first, &row, &sorter->rows[j - 1]);
-			 j--)
-			sorter->rows[j] = sorter->rows[j - 1];
-		sorter->rows[j] = row;
-	}
-	for (uint32 i = 0; i < count; i++)
-		entries[i] = sorter->rows[i].entry;
-}
-
-/* Merge entries, sorted up to 'middle' and from there on. */
-static void
-merge_entries(GsTieSorter *sorter, uint64 *entries, uint32 middle,
-			  uint32 count, uint64 *scratch, int first)
-{
-	int			nkeys = sorter->keys->nkeys;
-	GsTieRow   *left = &sorter->rows[0];
-	GsTieRow   *right = &sorter->rows[1];
-	uint32		l = 0;
-	uint32		r = middle;
-	uint32		out = 0;
-
-	read_keys(sorter, entries[middle - 1], first, nkeys, left);
-	read_keys(sorter, entries[middle], first, nkeys, right);
-	if (!goes_before(sorter, first, right, left))
-		return;
-
-	memcpy(scratch, entries, middle * sizeof(uint64));
-	read_keys(sorter, scratch[0], first, nkeys, left);
-	for (;;)
-	{
-		if (goes_before(sorter, first, right, left))
-		{
-			entries[out++] = right->entry;
-			if (++r == count)
-				break;
-			read_keys(sorter, entries[r], first, nkeys, right);
-		}
-		else
-		{
-			entries[out++] = left->entry;
-			if (++l == middle)
-				return;
-			read_keys(sorter, scratch[l], first, nkeys, left);
-		}
-	}
-	memcpy(entries + out, scratch + l, (middle - l) * sizeof(uint64));
-}
-
-/* Sort entries by sort keys from 'first' on. */
-static void
-merge_sort(GsTieSorter *sorter, uint64 *entries, uint32 count,
-		   uint64 *scratch, int first)
-{
-	uint32		middle = count / 2;
-
-	CHECK_FOR_INTERRUPTS();
-	if (count <= INSERTION_ROWS)
-		insertion_sort(sorter, entries, count, first);
-	else
-	{
-		merge_sort(sorter, entries, middle, scratch, first);
-		merge_sort(sorter, entries + middle, count - middle, scratch, first);
-		merge_entries(sorter, entries, middle, count, scratch, first);
-	}
-	MemoryContextReset(sorter->scratch);
-}
-
-static void
-sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
-					uint64 *entries, uint32 count, int first)
-{
-	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
-
-	if (sorter->comparison == NULL)
-		sorter->comparison = gpusort_key_comparison_create(sorter->keys);
-	MemoryContextSwitchTo(sorter->scratch);
-	merge_sort(sorter, entries, count, gpusort_ordering_scratch(ordering),
-			   first);
-	MemoryContextSwitchTo(caller);
-}
-
-/* ----------------------------------------------------------------
- *		by more words
+ *		words
  * ----------------------------------------------------------------
  */
 
@@ -226,21 +156,44 @@ static void
 encode_run(GsTieSorter *sorter, GsOrdering *ordering, const uint64 *entries,
 		   uint32 count, const GsKeyCursor *cursor)
 {
-	GsTieRow   *row = &sorter->rows[0];
 	int			from;
 	int			to;
 
 	gpusort_key_plan_span(sorter->key_plan, cursor, &from, &to);
 	for (uint32 i = 0; i < count; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		fetch_ahead(sorter, entries, i, count);
-		read_keys(sorter, entries[i], from, to, row);
-		gpusort_key_plan_encode_at(sorter->key_plan, cursor, row->values,
-								   row->isnull,
+		read_keys(sorter, entries[i], from, to);
+		gpusort_key_plan_encode_at(sorter->key_plan, cursor, sorter->values,
+								   sorter->isnull,
 								   gpusort_ordering_key(ordering,
 														(uint32) entries[i]));
 	}
-	CHECK_FOR_INTERRUPTS();
+}
+
+/* The same if these relate strings to one of them. */
+static void
+encode_strings(GsTieSorter *sorter, GsOrdering *ordering,
+			   const uint64 *entries, uint32 count, GsKeyCursor *cursor,
+			   int key)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sorter->scratch);
+	GsPivot		pivot;
+
+	gpusort_key_plan_take_pivot(sorter->key_plan, cursor,
+								read_key(sorter, entries[count / 2], key),
+								&pivot);
+	for (uint32 i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fetch_ahead(sorter, entries, i, count);
+		gpusort_pivot_encode(&pivot, read_key(sorter, entries[i], key),
+							 gpusort_ordering_key(ordering,
+												  (uint32) entries[i]));
+	}
+	gpusort_pivot_drop(&pivot);
+	MemoryContextSwitchTo(caller);
 }
 
 static inline bool
@@ -260,6 +213,7 @@ run_length(const GsTieSorter *sorter, const GsOrdering *ordering,
 	const uint64 *key = gpusort_ordering_key(ordering, (uint32) entries[0]);
 	uint32		length = 1;
 
+	gpusort_work_add(sizeof(uint64));
 	while (length < count &&
 		   have_equal_keys(key, gpusort_ordering_key(ordering,
 													 (uint32) entries[length]),
@@ -269,6 +223,9 @@ run_length(const GsTieSorter *sorter, const GsOrdering *ordering,
 			PREFETCH(gpusort_ordering_key(ordering,
 										  (uint32) entries[length + PREFETCH_ROWS]));
 		length++;
+		gpusort_work_add(sizeof(uint64));
+		if (length % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
 	}
 	if (length + PREFETCH_ROWS < count)
 		PREFETCH(gpusort_ordering_key(ordering,
@@ -276,30 +233,158 @@ run_length(const GsTieSorter *sorter, const GsOrdering *ordering,
 	return length;
 }
 
+/* ----------------------------------------------------------------
+ *		runs
+ * ----------------------------------------------------------------
+ */
+
 static void sort_runs(GsTieSorter *sorter, GsOrdering *ordering,
 					  uint64 *entries, uint32 count, GsKeyCursor cursor);
 
-/* Have all rows of a run the same value of a sort key, bit for bit? */
+/* Has a row the same value as another one, which is not compressed, bit for bit? */
+static bool
+is_alike(GsTieSorter *sorter, uint64 entry, int key, Datum value, Size size)
+{
+	Form_pg_attribute att = attribute_of_key(sorter, key);
+	bool		alike;
+	Datum		other;
+	struct varlena *plain;
+
+	read_keys(sorter, entry, key, key + 1);
+	other = sorter->values[key];
+	if (sorter->isnull[key])
+		return false;
+	if (att->attlen != -1)
+		return datum_image_eq(value, other, att->attbyval, att->attlen);
+	if (toast_raw_datum_size(other) != size)
+		return false;
+	gpusort_work_add(size);
+	plain = pg_detoast_datum_packed((struct varlena *) DatumGetPointer(other));
+	alike = memcmp(VARDATA_ANY(DatumGetPointer(value)), VARDATA_ANY(plain),
+				   size - VARHDRSZ) == 0;
+	if (plain != (struct varlena *) DatumGetPointer(other))
+		pfree(plain);
+	return alike;
+}
+
+/*
+ * Have all rows of a run the same value of a sort key, bit for bit?  This finds
+ * duplicates of what words do not reach, or only after many rounds.
+ */
 static bool
 are_alike(GsTieSorter *sorter, const uint64 *entries, uint32 count, int key)
 {
-	Form_pg_attribute att = TupleDescAttr(sorter->tupdesc,
-										  sorter->keys->attnos[key] - 1);
-	GsTieRow	first = sorter->rows[0];
-	GsTieRow	row = sorter->rows[1];
+	MemoryContext caller = MemoryContextSwitchTo(sorter->scratch);
+	Datum		value = read_key(sorter, entries[0], key);
+	Size		size = 0;
+	uint32		i;
 
-	read_keys(sorter, entries[0], key, key + 1, &first);
-	for (uint32 i = 1; i < count; i++)
+	if (attribute_of_key(sorter, key)->attlen == -1)
 	{
-		fetch_ahead(sorter, entries, i, count);
-		read_keys(sorter, entries[i], key, key + 1, &row);
-		if (row.isnull[key] != first.isnull[key] ||
-			(!row.isnull[key] &&
-			 !datum_image_eq(first.values[key], row.values[key],
-							 att->attbyval, att->attlen)))
-			return false;
+		size = toast_raw_datum_size(value);
+		value = PointerGetDatum(PG_DETOAST_DATUM_PACKED(value));
 	}
-	return true;
+	for (i = 1; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fetch_ahead(sorter, entries, i, count);
+		if (!is_alike(sorter, entries[i], key, value, size))
+			break;
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(sorter->scratch);
+	return i == count;
+}
+
+
+/* Do comparisons of strings of a run take long? */
+static inline bool
+are_costly(const GsTieSorter *sorter, const GsKeyCursor *cursor, int key)
+{
+	return cursor->start >= LONG_START ||
+		is_toasted(sorter, key, sorter->values[key]);
+}
+
+/* Sort a run by comparing sort keys from 'first' on. */
+static void
+compare_all(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+			uint32 count, int first)
+{
+	gpusort_tie_comparisons_sort(sorter->comparisons, entries, count,
+								 gpusort_ordering_scratch(ordering), first,
+								 sorter->keys->nkeys);
+}
+
+/* Sort a run by the words of strings at the cursor, and what follows them. */
+static void
+sort_by_strings(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+				uint32 count, GsKeyCursor cursor, int first)
+{
+	bool		costly = are_costly(sorter, &cursor, first);
+	uint32		rounds = gpusort_key_plan_rounds(sorter->key_plan, &cursor);
+
+	if (count <= (costly ? SHORT_COSTLY_RUN : SHORT_RUN) ||
+		rounds > pg_ceil_log2_32(count) + MORE_ROUNDS)
+	{
+		compare_all(sorter, ordering, entries, count, first);
+		return;
+	}
+
+	/* To decompress each value once is the least that can be done. */
+	if (costly && rounds == 1 &&
+		gpusort_tie_comparisons_in_order(sorter->comparisons, entries, count,
+										 first))
+		return;
+	encode_strings(sorter, ordering, entries, count, &cursor, first);
+	gpusort_ordering_sort_some(ordering, entries, count);
+	sort_runs(sorter, ordering, entries, count, cursor);
+}
+
+/* Sort a run by the words at the cursor, and what follows them. */
+static void
+sort_by_words(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+			  uint32 count, GsKeyCursor cursor, int first)
+{
+	if (count <= SHORT_RUN ||
+		gpusort_key_plan_rounds(sorter->key_plan, &cursor) > WORD_ROUNDS)
+	{
+		compare_all(sorter, ordering, entries, count, first);
+		return;
+	}
+	encode_run(sorter, ordering, entries, count, &cursor);
+	gpusort_ordering_sort_some(ordering, entries, count);
+	sort_runs(sorter, ordering, entries, count, cursor);
+}
+
+/*
+ * Sort a run by a sort key that only comparisons can tell of, and what follows the
+ * cursor where that is equal.
+ */
+static void
+sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
+					uint64 *entries, uint32 count, GsKeyCursor cursor,
+					int first)
+{
+	int			next;
+	uint32		length;
+
+	if (count <= SHORT_RUN ||
+		gpusort_key_plan_pass(sorter->key_plan, &cursor,
+							  &next) == GS_KEY_EQUAL)
+	{
+		compare_all(sorter, ordering, entries, count, first);
+		return;
+	}
+	gpusort_tie_comparisons_sort(sorter->comparisons, entries, count,
+								 gpusort_ordering_scratch(ordering), first,
+								 first + 1);
+	for (; count > 0; count -= length)
+	{
+		length = gpusort_tie_comparisons_equal(entries[0]);
+		if (length > 1)
+			sort_by_words(sorter, ordering, entries, length, cursor, next);
+		entries += length;
+	}
 }
 
 /* Sort a run, whose rows have equal words up to those at the cursor. */
@@ -307,30 +392,39 @@ static void
 sort_run(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 		 uint32 count, GsKeyCursor cursor)
 {
-	GsTieRow   *row = &sorter->rows[0];
 	GsKeyRest	rest;
 	int			first;
 
 	/* Of any row, since they are alike as far as the answer is concerned. */
-	read_keys(sorter, entries[0], 0, sorter->keys->nkeys, row);
-	rest = gpusort_key_plan_go_on(sorter->key_plan, row->values, row->isnull,
+	read_keys(sorter, entries[0], 0, sorter->keys->nkeys);
+	rest = gpusort_key_plan_go_on(sorter->key_plan, sorter->values,
+								  sorter->isnull,
+								  gpusort_ordering_key(ordering,
+													   (uint32) entries[0]),
 								  &cursor, &first);
 
-	/* Duplicates of a long string would go through all of its words. */
-	if (rest != GS_KEY_EQUAL && count > SHORT_RUN &&
-		gpusort_key_plan_ends_stage(sorter->key_plan, &cursor, first) &&
+	/* Strings find their duplicates by themselves. */
+	if (count > SHORT_RUN &&
+		(rest == GS_KEY_COMPARE ||
+		 (rest == GS_KEY_WORDS &&
+		  gpusort_key_plan_rounds(sorter->key_plan, &cursor) == 1)) &&
 		are_alike(sorter, entries, count, first))
 		rest = gpusort_key_plan_pass(sorter->key_plan, &cursor, &first);
 
-	if (rest == GS_KEY_EQUAL)
-		return;
-	if (rest == GS_KEY_COMPARE || count <= SHORT_RUN)
-		sort_by_comparisons(sorter, ordering, entries, count, first);
-	else
+	switch (rest)
 	{
-		encode_run(sorter, ordering, entries, count, &cursor);
-		gpusort_ordering_sort_some(ordering, entries, count);
-		sort_runs(sorter, ordering, entries, count, cursor);
+		case GS_KEY_EQUAL:
+			break;
+		case GS_KEY_WORDS:
+			sort_by_words(sorter, ordering, entries, count, cursor, first);
+			break;
+		case GS_KEY_STRINGS:
+			sort_by_strings(sorter, ordering, entries, count, cursor, first);
+			break;
+		case GS_KEY_COMPARE:
+			sort_by_comparisons(sorter, ordering, entries, count, cursor,
+								first);
+			break;
 	}
 }
 
@@ -344,6 +438,7 @@ sort_runs(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 	{
 		uint32		length = run_length(sorter, ordering, entries, count);
 
+		CHECK_FOR_INTERRUPTS();
 		if (length > 1)
 			sort_run(sorter, ordering, entries, length, cursor);
 		entries += length;

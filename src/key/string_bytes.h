@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * string_bytes.h
+ *		The bytes of a value that is a string, wherever they are stored.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_STRING_BYTES_H
+#define GPUSORT_STRING_BYTES_H
+
+#include "access/detoast.h"
+#include "utils/memutils.h"
+
+/* Bytes of a value, and what is to be freed afterwards or NULL. */
+typedef struct GsBytes
+{
+	const unsigned char *data;
+	Size		length;
+	void	   *copy;
+} GsBytes;
+
+static inline GsBytes
+gpusort_bytes_skip(GsBytes bytes, Size count)
+{
+	count = Min(count, bytes.length);
+	bytes.data += count;
+	bytes.length -= count;
+	return bytes;
+}
+
+/*
+ * Get the bytes of a value of variable length from 'start' on.  Of a value that
+ * is compressed or stored elsewhere only 'count' of them are there, whatever
+ * the length says; the copy is in the current memory context.
+ */
+static inline GsBytes
+gpusort_bytes_get(Datum value, Size start, Size count)
+{
+	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
+	GsBytes		bytes = {0};
+
+	if (likely(!VARATT_IS_COMPRESSED(varlena) && !VARATT_IS_EXTERNAL(varlena)))
+	{
+		bytes.data = (unsigned char *) VARDATA_ANY(varlena);
+		bytes.length = VARSIZE_ANY_EXHDR(varlena);
+		return gpusort_bytes_skip(bytes, start);
+	}
+	bytes.length = toast_raw_datum_size(value) - VARHDRSZ;
+	bytes.length -= Min(start, bytes.length);
+	if (bytes.length > 0)
+	{
+		bytes.copy = detoast_attr_slice(varlena, start,
+										Min(count, bytes.length));
+		bytes.data = (unsigned char *) VARDATA_ANY(bytes.copy);
+	}
+	return bytes;
+}
+
+/* The same of a character(n), without the blanks at its end. */
+static inline GsBytes
+gpusort_bytes_get_trimmed(Datum value)
+{
+	GsBytes		bytes = gpusort_bytes_get(value, 0, MaxAllocSize);
+
+	while (bytes.length > 0 && bytes.data[bytes.length - 1] == ' ')
+		bytes.length--;
+	return bytes;
+}
+
+/* Those of a name. */
+static inline GsBytes
+gpusort_bytes_get_name(Datum value)
+{
+	const char *name = NameStr(*DatumGetName(value));
+
+	return (GsBytes)
+	{
+		.data = (const unsigned char *) name,
+			.length = strnlen(name, NAMEDATALEN)
+	};
+}
+
+static inline void
+gpusort_bytes_free(const GsBytes *bytes)
+{
+	if (unlikely(bytes->copy != NULL))
+		pfree(bytes->copy);
+}
+
+#endif							/* GPUSORT_STRING_BYTES_H */
