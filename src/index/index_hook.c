@@ -55,8 +55,11 @@ static ProcessUtility_hook_type prev_ProcessUtility_hook = NULL;
 static bool is_access_hooked = false;
 static object_access_hook_type prev_access_hook = NULL;
 
+/* Is a statement being executed that may create indexes? */
+static bool is_watching = false;
+
 /*
- * Btrees that the statements being executed have created, in this order, and not built
+ * Btrees that this statement and those within it have created, in this order, and not built
  * yet.  Builds of a concurrent statement have this order, too.
  */
 static List *unbuilt = NIL;
@@ -102,19 +105,26 @@ take_over_index(Oid relid)
 {
 	Relation	index = RelationIdGetRelation(relid);
 
+	/* Its creation may have been rolled back. */
 	if (!RelationIsValid(index))
+	{
+		unbuilt = list_delete_oid(unbuilt, relid);
 		return;
+	}
 	take_over(index);
 	RelationClose(index);
 }
 
+/* Take over all btrees of a table. */
 static void
-take_over_indexes(const List *relids)
+take_over_all(Relation heap)
 {
+	List	   *indexes = RelationGetIndexList(heap);
 	ListCell   *lc;
 
-	foreach(lc, relids)
+	foreach(lc, indexes)
 		take_over_index(lfirst_oid(lc));
+	list_free(indexes);
 }
 
 /* ----------------------------------------------------------------
@@ -148,12 +158,7 @@ look_at_relation(GPUSORT_RELATION_HOOK_ARGS)
 	if (!RelationIsValid(heap))
 		return;
 	if (!IsSystemRelation(heap))
-	{
-		List	   *indexes = RelationGetIndexList(heap);
-
-		take_over_indexes(indexes);
-		list_free(indexes);
-	}
+		take_over_all(heap);
 	RelationClose(heap);
 }
 
@@ -258,32 +263,6 @@ look_at_access(ObjectAccessType access, Oid class, Oid object, int subobject,
 		remember_index(object);
 }
 
-/*
- * Watch which objects are created.  Returns false if that is done already.  The hook is
- * not there all the time, because from 17 on PostgreSQL caches less of search paths
- * when it is.
- */
-static bool
-begin_watching(void)
-{
-	if (is_access_hooked)
-		return false;
-	prev_access_hook = object_access_hook;
-	object_access_hook = look_at_access;
-	is_access_hooked = true;
-	return true;
-}
-
-/* If another library has put itself before us in the chain, we have to stay. */
-static void
-end_watching(void)
-{
-	if (object_access_hook != look_at_access)
-		return;
-	object_access_hook = prev_access_hook;
-	is_access_hooked = false;
-}
-
 /* Statements that may create indexes. */
 static bool
 may_create_indexes(const Node *statement)
@@ -302,23 +281,31 @@ may_create_indexes(const Node *statement)
 }
 
 /*
- * What is done at both ends of a statement.  These functions are not inlined, since
- * gcc warns of a variable in PG_FINALLY when they are.
+ * Watch which objects are created.  The hook is not there all the time, because from 17
+ * on PostgreSQL caches less of search paths when it is.
  */
-static pg_noinline bool
-begin_statement(const Node *statement)
+static void
+begin_watching(void)
 {
-	return may_create_indexes(statement) && begin_watching();
+	is_watching = true;
+	if (is_access_hooked)
+		return;
+	prev_access_hook = object_access_hook;
+	object_access_hook = look_at_access;
+	is_access_hooked = true;
 }
 
-/* Before the statement, 'nbefore' indexes were not built. */
-static pg_noinline void
-end_statement(bool is_watching, int nbefore)
+/* If another library has put itself before us in the chain of hooks, we stay there. */
+static void
+end_watching(void)
 {
-	if (is_watching)
-		end_watching();
-	while (list_length(unbuilt) > nbefore)
-		unbuilt = list_delete_last(unbuilt);
+	is_watching = false;
+	list_free(unbuilt);
+	unbuilt = NIL;
+	if (object_access_hook != look_at_access)
+		return;
+	object_access_hook = prev_access_hook;
+	is_access_hooked = false;
 }
 
 static void
@@ -329,9 +316,14 @@ process_utility(PlannedStmt *statement, const char *query_string,
 {
 	ProcessUtility_hook_type volatile next = prev_ProcessUtility_hook ?
 		prev_ProcessUtility_hook : standard_ProcessUtility;
-	volatile int nbefore = list_length(unbuilt);
-	volatile bool is_watching = begin_statement(statement->utilityStmt);
 
+	if (is_watching || !may_create_indexes(statement->utilityStmt))
+	{
+		next(statement, query_string, read_only_tree, context, params,
+			 environment, dest, completion);
+		return;
+	}
+	begin_watching();
 	PG_TRY();
 	{
 		next(statement, query_string, read_only_tree, context, params,
@@ -339,7 +331,7 @@ process_utility(PlannedStmt *statement, const char *query_string,
 	}
 	PG_FINALLY();
 	{
-		end_statement(is_watching, nbefore);
+		end_watching();
 	}
 	PG_END_TRY();
 }
