@@ -66,7 +66,12 @@ extern void gpusort_work_reset(const char *newval, void *extra);
 
 #else
 
-#define gpusort_work_add(bytes)		((void) 0)
+/* Never evaluated, but compilers see that what is in there is used. */
+#define gpusort_work_add(bytes) \
+	do { \
+		if (false) \
+			(void) (bytes); \
+	} while (0)
 
 #endif							/* GPUSORT_FAULTS */
 
