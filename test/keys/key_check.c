@@ -369,6 +369,19 @@ compare_words(const uint64 *a, const uint64 *b, unsigned words)
 	return 0;
 }
 
+/* Encode two strings by how they relate to the first one. */
+static void
+encode_strings(const GsKeyPlan *plan, GsKeyCursor *cursor, Datum a, Datum b,
+			   uint64 *a_words, uint64 *b_words)
+{
+	GsPivot		pivot;
+
+	gpusort_key_plan_take_pivot(plan, cursor, a, &pivot);
+	gpusort_pivot_encode(&pivot, a, a_words);
+	gpusort_pivot_encode(&pivot, b, b_words);
+	gpusort_pivot_drop(&pivot);
+}
+
 /*
  * Compare two rows by words as long as there are any, and check that everything
  * that is said on the way is true.  Returns NULL or what is wrong.
@@ -389,6 +402,7 @@ follow_words(const Rows *rows, const GsKeyPlan *plan, int i, int j,
 	GsKeyCursor cursor = {0};
 	int			first = 0;
 	int			by_words = compare_words(key_i, key_j, words);
+	const uint64 *key = key_i;
 
 	if (by_words == 0 && gpusort_key_plan_is_exact(plan, &first) && order != 0)
 		return "equal keys that are said to be exact";
@@ -399,24 +413,28 @@ follow_words(const Rows *rows, const GsKeyPlan *plan, int i, int j,
 	{
 		GsKeyCursor other = cursor;
 		int			other_first = first;
-		GsKeyRest	rest = gpusort_key_plan_go_on(plan, a, a_isnull, &cursor, &first);
+		GsKeyRest	rest = gpusort_key_plan_go_on(plan, a, a_isnull, key, &cursor,
+												  &first);
 
-		if (rest != gpusort_key_plan_go_on(plan, b, b_isnull, &other, &other_first) ||
+		if (rest != gpusort_key_plan_go_on(plan, b, b_isnull, key, &other,
+										   &other_first) ||
 			cursor.stage != other.stage || cursor.slice != other.slice ||
 			first != other_first)
 			return "equal keys that do not go on alike";
-		if (rest == GS_KEY_COMPARE &&
-			gpusort_key_plan_ends_stage(plan, &cursor, first) &&
-			order_by_key(rows, first, i, j) == 0)
-			rest = gpusort_key_plan_pass(plan, &cursor, &first);
 		if (rest == GS_KEY_EQUAL)
 			return order == 0 ? NULL : "equal keys of different rows";
 		if (order_by_keys(rows, 0, first, i, j) != 0)
 			return "equal keys, and a difference before the one to go on with";
 		if (rest == GS_KEY_COMPARE)
 			return NULL;
-		gpusort_key_plan_encode_at(plan, &cursor, a, a_isnull, a_words);
-		gpusort_key_plan_encode_at(plan, &cursor, b, b_isnull, b_words);
+		if (rest == GS_KEY_STRINGS)
+			encode_strings(plan, &cursor, a[first], b[first], a_words, b_words);
+		else
+		{
+			gpusort_key_plan_encode_at(plan, &cursor, a, a_isnull, a_words);
+			gpusort_key_plan_encode_at(plan, &cursor, b, b_isnull, b_words);
+		}
+		key = a_words;
 		by_words = compare_words(a_words, b_words, words);
 	}
 	return by_words == order ? NULL : "keys in another order";
