@@ -18,7 +18,7 @@
 
 EXTENSION = pg_gpusort
 MODULE_big = pg_gpusort
-PGFILEDESC = "pg_gpusort - radix sort for ORDER BY and arrays"
+PGFILEDESC = "pg_gpusort - radix sort for queries, btree index builds and arrays"
 
 # The script of each release, and from each release to the next.
 DATA = $(wildcard $(srcdir)/sql/pg_gpusort--*.sql)

@@ -17,7 +17,7 @@ typedef enum GsSessionKind
 {
 	GS_SESSION_GPU,
 	GS_SESSION_CPU,
-	GS_SESSION_EXTERNAL,		/* stock tuplesort, after an overflow */
+	GS_SESSION_EXTERNAL,		/* runs on disk, or a heap below a LIMIT */
 	GS_SESSION_KINDS
 } GsSessionKind;
 
