@@ -65,6 +65,27 @@ SELECT check_rows('SELECT DISTINCT few, many FROM facts ORDER BY many DESC, few'
 SELECT check_rows('SELECT DISTINCT ON (many) many, id FROM facts ORDER BY many, id DESC');
 SELECT count(*), sum(many), sum(few) FROM (SELECT DISTINCT many, few FROM facts) s;
 
+-- of columns that depend on each other the planner expects far too many groups;
+-- its own statistics of them are believed
+CREATE TABLE dependent AS
+	SELECT g % 1000 AS a, g % 1000 * 7 AS b, 'x' || g % 1000 AS c, g % 1000 / 8.0::float8 AS d
+	FROM generate_series(1, 300000) g;
+CREATE TABLE independent AS
+	SELECT (g::int8 * 7919 % 499)::int AS a, (g::int8 * 104729 % 503)::int AS b, g % 500 / 8.0::float8 AS d
+	FROM generate_series(1, 300000) g;
+VACUUM ANALYZE dependent, independent;
+SET work_mem = '1MB';
+EXPLAIN (COSTS OFF) SELECT a, b, d FROM dependent GROUP BY a, b, d;
+EXPLAIN (COSTS OFF) SELECT DISTINCT a, b, c, d FROM dependent;
+SELECT check_rows('SELECT a, b, d, count(*) AS n FROM dependent GROUP BY a, b, d');
+SET work_mem = '32MB';
+EXPLAIN (COSTS OFF) SELECT a, b, d FROM independent GROUP BY a, b, d;
+CREATE STATISTICS independent_groups (ndistinct) ON a, b, d FROM independent;
+ANALYZE independent;
+EXPLAIN (COSTS OFF) SELECT a, b, d FROM independent GROUP BY a, b, d;
+EXPLAIN (COSTS OFF) SELECT DISTINCT a, b, d FROM independent;
+SELECT check_rows('SELECT a, b, d, count(*) AS n FROM independent GROUP BY a, b, d');
+
 -- windows: a sort instead of an index, where that is expensive
 CREATE INDEX facts_other ON facts (other, id);
 SET random_page_cost = 5.5;
@@ -155,7 +176,7 @@ RESET parallel_tuple_cost;
 RESET parallel_setup_cost;
 RESET min_parallel_table_scan_size;
 
-DROP TABLE facts, dims, small, halves;
+DROP TABLE facts, dims, small, halves, dependent, independent;
 DROP FUNCTION check_rows, sum_of;
 RESET enable_incremental_sort;
 RESET max_parallel_workers_per_gather;

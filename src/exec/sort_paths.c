@@ -10,13 +10,11 @@
  * where it is now the faster way.  They have the shape of paths that the
  * planner makes itself.  The final ORDER BY has a second path, over a Gather.
  *
- * There is no path for a sort that will need the disk: what that costs depends
- * on the disk more than on us, and stock's estimate does as well.
- *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include "catalog/pg_statistic_ext.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -120,23 +118,108 @@ number_of_groups(PlannerInfo *root, const Path *input, RelOptInfo *grouped_rel,
 							   input->rows, NULL, NULL);
 }
 
+/* Are there statistics (CREATE STATISTICS) of the groups by these expressions? */
+static bool
+has_statistics_of_groups(PlannerInfo *root, const List *exprs)
+{
+	Bitmapset  *columns = NULL;
+	int			relid = 0;
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		const Var  *var = lfirst(lc);
+
+		if (!IsA(var, Var) || var->varlevelsup > 0 || var->varattno <= 0 ||
+			(relid != 0 && var->varno != relid))
+			return false;
+		relid = var->varno;
+		columns = bms_add_member(columns, var->varattno);
+	}
+	if (relid == 0 || root->simple_rel_array[relid] == NULL)
+		return false;
+	foreach(lc, root->simple_rel_array[relid]->statlist)
+	{
+		StatisticExtInfo *info = lfirst_node(StatisticExtInfo, lc);
+
+		if (info->kind == STATS_EXT_NDISTINCT &&
+			bms_is_subset(columns, info->keys))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * How many of the groups that the planner expects are certain.  The planner
+ * multiplies the numbers of distinct values of the columns, up to a tenth of the
+ * table.  If the columns depend on each other, that is far too many.  There are at
+ * least as many groups as any one of the columns has values.
+ */
+static double
+certain_groups(PlannerInfo *root, const List *exprs, double rows,
+			   double expected)
+{
+	double		groups = 1;
+	ListCell   *lc;
+
+	if (has_statistics_of_groups(root, exprs))
+		return expected;
+	foreach(lc, exprs)
+	{
+		List	   *single = list_make1(lfirst(lc));
+
+		groups = Max(groups,
+					 estimate_num_groups(root, single, rows, NULL, NULL));
+	}
+	return Min(groups, expected);
+}
+
+/*
+ * Lower the cost of a path over a sort so that it is preferred to 'best', the best
+ * path of the planner, if that is a hash table which costs more than the planner
+ * charges.  Returns false if the path is not worth adding, because the hash table
+ * would be cheaper with the groups that are certain: expecting too many, the
+ * planner charges it for memory or files that it does not need.
+ */
+static bool
+prefer_to_hash_table(PlannerInfo *root, Path *path, Path *sort, Path *best,
+					 const AggClauseCosts *costs)
+{
+	Path	   *const sorts[2] = {sort, NULL};
+	const AggPath *agg = (const AggPath *) best;
+	List	   *exprs;
+
+	if (IsA(best, AggPath) && agg->aggstrategy == AGG_HASHED &&
+		agg->aggsplit == AGGSPLIT_SIMPLE)
+	{
+		exprs = get_sortgrouplist_exprs(agg->groupClause, root->processed_tlist);
+		best = (Path *)
+			create_agg_path(root, best->parent, agg->subpath,
+							best->pathtarget, AGG_HASHED, AGGSPLIT_SIMPLE,
+							agg->groupClause, agg->qual, costs,
+							certain_groups(root, exprs, agg->subpath->rows,
+										   agg->numGroups));
+		gpusort_cost_prefer(path, sorts, best);
+		return path->total_cost <= best->total_cost;
+	}
+	return true;
+}
+
 /* Make a path that groups the rows of 'sort'. */
 static Path *
 group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
-		   GroupPathExtraData *extra, double groups)
+		   GroupPathExtraData *extra, const AggClauseCosts *costs,
+		   double groups)
 {
 	List	   *clause = GPUSORT_GROUP_CLAUSE(root);
 	List	   *having = (List *) extra->havingQual;
-	AggClauseCosts costs;
 
 	if (!root->parse->hasAggs)
 		return (Path *) create_group_path(root, grouped_rel, sort, clause,
 										  having, groups);
-	memset(&costs, 0, sizeof(costs));
-	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
 	return (Path *) create_agg_path(root, grouped_rel, sort,
 									grouped_rel->reltarget, AGG_SORTED,
-									AGGSPLIT_SIMPLE, clause, having, &costs,
+									AGGSPLIT_SIMPLE, clause, having, costs,
 									groups);
 }
 
@@ -146,10 +229,9 @@ add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 			   RelOptInfo *grouped_rel, GroupPathExtraData *extra)
 {
 	Path	   *input = input_rel->cheapest_total_path;
-	Path	   *best = linitial(grouped_rel->pathlist);
-	Path	   *sorts[2] = {NULL, NULL};
+	AggClauseCosts costs;
+	Path	   *sort;
 	Path	   *path;
-	double		groups;
 
 	if (GPUSORT_GROUP_CLAUSE(root) == NIL ||
 		root->parse->groupingSets != NIL || root->group_pathkeys == NIL ||
@@ -157,14 +239,18 @@ add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 		grouped_rel->reloptkind != RELOPT_UPPER_REL ||
 		pathkeys_contained_in(root->group_pathkeys, input->pathkeys))
 		return;
-	sorts[0] = gpusort_cost_sort_path(root, grouped_rel, input,
-									  root->group_pathkeys, GPUSORT_NO_BOUND);
-	if (sorts[0] == NULL)
+	sort = gpusort_cost_sort_path(root, grouped_rel, input,
+								  root->group_pathkeys, GPUSORT_NO_BOUND);
+	if (sort == NULL)
 		return;
-	groups = number_of_groups(root, input, grouped_rel, extra);
-	path = group_path(root, grouped_rel, sorts[0], extra, groups);
-	gpusort_cost_prefer(path, sorts, best);
-	add_path(grouped_rel, path);
+	memset(&costs, 0, sizeof(costs));
+	if (root->parse->hasAggs)
+		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+	path = group_path(root, grouped_rel, sort, extra, &costs,
+					  number_of_groups(root, input, grouped_rel, extra));
+	if (prefer_to_hash_table(root, path, sort, linitial(grouped_rel->pathlist),
+							 &costs))
+		add_path(grouped_rel, path);
 }
 
 static void
@@ -174,7 +260,7 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *best = linitial(distinct_rel->pathlist);
 	List	   *pathkeys = root->distinct_pathkeys;
-	Path	   *sorts[2] = {NULL, NULL};
+	Path	   *sort;
 	Path	   *path;
 
 	if (pathkeys == NIL ||
@@ -185,16 +271,16 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 		pathkeys = root->sort_pathkeys;
 	if (pathkeys_contained_in(pathkeys, input->pathkeys))
 		return;
-	sorts[0] = gpusort_cost_sort_path(root, distinct_rel, input, pathkeys,
-									  GPUSORT_NO_BOUND);
-	if (sorts[0] == NULL)
+	sort = gpusort_cost_sort_path(root, distinct_rel, input, pathkeys,
+								  GPUSORT_NO_BOUND);
+	if (sort == NULL)
 		return;
 	path = (Path *)
-		GPUSORT_UNIQUE_PATH(root, distinct_rel, sorts[0],
+		GPUSORT_UNIQUE_PATH(root, distinct_rel, sort,
 							list_length(root->distinct_pathkeys),
 							best->rows);
-	gpusort_cost_prefer(path, sorts, best);
-	add_path(distinct_rel, path);
+	if (prefer_to_hash_table(root, path, sort, best, NULL))
+		add_path(distinct_rel, path);
 }
 
 /*
