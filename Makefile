@@ -83,7 +83,9 @@ OBJS = \
 	src/exec/plan_children.o \
 	src/exec/input_repeat.o \
 	src/exec/sort_eligibility.o \
+	src/exec/pathkey_encoding.o \
 	src/exec/sort_cost.o \
+	src/exec/join_floor.o \
 	src/exec/sort_paths.o \
 	src/exec/join_paths.o \
 	src/exec/plan_swap.o \

@@ -64,16 +64,47 @@ is_gather(const Plan *plan)
 	return IsA(plan, Gather) || IsA(plan, GatherMerge);
 }
 
+/* Is it a target list of columns of the input and constants, as most are? */
+static bool
+is_plain_targetlist(const Node *expression)
+{
+	ListCell   *lc;
+
+	if (!IsA(expression, List))
+		return false;
+	foreach(lc, (const List *) expression)
+	{
+		const TargetEntry *entry = lfirst(lc);
+
+		if (!IsA(entry, TargetEntry) ||
+			!(IsA(entry->expr, Var) || IsA(entry->expr, Const)))
+			return false;
+	}
+	return true;
+}
+
+/* Add what is not known at first sight to have neither functions nor subplans. */
+static List *
+add_expression(List *list, const void *expression)
+{
+	if (expression == NULL || is_plain_targetlist(expression))
+		return list;
+	return lappend(list, unconstify(void *, expression));
+}
+
 /*
- * All expressions of a node that can have functions, as a list of lists and
- * nodes.
+ * All expressions of a node that can have functions or subplans, as a list of
+ * lists and nodes.  A plan may have thousands of nodes, for partitions.
  */
 static List *
 expressions_of(const Plan *plan)
 {
-	List	   *list = list_make3(plan->targetlist, plan->qual, plan->initPlan);
+	List	   *list = add_expression(NIL, plan->targetlist);
 
-#define ADD(type, field)	lappend(list, ((const type *) plan)->field)
+	list = add_expression(list, plan->qual);
+	list = add_expression(list, plan->initPlan);
+
+#define ADD(type, field)	add_expression(list, ((const type *) plan)->field)
 	switch (nodeTag(plan))
 	{
 		case T_Result:

@@ -18,23 +18,13 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 
+#include "exec/join_floor.h"
 #include "exec/join_paths.h"
 #include "exec/limit_bound.h"
 #include "exec/sort_cost.h"
 #include "settings.h"
 
 static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
-
-/* A join for which paths are made. */
-typedef struct GsJoin
-{
-	PlannerInfo *root;
-	RelOptInfo *joinrel;
-	RelOptInfo *outerrel;
-	RelOptInfo *innerrel;
-	JoinType	jointype;
-	JoinPathExtraData *extra;
-} GsJoin;
 
 /*
  * Can a merge join do it?  One that returns the inner rows without a match as
@@ -69,19 +59,6 @@ can_merge(const GsJoin *join)
 	return true;
 }
 
-/* Could any sort of an input be taken over? */
-static bool
-has_sortable_input(const GsJoin *join)
-{
-	Path	   *outer = join->outerrel->cheapest_total_path;
-	Path	   *inner = join->innerrel->cheapest_total_path;
-
-	return !IS_OTHER_REL(join->joinrel) &&
-		join->joinrel->pathlist != NIL &&
-		outer->param_info == NULL && inner->param_info == NULL &&
-		Max(outer->rows, inner->rows) >= gpusort_min_rows;
-}
-
 /*
  * The cheapest way to have the rows of 'rel' in an order.  Sets *sort to it if
  * it is a sort that would be taken over.
@@ -93,9 +70,17 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 	Path	   *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, pathkeys,
 														 NULL, TOTAL_COST, false);
 
+	Path		floor;
+
 	*sort = NULL;
 	if (ordered == input)
 		return ordered;
+	if (ordered != NULL)
+	{
+		gpusort_cost_sort_floor(input, true, &floor);
+		if (ordered->total_cost <= floor.total_cost)
+			return ordered;
+	}
 	*sort = gpusort_cost_sort_path(join->root, rel, input, pathkeys,
 								   GPUSORT_NO_BOUND);
 	if (*sort != NULL &&
@@ -188,31 +173,60 @@ add_path_of_right_anti(const GsJoin *right)
 		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
 }
 
+/*
+ * Could a sort below a merge join be taken over?  The planner considers an inner
+ * join both ways round.  Here the larger input has to be the outer one: a merge
+ * reads rows of its inner input again, and the hash join to compare with is the one
+ * that hashes the smaller input.
+ */
+static bool
+has_sortable_input(const RelOptInfo *joinrel, const RelOptInfo *outerrel,
+				   const RelOptInfo *innerrel, JoinType jointype,
+				   const JoinPathExtraData *extra)
+{
+	const Path *outer = outerrel->cheapest_total_path;
+	const Path *inner = innerrel->cheapest_total_path;
+
+	return extra->mergeclause_list != NIL &&
+		Max(outer->rows, inner->rows) >= gpusort_min_rows &&
+		(jointype != JOIN_INNER || outer->rows >= inner->rows) &&
+		outer->param_info == NULL && inner->param_info == NULL &&
+		joinrel->pathlist != NIL && !IS_OTHER_REL(joinrel);
+}
+
+static void
+add_paths_of_join(const GsJoin *join)
+{
+	if (gpusort_join_floor_rules_out(join))
+		return;
+	if (GPUSORT_IS_RIGHT_ANTI(join->jointype))
+		add_path_of_right_anti(join);
+	else if (can_merge(join))
+		add_merge_path(join);
+}
+
 static void
 add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			   RelOptInfo *innerrel, JoinType jointype,
 			   JoinPathExtraData *extra)
 {
-	GsJoin		join = {
-		.root = root,
-		.joinrel = joinrel,
-		.outerrel = outerrel,
-		.innerrel = innerrel,
-		.jointype = jointype,
-		.extra = extra
-	};
-
 	if (prev_set_join_pathlist_hook)
 		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel,
 									jointype, extra);
 	if (gpusort_enable && !gpusort_debug_hide && enable_sort &&
-		enable_mergejoin && extra->mergeclause_list != NIL &&
-		has_sortable_input(&join))
+		enable_mergejoin &&
+		has_sortable_input(joinrel, outerrel, innerrel, jointype, extra))
 	{
-		if (GPUSORT_IS_RIGHT_ANTI(jointype))
-			add_path_of_right_anti(&join);
-		else if (can_merge(&join))
-			add_merge_path(&join);
+		GsJoin		join = {
+			.root = root,
+			.joinrel = joinrel,
+			.outerrel = outerrel,
+			.innerrel = innerrel,
+			.jointype = jointype,
+			.extra = extra
+		};
+
+		add_paths_of_join(&join);
 	}
 }
 

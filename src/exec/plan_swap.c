@@ -27,6 +27,7 @@
 #include "exec/gpusort_plan.h"
 #include "exec/input_repeat.h"
 #include "exec/limit_bound.h"
+#include "exec/pathkey_encoding.h"
 #include "exec/plan_children.h"
 #include "exec/plan_swap.h"
 #include "exec/sort_eligibility.h"
@@ -134,6 +135,34 @@ bound_of_limit(const Limit *limit)
 										limit->limitOption);
 }
 
+/*
+ * Return a GpuSort for a Sort, or the Sort if it is not taken over.  The input is
+ * looked at last, because that takes longest, and most sorts are too small.
+ */
+static Plan *
+swap_sort(Sort *sort, const GsSwapContext *context)
+{
+	GsSortKeys	keys = gpusort_plan_keys_of_sort(sort);
+	GsSortCandidate candidate = {
+		.rows = sort->plan.plan_rows,
+		.width = sort->plan.plan_width,
+		.bound = context->bound
+	};
+	GsFallback	reason = gpusort_eligibility_of_rows(&candidate);
+
+	if (reason == GS_FALLBACK_NONE)
+		reason = gpusort_eligibility_of_keys(&keys);
+	if (reason != GS_FALLBACK_NONE)
+	{
+		gpusort_requirement_leave("a sort", reason);
+		return &sort->plan;
+	}
+	candidate.repeat = gpusort_input_repeat(sort->plan.lefttree,
+											context->statement->subplans);
+	add_sink(sort, &candidate, context->statement);
+	return (Plan *) gpusort_plan_from_sort(sort, candidate.repeat);
+}
+
 /* Swap in the tree below 'plan', and return what is to be in its place. */
 static Plan *
 swap_sorts(Plan *plan, const GsSwapContext *context)
@@ -151,28 +180,7 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 		child_context.bound = context->bound;
 	gpusort_plan_children_visit(plan, swap_in_child, &child_context);
 
-	if (IsA(plan, Sort))
-	{
-		GsSortCandidate candidate = {
-			.keys = gpusort_plan_keys_of_sort((Sort *) plan),
-			.rows = plan->plan_rows,
-			.width = plan->plan_width,
-			.bound = context->bound,
-			.repeat = gpusort_input_repeat(plan->lefttree,
-										   context->statement->subplans)
-		};
-		GsSortEncoding encoding;
-		GsFallback	reason = gpusort_eligibility_check(&candidate, &encoding);
-
-		if (reason == GS_FALLBACK_NONE)
-		{
-			add_sink((Sort *) plan, &candidate, context->statement);
-			return (Plan *) gpusort_plan_from_sort((Sort *) plan,
-												   candidate.repeat);
-		}
-		gpusort_requirement_leave("a sort", reason);
-	}
-	return plan;
+	return IsA(plan, Sort) ? swap_sort((Sort *) plan, context) : plan;
 }
 
 static void
@@ -191,12 +199,21 @@ swap_in_statement(PlannedStmt *statement)
 static PlannedStmt *
 plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 {
-	PlannedStmt *statement;
+	PlannedStmt *volatile statement;
+	GsPathKeyCache previous = gpusort_pathkey_encoding_begin();
 
-	if (prev_planner_hook)
-		statement = prev_planner_hook(GPUSORT_PLANNER_PASS);
-	else
-		statement = standard_planner(GPUSORT_PLANNER_PASS);
+	PG_TRY();
+	{
+		if (prev_planner_hook)
+			statement = prev_planner_hook(GPUSORT_PLANNER_PASS);
+		else
+			statement = standard_planner(GPUSORT_PLANNER_PASS);
+	}
+	PG_FINALLY();
+	{
+		gpusort_pathkey_encoding_end(previous);
+	}
+	PG_END_TRY();
 	if (!gpusort_debug_hide &&
 		(gpusort_enable || gpusort_debug_require != GS_REQUIRE_OFF))
 		swap_in_statement(statement);

@@ -17,12 +17,11 @@
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
-#include "optimizer/paths.h"
-#include "utils/lsyscache.h"
 
+#include "exec/limit_bound.h"
+#include "exec/pathkey_encoding.h"
 #include "exec/sort_cost.h"
 #include "exec/sort_eligibility.h"
-#include "key/key_encoding.h"
 #include "settings.h"
 #include "sort/gpu_session.h"
 #include "sort/shared_run.h"
@@ -71,68 +70,40 @@
 /* How a sort would be done. */
 typedef struct GsSortMethod
 {
-	GsSortEncoding encoding;
+	GsKeyShape	key;
 	bool		gpu;
 	bool		disk;
 	bool		runs;			/* do processes sort their own rows? */
 	double		processes;		/* that put rows into the session */
 } GsSortMethod;
 
-/*
- * The type of a sort key: that of the member of its equivalence class that
- * 'relids', if known, has.
- */
-static Oid
-type_of_pathkey(const PathKey *pathkey, Relids relids)
+/* A sort of 'input'.  Nothing is known yet of how the input can be repeated. */
+static GsSortCandidate
+candidate_of(const Path *input, double bound)
 {
-	List	   *members = pathkey->pk_eclass->ec_members;
-	ListCell   *lc;
+	GsSortCandidate candidate = {
+		.rows = input->rows,
+		.width = input->pathtarget->width,
+		.bound = bound,
+		.repeat = GS_INPUT_SAME_ORDER
+	};
 
-	foreach(lc, members)
-	{
-		EquivalenceMember *member = lfirst_node(EquivalenceMember, lc);
-
-		if (!member->em_is_child && !bms_is_empty(member->em_relids) &&
-			bms_is_subset(member->em_relids, relids))
-			return member->em_datatype;
-	}
-	return linitial_node(EquivalenceMember, members)->em_datatype;
+	return candidate;
 }
 
-/*
- * The keys of a sort of 'input' that is still a list of pathkeys.  False if
- * unknown, or if their collation takes comparisons that cost as much as in a
- * stock sort; then stock's cost stands.
- */
-static bool
-keys_of_pathkeys(const Path *input, List *pathkeys, GsSortKeys *keys)
+/* How it would be done by one process. */
+static GsSortMethod
+method_of(const GsSortCandidate *candidate, GsKeyShape key)
 {
-	int			nkeys = list_length(pathkeys);
-	ListCell   *lc;
+	GsSortMethod method = {
+		.key = key,
+		.gpu = gpusort_gpu_session_check(candidate->rows,
+										 candidate->repeat) == GS_FALLBACK_NONE,
+		.disk = !gpusort_eligibility_fits(candidate, key.words),
+		.processes = 1
+	};
 
-	keys->nkeys = 0;
-	keys->attnos = palloc(nkeys * sizeof(AttrNumber));
-	keys->operators = palloc(nkeys * sizeof(Oid));
-	keys->collations = palloc(nkeys * sizeof(Oid));
-	keys->nulls_first = palloc(nkeys * sizeof(bool));
-	foreach(lc, pathkeys)
-	{
-		PathKey    *pathkey = lfirst_node(PathKey, lc);
-		Oid			type = type_of_pathkey(pathkey, input->parent->relids);
-		Oid			operator = GPUSORT_PATHKEY_OPERATOR(pathkey, type);
-		Oid			collation = pathkey->pk_eclass->ec_collation;
-
-		if (!OidIsValid(operator) ||
-			(OidIsValid(collation) &&
-			 !gpusort_key_encoding_compares_bytes(collation)))
-			return false;
-		keys->attnos[keys->nkeys] = keys->nkeys + 1;
-		keys->operators[keys->nkeys] = operator;
-		keys->collations[keys->nkeys] = collation;
-		keys->nulls_first[keys->nkeys] = pathkey->pk_nulls_first;
-		keys->nkeys++;
-	}
-	return true;
+	return method;
 }
 
 /* Would the sort be taken over, and how? */
@@ -140,23 +111,13 @@ static bool
 choose_method(const Path *input, List *pathkeys, double bound,
 			  GsSortMethod *method)
 {
-	GsSortCandidate candidate = {
-		.rows = input->rows,
-		.width = input->pathtarget->width,
-		.bound = bound,
-		.repeat = GS_INPUT_SAME_ORDER	/* unknown yet */
-	};
+	GsSortCandidate candidate = candidate_of(input, bound);
+	GsKeyShape	key;
 
-	if (input->rows < gpusort_min_rows ||
-		!keys_of_pathkeys(input, pathkeys, &candidate.keys) ||
-		gpusort_eligibility_check(&candidate, &method->encoding) != GS_FALLBACK_NONE)
+	if (gpusort_eligibility_of_rows(&candidate) != GS_FALLBACK_NONE ||
+		!gpusort_pathkey_encoding_find(pathkeys, input->parent->relids, &key))
 		return false;
-	method->gpu = gpusort_gpu_session_check(candidate.rows, candidate.repeat) ==
-		GS_FALLBACK_NONE;
-	method->disk = !gpusort_eligibility_fits(&candidate,
-											 method->encoding.words);
-	method->runs = false;
-	method->processes = 1;
+	*method = method_of(&candidate, key);
 	return true;
 }
 
@@ -172,31 +133,33 @@ cost_of_pages(const Path *input)
 
 /* What the leader does to merge a row. */
 static double
-cost_of_merging(const Path *input, const GsSortEncoding *encoding)
+cost_of_merging(const Path *input, const GsKeyShape *key)
 {
 	return MERGE_RUNS_COST + MERGE_BYTE_COST * input->pathtarget->width +
-		MERGE_WORD_COST * encoding->words +
-		(encoding->exact ? 0 : MERGE_TIES_COST);
+		MERGE_WORD_COST * key->words +
+		(key->exact ? 0 : MERGE_TIES_COST);
 }
 
-static Path *
-make_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
-			   List *pathkeys, const GsSortMethod *method)
+/*
+ * Charge a path for a sort of 'input'.  'caution' is how many times what has been
+ * measured.
+ */
+static void
+set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
+			  double caution)
 {
-	Path	   *path = (Path *) create_sort_path(root, rel, input, pathkeys,
-												 -1.0);
 	double		keep = KEEP_ROW_COST + KEEP_BYTE_COST * input->pathtarget->width;
 	double		emit = RETURN_ROW_COST;
-	Cost		per_unit = CAUTION * cpu_operator_cost * input->rows;
+	Cost		per_unit = caution * cpu_operator_cost * input->rows;
 
 	if (!method->gpu)
-		keep += method->encoding.words * SORT_WORD_COST;
-	if (!method->encoding.exact)
+		keep += method->key.words * SORT_WORD_COST;
+	if (!method->key.exact)
 		keep += TIES_COST;
 	if (method->runs)
 	{
 		keep += WRITE_RUN_COST;
-		emit += cost_of_merging(input, &method->encoding);
+		emit += cost_of_merging(input, &method->key);
 	}
 	path->startup_cost = input->total_cost + per_unit * keep / method->processes;
 	path->total_cost = path->startup_cost + per_unit * emit;
@@ -207,6 +170,16 @@ make_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
 		path->startup_cost += pages;
 		path->total_cost += 2 * pages + per_unit * MERGE_ROW_COST;
 	}
+}
+
+static Path *
+make_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
+			   List *pathkeys, const GsSortMethod *method)
+{
+	Path	   *path = (Path *) create_sort_path(root, rel, input, pathkeys,
+												 -1.0);
+
+	set_sort_cost(path, input, method, CAUTION);
 	return path;
 }
 
@@ -244,14 +217,29 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 	return make_sort_path(root, rel, gather, pathkeys, &method);
 }
 
+Cost
+gpusort_cost_sort_minimum(const Path *input, bool caution)
+{
+	double		keep = KEEP_ROW_COST + KEEP_BYTE_COST * input->pathtarget->width;
+
+	return input->total_cost +
+		(caution ? CAUTION : 1) * cpu_operator_cost * input->rows * keep;
+}
+
+void
+gpusort_cost_sort_floor(const Path *input, bool caution, Path *floor)
+{
+	GsSortCandidate candidate = candidate_of(input, GPUSORT_NO_BOUND);
+	GsKeyShape	key = {.words = 1,.exact = true};
+	GsSortMethod method = method_of(&candidate, key);
+
+	set_sort_cost(floor, input, &method, caution ? CAUTION : 1);
+}
+
 bool
 gpusort_cost_in_memory(const Path *sort_path)
 {
-	GsSortCandidate candidate = {
-		.rows = sort_path->rows,
-		.width = sort_path->pathtarget->width,
-		.repeat = GS_INPUT_SAME_ORDER
-	};
+	GsSortCandidate candidate = candidate_of(sort_path, GPUSORT_NO_BOUND);
 
 	return gpusort_eligibility_fits(&candidate, 1);
 }
@@ -269,11 +257,8 @@ miss_cost(double accesses, double rows, int width)
 		log2(bytes / HASH_CACHE_BYTES);
 }
 
-/*
- * What a hash table costs beyond what the planner charges; 0 if 'path' has none.
- */
-static Cost
-hash_misses(const Path *path)
+Cost
+gpusort_cost_hash_misses(const Path *path)
 {
 	if (path->param_info != NULL)
 		return 0;
@@ -314,7 +299,7 @@ set_total_cost(Path *path, Cost total)
 void
 gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 {
-	Cost		misses = hash_misses(hash);
+	Cost		misses = gpusort_cost_hash_misses(hash);
 	Cost		excess = path->total_cost - hash->total_cost * CHEAPER;
 	Cost		caution = 0;
 

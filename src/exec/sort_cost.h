@@ -33,6 +33,17 @@ extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root,
 											 List *pathkeys, double bound,
 											 bool *gpu);
 
+/*
+ * Set the costs of *floor to lower bounds for such a path, whatever its sort keys
+ * are.  With 'caution' these are bounds of what the path is charged at first;
+ * without, of what gpusort_cost_prefer() can lower that to.
+ */
+extern void gpusort_cost_sort_floor(const Path *input, bool caution,
+									Path *floor);
+
+/* A bound of its startup cost that is less tight, and takes less time to compute. */
+extern Cost gpusort_cost_sort_minimum(const Path *input, bool caution);
+
 /* Will such a sort need no disk, as far as can be told? */
 extern bool gpusort_cost_in_memory(const Path *sort_path);
 
@@ -44,5 +55,11 @@ extern bool gpusort_cost_in_memory(const Path *sort_path);
  */
 extern void gpusort_cost_prefer(Path *path, Path *const sorts[2],
 								const Path *hash);
+
+/*
+ * The cost of the cache misses of a hash table, which the planner does not charge.
+ * Returns 0 if 'path' is neither a HashAgg nor a hash join.
+ */
+extern Cost gpusort_cost_hash_misses(const Path *path);
 
 #endif							/* GPUSORT_SORT_COST_H */

@@ -30,25 +30,22 @@ gpusort_eligibility_fits(const GsSortCandidate *candidate, unsigned words)
 }
 
 GsFallback
-gpusort_eligibility_check(const GsSortCandidate *candidate,
-						  GsSortEncoding *encoding)
+gpusort_eligibility_of_rows(const GsSortCandidate *candidate)
 {
-	GsFallback	reason;
-	GsKeyPlan  *key_plan;
-	int			first;
-
 	if (!gpusort_enable)
 		return GS_FALLBACK_DISABLED;
 	if (candidate->rows < gpusort_min_rows)
 		return GS_FALLBACK_FEW_ROWS;
 	if (gpusort_limit_bound_is_small(candidate->bound, candidate->rows))
-		reason = GS_FALLBACK_LIMIT;
-	else
-	{
-		key_plan = gpusort_key_plan_create(&candidate->keys, 1, &reason);
-		encoding->words = gpusort_key_plan_words(key_plan);
-		encoding->exact = gpusort_key_plan_is_exact(key_plan, &first);
-		gpusort_key_plan_free(key_plan);
-	}
+		return GS_FALLBACK_LIMIT;
+	return GS_FALLBACK_NONE;
+}
+
+GsFallback
+gpusort_eligibility_of_keys(const GsSortKeys *keys)
+{
+	GsFallback	reason;
+
+	gpusort_key_plan_free(gpusort_key_plan_create(keys, 1, &reason));
 	return reason;
 }

@@ -13,26 +13,20 @@
 /* A sort, as the planner knows it. */
 typedef struct GsSortCandidate
 {
-	GsSortKeys	keys;
 	double		rows;			/* estimated */
 	int			width;			/* of a row in bytes, estimated */
 	double		bound;			/* rows wanted; see exec/limit_bound.h */
 	GsInputRepeat repeat;		/* of the input */
 } GsSortCandidate;
 
-/* The keys of a sort that is taken. */
-typedef struct GsSortEncoding
-{
-	unsigned	words;			/* of a key */
-	bool		exact;			/* they say all of it */
-} GsSortEncoding;
-
 /*
- * Returns GS_FALLBACK_NONE if GpuSort takes the sort, and sets *encoding; or
- * else returns why not.
+ * Is such a sort worth taking over?  Returns GS_FALLBACK_NONE, or the reason why
+ * not.  Does not look at 'repeat'.
  */
-extern GsFallback gpusort_eligibility_check(const GsSortCandidate *candidate,
-											GsSortEncoding *encoding);
+extern GsFallback gpusort_eligibility_of_rows(const GsSortCandidate *candidate);
+
+/* Likewise: can a sort by these keys be taken over?  Looks at the system catalogs. */
+extern GsFallback gpusort_eligibility_of_keys(const GsSortKeys *keys);
 
 /*
  * Will a sort that is taken, with so many words in a key, need no disk, as far

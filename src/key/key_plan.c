@@ -146,6 +146,23 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 	return plan;
 }
 
+GsKeyShape
+gpusort_key_plan_shape(const GsKeyEncoding *encodings, int nkeys)
+{
+	GsKeyColumn columns[GPUSORT_KEY_SHAPE_COLUMNS];
+	GsKeyStage	stage = {0};
+	GsKeyPlan	plan = {.ncolumns = nkeys,.columns = columns,.stages = &stage};
+	GsKeyShape	shape;
+	int			first;
+
+	for (int i = 0; i < nkeys; i++)
+		columns[i].encoding = encodings[i];
+	lay_out_stage(&plan, 0, 1);
+	shape.words = stage.words;
+	shape.exact = gpusort_key_plan_is_exact(&plan, &first);
+	return shape;
+}
+
 void
 gpusort_key_plan_free(GsKeyPlan *plan)
 {

@@ -11,6 +11,7 @@
 #include "access/attnum.h"
 
 #include "fallback.h"
+#include "key/key_encoding.h"
 #include "key/string_pivot.h"
 
 /* The sort keys as the planner has them; arrays of nkeys each. */
@@ -24,6 +25,13 @@ typedef struct GsSortKeys
 } GsSortKeys;
 
 typedef struct GsKeyPlan GsKeyPlan;
+
+/* What the costs of a sort depend on. */
+typedef struct GsKeyShape
+{
+	unsigned	words;			/* of an encoded key */
+	bool		exact;			/* no ties to break */
+} GsKeyShape;
 
 /*
  * Make the plan, in a memory context of its own below the current one.  Of a
@@ -39,6 +47,16 @@ extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 										  unsigned string_words,
 										  GsFallback *reason);
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
+
+/*
+ * The shape of a plan for sort keys with these encodings, with one word of a
+ * string.  There are 1 to GPUSORT_KEY_SHAPE_COLUMNS of them.  Of more keys, pass
+ * the first ones: a column takes two bits at least, so that these exceed a key.
+ */
+#define GPUSORT_KEY_SHAPE_COLUMNS	129
+
+extern GsKeyShape gpusort_key_plan_shape(const GsKeyEncoding *encodings,
+										 int nkeys);
 
 /* 64-bit words of one encoded key: 1 to GPUSORT_CPU_MAX_KEY_WORDS. */
 extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
