@@ -12,6 +12,12 @@
  * does not.  What is kept and what sorts use together is never more than
  * pg_gpusort.work_mem, unless the sorts alone take more.
  *
+ * Blocks of small budgets are far below the size of a mapping.  A sort that uses
+ * up such a budget again and again, for one run after the other, would pay for
+ * its page faults each time, since malloc gives memory back to the system.  So it
+ * takes its blocks from one mapping, the arena, but for the first ones, as many
+ * a sort is small.
+ *
  * A mapping has its header elsewhere: blocks of a power of two bytes would take
  * a huge page more for it.
  *
@@ -33,6 +39,15 @@
 
 /* Blocks from this size are mappings. */
 #define MAPPING_FROM_BYTES	HUGE_PAGE_BYTES
+
+/*
+ * The largest arena.  With more memory most blocks of a sort are mappings by
+ * themselves, which serve other sorts as well.
+ */
+#define MAX_ARENA_BYTES		((Size) 128 * 1024 * 1024)
+
+/* Blocks are taken from the arena when a part of the limit is in use. */
+#define ARENA_FROM_PART		16
 
 #ifndef MAP_ANONYMOUS
 #define MAP_ANONYMOUS		MAP_ANON
@@ -111,9 +126,8 @@ map_aligned(Size size)
 	return aligned;
 }
 
-/* Unmap kept mappings, the oldest first, until so many more bytes may be there. */
-static void
-make_room(Size bytes)
+void
+gpusort_budget_make_room(Size bytes)
 {
 	Size		limit = (Size) gpusort_settings_work_mem() * 1024;
 
@@ -158,7 +172,7 @@ get_mapping(Size size)
 	mapping = take_kept(size);
 	if (mapping == NULL)
 	{
-		make_room(size);
+		gpusort_budget_make_room(size);
 		mapping = make_mapping(size);
 	}
 	if (mapping != NULL)
@@ -173,7 +187,7 @@ put_mapping(GsMapping *mapping)
 	used_bytes -= mapping->size;
 #ifdef MADV_FREE
 	/* The oldest go first: the next sort may well be like the last one. */
-	make_room(mapping->size);
+	gpusort_budget_make_room(mapping->size);
 	if (kept_bytes + used_bytes + mapping->size <=
 		(Size) gpusort_settings_work_mem() * 1024 &&
 		madvise(mapping->memory, mapping->size, MADV_FREE) == 0)
@@ -221,27 +235,71 @@ gpusort_budget_create(Size limit)
 	return budget;
 }
 
+/* A mapping of so many bytes, or NULL. */
+static char *
+take_mapping(GsBudget *budget, Size size)
+{
+	GsMapping  *mapping = get_mapping(size);
+
+	if (mapping == NULL)
+		return NULL;
+	mapping->next = budget->mappings;
+	budget->mappings = mapping;
+	return mapping->memory;
+}
+
+void
+gpusort_budget_use_arena(GsBudget *budget)
+{
+	budget->arena_bytes = TYPEALIGN_DOWN(HUGE_PAGE_BYTES, budget->limit);
+	if (budget->arena_bytes > MAX_ARENA_BYTES)
+		budget->arena_bytes = 0;
+}
+
+/* A block of the arena, or NULL if that has no room. */
+static char *
+take_from_arena(GsBudget *budget, Size size)
+{
+	char	   *memory;
+
+	if (budget->arena == NULL)
+	{
+		if (budget->arena_bytes == 0 ||
+			budget->used < budget->limit / ARENA_FROM_PART)
+			return NULL;
+		budget->arena = take_mapping(budget, budget->arena_bytes);
+		if (budget->arena == NULL)
+			budget->arena_bytes = 0;
+	}
+	size = MAXALIGN(size);
+	if (size > budget->arena_bytes - budget->arena_used)
+		return NULL;
+	memory = budget->arena + budget->arena_used;
+	budget->arena_used += size;
+	return memory;
+}
+
+static inline bool
+is_in_arena(const GsBudget *budget, const char *memory)
+{
+	return budget->arena != NULL && memory >= budget->arena &&
+		memory < budget->arena + budget->arena_bytes;
+}
+
 void *
 gpusort_budget_alloc(GsBudget *budget, Size size)
 {
-	GsMapping  *mapping;
-	void	   *memory = NULL;
+	char	   *memory = NULL;
 
-	if (unlikely(gpusort_fault_host_alloc(&budget->allocations)))
-		;
-	else if (size >= MAPPING_FROM_BYTES)
+	if (likely(!gpusort_fault_host_alloc(&budget->allocations)))
 	{
-		mapping = get_mapping(size);
-		if (mapping != NULL)
-		{
-			mapping->next = budget->mappings;
-			budget->mappings = mapping;
-			memory = mapping->memory;
-		}
+		memory = take_from_arena(budget, size);
+		if (memory == NULL && size >= MAPPING_FROM_BYTES)
+			memory = take_mapping(budget, size);
+		else if (memory == NULL)
+			memory = MemoryContextAllocExtended(budget->context, size,
+												MCXT_ALLOC_NO_OOM);
 	}
-	else
-		memory = MemoryContextAllocExtended(budget->context, size,
-											MCXT_ALLOC_NO_OOM);
 	if (memory == NULL)
 		budget->out_of_memory = true;
 	else
@@ -284,9 +342,12 @@ find_mapping(GsBudget *budget, const void *memory)
 void
 gpusort_budget_free(GsBudget *budget, void *memory)
 {
-	GsMapping **link = find_mapping(budget, memory);
+	GsMapping **link;
 	GsMapping  *mapping;
 
+	if (is_in_arena(budget, memory))
+		return;
+	link = find_mapping(budget, memory);
 	if (link == NULL)
 	{
 		pfree(memory);

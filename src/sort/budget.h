@@ -18,6 +18,9 @@ typedef struct GsBudget
 	bool		out_of_memory;	/* the system had no memory left */
 	uint32		allocations;	/* so far, see service/fault.h */
 	GsMapping  *mappings;		/* of blocks that are not freed */
+	char	   *arena;			/* one of these for small blocks, or NULL */
+	Size		arena_bytes;	/* that it has or will have, or 0 */
+	Size		arena_used;
 } GsBudget;
 
 /*
@@ -25,6 +28,12 @@ typedef struct GsBudget
  * what ends it: all blocks are freed with the context, after an error too.
  */
 extern GsBudget *gpusort_budget_create(Size limit);
+
+/*
+ * Let a new budget take blocks from one mapping where that saves page faults.  The
+ * memory of those that are freed is free when the budget ends.
+ */
+extern void gpusort_budget_use_arena(GsBudget *budget);
 
 /* Take 'size' bytes from the budget, or return false if they are not there. */
 static inline bool
@@ -54,5 +63,11 @@ extern void *gpusort_budget_enlarge(GsBudget *budget, void *array,
 
 /* Free a block.  The bytes stay reserved. */
 extern void gpusort_budget_free(GsBudget *budget, void *memory);
+
+/*
+ * So many bytes will be allocated elsewhere: give memory kept for other sorts back
+ * to the system, the oldest first, until both are within pg_gpusort.work_mem.
+ */
+extern void gpusort_budget_make_room(Size bytes);
 
 #endif							/* GPUSORT_BUDGET_H */

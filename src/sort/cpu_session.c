@@ -80,6 +80,9 @@ gpusort_cpu_session_create(const GsSessionSpec *spec, GsBudget *budget)
 
 	session->spec = spec;
 	session->budget = budget;
+	/* Rows that are not wanted are dropped before the budget ends. */
+	if (spec->bound == 0)
+		gpusort_budget_use_arena(budget);
 	session->chunk_shift = choose_chunk_shift(spec, budget->limit);
 	session->ordering =
 		gpusort_ordering_create(budget,

@@ -16,6 +16,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
+#include "sort/budget.h"
 #include "sort/external_sort.h"
 #include "sort/run_cursor.h"
 #include "sort/run_merge.h"
@@ -168,6 +169,8 @@ begin_merge(GsExternalSort *sort, int first, int nruns, GsCpuSession *held)
 {
 	MemoryContext caller;
 
+	gpusort_budget_make_room(nruns *
+							 gpusort_run_file_reader_bytes(sort->limit));
 	sort->merge_context = AllocSetContextCreate(sort->context,
 												"pg_gpusort merge",
 												ALLOCSET_DEFAULT_SIZES);
