@@ -48,24 +48,26 @@ OBJS = \
 	src/service/service_shmem.o \
 	src/service/service_status.o \
 	src/service/service_worker.o \
-	src/sort/budget.o \
-	src/sort/heap_columns.o \
-	src/sort/ordering.o \
-	src/sort/row_format.o \
-	src/sort/row_store.o \
-	src/sort/sort_stats.o \
-	src/sort/stock_ties.o \
-	src/sort/tie_comparisons.o \
-	src/sort/tie_sorter.o \
-	src/sort/cpu_session.o \
-	src/sort/shared_run.o \
-	src/sort/sorted_run.o \
-	src/sort/run_cursor.o \
-	src/sort/run_merge.o \
-	src/sort/external_sort.o \
-	src/sort/run_builder.o \
+	src/heap/heap_columns.o \
+	src/heap/heap_rows.o \
+	src/heap/page_scan.o \
+	src/sort/base/budget.o \
+	src/sort/base/row_format.o \
+	src/sort/base/sort_stats.o \
+	src/sort/memory/ordering.o \
+	src/sort/memory/row_store.o \
+	src/sort/memory/stock_ties.o \
+	src/sort/memory/tie_comparisons.o \
+	src/sort/memory/tie_sorter.o \
+	src/sort/memory/cpu_session.o \
+	src/sort/disk/shared_run.o \
+	src/sort/disk/sorted_run.o \
+	src/sort/disk/run_cursor.o \
+	src/sort/disk/run_merge.o \
+	src/sort/disk/external_sort.o \
+	src/sort/disk/run_builder.o \
+	src/sort/gpu/gpu_session.o \
 	src/sort/bounded_sort.o \
-	src/sort/gpu_session.o \
 	src/sort/gpu_runs.o \
 	src/sort/cutoff.o \
 	src/sort/row_holder.o \
@@ -78,18 +80,16 @@ OBJS = \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \
 	src/exec/gpusort_plan.o \
-	src/exec/page_scan.o \
 	src/exec/sink_node.o \
-	src/exec/plan_children.o \
-	src/exec/input_repeat.o \
-	src/exec/sort_eligibility.o \
-	src/exec/pathkey_encoding.o \
-	src/exec/sort_cost.o \
-	src/exec/join_floor.o \
-	src/exec/sort_paths.o \
-	src/exec/join_paths.o \
-	src/exec/plan_swap.o \
-	src/index/heap_rows.o \
+	src/plan/plan_children.o \
+	src/plan/input_repeat.o \
+	src/plan/sort_eligibility.o \
+	src/plan/pathkey_encoding.o \
+	src/plan/sort_cost.o \
+	src/plan/join_floor.o \
+	src/plan/sort_paths.o \
+	src/plan/join_paths.o \
+	src/plan/plan_swap.o \
 	src/index/index_rows.o \
 	src/index/unique_check.o \
 	src/index/index_workers.o \
@@ -146,7 +146,8 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 # PGXS tracks headers only for servers built with --enable-depend.
-$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h) $(srcdir)/cuda/gpusort_device.h
+$(OBJS): $(wildcard $(srcdir)/src/*.h $(srcdir)/src/*/*.h $(srcdir)/src/*/*/*.h) \
+	$(srcdir)/cuda/gpusort_device.h
 
 build/isolation:
 	mkdir -p $@

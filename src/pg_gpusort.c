@@ -11,15 +11,15 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
-#include "exec/join_paths.h"
 #include "exec/limit_bound.h"
-#include "exec/plan_swap.h"
-#include "exec/sort_paths.h"
 #include "index/index_hook.h"
+#include "plan/join_paths.h"
+#include "plan/plan_swap.h"
+#include "plan/sort_paths.h"
 #include "service/service_shmem.h"
 #include "service/service_worker.h"
 #include "settings.h"
-#include "sort/sort_stats.h"
+#include "sort/base/sort_stats.h"
 
 GPUSORT_MODULE_MAGIC("pg_gpusort", GPUSORT_VERSION);
 

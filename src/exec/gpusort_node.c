@@ -27,9 +27,9 @@
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
 #include "exec/limit_bound.h"
-#include "exec/page_scan.h"
+#include "heap/page_scan.h"
 #include "settings.h"
-#include "sort/gpu_session.h"
+#include "sort/gpu/gpu_session.h"
 #include "sort/requirement.h"
 #include "work.h"
 

@@ -11,9 +11,9 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-#include "exec/page_scan.h"
 #include "exec/sink_node.h"
 #include "exec/worker_reports.h"
+#include "heap/page_scan.h"
 #include "sort/bounded_sort.h"
 #include "sort/sort_session.h"
 

@@ -10,7 +10,7 @@
 
 #include "nodes/plannodes.h"
 
-#include "sort/session_spec.h"
+#include "sort/base/session_spec.h"
 
 /*
  * Make the GpuSort node that does what 'sort' does, with its children, of whose

@@ -31,10 +31,10 @@
 
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_plan.h"
-#include "exec/page_scan.h"
 #include "exec/sink_node.h"
-#include "sort/gpu_session.h"
-#include "sort/sort_stats.h"
+#include "heap/page_scan.h"
+#include "sort/base/sort_stats.h"
+#include "sort/gpu/gpu_session.h"
 #include "work.h"
 
 /* Where rows go. */

@@ -14,8 +14,8 @@
 
 #include "access/itup.h"
 
-#include "index/heap_rows.h"
-#include "sort/session_spec.h"
+#include "heap/heap_rows.h"
+#include "sort/base/session_spec.h"
 
 /*
  * Set the type and the sort keys of the rows in 'spec', allocated in the current

@@ -27,8 +27,8 @@
 
 #include "index/index_rows.h"
 #include "index/index_workers.h"
-#include "sort/gpu_session.h"
-#include "sort/sort_stats.h"
+#include "sort/base/sort_stats.h"
+#include "sort/gpu/gpu_session.h"
 #include "work.h"
 
 /* Parts of the shared memory. */

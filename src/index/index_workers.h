@@ -10,7 +10,7 @@
 #ifndef GPUSORT_INDEX_WORKERS_H
 #define GPUSORT_INDEX_WORKERS_H
 
-#include "index/heap_rows.h"
+#include "heap/heap_rows.h"
 #include "service/service_client.h"
 
 typedef struct GsIndexWorkers GsIndexWorkers;

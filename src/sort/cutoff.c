@@ -17,7 +17,7 @@
 
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
-#include "sort/budget.h"
+#include "sort/base/budget.h"
 #include "sort/cutoff.h"
 
 struct GsCutoff

@@ -10,7 +10,7 @@
 
 #include "executor/tuptable.h"
 
-#include "sort/session_spec.h"
+#include "sort/base/session_spec.h"
 
 typedef struct GsCutoff GsCutoff;
 

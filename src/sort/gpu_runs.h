@@ -8,7 +8,7 @@
 #ifndef GPUSORT_GPU_RUNS_H
 #define GPUSORT_GPU_RUNS_H
 
-#include "sort/gpu_session.h"
+#include "sort/gpu/gpu_session.h"
 
 typedef struct GsGpuRuns GsGpuRuns;
 

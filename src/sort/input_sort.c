@@ -10,8 +10,8 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 
+#include "sort/base/sort_stats.h"
 #include "sort/input_sort.h"
-#include "sort/sort_stats.h"
 #include "work.h"
 
 /*

@@ -30,10 +30,10 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
+#include "sort/base/session_spec.h"
 #include "sort/cutoff.h"
 #include "sort/row_holder.h"
 #include "sort/row_runs.h"
-#include "sort/session_spec.h"
 
 typedef struct GsInputSort
 {

@@ -18,11 +18,11 @@
 
 #include "executor/tuptable.h"
 
-#include "sort/budget.h"
-#include "sort/cpu_session.h"
+#include "sort/base/budget.h"
+#include "sort/base/session_spec.h"
+#include "sort/gpu/gpu_session.h"
 #include "sort/gpu_runs.h"
-#include "sort/gpu_session.h"
-#include "sort/session_spec.h"
+#include "sort/memory/cpu_session.h"
 
 typedef struct GsRowHolder
 {

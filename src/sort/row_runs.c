@@ -13,10 +13,10 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
-#include "sort/budget.h"
+#include "sort/base/budget.h"
+#include "sort/base/sort_stats.h"
+#include "sort/disk/sorted_run.h"
 #include "sort/row_runs.h"
-#include "sort/sort_stats.h"
-#include "sort/sorted_run.h"
 
 void
 gpusort_row_runs_init(GsRowRuns *runs, const GsSessionSpec *spec,

@@ -18,11 +18,11 @@
 #ifndef GPUSORT_ROW_RUNS_H
 #define GPUSORT_ROW_RUNS_H
 
-#include "sort/external_sort.h"
+#include "sort/base/session_spec.h"
+#include "sort/disk/external_sort.h"
+#include "sort/disk/run_builder.h"
+#include "sort/disk/shared_run.h"
 #include "sort/row_holder.h"
-#include "sort/run_builder.h"
-#include "sort/session_spec.h"
-#include "sort/shared_run.h"
 
 typedef struct GsRowRuns
 {

@@ -16,9 +16,9 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
-#include "sort/session_spec.h"
-#include "sort/shared_run.h"
-#include "sort/sort_stats.h"
+#include "sort/base/session_spec.h"
+#include "sort/base/sort_stats.h"
+#include "sort/disk/shared_run.h"
 
 typedef struct GsSortSession GsSortSession;
 

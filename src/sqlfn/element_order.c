@@ -23,8 +23,8 @@
 #include "utils/typcache.h"
 
 #include "key/key_plan.h"
-#include "sort/gpu_session.h"
-#include "sort/ordering.h"
+#include "sort/gpu/gpu_session.h"
+#include "sort/memory/ordering.h"
 #include "sqlfn/element_order.h"
 #include "work.h"
 

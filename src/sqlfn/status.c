@@ -19,7 +19,7 @@
 #include "service/service_client.h"
 #include "service/service_status.h"
 #include "settings.h"
-#include "sort/sort_stats.h"
+#include "sort/base/sort_stats.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_devices);
 GPUSORT_SQL_FUNCTION(gpusort_status);

@@ -1,0 +1,230 @@
+/*-------------------------------------------------------------------------
+ *
+ * heap_columns.c
+ *		Takes columns out of heap tuples where they lie.
+ *
+ * A tuple without NULLs has its first columns at constant offsets, as far as all
+ * are of fixed length.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/tupmacs.h"
+
+#include "heap/heap_columns.h"
+
+typedef enum GsFixedKind
+{
+	GS_FIXED_1,					/* passed by value, by size */
+	GS_FIXED_2,
+	GS_FIXED_4,
+	GS_FIXED_8,
+	GS_FIXED_POINTER			/* passed by reference */
+} GsFixedKind;
+
+/* A column of the result. */
+typedef struct GsHeapColumn
+{
+	int			place;			/* in the result, from 0 */
+	int			attno;			/* of the table, from 1 */
+	GsFixedKind kind;
+	uint32		offset;			/* if constant */
+} GsHeapColumn;
+
+struct GsHeapColumns
+{
+	TupleDesc	table;
+	int			max_attno;		/* the last attribute wanted */
+	bool		has_nulls;		/* had the last tuple any? */
+
+	/* Attributes that are walked over, from 'walk_attno' on. */
+	int			walk_attno;
+	uint32		walk_offset;	/* where that one may begin, without NULLs */
+	Datum	   *values;
+	bool	   *isnull;
+
+	/* First the columns with constant offsets, then the others. */
+	int			ncolumns;
+	int			nfixed;
+	GsHeapColumn columns[FLEXIBLE_ARRAY_MEMBER];
+};
+
+static GsFixedKind
+kind_of_attribute(Form_pg_attribute att)
+{
+	if (!att->attbyval)
+		return GS_FIXED_POINTER;
+	switch (att->attlen)
+	{
+		case 1:
+			return GS_FIXED_1;
+		case 2:
+			return GS_FIXED_2;
+		case 4:
+			return GS_FIXED_4;
+		default:
+			return GS_FIXED_8;
+	}
+}
+
+/* Find out which attributes are at constant offsets in a tuple without NULLs. */
+static void
+find_walk(GsHeapColumns *columns, uint32 *offsets)
+{
+	int			attno;
+	uint32		offset = 0;
+
+	for (attno = 1; attno <= columns->max_attno; attno++)
+	{
+		Form_pg_attribute att = TupleDescAttr(columns->table, attno - 1);
+
+		if (att->attlen < 0)
+			break;
+		offset = att_align_nominal(offset, att->attalign);
+		offsets[attno - 1] = offset;
+		offset += att->attlen;
+	}
+	columns->walk_attno = attno;
+	columns->walk_offset = offset;
+}
+
+static void
+add_columns(GsHeapColumns *columns, int n, const AttrNumber *attnos,
+			const uint32 *offsets, bool fixed)
+{
+	for (int place = 0; place < n; place++)
+	{
+		int			attno = attnos[place];
+
+		if ((attno < columns->walk_attno) != fixed)
+			continue;
+		columns->columns[columns->ncolumns++] = (GsHeapColumn)
+		{
+			.place = place,
+				.attno = attno,
+				.kind = kind_of_attribute(TupleDescAttr(columns->table, attno - 1)),
+				.offset = fixed ? offsets[attno - 1] : 0
+		};
+	}
+}
+
+GsHeapColumns *
+gpusort_heap_columns_create(TupleDesc table, int n, const AttrNumber *attnos)
+{
+	GsHeapColumns *columns = palloc0(offsetof(GsHeapColumns, columns) +
+									 n * sizeof(GsHeapColumn));
+	uint32	   *offsets;
+
+	columns->table = table;
+	for (int place = 0; place < n; place++)
+		columns->max_attno = Max(columns->max_attno, attnos[place]);
+	columns->values = palloc(Max(columns->max_attno, 1) * sizeof(Datum));
+	columns->isnull = palloc(Max(columns->max_attno, 1) * sizeof(bool));
+	offsets = palloc(Max(columns->max_attno, 1) * sizeof(uint32));
+	find_walk(columns, offsets);
+	add_columns(columns, n, attnos, offsets, true);
+	columns->nfixed = columns->ncolumns;
+	add_columns(columns, n, attnos, offsets, false);
+	pfree(offsets);
+	return columns;
+}
+
+/* Take columns from their constant offsets. */
+static inline void
+take_fixed(const GsHeapColumns *columns, char *data, Datum *values)
+{
+	for (int c = 0; c < columns->nfixed; c++)
+	{
+		const GsHeapColumn *column = &columns->columns[c];
+		Datum	   *value = &values[column->place];
+		char	   *place = data + column->offset;
+
+		switch (column->kind)
+		{
+			case GS_FIXED_1:
+				*value = CharGetDatum(*place);
+				break;
+			case GS_FIXED_2:
+				*value = Int16GetDatum(*(int16 *) place);
+				break;
+			case GS_FIXED_4:
+				*value = Int32GetDatum(*(int32 *) place);
+				break;
+			case GS_FIXED_8:
+				*value = *(Datum *) place;
+				break;
+			case GS_FIXED_POINTER:
+				*value = PointerGetDatum(place);
+				break;
+		}
+	}
+}
+
+/* Walk over a tuple's attributes from one to the last one wanted. */
+static void
+walk_tuple(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno,
+		   uint32 offset)
+{
+	char	   *data = (char *) tuple + tuple->t_hoff;
+	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
+	int			natts = Min(HeapTupleHeaderGetNatts(tuple), columns->max_attno);
+
+	for (int i = first_attno - 1; i < natts; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(columns->table, i);
+
+		columns->isnull[i] = has_nulls && att_isnull(i, tuple->t_bits);
+		columns->values[i] = (Datum) 0;
+		if (columns->isnull[i])
+			continue;
+		offset = att_align_pointer(offset, att->attalign, att->attlen,
+								   data + offset);
+		columns->values[i] = fetchatt(att, data + offset);
+		offset = att_addlength_pointer(offset, att->attlen, data + offset);
+	}
+
+	/* Columns that were added to the table later. */
+	for (int i = Max(natts, first_attno - 1); i < columns->max_attno; i++)
+		columns->values[i] = getmissingattr(columns->table, i + 1,
+											&columns->isnull[i]);
+}
+
+/* Take columns, from the c-th on, that were walked over. */
+static inline void
+take_walked(const GsHeapColumns *columns, int c, Datum *values, bool *isnull)
+{
+	for (; c < columns->ncolumns; c++)
+	{
+		const GsHeapColumn *column = &columns->columns[c];
+
+		values[column->place] = columns->values[column->attno - 1];
+		isnull[column->place] = columns->isnull[column->attno - 1];
+	}
+}
+
+void
+gpusort_heap_columns_take(GsHeapColumns *columns, HeapTupleHeader tuple,
+						  Datum *values, bool *isnull)
+{
+	if (likely((tuple->t_infomask & HEAP_HASNULL) == 0 &&
+			   HeapTupleHeaderGetNatts(tuple) >= columns->max_attno))
+	{
+		if (unlikely(columns->has_nulls))
+			memset(isnull, 0, columns->ncolumns * sizeof(bool));
+		columns->has_nulls = false;
+		take_fixed(columns, (char *) tuple + tuple->t_hoff, values);
+		if (columns->nfixed < columns->ncolumns)
+		{
+			walk_tuple(columns, tuple, columns->walk_attno,
+					   columns->walk_offset);
+			take_walked(columns, columns->nfixed, values, isnull);
+		}
+	}
+	else
+	{
+		columns->has_nulls = true;
+		walk_tuple(columns, tuple, 1, 0);
+		take_walked(columns, 0, values, isnull);
+	}
+}

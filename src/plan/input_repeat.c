@@ -1,0 +1,310 @@
+/*-------------------------------------------------------------------------
+ *
+ * input_repeat.c
+ *		Can the input of a sort be read a second time?
+ *
+ * A sort that loses its rows on the way, and perhaps after some of them have
+ * been returned, reads its input again.  That is right only if the same rows
+ * come; and after some have been returned, only if they come in the same
+ * order, since that is the order of rows with equal keys.
+ *
+ * Everything reads with the snapshot of the first time.  What remains is to
+ * know the nodes: those not listed here, such as those of foreign tables and of
+ * other extensions, and those with side effects, are not repeated, nor is
+ * anything with a volatile function.
+ *
+ * Nodes whose result depends on the order of their input are where one must
+ * be strict: if the input may come in another order, they may return other
+ * rows.  That is not only LIMIT: a group is represented by its first row, and
+ * equal values can look different; a float's sum depends on the order; and so
+ * does the number of a row in its window.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "miscadmin.h"
+#include "nodes/extensible.h"
+#include "optimizer/clauses.h"
+#include "optimizer/optimizer.h"
+#include "utils/syscache.h"
+
+#include "exec/gpusort_node.h"
+#include "exec/sink_node.h"
+#include "plan/input_repeat.h"
+#include "plan/plan_children.h"
+
+typedef struct RepeatSearch
+{
+	GsInputRepeat repeat;		/* of the plans visited: the least */
+	bool		below_gather;
+	bool		uses_subplans;	/* does anything visited? */
+} RepeatSearch;
+
+static bool
+is_gpusort(const Plan *plan)
+{
+	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
+		gpusort_node_create_state;
+}
+
+static bool
+is_sink(const Plan *plan)
+{
+	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
+		gpusort_sink_create_state;
+}
+
+static bool
+is_gather(const Plan *plan)
+{
+	return IsA(plan, Gather) || IsA(plan, GatherMerge);
+}
+
+/* Is it a target list of columns of the input and constants, as most are? */
+static bool
+is_plain_targetlist(const Node *expression)
+{
+	ListCell   *lc;
+
+	if (!IsA(expression, List))
+		return false;
+	foreach(lc, (const List *) expression)
+	{
+		const TargetEntry *entry = lfirst(lc);
+
+		if (!IsA(entry, TargetEntry) ||
+			!(IsA(entry->expr, Var) || IsA(entry->expr, Const)))
+			return false;
+	}
+	return true;
+}
+
+/* Add what is not known at first sight to have neither functions nor subplans. */
+static List *
+add_expression(List *list, const void *expression)
+{
+	if (expression == NULL || is_plain_targetlist(expression))
+		return list;
+	return lappend(list, unconstify(void *, expression));
+}
+
+/*
+ * All expressions of a node that can have functions or subplans, as a list of
+ * lists and nodes.  A plan may have thousands of nodes, for partitions.
+ */
+static List *
+expressions_of(const Plan *plan)
+{
+	List	   *list = add_expression(NIL, plan->targetlist);
+
+	list = add_expression(list, plan->qual);
+	list = add_expression(list, plan->initPlan);
+
+#define ADD(type, field)	add_expression(list, ((const type *) plan)->field)
+	switch (nodeTag(plan))
+	{
+		case T_Result:
+			return ADD(Result, resconstantqual);
+		case T_IndexScan:
+			list = ADD(IndexScan, indexqualorig);
+			return ADD(IndexScan, indexorderbyorig);
+		case T_IndexOnlyScan:
+			list = ADD(IndexOnlyScan, indexqual);
+			list = ADD(IndexOnlyScan, recheckqual);
+			return ADD(IndexOnlyScan, indexorderby);
+		case T_BitmapIndexScan:
+			return ADD(BitmapIndexScan, indexqualorig);
+		case T_BitmapHeapScan:
+			return ADD(BitmapHeapScan, bitmapqualorig);
+		case T_TidScan:
+			return ADD(TidScan, tidquals);
+		case T_TidRangeScan:
+			return ADD(TidRangeScan, tidrangequals);
+		case T_FunctionScan:
+			return ADD(FunctionScan, functions);
+		case T_TableFuncScan:
+			return ADD(TableFuncScan, tablefunc);
+		case T_ValuesScan:
+			return ADD(ValuesScan, values_lists);
+		case T_CustomScan:
+			list = ADD(CustomScan, custom_exprs);
+			return ADD(CustomScan, custom_scan_tlist);
+		case T_NestLoop:
+			return ADD(Join, joinqual);
+		case T_MergeJoin:
+			list = ADD(MergeJoin, mergeclauses);
+			return ADD(Join, joinqual);
+		case T_HashJoin:
+			list = ADD(HashJoin, hashclauses);
+			return ADD(Join, joinqual);
+		case T_Memoize:
+			return ADD(Memoize, param_exprs);
+		case T_WindowAgg:
+			list = ADD(WindowAgg, startOffset);
+			list = ADD(WindowAgg, endOffset);
+			return ADD(WindowAgg, runConditionOrig);
+		case T_Limit:
+			list = ADD(Limit, limitOffset);
+			return ADD(Limit, limitCount);
+		default:
+			return list;
+	}
+#undef ADD
+}
+
+/*
+ * Entries of a btree stay in their order; where others are changed by other
+ * sessions, as by splits of pages, entries may change places.
+ */
+static bool
+index_keeps_order(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	bool		is_btree;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", index);
+	is_btree = ((Form_pg_class) GETSTRUCT(tuple))->relam == BTREE_AM_OID;
+	ReleaseSysCache(tuple);
+	return is_btree;
+}
+
+/* What a node makes of its input, which is SAME_ORDER if it has none. */
+static GsInputRepeat
+repeat_of_node(const Plan *plan, GsInputRepeat input)
+{
+	GsInputRepeat any_order = Min(input, GS_INPUT_SAME_ROWS);
+	GsInputRepeat needs_order =
+		input == GS_INPUT_SAME_ORDER ? GS_INPUT_SAME_ORDER : GS_INPUT_ONCE;
+
+	switch (nodeTag(plan))
+	{
+			/* A rescan begins at the same block. */
+		case T_SeqScan:
+		case T_TidScan:
+		case T_TidRangeScan:
+		case T_FunctionScan:
+		case T_TableFuncScan:
+		case T_ValuesScan:
+			/* Subplans are judged by themselves. */
+		case T_CteScan:
+		case T_Result:
+		case T_ProjectSet:
+		case T_SubqueryScan:
+		case T_Append:
+		case T_MergeAppend:
+		case T_BitmapIndexScan:
+		case T_BitmapAnd:
+		case T_BitmapOr:
+		case T_NestLoop:
+		case T_MergeJoin:
+		case T_Hash:
+		case T_Material:
+		case T_Memoize:
+			/* Not stable, but with the same input the same each time. */
+		case T_Sort:
+		case T_IncrementalSort:
+			return input;
+
+		case T_IndexScan:
+			return index_keeps_order(((const IndexScan *) plan)->indexid) ?
+				input : any_order;
+		case T_IndexOnlyScan:
+			return index_keeps_order(((const IndexOnlyScan *) plan)->indexid) ?
+				input : any_order;
+
+			/*
+			 * Exact and lossy pages of a bitmap give their rows in different
+			 * orders, and which are lossy depends on entries of rows that
+			 * only others see, too.
+			 */
+		case T_BitmapHeapScan:
+			/* Batches depend on statistics, which may have changed. */
+		case T_HashJoin:
+		case T_Gather:
+		case T_GatherMerge:
+			return any_order;
+
+			/*
+			 * A GpuSort is stable, but for rows that a GPU had no memory for,
+			 * which may have happened only one of the times.
+			 */
+		case T_CustomScan:
+			if (is_sink(plan))
+				return input;
+			return is_gpusort(plan) ? any_order : GS_INPUT_ONCE;
+
+			/*
+			 * What has spilled is spilled otherwise the next time, since the
+			 * first one has taught the node the size of its entries.
+			 */
+		case T_Agg:
+			if (((const Agg *) plan)->aggstrategy == AGG_HASHED ||
+				((const Agg *) plan)->aggstrategy == AGG_MIXED)
+				return Min(needs_order, GS_INPUT_SAME_ROWS);
+			return needs_order;
+
+		case T_Group:
+		case T_Unique:
+		case T_SetOp:
+		case T_WindowAgg:
+		case T_Limit:
+			return needs_order;
+
+		default:
+			return GS_INPUT_ONCE;
+	}
+}
+
+/* A GsChildVisitor. */
+static void
+judge_plan(Plan **place, void *context)
+{
+	const Plan *plan = *place;
+	RepeatSearch *search = context;
+	RepeatSearch below = {
+		.repeat = GS_INPUT_SAME_ORDER,
+		.below_gather = search->below_gather || is_gather(plan)
+	};
+	Node	   *expressions = (Node *) expressions_of(plan);
+
+	check_stack_depth();
+	gpusort_plan_children_visit(*place, judge_plan, &below);
+	below.repeat = repeat_of_node(plan, below.repeat);
+
+	/* Each process gets some of the rows, other ones each time. */
+	if (plan->parallel_aware && !is_gather(plan))
+		below.repeat = search->below_gather ?
+			Min(below.repeat, GS_INPUT_SAME_ROWS) : GS_INPUT_ONCE;
+	if (contain_volatile_functions(expressions))
+		below.repeat = GS_INPUT_ONCE;
+
+	search->repeat = Min(search->repeat, below.repeat);
+	search->uses_subplans |= below.uses_subplans || IsA(plan, CteScan) ||
+		contain_subplans(expressions);
+}
+
+GsInputRepeat
+gpusort_input_repeat(const Plan *plan, const List *subplans)
+{
+	Plan	   *top = unconstify(Plan *, plan);
+	RepeatSearch search = {.repeat = GS_INPUT_SAME_ORDER};
+	RepeatSearch of_subplans = {.repeat = GS_INPUT_SAME_ORDER};
+
+	judge_plan(&top, &search);
+	if (search.repeat == GS_INPUT_ONCE || !search.uses_subplans)
+		return search.repeat;
+
+	/*
+	 * Any of them may be meant, and an array made of a subplan's rows depends
+	 * on their order.
+	 */
+	gpusort_plan_children_visit_list(unconstify(List *, subplans), judge_plan,
+									 &of_subplans);
+	return of_subplans.repeat == GS_INPUT_SAME_ORDER ?
+		search.repeat : GS_INPUT_ONCE;
+}

@@ -1,0 +1,238 @@
+/*-------------------------------------------------------------------------
+ *
+ * join_paths.c
+ *		Lets the planner know what a GpuSort costs below a merge join.
+ *
+ * The planner has considered to sort the inputs of a merge join at stock
+ * PostgreSQL's cost.  This adds a path in which each input comes in order in the
+ * cheapest way there is, one of them at least by a sort at GpuSort's cost.
+ *
+ * Left alone are joins of partitions, parameterized and partial paths.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "optimizer/cost.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/restrictinfo.h"
+
+#include "exec/limit_bound.h"
+#include "plan/join_floor.h"
+#include "plan/join_paths.h"
+#include "plan/sort_cost.h"
+#include "settings.h"
+
+static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
+
+/*
+ * Can a merge join do it?  One that returns the inner rows without a match as
+ * well needs all clauses of the join in the merge.
+ */
+static bool
+can_merge(const GsJoin *join)
+{
+	ListCell   *lc;
+
+	switch (join->jointype)
+	{
+		case JOIN_INNER:
+		case JOIN_LEFT:
+		case JOIN_SEMI:
+		case JOIN_ANTI:
+			return true;
+		case JOIN_FULL:
+		case JOIN_RIGHT:
+			break;
+		default:
+			return false;
+	}
+	foreach(lc, join->extra->restrictlist)
+	{
+		RestrictInfo *clause = lfirst_node(RestrictInfo, lc);
+
+		if (!RINFO_IS_PUSHED_DOWN(clause, join->joinrel->relids) &&
+			!list_member_ptr(join->extra->mergeclause_list, clause))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The cheapest way to have the rows of 'rel' in an order.  Sets *sort to it if
+ * it is a sort that would be taken over.
+ */
+static Path *
+ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
+{
+	Path	   *input = rel->cheapest_total_path;
+	Path	   *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, pathkeys,
+														 NULL, TOTAL_COST, false);
+
+	Path		floor;
+
+	*sort = NULL;
+	if (ordered == input)
+		return ordered;
+	if (ordered != NULL)
+	{
+		gpusort_cost_sort_floor(input, true, &floor);
+		if (ordered->total_cost <= floor.total_cost)
+			return ordered;
+	}
+	*sort = gpusort_cost_sort_path(join->root, rel, input, pathkeys,
+								   GPUSORT_NO_BOUND);
+	if (*sort != NULL &&
+		(ordered == NULL || (*sort)->total_cost < ordered->total_cost))
+		return *sort;
+	*sort = NULL;
+	if (ordered != NULL)
+		return ordered;
+	return (Path *) create_sort_path(join->root, rel, input, pathkeys, -1.0);
+}
+
+/* Make a path that merges by these clauses. */
+static Path *
+merge_path(const GsJoin *join, Path *outer, Path *inner, List *pathkeys,
+		   List *clauses)
+{
+	PlannerInfo *root = join->root;
+	JoinCostWorkspace cost;
+	MergePath  *path;
+
+	GPUSORT_MERGEJOIN_COST(root, &cost, join->jointype, clauses, outer, inner,
+						   join->extra);
+	path = GPUSORT_MERGEJOIN_PATH(root, join->joinrel, join->jointype, &cost,
+								  join->extra, outer, inner, pathkeys,
+								  clauses);
+
+	/*
+	 * A sort in memory reads rows again as cheaply as a Material node does.
+	 * One on disk would have to merge all runs before it returns a row.
+	 */
+	if (IsA(inner, SortPath) && !path->skip_mark_restore)
+		path->materialize_inner = enable_material &&
+			!gpusort_cost_in_memory(inner);
+	return (Path *) path;
+}
+
+/*
+ * Add a path that merges in the order that serves the query best.  The planner
+ * considers as many orders as there are keys, each with another one first; to do
+ * so here took too much time.
+ */
+static void
+add_merge_path(const GsJoin *join)
+{
+	PlannerInfo *root = join->root;
+	List	   *outer_keys =
+		select_outer_pathkeys_for_merge(root, join->extra->mergeclause_list,
+										join->joinrel);
+	List	   *clauses =
+		find_mergeclauses_for_outer_pathkeys(root, outer_keys,
+											 join->extra->mergeclause_list);
+	List	   *inner_keys = make_inner_pathkeys_for_merge(root, clauses,
+														   outer_keys);
+	List	   *pathkeys = build_join_pathkeys(root, join->joinrel,
+											   join->jointype, outer_keys);
+	Path	   *sorts[2];
+	Path	   *outer = ordered_input(join, join->outerrel, outer_keys,
+									  &sorts[0]);
+	Path	   *inner = ordered_input(join, join->innerrel, inner_keys,
+									  &sorts[1]);
+	Path	   *path;
+
+	if (sorts[0] == NULL && sorts[1] == NULL)
+		return;
+	path = merge_path(join, outer, inner, pathkeys, clauses);
+	gpusort_cost_prefer(path, sorts, linitial(join->joinrel->pathlist));
+	add_path(join->joinrel, path);
+}
+
+/*
+ * Compare with the hash join that returns the rows it has hashed: the merge path
+ * has been made for the join as it is written, but without knowing of that one.
+ */
+static void
+add_path_of_right_anti(const GsJoin *right)
+{
+	GsJoin		join = *right;
+	JoinPathExtraData extra = *right->extra;
+	ListCell   *lc;
+
+	join.jointype = JOIN_ANTI;
+	join.outerrel = right->innerrel;
+	join.innerrel = right->outerrel;
+	join.extra = &extra;
+	extra.inner_unique = false;
+	foreach(lc, extra.mergeclause_list)
+		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
+	add_merge_path(&join);
+	foreach(lc, extra.mergeclause_list)
+		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
+}
+
+/*
+ * Could a sort below a merge join be taken over?  The planner considers an inner
+ * join both ways round.  Here the larger input has to be the outer one: a merge
+ * reads rows of its inner input again, and the hash join to compare with is the one
+ * that hashes the smaller input.
+ */
+static bool
+has_sortable_input(const RelOptInfo *joinrel, const RelOptInfo *outerrel,
+				   const RelOptInfo *innerrel, JoinType jointype,
+				   const JoinPathExtraData *extra)
+{
+	const Path *outer = outerrel->cheapest_total_path;
+	const Path *inner = innerrel->cheapest_total_path;
+
+	return extra->mergeclause_list != NIL &&
+		Max(outer->rows, inner->rows) >= gpusort_min_rows &&
+		(jointype != JOIN_INNER || outer->rows >= inner->rows) &&
+		outer->param_info == NULL && inner->param_info == NULL &&
+		joinrel->pathlist != NIL && !IS_OTHER_REL(joinrel);
+}
+
+static void
+add_paths_of_join(const GsJoin *join)
+{
+	if (gpusort_join_floor_rules_out(join))
+		return;
+	if (GPUSORT_IS_RIGHT_ANTI(join->jointype))
+		add_path_of_right_anti(join);
+	else if (can_merge(join))
+		add_merge_path(join);
+}
+
+static void
+add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
+			   RelOptInfo *innerrel, JoinType jointype,
+			   JoinPathExtraData *extra)
+{
+	if (prev_set_join_pathlist_hook)
+		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel,
+									jointype, extra);
+	if (gpusort_enable && !gpusort_debug_hide && enable_sort &&
+		enable_mergejoin &&
+		has_sortable_input(joinrel, outerrel, innerrel, jointype, extra))
+	{
+		GsJoin		join = {
+			.root = root,
+			.joinrel = joinrel,
+			.outerrel = outerrel,
+			.innerrel = innerrel,
+			.jointype = jointype,
+			.extra = extra
+		};
+
+		add_paths_of_join(&join);
+	}
+}
+
+void
+gpusort_join_paths_init(void)
+{
+	prev_set_join_pathlist_hook = set_join_pathlist_hook;
+	set_join_pathlist_hook = add_join_paths;
+}

@@ -1,0 +1,247 @@
+/*-------------------------------------------------------------------------
+ *
+ * plan_swap.c
+ *		Puts GpuSort nodes in the place of Sort nodes in finished plans.
+ *
+ * The planner's choice stands: every Sort that it put anywhere in a plan, as
+ * an input of a merge join or a window, in a subplan or below a Gather, does
+ * the same thing as a GpuSort.  So the finished plan is searched, and each
+ * eligible Sort swapped for a GpuSort with the same input and output.
+ *
+ * A Sort of which few rows are wanted keeps them in a heap, and is better left
+ * alone if that is known already: the search passes the bound of a Limit down
+ * as the executor does (see limit_bound.c).
+ *
+ * With pg_gpusort.debug_hide, plans are searched when their execution starts
+ * instead, and not at all if EXPLAIN will show them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "optimizer/planner.h"
+
+#include "exec/gpusort_plan.h"
+#include "exec/limit_bound.h"
+#include "plan/input_repeat.h"
+#include "plan/pathkey_encoding.h"
+#include "plan/plan_children.h"
+#include "plan/plan_swap.h"
+#include "plan/sort_eligibility.h"
+#include "settings.h"
+#include "sort/requirement.h"
+
+static planner_hook_type prev_planner_hook = NULL;
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+/* What a node is given by its parent. */
+typedef struct GsSwapContext
+{
+	double		bound;			/* most of its rows that are wanted */
+	const PlannedStmt *statement;
+} GsSwapContext;
+
+static Plan *swap_sorts(Plan *plan, const GsSwapContext *context);
+
+/* A GsChildVisitor. */
+static void
+swap_in_child(Plan **child, void *context)
+{
+	*child = swap_sorts(*child, context);
+}
+
+/* A GsChildVisitor: find the greatest plan_node_id. */
+static void
+find_last_id(Plan **child, void *last_id)
+{
+	*(int *) last_id = Max(*(int *) last_id, (*child)->plan_node_id);
+	gpusort_plan_children_visit(*child, find_last_id, last_id);
+}
+
+static int
+new_plan_node_id(const PlannedStmt *statement)
+{
+	Plan	   *top = statement->planTree;
+	int			last_id = 0;
+
+	find_last_id(&top, &last_id);
+	gpusort_plan_children_visit_list(statement->subplans, find_last_id,
+									 &last_id);
+	return last_id + 1;
+}
+
+/*
+ * Is what a Gather returns as a column what its input has in that place?  A
+ * column that is there twice may be taken from the other place, and a constant
+ * is not taken from the input.
+ */
+static bool
+passes_column_on(const TargetEntry *entry, const List *input_tlist)
+{
+	const TargetEntry *input = list_nth_node(TargetEntry, input_tlist,
+											 entry->resno - 1);
+	const Var  *var = (const Var *) entry->expr;
+	const TargetEntry *taken;
+
+	if (IsA(entry->expr, Const))
+		return equal(entry->expr, input->expr);
+	if (!IsA(var, Var) || var->varno != OUTER_VAR)
+		return false;
+	taken = list_nth_node(TargetEntry, input_tlist, var->varattno - 1);
+	return taken == input ||
+		(IsA(input->expr, Var) && equal(taken->expr, input->expr));
+}
+
+/* Does a Gather return the columns of its input as they are? */
+static bool
+passes_columns_on(const Gather *gather)
+{
+	const List *input_tlist = gather->plan.lefttree->targetlist;
+	ListCell   *lc;
+
+	if (list_length(gather->plan.targetlist) != list_length(input_tlist))
+		return false;
+	foreach(lc, gather->plan.targetlist)
+		if (!passes_column_on(lfirst_node(TargetEntry, lc), input_tlist))
+		return false;
+	return true;
+}
+
+/*
+ * Have the processes below a Gather put their rows into the sort themselves; but
+ * not if the rows might go to a heap instead.
+ */
+static void
+add_sink(Sort *sort, const GsSortCandidate *candidate,
+		 const PlannedStmt *statement)
+{
+	Gather	   *gather = (Gather *) sort->plan.lefttree;
+
+	if (IsA(gather, Gather) && !gather->single_copy &&
+		candidate->bound != GPUSORT_UNKNOWN_BOUND &&
+		passes_columns_on(gather))
+		gather->plan.lefttree = (Plan *)
+			gpusort_plan_sink(sort, gather->plan.lefttree,
+							  new_plan_node_id(statement));
+}
+
+static double
+bound_of_limit(const Limit *limit)
+{
+	return gpusort_limit_bound_estimate(limit->limitCount, limit->limitOffset,
+										limit->limitOption);
+}
+
+/*
+ * Return a GpuSort for a Sort, or the Sort if it is not taken over.  The input is
+ * looked at last, because that takes longest, and most sorts are too small.
+ */
+static Plan *
+swap_sort(Sort *sort, const GsSwapContext *context)
+{
+	GsSortKeys	keys = gpusort_plan_keys_of_sort(sort);
+	GsSortCandidate candidate = {
+		.rows = sort->plan.plan_rows,
+		.width = sort->plan.plan_width,
+		.bound = context->bound
+	};
+	GsFallback	reason = gpusort_eligibility_of_rows(&candidate);
+
+	if (reason == GS_FALLBACK_NONE)
+		reason = gpusort_eligibility_of_keys(&keys);
+	if (reason != GS_FALLBACK_NONE)
+	{
+		gpusort_requirement_leave("a sort", reason);
+		return &sort->plan;
+	}
+	candidate.repeat = gpusort_input_repeat(sort->plan.lefttree,
+											context->statement->subplans);
+	add_sink(sort, &candidate, context->statement);
+	return (Plan *) gpusort_plan_from_sort(sort, candidate.repeat);
+}
+
+/* Swap in the tree below 'plan', and return what is to be in its place. */
+static Plan *
+swap_sorts(Plan *plan, const GsSwapContext *context)
+{
+	GsSwapContext child_context = {
+		.bound = GPUSORT_NO_BOUND,
+		.statement = context->statement
+	};
+
+	check_stack_depth();
+
+	if (IsA(plan, Limit))
+		child_context.bound = bound_of_limit((Limit *) plan);
+	else if (gpusort_limit_bound_passes(plan))
+		child_context.bound = context->bound;
+	gpusort_plan_children_visit(plan, swap_in_child, &child_context);
+
+	return IsA(plan, Sort) ? swap_sort((Sort *) plan, context) : plan;
+}
+
+static void
+swap_in_statement(PlannedStmt *statement)
+{
+	GsSwapContext context = {
+		.bound = GPUSORT_NO_BOUND,
+		.statement = statement
+	};
+
+	swap_in_child(&statement->planTree, &context);
+	gpusort_plan_children_visit_list(statement->subplans, swap_in_child,
+									 &context);
+}
+
+static PlannedStmt *
+plan_with_gpusort(GPUSORT_PLANNER_ARGS)
+{
+	PlannedStmt *volatile statement;
+	GsPathKeyCache previous = gpusort_pathkey_encoding_begin();
+
+	PG_TRY();
+	{
+		if (prev_planner_hook)
+			statement = prev_planner_hook(GPUSORT_PLANNER_PASS);
+		else
+			statement = standard_planner(GPUSORT_PLANNER_PASS);
+	}
+	PG_FINALLY();
+	{
+		gpusort_pathkey_encoding_end(previous);
+	}
+	PG_END_TRY();
+	if (!gpusort_debug_hide &&
+		(gpusort_enable || gpusort_debug_require != GS_REQUIRE_OFF))
+		swap_in_statement(statement);
+	return statement;
+}
+
+/* For pg_gpusort.debug_hide.  Workers get the plan of their leader. */
+static void
+start_with_gpusort(QueryDesc *query, int eflags)
+{
+	if (gpusort_debug_hide && gpusort_enable && !IsParallelWorker() &&
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		query->instrument_options == 0)
+	{
+		query->plannedstmt = copyObject(query->plannedstmt);
+		swap_in_statement(query->plannedstmt);
+	}
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+}
+
+void
+gpusort_plan_swap_init(void)
+{
+	prev_planner_hook = planner_hook;
+	planner_hook = plan_with_gpusort;
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = start_with_gpusort;
+}

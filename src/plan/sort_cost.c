@@ -1,0 +1,319 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_cost.c
+ *		What a GpuSort costs, and paths that sort at this cost.
+ *
+ * Such a path is a plain SortPath with another cost: it becomes a Sort, which
+ * is swapped like any other.  So it is made only if the sort would be taken
+ * over, by the same rules as in the finished plan.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <math.h>
+
+#include "miscadmin.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+
+#include "exec/limit_bound.h"
+#include "plan/pathkey_encoding.h"
+#include "plan/sort_cost.h"
+#include "plan/sort_eligibility.h"
+#include "settings.h"
+#include "sort/disk/shared_run.h"
+#include "sort/gpu/gpu_session.h"
+
+/*
+ * Cost per row in units of cpu_operator_cost, of which one stands for 6 ns where
+ * these were measured: see docs/design.md.  On a GPU sorting costs next to
+ * nothing.
+ */
+#define KEEP_ROW_COST		5.0
+#define KEEP_BYTE_COST		0.04
+#define SORT_WORD_COST		2.0
+#define TIES_COST			6.0 /* of keys that words do not say all of */
+#define RETURN_ROW_COST		3.0
+#define MERGE_ROW_COST		5.0 /* of runs on disk, in addition */
+
+/*
+ * The same for rows that processes sort and write as runs, and that the leader
+ * merges, in addition.
+ */
+#define WRITE_RUN_COST		6.0
+#define MERGE_RUNS_COST		4.0
+#define MERGE_BYTE_COST		0.02
+#define MERGE_WORD_COST		1.0
+#define MERGE_TIES_COST		4.0
+
+/*
+ * What a sort is charged in relation to that.  It may take the place of an
+ * index scan, which is charged too much if the table is in memory.
+ */
+#define CAUTION				2.0
+
+/*
+ * What each access to a hash table costs in addition, in the same units, each
+ * time that the table is twice as large again as what the cache holds.
+ */
+#define HASH_MISS_COST		5.0
+#define HASH_CACHE_BYTES	(1024.0 * 1024.0)
+
+/* What a row takes in a hash table in addition to its columns. */
+#define HASH_ENTRY_BYTES	60
+
+/* By how much a path has to be cheaper to be preferred, fuzzily compared. */
+#define CHEAPER				0.98
+
+/* How a sort would be done. */
+typedef struct GsSortMethod
+{
+	GsKeyShape	key;
+	bool		gpu;
+	bool		disk;
+	bool		runs;			/* do processes sort their own rows? */
+	double		processes;		/* that put rows into the session */
+} GsSortMethod;
+
+/* A sort of 'input'.  Nothing is known yet of how the input can be repeated. */
+static GsSortCandidate
+candidate_of(const Path *input, double bound)
+{
+	GsSortCandidate candidate = {
+		.rows = input->rows,
+		.width = input->pathtarget->width,
+		.bound = bound,
+		.repeat = GS_INPUT_SAME_ORDER
+	};
+
+	return candidate;
+}
+
+/* How it would be done by one process. */
+static GsSortMethod
+method_of(const GsSortCandidate *candidate, GsKeyShape key)
+{
+	GsSortMethod method = {
+		.key = key,
+		.gpu = gpusort_gpu_session_check(candidate->rows,
+										 candidate->repeat) == GS_FALLBACK_NONE,
+		.disk = !gpusort_eligibility_fits(candidate, key.words),
+		.processes = 1
+	};
+
+	return method;
+}
+
+/* Would the sort be taken over, and how? */
+static bool
+choose_method(const Path *input, List *pathkeys, double bound,
+			  GsSortMethod *method)
+{
+	GsSortCandidate candidate = candidate_of(input, bound);
+	GsKeyShape	key;
+
+	if (gpusort_eligibility_of_rows(&candidate) != GS_FALLBACK_NONE ||
+		!gpusort_pathkey_encoding_find(pathkeys, input->parent->relids, &key))
+		return false;
+	*method = method_of(&candidate, key);
+	return true;
+}
+
+/* What it costs to write rows to runs or to read them, as a stock sort is charged. */
+static Cost
+cost_of_pages(const Path *input)
+{
+	double		width = MAXALIGN(input->pathtarget->width);
+
+	return ceil(input->rows * width / BLCKSZ) *
+		(0.75 * seq_page_cost + 0.25 * random_page_cost);
+}
+
+/* What the leader does to merge a row. */
+static double
+cost_of_merging(const Path *input, const GsKeyShape *key)
+{
+	return MERGE_RUNS_COST + MERGE_BYTE_COST * input->pathtarget->width +
+		MERGE_WORD_COST * key->words +
+		(key->exact ? 0 : MERGE_TIES_COST);
+}
+
+/*
+ * Charge a path for a sort of 'input'.  'caution' is how many times what has been
+ * measured.
+ */
+static void
+set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
+			  double caution)
+{
+	double		keep = KEEP_ROW_COST + KEEP_BYTE_COST * input->pathtarget->width;
+	double		emit = RETURN_ROW_COST;
+	Cost		per_unit = caution * cpu_operator_cost * input->rows;
+
+	if (!method->gpu)
+		keep += method->key.words * SORT_WORD_COST;
+	if (!method->key.exact)
+		keep += TIES_COST;
+	if (method->runs)
+	{
+		keep += WRITE_RUN_COST;
+		emit += cost_of_merging(input, &method->key);
+	}
+	path->startup_cost = input->total_cost + per_unit * keep / method->processes;
+	path->total_cost = path->startup_cost + per_unit * emit;
+	if (method->disk)
+	{
+		Cost		pages = cost_of_pages(input);
+
+		path->startup_cost += pages;
+		path->total_cost += 2 * pages + per_unit * MERGE_ROW_COST;
+	}
+}
+
+static Path *
+make_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
+			   List *pathkeys, const GsSortMethod *method)
+{
+	Path	   *path = (Path *) create_sort_path(root, rel, input, pathkeys,
+												 -1.0);
+
+	set_sort_cost(path, input, method, CAUTION);
+	return path;
+}
+
+Path *
+gpusort_cost_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
+					   List *pathkeys, double bound)
+{
+	GsSortMethod method;
+
+	if (!choose_method(input, pathkeys, bound, &method))
+		return NULL;
+	return make_sort_path(root, rel, input, pathkeys, &method);
+}
+
+Path *
+gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
+								RelOptInfo *input_rel, Path *partial,
+								double rows, List *pathkeys, double bound,
+								bool *gpu)
+{
+	Path	   *gather = (Path *) create_gather_path(root, input_rel, partial,
+													 partial->pathtarget, NULL,
+													 &rows);
+	GsSortMethod method;
+
+	if (!choose_method(gather, pathkeys, bound, &method))
+		return NULL;
+	*gpu = method.gpu;
+	method.runs = !method.gpu;
+	if (method.runs && !gpusort_shared_runs_allowed(gather->rows,
+													gather->pathtarget->width))
+		return NULL;
+	gather->total_cost = partial->total_cost + parallel_setup_cost;
+	method.processes = 1 + partial->parallel_workers;
+	return make_sort_path(root, rel, gather, pathkeys, &method);
+}
+
+Cost
+gpusort_cost_sort_minimum(const Path *input, bool caution)
+{
+	double		keep = KEEP_ROW_COST + KEEP_BYTE_COST * input->pathtarget->width;
+
+	return input->total_cost +
+		(caution ? CAUTION : 1) * cpu_operator_cost * input->rows * keep;
+}
+
+void
+gpusort_cost_sort_floor(const Path *input, bool caution, Path *floor)
+{
+	GsSortCandidate candidate = candidate_of(input, GPUSORT_NO_BOUND);
+	GsKeyShape	key = {.words = 1,.exact = true};
+	GsSortMethod method = method_of(&candidate, key);
+
+	set_sort_cost(floor, input, &method, caution ? CAUTION : 1);
+}
+
+bool
+gpusort_cost_in_memory(const Path *sort_path)
+{
+	GsSortCandidate candidate = candidate_of(sort_path, GPUSORT_NO_BOUND);
+
+	return gpusort_eligibility_fits(&candidate, 1);
+}
+
+/* So many accesses to a hash table of so many rows. */
+static Cost
+miss_cost(double accesses, double rows, int width)
+{
+	double		bytes = Min(rows * (HASH_ENTRY_BYTES + width),
+							(double) get_hash_memory_limit());
+
+	if (bytes <= HASH_CACHE_BYTES)
+		return 0;
+	return cpu_operator_cost * accesses * HASH_MISS_COST *
+		log2(bytes / HASH_CACHE_BYTES);
+}
+
+Cost
+gpusort_cost_hash_misses(const Path *path)
+{
+	if (path->param_info != NULL)
+		return 0;
+	if (IsA(path, AggPath))
+	{
+		const AggPath *agg = (const AggPath *) path;
+
+		if (agg->aggstrategy == AGG_HASHED && agg->aggsplit == AGGSPLIT_SIMPLE)
+			return miss_cost(agg->subpath->rows, agg->numGroups,
+							 path->pathtarget->width);
+	}
+	else if (IsA(path, HashPath))
+	{
+		const		JoinPath *join = (const JoinPath *) path;
+
+		return miss_cost(join->outerjoinpath->rows + join->innerjoinpath->rows,
+						 join->innerjoinpath->rows,
+						 join->innerjoinpath->pathtarget->width);
+	}
+	return 0;
+}
+
+/* The cost of a sort alone. */
+static Cost
+cost_of_sort(const Path *sort)
+{
+	return sort->total_cost - ((const SortPath *) sort)->subpath->total_cost;
+}
+
+/* Lower the total cost of a path. */
+static void
+set_total_cost(Path *path, Cost total)
+{
+	path->total_cost = total;
+	path->startup_cost = Min(path->startup_cost, total);
+}
+
+void
+gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
+{
+	Cost		misses = gpusort_cost_hash_misses(hash);
+	Cost		excess = path->total_cost - hash->total_cost * CHEAPER;
+	Cost		caution = 0;
+
+	for (int i = 0; i < 2; i++)
+		if (sorts[i] != NULL)
+			caution += cost_of_sort(sorts[i]) * (1 - 1 / CAUTION);
+	if (misses == 0 || excess <= 0 || excess >= misses + caution)
+		return;
+	/* With LIMIT, that it does not start earlier still counts. */
+	set_total_cost(path, path->total_cost - excess);
+	/* Their costs are not looked at any more, but by those who read plans. */
+	for (int i = 0; i < 2; i++)
+		if (sorts[i] != NULL)
+			set_total_cost(sorts[i],
+						   Max(sorts[i]->total_cost - excess,
+							   ((SortPath *) sorts[i])->subpath->total_cost));
+}

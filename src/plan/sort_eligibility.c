@@ -1,0 +1,51 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_eligibility.c
+ *		Which sorts of a plan GpuSort takes over.
+ *
+ * The rule is never to be slower than stock PostgreSQL: small sorts, and sorts
+ * that a LIMIT turns into top-N heaps, stay as they are.  Sorts that will not
+ * fit in memory are taken over: writing sorted runs and merging them is faster
+ * here, too, at any size of memory.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "exec/limit_bound.h"
+#include "plan/sort_eligibility.h"
+#include "settings.h"
+#include "sort/gpu/gpu_session.h"
+#include "sort/memory/cpu_session.h"
+
+bool
+gpusort_eligibility_fits(const GsSortCandidate *candidate, unsigned words)
+{
+	/* A GPU keeps rows in its own memory, and will say if it has enough. */
+	return gpusort_gpu_session_check(candidate->rows,
+									 candidate->repeat) == GS_FALLBACK_NONE ||
+		gpusort_cpu_session_estimate(words, candidate->rows,
+									 candidate->width) <=
+		(double) gpusort_settings_work_mem() * 1024;
+}
+
+GsFallback
+gpusort_eligibility_of_rows(const GsSortCandidate *candidate)
+{
+	if (!gpusort_enable)
+		return GS_FALLBACK_DISABLED;
+	if (candidate->rows < gpusort_min_rows)
+		return GS_FALLBACK_FEW_ROWS;
+	if (gpusort_limit_bound_is_small(candidate->bound, candidate->rows))
+		return GS_FALLBACK_LIMIT;
+	return GS_FALLBACK_NONE;
+}
+
+GsFallback
+gpusort_eligibility_of_keys(const GsSortKeys *keys)
+{
+	GsFallback	reason;
+
+	gpusort_key_plan_free(gpusort_key_plan_create(keys, 1, &reason));
+	return reason;
+}

@@ -1,0 +1,404 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_paths.c
+ *		Lets the planner know what a GpuSort costs, above joins.
+ *
+ * Swapping Sorts in finished plans makes the sorts faster that the planner
+ * chose at stock PostgreSQL's cost.  This adds paths over sorts at GpuSort's
+ * cost for the final ORDER BY, for groups, DISTINCT and window functions, so
+ * that a sort can win against an index scan, a hash table or a Gather Merge
+ * where it is now the faster way.  They have the shape of paths that the
+ * planner makes itself.  The final ORDER BY has a second path, over a Gather.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_statistic_ext.h"
+#include "nodes/pathnodes.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "optimizer/planner.h"
+#include "optimizer/prep.h"
+#include "optimizer/tlist.h"
+#include "utils/selfuncs.h"
+
+#include "exec/limit_bound.h"
+#include "plan/sort_cost.h"
+#include "plan/sort_paths.h"
+#include "settings.h"
+
+static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
+
+/* Add a sort, or do nothing if it is NULL. */
+static void
+add_ordered_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
+{
+	PathTarget *target = root->upper_targets[UPPERREL_ORDERED];
+
+	if (sort == NULL)
+		return;
+	if (sort->pathtarget != target)
+		sort = apply_projection_to_path(root, ordered_rel, sort, target);
+	add_path(ordered_rel, sort);
+}
+
+/* Such a sort might turn into a heap, whose input cannot come through sinks. */
+static bool
+bound_is_unknown(const PlannerInfo *root)
+{
+	const Query *query = root->parse;
+
+	return gpusort_limit_bound_estimate(query->limitCount, query->limitOffset,
+										query->limitOption) ==
+		GPUSORT_UNKNOWN_BOUND;
+}
+
+/*
+ * Do processes sort their shares in the best path that the planner has?  Their
+ * sorts are swapped, too, which is better than to sort all in one process: what
+ * Gather Merge is charged for its queues says otherwise, but too much.
+ */
+static bool
+sorts_in_parallel(const RelOptInfo *ordered_rel)
+{
+	const Path *best = linitial(ordered_rel->pathlist);
+
+	if (IsA(best, ProjectionPath))
+		best = ((const ProjectionPath *) best)->subpath;
+	return IsA(best, GatherMergePath);
+}
+
+static void
+add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
+				  RelOptInfo *ordered_rel)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+	List	   *pathkeys = root->sort_pathkeys;
+	Path	   *parallel = NULL;
+	bool		gpu = false;
+
+	if (pathkeys == NIL || root->upper_targets[UPPERREL_ORDERED] == NULL ||
+		pathkeys_contained_in(pathkeys, input->pathkeys))
+		return;
+	if (!bound_is_unknown(root) && ordered_rel->consider_parallel &&
+		input_rel->partial_pathlist != NIL)
+		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, input_rel,
+												   linitial(input_rel->partial_pathlist),
+												   input->rows, pathkeys,
+												   root->limit_tuples,
+												   &gpu);
+	if ((parallel != NULL && gpu) || !sorts_in_parallel(ordered_rel))
+		add_ordered_path(root, ordered_rel,
+						 gpusort_cost_sort_path(root, ordered_rel, input,
+												pathkeys, root->limit_tuples));
+	add_ordered_path(root, ordered_rel, parallel);
+}
+
+/* How many groups the planner expects of GROUP BY, in all. */
+static double
+number_of_groups(PlannerInfo *root, const Path *input, RelOptInfo *grouped_rel,
+				 GroupPathExtraData *extra)
+{
+	ListCell   *lc;
+
+	/* It has been estimated for a path that is there. */
+	foreach(lc, grouped_rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		if (IsA(path, AggPath))
+			return ((AggPath *) path)->numGroups;
+	}
+	return estimate_num_groups(root,
+							   get_sortgrouplist_exprs(GPUSORT_GROUP_CLAUSE(root),
+													   extra->targetList),
+							   input->rows, NULL, NULL);
+}
+
+/* Are there statistics (CREATE STATISTICS) of the groups by these expressions? */
+static bool
+has_statistics_of_groups(PlannerInfo *root, const List *exprs)
+{
+	Bitmapset  *columns = NULL;
+	int			relid = 0;
+	ListCell   *lc;
+
+	foreach(lc, exprs)
+	{
+		const Var  *var = lfirst(lc);
+
+		if (!IsA(var, Var) || var->varlevelsup > 0 || var->varattno <= 0 ||
+			(relid != 0 && var->varno != relid))
+			return false;
+		relid = var->varno;
+		columns = bms_add_member(columns, var->varattno);
+	}
+	if (relid == 0 || root->simple_rel_array[relid] == NULL)
+		return false;
+	foreach(lc, root->simple_rel_array[relid]->statlist)
+	{
+		StatisticExtInfo *info = lfirst_node(StatisticExtInfo, lc);
+
+		if (info->kind == STATS_EXT_NDISTINCT &&
+			bms_is_subset(columns, info->keys))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * How many of the groups that the planner expects are certain.  The planner
+ * multiplies the numbers of distinct values of the columns, up to a tenth of the
+ * table.  If the columns depend on each other, that is far too many.  There are at
+ * least as many groups as any one of the columns has values.
+ */
+static double
+certain_groups(PlannerInfo *root, const List *exprs, double rows,
+			   double expected)
+{
+	double		groups = 1;
+	ListCell   *lc;
+
+	if (has_statistics_of_groups(root, exprs))
+		return expected;
+	foreach(lc, exprs)
+	{
+		List	   *single = list_make1(lfirst(lc));
+
+		groups = Max(groups,
+					 estimate_num_groups(root, single, rows, NULL, NULL));
+	}
+	return Min(groups, expected);
+}
+
+/*
+ * Lower the cost of a path over a sort so that it is preferred to 'best', the best
+ * path of the planner, if that is a hash table which costs more than the planner
+ * charges.  Returns false if the path is not worth adding, because the hash table
+ * would be cheaper with the groups that are certain: expecting too many, the
+ * planner charges it for memory or files that it does not need.
+ */
+static bool
+prefer_to_hash_table(PlannerInfo *root, Path *path, Path *sort, Path *best,
+					 const AggClauseCosts *costs)
+{
+	Path	   *const sorts[2] = {sort, NULL};
+	const AggPath *agg = (const AggPath *) best;
+	List	   *exprs;
+
+	if (IsA(best, AggPath) && agg->aggstrategy == AGG_HASHED &&
+		agg->aggsplit == AGGSPLIT_SIMPLE)
+	{
+		exprs = get_sortgrouplist_exprs(agg->groupClause, root->processed_tlist);
+		best = (Path *)
+			create_agg_path(root, best->parent, agg->subpath,
+							best->pathtarget, AGG_HASHED, AGGSPLIT_SIMPLE,
+							agg->groupClause, agg->qual, costs,
+							certain_groups(root, exprs, agg->subpath->rows,
+										   agg->numGroups));
+		gpusort_cost_prefer(path, sorts, best);
+		return path->total_cost <= best->total_cost;
+	}
+	return true;
+}
+
+/* Make a path that groups the rows of 'sort'. */
+static Path *
+group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
+		   GroupPathExtraData *extra, const AggClauseCosts *costs,
+		   double groups)
+{
+	List	   *clause = GPUSORT_GROUP_CLAUSE(root);
+	List	   *having = (List *) extra->havingQual;
+
+	if (!root->parse->hasAggs)
+		return (Path *) create_group_path(root, grouped_rel, sort, clause,
+										  having, groups);
+	return (Path *) create_agg_path(root, grouped_rel, sort,
+									grouped_rel->reltarget, AGG_SORTED,
+									AGGSPLIT_SIMPLE, clause, having, costs,
+									groups);
+}
+
+/* GROUP BY without grouping sets, of all rows at once. */
+static void
+add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
+			   RelOptInfo *grouped_rel, GroupPathExtraData *extra)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+	AggClauseCosts costs;
+	Path	   *sort;
+	Path	   *path;
+
+	if (GPUSORT_GROUP_CLAUSE(root) == NIL ||
+		root->parse->groupingSets != NIL || root->group_pathkeys == NIL ||
+		(extra->flags & GROUPING_CAN_USE_SORT) == 0 ||
+		grouped_rel->reloptkind != RELOPT_UPPER_REL ||
+		pathkeys_contained_in(root->group_pathkeys, input->pathkeys))
+		return;
+	sort = gpusort_cost_sort_path(root, grouped_rel, input,
+								  root->group_pathkeys, GPUSORT_NO_BOUND);
+	if (sort == NULL)
+		return;
+	memset(&costs, 0, sizeof(costs));
+	if (root->parse->hasAggs)
+		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+	path = group_path(root, grouped_rel, sort, extra, &costs,
+					  number_of_groups(root, input, grouped_rel, extra));
+	if (prefer_to_hash_table(root, path, sort, linitial(grouped_rel->pathlist),
+							 &costs))
+		add_path(grouped_rel, path);
+}
+
+static void
+add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
+				  RelOptInfo *distinct_rel)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+	Path	   *best = linitial(distinct_rel->pathlist);
+	List	   *pathkeys = root->distinct_pathkeys;
+	Path	   *sort;
+	Path	   *path;
+
+	if (pathkeys == NIL ||
+		!grouping_is_sortable(root->parse->distinctClause))
+		return;
+	/* Of DISTINCT ON, which takes the first row by ORDER BY. */
+	if (pathkeys_contained_in(pathkeys, root->sort_pathkeys))
+		pathkeys = root->sort_pathkeys;
+	if (pathkeys_contained_in(pathkeys, input->pathkeys))
+		return;
+	sort = gpusort_cost_sort_path(root, distinct_rel, input, pathkeys,
+								  GPUSORT_NO_BOUND);
+	if (sort == NULL)
+		return;
+	path = (Path *)
+		GPUSORT_UNIQUE_PATH(root, distinct_rel, sort,
+							list_length(root->distinct_pathkeys),
+							best->rows);
+	if (prefer_to_hash_table(root, path, sort, best, NULL))
+		add_path(distinct_rel, path);
+}
+
+/*
+ * The WindowAggs of a path, the lowest first, without the sorts between them;
+ * NIL if there is something else above 'input_rel'.
+ */
+static List *
+windows_of_path(Path *path, const RelOptInfo *input_rel)
+{
+	List	   *windows = NIL;
+
+	while (path->parent != input_rel)
+	{
+		if (IsA(path, WindowAggPath))
+		{
+			windows = lcons(path, windows);
+			path = ((WindowAggPath *) path)->subpath;
+		}
+		else if (IsA(path, SortPath) || IsA(path, IncrementalSortPath))
+			path = ((SortPath *) path)->subpath;
+		else
+			return NIL;
+	}
+	return windows;
+}
+
+/* A copy of a WindowAggPath over another input with the same rows. */
+static Path *
+copy_window_path(const WindowAggPath *window, Path *input)
+{
+	WindowAggPath *copy = makeNode(WindowAggPath);
+	const Path *old_input = window->subpath;
+
+	*copy = *window;
+	copy->subpath = input;
+	copy->path.parallel_safe = window->path.parent->consider_parallel &&
+		input->parallel_safe;
+	copy->path.parallel_workers = input->parallel_workers;
+	copy->path.pathkeys = input->pathkeys;
+	copy->path.startup_cost += input->startup_cost - old_input->startup_cost;
+	copy->path.total_cost += input->total_cost - old_input->total_cost;
+	GPUSORT_MOVE_DISABLED_NODES(&copy->path, old_input, input);
+	return &copy->path;
+}
+
+/*
+ * The planner's own path says which windows there are, in which order.  What
+ * sorts they need is another matter if it began with rows in some order.
+ */
+static void
+add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
+				RelOptInfo *window_rel)
+{
+	Path	   *path = input_rel->cheapest_total_path;
+	bool		any_sort = false;
+	ListCell   *lc;
+
+	foreach(lc, windows_of_path(linitial(window_rel->pathlist), input_rel))
+	{
+		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
+		WindowClause *clause = window->winclause;
+		List	   *pathkeys =
+			make_pathkeys_for_sortclauses(root,
+										  list_concat_copy(clause->partitionClause,
+														   clause->orderClause),
+										  root->processed_tlist);
+
+		if (!pathkeys_contained_in(pathkeys, path->pathkeys))
+		{
+			Path	   *sort = gpusort_cost_sort_path(root, window_rel, path,
+													  pathkeys,
+													  GPUSORT_NO_BOUND);
+
+			any_sort |= sort != NULL;
+			if (sort == NULL)
+				sort = (Path *) create_sort_path(root, window_rel, path,
+												 pathkeys, -1.0);
+			path = sort;
+		}
+		path = copy_window_path(window, path);
+	}
+	if (any_sort)
+		add_path(window_rel, path);
+}
+
+static void
+add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
+				RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
+{
+	if (prev_create_upper_paths_hook)
+		prev_create_upper_paths_hook(root, stage, input_rel, output_rel,
+									 extra);
+	if (!gpusort_enable || gpusort_debug_hide || !enable_sort ||
+		input_rel == NULL || input_rel->cheapest_total_path == NULL ||
+		input_rel->cheapest_total_path->rows < gpusort_min_rows)
+		return;
+	switch (stage)
+	{
+		case UPPERREL_GROUP_AGG:
+			add_group_path(root, input_rel, output_rel, extra);
+			break;
+		case UPPERREL_WINDOW:
+			add_window_path(root, input_rel, output_rel);
+			break;
+		case UPPERREL_DISTINCT:
+			add_distinct_path(root, input_rel, output_rel);
+			break;
+		case UPPERREL_ORDERED:
+			add_ordered_paths(root, input_rel, output_rel);
+			break;
+		default:
+			break;
+	}
+}
+
+void
+gpusort_sort_paths_init(void)
+{
+	prev_create_upper_paths_hook = create_upper_paths_hook;
+	create_upper_paths_hook = add_upper_paths;
+}

@@ -1,0 +1,662 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_format.c
+ *		What a packed row looks like: writing values to it, reading them back.
+ *
+ * A row begins with a part of fixed size.  Columns of fixed width are just
+ * their bytes there, widest alignment first: no tuple header, next to no
+ * padding, every column at a constant offset, and nothing to walk over when a
+ * row is read.
+ *
+ * Columns of variable length follow behind that part, which holds their
+ * offsets from the start of the row.  Values are stored as in a heap tuple:
+ * headers shortened where the column's storage allows, TOAST pointers kept,
+ * expanded objects flattened.
+ *
+ * There are two forms of a row.  One leaves it to its keeper to note the
+ * NULLs, which are rare in sorted data, and is aligned for all its columns.
+ * The other, called packed in the names of functions, stands alone: a NULL
+ * bitmap follows the fixed part.  It is shared with other processes, so that
+ * no byte of it may be left as it was, and it crosses a bus, so that it is
+ * aligned only for what is read in place; loads and stores of values that are
+ * passed by value are made with memcpy() therefore.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/htup_details.h"
+#include "access/tupmacs.h"
+#include "utils/expandeddatum.h"
+#include "utils/memdebug.h"
+
+#include "sort/base/row_format.h"
+
+typedef enum GsColumnKind
+{
+	GS_COLUMN_1,				/* passed by value, by size */
+	GS_COLUMN_2,
+	GS_COLUMN_4,
+	GS_COLUMN_8,
+	GS_COLUMN_FIXED,			/* passed by reference, fixed length */
+	GS_COLUMN_VARLENA,
+	GS_COLUMN_CSTRING
+} GsColumnKind;
+
+typedef struct GsRowColumn
+{
+	GsColumnKind kind;
+	uint32		offset;			/* within the row's fixed part */
+	uint32		bytes;			/* there */
+	uint32		align;			/* of what a pointer to the value points to */
+	bool		can_shorten;	/* may a varlena header become one byte? */
+} GsRowColumn;
+
+/* ----------------------------------------------------------------
+ *		the format
+ * ----------------------------------------------------------------
+ */
+
+static uint32
+align_bytes(char typalign)
+{
+	switch (typalign)
+	{
+		case TYPALIGN_CHAR:
+			return 1;
+		case TYPALIGN_SHORT:
+			return ALIGNOF_SHORT;
+		case TYPALIGN_INT:
+			return ALIGNOF_INT;
+		default:
+			return ALIGNOF_DOUBLE;
+	}
+}
+
+static inline bool
+is_variable(const GsRowColumn *column)
+{
+	return column->kind == GS_COLUMN_VARLENA ||
+		column->kind == GS_COLUMN_CSTRING;
+}
+
+/* What is common to all rows about one column, but for its offset. */
+static GsRowColumn
+classify_column(Form_pg_attribute att)
+{
+	GsRowColumn column = {.align = align_bytes(att->attalign)};
+
+	if (att->attlen == -1)
+	{
+		column.kind = GS_COLUMN_VARLENA;
+		column.can_shorten = att->attstorage != TYPSTORAGE_PLAIN;
+	}
+	else if (att->attlen == -2)
+		column.kind = GS_COLUMN_CSTRING;
+	else if (!att->attbyval)
+		column.kind = GS_COLUMN_FIXED;
+	else if (att->attlen == 8)
+		column.kind = GS_COLUMN_8;
+	else if (att->attlen == 4)
+		column.kind = GS_COLUMN_4;
+	else if (att->attlen == 2)
+		column.kind = GS_COLUMN_2;
+	else
+		column.kind = GS_COLUMN_1;
+	column.bytes = is_variable(&column) ? sizeof(uint32) : att->attlen;
+	return column;
+}
+
+/* Alignment of a column within the fixed part. */
+static uint32
+fixed_align(const GsRowColumn *column)
+{
+	return column->kind == GS_COLUMN_FIXED ? column->align : column->bytes;
+}
+
+/* Lay out the fixed part: columns of 8-byte alignment first, then 4, 2, 1. */
+static void
+lay_out_columns(GsRowFormat *format)
+{
+	uint32		offset = 0;
+	bool		has_gap = false;
+
+	for (uint32 align = 8; align > 0; align /= 2)
+	{
+		for (int i = 0; i < format->ncolumns; i++)
+		{
+			GsRowColumn *column = &format->columns[i];
+
+			if (fixed_align(column) != align)
+				continue;
+			column->offset = TYPEALIGN(align, offset);
+			if (column->offset != offset && !has_gap)
+			{
+				has_gap = true;
+				format->first_gap = offset;
+			}
+			offset = column->offset + column->bytes;
+		}
+	}
+	if (!has_gap)
+		format->first_gap = offset;
+	format->columns_bytes = offset;
+}
+
+GsRowFormat *
+gpusort_row_format_create(TupleDesc tupdesc)
+{
+	GsRowFormat *format = palloc0(sizeof(GsRowFormat));
+	uint32		row_align = 1;
+
+	format->ncolumns = tupdesc->natts;
+	format->columns = palloc(tupdesc->natts * sizeof(GsRowColumn));
+	format->null_bytes = BITMAPLEN(tupdesc->natts);
+	format->packed_align = 1;
+	for (int i = 0; i < tupdesc->natts; i++)
+		format->columns[i] = classify_column(TupleDescAttr(tupdesc, i));
+	lay_out_columns(format);
+
+	for (int i = 0; i < tupdesc->natts; i++)
+	{
+		const GsRowColumn *column = &format->columns[i];
+
+		row_align = Max(row_align, fixed_align(column));
+		if (column->kind == GS_COLUMN_FIXED)
+			format->packed_align = Max(format->packed_align, column->align);
+		if (is_variable(column) && !format->variable)
+		{
+			format->variable = true;
+			format->first_offset = column->offset;
+			format->packed_align = MAXIMUM_ALIGNOF;
+		}
+	}
+	format->only_words = true;
+	for (int i = 0; i < tupdesc->natts; i++)
+		format->only_words &= format->columns[i].kind == GS_COLUMN_8;
+	format->fixed_bytes = TYPEALIGN(row_align, format->columns_bytes);
+	format->packed_bytes = format->columns_bytes + format->null_bytes;
+	if (!format->variable)
+		format->packed_bytes = TYPEALIGN(format->packed_align,
+										 format->packed_bytes);
+	else
+		format->packed_bytes = format->fixed_bytes +
+			MAXALIGN(Max(format->packed_bytes, format->fixed_bytes) -
+					 format->fixed_bytes);
+	return format;
+}
+
+void
+gpusort_row_format_free(GsRowFormat *format)
+{
+	pfree(format->columns);
+	pfree(format);
+}
+
+/*
+ * Most often there are so few bytes to zero that a call of memset() takes as
+ * long as writing the rest of the row.
+ */
+static inline void
+zero_bytes(char *place, Size count)
+{
+	if (count > 8)
+		memset(place, 0, count);
+	else if (count >= 4)
+	{
+		memset(place, 0, 4);
+		memset(place + count - 4, 0, 4);
+	}
+	else if (count > 0)
+		place[0] = place[count / 2] = place[count - 1] = 0;
+}
+
+/* ----------------------------------------------------------------
+ *		values of variable length
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Where a value of variable length starts that is to follow 'offset', and how
+ * long it gets to be.
+ */
+static inline Size
+variable_start(const GsRowColumn *column, Datum value, Size offset,
+			   Size *length)
+{
+	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
+
+	if (column->kind == GS_COLUMN_CSTRING)
+	{
+		*length = strlen(DatumGetCString(value)) + 1;
+		return offset;
+	}
+	if (VARATT_IS_EXTERNAL_EXPANDED(varlena))
+	{
+		*length = EOH_get_flat_size(DatumGetEOHP(value));
+		return TYPEALIGN(column->align, offset);
+	}
+	if (VARATT_IS_EXTERNAL(varlena) || VARATT_IS_SHORT(varlena))
+	{
+		*length = VARSIZE_ANY(varlena);
+		return offset;
+	}
+	if (column->can_shorten && VARATT_CAN_MAKE_SHORT(varlena))
+	{
+		*length = VARATT_CONVERTED_SHORT_SIZE(varlena);
+		return offset;
+	}
+	*length = VARSIZE(varlena);
+	return TYPEALIGN(column->align, offset);
+}
+
+/*
+ * Write a value of variable length behind what the row has up to *end, and its
+ * offset into the fixed part, and move *end.  Returns false if that would be
+ * behind 'limit'.
+ */
+static inline bool
+write_variable(const GsRowColumn *column, Datum value, char *row, Size *end,
+			   Size limit, bool zero_gaps)
+{
+	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
+	Size		length;
+	Size		start = variable_start(column, value, *end, &length);
+	char	   *place = row + start;
+	uint32		offset = start;
+
+	if (unlikely(start + length > limit))
+		return false;
+	if (zero_gaps)
+		zero_bytes(row + *end, start - *end);
+	memcpy(row + column->offset, &offset, sizeof(offset));
+	if (column->kind == GS_COLUMN_CSTRING)
+		memcpy(place, DatumGetCString(value), length);
+	else if (VARATT_IS_EXTERNAL_EXPANDED(varlena))
+		EOH_flatten_into(DatumGetEOHP(value), place, length);
+	else if (column->can_shorten && VARATT_CAN_MAKE_SHORT(varlena))
+	{
+		SET_VARSIZE_SHORT(place, length);
+		memcpy(place + VARHDRSZ_SHORT, VARDATA(varlena),
+			   length - VARHDRSZ_SHORT);
+	}
+	else
+		memcpy(place, varlena, length);
+	*end = start + length;
+	return true;
+}
+
+/* Where a row ends whose values of variable length begin at 'end'. */
+static inline Size
+end_of_values(const GsRowFormat *format, const Datum *values,
+			  const bool *isnull, Size end)
+{
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		Size		length;
+
+		if (!is_variable(&format->columns[i]) || isnull[i])
+			continue;
+		end = variable_start(&format->columns[i], values[i], end, &length);
+		end += length;
+	}
+	return end;
+}
+
+/* ----------------------------------------------------------------
+ *		columns, in rows of both forms
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Write the columns of a row, the values of variable length from *end on, and
+ * move that to the new end.  Sets *has_null if there is a NULL.  Returns false
+ * if the row would end behind 'limit'.
+ */
+static pg_attribute_always_inline bool
+write_columns(const GsRowFormat *format, const Datum *values,
+			  const bool *isnull, char *row, Size *end, Size limit,
+			  bool *has_null, bool zero_gaps)
+{
+
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const GsRowColumn *column = &format->columns[i];
+		char	   *place = row + column->offset;
+
+		if (unlikely(isnull[i]))
+		{
+			*has_null = true;
+			if (zero_gaps)
+				zero_bytes(place, column->bytes);
+			continue;
+		}
+		switch (column->kind)
+		{
+			case GS_COLUMN_1:
+				*(uint8 *) place = DatumGetUInt8(values[i]);
+				break;
+			case GS_COLUMN_2:
+				{
+					uint16		value = DatumGetUInt16(values[i]);
+
+					memcpy(place, &value, sizeof(value));
+					break;
+				}
+			case GS_COLUMN_4:
+				{
+					uint32		value = DatumGetUInt32(values[i]);
+
+					memcpy(place, &value, sizeof(value));
+					break;
+				}
+			case GS_COLUMN_8:
+				memcpy(place, &values[i], sizeof(Datum));
+				break;
+			case GS_COLUMN_FIXED:
+				memcpy(place, DatumGetPointer(values[i]), column->bytes);
+				break;
+			case GS_COLUMN_VARLENA:
+			case GS_COLUMN_CSTRING:
+				if (!write_variable(column, values[i], row, end, limit,
+									zero_gaps))
+					return false;
+				break;
+		}
+	}
+	return true;
+}
+
+static inline uint32
+offset_of_variable(const GsRowColumn *column, const char *row)
+{
+	uint32		offset;
+
+	memcpy(&offset, row + column->offset, sizeof(offset));
+	return offset;
+}
+
+static inline bool
+bit_is_set(const uint8 *bitmap, int i)
+{
+	return (bitmap[i / 8] >> (i % 8)) & 1;
+}
+
+/* As fetch_att() makes them, so that Datums are alike bit for bit. */
+static inline Datum
+read_column(const GsRowColumn *column, char *row)
+{
+	char	   *place = row + column->offset;
+
+	switch (column->kind)
+	{
+		case GS_COLUMN_1:
+			return CharGetDatum(*place);
+		case GS_COLUMN_2:
+			{
+				int16		value;
+
+				memcpy(&value, place, sizeof(value));
+				return Int16GetDatum(value);
+			}
+		case GS_COLUMN_4:
+			{
+				int32		value;
+
+				memcpy(&value, place, sizeof(value));
+				return Int32GetDatum(value);
+			}
+		case GS_COLUMN_8:
+			{
+				Datum		value;
+
+				memcpy(&value, place, sizeof(value));
+				return value;
+			}
+		case GS_COLUMN_FIXED:
+			return PointerGetDatum(place);
+		case GS_COLUMN_VARLENA:
+		case GS_COLUMN_CSTRING:
+			return PointerGetDatum(row + offset_of_variable(column, row));
+	}
+	pg_unreachable();
+}
+
+static inline void
+read_columns(const GsRowFormat *format, char *row, const uint8 *bitmap,
+			 Datum *values, bool *isnull)
+{
+	if (bitmap == NULL)
+	{
+		for (int i = 0; i < format->ncolumns; i++)
+		{
+			values[i] = read_column(&format->columns[i], row);
+			isnull[i] = false;
+		}
+	}
+	else
+	{
+		for (int i = 0; i < format->ncolumns; i++)
+		{
+			isnull[i] = bit_is_set(bitmap, i);
+			values[i] = isnull[i] ? (Datum) 0 :
+				read_column(&format->columns[i], row);
+		}
+	}
+}
+
+/* ----------------------------------------------------------------
+ *		rows whose NULLs are noted elsewhere
+ * ----------------------------------------------------------------
+ */
+
+Size
+gpusort_row_format_size(const GsRowFormat *format, const Datum *values,
+						const bool *isnull)
+{
+	if (!format->variable)
+		return format->fixed_bytes;
+	return end_of_values(format, values, isnull, format->fixed_bytes);
+}
+
+bool
+gpusort_row_format_write(const GsRowFormat *format, const Datum *values,
+						 const bool *isnull, char *row)
+{
+	Size		end = format->fixed_bytes;
+	bool		has_null = false;
+
+	if (format->variable)
+		*(uint32 *) (row + format->first_offset) = end;
+	(void) write_columns(format, values, isnull, row, &end, SIZE_MAX, &has_null,
+						 false);
+	return has_null;
+}
+
+void
+gpusort_row_format_mark_nulls(const GsRowFormat *format, const bool *isnull,
+							  uint8 *bitmap)
+{
+	for (int i = 0; i < format->ncolumns; i++)
+		if (isnull[i])
+			bitmap[i / 8] |= 1 << (i % 8);
+}
+
+void
+gpusort_row_format_read(const GsRowFormat *format, char *row,
+						const uint8 *bitmap, Datum *values, bool *isnull)
+{
+	read_columns(format, row, bitmap, values, isnull);
+}
+
+void
+gpusort_row_format_read_columns(const GsRowFormat *format, char *row,
+								const uint8 *bitmap, const AttrNumber *attnos,
+								int n, Datum *values, bool *isnull)
+{
+	for (int i = 0; i < n; i++)
+	{
+		int			c = attnos[i] - 1;
+
+		isnull[i] = bitmap != NULL && bit_is_set(bitmap, c);
+		values[i] = isnull[i] ? (Datum) 0 :
+			read_column(&format->columns[c], row);
+	}
+}
+
+/* ----------------------------------------------------------------
+ *		self-contained rows
+ * ----------------------------------------------------------------
+ */
+
+static inline uint8 *
+bitmap_of_row(const GsRowFormat *format, char *row)
+{
+	return (uint8 *) row + format->columns_bytes;
+}
+
+static bool
+has_null(const GsRowFormat *format, const uint8 *bitmap)
+{
+	for (uint32 i = 0; i < format->null_bytes; i++)
+		if (bitmap[i] != 0)
+			return true;
+	return false;
+}
+
+Size
+gpusort_row_format_packed_size(const GsRowFormat *format, const Datum *values,
+							   const bool *isnull)
+{
+	if (!format->variable)
+		return format->packed_bytes;
+	return MAXALIGN(end_of_values(format, values, isnull,
+								  format->packed_bytes));
+}
+
+Size
+gpusort_row_format_pack(const GsRowFormat *format, const Datum *values,
+						const bool *isnull, char *row, Size room)
+{
+	Size		end = format->packed_bytes;
+	Size		next;
+	bool		has_null = false;
+
+	if (unlikely(end > room))
+		return 0;
+	zero_bytes(row + format->first_gap, end - format->first_gap);
+	if (!write_columns(format, values, isnull, row, &end, room, &has_null,
+					   true))
+		return 0;
+	if (has_null)
+		gpusort_row_format_mark_nulls(format, isnull,
+									  bitmap_of_row(format, row));
+	if (!format->variable)
+		return end;
+	next = MAXALIGN(end);
+	zero_bytes(row + end, next - end);
+	return next;
+}
+
+void
+gpusort_row_format_unpack(const GsRowFormat *format, char *row, Datum *values,
+						  bool *isnull)
+{
+	const uint8 *bitmap = bitmap_of_row(format, row);
+
+	read_columns(format, row, has_null(format, bitmap) ? bitmap : NULL,
+				 values, isnull);
+}
+
+void
+gpusort_row_format_unpack_columns(const GsRowFormat *format, char *row,
+								  const AttrNumber *attnos, int n,
+								  Datum *values, bool *isnull)
+{
+	gpusort_row_format_read_columns(format, row, bitmap_of_row(format, row),
+									attnos, n, values, isnull);
+}
+
+/* Where the last value of variable length ends, or 'end' if there is none. */
+static Size
+end_of_row(const GsRowFormat *format, const char *row, const uint8 *bitmap,
+		   Size end)
+{
+	/* They follow each other in the columns' order. */
+	for (int i = format->ncolumns - 1; i >= 0; i--)
+	{
+		const GsRowColumn *column = &format->columns[i];
+		uint32		start;
+
+		if (!is_variable(column) || (bitmap != NULL && bit_is_set(bitmap, i)))
+			continue;
+		start = offset_of_variable(column, row);
+		if (column->kind == GS_COLUMN_CSTRING)
+			return start + strlen(row + start) + 1;
+		return start + VARSIZE_ANY(row + start);
+	}
+	return end;
+}
+
+/* What is between the starts of the values of variable length in both forms. */
+static inline Size
+shift_of_values(const GsRowFormat *format)
+{
+	return format->packed_bytes - format->fixed_bytes;
+}
+
+Size
+gpusort_row_format_converted_size(const GsRowFormat *format, const char *row,
+								  const uint8 *bitmap)
+{
+	if (!format->variable)
+		return format->packed_bytes;
+	return MAXALIGN(end_of_row(format, row, bitmap, format->fixed_bytes) +
+					shift_of_values(format));
+}
+
+/* Copy the values of variable length of a row to its other form. */
+static void
+convert_variables(const GsRowFormat *format, const char *row, char *packed,
+				  Size bytes)
+{
+	memcpy(packed + format->packed_bytes, row + format->fixed_bytes,
+		   bytes - format->packed_bytes);
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const GsRowColumn *column = &format->columns[i];
+		uint32		offset;
+
+		if (!is_variable(column))
+			continue;
+		offset = offset_of_variable(column, row) + shift_of_values(format);
+		memcpy(packed + column->offset, &offset, sizeof(offset));
+	}
+}
+
+void
+gpusort_row_format_convert(const GsRowFormat *format, const char *row,
+						   const uint8 *bitmap, char *packed, Size bytes)
+{
+	uint8	   *packed_bitmap = bitmap_of_row(format, packed);
+
+	memcpy(packed, row, format->columns_bytes);
+	if (bitmap == NULL)
+		zero_bytes((char *) packed_bitmap, format->null_bytes);
+	else
+		memcpy(packed_bitmap, bitmap, format->null_bytes);
+	if (format->variable)
+		convert_variables(format, row, packed, bytes);
+
+	/* Bytes of NULLs and gaps were never set; they go to a file as they are. */
+	VALGRIND_MAKE_MEM_DEFINED(packed, bytes);
+}
+
+Size
+gpusort_row_format_packed_length(const GsRowFormat *format, char *row)
+{
+	if (!format->variable)
+		return format->packed_bytes;
+	return MAXALIGN(end_of_row(format, row, bitmap_of_row(format, row),
+							   format->packed_bytes));
+}

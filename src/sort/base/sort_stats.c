@@ -1,0 +1,200 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_stats.c
+ *		Counts sorts, for pg_stat_gpusort and pg_stat_gpusort_fallbacks.
+ *
+ * With the library in shared_preload_libraries the counters are in shared
+ * memory and cover the server since its start.  Loaded into a session, there
+ * is no shared memory to be had, and they cover that backend.
+ *
+ * Locking: none.  Every field is an atomic that is added to once per sort, and
+ * no reader needs two of them to agree.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "utils/timestamp.h"
+
+#include "sort/base/sort_stats.h"
+
+typedef struct GsAtomicCounts
+{
+	pg_atomic_uint64 sorts;
+	pg_atomic_uint64 rows;
+	pg_atomic_uint64 bytes;
+	pg_atomic_uint64 drain_us;
+	pg_atomic_uint64 sort_us;
+	pg_atomic_uint64 parallel_sorts;
+	pg_atomic_uint64 page_scans;
+	pg_atomic_uint64 index_builds;
+} GsAtomicCounts;
+
+typedef struct GsStats
+{
+	GsAtomicCounts kinds[GS_SESSION_KINDS];
+	pg_atomic_uint64 fallbacks[GS_FALLBACK_COUNT];
+	pg_atomic_uint64 errors;
+	pg_atomic_uint64 reset_time;	/* a TimestampTz */
+} GsStats;
+
+static GsStats local_stats;
+static GsStats *stats = &local_stats;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static const char *const kind_names[] = {
+	[GS_SESSION_GPU] = "gpu",
+	[GS_SESSION_CPU] = "cpu",
+	[GS_SESSION_EXTERNAL] = "external",
+};
+
+const char *
+gpusort_stats_kind_name(GsSessionKind kind)
+{
+	return kind_names[kind];
+}
+
+static void
+init_stats(GsStats *target)
+{
+	for (int k = 0; k < GS_SESSION_KINDS; k++)
+	{
+		GsAtomicCounts *counts = &target->kinds[k];
+
+		pg_atomic_init_u64(&counts->sorts, 0);
+		pg_atomic_init_u64(&counts->rows, 0);
+		pg_atomic_init_u64(&counts->bytes, 0);
+		pg_atomic_init_u64(&counts->drain_us, 0);
+		pg_atomic_init_u64(&counts->sort_us, 0);
+		pg_atomic_init_u64(&counts->parallel_sorts, 0);
+		pg_atomic_init_u64(&counts->page_scans, 0);
+		pg_atomic_init_u64(&counts->index_builds, 0);
+	}
+	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
+		pg_atomic_init_u64(&target->fallbacks[r], 0);
+	pg_atomic_init_u64(&target->errors, 0);
+	pg_atomic_init_u64(&target->reset_time, (uint64) GetCurrentTimestamp());
+}
+
+void
+gpusort_stats_count_sort(GsSessionKind kind, const GsSortCounts *counts)
+{
+	GsAtomicCounts *total = &stats->kinds[kind];
+
+	pg_atomic_fetch_add_u64(&total->sorts, counts->sorts);
+	pg_atomic_fetch_add_u64(&total->rows, counts->rows);
+	pg_atomic_fetch_add_u64(&total->bytes, counts->bytes);
+	pg_atomic_fetch_add_u64(&total->drain_us, counts->drain_us);
+	pg_atomic_fetch_add_u64(&total->sort_us, counts->sort_us);
+	pg_atomic_fetch_add_u64(&total->parallel_sorts, counts->parallel_sorts);
+	pg_atomic_fetch_add_u64(&total->page_scans, counts->page_scans);
+	pg_atomic_fetch_add_u64(&total->index_builds, counts->index_builds);
+}
+
+void
+gpusort_stats_count_fallback(GsFallback reason)
+{
+	pg_atomic_fetch_add_u64(&stats->fallbacks[reason], 1);
+}
+
+void
+gpusort_stats_count_error(void)
+{
+	pg_atomic_fetch_add_u64(&stats->errors, 1);
+}
+
+void
+gpusort_stats_read(GsStatsSnapshot *snapshot)
+{
+	for (int k = 0; k < GS_SESSION_KINDS; k++)
+	{
+		GsAtomicCounts *counts = &stats->kinds[k];
+
+		snapshot->kinds[k] = (GsSortCounts)
+		{
+			.sorts = pg_atomic_read_u64(&counts->sorts),
+				.rows = pg_atomic_read_u64(&counts->rows),
+				.bytes = pg_atomic_read_u64(&counts->bytes),
+				.drain_us = pg_atomic_read_u64(&counts->drain_us),
+				.sort_us = pg_atomic_read_u64(&counts->sort_us),
+				.parallel_sorts = pg_atomic_read_u64(&counts->parallel_sorts),
+				.page_scans = pg_atomic_read_u64(&counts->page_scans),
+				.index_builds = pg_atomic_read_u64(&counts->index_builds)
+		};
+	}
+	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
+		snapshot->fallbacks[r] = pg_atomic_read_u64(&stats->fallbacks[r]);
+	snapshot->errors = pg_atomic_read_u64(&stats->errors);
+	snapshot->reset_time = (TimestampTz) pg_atomic_read_u64(&stats->reset_time);
+}
+
+void
+gpusort_stats_reset(void)
+{
+	for (int k = 0; k < GS_SESSION_KINDS; k++)
+	{
+		GsAtomicCounts *counts = &stats->kinds[k];
+
+		pg_atomic_write_u64(&counts->sorts, 0);
+		pg_atomic_write_u64(&counts->rows, 0);
+		pg_atomic_write_u64(&counts->bytes, 0);
+		pg_atomic_write_u64(&counts->drain_us, 0);
+		pg_atomic_write_u64(&counts->sort_us, 0);
+		pg_atomic_write_u64(&counts->parallel_sorts, 0);
+		pg_atomic_write_u64(&counts->page_scans, 0);
+		pg_atomic_write_u64(&counts->index_builds, 0);
+	}
+	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
+		pg_atomic_write_u64(&stats->fallbacks[r], 0);
+	pg_atomic_write_u64(&stats->errors, 0);
+	pg_atomic_write_u64(&stats->reset_time, (uint64) GetCurrentTimestamp());
+}
+
+bool
+gpusort_stats_are_shared(void)
+{
+	return stats != &local_stats;
+}
+
+static void
+request_shmem(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(sizeof(GsStats));
+}
+
+static void
+start_shmem(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	stats = ShmemInitStruct("pg_gpusort statistics", sizeof(GsStats), &found);
+	if (!found)
+		init_stats(stats);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+gpusort_stats_init(void)
+{
+	init_stats(&local_stats);
+	if (process_shared_preload_libraries_in_progress)
+	{
+		prev_shmem_request_hook = shmem_request_hook;
+		shmem_request_hook = request_shmem;
+		prev_shmem_startup_hook = shmem_startup_hook;
+		shmem_startup_hook = start_shmem;
+	}
+}

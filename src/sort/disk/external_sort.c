@@ -1,0 +1,394 @@
+/*-------------------------------------------------------------------------
+ *
+ * external_sort.c
+ *		Rows of a sort on disk: sorted runs go in, and come out merged.
+ *
+ * The runs are kept in the order in which their rows arrived, and only
+ * neighbours are merged, so that the whole sort is stable.
+ *
+ * The last merge hands rows out as it goes, if they are read once and forward.
+ * Otherwise it writes one run more, over which a cursor moves.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
+
+#include "sort/base/budget.h"
+#include "sort/disk/external_sort.h"
+#include "sort/disk/run_cursor.h"
+#include "sort/disk/run_merge.h"
+#include "sort/disk/sorted_run.h"
+
+/* Runs merged at a time, however little memory there is. */
+#define MIN_MERGE_ORDER		6
+
+/* Bytes of memory for a run that waits, and their part of all memory. */
+#define WAITING_RUN_BYTES	256
+#define WAITING_PART		8
+
+struct GsExternalSort
+{
+	MemoryContext context;
+	const GsSessionSpec *spec;
+	GsRowFormat *format;
+	Size		limit;			/* bytes */
+	GsRunFile  *file;
+	GsRunFile  *imported;		/* of runs of other processes, or NULL */
+	GsCpuSession *held;			/* rows that are sorted in memory, or NULL */
+	int			merge_order;	/* runs that are merged at a time */
+	int			max_runs;		/* that may wait */
+	GsSortedRun **runs;
+	int			nruns;
+	int			size_of_runs;	/* of the array */
+	int64		nrows;
+
+	/* After performing: either. */
+	MemoryContext merge_context;
+	GsRunMerge *merge;
+	int64		next_position;	/* of the row that comes next */
+	GsRunCursor *cursor;
+};
+
+GsExternalSort *
+gpusort_external_begin(const GsSessionSpec *spec, Size limit)
+{
+	GsExternalSort *sort = palloc0(sizeof(GsExternalSort));
+	Size		order;
+
+	sort->context = CurrentMemoryContext;
+	sort->spec = spec;
+	sort->format = gpusort_row_format_create(spec->tupdesc);
+	sort->limit = limit;
+	sort->file = gpusort_run_file_create(sort->format, limit, spec->target);
+	order = limit / gpusort_run_file_reader_bytes(limit);
+	sort->merge_order = Max(order, MIN_MERGE_ORDER);
+	sort->max_runs = Max(limit / WAITING_PART / WAITING_RUN_BYTES,
+						 2 * sort->merge_order);
+	sort->size_of_runs = 16;
+	sort->runs = palloc(sort->size_of_runs * sizeof(GsSortedRun *));
+	return sort;
+}
+
+int
+gpusort_external_runs(const GsExternalSort *sort)
+{
+	return sort->nruns;
+}
+
+int64
+gpusort_external_count(const GsExternalSort *sort)
+{
+	return sort->nrows;
+}
+
+void
+gpusort_external_begin_run(GsExternalSort *sort)
+{
+	gpusort_run_file_begin(sort->file);
+}
+
+void
+gpusort_external_put(GsExternalSort *sort, const Datum *values,
+					 const bool *isnull)
+{
+	gpusort_run_file_put(sort->file, values, isnull);
+}
+
+char *
+gpusort_external_reserve(GsExternalSort *sort, Size bytes)
+{
+	return gpusort_run_file_reserve(sort->file, bytes);
+}
+
+static void
+insert_run(GsExternalSort *sort, GsSortedRun *run, int place)
+{
+	if (sort->nruns == sort->size_of_runs)
+	{
+		sort->size_of_runs *= 2;
+		sort->runs = repalloc_huge(sort->runs, sort->size_of_runs *
+								   sizeof(GsSortedRun *));
+	}
+	memmove(&sort->runs[place + 1], &sort->runs[place],
+			(sort->nruns - place) * sizeof(GsSortedRun *));
+	sort->runs[place] = run;
+	sort->nruns++;
+}
+
+void
+gpusort_external_end_run(GsExternalSort *sort, int place)
+{
+	GsSortedRun *run = gpusort_run_file_end(sort->file, false);
+
+	Assert(place <= sort->nruns);
+	if (run == NULL)
+		return;
+	sort->nrows += run->nrows;
+	insert_run(sort, run, place);
+}
+
+void
+gpusort_external_share_run(GsExternalSort *sort, GsSharedRun *shared)
+{
+	gpusort_run_file_share(sort->file, shared);
+}
+
+void
+gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
+						const GsSharedRun *shared)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	if (sort->imported == NULL)
+		sort->imported = gpusort_run_file_create(sort->format, sort->limit,
+												 NULL);
+	insert_run(sort, gpusort_run_file_import(sort->imported, set, shared),
+			   sort->nruns);
+	sort->nrows += shared->nrows;
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_external_hold(GsExternalSort *sort, GsCpuSession *session)
+{
+	sort->held = session;
+	sort->nrows += gpusort_cpu_session_count(session);
+}
+
+/* ----------------------------------------------------------------
+ *		merging
+ * ----------------------------------------------------------------
+ */
+
+/* Begin to merge some runs, and rows in memory unless 'held' is NULL. */
+static void
+begin_merge(GsExternalSort *sort, int first, int nruns, GsCpuSession *held)
+{
+	MemoryContext caller;
+
+	gpusort_budget_make_room(nruns *
+							 gpusort_run_file_reader_bytes(sort->limit));
+	sort->merge_context = AllocSetContextCreate(sort->context,
+												"pg_gpusort merge",
+												ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(sort->merge_context);
+	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format, sort->file,
+										  &sort->runs[first], nruns, held);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Put a run made of others in their place. */
+static void
+end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
+{
+	MemoryContextDelete(sort->merge_context);
+	sort->merge_context = NULL;
+	sort->merge = NULL;
+	for (int i = first; i < first + nruns; i++)
+	{
+		merged->level = Max(merged->level, sort->runs[i]->level + 1);
+		gpusort_run_file_free(sort->file, sort->runs[i]);
+	}
+	memmove(&sort->runs[first], &sort->runs[first + nruns],
+			(sort->nruns - first - nruns) * sizeof(GsSortedRun *));
+	sort->nruns -= nruns;
+	insert_run(sort, merged, first);
+}
+
+/* Begin a run, and write to it the first rows that some others have. */
+static void
+write_merged(GsExternalSort *sort, int first, int nruns, GsCpuSession *held,
+			 int64 nrows)
+{
+	char	   *row;
+	Size		bytes;
+
+	begin_merge(sort, first, nruns, held);
+	gpusort_run_file_begin(sort->file);
+	while (nrows-- > 0 &&
+		   (row = gpusort_run_merge_next(sort->merge, &bytes)) != NULL)
+		gpusort_run_file_put_packed(sort->file, row, bytes);
+}
+
+/* Make one run of some. */
+static void
+merge_runs(GsExternalSort *sort, int first, int nruns)
+{
+	write_merged(sort, first, nruns, NULL, sort->nrows);
+	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, false));
+}
+
+/* The first of so many neighbours that have the fewest bytes. */
+static int
+find_smallest(const GsExternalSort *sort, int nruns)
+{
+	uint64		bytes = 0;
+	uint64		fewest = PG_UINT64_MAX;
+	int			smallest = 0;
+
+	for (int i = 0; i < sort->nruns; i++)
+	{
+		bytes += sort->runs[i]->bytes;
+		if (i >= nruns)
+			bytes -= sort->runs[i - nruns]->bytes;
+		if (i >= nruns - 1 && bytes < fewest)
+		{
+			fewest = bytes;
+			smallest = i - nruns + 1;
+		}
+	}
+	return smallest;
+}
+
+/*
+ * The first of merge_order neighbours that have been merged equally often, and
+ * the least of all; if there are none such, those with the fewest bytes.  So
+ * no row goes through many more merges than others.
+ */
+static int
+find_level(const GsExternalSort *sort)
+{
+	int			found = -1;
+	int			alike = 0;
+
+	for (int i = 0; i < sort->nruns; i++)
+	{
+		int			level = sort->runs[i]->level;
+
+		alike = i > 0 && sort->runs[i - 1]->level == level ? alike + 1 : 1;
+		if (alike == sort->merge_order &&
+			(found < 0 || level < sort->runs[found]->level))
+			found = i - sort->merge_order + 1;
+	}
+	return found >= 0 ? found : find_smallest(sort, sort->merge_order);
+}
+
+/* Merge until there are so many runs. */
+static void
+reduce_runs(GsExternalSort *sort, int target)
+{
+	while (sort->nruns > target)
+	{
+		int			nruns = Min(sort->merge_order, sort->nruns - target + 1);
+
+		merge_runs(sort, find_smallest(sort, nruns), nruns);
+	}
+}
+
+void
+gpusort_external_limit_runs(GsExternalSort *sort)
+{
+	if (sort->nruns >= sort->max_runs)
+		merge_runs(sort, find_level(sort), sort->merge_order);
+}
+
+/* Make one run of all, over which a cursor can move. */
+static void
+begin_cursor(GsExternalSort *sort)
+{
+	MemoryContext caller;
+
+	write_merged(sort, 0, sort->nruns, sort->held, sort->nrows);
+	end_merge(sort, 0, sort->nruns, gpusort_run_file_end(sort->file, true));
+	caller = MemoryContextSwitchTo(sort->context);
+	sort->cursor = gpusort_run_cursor_begin(sort->format, sort->file,
+											sort->runs[0]);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_external_perform(GsExternalSort *sort)
+{
+	/* What is in memory is merged at last, as one run more. */
+	reduce_runs(sort, sort->merge_order - (sort->held != NULL ? 1 : 0));
+	if (sort->nruns == 0)
+		return;
+	if (sort->spec->random_access)
+		begin_cursor(sort);
+	else
+	{
+		gpusort_run_file_forget_room(sort->file);
+		begin_merge(sort, 0, sort->nruns, sort->held);
+	}
+}
+
+void
+gpusort_external_share(GsExternalSort *sort, int64 nrows, GsSharedRun *shared)
+{
+	reduce_runs(sort, sort->merge_order);
+	write_merged(sort, 0, sort->nruns, NULL, nrows);
+	gpusort_run_file_share(sort->file, shared);
+}
+
+/* ----------------------------------------------------------------
+ *		rows out
+ * ----------------------------------------------------------------
+ */
+
+static char *
+get_merged(GsExternalSort *sort, int64 position)
+{
+	char	   *row;
+	Size		bytes;
+
+	Assert(position >= sort->next_position);
+	do
+	{
+		row = gpusort_run_merge_next(sort->merge, &bytes);
+		if (row == NULL)
+			elog(ERROR, "sorted runs have no row " INT64_FORMAT,
+				 sort->next_position);
+	} while (sort->next_position++ < position);
+	return row;
+}
+
+void
+gpusort_external_get(GsExternalSort *sort, int64 position, Datum *values,
+					 bool *isnull)
+{
+	char	   *row = sort->cursor != NULL ?
+		gpusort_run_cursor_get(sort->cursor, position) :
+		get_merged(sort, position);
+
+	gpusort_row_format_unpack(sort->format, row, values, isnull);
+}
+
+void
+gpusort_external_mark(GsExternalSort *sort)
+{
+	if (sort->cursor != NULL)
+		gpusort_run_cursor_mark(sort->cursor);
+}
+
+/* ----------------------------------------------------------------
+ *		report and end
+ * ----------------------------------------------------------------
+ */
+
+const char *
+gpusort_external_method(const GsExternalSort *sort)
+{
+	return tuplesort_method_name(sort->cursor != NULL ?
+								 SORT_TYPE_EXTERNAL_SORT :
+								 SORT_TYPE_EXTERNAL_MERGE);
+}
+
+int64
+gpusort_external_kb(const GsExternalSort *sort)
+{
+	return gpusort_run_file_kb(sort->file) +
+		(sort->imported != NULL ? gpusort_run_file_kb(sort->imported) : 0);
+}
+
+void
+gpusort_external_end(GsExternalSort *sort)
+{
+	gpusort_run_file_close(sort->file);
+	if (sort->imported != NULL)
+		gpusort_run_file_close(sort->imported);
+	if (sort->merge_context != NULL)
+		MemoryContextDelete(sort->merge_context);
+}

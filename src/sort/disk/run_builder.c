@@ -1,0 +1,193 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_builder.c
+ *		Makes sorted runs of rows that come in any order.
+ *
+ * A CPU session takes rows until it is full; then it is sorted and written, and
+ * the next one takes its place.
+ *
+ * If the system has less memory than the sort may use, the runs get shorter:
+ * rows that cannot be sorted where they are go, in portions, to a smaller
+ * session, and their memory is freed on the way.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/memutils.h"
+
+#include "sort/base/budget.h"
+#include "sort/disk/run_builder.h"
+#include "work.h"
+
+/* Of less memory, a sort makes nothing; and the next portion is so much less. */
+#define MIN_LIMIT		((Size) 64 * 1024)
+#define PORTION			8
+
+struct GsRunBuilder
+{
+	MemoryContext context;
+	GsSessionSpec spec;
+	GsExternalSort *external;
+	Size		limit;
+	bool		may_merge;
+	MemoryContext session_context;
+	GsBudget   *budget;
+	GsCpuSession *session;
+};
+
+static void
+begin_session(GsRunBuilder *builder)
+{
+	MemoryContext caller;
+
+	builder->session_context = AllocSetContextCreate(builder->context,
+													 "pg_gpusort run",
+													 ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(builder->session_context);
+	builder->budget = gpusort_budget_create(builder->limit);
+	builder->session = gpusort_cpu_session_create(&builder->spec,
+												  builder->budget);
+	MemoryContextSwitchTo(caller);
+}
+
+GsRunBuilder *
+gpusort_run_builder_begin(const GsSessionSpec *spec, GsExternalSort *external,
+						  Size limit, bool may_merge)
+{
+	GsRunBuilder *builder = palloc0(sizeof(GsRunBuilder));
+
+	builder->context = CurrentMemoryContext;
+	builder->spec = *spec;
+	builder->external = external;
+	builder->limit = limit;
+	builder->may_merge = may_merge;
+
+	/* The rows are more than were expected. */
+	builder->spec.expected_rows = Max(spec->expected_rows, 1e9);
+	begin_session(builder);
+	return builder;
+}
+
+/* The limit to use if there is no memory for more. */
+static Size
+smaller_limit(Size limit)
+{
+	if (limit <= MIN_LIMIT)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed on rows to be sorted.")));
+	return Max(limit / PORTION, MIN_LIMIT);
+}
+
+void
+gpusort_run_builder_put_sorted(GsExternalSort *external, GsCpuSession *session,
+							   int64 nrows)
+{
+	gpusort_external_begin_run(external);
+	for (int64 row = 0; row < nrows; row++)
+	{
+		Size		bytes = gpusort_cpu_session_packed_size(session, row);
+
+		gpusort_cpu_session_pack(session, row,
+								 gpusort_external_reserve(external, bytes),
+								 bytes);
+	}
+}
+
+/* There is no memory to sort all rows at once. */
+static void
+write_portions(const GsSessionSpec *spec, GsExternalSort *external,
+			   GsCpuSession *session, Size limit)
+{
+	int			natts = spec->tupdesc->natts;
+	GsRunBuilder *builder = gpusort_run_builder_begin(spec, external,
+													  smaller_limit(limit),
+													  false);
+	Datum	   *values = palloc(natts * sizeof(Datum));
+	bool	   *isnull = palloc(natts * sizeof(bool));
+
+	while (gpusort_cpu_session_take(session, values, isnull))
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_run_builder_put(builder, values, isnull);
+	}
+	gpusort_run_builder_end(builder);
+	pfree(values);
+	pfree(isnull);
+}
+
+void
+gpusort_run_builder_write(const GsSessionSpec *spec, GsExternalSort *external,
+						  GsCpuSession *session, Size limit)
+{
+	if (gpusort_cpu_session_sort(session))
+	{
+		gpusort_run_builder_put_sorted(external, session,
+									   gpusort_cpu_session_count(session));
+		gpusort_external_end_run(external, gpusort_external_runs(external));
+	}
+	else
+		write_portions(spec, external, session, limit);
+}
+
+static void
+end_session(GsRunBuilder *builder)
+{
+	MemoryContext caller = MemoryContextSwitchTo(builder->session_context);
+
+	gpusort_run_builder_write(&builder->spec, builder->external,
+							  builder->session, builder->limit);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(builder->session_context);
+}
+
+/* Write the rows there are, and be ready for more. */
+static void
+write_run(GsRunBuilder *builder)
+{
+	bool		out_of_memory = builder->budget->out_of_memory;
+
+	end_session(builder);
+	if (out_of_memory)
+		builder->limit = smaller_limit(builder->limit);
+	if (builder->may_merge)
+		gpusort_external_limit_runs(builder->external);
+	begin_session(builder);
+}
+
+/* A row that alone is more than the memory allowed. */
+static void
+write_row(GsRunBuilder *builder, const Datum *values, const bool *isnull)
+{
+	gpusort_external_begin_run(builder->external);
+	gpusort_external_put(builder->external, values, isnull);
+	gpusort_external_end_run(builder->external,
+							 gpusort_external_runs(builder->external));
+	if (builder->may_merge)
+		gpusort_external_limit_runs(builder->external);
+}
+
+void
+gpusort_run_builder_put(GsRunBuilder *builder, const Datum *values,
+						const bool *isnull)
+{
+	while (!gpusort_cpu_session_put(builder->session, values, isnull))
+	{
+		if (gpusort_cpu_session_count(builder->session) == 0 &&
+			!builder->budget->out_of_memory)
+		{
+			write_row(builder, values, isnull);
+			return;
+		}
+		write_run(builder);
+	}
+}
+
+void
+gpusort_run_builder_end(GsRunBuilder *builder)
+{
+	end_session(builder);
+	pfree(builder);
+}

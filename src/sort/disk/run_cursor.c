@@ -1,0 +1,161 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_cursor.c
+ *		Reads a sorted run in both directions.
+ *
+ * A block of the run is in memory.  Each block knows how long the one before
+ * is, so that the cursor can walk from block to block both ways; and it
+ * remembers where some blocks are.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "sort/disk/run_cursor.h"
+
+/* A block of the run. */
+typedef struct GsBlockPlace
+{
+	int64		first_row;		/* its position */
+	GsTapeBlock tape_block;
+	int			tape_offset;
+} GsBlockPlace;
+
+struct GsRunCursor
+{
+	const GsRowFormat *format;
+	GsRunFile  *file;
+	GsSortedRun *run;
+	GsBlockPlace place;			/* of the block in memory */
+	GsBlockPlace start;			/* of the run's first block */
+	GsBlockPlace marked;
+	GsRunBlock *block;
+
+	/* Where the rows of a block are, if their length varies. */
+	uint32	   *offsets;
+	uint32		max_offsets;
+};
+
+/* Note where the rows are. */
+static void
+find_rows(GsRunCursor *cursor)
+{
+	GsRunBlock *block = cursor->block;
+	uint32		offset = sizeof(GsRunBlock);
+
+	if (block->nrows > cursor->max_offsets)
+	{
+		cursor->max_offsets = Max(block->nrows, 2 * cursor->max_offsets);
+		cursor->offsets = repalloc_huge(cursor->offsets, cursor->max_offsets *
+										sizeof(uint32));
+	}
+	for (uint32 i = 0; i < block->nrows; i++)
+	{
+		cursor->offsets[i] = offset;
+		offset += gpusort_row_format_packed_length(cursor->format,
+												   (char *) block + offset);
+	}
+}
+
+/* Read the block at which the tape stands, which begins with that row. */
+static void
+read_block(GsRunCursor *cursor, int64 first_row)
+{
+	cursor->place.first_row = first_row;
+	LogicalTapeTell(cursor->run->tape, &cursor->place.tape_block,
+					&cursor->place.tape_offset);
+	gpusort_run_file_read(cursor->file, cursor->run, cursor->block);
+	if (cursor->format->variable)
+		find_rows(cursor);
+}
+
+static void
+go_to_place(GsRunCursor *cursor, GsBlockPlace place)
+{
+	if (place.first_row == cursor->place.first_row)
+		return;
+	LogicalTapeSeek(cursor->run->tape, place.tape_block, place.tape_offset);
+	read_block(cursor, place.first_row);
+}
+
+static void
+go_to_next_block(GsRunCursor *cursor)
+{
+	read_block(cursor, cursor->place.first_row + cursor->block->nrows);
+}
+
+static void
+go_to_previous_block(GsRunCursor *cursor)
+{
+	Size		back = (Size) cursor->block->bytes + cursor->block->bytes_before;
+	int64		behind = cursor->place.first_row;
+
+	if (cursor->block->bytes_before == 0 ||
+		LogicalTapeBackspace(cursor->run->tape, back) != back)
+		elog(ERROR, "a sorted run has no block before row " INT64_FORMAT,
+			 behind);
+	read_block(cursor, 0);
+	cursor->place.first_row = behind - cursor->block->nrows;
+}
+
+GsRunCursor *
+gpusort_run_cursor_begin(const GsRowFormat *format, GsRunFile *file,
+						 GsSortedRun *run)
+{
+	GsRunCursor *cursor = palloc0(sizeof(GsRunCursor));
+
+	cursor->format = format;
+	cursor->file = file;
+	cursor->run = run;
+	cursor->block = MemoryContextAllocHuge(CurrentMemoryContext,
+										   run->longest_block);
+	cursor->max_offsets = 64;
+	cursor->offsets = palloc(cursor->max_offsets * sizeof(uint32));
+	read_block(cursor, 0);
+	cursor->start = cursor->marked = cursor->place;
+	return cursor;
+}
+
+static inline int64
+distance_to(const GsBlockPlace *place, int64 position)
+{
+	return position < place->first_row ? place->first_row - position :
+		position - place->first_row;
+}
+
+/* Go to one of the places known if it is nearer than the current block. */
+static void
+jump(GsRunCursor *cursor, int64 position)
+{
+	if (distance_to(&cursor->marked, position) <
+		distance_to(&cursor->place, position))
+		go_to_place(cursor, cursor->marked);
+	if (position < distance_to(&cursor->place, position))
+		go_to_place(cursor, cursor->start);
+}
+
+char *
+gpusort_run_cursor_get(GsRunCursor *cursor, int64 position)
+{
+	int64		index = position - cursor->place.first_row;
+
+	if (index < 0 || index >= cursor->block->nrows)
+	{
+		Assert(position >= 0 && position < cursor->run->nrows);
+		jump(cursor, position);
+		while (position < cursor->place.first_row)
+			go_to_previous_block(cursor);
+		while (position - cursor->place.first_row >= cursor->block->nrows)
+			go_to_next_block(cursor);
+		index = position - cursor->place.first_row;
+	}
+	if (cursor->format->variable)
+		return (char *) cursor->block + cursor->offsets[index];
+	return (char *) (cursor->block + 1) + index * cursor->format->packed_bytes;
+}
+
+void
+gpusort_run_cursor_mark(GsRunCursor *cursor)
+{
+	cursor->marked = cursor->place;
+}

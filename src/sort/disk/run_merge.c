@@ -1,0 +1,272 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_merge.c
+ *		Merges sorted runs.
+ *
+ * Of each run a block of rows is in memory, and the key of its first row that
+ * has not been returned is encoded.  Runs have no encoded keys: to encode them
+ * again takes less time than to write and read them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/memutils.h"
+
+#include "core/loser_tree.h"
+#include "core/radix_sort.h"
+#include "key/key_comparison.h"
+#include "sort/disk/run_merge.h"
+#include "work.h"
+
+/* Rows in memory are packed so many bytes at a time, as they would be read. */
+#define HELD_BLOCK_BYTES	((Size) 8 * 1024)
+
+/* Ranks of rows in the tree: those whose first key is NULL are apart. */
+#define RANK_APART_FIRST	0
+#define RANK_REGULAR		1
+#define RANK_APART_LAST		2
+
+typedef struct GsMergeSource
+{
+	GsSortedRun *run;			/* NULL: rows of the session held */
+	int64		rows_to_read;	/* behind the block */
+	GsRunBlock *block;
+	uint32		rows_left;		/* in the block, with the first row */
+	char	   *row;			/* the first row not returned */
+	Size		row_bytes;
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+
+	/* Its sort keys, if their encoding does not say all. */
+	Datum	   *values;
+	bool	   *isnull;
+} GsMergeSource;
+
+struct GsRunMerge
+{
+	const GsSessionSpec *spec;
+	const GsRowFormat *format;
+	GsRunFile  *file;
+	unsigned	words;
+	bool		exact;			/* do the words say all? */
+	int			first_inexact;	/* sort key */
+	GsKeyComparison *comparison;	/* unless exact, and so is the next one */
+	MemoryContext scratch;		/* for what comparators leave behind */
+	GsLoserTree tree;
+	GsMergeSource *sources;		/* in the order of the runs */
+	bool		started;
+	GsCpuSession *held;			/* a source in memory, or NULL */
+	Size		held_room;		/* bytes of its block */
+
+	/* Sort keys of a row: as listed, and in the place of their columns. */
+	Datum	   *key_values;
+	bool	   *key_isnull;
+	Datum	   *row_values;
+	bool	   *row_isnull;
+};
+
+/* GsTieCallback: the first words are equal. */
+static bool
+is_before(void *arg, uint32 a, uint32 b)
+{
+	const GsRunMerge *merge = arg;
+	const GsMergeSource *left = &merge->sources[a];
+	const GsMergeSource *right = &merge->sources[b];
+	MemoryContext caller;
+	int			cmp;
+
+	for (unsigned w = 1; w < merge->words; w++)
+		if (left->key[w] != right->key[w])
+			return left->key[w] < right->key[w];
+	if (merge->exact)
+		return a < b;
+	gpusort_work_add(left->row_bytes + right->row_bytes);
+	caller = MemoryContextSwitchTo(merge->scratch);
+	cmp = gpusort_key_comparison_compare(merge->comparison,
+										 merge->first_inexact,
+										 left->values, left->isnull,
+										 right->values, right->isnull);
+	MemoryContextSwitchTo(caller);
+	return cmp != 0 ? cmp < 0 : a < b;
+}
+
+/* Show the key of a source's first row to the tree. */
+static inline void
+show_key(GsRunMerge *merge, uint32 number)
+{
+	GsMergeSource *source = &merge->sources[number];
+	GsPlayer   *player = &merge->tree.players[number];
+	const GsSortKeys *keys = &merge->spec->keys;
+	const GsKeyPlan *plan = merge->spec->key_plan;
+	Datum	   *values = merge->exact ? merge->key_values : source->values;
+	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
+
+	gpusort_work_add(GPUSORT_WORK_ROW);
+	gpusort_row_format_unpack_columns(merge->format, source->row, keys->attnos,
+									  keys->nkeys, values, isnull);
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		merge->row_values[keys->attnos[k] - 1] = values[k];
+		merge->row_isnull[keys->attnos[k] - 1] = isnull[k];
+	}
+	player->rank = RANK_REGULAR;
+	if (!gpusort_key_plan_encode(plan, merge->row_values, merge->row_isnull,
+								 source->key))
+		player->rank = gpusort_key_plan_nulls_first(plan) ? RANK_APART_FIRST :
+			RANK_APART_LAST;
+	player->word = source->key[0];
+}
+
+/* Pack the next rows of the session held to a block. */
+static void
+pack_block(GsRunMerge *merge, GsMergeSource *source)
+{
+	int64		end = gpusort_cpu_session_count(merge->held);
+	int64		position = end - source->rows_to_read;
+	Size		used = sizeof(GsRunBlock);
+	Size		bytes;
+
+	source->block->nrows = 0;
+	while (position < end)
+	{
+		bytes = gpusort_cpu_session_packed_size(merge->held, position);
+		if (bytes > merge->held_room - used)
+		{
+			if (source->block->nrows > 0)
+				break;
+			merge->held_room = sizeof(GsRunBlock) + bytes;
+			source->block = repalloc_huge(source->block, merge->held_room);
+		}
+		gpusort_cpu_session_pack(merge->held, position,
+								 (char *) source->block + used, bytes);
+		used += bytes;
+		source->block->nrows++;
+		position++;
+	}
+}
+
+/* Stand before the first row of the next block of a run; false if none. */
+static bool
+read_block(GsRunMerge *merge, GsMergeSource *source)
+{
+	if (source->rows_to_read == 0)
+		return false;
+	if (source->run != NULL)
+		gpusort_run_file_read(merge->file, source->run, source->block);
+	else
+		pack_block(merge, source);
+	if (merge->scratch != NULL)
+		MemoryContextReset(merge->scratch);
+	source->rows_left = source->block->nrows;
+	source->rows_to_read -= source->block->nrows;
+	source->row = (char *) (source->block + 1);
+	return true;
+}
+
+/* Go to the next row of a source. */
+static inline void
+advance(GsRunMerge *merge, uint32 number)
+{
+	GsMergeSource *source = &merge->sources[number];
+
+	if (likely(source->rows_left > 1))
+	{
+		source->rows_left--;
+		source->row += source->row_bytes;
+	}
+	else if (!read_block(merge, source))
+	{
+		merge->tree.players[number].rank = GPUSORT_RANK_OUT;
+		return;
+	}
+	source->row_bytes = merge->format->packed_bytes;
+	if (merge->format->variable)
+		source->row_bytes = gpusort_row_format_packed_length(merge->format,
+															 source->row);
+	show_key(merge, number);
+}
+
+/* 'run' is NULL for the session held. */
+static void
+begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
+{
+	int			nkeys = merge->spec->keys.nkeys;
+
+	source->run = run;
+	source->rows_to_read = run != NULL ? run->nrows :
+		gpusort_cpu_session_count(merge->held);
+	source->block = MemoryContextAllocHuge(CurrentMemoryContext,
+										   run != NULL ? run->longest_block :
+										   HELD_BLOCK_BYTES);
+	if (!merge->exact)
+	{
+		source->values = palloc(nkeys * sizeof(Datum));
+		source->isnull = palloc(nkeys * sizeof(bool));
+	}
+}
+
+GsRunMerge *
+gpusort_run_merge_begin(const GsSessionSpec *spec, const GsRowFormat *format,
+						GsRunFile *file, GsSortedRun *const *runs, int nruns,
+						GsCpuSession *held)
+{
+	GsRunMerge *merge = palloc0(sizeof(GsRunMerge));
+	int			nsources = nruns + (held != NULL ? 1 : 0);
+
+	merge->spec = spec;
+	merge->format = format;
+	merge->file = file;
+	merge->held = held;
+	merge->held_room = HELD_BLOCK_BYTES;
+	merge->words = gpusort_key_plan_words(spec->key_plan);
+	merge->exact = gpusort_key_plan_is_exact(spec->key_plan,
+											 &merge->first_inexact);
+	if (!merge->exact)
+	{
+		merge->comparison = gpusort_key_comparison_create(&spec->keys);
+		merge->scratch = AllocSetContextCreate(CurrentMemoryContext,
+											   "pg_gpusort comparisons",
+											   ALLOCSET_SMALL_SIZES);
+	}
+	merge->key_values = palloc(spec->keys.nkeys * sizeof(Datum));
+	merge->key_isnull = palloc(spec->keys.nkeys * sizeof(bool));
+	merge->row_values = palloc0(format->ncolumns * sizeof(Datum));
+	merge->row_isnull = palloc0(format->ncolumns * sizeof(bool));
+
+	merge->sources = palloc0(nsources * sizeof(GsMergeSource));
+	merge->tree.count = nsources;
+	merge->tree.players = palloc0(nsources * sizeof(GsPlayer));
+	merge->tree.losers = palloc(nsources * sizeof(uint32));
+	merge->tree.tie = is_before;
+	merge->tree.tie_arg = merge;
+	for (int i = 0; i < nsources; i++)
+		begin_source(merge, &merge->sources[i], i < nruns ? runs[i] : NULL);
+	return merge;
+}
+
+char *
+gpusort_run_merge_next(GsRunMerge *merge, Size *bytes)
+{
+	GsLoserTree *tree = &merge->tree;
+	GsMergeSource *source;
+
+	if (likely(merge->started))
+	{
+		if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
+			return NULL;
+		advance(merge, tree->winner);
+		gpusort_loser_tree_replay(tree);
+	}
+	else
+	{
+		for (uint32 i = 0; i < tree->count; i++)
+			advance(merge, i);
+		gpusort_loser_tree_start(tree);
+		merge->started = true;
+	}
+	if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
+		return NULL;
+	source = &merge->sources[tree->winner];
+	*bytes = source->row_bytes;
+	return source->row;
+}

@@ -1,0 +1,84 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_run.c
+ *		Sorted runs that processes of one query write and their leader reads.
+ *
+ * Each process has a file of its own in a set of files that the leader has
+ * named.  PostgreSQL's shared sets of files live as long as a segment of dynamic
+ * shared memory.  This one belongs to the leader's sort instead, since rows are
+ * read, and read again, when a Limit has ended the Gather and its segment.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "sort/disk/shared_run.h"
+
+/* What a row takes in a run besides its columns. */
+#define ROW_OVERHEAD	8
+
+struct GsRunSet
+{
+	SharedFileSet files;
+};
+
+/* A memory context callback. */
+static void
+remove_files(void *arg)
+{
+	GsRunSet   *set = arg;
+
+	/* It would look for interrupts on the way, and leave files behind. */
+	HOLD_INTERRUPTS();
+	SharedFileSetDeleteAll(&set->files);
+	RESUME_INTERRUPTS();
+}
+
+GsRunSet *
+gpusort_run_set_create(void)
+{
+	GsRunSet   *set = palloc0(sizeof(GsRunSet));
+	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
+
+	SharedFileSetInit(&set->files, NULL);
+	callback->func = remove_files;
+	callback->arg = set;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+	return set;
+}
+
+GsRunSetHandle
+gpusort_run_set_handle(const GsRunSet *set)
+{
+	return (GsRunSetHandle)
+	{
+		.files = set->files.fs
+	};
+}
+
+SharedFileSet *
+gpusort_run_set_files(GsRunSet *set)
+{
+	return &set->files;
+}
+
+/* Tapes look at nothing of it but the FileSet. */
+SharedFileSet *
+gpusort_run_target_files(const GsRunTarget *target)
+{
+	SharedFileSet *files = palloc0(sizeof(SharedFileSet));
+
+	files->fs = target->set.files;
+	return files;
+}
+
+bool
+gpusort_shared_runs_allowed(double rows, int width)
+{
+	return temp_file_limit < 0 ||
+		rows * (width + ROW_OVERHEAD) <= (double) temp_file_limit * 1024;
+}

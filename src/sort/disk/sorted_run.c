@@ -1,0 +1,338 @@
+/*-------------------------------------------------------------------------
+ *
+ * sorted_run.c
+ *		Sorted runs of rows in a temporary file.
+ *
+ * Each run is a logical tape of PostgreSQL's, on which rows lie in blocks of
+ * whole rows, so that they can be used where they were read.  Tapes share one
+ * file, whose blocks are used again once they have been read: a merge of runs
+ * into another one needs next to no more room on the disk.
+ *
+ * A tape allocates its buffers when it first needs them, which has to be in the
+ * file's memory context.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/memutils.h"
+
+#include "sort/disk/sorted_run.h"
+#include "work.h"
+
+/*
+ * Rows are put into blocks that stay in the first-level cache, and into
+ * smaller ones if there is little memory.
+ */
+#define MAX_BLOCK_BYTES		((Size) 8 * 1024)
+#define MIN_BLOCK_BYTES		((Size) 2 * 1024)
+#define BLOCKS_PER_LIMIT	32
+
+/*
+ * Bytes that are read from the disk at a time.  More would leave less memory
+ * for other runs, and none the faster for what the system caches.
+ */
+#define MAX_READ_BYTES		((Size) 128 * 1024)
+#define READS_PER_LIMIT		256
+
+struct GsRunFile
+{
+	MemoryContext context;
+	const GsRowFormat *format;
+	const GsRunTarget *target;	/* where the file is, or NULL */
+	LogicalTapeSet *tapes;		/* NULL before the first run */
+	Size		block_bytes;	/* of a block, unless a row is longer */
+	Size		read_bytes;		/* of a tape's buffer */
+
+	/* The run that is being written. */
+	GsSortedRun *run;
+	GsRunBlock *block;
+	Size		room;			/* bytes of 'block' */
+	Size		end;			/* bytes of it in use */
+	uint32		bytes_before;
+};
+
+static void
+set_room(GsRunFile *file, Size room)
+{
+	if (file->block != NULL)
+		pfree(file->block);
+	file->block = MemoryContextAllocHuge(file->context, room);
+	file->room = room;
+	file->end = sizeof(GsRunBlock);
+}
+
+static Size
+block_bytes(Size limit)
+{
+	Size		bytes = Min(Max(limit / BLOCKS_PER_LIMIT, MIN_BLOCK_BYTES),
+							MAX_BLOCK_BYTES);
+
+	return MAXALIGN_DOWN(bytes);
+}
+
+static Size
+read_bytes(Size limit)
+{
+	return Min(Max(limit / READS_PER_LIMIT, BLCKSZ), MAX_READ_BYTES);
+}
+
+GsRunFile *
+gpusort_run_file_create(const GsRowFormat *format, Size limit,
+						const GsRunTarget *target)
+{
+	GsRunFile  *file = palloc0(sizeof(GsRunFile));
+
+	StaticAssertStmt(sizeof(GsRunBlock) % MAXIMUM_ALIGNOF == 0,
+					 "rows behind the header of a block are aligned");
+	file->context = CurrentMemoryContext;
+	file->format = format;
+	file->target = target;
+	file->block_bytes = block_bytes(limit);
+	file->read_bytes = read_bytes(limit);
+	set_room(file, file->block_bytes);
+	return file;
+}
+
+/* Begin the file itself: many a sort has none. */
+static void
+make_tapes(GsRunFile *file)
+{
+	if (file->target != NULL)
+		file->tapes = LogicalTapeSetCreate(false,
+										   gpusort_run_target_files(file->target),
+										   file->target->producer);
+	else
+		file->tapes = LogicalTapeSetCreate(false, NULL, -1);
+}
+
+Size
+gpusort_run_file_reader_bytes(Size limit)
+{
+	return block_bytes(limit) + read_bytes(limit);
+}
+
+int64
+gpusort_run_file_kb(const GsRunFile *file)
+{
+	if (file->tapes == NULL)
+		return 0;
+	return (int64) LogicalTapeSetBlocks(file->tapes) * (BLCKSZ / 1024);
+}
+
+void
+gpusort_run_file_close(GsRunFile *file)
+{
+	if (file->tapes != NULL)
+		LogicalTapeSetClose(file->tapes);
+	pfree(file->block);
+	pfree(file);
+}
+
+/* ----------------------------------------------------------------
+ *		writing
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_run_file_begin(GsRunFile *file)
+{
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+
+	if (file->tapes == NULL)
+		make_tapes(file);
+	file->run = palloc0(sizeof(GsSortedRun));
+	file->run->tape = LogicalTapeCreate(file->tapes);
+	file->block->nrows = 0;
+	file->end = sizeof(GsRunBlock);
+	file->bytes_before = 0;
+	MemoryContextSwitchTo(caller);
+}
+
+static void
+write_block(GsRunFile *file)
+{
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+	GsRunBlock *block = file->block;
+
+	CHECK_FOR_INTERRUPTS();
+	block->bytes = file->end;
+	block->bytes_before = file->bytes_before;
+	block->unused = 0;
+	LogicalTapeWrite(file->run->tape, (void *) block, block->bytes);
+	file->run->nrows += block->nrows;
+	file->run->bytes += block->bytes;
+	file->run->longest_block = Max(file->run->longest_block, block->bytes);
+	file->bytes_before = block->bytes;
+	if (file->room > file->block_bytes)
+		set_room(file, file->block_bytes);
+	file->block->nrows = 0;
+	file->end = sizeof(GsRunBlock);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Have room in the block for a row for which there is not enough. */
+static void
+make_room(GsRunFile *file, Size bytes)
+{
+	if (file->block->nrows > 0)
+		write_block(file);
+	if (file->room - file->end >= bytes)
+		return;
+
+	/* As for a tuple. */
+	if (!AllocSizeIsValid(bytes))
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("row of %zu bytes is too long to be sorted", bytes)));
+	set_room(file, sizeof(GsRunBlock) + bytes);
+	file->block->nrows = 0;
+}
+
+static inline char *
+next_place(GsRunFile *file)
+{
+	return (char *) file->block + file->end;
+}
+
+void
+gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
+{
+	Size		bytes;
+
+	bytes = gpusort_row_format_pack_fast(file->format, values, isnull,
+										 next_place(file),
+										 file->room - file->end);
+	if (unlikely(bytes == 0))
+	{
+		make_room(file, gpusort_row_format_packed_size(file->format, values,
+													   isnull));
+		bytes = gpusort_row_format_pack(file->format, values, isnull,
+										next_place(file),
+										file->room - file->end);
+	}
+	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
+	file->end += bytes;
+	file->block->nrows++;
+}
+
+char *
+gpusort_run_file_reserve(GsRunFile *file, Size bytes)
+{
+	char	   *place;
+
+	if (unlikely(file->room - file->end < bytes))
+		make_room(file, bytes);
+	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
+	place = next_place(file);
+	file->end += bytes;
+	file->block->nrows++;
+	return place;
+}
+
+void
+gpusort_run_file_put_packed(GsRunFile *file, const char *row, Size bytes)
+{
+	memcpy(gpusort_run_file_reserve(file, bytes), row, bytes);
+}
+
+GsSortedRun *
+gpusort_run_file_end(GsRunFile *file, bool freeze)
+{
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+	GsSortedRun *run = file->run;
+
+	if (file->block->nrows > 0)
+		write_block(file);
+	file->run = NULL;
+	if (run->nrows == 0)
+	{
+		LogicalTapeClose(run->tape);
+		pfree(run);
+		run = NULL;
+	}
+	else if (freeze)
+		LogicalTapeFreeze(run->tape, NULL);
+	else
+		LogicalTapeRewindForRead(run->tape, file->read_bytes);
+	MemoryContextSwitchTo(caller);
+	return run;
+}
+
+void
+gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
+{
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+	GsSortedRun *run = file->run;
+	TapeShare	place;
+
+	if (file->block->nrows > 0)
+		write_block(file);
+	file->run = NULL;
+	LogicalTapeFreeze(run->tape, &place);
+	shared->producer = file->target->producer;
+	shared->first_block = place.firstblocknumber;
+	shared->nrows = run->nrows;
+	shared->bytes = run->bytes;
+	shared->longest_block = run->longest_block;
+	LogicalTapeClose(run->tape);
+	pfree(run);
+	MemoryContextSwitchTo(caller);
+}
+
+/* ----------------------------------------------------------------
+ *		reading
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_run_file_read(GsRunFile *file, GsSortedRun *run, GsRunBlock *block)
+{
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+	Size		rest;
+
+	CHECK_FOR_INTERRUPTS();
+	if (LogicalTapeRead(run->tape, block, sizeof(*block)) != sizeof(*block) ||
+		block->bytes > run->longest_block)
+		elog(ERROR, "a sorted run has a damaged block");
+	rest = block->bytes - sizeof(*block);
+	if (LogicalTapeRead(run->tape, block + 1, rest) != rest)
+		elog(ERROR, "a sorted run ends within a block");
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_run_file_forget_room(GsRunFile *file)
+{
+	if (file->tapes != NULL)
+		LogicalTapeSetForgetFreeSpace(file->tapes);
+}
+
+GsSortedRun *
+gpusort_run_file_import(GsRunFile *file, GsRunSet *set,
+						const GsSharedRun *shared)
+{
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+	GsSortedRun *run = palloc0(sizeof(GsSortedRun));
+	TapeShare	place = {.firstblocknumber = shared->first_block};
+
+	/* Nothing can be written to such tapes. */
+	if (file->tapes == NULL)
+		file->tapes = LogicalTapeSetCreate(false, gpusort_run_set_files(set),
+										   -1);
+	run->tape = LogicalTapeImport(file->tapes, shared->producer, &place);
+	LogicalTapeRewindForRead(run->tape, file->read_bytes);
+	LogicalTapeSetForgetFreeSpace(file->tapes);
+	run->nrows = shared->nrows;
+	run->bytes = shared->bytes;
+	run->longest_block = shared->longest_block;
+	MemoryContextSwitchTo(caller);
+	return run;
+}
+
+void
+gpusort_run_file_free(GsRunFile *file, GsSortedRun *run)
+{
+	LogicalTapeClose(run->tape);
+	pfree(run);
+}

@@ -1,0 +1,697 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_session.c
+ *		A sort session in the memory of a GPU.
+ *
+ * Rows and their keys are written into chunks of the service's pool, which go
+ * to the device while further rows are read.  The device sorts the keys and
+ * gathers the rows, and sorted rows come back through the pool, a few chunks
+ * ahead of the reader.  So host memory is read and written in sequence only,
+ * and no more of it is used than some chunks.
+ *
+ * Rows whose first key is NULL are a part of their own, which the device sorts
+ * by itself; the two parts are read one behind the other.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "portability/instr_time.h"
+#include "utils/float.h"
+#include "utils/memutils.h"
+
+#include "core/radix_sort.h"
+#include "service/service_client.h"
+#include "settings.h"
+#include "sort/base/budget.h"
+#include "sort/base/row_format.h"
+#include "sort/gpu/gpu_session.h"
+#include "work.h"
+
+/*
+ * Rows from which a GPU is taken: twice as many as it took for an H200 to be as
+ * fast as the CPU, since opening a session and waiting for the device take about
+ * two milliseconds.
+ */
+#define MIN_GPU_ROWS		100000
+
+/* Sorted chunks asked for before they are needed. */
+#define CHUNKS_AHEAD		(GPUSORT_SLOT_CHUNKS - 1)
+
+StaticAssertDecl(GPUSORT_CPU_MAX_KEY_WORDS <= GPUSORT_MAX_KEY_WORDS,
+				 "every key can go to a device");
+
+/* A chunk while it is filled. */
+typedef struct GsFill
+{
+	GsPoolChunk *chunk;			/* or NULL */
+	uint32		rows;
+	uint32		max_rows;		/* 0 without a chunk */
+	uint64	   *keys[GPUSORT_CPU_MAX_KEY_WORDS];	/* of the next row */
+	uint32	   *lengths;		/* of the next row, if variable */
+	char	   *data;			/* of the first row */
+	char	   *next;			/* of the next row */
+	char	   *end;
+} GsFill;
+
+/* A part of the sorted rows. */
+typedef struct GsSortedPart
+{
+	int64		first;			/* position of its first row */
+	int64		rows;
+	uint64		chunks;
+	int64	   *starts;			/* where chunks start that have been seen */
+	uint64		nstarts;		/* how many, and where the next one starts */
+} GsSortedPart;
+
+/* The chunk that is being read. */
+typedef struct GsWindow
+{
+	GsPoolChunk *chunk;			/* or NULL */
+	int64		first;			/* position of its first row */
+	uint32		rows;
+	char	   *data;
+	uint32	   *offsets;		/* of rows, if they are of variable length */
+} GsWindow;
+
+struct GsGpuSession
+{
+	GsBudget   *budget;			/* of what grows with the rows: no limit */
+	const GsSessionSpec *spec;
+	GsRowFormat *format;
+	unsigned	words;
+	Size		max_row_bytes;
+	GsClient   *client;
+	bool		shared;			/* do other processes add rows, too? */
+	GsFallback	failure;
+
+	/* Rows in. */
+	double		capacity;		/* with so many rows, no chunk is filled */
+	double		nput;			/* rows in chunks that were put */
+	GsFill		fills[GS_PARTS];
+	uint64		sum_rows;
+	uint64		sum_bytes;
+
+	/* Rows out. */
+	int64		nrows;
+	GsSortedPart parts[GS_PARTS];
+	GsWindow	window;
+	int			nahead;
+	GsPoolChunk *ahead[CHUNKS_AHEAD];	/* asked for, in order */
+	instr_time	fetch_time;
+
+	/* The chunk whose rows are being taken. */
+	GsPoolChunk *rest;
+	uint32		next_rest;
+	char	   *next_rest_row;
+};
+
+GsFallback
+gpusort_gpu_session_check(double rows, GsInputRepeat repeat)
+{
+	GsFallback	reason;
+
+	if (gpusort_backend == GS_BACKEND_CPU)
+		return GS_FALLBACK_BACKEND_CPU;
+	reason = gpusort_client_availability();
+	if (reason != GS_FALLBACK_NONE)
+		return reason;
+	if (repeat == GS_INPUT_ONCE)
+		return GS_FALLBACK_INPUT_ONCE;
+	if (gpusort_backend == GS_BACKEND_AUTO && rows < MIN_GPU_ROWS)
+		return GS_FALLBACK_GPU_FEW_ROWS;
+	return GS_FALLBACK_NONE;
+}
+
+static GsGpuSession *
+make_session(const GsSessionSpec *spec)
+{
+	GsGpuSession *session = palloc0(sizeof(GsGpuSession));
+
+	session->budget = gpusort_budget_create(SIZE_MAX);
+	session->spec = spec;
+	session->format = gpusort_row_format_create(spec->tupdesc);
+	session->words = gpusort_key_plan_words(spec->key_plan);
+	session->capacity = get_float8_infinity();
+
+	/* A row must fit into a chunk with its key, and into a sorted one. */
+	session->max_row_bytes = gpusort_client_chunk_bytes() / 4 * 3;
+	return session;
+}
+
+GsGpuSession *
+gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
+{
+	GsGpuSession *session;
+	GsClientOptions options = {0};
+
+	*reason = gpusort_gpu_session_check(spec->expected_rows,
+										spec->input.repeat);
+	if (*reason != GS_FALLBACK_NONE)
+		return NULL;
+
+	session = make_session(spec);
+	options.key_words = session->words;
+	options.variable = session->format->variable;
+	options.row_width = session->format->packed_bytes;
+	options.expected_rows = spec->expected_rows;
+	options.expected_bytes = spec->expected_rows *
+		(options.variable ? Max(spec->expected_width, options.row_width) :
+		 options.row_width);
+	if (session->format->packed_bytes > session->max_row_bytes)
+	{
+		*reason = GS_FALLBACK_ROW_WIDTH;
+		return NULL;
+	}
+	session->client = gpusort_client_open(&options, reason);
+	return session->client != NULL ? session : NULL;
+}
+
+GsClientHandle
+gpusort_gpu_session_handle(GsGpuSession *session)
+{
+	session->shared = true;
+	return gpusort_client_handle(session->client);
+}
+
+GsGpuSession *
+gpusort_gpu_session_attach(const GsSessionSpec *spec, GsClientHandle handle)
+{
+	GsGpuSession *session = make_session(spec);
+
+	session->client = gpusort_client_attach(handle);
+	session->shared = true;
+	return session;
+}
+
+GsFallback
+gpusort_gpu_session_failure(const GsGpuSession *session)
+{
+	return session->failure;
+}
+
+static bool
+fail(GsGpuSession *session)
+{
+	session->failure = gpusort_client_failure(session->client);
+	return false;
+}
+
+/* ----------------------------------------------------------------
+ *		rows in
+ * ----------------------------------------------------------------
+ */
+
+/* Divide a new chunk up: keys by word, lengths, rows. */
+static void
+lay_out_fill(GsGpuSession *session, GsFill *fill)
+{
+	GsPoolChunk *chunk = fill->chunk;
+	char	   *address = gpusort_chunk_address(chunk);
+	Size		chunk_bytes = gpusort_client_chunk_bytes();
+	Size		row_bytes = session->format->packed_bytes;
+	Size		offset = 0;
+
+	if (session->format->variable)
+	{
+		/* As long as rows so far; or, for a start, as long as expected. */
+		if (session->sum_rows > 0)
+			row_bytes = session->sum_bytes / session->sum_rows;
+		else
+			row_bytes = Max(row_bytes, session->spec->expected_width);
+		row_bytes = Min(row_bytes, chunk_bytes / 2) + sizeof(uint32);
+	}
+	fill->rows = 0;
+	fill->max_rows = (chunk_bytes - MAXIMUM_ALIGNOF) /
+		(row_bytes + session->words * sizeof(uint64));
+	for (unsigned w = 0; w < session->words; w++)
+	{
+		chunk->keys_offset[w] = offset;
+		fill->keys[w] = (uint64 *) (address + offset);
+		offset += fill->max_rows * sizeof(uint64);
+	}
+	if (session->format->variable)
+	{
+		chunk->lengths_offset = offset;
+		fill->lengths = (uint32 *) (address + offset);
+		offset = MAXALIGN(offset + fill->max_rows * sizeof(uint32));
+	}
+	chunk->data_offset = offset;
+	fill->data = fill->next = address + offset;
+	fill->end = address + chunk_bytes;
+}
+
+/* Can the keys be compared with those of all processes that add rows? */
+static bool
+has_comparable_keys(GsGpuSession *session)
+{
+	if (!session->shared ||
+		gpusort_key_plan_is_common(session->spec->key_plan))
+		return true;
+	session->failure = GS_FALLBACK_ENUM_LABELS;
+	return false;
+}
+
+/* Put what a part's chunk has.  False if that is not possible. */
+static bool
+flush_fill(GsGpuSession *session, GsPart part)
+{
+	GsFill	   *fill = &session->fills[part];
+	GsPoolChunk *chunk = fill->chunk;
+
+	if (chunk == NULL)
+		return true;
+	if (!has_comparable_keys(session))
+		return false;
+	chunk->part = part;
+	chunk->rows = fill->rows;
+	chunk->data_bytes = fill->next - fill->data;
+	session->nput += chunk->rows;
+	session->sum_rows += chunk->rows;
+	session->sum_bytes += chunk->data_bytes;
+	fill->chunk = NULL;
+	fill->max_rows = 0;
+	return gpusort_client_put(session->client, chunk) || fail(session);
+}
+
+/* Put what all chunks have. */
+bool
+gpusort_gpu_session_flush(GsGpuSession *session)
+{
+	for (int p = 0; p < GS_PARTS; p++)
+		if (!flush_fill(session, p))
+			return false;
+	return true;
+}
+
+/* A chunk with room for a row of 'row_bytes'; false if there is none. */
+static bool
+make_room(GsGpuSession *session, GsPart part, Size row_bytes)
+{
+	GsFill	   *fill = &session->fills[part];
+
+	if (row_bytes > session->max_row_bytes)
+	{
+		session->failure = GS_FALLBACK_ROW_WIDTH;
+		return false;
+	}
+	if (!flush_fill(session, part))
+		return false;
+	if (session->nput >= session->capacity)
+	{
+		session->failure = GS_FALLBACK_LIMIT;
+		return false;
+	}
+	fill->chunk = gpusort_client_new_chunk(session->client, false);
+	if (fill->chunk == NULL)
+	{
+		if (!gpusort_gpu_session_flush(session))
+			return false;
+		fill->chunk = gpusort_client_new_chunk(session->client, true);
+	}
+	if (fill->chunk == NULL)
+		return fail(session);
+	lay_out_fill(session, fill);
+	if (fill->end - fill->next >= (ptrdiff_t) row_bytes)
+		return true;
+
+	/* An unusually long row: a chunk for it and its like. */
+	session->sum_rows = 1;
+	session->sum_bytes = row_bytes;
+	lay_out_fill(session, fill);
+	return true;
+}
+
+void
+gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows)
+{
+	session->capacity = rows;
+}
+
+bool
+gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
+						const bool *isnull)
+{
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+	const GsRowFormat *format = session->format;
+	GsPart		part = GS_PART_REGULAR;
+	Size		row_bytes = 0;
+	GsFill	   *fill;
+
+	if (!gpusort_key_plan_encode(session->spec->key_plan, values, isnull, key))
+		part = GS_PART_APART;
+	fill = &session->fills[part];
+	if (likely(fill->rows < fill->max_rows))
+		row_bytes = gpusort_row_format_pack_fast(format, values, isnull,
+												 fill->next,
+												 fill->end - fill->next);
+	if (unlikely(row_bytes == 0))
+	{
+		if (!make_room(session, part,
+					   gpusort_row_format_packed_size(format, values, isnull)))
+			return false;
+		row_bytes = gpusort_row_format_pack(format, values, isnull, fill->next,
+											fill->end - fill->next);
+	}
+
+	gpusort_work_add(GPUSORT_WORK_ROW + row_bytes);
+	for (unsigned w = 0; w < session->words; w++)
+		*fill->keys[w]++ = key[w];
+	if (format->variable)
+		*fill->lengths++ = row_bytes;
+	fill->next += row_bytes;
+	fill->rows++;
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		sorting
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Note where the parts' rows are in the whole, and prepare to read them.  Returns
+ * false if there is no memory for that.
+ */
+static bool
+place_parts(GsGpuSession *session)
+{
+	bool		nulls_first =
+		gpusort_key_plan_nulls_first(session->spec->key_plan);
+
+	for (int p = 0; p < GS_PARTS; p++)
+	{
+		GsSortedPart *part = &session->parts[p];
+		const GsPartResult *result = gpusort_client_result(session->client, p);
+
+		part->rows = result->rows;
+		part->chunks = result->chunks;
+		part->starts = gpusort_budget_alloc(session->budget,
+											(part->chunks + 1) * sizeof(int64));
+		if (part->starts == NULL)
+			return false;
+		part->starts[0] = 0;
+		part->nstarts = 1;
+		session->nrows += part->rows;
+	}
+	session->parts[nulls_first ? GS_PART_REGULAR : GS_PART_APART].first =
+		session->parts[nulls_first ? GS_PART_APART : GS_PART_REGULAR].rows;
+	if (session->format->variable)
+		session->window.offsets =
+			gpusort_budget_alloc(session->budget,
+								 gpusort_client_chunk_bytes() / 8);
+	return !session->budget->out_of_memory;
+}
+
+bool
+gpusort_gpu_session_sort(GsGpuSession *session)
+{
+	bool		full = session->failure == GS_FALLBACK_DEVICE_MEMORY;
+
+	session->failure = GS_FALLBACK_NONE;
+	if (!full && !gpusort_gpu_session_flush(session))
+	{
+		if (session->failure != GS_FALLBACK_DEVICE_MEMORY)
+			return false;
+		session->failure = GS_FALLBACK_NONE;
+	}
+	if (!gpusort_client_sort(session->client))
+		return fail(session);
+	if (!place_parts(session))
+	{
+		session->failure = GS_FALLBACK_OUT_OF_MEMORY;
+		return false;
+	}
+	return true;
+}
+
+int64
+gpusort_gpu_session_count(const GsGpuSession *session)
+{
+	return session->nrows;
+}
+
+void
+gpusort_gpu_session_report(const GsGpuSession *session, GsGpuReport *report)
+{
+	report->device_bytes = gpusort_client_device_bytes(session->client);
+	report->sort_ms = gpusort_client_sort_ms(session->client);
+	report->fetch_ms = INSTR_TIME_GET_MILLISEC(session->fetch_time);
+}
+
+/* ----------------------------------------------------------------
+ *		rows out
+ * ----------------------------------------------------------------
+ */
+
+static GsPart
+part_of_position(const GsGpuSession *session, int64 position)
+{
+	const GsSortedPart *regular = &session->parts[GS_PART_REGULAR];
+
+	return position >= regular->first &&
+		position < regular->first + regular->rows ? GS_PART_REGULAR :
+		GS_PART_APART;
+}
+
+/* The chunk that has a position: one seen before, or the first one not seen. */
+static uint64
+chunk_of_position(const GsSortedPart *part, int64 position)
+{
+	uint64		low = 0;
+	uint64		high = part->nstarts;
+
+	/* The last one that does not start behind it. */
+	while (high - low > 1)
+	{
+		uint64		middle = low + (high - low) / 2;
+
+		if (part->starts[middle] <= position - part->first)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The chunk that follows in sorted order; false if it is the last one. */
+static bool
+next_chunk(const GsGpuSession *session, GsPart *part, uint64 *number)
+{
+	const GsSortedPart *current = &session->parts[*part];
+	GsPart		other = *part == GS_PART_REGULAR ? GS_PART_APART :
+		GS_PART_REGULAR;
+
+	if (++*number < current->chunks)
+		return true;
+	if (session->parts[other].chunks == 0 ||
+		session->parts[other].first < current->first)
+		return false;
+	*part = other;
+	*number = 0;
+	return true;
+}
+
+/* Ask for the chunks behind one, as far as there are chunks to spare. */
+static void
+ask_ahead(GsGpuSession *session, GsPart part, uint64 number)
+{
+	if (session->nahead > 0)
+	{
+		part = session->ahead[session->nahead - 1]->part;
+		number = session->ahead[session->nahead - 1]->number;
+	}
+	while (session->nahead < CHUNKS_AHEAD &&
+		   next_chunk(session, &part, &number))
+	{
+		GsPoolChunk *chunk = gpusort_client_ask(session->client, part, number,
+												false);
+
+		if (chunk == NULL)
+			return;
+		session->ahead[session->nahead++] = chunk;
+	}
+}
+
+/* The first of the chunks ahead, which is one less then. */
+static GsPoolChunk *
+take_ahead(GsGpuSession *session)
+{
+	GsPoolChunk *chunk = session->ahead[0];
+
+	session->nahead--;
+	memmove(session->ahead, session->ahead + 1,
+			session->nahead * sizeof(session->ahead[0]));
+	return chunk;
+}
+
+/*
+ * Get a chunk, the first of those ahead or, after a jump, another one: then
+ * those ahead are of no use.
+ */
+static GsPoolChunk *
+get_chunk(GsGpuSession *session, GsPart part, uint64 number)
+{
+	GsPoolChunk *chunk;
+
+	while (session->nahead > 0)
+	{
+		chunk = take_ahead(session);
+		if (!gpusort_client_await(session->client, chunk))
+			return NULL;
+		if (chunk->part == part && chunk->number == number)
+			return chunk;
+		gpusort_chunk_free(chunk);
+	}
+	chunk = gpusort_client_ask(session->client, part, number, true);
+	if (chunk == NULL || !gpusort_client_await(session->client, chunk))
+		return NULL;
+	return chunk;
+}
+
+static void
+open_window(GsGpuSession *session, GsPoolChunk *chunk)
+{
+	GsWindow   *window = &session->window;
+	GsSortedPart *part = &session->parts[chunk->part];
+	char	   *address = gpusort_chunk_address(chunk);
+
+	window->chunk = chunk;
+	window->first = part->first + chunk->first_row;
+	window->rows = chunk->rows;
+	window->data = address + chunk->data_offset;
+	if (chunk->number + 1 == part->nstarts)
+		part->starts[part->nstarts++] = chunk->first_row + chunk->rows;
+	if (session->format->variable)
+	{
+		const uint32 *lengths = (uint32 *) (address + chunk->lengths_offset);
+		uint32		offset = 0;
+
+		for (uint32 i = 0; i < chunk->rows; i++)
+		{
+			window->offsets[i] = offset;
+			offset += lengths[i];
+		}
+	}
+}
+
+/* Move the window to a position that it does not have. */
+static bool
+move_window(GsGpuSession *session, int64 position)
+{
+	GsPart		part = part_of_position(session, position);
+	uint64		number = chunk_of_position(&session->parts[part], position);
+	instr_time	start;
+	instr_time	end;
+	GsPoolChunk *chunk;
+
+	if (session->window.chunk != NULL)
+		gpusort_chunk_free(session->window.chunk);
+	session->window.chunk = NULL;
+	session->window.rows = 0;
+
+	INSTR_TIME_SET_CURRENT(start);
+	if (session->nahead > 0)
+		ask_ahead(session, part, number);
+	chunk = get_chunk(session, part, number);
+	if (chunk == NULL)
+		return fail(session);
+	ask_ahead(session, part, number);
+	open_window(session, chunk);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(session->fetch_time, end, start);
+	return true;
+}
+
+bool
+gpusort_gpu_session_get(GsGpuSession *session, int64 position,
+						Datum *values, bool *isnull)
+{
+	const GsWindow *window = &session->window;
+	uint64		within = (uint64) (position - window->first);
+	char	   *row;
+
+	gpusort_work_add(GPUSORT_WORK_ROW);
+	if (unlikely(within >= window->rows))
+	{
+		if (!move_window(session, position))
+			return false;
+		within = position - window->first;
+	}
+	if (session->format->variable)
+		row = window->data + window->offsets[within];
+	else
+		row = window->data + within * session->format->packed_bytes;
+	gpusort_row_format_unpack_fast(session->format, row, values, isnull);
+	return true;
+}
+
+int64
+gpusort_gpu_session_chunk_end(const GsGpuSession *session)
+{
+	return session->window.first + session->window.rows;
+}
+
+/* ----------------------------------------------------------------
+ *		rows without device memory
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_gpu_session_has_rest(const GsGpuSession *session)
+{
+	return gpusort_client_has_refused(session->client) ||
+		session->fills[GS_PART_REGULAR].chunk != NULL ||
+		session->fills[GS_PART_APART].chunk != NULL;
+}
+
+/*
+ * The next chunk with rows to take, or NULL: those refused, and then those that
+ * were not put any more.
+ */
+static GsPoolChunk *
+next_rest_chunk(GsGpuSession *session)
+{
+	GsPoolChunk *refused = gpusort_client_first_refused(session->client);
+
+	if (refused != NULL)
+		return refused;
+	for (int p = 0; p < GS_PARTS; p++)
+	{
+		GsFill	   *fill = &session->fills[p];
+		GsPoolChunk *chunk = fill->chunk;
+
+		if (chunk == NULL)
+			continue;
+		chunk->rows = fill->rows;
+		fill->chunk = NULL;
+		fill->max_rows = 0;
+		return chunk;
+	}
+	return NULL;
+}
+
+bool
+gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
+							  bool *isnull)
+{
+	while (session->rest == NULL || session->next_rest == session->rest->rows)
+	{
+		/* The values last returned are in use no more. */
+		if (session->rest != NULL)
+			gpusort_chunk_free(session->rest);
+		session->rest = next_rest_chunk(session);
+		if (session->rest == NULL)
+			return false;
+		session->next_rest = 0;
+		session->next_rest_row = gpusort_chunk_address(session->rest) +
+			session->rest->data_offset;
+	}
+	gpusort_row_format_unpack(session->format, session->next_rest_row, values,
+							  isnull);
+	session->next_rest_row +=
+		gpusort_row_format_packed_length(session->format,
+										 session->next_rest_row);
+	session->next_rest++;
+	return true;
+}

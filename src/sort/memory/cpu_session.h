@@ -1,0 +1,79 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu_session.h
+ *		A sort session in the backend's own memory.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_CPU_SESSION_H
+#define GPUSORT_CPU_SESSION_H
+
+#include "sort/base/budget.h"
+#include "sort/base/session_spec.h"
+
+typedef struct GsCpuSession GsCpuSession;
+
+/*
+ * Make an empty session in the current memory context, which is also what
+ * frees it.  What 'spec' points to must stay.
+ */
+extern GsCpuSession *gpusort_cpu_session_create(const GsSessionSpec *spec,
+												GsBudget *budget);
+
+/* Have the session refuse rows when there are about as many as 'rows'. */
+extern void gpusort_cpu_session_set_capacity(GsCpuSession *session, double rows);
+
+/*
+ * Add a row.  Returns false, and adds nothing, if there is no place for it:
+ * gpusort_cpu_session_refusal() says why, unless that is the capacity.
+ */
+extern bool gpusort_cpu_session_put(GsCpuSession *session,
+									const Datum *values, const bool *isnull);
+extern GsFallback gpusort_cpu_session_refusal(const GsCpuSession *session);
+
+/*
+ * Sort.  Returns false if the system has no memory left; all rows are still
+ * there then, to be taken.  Checks for interrupts.
+ */
+extern bool gpusort_cpu_session_sort(GsCpuSession *session);
+
+/* After sorting: for pg_gpusort.debug_stock_ties. */
+extern void gpusort_cpu_session_apply_stock_ties(GsCpuSession *session);
+
+/* Rows added. */
+extern int64 gpusort_cpu_session_count(const GsCpuSession *session);
+
+/*
+ * After sorting: read the row at a position in sorted order, from 0.  Reading
+ * ascending positions is fastest.  What is passed by reference points into the
+ * session.
+ */
+extern void gpusort_cpu_session_get(GsCpuSession *session, int64 position,
+									Datum *values, bool *isnull);
+
+/*
+ * The same in the form that stands alone (see row_format.h): how long the row
+ * is, and writing it to a place of so many bytes.
+ */
+extern Size gpusort_cpu_session_packed_size(GsCpuSession *session,
+											int64 position);
+extern void gpusort_cpu_session_pack(GsCpuSession *session, int64 position,
+									 char *packed, Size bytes);
+
+/*
+ * Instead of sorting: take the rows out again, in the order of arrival.  What
+ * is passed by reference is valid until the next call, and memory is freed on
+ * the way.  Returns false when all are taken.
+ *
+ * After sorting, the rows that are first in sorted order can be taken so, once
+ * it is said how many: seven eighths of all at most.
+ */
+extern void gpusort_cpu_session_keep_first(GsCpuSession *session, uint32 count);
+extern bool gpusort_cpu_session_take(GsCpuSession *session,
+									 Datum *values, bool *isnull);
+
+/* Bytes that a session takes for keys of so many words, as a planner's estimate. */
+extern double gpusort_cpu_session_estimate(unsigned words, double rows,
+										   int row_width);
+
+#endif							/* GPUSORT_CPU_SESSION_H */

@@ -1,0 +1,322 @@
+/*-------------------------------------------------------------------------
+ *
+ * ordering.c
+ *		Collects the encoded keys of rows, and puts the rows into order.
+ *
+ * Keys lie in chunks, so that collecting never copies what is there already,
+ * and so that the chunks can be given back one by one when the rows go on to
+ * another sort.  What sorting will take is reserved as the chunks are: when
+ * all rows are in, the sort cannot run into its budget any more.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "core/radix_sort.h"
+#include "service/fault.h"
+#include "sort/memory/ordering.h"
+#include "work.h"
+
+/* What the radix sort does between two calls back, for gpusort_work_add(). */
+#define BLOCK_BYTES			32768
+
+/* Bytes per row of the arrays that sorting needs: entries and scratch. */
+#define SORT_BYTES_PER_ROW	(2 * sizeof(uint64))
+
+#define MIN_CHUNKS			16
+
+struct GsOrdering
+{
+	GsBudget   *budget;
+	unsigned	words;
+	unsigned	chunk_shift;
+	bool		nulls_first;
+
+	uint32		nrows;
+	uint32		capacity;		/* with so many rows, no chunk is added */
+	uint32		nchunks;
+	uint32		max_chunks;		/* length of the arrays of chunks */
+	uint64	  **chunks;
+	uint8	  **apart;			/* a bit for each row of a chunk that is set
+								 * apart, or NULL if none is */
+	uint64	   *next_key;		/* the next row's place, if before chunk_end */
+	uint64	   *chunk_end;		/* of the last chunk */
+
+	uint32		napart;			/* rows set apart */
+
+	uint64	   *scratch;		/* exists while sorting */
+	uint64	   *entries;		/* exist after sorting */
+};
+
+static inline Size
+chunk_rows(const GsOrdering *ordering)
+{
+	return (Size) 1 << ordering->chunk_shift;
+}
+
+static inline Size
+chunk_bytes(const GsOrdering *ordering)
+{
+	return chunk_rows(ordering) * ordering->words * sizeof(uint64);
+}
+
+GsOrdering *
+gpusort_ordering_create(GsBudget *budget, unsigned words,
+						unsigned chunk_shift, bool nulls_first)
+{
+	GsOrdering *ordering = palloc0(sizeof(GsOrdering));
+
+	ordering->budget = budget;
+	ordering->words = words;
+	ordering->chunk_shift = chunk_shift;
+	ordering->nulls_first = nulls_first;
+	ordering->capacity = PG_UINT32_MAX;
+	return ordering;
+}
+
+/* Have room for one more chunk in the arrays of chunks. */
+static bool
+enlarge_arrays(GsOrdering *ordering)
+{
+	uint32		more = Max(MIN_CHUNKS, 2 * ordering->max_chunks);
+	Size		old_bytes = ordering->max_chunks * sizeof(void *);
+	void	   *chunks;
+	void	   *apart;
+
+	if (ordering->nchunks < ordering->max_chunks)
+		return true;
+	chunks = gpusort_budget_enlarge(ordering->budget, ordering->chunks,
+									old_bytes, more * sizeof(void *));
+	if (chunks == NULL)
+		return false;
+	ordering->chunks = chunks;
+	apart = gpusort_budget_enlarge(ordering->budget, ordering->apart,
+								   old_bytes, more * sizeof(void *));
+	if (apart == NULL)
+		return false;
+	ordering->apart = apart;
+	ordering->max_chunks = more;
+	return true;
+}
+
+static bool
+add_chunk(GsOrdering *ordering)
+{
+	Size		sort_bytes = chunk_rows(ordering) * SORT_BYTES_PER_ROW;
+	uint64	   *chunk;
+
+	if (!enlarge_arrays(ordering) ||
+		!gpusort_budget_reserve(ordering->budget,
+								chunk_bytes(ordering) + sort_bytes))
+		return false;
+	chunk = gpusort_budget_alloc(ordering->budget, chunk_bytes(ordering));
+	if (chunk == NULL)
+		return false;
+	ordering->chunks[ordering->nchunks] = chunk;
+	ordering->apart[ordering->nchunks] = NULL;
+	ordering->nchunks++;
+	ordering->next_key = chunk;
+	ordering->chunk_end = chunk + chunk_rows(ordering) * ordering->words;
+	return true;
+}
+
+void
+gpusort_ordering_set_capacity(GsOrdering *ordering, uint32 rows)
+{
+	ordering->capacity = rows;
+}
+
+uint64 *
+gpusort_ordering_next_key(GsOrdering *ordering)
+{
+	if (unlikely(ordering->next_key == ordering->chunk_end) &&
+		(ordering->nrows >= ordering->capacity ||
+		 gpusort_ordering_is_full(ordering) || !add_chunk(ordering)))
+		return NULL;
+	return ordering->next_key;
+}
+
+/* Set the next row apart. */
+static bool
+set_apart(GsOrdering *ordering)
+{
+	Size		bytes = (chunk_rows(ordering) + 7) / 8;
+	Size		within = ordering->nrows & (chunk_rows(ordering) - 1);
+	uint8	  **bits = &ordering->apart[ordering->nchunks - 1];
+
+	if (*bits == NULL)
+	{
+		if (!gpusort_budget_reserve(ordering->budget, bytes))
+			return false;
+		*bits = gpusort_budget_alloc(ordering->budget, bytes);
+		if (*bits == NULL)
+			return false;
+		memset(*bits, 0, bytes);
+	}
+	(*bits)[within / 8] |= 1 << within % 8;
+	ordering->napart++;
+	return true;
+}
+
+bool
+gpusort_ordering_add(GsOrdering *ordering, bool apart)
+{
+	if (apart && !set_apart(ordering))
+		return false;
+	ordering->nrows++;
+	ordering->next_key += ordering->words;
+	return true;
+}
+
+uint32
+gpusort_ordering_count(const GsOrdering *ordering)
+{
+	return ordering->nrows;
+}
+
+bool
+gpusort_ordering_is_full(const GsOrdering *ordering)
+{
+	return (uint64) ordering->nrows + chunk_rows(ordering) >
+		gpusort_fault_host_rows(GPUSORT_MAX_ROWS);
+}
+
+/*
+ * Write an entry for each row: those in the middle of the keys' order to
+ * 'regular', those set apart to 'apart'.
+ */
+static void
+fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *apart)
+{
+	for (uint32 row = 0; row < ordering->nrows; row++)
+	{
+		const uint8 *bits = ordering->apart[row >> ordering->chunk_shift];
+		Size		within = row & (chunk_rows(ordering) - 1);
+
+		if (row % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(sizeof(uint64));
+		if (bits != NULL && (bits[within / 8] & 1 << within % 8) != 0)
+			*apart++ = row;
+		else
+			*regular++ = row;
+	}
+}
+
+/*
+ * GsStopCallback.  An interrupt that ends the query does so from here, by a jump
+ * out of the radix sort, which holds nothing; others, such as a barrier that all
+ * processes have to pass, are dealt with, and the sort goes on.
+ */
+static bool
+look_for_interrupts(void *arg)
+{
+	gpusort_work_add(BLOCK_BYTES);
+	CHECK_FOR_INTERRUPTS();
+	return false;
+}
+
+static GsKeyTable
+key_table(const GsOrdering *ordering)
+{
+	return (GsKeyTable)
+	{
+		.chunks = (const uint64_t *const *) ordering->chunks,
+			.chunk_shift = ordering->chunk_shift,
+			.words = ordering->words
+	};
+}
+
+uint64 *
+gpusort_ordering_key(const GsOrdering *ordering, uint32 row)
+{
+	return ordering->chunks[row >> ordering->chunk_shift] +
+		(row & (chunk_rows(ordering) - 1)) * ordering->words;
+}
+
+void
+gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries, uint32 count)
+{
+	GsKeyTable	keys = key_table(ordering);
+
+	(void) gpusort_radix_sort(&keys, (uint64_t *) entries,
+							  (uint64_t *) ordering->scratch, count,
+							  look_for_interrupts, NULL);
+}
+
+uint64 *
+gpusort_ordering_scratch(const GsOrdering *ordering)
+{
+	return ordering->scratch;
+}
+
+/* Put entries of all rows in order: those set apart, and the others. */
+static void
+sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
+			 void *arg)
+{
+	GsKeyTable	keys = key_table(ordering);
+	uint32		nregular = ordering->nrows - ordering->napart;
+	uint64	   *regular = ordering->nulls_first ? entries + ordering->napart :
+		entries;
+	uint64	   *apart = ordering->nulls_first ? entries : entries + nregular;
+
+	if (ordering->napart == 0)
+		(void) gpusort_radix_sort_all(&keys, (uint64_t *) entries,
+									  (uint64_t *) ordering->scratch,
+									  nregular, look_for_interrupts, NULL);
+	else
+	{
+		fill_entries(ordering, regular, apart);
+		gpusort_ordering_sort_some(ordering, regular, nregular);
+		gpusort_ordering_sort_some(ordering, apart, ordering->napart);
+	}
+	if (ties != NULL)
+	{
+		ties(ordering, regular, nregular, arg);
+		ties(ordering, apart, ordering->napart, arg);
+	}
+}
+
+bool
+gpusort_ordering_sort(GsOrdering *ordering, GsTiesCallback ties, void *arg)
+{
+	Size		bytes = (Size) ordering->nrows * sizeof(uint64);
+	uint64	   *entries;
+
+	if (ordering->nrows == 0)
+		return true;
+	entries = gpusort_budget_alloc(ordering->budget, bytes);
+	if (entries == NULL)
+		return false;
+	ordering->scratch = gpusort_budget_alloc(ordering->budget, bytes);
+	if (ordering->scratch == NULL)
+	{
+		gpusort_budget_free(ordering->budget, entries);
+		return false;
+	}
+	sort_entries(ordering, entries, ties, arg);
+
+	gpusort_budget_free(ordering->budget, ordering->scratch);
+	ordering->scratch = NULL;
+	for (uint32 chunk = 0; chunk < ordering->nchunks; chunk++)
+		gpusort_ordering_free_chunk(ordering, chunk);
+	ordering->entries = entries;
+	return true;
+}
+
+uint64 *
+gpusort_ordering_entries(GsOrdering *ordering)
+{
+	return ordering->entries;
+}
+
+void
+gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk)
+{
+	gpusort_budget_free(ordering->budget, ordering->chunks[chunk]);
+	ordering->chunks[chunk] = NULL;
+	if (ordering->apart[chunk] != NULL)
+		gpusort_budget_free(ordering->budget, ordering->apart[chunk]);
+	ordering->apart[chunk] = NULL;
+}

@@ -1,0 +1,464 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_store.c
+ *		Keeps the rows of a sort, packed, to be read back by number.
+ *
+ * All rows of a chunk have slots of one size.  If the columns have a fixed
+ * width, that is the size of a row, and where a row lies follows from its
+ * number: reading one back costs a cache line.
+ *
+ * If not, slots are made for the rows seen before; a row that is longer than
+ * its slot lies in a block elsewhere, and its slot says where.  So most rows
+ * are at a place that their number gives, too.
+ *
+ * NULLs are rare in sorted data.  A chunk gets a bitmap of 8 columns per byte
+ * and row when its first NULL comes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/memutils.h"
+
+#include "sort/base/row_format.h"
+#include "sort/memory/row_store.h"
+#include "work.h"
+
+/* Alignment of rows; enough for every type. */
+#define ROW_ALIGN(size)		MAXALIGN(size)
+
+/* Rows longer than this are not worth a slot: reading them is what costs. */
+#define MAX_SLOT_BYTES		256
+
+/* Bytes that the processor fetches at a time. */
+#define LINE_BYTES			64
+
+/*
+ * Blocks are large enough that few rows meet an end, and small against the
+ * budget.
+ */
+#define MIN_BLOCK_BYTES		((Size) 8 * 1024)
+#define MAX_BLOCK_BYTES		((Size) 32 * 1024 * 1024)
+#define BLOCKS_PER_BUDGET	64
+
+#define MIN_CHUNKS			16
+
+typedef struct GsRowBlock
+{
+	struct GsRowBlock *next;
+} GsRowBlock;
+
+#define BLOCK_HEADER_BYTES	ROW_ALIGN(sizeof(GsRowBlock))
+
+typedef struct GsRowChunk
+{
+	char	   *slots;
+	Size		slot_bytes;		/* of one of them */
+	uint8	   *nulls;			/* bitmap, or NULL if no row has a NULL */
+	GsRowBlock *blocks;			/* of the rows that did not fit their slots */
+} GsRowChunk;
+
+struct GsRowStore
+{
+	GsBudget   *budget;
+	unsigned	chunk_shift;
+	GsRowFormat *format;
+
+	/*
+	 * If there are columns of variable length: a row did not fit its slot if
+	 * the offset of the first one is 0 there; where the pointer to the row is
+	 * then.
+	 */
+	uint32		pointer_offset;
+	Size		min_slot_bytes;
+	Size		sum_row_bytes;	/* of all rows so far, and of the longest */
+	Size		max_row_bytes;
+
+	uint32		nrows;
+	uint32		nchunks;
+	uint32		max_chunks;		/* length of the chunks array */
+	GsRowChunk *chunks;
+
+	/* Free room in the newest block. */
+	char	   *block_next;
+	char	   *block_end;
+};
+
+/* Decide what a slot says of a row that did not fit, and where. */
+static void
+lay_out_slot(GsRowStore *store)
+{
+	uint32		first_offset = store->format->first_offset;
+
+	if (!store->format->variable)
+		return;
+	if (first_offset < sizeof(char *))
+		store->pointer_offset = ROW_ALIGN(first_offset + sizeof(uint32));
+	store->min_slot_bytes = ROW_ALIGN(Max(first_offset + sizeof(uint32),
+										  store->pointer_offset + sizeof(char *)));
+}
+
+GsRowStore *
+gpusort_row_store_create(GsBudget *budget, TupleDesc tupdesc,
+						 unsigned chunk_shift)
+{
+	GsRowStore *store = palloc0(sizeof(GsRowStore));
+
+	store->budget = budget;
+	store->chunk_shift = chunk_shift;
+	store->format = gpusort_row_format_create(tupdesc);
+	lay_out_slot(store);
+	return store;
+}
+
+Size
+gpusort_row_store_width(TupleDesc tupdesc)
+{
+	GsRowFormat *format = gpusort_row_format_create(tupdesc);
+	Size		bytes = format->fixed_bytes;
+
+	gpusort_row_format_free(format);
+	return bytes;
+}
+
+/* ----------------------------------------------------------------
+ *		memory
+ * ----------------------------------------------------------------
+ */
+
+static inline Size
+chunk_rows(const GsRowStore *store)
+{
+	return (Size) 1 << store->chunk_shift;
+}
+
+static void *
+reserve_and_alloc(GsRowStore *store, Size size)
+{
+	if (!gpusort_budget_reserve(store->budget, size))
+		return NULL;
+	return gpusort_budget_alloc(store->budget, size);
+}
+
+/*
+ * Bytes for each slot of a chunk whose first row has 'row_bytes': enough for
+ * the longest row so far, unless that is far from the average; and whole cache
+ * lines if that takes little more.
+ */
+static Size
+choose_slot_bytes(const GsRowStore *store, Size row_bytes)
+{
+	Size		average = row_bytes;
+	Size		wanted = Max(row_bytes, store->max_row_bytes);
+	Size		lines;
+
+	if (!store->format->variable)
+		return store->format->fixed_bytes;
+	if (store->nrows > 0)
+		average = store->sum_row_bytes / store->nrows;
+	if (wanted > average + average / 4)
+		wanted = average + average / 8;
+	wanted = Max(ROW_ALIGN(wanted), store->min_slot_bytes);
+	if (wanted > MAX_SLOT_BYTES)
+		return store->min_slot_bytes;
+	lines = TYPEALIGN(LINE_BYTES, wanted);
+	return lines <= wanted + wanted / 4 ? lines : wanted;
+}
+
+/* Have room for one more chunk in the array. */
+static bool
+enlarge_array(GsRowStore *store)
+{
+	uint32		more = Max(MIN_CHUNKS, 2 * store->max_chunks);
+	GsRowChunk *chunks;
+
+	if (store->nchunks < store->max_chunks)
+		return true;
+	chunks = gpusort_budget_enlarge(store->budget, store->chunks,
+									store->max_chunks * sizeof(GsRowChunk),
+									more * sizeof(GsRowChunk));
+	if (chunks == NULL)
+		return false;
+	store->chunks = chunks;
+	store->max_chunks = more;
+	return true;
+}
+
+/* Add a chunk, whose first row will have 'row_bytes'. */
+static bool
+add_chunk(GsRowStore *store, Size row_bytes)
+{
+	Size		slot_bytes = choose_slot_bytes(store, row_bytes);
+	char	   *slots;
+
+	if (!enlarge_array(store))
+		return false;
+
+	/* A row can have no columns at all, but there is no block of no bytes. */
+	slots = reserve_and_alloc(store, Max(chunk_rows(store) * slot_bytes, 1));
+	if (slots == NULL)
+		return false;
+	store->chunks[store->nchunks++] = (GsRowChunk)
+	{
+		.slots = slots,
+			.slot_bytes = slot_bytes
+	};
+
+	/* Each chunk has blocks of its own, to be freed with it. */
+	store->block_next = store->block_end = NULL;
+	return true;
+}
+
+static bool
+add_nulls(GsRowStore *store, GsRowChunk *chunk)
+{
+	Size		size = chunk_rows(store) * store->format->null_bytes;
+
+	chunk->nulls = reserve_and_alloc(store, size);
+	if (chunk->nulls == NULL)
+		return false;
+	memset(chunk->nulls, 0, size);
+	return true;
+}
+
+/* Room for a row of 'size' bytes in the chunk's blocks, or NULL. */
+static char *
+block_alloc(GsRowStore *store, GsRowChunk *chunk, Size size)
+{
+	char	   *row;
+
+	size = ROW_ALIGN(size);
+	if (store->block_end - store->block_next < (ptrdiff_t) size)
+	{
+		Size		largest = Min(Max(store->budget->limit / BLOCKS_PER_BUDGET,
+									  MIN_BLOCK_BYTES), MAX_BLOCK_BYTES);
+		Size		rows_left = chunk_rows(store) -
+			(store->nrows & (chunk_rows(store) - 1));
+
+		/* The chunk's rows to come, if they all are as long as this one. */
+		Size		bytes = BLOCK_HEADER_BYTES +
+			Max(size, Min(rows_left * size, largest));
+		GsRowBlock *block = reserve_and_alloc(store, bytes);
+
+		if (block == NULL)
+			return NULL;
+		block->next = chunk->blocks;
+		chunk->blocks = block;
+		store->block_next = (char *) block + BLOCK_HEADER_BYTES;
+		store->block_end = (char *) block + bytes;
+	}
+	row = store->block_next;
+	store->block_next += size;
+	return row;
+}
+
+void
+gpusort_row_store_free_chunk(GsRowStore *store, uint32 number)
+{
+	GsRowChunk *chunk = &store->chunks[number];
+
+	while (chunk->blocks != NULL)
+	{
+		GsRowBlock *next = chunk->blocks->next;
+
+		gpusort_budget_free(store->budget, chunk->blocks);
+		chunk->blocks = next;
+	}
+	if (chunk->nulls != NULL)
+		gpusort_budget_free(store->budget, chunk->nulls);
+	chunk->nulls = NULL;
+	gpusort_budget_free(store->budget, chunk->slots);
+	chunk->slots = NULL;
+}
+
+/* ----------------------------------------------------------------
+ *		writing rows
+ * ----------------------------------------------------------------
+ */
+
+static bool
+mark_nulls(GsRowStore *store, GsRowChunk *chunk, Size within,
+		   const bool *isnull)
+{
+	if (chunk->nulls == NULL && !add_nulls(store, chunk))
+		return false;
+	gpusort_row_format_mark_nulls(store->format, isnull,
+								  chunk->nulls +
+								  within * store->format->null_bytes);
+	return true;
+}
+
+/* The place for a row in its slot, or elsewhere if it does not fit. */
+static char *
+place_row(GsRowStore *store, GsRowChunk *chunk, char *slot, Size row_bytes)
+{
+	char	   *place = slot;
+
+	if (row_bytes > chunk->slot_bytes)
+	{
+		place = block_alloc(store, chunk, row_bytes);
+		if (place == NULL)
+			return NULL;
+		*(uint32 *) (slot + store->format->first_offset) = 0;
+		*(char **) (slot + store->pointer_offset) = place;
+	}
+	store->sum_row_bytes += row_bytes;
+	store->max_row_bytes = Max(store->max_row_bytes, row_bytes);
+	return place;
+}
+
+bool
+gpusort_row_store_put(GsRowStore *store, const Datum *values,
+					  const bool *isnull)
+{
+	const GsRowFormat *format = store->format;
+	Size		within = store->nrows & (chunk_rows(store) - 1);
+	Size		row_bytes = format->fixed_bytes;
+	GsRowChunk *chunk;
+	char	   *row;
+
+	if (format->variable)
+	{
+		row_bytes = gpusort_row_format_size(format, values, isnull);
+
+		/* No tuple is as long: a stock sort will say so. */
+		if (row_bytes > MaxAllocSize)
+			return false;
+	}
+	if (store->nrows >> store->chunk_shift == store->nchunks &&
+		!add_chunk(store, row_bytes))
+		return false;
+	chunk = &store->chunks[store->nchunks - 1];
+
+	gpusort_work_add(GPUSORT_WORK_ROW + row_bytes);
+	row = chunk->slots + within * chunk->slot_bytes;
+	if (format->variable)
+	{
+		row = place_row(store, chunk, row, row_bytes);
+		if (row == NULL)
+			return false;
+	}
+	if (gpusort_row_format_write(format, values, isnull, row) &&
+		!mark_nulls(store, chunk, within, isnull))
+		return false;
+	store->nrows++;
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		reading rows
+ * ----------------------------------------------------------------
+ */
+
+static inline char *
+slot_of_row(const GsRowStore *store, uint32 row)
+{
+	const GsRowChunk *chunk = &store->chunks[row >> store->chunk_shift];
+	Size		within = row & (chunk_rows(store) - 1);
+
+	return chunk->slots + within * chunk->slot_bytes;
+}
+
+static inline bool
+is_elsewhere(const GsRowStore *store, const char *slot)
+{
+	return store->format->variable &&
+		*(const uint32 *) (slot + store->format->first_offset) == 0;
+}
+
+/* Where a row lies, and its NULL bitmap or NULL. */
+static inline char *
+find_row(const GsRowStore *store, uint32 number, const uint8 **bitmap)
+{
+	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
+	Size		within = number & (chunk_rows(store) - 1);
+	char	   *row = slot_of_row(store, number);
+
+	gpusort_work_add(GPUSORT_WORK_ROW);
+	if (is_elsewhere(store, row))
+		row = *(char **) (row + store->pointer_offset);
+	*bitmap = NULL;
+	if (chunk->nulls != NULL)
+		*bitmap = chunk->nulls + within * store->format->null_bytes;
+	return row;
+}
+
+void
+gpusort_row_store_get(const GsRowStore *store, uint32 number, Datum *values,
+					  bool *isnull)
+{
+	const uint8 *bitmap;
+	char	   *row = find_row(store, number, &bitmap);
+
+	gpusort_row_format_read_fast(store->format, row, bitmap, values, isnull);
+}
+
+void
+gpusort_row_store_get_columns(const GsRowStore *store, uint32 number,
+							  const AttrNumber *attnos, int n,
+							  Datum *values, bool *isnull)
+{
+	const uint8 *bitmap;
+	char	   *row = find_row(store, number, &bitmap);
+
+	gpusort_row_format_read_columns(store->format, row, bitmap, attnos, n,
+									values, isnull);
+}
+
+Size
+gpusort_row_store_packed_size(const GsRowStore *store, uint32 number)
+{
+	const uint8 *bitmap;
+	char	   *row;
+
+	if (!store->format->variable)
+		return store->format->packed_bytes;
+	row = find_row(store, number, &bitmap);
+	return gpusort_row_format_converted_size(store->format, row, bitmap);
+}
+
+void
+gpusort_row_store_pack(const GsRowStore *store, uint32 number, char *packed,
+					   Size bytes)
+{
+	const uint8 *bitmap;
+	char	   *row = find_row(store, number, &bitmap);
+
+	gpusort_work_add(bytes);
+	gpusort_row_format_convert(store->format, row, bitmap, packed, bytes);
+}
+
+/*
+ * gcc takes a function that does nothing but prefetch for one without effect;
+ * these are called across files, which hides that from it.
+ */
+void
+gpusort_row_store_prefetch(const GsRowStore *store, uint32 number)
+{
+#ifdef __GNUC__
+	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
+	char	   *slot = slot_of_row(store, number);
+
+	char	   *end = slot + chunk->slot_bytes;
+
+	for (char *line = slot - (uintptr_t) slot % LINE_BYTES; line < end;
+		 line += LINE_BYTES)
+		__builtin_prefetch(line);
+#endif
+}
+
+void
+gpusort_row_store_prefetch_elsewhere(const GsRowStore *store, uint32 number)
+{
+#ifdef __GNUC__
+	char	   *slot = slot_of_row(store, number);
+
+	if (is_elsewhere(store, slot))
+	{
+		char	   *row = *(char **) (slot + store->pointer_offset);
+
+		__builtin_prefetch(row);
+		__builtin_prefetch(row + LINE_BYTES);
+	}
+#endif
+}

@@ -1,0 +1,166 @@
+/*-------------------------------------------------------------------------
+ *
+ * stock_ties.c
+ *		pg_gpusort.debug_stock_ties: the order of stock PostgreSQL among ties.
+ *
+ * SQL leaves the order of rows with equal keys open, but PostgreSQL's own
+ * regression tests rely on the one its sort happens to leave.  That sort is
+ * deterministic: its steps depend on the keys in input order alone.  So its
+ * tuplesort is given these, with the rows' numbers, and ends in the same order.
+ *
+ * Since this sorts by the comparators and not by the encoded keys, it also
+ * proves the encoding: at each place, both orders must have rows that the
+ * comparators call equal.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <limits.h>
+
+#include "access/tupdesc.h"
+#include "catalog/pg_type.h"
+#include "executor/tuptable.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
+
+#include "key/key_comparison.h"
+#include "sort/memory/stock_ties.h"
+#include "work.h"
+
+typedef struct TieSorter
+{
+	int			nkeys;
+	const GsKeyComparison *comparison;
+	Datum	   *values;			/* nkeys for each row */
+	bool	   *isnull;
+} TieSorter;
+
+static bool
+are_equal(const TieSorter *sorter, uint32 row, uint32 other)
+{
+	Size		left = (Size) row * sorter->nkeys;
+	Size		right = (Size) other * sorter->nkeys;
+
+	return gpusort_key_comparison_compare(sorter->comparison, 0,
+										  sorter->values + left,
+										  sorter->isnull + left,
+										  sorter->values + right,
+										  sorter->isnull + right) == 0;
+}
+
+static void
+read_keys(TieSorter *sorter, const GsRowStore *store,
+		  const GsSortKeys *keys, uint32 nrows)
+{
+	Size		nvalues = (Size) nrows * keys->nkeys;
+
+	sorter->values = MemoryContextAllocHuge(CurrentMemoryContext,
+											nvalues * sizeof(Datum));
+	sorter->isnull = MemoryContextAllocHuge(CurrentMemoryContext,
+											nvalues * sizeof(bool));
+	for (uint32 row = 0; row < nrows; row++)
+	{
+		Size		place = (Size) row * keys->nkeys;
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_row_store_get_columns(store, row, keys->attnos, keys->nkeys,
+									  sorter->values + place,
+									  sorter->isnull + place);
+	}
+}
+
+/* The keys of a row, and its number. */
+static TupleDesc
+make_tupdesc(TupleDesc rows, const GsSortKeys *keys)
+{
+	TupleDesc	tupdesc = CreateTemplateTupleDesc(keys->nkeys + 1);
+
+	for (int k = 0; k < keys->nkeys; k++)
+		TupleDescCopyEntry(tupdesc, k + 1, rows, keys->attnos[k]);
+	TupleDescInitEntry(tupdesc, keys->nkeys + 1, "row", INT4OID, -1, 0);
+	TupleDescFinalize(tupdesc);
+	return tupdesc;
+}
+
+static Tuplesortstate *
+begin_sort(TupleDesc tupdesc, const GsSortKeys *keys)
+{
+	AttrNumber *attnos = palloc(keys->nkeys * sizeof(AttrNumber));
+
+	for (int k = 0; k < keys->nkeys; k++)
+		attnos[k] = k + 1;
+	return tuplesort_begin_heap(tupdesc, keys->nkeys, attnos, keys->operators,
+								keys->collations, keys->nulls_first,
+								MAX_KILOBYTES, NULL, TUPLESORT_NONE);
+}
+
+static void
+put_rows(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
+		 uint32 nrows)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
+	int			nkeys = sorter->nkeys;
+
+	for (uint32 row = 0; row < nrows; row++)
+	{
+		Size		place = (Size) row * nkeys;
+
+		CHECK_FOR_INTERRUPTS();
+		ExecClearTuple(slot);
+		memcpy(slot->tts_values, sorter->values + place, nkeys * sizeof(Datum));
+		memcpy(slot->tts_isnull, sorter->isnull + place, nkeys * sizeof(bool));
+		slot->tts_values[nkeys] = UInt32GetDatum(row);
+		slot->tts_isnull[nkeys] = false;
+		ExecStoreVirtualTuple(slot);
+		tuplesort_puttupleslot(sort, slot);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+/* Replace the entries by those of stock's order. */
+static void
+take_order(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
+		   uint64 *entries)
+{
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc,
+													&TTSOpsMinimalTuple);
+	bool		isnull;
+
+	for (uint32 i = 0; tuplesort_gettupleslot(sort, true, false, slot, NULL); i++)
+	{
+		uint32		row = DatumGetUInt32(slot_getattr(slot, sorter->nkeys + 1,
+													  &isnull));
+
+		CHECK_FOR_INTERRUPTS();
+		if (!are_equal(sorter, row, (uint32) entries[i]))
+			elog(ERROR, "encoded keys do not have the order of the sort operators");
+		entries[i] = row;
+	}
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+void
+gpusort_stock_ties_apply(GsOrdering *ordering, const GsRowStore *store,
+						 TupleDesc rows, const GsSortKeys *keys)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort stock ties",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	uint32		nrows = gpusort_ordering_count(ordering);
+	TupleDesc	tupdesc = make_tupdesc(rows, keys);
+	Tuplesortstate *sort = begin_sort(tupdesc, keys);
+	TieSorter	sorter;
+
+	sorter.nkeys = keys->nkeys;
+	sorter.comparison = gpusort_key_comparison_create(keys);
+	read_keys(&sorter, store, keys, nrows);
+	put_rows(sort, &sorter, tupdesc, nrows);
+	tuplesort_performsort(sort);
+	take_order(sort, &sorter, tupdesc, gpusort_ordering_entries(ordering));
+	tuplesort_end(sort);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
