@@ -80,6 +80,7 @@ OBJS = \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_node.o \
 	src/exec/gpusort_plan.o \
+	src/exec/limit_hooks.o \
 	src/exec/sink_node.o \
 	src/plan/plan_children.o \
 	src/plan/input_repeat.o \

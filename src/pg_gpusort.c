@@ -11,7 +11,7 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_plan.h"
-#include "exec/limit_bound.h"
+#include "exec/limit_hooks.h"
 #include "index/index_hook.h"
 #include "plan/join_paths.h"
 #include "plan/plan_swap.h"
@@ -34,7 +34,7 @@ _PG_init(void)
 	gpusort_service_worker_init();
 	gpusort_plan_init();
 	gpusort_node_init();
-	gpusort_limit_bound_init();
+	gpusort_limit_hooks_init();
 	gpusort_plan_swap_init();
 	gpusort_sort_paths_init();
 	gpusort_join_paths_init();

@@ -40,7 +40,4 @@ extern int64 gpusort_limit_bound_now(const LimitState *limit);
  */
 extern bool gpusort_limit_bound_is_small(double bound, double rows);
 
-/* Called once by _PG_init(). */
-extern void gpusort_limit_bound_init(void);
-
 #endif							/* GPUSORT_LIMIT_BOUND_H */

@@ -1,0 +1,14 @@
+/*-------------------------------------------------------------------------
+ *
+ * limit_hooks.h
+ *		Tells the GpuSorts of a plan of the Limits that bound them.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_LIMIT_HOOKS_H
+#define GPUSORT_LIMIT_HOOKS_H
+
+/* Called once by _PG_init(). */
+extern void gpusort_limit_hooks_init(void);
+
+#endif							/* GPUSORT_LIMIT_HOOKS_H */
