@@ -40,9 +40,10 @@ OBJS = \
 	src/key/key_comparison.o \
 	src/service/device_check.o \
 	src/service/device_library.o \
-	src/service/device_process.o \
 	src/service/device_record.o \
+	src/service/device_use.o \
 	src/service/device_sessions.o \
+	src/service/device_process.o \
 	src/service/fault.o \
 	src/service/service_client.o \
 	src/service/service_shmem.o \

@@ -16,9 +16,9 @@
 
 #include "miscadmin.h"
 
-#include "service/device_process.h"
 #include "service/device_record.h"
 #include "service/device_sessions.h"
+#include "service/device_use.h"
 #include "service/fault.h"
 #include "service/service_shmem.h"
 
@@ -93,7 +93,7 @@ fail_session(uint32 s, GsStatus status)
 	if (message[0] == '\0')
 		message = devices->api->status_text(status);
 	if (status == GPUSORT_DEVICE_LOST)
-		gpusort_device_process_lose(served[s].device, message);
+		gpusort_device_use_lose(served[s].device, message);
 	served[s].failed = true;
 	served[s].nflying = 0;		/* chunks on their way go with the session */
 	slot->status = status;
@@ -202,7 +202,7 @@ choose_device(uint64 *room)
 
 		if (devices->use[d].device == NULL)
 			continue;
-		available = gpusort_device_process_memory(d);
+		available = gpusort_device_use_memory(d);
 		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
 		if (best < 0 || available > 2 * *room ||
@@ -306,7 +306,7 @@ close_session(uint32 s)
 		speak_for(s, 0);
 		session->open = false;
 		pg_atomic_fetch_sub_u32(&shared->sessions, 1);
-		(void) gpusort_device_process_memory(session->device);
+		(void) gpusort_device_use_memory(session->device);
 		if (session->sorted && session->rows > 0 && !session->failed)
 			gpusort_device_record_success(session->device);
 	}
@@ -369,7 +369,7 @@ has_room(uint32 s, const GsPoolChunk *chunk)
 		return true;
 	}
 	others = use->spoken_for - session->spoken_for;
-	if (gpusort_device_process_memory(session->device) < others + wanted)
+	if (gpusort_device_use_memory(session->device) < others + wanted)
 		return false;
 	speak_for(s, wanted);
 	return true;
@@ -570,7 +570,7 @@ sort_session(uint32 s)
 	}
 	session->sorted = true;
 	speak_for(s, 0);
-	(void) gpusort_device_process_memory(session->device);
+	(void) gpusort_device_use_memory(session->device);
 	change_state(slot, GS_SLOT_SORTING, GS_SLOT_SORTED);
 }
 

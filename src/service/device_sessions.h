@@ -8,21 +8,7 @@
 #ifndef GPUSORT_DEVICE_SESSIONS_H
 #define GPUSORT_DEVICE_SESSIONS_H
 
-#include "service/service_shmem.h"
-
-/* A device, by its number in GsService.devices. */
-typedef struct GsDeviceUse
-{
-	GsDevice   *device;			/* NULL unless it is open */
-	uint64		spoken_for;		/* bytes that sessions are yet to allocate */
-} GsDeviceUse;
-
-typedef struct GsOpenDevices
-{
-	const		GsDeviceApi *api;
-	int			count;
-	GsDeviceUse use[GPUSORT_MAX_DEVICES];
-} GsOpenDevices;
+#include "service/device_use.h"
 
 /*
  * Begin to serve, with no session open.  Devices that are open must stay; others

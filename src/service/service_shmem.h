@@ -200,6 +200,14 @@ typedef struct GsServiceDevice
 	pg_atomic_uint32 sessions;
 } GsServiceDevice;
 
+/* How the device process ends, if it ends by itself. */
+#define GPUSORT_EXIT_ASKED		0	/* by SIGTERM */
+#define GPUSORT_EXIT_NO_DEVICE	1	/* see GsService.message */
+#define GPUSORT_EXIT_LOST		2	/* a device is lost, see lost_device;
+									 * likewise */
+#define GPUSORT_EXIT_AGAIN		3	/* to start again without a device that
+									 * was lost when it was opened */
+
 typedef struct GsService
 {
 	pg_atomic_uint32 state;		/* GsServiceState */

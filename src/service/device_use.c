@@ -1,0 +1,230 @@
+/*-------------------------------------------------------------------------
+ *
+ * device_use.c
+ *		The devices that the device process uses: opening them, their memory,
+ *		and the end of the process when one is lost.
+ *
+ * What a process that has lost a device can still do with other ones is not
+ * known.  So it ends, with a message for the supervisor, which starts another.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <unistd.h>
+
+#include "service/device_check.h"
+#include "service/device_library.h"
+#include "service/device_record.h"
+#include "service/device_use.h"
+
+/* The rest of a device's memory: for what allocation rounds up. */
+#define SPARE_MEMORY		((uint64) 64 * 1024 * 1024)
+
+static GsOpenDevices devices;
+
+/* ----------------------------------------------------------------
+ *		ends
+ * ----------------------------------------------------------------
+ */
+
+/* End with a message for the supervisor. */
+pg_noreturn static void
+fail_process(int code, const char *message)
+{
+	strlcpy(gpusort_service->message, message, GPUSORT_MESSAGE_BYTES);
+	_exit(code);
+}
+
+void
+gpusort_device_use_lose(int d, const char *message)
+{
+	gpusort_device_record_failure(d, GS_DEVICE_LOST_IN_USE, message);
+	gpusort_service->lost_device = d;
+	fail_process(GPUSORT_EXIT_LOST, message);
+}
+
+/* ----------------------------------------------------------------
+ *		memory
+ * ----------------------------------------------------------------
+ */
+
+/* Ask a device for its free memory, and publish it. */
+static GsStatus
+query_memory(int d)
+{
+	GsServiceDevice *shared = &gpusort_service->devices[d];
+	GsDeviceMemory memory;
+	GsStatus	status = devices.api->device_memory(devices.use[d].device, &memory);
+
+	if (status == GPUSORT_OK)
+	{
+		pg_atomic_write_u64(&shared->free_memory, memory.free);
+		pg_atomic_write_u64(&shared->used_memory, memory.in_use);
+	}
+	return status;
+}
+
+uint64
+gpusort_device_use_memory(int d)
+{
+	GsServiceDevice *shared = &gpusort_service->devices[d];
+	uint64		free_memory;
+
+	/* This may be the first to notice that a device was lost. */
+	if (query_memory(d) == GPUSORT_DEVICE_LOST)
+		gpusort_device_use_lose(d, devices.api->device_message(devices.use[d].device));
+
+	/* Without an answer, what it said before: allocations will show. */
+	free_memory = pg_atomic_read_u64(&shared->free_memory);
+	return free_memory > SPARE_MEMORY ? free_memory - SPARE_MEMORY : 0;
+}
+
+/* ----------------------------------------------------------------
+ *		opening
+ * ----------------------------------------------------------------
+ */
+
+/* Prepare a device that is open, and see that it sorts. */
+static GsStatus
+prepare_device(int d, char *message)
+{
+	static bool pool_is_pinned = false;
+	GsDevice   *device = devices.use[d].device;
+	GsStatus	status;
+
+	status = gpusort_device_check_run(devices.api, device, message,
+									  GPUSORT_MESSAGE_BYTES);
+	if (status != GPUSORT_OK)
+		return status;
+
+	/* What is pinned is so for all devices, and cannot be pinned again. */
+	if (!pool_is_pinned)
+		status = devices.api->host_register(device, gpusort_service->pool,
+											gpusort_service->pool_bytes);
+	if (status == GPUSORT_OK)
+	{
+		pool_is_pinned = true;
+		status = query_memory(d);
+	}
+	if (status != GPUSORT_OK)
+		strlcpy(message, devices.api->device_message(device), GPUSORT_MESSAGE_BYTES);
+	return status;
+}
+
+/* Open a device; a reason why not goes to 'message'. */
+static GsStatus
+open_device(int d, char *message)
+{
+	GsServiceDevice *shared = &gpusort_service->devices[d];
+	GsDeviceOptions options = {
+		.struct_size = sizeof(GsDeviceOptions),
+		.ordinal = shared->info.ordinal
+	};
+	GsDeviceInfo info;
+	GsStatus	status;
+
+	status = devices.api->device_info(options.ordinal, &info, message,
+									  GPUSORT_MESSAGE_BYTES);
+	if (status != GPUSORT_OK)
+		return status;
+	shared->info = info;
+	status = devices.api->device_open(&options, &devices.use[d].device, message,
+									  GPUSORT_MESSAGE_BYTES);
+	if (status != GPUSORT_OK)
+		return status;
+	status = prepare_device(d, message);
+	if (status != GPUSORT_OK)
+	{
+		devices.api->device_close(devices.use[d].device);
+		devices.use[d].device = NULL;
+	}
+	return status;
+}
+
+/* Open a device, if it is time, and say what came of it. */
+static void
+try_device(int d)
+{
+	const		GsDeviceInfo *info = &gpusort_service->devices[d].info;
+	char		message[GPUSORT_MESSAGE_BYTES] = "";
+	GsStatus	status;
+
+	if (devices.use[d].device != NULL || !gpusort_device_record_is_due(d))
+		return;
+	gpusort_device_record_opening(d);
+	status = open_device(d, message);
+	if (status == GPUSORT_OK)
+	{
+		gpusort_device_record_opened(d);
+		ereport(LOG,
+				(errmsg("pg_gpusort uses GPU %d: %s, compute capability %d.%d, %llu MB, through a pool of %zu MB",
+						info->ordinal, info->name, info->capability_major,
+						info->capability_minor,
+						(unsigned long long) (info->total_memory >> 20),
+						gpusort_service->pool_bytes >> 20)));
+		return;
+	}
+	if (message[0] == '\0')
+		strlcpy(message, devices.api->status_text(status), sizeof(message));
+	gpusort_device_record_failure(d, status == GPUSORT_DEVICE_MEMORY ||
+								  status == GPUSORT_HOST_MEMORY ?
+								  GS_DEVICE_NO_MEMORY : GS_DEVICE_NOT_OPENED,
+								  message);
+	if (gpusort_device_record_is_news(d, message))
+		ereport(WARNING,
+				(errmsg("could not use GPU %d: %s", info->ordinal, message)));
+
+	/* What this process could do with other devices now is not known. */
+	if (status == GPUSORT_DEVICE_LOST)
+		fail_process(GPUSORT_EXIT_AGAIN, message);
+}
+
+static bool
+any_is_open(void)
+{
+	for (int d = 0; d < devices.count; d++)
+		if (devices.use[d].device != NULL)
+			return true;
+	return false;
+}
+
+GsOpenDevices *
+gpusort_device_use_begin(void)
+{
+	char		message[GPUSORT_MESSAGE_BYTES] = "";
+	GsStatus	status;
+	int			count = 0;
+
+	devices.api = gpusort_device_library_open(message, sizeof(message));
+	if (devices.api == NULL)
+		fail_process(GPUSORT_EXIT_NO_DEVICE, message);
+	status = devices.api->device_count(&count, message, sizeof(message));
+	if (status != GPUSORT_OK)
+		fail_process(GPUSORT_EXIT_NO_DEVICE, message[0] != '\0' ? message :
+					 devices.api->status_text(status));
+	gpusort_device_record_list(count);
+	devices.count = (int) pg_atomic_read_u32(&gpusort_service->ndevices);
+	for (int d = 0; d < devices.count; d++)
+		try_device(d);
+	if (!any_is_open())
+		fail_process(GPUSORT_EXIT_NO_DEVICE, devices.count > 0 ?
+					 gpusort_service->devices[0].message :
+					 "no GPU is to be used");
+	strlcpy(gpusort_service->build, devices.api->build, sizeof(gpusort_service->build));
+	return &devices;
+}
+
+void
+gpusort_device_use_try_again(void)
+{
+	for (int d = 0; d < devices.count; d++)
+		try_device(d);
+}
+
+void
+gpusort_device_use_end(void)
+{
+	for (int d = 0; d < devices.count; d++)
+		devices.api->device_close(devices.use[d].device);
+}
