@@ -79,11 +79,12 @@ OBJS = \
 	src/exec/worker_reports.o \
 	src/exec/limit_bound.o \
 	src/exec/gpusort_explain.o \
-	src/exec/gpusort_node.o \
-	src/exec/gpusort_plan.o \
-	src/exec/limit_hooks.o \
+	src/exec/gpusort_private.o \
 	src/exec/sink_node.o \
+	src/exec/gpusort_node.o \
+	src/exec/limit_hooks.o \
 	src/plan/plan_children.o \
+	src/plan/gpusort_plan.o \
 	src/plan/input_repeat.o \
 	src/plan/sort_eligibility.o \
 	src/plan/pathkey_encoding.o \

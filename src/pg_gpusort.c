@@ -10,9 +10,9 @@
 #include "fmgr.h"
 
 #include "exec/gpusort_node.h"
-#include "exec/gpusort_plan.h"
 #include "exec/limit_hooks.h"
 #include "index/index_hook.h"
+#include "plan/gpusort_plan.h"
 #include "plan/join_paths.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_paths.h"

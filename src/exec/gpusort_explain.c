@@ -22,10 +22,6 @@
 #include "utils/typcache.h"
 
 #include "exec/gpusort_explain.h"
-#include "exec/gpusort_node.h"
-#include "exec/gpusort_plan.h"
-#include "exec/sink_node.h"
-#include "settings.h"
 
 /* Prints what a process reports of a node. */
 typedef void (*GsReportPrinter) (const void *report, ExplainState *es);
@@ -54,14 +50,14 @@ append_key_options(StringInfo text, Oid type, Oid operator, Oid collation,
 							   " NULLS LAST");
 }
 
-static void
-show_sort_key(const GsNodeState *node, List *ancestors, ExplainState *es)
+void
+gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
+					 List *ancestors, ExplainState *es)
 {
-	Plan	   *plan = node->css.ss.ps.plan;
-	const GsSortKeys *keys = &node->spec.keys;
+	Plan	   *plan = unconstify(Plan *, &gpusort->scan.plan);
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan,
 												   ancestors);
-	List	   *columns = castNode(CustomScan, plan)->custom_scan_tlist;
+	List	   *columns = gpusort->custom_scan_tlist;
 	bool		use_prefix = GPUSORT_EXPLAIN_RELATIONS(es) > 1 || es->verbose;
 	List	   *texts = NIL;
 
@@ -220,42 +216,29 @@ show_worker_reports(const char *list, const char *member,
 	ExplainCloseGroup(list, list, false, es);
 }
 
-/* As for a Sort: the leader's own sort, and then one per worker. */
 void
-gpusort_explain_node(CustomScanState *css, List *ancestors, ExplainState *es)
+gpusort_explain_sort(const GsSessionReport *report, ExplainState *es)
 {
-	const GsNodeState *node = (GsNodeState *) css;
-	GsSessionReport report = node->report;
-
-	show_sort_key(node, ancestors, es);
 	if (!es->analyze)
 		return;
-	if (node->has_report)
-	{
-		/* With the time it took to return the rows, if it can still be had. */
-		if (node->session != NULL)
-			gpusort_session_report(node->session, &report);
-		if (es->format == EXPLAIN_FORMAT_TEXT)
-			indent_line(es);
-		show_method(&report, es);
-		show_details(&report, es);
-	}
-	if (node->worker_reports != NULL)
-		show_worker_reports("Sort Workers", "Sort Worker", node->worker_reports,
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		indent_line(es);
+	show_method(report, es);
+	show_details(report, es);
+}
+
+void
+gpusort_explain_sort_workers(const GsWorkerReports *reports, ExplainState *es)
+{
+	if (es->analyze)
+		show_worker_reports("Sort Workers", "Sort Worker", reports,
 							show_session, es);
 }
 
-/*
- * What all processes have added, and each worker's part: always if it has sorted
- * it itself, as stock's Sort shows that.
- */
 void
-gpusort_explain_sink(CustomScanState *css, List *ancestors, ExplainState *es)
+gpusort_explain_sink(int64 nrows, const GsWorkerReports *reports,
+					 bool writes_runs, ExplainState *es)
 {
-	const GsSinkState *sink = (GsSinkState *) css;
-	const GsWorkerReports *reports = gpusort_sink_reports(sink);
-	int64		nrows = gpusort_sink_rows(sink);
-
 	if (!es->analyze || nrows < 0)
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
@@ -263,7 +246,7 @@ gpusort_explain_sink(CustomScanState *css, List *ancestors, ExplainState *es)
 	show_rows_sent(nrows, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoChar(es->str, '\n');
-	if (reports != NULL && (es->verbose || gpusort_sink_writes_runs(sink)))
+	if (reports != NULL && (es->verbose || writes_runs))
 		show_worker_reports("Sink Workers", "Sink Worker", reports,
 							show_sink_report, es);
 }

@@ -25,7 +25,7 @@
 
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
-#include "exec/gpusort_plan.h"
+#include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
 #include "heap/page_scan.h"
 #include "settings.h"
@@ -49,6 +49,8 @@ static void gpusort_node_reinit_dsm(CustomScanState *css,
 static void gpusort_node_init_worker(CustomScanState *css, shm_toc *toc,
 									 void *coordinate);
 static void gpusort_node_shutdown(CustomScanState *css);
+static void gpusort_node_explain(CustomScanState *css, List *ancestors,
+								 struct ExplainState *es);
 
 static ExecutorFinish_hook_type prev_ExecutorFinish_hook = NULL;
 
@@ -65,7 +67,7 @@ static const CustomExecMethods exec_methods = {
 	.ReInitializeDSMCustomScan = gpusort_node_reinit_dsm,
 	.InitializeWorkerCustomScan = gpusort_node_init_worker,
 	.ShutdownCustomScan = gpusort_node_shutdown,
-	.ExplainCustomScan = gpusort_explain_node,
+	.ExplainCustomScan = gpusort_node_explain,
 };
 
 Node *
@@ -176,14 +178,14 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 
 	node->spec.tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	node->spec.keys = gpusort_plan_keys(plan);
+	node->spec.keys = gpusort_private_keys(plan);
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.input.rewind = rewind_input;
 	node->spec.input.failure = input_failure;
 	node->spec.input.run = input_run;
 	node->spec.input.arg = node;
-	node->spec.input.repeat = gpusort_plan_input_repeat(plan);
+	node->spec.input.repeat = gpusort_private_repeat(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
 
 	if (IsParallelWorker() ||
@@ -526,4 +528,24 @@ gpusort_node_shutdown(CustomScanState *css)
 			gpusort_worker_reports_copy(shared_reports(node->shared),
 										css->ss.ps.state->es_query_cxt);
 	node->shared = NULL;
+}
+
+static void
+gpusort_node_explain(CustomScanState *css, List *ancestors,
+					 struct ExplainState *es)
+{
+	const GsNodeState *node = (GsNodeState *) css;
+	GsSessionReport report = node->report;
+
+	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan),
+						 &node->spec.keys, ancestors, es);
+	if (node->has_report)
+	{
+		/* With the time it took to return the rows, if it can still be had. */
+		if (node->session != NULL)
+			gpusort_session_report(node->session, &report);
+		gpusort_explain_sort(&report, es);
+	}
+	if (node->worker_reports != NULL)
+		gpusort_explain_sort_workers(node->worker_reports, es);
 }

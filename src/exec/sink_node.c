@@ -30,7 +30,7 @@
 #include "utils/memutils.h"
 
 #include "exec/gpusort_explain.h"
-#include "exec/gpusort_plan.h"
+#include "exec/gpusort_private.h"
 #include "exec/sink_node.h"
 #include "heap/page_scan.h"
 #include "sort/base/sort_stats.h"
@@ -83,6 +83,8 @@ static void gpusort_sink_reinit_dsm(CustomScanState *css,
 static void gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc,
 									 void *coordinate);
 static void gpusort_sink_shutdown(CustomScanState *css);
+static void gpusort_sink_explain(CustomScanState *css, List *ancestors,
+								 struct ExplainState *es);
 
 static const CustomExecMethods sink_methods = {
 	.CustomName = "GpuSortSink",
@@ -95,7 +97,7 @@ static const CustomExecMethods sink_methods = {
 	.ReInitializeDSMCustomScan = gpusort_sink_reinit_dsm,
 	.InitializeWorkerCustomScan = gpusort_sink_init_worker,
 	.ShutdownCustomScan = gpusort_sink_shutdown,
-	.ExplainCustomScan = gpusort_explain_sink,
+	.ExplainCustomScan = gpusort_sink_explain,
 };
 
 Node *
@@ -202,36 +204,6 @@ gpusort_sink_run(const GsSinkState *sink, int number)
 	return NULL;
 }
 
-const GsWorkerReports *
-gpusort_sink_reports(const GsSinkState *sink)
-{
-	return sink->kept_reports;
-}
-
-bool
-gpusort_sink_writes_runs(const GsSinkState *sink)
-{
-	return sink->local.mode == GS_SINK_RUNS;
-}
-
-int64
-gpusort_sink_rows(const GsSinkState *sink)
-{
-	int64		nrows = sink->nrows;
-
-	if (sink->local.mode == GS_SINK_CLOSED)
-		return -1;
-	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
-	{
-		const GsSinkReport *report =
-			gpusort_worker_reports_get(sink->kept_reports, n);
-
-		if (report != NULL)
-			nrows += report->nrows;
-	}
-	return nrows;
-}
-
 /* ----------------------------------------------------------------
  *		execution
  * ----------------------------------------------------------------
@@ -251,7 +223,7 @@ gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
 
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 	sink->spec.tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	sink->spec.keys = gpusort_plan_keys(plan);
+	sink->spec.keys = gpusort_private_keys(plan);
 	sink->spec.expected_rows = plan->scan.plan.plan_rows;
 	sink->spec.expected_width = plan->scan.plan.plan_width;
 	css->ss.ps.ExecProcNode = exec_proc_node;
@@ -510,4 +482,36 @@ gpusort_sink_shutdown(CustomScanState *css)
 			gpusort_worker_reports_copy(sink->reports,
 										css->ss.ps.state->es_query_cxt);
 	sink->shared = &sink->local;
+}
+
+/*
+ * The rows that all processes have added in the last execution, or -1 if the sink
+ * has passed rows on.
+ */
+static int64
+added_rows(const GsSinkState *sink)
+{
+	int64		nrows = sink->nrows;
+
+	if (sink->local.mode == GS_SINK_CLOSED)
+		return -1;
+	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
+	{
+		const GsSinkReport *report =
+			gpusort_worker_reports_get(sink->kept_reports, n);
+
+		if (report != NULL)
+			nrows += report->nrows;
+	}
+	return nrows;
+}
+
+static void
+gpusort_sink_explain(CustomScanState *css, List *ancestors,
+					 struct ExplainState *es)
+{
+	const GsSinkState *sink = (GsSinkState *) css;
+
+	gpusort_explain_sink(added_rows(sink), sink->kept_reports,
+						 sink->local.mode == GS_SINK_RUNS, es);
 }

@@ -11,20 +11,10 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-#include "exec/worker_reports.h"
 #include "service/service_client.h"
 #include "sort/sort_session.h"
 
 typedef struct GsSinkState GsSinkState;
-
-/* What a worker reports.  Holds no pointers. */
-typedef struct GsSinkReport
-{
-	int64		nrows;			/* that it has sent or sorted */
-	bool		sorted;			/* it has sorted them itself: */
-	GsSessionReport session;
-	GsSharedRun run;
-} GsSinkReport;
 
 /* CreateCustomScanState of the GpuSortSink plan node. */
 extern Node *gpusort_sink_create_state(CustomScan *plan);
@@ -57,14 +47,5 @@ extern const GsSharedRun *gpusort_sink_run(const GsSinkState *sink, int number);
 
 /* After the Gather has ended: why rows are missing, or GS_FALLBACK_NONE. */
 extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
-
-/*
- * For EXPLAIN, in the leader: do workers write runs; the rows that all processes
- * have added in the last execution, or -1 if the sink has passed rows on; and a
- * GsSinkReport of each worker, or NULL if there are none.
- */
-extern bool gpusort_sink_writes_runs(const GsSinkState *sink);
-extern int64 gpusort_sink_rows(const GsSinkState *sink);
-extern const GsWorkerReports *gpusort_sink_reports(const GsSinkState *sink);
 
 #endif							/* GPUSORT_SINK_NODE_H */

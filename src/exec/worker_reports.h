@@ -3,12 +3,24 @@
  * worker_reports.h
  *		What parallel workers tell their leader about a node.
  *
- * A report is a struct without pointers, of the same type for all workers.
+ * A report is a struct without pointers, of the same type for all workers: of a
+ * GpuSort a GsSessionReport, of a sink a GsSinkReport.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_WORKER_REPORTS_H
 #define GPUSORT_WORKER_REPORTS_H
+
+#include "sort/disk/shared_run.h"
+#include "sort/sort_session.h"
+
+typedef struct GsSinkReport
+{
+	int64		nrows;			/* that it has sent or sorted */
+	bool		sorted;			/* it has sorted them itself: */
+	GsSessionReport session;
+	GsSharedRun run;
+} GsSinkReport;
 
 /* Lies in the query's dynamic shared memory, or is the leader's copy. */
 typedef struct GsWorkerReports GsWorkerReports;

@@ -24,8 +24,9 @@
 #include "miscadmin.h"
 #include "optimizer/planner.h"
 
-#include "exec/gpusort_plan.h"
+#include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
+#include "plan/gpusort_plan.h"
 #include "plan/input_repeat.h"
 #include "plan/pathkey_encoding.h"
 #include "plan/plan_children.h"
@@ -142,7 +143,7 @@ bound_of_limit(const Limit *limit)
 static Plan *
 swap_sort(Sort *sort, const GsSwapContext *context)
 {
-	GsSortKeys	keys = gpusort_plan_keys_of_sort(sort);
+	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
 	GsSortCandidate candidate = {
 		.rows = sort->plan.plan_rows,
 		.width = sort->plan.plan_width,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_plan.h
- *		The GpuSort plan node: what the planner hands to the executor.
+ *		The plan nodes GpuSort and GpuSortSink, made from a Sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,15 +26,8 @@ extern CustomScan *gpusort_plan_from_sort(const Sort *sort,
 extern CustomScan *gpusort_plan_sink(const Sort *sort, Plan *partial,
 									 int plan_node_id);
 
-/* Can the input of a GpuSort node be read a second time? */
-extern GsInputRepeat gpusort_plan_input_repeat(const CustomScan *gpusort);
-
-/* The sort keys of a Sort, GpuSort or GpuSortSink; they point into the node. */
-extern GsSortKeys gpusort_plan_keys_of_sort(const Sort *sort);
-extern GsSortKeys gpusort_plan_keys(const CustomScan *gpusort);
-
 /*
- * Make the node known to readers of plans: parallel workers get it by name.
+ * Make the nodes known to readers of plans: parallel workers get it by name.
  * Called once by _PG_init().
  */
 extern void gpusort_plan_init(void);

@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_plan.c
- *		The GpuSort plan node: what the planner hands to the executor.
+ *		The plan nodes GpuSort and GpuSortSink, made from a Sort.
  *
  * A GpuSort is a CustomScan over no relation.  Its input is in lefttree, like
  * that of a Sort; custom_scan_tlist is the Sort's target list, which describes
- * the input rows; its own target list just names those columns.  The Sort
- * itself, without children, is kept in custom_private: it has all there is to
- * know, and can be copied and sent to parallel workers.
+ * the input rows; its own target list just names those columns.
+ * custom_private has the Sort itself (see exec/gpusort_private.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -16,19 +15,11 @@
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
-#include "nodes/value.h"
 
 #include "exec/gpusort_node.h"
-#include "exec/gpusort_plan.h"
+#include "exec/gpusort_private.h"
 #include "exec/sink_node.h"
-
-/* What custom_private holds, by position. */
-enum
-{
-	GS_PRIVATE_SORT,			/* the Sort, without children */
-	GS_PRIVATE_REPEAT,			/* GsInputRepeat, as an Integer */
-	GS_PRIVATE_COUNT
-};
+#include "plan/gpusort_plan.h"
 
 static const CustomScanMethods plan_methods = {
 	.CustomName = "GpuSort",
@@ -65,18 +56,6 @@ make_column_tlist(List *columns, int varno)
 	return tlist;
 }
 
-static Sort *
-copy_childless(const Sort *sort)
-{
-	Sort	   *copy = makeNode(Sort);
-
-	memcpy(copy, sort, sizeof(Sort));
-	copy->plan.targetlist = NIL;
-	copy->plan.lefttree = NULL;
-	copy->plan.initPlan = NIL;
-	return copy;
-}
-
 CustomScan *
 gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
 {
@@ -90,8 +69,7 @@ gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
 	gpusort->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 		CUSTOMPATH_SUPPORT_MARK_RESTORE;
 	gpusort->custom_scan_tlist = sort->plan.targetlist;
-	gpusort->custom_private = list_make2(copy_childless(sort),
-										 makeInteger(repeat));
+	gpusort->custom_private = gpusort_private_make(sort, repeat);
 	gpusort->methods = &plan_methods;
 	return gpusort;
 }
@@ -114,39 +92,9 @@ gpusort_plan_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	sink->scan.scanrelid = 0;
 	/* Expressions of the input mean its own inputs, and not the sink's. */
 	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR);
-	sink->custom_private = list_make2(copy_childless(sort),
-									  makeInteger(GS_INPUT_ONCE));
+	sink->custom_private = gpusort_private_make(sort, GS_INPUT_ONCE);
 	sink->methods = &sink_plan_methods;
 	return sink;
-}
-
-GsSortKeys
-gpusort_plan_keys_of_sort(const Sort *sort)
-{
-	return (GsSortKeys)
-	{
-		.nkeys = sort->numCols,
-			.attnos = sort->sortColIdx,
-			.operators = sort->sortOperators,
-			.collations = sort->collations,
-			.nulls_first = sort->nullsFirst
-	};
-}
-
-GsSortKeys
-gpusort_plan_keys(const CustomScan *gpusort)
-{
-	Assert(list_length(gpusort->custom_private) == GS_PRIVATE_COUNT);
-	return gpusort_plan_keys_of_sort(list_nth_node(Sort,
-												   gpusort->custom_private,
-												   GS_PRIVATE_SORT));
-}
-
-GsInputRepeat
-gpusort_plan_input_repeat(const CustomScan *gpusort)
-{
-	return (GsInputRepeat) intVal(list_nth(gpusort->custom_private,
-										   GS_PRIVATE_REPEAT));
 }
 
 void
