@@ -575,7 +575,8 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 			ended = count_bytes(encoding, value) <= (Size) nwords * 8;
 			break;
 		case GS_ENCODE_NUMERIC:
-			return gpusort_numeric_rest(value, nwords);
+			ended = gpusort_numeric_ends(value, nwords);
+			break;
 		case GS_ENCODE_NONE:
 		case GS_ENCODE_VARBIT:
 		case GS_ENCODE_ABBREVIATION:

@@ -198,13 +198,13 @@ gpusort_numeric_word(Datum value, uint32 index)
 	return word;
 }
 
-GsEncodingRest
-gpusort_numeric_rest(Datum value, uint32 nwords)
+bool
+gpusort_numeric_ends(Datum value, uint32 nwords)
 {
 	GsNumeric	numeric = open_numeric(value);
 	uint32		digits = digits_in_words(weight_code(&numeric), nwords);
 	bool		ended = (uint32) numeric.ndigits <= digits;
 
 	close_numeric(&numeric);
-	return ended ? GS_REST_NONE : GS_REST_WORDS;
+	return ended;
 }

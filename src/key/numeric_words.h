@@ -8,10 +8,10 @@
 #ifndef GPUSORT_NUMERIC_WORDS_H
 #define GPUSORT_NUMERIC_WORDS_H
 
-#include "key/key_encoding.h"
-
-/* See gpusort_key_encoding_word() and gpusort_key_encoding_rest(). */
+/* Word number 'index', from 0, of a value. */
 extern uint64 gpusort_numeric_word(Datum value, uint32 index);
-extern GsEncodingRest gpusort_numeric_rest(Datum value, uint32 nwords);
+
+/* Do the first 'nwords' words of a value have all of its digits? */
+extern bool gpusort_numeric_ends(Datum value, uint32 nwords);
 
 #endif							/* GPUSORT_NUMERIC_WORDS_H */
