@@ -67,9 +67,10 @@ OBJS = \
 	src/sort/disk/run_merge.o \
 	src/sort/disk/external_sort.o \
 	src/sort/disk/run_builder.o \
+	src/sort/disk/host_sort.o \
 	src/sort/gpu/gpu_session.o \
+	src/sort/gpu/gpu_runs.o \
 	src/sort/bounded_sort.o \
-	src/sort/gpu_runs.o \
 	src/sort/cutoff.o \
 	src/sort/row_holder.o \
 	src/sort/row_runs.o \

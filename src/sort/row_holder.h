@@ -20,8 +20,8 @@
 
 #include "sort/base/budget.h"
 #include "sort/base/session_spec.h"
+#include "sort/gpu/gpu_runs.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/gpu_runs.h"
 #include "sort/memory/cpu_session.h"
 
 typedef struct GsRowHolder

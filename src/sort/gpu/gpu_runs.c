@@ -7,20 +7,19 @@
  * run, in the order of arrival, and here they are put into order as they are
  * read.  Nearly always a row is a run by itself: then all there is to do is to
  * look one row ahead.  A short run within a chunk is sorted by comparisons where
- * it lies.  Any other is copied to a session of its own, which has all means to
- * deal with it, words and temporary files among them.
+ * it lies.  Any other is copied to a sort of its own on the host, which has all
+ * means to deal with it, words and temporary files among them.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "executor/executor.h"
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
-#include "sort/gpu_runs.h"
-#include "sort/sort_session.h"
+#include "sort/disk/host_sort.h"
+#include "sort/gpu/gpu_runs.h"
 #include "work.h"
 
 /* Rows up to which a run is sorted where it lies. */
@@ -55,14 +54,8 @@ struct GsGpuRuns
 
 	/* Of a long one. */
 	MemoryContext nested_context;	/* NULL if it is short */
-	GsSessionSpec nested_spec;
-	GsSortSession *nested;
-	TupleTableSlot *in_slot;
-	TupleTableSlot *out_slot;
+	GsHostSort *nested;
 	GsRunRow	member;			/* its first row: what others must be like */
-	int64		next_in;		/* position of the next row to go in */
-	int64		last_out;		/* the row in out_slot, from the start; or -1 */
-	bool		lost;
 };
 
 static void
@@ -240,85 +233,38 @@ sort_short_run(GsGpuRuns *runs)
  * ----------------------------------------------------------------
  */
 
-/* GsInput.next of a run's session: the next row, if it is of the run. */
-static TupleTableSlot *
-next_of_run(void *arg)
-{
-	GsGpuRuns  *runs = arg;
-	GsRunRow   *row = &runs->ahead;
-	TupleTableSlot *slot = runs->in_slot;
-
-	ExecClearTuple(slot);
-	if (runs->next_in == gpusort_gpu_session_count(runs->gpu))
-		return slot;
-	if (!read_row(runs, runs->next_in, row))
-	{
-		runs->lost = true;
-		return slot;
-	}
-	if (runs->member.position < 0)
-		copy_row(runs, row, &runs->member);
-	else if (!have_equal_keys(runs, row, &runs->member))
-		return slot;
-	runs->next_in++;
-	memcpy(slot->tts_values, row->values, runs->natts * sizeof(Datum));
-	memcpy(slot->tts_isnull, row->isnull, runs->natts * sizeof(bool));
-	return ExecStoreVirtualTuple(slot);
-}
-
-/* Sort the run that begins at runs->start in a session; false if it is lost. */
+/* Sort the run that begins at runs->start in a sort of its own; false if it is lost. */
 static bool
 sort_long_run(GsGpuRuns *runs)
 {
+	int64		nrows = gpusort_gpu_session_count(runs->gpu);
+	GsRunRow   *row = &runs->ahead;
+	int64		position = runs->start;
+	GsSessionSpec spec = *runs->spec;
 	MemoryContext caller;
 
 	runs->nested_context = AllocSetContextCreate(runs->context,
 												 "pg_gpusort run",
 												 ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(runs->nested_context);
-	runs->in_slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
-											 &TTSOpsVirtual);
-	runs->out_slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
-											  &TTSOpsVirtual);
-	runs->nested_spec = *runs->spec;
-	runs->nested_spec.nested = true;
-	runs->nested_spec.bound = 0;
-	runs->nested_spec.expected_rows = SHORT_RUN;
-	runs->nested_spec.input = (GsInput)
+	spec.expected_rows = SHORT_RUN;
+	runs->nested = gpusort_host_sort_begin(&spec);
+	for (; position < nrows; position++)
 	{
-		.next = next_of_run,
-			.arg = runs,
-			.repeat = GS_INPUT_ONCE
-	};
-	runs->member.position = -1;
-	runs->next_in = runs->start;
-	runs->last_out = -1;
-	runs->nested = gpusort_session_begin(&runs->nested_spec);
-	gpusort_session_sort(runs->nested);
-	MemoryContextSwitchTo(caller);
-	runs->end = runs->next_in;
-	return !runs->lost;
-}
-
-static void
-get_from_session(GsGpuRuns *runs, int64 index, Datum *values, bool *isnull)
-{
-	if (index < runs->last_out - index)
-	{
-		gpusort_session_rescan(runs->nested);
-		runs->last_out = -1;
-	}
-	while (runs->last_out != index)
-	{
-		bool		forward = runs->last_out < index;
-
 		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_session_next(runs->nested, forward, runs->out_slot))
-			elog(ERROR, "a run of equal keys has lost rows");
-		runs->last_out += forward ? 1 : -1;
+		if (!read_row(runs, position, row))
+			break;
+		if (position == runs->start)
+			copy_row(runs, row, &runs->member);
+		else if (!have_equal_keys(runs, row, &runs->member))
+			break;
+		gpusort_host_sort_put(runs->nested, row->values, row->isnull);
 	}
-	memcpy(values, runs->out_slot->tts_values, runs->natts * sizeof(Datum));
-	memcpy(isnull, runs->out_slot->tts_isnull, runs->natts * sizeof(bool));
+	runs->end = position;
+	if (row->position >= 0)
+		gpusort_host_sort_perform(runs->nested);
+	MemoryContextSwitchTo(caller);
+	return row->position >= 0;
 }
 
 /* ----------------------------------------------------------------
@@ -331,9 +277,7 @@ close_run(GsGpuRuns *runs)
 {
 	if (runs->nested_context == NULL)
 		return;
-	ExecDropSingleTupleTableSlot(runs->in_slot);
-	ExecDropSingleTupleTableSlot(runs->out_slot);
-	gpusort_session_end(runs->nested);
+	gpusort_host_sort_end(runs->nested);
 	MemoryContextDelete(runs->nested_context);
 	runs->nested_context = NULL;
 }
@@ -443,7 +387,8 @@ gpusort_gpu_runs_get(GsGpuRuns *runs, int64 position, Datum *values,
 	}
 	if (runs->nested_context != NULL)
 	{
-		get_from_session(runs, position - runs->start, values, isnull);
+		gpusort_host_sort_get(runs->nested, position - runs->start, values,
+							  isnull);
 		return true;
 	}
 	if (runs->end - runs->start > 1)

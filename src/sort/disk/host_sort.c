@@ -1,0 +1,141 @@
+/*-------------------------------------------------------------------------
+ *
+ * host_sort.c
+ *		A sort on the host alone: rows in memory, and in runs if they outgrow it.
+ *
+ * A CPU session takes the rows until one does not fit.  Then they are written as
+ * a run, a run builder takes the rows that follow, and the runs are merged in the
+ * end.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/memutils.h"
+
+#include "sort/base/budget.h"
+#include "sort/base/sort_stats.h"
+#include "sort/disk/external_sort.h"
+#include "sort/disk/host_sort.h"
+#include "sort/disk/run_builder.h"
+#include "sort/memory/cpu_session.h"
+
+struct GsHostSort
+{
+	MemoryContext context;
+	GsSessionSpec spec;
+	Size		memory;			/* bytes */
+
+	/* The rows in memory; NULL after an overflow. */
+	MemoryContext session_context;
+	GsCpuSession *session;
+
+	/* After an overflow. */
+	GsExternalSort *external;	/* NULL before one */
+	GsRunBuilder *builder;		/* NULL when all rows are in */
+};
+
+GsHostSort *
+gpusort_host_sort_begin(const GsSessionSpec *spec)
+{
+	GsHostSort *sort = palloc0(sizeof(GsHostSort));
+	MemoryContext caller;
+
+	sort->context = CurrentMemoryContext;
+	sort->spec = *spec;
+	sort->spec.bound = 0;
+	sort->spec.target = NULL;
+	sort->memory = gpusort_session_spec_memory(spec);
+	sort->session_context = AllocSetContextCreate(sort->context,
+												  "pg_gpusort rows",
+												  ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(sort->session_context);
+	sort->session = gpusort_cpu_session_create(&sort->spec,
+											   gpusort_budget_create(sort->memory));
+	MemoryContextSwitchTo(caller);
+	return sort;
+}
+
+/* The rows do not fit in memory: write those there are. */
+static void
+overflow(GsHostSort *sort, GsFallback reason)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	if (reason == GS_FALLBACK_WORK_MEM && sort->spec.index_build)
+		reason = GS_FALLBACK_MAINTENANCE_MEM;
+	gpusort_stats_count_fallback(reason);
+	sort->external = gpusort_external_begin(&sort->spec, sort->memory);
+	MemoryContextSwitchTo(sort->session_context);
+	gpusort_run_builder_write(&sort->spec, sort->external, sort->session,
+							  sort->memory);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(sort->session_context);
+	sort->session_context = NULL;
+	sort->session = NULL;
+	gpusort_external_limit_runs(sort->external);
+}
+
+void
+gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
+					  const bool *isnull)
+{
+	if (sort->builder == NULL)
+	{
+		MemoryContext caller;
+
+		if (gpusort_cpu_session_put(sort->session, values, isnull))
+			return;
+		overflow(sort, gpusort_cpu_session_refusal(sort->session));
+		caller = MemoryContextSwitchTo(sort->context);
+		sort->builder = gpusort_run_builder_begin(&sort->spec, sort->external,
+												  sort->memory, true);
+		MemoryContextSwitchTo(caller);
+	}
+	gpusort_run_builder_put(sort->builder, values, isnull);
+}
+
+/* Sort the rows in memory; false if there is not enough memory for that. */
+static bool
+sort_session(GsHostSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->session_context);
+	bool		sorted = gpusort_cpu_session_sort(sort->session);
+
+	MemoryContextSwitchTo(caller);
+	return sorted;
+}
+
+void
+gpusort_host_sort_perform(GsHostSort *sort)
+{
+	if (sort->builder != NULL)
+	{
+		gpusort_run_builder_end(sort->builder);
+		sort->builder = NULL;
+	}
+	else if (!sort_session(sort))
+		overflow(sort, GS_FALLBACK_OUT_OF_MEMORY);
+	if (sort->external != NULL)
+		gpusort_external_perform(sort->external);
+}
+
+void
+gpusort_host_sort_get(GsHostSort *sort, int64 position, Datum *values,
+					  bool *isnull)
+{
+	if (sort->external != NULL)
+		gpusort_external_get(sort->external, position, values, isnull);
+	else
+		gpusort_cpu_session_get(sort->session, position, values, isnull);
+}
+
+void
+gpusort_host_sort_end(GsHostSort *sort)
+{
+	if (sort->session_context != NULL)
+		MemoryContextDelete(sort->session_context);
+	if (sort->external != NULL)
+		gpusort_external_end(sort->external);
+	pfree(sort);
+}
