@@ -88,6 +88,15 @@ SELECT check_sort('SELECT id, short::text COLLATE "POSIX" AS k FROM ties ORDER B
 SELECT check_sort('SELECT id, short FROM ties ORDER BY short USING ~<~', 'short');
 SELECT check_sort('SELECT id, short::char(20) AS k FROM ties ORDER BY k USING ~>~, id', 'k, id');
 
+-- ties that do not fit in memory, and are read again before all of them were read
+SET enable_material = off;
+SET enable_memoize = off;
+SET pg_gpusort.work_mem = '64kB';
+SELECT check_sort('SELECT g, s.* FROM generate_series(1, 3) g, LATERAL (SELECT g::text COLLATE "C" AS long, 0 AS id UNION ALL (SELECT long, id FROM ties ORDER BY long, id OFFSET 0) LIMIT 2000) s', 'g, long, id', 'node');
+RESET pg_gpusort.work_mem;
+RESET enable_memoize;
+RESET enable_material;
+
 -- comparisons that fail or are slow
 CREATE FUNCTION compare_length(a text, b text) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN

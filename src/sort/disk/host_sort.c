@@ -33,6 +33,7 @@ struct GsHostSort
 	/* After an overflow. */
 	GsExternalSort *external;	/* NULL before one */
 	GsRunBuilder *builder;		/* NULL when all rows are in */
+	int64		next_position;	/* behind the row last read */
 };
 
 GsHostSort *
@@ -120,6 +121,13 @@ gpusort_host_sort_perform(GsHostSort *sort)
 		gpusort_external_perform(sort->external);
 }
 
+bool
+gpusort_host_sort_can_get(const GsHostSort *sort, int64 position)
+{
+	return sort->external == NULL || sort->spec.random_access ||
+		position >= sort->next_position;
+}
+
 void
 gpusort_host_sort_get(GsHostSort *sort, int64 position, Datum *values,
 					  bool *isnull)
@@ -128,6 +136,7 @@ gpusort_host_sort_get(GsHostSort *sort, int64 position, Datum *values,
 		gpusort_external_get(sort->external, position, values, isnull);
 	else
 		gpusort_cpu_session_get(sort->session, position, values, isnull);
+	sort->next_position = position + 1;
 }
 
 void

@@ -30,10 +30,12 @@ extern void gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 extern void gpusort_host_sort_perform(GsHostSort *sort);
 
 /*
- * After that: read the row at a position, from 0.  Rows on disk are read by
- * ascending positions, unless spec->random_access.  What is passed by reference
- * is valid until the next call.
+ * After that: can the row at a position, from 0, be read?  Rows on disk are read
+ * once and forward, unless spec->random_access.
  */
+extern bool gpusort_host_sort_can_get(const GsHostSort *sort, int64 position);
+
+/* Read it.  What is passed by reference is valid until the next call. */
 extern void gpusort_host_sort_get(GsHostSort *sort, int64 position,
 								  Datum *values, bool *isnull);
 

@@ -361,6 +361,14 @@ open_run(GsGpuRuns *runs, int64 position)
 	return runs->end - runs->start == 1 || sort_short_run(runs);
 }
 
+/* Is a row of the open run to be read that cannot be read again? */
+static bool
+has_passed(const GsGpuRuns *runs, int64 position)
+{
+	return runs->nested_context != NULL &&
+		!gpusort_host_sort_can_get(runs->nested, position - runs->start);
+}
+
 void
 gpusort_gpu_runs_end(GsGpuRuns *runs)
 {
@@ -371,7 +379,8 @@ bool
 gpusort_gpu_runs_get(GsGpuRuns *runs, int64 position, Datum *values,
 					 bool *isnull)
 {
-	if (position < runs->start || position >= runs->end)
+	if (position < runs->start || position >= runs->end ||
+		has_passed(runs, position))
 	{
 		if (!open_run(runs, position))
 		{
