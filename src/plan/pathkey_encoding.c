@@ -16,8 +16,8 @@
 #include "optimizer/paths.h"
 #include "utils/lsyscache.h"
 
-#include "plan/pathkey_encoding.h"
 #include "key/key_encoding.h"
+#include "plan/pathkey_encoding.h"
 
 /* Entries of the cache; a power of two makes the remainder cheap. */
 #define CACHE_ENTRIES	128

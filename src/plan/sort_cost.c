@@ -28,7 +28,7 @@
 
 /*
  * Cost per row in units of cpu_operator_cost, of which one stands for 6 ns where
- * these were measured: see docs/design.md.  On a GPU sorting costs next to
+ * these were measured: see docs/design/planner.md.  On a GPU sorting costs next to
  * nothing.
  */
 #define KEEP_ROW_COST		5.0

@@ -9,7 +9,7 @@
  * That reading goes all over the memory of the rows, and so rows are fetched
  * into the cache some time before their turn.  (Spreading rows over partitions
  * by key range as they come in, so that reading stays within one, was tried:
- * see docs/benchmarks.md.)
+ * see docs/experiments.md.)
  *
  *-------------------------------------------------------------------------
  */
