@@ -122,20 +122,26 @@ SKIP:
 }
 
 # Runs use the same memory one after the other.  A sort whose rows fill its memory some
-# twenty times takes pages from the system as if they filled it a few times.
+# twenty times takes pages from the system as if they filled it a few times, also with a
+# LIMIT whose rows do not fit in memory either.
 SKIP:
 {
 	skip 'needs /proc', 1 unless -r '/proc/self/stat';
 	my $rows = "SELECT k, id, repeat(t, 50) AS t FROM big";
 	my $pages = $node->safe_psql('postgres', "SELECT sum(octet_length(t)) / 4096 FROM ($rows) s");
 	my $faults = sub { return (split(' ', slurp_file('/proc/' . $session->pid . '/stat') =~ s/.*\) //r))[7]; };
-	my $before;
 
-	$session = Session($node, @settings, q{SET work_mem = '8MB'}, "SELECT max(t) FROM ($rows) s");
-	$before = $faults->();
-	is($session->run("SELECT count(t) FROM ($rows ORDER BY k OFFSET 0) s"), '200000', 'pages of runs: rows');
-	cmp_ok($faults->() - $before, '<', $pages / 3, 'pages of runs');
-	$session->quit;
+	foreach my $case ([ 'OFFSET 0', 200000 ], [ 'LIMIT 150000', 150000 ])
+	{
+		my ($limit, $count) = @$case;
+		my $before;
+
+		$session = Session($node, @settings, q{SET work_mem = '8MB'}, "SELECT max(t) FROM ($rows) s");
+		$before = $faults->();
+		is($session->run("SELECT count(t) FROM ($rows ORDER BY k $limit) s"), $count, "pages of runs, $limit: rows");
+		cmp_ok($faults->() - $before, '<', $pages / 3, "pages of runs, $limit");
+		$session->quit;
+	}
 }
 
 # ---- A backend is killed ----

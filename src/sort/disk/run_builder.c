@@ -59,6 +59,8 @@ gpusort_run_builder_begin(const GsSessionSpec *spec, GsExternalSort *external,
 
 	builder->context = CurrentMemoryContext;
 	builder->spec = *spec;
+	/* Its rows are not cut, and can use the same memory in each run. */
+	builder->spec.bound = 0;
 	builder->external = external;
 	builder->limit = limit;
 	builder->may_merge = may_merge;
