@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *		The one place that knows PostgreSQL's version.
+ *		Differences between the supported versions of PostgreSQL, 15 to 18.
  *
- * The rest of the source is written for the newest signatures; what an older
- * version lacks is defined here.  PostgreSQL 15 to 18 are supported.
+ * This is the only file that looks at PG_VERSION_NUM.  The rest of the source
+ * uses the newest signatures; this file defines what older versions lack.
  *
  *-------------------------------------------------------------------------
  */
@@ -48,8 +48,9 @@
 #endif
 
 /*
- * How many relations a query has for EXPLAIN, which shows their names with the
- * columns if they are several.  18 adds an entry for GROUP BY that is none.
+ * Number of relations that EXPLAIN counts in a query: it qualifies column
+ * names with those of the relations if there are several.  18 adds an entry
+ * for GROUP BY, which is not a relation.
  */
 #if PG_VERSION_NUM >= 180000
 #define GPUSORT_EXPLAIN_RELATIONS(es)	((es)->rtable_size)
@@ -57,7 +58,10 @@
 #define GPUSORT_EXPLAIN_RELATIONS(es)	list_length((es)->rtable)
 #endif
 
-/* 18 has a module magic with name and version, shown by pg_get_loaded_modules(). */
+/*
+ * 18 has a module magic block with name and version, shown by
+ * pg_get_loaded_modules().
+ */
 #if PG_VERSION_NUM >= 180000
 #define GPUSORT_MODULE_MAGIC(module_name, module_version) \
 	PG_MODULE_MAGIC_EXT(.name = module_name, .version = module_version)
@@ -74,8 +78,8 @@
 	PG_FUNCTION_INFO_V1(function)
 
 /*
- * 18 speaks of the order of an operator or a PathKey as a comparison type, not
- * as a strategy number of btrees.
+ * 18 describes the order of an operator or a PathKey by a comparison type
+ * rather than by a strategy number of btrees.
  */
 #if PG_VERSION_NUM >= 180000
 typedef CompareType GsOperatorOrder;
@@ -92,8 +96,8 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
- * The provider of collations that 17 brought, all of which compare bytes.  Needs
- * catalog/pg_collation.h.
+ * The provider of built-in collations, added in 17.  All of its collations
+ * compare bytes.  Needs catalog/pg_collation.h.
  */
 #if PG_VERSION_NUM >= 170000
 #define GPUSORT_COLLPROVIDER_BUILTIN	COLLPROVIDER_BUILTIN
@@ -102,8 +106,9 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
- * 18 counts disabled nodes of a path beside its costs, and can sort the outer
- * input of a merge join incrementally.  Here both inputs have their order.
+ * 18 counts the disabled nodes of a path in addition to its costs, and can
+ * sort the outer input of a merge join incrementally.  Both inputs are already
+ * sorted here, so no such sort is requested.
  */
 #if PG_VERSION_NUM >= 180000
 #define GPUSORT_MERGEJOIN_COST(root, cost, type, clauses, outer, inner, extra) \
@@ -126,8 +131,8 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
- * 16 proposes an anti join a second time with its sides exchanged, to hash the
- * rows it returns.
+ * 16 tries each anti join a second time with its sides exchanged
+ * (JOIN_RIGHT_ANTI), so that it can hash the side whose rows are returned.
  */
 #if PG_VERSION_NUM >= 160000
 #define GPUSORT_IS_RIGHT_ANTI(jointype) ((jointype) == JOIN_RIGHT_ANTI)
@@ -135,7 +140,10 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_IS_RIGHT_ANTI(jointype) false
 #endif
 
-/* 19 gives the name to the second of two functions, and has no longer the first. */
+/*
+ * Up to 18, create_upper_unique_path() is one of two functions.  19 renames it
+ * to create_unique_path(), and removes the other one, which had that name.
+ */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_UNIQUE_PATH(root, rel, input, ncolumns, rows) \
 	create_unique_path(root, rel, input, ncolumns, rows)
@@ -145,8 +153,8 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
- * Parameters of planner_hook, and the same as arguments to the next planner.  19
- * adds the EXPLAIN that they plan for.
+ * Parameters of planner_hook, and the arguments that pass them on to the next
+ * planner.  19 adds the state of the EXPLAIN that the query is planned for.
  */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_PLANNER_ARGS \
@@ -163,8 +171,9 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
- * Parameters of ExecutorRun_hook, and the same as arguments to the next executor
- * with another number of rows.  Until 17 they say whether a portal is run once.
+ * Parameters of ExecutorRun_hook, and the arguments that pass them on to the
+ * next executor with a different number of rows.  Up to 17 they include
+ * whether a portal is run only once.
  */
 #if PG_VERSION_NUM >= 180000
 #define GPUSORT_EXECUTOR_RUN_ARGS \
@@ -177,9 +186,9 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
- * The hook that is called when the planner knows a table, with the RelOptInfo
- * 'rel' of the PlannerInfo 'root'.  That of 19 is called for everything in FROM.
- * Needs optimizer/pathnode.h and optimizer/plancat.h.
+ * The hook that is called once the planner has the data of a table, with its
+ * RelOptInfo 'rel' and the PlannerInfo 'root'.  The hook of 19 is called for
+ * every entry of FROM.  Needs optimizer/pathnode.h and optimizer/plancat.h.
  */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_RELATION_HOOK		build_simple_rel_hook
@@ -195,47 +204,54 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_RELATION_HOOK_PASS	root, relid, inhparent, rel
 #endif
 
-/* The statement that is CLUSTER; in 19 it is one of several. */
+/* The statement node of CLUSTER; in 19 it also stands for other commands. */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_CLUSTER_STATEMENT	T_RepackStmt
 #else
 #define GPUSORT_CLUSTER_STATEMENT	T_ClusterStmt
 #endif
 
-/* What counts the rows and time of a node; 19 has other kinds beside it. */
+/*
+ * The struct that counts the rows and the time of a node; 19 has other kinds
+ * of instrumentation as well.
+ */
 #if PG_VERSION_NUM >= 190000
 typedef struct NodeInstrumentation GsNodeInstrumentation;
 #else
 typedef struct Instrumentation GsNodeInstrumentation;
 #endif
 
-/* 19 prepares a TupleDesc once it is complete. */
+/* In 19 a complete TupleDesc has to be finalized. */
 #if PG_VERSION_NUM < 190000
 #define TupleDescFinalize(tupdesc)	((void) 0)
 #endif
 
-/* 19 gives signal handlers another type than the system's. */
+/* 19 has a type of its own for signal handlers. */
 #ifndef PG_SIG_IGN
 #define PG_SIG_IGN	SIG_IGN
 #define PG_SIG_DFL	SIG_DFL
 #endif
 
-/* 16 leaves out of GROUP BY what is redundant. */
+/* 16 removes redundant columns from GROUP BY. */
 #if PG_VERSION_NUM >= 160000
 #define GPUSORT_GROUP_CLAUSE(root)	((root)->processed_groupClause)
 #else
 #define GPUSORT_GROUP_CLAUSE(root)	((root)->parse->groupClause)
 #endif
 
-/* 18 has this in the place of pg_attribute_noreturn(), which came last. */
+/*
+ * 18 has pg_noreturn, which comes first in a declaration.  It replaces
+ * pg_attribute_noreturn(), which came last.
+ */
 #ifndef pg_noreturn
 #define pg_noreturn __attribute__((noreturn))
 #endif
 
 /*
  * Begins the scan of a SeqScanState's ScanState as the node itself would.  19
- * tells the table of the query: whether it only reads the table, and whether
- * EXPLAIN shows I/O.  Needs access/tableam.h and executor/executor.h.
+ * passes hints to the table access method: whether the query only reads the
+ * table, and whether EXPLAIN shows I/O.  Needs access/tableam.h and
+ * executor/executor.h.
  */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_BEGIN_SEQ_SCAN(node) \
@@ -251,8 +267,8 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #endif
 
 /*
- * Joins the parallel scan of a HeapScanDesc.  19 has such scans of a part of the
- * table as well.  Needs access/heapam.h.
+ * Joins the parallel scan of a HeapScanDesc.  In 19 such a scan can be limited
+ * to a range of blocks.  Needs access/heapam.h.
  */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_BEGIN_PARALLEL_SCAN(heap, parallel) \
@@ -268,9 +284,9 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #endif
 
 /*
- * Reads a block of a scan begun with table_beginscan(), in place of the one
- * before, and finds its visible tuples.  17 took the two apart, to have streams
- * read ahead; then the block is read here.  Needs access/heapam.h and
+ * Reads a block of a scan begun with table_beginscan(), releases the previous
+ * block, and finds the visible tuples.  17 split this function to support read
+ * streams, so there the block is read here.  Needs access/heapam.h and
  * storage/bufmgr.h.
  */
 #if PG_VERSION_NUM >= 170000
@@ -289,8 +305,8 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #endif
 
 /*
- * A wait event with a name of its own, to be asked for once per process; before
- * 17 all those of extensions are one.  Needs utils/wait_event.h.
+ * A wait event with a name of its own, to be requested once per process.
+ * Before 17 all extensions share one wait event.  Needs utils/wait_event.h.
  */
 #if PG_VERSION_NUM >= 170000
 #define GPUSORT_NEW_WAIT_EVENT(name) WaitEventExtensionNew(name)
@@ -298,26 +314,35 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_NEW_WAIT_EVENT(name) ((void) (name), PG_WAIT_EXTENSION)
 #endif
 
-/* The number of a block of a logical tape; 17 made it wide on all platforms. */
+/*
+ * The type of block numbers of a logical tape; 64 bits wide on all platforms
+ * since 17.
+ */
 #if PG_VERSION_NUM >= 170000
 typedef int64 GsTapeBlock;
 #else
 typedef long GsTapeBlock;
 #endif
 
-/* How a syscache callback is told the number of its cache; 19 has a type for it. */
+/*
+ * The type of the cache number passed to a syscache callback; 19 has a type of
+ * its own for it.
+ */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_SYSCACHE_ID	SysCacheIdentifier
 #else
 #define GPUSORT_SYSCACHE_ID	int
 #endif
 
-/* Functions that write a new relation's pages, with WAL and flushing. */
+/*
+ * 17 has functions that write the pages of a new relation, including WAL and
+ * flushing.
+ */
 #if PG_VERSION_NUM >= 170000
 #define GPUSORT_HAVE_BULK_WRITE
 #endif
 
-/* Where the files of a relation are; 16 renamed it. */
+/* The location of a relation's files; renamed in 16. */
 #if PG_VERSION_NUM >= 160000
 #define GPUSORT_RELATION_LOCATOR(relation)	(&(relation)->rd_locator)
 #else

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fallback.c
- *		The texts of the reasons why a sort is left to stock PostgreSQL.
+ *		Texts for the reasons why a sort is left to stock PostgreSQL.
  *
  *-------------------------------------------------------------------------
  */

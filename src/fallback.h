@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * fallback.h
- *		Why a sort or an index build is left or handed to stock PostgreSQL.
+ *		Reasons why a sort or an index build is left to stock PostgreSQL.
  *
- * Each reason has a text for users: EXPLAIN shows it, pg_stat_gpusort_fallbacks
- * counts by it, pg_gpusort.debug_require puts it into its error.
+ * Each reason has a text for users: EXPLAIN shows it,
+ * pg_stat_gpusort_fallbacks counts by it, and the error raised by
+ * pg_gpusort.debug_require includes it.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +14,7 @@
 
 typedef enum GsFallback
 {
-	/* found while planning */
+	/* found during planning */
 	GS_FALLBACK_NONE,
 	GS_FALLBACK_DISABLED,
 	GS_FALLBACK_FEW_ROWS,
@@ -23,12 +24,12 @@ typedef enum GsFallback
 	GS_FALLBACK_INDEX_DISABLED,
 	GS_FALLBACK_TABLE_AM,
 	GS_FALLBACK_OPEN_ROWS,
-	/* found while the rows come in */
+	/* found while the rows are read */
 	GS_FALLBACK_WORK_MEM,
 	GS_FALLBACK_MAINTENANCE_MEM,
 	GS_FALLBACK_OUT_OF_MEMORY,
 	GS_FALLBACK_ROW_COUNT,
-	/* why a CPU session and not a GPU session */
+	/* why a sort uses a CPU session and not a GPU session */
 	GS_FALLBACK_BACKEND_CPU,
 	GS_FALLBACK_NO_GPU,
 	GS_FALLBACK_SERVICE_STARTING,

@@ -3,9 +3,9 @@
  * settings.c
  *		The pg_gpusort.* settings, described in docs/settings.md.
  *
- * All but those of the GPU service can be set in a session, so that the library
- * works when it is loaded there, with LOAD or by the first call of one of its
- * functions.
+ * All settings except those of the GPU service can be set in a session, so
+ * that the library also works when it is loaded there, by LOAD or by the first
+ * call of one of its functions.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,12 +37,12 @@ char	   *gpusort_debug_fault = NULL;
 static char *debug_work = NULL;
 #endif
 
-/* What pg_gpusort.pool_size can be, in kB, when it is not 0. */
+/* Range of pg_gpusort.pool_size in kB, unless it is 0. */
 #define MIN_POOL_SIZE		1024
 #define MAX_POOL_SIZE		(64 * 1024 * 1024)
 #define DEFAULT_POOL_SIZE	(256 * 1024)
 
-/* Of devices, in pg_gpusort.devices. */
+/* Largest device number in pg_gpusort.devices. */
 #define MAX_ORDINAL			1023
 
 static const struct config_enum_entry backend_options[] = {
@@ -60,7 +60,7 @@ static const struct config_enum_entry require_options[] = {
 	{NULL, 0, false}
 };
 
-/* As work_mem, the setting starts at 64kB; -1 means "the value of work_mem". */
+/* The minimum is 64kB, as for work_mem; -1 means "the value of work_mem". */
 static bool
 check_work_mem(int *newval, void **extra, GucSource source)
 {
@@ -80,8 +80,8 @@ check_pool_size(int *newval, void **extra, GucSource source)
 }
 
 /*
- * Read the next number of a list like "0,2"; returns false at its end, or with
- * *valid false if there is something else.
+ * Read the next number of a list like "0,2".  Returns false at the end of the
+ * list.  Also returns false, with *valid set to false, at anything else.
  */
 static bool
 next_device(const char **list, int *ordinal, bool *valid)
@@ -145,8 +145,9 @@ gpusort_settings_work_mem(void)
 }
 
 /*
- * The GPU service reads its settings when the server starts.  A library that is
- * loaded later has no service, but accepts what postgresql.conf says.
+ * The GPU service reads its settings when the server starts.  If the library
+ * is loaded later there is no service, but the values in postgresql.conf are
+ * accepted.
  */
 static void
 define_service_settings(void)

@@ -18,9 +18,12 @@ typedef enum GsBackendSetting
 typedef enum GsRequireSetting
 {
 	GS_REQUIRE_OFF,
-	GS_REQUIRE_NODE,			/* every sort of the plan by the GpuSort node */
-	GS_REQUIRE_GPU,				/* and held by a GPU session to its end */
-	GS_REQUIRE_CPU				/* and held by a CPU session to its end */
+	GS_REQUIRE_NODE,			/* every sort of the plan is done by a GpuSort
+								 * node */
+	GS_REQUIRE_GPU,				/* and its rows stay in a GPU session to the
+								 * end */
+	GS_REQUIRE_CPU				/* and its rows stay in a CPU session to the
+								 * end */
 } GsRequireSetting;
 
 extern bool gpusort_enable;
@@ -32,22 +35,25 @@ extern int	gpusort_debug_require;	/* GsRequireSetting */
 extern bool gpusort_debug_hide;
 extern bool gpusort_debug_stock_ties;
 
-/* It is no mistake if there is none of that name. */
+/* It is not an error if no library of this name exists. */
 #define GPUSORT_DEFAULT_DEVICE_LIBRARY	"pg_gpusort_cuda"
 
-/* The GPU service; of no effect unless the library is preloaded. */
+/*
+ * Settings of the GPU service; they have no effect unless the library is
+ * preloaded.
+ */
 extern char *gpusort_device_library;
 extern char *gpusort_device_list;
-extern int	gpusort_pool_size;	/* kB; 0: no GPU service */
-extern int	gpusort_device_memory;	/* kB of one sort; 0: no limit */
+extern int	gpusort_pool_size;	/* kB, or 0 for no GPU service */
+extern int	gpusort_device_memory;	/* kB for one sort, or 0 for no limit */
 #ifdef GPUSORT_FAULTS
 extern char *gpusort_debug_fault;
 #endif
 
-/* Host memory one sort may use, in kB. */
+/* Returns the host memory that one sort may use, in kB. */
 extern int	gpusort_settings_work_mem(void);
 
-/* May a device of that number be used, by pg_gpusort.devices? */
+/* Does pg_gpusort.devices allow the device with this number? */
 extern bool gpusort_settings_use_device(int ordinal);
 
 extern void gpusort_settings_init(void);

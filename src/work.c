@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * work.c
- *		How much is done between two looks for interrupts, in builds for tests.
+ *		Measures the work between two checks for interrupts, in builds for tests.
  *
  *-------------------------------------------------------------------------
  */

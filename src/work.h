@@ -1,15 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * work.h
- *		Looking for interrupts, and how much is done in between.
+ *		Checks for interrupts, and measures the work between them.
  *
- * A query has to end soon after it is cancelled, however long its values are, so
- * that loops over rows, and over bytes of long values, look for interrupts.  No
- * test can time that.  So in builds for tests (make FAULTS=yes) what goes through
- * many bytes or rows says how many, and each look notes how many there were since
- * the last one: see pg_gpusort.debug_work.  Otherwise compilers leave this out.
+ * A query has to end soon after it is cancelled, however long its values are.
+ * So loops over rows, and over the bytes of long values, check for interrupts.
  *
- * For CHECK_FOR_INTERRUPTS(), files include this in the place of miscadmin.h.
+ * A test cannot measure that by time.  So in builds for tests (make
+ * FAULTS=yes) code that processes many bytes or rows reports how many, and
+ * each check for interrupts records the amount since the previous one: see
+ * pg_gpusort.debug_work.  In other builds the compiler drops this code.
+ *
+ * Files include this header instead of miscadmin.h for CHECK_FOR_INTERRUPTS().
  *
  *-------------------------------------------------------------------------
  */
@@ -18,25 +20,28 @@
 
 #include "miscadmin.h"
 
-/* Rows between two looks in loops where each takes next to no time. */
+/*
+ * Rows between two checks for interrupts, in loops that take next to no time
+ * per row.
+ */
 #define GPUSORT_ROWS_PER_LOOK	4096
 
-/* What a row takes, in bytes, that is looked at somewhere in memory. */
+/* Bytes counted for a row that is read somewhere in memory. */
 #define GPUSORT_WORK_ROW	64
 
 #ifdef GPUSORT_FAULTS
 
-/* In bytes. */
+/* All amounts are in bytes. */
 typedef struct GsWork
 {
 	uint64		since_look;
-	uint64		longest;		/* between two looks */
+	uint64		longest;		/* most between two checks */
 	uint64		total;
 } GsWork;
 
 extern GsWork gpusort_work;
 
-/* So many bytes are read or written, or take as long. */
+/* Count bytes that are read or written, or work that takes as long. */
 static inline void
 gpusort_work_add(uint64 bytes)
 {
@@ -44,7 +49,7 @@ gpusort_work_add(uint64 bytes)
 	gpusort_work.total += bytes;
 }
 
-/* Interrupts are looked for. */
+/* Record that the code checks for interrupts. */
 static inline void
 gpusort_work_look(void)
 {
@@ -60,13 +65,16 @@ gpusort_work_look(void)
 			ProcessInterrupts(); \
 	} while (0)
 
-/* For the setting: show both numbers, and begin anew. */
+/* Show both numbers, and reset them, for the setting pg_gpusort.debug_work. */
 extern const char *gpusort_work_show(void);
 extern void gpusort_work_reset(const char *newval, void *extra);
 
 #else
 
-/* Never evaluated, but compilers see that what is in there is used. */
+/*
+ * Never evaluated, but the compiler sees that the variables in 'bytes' are
+ * used.
+ */
 #define gpusort_work_add(bytes) \
 	do { \
 		if (false) \
