@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * catalog_changes.c
- *		Notices changes of the catalogs that encodings are made from.
+ *		Notices changes of the catalogs that encodings are based on.
  *
- * Which encoding a type has follows from its default operator class, the
- * operators and functions of its operator family, and what these functions do.
- * All of them can change, and enums get more labels, while a call site of an array
- * function remembers what it has found out.
+ * The encoding of a type depends on its default operator class, on the
+ * operators and functions of its operator family, and on what these functions
+ * do.  All of them can change, and enums can get new labels.  A call site of
+ * an array function caches the encodings it has found, so it must notice such
+ * changes.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +21,7 @@
 static bool is_registered = false;
 static uint64 changes = 0;
 
-/* For CacheRegisterSyscacheCallback(). */
+/* Callback for CacheRegisterSyscacheCallback(). */
 static void
 note_change(Datum arg, GPUSORT_SYSCACHE_ID cache, uint32 hash)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * catalog_changes.h
- *		Notices changes of the catalogs that encodings are made from.
+ *		Notices changes of the catalogs that encodings are based on.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,9 +9,10 @@
 #define GPUSORT_CATALOG_CHANGES_H
 
 /*
- * How many changes this backend has noticed since it first asked.  A key plan, or
- * anything else that was made from these catalogs, must not be used for another
- * sort if the number is no longer what it was before it was made.
+ * Returns the number of changes that this backend has noticed since its first
+ * call.  Read it before making a key plan, or anything else from these
+ * catalogs.  When the number has changed since then, the plan must not be used
+ * for another sort.
  */
 extern uint64 gpusort_catalog_changes(void);
 

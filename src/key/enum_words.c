@@ -1,23 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * enum_words.c
- *		Values of enum types as words that order the same way.
+ *		Encodes values of enum types as words with the same order.
  *
  * The order of labels is that of pg_enum.enumsortorder.  Two labels keep their
- * order for as long as the type exists, but that column changes: ALTER TYPE ...
- * ADD VALUE ... BEFORE puts a label half-way between two others, and when there is
- * no number left between these, it gives all labels of the type new ones.  It may
- * do so at any time, since neither reading nor sorting values locks the type.  So
- * what is read at different times must not be compared.
+ * order for as long as the type exists, but the column can change: ALTER TYPE
+ * ... ADD VALUE ... BEFORE gives a new label a number halfway between its
+ * neighbours, and when no number is left between these, it renumbers all
+ * labels of the type. This can happen at any time, since neither reading nor
+ * sorting values locks the type.  So sort orders read at different times must
+ * not be compared.
  *
- * Here labels get numbers of our own, at equal distances, all at once.  A label
- * that is met later and was not there gets one between those of its neighbours,
- * and the others keep theirs.
+ * Therefore we read all labels of a type at once and give them our own
+ * numbers, at equal distances.  A label that did not exist then gets a number
+ * between those of its neighbours when it is first needed, and the others keep
+ * theirs.
  *
- * Where several processes put words into one sort, they must number labels alike.
- * They do, since pg_enum is read with the active snapshot, which they share.  A
- * label that this snapshot does not see breaks that: it can come from a cast of
- * text, or into an index from a transaction that a build has waited for.
+ * If several processes add words to one sort, they must number the labels
+ * alike. They do, because they read pg_enum with the active snapshot, which
+ * they share. A label that is invisible to this snapshot breaks the rule.  It
+ * can come from a cast of text, or enter an index from a transaction that the
+ * build waited for.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,30 +40,33 @@
 
 #include "key/enum_words.h"
 
-/* Numbers are less than this. */
+/* All numbers are below this. */
 #define END_OF_NUMBERS		(UINT64CONST(1) << 32)
 
-/* Labels whose numbers are found without a search. */
+/*
+ * Number of labels in the cache of recent ones, which are found without a
+ * search.
+ */
 #define RECENT_LABELS		256
 
-/* Room for labels, to begin with. */
+/* Initial size of the array of labels. */
 #define FIRST_LABELS		64
 
 typedef struct GsEnumLabel
 {
 	Oid			oid;
-	float4		sort_order;		/* in pg_enum, when it was read */
-	uint32		number;			/* 0: not yet given */
+	float4		sort_order;		/* as read from pg_enum */
+	uint32		number;			/* 0 if not assigned yet */
 } GsEnumLabel;
 
 struct GsEnumNumbers
 {
 	MemoryContext context;
-	Oid			type;			/* invalid until there is a label */
+	Oid			type;			/* invalid until the first label */
 	int			nlabels;
-	GsEnumLabel *labels;		/* by oid */
+	GsEnumLabel *labels;		/* sorted by oid */
 	bool		common;
-	GsEnumLabel recent[RECENT_LABELS];	/* by oid % RECENT_LABELS */
+	GsEnumLabel recent[RECENT_LABELS];	/* index is oid % RECENT_LABELS */
 };
 
 GsEnumNumbers *
@@ -97,7 +103,7 @@ compare_sort_orders(const void *a, const void *b)
 	return (left > right) - (left < right);
 }
 
-/* NULL if the label is not there. */
+/* Returns NULL if the label is unknown. */
 static GsEnumLabel *
 find_label(const GsEnumNumbers *numbers, Oid oid)
 {
@@ -123,8 +129,9 @@ type_of_label(Oid label)
 }
 
 /*
- * The labels of a type in their order, without numbers, in the current memory
- * context: those that the snapshot sees, or, if it is NULL, all of this moment.
+ * Read the labels of a type, in their order and without numbers, into the
+ * current memory context: those visible to the snapshot, or the current ones
+ * if it is NULL.
  */
 static GsEnumLabel *
 read_labels(Oid type, Snapshot snapshot, int *nlabels)
@@ -163,8 +170,8 @@ read_labels(Oid type, Snapshot snapshot, int *nlabels)
 }
 
 /*
- * Give numbers between 'low' and 'high', which are taken, at equal distances: a
- * power of two, so that few bits of them differ.
+ * Assign numbers between 'low' and 'high', both of which are taken.  They have
+ * equal distances, a power of two so that few of their bits differ.
  */
 static void
 number_labels(Oid type, GsEnumLabel *labels, int count, uint64 low, uint64 high)
@@ -184,14 +191,14 @@ number_labels(Oid type, GsEnumLabel *labels, int count, uint64 low, uint64 high)
 		labels[i].number = low + (i + 1) * distance;
 }
 
-/* Read the labels, and number those that have no number yet. */
+/* Read the labels again, and assign numbers to those that have none yet. */
 static void
 load_labels(GsEnumNumbers *numbers, Snapshot snapshot)
 {
 	MemoryContext caller = MemoryContextSwitchTo(numbers->context);
 	int			count;
 	GsEnumLabel *labels = read_labels(numbers->type, snapshot, &count);
-	int			first = 0;		/* of those that have none, up to i */
+	int			first = 0;		/* first label without a number before i */
 	uint64		low = 0;
 
 	for (int i = 0; i < count; i++)

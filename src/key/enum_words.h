@@ -1,29 +1,33 @@
 /*-------------------------------------------------------------------------
  *
  * enum_words.h
- *		Values of enum types as words that order the same way.
+ *		Encodes values of enum types as words with the same order.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_ENUM_WORDS_H
 #define GPUSORT_ENUM_WORDS_H
 
-/* The numbers of an enum's labels. */
+/* Our own numbers for the labels of one enum type. */
 typedef struct GsEnumNumbers GsEnumNumbers;
 
-/* Make an empty one, for labels of one type, in the current memory context. */
+/*
+ * Create an empty object, for the labels of one type, in the current memory
+ * context.
+ */
 extern GsEnumNumbers *gpusort_enum_numbers_create(void);
 
 /*
- * The word of a label, of 32 bits.  Reads pg_enum the first time, and again for a
- * label that it did not have then.  Words of the same GsEnumNumbers have the order
- * of their labels, whatever happens to the type.
+ * Returns the word of a label, which has 32 bits.  The first call reads
+ * pg_enum, and so does a later call for a label that was not in it then.
+ * Words of the same GsEnumNumbers have the order of their labels, even if the
+ * type changes meanwhile.
  */
 extern uint64 gpusort_enum_word(GsEnumNumbers *numbers, Oid label);
 
 /*
- * Have all words so far been those that other processes with the active snapshot
- * of this one give the same labels?
+ * Returns true if other processes with the same active snapshot would assign
+ * the same words to all labels encoded so far.
  */
 extern bool gpusort_enum_numbers_are_common(const GsEnumNumbers *numbers);
 

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * key_comparison.c
- *		Compares sort keys by the comparators of their sort operators.
+ *		Compares sort keys with the comparators of their sort operators.
  *
- * Encoded keys say most about the order of rows; this says all, at the price
- * of a call for each pair.
+ * Encoded keys decide most comparisons.  The comparators decide all of them,
+ * but each pair of values costs a function call.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_comparison.h
- *		Compares sort keys by the comparators of their sort operators.
+ *		Compares sort keys with the comparators of their sort operators.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,23 +13,23 @@
 typedef struct GsKeyComparison GsKeyComparison;
 
 /*
- * Prepare the comparators in the current memory context.  May raise errors
- * that belong to the execution of a query, as that of a collation that could
- * not be determined.
+ * Prepare the comparators in the current memory context.  This may raise
+ * errors that belong to the execution of a query, such as for an indeterminate
+ * collation.
  */
 extern GsKeyComparison *gpusort_key_comparison_create(const GsSortKeys *keys);
 
 /*
- * Compare two rows by their sort keys from number 'first' on, from 0: less than
- * 0 if 'a' goes first, 0 if either may, more than 0 if 'b' goes first.  a[k] and
- * a_isnull[k] are the value of sort key k.
+ * Compare two rows by their sort keys from index 'first' on.  Returns less
+ * than 0 if 'a' comes first, more than 0 if 'b' comes first, and 0 if the rows
+ * are ties. a[k] and a_isnull[k] are the value of sort key k, counted from 0.
  */
 extern int	gpusort_key_comparison_compare(const GsKeyComparison *comparison,
 										   int first,
 										   const Datum *a, const bool *a_isnull,
 										   const Datum *b, const bool *b_isnull);
 
-/* The same by sort keys 'first' to 'end' - 1. */
+/* The same for sort keys 'first' to 'end' - 1 only. */
 extern int	gpusort_key_comparison_compare_some(const GsKeyComparison *comparison,
 												int first, int end,
 												const Datum *a,

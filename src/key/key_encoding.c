@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * key_encoding.c
- *		Values of one sort key as words that order the same way.
+ *		Encodes the values of one sort key as words with the same order.
  *
- * A sort operator belongs to a btree operator class, and the class's
- * comparison function is what defines the order.  So it is by that function
- * that an encoding is chosen, not by the type's name: domains, and operator
- * classes of other types that use a built-in comparison, come along.  Other
- * types are taken by their SortSupport: it may use one of the comparators that
- * core shares, for the values themselves or for abbreviations of them.
+ * A sort operator belongs to a btree operator class, whose comparison function
+ * defines the order.  So we choose an encoding by that function and not by the
+ * type's name.  This includes domains, and operator classes of other types
+ * that use a built-in comparison function.  For other types we look at their
+ * SortSupport: it may use one of the comparators that PostgreSQL shares
+ * between types, for the values themselves or for their abbreviated keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,10 +46,10 @@
 
 #define WORD_BITS	64
 
-/* Longest form of a network address, see network_bytes(). */
+/* Maximum length of the result of network_bytes(). */
 #define MAX_NETWORK_BYTES	(2 + 2 * 16)
 
-/* Bits of the words that are encoded at first. */
+/* Number of bits in the words that are encoded initially. */
 static const uint8 encoding_bits[] = {
 	[GS_ENCODE_NONE] = 0,
 	[GS_ENCODE_BOOL] = 1,
@@ -81,7 +81,7 @@ static const uint8 encoding_bits[] = {
 struct GsEncodingState
 {
 	SortSupportData ssup;		/* GS_ENCODE_ABBREVIATION */
-	GsKeyEncoding abbreviated;	/* what its abbreviations are */
+	GsKeyEncoding abbreviated;	/* encoding of its abbreviated keys */
 	GsEnumNumbers *numbers;		/* GS_ENCODE_ENUM */
 };
 
@@ -91,8 +91,8 @@ struct GsEncodingState
  */
 
 /*
- * Does a locale of the C library compare strings byte by byte?  C.UTF-8 is such a
- * locale too since glibc 2.35, which gives it no rules of its own.
+ * Does a locale of the C library compare strings byte by byte?  C.UTF-8 does
+ * so since glibc 2.35, in which it has no collation rules of its own.
  */
 static bool
 is_name_of_c_locale(const char *name)
@@ -113,7 +113,10 @@ is_name_of_c_locale(const char *name)
 	return false;
 }
 
-/* A collation's provider, and, unless it is NULL, its name of the locale. */
+/*
+ * Returns a collation's provider.  Sets *locale to the provider's name of the
+ * locale, or to NULL.
+ */
 static char
 provider_of_collation(Oid collation, char **locale)
 {
@@ -160,7 +163,7 @@ gpusort_key_encoding_compares_bytes(Oid collation)
 	}
 }
 
-/* The encoding that gives the order of a btree comparison function. */
+/* Returns the encoding with the order of a btree comparison function. */
 static GsEncodingKind
 kind_of_comparison(Oid function, Oid collation)
 {
@@ -230,7 +233,10 @@ kind_of_comparison(Oid function, Oid collation)
 	}
 }
 
-/* The encoding that gives the order of one of core's shared comparators. */
+/*
+ * Returns the encoding with the order of one of PostgreSQL's shared
+ * comparators.
+ */
 static GsEncodingKind
 kind_of_comparator(int (*comparator) (Datum x, Datum y, SortSupport ssup))
 {
@@ -257,9 +263,9 @@ make_encoding(GsEncodingKind kind)
 }
 
 /*
- * The encoding by an operator's SortSupport.  Without the collation that it
- * needs, preparing it would raise an error, which belongs to the execution of
- * the query.
+ * Returns the encoding by an operator's SortSupport.  Preparing a SortSupport
+ * without the collation that it needs would raise an error, which belongs to
+ * the execution of the query.
  */
 static GsKeyEncoding
 encoding_of_sort_support(Oid operator, Oid type, Oid collation)
@@ -345,9 +351,10 @@ gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
  */
 
 /*
- * A network address as bytes that memcmp() orders as network_cmp() does: family,
- * the network's part of the address, its length, the whole address.  All of a
- * family have the same length, which is returned.
+ * Write a network address as bytes that memcmp() orders as network_cmp() does:
+ * the family, the network part of the address, the length of that part, and
+ * the whole address.  Returns the length, which is the same for all addresses
+ * of a family.
  */
 static Size
 network_bytes(Datum value, unsigned char bytes[MAX_NETWORK_BYTES])
@@ -377,8 +384,9 @@ tid_word(ItemPointer tid)
 }
 
 /*
- * Intervals have the order of their lengths, with months of 30 days: whole days
- * and the rest in microseconds, which is less than 2^37.
+ * Intervals are ordered by their lengths, with months of 30 days.  The first
+ * word has the whole days, and the second one the remaining microseconds,
+ * which are less than 2^37.
  */
 static uint64
 interval_word(const Interval * interval, uint32 index)
@@ -395,7 +403,7 @@ interval_word(const Interval * interval, uint32 index)
 	return index == 0 ? gpusort_codec_int64(days) : (uint64) rest;
 }
 
-/* First the time in UTC, then the zone. */
+/* The first word has the time in UTC, the second one the time zone. */
 static uint64
 timetz_word(const TimeTzADT * time, uint32 index)
 {
@@ -452,7 +460,7 @@ inet_word(Datum value, uint32 index)
 	return gpusort_codec_string(bytes + start, length - start);
 }
 
-/* Bits have the order of their bytes, and then of how many they are. */
+/* Bit strings are ordered by their bytes, and then by their lengths. */
 static uint64
 varbit_word(Datum value)
 {
@@ -470,7 +478,7 @@ abbreviation_word(struct GsEncodingState *state, Datum value)
 	uint64		word = gpusort_key_encoding_word(&state->abbreviated,
 												 abbreviation, 0);
 
-	/* As many bits as a word has. */
+	/* Move the bits to the high end of the word. */
 	return word << (WORD_BITS - state->abbreviated.bits);
 }
 
@@ -519,11 +527,11 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
 }
 
 /* ----------------------------------------------------------------
- *		what words leave open
+ *		ties of words
  * ----------------------------------------------------------------
  */
 
-/* The bytes of a value that can have a rest: how many are there? */
+/* Returns the number of bytes of a value whose kind can need more words. */
 static Size
 count_bytes(const GsKeyEncoding *encoding, Datum value)
 {
@@ -563,8 +571,8 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 		case GS_ENCODE_NAME:
 
 			/*
-			 * If the last word has no zero byte, a longer string may equal
-			 * it.
+			 * A longer string may have the same words, unless the last one
+			 * has a zero byte.
 			 */
 			ended = count_bytes(encoding, value) < (Size) nwords * 8;
 			break;

@@ -1,24 +1,24 @@
 /*-------------------------------------------------------------------------
  *
  * key_encoding.h
- *		Values of one sort key as words that order the same way.
+ *		Encodes the values of one sort key as words with the same order.
  *
- * A value is encoded as one word or several.  How many of them a plan asks for
- * depends on the plan: a GPU gets more words of a string than the CPU, and more
- * still are looked at where values turn out to be equal.  So every encoding must
- * obey this:
+ * A value is encoded as one or more words.  The number that a plan requests
+ * varies: a GPU gets more words of a string than the CPU, and even more are
+ * compared for ties.  Therefore every encoding must obey this rule:
  *
- *		For any n, if the first n words of two values differ, the type's own
- *		comparison function orders the values as the words do.  If they are
- *		equal, gpusort_key_encoding_rest() says the same of both values; and if
- *		it says GS_REST_NONE, the comparison function calls them equal.
+ *	For any n, if the first n words of two values differ, they have the order
+ *	that the type's comparison function gives the values.  If they are equal,
+ *	gpusort_key_encoding_rest() returns the same for both values; and if it
+ *	returns GS_REST_NONE, the comparison function calls the values equal.
  *
- * It follows that a word that leaves something open, since the value did not
- * fit, can be followed by words only if these are compared after all that was
- * left open.  Otherwise the words that follow must be the same for all values.
+ * As a consequence, if a word does not hold all of its part of a value, more
+ * words may follow only if they are compared after everything that it omits.
+ * Otherwise the following words must be the same for all values.
  *
- * Words are compared within one sort only, and with words of the same encoding;
- * or with those of another process, if gpusort_key_encoding_is_common() of both.
+ * Words can be compared only within one sort, and only with words of the same
+ * encoding.  They can be compared with words of another process if
+ * gpusort_key_encoding_is_common() is true in both processes.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,10 +29,10 @@
 
 typedef enum GsEncodingKind
 {
-	/* No words: comparisons alone tell the order. */
+	/* No words: only comparisons can order the values. */
 	GS_ENCODE_NONE,
 
-	/* One word says all. */
+	/* One word, which is exact. */
 	GS_ENCODE_BOOL,
 	GS_ENCODE_UINT8,
 	GS_ENCODE_INT16,
@@ -47,12 +47,12 @@ typedef enum GsEncodingKind
 	GS_ENCODE_TID,
 	GS_ENCODE_ENUM,
 
-	/* Two words say all. */
+	/* Two words, which are exact together. */
 	GS_ENCODE_UUID,
 	GS_ENCODE_INTERVAL,
 	GS_ENCODE_TIMETZ,
 
-	/* As many words as it takes. */
+	/* As many words as the value needs. */
 	GS_ENCODE_TEXT,
 	GS_ENCODE_BPCHAR,
 	GS_ENCODE_NAME,
@@ -60,7 +60,7 @@ typedef enum GsEncodingKind
 	GS_ENCODE_INET,
 	GS_ENCODE_NUMERIC,
 
-	/* One word, and comparisons where it is equal. */
+	/* One word, and comparisons to break its ties. */
 	GS_ENCODE_VARBIT,
 	GS_ENCODE_ABBREVIATION
 } GsEncodingKind;
@@ -68,56 +68,60 @@ typedef enum GsEncodingKind
 typedef struct GsKeyEncoding
 {
 	GsEncodingKind kind;
-	unsigned	bits;			/* of the words that are encoded at first */
-	struct GsEncodingState *state;	/* what some kinds need, or NULL */
+	unsigned	bits;			/* of the words that are encoded initially */
+	struct GsEncodingState *state;	/* state of some kinds, or NULL */
 } GsKeyEncoding;
 
-/* What the first words of a value leave open among equal ones. */
+/* How to break ties of the first words of values. */
 typedef enum GsEncodingRest
 {
-	GS_REST_NONE,				/* nothing */
-	GS_REST_WORDS,				/* what the words that follow say */
-	GS_REST_COMPARE				/* what only a comparison can tell */
+	GS_REST_NONE,				/* no ties: the values are equal */
+	GS_REST_WORDS,				/* by the following words */
+	GS_REST_COMPARE				/* by comparisons only */
 } GsEncodingRest;
 
 /* Does a collation compare strings byte by byte? */
 extern bool gpusort_key_encoding_compares_bytes(Oid collation);
 
 /*
- * Find the encoding for a sort operator, in the current memory context, where
- * it takes memory as long as it is used; and whether the operator is a ">".
- * Looks at the system catalogs.
+ * Find the encoding for a sort operator, and whether the operator is a ">".
+ * Any state is allocated in the current memory context, which must live as
+ * long as the encoding is used.  Accesses the system catalogs.
  */
 extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 											   bool *descending);
 
-/* Are values sequences of words, of which one is encoded at first? */
+/* Are values sequences of words, of which one is encoded initially? */
 extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
 
-/* Are values strings, which have the order of their bytes? */
+/* Are values strings that are ordered by their bytes? */
 extern bool gpusort_key_encoding_is_string(const GsKeyEncoding *encoding);
 
-/* Do the words that are encoded at first say all, for every value? */
+/* Are the words that are encoded initially exact for every value? */
 extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
 
 /*
- * Have all words so far been those that other processes with the active snapshot
- * of this one give the same values?
+ * Returns true if other processes with the same active snapshot would encode
+ * all values so far as the same words.
  */
 extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
 
-/* What is open behind the first 'nwords' words of a value? */
+/* Returns how to break ties of the first 'nwords' words of a value. */
 extern GsEncodingRest gpusort_key_encoding_rest(const GsKeyEncoding *encoding,
 												Datum value, uint32 nwords);
 
-/* gpusort_key_encoding_word() of kinds that take more than a few instructions. */
+/*
+ * gpusort_key_encoding_word() for kinds that take more than a few
+ * instructions.
+ */
 extern uint64 gpusort_key_encoding_long_word(const GsKeyEncoding *encoding,
 											 Datum value, uint32 index);
 
 /*
- * Word number 'index', from 0, of a value.  Where one or two words say all, the
- * last one has its bits at the low end, as many as encoding->bits leaves to it.
- * May take memory in the current context only to free it, but for an error.
+ * Returns the word of a value at 'index', counted from 0.  If one or two words
+ * are exact, the last one has its bits at the low end, as many as remain of
+ * encoding->bits.  Allocates memory in the current context at most
+ * temporarily; only after an error is it not freed.
  */
 static inline uint64
 gpusort_key_encoding_word(const GsKeyEncoding *encoding, Datum value,

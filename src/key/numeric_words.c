@@ -1,18 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * numeric_words.c
- *		Values of type numeric as words that order the same way.
+ *		Encodes values of type numeric as words with the same order.
  *
- * A numeric is stored as digits to the base 10000, without zeros at either end,
- * and the weight of the first one as a power of that base; in front of them is
- * a header of one or two 16-bit integers (see numeric.c of PostgreSQL, where
- * that is described; it is what tables have on disk, and does not change).
+ * A numeric is stored as base-10000 digits, without leading or trailing zeros,
+ * and a weight, which is the exponent of the first digit in that base.  A
+ * header of one or two 16-bit integers comes before the digits.  PostgreSQL's
+ * numeric.c describes the format.  Since tables have it on disk, it does not
+ * change.
  *
- * A word has four digits, as a number in 54 bits, and a bit that tells whether
- * more follow.  The first word has the sign and a code for the weight above that.
- * Weights from -60 to 60 have codes of their own.  All below share one code, and
- * so do all above: there the first word has the weight itself behind the code,
- * and room for two digits only.  The words of negative values are inverted.
+ * Each word has four digits, as a number in 54 bits, and a bit that is set if
+ * more digits follow.  Above these, the first word has the sign and a code for
+ * the weight.  Each weight from -60 to 60 has its own code.  All smaller
+ * weights share one code, and so do all larger ones: then the first word has
+ * the weight itself after the code, and only two digits.  The words of
+ * negative values are inverted.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,10 +24,11 @@
 
 #include "key/numeric_words.h"
 
-/* The header's first integer. */
+/* Bits in the first integer of the header. */
 #define HEADER_KIND_MASK		0xC000
-#define HEADER_KIND_NEGATIVE	0x4000	/* else positive, and a weight follows */
-#define HEADER_KIND_SHORT		0x8000	/* sign and weight are in here */
+#define HEADER_KIND_NEGATIVE	0x4000	/* otherwise positive; a weight
+										 * follows */
+#define HEADER_KIND_SHORT		0x8000	/* includes sign and weight */
 #define HEADER_KIND_SPECIAL		0xC000
 #define HEADER_SPECIAL_MASK		0xF000
 #define HEADER_NAN				0xC000
@@ -37,17 +40,25 @@
 #define BASE					10000
 #define DIGITS_PER_WORD			4
 
-/* The first word, from its top: sign, code, digits, whether more follow. */
+/*
+ * Layout of the first word, from the most significant bit: sign, code, digits,
+ * and whether more follow.
+ */
 #define POSITIVE_BIT			(UINT64CONST(1) << 63)
 #define CODE_SHIFT				56
 #define DIGITS_SHIFT			2
 #define MORE_BIT				UINT64CONST(2)
 
-/* With a code that many weights share: sign, code, weight, digits, the same bit. */
+/*
+ * Layout with a code that many weights share: sign, code, weight, digits, and
+ * whether more follow.
+ */
 #define WEIGHT_SHIFT			40
 #define DIGITS_BEHIND_WEIGHT	2
 
-/* Codes for weights; zero has none, and is before all of them. */
+/*
+ * Codes for weights.  The value zero has code 0, which is below all of them.
+ */
 #define MOST_WEIGHT				60
 #define WEIGHT_CODE_LESS		1
 #define WEIGHT_CODE_0			(WEIGHT_CODE_LESS + 1 + MOST_WEIGHT)
@@ -58,10 +69,10 @@
 typedef struct GsNumeric
 {
 	bool		negative;
-	int			special;		/* its weight code, or 0 */
+	int			special;		/* weight code of NaN or infinity, or 0 */
 	int			weight;
 	int			ndigits;
-	const char *digits;			/* of 16 bits each, and not aligned */
+	const char *digits;			/* 16 bits each, not aligned */
 	struct varlena *copy;		/* to be freed, or NULL */
 } GsNumeric;
 
@@ -137,14 +148,17 @@ weight_code(const GsNumeric *numeric)
 	return WEIGHT_CODE_0 + numeric->weight;
 }
 
-/* Is the weight in the first word, since others have the same code? */
+/*
+ * Does the first word include the weight, because other weights have the same
+ * code?
+ */
 static inline bool
 shares_code(int code)
 {
 	return code == WEIGHT_CODE_LESS || code == WEIGHT_CODE_MORE;
 }
 
-/* Digits in the first so many words, of which there is one at least. */
+/* Returns the number of digits in the first 'nwords' words, at least 1. */
 static inline uint32
 digits_in_words(int code, uint32 nwords)
 {
@@ -152,7 +166,7 @@ digits_in_words(int code, uint32 nwords)
 		(shares_code(code) ? DIGITS_PER_WORD - DIGITS_BEHIND_WEIGHT : 0);
 }
 
-/* So many digits from number 'first' on, and whether more follow. */
+/* Encode 'count' digits from index 'first' on, and whether more follow. */
 static inline uint64
 digits_word(const GsNumeric *numeric, uint32 first, uint32 count)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * string_bytes.h
- *		The bytes of a value that is a string, wherever they are stored.
+ *		Access to the bytes of string values, including toasted ones.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,7 +11,7 @@
 #include "access/detoast.h"
 #include "utils/memutils.h"
 
-/* Bytes of a value, and what is to be freed afterwards or NULL. */
+/* The bytes of a value, and a copy that must be freed afterwards, or NULL. */
 typedef struct GsBytes
 {
 	const unsigned char *data;
@@ -29,9 +29,10 @@ gpusort_bytes_skip(GsBytes bytes, Size count)
 }
 
 /*
- * Get the bytes of a value of variable length from 'start' on.  Of a value that
- * is compressed or stored elsewhere only 'count' of them are there, whatever
- * the length says; the copy is in the current memory context.
+ * Get the bytes of a value of variable length from offset 'start' on.  Of a
+ * value that is compressed or stored out of line, only the first 'count' of
+ * these bytes are valid, although 'length' counts all of them; the copy is in
+ * the current memory context.
  */
 static inline GsBytes
 gpusort_bytes_get(Datum value, Size start, Size count)
@@ -56,7 +57,7 @@ gpusort_bytes_get(Datum value, Size start, Size count)
 	return bytes;
 }
 
-/* The same of a character(n), without the blanks at its end. */
+/* The same for a character(n), without trailing blanks. */
 static inline GsBytes
 gpusort_bytes_get_trimmed(Datum value)
 {
@@ -67,7 +68,7 @@ gpusort_bytes_get_trimmed(Datum value)
 	return bytes;
 }
 
-/* Those of a name. */
+/* The same for a name. */
 static inline GsBytes
 gpusort_bytes_get_name(Datum value)
 {

@@ -1,29 +1,31 @@
 /*-------------------------------------------------------------------------
  *
  * string_pivot.c
- *		Strings as words that tell how they relate to one of them.
+ *		Encodes strings as words relative to one of them, the pivot.
  *
- * Strings can have hundreds of bytes in common, as URLs and paths do, of which
- * those next to each other in sorted order have more.  To go through them by
- * words of 8 bytes takes a step for each word.  Here one step takes what
- * comparing each string with one of them, the pivot, takes:
+ * Strings can have hundreds of bytes in common, as URLs and paths do, and
+ * neighbours in sorted order have even more.  Sorting by words of 8 bytes each
+ * would take a round for every word.  Instead, we compare each string with the
+ * pivot once and encode the result:
  *
- *		one bit		whether the string is greater than the pivot
- *		place		how many bytes it has in common with the pivot; of strings
- *					that are greater, the pivot's length less that number
- *		bytes		those of the string from there on
+ *	one bit		whether the string is greater than the pivot
+ *	position	the number of bytes that it has in common with the pivot; if
+ *				the string is greater, the pivot's length less that number
+ *	bytes		the bytes of the string from there on
  *
- * These have the order of the strings: of two strings below the pivot, that which
- * leaves it earlier is less, since there the other one still has the pivot's byte,
- * which is greater.  Above the pivot it is the other way round.  A string that is
- * the pivot has the greatest place of those that are not greater.
+ * These words have the order of the strings.  Of two strings below the pivot,
+ * the one that differs from it earlier is less: at that byte the other one
+ * still equals the pivot, whose byte is greater.  Above the pivot it is the
+ * other way round.  A string equal to the pivot has the greatest position
+ * among those that are not greater.
  *
- * The place has as many bits as the pivot's length takes, so that a word mostly
- * has 6 or 7 bytes of the string behind it.  Strings whose words are equal have in
- * common what they share with the pivot, and the bytes behind it.
+ * The position takes as many bits as the pivot's length needs, so that usually
+ * 6 or 7 bytes of the string fit into the word behind it.  Strings with equal
+ * words have in common the bytes that they share with the pivot, and the bytes
+ * in the words.
  *
- * Of values that are compressed or stored elsewhere, only a window is read, which
- * follows what it took for the others.
+ * Of a value that is compressed or stored out of line, only a window is read,
+ * whose size adapts to what the previous values needed.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,28 +38,33 @@
 
 #define WORD_BITS		64
 
-/* Bytes in a word of a string, and in one of a string of any bytes. */
+/*
+ * Bytes per word, for text strings and for strings that can have zero bytes.
+ */
 #define STRING_BYTES	8
 #define BINARY_BYTES	7
 
-/* In a first word, bits that tell of how many of any bytes are there. */
+/*
+ * Bits of the byte count in the first word of a string that can have zero
+ * bytes.
+ */
 #define COUNT_BITS		4
 
 /*
- * The least window, and how many times more are asked for if that is too little.
- * A compressed value has to be decompressed from its first byte on, so that the
- * window is also no small part of what all have in common.
+ * The smallest window, and the factor by which it grows if it is too small.  A
+ * compressed value must be decompressed from its first byte on, so the window
+ * is also at least a fixed fraction of the common bytes.
  */
 #define FIRST_WINDOW	((Size) 512)
 #define WINDOW_GROWTH	4
 
-/* Bytes that are compared between two checks for interrupts. */
+/* Bytes to compare between two checks for interrupts. */
 #define BLOCK_BYTES		((Size) 1024 * 1024)
 
-/* How a frame's first word is divided. */
+/* Layout of the first word for a frame. */
 typedef struct GsPivotLayout
 {
-	bool		binary;			/* strings of any bytes? */
+	bool		binary;			/* can strings have zero bytes? */
 	unsigned	place_shift;
 	unsigned	bytes;			/* of the string */
 	unsigned	bytes_shift;
@@ -84,7 +91,10 @@ gpusort_pivot_bytes_in_words(const GsKeyEncoding *encoding, uint32 nwords)
 		(encoding->kind == GS_ENCODE_BYTEA ? BINARY_BYTES : STRING_BYTES);
 }
 
-/* The bytes of a string from 'start' on; 'count' of them if it is elsewhere. */
+/*
+ * Get the bytes of a string from the frame's start on.  If the string is
+ * compressed or stored out of line, only 'count' of them may be valid.
+ */
 static inline GsBytes
 get_bytes(const GsPivotFrame *frame, Datum value, Size count)
 {
@@ -117,7 +127,7 @@ gpusort_pivot_drop(GsPivot *pivot)
 	pivot->bytes.copy = NULL;
 }
 
-/* How many of the first bytes are the same, of 'count'? */
+/* Returns how many of the first 'count' bytes are the same. */
 static inline Size
 common_bytes(const unsigned char *a, const unsigned char *b, Size count)
 {
@@ -138,7 +148,7 @@ common_bytes(const unsigned char *a, const unsigned char *b, Size count)
 	return i;
 }
 
-/* The same of strings that may be long. */
+/* The same for strings that may be long, with checks for interrupts. */
 static inline Size
 common_length(const GsBytes *a, const GsBytes *b, Size count)
 {
@@ -159,7 +169,7 @@ common_length(const GsBytes *a, const GsBytes *b, Size count)
 								 count - length);
 }
 
-/* Let the window follow what a string took. */
+/* Adapt the window to the number of bytes that a string needed. */
 static inline void
 adapt_window(GsPivot *pivot, Size needed)
 {
@@ -170,8 +180,8 @@ adapt_window(GsPivot *pivot, Size needed)
 }
 
 /*
- * Find out how much of a string is as the pivot, with *bytes the string's; those
- * that the words take are there then, too.
+ * Returns how many bytes a string has in common with the pivot.  Sets *bytes
+ * to the string's bytes, including those that the words need.
  */
 static inline Size
 relate(GsPivot *pivot, Datum value, GsBytes *bytes)
@@ -199,7 +209,10 @@ relate(GsPivot *pivot, Datum value, GsBytes *bytes)
 	}
 }
 
-/* The first bytes of a string as a number, zeros behind its end. */
+/*
+ * Returns the first 'count' bytes of a string as a number, with zeros behind
+ * its end.
+ */
 static inline uint64
 leading_bytes(const GsBytes *bytes, unsigned count)
 {
@@ -208,7 +221,10 @@ leading_bytes(const GsBytes *bytes, unsigned count)
 	return gpusort_codec_bytes(bytes->data, there) << (8 * (count - there));
 }
 
-/* The first word of a string that has 'length' bytes in common with the pivot. */
+/*
+ * Returns the first word of a string that has 'length' bytes in common with
+ * the pivot; 'rest' are the bytes behind these.
+ */
 static inline uint64
 first_word(const GsPivot *pivot, const GsPivotLayout *layout, Size length,
 		   const GsBytes *rest)
@@ -257,7 +273,7 @@ gpusort_pivot_encode(GsPivot *pivot, Datum value, uint64 *key)
 	gpusort_bytes_free(&bytes);
 }
 
-/* Does a string go on behind the bytes in its words? */
+/* Does a string have more bytes than its words include? */
 static bool
 goes_on(const GsPivotFrame *frame, const GsPivotLayout *layout, uint64 first,
 		uint64 last)

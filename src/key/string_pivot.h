@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * string_pivot.h
- *		Strings as words that tell how they relate to one of them.
+ *		Encodes strings as words relative to one of them, the pivot.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,49 +12,53 @@
 #include "key/string_bytes.h"
 
 /*
- * What the words of some strings are made of, and read back with: bytes that all
- * of them have in common, how long the pivot is behind these, and the words that
- * a key has.
+ * What is needed to encode a set of strings and to interpret their words: how
+ * many bytes all of them have in common, how long the pivot is behind these,
+ * and how many words a key has.
  */
 typedef struct GsPivotFrame
 {
 	const GsKeyEncoding *encoding;
-	bool		descending;		/* words are inverted */
+	bool		descending;		/* are words inverted? */
 	unsigned	words;
 	Size		start;
 	Size		rest;
 } GsPivotFrame;
 
-/* A frame and the pivot's bytes.  Open for callers to allocate. */
+/* A frame and the pivot's bytes.  Callers allocate it. */
 typedef struct GsPivot
 {
 	GsPivotFrame frame;
 	GsBytes		bytes;			/* from the frame's start */
-	Size		window;			/* bytes to ask for of a value elsewhere */
+	Size		window;			/* bytes to read of a toasted value */
 } GsPivot;
 
-/* Bytes that strings have in common whose first 'nwords' words are equal. */
+/*
+ * Returns how many bytes are in common to strings whose first 'nwords' words
+ * are equal.
+ */
 extern Size gpusort_pivot_bytes_in_words(const GsKeyEncoding *encoding,
 										 uint32 nwords);
 
 /*
- * Take a string, of those that have the frame's start in common, for their pivot,
- * and set the frame's rest.  Takes memory for it, in the current context, if it is
- * compressed or stored elsewhere; to be dropped.
+ * Make a string the pivot, and set the frame's rest.  All strings have the
+ * first 'start' bytes of the frame in common.  If the string is compressed or
+ * stored out of line, its copy is allocated in the current memory context;
+ * call gpusort_pivot_drop() to free it.
  */
 extern void gpusort_pivot_take(GsPivot *pivot, const GsPivotFrame *frame,
 							   Datum value);
 extern void gpusort_pivot_drop(GsPivot *pivot);
 
 /*
- * Write the words of a string.  They order strings as their bytes do, as far as
- * they tell them apart.  Looks for interrupts as it goes through long strings.
+ * Write the words of a string.  If the words of two strings differ, they have
+ * the same order as the strings.  Checks for interrupts within long strings.
  */
 extern void gpusort_pivot_encode(GsPivot *pivot, Datum value, uint64 *key);
 
 /*
- * What strings with equal words have in common: returns false if they are equal,
- * or else sets *start to how many of their first bytes are.
+ * Returns false if strings with these equal words are equal.  Otherwise sets
+ * *start to the number of first bytes that they have in common.
  */
 extern bool gpusort_pivot_leaves_open(const GsPivotFrame *frame,
 									  const uint64 *key, Size *start);
