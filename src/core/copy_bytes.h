@@ -3,12 +3,13 @@
  * copy_bytes.h
  *		Copies a few dozen bytes.
  *
- * gcc turns memcpy() of a length that it can tell to be small into "rep movs",
- * which takes some 100 ns to start on processors without fast short string moves.
- * Whether it can tell changes with every inlined call around, so that copies of
- * single values and index tuples say what they want.
+ * If gcc can infer that the length passed to memcpy() is small, it emits "rep
+ * movs", which takes about 100 ns to start on processors without fast short
+ * string moves.  Whether it can infer this changes with every inlined call in
+ * the function.  So copies of single values and index tuples use this function
+ * instead.
  *
- * This header knows nothing of PostgreSQL, so that it can be tested alone.
+ * This header does not depend on PostgreSQL, so that it can be tested alone.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +19,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Copy n bytes, of which there may be none, to where they were not before. */
+/* Copy n bytes, 0 or more.  The source and the target must not overlap. */
 static inline void
 gpusort_copy_bytes(void *to, const void *from, size_t n)
 {

@@ -3,13 +3,14 @@
  * key_codec.h
  *		Order-preserving encodings of scalar values as unsigned words.
  *
- * Each function maps a value to an unsigned integer of the value's width so
+ * Each function maps a value to an unsigned integer of the value's width, such
  * that comparing the integers gives the order of PostgreSQL's btree operator
- * class for the type.  Two values get the same word exactly when that
- * operator class calls them equal; the encodings are not meant to be decoded
- * (-0 and +0 share a word, as do all NaNs), rows keep the original value.
+ * class for the type.  Two values have the same word if and only if that
+ * operator class calls them equal.  The encodings are not meant to be decoded
+ * (-0 and +0 have the same word, and so do all NaNs); rows keep the original
+ * value.
  *
- * This header knows nothing of PostgreSQL, so that it can be tested alone.
+ * This header does not depend on PostgreSQL, so that it can be tested alone.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +20,10 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Signed integers: moving the sign bit up by one turns the order unsigned. */
+/*
+ * Signed integers: inverting the sign bit gives an unsigned integer with the
+ * same order.
+ */
 static inline uint64_t
 gpusort_codec_int16(int16_t value)
 {
@@ -39,10 +43,10 @@ gpusort_codec_int64(int64_t value)
 }
 
 /*
- * Floating point: IEEE 754 numbers of one sign order like their bit
- * patterns, so positive numbers get the sign bit set and negative ones are
- * inverted.  -0 is taken for +0; a NaN of any sign and payload becomes the
- * greatest word, which no number's encoding reaches.
+ * Floating point: IEEE 754 numbers of the same sign are ordered by their
+ * magnitude bits.  So we set the sign bit of positive numbers, and invert all
+ * bits of negative ones.  -0 is encoded as +0.  Every NaN becomes the greatest
+ * word, which no number is encoded as.
  */
 static inline uint64_t
 gpusort_codec_float4(float value)
@@ -70,7 +74,7 @@ gpusort_codec_float8(double value)
 	return (bits >> 63) ? ~bits : (bits | UINT64_C(0x8000000000000000));
 }
 
-/* Byte strings of 1 to 8 bytes that order as memcmp() orders them. */
+/* Byte strings of up to 8 bytes, in the order of memcmp(). */
 static inline uint64_t
 gpusort_codec_bytes(const unsigned char *bytes, unsigned length)
 {
@@ -82,12 +86,12 @@ gpusort_codec_bytes(const unsigned char *bytes, unsigned length)
 }
 
 /*
- * Strings of any length are sequences of words; these give the first one of
- * what is left of a string, 'length' bytes.  Two strings have the order of the
- * first words that differ.
+ * A string of any length is encoded as a sequence of words.  These functions
+ * return the first word of the remaining 'length' bytes of a string.  Two
+ * strings have the order of the first words that differ.
  *
- * Strings without zero bytes: 8 bytes in a word, zeros behind the end.  A word
- * whose last byte is 0 is the last one that matters.
+ * Strings without zero bytes have 8 bytes per word, with zeros behind the end.
+ * A word whose last byte is 0 is the last one that matters.
  */
 static inline uint64_t
 gpusort_codec_string(const unsigned char *bytes, size_t length)
@@ -100,9 +104,9 @@ gpusort_codec_string(const unsigned char *bytes, size_t length)
 }
 
 /*
- * Strings of any bytes: 7 of them in a word, zeros behind the end, and in its
- * last byte how many there are, 8 if more follow: of "a" and "a" with a zero,
- * the shorter one is less.
+ * Strings that can have zero bytes have 7 bytes per word, with zeros behind
+ * the end.  The last byte of a word is their number, or 8 if more bytes
+ * follow.  It makes "a" less than "a" followed by a zero byte.
  */
 static inline uint64_t
 gpusort_codec_binary(const unsigned char *bytes, size_t length)

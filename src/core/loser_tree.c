@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * loser_tree.c
- *		Finds the first of many keys again and again, as a merge has to.
+ *		Loser tree: finds the smallest of many keys repeatedly, for a merge.
  *
  * With n players, the matches are numbered from 1, the final, to n - 1.  Match
- * m is followed by match m / 2, and player p's first one is (p + n) / 2.
+ * m is followed by match m / 2.  Player p starts in match (p + n) / 2.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@ gpusort_loser_tree_start(GsLoserTree *tree)
 	for (uint32_t match = 0; match < tree->count; match++)
 		tree->losers[match] = NOBODY;
 
-	/* Each goes as far as there is an opponent to be beaten. */
+	/* Each player plays until there is no opponent yet. */
 	for (uint32_t player = 0; player < tree->count; player++)
 	{
 		uint32_t	current = player;

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * loser_tree.h
- *		Finds the first of many keys again and again, as a merge has to.
+ *		Loser tree: finds the smallest of many keys repeatedly, for a merge.
  *
- * Each player has a key.  All have played against each other as in a knockout
- * tournament; each match keeps its loser.  When the winner's key is replaced,
- * its matches alone are played again: one comparison per level, and no choice
- * between two children as in a heap.
+ * Each player has a key.  All players have played a knockout tournament, and
+ * each match stores its loser.  When the winner's key is replaced, only the
+ * winner's matches are played again: one comparison per level, where a heap
+ * would also have to choose between two children.
  *
- * This header knows nothing of PostgreSQL, so that it can be tested alone.
+ * This header does not depend on PostgreSQL, so that it can be tested alone.
  *
  * Source: Knuth, The Art of Computer Programming, volume 3, section 5.4.1.
  *
@@ -20,33 +20,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The rank of players that have no key any more; they lose to all others. */
+/* The rank of players without a key, which lose to all others. */
 #define GPUSORT_RANK_OUT	UINT32_MAX
 
-/* What most matches are decided by: the rank, and then the word. */
+/* The rank and then the word decide most matches. */
 typedef struct GsPlayer
 {
 	uint64_t	word;
 	uint32_t	rank;
 } GsPlayer;
 
-/* Does player a, of the same rank and with the same word, go before b? */
+/*
+ * Does player a come before player b, which has the same rank and the same
+ * word?
+ */
 typedef bool (*GsTieCallback) (void *arg, uint32_t a, uint32_t b);
 
 typedef struct GsLoserTree
 {
 	uint32_t	count;			/* players, numbered from 0; at least 1 */
-	GsPlayer   *players;		/* the caller's, to be kept up to date */
-	uint32_t   *losers;			/* the caller's room for 'count' numbers */
+	GsPlayer   *players;		/* owned and kept up to date by the caller */
+	uint32_t   *losers;			/* array of 'count' numbers, owned by the
+								 * caller */
 	GsTieCallback tie;
 	void	   *tie_arg;
 	uint32_t	winner;			/* the number of the first player */
 } GsLoserTree;
 
-/* Play all matches.  The other fields have been filled in. */
+/* Play all matches, and set 'winner'.  The caller has set the other fields. */
 extern void gpusort_loser_tree_start(GsLoserTree *tree);
 
-/* Does player a go before player b?  Asks the callback only if need be. */
+/* Does player a come before player b?  Calls the callback only for ties. */
 static inline bool
 gpusort_loser_tree_is_before(const GsLoserTree *tree, uint32_t a, uint32_t b)
 {
@@ -63,8 +67,8 @@ gpusort_loser_tree_is_before(const GsLoserTree *tree, uint32_t a, uint32_t b)
 }
 
 /*
- * The winner has another key: find the winner again.  Who wins a match cannot
- * be predicted, so that what follows from it does without a branch.
+ * Find the winner again after the winner's key was replaced.  The outcome of a
+ * match cannot be predicted, so its effects are computed without a branch.
  */
 static inline void
 gpusort_loser_tree_replay(GsLoserTree *tree)

@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * poison.h
- *		Memory that is handed out is filled with a pattern, in builds for tests.
+ *		Fills memory with a pattern when it is handed out, in builds for tests.
  *
- * With GPUSORT_POISON defined (make POISON=yes), what another sort or another
- * session has left in memory is overwritten when it is handed out, so that
- * bytes that are read before they are written change what comes out.
+ * With GPUSORT_POISON defined (make POISON=yes), data that another sort or
+ * session has left in memory is overwritten when the memory is handed out.
+ * Reading bytes before writing them then changes the result.
  *
  *-------------------------------------------------------------------------
  */

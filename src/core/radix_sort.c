@@ -3,35 +3,37 @@
  * radix_sort.c
  *		Stable radix sort of row numbers by multi-word unsigned keys.
  *
- * A key can be several 64-bit words wide, but most of its bits are usually
- * the same in all rows (ids below 2^27 in an int8, flags that say "not NULL").
- * So one pass finds the bits that vary, and the sort works on those alone,
- * squeezed together into windows of up to 32 bits.  An entry is 8 bytes, the
- * window's value above the row number.
+ * A key can be several 64-bit words wide, but most of its bits are usually the
+ * same in all rows (ids below 2^27 in an int8, flags for "not NULL").  So one
+ * pass finds the bits that vary, and the sort uses only those, packed into
+ * windows of up to 32 bits.  An entry is 8 bytes: the window's value above the
+ * row number.
  *
- * Sorting by a window moves entries by one digit of the value at a time, with
- * at most 256 write streams where they go to main memory: that is what the
- * first-level cache and the TLB keep up with.  All rows in the order of their
- * numbers are first spread over bins by the window's most significant digit,
- * straight from the keys; a bin then fits the second-level cache, and is
- * sorted there, least significant digit first.  That way the scratch memory is
- * touched only as far as the largest bin needs: for a sort in memory that was
- * just allocated, page faults cost as much as the sorting.  Rows that already
- * have another order are sorted least significant digit first throughout,
- * which keeps that order among equal values.
+ * Sorting by a window moves entries by one digit of the value at a time.  In
+ * main memory a digit has at most 256 bins, because the first-level cache and
+ * the TLB cannot keep up with more write streams.  If the input is all rows in
+ * the order of their numbers, they are first distributed to bins by the
+ * window's most significant digit, directly from the keys.  A bin then fits
+ * the second-level cache, and is sorted there, least significant digit first.
+ * In this way only as much of the scratch memory is touched as the largest bin
+ * needs: page faults of newly allocated memory cost as much as the sorting.
+ * Rows that already have another order are sorted least significant digit
+ * first throughout, which keeps that order among equal values.
  *
- * A key with one window is finished after it.  With more, there are two ways:
+ * A key with one window is sorted after that.  With more windows there are two
+ * ways:
  *
- * - Sort by the most significant window, then finish each run of equal values
- *	 by itself.  Where nearly all values differ, the other windows are never
- *	 looked at: random int8 keys take four digits instead of eight.
- * - Sort by each window in turn, the least significant first; stability makes
- *	 the result right.  The cost does not depend on the distribution.
+ * - Sort by the most significant window, then sort each group of equal values
+ *	 on its own.  If nearly all values differ, the other windows are never
+ *	 used: random int8 keys take four digits instead of eight.
+ * - Sort by each window in turn, least significant window first; stability
+ *	 makes the result correct.  The cost does not depend on the distribution.
  *
  * A sample of the most significant window decides.
  *
- * Nothing in this file allocates, and the only way out early is the stop
- * callback, which is asked between blocks of rows, also where these are copied.
+ * This file does not allocate memory.  The only early exit is the stop
+ * callback, which is called between blocks of rows, also when these are
+ * copied.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,38 +43,41 @@
 
 #define WINDOW_BITS			32
 
-/* Digits that move entries about in main memory, and in the cache. */
+/* Bits of a digit when entries are moved in main memory, and in the cache. */
 #define DIGIT_BITS			8
 #define DIGIT_BINS			(1 << DIGIT_BITS)
 #define CACHE_DIGIT_BITS	12
 #define CACHE_DIGIT_BINS	(1 << CACHE_DIGIT_BITS)
 
-/* Digits of a window: as many as it takes of the narrower kind. */
+/* Maximum number of digits in a window, with the narrower kind of digits. */
 #define MAX_DIGITS			(WINDOW_BITS / DIGIT_BITS)
 
-/* Rows from which they are spread over bins first. */
+/* Minimum number of rows for distributing them to bins first. */
 #define SPREAD_FROM_ROWS	65536
 
-/* Entries that fit the second-level cache together with their scratch. */
+/*
+ * Number of entries that fit the second-level cache together with their
+ * scratch memory.
+ */
 #define CACHE_ENTRIES		65536
 
-/* Ranges up to this length are sorted by insertion. */
+/* Maximum length of a range to sort by insertion. */
 #define INSERTION_LIMIT		32
 
-/* Rows sampled to choose the way, and the rows from which it is worth it. */
+/* Number of rows in the sample, and minimum number of rows to take one. */
 #define SAMPLE_ROWS			16384
 #define SAMPLE_FROM_ROWS	(4 * SAMPLE_ROWS)
 
-/* Rows between two questions to the stop callback. */
+/* Rows between two calls of the stop callback. */
 #define STOP_INTERVAL		65536
 
-/* How far ahead of its use a key of a row out of order is fetched. */
+/* Number of rows by which the keys of unordered rows are prefetched. */
 #define PREFETCH_DISTANCE	32
 
 /*
- * Fetch the key of a row to come, if rows are in an order of their own.  A
- * macro, since gcc takes a function that only prefetches for one without
- * effect, and drops its calls.
+ * Prefetch the key of a later row, if the rows have an order of their own.
+ * This is a macro because gcc assumes that a function that only prefetches has
+ * no effect, and removes its calls.
  */
 #if defined(__GNUC__) || defined(__clang__)
 #define PREFETCH_KEY(sorter, source, i, count) \
@@ -85,7 +90,7 @@
 #define PREFETCH_KEY(sorter, source, i, count)	((void) 0)
 #endif
 
-/* What all steps of one sort share. */
+/* Arguments that all steps of one sort share. */
 typedef struct Sorter
 {
 	const GsKeyTable *keys;
@@ -93,7 +98,7 @@ typedef struct Sorter
 	void	   *stop_arg;
 } Sorter;
 
-/* Some adjacent bits of one key word, and where a window has them. */
+/* Adjacent bits of one key word, and their position in a window. */
 typedef struct BitField
 {
 	unsigned	word;
@@ -102,7 +107,7 @@ typedef struct BitField
 	uint32_t	mask;			/* as many low one bits as the field has */
 } BitField;
 
-/* Up to 32 varying bits of the key, as one number. */
+/* Up to 32 varying bits of the key, combined into one number. */
 typedef struct Window
 {
 	unsigned	bits;
@@ -140,8 +145,8 @@ entry_key(const Sorter *sorter, uint64_t entry)
 }
 
 /*
- * Rows are read from an array of entries, or, if 'source' is NULL, are the
- * rows from 0 on in the order of their numbers.
+ * Returns the row at index i of the input: an array of entries, or, if
+ * 'source' is NULL, all rows from 0 on in the order of their numbers.
  */
 static inline uint32_t
 source_row(const uint64_t *source, size_t i)
@@ -165,7 +170,7 @@ count_ones(uint64_t word)
 	return ones;
 }
 
-/* Which bits differ between the keys of some rows of the range? */
+/* Find the bits that differ between the keys of any rows of the range. */
 static GsSortStatus
 find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 				  VaryingBits *varying)
@@ -211,7 +216,7 @@ make_window(const VaryingBits *varying, unsigned words, unsigned skip,
 	window->nfields = 0;
 	for (unsigned w = words; w-- > 0;)
 	{
-		BitField   *field = NULL;	/* that the previous bit went to */
+		BitField   *field = NULL;	/* field of the previous bit, or NULL */
 
 		for (unsigned bit = 0; bit < 64; bit++)
 		{
@@ -265,7 +270,7 @@ entry_value(uint64_t entry)
 	return (uint32_t) (entry >> 32);
 }
 
-/* Turn the sizes of bins into where each starts. */
+/* Turn the sizes of bins into their start indexes. */
 static void
 start_bins(uint32_t *bins, unsigned nbins)
 {
@@ -281,7 +286,7 @@ start_bins(uint32_t *bins, unsigned nbins)
 }
 
 /*
- * Make entries of the rows, with their values.  *in_order tells whether the
+ * Make entries of the rows, with their values.  Sets *in_order to whether the
  * values ascend.  'loaded' may be 'source'.
  */
 static GsSortStatus
@@ -343,7 +348,7 @@ count_digits(const Sorter *sorter, const uint64_t *entries, size_t count,
 	return GS_SORT_DONE;
 }
 
-/* Move entries to where their digit's bin has its next free place. */
+/* Move each entry to the next free index in the bin of its digit. */
 static GsSortStatus
 scatter_digit(const Sorter *sorter, const uint64_t *from, uint64_t *to,
 			  size_t count, unsigned shift, unsigned digit_bits,
@@ -414,8 +419,8 @@ sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 }
 
 /*
- * Entries with different row numbers that ascend among equal values: sorting
- * them by value and row number is stable.
+ * Sort entries by their values and row numbers.  This is stable because the
+ * row numbers differ, and ascend among equal values.
  */
 static void
 insertion_sort_entries(uint64_t *entries, size_t count)
@@ -432,7 +437,8 @@ insertion_sort_entries(uint64_t *entries, size_t count)
 }
 
 /*
- * Count the rows from 0 on in the bins of the values' bits from 'shift' up.
+ * Count how many of the rows from 0 on have each value of the bits from
+ * 'shift' up.
  */
 static GsSortStatus
 count_rows(const Sorter *sorter, const Window *window, size_t count,
@@ -485,7 +491,10 @@ spread_rows(const Sorter *sorter, const Window *window, uint64_t *entries,
 	return GS_SORT_DONE;
 }
 
-/* sort_by_window() of the rows from 0 on: spread them, then sort each bin. */
+/*
+ * sort_by_window() for all rows from 0 on: distribute them to bins, then sort
+ * each bin.
+ */
 static GsSortStatus
 sort_rows_by_window(const Sorter *sorter, const Window *window,
 					uint64_t *entries, uint64_t *scratch, size_t count)
@@ -504,7 +513,7 @@ sort_rows_by_window(const Sorter *sorter, const Window *window,
 					bins) != GS_SORT_DONE)
 		return GS_SORT_STOPPED;
 
-	/* Spreading left each bin's end where its start was. */
+	/* spread_rows() has advanced each bin's start index to its end. */
 	for (unsigned b = 0; b < DIGIT_BINS; b++)
 	{
 		size_t		size = bins[b] - start;
@@ -520,7 +529,7 @@ sort_rows_by_window(const Sorter *sorter, const Window *window,
 }
 
 /*
- * Sort rows by one window, stably, to entries with its values.  'source' is
+ * Sort rows by one window, stably, into entries with its values.  'source' is
  * NULL or 'entries'.
  */
 static GsSortStatus
@@ -540,7 +549,7 @@ sort_by_window(const Sorter *sorter, const Window *window,
 	return sort_entries(sorter, entries, scratch, count, window->bits);
 }
 
-/* Entries of the rows from 0 on, without values. */
+/* Make entries of the rows from 0 on, without values. */
 static GsSortStatus
 number_entries(const Sorter *sorter, uint64_t *entries, size_t count)
 {
@@ -587,7 +596,9 @@ insertion_sort(const Sorter *sorter, uint64_t *entries, size_t count)
 	}
 }
 
-/* Finish each run of entries that share the most significant window. */
+/*
+ * Sort each group of entries with equal values of the most significant window.
+ */
 static GsSortStatus
 finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 			size_t count)
@@ -617,12 +628,12 @@ finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 }
 
 /*
- * Will the most significant window tell nearly all rows apart?
+ * Does the most significant window have different values in nearly all rows?
  *
- * Of s sampled rows, a pair is equal as often as a pair of all n rows, so d
- * equal neighbours in the sorted sample stand for about d * (n / s)^2 pairs.
- * With a fifth of n or fewer, finishing runs is cheaper than sorting by the
- * windows below.
+ * Any two of the s sampled rows have equal values with the same probability as
+ * any two of all n rows.  So d equal neighbours in the sorted sample stand for
+ * about d * (n / s)^2 pairs.  If there are at most n / 5 pairs, sorting the
+ * groups of equal values is cheaper than sorting by the lower windows.
  */
 static GsSortStatus
 window_separates(const Sorter *sorter, const Window *window,
@@ -648,7 +659,7 @@ window_separates(const Sorter *sorter, const Window *window,
 	return GS_SORT_DONE;
 }
 
-/* Sort rows to entries, stably.  'source' is NULL or 'entries'. */
+/* Sort rows into entries, stably.  'source' is NULL or 'entries'. */
 static GsSortStatus
 sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 		   uint64_t *scratch, size_t count)

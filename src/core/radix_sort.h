@@ -3,7 +3,7 @@
  * radix_sort.h
  *		Stable radix sort of row numbers by multi-word unsigned keys.
  *
- * This header knows nothing of PostgreSQL, so that it can be tested alone.
+ * This header does not depend on PostgreSQL, so that it can be tested alone.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,22 +14,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Words of 64 bits that one key can have. */
+/* Maximum number of 64-bit words in a key. */
 #define GPUSORT_CPU_MAX_KEY_WORDS	4
 
-/* Rows that one sort can have: row numbers are 32 bits wide. */
+/* Maximum number of rows in one sort: row numbers are 32 bits wide. */
 #define GPUSORT_MAX_ROWS		UINT32_MAX
 
 typedef enum GsSortStatus
 {
 	GS_SORT_DONE,
-	GS_SORT_STOPPED				/* the stop callback asked for it */
+	GS_SORT_STOPPED				/* the stop callback returned true */
 } GsSortStatus;
 
 /*
  * The keys of a set of rows.  The key of row r is the 'words' consecutive
  * words, most significant first, at
- *		chunks[r >> chunk_shift] + (r mod 2^chunk_shift) * words
+ *	chunks[r >> chunk_shift] + (r mod 2^chunk_shift) * words
  * so that rows can be collected in chunks of 2^chunk_shift rows.
  */
 typedef struct GsKeyTable
@@ -40,8 +40,9 @@ typedef struct GsKeyTable
 } GsKeyTable;
 
 /*
- * Asked every few ten thousand rows; true ends the sort at once.  It may as well not
- * return, but jump out of the sort, which holds nothing.
+ * Called every few ten thousand rows; if it returns true, the sort stops at
+ * once.  It need not return: it may leave the sort by longjmp(), since the
+ * sort holds no resources.
  */
 typedef bool (*GsStopCallback) (void *arg);
 
@@ -55,14 +56,16 @@ gpusort_key_of_row(const GsKeyTable *keys, uint32_t row)
 }
 
 /*
- * Sort 'count' entries by the keys of their rows, ascending and stable.
+ * Sort 'count' entries by the keys of their rows, in ascending order and
+ * stably.
  *
  * The low 32 bits of an entry are its row number, any subset of the table's
  * rows in any order; the high 32 bits are ignored on input and undefined on
  * output.  'scratch' has room for 'count' entries; nothing else is allocated.
  * 'stop' may be NULL.
  *
- * After GS_SORT_STOPPED the entries hold no usable order and may repeat rows.
+ * After GS_SORT_STOPPED the entries are in no particular order, and row
+ * numbers can occur twice.
  */
 extern GsSortStatus gpusort_radix_sort(const GsKeyTable *keys,
 									   uint64_t *entries, uint64_t *scratch,
@@ -71,8 +74,8 @@ extern GsSortStatus gpusort_radix_sort(const GsKeyTable *keys,
 
 /*
  * The same for the rows 0 to count - 1, all of them and in this order:
- * 'entries' need not be filled in.  This is the faster way, and it leaves most
- * of 'scratch' untouched unless the keys are skewed.
+ * 'entries' need not be initialized.  This is faster, and most of 'scratch'
+ * stays untouched unless the keys are skewed.
  */
 extern GsSortStatus gpusort_radix_sort_all(const GsKeyTable *keys,
 										   uint64_t *entries,

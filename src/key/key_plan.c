@@ -1,25 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * key_plan.c
- *		How the sort keys of a query become words that order the same way.
+ *		Lays out the sort keys of a query as words with the same order.
  *
- * The columns' encodings are laid one behind the other, the first column in
- * the most significant bits.  A NULL in the first column sets a row apart (so
- * that a single int8 still fits one word); each later column is preceded by
- * one bit for its NULLs.
+ * The columns' encodings follow each other, with the first column in the most
+ * significant bits.  Rows whose first column is NULL are set apart (so that a
+ * single int8 still fits into one word).  Each later column is preceded by one
+ * bit for NULL.
  *
- * Behind a column whose first words do not say all, no other column can follow:
- * a difference in it comes before them.  So the columns are divided into
- * stages, each of which ends with such a column, or where a key is full.  The
- * words of the first stage are the key; what follows is looked at for rows with
- * equal keys only:
+ * If the first words of a column are not exact, no other column can follow,
+ * because differences in the rest of the column come before differences in
+ * later columns.  So the columns are divided into stages, each of which ends
+ * with such a column, or when a key is full.  The words of the first stage are
+ * the key.  Only to break ties, we encode what follows:
  *
  *		the words of a stage, then further words of its last column, then
  *		the words of the next stage, ...
  *
- * always as many of them at a time as a key has, which is called a slice here.  If
- * the last column is a string, further slices relate the rows' strings to one of
- * them (string_pivot.c), which may have much more in common.
+ * At a time we encode as many words as a key has, which we call a slice.  If
+ * the last column of a stage is a string, its further slices encode the
+ * strings of a group of ties relative to a pivot (see string_pivot.c), since
+ * these may have many more bytes in common.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,26 +39,26 @@ typedef struct GsKeyColumn
 {
 	GsKeyEncoding encoding;
 	AttrNumber	attno;
-	unsigned	position;		/* first bit of the value, from the stage's
-								 * top */
+	unsigned	position;		/* first bit of the value, counted from the
+								 * top of the stage */
 	bool		nulls_first;
-	bool		descending;		/* words are inverted */
+	bool		descending;		/* are words inverted? */
 } GsKeyColumn;
 
 typedef struct GsKeyStage
 {
-	int			first;			/* its columns are first to end - 1 */
+	int			first;			/* its columns are 'first' to 'end' - 1 */
 	int			end;
 	unsigned	words;
-	uint32		slices;			/* that these words take */
-	bool		open;			/* does the last column go on behind them? */
+	uint32		slices;			/* slices that these words take */
+	bool		open;			/* is the last column not exact? */
 } GsKeyStage;
 
 struct GsKeyPlan
 {
 	MemoryContext context;
-	unsigned	words;			/* of the first stage, and of a slice */
-	unsigned	string_words;	/* that it was made for */
+	unsigned	words;			/* of the first stage, and of each slice */
+	unsigned	string_words;	/* that the plan was made with */
 	int			ncolumns;
 	GsKeyColumn *columns;
 	int			nstages;
@@ -69,7 +70,7 @@ struct GsKeyPlan
  * ----------------------------------------------------------------
  */
 
-/* Find out how each column is encoded. */
+/* Find the encoding of each column. */
 static void
 find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
 {
@@ -85,7 +86,7 @@ find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
 	}
 }
 
-/* Lay out the next stage, from a column on. */
+/* Lay out the next stage, from column 'first' on. */
 static void
 lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 {
@@ -210,7 +211,9 @@ gpusort_key_plan_nulls_first(const GsKeyPlan *plan)
  * ----------------------------------------------------------------
  */
 
-/* Set the bits [position, position + width) of a key that has zeroes there. */
+/*
+ * Set the bits [position, position + width) of a key, which are zero so far.
+ */
 static inline void
 set_key_bits(uint64 *key, unsigned position, unsigned width, uint64 value)
 {
@@ -226,7 +229,7 @@ set_key_bits(uint64 *key, unsigned position, unsigned width, uint64 value)
 	}
 }
 
-/* Word number 'index' of a column's value, of which 'width' bits count. */
+/* Returns the word of a column's value at 'index', which has 'width' bits. */
 static inline uint64
 column_word(const GsKeyColumn *column, Datum value, uint32 index,
 			unsigned width)
@@ -255,8 +258,8 @@ encode_column(const GsKeyColumn *column, Datum value, uint64 *key)
 }
 
 /*
- * The words of a stage.  Column i is values[i], or the value of its attribute if
- * 'by_attribute'.
+ * Encode the words of a stage.  The value of column i is values[i], or that of
+ * its attribute if 'by_attribute'.
  */
 static pg_attribute_always_inline void
 encode_stage(const GsKeyPlan *plan, const GsKeyStage *stage,
@@ -301,7 +304,10 @@ gpusort_key_plan_encode(const GsKeyPlan *plan, const Datum *values,
  * ----------------------------------------------------------------
  */
 
-/* Words of the stage's last column that are looked at up to a slice's end. */
+/*
+ * Returns how many words of the stage's last column are encoded up to the end
+ * of a slice.
+ */
 static uint32
 column_words_up_to(const GsKeyPlan *plan, const GsKeyStage *stage,
 				   uint32 slice)
@@ -321,7 +327,10 @@ gpusort_key_plan_pass(const GsKeyPlan *plan, GsKeyCursor *cursor, int *first)
 	return GS_KEY_WORDS;
 }
 
-/* The frame of the words at the cursor, which relate strings to a pivot. */
+/*
+ * Returns the frame of the words at the cursor, which encode strings relative
+ * to a pivot.
+ */
 static GsPivotFrame
 pivot_frame(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 {
@@ -338,7 +347,10 @@ pivot_frame(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 	};
 }
 
-/* gpusort_key_plan_go_on() within the last column of a stage, if not NULL. */
+/*
+ * gpusort_key_plan_go_on() within the last column of a stage, if it is not
+ * NULL.
+ */
 static GsKeyRest
 go_on_in_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 				GsKeyCursor *cursor, int *first)

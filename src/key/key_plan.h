@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_plan.h
- *		How the sort keys of a query become words that order the same way.
+ *		Lays out the sort keys of a query as words with the same order.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,7 @@
 #include "key/key_encoding.h"
 #include "key/string_pivot.h"
 
-/* The sort keys as the planner has them; arrays of nkeys each. */
+/* The sort keys as in the plan; arrays of nkeys elements. */
 typedef struct GsSortKeys
 {
 	int			nkeys;
@@ -26,22 +26,22 @@ typedef struct GsSortKeys
 
 typedef struct GsKeyPlan GsKeyPlan;
 
-/* What the costs of a sort depend on. */
+/* Properties of a plan that determine the cost of a sort. */
 typedef struct GsKeyShape
 {
-	unsigned	words;			/* of an encoded key */
+	unsigned	words;			/* per encoded key */
 	bool		exact;			/* no ties to break */
 } GsKeyShape;
 
 /*
- * Make the plan, in a memory context of its own below the current one.  Of a
- * string up to 'string_words' words, 1 at least, become part of the key.  Looks at
- * the system catalogs, and so needs a transaction.
+ * Make a plan, in its own memory context below the current one.  Up to
+ * 'string_words' words of a string become part of the key, at least 1.
+ * Accesses the system catalogs, and so needs a transaction.
  *
- * Sets *reason to GS_FALLBACK_TYPE if the first key has no encoding, otherwise to
- * GS_FALLBACK_NONE.  Without it all keys are equal, and comparisons tell the
- * order.  That is no way to sort rows, but it works, for plans of queries that were
- * made when there was an encoding.
+ * Sets *reason to GS_FALLBACK_TYPE if the first key has no encoding, otherwise
+ * to GS_FALLBACK_NONE.  Without an encoding all rows are ties, and only
+ * comparisons order them.  This is slow, but correct: it is for plans of
+ * queries that were made while there was an encoding.
  */
 extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 										  unsigned string_words,
@@ -49,79 +49,89 @@ extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 
 /*
- * The shape of a plan for sort keys with these encodings, with one word of a
- * string.  There are 1 to GPUSORT_KEY_SHAPE_COLUMNS of them.  Of more keys, pass
- * the first ones: a column takes two bits at least, so that these exceed a key.
+ * Returns the shape of a plan for sort keys with these encodings, with one
+ * word of a string.  'nkeys' is 1 to GPUSORT_KEY_SHAPE_COLUMNS.  If there are
+ * more keys, pass the first ones: since a column takes at least two bits,
+ * these exceed a key.
  */
 #define GPUSORT_KEY_SHAPE_COLUMNS	129
 
 extern GsKeyShape gpusort_key_plan_shape(const GsKeyEncoding *encodings,
 										 int nkeys);
 
-/* 64-bit words of one encoded key: 1 to GPUSORT_CPU_MAX_KEY_WORDS. */
+/*
+ * Returns the number of 64-bit words of an encoded key: 1 to
+ * GPUSORT_CPU_MAX_KEY_WORDS.
+ */
 extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
 
-/* What the plan was made with: with another number, keys may look different. */
+/*
+ * Returns the 'string_words' that the plan was made with.  Keys of plans with
+ * another number can differ.
+ */
 extern unsigned gpusort_key_plan_string_words(const GsKeyPlan *plan);
 
 /*
- * Do the words say all?  If not, rows with equal words are in the order of the
- * sort operators' comparators, from sort key number *first on.
+ * Are the words exact?  If not, comparing the sort keys from number *first on
+ * by their sort operators' comparators breaks ties.
  */
 extern bool gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first);
 
 /*
- * Have all keys so far been those that plans of other processes with the active
- * snapshot of this one give the same rows?  Otherwise they must not be compared
- * with keys of others.
+ * Returns true if plans of other processes with the same active snapshot would
+ * give the same keys to all rows encoded so far.  Otherwise the keys must not
+ * be compared with those of other processes.
  */
 extern bool gpusort_key_plan_is_common(const GsKeyPlan *plan);
 
-/* Do rows whose first key is NULL come before the others? */
+/* Do rows whose first sort key is NULL come before the others? */
 extern bool gpusort_key_plan_nulls_first(const GsKeyPlan *plan);
 
 /*
  * Encode one row, whose columns are values[attno - 1] and isnull[attno - 1],
  * into all words of 'key'.  Returns false if the first sort key is NULL: such
- * rows are to be kept apart, ordered among themselves by 'key'.
+ * rows must be set apart and are sorted among themselves by 'key'.
  *
- * Keys compare as unsigned words, the first word being the most significant.
- * If the plan is exact, they are equal exactly when all sort operators call the
- * rows' keys equal.
+ * Keys are compared as unsigned words, the first word being the most
+ * significant.  If the plan is exact, two keys are equal if and only if all
+ * sort operators call the rows' values equal.
  */
 extern bool gpusort_key_plan_encode(const GsKeyPlan *plan,
 									const Datum *values, const bool *isnull,
 									uint64 *key);
 
 /*
- * If it is not exact, more words can tell rows apart whose words so far are
- * equal.  A cursor, all zeros at first, stands at the words last looked at, as
- * many as a key has.  Values here are those of sort keys: values[k] is that of
- * sort key k.
+ * If a plan is not exact, further words can break ties.  A cursor stands at
+ * the words that were encoded last, as many as a key has; initialize it with
+ * zeros.  In all functions with a cursor, values[k] is the value of sort key
+ * k.
  */
 typedef struct GsKeyCursor
 {
 	uint32		stage;
 	uint32		slice;
 
-	/* At words that relate strings to one of them: see string_pivot.h. */
-	uint32		start;			/* bytes that all have in common */
-	uint32		rest;			/* of the pivot, behind these */
+	/*
+	 * For words that encode strings relative to a pivot, see string_pivot.h.
+	 */
+	uint32		start;			/* bytes that all strings have in common */
+	uint32		rest;			/* bytes of the pivot behind these */
 } GsKeyCursor;
 
 typedef enum GsKeyRest
 {
-	GS_KEY_EQUAL,				/* the rows' keys are equal */
-	GS_KEY_WORDS,				/* more words may differ */
-	GS_KEY_STRINGS,				/* the same: words that relate them to a pivot */
-	GS_KEY_COMPARE				/* only comparisons can tell */
+	GS_KEY_EQUAL,				/* the rows' sort keys are equal */
+	GS_KEY_WORDS,				/* the next words may differ */
+	GS_KEY_STRINGS,				/* likewise; they are relative to a pivot */
+	GS_KEY_COMPARE				/* only comparisons can break the ties */
 } GsKeyRest;
 
 /*
- * What is there behind the words at the cursor?  'values' are those of any of the
- * rows whose words, 'key', are equal up to and with these.  Moves the cursor to the
- * next words if there are any, and sets *first to the first sort key that is not
- * known to be equal: the one to compare from.
+ * Returns how to break ties of the words at the cursor.  'values' are those of
+ * any row of a group of ties, and 'key' are their words at the cursor; their
+ * earlier words are equal, too.  Moves the cursor to the next words if there
+ * are any, and sets *first to the first sort key that may differ: comparisons
+ * start with it.
  */
 extern GsKeyRest gpusort_key_plan_go_on(const GsKeyPlan *plan,
 										const Datum *values,
@@ -130,30 +140,34 @@ extern GsKeyRest gpusort_key_plan_go_on(const GsKeyPlan *plan,
 										GsKeyCursor *cursor, int *first);
 
 /*
- * After that, if rows turn out to have equal values of sort key *first, and it is
- * words or comparisons of that one alone that may differ: pass it.
+ * Skip the rest of sort key *first.  Call this after gpusort_key_plan_go_on()
+ * if rows have equal values of that sort key, and only the words or
+ * comparisons of that key were left.
  */
 extern GsKeyRest gpusort_key_plan_pass(const GsKeyPlan *plan,
 									   GsKeyCursor *cursor, int *first);
 
-/* How many times have words of one sort key been looked at, with those at the cursor? */
+/*
+ * Returns how many slices of a single sort key have been encoded, including
+ * the one at the cursor.
+ */
 extern uint32 gpusort_key_plan_rounds(const GsKeyPlan *plan,
 									  const GsKeyCursor *cursor);
 
-/* The words at the cursor are made of sort keys *from to *to - 1. */
+/* The words at the cursor encode the sort keys from *from to before *to. */
 extern void gpusort_key_plan_span(const GsKeyPlan *plan,
 								  const GsKeyCursor *cursor,
 								  int *from, int *to);
 
-/* Encode the words at the cursor. */
+/* Encode the words at the cursor, unless they are relative to a pivot. */
 extern void gpusort_key_plan_encode_at(const GsKeyPlan *plan,
 									   const GsKeyCursor *cursor,
 									   const Datum *values,
 									   const bool *isnull, uint64 *key);
 
 /*
- * After GS_KEY_STRINGS: take a pivot, any of the strings, with which all of them are
- * to be encoded, and which is to be dropped.
+ * After GS_KEY_STRINGS, make any of the strings the pivot.  Encode all of them
+ * with it, and then call gpusort_pivot_drop().
  */
 extern void gpusort_key_plan_take_pivot(const GsKeyPlan *plan,
 										GsKeyCursor *cursor, Datum value,
