@@ -1,12 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * device_check.c
- *		Checks that a device sorts.
+ *		Tests that a device sorts correctly.
  *
- * A device can be there and be opened, and yet not sort: there may be no code for
- * its architecture, or code of which a part is missing, or it may be broken.
- * Queries would find that out one by one, after all of their rows were sent, or,
- * if rows come back in a wrong order, not at all.
+ * A device can be present and can be opened, and still be unable to sort: the
+ * library may have no code or only a part of the code for its architecture, or
+ * the device may be broken.  Without this test each query would find that out
+ * only after sending all of its rows, or, if the rows come back in a wrong
+ * order, not at all.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,15 +16,15 @@
 #include "service/device_check.h"
 
 /*
- * More rows than one block of a GPU sorts, so that blocks have to learn of each
- * other where their rows go; and more than a chunk.
+ * More rows than one thread block of a GPU sorts, so that blocks depend on
+ * each other to find the positions of their rows; also more than one chunk.
  */
 #define CHECK_ROWS			10000
 #define CHECK_CHUNK_ROWS	4096
 
 #define CHECK_WORDS			2
 
-/* A row is its number, from which its key follows. */
+/* A row consists of its number, from which its key is computed. */
 typedef struct GsCheckRows
 {
 	uint64		keys[CHECK_WORDS][CHECK_ROWS];
@@ -32,8 +33,8 @@ typedef struct GsCheckRows
 } GsCheckRows;
 
 /*
- * Keys in no order, of which some are equal.  Few of their bits vary, which makes
- * few passes over the rows; bits of both words do.
+ * Make keys in no particular order, some of them equal.  Only a few bits vary,
+ * which keeps the number of passes small, but both words have some of them.
  */
 static void
 make_key(uint64 row, uint64 *key)
@@ -44,7 +45,7 @@ make_key(uint64 row, uint64 *key)
 	key[1] = (scattered >> 14 & 63) << 5;
 }
 
-/* Does row 'b' belong behind row 'a'?  Rows with equal keys keep their order. */
+/* Does row 'b' come after row 'a'?  Rows with equal keys keep their order. */
 static bool
 is_in_order(uint64 a, uint64 b)
 {
@@ -87,7 +88,10 @@ put_rows(const GsDeviceApi * api, GsSession * session, GsCheckRows *check)
 	return status == GPUSORT_OK ? api->session_wait(session, ticket) : status;
 }
 
-/* Rows that ascend strictly, and are as many as were put, are all of them. */
+/*
+ * Read the sorted rows back, and check them.  If they are in strictly
+ * ascending order and their number is right, none of them is missing.
+ */
 static GsStatus
 look_at_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
 			 GsCheckRows *check, bool *right)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_check.h
- *		Checks that a device sorts.
+ *		Tests that a device sorts correctly.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,8 +11,9 @@
 #include "gpusort_device.h"
 
 /*
- * Sort some rows on a device that was just opened, and look at the result.  Returns
- * GPUSORT_OK if it is right; otherwise writes the reason to 'message'.
+ * Sort some rows on a device that was just opened, and check the result.
+ * Returns GPUSORT_OK if it is correct; otherwise writes the reason to
+ * 'message'.
  */
 extern GsStatus gpusort_device_check_run(const GsDeviceApi * api, GsDevice * device,
 										 char *message, Size message_bytes);

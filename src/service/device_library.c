@@ -3,8 +3,8 @@
  * device_library.c
  *		Finds and opens pg_gpusort.device_library.
  *
- * A plain name is looked for in the directory of PostgreSQL's own modules,
- * where "make install" puts the device library.
+ * A name without a path is looked up in the directory of PostgreSQL's own
+ * modules, where "make install" puts the device library.
  *
  *-------------------------------------------------------------------------
  */

@@ -10,12 +10,12 @@
 
 #include "gpusort_device.h"
 
-/* Is there a file of that name?  Does not open it. */
+/* Does the file exist?  Does not open it. */
 extern bool gpusort_device_library_exists(void);
 
 /*
- * Open the library; for the device process alone.  Returns NULL, and writes
- * the reason to 'message', if it cannot be used.
+ * Open the library.  Only the device process calls this.  If the library
+ * cannot be used, returns NULL and writes the reason to 'message'.
  */
 extern const GsDeviceApi *gpusort_device_library_open(char *message,
 													  Size message_bytes);

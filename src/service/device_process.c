@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * device_process.c
- *		The process that owns the GPUs: its signals, its sleep and its end.
+ *		Main loop of the process that owns the GPUs, with its signals and its end.
  *
- * The process is a child of the supervisor and not one of the server's own.
- * It must not use locks, memory contexts of a transaction, or anything else
- * that would have to be cleaned up; it may write to the server's log and set
+ * The process is a child of the supervisor, and the postmaster does not know
+ * it.  It must not use locks, memory contexts of a transaction, or anything
+ * else that would need cleanup; it may write to the server's log and set
  * latches.  It may die at any time: see service_shmem.h.
  *
  *-------------------------------------------------------------------------
@@ -26,9 +26,10 @@
 #include "service/service_shmem.h"
 
 /*
- * How long to nap while there is work under way, and how long after the last
- * there was some; and how long to sleep without any.  Naps save clients the
- * waking, which costs them more than writing a thousand rows.
+ * NAP_US is how long to nap while work is in progress, and for NAPS_AFTER_WORK
+ * naps after the last work.  Otherwise the process sleeps for up to
+ * IDLE_SECONDS.  While it naps, clients need not wake it up, which costs them
+ * more than writing a thousand rows.
  */
 #define NAP_US				50
 #define NAPS_AFTER_WORK		40
@@ -85,7 +86,7 @@ nap(void)
 	(void) nanosleep(&pause, NULL);
 }
 
-/* Sleep until a client has something to do, but not for ever. */
+/* Sleep until a client has something to do, or the time is over. */
 static void
 sleep_until_woken(void)
 {
@@ -125,14 +126,20 @@ gpusort_device_process_main(void)
 			continue;
 		}
 
-		/* Whoever writes from now on wakes us; what was written we see. */
+		/*
+		 * We see what was written before the barrier.  Whoever writes later
+		 * sees that we are asleep, and wakes us up.
+		 */
 		pg_atomic_write_u32(&gpusort_service->asleep, 1);
 		pg_memory_barrier();
 		if (!gpusort_device_sessions_serve(&flying))
 			sleep_until_woken();
 		pg_atomic_write_u32(&gpusort_service->asleep, 0);
 
-		/* Opening a device takes time, and may end this process. */
+		/*
+		 * Opening a device takes time, and may end this process, so there
+		 * must be no sessions.
+		 */
 		if (!gpusort_device_sessions_any())
 			gpusort_device_use_try_again();
 	}

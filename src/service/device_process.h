@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_process.h
- *		The process that owns the GPUs.
+ *		Main loop of the process that owns the GPUs.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,8 +9,8 @@
 #define GPUSORT_DEVICE_PROCESS_H
 
 /*
- * Serve sessions until asked to end; does not return.  To be called in a child
- * of the supervisor that has no business of its own with the server.
+ * Serve sessions until asked to exit; does not return.  Call this in a child
+ * of the supervisor that is not connected to the server in any other way.
  */
 extern void gpusort_device_process_main(void);
 

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * device_record.c
- *		What is known of each device, over the lives of device processes.
+ *		Keeps a record of each device's failures, over several device processes.
  *
- * A device that cannot be opened costs others nothing: it is tried again while no
- * sort is under way.  One that is lost takes the device process with it, and so
- * the sessions on all devices.  If that happens at each use, sorts are better off
- * without it.  Hence failures in a row are counted here, until a session with rows
- * has come to its end on the device.
+ * A device that cannot be opened does not affect the others: it is tried again
+ * while no sort is in progress.  But a device that is lost ends the device
+ * process, and so all sessions on all devices.  If that happens each time it
+ * is used, it is better not to use it.  So consecutive failures are counted
+ * here.  The count is reset when a session with rows has completed on the
+ * device.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,10 +17,13 @@
 #include "service/device_record.h"
 #include "settings.h"
 
-/* A device that has failed so often in a row is left out for long. */
+/* A device with this many consecutive failures is left out for LEFT_OUT_MS. */
 #define MOST_FAILURES		3
 
-/* How long a device is not tried: for now, and for long, which messages call an hour. */
+/*
+ * Time until a failed device is tried again, normally and if it is left out.
+ * Messages call the latter an hour.
+ */
 #define RETRY_MS			(60 * 1000)
 #define LEFT_OUT_MS			(60 * 60 * 1000)
 
@@ -85,8 +89,8 @@ gpusort_device_record_list(int count)
 	int			listed = 0;
 
 	/*
-	 * With another number of devices in the machine, any number may be that
-	 * of another device.
+	 * If the number of devices in the machine has changed, each ordinal may
+	 * now stand for another device.
 	 */
 	bool		same = gpusort_service->machine_devices == count;
 
@@ -203,8 +207,8 @@ gpusort_device_record_next_try(void)
 	TimestampTz first = DT_NOEND;
 
 	/*
-	 * One that was due and was not tried is no reason to hurry: nothing can
-	 * be.
+	 * Ignore a device that was due and was not tried: retrying sooner would
+	 * not help, since no device could be opened.
 	 */
 	for (int d = 0; d < device_count(); d++)
 		if (state_of(d) == GS_DEVICE_FAILED && retry_of(d) > now)

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * device_record.h
- *		What is known of each device, over the lives of device processes.
+ *		Keeps a record of each device's failures, over several device processes.
  *
- * The devices are those of GsService.devices, by their place there.  The device
- * process calls these functions for its devices; those at the end are the
- * supervisor's.
+ * 'device' is an index in GsService.devices.  The device process calls these
+ * functions for its devices; those at the end are the supervisor's.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,52 +14,55 @@
 #include "service/service_shmem.h"
 #include "utils/timestamp.h"
 
-/* How a device failed, which decides when it is tried again. */
+/* How a device failed, which determines when it is tried again. */
 typedef enum GsDeviceFailure
 {
-	GS_DEVICE_NOT_OPENED,		/* after a while */
-	GS_DEVICE_NO_MEMORY,		/* likewise, however often that happens */
-	GS_DEVICE_LOST_IN_USE		/* by the next device process */
+	GS_DEVICE_NOT_OPENED,		/* retry after a while */
+	GS_DEVICE_NO_MEMORY,		/* likewise, after any number of failures */
+	GS_DEVICE_LOST_IN_USE		/* retry in the next device process */
 } GsDeviceFailure;
 
 /*
- * Make the list of devices: those of the machine's 'count' that are to be used.
- * What is known of them is forgotten if they are others than before.
+ * Make the list of devices to use, given the 'count' of devices in the
+ * machine.  Resets their records if that count has changed.
  */
 extern void gpusort_device_record_list(int count);
 
-/* Is a device that is not open to be opened now? */
+/* Should a device that is not open be opened now? */
 extern bool gpusort_device_record_is_due(int device);
 
-/* A device is being opened; is open; has sorted. */
+/* Record that a device is being opened, is open, or has sorted. */
 extern void gpusort_device_record_opening(int device);
 extern void gpusort_device_record_opened(int device);
 extern void gpusort_device_record_success(int device);
 
-/* A device could not be opened, or was lost. */
+/* Record that a device could not be opened, or was lost. */
 extern void gpusort_device_record_failure(int device, GsDeviceFailure failure,
 										  const char *message);
 
 /*
- * Is that another reason why a device could not be opened than the one before, or the
- * first since it was open?  Remembers it.
+ * Is this reason why a device could not be opened different from the previous
+ * one, or the first since it was open?  Stores the reason.
  */
 extern bool gpusort_device_record_is_news(int device, const char *message);
 
-/* Has it failed so often in a row that it is left out for long? */
+/*
+ * Has the device failed so many times in a row that it is left out for an
+ * hour?
+ */
 extern bool gpusort_device_record_left_out(int device);
 
 /*
- * After the end of a device process: no device is open any more.  'crash' is the
- * signal of a crash, which is the failure of a device that was being opened then;
- * or 0.
+ * Record that the device process has ended, so that no device is open any
+ * more.  'crash' is the signal of a crash, or 0.  A crash counts as a failure
+ * of a device that was being opened.
  */
 extern void gpusort_device_record_process_ended(int crash);
 
-/* When the first of the devices is to be opened again, if none is open. */
+/* Returns when to try again to open a device, if none could be opened. */
 extern TimestampTz gpusort_device_record_next_try(void);
 
-/* Have all devices opened that are not, as soon as can be. */
+/* Make all devices that are not open due for opening. */
 extern void gpusort_device_record_try_all(void);
 
 #endif							/* GPUSORT_DEVICE_RECORD_H */

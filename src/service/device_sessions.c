@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * device_sessions.c
- *		The sessions that the device process serves.
+ *		Serves the clients' sessions, in the device process.
  *
- * All slots are looked at in turn, and a little is done for each: what is
- * asynchronous in the device library is started, what was started before is
- * asked whether it is done.  Only a sort is waited for, some milliseconds.
+ * The device process visits all slots in turn and does a little for each: it
+ * starts asynchronous operations of the device library, and polls those that
+ * it started before.  It waits only for sorts, which take some milliseconds.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,20 +22,28 @@
 #include "service/fault.h"
 #include "service/service_shmem.h"
 
-/* Chunks of one session that are looked at before it is another's turn. */
+/*
+ * Maximum number of chunks to take from one session before the next one's
+ * turn.
+ */
 #define CHUNKS_PER_TURN		16
 
 /*
- * Device memory that sorting takes per row, keys and row numbers twice and
- * some working space; and what delivery takes for each byte of a chunk.
+ * Device memory that sorting takes per row, for keys and row numbers twice and
+ * some working space; and that returning rows takes per byte of a chunk.
  */
 #define SORT_BYTES_PER_ROW	28
 #define STAGING_FACTOR		6
 
-/* The part of the rows that have NULL as their first key, for a start. */
+/*
+ * Initially we expect one row of this many to have NULL as its first sort key.
+ */
 #define EXPECTED_PART_APART	16
 
-/* Bytes put after which the device's free memory is asked for again. */
+/*
+ * Number of bytes put after which the device is asked for its free memory
+ * again.
+ */
 #define MEMORY_CHECK_BYTES	((uint64) 256 * 1024 * 1024)
 
 typedef struct GsInFlight
@@ -44,21 +52,21 @@ typedef struct GsInFlight
 	GsTicket	ticket;
 } GsInFlight;
 
-/* A slot's session as seen from here. */
+/* The device process's data for the session of a slot. */
 typedef struct GsServed
 {
 	bool		open;
 	int			device;
 	GsSession  *parts[GS_PARTS];
-	uint64		rows;			/* put */
+	uint64		rows;			/* rows put so far */
 	uint64		expected_rows;	/* at least */
-	uint64		spoken_for;		/* its share of the device's */
-	uint64		put_bytes;		/* since the last look at free memory */
+	uint64		spoken_for;		/* its share of the device's spoken_for */
+	uint64		put_bytes;		/* since the free memory was last asked for */
 	bool		full;
 	bool		sorted;
 	bool		failed;
 	uint32		ring_tail;
-	uint32		faults;			/* times that the fault's point was met */
+	uint32		faults;			/* how often the fault's point was reached */
 	int			nflying;
 	GsInFlight	flying[GPUSORT_MAX_CHUNKS];
 } GsServed;
@@ -73,7 +81,8 @@ static uint32 epoch_served;
  */
 
 /*
- * Move a slot on, unless its client is closing it, and tell the client.
+ * Change the state of a slot, unless its client is closing it, and wake up the
+ * client.
  */
 static void
 change_state(GsSlot *slot, uint32 from, GsSlotState to)
@@ -95,7 +104,8 @@ fail_session(uint32 s, GsStatus status)
 	if (status == GPUSORT_DEVICE_LOST)
 		gpusort_device_use_lose(served[s].device, message);
 	served[s].failed = true;
-	served[s].nflying = 0;		/* chunks on their way go with the session */
+	served[s].nflying = 0;		/* chunks in transfer are dropped with the
+								 * session */
 	slot->status = status;
 	strlcpy(slot->message, message, GPUSORT_MESSAGE_BYTES);
 	pg_write_barrier();
@@ -106,21 +116,23 @@ fail_session(uint32 s, GsStatus status)
 	SetLatch(slot->client);
 }
 
-/* GS_FAULT_HANG: do nothing, for no session, until this one is given up. */
+/* GS_FAULT_HANG: serve no session until the client gives up this one. */
 static void
 hang(GsSlot *slot, GsFaultPoint point)
 {
 	pid_t		worker = getppid();
 	pid_t		client = slot->client->owner_pid;
 
-	/* At the close it is given up already: wait for its process. */
+	/*
+	 * At GS_FAULT_CLOSE it has done so already: wait until its process ends.
+	 */
 	while (getppid() == worker && kill(client, 0) == 0 &&
 		   (point == GS_FAULT_CLOSE ||
 			pg_atomic_read_u32(&slot->state) != GS_SLOT_CLOSING))
 		pg_usleep(10 * 1000);
 }
 
-/* Come to a point where the session's fault may strike. */
+/* Called at a point where the session's fault may happen. */
 static GsStatus
 meet_fault(uint32 s, GsFaultPoint point)
 {
@@ -155,7 +167,7 @@ meet_fault(uint32 s, GsFaultPoint point)
  * ----------------------------------------------------------------
  */
 
-/* What a session of so many rows is yet to take of device memory. */
+/* Set the amount of device memory that the session will still allocate. */
 static void
 speak_for(uint32 s, uint64 bytes)
 {
@@ -171,7 +183,7 @@ staging_bytes(const GsSlotRequest *request)
 	return STAGING_FACTOR * request->chunk_bytes;
 }
 
-/* Device memory of the rows expected, with all that sorting takes. */
+/* Returns the device memory for the expected rows and for sorting them. */
 static uint64
 expected_memory(const GsSlotRequest *request)
 {
@@ -185,8 +197,8 @@ expected_memory(const GsSlotRequest *request)
 }
 
 /*
- * The device with the most memory to spare; one with fewer sessions is better
- * if it has half as much or more.
+ * Choose the device with the most memory to spare, but prefer a device with
+ * fewer sessions if it has at least half as much.
  */
 static int
 choose_device(uint64 *room)
@@ -238,7 +250,10 @@ begin_part(uint32 s, GsPart part)
 									   &served[s].parts[part]);
 }
 
-/* Let the device's allocation of that number fail. */
+/*
+ * Make one of the device's allocations fail, or none again, if the session's
+ * fault says so.
+ */
 static void
 set_alloc_fault(uint32 s, bool on)
 {
@@ -299,7 +314,7 @@ close_session(uint32 s)
 
 		(void) meet_fault(s, GS_FAULT_CLOSE);
 
-		/* Waits for copies from and to the chunks. */
+		/* This waits for copies from and to the chunks. */
 		for (int p = 0; p < GS_PARTS; p++)
 			devices->api->session_end(session->parts[p]);
 		set_alloc_fault(s, false);
@@ -335,9 +350,9 @@ session_memory(const GsServed *session)
 }
 
 /*
- * Is there room for a chunk, and then for sorting?  The rows expected were
- * spoken for when the session was opened; of the memory for more rows, the
- * device is asked from time to time.
+ * Is there room for a chunk, and then for sorting?  The memory for the
+ * expected rows was reserved when the session was opened.  For more rows, we
+ * ask the device for its free memory from time to time.
  */
 static bool
 has_room(uint32 s, const GsPoolChunk *chunk)
@@ -350,7 +365,7 @@ has_room(uint32 s, const GsPoolChunk *chunk)
 	uint64		chunk_bytes = chunk->data_bytes +
 		chunk->rows * request->key_words * sizeof(uint64);
 	uint64		wanted = to_sort + to_sort / 4 + MEMORY_CHECK_BYTES;
-	uint64		others;			/* spoken for by other sessions */
+	uint64		others;			/* reserved by other sessions */
 
 	if (request->device_memory > 0 &&
 		session_memory(session) + chunk_bytes + to_sort > request->device_memory)
@@ -466,7 +481,9 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	fly(session, pool_chunk, ticket);
 }
 
-/* Take the chunks that the client handed over; true if there were any. */
+/*
+ * Take the chunks that the client handed over; returns true if there were any.
+ */
 static bool
 take_chunks(uint32 s)
 {
@@ -497,7 +514,7 @@ take_chunks(uint32 s)
 	return taken > 0;
 }
 
-/* See what has arrived; true if anything has. */
+/* Poll the chunks in transfer; returns true if any transfer has completed. */
 static bool
 land_chunks(uint32 s)
 {
@@ -586,7 +603,7 @@ gpusort_device_sessions_init(GsOpenDevices *open_devices)
 	epoch_served = pg_atomic_read_u32(&gpusort_service->epoch);
 }
 
-/* Do what there is to do for a slot; true if there was anything. */
+/* Serve a slot; returns true if there was anything to do. */
 static bool
 serve_slot(uint32 s)
 {
@@ -602,7 +619,11 @@ serve_slot(uint32 s)
 		close_session(s);
 		return true;
 	}
-	/* Sessions of an earlier device process are lost; clients know. */
+
+	/*
+	 * Sessions of an earlier device process are lost; the epoch tells their
+	 * clients.
+	 */
 	if (slot->epoch != epoch_served || state == GS_SLOT_FAILED)
 		return false;
 	if (state == GS_SLOT_OPENING)

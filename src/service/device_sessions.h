@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * device_sessions.h
- *		The sessions that the device process serves.
+ *		Serves the clients' sessions, in the device process.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,14 +11,14 @@
 #include "service/device_use.h"
 
 /*
- * Begin to serve, with no session open.  Devices that are open must stay; others
- * can be opened while there is no session.
+ * Initialize, with no session open.  Devices that are open must stay open;
+ * others may be opened while there is no session.
  */
 extern void gpusort_device_sessions_init(GsOpenDevices *open_devices);
 
 /*
- * Do what there is to do for each slot; returns whether there was anything.
- * *flying tells of work that is under way on a device.
+ * Serve each slot once; returns true if there was anything to do.  Sets
+ * *flying to whether any chunk is in transfer.
  */
 extern bool gpusort_device_sessions_serve(bool *flying);
 

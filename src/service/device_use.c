@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * device_use.c
- *		The devices that the device process uses: opening them, their memory,
- *		and the end of the process when one is lost.
+ *		Opens the devices that the device process uses, and tracks their memory.
  *
- * What a process that has lost a device can still do with other ones is not
- * known.  So it ends, with a message for the supervisor, which starts another.
+ * After the loss of a device it is undefined what the process can still do
+ * with other devices.  So it exits, with a message for the supervisor, which
+ * starts a new process.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 #include "service/device_record.h"
 #include "service/device_use.h"
 
-/* The rest of a device's memory: for what allocation rounds up. */
+/* Device memory that is left free, because allocations are rounded up. */
 #define SPARE_MEMORY		((uint64) 64 * 1024 * 1024)
 
 static GsOpenDevices devices;
@@ -28,7 +28,7 @@ static GsOpenDevices devices;
  * ----------------------------------------------------------------
  */
 
-/* End with a message for the supervisor. */
+/* Exit with a message for the supervisor. */
 pg_noreturn static void
 fail_process(int code, const char *message)
 {
@@ -71,11 +71,14 @@ gpusort_device_use_memory(int d)
 	GsServiceDevice *shared = &gpusort_service->devices[d];
 	uint64		free_memory;
 
-	/* This may be the first to notice that a device was lost. */
+	/* This call may be the first to notice that the device is lost. */
 	if (query_memory(d) == GPUSORT_DEVICE_LOST)
 		gpusort_device_use_lose(d, devices.api->device_message(devices.use[d].device));
 
-	/* Without an answer, what it said before: allocations will show. */
+	/*
+	 * If the query failed, use the previous value: if it is wrong,
+	 * allocations will fail.
+	 */
 	free_memory = pg_atomic_read_u64(&shared->free_memory);
 	return free_memory > SPARE_MEMORY ? free_memory - SPARE_MEMORY : 0;
 }
@@ -85,7 +88,7 @@ gpusort_device_use_memory(int d)
  * ----------------------------------------------------------------
  */
 
-/* Prepare a device that is open, and see that it sorts. */
+/* Prepare a device that was just opened, and check that it sorts. */
 static GsStatus
 prepare_device(int d, char *message)
 {
@@ -98,7 +101,7 @@ prepare_device(int d, char *message)
 	if (status != GPUSORT_OK)
 		return status;
 
-	/* What is pinned is so for all devices, and cannot be pinned again. */
+	/* Memory is pinned for all devices, and cannot be pinned twice. */
 	if (!pool_is_pinned)
 		status = devices.api->host_register(device, gpusort_service->pool,
 											gpusort_service->pool_bytes);
@@ -112,7 +115,7 @@ prepare_device(int d, char *message)
 	return status;
 }
 
-/* Open a device; a reason why not goes to 'message'. */
+/* Open a device.  After a failure, 'message' may have the reason. */
 static GsStatus
 open_device(int d, char *message)
 {
@@ -142,7 +145,7 @@ open_device(int d, char *message)
 	return status;
 }
 
-/* Open a device, if it is time, and say what came of it. */
+/* Open a device if it is due, and log the result. */
 static void
 try_device(int d)
 {
@@ -175,7 +178,7 @@ try_device(int d)
 		ereport(WARNING,
 				(errmsg("could not use GPU %d: %s", info->ordinal, message)));
 
-	/* What this process could do with other devices now is not known. */
+	/* It is undefined what this process could still do with other devices. */
 	if (status == GPUSORT_DEVICE_LOST)
 		fail_process(GPUSORT_EXIT_AGAIN, message);
 }

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * device_use.h
- *		The devices that the device process uses.
+ *		Functions for the devices that the device process uses.
  *
- * All of this is for the device process alone.
+ * Only the device process may call them.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,11 +12,12 @@
 
 #include "service/service_shmem.h"
 
-/* A device, by its number in GsService.devices. */
+/* A device; its index is that in GsService.devices. */
 typedef struct GsDeviceUse
 {
 	GsDevice   *device;			/* NULL unless it is open */
-	uint64		spoken_for;		/* bytes that sessions are yet to allocate */
+	uint64		spoken_for;		/* bytes reserved for sessions, not allocated
+								 * yet */
 } GsDeviceUse;
 
 typedef struct GsOpenDevices
@@ -27,9 +28,10 @@ typedef struct GsOpenDevices
 } GsOpenDevices;
 
 /*
- * Open the devices that are to be used.  Ends the process if none can be opened.
- * Those that could not be opened are tried again, when it is time, by
- * gpusort_device_use_try_again(), which takes a while and may end the process.
+ * gpusort_device_use_begin() opens the devices that the settings allow.  It
+ * ends the process if none can be opened.  gpusort_device_use_try_again()
+ * tries to open the others when they are due, which takes a while and may end
+ * the process.
  */
 extern GsOpenDevices *gpusort_device_use_begin(void);
 extern void gpusort_device_use_try_again(void);
@@ -38,12 +40,12 @@ extern void gpusort_device_use_try_again(void);
 extern void gpusort_device_use_end(void);
 
 /*
- * The free memory of a device, which is published.  Ends the process if the
- * device is lost.
+ * Returns the free memory of a device, and publishes it in shared memory.
+ * Ends the process if the device is lost.
  */
 extern uint64 gpusort_device_use_memory(int device);
 
-/* End the process, since a device is lost. */
+/* End the process because a device is lost. */
 extern void gpusort_device_use_lose(int device, const char *message);
 
 #endif							/* GPUSORT_DEVICE_USE_H */

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * fault.c
- *		Faults on purpose, in builds for tests: of the GPU service, and of what
- *		a backend holds.
+ *		Injects faults into the GPU service and backends, in builds for tests.
  *
  *-------------------------------------------------------------------------
  */
@@ -44,7 +43,7 @@ find_name(const char *const *names, int count, const char *text, Size length)
 	return 0;
 }
 
-/* Some actions are of backends or of the service alone. */
+/* Some actions are only possible in backends, and some only in the service. */
 static bool
 can_happen(const GsFault *fault)
 {
@@ -116,7 +115,9 @@ gpusort_fault_device_alloc(const GsFault *fault)
 	return fault->action == GS_FAULT_ALLOC ? fault->number : 0;
 }
 
-/* The number that comes with an action at GS_FAULT_HOST, 0 without that fault. */
+/*
+ * Returns the number of an action at GS_FAULT_HOST, or 0 without that fault.
+ */
 static uint32
 number_of_host(GsFaultAction action)
 {
@@ -133,8 +134,8 @@ number_of_host(GsFaultAction action)
 bool
 gpusort_fault_host_alloc(uint32 *allocations)
 {
-	static uint32 once = 0;		/* which one is to fail */
-	static uint32 all = 0;		/* allocations since that is known */
+	static uint32 once = 0;		/* which allocation should fail */
+	static uint32 all = 0;		/* allocations since it was set */
 	uint32		number = number_of_host(GS_FAULT_ALLOC);
 
 	if (number > 0)

@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * fault.h
- *		Faults on purpose, in builds for tests: of the GPU service, and of what
- *		a backend holds.
+ *		Injects faults into the GPU service and backends, in builds for tests.
  *
  * With GPUSORT_FAULTS defined (make FAULTS=yes), there is a setting
- * pg_gpusort.debug_fault, "point:action[:number]", and the functions below say
- * what it has to happen.  Otherwise nothing ever does, and compilers leave out
- * what would have.
+ * pg_gpusort.debug_fault, "point:action[:number]", and the functions below
+ * tell what should happen at a point.  In other builds nothing ever happens,
+ * and the compiler removes the code for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,11 +15,14 @@
 
 #include "service/service_shmem.h"
 
-/* Where the device process can be made to fail; or a backend, at GS_FAULT_HOST. */
+/*
+ * Points where the device process can be made to fail; a backend fails at
+ * GS_FAULT_HOST.
+ */
 typedef enum GsFaultPoint
 {
 	GS_FAULT_NOWHERE,
-	GS_FAULT_OPEN,				/* a session is begun */
+	GS_FAULT_OPEN,				/* a session is opened */
 	GS_FAULT_PUT,				/* a chunk is taken */
 	GS_FAULT_SORT,
 	GS_FAULT_GET,				/* a sorted chunk is delivered */
@@ -28,7 +30,7 @@ typedef enum GsFaultPoint
 	GS_FAULT_HOST				/* a backend holds rows and keys of a sort */
 } GsFaultPoint;
 
-/* What happens there. */
+/* What happens at the point. */
 typedef enum GsFaultAction
 {
 	GS_FAULT_NOTHING,
@@ -36,39 +38,49 @@ typedef enum GsFaultAction
 	GS_FAULT_LOST,				/* the device is lost */
 	GS_FAULT_MEMORY,			/* device memory is exhausted */
 	GS_FAULT_ERROR,				/* the device reports an error */
-	GS_FAULT_HANG,				/* nothing, until the session is given up */
-	GS_FAULT_ROWS,				/* a backend's session cannot number more rows
-								 * than that */
-	GS_FAULT_ALLOC,				/* so many allocations after the session was
-								 * opened succeed, and the next one fails; of
-								 * the points, GS_FAULT_HOST means those of a
-								 * backend, all others the device's */
-	GS_FAULT_ALLOC_ONCE			/* the same, but of all sessions of a backend
-								 * together, so that only one fails */
+	GS_FAULT_HANG,				/* no session is served until the client gives
+								 * up this one */
+	GS_FAULT_ROWS,				/* a backend's session cannot have more rows
+								 * than 'number' */
+	GS_FAULT_ALLOC,				/* of the allocations since the session was
+								 * opened, the one with this number fails: an
+								 * allocation of a backend at GS_FAULT_HOST,
+								 * and of the device at all other points */
+	GS_FAULT_ALLOC_ONCE			/* likewise, but counts the allocations for
+								 * all sessions of a backend together, so that
+								 * only one fails */
 } GsFaultAction;
 
 #ifdef GPUSORT_FAULTS
 
 /*
- * The fault of the GPU service that the setting of this backend describes; raises
- * an error if it cannot be read.
+ * Returns the fault of the GPU service that the setting of this backend
+ * describes.  Raises an error if the setting is invalid.
  */
 extern GsFault gpusort_fault_of_service(void);
 
 /*
- * What happens at a point of a session with that fault.  'times' counts how often
- * the fault's point was met, from 0.
+ * Returns what happens at a point of a session with this fault.  'times'
+ * counts how often the fault's point was reached, starting with 0.
  */
 extern GsFaultAction gpusort_fault_strikes(const GsFault *fault, GsFaultPoint point,
 										   uint32 *times);
 
-/* After how many allocations of a device one fails, or 0. */
+/*
+ * Returns which allocation of a device fails, counted from 1, or 0 for none.
+ */
 extern uint32 gpusort_fault_device_alloc(const GsFault *fault);
 
-/* Is this the allocation for a sort in this backend that fails?  Counts them. */
+/*
+ * Should this allocation for a sort in a backend fail?  'allocations' counts
+ * those of its session.
+ */
 extern bool gpusort_fault_host_alloc(uint32 *allocations);
 
-/* How many rows a session of this backend can number, 'most' without a fault. */
+/*
+ * Returns how many rows a session of this backend can have: 'most', unless
+ * there is a fault.
+ */
 extern uint32 gpusort_fault_host_rows(uint32 most);
 
 #else
