@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * service_client.c
- *		A backend's way to the GPU service.
+ *		A backend's interface to the GPU service.
  *
- * Everything that the client waits for is told by an atomic in shared memory,
- * after which the device process sets the client's latch.  If the device
- * process dies, the supervisor counts that in GsService.epoch and sets the
- * latch: a session of another epoch than the service's is lost.
+ * Every event that the client waits for is an atomic in shared memory, after
+ * whose change the device process sets the client's latch.  If the device
+ * process dies, the supervisor increments GsService.epoch and sets the latch:
+ * a session whose epoch is not that of the service is lost.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,13 +22,14 @@
 #include "work.h"
 
 /*
- * How often a wait looks around even if nobody calls, in milliseconds; and how
- * often that of a client which joined a session, whom nobody calls.
+ * Timeouts of waits in milliseconds: for the owner of a session, in case a
+ * latch is missed, and for a client that joined a session, whose latch is
+ * never set.
  */
 #define LOOK_AROUND_MS		1000
 #define JOINED_LOOK_MS		1
 
-/* What a client waits for. */
+/* Reasons why a client waits. */
 typedef enum GsClientWait
 {
 	GS_WAIT_OPEN,
@@ -47,9 +48,9 @@ static const char *const wait_names[] = {
 
 struct GsClient
 {
-	uint32		number;			/* of the slot */
+	uint32		number;			/* number of the slot */
 	GsSlot	   *slot;
-	bool		joined;			/* is the session another client's? */
+	bool		joined;			/* does another client own the session? */
 	GsFallback	failure;
 	MemoryContextCallback callback;
 };
@@ -124,7 +125,7 @@ failure_of_status(GsStatus status)
 	}
 }
 
-/* Has the session failed?  If so, remember why. */
+/* Has the session failed?  If so, sets the reason. */
 static bool
 has_failed(GsClient *client)
 {
@@ -145,7 +146,9 @@ has_failed(GsClient *client)
 	return client->failure != GS_FALLBACK_NONE;
 }
 
-/* Wait until the slot has left 'state'; false after a failure. */
+/*
+ * Wait until the slot is no longer in 'state'; returns false after a failure.
+ */
 static bool
 wait_while(GsClient *client, GsSlotState state, GsClientWait wait)
 {
@@ -175,12 +178,12 @@ close_slot(void *arg)
 
 	if (client->slot == NULL)
 		return;
-	pg_memory_barrier();		/* nothing of the slot is touched after this */
+	pg_memory_barrier();		/* the slot must not be accessed after this */
 	pg_atomic_write_u32(&client->slot->state, GS_SLOT_CLOSING);
 	client->slot = NULL;
 	gpusort_service_wake();
 
-	/* It frees slots when there is no device process to do so. */
+	/* The supervisor frees slots if there is no device process. */
 	supervisor = gpusort_service->supervisor;
 	if (pg_atomic_read_u32(&gpusort_service->device_pid) == 0 &&
 		supervisor != NULL)
@@ -219,7 +222,10 @@ fill_request(GsSlot *slot, const GsClientOptions *options)
 	request->row_width = options->row_width;
 	if (options->variable)
 	{
-		/* An eighth of the chunk is for lengths: rows of 28 bytes fill it. */
+		/*
+		 * Use an eighth of the chunk for lengths, which is enough for rows of
+		 * 28 bytes or more.
+		 */
 		request->chunk_rows = chunk_bytes / 8 / sizeof(uint32);
 		request->chunk_bytes = chunk_bytes - chunk_bytes / 8;
 	}
@@ -295,7 +301,9 @@ gpusort_client_attach(GsClientHandle handle)
 	return client;
 }
 
-/* The context's callback stays, and finds nothing to do. */
+/*
+ * The callback of the memory context stays registered, and then does nothing.
+ */
 void
 gpusort_client_close(GsClient *client)
 {
@@ -307,7 +315,7 @@ gpusort_client_close(GsClient *client)
  * ----------------------------------------------------------------
  */
 
-/* Have chunks been refused? */
+/* Has the device refused any chunks? */
 static bool
 is_full(GsClient *client)
 {
@@ -320,7 +328,9 @@ is_full(GsClient *client)
 static GsPoolChunk *
 get_chunk(GsClient *client, bool wait)
 {
-	/* There is always one sooner or later: this slot's own come back. */
+	/*
+	 * Sooner or later a chunk is free, because the slot's own ones come back.
+	 */
 	for (;;)
 	{
 		GsPoolChunk *chunk;
@@ -403,12 +413,12 @@ gpusort_client_sort(GsClient *client)
 {
 	uint32		state = GS_SLOT_OPEN;
 
-	/* A lack of memory while rows were put is no obstacle now. */
+	/* A device without memory for more rows can sort those that it has. */
 	if (client->failure == GS_FALLBACK_DEVICE_MEMORY && is_full(client))
 		client->failure = GS_FALLBACK_NONE;
 	while (!has_failed(client))
 	{
-		/* The device process may have made it FULL in the meantime. */
+		/* The device process may have set it to FULL in the meantime. */
 		if (pg_atomic_compare_exchange_u32(&client->slot->state, &state,
 										   GS_SLOT_SORTING))
 		{

@@ -1,13 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * service_client.h
- *		A backend's way to the GPU service.
+ *		A backend's interface to the GPU service.
  *
- * A client opens a session, fills chunks of the pool with rows and puts them,
- * asks for the sort, and gets sorted chunks by number, in any order and as
- * often as wanted.  All calls may wait and check for interrupts.  When one
- * fails, gpusort_client_failure() says why, and nothing but closing is left to
- * do, but for GS_FALLBACK_DEVICE_MEMORY after a put: see there.
+ * A client opens a session, fills pool chunks with rows and puts them, has
+ * them sorted, and gets sorted chunks by number, in any order and any number
+ * of times.  All functions may wait and check for interrupts.  When one fails,
+ * gpusort_client_failure() returns the reason, and the client can only close
+ * the session, except after GS_FALLBACK_DEVICE_MEMORY from
+ * gpusort_client_put(): see there.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,26 +23,26 @@ typedef struct GsClient GsClient;
 typedef struct GsClientOptions
 {
 	unsigned	key_words;
-	bool		variable;		/* rows of variable length, multiples of 8 */
+	bool		variable;		/* rows of variable length, a multiple of 8 */
 	uint32		row_width;		/* bytes, unless variable */
 	double		expected_rows;
 	double		expected_bytes; /* of all rows, without keys */
 } GsClientOptions;
 
-/* GS_FALLBACK_NONE if sessions can be opened, or why not. */
+/* Returns GS_FALLBACK_NONE if sessions can be opened, otherwise the reason. */
 extern GsFallback gpusort_client_availability(void);
 
-/* Bytes of a chunk of the pool.  Only if there is a service. */
+/* Returns the size of a pool chunk.  Call it only if there is a service. */
 extern Size gpusort_client_chunk_bytes(void);
 
 /*
- * Open a session in the current memory context, whose end closes it.  Returns
- * NULL and sets *reason if there is none to be had.
+ * Open a session.  The end of the current memory context closes it.  Returns
+ * NULL and sets *reason if no session is available.
  */
 extern GsClient *gpusort_client_open(const GsClientOptions *options,
 									 GsFallback *reason);
 
-/* Names a session to other processes of the same query. */
+/* Identifies a session to other processes of the same query. */
 typedef struct GsClientHandle
 {
 	uint32		slot;
@@ -51,51 +52,51 @@ typedef struct GsClientHandle
 extern GsClientHandle gpusort_client_handle(const GsClient *client);
 
 /*
- * Join a session, to put chunks alone.  Its owner must not close it before
- * this client is done.
+ * Join a session, only to put chunks.  The owner must not close the session
+ * before this client is done.
  */
 extern GsClient *gpusort_client_attach(GsClientHandle handle);
 
 extern GsFallback gpusort_client_failure(const GsClient *client);
 
 /*
- * A chunk to be filled; NULL after a failure, or if there is none at the moment
- * and 'wait' is false.  Who has chunks that are not put yet must not wait:
- * others might be waiting for them.
+ * Returns a chunk to fill.  Returns NULL after a failure, or if no chunk is
+ * free at the moment and 'wait' is false.  A process that has chunks that it
+ * has not put yet must not wait, because others might be waiting for these.
  */
 extern GsPoolChunk *gpusort_client_new_chunk(GsClient *client, bool wait);
 
 /*
- * Hand a chunk over: rows, part, offsets and data_bytes are set.  Chunks count
- * as having arrived in the sequence of the calls.  Returns false after a
- * failure; with GS_FALLBACK_DEVICE_MEMORY the chunk, and others that were put
- * before it, may have been refused for lack of memory.  What was taken can
- * still be sorted.
+ * Hand over a chunk, in which rows, part, offsets and data_bytes are set.  The
+ * order of the calls is the order of arrival of the chunks.  Returns false
+ * after a failure.  After GS_FALLBACK_DEVICE_MEMORY, this chunk and some put
+ * before it may have been refused for lack of memory; the others can still be
+ * sorted.
  */
 extern bool gpusort_client_put(GsClient *client, GsPoolChunk *chunk);
 
-/* After the sort: were chunks refused? */
+/* After the sort: has the device refused any chunks? */
 extern bool gpusort_client_has_refused(const GsClient *client);
 
 /*
- * After the sort: the first of the chunks refused, in the sequence in which they
- * were put; NULL if there are none.  It is the first until the caller frees it.
+ * After the sort: returns the refused chunk that was put first, or NULL if
+ * there is none.  It stays the first until the caller frees it.
  */
 extern GsPoolChunk *gpusort_client_first_refused(GsClient *client);
 
-/* Sort what was put, and wait for it. */
+/* Sort the rows that were put, and wait for the end of the sort. */
 extern bool gpusort_client_sort(GsClient *client);
 
-/* After the sort. */
+/* To be called after the sort. */
 extern const GsPartResult *gpusort_client_result(const GsClient *client,
 												 GsPart part);
 extern double gpusort_client_sort_ms(const GsClient *client);
 extern uint64 gpusort_client_device_bytes(const GsClient *client);
 
 /*
- * Ask for a sorted chunk, and wait until a chunk asked for is there.  Asking
- * returns NULL if the pool has no chunk to spare at the moment and 'wait' is
- * false.
+ * gpusort_client_ask() requests a sorted chunk, and gpusort_client_await()
+ * waits until it has arrived.  The former returns NULL after a failure, or if
+ * no pool chunk is free at the moment and 'wait' is false.
  */
 extern GsPoolChunk *gpusort_client_ask(GsClient *client, GsPart part,
 									   uint64 number, bool wait);

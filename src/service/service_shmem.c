@@ -3,10 +3,10 @@
  * service_shmem.c
  *		Shared memory between backends and the GPU service.
  *
- * The pool is a part of the server's main shared memory: at the same address
- * in every process, in huge pages where the server's memory is, and there from
- * the start.  If no device library is found when the server starts, no memory is
- * requested.
+ * The pool is a part of the server's main shared memory.  So it is at the same
+ * address in every process, uses huge pages if the server's memory does, and
+ * exists from the start.  If no device library is found when the server
+ * starts, no memory is requested.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,23 +25,23 @@
 #include "settings.h"
 
 /*
- * The size of a chunk: so many in the pool, but within these.  An H200 takes
- * rows at 62, 75 and 82 percent of the rate of plain copies, and returns them at
- * 76, 90 and 95 percent, in chunks of 512 kB, 1 MB and 2 MB.
+ * A chunk is a fixed fraction of the pool, within these limits.  In chunks of
+ * 512 kB, 1 MB and 2 MB, an H200 takes rows at 62, 75 and 82 percent of the
+ * rate of plain copies, and returns them at 76, 90 and 95 percent.
  */
 #define CHUNKS_PER_POOL		256
 #define MIN_CHUNK_BYTES		(64 * 1024)
 #define MAX_CHUNK_BYTES		(2 * 1024 * 1024)
 
-/* Large enough for the pages of every platform. */
+/* Large enough for the page size of every platform. */
 #define POOL_ALIGNMENT		(64 * 1024)
 
 GsService  *gpusort_service = NULL;
 
 /*
- * Is there to be a GPU service?  Decided once, before the server asks for shared
- * memory: after a crash it initializes the same amount again, whatever has become
- * of the file of the device library meanwhile.
+ * Should there be a GPU service?  Decided once, before the server requests
+ * shared memory: after a crash it initializes the same amount again, even if
+ * the file of the device library has appeared or disappeared meanwhile.
  */
 static bool service_is_wanted = false;
 
@@ -74,7 +74,7 @@ request_shmem(void)
 										pool_bytes() + POOL_ALIGNMENT));
 }
 
-/* Returns false if the system lacks what the service needs. */
+/* Returns false if the system cannot provide what the service needs. */
 static bool
 init_service(GsService *service)
 {
@@ -127,7 +127,7 @@ lay_out_pool(GsService *service)
 	service->nchunks = pool_bytes() / service->chunk_bytes;
 	service->pool_bytes = (Size) service->nchunks * service->chunk_bytes;
 
-	/* Half of the chunks are for whoever needs them. */
+	/* Half of the chunks are shared by all slots. */
 	service->nslots = Min(GPUSORT_SLOTS,
 						  service->nchunks / (2 * GPUSORT_SLOT_CHUNKS));
 }
@@ -185,7 +185,9 @@ gpusort_service_is_wanted(void)
  * ----------------------------------------------------------------
  */
 
-/* Take one of the chunks from 'first' to 'end', beginning with 'start'. */
+/*
+ * Take a free chunk between 'first' and 'end' - 1, searching from 'start' on.
+ */
 static GsPoolChunk *
 take_chunk(uint32 slot, uint32 first, uint32 end, uint32 start)
 {
@@ -206,8 +208,9 @@ take_chunk(uint32 slot, uint32 first, uint32 end, uint32 start)
 }
 
 /*
- * Each slot has chunks of its own, so that no session has to wait for another,
- * which may be a cursor that nobody reads from.  The others are common.
+ * Each slot has chunks of its own, so that no session has to wait for another
+ * one, which may belong to a cursor that nobody reads from.  The other chunks
+ * are shared.
  */
 GsPoolChunk *
 gpusort_chunk_alloc(uint32 slot)
@@ -217,7 +220,10 @@ gpusort_chunk_alloc(uint32 slot)
 	uint32		end = gpusort_service->nchunks;
 	GsPoolChunk *chunk = take_chunk(slot, own, own + GPUSORT_SLOT_CHUNKS, own);
 
-	/* Where to begin differs, so that sessions do not search together. */
+	/*
+	 * Start at different chunks, so that sessions do not contend for the same
+	 * ones.
+	 */
 	if (chunk == NULL && common < end)
 		chunk = take_chunk(slot, common, end,
 						   common + slot * (end - common) / GPUSORT_SLOTS);
@@ -230,7 +236,8 @@ gpusort_chunk_alloc(uint32 slot)
 void
 gpusort_chunk_free(GsPoolChunk *chunk)
 {
-	pg_write_barrier();			/* whoever gets it is its only user */
+	pg_write_barrier();			/* our accesses end before another slot takes
+								 * it */
 	pg_atomic_write_u32(&chunk->owner, 0);
 }
 
@@ -254,7 +261,10 @@ gpusort_slot_free(uint32 number)
 void
 gpusort_service_wake(void)
 {
-	/* Either we see that it is asleep, or it sees what we have written. */
+	/*
+	 * Either we see that the device process is asleep, or it sees what we
+	 * have written.
+	 */
 	pg_memory_barrier();
 	if (pg_atomic_exchange_u32(&gpusort_service->asleep, 0) != 0)
 		(void) sem_post(&gpusort_service->wakeup);

@@ -1,9 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * service_status.c
- *		What the GPU service shows of itself.
+ *		Reads the status of the GPU service from shared memory.
  *
- * Numbers are read one by one: they may be a moment apart.
+ * The values are read one after the other, without a lock, so they may not be
+ * consistent with each other.
  *
  *-------------------------------------------------------------------------
  */

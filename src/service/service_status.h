@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * service_status.h
- *		What the GPU service shows of itself.
+ *		Reads the status of the GPU service from shared memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,17 +14,18 @@ typedef struct GsDeviceRow
 	char		name[128];
 	char		compute_capability[16];
 	int64		total_memory;
-	int64		free_memory;	/* when it was last asked for; 0 unless it is
-								 * used */
+	int64		free_memory;	/* when the device was last asked; 0 unless it
+								 * is used */
 	int			sessions;
 	const char *state;
-	int			failures;		/* in a row */
-	char		message[256];	/* of the last one, or "" */
+	int			failures;		/* consecutive ones */
+	char		message[256];	/* of the last failure, or "" */
 } GsDeviceRow;
 
 /*
- * The n-th device that is to be used, from 0; false if there are no more.  Name,
- * capability and memory are empty if they were never learned.
+ * Get the n-th device that the settings allow, from 0; returns false if there
+ * are no more.  Name, capability and memory are empty until the device was
+ * queried.
  */
 extern bool gpusort_service_get_device(int n, GsDeviceRow *device);
 
@@ -33,9 +34,9 @@ typedef struct GsServiceStatus
 	const char *state;
 	char		message[256];	/* why there is no device, or "" */
 	char		build[16];		/* of the device library */
-	int64		device_pid;		/* of the device process, or 0 */
-	int64		restarts;		/* of it, that nobody asked for */
-	int64		device_memory;	/* bytes that sorts use, on all devices */
+	int64		device_pid;		/* PID of the device process, or 0 */
+	int64		restarts;		/* after unexpected ends of that process */
+	int64		device_memory;	/* bytes in use on all devices */
 	int64		sessions;		/* slots in use */
 	int64		slots;
 	int64		chunks;			/* of the pool */

@@ -3,11 +3,12 @@
  * service_worker.c
  *		The background worker "pg_gpusort service": supervises the device process.
  *
- * A process that uses CUDA can be killed by its driver or its own memory use.
- * PostgreSQL answers the death of a process that it knows by restarting all
- * others.  So this worker, which does nothing that could kill it, has a child
- * that the postmaster does not know, and which alone uses the GPUs.  When the
- * child ends, its sessions are declared lost, and a new one is started.
+ * The driver can kill a process that uses CUDA, and so can the process's own
+ * memory use.  When a process that PostgreSQL knows dies, all others are
+ * restarted.  So this worker, which does nothing that could kill it, has a
+ * child process that the postmaster does not know and that alone uses the
+ * GPUs.  When the child ends, its sessions are declared lost, and a new one is
+ * started.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,23 +41,24 @@
 
 extern PGDLLEXPORT void gpusort_service_main(Datum arg);
 
-/* Seconds until PostgreSQL starts the worker again when it has ended. */
+/* Seconds until the postmaster restarts the worker after it has ended. */
 #define WORKER_RESTART_S	5
 
 /*
- * Milliseconds until the next device process is started after a crash, twice as
- * many after each that follows soon.
+ * Milliseconds until a new device process is started after a crash: the first
+ * delay, which doubles with each crash soon after a start, and the longest
+ * delay.
  */
 #define FIRST_RESTART_MS	200
 #define LAST_RESTART_MS		(10 * 1000)
 
-/* A device process that lived so long has not crashed "soon". */
+/* A crash after this time is not soon after the start. */
 #define STABLE_MS			(10 * 1000)
 
-/* How long the device process has to end when it is asked to. */
+/* How long to wait for the device process to exit when it is asked to. */
 #define END_PATIENCE_MS		3000
 
-/* How often to look at sessions, for pg_stat_activity. */
+/* How often to update pg_stat_activity. */
 #define LOOK_MS				1000
 
 static pid_t child = 0;
@@ -64,7 +66,7 @@ static TimestampTz child_start;
 static int	restart_ms = FIRST_RESTART_MS;
 static TimestampTz next_start = 0;
 
-/* What was logged since there was a device process that served, or "". */
+/* The reason last logged since a device process was ready, or "". */
 static char last_reason[GPUSORT_MESSAGE_BYTES];
 
 static void
@@ -77,11 +79,11 @@ handle_sigchld(SIGNAL_ARGS)
 }
 
 /* ----------------------------------------------------------------
- *		the device process begins and ends
+ *		start and end of the device process
  * ----------------------------------------------------------------
  */
 
-/* In the child: leave everything behind that is the worker's. */
+/* In the child: detach from everything that belongs to the worker. */
 static void
 become_device_process(void)
 {
@@ -91,10 +93,14 @@ become_device_process(void)
 	on_exit_reset();
 	MyProc = NULL;
 #ifdef __linux__
-	/* A process that outlives its server would keep it from starting. */
+
+	/*
+	 * If the process outlived its server, it would keep a new one from
+	 * starting.
+	 */
 	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
 
-	/* Its naps are short, and meant so. */
+	/* Timer slack would lengthen its short naps. */
 	(void) prctl(PR_SET_TIMERSLACK, 1000);
 #endif
 	if (getppid() != supervisor)
@@ -103,7 +109,9 @@ become_device_process(void)
 	gpusort_device_process_main();
 }
 
-/* Log why there is no device process, unless that was the reason the last time. */
+/*
+ * Log why there is no device process, unless the same reason was logged last.
+ */
 static void
 report_reason(const char *reason)
 {
@@ -139,7 +147,7 @@ start_child(void)
 	pg_atomic_write_u32(&gpusort_service->device_pid, pid);
 }
 
-/* Tell all clients that their sessions are gone. */
+/* Notify all clients that their sessions are lost. */
 static void
 declare_sessions_lost(void)
 {
@@ -156,7 +164,7 @@ declare_sessions_lost(void)
 	}
 }
 
-/* Without a device process, slots that clients have left are freed here. */
+/* Free the slots that clients have left, while there is no device process. */
 static void
 free_slots(void)
 {
@@ -165,7 +173,7 @@ free_slots(void)
 			gpusort_slot_free(s);
 }
 
-/* Did the process crash by itself, rather than being killed? */
+/* Returns the signal of a crash, or 0 if the process exited or was killed. */
 static int
 crash_signal(int status)
 {
@@ -174,7 +182,7 @@ crash_signal(int status)
 	return signal == SIGKILL || signal == SIGTERM ? 0 : signal;
 }
 
-/* Log an end that nobody asked for. */
+/* Log the unexpected end of the device process. */
 static void
 report_end(int status)
 {
@@ -199,7 +207,7 @@ report_end(int status)
 				(errmsg("the device process of pg_gpusort ended")));
 }
 
-/* Choose when to start again after an end that nobody asked for. */
+/* Choose when to start again after an unexpected end. */
 static void
 plan_restart(void)
 {
@@ -212,7 +220,7 @@ plan_restart(void)
 	pg_atomic_fetch_add_u32(&gpusort_service->restarts, 1);
 }
 
-/* The child has ended: see how, and choose when to start another. */
+/* The child has ended: find out how, and choose when to start a new one. */
 static void
 child_ended(int status)
 {
@@ -303,7 +311,7 @@ report_activity(void)
 						   activity);
 }
 
-/* Reloading the configuration is asking for devices that were left out. */
+/* Reloading the configuration also makes devices due that were left out. */
 static void
 reload(void)
 {
@@ -316,7 +324,9 @@ reload(void)
 		gpusort_service_wake();
 }
 
-/* Milliseconds to sleep until there is something to do. */
+/*
+ * Returns the number of milliseconds to sleep until there is something to do.
+ */
 static long
 time_to_sleep(void)
 {
@@ -332,7 +342,8 @@ gpusort_service_main(Datum arg)
 	uint32		wait_event;
 
 	if (gpusort_service == NULL)
-		proc_exit(0);			/* for good: the system lacks something */
+		proc_exit(0);			/* not to be restarted: the system lacks
+								 * something */
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
@@ -365,7 +376,7 @@ gpusort_service_main(Datum arg)
 		CHECK_FOR_INTERRUPTS();
 	}
 
-	/* Not 0, which would mean not to start it again. */
+	/* Not 0, after which the worker would not be restarted. */
 	proc_exit(1);
 }
 

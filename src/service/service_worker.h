@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * service_worker.h
- *		The background worker "pg_gpusort service".
+ *		The background worker "pg_gpusort service": supervises the device process.
  *
  *-------------------------------------------------------------------------
  */
@@ -9,8 +9,8 @@
 #define GPUSORT_SERVICE_WORKER_H
 
 /*
- * Register the worker, if there is to be one.  Called once by _PG_init(), after
- * gpusort_service_shmem_init().
+ * Register the worker if there should be a GPU service.  Called once by
+ * _PG_init(), after gpusort_service_shmem_init().
  */
 extern void gpusort_service_worker_init(void);
 
