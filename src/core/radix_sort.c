@@ -71,7 +71,10 @@
 /* Rows between two calls of the stop callback. */
 #define STOP_INTERVAL		65536
 
-/* Number of rows by which the keys of unordered rows are prefetched. */
+/*
+ * Number of rows to prefetch keys ahead of their use, if the rows are not in
+ * the order of their numbers.
+ */
 #define PREFETCH_DISTANCE	32
 
 /*

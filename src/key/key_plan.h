@@ -72,8 +72,8 @@ extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
 extern unsigned gpusort_key_plan_string_words(const GsKeyPlan *plan);
 
 /*
- * Are the words exact?  If not, comparing the sort keys from number *first on
- * by their sort operators' comparators breaks ties.
+ * Are the words exact?  If not, ties are broken by comparing the sort keys
+ * from number *first on with their sort operators' comparators.
  */
 extern bool gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first);
 

@@ -73,7 +73,7 @@ typedef struct GsNumeric
 	int			weight;
 	int			ndigits;
 	const char *digits;			/* 16 bits each, not aligned */
-	struct varlena *copy;		/* to be freed, or NULL */
+	struct varlena *copy;		/* must be freed, or NULL */
 } GsNumeric;
 
 static inline uint16

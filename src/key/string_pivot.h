@@ -34,7 +34,7 @@ typedef struct GsPivot
 } GsPivot;
 
 /*
- * Returns how many bytes are in common to strings whose first 'nwords' words
+ * Returns how many bytes strings have in common if their first 'nwords' words
  * are equal.
  */
 extern Size gpusort_pivot_bytes_in_words(const GsKeyEncoding *encoding,

@@ -16,8 +16,8 @@
 #include "service/device_check.h"
 
 /*
- * More rows than one thread block of a GPU sorts, so that blocks depend on
- * each other to find the positions of their rows; also more than one chunk.
+ * More rows than one thread block of a GPU sorts, so that blocks must exchange
+ * counts to find the positions of their rows; also more than one chunk.
  */
 #define CHECK_ROWS			10000
 #define CHECK_CHUNK_ROWS	4096
