@@ -3,23 +3,25 @@
  * btree_loader.c
  *		Writes the pages of a new btree index from its tuples in index order.
  *
- * A page of each level is being filled, and gets its block number when it is
- * begun.  When the next tuple does not fit, or would leave less room free than
- * the fillfactor asks for, the page is finished: its last tuple moves on to a new
- * page, and is left behind as the high key, on a leaf page without the columns
- * that are not needed to tell it from the tuple before.  A copy of the high key
- * is the low key of the new page, and goes with its block number to the level
- * above as soon as that page is finished in turn.
+ * One page of each level is being filled.  It gets its block number when it is
+ * begun.  When the next tuple does not fit, or would leave less free space
+ * than the fillfactor requires, the page is finished.  Its last tuple is moved
+ * to a new page, and a copy of that tuple becomes the high key.  On a leaf
+ * page, the high key is truncated: it keeps only the columns that are needed
+ * to tell it from the tuple before it.  The high key of a page is the low key
+ * of the next page.  The low key is added to the level above, with the block
+ * number of its page, as soon as that page is finished in turn.
  *
- * Such a page has an unused line pointer in front, for the high key.  The last
- * page of a level gets no high key, and its line pointers move by one.
+ * A page that is being filled has an unused first line pointer, for the high
+ * key.  The last page of a level gets no high key, so that its line pointers
+ * are moved down by one.
  *
- * With deduplication, tuples with equal keys become one with a list of their TIDs,
- * of limited length.  The first one is kept apart, and the TIDs are collected
- * behind it, where they have to be in the end.
+ * With deduplication, tuples with equal keys become one tuple with a posting
+ * list of limited length.  A copy of the first tuple is kept, and the TIDs are
+ * collected behind it, where the posting list has to be in the end.
  *
- * All of it follows PostgreSQL's own build to the byte, since the index has to be
- * the same whoever built it.
+ * All of this follows PostgreSQL's own build to the byte, so that the index
+ * does not depend on who built it.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,39 +37,38 @@
 #include "index/btree_writer.h"
 #include "work.h"
 
-/* A tuple of this size might be too long for a btree. */
+/* A tuple that is larger than this might be too large for a btree. */
 #define LONG_TUPLE_BYTES	(BLCKSZ / 4)
 
 /*
- * The largest tuple with a list of TIDs, with its line pointer: a tenth of a
- * page, so that pages can be filled to about the usual fillfactor.
+ * The largest size of a tuple with a posting list and its line pointer: a
+ * tenth of a page, so that pages can be filled to about the usual fillfactor.
  */
 #define MAX_POSTING_BYTES \
 	(MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData))
 
-/* A tuple with a key of 8 bytes or less. */
+/* The size of a tuple with a key of at most 8 bytes. */
 #define SMALL_TUPLE_BYTES	16
 
-/* A level of the tree, with the page that is being filled. */
+/* A level of the tree, and the page that is being filled. */
 typedef struct GsBtreeLevel
 {
 	struct GsBtreeLevel *parent;	/* NULL if there is none yet */
 	uint32		height;			/* 0 = leaves */
-	int			min_free;		/* bytes to leave free by the fillfactor */
-	int			reserved;		/* bytes that a tuple must leave for a high
-								 * key */
+	int			min_free;		/* bytes to leave free, from the fillfactor */
+	int			reserved;		/* bytes that must stay free for a high key */
 
 	Page		page;
 	BlockNumber block;
-	IndexTuple	low_key;		/* of the page; memory for any tuple */
-	int			last_posting;	/* bytes of TIDs that the last tuple has */
+	IndexTuple	low_key;		/* of the page; has memory for any tuple */
+	int			last_posting;	/* bytes of the last tuple's posting list */
 } GsBtreeLevel;
 
 /* Tuples with equal keys. */
 typedef struct GsBtreeDuplicates
 {
-	IndexTuple	tuple;			/* the first one, and the TIDs behind it */
-	Size		key_bytes;		/* of the tuple without the TIDs behind it */
+	IndexTuple	tuple;			/* the first one, followed by the TIDs */
+	Size		key_bytes;		/* of the tuple without the posting list */
 	int			n_tids;			/* 0 if there is no tuple */
 } GsBtreeDuplicates;
 
@@ -79,11 +80,11 @@ struct GsBtreeLoader
 	Relation	index;
 	BTScanInsert key;
 	GsBtreeWriter *writer;
-	BlockNumber n_blocks;		/* that are given to pages */
+	BlockNumber n_blocks;		/* block numbers given to pages so far */
 	GsBtreeLevel *leaves;
 
 	bool		deduplicate;
-	bool		bytes_tell_keys;	/* have equal keys always equal bytes? */
+	bool		bytes_tell_keys;	/* do equal keys always have equal bytes? */
 	bool		first_varies;	/* is the first key of variable length? */
 	GsBtreeDuplicates duplicates;
 };
@@ -91,7 +92,7 @@ struct GsBtreeLoader
 static void add_to_level(GsBtreeLoader *loader, GsBtreeLevel *level,
 						 IndexTuple tuple, int posting_bytes);
 
-/* A new page, with a line pointer for the high key. */
+/* Returns a new page, with a line pointer for the high key. */
 static Page
 begin_page(GsBtreeLoader *loader, uint32 height)
 {
@@ -109,7 +110,10 @@ begin_page(GsBtreeLoader *loader, uint32 height)
 	return page;
 }
 
-/* Cut a tuple of an upper level down to its link: it is below all others. */
+/*
+ * Truncate a tuple of an upper level to its downlink.  It then sorts before
+ * all other tuples.
+ */
 static void
 set_minus_infinity(IndexTuple tuple)
 {
@@ -139,7 +143,10 @@ begin_level(GsBtreeLoader *loader, uint32 height)
 	return level;
 }
 
-/* The constant makes it one instruction or two. */
+/*
+ * Copy a tuple.  The constant size lets the compiler copy the most common
+ * tuples by one or two instructions.
+ */
 static inline void
 copy_tuple(void *place, const IndexTupleData *tuple, Size size)
 {
@@ -150,8 +157,8 @@ copy_tuple(void *place, const IndexTupleData *tuple, Size size)
 }
 
 /*
- * Put a tuple at the end of a page's tuple space, and a line pointer to it.  The
- * page has room for it.
+ * Put a tuple at the end of a page's tuple space, and set a line pointer to
+ * it.  The page must have room for it.
  */
 static inline void
 place_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
@@ -183,9 +190,10 @@ tuple_at(Page page, OffsetNumber offset)
 }
 
 /*
- * Does a tuple fit on the level's page?  At least two do, whatever the
- * fillfactor.  The TIDs of the last tuple do not count for the fillfactor: if it
- * becomes the high key, they go.
+ * Does a tuple fit on the level's page?  The first two tuples always do,
+ * whatever the fillfactor.  The posting list of the last tuple does not count
+ * for the fillfactor, because it is truncated away if the tuple becomes the
+ * high key.
  */
 static inline bool
 tuple_fits(const GsBtreeLevel *level, Size size)
@@ -200,7 +208,10 @@ tuple_fits(const GsBtreeLevel *level, Size size)
 		PageGetMaxOffsetNumber(level->page) <= P_FIRSTKEY;
 }
 
-/* Tell the level above of a page, the one after the last it was told of. */
+/*
+ * Add the downlink of a page to the level above.  Pages must be added in
+ * order.
+ */
 static void
 link_to_parent(GsBtreeLoader *loader, GsBtreeLevel *level, BlockNumber block)
 {
@@ -256,7 +267,7 @@ set_high_key(GsBtreeLoader *loader, GsBtreeLevel *level, Page page)
 				IndexTupleSize(level->low_key));
 }
 
-/* Write the level's page, and begin the next one with its last tuple. */
+/* Write the level's page, and begin the next one with the last tuple. */
 static void
 finish_page(GsBtreeLoader *loader, GsBtreeLevel *level)
 {
@@ -267,7 +278,7 @@ finish_page(GsBtreeLoader *loader, GsBtreeLevel *level)
 	CHECK_FOR_INTERRUPTS();
 	Assert(last_offset > P_FIRSTKEY);
 
-	/* The order in which pages get their numbers is PostgreSQL's. */
+	/* Block numbers are given out in PostgreSQL's order. */
 	level->page = begin_page(loader, level->height);
 	level->block = loader->n_blocks++;
 	link_to_parent(loader, level, block);
@@ -279,7 +290,7 @@ finish_page(GsBtreeLoader *loader, GsBtreeLevel *level)
 	gpusort_btree_writer_put(loader->writer, block, page);
 }
 
-/* 'posting_bytes' is how much of the tuple is a list of TIDs. */
+/* Add a tuple to a level.  'posting_bytes' is the size of its posting list. */
 static inline void
 add_to_level(GsBtreeLoader *loader, GsBtreeLevel *level, IndexTuple tuple,
 			 int posting_bytes)
@@ -295,7 +306,7 @@ add_to_level(GsBtreeLoader *loader, GsBtreeLevel *level, IndexTuple tuple,
 	level->last_posting = posting_bytes;
 }
 
-/* Add the tuple that is kept, with the TIDs of all that were equal to it. */
+/* Add the tuple that was kept, with the TIDs of all tuples equal to it. */
 static inline void
 add_duplicates(GsBtreeLoader *loader)
 {
@@ -317,14 +328,14 @@ add_duplicates(GsBtreeLoader *loader)
 	add_to_level(loader, loader->leaves, tuple, posting_bytes);
 }
 
-/* Where the TIDs are collected. */
+/* Returns where the TIDs are collected. */
 static inline ItemPointer
 duplicate_tids(GsBtreeDuplicates *duplicates)
 {
 	return (ItemPointer) ((char *) duplicates->tuple + duplicates->key_bytes);
 }
 
-/* Keep a copy of a tuple, for the equal ones that may follow. */
+/* Keep a copy of a tuple, since equal ones may follow. */
 static inline void
 keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
 {
@@ -337,8 +348,8 @@ keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
 }
 
 /*
- * Do two tuples have equal bytes in their keys, NULLs included?  Alignment is
- * zeros.
+ * Do the keys of two tuples, including NULLs, have equal bytes?  Alignment
+ * padding is zero and can be compared, too.
  */
 static inline bool
 equal_bytes(const IndexTupleData *a, const IndexTupleData *b)
@@ -354,9 +365,9 @@ equal_bytes(const IndexTupleData *a, const IndexTupleData *b)
 }
 
 /*
- * Do two tuples differ in the first key, of variable length?  Short values, which
- * are not compressed, have their length and the bytes behind it.  That is all that
- * is looked at here, for speed: false means nothing.
+ * Does the first key, which is of variable length, differ between two tuples?
+ * For speed, only short uncompressed values are compared.  Their header holds
+ * their length.  If this returns false, the keys may be equal or not.
  */
 static inline bool
 first_differs(const IndexTupleData *a, const IndexTupleData *b)
@@ -372,8 +383,9 @@ first_differs(const IndexTupleData *a, const IndexTupleData *b)
 }
 
 /*
- * Are two tuples equal in all keys?  A value of variable length can be stored in
- * several ways, compressed or not; the rest has one.
+ * Are two tuples equal in all keys?  The same value of variable length can be
+ * stored in several ways, compressed or not.  Other values have only one
+ * representation.
  */
 static inline bool
 equal_keys(GsBtreeLoader *loader, IndexTuple a, IndexTuple b)
@@ -387,7 +399,7 @@ equal_keys(GsBtreeLoader *loader, IndexTuple a, IndexTuple b)
 		IndexRelationGetNumberOfKeyAttributes(loader->index);
 }
 
-/* Does the list of TIDs take one more? */
+/* Is there room in the posting list for one more TID? */
 static inline bool
 takes_tid(const GsBtreeDuplicates *duplicates)
 {
@@ -423,7 +435,10 @@ gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple)
 	keep_tuple(duplicates, tuple);
 }
 
-/* Keys of fixed length, and those that end with a zero byte, have one form. */
+/*
+ * Do equal keys always have equal bytes?  Values of fixed length and C strings
+ * have only one representation.
+ */
 static bool
 bytes_tell_keys(Relation index)
 {
@@ -463,14 +478,14 @@ gpusort_btree_loader_begin(Relation heap, Relation index, bool unique)
 		BTGetDeduplicateItems(index);
 	loader->bytes_tell_keys = bytes_tell_keys(index);
 	loader->first_varies = TupleDescAttr(RelationGetDescr(index), 0)->attlen == -1;
-	/* The longest tuple there can be, and a TID. */
+	/* Room for the longest possible tuple, and a TID. */
 	loader->duplicates.tuple = palloc(INDEX_SIZE_MASK +
 									  MAXALIGN(sizeof(ItemPointerData)));
 	MemoryContextSwitchTo(caller);
 	return loader;
 }
 
-/* Take away the line pointer for a high key that the page does not get. */
+/* Remove the line pointer for a high key from a page that gets none. */
 static void
 remove_high_key(Page page)
 {
@@ -482,7 +497,7 @@ remove_high_key(Page page)
 	header->pd_lower -= sizeof(ItemIdData);
 }
 
-/* Finish the last page of each level.  Returns the highest one. */
+/* Finish the last page of each level.  Returns the root. */
 static GsBtreeLevel *
 finish_levels(GsBtreeLoader *loader)
 {
@@ -533,7 +548,7 @@ gpusort_btree_loader_end(GsBtreeLoader *loader)
 	MemoryContextDelete(context);
 }
 
-/* Pages that the writer has not written yet go with its memory. */
+/* Pages that the writer has not written yet are freed with its memory. */
 void
 gpusort_btree_loader_abandon(GsBtreeLoader *loader)
 {

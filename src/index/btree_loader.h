@@ -3,9 +3,10 @@
  * btree_loader.h
  *		Writes the pages of a new btree index from its tuples in index order.
  *
- * The pages are what PostgreSQL's own index build writes, byte for byte:
- * duplicates in posting lists, pivot tuples truncated, pages filled up to the
- * fillfactor, block numbers given as pages are begun.
+ * The pages are those that PostgreSQL's own index build writes, byte for byte:
+ * they have posting lists for duplicates, truncated pivot tuples, the
+ * requested fillfactor, and block numbers in the order in which pages are
+ * begun.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,27 +19,31 @@
 typedef struct GsBtreeLoader GsBtreeLoader;
 
 /*
- * Begin in a memory context of its own below the current one.  The index has
- * no blocks.  'unique' is ii_Unique of its IndexInfo: such an index gets no
- * posting lists.  Nothing is written before the first page is full, or the end.
+ * Begin to load an index, in a new memory context below the current one.  The
+ * index must have no blocks.  'unique' is ii_Unique of its IndexInfo: a unique
+ * index gets no posting lists.  Nothing is written before the first page is
+ * full or the loader is ended.
  */
 extern GsBtreeLoader *gpusort_btree_loader_begin(Relation heap, Relation index,
 												 bool unique);
 
 /*
- * Add the next tuple in the order of the index: by its keys, and where they are
- * equal by its TID.  The tuple is copied.  Raises the error of stock PostgreSQL
- * if it is too long for the index.
+ * Add the next tuple in index order: by its keys, and by its TID if they are
+ * equal.  The tuple is copied.  Raises stock PostgreSQL's error if it is too
+ * large for the index.
  */
 extern void gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple);
 
 /*
- * Write what is left, the levels above the leaves, and the metapage; then the
- * index is as durable as its kind asks for.  Ends the loader.
+ * Write the remaining leaf pages, the levels above the leaves and the
+ * metapage, and free the loader.  The index is then as durable as its
+ * persistence requires.
  */
 extern void gpusort_btree_loader_end(GsBtreeLoader *loader);
 
-/* Instead: take back what was written.  The index has no blocks again. */
+/*
+ * Free the loader and truncate the index to no blocks, instead of ending it.
+ */
 extern void gpusort_btree_loader_abandon(GsBtreeLoader *loader);
 
 #endif							/* GPUSORT_BTREE_LOADER_H */

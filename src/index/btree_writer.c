@@ -3,15 +3,16 @@
  * btree_writer.c
  *		Writes finished pages of a new btree index: WAL, checksums, the file.
  *
- * PostgreSQL 17 brought functions that do this.  Before, the index build does it
- * itself, and so does this file: pages are collected, since WAL takes many of
- * them in one record for less than one record each.  What the file holds in the
- * end is the same.
+ * PostgreSQL 17 and later have functions that do this (bulk_write.h).  In
+ * older versions the index build does it itself, and so does this file.  Pages
+ * are collected into batches, because one WAL record for many pages is smaller
+ * than one record for each.  The file is the same in the end.
  *
- * WAL of the pages is not enough for a crash after a checkpoint that began while
- * they were written: it did not know of them.  So the file is flushed in the end.
- * An index that has no WAL because it is new in this transaction is flushed by
- * the commit; one that is unlogged or temporary does not survive a crash.
+ * WAL-logging the pages is not enough.  If a checkpoint began while the pages
+ * were being written, it did not know of them, and recovery after a crash
+ * starts behind their WAL records.  So the file is synced at the end.  An
+ * index that needs no WAL because it is new in this transaction is synced at
+ * commit; one that is unlogged or temporary does not survive a crash.
  *
  *-------------------------------------------------------------------------
  */
@@ -64,13 +65,13 @@ gpusort_btree_writer_end(GsBtreeWriter *writer)
 
 #else
 
-/* As many as a WAL record takes. */
+/* The number of pages that fit into a WAL record. */
 #define BATCH_PAGES		XLR_MAX_BLOCK_ID
 
-/* What direct I/O asks for. */
+/* Direct I/O requires this alignment. */
 #define PAGE_ALIGNMENT	4096
 
-/* A page that has been written and waits to be used again. */
+/* A page that has been written, and can be used again. */
 typedef struct GsUnusedPage
 {
 	struct GsUnusedPage *next;
@@ -85,7 +86,7 @@ struct GsBtreeWriter
 	Page		zero_page;		/* NULL until needed */
 	GsUnusedPage *unused;
 
-	/* The pages to write. */
+	/* The pages of the batch. */
 	int			n_pages;
 	Page		pages[BATCH_PAGES];
 	BlockNumber blocks[BATCH_PAGES];
@@ -102,7 +103,7 @@ gpusort_btree_writer_begin(Relation index)
 	return writer;
 }
 
-/* The memory is not freed but with the context. */
+/* The memory of a page is freed only with the context. */
 static Page
 allocate_page(GsBtreeWriter *writer)
 {
@@ -124,8 +125,8 @@ gpusort_btree_writer_new_page(GsBtreeWriter *writer)
 }
 
 /*
- * Fill a gap before 'block' with zeros, as PostgreSQL does, so that the file
- * system gives out the blocks in order.  They are overwritten later.
+ * Extend the file with zeros up to 'block', as PostgreSQL does, so that the
+ * file system allocates the blocks in order.  They are overwritten later.
  */
 static void
 extend_to(GsBtreeWriter *writer, BlockNumber block)
@@ -140,7 +141,10 @@ extend_to(GsBtreeWriter *writer, BlockNumber block)
 				   writer->n_blocks++, (char *) writer->zero_page, true);
 }
 
-/* A checkpoint need not flush the block: the end of the build does. */
+/*
+ * Write a page without registering the block for the next checkpoint's sync,
+ * since the file is synced at the end of the build.
+ */
 static void
 write_page(GsBtreeWriter *writer, BlockNumber block, Page page)
 {
@@ -162,7 +166,10 @@ write_page(GsBtreeWriter *writer, BlockNumber block, Page page)
 static void
 write_pages(GsBtreeWriter *writer)
 {
-	/* This sets the pages' LSN, and so comes before their checksums. */
+	/*
+	 * This sets the LSNs of the pages, so it must come before their
+	 * checksums.
+	 */
 	if (writer->use_wal)
 		log_newpages(GPUSORT_RELATION_LOCATOR(writer->index), MAIN_FORKNUM,
 					 writer->n_pages, writer->blocks, writer->pages, true);

@@ -3,8 +3,8 @@
  * btree_writer.h
  *		Writes finished pages of a new btree index: WAL, checksums, the file.
  *
- * The index belongs to the transaction that builds it, and nobody else looks at
- * it: pages pass shared buffers by.
+ * Nobody else looks at the index before its transaction commits, so pages
+ * bypass shared buffers.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,24 +18,28 @@
 typedef struct GsBtreeWriter GsBtreeWriter;
 
 /*
- * Begin to write the main fork of an index without blocks.  The writer lives in
- * the current memory context, and ends with it if there is an error.
+ * Begin to write the main fork of an index that has no blocks.  The writer is
+ * allocated in the current memory context.  After an error, freeing that
+ * context is all that is needed.
  */
 extern GsBtreeWriter *gpusort_btree_writer_begin(Relation index);
 
-/* A page to fill, of BLCKSZ bytes of any content; it belongs to the writer. */
+/*
+ * Returns a page to fill, of BLCKSZ bytes and undefined content.  It belongs
+ * to the writer.
+ */
 extern Page gpusort_btree_writer_new_page(GsBtreeWriter *writer);
 
 /*
- * Write a page as a block.  Blocks come in any order, each once.  The page must
- * not be used any more.
+ * Write a page as the given block.  Blocks may come in any order, each of them
+ * once.  The caller must not use the page any more.
  */
 extern void gpusort_btree_writer_put(GsBtreeWriter *writer, BlockNumber block,
 									 Page page);
 
 /*
- * Write what is left, and see to it that the file is as durable as the index's
- * kind asks for.
+ * Write the remaining pages, and make the file as durable as the persistence
+ * of the index requires.
  */
 extern void gpusort_btree_writer_end(GsBtreeWriter *writer);
 

@@ -3,12 +3,14 @@
  * index_build.c
  *		Builds a btree index: reads the table, sorts, writes pages.
  *
- * The rows of the table go into a sort session, of the CPU or of a GPU, and come out
- * in the order of the index; each becomes an index tuple, and goes to the loader.
+ * The rows of the table are put into a sort session, on the CPU or on a GPU,
+ * which returns them in index order.  Each row then becomes an index tuple and
+ * is given to the loader.
  *
- * Nothing is written to the index before all rows are sorted.  Up to then, a build
- * that meets trouble can be left to PostgreSQL's own, which begins again.  If a GPU is
- * lost with rows later, what was written is taken back, and the build begins again.
+ * Nothing is written to the index before all rows are sorted.  Until then, a
+ * build that runs into trouble can be left to PostgreSQL's own build, which
+ * starts over.  If a GPU is lost with rows after that, the index is truncated
+ * and the build starts over.
  *
  *-------------------------------------------------------------------------
  */
@@ -36,7 +38,7 @@
 #include "sort/sort_session.h"
 #include "work.h"
 
-/* Progress is reported every so many rows. */
+/* The number of rows between two reports of progress. */
 #define ROWS_PER_REPORT		1024
 
 typedef struct GsIndexBuild
@@ -46,12 +48,12 @@ typedef struct GsIndexBuild
 	IndexInfo  *info;
 	GsSessionSpec spec;
 	GsHeapRows *rows;
-	bool		by_place;		/* is the place a sort key, for workers' sake? */
-	GsIndexWorkers *workers;	/* that read with us, or NULL */
-	GsFallback	failure;		/* why rows of theirs are missing */
-	TupleTableSlot *slot;		/* of a row of the sort */
+	bool		by_place;		/* is the TID a sort key, as workers need? */
+	GsIndexWorkers *workers;	/* that help to read the table, or NULL */
+	GsFallback	failure;		/* why rows of workers are missing */
+	TupleTableSlot *slot;		/* for rows of the sort */
 	double		nlive;			/* live rows of the table */
-	double		nrows;			/* that went into the index */
+	double		nrows;			/* rows that went into the index */
 } GsIndexBuild;
 
 /* ----------------------------------------------------------------
@@ -70,7 +72,7 @@ estimate_rows(Relation heap)
 	return rows;
 }
 
-/* Will workers be of use, who put rows into a GPU session? */
+/* Are workers useful?  They can only put rows into a GPU session. */
 static bool
 wants_workers(const GsIndexBuild *build)
 {
@@ -79,7 +81,7 @@ wants_workers(const GsIndexBuild *build)
 								  build->spec.input.repeat) == GS_FALLBACK_NONE;
 }
 
-/* Bytes of a column, as far as they are known. */
+/* Estimates the width of an index column in bytes. */
 static int
 estimate_column(const GsIndexBuild *build, int i)
 {
@@ -95,7 +97,7 @@ estimate_column(const GsIndexBuild *build, int i)
 		get_typavgwidth(att->atttypid, att->atttypmod);
 }
 
-/* Bytes of a row, with its place. */
+/* Estimates the width of a row, with its TID, in bytes. */
 static int
 estimate_width(const GsIndexBuild *build)
 {
@@ -107,9 +109,10 @@ estimate_width(const GsIndexBuild *build)
 }
 
 /*
- * GS_FALLBACK_NONE, or why the build is left to PostgreSQL.  What costs more is asked
- * later, and nothing at all of tables that are not ours to read: another access method may
- * take long for an estimate, or tell of it.
+ * Returns GS_FALLBACK_NONE, or why the build is left to PostgreSQL.  Cheap
+ * checks come first.  The estimate in particular comes after the check of the
+ * access method, because for other access methods it may take long or have
+ * visible effects.
  */
 static GsFallback
 check_build(GsIndexBuild *build)
@@ -139,7 +142,10 @@ check_build(GsIndexBuild *build)
  * ----------------------------------------------------------------
  */
 
-/* As in pg_stat_progress_create_index; a phase begins without blocks to read. */
+/*
+ * Report a phase to pg_stat_progress_create_index.  The counters of blocks are
+ * reset, since a phase may have no blocks to read.
+ */
 static void
 enter_phase(int phase)
 {
@@ -153,7 +159,10 @@ enter_phase(int phase)
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
 }
 
-/* Start workers, if there are to be any and the session takes rows of others. */
+/*
+ * Start workers, if they are wanted and the session accepts rows of other
+ * processes.
+ */
 static void
 start_workers(GsIndexBuild *build, GsSortSession *session)
 {
@@ -195,7 +204,7 @@ next_row(void *arg)
 	return slot;
 }
 
-/* Be ready to read rows: the slot is one without NULLs. */
+/* Prepare to read rows.  The slot begins without NULLs. */
 static void
 begin_reading(GsIndexBuild *build)
 {
@@ -258,7 +267,10 @@ sort_rows(GsIndexBuild *build)
  * ----------------------------------------------------------------
  */
 
-/* Write the index from sorted rows; false if they are lost on the way. */
+/*
+ * Write the index from sorted rows.  Returns false if the rows were lost
+ * meanwhile.
+ */
 static bool
 write_index(GsIndexBuild *build, GsSortSession *session)
 {
@@ -303,7 +315,7 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 	return true;
 }
 
-/* Where the rows were in the end. */
+/* Count the build for the kind of session that had the rows in the end. */
 static void
 count_build(GsSortSession *session)
 {
@@ -314,7 +326,7 @@ count_build(GsSortSession *session)
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 
-/* Returns false, and has written nothing, if the table cannot be read. */
+/* Returns false, with nothing written, if the table cannot be read. */
 static bool
 build_index(GsIndexBuild *build)
 {
@@ -354,7 +366,7 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 			 RelationGetRelationName(index));
 	if (reason == GS_FALLBACK_NONE && !build_index(&build))
 	{
-		/* PostgreSQL's build looks for broken HOT chains itself. */
+		/* PostgreSQL's build looks for broken HOT chains itself */
 		info->ii_BrokenHotChain = false;
 		reason = GS_FALLBACK_OPEN_ROWS;
 	}

@@ -13,9 +13,9 @@
 #include "utils/relcache.h"
 
 /*
- * Build an empty btree index, as an access method's ambuild does.  Returns NULL,
- * and has written nothing, if that is better left to PostgreSQL's own build.
- * Raises an error then if pg_gpusort.debug_require is set.
+ * Build an empty btree index, as an access method's ambuild does.  Returns
+ * NULL, with nothing written, if the build is left to PostgreSQL.  In that
+ * case an error is raised if pg_gpusort.debug_require is set.
  */
 extern IndexBuildResult *gpusort_index_build(Relation heap, Relation index,
 											 IndexInfo *info);

@@ -1,23 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.c
- *		Brings index builds of PostgreSQL to gpusort_index_build().
+ *		Directs PostgreSQL's index builds to gpusort_index_build().
  *
- * PostgreSQL has no hook for index builds.  But it finds the function that builds an
- * index in the relation cache's entry of the index, among the routines of its access
- * method.  There the function is replaced: the entry gets a copy of these routines, in
- * its own memory.  That must happen before the build, and there are two ways to be
- * called in time:
+ * PostgreSQL has no hook for index builds.  But it looks up the function that
+ * builds an index in the index's relation cache entry, in the table of access
+ * method routines.  We replace the function there: the entry gets its own copy
+ * of the table, in the entry's memory context.  That must happen before the
+ * build, and there are two ways to be called in time:
  *
- * - If workers are allowed, PostgreSQL plans how many to use, with the index open and
- *   locked, and for that asks for information about the table, where there is a hook.
+ * - If workers are allowed, PostgreSQL plans their number, with the index open
+ *   and locked.  The planner asks for information about the table, and there
+ *   is a hook for that.
+ * - If max_parallel_maintenance_workers is 0, nothing is planned, and changing
+ *   that setting would be visible to users.  But before a build the relation
+ *   cache is told that the index is new or has a new file, and calls its
+ *   callbacks.
  *
- * - With max_parallel_maintenance_workers = 0 it plans nothing, and to change that
- *   setting would change what users see.  But before a build the relation cache learns
- *   that the index is new, or has a new file, and tells its callbacks.
- *
- * A copy that stays behind does no harm: it leaves to PostgreSQL's own function
- * what is not for us, each time.  An entry that is built anew has PostgreSQL's.
+ * A copy that is left behind does no harm: each build that is not eligible is
+ * passed to PostgreSQL's own function.  If an entry is rebuilt, it has
+ * PostgreSQL's function again.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,13 +47,19 @@
 #include "index/index_build.h"
 #include "index/index_hook.h"
 
-/* No relation has this OID: PostgreSQL gives those of its own objects only once. */
+/*
+ * No relation has this OID, because PostgreSQL does not use the OID of a
+ * built-in object twice.
+ */
 #define NO_RELATION		BTREE_AM_OID
 
 static GPUSORT_RELATION_HOOK_TYPE prev_relation_hook = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility_hook = NULL;
 
-/* Is look_at_access() in the chain of that hook, and what comes after it? */
+/*
+ * Is look_at_access() in the chain of object_access_hook?  What comes after
+ * it?
+ */
 static bool is_access_hooked = false;
 static object_access_hook_type prev_access_hook = NULL;
 
@@ -59,12 +67,13 @@ static object_access_hook_type prev_access_hook = NULL;
 static bool is_watching = false;
 
 /*
- * Btrees that this statement and those within it have created, in this order, and not built
- * yet.  Builds of a concurrent statement have this order, too.
+ * Btrees that this statement and those nested in it have created and not built
+ * yet, in the order of creation.  Concurrent statements build them in this
+ * order, too.
  */
 static List *unbuilt = NIL;
 
-/* Is a message of call_again() on its way? */
+/* Has a message of call_again() been sent and not yet received? */
 static bool is_called_again = false;
 
 /* ----------------------------------------------------------------
@@ -83,7 +92,10 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	return result != NULL ? result : btbuild(heap, index, info);
 }
 
-/* Have a btree of a user's table built here. */
+/*
+ * Make gpusort_index_build() build a btree, unless its table is a system
+ * catalog.
+ */
 static void
 take_over(Relation index)
 {
@@ -105,7 +117,7 @@ take_over_index(Oid relid)
 {
 	Relation	index = RelationIdGetRelation(relid);
 
-	/* Its creation may have been rolled back. */
+	/* its creation may have been rolled back */
 	if (!RelationIsValid(index))
 	{
 		unbuilt = list_delete_oid(unbuilt, relid);
@@ -132,7 +144,7 @@ take_over_all(Relation heap)
  * ----------------------------------------------------------------
  */
 
-/* Is a table planned for, all by itself, as for an index build? */
+/* Is this the planner's bare state for a table whose index is to be built? */
 static bool
 is_for_build(const PlannerInfo *root, const RelOptInfo *rel)
 {
@@ -168,8 +180,8 @@ look_at_relation(GPUSORT_RELATION_HOOK_ARGS)
  */
 
 /*
- * Have entry_changed() called when this process takes its next lock: send a message
- * that a relation has changed which does not exist.
+ * Make this process call entry_changed() when it takes its next lock, by
+ * sending an invalidation message for a relation that does not exist.
  */
 static void
 call_again(void)
@@ -185,20 +197,24 @@ call_again(void)
 }
 
 /*
- * Callback of the relation cache: the entry of a relation, or of all if it is
- * InvalidOid, has been loaded again if it is open, and is gone if it is not.
+ * Callback of the relation cache: the entry of a relation has been reloaded if
+ * the relation is open, or dropped if it is not.  InvalidOid means all
+ * relations.
  *
- * index_create() makes the catalogs' rows of an index visible before the build, and
- * look_at_access() has remembered the index.  reindex_index() says which index it
- * is about to build, and then gives it a new file.  In both cases the index is open.
+ * index_create() makes the catalog rows of an index visible before the build,
+ * and look_at_access() has remembered the index.  reindex_index() first
+ * declares which index it builds, and then assigns a new file.  In both cases
+ * the index is open.
  *
- * A concurrent build creates indexes in one transaction, and their entries go with it.
- * Each is built in a transaction of its own, in which nothing has changed before the
- * index is opened, so that there would be no call.  So when that transaction begins, and
- * cannot read catalogs yet, we send a message to ourselves, and another one whenever
- * it has arrived.  One arrives when index_concurrently_build() locks the index,
- * before it opens it.  If the index has no entry by then, it gets one here; the
- * relation cache reads the catalogs in this place as well, for entries that are open.
+ * A concurrent build creates indexes in one transaction, and their entries are
+ * dropped at its end.  Each index is then built in a transaction of its own,
+ * in which nothing has changed before the index is opened, so that no callback
+ * would be called.  So when that transaction begins, and cannot read catalogs
+ * yet, we send a message to ourselves, and another one whenever it has
+ * arrived.  One of them arrives when index_concurrently_build() locks the
+ * index, before it opens it.  If the index has no entry by then, we make one
+ * here.  That is safe, since the relation cache itself reads the catalogs at
+ * this point, to reload the entries of open relations.
  */
 static void
 entry_changed(Datum arg, Oid relid)
@@ -230,8 +246,9 @@ entry_changed(Datum arg, Oid relid)
  */
 
 /*
- * A relation has been created, and is open.  Remember it if it is a btree.  Its entry is
- * complete if the catalogs' rows are visible already, which they mostly are not.
+ * A relation has been created, and is open.  Remember it if it is a btree.  It
+ * can be taken over at once if its catalog rows are visible already, but
+ * usually they are not.
  */
 static void
 remember_index(Oid relid)
@@ -263,7 +280,7 @@ look_at_access(ObjectAccessType access, Oid class, Oid object, int subobject,
 		remember_index(object);
 }
 
-/* Statements that may create indexes. */
+/* Can a statement create or rebuild indexes? */
 static bool
 may_create_indexes(const Node *statement)
 {
@@ -281,8 +298,8 @@ may_create_indexes(const Node *statement)
 }
 
 /*
- * Watch which objects are created.  The hook is not there all the time, because from 17
- * on PostgreSQL caches less of search paths when it is.
+ * Begin to watch which objects are created.  The hook is not set permanently,
+ * because PostgreSQL 17 and later cache less of search paths while it is set.
  */
 static void
 begin_watching(void)
@@ -295,7 +312,10 @@ begin_watching(void)
 	is_access_hooked = true;
 }
 
-/* If another library has put itself before us in the chain of hooks, we stay there. */
+/*
+ * Stop watching.  If another library has put itself before us in the chain of
+ * hooks, we have to stay in it.
+ */
 static void
 end_watching(void)
 {

@@ -3,8 +3,8 @@
  * index_rows.c
  *		The rows that an index build sorts, and the index tuples they become.
  *
- * Tuples of short values without NULLs, which most are, are made here, in one
- * place; others are PostgreSQL's to make.
+ * Most tuples have short values and no NULLs.  They are formed here, in a
+ * buffer that is reused.  Others are left to index_form_tuple().
  *
  *-------------------------------------------------------------------------
  */
@@ -21,30 +21,31 @@
 #include "core/copy_bytes.h"
 #include "index/index_rows.h"
 
-/* Longer tuples, and such with longer values, are not made here. */
+/* Longer tuples, and tuples with longer values, are not formed here. */
 #define MAX_TUPLE_BYTES		1024
 #define MAX_VALUE_BYTES		256
 
 typedef struct GsTupleColumn
 {
-	int16		length;			/* as pg_attribute.attlen, -2 if not made here */
+	int16		length;			/* as pg_attribute.attlen; -2 if not formed
+								 * here */
 	uint8		alignment;		/* bytes */
 	bool		byval;
-	uint16		offset;			/* in a tuple of words alone */
-	bool		packable;		/* may a value get a header of one byte? */
+	uint16		offset;			/* in a tuple of by-value columns only */
+	bool		packable;		/* can its values have one-byte headers? */
 } GsTupleColumn;
 
 struct GsTupleFormer
 {
 	TupleDesc	tupdesc;
 	int			ncolumns;
-	Size		fixed_size;		/* of tuples of words alone, or 0 */
+	Size		fixed_size;		/* of tuples of by-value columns only, or 0 */
 	GsTupleColumn columns[INDEX_MAX_KEYS];
-	IndexTuple	tuple;			/* MAX_TUPLE_BYTES, for tuples made here */
-	MemoryContext context;		/* of a tuple that PostgreSQL makes */
+	IndexTuple	tuple;			/* MAX_TUPLE_BYTES, for tuples formed here */
+	MemoryContext context;		/* of a tuple formed by PostgreSQL */
 };
 
-/* Set a sort key; false if it has no operator. */
+/* Set a sort key.  Returns false if there is no operator for it. */
 static bool
 set_key(GsSortKeys *keys, int k, Oid opfamily, Oid type, Oid collation,
 		int16 options)
@@ -86,8 +87,9 @@ set_keys(Relation index, bool by_place, GsSortKeys *keys)
 }
 
 /*
- * Columns that are passed by value are 8 bytes wide, which rows of a sort are
- * written and read fastest with.
+ * Make the descriptor of the sort's rows.  All columns that are passed by
+ * value become 8 bytes wide, because a sort reads and writes such rows
+ * fastest.
  */
 static TupleDesc
 make_tupdesc(Relation index)
@@ -119,7 +121,7 @@ gpusort_index_rows_describe(Relation index, bool by_place, GsSessionSpec *spec)
  * ----------------------------------------------------------------
  */
 
-/* Find out where the columns are if all of them are passed by value. */
+/* Compute the offsets of the columns if all of them are passed by value. */
 static void
 lay_out_words(GsTupleFormer *former)
 {
@@ -165,7 +167,7 @@ gpusort_tuple_former_create(Relation index)
 	return former;
 }
 
-/* Align a place in a tuple, with zeros in the gap. */
+/* Align a pointer into a tuple, and fill the gap with zeros. */
 static inline char *
 align_place(char *place, Size alignment)
 {
@@ -177,9 +179,9 @@ align_place(char *place, Size alignment)
 }
 
 /*
- * Put a value with a header behind others that end at 'place'.  Returns where it
- * ends, or NULL if it is more than a short value as it is or with a header of one
- * byte.
+ * Append a value of variable length to a tuple that ends at 'place'.  Returns
+ * the new end.  Returns NULL if the value is neither stored with a one-byte
+ * header nor can get one.
  */
 static inline char *
 put_short_value(const GsTupleColumn *column, char *place,
@@ -203,7 +205,10 @@ put_short_value(const GsTupleColumn *column, char *place,
 	return place + length;
 }
 
-/* Put a value behind others that end at 'place'; returns as above. */
+/*
+ * Append a value to a tuple that ends at 'place'.  Returns the new end, or
+ * NULL if the value is not supported here.
+ */
 static inline char *
 put_value(const GsTupleColumn *column, char *place, Datum value)
 {
@@ -220,7 +225,10 @@ put_value(const GsTupleColumn *column, char *place, Datum value)
 	return place + column->length;
 }
 
-/* Make a tuple of words: what is between them stays zero.  NULL as below. */
+/*
+ * Form a tuple of by-value columns.  The padding between them stays zero.
+ * Returns NULL if a value is NULL.
+ */
 static inline IndexTuple
 form_words(const GsTupleFormer *former, const Datum *values,
 		   const bool *isnull)
@@ -241,8 +249,8 @@ form_words(const GsTupleFormer *former, const Datum *values,
 }
 
 /*
- * Make the tuple of a row of short values without NULLs.  Returns NULL if it is
- * anything else.
+ * Form a tuple of short values without NULLs.  Returns NULL if the row has
+ * other values.
  */
 static inline IndexTuple
 form_plainly(const GsTupleFormer *former, const Datum *values,

@@ -3,9 +3,9 @@
  * index_rows.h
  *		The rows that an index build sorts, and the index tuples they become.
  *
- * A row has the columns of the index and, as one more column, its place: the TID,
- * and whether it is dead.  Rows are sorted by the key columns; they are read in the
- * order of TIDs, and sorts are stable.
+ * A row has the columns of the index and one more, the "place": the row's TID
+ * and whether the row is dead.  Rows are sorted by the key columns.  They are
+ * read in TID order and sorts are stable, so ties stay in TID order.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,14 +18,15 @@
 #include "sort/base/session_spec.h"
 
 /*
- * Set the type and the sort keys of the rows in 'spec', allocated in the current
- * memory context.  The place is the last key if rows do not come in the order of
- * their TIDs.  Returns false if an operator class lacks an operator.
+ * Set the row type and the sort keys in 'spec', allocated in the current
+ * memory context.  'by_place' makes the TID the last sort key, for rows that
+ * do not arrive in TID order.  Returns false if an operator class lacks an
+ * operator.
  */
 extern bool gpusort_index_rows_describe(Relation index, bool by_place,
 										GsSessionSpec *spec);
 
-/* The place of a row as a Datum of eight bytes, and back. */
+/* Convert between a row's TID and dead flag and a Datum of eight bytes. */
 static inline Datum
 gpusort_index_rows_place(const GsHeapRow *row)
 {
@@ -44,15 +45,15 @@ gpusort_index_rows_from_place(Datum place, GsHeapRow *row)
 	row->alive = (bits & 1) == 0;
 }
 
-/* Makes the index tuples of rows. */
+/* Forms the index tuples of rows. */
 typedef struct GsTupleFormer GsTupleFormer;
 
-/* Prepare in the current memory context. */
+/* Create a former in the current memory context. */
 extern GsTupleFormer *gpusort_tuple_former_create(Relation index);
 
 /*
- * The tuple of a row, valid until the next call, of which memory is taken in the
- * context in which the former was made.  Raises an error if it is too long.
+ * Form the index tuple of a row.  It is valid until the next call, and belongs
+ * to the former.  Raises PostgreSQL's error if it is too large.
  */
 extern IndexTuple gpusort_tuple_former_form(GsTupleFormer *former,
 											const Datum *values,

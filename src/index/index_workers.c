@@ -3,9 +3,9 @@
  * index_workers.c
  *		Parallel workers that read a table for an index build.
  *
- * Processes take blocks of the table from a common counter, and put what they
- * read into one GPU session.  There the rows arrive in no particular order, so that
- * their places are one more sort key.
+ * The processes take blocks of the table from a common counter, and put the
+ * rows into one GPU session.  The rows arrive there in no particular order, so
+ * the TID is an additional sort key.
  *
  * Parallel mode ends before the index is written.
  *
@@ -31,14 +31,18 @@
 #include "sort/gpu/gpu_session.h"
 #include "work.h"
 
-/* Parts of the shared memory. */
+/* Keys of the parts of shared memory */
 #define KEY_SHARED		UINT64CONST(1)
 #define KEY_SNAPSHOT	UINT64CONST(2)
 #define KEY_QUERY		UINT64CONST(3)
 #define KEY_WAL_USAGE	UINT64CONST(4)
 #define KEY_BUFFER_USAGE UINT64CONST(5)
 
-/* For all processes. */
+/*
+ * State shared by all processes.  The leader sets everything before it
+ * launches the workers.  After that only 'blocks' and 'failure' change, by
+ * atomic operations.
+ */
 typedef struct GsWorkersShared
 {
 	Oid			heap;
@@ -81,7 +85,7 @@ make_part(ParallelContext *context, uint64 key, Size size)
 	return part;
 }
 
-/* What pg_stat_activity shows for workers. */
+/* Returns the query text that pg_stat_activity shows for workers. */
 static const char *
 query_text(void)
 {
@@ -179,7 +183,7 @@ gpusort_index_workers_finish(GsIndexWorkers *workers)
  * ----------------------------------------------------------------
  */
 
-/* Put rows into the leader's session as long as there are any. */
+/* Read this worker's share of the table into the leader's session. */
 static void
 add_rows(GsWorkersShared *shared, Relation heap, Relation index,
 		 IndexInfo *info, GsHeapRows *rows)
@@ -210,7 +214,7 @@ add_rows(GsWorkersShared *shared, Relation heap, Relation index,
 							gpusort_gpu_session_failure(session));
 }
 
-/* What a worker does; found by its name. */
+/* Main function of a worker.  The parallel context finds it by its name. */
 void
 gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
 {
@@ -226,7 +230,7 @@ gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 
-	/* The locks that the leader has. */
+	/* take the same locks as the leader */
 	heap = table_open(shared->heap, shared->concurrent ?
 					  ShareUpdateExclusiveLock : ShareLock);
 	index = index_open(shared->index, shared->concurrent ?

@@ -16,8 +16,8 @@
 typedef struct GsIndexWorkers GsIndexWorkers;
 
 /*
- * Start up to so many workers to read what 'rows' has begun to read, which from
- * now on are shared with them.  Returns NULL if there are none to be had.
+ * Start up to 'nworkers' workers to help to read 'rows', whose remaining rows
+ * are shared with them from now on.  Returns NULL if no workers are available.
  */
 extern GsIndexWorkers *gpusort_index_workers_start(Relation heap,
 												   Relation index,
@@ -27,9 +27,9 @@ extern GsIndexWorkers *gpusort_index_workers_start(Relation heap,
 												   int nworkers);
 
 /*
- * The leader has no more rows to read: wait for the workers to end, and raise
- * the error that one of them ended with.  What they found out is added to 'rows'.
- * Returns why rows of theirs are missing, or GS_FALLBACK_NONE.
+ * Called when the leader has no more rows to read.  Waits for the workers to
+ * end, and rethrows an error of theirs.  Adds their results to 'rows'.
+ * Returns why rows of workers are missing, or GS_FALLBACK_NONE.
  */
 extern GsFallback gpusort_index_workers_finish(GsIndexWorkers *workers);
 

@@ -3,8 +3,9 @@
  * test_table_am.c
  *		A table access method that is not the heap's, in builds for tests.
  *
- * It is the heap's, but for two functions: it tells when it is asked for an estimate, as
- * columnar tables may do, and builds indexes of empty tables only.
+ * It is the heap's, except for two functions: it raises a notice when it is
+ * asked for an estimate, since columnar tables may have such effects, and it
+ * builds indexes of empty tables only.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * unique_check.c
- *		Sees to it that a unique index gets no live row twice.
+ *		Verifies that no two live rows of a unique index are equal.
  *
- * Rows come in the order of the keys, so that each is compared with the live one
- * before it, whose values are kept.
+ * Rows come in the order of the keys, so each live row is compared with the
+ * live row before it, whose values are kept.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,13 +25,14 @@ struct GsUniqueCheck
 	int			nkeys;
 	bool		nulls_are_equal;
 	GsKeyComparison *comparison;
-	MemoryContext context;		/* of what comparators leave behind */
+	MemoryContext context;		/* for memory that comparators leak */
 
-	/* The live row before. */
+	/* The previous live row. */
 	bool		has_previous;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	MemoryContext copies;		/* of values passed by reference, or NULL */
+	MemoryContext copies;		/* of by-reference values; NULL if there are
+								 * none */
 };
 
 GsUniqueCheck *
@@ -41,7 +42,7 @@ gpusort_unique_check_create(Relation heap, Relation index,
 	GsUniqueCheck *check = palloc0(sizeof(GsUniqueCheck));
 	GsSortKeys	index_keys = *keys;
 
-	/* Without the place of a row. */
+	/* Leave out the TID. */
 	index_keys.nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 
 	check->heap = heap;
@@ -61,7 +62,10 @@ gpusort_unique_check_create(Relation heap, Relation index,
 	return check;
 }
 
-/* The row before is the one to name, as PostgreSQL would of two rows. */
+/*
+ * Raise the error of a duplicate.  Like PostgreSQL, we name the first of the
+ * two rows.
+ */
 pg_noreturn static void
 raise_duplicate(GsUniqueCheck *check)
 {
@@ -125,7 +129,7 @@ gpusort_unique_check_row(GsUniqueCheck *check, const Datum *values,
 	for (int k = 0; k < check->nkeys; k++)
 		has_null |= isnull[k];
 
-	/* A row with a NULL is like no other, unless NULLs are equal. */
+	/* A row with a NULL equals no other row, unless NULLs are equal. */
 	if (has_null && !check->nulls_are_equal)
 		return;
 	if (check->has_previous && is_equal_to_previous(check, values, isnull))

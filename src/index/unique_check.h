@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * unique_check.h
- *		Sees to it that a unique index gets no live row twice.
+ *		Verifies that no two live rows of a unique index are equal.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,15 +15,15 @@
 
 typedef struct GsUniqueCheck GsUniqueCheck;
 
-/* Prepare in the current memory context.  The keys must stay. */
+/* Create a check in the current memory context.  'keys' must stay valid. */
 extern GsUniqueCheck *gpusort_unique_check_create(Relation heap, Relation index,
 												  const IndexInfo *info,
 												  const GsSortKeys *keys);
 
 /*
- * Look at the key columns of the next live row in the order of the index.
- * Raises stock PostgreSQL's error if they are equal to those of the live row
- * before; NULLs are, if the index says so.
+ * Check the key columns of the next live row in index order.  Raises stock
+ * PostgreSQL's error if they are equal to those of the previous live row.
+ * NULLs are equal if the index is NULLS NOT DISTINCT.
  */
 extern void gpusort_unique_check_row(GsUniqueCheck *check, const Datum *values,
 									 const bool *isnull);
