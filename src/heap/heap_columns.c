@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * heap_columns.c
- *		Takes columns out of heap tuples where they lie.
+ *		Extracts columns from heap tuples.
  *
- * A tuple without NULLs has its first columns at constant offsets, as far as all
- * are of fixed length.
+ * In a tuple without NULLs, the leading columns of fixed length are at
+ * constant offsets.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,21 +26,22 @@ typedef enum GsFixedKind
 /* A column of the result. */
 typedef struct GsHeapColumn
 {
-	int			place;			/* in the result, from 0 */
-	int			attno;			/* of the table, from 1 */
+	int			place;			/* index in the result, from 0 */
+	int			attno;			/* attribute number in the table */
 	GsFixedKind kind;
-	uint32		offset;			/* if constant */
+	uint32		offset;			/* if it is constant */
 } GsHeapColumn;
 
 struct GsHeapColumns
 {
 	TupleDesc	table;
-	int			max_attno;		/* the last attribute wanted */
-	bool		has_nulls;		/* had the last tuple any? */
+	int			max_attno;		/* the last requested attribute */
+	bool		has_nulls;		/* did the last tuple have any? */
 
-	/* Attributes that are walked over, from 'walk_attno' on. */
+	/* Attributes that have no constant offset, from 'walk_attno' on. */
 	int			walk_attno;
-	uint32		walk_offset;	/* where that one may begin, without NULLs */
+	uint32		walk_offset;	/* offset at which that one may begin, in a
+								 * tuple without NULLs */
 	Datum	   *values;
 	bool	   *isnull;
 
@@ -68,7 +69,7 @@ kind_of_attribute(Form_pg_attribute att)
 	}
 }
 
-/* Find out which attributes are at constant offsets in a tuple without NULLs. */
+/* Find the attributes at constant offsets in tuples without NULLs. */
 static void
 find_walk(GsHeapColumns *columns, uint32 *offsets)
 {
@@ -130,7 +131,7 @@ gpusort_heap_columns_create(TupleDesc table, int n, const AttrNumber *attnos)
 	return columns;
 }
 
-/* Take columns from their constant offsets. */
+/* Extract the columns at constant offsets. */
 static inline void
 take_fixed(const GsHeapColumns *columns, char *data, Datum *values)
 {
@@ -161,7 +162,10 @@ take_fixed(const GsHeapColumns *columns, char *data, Datum *values)
 	}
 }
 
-/* Walk over a tuple's attributes from one to the last one wanted. */
+/*
+ * Extract a tuple's attributes one after the other, from 'first_attno' to the
+ * last requested one.  The first one begins at 'offset', before alignment.
+ */
 static void
 walk_tuple(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno,
 		   uint32 offset)
@@ -184,13 +188,13 @@ walk_tuple(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno,
 		offset = att_addlength_pointer(offset, att->attlen, data + offset);
 	}
 
-	/* Columns that were added to the table later. */
+	/* The tuple lacks columns that were added to the table later. */
 	for (int i = Max(natts, first_attno - 1); i < columns->max_attno; i++)
 		columns->values[i] = getmissingattr(columns->table, i + 1,
 											&columns->isnull[i]);
 }
 
-/* Take columns, from the c-th on, that were walked over. */
+/* Copy the columns from the c-th on to the result, after walk_tuple(). */
 static inline void
 take_walked(const GsHeapColumns *columns, int c, Datum *values, bool *isnull)
 {

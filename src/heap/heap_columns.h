@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * heap_columns.h
- *		Takes columns out of heap tuples where they lie.
+ *		Extracts columns from heap tuples.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,15 +15,17 @@
 typedef struct GsHeapColumns GsHeapColumns;
 
 /*
- * Prepare in the current memory context to take n columns, values[i] being that
- * of attribute attnos[i], from 1, of tuples of the given type, which must stay.
+ * Prepare, in the current memory context, to extract n columns of tuples of
+ * the given type, which must stay valid.  values[i] will be attribute
+ * attnos[i].
  */
 extern GsHeapColumns *gpusort_heap_columns_create(TupleDesc table, int n,
 												  const AttrNumber *attnos);
 
 /*
- * Take the columns of a tuple.  What is passed by reference points into it.
- * 'isnull' is all false at the first call, and then as the call before left it.
+ * Extract the columns of a tuple.  By-reference values point into the tuple.
+ * 'isnull' must be all false at the first call, and be passed to each later
+ * call as the previous one left it.
  */
 extern void gpusort_heap_columns_take(GsHeapColumns *columns,
 									  HeapTupleHeader tuple,

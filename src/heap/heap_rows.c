@@ -1,24 +1,27 @@
 /*-------------------------------------------------------------------------
  *
  * heap_rows.c
- *		Reads a table for an index build: values, TIDs, and who is alive.
+ *		Reads a table for an index build: values, TIDs, and which rows are
+ *		live.
  *
- * An index gets the rows that any snapshot may see: live ones, and dead ones that
- * are not dead for all.  One row of a HOT chain stands for the chain, under the
- * TID of the chain's root.  A concurrent build takes what one snapshot sees.
+ * An index gets the rows that any snapshot may see: live rows, and recently
+ * dead ones.  One tuple of a HOT chain goes into the index, under the TID of
+ * the chain's root.  A concurrent build indexes what one snapshot sees.
  *
- * A page is looked through once: which of its tuples go into the index, and where
- * their roots are.  Then it is read in the order of the roots, with a pin but
- * without a lock, as only hint bits can change.  So rows come in the order of
- * their TIDs.
+ * Each page is examined once, to find the tuples that go into the index and
+ * the roots of their HOT chains.  Then the tuples are read in the order of the
+ * roots, so rows come in TID order.  The page is pinned meanwhile but not
+ * locked, because only hint bits can change.
  *
- * An ordinary build holds a lock that keeps writers out, but for those of its own
- * transaction.  Should there be others all the same, PostgreSQL waits for them;
- * here the row counts as blocked, and PostgreSQL's own build has to do it.
+ * An ordinary build holds a lock that keeps out writers of other transactions.
+ * If there are tuples of other open transactions nevertheless, PostgreSQL's
+ * build waits for those transactions.  Here the row counts as blocked, and the
+ * build is left to PostgreSQL.
  *
- * Values that are stored out of line are fetched when their row is read, as PostgreSQL
- * does it.  Later they may be gone: no snapshot of ours keeps those of dead rows, and
- * VACUUM removes them whatever lock we have on the table itself.
+ * Values that are stored out of line are fetched when their row is read, as in
+ * PostgreSQL's build.  Later they may be gone: we have no snapshot that
+ * protects the values of dead rows, and VACUUM of the TOAST table removes them
+ * whatever lock we hold on the table itself.
  *
  *-------------------------------------------------------------------------
  */
@@ -41,16 +44,17 @@
 #include "heap/heap_rows.h"
 #include "work.h"
 
-/* Blocks that a process takes at a time of a heap that it shares. */
+/* The number of blocks of a shared heap that a process takes at a time. */
 #define BLOCKS_PER_TAKE		64
 
-/* Values that are longer together do not fit into a btree as they are. */
+/* Values that exceed this size in total do not fit in a btree uncompressed. */
 #define LONG_BYTES			(BLCKSZ / 3)
 
-/* A tuple of the page that goes into the index. */
+/* A tuple of the current page that goes into the index. */
 typedef struct GsPageItem
 {
-	OffsetNumber root;			/* of its HOT chain; its own, if there is none */
+	OffsetNumber root;			/* root of its HOT chain; if there is none,
+								 * 'offset' */
 	OffsetNumber offset;
 	bool		alive;
 } GsPageItem;
@@ -60,30 +64,34 @@ struct GsHeapRows
 	MemoryContext context;
 	Relation	heap;
 	IndexInfo  *info;
-	Snapshot	snapshot;		/* registered, for a concurrent build, or NULL */
-	TransactionId horizon;		/* otherwise: older ones are dead for all */
+	Snapshot	snapshot;		/* registered; NULL unless the build is
+								 * concurrent */
+	TransactionId horizon;		/* without a snapshot: deleters before it make
+								 * tuples dead to all */
 	HeapScanDesc scan;
-	BlockNumber next_block;		/* of those taken */
-	BlockNumber end_block;		/* behind those taken */
-	GsHeapShare *share;			/* where more are to be taken, or NULL */
+	BlockNumber next_block;		/* of the blocks taken */
+	BlockNumber end_block;		/* end of the blocks taken */
+	GsHeapShare *share;			/* from which to take more blocks, or NULL */
 	bool		is_worker;
 	double		nlive;
 	bool		blocked;
 
-	/* How values come out of a tuple: by 'columns', or by the executor. */
+	/*
+	 * Values are extracted by 'columns' or, if that is NULL, by the executor.
+	 */
 	GsHeapColumns *columns;
 	EState	   *estate;
 	ExprState  *predicate;
 	TupleTableSlot *slot;
 
-	/* How they become independent of what is not in the row. */
+	/* State for fetching out-of-line values. */
 	TupleDesc	index_type;
-	bool		from_tuple;		/* are all values in the table's tuple? */
+	bool		from_tuple;		/* are all values in the heap tuple? */
 	int			nvarying;		/* columns of variable length */
 	int			varying[INDEX_MAX_KEYS];
-	MemoryContext fetched;		/* of a row's values */
+	MemoryContext fetched;		/* for the values of the current row */
 
-	/* The page. */
+	/* The current page. */
 	BlockNumber block;
 	Buffer		buffer;
 	Page		page;
@@ -98,8 +106,9 @@ struct GsHeapRows
  */
 
 /*
- * What is dead for all is asked anew with each scan, as PostgreSQL's own build asks when
- * it begins: rows that died in the meantime may have lost their long values.
+ * Each scan determines anew which tuples are dead to all, as PostgreSQL's own
+ * build does when it starts: rows that died in the meantime may have lost
+ * their out-of-line values.
  */
 static void
 begin_scan(GsHeapRows *rows)
@@ -121,7 +130,7 @@ begin_scan(GsHeapRows *rows)
 static void
 release_page(GsHeapRows *rows)
 {
-	/* With a snapshot, the buffer is the scan's to release. */
+	/* With a snapshot, the scan releases the buffer. */
 	if (rows->snapshot == NULL && BufferIsValid(rows->buffer))
 		ReleaseBuffer(rows->buffer);
 	rows->buffer = InvalidBuffer;
@@ -136,7 +145,7 @@ end_scan(GsHeapRows *rows)
 	table_endscan((TableScanDesc) rows->scan);
 }
 
-/* Prepare to take values out of tuples. */
+/* Prepare to extract values from tuples. */
 static void
 prepare_values(GsHeapRows *rows)
 {
@@ -156,7 +165,7 @@ prepare_values(GsHeapRows *rows)
 	rows->predicate = ExecPrepareQual(info->ii_Predicate, rows->estate);
 }
 
-/* Prepare to make values independent of what is not in the row. */
+/* Prepare to fetch out-of-line values. */
 static void
 prepare_fetching(GsHeapRows *rows, Relation index)
 {
@@ -260,7 +269,7 @@ gpusort_heap_rows_join(Relation heap, Relation index, IndexInfo *info,
 	return rows;
 }
 
-/* A worker has read all that there was for it: leave word for the leader. */
+/* Add a worker's results to the shared state, for the leader. */
 static void
 report_to_leader(GsHeapRows *rows)
 {
@@ -290,7 +299,7 @@ gpusort_heap_rows_end(GsHeapRows *rows)
 	if (rows->estate != NULL)
 	{
 		FreeExecutorState(rows->estate);
-		/* What these pointed to has gone with it. */
+		/* Their memory has been freed with the executor state. */
 		rows->info->ii_ExpressionsState = NIL;
 		rows->info->ii_PredicateState = NULL;
 	}
@@ -316,7 +325,7 @@ gpusort_heap_rows_live(const GsHeapRows *rows)
  * ----------------------------------------------------------------
  */
 
-/* Add a tuple of the page. */
+/* Add a tuple of the current page. */
 static inline void
 add_item(GsHeapRows *rows, OffsetNumber offset, bool alive)
 {
@@ -326,13 +335,13 @@ add_item(GsHeapRows *rows, OffsetNumber offset, bool alive)
 	};
 }
 
-/* A tuple that was deleted, but that a snapshot may still see. */
+/* Add a tuple that was deleted, but that a snapshot may still see. */
 static void
 add_dead_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset)
 {
 	/*
-	 * Of a HOT chain the last tuple goes into the index.  Old snapshots that
-	 * see this one must not use the index then.
+	 * Only the last tuple of a HOT chain goes into the index.  Snapshots that
+	 * see this older one must not use the index.
 	 */
 	if (HeapTupleIsHotUpdated(tuple))
 		rows->info->ii_BrokenHotChain = true;
@@ -340,7 +349,7 @@ add_dead_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset)
 		add_item(rows, offset, false);
 }
 
-/* A tuple of a transaction that is in progress. */
+/* Add a tuple that was inserted or deleted by a transaction in progress. */
 static void
 add_open_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset,
 			  bool deleted)
@@ -359,7 +368,9 @@ add_open_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset,
 	}
 }
 
-/* See whether a tuple goes into the index.  The buffer is locked. */
+/*
+ * Determine whether a tuple goes into the index.  The buffer must be locked.
+ */
 static void
 judge_tuple(GsHeapRows *rows, OffsetNumber offset, ItemId item)
 {
@@ -389,7 +400,7 @@ judge_tuple(GsHeapRows *rows, OffsetNumber offset, ItemId item)
 	}
 }
 
-/* A tuple that is seen by all transactions, and says so itself. */
+/* Do the hint bits alone say that the tuple is live? */
 static inline bool
 is_plainly_live(HeapTupleHeader tuple)
 {
@@ -399,7 +410,7 @@ is_plainly_live(HeapTupleHeader tuple)
 
 /*
  * Find the tuples of a locked page that go into the index.  Returns whether
- * any of them is a heap-only tuple, whose root is elsewhere.
+ * the page has heap-only tuples, whose roots have to be found.
  */
 static bool
 judge_page(GsHeapRows *rows)
@@ -427,7 +438,10 @@ judge_page(GsHeapRows *rows)
 	return heap_only;
 }
 
-/* Take over what the scan's snapshot sees on a page; returns as judge_page(). */
+/*
+ * Find the tuples of a page that the scan's snapshot sees.  Returns whether
+ * any of them is a heap-only tuple.
+ */
 static bool
 take_visible(GsHeapRows *rows)
 {
@@ -453,7 +467,7 @@ compare_roots(const void *a, const void *b)
 		(int) ((const GsPageItem *) b)->root;
 }
 
-/* Find the roots of heap-only tuples, and put all into the order of roots. */
+/* Find the roots of heap-only tuples, and sort all tuples by their roots. */
 static void
 find_roots(GsHeapRows *rows)
 {
@@ -479,7 +493,7 @@ find_roots(GsHeapRows *rows)
 	qsort(rows->items, rows->nitems, sizeof(GsPageItem), compare_roots);
 }
 
-/* Read a page, and find what is on it for the index. */
+/* Read a page, and find its tuples that go into the index. */
 static void
 read_page(GsHeapRows *rows)
 {
@@ -506,8 +520,9 @@ read_page(GsHeapRows *rows)
 }
 
 /*
- * The next block to read, or InvalidBlockNumber.  Of a shared heap, several are
- * taken at a time, so that disks see ranges.
+ * Returns the next block to read, or InvalidBlockNumber.  Several blocks of a
+ * shared heap are taken at a time, so that each process reads ranges of them
+ * in sequence.
  */
 static BlockNumber
 take_block(GsHeapRows *rows)
@@ -528,7 +543,10 @@ take_block(GsHeapRows *rows)
 		InvalidBlockNumber;
 }
 
-/* Go on to the next page with rows for the index; false at the end. */
+/*
+ * Advance to the next page that has rows for the index.  Returns false at the
+ * end, or if a row is blocked.
+ */
 static bool
 next_page(GsHeapRows *rows)
 {
@@ -551,8 +569,8 @@ next_page(GsHeapRows *rows)
  */
 
 /*
- * Have the executor find a row's values.  Returns false if the index is not to
- * have it.
+ * Compute a row's values with the executor.  Returns false if a partial index
+ * excludes the row.
  */
 static bool
 compute_values(GsHeapRows *rows, HeapTuple tuple, Datum *values, bool *isnull)
@@ -568,8 +586,9 @@ compute_values(GsHeapRows *rows, HeapTuple tuple, Datum *values, bool *isnull)
 }
 
 /*
- * Is a value not in the row itself, or are they so long that PostgreSQL has to compress
- * them for an index?  Short values do not matter.
+ * Is any value stored out of line, or are the values so long in total that
+ * PostgreSQL has to compress them for an index?  Values with a one-byte header
+ * do not count.
  */
 static inline bool
 needs_fetching(const GsHeapRows *rows, const Datum *values,
@@ -594,8 +613,8 @@ needs_fetching(const GsHeapRows *rows, const Datum *values,
 }
 
 /*
- * Take the values from the index tuple that PostgreSQL makes of the row: it fetches them,
- * compresses them, and raises its error if they are too long.
+ * Have PostgreSQL form an index tuple of the row, and take the values from it.
+ * That fetches and compresses them, and raises an error if they are too long.
  */
 static void
 fetch_values(GsHeapRows *rows, Datum *values, bool *isnull)
@@ -610,7 +629,10 @@ fetch_values(GsHeapRows *rows, Datum *values, bool *isnull)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Take the values of a tuple; false if the index is not to have it. */
+/*
+ * Extract the values of a tuple.  Returns false if a partial index excludes
+ * it.
+ */
 static inline bool
 take_values(GsHeapRows *rows, const GsPageItem *item, Datum *values,
 			bool *isnull)

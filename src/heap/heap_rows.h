@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * heap_rows.h
- *		Reads a table for an index build: values, TIDs, and who is alive.
+ *		Reads a table for an index build: values, TIDs, and which rows are
+ *		live.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,68 +16,84 @@
 
 typedef struct GsHeapRows GsHeapRows;
 
-/* A row that the index is to have. */
+/* A row that goes into the index. */
 typedef struct GsHeapRow
 {
-	ItemPointerData tid;		/* of the root of its HOT chain */
-	bool		alive;			/* has it a say in uniqueness? */
+	ItemPointerData tid;		/* of its HOT chain's root */
+	bool		alive;			/* does it count for uniqueness? */
 } GsHeapRow;
 
-/* What processes that read a heap together have in common. */
+/*
+ * Shared state of the processes that read a heap together.  'nblocks' is
+ * constant; the rest is changed by atomic operations.
+ */
 typedef struct GsHeapShare
 {
 	BlockNumber nblocks;		/* of the heap */
-	pg_atomic_uint64 next_block;	/* to be read */
+	pg_atomic_uint64 next_block;	/* the next one to take */
 	pg_atomic_uint64 nlive;		/* live rows that workers found */
-	pg_atomic_uint32 broken_chains; /* have they found broken HOT chains? */
-	pg_atomic_uint32 blocked;	/* is one blocked? */
+	pg_atomic_uint32 broken_chains; /* did a worker find broken HOT chains? */
+	pg_atomic_uint32 blocked;	/* is a worker blocked? */
 } GsHeapShare;
 
 /*
- * Begin to read a heap, in a memory context of its own below the current one.
- * Nothing is locked here: the caller has what a build needs.
+ * Begin to read a heap, in a new memory context below the current one.  The
+ * caller must hold the locks that an index build needs.
  */
 extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, Relation index,
 										   IndexInfo *info);
 
 /*
- * To read it with other processes: before the first row, fill in what they
- * share; when all of them have ended, add what they have found.  Rows of one
- * process are in the order of TIDs.
+ * To read the heap together with other processes, call share() before the
+ * first row; it fills in the shared state.  Call unshare() when all the others
+ * have ended; it adds their results.  The rows of each process come in TID
+ * order.
  */
 extern void gpusort_heap_rows_share(GsHeapRows *rows, GsHeapShare *share);
 extern void gpusort_heap_rows_unshare(GsHeapRows *rows);
 
-/* The snapshot that they need, to be serialized, or NULL. */
+/*
+ * Returns the snapshot that the other processes need, to be serialized, or
+ * NULL.
+ */
 extern Snapshot gpusort_heap_rows_snapshot(const GsHeapRows *rows);
 
-/* For these other processes.  'snapshot' is serialized, or NULL. */
+/*
+ * Begin to read in one of the other processes.  'snapshot' is serialized, or
+ * NULL.
+ */
 extern GsHeapRows *gpusort_heap_rows_join(Relation heap, Relation index,
 										  IndexInfo *info, char *snapshot,
 										  GsHeapShare *share);
 
 /*
- * The next row, in the order of TIDs, and the values of the index's columns.
- * What is passed by reference is valid until the next call, and depends on nothing that
- * is stored elsewhere.  'isnull' is all false at the first call, and then as the
- * call before left it.
+ * Get the next row, in TID order, and the values of the index's columns.
+ * By-reference values are valid until the next call, and depend on nothing
+ * that is stored out of line.  'isnull' must be all false at the first call,
+ * and be passed to each later call as the previous one left it.
  *
- * Raises the error of PostgreSQL's build if a value is too long for any index.  Returns
- * false at the end, and before it if gpusort_heap_rows_is_blocked().
+ * Raises the error of PostgreSQL's build if a value is too long for any index.
+ * Returns false at the end, or earlier if gpusort_heap_rows_is_blocked().
  */
 extern bool gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row,
 								   Datum *values, bool *isnull);
 
 /*
- * Has there been a row whose fate another transaction decides, so that the
- * table cannot be read without waiting?
+ * Has a row been found whose fate is decided by another open transaction, so
+ * that the table cannot be read without waiting?
  */
 extern bool gpusort_heap_rows_is_blocked(const GsHeapRows *rows);
 
-/* Begin again.  Rows that no snapshot sees any longer do not come again. */
+/*
+ * Read the heap again from its beginning.  Rows that no snapshot sees any
+ * longer are not returned again.
+ */
 extern void gpusort_heap_rows_rewind(GsHeapRows *rows);
 
-/* At the end: live rows of the table, of which a partial index has not all. */
+/*
+ * After the last row: the number of live rows in the table, including those
+ * that a partial index excludes.
+ */
 extern double gpusort_heap_rows_live(const GsHeapRows *rows);
 
 extern void gpusort_heap_rows_end(GsHeapRows *rows);

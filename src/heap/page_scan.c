@@ -3,14 +3,15 @@
  * page_scan.c
  *		Reads a plain sequential scan of a heap page by page.
  *
- * What most large sorts read is a Seq Scan without a condition, whose rows are
- * columns of a table.  The executor takes such a row through a dozen calls.
- * Here a page is read as the heap reads it, with all its checks of visibility,
- * and then the columns wanted are taken from its tuples where they lie.
+ * The input of most large sorts is a Seq Scan without a condition, which
+ * returns columns of the table.  The executor makes a dozen calls for each
+ * such row.  Here a page is read as the heap reads it, with all its checks of
+ * visibility.  Then the requested columns are extracted from its tuples.
  *
- * The scan descriptor is the node's own, begun here as the node would begin it,
- * so that rescans and the end of the query are the node's business as ever.
- * With instrumentation, the node is credited with rows and time, page by page.
+ * The scan descriptor is stored in the node and is begun as the node would
+ * begin it.  The node therefore handles rescans and the end of the query as
+ * usual.  With instrumentation, the node is credited with rows and time, page
+ * by page.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,8 +32,8 @@
 #include "work.h"
 
 /*
- * How many tuples ahead tuples are fetched into the cache: they lie against the
- * direction in which processors expect to be asked for memory.
+ * How many tuples ahead tuples are prefetched.  Tuples are stored from the end
+ * of the page to its front, which processors do not expect.
  */
 #define PREFETCH_TUPLES		8
 
@@ -48,7 +49,7 @@ struct GsPageScan
 	TupleTableSlot *slot;
 	GsHeapColumns *columns;
 
-	/* The page. */
+	/* The current page. */
 	HeapScanDesc heap;			/* NULL before the first one */
 	Page		page;
 	uint32		next_tuple;
@@ -58,13 +59,13 @@ struct GsPageScan
 };
 
 /* ----------------------------------------------------------------
- *		which scans can be read so
+ *		which scans can be read page by page
  * ----------------------------------------------------------------
  */
 
 /*
- * The attribute of the table that a target list entry passes on, or 0 if it
- * does anything else.
+ * Returns the table's attribute that a target list entry is, or 0 if the entry
+ * is anything else.
  */
 static AttrNumber
 plain_attribute(const TargetEntry *entry)
@@ -87,7 +88,10 @@ passes_columns_on(const PlanState *node)
 	return true;
 }
 
-/* A parallel scan has been begun when workers were started. */
+/*
+ * Can the node's rows be read page by page?  The descriptor of a parallel scan
+ * was created when the workers were launched.
+ */
 static bool
 is_plain_scan(const PlanState *node)
 {
@@ -103,7 +107,10 @@ is_plain_scan(const PlanState *node)
 		passes_columns_on(node);
 }
 
-/* The attribute of the table that goes to a place of the result. */
+/*
+ * Returns the table's attribute that is the given column of the result, from
+ * 0.
+ */
 static AttrNumber
 attribute_of_place(const PlanState *node, int place)
 {
@@ -127,8 +134,8 @@ find_columns(const PlanState *node, TupleDesc table, int natts)
 }
 
 /*
- * Make a reader of the node's rows in the current memory context, or return
- * NULL if the node has to be executed.
+ * Create a page scan of the node's rows in the current memory context.
+ * Returns NULL if the node has to be executed.
  */
 static GsPageScan *
 create_scan(PlanState *node)
@@ -145,7 +152,7 @@ create_scan(PlanState *node)
 					 RelationGetDescr(scan->node->ss.ss_currentRelation),
 					 result->natts);
 
-	/* Rows are written into the slot that it has now. */
+	/* The slot stays valid while rows are written into its arrays. */
 	scan->slot = MakeSingleTupleTableSlot(result, &TTSOpsVirtual);
 	memset(scan->slot->tts_isnull, 0, result->natts * sizeof(bool));
 	ExecStoreVirtualTuple(scan->slot);
@@ -177,13 +184,13 @@ begin_scan(GsPageScan *scan)
 		GPUSORT_BEGIN_PARALLEL_SCAN(scan->heap, parallel_state(scan->heap));
 }
 
-/* The next block to read, or InvalidBlockNumber. */
+/* Returns the next block to read, or InvalidBlockNumber. */
 static BlockNumber
 take_block(GsPageScan *scan)
 {
 	BlockNumber block = scan->next_block;
 
-	/* Processes of a parallel scan share the blocks out among them. */
+	/* the processes of a parallel scan share the blocks */
 	if (scan->heap->rs_base.rs_parallel != NULL)
 		return table_block_parallelscan_nextpage(scan->heap->rs_base.rs_rd,
 												 scan->heap->rs_parallelworkerdata,
@@ -207,7 +214,9 @@ end_scan(GsPageScan *scan)
 	scan->heap->rs_cblock = InvalidBlockNumber;
 }
 
-/* Read the next page with its visible tuples; false at the end. */
+/*
+ * Read the next page and find its visible tuples.  Returns false at the end.
+ */
 static bool
 read_page(GsPageScan *scan)
 {
@@ -230,7 +239,9 @@ read_page(GsPageScan *scan)
 	return true;
 }
 
-/* The next page that has rows; false at the end. */
+/*
+ * Advance to the next page that has visible tuples.  Returns false at the end.
+ */
 static bool
 next_page(GsPageScan *scan)
 {
@@ -264,7 +275,7 @@ gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node)
 		*scan = create_scan(node);
 		return;
 	}
-	/* ExecProcNode() would do this, which is not called. */
+	/* ExecProcNode(), which is not called, would do this. */
 	if (node->chgParam != NULL)
 		ExecReScan(node);
 	gpusort_page_scan_rewind(*scan);
@@ -275,7 +286,7 @@ gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node)
  * ----------------------------------------------------------------
  */
 
-/* The n-th visible tuple of the page. */
+/* Returns the n-th visible tuple of the page, from 0. */
 static inline HeapTupleHeader
 nth_tuple(const GsPageScan *scan, uint32 n)
 {

@@ -13,19 +13,19 @@
 typedef struct GsPageScan GsPageScan;
 
 /*
- * Before a node's rows are read, the first time (*scan is NULL) or again: have a
- * reader of them in *scan, made in the current memory context.  It stays NULL if
- * the node has to be executed.
+ * Call this before a node's rows are read, for the first time (*scan is NULL)
+ * or again.  Sets *scan to a page scan, made in the current memory context.
+ * *scan stays NULL if the node has to be executed.
  */
 extern void gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node);
 
 /*
- * The next row in a virtual slot, or NULL at the end.  What is passed by
- * reference is valid until the next call.
+ * Returns the next row in a virtual slot, or NULL at the end.  By-reference
+ * values are valid until the next call.
  */
 extern TupleTableSlot *gpusort_page_scan_next(GsPageScan *scan);
 
-/* The node was rescanned: begin again. */
+/* Call this after the node has been rescanned, to begin again. */
 extern void gpusort_page_scan_rewind(GsPageScan *scan);
 
 #endif							/* GPUSORT_PAGE_SCAN_H */
