@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_plan.c
- *		The plan nodes GpuSort and GpuSortSink, made from a Sort.
+ *		Makes the plan nodes GpuSort and GpuSortSink from a Sort.
  *
- * A GpuSort is a CustomScan over no relation.  Its input is in lefttree, like
- * that of a Sort; custom_scan_tlist is the Sort's target list, which describes
- * the input rows; its own target list just names those columns.
- * custom_private has the Sort itself (see exec/gpusort_private.c).
+ * A GpuSort is a CustomScan that scans no relation.  Its input is in lefttree,
+ * as in a Sort.  custom_scan_tlist is the Sort's target list and describes the
+ * input rows; the node's own target list refers to those columns.
+ * custom_private holds the Sort itself (see exec/gpusort_private.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -32,8 +32,8 @@ static const CustomScanMethods sink_plan_methods = {
 };
 
 /*
- * A target list of a target list's columns, which are those of the scan tuple
- * (INDEX_VAR) or of the input (OUTER_VAR).
+ * Make a target list of the columns of another target list, as Vars of the
+ * scan tuple (INDEX_VAR) or of the input (OUTER_VAR).
  */
 static List *
 make_column_tlist(List *columns, int varno)
@@ -90,7 +90,11 @@ gpusort_plan_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	plan->lefttree = partial;
 	plan->righttree = NULL;
 	sink->scan.scanrelid = 0;
-	/* Expressions of the input mean its own inputs, and not the sink's. */
+
+	/*
+	 * The expressions of the input refer to the input's own inputs, so they
+	 * cannot be copied.
+	 */
 	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR);
 	sink->custom_private = gpusort_private_make(sort, GS_INPUT_ONCE);
 	sink->methods = &sink_plan_methods;

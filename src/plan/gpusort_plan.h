@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_plan.h
- *		The plan nodes GpuSort and GpuSortSink, made from a Sort.
+ *		Makes the plan nodes GpuSort and GpuSortSink from a Sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,22 +13,22 @@
 #include "sort/base/session_spec.h"
 
 /*
- * Make the GpuSort node that does what 'sort' does, with its children, of whose
- * rows 'repeat' is known.
+ * Make a GpuSort node that is equivalent to 'sort' and has its children.
+ * 'repeat' says whether its input can be read again.
  */
 extern CustomScan *gpusort_plan_from_sort(const Sort *sort,
 										  GsInputRepeat repeat);
 
 /*
- * Make the GpuSortSink node, with a plan_node_id that is not taken, that stands
- * between a partial plan and a Gather which is the input of 'sort'.
+ * Make a GpuSortSink node over a partial plan, to be put below the Gather that
+ * is the input of 'sort'.  'plan_node_id' must not be in use.
  */
 extern CustomScan *gpusort_plan_sink(const Sort *sort, Plan *partial,
 									 int plan_node_id);
 
 /*
- * Make the nodes known to readers of plans: parallel workers get it by name.
- * Called once by _PG_init().
+ * Register the nodes, so that parallel workers can read plans that contain
+ * them.  Called once by _PG_init().
  */
 extern void gpusort_plan_init(void);
 

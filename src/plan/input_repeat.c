@@ -1,22 +1,22 @@
 /*-------------------------------------------------------------------------
  *
  * input_repeat.c
- *		Can the input of a sort be read a second time?
+ *		Determines whether the input of a sort can be read a second time.
  *
- * A sort that loses its rows on the way, and perhaps after some of them have
- * been returned, reads its input again.  That is right only if the same rows
- * come; and after some have been returned, only if they come in the same
- * order, since that is the order of rows with equal keys.
+ * A sort that loses its rows, possibly after it has returned some of them,
+ * reads its input again.  That is correct only if the input returns the same
+ * rows.  If rows have been returned, they must also come in the same order,
+ * because that is the order of ties.
  *
- * Everything reads with the snapshot of the first time.  What remains is to
- * know the nodes: those not listed here, such as those of foreign tables and of
- * other extensions, and those with side effects, are not repeated, nor is
- * anything with a volatile function.
+ * The input is read with the same snapshot both times, so the rest depends on
+ * the nodes.  Nodes that are not listed here, such as those for foreign tables
+ * and those of other extensions, cannot be repeated.  Neither can nodes with
+ * side effects, nor anything with a volatile function.
  *
- * Nodes whose result depends on the order of their input are where one must
- * be strict: if the input may come in another order, they may return other
- * rows.  That is not only LIMIT: a group is represented by its first row, and
- * equal values can look different; a float's sum depends on the order; and so
+ * Nodes whose result depends on the order of their input need special care: if
+ * the input may come in another order, they may return other rows.  That is
+ * true not only of LIMIT.  A group is represented by its first row, and equal
+ * values can look different; the sum of floats depends on their order; and so
  * does the number of a row in its window.
  *
  *-------------------------------------------------------------------------
@@ -39,9 +39,9 @@
 
 typedef struct RepeatSearch
 {
-	GsInputRepeat repeat;		/* of the plans visited: the least */
+	GsInputRepeat repeat;		/* the least one of the plans visited */
 	bool		below_gather;
-	bool		uses_subplans;	/* does anything visited? */
+	bool		uses_subplans;	/* does any plan visited use them? */
 } RepeatSearch;
 
 static bool
@@ -64,7 +64,9 @@ is_gather(const Plan *plan)
 	return IsA(plan, Gather) || IsA(plan, GatherMerge);
 }
 
-/* Is it a target list of columns of the input and constants, as most are? */
+/*
+ * Is the expression a target list of input columns and constants, as most are?
+ */
 static bool
 is_plain_targetlist(const Node *expression)
 {
@@ -83,7 +85,10 @@ is_plain_targetlist(const Node *expression)
 	return true;
 }
 
-/* Add what is not known at first sight to have neither functions nor subplans. */
+/*
+ * Add an expression to a list, unless it clearly has neither functions nor
+ * subplans.
+ */
 static List *
 add_expression(List *list, const void *expression)
 {
@@ -93,8 +98,9 @@ add_expression(List *list, const void *expression)
 }
 
 /*
- * All expressions of a node that can have functions or subplans, as a list of
- * lists and nodes.  A plan may have thousands of nodes, for partitions.
+ * Returns all expressions of a node that may have functions or subplans, as a
+ * list of lists and nodes.  This has to be cheap, because a plan over
+ * partitions may have thousands of nodes.
  */
 static List *
 expressions_of(const Plan *plan)
@@ -157,8 +163,9 @@ expressions_of(const Plan *plan)
 }
 
 /*
- * Entries of a btree stay in their order; where others are changed by other
- * sessions, as by splits of pages, entries may change places.
+ * Do scans of an index return the same entries in the same order each time?  A
+ * btree keeps its entries in order.  In other indexes, concurrent changes such
+ * as page splits may reorder entries.
  */
 static bool
 index_keeps_order(Oid index)
@@ -173,7 +180,10 @@ index_keeps_order(Oid index)
 	return is_btree;
 }
 
-/* What a node makes of its input, which is SAME_ORDER if it has none. */
+/*
+ * Returns how the output of a node can be repeated, given its input.  For a
+ * node without input, that is GS_INPUT_SAME_ORDER.
+ */
 static GsInputRepeat
 repeat_of_node(const Plan *plan, GsInputRepeat input)
 {
@@ -183,14 +193,14 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 
 	switch (nodeTag(plan))
 	{
-			/* A rescan begins at the same block. */
+			/* A rescan starts at the same block. */
 		case T_SeqScan:
 		case T_TidScan:
 		case T_TidRangeScan:
 		case T_FunctionScan:
 		case T_TableFuncScan:
 		case T_ValuesScan:
-			/* Subplans are judged by themselves. */
+			/* Subplans are judged separately. */
 		case T_CteScan:
 		case T_Result:
 		case T_ProjectSet:
@@ -205,7 +215,11 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 		case T_Hash:
 		case T_Material:
 		case T_Memoize:
-			/* Not stable, but with the same input the same each time. */
+
+			/*
+			 * A stock sort is not stable, but is deterministic for the same
+			 * input.
+			 */
 		case T_Sort:
 		case T_IncrementalSort:
 			return input;
@@ -218,20 +232,21 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 				input : any_order;
 
 			/*
-			 * Exact and lossy pages of a bitmap give their rows in different
-			 * orders, and which are lossy depends on entries of rows that
-			 * only others see, too.
+			 * Exact and lossy pages of a bitmap return their rows in
+			 * different orders.  Which pages are lossy depends also on index
+			 * entries of rows that are not visible to us.
 			 */
 		case T_BitmapHeapScan:
-			/* Batches depend on statistics, which may have changed. */
+			/* The batches depend on statistics, which may have changed. */
 		case T_HashJoin:
 		case T_Gather:
 		case T_GatherMerge:
 			return any_order;
 
 			/*
-			 * A GpuSort is stable, but for rows that a GPU had no memory for,
-			 * which may have happened only one of the times.
+			 * A GpuSort is stable, except for rows that did not fit in the
+			 * memory of a GPU.  That may happen in one scan and not in the
+			 * next.
 			 */
 		case T_CustomScan:
 			if (is_sink(plan))
@@ -239,8 +254,8 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 			return is_gpusort(plan) ? any_order : GS_INPUT_ONCE;
 
 			/*
-			 * What has spilled is spilled otherwise the next time, since the
-			 * first one has taught the node the size of its entries.
+			 * If groups spill to disk, they spill differently the next time,
+			 * because the node has learned the size of its entries.
 			 */
 		case T_Agg:
 			if (((const Agg *) plan)->aggstrategy == AGG_HASHED ||
@@ -260,7 +275,7 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 	}
 }
 
-/* A GsChildVisitor. */
+/* Determine how a plan can be repeated.  A GsChildVisitor. */
 static void
 judge_plan(Plan **place, void *context)
 {
@@ -276,7 +291,7 @@ judge_plan(Plan **place, void *context)
 	gpusort_plan_children_visit(*place, judge_plan, &below);
 	below.repeat = repeat_of_node(plan, below.repeat);
 
-	/* Each process gets some of the rows, other ones each time. */
+	/* Each process gets some of the rows, and different ones each time. */
 	if (plan->parallel_aware && !is_gather(plan))
 		below.repeat = search->below_gather ?
 			Min(below.repeat, GS_INPUT_SAME_ROWS) : GS_INPUT_ONCE;
@@ -300,8 +315,8 @@ gpusort_input_repeat(const Plan *plan, const List *subplans)
 		return search.repeat;
 
 	/*
-	 * Any of them may be meant, and an array made of a subplan's rows depends
-	 * on their order.
+	 * We do not know which subplans are used here, so consider all of them.
+	 * An array that is made of a subplan's rows depends on their order.
 	 */
 	gpusort_plan_children_visit_list(unconstify(List *, subplans), judge_plan,
 									 &of_subplans);

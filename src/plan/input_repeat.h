@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * input_repeat.h
- *		Can the input of a sort be read a second time?
+ *		Determines whether the input of a sort can be read a second time.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,10 +13,10 @@
 #include "sort/base/session_spec.h"
 
 /*
- * Judge what ExecReScan() gives of a plan that has been read, in a statement
- * with the given PlannedStmt.subplans.  The answer holds as long as no setting
- * changes in between, on which stable functions and the memory of nodes depend:
- * a cursor's user may change one between two FETCHes.
+ * Determine what a plan that has been read returns again after ExecReScan().
+ * 'subplans' is PlannedStmt.subplans of its statement.  The answer holds only
+ * as long as no setting changes on which stable functions or the memory of
+ * nodes depend.  The user of a cursor may change one between two FETCHes.
  */
 extern GsInputRepeat gpusort_input_repeat(const Plan *plan,
 										  const List *subplans);

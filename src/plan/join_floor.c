@@ -1,17 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * join_floor.c
- *		Joins for which a merge at GpuSort's cost is not worth considering.
+ *		Rules out joins for which a merge at GpuSort's cost cannot win.
  *
  * The planner considers thousands of joins for a query of many tables.  Making
- * a merge path for each of them takes a sixth of the time that planning takes in
- * stock PostgreSQL, and nearly all of these paths lose.  This file therefore
- * computes a lower bound of the cost of such a path from a few numbers that are
- * known already, and compares it with the cheapest path of the join.
+ * a merge path for each of them takes a sixth of the time that planning takes
+ * in stock PostgreSQL, and nearly all of these paths lose.  This file
+ * therefore computes a lower bound of the cost of such a path from a few
+ * numbers that are already known, and compares it with the cheapest path of
+ * the join.
  *
- * The planner may keep a path that costs more for its order.  But an order is
- * worth no more than the cost of sorting the rows of the join, and nothing if
- * neither a join above nor the query can use it.
+ * The planner may keep a more expensive path for its order.  But an order is
+ * worth at most the cost of sorting the rows of the join.  It is worth nothing
+ * if neither a join above nor the query can use it.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,7 +26,7 @@
 #include "plan/sort_cost.h"
 #include "settings.h"
 
-/* Does an order by the keys of a clause serve what the query asks for? */
+/* Is an order by the keys of a clause useful for the query? */
 static bool
 orders_query(const PlannerInfo *root, const RestrictInfo *clause)
 {
@@ -62,8 +63,8 @@ order_is_useful(const GsJoin *join)
 }
 
 /*
- * The clause that a merge begins with if this path is its input; NULL if the order
- * of the path is that of no clause.
+ * Returns the clause that a merge begins with if this path is its input, or
+ * NULL if the order of the path matches no clause.
  */
 static const RestrictInfo *
 first_clause(const GsJoin *join, const Path *path, bool outer)
@@ -83,8 +84,9 @@ first_clause(const GsJoin *join, const Path *path, bool outer)
 }
 
 /*
- * The smallest part of an input's rows that a merge by a clause reads, as far as
- * the planner has estimated it.  A merge stops where the other input ends.
+ * Returns a lower bound of the part of an input that a merge by a clause
+ * reads, from the planner's estimates so far.  A merge stops when the other
+ * input ends.
  */
 static Selectivity
 part_by_clause(const RestrictInfo *clause, bool outer)
@@ -127,7 +129,10 @@ is_sortable(const RelOptInfo *rel)
 	return rel->cheapest_total_path->rows >= gpusort_min_rows;
 }
 
-/* A lower bound of what a merge pays for an input that a GpuSort sorts. */
+/*
+ * Returns a lower bound of what a merge pays for an input that is sorted by a
+ * GpuSort.
+ */
 static Cost
 sort_floor(const GsJoin *join, const RelOptInfo *rel, bool caution)
 {
@@ -140,8 +145,8 @@ sort_floor(const GsJoin *join, const RelOptInfo *rel, bool caution)
 }
 
 /*
- * A lower bound of what it pays for an input that comes in order in any way.
- * 'sorted' is the bound for a sort of this input.
+ * Returns a lower bound of what a merge pays for an input that is put into
+ * order in any way.  'sorted' is the bound for a GpuSort of this input.
  */
 static Cost
 input_floor(const GsJoin *join, const RelOptInfo *rel, Cost sorted)
@@ -167,8 +172,8 @@ input_floor(const GsJoin *join, const RelOptInfo *rel, Cost sorted)
 }
 
 /*
- * A lower bound of the cost of a merge over such a sort.  It need not be tight if
- * it exceeds 'limit'.
+ * Returns a lower bound of the cost of a merge that has a GpuSort as at least
+ * one of its inputs.  The bound need not be tight if it exceeds 'limit'.
  */
 static Cost
 merge_floor(const GsJoin *join, bool caution, Cost limit)
@@ -196,8 +201,8 @@ merge_floor(const GsJoin *join, bool caution, Cost limit)
 }
 
 /*
- * Could a merge over a sort of this input return its first row before 'best' does?
- * That counts if not all rows are wanted.
+ * Could a merge over a sort of this input return its first row before 'best'
+ * does?  That is an advantage if not all rows are wanted.
  */
 static bool
 may_start_first(const RelOptInfo *rel, const Path *best)

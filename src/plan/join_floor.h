@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * join_floor.h
- *		Joins for which a merge at GpuSort's cost is not worth considering.
+ *		Rules out joins for which a merge at GpuSort's cost cannot win.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,7 +10,7 @@
 
 #include "nodes/pathnodes.h"
 
-/* A join for which paths are made. */
+/* A join for which paths are made: the arguments of set_join_pathlist_hook. */
 typedef struct GsJoin
 {
 	PlannerInfo *root;
@@ -22,9 +22,9 @@ typedef struct GsJoin
 } GsJoin;
 
 /*
- * Is every merge join over a GpuSort more expensive than the paths that the join
- * has?  The join must have a path already.  The cheapest paths of its inputs must
- * not depend on parameters.
+ * Is every merge join over a GpuSort more expensive than the paths that the
+ * join has?  The join must already have a path.  The cheapest paths of its
+ * inputs must not be parameterized.
  */
 extern bool gpusort_join_floor_rules_out(const GsJoin *join);
 

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * join_paths.c
- *		Lets the planner know what a GpuSort costs below a merge join.
+ *		Adds merge joins over sorts at GpuSort's cost for the planner.
  *
- * The planner has considered to sort the inputs of a merge join at stock
- * PostgreSQL's cost.  This adds a path in which each input comes in order in the
- * cheapest way there is, one of them at least by a sort at GpuSort's cost.
+ * The planner itself considers sorting the inputs of a merge join at stock
+ * PostgreSQL's cost.  This adds a path in which each input is put into order
+ * in the cheapest way, at least one of them by a sort at GpuSort's cost.
  *
- * Left alone are joins of partitions, parameterized and partial paths.
+ * Joins of partitions, parameterized paths and partial paths are left alone.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,8 +27,8 @@
 static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
 
 /*
- * Can a merge join do it?  One that returns the inner rows without a match as
- * well needs all clauses of the join in the merge.
+ * Can the join be done as a merge join?  One that also returns inner rows
+ * without a match must have all clauses of the join as merge clauses.
  */
 static bool
 can_merge(const GsJoin *join)
@@ -60,8 +60,9 @@ can_merge(const GsJoin *join)
 }
 
 /*
- * The cheapest way to have the rows of 'rel' in an order.  Sets *sort to it if
- * it is a sort that would be taken over.
+ * Returns the cheapest path that returns the rows of 'rel' in an order.  If
+ * that is a sort that would be taken over, *sort is set to it, and otherwise
+ * to NULL.
  */
 static Path *
 ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
@@ -92,7 +93,7 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 	return (Path *) create_sort_path(join->root, rel, input, pathkeys, -1.0);
 }
 
-/* Make a path that merges by these clauses. */
+/* Make a path that merges by the given clauses. */
 static Path *
 merge_path(const GsJoin *join, Path *outer, Path *inner, List *pathkeys,
 		   List *clauses)
@@ -108,8 +109,8 @@ merge_path(const GsJoin *join, Path *outer, Path *inner, List *pathkeys,
 								  clauses);
 
 	/*
-	 * A sort in memory reads rows again as cheaply as a Material node does.
-	 * One on disk would have to merge all runs before it returns a row.
+	 * A sort in memory rereads rows as cheaply as a Material node does.  A
+	 * sort on disk would have to merge all runs before it returns a row.
 	 */
 	if (IsA(inner, SortPath) && !path->skip_mark_restore)
 		path->materialize_inner = enable_material &&
@@ -119,8 +120,8 @@ merge_path(const GsJoin *join, Path *outer, Path *inner, List *pathkeys,
 
 /*
  * Add a path that merges in the order that serves the query best.  The planner
- * considers as many orders as there are keys, each with another one first; to do
- * so here took too much time.
+ * considers as many orders as there are keys, with a different key first in
+ * each.  Doing so here took too much time.
  */
 static void
 add_merge_path(const GsJoin *join)
@@ -151,8 +152,9 @@ add_merge_path(const GsJoin *join)
 }
 
 /*
- * Compare with the hash join that returns the rows it has hashed: the merge path
- * has been made for the join as it is written, but without knowing of that one.
+ * Add a path to compete with a right anti hash join, which returns unmatched
+ * rows of the input that it has hashed.  A merge path for the join as it is
+ * written has been made earlier, but was not compared with that hash join.
  */
 static void
 add_path_of_right_anti(const GsJoin *right)
@@ -174,10 +176,11 @@ add_path_of_right_anti(const GsJoin *right)
 }
 
 /*
- * Could a sort below a merge join be taken over?  The planner considers an inner
- * join both ways round.  Here the larger input has to be the outer one: a merge
- * reads rows of its inner input again, and the hash join to compare with is the one
- * that hashes the smaller input.
+ * Could a sort below a merge join be taken over?  The planner considers an
+ * inner join with each input as the outer one.  Here the larger input must be
+ * the outer one, for two reasons: a merge join rereads rows of its inner
+ * input, and the hash join to compare with is the one that hashes the smaller
+ * input.
  */
 static bool
 has_sortable_input(const RelOptInfo *joinrel, const RelOptInfo *outerrel,

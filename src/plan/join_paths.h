@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * join_paths.h
- *		Lets the planner know what a GpuSort costs below a merge join.
+ *		Adds merge joins over sorts at GpuSort's cost for the planner.
  *
  *-------------------------------------------------------------------------
  */

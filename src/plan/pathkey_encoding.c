@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * pathkey_encoding.c
- *		How sort keys that the planner considers would be encoded.
+ *		Determines how sort keys that the planner considers would be encoded.
  *
  * Finding the encoding of a key takes several lookups in the system catalogs.
  * The planner asks for the same few keys thousands of times in a join of many
  * tables, once for each path that might be sorted.  The answers are therefore
- * kept while a statement is planned.  The address of a PathKey identifies it: the
- * planner makes one PathKey for each meaning, and frees none.
+ * cached while a statement is planned.  The address of a PathKey identifies
+ * it, because the planner makes one PathKey for each meaning, and frees none.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,21 +19,21 @@
 #include "key/key_encoding.h"
 #include "plan/pathkey_encoding.h"
 
-/* Entries of the cache; a power of two makes the remainder cheap. */
+/* The number of cache entries.  A power of two makes the remainder cheap. */
 #define CACHE_ENTRIES	128
 
 typedef struct GsPathKeyEncoding
 {
 	const PathKey *pathkey;		/* NULL in an empty entry */
-	Oid			type;			/* of the member that the encoding is for */
+	Oid			type;			/* of the equivalence class member to encode */
 	bool		usable;
 	GsKeyEncoding encoding;		/* if usable */
 } GsPathKeyEncoding;
 
 /*
- * The cache of the statement that is being planned; its context is NULL if there
- * is no such statement.  The index of an entry is a hash of its key.  A new entry
- * replaces the old one with the same hash.
+ * The cache of the statement that is being planned; its context is NULL if
+ * there is no such statement.  An entry's index is a hash of its key.  A new
+ * entry replaces an old one with the same hash.
  */
 static GsPathKeyCache current = {NULL, NULL};
 
@@ -54,8 +54,8 @@ gpusort_pathkey_encoding_end(GsPathKeyCache previous)
 }
 
 /*
- * The type of a sort key: that of the member of its equivalence class that
- * 'relids', if known, has.
+ * Returns the type of a sort key: that of the member of its equivalence class
+ * that belongs to 'relids', or else of the first member.
  */
 static Oid
 type_of_pathkey(const PathKey *pathkey, Relids relids)
@@ -74,7 +74,10 @@ type_of_pathkey(const PathKey *pathkey, Relids relids)
 	return linitial_node(EquivalenceMember, members)->em_datatype;
 }
 
-/* Look the encoding up in the catalogs.  Its memory lives in the current context. */
+/*
+ * Look up the encoding in the catalogs.  It is allocated in the current memory
+ * context.
+ */
 static GsPathKeyEncoding
 look_up(const PathKey *pathkey, Oid type)
 {

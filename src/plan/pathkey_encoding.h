@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * pathkey_encoding.h
- *		How sort keys that the planner considers would be encoded.
+ *		Determines how sort keys that the planner considers would be encoded.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,21 +13,23 @@
 #include "key/key_plan.h"
 
 /*
- * Get the shape of the encoded keys of a sort by 'pathkeys', whose rows come from
- * the relations 'relids'.  Returns false if the sort would not be taken over, or
- * if a key has a collation whose comparisons cost as much as in a stock sort.
+ * Get the shape of the encoded keys of a sort by 'pathkeys', whose rows come
+ * from the relations 'relids'.  Returns false if the sort would not be taken
+ * over, or if a key has a collation whose comparisons cost as much as in a
+ * stock sort.
  */
 extern bool gpusort_pathkey_encoding_find(List *pathkeys, Relids relids,
 										  GsKeyShape *shape);
 
 /*
- * Call begin() before a statement is planned, and end() afterwards with what
- * begin() has returned, also after an error.  In between the answers are cached.
- * Such pairs of calls nest, because planning may run queries of its own.
+ * Call gpusort_pathkey_encoding_begin() before a statement is planned, and
+ * gpusort_pathkey_encoding_end() afterwards, also after an error, with what
+ * the former returned.  In between the answers are cached.  Such pairs of
+ * calls may be nested, because planning may run queries of its own.
  */
 typedef struct GsPathKeyCache
 {
-	MemoryContext context;		/* lives as long as the cache */
+	MemoryContext context;		/* must live as long as the cache */
 	struct GsPathKeyEncoding *entries;	/* NULL if there are none yet */
 } GsPathKeyCache;
 

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * plan_children.c
- *		The children of a plan node, of whatever type it is.
+ *		Visits the children of a plan node of any type.
  *
- * PostgreSQL has such a walker for trees of states, but not for plans.
+ * PostgreSQL has such a walker for trees of plan states, but not for plans.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_children.h
- *		The children of a plan node, of whatever type it is.
+ *		Visits the children of a plan node of any type.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,17 +10,20 @@
 
 #include "nodes/plannodes.h"
 
-/* Called with the place of a child, which it may put another plan into. */
+/*
+ * Called with a pointer to the parent's field that holds the child, in which
+ * it may store another plan.
+ */
 typedef void (*GsChildVisitor) (Plan **child, void *context);
 
 /*
- * Visit each child of a node.  Plans of subplans and CTEs are not children:
- * see PlannedStmt.subplans.
+ * Visit each child of a node.  The plans of subplans and CTEs are not
+ * children; they are in PlannedStmt.subplans.
  */
 extern void gpusort_plan_children_visit(Plan *plan, GsChildVisitor visit,
 										void *context);
 
-/* Visit each plan of a list that is not NULL. */
+/* Visit each plan of a list, except those that are NULL. */
 extern void gpusort_plan_children_visit_list(List *plans,
 											 GsChildVisitor visit,
 											 void *context);

@@ -1,16 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * plan_swap.c
- *		Puts GpuSort nodes in the place of Sort nodes in finished plans.
+ *		Replaces Sort nodes with GpuSort nodes in finished plans.
  *
- * The planner's choice stands: every Sort that it put anywhere in a plan, as
- * an input of a merge join or a window, in a subplan or below a Gather, does
- * the same thing as a GpuSort.  So the finished plan is searched, and each
- * eligible Sort swapped for a GpuSort with the same input and output.
+ * A GpuSort does the same as the Sort that it replaces, anywhere in a plan: as
+ * an input of a merge join or a window, in a subplan, or below a Gather.  So
+ * the planner chooses the plan, and then the finished plan is searched for
+ * eligible Sorts.  Each of them is replaced with a GpuSort that has the same
+ * input and output.
  *
- * A Sort of which few rows are wanted keeps them in a heap, and is better left
- * alone if that is known already: the search passes the bound of a Limit down
- * as the executor does (see limit_bound.c).
+ * If only a few rows of a Sort are wanted, stock PostgreSQL keeps them in a
+ * heap.  Such a Sort is better left alone, if that is already known.  The
+ * search therefore passes the bound of a Limit down as the executor does (see
+ * limit_bound.c).
  *
  * With pg_gpusort.debug_hide, plans are searched when their execution starts
  * instead, and not at all if EXPLAIN will show them.
@@ -38,23 +40,23 @@
 static planner_hook_type prev_planner_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 
-/* What a node is given by its parent. */
+/* What a parent passes to its child. */
 typedef struct GsSwapContext
 {
-	double		bound;			/* most of its rows that are wanted */
+	double		bound;			/* how many of its rows are wanted at most */
 	const PlannedStmt *statement;
 } GsSwapContext;
 
 static Plan *swap_sorts(Plan *plan, const GsSwapContext *context);
 
-/* A GsChildVisitor. */
+/* Replace the sorts of a child.  A GsChildVisitor. */
 static void
 swap_in_child(Plan **child, void *context)
 {
 	*child = swap_sorts(*child, context);
 }
 
-/* A GsChildVisitor: find the greatest plan_node_id. */
+/* Find the greatest plan_node_id.  A GsChildVisitor. */
 static void
 find_last_id(Plan **child, void *last_id)
 {
@@ -75,9 +77,9 @@ new_plan_node_id(const PlannedStmt *statement)
 }
 
 /*
- * Is what a Gather returns as a column what its input has in that place?  A
- * column that is there twice may be taken from the other place, and a constant
- * is not taken from the input.
+ * Does a Gather return a column of its input at the same position?  If the
+ * input has a column twice, the Gather may take either of them.  A constant is
+ * not taken from the input.
  */
 static bool
 passes_column_on(const TargetEntry *entry, const List *input_tlist)
@@ -96,7 +98,7 @@ passes_column_on(const TargetEntry *entry, const List *input_tlist)
 		(IsA(input->expr, Var) && equal(taken->expr, input->expr));
 }
 
-/* Does a Gather return the columns of its input as they are? */
+/* Does a Gather return the columns of its input unchanged? */
 static bool
 passes_columns_on(const Gather *gather)
 {
@@ -112,8 +114,9 @@ passes_columns_on(const Gather *gather)
 }
 
 /*
- * Have the processes below a Gather put their rows into the sort themselves; but
- * not if the rows might go to a heap instead.
+ * Make the processes below a Gather put their rows into the sort directly,
+ * unless the bound is not known yet.  In that case the rows might go to a heap
+ * instead.
  */
 static void
 add_sink(Sort *sort, const GsSortCandidate *candidate,
@@ -137,8 +140,9 @@ bound_of_limit(const Limit *limit)
 }
 
 /*
- * Return a GpuSort for a Sort, or the Sort if it is not taken over.  The input is
- * looked at last, because that takes longest, and most sorts are too small.
+ * Returns a GpuSort for a Sort, or the Sort if it is not taken over.  The
+ * input is examined last, because that takes longest and most sorts are too
+ * small.
  */
 static Plan *
 swap_sort(Sort *sort, const GsSwapContext *context)
@@ -164,7 +168,10 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	return (Plan *) gpusort_plan_from_sort(sort, candidate.repeat);
 }
 
-/* Swap in the tree below 'plan', and return what is to be in its place. */
+/*
+ * Replace the sorts of a plan tree.  Returns the plan or, if it is a Sort
+ * itself, its replacement.
+ */
 static Plan *
 swap_sorts(Plan *plan, const GsSwapContext *context)
 {
@@ -221,7 +228,7 @@ plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 	return statement;
 }
 
-/* For pg_gpusort.debug_hide.  Workers get the plan of their leader. */
+/* For pg_gpusort.debug_hide.  Workers receive the leader's plan. */
 static void
 start_with_gpusort(QueryDesc *query, int eflags)
 {

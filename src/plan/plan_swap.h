@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * plan_swap.h
- *		Puts GpuSort nodes in the place of Sort nodes in finished plans.
+ *		Replaces Sort nodes with GpuSort nodes in finished plans.
  *
  *-------------------------------------------------------------------------
  */

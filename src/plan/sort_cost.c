@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sort_cost.c
- *		What a GpuSort costs, and paths that sort at this cost.
+ *		Estimates what a GpuSort costs, and makes paths that sort at this cost.
  *
- * Such a path is a plain SortPath with another cost: it becomes a Sort, which
- * is swapped like any other.  So it is made only if the sort would be taken
- * over, by the same rules as in the finished plan.
+ * Such a path is a plain SortPath with a different cost.  It becomes a Sort,
+ * which is swapped like any other.  Therefore it is made only if the sort
+ * would be taken over, by the same rules as in the finished plan.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,20 +27,20 @@
 #include "sort/gpu/gpu_session.h"
 
 /*
- * Cost per row in units of cpu_operator_cost, of which one stands for 6 ns where
- * these were measured: see docs/design/planner.md.  On a GPU sorting costs next to
- * nothing.
+ * Costs per row in units of cpu_operator_cost.  One unit stands for 6 ns on
+ * the machine where these were measured; see docs/design/planner.md.  The sort
+ * itself costs next to nothing on a GPU.
  */
 #define KEEP_ROW_COST		5.0
 #define KEEP_BYTE_COST		0.04
 #define SORT_WORD_COST		2.0
-#define TIES_COST			6.0 /* of keys that words do not say all of */
+#define TIES_COST			6.0 /* if the encoded keys are not exact */
 #define RETURN_ROW_COST		3.0
-#define MERGE_ROW_COST		5.0 /* of runs on disk, in addition */
+#define MERGE_ROW_COST		5.0 /* additional, for runs on disk */
 
 /*
- * The same for rows that processes sort and write as runs, and that the leader
- * merges, in addition.
+ * Additional costs per row, in the same units, if processes sort their own
+ * rows and write them as runs, which the leader merges.
  */
 #define WRITE_RUN_COST		6.0
 #define MERGE_RUNS_COST		4.0
@@ -49,22 +49,25 @@
 #define MERGE_TIES_COST		4.0
 
 /*
- * What a sort is charged in relation to that.  It may take the place of an
- * index scan, which is charged too much if the table is in memory.
+ * A sort is charged this many times its measured cost, because it may replace
+ * an index scan, which is charged too much if the table is in memory.
  */
 #define CAUTION				2.0
 
 /*
- * What each access to a hash table costs in addition, in the same units, each
- * time that the table is twice as large again as what the cache holds.
+ * The additional cost of each access to a hash table, in the same units, for
+ * each doubling of the table's size beyond the size of the cache.
  */
 #define HASH_MISS_COST		5.0
 #define HASH_CACHE_BYTES	(1024.0 * 1024.0)
 
-/* What a row takes in a hash table in addition to its columns. */
+/* The size of a row in a hash table, in addition to its columns. */
 #define HASH_ENTRY_BYTES	60
 
-/* By how much a path has to be cheaper to be preferred, fuzzily compared. */
+/*
+ * A path must be cheaper by this factor to be preferred, since the planner
+ * compares costs fuzzily.
+ */
 #define CHEAPER				0.98
 
 /* How a sort would be done. */
@@ -77,7 +80,10 @@ typedef struct GsSortMethod
 	double		processes;		/* that put rows into the session */
 } GsSortMethod;
 
-/* A sort of 'input'.  Nothing is known yet of how the input can be repeated. */
+/*
+ * Describe a sort of 'input'.  It is not known yet whether the input can be
+ * repeated, so assume that it can.
+ */
 static GsSortCandidate
 candidate_of(const Path *input, double bound)
 {
@@ -91,7 +97,7 @@ candidate_of(const Path *input, double bound)
 	return candidate;
 }
 
-/* How it would be done by one process. */
+/* Returns how a sort would be done by one process. */
 static GsSortMethod
 method_of(const GsSortCandidate *candidate, GsKeyShape key)
 {
@@ -121,7 +127,10 @@ choose_method(const Path *input, List *pathkeys, double bound,
 	return true;
 }
 
-/* What it costs to write rows to runs or to read them, as a stock sort is charged. */
+/*
+ * Returns the cost of writing rows to runs or of reading them, as for a stock
+ * sort.
+ */
 static Cost
 cost_of_pages(const Path *input)
 {
@@ -131,7 +140,10 @@ cost_of_pages(const Path *input)
 		(0.75 * seq_page_cost + 0.25 * random_page_cost);
 }
 
-/* What the leader does to merge a row. */
+/*
+ * Returns the cost for the leader to merge a row, in units of
+ * cpu_operator_cost.
+ */
 static double
 cost_of_merging(const Path *input, const GsKeyShape *key)
 {
@@ -141,8 +153,8 @@ cost_of_merging(const Path *input, const GsKeyShape *key)
 }
 
 /*
- * Charge a path for a sort of 'input'.  'caution' is how many times what has been
- * measured.
+ * Set the cost of a path that sorts 'input'.  'caution' is the factor by which
+ * it exceeds the measured cost.
  */
 static void
 set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
@@ -244,7 +256,10 @@ gpusort_cost_in_memory(const Path *sort_path)
 	return gpusort_eligibility_fits(&candidate, 1);
 }
 
-/* So many accesses to a hash table of so many rows. */
+/*
+ * Returns the cost of the cache misses of 'accesses' accesses to a hash table
+ * of 'rows' rows.
+ */
 static Cost
 miss_cost(double accesses, double rows, int width)
 {
@@ -281,7 +296,7 @@ gpusort_cost_hash_misses(const Path *path)
 	return 0;
 }
 
-/* The cost of a sort alone. */
+/* Returns the cost of a sort without its input. */
 static Cost
 cost_of_sort(const Path *sort)
 {
@@ -308,9 +323,17 @@ gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 			caution += cost_of_sort(sorts[i]) * (1 - 1 / CAUTION);
 	if (misses == 0 || excess <= 0 || excess >= misses + caution)
 		return;
-	/* With LIMIT, that it does not start earlier still counts. */
+
+	/*
+	 * The startup cost is kept as it is if possible: with LIMIT, it still
+	 * counts that the path does not start earlier.
+	 */
 	set_total_cost(path, path->total_cost - excess);
-	/* Their costs are not looked at any more, but by those who read plans. */
+
+	/*
+	 * The planner does not look at the costs of the sorts any more, but
+	 * EXPLAIN shows them.
+	 */
 	for (int i = 0; i < 2; i++)
 		if (sorts[i] != NULL)
 			set_total_cost(sorts[i],

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * sort_eligibility.c
- *		Which sorts of a plan GpuSort takes over.
+ *		Determines which sorts of a plan are taken over.
  *
- * The rule is never to be slower than stock PostgreSQL: small sorts, and sorts
- * that a LIMIT turns into top-N heaps, stay as they are.  Sorts that will not
- * fit in memory are taken over: writing sorted runs and merging them is faster
- * here, too, at any size of memory.
+ * No sort may become slower than in stock PostgreSQL.  So small sorts, and
+ * sorts that a LIMIT turns into top-N heaps, stay as they are.  Sorts that
+ * will not fit in memory are taken over, because writing sorted runs and
+ * merging them is also faster here, whatever the size of memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +21,7 @@
 bool
 gpusort_eligibility_fits(const GsSortCandidate *candidate, unsigned words)
 {
-	/* A GPU keeps rows in its own memory, and will say if it has enough. */
+	/* A GPU keeps rows in its own memory, and will report if it lacks room. */
 	return gpusort_gpu_session_check(candidate->rows,
 									 candidate->repeat) == GS_FALLBACK_NONE ||
 		gpusort_cpu_session_estimate(words, candidate->rows,

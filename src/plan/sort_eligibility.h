@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_eligibility.h
- *		Which sorts of a plan GpuSort takes over.
+ *		Determines which sorts of a plan are taken over.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,7 +10,7 @@
 
 #include "sort/base/session_spec.h"
 
-/* A sort, as the planner knows it. */
+/* A sort, as known to the planner. */
 typedef struct GsSortCandidate
 {
 	double		rows;			/* estimated */
@@ -20,17 +20,20 @@ typedef struct GsSortCandidate
 } GsSortCandidate;
 
 /*
- * Is such a sort worth taking over?  Returns GS_FALLBACK_NONE, or the reason why
- * not.  Does not look at 'repeat'.
+ * Is a sort worth taking over?  Returns GS_FALLBACK_NONE, or the reason why it
+ * is not.  Ignores 'repeat'.
  */
 extern GsFallback gpusort_eligibility_of_rows(const GsSortCandidate *candidate);
 
-/* Likewise: can a sort by these keys be taken over?  Looks at the system catalogs. */
+/*
+ * Can a sort by these keys be taken over?  Returns as above.  Reads the system
+ * catalogs.
+ */
 extern GsFallback gpusort_eligibility_of_keys(const GsSortKeys *keys);
 
 /*
- * Will a sort that is taken, with so many words in a key, need no disk, as far
- * as can be told?
+ * Will a sort that is taken over, with keys of 'words' words, fit in memory,
+ * as far as the estimates tell?
  */
 extern bool gpusort_eligibility_fits(const GsSortCandidate *candidate,
 									 unsigned words);

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * sort_paths.c
- *		Lets the planner know what a GpuSort costs, above joins.
+ *		Adds paths over sorts at GpuSort's cost for the planner, above joins.
  *
- * Swapping Sorts in finished plans makes the sorts faster that the planner
+ * Swapping Sorts in finished plans speeds up only those sorts that the planner
  * chose at stock PostgreSQL's cost.  This adds paths over sorts at GpuSort's
- * cost for the final ORDER BY, for groups, DISTINCT and window functions, so
- * that a sort can win against an index scan, a hash table or a Gather Merge
- * where it is now the faster way.  They have the shape of paths that the
+ * cost for the final ORDER BY, for groups, DISTINCT and window functions.  A
+ * sort can then win against an index scan, a hash table or a Gather Merge
+ * where it is the faster way.  The paths have the same shape as those that the
  * planner makes itself.  The final ORDER BY has a second path, over a Gather.
  *
  *-------------------------------------------------------------------------
@@ -45,7 +45,10 @@ add_ordered_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 	add_path(ordered_rel, sort);
 }
 
-/* Such a sort might turn into a heap, whose input cannot come through sinks. */
+/*
+ * Will the bound of the final ORDER BY be known only at execution?  Then the
+ * sort might turn into a heap, which cannot take its input from sinks.
+ */
 static bool
 bound_is_unknown(const PlannerInfo *root)
 {
@@ -57,9 +60,10 @@ bound_is_unknown(const PlannerInfo *root)
 }
 
 /*
- * Do processes sort their shares in the best path that the planner has?  Their
- * sorts are swapped, too, which is better than to sort all in one process: what
- * Gather Merge is charged for its queues says otherwise, but too much.
+ * Is the planner's best path a Gather Merge over sorts of each process?  These
+ * sorts are swapped, too, which is better than one sort of all rows in one
+ * process.  The costs say otherwise, because a Gather Merge is charged too
+ * much for its queues.
  */
 static bool
 sorts_in_parallel(const RelOptInfo *ordered_rel)
@@ -97,14 +101,14 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	add_ordered_path(root, ordered_rel, parallel);
 }
 
-/* How many groups the planner expects of GROUP BY, in all. */
+/* Returns how many groups the planner expects of GROUP BY in total. */
 static double
 number_of_groups(PlannerInfo *root, const Path *input, RelOptInfo *grouped_rel,
 				 GroupPathExtraData *extra)
 {
 	ListCell   *lc;
 
-	/* It has been estimated for a path that is there. */
+	/* If there is a path already, it has the estimate. */
 	foreach(lc, grouped_rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
@@ -118,7 +122,10 @@ number_of_groups(PlannerInfo *root, const Path *input, RelOptInfo *grouped_rel,
 							   input->rows, NULL, NULL);
 }
 
-/* Are there statistics (CREATE STATISTICS) of the groups by these expressions? */
+/*
+ * Are there extended statistics (CREATE STATISTICS) on the number of groups by
+ * these expressions?
+ */
 static bool
 has_statistics_of_groups(PlannerInfo *root, const List *exprs)
 {
@@ -150,10 +157,11 @@ has_statistics_of_groups(PlannerInfo *root, const List *exprs)
 }
 
 /*
- * How many of the groups that the planner expects are certain.  The planner
- * multiplies the numbers of distinct values of the columns, up to a tenth of the
- * table.  If the columns depend on each other, that is far too many.  There are at
- * least as many groups as any one of the columns has values.
+ * Returns how many of the groups that the planner expects are certain.  The
+ * planner multiplies the numbers of distinct values of the columns, up to a
+ * tenth of the table.  If the columns depend on each other, the result is far
+ * too high.  There are at least as many groups as distinct values of any one
+ * column.
  */
 static double
 certain_groups(PlannerInfo *root, const List *exprs, double rows,
@@ -175,11 +183,12 @@ certain_groups(PlannerInfo *root, const List *exprs, double rows,
 }
 
 /*
- * Lower the cost of a path over a sort so that it is preferred to 'best', the best
- * path of the planner, if that is a hash table which costs more than the planner
- * charges.  Returns false if the path is not worth adding, because the hash table
- * would be cheaper with the groups that are certain: expecting too many, the
- * planner charges it for memory or files that it does not need.
+ * Lower the cost of a path over a sort so that it is preferred to 'best', the
+ * planner's best path, if that is a hash table which costs more than the
+ * planner charges.  Returns false if the path is not worth adding, because the
+ * hash table would be cheaper with only the groups that are certain.  If the
+ * planner expects too many groups, it charges the hash table for memory or
+ * files that it does not need.
  */
 static bool
 prefer_to_hash_table(PlannerInfo *root, Path *path, Path *sort, Path *best,
@@ -223,7 +232,7 @@ group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 									groups);
 }
 
-/* GROUP BY without grouping sets, of all rows at once. */
+/* Add a path for GROUP BY without grouping sets, done in one step. */
 static void
 add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 			   RelOptInfo *grouped_rel, GroupPathExtraData *extra)
@@ -266,7 +275,7 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	if (pathkeys == NIL ||
 		!grouping_is_sortable(root->parse->distinctClause))
 		return;
-	/* Of DISTINCT ON, which takes the first row by ORDER BY. */
+	/* For DISTINCT ON, which returns the first row by ORDER BY */
 	if (pathkeys_contained_in(pathkeys, root->sort_pathkeys))
 		pathkeys = root->sort_pathkeys;
 	if (pathkeys_contained_in(pathkeys, input->pathkeys))
@@ -284,8 +293,8 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 }
 
 /*
- * The WindowAggs of a path, the lowest first, without the sorts between them;
- * NIL if there is something else above 'input_rel'.
+ * Returns the WindowAggs of a path, the lowest one first, without the sorts
+ * between them.  Returns NIL if there are other nodes above 'input_rel'.
  */
 static List *
 windows_of_path(Path *path, const RelOptInfo *input_rel)
@@ -307,7 +316,7 @@ windows_of_path(Path *path, const RelOptInfo *input_rel)
 	return windows;
 }
 
-/* A copy of a WindowAggPath over another input with the same rows. */
+/* Copy a WindowAggPath to another input with the same rows. */
 static Path *
 copy_window_path(const WindowAggPath *window, Path *input)
 {
@@ -327,8 +336,9 @@ copy_window_path(const WindowAggPath *window, Path *input)
 }
 
 /*
- * The planner's own path says which windows there are, in which order.  What
- * sorts they need is another matter if it began with rows in some order.
+ * Add a path for window functions.  The planner's own path says which windows
+ * there are and in which order.  Which sorts they need has to be determined
+ * anew, because that path may have started with rows in some order.
  */
 static void
 add_window_path(PlannerInfo *root, RelOptInfo *input_rel,

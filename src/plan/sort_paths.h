@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_paths.h
- *		Lets the planner know what a GpuSort costs.
+ *		Adds paths over sorts at GpuSort's cost for the planner, above joins.
  *
  *-------------------------------------------------------------------------
  */
