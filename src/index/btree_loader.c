@@ -13,12 +13,12 @@
  * number of its page, as soon as that page is finished in turn.
  *
  * A page that is being filled has an unused first line pointer, for the high
- * key.  The last page of a level gets no high key, so that its line pointers
- * are moved down by one.
+ * key.  The last page of a level gets no high key, so its line pointers are
+ * moved down by one.
  *
  * With deduplication, tuples with equal keys become one tuple with a posting
  * list of limited length.  A copy of the first tuple is kept, and the TIDs are
- * collected behind it, where the posting list has to be in the end.
+ * collected right after it, where the posting list has to be in the end.
  *
  * All of this follows PostgreSQL's own build to the byte, so that the index
  * does not depend on who built it.

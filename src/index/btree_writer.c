@@ -8,11 +8,11 @@
  * are collected into batches, because one WAL record for many pages is smaller
  * than one record for each.  The file is the same in the end.
  *
- * WAL-logging the pages is not enough.  If a checkpoint began while the pages
- * were being written, it did not know of them, and recovery after a crash
- * starts behind their WAL records.  So the file is synced at the end.  An
- * index that needs no WAL because it is new in this transaction is synced at
- * commit; one that is unlogged or temporary does not survive a crash.
+ * WAL-logging the pages is not enough.  A checkpoint that began while the
+ * pages were being written did not know of them, and recovery after a crash
+ * starts after their WAL records.  So the file is synced at the end.  An index
+ * that needs no WAL because it is new in this transaction is synced at commit;
+ * one that is unlogged or temporary does not survive a crash.
  *
  *-------------------------------------------------------------------------
  */
