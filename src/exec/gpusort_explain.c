@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_explain.c
- *		What EXPLAIN shows of GpuSort and GpuSortSink nodes.
+ *		Prints what EXPLAIN shows of GpuSort and GpuSortSink nodes.
  *
- * The sort key reads exactly as for a Sort, and the sort method has the same
- * properties in the structured formats, so that tools which know the one can
- * read the other.
+ * The sort key is printed exactly as for a Sort.  In the structured formats,
+ * the sort method has the same properties as that of a Sort, so that tools can
+ * read both.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,10 +23,10 @@
 
 #include "exec/gpusort_explain.h"
 
-/* Prints what a process reports of a node. */
+/* Prints what a process has reported about a node. */
 typedef void (*GsReportPrinter) (const void *report, ExplainState *es);
 
-/* What a sort key says behind its expression, where it is not the default. */
+/* Append the options of a sort key that differ from the defaults. */
 static void
 append_key_options(StringInfo text, Oid type, Oid operator, Oid collation,
 				   bool nulls_first)
@@ -78,7 +78,7 @@ gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 	ExplainPropertyList("Sort Key", texts, es);
 }
 
-/* Start a line of the text format. */
+/* Start a line in text format. */
 static void
 indent_line(ExplainState *es)
 {
@@ -135,7 +135,9 @@ show_phases(const GsSessionReport *report, ExplainState *es)
 	}
 }
 
-/* Everything about one session but its method, a line each. */
+/*
+ * Print everything about a session except its method, one property per line.
+ */
 static void
 show_details(const GsSessionReport *report, ExplainState *es)
 {
@@ -150,7 +152,10 @@ show_details(const GsSessionReport *report, ExplainState *es)
 							gpusort_fallback_text(report->gpu_reason), es);
 }
 
-/* A GsReportPrinter of a GsSessionReport: in text, from the middle of a line. */
+/*
+ * Print a GsSessionReport.  In text format, this begins in the middle of a
+ * line.  A GsReportPrinter.
+ */
 static void
 show_session(const void *report, ExplainState *es)
 {
@@ -162,7 +167,10 @@ show_session(const void *report, ExplainState *es)
 		es->indent--;
 }
 
-/* In text, from the middle of a line on, and without its end. */
+/*
+ * Print the number of rows sent.  In text format, this begins in the middle of
+ * a line and does not end it.
+ */
 static void
 show_rows_sent(int64 nrows, ExplainState *es)
 {
@@ -172,7 +180,7 @@ show_rows_sent(int64 nrows, ExplainState *es)
 		ExplainPropertyInteger("Rows Sent", NULL, nrows, es);
 }
 
-/* A GsReportPrinter of a GsSinkReport. */
+/* Print a GsSinkReport.  A GsReportPrinter. */
 static void
 show_sink_report(const void *arg, ExplainState *es)
 {
@@ -186,9 +194,9 @@ show_sink_report(const void *arg, ExplainState *es)
 }
 
 /*
- * The lines of parallel workers.  They look as those of a Sort in text; the
- * other formats get a list of their own, since the functions that add to
- * EXPLAIN's list of workers are not open to extensions.
+ * Print the reports of parallel workers.  In text format they look like those
+ * of a Sort.  The other formats get a list of their own, since the functions
+ * that add to EXPLAIN's list of workers are not exported.
  */
 static void
 show_worker_reports(const char *list, const char *member,

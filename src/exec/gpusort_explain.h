@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_explain.h
- *		What EXPLAIN shows of GpuSort and GpuSortSink nodes.
+ *		Prints what EXPLAIN shows of GpuSort and GpuSortSink nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,24 +13,30 @@
 #include "exec/worker_reports.h"
 #include "sort/sort_session.h"
 
-/* Its header is another one from 18 on. */
+/* Its header is a different one since PostgreSQL 18. */
 struct ExplainState;
 
-/* The sort keys of a GpuSort, with the ancestors of its state. */
+/*
+ * Print the sort keys of a GpuSort.  'ancestors' are those of its plan state.
+ */
 extern void gpusort_explain_keys(const CustomScan *gpusort,
 								 const GsSortKeys *keys, List *ancestors,
 								 struct ExplainState *es);
 
-/* With ANALYZE, as for a Sort: the leader's own sort, and then one per worker. */
+/*
+ * With ANALYZE, print how the leader sorted, and how each worker did, as for a
+ * Sort.
+ */
 extern void gpusort_explain_sort(const GsSessionReport *report,
 								 struct ExplainState *es);
 extern void gpusort_explain_sort_workers(const GsWorkerReports *reports,
 										 struct ExplainState *es);
 
 /*
- * With ANALYZE: the rows that all processes have added, unless that is -1; and,
- * from the GsSinkReports that there may be, each worker's part: always if it has
- * sorted it itself, as stock's Sort shows that.
+ * With ANALYZE, print the number of rows that all processes have added, unless
+ * it is -1, and each worker's part, if there are GsSinkReports.  Parts are
+ * shown with VERBOSE, or if the workers have sorted them and written runs, as
+ * stock PostgreSQL shows the sorts of workers.
  */
 extern void gpusort_explain_sink(int64 nrows, const GsWorkerReports *reports,
 								 bool writes_runs, struct ExplainState *es);

@@ -3,15 +3,16 @@
  * gpusort_node.c
  *		The GpuSort executor node.
  *
- * Like a Sort, the node reads all of its input when the first row is asked
- * for, and then is a cursor over the sorted rows.  Rows leave it in a virtual
- * slot, whose columns point into the session.
+ * Like a Sort, the node reads all of its input when the first row is
+ * requested, and is then a cursor over the sorted rows.  It returns rows in a
+ * virtual slot, whose columns point into the session.
  *
- * If a Limit above turns out to want few of the rows, they are kept in a heap
- * (a GsBoundedSort) in the place of a session.
+ * If a Limit above turns out to want only a few rows, they are kept in a heap
+ * (GsBoundedSort) instead of a session.
  *
- * Nothing is allocated before the first row is asked for: EvalPlanQual() and
- * plans with branches that are never run start many nodes that stay idle.
+ * Nothing is allocated before the first row is requested, because
+ * EvalPlanQual() and plans with branches that are never executed initialize
+ * many nodes that stay idle.
  *
  *-------------------------------------------------------------------------
  */
@@ -86,7 +87,7 @@ shared_reports(GsNodeShared *shared)
 	return (GsWorkerReports *) ((char *) shared + MAXALIGN(sizeof(GsNodeShared)));
 }
 
-/* ExecProcNode of the node: without the detour over ExecCustomScan(). */
+/* ExecProcNode of the node, without the detour through ExecCustomScan(). */
 static TupleTableSlot *
 exec_proc_node(PlanState *state)
 {
@@ -94,13 +95,14 @@ exec_proc_node(PlanState *state)
 }
 
 /*
- * Shared memory is given to parallel-aware nodes alone.  This one is not, and
- * EXPLAIN must not call it so; it does not share its work, each worker sorts
- * what it is given.  So while a parallel plan runs, the state points to a copy
- * of the plan node that has the flag.
+ * Only parallel-aware nodes get shared memory.  This node is not
+ * parallel-aware, and EXPLAIN must not call it so: each worker sorts its own
+ * input.  So while a parallel plan is executed, the state points to a copy of
+ * the plan node that has the flag set.
  *
- * It gets the plan node back when the execution is over, and not when the node
- * is shut down: a Limit does that once it has its rows, and may be rescanned.
+ * The original plan node is restored when the execution is over.  Shutdown of
+ * the node would be too early: a Limit shuts its input down once it has its
+ * rows, and may be rescanned.
  */
 static void
 ask_for_shared_memory(GsNodeState *node)
@@ -114,7 +116,7 @@ ask_for_shared_memory(GsNodeState *node)
 	state->plan = (Plan *) copy;
 }
 
-/* GsInput.next: the next row of an input that has to be executed. */
+/* GsInput.next for an input that is executed. */
 static TupleTableSlot *
 execute_input(void *arg)
 {
@@ -123,7 +125,7 @@ execute_input(void *arg)
 	return ExecProcNode(outerPlanState(node));
 }
 
-/* GsInput.next: the next row of an input that is scanned page by page. */
+/* GsInput.next for an input that is scanned page by page. */
 static TupleTableSlot *
 scan_input(void *arg)
 {
@@ -132,7 +134,7 @@ scan_input(void *arg)
 	return gpusort_page_scan_next(node->page_scan);
 }
 
-/* GsInput.rewind: the input is to be read again, from the start. */
+/* GsInput.rewind: read the input again from its start. */
 static void
 rewind_input(void *arg)
 {
@@ -155,7 +157,7 @@ input_failure(void *arg)
 		GS_FALLBACK_NONE;
 }
 
-/* GsInput.run: runs that the workers below have written. */
+/* GsInput.run: get a run that a worker below has written. */
 static const GsSharedRun *
 input_run(void *arg, int number)
 {
@@ -170,7 +172,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	GsNodeState *node = (GsNodeState *) css;
 	CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
 
-	/* As for a Sort: its own input is read once, forward. */
+	/* As for a Sort, the input is read once and forward. */
 	node->spec.random_access = (eflags & (EXEC_FLAG_REWIND |
 										  EXEC_FLAG_BACKWARD |
 										  EXEC_FLAG_MARK)) != 0;
@@ -194,7 +196,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 		ask_for_shared_memory(node);
 }
 
-/* The state as one of our nodes, or NULL. */
+/* Returns the state as a GsNodeState, or NULL if it is another node. */
 static GsNodeState *
 as_gpusort(PlanState *state)
 {
@@ -224,7 +226,10 @@ gpusort_node_leaders_bound(PlanState *state, int64 *bound)
 	return true;
 }
 
-/* A walker of states: the execution is over, EXPLAIN may follow. */
+/*
+ * Restore the original plan nodes, since the execution is over and EXPLAIN may
+ * follow.  A planstate_tree_walker callback.
+ */
 static bool
 give_plan_back(PlanState *state, void *context)
 {
@@ -256,7 +261,7 @@ gpusort_node_init(void)
 	ExecutorFinish_hook = finish_execution;
 }
 
-/* The rows wanted at this time, or -1 for all of them. */
+/* Returns the number of rows that are currently wanted, or -1 for all. */
 static int64
 wanted_rows(const GsNodeState *node)
 {
@@ -267,7 +272,10 @@ wanted_rows(const GsNodeState *node)
 	return -1;
 }
 
-/* What holds the rows holds them: keep a report of it. */
+/*
+ * The input has been sorted.  Save the report, and publish it if this is a
+ * worker.
+ */
 static void
 publish_report(GsNodeState *node)
 {
@@ -281,19 +289,22 @@ publish_report(GsNodeState *node)
 									   &node->report);
 }
 
-/* Before the input is read, the first time or again: see how. */
+/*
+ * Determine how to read the input, before it is read for the first time or
+ * again.
+ */
 static void
 prepare_input(GsNodeState *node, bool bounded)
 {
 	gpusort_page_scan_prepare(&node->page_scan, outerPlanState(node));
 
-	/* A heap drops most rows: taking them apart for it does not pay. */
+	/* A heap drops most rows, so extracting their columns would not pay. */
 	node->spec.input.by_pages = node->page_scan != NULL && !bounded;
 	node->spec.input.next = node->spec.input.by_pages ? scan_input :
 		execute_input;
 }
 
-/* Let the sink below, if there is one, put the rows where they are to go. */
+/* If there is a sink below, tell it where to put the rows. */
 static void
 open_sink(GsNodeState *node)
 {
@@ -319,7 +330,10 @@ open_sink(GsNodeState *node)
 		gpusort_sink_close(node->sink);
 }
 
-/* With stock's ties, a sort is bounded that stock would bound. */
+/*
+ * Is it better to keep the rows in a heap?  With debug_stock_ties, every sort
+ * is bounded that stock PostgreSQL would bound.
+ */
 static bool
 is_better_bounded(const GsNodeState *node)
 {
@@ -327,7 +341,7 @@ is_better_bounded(const GsNodeState *node)
 		gpusort_limit_bound_is_small(node->bound, node->spec.expected_rows);
 }
 
-/* Sort the input, or the few rows of it that are wanted. */
+/* Read and sort the input, or only the few rows of it that are wanted. */
 static void
 sort_input(GsNodeState *node)
 {
@@ -349,7 +363,9 @@ sort_input(GsNodeState *node)
 	}
 	else
 	{
-		/* With stock's ties, bounded sorts are stock's. */
+		/*
+		 * With debug_stock_ties, sorts with a bound have been handled above.
+		 */
 		node->spec.bound = Max(node->bound, 0);
 		node->session = gpusort_session_begin(&node->spec);
 		open_sink(node);
@@ -377,7 +393,7 @@ gpusort_node_exec(CustomScanState *css)
 
 	CHECK_FOR_INTERRUPTS();
 
-	/* The input, whenever it is read, is read forward. */
+	/* The input is always read forward. */
 	estate->es_direction = ForwardScanDirection;
 	if (!is_sorted(node))
 		sort_input(node);
@@ -411,7 +427,7 @@ gpusort_node_end(CustomScanState *css)
 	ExecEndNode(outerPlanState(css));
 }
 
-/* Can the sorted rows be returned once more, from the first one? */
+/* Can the sorted rows be returned again, starting with the first one? */
 static bool
 can_rewind(const GsNodeState *node)
 {
@@ -430,7 +446,10 @@ gpusort_node_rescan(CustomScanState *css)
 	GsNodeState *node = (GsNodeState *) css;
 	PlanState  *input = outerPlanState(css);
 
-	/* Nothing read so far: the input is rescanned before it is, if need be. */
+	/*
+	 * The input has not been read yet.  If it has to be rescanned, that
+	 * happens when it is first read.
+	 */
 	if (!is_sorted(node))
 		return;
 
@@ -445,12 +464,15 @@ gpusort_node_rescan(CustomScanState *css)
 	}
 	end_sort(node);
 
-	/* With changed parameters, ExecProcNode() rescans it by itself. */
+	/* With changed parameters, ExecProcNode() does this. */
 	if (input->chgParam == NULL)
 		ExecReScan(input);
 }
 
-/* Between a Limit and what it bounds nothing marks positions. */
+/*
+ * Nodes between a Limit and the node that it bounds do not mark positions, so
+ * only a session needs to support that.
+ */
 static void
 gpusort_node_mark(CustomScanState *css)
 {
@@ -498,7 +520,9 @@ gpusort_node_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 								sizeof(GsSessionReport));
 }
 
-/* Reports of an earlier scan stay until the next one overwrites them. */
+/*
+ * The reports of an earlier scan are kept until the next scan overwrites them.
+ */
 static void
 gpusort_node_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 						void *coordinate)
@@ -513,8 +537,8 @@ gpusort_node_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 }
 
 /*
- * The shared memory is about to go: keep what EXPLAIN will want to know.  The
- * workers have filled in their reports before they returned their first row.
+ * The shared memory is about to be freed, so copy what EXPLAIN needs.  Workers
+ * have published their reports before they returned their first rows.
  */
 static void
 gpusort_node_shutdown(CustomScanState *css)
@@ -541,7 +565,10 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 						 &node->spec.keys, ancestors, es);
 	if (node->has_report)
 	{
-		/* With the time it took to return the rows, if it can still be had. */
+		/*
+		 * Include the time spent on returning rows, if the session still
+		 * exists.
+		 */
 		if (node->session != NULL)
 			gpusort_session_report(node->session, &report);
 		gpusort_explain_sort(&report, es);

@@ -17,7 +17,10 @@
 #include "sort/bounded_sort.h"
 #include "sort/sort_session.h"
 
-/* In the dynamic shared memory of a parallel query, followed by reports. */
+/*
+ * Stored in the dynamic shared memory of a parallel query, followed by
+ * reports.  The leader sets it before workers are launched.
+ */
 typedef struct GsNodeShared
 {
 	int64		bound;			/* rows wanted of each process, or -1 */
@@ -25,20 +28,25 @@ typedef struct GsNodeShared
 
 typedef struct GsNodeState
 {
-	CustomScanState css;		/* first: it is a node of this type */
+	CustomScanState css;		/* must be first */
 	GsSessionSpec spec;
-	GsPageScan *page_scan;		/* reads the input, or NULL */
+	GsPageScan *page_scan;		/* reads the input; NULL if that is executed */
 	GsSinkState *sink;			/* below the input, or NULL */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
 
-	/* One of them holds the rows; none until the first row is asked for. */
+	/*
+	 * One of these holds the rows.  Both are NULL until the first row is
+	 * requested.
+	 */
 	GsSortSession *session;
 	GsBoundedSort *bounded;
-	int64		bound;			/* when the rows were sorted, or -1 */
+	int64		bound;			/* rows wanted when they were sorted, or -1
+								 * for all */
 
-	bool		has_report;		/* of the last sort of this process */
+	bool		has_report;		/* is there a report of this process's last
+								 * sort? */
 	GsSessionReport report;
-	GsNodeShared *shared;		/* or NULL */
+	GsNodeShared *shared;		/* NULL unless the query is parallel */
 	GsWorkerReports *worker_reports;	/* the leader's copy, or NULL */
 	Plan	   *own_plan;		/* see ask_for_shared_memory() */
 } GsNodeState;
@@ -47,15 +55,15 @@ typedef struct GsNodeState
 extern Node *gpusort_node_create_state(CustomScan *plan);
 
 /*
- * If the state is that of a GpuSort: 'limit', which may be NULL, bounds the rows
- * wanted of it.
+ * If the state is a GpuSort, set the Limit that bounds the rows wanted from
+ * it; NULL means none.
  */
 extern void gpusort_node_set_limit(PlanState *state, LimitState *limit);
 
 /*
- * In a parallel worker, if the state is that of a GpuSort: get the number of rows
- * that the leader wants of it, or -1 for all.  Returns false if it is another node,
- * or if its Limit is in the worker's own plan.
+ * In a parallel worker, if the state is a GpuSort, get the number of rows that
+ * the leader wants from it, or -1 for all.  Returns false if it is another
+ * node, or if its Limit is in the worker's own plan.
  */
 extern bool gpusort_node_leaders_bound(PlanState *state, int64 *bound);
 

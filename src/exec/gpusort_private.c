@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_private.c
- *		What the plan nodes GpuSort and GpuSortSink keep in custom_private.
+ *		Makes and reads custom_private of GpuSort and GpuSortSink plan nodes.
  *
- * That is the Sort, without children: it has all there is to know, and can be
- * copied and sent to parallel workers.
+ * It holds the Sort without its children.  The Sort has everything that is
+ * needed, and can be copied and sent to parallel workers.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,7 @@
 
 #include "exec/gpusort_private.h"
 
-/* What custom_private holds, by position. */
+/* The list elements of custom_private, by index */
 enum
 {
 	GS_PRIVATE_SORT,			/* the Sort, without children */

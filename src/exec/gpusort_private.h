@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_private.h
- *		What the plan nodes GpuSort and GpuSortSink keep in custom_private.
+ *		Makes and reads custom_private of GpuSort and GpuSortSink plan nodes.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,15 +13,18 @@
 #include "sort/base/session_spec.h"
 
 /*
- * Make custom_private of a node that sorts as 'sort' does, of whose input rows
- * 'repeat' is known.
+ * Make custom_private of a node that sorts as 'sort' does.  'repeat' says
+ * whether its input can be read again.
  */
 extern List *gpusort_private_make(const Sort *sort, GsInputRepeat repeat);
 
 /* Can the input of a GpuSort node be read a second time? */
 extern GsInputRepeat gpusort_private_repeat(const CustomScan *gpusort);
 
-/* The sort keys of a Sort, GpuSort or GpuSortSink; they point into the node. */
+/*
+ * Returns the sort keys of a Sort, GpuSort or GpuSortSink.  They point into
+ * the node.
+ */
 extern GsSortKeys gpusort_private_keys_of_sort(const Sort *sort);
 extern GsSortKeys gpusort_private_keys(const CustomScan *gpusort);
 

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * limit_bound.c
- *		How many of a sort's rows a Limit above it wants.
+ *		Determines how many of a sort's rows a Limit above it wants.
  *
  * The executor passes the bound of a Limit down through certain nodes to the
- * Sorts below (see ExecSetTupleBound()), but not to custom nodes.  Before the
- * execution the search of the plan follows the same way with the constants of
- * LIMIT and OFFSET.  What is no constant is known when the Limit reads its
- * first row, and may be another number each time that it is rescanned.  So each
- * GpuSort is told of its Limit when the execution starts (see limit_hooks.c), and
- * asks here when it is about to read its input.
+ * Sorts below (see ExecSetTupleBound()), but not to custom nodes.  At planning
+ * time, the search for sorts follows the same path through the plan, with the
+ * constants of LIMIT and OFFSET.  Other values are known only when the Limit
+ * reads its first row, and may change each time it is rescanned.  So each
+ * GpuSort is told of its Limit when the execution starts (see limit_hooks.c),
+ * and asks here when it is about to read its input.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,9 +18,10 @@
 #include "exec/limit_bound.h"
 
 /*
- * The part of its rows up to which a heap keeps ahead of sorting everything,
- * for which fresh memory may have to be found: a session's first sort of 5 M
- * rows breaks even at 1 %, or at 2 % if they are wide, later ones long before.
+ * The greatest part of the rows for which a heap is faster than sorting all
+ * rows, which may need fresh memory.  A session's first sort of 5 million rows
+ * breaks even at 1 %, or at 2 % if the rows are wide.  Later sorts break even
+ * much earlier.
  */
 #define BOUND_PART_OF_ROWS	0.02
 

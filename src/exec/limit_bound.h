@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * limit_bound.h
- *		How many of a sort's rows a Limit above it wants.
+ *		Determines how many of a sort's rows a Limit above it wants.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,32 +11,34 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-/* A bound that says all rows may be wanted. */
+/* The value of a bound if all rows may be wanted */
 #define GPUSORT_NO_BOUND		(-1.0)
 
-/* A bound that will be known when the query runs. */
+/* The value of a bound that will be known only at execution */
 #define GPUSORT_UNKNOWN_BOUND	(-2.0)
 
 /*
- * The rows that LIMIT and OFFSET, of a Query or of a Limit, need of their
- * input, as far as that is known before the execution.
+ * Returns how many rows LIMIT and OFFSET, of a Query or of a Limit, need of
+ * their input, as far as that is known before execution.
  */
 extern double gpusort_limit_bound_estimate(const Node *count,
 										   const Node *offset,
 										   LimitOption option);
 
-/* Does the executor hand a bound on a node's rows on to its children? */
+/*
+ * Does the executor pass a bound on a node's rows on to the node's children?
+ */
 extern bool gpusort_limit_bound_passes(const Plan *plan);
 
 /*
- * The rows that a Limit needs of its input, or -1 for all of them.  The Limit
- * has begun to read it, or to rescan it.
+ * Returns how many rows a Limit needs of its input, or -1 for all of them.
+ * The Limit must have started to read or rescan its input.
  */
 extern int64 gpusort_limit_bound_now(const LimitState *limit);
 
 /*
- * Is it better to keep so few of the rows expected in a heap than to sort
- * all?  No, if the bound is none or unknown.
+ * Is it better to keep 'bound' of 'rows' expected rows in a heap than to sort
+ * all of them?  Returns false if there is no bound or it is unknown.
  */
 extern bool gpusort_limit_bound_is_small(double bound, double rows);
 

@@ -1,21 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * limit_hooks.c
- *		Tells the GpuSorts of a plan of the Limits that bound them.
+ *		Tells each GpuSort of a plan which Limit bounds it.
  *
- * A Limit passes its bound down only to nodes that PostgreSQL knows.  So when the
- * execution starts, the states below each Limit are searched for GpuSorts in the
- * way that the bound would take, and each is told of its Limit, which it asks
- * when it is about to read its input (see limit_bound.c).
+ * A Limit passes its bound down only to nodes that PostgreSQL knows.  So when
+ * the execution starts, we search the plan states below each Limit for
+ * GpuSorts, along the path that the bound would take, and set the Limit of
+ * each.  A GpuSort asks its Limit for the bound when it is about to read its
+ * input (see limit_bound.c).
  *
- * Only nodes that ExecutorStart() begins are told of a Limit, which is not
- * those of EvalPlanQual(), whose inputs have a row or two.
+ * Only nodes that ExecutorStart() initializes are told of their Limit.  That
+ * excludes those of EvalPlanQual(), whose inputs have only a row or two.
  *
- * Parallel workers get the bound from the leader's node.  PostgreSQL tells them
- * of a bound as well, but when a Gather is rescanned that is still the one of its
- * first scan (see ExecParallelReinitialize()).  A worker would return too few
- * rows for a LIMIT that has grown, and ask a sort for more rows than it keeps for
- * one that has shrunk.  So workers whose plan has a GpuSort are corrected.
+ * Parallel workers get the bound from the leader's node.  PostgreSQL also
+ * tells them of a bound, but when a Gather is rescanned, that is still the
+ * bound of its first scan (see ExecParallelReinitialize()).  If the LIMIT has
+ * grown, a worker would return too few rows; if it has shrunk, a worker would
+ * request more rows from a sort than the sort keeps.  So we correct the bound
+ * in workers whose plan has a GpuSort.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,8 +35,9 @@ static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun_hook = NULL;
 
 /*
- * A walker of states: tell the GpuSorts below of the Limit that bounds them.
- * Subplans are among the children of the nodes that use them.
+ * Set the Limit of the GpuSorts in a tree.  Subplans are among the children of
+ * the nodes that use them; a Limit does not bound them.  A
+ * planstate_tree_walker callback.
  */
 static bool
 connect_below(PlanState *state, void *context)
@@ -66,8 +69,8 @@ start_and_connect(QueryDesc *query, int eflags)
 }
 
 /*
- * A walker of states in a parallel worker: find the bound that the leader has for
- * a GpuSort, and therefore for all nodes between it and the Gather.
+ * In a parallel worker, find the leader's bound for a GpuSort, which holds for
+ * all nodes between it and the Gather.  A planstate_tree_walker callback.
  */
 static bool
 find_leaders_bound(PlanState *state, void *bound)
@@ -80,7 +83,10 @@ find_leaders_bound(PlanState *state, void *bound)
 		planstate_tree_walker(state, find_leaders_bound, bound);
 }
 
-/* See the file header.  A 'count' of 0 means all rows. */
+/*
+ * Correct the bound of a worker, as the file header explains.  A 'count' of 0
+ * means all rows.
+ */
 static void
 run_with_leaders_bound(GPUSORT_EXECUTOR_RUN_ARGS)
 {

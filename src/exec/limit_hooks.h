@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * limit_hooks.h
- *		Tells the GpuSorts of a plan of the Limits that bound them.
+ *		Tells each GpuSort of a plan which Limit bounds it.
  *
  *-------------------------------------------------------------------------
  */

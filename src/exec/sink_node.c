@@ -1,22 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * sink_node.c
- *		The GpuSortSink executor node: has each process put its rows into a sort.
+ *		The GpuSortSink executor node: each process puts its rows into a sort.
  *
- * In a parallel plan the sink stands below the Gather that feeds a GpuSort:
+ * In a parallel plan, the sink is below the Gather that feeds a GpuSort:
  *
  *		GpuSort -> Gather -> GpuSortSink -> partial plan
  *
  * Sending a row through a Gather costs more than sorting it.  So the sinks
- * return nothing; when the Gather has ended, all rows are where they belong:
+ * return no rows.  When the Gather has ended, the rows have gone to one of
+ * these instead:
  *
- * With a GPU session, the processes below put their rows into it themselves.
+ * - If there is a GPU session, each process has put its rows into that
+ *   session.
+ * - If not, each worker has sorted its rows in a session of its own, and has
+ *   written them as one run to a file that the leader will read.  The leader,
+ *   if it participates, has put its rows into the GpuSort's session, where
+ *   they stay in memory.
  *
- * Without one, each worker sorts its rows in a session of its own, and writes
- * them as one run to a file that the leader will read.  The leader, if it takes
- * part, puts its rows into the GpuSort's session, where they stay in memory.
- *
- * If neither can be, or a GPU session is lost, the sink passes rows on.
+ * If neither is possible, or if a GPU session is lost, the sink returns its
+ * input to the Gather.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,19 +40,22 @@
 #include "sort/gpu/gpu_session.h"
 #include "work.h"
 
-/* Where rows go. */
+/* Where the sink puts rows. */
 typedef enum GsSinkMode
 {
-	GS_SINK_CLOSED,				/* to the Gather */
+	GS_SINK_CLOSED,				/* returns them to the Gather */
 	GS_SINK_GPU,
 	GS_SINK_RUNS
 } GsSinkMode;
 
-/* In the dynamic shared memory of the query, or the leader's own. */
+/*
+ * Stored in the query's dynamic shared memory, or in the leader's sink.  Only
+ * the leader changes it, except for 'failure', which any process may set.
+ */
 typedef struct GsSinkShared
 {
 	GsSinkMode	mode;
-	GsClientHandle handle;		/* of the GPU session */
+	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
 	GsRunSetHandle runs;
 	int64		bound;			/* rows wanted of each run; 0 for all */
 	pg_atomic_uint32 failure;	/* GsFallback */
@@ -57,15 +63,16 @@ typedef struct GsSinkShared
 
 struct GsSinkState
 {
-	CustomScanState css;		/* first: it is a node of this type */
+	CustomScanState css;		/* must be first */
 	GsSessionSpec spec;
-	GsPageScan *page_scan;		/* reads the input, or NULL */
+	GsPageScan *page_scan;		/* reads the input; NULL if that is executed */
 	bool		done;			/* has this process added its rows? */
-	int64		nrows;			/* that it has added */
-	GsSortSession *session;		/* for GS_SINK_RUNS: the leader's */
-	GsSinkShared local;			/* what the leader wants */
-	GsSinkShared *shared;		/* what holds */
-	GsWorkerReports *reports;	/* of workers, in shared memory */
+	int64		nrows;			/* rows that this process has added */
+	GsSortSession *session;		/* the leader's session, for GS_SINK_RUNS */
+	GsSinkShared local;			/* the leader's settings */
+	GsSinkShared *shared;		/* the settings in force: in shared memory if
+								 * there are workers, else 'local' */
+	GsWorkerReports *reports;	/* reports of workers, in shared memory */
 	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
 
@@ -136,12 +143,16 @@ gpusort_sink_keeps_order(const PlanState *gather)
 {
 	int			num_workers = castNode(Gather, gather->plan)->num_workers;
 
-	/* The leader takes part nevertheless if it is alone. */
+	/* The leader participates nevertheless if there are no workers. */
 	return Min(num_workers, max_parallel_workers) <= 1 &&
 		!parallel_leader_participation;
 }
 
-/* Workers, if they are not to be started anew, look at 'shared'. */
+/*
+ * Copy the leader's settings to the shared state.  This is done when the
+ * settings change, for workers that are not launched again, and whenever
+ * shared memory is initialized, for those that are.
+ */
 static void
 tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 {
@@ -191,7 +202,7 @@ gpusort_sink_run(const GsSinkState *sink, int number)
 {
 	int			found = 0;
 
-	/* Without shared memory there were no workers. */
+	/* Without shared memory there have been no workers. */
 	if (sink->local.mode != GS_SINK_RUNS || sink->shared == &sink->local)
 		return NULL;
 	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
@@ -236,7 +247,7 @@ next_row(GsSinkState *sink)
 		ExecProcNode(outerPlanState(sink));
 }
 
-/* For a worker: tell the leader what it has done. */
+/* In a worker: report to the leader. */
 static void
 publish(GsSinkState *sink, GsSinkReport *report)
 {
@@ -252,7 +263,10 @@ make_key_plan(const GsSinkState *sink, int string_words)
 	return gpusort_key_plan_create(&sink->spec.keys, string_words, &reason);
 }
 
-/* Add this process's share of the rows to the session; false after a failure. */
+/*
+ * Add this process's share of the rows to the session.  Returns false after a
+ * failure.
+ */
 static bool
 add_rows(GsSinkState *sink, GsGpuSession *session)
 {
@@ -270,7 +284,7 @@ add_rows(GsSinkState *sink, GsGpuSession *session)
 	return gpusort_gpu_session_flush(session);
 }
 
-/* For all processes: put the rows into the GPU session. */
+/* In any process: put the rows into the GPU session. */
 static void
 fill_gpu_session(GsSinkState *sink, MemoryContext context)
 {
@@ -288,7 +302,7 @@ fill_gpu_session(GsSinkState *sink, MemoryContext context)
 		publish(sink, &report);
 }
 
-/* For the leader: put the rows into its own session, and sort them there. */
+/* In the leader: put the rows into its own session, and sort them there. */
 static void
 fill_own_session(GsSinkState *sink)
 {
@@ -303,7 +317,7 @@ fill_own_session(GsSinkState *sink)
 	gpusort_session_sort_put(sink->session);
 }
 
-/* GsInput.next of a worker's session. */
+/* GsInput.next of a worker's session */
 static TupleTableSlot *
 next_counted_row(void *arg)
 {
@@ -315,7 +329,7 @@ next_counted_row(void *arg)
 	return slot;
 }
 
-/* For a worker: sort the rows, and write them as a run. */
+/* In a worker: sort the rows, and write them as a run. */
 static void
 write_run(GsSinkState *sink, MemoryContext context)
 {
@@ -343,7 +357,7 @@ write_run(GsSinkState *sink, MemoryContext context)
 	publish(sink, &report);
 }
 
-/* Read this process's share of the rows, and put it where it is to go. */
+/* Read this process's share of the rows, and put them where they belong. */
 static void
 take_rows(GsSinkState *sink)
 {
@@ -368,7 +382,7 @@ take_rows(GsSinkState *sink)
 	MemoryContextDelete(context);
 }
 
-/* A row of the input in a slot of this node's kind. */
+/* Returns the next row of the input, in this node's own slot. */
 static TupleTableSlot *
 pass_row_on(GsSinkState *sink)
 {
@@ -420,7 +434,7 @@ gpusort_sink_rescan(CustomScanState *css)
  * ----------------------------------------------------------------
  */
 
-/* The reports of workers lie behind what all share. */
+/* The workers' reports follow the shared state. */
 static GsWorkerReports *
 shared_reports(void *coordinate)
 {
@@ -468,7 +482,7 @@ gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 	sink->reports = shared_reports(coordinate);
 }
 
-/* The shared memory is about to go: keep what it says. */
+/* The shared memory is about to be freed, so copy what is needed later. */
 static void
 gpusort_sink_shutdown(CustomScanState *css)
 {
@@ -485,8 +499,8 @@ gpusort_sink_shutdown(CustomScanState *css)
 }
 
 /*
- * The rows that all processes have added in the last execution, or -1 if the sink
- * has passed rows on.
+ * Returns how many rows all processes have added in the last execution, or -1
+ * if the sink has returned them to the Gather.
  */
 static int64
 added_rows(const GsSinkState *sink)

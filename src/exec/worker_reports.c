@@ -1,11 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * worker_reports.c
- *		What parallel workers tell their leader about a node.
+ *		What parallel workers report to their leader about a node.
  *
- * Each worker writes its own report, and then the flag that says so.  The
- * leader copies them when the shared memory is about to go, and the workers are
- * done; a worker that has not come that far has no flag.
+ * Each worker writes its own report, and then sets a flag that says so.  The
+ * leader copies the reports when the workers are done and the shared memory is
+ * about to be freed.  The flag of a worker that has not published a report is
+ * not set.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +22,7 @@
 struct GsWorkerReports
 {
 	int			nworkers;
-	Size		slot_bytes;		/* of a flag and a report, aligned */
+	Size		slot_bytes;		/* size of a flag and a report, aligned */
 	Size		report_bytes;
 };
 

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * worker_reports.h
- *		What parallel workers tell their leader about a node.
+ *		What parallel workers report to their leader about a node.
  *
- * A report is a struct without pointers, of the same type for all workers: of a
- * GpuSort a GsSessionReport, of a sink a GsSinkReport.
+ * A report is a struct without pointers, of the same type for all workers: a
+ * GsSessionReport for a GpuSort, and a GsSinkReport for a sink.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,34 +16,42 @@
 
 typedef struct GsSinkReport
 {
-	int64		nrows;			/* that it has sent or sorted */
-	bool		sorted;			/* it has sorted them itself: */
+	int64		nrows;			/* rows that the worker has sent or sorted */
+	bool		sorted;			/* has it sorted them itself?  If so: */
 	GsSessionReport session;
 	GsSharedRun run;
 } GsSinkReport;
 
-/* Lies in the query's dynamic shared memory, or is the leader's copy. */
+/* Stored in the query's dynamic shared memory, or the leader's copy. */
 typedef struct GsWorkerReports GsWorkerReports;
 
-/* Bytes to allocate for the reports of so many workers. */
+/* Returns the bytes to allocate for the reports of 'nworkers' workers. */
 extern Size gpusort_worker_reports_size(int nworkers, Size report_bytes);
 
-/* Make such memory, aligned as by MAXALIGN(), reports of which none is there. */
+/*
+ * Initialize such memory, which must be aligned by MAXALIGN(), without any
+ * reports.
+ */
 extern void gpusort_worker_reports_init(GsWorkerReports *reports, int nworkers,
 										Size report_bytes);
 
-/* For a worker: put its report in the place of an earlier one, if any. */
+/*
+ * In a worker: publish its report, or replace the one that it has published.
+ */
 extern void gpusort_worker_reports_publish(GsWorkerReports *reports,
 										   const void *report);
 
-/* A copy of what is there now, in a memory context. */
+/* Copy the reports that are published now into a memory context. */
 extern GsWorkerReports *gpusort_worker_reports_copy(GsWorkerReports *reports,
 													MemoryContext context);
 
-/* The workers, of whom some may have made no report; none of NULL. */
+/*
+ * Returns the number of workers, some of which may have published no report.
+ * 'reports' may be NULL, which has no workers.
+ */
 extern int	gpusort_worker_reports_count(const GsWorkerReports *reports);
 
-/* The report of a worker, or NULL if it made none. */
+/* Returns the report of a worker, or NULL if it published none. */
 extern const void *gpusort_worker_reports_get(const GsWorkerReports *reports,
 											  int worker);
 
