@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * array_elements.c
- *		Random access to the elements of an array, where they lie.
+ *		Accesses the elements of an array at random, without copying them.
  *
- * Taking a large array apart into Datums would cost more than sorting it.  An
- * array of a fixed-length type without NULLs needs nothing of the kind; any
- * other is walked once to note where its elements begin.
+ * Deconstructing a large array into Datums would cost more than sorting it.
+ * An array of a fixed-length type without NULLs needs no preparation.  Any
+ * other array is walked through once to record the offsets of its elements.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,7 +16,10 @@
 
 #include "sqlfn/array_elements.h"
 
-/* How many elements ahead one that is out of order is fetched. */
+/*
+ * How many elements ahead elements are prefetched when they are read out of
+ * order.
+ */
 #define PREFETCH_DISTANCE	32
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -25,7 +28,7 @@
 #define PREFETCH(address)	((void) 0)
 #endif
 
-/* Note where each element begins. */
+/* Record where each element begins. */
 static void
 find_offsets(GsArrayElements *elements)
 {
@@ -76,7 +79,7 @@ gpusort_elements_open(GsArrayElements *elements, ArrayType *array)
 }
 
 /* ----------------------------------------------------------------
- *		making an array of them in another order
+ *		making an array of the elements in another order
  * ----------------------------------------------------------------
  */
 
@@ -94,7 +97,10 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 		ARR_OVERHEAD_NONULLS(ndim);
 	size = header + elements->data_bytes;
 
-	/* An array without padding behind its last element may grow by it. */
+	/*
+	 * The result may be larger than the array, which need not have padding
+	 * after its last element.
+	 */
 	if (!AllocSizeIsValid(size))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -118,7 +124,7 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 	return result;
 }
 
-/* Elements that an integer type can carry, one behind the other. */
+/* Copy elements that fit in an integer type, in the given order. */
 #define GATHER(inttype) \
 	do { \
 		const inttype *from = (const inttype *) elements->data; \
@@ -137,7 +143,7 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 		} \
 	} while (0)
 
-/* Elements of one length without NULLs. */
+/* Copy elements of one length, without NULLs. */
 static void
 gather_fixed(const GsArrayElements *elements, const uint64 *order, char *place)
 {
@@ -171,7 +177,10 @@ gather_fixed(const GsArrayElements *elements, const uint64 *order, char *place)
 	}
 }
 
-/* Elements with offsets: of variable length, or with NULLs among them. */
+/*
+ * Copy elements that have offsets, being of variable length or including
+ * NULLs.
+ */
 static void
 gather_variable(const GsArrayElements *elements, const uint64 *order,
 				char *place, uint8 *bitmap)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * array_elements.h
- *		Random access to the elements of an array, where they lie.
+ *		Accesses the elements of an array at random, without copying them.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,15 +14,15 @@
 #include "work.h"
 
 /*
- * Elements are numbered from 0 in storage order.  Where an element lies is
- * its number times 'stride', or looked up in 'offsets' when elements vary in
- * length or some are NULL.
+ * The elements of an array.  They are numbered from 0 in storage order.  The
+ * offset of an element is its number times 'stride' or, if elements vary in
+ * length or some are NULL, is looked up in 'offsets'.
  */
 typedef struct GsArrayElements
 {
 	ArrayType  *array;
 	int			count;
-	int			nulls;			/* how many of them are NULL */
+	int			nulls;			/* number of NULLs among them */
 
 	Oid			type;
 	int16		typlen;
@@ -30,37 +30,40 @@ typedef struct GsArrayElements
 	char		typalign;
 
 	char	   *data;
-	Size		data_bytes;		/* with the padding of each element */
+	Size		data_bytes;		/* including each element's padding */
 	Size		stride;
-	uint32	   *offsets;		/* NULL if 'stride' is all that is needed */
+	uint32	   *offsets;		/* NULL if 'stride' is used */
 } GsArrayElements;
 
-/* What 'offsets' has for a NULL; arrays are smaller than 1 GB. */
+/*
+ * The value in 'offsets' for a NULL.  No offset is as large, since arrays are
+ * smaller than 1 GB.
+ */
 #define GPUSORT_NULL_ELEMENT	PG_UINT32_MAX
 
 /*
- * Look at an array, which must stay where it is.  An array of offsets, where
- * it takes one, is allocated in the current memory context.
+ * Prepare to access an array, which must not be moved or freed.  The array of
+ * offsets, if needed, is allocated in the current memory context.
  */
 extern void gpusort_elements_open(GsArrayElements *elements, ArrayType *array);
 
 /*
- * Make an array of the same dimensions and lower bounds that has the elements
- * in another order, bit for bit: the low 32 bits of order[i] are the number of
- * the element that comes to place i.  It is allocated in the current memory
- * context.  Checks for interrupts.
+ * Make an array with the same dimensions and lower bounds that has the
+ * elements in another order, bit for bit.  The low 32 bits of order[i] are the
+ * number of the element to store at index i.  The result is allocated in the
+ * current memory context.  Checks for interrupts.
  */
 extern ArrayType *gpusort_elements_rearrange(const GsArrayElements *elements,
 											 const uint64 *order);
 
 /*
- * Make an array of the same dimensions and lower bounds in the current memory
- * context, whose elements are to be written.  If there are NULLs, it has a
- * bitmap, which is clear.
+ * Make an array with the same dimensions and lower bounds in the current
+ * memory context.  The caller must write its elements.  If there are NULLs,
+ * the array has a null bitmap, which is cleared.
  */
 extern ArrayType *gpusort_elements_make_array(const GsArrayElements *elements);
 
-/* Get an element; returns false if it is NULL. */
+/* Get an element.  Returns false if it is NULL. */
 static inline bool
 gpusort_elements_get(const GsArrayElements *elements, uint32 number,
 					 Datum *value)

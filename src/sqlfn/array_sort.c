@@ -4,7 +4,7 @@
  *		SQL functions that sort arrays: gpu_sort, gpu_argsort, gpu_sort_pairs.
  *
  * All of them take (..., descending, nulls_first) as their last arguments.
- * They are not strict, since a NULL for nulls_first means its default.
+ * They are not strict, since nulls_first may be NULL, which means its default.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,19 +26,19 @@ GPUSORT_SQL_FUNCTION(gpusort_array_argsort);
 GPUSORT_SQL_FUNCTION(gpusort_array_sort_pairs);
 
 /*
- * What a call site keeps from call to call.  The element type can change
- * between calls where the argument is declared anyarray, as in pg_stats, and so
- * can the order that a type has.
+ * State that a call site keeps between calls.  The element type may change
+ * between calls if the argument is declared as anyarray, as in pg_stats.  The
+ * order of a type may change, too.
  */
 typedef struct CallSite
 {
 	MemoryContext context;
 	Oid			type;
-	uint64		catalog_changes;	/* when it was made */
-	GsElementOrder *orders[2][2];	/* by SortDirection; NULL: not yet made */
+	uint64		catalog_changes;	/* when 'orders' were made */
+	GsElementOrder *orders[2][2];	/* by SortDirection; NULL if not yet made */
 } CallSite;
 
-/* Direction of a sort, as the arguments have it. */
+/* The direction of a sort, from the arguments. */
 typedef struct SortDirection
 {
 	bool		descending;
@@ -46,8 +46,8 @@ typedef struct SortDirection
 } SortDirection;
 
 /*
- * Read the arguments 'descending', whose number is given, and 'nulls_first'
- * behind it.  Returns false if the former is NULL.
+ * Read the argument 'descending', whose number is given, and the next one,
+ * 'nulls_first'.  Returns false if 'descending' is NULL.
  */
 static bool
 get_direction(FunctionCallInfo fcinfo, int argno, SortDirection *direction)
@@ -60,7 +60,7 @@ get_direction(FunctionCallInfo fcinfo, int argno, SortDirection *direction)
 	return true;
 }
 
-/* The order for an element type, kept by the call site. */
+/* Returns the order for an element type.  It is kept by the call site. */
 static GsElementOrder *
 get_order(FunctionCallInfo fcinfo, Oid type, const SortDirection *direction)
 {
@@ -98,8 +98,8 @@ get_order(FunctionCallInfo fcinfo, Oid type, const SortDirection *direction)
 }
 
 /*
- * The order of an array's elements, or of its 'nslices' slices, from the
- * current memory context.
+ * Returns the sorted order of an array's elements, or of its 'nslices' slices,
+ * allocated in the current memory context.
  */
 static uint64 *
 order_elements(FunctionCallInfo fcinfo, const GsArrayElements *elements,
@@ -111,8 +111,8 @@ order_elements(FunctionCallInfo fcinfo, const GsArrayElements *elements,
 }
 
 /*
- * Begin a sort in a context of its own, which takes with it all that sorting
- * needs but the result has not.  Returns the context of the caller.
+ * Begin a sort in a new memory context, which is for everything except the
+ * result.  Returns the caller's context.
  */
 static MemoryContext
 begin_sort(void)
@@ -130,7 +130,7 @@ end_sort(MemoryContext caller)
 	MemoryContextDelete(context);
 }
 
-/* Make an order of elements from one of slices. */
+/* Turn an order of slices into an order of their elements. */
 static uint64 *
 order_within_slices(const uint64 *order, int nslices, int slice_length)
 {
@@ -155,7 +155,7 @@ order_within_slices(const uint64 *order, int nslices, int slice_length)
 	return result;
 }
 
-/* Make the array of the caller's memory context that has this order. */
+/* Make the array that has this order, in the caller's memory context. */
 static ArrayType *
 rearrange(const GsArrayElements *elements, const uint64 *order,
 		  MemoryContext caller)
@@ -168,8 +168,9 @@ rearrange(const GsArrayElements *elements, const uint64 *order,
 }
 
 /*
- * gpu_sort(anyarray, descending, nulls_first): the array with its elements
- * sorted, or if it has several dimensions the slices of the first.
+ * gpu_sort(anyarray, descending, nulls_first): returns the array with its
+ * elements sorted.  If it has several dimensions, the slices along the first
+ * dimension are sorted.
  */
 Datum
 gpusort_array_sort(PG_FUNCTION_ARGS)
@@ -209,7 +210,9 @@ gpusort_array_sort(PG_FUNCTION_ARGS)
 	PG_RETURN_ARRAYTYPE_P(result);
 }
 
-/* An array of int4 with one dimension and the lower bound 1. */
+/*
+ * Make a one-dimensional array of int4 with the lower bound 1 from an order.
+ */
 static ArrayType *
 make_positions(const uint64 *order, int count)
 {
@@ -238,8 +241,8 @@ make_positions(const uint64 *order, int count)
 }
 
 /*
- * gpu_argsort(anyarray, descending, nulls_first): the elements' positions,
- * counted from 1, in sorted order.
+ * gpu_argsort(anyarray, descending, nulls_first): returns the positions of the
+ * elements, counted from 1, in sorted order.
  */
 Datum
 gpusort_array_argsort(PG_FUNCTION_ARGS)
@@ -294,8 +297,8 @@ check_pairs(const ArrayType *keys, const ArrayType *vals)
 }
 
 /*
- * gpu_sort_pairs(keys, vals, descending, nulls_first): the keys sorted, and
- * the vals in the order that this gives their keys.
+ * gpu_sort_pairs(keys, vals, descending, nulls_first): returns the sorted
+ * keys, and the vals in the order of their keys.
  */
 Datum
 gpusort_array_sort_pairs(PG_FUNCTION_ARGS)

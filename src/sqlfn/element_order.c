@@ -1,15 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * element_order.c
- *		The order of the elements of an array.
+ *		Determines the sorted order of the elements of an array.
  *
- * Elements of a type whose keys can be encoded are sorted by radix, many of
- * them on a GPU where there is one.  All others, and slices of arrays, are
- * sorted by comparison with the number as the last key, which makes that
- * stable as well.
+ * If the encoding of the element type is exact, the elements are sorted by
+ * radix sort, or on a GPU if there are many and one is available.  All other
+ * elements, and slices of arrays, are sorted by comparison, with the number of
+ * the element as the last key.  So all of these sorts are stable.
  *
- * Memory has no budget here: the array itself and the result are in memory in
- * any case, and there is no other sort to hand the elements to.
+ * Memory is not limited by a budget here: the array and the result are in
+ * memory in any case, and there is no other sort that could take the elements
+ * over.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,11 +29,14 @@
 #include "sqlfn/element_order.h"
 #include "work.h"
 
-/* Keys per chunk, as powers of two: all of them, but within these. */
+/*
+ * Limits of the number of keys per chunk, as powers of two.  Within them, one
+ * chunk has all keys.
+ */
 #define MIN_CHUNK_SHIFT		6
 #define MAX_CHUNK_SHIFT		20
 
-/* Elements put in before the first look at how abbreviation does. */
+/* The number of elements after which abbreviation is first evaluated. */
 #define FIRST_ABBREV_CHECK	10
 
 struct GsElementOrder
@@ -41,10 +45,13 @@ struct GsElementOrder
 	Oid			collation;
 	bool		descending;
 	bool		nulls_first;
-	GsKeyPlan  *key_plan;		/* NULL if no encoding says all */
+	GsKeyPlan  *key_plan;		/* NULL if there is no exact encoding */
 };
 
-/* What is encoded are rows of something that goes along and the element. */
+/*
+ * Elements are encoded as rows of two columns: something that accompanies the
+ * element, and the element.
+ */
 #define ROW_COLUMNS			2
 #define ELEMENT_ATTNO		2
 
@@ -143,8 +150,9 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements)
  */
 
 /*
- * A session for the elements, with something of type 'along' for each of them,
- * in a context of its own, which ends it; NULL if a GPU is of no use.
+ * Begin a GPU session for the elements, each with a value of type 'along'.
+ * The session is made in a new memory context; deleting that ends the session.
+ * Returns NULL if no GPU is used.
  */
 static GsGpuSession *
 begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
@@ -176,7 +184,10 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 	return session;
 }
 
-/* Give all elements, along with themselves or with their numbers. */
+/*
+ * Put all elements into the session, accompanied by themselves or by their
+ * numbers.  Returns false after a failure.
+ */
 static bool
 put_elements(GsGpuSession *session, const GsArrayElements *elements,
 			 bool themselves)
@@ -196,7 +207,7 @@ put_elements(GsGpuSession *session, const GsArrayElements *elements,
 	return true;
 }
 
-/* Sort, and tell whether all elements are there. */
+/* Sort the session.  Returns false if that failed or elements are missing. */
 static bool
 sort_on_gpu(GsGpuSession *session, const GsArrayElements *elements)
 {
@@ -204,7 +215,10 @@ sort_on_gpu(GsGpuSession *session, const GsArrayElements *elements)
 		gpusort_gpu_session_count(session) == elements->count;
 }
 
-/* The numbers that come out of a session; false if it did not work. */
+/*
+ * Fetch the elements' numbers from a sorted session.  Returns false after a
+ * failure.
+ */
 static bool
 fetch_numbers(GsGpuSession *session, uint64 *entries, int count)
 {
@@ -221,7 +235,7 @@ fetch_numbers(GsGpuSession *session, uint64 *entries, int count)
 	return true;
 }
 
-/* Returns NULL if there is no GPU to be used, or it did not work. */
+/* Returns the order, or NULL if no GPU is used or it failed. */
 static uint64 *
 order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements)
 {
@@ -276,16 +290,19 @@ prepare_comparison(Comparison *comparison, const GsElementOrder *order,
 	ssup->ssup_cxt = CurrentMemoryContext;
 	ssup->ssup_collation = order->collation;
 
-	/* Within slices, a NULL is greater than any other element. */
+	/*
+	 * Like array comparison, treat a NULL as greater than any other element
+	 * of a slice.  In an array that is not sliced, NULLs are not compared.
+	 */
 	ssup->ssup_nulls_first = order->descending;
 	ssup->ssup_attno = 1;
 
-	/* As in tuplesort.c, which does not abbreviate by-value types either. */
+	/* As in tuplesort.c, by-value types are not abbreviated. */
 	ssup->abbreviate = slice_length == 1 && !elements->typbyval;
 	PrepareSortSupportFromOrderingOp(order->operator, ssup);
 }
 
-/* Full comparison of two elements whose abbreviations are equal. */
+/* Compare two elements in full whose abbreviations are equal. */
 static int
 compare_abbreviated(const Comparison *comparison, uint32 a, uint32 b)
 {
@@ -321,7 +338,10 @@ compare_items(const SortItem *a, const SortItem *b,
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
-/* Put the values themselves in the place of abbreviations that do not pay. */
+/*
+ * Replace all abbreviations with the values, because abbreviation does not
+ * pay.
+ */
 static void
 give_up_abbreviation(Comparison *comparison, SortItem *items, Size count)
 {
@@ -340,8 +360,8 @@ give_up_abbreviation(Comparison *comparison, SortItem *items, Size count)
 }
 
 /*
- * Make an item of each element that is not NULL; returns their number.  The
- * NULLs' numbers go to 'apart'.
+ * Make an item for each element that is not NULL, and return their number.
+ * The numbers of NULLs are written to 'apart'.
  */
 static Size
 make_items(Comparison *comparison, SortItem *items, uint64 *apart)
@@ -402,7 +422,7 @@ order_by_comparison(const GsElementOrder *order,
 	return entries;
 }
 
-/* For qsort_arg(): two numbers of slices. */
+/* Compare two slices, given by their numbers, for qsort_arg(). */
 static int
 compare_slices(const void *a, const void *b, void *arg)
 {
@@ -467,7 +487,10 @@ gpusort_element_order_apply(const GsElementOrder *order,
 	return entries != NULL ? entries : order_by_radix(order, elements);
 }
 
-/* The elements that come out of a session; false if it did not work. */
+/*
+ * Write the elements of a sorted session to an array.  Returns false after a
+ * failure.
+ */
 static bool
 fetch_elements(GsGpuSession *session, const GsArrayElements *elements,
 			   char *place)
@@ -495,7 +518,10 @@ gpusort_element_order_sort(const GsElementOrder *order,
 	GsGpuSession *session;
 	ArrayType  *result = NULL;
 
-	/* What goes along is the element itself. */
+	/*
+	 * The session's rows are the elements themselves, so these must be passed
+	 * by value.
+	 */
 	if (order->key_plan == NULL || !elements->typbyval ||
 		elements->offsets != NULL)
 		return NULL;

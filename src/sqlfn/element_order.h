@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * element_order.h
- *		The order of the elements of an array.
+ *		Determines the sorted order of the elements of an array.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,33 +10,37 @@
 
 #include "sqlfn/array_elements.h"
 
-/* How elements of one type are ordered: in one direction, NULLs at one end. */
+/*
+ * The order of the elements of a type, in one direction and with NULLs at one
+ * end.
+ */
 typedef struct GsElementOrder GsElementOrder;
 
 /*
- * Find out, with the default btree operator class of 'type'.  The result is
- * allocated in the current memory context and can be used any number of times.
- * Raises an error for a type that has no such class.
+ * Create an order by the default btree operator class of 'type', in the
+ * current memory context.  It can be used any number of times.  Raises an
+ * error if the type has no such class.
  */
 extern GsElementOrder *gpusort_element_order_create(Oid type, Oid collation,
 													bool descending,
 													bool nulls_first);
 
 /*
- * Order the 'nslices' slices that the elements make, all of one length, or the
- * single elements where that is 1.  Slices compare as arrays do, whatever was
- * said about NULLs.  Stable.
+ * Sort the 'nslices' slices of an array, which have equal lengths.  If that
+ * length is 1, the elements are sorted.  Longer slices are compared like
+ * arrays, regardless of nulls_first.  The sort is stable.
  *
- * Returns an array, in the current memory context, whose i-th word has in its
- * low 32 bits the number of the slice that comes to place i.
+ * Returns an array of words in the current memory context.  The low 32 bits of
+ * the i-th word are the number of the slice that belongs at index i.
  */
 extern uint64 *gpusort_element_order_apply(const GsElementOrder *order,
 										   const GsArrayElements *elements,
 										   int nslices);
 
 /*
- * The array with its elements in order, made in the memory context 'target';
- * or NULL if that is to be done by way of their order.  Stable.
+ * Returns a sorted copy of the array, made in the memory context 'target', or
+ * NULL if the caller has to call gpusort_element_order_apply() instead.  The
+ * sort is stable.
  */
 extern ArrayType *gpusort_element_order_sort(const GsElementOrder *order,
 											 const GsArrayElements *elements,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * status.c
- *		SQL functions that tell the state of pg_gpusort.
+ *		SQL functions that show the state of pg_gpusort.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +27,10 @@ GPUSORT_SQL_FUNCTION(gpusort_stat);
 GPUSORT_SQL_FUNCTION(gpusort_stat_fallbacks);
 GPUSORT_SQL_FUNCTION(gpusort_stat_reset);
 
-/* gpusort_devices(): one row per GPU that the service is to use. */
+/*
+ * gpusort_devices(): one row for each GPU that the service is configured to
+ * use.
+ */
 Datum
 gpusort_devices(PG_FUNCTION_ARGS)
 {
@@ -78,8 +81,9 @@ put_number(ReturnSetInfo *result, const char *name, int64 value)
 }
 
 /*
- * Why the service failed.  That can name the file of pg_gpusort.device_library,
- * and so is for those only who may see that setting.
+ * Returns why the service failed.  The message may contain the path of
+ * pg_gpusort.device_library, so it is shown only to users who may see that
+ * setting.
  */
 static const char *
 service_message(const GsServiceStatus *service)
@@ -90,7 +94,7 @@ service_message(const GsServiceStatus *service)
 		service->message : "<insufficient privilege>";
 }
 
-/* What there is to know of the GPU service, if there is one. */
+/* Add the state of the GPU service, if there is one. */
 static void
 put_service_status(ReturnSetInfo *result)
 {
@@ -111,7 +115,7 @@ put_service_status(ReturnSetInfo *result)
 	put_number(result, "pool_chunk_bytes", service.chunk_bytes);
 }
 
-/* gpusort_status(): (name, value) pairs about the library in this server. */
+/* gpusort_status(): (name, value) pairs about the library in this server */
 Datum
 gpusort_status(PG_FUNCTION_ARGS)
 {
@@ -133,7 +137,7 @@ gpusort_status(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* gpusort_stat(): the rows of the view pg_stat_gpusort. */
+/* gpusort_stat(): the rows of the view pg_stat_gpusort */
 Datum
 gpusort_stat(PG_FUNCTION_ARGS)
 {
@@ -166,7 +170,7 @@ gpusort_stat(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* gpusort_stat_fallbacks(): the rows of the view pg_stat_gpusort_fallbacks. */
+/* gpusort_stat_fallbacks(): the rows of the view pg_stat_gpusort_fallbacks */
 Datum
 gpusort_stat_fallbacks(PG_FUNCTION_ARGS)
 {
@@ -190,7 +194,7 @@ gpusort_stat_fallbacks(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* pg_stat_gpusort_reset(): privileges are the SQL script's to grant. */
+/* pg_stat_gpusort_reset(): the SQL script grants this only to pg_monitor. */
 Datum
 gpusort_stat_reset(PG_FUNCTION_ARGS)
 {
