@@ -48,7 +48,7 @@ extern void gpusort_cost_sort_floor(const Path *input, bool caution,
  */
 extern Cost gpusort_cost_sort_minimum(const Path *input, bool caution);
 
-/* Will such a sort fit in memory, as far as the estimates tell? */
+/* Will such a sort need no disk, as far as the estimates tell? */
 extern bool gpusort_cost_in_memory(const Path *sort_path);
 
 /*

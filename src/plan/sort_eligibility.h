@@ -32,8 +32,8 @@ extern GsFallback gpusort_eligibility_of_rows(const GsSortCandidate *candidate);
 extern GsFallback gpusort_eligibility_of_keys(const GsSortKeys *keys);
 
 /*
- * Will a sort that is taken over, with keys of 'words' words, fit in memory,
- * as far as the estimates tell?
+ * Will a sort that is taken over, with keys of 'words' words, need no disk, as
+ * far as the estimates tell?
  */
 extern bool gpusort_eligibility_fits(const GsSortCandidate *candidate,
 									 unsigned words);

@@ -232,7 +232,10 @@ group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 									groups);
 }
 
-/* Add a path for GROUP BY without grouping sets, done in one step. */
+/*
+ * Add a path for GROUP BY without grouping sets, for all rows and not for a
+ * partition.
+ */
 static void
 add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 			   RelOptInfo *grouped_rel, GroupPathExtraData *extra)
