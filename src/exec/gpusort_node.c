@@ -495,8 +495,8 @@ gpusort_node_restore(CustomScanState *css)
 /* ----------------------------------------------------------------
  *		parallel workers
  *
- * What a node and its copies in workers share: the leader's bound, and behind
- * it the workers' reports.
+ * A node and its copies in workers share the leader's bound, which is
+ * followed by the workers' reports.
  * ----------------------------------------------------------------
  */
 

@@ -14,7 +14,7 @@
 
 #include "exec/gpusort_private.h"
 
-/* The list elements of custom_private, by index */
+/* The list elements of custom_private, by index. */
 enum
 {
 	GS_PRIVATE_SORT,			/* the Sort, without children */

@@ -11,10 +11,10 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-/* The value of a bound if all rows may be wanted */
+/* The value of a bound if all rows may be wanted. */
 #define GPUSORT_NO_BOUND		(-1.0)
 
-/* The value of a bound that will be known only at execution */
+/* The value of a bound that will be known only at execution. */
 #define GPUSORT_UNKNOWN_BOUND	(-2.0)
 
 /*

@@ -317,7 +317,7 @@ fill_own_session(GsSinkState *sink)
 	gpusort_session_sort_put(sink->session);
 }
 
-/* GsInput.next of a worker's session */
+/* GsInput.next of a worker's session. */
 static TupleTableSlot *
 next_counted_row(void *arg)
 {

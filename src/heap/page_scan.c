@@ -190,7 +190,7 @@ take_block(GsPageScan *scan)
 {
 	BlockNumber block = scan->next_block;
 
-	/* the processes of a parallel scan share the blocks */
+	/* The processes of a parallel scan share the blocks. */
 	if (scan->heap->rs_base.rs_parallel != NULL)
 		return table_block_parallelscan_nextpage(scan->heap->rs_base.rs_rd,
 												 scan->heap->rs_parallelworkerdata,

@@ -366,7 +366,7 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 			 RelationGetRelationName(index));
 	if (reason == GS_FALLBACK_NONE && !build_index(&build))
 	{
-		/* PostgreSQL's build looks for broken HOT chains itself */
+		/* PostgreSQL's build looks for broken HOT chains itself. */
 		info->ii_BrokenHotChain = false;
 		reason = GS_FALLBACK_OPEN_ROWS;
 	}

@@ -117,7 +117,7 @@ take_over_index(Oid relid)
 {
 	Relation	index = RelationIdGetRelation(relid);
 
-	/* its creation may have been rolled back */
+	/* Its creation may have been rolled back. */
 	if (!RelationIsValid(index))
 	{
 		unbuilt = list_delete_oid(unbuilt, relid);

@@ -31,7 +31,7 @@
 #include "sort/gpu/gpu_session.h"
 #include "work.h"
 
-/* Keys of the parts of shared memory */
+/* Keys of the parts of shared memory. */
 #define KEY_SHARED		UINT64CONST(1)
 #define KEY_SNAPSHOT	UINT64CONST(2)
 #define KEY_QUERY		UINT64CONST(3)
@@ -230,7 +230,7 @@ gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 
-	/* take the same locks as the leader */
+	/* Take the same locks as the leader. */
 	heap = table_open(shared->heap, shared->concurrent ?
 					  ShareUpdateExclusiveLock : ShareLock);
 	index = index_open(shared->index, shared->concurrent ?

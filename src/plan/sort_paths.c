@@ -278,7 +278,7 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	if (pathkeys == NIL ||
 		!grouping_is_sortable(root->parse->distinctClause))
 		return;
-	/* For DISTINCT ON, which returns the first row by ORDER BY */
+	/* For DISTINCT ON, which returns the first row by ORDER BY. */
 	if (pathkeys_contained_in(pathkeys, root->sort_pathkeys))
 		pathkeys = root->sort_pathkeys;
 	if (pathkeys_contained_in(pathkeys, input->pathkeys))

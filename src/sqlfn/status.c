@@ -115,7 +115,7 @@ put_service_status(ReturnSetInfo *result)
 	put_number(result, "pool_chunk_bytes", service.chunk_bytes);
 }
 
-/* gpusort_status(): (name, value) pairs about the library in this server */
+/* gpusort_status(): (name, value) pairs about the library in this server. */
 Datum
 gpusort_status(PG_FUNCTION_ARGS)
 {
@@ -137,7 +137,7 @@ gpusort_status(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* gpusort_stat(): the rows of the view pg_stat_gpusort */
+/* gpusort_stat(): the rows of the view pg_stat_gpusort. */
 Datum
 gpusort_stat(PG_FUNCTION_ARGS)
 {
@@ -170,7 +170,7 @@ gpusort_stat(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* gpusort_stat_fallbacks(): the rows of the view pg_stat_gpusort_fallbacks */
+/* gpusort_stat_fallbacks(): the rows of the view pg_stat_gpusort_fallbacks. */
 Datum
 gpusort_stat_fallbacks(PG_FUNCTION_ARGS)
 {
