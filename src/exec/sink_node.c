@@ -120,7 +120,7 @@ gpusort_sink_create_state(CustomScan *plan)
 }
 
 /* ----------------------------------------------------------------
- *		for the GpuSort above
+ *		functions for the GpuSort above
  * ----------------------------------------------------------------
  */
 

@@ -66,7 +66,7 @@ gpusort_worker_reports_publish(GsWorkerReports *reports, const void *report)
 
 	Assert(worker >= 0 && worker < reports->nworkers);
 	memcpy(report_of_worker(reports, worker), report, reports->report_bytes);
-	pg_write_barrier();			/* whoever sees the flag sees the report */
+	pg_write_barrier();			/* who sees the flag sees the whole report */
 	*flag_of_worker(reports, worker) = true;
 }
 

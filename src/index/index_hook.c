@@ -77,7 +77,7 @@ static List *unbuilt = NIL;
 static bool is_called_again = false;
 
 /* ----------------------------------------------------------------
- *		relation cache entries
+ *		taking over relation cache entries
  * ----------------------------------------------------------------
  */
 
@@ -140,7 +140,7 @@ take_over_all(Relation heap)
 }
 
 /* ----------------------------------------------------------------
- *		before a build whose workers are planned
+ *		called before a build whose workers are planned
  * ----------------------------------------------------------------
  */
 
@@ -175,7 +175,7 @@ look_at_relation(GPUSORT_RELATION_HOOK_ARGS)
 }
 
 /* ----------------------------------------------------------------
- *		before any build
+ *		called before any build
  * ----------------------------------------------------------------
  */
 
@@ -241,7 +241,7 @@ entry_changed(Datum arg, Oid relid)
 }
 
 /* ----------------------------------------------------------------
- *		indexes that are created
+ *		watching which indexes are created
  * ----------------------------------------------------------------
  */
 

@@ -77,7 +77,7 @@ typedef struct GsSortMethod
 	bool		gpu;
 	bool		disk;
 	bool		runs;			/* do processes sort their own rows? */
-	double		processes;		/* that put rows into the session */
+	double		processes;		/* number that put rows into the session */
 } GsSortMethod;
 
 /*
@@ -112,7 +112,10 @@ method_of(const GsSortCandidate *candidate, GsKeyShape key)
 	return method;
 }
 
-/* Would the sort be taken over, and how? */
+/*
+ * Determines how a sort would be done.  Returns false if it would not be taken
+ * over.
+ */
 static bool
 choose_method(const Path *input, List *pathkeys, double bound,
 			  GsSortMethod *method)
