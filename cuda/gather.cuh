@@ -1,9 +1,9 @@
 /*
  * gather.cuh
- *		Rows into sorted order: lookups in segmented arrays, and copies of rows.
+ *		Brings rows into sorted order: lookups in segmented arrays, and copies of rows.
  *
- * Row numbers have 32 bits.  Kernels that are no templates are static: every file that
- * includes this has its own.
+ * Row numbers have 32 bits.  Kernels that are not templates are static: every file that
+ * includes this one has its own copies.
  */
 #ifndef GPUSORT_GATHER_CUH
 #define GPUSORT_GATHER_CUH
@@ -12,7 +12,7 @@
 #include "tile_rank.cuh"
 
 constexpr unsigned GPUSORT_GATHER_THREADS = 256;
-constexpr uint32_t GPUSORT_SCAN_TILE = 2048; /* rows of a block in the sums of lengths */
+constexpr uint32_t GPUSORT_SCAN_TILE = 2048; /* rows per block in the sums of lengths */
 
 __device__ __forceinline__ uint64_t gpusort_thread_number()
 {
@@ -48,8 +48,10 @@ __global__ void gpusort_gather_items_kernel(T *target, GsSegments items, const u
 		target[i] = rows[i];
 }
 
-/* Rows of one width, which is words_per_row Words; neighbours in target are neighbouring
- * threads. */
+/*
+ * Gathers rows of one width, which is words_per_row Words.  Neighbouring threads write
+ * neighbouring words of the target.
+ */
 template <class Word>
 __global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data,
 											uint32_t words_per_row, const uint32_t *rows,
@@ -67,7 +69,10 @@ __global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data,
 
 /* ---- variable width ---- */
 
-/* Exclusive sum over a block of GPUSORT_RADIX threads, and the total; contains barriers. */
+/*
+ * Exclusive sum over a block of GPUSORT_RADIX threads.  *total is the sum of all.  Contains
+ * barriers.
+ */
 __device__ __forceinline__ uint64_t gpusort_block_sum(uint32_t value, uint32_t *warp_sums,
 													  uint32_t *total)
 {
@@ -85,8 +90,8 @@ struct GsSumShared {
 };
 
 /*
- * The address of each row of a chunk: starts[i] = data + lengths of the rows before.  One
- * block; the chunk's data is less than 4 GiB.
+ * Computes the address of each row of a chunk: starts[i] = data + sum of lengths[0 .. i - 1].
+ * Runs in one block; the data of a chunk is less than 4 GiB.
  */
 [[maybe_unused]] static __global__ void
 gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths, uint32_t n, uint64_t data)
@@ -101,7 +106,7 @@ gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths, uint32_t n,
 	}
 }
 
-/* sums[b] = bytes of the rows of block b, GPUSORT_SCAN_TILE each. */
+/* sums[b] = bytes of the rows of block b, which are GPUSORT_SCAN_TILE rows. */
 [[maybe_unused]] static __global__ void
 gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *rows, uint64_t n)
 {
@@ -117,7 +122,7 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 		sums[blockIdx.x] = sum;
 }
 
-/* Exclusive sums in place, by one warp; sums[n] = the total. */
+/* Exclusive prefix sums in place; sums[n] = the total.  Runs in one warp. */
 [[maybe_unused]] static __global__ void gpusort_sum_sums_kernel(uint64_t *sums, uint32_t n)
 {
 	uint64_t before = 0;
@@ -157,10 +162,11 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 }
 
 /*
- * Cuts the sorted rows into chunks of at most chunk_rows rows and chunk_bytes bytes, each as
- * large as can be: firsts[k] is the first row of chunk k, bytes[k] its offset; both have one
- * entry more for the end.  At most most chunks are written, their number always.  One warp; it
- * narrows the place of each cut down by 32 probes at a time.
+ * Divides the sorted rows into chunks of at most chunk_rows rows and chunk_bytes bytes, each as
+ * large as possible.  firsts[k] is the first row of chunk k and bytes[k] its offset; both have
+ * one more entry for the end.  At most `most` chunks are written, but *count is always the
+ * number of all.  Runs in one warp, which narrows the position of each end down by 32 probes at
+ * a time.
  */
 [[maybe_unused]] static __global__ void gpusort_cut_kernel(uint64_t *firsts, uint64_t *bytes,
 														   uint64_t *count, uint64_t most,
@@ -174,7 +180,10 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 			firsts[chunks] = first;
 			bytes[chunks] = offsets[first];
 		}
-		/* The cut is in low .. high; low is possible (one row always is). */
+		/*
+		 * The end of the chunk is in low .. high.  low is possible, since a chunk of one row
+		 * always is.
+		 */
 		uint64_t low = first + 1, high = n - first < chunk_rows ? n : first + chunk_rows;
 		uint64_t limit = offsets[first] + chunk_bytes;
 		while (low < high) {
@@ -182,7 +191,7 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 			uint64_t probe = low + step * (threadIdx.x + 1);
 			bool possible = probe <= high && offsets[probe] <= limit;
 			uint32_t votes = __ballot_sync(~0u, possible);
-			uint64_t passed = __popc(votes); /* a prefix of the lanes */
+			uint64_t passed = __popc(votes); /* the lanes that vote yes are a prefix */
 			low += step * passed;
 			if (passed < 32 && low + step - 1 < high)
 				high = low + step - 1;
@@ -200,8 +209,9 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 }
 
 /*
- * Rows of any width, packed: a warp copies a row, four aligned bytes of the target at a time,
- * put together from the two aligned words of the source that hold them.
+ * Gathers rows of any width, packed.  A warp copies a row.  A lane writes four aligned bytes of
+ * the target at a time, shifted together from the two aligned words of the source that contain
+ * them.
  */
 [[maybe_unused]] static __global__ void
 gpusort_gather_variable_kernel(unsigned char *target, uint32_t *target_lengths,

@@ -1,13 +1,14 @@
 /*
  * histogram.cuh
- *		Digit counts of all places in one pass over the keys, and the plan of the sweeps.
+ *		Histograms of all digits in one pass over the keys, and the plan of the sweeps.
  *
- * A fixed number of blocks goes over the keys in turns, counting into shared memory.  The block
- * that ends last sums the counts up and writes GsControl.bases and .steps: a place at which all
- * keys have the same digit is left out, and where the keys are sorted already, all are.  So the
- * host need not wait for the counts.
- * Large inputs have been copied before as far as they are sorted, see sorted_copy.cuh; if that
- * came to the end, nothing needs to be counted.
+ * A fixed number of blocks strides over the keys and counts in shared memory.  The block that
+ * finishes last computes the prefix sums and writes GsControl.bases and .steps.  A sweep is
+ * skipped if all keys have the same digit; if the keys are already sorted, all sweeps are
+ * skipped.  The device makes this plan itself, so that the host need not wait for the counts.
+ *
+ * Before this kernel, large inputs are copied up to the first descent, see sorted_copy.cuh.  If
+ * the copy was complete, nothing is counted.
  */
 #ifndef GPUSORT_HISTOGRAM_CUH
 #define GPUSORT_HISTOGRAM_CUH
@@ -21,12 +22,12 @@ struct GsHistogramArgs {
 	Order order;
 	typename Order::Digit digit[GPUSORT_MAX_PASSES];
 	uint32_t places;
-	typename Order::Key range;		 /* the bits of an ordered key that count */
-	const typename Order::Key *keys; /* aligned to a key */
+	typename Order::Key range;		 /* mask of the bits of an ordered key that are sorted by */
+	const typename Order::Key *keys; /* aligned to the size of a key */
 	uint64_t n;						 /* > 0 */
 	GsControl *control;
 	bool checked; /* gpusort_sorted_copy_kernel has run */
-	bool clobber; /* sweeps go to and fro between in and out; no temporary array */
+	bool clobber; /* sweeps alternate between in and out; there are no temporary arrays */
 };
 
 template <class Order>
@@ -45,7 +46,7 @@ struct GsHistogram {
 
 	const GsHistogramArgs<Order> &args;
 	Shared &shared;
-	bool checking; /* no descent seen yet */
+	bool checking; /* this warp has not seen a descent yet */
 
 	__device__ __forceinline__ GsHistogram(const GsHistogramArgs<Order> &a, Shared &s)
 		: args(a), shared(s), checking(!a.checked)
@@ -60,7 +61,7 @@ struct GsHistogram {
 				atomicAdd(&gpusort_at(shared.counts[i], args.digit[i](key)), 1u);
 	}
 
-	/* Items before the first 16-byte boundary. */
+	/* Returns the number of items before the first 16-byte boundary. */
 	__device__ __forceinline__ uint64_t first_aligned() const
 	{
 		uint64_t before = (16 - (uintptr_t)args.keys % 16) % 16 / sizeof(Key);
@@ -77,7 +78,7 @@ struct GsHistogram {
 		Key key[VECTOR];
 	};
 
-	/* A turn is TURN keys, all there and aligned to 16 bytes. */
+	/* Loads TURN keys, aligned to 16 bytes; none of them may be beyond the end. */
 	__device__ __forceinline__ void load_turn(Keys (&vectors)[Tuning::VECTORS], const Key *keys)
 	{
 		GPUSORT_UNROLL
@@ -95,7 +96,10 @@ struct GsHistogram {
 			GPUSORT_UNROLL
 			for (int k = 0; k + 1 < VECTOR; k++)
 				bad |= out_of_order(vectors[v].key[k], vectors[v].key[k + 1]);
-			/* The next lane has the next key; the last one reads it. */
+			/*
+			 * The next lane has the successor of this lane's last key.  Lane 31 reads it from
+			 * memory.
+			 */
 			Key next = __shfl_down_sync(~0u, vectors[v].key[0], 1);
 			bool last = gpusort_lane() == 31;
 			if (last && (has_next || at + VECTOR < (int)TURN))
@@ -120,7 +124,7 @@ struct GsHistogram {
 			count(vectors[v].key[k]);
 	}
 
-	/* Counts n keys, one at a time; the key behind them is there if has_next. */
+	/* Counts n keys, one at a time.  has_next: there is a key after them. */
 	__device__ __forceinline__ void count_few(const Key *keys, uint32_t n, bool has_next)
 	{
 		bool bad = false;
@@ -134,7 +138,7 @@ struct GsHistogram {
 		note(bad);
 	}
 
-	/* Once a warp has seen a descent it need not look for more. */
+	/* Notes a descent.  A warp that has seen one stops looking for more. */
 	__device__ __forceinline__ void note(bool bad)
 	{
 		if (checking && __ballot_sync(~0u, bad)) {
@@ -150,7 +154,10 @@ struct GsHistogram {
 			(&shared.counts[0][0])[i] = 0;
 		__syncthreads();
 
-		/* Block 0 takes the keys before the first 16-byte boundary along. */
+		/*
+		 * Block 0 also counts the keys before the first 16-byte boundary, and the last block
+		 * those after the last full turn.
+		 */
 		uint64_t before = first_aligned();
 		uint64_t turns = (args.n - before) / TURN;
 		const Key *aligned = args.keys + before;
@@ -170,21 +177,21 @@ struct GsHistogram {
 		}
 	}
 
-	/* True in the block that comes last; it sees the counts of all others. */
+	/* Returns true in the block that finishes last.  It sees the counts of all other blocks. */
 	__device__ __forceinline__ bool is_last_block()
 	{
-		/* Orders this thread's additions before the block's arrival below. */
+		/* Orders this thread's additions to the counts before the block's arrival below. */
 		__threadfence();
 		__syncthreads();
 		if (threadIdx.x == 0)
 			shared.is_last = atomicAdd(&args.control->blocks_done, 1u) == gridDim.x - 1;
 		__syncthreads();
-		/* Orders the arrivals of the others before the reads that follow. */
+		/* Orders the arrivals of the other blocks before the reads that follow. */
 		__threadfence();
 		return shared.is_last;
 	}
 
-	/* Exclusive sums of one place; returns whether its digit varies. */
+	/* Computes the exclusive sums of one digit.  Returns whether the digit varies. */
 	__device__ __forceinline__ bool sum_place(uint32_t place)
 	{
 		uint64_t count = 0;
@@ -193,7 +200,10 @@ struct GsHistogram {
 		bool constant = count == args.n;
 		if (GPUSORT_BUG(GPUSORT_BUG_SKIP_DIGIT))
 			constant = count > args.n / 2;
-		/* 64-bit sums, in two halves that each fit the 32-bit sum: at most 2^8 counts. */
+		/*
+		 * The 64-bit sum is computed as two 32-bit sums of halves.  At most 2^8 counts of 24
+		 * bits each fit in 32 bits.
+		 */
 		uint32_t low =
 			gpusort_radix_exclusive_sum((uint32_t)(count & 0xFFFFFF), shared.warp_sums);
 		__syncthreads();
@@ -255,7 +265,9 @@ __global__ void __launch_bounds__(GsHistogramTuning::THREADS,
 	typedef GsHistogram<Order> Histogram;
 	GPUSORT_SHARED(typename Histogram::Shared, shared);
 	Histogram histogram(args, shared);
-	/* There is no descent: the plan is to do nothing, whatever the counts. */
+	/*
+	 * If the sorted copy found no descent, the plan is to do nothing, and no counts are needed.
+	 */
 	bool sorted = args.checked && gpusort_flag_load(&args.control->unsorted) == 0;
 	if (!sorted)
 		histogram.count_all();

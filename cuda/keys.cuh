@@ -1,11 +1,11 @@
 /*
  * keys.cuh
- *		The order of keys: from the bits of a key to digits that sort as unsigned numbers.
+ *		The order of keys: turns the bits of a key into digits that compare as unsigned numbers.
  *
- * Keys travel through all passes with the bits they came with; the transform is applied
- * whenever a digit is taken.  For integers it is an exclusive or, which costs nothing: it
- * merges with the mask.  For floats it is not invertible (-0 equals +0, all NaN are equal), so
- * it has to be done this way.
+ * Keys keep their original bits through all passes; the transform is applied whenever a digit
+ * is extracted.  For integers the transform is an exclusive or, which is merged with the mask
+ * and costs nothing.  For floats it cannot be inverted (-0 equals +0, and all NaNs are equal),
+ * so the original bits have to be kept.
  */
 #ifndef GPUSORT_KEYS_CUH
 #define GPUSORT_KEYS_CUH
@@ -16,19 +16,19 @@ constexpr int GPUSORT_RADIX_BITS = 8;
 constexpr int GPUSORT_RADIX = 1 << GPUSORT_RADIX_BITS;
 constexpr int GPUSORT_MAX_PASSES = 8;
 
-/* Where a digit lies in the ordered form of a key. */
+/* The bits of a digit in the ordered form of a key. */
 struct GsDigitPlace {
-	uint32_t begin_bit; /* less than the bits of a key */
+	uint32_t begin_bit; /* less than the number of bits of a key */
 	uint32_t bits;		/* 0 .. GPUSORT_RADIX_BITS */
 };
 
-/* The digit places of a sort, least significant first, adjacent. */
+/* The digits of a sort, least significant first.  They are adjacent. */
 struct GsPlaces {
 	GsDigitPlace place[GPUSORT_MAX_PASSES];
 	uint32_t count; /* > 0 */
 };
 
-/* The bits of the ordered form of a key that places cover. */
+/* Returns a mask of the bits in the ordered form of a key that places cover. */
 template <class Key>
 inline Key gpusort_range(const GsPlaces &places)
 {
@@ -43,10 +43,10 @@ template <class Key>
 constexpr Key GPUSORT_TOP_BIT = (Key)1 << (8 * sizeof(Key) - 1);
 
 /*
- * Takes digits out of keys, as byte offsets into a table of 32-bit words (four times the
- * digit), since that is what they are used for.  Rotating brings a digit to bit 2; of an 8-byte
- * key first a window of four bytes is taken.  Computed on the host, so that its fields are
- * constants of the launch.
+ * Extracts digits as byte offsets into a table of 32-bit words (four times the digit), since
+ * they are only used as such.  A rotation brings the digit to bit 2.  Of an 8-byte key, four
+ * bytes that contain the digit are selected first.  The host computes the fields, so that they
+ * are constants of the launch.
  */
 template <class Key>
 struct GsWindow {
@@ -79,13 +79,13 @@ __device__ __forceinline__ Word &gpusort_at(Word *table, uint32_t offset)
 	return *(Word *)((unsigned char *)table + offset * (sizeof(Word) / sizeof(uint32_t)));
 }
 
-/* Integers: signed keys flip the top bit, descending order flips all. */
+/* Order of integers: signed keys flip the top bit, descending order flips all bits. */
 template <class KeyType>
 struct GsIntegerOrder {
 	typedef KeyType Key;
 	Key flip;
 
-	/* There is a key at least as great as any other at every digit place: greatest(). */
+	/* There is a key whose every digit is at least that of any other key: greatest(). */
 	static constexpr bool HAS_GREATEST = true;
 
 	__host__ __device__ __forceinline__ Key ordered(Key key) const
@@ -98,10 +98,10 @@ struct GsIntegerOrder {
 		return ~flip;
 	}
 
-	/* Takes digits of one place, times four. */
+	/* Extracts one digit, times four. */
 	struct Digit {
 		GsWindow<Key> window;
-		uint32_t mask; /* also the greatest offset */
+		uint32_t mask; /* also the greatest value that is returned */
 		uint32_t flip;
 
 		__device__ __forceinline__ uint32_t operator()(Key key) const
@@ -121,7 +121,7 @@ struct GsIntegerOrder {
 template <class KeyType>
 struct GsFloatOrder {
 	typedef KeyType Key;
-	Key flip; /* 0 ascending, all ones descending */
+	Key flip; /* 0 for ascending order, all ones for descending order */
 
 	static constexpr bool HAS_GREATEST = false;
 
@@ -159,7 +159,7 @@ struct GsFloatOrder {
 	}
 };
 
-/* The kind of value that rides along: none, or 4 or 8 bytes. */
+/* The type of the values that are moved with the keys: none, or one of 4 or 8 bytes. */
 struct GsNoValue {
 };
 

@@ -1,18 +1,21 @@
 /*
  * onesweep.cuh
- *		One digit-binning sweep: reads every item once and writes it once.
+ *		One sweep: sorts the items stably by one digit, reading and writing each item once.
  *
- * After Adinets and Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs"
- * (2022).  A block takes a tile of items, counts their digits, publishes the counts, learns
- * from the tiles before it where its items of each digit go (decoupled look-back), orders the
- * items in shared memory and writes runs of equal digits.
+ * The algorithm is that of Adinets and Merrill, "Onesweep: A Faster Least Significant Digit
+ * Radix Sort for GPUs" (2022).  A block takes a tile of items and counts their digits.  It
+ * publishes the counts, and learns from the preceding tiles at which position of the output its
+ * items of each digit start (decoupled look-back).  It ranks the items by their digits in
+ * shared memory and then writes them, so that items with equal digits go to consecutive
+ * addresses.
  *
- * Forward progress: tiles are handed out by a counter, so that the tiles a block waits for have
- * all been started, in whatever order the device starts blocks.  Should a started block not be
- * run for long, the waiting block counts the missing tile itself and goes on.
+ * Forward progress must not depend on the order in which the device starts blocks.  Therefore
+ * blocks draw their tiles from a counter: all tiles that a block waits for have been started.
+ * If the block of such a tile is not scheduled for a long time, the waiting block counts that
+ * tile itself and continues.
  *
- * A launch handles one strip, whose item numbers and counts fit 30 bits; positions in the
- * output are 64 bits wide.
+ * A launch handles one strip.  Item numbers and counts within a strip fit in 30 bits; positions
+ * in the output have 64 bits.
  */
 #ifndef GPUSORT_ONESWEEP_CUH
 #define GPUSORT_ONESWEEP_CUH
@@ -28,25 +31,25 @@ struct GsSweepArgs {
 	typename Order::Digit digit;
 	uint32_t step; /* index into GsControl.steps and .bases */
 	GsControl *control;
-	uint32_t *status; /* of this strip: [tile][digit] */
+	uint32_t *status; /* status words of this strip: [tile][digit] */
 	const Key *keys_in;
 	Key *keys_tmp;
 	Key *keys_out;
 	const Value *values_in;
 	Value *values_tmp;
 	Value *values_out;
-	uint64_t strip_first; /* number of the strip's first item */
-	uint32_t strip_items; /* > 0, at most GPUSORT_STRIP_ITEMS */
+	uint64_t strip_first; /* index of the strip's first item in the input */
+	uint32_t strip_items; /* 1 .. GPUSORT_STRIP_ITEMS */
 	uint32_t strip_parity;
 	bool last_strip;
-	bool generate;			 /* the values of the input are the row numbers */
+	bool generate;			 /* there are no input values: they are the row numbers */
 	bool drop_keys;			 /* the last sweep writes values only */
-	uint32_t fallback_polls; /* UINT32_MAX: never fall back */
+	uint32_t fallback_polls; /* UINT32_MAX: never fall back to counting */
 	uint32_t delay_every;	 /* for tests, as in GsDebugSettings */
 	uint32_t delay_polls;
 };
 
-/* Position: 32 bits wide where that suffices for the output, else 64. */
+/* Position is uint32_t if the output has few enough items for it, else uint64_t. */
 template <class Order, class Value, class Position, class Policy>
 struct GsSweep {
 	typedef typename Order::Key Key;
@@ -67,16 +70,18 @@ struct GsSweep {
 			Value late_values[PAIRS && SHARE ? TILE : 1]; /* after the keys were written */
 		};
 		Value early_values[PAIRS && !SHARE ? TILE : 1]; /* while the keys are ranked */
-		/* Values lie where their items were before the sweep; source leads from a slot to
-		 * there. */
+		/*
+		 * Values are stored in the order of the input; source[s] is the index, within the tile,
+		 * of the item that is ranked into slot s.
+		 */
 		uint16_t source[PAIRS ? TILE : 1];
 		uint32_t bins[WARPS][GPUSORT_RADIX];
-		Position base[GPUSORT_RADIX]; /* position of slot s with digit d: base[d] + s */
+		Position base[GPUSORT_RADIX]; /* the item in slot s with digit d goes to base[d] + s */
 		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
 		uint32_t missing_counts[GPUSORT_RADIX];
 		uint32_t tile;
 		uint32_t missing_tile;
-		uint32_t only_digit; /* NONE, or the digit of all items of the tile */
+		uint32_t only_digit; /* the digit that all items of the tile have, or NONE */
 	};
 
 	const Args &args;
@@ -85,7 +90,7 @@ struct GsSweep {
 	const unsigned warp;
 	GsStep step;
 	uint32_t tile;
-	uint32_t tile_first; /* within the strip */
+	uint32_t tile_first; /* index of the tile's first item in the strip */
 	uint32_t tile_items;
 	Key keys[ITEMS];
 
@@ -96,7 +101,7 @@ struct GsSweep {
 	{
 	}
 
-	/* Where item i of this thread lies in the tile before the sweep. */
+	/* Index in the input tile of item i of this thread. */
 	__device__ __forceinline__ uint32_t place_of(int i) const
 	{
 		return warp * (32 * ITEMS) + i * 32 + gpusort_lane();
@@ -108,13 +113,12 @@ struct GsSweep {
 		return which == GPUSORT_IN ? const_cast<T *>(in) : which == GPUSORT_TMP ? tmp : out;
 	}
 
-	/* Draws the tile to work on. */
+	/* Draws the tile that this block processes. */
 	__device__ __forceinline__ void draw_tile()
 	{
 		if (thread == 0) {
 			uint32_t drawn = atomicAdd(&args.control->next_tile, 1u);
-			if (drawn ==
-				gridDim.x - 1) /* nobody draws after the last: ready for the next sweep */
+			if (drawn == gridDim.x - 1) /* this is the last draw; reset for the next sweep */
 				atomicExch(&args.control->next_tile, 0u);
 			if (GPUSORT_BUG(GPUSORT_BUG_BLOCK_INDEX))
 				drawn = blockIdx.x;
@@ -138,7 +142,7 @@ struct GsSweep {
 		return select(buffer, args.values_in, args.values_tmp, args.values_out);
 	}
 
-	/* Loads this thread's items of the tile; absent ones become padding. */
+	/* Loads this thread's items of the tile.  Items beyond the end of the input are padding. */
 	template <class T>
 	__device__ __forceinline__ void load(T (&items)[ITEMS], const T *source, T padding) const
 	{
@@ -170,7 +174,7 @@ struct GsSweep {
 		return SHARE ? shared.late_values : shared.early_values;
 	}
 
-	/* Starts the copy of the tile's values into shared memory. */
+	/* Starts an asynchronous copy of the tile's values into shared memory. */
 	__device__ __forceinline__ void fetch_values()
 	{
 		if constexpr (PAIRS) {
@@ -186,7 +190,7 @@ struct GsSweep {
 		}
 	}
 
-	/* The value of the item that was at place before the sweep. */
+	/* Returns the value of the item with index place in the input tile. */
 	__device__ __forceinline__ Value value_at(uint32_t place) const
 	{
 		if (generates())
@@ -194,8 +198,10 @@ struct GsSweep {
 		return shared_values()[place];
 	}
 
-	/* The digit times four.  Padding gets the greatest, and comes after all keys, so it stays
-	 * at the end. */
+	/*
+	 * Returns four times the digit of item i.  Padding has the greatest digit and comes last in
+	 * the tile; since the sort is stable, it stays at the end.
+	 */
 	__device__ __forceinline__ uint32_t digit_at(int i) const
 	{
 		if (!Order::HAS_GREATEST && place_of(i) >= tile_items)
@@ -234,9 +240,10 @@ struct GsSweep {
 	}
 
 	/*
-	 * By thread d < GPUSORT_RADIX: publishes the tile's count of digit d and leaves in bins
-	 * where each warp's first key of the digit goes in the tile.  Returns the count; *first is
-	 * the slot of the tile's first key of the digit.
+	 * Publishes the tile's count of digit d.  To be called by thread d < GPUSORT_RADIX.
+	 *
+	 * Each warp's bin becomes the slot of the warp's first key with the digit.  Returns the
+	 * count; *first is the slot of the tile's first key with the digit.
 	 */
 	__device__ __forceinline__ uint32_t sum_counts(uint32_t *first)
 	{
@@ -260,22 +267,28 @@ struct GsSweep {
 		return count;
 	}
 
-	/* How far the look-back of one digit has come. */
+	/* State of the look-back of one digit. */
 	struct LookBack {
-		uint32_t sum; /* of the tiles seen so far */
-		int next;	  /* the tile to read next; -1: done, or PUBLISHED */
+		uint32_t sum; /* count of the digit in the tiles read so far */
+		int next;	  /* next tile to read; -1: all were read; PUBLISHED */
 		uint32_t polls;
 		static constexpr int PUBLISHED = -2;
 	};
 
-	/* Reads backwards until a global word, the strip's first tile, or patience ends. */
+	/*
+	 * Reads status words of preceding tiles, until an inclusive sum or the strip's first tile
+	 * is reached, or until fallback_polls polls in a row found nothing.
+	 */
 	__device__ __forceinline__ void look_back(LookBack &at) const
 	{
 		constexpr int WINDOW = Policy::WINDOW;
 		while (at.next >= 0) {
 			uint32_t words[WINDOW];
 			words[0] = gpusort_flag_load(status_word(at.next));
-			/* While nothing is there, asking for more would only keep the cache busy. */
+			/*
+			 * As long as the nearest word is missing, reading more words would only keep the
+			 * cache busy.
+			 */
 			GPUSORT_UNROLL
 			for (int i = 1; i < WINDOW; i++)
 				words[i] = at.polls == 0 && at.next >= i
@@ -303,8 +316,9 @@ struct GsSweep {
 	}
 
 	/*
-	 * By all threads: counts the digits of a tile whose block is late and publishes them for
-	 * it. Should that block publish meanwhile, its word stays; both say the same.
+	 * Counts the digits of a tile whose block is late, and publishes the counts for it.  To be
+	 * called by all threads.  If that block publishes its count in the meantime, its word
+	 * stays; the counts are the same.
 	 */
 	__device__ __forceinline__ void count_missing_tile()
 	{
@@ -327,7 +341,10 @@ struct GsSweep {
 		}
 	}
 
-	/* By thread d: the inclusive count is known; tells the others, and the next strip. */
+	/*
+	 * Publishes the inclusive sum of digit d, and passes it to the next strip.  To be called by
+	 * thread d.
+	 */
 	__device__ __forceinline__ void publish_sum(uint32_t before, uint32_t count, uint32_t first)
 	{
 		publish(step.global, before + count);
@@ -338,7 +355,10 @@ struct GsSweep {
 			bases[args.strip_parity ^ 1][thread] = base + before + count;
 	}
 
-	/* By thread d: looks back, and publishes the sum if it got to the end. */
+	/*
+	 * Continues the look-back of digit d, and publishes the sum if it is complete.  To be
+	 * called by thread d.
+	 */
 	__device__ __forceinline__ void try_look_back(LookBack &at, uint32_t count, uint32_t first)
 	{
 		if (at.next == LookBack::PUBLISHED)
@@ -351,8 +371,8 @@ struct GsSweep {
 	}
 
 	/*
-	 * By all threads: completes the look-back, with as many fallbacks as it takes, so that
-	 * shared.base is set.  Ends with a barrier.
+	 * Completes the look-back, counting missing tiles as often as necessary, so that
+	 * shared.base is set.  To be called by all threads; ends with a barrier.
 	 */
 	__device__ __forceinline__ void finish_look_back(LookBack &at, uint32_t count,
 													 uint32_t first)
@@ -362,7 +382,7 @@ struct GsSweep {
 			if (thread < GPUSORT_RADIX) {
 				try_look_back(at, count, first);
 				stuck = at.next >= 0;
-				if (stuck) /* any of the missing tiles will do */
+				if (stuck) /* any of the missing tiles may be counted first */
 					atomicExch(&shared.missing_tile, (uint32_t)at.next);
 			}
 			if (GPUSORT_BUG(GPUSORT_BUG_SCATTER_BARRIER))
@@ -375,7 +395,7 @@ struct GsSweep {
 		}
 	}
 
-	/* Ranks the keys and puts them into shared memory in order of their digits. */
+	/* Ranks the keys by their digits and scatters them into shared memory in this order. */
 	__device__ __forceinline__ void scatter_keys()
 	{
 		GPUSORT_UNROLL
@@ -388,8 +408,9 @@ struct GsSweep {
 	}
 
 	/*
-	 * Writes the ordered tile: neighbours in shared memory mostly are neighbours in the output.
-	 * The digits of this thread's slots are kept for the values, four in a word.
+	 * Writes the ranked tile.  Neighbours in shared memory mostly are neighbours in the output,
+	 * so that the writes coalesce.  The digits of this thread's slots are kept for the values,
+	 * four in a word.
 	 */
 	template <bool FULL>
 	__device__ __forceinline__ void write_slots()
@@ -411,7 +432,7 @@ struct GsSweep {
 		}
 		if constexpr (PAIRS) {
 			if (SHARE && !generates()) {
-				__syncthreads(); /* the keys have been read: their place is free */
+				__syncthreads(); /* all keys have been read, so their memory can be reused */
 				fetch_values();
 				gpusort_copies_done();
 				__syncthreads();
@@ -436,7 +457,10 @@ struct GsSweep {
 			write_slots<false>();
 	}
 
-	/* Writes the items as they came, to base on: the tile has one digit, or none counts. */
+	/*
+	 * Writes the items in the order of the input, to positions from base on: either all items
+	 * of the tile have the same digit, or the step is a copy.
+	 */
 	__device__ __forceinline__ void write_unranked(uint64_t base)
 	{
 		bool with_keys = !PAIRS || !(args.drop_keys && step.last);
@@ -448,7 +472,8 @@ struct GsSweep {
 		if constexpr (PAIRS) {
 			if (SHARE) {
 				fetch_values();
-				gpusort_copies_done(); /* every thread writes the values that it fetched */
+				gpusort_copies_done(); /* each thread writes the values that it fetched itself
+										*/
 			}
 			Value *values_target = values_of(step.target) + base;
 			GPUSORT_UNROLL
@@ -470,7 +495,7 @@ struct GsSweep {
 		if (!SHARE)
 			fetch_values();
 		if (step.copy) {
-			gpusort_copies_done(); /* every thread writes the values that it fetched */
+			gpusort_copies_done(); /* each thread writes the values that it fetched itself */
 			write_unranked(args.strip_first + tile_first);
 			return;
 		}
@@ -489,8 +514,8 @@ struct GsSweep {
 			return;
 		}
 		/*
-		 * Ranking first gives the tiles before time to publish, which was faster than looking
-		 * back first.
+		 * Ranking before the look-back gives preceding tiles time to publish.  It was faster
+		 * than the reverse order.
 		 */
 		scatter_keys();
 		gpusort_copies_done();
@@ -506,8 +531,8 @@ __global__ void __launch_bounds__(Policy::THREADS,
 {
 	typedef GsSweep<Order, Value, Position, Policy> Sweep;
 	/*
-	 * Architectures that cannot hold the tile get a kernel that stops the device.  It is never
-	 * launched: see gpusort_sorter_init().
+	 * If the tile does not fit in an architecture's shared memory, the kernel traps there.  It
+	 * is never launched: see gpusort_sorter_init().
 	 */
 	if (sizeof(typename Sweep::Shared) <= gpusort_arch_shared(GPUSORT_ARCH)) {
 		GPUSORT_SHARED(typename Sweep::Shared, shared);

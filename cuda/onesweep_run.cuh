@@ -1,9 +1,9 @@
 /*
  * onesweep_run.cuh
- *		The host side of a onesweep sort: working space, strips, launches.
+ *		The host side of a onesweep sort: workspace, strips, launches.
  *
- * A template over the shape of the sweeps, so that the library has one shape for each pair of
- * widths and the benchmark can try others.
+ * These are templates over the policy of the sweeps.  The library has one policy for each pair
+ * of key and value widths; the benchmark tries others.
  */
 #ifndef GPUSORT_ONESWEEP_RUN_CUH
 #define GPUSORT_ONESWEEP_RUN_CUH
@@ -27,9 +27,9 @@ T gpusort_divide_up(T a, T b)
 }
 
 struct GsStrips {
-	uint64_t items; /* of a strip but the last */
+	uint64_t items; /* of each strip except the last */
 	uint32_t count;
-	uint64_t tiles; /* of all */
+	uint64_t tiles; /* of all strips together */
 };
 
 template <class Policy>
@@ -43,13 +43,16 @@ GsStrips gpusort_split_strips(const GsSorter &sorter, uint64_t n)
 			gpusort_divide_up<uint64_t>(n, Policy::TILE)};
 }
 
-/* Working space of a onesweep sort: control and status (zeroed together), temporary arrays. */
+/*
+ * Offsets in the workspace of a onesweep sort.  Control block and status words come first and
+ * are zeroed together; temporary arrays follow.
+ */
 struct GsOnesweepLayout {
 	size_t status;
 	size_t zeroed;
 	size_t keys_tmp;
 	size_t values_tmp;
-	size_t keys_out; /* where the caller wants no keys */
+	size_t keys_out; /* used if the caller wants no keys */
 	size_t total;
 };
 
@@ -69,7 +72,7 @@ GsOnesweepLayout gpusort_onesweep_layout(const GsSorter &sorter, const GsSortJob
 	return layout;
 }
 
-/* Copies the input as long as it is in order. */
+/* Launches the copy of the input, which ends at the first descent. */
 template <class Order, class Value, class Tuning>
 cudaError_t gpusort_launch_sorted_copy(const GsSorter &sorter, const Order &order,
 									   const GsSortJob &job, const GsPlaces &places,
@@ -94,7 +97,7 @@ cudaError_t gpusort_launch_sorted_copy(const GsSorter &sorter, const Order &orde
 	return gpusort_launch(launch, gpusort_sorted_copy_kernel<Order, Value, Tuning>, args);
 }
 
-/* checked: the sorted copy has been launched. */
+/* Launches the histogram.  checked: the sorted copy has been launched before. */
 template <class Order>
 cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 									 const GsSortJob &job, const GsPlaces &places,
@@ -188,7 +191,10 @@ cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order,
 								 const GsSortJob &job, const GsPlaces &places,
 								 unsigned char *workspace, cudaStream_t stream)
 {
-	/* Offsets from a bin's base wrap around, which is of no harm as long as positions fit. */
+	/*
+	 * A digit's base minus a slot may wrap around, which is harmless: their sum is right modulo
+	 * the width of Position, as long as positions fit in it.
+	 */
 	if (job.n <= UINT32_MAX)
 		return gpusort_onesweep_run_as<Order, Value, uint32_t, Policy>(
 			sorter, order, job, places, workspace, stream);

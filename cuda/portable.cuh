@@ -1,10 +1,11 @@
 /*
  * portable.cuh
- *		What lets one kernel source be built by nvcc and by a C++ compiler against the emulator.
+ *		Definitions by which nvcc, and a C++ compiler against the emulator, build the same
+ *		kernels.
  *
- * Kernels take all their shared memory through GPUSORT_SHARED(), synchronize with the *_sync
- * and __sync* intrinsics, and read and write words that other blocks poll through the flag
- * accessors below.  Kernels are started with gpusort_launch().
+ * Kernels take all their shared memory through GPUSORT_SHARED().  They synchronize with the
+ * *_sync and __sync* intrinsics, and use the flag functions below for words that other blocks
+ * poll.  Kernels are started with gpusort_launch().
  */
 #ifndef GPUSORT_PORTABLE_CUH
 #define GPUSORT_PORTABLE_CUH
@@ -27,8 +28,8 @@
 #endif
 
 /*
- * Bugs that the emulator can plant, for the test of the test: each has to make the kernel tests
- * fail.  On a device the condition is the constant false.
+ * Bugs that the emulator can plant, to test the kernel tests: each bug must make them fail.  On
+ * a device the condition is the constant false.
  */
 enum GsPlantedBug {
 	GPUSORT_BUG_NONE = 0,
@@ -36,16 +37,16 @@ enum GsPlantedBug {
 	GPUSORT_BUG_SCATTER_BARRIER, /* no barrier between the shared scatter and its readers */
 	GPUSORT_BUG_PARTIAL_TILE,	 /* padding of a partial tile sorts before the keys */
 	GPUSORT_BUG_SHORT_LOOKBACK,	 /* look-back stops after a few tiles */
-	GPUSORT_BUG_LANE_ORDER,		 /* equal digits of a warp ranked from the last lane */
-	GPUSORT_BUG_BLOCK_INDEX,	 /* tiles by block index instead of tickets */
-	GPUSORT_BUG_STRIP_BASE,		 /* bin offsets not carried to the next strip */
-	GPUSORT_BUG_SKIP_DIGIT,		 /* a digit counts as constant when most keys agree */
-	GPUSORT_BUG_GRID_BARRIER,	 /* grid barrier passed before the last block came */
-	GPUSORT_BUG_GRID_TAG,		 /* counts of other blocks taken whatever tag they have */
-	GPUSORT_BUG_RANK_BEHIND,	 /* equal keys behind a block's items count as smaller */
+	GPUSORT_BUG_LANE_ORDER,		 /* equal digits of a warp are ranked from the last lane */
+	GPUSORT_BUG_BLOCK_INDEX,	 /* tiles are assigned by block index instead of a counter */
+	GPUSORT_BUG_STRIP_BASE,		 /* bases of digits are not carried to the next strip */
+	GPUSORT_BUG_SKIP_DIGIT,		 /* a digit is taken for constant if most keys agree */
+	GPUSORT_BUG_GRID_BARRIER,	 /* the grid barrier is passed before the last block has come */
+	GPUSORT_BUG_GRID_TAG,		 /* counts of other blocks are taken regardless of their tag */
+	GPUSORT_BUG_RANK_BEHIND,	 /* equal keys after a block's items count as less */
 	GPUSORT_BUG_RANK_OWN,		 /* equal keys among a block's own items do not count */
-	GPUSORT_BUG_COPY_DESCENT,	 /* the sorted copy tells nobody of a descent */
-	GPUSORT_BUG_COPY_SEAM,		 /* nor looks at the seams between warps */
+	GPUSORT_BUG_COPY_DESCENT,	 /* the sorted copy reports no descent */
+	GPUSORT_BUG_COPY_SEAM,		 /* the sorted copy ignores the seams between warps */
 	GPUSORT_BUG_END
 };
 
@@ -57,7 +58,7 @@ enum GsPlantedBug {
 
 /* ---- shared memory ---- */
 
-/* Threads that a multiprocessor of the architecture that is being compiled for can hold. */
+/* Maximum threads per multiprocessor of the architecture that is being compiled for. */
 #if !defined(__CUDACC__) || !defined(__CUDA_ARCH__)
 #define GPUSORT_ARCH_THREADS 2048
 #elif __CUDA_ARCH__ < 800
@@ -68,11 +69,11 @@ enum GsPlantedBug {
 #define GPUSORT_ARCH_THREADS 1536
 #endif
 
-/* For launch bounds: so many resident blocks, or as many as there can be. */
+/* For launch bounds: this number of resident blocks, or as many as fit. */
 #define GPUSORT_RESIDENT(threads, blocks)                                                      \
 	((threads) * (blocks) <= GPUSORT_ARCH_THREADS ? (blocks) : GPUSORT_ARCH_THREADS / (threads))
 
-/* The architecture that the code at hand is compiled for, as __CUDA_ARCH__ says it. */
+/* The architecture that this code is compiled for, in the form of __CUDA_ARCH__. */
 #ifndef __CUDACC__
 #define GPUSORT_ARCH (10 * gpusort_emu::compiled_for())
 #elif defined(__CUDA_ARCH__)
@@ -82,9 +83,9 @@ enum GsPlantedBug {
 #endif
 
 /*
- * Most shared memory of a block of code that is compiled for an architecture.  Code for an
- * older one than the device's has the limit of the older one, so the host has to ask a kernel
- * for its architecture: see gpusort_sorter_init().
+ * Returns the maximum shared memory of a block in code compiled for an architecture.  Code for
+ * an older architecture than the device's has the limit of the older one.  The host therefore
+ * has to ask a kernel for its architecture: see gpusort_sorter_init().
  */
 __host__ __device__ constexpr size_t gpusort_arch_shared(int arch)
 {
@@ -94,7 +95,7 @@ __host__ __device__ constexpr size_t gpusort_arch_shared(int arch)
 		   : arch >= 900 && arch < 1200 ? 227 * 1024
 										: 99 * 1024;
 #else
-	/* Few of the emulator's large tiles fit the limit of older architectures, as on devices. */
+	/* As on devices, few of the emulator's large tiles fit the limit of older architectures. */
 	return arch < 800 ? 16 * 1024 + 512 : 227 * 1024;
 #endif
 }
@@ -109,8 +110,8 @@ extern __shared__ __align__(16) unsigned char gpusort_shared_bytes[];
 
 /*
  * Copies one item of 4 or 8 bytes from global to shared memory without passing through
- * registers; it is there after gpusort_copies_done(), for the thread that started it, and after
- * a barrier for others.
+ * registers.  After gpusort_copies_done() the thread that started the copy sees the item; after
+ * a barrier, the others do.
  */
 template <class T>
 __device__ __forceinline__ void gpusort_copy_async(T *shared, const T *global)
@@ -146,7 +147,7 @@ __device__ __forceinline__ unsigned gpusort_lane()
 #endif
 }
 
-/* The lanes below this one, as a mask. */
+/* Returns the mask of the lanes below this one. */
 __device__ __forceinline__ uint32_t gpusort_lanes_below()
 {
 #ifdef __CUDACC__
@@ -158,7 +159,7 @@ __device__ __forceinline__ uint32_t gpusort_lanes_below()
 #endif
 }
 
-/* The lanes above this one. */
+/* Returns the mask of the lanes above this one. */
 __device__ __forceinline__ uint32_t gpusort_lanes_above()
 {
 #ifdef __CUDACC__
@@ -171,10 +172,10 @@ __device__ __forceinline__ uint32_t gpusort_lanes_above()
 }
 
 /*
- * The lanes whose word agrees with this lane's in the one bit.  Written out, because the
- * compiler makes seven instructions of a ballot whose predicate is needed as a mask, and these
- * are four.  Not from compute capability 10.0 on, where ptxas of CUDA 13.0 runs out of
- * predicates.
+ * Returns the mask of the lanes whose word agrees with this lane's in one bit.  It is written
+ * in PTX because the compiler takes seven instructions for a ballot whose predicate is needed
+ * as a mask, and these are four.  From compute capability 10.0 on it is not used, since ptxas
+ * of CUDA 13.0 runs out of predicates there.
  */
 template <uint32_t BIT>
 __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
@@ -199,10 +200,10 @@ __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
 }
 
 /*
- * The same for kernels that keep many predicates.  ptxas of CUDA 13.0 runs out of them in such
- * kernels when it compiles PTX for 7.5 to 9.0 for a device of 10.0 or above, and then there is
- * no code for that device at all.  This takes five instructions, and no predicate beyond the
- * vote.
+ * The same for kernels that keep many predicates.  ptxas of CUDA 13.0 runs out of predicates in
+ * such kernels when it compiles PTX for 7.5 to 9.0 for a device of 10.0 or above, and the
+ * device then has no code at all.  This variant takes five instructions, and no predicate
+ * except that of the vote.
  */
 template <uint32_t BIT>
 __device__ __forceinline__ uint32_t gpusort_peers_bit_lean(uint32_t word)
@@ -218,7 +219,9 @@ __device__ __forceinline__ uint32_t gpusort_peers_bit_lean(uint32_t word)
 				 "}"
 				 : "=r"(vote)
 				 : "r"(word), "n"(BIT));
-	/* The bit as the sign, and that as all bits. */
+	/*
+	 * Spreads the bit over all bits: it is moved to the sign, which an arithmetic shift copies.
+	 */
 	return vote ^ ~(uint32_t)((int32_t)(word << __builtin_clz(BIT)) >> 31);
 #else
 	return gpusort_peers_bit<BIT>(word);
@@ -226,8 +229,8 @@ __device__ __forceinline__ uint32_t gpusort_peers_bit_lean(uint32_t word)
 }
 
 /*
- * Adds one to count if a < b, or with EQUAL if a <= b.  Written out, so that the addition is
- * one of floats: comparisons keep the pipe of integers busy.
+ * Adds one to count if a < b, or with EQUAL if a <= b.  It is written in PTX so that the
+ * addition is one of floats, because comparisons already fill the integer pipe.
  */
 template <bool EQUAL>
 __device__ __forceinline__ void gpusort_count(float &count, uint32_t a, uint32_t b)
@@ -282,8 +285,8 @@ __device__ __forceinline__ void gpusort_count(float &count, uint64_t a, uint64_t
 /* ---- flags: words that other blocks poll ---- */
 
 /*
- * Relaxed, device scope.  A status word carries its value in itself, so nothing has to be
- * ordered with it: a reader that sees a word has all it needs.
+ * Relaxed accesses of device scope.  A status word contains its value, so that nothing else has
+ * to be ordered with it.
  */
 __device__ __forceinline__ uint32_t gpusort_flag_load(const uint32_t *flag)
 {
@@ -316,8 +319,8 @@ __device__ __forceinline__ void gpusort_flag_store(uint32_t *flag, uint32_t valu
 }
 
 /*
- * Device scope, with ordering: what a block wrote before it raised the counter (release) is
- * seen by a block after it has read that value (acquire).
+ * Acquire load of device scope.  What a block wrote before it increased the counter (release)
+ * is visible to a block after it has read that value (acquire).
  */
 __device__ __forceinline__ uint32_t gpusort_flag_load_acquire(const uint32_t *flag)
 {
@@ -331,7 +334,10 @@ __device__ __forceinline__ uint32_t gpusort_flag_load_acquire(const uint32_t *fl
 #endif
 }
 
-/* Adds to a counter; what the block wrote before, with a barrier between, is ordered before. */
+/*
+ * Adds to a counter, with release semantics.  With a barrier before the call, this orders
+ * everything that the block wrote before it.
+ */
 __device__ __forceinline__ void gpusort_flag_add_release(uint32_t *flag, uint32_t value)
 {
 #ifdef __CUDACC__
@@ -344,7 +350,10 @@ __device__ __forceinline__ void gpusort_flag_add_release(uint32_t *flag, uint32_
 #endif
 }
 
-/* Four neighbouring flags, aligned to 16 bytes; each by itself as by gpusort_flag_load(). */
+/*
+ * Loads four neighbouring flags, aligned to 16 bytes, each of them as gpusort_flag_load() does.
+ * The four are not loaded atomically together.
+ */
 struct GsFourFlags {
 	uint32_t flag[4];
 };
@@ -365,7 +374,7 @@ __device__ __forceinline__ GsFourFlags gpusort_flags_load(const uint32_t *flags)
 	return four;
 }
 
-/* Waits about a microsecond, in which other blocks can go on. */
+/* Waits for about a microsecond, so that other blocks can proceed. */
 __device__ __forceinline__ void gpusort_pause()
 {
 	__nanosleep(1000);
@@ -381,7 +390,7 @@ struct GsLaunch {
 	cudaStream_t stream;
 };
 
-/* Shared memory a kernel may use without asking for more. */
+/* Shared memory that a kernel may use without requesting more. */
 constexpr size_t GPUSORT_SHARED_DEFAULT = 48 * 1024;
 
 template <class... Parameters, class... Arguments>

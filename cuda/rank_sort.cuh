@@ -1,21 +1,21 @@
 /*
  * rank_sort.cuh
- *		A sort in one launch whose blocks do not wait for each other: every item's rank is
- *		counted.
+ *		A sort in one launch that counts the rank of every item, so that blocks do not wait for
+ *		each other.
  *
- * Each block owns a few consecutive items and compares them with all keys of the input: the
- * number of keys that come before an item is its place in the output.  That is n * n
- * comparisons, but no passes, and no barrier of more than one block; for some thousand items
- * nothing is faster.
+ * Each block owns a few consecutive items and compares them with all keys of the input.  The
+ * number of keys that sort before an item is its position in the output.  That takes n * n
+ * comparisons, but neither passes nor a grid barrier.  For up to some thousand items no other
+ * sort was faster.
  *
  * The lanes of a warp hold the block's items in registers, and the warps share the keys to
  * compare with among themselves.  A warp brings its keys into shared memory in their ordered
- * form, chunk by chunk, and all lanes of a group read the same 16 bytes.  The groups hold the
- * same items and read different keys, so that a read serves many comparisons also where a block
- * owns few items.
+ * form, chunk by chunk.  The lanes are divided into groups.  All lanes of a group read the same
+ * 16 bytes; the groups hold the same items and read different keys.  Thus a read serves many
+ * comparisons even if a block owns few items.
  *
- * Equal keys keep their order: keys before the block's items count if not greater, keys behind
- * them if less, and among the block's own the numbers of the items decide.
+ * The sort is stable: a key before the block's items counts if it is not greater, a key after
+ * them if it is less.  Among the block's own items, the index decides between equal keys.
  */
 #ifndef GPUSORT_RANK_SORT_CUH
 #define GPUSORT_RANK_SORT_CUH
@@ -53,10 +53,10 @@ struct GsRankSort {
 	const unsigned thread;
 	const unsigned warp;
 	const unsigned group;
-	const unsigned place; /* in the group */
-	const uint32_t first; /* number of the block's first item */
-	Key own[ITEMS];		  /* item i is number first + i * GROUP_LANES + place */
-	float counts[ITEMS];  /* whole numbers; floats, because that is another pipe */
+	const unsigned place; /* index in the group */
+	const uint32_t first; /* index of the block's first item */
+	Key own[ITEMS];		  /* own[i] is the key of item first + i * GROUP_LANES + place */
+	float counts[ITEMS];  /* integers; floats have another pipe than comparisons */
 
 	__device__ __forceinline__ GsRankSort(const Args &a, Shared &s)
 		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32),
@@ -80,7 +80,10 @@ struct GsRankSort {
 		}
 	}
 
-	/* Absent keys are not less than any, and come behind all items. */
+	/*
+	 * Loads this lane's keys of a chunk.  Absent keys are the greatest ones, which do not
+	 * count: they are less than no key and come after all items.
+	 */
 	__device__ __forceinline__ void fetch(Key (&keys)[FETCH], uint32_t begin,
 										  uint32_t end) const
 	{
@@ -96,7 +99,10 @@ struct GsRankSort {
 		return shared.keys[warp][(at - begin) / VECTOR + group];
 	}
 
-	/* The keys at begin + from .. to, of which all are before or all are behind the items. */
+	/*
+	 * Compares with the keys from .. to - 1 of the chunk that starts at begin.  BEFORE: all of
+	 * these come before the block's items, else all come after them.
+	 */
 	template <bool BEFORE>
 	__device__ __forceinline__ void count(uint32_t begin, uint32_t from, uint32_t to)
 	{
@@ -113,7 +119,7 @@ struct GsRankSort {
 		}
 	}
 
-	/* The same, of any keys. */
+	/* The same for keys among which are the block's own items. */
 	__device__ __forceinline__ void count_near(uint32_t begin, uint32_t from, uint32_t to)
 	{
 		GPUSORT_UNROLL_NOT
@@ -156,23 +162,23 @@ struct GsRankSort {
 		load_own();
 		GPUSORT_UNROLL_NOT
 		while (begin < end) {
-			__syncwarp(); /* the chunk before has been read */
+			__syncwarp(); /* the previous chunk has been read */
 			Key *staged = &shared.keys[warp][0].key[0];
 			GPUSORT_UNROLL
 			for (int i = 0; i < FETCH; i++)
 				staged[i * 32 + gpusort_lane()] = keys[i];
-			__syncwarp(); /* the chunk is there */
+			__syncwarp(); /* all lanes have stored */
 			uint32_t next = begin + CHUNK;
 			if (next < end)
 				fetch(keys, next, end);
-			/* Up to whole steps: what is behind the end is padding. */
+			/* Rounded up to whole steps; the keys beyond the end are padding. */
 			uint32_t stop = next < end ? next : begin + (end - begin + STEP - 1) / STEP * STEP;
 			count_chunk(begin, stop);
 			begin = next;
 		}
 	}
 
-	/* Adds the counts of the groups up, and leaves them for the sum over the warps. */
+	/* Adds the counts of the groups, and stores them for the sum over all warps. */
 	__device__ __forceinline__ void put_counts()
 	{
 		GPUSORT_UNROLL
@@ -187,7 +193,9 @@ struct GsRankSort {
 
 	__device__ __forceinline__ void process()
 	{
-		/* The first threads write an item each; they load it now, not when its rank is there.
+		/*
+		 * Each of the first threads writes one item.  It loads the item before counting, to
+		 * hide the latency.
 		 */
 		uint32_t item = first + thread;
 		bool writes = thread < OWN && item < args.n;
@@ -224,7 +232,7 @@ __global__ void __launch_bounds__(Policy::THREADS, 1)
 	RankSort(args, shared).process();
 }
 
-/* args but for items is set. */
+/* All of args but items must be set. */
 template <class Order, class Value, class Policy>
 cudaError_t gpusort_launch_rank_sort(GsSmallSortArgs<Order, Value> args, cudaStream_t stream)
 {

@@ -2,12 +2,12 @@
  * small_sort.cuh
  *		Sorts in one launch: by one warp, by one block, by a grid of cooperating blocks.
  *
- * Inputs of these sizes are bound by the number of launches, not by memory.  A warp sorts up
- * to 32 items with a bitonic network.  A block keeps its items in registers and orders them
- * digit by digit through shared memory.  In a grid each block keeps a contiguous part of the
- * items; at each digit the blocks exchange their counts, and move the items through device
- * memory that stays in the cache.  Digits that do not vary are left out.  Sorts by ranks are
- * in rank_sort.cuh.
+ * The time of sorts of these sizes is in launches, not in memory traffic.  A warp sorts up to
+ * 32 items with a bitonic network.  A block keeps its items in registers and orders them digit
+ * by digit through shared memory.  In a grid, each block keeps a contiguous part of the items.
+ * For each digit the blocks exchange their counts, and move the items through device memory
+ * that stays in the cache.  Digits that do not vary are skipped.  Sorts by ranks are in
+ * rank_sort.cuh.
  */
 #ifndef GPUSORT_SMALL_SORT_CUH
 #define GPUSORT_SMALL_SORT_CUH
@@ -16,25 +16,27 @@
 #include "tuning.cuh"
 
 /*
- * Exchange area of the grid sorts of a device, of which one runs at a time; zeroed once when it
- * is allocated.  arrived and epoch are read by all blocks before they publish their first
- * counts, and change only after all of these were seen.
+ * Memory through which the blocks of a grid sort exchange counts.  A device has one, since it
+ * runs one grid sort at a time; it is zeroed once when it is allocated.  All blocks read
+ * arrived and epoch before they publish their first counts.  Both change only after the counts
+ * of all blocks were seen.
  */
 struct GsGridExchange {
-	uint32_t arrived; /* blocks that came to a barrier, ever */
-	uint32_t epoch;	  /* tag of this launch; its places have the tags that follow */
+	uint32_t arrived; /* arrivals at grid barriers, of all launches together */
+	uint32_t epoch;	  /* tag of this launch; its digits have the tags that follow */
 	uint32_t unused[62];
 	/*
-	 * A tag above a count, so that blocks need no barrier to wait for counts.  By parity of the
-	 * digit place: a block may be at the next place while another still reads, but not two
-	 * places ahead.  Each launch writes all words, those too that it does not read, so that no
-	 * word has a tag from before the last launch.
+	 * A tag above a count, so that blocks need no barrier to wait for counts.
+	 *
+	 * The first index is the parity of the digit's index.  A block may be one digit ahead of a
+	 * block that still reads, but not two.  Each launch writes all words, also those that it
+	 * does not read, so that no word has a tag from before the previous launch.
 	 */
 	alignas(16) uint32_t counts[2][GPUSORT_GRID_BLOCKS][GPUSORT_RADIX];
 };
 
 constexpr uint32_t GPUSORT_GRID_TAG_SHIFT = 16;
-/* More than the tags of two launches must differ. */
+/* The tags of more than two launches must differ. */
 static_assert(4 * (GPUSORT_MAX_PASSES + 1) < 1 << (32 - GPUSORT_GRID_TAG_SHIFT), "tags");
 
 template <class Order, class Value>
@@ -43,13 +45,13 @@ struct GsSmallSortArgs {
 	Order order;
 	typename Order::Digit digit[GPUSORT_MAX_PASSES];
 	uint32_t places;
-	Key range; /* the bits of an ordered key that count */
+	Key range; /* mask of the bits of an ordered key that are sorted by */
 	const Key *keys_in;
 	Key *keys_out;			/* NULL: not wanted */
 	const Value *values_in; /* NULL: row numbers */
 	Value *values_out;
 	uint32_t n;
-	uint32_t items; /* of a thread: ceil(n / (blocks * threads)); by ranks: of a warp */
+	uint32_t items; /* per thread: ceil(n / (blocks * threads)); rank sort: keys per warp */
 	/* Grid sorts only. */
 	Key *keys_tmp;
 	Value *values_tmp;
@@ -64,8 +66,7 @@ __global__ void gpusort_warp_sort_kernel(GsSmallSortArgs<Order, Value> args)
 	typedef typename Order::Key Key;
 	unsigned lane = threadIdx.x;
 
-	/* What is sorted is (counting bits of the key, lane), and that is unique; absent items
-	 * last. */
+	/* Sorts pairs (ordered key, lane), which are unique.  Absent items come last. */
 	bool present = lane < args.n;
 	Key key = present ? args.keys_in[lane] : 0;
 	Key rank = args.order.ordered(key) & args.range;
@@ -107,7 +108,10 @@ struct GsTileSort {
 	static constexpr int TILE = THREADS * ITEMS;
 	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
 
-	/* In a grid, so many threads share the counts of four digits. */
+	/*
+	 * Number of groups of threads in a grid sort: the threads of a group add up the counts of
+	 * some blocks, four digits each.
+	 */
 	static constexpr unsigned GROUPS = 4 * THREADS / GPUSORT_RADIX;
 
 	static_assert(THREADS % GPUSORT_RADIX == 0, "a thread or more per digit");
@@ -116,10 +120,13 @@ struct GsTileSort {
 		Key keys[GRID ? 1 : TILE];
 		Value values[PAIRS && !GRID ? TILE : 1];
 		uint32_t bins[WARPS][GPUSORT_RADIX];
-		/* Of the blocks that a group sums up: counts of all, and above of those before this. */
+		/*
+		 * Sums over the blocks of a group: all blocks in the low half, preceding blocks in the
+		 * high half.
+		 */
 		uint32_t sums[GRID ? GROUPS : 1][GPUSORT_RADIX];
 		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
-		uint32_t arrived; /* of the exchange, when the launch began */
+		uint32_t arrived; /* value of exchange->arrived when the launch began */
 		uint32_t epoch;
 	};
 	static_assert(TILE < 1 << GPUSORT_GRID_TAG_SHIFT, "counts leave room for a tag");
@@ -128,9 +135,9 @@ struct GsTileSort {
 	Shared &shared;
 	const unsigned thread;
 	const unsigned warp;
-	const int items;	  /* of a thread in this launch */
-	uint32_t barriers;	  /* passed */
-	uint32_t block_first; /* number of the block's first item */
+	const int items;	  /* per thread in this launch */
+	uint32_t barriers;	  /* grid barriers passed */
+	uint32_t block_first; /* index of the block's first item */
 	uint32_t block_items; /* may be 0 in the last blocks */
 	Key keys[ITEMS];
 	Value values[PAIRS ? ITEMS : 1];
@@ -180,15 +187,17 @@ struct GsTileSort {
 			args.values_out[slot] = values[i];
 	}
 
-	/* Padding counts as the greatest digit; it comes last, so its slots are behind all keys. */
+	/*
+	 * Returns four times the digit of item i.  Padding has the greatest digit and comes last,
+	 * so its slots are after those of all keys.
+	 */
 	__device__ __forceinline__ uint32_t digit_at(int i,
 												 const typename Order::Digit &digit_of) const
 	{
 		return place_of(i) < block_items ? digit_of(keys[i]) : digit_of.mask;
 	}
 
-	/* All blocks have come here before any goes on, and what they wrote before is seen after.
-	 */
+	/* Waits until all blocks have come here.  What they wrote before is visible after it. */
 	__device__ __forceinline__ void grid_barrier()
 	{
 		__syncthreads();
@@ -197,7 +206,7 @@ struct GsTileSort {
 			/* Release: orders the block's writes before its arrival. */
 			gpusort_flag_add_release(&args.exchange->arrived, 1);
 			uint32_t target = shared.arrived + barriers * gridDim.x;
-			/* Acquire: orders the arrivals before the reads of the block that follow. */
+			/* Acquire: orders the arrivals before the reads of this block that follow. */
 			if (!GPUSORT_BUG(GPUSORT_BUG_GRID_BARRIER)) {
 				while ((int32_t)(gpusort_flag_load_acquire(&args.exchange->arrived) - target) <
 					   0)
@@ -207,14 +216,17 @@ struct GsTileSort {
 		__syncthreads();
 	}
 
-	/* By thread d: the counts of a place under its tag. */
+	/*
+	 * Publishes the block's count of digit d at the digit's index, with its tag.  To be called
+	 * by thread d.
+	 */
 	__device__ __forceinline__ void publish(uint32_t place, uint32_t tag, uint32_t count)
 	{
 		uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[place % 2];
 		gpusort_flag_store(&all[blockIdx.x][thread], tag << GPUSORT_GRID_TAG_SHIFT | count);
 		if (place > 0)
 			return;
-		/* The words that nobody reads in this launch. */
+		/* Words that no block reads in this launch. */
 		uint32_t unread = shared.epoch << GPUSORT_GRID_TAG_SHIFT;
 		if (args.places == 1)
 			gpusort_flag_store(&args.exchange->counts[1][blockIdx.x][thread], unread);
@@ -224,7 +236,11 @@ struct GsTileSort {
 		}
 	}
 
-	/* Adds the counts of all blocks up, for four digits by GROUPS threads. */
+	/*
+	 * Adds up the counts of all blocks.  Each group of GPUSORT_RADIX / 4 threads sums some of
+	 * the blocks, four digits per thread.  *count becomes the total, and *before the sum over
+	 * the preceding blocks.
+	 */
 	__device__ __forceinline__ void exchange_counts(uint32_t place, uint32_t *count,
 													uint32_t *before)
 	{
@@ -261,7 +277,7 @@ struct GsTileSort {
 		for (int d = 0; d < 4; d++)
 			shared.sums[group][digit + d] = sums[d];
 		__syncthreads();
-		/* All blocks have published, and have read the epoch before. */
+		/* All blocks have published, so all of them have read the epoch. */
 		if (place == 0 && blockIdx.x == 0 && thread == 0)
 			gpusort_flag_store(&args.exchange->epoch, shared.epoch + GPUSORT_MAX_PASSES + 1);
 		*count = *before = 0;
@@ -283,12 +299,13 @@ struct GsTileSort {
 		return all || GPUSORT_BUG(GPUSORT_BUG_GRID_TAG);
 	}
 
-	/* Moves the items to the slots of this digit; returns false where the digit does not vary.
+	/*
+	 * Moves the items to their slots by one digit.  Returns false if the digit does not vary.
 	 */
 	__device__ __forceinline__ bool sort_by(uint32_t place, bool last)
 	{
 		const typename Order::Digit digit_of = args.digit[place];
-		uint32_t ranks[ITEMS] = {}; /* among the warp's items with the same digit */
+		uint32_t ranks[ITEMS] = {}; /* among the warp's items with equal digits */
 
 		gpusort_clear_bins(shared.bins[warp]);
 		GPUSORT_UNROLL
@@ -335,7 +352,7 @@ struct GsTileSort {
 		}
 	}
 
-	/* Takes the block's part of the moved items back into registers. */
+	/* Loads the block's part of the moved items into registers. */
 	__device__ __forceinline__ void take_back()
 	{
 		if constexpr (GRID)
@@ -347,7 +364,9 @@ struct GsTileSort {
 			if (is_item(i)) {
 				uint32_t slot = block_first + place_of(i);
 				if constexpr (GRID) {
-					/* Written by other blocks in this launch: not through the read-only cache.
+					/*
+					 * Other blocks wrote these in this launch, so they must not be read through
+					 * the read-only cache.
 					 */
 					keys[i] = *(volatile Key *)&args.keys_tmp[slot];
 					if constexpr (PAIRS)
@@ -390,7 +409,7 @@ __global__ void __launch_bounds__(Tuning::THREADS, 1)
 	TileSort(args, shared).process();
 }
 
-/* args but for items is set; n is at most THREADS * ITEMS. */
+/* All of args but items must be set; n is at most THREADS * ITEMS. */
 template <class Order, class Value, class Tuning>
 cudaError_t gpusort_launch_block_sort(GsSmallSortArgs<Order, Value> args, cudaStream_t stream)
 {

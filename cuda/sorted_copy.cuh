@@ -1,13 +1,13 @@
 /*
  * sorted_copy.cuh
- *		Copies the input to the output as long as it is in order.
+ *		Copies the input to the output up to the first descent.
  *
- * Counting digits costs more than reading keys, and a sorted input needs to be neither counted
- * nor moved by a sweep.  So large inputs are copied first, while every key is compared with
- * the next one.  The first descent ends the copy: all blocks look at GsControl.unsorted once a
- * turn.  A random input is left at the first look, with nothing written.  If there was no
- * descent, the sort is done; otherwise it starts anew from the unchanged input, and what was
- * written to the output is overwritten.
+ * A descent is a key that is less than its predecessor.  Counting digits costs more than
+ * reading keys, and a sorted input needs neither histograms nor sweeps.  So large inputs are
+ * copied first, while every key is compared with its successor.  The first descent ends the
+ * copy: all blocks read GsControl.unsorted once per turn.  In a random input the first look
+ * finds a descent before anything is written.  If there was no descent, the sort is done.
+ * Otherwise the sort starts over from the unchanged input and overwrites the output.
  */
 #ifndef GPUSORT_SORTED_COPY_CUH
 #define GPUSORT_SORTED_COPY_CUH
@@ -19,8 +19,8 @@ template <class Order, class Value>
 struct GsSortedCopyArgs {
 	typedef typename Order::Key Key;
 	Order order;
-	Key range;				/* the bits of an ordered key that count */
-	const Key *keys_in;		/* aligned to a key */
+	Key range;				/* mask of the bits of an ordered key that are sorted by */
+	const Key *keys_in;		/* aligned to the size of a key */
 	Key *keys_out;			/* NULL: not wanted */
 	const Value *values_in; /* NULL: row numbers */
 	Value *values_out;
@@ -51,8 +51,8 @@ struct GsSortedCopy {
 	const Args &args;
 	uint64_t before;   /* items before the first 16-byte boundary of the keys */
 	uint64_t turns;	   /* of TURN items each, from there */
-	bool whole_keys;   /* the output has its 16-byte boundaries at the same items */
-	bool whole_values; /* values are given, and have theirs at the same items in both arrays */
+	bool whole_keys;   /* keys_out has its 16-byte boundaries at the same items as keys_in */
+	bool whole_values; /* there are input values, and values_out matches them likewise */
 
 	__device__ __forceinline__ GsSortedCopy(const Args &a) : args(a)
 	{
@@ -73,13 +73,19 @@ struct GsSortedCopy {
 			   (args.order.ordered(second) & args.range);
 	}
 
-	/* Each warp has VECTORS * 32 consecutive vectors of a turn. */
+	/*
+	 * Returns the index in the turn of this lane's vector v.  Each warp has VECTORS * 32
+	 * consecutive vectors.
+	 */
 	__device__ __forceinline__ static uint32_t vector_of(int v)
 	{
 		return threadIdx.x / 32 * (32 * VECTORS) + v * 32 + gpusort_lane();
 	}
 
-	/* next is the key behind the warp's, for the last lane. */
+	/*
+	 * Returns whether this lane sees a descent in the warp's keys.  next is the key after them;
+	 * only the last lane uses it.
+	 */
 	__device__ __forceinline__ bool has_descent(const Keys (&keys)[VECTORS], Key next) const
 	{
 		bool bad = false;
@@ -112,7 +118,7 @@ struct GsSortedCopy {
 		return {};
 	}
 
-	/* Values of a turn: whole vectors, or one value at a time. */
+	/* Loads the values of a turn: as whole vectors if they are aligned, else one by one. */
 	__device__ __forceinline__ void load_values(Values (&values)[VALUE_VECTORS], uint64_t first)
 	{
 		if (whole_values) {
@@ -158,9 +164,9 @@ struct GsSortedCopy {
 	}
 
 	/*
-	 * Looks at a vector a thread of the block's first turn, before more is read: nearly every
-	 * input that is not sorted shows it there.  Returns false, by blocks, if there is a
-	 * descent.
+	 * Checks one vector per thread of the block's first turn, before more is read: it shows
+	 * nearly every input that is not sorted.  Returns false if there is a descent; all threads
+	 * of a block get the same result.
 	 */
 	__device__ __forceinline__ bool try_first_turn()
 	{
@@ -179,7 +185,10 @@ struct GsSortedCopy {
 		return false;
 	}
 
-	/* Returns false, by warps, if there is a descent somewhere. */
+	/*
+	 * Copies a turn.  Returns false if a descent was found anywhere; all threads of a warp get
+	 * the same result.
+	 */
 	__device__ __forceinline__ bool copy_turn(uint64_t first)
 	{
 		uint32_t seen = gpusort_flag_load(args.unsorted);
@@ -209,7 +218,7 @@ struct GsSortedCopy {
 		return true;
 	}
 
-	/* Items first .. end - 1, one at a time. */
+	/* Copies items first .. end - 1, one at a time. */
 	__device__ __forceinline__ void copy_few(uint64_t first, uint64_t end)
 	{
 		bool bad = false;

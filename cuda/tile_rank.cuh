@@ -1,16 +1,18 @@
 /*
  * tile_rank.cuh
- *		Ranks of the keys of a tile by one digit: the stable multi-split inside a block.
+ *		Ranks the keys of a tile by one digit: a stable multisplit within a block.
  *
- * A tile is the keys that one block holds in registers, ITEMS per thread.  Each warp owns a
- * contiguous part of it, and item i of a lane is the lane-th key of the i-th group of 32 of
- * that part, so that (warp, item, lane) is the order of arrival.
+ * A tile consists of the keys that one block holds in registers, ITEMS per thread.  Each warp
+ * owns a contiguous part of the tile (warp-striped arrangement): item i of a lane is the
+ * lane-th key of the i-th group of 32 in that part.  The order of the input is therefore the
+ * order of (warp, item, lane).
  *
- * The work has two steps.  First every warp counts its digits in a row of bins of its own in
- * shared memory.  Then, with the bins holding the position of the warp's first key of each
- * digit, every warp goes through its items once more: the lanes that hold the same digit find
- * each other by ballots, and the last of them takes positions for all.  Since the counts of
- * the tile are known before the second, longer, step, other tiles need not wait for it.
+ * Ranking has two steps.  First, each warp counts its digits in its own row of bins in shared
+ * memory.  The bins are then turned into the position of the warp's first key with each digit.
+ * In the second step each warp goes through its items again: lanes with the same digit find
+ * each other by ballots, and the highest of them advances the bin for all.  The counts of the
+ * tile are known before the second step, which is the longer one, so other tiles need not wait
+ * for it.
  */
 #ifndef GPUSORT_TILE_RANK_CUH
 #define GPUSORT_TILE_RANK_CUH
@@ -20,8 +22,8 @@
 constexpr int GPUSORT_RADIX_WARPS = GPUSORT_RADIX / 32;
 
 /*
- * The lanes whose digit equals this one's; offset is the digit times four.  LEAN: see
- * gpusort_peers_bit_lean().
+ * Returns the mask of lanes whose digit equals this lane's; offset is four times the digit.
+ * LEAN: see gpusort_peers_bit_lean().
  */
 template <bool LEAN>
 __device__ __forceinline__ uint32_t gpusort_match_digit(uint32_t offset)
@@ -38,8 +40,9 @@ __device__ __forceinline__ uint32_t gpusort_match_digit(uint32_t offset)
 }
 
 /*
- * The position of this lane's item: the bin at offset counts up by the number of items taken.
- * All lanes of the warp call it together; bins belong to the warp alone.
+ * Returns the position of this lane's item, and advances the bin at offset by the number of
+ * items that take positions from it.  To be called by all lanes of the warp together; no other
+ * warp uses these bins.
  */
 template <bool LEAN = false>
 __device__ __forceinline__ uint32_t gpusort_take_position(uint32_t offset, uint32_t *bins)
@@ -49,9 +52,9 @@ __device__ __forceinline__ uint32_t gpusort_take_position(uint32_t offset, uint3
 	if (GPUSORT_BUG(GPUSORT_BUG_LANE_ORDER))
 		before = peers & gpusort_lanes_above();
 	uint32_t *bin = &gpusort_at(bins, offset);
-	__syncwarp(); /* the stores for the item before come first */
+	__syncwarp(); /* orders the previous item's store to the bin before this load */
 	uint32_t position = *bin + __popc(before);
-	__syncwarp(); /* all lanes have read before one stores */
+	__syncwarp(); /* all lanes must have read before one stores */
 	if (!(peers & gpusort_lanes_above()))
 		*bin = position + 1;
 	return position;
@@ -70,9 +73,10 @@ __device__ __forceinline__ uint32_t gpusort_warp_sum(uint32_t value)
 }
 
 /*
- * Exclusive sum over the first GPUSORT_RADIX threads of a block, one value each.  warp_sums has
- * GPUSORT_RADIX_WARPS words of shared memory.  All threads of the block call it; it contains
- * one barrier, and ends without one: the caller must have one before warp_sums is used again.
+ * Exclusive sum over the first GPUSORT_RADIX threads of a block, one value each.  To be called
+ * by all threads of the block.  warp_sums has GPUSORT_RADIX_WARPS words of shared memory.  The
+ * function contains one barrier but does not end with one: the caller needs a barrier before
+ * warp_sums is used again.
  */
 __device__ __forceinline__ uint32_t gpusort_radix_exclusive_sum(uint32_t value,
 																uint32_t *warp_sums)
@@ -104,7 +108,10 @@ __device__ __forceinline__ void gpusort_clear_bins(uint32_t *bins)
 	__syncwarp();
 }
 
-/* By thread d < GPUSORT_RADIX: the tile's count of digit d, from the bins of all warps. */
+/*
+ * Returns the tile's count of digit d, from the bins of all warps.  To be called by thread d <
+ * GPUSORT_RADIX.
+ */
 template <int WARPS>
 __device__ __forceinline__ uint32_t gpusort_sum_bins(const uint32_t (*bins)[GPUSORT_RADIX],
 													 unsigned digit)
@@ -117,8 +124,8 @@ __device__ __forceinline__ uint32_t gpusort_sum_bins(const uint32_t (*bins)[GPUS
 }
 
 /*
- * By thread d: turns the counts of digit d into the position of each warp's first key of that
- * digit, where first is the position of the tile's.
+ * Turns the bins of digit d from each warp's count into the position of the warp's first key
+ * with that digit.  first is the position of the tile's first one.  To be called by thread d.
  */
 template <int WARPS>
 __device__ __forceinline__ void gpusort_place_bins(uint32_t (*bins)[GPUSORT_RADIX],

@@ -1,36 +1,37 @@
 /*
  * tuning.cuh
- *		Every number that was chosen by measuring, with its measurement.
+ *		Tuning parameters: every number that was chosen by measurement.
  *
  * Measured on an NVIDIA H200 (132 multiprocessors, CUDA 13.0), 2026-11-21, unless another GPU
- * is named; the tables are in docs/benchmarks-device.md.
+ * is named.  The tables are in docs/benchmarks-device.md.
  */
 #ifndef GPUSORT_TUNING_CUH
 #define GPUSORT_TUNING_CUH
 
 #include "tile_rank.cuh"
 
-/* Shape of a sweep. */
+/* Policy of a sweep. */
 template <int THREADS_, int ITEMS_, int BLOCKS_, int WINDOW_, bool SHARE_>
 struct GsSweepPolicy {
 	static constexpr int THREADS = THREADS_; /* at least GPUSORT_RADIX, a multiple of 32 */
-	static constexpr int ITEMS = ITEMS_;	 /* keys of a thread */
-	static constexpr int BLOCKS = BLOCKS_;	 /* resident on a multiprocessor */
-	static constexpr int WINDOW = WINDOW_;	 /* tiles a look-back reads at a time */
+	static constexpr int ITEMS = ITEMS_;	 /* per thread */
+	static constexpr int BLOCKS = BLOCKS_;	 /* resident per multiprocessor */
+	static constexpr int WINDOW = WINDOW_; /* tiles whose status a look-back reads at a time */
 	/*
-	 * Values take the place of the keys in shared memory once these are written, so that the
-	 * tile can be larger; or have their own, so that they are there before.
+	 * With SHARE, values reuse the shared memory of the keys once these are written, so that
+	 * the tile can be larger.  Otherwise values have memory of their own and are loaded
+	 * earlier.
 	 */
 	static constexpr bool SHARE = SHARE_;
 	static constexpr int TILE = THREADS * ITEMS;
 };
 
 /*
- * Two shapes for each pair of widths: for devices whose blocks can have some 110 kB of shared
- * memory (compute capability 8.0, 9.0, 10.0), and for those with 64 kB or more.
+ * Each pair of widths has two policies: one for devices whose blocks can have about 110 kB of
+ * shared memory (compute capability 8.0, 9.0, 10.0), and one for those with 64 kB or more.
  *
- * build/cuda/sweep_tune 28 24: large tiles win, since they make long runs of equal digits and
- * with them whole sectors, until registers spill.
+ * Measured by `build/cuda/sweep_tune 28 24`.  Large tiles are faster until registers spill:
+ * more items have equal digits, so that writes fill whole sectors.
  */
 enum GsDeviceClass { GPUSORT_LARGE_SHARED, GPUSORT_SMALL_SHARED };
 
@@ -47,7 +48,7 @@ struct GsSweepTuning<4, 0, GPUSORT_LARGE_SHARED> : GsSweepPolicy<256, 48, 3, 4, 
 template <>
 struct GsSweepTuning<4, 4, GPUSORT_LARGE_SHARED> : GsSweepPolicy<384, 36, 2, 4, true> {
 };
-/* Not measured: what fits two blocks into 99 kB, or one into 64 kB. */
+/* Not measured; chosen so that two blocks fit into 99 kB, or one into 64 kB. */
 template <int KEY_BYTES, int VALUE_BYTES>
 struct GsSweepTuning<KEY_BYTES, VALUE_BYTES, GPUSORT_SMALL_SHARED>
 	: GsSweepPolicy<256, 14, 2, 4, true> {
@@ -56,7 +57,7 @@ template <>
 struct GsSweepTuning<4, 0, GPUSORT_SMALL_SHARED> : GsSweepPolicy<256, 32, 2, 4, true> {
 };
 #else
-/* Small, so that a tile is many cases and a case few tiles. */
+/* Small, so that a tile has many cases and a test case needs few tiles. */
 template <int KEY_BYTES, int VALUE_BYTES, GsDeviceClass CLASS>
 struct GsSweepTuning : GsSweepPolicy<256, 3, 1, 4, (KEY_BYTES == 4)> {
 };
@@ -66,41 +67,45 @@ struct GsSweepTuning<KEY_BYTES, VALUE_BYTES, GPUSORT_SMALL_SHARED>
 };
 #endif
 
-/* Histogram of all digit places. */
+/* Policy of the histogram kernel. */
 struct GsHistogramTuning {
 	static constexpr int THREADS = 512;
-	static constexpr int BLOCKS = 4;  /* resident on a multiprocessor */
-	static constexpr int VECTORS = 4; /* 16-byte loads of a thread in flight */
+	static constexpr int BLOCKS = 4;  /* resident per multiprocessor */
+	static constexpr int VECTORS = 4; /* 16-byte loads in flight per thread */
 };
 
-/* Copying what is sorted already. */
+/* Policy of the copy of sorted inputs. */
 template <int THREADS_, int BLOCKS_, int VECTORS_>
 struct GsSortedCopyPolicy {
 	static constexpr int THREADS = THREADS_;
-	static constexpr int BLOCKS = BLOCKS_;	 /* resident on a multiprocessor */
-	static constexpr int VECTORS = VECTORS_; /* 16-byte loads of keys of a thread in flight */
+	static constexpr int BLOCKS = BLOCKS_;	 /* resident per multiprocessor */
+	static constexpr int VECTORS = VECTORS_; /* 16-byte loads of keys in flight per thread */
 };
 #ifdef __CUDACC__
-typedef GsSortedCopyPolicy<256, 4, 4> GsSortedCopyTuning; /* sweep_tune copies */
+typedef GsSortedCopyPolicy<256, 4, 4> GsSortedCopyTuning; /* measured by `sweep_tune copies` */
 #else
 typedef GsSortedCopyPolicy<64, 4, 2> GsSortedCopyTuning;
 #endif
 
-/* Larger inputs are first copied until a descent is found; smaller ones are only counted. */
+/*
+ * Inputs from this size on are first copied until a descent is found; smaller ones are only
+ * counted.
+ */
 #ifdef __CUDACC__
 constexpr uint64_t GPUSORT_CHECK_ITEMS = 1 << 21;
 #else
 constexpr uint64_t GPUSORT_CHECK_ITEMS = 2000;
 #endif
 
-/* Sorts in one launch by ranks, in three shapes by the number of items: sweep_tune ranks. */
+/* Policies of the rank sort, three by the number of items; measured by `sweep_tune ranks`. */
 template <int THREADS_, int ITEMS_, int GROUPS_, int FETCH_>
 struct GsRankPolicy {
 	static constexpr int THREADS = THREADS_;
-	static constexpr int ITEMS = ITEMS_;   /* of a lane */
-	static constexpr int GROUPS = GROUPS_; /* of a warp's lanes, which hold the same items */
-	static constexpr int FETCH = FETCH_;   /* keys a lane brings into shared memory at a time */
-	static constexpr int OWN = 32 / GROUPS * ITEMS; /* items of a block */
+	static constexpr int ITEMS = ITEMS_; /* per lane */
+	static constexpr int GROUPS =
+		GROUPS_;						 /* of a warp's lanes; all groups hold the same items */
+	static constexpr int FETCH = FETCH_; /* keys a lane brings into shared memory at a time */
+	static constexpr int OWN = 32 / GROUPS * ITEMS; /* items per block */
 };
 
 #ifdef __CUDACC__
@@ -113,8 +118,8 @@ struct GsRankMedium : GsRankPolicy<512, 8, 8, 32 / KEY_BYTES> {
 template <int KEY_BYTES>
 struct GsRankLarge : GsRankPolicy<512, 8, 4, 32 / KEY_BYTES> {
 };
-constexpr uint32_t GPUSORT_RANK_ITEMS = 3 << 12; /* on a device of so many multiprocessors: */
-constexpr int GPUSORT_RANK_MULTIPROCESSORS = 132;
+constexpr uint32_t GPUSORT_RANK_ITEMS = 3 << 12;  /* maximum on a device with this number */
+constexpr int GPUSORT_RANK_MULTIPROCESSORS = 132; /* of multiprocessors */
 #else
 template <int KEY_BYTES>
 struct GsRankSmall : GsRankPolicy<64, 2, 4, 1> {
@@ -132,11 +137,11 @@ constexpr int GPUSORT_RANK_MULTIPROCESSORS = 4;
 template <int THREADS_, int ITEMS_, int BLOCKS_>
 struct GsGridPolicy {
 	static constexpr int THREADS = THREADS_; /* a multiple of GPUSORT_RADIX */
-	static constexpr int ITEMS = ITEMS_;	 /* most of a thread */
-	static constexpr int BLOCKS = BLOCKS_;	 /* most, up to GPUSORT_GRID_BLOCKS */
+	static constexpr int ITEMS = ITEMS_;	 /* maximum per thread */
+	static constexpr int BLOCKS = BLOCKS_;	 /* maximum, at most GPUSORT_GRID_BLOCKS */
 };
 
-/* Sorts of one block, and of one launch of cooperating blocks. */
+/* Policies of the sort by one block, and of the sort by one launch of cooperating blocks. */
 #ifdef __CUDACC__
 template <int KEY_BYTES, int VALUE_BYTES>
 struct GsBlockSortTuning {
@@ -146,7 +151,7 @@ struct GsBlockSortTuning {
 template <int KEY_BYTES, int VALUE_BYTES>
 struct GsGridSortTuning : GsGridPolicy<1024, 4, 64> {
 };
-constexpr uint32_t GPUSORT_BLOCK_ITEMS = 4096; /* larger inputs take the grid */
+constexpr uint32_t GPUSORT_BLOCK_ITEMS = 4096; /* larger inputs are sorted by a grid */
 constexpr uint32_t GPUSORT_GRID_ITEMS = 1 << 18;
 constexpr uint32_t GPUSORT_GRID_BLOCKS = 64;
 #else
@@ -160,11 +165,13 @@ struct GsGridSortTuning : GsGridPolicy<512, 2, 4> {
 };
 constexpr uint32_t GPUSORT_BLOCK_ITEMS = 600;
 constexpr uint32_t GPUSORT_GRID_ITEMS = 1500;
-constexpr uint32_t GPUSORT_GRID_BLOCKS = 5; /* one more than are used, for its words too */
+constexpr uint32_t GPUSORT_GRID_BLOCKS = 5; /* one is unused, to test its words */
 #endif
 constexpr uint32_t GPUSORT_WARP_ITEMS = 32;
 
-/* Polls of a look-back before it counts the missing tile itself; a poll is near a microsecond.
+/*
+ * Polls of a look-back before it counts the missing tile itself.  A poll takes about a
+ * microsecond.
  */
 constexpr uint32_t GPUSORT_FALLBACK_POLLS = 1 << 16;
 
