@@ -1,6 +1,6 @@
 /*
  * api.cu
- *		The function table: checks what comes from outside and hands it on.
+ *		The function table: checks the caller's arguments and calls the implementation.
  */
 #include "device.h"
 
@@ -12,7 +12,7 @@
 namespace
 {
 
-/* Copies a caller's struct; fields that the caller does not know are zero. */
+/* Copies a caller's struct.  Fields that the caller does not know become zero. */
 template <class T>
 bool take_struct(T *target, const T *source)
 {
@@ -170,8 +170,9 @@ GsStatus buffer_free(GsDevice *device, void *buffer)
 }
 
 /*
- * Not by cudaMemcpy(), which returns when it has read pageable memory, not when the bytes are
- * there: sorts on device->compute, which does not wait for the default stream, can be earlier.
+ * Copies and waits.  cudaMemcpy() would not do: it returns when it has read pageable memory,
+ * which may be before the bytes have arrived.  Sorts on device->compute do not wait for the
+ * default stream and could start earlier.
  */
 GsStatus copy(GsDevice *device, void *target, const void *source, size_t size,
 			  cudaMemcpyKind kind)
@@ -289,7 +290,10 @@ GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
 	return GPUSORT_OK;
 }
 
-/* Paths by the size of what GPUSORT_PATH_AUTO gives to them. */
+/*
+ * Returns the rank of a path among all paths, by the size of the inputs for which
+ * GPUSORT_PATH_AUTO chooses them.
+ */
 int place_by_size(GsSortPath path)
 {
 	static const GsSortPath paths[] = {GPUSORT_PATH_WARP, GPUSORT_PATH_RANK, GPUSORT_PATH_BLOCK,
@@ -300,7 +304,10 @@ int place_by_size(GsSortPath path)
 	return place;
 }
 
-/* The largest n that GPUSORT_PATH_AUTO gives to a path, or to one for smaller inputs. */
+/*
+ * Returns the largest n for which GPUSORT_PATH_AUTO chooses the path, or a path for smaller
+ * inputs.
+ */
 uint32_t last_of(const GsSorter *sorter, GsSortJob job, GsSortPath path)
 {
 	GsSorter unforced = *sorter;

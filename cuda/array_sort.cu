@@ -1,13 +1,13 @@
 /*
  * array_sort.cu
- *		Sorts of one array: checks the request, and for host arrays copies there and back.
+ *		Sorts of arrays: checks the request, and copies host arrays to the device and back.
  */
 #include "device.h"
 
 namespace
 {
 
-/* One array of a request: where the caller has it, and where the kernels find it. */
+/* One array of a request, at the caller's address and on the device. */
 struct Array {
 	const void *in;
 	void *out;
@@ -76,7 +76,7 @@ GsStatus check(GsDevice *device, const GsSortRequest *r)
 	return GPUSORT_OK;
 }
 
-/* Gives a host array its place on the device, and queues the copy of the input. */
+/* Allocates device memory for a host array, and queues the copy of the input. */
 GsStatus bring(GsDevice *device, Array *array)
 {
 	GsStatus status = GPUSORT_OK;
@@ -158,7 +158,7 @@ GsStatus gpusort_array_sort(GsDevice *device, const GsSortRequest *request)
 	if (host && !status)
 		status = fetch(device, &values);
 
-	/* Waits also after an error: what was queued uses the arrays. */
+	/* Also waits after an error, since queued work uses the arrays. */
 	if (!device->lost) {
 		GsStatus end =
 			gpusort_device_check(device, cudaStreamSynchronize(device->compute), "sort");

@@ -1,6 +1,6 @@
 /*
  * device.cu
- *		Opening and losing devices, device memory, errors.
+ *		Opens and recovers devices; accounts for device memory; translates errors.
  */
 #include "device.h"
 
@@ -20,8 +20,8 @@ namespace
 {
 
 /*
- * Resets of each device in this process, by ordinal.  What a GsDevice has made on its device is
- * gone when that count is another than when it was started.
+ * Number of resets of each device in this process, by ordinal.  If the count differs from that
+ * at the start of a GsDevice, everything that the GsDevice allocated on its device is gone.
  */
 constexpr int MOST_DEVICES = 64;
 std::atomic<uint32_t> resets[MOST_DEVICES];
@@ -31,7 +31,7 @@ std::atomic<uint32_t> &resets_of(const GsDevice *device)
 	return resets[device->ordinal % MOST_DEVICES];
 }
 
-/* Errors after which the context of the process is of no use. */
+/* Returns whether the context of the process is unusable after an error. */
 bool is_sticky(cudaError_t error)
 {
 	switch (error) {
@@ -97,7 +97,7 @@ GsStatus status_of(cudaError_t error)
 	}
 }
 
-/* For calls without a device: status and message of an error; forgets the error. */
+/* Converts an error of a call without a GsDevice into a status and a message, and clears it. */
 GsStatus report(cudaError_t error, const char *what, char *message, size_t message_size)
 {
 	if (error == cudaSuccess)
@@ -109,7 +109,9 @@ GsStatus report(cudaError_t error, const char *what, char *message, size_t messa
 	return status == GPUSORT_DEVICE_LOST ? GPUSORT_DEVICE_ERROR : status;
 }
 
-/* The streams and what the sorter keeps on the device; on failure everything is released. */
+/*
+ * Creates the stream and the sorter's memory on the device.  On failure everything is released.
+ */
 GsStatus start(GsDevice *device)
 {
 	cudaDeviceProp properties;
@@ -170,9 +172,9 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 {
 	if (error == cudaSuccess)
 		return GPUSORT_OK;
-	cudaGetLastError(); /* forgets the error unless it is one that stays */
+	cudaGetLastError(); /* clears the error unless it is sticky */
 	GsStatus status = status_of(error);
-	/* A device that was there and cannot be found any more. */
+	/* The device was usable before and is not found any more. */
 	if (device->started && (status == GPUSORT_NO_DEVICE || status == GPUSORT_NO_DRIVER))
 		status = GPUSORT_DEVICE_LOST;
 	if (status == GPUSORT_DEVICE_LOST)
@@ -348,7 +350,7 @@ GsStatus gpusort_device_recover(GsDevice *device)
 {
 	bool was_reset = device->resets != resets_of(device);
 	device->lost = true;
-	/* What the account holds is gone with the context. */
+	/* The allocations are gone with the context; only their records remain. */
 	while (device->allocations)
 		gpusort_device_free(device, nullptr, device->allocations->pointer);
 	device->workspace = nullptr;
@@ -364,7 +366,7 @@ GsStatus gpusort_device_recover(GsDevice *device)
 	if (status != GPUSORT_OK && !is_memory(status)) {
 		cudaSetDevice(device->ordinal);
 		cudaDeviceReset();
-		cudaGetLastError(); /* what still is wrong shows when the device is started */
+		cudaGetLastError(); /* an error that persists shows up when the device is started */
 		resets_of(device)++;
 		status = restart(device);
 	}

@@ -2,7 +2,7 @@
  * segments.h
  *		Arrays in device memory that grow without moving, and growing lists in host memory.
  *
- * Inside the library, for sessions.
+ * Internal to the library; used by sessions.
  */
 #ifndef GPUSORT_SEGMENTS_H
 #define GPUSORT_SEGMENTS_H
@@ -12,12 +12,12 @@
 #include "device.h"
 
 /*
- * Items of a segmented array, as kernels see it: segments of a power of two of items, and a
- * table of their addresses that leads from an item number to the item.
+ * A segmented array as kernels see it.  Each segment has 2^shift items, and a table has the
+ * addresses of the segments.
  */
 struct GsSegments {
 	unsigned char *const *table; /* in device memory */
-	uint32_t shift;				 /* items of a segment: 2^shift */
+	uint32_t shift;				 /* a segment has 2^shift items */
 
 	template <class T>
 	__device__ __forceinline__ T *at(uint32_t item) const
@@ -32,7 +32,7 @@ struct GsSegments {
 	}
 };
 
-/* A list that reports lack of memory instead of throwing; T is plain data. */
+/* A growing list that reports lack of memory instead of throwing.  T is plain data. */
 template <class T>
 struct GsList {
 	T *items;
@@ -52,7 +52,7 @@ struct GsList {
 		return true;
 	}
 
-	/* After reserve(). */
+	/* reserve() must have been called. */
 	void append(const T &item)
 	{
 		items[count++] = item;
@@ -66,44 +66,52 @@ struct GsList {
 	}
 };
 
-/* Where the memory of a session comes from. */
+/* The device and the account to which a session's memory is charged. */
 struct GsOwner {
 	GsDevice *device;
 	GsAccount account;
 };
 
-/* count items of item_bytes bytes in segments of 2^shift items. */
+/* An array of count items of item_bytes bytes, in segments of 2^shift items. */
 struct GsSegmentedArray {
 	uint32_t item_bytes;
 	uint32_t shift;
 	uint64_t count;
 	GsList<unsigned char *> segments;
-	unsigned char **table; /* copy of segments in device memory, made by publish() */
+	unsigned char **table; /* in device memory; see gpusort_segments_publish() */
 };
 
-/* Segments get about segment_bytes. */
+/*
+ * Initializes an empty array.  A segment gets at least segment_bytes, rounded up to a power of
+ * two of items.
+ */
 void gpusort_segments_init(GsSegmentedArray *array, uint32_t item_bytes,
 						   uint64_t segment_bytes);
 
-/* Makes room for more items at the end; on failure the array is as before, with room or
- * without. */
+/*
+ * Allocates segments for more items at the end; does not change count.  On failure some
+ * segments may have been added.
+ */
 GsStatus gpusort_segments_reserve(GsOwner *owner, GsSegmentedArray *array, uint64_t more);
 
-/* One contiguous part of a range of items: address, and how many items from first on. */
+/*
+ * A contiguous part of a range of items: address and number of the items from the start of the
+ * range.
+ */
 struct GsPiece {
 	unsigned char *address;
 	uint64_t items;
 };
 GsPiece gpusort_segments_piece(const GsSegmentedArray *array, uint64_t first, uint64_t items);
 
-/* Copies the table to the device, for kernels; to be called again after the array has grown. */
+/* Copies the table to the device for kernels.  Must be repeated after the array has grown. */
 GsStatus gpusort_segments_publish(GsOwner *owner, GsSegmentedArray *array, cudaStream_t stream);
 GsSegments gpusort_segments_view(const GsSegmentedArray *array);
 
-/* Frees everything; with gone, the device memory is gone already. */
+/* Frees everything.  gone: the device memory is gone already. */
 void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array, bool gone);
 
-/* Bytes in blocks: what is added at a time stays together. */
+/* Bytes in blocks.  The bytes of one reservation are contiguous. */
 struct GsArena {
 	uint64_t block_bytes; /* usual size of a block */
 	GsList<unsigned char *> blocks;
@@ -111,7 +119,10 @@ struct GsArena {
 	uint64_t used;		 /* of the last block */
 };
 
-/* Finds room for bytes; it is taken by the next gpusort_arena_take().  16-byte aligned. */
+/*
+ * Allocates bytes at *address, aligned to 16.  They remain free until gpusort_arena_take() is
+ * called.
+ */
 GsStatus gpusort_arena_reserve(GsOwner *owner, GsArena *arena, uint64_t bytes,
 							   unsigned char **address);
 void gpusort_arena_take(GsArena *arena, uint64_t bytes);

@@ -1,14 +1,14 @@
 /*
  * session.cu
- *		Sort sessions: begin, chunks in, tickets, end.
+ *		Sort sessions: begin, put chunks, tickets, end.
  *
- * Chunks are copied into segmented arrays on the session's upload stream.  The sort runs on
- * the device's compute stream and leaves the rows' numbers in sorted order; rows stay where
- * they are.  Delivery gathers the rows of a chunk into a staging buffer and copies that to the
- * host, on one of two streams in turn, each with a staging buffer of its own.
+ * Chunks are copied into segmented arrays on the session's upload stream.  The sort runs on the
+ * device's compute stream and leaves the row numbers in sorted order; it does not move rows.
+ * Delivery gathers the rows of a chunk into a staging buffer and copies that to the host.  Two
+ * streams take turns, each with its own staging buffer.
  *
- * A session of a device that was recovered (GsDevice.epoch) is dead: its device memory,
- * streams and events are gone, and only session_end() is left to do.
+ * After the device was recovered (GsDevice.epoch), its older sessions are dead: their device
+ * memory, streams and events are gone.  The only call that they still need is session_end().
  */
 #include <cstring>
 #include <new>
@@ -50,7 +50,9 @@ GsStatus give_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket)
 namespace
 {
 
-/* The place of a ticket that is not known to be done, or count. */
+/*
+ * Returns the index of a pending ticket.  Returns count if the ticket is not pending any more.
+ */
 size_t find_pending(const GsSession *session, GsTicket ticket)
 {
 	size_t i = 0;
@@ -105,7 +107,7 @@ GsStatus check_chunk(GsSession *session, const GsChunk *chunk)
 	return GPUSORT_OK;
 }
 
-/* Copies items behind the end of array, where room was reserved; does not count them. */
+/* Copies items to reserved space at the end of an array.  Does not change count. */
 GsStatus append(GsSession *session, GsSegmentedArray *array, const void *items, uint64_t count)
 {
 	const unsigned char *source = (const unsigned char *)items;
@@ -123,14 +125,19 @@ GsStatus append(GsSession *session, GsSegmentedArray *array, const void *items, 
 	return status;
 }
 
-/* Rows of variable width: the addresses of the chunk's rows, from the lengths just copied. */
+/*
+ * For rows of variable width: computes the addresses of the chunk's rows from the lengths that
+ * were just copied.
+ */
 GsStatus find_starts(GsSession *session, const GsChunk *chunk, const unsigned char *bytes)
 {
 	uint64_t address = (uint64_t)(uintptr_t)bytes;
 	uint64_t row = session->rows, left = chunk->rows;
 	const uint32_t *lengths = chunk->lengths;
 	while (left) {
-		/* Both arrays are cut differently: go on to the nearer end. */
+		/*
+		 * The segments of the two arrays have different sizes, so continue to the nearer end.
+		 */
 		GsPiece from = gpusort_segments_piece(&session->lengths, row, left);
 		GsPiece to = gpusort_segments_piece(&session->starts, row, from.items);
 		GsStatus status = launch_sums(session, session->upload, 1, gpusort_row_starts_kernel,
@@ -147,7 +154,10 @@ GsStatus find_starts(GsSession *session, const GsChunk *chunk, const unsigned ch
 	return GPUSORT_OK;
 }
 
-/* Makes room for a chunk; *bytes is where the bytes of rows of variable width go. */
+/*
+ * Allocates space for a chunk.  For rows of variable width, *bytes becomes the address of their
+ * data.
+ */
 GsStatus reserve_chunk(GsSession *session, const GsChunk *chunk, unsigned char **bytes)
 {
 	GsOwner *owner = &session->owner;
@@ -178,7 +188,7 @@ GsStatus copy_chunk(GsSession *session, const GsChunk *chunk, unsigned char *byt
 	if (!status && is_variable(session)) {
 		status = copy_async(session, bytes, chunk->data, chunk->data_bytes,
 							cudaMemcpyHostToDevice, session->upload);
-		/* Rows are read by aligned words, so the bytes behind the last one are read as well. */
+		/* Rows are read as aligned words, so bytes after the last row are read as well. */
 		if (!status)
 			status =
 				gpusort_device_check(device_of(session),
@@ -358,7 +368,7 @@ void gpusort_session_end(GsSession *session)
 {
 	GsDevice *device = device_of(session);
 	bool gone = is_gone(session);
-	/* What is wrong with the device now is for the next call on it to say. */
+	/* If the device is broken, the next call on it reports that. */
 	if (!gone && gpusort_device_enter(device) == GPUSORT_OK) {
 		if (session->upload)
 			synchronize(session, session->upload);

@@ -1,9 +1,8 @@
 /*
  * session.h
- *		Sort sessions, as gpusort_device.h describes them.  Inside the library.
+ *		Sort sessions, as described in gpusort_device.h.  Internal to the library.
  *
- * Arguments that are pointers have been checked not to be NULL; everything else is checked
- * here.
+ * Callers have checked that pointers are not NULL.  All other checks are made here.
  */
 #ifndef GPUSORT_SESSION_H
 #define GPUSORT_SESSION_H
@@ -21,7 +20,7 @@ GsStatus gpusort_session_wait(GsSession *session, GsTicket ticket);
 uint64_t gpusort_session_memory(const GsSession *session);
 void gpusort_session_end(GsSession *session);
 
-/* Ends every session of a device that is being closed. */
+/* Ends all sessions of a device that is being closed. */
 void gpusort_session_end_all(GsDevice *device);
 
 #endif /* GPUSORT_SESSION_H */

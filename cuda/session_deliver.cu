@@ -1,6 +1,7 @@
 /*
  * session_deliver.cu
- *		Sorted chunks: where the sorted rows are cut, gathering them, and their way to the host.
+ *		Delivery of sorted chunks: divides the sorted rows into chunks, gathers them, and copies
+ *		them to the host.
  */
 #include <cstdlib>
 
@@ -11,7 +12,10 @@ using namespace gpusort_session;
 namespace
 {
 
-/* Rows of variable width: offsets of the sorted rows, and the cuts into chunks. */
+/*
+ * For rows of variable width: computes the offsets of the sorted rows, and divides them into
+ * chunks.
+ */
 GsStatus cut_chunks(GsSession *session)
 {
 	GsDevice *device = device_of(session);
@@ -41,8 +45,10 @@ GsStatus cut_chunks(GsSession *session)
 	if (!status)
 		status = synchronize(session, stream);
 	if (!status) {
-		/* Two neighbours together are more than a chunk may be, so chunks are half full or
-		 * more. */
+		/*
+		 * Two neighbouring chunks together exceed the limits of one chunk, so on average chunks
+		 * are at least half full.
+		 */
 		most = 2 * (total / options.chunk_bytes + 1) + n / options.chunk_rows + 1;
 		if (most > n)
 			most = n;
@@ -119,7 +125,7 @@ GsStatus gather_fixed(GsSession *session, void *target, const uint32_t *rows, ui
 					   (Word *)target, gpusort_segments_view(&session->data), words, rows, n);
 }
 
-/* By the widest words that rows are made of. */
+/* Uses the widest words whose size divides the width of rows. */
 GsStatus gather_fixed_rows(GsSession *session, void *target, const uint32_t *rows, uint64_t n,
 						   cudaStream_t stream)
 {
@@ -133,7 +139,7 @@ GsStatus gather_fixed_rows(GsSession *session, void *target, const uint32_t *row
 	return gather_fixed<unsigned char>(session, target, rows, n, stream);
 }
 
-/* Gathers the rows first .. first + n - 1 and queues their way to the host. */
+/* Gathers the rows first .. first + n - 1 and queues their copies to the host. */
 GsStatus deliver(GsSession *session, const Lane &lane, uint64_t first, uint64_t n,
 				 const GsSortedChunk *target)
 {
@@ -197,7 +203,6 @@ void free_result(GsSession *session)
 	session->chunks = 0;
 }
 
-/* What delivery needs; on failure the caller frees it. */
 GsStatus prepare_result(GsSession *session)
 {
 	const GsSessionOptions &options = session->options;

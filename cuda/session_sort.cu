@@ -1,6 +1,7 @@
 /*
  * session_sort.cu
- *		The sort of a session: keys together, one stable sort a word, row numbers out.
+ *		The sort of a session: collects the keys, sorts stably by one word after the other, and
+ *		leaves the row numbers.
  */
 #include <cstdlib>
 
@@ -11,7 +12,7 @@ using namespace gpusort_session;
 namespace
 {
 
-/* Device arrays of the sort; what is not the result is freed after it. */
+/* Device arrays of the sort.  All except the result are freed after it. */
 struct SortSpace {
 	uint64_t *keys[2];
 	uint32_t *values[2];
@@ -26,7 +27,7 @@ int compare_arrivals(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Brings a word of the keys together in target, chunks by order. */
+/* Copies one word of all keys to target, ordered by the chunks' order. */
 GsStatus collect_keys(GsSession *session, const GsSegmentedArray *keys, uint64_t *target,
 					  cudaStream_t stream)
 {
@@ -48,7 +49,10 @@ GsStatus collect_keys(GsSession *session, const GsSegmentedArray *keys, uint64_t
 	return status;
 }
 
-/* The row numbers in the order of arrival, where that is not the sequence of the calls. */
+/*
+ * Writes the row numbers in the order of arrival, if that differs from the sequence of the
+ * calls.
+ */
 GsStatus number_rows(GsSession *session, uint32_t *target, cudaStream_t stream)
 {
 	GsStatus status = GPUSORT_OK;
@@ -78,8 +82,8 @@ GsSortJob sort_job(const GsSession *session, const SortSpace &space, int from, b
 }
 
 /*
- * Sorts by one word; the values to start from are in values[*from], or are generated.  Leaves
- * the sorted row numbers in values[*from].  Waits.
+ * Sorts by one word.  The initial values are in values[*from], or are generated.  Leaves the
+ * sorted row numbers in values[*from].  Waits for the end.
  */
 GsStatus sort_word(GsSession *session, const SortSpace &space, int *from, bool generate)
 {
@@ -110,7 +114,10 @@ GsStatus sort_words(GsSession *session, SortSpace &space, int *from)
 		status = number_rows(session, space.values[*from], device->compute);
 	if (!status)
 		status = sort_word(session, space, from, session->in_order);
-	/* Least significant word first: the words before are brought into the order so far. */
+	/*
+	 * The least significant word is sorted first.  Each further word is gathered into the order
+	 * so far.
+	 */
 	for (uint32_t w = words - 1; w-- > 0 && !status;) {
 		status = launch_rows(session, device->compute, session->rows,
 							 gpusort_gather_items_kernel<uint64_t>, space.keys[0],
@@ -139,7 +146,7 @@ GsStatus allocate_space(GsSession *session, SortSpace *space)
 	return status;
 }
 
-/* Publishes the tables that the kernels of sort and delivery need. */
+/* Publishes the tables that kernels of the sort and of the delivery read. */
 GsStatus publish_tables(GsSession *session)
 {
 	GsOwner *owner = &session->owner;
@@ -183,7 +190,7 @@ GsStatus sort_rows(GsSession *session, float *milliseconds)
 		status = gpusort_device_check(device, cudaEventRecord(end, device->compute),
 									  "record an event");
 	if (!device->lost)
-		cudaStreamSynchronize(device->compute); /* errors come back from the next call */
+		cudaStreamSynchronize(device->compute); /* errors are returned by the next call */
 	if (!status)
 		status = gpusort_device_check(device, cudaEventElapsedTime(milliseconds, start, end),
 									  "read the time");

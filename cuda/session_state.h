@@ -1,6 +1,6 @@
 /*
  * session_state.h
- *		What a session is, for the files that implement it: session.cu, session_sort.cu and
+ *		The state of a session, for the files that implement it: session.cu, session_sort.cu and
  *		session_deliver.cu.
  */
 #ifndef GPUSORT_SESSION_STATE_H
@@ -13,16 +13,16 @@ namespace gpusort_session
 {
 
 constexpr uint64_t MAX_ROWS = UINT32_MAX;
-constexpr uint64_t SEGMENT_BYTES = 16 << 20; /* without a hint */
+constexpr uint64_t SEGMENT_BYTES = 16 << 20; /* if expected_rows is not given */
 constexpr uint64_t SEGMENT_BYTES_LEAST = 256 << 10;
 constexpr uint64_t SEGMENT_BYTES_MOST = 256 << 20;
-constexpr int LANES = 2; /* deliveries at a time */
+constexpr int LANES = 2; /* concurrent deliveries */
 
 enum State { LOADING, SORTED };
 
 struct Arrival {
 	uint64_t order;
-	uint64_t first; /* number of the chunk's first row */
+	uint64_t first; /* row number of the chunk's first row */
 	uint64_t rows;
 };
 
@@ -31,7 +31,7 @@ struct Pending {
 	cudaEvent_t event;
 };
 
-/* What a delivery is gathered into. */
+/* A stream for deliveries, and the buffer that their rows are gathered into. */
 struct Lane {
 	cudaStream_t stream;
 	unsigned char *staging;
@@ -44,15 +44,15 @@ struct GsSession {
 	GsSessionOptions options;
 	uint32_t epoch;
 	gpusort_session::State state;
-	GsSession *next; /* of all sessions of the device */
+	GsSession *next; /* in the list of the device's sessions */
 	cudaStream_t upload;
 	gpusort_session::Lane lanes[gpusort_session::LANES];
 	uint32_t next_lane;
 
-	/* Input, by row number. */
+	/* Input, indexed by row number. */
 	uint64_t rows;
 	GsList<gpusort_session::Arrival> arrivals;
-	bool in_order; /* arrivals are by ascending order */
+	bool in_order; /* arrivals are in ascending order */
 	GsSegmentedArray keys[GPUSORT_MAX_KEY_WORDS];
 	GsSegmentedArray data;	  /* fixed width */
 	GsArena bytes;			  /* variable width */
@@ -62,11 +62,11 @@ struct GsSession {
 	/* Result. */
 	uint32_t *sorted; /* row numbers */
 	uint64_t chunks;
-	uint64_t rows_per_chunk; /* at most all rows, so that staging is not larger than they */
-	uint64_t chunk_bytes; /* variable width: most bytes of a chunk, at most those of all rows */
-	uint64_t *offsets;	  /* variable width: of each sorted row, on the device */
-	uint64_t *cuts;		  /* variable width: first row of each chunk, on the host */
-	uint64_t *cut_bytes;  /* its offset */
+	uint64_t rows_per_chunk; /* at most rows, so that the staging buffer is not too large */
+	uint64_t chunk_bytes;	 /* variable width: maximum of a chunk, at most that of all rows */
+	uint64_t *offsets;		 /* variable width: of each sorted row, on the device */
+	uint64_t *cuts;			 /* variable width: first row of each chunk, on the host */
+	uint64_t *cut_bytes;	 /* variable width: offset of each chunk */
 	GsSessionResult result;
 
 	GsTicket last_ticket;
@@ -161,13 +161,16 @@ inline GsStatus synchronize(GsSession *session, cudaStream_t stream)
 								"wait for the device");
 }
 
-/* Makes sure that give_ticket() has an event and room, before work is queued. */
+/*
+ * Makes sure that give_ticket() has an event and list space.  To be called before work is
+ * queued.
+ */
 GsStatus prepare_ticket(GsSession *session);
 
-/* A ticket for what was queued on stream up to now. */
+/* Issues a ticket for all work that was queued on stream so far. */
 GsStatus give_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket);
 
-/* What delivery needs, once the rows are sorted; on failure the caller frees it. */
+/* Prepares delivery of the sorted rows.  On failure the caller must call free_result(). */
 GsStatus prepare_result(GsSession *session);
 void free_result(GsSession *session);
 

@@ -16,8 +16,8 @@ namespace
 {
 
 /*
- * Digit places of a bit range: as few as can be, and as even as can be.  No bits are one place
- * of no width, at which no digit varies.
+ * Splits a range of bits into digits: as few as possible, and of about the same width.  An
+ * empty range gives a single digit of no width, which never varies.
  */
 GsPlaces split_bits(uint32_t begin_bit, uint32_t end_bit)
 {
@@ -62,14 +62,17 @@ GsFloatOrder<Key> float_order(const GsSortJob &job)
 	return {job.descending ? (Key) ~(Key)0 : (Key)0};
 }
 
-/* Blocks of a grid sort: one on a multiprocessor, since all have to be resident. */
+/*
+ * Returns the number of blocks of a grid sort: one per multiprocessor, since all must be
+ * resident.
+ */
 template <class Grid>
 uint32_t grid_blocks(const GsSorter &sorter)
 {
 	return sorter.multiprocessors < Grid::BLOCKS ? sorter.multiprocessors : Grid::BLOCKS;
 }
 
-/* By ranks, with as few items of a block as fill the device. */
+/* Launches the rank sort with the smallest blocks that the device can run at once. */
 template <class Order, class Value>
 cudaError_t run_by_ranks(const GsSorter &sorter, const GsSmallSortArgs<Order, Value> &args,
 						 cudaStream_t stream)
@@ -120,7 +123,10 @@ cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &orde
 														stream);
 }
 
-/* Whether the device can hold a tile of this shape, and the kernel's code is there. */
+/*
+ * Returns whether a tile of this policy fits in the shared memory that the device, and the
+ * kernel's code, allow.
+ */
 template <class Key, class Value, class Policy>
 bool fits(const GsSorter &sorter)
 {
@@ -149,7 +155,10 @@ struct RunJob {
 		if (fits<Key, Value, Large>(sorter))
 			return gpusort_onesweep_run<Order, Value, Large>(sorter, order, job, places,
 															 workspace, stream);
-		/* Devices of the small class have no memory for items whose positions need 64 bits. */
+		/*
+		 * Devices of the small class do not have enough memory for items whose positions need
+		 * 64 bits.
+		 */
 		return gpusort_onesweep_run_as<Order, Value, uint32_t, Small>(
 			sorter, order, job, places, workspace, stream);
 	}
@@ -188,7 +197,10 @@ struct MeasureJob {
 	}
 };
 
-/* Comparing all with all takes the longer, the smaller the device is. */
+/*
+ * Returns the maximum number of items that are sorted by rank: all keys are compared with all
+ * others, which takes longer on smaller devices.
+ */
 uint32_t rank_limit(const GsSorter &sorter)
 {
 	if (sorter.multiprocessors >= GPUSORT_RANK_MULTIPROCESSORS)
@@ -227,8 +239,9 @@ struct FindSizes {
 cudaError_t gpusort_sorter_init(GsSorter *sorter, const cudaDeviceProp &properties)
 {
 	/*
-	 * What runs may be code for an older architecture than the device's: PTX that the driver
-	 * has compiled.  All kernels are for the same one.
+	 * The code that runs may be for an older architecture than the device's: PTX that the
+	 * driver has compiled.  All kernels are compiled for the same architecture, so any of them
+	 * will do.
 	 */
 	typedef GsSweepTuning<8, 4, GPUSORT_SMALL_SHARED> Small;
 	cudaFuncAttributes attributes;
@@ -260,7 +273,7 @@ GsDebugSizes gpusort_sorter_sizes(const GsSorter *sorter, uint32_t key_width,
 GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job)
 {
 	GsDebugSizes sizes = gpusort_sorter_sizes(sorter, job->key_width, job->value_width);
-	bool small = !job->clobber; /* the small sorts do not leave their result in the input */
+	bool small = !job->clobber; /* small sorts never leave their result in the input */
 	bool warp = small && job->n <= sizes.warp_items;
 	bool rank = small && job->n <= sizes.rank_items;
 	bool block = small && job->n <= sizes.block_items;

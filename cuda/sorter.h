@@ -2,8 +2,8 @@
  * sorter.h
  *		Sorts of arrays in device memory: chooses the kernels and launches them.
  *
- * Inside the device library and its benchmark; users have gpusort_device.h.  All work is
- * queued on the stream given; nothing here waits for it.
+ * Internal to the device library and its benchmark; users of the library include
+ * gpusort_device.h.  All work is queued on the given stream; no function here waits for it.
  */
 #ifndef GPUSORT_SORTER_H
 #define GPUSORT_SORTER_H
@@ -13,20 +13,22 @@
 
 struct GsControl;
 
-/* What the sorter needs to know of a device, and keeps on it. */
+/* What the sorter knows about a device, and the memory that it has there. */
 struct GsSorter {
 	int multiprocessors;
-	size_t shared_memory; /* most of a block, for the device and for the kernels' code */
-	bool cooperative;	  /* the device can launch cooperating blocks */
+	size_t shared_memory; /* maximum per block, by the device and by the kernels' code */
+	bool cooperative;	  /* the device supports cooperative launches */
 	void *exchange;		  /* GsGridExchange */
 	GsDebugSettings debug;
 };
 
 /*
- * A sort of device arrays, all aligned to their items.  The fields are those of GsSortRequest,
- * checked.  clobber: the input arrays may be overwritten and hold the result; see
- * gpusort_sorter_result().  With clobber, all four arrays must be given (values_in may be NULL
- * when values_in_space is given, which then is used like values_in but not read).
+ * A sort of arrays in device memory, all aligned to their items.  The fields are those of
+ * GsSortRequest, after they were checked.
+ *
+ * clobber: the input arrays may be overwritten and may contain the result, see
+ * gpusort_sorter_result_in_input().  All four arrays must then be given.  If values_in is NULL,
+ * values_in_space takes its role but is not read.
  */
 struct GsSortJob {
 	uint32_t key_width;
@@ -45,27 +47,34 @@ struct GsSortJob {
 };
 
 /*
- * Learns of the current device, and of the code that the library has for it, all but exchange
- * and debug.  An error if there is no such code.
+ * Sets all fields except exchange and debug, from the current device and from the code that the
+ * library has for it.  Returns an error if there is no such code.
  */
 cudaError_t gpusort_sorter_init(GsSorter *sorter, const cudaDeviceProp &properties);
 
-/* exchange must be zeroed memory of gpusort_sorter_exchange_bytes(). */
+/* Returns the size of exchange, which the caller must allocate and zero. */
 size_t gpusort_sorter_exchange_bytes();
 
-/* The way the job will take; GPUSORT_PATH_AUTO if the forced one cannot take it. */
+/*
+ * Returns the path by which the job will be sorted.  GPUSORT_PATH_AUTO means that the path
+ * forced by debug cannot sort it.
+ */
 GsSortPath gpusort_sorter_path(const GsSorter *sorter, const GsSortJob *job);
 
-/* Bytes of working space for a job, aligned to 256. */
+/* Returns the size of a job's workspace.  A workspace must be aligned to 256 bytes. */
 size_t gpusort_sorter_workspace(const GsSorter *sorter, const GsSortJob *job);
 
-/* Queues the sort.  workspace is 256-byte aligned and stays in use until the stream is done. */
+/*
+ * Queues the sort.  The workspace must be aligned to 256 bytes and stays in use until the
+ * stream has completed the sort.
+ */
 cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, void *workspace,
 							   cudaStream_t stream);
 
 /*
- * After a job with GPUSORT_PATH_ONESWEEP: what the kernels found out.  source is an address in
- * the job's working space; the caller copies the struct from there.
+ * What the kernels report about a job with GPUSORT_PATH_ONESWEEP.
+ * gpusort_sorter_report_source() returns its address in the job's workspace, from where the
+ * caller copies it.
  */
 struct GsSortReport {
 	uint32_t passes; /* sweeps that moved items */
@@ -73,7 +82,7 @@ struct GsSortReport {
 };
 const void *gpusort_sorter_report_source(const void *workspace);
 
-/* With clobber: whether keys_in and values_in (or its space) hold the result. */
+/* With clobber: returns whether the result is in keys_in and values_in (or values_in_space). */
 bool gpusort_sorter_result_in_input(const GsSortReport *report);
 
 GsDebugSizes gpusort_sorter_sizes(const GsSorter *sorter, uint32_t key_width,

@@ -101,10 +101,9 @@ constexpr uint64_t GPUSORT_CHECK_ITEMS = 2000;
 template <int THREADS_, int ITEMS_, int GROUPS_, int FETCH_>
 struct GsRankPolicy {
 	static constexpr int THREADS = THREADS_;
-	static constexpr int ITEMS = ITEMS_; /* per lane */
-	static constexpr int GROUPS =
-		GROUPS_;						 /* of a warp's lanes; all groups hold the same items */
-	static constexpr int FETCH = FETCH_; /* keys a lane brings into shared memory at a time */
+	static constexpr int ITEMS = ITEMS_;   /* per lane */
+	static constexpr int GROUPS = GROUPS_; /* of lanes in a warp; all hold the same items */
+	static constexpr int FETCH = FETCH_;   /* keys a lane brings into shared memory at a time */
 	static constexpr int OWN = 32 / GROUPS * ITEMS; /* items per block */
 };
 
