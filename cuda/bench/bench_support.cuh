@@ -1,8 +1,9 @@
 /*
  * bench_support.cuh
- *		Inputs made on the device, checks made on the device, and timing with events.
+ *		Support of the benchmarks: inputs made on the device, checks on the device, timing by
+ *		events.
  *
- * For programs that run on a GPU alone: they stop at the first error.
+ * Programs that include this run only on a GPU, and stop at the first error.
  */
 #ifndef GPUSORT_BENCH_SUPPORT_CUH
 #define GPUSORT_BENCH_SUPPORT_CUH
@@ -30,14 +31,14 @@ inline void bench_check(cudaError_t error, const char *what, const char *file, i
 /* ---- inputs ---- */
 
 enum GsDistribution {
-	BENCH_ENTROPY, /* parameter: number of random words that are combined by AND; 0: constant */
+	BENCH_ENTROPY, /* parameter: number of random words combined by AND; 0: constant */
 	BENCH_SORTED,
-	BENCH_NEARLY_SORTED, /* one of parameter keys is out of place */
+	BENCH_NEARLY_SORTED, /* one of parameter keys is random */
 	BENCH_REVERSED,
 	BENCH_DENSE,	 /* 0 .. n-1 in a random order */
 	BENCH_BELOW,	 /* random below 2^parameter */
-	BENCH_DISTINCT,	 /* 2^parameter distinct random keys */
-	BENCH_TIMESTAMPS /* microseconds of one year */
+	BENCH_DISTINCT,	 /* about 2^parameter distinct random keys */
+	BENCH_TIMESTAMPS /* microseconds, within one year */
 };
 
 __host__ __device__ inline uint64_t bench_hash(uint64_t x)
@@ -48,7 +49,7 @@ __host__ __device__ inline uint64_t bench_hash(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* A bijection of 0 .. 2^bits - 1, bits even: four Feistel rounds. */
+/* A bijection of 0 .. 2^bits - 1 by four Feistel rounds.  bits must be even. */
 __device__ inline uint64_t bench_shuffle_power(uint64_t x, int bits)
 {
 	int half = bits / 2;
@@ -72,7 +73,7 @@ __global__ void bench_fill_kernel(Key *keys, uint64_t n, GsDistribution distribu
 		bits += 2;
 	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
 		uint64_t key = bench_hash(i ^ seed << 40);
-		/* Monotonous in i over the whole range of keys. */
+		/* Increases with i over the whole range of keys. */
 		uint64_t ramp =
 			(uint64_t)((double)i / (double)n * (sizeof(Key) == 4 ? 4294967295.0 : 1.8e19));
 		switch (distribution) {
@@ -129,13 +130,16 @@ __global__ void bench_iota_kernel(Value *values, uint64_t n)
 /* ---- checks ---- */
 
 struct BenchFindings {
-	unsigned long long descents; /* a key is less than the one before */
+	unsigned long long descents; /* a key is less than its predecessor */
 	unsigned long long
 		bad_values; /* value does not lead to the key, or a tie is out of order */
-	unsigned long long sum_in, sum_out; /* of hashed keys */
+	unsigned long long sum_in, sum_out; /* sums of hashed keys */
 };
 
-/* With values, these are the row numbers of the keys in in: then the check is complete. */
+/*
+ * Checks out.  If values are given, they must be the row numbers of the keys in `in`; the check
+ * is then complete.
+ */
 template <class Key, class Value>
 __global__ void bench_verify_kernel(const Key *in, const Key *out, const Value *values,
 									uint64_t n, BenchFindings *findings)
@@ -178,7 +182,7 @@ struct BenchTime {
 	float most;
 };
 
-/* Milliseconds of run(stream) by events, after warm-up runs. */
+/* Returns the milliseconds of run(stream), measured by events after warm-up runs. */
 template <class Run>
 BenchTime bench_time(int warmups, int repeats, cudaStream_t stream, Run run)
 {

@@ -1,13 +1,13 @@
 /*
  * reduce_then_scan.cuh
- *		A radix sort by reduce-then-scan, for comparison with the single sweep.
+ *		A radix sort by reduce-then-scan, for comparison with onesweep.
  *
- * After Merrill and Grimshaw, "Revisiting Sorting for GPGPU Stream Architectures" (2010): for
- * each digit an upsweep counts the digits of each block's part of the input, a scan turns the
- * counts of all blocks into positions, and a downsweep reads the input again and scatters it.
- * About three memory operations an item and digit, where onesweep needs two.  Ranking,
- * shared-memory reorder and tile sizes are those of the sweep, so that what differs is the
- * algorithm.
+ * The algorithm is that of Merrill and Grimshaw, "Revisiting Sorting for GPGPU Stream
+ * Architectures" (2010).  For each digit, an upsweep counts the digits of each block's part of
+ * the input.  A scan turns the counts of all blocks into positions.  A downsweep reads the
+ * input again and scatters it.  This takes about three memory operations per item and digit;
+ * onesweep needs two.  Ranking, reordering in shared memory and tile sizes are those of the
+ * sweep, so that only the algorithms differ.
  */
 #ifndef GPUSORT_REDUCE_THEN_SCAN_CUH
 #define GPUSORT_REDUCE_THEN_SCAN_CUH
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(BENCH_SCAN_THREADS)
 			gpusort_sum_bins<BENCH_SCAN_THREADS / 32>(counts, threadIdx.x);
 }
 
-/* Block d: exclusive sums of the counts of digit d, in place, and their total. */
+/* Exclusive sums of the counts of digit d in place, and their total.  Block d does this. */
 static __global__ void __launch_bounds__(GPUSORT_RADIX)
 	bench_scan_kernel(uint32_t *counts, uint32_t *totals, uint32_t blocks)
 {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 	unsigned thread = threadIdx.x, warp = thread / 32;
 	uint64_t first = blockIdx.x * args.block_items;
 	uint64_t end = first + args.block_items < args.n ? first + args.block_items : args.n;
-	/* Where the block's next key of digit thread goes. */
+	/* Position of the block's next key whose digit is `thread`. */
 	bool digit = thread < 1 << BITS;
 	uint32_t next =
 		gpusort_radix_exclusive_sum(digit ? args.totals[thread] : 0, shared.warp_sums);
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 		if (thread < GPUSORT_RADIX) {
 			gpusort_place_bins<Down::WARPS>(shared.bins, thread, slot);
 			shared.base[thread] = next - slot;
-			next += count; /* padding is only in the block's last tile */
+			next += count; /* only the block's last tile has padding */
 		}
 		__syncthreads();
 		GPUSORT_UNROLL
@@ -166,7 +166,10 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 	}
 }
 
-/* Sorts n < 2^32 items; workspace holds a copy of keys and values and the counts. */
+/*
+ * Sorts n < 2^32 items.  workspace must have room for a copy of the keys and values, and for
+ * the counts.
+ */
 template <class Key, class Value, int BITS>
 cudaError_t bench_reduce_then_scan_sort(const Key *keys_in, Key *keys_out,
 										const Value *values_in, Value *values_out, uint64_t n,
@@ -178,7 +181,7 @@ cudaError_t bench_reduce_then_scan_sort(const Key *keys_in, Key *keys_out,
 		Policy;
 	typedef BenchDownsweep<Key, Value, BITS, Policy> Down;
 	constexpr int PASSES =
-		8 * sizeof(Key) / BITS; /* even, so that the last one writes to out */
+		8 * sizeof(Key) / BITS; /* even, so that the last pass writes to out */
 	unsigned blocks = (unsigned)multiprocessors * Policy::BLOCKS;
 	uint64_t tiles = (n + Down::TILE - 1) / Down::TILE;
 	uint64_t block_items = (tiles + blocks - 1) / blocks * Down::TILE;

@@ -1,12 +1,12 @@
 /*
  * session_bench.cpp
- *		How much of the bus a sort session uses: rows in, sorted, and out again.
+ *		Measures how much of the bus bandwidth a sort session uses.
  *
  *	session_bench LIBRARY [MILLIONS [CHUNK_KB]]
  *
- * Rows are 8 bytes with a key of 8 bytes, as those of an array of int8.  They go through a
- * pinned pool chunk by chunk, as the service sends them; no host processor touches them.  The
- * yardstick is the time that plain copies of the same bytes take over the bus.
+ * Rows have 8 bytes and a key of 8 bytes, like the elements of an array of int8.  They pass
+ * through a pinned pool chunk by chunk, as the service sends them; no host processor reads
+ * them.  Times are compared with those of plain copies of the same bytes over the bus.
  */
 #include <chrono>
 #include <cstdio>
@@ -43,7 +43,7 @@ double now()
 	return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-/* Bytes per second of plain copies from or to the pool. */
+/* Returns the bytes per second of plain copies from or to the pool. */
 double bandwidth(bool to_device)
 {
 	void *buffer;

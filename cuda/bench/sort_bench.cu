@@ -2,11 +2,12 @@
  * sort_bench.cu
  *		Benchmark against CUB and reduce-then-scan: sort_bench [--csv FILE] [GROUP ...]
  *
- * Every line is one input: milliseconds of this library and of cub::DeviceRadixSort in the
- * same process, one after the other, on the same arrays; medians of runs timed by events, with
- * the spread.  Keys and values of pairs are given (not generated); inputs stay unchanged, as
- * with CUB. Every result is checked on the device.  Groups: phases, sizes, entropy, database
- * (these by default), paths, sorted, huge.
+ * Every line is one input, sorted by this library and by cub::DeviceRadixSort in the same
+ * process, one after the other, on the same arrays.  It has the median and spread in
+ * milliseconds of runs timed by events.  The keys and values of pairs are given, not generated.
+ * Inputs stay unchanged, as with CUB.  Every result is checked on the device.
+ *
+ * Groups: phases, sizes, entropy, database (these by default), paths, sorted, huge.
  */
 #include <cub/device/device_radix_sort.cuh>
 
@@ -27,7 +28,7 @@ double copy_bandwidth; /* bytes per second, read and written */
 bool all_good = true;
 
 struct Arrays {
-	uint64_t capacity; /* bytes of each */
+	uint64_t capacity; /* bytes of each array */
 	unsigned char *in, *out, *values_in, *values_out, *workspace;
 	size_t workspace_size;
 };
@@ -92,8 +93,10 @@ BenchTime time_cub(uint64_t n)
 	});
 }
 
-/* Bytes that a sort of all digits moves: one read for the histogram, a read and a write a
- * digit. */
+/*
+ * Returns the bytes that a sort by all digits moves: a read for the histogram, and a read and a
+ * write per digit.
+ */
 template <class Key, class Value>
 double bytes_moved(uint64_t n)
 {
@@ -128,7 +131,7 @@ void bench_line(uint64_t n, GsDistribution distribution, int parameter, const ch
 				ours.least, ours.most, cub.median, cub.least, cub.most, (int)good);
 }
 
-/* All five shapes. */
+/* Runs all five combinations of key and value widths. */
 void bench_shapes(uint64_t n, GsDistribution distribution, int parameter, const char *what)
 {
 	bench_line<uint32_t, GsNoValue>(n, distribution, parameter, what);
@@ -144,7 +147,7 @@ void bench_sizes()
 		bench_shapes((uint64_t)1 << log_n, BENCH_ENTROPY, 1, "random");
 }
 
-/* Small inputs by every way that takes them, for the limits in tuning.cuh. */
+/* Sorts small inputs by every path that can sort them, to find the limits in tuning.cuh. */
 template <class Key, class Value>
 void bench_paths()
 {
@@ -170,7 +173,10 @@ void bench_paths()
 	}
 }
 
-/* Inputs that were sorted before, and others, around the limit of the sorted copy. */
+/*
+ * Sorts inputs that are already sorted, and others, with sizes around the limit of the sorted
+ * copy.
+ */
 void bench_sorted()
 {
 	for (int log_n = 20; log_n <= 25; log_n++) {
@@ -265,7 +271,7 @@ void measure_copy()
 	printf("device-to-device copy: %.2f TB/s, read and written\n", copy_bandwidth / 1e12);
 }
 
-/* More items than positions of 32 bits, or strips: 2^31 + 1 keys, and more than 2^32. */
+/* More items than 32-bit positions, or than a strip: 2^31 + 1 keys, and more than 2^32. */
 void bench_huge()
 {
 	bench_line<uint32_t, GsNoValue>(((uint64_t)1 << 31) + 1, BENCH_ENTROPY, 1, "random");

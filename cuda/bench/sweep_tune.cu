@@ -1,11 +1,11 @@
 /*
  * sweep_tune.cu
- *		Times shapes of kernels: sweep_tune [log2 n ...] [ranks] [grids] [copies]
+ *		Times policies of kernels: sweep_tune [log2 n ...] [ranks] [grids] [copies]
  *
- * For each pair of widths, CUB's time and that of each candidate on the same random keys;
- * every candidate's result is checked.  Numbers try shapes of the sweep; ranks and grids those
- * of the sorts in one launch, at all sizes they are for; copies the copy of sorted keys.  What
- * is best goes into tuning.cuh by hand.
+ * For each pair of widths it prints the times of CUB and of each candidate on the same random
+ * keys.  The result of every candidate is checked.  Numbers try policies of the sweep.  "ranks"
+ * and "grids" try those of the sorts in one launch, at all sizes for which they are meant;
+ * "copies" tries the copy of sorted keys.  The best ones are entered in tuning.cuh by hand.
  */
 #include <cub/device/device_radix_sort.cuh>
 
@@ -98,7 +98,7 @@ static float time_cub(const Arrays<Key, Value> &a)
 	return time.median;
 }
 
-/* Random keys, and row numbers as values. */
+/* Random keys, with row numbers as values. */
 template <class Key, class Value>
 static Arrays<Key, Value> make_arrays(int log_n)
 {
@@ -206,7 +206,7 @@ static void try_grid(const Arrays<Key, Value> &a)
 		});
 }
 
-/* Microseconds, at each size; try_shapes(arrays) tries all shapes. */
+/* Prints microseconds at each size.  try_shapes(arrays) tries all policies. */
 template <class Key, class Value, class Try>
 static void try_small(int log_least, int log_most, Try try_shapes)
 {

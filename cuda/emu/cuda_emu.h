@@ -1,15 +1,15 @@
 /*
  * cuda_emu.h
- *		The subset of CUDA that the device library uses, carried out by the CPU.
+ *		The subset of CUDA that the device library uses, executed by the CPU.
  *
- * Kernels run with every CUDA thread as a fiber on the one calling thread (emu_schedule.cpp);
- * the runtime calls stand in for libcudart (emu_runtime.cpp).  Included by portable.cuh instead
- * of cuda_runtime.h when the compiler is not nvcc.
+ * All CUDA threads of a kernel run as fibers on the calling thread (emu_schedule.cpp).  Runtime
+ * calls replace those of libcudart (emu_runtime.cpp).  portable.cuh includes this file instead
+ * of cuda_runtime.h if the compiler is not nvcc.
  *
- * What it checks that a GPU does not: a warp collective that not every named lane reaches,
- * lanes that reach different collectives, shared memory that is read before it is written (it
- * starts as noise), kernels that never end, blocks that all wait for what none of them does.
- * What it cannot show: effects of the weak memory model, and time.
+ * The emulator detects errors that a GPU does not detect: a warp collective that some named
+ * lane does not reach, lanes that reach different collectives, shared memory that is read
+ * before it is written (initially it contains noise), kernels that never end, and blocks that
+ * wait for each other forever.  It cannot show effects of the weak memory model, or times.
  */
 #ifndef GPUSORT_CUDA_EMU_H
 #define GPUSORT_CUDA_EMU_H
@@ -44,25 +44,32 @@ namespace gpusort_emu
 
 struct Schedule {
 	uint32_t seed = 1;
-	uint32_t resident = 6; /* blocks alive at a time, unless the launch is cooperative */
-	uint32_t dispatch = 0; /* 0 ascending, 1 reversed, 2 shuffled */
-	uint32_t favour = 0;   /* 0 any block, 1 mostly the youngest, 2 mostly the oldest */
-	uint32_t bug = 0;	   /* planted bug in force */
+	uint32_t resident = 6; /* blocks alive at the same time, unless the launch is cooperative */
+	uint32_t dispatch = 0; /* order in which blocks start: 0 ascending, 1 reversed, 2 random */
+	uint32_t favour =
+		0; /* block that runs next: 0 any, 1 mostly the youngest, 2 mostly the oldest */
+	uint32_t bug = 0; /* enum GsPlantedBug */
 };
 
 extern Schedule schedule;
 
 enum Collective { SYNC = 1, BALLOT, SHUFFLE };
 
-/* Runs one launch to its end; false when it hung or broke a rule (see launch_error). */
+/*
+ * Runs a launch to its end.  Returns false if it hung or broke a rule; launch_error() then
+ * returns the reason.
+ */
 bool run_kernel(unsigned grid, unsigned block, size_t shared_bytes, bool cooperative,
 				const std::function<void()> &kernel);
 const char *launch_error();
 
-/* The architecture that kernels are compiled for, as cudaFuncAttributes.ptxVersion says it. */
+/*
+ * Returns the architecture for which kernels are compiled, in the form of
+ * cudaFuncAttributes.ptxVersion.
+ */
 int compiled_for();
 
-/* Called by code running in a fiber. */
+/* To be called by code that runs in a fiber. */
 dim3 thread_index();
 dim3 block_index();
 dim3 block_size();
@@ -71,14 +78,15 @@ void *shared_memory();
 unsigned lane();
 void maybe_yield();
 void yield_now();
-void change_memory(); /* before an atomic operation; yields as well */
+void change_memory(); /* to be called before an atomic operation; may yield */
 void barrier();
 int barrier_or(int predicate);
 [[noreturn]] void trap();
 
 /*
- * All lanes of mask hand in a value; returns the warp's 32 values once all are there (those of
- * lanes outside mask are 0).  The array is valid until the lane's next collective.
+ * Exchanges values between the lanes of mask.  Waits until all of them have called it with a
+ * value, and returns the values of the warp's 32 lanes (0 for lanes outside mask).  The array
+ * is valid until the lane's next collective.
  */
 const uint64_t *collect(uint32_t mask, Collective what, uint64_t value);
 
@@ -249,12 +257,12 @@ typedef struct EmuStream *cudaStream_t;
 typedef struct EmuEvent *cudaEvent_t;
 
 /*
- * Stream operations are queued and carried out when somebody waits for them, so that host code
- * that forgets to wait meets memory that has not been written yet.
+ * Queues an operation on a stream.  It is executed when somebody waits for it, so that host
+ * code that forgets to wait reads memory that was not written yet.
  */
 void gpusort_emu_enqueue(cudaStream_t stream, std::function<cudaError_t()> operation);
 
-/* The same for a kernel of so many blocks. */
+/* The same for a kernel of `grid` blocks. */
 cudaError_t gpusort_emu_launch(cudaStream_t stream, unsigned grid,
 							   std::function<cudaError_t()> kernel);
 

@@ -2,26 +2,25 @@
  * emu_runtime.cpp
  *		The runtime calls of cuda_emu.h: devices whose memory is the heap.
  *
- * There is one device, or as many as the environment variable GPUSORT_EMU_DEVICES says, each
- * with memory, streams and a sticky error of its own.
+ * There is one device, or as many as the environment variable GPUSORT_EMU_DEVICES says.  Each
+ * has its own memory, streams and sticky error.
  *
- * Streams are queues.  An operation is carried out when somebody waits for its stream, for an
- * event behind it, or asks for such an event.  There is no cudaMemcpy(), which on a device may
- * return before the bytes are there for other streams than the default one.  A kernel that
- * breaks a rule leaves a sticky error, as a fault on a device does; cudaDeviceReset() clears
- * it.
+ * Streams are queues.  An operation is executed when somebody waits for its stream or for a
+ * later event, or queries such an event.  There is no cudaMemcpy(): on a real device it may
+ * return before other streams than the default one see the bytes.  A kernel that breaks a rule
+ * leaves a sticky error, as a fault on a real device does; cudaDeviceReset() clears it.
  *
- * Devices have the faults that the file named by the environment variable GPUSORT_EMU_FAULTS
- * says, which may change at any time.  Each line is "ORDINAL FAULT", or "ORDINAL FAULT PROCESS"
- * for a fault that one process alone meets:
+ * The file named by the environment variable GPUSORT_EMU_FAULTS says which faults devices have.
+ * It may change at any time.  Each line is "ORDINAL FAULT", or "ORDINAL FAULT PROCESS" for a
+ * fault that only one process meets:
  *
- *	lost		every call fails, with an error that stays
+ *	lost		every call fails with a sticky error
  *	gone		no call finds the device any more
  *	crash		the driver ends the process when it looks for code
  *	no-code		there is no code of the kernels for the device
- *	no-memory	all of its memory is in use
+ *	no-memory	all of the device's memory is in use
  *	wrong		kernels do nothing
- *	large		kernels of more than LARGE_GRID blocks fail, with an error that stays
+ *	large		kernels of more than LARGE_GRID blocks fail with a sticky error
  */
 #include "emu/cuda_emu.h"
 
@@ -91,7 +90,7 @@ int device_count()
 	return count < 1 ? 1 : count > MOST_DEVICES ? MOST_DEVICES : count;
 }
 
-/* For tests of what is said where there is no driver, or no device. */
+/* Returns the error of a machine without a driver or a device, for tests that demand one. */
 cudaError_t missing()
 {
 	if (getenv("GPUSORT_EMU_NO_DRIVER"))
@@ -198,7 +197,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 	return result(cudaSuccess);
 }
 
-/* Code for the device, or what GPUSORT_EMU_PTX says: compiled from PTX for an older one. */
+/*
+ * Returns the architecture of the device, or an older one from GPUSORT_EMU_PTX, as if the
+ * driver had compiled PTX.
+ */
 int gpusort_emu::compiled_for()
 {
 	const char *text = getenv("GPUSORT_EMU_PTX");
@@ -234,7 +236,7 @@ cudaError_t cudaDeviceReset()
 	device.allocations.clear();
 	runtime().registered.clear();
 	device.in_use = 0;
-	/* For tests of devices that do not come back. */
+	/* Tests can demand that a lost device does not recover. */
 	if (!device.sticky || !getenv("GPUSORT_EMU_STAYS_LOST"))
 		device.sticky = runtime().last = cudaSuccess;
 	return cudaSuccess;
@@ -255,7 +257,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 		return result(device.sticky);
 	if (size > DEVICE_BYTES - device.in_use || has_fault(runtime().current, "no-memory"))
 		return result(cudaErrorMemoryAllocation);
-	/* Exact sizes, so that a sanitizer sees an access behind the end. */
+	/* The size is exact, so that a sanitizer sees an access beyond the end. */
 	void *memory = nullptr;
 	if (posix_memalign(&memory, 256, size ? size : 1))
 		return result(cudaErrorMemoryAllocation);
@@ -373,7 +375,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	return result(cudaSuccess);
 }
 
-/* Does one step of the work in front of the event, so that polling ends. */
+/* Executes one operation before the event, so that polling comes to an end. */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	if (!event->done && event->stream && !event->stream->queue.empty())

@@ -2,15 +2,15 @@
  * emu_schedule.cpp
  *		Runs the threads of a kernel launch as fibers, in a seeded random order.
  *
- * A launch is a function of its inputs and of gpusort_emu::schedule, so that a failing schedule
- * can be repeated.  At most schedule.resident blocks are alive at a time, which is how a grid
- * larger than the device behaves; a block that has started keeps its place until all of its
- * threads have ended.  Only one launch runs at a time in a process.
+ * The order depends only on the inputs of the launch and on gpusort_emu::schedule, so that a
+ * failure can be repeated.  At most schedule.resident blocks are alive at the same time, as
+ * when a grid is larger than the device.  A started block remains resident until all of its
+ * threads have ended.  A process runs one launch at a time.
  *
- * A lane that waits, at a barrier or a warp collective, is not run until it is released.  A
- * lane that spins yields, by the accessors that portable.cuh gives for flags, and stays
- * runnable.  When for long no lane of a resident block has done more than look at flags, the
- * launch is given up: a device would hang.
+ * A lane that waits at a barrier or in a warp collective is not run until it is released.  A
+ * lane that spins yields in the flag functions of portable.cuh and remains runnable.  If for a
+ * long time no lane of a resident block has done anything but read flags, the launch is
+ * abandoned, as a device would hang.
  */
 #include "emu/cuda_emu.h"
 
@@ -41,9 +41,9 @@ constexpr size_t STACK_BYTES = 128 * 1024;
 constexpr uint64_t MAX_TURNS_WITHOUT_END = 10 * 1000 * 1000;
 constexpr unsigned YIELD_ONE_IN = 16;
 /*
- * Of each resident warp, while all only look at flags.  A lane polls YIELD_ONE_IN times in a
- * turn, so this is more than twice the patience of a look-back before its fallback, which is
- * progress.
+ * Maximum of turns per resident warp in which lanes only read flags.  A lane polls YIELD_ONE_IN
+ * times per turn, so this is more than twice the number of polls after which a look-back falls
+ * back to counting, which is progress.
  */
 constexpr uint64_t IDLE_TURNS = 10 * 1000;
 
@@ -54,8 +54,7 @@ struct Context {
 };
 
 extern "C" void gpusort_emu_switch(void **save, void *load);
-/* System V: rbx, rbp and r12 to r15 are the callee's to keep; the rest is saved by the
- * compiler. */
+/* System V: the callee preserves rbx, rbp and r12 to r15; the compiler saves the rest. */
 asm(R"(
 	.text
 	.globl gpusort_emu_switch
@@ -84,7 +83,7 @@ void context_prepare(Context *context, char *stack, void (*entry)())
 {
 	uintptr_t top = ((uintptr_t)stack + STACK_BYTES) & ~(uintptr_t)63;
 	void **frame = (void **)top;
-	*--frame = nullptr; /* keeps the stack aligned as after a call */
+	*--frame = nullptr; /* aligns the stack as after a call */
 	*--frame = (void *)entry;
 	for (int i = 0; i < 6; i++)
 		*--frame = nullptr;
@@ -174,7 +173,7 @@ struct World {
 	unsigned grid = 0;
 	unsigned block = 0;
 	Random random{88172645463325252ull};
-	uint64_t idle_turns = 0; /* of warps, since a lane did more than look at flags */
+	uint64_t idle_turns = 0; /* turns of warps since a lane did anything but read flags */
 	bool broken = false;
 	char error[160] = "";
 	std::vector<std::unique_ptr<char[]>> stacks;
@@ -204,7 +203,7 @@ void back_to_scheduler()
 	context_switch(&lane->context, &world.main);
 }
 
-/* Reports a broken rule; the launch is abandoned, so this does not return. */
+/* Reports a broken rule.  Does not return, since the launch is abandoned. */
 [[noreturn]] void violation(const char *what)
 {
 	if (!world.broken)
@@ -215,7 +214,7 @@ void back_to_scheduler()
 		back_to_scheduler();
 }
 
-/* A lane has done something that others may be waiting for. */
+/* To be called when a lane does something that others may be waiting for. */
 void note_progress()
 {
 	world.idle_turns = 0;
@@ -250,9 +249,10 @@ void lane_main()
 }
 
 /*
- * To valgrind a stack pointer that moves far, by more than its --max-stackframe, is on another
- * stack, and one that moves less has entered a function.  (It could be told of each stack, but
- * would then look through all of them at each switch.)
+ * Returns the stack of a thread.  valgrind takes a stack pointer that moves by more than its
+ * --max-stackframe for a switch to another stack, and one that moves less for a call.  Under
+ * valgrind stacks are therefore further apart.  (Stacks could be registered instead, but
+ * valgrind would search all of them at each switch.)
  */
 char *stack_of(size_t number)
 {
@@ -381,7 +381,7 @@ bool run_kernel(unsigned grid, unsigned threads, size_t shared_bytes, bool coope
 	world.current = nullptr;
 	world.kernel = nullptr;
 	if (world.broken)
-		world.stacks.clear(); /* AddressSanitizer keeps marks of the frames left on them */
+		world.stacks.clear(); /* AddressSanitizer keeps marks for the frames on them */
 	return !world.broken;
 }
 

@@ -1,11 +1,11 @@
 /*
  * bug_test.cpp
- *		The test of the tests: bugs that the emulator plants have to be noticed.
+ *		The test of the tests: they must detect bugs that the emulator plants.
  *
- * Each bug has cases of the kind that the other groups run, chosen so that it shows within
- * seconds.  The same cases without a bug have to pass.  A bug may write where it pleases, so
- * each runs in a process of its own; one that is only noticed because it does not end counts as
- * not seen, since the emulator has to find that out.
+ * Each bug has cases like those of the other groups, chosen so that it shows within seconds.
+ * Without a bug the same cases must pass.  A bug may write to any address, so each one runs in
+ * its own process.  A bug that shows only because the process does not end counts as not seen,
+ * since the emulator must detect that.
  */
 #include "test/device_test.h"
 
@@ -81,7 +81,7 @@ void ties()
 	run_seeds(pairs(), tile_of(pairs()), 4, 2);
 }
 
-/* The tiles that the resident blocks wait for are those of blocks that cannot start. */
+/* The tiles that the resident blocks wait for belong to blocks that cannot start. */
 void last_blocks_first()
 {
 	use_onesweep(2, 1, 0);
@@ -110,14 +110,14 @@ void grid()
 	run_seeds(pairs(), sizes.grid_items - 1, 1, 5);
 }
 
-/* Many equal keys, some in the block that counts, some in those before and behind it. */
+/* Many equal keys: some among the block's own items, some before and some after them. */
 void ranks()
 {
 	set_debug([&](GsDebugSettings &s) { s.path = GPUSORT_PATH_RANK; });
 	run_seeds(pairs(), 150, 5, 2);
 }
 
-/* Sorted but for one descent, which is where the keys of two warps of the copy meet. */
+/* Sorted except for one descent, which is at the seam between two warps of the copy. */
 void one_descent()
 {
 	use_onesweep(4, 0, 0);
@@ -156,7 +156,7 @@ void run_cases(uint32_t bug, void (*cases)())
 	cases();
 }
 
-/* Prints a line; true if the bug is seen. */
+/* Prints a line.  Returns true if the bug is detected. */
 bool is_seen(uint32_t bug)
 {
 	auto start = std::chrono::steady_clock::now();

@@ -2,13 +2,14 @@
  * device_test.cpp
  *		Tests of the device library: device_test LIBRARY [OPTION] [GROUP ...]
  *
- * The same binary tests the library for GPUs and the emulator.  Options:
+ * The same program tests the library for GPUs and the emulator.  Options:
  *
  *	--quick		a part of each group
- *	--tiny		a case or two of each kernel, for compute-sanitizer
- *	--bugs		test the tests, with bugs that the emulator plants; see bug_test.cpp
- *	--no-device	test what the library says where there is no device
- *	--lose-device	make a fault on the device; the group faults runs that in another process
+ *	--tiny		one or two cases of each kernel, for compute-sanitizer
+ *	--bugs		test the tests with bugs that the emulator plants; see bug_test.cpp
+ *	--no-device	test what the library reports if there is no device
+ *	--lose-device	cause a fault on the device; the group faults runs this in another
+ *				process
  */
 #include "test/device_test.h"
 
@@ -66,7 +67,7 @@ void set_debug(const std::function<void(GsDebugSettings &)> &change)
 	static GsDebugSettings settings;
 	static uint32_t bug;
 	if (!change) {
-		bug = settings.emu_bug; /* a planted bug stays over resets */
+		bug = settings.emu_bug; /* a planted bug stays across resets */
 		settings = GsDebugSettings();
 		settings.emu_bug = bug;
 	} else
@@ -122,11 +123,11 @@ static void fill_floats(std::vector<uint64_t> &keys, uint64_t seed)
 		}
 		memcpy(&bits, &number, sizeof bits);
 		switch (random.below(8)) {
-			case 0: /* some NaN, of either sign */
+			case 0: /* some NaNs, of either sign */
 				bits |= ~(Bits)0 >> 2 << 1;
 				bits ^= (Bits)random.below(1000) << 2;
 				break;
-			case 1: /* denormal, perhaps */
+			case 1: /* any bits, perhaps a denormal */
 				bits = (Bits)random();
 				break;
 			default:
@@ -146,7 +147,7 @@ std::vector<uint64_t> float_keys(uint64_t n, uint32_t width, uint64_t seed)
 	return keys;
 }
 
-/* The order written down a second time, by the comparison of numbers. */
+/* A second, independent definition of the order, which compares numbers. */
 template <class Bits, class Signed, class Float>
 static int compare_keys(const SortCase &c, Bits a, Bits b)
 {
@@ -186,7 +187,7 @@ static void sort_reference(const SortCase &c, const std::vector<uint64_t> &keys,
 	});
 }
 
-/* A device array between canaries, off a 256-byte boundary by shift items. */
+/* A device array between canaries, misaligned to a 256-byte boundary by shift items. */
 struct GuardedArray {
 	static const size_t GUARD = 256;
 	static constexpr uint8_t CANARY = 0xC5;

@@ -1,6 +1,7 @@
 /*
  * device_test.h
- *		Support of the device library's tests: the library under test, cases, and counting.
+ *		Support of the device library's tests: the library under test, test cases, counts of
+ *		checks.
  */
 #ifndef GPUSORT_DEVICE_TEST_H
 #define GPUSORT_DEVICE_TEST_H
@@ -21,7 +22,7 @@ struct TestLibrary {
 
 extern TestLibrary library;
 
-/* Counts a check; says what failed unless quiet. */
+/* Counts a check, and prints what failed unless quiet. */
 bool test_check(bool good, const char *format, ...) __attribute__((format(printf, 2, 3)));
 extern uint64_t tests_run;
 extern uint64_t tests_failed;
@@ -37,7 +38,7 @@ struct TestRandom {
 	uint64_t below(uint64_t n);
 };
 
-/* What to sort, and how; each field has the most usual value. */
+/* Describes a sort.  Each field has its most usual value. */
 struct SortCase {
 	uint32_t key_width = 4;
 	uint32_t value_width = 0;
@@ -51,17 +52,20 @@ struct SortCase {
 	bool in_place = false;	/* host arrays only */
 	uint32_t key_shift = 0; /* items by which the arrays miss a 256-byte boundary */
 	uint32_t value_shift = 0;
-	uint32_t out_shift = 0; /* more of it, for the outputs alone */
+	uint32_t out_shift = 0; /* additional items for the outputs */
 	std::string what;		/* the distribution, for messages */
 };
 
 /*
- * Sorts keys (taken modulo the key width) with the library and compares with std::stable_sort:
- * the order, ties, values, unchanged inputs and the bytes around all arrays.
+ * Sorts keys (modulo the key width) with the library and compares with std::stable_sort: the
+ * order, ties, values, unchanged inputs, and the bytes around all arrays.
  */
 bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys);
 
-/* Distributions, as 64-bit patterns; the width is that of the keys they are for. */
+/*
+ * Distributions of keys, as 64-bit patterns.  The width is that of the keys for which they are
+ * used.
+ */
 std::vector<uint64_t> entropy_keys(uint64_t n, int samples, uint32_t width, uint64_t seed);
 std::vector<uint64_t> float_keys(uint64_t n, uint32_t width, uint64_t seed);
 std::vector<uint64_t> sorted_keys(uint64_t n, uint32_t width, uint64_t seed);
@@ -70,7 +74,7 @@ void set_debug(const std::function<void(GsDebugSettings &)> &change);
 
 /* How much of a group is run. */
 enum TestAmount {
-	TEST_TINY,	/* each kernel once or twice: for tools that slow it down a thousandfold */
+	TEST_TINY,	/* each kernel once or twice: for tools that make it a thousand times slower */
 	TEST_QUICK, /* a part of each kind of case */
 	TEST_ALL
 };
@@ -86,13 +90,19 @@ void test_sessions(TestAmount amount);
 void test_large(TestAmount amount);
 void test_huge(TestAmount amount);
 
-/* True if every planted bug makes the cases that aim at it fail, and nothing fails without. */
+/*
+ * Returns true if every planted bug makes the cases that aim at it fail, and nothing fails
+ * without bugs.
+ */
 bool test_planted_bugs();
 
-/* Loses the device by a real fault, for test_faults().  True if no check failed. */
+/* Loses the device by a real fault, for test_faults().  Returns true if no check failed. */
 bool test_losing_device();
 
-/* Without a device: everything that needs one says so.  True if no check failed. */
+/*
+ * Checks that without a device everything that needs one reports that.  Returns true if no
+ * check failed.
+ */
 bool test_no_device();
 
 #endif /* GPUSORT_DEVICE_TEST_H */

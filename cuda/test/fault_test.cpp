@@ -1,7 +1,7 @@
 /*
  * fault_test.cpp
- *		Tests of bad arguments and of trouble on the device: a status and a message, nothing is
- *		leaked, and the caller can go on.
+ *		Tests of bad arguments and of faults of the device: there is a status and a message,
+ *		nothing leaks, and the caller can continue.
  */
 #include "test/device_test.h"
 
@@ -96,7 +96,10 @@ static void test_requests()
 	});
 }
 
-/* NULL where the interface does not allow it, and sizes from zero to beyond all memory. */
+/*
+ * Passes NULL where the interface does not allow it, and sizes from zero to more than all
+ * memory.
+ */
 static void test_pointers_and_sizes()
 {
 	const GsDeviceApi *api = library.api;
@@ -167,7 +170,7 @@ static void test_pointers_and_sizes()
 			   "a buffer larger than the device");
 		test_check(!buffer && api->device_message(device)[0], "a huge buffer is not NULL");
 	}
-	/* Never looked at: there is no memory for it. */
+	/* These arrays are never read, since there is no memory for them. */
 	for (GsMemoryPlace place : {GPUSORT_HOST_ARRAYS, GPUSORT_DEVICE_ARRAYS}) {
 		GsSortRequest request = good_request((void *)((uintptr_t)1 << 44),
 											 (void *)((uintptr_t)1 << 45), (uint64_t)1 << 40);
@@ -204,7 +207,7 @@ static void test_pointers_and_sizes()
 		test_check(api->status_text((GsStatus)status)[0], "status %d has no text", status);
 }
 
-/* Host memory is pinned once, and let go once. */
+/* Pins host memory and unpins it; both can be done only once. */
 static void test_pinning()
 {
 	const GsDeviceApi *api = library.api;
@@ -269,8 +272,8 @@ bool test_no_device()
 }
 
 /*
- * Code for an older architecture than the device's, as when its PTX is compiled by the driver:
- * large tiles were left out of it, so small ones are sorted, and in the right order.
+ * Code for an older architecture than the device's, as if the driver had compiled its PTX.  It
+ * lacks large tiles, so small ones must be used, and the result must be right.
  */
 static void test_older_code()
 {
@@ -318,7 +321,7 @@ static std::vector<uint32_t> some_keys(uint64_t n)
 	return keys;
 }
 
-/* The device can be used as if nothing had been. */
+/* Checks that the device can be used as if nothing had happened. */
 static void expect_working(GsDevice *device, const char *what)
 {
 	std::vector<uint32_t> in = some_keys(5000), out(in.size());
@@ -331,7 +334,7 @@ static void expect_working(GsDevice *device, const char *what)
 			   library.api->status_text(status));
 }
 
-/* Every allocation of a sort fails once; nothing stays behind, and the next sort works. */
+/* Lets each allocation of a sort fail once.  Nothing may leak, and the next sort must work. */
 static void test_failing_allocations()
 {
 	const GsDeviceApi *api = library.api;
@@ -366,7 +369,7 @@ static void test_failing_allocations()
 	set_debug(nullptr);
 }
 
-/* Opens a second time, with so much memory. */
+/* Opens the device again, with a memory limit. */
 static GsDevice *open_limited(uint64_t limit)
 {
 	GsDevice *device = nullptr;
@@ -378,7 +381,7 @@ static GsDevice *open_limited(uint64_t limit)
 	return device;
 }
 
-/* A limit of the device's memory; and others that take it between begin and sort. */
+/* A limit of the device's memory; and other users who allocate it between begin and sort. */
 static void test_memory_limits()
 {
 	const GsDeviceApi *api = library.api;
@@ -434,7 +437,7 @@ static void test_memory_limits()
 	expect(api->session_sort(session, &result), GPUSORT_OK, "sorting when it is back");
 	test_check(result.rows == 10000, "the session has lost rows");
 
-	/* With a session, its copies and a buffer in progress. */
+	/* Closes the device with a session, its copies and a buffer in progress. */
 	expect(api->buffer_alloc(device, 1000, &buffer), GPUSORT_OK, "a buffer");
 	expect(api->session_begin(device, &session_options, &session), GPUSORT_OK, "begin");
 	expect(api->session_put(session, &chunk, &ticket), GPUSORT_OK, "put");
@@ -443,7 +446,7 @@ static void test_memory_limits()
 	api->device_close(device);
 }
 
-/* The device is lost: every call says so. */
+/* Checks that every call reports that the device is lost. */
 static void expect_lost(const char *what)
 {
 	const GsDeviceApi *api = library.api;
@@ -468,7 +471,10 @@ static void expect_lost(const char *what)
 	test_check(!session, "%s: a session on a lost device is not NULL", what);
 }
 
-/* There is no memory to start again with; then there is, and all of it is free. */
+/*
+ * Recovers the device, first without memory to start it, then with memory.  All of its memory
+ * must be free afterwards.
+ */
 static void expect_recovery(uint64_t fresh, const char *what)
 {
 	const GsDeviceApi *api = library.api;
@@ -485,7 +491,7 @@ static void expect_recovery(uint64_t fresh, const char *what)
 	api->device_trim(device);
 }
 
-/* Really loses the device: keys that are not there, or in the emulator a kernel that hangs. */
+/* Loses the device: by keys at invalid addresses, or in the emulator by a kernel that hangs. */
 static void lose_device()
 {
 	std::vector<uint32_t> in = some_keys(20000), out(in.size());
@@ -496,7 +502,7 @@ static void lose_device()
 			s.fallback_polls = UINT32_MAX;
 			s.emu_resident = 1;
 			s.emu_dispatch = 1;
-			s.emu_bug = 6; /* tiles by block index */
+			s.emu_bug = 6; /* GPUSORT_BUG_BLOCK_INDEX */
 		});
 	else {
 		request.place = GPUSORT_DEVICE_ARRAYS;
@@ -509,7 +515,10 @@ static void lose_device()
 	set_debug(nullptr);
 }
 
-/* With a session, a buffer and pinned memory; comes back, or says that it will not. */
+/*
+ * Loses the device with a session, a buffer and pinned memory.  It must recover, or report that
+ * it cannot.
+ */
 bool test_losing_device()
 {
 	const GsDeviceApi *api = library.api;
@@ -550,8 +559,8 @@ bool test_losing_device()
 }
 
 /*
- * CUDA does not promise that a process can go on after a fault, so the fault is another
- * process's.  This one, which uses the same device, notices nothing.
+ * CUDA does not guarantee that a process can continue after a fault, so another process causes
+ * the fault.  This process uses the same device and must not be affected.
  */
 static void test_real_fault()
 {
@@ -570,7 +579,10 @@ static void test_real_fault()
 	library.api->device_trim(library.device);
 }
 
-/* Two users of a device: recovering it for one loses it for the other, who can recover, too. */
+/*
+ * Two users of a device: recovering it for one loses it for the other, who can then recover it,
+ * too.
+ */
 static void test_two_users()
 {
 	const GsDeviceApi *api = library.api;
@@ -621,14 +633,14 @@ static void test_two_users()
 	test_check(memory.in_use == fresh && !memory.sessions, "the second user: %llu bytes in use",
 			   (unsigned long long)memory.in_use);
 
-	/* Closed while it is lost. */
+	/* The device is closed while it is lost. */
 	expect(api->device_recover(device), GPUSORT_OK, "recovering what is not lost");
 	api->device_close(other);
 	expect_working(device, "the user who is left");
 	api->device_trim(device);
 }
 
-/* Gives the emulator's device a fault, or none (NULL); see emu_runtime.cpp. */
+/* Gives the emulated device a fault, or removes it (NULL); see emu_runtime.cpp. */
 static void set_device_fault(const char *fault)
 {
 	static const std::string path = "/tmp/gpusort_faults." + std::to_string(getpid());
@@ -641,7 +653,7 @@ static void set_device_fault(const char *fault)
 		unlink(path.c_str());
 }
 
-/* The device goes while nothing is asked of it: a query, or the end of a session, notices. */
+/* The device is lost while it is idle: a query, or the end of a session, must detect this. */
 static void test_lost_while_idle(uint64_t fresh)
 {
 	const GsDeviceApi *api = library.api;
@@ -669,7 +681,7 @@ static void test_lost_while_idle(uint64_t fresh)
 	}
 }
 
-/* There is no code for the device. */
+/* The library has no code for the device. */
 static void test_no_code()
 {
 	GsDeviceOptions options = {};

@@ -3,10 +3,10 @@
  *		Sorts of up to 2^32 items, checked in one pass over the result.
  *
  * A key is a function of its row number, so that neither the input nor a sorted copy has to be
- * kept: the rows are right if the keys ascend, each key is that of its row number, the row
- * numbers of equal keys ascend, and the row numbers are a permutation, which their hashes,
- * summed up, say.  Device arrays are filled and read in pieces.  The emulator does the same at
- * small sizes and with small strips.
+ * kept.  The result is right if the keys ascend, each key is that of its row number, the row
+ * numbers of ties ascend, and the row numbers are a permutation, which the sum of their hashes
+ * shows.  Device arrays are filled and read in pieces.  The emulator runs the same tests with
+ * small sizes and small strips.
  */
 #include "test/device_test.h"
 
@@ -23,9 +23,9 @@ enum KeyOrder { RANDOM, SORTED, ONE_DESCENT, REVERSED };
 
 struct HugeCase {
 	uint32_t key_width;
-	uint32_t value_width; /* 0: keys alone */
+	uint32_t value_width; /* 0: no values */
 	uint64_t n;
-	uint64_t distinct; /* random keys: number of distinct ones, about; 0: all random */
+	uint64_t distinct; /* random keys: approximate number of distinct ones; 0: all random */
 	KeyOrder order;
 };
 
@@ -61,7 +61,7 @@ struct Buffers {
 	}
 };
 
-/* Fills the keys; returns the sum of the hashes of what has to be found again. */
+/* Fills the keys.  *sum becomes the sum of the hashes that the result must have. */
 template <class Key>
 bool fill(const HugeCase &c, void *target, uint64_t *sum)
 {
@@ -80,7 +80,7 @@ bool fill(const HugeCase &c, void *target, uint64_t *sum)
 	return true;
 }
 
-/* Null, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 template <class Key, class Value>
 const char *check_result(const HugeCase &c, const Buffers &buffers, uint64_t sum)
 {
@@ -186,7 +186,7 @@ void test_huge(TestAmount amount)
 	}
 	if (amount != TEST_ALL)
 		return;
-	/* Inputs of this size are looked through for a descent first. */
+	/* Inputs of this size are first searched for a descent. */
 	for (KeyOrder order : {SORTED, ONE_DESCENT, REVERSED})
 		run_case({4, 4, ((uint64_t)1 << 26) + 1, 0, order});
 	uint64_t strip = (uint64_t)1 << 30;
@@ -195,7 +195,7 @@ void test_huge(TestAmount amount)
 	run_case({4, 4, strip + 1, 0, RANDOM});
 	run_case({4, 0, 2 * strip + 1, 0, RANDOM});
 	run_case({4, 4, 2 * strip + 1, 1 << 16, RANDOM});
-	/* Positions that 32 bits do not hold. */
+	/* Positions do not fit in 32 bits. */
 	run_case({4, 0, 4 * strip + 5, 0, RANDOM});
 	run_case({4, 8, 4 * strip + 5, 0, RANDOM});
 }

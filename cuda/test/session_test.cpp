@@ -1,6 +1,6 @@
 /*
  * session_test.cpp
- *		Tests of sort sessions: every row comes back once, in order, whatever the layout.
+ *		Tests of sort sessions: every row must be returned once, in order, in every layout.
  */
 #include "test/device_test.h"
 
@@ -11,27 +11,27 @@ namespace
 {
 
 constexpr uint32_t WORDS = GPUSORT_MAX_KEY_WORDS;
-constexpr uint64_t PARTS_ROWS = 301; /* sessions of that size also deliver parts of chunks */
+constexpr uint64_t PARTS_ROWS = 301; /* sessions of this size also deliver parts of chunks */
 
-/* What a session is tested with. */
+/* Parameters of a session. */
 struct SessionCase {
 	GsRowLayout layout = GPUSORT_ROWS_FIXED;
 	uint32_t row_width = 24;
 	uint32_t key_words = 1;
 	uint64_t rows = 1000;
-	uint32_t put_rows = 300; /* of an unsorted chunk */
+	uint32_t put_rows = 300; /* rows of an unsorted chunk */
 	uint32_t chunk_rows = 128;
 	uint64_t chunk_bytes = 4096;
 	uint64_t distinct = 0; /* number of distinct keys; 0: all random */
-	uint32_t longest = 89; /* bytes of most rows of variable width; some are longer */
-	bool shuffled = false; /* chunks are put in another order than they arrived in */
+	uint32_t longest = 89; /* maximum bytes of most rows of variable width; a few are longer */
+	bool shuffled = false; /* chunks are not put in the order of arrival */
 	bool return_keys = true;
 	uint64_t expected_rows = 0;
 };
 
 struct Row {
 	uint64_t key[WORDS];
-	uint64_t arrival; /* position by chunk order */
+	uint64_t arrival; /* position in the order of chunks */
 	uint64_t put;	  /* row number */
 	std::string bytes;
 };
@@ -65,7 +65,7 @@ std::vector<Row> make_rows(const SessionCase &c, uint64_t seed)
 	return rows;
 }
 
-/* Cuts the rows into chunks in the order in which they are put. */
+/* Divides the rows into chunks, in the order in which they are put. */
 std::vector<Put> make_puts(const SessionCase &c, std::vector<Row> &rows)
 {
 	std::vector<uint64_t> firsts;
@@ -120,7 +120,7 @@ GsSessionOptions options_of(const SessionCase &c)
 	return options;
 }
 
-/* The host side of a delivery, with canaries behind the arrays. */
+/* The host side of a delivery, with canaries after the arrays. */
 struct Target {
 	GsSortedChunk chunk;
 	std::vector<uint64_t> keys[WORDS], numbers;
@@ -176,7 +176,7 @@ const char *compare_chunk(const SessionCase &c, const Target &t, const std::vect
 	return nullptr;
 }
 
-/* The rows in the order in which they have to come. */
+/* Sorts the rows into the expected order. */
 void sort_rows(const SessionCase &c, std::vector<Row> &rows)
 {
 	std::stable_sort(rows.begin(), rows.end(), [&](const Row &a, const Row &b) {
@@ -185,7 +185,10 @@ void sort_rows(const SessionCase &c, std::vector<Row> &rows)
 	});
 }
 
-/* Gets a chunk without some of its arrays: the others are filled, and these left alone. */
+/*
+ * Gets a chunk without some of its arrays: the others must be filled, and these must not
+ * change.
+ */
 const char *get_parts(const SessionCase &c, GsSession *session, const std::vector<Row> &sorted)
 {
 	for (int without = 0; without < 16; without++) {
@@ -202,7 +205,7 @@ const char *get_parts(const SessionCase &c, GsSession *session, const std::vecto
 		if (library.api->session_get(session, 0, &t.chunk, &t.ticket) ||
 			library.api->session_wait(session, t.ticket))
 			return "getting a part of a chunk failed";
-		/* What was not asked for is as it was; taken from where it is known, it must fit. */
+		/* Arrays that were not requested must not change.  The others must match. */
 		if ((without & 1 && t.data != all.data) || (without & 2 && t.lengths != all.lengths) ||
 			(without & 4 && t.numbers != all.numbers) ||
 			(without & 8 && !std::equal(t.keys, t.keys + WORDS, all.keys)))
@@ -227,7 +230,7 @@ const char *get_parts(const SessionCase &c, GsSession *session, const std::vecto
 	return nullptr;
 }
 
-/* Puts the chunks and waits until their memory may be used again. */
+/* Puts the chunks and waits until their memory may be reused. */
 const char *put_all(GsSession *session, std::vector<Put> &puts)
 {
 	for (Put &put : puts) {
@@ -246,7 +249,7 @@ const char *put_all(GsSession *session, std::vector<Put> &puts)
 	return nullptr;
 }
 
-/* Gets all chunks forward, three at a time, and compares; then some again, backwards. */
+/* Gets and compares all chunks, three at a time; then gets some again, backwards. */
 const char *get_all(const SessionCase &c, GsSession *session, const GsSessionResult &result,
 					std::vector<Row> rows)
 {
@@ -385,7 +388,7 @@ void test_session_states()
 	test_check(api->session_poll(session, 99) == GPUSORT_BAD_ARGUMENT, "an unknown ticket");
 	api->session_end(session);
 
-	/* Chunks that contradict themselves. */
+	/* Chunks whose sizes are inconsistent. */
 	c.layout = GPUSORT_ROWS_VARIABLE;
 	options = options_of(c);
 	std::vector<Row> rows = make_rows(c, 1);
@@ -425,7 +428,7 @@ void test_session_states()
 			   "a target without a size");
 	api->session_end(session);
 
-	/* Chunks of more rows than there is memory for. */
+	/* Sorted chunks may have more rows than fit in memory. */
 	uint64_t before = memory_in_use();
 	options.chunk_rows = UINT32_MAX;
 	options.chunk_bytes = UINT32_MAX;
@@ -438,7 +441,7 @@ void test_session_states()
 	test_check(memory_in_use() == before, "huge chunks leak");
 }
 
-/* Chunks may be much larger than the session: memory is taken for the rows there are. */
+/* Chunks may be much larger than the session: memory is allocated only for the actual rows. */
 void test_few_rows_in_large_chunks()
 {
 	const GsDeviceApi *api = library.api;
@@ -470,7 +473,7 @@ void test_few_rows_in_large_chunks()
 	}
 }
 
-/* Two sessions at a time, whose calls alternate. */
+/* Two sessions at the same time, whose calls alternate. */
 void test_two_sessions()
 {
 	const GsDeviceApi *api = library.api;
@@ -519,7 +522,7 @@ void test_two_sessions()
 		api->session_end(session);
 }
 
-/* Every allocation of a session fails once: it can be sorted afterwards, or ended. */
+/* Lets each allocation of a session fail once.  The session can then be sorted, or ended. */
 void test_session_faults()
 {
 	const GsDeviceApi *api = library.api;
@@ -541,7 +544,8 @@ void test_session_faults()
 			for (Put &put : puts) {
 				GsChunk chunk = chunk_of(put);
 				status = api->session_put(session, &chunk, &put.ticket);
-				if (status == GPUSORT_DEVICE_MEMORY) /* the fault is over: try again */
+				if (status ==
+					GPUSORT_DEVICE_MEMORY) /* the fault occurs only once, so try again */
 					status = api->session_put(session, &chunk, &put.ticket);
 				test_check(!status, "put after failing allocation %u", fail);
 			}
@@ -557,7 +561,7 @@ void test_session_faults()
 			test_check(memory_in_use() == before, "failing allocation %u leaks", fail);
 		}
 
-	/* A chunk for which there is no memory: those before it can be sorted. */
+	/* There is no memory for a chunk: those before it can be sorted. */
 	SessionCase c;
 	c.rows = 20000;
 	c.put_rows = 20000;
@@ -582,7 +586,7 @@ void test_session_faults()
 	test_check(!problem, "the chunks before one without memory: %s", problem ? problem : "");
 	api->session_end(session);
 
-	/* A limit, and ending a session with work in progress. */
+	/* A memory limit; and the end of a session with work in progress. */
 	c = SessionCase();
 	options = options_of(c);
 	options.expected_rows = 1000;
@@ -596,7 +600,10 @@ void test_session_faults()
 			   "sorting beyond the limit");
 	api->session_end(session);
 
-	/* The device is lost in the sort, by each word's, and recovered before the session ends. */
+	/*
+	 * The device is lost in the sort by each of the words, and is recovered before the session
+	 * ends.
+	 */
 	c.key_words = 2;
 	c.distinct = 3;
 	options = options_of(c);
@@ -618,7 +625,7 @@ void test_session_faults()
 					   "sorting a session of before");
 			api->session_end(session);
 		} else {
-			/* The other way round. */
+			/* The session ends before the device is recovered. */
 			api->session_end(session);
 			test_check(!api->device_recover(library.device), "recovering");
 		}
@@ -629,19 +636,19 @@ void test_session_faults()
 
 } // namespace
 
-/* A session of each layout, and the faults that need no lost device. */
+/* A session of each layout, and the faults that do not lose the device. */
 static void test_tiny_sessions()
 {
 	for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
 		SessionCase c;
 		c.layout = layout;
-		c.key_words = 2 + layout; /* up to all */
+		c.key_words = 2 + layout; /* all numbers of words up to the maximum */
 		c.rows = 701;
 		c.distinct = 9;
 		c.shuffled = true;
 		test_session(c, 1);
 	}
-	for (uint32_t width : {3, 4, 16}) { /* the words in which rows are copied */
+	for (uint32_t width : {3, 4, 16}) { /* covers all word sizes in which rows are copied */
 		SessionCase c;
 		c.row_width = width;
 		c.rows = 100;

@@ -18,13 +18,13 @@ static void use_path(GsSortPath path)
 	set_debug([&](GsDebugSettings &s) { s.path = path; });
 }
 
-/* Whether small inputs, too, are first copied as far as they are sorted. */
+/* Sets whether even small inputs are first copied as long as they are sorted. */
 static void use_sorted_copy(bool always)
 {
 	set_debug([&](GsDebugSettings &s) { s.copy_items = always; });
 }
 
-/* The kinds of sort: widths, with given values, with row numbers, without keys. */
+/* Returns all kinds of sorts: widths, with given values, with row numbers, without keys. */
 static std::vector<SortCase> kinds()
 {
 	std::vector<SortCase> list;
@@ -63,7 +63,7 @@ static uint64_t path_limit(GsSortPath path, const GsDebugSizes &sizes)
 	}
 }
 
-/* One case, or a few, of each kernel. */
+/* Runs one or a few cases of each kernel. */
 static void run_tiny(const SortCase &base)
 {
 	SortCase c = base;
@@ -84,7 +84,7 @@ static void run_tiny(const SortCase &base)
 		use_path(way.path);
 		run_sort_case(c, entropy_keys(way.n, 1, c.key_width, way.n));
 	}
-	/* Strips, tiles of one digit, keys that are sorted. */
+	/* Strips, tiles with a single digit, sorted keys. */
 	use_path(GPUSORT_PATH_ONESWEEP);
 	set_debug([&](GsDebugSettings &s) { s.strip_items = sizes.tile_items; });
 	run_sort_case(c, entropy_keys(onesweep, 8, c.key_width, 1));
@@ -102,7 +102,10 @@ static void run_tiny(const SortCase &base)
 	use_path(GPUSORT_PATH_AUTO);
 }
 
-/* Small sizes, around tiles, and around the ends of paths: by every path that takes them. */
+/*
+ * Small sizes, and sizes around tiles and around the limits of paths, by every path that can
+ * sort them.
+ */
 static void test_small_sizes(const SortCase &base, bool quick)
 {
 	SortCase c = base;
@@ -133,7 +136,7 @@ static void test_small_sizes(const SortCase &base, bool quick)
 	use_path(GPUSORT_PATH_AUTO);
 }
 
-/* The ends of the paths follow one another, and each is an end. */
+/* The limits of the paths are in order, and none exceeds the maximum of its path. */
 static void test_path_ends(const SortCase &c)
 {
 	GsDebugSizes sizes = sizes_of(c);
@@ -144,14 +147,14 @@ static void test_path_ends(const SortCase &c)
 				   sizes.auto_grid <= std::max(sizes.grid_items, sizes.auto_block),
 			   "ends of paths: warp %u, rank %u, block %u, grid %u", sizes.auto_warp,
 			   sizes.auto_rank, sizes.auto_block, sizes.auto_grid);
-	if (library.emulator) /* where each path has inputs of its own */
+	if (library.emulator) /* each path is chosen for some inputs */
 		test_check(sizes.auto_warp < sizes.auto_rank && sizes.auto_rank < sizes.auto_block &&
 					   sizes.auto_block < sizes.auto_grid,
 				   "a path has no inputs: warp %u, rank %u, block %u, grid %u", sizes.auto_warp,
 				   sizes.auto_rank, sizes.auto_block, sizes.auto_grid);
 }
 
-/* Sorted keys with one descent: within a thread's keys, between threads, warps and turns. */
+/* Sorted keys with one descent: among a thread's keys, and between threads, warps and turns. */
 static void test_descents(uint32_t key_width, bool quick)
 {
 	SortCase c;
@@ -192,7 +195,7 @@ void test_sizes(TestAmount amount)
 	for (uint32_t width : {4, 8})
 		test_descents(width, quick);
 
-	/* Every size from one tile to two, of both kinds of tile that the emulator has. */
+	/* All sizes from one to two tiles, for both tile sizes of the emulator. */
 	SortCase c;
 	c.what = "every n of two tiles";
 	uint64_t tile;
@@ -206,7 +209,7 @@ void test_sizes(TestAmount amount)
 			run_sort_case(c, entropy_keys(n, 1, width, n));
 	}
 
-	/* Strips: one less, equal, one more, and many. */
+	/* Sizes one below, at and above the ends of strips, and many strips. */
 	for (uint32_t width : {4, 8}) {
 		c = SortCase();
 		c.key_width = width;
@@ -226,7 +229,7 @@ void test_sizes(TestAmount amount)
 		set_debug([&](GsDebugSettings &s) { s.strip_items = 0; });
 	}
 
-	/* Arrays that miss 16-byte boundaries, and host arrays. */
+	/* Arrays that are not aligned to 16 bytes, and host arrays. */
 	use_path(GPUSORT_PATH_AUTO);
 	for (SortCase d : kinds()) {
 		uint64_t n = 2 * sizes_of(d).tile_items + 5;
@@ -276,7 +279,7 @@ void test_distributions(TestAmount amount)
 {
 	bool quick = amount != TEST_ALL;
 	if (amount == TEST_TINY)
-		return; /* "sizes" has a case of each kernel */
+		return; /* the group "sizes" has a case of each kernel */
 	std::vector<SortCase> list;
 	for (SortCase c : kinds())
 		if (!c.drop_keys && (!quick || !c.row_numbers))
@@ -288,7 +291,7 @@ void test_distributions(TestAmount amount)
 			uint64_t n =
 				std::min<uint64_t>(path_limit(path, sizes), 3 * sizes.tile_items + 100);
 			if (library.emulator &&
-				path == GPUSORT_PATH_GRID) /* its barriers take long there */
+				path == GPUSORT_PATH_GRID) /* its barriers take long in the emulator */
 				n = 600;
 			uint32_t width = c.key_width;
 			uint32_t bits = 8 * width;
@@ -348,7 +351,7 @@ void test_bit_ranges(TestAmount amount)
 			uint64_t n = std::min<uint64_t>(path_limit(path, sizes_of(c)), 70);
 			std::vector<uint64_t> keys = entropy_keys(n, 1, width, 7);
 			use_path(path);
-			/* Both ways that small inputs take unless told otherwise see every pair. */
+			/* These two paths are tested with every pair of bits. */
 			bool all = path == GPUSORT_PATH_BLOCK || path == GPUSORT_PATH_ONESWEEP;
 			uint32_t by = amount == TEST_TINY	 ? 8 * width
 						  : amount == TEST_QUICK ? 5
@@ -357,7 +360,7 @@ void test_bit_ranges(TestAmount amount)
 			for (uint32_t begin = 0; begin <= 8 * width; begin += by)
 				for (uint32_t end = begin; end <= 8 * width; end += by) {
 					if (end == 0)
-						continue; /* means the whole key, in a SortCase */
+						continue; /* it would mean the whole key in a SortCase */
 					c.begin_bit = begin;
 					c.end_bit = end;
 					c.order = (begin + end) % 3 ? GPUSORT_UNSIGNED : GPUSORT_SIGNED;
@@ -367,7 +370,7 @@ void test_bit_ranges(TestAmount amount)
 		}
 }
 
-/* Unkind schedules, late tiles, and the fallback of the look-back. */
+/* Adverse schedules, late tiles, and the fallback of the look-back. */
 void test_schedules(TestAmount amount)
 {
 	bool quick = amount != TEST_ALL;
@@ -389,8 +392,7 @@ void test_schedules(TestAmount amount)
 					c.what = "schedule " + std::to_string(resident) + " " +
 							 std::to_string(dispatch) + " " + std::to_string(favour);
 					set_debug([&](GsDebugSettings &s) {
-						s.fallback_polls =
-							UINT32_MAX; /* progress has to come from the tickets */
+						s.fallback_polls = UINT32_MAX; /* tile counter alone gives progress */
 						s.emu_resident = resident;
 						s.emu_dispatch = dispatch;
 						s.emu_favour = favour;
@@ -429,7 +431,7 @@ void test_schedules(TestAmount amount)
 		}
 }
 
-/* Sizes that only a device does in reasonable time, compared with a sort on the host. */
+/* Sizes that only a device can sort in reasonable time, compared with a sort on the host. */
 void test_large(TestAmount amount)
 {
 	if (library.emulator || amount == TEST_TINY)
