@@ -46,9 +46,8 @@ struct Schedule {
 	uint32_t seed = 1;
 	uint32_t resident = 6; /* blocks alive at the same time, unless the launch is cooperative */
 	uint32_t dispatch = 0; /* order in which blocks start: 0 ascending, 1 reversed, 2 random */
-	uint32_t favour =
-		0; /* block that runs next: 0 any, 1 mostly the youngest, 2 mostly the oldest */
-	uint32_t bug = 0; /* enum GsPlantedBug */
+	uint32_t favour = 0; /* 0 any block runs next, 1 mostly the youngest, 2 mostly the oldest */
+	uint32_t bug = 0;	 /* enum GsPlantedBug */
 };
 
 extern Schedule schedule;

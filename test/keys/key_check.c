@@ -3,16 +3,16 @@
  * key_check.c
  *		Checks the rule of key_encoding.h for all pairs of some values.
  *
- * What is compared with is the comparison function of the operator's btree
- * operator class, called for each pair.  Words are checked twice:
+ * The reference is the comparison function of the operator's btree operator
+ * class, which is called for each pair.  Words are checked twice:
  *
- * as encodings give them, for every number of words up to MOST_WORDS;
+ * as encodings return them, for every number of words up to MOST_WORDS;
  *
- * as plans lay them out, for every number of words of a string that a plan can
- * be made for, ascending and descending, with NULLs first and last, as the first
- * key, behind others and before others, up to the last words there are.
+ * as plans lay them out, for every number of words that a plan can have,
+ * ascending and descending, with NULLs first and last, as the first key,
+ * after other keys and before other keys, up to the last word.
  *
- * Values are also tried in the other forms that tables can have them in.
+ * Values are also tested in the other forms that they can have in tables.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,16 +37,16 @@
 
 GPUSORT_MODULE_MAGIC("key_check", "1.0");
 
-/* More than a plan looks at before it leaves strings to comparisons. */
+/* More than a plan uses before it leaves strings to comparisons. */
 #define MOST_WORDS		70
 
-/* Bytes of the longest value with a short header. */
+/* Maximum size of a value with a short header. */
 #define MOST_SHORT_BYTES	(VARATT_SHORT_MAX - VARHDRSZ_SHORT)
 
-/* The most keys in the rows of a plan. */
+/* Maximum number of keys in the rows of a plan. */
 #define MOST_KEYS		3
 
-/* Bytes of a value that a message shows. */
+/* Bytes of a value that are shown in a message. */
 #define SHOWN_BYTES		80
 
 /* The values of one type. */
@@ -63,8 +63,8 @@ typedef struct Values
 } Values;
 
 /*
- * Rows whose keys are named by letters: 'v' is a value, 'w' another one, and 'i'
- * a small integer.
+ * Rows.  Each letter of 'keys' names a key: 'v' is the value, 'w' another
+ * value, and 'i' a small integer.
  */
 typedef struct Rows
 {
@@ -72,7 +72,7 @@ typedef struct Rows
 	const char *keys;
 	bool		descending;
 	bool		nulls_first;
-	Datum	   *columns;		/* of row i, from i * MOST_KEYS on */
+	Datum	   *columns;		/* those of row i start at i * MOST_KEYS */
 	bool	   *isnull;
 } Rows;
 
@@ -117,7 +117,10 @@ behind_pointer(struct varlena *value)
 	return result;
 }
 
-/* A value as a table could have it, of which 'form' chooses; arrays do not. */
+/*
+ * Returns a value in a form that it could have in a table, chosen by 'form'.
+ * Arrays do not contain all forms.
+ */
 static Datum
 in_another_form(Datum value, int form)
 {
@@ -214,7 +217,10 @@ text_of_value(const Values *values, int i)
 	return pnstrdup(text, pg_mbcliplen(text, strlen(text), SHOWN_BYTES));
 }
 
-/* What is wrong with two values or the rows that they are in. */
+/*
+ * Describes what is wrong with two values, or with the rows that contain
+ * them.
+ */
 static char *
 complaint(const Values *values, int i, int j, const char *what, unsigned words)
 {
@@ -228,7 +234,7 @@ complaint(const Values *values, int i, int j, const char *what, unsigned words)
  * ----------------------------------------------------------------
  */
 
-/* How many words of a value can be asked for. */
+/* Returns the number of words that can be requested of a value. */
 static unsigned
 count_words(const GsKeyEncoding *encoding)
 {
@@ -237,7 +243,7 @@ count_words(const GsKeyEncoding *encoding)
 	return (encoding->bits + 63) / 64;
 }
 
-/* Check two values' words, as many as 'count'; NULL or what is wrong. */
+/* Checks 'count' words of two values.  Returns NULL, or what is wrong. */
 static char *
 check_words(const Values *values, const GsKeyEncoding *encoding, int i, int j,
 			const uint64 *a, const uint64 *b, unsigned count)
@@ -289,7 +295,7 @@ check_encoding(const Values *values, const GsKeyEncoding *encoding)
  * ----------------------------------------------------------------
  */
 
-/* The value in a row's column. */
+/* Returns the index of the value in a row's column. */
 static int
 value_number(const Values *values, char key, int row)
 {
@@ -322,7 +328,7 @@ make_rows(Rows *rows)
 		}
 }
 
-/* The order of two rows by one key. */
+/* Returns the order of two rows by one key. */
 static int
 order_by_key(const Rows *rows, int k, int i, int j)
 {
@@ -348,7 +354,7 @@ order_by_key(const Rows *rows, int k, int i, int j)
 	return order;
 }
 
-/* The order of two rows by keys from number 'from' to 'to' - 1. */
+/* Returns the order of two rows by the keys 'from' to 'to' - 1. */
 static int
 order_by_keys(const Rows *rows, int from, int to, int i, int j)
 {
@@ -359,7 +365,7 @@ order_by_keys(const Rows *rows, int from, int to, int i, int j)
 	return order;
 }
 
-/* Words as many as a key has: -1, 0 or 1. */
+/* Returns the order of two keys of 'words' words: -1, 0 or 1. */
 static int
 compare_words(const uint64 *a, const uint64 *b, unsigned words)
 {
@@ -369,7 +375,7 @@ compare_words(const uint64 *a, const uint64 *b, unsigned words)
 	return 0;
 }
 
-/* Encode two strings by how they relate to the first one. */
+/* Encodes two strings relative to the first one as the pivot. */
 static void
 encode_strings(const GsKeyPlan *plan, GsKeyCursor *cursor, Datum a, Datum b,
 			   uint64 *a_words, uint64 *b_words)
@@ -383,8 +389,8 @@ encode_strings(const GsKeyPlan *plan, GsKeyCursor *cursor, Datum a, Datum b,
 }
 
 /*
- * Compare two rows by words as long as there are any, and check that everything
- * that is said on the way is true.  Returns NULL or what is wrong.
+ * Compares two rows by words, as long as there are any, and checks every
+ * claim of the plan on the way.  Returns NULL, or what is wrong.
  */
 static const char *
 follow_words(const Rows *rows, const GsKeyPlan *plan, int i, int j,
@@ -476,7 +482,7 @@ check_plan(const Rows *rows, const GsKeyPlan *plan)
 	return NULL;
 }
 
-/* Check all plans for the rows; NULL or what is wrong. */
+/* Checks all plans for the rows.  Returns NULL, or what is wrong. */
 static char *
 check_rows(const Rows *rows)
 {
@@ -539,9 +545,10 @@ check_plans(const Values *values)
 }
 
 /*
- * key_check(values anyarray, less regoperator): check the encoding that a sort
- * operator's order has, or if it is 0 the default one.  Returns a text that begins
- * with "same", or with "no encoding, same" if there is none; or what is wrong.
+ * key_check(values anyarray, less regoperator): checks the encoding of a sort
+ * operator's order, or of the type's default order if it is 0.  Returns a
+ * text that starts with "same", or with "no encoding, same" if there is none;
+ * otherwise what is wrong.
  */
 Datum
 key_check(PG_FUNCTION_ARGS)

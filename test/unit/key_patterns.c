@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_patterns.c
- *		Keys of many shapes for the sort to meet.
+ *		Keys with various distributions, as inputs of the sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,7 +14,7 @@
 #define DISTINCT_KEYS	7
 #define DISTINCT_TOPS	5
 
-/* As the sort samples: one row in (rows / 16384). */
+/* The sort samples one row in (rows / 16384). */
 #define SAMPLE_ROWS		16384
 
 static const char *const names[] = {
@@ -57,7 +57,7 @@ fill_random(uint64_t *key, unsigned words, unsigned times, RandomState *random)
 		key[w] = random_and(random, times);
 }
 
-/* A number in the middle of the key, so that two words have a part in it. */
+/* Sets a number in the middle of the key, so that it spans two words. */
 static void
 fill_number(uint64_t *key, unsigned words, uint64_t number)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * key_patterns.h
- *		Keys of many shapes for the sort to meet.
+ *		Keys with various distributions, as inputs of the sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,10 +16,10 @@ typedef enum KeyPattern
 {
 	PATTERN_RANDOM,
 	PATTERN_EQUAL,
-	PATTERN_ASCENDING,			/* all keys differ */
-	PATTERN_ASCENDING_RUNS,		/* with equal neighbours */
+	PATTERN_ASCENDING,			/* ascending, all keys differ */
+	PATTERN_ASCENDING_RUNS,		/* ascending, with ties */
 	PATTERN_DESCENDING,
-	PATTERN_NEARLY_ASCENDING,	/* but for one row in a hundred */
+	PATTERN_NEARLY_ASCENDING,	/* except for one row in a hundred */
 	PATTERN_LOW_ENTROPY_2,		/* AND of 2 random words */
 	PATTERN_LOW_ENTROPY_4,
 	PATTERN_LOW_ENTROPY_6,
@@ -27,13 +27,13 @@ typedef enum KeyPattern
 	PATTERN_ONE_HOT,			/* nine of ten rows have one key */
 	PATTERN_EQUAL_TOP,			/* a few values in the upper half of a word */
 	PATTERN_EQUAL_LAST_BIT,		/* differ in the first and the last bit */
-	PATTERN_HIDDEN_RUN,			/* one run that a sample by stride misses */
+	PATTERN_HIDDEN_RUN,			/* ties in one word, missed by a sample */
 	PATTERN_COUNT
 } KeyPattern;
 
 extern const char *key_pattern_name(KeyPattern pattern);
 
-/* Make 'rows' keys of 'words' words, to be freed with free(). */
+/* Makes 'rows' keys of 'words' words, to be freed with free(). */
 extern uint64_t *key_pattern_make(KeyPattern pattern, uint32_t rows,
 								  unsigned words, RandomState *random);
 

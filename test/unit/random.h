@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * random.h
- *		Random numbers that are the same in each run.
+ *		Random numbers that are the same in each test run.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,10 +10,10 @@
 
 #include <stdint.h>
 
-/* Any value will do for a start. */
+/* Any initial value will do. */
 typedef uint64_t RandomState;
 
-/* 64 random bits, from the generator known as splitmix64. */
+/* Returns 64 random bits, from the generator known as splitmix64. */
 static inline uint64_t
 random_word(RandomState *state)
 {
@@ -24,7 +24,7 @@ random_word(RandomState *state)
 	return word ^ (word >> 31);
 }
 
-/* A random number from 0 to limit - 1. */
+/* Returns a random number from 0 to limit - 1. */
 static inline uint64_t
 random_below(RandomState *state, uint64_t limit)
 {

@@ -3,8 +3,8 @@
  * sort_check.c
  *		Compares the radix sort with a reference sort.
  *
- * The reference is a bottom-up merge sort, which is stable by construction and
- * shares no line with what it checks.
+ * The reference is a bottom-up merge sort, which is stable by construction
+ * and shares no code with the sort that it checks.
  *
  *-------------------------------------------------------------------------
  */
@@ -83,7 +83,9 @@ is_greater(const KeyChunks *chunks, uint32_t a, uint32_t b)
 	return false;
 }
 
-/* Merge sort of row numbers; 'other' has room for as many. */
+/*
+ * Sorts row numbers by merging.  'other' must have room for 'count' of them.
+ */
 static void
 reference_sort(const KeyChunks *chunks, uint32_t *rows, uint32_t *other,
 			   size_t count)
@@ -140,8 +142,8 @@ order_is_right(const KeyChunks *chunks, const uint64_t *entries,
 }
 
 /*
- * Sort entries in place, or with 'all' the rows from 0 on into them, and
- * compare.
+ * Sorts entries in place, or with 'all' writes all rows from 0 on into them
+ * in sorted order.  Returns whether the result is the expected one.
  */
 static bool
 sort_gives(const KeyChunks *chunks, uint64_t *entries, size_t count, bool all,
@@ -191,13 +193,13 @@ sort_of_keys_is_right(const uint64_t *keys, uint32_t rows, unsigned words,
 	uint32_t   *expected;
 	bool		right;
 
-	/* What the upper halves hold must not matter. */
+	/* The upper halves of entries must not matter. */
 	for (uint32_t row = 0; row < rows; row++)
 		entries[row] = random_word(&random) << 32 | row;
 	expected = reference_order(chunks, entries, rows);
 	right = sort_gives(chunks, entries, rows, false, expected);
 
-	/* Nor what the entries hold at all. */
+	/* With all rows, the initial entries must not matter either. */
 	for (uint32_t row = 0; row < rows; row++)
 		entries[row] = random_word(&random);
 	right &= sort_gives(chunks, entries, rows, true, expected);

@@ -10,7 +10,7 @@
 
 #include "core/radix_sort.h"
 
-/* A table whose chunks are allocated with no byte to spare. */
+/* A table of keys in chunks that are allocated without a spare byte. */
 typedef struct KeyChunks
 {
 	GsKeyTable	table;
@@ -19,37 +19,40 @@ typedef struct KeyChunks
 	uint64_t  **chunks;
 } KeyChunks;
 
-/* Copy 'rows' keys of 'words' words, one behind the other, into chunks. */
+/*
+ * Copies 'rows' keys of 'words' words, stored one after another, into chunks.
+ */
 extern KeyChunks *key_chunks_create(const uint64_t *keys, uint32_t rows,
 									unsigned words, unsigned chunk_shift);
 extern void key_chunks_free(KeyChunks *chunks);
 
 /*
- * The order that the reference gives to the rows of 'entries': as many row
- * numbers, to be freed with free().
+ * Returns the row numbers of 'entries' in the order of the reference sort, to
+ * be freed with free().
  */
 extern uint32_t *reference_order(const KeyChunks *chunks,
 								 const uint64_t *entries, size_t count);
 
-/* Do entries have the expected order?  Notes it if they do not. */
+/* Returns whether entries have the expected order; if not, notes it. */
 extern bool order_is_right(const KeyChunks *chunks, const uint64_t *entries,
 						   const uint32_t *expected, size_t count);
 
 /*
- * Sort a copy of 'entries', in memory without a byte to spare, and compare
- * with the reference.  Notes what is wrong and returns false if they differ.
+ * Sorts a copy of 'entries', in memory without a spare byte, and compares the
+ * result with the reference.  If they differ, notes what is wrong and returns
+ * false.
  */
 extern bool sort_is_right(const KeyChunks *chunks, const uint64_t *entries,
 						  size_t count);
 
 /*
- * Sort all rows of a table made from keys, once as entries and once as all
- * rows, and compare both with the reference.
+ * Sorts all rows of a table made from keys, both as entries and as all rows,
+ * and compares both results with the reference.
  */
 extern bool sort_of_keys_is_right(const uint64_t *keys, uint32_t rows,
 								  unsigned words, unsigned chunk_shift);
 
-/* malloc() that ends the program when there is no memory. */
+/* Like malloc(), but ends the program if there is no memory. */
 extern void *must_allocate(size_t size);
 
 #endif							/* GPUSORT_SORT_CHECK_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tap.c
- *		What the unit tests print: the Test Anything Protocol.
+ *		Output of the unit tests in the Test Anything Protocol.
  *
  *-------------------------------------------------------------------------
  */

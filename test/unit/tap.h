@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tap.h
- *		What the unit tests print: the Test Anything Protocol.
+ *		Output of the unit tests in the Test Anything Protocol.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,15 +10,15 @@
 
 #include <stdbool.h>
 
-/* Report one test; its name is a format with its arguments. */
+/* Reports a test.  Its name is a format with arguments. */
 extern void tap_ok(bool passed, const char *name,...)
 			__attribute__((format(printf, 2, 3)));
 
-/* Tell more about a failure, before its test is reported. */
+/* Adds details about a failure, before its test is reported. */
 extern void tap_note(const char *text,...)
 			__attribute__((format(printf, 1, 2)));
 
-/* All tests are through: returns the exit status. */
+/* Ends the tests.  Returns the exit status of the program. */
 extern int	tap_done(void);
 
 #endif							/* GPUSORT_TAP_H */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_key_codec.c
- *		Do encoded values order as PostgreSQL orders the values?
+ *		Tests that encoded values have PostgreSQL's order of the values.
  *
  *-------------------------------------------------------------------------
  */
@@ -101,7 +101,7 @@ test_wide_integers(void)
 		uint64_t	b = random_word(&random);
 		unsigned	shift = (unsigned) random_below(&random, 64);
 
-		/* Numbers near to each other, too. */
+		/* Also try numbers close to each other. */
 		if (i % 2 == 0)
 			b = a ^ (b >> shift);
 		passed32 &= int32_pair_is_right((int32_t) a, (int32_t) b);
@@ -191,7 +191,7 @@ test_float4(void)
 										   edges[j / 2] | (j % 2 ? sign_bit : 0));
 	tap_ok(passed, "float4: zeroes, denormals, infinities and NaNs");
 
-	/* Each number and the next greater one. */
+	/* Compare each number with the next greater one. */
 	passed = true;
 	for (uint32_t bits = 0; bits < UINT32_C(0x7f800000) && passed; bits += 997)
 	{
@@ -294,7 +294,10 @@ typedef struct String
 	size_t		length;
 } String;
 
-/* Of few different bytes, so that many have much in common. */
+/*
+ * Makes a string of few different bytes, so that many strings have long
+ * common prefixes.
+ */
 static String
 random_string(RandomState *random, unsigned lowest)
 {
@@ -327,14 +330,14 @@ string_word(const String *string, size_t start, bool binary)
 		gpusort_codec_string(bytes, left);
 }
 
-/* Does the word say that the string ends in it? */
+/* Returns whether the word shows that the string ends in it. */
 static bool
 is_last_word(uint64_t word, bool binary)
 {
 	return binary ? (word & 0xFF) <= 7 : (word & 0xFF) == 0;
 }
 
-/* Compare two strings by their words, up to the last one that matters. */
+/* Compares two strings by their words, up to the last word that matters. */
 static int
 compare_by_words(const String *a, const String *b, bool binary)
 {
@@ -361,7 +364,7 @@ test_strings(bool binary)
 		String		a = random_string(&random, binary ? 0 : 1);
 		String		b = random_string(&random, binary ? 0 : 1);
 
-		/* Let one be the start of the other now and then. */
+		/* Sometimes one string is a prefix of the other. */
 		if (random_below(&random, 4) == 0)
 			memcpy(b.bytes, a.bytes, a.length);
 		passed &= compare_by_words(&a, &b, binary) == compare_strings(&a, &b);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_loser_tree.c
- *		Does a merge by a loser tree give what a stable sort gives?
+ *		Tests that a merge by the loser tree has the result of a stable sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,7 +15,7 @@
 #define MAX_PLAYERS	70
 #define MAX_KEYS	40
 
-/* One key of a player, which the callback tells apart by 'rest'. */
+/* A key of a player.  Only the callback looks at 'rest'. */
 typedef struct Key
 {
 	uint32_t	rank;
@@ -32,7 +32,7 @@ typedef struct Merge
 	Key			keys[MAX_PLAYERS][MAX_KEYS];
 	GsPlayer	players[MAX_PLAYERS];
 	uint32_t	losers[MAX_PLAYERS];
-	bool		asked_in_vain;	/* the callback, of players that differ */
+	bool		asked_in_vain;	/* callback was called though words differ */
 } Merge;
 
 static int
@@ -71,7 +71,7 @@ tie(void *arg, uint32_t a, uint32_t b)
 	return left->rest != right->rest ? left->rest < right->rest : a < b;
 }
 
-/* Let a player show its current key, or that it has none. */
+/* Tells the tree the current key of a player, or that it has none. */
 static void
 show_key(Merge *merge, uint32_t player)
 {
@@ -109,7 +109,9 @@ make_players(Merge *merge, uint32_t count, uint64_t distinct,
 	}
 }
 
-/* Do the keys come in order, equal ones by player, and do all come? */
+/*
+ * Returns whether all keys come in order, and ties in the order of players.
+ */
 static bool
 merge_is_right(uint32_t count, uint64_t distinct, RandomState *random)
 {

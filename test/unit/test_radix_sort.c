@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_radix_sort.c
- *		Does the radix sort order rows as a reference sort does?
+ *		Tests that the radix sort has the result of a reference sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,8 +31,8 @@ pattern_is_right(KeyPattern pattern, uint32_t rows, unsigned words,
 }
 
 /*
- * Every small size, or for wider keys one in 'words'; patterns and chunk sizes
- * take turns.
+ * Tests every small size, or for wider keys every size in steps of 'words'.
+ * Patterns and chunk sizes alternate.
  */
 static void
 test_small_sizes(unsigned words)
@@ -47,7 +47,10 @@ test_small_sizes(unsigned words)
 		   words);
 }
 
-/* Every pattern around the sizes at which small ranges are told from others. */
+/*
+ * Tests every pattern around the sizes at which small ranges are sorted
+ * differently.
+ */
 static void
 test_sizes_of_insertion(void)
 {
@@ -82,7 +85,7 @@ test_chunk_sizes(void)
 	}
 }
 
-/* Sizes from which the sort looks at a sample first. */
+/* Tests sizes from which on the sort samples the keys first. */
 static void
 test_large_sizes(uint32_t rows, unsigned max_words)
 {
@@ -104,7 +107,7 @@ test_large_sizes(uint32_t rows, unsigned max_words)
  * ----------------------------------------------------------------
  */
 
-/* Set bits [shift, shift + width) of a key, counted from its last bit. */
+/* Sets bits [shift, shift + width) of a key, counted from its last bit. */
 static void
 set_bits(uint64_t *key, unsigned words, unsigned shift, unsigned width,
 		 uint64_t value)
@@ -119,7 +122,10 @@ set_bits(uint64_t *key, unsigned words, unsigned shift, unsigned width,
 	}
 }
 
-/* Only some adjacent bits vary, at each place; the others are random once. */
+/*
+ * Tests keys that differ only in some adjacent bits, at every position.  The
+ * other bits are random but the same in all keys.
+ */
 static void
 test_adjacent_bits(unsigned words, unsigned width)
 {
@@ -146,8 +152,8 @@ test_adjacent_bits(unsigned words, unsigned width)
 }
 
 /*
- * As many bits as said vary, wherever they are; half of the rows come twice,
- * so that there are ties.
+ * Tests keys that differ in the given number of bits, at any positions.  Half
+ * of the keys occur twice, so that there are ties.
  */
 static bool
 scattered_bits_are_right(unsigned words, unsigned bits, RandomState *random)
@@ -199,7 +205,7 @@ test_scattered_bits(unsigned words)
  * ----------------------------------------------------------------
  */
 
-/* Some rows of a table, in random order. */
+/* Tests some rows of a table, in random order. */
 static void
 test_subsets(uint32_t rows, KeyPattern pattern)
 {

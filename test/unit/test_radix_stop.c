@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * test_radix_stop.c
- *		Does the radix sort end when its stop callback asks for it?
+ *		Tests that the radix sort ends when its stop callback asks for it.
  *
- * A sort is stopped at each of its first questions, at some of those that
- * follow, and at the last.  What it leaves behind must still be row numbers of
- * the table, and sorting afresh must work.
+ * The sort is stopped at each of its first calls of the callback, at some of
+ * the following, and at the last one.  The entries must then still be row
+ * numbers of the table, and sorting again must work.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,17 +17,19 @@
 #include "sort_check.h"
 #include "tap.h"
 
-/* Rows between two questions: "every few ten thousand" as the header says. */
+/*
+ * Maximum of rows between two calls: "every few ten thousand" in the header.
+ */
 #define MAX_ROWS_PER_QUESTION	100000
 
-/* Questions that are all tried, and about how many of the others are. */
+/* First calls that are all tested, and about how many of the others are. */
 #define FIRST_QUESTIONS		20
 #define MORE_QUESTIONS		20
 
 typedef struct StopAfter
 {
 	unsigned	questions;
-	unsigned	stop_at;		/* the number of a question, or 0: never */
+	unsigned	stop_at;		/* number of the call, or 0: never */
 } StopAfter;
 
 static bool
@@ -39,7 +41,7 @@ stop_after(void *arg)
 	return stop->questions == stop->stop_at;
 }
 
-/* Sort all rows, stopping at a question, as entries or as all rows. */
+/* Sorts all rows, as entries or as all rows, and stops at a call. */
 static GsSortStatus
 sort_until(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
 		   bool all, StopAfter *stop)
@@ -79,7 +81,7 @@ stop_is_right(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
 	return true;
 }
 
-/* The question to stop at after having stopped at this one. */
+/* Returns the call to stop at after this one was tested. */
 static unsigned
 next_question(unsigned question, unsigned questions)
 {
@@ -112,7 +114,9 @@ test_stop(KeyPattern pattern, uint32_t rows, unsigned words, bool all)
 		 question = next_question(question, never.questions))
 		passed = stop_is_right(chunks, entries, scratch, all, question);
 
-	/* What a stopped sort left in its memory does not matter to the next. */
+	/*
+	 * Whatever a stopped sort left in its memory must not matter to the next.
+	 */
 	never.questions = 0;
 	passed &= sort_until(chunks, entries, scratch, all, &never) == GS_SORT_DONE &&
 		order_is_right(chunks, entries, expected, rows);
@@ -127,9 +131,9 @@ test_stop(KeyPattern pattern, uint32_t rows, unsigned words, bool all)
 }
 
 /*
- * Questions that sorting takes of rows whose keys ascend, from the last one to the
- * first; with 'pairs', rows whose places are multiples of 65536 have the upper word
- * of the one before.
+ * Returns the number of calls when rows are sorted whose keys ascend from the
+ * last row to the first.  With 'pairs', each row whose position is a multiple
+ * of 65536 has the same upper word as its predecessor.
  */
 static unsigned
 count_questions(uint32_t rows, bool pairs)
@@ -158,7 +162,9 @@ count_questions(uint32_t rows, bool pairs)
 	return never.questions;
 }
 
-/* Questions do not depend on where runs of equal upper words begin. */
+/*
+ * The number of calls must not depend on where ties in the upper word begin.
+ */
 static void
 test_runs_at_questions(void)
 {
