@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 #
 # cluster.sh
-#	A throw-away cluster on a unix socket in a directory that only its owner
+#	A throw-away cluster, with a unix socket in a directory that only its owner
 #	can enter.  To be sourced after server.sh.
 #
-# start_cluster exports PGHOST, PGPORT, PGUSER and PGDATABASE for it.
+# start_cluster exports PGHOST, PGPORT, PGUSER and PGDATABASE.
 
-# start_cluster [SETTING...]: settings as lines of postgresql.conf.
+# start_cluster [SETTING...]: SETTINGs are lines of postgresql.conf.
 start_cluster()
 {
 	local data=$WORK/data
@@ -34,7 +34,7 @@ stop_server()
 	must stop "$PG_BIN/pg_ctl" -D "$WORK/data" -m fast -w -t 600 stop
 }
 
-# sql [PSQL OPTION...]: run SQL from the options or standard input, values only.
+# sql [PSQL OPTION...]: runs SQL from the options or standard input; prints values only.
 sql()
 {
 	"$PG_BIN/psql" -X -q -A -t -v ON_ERROR_STOP=1 "$@"
@@ -43,13 +43,13 @@ sql()
 
 # ---- TAP tests ----
 
-# Where PostgreSQL's modules for them are.
+# The directory of PostgreSQL's modules for TAP tests.
 perl_of_tests()
 {
 	echo "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/perl"
 }
 
-# tap_test NAME DIRECTORY [VARIABLE=VALUE...]: run one, with its servers and logs in
+# tap_test NAME DIRECTORY [VARIABLE=VALUE...]: runs a test, with its servers and logs in
 # that directory.  It needs no cluster.
 tap_test()
 {
@@ -58,7 +58,7 @@ tap_test()
 	perl=$(perl_of_tests)
 	mkdir -p "$directory"
 	own "$(dirname "$directory")"
-	# PostgreSQL 15 takes TESTDIR, later versions the other two.
+	# PostgreSQL 15 uses TESTDIR, later versions use the other two.
 	run_child env -C "$WORK/tree/test" PATH="$PG_BIN:$PATH" \
 		PG_REGRESS="$perl/../regress/pg_regress" TESTDIR="$directory" \
 		TESTDATADIR="$directory" TESTLOGDIR="$directory/log" "${@:3}" \

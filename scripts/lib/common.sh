@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2034
 #
 # common.sh
-#	What the scripts share: progress lines, a work directory that always
-#	goes away again, and running programs as an unprivileged user.
+#	What the scripts share: progress lines, a work directory that is always
+#	removed, and running programs as an unprivileged user.
 #
 # To be sourced, after `set -euo pipefail`.  Sets:
-#	REPO	the source tree that the scripts belong to
+#	REPO	the source tree that contains the scripts
 #	WORK	a temporary directory; everything that a script starts lives below
 #			it, and ends with it
 
@@ -16,14 +16,13 @@ WORK=
 # everywhere.
 UNPRIVILEGED_USER=nobody
 
-# The process group that run_child() waits for, if any.
+# The process group that run_child() waits for, or empty.
 CHILD=
 
-# Commands for the end of the script, last one first.
+# Commands to run when the script ends, the last one first.
 AT_EXIT=()
 
-# Nothing from the caller's environment shall reach a server that is not ours,
-# or change what make does.
+# The caller's environment must not affect our servers or make.
 for name in "${!PG@}" MAKEFLAGS MAKELEVEL MFLAGS; do
 	[ "$name" = PG_CONFIG ] || unset "$name"
 done
@@ -40,7 +39,7 @@ die()
 	exit 1
 }
 
-# at_exit COMMAND: eval it when the script ends, however it ends.
+# at_exit COMMAND: evaluates the command when the script ends, for whatever reason.
 at_exit()
 {
 	AT_EXIT=("$1" ${AT_EXIT[@]+"${AT_EXIT[@]}"})
@@ -65,8 +64,8 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Create WORK.  The default is /var/tmp, because /tmp may be held in memory
-# and the tables of the demo and the benchmark are large.
+# Creates WORK.  It is in /var/tmp by default, because /tmp may be in memory and the
+# tables of the demo and the benchmark are large.
 make_work_dir()
 {
 	WORK=$(mktemp -d "${TMPDIR:-/var/tmp}/pg_gpusort.XXXXXX")
@@ -75,7 +74,7 @@ make_work_dir()
 	own "$WORK"
 }
 
-# require_disk MEGABYTES: say now what would otherwise fail much later.
+# require_disk MEGABYTES: fails now instead of much later.
 require_disk()
 {
 	local free
@@ -99,7 +98,7 @@ as_root()
 	fi
 }
 
-# own PATH...: give files to the user that the tests run as.
+# own PATH...: gives files to the user that the tests run as.
 own()
 {
 	if am_root; then
@@ -107,8 +106,8 @@ own()
 	fi
 }
 
-# as_user COMMAND...: replace this (sub)shell by the command, run by the
-# unprivileged user, with everything it writes below WORK.
+# as_user COMMAND...: replaces this (sub)shell with the command, run by the unprivileged
+# user, with all its files below WORK.
 as_user()
 {
 	local -a drop=()
@@ -121,9 +120,9 @@ as_user()
 		LC_ALL=C "$@"
 }
 
-# run_child COMMAND...: run the command as the unprivileged user in a process
-# group of its own and wait for it.  Only that way can a signal to the script
-# be acted upon at once, and reach all that the command has started.
+# run_child COMMAND...: runs the command as the unprivileged user in its own process
+# group, and waits for it.  Only then can the script react to a signal at once, and pass
+# it to everything that the command has started.
 run_child()
 {
 	local status=0
@@ -148,7 +147,7 @@ end_child()
 	done
 }
 
-# End every server whose data directory is below WORK, whoever started it.
+# Ends every server whose data directory is below WORK, no matter who started it.
 end_servers()
 {
 	local pid_file pid
@@ -157,7 +156,7 @@ end_servers()
 	find "$WORK" -name postmaster.pid 2>/dev/null | while read -r pid_file; do
 		pid=$(head -n 1 "$pid_file" 2>/dev/null)
 		[ -n "$pid" ] || continue
-		# A stale file must not make us signal somebody else's process.
+		# If the file is stale, the process may belong to somebody else.
 		[ "$(readlink "/proc/$pid/cwd")" = "$(dirname "$pid_file")" ] || continue
 		kill -QUIT "$pid"
 		while kill -0 "$pid" 2>/dev/null; do
@@ -166,7 +165,7 @@ end_servers()
 	done
 }
 
-# logged NAME COMMAND...: run_child with all output in WORK/log/NAME.log.
+# logged NAME COMMAND...: runs the command with all output in WORK/log/NAME.log.
 logged()
 {
 	local log=$WORK/log/$1.log
@@ -175,7 +174,7 @@ logged()
 	run_child "$@" >"$log" 2>&1
 }
 
-# must NAME COMMAND...: logged; a failure ends the script and shows the log.
+# must NAME COMMAND...: as logged, but a failure ends the script and shows the log.
 must()
 {
 	logged "$@" || {

@@ -1,15 +1,15 @@
 # shellcheck shell=bash disable=SC2034
 #
 # compare.sh
-#	Stock PostgreSQL and ours side by side: two long-lived sessions, of which
-#	one has never loaded the extension, answer the same queries in turn.
+#	Stock PostgreSQL and ours side by side: two long-lived sessions, one of
+#	which has never loaded the extension, run the same queries in turn.
 #
 # To be sourced after cluster.sh.
 
 declare -A SESSION_IN=() SESSION_OUT=()
 
-# Both sessions sort in one process and in memory; what is compared is the
-# sort, not how well it spreads over cores.
+# Both sessions sort in one process and in memory, so that the sorts are compared and
+# not how well they use several cores.
 SESSION_SETTINGS="
 	SET jit = off;
 	SET max_parallel_workers_per_gather = 0;
@@ -21,7 +21,7 @@ OUR_SETTINGS="
 
 # ---- Sessions ----
 
-# open_session NAME: a session of psql that ask() talks to.
+# open_session NAME: starts a psql session for ask().
 open_session()
 {
 	local name=$1 in=$WORK/tmp/$1.in out=$WORK/tmp/$1.out fd
@@ -44,7 +44,7 @@ close_session()
 	exec {in}>&- {out}<&-
 }
 
-# ask NAME SQL: print the answer.
+# ask NAME SQL: prints the answer.
 ask()
 {
 	local line last=end-of-answer
@@ -61,7 +61,7 @@ ask()
 
 # ---- Times ----
 
-# time_of NAME SQL: milliseconds.
+# time_of NAME SQL: prints milliseconds.
 time_of()
 {
 	ask "$1" "\\timing on
@@ -69,7 +69,7 @@ $2;
 \\timing off" | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'
 }
 
-# time_both RUNS SQL: run it in turn; sets the arrays STOCK_MS and OURS_MS.
+# time_both RUNS SQL: runs it in turn; sets the arrays STOCK_MS and OURS_MS.
 time_both()
 {
 	local run
@@ -90,7 +90,7 @@ median()
 		END { print (NR % 2) ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# ratio STOCK OURS: how many times as fast ours is.
+# ratio STOCK OURS: prints how many times as fast ours is.
 ratio()
 {
 	awk -v stock="$1" -v ours="$2" 'BEGIN { printf "%.2f", stock / ours }'
@@ -99,15 +99,15 @@ ratio()
 
 # ---- Results ----
 
-# The query as it is timed: all rows are computed, none is sent.
+# The query in the form that is timed: all rows are computed, none is sent.
 discarded()
 {
 	echo "$1 OFFSET 1000000000"
 }
 
-# checksum_of NAME QUERY KEY: of the rows as a set, and of the keys in their
-# order.  Rows with equal keys may come in any order, so that one sum does not
-# depend on the position and the other on the key alone.
+# checksum_of NAME QUERY KEY: prints checksums of the rows as a set, and of the keys in
+# their order.  Ties may come in any order, so the first sum does not depend on
+# positions, and the second depends only on keys.
 checksum_of()
 {
 	ask "$1" "
@@ -116,7 +116,8 @@ checksum_of()
 		FROM (SELECT r, row_number() OVER () AS position FROM ($2 OFFSET 0) AS r) AS s"
 }
 
-# same_rows QUERY KEYS: yes or no.  KEYS are columns of the result r: (r).k8.
+# same_rows QUERY KEYS: prints yes or no.  KEYS are columns of the result r, as in
+# (r).k8.
 same_rows()
 {
 	local stock ours
@@ -130,7 +131,7 @@ same_rows()
 	fi
 }
 
-# sorts_with NAME SQL: the node that sorts in its plan.
+# sorts_with NAME SQL: prints the node that sorts in the query's plan.
 sorts_with()
 {
 	if [[ $(ask "$1" "EXPLAIN (COSTS OFF) $2") == *GpuSort* ]]; then

@@ -1,10 +1,10 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 #
 # cost_lines.sh
-#	What sorts and hash tables cost per row, measured and as the planner has it.
+#	Costs of sorts and hash tables per row, as measured and as planned.
 #
-# To be sourced after compare.sh.  Uses of scripts/bench: RUNS, ROWS.  Costs are in units of cpu_operator_cost, of
-# which a sequential scan says how long one takes.
+# To be sourced after compare.sh.  Uses RUNS and ROWS of scripts/bench.  Costs are in
+# units of cpu_operator_cost; the length of a unit is measured by a sequential scan.
 
 COST_LINES=(bytes_16 bytes_48 bytes_112 bytes_272 words_2 words_4 ties disk
 	groups_1k groups_10k groups_100k groups_1m
@@ -12,7 +12,7 @@ COST_LINES=(bytes_16 bytes_48 bytes_112 bytes_272 words_2 words_4 ties disk
 
 COST_HEADING='%-12s %8s %8s %8s %8s %8s %9s %9s %9s  %s\n'
 
-# In random order: numbers below a thousand to a million, and of 64 bits.
+# Columns in random order: numbers below a thousand to a million, and 64-bit numbers.
 make_cost_tables()
 {
 	sql <<-END
@@ -34,8 +34,8 @@ make_cost_tables()
 	END
 }
 
-# Rows as the input of a sort that is not a plain scan, which GpuSort would read
-# faster than the planner charges for it.
+# Rows as the input of a sort.  The input is not a plain scan, because GpuSort reads
+# those faster than the planner assumes.
 input_of()
 {
 	echo "SELECT * FROM (SELECT $1 FROM costs UNION ALL SELECT $1 FROM nothing) AS s"
@@ -47,14 +47,14 @@ planned_cost()
 	ask "$1" "EXPLAIN $2" | sed -nE '1s/.*\.\.([0-9.]+) rows=.*/\1/p'
 }
 
-# per_row TOTAL BASE UNIT: what TOTAL is more than BASE, per row, in such units.
+# per_row TOTAL BASE UNIT: prints TOTAL - BASE per row, in units.
 per_row()
 {
 	awk -v total="$1" -v base="$2" -v rows="$ROWS" -v unit="$3" \
 		'BEGIN { printf "%.1f", (total - base) / rows / unit }'
 }
 
-# measure_cost LINE BASE QUERY: BASE has the rows, with which QUERY does more.
+# measure_cost LINE BASE QUERY: QUERY processes the rows that BASE only returns.
 measure_cost()
 {
 	local line=$1 base=$2 query=$3 run base_cost node
@@ -65,7 +65,7 @@ measure_cost()
 		stock_ms+=("$(time_of stock "$(discarded "$query")")")
 		ours_ms+=("$(time_of ours "$(discarded "$query")")")
 	done
-	# The first runs were for warming up.
+	# The first runs were only for warming up.
 	base=$(median "${base_ms[@]:1}")
 	stock=$(median "${stock_ms[@]:1}")
 	ours=$(median "${ours_ms[@]:1}")
@@ -92,7 +92,7 @@ measure_groups()
 		"SELECT g$2, count(*) FROM costs GROUP BY g$2"
 }
 
-# measure_join LINE NAME NUMBER: with as many rows of another table.
+# measure_join LINE NAME NUMBER: joins with NUMBER rows of another table.
 measure_join()
 {
 	measure_cost "$1" "SELECT id, k1, g$2 FROM costs" \
@@ -124,7 +124,7 @@ cost_line()
 	esac
 }
 
-# How many milliseconds one unit is.
+# Prints the milliseconds of one unit.
 measure_unit()
 {
 	local query='SELECT id, k1 FROM costs' run

@@ -1,22 +1,22 @@
 # shellcheck shell=bash
 #
 # gpu_lines.sh
-#	The lines of scripts/bench -g: large tables, sorted by stock PostgreSQL and
-#	by its parallel plans, by the extension on the CPU, on the GPU and there in
-#	parallel plans, and the same tables only scanned.
+#	The lines of scripts/bench -g.  They sort large tables by stock PostgreSQL,
+#	by its parallel plans, by the extension on the CPU, on the GPU, and on the
+#	GPU in parallel plans; and they scan the same tables without sorting.
 #
-# To be sourced after compare.sh.  Uses of scripts/bench: RUNS, ROWS, CSV,
-# LOGGED, SORT_MB, HEX_20, WIDE_COLUMNS, key_expression, discarded, print_row.
+# To be sourced after compare.sh.  Uses RUNS, ROWS, CSV, LOGGED, SORT_MB, HEX_20,
+# WIDE_COLUMNS, key_expression, discarded and print_row of scripts/bench.
 #
-# A way is one of those things to measure; its times are in TIMES[way].  A way
-# that ends in a number has so many parallel workers, the others have none.  All
-# ways of a line run in turn, the slow ones in half of the rounds.
+# Each of these is called a way; its times are in TIMES[way].  If a way ends in a
+# number, this is its number of parallel workers; other ways have none.  All ways of a
+# line run in turn, the slow ones in half of the rounds.
 
 GPU_LINES=(narrow wide text first array check index)
 
 GPU_HEADING='%-7s %-9s %10s %-30s %7s %7s %5s  %s\n'
 
-# Sessions for loading tables; more do not help.
+# Maximum of sessions for loading tables; more do not help.
 MOST_LOADERS=10
 
 declare -A TIMES=() METHOD=()
@@ -24,7 +24,7 @@ declare -A TIMES=() METHOD=()
 
 # ---- Tables ----
 
-# loaders: one for each core, as far as they help.
+# loaders: prints the number of sessions: one for each core, up to the maximum.
 loaders()
 {
 	local cores
@@ -33,7 +33,8 @@ loaders()
 	echo $((cores < MOST_LOADERS ? cores : MOST_LOADERS))
 }
 
-# load_table NAME COLUMNS: unless it is there.  Columns in terms of i.
+# load_table NAME COLUMNS: creates the table unless it exists.  COLUMNS are expressions
+# of i.
 load_table()
 {
 	local name=$1 columns=$2 parts part session
@@ -66,7 +67,8 @@ load_gpu_table()
 	esac
 }
 
-# Four arrays of ROWS / 2 elements: one of 100 million would not fit 1 GB.
+# Four arrays of ROWS / 2 elements each, since an array of 100 million elements exceeds
+# 1 GB.
 load_arrays()
 {
 	local array session
@@ -89,7 +91,7 @@ load_arrays()
 
 # ---- Ways ----
 
-# open_gpu_session NAME: stock, or ours_cpu... and ours_gpu..., which sort there.
+# open_gpu_session NAME: NAME is stock, or ours_cpu... or ours_gpu..., which sort there.
 open_gpu_session()
 {
 	open_session "$1"
@@ -134,7 +136,7 @@ workers_of()
 	esac
 }
 
-# with_workers_of WAY COMMAND...: stock takes them whatever their cost.
+# with_workers_of WAY COMMAND...: stock uses these workers regardless of their cost.
 with_workers_of()
 {
 	local session
@@ -147,7 +149,7 @@ with_workers_of()
 	ask "$session" 'SET max_parallel_workers_per_gather = 0'
 }
 
-# time_way WAY TABLE: milliseconds.
+# time_way WAY TABLE: prints milliseconds.
 time_way()
 {
 	local query
@@ -157,7 +159,7 @@ time_way()
 	with_workers_of "$1" time_of "$(session_of "$1")" "$(discarded "$query")"
 }
 
-# Of RUNS rounds, how many a way takes part in.
+# Prints in how many of RUNS rounds a way takes part.
 rounds_of()
 {
 	case $1 in
@@ -191,8 +193,8 @@ median_of()
 	median ${TIMES[$1]}
 }
 
-# explain_way WAY TABLE: sets METHOD and prints the times of its phases; this
-# also is the run that warms up.
+# explain_way WAY TABLE: sets METHOD and prints the times of its phases.  This is also
+# the run for warming up.
 explain_way()
 {
 	local plan way=$1 shape
@@ -211,14 +213,13 @@ explain_way()
 		done
 }
 
-# in_plan NAMES: "name: value" of properties of a plan in JSON, whatever node
-# they belong to.
+# in_plan NAMES: prints "name: value" for properties of a plan in JSON, of any node.
 in_plan()
 {
 	sed -nE "s/^[[:space:]]*\"$1\": \"?([^\"]*[^\",])\"?,?\$/\1: \2/p"
 }
 
-# shape_of_way WAY TABLE: the top node and the workers of a parallel plan.
+# shape_of_way WAY TABLE: prints the top node and the workers of a parallel plan.
 shape_of_way()
 {
 	local plan
@@ -243,7 +244,7 @@ csv()
 			"${7-}" >>"$CSV"
 }
 
-# times_as_fast THAN WAY: as a number, or - where there is nothing to compare with.
+# times_as_fast THAN WAY: prints a number, or - if there is nothing to compare with.
 times_as_fast()
 {
 	if [ -n "${TIMES[$1]-}" ] && [ -n "${TIMES[$2]-}" ]; then
@@ -253,7 +254,7 @@ times_as_fast()
 	fi
 }
 
-# print_way LINE WAY [THAN [SCAN]]: compared with these ways.
+# print_way LINE WAY [THAN [SCAN]]: compares with the ways THAN and SCAN.
 print_way()
 {
 	local line=$1 way=$2 than=${3-stock} scan=${4-scan}
@@ -303,7 +304,7 @@ gpu_line_text()
 	measure_ways text scan stock cpu gpu gpu_8
 }
 
-# The first query of a connection and the second.
+# Times the first query of a connection and the second.
 gpu_line_first()
 {
 	local round session
@@ -324,7 +325,7 @@ gpu_line_first()
 	print_way first second second -
 }
 
-# Milliseconds for each array; reading the array and nothing else is "copy".
+# Times in milliseconds per array.  The way "copy" only reads the array.
 gpu_line_array()
 {
 	local round
@@ -369,8 +370,8 @@ time_array()
 	TIMES[$1]+=" $(awk -v ms="$ms" -v arrays="$5" 'BEGIN { printf "%.3f", ms / arrays }')"
 }
 
-# All rows are there once, whole and in order.  Much cheaper than what
-# same_rows does.
+# Checks that all rows are returned once, whole and in order.  This is much cheaper than
+# same_rows.
 gpu_line_check()
 {
 	local table hash way wanted
@@ -420,12 +421,13 @@ start_gpu_server()
 	local buffers=$BUFFERS_MB
 
 	require_disk $((ROWS / 2500 + 2000))
-	# Larger than four times a table, or scans of it do not stay in memory.
+	# Scans of a table stay in memory only if shared_buffers is larger than four times
+	# its size.
 	if [ -z "$buffers" ]; then
 		buffers=$((ROWS / 2500 + 512))
 		[ "$buffers" -lt $(($(memory_mb) / 2)) ] || buffers=$(($(memory_mb) / 2))
 	fi
-	# Quicksort of wide rows in memory takes about 200 bytes each.
+	# A quicksort of wide rows in memory takes about 200 bytes per row.
 	SORT_MB=$((ROWS / 4000 + 64))
 	start_cluster "shared_buffers = ${buffers}MB" 'autovacuum = off' \
 		'max_wal_size = 32GB' 'checkpoint_timeout = 1h' \

@@ -4,17 +4,17 @@
 #	The lines of scripts/bench that build indexes of logged tables, by stock
 #	PostgreSQL and by the extension.
 #
-# To be sourced after gpu_lines.sh, which has TIMES and METHOD.  Uses of scripts/bench: RUNS, ROWS, HEX_20,
-# key_expression, make_table, spread, print_row.
+# To be sourced after gpu_lines.sh, which declares TIMES and METHOD.  Uses RUNS, ROWS,
+# HEX_20, key_expression, make_table, spread and print_row of scripts/bench.
 
 INDEX_LINES=(index_int8 index_int4 index_float8 index_timestamptz index_text index_sorted index_100k index_64mb)
 
-# What gpu_lines.sh declares.
+# Declared by gpu_lines.sh.
 declare -A TIMES METHOD
 
 BUILD='CREATE INDEX built ON indexed (k)'
 
-# How an index is built in a session: in one process, with this memory.
+# set_index_memory SESSION MEMORY: builds indexes in one process with this memory.
 set_index_memory()
 {
 	ask "$1" "SET max_parallel_maintenance_workers = 0; SET maintenance_work_mem = '$2'"
@@ -23,7 +23,7 @@ set_index_memory()
 
 # ---- Results ----
 
-# A digest of all that counts on the pages of the index.
+# Prints a digest of everything that matters on the pages of the index.
 digest_of_index()
 {
 	sql -c "SELECT count(*), sum(('x' || substr(md5(block || ' ' ||
@@ -33,13 +33,13 @@ digest_of_index()
 				OFFSET 0) AS pages, page_header(page)"
 }
 
-# builds_of SESSION: how many indexes the extension has built.
+# builds_of SESSION: prints how many indexes the extension has built.
 builds_of()
 {
 	ask "$1" 'SELECT sum(index_builds) FROM pg_stat_gpusort'
 }
 
-# same_index SESSION_OF_STOCK SESSION: yes or no.
+# same_index SESSION_OF_STOCK SESSION: prints yes or no.
 same_index()
 {
 	local session
@@ -60,7 +60,8 @@ same_index()
 
 # ---- Times ----
 
-# time_build SESSION: milliseconds.  The WAL of the build before is out of the way.
+# time_build SESSION: prints milliseconds.  The checkpoint writes the previous build
+# first.
 time_build()
 {
 	sql -c 'CHECKPOINT'
@@ -78,7 +79,7 @@ index_of_rows()
 	set_index_memory stock "$memory"
 	set_index_memory ours "$memory"
 	before=$(builds_of ours)
-	# This also is the run to warm up.
+	# This is also the run for warming up.
 	same=$(same_index stock ours)
 	[ "$(builds_of ours)" -eq "$before" ] || builder=ours
 	STOCK_MS=()
@@ -138,7 +139,7 @@ line_index_64mb()
 
 # ---- On a GPU ----
 
-# build_way WAY COMMAND...: with its workers and all memory.
+# build_way WAY COMMAND...: runs the command with the way's workers and all memory.
 build_way()
 {
 	local session
@@ -149,7 +150,7 @@ build_way()
 	"${@:2}" "$session"
 }
 
-# Who has built it, and the times of the sort.
+# Prints who has built the index, and the times of the sort.
 method_of_build()
 {
 	[[ $1 = ours* ]] || return 0
@@ -159,7 +160,7 @@ method_of_build()
 			FROM pg_stat_gpusort WHERE index_builds > 0"
 }
 
-# warm_up SESSION: sets METHOD[way] of the caller's way, and prints the digest.
+# warm_up SESSION: sets METHOD[way] for the caller's way, and adds to DIGESTS.
 warm_up()
 {
 	ask "$1" 'SELECT pg_stat_gpusort_reset()' >/dev/null
@@ -169,7 +170,7 @@ warm_up()
 	sql -c 'DROP INDEX built'
 }
 
-# Indexes of a logged table with int8 keys, like those of narrow.
+# Indexes of a logged table with int8 keys, like those of the table narrow.
 gpu_line_index()
 {
 	local way round digest

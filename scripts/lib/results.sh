@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 #
 # results.sh
-#	The outcome of tests as lines "ok NAME" and "not ok NAME".  Names have no
-#	spaces, which tells these lines from those of the parts of a test, where a
-#	test prints such: "ok 1 - what was checked".  And the table of suites that
-#	scripts end with, with its closing line.
+#	Results of tests as lines "ok NAME" and "not ok NAME", and the table of
+#	suites with which scripts end.
+#
+# Names have no spaces.  This distinguishes the lines from those of a test's parts,
+# which a test may print: "ok 1 - what was checked".
 
-# pg_regress_results LOG [PREFIX]: what pg_regress or pg_isolation_regress has
-# printed, in the format of PostgreSQL 15 or in that of 16 and later.
+# pg_regress_results LOG [PREFIX]: prints the results in the output of pg_regress or
+# pg_isolation_regress, which has the format of PostgreSQL 15 or that of 16 and later.
 pg_regress_results()
 {
 	local prefix=${2-}
@@ -19,7 +20,7 @@ pg_regress_results()
 		"$1"
 }
 
-# report NAME COMMAND...: run the command and print how it ended.
+# report NAME COMMAND...: runs the command and prints its result.
 report()
 {
 	local name=$1
@@ -33,7 +34,7 @@ report()
 	fi
 }
 
-# count_results OUTCOME FILE: how many of its lines say "ok" or "not ok".
+# count_results OUTCOME FILE: counts the lines with "ok" or "not ok".
 count_results()
 {
 	grep -cE "^$1 [^ ]+$" "$2" || true
@@ -54,8 +55,8 @@ add_result()
 	FAILED=$((FAILED + $4))
 }
 
-# take_results LOG SUITE SECONDS: those of the table in that log; if it has none,
-# the suite has failed.
+# take_results LOG SUITE SECONDS: adds the results of the table in that log.  If it has
+# no table, the suite has failed.
 take_results()
 {
 	local row found=no
@@ -68,13 +69,14 @@ take_results()
 	[ "$found" = yes ] || add_result "$2" "$(version_in "$1")" 0 1 "$3"
 }
 
-# version_in LOG: the PostgreSQL that the log's script has built for, or "-".
+# version_in LOG: prints the version of PostgreSQL that the log's script has built for,
+# or "-".
 version_in()
 {
 	sed -n 's/.*Building for PostgreSQL \([^ ]*\).*/\1/p' "$1" | grep . || echo -
 }
 
-# Print the table and the closing line; false if something has failed, or
+# Prints the table and the closing line.  Returns false if something has failed or
 # nothing has passed.
 show_results()
 {

@@ -1,15 +1,15 @@
 # shellcheck shell=bash disable=SC2034
 #
 # server.sh
-#	A PostgreSQL server to test with: find one or install Debian's packages,
-#	make a private copy of it, build the extension and install it there.
+#	A PostgreSQL server to test with: finds one or installs Debian's packages,
+#	makes a private copy of it, builds the extension and installs it there.
 #
-# The extension goes into a copy of the server's directories below WORK, so
-# that neither the installed server nor any cluster that runs on it changes,
-# and nothing needs root but the installation of packages.
+# The extension is installed in a copy of the server's directories below WORK.  Neither
+# the installed server nor any cluster that runs on it changes, and only the
+# installation of packages needs root.
 #
 # To be sourced after common.sh.  find_or_install_server sets:
-#	PG_CONFIG	pg_config of the private copy, from make_private_server on
+#	PG_CONFIG	pg_config; that of the private copy after make_private_server
 #	PG_BIN		its directory of programs, likewise
 #	PG_VERSION	such as 15.18
 #	PG_MAJOR	such as 15
@@ -22,7 +22,7 @@ MISSING=()					# packages to install
 
 # ---- What is there ----
 
-# need PACKAGE TEST...: note the package as missing when the test fails.
+# need PACKAGE TEST...: notes the package as missing if the test fails.
 need()
 {
 	local package=$1
@@ -48,7 +48,7 @@ need_test_tools()
 	need g++ command -v g++
 	need perl command -v prove
 	need libipc-run-perl perl -MIPC::Run -e 1
-	# Source packages of PostgreSQL are compressed by one or the other.
+	# PostgreSQL's source packages are compressed by one of these.
 	need bzip2 command -v bzip2
 	need xz-utils command -v xz
 }
@@ -63,7 +63,8 @@ is_supported()
 	[[ " ${SUPPORTED_MAJORS[*]} " = *" $1 "* ]]
 }
 
-# Is this the pg_config of a supported server that can run and be built for?
+# Returns whether this is the pg_config of a supported server that can be run and built
+# for.
 is_usable_server()
 {
 	[ -x "$1" ] && is_supported "$(major_of "$1")" &&
@@ -72,8 +73,8 @@ is_usable_server()
 		[ -f "$("$1" --pgxs)" ]
 }
 
-# The caller's PG_CONFIG and nothing else, or the newest of Debian's servers,
-# or what is on the PATH.
+# Finds the caller's PG_CONFIG and nothing else, or the newest of Debian's servers, or
+# one on the PATH.
 find_server()
 {
 	local major candidate
@@ -97,8 +98,8 @@ find_server()
 
 # ---- Installing packages ----
 
-# The server package to install: the headers of a server that is there, or
-# else the newest supported server of this distribution.
+# Names the server package to install: the headers for an existing server, or the newest
+# supported server of this distribution.
 name_server_packages()
 {
 	local major
@@ -118,8 +119,8 @@ name_server_packages()
 	die "this distribution has no PostgreSQL ${SUPPORTED_MAJORS[-1]} to ${SUPPORTED_MAJORS[0]}; install a server with its headers from another source"
 }
 
-# While packages are installed, keep them from creating a cluster, and from
-# starting clusters that are there but down.
+# Keeps the installation of packages from creating a cluster, and from starting existing
+# clusters that are down.
 leave_clusters_alone()
 {
 	local conf=/etc/postgresql-common/createcluster.d/pg_gpusort.conf
@@ -150,7 +151,7 @@ update_packages()
 	apt update
 }
 
-# What is in MISSING.
+# Installs the packages in MISSING.
 install_packages()
 {
 	say "Installing $(join ', ' "${MISSING[@]}")"
@@ -158,7 +159,7 @@ install_packages()
 	hash -r
 }
 
-# Install what need() found missing, and a server if there is none.
+# Installs what need() found missing, and a server if there is none.
 install_missing()
 {
 	local server_found=yes
@@ -194,7 +195,8 @@ join()
 
 # ---- A private copy of the server ----
 
-# mirror DIRECTORY: the same directory below WORK/server, of links.
+# mirror DIRECTORY: makes a copy of the directory below WORK/server, which consists of
+# links.
 mirror()
 {
 	[ -e "$WORK/server$1" ] || {
@@ -203,8 +205,8 @@ mirror()
 	}
 }
 
-# A server finds its files relative to its programs, so that a copy of the
-# programs amid links to everything else is a server of its own.
+# A server finds its files relative to its programs.  So copies of the programs, with
+# links to all other files, are a separate server.
 make_private_server()
 {
 	local what bin
@@ -225,10 +227,10 @@ make_private_server()
 
 # ---- The extension ----
 
-# What make is told besides, such as FAULTS=yes.
+# Additional arguments of make, such as FAULTS=yes.
 MAKE_OPTIONS=()
 
-# copy_tree DIRECTORY: copy the tree to it, but nothing that earlier builds have left in it.
+# copy_tree DIRECTORY: copies the tree to it, except what earlier builds have left.
 copy_tree()
 {
 	mkdir "$1"
@@ -249,10 +251,10 @@ build_extension()
 	keep_device
 }
 
-# keep_in_build NAME WHAT COMMAND...: have build/NAME, which the command
-# makes, in the copy of the tree, and keep it in the tree for the next run.
-# An argument {} of the command becomes the path; without one it is the last.
-# The machine's administrator may have put it into /usr/src.
+# keep_in_build NAME WHAT COMMAND...: provides build/NAME, which the command makes, in
+# the copy of the tree, and keeps it in the tree for the next run.  An argument {} of
+# the command is replaced by the path; without one the path is the last argument.  The
+# machine's administrator may have provided it in /usr/src.
 keep_in_build()
 {
 	local name=$1 what=$2 path=$WORK/tree/build/$1 found
@@ -281,13 +283,13 @@ keep_in_build()
 
 # ---- The device library ----
 
-# What make is told about it, and the name in build/ under which what is
-# compiled for it is kept for the next run.
+# Arguments of make for the device library, and the name in build/ under which the
+# compiled files are kept for the next run.
 MAKE_DEVICE=(CUDA=no)
 KEPT_DEVICE=
 
-# Build it for the GPUs of this machine, from the next build_extension on;
-# false if there is no GPU or no compiler for it.
+# Makes build_extension compile the library for the GPUs of this machine.  Returns false
+# if there is no GPU or no compiler for it.
 use_gpus()
 {
 	local capabilities
@@ -298,14 +300,14 @@ use_gpus()
 	KEPT_DEVICE=device-${capabilities// /-}
 }
 
-# Build its emulator instead.
+# Makes build_extension compile the emulator instead.
 use_emulator()
 {
 	MAKE_DEVICE=(CUDA=no)
 	KEPT_DEVICE=device-emulator
 }
 
-# Such as "80 90".
+# Prints compute capabilities, such as "80 90".
 gpu_capabilities()
 {
 	nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
@@ -317,7 +319,7 @@ have_nvcc()
 	command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]
 }
 
-# make_device TARGET...: in the copy of the tree.
+# make_device TARGET...: runs make in the copy of the tree.
 make_device()
 {
 	must device make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG" \
@@ -346,7 +348,7 @@ keep_device()
 	cp -a "$WORK/tree/build/cuda" "$REPO/build/$KEPT_DEVICE"
 }
 
-# All of the above; the caller has said with need_* what it needs besides.
+# Does all of the above.  Before, the caller names what else it needs by need_*.
 prepare_server()
 {
 	make_work_dir

@@ -1,9 +1,9 @@
 --
 -- tpch_queries.sql
---	Questions to the tables of tpch_tables.sql.
+--	Queries of the tables of tpch_tables.sql.
 --
--- A line "-- NAME (KEYS): TEXT" begins a query; KEYS are the columns of its ORDER
--- BY, or nothing.
+-- A line "-- NAME (KEYS): TEXT" begins a query.  KEYS are the columns of its ORDER BY,
+-- or empty.
 --
 
 -- summary (l_returnflag, l_linestatus): few groups of many rows

@@ -1,10 +1,10 @@
 --
 -- tpch_tables.sql
---	Tables of a wholesale business, like those of TPC-H in their columns, sizes
---	and distributions, but not the same data.
+--	Tables of a wholesale business, with columns, sizes and distributions like
+--	those of TPC-H, but with other data.
 --
--- The variable "scale" of psql is 1 for 1.5 million orders with 6 million items.
--- The same scale gives the same rows.
+-- The psql variable "scale" is 1 for 1.5 million orders with 6 million items.  The same
+-- scale gives the same rows.
 --
 
 \set orders 'round(1500000 * :scale)::int8'
@@ -12,7 +12,8 @@
 \set parts 'round(200000 * :scale)::int8'
 \set suppliers 'round(10000 * :scale)::int8'
 
--- An even number from 0 up to n - 1 for row i, for each seed another one.
+-- Returns a number from 0 to n - 1 for row i, evenly distributed and different for each
+-- seed.
 CREATE FUNCTION draw(i int8, seed int8, n int8) RETURNS int8
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (hashint8extended(i, seed) & 9007199254740991) % n;
@@ -63,7 +64,7 @@ CREATE TABLE partsupp AS
 		draw(i * 4 + j, 40, 9999)::int AS ps_availqty,
 		((100 + draw(i * 4 + j, 41, 99901)) / 100.0)::numeric(15, 2) AS ps_supplycost
 	FROM generate_series(1, :parts) AS i, generate_series(0, 3) AS j;
--- Numbers of orders have gaps, and a third of the customers order nothing.
+-- The numbers of orders have gaps, and a third of the customers have no orders.
 CREATE TABLE orders AS
 	SELECT i * 4 - draw(i, 50, 4) AS o_orderkey,
 		(1 + draw(i, 51, :customers / 3) * 3 + draw(i, 52, 2))::int AS o_custkey,
