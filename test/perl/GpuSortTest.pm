@@ -1,4 +1,4 @@
-# What the TAP tests have in common.
+# What the TAP tests share.
 
 package GpuSortTest;
 
@@ -17,8 +17,8 @@ our @EXPORT = qw(start_node start_gpu_node gpu_settings gpu_library_file paralle
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
   digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
 
-# start_node NAME, SETTING...: a new server with these lines of settings, and
-# the extension in it.
+# start_node NAME, SETTING...: starts a new server with these lines of settings, and
+# creates the extension in it.
 sub start_node
 {
 	my ($name, @settings) = @_;
@@ -32,13 +32,13 @@ sub start_node
 	return $node;
 }
 
-# The library of the emulator, or what the environment says.
+# The emulator, or the library that the environment names.
 sub gpu_library
 {
 	return $ENV{GPUSORT_DEVICE_LIBRARY} // 'pg_gpusort_emu';
 }
 
-# gpu_library_file NODE: the file of that library.
+# gpu_library_file NODE: returns the file of that library.
 sub gpu_library_file
 {
 	my ($node) = @_;
@@ -47,8 +47,8 @@ sub gpu_library_file
 	return "$directory/" . gpu_library() . '.so';
 }
 
-# Settings of a server whose GPU is the emulator, or what the environment says, to
-# which all sorts go.
+# Settings of a server whose GPU is the emulator, or what the environment says, and
+# which does all sorts there.
 sub gpu_settings
 {
 	my $library = gpu_library();
@@ -61,8 +61,8 @@ sub gpu_settings
 		'max_parallel_workers_per_gather = 0');
 }
 
-# parallel_plans WORKERS, SETTING...: statements after which plans are parallel
-# where they can be, with that many workers, and then these.
+# parallel_plans WORKERS, SETTING...: returns statements that make plans parallel where
+# possible, with that many workers, followed by these settings.
 sub parallel_plans
 {
 	my ($workers, @settings) = @_;
@@ -71,7 +71,8 @@ sub parallel_plans
 		'min_parallel_table_scan_size = 0', 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', @settings);
 }
 
-# start_gpu_node NAME, SETTING...: such a server, with the service ready.
+# start_gpu_node NAME, SETTING...: starts such a server, and waits until the service is
+# ready.
 sub start_gpu_node
 {
 	my ($name, @settings) = @_;
@@ -81,7 +82,7 @@ sub start_gpu_node
 	return $node;
 }
 
-# wait_for_service NODE, STATE: "ready" unless another is named.
+# wait_for_service NODE, STATE: waits for this state, or for "ready".
 sub wait_for_service
 {
 	my ($node, $state) = @_;
@@ -92,7 +93,7 @@ sub wait_for_service
 	  or die "the GPU service does not become $state";
 }
 
-# status_of NODE, NAME: a value of gpusort_status().
+# status_of NODE, NAME: returns a value of gpusort_status().
 sub status_of
 {
 	my ($node, $name) = @_;
@@ -101,7 +102,7 @@ sub status_of
 		"SELECT value FROM gpusort_status() WHERE name = '$name'");
 }
 
-# The service's background worker, or ''.
+# Returns the process ID of the service's background worker, or ''.
 sub service_pid
 {
 	my ($node) = @_;
@@ -110,10 +111,10 @@ sub service_pid
 		q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
 }
 
-# How often something is asked, ten times a second, before a test gives up.
+# Number of attempts, ten per second, before a test gives up.
 my $tries = 10 * $PostgreSQL::Test::Utils::timeout_default;
 
-# ends PID: does the process?
+# ends PID: waits for the process to end.  Returns whether it does.
 sub ends
 {
 	my ($pid) = @_;
@@ -126,7 +127,7 @@ sub ends
 	return 0;
 }
 
-# holds_nothing NODE, NAME: a test that no session or chunk is in use in the end, nor
+# holds_nothing NODE, NAME: tests that in the end no session or chunk is in use, and no
 # more device memory than a device keeps for itself.
 sub holds_nothing
 {
@@ -147,7 +148,7 @@ sub holds_nothing
 	is($held, '', "$name: no session, chunk or device memory is in use");
 }
 
-# make_table NODE, ROWS: a table "big" with a key in no order and some NULLs.
+# make_table NODE, ROWS: makes a table "big" with an unsorted key and some NULLs.
 sub make_table
 {
 	my ($node, $rows) = @_;
@@ -162,7 +163,7 @@ sub make_table
 	});
 }
 
-# The settings under which a sort has to be held by the node, or fails.
+# Settings under which our node must hold the rows of a sort, or the sort fails.
 my $OURS = q{
 	LOAD 'pg_gpusort';
 	SET pg_gpusort.enable = on;
@@ -175,7 +176,7 @@ my $STOCKS = q{
 	SET pg_gpusort.enable = off;
 };
 
-# A query for a digest of the keys in their order and of the rows.  Without the
+# Returns a query for a digest of the keys in their order and of the rows.  Without the
 # volatile key, PostgreSQL 16 would sort below the aggregate a second time.
 sub ordered_keys
 {
@@ -187,7 +188,7 @@ sub ordered_keys
 			  FROM (SELECT * FROM big ORDER BY k $clause) s) s};
 }
 
-# The digest of a query's rows in their order.
+# Returns the digest of a query's rows in their order.
 sub digest
 {
 	my ($query) = @_;
@@ -195,8 +196,8 @@ sub digest
 	return "SELECT count(*), md5(string_agg(s::text, ',')) FROM ($query OFFSET 0) s";
 }
 
-# sorts_like_stock NODE, NAME, SETTINGS, CLAUSE: a test that a sort of the
-# table comes out as that of stock PostgreSQL, and that EXPLAIN names the node.
+# sorts_like_stock NODE, NAME, SETTINGS, CLAUSE: tests that a sort of the table has the
+# result of stock PostgreSQL, and that EXPLAIN names the node.
 sub sorts_like_stock
 {
 	my ($node, $name, $settings, $clause) = @_;
@@ -211,7 +212,7 @@ sub sorts_like_stock
 		"$name: as stock sorts");
 }
 
-# leaves_nothing NODE, NAME: a test that no temporary files are there.
+# leaves_nothing NODE, NAME: tests that there are no temporary files.
 sub leaves_nothing
 {
 	my ($node, $name) = @_;
@@ -221,8 +222,8 @@ sub leaves_nothing
 	is("@files", '', "$name: no temporary files are left");
 }
 
-# add_index_tools NODE, DATABASE: the functions of sql/index_setup.sql, which take
-# indexes apart and compare them, and two extensions that they need.
+# add_index_tools NODE, DATABASE: creates the functions of sql/index_setup.sql, which
+# take indexes apart and compare them, and two extensions that they need.
 sub add_index_tools
 {
 	my ($node, $database) = @_;
@@ -235,10 +236,11 @@ sub add_index_tools
 		'functions for tests of indexes');
 }
 
-# add_stops NODE, VALUE: functions that wait while a session of hold_stops() is there.
-# halting(k) does at each row; stopping(k), which returns k as well, and the comparisons of
-# the operator class "stopping", when they meet the value.  The setting stop.phase is a
-# pattern of the phases in which builds of indexes wait; all if it is empty.
+# add_stops NODE, VALUE: creates functions that wait while a session of hold_stops()
+# exists.  halting(k) waits at each row.  stopping(k), which returns k as well, and the
+# comparisons of the operator class "stopping" wait when they meet the value.  The
+# setting stop.phase is a pattern of the phases in which index builds wait; if it is
+# empty, they wait in all phases.
 sub add_stops
 {
 	my ($node, $value) = @_;
@@ -280,7 +282,7 @@ sub add_stops
 			FUNCTION 1 compare_stopping(int8, int8)} =~ s/VALUE/$value/r);
 }
 
-# hold_stops NODE: a session; others wait at the functions until it quits.
+# hold_stops NODE: returns a session; others wait in these functions until it quits.
 sub hold_stops
 {
 	my ($node) = @_;
@@ -288,8 +290,8 @@ sub hold_stops
 	return GpuSortTest::Session->new($node, 'SELECT pg_advisory_lock(1000)');
 }
 
-# wait_for_stop NODE, SESSION, COUNT: until so many processes of the session, itself and its
-# parallel workers, wait there; one if nothing else is said.
+# wait_for_stop NODE, SESSION, COUNT: waits until COUNT processes of the session wait
+# there, which are the session itself and its parallel workers.  The default is one.
 sub wait_for_stop
 {
 	my ($node, $session, $count) = @_;
@@ -299,7 +301,7 @@ sub wait_for_stop
 	  or die "there are not $count processes that wait";
 }
 
-# stopped SESSION: a query for these processes.
+# stopped SESSION: returns a query for these processes.
 sub stopped
 {
 	my ($session) = @_;
@@ -309,7 +311,7 @@ sub stopped
 	  $session->pid . ' IN (pid, leader_pid)';
 }
 
-# add_long_values NODE: what build_while_values_go() takes.
+# add_long_values NODE: creates what build_while_values_go() needs.
 sub add_long_values
 {
 	my ($node) = @_;
@@ -327,9 +329,10 @@ sub add_long_values
 		$$});
 }
 
-# build_while_values_go NODE, STATEMENT, SETTING...: the output of a statement that builds
-# long_index and stops at k = 1000, which the last rows have.  Some rows are dead that another
-# session still sees.  While the statement waits, this ends, and their values are removed.
+# build_while_values_go NODE, STATEMENT, SETTING...: returns the output of a statement
+# that builds long_index and stops at k = 1000, which is in the last rows.  Some rows
+# are dead but visible to another session.  While the statement waits, that session
+# ends, and the values of these rows are removed.
 sub build_while_values_go
 {
 	my ($node, $statement, @settings) = @_;
@@ -359,21 +362,21 @@ sub build_while_values_go
 	return $output;
 }
 
-# All btree indexes of tables that are not the system's.
+# A query for all btree indexes of tables other than the system's.
 my $indexes = q{
 	FROM pg_index i JOIN pg_class c ON c.oid = indexrelid JOIN pg_class t ON t.oid = indrelid
 	WHERE c.relkind = 'i' AND c.relam = (SELECT oid FROM pg_am WHERE amname = 'btree') AND
 		  t.relnamespace <> 'pg_catalog'::regnamespace AND indrelid >= 16384};
 
-# indexes_are_sound NODE, NAME, DATABASE: a test that amcheck finds nothing wrong
-# with any index, nor a row that is not in it.
+# indexes_are_sound NODE, NAME, DATABASE: tests that amcheck finds nothing wrong with
+# any index, and that all rows are in the indexes.
 sub indexes_are_sound
 {
 	my ($node, $name, $database) = @_;
 	my $call = 'bt_index_parent_check(c.oid, true, true)';
 
-	# A standby does not grant the lock that this takes, and leaves out indexes
-	# that are not logged, of which some versions tell.
+	# A standby does not grant the lock that this call takes.  The other call skips
+	# indexes there that are not logged, which some versions report.
 	$call = 'bt_index_check(c.oid, true)'
 	  if $node->safe_psql('postgres', 'SELECT pg_is_in_recovery()') eq 't';
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
@@ -384,8 +387,8 @@ sub indexes_are_sound
 	cmp_ok($out || 0, '>', 0, "$name: there are indexes");
 }
 
-# index_digests NODE, DATABASE: of each index that is logged, its name and a
-# digest of its pages, made by the functions from above.
+# index_digests NODE, DATABASE: returns the name of each logged index and a digest of
+# its pages, made by the functions above.
 sub index_digests
 {
 	my ($node, $database) = @_;
@@ -397,14 +400,14 @@ sub index_digests
 		ORDER BY c.oid::regclass::text COLLATE "C"});
 }
 
-# files_belong NODE, NAME: a test that each file of the database belongs to a
-# relation, and that no temporary ones are there.
+# files_belong NODE, NAME: tests that each file of the database belongs to a relation,
+# and that there are no temporary files.
 sub files_belong
 {
 	my ($node, $name) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	# Files of dropped relations are gone after it.
+	# A checkpoint removes the files of dropped relations.
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	is( $node->safe_psql(
 			'postgres', q{
@@ -422,7 +425,7 @@ sub files_belong
 #	my $session = Session($node);
 #	my $output = $session->run($statements);
 #	$session->begin($statements); ...; my $output = $session->finish;
-# Errors come in the output, with their SQLSTATE.
+# Errors are in the output, with their SQLSTATE.
 sub Session
 {
 	return GpuSortTest::Session->new(@_);
@@ -463,7 +466,7 @@ sub begin
 	$self->{psql}->pump_nb;
 }
 
-# The output since begin(); up to its end if the connection was lost.
+# Returns the output since begin(), or what there is of it if the connection was lost.
 sub finish
 {
 	my ($self) = @_;

@@ -1,9 +1,9 @@
-# Cases of the random tests: scripts that are run, and made small when they fail.
+# Cases of the random tests: scripts that are run, and reduced if they fail.
 #
-# A case is a list of pieces, each some lines for psql.  A check is a piece that
-# prints one line beginning with "same" if all is well.  When a check fails, pieces
-# are left out as long as it fails in the same way; so are elements of lists within
-# them, which list_of() and element() have made; and the numbers of rows go down.
+# A case is a list of pieces; each is some lines for psql.  A check is a piece that
+# prints one line starting with "same" if all is well.  When a check fails, pieces are
+# left out as long as it fails in the same way.  So are elements of the lists within
+# them, which list_of() and element() have made, and the numbers of rows are reduced.
 
 package RandomCases;
 
@@ -19,11 +19,11 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(options run_seeds check setting fresh_settings element list_of quote);
 
-# How often a failing case is run again, to make it smaller.
+# How often a failing case is run again to reduce it.
 my $MOST_TRIES = 400;
 
-# Lists and their elements in the text of a piece: LIST element NEXT element END,
-# where an element is ID its number TEXT its text.
+# Marks of lists and their elements in the text of a piece: LIST element NEXT element
+# END, where an element is ID its number TEXT its text.
 my ($LIST, $NEXT, $END, $ID, $TEXT) = map { chr } 1 .. 5;
 
 my $database = "pg_gpusort_random_$$";
@@ -34,8 +34,8 @@ my ($sorts, $builds) = (0, 0);
 
 my $elements = 0;
 
-# element TEXT [ELEMENT]: part of a list; what belongs to another element is left
-# out together with that.
+# element TEXT [ELEMENT]: returns an element of a list.  If it belongs to another
+# element, it is left out together with that one.
 sub element
 {
 	my ($text, $with) = @_;
@@ -44,7 +44,7 @@ sub element
 	return defined $number ? "$ID$number$TEXT$text" : $text;
 }
 
-# list_of ELEMENT...: as in SQL, with commas.
+# list_of ELEMENT...: returns a list as in SQL, with commas.
 sub list_of { return $LIST . join($NEXT, @_) . $END; }
 
 sub plain
@@ -56,7 +56,7 @@ sub plain
 	return $text;
 }
 
-# The text without an element.
+# Returns the text without an element.
 sub without
 {
 	my ($text, $number) = @_;
@@ -68,22 +68,23 @@ sub without
 
 sub quote { my ($text) = @_; $text =~ s/'/''/g; return "'$text'"; }
 
-# setting NAME, VALUE: a piece.
+# setting NAME, VALUE: returns a piece.
 sub setting { return "SET $_[0] = $_[1];\n"; }
 
-# The piece before the settings of a check.
+# Returns the piece before the settings of a check.
 sub fresh_settings
 {
 	return "RESET ALL;\nSET client_min_messages = error;\n"
 	  . setting('pg_gpusort.backend', $option{gpu} ? 'gpu' : 'cpu');
 }
 
-# check CALL: a piece, of a function that returns "same ..." if all is well.
+# check CALL: returns a piece that calls a function; it returns "same ..." if all is
+# well.
 sub check { return { call => $_[0] }; }
 
 # ---- Running ----
 
-# Run a script; returns its output.
+# Runs a script and returns its output.
 sub run_script
 {
 	my ($script, @arguments) = @_;
@@ -99,7 +100,7 @@ sub run_script
 	return $output;
 }
 
-# The same, when a server that has crashed is there again.
+# The same, but waits for a server that has crashed to come back.
 sub psql
 {
 	my ($script, @arguments) = @_;
@@ -115,7 +116,7 @@ sub psql
 	die "the server is gone: $output";
 }
 
-# Nothing of another case is there, nor one of its sessions.
+# Removes what another case has left, and ends its sessions.
 my $clean = <<'END';
 SELECT count(pg_terminate_backend(pid, 10000)) AS ended FROM pg_stat_activity
 WHERE application_name = 'old snapshot' AND datname = current_database() \gset
@@ -139,7 +140,7 @@ sub script_of
 	return $script;
 }
 
-# The same, and what has been counted meanwhile.
+# The same, with the counts of what it has done.
 sub counting_script
 {
 	my ($case) = @_;
@@ -150,8 +151,7 @@ sub counting_script
 	  . "SELECT sum(sorts) - :before_sorts, sum(index_builds) - :before_builds FROM pg_stat_gpusort;\n";
 }
 
-# Run a case; returns the output of each check that did not end as it should,
-# by number.
+# Runs a case.  Returns the output of each check that did not succeed, by number.
 sub failures
 {
 	my ($case) = @_;
@@ -174,7 +174,7 @@ sub failures
 	return %failed;
 }
 
-# What two failures that have the same cause have in common.
+# Returns what two failures with the same cause have in common.
 sub kind_of
 {
 	my ($message) = @_;
@@ -186,7 +186,7 @@ sub kind_of
 
 # ---- Making cases smaller ----
 
-# Does a case still fail in this way?
+# Returns whether a case still fails in this way.
 sub still_fails
 {
 	my ($case, $kind) = @_;
@@ -197,7 +197,7 @@ sub still_fails
 	return %failed && kind_of((values %failed)[0]) eq $kind;
 }
 
-# Replace the case by a change of it, if that fails, too.
+# Replaces the case by a changed one, if that fails, too.
 sub try_change
 {
 	my ($case, $kind, %change) = @_;
@@ -228,7 +228,7 @@ sub fewer_rows
 	}
 }
 
-# Returns whether there was any to leave out.
+# Returns whether any piece could be left out.
 sub fewer_pieces
 {
 	my ($case, $kind) = @_;
@@ -262,7 +262,7 @@ sub fewer_elements
 	return $fewer;
 }
 
-# Print the first failure of a case, with as little as makes it fail.
+# Prints the first failure of a case, reduced as far as possible.
 sub explain_failure
 {
 	my ($case, %failed) = @_;
@@ -291,7 +291,7 @@ sub explain_failure
 
 # ---- Seeds ----
 
-# options DEFAULT_SEEDS: what the command line says.  Returns a hash of it.
+# options DEFAULT_SEEDS: returns the options of the command line as a hash.
 sub options
 {
 	my ($seeds) = @_;
@@ -319,15 +319,16 @@ sub run_seed
 	ok(!%failed, "seed $seed") or explain_failure($case, %failed);
 }
 
-# Run the seeds of options().  FILES, SQL scripts in the tree, are what the database
-# needs, and their output has to match WORKS; MAKE makes a case of a seed, with members
+# Runs the seeds of options().  FILES are SQL scripts in the tree that prepare the
+# database; their output must match WORKS.  MAKE makes the case of a seed, with members
 # pieces and variables.
 sub run_seeds
 {
 	my ($files, $works, $make) = @_;
 	my $preparation = join('', map { "\\i $_\n" } @$files);
 	my $maintenance = $ENV{PGDATABASE} // 'postgres';
-	# Their snapshots would keep rows in one index that are not in the other.
+	# The snapshots of other sessions would keep rows in one index that are not in the
+	# other.
 	my $others = psql("SELECT 'others: ' || count(*) FROM pg_stat_activity
 		WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();\n", '-d', $maintenance);
 	BAIL_OUT("the server must have no other clients\n") unless $others =~ /others: 0\b/;

@@ -1,4 +1,4 @@
-# Random tables, of columns with random types, distributions and NULLs.
+# Random tables: columns of random types, with random distributions and NULLs.
 
 package RandomTables;
 
@@ -16,7 +16,7 @@ sub one_of { return $_[ rand @_ ]; }
 sub chance { return rand() < $_[0]; }
 sub number { my ($low, $high) = @_; return $low + int rand($high - $low + 1); }
 
-# Some of a list, at least one, in random order.
+# Returns some elements of a list, at least one, in random order.
 sub some_of
 {
 	my ($most, @list) = @_;
@@ -29,8 +29,8 @@ sub some_of
 
 # ---- Columns ----
 
-# Types that can be the first key, some of them of test/random/types.sql: how they
-# are made from an int8 expression.
+# Types that can be the first key, some of them from test/random/types.sql, and how to
+# make their values from an int8 expression.
 my %key_types = (
 	'bool' => sub { "($_[0] % 2 = 0)" },
 	'"char"' => sub { "($_[0] % 128)::int::\"char\"" },
@@ -77,8 +77,8 @@ my %key_types = (
 	'varbit' => sub { "substring(($_[0])::bit(64)::varbit, 1, abs($_[0] % 70)::int)" },
 );
 
-# Their extreme values, and others at which an encoding changes: the SQL type, the
-# elements of an array, and an expression that is added to the array.
+# Extreme values of these types, and others at which an encoding changes: the SQL type,
+# the elements of an array, and an expression that is appended to the array.
 my $texts = '"",a,b,B,~,"a ",é,ÿ,𝄞,aaaaaaa,aaaaaaaa,aaaaaaab,aaaaaaaaa,aaaaaaaab';
 my $long_texts = join ',', map { ('x' x 600) . $_ } '', 'y', 'z';
 my @magnitudes = qw(1e131071 9.99999999999999999e131071 1e-16383 9e-16383 1e244 1.00000000000000001e244
@@ -124,14 +124,14 @@ my %extremes = (
 	'varbit' => [ 'varbit', '"",0,00,1,10,10000000,100000000,' . join ',', '1' x 64, '1' x 65, '1' x 64 . '0', '0' x 65, '1' x 700 ]
 );
 
-# Types that can be keys behind others.
+# Types that can be later keys.
 my @other_types = (
 	sub { "to_jsonb($_[0] % 100)" },
 	sub { "ARRAY[$_[0] % 10, NULL, $_[0] % 3]" },
 	sub { "ROW($_[0] % 20, 'text')::a_pair" },
 	sub { "int8range(least($_[0] % 100, 50), 60)" });
 
-# Types that rows carry along.
+# Types of columns that are not keys.
 my @payload_types = (
 	sub { "md5(($_[0])::text)" },
 	sub { "repeat('x', abs($_[0] % 300)::int)" },
@@ -155,7 +155,7 @@ my %alike = map { $_ => 1 } 'float4', 'float8', 'float8 ', 'numeric',
 
 sub random_hash { return 'hashint8extended(g, ' . number(0, 1 << 30) . ' + :seed)'; }
 
-# An int8 expression over the row number g, of a random distribution.
+# Returns an int8 expression of the row number g, with a random distribution.
 sub random_number
 {
 	my $hash = random_hash();
@@ -215,7 +215,7 @@ sub random_table
 
 sub key_types { return sort keys %key_types; }
 
-# A value of one of the key types: an expression.
+# Returns an expression for a random value of one of the key types.
 sub random_value
 {
 	my ($type) = @_;

@@ -1,9 +1,9 @@
 --
--- What test/random/indexes calls besides the functions of sql/index_setup.sql
+-- Functions that test/random/indexes calls, besides those of sql/index_setup.sql
 --
 
--- The SQLSTATE with which a statement ends that builds the index "built"; without
--- an error the index is gone again.
+-- The SQLSTATE of a statement that builds the index "built".  If there is no error, the
+-- index is dropped.
 CREATE FUNCTION state_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	EXECUTE statement;
@@ -23,8 +23,8 @@ BEGIN
 	RETURN result;
 END $$;
 
--- Find rows by the index that the statement builds, and without it: NULL, or what
--- the difference is.
+-- Finds rows by the index that the statement builds, and without it.  Returns NULL, or
+-- the difference.
 CREATE FUNCTION scans_difference(statement text, conditions text[]) RETURNS text LANGUAGE plpgsql
 SET enable_seqscan = on
 SET enable_indexscan = on
@@ -56,8 +56,8 @@ BEGIN
 	RETURN difference;
 END $$;
 
--- Have stock PostgreSQL and us execute a statement that builds the index "built":
--- the same pages, or else the same error; and find rows by it.
+-- Lets stock PostgreSQL and us execute a statement that builds the index "built".  The
+-- pages must be the same, or else the error.  Also finds rows by the index.
 CREATE FUNCTION check_index(statement text, conditions text[], require text) RETURNS text LANGUAGE plpgsql
 SET pg_gpusort.min_rows = 0
 SET pg_gpusort.debug_require = off
@@ -87,7 +87,7 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN format('SQLSTATE %s instead of %s: %s', ours, stocks, message);
 END $$;
 
--- Compare all indexes of t1 with those that stock PostgreSQL builds.
+-- Compares all indexes of t1 with those that stock PostgreSQL builds.
 CREATE FUNCTION check_rebuilt() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
 	RETURN (SELECT coalesce(string_agg(line, ', ') FILTER (WHERE line NOT LIKE '%: same'),

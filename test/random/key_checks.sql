@@ -1,12 +1,12 @@
 --
--- What test/random/keys calls: the C function of test/keys
+-- The C function of test/keys, which test/random/keys calls
 --
 \set library `pwd` '/test/keys/key_check'
 CREATE FUNCTION key_check(keys anyarray, less regoperator DEFAULT 0) RETURNS text
 	LANGUAGE c STRICT AS :'library';
 
--- The check can fail: the operator class's comparison function is not in accord with
--- its sort support, by which it gets its encoding.
+-- Shows that the check can fail: the operator class's comparison function disagrees
+-- with its sort support, from which it gets its encoding.
 CREATE FUNCTION backward_cmp(int4, int4) RETURNS int4 LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($2, $1)';
 CREATE FUNCTION backward_lt(int4, int4) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 > $2';
 CREATE FUNCTION backward_gt(int4, int4) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT $1 < $2';

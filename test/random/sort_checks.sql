@@ -1,8 +1,8 @@
 --
--- What test/random/sorts calls besides the functions of sql/sort_setup.sql
+-- Functions that test/random/sorts calls, besides those of sql/sort_setup.sql
 --
 
--- Move a cursor over the query, and note what it finds.
+-- Moves a cursor over the query, and notes what it finds.
 CREATE FUNCTION run_cursor(query text, moves text[], kind text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	step text;
@@ -34,7 +34,8 @@ BEGIN
 		   ELSE format(E'not the same\nstock:%s\nours:%s', stocks, ours) END;
 END $$;
 
--- Prepare a query once, and execute it with each of the parameters; its rows.
+-- Prepares a query once, and executes it with each of the parameters.  Returns its
+-- rows.
 CREATE FUNCTION run_prepared(query text, parameters int8[]) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	parameter int8;
@@ -69,7 +70,8 @@ BEGIN
 		   ELSE format(E'not the same\nstock:%s\nours:%s', stocks, ours) END;
 END $$;
 
--- The ids of a query with the bounds v.n and v.skip, for each of those listed in turn.
+-- The ids of a query with the bounds v.n and v.skip, for each of the listed bounds in
+-- turn.
 CREATE FUNCTION run_rescans(query text, bounds text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	result text;
@@ -81,7 +83,8 @@ BEGIN
 	RETURN result;
 END $$;
 
--- Stock PostgreSQL without workers, which keep the bound of their first scan.
+-- Stock PostgreSQL runs without workers, because they keep the bound of their first
+-- scan.
 CREATE FUNCTION check_rescans(query text, bounds text) RETURNS text LANGUAGE plpgsql
 SET pg_gpusort.min_rows = 0
 SET pg_gpusort.debug_require = off AS $$

@@ -6,7 +6,7 @@ CREATE TYPE a_pair AS (h int8, t text);
 CREATE TYPE a_level AS ENUM ('low', 'highest');
 ALTER TYPE a_level ADD VALUE 'high' BEFORE 'highest';
 ALTER TYPE a_level ADD VALUE 'middle' BEFORE 'high';
--- so many that their numbers in pg_enum have been given anew
+-- so many values that PostgreSQL has renumbered them in pg_enum
 CREATE TYPE a_rank AS ENUM ('rank 0', 'rank 61');
 DO $$ BEGIN
 	FOR i IN 1 .. 60 LOOP
@@ -16,11 +16,11 @@ END $$;
 CREATE FUNCTION float8_of_bits(int8) RETURNS float8 LANGUAGE internal IMMUTABLE STRICT AS 'int8up';
 CREATE FUNCTION float4_of_bits(int4) RETURNS float4 LANGUAGE internal IMMUTABLE STRICT AS 'int4up';
 
--- One of the values of an array.
+-- Returns one of the values of an array.
 CREATE FUNCTION one_of(list anyarray, n int8) RETURNS anyelement LANGUAGE sql IMMUTABLE AS
 	'SELECT list[1 + abs(n % cardinality(list))]';
 
--- Numerics over the whole range, many of which have their first digits in common.
+-- Numerics of all magnitudes, many of which have their first digits in common.
 CREATE FUNCTION numeric_of_all_sizes(n int8) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
 	SELECT (CASE WHEN n % 3 = 0 THEN '-' ELSE '' END ||
 			CASE WHEN n % 5 < 3 THEN '123456789012345' ELSE '1' END ||
@@ -29,7 +29,7 @@ CREATE FUNCTION numeric_of_all_sizes(n int8) RETURNS numeric LANGUAGE sql IMMUTA
 								   WHEN 3 THEN -235 - abs(n / 7) % 50 WHEN 4 THEN abs(n / 7) % 131020 ELSE -(abs(n / 7) % 16384) END)::numeric;
 $$;
 
--- PostgreSQL 17 has them.
+-- These exist since PostgreSQL 17.
 SELECT current_setting('server_version_num')::int4 >= 170000 AS newer \gset
 \if :newer
 CREATE FUNCTION infinite_intervals() RETURNS interval[] LANGUAGE sql IMMUTABLE AS
