@@ -1,22 +1,22 @@
 # cuda.mk
-#	Builds the device library: for GPUs where nvcc is found, and its emulator everywhere.
+#	Builds the device library: for GPUs if nvcc is found, and its emulator everywhere.
 #
-# Included by the top Makefile; also works alone, from the top of the tree:
+# The top Makefile includes it.  It also works alone, from the top of the tree:
 #	make -f cuda/cuda.mk cuda-check
 #
 # Targets:
-#	cuda-lib		pg_gpusort_cuda.so; one line and nothing else where there is no nvcc
+#	cuda-lib		pg_gpusort_cuda.so; only prints a line if there is no nvcc
 #	cuda-emu		pg_gpusort_emu.so
 #	cuda-check		all tests on the emulator
 #	cuda-check-quick	a part of them
-#	cuda-check-asan		that part under ASan and UBSan
-#	cuda-check-bugs		the test of the tests: planted bugs are noticed
-#	cuda-check-exports	what the libraries export and need; CUDA's where there is nvcc
+#	cuda-check-asan		the same part under ASan and UBSan
+#	cuda-check-bugs		the test of the tests: they detect planted bugs
+#	cuda-check-exports	what the libraries export and need; CUDA's only if there is nvcc
 #	cuda-check-ptx		no kernel compiles to nothing, and code for the oldest GPUs can be
-#						compiled for the newer ones, where there is nvcc
+#						compiled for the newer ones; only if there is nvcc
 #	cuda-check-gpu		all tests on the GPU
-#	cuda-check-jit		a part of them with code for the oldest GPUs, which the driver of
-#						a newer one compiles when it is loaded
+#	cuda-check-jit		a part of them with code for the oldest GPUs, which the driver
+#						compiles for a newer one when it loads the library
 #	cuda-bench		the benchmark against CUB, and the tuning program
 #	cuda-clean
 
@@ -25,7 +25,7 @@ NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin
 CUDA_CXX ?= g++
 CUDA_CXXFLAGS ?= -O2 -g
 
-# What the toolkit can build for, of what the kernels can run on, and PTX for what comes later.
+# All architectures that both the toolkit and the kernels support, and PTX for later ones.
 CUDA_KNOWN_ARCHS = 75 80 86 89 90 100 120
 CUDA_OLDEST = $(firstword $(CUDA_KNOWN_ARCHS))
 CUDA_ALL_ARCHS = $(filter $(CUDA_KNOWN_ARCHS),$(subst sm_,,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
@@ -53,7 +53,7 @@ CUDA_TEST_ASAN = $(CUDA_OUT)/asan/device_test
 CUDA_BENCH = $(CUDA_OUT)/sort_bench
 CUDA_TUNE = $(CUDA_OUT)/sweep_tune
 CUDA_SESSION_BENCH = $(CUDA_OUT)/session_bench
-# Callers in C may pass any number as an enum; that is tested, and answered with a status.
+# Callers in C may pass any number as an enum.  Tests do, and expect a status.
 CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 .PHONY: cuda-lib cuda-emu cuda-check cuda-check-bugs cuda-check-quick cuda-check-asan \
@@ -96,7 +96,7 @@ cuda-check-exports: $(CUDA_EMU)
 cuda-check-asan: $(CUDA_EMU_ASAN) $(CUDA_TEST_ASAN)
 	$(CUDA_TEST_ASAN) $(CUDA_EMU_ASAN) --quick
 
-# CUDA: one object per source, linked with the static runtime.
+# CUDA: one object for each source file, linked with the static runtime.
 $(CUDA_OUT)/%.o: cuda/%.cu $(CUDA_HEADERS) cuda/cuda.mk
 	@mkdir -p $(@D)
 	$(NVCC) $(CUDA_NVCCFLAGS) -c $< -o $@
@@ -119,7 +119,7 @@ $(CUDA_SESSION_BENCH): cuda/bench/session_bench.cpp cuda/gpusort_device.h cuda/c
 $(CUDA_TUNE): $(CUDA_OUT)/bench/sweep_tune.o
 	$(NVCC) -cudart static $(CUDA_GENCODE) $^ -o $@
 
-# Emulator: the same sources, as C++.
+# Emulator: the same sources, compiled as C++.
 define cuda_emu_rules
 $(1)/emu/%.o: cuda/%.cu $$(CUDA_HEADERS) cuda/cuda.mk
 	@mkdir -p $$(@D)
