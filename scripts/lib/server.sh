@@ -20,7 +20,7 @@ SERVER=						# the pg_config that was found
 MISSING=()					# packages to install
 
 
-# ---- What is there ----
+# ---- Existing programs and servers ----
 
 # need PACKAGE TEST...: notes the package as missing if the test fails.
 need()
