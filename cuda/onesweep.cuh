@@ -472,8 +472,7 @@ struct GsSweep {
 		if constexpr (PAIRS) {
 			if (SHARE) {
 				fetch_values();
-				gpusort_copies_done(); /* each thread writes the values that it fetched itself
-										*/
+				gpusort_copies_done(); /* each thread writes what it fetched itself */
 			}
 			Value *values_target = values_of(step.target) + base;
 			GPUSORT_UNROLL
@@ -495,7 +494,7 @@ struct GsSweep {
 		if (!SHARE)
 			fetch_values();
 		if (step.copy) {
-			gpusort_copies_done(); /* each thread writes the values that it fetched itself */
+			gpusort_copies_done(); /* each thread writes what it fetched itself */
 			write_unranked(args.strip_first + tile_first);
 			return;
 		}
