@@ -133,7 +133,22 @@ RESET pg_gpusort.debug_require;
 SELECT error_of('SELECT s FROM (SELECT short || v AS s FROM ties, (VALUES (''x'' COLLATE "POSIX")) x (v)) t ORDER BY s');
 RESET pg_gpusort.min_rows;
 
+-- strings that differ behind the bytes that a GPU gets, with a LIMIT: the rows that it does not
+-- want need no files
+CREATE TABLE alike_at_first AS SELECT g AS id, repeat('a', 40) || md5(g::text) AS t FROM generate_series(1, 60000) g;
+VACUUM ANALYZE alike_at_first;
+SET pg_gpusort.min_rows = 0;
+SET work_mem = '2MB';
+SET temp_file_limit = 0;
+SELECT md5(string_agg(t, ',')) AS ours FROM (SELECT t FROM alike_at_first ORDER BY t COLLATE "C" LIMIT 5000) s \gset
+RESET temp_file_limit;
+SET pg_gpusort.enable = off;
+SELECT md5(string_agg(t, ',')) = :'ours' AS same FROM (SELECT t FROM alike_at_first ORDER BY t COLLATE "C" LIMIT 5000) s;
+RESET pg_gpusort.enable;
+RESET pg_gpusort.min_rows;
+RESET work_mem;
+
 SET client_min_messages = warning;
-DROP TABLE ties, others, toasted, alike, in_order, in_reverse;
+DROP TABLE ties, others, toasted, alike, alike_at_first, in_order, in_reverse;
 DROP TYPE pair CASCADE;
 DROP FUNCTION compare_length, length_lt, length_eq CASCADE;

@@ -3,9 +3,10 @@
  * host_sort.c
  *		A sort on the host alone: rows in memory, and in runs if they outgrow it.
  *
- * A CPU session takes the rows until one does not fit.  Then they are written as
- * a run, a run builder takes the rows that follow, and the runs are merged in the
- * end.
+ * A CPU session takes the rows until one does not fit.  If the sort has a bound,
+ * it then keeps only the rows that are wanted, as long as that makes enough room.
+ * Otherwise the rows are written as a run, a run builder takes the rows that
+ * follow, and the runs are merged in the end.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,11 +21,15 @@
 #include "sort/disk/run_builder.h"
 #include "sort/memory/cpu_session.h"
 
+/* Rows are cut only if that drops this part of them; see input_sort.c. */
+#define LEAST_CUT_PART		8
+
 struct GsHostSort
 {
 	MemoryContext context;
 	GsSessionSpec spec;
 	Size		memory;			/* bytes */
+	int64		bound;			/* rows wanted, or 0 for all of them */
 
 	/* The rows in memory; NULL after an overflow. */
 	MemoryContext session_context;
@@ -36,17 +41,11 @@ struct GsHostSort
 	int64		next_position;	/* behind the row last read */
 };
 
-GsHostSort *
-gpusort_host_sort_begin(const GsSessionSpec *spec)
+static void
+begin_session(GsHostSort *sort)
 {
-	GsHostSort *sort = palloc0(sizeof(GsHostSort));
 	MemoryContext caller;
 
-	sort->context = CurrentMemoryContext;
-	sort->spec = *spec;
-	sort->spec.bound = 0;
-	sort->spec.target = NULL;
-	sort->memory = gpusort_session_spec_memory(spec);
 	sort->session_context = AllocSetContextCreate(sort->context,
 												  "pg_gpusort rows",
 												  ALLOCSET_DEFAULT_SIZES);
@@ -54,6 +53,19 @@ gpusort_host_sort_begin(const GsSessionSpec *spec)
 	sort->session = gpusort_cpu_session_create(&sort->spec,
 											   gpusort_budget_create(sort->memory));
 	MemoryContextSwitchTo(caller);
+}
+
+GsHostSort *
+gpusort_host_sort_begin(const GsSessionSpec *spec)
+{
+	GsHostSort *sort = palloc0(sizeof(GsHostSort));
+
+	sort->context = CurrentMemoryContext;
+	sort->spec = *spec;
+	sort->spec.target = NULL;
+	sort->bound = spec->bound;
+	sort->memory = gpusort_session_spec_memory(spec);
+	begin_session(sort);
 	return sort;
 }
 
@@ -77,25 +89,6 @@ overflow(GsHostSort *sort, GsFallback reason)
 	gpusort_external_limit_runs(sort->external);
 }
 
-void
-gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
-					  const bool *isnull)
-{
-	if (sort->builder == NULL)
-	{
-		MemoryContext caller;
-
-		if (gpusort_cpu_session_put(sort->session, values, isnull))
-			return;
-		overflow(sort, gpusort_cpu_session_refusal(sort->session));
-		caller = MemoryContextSwitchTo(sort->context);
-		sort->builder = gpusort_run_builder_begin(&sort->spec, sort->external,
-												  sort->memory, true);
-		MemoryContextSwitchTo(caller);
-	}
-	gpusort_run_builder_put(sort->builder, values, isnull);
-}
-
 /* Sort the rows in memory; false if there is not enough memory for that. */
 static bool
 sort_session(GsHostSort *sort)
@@ -105,6 +98,59 @@ sort_session(GsHostSort *sort)
 
 	MemoryContextSwitchTo(caller);
 	return sorted;
+}
+
+/*
+ * Sort the rows in memory, and move those that are wanted to another session, in
+ * sorted order, so that ties stay in the order of arrival.  Returns false, without
+ * moving rows, if that would make too little room.
+ */
+static bool
+cut(GsHostSort *sort)
+{
+	int64		nrows = gpusort_cpu_session_count(sort->session);
+	int			natts = sort->spec.tupdesc->natts;
+	GsCpuSession *old = sort->session;
+	MemoryContext old_context = sort->session_context;
+	Datum	   *values;
+	bool	   *isnull;
+
+	if (sort->bound == 0 || nrows - sort->bound <= nrows / LEAST_CUT_PART ||
+		!sort_session(sort))
+		return false;
+	values = MemoryContextAlloc(old_context, natts * sizeof(Datum));
+	isnull = MemoryContextAlloc(old_context, natts * sizeof(bool));
+	begin_session(sort);
+	gpusort_cpu_session_keep_first(old, sort->bound);
+	while (gpusort_cpu_session_take(old, values, isnull))
+		gpusort_host_sort_put(sort, values, isnull);
+	MemoryContextDelete(old_context);
+	return true;
+}
+
+void
+gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
+					  const bool *isnull)
+{
+	MemoryContext caller;
+
+	if (sort->builder == NULL)
+	{
+		if (gpusort_cpu_session_put(sort->session, values, isnull) ||
+			(cut(sort) && sort->builder == NULL &&
+			 gpusort_cpu_session_put(sort->session, values, isnull)))
+			return;
+		if (sort->builder == NULL)
+		{
+			overflow(sort, gpusort_cpu_session_refusal(sort->session));
+			caller = MemoryContextSwitchTo(sort->context);
+			sort->builder = gpusort_run_builder_begin(&sort->spec,
+													  sort->external,
+													  sort->memory, true);
+			MemoryContextSwitchTo(caller);
+		}
+	}
+	gpusort_run_builder_put(sort->builder, values, isnull);
 }
 
 void

@@ -3,8 +3,8 @@
  * host_sort.h
  *		A sort on the host alone: rows in memory, and in runs if they outgrow it.
  *
- * This is for sorts that are a part of another one, which never use a GPU, are
- * not counted, and know neither other processes nor a bound.
+ * This is for sorts that are a part of another one.  They never use a GPU, are not
+ * counted, and know no other processes.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,8 @@ typedef struct GsHostSort GsHostSort;
 /*
  * Begin in the current memory context, to be ended before that is; an error ends
  * the sort as well.  What 'spec' points to must stay, but not 'spec' itself.  Its
- * input is not read, and its bound and target are ignored.
+ * input is not read, and its target is ignored.  With a bound, no more rows than
+ * that can be read afterwards.
  */
 extern GsHostSort *gpusort_host_sort_begin(const GsSessionSpec *spec);
 

@@ -248,6 +248,8 @@ sort_long_run(GsGpuRuns *runs)
 												 ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(runs->nested_context);
 	spec.expected_rows = SHORT_RUN;
+	if (spec.bound > 0)
+		spec.bound = Max(spec.bound - runs->start, 1);
 	runs->nested = gpusort_host_sort_begin(&spec);
 	for (; position < nrows; position++)
 	{
