@@ -39,6 +39,68 @@
  */
 #define REST_PART			4
 
+/* May a sort go from one state to another?  See input_sort.h. */
+static bool
+is_next_state(GsSortState from, GsSortState to)
+{
+	switch (to)
+	{
+		case GS_SORT_TAKING:
+			return from == GS_SORT_LOST;
+		case GS_SORT_SORTED:
+			return from == GS_SORT_TAKING;
+		case GS_SORT_READY:
+			return from == GS_SORT_SORTED;
+		case GS_SORT_LOST:
+			return true;
+	}
+	return false;
+}
+
+static void
+enter_state(GsInputSort *sort, GsSortState state)
+{
+	if (!is_next_state(sort->state, state))
+		elog(ERROR, "a sort cannot go from state %d to %d", sort->state, state);
+	sort->state = state;
+}
+
+/* Returns 'kept', which says whether the rows are still there. */
+static bool
+lost_unless(GsInputSort *sort, bool kept)
+{
+	if (!kept)
+		enter_state(sort, GS_SORT_LOST);
+	return kept;
+}
+
+/* Can rows move from one place to another?  See input_sort.h. */
+static bool
+is_next_place(GsSortPlace from, GsSortPlace to)
+{
+	switch (to)
+	{
+		case GS_PLACE_GPU:
+			return false;
+		case GS_PLACE_MEMORY:
+			return from == GS_PLACE_GPU || from == GS_PLACE_MEMORY;
+		case GS_PLACE_RUNS:
+			return true;
+		case GS_PLACE_BATCH:
+			return from == GS_PLACE_RUNS;
+	}
+	return false;
+}
+
+static void
+enter_place(GsInputSort *sort, GsSortPlace place)
+{
+	if (!is_next_place(sort->place, place))
+		elog(ERROR, "rows of a sort cannot move from place %d to %d",
+			 sort->place, place);
+	sort->place = place;
+}
+
 /* Was a GPU wanted, but not to be had? */
 static bool
 is_want_of_gpu(GsFallback reason)
@@ -83,9 +145,9 @@ limit_holder(GsInputSort *sort)
 	double		capacity = Max((double) spec->bound * CUT_MULTIPLE,
 							   MIN_CUT_ROWS);
 
-	if (spec->bound == 0 || sort->runs.external != NULL)
+	if (spec->bound == 0)
 		return;
-	if (sort->holder.gpu != NULL)
+	if (sort->place == GS_PLACE_GPU)
 	{
 		if (!has_room_for_bound(spec))
 			return;
@@ -94,20 +156,28 @@ limit_holder(GsInputSort *sort)
 	gpusort_row_holder_set_capacity(&sort->holder, capacity);
 }
 
-/* Begin a holder, or after an overflow, if there is no GPU, a builder. */
+/* Begin the first holder. */
 static void
 begin_holder(GsInputSort *sort)
 {
-	if (!begin_gpu_holder(sort))
+	if (begin_gpu_holder(sort))
+		sort->place = GS_PLACE_GPU;
+	else
 	{
-		if (sort->runs.external != NULL)
-		{
-			gpusort_row_runs_begin_builder(&sort->runs);
-			return;
-		}
 		gpusort_row_holder_begin_cpu(&sort->holder);
+		sort->place = GS_PLACE_MEMORY;
 	}
 	limit_holder(sort);
+}
+
+/* After an overflow: begin a holder with a GPU session, or a builder. */
+static void
+begin_batch(GsInputSort *sort)
+{
+	if (begin_gpu_holder(sort))
+		enter_place(sort, GS_PLACE_BATCH);
+	else
+		gpusort_row_runs_begin_builder(&sort->runs);
 }
 
 void
@@ -138,7 +208,7 @@ bool
 gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 							  GsClientHandle *handle)
 {
-	if (sort->holder.gpu == NULL || (sort->holder.stock_ties && !in_order))
+	if (sort->place != GS_PLACE_GPU || (sort->holder.stock_ties && !in_order))
 		return false;
 
 	/* The plan was made for the CPU, and a GPU has become available since. */
@@ -154,7 +224,8 @@ bool
 gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool in_order,
 						   GsRunSetHandle *handle)
 {
-	if (sort->holder.gpu != NULL || (sort->holder.stock_ties && !in_order))
+	if (sort->place != GS_PLACE_MEMORY ||
+		(sort->holder.stock_ties && !in_order))
 		return false;
 	return gpusort_row_runs_make_set(&sort->runs, &sort->holder, nprocesses,
 									 handle);
@@ -169,11 +240,13 @@ gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool in_order,
 static bool
 write_holder(GsInputSort *sort)
 {
-	if (sort->holder.gpu != NULL && !gpusort_row_holder_sort(&sort->holder))
+	if (sort->place != GS_PLACE_MEMORY &&
+		!gpusort_row_holder_sort(&sort->holder))
 		return false;
 	if (!gpusort_row_runs_write(&sort->runs, &sort->holder))
 		return false;
 	gpusort_row_holder_end(&sort->holder);
+	enter_place(sort, GS_PLACE_RUNS);
 	gpusort_external_limit_runs(sort->runs.external);
 	return true;
 }
@@ -185,12 +258,12 @@ write_holder(GsInputSort *sort)
 static bool
 overflow(GsInputSort *sort)
 {
-	if (sort->runs.external == NULL)
+	if (sort->place != GS_PLACE_BATCH)
 		gpusort_row_runs_begin_overflow(&sort->runs,
 										gpusort_row_holder_failure(&sort->holder));
 	if (!write_holder(sort))
 		return false;
-	begin_holder(sort);
+	begin_batch(sort);
 	return true;
 }
 
@@ -200,7 +273,7 @@ keeps_its_rows(const GsInputSort *sort)
 {
 	GsFallback	failure;
 
-	if (sort->holder.gpu == NULL)
+	if (sort->place == GS_PLACE_MEMORY)
 		return true;
 	failure = gpusort_row_holder_failure(&sort->holder);
 	/* Others might still be adding rows. */
@@ -247,6 +320,7 @@ replace_holder(GsInputSort *sort)
 
 	gpusort_row_holder_init(&sort->holder, sort->spec, old.parent);
 	gpusort_row_holder_begin_cpu(&sort->holder);
+	enter_place(sort, GS_PLACE_MEMORY);
 	gpusort_row_runs_reserve_readers(&sort->runs, &sort->holder);
 	limit_holder(sort);
 	return old;
@@ -380,9 +454,9 @@ may_drop_rows(const GsInputSort *sort)
 	int64		bound = sort->spec->bound;
 	int64		nrows;
 
-	if (bound == 0 || sort->runs.external != NULL)
+	if (bound == 0 || sort->place == GS_PLACE_BATCH)
 		return false;
-	if (holder->gpu != NULL)
+	if (sort->place == GS_PLACE_GPU)
 		return has_room_for_bound(sort->spec);
 	nrows = gpusort_row_holder_count(holder);
 	return nrows - bound > nrows / LEAST_CUT_PART;
@@ -394,7 +468,7 @@ drop_rows(GsInputSort *sort)
 {
 	GsFallback	reason;
 
-	if (sort->holder.gpu == NULL)
+	if (sort->place == GS_PLACE_MEMORY)
 		return cut_holder(sort);
 	reason = gpusort_row_holder_failure(&sort->holder);
 	return gpusort_row_holder_sort(&sort->holder) && leave_gpu(sort, reason);
@@ -403,7 +477,7 @@ drop_rows(GsInputSort *sort)
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
-	if (sort->runs.builder == NULL)
+	if (sort->place != GS_PLACE_RUNS)
 	{
 		if (!keeps_its_rows(sort))
 			return false;
@@ -411,7 +485,7 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 			return drop_rows(sort) && gpusort_input_sort_put(sort, slot);
 		if (!overflow(sort))
 			return false;
-		if (sort->runs.builder == NULL)
+		if (sort->place == GS_PLACE_BATCH)
 			return gpusort_row_holder_put(&sort->holder, slot);
 	}
 	gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
@@ -425,7 +499,7 @@ input_is_complete(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 
-	if (sort->holder.gpu != NULL && input->failure != NULL)
+	if (sort->place == GS_PLACE_GPU && input->failure != NULL)
 		sort->input_failure = input->failure(input->arg);
 	return sort->input_failure == GS_FALLBACK_NONE;
 }
@@ -453,8 +527,8 @@ read_for_ties(GsInputSort *sort)
 	return true;
 }
 
-bool
-gpusort_input_sort_read(GsInputSort *sort)
+static bool
+read_input(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 	TupleTableSlot *slot;
@@ -468,9 +542,15 @@ gpusort_input_sort_read(GsInputSort *sort)
 	if (!input_is_complete(sort))
 		return false;
 	if (sort->holder.stock_ties && sort->fed_by_others &&
-		sort->holder.gpu != NULL)
+		sort->place == GS_PLACE_GPU)
 		return read_for_ties(sort);
 	return true;
+}
+
+bool
+gpusort_input_sort_read(GsInputSort *sort)
+{
+	return lost_unless(sort, read_input(sort));
 }
 
 /* ----------------------------------------------------------------
@@ -487,6 +567,8 @@ sort_holder(GsInputSort *sort)
 		 gpusort_row_holder_apply_stock_ties(&sort->holder));
 }
 
+static bool sort_rows(GsInputSort *sort);
+
 /*
  * A GPU session is sorted, but has refused the last rows.  Add them; false if rows
  * are lost.
@@ -498,38 +580,53 @@ sort_with_rest(GsInputSort *sort)
 		return false;
 	if (may_drop_rows(sort))
 		return leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
-			gpusort_input_sort_rows(sort);
+			sort_rows(sort);
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
 	if (!gpusort_row_runs_write(&sort->runs, &sort->holder))
 		return false;
 	gpusort_row_holder_end(&sort->holder);
+	enter_place(sort, GS_PLACE_RUNS);
 	return true;
+}
+
+/* Sort the rows in a CPU session there, or if memory is short, on disk. */
+static void
+sort_memory(GsInputSort *sort)
+{
+	if (sort_holder(sort))
+		return;
+	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_OUT_OF_MEMORY);
+	(void) write_holder(sort);
+}
+
+/* Sort the rows of this process where they are; false if they are lost. */
+static bool
+sort_rows(GsInputSort *sort)
+{
+	switch (sort->place)
+	{
+		case GS_PLACE_GPU:
+			return sort_holder(sort) &&
+				(!gpusort_gpu_session_has_rest(sort->holder.gpu) ||
+				 sort_with_rest(sort));
+		case GS_PLACE_MEMORY:
+			sort_memory(sort);
+			return true;
+		case GS_PLACE_RUNS:
+			gpusort_row_runs_end_builder(&sort->runs);
+			return true;
+		case GS_PLACE_BATCH:
+			return write_holder(sort);
+	}
+	return false;
 }
 
 bool
 gpusort_input_sort_rows(GsInputSort *sort)
 {
-	GsRowHolder *holder = &sort->holder;
-	GsRowRuns  *runs = &sort->runs;
-
-	if (runs->builder != NULL)
-		gpusort_row_runs_end_builder(runs);
-	else if (runs->external != NULL)
-	{
-		if (!write_holder(sort))
-			return false;
-	}
-	else if (!sort_holder(sort))
-	{
-		if (holder->gpu != NULL)
-			return false;
-		gpusort_row_runs_begin_overflow(runs, GS_FALLBACK_OUT_OF_MEMORY);
-		(void) write_holder(sort);
-	}
-	else if (holder->gpu != NULL && gpusort_gpu_session_has_rest(holder->gpu) &&
-			 !sort_with_rest(sort))
+	if (!lost_unless(sort, sort_rows(sort)))
 		return false;
-	sort->rows_sorted = true;
+	enter_state(sort, GS_SORT_SORTED);
 	return true;
 }
 
@@ -546,23 +643,26 @@ drop_last_rows(GsInputSort *sort)
 	}
 }
 
-bool
-gpusort_input_sort_finish(GsInputSort *sort)
+/* Put the rows of all processes in order, or write those of this one. */
+static void
+combine_rows(GsInputSort *sort)
 {
 	GsRowRuns  *runs = &sort->runs;
 
-	if (!sort->rows_sorted && !gpusort_input_sort_rows(sort))
-		return false;
 	if (sort->spec->target != NULL)
 	{
 		gpusort_row_runs_share(runs, &sort->holder);
 		runs->shared.ndropped += sort->ndropped;
 		sort->nrows = runs->shared.nrows;
-		return true;
+		return;
 	}
 	if (runs->set != NULL)
+	{
 		sort->ndropped += gpusort_row_runs_import(runs, &sort->holder);
-	if (runs->external != NULL)
+		if (runs->nimported > 0)
+			enter_place(sort, GS_PLACE_RUNS);
+	}
+	if (sort->place == GS_PLACE_RUNS)
 	{
 		gpusort_external_perform(runs->external);
 		sort->nrows = gpusort_external_count(runs->external);
@@ -570,6 +670,15 @@ gpusort_input_sort_finish(GsInputSort *sort)
 	else
 		sort->nrows = gpusort_row_holder_count(&sort->holder);
 	drop_last_rows(sort);
+}
+
+bool
+gpusort_input_sort_finish(GsInputSort *sort)
+{
+	if (sort->state == GS_SORT_TAKING && !gpusort_input_sort_rows(sort))
+		return false;
+	combine_rows(sort);
+	enter_state(sort, GS_SORT_READY);
 	return true;
 }
 
@@ -604,8 +713,8 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	gpusort_row_holder_end(&sort->holder);
 	gpusort_row_runs_end(&sort->runs);
 	sort->input_failure = GS_FALLBACK_NONE;
-	sort->rows_sorted = false;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;
+	enter_state(sort, GS_SORT_TAKING);
 	begin_holder(sort);
 }

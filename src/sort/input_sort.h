@@ -35,14 +35,51 @@
 #include "sort/row_holder.h"
 #include "sort/row_runs.h"
 
+/*
+ * States of a sort, and the functions that change them.
+ *
+ *	TAKING --rows()--> SORTED --finish()--> READY
+ *
+ * Any state becomes LOST when a function finds that rows are lost with a GPU
+ * session.  restart() turns LOST into TAKING.
+ */
+typedef enum GsSortState
+{
+	GS_SORT_TAKING,				/* rows are being added */
+	GS_SORT_SORTED,				/* the rows of this process are in order */
+	GS_SORT_READY,				/* all rows are, and can be read */
+	GS_SORT_LOST				/* the input has to be read again */
+} GsSortState;
+
+/*
+ * Where the rows of a sort are.  The moves between these places:
+ *
+ *	GPU ----------> MEMORY	few of the rows are wanted
+ *	MEMORY -------> MEMORY	the same, with fewer rows than before
+ *	GPU, MEMORY --> RUNS	rows do not fit, or are merged with others' runs
+ *	RUNS ---------> BATCH	there is a GPU session for the rows that follow
+ *	BATCH --------> RUNS	these rows do not fit, or are the last ones
+ *
+ * A sort begins and restarts with GPU or MEMORY, and once it is sorted, there are
+ * no rows in BATCH.
+ */
+typedef enum GsSortPlace
+{
+	GS_PLACE_GPU,				/* a GPU session has all rows */
+	GS_PLACE_MEMORY,			/* a CPU session has all rows */
+	GS_PLACE_RUNS,				/* runs have all rows; a builder adds more */
+	GS_PLACE_BATCH				/* runs have the first rows, a GPU session
+								 * those that follow */
+} GsSortPlace;
+
 typedef struct GsInputSort
 {
 	const GsSessionSpec *spec;
-	GsRowHolder holder;			/* of all rows, or after an overflow of a
-								 * batch, unless a builder takes them */
+	GsSortState state;
+	GsSortPlace place;
+	GsRowHolder holder;			/* its sessions end with GS_PLACE_RUNS */
 	GsRowRuns	runs;
 	bool		fed_by_others;	/* have others been given the GPU session? */
-	bool		rows_sorted;	/* have all rows of this process been? */
 	GsFallback	gpu_reason;		/* why the GPU is not used, or no more */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsCutoff   *cutoff;			/* rows behind it are not wanted, or NULL */
@@ -113,10 +150,17 @@ static inline bool
 gpusort_input_sort_get(GsInputSort *sort, int64 position,
 					   TupleTableSlot *slot)
 {
-	if (sort->runs.external == NULL)
-		return gpusort_row_holder_get(&sort->holder, position, slot);
-	gpusort_external_get(sort->runs.external, position, slot->tts_values,
-						 slot->tts_isnull);
+	if (sort->place == GS_PLACE_RUNS)
+	{
+		gpusort_external_get(sort->runs.external, position, slot->tts_values,
+							 slot->tts_isnull);
+		return true;
+	}
+	if (unlikely(!gpusort_row_holder_get(&sort->holder, position, slot)))
+	{
+		sort->state = GS_SORT_LOST;
+		return false;
+	}
 	return true;
 }
 

@@ -36,7 +36,6 @@ struct GsSortSession
 	int64		position;		/* row last returned, from 1; 0: before all */
 	int64		mark;
 	bool		returned;		/* has any row been returned? */
-	bool		lost;			/* see gpusort_session_is_lost() */
 
 	/* All settings when the input was read, if a GPU session has the rows. */
 	char	   *settings;
@@ -89,7 +88,7 @@ count_sort(GsSortSession *session)
 	counts.drain_us = (uint64) (report.drain_ms * 1000);
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
 	counts.parallel_sorts = sort->runs.nimported > 0 ||
-		(sort->holder.gpu != NULL && sort->fed_by_others);
+		(sort->place == GS_PLACE_GPU && sort->fed_by_others);
 	counts.page_scans = session->spec->input.by_pages;
 	gpusort_stats_count_sort(report.kind, &counts);
 }
@@ -255,7 +254,7 @@ gpusort_session_sort(GsSortSession *session)
 			gpusort_input_sort_restart(sort);
 	} while (!complete);
 	session->sorted = true;
-	if (sort->holder.gpu != NULL)
+	if (sort->place == GS_PLACE_GPU)
 		session->settings = serialize_settings(session->context,
 											   &session->settings_bytes);
 	count_sort(session);
@@ -324,10 +323,7 @@ gpusort_session_next(GsSortSession *session, bool forward,
 		/* As if it had never been asked for. */
 		session->position = before;
 		if (session->spec->index_build)
-		{
-			session->lost = true;
 			return false;
-		}
 		recover(session);
 		return gpusort_session_next(session, forward, slot);
 	}
@@ -339,14 +335,13 @@ gpusort_session_next(GsSortSession *session, bool forward,
 bool
 gpusort_session_is_lost(const GsSortSession *session)
 {
-	return session->lost;
+	return session->sort.state == GS_SORT_LOST;
 }
 
 void
 gpusort_session_sort_again(GsSortSession *session)
 {
 	sort_without_gpu(session);
-	session->lost = false;
 	session->position = 0;
 }
 
@@ -366,13 +361,13 @@ bool
 gpusort_session_can_rewind(const GsSortSession *session)
 {
 	return session->spec->random_access ||
-		session->sort.runs.external == NULL;
+		session->sort.place != GS_PLACE_RUNS;
 }
 
 void
 gpusort_session_mark(GsSortSession *session)
 {
-	if (session->sort.runs.external != NULL)
+	if (session->sort.place == GS_PLACE_RUNS)
 		gpusort_external_mark(session->sort.runs.external);
 	session->mark = session->position;
 }
@@ -434,9 +429,9 @@ gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 	report->gpu_reason = sort->gpu_reason;
 	report->drain_ms = session->drain_ms;
 	report->sort_ms = session->sort_ms;
-	if (sort->runs.external != NULL)
+	if (sort->place == GS_PLACE_RUNS)
 		report_external(&sort->runs, report);
-	else if (sort->holder.gpu != NULL)
+	else if (sort->place == GS_PLACE_GPU)
 		report_gpu(session, report);
 	else
 	{
