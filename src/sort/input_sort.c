@@ -346,7 +346,8 @@ cut_holder(GsInputSort *sort)
 	set_cutoff(sort, slot);
 
 	old = replace_holder(sort);
-	sort->most_bytes = Max(sort->most_bytes, old.budget->used);
+	sort->most_bytes = Max(sort->most_bytes,
+						   gpusort_cpu_session_bytes(old.cpu));
 	sort->ndropped += gpusort_cpu_session_count(old.cpu) - bound;
 	gpusort_cpu_session_keep_first(old.cpu, bound);
 	while (kept && gpusort_cpu_session_take(old.cpu, slot->tts_values,
@@ -687,9 +688,8 @@ gpusort_input_sort_finish(GsInputSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Why rows are lost. */
-static GsFallback
-reason_of_loss(const GsInputSort *sort)
+GsFallback
+gpusort_input_sort_loss(const GsInputSort *sort)
 {
 	GsFallback	reason = gpusort_row_holder_failure(&sort->holder);
 
@@ -708,7 +708,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	/* This ends those who add rows to the GPU session, and need it for that. */
 	input->rewind(input->arg);
 
-	sort->gpu_reason = reason_of_loss(sort);
+	sort->gpu_reason = gpusort_input_sort_loss(sort);
 	gpusort_stats_count_fallback(sort->gpu_reason);
 	gpusort_row_holder_end(&sort->holder);
 	gpusort_row_runs_end(&sort->runs);
@@ -717,4 +717,79 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	sort->ndropped = 0;
 	enter_state(sort, GS_SORT_TAKING);
 	begin_holder(sort);
+}
+
+/* ----------------------------------------------------------------
+ *		after finishing
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_input_sort_mark(GsInputSort *sort)
+{
+	if (sort->place == GS_PLACE_RUNS)
+		gpusort_external_mark(sort->runs.external);
+}
+
+static void
+report_runs(const GsRowRuns *runs, GsSessionReport *report)
+{
+	/* Runs of processes that all sorted in memory are no overflow. */
+	bool		memory = runs->overflow == GS_FALLBACK_NONE;
+
+	report->kind = memory ? GS_SESSION_CPU : GS_SESSION_EXTERNAL;
+	report->space = GS_SPACE_DISK;
+	report->space_kb = gpusort_external_kb(runs->external);
+	strlcpy(report->method, memory ? "cpu radix, merged" :
+			gpusort_external_method(runs->external),
+			sizeof(report->method));
+}
+
+static void
+report_gpu(const GsGpuSession *gpu, GsSessionReport *report)
+{
+	GsGpuReport counts;
+
+	gpusort_gpu_session_report(gpu, &counts);
+	report->kind = GS_SESSION_GPU;
+	report->space = GS_SPACE_DEVICE;
+	report->space_kb = (counts.device_bytes + 1023) / 1024;
+	report->sort_ms = counts.sort_ms;
+	report->fetch_ms = counts.fetch_ms;
+	strlcpy(report->method, "gpu onesweep", sizeof(report->method));
+}
+
+static void
+report_memory(const GsInputSort *sort, GsSessionReport *report)
+{
+	Size		bytes = gpusort_cpu_session_bytes(sort->holder.cpu);
+
+	report->kind = GS_SESSION_CPU;
+	report->space = GS_SPACE_MEMORY;
+	report->space_kb = (Max(bytes, sort->most_bytes) + 1023) / 1024;
+	strlcpy(report->method,
+			sort->ndropped > 0 ? "cpu radix, top-N" : "cpu radix",
+			sizeof(report->method));
+}
+
+void
+gpusort_input_sort_report(const GsInputSort *sort, GsSessionReport *report)
+{
+	memset(report, 0, sizeof(*report));
+	report->fallback = sort->runs.overflow;
+	report->gpu_reason = sort->gpu_reason;
+	switch (sort->place)
+	{
+		case GS_PLACE_GPU:
+			report_gpu(sort->holder.gpu, report);
+			break;
+		case GS_PLACE_MEMORY:
+			report_memory(sort, report);
+			break;
+		case GS_PLACE_RUNS:
+			report_runs(&sort->runs, report);
+			break;
+		case GS_PLACE_BATCH:
+			elog(ERROR, "a sort without a result has no report");
+	}
 }

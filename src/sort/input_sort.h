@@ -19,8 +19,8 @@
  * Other processes can add rows, either to the GPU session, or without one as
  * runs, each of which they have sorted in a session of their own.
  *
- * The struct is open since each row passes put() and get(), which are therefore
- * inline.  Others may read its members.
+ * The struct is open only because each row passes put() and get(), which are
+ * inline.  Callers use the functions and no members.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,6 +34,7 @@
 #include "sort/cutoff.h"
 #include "sort/row_holder.h"
 #include "sort/row_runs.h"
+#include "sort/sort_session.h"
 
 /*
  * States of a sort, and the functions that change them.
@@ -118,10 +119,74 @@ extern bool gpusort_input_sort_rows(GsInputSort *sort);
  */
 extern bool gpusort_input_sort_finish(GsInputSort *sort);
 
-/* Rows are lost with the GPU session: be ready to read the input again. */
+/*
+ * Rows are lost with the GPU session: why, and getting ready to read the input
+ * again.
+ */
+extern GsFallback gpusort_input_sort_loss(const GsInputSort *sort);
 extern void gpusort_input_sort_restart(GsInputSort *sort);
 
+/* After finishing: allow the row read last to be read again. */
+extern void gpusort_input_sort_mark(GsInputSort *sort);
+
+/*
+ * After finishing: what was done, apart from the times of the host.  For a GPU
+ * session, sort_ms is the device's own time.
+ */
+extern void gpusort_input_sort_report(const GsInputSort *sort,
+									  GsSessionReport *report);
+
 extern void gpusort_input_sort_end(GsInputSort *sort);
+
+static inline bool
+gpusort_input_sort_is_lost(const GsInputSort *sort)
+{
+	return sort->state == GS_SORT_LOST;
+}
+
+/* Does a GPU session have all rows?  They can still be lost then. */
+static inline bool
+gpusort_input_sort_is_on_gpu(const GsInputSort *sort)
+{
+	return sort->place == GS_PLACE_GPU;
+}
+
+static inline bool
+gpusort_input_sort_is_on_disk(const GsInputSort *sort)
+{
+	return sort->place == GS_PLACE_RUNS;
+}
+
+/* Have other processes sorted rows, or added them to the GPU session? */
+static inline bool
+gpusort_input_sort_is_parallel(const GsInputSort *sort)
+{
+	return sort->runs.nimported > 0 ||
+		(sort->fed_by_others && sort->place == GS_PLACE_GPU);
+}
+
+/*
+ * After finishing: the number of rows that can be read, or were written to
+ * spec->target; and of those that were dropped because of spec->bound.
+ */
+static inline int64
+gpusort_input_sort_count(const GsInputSort *sort)
+{
+	return sort->nrows;
+}
+
+static inline int64
+gpusort_input_sort_dropped(const GsInputSort *sort)
+{
+	return sort->ndropped;
+}
+
+/* With spec->target, after finishing: the run that was written. */
+static inline const GsSharedRun *
+gpusort_input_sort_shared_run(const GsInputSort *sort)
+{
+	return &sort->runs.shared;
+}
 
 /* Find a place for a row that the holder does not take; false if rows are lost. */
 extern bool gpusort_input_sort_put_elsewhere(GsInputSort *sort,

@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "settings.h"
+#include "sort/base/budget.h"
 #include "sort/row_holder.h"
 #include "work.h"
 
@@ -41,8 +42,8 @@ create_cpu_session(GsRowHolder *holder)
 {
 	Size		limit = gpusort_session_spec_memory(holder->spec);
 
-	holder->budget = gpusort_budget_create(limit);
-	holder->cpu = gpusort_cpu_session_create(holder->spec, holder->budget);
+	holder->cpu = gpusort_cpu_session_create(holder->spec,
+											 gpusort_budget_create(limit));
 }
 
 bool
@@ -89,7 +90,6 @@ gpusort_row_holder_end(GsRowHolder *holder)
 	holder->gpu = NULL;
 	holder->gpu_runs = NULL;
 	holder->cpu = NULL;
-	holder->budget = NULL;
 }
 
 GsFallback

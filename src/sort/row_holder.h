@@ -18,7 +18,6 @@
 
 #include "executor/tuptable.h"
 
-#include "sort/base/budget.h"
 #include "sort/base/session_spec.h"
 #include "sort/gpu/gpu_runs.h"
 #include "sort/gpu/gpu_session.h"
@@ -35,7 +34,6 @@ typedef struct GsRowHolder
 	GsGpuSession *gpu;
 	GsGpuRuns  *gpu_runs;		/* reads 'gpu' once it is sorted, if need be */
 	GsCpuSession *cpu;
-	GsBudget   *budget;			/* of 'cpu' */
 } GsRowHolder;
 
 /*

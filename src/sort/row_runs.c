@@ -13,7 +13,6 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
-#include "sort/base/budget.h"
 #include "sort/base/sort_stats.h"
 #include "sort/disk/sorted_run.h"
 #include "sort/row_runs.h"
@@ -173,7 +172,7 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder, int nprocesses,
 void
 gpusort_row_runs_reserve_readers(const GsRowRuns *runs, GsRowHolder *holder)
 {
-	(void) gpusort_budget_reserve(holder->budget, runs->reader_bytes);
+	gpusort_cpu_session_reserve(holder->cpu, runs->reader_bytes);
 }
 
 /* Add a run of another process to those there are, or to the rows in memory. */

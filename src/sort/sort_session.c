@@ -73,6 +73,13 @@ lap_ms(instr_time *start)
 	return INSTR_TIME_GET_MILLISEC(lap);
 }
 
+/* Rows that were sorted, with those that were dropped on the way. */
+static int64
+rows_of_input(const GsInputSort *sort)
+{
+	return gpusort_input_sort_count(sort) + gpusort_input_sort_dropped(sort);
+}
+
 static void
 count_sort(GsSortSession *session)
 {
@@ -83,12 +90,11 @@ count_sort(GsSortSession *session)
 	if (!session->counted)
 		return;
 	gpusort_session_report(session, &report);
-	counts.rows = sort->nrows + sort->ndropped;
+	counts.rows = rows_of_input(sort);
 	counts.bytes = (uint64) report.space_kb * 1024;
 	counts.drain_us = (uint64) (report.drain_ms * 1000);
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
-	counts.parallel_sorts = sort->runs.nimported > 0 ||
-		(sort->place == GS_PLACE_GPU && sort->fed_by_others);
+	counts.parallel_sorts = gpusort_input_sort_is_parallel(sort);
 	counts.page_scans = session->spec->input.by_pages;
 	gpusort_stats_count_sort(report.kind, &counts);
 }
@@ -150,8 +156,8 @@ static void
 recover(GsSortSession *session)
 {
 	const GsInputSort *sort = &session->sort;
-	GsFallback	failure = gpusort_row_holder_failure(&sort->holder);
-	int64		nrows = sort->nrows;
+	GsFallback	failure = gpusort_input_sort_loss(sort);
+	int64		nrows = gpusort_input_sort_count(sort);
 
 	if (session->returned && !comes_in_same_order(session))
 	{
@@ -164,9 +170,9 @@ recover(GsSortSession *session)
 				 errhint("The query can be run again.")));
 	}
 	sort_without_gpu(session);
-	if (sort->nrows + sort->ndropped != nrows)
+	if (rows_of_input(sort) != nrows)
 		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
-			 INT64_FORMAT, nrows, sort->nrows + sort->ndropped);
+			 INT64_FORMAT, nrows, rows_of_input(sort));
 }
 
 /* ----------------------------------------------------------------
@@ -254,7 +260,7 @@ gpusort_session_sort(GsSortSession *session)
 			gpusort_input_sort_restart(sort);
 	} while (!complete);
 	session->sorted = true;
-	if (sort->place == GS_PLACE_GPU)
+	if (gpusort_input_sort_is_on_gpu(sort))
 		session->settings = serialize_settings(session->context,
 											   &session->settings_bytes);
 	count_sort(session);
@@ -271,11 +277,13 @@ move_cursor(GsSortSession *session, bool forward)
 {
 	if (forward)
 	{
-		if (session->position >= session->sort.nrows)
+		int64		nrows = gpusort_input_sort_count(&session->sort);
+
+		if (session->position >= nrows)
 		{
-			if (unlikely(session->sort.ndropped > 0))
+			if (unlikely(gpusort_input_sort_dropped(&session->sort) > 0))
 				elog(ERROR, "more rows are asked of a sort than it was to keep");
-			session->position = session->sort.nrows + 1;
+			session->position = nrows + 1;
 			return false;
 		}
 		session->position++;
@@ -335,7 +343,7 @@ gpusort_session_next(GsSortSession *session, bool forward,
 bool
 gpusort_session_is_lost(const GsSortSession *session)
 {
-	return session->sort.state == GS_SORT_LOST;
+	return gpusort_input_sort_is_lost(&session->sort);
 }
 
 void
@@ -348,27 +356,26 @@ gpusort_session_sort_again(GsSortSession *session)
 int64
 gpusort_session_count(const GsSortSession *session)
 {
-	return session->sort.nrows;
+	return gpusort_input_sort_count(&session->sort);
 }
 
 bool
 gpusort_session_is_cut(const GsSortSession *session)
 {
-	return session->sort.ndropped > 0;
+	return gpusort_input_sort_dropped(&session->sort) > 0;
 }
 
 bool
 gpusort_session_can_rewind(const GsSortSession *session)
 {
 	return session->spec->random_access ||
-		session->sort.place != GS_PLACE_RUNS;
+		!gpusort_input_sort_is_on_disk(&session->sort);
 }
 
 void
 gpusort_session_mark(GsSortSession *session)
 {
-	if (session->sort.place == GS_PLACE_RUNS)
-		gpusort_external_mark(session->sort.runs.external);
+	gpusort_input_sort_mark(&session->sort);
 	session->mark = session->position;
 }
 
@@ -390,64 +397,21 @@ gpusort_session_rescan(GsSortSession *session)
  * ----------------------------------------------------------------
  */
 
-static void
-report_external(const GsRowRuns *runs, GsSessionReport *report)
-{
-	/* Runs of processes that all sorted in memory are no overflow. */
-	bool		memory = runs->overflow == GS_FALLBACK_NONE;
-
-	report->kind = memory ? GS_SESSION_CPU : GS_SESSION_EXTERNAL;
-	report->space = GS_SPACE_DISK;
-	report->space_kb = gpusort_external_kb(runs->external);
-	strlcpy(report->method, memory ? "cpu radix, merged" :
-			gpusort_external_method(runs->external),
-			sizeof(report->method));
-}
-
-static void
-report_gpu(GsSortSession *session, GsSessionReport *report)
-{
-	GsGpuReport gpu;
-
-	gpusort_gpu_session_report(session->sort.holder.gpu, &gpu);
-	report->kind = GS_SESSION_GPU;
-	report->space = GS_SPACE_DEVICE;
-	report->space_kb = (gpu.device_bytes + 1023) / 1024;
-	report->wait_ms = Max(session->sort_ms - gpu.sort_ms, 0);
-	report->sort_ms = gpu.sort_ms;
-	report->fetch_ms = gpu.fetch_ms;
-	strlcpy(report->method, "gpu onesweep", sizeof(report->method));
-}
-
 void
 gpusort_session_report(GsSortSession *session, GsSessionReport *report)
 {
-	const GsInputSort *sort = &session->sort;
-
-	memset(report, 0, sizeof(*report));
-	report->fallback = sort->runs.overflow;
-	report->gpu_reason = sort->gpu_reason;
+	gpusort_input_sort_report(&session->sort, report);
 	report->drain_ms = session->drain_ms;
-	report->sort_ms = session->sort_ms;
-	if (sort->place == GS_PLACE_RUNS)
-		report_external(&sort->runs, report);
-	else if (sort->place == GS_PLACE_GPU)
-		report_gpu(session, report);
+	if (report->kind == GS_SESSION_GPU)
+		report->wait_ms = Max(session->sort_ms - report->sort_ms, 0);
 	else
-	{
-		report->kind = GS_SESSION_CPU;
-		report->space_kb = (Max(sort->holder.budget->used,
-								sort->most_bytes) + 1023) / 1024;
-		strlcpy(report->method,
-				sort->ndropped > 0 ? "cpu radix, top-N" : "cpu radix",
-				sizeof(report->method));
-	}
+		report->sort_ms = session->sort_ms;
 }
 
 const GsSharedRun *
 gpusort_session_shared_run(const GsSortSession *session)
 {
-	return &session->sort.runs.shared;
+	return gpusort_input_sort_shared_run(&session->sort);
 }
 
 void

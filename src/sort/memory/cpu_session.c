@@ -126,6 +126,18 @@ gpusort_cpu_session_refusal(const GsCpuSession *session)
 	return GS_FALLBACK_WORK_MEM;
 }
 
+Size
+gpusort_cpu_session_bytes(const GsCpuSession *session)
+{
+	return session->budget->used;
+}
+
+void
+gpusort_cpu_session_reserve(GsCpuSession *session, Size bytes)
+{
+	(void) gpusort_budget_reserve(session->budget, bytes);
+}
+
 int64
 gpusort_cpu_session_count(const GsCpuSession *session)
 {

@@ -40,6 +40,10 @@ extern bool gpusort_cpu_session_sort(GsCpuSession *session);
 /* After sorting: for pg_gpusort.debug_stock_ties. */
 extern void gpusort_cpu_session_apply_stock_ties(GsCpuSession *session);
 
+/* Bytes of the budget that are taken, and taking more for another purpose. */
+extern Size gpusort_cpu_session_bytes(const GsCpuSession *session);
+extern void gpusort_cpu_session_reserve(GsCpuSession *session, Size bytes);
+
 /* Rows added. */
 extern int64 gpusort_cpu_session_count(const GsCpuSession *session);
 
