@@ -37,12 +37,18 @@
 #include "sort/sort_session.h"
 
 /*
- * States of a sort, and the functions that change them.
+ * States of a sort.  The moves between them, and who makes them:
  *
- *	TAKING --rows()--> SORTED --finish()--> READY
+ *	        rows()            finish()
+ *	TAKING ---------> SORTED ----------> READY
+ *	 ^   |              |                  |
+ *	 |   v              v                  v
+ *	 |   +--------------+------------------+-----> LOST
+ *	 |                                              |
+ *	 +----------------------------------------------+
+ *	                   restart()
  *
- * Any state becomes LOST when a function finds that rows are lost with a GPU
- * session.  restart() turns LOST into TAKING.
+ * A sort becomes LOST when a function returns false.
  */
 typedef enum GsSortState
 {
@@ -55,14 +61,15 @@ typedef enum GsSortState
 /*
  * Where the rows of a sort are.  The moves between these places:
  *
- *	GPU ----------> MEMORY	few of the rows are wanted
- *	MEMORY -------> MEMORY	the same, with fewer rows than before
- *	GPU, MEMORY --> RUNS	rows do not fit, or are merged with others' runs
- *	RUNS ---------> BATCH	there is a GPU session for the rows that follow
- *	BATCH --------> RUNS	these rows do not fit, or are the last ones
+ *	GPU -----> MEMORY	most rows are not wanted (spec->bound)
+ *	MEMORY --> MEMORY	the same again: the rows that are wanted move
+ *	GPU -----> RUNS		the device has no room for more rows
+ *	MEMORY --> RUNS		the same, or the rows are merged with others' runs
+ *	RUNS ----> BATCH	a GPU session takes the rows that follow
+ *	BATCH ---> RUNS		it has no room for more, or these were the last rows
  *
- * A sort begins and restarts with GPU or MEMORY, and once it is sorted, there are
- * no rows in BATCH.
+ * A sort begins with GPU or MEMORY, and so it does after restart().  BATCH is only
+ * a place while rows are being added.
  */
 typedef enum GsSortPlace
 {
@@ -210,18 +217,22 @@ gpusort_input_sort_put(GsInputSort *sort, TupleTableSlot *slot)
  * After finishing: read the row at a position, from 0, into the arrays of a slot.
  * Rows on disk are read by ascending positions, unless spec->random_access.
  * Returns false if the rows are lost.
+ *
+ * This is the only place that decides from where a row is returned.
  */
 static inline bool
 gpusort_input_sort_get(GsInputSort *sort, int64 position,
 					   TupleTableSlot *slot)
 {
+	Datum	   *values = slot->tts_values;
+	bool	   *isnull = slot->tts_isnull;
+
 	if (sort->place == GS_PLACE_RUNS)
-	{
-		gpusort_external_get(sort->runs.external, position, slot->tts_values,
-							 slot->tts_isnull);
-		return true;
-	}
-	if (unlikely(!gpusort_row_holder_get(&sort->holder, position, slot)))
+		gpusort_external_get(sort->runs.external, position, values, isnull);
+	else if (sort->place == GS_PLACE_MEMORY || sort->holder.stock_ties)
+		gpusort_cpu_session_get(sort->holder.cpu, position, values, isnull);
+	else if (unlikely(!gpusort_row_holder_get_gpu(&sort->holder, position,
+												  values, isnull)))
 	{
 		sort->state = GS_SORT_LOST;
 		return false;

@@ -162,7 +162,8 @@ compare_sessions(GsRowHolder *holder)
 		   gpusort_row_holder_get_gpu(holder, index, values, isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
-		(void) gpusort_row_holder_get(holder, index, slot);
+		gpusort_cpu_session_get(holder->cpu, index, slot->tts_values,
+								slot->tts_isnull);
 		if (!is_same_row(slot, values, isnull))
 			elog(ERROR, "GPU and CPU differ in sorted row " INT64_FORMAT,
 				 index);

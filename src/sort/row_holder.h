@@ -8,8 +8,9 @@
  * sorted, they must have the same rows in the same order, bit for bit, and rows
  * are returned from the CPU session.
  *
- * The struct is open since each row of a sort passes put() and get(), which are
- * therefore inline.  Others may read its members.
+ * The struct is open since each row of a sort passes put() or get_gpu(), which
+ * are inline.  An input sort also calls the sessions themselves: it reads each row
+ * of a CPU session, and moves rows from one session to another.
  *
  *-------------------------------------------------------------------------
  */
@@ -112,22 +113,6 @@ gpusort_row_holder_get_gpu(GsRowHolder *holder, int64 position,
 	if (unlikely(holder->gpu_runs != NULL))
 		return gpusort_gpu_runs_get(holder->gpu_runs, position, values, isnull);
 	return gpusort_gpu_session_get(holder->gpu, position, values, isnull);
-}
-
-/*
- * The same of the session from which rows are returned, into the arrays of a
- * slot.
- */
-static inline bool
-gpusort_row_holder_get(GsRowHolder *holder, int64 position,
-					   TupleTableSlot *slot)
-{
-	if (holder->cpu == NULL)
-		return gpusort_row_holder_get_gpu(holder, position, slot->tts_values,
-										  slot->tts_isnull);
-	gpusort_cpu_session_get(holder->cpu, position, slot->tts_values,
-							slot->tts_isnull);
-	return true;
 }
 
 #endif							/* GPUSORT_ROW_HOLDER_H */
