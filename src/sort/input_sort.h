@@ -30,11 +30,11 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
+#include "sort/base/session_report.h"
 #include "sort/base/session_spec.h"
 #include "sort/cutoff.h"
 #include "sort/row_holder.h"
 #include "sort/row_runs.h"
-#include "sort/sort_session.h"
 
 /*
  * States of a sort.  The moves between them, and who makes them:

@@ -16,37 +16,11 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
+#include "sort/base/session_report.h"
 #include "sort/base/session_spec.h"
-#include "sort/base/sort_stats.h"
 #include "sort/disk/shared_run.h"
 
 typedef struct GsSortSession GsSortSession;
-
-/* What space_kb is of. */
-typedef enum GsSessionSpace
-{
-	GS_SPACE_MEMORY,
-	GS_SPACE_DISK,
-	GS_SPACE_DEVICE
-} GsSessionSpace;
-
-/*
- * How a session did its work, for EXPLAIN.  Holds no pointers: workers pass it
- * to their leader.
- */
-typedef struct GsSessionReport
-{
-	GsSessionKind kind;
-	GsFallback	fallback;		/* why it is GS_SESSION_EXTERNAL */
-	GsFallback	gpu_reason;		/* why it is not GS_SESSION_GPU */
-	char		method[32];		/* as EXPLAIN names it */
-	GsSessionSpace space;
-	int64		space_kb;
-	double		drain_ms;		/* reading the input */
-	double		wait_ms;		/* GPU: for the device, but for its sort */
-	double		sort_ms;
-	double		fetch_ms;		/* GPU: for sorted rows, until now */
-} GsSessionReport;
 
 /*
  * The key plan of a sort, for a GPU if one is to be tried, or else for the CPU.
