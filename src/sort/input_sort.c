@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * input_sort.c
- *		Reads an input, and has its rows in order, in memory or on disk.
+ *		Sorts the rows of an input, in memory or on disk.
  *
  *-------------------------------------------------------------------------
  */

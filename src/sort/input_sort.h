@@ -1,23 +1,23 @@
 /*-------------------------------------------------------------------------
  *
  * input_sort.h
- *		Reads an input, and has its rows in order, in memory or on disk.
+ *		Sorts the rows of an input, in memory or on disk.
  *
- * Rows go to a holder.  When the next one does not fit, the sort overflows: the
- * holder's rows become a run, and so do the rows that follow, batch by batch,
- * either by new holders with a GPU session or, as there is a GPU no more, by a
- * run builder.  The runs are merged in the end.
+ * Rows are added to a holder.  When a row does not fit, the sort overflows: the
+ * rows of the holder are written as a run.  The rows that follow are written as
+ * runs too, batch by batch.  If there is a GPU, each batch is a holder with a new
+ * GPU session; otherwise a run builder sorts them.  Finally, the runs are merged.
  *
- * A GPU session can be lost with its rows.  Whatever returns false for that is to
- * be followed by gpusort_input_sort_restart(), after which the input is read
- * once more, and sorted without a GPU; so it happens once.
+ * A GPU session can be lost together with its rows.  After any function returns
+ * false, call gpusort_input_sort_restart() and read the input again.  It is then
+ * sorted without a GPU, so this happens at most once.
  *
- * With spec->bound, only that many rows are kept: whenever a holder has several
- * times as many, those that come behind the first ones are dropped, and from
- * then on rows are dropped as they come that are behind the last one kept.
+ * With spec->bound, only that many rows are kept.  Whenever a holder has several
+ * times as many, it is sorted and keeps the first ones only.  The last of these is
+ * the cutoff: from then on, rows that sort after it are dropped as they arrive.
  *
- * Other processes can add rows, either to the GPU session, or without one as
- * runs, each of which they have sorted in a session of their own.
+ * Other processes can take part.  They add rows to the GPU session, or, without a
+ * GPU, each of them sorts its rows in a session of its own and shares a run.
  *
  * The struct is open only because each row passes put() and get(), which are
  * inline.  Callers use the functions and no members.
@@ -88,12 +88,12 @@ typedef struct GsInputSort
 	GsRowHolder holder;			/* its sessions end with GS_PLACE_RUNS */
 	GsRowRuns	runs;
 	bool		fed_by_others;	/* have others been given the GPU session? */
-	GsFallback	gpu_reason;		/* why the GPU is not used, or no more */
+	GsFallback	gpu_reason;		/* why no GPU is used, or not any longer */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsCutoff   *cutoff;			/* rows behind it are not wanted, or NULL */
 	int64		ndropped;		/* rows that are not wanted, of all processes */
-	Size		most_bytes;		/* that holders of dropped rows had */
-	int64		nrows;			/* after finishing: those that are kept */
+	Size		most_bytes;		/* most memory of a holder that was cut */
+	int64		nrows;			/* rows kept, known after finishing */
 } GsInputSort;
 
 /*

@@ -3,14 +3,15 @@
  * sort_session.c
  *		The facade of a sort: rows go in, and come out in order.
  *
- * An input sort (input_sort.h) reads the input and has its rows in order; a
- * session is the cursor over them, and measures, counts and reports.
+ * An input sort (input_sort.h) reads the input and sorts it.  A session adds a
+ * cursor over the sorted rows, measures and counts the sort, and repeats it if a
+ * GPU is lost together with the rows.
  *
- * A GPU session can be lost with its rows.  Then the input is read again, and
- * sorted without a GPU.  If rows were returned already, that is possible only
- * if the input comes in the same order as before, since then rows with equal
- * keys come out in the same order: the cursor goes on where it was.  Or the caller
- * does without the rows that were returned, and begins with the first one again.
+ * Then the input is read again and sorted without a GPU.  If rows have been
+ * returned already, this works only if the input comes in the same order as
+ * before.  Rows with equal keys then also come out in the same order, and the
+ * cursor continues where it was.  An index build instead discards what was
+ * returned and starts with the first row again.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,15 +30,15 @@ struct GsSortSession
 	const GsSessionSpec *spec;
 	MemoryContext context;
 	GsInputSort sort;
-	bool		sorted;
-	bool		counted;		/* in statistics: not part of another sort */
+	bool		sorted;			/* has gpusort_session_sort() succeeded? */
+	bool		counted;		/* in statistics? not if part of another sort */
 
 	/* The cursor. */
-	int64		position;		/* row last returned, from 1; 0: before all */
+	int64		position;		/* of the row last returned, from 1; or 0 */
 	int64		mark;
 	bool		returned;		/* has any row been returned? */
 
-	/* All settings when the input was read, if a GPU session has the rows. */
+	/* All settings when the input was read, if the rows are on a GPU. */
 	char	   *settings;
 	Size		settings_bytes;
 
@@ -47,8 +48,8 @@ struct GsSortSession
 };
 
 /*
- * Called when the session's memory goes: an error did it if nothing was sorted.  The
- * specification may have been on the stack, and is gone then.
+ * Called when the session's memory is freed.  If nothing has been sorted, an error
+ * is the reason.  Must not use the spec, which may have been on the stack.
  */
 static void
 session_memory_is_freed(void *arg)
@@ -59,7 +60,7 @@ session_memory_is_freed(void *arg)
 		gpusort_stats_count_error();
 }
 
-/* Milliseconds since *start, which becomes now. */
+/* Returns the milliseconds since *start, and sets *start to now. */
 static double
 lap_ms(instr_time *start)
 {
@@ -105,7 +106,7 @@ count_sort(GsSortSession *session)
  */
 
 /*
- * What the input gives may depend on settings, which the user of a cursor can
+ * The rows of the input may depend on settings, which the user of a cursor can
  * change between two rows.
  */
 static char *
@@ -131,7 +132,7 @@ comes_in_same_order(GsSortSession *session)
 		memcmp(settings, session->settings, bytes) == 0;
 }
 
-/* The GPU session is lost with sorted rows: sort them once more. */
+/* The sorted rows were lost with a GPU session: sort them again. */
 static void
 sort_without_gpu(GsSortSession *session)
 {
@@ -149,8 +150,9 @@ sort_without_gpu(GsSortSession *session)
 }
 
 /*
- * The GPU session is lost with rows that were not returned yet: have the rows
- * in the same order again, and the cursor where it was.
+ * The GPU session was lost with rows that have not been returned yet.  Sort the
+ * rows into the same order again, so that the cursor can continue.  Raises an
+ * error if the order could differ from that of rows already returned.
  */
 static void
 recover(GsSortSession *session)
@@ -271,7 +273,7 @@ gpusort_session_sort(GsSortSession *session)
  * ----------------------------------------------------------------
  */
 
-/* Move the cursor; false if it then stands before or behind all rows. */
+/* Move the cursor; false if it is then before the first or behind the last row. */
 static inline bool
 move_cursor(GsSortSession *session, bool forward)
 {
@@ -328,7 +330,7 @@ gpusort_session_next(GsSortSession *session, bool forward,
 	if (unlikely(!gpusort_input_sort_get(&session->sort,
 										 session->position - 1, slot)))
 	{
-		/* As if it had never been asked for. */
+		/* Undo the move: this row is asked for again. */
 		session->position = before;
 		if (session->spec->index_build)
 			return false;
