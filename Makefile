@@ -11,6 +11,8 @@
 #   make install             install into that PostgreSQL
 #   make install-emu         install the emulator of the library for GPUs, for tests
 #   make installcheck        regression and isolation tests on a running server
+#   make check-tap           TAP tests, which start servers of their own; one of them
+#                            with PROVE_TESTS=test/t/001_loading.pl
 #   make unit                unit tests of src/core under ASan and UBSan
 #   make lint                layering, headers, file names, formatting
 #
@@ -140,6 +142,7 @@ ISOLATION = eval_plan_qual cursors cancel enum_labels
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation \
 	$(if $(filter-out 15,$(MAJORVERSION)),--expecteddir=test/isolation)
 REGRESS_PREP = build/isolation
+EXTRA_CLEAN = tmp_check
 
 # Inlining these functions into JIT-compiled expressions gains nothing, and
 # the bitcode for it would need the very clang that built the server.
@@ -164,6 +167,23 @@ lint: all
 	PG_CONFIG='$(PG_CONFIG)' $(srcdir)/test/lint/run
 
 .PHONY: unit lint
+
+# TAP tests of the installed extension, by the recipe of the server's PGXS.  Without
+# PostgreSQL's modules for them that recipe tells so and succeeds, hence the checks.
+PROVE_TESTS ?= test/t/*.pl
+
+check-tap:
+	@if [ "$$(id -u)" -eq 0 ]; then \
+		echo 'PostgreSQL does not run as root: call "make check-tap" as the user who owns' \
+			'this directory, or "scripts/test tap" as root.' >&2; exit 1; fi
+	@if [ '$(enable_tap_tests)' != yes ]; then \
+		echo 'The PostgreSQL of $(PG_CONFIG) was configured without --enable-tap-tests.' >&2; exit 1; fi
+	@if ! grep -qs debug_fault '$(pkglibdir)/pg_gpusort.so'; then \
+		echo 'TAP tests need an installed extension with faults: "make clean", "make FAULTS=yes",' \
+			'"make FAULTS=yes install", "make install-emu".' >&2; exit 1; fi
+	$(prove_installcheck)
+
+.PHONY: check-tap
 
 # The device library: cuda-lib, cuda-emu, cuda-check and others.
 include $(srcdir)/cuda/cuda.mk
