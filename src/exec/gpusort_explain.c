@@ -22,6 +22,7 @@
 #include "utils/typcache.h"
 
 #include "exec/gpusort_explain.h"
+#include "service/service_shmem.h"
 
 /* Prints what a process has reported about a node. */
 typedef void (*GsReportPrinter) (const void *report, ExplainState *es);
@@ -136,6 +137,25 @@ show_phases(const GsSessionReport *report, ExplainState *es)
 }
 
 /*
+ * Does the user want to know why a sort did not use a GPU?  Not if the settings say
+ * that it should not, and not on a server that was set up without one.
+ */
+static bool
+gpu_was_expected(GsFallback reason)
+{
+	switch (reason)
+	{
+		case GS_FALLBACK_NONE:
+		case GS_FALLBACK_BACKEND_CPU:
+			return false;
+		case GS_FALLBACK_NO_GPU:
+			return gpusort_service_library_was_found();
+		default:
+			return true;
+	}
+}
+
+/*
  * Print everything about a session except its method, one property per line.
  */
 static void
@@ -146,8 +166,7 @@ show_details(const GsSessionReport *report, ExplainState *es)
 	if (report->fallback != GS_FALLBACK_NONE)
 		ExplainPropertyText("Sort Fallback",
 							gpusort_fallback_text(report->fallback), es);
-	if (report->gpu_reason != GS_FALLBACK_NONE &&
-		report->gpu_reason != GS_FALLBACK_BACKEND_CPU)
+	if (gpu_was_expected(report->gpu_reason))
 		ExplainPropertyText("GPU Not Used",
 							gpusort_fallback_text(report->gpu_reason), es);
 }

@@ -45,6 +45,9 @@ GsService  *gpusort_service = NULL;
  */
 static bool service_is_wanted = false;
 
+/* Was there a device library when that was decided? */
+static bool library_was_found = false;
+
 static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
@@ -167,7 +170,8 @@ gpusort_service_shmem_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
 		return;
-	service_is_wanted = gpusort_pool_size > 0 && gpusort_device_library_exists();
+	library_was_found = gpusort_device_library_exists();
+	service_is_wanted = gpusort_pool_size > 0 && library_was_found;
 	prev_shmem_request_hook = shmem_request_hook;
 	shmem_request_hook = request_shmem;
 	prev_shmem_startup_hook = shmem_startup_hook;
@@ -178,6 +182,12 @@ bool
 gpusort_service_is_wanted(void)
 {
 	return service_is_wanted;
+}
+
+bool
+gpusort_service_library_was_found(void)
+{
+	return library_was_found;
 }
 
 /* ----------------------------------------------------------------

@@ -277,4 +277,10 @@ extern void gpusort_service_shmem_init(void);
  */
 extern bool gpusort_service_is_wanted(void);
 
+/*
+ * Was the library preloaded, and the file of pg_gpusort.device_library there when
+ * the server started?  If not, nobody expects that a GPU is used.
+ */
+extern bool gpusort_service_library_was_found(void);
+
 #endif							/* GPUSORT_SERVICE_SHMEM_H */

@@ -97,11 +97,13 @@ foreach my $mode ('fast', 'immediate')
 
 # ---- Without a device, for all reasons there can be ----
 
-# absent NAME, SETTINGS, STATE, REASON, MESSAGE: restart with the settings, and
-# see that queries are answered on the CPU, and why.
+# absent NAME, SETTINGS, STATE, REASON, MESSAGE, EXPLAINED: restart with the settings,
+# and see that queries are answered on the CPU, and why.  EXPLAIN says so unless the
+# last argument is false.
 sub absent
 {
-	my ($name, $settings, $state, $reason, $message) = @_;
+	my ($name, $settings, $state, $reason, $message, $explained) = @_;
+	$explained //= 1;
 	my $before = -s $node->logfile;
 
 	$node->append_conf('postgresql.conf',
@@ -115,9 +117,10 @@ sub absent
 	like(status_of($node, 'service_message'), $message, "$name: message");
 	is($node->safe_psql('postgres', 'SELECT count(*) FROM gpusort_devices()'), '0',
 		"$name: no devices");
-	like($node->safe_psql('postgres', $explain),
-		qr/\(GpuSort\).*Sort Method: cpu radix.*GPU Not Used: \Q$reason\E/s,
-		"$name: EXPLAIN");
+	my $plan = $node->safe_psql('postgres', $explain);
+	like($plan, qr/\(GpuSort\).*Sort Method: cpu radix/s, "$name: EXPLAIN");
+	is($plan =~ /GPU Not Used: (.*)/ ? $1 : undef, $explained ? $reason : undef,
+		"$name: EXPLAIN says why");
 	sorts_like_stock($node, $name, 'SET pg_gpusort.debug_require = cpu');
 	is(service_pid($node) ne '', $state ne '', "$name: a worker if there is hope");
 	like(slurp_file($node->logfile, $before), qr/LOG:  pg_gpusort sorts on the CPU: .*$message/,
@@ -129,11 +132,13 @@ my $no_service = 'no GPU service';
 my $no_device = 'the GPU service has no device';
 
 absent('pool_size 0', 'pg_gpusort.pool_size = 0', '', $no_service, qr/^$/);
+like($node->safe_psql('postgres', $explain =~ s/EXPLAIN \(/EXPLAIN (FORMAT JSON, /r),
+	qr/"GPU Not Used": "\Q$no_service\E"/, 'pool_size 0: EXPLAIN in JSON');
 absent('library missing', q{pg_gpusort.device_library = 'pg_gpusort_none'},
-	'', $no_service, qr/^$/);
+	'', $no_service, qr/^$/, 0);
 absent('library missing, with its path',
-	q{pg_gpusort.device_library = '/no/such/library.so'}, '', $no_service, qr/^$/);
-absent('no library named', q{pg_gpusort.device_library = ''}, '', $no_service, qr/^$/);
+	q{pg_gpusort.device_library = '/no/such/library.so'}, '', $no_service, qr/^$/, 0);
+absent('no library named', q{pg_gpusort.device_library = ''}, '', $no_service, qr/^$/, 0);
 
 my $directory = $node->basedir;
 append_to_file("$directory/text.so", "this is no library\n");
