@@ -58,7 +58,7 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION gpusort_status() IS
-'version, backend in force and why';
+'version, backend in force and why, which sessions have the library';
 
 CREATE FUNCTION gpusort_stat(OUT backend text, OUT sorts bigint,
 							 OUT rows bigint, OUT bytes bigint,

@@ -7,7 +7,7 @@ SET max_parallel_workers_per_gather = 0;
 SELECT attrelid::regclass AS view, attname, atttypid::regtype FROM pg_attribute
 WHERE attrelid IN ('pg_stat_gpusort'::regclass, 'pg_stat_gpusort_fallbacks'::regclass) AND attnum > 0
 ORDER BY attrelid, attnum;
-SELECT name, value FROM gpusort_status() WHERE name IN ('version', 'backend', 'backend_reason');
+SELECT name, value FROM gpusort_status() WHERE name IN ('version', 'backend', 'backend_reason', 'loaded_for');
 SET pg_gpusort.backend = cpu;
 SELECT value FROM gpusort_status() WHERE name = 'backend_reason';
 RESET pg_gpusort.backend;

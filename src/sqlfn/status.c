@@ -15,6 +15,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
+#include "utils/varlena.h"
 
 #include "service/service_client.h"
 #include "service/service_status.h"
@@ -115,6 +116,44 @@ put_service_status(ReturnSetInfo *result)
 	put_number(result, "pool_chunk_bytes", service.chunk_bytes);
 }
 
+/* Is the library in session_preload_libraries of this session? */
+static bool
+in_session_preload_libraries(void)
+{
+	List	   *files;
+	ListCell   *lc;
+
+	if (session_preload_libraries_string == NULL ||
+		!SplitDirectoriesString(pstrdup(session_preload_libraries_string), ',',
+								&files))
+		return false;
+	foreach(lc, files)
+	{
+		const char *file = lfirst(lc);
+		const char *directories_end = last_dir_separator(file);
+		const char *name = directories_end != NULL ? directories_end + 1 : file;
+
+		if (strcmp(name, "pg_gpusort") == 0 ||
+			strcmp(name, "pg_gpusort" DLSUFFIX) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Which sessions have the library.  That this one has it says nothing about the
+ * others: a call of a function loads it.
+ */
+static const char *
+loaded_for(void)
+{
+	if (gpusort_stats_are_shared())
+		return "all sessions";
+	if (in_session_preload_libraries())
+		return "sessions with session_preload_libraries";
+	return "this session only";
+}
+
 /* gpusort_status(): (name, value) pairs about the library in this server. */
 Datum
 gpusort_status(PG_FUNCTION_ARGS)
@@ -129,8 +168,7 @@ gpusort_status(PG_FUNCTION_ARGS)
 	put_status(result, "backend", gpu ? "gpu" : "cpu");
 	put_status(result, "backend_reason",
 			   gpu ? NULL : gpusort_fallback_text(reason));
-	put_status(result, "preloaded",
-			   gpusort_stats_are_shared() ? "yes" : "no");
+	put_status(result, "loaded_for", loaded_for());
 	put_status(result, "statistics_of",
 			   gpusort_stats_are_shared() ? "server" : "session");
 	put_service_status(result);

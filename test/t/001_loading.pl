@@ -14,13 +14,13 @@ use Test::More;
 my $parallel = parallel_plans(2, 'enable_hashagg = off') . ';';
 my $grouped = 'SELECT k, t, count(*) FROM big GROUP BY k, t, id';
 my $ours = 'SET pg_gpusort.min_rows = 0; SET pg_gpusort.debug_require = cpu;';
-my $status = "SELECT value FROM gpusort_status() WHERE name = 'preloaded'";
+my $status = "SELECT value FROM gpusort_status() WHERE name = 'loaded_for'";
 
 # ---- Not preloaded ----
 
 my $node = start_node('main');
 make_table($node, 20000);
-is($node->safe_psql('postgres', $status), 'no', 'not preloaded');
+is($node->safe_psql('postgres', $status), 'this session only', 'not preloaded');
 sorts_like_stock($node, 'loaded with LOAD', '');
 unlike($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM big ORDER BY k'),
 	qr/GpuSort/, 'no GpuSort in a session that has not loaded the library');
@@ -71,6 +71,13 @@ $node->poll_query_until('postgres',
 	q{SELECT current_setting('session_preload_libraries') = 'pg_gpusort'});
 like($node->safe_psql('postgres', "$ours EXPLAIN SELECT * FROM big ORDER BY k"),
 	qr/GpuSort/, 'in session_preload_libraries');
+is($node->safe_psql('postgres', $status), 'sessions with session_preload_libraries',
+	'and gpusort_status() says so');
+$node->safe_psql('postgres',
+	q{ALTER ROLE CURRENT_USER SET session_preload_libraries = auto_explain, '$libdir/pg_gpusort.so'});
+is($node->safe_psql('postgres', $status), 'sessions with session_preload_libraries',
+	'also of a file in a list');
+$node->safe_psql('postgres', 'ALTER ROLE CURRENT_USER RESET session_preload_libraries');
 $node->append_conf('postgresql.conf', q{session_preload_libraries = ''});
 
 # ---- Preloaded ----
@@ -78,7 +85,7 @@ $node->append_conf('postgresql.conf', q{session_preload_libraries = ''});
 $node->append_conf('postgresql.conf',
 	qq{shared_preload_libraries = 'pg_gpusort'\npg_gpusort.min_rows = 0});
 $node->restart;
-is($node->safe_psql('postgres', $status), 'yes', 'preloaded');
+is($node->safe_psql('postgres', $status), 'all sessions', 'preloaded');
 like($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM big ORDER BY k'),
 	qr/GpuSort/, 'sorts in every session');
 sorts_like_stock($node, 'preloaded', '', 'DESC');

@@ -164,8 +164,8 @@ foreach my $work_mem ('64kB', '256MB')
 		"$work_mem: killed");
 	$node->poll_query_until('postgres', 'SELECT 1', '1') or fail('the server restarts');
 	leaves_nothing($node, "$work_mem: killed");
-	is( $node->safe_psql('postgres', q{SELECT value FROM gpusort_status() WHERE name = 'preloaded'}),
-		'yes', "$work_mem: the server is back");
+	is( $node->safe_psql('postgres', q{SELECT value FROM gpusort_status() WHERE name = 'loaded_for'}),
+		'all sessions', "$work_mem: the server is back");
 	is( $node->safe_psql('postgres', q{SELECT sum(sorts) FROM pg_stat_gpusort}),
 		'0', "$work_mem: with new statistics");
 	# Unlogged tables are empty after a crash.
