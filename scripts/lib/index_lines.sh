@@ -1,11 +1,12 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 #
 # index_lines.sh
 #	The lines of scripts/bench that build indexes of logged tables, by stock
 #	PostgreSQL and by the extension.
 #
 # To be sourced after gpu_lines.sh, which declares TIMES and METHOD.  Uses RUNS, ROWS,
-# HEX_20, key_expression, make_table, spread and print_row of scripts/bench.
+# HEX_20, key_expression, make_table, spread and print_row of scripts/bench.  scripts/demo
+# uses the functions that build BUILD and compare results, which need only RUNS.
 
 INDEX_LINES=(index_int8 index_int4 index_float8 index_timestamptz index_text index_sorted index_100k index_64mb)
 
@@ -69,10 +70,23 @@ time_build()
 	sql -c 'DROP INDEX built'
 }
 
+# RUNS builds in turn; sets the arrays STOCK_MS and OURS_MS.
+time_both_builds()
+{
+	local run
+
+	STOCK_MS=()
+	OURS_MS=()
+	for ((run = 0; run < RUNS; run++)); do
+		STOCK_MS+=("$(time_build stock)")
+		OURS_MS+=("$(time_build ours)")
+	done
+}
+
 # index_of_rows LINE ROWS WHAT COLUMN [MEMORY]
 index_of_rows()
 {
-	local line=$1 rows=$2 what=$3 memory=${5-1GB} same run before builder=stock
+	local line=$1 rows=$2 what=$3 memory=${5-1GB} same before builder=stock
 
 	sql -c 'CREATE EXTENSION IF NOT EXISTS pageinspect' 2>/dev/null
 	make_table indexed "$rows" "i AS id, $4 AS k" LOGGED
@@ -82,12 +96,7 @@ index_of_rows()
 	# This is also the run for warming up.
 	same=$(same_index stock ours)
 	[ "$(builds_of ours)" -eq "$before" ] || builder=ours
-	STOCK_MS=()
-	OURS_MS=()
-	for ((run = 0; run < RUNS; run++)); do
-		STOCK_MS+=("$(time_build stock)")
-		OURS_MS+=("$(time_build ours)")
-	done
+	time_both_builds
 	print_row "$line" "$rows" "$what" "$(spread "${STOCK_MS[@]}")" \
 		"$(spread "${OURS_MS[@]}")" \
 		"$(ratio "$(median "${STOCK_MS[@]}")" "$(median "${OURS_MS[@]}")")" \
