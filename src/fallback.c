@@ -21,7 +21,7 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_WORK_MEM] = "rows exceeded pg_gpusort.work_mem",
 	[GS_FALLBACK_MAINTENANCE_MEM] = "rows exceeded maintenance_work_mem",
 	[GS_FALLBACK_OUT_OF_MEMORY] = "out of memory",
-	[GS_FALLBACK_ROW_COUNT] = "more rows than a sort session can number",
+	[GS_FALLBACK_ROW_COUNT] = "too many rows for a sort in memory",
 	[GS_FALLBACK_BACKEND_CPU] = "pg_gpusort.backend is cpu",
 	[GS_FALLBACK_NO_GPU] = "no GPU service",
 	[GS_FALLBACK_SERVICE_STARTING] = "the GPU service is starting",
@@ -30,11 +30,11 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_STOCK_TIES] = "pg_gpusort.debug_stock_ties needs the rows in memory",
 	[GS_FALLBACK_INPUT_ONCE] = "input cannot be read a second time",
 	[GS_FALLBACK_NO_SESSION] = "all sessions of the GPU service are in use",
-	[GS_FALLBACK_ROW_WIDTH] = "a row is too long for the pool",
+	[GS_FALLBACK_ROW_WIDTH] = "a row is too long for pg_gpusort.pool_size",
 	[GS_FALLBACK_DEVICE_MEMORY] = "not enough device memory",
 	[GS_FALLBACK_DEVICE_ERROR] = "the device reported an error",
 	[GS_FALLBACK_SERVICE_LOST] = "the GPU service was lost",
-	[GS_FALLBACK_ENUM_LABELS] = "labels were added to an enum meanwhile",
+	[GS_FALLBACK_ENUM_LABELS] = "labels were added to an enum during the sort",
 };
 
 StaticAssertDecl(lengthof(fallback_texts) == GS_FALLBACK_COUNT,

@@ -204,7 +204,7 @@ gpusort_settings_init(void)
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_rows",
 							"Sets the estimated number of rows from which a sort is done by GpuSort.",
-							"0 means every sort that can be.",
+							"0 means that every eligible sort is taken over.",
 							&gpusort_min_rows,
 							100000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
@@ -254,7 +254,7 @@ gpusort_settings_init(void)
 							   NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_gpusort.debug_work",
 							   "Shows how many bytes this session went through at most between two looks for interrupts, and in all.",
-							   "For tests: to set it, to anything, is to begin anew.",
+							   "For tests: setting it to any value starts the counts again.",
 							   &debug_work,
 							   "",
 							   PGC_USERSET,

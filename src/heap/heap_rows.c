@@ -486,7 +486,7 @@ find_roots(GsHeapRows *rows)
 		if (!OffsetNumberIsValid(item->root))
 			ereport(ERROR,
 					(errcode(ERRCODE_DATA_CORRUPTED),
-					 errmsg_internal("no root of the heap-only tuple at (%u,%u) in table \"%s\"",
+					 errmsg_internal("failed to find parent tuple for heap-only tuple at (%u,%u) in table \"%s\"",
 									 rows->block, item->offset,
 									 RelationGetRelationName(rows->heap))));
 	}

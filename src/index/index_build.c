@@ -371,7 +371,7 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 		reason = GS_FALLBACK_OPEN_ROWS;
 	}
 	if (reason != GS_FALLBACK_NONE)
-		gpusort_requirement_leave("an index build", reason);
+		gpusort_requirement_leave(GS_LEFT_INDEX_BUILD, reason);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 	if (reason != GS_FALLBACK_NONE)

@@ -183,9 +183,9 @@ number_labels(Oid type, GsEnumLabel *labels, int count, uint64 low, uint64 high)
 	if (distance == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("could not sort values of type %s: too many labels were added meanwhile",
+				 errmsg("could not sort values of type %s because too many labels were added to it",
 						format_type_be(type)),
-				 errhint("The statement can be run again.")));
+				 errhint("The statement might succeed if retried.")));
 	distance = UINT64CONST(1) << pg_leftmost_one_pos64(distance);
 	for (int i = 0; i < count; i++)
 		labels[i].number = low + (i + 1) * distance;

@@ -159,7 +159,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 		reason = gpusort_eligibility_of_keys(&keys);
 	if (reason != GS_FALLBACK_NONE)
 	{
-		gpusort_requirement_leave("a sort", reason);
+		gpusort_requirement_leave(GS_LEFT_SORT, reason);
 		return &sort->plan;
 	}
 	candidate.repeat = gpusort_input_repeat(sort->plan.lefttree,

@@ -172,7 +172,7 @@ gpusort_device_check_run(const GsDeviceApi * api, GsDevice * device, char *messa
 		strlcpy(message, api->device_message(device), message_bytes);
 	else if (!right)
 	{
-		strlcpy(message, "a test sort came out wrong", message_bytes);
+		strlcpy(message, "it sorted test rows incorrectly", message_bytes);
 		status = GPUSORT_DEVICE_ERROR;
 	}
 	return status;

@@ -86,7 +86,9 @@ parse_fault(const char *text)
 	if (*text != '\0' || fault.number == 0 || !can_happen(&fault))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("pg_gpusort.debug_fault is not \"point:action[:number]\"")));
+				 errmsg("invalid value for parameter \"pg_gpusort.debug_fault\": \"%s\"",
+						gpusort_debug_fault),
+				 errdetail("The value must be \"point:action[:number]\".")));
 	return fault;
 }
 

@@ -12,8 +12,13 @@
 
 #define REQUIRE_HINT	"This is an error because pg_gpusort.debug_require is set."
 
+static const char *const left_messages[] = {
+	[GS_LEFT_SORT] = "a sort is left to stock PostgreSQL",
+	[GS_LEFT_INDEX_BUILD] = "an index build is left to stock PostgreSQL",
+};
+
 void
-gpusort_requirement_leave(const char *what, GsFallback reason)
+gpusort_requirement_leave(GsLeft what, GsFallback reason)
 {
 	if (reason != GS_FALLBACK_DISABLED &&
 		reason != GS_FALLBACK_INDEX_DISABLED &&
@@ -22,8 +27,9 @@ gpusort_requirement_leave(const char *what, GsFallback reason)
 	if (gpusort_debug_require != GS_REQUIRE_OFF)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("%s is left to stock PostgreSQL", what),
-				 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
+				 errmsg("%s", left_messages[what]),
+				 errdetail("The reason is \"%s\".",
+						   gpusort_fallback_text(reason)),
 				 errhint(REQUIRE_HINT)));
 }
 
@@ -43,7 +49,11 @@ gpusort_requirement_check(const GsSessionReport *report)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("a sort was not held by a session of the required kind"),
-			 errdetail("Reason: %s.", gpusort_fallback_text(reason)),
+			 gpusort_debug_require == GS_REQUIRE_GPU ?
+			 errmsg("a sort was not done on a GPU") :
+			 errmsg("a sort was not done in memory on the CPU"),
+			 reason == GS_FALLBACK_NONE ? 0 :
+			 errdetail("The reason is \"%s\".",
+					   gpusort_fallback_text(reason)),
 			 errhint(REQUIRE_HINT)));
 }

@@ -10,11 +10,18 @@
 
 #include "sort/sort_session.h"
 
+/* What can be left to PostgreSQL. */
+typedef enum GsLeft
+{
+	GS_LEFT_SORT,
+	GS_LEFT_INDEX_BUILD
+} GsLeft;
+
 /*
- * Something, such as "a sort", is left to PostgreSQL: count that if it is of a
- * size that matters.  With pg_gpusort.debug_require it is an error.
+ * Count what is left to PostgreSQL, if it is of a size that matters.  With
+ * pg_gpusort.debug_require it is an error.
  */
-extern void gpusort_requirement_leave(const char *what, GsFallback reason);
+extern void gpusort_requirement_leave(GsLeft what, GsFallback reason);
 
 /*
  * Raises an error if a session is not of the kind that pg_gpusort.debug_require

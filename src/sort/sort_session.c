@@ -167,9 +167,10 @@ recover(GsSortSession *session)
 		gpusort_stats_count_error();
 		ereport(ERROR,
 				(errcode(ERRCODE_SYSTEM_ERROR),
-				 errmsg("the rest of a sort's rows is lost"),
-				 errdetail("Reason: %s.", gpusort_fallback_text(failure)),
-				 errhint("The query can be run again.")));
+				 errmsg("could not read the remaining rows of a sort"),
+				 errdetail("The reason is \"%s\".",
+						   gpusort_fallback_text(failure)),
+				 errhint("The query might succeed if retried.")));
 	}
 	sort_without_gpu(session);
 	if (rows_of_input(sort) != nrows)

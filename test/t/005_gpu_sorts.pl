@@ -205,8 +205,8 @@ not_on_gpu('volatile function', 'SELECT * FROM (SELECT volatile_id(id) AS i, k F
 }
 not_on_gpu('a row longer than a chunk',
 	q{SELECT id, k, repeat('x', CASE WHEN id = 15000 THEN 70000 ELSE 10 END) FROM big ORDER BY k, id},
-	qr/Sort Method: cpu radix.*GPU Not Used: a row is too long for the pool/s);
-is(fallbacks(), 'a row is too long for the pool', 'a row longer than a chunk: counted');
+	qr/Sort Method: cpu radix.*GPU Not Used: a row is too long for pg_gpusort.pool_size/s);
+is(fallbacks(), 'a row is too long for pg_gpusort.pool_size', 'a row longer than a chunk: counted');
 not_on_gpu('no device memory from the start', 'SELECT * FROM big ORDER BY k, id',
 	qr/Sort Method: cpu radix.*GPU Not Used: not enough device memory/s,
 	q{SET pg_gpusort.device_memory = '500kB'});

@@ -213,7 +213,7 @@ sub cursor
 }
 
 my $sorted = 'SELECT * FROM big ORDER BY k';
-my $rest_lost = qr/^ERROR:  58000: the rest of a sort's rows is lost\nDETAIL:  Reason: $lost\./m;
+my $rest_lost = qr/^ERROR:  58000: could not read the remaining rows of a sort\nDETAIL:  The reason is "$lost"\./m;
 
 is(cursor('cursor', $sorted), 'the same rows', 'cursor: the rest of the rows');
 is(cursor('cursor of fixed rows', 'SELECT k, id FROM big ORDER BY k DESC'),
@@ -266,7 +266,7 @@ like(cursor('cursor over a hash join', 'SELECT a.* FROM big a JOIN big b ON b.id
 		ok($session->run($ordered) eq $rows, "Gather below, $fault: rows");
 	}
 	$session->run(q{SET pg_gpusort.debug_fault = 'get:error:9'});
-	like($session->run($ordered), qr/ERROR:  58000: the rest of a sort's rows is lost/,
+	like($session->run($ordered), qr/ERROR:  58000: could not read the remaining rows of a sort/,
 		'Gather below: an error after rows were returned');
 	$session->run('RESET pg_gpusort.debug_fault');
 	ok($session->run("$on_gpu[0]; $ordered") eq $rows, 'Gather below: and the next time, all rows');

@@ -310,7 +310,7 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 	# Gather returns other rows first the next time.
 	new_server() if $action =~ /crash|lost/;
 	$session->run("SET pg_gpusort.debug_fault = 'get:$action:7'");
-	like($session->run($sorts{'variable rows'}), qr/ERROR:  58000: the rest of a sort's rows is lost/,
+	like($session->run($sorts{'variable rows'}), qr/ERROR:  58000: could not read the remaining rows of a sort/,
 		"get:$action:7: an error after rows were returned");
 	$session->run('RESET pg_gpusort.debug_fault');
 	wait_for_service($node);
@@ -343,7 +343,7 @@ foreach my $leader ('on', 'off')
 	$session->run("SELECT pg_stat_gpusort_reset(); SET parallel_leader_participation = $leader");
 	like($session->run("EXPLAIN $long"), $sink, "a row longer than a chunk, leader $leader: plan");
 	is($session->run($long), $session->run("$stock; $long; $ours; $anywhere"), "a row longer than a chunk, leader $leader: rows");
-	is($session->run($reasons), 'a row is too long for the pool 1', "a row longer than a chunk, leader $leader: counted");
+	is($session->run($reasons), 'a row is too long for pg_gpusort.pool_size 1', "a row longer than a chunk, leader $leader: counted");
 	$session->run('RESET parallel_leader_participation');
 	holds_nothing($node, "a row longer than a chunk, leader $leader");
 }

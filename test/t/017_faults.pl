@@ -152,7 +152,7 @@ foreach my $phase (sort keys %phases)
 	$session->quit;
 }
 
-# ---- More rows than a session can number ----
+# ---- Too many rows for a sort in memory ----
 
 foreach my $phase (sort grep { /CPU$|memory$/ } keys %phases)
 {
@@ -160,7 +160,7 @@ foreach my $phase (sort grep { /CPU$|memory$/ } keys %phases)
 	my $session = Session($node, $settings);
 	my $right = $session->run($statements);
 	my $counts = q{SELECT coalesce(sum(sorts), 0) FROM pg_stat_gpusort_fallbacks
-		WHERE reason = 'more rows than a sort session can number'};
+		WHERE reason = 'too many rows for a sort in memory'};
 
 	foreach my $rows (1, 5000)
 	{
@@ -181,7 +181,7 @@ foreach my $fault ('host', 'host:crash:1', 'put:rows:1', 'host:rows:0', 'host:ro
 {
 	my $session = Session($node, "$on_cpu; SET pg_gpusort.debug_fault = '$fault'");
 
-	like($session->run($query), qr/22023: pg_gpusort.debug_fault is not/, "the fault $fault");
+	like($session->run($query), qr/22023: invalid value for parameter "pg_gpusort.debug_fault"/, "the fault $fault");
 	$session->run('RESET pg_gpusort.debug_fault');
 	goes_on($session, "the fault $fault");
 	$session->quit;

@@ -143,7 +143,7 @@ sub restarts_with
 
 my %messages = (
 	'no-code' => qr/no kernel image is available/,
-	'wrong' => qr/^a test sort came out wrong$/,
+	'wrong' => qr/^it sorted test rows incorrectly$/,
 	'lost' => qr/unspecified launch failure/,
 	'gone' => qr/no CUDA-capable device/,
 	'crash' => qr/terminated by signal 6 while it opened the GPU/);

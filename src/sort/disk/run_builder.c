@@ -79,7 +79,7 @@ smaller_limit(Size limit)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
-				 errdetail("Failed on rows to be sorted.")));
+				 errdetail("Failed while sorting rows.")));
 	return Max(limit / PORTION, MIN_LIMIT);
 }
 

@@ -184,7 +184,7 @@ make_room(GsRunFile *file, Size bytes)
 	if (!AllocSizeIsValid(bytes))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("row of %zu bytes is too long to be sorted", bytes)));
+				 errmsg("row of %zu bytes is too long to sort", bytes)));
 	set_room(file, sizeof(GsRunBlock) + bytes);
 	file->block->nrows = 0;
 }
