@@ -71,7 +71,7 @@ OBJS = \
 	src/sort/disk/run_builder.o \
 	src/sort/disk/host_sort.o \
 	src/sort/gpu/gpu_session.o \
-	src/sort/gpu/gpu_runs.o \
+	src/sort/gpu/gpu_ties.o \
 	src/sort/bounded_sort.o \
 	src/sort/cutoff.o \
 	src/sort/row_holder.o \

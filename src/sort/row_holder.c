@@ -82,13 +82,13 @@ gpusort_row_holder_set_capacity(GsRowHolder *holder, double rows)
 void
 gpusort_row_holder_end(GsRowHolder *holder)
 {
-	if (holder->gpu_runs != NULL)
-		gpusort_gpu_runs_end(holder->gpu_runs);
+	if (holder->gpu_ties != NULL)
+		gpusort_gpu_ties_end(holder->gpu_ties);
 	if (holder->context != NULL)
 		MemoryContextDelete(holder->context);
 	holder->context = NULL;
 	holder->gpu = NULL;
-	holder->gpu_runs = NULL;
+	holder->gpu_ties = NULL;
 	holder->cpu = NULL;
 }
 
@@ -113,7 +113,7 @@ gpusort_row_holder_sort(GsRowHolder *holder)
 	bool		sorted;
 
 	if (holder->gpu != NULL)
-		holder->gpu_runs = gpusort_gpu_runs_create(holder->spec, holder->gpu);
+		holder->gpu_ties = gpusort_gpu_ties_create(holder->spec, holder->gpu);
 	sorted = (holder->gpu == NULL || gpusort_gpu_session_sort(holder->gpu)) &&
 		(holder->cpu == NULL || gpusort_cpu_session_sort(holder->cpu));
 	MemoryContextSwitchTo(caller);

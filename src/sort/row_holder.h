@@ -20,8 +20,8 @@
 #include "executor/tuptable.h"
 
 #include "sort/base/session_spec.h"
-#include "sort/gpu/gpu_runs.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/gpu/gpu_ties.h"
 #include "sort/memory/cpu_session.h"
 
 typedef struct GsRowHolder
@@ -33,7 +33,7 @@ typedef struct GsRowHolder
 	/* NULL if there are none. */
 	MemoryContext context;		/* of what follows */
 	GsGpuSession *gpu;
-	GsGpuRuns  *gpu_runs;		/* reads 'gpu' once it is sorted, if need be */
+	GsGpuTies  *gpu_ties;		/* reads 'gpu' once it is sorted, if need be */
 	GsCpuSession *cpu;
 } GsRowHolder;
 
@@ -110,8 +110,8 @@ static inline bool
 gpusort_row_holder_get_gpu(GsRowHolder *holder, int64 position,
 						   Datum *values, bool *isnull)
 {
-	if (unlikely(holder->gpu_runs != NULL))
-		return gpusort_gpu_runs_get(holder->gpu_runs, position, values, isnull);
+	if (unlikely(holder->gpu_ties != NULL))
+		return gpusort_gpu_ties_get(holder->gpu_ties, position, values, isnull);
 	return gpusort_gpu_session_get(holder->gpu, position, values, isnull);
 }
 

@@ -1,0 +1,414 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_ties.c
+ *		Reads the rows of a GPU session whose encoded keys are not exact.
+ *
+ * A device knows nothing of comparators.  It returns ties, which are rows with
+ * equal keys, in the order of arrival.  This file breaks them as they are read.
+ * Nearly always a row has no ties, and it is enough to look one row ahead.  A
+ * short group of ties within one chunk is sorted by comparisons where it is.  Any
+ * other group is copied to a sort of its own on the host, which can use more words
+ * of the keys, and temporary files.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/memutils.h"
+
+#include "core/radix_sort.h"
+#include "key/key_comparison.h"
+#include "sort/disk/host_sort.h"
+#include "sort/gpu/gpu_ties.h"
+#include "work.h"
+
+/* The most rows of a group that is sorted in its chunk. */
+#define SHORT_GROUP		32
+
+/* A row, its key, and its position; the values point into the GPU session. */
+typedef struct GsKeyedRow
+{
+	int64		position;		/* -1: none */
+	Datum	   *values;			/* of all columns */
+	bool	   *isnull;
+	bool		first_is_null;	/* of its sort keys */
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+} GsKeyedRow;
+
+struct GsGpuTies
+{
+	const GsSessionSpec *spec;
+	GsGpuSession *gpu;
+	MemoryContext context;
+	unsigned	words;
+	int			natts;
+	int			first_open;		/* the first sort key to be compared */
+	GsKeyComparison *comparison;	/* NULL until it is needed */
+	MemoryContext scratch;		/* for what comparators leave behind */
+	GsKeyedRow	ahead;			/* the row last looked at */
+
+	/* The group that is being read: positions start to end - 1. */
+	int64		start;
+	int64		end;
+	uint8		order[SHORT_GROUP]; /* of a short group, from its start */
+
+	/* Of a long group. */
+	MemoryContext nested_context;	/* NULL if it is short */
+	GsHostSort *nested;
+	GsKeyedRow	member;			/* its first row, whose key the others have */
+};
+
+static void
+make_row(const GsGpuTies *ties, GsKeyedRow *row)
+{
+	row->position = -1;
+	row->values = palloc0(ties->natts * sizeof(Datum));
+	row->isnull = palloc0(ties->natts * sizeof(bool));
+}
+
+GsGpuTies *
+gpusort_gpu_ties_create(const GsSessionSpec *spec, GsGpuSession *gpu)
+{
+	GsGpuTies  *ties;
+	int			first_open;
+
+	if (gpusort_key_plan_is_exact(spec->key_plan, &first_open))
+		return NULL;
+	ties = palloc0(sizeof(GsGpuTies));
+	ties->spec = spec;
+	ties->gpu = gpu;
+	ties->context = CurrentMemoryContext;
+	ties->words = gpusort_key_plan_words(spec->key_plan);
+	ties->natts = spec->tupdesc->natts;
+	ties->first_open = first_open;
+	ties->scratch = AllocSetContextCreate(CurrentMemoryContext,
+										  "pg_gpusort comparisons",
+										  ALLOCSET_SMALL_SIZES);
+	make_row(ties, &ties->ahead);
+	make_row(ties, &ties->member);
+	return ties;
+}
+
+/* ----------------------------------------------------------------
+ *		rows and their keys
+ * ----------------------------------------------------------------
+ */
+
+/* Read a row and encode its key; false if the rows are lost. */
+static bool
+read_row(GsGpuTies *ties, int64 position, GsKeyedRow *row)
+{
+	row->position = -1;
+	if (!gpusort_gpu_session_get(ties->gpu, position, row->values,
+								 row->isnull))
+		return false;
+	row->first_is_null = !gpusort_key_plan_encode(ties->spec->key_plan, row->values,
+												  row->isnull, row->key);
+	row->position = position;
+	return true;
+}
+
+static void
+copy_row(const GsGpuTies *ties, const GsKeyedRow *from, GsKeyedRow *to)
+{
+	to->position = from->position;
+	memcpy(to->values, from->values, ties->natts * sizeof(Datum));
+	memcpy(to->isnull, from->isnull, ties->natts * sizeof(bool));
+	to->first_is_null = from->first_is_null;
+	memcpy(to->key, from->key, ties->words * sizeof(uint64));
+}
+
+static inline bool
+have_equal_keys(const GsGpuTies *ties, const GsKeyedRow *a, const GsKeyedRow *b)
+{
+	if (a->first_is_null != b->first_is_null)
+		return false;
+	for (unsigned w = 0; w < ties->words; w++)
+		if (a->key[w] != b->key[w])
+			return false;
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		short groups
+ * ----------------------------------------------------------------
+ */
+
+/* Read the sort keys of a row of the group, by number of the key. */
+static bool
+read_sort_keys(GsGpuTies *ties, int64 position, Datum *values, bool *isnull)
+{
+	const GsSortKeys *keys = &ties->spec->keys;
+	GsKeyedRow *row = &ties->ahead;
+
+	row->position = -1;
+	if (!gpusort_gpu_session_get(ties->gpu, position, row->values,
+								 row->isnull))
+		return false;
+	for (int k = ties->first_open; k < keys->nkeys; k++)
+	{
+		values[k] = row->values[keys->attnos[k] - 1];
+		isnull[k] = row->isnull[keys->attnos[k] - 1];
+	}
+	return true;
+}
+
+/* The sort keys of the rows of a short group that have been read. */
+typedef struct GsShortGroup
+{
+	Datum	   *values;			/* nkeys of each */
+	bool	   *isnull;
+} GsShortGroup;
+
+/* Does the i-th row of a short group sort after the j-th, which arrived before it? */
+static bool
+comes_after(const GsGpuTies *ties, const GsShortGroup *group, int i, int j)
+{
+	int			nkeys = ties->spec->keys.nkeys;
+
+	CHECK_FOR_INTERRUPTS();
+	return gpusort_key_comparison_compare(ties->comparison, ties->first_open,
+										  group->values + j * nkeys,
+										  group->isnull + j * nkeys,
+										  group->values + i * nkeys,
+										  group->isnull + i * nkeys) <= 0;
+}
+
+/*
+ * The index of the i-th row among the rows before it, which are in order.  It is
+ * mostly the last one, and otherwise found by bisection.
+ */
+static int
+find_index(const GsGpuTies *ties, const GsShortGroup *group, int i)
+{
+	int			low = 0;
+	int			high = i - 1;
+
+	if (i == 0 || comes_after(ties, group, i, ties->order[i - 1]))
+		return i;
+	while (low < high)
+	{
+		int			middle = (low + high) / 2;
+
+		if (comes_after(ties, group, i, ties->order[middle]))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Sort a short group, which is in one chunk.  Returns false if it is lost. */
+static bool
+sort_short_group(GsGpuTies *ties)
+{
+	int			nkeys = ties->spec->keys.nkeys;
+	int			count = ties->end - ties->start;
+	MemoryContext caller = MemoryContextSwitchTo(ties->context);
+	GsShortGroup group;
+
+	if (ties->comparison == NULL)
+		ties->comparison = gpusort_key_comparison_create(&ties->spec->keys);
+	MemoryContextSwitchTo(ties->scratch);
+	group.values = palloc(count * nkeys * sizeof(Datum));
+	group.isnull = palloc(count * nkeys * sizeof(bool));
+	for (int i = 0; i < count; i++)
+	{
+		int			index;
+
+		if (!read_sort_keys(ties, ties->start + i, group.values + i * nkeys,
+							group.isnull + i * nkeys))
+			break;
+		index = find_index(ties, &group, i);
+		memmove(ties->order + index + 1, ties->order + index, i - index);
+		ties->order[index] = i;
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(ties->scratch);
+	return gpusort_gpu_session_failure(ties->gpu) == GS_FALLBACK_NONE;
+}
+
+/* ----------------------------------------------------------------
+ *		long groups
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Sort the group that begins at ties->start in a sort of its own.  Returns false if
+ * it is lost.
+ */
+static bool
+sort_long_group(GsGpuTies *ties)
+{
+	int64		nrows = gpusort_gpu_session_count(ties->gpu);
+	GsKeyedRow *row = &ties->ahead;
+	int64		position = ties->start;
+	GsSessionSpec spec = *ties->spec;
+	MemoryContext caller;
+
+	ties->nested_context = AllocSetContextCreate(ties->context,
+												 "pg_gpusort ties",
+												 ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(ties->nested_context);
+	spec.expected_rows = SHORT_GROUP;
+	if (spec.bound > 0)
+		spec.bound = Max(spec.bound - ties->start, 1);
+	ties->nested = gpusort_host_sort_begin(&spec);
+	for (; position < nrows; position++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!read_row(ties, position, row))
+			break;
+		if (position == ties->start)
+			copy_row(ties, row, &ties->member);
+		else if (!have_equal_keys(ties, row, &ties->member))
+			break;
+		gpusort_host_sort_put(ties->nested, row->values, row->isnull);
+	}
+	ties->end = position;
+	if (row->position >= 0)
+		gpusort_host_sort_perform(ties->nested);
+	MemoryContextSwitchTo(caller);
+	return row->position >= 0;
+}
+
+/* ----------------------------------------------------------------
+ *		all groups
+ * ----------------------------------------------------------------
+ */
+
+static void
+close_group(GsGpuTies *ties)
+{
+	if (ties->nested_context == NULL)
+		return;
+	gpusort_host_sort_end(ties->nested);
+	MemoryContextDelete(ties->nested_context);
+	ties->nested_context = NULL;
+}
+
+/*
+ * Find the start of the group of ties that a position is in, given the group that
+ * was read last.  Returns false if the rows are lost.
+ */
+static bool
+find_start(GsGpuTies *ties, int64 position)
+{
+	int64		start = position;
+
+	if (position == ties->end)
+	{
+		ties->start = start;
+		return true;
+	}
+	if (!read_row(ties, position, &ties->member))
+		return false;
+	while (start > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!read_row(ties, start - 1, &ties->ahead))
+			return false;
+		if (!have_equal_keys(ties, &ties->ahead, &ties->member))
+			break;
+		start--;
+	}
+	ties->start = start;
+	return true;
+}
+
+/*
+ * Find the end of the group that begins at ties->start, as far as rows of the same
+ * chunk tell.  Returns 0 if they do not, or if the group is long; -1 if the rows
+ * are lost.
+ */
+static int
+find_end(GsGpuTies *ties)
+{
+	int64		position = ties->start;
+	int64		nrows = gpusort_gpu_session_count(ties->gpu);
+	int64		chunk_end;
+
+	if (ties->ahead.position != position &&
+		!read_row(ties, position, &ties->ahead))
+		return -1;
+	copy_row(ties, &ties->ahead, &ties->member);
+	chunk_end = gpusort_gpu_session_chunk_end(ties->gpu);
+	for (;;)
+	{
+		position++;
+		if (position == nrows)
+			break;
+		if (position >= chunk_end || position - ties->start == SHORT_GROUP)
+			return 0;
+		if (!read_row(ties, position, &ties->ahead))
+			return -1;
+		if (!have_equal_keys(ties, &ties->ahead, &ties->member))
+			break;
+	}
+	ties->end = position;
+	return 1;
+}
+
+/*
+ * Get the group that a position is in, and sort it.  Returns false if the rows are
+ * lost.
+ */
+static bool
+open_group(GsGpuTies *ties, int64 position)
+{
+	int			found;
+
+	close_group(ties);
+	if (!find_start(ties, position))
+		return false;
+	found = find_end(ties);
+	if (found < 0)
+		return false;
+	if (found == 0)
+		return sort_long_group(ties);
+	return ties->end - ties->start == 1 || sort_short_group(ties);
+}
+
+/* Is the position in the group that was read last, but cannot be read again? */
+static bool
+has_passed(const GsGpuTies *ties, int64 position)
+{
+	return ties->nested_context != NULL &&
+		!gpusort_host_sort_can_get(ties->nested, position - ties->start);
+}
+
+void
+gpusort_gpu_ties_end(GsGpuTies *ties)
+{
+	close_group(ties);
+}
+
+bool
+gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
+					 bool *isnull)
+{
+	if (position < ties->start || position >= ties->end ||
+		has_passed(ties, position))
+	{
+		if (!open_group(ties, position))
+		{
+			ties->start = ties->end = 0;
+			return false;
+		}
+		if (ties->end - ties->start == 1 && ties->nested_context == NULL)
+		{
+			memcpy(values, ties->member.values, ties->natts * sizeof(Datum));
+			memcpy(isnull, ties->member.isnull, ties->natts * sizeof(bool));
+			return true;
+		}
+	}
+	if (ties->nested_context != NULL)
+	{
+		gpusort_host_sort_get(ties->nested, position - ties->start, values,
+							  isnull);
+		return true;
+	}
+	if (ties->end - ties->start > 1)
+		position = ties->start + ties->order[position - ties->start];
+	return gpusort_gpu_session_get(ties->gpu, position, values, isnull);
+}
