@@ -77,7 +77,7 @@ OBJS = \
 	src/sort/row_holder.o \
 	src/sort/row_runs.o \
 	src/sort/input_sort.o \
-	src/sort/sort_session.o \
+	src/sort/sort.o \
 	src/sort/requirement.o \
 	src/exec/worker_reports.o \
 	src/exec/limit_bound.o \

@@ -93,7 +93,7 @@ static const char *const space_names[] = {
 };
 
 static void
-show_method(const GsSessionReport *report, ExplainState *es)
+show_method(const GsSortReport *report, ExplainState *es)
 {
 	const char *space = space_names[report->space];
 
@@ -109,7 +109,7 @@ show_method(const GsSessionReport *report, ExplainState *es)
 }
 
 static void
-show_phases(const GsSessionReport *report, ExplainState *es)
+show_phases(const GsSortReport *report, ExplainState *es)
 {
 	bool		gpu = report->kind == GS_SESSION_GPU;
 
@@ -159,7 +159,7 @@ gpu_was_expected(GsFallback reason)
  * Print everything about a session except its method, one property per line.
  */
 static void
-show_details(const GsSessionReport *report, ExplainState *es)
+show_details(const GsSortReport *report, ExplainState *es)
 {
 	if (es->timing)
 		show_phases(report, es);
@@ -172,7 +172,7 @@ show_details(const GsSessionReport *report, ExplainState *es)
 }
 
 /*
- * Print a GsSessionReport.  In text format, this begins in the middle of a
+ * Print a GsSortReport.  In text format, this begins in the middle of a
  * line.  A GsReportPrinter.
  */
 static void
@@ -244,7 +244,7 @@ show_worker_reports(const char *list, const char *member,
 }
 
 void
-gpusort_explain_sort(const GsSessionReport *report, ExplainState *es)
+gpusort_explain_sort(const GsSortReport *report, ExplainState *es)
 {
 	if (!es->analyze)
 		return;

@@ -11,7 +11,7 @@
 #include "nodes/plannodes.h"
 
 #include "exec/worker_reports.h"
-#include "sort/sort_session.h"
+#include "sort/sort.h"
 
 /* Its header is a different one since PostgreSQL 18. */
 struct ExplainState;
@@ -27,7 +27,7 @@ extern void gpusort_explain_keys(const CustomScan *gpusort,
  * With ANALYZE, print how the leader sorted, and how each worker did, as for a
  * Sort.
  */
-extern void gpusort_explain_sort(const GsSessionReport *report,
+extern void gpusort_explain_sort(const GsSortReport *report,
 								 struct ExplainState *es);
 extern void gpusort_explain_sort_workers(const GsWorkerReports *reports,
 										 struct ExplainState *es);

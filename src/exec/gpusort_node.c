@@ -282,7 +282,7 @@ publish_report(GsNodeState *node)
 	if (node->bounded != NULL)
 		gpusort_bounded_report(node->bounded, &node->report);
 	else
-		gpusort_session_report(node->session, &node->report);
+		gpusort_sort_report(node->sort, &node->report);
 	node->has_report = true;
 	if (IsParallelWorker() && node->shared != NULL)
 		gpusort_worker_reports_publish(shared_reports(node->shared),
@@ -317,14 +317,14 @@ open_sink(GsNodeState *node)
 	if (node->sink == NULL)
 		return;
 	in_order = gpusort_sink_keeps_order(gather);
-	if (node->session != NULL &&
-		gpusort_session_gpu_handle(node->session, in_order, &handle))
+	if (node->sort != NULL &&
+		gpusort_sort_gpu_handle(node->sort, in_order, &handle))
 		gpusort_sink_open_gpu(node->sink, handle);
-	else if (node->session != NULL &&
-			 gpusort_session_run_set(node->session,
-									 castNode(Gather, gather->plan)->num_workers,
-									 in_order, &runs))
-		gpusort_sink_open_runs(node->sink, node->session, runs,
+	else if (node->sort != NULL &&
+			 gpusort_sort_run_set(node->sort,
+								  castNode(Gather, gather->plan)->num_workers,
+								  in_order, &runs))
+		gpusort_sink_open_runs(node->sink, node->sort, runs,
 							   node->spec.bound);
 	else
 		gpusort_sink_close(node->sink);
@@ -351,7 +351,7 @@ sort_input(GsNodeState *node)
 	bool		bounded;
 
 	if (node->spec.key_plan == NULL)
-		node->spec.key_plan = gpusort_session_key_plan(&node->spec, &reason);
+		node->spec.key_plan = gpusort_sort_key_plan(&node->spec, &reason);
 	node->bound = wanted_rows(node);
 	bounded = is_better_bounded(node);
 	prepare_input(node, bounded);
@@ -367,9 +367,9 @@ sort_input(GsNodeState *node)
 		 * With debug_stock_ties, sorts with a bound have been handled above.
 		 */
 		node->spec.bound = Max(node->bound, 0);
-		node->session = gpusort_session_begin(&node->spec);
+		node->sort = gpusort_sort_begin(&node->spec);
 		open_sink(node);
-		gpusort_session_sort(node->session);
+		gpusort_sort_perform(node->sort);
 	}
 
 	publish_report(node);
@@ -380,7 +380,7 @@ sort_input(GsNodeState *node)
 static inline bool
 is_sorted(const GsNodeState *node)
 {
-	return node->session != NULL || node->bounded != NULL;
+	return node->sort != NULL || node->bounded != NULL;
 }
 
 static TupleTableSlot *
@@ -401,8 +401,8 @@ gpusort_node_exec(CustomScanState *css)
 		gpusort_bounded_next(node->bounded, ScanDirectionIsForward(direction),
 							 slot);
 	else
-		(void) gpusort_session_next(node->session,
-									ScanDirectionIsForward(direction), slot);
+		(void) gpusort_sort_next(node->sort,
+								 ScanDirectionIsForward(direction), slot);
 	estate->es_direction = direction;
 	return slot;
 }
@@ -412,9 +412,9 @@ end_sort(GsNodeState *node)
 {
 	/* The slot's columns point into the session. */
 	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
-	if (node->session != NULL)
-		gpusort_session_end(node->session);
-	node->session = NULL;
+	if (node->sort != NULL)
+		gpusort_sort_end(node->sort);
+	node->sort = NULL;
 	if (node->bounded != NULL)
 		gpusort_bounded_end(node->bounded);
 	node->bounded = NULL;
@@ -436,8 +436,8 @@ can_rewind(const GsNodeState *node)
 
 	if (node->bounded != NULL)
 		return node->spec.random_access && enough;
-	return gpusort_session_can_rewind(node->session) &&
-		(enough || !gpusort_session_is_cut(node->session));
+	return gpusort_sort_can_rewind(node->sort) &&
+		(enough || !gpusort_sort_is_cut(node->sort));
 }
 
 static void
@@ -459,7 +459,7 @@ gpusort_node_rescan(CustomScanState *css)
 		if (node->bounded != NULL)
 			gpusort_bounded_rescan(node->bounded);
 		else
-			gpusort_session_rescan(node->session);
+			gpusort_sort_rescan(node->sort);
 		return;
 	}
 	end_sort(node);
@@ -479,8 +479,8 @@ gpusort_node_mark(CustomScanState *css)
 	GsNodeState *node = (GsNodeState *) css;
 
 	Assert(node->bounded == NULL);
-	if (node->session != NULL)
-		gpusort_session_mark(node->session);
+	if (node->sort != NULL)
+		gpusort_sort_mark(node->sort);
 }
 
 static void
@@ -488,8 +488,8 @@ gpusort_node_restore(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
 
-	if (node->session != NULL)
-		gpusort_session_restore(node->session);
+	if (node->sort != NULL)
+		gpusort_sort_restore(node->sort);
 }
 
 /* ----------------------------------------------------------------
@@ -505,7 +505,7 @@ gpusort_node_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	return add_size(MAXALIGN(sizeof(GsNodeShared)),
 					gpusort_worker_reports_size(pcxt->nworkers,
-												sizeof(GsSessionReport)));
+												sizeof(GsSortReport)));
 }
 
 static void
@@ -517,7 +517,7 @@ gpusort_node_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 	node->shared = coordinate;
 	node->shared->bound = wanted_rows(node);
 	gpusort_worker_reports_init(shared_reports(node->shared), pcxt->nworkers,
-								sizeof(GsSessionReport));
+								sizeof(GsSortReport));
 }
 
 /*
@@ -559,7 +559,7 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 					 struct ExplainState *es)
 {
 	const GsNodeState *node = (GsNodeState *) css;
-	GsSessionReport report = node->report;
+	GsSortReport report = node->report;
 
 	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan),
 						 &node->spec.keys, ancestors, es);
@@ -569,8 +569,8 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 		 * Include the time spent on returning rows, if the session still
 		 * exists.
 		 */
-		if (node->session != NULL)
-			gpusort_session_report(node->session, &report);
+		if (node->sort != NULL)
+			gpusort_sort_report(node->sort, &report);
 		gpusort_explain_sort(&report, es);
 	}
 	if (node->worker_reports != NULL)

@@ -15,7 +15,7 @@
 #include "exec/worker_reports.h"
 #include "heap/page_scan.h"
 #include "sort/bounded_sort.h"
-#include "sort/sort_session.h"
+#include "sort/sort.h"
 
 /*
  * Stored in the dynamic shared memory of a parallel query, followed by
@@ -29,7 +29,7 @@ typedef struct GsNodeShared
 typedef struct GsNodeState
 {
 	CustomScanState css;		/* must be first */
-	GsSessionSpec spec;
+	GsSortSpec	spec;
 	GsPageScan *page_scan;		/* reads the input; NULL if that is executed */
 	GsSinkState *sink;			/* below the input, or NULL */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
@@ -38,14 +38,14 @@ typedef struct GsNodeState
 	 * One of these holds the rows.  Both are NULL until the first row is
 	 * requested.
 	 */
-	GsSortSession *session;
+	GsSort	   *sort;
 	GsBoundedSort *bounded;
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */
 
 	bool		has_report;		/* is there a report of this process's last
 								 * sort? */
-	GsSessionReport report;
+	GsSortReport report;
 	GsNodeShared *shared;		/* NULL unless the query is parallel */
 	GsWorkerReports *worker_reports;	/* the leader's copy, or NULL */
 	Plan	   *own_plan;		/* see ask_for_shared_memory() */

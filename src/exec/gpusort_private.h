@@ -10,7 +10,7 @@
 
 #include "nodes/plannodes.h"
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 /*
  * Make custom_private of a node that sorts as 'sort' does.  'repeat' says

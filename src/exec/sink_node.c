@@ -64,11 +64,11 @@ typedef struct GsSinkShared
 struct GsSinkState
 {
 	CustomScanState css;		/* must be first */
-	GsSessionSpec spec;
+	GsSortSpec	spec;
 	GsPageScan *page_scan;		/* reads the input; NULL if that is executed */
 	bool		done;			/* has this process added its rows? */
 	int64		nrows;			/* rows that this process has added */
-	GsSortSession *session;		/* the leader's session, for GS_SINK_RUNS */
+	GsSort	   *sort;			/* the leader's session, for GS_SINK_RUNS */
 	GsSinkShared local;			/* the leader's settings */
 	GsSinkShared *shared;		/* the settings in force: in shared memory if
 								 * there are workers, else 'local' */
@@ -173,11 +173,11 @@ gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle)
 }
 
 void
-gpusort_sink_open_runs(GsSinkState *sink, GsSortSession *session,
+gpusort_sink_open_runs(GsSinkState *sink, GsSort *sort,
 					   GsRunSetHandle runs, int64 bound)
 {
 	sink->nrows = 0;
-	sink->session = session;
+	sink->sort = sort;
 	sink->local.mode = GS_SINK_RUNS;
 	sink->local.runs = runs;
 	sink->local.bound = bound;
@@ -311,10 +311,10 @@ fill_own_session(GsSinkState *sink)
 	while (slot = next_row(sink), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
-		gpusort_session_put(sink->session, slot);
+		gpusort_sort_put(sink->sort, slot);
 		sink->nrows++;
 	}
-	gpusort_session_sort_put(sink->session);
+	gpusort_sort_end_put(sink->sort);
 }
 
 /* GsInput.next of a worker's session. */
@@ -338,9 +338,9 @@ write_run(GsSinkState *sink, MemoryContext context)
 		.set = sink->shared->runs,
 		.producer = ParallelWorkerNumber
 	};
-	GsSessionSpec spec = sink->spec;
+	GsSortSpec	spec = sink->spec;
 	GsSinkReport report = {.sorted = true};
-	GsSortSession *session;
+	GsSort	   *sort;
 
 	spec.key_plan = make_key_plan(sink, 1);
 	spec.input.next = next_counted_row;
@@ -348,12 +348,12 @@ write_run(GsSinkState *sink, MemoryContext context)
 	spec.target = &target;
 	spec.bound = sink->shared->bound;
 	spec.nested = true;
-	session = gpusort_session_begin(&spec);
+	sort = gpusort_sort_begin(&spec);
 	MemoryContextSwitchTo(caller);
-	gpusort_session_sort(session);
-	gpusort_session_report(session, &report.session);
-	report.run = *gpusort_session_shared_run(session);
-	gpusort_session_end(session);
+	gpusort_sort_perform(sort);
+	gpusort_sort_report(sort, &report.session);
+	report.run = *gpusort_sort_shared_run(sort);
+	gpusort_sort_end(sort);
 	publish(sink, &report);
 }
 

@@ -12,7 +12,7 @@
 #include "nodes/plannodes.h"
 
 #include "service/service_client.h"
-#include "sort/sort_session.h"
+#include "sort/sort.h"
 
 typedef struct GsSinkState GsSinkState;
 
@@ -37,7 +37,7 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
  * the sink return its rows to the Gather.
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle);
-extern void gpusort_sink_open_runs(GsSinkState *sink, GsSortSession *session,
+extern void gpusort_sink_open_runs(GsSinkState *sink, GsSort *sort,
 								   GsRunSetHandle runs, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 

@@ -35,7 +35,7 @@
 #include "settings.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/requirement.h"
-#include "sort/sort_session.h"
+#include "sort/sort.h"
 #include "work.h"
 
 /* The number of rows between two reports of progress. */
@@ -46,7 +46,7 @@ typedef struct GsIndexBuild
 	Relation	heap;
 	Relation	index;
 	IndexInfo  *info;
-	GsSessionSpec spec;
+	GsSortSpec	spec;
 	GsHeapRows *rows;
 	bool		by_place;		/* is the TID a sort key, as workers need? */
 	GsIndexWorkers *workers;	/* that help to read the table, or NULL */
@@ -117,7 +117,7 @@ estimate_width(const GsIndexBuild *build)
 static GsFallback
 check_build(GsIndexBuild *build)
 {
-	GsSessionSpec *spec = &build->spec;
+	GsSortSpec *spec = &build->spec;
 	GsFallback	reason;
 
 	if (!gpusort_enable_index_build)
@@ -131,7 +131,7 @@ check_build(GsIndexBuild *build)
 	build->by_place = wants_workers(build);
 	if (!gpusort_index_rows_describe(build->index, build->by_place, spec))
 		return GS_FALLBACK_TYPE;
-	spec->key_plan = gpusort_session_key_plan(spec, &reason);
+	spec->key_plan = gpusort_sort_key_plan(spec, &reason);
 	if (reason == GS_FALLBACK_NONE)
 		spec->expected_width = estimate_width(build);
 	return reason;
@@ -164,12 +164,12 @@ enter_phase(int phase)
  * processes.
  */
 static void
-start_workers(GsIndexBuild *build, GsSortSession *session)
+start_workers(GsIndexBuild *build, GsSort *sort)
 {
 	GsClientHandle handle;
 
 	if (build->by_place &&
-		gpusort_session_gpu_handle(session, false, &handle))
+		gpusort_sort_gpu_handle(sort, false, &handle))
 		build->workers =
 			gpusort_index_workers_start(build->heap, build->index, build->info,
 										build->rows, handle,
@@ -239,11 +239,11 @@ workers_failure(void *arg)
 }
 
 /* Read the table and sort its rows. */
-static GsSortSession *
+static GsSort *
 sort_rows(GsIndexBuild *build)
 {
-	GsSessionSpec *spec = &build->spec;
-	GsSortSession *session;
+	GsSortSpec *spec = &build->spec;
+	GsSort	   *sort;
 
 	spec->memory = (Size) maintenance_work_mem * 1024;
 	spec->index_build = true;
@@ -256,10 +256,10 @@ sort_rows(GsIndexBuild *build)
 	begin_reading(build);
 	build->rows = gpusort_heap_rows_begin(build->heap, build->index,
 										  build->info);
-	session = gpusort_session_begin(spec);
-	start_workers(build, session);
-	gpusort_session_sort(session);
-	return session;
+	sort = gpusort_sort_begin(spec);
+	start_workers(build, sort);
+	gpusort_sort_perform(sort);
+	return sort;
 }
 
 /* ----------------------------------------------------------------
@@ -272,7 +272,7 @@ sort_rows(GsIndexBuild *build)
  * meanwhile.
  */
 static bool
-write_index(GsIndexBuild *build, GsSortSession *session)
+write_index(GsIndexBuild *build, GsSort *sort)
 {
 	GsBtreeLoader *loader = gpusort_btree_loader_begin(build->heap, build->index,
 													   build->info->ii_Unique);
@@ -283,11 +283,11 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 
 	enter_phase(PROGRESS_BTREE_PHASE_LEAF_LOAD);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
-								 gpusort_session_count(session));
+								 gpusort_sort_count(sort));
 	if (build->info->ii_Unique)
 		check = gpusort_unique_check_create(build->heap, build->index,
 											build->info, &build->spec.keys);
-	while (gpusort_session_next(session, true, slot))
+	while (gpusort_sort_next(sort, true, slot))
 	{
 		Datum	   *values = slot->tts_values;
 		bool	   *isnull = slot->tts_isnull;
@@ -304,7 +304,7 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 		if (++nrows % ROWS_PER_REPORT == 0)
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, nrows);
 	}
-	if (gpusort_session_is_lost(session))
+	if (gpusort_sort_is_lost(sort))
 	{
 		gpusort_btree_loader_abandon(loader);
 		return false;
@@ -317,12 +317,12 @@ write_index(GsIndexBuild *build, GsSortSession *session)
 
 /* Count the build for the kind of session that had the rows in the end. */
 static void
-count_build(GsSortSession *session)
+count_build(GsSort *sort)
 {
-	GsSessionReport report;
+	GsSortReport report;
 	GsSortCounts counts = {.index_builds = 1};
 
-	gpusort_session_report(session, &report);
+	gpusort_sort_report(sort, &report);
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 
@@ -330,23 +330,23 @@ count_build(GsSortSession *session)
 static bool
 build_index(GsIndexBuild *build)
 {
-	GsSortSession *session = sort_rows(build);
-	GsSessionReport report;
+	GsSort	   *sort = sort_rows(build);
+	GsSortReport report;
 	bool		written = false;
 
-	gpusort_session_report(session, &report);
+	gpusort_sort_report(sort, &report);
 	gpusort_requirement_check(&report);
 	while (!gpusort_heap_rows_is_blocked(build->rows) && !written)
 	{
-		written = write_index(build, session);
+		written = write_index(build, sort);
 		if (!written)
-			gpusort_session_sort_again(session);
+			gpusort_sort_perform_again(sort);
 	}
 	if (written)
-		count_build(session);
+		count_build(sort);
 	build->nlive = gpusort_heap_rows_live(build->rows);
 	gpusort_heap_rows_end(build->rows);
-	gpusort_session_end(session);
+	gpusort_sort_end(sort);
 	return written;
 }
 

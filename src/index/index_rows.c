@@ -110,7 +110,7 @@ make_tupdesc(Relation index)
 }
 
 bool
-gpusort_index_rows_describe(Relation index, bool by_place, GsSessionSpec *spec)
+gpusort_index_rows_describe(Relation index, bool by_place, GsSortSpec *spec)
 {
 	spec->tupdesc = make_tupdesc(index);
 	return set_keys(index, by_place, &spec->keys);

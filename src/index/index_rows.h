@@ -15,7 +15,7 @@
 #include "access/itup.h"
 
 #include "heap/heap_rows.h"
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 /*
  * Set the row type and the sort keys in 'spec', allocated in the current
@@ -24,7 +24,7 @@
  * operator.
  */
 extern bool gpusort_index_rows_describe(Relation index, bool by_place,
-										GsSessionSpec *spec);
+										GsSortSpec *spec);
 
 /* Convert between a row's TID and dead flag and a Datum of eight bytes. */
 static inline Datum

@@ -188,7 +188,7 @@ static void
 add_rows(GsWorkersShared *shared, Relation heap, Relation index,
 		 IndexInfo *info, GsHeapRows *rows)
 {
-	GsSessionSpec spec = {0};
+	GsSortSpec	spec = {0};
 	GsSortCounts page_scan = {.page_scans = 1};
 	GsGpuSession *session;
 	GsHeapRow	row;

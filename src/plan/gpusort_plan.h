@@ -10,7 +10,7 @@
 
 #include "nodes/plannodes.h"
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 /*
  * Make a GpuSort node that is equivalent to 'sort' and has its children.

@@ -10,7 +10,7 @@
 
 #include "nodes/plannodes.h"
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 /*
  * Determine what a plan that has been read returns again after ExecReScan().

@@ -8,7 +8,7 @@
 #ifndef GPUSORT_SORT_ELIGIBILITY_H
 #define GPUSORT_SORT_ELIGIBILITY_H
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 /* A sort, as known to the planner. */
 typedef struct GsSortCandidate

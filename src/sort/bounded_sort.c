@@ -38,7 +38,7 @@ ms_since(instr_time start)
 }
 
 GsBoundedSort *
-gpusort_bounded_sort(const GsSessionSpec *spec, int64 bound)
+gpusort_bounded_sort(const GsSortSpec *spec, int64 bound)
 {
 	const GsSortKeys *keys = &spec->keys;
 	GsBoundedSort *sort = palloc0(sizeof(GsBoundedSort));
@@ -88,7 +88,7 @@ gpusort_bounded_rescan(GsBoundedSort *sort)
 }
 
 void
-gpusort_bounded_report(GsBoundedSort *sort, GsSessionReport *report)
+gpusort_bounded_report(GsBoundedSort *sort, GsSortReport *report)
 {
 	TuplesortInstrumentation stats;
 

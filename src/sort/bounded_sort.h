@@ -10,8 +10,8 @@
 
 #include "executor/tuptable.h"
 
-#include "sort/base/session_spec.h"
-#include "sort/sort_session.h"
+#include "sort/base/sort_spec.h"
+#include "sort/sort.h"
 
 typedef struct GsBoundedSort GsBoundedSort;
 
@@ -20,7 +20,7 @@ typedef struct GsBoundedSort GsBoundedSort;
  * them.  They are kept in the current memory context, in which the input is
  * read as well.
  */
-extern GsBoundedSort *gpusort_bounded_sort(const GsSessionSpec *spec,
+extern GsBoundedSort *gpusort_bounded_sort(const GsSortSpec *spec,
 										   int64 bound);
 
 /*
@@ -34,7 +34,7 @@ extern void gpusort_bounded_next(GsBoundedSort *sort, bool forward,
 extern void gpusort_bounded_rescan(GsBoundedSort *sort);
 
 extern void gpusort_bounded_report(GsBoundedSort *sort,
-								   GsSessionReport *report);
+								   GsSortReport *report);
 
 extern void gpusort_bounded_end(GsBoundedSort *sort);
 

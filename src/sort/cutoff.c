@@ -22,7 +22,7 @@
 
 struct GsCutoff
 {
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	unsigned	words;
 	bool		exact;			/* do the words say all? */
 	int			first_inexact;	/* sort key */
@@ -58,7 +58,7 @@ prepare_comparison(GsCutoff *cutoff)
 }
 
 GsCutoff *
-gpusort_cutoff_create(const GsSessionSpec *spec)
+gpusort_cutoff_create(const GsSortSpec *spec)
 {
 	GsCutoff   *cutoff = palloc0(sizeof(GsCutoff));
 

@@ -10,7 +10,7 @@
 
 #include "executor/tuptable.h"
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 typedef struct GsCutoff GsCutoff;
 
@@ -18,7 +18,7 @@ typedef struct GsCutoff GsCutoff;
  * Make a cutoff in the current memory context, which is also what frees it.  It
  * has to be set before it is asked.  What 'spec' points to must stay.
  */
-extern GsCutoff *gpusort_cutoff_create(const GsSessionSpec *spec);
+extern GsCutoff *gpusort_cutoff_create(const GsSortSpec *spec);
 
 /*
  * Set the cutoff to a row, whose columns are values[attno - 1] and

@@ -129,19 +129,19 @@ begin_gpu_holder(GsInputSort *sort)
 
 /* Do twice the rows that are wanted fit in the host's memory? */
 static bool
-has_room_for_bound(const GsSessionSpec *spec)
+has_room_for_bound(const GsSortSpec *spec)
 {
 	return gpusort_cpu_session_estimate(gpusort_key_plan_words(spec->key_plan),
 										2.0 * spec->bound,
 										spec->expected_width) <=
-		gpusort_session_spec_memory(spec);
+		gpusort_sort_spec_memory(spec);
 }
 
 /* Have a new holder refuse rows when it should be cut. */
 static void
 limit_holder(GsInputSort *sort)
 {
-	const GsSessionSpec *spec = sort->spec;
+	const GsSortSpec *spec = sort->spec;
 	double		capacity = Max((double) spec->bound * CUT_MULTIPLE,
 							   MIN_CUT_ROWS);
 
@@ -181,7 +181,7 @@ begin_batch(GsInputSort *sort)
 }
 
 void
-gpusort_input_sort_begin(GsInputSort *sort, const GsSessionSpec *spec,
+gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 						 MemoryContext context)
 {
 	memset(sort, 0, sizeof(*sort));
@@ -365,14 +365,14 @@ cut_holder(GsInputSort *sort)
 static GsInputSort *
 sort_rest(GsInputSort *sort, GsGpuSession *gpu, TupleTableSlot *slot)
 {
-	GsSessionSpec *spec = palloc(sizeof(GsSessionSpec));
+	GsSortSpec *spec = palloc(sizeof(GsSortSpec));
 	GsInputSort *rest = palloc(sizeof(GsInputSort));
 
 	*spec = *sort->spec;
 	spec->nested = true;
 	spec->random_access = false;
 	spec->target = NULL;
-	spec->memory = gpusort_session_spec_memory(sort->spec) / REST_PART;
+	spec->memory = gpusort_sort_spec_memory(sort->spec) / REST_PART;
 	gpusort_input_sort_begin(rest, spec, CurrentMemoryContext);
 	while (gpusort_gpu_session_take_rest(gpu, slot->tts_values,
 										 slot->tts_isnull))
@@ -732,7 +732,7 @@ gpusort_input_sort_mark(GsInputSort *sort)
 }
 
 static void
-report_runs(const GsRowRuns *runs, GsSessionReport *report)
+report_runs(const GsRowRuns *runs, GsSortReport *report)
 {
 	/* Runs of processes that all sorted in memory are no overflow. */
 	bool		memory = runs->overflow == GS_FALLBACK_NONE;
@@ -746,7 +746,7 @@ report_runs(const GsRowRuns *runs, GsSessionReport *report)
 }
 
 static void
-report_gpu(const GsGpuSession *gpu, GsSessionReport *report)
+report_gpu(const GsGpuSession *gpu, GsSortReport *report)
 {
 	GsGpuReport counts;
 
@@ -760,7 +760,7 @@ report_gpu(const GsGpuSession *gpu, GsSessionReport *report)
 }
 
 static void
-report_memory(const GsInputSort *sort, GsSessionReport *report)
+report_memory(const GsInputSort *sort, GsSortReport *report)
 {
 	Size		bytes = gpusort_cpu_session_bytes(sort->holder.cpu);
 
@@ -773,7 +773,7 @@ report_memory(const GsInputSort *sort, GsSessionReport *report)
 }
 
 void
-gpusort_input_sort_report(const GsInputSort *sort, GsSessionReport *report)
+gpusort_input_sort_report(const GsInputSort *sort, GsSortReport *report)
 {
 	memset(report, 0, sizeof(*report));
 	report->fallback = sort->runs.overflow;

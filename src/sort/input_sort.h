@@ -30,8 +30,8 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
-#include "sort/base/session_report.h"
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_report.h"
+#include "sort/base/sort_spec.h"
 #include "sort/cutoff.h"
 #include "sort/row_holder.h"
 #include "sort/row_runs.h"
@@ -82,7 +82,7 @@ typedef enum GsSortPlace
 
 typedef struct GsInputSort
 {
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	GsSortState state;
 	GsSortPlace place;
 	GsRowHolder holder;			/* its sessions end with GS_PLACE_RUNS */
@@ -101,10 +101,10 @@ typedef struct GsInputSort
  * What 'spec' points to must stay.
  */
 extern void gpusort_input_sort_begin(GsInputSort *sort,
-									 const GsSessionSpec *spec,
+									 const GsSortSpec *spec,
 									 MemoryContext context);
 
-/* See gpusort_session_gpu_handle() and gpusort_session_run_set(). */
+/* See gpusort_sort_gpu_handle() and gpusort_sort_run_set(). */
 extern bool gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 										  GsClientHandle *handle);
 extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses,
@@ -141,7 +141,7 @@ extern void gpusort_input_sort_mark(GsInputSort *sort);
  * session, sort_ms is the device's own time.
  */
 extern void gpusort_input_sort_report(const GsInputSort *sort,
-									  GsSessionReport *report);
+									  GsSortReport *report);
 
 extern void gpusort_input_sort_end(GsInputSort *sort);
 

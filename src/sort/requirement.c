@@ -34,7 +34,7 @@ gpusort_requirement_leave(GsLeft what, GsFallback reason)
 }
 
 void
-gpusort_requirement_check(const GsSessionReport *report)
+gpusort_requirement_check(const GsSortReport *report)
 {
 	GsFallback	reason = report->fallback;
 

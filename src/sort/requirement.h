@@ -8,7 +8,7 @@
 #ifndef GPUSORT_REQUIREMENT_H
 #define GPUSORT_REQUIREMENT_H
 
-#include "sort/sort_session.h"
+#include "sort/sort.h"
 
 /* What can be left to PostgreSQL. */
 typedef enum GsLeft
@@ -27,6 +27,6 @@ extern void gpusort_requirement_leave(GsLeft what, GsFallback reason);
  * Raises an error if a session is not of the kind that pg_gpusort.debug_require
  * asks for.
  */
-extern void gpusort_requirement_check(const GsSessionReport *report);
+extern void gpusort_requirement_check(const GsSortReport *report);
 
 #endif							/* GPUSORT_REQUIREMENT_H */

@@ -17,7 +17,7 @@
 #include "work.h"
 
 void
-gpusort_row_holder_init(GsRowHolder *holder, const GsSessionSpec *spec,
+gpusort_row_holder_init(GsRowHolder *holder, const GsSortSpec *spec,
 						MemoryContext context)
 {
 	memset(holder, 0, sizeof(*holder));
@@ -40,7 +40,7 @@ enter_new_context(GsRowHolder *holder)
 static void
 create_cpu_session(GsRowHolder *holder)
 {
-	Size		limit = gpusort_session_spec_memory(holder->spec);
+	Size		limit = gpusort_sort_spec_memory(holder->spec);
 
 	holder->cpu = gpusort_cpu_session_create(holder->spec,
 											 gpusort_budget_create(limit));

@@ -19,14 +19,14 @@
 
 #include "executor/tuptable.h"
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/gpu/gpu_ties.h"
 #include "sort/memory/cpu_session.h"
 
 typedef struct GsRowHolder
 {
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	MemoryContext parent;
 	bool		stock_ties;		/* have both sessions, if there is a GPU? */
 
@@ -42,7 +42,7 @@ typedef struct GsRowHolder
  * 'context'.  What 'spec' points to must stay.
  */
 extern void gpusort_row_holder_init(GsRowHolder *holder,
-									const GsSessionSpec *spec,
+									const GsSortSpec *spec,
 									MemoryContext context);
 
 /*

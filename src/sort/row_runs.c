@@ -18,7 +18,7 @@
 #include "sort/row_runs.h"
 
 void
-gpusort_row_runs_init(GsRowRuns *runs, const GsSessionSpec *spec,
+gpusort_row_runs_init(GsRowRuns *runs, const GsSortSpec *spec,
 					  MemoryContext context)
 {
 	memset(runs, 0, sizeof(*runs));
@@ -32,7 +32,7 @@ begin_external(GsRowRuns *runs)
 	MemoryContext caller = MemoryContextSwitchTo(runs->context);
 	GsExternalSort *external =
 		gpusort_external_begin(runs->spec,
-							   gpusort_session_spec_memory(runs->spec));
+							   gpusort_sort_spec_memory(runs->spec));
 
 	MemoryContextSwitchTo(caller);
 	return external;
@@ -71,7 +71,7 @@ write_rest(GsRowRuns *runs, GsGpuSession *gpu, TupleTableSlot *slot)
 {
 	GsRunBuilder *builder =
 		gpusort_run_builder_begin(runs->spec, runs->external,
-								  gpusort_session_spec_memory(runs->spec),
+								  gpusort_sort_spec_memory(runs->spec),
 								  false);
 
 	while (gpusort_gpu_session_take_rest(gpu, slot->tts_values,
@@ -116,7 +116,7 @@ gpusort_row_runs_write(GsRowRuns *runs, GsRowHolder *holder)
 		written = write_gpu_rows(runs, holder);
 	else
 		gpusort_run_builder_write(runs->spec, runs->external, holder->cpu,
-								  gpusort_session_spec_memory(runs->spec));
+								  gpusort_sort_spec_memory(runs->spec));
 	MemoryContextSwitchTo(caller);
 	return written;
 }
@@ -128,7 +128,7 @@ gpusort_row_runs_begin_builder(GsRowRuns *runs)
 
 	runs->builder =
 		gpusort_run_builder_begin(runs->spec, runs->external,
-								  gpusort_session_spec_memory(runs->spec),
+								  gpusort_sort_spec_memory(runs->spec),
 								  true);
 	MemoryContextSwitchTo(caller);
 }
@@ -149,7 +149,7 @@ bool
 gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder, int nprocesses,
 						  GsRunSetHandle *handle)
 {
-	const GsSessionSpec *spec = runs->spec;
+	const GsSortSpec *spec = runs->spec;
 	double		rows = spec->expected_rows;
 	MemoryContext caller;
 
@@ -164,7 +164,7 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder, int nprocesses,
 
 	/* Their runs will be read beside the rows that are here. */
 	runs->reader_bytes = nprocesses *
-		gpusort_run_file_reader_bytes(gpusort_session_spec_memory(spec));
+		gpusort_run_file_reader_bytes(gpusort_sort_spec_memory(spec));
 	gpusort_row_runs_reserve_readers(runs, holder);
 	return true;
 }

@@ -18,7 +18,7 @@
 #ifndef GPUSORT_ROW_RUNS_H
 #define GPUSORT_ROW_RUNS_H
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 #include "sort/disk/external_sort.h"
 #include "sort/disk/run_builder.h"
 #include "sort/disk/shared_run.h"
@@ -26,7 +26,7 @@
 
 typedef struct GsRowRuns
 {
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	MemoryContext context;
 	GsExternalSort *external;	/* NULL if there are no runs */
 	GsRunBuilder *builder;		/* of rows without a holder, or NULL */
@@ -42,7 +42,7 @@ typedef struct GsRowRuns
  * Have no runs.  Their memory will be in and below 'context'.  What 'spec' points
  * to must stay.
  */
-extern void gpusort_row_runs_init(GsRowRuns *runs, const GsSessionSpec *spec,
+extern void gpusort_row_runs_init(GsRowRuns *runs, const GsSortSpec *spec,
 								  MemoryContext context);
 
 /*

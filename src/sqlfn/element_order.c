@@ -158,7 +158,7 @@ static GsGpuSession *
 begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 				  Oid along, MemoryContext *context)
 {
-	GsSessionSpec *spec;
+	GsSortSpec *spec;
 	GsGpuSession *session;
 	GsFallback	reason;
 	MemoryContext caller;
@@ -170,7 +170,7 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 									 "pg_gpusort GPU session",
 									 ALLOCSET_SMALL_SIZES);
 	caller = MemoryContextSwitchTo(*context);
-	spec = palloc0(sizeof(GsSessionSpec));
+	spec = palloc0(sizeof(GsSortSpec));
 	spec->tupdesc = CreateTemplateTupleDesc(1);
 	TupleDescInitEntry(spec->tupdesc, 1, "along", along, -1, 0);
 	TupleDescFinalize(spec->tupdesc);

@@ -56,7 +56,7 @@ static const char *const kind_names[] = {
 };
 
 const char *
-gpusort_stats_kind_name(GsSessionKind kind)
+gpusort_stats_kind_name(GsSortKind kind)
 {
 	return kind_names[kind];
 }
@@ -84,7 +84,7 @@ init_stats(GsStats *target)
 }
 
 void
-gpusort_stats_count_sort(GsSessionKind kind, const GsSortCounts *counts)
+gpusort_stats_count_sort(GsSortKind kind, const GsSortCounts *counts)
 {
 	GsAtomicCounts *total = &stats->kinds[kind];
 

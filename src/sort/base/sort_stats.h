@@ -13,13 +13,13 @@
 #include "fallback.h"
 
 /* What held a sort in the end. */
-typedef enum GsSessionKind
+typedef enum GsSortKind
 {
 	GS_SESSION_GPU,
 	GS_SESSION_CPU,
 	GS_SESSION_EXTERNAL,		/* runs on disk, or a heap below a LIMIT */
 	GS_SESSION_KINDS
-} GsSessionKind;
+} GsSortKind;
 
 typedef struct GsSortCounts
 {
@@ -42,9 +42,9 @@ typedef struct GsStatsSnapshot
 } GsStatsSnapshot;
 
 /* Name of a kind in pg_stat_gpusort. */
-extern const char *gpusort_stats_kind_name(GsSessionKind kind);
+extern const char *gpusort_stats_kind_name(GsSortKind kind);
 
-extern void gpusort_stats_count_sort(GsSessionKind kind,
+extern void gpusort_stats_count_sort(GsSortKind kind,
 									 const GsSortCounts *counts);
 extern void gpusort_stats_count_fallback(GsFallback reason);
 extern void gpusort_stats_count_error(void);

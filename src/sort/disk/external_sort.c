@@ -32,7 +32,7 @@
 struct GsExternalSort
 {
 	MemoryContext context;
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	GsRowFormat *format;
 	Size		limit;			/* bytes */
 	GsRunFile  *file;
@@ -53,7 +53,7 @@ struct GsExternalSort
 };
 
 GsExternalSort *
-gpusort_external_begin(const GsSessionSpec *spec, Size limit)
+gpusort_external_begin(const GsSortSpec *spec, Size limit)
 {
 	GsExternalSort *sort = palloc0(sizeof(GsExternalSort));
 	Size		order;

@@ -8,7 +8,7 @@
 #ifndef GPUSORT_EXTERNAL_SORT_H
 #define GPUSORT_EXTERNAL_SORT_H
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 #include "sort/disk/shared_run.h"
 #include "sort/memory/cpu_session.h"
 
@@ -18,7 +18,7 @@ typedef struct GsExternalSort GsExternalSort;
  * Begin in the current memory context, with so many bytes of memory for
  * merging.  What 'spec' points to must stay; the file is where spec->target says.
  */
-extern GsExternalSort *gpusort_external_begin(const GsSessionSpec *spec,
+extern GsExternalSort *gpusort_external_begin(const GsSortSpec *spec,
 											  Size limit);
 
 /*

@@ -27,7 +27,7 @@
 struct GsHostSort
 {
 	MemoryContext context;
-	GsSessionSpec spec;
+	GsSortSpec	spec;
 	Size		memory;			/* bytes */
 	int64		bound;			/* rows wanted, or 0 for all of them */
 
@@ -56,7 +56,7 @@ begin_session(GsHostSort *sort)
 }
 
 GsHostSort *
-gpusort_host_sort_begin(const GsSessionSpec *spec)
+gpusort_host_sort_begin(const GsSortSpec *spec)
 {
 	GsHostSort *sort = palloc0(sizeof(GsHostSort));
 
@@ -64,7 +64,7 @@ gpusort_host_sort_begin(const GsSessionSpec *spec)
 	sort->spec = *spec;
 	sort->spec.target = NULL;
 	sort->bound = spec->bound;
-	sort->memory = gpusort_session_spec_memory(spec);
+	sort->memory = gpusort_sort_spec_memory(spec);
 	begin_session(sort);
 	return sort;
 }

@@ -11,7 +11,7 @@
 #ifndef GPUSORT_HOST_SORT_H
 #define GPUSORT_HOST_SORT_H
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 typedef struct GsHostSort GsHostSort;
 
@@ -21,7 +21,7 @@ typedef struct GsHostSort GsHostSort;
  * input is not read, and its target is ignored.  With a bound, no more rows than
  * that can be read afterwards.
  */
-extern GsHostSort *gpusort_host_sort_begin(const GsSessionSpec *spec);
+extern GsHostSort *gpusort_host_sort_begin(const GsSortSpec *spec);
 
 /* Add a row. */
 extern void gpusort_host_sort_put(GsHostSort *sort, const Datum *values,

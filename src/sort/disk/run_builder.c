@@ -27,7 +27,7 @@
 struct GsRunBuilder
 {
 	MemoryContext context;
-	GsSessionSpec spec;
+	GsSortSpec	spec;
 	GsExternalSort *external;
 	Size		limit;
 	bool		may_merge;
@@ -52,7 +52,7 @@ begin_session(GsRunBuilder *builder)
 }
 
 GsRunBuilder *
-gpusort_run_builder_begin(const GsSessionSpec *spec, GsExternalSort *external,
+gpusort_run_builder_begin(const GsSortSpec *spec, GsExternalSort *external,
 						  Size limit, bool may_merge)
 {
 	GsRunBuilder *builder = palloc0(sizeof(GsRunBuilder));
@@ -100,7 +100,7 @@ gpusort_run_builder_put_sorted(GsExternalSort *external, GsCpuSession *session,
 
 /* There is no memory to sort all rows at once. */
 static void
-write_portions(const GsSessionSpec *spec, GsExternalSort *external,
+write_portions(const GsSortSpec *spec, GsExternalSort *external,
 			   GsCpuSession *session, Size limit)
 {
 	int			natts = spec->tupdesc->natts;
@@ -121,7 +121,7 @@ write_portions(const GsSessionSpec *spec, GsExternalSort *external,
 }
 
 void
-gpusort_run_builder_write(const GsSessionSpec *spec, GsExternalSort *external,
+gpusort_run_builder_write(const GsSortSpec *spec, GsExternalSort *external,
 						  GsCpuSession *session, Size limit)
 {
 	if (gpusort_cpu_session_sort(session))

@@ -18,7 +18,7 @@ typedef struct GsRunBuilder GsRunBuilder;
  * so many bytes of memory.  With 'may_merge', runs are merged on the way if
  * they get too many, those that were there before as well.
  */
-extern GsRunBuilder *gpusort_run_builder_begin(const GsSessionSpec *spec,
+extern GsRunBuilder *gpusort_run_builder_begin(const GsSortSpec *spec,
 											   GsExternalSort *external,
 											   Size limit, bool may_merge);
 
@@ -34,7 +34,7 @@ extern void gpusort_run_builder_end(GsRunBuilder *builder);
  * is no memory to sort them all at once, as several.  To be called in the memory
  * context of the session, which is of no use afterwards.
  */
-extern void gpusort_run_builder_write(const GsSessionSpec *spec,
+extern void gpusort_run_builder_write(const GsSortSpec *spec,
 									  GsExternalSort *external,
 									  GsCpuSession *session, Size limit);
 

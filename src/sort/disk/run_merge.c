@@ -44,7 +44,7 @@ typedef struct GsMergeSource
 
 struct GsRunMerge
 {
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	const GsRowFormat *format;
 	GsRunFile  *file;
 	unsigned	words;
@@ -206,7 +206,7 @@ begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 }
 
 GsRunMerge *
-gpusort_run_merge_begin(const GsSessionSpec *spec, const GsRowFormat *format,
+gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 						GsRunFile *file, GsSortedRun *const *runs, int nruns,
 						GsCpuSession *held)
 {

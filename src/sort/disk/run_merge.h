@@ -8,7 +8,7 @@
 #ifndef GPUSORT_RUN_MERGE_H
 #define GPUSORT_RUN_MERGE_H
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 #include "sort/disk/sorted_run.h"
 #include "sort/memory/cpu_session.h"
 
@@ -20,7 +20,7 @@ typedef struct GsRunMerge GsRunMerge;
  * keys come in the order of the runs, and then of the session.  What is passed
  * has to stay; the runs are read up, in the memory context of 'file'.
  */
-extern GsRunMerge *gpusort_run_merge_begin(const GsSessionSpec *spec,
+extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
 										   const GsRowFormat *format,
 										   GsRunFile *file,
 										   GsSortedRun *const *runs, int nruns,

@@ -77,7 +77,7 @@ typedef struct GsWindow
 struct GsGpuSession
 {
 	GsBudget   *budget;			/* of what grows with the rows: no limit */
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	GsRowFormat *format;
 	unsigned	words;
 	Size		max_row_bytes;
@@ -124,7 +124,7 @@ gpusort_gpu_session_check(double rows, GsInputRepeat repeat)
 }
 
 static GsGpuSession *
-make_session(const GsSessionSpec *spec)
+make_session(const GsSortSpec *spec)
 {
 	GsGpuSession *session = palloc0(sizeof(GsGpuSession));
 
@@ -140,7 +140,7 @@ make_session(const GsSessionSpec *spec)
 }
 
 GsGpuSession *
-gpusort_gpu_session_create(const GsSessionSpec *spec, GsFallback *reason)
+gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 {
 	GsGpuSession *session;
 	GsClientOptions options = {0};
@@ -175,7 +175,7 @@ gpusort_gpu_session_handle(GsGpuSession *session)
 }
 
 GsGpuSession *
-gpusort_gpu_session_attach(const GsSessionSpec *spec, GsClientHandle handle)
+gpusort_gpu_session_attach(const GsSortSpec *spec, GsClientHandle handle)
 {
 	GsGpuSession *session = make_session(spec);
 

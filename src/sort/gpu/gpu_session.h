@@ -9,7 +9,7 @@
 #define GPUSORT_GPU_SESSION_H
 
 #include "service/service_client.h"
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 /*
  * Words of a string that are part of the key: on a device a longer key costs less
@@ -30,7 +30,7 @@ extern GsFallback gpusort_gpu_session_check(double rows, GsInputRepeat repeat);
  * frees it.  What 'spec' points to must stay.  Returns NULL and sets *reason
  * if there is none to be had.
  */
-extern GsGpuSession *gpusort_gpu_session_create(const GsSessionSpec *spec,
+extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 												GsFallback *reason);
 
 /*
@@ -38,7 +38,7 @@ extern GsGpuSession *gpusort_gpu_session_create(const GsSessionSpec *spec,
  * rows, to add rows alone, and to flush them at the end.
  */
 extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
-extern GsGpuSession *gpusort_gpu_session_attach(const GsSessionSpec *spec,
+extern GsGpuSession *gpusort_gpu_session_attach(const GsSortSpec *spec,
 												GsClientHandle handle);
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);
 

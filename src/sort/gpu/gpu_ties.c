@@ -37,7 +37,7 @@ typedef struct GsKeyedRow
 
 struct GsGpuTies
 {
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	GsGpuSession *gpu;
 	MemoryContext context;
 	unsigned	words;
@@ -67,7 +67,7 @@ make_row(const GsGpuTies *ties, GsKeyedRow *row)
 }
 
 GsGpuTies *
-gpusort_gpu_ties_create(const GsSessionSpec *spec, GsGpuSession *gpu)
+gpusort_gpu_ties_create(const GsSortSpec *spec, GsGpuSession *gpu)
 {
 	GsGpuTies  *ties;
 	int			first_open;
@@ -243,7 +243,7 @@ sort_long_group(GsGpuTies *ties)
 	int64		nrows = gpusort_gpu_session_count(ties->gpu);
 	GsKeyedRow *row = &ties->ahead;
 	int64		position = ties->start;
-	GsSessionSpec spec = *ties->spec;
+	GsSortSpec	spec = *ties->spec;
 	MemoryContext caller;
 
 	ties->nested_context = AllocSetContextCreate(ties->context,

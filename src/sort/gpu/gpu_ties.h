@@ -17,7 +17,7 @@ typedef struct GsGpuTies GsGpuTies;
  * error ends it, too.  Returns NULL if the encoded keys are exact, so that there
  * are no ties to break and the session returns its rows in order.
  */
-extern GsGpuTies *gpusort_gpu_ties_create(const GsSessionSpec *spec,
+extern GsGpuTies *gpusort_gpu_ties_create(const GsSortSpec *spec,
 										  GsGpuSession *gpu);
 
 /*

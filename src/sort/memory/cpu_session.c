@@ -43,7 +43,7 @@
 
 struct GsCpuSession
 {
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	GsBudget   *budget;
 	unsigned	chunk_shift;
 	GsOrdering *ordering;
@@ -55,14 +55,14 @@ struct GsCpuSession
 };
 
 static Size
-bytes_per_row(const GsSessionSpec *spec)
+bytes_per_row(const GsSortSpec *spec)
 {
 	return gpusort_row_store_width(spec->tupdesc) + ENTRY_BYTES +
 		gpusort_key_plan_words(spec->key_plan) * sizeof(uint64);
 }
 
 static unsigned
-choose_chunk_shift(const GsSessionSpec *spec, Size limit)
+choose_chunk_shift(const GsSortSpec *spec, Size limit)
 {
 	double		rows = Min(spec->expected_rows / CHUNKS_EXPECTED,
 						   (double) limit / bytes_per_row(spec) / CHUNKS_IN_BUDGET);
@@ -74,7 +74,7 @@ choose_chunk_shift(const GsSessionSpec *spec, Size limit)
 }
 
 GsCpuSession *
-gpusort_cpu_session_create(const GsSessionSpec *spec, GsBudget *budget)
+gpusort_cpu_session_create(const GsSortSpec *spec, GsBudget *budget)
 {
 	GsCpuSession *session = palloc0(sizeof(GsCpuSession));
 

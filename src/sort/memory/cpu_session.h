@@ -9,7 +9,7 @@
 #define GPUSORT_CPU_SESSION_H
 
 #include "sort/base/budget.h"
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 
 typedef struct GsCpuSession GsCpuSession;
 
@@ -17,7 +17,7 @@ typedef struct GsCpuSession GsCpuSession;
  * Make an empty session in the current memory context, which is also what
  * frees it.  What 'spec' points to must stay.
  */
-extern GsCpuSession *gpusort_cpu_session_create(const GsSessionSpec *spec,
+extern GsCpuSession *gpusort_cpu_session_create(const GsSortSpec *spec,
 												GsBudget *budget);
 
 /* Have the session refuse rows when there are about as many as 'rows'. */

@@ -59,7 +59,7 @@ struct GsTieComparisons
 };
 
 GsTieComparisons *
-gpusort_tie_comparisons_create(const GsSessionSpec *spec,
+gpusort_tie_comparisons_create(const GsSortSpec *spec,
 							   const GsRowStore *store)
 {
 	GsTieComparisons *comparisons = palloc0(sizeof(GsTieComparisons));

@@ -8,13 +8,13 @@
 #ifndef GPUSORT_TIE_COMPARISONS_H
 #define GPUSORT_TIE_COMPARISONS_H
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 #include "sort/memory/row_store.h"
 
 typedef struct GsTieComparisons GsTieComparisons;
 
 /* Make it in the current memory context. */
-extern GsTieComparisons *gpusort_tie_comparisons_create(const GsSessionSpec *spec,
+extern GsTieComparisons *gpusort_tie_comparisons_create(const GsSortSpec *spec,
 														const GsRowStore *store);
 
 /*

@@ -73,7 +73,7 @@ struct GsTieSorter
 };
 
 GsTieSorter *
-gpusort_tie_sorter_create(const GsSessionSpec *spec, const GsRowStore *store)
+gpusort_tie_sorter_create(const GsSortSpec *spec, const GsRowStore *store)
 {
 	GsTieSorter *sorter;
 	int			first;

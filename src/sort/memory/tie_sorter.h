@@ -8,7 +8,7 @@
 #ifndef GPUSORT_TIE_SORTER_H
 #define GPUSORT_TIE_SORTER_H
 
-#include "sort/base/session_spec.h"
+#include "sort/base/sort_spec.h"
 #include "sort/memory/ordering.h"
 #include "sort/memory/row_store.h"
 
@@ -18,7 +18,7 @@ typedef struct GsTieSorter GsTieSorter;
  * Make a sorter, in the current memory context, for rows that are in 'store' by
  * the numbers that an ordering has for them; NULL if the keys say all.
  */
-extern GsTieSorter *gpusort_tie_sorter_create(const GsSessionSpec *spec,
+extern GsTieSorter *gpusort_tie_sorter_create(const GsSortSpec *spec,
 											  const GsRowStore *store);
 
 /*

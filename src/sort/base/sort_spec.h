@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * session_spec.h
- *		What a sort session is asked to do.
+ * sort_spec.h
+ *		Describes what a sort has to do.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_SESSION_SPEC_H
-#define GPUSORT_SESSION_SPEC_H
+#ifndef GPUSORT_SORT_SPEC_H
+#define GPUSORT_SORT_SPEC_H
 
 #include "executor/tuptable.h"
 
@@ -51,7 +51,7 @@ typedef struct GsInput
 	bool		by_pages;		/* does it come from a page scan? */
 } GsInput;
 
-typedef struct GsSessionSpec
+typedef struct GsSortSpec
 {
 	TupleDesc	tupdesc;		/* of the rows */
 	GsSortKeys	keys;
@@ -66,15 +66,15 @@ typedef struct GsSessionSpec
 	bool		nested;			/* part of another sort: not counted, no GPU */
 	bool		index_build;	/* rows have their place; is the caller's to
 								 * sort again if rows are lost */
-} GsSessionSpec;
+} GsSortSpec;
 
 /* The memory that the sort may use, in bytes. */
 static inline Size
-gpusort_session_spec_memory(const GsSessionSpec *spec)
+gpusort_sort_spec_memory(const GsSortSpec *spec)
 {
 	if (spec->memory > 0)
 		return spec->memory;
 	return (Size) gpusort_settings_work_mem() * 1024;
 }
 
-#endif							/* GPUSORT_SESSION_SPEC_H */
+#endif							/* GPUSORT_SORT_SPEC_H */

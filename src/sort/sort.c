@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
- * sort_session.c
+ * sort.c
  *		The facade of a sort: rows go in, and come out in order.
  *
- * An input sort (input_sort.h) reads the input and sorts it.  A session adds a
+ * An input sort (input_sort.h) reads the input and sorts it.  This file adds a
  * cursor over the sorted rows, measures and counts the sort, and repeats it if a
  * GPU is lost together with the rows.
  *
@@ -23,14 +23,14 @@
 #include "utils/memutils.h"
 
 #include "sort/input_sort.h"
-#include "sort/sort_session.h"
+#include "sort/sort.h"
 
-struct GsSortSession
+struct GsSort
 {
-	const GsSessionSpec *spec;
+	const GsSortSpec *spec;
 	MemoryContext context;
-	GsInputSort sort;
-	bool		sorted;			/* has gpusort_session_sort() succeeded? */
+	GsInputSort input;
+	bool		sorted;			/* has gpusort_sort_perform() succeeded? */
 	bool		counted;		/* in statistics? not if part of another sort */
 
 	/* The cursor. */
@@ -48,15 +48,15 @@ struct GsSortSession
 };
 
 /*
- * Called when the session's memory is freed.  If nothing has been sorted, an error
+ * Called when the sort's memory is freed.  If nothing has been sorted, an error
  * is the reason.  Must not use the spec, which may have been on the stack.
  */
 static void
-session_memory_is_freed(void *arg)
+memory_is_freed(void *arg)
 {
-	GsSortSession *session = arg;
+	GsSort	   *sort = arg;
 
-	if (session->counted && !session->sorted)
+	if (sort->counted && !sort->sorted)
 		gpusort_stats_count_error();
 }
 
@@ -76,27 +76,27 @@ lap_ms(instr_time *start)
 
 /* Rows that were sorted, with those that were dropped on the way. */
 static int64
-rows_of_input(const GsInputSort *sort)
+rows_of_input(const GsInputSort *input)
 {
-	return gpusort_input_sort_count(sort) + gpusort_input_sort_dropped(sort);
+	return gpusort_input_sort_count(input) + gpusort_input_sort_dropped(input);
 }
 
 static void
-count_sort(GsSortSession *session)
+count_sort(GsSort *sort)
 {
-	const GsInputSort *sort = &session->sort;
-	GsSessionReport report;
+	const GsInputSort *input = &sort->input;
+	GsSortReport report;
 	GsSortCounts counts = {.sorts = 1};
 
-	if (!session->counted)
+	if (!sort->counted)
 		return;
-	gpusort_session_report(session, &report);
-	counts.rows = rows_of_input(sort);
+	gpusort_sort_report(sort, &report);
+	counts.rows = rows_of_input(input);
 	counts.bytes = (uint64) report.space_kb * 1024;
 	counts.drain_us = (uint64) (report.drain_ms * 1000);
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);
-	counts.parallel_sorts = gpusort_input_sort_is_parallel(sort);
-	counts.page_scans = session->spec->input.by_pages;
+	counts.parallel_sorts = gpusort_input_sort_is_parallel(input);
+	counts.page_scans = sort->spec->input.by_pages;
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 
@@ -122,31 +122,31 @@ serialize_settings(MemoryContext context, Size *bytes)
 
 /* Will the input come in the same order as before? */
 static bool
-comes_in_same_order(GsSortSession *session)
+comes_in_same_order(GsSort *sort)
 {
 	Size		bytes;
-	char	   *settings = serialize_settings(session->context, &bytes);
+	char	   *settings = serialize_settings(sort->context, &bytes);
 
-	return session->spec->input.repeat == GS_INPUT_SAME_ORDER &&
-		bytes == session->settings_bytes &&
-		memcmp(settings, session->settings, bytes) == 0;
+	return sort->spec->input.repeat == GS_INPUT_SAME_ORDER &&
+		bytes == sort->settings_bytes &&
+		memcmp(settings, sort->settings, bytes) == 0;
 }
 
 /* The sorted rows were lost with a GPU session: sort them again. */
 static void
-sort_without_gpu(GsSortSession *session)
+sort_without_gpu(GsSort *sort)
 {
 	MemoryContext caller =
-		MemoryContextSwitchTo(MemoryContextGetParent(session->context));
+		MemoryContextSwitchTo(MemoryContextGetParent(sort->context));
 
-	(void) lap_ms(&session->begin_time);
-	gpusort_input_sort_restart(&session->sort);
-	if (!gpusort_input_sort_read(&session->sort) ||
-		!gpusort_input_sort_finish(&session->sort))
+	(void) lap_ms(&sort->begin_time);
+	gpusort_input_sort_restart(&sort->input);
+	if (!gpusort_input_sort_read(&sort->input) ||
+		!gpusort_input_sort_finish(&sort->input))
 		elog(ERROR, "rows of a sort are lost without a GPU");
 	MemoryContextSwitchTo(caller);
-	session->sort_ms += lap_ms(&session->begin_time);
-	count_sort(session);
+	sort->sort_ms += lap_ms(&sort->begin_time);
+	count_sort(sort);
 }
 
 /*
@@ -155,13 +155,13 @@ sort_without_gpu(GsSortSession *session)
  * error if the order could differ from that of rows already returned.
  */
 static void
-recover(GsSortSession *session)
+recover(GsSort *sort)
 {
-	const GsInputSort *sort = &session->sort;
-	GsFallback	failure = gpusort_input_sort_loss(sort);
-	int64		nrows = gpusort_input_sort_count(sort);
+	const GsInputSort *input = &sort->input;
+	GsFallback	failure = gpusort_input_sort_loss(input);
+	int64		nrows = gpusort_input_sort_count(input);
 
-	if (session->returned && !comes_in_same_order(session))
+	if (sort->returned && !comes_in_same_order(sort))
 	{
 		gpusort_stats_count_fallback(failure);
 		gpusort_stats_count_error();
@@ -172,10 +172,10 @@ recover(GsSortSession *session)
 						   gpusort_fallback_text(failure)),
 				 errhint("The query might succeed if retried.")));
 	}
-	sort_without_gpu(session);
-	if (rows_of_input(sort) != nrows)
+	sort_without_gpu(sort);
+	if (rows_of_input(input) != nrows)
 		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
-			 INT64_FORMAT, nrows, rows_of_input(sort));
+			 INT64_FORMAT, nrows, rows_of_input(input));
 }
 
 /* ----------------------------------------------------------------
@@ -184,7 +184,7 @@ recover(GsSortSession *session)
  */
 
 GsKeyPlan *
-gpusort_session_key_plan(const GsSessionSpec *spec, GsFallback *reason)
+gpusort_sort_key_plan(const GsSortSpec *spec, GsFallback *reason)
 {
 	bool		gpu = gpusort_gpu_session_check(spec->expected_rows,
 												spec->input.repeat) ==
@@ -195,78 +195,78 @@ gpusort_session_key_plan(const GsSessionSpec *spec, GsFallback *reason)
 								   reason);
 }
 
-GsSortSession *
-gpusort_session_begin(const GsSessionSpec *spec)
+GsSort *
+gpusort_sort_begin(const GsSortSpec *spec)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort session",
+												  "pg_gpusort sort",
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
-	GsSortSession *session = palloc0(sizeof(GsSortSession));
+	GsSort	   *sort = palloc0(sizeof(GsSort));
 
-	session->spec = spec;
-	session->context = context;
-	session->counted = !spec->nested;
-	callback->func = session_memory_is_freed;
-	callback->arg = session;
+	sort->spec = spec;
+	sort->context = context;
+	sort->counted = !spec->nested;
+	callback->func = memory_is_freed;
+	callback->arg = sort;
 	MemoryContextRegisterResetCallback(context, callback);
-	INSTR_TIME_SET_CURRENT(session->begin_time);
-	gpusort_input_sort_begin(&session->sort, spec, context);
+	INSTR_TIME_SET_CURRENT(sort->begin_time);
+	gpusort_input_sort_begin(&sort->input, spec, context);
 	MemoryContextSwitchTo(caller);
-	return session;
+	return sort;
 }
 
 bool
-gpusort_session_gpu_handle(GsSortSession *session, bool in_order,
-						   GsClientHandle *handle)
+gpusort_sort_gpu_handle(GsSort *sort, bool in_order,
+						GsClientHandle *handle)
 {
-	return gpusort_input_sort_gpu_handle(&session->sort, in_order, handle);
+	return gpusort_input_sort_gpu_handle(&sort->input, in_order, handle);
 }
 
 bool
-gpusort_session_run_set(GsSortSession *session, int nprocesses, bool in_order,
-						GsRunSetHandle *handle)
+gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order,
+					 GsRunSetHandle *handle)
 {
-	return gpusort_input_sort_run_set(&session->sort, nprocesses, in_order,
+	return gpusort_input_sort_run_set(&sort->input, nprocesses, in_order,
 									  handle);
 }
 
 void
-gpusort_session_put(GsSortSession *session, TupleTableSlot *slot)
+gpusort_sort_put(GsSort *sort, TupleTableSlot *slot)
 {
-	if (unlikely(!gpusort_input_sort_put(&session->sort, slot)))
+	if (unlikely(!gpusort_input_sort_put(&sort->input, slot)))
 		elog(ERROR, "rows of a sort are lost without a GPU");
 }
 
 void
-gpusort_session_sort_put(GsSortSession *session)
+gpusort_sort_end_put(GsSort *sort)
 {
-	if (!gpusort_input_sort_rows(&session->sort))
+	if (!gpusort_input_sort_rows(&sort->input))
 		elog(ERROR, "rows of a sort are lost without a GPU");
 }
 
 void
-gpusort_session_sort(GsSortSession *session)
+gpusort_sort_perform(GsSort *sort)
 {
-	GsInputSort *sort = &session->sort;
+	GsInputSort *input = &sort->input;
 	bool		complete;
 
 	/* A GPU can be lost once: the second time there is none. */
 	do
 	{
-		complete = gpusort_input_sort_read(sort);
-		session->drain_ms += lap_ms(&session->begin_time);
-		complete = complete && gpusort_input_sort_finish(sort);
-		session->sort_ms += lap_ms(&session->begin_time);
+		complete = gpusort_input_sort_read(input);
+		sort->drain_ms += lap_ms(&sort->begin_time);
+		complete = complete && gpusort_input_sort_finish(input);
+		sort->sort_ms += lap_ms(&sort->begin_time);
 		if (!complete)
-			gpusort_input_sort_restart(sort);
+			gpusort_input_sort_restart(input);
 	} while (!complete);
-	session->sorted = true;
-	if (gpusort_input_sort_is_on_gpu(sort))
-		session->settings = serialize_settings(session->context,
-											   &session->settings_bytes);
-	count_sort(session);
+	sort->sorted = true;
+	if (gpusort_input_sort_is_on_gpu(input))
+		sort->settings = serialize_settings(sort->context,
+											&sort->settings_bytes);
+	count_sort(sort);
 }
 
 /* ----------------------------------------------------------------
@@ -276,28 +276,28 @@ gpusort_session_sort(GsSortSession *session)
 
 /* Move the cursor; false if it is then before the first or behind the last row. */
 static inline bool
-move_cursor(GsSortSession *session, bool forward)
+move_cursor(GsSort *sort, bool forward)
 {
 	if (forward)
 	{
-		int64		nrows = gpusort_input_sort_count(&session->sort);
+		int64		nrows = gpusort_input_sort_count(&sort->input);
 
-		if (session->position >= nrows)
+		if (sort->position >= nrows)
 		{
-			if (unlikely(gpusort_input_sort_dropped(&session->sort) > 0))
+			if (unlikely(gpusort_input_sort_dropped(&sort->input) > 0))
 				elog(ERROR, "more rows are asked of a sort than it was to keep");
-			session->position = nrows + 1;
+			sort->position = nrows + 1;
 			return false;
 		}
-		session->position++;
+		sort->position++;
 		return true;
 	}
-	if (session->position <= 1)
+	if (sort->position <= 1)
 	{
-		session->position = 0;
+		sort->position = 0;
 		return false;
 	}
-	session->position--;
+	sort->position--;
 	return true;
 }
 
@@ -320,79 +320,79 @@ store_slot(TupleTableSlot *slot)
 }
 
 bool
-gpusort_session_next(GsSortSession *session, bool forward,
-					 TupleTableSlot *slot)
+gpusort_sort_next(GsSort *sort, bool forward,
+				  TupleTableSlot *slot)
 {
-	int64		before = session->position;
+	int64		before = sort->position;
 
 	clear_slot(slot);
-	if (!move_cursor(session, forward))
+	if (!move_cursor(sort, forward))
 		return false;
-	if (unlikely(!gpusort_input_sort_get(&session->sort,
-										 session->position - 1, slot)))
+	if (unlikely(!gpusort_input_sort_get(&sort->input,
+										 sort->position - 1, slot)))
 	{
 		/* Undo the move: this row is asked for again. */
-		session->position = before;
-		if (session->spec->index_build)
+		sort->position = before;
+		if (sort->spec->index_build)
 			return false;
-		recover(session);
-		return gpusort_session_next(session, forward, slot);
+		recover(sort);
+		return gpusort_sort_next(sort, forward, slot);
 	}
-	session->returned = true;
+	sort->returned = true;
 	store_slot(slot);
 	return true;
 }
 
 bool
-gpusort_session_is_lost(const GsSortSession *session)
+gpusort_sort_is_lost(const GsSort *sort)
 {
-	return gpusort_input_sort_is_lost(&session->sort);
+	return gpusort_input_sort_is_lost(&sort->input);
 }
 
 void
-gpusort_session_sort_again(GsSortSession *session)
+gpusort_sort_perform_again(GsSort *sort)
 {
-	sort_without_gpu(session);
-	session->position = 0;
+	sort_without_gpu(sort);
+	sort->position = 0;
 }
 
 int64
-gpusort_session_count(const GsSortSession *session)
+gpusort_sort_count(const GsSort *sort)
 {
-	return gpusort_input_sort_count(&session->sort);
+	return gpusort_input_sort_count(&sort->input);
 }
 
 bool
-gpusort_session_is_cut(const GsSortSession *session)
+gpusort_sort_is_cut(const GsSort *sort)
 {
-	return gpusort_input_sort_dropped(&session->sort) > 0;
+	return gpusort_input_sort_dropped(&sort->input) > 0;
 }
 
 bool
-gpusort_session_can_rewind(const GsSortSession *session)
+gpusort_sort_can_rewind(const GsSort *sort)
 {
-	return session->spec->random_access ||
-		!gpusort_input_sort_is_on_disk(&session->sort);
+	return sort->spec->random_access ||
+		!gpusort_input_sort_is_on_disk(&sort->input);
 }
 
 void
-gpusort_session_mark(GsSortSession *session)
+gpusort_sort_mark(GsSort *sort)
 {
-	gpusort_input_sort_mark(&session->sort);
-	session->mark = session->position;
+	gpusort_input_sort_mark(&sort->input);
+	sort->mark = sort->position;
 }
 
 void
-gpusort_session_restore(GsSortSession *session)
+gpusort_sort_restore(GsSort *sort)
 {
-	session->position = session->mark;
+	sort->position = sort->mark;
 }
 
 void
-gpusort_session_rescan(GsSortSession *session)
+gpusort_sort_rescan(GsSort *sort)
 {
-	session->position = 0;
-	session->mark = 0;
+	sort->position = 0;
+	sort->mark = 0;
 }
 
 /* ----------------------------------------------------------------
@@ -401,25 +401,25 @@ gpusort_session_rescan(GsSortSession *session)
  */
 
 void
-gpusort_session_report(GsSortSession *session, GsSessionReport *report)
+gpusort_sort_report(GsSort *sort, GsSortReport *report)
 {
-	gpusort_input_sort_report(&session->sort, report);
-	report->drain_ms = session->drain_ms;
+	gpusort_input_sort_report(&sort->input, report);
+	report->drain_ms = sort->drain_ms;
 	if (report->kind == GS_SESSION_GPU)
-		report->wait_ms = Max(session->sort_ms - report->sort_ms, 0);
+		report->wait_ms = Max(sort->sort_ms - report->sort_ms, 0);
 	else
-		report->sort_ms = session->sort_ms;
+		report->sort_ms = sort->sort_ms;
 }
 
 const GsSharedRun *
-gpusort_session_shared_run(const GsSortSession *session)
+gpusort_sort_shared_run(const GsSort *sort)
 {
-	return gpusort_input_sort_shared_run(&session->sort);
+	return gpusort_input_sort_shared_run(&sort->input);
 }
 
 void
-gpusort_session_end(GsSortSession *session)
+gpusort_sort_end(GsSort *sort)
 {
-	gpusort_input_sort_end(&session->sort);
-	MemoryContextDelete(session->context);
+	gpusort_input_sort_end(&sort->input);
+	MemoryContextDelete(sort->context);
 }

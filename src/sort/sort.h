@@ -1,0 +1,139 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort.h
+ *		The facade of a sort: rows go in, and come out in order.
+ *
+ * The caller describes the sort in a GsSortSpec: the rows, their sort keys,
+ * the input that they are read from, and the memory that may be used.
+ * gpusort_sort_key_plan() plans the encoding of the keys, or tells why they
+ * cannot be encoded.  gpusort_sort_begin() then begins the sort.
+ *
+ * gpusort_sort_perform() reads the input and sorts all of its rows.  Other
+ * processes can take part if this is arranged before that call: they add rows to
+ * the session on a GPU whose handle gpusort_sort_gpu_handle() returns, or, if
+ * there is none, they sort rows of their own and write them to the files of
+ * gpusort_sort_run_set().  In the latter case the callback that reads the input
+ * can add this process's rows itself, by gpusort_sort_put() for each row and
+ * gpusort_sort_end_put() after the last one, and return no row.
+ *
+ * The sort is then a cursor before the first row.  gpusort_sort_next()
+ * moves it and returns a row; it can be marked, restored and rewound.  The report
+ * and the number of rows are known from this time on.  If a GPU is lost together
+ * with the rows, the sort reads the input again and continues where it was, or
+ * raises an error if the rows could come in another order.  Only for an index
+ * build, whose rows may do so, the cursor ends early instead: it has to ask
+ * gpusort_sort_is_lost() after the last row, and then starts over with
+ * gpusort_sort_perform_again().
+ *
+ * A sort with spec->target is not a cursor.  It writes the sorted rows to the
+ * target, and gpusort_sort_shared_run() tells the leader where they are.
+ *
+ * gpusort_sort_end() ends the sort at any time.  So does the end of the
+ * memory context in which it was begun, after an error too.
+ *
+ * Where the rows are is decided and changed below the facade (input_sort.h):
+ * in the backend's memory, on a GPU, or on disk.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SORT_H
+#define GPUSORT_SORT_H
+
+#include "executor/tuptable.h"
+
+#include "service/service_client.h"
+#include "sort/base/sort_report.h"
+#include "sort/base/sort_spec.h"
+#include "sort/disk/shared_run.h"
+
+typedef struct GsSort GsSort;
+
+/*
+ * Plan the keys of a sort, for a GPU if one will be tried, or else for the CPU.
+ * Returns NULL and sets *reason if the keys cannot be encoded, see
+ * gpusort_key_plan_create().
+ */
+extern GsKeyPlan *gpusort_sort_key_plan(const GsSortSpec *spec,
+										GsFallback *reason);
+
+/*
+ * Begin a sort, with a memory context of its own below the current one.  The
+ * spec and what it points to must stay valid.
+ */
+extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
+
+/*
+ * Get the handle of the session on a GPU, so that other processes can add rows of
+ * the input to it.  Returns false if there is none.  'in_order' says whether the
+ * rows arrive in the order of the input, which pg_gpusort.debug_stock_ties
+ * requires.
+ */
+extern bool gpusort_sort_gpu_handle(GsSort *sort, bool in_order,
+									GsClientHandle *handle);
+
+/*
+ * Without a GPU: get the handle of a set of files to which 'nprocesses' other
+ * processes can write rows of the input as sorted runs.  The sort asks
+ * spec->input.run for these runs later.  Returns false if the processes must not
+ * do that.  'in_order' is as above, and means that a single process has all rows.
+ */
+extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses,
+								 bool in_order, GsRunSetHandle *handle);
+
+/*
+ * With a run set, to be called while the input is being read: add a row, and sort
+ * the rows that were added after the last one.
+ */
+extern void gpusort_sort_put(GsSort *sort, TupleTableSlot *slot);
+extern void gpusort_sort_end_put(GsSort *sort);
+
+/*
+ * Read the input and sort it.  The cursor is then before the first row.  Must be
+ * called in the memory context in which the sort was begun, because the input
+ * is read in that context if it has to be read again.
+ */
+extern void gpusort_sort_perform(GsSort *sort);
+
+/*
+ * After sorting: the number of rows, and whether rows beyond spec->bound have been
+ * dropped, so that these are not all rows of the input.
+ */
+extern int64 gpusort_sort_count(const GsSort *sort);
+extern bool gpusort_sort_is_cut(const GsSort *sort);
+
+/*
+ * Move to the next or previous row and store it in 'slot', a virtual slot of the
+ * rows' type.  Values that are passed by reference are valid until the next call.
+ * If there is no such row, clears the slot and returns false.
+ */
+extern bool gpusort_sort_next(GsSort *sort, bool forward,
+							  TupleTableSlot *slot);
+
+/*
+ * In an index build, after gpusort_sort_next() returned false: were the
+ * remaining rows lost with a GPU?  If so, the input can be read and sorted again
+ * without a GPU, and the cursor is then before the first row.
+ */
+extern bool gpusort_sort_is_lost(const GsSort *sort);
+extern void gpusort_sort_perform_again(GsSort *sort);
+
+/*
+ * Mark the position of the cursor, return to the mark, and return to before the
+ * first row.  Without spec->random_access this is allowed only if
+ * gpusort_sort_can_rewind().
+ */
+extern bool gpusort_sort_can_rewind(const GsSort *sort);
+extern void gpusort_sort_mark(GsSort *sort);
+extern void gpusort_sort_restore(GsSort *sort);
+extern void gpusort_sort_rescan(GsSort *sort);
+
+/* After sorting: how it was done. */
+extern void gpusort_sort_report(GsSort *sort,
+								GsSortReport *report);
+
+/* With spec->target, after sorting: the run that was written. */
+extern const GsSharedRun *gpusort_sort_shared_run(const GsSort *sort);
+
+extern void gpusort_sort_end(GsSort *sort);
+
+#endif							/* GPUSORT_SORT_H */
