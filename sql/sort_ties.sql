@@ -145,6 +145,15 @@ RESET temp_file_limit;
 SET pg_gpusort.enable = off;
 SELECT md5(string_agg(t, ',')) = :'ours' AS same FROM (SELECT t FROM alike_at_first ORDER BY t COLLATE "C" LIMIT 5000) s;
 RESET pg_gpusort.enable;
+-- a limit that grows from one rescan to the next
+CREATE TABLE limits AS SELECT * FROM (VALUES (5000), (20000), (100), (60000)) v (l);
+SELECT md5(string_agg(s, ' ')) AS ours FROM
+	(SELECT (SELECT md5(string_agg(t, ',')) FROM (SELECT t FROM alike_at_first ORDER BY t COLLATE "C" LIMIT l) q) AS s FROM limits) r \gset
+SET pg_gpusort.enable = off;
+SELECT md5(string_agg(s, ' ')) = :'ours' AS same FROM
+	(SELECT (SELECT md5(string_agg(t, ',')) FROM (SELECT t FROM alike_at_first ORDER BY t COLLATE "C" LIMIT l) q) AS s FROM limits) r;
+RESET pg_gpusort.enable;
+DROP TABLE limits;
 RESET pg_gpusort.min_rows;
 RESET work_mem;
 

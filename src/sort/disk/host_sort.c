@@ -30,6 +30,7 @@ struct GsHostSort
 	GsSortSpec	spec;
 	Size		memory;			/* bytes */
 	int64		bound;			/* rows wanted, or 0 for all of them */
+	bool		is_cut;			/* have other rows been dropped? */
 
 	/* The rows in memory; NULL after an overflow. */
 	MemoryContext session_context;
@@ -118,6 +119,7 @@ cut(GsHostSort *sort)
 	if (sort->bound == 0 || nrows - sort->bound <= nrows / LEAST_CUT_PART ||
 		!sort_session(sort))
 		return false;
+	sort->is_cut = true;
 	values = MemoryContextAlloc(old_context, natts * sizeof(Datum));
 	isnull = MemoryContextAlloc(old_context, natts * sizeof(bool));
 	begin_session(sort);
@@ -170,6 +172,8 @@ gpusort_host_sort_perform(GsHostSort *sort)
 bool
 gpusort_host_sort_can_get(const GsHostSort *sort, int64 position)
 {
+	if (sort->is_cut && position >= sort->bound)
+		return false;
 	return sort->external == NULL || sort->spec.random_access ||
 		position >= sort->next_position;
 }

@@ -234,11 +234,11 @@ sort_short_group(GsGpuTies *ties)
  */
 
 /*
- * Sort the group that begins at ties->start in a sort of its own.  Returns false if
- * it is lost.
+ * Sort the group that begins at ties->start in a sort of its own, so that the row at
+ * 'wanted' can be read.  Returns false if it is lost.
  */
 static bool
-sort_long_group(GsGpuTies *ties)
+sort_long_group(GsGpuTies *ties, int64 wanted)
 {
 	int64		nrows = gpusort_gpu_session_count(ties->gpu);
 	GsKeyedRow *row = &ties->ahead;
@@ -251,8 +251,9 @@ sort_long_group(GsGpuTies *ties)
 												 ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(ties->nested_context);
 	spec.expected_rows = SHORT_GROUP;
-	if (spec.bound > 0)
-		spec.bound = Max(spec.bound - ties->start, 1);
+
+	/* A Limit that has grown since the rows were sorted can want all of them. */
+	spec.bound = wanted < spec.bound ? spec.bound - ties->start : 0;
 	ties->nested = gpusort_host_sort_begin(&spec);
 	for (; position < nrows; position++)
 	{
@@ -365,7 +366,7 @@ open_group(GsGpuTies *ties, int64 position)
 	if (found < 0)
 		return false;
 	if (found == 0)
-		return sort_long_group(ties);
+		return sort_long_group(ties, position);
 	return ties->end - ties->start == 1 || sort_short_group(ties);
 }
 
