@@ -18,7 +18,7 @@ typedef struct GsHostSort GsHostSort;
 /*
  * Begin in the current memory context, to be ended before that is; an error ends
  * the sort as well.  What 'spec' points to must stay, but not 'spec' itself.  Its
- * input is not read, and its target is ignored.  With a bound, rows behind it may
+ * input is not read, and its target is ignored.  With a bound, rows beyond it may
  * be dropped.
  */
 extern GsHostSort *gpusort_host_sort_begin(const GsSortSpec *spec);
