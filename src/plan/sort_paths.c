@@ -143,7 +143,8 @@ has_statistics_of_groups(PlannerInfo *root, const List *exprs)
 		relid = var->varno;
 		columns = bms_add_member(columns, var->varattno);
 	}
-	if (relid == 0 || root->simple_rel_array[relid] == NULL)
+	if (relid <= 0 || relid >= root->simple_rel_array_size ||
+		root->simple_rel_array[relid] == NULL)
 		return false;
 	foreach(lc, root->simple_rel_array[relid]->statlist)
 	{

@@ -28,12 +28,6 @@
 #define GPU_CUT_MULTIPLE	2
 
 /*
- * A cut that memory asks for earlier has to drop this part of the rows, or they
- * would be sorted again and again.
- */
-#define LEAST_CUT_PART		8
-
-/*
  * The part of the memory for rows that a full GPU has refused.  It is used beside
  * that for the rows wanted, which take half of it: see has_room_for_bound().
  */
@@ -460,7 +454,7 @@ may_drop_rows(const GsInputSort *sort)
 	if (sort->place == GS_PLACE_GPU)
 		return has_room_for_bound(sort->spec);
 	nrows = gpusort_row_holder_count(holder);
-	return nrows - bound > nrows / LEAST_CUT_PART;
+	return nrows - bound > nrows / GPUSORT_LEAST_CUT_PART;
 }
 
 /* Drop the rows that are not wanted; false if rows are lost. */

@@ -21,9 +21,6 @@
 #include "sort/disk/run_builder.h"
 #include "sort/memory/cpu_session.h"
 
-/* Rows are cut only if that drops this part of them; see input_sort.c. */
-#define LEAST_CUT_PART		8
-
 struct GsHostSort
 {
 	MemoryContext context;
@@ -116,7 +113,7 @@ cut(GsHostSort *sort)
 	Datum	   *values;
 	bool	   *isnull;
 
-	if (sort->bound == 0 || nrows - sort->bound <= nrows / LEAST_CUT_PART ||
+	if (sort->bound == 0 || nrows - sort->bound <= nrows / GPUSORT_LEAST_CUT_PART ||
 		!sort_session(sort))
 		return false;
 	sort->is_cut = true;

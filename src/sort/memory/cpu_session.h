@@ -65,6 +65,12 @@ extern void gpusort_cpu_session_pack(GsCpuSession *session, int64 position,
 									 char *packed, Size bytes);
 
 /*
+ * When memory is full, rows that are not wanted are dropped only if they are this
+ * part of all rows at least.  Otherwise the rows would be sorted again and again.
+ */
+#define GPUSORT_LEAST_CUT_PART	8
+
+/*
  * Instead of sorting: take the rows out again, in the order of arrival.  What
  * is passed by reference is valid until the next call, and memory is freed on
  * the way.  Returns false when all are taken.
