@@ -62,7 +62,7 @@ OBJS = \
 	src/sort/memory/stock_ties.o \
 	src/sort/memory/tie_comparisons.o \
 	src/sort/memory/tie_sorter.o \
-	src/sort/memory/cpu_session.o \
+	src/sort/memory/memory_sort.o \
 	src/sort/disk/shared_run.o \
 	src/sort/disk/sorted_run.o \
 	src/sort/disk/run_cursor.o \
@@ -74,7 +74,7 @@ OBJS = \
 	src/sort/gpu/gpu_ties.o \
 	src/sort/bounded_sort.o \
 	src/sort/cutoff.o \
-	src/sort/row_holder.o \
+	src/sort/row_sorter.o \
 	src/sort/row_runs.o \
 	src/sort/input_sort.o \
 	src/sort/sort.o \

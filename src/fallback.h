@@ -29,7 +29,7 @@ typedef enum GsFallback
 	GS_FALLBACK_MAINTENANCE_MEM,
 	GS_FALLBACK_OUT_OF_MEMORY,
 	GS_FALLBACK_ROW_COUNT,
-	/* why a sort uses a CPU session and not a GPU session */
+	/* why a sort is done in memory and not in a GPU session */
 	GS_FALLBACK_BACKEND_CPU,
 	GS_FALLBACK_NO_GPU,
 	GS_FALLBACK_SERVICE_STARTING,

@@ -22,7 +22,7 @@ typedef enum GsRequireSetting
 								 * node */
 	GS_REQUIRE_GPU,				/* and its rows stay in a GPU session to the
 								 * end */
-	GS_REQUIRE_CPU				/* and its rows stay in a CPU session to the
+	GS_REQUIRE_CPU				/* and its rows stay in a memory sort to the
 								 * end */
 } GsRequireSetting;
 

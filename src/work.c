@@ -18,7 +18,7 @@ gpusort_work_show(void)
 {
 	static char text[64];
 
-	gpusort_work_look();
+	gpusort_work_check();
 	snprintf(text, sizeof(text), UINT64_FORMAT " of " UINT64_FORMAT,
 			 gpusort_work.longest, gpusort_work.total);
 	return text;

@@ -51,7 +51,7 @@ gpusort_work_add(uint64 bytes)
 
 /* Record that the code checks for interrupts. */
 static inline void
-gpusort_work_look(void)
+gpusort_work_check(void)
 {
 	gpusort_work.longest = Max(gpusort_work.longest, gpusort_work.since_look);
 	gpusort_work.since_look = 0;
@@ -60,7 +60,7 @@ gpusort_work_look(void)
 #undef CHECK_FOR_INTERRUPTS
 #define CHECK_FOR_INTERRUPTS() \
 	do { \
-		gpusort_work_look(); \
+		gpusort_work_check(); \
 		if (INTERRUPTS_PENDING_CONDITION()) \
 			ProcessInterrupts(); \
 	} while (0)

@@ -384,7 +384,7 @@ take_rows(GsSinkState *sink)
 
 /* Returns the next row of the input, in this node's own slot. */
 static TupleTableSlot *
-pass_row_on(GsSinkState *sink)
+forward_row(GsSinkState *sink)
 {
 	TupleTableSlot *slot = sink->css.ss.ss_ScanTupleSlot;
 	TupleTableSlot *row = ExecProcNode(outerPlanState(sink));
@@ -406,7 +406,7 @@ gpusort_sink_exec(CustomScanState *css)
 
 	CHECK_FOR_INTERRUPTS();
 	if (sink->shared->mode == GS_SINK_CLOSED)
-		return pass_row_on(sink);
+		return forward_row(sink);
 	if (!sink->done)
 		take_rows(sink);
 	sink->done = true;

@@ -26,7 +26,7 @@ typedef enum GsFixedKind
 /* A column of the result. */
 typedef struct GsHeapColumn
 {
-	int			place;			/* index in the result, from 0 */
+	int			target;			/* index in the result, from 0 */
 	int			attno;			/* attribute number in the table */
 	GsFixedKind kind;
 	uint32		offset;			/* if it is constant */
@@ -71,7 +71,7 @@ kind_of_attribute(Form_pg_attribute att)
 
 /* Find the attributes at constant offsets in tuples without NULLs. */
 static void
-find_walk(GsHeapColumns *columns, uint32 *offsets)
+plan_walk(GsHeapColumns *columns, uint32 *offsets)
 {
 	int			attno;
 	uint32		offset = 0;
@@ -94,15 +94,15 @@ static void
 add_columns(GsHeapColumns *columns, int n, const AttrNumber *attnos,
 			const uint32 *offsets, bool fixed)
 {
-	for (int place = 0; place < n; place++)
+	for (int i = 0; i < n; i++)
 	{
-		int			attno = attnos[place];
+		int			attno = attnos[i];
 
 		if ((attno < columns->walk_attno) != fixed)
 			continue;
 		columns->columns[columns->ncolumns++] = (GsHeapColumn)
 		{
-			.place = place,
+			.target = i,
 				.attno = attno,
 				.kind = kind_of_attribute(TupleDescAttr(columns->table, attno - 1)),
 				.offset = fixed ? offsets[attno - 1] : 0
@@ -118,12 +118,12 @@ gpusort_heap_columns_create(TupleDesc table, int n, const AttrNumber *attnos)
 	uint32	   *offsets;
 
 	columns->table = table;
-	for (int place = 0; place < n; place++)
-		columns->max_attno = Max(columns->max_attno, attnos[place]);
+	for (int i = 0; i < n; i++)
+		columns->max_attno = Max(columns->max_attno, attnos[i]);
 	columns->values = palloc(Max(columns->max_attno, 1) * sizeof(Datum));
 	columns->isnull = palloc(Max(columns->max_attno, 1) * sizeof(bool));
 	offsets = palloc(Max(columns->max_attno, 1) * sizeof(uint32));
-	find_walk(columns, offsets);
+	plan_walk(columns, offsets);
 	add_columns(columns, n, attnos, offsets, true);
 	columns->nfixed = columns->ncolumns;
 	add_columns(columns, n, attnos, offsets, false);
@@ -133,30 +133,30 @@ gpusort_heap_columns_create(TupleDesc table, int n, const AttrNumber *attnos)
 
 /* Extract the columns at constant offsets. */
 static inline void
-take_fixed(const GsHeapColumns *columns, char *data, Datum *values)
+extract_fixed(const GsHeapColumns *columns, char *data, Datum *values)
 {
 	for (int c = 0; c < columns->nfixed; c++)
 	{
 		const GsHeapColumn *column = &columns->columns[c];
-		Datum	   *value = &values[column->place];
-		char	   *place = data + column->offset;
+		Datum	   *value = &values[column->target];
+		char	   *ptr = data + column->offset;
 
 		switch (column->kind)
 		{
 			case GS_FIXED_1:
-				*value = CharGetDatum(*place);
+				*value = CharGetDatum(*ptr);
 				break;
 			case GS_FIXED_2:
-				*value = Int16GetDatum(*(int16 *) place);
+				*value = Int16GetDatum(*(int16 *) ptr);
 				break;
 			case GS_FIXED_4:
-				*value = Int32GetDatum(*(int32 *) place);
+				*value = Int32GetDatum(*(int32 *) ptr);
 				break;
 			case GS_FIXED_8:
-				*value = *(Datum *) place;
+				*value = *(Datum *) ptr;
 				break;
 			case GS_FIXED_POINTER:
-				*value = PointerGetDatum(place);
+				*value = PointerGetDatum(ptr);
 				break;
 		}
 	}
@@ -167,8 +167,8 @@ take_fixed(const GsHeapColumns *columns, char *data, Datum *values)
  * last requested one.  The first one begins at 'offset', before alignment.
  */
 static void
-walk_tuple(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno,
-		   uint32 offset)
+extract_by_walk(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno,
+				uint32 offset)
 {
 	char	   *data = (char *) tuple + tuple->t_hoff;
 	bool		has_nulls = (tuple->t_infomask & HEAP_HASNULL) != 0;
@@ -194,22 +194,22 @@ walk_tuple(GsHeapColumns *columns, HeapTupleHeader tuple, int first_attno,
 											&columns->isnull[i]);
 }
 
-/* Copy the columns from the c-th on to the result, after walk_tuple(). */
+/* Copy the columns from the c-th on to the result, after extract_by_walk(). */
 static inline void
-take_walked(const GsHeapColumns *columns, int c, Datum *values, bool *isnull)
+extract_walked(const GsHeapColumns *columns, int c, Datum *values, bool *isnull)
 {
 	for (; c < columns->ncolumns; c++)
 	{
 		const GsHeapColumn *column = &columns->columns[c];
 
-		values[column->place] = columns->values[column->attno - 1];
-		isnull[column->place] = columns->isnull[column->attno - 1];
+		values[column->target] = columns->values[column->attno - 1];
+		isnull[column->target] = columns->isnull[column->attno - 1];
 	}
 }
 
 void
-gpusort_heap_columns_take(GsHeapColumns *columns, HeapTupleHeader tuple,
-						  Datum *values, bool *isnull)
+gpusort_heap_columns_extract(GsHeapColumns *columns, HeapTupleHeader tuple,
+							 Datum *values, bool *isnull)
 {
 	if (likely((tuple->t_infomask & HEAP_HASNULL) == 0 &&
 			   HeapTupleHeaderGetNatts(tuple) >= columns->max_attno))
@@ -217,18 +217,18 @@ gpusort_heap_columns_take(GsHeapColumns *columns, HeapTupleHeader tuple,
 		if (unlikely(columns->has_nulls))
 			memset(isnull, 0, columns->ncolumns * sizeof(bool));
 		columns->has_nulls = false;
-		take_fixed(columns, (char *) tuple + tuple->t_hoff, values);
+		extract_fixed(columns, (char *) tuple + tuple->t_hoff, values);
 		if (columns->nfixed < columns->ncolumns)
 		{
-			walk_tuple(columns, tuple, columns->walk_attno,
-					   columns->walk_offset);
-			take_walked(columns, columns->nfixed, values, isnull);
+			extract_by_walk(columns, tuple, columns->walk_attno,
+							columns->walk_offset);
+			extract_walked(columns, columns->nfixed, values, isnull);
 		}
 	}
 	else
 	{
 		columns->has_nulls = true;
-		walk_tuple(columns, tuple, 1, 0);
-		take_walked(columns, 0, values, isnull);
+		extract_by_walk(columns, tuple, 1, 0);
+		extract_walked(columns, 0, values, isnull);
 	}
 }

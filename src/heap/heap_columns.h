@@ -27,8 +27,8 @@ extern GsHeapColumns *gpusort_heap_columns_create(TupleDesc table, int n,
  * 'isnull' must be all false at the first call, and be passed to each later
  * call as the previous one left it.
  */
-extern void gpusort_heap_columns_take(GsHeapColumns *columns,
-									  HeapTupleHeader tuple,
-									  Datum *values, bool *isnull);
+extern void gpusort_heap_columns_extract(GsHeapColumns *columns,
+										 HeapTupleHeader tuple,
+										 Datum *values, bool *isnull);
 
 #endif							/* GPUSORT_HEAP_COLUMNS_H */

@@ -372,7 +372,7 @@ add_open_item(GsHeapRows *rows, HeapTuple tuple, OffsetNumber offset,
  * Determine whether a tuple goes into the index.  The buffer must be locked.
  */
 static void
-judge_tuple(GsHeapRows *rows, OffsetNumber offset, ItemId item)
+check_visibility(GsHeapRows *rows, OffsetNumber offset, ItemId item)
 {
 	HeapTupleData tuple;
 
@@ -413,7 +413,7 @@ is_plainly_live(HeapTupleHeader tuple)
  * the page has heap-only tuples, whose roots have to be found.
  */
 static bool
-judge_page(GsHeapRows *rows)
+check_page(GsHeapRows *rows)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(rows->page);
 	bool		heap_only = false;
@@ -433,7 +433,7 @@ judge_page(GsHeapRows *rows)
 			add_item(rows, offset, true);
 		}
 		else
-			judge_tuple(rows, offset, item);
+			check_visibility(rows, offset, item);
 	}
 	return heap_only;
 }
@@ -443,7 +443,7 @@ judge_page(GsHeapRows *rows)
  * any of them is a heap-only tuple.
  */
 static bool
-take_visible(GsHeapRows *rows)
+extract_visible(GsHeapRows *rows)
 {
 	bool		heap_only = false;
 
@@ -512,8 +512,8 @@ read_page(GsHeapRows *rows)
 										  RBM_NORMAL, rows->scan->rs_strategy);
 	rows->page = BufferGetPage(rows->buffer);
 	LockBuffer(rows->buffer, BUFFER_LOCK_SHARE);
-	heap_only = rows->snapshot != NULL ? take_visible(rows) :
-		judge_page(rows);
+	heap_only = rows->snapshot != NULL ? extract_visible(rows) :
+		check_page(rows);
 	if (heap_only)
 		find_roots(rows);
 	LockBuffer(rows->buffer, BUFFER_LOCK_UNLOCK);
@@ -634,8 +634,8 @@ fetch_values(GsHeapRows *rows, Datum *values, bool *isnull)
  * it.
  */
 static inline bool
-take_values(GsHeapRows *rows, const GsPageItem *item, Datum *values,
-			bool *isnull)
+extract_values(GsHeapRows *rows, const GsPageItem *item, Datum *values,
+			   bool *isnull)
 {
 	ItemId		id = PageGetItemId(rows->page, item->offset);
 	HeapTupleData tuple;
@@ -643,7 +643,7 @@ take_values(GsHeapRows *rows, const GsPageItem *item, Datum *values,
 	tuple.t_data = (HeapTupleHeader) PageGetItem(rows->page, id);
 	tuple.t_len = ItemIdGetLength(id);
 	if (likely(rows->columns != NULL))
-		gpusort_heap_columns_take(rows->columns, tuple.t_data, values, isnull);
+		gpusort_heap_columns_extract(rows->columns, tuple.t_data, values, isnull);
 	else
 	{
 		tuple.t_tableOid = RelationGetRelid(rows->heap);
@@ -670,7 +670,7 @@ gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row, Datum *values,
 			return false;
 		gpusort_work_add(GPUSORT_WORK_ROW);
 		item = &rows->items[rows->next_item++];
-	} while (!take_values(rows, item, values, isnull));
+	} while (!extract_values(rows, item, values, isnull));
 	ItemPointerSet(&row->tid, rows->block, item->root);
 	row->alive = item->alive;
 	return true;

@@ -112,12 +112,12 @@ is_plain_scan(const PlanState *node)
  * 0.
  */
 static AttrNumber
-attribute_of_place(const PlanState *node, int place)
+attribute_of_column(const PlanState *node, int column)
 {
 	if (node->ps_ProjInfo == NULL)
-		return place + 1;
+		return column + 1;
 	return plain_attribute(list_nth_node(TargetEntry, node->plan->targetlist,
-										 place));
+										 column));
 }
 
 static GsHeapColumns *
@@ -126,8 +126,8 @@ find_columns(const PlanState *node, TupleDesc table, int natts)
 	AttrNumber *attnos = palloc(natts * sizeof(AttrNumber));
 	GsHeapColumns *columns;
 
-	for (int place = 0; place < natts; place++)
-		attnos[place] = attribute_of_place(node, place);
+	for (int column = 0; column < natts; column++)
+		attnos[column] = attribute_of_column(node, column);
 	columns = gpusort_heap_columns_create(table, natts, attnos);
 	pfree(attnos);
 	return columns;
@@ -308,7 +308,7 @@ gpusort_page_scan_next(GsPageScan *scan)
 	tuple = nth_tuple(scan, scan->next_tuple++);
 	pgstat_count_heap_getnext(scan->heap->rs_base.rs_rd);
 
-	gpusort_heap_columns_take(scan->columns, tuple, scan->slot->tts_values,
-							  scan->slot->tts_isnull);
+	gpusort_heap_columns_extract(scan->columns, tuple, scan->slot->tts_values,
+								 scan->slot->tts_isnull);
 	return scan->slot;
 }

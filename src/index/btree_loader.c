@@ -148,12 +148,12 @@ begin_level(GsBtreeLoader *loader, uint32 height)
  * tuples by one or two instructions.
  */
 static inline void
-copy_tuple(void *place, const IndexTupleData *tuple, Size size)
+copy_tuple(void *dest, const IndexTupleData *tuple, Size size)
 {
 	if (size == SMALL_TUPLE_BYTES)
-		memcpy(place, tuple, SMALL_TUPLE_BYTES);
+		memcpy(dest, tuple, SMALL_TUPLE_BYTES);
 	else
-		gpusort_copy_bytes(place, tuple, size);
+		gpusort_copy_bytes(dest, tuple, size);
 }
 
 /*
@@ -161,7 +161,7 @@ copy_tuple(void *place, const IndexTupleData *tuple, Size size)
  * it.  The page must have room for it.
  */
 static inline void
-place_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
+store_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
 {
 	PageHeader	header = (PageHeader) page;
 
@@ -180,7 +180,7 @@ append_tuple(Page page, const IndexTupleData *tuple, Size size)
 	ItemId		item = (ItemId) ((char *) page + header->pd_lower);
 
 	header->pd_lower += sizeof(ItemIdData);
-	place_tuple(page, item, tuple, size);
+	store_tuple(page, item, tuple, size);
 }
 
 static inline IndexTuple
@@ -263,7 +263,7 @@ set_high_key(GsBtreeLoader *loader, GsBtreeLevel *level, Page page)
 
 	header->pd_lower -= sizeof(ItemIdData);
 	header->pd_upper += last_size;
-	place_tuple(page, PageGetItemId(page, P_HIKEY), level->low_key,
+	store_tuple(page, PageGetItemId(page, P_HIKEY), level->low_key,
 				IndexTupleSize(level->low_key));
 }
 

@@ -48,7 +48,7 @@ typedef struct GsIndexBuild
 	IndexInfo  *info;
 	GsSortSpec	spec;
 	GsHeapRows *rows;
-	bool		by_place;		/* is the TID a sort key, as workers need? */
+	bool		by_tid;			/* is the TID a sort key, as workers need? */
 	GsIndexWorkers *workers;	/* that help to read the table, or NULL */
 	GsFallback	failure;		/* why rows of workers are missing */
 	TupleTableSlot *slot;		/* for rows of the sort */
@@ -128,8 +128,8 @@ check_build(GsIndexBuild *build)
 	if (spec->expected_rows < gpusort_min_rows)
 		return GS_FALLBACK_FEW_ROWS;
 	spec->input.repeat = GS_INPUT_SAME_ROWS;
-	build->by_place = wants_workers(build);
-	if (!gpusort_index_rows_describe(build->index, build->by_place, spec))
+	build->by_tid = wants_workers(build);
+	if (!gpusort_index_rows_describe(build->index, build->by_tid, spec))
 		return GS_FALLBACK_TYPE;
 	spec->key_plan = gpusort_sort_key_plan(spec, &reason);
 	if (reason == GS_FALLBACK_NONE)
@@ -168,7 +168,7 @@ start_workers(GsIndexBuild *build, GsSort *sort)
 {
 	GsClientHandle handle;
 
-	if (build->by_place &&
+	if (build->by_tid &&
 		gpusort_sort_gpu_handle(sort, false, &handle))
 		build->workers =
 			gpusort_index_workers_start(build->heap, build->index, build->info,
@@ -200,7 +200,7 @@ next_row(void *arg)
 		return NULL;
 	}
 	slot->tts_values[build->info->ii_NumIndexAttrs] =
-		gpusort_index_rows_place(&row);
+		gpusort_index_rows_pack_tid(&row);
 	return slot;
 }
 
@@ -294,7 +294,7 @@ write_index(GsIndexBuild *build, GsSort *sort)
 		GsHeapRow	row;
 
 		CHECK_FOR_INTERRUPTS();
-		gpusort_index_rows_from_place(values[build->info->ii_NumIndexAttrs],
+		gpusort_index_rows_unpack_tid(values[build->info->ii_NumIndexAttrs],
 									  &row);
 		if (check != NULL && row.alive)
 			gpusort_unique_check_row(check, values, isnull);

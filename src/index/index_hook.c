@@ -57,7 +57,7 @@ static GPUSORT_RELATION_HOOK_TYPE prev_relation_hook = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility_hook = NULL;
 
 /*
- * Is look_at_access() in the chain of object_access_hook?  What comes after
+ * Is check_access() in the chain of object_access_hook?  What comes after
  * it?
  */
 static bool is_access_hooked = false;
@@ -156,7 +156,7 @@ is_for_build(const PlannerInfo *root, const RelOptInfo *rel)
 }
 
 static void
-look_at_relation(GPUSORT_RELATION_HOOK_ARGS)
+check_relation(GPUSORT_RELATION_HOOK_ARGS)
 {
 	const RangeTblEntry *entry = root->simple_rte_array[rel->relid];
 	Relation	heap;
@@ -202,7 +202,7 @@ call_again(void)
  * relations.
  *
  * index_create() makes the catalog rows of an index visible before the build,
- * and look_at_access() has remembered the index.  reindex_index() first
+ * and check_access() has remembered the index.  reindex_index() first
  * declares which index it builds, and then assigns a new file.  In both cases
  * the index is open.
  *
@@ -270,8 +270,8 @@ remember_index(Oid relid)
 }
 
 static void
-look_at_access(ObjectAccessType access, Oid class, Oid object, int subobject,
-			   void *arg)
+check_access(ObjectAccessType access, Oid class, Oid object, int subobject,
+			 void *arg)
 {
 	if (prev_access_hook)
 		prev_access_hook(access, class, object, subobject, arg);
@@ -308,7 +308,7 @@ begin_watching(void)
 	if (is_access_hooked)
 		return;
 	prev_access_hook = object_access_hook;
-	object_access_hook = look_at_access;
+	object_access_hook = check_access;
 	is_access_hooked = true;
 }
 
@@ -322,7 +322,7 @@ end_watching(void)
 	is_watching = false;
 	list_free(unbuilt);
 	unbuilt = NIL;
-	if (object_access_hook != look_at_access)
+	if (object_access_hook != check_access)
 		return;
 	object_access_hook = prev_access_hook;
 	is_access_hooked = false;
@@ -360,7 +360,7 @@ void
 gpusort_index_hook_init(void)
 {
 	prev_relation_hook = GPUSORT_RELATION_HOOK;
-	GPUSORT_RELATION_HOOK = look_at_relation;
+	GPUSORT_RELATION_HOOK = check_relation;
 	prev_ProcessUtility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
 	CacheRegisterRelcacheCallback(entry_changed, (Datum) 0);

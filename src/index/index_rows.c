@@ -63,7 +63,7 @@ set_key(GsSortKeys *keys, int k, Oid opfamily, Oid type, Oid collation,
 }
 
 static bool
-set_keys(Relation index, bool by_place, GsSortKeys *keys)
+set_keys(Relation index, bool by_tid, GsSortKeys *keys)
 {
 	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	int			size = nkeys + 1;
@@ -77,7 +77,7 @@ set_keys(Relation index, bool by_place, GsSortKeys *keys)
 					 index->rd_indcollation[k], index->rd_indoption[k]))
 			return false;
 	keys->nkeys = nkeys;
-	if (!by_place)
+	if (!by_tid)
 		return true;
 	keys->nkeys++;
 	if (!set_key(keys, nkeys, INTEGER_BTREE_FAM_OID, INT8OID, InvalidOid, 0))
@@ -104,16 +104,16 @@ make_tupdesc(Relation index)
 		else
 			TupleDescCopyEntry(rows, i + 1, columns, i + 1);
 	}
-	TupleDescInitEntry(rows, columns->natts + 1, "place", INT8OID, -1, 0);
+	TupleDescInitEntry(rows, columns->natts + 1, "tid", INT8OID, -1, 0);
 	TupleDescFinalize(rows);
 	return rows;
 }
 
 bool
-gpusort_index_rows_describe(Relation index, bool by_place, GsSortSpec *spec)
+gpusort_index_rows_describe(Relation index, bool by_tid, GsSortSpec *spec)
 {
 	spec->tupdesc = make_tupdesc(index);
-	return set_keys(index, by_place, &spec->keys);
+	return set_keys(index, by_tid, &spec->keys);
 }
 
 /* ----------------------------------------------------------------
@@ -169,22 +169,22 @@ gpusort_tuple_former_create(Relation index)
 
 /* Align a pointer into a tuple, and fill the gap with zeros. */
 static inline char *
-align_place(char *place, Size alignment)
+zero_pad(char *dest, Size alignment)
 {
-	char	   *aligned = (char *) TYPEALIGN(alignment, place);
+	char	   *aligned = (char *) TYPEALIGN(alignment, dest);
 
-	while (place < aligned)
-		*place++ = 0;
+	while (dest < aligned)
+		*dest++ = 0;
 	return aligned;
 }
 
 /*
- * Append a value of variable length to a tuple that ends at 'place'.  Returns
+ * Append a value of variable length to a tuple that ends at 'dest'.  Returns
  * the new end.  Returns NULL if the value is neither stored with a one-byte
  * header nor can get one.
  */
 static inline char *
-put_short_value(const GsTupleColumn *column, char *place,
+put_short_value(const GsTupleColumn *column, char *dest,
 				const struct varlena *value)
 {
 	Size		length;
@@ -192,37 +192,37 @@ put_short_value(const GsTupleColumn *column, char *place,
 	if (VARATT_IS_SHORT(value) && !VARATT_IS_EXTERNAL(value))
 	{
 		length = VARSIZE_SHORT(value);
-		gpusort_copy_bytes(place, value, length);
-		return place + length;
+		gpusort_copy_bytes(dest, value, length);
+		return dest + length;
 	}
 	if (!column->packable || VARATT_IS_EXTERNAL(value) ||
 		!VARATT_CAN_MAKE_SHORT(value))
 		return NULL;
 	length = VARATT_CONVERTED_SHORT_SIZE(value);
-	SET_VARSIZE_SHORT(place, length);
-	gpusort_copy_bytes(place + VARHDRSZ_SHORT, VARDATA(value),
+	SET_VARSIZE_SHORT(dest, length);
+	gpusort_copy_bytes(dest + VARHDRSZ_SHORT, VARDATA(value),
 					   length - VARHDRSZ_SHORT);
-	return place + length;
+	return dest + length;
 }
 
 /*
- * Append a value to a tuple that ends at 'place'.  Returns the new end, or
+ * Append a value to a tuple that ends at 'dest'.  Returns the new end, or
  * NULL if the value is not supported here.
  */
 static inline char *
-put_value(const GsTupleColumn *column, char *place, Datum value)
+put_value(const GsTupleColumn *column, char *dest, Datum value)
 {
 	if (column->length == -1)
-		return put_short_value(column, place,
+		return put_short_value(column, dest,
 							   (struct varlena *) DatumGetPointer(value));
 	if (column->length < 0)
 		return NULL;
-	place = align_place(place, column->alignment);
+	dest = zero_pad(dest, column->alignment);
 	if (column->byval)
-		store_att_byval(place, value, column->length);
+		store_att_byval(dest, value, column->length);
 	else
-		gpusort_copy_bytes(place, DatumGetPointer(value), column->length);
-	return place + column->length;
+		gpusort_copy_bytes(dest, DatumGetPointer(value), column->length);
+	return dest + column->length;
 }
 
 /*
@@ -257,7 +257,7 @@ form_plainly(const GsTupleFormer *former, const Datum *values,
 			 const bool *isnull)
 {
 	IndexTuple	tuple = former->tuple;
-	char	   *place = (char *) tuple + MAXALIGN(sizeof(IndexTupleData));
+	char	   *dest = (char *) tuple + MAXALIGN(sizeof(IndexTupleData));
 	const char *limit = (char *) tuple + MAX_TUPLE_BYTES - 2 * MAX_VALUE_BYTES;
 	bool		variable = false;
 
@@ -267,15 +267,15 @@ form_plainly(const GsTupleFormer *former, const Datum *values,
 	{
 		const GsTupleColumn *column = &former->columns[i];
 
-		if (isnull[i] || place > limit)
+		if (isnull[i] || dest > limit)
 			return NULL;
-		place = put_value(column, place, values[i]);
-		if (place == NULL)
+		dest = put_value(column, dest, values[i]);
+		if (dest == NULL)
 			return NULL;
 		variable |= column->length < 0;
 	}
-	place = align_place(place, MAXIMUM_ALIGNOF);
-	tuple->t_info = (unsigned short) (place - (char *) tuple) |
+	dest = zero_pad(dest, MAXIMUM_ALIGNOF);
+	tuple->t_info = (unsigned short) (dest - (char *) tuple) |
 		(variable ? INDEX_VAR_MASK : 0);
 	return tuple;
 }

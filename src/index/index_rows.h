@@ -3,7 +3,7 @@
  * index_rows.h
  *		The rows that an index build sorts, and the index tuples they become.
  *
- * A row has the columns of the index and one more, the "place": the row's TID
+ * A row has the columns of the index and one more, the "tid": the row's TID
  * and whether the row is dead.  Rows are sorted by the key columns.  They are
  * read in TID order and sorts are stable, so ties stay in TID order.
  *
@@ -19,16 +19,16 @@
 
 /*
  * Set the row type and the sort keys in 'spec', allocated in the current
- * memory context.  'by_place' makes the TID the last sort key, for rows that
+ * memory context.  'by_tid' makes the TID the last sort key, for rows that
  * do not arrive in TID order.  Returns false if an operator class lacks an
  * operator.
  */
-extern bool gpusort_index_rows_describe(Relation index, bool by_place,
+extern bool gpusort_index_rows_describe(Relation index, bool by_tid,
 										GsSortSpec *spec);
 
 /* Convert between a row's TID and dead flag and a Datum of eight bytes. */
 static inline Datum
-gpusort_index_rows_place(const GsHeapRow *row)
+gpusort_index_rows_pack_tid(const GsHeapRow *row)
 {
 	return UInt64GetDatum((uint64) ItemPointerGetBlockNumberNoCheck(&row->tid) << 17 |
 						  (uint64) ItemPointerGetOffsetNumberNoCheck(&row->tid) << 1 |
@@ -36,9 +36,9 @@ gpusort_index_rows_place(const GsHeapRow *row)
 }
 
 static inline void
-gpusort_index_rows_from_place(Datum place, GsHeapRow *row)
+gpusort_index_rows_unpack_tid(Datum tid, GsHeapRow *row)
 {
-	uint64		bits = DatumGetUInt64(place);
+	uint64		bits = DatumGetUInt64(tid);
 
 	ItemPointerSet(&row->tid, (BlockNumber) (bits >> 17),
 				   (OffsetNumber) ((bits >> 1) & 0xFFFF));

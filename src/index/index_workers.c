@@ -206,7 +206,7 @@ add_rows(GsWorkersShared *shared, Relation heap, Relation index,
 	while (added && gpusort_heap_rows_next(rows, &row, values, isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
-		values[info->ii_NumIndexAttrs] = gpusort_index_rows_place(&row);
+		values[info->ii_NumIndexAttrs] = gpusort_index_rows_pack_tid(&row);
 		added = gpusort_gpu_session_put(session, values, isnull);
 	}
 	if (!added || !gpusort_gpu_session_flush(session))

@@ -271,13 +271,13 @@ encode_stage(const GsKeyPlan *plan, const GsKeyStage *stage,
 	for (int i = stage->first; i < stage->end; i++)
 	{
 		const GsKeyColumn *column = &plan->columns[i];
-		int			place = by_attribute ? column->attno - 1 : i;
+		int			index = by_attribute ? column->attno - 1 : i;
 
 		if (i > 0)
 			set_key_bits(key, column->position - 1, 1,
-						 isnull[place] != column->nulls_first);
-		if (!isnull[place])
-			encode_column(column, values[place], key);
+						 isnull[index] != column->nulls_first);
+		if (!isnull[index])
+			encode_column(column, values[index], key);
 	}
 }
 
@@ -317,7 +317,7 @@ column_words_up_to(const GsKeyPlan *plan, const GsKeyStage *stage,
 }
 
 GsKeyRest
-gpusort_key_plan_pass(const GsKeyPlan *plan, GsKeyCursor *cursor, int *first)
+gpusort_key_plan_skip_key(const GsKeyPlan *plan, GsKeyCursor *cursor, int *first)
 {
 	if (cursor->stage + 1 == (uint32) plan->nstages)
 		return GS_KEY_EQUAL;
@@ -348,12 +348,12 @@ pivot_frame(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 }
 
 /*
- * gpusort_key_plan_go_on() within the last column of a stage, if it is not
+ * gpusort_key_plan_next_words() within the last column of a stage, if it is not
  * NULL.
  */
 static GsKeyRest
-go_on_in_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
-				GsKeyCursor *cursor, int *first)
+next_words_of_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
+					 GsKeyCursor *cursor, int *first)
 {
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
 	int			last = stage->end - 1;
@@ -378,7 +378,7 @@ go_on_in_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 		cursor->start = gpusort_pivot_bytes_in_words(encoding, nwords);
 	}
 	if (rest == GS_REST_NONE)
-		return gpusort_key_plan_pass(plan, cursor, first);
+		return gpusort_key_plan_skip_key(plan, cursor, first);
 	*first = last;
 	if (rest == GS_REST_COMPARE)
 		return GS_KEY_COMPARE;
@@ -387,9 +387,9 @@ go_on_in_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 }
 
 GsKeyRest
-gpusort_key_plan_go_on(const GsKeyPlan *plan, const Datum *values,
-					   const bool *isnull, const uint64 *key,
-					   GsKeyCursor *cursor, int *first)
+gpusort_key_plan_next_words(const GsKeyPlan *plan, const Datum *values,
+							const bool *isnull, const uint64 *key,
+							GsKeyCursor *cursor, int *first)
 {
 	const GsKeyStage *stage = &plan->stages[cursor->stage];
 	int			last = stage->end - 1;
@@ -401,8 +401,8 @@ gpusort_key_plan_go_on(const GsKeyPlan *plan, const Datum *values,
 		return GS_KEY_WORDS;
 	}
 	if (!stage->open || isnull[last])
-		return gpusort_key_plan_pass(plan, cursor, first);
-	return go_on_in_column(plan, values[last], key, cursor, first);
+		return gpusort_key_plan_skip_key(plan, cursor, first);
+	return next_words_of_column(plan, values[last], key, cursor, first);
 }
 
 uint32
@@ -414,12 +414,12 @@ gpusort_key_plan_rounds(const GsKeyPlan *plan, const GsKeyCursor *cursor)
 }
 
 void
-gpusort_key_plan_take_pivot(const GsKeyPlan *plan, GsKeyCursor *cursor,
-							Datum value, GsPivot *pivot)
+gpusort_key_plan_set_pivot(const GsKeyPlan *plan, GsKeyCursor *cursor,
+						   Datum value, GsPivot *pivot)
 {
 	GsPivotFrame frame = pivot_frame(plan, cursor);
 
-	gpusort_pivot_take(pivot, &frame, value);
+	gpusort_pivot_init(pivot, &frame, value);
 	cursor->rest = pivot->frame.rest;
 }
 

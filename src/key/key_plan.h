@@ -133,19 +133,19 @@ typedef enum GsKeyRest
  * are any, and sets *first to the first sort key that may differ: comparisons
  * start with it.
  */
-extern GsKeyRest gpusort_key_plan_go_on(const GsKeyPlan *plan,
-										const Datum *values,
-										const bool *isnull,
-										const uint64 *key,
-										GsKeyCursor *cursor, int *first);
+extern GsKeyRest gpusort_key_plan_next_words(const GsKeyPlan *plan,
+											 const Datum *values,
+											 const bool *isnull,
+											 const uint64 *key,
+											 GsKeyCursor *cursor, int *first);
 
 /*
- * Skip the rest of sort key *first.  Call this after gpusort_key_plan_go_on()
+ * Skip the rest of sort key *first.  Call this after gpusort_key_plan_next_words()
  * if rows have equal values of that sort key, and only the words or
  * comparisons of that key were left.
  */
-extern GsKeyRest gpusort_key_plan_pass(const GsKeyPlan *plan,
-									   GsKeyCursor *cursor, int *first);
+extern GsKeyRest gpusort_key_plan_skip_key(const GsKeyPlan *plan,
+										   GsKeyCursor *cursor, int *first);
 
 /*
  * Returns how many slices of a single sort key have been encoded, including
@@ -169,8 +169,8 @@ extern void gpusort_key_plan_encode_at(const GsKeyPlan *plan,
  * After GS_KEY_STRINGS, make any of the strings the pivot.  Encode all of them
  * with it, and then call gpusort_pivot_drop().
  */
-extern void gpusort_key_plan_take_pivot(const GsKeyPlan *plan,
-										GsKeyCursor *cursor, Datum value,
-										GsPivot *pivot);
+extern void gpusort_key_plan_set_pivot(const GsKeyPlan *plan,
+									   GsKeyCursor *cursor, Datum value,
+									   GsPivot *pivot);
 
 #endif							/* GPUSORT_KEY_PLAN_H */

@@ -77,11 +77,11 @@ typedef struct GsNumeric
 } GsNumeric;
 
 static inline uint16
-read_int16(const char *place)
+read_int16(const char *ptr)
 {
 	uint16		value;
 
-	memcpy(&value, place, sizeof(value));
+	memcpy(&value, ptr, sizeof(value));
 	return value;
 }
 

@@ -65,7 +65,7 @@
 typedef struct GsPivotLayout
 {
 	bool		binary;			/* can strings have zero bytes? */
-	unsigned	place_shift;
+	unsigned	position_shift;
 	unsigned	bytes;			/* of the string */
 	unsigned	bytes_shift;
 } GsPivotLayout;
@@ -74,13 +74,13 @@ static inline GsPivotLayout
 lay_out(const GsPivotFrame *frame)
 {
 	GsPivotLayout layout = {.binary = frame->encoding->kind == GS_ENCODE_BYTEA};
-	unsigned	place_bits = 0;
+	unsigned	position_bits = 0;
 
 	if (frame->rest > 0)
-		place_bits = pg_leftmost_one_pos64(frame->rest) + 1;
-	layout.place_shift = WORD_BITS - 1 - place_bits;
-	layout.bytes = (layout.place_shift - (layout.binary ? COUNT_BITS : 0)) / 8;
-	layout.bytes_shift = layout.place_shift - 8 * layout.bytes;
+		position_bits = pg_leftmost_one_pos64(frame->rest) + 1;
+	layout.position_shift = WORD_BITS - 1 - position_bits;
+	layout.bytes = (layout.position_shift - (layout.binary ? COUNT_BITS : 0)) / 8;
+	layout.bytes_shift = layout.position_shift - 8 * layout.bytes;
 	return layout;
 }
 
@@ -112,7 +112,7 @@ get_bytes(const GsPivotFrame *frame, Datum value, Size count)
 }
 
 void
-gpusort_pivot_take(GsPivot *pivot, const GsPivotFrame *frame, Datum value)
+gpusort_pivot_init(GsPivot *pivot, const GsPivotFrame *frame, Datum value)
 {
 	pivot->frame = *frame;
 	pivot->bytes = get_bytes(frame, value, MaxAllocSize);
@@ -235,9 +235,9 @@ first_word(const GsPivot *pivot, const GsPivotLayout *layout, Size length,
 	if (rest->length > 0 && (length == other->length ||
 							 rest->data[0] > other->data[length]))
 		word = UINT64CONST(1) << (WORD_BITS - 1) |
-			(uint64) (other->length - length) << layout->place_shift;
+			(uint64) (other->length - length) << layout->position_shift;
 	else
-		word = (uint64) length << layout->place_shift;
+		word = (uint64) length << layout->position_shift;
 	if (rest->length > 0)
 		word |= leading_bytes(rest, layout->bytes) << layout->bytes_shift;
 	if (layout->binary)
@@ -295,11 +295,11 @@ gpusort_pivot_leaves_open(const GsPivotFrame *frame, const uint64 *key,
 	uint64		invert = frame->descending ? PG_UINT64_MAX : 0;
 	uint64		first = key[0] ^ invert;
 	bool		greater = (first >> (WORD_BITS - 1)) != 0;
-	Size		place = (first & PG_INT64_MAX) >> layout.place_shift;
+	Size		position = (first & PG_INT64_MAX) >> layout.position_shift;
 
 	if (!goes_on(frame, &layout, first, key[frame->words - 1] ^ invert))
 		return false;
-	*start = frame->start + (greater ? frame->rest - place : place) +
+	*start = frame->start + (greater ? frame->rest - position : position) +
 		layout.bytes +
 		gpusort_pivot_bytes_in_words(frame->encoding, frame->words - 1);
 	return true;

@@ -46,7 +46,7 @@ extern Size gpusort_pivot_bytes_in_words(const GsKeyEncoding *encoding,
  * stored out of line, its copy is allocated in the current memory context;
  * call gpusort_pivot_drop() to free it.
  */
-extern void gpusort_pivot_take(GsPivot *pivot, const GsPivotFrame *frame,
+extern void gpusort_pivot_init(GsPivot *pivot, const GsPivotFrame *frame,
 							   Datum value);
 extern void gpusort_pivot_drop(GsPivot *pivot);
 

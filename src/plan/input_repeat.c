@@ -277,9 +277,9 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 
 /* Determine how a plan can be repeated.  A GsChildVisitor. */
 static void
-judge_plan(Plan **place, void *context)
+examine_plan(Plan **link, void *context)
 {
-	const Plan *plan = *place;
+	const Plan *plan = *link;
 	RepeatSearch *search = context;
 	RepeatSearch below = {
 		.repeat = GS_INPUT_SAME_ORDER,
@@ -288,7 +288,7 @@ judge_plan(Plan **place, void *context)
 	Node	   *expressions = (Node *) expressions_of(plan);
 
 	check_stack_depth();
-	gpusort_plan_children_visit(*place, judge_plan, &below);
+	gpusort_plan_children_visit(*link, examine_plan, &below);
 	below.repeat = repeat_of_node(plan, below.repeat);
 
 	/* Each process gets some of the rows, and different ones each time. */
@@ -310,7 +310,7 @@ gpusort_input_repeat(const Plan *plan, const List *subplans)
 	RepeatSearch search = {.repeat = GS_INPUT_SAME_ORDER};
 	RepeatSearch of_subplans = {.repeat = GS_INPUT_SAME_ORDER};
 
-	judge_plan(&top, &search);
+	examine_plan(&top, &search);
 	if (search.repeat == GS_INPUT_ONCE || !search.uses_subplans)
 		return search.repeat;
 
@@ -318,7 +318,7 @@ gpusort_input_repeat(const Plan *plan, const List *subplans)
 	 * We do not know which subplans are used here, so consider all of them.
 	 * An array that is made of a subplan's rows depends on their order.
 	 */
-	gpusort_plan_children_visit_list(unconstify(List *, subplans), judge_plan,
+	gpusort_plan_children_visit_list(unconstify(List *, subplans), examine_plan,
 									 &of_subplans);
 	return of_subplans.repeat == GS_INPUT_SAME_ORDER ?
 		search.repeat : GS_INPUT_ONCE;

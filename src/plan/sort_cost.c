@@ -31,8 +31,8 @@
  * the machine where these were measured; see docs/design/planner.md.  The sort
  * itself costs next to nothing on a GPU.
  */
-#define KEEP_ROW_COST		5.0
-#define KEEP_BYTE_COST		0.04
+#define STORE_ROW_COST		5.0
+#define STORE_BYTE_COST		0.04
 #define SORT_WORD_COST		2.0
 #define TIES_COST			6.0 /* if the encoded keys are not exact */
 #define RETURN_ROW_COST		3.0
@@ -163,7 +163,7 @@ static void
 set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
 			  double caution)
 {
-	double		keep = KEEP_ROW_COST + KEEP_BYTE_COST * input->pathtarget->width;
+	double		keep = STORE_ROW_COST + STORE_BYTE_COST * input->pathtarget->width;
 	double		emit = RETURN_ROW_COST;
 	Cost		per_unit = caution * cpu_operator_cost * input->rows;
 
@@ -235,7 +235,7 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 Cost
 gpusort_cost_sort_minimum(const Path *input, bool caution)
 {
-	double		keep = KEEP_ROW_COST + KEEP_BYTE_COST * input->pathtarget->width;
+	double		keep = STORE_ROW_COST + STORE_BYTE_COST * input->pathtarget->width;
 
 	return input->total_cost +
 		(caution ? CAUTION : 1) * cpu_operator_cost * input->rows * keep;

@@ -16,7 +16,7 @@
 #include "plan/sort_eligibility.h"
 #include "settings.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/memory/cpu_session.h"
+#include "sort/memory/memory_sort.h"
 
 bool
 gpusort_eligibility_fits(const GsSortCandidate *candidate, unsigned words)
@@ -24,7 +24,7 @@ gpusort_eligibility_fits(const GsSortCandidate *candidate, unsigned words)
 	/* A GPU keeps rows in its own memory, and will report if it lacks room. */
 	return gpusort_gpu_session_check(candidate->rows,
 									 candidate->repeat) == GS_FALLBACK_NONE ||
-		gpusort_cpu_session_estimate(words, candidate->rows,
+		gpusort_memory_sort_estimate(words, candidate->rows,
 									 candidate->width) <=
 		(double) gpusort_settings_work_mem() * 1024;
 }

@@ -93,8 +93,8 @@ put_rows(const GsDeviceApi * api, GsSession * session, GsCheckRows *check)
  * ascending order and their number is right, none of them is missing.
  */
 static GsStatus
-look_at_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
-			 GsCheckRows *check, bool *right)
+check_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
+		   GsCheckRows *check, bool *right)
 {
 	uint64		count = 0;
 	uint64		last = 0;
@@ -148,7 +148,7 @@ sort_rows(const GsDeviceApi * api, GsDevice * device, GsCheckRows *check, bool *
 	if (status == GPUSORT_OK)
 		status = api->session_sort(session, &result);
 	if (status == GPUSORT_OK)
-		status = look_at_rows(api, session, result.chunks, check, right);
+		status = check_rows(api, session, result.chunks, check, right);
 	api->session_end(session);
 	return status;
 }

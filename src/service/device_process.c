@@ -103,7 +103,7 @@ void
 gpusort_device_process_main(void)
 {
 	pid_t		supervisor = getppid();
-	bool		flying;
+	bool		transferring;
 	int			naps = 0;
 
 	set_up_signals();
@@ -113,9 +113,9 @@ gpusort_device_process_main(void)
 
 	while (!end_requested && getppid() == supervisor)
 	{
-		bool		worked = gpusort_device_sessions_serve(&flying);
+		bool		worked = gpusort_device_sessions_serve(&transferring);
 
-		if (worked || flying)
+		if (worked || transferring)
 			naps = NAPS_AFTER_WORK;
 		if (worked)
 			continue;
@@ -132,7 +132,7 @@ gpusort_device_process_main(void)
 		 */
 		pg_atomic_write_u32(&gpusort_service->asleep, 1);
 		pg_memory_barrier();
-		if (!gpusort_device_sessions_serve(&flying))
+		if (!gpusort_device_sessions_serve(&transferring))
 			sleep_until_woken();
 		pg_atomic_write_u32(&gpusort_service->asleep, 0);
 

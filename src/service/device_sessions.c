@@ -38,7 +38,7 @@
 /*
  * Initially we expect one row of this many to have NULL as its first sort key.
  */
-#define EXPECTED_PART_APART	16
+#define EXPECTED_NULL_KEYS_PART	16
 
 /*
  * Number of bytes put after which the device is asked for its free memory
@@ -46,11 +46,11 @@
  */
 #define MEMORY_CHECK_BYTES	((uint64) 256 * 1024 * 1024)
 
-typedef struct GsInFlight
+typedef struct GsTransfer
 {
 	GsPoolChunk *chunk;
 	GsTicket	ticket;
-} GsInFlight;
+} GsTransfer;
 
 /* The device process's data for the session of a slot. */
 typedef struct GsServed
@@ -67,8 +67,8 @@ typedef struct GsServed
 	bool		failed;
 	uint32		ring_tail;
 	uint32		faults;			/* how often the fault's point was reached */
-	int			nflying;
-	GsInFlight	flying[GPUSORT_MAX_CHUNKS];
+	int			ntransfers;
+	GsTransfer	transfers[GPUSORT_MAX_CHUNKS];
 } GsServed;
 
 static GsOpenDevices *devices;
@@ -104,7 +104,7 @@ fail_session(uint32 s, GsStatus status)
 	if (status == GPUSORT_DEVICE_LOST)
 		gpusort_device_use_lose(served[s].device, message);
 	served[s].failed = true;
-	served[s].nflying = 0;		/* chunks in transfer are dropped with the
+	served[s].ntransfers = 0;	/* chunks in transfer are dropped with the
 								 * session */
 	slot->status = status;
 	strlcpy(slot->message, message, GPUSORT_MESSAGE_BYTES);
@@ -134,7 +134,7 @@ hang(GsSlot *slot, GsFaultPoint point)
 
 /* Called at a point where the session's fault may happen. */
 static GsStatus
-meet_fault(uint32 s, GsFaultPoint point)
+reach_fault(uint32 s, GsFaultPoint point)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	const GsFault *fault = &slot->request.fault;
@@ -243,7 +243,7 @@ begin_part(uint32 s, GsPart part)
 		.chunk_bytes = request->chunk_bytes,
 		.device_memory_limit = request->device_memory,
 		.expected_rows = part == GS_PART_REGULAR ? request->expected_rows :
-		request->expected_rows / EXPECTED_PART_APART + 1
+		request->expected_rows / EXPECTED_NULL_KEYS_PART + 1
 	};
 
 	return devices->api->session_begin(devices->use[served[s].device].device, &options,
@@ -276,7 +276,7 @@ open_session(uint32 s)
 	uint64		room;
 	GsStatus	status;
 
-	memset(session, 0, offsetof(GsServed, flying));
+	memset(session, 0, offsetof(GsServed, transfers));
 	session->open = true;
 	session->device = choose_device(&room);
 	slot->device = session->device;
@@ -291,7 +291,7 @@ open_session(uint32 s)
 	}
 	session->expected_rows = slot->request.expected_rows;
 	set_alloc_fault(s, true);
-	status = meet_fault(s, GS_FAULT_OPEN);
+	status = reach_fault(s, GS_FAULT_OPEN);
 	if (status == GPUSORT_OK)
 		status = begin_part(s, GS_PART_REGULAR);
 	if (status != GPUSORT_OK)
@@ -312,7 +312,7 @@ close_session(uint32 s)
 	{
 		GsServiceDevice *shared = &gpusort_service->devices[session->device];
 
-		(void) meet_fault(s, GS_FAULT_CLOSE);
+		(void) reach_fault(s, GS_FAULT_CLOSE);
 
 		/* This waits for copies from and to the chunks. */
 		for (int p = 0; p < GS_PARTS; p++)
@@ -391,9 +391,9 @@ has_room(uint32 s, const GsPoolChunk *chunk)
 }
 
 static void
-fly(GsServed *session, GsPoolChunk *chunk, GsTicket ticket)
+start_transfer(GsServed *session, GsPoolChunk *chunk, GsTicket ticket)
 {
-	session->flying[session->nflying++] = (GsInFlight)
+	session->transfers[session->ntransfers++] = (GsTransfer)
 	{
 		.chunk = chunk,
 			.ticket = ticket
@@ -417,7 +417,7 @@ put_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	GsServed   *session = &served[s];
 	char	   *address = gpusort_chunk_address(pool_chunk);
 	GsTicket	ticket;
-	GsStatus	status = meet_fault(s, GS_FAULT_PUT);
+	GsStatus	status = reach_fault(s, GS_FAULT_PUT);
 	GsChunk		chunk = {
 		.struct_size = sizeof(GsChunk),
 		.rows = pool_chunk->rows,
@@ -444,7 +444,7 @@ put_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	if (status == GPUSORT_OK)
 	{
 		session->rows += chunk.rows;
-		fly(session, pool_chunk, ticket);
+		start_transfer(session, pool_chunk, ticket);
 	}
 	else if (status == GPUSORT_DEVICE_MEMORY)
 		refuse_chunk(slot, session, pool_chunk);
@@ -463,7 +463,7 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 		.data = address + pool_chunk->data_offset
 	};
 	GsTicket	ticket;
-	GsStatus	status = meet_fault(s, GS_FAULT_GET);
+	GsStatus	status = reach_fault(s, GS_FAULT_GET);
 
 	if (slot->request.variable)
 		target.lengths = (uint32_t *) (address + pool_chunk->lengths_offset);
@@ -478,7 +478,7 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	pool_chunk->rows = target.rows;
 	pool_chunk->first_row = target.first_row;
 	pool_chunk->data_bytes = target.data_bytes;
-	fly(session, pool_chunk, ticket);
+	start_transfer(session, pool_chunk, ticket);
 }
 
 /*
@@ -516,23 +516,23 @@ take_chunks(uint32 s)
 
 /* Poll the chunks in transfer; returns true if any transfer has completed. */
 static bool
-land_chunks(uint32 s)
+poll_transfers(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	GsServed   *session = &served[s];
-	int			still_flying = 0;
+	int			still_in_transfer = 0;
 	bool		landed = false;
 
-	for (int i = 0; i < session->nflying; i++)
+	for (int i = 0; i < session->ntransfers; i++)
 	{
-		GsInFlight *flight = &session->flying[i];
-		GsPoolChunk *chunk = flight->chunk;
+		GsTransfer *transfer = &session->transfers[i];
+		GsPoolChunk *chunk = transfer->chunk;
 		GsStatus	status =
-			devices->api->session_poll(session->parts[chunk->part], flight->ticket);
+			devices->api->session_poll(session->parts[chunk->part], transfer->ticket);
 
 		if (status == GPUSORT_NOT_READY)
 		{
-			session->flying[still_flying++] = *flight;
+			session->transfers[still_in_transfer++] = *transfer;
 			continue;
 		}
 		if (status != GPUSORT_OK)
@@ -549,7 +549,7 @@ land_chunks(uint32 s)
 			pg_atomic_write_u32(&chunk->state, GS_CHUNK_DONE);
 		}
 	}
-	session->nflying = still_flying;
+	session->ntransfers = still_in_transfer;
 	if (landed)
 		SetLatch(slot->client);
 	return landed;
@@ -565,7 +565,7 @@ sort_session(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	GsServed   *session = &served[s];
-	GsStatus	status = meet_fault(s, GS_FAULT_SORT);
+	GsStatus	status = reach_fault(s, GS_FAULT_SORT);
 
 	slot->device_bytes = 0;
 	slot->sort_ms = 0;
@@ -632,7 +632,7 @@ serve_slot(uint32 s)
 		return true;
 	}
 	worked = take_chunks(s);
-	worked |= land_chunks(s);
+	worked |= poll_transfers(s);
 	if (state == GS_SLOT_SORTING && !worked && !served[s].sorted &&
 		pg_atomic_read_u32(&slot->state) == GS_SLOT_SORTING)
 	{
@@ -643,15 +643,15 @@ serve_slot(uint32 s)
 }
 
 bool
-gpusort_device_sessions_serve(bool *flying)
+gpusort_device_sessions_serve(bool *transferring)
 {
 	bool		worked = false;
 
-	*flying = false;
+	*transferring = false;
 	for (uint32 s = 0; s < gpusort_service->nslots; s++)
 	{
 		worked |= serve_slot(s);
-		*flying |= served[s].open && served[s].nflying > 0;
+		*transferring |= served[s].open && served[s].ntransfers > 0;
 	}
 	return worked;
 }

@@ -18,9 +18,9 @@ extern void gpusort_device_sessions_init(GsOpenDevices *open_devices);
 
 /*
  * Serve each slot once; returns true if there was anything to do.  Sets
- * *flying to whether any chunk is in transfer.
+ * *transferring to whether any chunk is in transfer.
  */
-extern bool gpusort_device_sessions_serve(bool *flying);
+extern bool gpusort_device_sessions_serve(bool *transferring);
 
 /* Is any session open? */
 extern bool gpusort_device_sessions_any(void);

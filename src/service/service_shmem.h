@@ -42,7 +42,7 @@
 typedef enum GsPart
 {
 	GS_PART_REGULAR,
-	GS_PART_APART,
+	GS_PART_NULL_KEYS,
 	GS_PARTS
 } GsPart;
 

@@ -27,7 +27,7 @@ struct GsCutoff
 	bool		exact;			/* do the words say all? */
 	int			first_inexact;	/* sort key */
 	AttrNumber	last_attno;		/* greatest of the sort keys */
-	bool		apart;			/* is its first sort key NULL? */
+	bool		null_key;		/* is its first sort key NULL? */
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
 
 	/* Unless exact: its sort keys, and those of a row to compare. */
@@ -123,8 +123,8 @@ gpusort_cutoff_set(GsCutoff *cutoff, const Datum *values, const bool *isnull)
 {
 	if (!cutoff->exact && !copy_keys(cutoff, values, isnull))
 		return false;
-	cutoff->apart = !gpusort_key_plan_encode(cutoff->spec->key_plan, values,
-											 isnull, cutoff->key);
+	cutoff->null_key = !gpusort_key_plan_encode(cutoff->spec->key_plan, values,
+												isnull, cutoff->key);
 	return true;
 }
 
@@ -156,13 +156,13 @@ gpusort_cutoff_drops(GsCutoff *cutoff, TupleTableSlot *slot)
 {
 	const GsKeyPlan *plan = cutoff->spec->key_plan;
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
-	bool		apart;
+	bool		null_key;
 
 	slot_getsomeattrs(slot, cutoff->last_attno);
-	apart = !gpusort_key_plan_encode(plan, slot->tts_values, slot->tts_isnull,
-									 key);
-	if (unlikely(apart != cutoff->apart))
-		return apart != gpusort_key_plan_nulls_first(plan);
+	null_key = !gpusort_key_plan_encode(plan, slot->tts_values, slot->tts_isnull,
+										key);
+	if (unlikely(null_key != cutoff->null_key))
+		return null_key != gpusort_key_plan_nulls_first(plan);
 	for (unsigned w = 0; w < cutoff->words; w++)
 		if (key[w] != cutoff->key[w])
 			return key[w] > cutoff->key[w];

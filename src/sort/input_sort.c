@@ -15,7 +15,7 @@
 #include "work.h"
 
 /*
- * A holder is cut when it has this many times the rows that are wanted, and at
+ * A sorter is cut when it has this many times the rows that are wanted, and at
  * least MIN_CUT_ROWS.  With a larger multiple, fewer rows are sorted twice if the
  * input comes in descending order; with a smaller one, the cutoff is known earlier.
  * If N of M rows in random order are wanted, about N * (4 + ln(M / 4N)) are kept
@@ -68,31 +68,31 @@ lost_unless(GsInputSort *sort, bool kept)
 	return kept;
 }
 
-/* Can rows move from one place to another?  See input_sort.h. */
+/* Can rows move between these locations?  See input_sort.h. */
 static bool
-is_next_place(GsSortPlace from, GsSortPlace to)
+is_next_location(GsRowLocation from, GsRowLocation to)
 {
 	switch (to)
 	{
-		case GS_PLACE_GPU:
+		case GS_ROWS_ON_GPU:
 			return false;
-		case GS_PLACE_MEMORY:
-			return from == GS_PLACE_GPU || from == GS_PLACE_MEMORY;
-		case GS_PLACE_RUNS:
+		case GS_ROWS_IN_MEMORY:
+			return from == GS_ROWS_ON_GPU || from == GS_ROWS_IN_MEMORY;
+		case GS_ROWS_IN_RUNS:
 			return true;
-		case GS_PLACE_BATCH:
-			return from == GS_PLACE_RUNS;
+		case GS_ROWS_IN_BATCH:
+			return from == GS_ROWS_IN_RUNS;
 	}
 	return false;
 }
 
 static void
-enter_place(GsInputSort *sort, GsSortPlace place)
+set_location(GsInputSort *sort, GsRowLocation location)
 {
-	if (!is_next_place(sort->place, place))
-		elog(ERROR, "rows of a sort cannot move from place %d to %d",
-			 sort->place, place);
-	sort->place = place;
+	if (!is_next_location(sort->location, location))
+		elog(ERROR, "rows of a sort cannot move from location %d to %d",
+			 sort->location, location);
+	sort->location = location;
 }
 
 /* Was a GPU wanted, but not to be had? */
@@ -108,13 +108,13 @@ is_want_of_gpu(GsFallback reason)
 		reason == GS_FALLBACK_SERVICE_LOST;
 }
 
-/* Begin a holder with a GPU session, if there is one to be had. */
+/* Begin a sorter with a GPU session, if there is one to be had. */
 static bool
-begin_gpu_holder(GsInputSort *sort)
+begin_gpu_sorter(GsInputSort *sort)
 {
 	if (sort->gpu_reason != GS_FALLBACK_NONE || sort->spec->nested)
 		return false;
-	if (gpusort_row_holder_begin_gpu(&sort->holder, &sort->gpu_reason))
+	if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
 		return true;
 	if (is_want_of_gpu(sort->gpu_reason))
 		gpusort_stats_count_fallback(sort->gpu_reason);
@@ -125,15 +125,15 @@ begin_gpu_holder(GsInputSort *sort)
 static bool
 has_room_for_bound(const GsSortSpec *spec)
 {
-	return gpusort_cpu_session_estimate(gpusort_key_plan_words(spec->key_plan),
+	return gpusort_memory_sort_estimate(gpusort_key_plan_words(spec->key_plan),
 										2.0 * spec->bound,
 										spec->expected_width) <=
 		gpusort_sort_spec_memory(spec);
 }
 
-/* Have a new holder refuse rows when it should be cut. */
+/* Have a new sorter refuse rows when it should be cut. */
 static void
-limit_holder(GsInputSort *sort)
+limit_sorter(GsInputSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
 	double		capacity = Max((double) spec->bound * CUT_MULTIPLE,
@@ -141,35 +141,35 @@ limit_holder(GsInputSort *sort)
 
 	if (spec->bound == 0)
 		return;
-	if (sort->place == GS_PLACE_GPU)
+	if (sort->location == GS_ROWS_ON_GPU)
 	{
 		if (!has_room_for_bound(spec))
 			return;
 		capacity = Max(capacity, spec->expected_rows * GPU_CUT_MULTIPLE);
 	}
-	gpusort_row_holder_set_capacity(&sort->holder, capacity);
+	gpusort_row_sorter_set_capacity(&sort->sorter, capacity);
 }
 
-/* Begin the first holder. */
+/* Begin the first sorter. */
 static void
-begin_holder(GsInputSort *sort)
+begin_sorter(GsInputSort *sort)
 {
-	if (begin_gpu_holder(sort))
-		sort->place = GS_PLACE_GPU;
+	if (begin_gpu_sorter(sort))
+		sort->location = GS_ROWS_ON_GPU;
 	else
 	{
-		gpusort_row_holder_begin_cpu(&sort->holder);
-		sort->place = GS_PLACE_MEMORY;
+		gpusort_row_sorter_begin_cpu(&sort->sorter);
+		sort->location = GS_ROWS_IN_MEMORY;
 	}
-	limit_holder(sort);
+	limit_sorter(sort);
 }
 
-/* After an overflow: begin a holder with a GPU session, or a builder. */
+/* After an overflow: begin a sorter with a GPU session, or a builder. */
 static void
 begin_batch(GsInputSort *sort)
 {
-	if (begin_gpu_holder(sort))
-		enter_place(sort, GS_PLACE_BATCH);
+	if (begin_gpu_sorter(sort))
+		set_location(sort, GS_ROWS_IN_BATCH);
 	else
 		gpusort_row_runs_begin_builder(&sort->runs);
 }
@@ -180,16 +180,16 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 {
 	memset(sort, 0, sizeof(*sort));
 	sort->spec = spec;
-	gpusort_row_holder_init(&sort->holder, spec, context);
+	gpusort_row_sorter_init(&sort->sorter, spec, context);
 	gpusort_row_runs_init(&sort->runs, spec, context);
-	Assert(spec->bound == 0 || !sort->holder.stock_ties);
-	begin_holder(sort);
+	Assert(spec->bound == 0 || !sort->sorter.stock_ties);
+	begin_sorter(sort);
 }
 
 void
 gpusort_input_sort_end(GsInputSort *sort)
 {
-	gpusort_row_holder_end(&sort->holder);
+	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_row_runs_end(&sort->runs);
 }
 
@@ -202,7 +202,7 @@ bool
 gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 							  GsClientHandle *handle)
 {
-	if (sort->place != GS_PLACE_GPU || (sort->holder.stock_ties && !in_order))
+	if (sort->location != GS_ROWS_ON_GPU || (sort->sorter.stock_ties && !in_order))
 		return false;
 
 	/* The plan was made for the CPU, and a GPU has become available since. */
@@ -210,7 +210,7 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 		GPUSORT_GPU_STRING_WORDS)
 		return false;
 	sort->fed_by_others = true;
-	*handle = gpusort_gpu_session_handle(sort->holder.gpu);
+	*handle = gpusort_gpu_session_handle(sort->sorter.gpu);
 	return true;
 }
 
@@ -218,10 +218,10 @@ bool
 gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool in_order,
 						   GsRunSetHandle *handle)
 {
-	if (sort->place != GS_PLACE_MEMORY ||
-		(sort->holder.stock_ties && !in_order))
+	if (sort->location != GS_ROWS_IN_MEMORY ||
+		(sort->sorter.stock_ties && !in_order))
 		return false;
-	return gpusort_row_runs_make_set(&sort->runs, &sort->holder, nprocesses,
+	return gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses,
 									 handle);
 }
 
@@ -230,48 +230,48 @@ gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool in_order,
  * ----------------------------------------------------------------
  */
 
-/* Write the holder's rows and end it; false if they are lost. */
+/* Write the sorter's rows and end it; false if they are lost. */
 static bool
-write_holder(GsInputSort *sort)
+write_sorter(GsInputSort *sort)
 {
-	if (sort->place != GS_PLACE_MEMORY &&
-		!gpusort_row_holder_sort(&sort->holder))
+	if (sort->location != GS_ROWS_IN_MEMORY &&
+		!gpusort_row_sorter_sort(&sort->sorter))
 		return false;
-	if (!gpusort_row_runs_write(&sort->runs, &sort->holder))
+	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
-	gpusort_row_holder_end(&sort->holder);
-	enter_place(sort, GS_PLACE_RUNS);
+	gpusort_row_sorter_end(&sort->sorter);
+	set_location(sort, GS_ROWS_IN_RUNS);
 	gpusort_external_limit_runs(sort->runs.external);
 	return true;
 }
 
 /*
- * The holder takes no more rows: write them, and begin another one, or a
+ * The sorter takes no more rows: write them, and begin another one, or a
  * builder.  Returns false if they are lost.
  */
 static bool
 overflow(GsInputSort *sort)
 {
-	if (sort->place != GS_PLACE_BATCH)
+	if (sort->location != GS_ROWS_IN_BATCH)
 		gpusort_row_runs_begin_overflow(&sort->runs,
-										gpusort_row_holder_failure(&sort->holder));
-	if (!write_holder(sort))
+										gpusort_row_sorter_failure(&sort->sorter));
+	if (!write_sorter(sort))
 		return false;
 	begin_batch(sort);
 	return true;
 }
 
-/* Does the holder's refusal leave its rows where they are? */
+/* Does the sorter's refusal leave its rows where they are? */
 static bool
 keeps_its_rows(const GsInputSort *sort)
 {
 	GsFallback	failure;
 
-	if (sort->place == GS_PLACE_MEMORY)
+	if (sort->location == GS_ROWS_IN_MEMORY)
 		return true;
-	failure = gpusort_row_holder_failure(&sort->holder);
+	failure = gpusort_row_sorter_failure(&sort->sorter);
 	/* Others might still be adding rows. */
-	return !sort->holder.stock_ties && !sort->fed_by_others &&
+	return !sort->sorter.stock_ties && !sort->fed_by_others &&
 		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT);
 }
 
@@ -285,7 +285,7 @@ static bool
 put_wanted(GsInputSort *sort, TupleTableSlot *slot)
 {
 	CHECK_FOR_INTERRUPTS();
-	return gpusort_row_holder_put(&sort->holder, slot) ||
+	return gpusort_row_sorter_put(&sort->sorter, slot) ||
 		gpusort_input_sort_put_elsewhere(sort, slot);
 }
 
@@ -296,7 +296,7 @@ put_wanted(GsInputSort *sort, TupleTableSlot *slot)
 static void
 set_cutoff(GsInputSort *sort, const TupleTableSlot *slot)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->holder.parent);
+	MemoryContext caller = MemoryContextSwitchTo(sort->sorter.parent);
 	GsCutoff   *cutoff = sort->cutoff;
 
 	if (cutoff == NULL)
@@ -306,48 +306,48 @@ set_cutoff(GsInputSort *sort, const TupleTableSlot *slot)
 		sort->cutoff = cutoff;
 }
 
-/* Begin a CPU session in the place of the holder, which is returned. */
-static GsRowHolder
-replace_holder(GsInputSort *sort)
+/* Replace the sorter by one that has a memory sort; returns the old one. */
+static GsRowSorter
+replace_sorter(GsInputSort *sort)
 {
-	GsRowHolder old = sort->holder;
+	GsRowSorter old = sort->sorter;
 
-	gpusort_row_holder_init(&sort->holder, sort->spec, old.parent);
-	gpusort_row_holder_begin_cpu(&sort->holder);
-	enter_place(sort, GS_PLACE_MEMORY);
-	gpusort_row_runs_reserve_readers(&sort->runs, &sort->holder);
-	limit_holder(sort);
+	gpusort_row_sorter_init(&sort->sorter, sort->spec, old.parent);
+	gpusort_row_sorter_begin_cpu(&sort->sorter);
+	set_location(sort, GS_ROWS_IN_MEMORY);
+	gpusort_row_runs_reserve_readers(&sort->runs, &sort->sorter);
+	limit_sorter(sort);
 	return old;
 }
 
 /*
- * Sort the rows of a CPU session, and move those that are wanted to another one, in
+ * Sort the rows of a memory sort, and move those that are wanted to another one, in
  * the order of arrival: rows with equal keys keep it.
  */
 static bool
-cut_holder(GsInputSort *sort)
+cut_sorter(GsInputSort *sort)
 {
 	int64		bound = sort->spec->bound;
 	TupleTableSlot *slot;
-	GsRowHolder old;
+	GsRowSorter old;
 	bool		kept = true;
 
-	if (!gpusort_row_holder_sort(&sort->holder))
+	if (!gpusort_row_sorter_sort(&sort->sorter))
 		return overflow(sort);
 	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
-	gpusort_cpu_session_get(sort->holder.cpu, bound - 1, slot->tts_values,
+	gpusort_memory_sort_get(sort->sorter.cpu, bound - 1, slot->tts_values,
 							slot->tts_isnull);
 	set_cutoff(sort, slot);
 
-	old = replace_holder(sort);
+	old = replace_sorter(sort);
 	sort->most_bytes = Max(sort->most_bytes,
-						   gpusort_cpu_session_bytes(old.cpu));
-	sort->ndropped += gpusort_cpu_session_count(old.cpu) - bound;
-	gpusort_cpu_session_keep_first(old.cpu, bound);
-	while (kept && gpusort_cpu_session_take(old.cpu, slot->tts_values,
+						   gpusort_memory_sort_bytes(old.cpu));
+	sort->ndropped += gpusort_memory_sort_count(old.cpu) - bound;
+	gpusort_memory_sort_keep_first(old.cpu, bound);
+	while (kept && gpusort_memory_sort_take(old.cpu, slot->tts_values,
 											slot->tts_isnull))
 		kept = put_wanted(sort, slot);
-	gpusort_row_holder_end(&old);
+	gpusort_row_sorter_end(&old);
 	ExecDropSingleTupleTableSlot(slot);
 	return kept;
 }
@@ -401,23 +401,23 @@ put_rest(GsInputSort *sort, GsInputSort *rest, TupleTableSlot *slot)
 static bool
 leave_gpu(GsInputSort *sort, GsFallback reason)
 {
-	MemoryContext context = AllocSetContextCreate(sort->holder.context,
+	MemoryContext context = AllocSetContextCreate(sort->sorter.context,
 												  "pg_gpusort rest",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc,
 													&TTSOpsVirtual);
-	int64		nrows = gpusort_row_holder_count(&sort->holder);
+	int64		nrows = gpusort_row_sorter_count(&sort->sorter);
 	int64		wanted = Min(nrows, sort->spec->bound);
 	int64		position = 0;
 	GsInputSort *rest;
-	GsRowHolder gpu;
+	GsRowSorter gpu;
 
 	/* The rest first: it lies in chunks of the pool that are needed. */
-	rest = sort_rest(sort, sort->holder.gpu, slot);
-	gpu = replace_holder(sort);
+	rest = sort_rest(sort, sort->sorter.gpu, slot);
+	gpu = replace_sorter(sort);
 	while (position < wanted &&
-		   gpusort_row_holder_get_gpu(&gpu, position, slot->tts_values,
+		   gpusort_row_sorter_get_gpu(&gpu, position, slot->tts_values,
 									  slot->tts_isnull))
 	{
 		if (++position == sort->spec->bound)
@@ -428,14 +428,14 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 	if (position < wanted)
 	{
 		gpusort_input_sort_end(rest);
-		gpusort_row_holder_end(&sort->holder);
-		sort->holder = gpu;
+		gpusort_row_sorter_end(&sort->sorter);
+		sort->sorter = gpu;
 		return false;
 	}
 	sort->ndropped += nrows - wanted;
 	put_rest(sort, rest, slot);
 	ExecDropSingleTupleTableSlot(slot);
-	gpusort_row_holder_end(&gpu);
+	gpusort_row_sorter_end(&gpu);
 	sort->gpu_reason = reason;
 	gpusort_stats_count_fallback(reason);
 	return true;
@@ -445,15 +445,15 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 static bool
 may_drop_rows(const GsInputSort *sort)
 {
-	const GsRowHolder *holder = &sort->holder;
+	const GsRowSorter *sorter = &sort->sorter;
 	int64		bound = sort->spec->bound;
 	int64		nrows;
 
-	if (bound == 0 || sort->place == GS_PLACE_BATCH)
+	if (bound == 0 || sort->location == GS_ROWS_IN_BATCH)
 		return false;
-	if (sort->place == GS_PLACE_GPU)
+	if (sort->location == GS_ROWS_ON_GPU)
 		return has_room_for_bound(sort->spec);
-	nrows = gpusort_row_holder_count(holder);
+	nrows = gpusort_row_sorter_count(sorter);
 	return nrows - bound > nrows / GPUSORT_LEAST_CUT_PART;
 }
 
@@ -463,16 +463,16 @@ drop_rows(GsInputSort *sort)
 {
 	GsFallback	reason;
 
-	if (sort->place == GS_PLACE_MEMORY)
-		return cut_holder(sort);
-	reason = gpusort_row_holder_failure(&sort->holder);
-	return gpusort_row_holder_sort(&sort->holder) && leave_gpu(sort, reason);
+	if (sort->location == GS_ROWS_IN_MEMORY)
+		return cut_sorter(sort);
+	reason = gpusort_row_sorter_failure(&sort->sorter);
+	return gpusort_row_sorter_sort(&sort->sorter) && leave_gpu(sort, reason);
 }
 
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
-	if (sort->place != GS_PLACE_RUNS)
+	if (sort->location != GS_ROWS_IN_RUNS)
 	{
 		if (!keeps_its_rows(sort))
 			return false;
@@ -480,8 +480,8 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 			return drop_rows(sort) && gpusort_input_sort_put(sort, slot);
 		if (!overflow(sort))
 			return false;
-		if (sort->place == GS_PLACE_BATCH)
-			return gpusort_row_holder_put(&sort->holder, slot);
+		if (sort->location == GS_ROWS_IN_BATCH)
+			return gpusort_row_sorter_put(&sort->sorter, slot);
 	}
 	gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
 							slot->tts_isnull);
@@ -494,14 +494,14 @@ input_is_complete(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 
-	if (sort->place == GS_PLACE_GPU && input->failure != NULL)
+	if (sort->location == GS_ROWS_ON_GPU && input->failure != NULL)
 		sort->input_failure = input->failure(input->arg);
 	return sort->input_failure == GS_FALLBACK_NONE;
 }
 
 /*
  * For stock_ties: other processes have put all rows into the GPU session, which
- * the CPU session has to have, too.  Read them again; false if that is not
+ * the memory sort has to have, too.  Read them again; false if that is not
  * possible.
  */
 static bool
@@ -515,7 +515,7 @@ read_for_ties(GsInputSort *sort)
 	{
 		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
-		if (!gpusort_cpu_session_put(sort->holder.cpu, slot->tts_values,
+		if (!gpusort_memory_sort_put(sort->sorter.cpu, slot->tts_values,
 									 slot->tts_isnull))
 			return false;
 	}
@@ -536,8 +536,8 @@ read_input(GsInputSort *sort)
 	}
 	if (!input_is_complete(sort))
 		return false;
-	if (sort->holder.stock_ties && sort->fed_by_others &&
-		sort->place == GS_PLACE_GPU)
+	if (sort->sorter.stock_ties && sort->fed_by_others &&
+		sort->location == GS_ROWS_ON_GPU)
 		return read_for_ties(sort);
 	return true;
 }
@@ -553,13 +553,13 @@ gpusort_input_sort_read(GsInputSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Sort the holder's rows where they are; false if that is not possible. */
+/* Sort the sorter's rows where they are; false if that is not possible. */
 static bool
-sort_holder(GsInputSort *sort)
+sort_sorter(GsInputSort *sort)
 {
-	return gpusort_row_holder_sort(&sort->holder) &&
-		(!sort->holder.stock_ties ||
-		 gpusort_row_holder_apply_stock_ties(&sort->holder));
+	return gpusort_row_sorter_sort(&sort->sorter) &&
+		(!sort->sorter.stock_ties ||
+		 gpusort_row_sorter_apply_stock_ties(&sort->sorter));
 }
 
 static bool sort_rows(GsInputSort *sort);
@@ -571,47 +571,47 @@ static bool sort_rows(GsInputSort *sort);
 static bool
 sort_with_rest(GsInputSort *sort)
 {
-	if (sort->holder.stock_ties)
+	if (sort->sorter.stock_ties)
 		return false;
 	if (may_drop_rows(sort))
 		return leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
 			sort_rows(sort);
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
-	if (!gpusort_row_runs_write(&sort->runs, &sort->holder))
+	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
-	gpusort_row_holder_end(&sort->holder);
-	enter_place(sort, GS_PLACE_RUNS);
+	gpusort_row_sorter_end(&sort->sorter);
+	set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
 }
 
-/* Sort the rows in a CPU session there, or if memory is short, on disk. */
+/* Sort the rows in a memory sort there, or if memory is short, on disk. */
 static void
 sort_memory(GsInputSort *sort)
 {
-	if (sort_holder(sort))
+	if (sort_sorter(sort))
 		return;
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_OUT_OF_MEMORY);
-	(void) write_holder(sort);
+	(void) write_sorter(sort);
 }
 
 /* Sort the rows of this process where they are; false if they are lost. */
 static bool
 sort_rows(GsInputSort *sort)
 {
-	switch (sort->place)
+	switch (sort->location)
 	{
-		case GS_PLACE_GPU:
-			return sort_holder(sort) &&
-				(!gpusort_gpu_session_has_rest(sort->holder.gpu) ||
+		case GS_ROWS_ON_GPU:
+			return sort_sorter(sort) &&
+				(!gpusort_gpu_session_has_rest(sort->sorter.gpu) ||
 				 sort_with_rest(sort));
-		case GS_PLACE_MEMORY:
+		case GS_ROWS_IN_MEMORY:
 			sort_memory(sort);
 			return true;
-		case GS_PLACE_RUNS:
+		case GS_ROWS_IN_RUNS:
 			gpusort_row_runs_end_builder(&sort->runs);
 			return true;
-		case GS_PLACE_BATCH:
-			return write_holder(sort);
+		case GS_ROWS_IN_BATCH:
+			return write_sorter(sort);
 	}
 	return false;
 }
@@ -646,24 +646,24 @@ combine_rows(GsInputSort *sort)
 
 	if (sort->spec->target != NULL)
 	{
-		gpusort_row_runs_share(runs, &sort->holder);
+		gpusort_row_runs_share(runs, &sort->sorter);
 		runs->shared.ndropped += sort->ndropped;
 		sort->nrows = runs->shared.nrows;
 		return;
 	}
 	if (runs->set != NULL)
 	{
-		sort->ndropped += gpusort_row_runs_import(runs, &sort->holder);
+		sort->ndropped += gpusort_row_runs_import(runs, &sort->sorter);
 		if (runs->nimported > 0)
-			enter_place(sort, GS_PLACE_RUNS);
+			set_location(sort, GS_ROWS_IN_RUNS);
 	}
-	if (sort->place == GS_PLACE_RUNS)
+	if (sort->location == GS_ROWS_IN_RUNS)
 	{
 		gpusort_external_perform(runs->external);
 		sort->nrows = gpusort_external_count(runs->external);
 	}
 	else
-		sort->nrows = gpusort_row_holder_count(&sort->holder);
+		sort->nrows = gpusort_row_sorter_count(&sort->sorter);
 	drop_last_rows(sort);
 }
 
@@ -685,7 +685,7 @@ gpusort_input_sort_finish(GsInputSort *sort)
 GsFallback
 gpusort_input_sort_loss(const GsInputSort *sort)
 {
-	GsFallback	reason = gpusort_row_holder_failure(&sort->holder);
+	GsFallback	reason = gpusort_row_sorter_failure(&sort->sorter);
 
 	if (reason != GS_FALLBACK_NONE)
 		return reason;
@@ -704,13 +704,13 @@ gpusort_input_sort_restart(GsInputSort *sort)
 
 	sort->gpu_reason = gpusort_input_sort_loss(sort);
 	gpusort_stats_count_fallback(sort->gpu_reason);
-	gpusort_row_holder_end(&sort->holder);
+	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_row_runs_end(&sort->runs);
 	sort->input_failure = GS_FALLBACK_NONE;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;
 	enter_state(sort, GS_SORT_TAKING);
-	begin_holder(sort);
+	begin_sorter(sort);
 }
 
 /* ----------------------------------------------------------------
@@ -721,7 +721,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 void
 gpusort_input_sort_mark(GsInputSort *sort)
 {
-	if (sort->place == GS_PLACE_RUNS)
+	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_external_mark(sort->runs.external);
 }
 
@@ -756,7 +756,7 @@ report_gpu(const GsGpuSession *gpu, GsSortReport *report)
 static void
 report_memory(const GsInputSort *sort, GsSortReport *report)
 {
-	Size		bytes = gpusort_cpu_session_bytes(sort->holder.cpu);
+	Size		bytes = gpusort_memory_sort_bytes(sort->sorter.cpu);
 
 	report->kind = GS_SESSION_CPU;
 	report->space = GS_SPACE_MEMORY;
@@ -772,18 +772,18 @@ gpusort_input_sort_report(const GsInputSort *sort, GsSortReport *report)
 	memset(report, 0, sizeof(*report));
 	report->fallback = sort->runs.overflow;
 	report->gpu_reason = sort->gpu_reason;
-	switch (sort->place)
+	switch (sort->location)
 	{
-		case GS_PLACE_GPU:
-			report_gpu(sort->holder.gpu, report);
+		case GS_ROWS_ON_GPU:
+			report_gpu(sort->sorter.gpu, report);
 			break;
-		case GS_PLACE_MEMORY:
+		case GS_ROWS_IN_MEMORY:
 			report_memory(sort, report);
 			break;
-		case GS_PLACE_RUNS:
+		case GS_ROWS_IN_RUNS:
 			report_runs(&sort->runs, report);
 			break;
-		case GS_PLACE_BATCH:
+		case GS_ROWS_IN_BATCH:
 			elog(ERROR, "a sort without a result has no report");
 	}
 }

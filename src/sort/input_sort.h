@@ -3,16 +3,16 @@
  * input_sort.h
  *		Sorts the rows of an input, in memory or on disk.
  *
- * Rows are added to a holder.  When a row does not fit, the sort overflows: the
- * rows of the holder are written as a run.  The rows that follow are written as
- * runs too, batch by batch.  If there is a GPU, each batch is a holder with a new
+ * Rows are added to a sorter.  When a row does not fit, the sort overflows: the
+ * rows of the sorter are written as a run.  The rows that follow are written as
+ * runs too, batch by batch.  If there is a GPU, each batch is a sorter with a new
  * GPU session; otherwise a run builder sorts them.  Finally, the runs are merged.
  *
  * A GPU session can be lost together with its rows.  After any function returns
  * false, call gpusort_input_sort_restart() and read the input again.  It is then
  * sorted without a GPU, so this happens at most once.
  *
- * With spec->bound, only that many rows are kept.  Whenever a holder has several
+ * With spec->bound, only that many rows are kept.  Whenever a sorter has several
  * times as many, it is sorted and keeps the first ones only.  The last of these is
  * the cutoff: from then on, rows that sort after it are dropped as they arrive.
  *
@@ -33,7 +33,7 @@
 #include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
 #include "sort/cutoff.h"
-#include "sort/row_holder.h"
+#include "sort/row_sorter.h"
 #include "sort/row_runs.h"
 
 /*
@@ -71,28 +71,28 @@ typedef enum GsSortState
  * A sort begins with GPU or MEMORY, and so it does after restart().  BATCH is only
  * a place while rows are being added.
  */
-typedef enum GsSortPlace
+typedef enum GsRowLocation
 {
-	GS_PLACE_GPU,				/* a GPU session has all rows */
-	GS_PLACE_MEMORY,			/* a CPU session has all rows */
-	GS_PLACE_RUNS,				/* runs have all rows; a builder adds more */
-	GS_PLACE_BATCH				/* runs have the first rows, a GPU session
+	GS_ROWS_ON_GPU,				/* a GPU session has all rows */
+	GS_ROWS_IN_MEMORY,			/* a memory sort has all rows */
+	GS_ROWS_IN_RUNS,			/* runs have all rows; a builder adds more */
+	GS_ROWS_IN_BATCH			/* runs have the first rows, a GPU session
 								 * those that follow */
-} GsSortPlace;
+} GsRowLocation;
 
 typedef struct GsInputSort
 {
 	const GsSortSpec *spec;
 	GsSortState state;
-	GsSortPlace place;
-	GsRowHolder holder;			/* its sessions end with GS_PLACE_RUNS */
+	GsRowLocation location;
+	GsRowSorter sorter;			/* its sessions end with GS_ROWS_IN_RUNS */
 	GsRowRuns	runs;
 	bool		fed_by_others;	/* have others been given the GPU session? */
 	GsFallback	gpu_reason;		/* why no GPU is used, or not any longer */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsCutoff   *cutoff;			/* rows behind it are not wanted, or NULL */
 	int64		ndropped;		/* rows that are not wanted, of all processes */
-	Size		most_bytes;		/* most memory of a holder that was cut */
+	Size		most_bytes;		/* most memory of a sorter that was cut */
 	int64		nrows;			/* rows kept, known after finishing */
 } GsInputSort;
 
@@ -155,13 +155,13 @@ gpusort_input_sort_is_lost(const GsInputSort *sort)
 static inline bool
 gpusort_input_sort_is_on_gpu(const GsInputSort *sort)
 {
-	return sort->place == GS_PLACE_GPU;
+	return sort->location == GS_ROWS_ON_GPU;
 }
 
 static inline bool
 gpusort_input_sort_is_on_disk(const GsInputSort *sort)
 {
-	return sort->place == GS_PLACE_RUNS;
+	return sort->location == GS_ROWS_IN_RUNS;
 }
 
 /* Have other processes sorted rows, or added them to the GPU session? */
@@ -169,7 +169,7 @@ static inline bool
 gpusort_input_sort_is_parallel(const GsInputSort *sort)
 {
 	return sort->runs.nimported > 0 ||
-		(sort->fed_by_others && sort->place == GS_PLACE_GPU);
+		(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU);
 }
 
 /*
@@ -195,7 +195,7 @@ gpusort_input_sort_shared_run(const GsInputSort *sort)
 	return &sort->runs.shared;
 }
 
-/* Find a place for a row that the holder does not take; false if rows are lost. */
+/* Find a place for a row that the sorter does not take; false if rows are lost. */
 extern bool gpusort_input_sort_put_elsewhere(GsInputSort *sort,
 											 TupleTableSlot *slot);
 
@@ -209,7 +209,7 @@ gpusort_input_sort_put(GsInputSort *sort, TupleTableSlot *slot)
 		return true;
 	}
 	slot_getallattrs(slot);
-	return likely(gpusort_row_holder_put(&sort->holder, slot)) ||
+	return likely(gpusort_row_sorter_put(&sort->sorter, slot)) ||
 		gpusort_input_sort_put_elsewhere(sort, slot);
 }
 
@@ -227,11 +227,11 @@ gpusort_input_sort_get(GsInputSort *sort, int64 position,
 	Datum	   *values = slot->tts_values;
 	bool	   *isnull = slot->tts_isnull;
 
-	if (sort->place == GS_PLACE_RUNS)
+	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_external_get(sort->runs.external, position, values, isnull);
-	else if (sort->place == GS_PLACE_MEMORY || sort->holder.stock_ties)
-		gpusort_cpu_session_get(sort->holder.cpu, position, values, isnull);
-	else if (unlikely(!gpusort_row_holder_get_gpu(&sort->holder, position,
+	else if (sort->location == GS_ROWS_IN_MEMORY || sort->sorter.stock_ties)
+		gpusort_memory_sort_get(sort->sorter.cpu, position, values, isnull);
+	else if (unlikely(!gpusort_row_sorter_get_gpu(&sort->sorter, position,
 												  values, isnull)))
 	{
 		sort->state = GS_SORT_LOST;

@@ -82,40 +82,40 @@ write_rest(GsRowRuns *runs, GsGpuSession *gpu, TupleTableSlot *slot)
 
 /* Write the rows of a sorted GPU session; false if they are lost. */
 static bool
-write_gpu_rows(GsRowRuns *runs, GsRowHolder *holder)
+write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
 													&TTSOpsVirtual);
-	int64		nrows = gpusort_gpu_session_count(holder->gpu);
-	int			place = gpusort_external_runs(runs->external);
+	int64		nrows = gpusort_gpu_session_count(sorter->gpu);
+	int			first_run = gpusort_external_runs(runs->external);
 	int64		index = 0;
 
 	/* The last ones first: they lie in chunks of the pool that are needed. */
-	write_rest(runs, holder->gpu, slot);
+	write_rest(runs, sorter->gpu, slot);
 	gpusort_external_begin_run(runs->external);
 	while (index < nrows &&
-		   gpusort_row_holder_get_gpu(holder, index, slot->tts_values,
+		   gpusort_row_sorter_get_gpu(sorter, index, slot->tts_values,
 									  slot->tts_isnull))
 	{
 		gpusort_external_put(runs->external, slot->tts_values,
 							 slot->tts_isnull);
 		index++;
 	}
-	gpusort_external_end_run(runs->external, place);
+	gpusort_external_end_run(runs->external, first_run);
 	ExecDropSingleTupleTableSlot(slot);
 	return index == nrows;
 }
 
 bool
-gpusort_row_runs_write(GsRowRuns *runs, GsRowHolder *holder)
+gpusort_row_runs_write(GsRowRuns *runs, GsRowSorter *sorter)
 {
-	MemoryContext caller = MemoryContextSwitchTo(holder->context);
+	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
 	bool		written = true;
 
-	if (holder->gpu != NULL)
-		written = write_gpu_rows(runs, holder);
+	if (sorter->gpu != NULL)
+		written = write_gpu_rows(runs, sorter);
 	else
-		gpusort_run_builder_write(runs->spec, runs->external, holder->cpu,
+		gpusort_run_builder_write(runs->spec, runs->external, sorter->cpu,
 								  gpusort_sort_spec_memory(runs->spec));
 	MemoryContextSwitchTo(caller);
 	return written;
@@ -146,7 +146,7 @@ gpusort_row_runs_end_builder(GsRowRuns *runs)
  */
 
 bool
-gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder, int nprocesses,
+gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter, int nprocesses,
 						  GsRunSetHandle *handle)
 {
 	const GsSortSpec *spec = runs->spec;
@@ -165,25 +165,25 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder, int nprocesses,
 	/* Their runs will be read beside the rows that are here. */
 	runs->reader_bytes = nprocesses *
 		gpusort_run_file_reader_bytes(gpusort_sort_spec_memory(spec));
-	gpusort_row_runs_reserve_readers(runs, holder);
+	gpusort_row_runs_reserve_readers(runs, sorter);
 	return true;
 }
 
 void
-gpusort_row_runs_reserve_readers(const GsRowRuns *runs, GsRowHolder *holder)
+gpusort_row_runs_reserve_readers(const GsRowRuns *runs, GsRowSorter *sorter)
 {
-	gpusort_cpu_session_reserve(holder->cpu, runs->reader_bytes);
+	gpusort_memory_sort_reserve(sorter->cpu, runs->reader_bytes);
 }
 
 /* Add a run of another process to those there are, or to the rows in memory. */
 static void
-import_run(GsRowRuns *runs, GsRowHolder *holder, const GsSharedRun *run)
+import_run(GsRowRuns *runs, GsRowSorter *sorter, const GsSharedRun *run)
 {
 	if (runs->external == NULL)
 	{
 		runs->external = begin_external(runs);
-		if (gpusort_row_holder_count(holder) > 0)
-			gpusort_external_hold(runs->external, holder->cpu);
+		if (gpusort_row_sorter_count(sorter) > 0)
+			gpusort_external_hold(runs->external, sorter->cpu);
 	}
 	gpusort_external_import(runs->external, runs->set, run);
 	runs->nimported++;
@@ -196,7 +196,7 @@ import_run(GsRowRuns *runs, GsRowHolder *holder, const GsSharedRun *run)
 }
 
 int64
-gpusort_row_runs_import(GsRowRuns *runs, GsRowHolder *holder)
+gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter)
 {
 	const GsInput *input = &runs->spec->input;
 	const GsSharedRun *run;
@@ -205,31 +205,31 @@ gpusort_row_runs_import(GsRowRuns *runs, GsRowHolder *holder)
 	for (int n = 0; (run = input->run(input->arg, n)) != NULL; n++)
 	{
 		if (run->nrows > 0)
-			import_run(runs, holder, run);
+			import_run(runs, sorter, run);
 		ndropped += run->ndropped;
 	}
 	return ndropped;
 }
 
-/* Write the first sorted rows of a CPU session as a run that is shared. */
+/* Write the first sorted rows of a memory sort as a run that is shared. */
 static void
-share_held_rows(GsRowRuns *runs, GsRowHolder *holder, int64 nrows)
+share_held_rows(GsRowRuns *runs, GsRowSorter *sorter, int64 nrows)
 {
 	GsExternalSort *external = begin_external(runs);
 	MemoryContext caller = MemoryContextSwitchTo(runs->context);
 
-	gpusort_run_builder_put_sorted(external, holder->cpu, nrows);
+	gpusort_run_builder_put_sorted(external, sorter->cpu, nrows);
 	gpusort_external_share_run(external, &runs->shared);
 	gpusort_external_end(external);
 	MemoryContextSwitchTo(caller);
 }
 
 void
-gpusort_row_runs_share(GsRowRuns *runs, GsRowHolder *holder)
+gpusort_row_runs_share(GsRowRuns *runs, GsRowSorter *sorter)
 {
 	int64		held = runs->external != NULL ?
 		gpusort_external_count(runs->external) :
-		gpusort_row_holder_count(holder);
+		gpusort_row_sorter_count(sorter);
 	int64		nrows = held;
 
 	if (runs->spec->bound > 0)
@@ -237,7 +237,7 @@ gpusort_row_runs_share(GsRowRuns *runs, GsRowHolder *holder)
 	if (runs->external != NULL)
 		gpusort_external_share(runs->external, nrows, &runs->shared);
 	else if (nrows > 0)
-		share_held_rows(runs, holder, nrows);
+		share_held_rows(runs, sorter, nrows);
 	runs->shared.overflow = runs->overflow;
 	runs->shared.ndropped = held - nrows;
 }

@@ -4,9 +4,9 @@
  *		The rows of a sort that are on disk, as sorted runs.
  *
  * Three things bring runs about.  In an overflow, rows that do not fit in
- * memory are written: those of holders, and those for which there is no holder.
+ * memory are written: those of sorters, and those for which there is no sorter.
  * The runs that other processes share are added to those there are, or merged
- * with a holder's rows.  And a process with spec->target shares its own rows, as
+ * with a sorter's rows.  And a process with spec->target shares its own rows, as
  * one run.
  *
  * The struct is open since each row that comes from the last merge is read by
@@ -22,14 +22,14 @@
 #include "sort/disk/external_sort.h"
 #include "sort/disk/run_builder.h"
 #include "sort/disk/shared_run.h"
-#include "sort/row_holder.h"
+#include "sort/row_sorter.h"
 
 typedef struct GsRowRuns
 {
 	const GsSortSpec *spec;
 	MemoryContext context;
 	GsExternalSort *external;	/* NULL if there are no runs */
-	GsRunBuilder *builder;		/* of rows without a holder, or NULL */
+	GsRunBuilder *builder;		/* of rows without a sorter, or NULL */
 	GsFallback	overflow;		/* why, here or in another process, or
 								 * GS_FALLBACK_NONE */
 	GsRunSet   *set;			/* to which others write runs, or NULL */
@@ -52,11 +52,11 @@ extern void gpusort_row_runs_init(GsRowRuns *runs, const GsSortSpec *spec,
 extern void gpusort_row_runs_begin_overflow(GsRowRuns *runs, GsFallback reason);
 
 /*
- * Write a holder's rows, those of a GPU session sorted and with the rest for
- * which there was no device memory.  Returns false if they are lost.  The holder is
+ * Write a sorter's rows, those of a GPU session sorted and with the rest for
+ * which there was no device memory.  Returns false if they are lost.  The sorter is
  * to be ended then.
  */
-extern bool gpusort_row_runs_write(GsRowRuns *runs, GsRowHolder *holder);
+extern bool gpusort_row_runs_write(GsRowRuns *runs, GsRowSorter *sorter);
 
 /* Begin and end a builder of the rows that follow. */
 extern void gpusort_row_runs_begin_builder(GsRowRuns *runs);
@@ -64,27 +64,27 @@ extern void gpusort_row_runs_end_builder(GsRowRuns *runs);
 
 /*
  * Make the set to which so many other processes write runs, and take the memory
- * for reading them from the holder's budget.  Returns false if they are not to.
+ * for reading them from the sorter's budget.  Returns false if they are not to.
  */
-extern bool gpusort_row_runs_make_set(GsRowRuns *runs, GsRowHolder *holder,
+extern bool gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter,
 									  int nprocesses, GsRunSetHandle *handle);
 
-/* Take that memory from another holder's budget, which replaces the first one. */
+/* Take that memory from another sorter's budget, which replaces the first one. */
 extern void gpusort_row_runs_reserve_readers(const GsRowRuns *runs,
-											 GsRowHolder *holder);
+											 GsRowSorter *sorter);
 
 /*
  * Add the runs of which spec->input.run tells, to the runs that there are or to
- * the rows that the holder has sorted.  Returns how many rows the other processes
+ * the rows that the sorter has sorted.  Returns how many rows the other processes
  * have dropped.
  */
-extern int64 gpusort_row_runs_import(GsRowRuns *runs, GsRowHolder *holder);
+extern int64 gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter);
 
 /*
  * With spec->target: write there, as one run, the rows of all runs, or, if there
- * is none, those that the holder has sorted; no more than spec->bound.
+ * is none, those that the sorter has sorted; no more than spec->bound.
  */
-extern void gpusort_row_runs_share(GsRowRuns *runs, GsRowHolder *holder);
+extern void gpusort_row_runs_share(GsRowRuns *runs, GsRowSorter *sorter);
 
 /*
  * Remove the runs that this process has written, and forget why.  What a builder

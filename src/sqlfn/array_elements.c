@@ -40,7 +40,7 @@ find_offsets(GsArrayElements *elements)
 							   Max(elements->count, 1) * sizeof(uint32));
 	for (int i = 0; i < elements->count; i++)
 	{
-		char	   *place = elements->data + offset;
+		char	   *dest = elements->data + offset;
 
 		CHECK_FOR_INTERRUPTS();
 		gpusort_work_add(GPUSORT_WORK_ROW);
@@ -51,7 +51,7 @@ find_offsets(GsArrayElements *elements)
 			continue;
 		}
 		elements->offsets[i] = (uint32) offset;
-		offset = att_addlength_pointer(offset, elements->typlen, place);
+		offset = att_addlength_pointer(offset, elements->typlen, dest);
 		offset = att_align_nominal(offset, elements->typalign);
 	}
 	elements->data_bytes = offset;
@@ -128,7 +128,7 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 #define GATHER(inttype) \
 	do { \
 		const inttype *from = (const inttype *) elements->data; \
-		inttype    *to = (inttype *) place; \
+		inttype    *to = (inttype *) dest; \
 		for (int start = 0; start < count; start += GPUSORT_ROWS_PER_LOOK) \
 		{ \
 			int			end = Min(count - start, GPUSORT_ROWS_PER_LOOK) + start; \
@@ -145,7 +145,7 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 
 /* Copy elements of one length, without NULLs. */
 static void
-gather_fixed(const GsArrayElements *elements, const uint64 *order, char *place)
+gather_fixed(const GsArrayElements *elements, const uint64 *order, char *dest)
 {
 	Size		stride = elements->stride;
 	int			count = elements->count;
@@ -172,8 +172,8 @@ gather_fixed(const GsArrayElements *elements, const uint64 *order, char *place)
 			PREFETCH(elements->data +
 					 (uint32) order[i + PREFETCH_DISTANCE] * stride);
 		gpusort_work_add(stride);
-		memcpy(place, elements->data + (uint32) order[i] * stride, stride);
-		place += stride;
+		memcpy(dest, elements->data + (uint32) order[i] * stride, stride);
+		dest += stride;
 	}
 }
 
@@ -183,7 +183,7 @@ gather_fixed(const GsArrayElements *elements, const uint64 *order, char *place)
  */
 static void
 gather_variable(const GsArrayElements *elements, const uint64 *order,
-				char *place, uint8 *bitmap)
+				char *dest, uint8 *bitmap)
 {
 	const uint32 *offsets = elements->offsets;
 	int			count = elements->count;
@@ -213,9 +213,9 @@ gather_variable(const GsArrayElements *elements, const uint64 *order,
 		length = att_addlength_pointer(0, elements->typlen, from);
 		padded = att_align_nominal(length, elements->typalign);
 		gpusort_work_add(GPUSORT_WORK_ROW + length);
-		memcpy(place, from, length);
-		memset(place + length, 0, padded - length);
-		place += padded;
+		memcpy(dest, from, length);
+		memset(dest + length, 0, padded - length);
+		dest += padded;
 	}
 }
 

@@ -361,10 +361,10 @@ give_up_abbreviation(Comparison *comparison, SortItem *items, Size count)
 
 /*
  * Make an item for each element that is not NULL, and return their number.
- * The numbers of NULLs are written to 'apart'.
+ * The numbers of NULLs are written to 'nulls'.
  */
 static Size
-make_items(Comparison *comparison, SortItem *items, uint64 *apart)
+make_items(Comparison *comparison, SortItem *items, uint64 *nulls)
 {
 	const GsArrayElements *elements = comparison->elements;
 	SortSupport ssup = &comparison->ssup;
@@ -378,7 +378,7 @@ make_items(Comparison *comparison, SortItem *items, uint64 *apart)
 		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_elements_get(elements, i, &item->key))
 		{
-			*apart++ = i;
+			*nulls++ = i;
 			continue;
 		}
 		item->number = i;
@@ -402,14 +402,14 @@ order_by_comparison(const GsElementOrder *order,
 	Size		regular = elements->count - elements->nulls;
 	uint64	   *entries = alloc_entries(elements->count);
 	uint64	   *first = order->nulls_first ? entries + elements->nulls : entries;
-	uint64	   *apart = order->nulls_first ? entries : entries + regular;
+	uint64	   *nulls = order->nulls_first ? entries : entries + regular;
 	Comparison	comparison;
 	SortItem   *items;
 
 	prepare_comparison(&comparison, order, elements, 1);
 	items = MemoryContextAllocHuge(CurrentMemoryContext,
 								   Max(regular, 1) * sizeof(SortItem));
-	make_items(&comparison, items, apart);
+	make_items(&comparison, items, nulls);
 	sort_items(items, regular, &comparison);
 	for (Size i = 0; i < regular; i++)
 	{
@@ -493,7 +493,7 @@ gpusort_element_order_apply(const GsElementOrder *order,
  */
 static bool
 fetch_elements(GsGpuSession *session, const GsArrayElements *elements,
-			   char *place)
+			   char *dest)
 {
 	for (int i = 0; i < elements->count; i++)
 	{
@@ -503,8 +503,8 @@ fetch_elements(GsGpuSession *session, const GsArrayElements *elements,
 		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_gpu_session_get(session, i, &value, &isnull))
 			return false;
-		store_att_byval(place, value, elements->typlen);
-		place += elements->stride;
+		store_att_byval(dest, value, elements->typlen);
+		dest += elements->stride;
 	}
 	return true;
 }

@@ -382,7 +382,7 @@ encode_strings(const GsKeyPlan *plan, GsKeyCursor *cursor, Datum a, Datum b,
 {
 	GsPivot		pivot;
 
-	gpusort_key_plan_take_pivot(plan, cursor, a, &pivot);
+	gpusort_key_plan_set_pivot(plan, cursor, a, &pivot);
 	gpusort_pivot_encode(&pivot, a, a_words);
 	gpusort_pivot_encode(&pivot, b, b_words);
 	gpusort_pivot_drop(&pivot);
@@ -419,10 +419,10 @@ follow_words(const Rows *rows, const GsKeyPlan *plan, int i, int j,
 	{
 		GsKeyCursor other = cursor;
 		int			other_first = first;
-		GsKeyRest	rest = gpusort_key_plan_go_on(plan, a, a_isnull, key, &cursor,
+		GsKeyRest	rest = gpusort_key_plan_next_words(plan, a, a_isnull, key, &cursor,
 												  &first);
 
-		if (rest != gpusort_key_plan_go_on(plan, b, b_isnull, key, &other,
+		if (rest != gpusort_key_plan_next_words(plan, b, b_isnull, key, &other,
 										   &other_first) ||
 			cursor.stage != other.stage || cursor.slice != other.slice ||
 			first != other_first)

@@ -1,5 +1,5 @@
 # Sorts on a GPU, which the emulator plays: the rows and their order are those
-# of the CPU sessions, and what no GPU can do is done without one.
+# of the memory sort, and what no GPU can do is done without one.
 
 use strict;
 use warnings;
@@ -44,7 +44,7 @@ my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
 
 my $session = Session($node);
 
-# The same rows in the same order as from a CPU session.
+# The same rows in the same order as from a memory sort.
 sub as_on_cpu
 {
 	my ($name, $query, $settings) = @_;

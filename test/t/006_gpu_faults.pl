@@ -28,7 +28,7 @@ my $expected = $cpu->run($query);
 my $expected_keys = $cpu->run($keys);
 $cpu->quit;
 is($node->safe_psql('postgres', "SET pg_gpusort.enable = off; $keys"), $expected_keys,
-	'a CPU session sorts like stock');
+	'a memory sort sorts like stock');
 
 # ---- A session of its own for each fault ----
 
@@ -134,7 +134,7 @@ foreach my $column ("md5(id::text)", "'rows that begin alike ' || k")
 	  foreach 'get:error:1', 'get:error:2', 'get:error:7', 'sort:error';
 }
 
-# A fault and then too little memory for a CPU session.
+# A fault and then too little memory for a memory sort.
 foreach my $fault ('put:error:9', 'sort:error', 'get:error:1', 'get:error:7')
 {
 	my $session = Session($node, @anywhere, "SET pg_gpusort.debug_fault = '$fault'",

@@ -317,7 +317,7 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 	holds_nothing($node, "get:$action:7");
 }
 
-# A fault and then too little memory for a CPU session.
+# A fault and then too little memory for a memory sort.
 foreach my $fault ('put:error:3', 'sort:error', 'get:error:1')
 {
 	$session->run("SET pg_gpusort.debug_fault = '$fault'; SET pg_gpusort.work_mem = '256kB'");

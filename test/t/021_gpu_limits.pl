@@ -115,7 +115,7 @@ foreach my $fault ('put:error:3', 'put:memory:2', 'sort:error', 'sort:memory', '
 	holds_nothing($node, $fault);
 }
 
-# A cursor whose GPU is lost when rows have been returned: a CPU session then drops rows.
+# A cursor whose GPU is lost when rows have been returned: a memory sort then drops rows.
 {
 	my $cursor = 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM more ORDER BY k, id LIMIT 6000; FETCH 10 FROM c; MOVE 4000 FROM c; FETCH 10 FROM c; COMMIT';
 	my $expected = $session->run("$stock; $cursor");

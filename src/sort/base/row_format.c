@@ -198,17 +198,17 @@ gpusort_row_format_free(GsRowFormat *format)
  * long as writing the rest of the row.
  */
 static inline void
-zero_bytes(char *place, Size count)
+zero_bytes(char *dest, Size count)
 {
 	if (count > 8)
-		memset(place, 0, count);
+		memset(dest, 0, count);
 	else if (count >= 4)
 	{
-		memset(place, 0, 4);
-		memset(place + count - 4, 0, 4);
+		memset(dest, 0, 4);
+		memset(dest + count - 4, 0, 4);
 	}
 	else if (count > 0)
-		place[0] = place[count / 2] = place[count - 1] = 0;
+		dest[0] = dest[count / 2] = dest[count - 1] = 0;
 }
 
 /* ----------------------------------------------------------------
@@ -262,7 +262,7 @@ write_variable(const GsRowColumn *column, Datum value, char *row, Size *end,
 	struct varlena *varlena = (struct varlena *) DatumGetPointer(value);
 	Size		length;
 	Size		start = variable_start(column, value, *end, &length);
-	char	   *place = row + start;
+	char	   *dest = row + start;
 	uint32		offset = start;
 
 	if (unlikely(start + length > limit))
@@ -271,17 +271,17 @@ write_variable(const GsRowColumn *column, Datum value, char *row, Size *end,
 		zero_bytes(row + *end, start - *end);
 	memcpy(row + column->offset, &offset, sizeof(offset));
 	if (column->kind == GS_COLUMN_CSTRING)
-		memcpy(place, DatumGetCString(value), length);
+		memcpy(dest, DatumGetCString(value), length);
 	else if (VARATT_IS_EXTERNAL_EXPANDED(varlena))
-		EOH_flatten_into(DatumGetEOHP(value), place, length);
+		EOH_flatten_into(DatumGetEOHP(value), dest, length);
 	else if (column->can_shorten && VARATT_CAN_MAKE_SHORT(varlena))
 	{
-		SET_VARSIZE_SHORT(place, length);
-		memcpy(place + VARHDRSZ_SHORT, VARDATA(varlena),
+		SET_VARSIZE_SHORT(dest, length);
+		memcpy(dest + VARHDRSZ_SHORT, VARDATA(varlena),
 			   length - VARHDRSZ_SHORT);
 	}
 	else
-		memcpy(place, varlena, length);
+		memcpy(dest, varlena, length);
 	*end = start + length;
 	return true;
 }
@@ -322,39 +322,39 @@ write_columns(const GsRowFormat *format, const Datum *values,
 	for (int i = 0; i < format->ncolumns; i++)
 	{
 		const GsRowColumn *column = &format->columns[i];
-		char	   *place = row + column->offset;
+		char	   *dest = row + column->offset;
 
 		if (unlikely(isnull[i]))
 		{
 			*has_null = true;
 			if (zero_gaps)
-				zero_bytes(place, column->bytes);
+				zero_bytes(dest, column->bytes);
 			continue;
 		}
 		switch (column->kind)
 		{
 			case GS_COLUMN_1:
-				*(uint8 *) place = DatumGetUInt8(values[i]);
+				*(uint8 *) dest = DatumGetUInt8(values[i]);
 				break;
 			case GS_COLUMN_2:
 				{
 					uint16		value = DatumGetUInt16(values[i]);
 
-					memcpy(place, &value, sizeof(value));
+					memcpy(dest, &value, sizeof(value));
 					break;
 				}
 			case GS_COLUMN_4:
 				{
 					uint32		value = DatumGetUInt32(values[i]);
 
-					memcpy(place, &value, sizeof(value));
+					memcpy(dest, &value, sizeof(value));
 					break;
 				}
 			case GS_COLUMN_8:
-				memcpy(place, &values[i], sizeof(Datum));
+				memcpy(dest, &values[i], sizeof(Datum));
 				break;
 			case GS_COLUMN_FIXED:
-				memcpy(place, DatumGetPointer(values[i]), column->bytes);
+				memcpy(dest, DatumGetPointer(values[i]), column->bytes);
 				break;
 			case GS_COLUMN_VARLENA:
 			case GS_COLUMN_CSTRING:
@@ -386,35 +386,35 @@ bit_is_set(const uint8 *bitmap, int i)
 static inline Datum
 read_column(const GsRowColumn *column, char *row)
 {
-	char	   *place = row + column->offset;
+	char	   *ptr = row + column->offset;
 
 	switch (column->kind)
 	{
 		case GS_COLUMN_1:
-			return CharGetDatum(*place);
+			return CharGetDatum(*ptr);
 		case GS_COLUMN_2:
 			{
 				int16		value;
 
-				memcpy(&value, place, sizeof(value));
+				memcpy(&value, ptr, sizeof(value));
 				return Int16GetDatum(value);
 			}
 		case GS_COLUMN_4:
 			{
 				int32		value;
 
-				memcpy(&value, place, sizeof(value));
+				memcpy(&value, ptr, sizeof(value));
 				return Int32GetDatum(value);
 			}
 		case GS_COLUMN_8:
 			{
 				Datum		value;
 
-				memcpy(&value, place, sizeof(value));
+				memcpy(&value, ptr, sizeof(value));
 				return value;
 			}
 		case GS_COLUMN_FIXED:
-			return PointerGetDatum(place);
+			return PointerGetDatum(ptr);
 		case GS_COLUMN_VARLENA:
 		case GS_COLUMN_CSTRING:
 			return PointerGetDatum(row + offset_of_variable(column, row));

@@ -37,7 +37,7 @@ struct GsExternalSort
 	Size		limit;			/* bytes */
 	GsRunFile  *file;
 	GsRunFile  *imported;		/* of runs of other processes, or NULL */
-	GsCpuSession *held;			/* rows that are sorted in memory, or NULL */
+	GsMemorySort *held;			/* rows that are sorted in memory, or NULL */
 	int			merge_order;	/* runs that are merged at a time */
 	int			max_runs;		/* that may wait */
 	GsSortedRun **runs;
@@ -104,7 +104,7 @@ gpusort_external_reserve(GsExternalSort *sort, Size bytes)
 }
 
 static void
-insert_run(GsExternalSort *sort, GsSortedRun *run, int place)
+insert_run(GsExternalSort *sort, GsSortedRun *run, int index)
 {
 	if (sort->nruns == sort->size_of_runs)
 	{
@@ -112,22 +112,22 @@ insert_run(GsExternalSort *sort, GsSortedRun *run, int place)
 		sort->runs = repalloc_huge(sort->runs, sort->size_of_runs *
 								   sizeof(GsSortedRun *));
 	}
-	memmove(&sort->runs[place + 1], &sort->runs[place],
-			(sort->nruns - place) * sizeof(GsSortedRun *));
-	sort->runs[place] = run;
+	memmove(&sort->runs[index + 1], &sort->runs[index],
+			(sort->nruns - index) * sizeof(GsSortedRun *));
+	sort->runs[index] = run;
 	sort->nruns++;
 }
 
 void
-gpusort_external_end_run(GsExternalSort *sort, int place)
+gpusort_external_end_run(GsExternalSort *sort, int index)
 {
 	GsSortedRun *run = gpusort_run_file_end(sort->file, false);
 
-	Assert(place <= sort->nruns);
+	Assert(index <= sort->nruns);
 	if (run == NULL)
 		return;
 	sort->nrows += run->nrows;
-	insert_run(sort, run, place);
+	insert_run(sort, run, index);
 }
 
 void
@@ -152,10 +152,10 @@ gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
 }
 
 void
-gpusort_external_hold(GsExternalSort *sort, GsCpuSession *session)
+gpusort_external_hold(GsExternalSort *sort, GsMemorySort *session)
 {
 	sort->held = session;
-	sort->nrows += gpusort_cpu_session_count(session);
+	sort->nrows += gpusort_memory_sort_count(session);
 }
 
 /* ----------------------------------------------------------------
@@ -165,7 +165,7 @@ gpusort_external_hold(GsExternalSort *sort, GsCpuSession *session)
 
 /* Begin to merge some runs, and rows in memory unless 'held' is NULL. */
 static void
-begin_merge(GsExternalSort *sort, int first, int nruns, GsCpuSession *held)
+begin_merge(GsExternalSort *sort, int first, int nruns, GsMemorySort *held)
 {
 	MemoryContext caller;
 
@@ -200,7 +200,7 @@ end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
 
 /* Begin a run, and write to it the first rows that some others have. */
 static void
-write_merged(GsExternalSort *sort, int first, int nruns, GsCpuSession *held,
+write_merged(GsExternalSort *sort, int first, int nruns, GsMemorySort *held,
 			 int64 nrows)
 {
 	char	   *row;

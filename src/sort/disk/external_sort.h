@@ -10,7 +10,7 @@
 
 #include "sort/base/sort_spec.h"
 #include "sort/disk/shared_run.h"
-#include "sort/memory/cpu_session.h"
+#include "sort/memory/memory_sort.h"
 
 typedef struct GsExternalSort GsExternalSort;
 
@@ -32,7 +32,7 @@ extern void gpusort_external_begin_run(GsExternalSort *sort);
 extern void gpusort_external_put(GsExternalSort *sort, const Datum *values,
 								 const bool *isnull);
 extern char *gpusort_external_reserve(GsExternalSort *sort, Size bytes);
-extern void gpusort_external_end_run(GsExternalSort *sort, int place);
+extern void gpusort_external_end_run(GsExternalSort *sort, int index);
 
 /* Runs that there are. */
 extern int	gpusort_external_runs(const GsExternalSort *sort);
@@ -49,7 +49,7 @@ extern void gpusort_external_limit_runs(GsExternalSort *sort);
  */
 extern void gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
 									const GsSharedRun *shared);
-extern void gpusort_external_hold(GsExternalSort *sort, GsCpuSession *session);
+extern void gpusort_external_hold(GsExternalSort *sort, GsMemorySort *session);
 
 /* Rows put. */
 extern int64 gpusort_external_count(const GsExternalSort *sort);

@@ -3,7 +3,7 @@
  * host_sort.c
  *		A sort on the host alone: rows in memory, and in runs if they outgrow it.
  *
- * A CPU session takes the rows until one does not fit.  If the sort has a bound,
+ * A memory sort takes the rows until one does not fit.  If the sort has a bound,
  * it then keeps only the rows that are wanted, as long as that makes enough room.
  * Otherwise the rows are written as a run, a run builder takes the rows that
  * follow, and the runs are merged in the end.
@@ -19,7 +19,7 @@
 #include "sort/disk/external_sort.h"
 #include "sort/disk/host_sort.h"
 #include "sort/disk/run_builder.h"
-#include "sort/memory/cpu_session.h"
+#include "sort/memory/memory_sort.h"
 
 struct GsHostSort
 {
@@ -31,7 +31,7 @@ struct GsHostSort
 
 	/* The rows in memory; NULL after an overflow. */
 	MemoryContext session_context;
-	GsCpuSession *session;
+	GsMemorySort *session;
 
 	/* After an overflow. */
 	GsExternalSort *external;	/* NULL before one */
@@ -48,7 +48,7 @@ begin_session(GsHostSort *sort)
 												  "pg_gpusort rows",
 												  ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(sort->session_context);
-	sort->session = gpusort_cpu_session_create(&sort->spec,
+	sort->session = gpusort_memory_sort_create(&sort->spec,
 											   gpusort_budget_create(sort->memory));
 	MemoryContextSwitchTo(caller);
 }
@@ -92,7 +92,7 @@ static bool
 sort_session(GsHostSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->session_context);
-	bool		sorted = gpusort_cpu_session_sort(sort->session);
+	bool		sorted = gpusort_memory_sort_sort(sort->session);
 
 	MemoryContextSwitchTo(caller);
 	return sorted;
@@ -106,9 +106,9 @@ sort_session(GsHostSort *sort)
 static bool
 cut(GsHostSort *sort)
 {
-	int64		nrows = gpusort_cpu_session_count(sort->session);
+	int64		nrows = gpusort_memory_sort_count(sort->session);
 	int			natts = sort->spec.tupdesc->natts;
-	GsCpuSession *old = sort->session;
+	GsMemorySort *old = sort->session;
 	MemoryContext old_context = sort->session_context;
 	Datum	   *values;
 	bool	   *isnull;
@@ -120,8 +120,8 @@ cut(GsHostSort *sort)
 	values = MemoryContextAlloc(old_context, natts * sizeof(Datum));
 	isnull = MemoryContextAlloc(old_context, natts * sizeof(bool));
 	begin_session(sort);
-	gpusort_cpu_session_keep_first(old, sort->bound);
-	while (gpusort_cpu_session_take(old, values, isnull))
+	gpusort_memory_sort_keep_first(old, sort->bound);
+	while (gpusort_memory_sort_take(old, values, isnull))
 		gpusort_host_sort_put(sort, values, isnull);
 	MemoryContextDelete(old_context);
 	return true;
@@ -135,13 +135,13 @@ gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 
 	if (sort->builder == NULL)
 	{
-		if (gpusort_cpu_session_put(sort->session, values, isnull) ||
+		if (gpusort_memory_sort_put(sort->session, values, isnull) ||
 			(cut(sort) && sort->builder == NULL &&
-			 gpusort_cpu_session_put(sort->session, values, isnull)))
+			 gpusort_memory_sort_put(sort->session, values, isnull)))
 			return;
 		if (sort->builder == NULL)
 		{
-			overflow(sort, gpusort_cpu_session_refusal(sort->session));
+			overflow(sort, gpusort_memory_sort_refusal(sort->session));
 			caller = MemoryContextSwitchTo(sort->context);
 			sort->builder = gpusort_run_builder_begin(&sort->spec,
 													  sort->external,
@@ -182,7 +182,7 @@ gpusort_host_sort_get(GsHostSort *sort, int64 position, Datum *values,
 	if (sort->external != NULL)
 		gpusort_external_get(sort->external, position, values, isnull);
 	else
-		gpusort_cpu_session_get(sort->session, position, values, isnull);
+		gpusort_memory_sort_get(sort->session, position, values, isnull);
 	sort->next_position = position + 1;
 }
 

@@ -3,7 +3,7 @@
  * run_builder.c
  *		Makes sorted runs of rows that come in any order.
  *
- * A CPU session takes rows until it is full; then it is sorted and written, and
+ * A memory sort takes rows until it is full; then it is sorted and written, and
  * the next one takes its place.
  *
  * If the system has less memory than the sort may use, the runs get shorter:
@@ -33,7 +33,7 @@ struct GsRunBuilder
 	bool		may_merge;
 	MemoryContext session_context;
 	GsBudget   *budget;
-	GsCpuSession *session;
+	GsMemorySort *session;
 };
 
 static void
@@ -46,7 +46,7 @@ begin_session(GsRunBuilder *builder)
 													 ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(builder->session_context);
 	builder->budget = gpusort_budget_create(builder->limit);
-	builder->session = gpusort_cpu_session_create(&builder->spec,
+	builder->session = gpusort_memory_sort_create(&builder->spec,
 												  builder->budget);
 	MemoryContextSwitchTo(caller);
 }
@@ -84,15 +84,15 @@ smaller_limit(Size limit)
 }
 
 void
-gpusort_run_builder_put_sorted(GsExternalSort *external, GsCpuSession *session,
+gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *session,
 							   int64 nrows)
 {
 	gpusort_external_begin_run(external);
 	for (int64 row = 0; row < nrows; row++)
 	{
-		Size		bytes = gpusort_cpu_session_packed_size(session, row);
+		Size		bytes = gpusort_memory_sort_packed_size(session, row);
 
-		gpusort_cpu_session_pack(session, row,
+		gpusort_memory_sort_pack(session, row,
 								 gpusort_external_reserve(external, bytes),
 								 bytes);
 	}
@@ -101,7 +101,7 @@ gpusort_run_builder_put_sorted(GsExternalSort *external, GsCpuSession *session,
 /* There is no memory to sort all rows at once. */
 static void
 write_portions(const GsSortSpec *spec, GsExternalSort *external,
-			   GsCpuSession *session, Size limit)
+			   GsMemorySort *session, Size limit)
 {
 	int			natts = spec->tupdesc->natts;
 	GsRunBuilder *builder = gpusort_run_builder_begin(spec, external,
@@ -110,7 +110,7 @@ write_portions(const GsSortSpec *spec, GsExternalSort *external,
 	Datum	   *values = palloc(natts * sizeof(Datum));
 	bool	   *isnull = palloc(natts * sizeof(bool));
 
-	while (gpusort_cpu_session_take(session, values, isnull))
+	while (gpusort_memory_sort_take(session, values, isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_run_builder_put(builder, values, isnull);
@@ -122,12 +122,12 @@ write_portions(const GsSortSpec *spec, GsExternalSort *external,
 
 void
 gpusort_run_builder_write(const GsSortSpec *spec, GsExternalSort *external,
-						  GsCpuSession *session, Size limit)
+						  GsMemorySort *session, Size limit)
 {
-	if (gpusort_cpu_session_sort(session))
+	if (gpusort_memory_sort_sort(session))
 	{
 		gpusort_run_builder_put_sorted(external, session,
-									   gpusort_cpu_session_count(session));
+									   gpusort_memory_sort_count(session));
 		gpusort_external_end_run(external, gpusort_external_runs(external));
 	}
 	else
@@ -175,9 +175,9 @@ void
 gpusort_run_builder_put(GsRunBuilder *builder, const Datum *values,
 						const bool *isnull)
 {
-	while (!gpusort_cpu_session_put(builder->session, values, isnull))
+	while (!gpusort_memory_sort_put(builder->session, values, isnull))
 	{
-		if (gpusort_cpu_session_count(builder->session) == 0 &&
+		if (gpusort_memory_sort_count(builder->session) == 0 &&
 			!builder->budget->out_of_memory)
 		{
 			write_row(builder, values, isnull);

@@ -9,7 +9,7 @@
 #define GPUSORT_RUN_BUILDER_H
 
 #include "sort/disk/external_sort.h"
-#include "sort/memory/cpu_session.h"
+#include "sort/memory/memory_sort.h"
 
 typedef struct GsRunBuilder GsRunBuilder;
 
@@ -30,16 +30,16 @@ extern void gpusort_run_builder_put(GsRunBuilder *builder,
 extern void gpusort_run_builder_end(GsRunBuilder *builder);
 
 /*
- * Write the rows of a CPU session with so many bytes, as one run or, if there
+ * Write the rows of a memory sort with so many bytes, as one run or, if there
  * is no memory to sort them all at once, as several.  To be called in the memory
  * context of the session, which is of no use afterwards.
  */
 extern void gpusort_run_builder_write(const GsSortSpec *spec,
 									  GsExternalSort *external,
-									  GsCpuSession *session, Size limit);
+									  GsMemorySort *session, Size limit);
 
 /* Begin a run, and put the first rows of a session that is sorted. */
 extern void gpusort_run_builder_put_sorted(GsExternalSort *external,
-										   GsCpuSession *session, int64 nrows);
+										   GsMemorySort *session, int64 nrows);
 
 #endif							/* GPUSORT_RUN_BUILDER_H */

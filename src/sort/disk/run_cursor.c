@@ -14,21 +14,21 @@
 #include "sort/disk/run_cursor.h"
 
 /* A block of the run. */
-typedef struct GsBlockPlace
+typedef struct GsBlockAddress
 {
 	int64		first_row;		/* its position */
 	GsTapeBlock tape_block;
 	int			tape_offset;
-} GsBlockPlace;
+} GsBlockAddress;
 
 struct GsRunCursor
 {
 	const GsRowFormat *format;
 	GsRunFile  *file;
 	GsSortedRun *run;
-	GsBlockPlace place;			/* of the block in memory */
-	GsBlockPlace start;			/* of the run's first block */
-	GsBlockPlace marked;
+	GsBlockAddress address;		/* of the block in memory */
+	GsBlockAddress start;		/* of the run's first block */
+	GsBlockAddress marked;
 	GsRunBlock *block;
 
 	/* Where the rows of a block are, if their length varies. */
@@ -61,41 +61,41 @@ find_rows(GsRunCursor *cursor)
 static void
 read_block(GsRunCursor *cursor, int64 first_row)
 {
-	cursor->place.first_row = first_row;
-	LogicalTapeTell(cursor->run->tape, &cursor->place.tape_block,
-					&cursor->place.tape_offset);
+	cursor->address.first_row = first_row;
+	LogicalTapeTell(cursor->run->tape, &cursor->address.tape_block,
+					&cursor->address.tape_offset);
 	gpusort_run_file_read(cursor->file, cursor->run, cursor->block);
 	if (cursor->format->variable)
 		find_rows(cursor);
 }
 
 static void
-go_to_place(GsRunCursor *cursor, GsBlockPlace place)
+go_to_block(GsRunCursor *cursor, GsBlockAddress address)
 {
-	if (place.first_row == cursor->place.first_row)
+	if (address.first_row == cursor->address.first_row)
 		return;
-	LogicalTapeSeek(cursor->run->tape, place.tape_block, place.tape_offset);
-	read_block(cursor, place.first_row);
+	LogicalTapeSeek(cursor->run->tape, address.tape_block, address.tape_offset);
+	read_block(cursor, address.first_row);
 }
 
 static void
 go_to_next_block(GsRunCursor *cursor)
 {
-	read_block(cursor, cursor->place.first_row + cursor->block->nrows);
+	read_block(cursor, cursor->address.first_row + cursor->block->nrows);
 }
 
 static void
 go_to_previous_block(GsRunCursor *cursor)
 {
 	Size		back = (Size) cursor->block->bytes + cursor->block->bytes_before;
-	int64		behind = cursor->place.first_row;
+	int64		behind = cursor->address.first_row;
 
 	if (cursor->block->bytes_before == 0 ||
 		LogicalTapeBackspace(cursor->run->tape, back) != back)
 		elog(ERROR, "a sorted run has no block before row " INT64_FORMAT,
 			 behind);
 	read_block(cursor, 0);
-	cursor->place.first_row = behind - cursor->block->nrows;
+	cursor->address.first_row = behind - cursor->block->nrows;
 }
 
 GsRunCursor *
@@ -112,42 +112,42 @@ gpusort_run_cursor_begin(const GsRowFormat *format, GsRunFile *file,
 	cursor->max_offsets = 64;
 	cursor->offsets = palloc(cursor->max_offsets * sizeof(uint32));
 	read_block(cursor, 0);
-	cursor->start = cursor->marked = cursor->place;
+	cursor->start = cursor->marked = cursor->address;
 	return cursor;
 }
 
 static inline int64
-distance_to(const GsBlockPlace *place, int64 position)
+distance_to(const GsBlockAddress *address, int64 position)
 {
-	return position < place->first_row ? place->first_row - position :
-		position - place->first_row;
+	return position < address->first_row ? address->first_row - position :
+		position - address->first_row;
 }
 
-/* Go to one of the places known if it is nearer than the current block. */
+/* Go to one of the known addresses if it is nearer than the current block. */
 static void
 jump(GsRunCursor *cursor, int64 position)
 {
 	if (distance_to(&cursor->marked, position) <
-		distance_to(&cursor->place, position))
-		go_to_place(cursor, cursor->marked);
-	if (position < distance_to(&cursor->place, position))
-		go_to_place(cursor, cursor->start);
+		distance_to(&cursor->address, position))
+		go_to_block(cursor, cursor->marked);
+	if (position < distance_to(&cursor->address, position))
+		go_to_block(cursor, cursor->start);
 }
 
 char *
 gpusort_run_cursor_get(GsRunCursor *cursor, int64 position)
 {
-	int64		index = position - cursor->place.first_row;
+	int64		index = position - cursor->address.first_row;
 
 	if (index < 0 || index >= cursor->block->nrows)
 	{
 		Assert(position >= 0 && position < cursor->run->nrows);
 		jump(cursor, position);
-		while (position < cursor->place.first_row)
+		while (position < cursor->address.first_row)
 			go_to_previous_block(cursor);
-		while (position - cursor->place.first_row >= cursor->block->nrows)
+		while (position - cursor->address.first_row >= cursor->block->nrows)
 			go_to_next_block(cursor);
-		index = position - cursor->place.first_row;
+		index = position - cursor->address.first_row;
 	}
 	if (cursor->format->variable)
 		return (char *) cursor->block + cursor->offsets[index];
@@ -157,5 +157,5 @@ gpusort_run_cursor_get(GsRunCursor *cursor, int64 position)
 void
 gpusort_run_cursor_mark(GsRunCursor *cursor)
 {
-	cursor->marked = cursor->place;
+	cursor->marked = cursor->address;
 }

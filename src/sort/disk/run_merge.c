@@ -23,9 +23,9 @@
 #define HELD_BLOCK_BYTES	((Size) 8 * 1024)
 
 /* Ranks of rows in the tree: those whose first key is NULL are apart. */
-#define RANK_APART_FIRST	0
+#define RANK_NULL_FIRST	0
 #define RANK_REGULAR		1
-#define RANK_APART_LAST		2
+#define RANK_NULL_LAST		2
 
 typedef struct GsMergeSource
 {
@@ -55,7 +55,7 @@ struct GsRunMerge
 	GsLoserTree tree;
 	GsMergeSource *sources;		/* in the order of the runs */
 	bool		started;
-	GsCpuSession *held;			/* a source in memory, or NULL */
+	GsMemorySort *held;			/* a source in memory, or NULL */
 	Size		held_room;		/* bytes of its block */
 
 	/* Sort keys of a row: as listed, and in the place of their columns. */
@@ -112,8 +112,8 @@ show_key(GsRunMerge *merge, uint32 number)
 	player->rank = RANK_REGULAR;
 	if (!gpusort_key_plan_encode(plan, merge->row_values, merge->row_isnull,
 								 source->key))
-		player->rank = gpusort_key_plan_nulls_first(plan) ? RANK_APART_FIRST :
-			RANK_APART_LAST;
+		player->rank = gpusort_key_plan_nulls_first(plan) ? RANK_NULL_FIRST :
+			RANK_NULL_LAST;
 	player->word = source->key[0];
 }
 
@@ -121,7 +121,7 @@ show_key(GsRunMerge *merge, uint32 number)
 static void
 pack_block(GsRunMerge *merge, GsMergeSource *source)
 {
-	int64		end = gpusort_cpu_session_count(merge->held);
+	int64		end = gpusort_memory_sort_count(merge->held);
 	int64		position = end - source->rows_to_read;
 	Size		used = sizeof(GsRunBlock);
 	Size		bytes;
@@ -129,7 +129,7 @@ pack_block(GsRunMerge *merge, GsMergeSource *source)
 	source->block->nrows = 0;
 	while (position < end)
 	{
-		bytes = gpusort_cpu_session_packed_size(merge->held, position);
+		bytes = gpusort_memory_sort_packed_size(merge->held, position);
 		if (bytes > merge->held_room - used)
 		{
 			if (source->block->nrows > 0)
@@ -137,7 +137,7 @@ pack_block(GsRunMerge *merge, GsMergeSource *source)
 			merge->held_room = sizeof(GsRunBlock) + bytes;
 			source->block = repalloc_huge(source->block, merge->held_room);
 		}
-		gpusort_cpu_session_pack(merge->held, position,
+		gpusort_memory_sort_pack(merge->held, position,
 								 (char *) source->block + used, bytes);
 		used += bytes;
 		source->block->nrows++;
@@ -194,7 +194,7 @@ begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 
 	source->run = run;
 	source->rows_to_read = run != NULL ? run->nrows :
-		gpusort_cpu_session_count(merge->held);
+		gpusort_memory_sort_count(merge->held);
 	source->block = MemoryContextAllocHuge(CurrentMemoryContext,
 										   run != NULL ? run->longest_block :
 										   HELD_BLOCK_BYTES);
@@ -208,7 +208,7 @@ begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 GsRunMerge *
 gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 						GsRunFile *file, GsSortedRun *const *runs, int nruns,
-						GsCpuSession *held)
+						GsMemorySort *held)
 {
 	GsRunMerge *merge = palloc0(sizeof(GsRunMerge));
 	int			nsources = nruns + (held != NULL ? 1 : 0);

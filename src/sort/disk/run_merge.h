@@ -10,7 +10,7 @@
 
 #include "sort/base/sort_spec.h"
 #include "sort/disk/sorted_run.h"
-#include "sort/memory/cpu_session.h"
+#include "sort/memory/memory_sort.h"
 
 typedef struct GsRunMerge GsRunMerge;
 
@@ -24,7 +24,7 @@ extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
 										   const GsRowFormat *format,
 										   GsRunFile *file,
 										   GsSortedRun *const *runs, int nruns,
-										   GsCpuSession *held);
+										   GsMemorySort *held);
 
 /*
  * The next row, packed, and its length, or NULL if there is none; valid until

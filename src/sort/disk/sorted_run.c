@@ -190,7 +190,7 @@ make_room(GsRunFile *file, Size bytes)
 }
 
 static inline char *
-next_place(GsRunFile *file)
+next_free(GsRunFile *file)
 {
 	return (char *) file->block + file->end;
 }
@@ -201,14 +201,14 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 	Size		bytes;
 
 	bytes = gpusort_row_format_pack_fast(file->format, values, isnull,
-										 next_place(file),
+										 next_free(file),
 										 file->room - file->end);
 	if (unlikely(bytes == 0))
 	{
 		make_room(file, gpusort_row_format_packed_size(file->format, values,
 													   isnull));
 		bytes = gpusort_row_format_pack(file->format, values, isnull,
-										next_place(file),
+										next_free(file),
 										file->room - file->end);
 	}
 	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
@@ -219,15 +219,15 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 char *
 gpusort_run_file_reserve(GsRunFile *file, Size bytes)
 {
-	char	   *place;
+	char	   *dest;
 
 	if (unlikely(file->room - file->end < bytes))
 		make_room(file, bytes);
 	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
-	place = next_place(file);
+	dest = next_free(file);
 	file->end += bytes;
 	file->block->nrows++;
-	return place;
+	return dest;
 }
 
 void
@@ -264,14 +264,14 @@ gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
 {
 	MemoryContext caller = MemoryContextSwitchTo(file->context);
 	GsSortedRun *run = file->run;
-	TapeShare	place;
+	TapeShare	share;
 
 	if (file->block->nrows > 0)
 		write_block(file);
 	file->run = NULL;
-	LogicalTapeFreeze(run->tape, &place);
+	LogicalTapeFreeze(run->tape, &share);
 	shared->producer = file->target->producer;
-	shared->first_block = place.firstblocknumber;
+	shared->first_block = share.firstblocknumber;
 	shared->nrows = run->nrows;
 	shared->bytes = run->bytes;
 	shared->longest_block = run->longest_block;
@@ -314,13 +314,13 @@ gpusort_run_file_import(GsRunFile *file, GsRunSet *set,
 {
 	MemoryContext caller = MemoryContextSwitchTo(file->context);
 	GsSortedRun *run = palloc0(sizeof(GsSortedRun));
-	TapeShare	place = {.firstblocknumber = shared->first_block};
+	TapeShare	share = {.firstblocknumber = shared->first_block};
 
 	/* Nothing can be written to such tapes. */
 	if (file->tapes == NULL)
 		file->tapes = LogicalTapeSetCreate(false, gpusort_run_set_files(set),
 										   -1);
-	run->tape = LogicalTapeImport(file->tapes, shared->producer, &place);
+	run->tape = LogicalTapeImport(file->tapes, shared->producer, &share);
 	LogicalTapeRewindForRead(run->tape, file->read_bytes);
 	LogicalTapeSetForgetFreeSpace(file->tapes);
 	run->nrows = shared->nrows;

@@ -339,7 +339,7 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 	GsFill	   *fill;
 
 	if (!gpusort_key_plan_encode(session->spec->key_plan, values, isnull, key))
-		part = GS_PART_APART;
+		part = GS_PART_NULL_KEYS;
 	fill = &session->fills[part];
 	if (likely(fill->rows < fill->max_rows))
 		row_bytes = gpusort_row_format_pack_fast(format, values, isnull,
@@ -374,7 +374,7 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
  * false if there is no memory for that.
  */
 static bool
-place_parts(GsGpuSession *session)
+locate_parts(GsGpuSession *session)
 {
 	bool		nulls_first =
 		gpusort_key_plan_nulls_first(session->spec->key_plan);
@@ -394,8 +394,8 @@ place_parts(GsGpuSession *session)
 		part->nstarts = 1;
 		session->nrows += part->rows;
 	}
-	session->parts[nulls_first ? GS_PART_REGULAR : GS_PART_APART].first =
-		session->parts[nulls_first ? GS_PART_APART : GS_PART_REGULAR].rows;
+	session->parts[nulls_first ? GS_PART_REGULAR : GS_PART_NULL_KEYS].first =
+		session->parts[nulls_first ? GS_PART_NULL_KEYS : GS_PART_REGULAR].rows;
 	if (session->format->variable)
 		session->window.offsets =
 			gpusort_budget_alloc(session->budget,
@@ -417,7 +417,7 @@ gpusort_gpu_session_sort(GsGpuSession *session)
 	}
 	if (!gpusort_client_sort(session->client))
 		return fail(session);
-	if (!place_parts(session))
+	if (!locate_parts(session))
 	{
 		session->failure = GS_FALLBACK_OUT_OF_MEMORY;
 		return false;
@@ -451,7 +451,7 @@ part_of_position(const GsGpuSession *session, int64 position)
 
 	return position >= regular->first &&
 		position < regular->first + regular->rows ? GS_PART_REGULAR :
-		GS_PART_APART;
+		GS_PART_NULL_KEYS;
 }
 
 /* The chunk that has a position: one seen before, or the first one not seen. */
@@ -479,7 +479,7 @@ static bool
 next_chunk(const GsGpuSession *session, GsPart *part, uint64 *number)
 {
 	const GsSortedPart *current = &session->parts[*part];
-	GsPart		other = *part == GS_PART_REGULAR ? GS_PART_APART :
+	GsPart		other = *part == GS_PART_REGULAR ? GS_PART_NULL_KEYS :
 		GS_PART_REGULAR;
 
 	if (++*number < current->chunks)
@@ -642,7 +642,7 @@ gpusort_gpu_session_has_rest(const GsGpuSession *session)
 {
 	return gpusort_client_has_refused(session->client) ||
 		session->fills[GS_PART_REGULAR].chunk != NULL ||
-		session->fills[GS_PART_APART].chunk != NULL;
+		session->fills[GS_PART_NULL_KEYS].chunk != NULL;
 }
 
 /*

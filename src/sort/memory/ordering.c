@@ -37,12 +37,12 @@ struct GsOrdering
 	uint32		nchunks;
 	uint32		max_chunks;		/* length of the arrays of chunks */
 	uint64	  **chunks;
-	uint8	  **apart;			/* a bit for each row of a chunk that is set
+	uint8	  **null_keys;		/* a bit for each row of a chunk that is set
 								 * apart, or NULL if none is */
 	uint64	   *next_key;		/* the next row's place, if before chunk_end */
 	uint64	   *chunk_end;		/* of the last chunk */
 
-	uint32		napart;			/* rows set apart */
+	uint32		nnull_keys;		/* rows set apart */
 
 	uint64	   *scratch;		/* exists while sorting */
 	uint64	   *entries;		/* exist after sorting */
@@ -81,7 +81,7 @@ enlarge_arrays(GsOrdering *ordering)
 	uint32		more = Max(MIN_CHUNKS, 2 * ordering->max_chunks);
 	Size		old_bytes = ordering->max_chunks * sizeof(void *);
 	void	   *chunks;
-	void	   *apart;
+	void	   *null_keys;
 
 	if (ordering->nchunks < ordering->max_chunks)
 		return true;
@@ -90,11 +90,11 @@ enlarge_arrays(GsOrdering *ordering)
 	if (chunks == NULL)
 		return false;
 	ordering->chunks = chunks;
-	apart = gpusort_budget_enlarge(ordering->budget, ordering->apart,
-								   old_bytes, more * sizeof(void *));
-	if (apart == NULL)
+	null_keys = gpusort_budget_enlarge(ordering->budget, ordering->null_keys,
+									   old_bytes, more * sizeof(void *));
+	if (null_keys == NULL)
 		return false;
-	ordering->apart = apart;
+	ordering->null_keys = null_keys;
 	ordering->max_chunks = more;
 	return true;
 }
@@ -113,7 +113,7 @@ add_chunk(GsOrdering *ordering)
 	if (chunk == NULL)
 		return false;
 	ordering->chunks[ordering->nchunks] = chunk;
-	ordering->apart[ordering->nchunks] = NULL;
+	ordering->null_keys[ordering->nchunks] = NULL;
 	ordering->nchunks++;
 	ordering->next_key = chunk;
 	ordering->chunk_end = chunk + chunk_rows(ordering) * ordering->words;
@@ -138,11 +138,11 @@ gpusort_ordering_next_key(GsOrdering *ordering)
 
 /* Set the next row apart. */
 static bool
-set_apart(GsOrdering *ordering)
+mark_null_key(GsOrdering *ordering)
 {
 	Size		bytes = (chunk_rows(ordering) + 7) / 8;
 	Size		within = ordering->nrows & (chunk_rows(ordering) - 1);
-	uint8	  **bits = &ordering->apart[ordering->nchunks - 1];
+	uint8	  **bits = &ordering->null_keys[ordering->nchunks - 1];
 
 	if (*bits == NULL)
 	{
@@ -154,14 +154,14 @@ set_apart(GsOrdering *ordering)
 		memset(*bits, 0, bytes);
 	}
 	(*bits)[within / 8] |= 1 << within % 8;
-	ordering->napart++;
+	ordering->nnull_keys++;
 	return true;
 }
 
 bool
-gpusort_ordering_add(GsOrdering *ordering, bool apart)
+gpusort_ordering_add(GsOrdering *ordering, bool null_key)
 {
-	if (apart && !set_apart(ordering))
+	if (null_key && !mark_null_key(ordering))
 		return false;
 	ordering->nrows++;
 	ordering->next_key += ordering->words;
@@ -186,18 +186,18 @@ gpusort_ordering_is_full(const GsOrdering *ordering)
  * 'regular', those set apart to 'apart'.
  */
 static void
-fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *apart)
+fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *null_keys)
 {
 	for (uint32 row = 0; row < ordering->nrows; row++)
 	{
-		const uint8 *bits = ordering->apart[row >> ordering->chunk_shift];
+		const uint8 *bits = ordering->null_keys[row >> ordering->chunk_shift];
 		Size		within = row & (chunk_rows(ordering) - 1);
 
 		if (row % GPUSORT_ROWS_PER_LOOK == 0)
 			CHECK_FOR_INTERRUPTS();
 		gpusort_work_add(sizeof(uint64));
 		if (bits != NULL && (bits[within / 8] & 1 << within % 8) != 0)
-			*apart++ = row;
+			*null_keys++ = row;
 		else
 			*regular++ = row;
 	}
@@ -209,7 +209,7 @@ fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *apart)
  * processes have to pass, are dealt with, and the sort goes on.
  */
 static bool
-look_for_interrupts(void *arg)
+check_interrupts(void *arg)
 {
 	gpusort_work_add(BLOCK_BYTES);
 	CHECK_FOR_INTERRUPTS();
@@ -241,7 +241,7 @@ gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries, uint32 count)
 
 	(void) gpusort_radix_sort(&keys, (uint64_t *) entries,
 							  (uint64_t *) ordering->scratch, count,
-							  look_for_interrupts, NULL);
+							  check_interrupts, NULL);
 }
 
 uint64 *
@@ -256,25 +256,25 @@ sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
 			 void *arg)
 {
 	GsKeyTable	keys = key_table(ordering);
-	uint32		nregular = ordering->nrows - ordering->napart;
-	uint64	   *regular = ordering->nulls_first ? entries + ordering->napart :
+	uint32		nregular = ordering->nrows - ordering->nnull_keys;
+	uint64	   *regular = ordering->nulls_first ? entries + ordering->nnull_keys :
 		entries;
-	uint64	   *apart = ordering->nulls_first ? entries : entries + nregular;
+	uint64	   *null_keys = ordering->nulls_first ? entries : entries + nregular;
 
-	if (ordering->napart == 0)
+	if (ordering->nnull_keys == 0)
 		(void) gpusort_radix_sort_all(&keys, (uint64_t *) entries,
 									  (uint64_t *) ordering->scratch,
-									  nregular, look_for_interrupts, NULL);
+									  nregular, check_interrupts, NULL);
 	else
 	{
-		fill_entries(ordering, regular, apart);
+		fill_entries(ordering, regular, null_keys);
 		gpusort_ordering_sort_some(ordering, regular, nregular);
-		gpusort_ordering_sort_some(ordering, apart, ordering->napart);
+		gpusort_ordering_sort_some(ordering, null_keys, ordering->nnull_keys);
 	}
 	if (ties != NULL)
 	{
 		ties(ordering, regular, nregular, arg);
-		ties(ordering, apart, ordering->napart, arg);
+		ties(ordering, null_keys, ordering->nnull_keys, arg);
 	}
 }
 
@@ -316,7 +316,7 @@ gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk)
 {
 	gpusort_budget_free(ordering->budget, ordering->chunks[chunk]);
 	ordering->chunks[chunk] = NULL;
-	if (ordering->apart[chunk] != NULL)
-		gpusort_budget_free(ordering->budget, ordering->apart[chunk]);
-	ordering->apart[chunk] = NULL;
+	if (ordering->null_keys[chunk] != NULL)
+		gpusort_budget_free(ordering->budget, ordering->null_keys[chunk]);
+	ordering->null_keys[chunk] = NULL;
 }

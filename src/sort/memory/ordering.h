@@ -37,7 +37,7 @@ extern uint64 *gpusort_ordering_next_key(GsOrdering *ordering);
  * before or behind all others.  Returns false, and adds nothing, if memory is
  * lacking as above.
  */
-extern bool gpusort_ordering_add(GsOrdering *ordering, bool apart);
+extern bool gpusort_ordering_add(GsOrdering *ordering, bool null_key);
 
 /*
  * Have the ordering take no more rows than about 'rows': when there are as many, it

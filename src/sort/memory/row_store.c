@@ -290,21 +290,21 @@ mark_nulls(GsRowStore *store, GsRowChunk *chunk, Size within,
 
 /* The place for a row in its slot, or elsewhere if it does not fit. */
 static char *
-place_row(GsRowStore *store, GsRowChunk *chunk, char *slot, Size row_bytes)
+allocate_row(GsRowStore *store, GsRowChunk *chunk, char *slot, Size row_bytes)
 {
-	char	   *place = slot;
+	char	   *row = slot;
 
 	if (row_bytes > chunk->slot_bytes)
 	{
-		place = block_alloc(store, chunk, row_bytes);
-		if (place == NULL)
+		row = block_alloc(store, chunk, row_bytes);
+		if (row == NULL)
 			return NULL;
 		*(uint32 *) (slot + store->format->first_offset) = 0;
-		*(char **) (slot + store->pointer_offset) = place;
+		*(char **) (slot + store->pointer_offset) = row;
 	}
 	store->sum_row_bytes += row_bytes;
 	store->max_row_bytes = Max(store->max_row_bytes, row_bytes);
-	return place;
+	return row;
 }
 
 bool
@@ -334,7 +334,7 @@ gpusort_row_store_put(GsRowStore *store, const Datum *values,
 	row = chunk->slots + within * chunk->slot_bytes;
 	if (format->variable)
 	{
-		row = place_row(store, chunk, row, row_bytes);
+		row = allocate_row(store, chunk, row, row_bytes);
 		if (row == NULL)
 			return false;
 	}

@@ -62,12 +62,12 @@ read_keys(TieSorter *sorter, const GsRowStore *store,
 											nvalues * sizeof(bool));
 	for (uint32 row = 0; row < nrows; row++)
 	{
-		Size		place = (Size) row * keys->nkeys;
+		Size		first = (Size) row * keys->nkeys;
 
 		CHECK_FOR_INTERRUPTS();
 		gpusort_row_store_get_columns(store, row, keys->attnos, keys->nkeys,
-									  sorter->values + place,
-									  sorter->isnull + place);
+									  sorter->values + first,
+									  sorter->isnull + first);
 	}
 }
 
@@ -105,12 +105,12 @@ put_rows(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
 
 	for (uint32 row = 0; row < nrows; row++)
 	{
-		Size		place = (Size) row * nkeys;
+		Size		first = (Size) row * nkeys;
 
 		CHECK_FOR_INTERRUPTS();
 		ExecClearTuple(slot);
-		memcpy(slot->tts_values, sorter->values + place, nkeys * sizeof(Datum));
-		memcpy(slot->tts_isnull, sorter->isnull + place, nkeys * sizeof(bool));
+		memcpy(slot->tts_values, sorter->values + first, nkeys * sizeof(Datum));
+		memcpy(slot->tts_isnull, sorter->isnull + first, nkeys * sizeof(bool));
 		slot->tts_values[nkeys] = UInt32GetDatum(row);
 		slot->tts_isnull[nkeys] = false;
 		ExecStoreVirtualTuple(slot);

@@ -197,15 +197,15 @@ block_length(uint64 entry)
 	return gpusort_tie_comparisons_equal(entry);
 }
 
-/* Move a block to another place, which may overlap; returns where it ends. */
+/* Move a block to another dest, which may overlap; returns where it ends. */
 static inline uint64 *
-move_block(uint64 *place, const uint64 *block, uint32 length)
+move_block(uint64 *dest, const uint64 *block, uint32 length)
 {
 	if (length == 1)
-		*place = *block;
+		*dest = *block;
 	else
-		memmove(place, block, length * sizeof(uint64));
-	return place + length;
+		memmove(dest, block, length * sizeof(uint64));
+	return dest + length;
 }
 
 /* ----------------------------------------------------------------
@@ -289,7 +289,7 @@ merge_entries(GsTieComparisons *comparisons, uint64 *entries, uint32 middle,
 		if (cmp >= 0)
 			read_and_copy(comparisons, *r, right);
 	}
-	/* What is left on the right is in its place. */
+	/* What is left on the right is in its dest. */
 	memcpy(out, l, (l_end - l) * sizeof(uint64));
 }
 

@@ -181,9 +181,9 @@ encode_strings(GsTieSorter *sorter, GsOrdering *ordering,
 	MemoryContext caller = MemoryContextSwitchTo(sorter->scratch);
 	GsPivot		pivot;
 
-	gpusort_key_plan_take_pivot(sorter->key_plan, cursor,
-								read_key(sorter, entries[count / 2], key),
-								&pivot);
+	gpusort_key_plan_set_pivot(sorter->key_plan, cursor,
+							   read_key(sorter, entries[count / 2], key),
+							   &pivot);
 	for (uint32 i = 0; i < count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -369,8 +369,8 @@ sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
 	uint32		length;
 
 	if (count <= SHORT_RUN ||
-		gpusort_key_plan_pass(sorter->key_plan, &cursor,
-							  &next) == GS_KEY_EQUAL)
+		gpusort_key_plan_skip_key(sorter->key_plan, &cursor,
+								  &next) == GS_KEY_EQUAL)
 	{
 		compare_all(sorter, ordering, entries, count, first);
 		return;
@@ -397,11 +397,11 @@ sort_run(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 
 	/* Of any row, since they are alike as far as the answer is concerned. */
 	read_keys(sorter, entries[0], 0, sorter->keys->nkeys);
-	rest = gpusort_key_plan_go_on(sorter->key_plan, sorter->values,
-								  sorter->isnull,
-								  gpusort_ordering_key(ordering,
-													   (uint32) entries[0]),
-								  &cursor, &first);
+	rest = gpusort_key_plan_next_words(sorter->key_plan, sorter->values,
+									   sorter->isnull,
+									   gpusort_ordering_key(ordering,
+															(uint32) entries[0]),
+									   &cursor, &first);
 
 	/* Strings find their duplicates by themselves. */
 	if (count > SHORT_RUN &&
@@ -409,7 +409,7 @@ sort_run(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 		 (rest == GS_KEY_WORDS &&
 		  gpusort_key_plan_rounds(sorter->key_plan, &cursor) == 1)) &&
 		are_alike(sorter, entries, count, first))
-		rest = gpusort_key_plan_pass(sorter->key_plan, &cursor, &first);
+		rest = gpusort_key_plan_skip_key(sorter->key_plan, &cursor, &first);
 
 	switch (rest)
 	{

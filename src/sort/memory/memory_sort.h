@@ -1,67 +1,67 @@
 /*-------------------------------------------------------------------------
  *
- * cpu_session.h
+ * memory_sort.h
  *		A sort session in the backend's own memory.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_CPU_SESSION_H
-#define GPUSORT_CPU_SESSION_H
+#ifndef GPUSORT_MEMORY_SORT_H
+#define GPUSORT_MEMORY_SORT_H
 
 #include "sort/base/budget.h"
 #include "sort/base/sort_spec.h"
 
-typedef struct GsCpuSession GsCpuSession;
+typedef struct GsMemorySort GsMemorySort;
 
 /*
  * Make an empty session in the current memory context, which is also what
  * frees it.  What 'spec' points to must stay.
  */
-extern GsCpuSession *gpusort_cpu_session_create(const GsSortSpec *spec,
+extern GsMemorySort *gpusort_memory_sort_create(const GsSortSpec *spec,
 												GsBudget *budget);
 
 /* Have the session refuse rows when there are about as many as 'rows'. */
-extern void gpusort_cpu_session_set_capacity(GsCpuSession *session, double rows);
+extern void gpusort_memory_sort_set_capacity(GsMemorySort *session, double rows);
 
 /*
  * Add a row.  Returns false, and adds nothing, if there is no place for it:
- * gpusort_cpu_session_refusal() says why, unless that is the capacity.
+ * gpusort_memory_sort_refusal() says why, unless that is the capacity.
  */
-extern bool gpusort_cpu_session_put(GsCpuSession *session,
+extern bool gpusort_memory_sort_put(GsMemorySort *session,
 									const Datum *values, const bool *isnull);
-extern GsFallback gpusort_cpu_session_refusal(const GsCpuSession *session);
+extern GsFallback gpusort_memory_sort_refusal(const GsMemorySort *session);
 
 /*
  * Sort.  Returns false if the system has no memory left; all rows are still
  * there then, to be taken.  Checks for interrupts.
  */
-extern bool gpusort_cpu_session_sort(GsCpuSession *session);
+extern bool gpusort_memory_sort_sort(GsMemorySort *session);
 
 /* After sorting: for pg_gpusort.debug_stock_ties. */
-extern void gpusort_cpu_session_apply_stock_ties(GsCpuSession *session);
+extern void gpusort_memory_sort_apply_stock_ties(GsMemorySort *session);
 
 /* Bytes of the budget that are taken, and taking more for another purpose. */
-extern Size gpusort_cpu_session_bytes(const GsCpuSession *session);
-extern void gpusort_cpu_session_reserve(GsCpuSession *session, Size bytes);
+extern Size gpusort_memory_sort_bytes(const GsMemorySort *session);
+extern void gpusort_memory_sort_reserve(GsMemorySort *session, Size bytes);
 
 /* Rows added. */
-extern int64 gpusort_cpu_session_count(const GsCpuSession *session);
+extern int64 gpusort_memory_sort_count(const GsMemorySort *session);
 
 /*
  * After sorting: read the row at a position in sorted order, from 0.  Reading
  * ascending positions is fastest.  What is passed by reference points into the
  * session.
  */
-extern void gpusort_cpu_session_get(GsCpuSession *session, int64 position,
+extern void gpusort_memory_sort_get(GsMemorySort *session, int64 position,
 									Datum *values, bool *isnull);
 
 /*
  * The same in the form that stands alone (see row_format.h): how long the row
  * is, and writing it to a place of so many bytes.
  */
-extern Size gpusort_cpu_session_packed_size(GsCpuSession *session,
+extern Size gpusort_memory_sort_packed_size(GsMemorySort *session,
 											int64 position);
-extern void gpusort_cpu_session_pack(GsCpuSession *session, int64 position,
+extern void gpusort_memory_sort_pack(GsMemorySort *session, int64 position,
 									 char *packed, Size bytes);
 
 /*
@@ -78,12 +78,12 @@ extern void gpusort_cpu_session_pack(GsCpuSession *session, int64 position,
  * After sorting, the rows that are first in sorted order can be taken so, once
  * it is said how many: seven eighths of all at most.
  */
-extern void gpusort_cpu_session_keep_first(GsCpuSession *session, uint32 count);
-extern bool gpusort_cpu_session_take(GsCpuSession *session,
+extern void gpusort_memory_sort_keep_first(GsMemorySort *session, uint32 count);
+extern bool gpusort_memory_sort_take(GsMemorySort *session,
 									 Datum *values, bool *isnull);
 
 /* Bytes that a session takes for keys of so many words, as a planner's estimate. */
-extern double gpusort_cpu_session_estimate(unsigned words, double rows,
+extern double gpusort_memory_sort_estimate(unsigned words, double rows,
 										   int row_width);
 
-#endif							/* GPUSORT_CPU_SESSION_H */
+#endif							/* GPUSORT_MEMORY_SORT_H */

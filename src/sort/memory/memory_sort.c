@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * cpu_session.c
+ * memory_sort.c
  *		A sort session in the backend's own memory.
  *
  * Encoded keys and packed rows are kept apart: an ordering sorts row numbers
@@ -20,7 +20,7 @@
 
 #include "core/radix_sort.h"
 #include "settings.h"
-#include "sort/memory/cpu_session.h"
+#include "sort/memory/memory_sort.h"
 #include "sort/memory/ordering.h"
 #include "sort/memory/row_store.h"
 #include "sort/memory/stock_ties.h"
@@ -41,7 +41,7 @@
 /* What sorting takes per row in addition to the key: an entry and scratch. */
 #define ENTRY_BYTES			(2 * sizeof(uint64))
 
-struct GsCpuSession
+struct GsMemorySort
 {
 	const GsSortSpec *spec;
 	GsBudget   *budget;
@@ -73,10 +73,10 @@ choose_chunk_shift(const GsSortSpec *spec, Size limit)
 	return shift;
 }
 
-GsCpuSession *
-gpusort_cpu_session_create(const GsSortSpec *spec, GsBudget *budget)
+GsMemorySort *
+gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
 {
-	GsCpuSession *session = palloc0(sizeof(GsCpuSession));
+	GsMemorySort *session = palloc0(sizeof(GsMemorySort));
 
 	session->spec = spec;
 	session->budget = budget;
@@ -95,29 +95,29 @@ gpusort_cpu_session_create(const GsSortSpec *spec, GsBudget *budget)
 }
 
 void
-gpusort_cpu_session_set_capacity(GsCpuSession *session, double rows)
+gpusort_memory_sort_set_capacity(GsMemorySort *session, double rows)
 {
 	if (rows < PG_UINT32_MAX)
 		gpusort_ordering_set_capacity(session->ordering, (uint32) rows);
 }
 
 bool
-gpusort_cpu_session_put(GsCpuSession *session, const Datum *values,
+gpusort_memory_sort_put(GsMemorySort *session, const Datum *values,
 						const bool *isnull)
 {
 	uint64	   *key = gpusort_ordering_next_key(session->ordering);
-	bool		apart;
+	bool		null_key;
 
 	if (key == NULL)
 		return false;
-	apart = !gpusort_key_plan_encode(session->spec->key_plan, values, isnull,
-									 key);
+	null_key = !gpusort_key_plan_encode(session->spec->key_plan, values, isnull,
+										key);
 	return gpusort_row_store_put(session->store, values, isnull) &&
-		gpusort_ordering_add(session->ordering, apart);
+		gpusort_ordering_add(session->ordering, null_key);
 }
 
 GsFallback
-gpusort_cpu_session_refusal(const GsCpuSession *session)
+gpusort_memory_sort_refusal(const GsMemorySort *session)
 {
 	if (session->budget->out_of_memory)
 		return GS_FALLBACK_OUT_OF_MEMORY;
@@ -127,25 +127,25 @@ gpusort_cpu_session_refusal(const GsCpuSession *session)
 }
 
 Size
-gpusort_cpu_session_bytes(const GsCpuSession *session)
+gpusort_memory_sort_bytes(const GsMemorySort *session)
 {
 	return session->budget->used;
 }
 
 void
-gpusort_cpu_session_reserve(GsCpuSession *session, Size bytes)
+gpusort_memory_sort_reserve(GsMemorySort *session, Size bytes)
 {
 	(void) gpusort_budget_reserve(session->budget, bytes);
 }
 
 int64
-gpusort_cpu_session_count(const GsCpuSession *session)
+gpusort_memory_sort_count(const GsMemorySort *session)
 {
 	return gpusort_ordering_count(session->ordering);
 }
 
 bool
-gpusort_cpu_session_sort(GsCpuSession *session)
+gpusort_memory_sort_sort(GsMemorySort *session)
 {
 	GsTieSorter *ties = gpusort_tie_sorter_create(session->spec,
 												  session->store);
@@ -159,7 +159,7 @@ gpusort_cpu_session_sort(GsCpuSession *session)
 }
 
 void
-gpusort_cpu_session_apply_stock_ties(GsCpuSession *session)
+gpusort_memory_sort_apply_stock_ties(GsMemorySort *session)
 {
 	gpusort_stock_ties_apply(session->ordering, session->store,
 							 session->spec->tupdesc, &session->spec->keys);
@@ -167,7 +167,7 @@ gpusort_cpu_session_apply_stock_ties(GsCpuSession *session)
 
 /* Fetch rows into the cache that come some positions later. */
 static inline void
-prefetch(const GsCpuSession *session, int64 position)
+prefetch(const GsMemorySort *session, int64 position)
 {
 	const uint64 *entry = session->entries + position;
 	int64		left = gpusort_ordering_count(session->ordering) - position;
@@ -182,7 +182,7 @@ prefetch(const GsCpuSession *session, int64 position)
 }
 
 void
-gpusort_cpu_session_get(GsCpuSession *session, int64 position,
+gpusort_memory_sort_get(GsMemorySort *session, int64 position,
 						Datum *values, bool *isnull)
 {
 	prefetch(session, position);
@@ -191,7 +191,7 @@ gpusort_cpu_session_get(GsCpuSession *session, int64 position,
 }
 
 Size
-gpusort_cpu_session_packed_size(GsCpuSession *session, int64 position)
+gpusort_memory_sort_packed_size(GsMemorySort *session, int64 position)
 {
 	prefetch(session, position);
 	return gpusort_row_store_packed_size(session->store,
@@ -199,7 +199,7 @@ gpusort_cpu_session_packed_size(GsCpuSession *session, int64 position)
 }
 
 void
-gpusort_cpu_session_pack(GsCpuSession *session, int64 position, char *packed,
+gpusort_memory_sort_pack(GsMemorySort *session, int64 position, char *packed,
 						 Size bytes)
 {
 	gpusort_row_store_pack(session->store, (uint32) session->entries[position],
@@ -207,7 +207,7 @@ gpusort_cpu_session_pack(GsCpuSession *session, int64 position, char *packed,
 }
 
 void
-gpusort_cpu_session_keep_first(GsCpuSession *session, uint32 count)
+gpusort_memory_sort_keep_first(GsMemorySort *session, uint32 count)
 {
 	uint32		nrows = gpusort_ordering_count(session->ordering);
 
@@ -225,7 +225,7 @@ gpusort_cpu_session_keep_first(GsCpuSession *session, uint32 count)
 
 /* Free what the session has of a chunk; sorting has freed the keys. */
 static void
-free_chunk(GsCpuSession *session, uint32 chunk)
+free_chunk(GsMemorySort *session, uint32 chunk)
 {
 	if (session->kept == NULL)
 		gpusort_ordering_free_chunk(session->ordering, chunk);
@@ -233,7 +233,7 @@ free_chunk(GsCpuSession *session, uint32 chunk)
 }
 
 bool
-gpusort_cpu_session_take(GsCpuSession *session, Datum *values, bool *isnull)
+gpusort_memory_sort_take(GsMemorySort *session, Datum *values, bool *isnull)
 {
 	uint32		chunk_rows = UINT32_C(1) << session->chunk_shift;
 	uint32		row;
@@ -255,7 +255,7 @@ gpusort_cpu_session_take(GsCpuSession *session, Datum *values, bool *isnull)
 }
 
 double
-gpusort_cpu_session_estimate(unsigned words, double rows, int row_width)
+gpusort_memory_sort_estimate(unsigned words, double rows, int row_width)
 {
 	return rows * (MAXALIGN(row_width) + ENTRY_BYTES + words * sizeof(uint64));
 }

@@ -1,0 +1,186 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_sorter.c
+ *		Holds the rows of a sort in memory: a GPU's or the backend's own.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+#include "settings.h"
+#include "sort/base/budget.h"
+#include "sort/row_sorter.h"
+#include "work.h"
+
+void
+gpusort_row_sorter_init(GsRowSorter *sorter, const GsSortSpec *spec,
+						MemoryContext context)
+{
+	memset(sorter, 0, sizeof(*sorter));
+	sorter->spec = spec;
+	sorter->parent = context;
+	sorter->stock_ties = gpusort_debug_stock_ties && !spec->index_build &&
+		(!spec->nested || spec->target != NULL);
+}
+
+/* Make the context of the sessions, and switch to it; returns the current one. */
+static MemoryContext
+enter_new_context(GsRowSorter *sorter)
+{
+	Assert(sorter->context == NULL);
+	sorter->context = AllocSetContextCreate(sorter->parent, "pg_gpusort rows",
+											ALLOCSET_DEFAULT_SIZES);
+	return MemoryContextSwitchTo(sorter->context);
+}
+
+static void
+create_memory_sort(GsRowSorter *sorter)
+{
+	Size		limit = gpusort_sort_spec_memory(sorter->spec);
+
+	sorter->cpu = gpusort_memory_sort_create(sorter->spec,
+											 gpusort_budget_create(limit));
+}
+
+bool
+gpusort_row_sorter_begin_gpu(GsRowSorter *sorter, GsFallback *reason)
+{
+	MemoryContext caller = enter_new_context(sorter);
+
+	sorter->gpu = gpusort_gpu_session_create(sorter->spec, reason);
+	if (sorter->gpu != NULL && sorter->stock_ties)
+		create_memory_sort(sorter);
+	MemoryContextSwitchTo(caller);
+	if (sorter->gpu != NULL)
+		return true;
+	gpusort_row_sorter_end(sorter);
+	return false;
+}
+
+void
+gpusort_row_sorter_begin_cpu(GsRowSorter *sorter)
+{
+	MemoryContext caller = enter_new_context(sorter);
+
+	create_memory_sort(sorter);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows)
+{
+	if (sorter->gpu != NULL)
+		gpusort_gpu_session_set_capacity(sorter->gpu, rows);
+	else
+		gpusort_memory_sort_set_capacity(sorter->cpu, rows);
+}
+
+void
+gpusort_row_sorter_end(GsRowSorter *sorter)
+{
+	if (sorter->gpu_ties != NULL)
+		gpusort_gpu_ties_end(sorter->gpu_ties);
+	if (sorter->context != NULL)
+		MemoryContextDelete(sorter->context);
+	sorter->context = NULL;
+	sorter->gpu = NULL;
+	sorter->gpu_ties = NULL;
+	sorter->cpu = NULL;
+}
+
+GsFallback
+gpusort_row_sorter_failure(const GsRowSorter *sorter)
+{
+	return sorter->gpu != NULL ? gpusort_gpu_session_failure(sorter->gpu) :
+		gpusort_memory_sort_refusal(sorter->cpu);
+}
+
+int64
+gpusort_row_sorter_count(const GsRowSorter *sorter)
+{
+	return sorter->cpu != NULL ? gpusort_memory_sort_count(sorter->cpu) :
+		gpusort_gpu_session_count(sorter->gpu);
+}
+
+bool
+gpusort_row_sorter_sort(GsRowSorter *sorter)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
+	bool		sorted;
+
+	if (sorter->gpu != NULL)
+		sorter->gpu_ties = gpusort_gpu_ties_create(sorter->spec, sorter->gpu);
+	sorted = (sorter->gpu == NULL || gpusort_gpu_session_sort(sorter->gpu)) &&
+		(sorter->cpu == NULL || gpusort_memory_sort_sort(sorter->cpu));
+	MemoryContextSwitchTo(caller);
+	return sorted;
+}
+
+/* ----------------------------------------------------------------
+ *		stock_ties
+ * ----------------------------------------------------------------
+ */
+
+/* Is a row the same bit for bit as that in 'slot'? */
+static bool
+is_same_row(TupleTableSlot *slot, const Datum *values, const bool *isnull)
+{
+	TupleDesc	tupdesc = slot->tts_tupleDescriptor;
+
+	for (int i = 0; i < tupdesc->natts; i++)
+	{
+		if (isnull[i] != slot->tts_isnull[i])
+			return false;
+		if (!isnull[i] &&
+			!datum_image_eq(values[i], slot->tts_values[i],
+							TupleDescAttr(tupdesc, i)->attbyval,
+							TupleDescAttr(tupdesc, i)->attlen))
+			return false;
+	}
+	return true;
+}
+
+/* Compare both sessions' rows; false if those of the GPU session are lost. */
+static bool
+compare_sessions(GsRowSorter *sorter)
+{
+	TupleDesc	tupdesc = sorter->spec->tupdesc;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
+	Datum	   *values = palloc(tupdesc->natts * sizeof(Datum));
+	bool	   *isnull = palloc(tupdesc->natts * sizeof(bool));
+	int64		nrows = gpusort_memory_sort_count(sorter->cpu);
+	int64		index = 0;
+
+	if (gpusort_gpu_session_count(sorter->gpu) != nrows)
+		elog(ERROR, "a GPU sorted " INT64_FORMAT " of " INT64_FORMAT " rows",
+			 gpusort_gpu_session_count(sorter->gpu), nrows);
+	while (index < nrows &&
+		   gpusort_row_sorter_get_gpu(sorter, index, values, isnull))
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_memory_sort_get(sorter->cpu, index, slot->tts_values,
+								slot->tts_isnull);
+		if (!is_same_row(slot, values, isnull))
+			elog(ERROR, "GPU and CPU differ in sorted row " INT64_FORMAT,
+				 index);
+		index++;
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	return index == nrows;
+}
+
+bool
+gpusort_row_sorter_apply_stock_ties(GsRowSorter *sorter)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
+	bool		kept = sorter->gpu == NULL || compare_sessions(sorter);
+
+	if (kept)
+		gpusort_memory_sort_apply_stock_ties(sorter->cpu);
+	MemoryContextSwitchTo(caller);
+	return kept;
+}
