@@ -111,7 +111,7 @@ show_method(const GsSortReport *report, ExplainState *es)
 static void
 show_phases(const GsSortReport *report, ExplainState *es)
 {
-	bool		gpu = report->kind == GS_SESSION_GPU;
+	bool		gpu = report->kind == GS_KIND_GPU;
 
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 	{
@@ -209,7 +209,7 @@ show_sink_report(const void *arg, ExplainState *es)
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoString(es->str, report->sorted ? "  " : "\n");
 	if (report->sorted)
-		show_method(&report->session, es);
+		show_method(&report->sort, es);
 }
 
 /*

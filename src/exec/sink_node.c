@@ -351,7 +351,7 @@ write_run(GsSinkState *sink, MemoryContext context)
 	sort = gpusort_sort_begin(&spec);
 	MemoryContextSwitchTo(caller);
 	gpusort_sort_perform(sort);
-	gpusort_sort_report(sort, &report.session);
+	gpusort_sort_report(sort, &report.sort);
 	report.run = *gpusort_sort_shared_run(sort);
 	gpusort_sort_end(sort);
 	publish(sink, &report);
@@ -370,7 +370,7 @@ take_rows(GsSinkState *sink)
 
 	gpusort_page_scan_prepare(&sink->page_scan, outerPlanState(sink));
 	if (sink->page_scan != NULL)
-		gpusort_stats_count_sort(gpu ? GS_SESSION_GPU : GS_SESSION_CPU,
+		gpusort_stats_count_sort(gpu ? GS_KIND_GPU : GS_KIND_CPU,
 								 &page_scan);
 	if (gpu)
 		fill_gpu_session(sink, context);

@@ -18,7 +18,7 @@ typedef struct GsSinkReport
 {
 	int64		nrows;			/* rows that the worker has sent or sorted */
 	bool		sorted;			/* has it sorted them itself?  If so: */
-	GsSortReport session;
+	GsSortReport sort;
 	GsSharedRun run;
 } GsSinkReport;
 

@@ -202,7 +202,7 @@ add_rows(GsWorkersShared *shared, Relation heap, Relation index,
 	spec.key_plan = gpusort_key_plan_create(&spec.keys,
 											GPUSORT_GPU_STRING_WORDS, &reason);
 	session = gpusort_gpu_session_attach(&spec, shared->handle);
-	gpusort_stats_count_sort(GS_SESSION_GPU, &page_scan);
+	gpusort_stats_count_sort(GS_KIND_GPU, &page_scan);
 	while (added && gpusort_heap_rows_next(rows, &row, values, isnull))
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -94,7 +94,7 @@ gpusort_bounded_report(GsBoundedSort *sort, GsSortReport *report)
 
 	tuplesort_get_stats(sort->tuplesort, &stats);
 	memset(report, 0, sizeof(*report));
-	report->kind = GS_SESSION_EXTERNAL;
+	report->kind = GS_KIND_EXTERNAL;
 	report->fallback = GS_FALLBACK_LIMIT;
 	report->space = stats.spaceType == SORT_SPACE_TYPE_DISK ? GS_SPACE_DISK :
 		GS_SPACE_MEMORY;

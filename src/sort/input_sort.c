@@ -731,7 +731,7 @@ report_runs(const GsRowRuns *runs, GsSortReport *report)
 	/* Runs of processes that all sorted in memory are no overflow. */
 	bool		memory = runs->overflow == GS_FALLBACK_NONE;
 
-	report->kind = memory ? GS_SESSION_CPU : GS_SESSION_EXTERNAL;
+	report->kind = memory ? GS_KIND_CPU : GS_KIND_EXTERNAL;
 	report->space = GS_SPACE_DISK;
 	report->space_kb = gpusort_external_kb(runs->external);
 	strlcpy(report->method, memory ? "cpu radix, merged" :
@@ -745,7 +745,7 @@ report_gpu(const GsGpuSession *gpu, GsSortReport *report)
 	GsGpuReport counts;
 
 	gpusort_gpu_session_report(gpu, &counts);
-	report->kind = GS_SESSION_GPU;
+	report->kind = GS_KIND_GPU;
 	report->space = GS_SPACE_DEVICE;
 	report->space_kb = (counts.device_bytes + 1023) / 1024;
 	report->sort_ms = counts.sort_ms;
@@ -758,7 +758,7 @@ report_memory(const GsInputSort *sort, GsSortReport *report)
 {
 	Size		bytes = gpusort_memory_sort_bytes(sort->sorter.cpu);
 
-	report->kind = GS_SESSION_CPU;
+	report->kind = GS_KIND_CPU;
 	report->space = GS_SPACE_MEMORY;
 	report->space_kb = (Max(bytes, sort->most_bytes) + 1023) / 1024;
 	strlcpy(report->method,

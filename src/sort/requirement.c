@@ -43,9 +43,9 @@ gpusort_requirement_check(const GsSortReport *report)
 	if (gpusort_debug_require == GS_REQUIRE_OFF ||
 		gpusort_debug_require == GS_REQUIRE_NODE ||
 		(gpusort_debug_require == GS_REQUIRE_CPU &&
-		 report->kind == GS_SESSION_CPU) ||
+		 report->kind == GS_KIND_CPU) ||
 		(gpusort_debug_require == GS_REQUIRE_GPU &&
-		 report->kind == GS_SESSION_GPU))
+		 report->kind == GS_KIND_GPU))
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),

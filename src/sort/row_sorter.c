@@ -146,7 +146,7 @@ is_same_row(TupleTableSlot *slot, const Datum *values, const bool *isnull)
 
 /* Compare both sessions' rows; false if those of the GPU session are lost. */
 static bool
-compare_sessions(GsRowSorter *sorter)
+compare_rows(GsRowSorter *sorter)
 {
 	TupleDesc	tupdesc = sorter->spec->tupdesc;
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
@@ -177,7 +177,7 @@ bool
 gpusort_row_sorter_apply_stock_ties(GsRowSorter *sorter)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
-	bool		kept = sorter->gpu == NULL || compare_sessions(sorter);
+	bool		kept = sorter->gpu == NULL || compare_rows(sorter);
 
 	if (kept)
 		gpusort_memory_sort_apply_stock_ties(sorter->cpu);

@@ -405,7 +405,7 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 {
 	gpusort_input_sort_report(&sort->input, report);
 	report->drain_ms = sort->drain_ms;
-	if (report->kind == GS_SESSION_GPU)
+	if (report->kind == GS_KIND_GPU)
 		report->wait_ms = Max(sort->sort_ms - report->sort_ms, 0);
 	else
 		report->sort_ms = sort->sort_ms;

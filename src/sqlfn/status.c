@@ -184,7 +184,7 @@ gpusort_stat(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	gpusort_stats_read(&stats);
-	for (int k = 0; k < GS_SESSION_KINDS; k++)
+	for (int k = 0; k < GS_SORT_KINDS; k++)
 	{
 		const GsSortCounts *counts = &stats.kinds[k];
 		Datum		values[] = {

@@ -26,8 +26,8 @@ typedef enum GsSortSpace
 typedef struct GsSortReport
 {
 	GsSortKind	kind;
-	GsFallback	fallback;		/* why it is GS_SESSION_EXTERNAL */
-	GsFallback	gpu_reason;		/* why it is not GS_SESSION_GPU */
+	GsFallback	fallback;		/* why it is GS_KIND_EXTERNAL */
+	GsFallback	gpu_reason;		/* why it is not GS_KIND_GPU */
 	char		method[32];		/* as EXPLAIN names it */
 	GsSortSpace space;
 	int64		space_kb;

@@ -37,7 +37,7 @@ typedef struct GsAtomicCounts
 
 typedef struct GsStats
 {
-	GsAtomicCounts kinds[GS_SESSION_KINDS];
+	GsAtomicCounts kinds[GS_SORT_KINDS];
 	pg_atomic_uint64 fallbacks[GS_FALLBACK_COUNT];
 	pg_atomic_uint64 errors;
 	pg_atomic_uint64 reset_time;	/* a TimestampTz */
@@ -50,9 +50,9 @@ static shmem_request_hook_type prev_shmem_request_hook = NULL;
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 static const char *const kind_names[] = {
-	[GS_SESSION_GPU] = "gpu",
-	[GS_SESSION_CPU] = "cpu",
-	[GS_SESSION_EXTERNAL] = "external",
+	[GS_KIND_GPU] = "gpu",
+	[GS_KIND_CPU] = "cpu",
+	[GS_KIND_EXTERNAL] = "external",
 };
 
 const char *
@@ -64,7 +64,7 @@ gpusort_stats_kind_name(GsSortKind kind)
 static void
 init_stats(GsStats *target)
 {
-	for (int k = 0; k < GS_SESSION_KINDS; k++)
+	for (int k = 0; k < GS_SORT_KINDS; k++)
 	{
 		GsAtomicCounts *counts = &target->kinds[k];
 
@@ -113,7 +113,7 @@ gpusort_stats_count_error(void)
 void
 gpusort_stats_read(GsStatsSnapshot *snapshot)
 {
-	for (int k = 0; k < GS_SESSION_KINDS; k++)
+	for (int k = 0; k < GS_SORT_KINDS; k++)
 	{
 		GsAtomicCounts *counts = &stats->kinds[k];
 
@@ -138,7 +138,7 @@ gpusort_stats_read(GsStatsSnapshot *snapshot)
 void
 gpusort_stats_reset(void)
 {
-	for (int k = 0; k < GS_SESSION_KINDS; k++)
+	for (int k = 0; k < GS_SORT_KINDS; k++)
 	{
 		GsAtomicCounts *counts = &stats->kinds[k];
 

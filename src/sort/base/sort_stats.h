@@ -15,10 +15,10 @@
 /* What held a sort in the end. */
 typedef enum GsSortKind
 {
-	GS_SESSION_GPU,
-	GS_SESSION_CPU,
-	GS_SESSION_EXTERNAL,		/* runs on disk, or a heap below a LIMIT */
-	GS_SESSION_KINDS
+	GS_KIND_GPU,
+	GS_KIND_CPU,
+	GS_KIND_EXTERNAL,			/* runs on disk, or a heap below a LIMIT */
+	GS_SORT_KINDS
 } GsSortKind;
 
 typedef struct GsSortCounts
@@ -35,7 +35,7 @@ typedef struct GsSortCounts
 
 typedef struct GsStatsSnapshot
 {
-	GsSortCounts kinds[GS_SESSION_KINDS];
+	GsSortCounts kinds[GS_SORT_KINDS];
 	uint64		fallbacks[GS_FALLBACK_COUNT];
 	uint64		errors;			/* sorts that an error or a cancel ended */
 	TimestampTz reset_time;

@@ -152,10 +152,10 @@ gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
 }
 
 void
-gpusort_external_hold(GsExternalSort *sort, GsMemorySort *session)
+gpusort_external_hold(GsExternalSort *sort, GsMemorySort *rows)
 {
-	sort->held = session;
-	sort->nrows += gpusort_memory_sort_count(session);
+	sort->held = rows;
+	sort->nrows += gpusort_memory_sort_count(rows);
 }
 
 /* ----------------------------------------------------------------

@@ -49,7 +49,7 @@ extern void gpusort_external_limit_runs(GsExternalSort *sort);
  */
 extern void gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
 									const GsSharedRun *shared);
-extern void gpusort_external_hold(GsExternalSort *sort, GsMemorySort *session);
+extern void gpusort_external_hold(GsExternalSort *sort, GsMemorySort *rows);
 
 /* Rows put. */
 extern int64 gpusort_external_count(const GsExternalSort *sort);

@@ -30,8 +30,8 @@ struct GsHostSort
 	bool		is_cut;			/* have other rows been dropped? */
 
 	/* The rows in memory; NULL after an overflow. */
-	MemoryContext session_context;
-	GsMemorySort *session;
+	MemoryContext rows_context;
+	GsMemorySort *rows;
 
 	/* After an overflow. */
 	GsExternalSort *external;	/* NULL before one */
@@ -40,16 +40,16 @@ struct GsHostSort
 };
 
 static void
-begin_session(GsHostSort *sort)
+begin_rows(GsHostSort *sort)
 {
 	MemoryContext caller;
 
-	sort->session_context = AllocSetContextCreate(sort->context,
-												  "pg_gpusort rows",
-												  ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(sort->session_context);
-	sort->session = gpusort_memory_sort_create(&sort->spec,
-											   gpusort_budget_create(sort->memory));
+	sort->rows_context = AllocSetContextCreate(sort->context,
+											   "pg_gpusort rows",
+											   ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(sort->rows_context);
+	sort->rows = gpusort_memory_sort_create(&sort->spec,
+											gpusort_budget_create(sort->memory));
 	MemoryContextSwitchTo(caller);
 }
 
@@ -63,7 +63,7 @@ gpusort_host_sort_begin(const GsSortSpec *spec)
 	sort->spec.target = NULL;
 	sort->bound = spec->bound;
 	sort->memory = gpusort_sort_spec_memory(spec);
-	begin_session(sort);
+	begin_rows(sort);
 	return sort;
 }
 
@@ -77,22 +77,22 @@ overflow(GsHostSort *sort, GsFallback reason)
 		reason = GS_FALLBACK_MAINTENANCE_MEM;
 	gpusort_stats_count_fallback(reason);
 	sort->external = gpusort_external_begin(&sort->spec, sort->memory);
-	MemoryContextSwitchTo(sort->session_context);
-	gpusort_run_builder_write(&sort->spec, sort->external, sort->session,
+	MemoryContextSwitchTo(sort->rows_context);
+	gpusort_run_builder_write(&sort->spec, sort->external, sort->rows,
 							  sort->memory);
 	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(sort->session_context);
-	sort->session_context = NULL;
-	sort->session = NULL;
+	MemoryContextDelete(sort->rows_context);
+	sort->rows_context = NULL;
+	sort->rows = NULL;
 	gpusort_external_limit_runs(sort->external);
 }
 
 /* Sort the rows in memory; false if there is not enough memory for that. */
 static bool
-sort_session(GsHostSort *sort)
+sort_rows(GsHostSort *sort)
 {
-	MemoryContext caller = MemoryContextSwitchTo(sort->session_context);
-	bool		sorted = gpusort_memory_sort_sort(sort->session);
+	MemoryContext caller = MemoryContextSwitchTo(sort->rows_context);
+	bool		sorted = gpusort_memory_sort_sort(sort->rows);
 
 	MemoryContextSwitchTo(caller);
 	return sorted;
@@ -106,20 +106,20 @@ sort_session(GsHostSort *sort)
 static bool
 cut(GsHostSort *sort)
 {
-	int64		nrows = gpusort_memory_sort_count(sort->session);
+	int64		nrows = gpusort_memory_sort_count(sort->rows);
 	int			natts = sort->spec.tupdesc->natts;
-	GsMemorySort *old = sort->session;
-	MemoryContext old_context = sort->session_context;
+	GsMemorySort *old = sort->rows;
+	MemoryContext old_context = sort->rows_context;
 	Datum	   *values;
 	bool	   *isnull;
 
 	if (sort->bound == 0 || nrows - sort->bound <= nrows / GPUSORT_LEAST_CUT_PART ||
-		!sort_session(sort))
+		!sort_rows(sort))
 		return false;
 	sort->is_cut = true;
 	values = MemoryContextAlloc(old_context, natts * sizeof(Datum));
 	isnull = MemoryContextAlloc(old_context, natts * sizeof(bool));
-	begin_session(sort);
+	begin_rows(sort);
 	gpusort_memory_sort_keep_first(old, sort->bound);
 	while (gpusort_memory_sort_take(old, values, isnull))
 		gpusort_host_sort_put(sort, values, isnull);
@@ -135,13 +135,13 @@ gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 
 	if (sort->builder == NULL)
 	{
-		if (gpusort_memory_sort_put(sort->session, values, isnull) ||
+		if (gpusort_memory_sort_put(sort->rows, values, isnull) ||
 			(cut(sort) && sort->builder == NULL &&
-			 gpusort_memory_sort_put(sort->session, values, isnull)))
+			 gpusort_memory_sort_put(sort->rows, values, isnull)))
 			return;
 		if (sort->builder == NULL)
 		{
-			overflow(sort, gpusort_memory_sort_refusal(sort->session));
+			overflow(sort, gpusort_memory_sort_refusal(sort->rows));
 			caller = MemoryContextSwitchTo(sort->context);
 			sort->builder = gpusort_run_builder_begin(&sort->spec,
 													  sort->external,
@@ -160,7 +160,7 @@ gpusort_host_sort_perform(GsHostSort *sort)
 		gpusort_run_builder_end(sort->builder);
 		sort->builder = NULL;
 	}
-	else if (!sort_session(sort))
+	else if (!sort_rows(sort))
 		overflow(sort, GS_FALLBACK_OUT_OF_MEMORY);
 	if (sort->external != NULL)
 		gpusort_external_perform(sort->external);
@@ -182,15 +182,15 @@ gpusort_host_sort_get(GsHostSort *sort, int64 position, Datum *values,
 	if (sort->external != NULL)
 		gpusort_external_get(sort->external, position, values, isnull);
 	else
-		gpusort_memory_sort_get(sort->session, position, values, isnull);
+		gpusort_memory_sort_get(sort->rows, position, values, isnull);
 	sort->next_position = position + 1;
 }
 
 void
 gpusort_host_sort_end(GsHostSort *sort)
 {
-	if (sort->session_context != NULL)
-		MemoryContextDelete(sort->session_context);
+	if (sort->rows_context != NULL)
+		MemoryContextDelete(sort->rows_context);
 	if (sort->external != NULL)
 		gpusort_external_end(sort->external);
 	pfree(sort);

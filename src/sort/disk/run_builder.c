@@ -31,23 +31,23 @@ struct GsRunBuilder
 	GsExternalSort *external;
 	Size		limit;
 	bool		may_merge;
-	MemoryContext session_context;
+	MemoryContext rows_context;
 	GsBudget   *budget;
-	GsMemorySort *session;
+	GsMemorySort *rows;
 };
 
 static void
-begin_session(GsRunBuilder *builder)
+begin_rows(GsRunBuilder *builder)
 {
 	MemoryContext caller;
 
-	builder->session_context = AllocSetContextCreate(builder->context,
-													 "pg_gpusort run",
-													 ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(builder->session_context);
+	builder->rows_context = AllocSetContextCreate(builder->context,
+												  "pg_gpusort run",
+												  ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(builder->rows_context);
 	builder->budget = gpusort_budget_create(builder->limit);
-	builder->session = gpusort_memory_sort_create(&builder->spec,
-												  builder->budget);
+	builder->rows = gpusort_memory_sort_create(&builder->spec,
+											   builder->budget);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -67,7 +67,7 @@ gpusort_run_builder_begin(const GsSortSpec *spec, GsExternalSort *external,
 
 	/* The rows are more than were expected. */
 	builder->spec.expected_rows = Max(spec->expected_rows, 1e9);
-	begin_session(builder);
+	begin_rows(builder);
 	return builder;
 }
 
@@ -84,15 +84,15 @@ smaller_limit(Size limit)
 }
 
 void
-gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *session,
+gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *rows,
 							   int64 nrows)
 {
 	gpusort_external_begin_run(external);
 	for (int64 row = 0; row < nrows; row++)
 	{
-		Size		bytes = gpusort_memory_sort_packed_size(session, row);
+		Size		bytes = gpusort_memory_sort_packed_size(rows, row);
 
-		gpusort_memory_sort_pack(session, row,
+		gpusort_memory_sort_pack(rows, row,
 								 gpusort_external_reserve(external, bytes),
 								 bytes);
 	}
@@ -101,7 +101,7 @@ gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *session,
 /* There is no memory to sort all rows at once. */
 static void
 write_portions(const GsSortSpec *spec, GsExternalSort *external,
-			   GsMemorySort *session, Size limit)
+			   GsMemorySort *rows, Size limit)
 {
 	int			natts = spec->tupdesc->natts;
 	GsRunBuilder *builder = gpusort_run_builder_begin(spec, external,
@@ -110,7 +110,7 @@ write_portions(const GsSortSpec *spec, GsExternalSort *external,
 	Datum	   *values = palloc(natts * sizeof(Datum));
 	bool	   *isnull = palloc(natts * sizeof(bool));
 
-	while (gpusort_memory_sort_take(session, values, isnull))
+	while (gpusort_memory_sort_take(rows, values, isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_run_builder_put(builder, values, isnull);
@@ -122,27 +122,27 @@ write_portions(const GsSortSpec *spec, GsExternalSort *external,
 
 void
 gpusort_run_builder_write(const GsSortSpec *spec, GsExternalSort *external,
-						  GsMemorySort *session, Size limit)
+						  GsMemorySort *rows, Size limit)
 {
-	if (gpusort_memory_sort_sort(session))
+	if (gpusort_memory_sort_sort(rows))
 	{
-		gpusort_run_builder_put_sorted(external, session,
-									   gpusort_memory_sort_count(session));
+		gpusort_run_builder_put_sorted(external, rows,
+									   gpusort_memory_sort_count(rows));
 		gpusort_external_end_run(external, gpusort_external_runs(external));
 	}
 	else
-		write_portions(spec, external, session, limit);
+		write_portions(spec, external, rows, limit);
 }
 
 static void
-end_session(GsRunBuilder *builder)
+end_rows(GsRunBuilder *builder)
 {
-	MemoryContext caller = MemoryContextSwitchTo(builder->session_context);
+	MemoryContext caller = MemoryContextSwitchTo(builder->rows_context);
 
 	gpusort_run_builder_write(&builder->spec, builder->external,
-							  builder->session, builder->limit);
+							  builder->rows, builder->limit);
 	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(builder->session_context);
+	MemoryContextDelete(builder->rows_context);
 }
 
 /* Write the rows there are, and be ready for more. */
@@ -151,12 +151,12 @@ write_run(GsRunBuilder *builder)
 {
 	bool		out_of_memory = builder->budget->out_of_memory;
 
-	end_session(builder);
+	end_rows(builder);
 	if (out_of_memory)
 		builder->limit = smaller_limit(builder->limit);
 	if (builder->may_merge)
 		gpusort_external_limit_runs(builder->external);
-	begin_session(builder);
+	begin_rows(builder);
 }
 
 /* A row that alone is more than the memory allowed. */
@@ -175,9 +175,9 @@ void
 gpusort_run_builder_put(GsRunBuilder *builder, const Datum *values,
 						const bool *isnull)
 {
-	while (!gpusort_memory_sort_put(builder->session, values, isnull))
+	while (!gpusort_memory_sort_put(builder->rows, values, isnull))
 	{
-		if (gpusort_memory_sort_count(builder->session) == 0 &&
+		if (gpusort_memory_sort_count(builder->rows) == 0 &&
 			!builder->budget->out_of_memory)
 		{
 			write_row(builder, values, isnull);
@@ -190,6 +190,6 @@ gpusort_run_builder_put(GsRunBuilder *builder, const Datum *values,
 void
 gpusort_run_builder_end(GsRunBuilder *builder)
 {
-	end_session(builder);
+	end_rows(builder);
 	pfree(builder);
 }

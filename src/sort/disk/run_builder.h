@@ -36,10 +36,10 @@ extern void gpusort_run_builder_end(GsRunBuilder *builder);
  */
 extern void gpusort_run_builder_write(const GsSortSpec *spec,
 									  GsExternalSort *external,
-									  GsMemorySort *session, Size limit);
+									  GsMemorySort *rows, Size limit);
 
 /* Begin a run, and put the first rows of a session that is sorted. */
 extern void gpusort_run_builder_put_sorted(GsExternalSort *external,
-										   GsMemorySort *session, int64 nrows);
+										   GsMemorySort *rows, int64 nrows);
 
 #endif							/* GPUSORT_RUN_BUILDER_H */

@@ -76,181 +76,181 @@ choose_chunk_shift(const GsSortSpec *spec, Size limit)
 GsMemorySort *
 gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
 {
-	GsMemorySort *session = palloc0(sizeof(GsMemorySort));
+	GsMemorySort *sort = palloc0(sizeof(GsMemorySort));
 
-	session->spec = spec;
-	session->budget = budget;
+	sort->spec = spec;
+	sort->budget = budget;
 	/* Rows that are not wanted are dropped before the budget ends. */
 	if (spec->bound == 0)
 		gpusort_budget_use_arena(budget);
-	session->chunk_shift = choose_chunk_shift(spec, budget->limit);
-	session->ordering =
+	sort->chunk_shift = choose_chunk_shift(spec, budget->limit);
+	sort->ordering =
 		gpusort_ordering_create(budget,
 								gpusort_key_plan_words(spec->key_plan),
-								session->chunk_shift,
+								sort->chunk_shift,
 								gpusort_key_plan_nulls_first(spec->key_plan));
-	session->store = gpusort_row_store_create(budget, spec->tupdesc,
-											  session->chunk_shift);
-	return session;
+	sort->store = gpusort_row_store_create(budget, spec->tupdesc,
+										   sort->chunk_shift);
+	return sort;
 }
 
 void
-gpusort_memory_sort_set_capacity(GsMemorySort *session, double rows)
+gpusort_memory_sort_set_capacity(GsMemorySort *sort, double rows)
 {
 	if (rows < PG_UINT32_MAX)
-		gpusort_ordering_set_capacity(session->ordering, (uint32) rows);
+		gpusort_ordering_set_capacity(sort->ordering, (uint32) rows);
 }
 
 bool
-gpusort_memory_sort_put(GsMemorySort *session, const Datum *values,
+gpusort_memory_sort_put(GsMemorySort *sort, const Datum *values,
 						const bool *isnull)
 {
-	uint64	   *key = gpusort_ordering_next_key(session->ordering);
+	uint64	   *key = gpusort_ordering_next_key(sort->ordering);
 	bool		null_key;
 
 	if (key == NULL)
 		return false;
-	null_key = !gpusort_key_plan_encode(session->spec->key_plan, values, isnull,
+	null_key = !gpusort_key_plan_encode(sort->spec->key_plan, values, isnull,
 										key);
-	return gpusort_row_store_put(session->store, values, isnull) &&
-		gpusort_ordering_add(session->ordering, null_key);
+	return gpusort_row_store_put(sort->store, values, isnull) &&
+		gpusort_ordering_add(sort->ordering, null_key);
 }
 
 GsFallback
-gpusort_memory_sort_refusal(const GsMemorySort *session)
+gpusort_memory_sort_refusal(const GsMemorySort *sort)
 {
-	if (session->budget->out_of_memory)
+	if (sort->budget->out_of_memory)
 		return GS_FALLBACK_OUT_OF_MEMORY;
-	if (gpusort_ordering_is_full(session->ordering))
+	if (gpusort_ordering_is_full(sort->ordering))
 		return GS_FALLBACK_ROW_COUNT;
 	return GS_FALLBACK_WORK_MEM;
 }
 
 Size
-gpusort_memory_sort_bytes(const GsMemorySort *session)
+gpusort_memory_sort_bytes(const GsMemorySort *sort)
 {
-	return session->budget->used;
+	return sort->budget->used;
 }
 
 void
-gpusort_memory_sort_reserve(GsMemorySort *session, Size bytes)
+gpusort_memory_sort_reserve(GsMemorySort *sort, Size bytes)
 {
-	(void) gpusort_budget_reserve(session->budget, bytes);
+	(void) gpusort_budget_reserve(sort->budget, bytes);
 }
 
 int64
-gpusort_memory_sort_count(const GsMemorySort *session)
+gpusort_memory_sort_count(const GsMemorySort *sort)
 {
-	return gpusort_ordering_count(session->ordering);
+	return gpusort_ordering_count(sort->ordering);
 }
 
 bool
-gpusort_memory_sort_sort(GsMemorySort *session)
+gpusort_memory_sort_sort(GsMemorySort *sort)
 {
-	GsTieSorter *ties = gpusort_tie_sorter_create(session->spec,
-												  session->store);
+	GsTieSorter *ties = gpusort_tie_sorter_create(sort->spec,
+												  sort->store);
 
-	if (!gpusort_ordering_sort(session->ordering,
+	if (!gpusort_ordering_sort(sort->ordering,
 							   ties != NULL ? gpusort_tie_sorter_sort : NULL,
 							   ties))
 		return false;
-	session->entries = gpusort_ordering_entries(session->ordering);
+	sort->entries = gpusort_ordering_entries(sort->ordering);
 	return true;
 }
 
 void
-gpusort_memory_sort_apply_stock_ties(GsMemorySort *session)
+gpusort_memory_sort_apply_stock_ties(GsMemorySort *sort)
 {
-	gpusort_stock_ties_apply(session->ordering, session->store,
-							 session->spec->tupdesc, &session->spec->keys);
+	gpusort_stock_ties_apply(sort->ordering, sort->store,
+							 sort->spec->tupdesc, &sort->spec->keys);
 }
 
 /* Fetch rows into the cache that come some positions later. */
 static inline void
-prefetch(const GsMemorySort *session, int64 position)
+prefetch(const GsMemorySort *sort, int64 position)
 {
-	const uint64 *entry = session->entries + position;
-	int64		left = gpusort_ordering_count(session->ordering) - position;
+	const uint64 *entry = sort->entries + position;
+	int64		left = gpusort_ordering_count(sort->ordering) - position;
 
 	if (left > PREFETCH_ROWS)
 	{
-		gpusort_row_store_prefetch(session->store,
+		gpusort_row_store_prefetch(sort->store,
 								   (uint32) entry[PREFETCH_ROWS]);
-		gpusort_row_store_prefetch_elsewhere(session->store,
+		gpusort_row_store_prefetch_elsewhere(sort->store,
 											 (uint32) entry[PREFETCH_ROWS / 2]);
 	}
 }
 
 void
-gpusort_memory_sort_get(GsMemorySort *session, int64 position,
+gpusort_memory_sort_get(GsMemorySort *sort, int64 position,
 						Datum *values, bool *isnull)
 {
-	prefetch(session, position);
-	gpusort_row_store_get(session->store, (uint32) session->entries[position],
+	prefetch(sort, position);
+	gpusort_row_store_get(sort->store, (uint32) sort->entries[position],
 						  values, isnull);
 }
 
 Size
-gpusort_memory_sort_packed_size(GsMemorySort *session, int64 position)
+gpusort_memory_sort_packed_size(GsMemorySort *sort, int64 position)
 {
-	prefetch(session, position);
-	return gpusort_row_store_packed_size(session->store,
-										 (uint32) session->entries[position]);
+	prefetch(sort, position);
+	return gpusort_row_store_packed_size(sort->store,
+										 (uint32) sort->entries[position]);
 }
 
 void
-gpusort_memory_sort_pack(GsMemorySort *session, int64 position, char *packed,
+gpusort_memory_sort_pack(GsMemorySort *sort, int64 position, char *packed,
 						 Size bytes)
 {
-	gpusort_row_store_pack(session->store, (uint32) session->entries[position],
+	gpusort_row_store_pack(sort->store, (uint32) sort->entries[position],
 						   packed, bytes);
 }
 
 void
-gpusort_memory_sort_keep_first(GsMemorySort *session, uint32 count)
+gpusort_memory_sort_keep_first(GsMemorySort *sort, uint32 count)
 {
-	uint32		nrows = gpusort_ordering_count(session->ordering);
+	uint32		nrows = gpusort_ordering_count(sort->ordering);
 
 	/* The entries of the other rows have room for the bits of all. */
 	Assert((Size) (nrows - count) * sizeof(uint64) >= nrows / 8 + 1);
-	session->kept = (uint8 *) (session->entries + count);
-	memset(session->kept, 0, nrows / 8 + 1);
+	sort->kept = (uint8 *) (sort->entries + count);
+	memset(sort->kept, 0, nrows / 8 + 1);
 	for (uint32 i = 0; i < count; i++)
 	{
-		uint32		row = (uint32) session->entries[i];
+		uint32		row = (uint32) sort->entries[i];
 
-		session->kept[row / 8] |= 1 << row % 8;
+		sort->kept[row / 8] |= 1 << row % 8;
 	}
 }
 
 /* Free what the session has of a chunk; sorting has freed the keys. */
 static void
-free_chunk(GsMemorySort *session, uint32 chunk)
+free_chunk(GsMemorySort *sort, uint32 chunk)
 {
-	if (session->kept == NULL)
-		gpusort_ordering_free_chunk(session->ordering, chunk);
-	gpusort_row_store_free_chunk(session->store, chunk);
+	if (sort->kept == NULL)
+		gpusort_ordering_free_chunk(sort->ordering, chunk);
+	gpusort_row_store_free_chunk(sort->store, chunk);
 }
 
 bool
-gpusort_memory_sort_take(GsMemorySort *session, Datum *values, bool *isnull)
+gpusort_memory_sort_take(GsMemorySort *sort, Datum *values, bool *isnull)
 {
-	uint32		chunk_rows = UINT32_C(1) << session->chunk_shift;
+	uint32		chunk_rows = UINT32_C(1) << sort->chunk_shift;
 	uint32		row;
 
 	do
 	{
-		row = session->next_to_take;
+		row = sort->next_to_take;
 
 		/* The row before was the last of its chunk, which is done with. */
 		if (row > 0 && row % chunk_rows == 0)
-			free_chunk(session, row / chunk_rows - 1);
-		if (row == gpusort_ordering_count(session->ordering))
+			free_chunk(sort, row / chunk_rows - 1);
+		if (row == gpusort_ordering_count(sort->ordering))
 			return false;
-		session->next_to_take++;
-	} while (session->kept != NULL &&
-			 (session->kept[row / 8] & 1 << row % 8) == 0);
-	gpusort_row_store_get(session->store, row, values, isnull);
+		sort->next_to_take++;
+	} while (sort->kept != NULL &&
+			 (sort->kept[row / 8] & 1 << row % 8) == 0);
+	gpusort_row_store_get(sort->store, row, values, isnull);
 	return true;
 }
 
