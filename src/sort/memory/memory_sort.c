@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * memory_sort.c
- *		A sort session in the backend's own memory.
+ *		Sorts rows in the backend's own memory.
  *
- * Encoded keys and packed rows are kept apart: an ordering sorts row numbers
- * by the keys, and rows are read from a row store in that order.
+ * Encoded keys and packed rows are stored separately.  An ordering sorts row
+ * numbers by the keys, and the rows are then read from a row store in that order.
  *
- * That reading goes all over the memory of the rows, and so rows are fetched
- * into the cache some time before their turn.  (Spreading rows over partitions
- * by key range as they come in, so that reading stays within one, was tried:
- * see docs/experiments.md.)
+ * This accesses the memory of the rows at random, so we prefetch each row some
+ * time before it is read.  (Distributing incoming rows over partitions by key
+ * range, so that reading stays within one partition, was tried: see
+ * docs/experiments.md.)
  *
  *-------------------------------------------------------------------------
  */
@@ -27,18 +27,18 @@
 #include "sort/memory/tie_sorter.h"
 
 /*
- * Rows per chunk: about a part of those expected, and of those that can fit,
- * so that neither a small sort nor a small budget meets a large chunk.
+ * A chunk has a fraction of the rows expected, and of the rows that fit into the
+ * budget, so that small sorts and small budgets do not get large chunks.
  */
 #define CHUNKS_EXPECTED		8
 #define CHUNKS_IN_BUDGET	16
 #define MIN_CHUNK_SHIFT		6
 #define MAX_CHUNK_SHIFT		20
 
-/* How many rows ahead rows are fetched into the cache. */
+/* How many rows ahead we prefetch. */
 #define PREFETCH_ROWS		24
 
-/* What sorting takes per row in addition to the key: an entry and scratch. */
+/* Bytes per row that sorting needs besides the key: an entry and scratch space. */
 #define ENTRY_BYTES			(2 * sizeof(uint64))
 
 struct GsMemorySort
@@ -50,8 +50,8 @@ struct GsMemorySort
 	GsRowStore *store;
 	uint64	   *entries;		/* after sorting */
 	uint32		next_to_take;	/* while rows are taken */
-	uint8	   *kept;			/* a bit for each row to be taken, or NULL for
-								 * all; in the memory of 'entries' */
+	uint8	   *kept;			/* a bit for each row that may be taken, or
+								 * NULL for all; shares memory with 'entries' */
 };
 
 static Size
@@ -80,7 +80,7 @@ gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
 
 	sort->spec = spec;
 	sort->budget = budget;
-	/* Rows that are not wanted are dropped before the budget ends. */
+	/* With a bound, rows are freed on the way, which an arena cannot do. */
 	if (spec->bound == 0)
 		gpusort_budget_use_arena(budget);
 	sort->chunk_shift = choose_chunk_shift(spec, budget->limit);
@@ -165,7 +165,7 @@ gpusort_memory_sort_apply_stock_ties(GsMemorySort *sort)
 							 sort->spec->tupdesc, &sort->spec->keys);
 }
 
-/* Fetch rows into the cache that come some positions later. */
+/* Prefetch rows at somewhat higher positions. */
 static inline void
 prefetch(const GsMemorySort *sort, int64 position)
 {
@@ -211,7 +211,7 @@ gpusort_memory_sort_keep_first(GsMemorySort *sort, uint32 count)
 {
 	uint32		nrows = gpusort_ordering_count(sort->ordering);
 
-	/* The entries of the other rows have room for the bits of all. */
+	/* The entries of the other rows provide the space for the bits. */
 	Assert((Size) (nrows - count) * sizeof(uint64) >= nrows / 8 + 1);
 	sort->kept = (uint8 *) (sort->entries + count);
 	memset(sort->kept, 0, nrows / 8 + 1);
@@ -223,7 +223,7 @@ gpusort_memory_sort_keep_first(GsMemorySort *sort, uint32 count)
 	}
 }
 
-/* Free what the session has of a chunk; sorting has freed the keys. */
+/* Free a chunk's rows, and its keys unless sorting has freed them already. */
 static void
 free_chunk(GsMemorySort *sort, uint32 chunk)
 {
@@ -242,7 +242,7 @@ gpusort_memory_sort_take(GsMemorySort *sort, Datum *values, bool *isnull)
 	{
 		row = sort->next_to_take;
 
-		/* The row before was the last of its chunk, which is done with. */
+		/* If the previous row was the last one of its chunk, free that. */
 		if (row > 0 && row % chunk_rows == 0)
 			free_chunk(sort, row / chunk_rows - 1);
 		if (row == gpusort_ordering_count(sort->ordering))

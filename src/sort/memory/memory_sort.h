@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * memory_sort.h
- *		A sort session in the backend's own memory.
+ *		Sorts rows in the backend's own memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,50 +14,52 @@
 typedef struct GsMemorySort GsMemorySort;
 
 /*
- * Make an empty session in the current memory context, which is also what
- * frees it.  What 'spec' points to must stay.
+ * Create an empty sort in the current memory context.  It is freed with that
+ * context.  'spec' and what it points to must stay valid.
  */
 extern GsMemorySort *gpusort_memory_sort_create(const GsSortSpec *spec,
 												GsBudget *budget);
 
-/* Have the session refuse rows when there are about as many as 'rows'. */
+/* Make the sort refuse further rows once it has about 'rows' of them. */
 extern void gpusort_memory_sort_set_capacity(GsMemorySort *sort, double rows);
 
 /*
- * Add a row.  Returns false, and adds nothing, if there is no place for it:
- * gpusort_memory_sort_refusal() says why, unless that is the capacity.
+ * Add a row.  Returns false, and adds nothing, if there is no memory for it or
+ * the capacity is reached.  gpusort_memory_sort_refusal() then returns the
+ * reason; it does not know about the capacity.
  */
 extern bool gpusort_memory_sort_put(GsMemorySort *sort,
 									const Datum *values, const bool *isnull);
 extern GsFallback gpusort_memory_sort_refusal(const GsMemorySort *sort);
 
 /*
- * Sort.  Returns false if the system has no memory left; all rows are still
- * there then, to be taken.  Checks for interrupts.
+ * Sort the rows.  Returns false if the system has no memory left.  All rows are
+ * kept in that case, and can be taken out by gpusort_memory_sort_take().
+ * Checks for interrupts.
  */
 extern bool gpusort_memory_sort_sort(GsMemorySort *sort);
 
-/* After sorting: for pg_gpusort.debug_stock_ties. */
+/* After sorting: apply pg_gpusort.debug_stock_ties. */
 extern void gpusort_memory_sort_apply_stock_ties(GsMemorySort *sort);
 
-/* Bytes of the budget that are taken, and taking more for another purpose. */
+/* Bytes of the budget in use, and reserving some for another purpose. */
 extern Size gpusort_memory_sort_bytes(const GsMemorySort *sort);
 extern void gpusort_memory_sort_reserve(GsMemorySort *sort, Size bytes);
 
-/* Rows added. */
+/* The number of rows added. */
 extern int64 gpusort_memory_sort_count(const GsMemorySort *sort);
 
 /*
- * After sorting: read the row at a position in sorted order, from 0.  Reading
- * ascending positions is fastest.  What is passed by reference points into the
- * session.
+ * After sorting: read the row at a position in sorted order, counted from 0.
+ * Reading at ascending positions is fastest.  Values passed by reference point
+ * into the memory of the sort.
  */
 extern void gpusort_memory_sort_get(GsMemorySort *sort, int64 position,
 									Datum *values, bool *isnull);
 
 /*
- * The same in the form that stands alone (see row_format.h): how long the row
- * is, and writing it to a place of so many bytes.
+ * The same for the packed form of a row (see row_format.h): return its size, and
+ * write it to 'packed'.  'bytes' must be that size.
  */
 extern Size gpusort_memory_sort_packed_size(GsMemorySort *sort,
 											int64 position);
@@ -65,24 +67,29 @@ extern void gpusort_memory_sort_pack(GsMemorySort *sort, int64 position,
 									 char *packed, Size bytes);
 
 /*
- * When memory is full, rows that are not wanted are dropped only if they are this
- * part of all rows at least.  Otherwise the rows would be sorted again and again.
+ * When memory is full, rows beyond the bound are dropped only if they are at least
+ * this fraction of all rows.  Otherwise the rows would be sorted again and again.
  */
 #define GPUSORT_LEAST_CUT_PART	8
 
 /*
- * Instead of sorting: take the rows out again, in the order of arrival.  What
- * is passed by reference is valid until the next call, and memory is freed on
- * the way.  Returns false when all are taken.
+ * Take the rows out again, in the order of arrival, either instead of sorting
+ * them or after sorting failed.  Memory is freed on the way, so values passed by
+ * reference are valid only until the next call.  Returns false when all rows
+ * have been taken.
  *
- * After sorting, the rows that are first in sorted order can be taken so, once
- * it is said how many: seven eighths of all at most.
+ * After sorting, gpusort_memory_sort_keep_first() restricts this to the first
+ * 'count' rows in sorted order, which must be at most seven eighths of all rows.
+ * They still come in the order of arrival.
  */
 extern void gpusort_memory_sort_keep_first(GsMemorySort *sort, uint32 count);
 extern bool gpusort_memory_sort_take(GsMemorySort *sort,
 									 Datum *values, bool *isnull);
 
-/* Bytes that a session takes for keys of so many words, as a planner's estimate. */
+/*
+ * Estimate, for the planner, how many bytes a sort needs.  The key of a row has
+ * 'words' words.
+ */
 extern double gpusort_memory_sort_estimate(unsigned words, double rows,
 										   int row_width);
 

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * ordering.c
- *		Collects the encoded keys of rows, and puts the rows into order.
+ *		Collects the encoded keys of rows and sorts the rows by them.
  *
- * Keys lie in chunks, so that collecting never copies what is there already,
- * and so that the chunks can be given back one by one when the rows go on to
- * another sort.  What sorting will take is reserved as the chunks are: when
- * all rows are in, the sort cannot run into its budget any more.
+ * Keys are stored in chunks.  Thus adding a key never copies earlier ones, and
+ * the chunks can be freed one by one while the rows are moved to another sort.
+ * Along with each chunk we reserve the memory that sorting its rows will need, so
+ * that the sort cannot exceed its budget once all rows have been added.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,10 +17,10 @@
 #include "sort/memory/ordering.h"
 #include "work.h"
 
-/* What the radix sort does between two calls back, for gpusort_work_add(). */
+/* Bytes that the radix sort processes between two callbacks. */
 #define BLOCK_BYTES			32768
 
-/* Bytes per row of the arrays that sorting needs: entries and scratch. */
+/* Bytes per row of the two arrays that sorting needs: entries and scratch. */
 #define SORT_BYTES_PER_ROW	(2 * sizeof(uint64))
 
 #define MIN_CHUNKS			16
@@ -33,19 +33,19 @@ struct GsOrdering
 	bool		nulls_first;
 
 	uint32		nrows;
-	uint32		capacity;		/* with so many rows, no chunk is added */
+	uint32		capacity;		/* no chunk is added at this many rows */
 	uint32		nchunks;
 	uint32		max_chunks;		/* length of the arrays of chunks */
 	uint64	  **chunks;
-	uint8	  **null_keys;		/* a bit for each row of a chunk that is set
-								 * apart, or NULL if none is */
-	uint64	   *next_key;		/* the next row's place, if before chunk_end */
+	uint8	  **null_keys;		/* for each chunk a bitmap of rows with NULL
+								 * keys, or NULL if it has none */
+	uint64	   *next_key;		/* of the next row, if before chunk_end */
 	uint64	   *chunk_end;		/* of the last chunk */
 
-	uint32		nnull_keys;		/* rows set apart */
+	uint32		nnull_keys;		/* number of rows with NULL keys */
 
 	uint64	   *scratch;		/* exists while sorting */
-	uint64	   *entries;		/* exist after sorting */
+	uint64	   *entries;		/* exists after sorting */
 };
 
 static inline Size
@@ -74,7 +74,7 @@ gpusort_ordering_create(GsBudget *budget, unsigned words,
 	return ordering;
 }
 
-/* Have room for one more chunk in the arrays of chunks. */
+/* Make sure that the arrays of chunks have space for one more. */
 static bool
 enlarge_arrays(GsOrdering *ordering)
 {
@@ -136,7 +136,7 @@ gpusort_ordering_next_key(GsOrdering *ordering)
 	return ordering->next_key;
 }
 
-/* Set the next row apart. */
+/* Note that the next row has a NULL key. */
 static bool
 mark_null_key(GsOrdering *ordering)
 {
@@ -181,10 +181,7 @@ gpusort_ordering_is_full(const GsOrdering *ordering)
 		gpusort_fault_host_rows(GPUSORT_MAX_ROWS);
 }
 
-/*
- * Write an entry for each row: those in the middle of the keys' order to
- * 'regular', those set apart to 'apart'.
- */
+/* Write an entry for each row: to 'null_keys' if it has a NULL key, or 'regular'. */
 static void
 fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *null_keys)
 {
@@ -205,8 +202,9 @@ fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *null_keys)
 
 /*
  * GsStopCallback.  An interrupt that ends the query does so from here, by a jump
- * out of the radix sort, which holds nothing; others, such as a barrier that all
- * processes have to pass, are dealt with, and the sort goes on.
+ * out of the radix sort.  This is safe because the radix sort holds no resources.
+ * Other interrupts, such as a barrier that all processes have to pass, are
+ * processed here, and the sort continues.
  */
 static bool
 check_interrupts(void *arg)
@@ -250,7 +248,7 @@ gpusort_ordering_scratch(const GsOrdering *ordering)
 	return ordering->scratch;
 }
 
-/* Put entries of all rows in order: those set apart, and the others. */
+/* Sort the entries of rows with NULL keys, and those of the others. */
 static void
 sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
 			 void *arg)

@@ -1,16 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * stock_ties.c
- *		pg_gpusort.debug_stock_ties: the order of stock PostgreSQL among ties.
+ *		Sorts ties as stock PostgreSQL does, for pg_gpusort.debug_stock_ties.
  *
- * SQL leaves the order of rows with equal keys open, but PostgreSQL's own
- * regression tests rely on the one its sort happens to leave.  That sort is
- * deterministic: its steps depend on the keys in input order alone.  So its
- * tuplesort is given these, with the rows' numbers, and ends in the same order.
+ * SQL does not define the order of ties, but PostgreSQL's own regression tests
+ * rely on the order that its sort happens to produce.  That sort is deterministic:
+ * its steps depend only on the keys in input order.  We therefore pass the keys in
+ * that order, with the row numbers, to a tuplesort, which then returns the ties
+ * in the order of stock PostgreSQL.
  *
- * Since this sorts by the comparators and not by the encoded keys, it also
- * proves the encoding: at each place, both orders must have rows that the
- * comparators call equal.
+ * Since a tuplesort uses the comparators and not the encoded keys, this also
+ * verifies the encoding: at each position, both orders must have rows that the
+ * comparators consider equal.
  *
  *-------------------------------------------------------------------------
  */
@@ -71,7 +72,7 @@ read_keys(TieSorter *sorter, const GsRowStore *store,
 	}
 }
 
-/* The keys of a row, and its number. */
+/* Describe the tuples to sort: the sort keys of a row, and its number. */
 static TupleDesc
 make_tupdesc(TupleDesc rows, const GsSortKeys *keys)
 {
@@ -119,7 +120,7 @@ put_rows(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
 	ExecDropSingleTupleTableSlot(slot);
 }
 
-/* Replace the entries by those of stock's order. */
+/* Replace the entries by those in the order of the tuplesort. */
 static void
 take_order(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
 		   uint64 *entries)

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * stock_ties.h
- *		pg_gpusort.debug_stock_ties: the order of stock PostgreSQL among ties.
+ *		Sorts ties as stock PostgreSQL does, for pg_gpusort.debug_stock_ties.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,9 +13,9 @@
 #include "sort/memory/row_store.h"
 
 /*
- * Sort the rows again as PostgreSQL's in-memory sort does, and put the entries
- * of the ordering, which must be sorted, in that order.  Errors out if the
- * operators' order is not the order of the encoded keys.
+ * Sort the rows again as PostgreSQL's in-memory sort does, and rearrange the
+ * entries of the ordering, which must be sorted, accordingly.  Raises an error if
+ * the sort operators and the encoded keys disagree about the order.
  */
 extern void gpusort_stock_ties_apply(GsOrdering *ordering,
 									 const GsRowStore *store,

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * tie_comparisons.c
- *		Sorts rows of a row store by the comparators of their sort keys.
+ *		Sorts ties by the comparators of their sort keys.
  *
- * That is a merge sort, which takes fewer comparisons than other ways, and no more
- * than one per row where rows are in order already.  Rows that turn out to be equal
- * form a block, which further merges take for one row: so many duplicates of few
- * values take few comparisons as well.  The high half of a block's first entry, and
- * of its last one, has its length.
+ * This is a merge sort, which needs fewer comparisons than other algorithms, and
+ * only one per row if the rows are in order already.  Rows that compare as equal
+ * form a block, which later merges treat as a single row.  Thus few comparisons
+ * are needed also if there are many duplicates of few values.  The high halves of
+ * the first and the last entry of a block contain its length.
  *
- * Comparators decompress a value, or fetch it from where it is stored, each time
- * they are called with it, which can take longer than all the rest.  So a row that
- * is merged has its first key decompressed, once for all comparisons it is in.
+ * Comparators detoast a value each time they are called with it, which can take
+ * longer than everything else.  We therefore detoast the first sort key of a row
+ * before merging the row, and use the copy for all comparisons of that merge.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,27 +24,27 @@
 #include "sort/memory/tie_comparisons.h"
 #include "work.h"
 
-/* Rows up to which comparisons sort by insertion. */
+/* Up to this many rows are sorted by insertion. */
 #define INSERTION_ROWS		8
 
-/* Comparisons after which the memory that they leave behind is freed. */
+/* The memory that comparators leak is freed after this many comparisons. */
 #define COMPARISONS_PER_RESET	256
 
 /* The sort keys of a row. */
 typedef struct GsTieRow
 {
 	uint32		number;
-	bool		is_equal;		/* to the one before it, once inserted */
+	bool		is_equal;		/* to the previous row, once inserted */
 	Datum	   *values;			/* nkeys */
 	bool	   *isnull;
-	struct varlena *copy;		/* that the first value is, or NULL */
+	struct varlena *copy;		/* detoasted first value, or NULL */
 } GsTieRow;
 
 struct GsTieComparisons
 {
 	MemoryContext context;
-	MemoryContext copies;		/* of values */
-	MemoryContext scratch;		/* for what comparators leave behind */
+	MemoryContext copies;		/* for detoasted values */
+	MemoryContext scratch;		/* for what comparators leak */
 	const GsSortKeys *keys;
 	TupleDesc	tupdesc;
 	const GsRowStore *store;
@@ -52,10 +52,10 @@ struct GsTieComparisons
 	uint32		ncompared;
 	GsTieRow	rows[INSERTION_ROWS];
 
-	/* Of the sort that is being done. */
-	int			first;			/* sort keys */
+	/* The sort in progress. */
+	int			first;			/* range of sort keys */
 	int			end;
-	bool		copies_pay;		/* are its values compressed, or elsewhere? */
+	bool		copies_pay;		/* are values of the first key toasted? */
 };
 
 GsTieComparisons *
@@ -88,7 +88,7 @@ gpusort_tie_comparisons_create(const GsSortSpec *spec,
  * ----------------------------------------------------------------
  */
 
-/* Is the first value of variable length? */
+/* Is the first sort key a varlena that is not NULL? */
 static inline bool
 is_varlena(const GsTieComparisons *comparisons, const GsTieRow *row)
 {
@@ -98,7 +98,7 @@ is_varlena(const GsTieComparisons *comparisons, const GsTieRow *row)
 		!row->isnull[comparisons->first];
 }
 
-/* Is it to be decompressed or fetched before it can be compared? */
+/* Must it be decompressed or fetched before it can be compared? */
 static inline bool
 is_toasted(const GsTieComparisons *comparisons, const GsTieRow *row)
 {
@@ -109,7 +109,7 @@ is_toasted(const GsTieComparisons *comparisons, const GsTieRow *row)
 		(VARATT_IS_COMPRESSED(varlena) || VARATT_IS_EXTERNAL(varlena));
 }
 
-/* The bytes of it that a comparison may look at. */
+/* Returns how many bytes of it a comparison may read. */
 static inline Size
 bytes_to_compare(const GsTieComparisons *comparisons, const GsTieRow *row)
 {
@@ -117,7 +117,7 @@ bytes_to_compare(const GsTieComparisons *comparisons, const GsTieRow *row)
 		toast_raw_datum_size(row->values[comparisons->first]) : 0;
 }
 
-/* Read the sort keys of an entry's row that are to be compared. */
+/* Read those sort keys of an entry's row that will be compared. */
 static inline void
 read_row(const GsTieComparisons *comparisons, uint64 entry, GsTieRow *row)
 {
@@ -139,7 +139,10 @@ drop_copy(GsTieRow *row)
 	row->copy = NULL;
 }
 
-/* The same, with a copy of the first value where that pays; to be dropped. */
+/*
+ * The same, but replace a toasted first value by a detoasted copy.  The caller must
+ * call drop_copy() later.
+ */
 static inline void
 read_and_copy(const GsTieComparisons *comparisons, uint64 entry,
 			  GsTieRow *row)
@@ -181,7 +184,7 @@ compare_rows(GsTieComparisons *comparisons, const GsTieRow *a,
  * ----------------------------------------------------------------
  */
 
-/* Note that so many entries are a block. */
+/* Turn entries into a block. */
 static inline void
 make_block(uint64 *entries, uint32 length)
 {
@@ -197,7 +200,7 @@ block_length(uint64 entry)
 	return gpusort_tie_comparisons_equal(entry);
 }
 
-/* Move a block to another dest, which may overlap; returns where it ends. */
+/* Move a block, possibly to an overlapping address.  Returns the end of the copy. */
 static inline uint64 *
 move_block(uint64 *dest, const uint64 *block, uint32 length)
 {
@@ -246,8 +249,8 @@ insertion_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count)
 }
 
 /*
- * Merge entries, sorted up to 'middle' and from there on.  The first row on the
- * right has been read.
+ * Merge two sorted halves, of which the second one begins at 'middle'.  Its first
+ * row has been read into rows[1].
  */
 static void
 merge_entries(GsTieComparisons *comparisons, uint64 *entries, uint32 middle,
@@ -289,11 +292,11 @@ merge_entries(GsTieComparisons *comparisons, uint64 *entries, uint32 middle,
 		if (cmp >= 0)
 			read_and_copy(comparisons, *r, right);
 	}
-	/* What is left on the right is in its dest. */
+	/* Any remaining entries on the right are in place already. */
 	memcpy(out, l, (l_end - l) * sizeof(uint64));
 }
 
-/* The last block before the middle and the first one behind it are equal. */
+/* Join the last block before the middle with the first one after it. */
 static void
 join_blocks(uint64 *entries, uint32 middle)
 {
@@ -317,7 +320,7 @@ merge_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count,
 		make_block(entries, 1);
 		return;
 	}
-	/* So many copies at a time would be too much memory. */
+	/* An insertion sort would need too much memory for detoasted copies. */
 	if (count <= INSERTION_ROWS && !comparisons->copies_pay)
 	{
 		insertion_sort(comparisons, entries, count);
@@ -336,7 +339,7 @@ merge_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count,
 	drop_copy(right);
 }
 
-/* Be ready for comparisons of some entries; returns the caller's memory context. */
+/* Prepare to compare entries.  Returns the caller's memory context. */
 static MemoryContext
 begin(GsTieComparisons *comparisons, const uint64 *entries, int first, int end)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tie_comparisons.h
- *		Sorts rows of a row store by the comparators of their sort keys.
+ *		Sorts ties by the comparators of their sort keys.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,27 +13,30 @@
 
 typedef struct GsTieComparisons GsTieComparisons;
 
-/* Make it in the current memory context. */
+/* Create in the current memory context, for rows in 'store'. */
 extern GsTieComparisons *gpusort_tie_comparisons_create(const GsSortSpec *spec,
 														const GsRowStore *store);
 
 /*
- * Sort entries, whose low 32 bits are numbers of rows, by sort keys from number
- * 'first' to 'end' - 1.  Stable.  'scratch' has room for half of them.  Calls
- * comparators, which may raise errors, and checks for interrupts.
+ * Sort entries, whose low 32 bits are row numbers, by the sort keys number 'first'
+ * to 'end' - 1.  The sort is stable.  'scratch' must have space for half of the
+ * entries.  Calls comparators, which may raise errors, and checks for interrupts.
  */
 extern void gpusort_tie_comparisons_sort(GsTieComparisons *comparisons,
 										 uint64 *entries, uint32 count,
 										 uint64 *scratch, int first, int end);
 
-/* After that: how many are equal by these keys, of the first of them. */
+/*
+ * After that, given the first entry of a group of rows that compared as equal:
+ * the number of rows in the group.
+ */
 static inline uint32
 gpusort_tie_comparisons_equal(uint64 entry)
 {
 	return (uint32) (entry >> 32);
 }
 
-/* Are entries in the order of sort keys from number 'first' on? */
+/* Are the entries in order by the sort keys from number 'first' on? */
 extern bool gpusort_tie_comparisons_in_order(GsTieComparisons *comparisons,
 											 const uint64 *entries,
 											 uint32 count, int first);

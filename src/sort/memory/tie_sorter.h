@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * tie_sorter.h
- *		Puts rows in order whose encoded keys are equal but do not say all.
+ *		Sorts ties whose encoded keys are not exact.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,15 +15,16 @@
 typedef struct GsTieSorter GsTieSorter;
 
 /*
- * Make a sorter, in the current memory context, for rows that are in 'store' by
- * the numbers that an ordering has for them; NULL if the keys say all.
+ * Create a tie sorter in the current memory context.  The rows are in 'store',
+ * under the same numbers as in the ordering.  Returns NULL if the encoded keys are
+ * exact, so that there are no ties to break.
  */
 extern GsTieSorter *gpusort_tie_sorter_create(const GsSortSpec *spec,
 											  const GsRowStore *store);
 
 /*
- * GsTiesCallback, with the sorter as 'arg'.  Stable.  Calls comparators, which
- * may raise errors, and checks for interrupts.
+ * GsTiesCallback, with the tie sorter as 'arg'.  The sort is stable.  Calls
+ * comparators, which may raise errors, and checks for interrupts.
  */
 extern void gpusort_tie_sorter_sort(GsOrdering *ordering, uint64 *entries,
 									uint32 count, void *arg);
