@@ -1,23 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * tie_sorter.c
- *		Puts rows in order whose encoded keys are equal but do not say all.
+ *		Sorts ties whose encoded keys are not exact.
  *
- * The key of a text is its first 8 bytes.  Rows with equal keys form a run.  A
- * short run is sorted by comparisons.  In a long one each row gets other words
- * for its key, in the place of those that are the same in all of them; the run is
- * sorted again by radix, and falls into runs that have even more in common.  So no
- * memory is needed, and rows are compared only where there are few of them, or
- * where no words can tell them apart.
+ * The key of a text, for example, has only its first 8 bytes.  Rows with equal
+ * keys form a group of ties.  A short group is sorted by comparisons.  In a long
+ * group, the words of the keys, which are the same in all of its rows, are
+ * overwritten by the words that follow.  The group is then sorted again by radix,
+ * and the new groups in it have even more in common.  This needs no additional
+ * memory, and rows are compared only in short groups, or where no words can
+ * distinguish them.
  *
- * Bytes of strings are read a bounded number of times.  Words of strings take a run
- * apart by how each relates to one of them (key/string_pivot.c): that reads what
- * they have in common once, and finds duplicates.  With a pivot from the middle,
- * runs get smaller soon, whatever the strings are like; if not, comparisons do the
- * rest after as many rounds as would have sorted the rows.
+ * The bytes of strings are read a bounded number of times.  Strings of a group get
+ * words that tell how they relate to one of them, the pivot (key/string_pivot.c).
+ * That reads their common prefix only once, and finds duplicates.  Since the pivot
+ * is from the middle of the group, groups usually shrink fast, whatever the strings
+ * are.  If they do not, comparisons sort the rest after as many rounds as a merge
+ * sort would have needed.
  *
- * All sorting is stable: rows come as they are in their run, which at first is
- * in the order of their numbers.
+ * All steps are stable.  Initially, the rows of a group are in the order of their
+ * numbers.
  *
  *-------------------------------------------------------------------------
  */
@@ -33,22 +35,26 @@
 #include "sort/memory/tie_sorter.h"
 #include "work.h"
 
-/* Rows up to which a run is sorted by comparisons at once. */
-#define SHORT_RUN			24
+/* Groups of up to this many rows are sorted by comparisons at once. */
+#define SHORT_GROUP			24
 
-/* The same if a comparison takes long: of what is compressed, or begins alike. */
-#define SHORT_COSTLY_RUN	4
+/*
+ * The same for groups whose comparisons are slow, because the values are compressed
+ * or have a common prefix of LONG_START bytes.
+ */
+#define SHORT_COSTLY_GROUP	4
 #define LONG_START			1024
 
 /*
- * Rounds by words of strings that a run may take more than the logarithm of its
- * rows, which is how often comparisons would read each of them; and those by words
- * of others, which take one word at a time.
+ * Limits on the number of rounds before comparisons take over.  For strings, the
+ * limit is MORE_ROUNDS above the binary logarithm of the number of rows, which is
+ * how often comparisons would read each row.  For other types, each round covers
+ * one more word, and the limit is WORD_ROUNDS.
  */
 #define MORE_ROUNDS			4
 #define WORD_ROUNDS			4
 
-/* How many rows ahead keys and rows are fetched into the cache. */
+/* How many rows ahead we prefetch keys and rows. */
 #define PREFETCH_ROWS		24
 
 #ifdef __GNUC__
@@ -65,9 +71,9 @@ struct GsTieSorter
 	const GsRowStore *store;
 	unsigned	words;
 	GsTieComparisons *comparisons;
-	MemoryContext scratch;		/* for copies of values */
+	MemoryContext scratch;		/* for detoasted values */
 
-	/* Sort keys of a row. */
+	/* The sort keys of a row. */
 	Datum	   *values;
 	bool	   *isnull;
 };
@@ -104,7 +110,7 @@ read_keys(const GsTieSorter *sorter, uint64 entry, int from, int to)
 								  sorter->values + from, sorter->isnull + from);
 }
 
-/* The same of one that is not NULL. */
+/* Read a single sort key that is not NULL. */
 static inline Datum
 read_key(const GsTieSorter *sorter, uint64 entry, int key)
 {
@@ -123,7 +129,7 @@ attribute_of_key(const GsTieSorter *sorter, int key)
 	return TupleDescAttr(sorter->tupdesc, sorter->keys->attnos[key] - 1);
 }
 
-/* Is a value compressed or stored elsewhere? */
+/* Is a value compressed or stored out of line? */
 static inline bool
 is_toasted(const GsTieSorter *sorter, int key, Datum value)
 {
@@ -133,7 +139,7 @@ is_toasted(const GsTieSorter *sorter, int key, Datum value)
 		(VARATT_IS_COMPRESSED(varlena) || VARATT_IS_EXTERNAL(varlena));
 }
 
-/* Fetch rows into the cache that will be read soon after the i-th. */
+/* Prefetch rows that will be read soon after the i-th. */
 static inline void
 fetch_ahead(const GsTieSorter *sorter, const uint64 *entries, uint32 i,
 			uint32 count)
@@ -151,10 +157,10 @@ fetch_ahead(const GsTieSorter *sorter, const uint64 *entries, uint32 i,
  * ----------------------------------------------------------------
  */
 
-/* Give the rows of a run the words at the cursor for their keys. */
+/* Overwrite the keys of a group's rows by the words at the cursor. */
 static void
-encode_run(GsTieSorter *sorter, GsOrdering *ordering, const uint64 *entries,
-		   uint32 count, const GsKeyCursor *cursor)
+encode_group(GsTieSorter *sorter, GsOrdering *ordering, const uint64 *entries,
+			 uint32 count, const GsKeyCursor *cursor)
 {
 	int			from;
 	int			to;
@@ -172,7 +178,7 @@ encode_run(GsTieSorter *sorter, GsOrdering *ordering, const uint64 *entries,
 	}
 }
 
-/* The same if these relate strings to one of them. */
+/* The same for strings, whose words relate them to a pivot. */
 static void
 encode_strings(GsTieSorter *sorter, GsOrdering *ordering,
 			   const uint64 *entries, uint32 count, GsKeyCursor *cursor,
@@ -205,10 +211,10 @@ have_equal_keys(const uint64 *a, const uint64 *b, unsigned words)
 	return true;
 }
 
-/* The length of the run that the first entry is in. */
+/* Returns the number of rows in the group that begins with the first entry. */
 static uint32
-run_length(const GsTieSorter *sorter, const GsOrdering *ordering,
-		   const uint64 *entries, uint32 count)
+group_length(const GsTieSorter *sorter, const GsOrdering *ordering,
+			 const uint64 *entries, uint32 count)
 {
 	const uint64 *key = gpusort_ordering_key(ordering, (uint32) entries[0]);
 	uint32		length = 1;
@@ -234,14 +240,14 @@ run_length(const GsTieSorter *sorter, const GsOrdering *ordering,
 }
 
 /* ----------------------------------------------------------------
- *		runs
+ *		groups of ties
  * ----------------------------------------------------------------
  */
 
-static void sort_runs(GsTieSorter *sorter, GsOrdering *ordering,
-					  uint64 *entries, uint32 count, GsKeyCursor cursor);
+static void sort_groups(GsTieSorter *sorter, GsOrdering *ordering,
+						uint64 *entries, uint32 count, GsKeyCursor cursor);
 
-/* Has a row the same value as another one, which is not compressed, bit for bit? */
+/* Is a row's sort key the same as a value, which is not toasted, bit for bit? */
 static bool
 is_alike(GsTieSorter *sorter, uint64 entry, int key, Datum value, Size size)
 {
@@ -268,8 +274,8 @@ is_alike(GsTieSorter *sorter, uint64 entry, int key, Datum value, Size size)
 }
 
 /*
- * Have all rows of a run the same value of a sort key, bit for bit?  This finds
- * duplicates of what words do not reach, or only after many rounds.
+ * Do all rows of a group have the same value of a sort key, bit for bit?  This
+ * detects duplicates that words cannot detect, or only after many rounds.
  */
 static bool
 are_alike(GsTieSorter *sorter, const uint64 *entries, uint32 count, int key)
@@ -296,8 +302,7 @@ are_alike(GsTieSorter *sorter, const uint64 *entries, uint32 count, int key)
 	return i == count;
 }
 
-
-/* Do comparisons of strings of a run take long? */
+/* Are comparisons of the strings of a group slow? */
 static inline bool
 are_costly(const GsTieSorter *sorter, const GsKeyCursor *cursor, int key)
 {
@@ -305,7 +310,7 @@ are_costly(const GsTieSorter *sorter, const GsKeyCursor *cursor, int key)
 		is_toasted(sorter, key, sorter->values[key]);
 }
 
-/* Sort a run by comparing sort keys from 'first' on. */
+/* Sort a group by comparing the sort keys from 'first' on. */
 static void
 compare_all(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 			uint32 count, int first)
@@ -315,7 +320,7 @@ compare_all(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 								 sorter->keys->nkeys);
 }
 
-/* Sort a run by the words of strings at the cursor, and what follows them. */
+/* Sort a group by the words of strings at the cursor, and by what follows them. */
 static void
 sort_by_strings(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 				uint32 count, GsKeyCursor cursor, int first)
@@ -323,42 +328,42 @@ sort_by_strings(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 	bool		costly = are_costly(sorter, &cursor, first);
 	uint32		rounds = gpusort_key_plan_rounds(sorter->key_plan, &cursor);
 
-	if (count <= (costly ? SHORT_COSTLY_RUN : SHORT_RUN) ||
+	if (count <= (costly ? SHORT_COSTLY_GROUP : SHORT_GROUP) ||
 		rounds > pg_ceil_log2_32(count) + MORE_ROUNDS)
 	{
 		compare_all(sorter, ordering, entries, count, first);
 		return;
 	}
 
-	/* To decompress each value once is the least that can be done. */
+	/* If the rows are in order already, detoasting each value once is enough. */
 	if (costly && rounds == 1 &&
 		gpusort_tie_comparisons_in_order(sorter->comparisons, entries, count,
 										 first))
 		return;
 	encode_strings(sorter, ordering, entries, count, &cursor, first);
 	gpusort_ordering_sort_some(ordering, entries, count);
-	sort_runs(sorter, ordering, entries, count, cursor);
+	sort_groups(sorter, ordering, entries, count, cursor);
 }
 
-/* Sort a run by the words at the cursor, and what follows them. */
+/* Sort a group by the words at the cursor, and by what follows them. */
 static void
 sort_by_words(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 			  uint32 count, GsKeyCursor cursor, int first)
 {
-	if (count <= SHORT_RUN ||
+	if (count <= SHORT_GROUP ||
 		gpusort_key_plan_rounds(sorter->key_plan, &cursor) > WORD_ROUNDS)
 	{
 		compare_all(sorter, ordering, entries, count, first);
 		return;
 	}
-	encode_run(sorter, ordering, entries, count, &cursor);
+	encode_group(sorter, ordering, entries, count, &cursor);
 	gpusort_ordering_sort_some(ordering, entries, count);
-	sort_runs(sorter, ordering, entries, count, cursor);
+	sort_groups(sorter, ordering, entries, count, cursor);
 }
 
 /*
- * Sort a run by a sort key that only comparisons can tell of, and what follows the
- * cursor where that is equal.
+ * Sort a group by a sort key that has no further words, using comparisons, and
+ * rows for which it is equal by what follows it.
  */
 static void
 sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
@@ -368,7 +373,7 @@ sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
 	int			next;
 	uint32		length;
 
-	if (count <= SHORT_RUN ||
+	if (count <= SHORT_GROUP ||
 		gpusort_key_plan_skip_key(sorter->key_plan, &cursor,
 								  &next) == GS_KEY_EQUAL)
 	{
@@ -387,15 +392,15 @@ sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
 	}
 }
 
-/* Sort a run, whose rows have equal words up to those at the cursor. */
+/* Sort a group, whose rows have equal words before those at the cursor. */
 static void
-sort_run(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
-		 uint32 count, GsKeyCursor cursor)
+sort_group(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+		   uint32 count, GsKeyCursor cursor)
 {
 	GsKeyRest	rest;
 	int			first;
 
-	/* Of any row, since they are alike as far as the answer is concerned. */
+	/* Any row will do, since the answer is the same for all of them. */
 	read_keys(sorter, entries[0], 0, sorter->keys->nkeys);
 	rest = gpusort_key_plan_next_words(sorter->key_plan, sorter->values,
 									   sorter->isnull,
@@ -403,8 +408,8 @@ sort_run(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 															(uint32) entries[0]),
 									   &cursor, &first);
 
-	/* Strings find their duplicates by themselves. */
-	if (count > SHORT_RUN &&
+	/* For strings, the pivot finds duplicates. */
+	if (count > SHORT_GROUP &&
 		(rest == GS_KEY_COMPARE ||
 		 (rest == GS_KEY_WORDS &&
 		  gpusort_key_plan_rounds(sorter->key_plan, &cursor) == 1)) &&
@@ -428,19 +433,19 @@ sort_run(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 	}
 }
 
-/* Sort all runs of entries that are in the order of the words at the cursor. */
+/* Sort all groups of ties among entries that are in the order of their keys. */
 static void
-sort_runs(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
-		  uint32 count, GsKeyCursor cursor)
+sort_groups(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
+			uint32 count, GsKeyCursor cursor)
 {
 	check_stack_depth();
 	while (count > 0)
 	{
-		uint32		length = run_length(sorter, ordering, entries, count);
+		uint32		length = group_length(sorter, ordering, entries, count);
 
 		CHECK_FOR_INTERRUPTS();
 		if (length > 1)
-			sort_run(sorter, ordering, entries, length, cursor);
+			sort_group(sorter, ordering, entries, length, cursor);
 		entries += length;
 		count -= length;
 	}
@@ -452,5 +457,5 @@ gpusort_tie_sorter_sort(GsOrdering *ordering, uint64 *entries, uint32 count,
 {
 	GsKeyCursor start = {0};
 
-	sort_runs(arg, ordering, entries, count, start);
+	sort_groups(arg, ordering, entries, count, start);
 }
