@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * external_sort.c
- *		Rows of a sort on disk: sorted runs go in, and come out merged.
+ *		Keeps the rows of a sort on disk as sorted runs, and merges the runs.
  *
- * The runs are kept in the order in which their rows arrived, and only
- * neighbours are merged, so that the whole sort is stable.
+ * We keep the runs in the order in which their rows arrived and merge only
+ * neighbours, so that the whole sort is stable.
  *
- * The last merge hands rows out as it goes, if they are read once and forward.
- * Otherwise it writes one run more, over which a cursor moves.
+ * If the rows are read only once and forward, the last merge returns them as it
+ * proceeds.  Otherwise it writes another run, and a cursor moves over that.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,10 +22,10 @@
 #include "sort/disk/run_merge.h"
 #include "sort/disk/sorted_run.h"
 
-/* Runs merged at a time, however little memory there is. */
+/* At least this many runs are merged at a time, even with little memory. */
 #define MIN_MERGE_ORDER		6
 
-/* Bytes of memory for a run that waits, and their part of all memory. */
+/* A run that waits to be merged takes this much memory; all take this fraction. */
 #define WAITING_RUN_BYTES	256
 #define WAITING_PART		8
 
@@ -36,19 +36,19 @@ struct GsExternalSort
 	GsRowFormat *format;
 	Size		limit;			/* bytes */
 	GsRunFile  *file;
-	GsRunFile  *imported;		/* of runs of other processes, or NULL */
-	GsMemorySort *held;			/* rows that are sorted in memory, or NULL */
-	int			merge_order;	/* runs that are merged at a time */
-	int			max_runs;		/* that may wait */
+	GsRunFile  *imported;		/* runs of other processes, or NULL */
+	GsMemorySort *held;			/* sorted rows in memory, or NULL */
+	int			merge_order;	/* number of runs merged at a time */
+	int			max_runs;		/* number that may wait */
 	GsSortedRun **runs;
 	int			nruns;
-	int			size_of_runs;	/* of the array */
+	int			size_of_runs;	/* allocated length of 'runs' */
 	int64		nrows;
 
-	/* After performing: either. */
+	/* After performing, there is either a merge or a cursor. */
 	MemoryContext merge_context;
 	GsRunMerge *merge;
-	int64		next_position;	/* of the row that comes next */
+	int64		next_position;	/* of the next row of the merge */
 	GsRunCursor *cursor;
 };
 
@@ -163,7 +163,7 @@ gpusort_external_hold(GsExternalSort *sort, GsMemorySort *rows)
  * ----------------------------------------------------------------
  */
 
-/* Begin to merge some runs, and rows in memory unless 'held' is NULL. */
+/* Begin to merge some runs, and the rows in memory unless 'held' is NULL. */
 static void
 begin_merge(GsExternalSort *sort, int first, int nruns, GsMemorySort *held)
 {
@@ -180,7 +180,7 @@ begin_merge(GsExternalSort *sort, int first, int nruns, GsMemorySort *held)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Put a run made of others in their place. */
+/* End the merge, and replace the runs by the one merged from them. */
 static void
 end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
 {
@@ -198,7 +198,7 @@ end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
 	insert_run(sort, merged, first);
 }
 
-/* Begin a run, and write to it the first rows that some others have. */
+/* Merge some runs, and write the first 'nrows' rows to a new run. */
 static void
 write_merged(GsExternalSort *sort, int first, int nruns, GsMemorySort *held,
 			 int64 nrows)
@@ -213,7 +213,7 @@ write_merged(GsExternalSort *sort, int first, int nruns, GsMemorySort *held,
 		gpusort_run_file_put_packed(sort->file, row, bytes);
 }
 
-/* Make one run of some. */
+/* Replace some runs by a single one. */
 static void
 merge_runs(GsExternalSort *sort, int first, int nruns)
 {
@@ -221,7 +221,7 @@ merge_runs(GsExternalSort *sort, int first, int nruns)
 	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, false));
 }
 
-/* The first of so many neighbours that have the fewest bytes. */
+/* Returns the index of the first of the 'nruns' neighbours with the fewest bytes. */
 static int
 find_smallest(const GsExternalSort *sort, int nruns)
 {
@@ -244,9 +244,10 @@ find_smallest(const GsExternalSort *sort, int nruns)
 }
 
 /*
- * The first of merge_order neighbours that have been merged equally often, and
- * the least of all; if there are none such, those with the fewest bytes.  So
- * no row goes through many more merges than others.
+ * Choose merge_order neighbours to merge, and return the index of the first one.
+ * They must have been merged equally often, and less often than others of which this
+ * is true.  This ensures that no row takes part in many more merges than others.  If
+ * there are no such neighbours, choose those with the fewest bytes.
  */
 static int
 find_level(const GsExternalSort *sort)
@@ -266,7 +267,7 @@ find_level(const GsExternalSort *sort)
 	return found >= 0 ? found : find_smallest(sort, sort->merge_order);
 }
 
-/* Merge until there are so many runs. */
+/* Merge runs until only 'target' are left. */
 static void
 reduce_runs(GsExternalSort *sort, int target)
 {
@@ -285,7 +286,7 @@ gpusort_external_limit_runs(GsExternalSort *sort)
 		merge_runs(sort, find_level(sort), sort->merge_order);
 }
 
-/* Make one run of all, over which a cursor can move. */
+/* Merge everything into a single run, and open a cursor over it. */
 static void
 begin_cursor(GsExternalSort *sort)
 {
@@ -302,7 +303,7 @@ begin_cursor(GsExternalSort *sort)
 void
 gpusort_external_perform(GsExternalSort *sort)
 {
-	/* What is in memory is merged at last, as one run more. */
+	/* Rows in memory take part in the last merge like another run. */
 	reduce_runs(sort, sort->merge_order - (sort->held != NULL ? 1 : 0));
 	if (sort->nruns == 0)
 		return;

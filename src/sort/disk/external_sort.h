@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * external_sort.h
- *		Rows of a sort on disk: sorted runs go in, and come out merged.
+ *		Keeps the rows of a sort on disk as sorted runs, and merges the runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,18 +15,19 @@
 typedef struct GsExternalSort GsExternalSort;
 
 /*
- * Begin in the current memory context, with so many bytes of memory for
- * merging.  What 'spec' points to must stay; the file is where spec->target says.
+ * Begin a sort in the current memory context.  Merging uses up to 'limit' bytes of
+ * memory.  'spec' and what it points to must stay valid.  If spec->target is set,
+ * the runs are written to that file.
  */
 extern GsExternalSort *gpusort_external_begin(const GsSortSpec *spec,
 											  Size limit);
 
 /*
- * Write a run: begin, put its rows in their order, and end.  Of rows with
- * equal keys, those of earlier runs come first: the new run goes to the place,
- * from 0, before which so many runs are to be; gpusort_external_runs() is the
- * last.  A row of so many bytes that is reserved has to be packed to the place
- * at once.  Checks for interrupts.
+ * Write a run: begin it, put its rows in sorted order, and end it.  Instead of
+ * putting a row, the caller can reserve space for it, and must then write the packed
+ * row there before the next call.  'index' is the index, from 0, at which to insert
+ * the run: among ties, the rows of runs with lower indexes come first.  To append
+ * the run, pass gpusort_external_runs().  Checks for interrupts.
  */
 extern void gpusort_external_begin_run(GsExternalSort *sort);
 extern void gpusort_external_put(GsExternalSort *sort, const Datum *values,
@@ -34,36 +35,38 @@ extern void gpusort_external_put(GsExternalSort *sort, const Datum *values,
 extern char *gpusort_external_reserve(GsExternalSort *sort, Size bytes);
 extern void gpusort_external_end_run(GsExternalSort *sort, int index);
 
-/* Runs that there are. */
+/* The number of runs. */
 extern int	gpusort_external_runs(const GsExternalSort *sort);
 
 /*
- * To be called between runs, when the memory allowed is not used otherwise: if
- * there are too many runs, merge some, which may change their number.
+ * Merge some runs if there are too many, which changes their number.  Call this
+ * between runs, while the memory allowed is not used for anything else.
  */
 extern void gpusort_external_limit_runs(GsExternalSort *sort);
 
 /*
- * For the leader of a set, after all other runs: add one that another process
- * has shared, and rows that a session has sorted and keeps.
+ * For the leader of a run set, after all other runs: add a run that another process
+ * has shared, and the rows of a memory sort, which must be sorted.  These stay in
+ * memory until they are merged.
  */
 extern void gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
 									const GsSharedRun *shared);
 extern void gpusort_external_hold(GsExternalSort *sort, GsMemorySort *rows);
 
-/* Rows put. */
+/* The number of rows added. */
 extern int64 gpusort_external_count(const GsExternalSort *sort);
 
 /*
- * All runs are in: merge them, or all but the last pass, if the rows will be
- * read once and forward.
+ * Call this when all runs have been added.  Merges the runs, except for the last
+ * merge if the rows will be read only once and forward.
  */
 extern void gpusort_external_perform(GsExternalSort *sort);
 
 /*
- * With spec->target, instead: share the first rows of all runs, at least one, as a
- * single run; or, if there is none, the run that is being written.  What is left
- * to do then is to end the sort.
+ * With spec->target, call one of these instead.  gpusort_external_share() merges all
+ * runs, of which there must be at least one, and shares the first 'nrows' rows as a
+ * single run.  If there are no other runs, gpusort_external_share_run() shares the
+ * run that is being written.  After that the sort can only be ended.
  */
 extern void gpusort_external_share(GsExternalSort *sort, int64 nrows,
 								   GsSharedRun *shared);
@@ -71,20 +74,20 @@ extern void gpusort_external_share_run(GsExternalSort *sort,
 									   GsSharedRun *shared);
 
 /*
- * The row at a position, from 0; without random_access, one behind that read
- * before.  What is passed by reference is valid until the next call.
+ * Read the row at a position, counted from 0.  Without random_access, positions must
+ * ascend.  Values passed by reference are valid until the next call.
  */
 extern void gpusort_external_get(GsExternalSort *sort, int64 position,
 								 Datum *values, bool *isnull);
 
-/* The row read last may be asked for again. */
+/* Note that the row read last may be read again. */
 extern void gpusort_external_mark(GsExternalSort *sort);
 
-/* What EXPLAIN calls the sort, and kB on disk. */
+/* The sort method that EXPLAIN shows, and the kB used on disk. */
 extern const char *gpusort_external_method(const GsExternalSort *sort);
 extern int64 gpusort_external_kb(const GsExternalSort *sort);
 
-/* Removes the file. */
+/* End the sort and remove its files. */
 extern void gpusort_external_end(GsExternalSort *sort);
 
 #endif							/* GPUSORT_EXTERNAL_SORT_H */

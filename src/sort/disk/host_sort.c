@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * host_sort.c
- *		A sort on the host alone: rows in memory, and in runs if they outgrow it.
+ *		Sorts rows on the host alone, in memory or, if they do not fit, on disk.
  *
- * A memory sort takes the rows until one does not fit.  If the sort has a bound,
- * it then keeps only the rows that are wanted, as long as that makes enough room.
- * Otherwise the rows are written as a run, a run builder takes the rows that
- * follow, and the runs are merged in the end.
+ * Rows are added to a memory sort until one does not fit.  If the sort has a bound,
+ * rows beyond the bound are then dropped, provided that they are a large enough
+ * part of all.  Otherwise the rows are written to disk as a run, a run builder
+ * sorts the rows that follow, and the runs are merged at the end.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,7 +26,7 @@ struct GsHostSort
 	MemoryContext context;
 	GsSortSpec	spec;
 	Size		memory;			/* bytes */
-	int64		bound;			/* rows wanted, or 0 for all of them */
+	int64		bound;			/* number of rows wanted, or 0 for all */
 	bool		is_cut;			/* have other rows been dropped? */
 
 	/* The rows in memory; NULL after an overflow. */
@@ -35,8 +35,8 @@ struct GsHostSort
 
 	/* After an overflow. */
 	GsExternalSort *external;	/* NULL before one */
-	GsRunBuilder *builder;		/* NULL when all rows are in */
-	int64		next_position;	/* behind the row last read */
+	GsRunBuilder *builder;		/* NULL once all rows have been added */
+	int64		next_position;	/* after that of the row last read */
 };
 
 static void
@@ -67,7 +67,7 @@ gpusort_host_sort_begin(const GsSortSpec *spec)
 	return sort;
 }
 
-/* The rows do not fit in memory: write those there are. */
+/* The rows do not fit in memory.  Write those that we have. */
 static void
 overflow(GsHostSort *sort, GsFallback reason)
 {
@@ -87,7 +87,7 @@ overflow(GsHostSort *sort, GsFallback reason)
 	gpusort_external_limit_runs(sort->external);
 }
 
-/* Sort the rows in memory; false if there is not enough memory for that. */
+/* Sort the rows in memory.  Returns false if there is not enough memory. */
 static bool
 sort_rows(GsHostSort *sort)
 {
@@ -99,9 +99,9 @@ sort_rows(GsHostSort *sort)
 }
 
 /*
- * Sort the rows in memory, and move those that are wanted to another session, in
- * sorted order, so that ties stay in the order of arrival.  Returns false, without
- * moving rows, if that would make too little room.
+ * Sort the rows in memory, and move only those within the bound to a new memory
+ * sort.  They move in the order of arrival, so that ties keep that order.  Returns
+ * false, and moves nothing, if that would free too little memory.
  */
 static bool
 cut(GsHostSort *sort)

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * host_sort.h
- *		A sort on the host alone: rows in memory, and in runs if they outgrow it.
+ *		Sorts rows on the host alone, in memory or, if they do not fit, on disk.
  *
- * This is for sorts that are a part of another one.  They never use a GPU, are not
- * counted, and know no other processes.
+ * This is for sorts that are part of another sort.  Such a sort never uses a GPU, is
+ * not counted in the statistics, and does not involve other processes.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,10 +16,10 @@
 typedef struct GsHostSort GsHostSort;
 
 /*
- * Begin in the current memory context, to be ended before that is; an error ends
- * the sort as well.  What 'spec' points to must stay, but not 'spec' itself.  Its
- * input is not read, and its target is ignored.  With a bound, rows beyond it may
- * be dropped.
+ * Begin a sort in the current memory context.  It must be ended before that context
+ * is deleted, except after an error, which ends the sort, too.  What 'spec' points
+ * to must stay valid, but 'spec' itself is copied.  Its input is not read, and its
+ * target is ignored.  If there is a bound, rows beyond it may be dropped.
  */
 extern GsHostSort *gpusort_host_sort_begin(const GsSortSpec *spec);
 
@@ -27,16 +27,16 @@ extern GsHostSort *gpusort_host_sort_begin(const GsSortSpec *spec);
 extern void gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 								  const bool *isnull);
 
-/* All rows are in: sort them, stably.  Checks for interrupts. */
+/* Sort the rows after all have been added.  Stable.  Checks for interrupts. */
 extern void gpusort_host_sort_perform(GsHostSort *sort);
 
 /*
- * After that: can the row at a position, from 0, be read?  Rows on disk are read
- * once and forward, unless spec->random_access.
+ * After that: can the row at a position, counted from 0, be read?  Rows on disk can
+ * be read only once and forward, unless spec->random_access is set.
  */
 extern bool gpusort_host_sort_can_get(const GsHostSort *sort, int64 position);
 
-/* Read it.  What is passed by reference is valid until the next call. */
+/* Read that row.  Values passed by reference are valid until the next call. */
 extern void gpusort_host_sort_get(GsHostSort *sort, int64 position,
 								  Datum *values, bool *isnull);
 

@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * run_builder.c
- *		Makes sorted runs of rows that come in any order.
+ *		Sorts rows into runs on disk, as many at a time as fit in memory.
  *
- * A memory sort takes rows until it is full; then it is sorted and written, and
- * the next one takes its place.
+ * Rows are added to a memory sort until it is full.  It is then sorted, written to
+ * disk, and replaced by a new one.
  *
- * If the system has less memory than the sort may use, the runs get shorter:
- * rows that cannot be sorted where they are go, in portions, to a smaller
- * session, and their memory is freed on the way.
+ * If the system has less memory than the sort may use, the runs get shorter.  Rows
+ * for which there is not enough memory to sort them where they are move in portions
+ * to a smaller memory sort, and their memory is freed on the way.
  *
  *-------------------------------------------------------------------------
  */
@@ -20,7 +20,7 @@
 #include "sort/disk/run_builder.h"
 #include "work.h"
 
-/* Of less memory, a sort makes nothing; and the next portion is so much less. */
+/* The least limit to try, and the divisor by which a limit is reduced. */
 #define MIN_LIMIT		((Size) 64 * 1024)
 #define PORTION			8
 
@@ -59,19 +59,26 @@ gpusort_run_builder_begin(const GsSortSpec *spec, GsExternalSort *external,
 
 	builder->context = CurrentMemoryContext;
 	builder->spec = *spec;
-	/* Its rows are not cut, and can use the same memory in each run. */
+
+	/*
+	 * Without a bound, each run can use the same memory: see
+	 * gpusort_budget_use_arena().
+	 */
 	builder->spec.bound = 0;
 	builder->external = external;
 	builder->limit = limit;
 	builder->may_merge = may_merge;
 
-	/* The rows are more than were expected. */
+	/*
+	 * There are more rows than expected, so do not choose chunks by that
+	 * number.
+	 */
 	builder->spec.expected_rows = Max(spec->expected_rows, 1e9);
 	begin_rows(builder);
 	return builder;
 }
 
-/* The limit to use if there is no memory for more. */
+/* Returns the limit to try next after the system ran out of memory. */
 static Size
 smaller_limit(Size limit)
 {
@@ -98,7 +105,7 @@ gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *rows,
 	}
 }
 
-/* There is no memory to sort all rows at once. */
+/* Write rows as several runs, if there is no memory to sort all of them at once. */
 static void
 write_portions(const GsSortSpec *spec, GsExternalSort *external,
 			   GsMemorySort *rows, Size limit)
@@ -145,7 +152,7 @@ end_rows(GsRunBuilder *builder)
 	MemoryContextDelete(builder->rows_context);
 }
 
-/* Write the rows there are, and be ready for more. */
+/* Write the rows that we have as a run, and prepare for more. */
 static void
 write_run(GsRunBuilder *builder)
 {
@@ -159,7 +166,7 @@ write_run(GsRunBuilder *builder)
 	begin_rows(builder);
 }
 
-/* A row that alone is more than the memory allowed. */
+/* Write a run of a single row, which does not fit into the memory allowed. */
 static void
 write_row(GsRunBuilder *builder, const Datum *values, const bool *isnull)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run_builder.h
- *		Makes sorted runs of rows that come in any order.
+ *		Sorts rows into runs on disk, as many at a time as fit in memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,31 +14,32 @@
 typedef struct GsRunBuilder GsRunBuilder;
 
 /*
- * Begin to add runs to an external sort, in the current memory context, with
- * so many bytes of memory.  With 'may_merge', runs are merged on the way if
- * they get too many, those that were there before as well.
+ * Create a builder, in the current memory context, that adds runs to an external
+ * sort and uses up to 'limit' bytes of memory.  With 'may_merge', runs are merged
+ * when there are too many, including those that the external sort had before.
  */
 extern GsRunBuilder *gpusort_run_builder_begin(const GsSortSpec *spec,
 											   GsExternalSort *external,
 											   Size limit, bool may_merge);
 
-/* Add a row.  If the memory is used up, write a run. */
+/* Add a row.  Writes a run when memory is full. */
 extern void gpusort_run_builder_put(GsRunBuilder *builder,
 									const Datum *values, const bool *isnull);
 
-/* Write what is left, and free the builder. */
+/* Write the remaining rows, and free the builder. */
 extern void gpusort_run_builder_end(GsRunBuilder *builder);
 
 /*
- * Write the rows of a memory sort with so many bytes, as one run or, if there
- * is no memory to sort them all at once, as several.  To be called in the memory
- * context of the session, which is of no use afterwards.
+ * Sort and write the rows of a memory sort that has a budget of 'limit' bytes.  They
+ * become a single run, or several if there is not enough memory to sort all of them
+ * at once.  Call this in the memory context of the memory sort, which cannot be used
+ * afterwards.
  */
 extern void gpusort_run_builder_write(const GsSortSpec *spec,
 									  GsExternalSort *external,
 									  GsMemorySort *rows, Size limit);
 
-/* Begin a run, and put the first rows of a session that is sorted. */
+/* Begin a run, and put the first 'nrows' rows of a sorted memory sort into it. */
 extern void gpusort_run_builder_put_sorted(GsExternalSort *external,
 										   GsMemorySort *rows, int64 nrows);
 

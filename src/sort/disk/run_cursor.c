@@ -3,9 +3,9 @@
  * run_cursor.c
  *		Reads a sorted run in both directions.
  *
- * A block of the run is in memory.  Each block knows how long the one before
- * is, so that the cursor can walk from block to block both ways; and it
- * remembers where some blocks are.
+ * One block of the run is in memory.  Each block has the length of the previous one,
+ * so that the cursor can move from block to block in both directions.  The cursor
+ * remembers the addresses of the first block and of the marked one.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,10 +13,10 @@
 
 #include "sort/disk/run_cursor.h"
 
-/* A block of the run. */
+/* Where a block of the run is. */
 typedef struct GsBlockAddress
 {
-	int64		first_row;		/* its position */
+	int64		first_row;		/* position of its first row */
 	GsTapeBlock tape_block;
 	int			tape_offset;
 } GsBlockAddress;
@@ -31,12 +31,12 @@ struct GsRunCursor
 	GsBlockAddress marked;
 	GsRunBlock *block;
 
-	/* Where the rows of a block are, if their length varies. */
+	/* Offsets of the rows in the block, if their length varies. */
 	uint32	   *offsets;
 	uint32		max_offsets;
 };
 
-/* Note where the rows are. */
+/* Compute the offsets of the rows in the block. */
 static void
 find_rows(GsRunCursor *cursor)
 {
@@ -57,7 +57,7 @@ find_rows(GsRunCursor *cursor)
 	}
 }
 
-/* Read the block at which the tape stands, which begins with that row. */
+/* Read the next block of the tape.  Its first row has the position 'first_row'. */
 static void
 read_block(GsRunCursor *cursor, int64 first_row)
 {
@@ -123,7 +123,7 @@ distance_to(const GsBlockAddress *address, int64 position)
 		position - address->first_row;
 }
 
-/* Go to one of the known addresses if it is nearer than the current block. */
+/* Go to the first or the marked block if it is nearer than the current one. */
 static void
 jump(GsRunCursor *cursor, int64 position)
 {

@@ -12,14 +12,15 @@
 
 typedef struct GsRunCursor GsRunCursor;
 
-/* Begin to read a frozen run in the current memory context. */
+/* Open a cursor, in the current memory context, over a run that is frozen. */
 extern GsRunCursor *gpusort_run_cursor_begin(const GsRowFormat *format,
 											 GsRunFile *file, GsSortedRun *run);
 
 /*
- * The row at a position, from 0, packed; valid until the next call.  The next
- * and the previous one are found at once; others are searched from the current
- * row, the first one or the marked one, whichever is nearest.
+ * Return the packed row at a position, counted from 0.  It is valid until the next
+ * call.  Moving to the next or the previous row is fast.  To get to another row, the
+ * cursor reads all blocks from the current, the first or the marked row, whichever
+ * is nearest.
  */
 extern char *gpusort_run_cursor_get(GsRunCursor *cursor, int64 position);
 

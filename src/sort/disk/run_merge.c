@@ -3,9 +3,9 @@
  * run_merge.c
  *		Merges sorted runs.
  *
- * Of each run a block of rows is in memory, and the key of its first row that
- * has not been returned is encoded.  Runs have no encoded keys: to encode them
- * again takes less time than to write and read them.
+ * One block of each run is in memory.  The key of a run's next row is encoded when
+ * that row is reached.  Runs do not contain encoded keys, because encoding them again
+ * takes less time than writing and reading them.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,25 +19,25 @@
 #include "sort/disk/run_merge.h"
 #include "work.h"
 
-/* Rows in memory are packed so many bytes at a time, as they would be read. */
+/* Rows of a memory sort are packed into blocks of this size, as if read from disk. */
 #define HELD_BLOCK_BYTES	((Size) 8 * 1024)
 
-/* Ranks of rows in the tree: those whose first key is NULL are apart. */
+/* Ranks of rows in the tree, by which NULL keys sort before or after all others. */
 #define RANK_NULL_FIRST	0
 #define RANK_REGULAR		1
 #define RANK_NULL_LAST		2
 
 typedef struct GsMergeSource
 {
-	GsSortedRun *run;			/* NULL: rows of the session held */
-	int64		rows_to_read;	/* behind the block */
+	GsSortedRun *run;			/* NULL for the rows of 'held' */
+	int64		rows_to_read;	/* rows after the block */
 	GsRunBlock *block;
-	uint32		rows_left;		/* in the block, with the first row */
-	char	   *row;			/* the first row not returned */
+	uint32		rows_left;		/* in the block, including 'row' */
+	char	   *row;			/* the current row */
 	Size		row_bytes;
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
 
-	/* Its sort keys, if their encoding does not say all. */
+	/* The sort keys of 'row', if their encoding is not exact. */
 	Datum	   *values;
 	bool	   *isnull;
 } GsMergeSource;
@@ -48,24 +48,24 @@ struct GsRunMerge
 	const GsRowFormat *format;
 	GsRunFile  *file;
 	unsigned	words;
-	bool		exact;			/* do the words say all? */
-	int			first_inexact;	/* sort key */
-	GsKeyComparison *comparison;	/* unless exact, and so is the next one */
-	MemoryContext scratch;		/* for what comparators leave behind */
+	bool		exact;			/* is the encoding of all keys exact? */
+	int			first_inexact;	/* number of the sort key */
+	GsKeyComparison *comparison;	/* unless exact */
+	MemoryContext scratch;		/* for what comparators leak; unless exact */
 	GsLoserTree tree;
 	GsMergeSource *sources;		/* in the order of the runs */
 	bool		started;
-	GsMemorySort *held;			/* a source in memory, or NULL */
-	Size		held_room;		/* bytes of its block */
+	GsMemorySort *held;			/* sorted rows in memory, or NULL */
+	Size		held_room;		/* size of the block of 'held' */
 
-	/* Sort keys of a row: as listed, and in the place of their columns. */
+	/* Sort keys of a row, by number of the key and by column. */
 	Datum	   *key_values;
 	bool	   *key_isnull;
 	Datum	   *row_values;
 	bool	   *row_isnull;
 };
 
-/* GsTieCallback: the first words are equal. */
+/* GsTieCallback, called if the first words of the keys are equal. */
 static bool
 is_before(void *arg, uint32 a, uint32 b)
 {
@@ -90,7 +90,7 @@ is_before(void *arg, uint32 a, uint32 b)
 	return cmp != 0 ? cmp < 0 : a < b;
 }
 
-/* Show the key of a source's first row to the tree. */
+/* Encode the key of a source's next row, and pass it to the tree. */
 static inline void
 show_key(GsRunMerge *merge, uint32 number)
 {
@@ -117,7 +117,7 @@ show_key(GsRunMerge *merge, uint32 number)
 	player->word = source->key[0];
 }
 
-/* Pack the next rows of the session held to a block. */
+/* Pack the next rows of the memory sort into its block. */
 static void
 pack_block(GsRunMerge *merge, GsMergeSource *source)
 {
@@ -145,7 +145,7 @@ pack_block(GsRunMerge *merge, GsMergeSource *source)
 	}
 }
 
-/* Stand before the first row of the next block of a run; false if none. */
+/* Go to the first row of a source's next block.  Returns false if there is none. */
 static bool
 read_block(GsRunMerge *merge, GsMergeSource *source)
 {
@@ -163,7 +163,7 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 	return true;
 }
 
-/* Go to the next row of a source. */
+/* Go to the next row of a source, or take the source out of the tree. */
 static inline void
 advance(GsRunMerge *merge, uint32 number)
 {
@@ -186,7 +186,7 @@ advance(GsRunMerge *merge, uint32 number)
 	show_key(merge, number);
 }
 
-/* 'run' is NULL for the session held. */
+/* Set up a source.  'run' is NULL for the rows of the memory sort. */
 static void
 begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 {

@@ -15,10 +15,10 @@
 typedef struct GsRunMerge GsRunMerge;
 
 /*
- * Begin to merge so many runs, at least one, and the rows of a session that is
- * sorted unless 'held' is NULL, in the current memory context.  Rows with equal
- * keys come in the order of the runs, and then of the session.  What is passed
- * has to stay; the runs are read up, in the memory context of 'file'.
+ * Begin a merge, in the current memory context, of at least one run and, unless
+ * 'held' is NULL, of the rows of a sorted memory sort.  Ties are returned in the
+ * order of the runs, and those from memory last.  All arguments must stay valid.
+ * The merge consumes the runs; reading them uses the memory context of 'file'.
  */
 extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
 										   const GsRowFormat *format,
@@ -27,8 +27,8 @@ extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
 										   GsMemorySort *held);
 
 /*
- * The next row, packed, and its length, or NULL if there is none; valid until
- * the next call.
+ * Return the next row, packed, and its length.  The row is valid until the next
+ * call.  Returns NULL after the last row.
  */
 extern char *gpusort_run_merge_next(GsRunMerge *merge, Size *bytes);
 

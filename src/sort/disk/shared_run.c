@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * shared_run.c
- *		Sorted runs that processes of one query write and their leader reads.
+ *		Sorted runs that several processes write and their leader reads.
  *
- * Each process has a file of its own in a set of files that the leader has
- * named.  PostgreSQL's shared sets of files live as long as a segment of dynamic
- * shared memory.  This one belongs to the leader's sort instead, since rows are
- * read, and read again, when a Limit has ended the Gather and its segment.
+ * Each process has a file of its own in a set of files that the leader creates.
+ * PostgreSQL's shared file sets live as long as a segment of dynamic shared memory.
+ * This one belongs to the leader's sort instead, because rows may be read, and read
+ * again, after a Limit has ended the Gather and its segment.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,7 +18,7 @@
 
 #include "sort/disk/shared_run.h"
 
-/* What a row takes in a run besides its columns. */
+/* Bytes of a row in a run besides its columns. */
 #define ROW_OVERHEAD	8
 
 struct GsRunSet
@@ -26,13 +26,16 @@ struct GsRunSet
 	SharedFileSet files;
 };
 
-/* A memory context callback. */
+/* Memory context callback */
 static void
 remove_files(void *arg)
 {
 	GsRunSet   *set = arg;
 
-	/* It would look for interrupts on the way, and leave files behind. */
+	/*
+	 * An interrupt while files are being removed would leave the others
+	 * behind.
+	 */
 	HOLD_INTERRUPTS();
 	SharedFileSetDeleteAll(&set->files);
 	RESUME_INTERRUPTS();
@@ -66,7 +69,7 @@ gpusort_run_set_files(GsRunSet *set)
 	return &set->files;
 }
 
-/* Tapes look at nothing of it but the FileSet. */
+/* Logical tapes use nothing but the FileSet in it. */
 SharedFileSet *
 gpusort_run_target_files(const GsRunTarget *target)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * shared_run.h
- *		Sorted runs that processes of one query write and their leader reads.
+ *		Sorted runs that several processes write and their leader reads.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,49 +12,51 @@
 
 #include "fallback.h"
 
-/* The files of the runs of one sort: the leader's. */
+/* The files with the runs of all processes.  Belongs to the leader. */
 typedef struct GsRunSet GsRunSet;
 
-/* What other processes have to know of it.  Holds no pointers. */
+/* What other processes need to know about it.  Contains no pointers. */
 typedef struct GsRunSetHandle
 {
 	FileSet		files;
 } GsRunSetHandle;
 
-/* Where a process writes the one run of its rows. */
+/* Where a process writes its rows, as a single run. */
 typedef struct GsRunTarget
 {
 	GsRunSetHandle set;
-	int			producer;		/* another number in each process */
+	int			producer;		/* different in each process */
 } GsRunTarget;
 
-/* A run that a process has written.  Holds no pointers. */
+/* A run that a process has written.  Contains no pointers. */
 typedef struct GsSharedRun
 {
 	int			producer;
 	int64		first_block;	/* of its tape */
-	int64		nrows;			/* if 0, there is no file */
-	int64		ndropped;		/* rows of the process that no Limit wants */
+	int64		nrows;			/* there is no file if this is 0 */
+	int64		ndropped;		/* rows beyond the bound that the process has
+								 * dropped */
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
-	GsFallback	overflow;		/* why its rows were on disk before, too */
+	GsFallback	overflow;		/* why its rows did not fit in memory, if so */
 } GsSharedRun;
 
 /*
- * Make an empty set, in the current memory context.  When that goes, after an
- * error too, the files are removed: no other process may be writing then.
+ * Create an empty set in the current memory context.  The files are removed when
+ * that context is deleted, also after an error.  No other process may be writing
+ * to them at that time.
  */
 extern GsRunSet *gpusort_run_set_create(void);
 
 extern GsRunSetHandle gpusort_run_set_handle(const GsRunSet *set);
 
-/* The set in the form that logical tapes ask for; it stays the set's. */
+/* The set in the form that logical tapes require.  It belongs to the set. */
 extern SharedFileSet *gpusort_run_set_files(GsRunSet *set);
 
-/* The same for a process that is not the leader, in the current context. */
+/* The same for another process, allocated in the current memory context. */
 extern SharedFileSet *gpusort_run_target_files(const GsRunTarget *target);
 
-/* Is it safe to write so many rows, each of so many bytes, to temporary files? */
+/* Does temp_file_limit allow that many rows of 'width' bytes in temporary files? */
 extern bool gpusort_shared_runs_allowed(double rows, int width);
 
 #endif							/* GPUSORT_SHARED_RUN_H */

@@ -1,15 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * sorted_run.c
- *		Sorted runs of rows in a temporary file.
+ *		Writes and reads sorted runs of rows in a temporary file.
  *
- * Each run is a logical tape of PostgreSQL's, on which rows lie in blocks of
- * whole rows, so that they can be used where they were read.  Tapes share one
- * file, whose blocks are used again once they have been read: a merge of runs
- * into another one needs next to no more room on the disk.
+ * Each run is one of PostgreSQL's logical tapes.  It consists of blocks of whole
+ * rows, so that rows can be used where they were read.  All tapes share one file,
+ * whose blocks are reused as soon as they have been read.  A merge of runs into
+ * another run therefore needs hardly any additional disk space.
  *
- * A tape allocates its buffers when it first needs them, which has to be in the
- * file's memory context.
+ * A tape allocates its buffers when it first needs them.  We must be in the file's
+ * memory context at that time.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,16 +21,16 @@
 #include "work.h"
 
 /*
- * Rows are put into blocks that stay in the first-level cache, and into
- * smaller ones if there is little memory.
+ * Blocks are small enough to stay in the first-level cache, and smaller if there is
+ * little memory.
  */
 #define MAX_BLOCK_BYTES		((Size) 8 * 1024)
 #define MIN_BLOCK_BYTES		((Size) 2 * 1024)
 #define BLOCKS_PER_LIMIT	32
 
 /*
- * Bytes that are read from the disk at a time.  More would leave less memory
- * for other runs, and none the faster for what the system caches.
+ * Bytes read from disk at a time.  More would leave less memory for other runs, and
+ * does not make reading from the system's cache any faster.
  */
 #define MAX_READ_BYTES		((Size) 128 * 1024)
 #define READS_PER_LIMIT		256
@@ -39,17 +39,17 @@ struct GsRunFile
 {
 	MemoryContext context;
 	const GsRowFormat *format;
-	const GsRunTarget *target;	/* where the file is, or NULL */
+	const GsRunTarget *target;	/* run set of the file, or NULL */
 	LogicalTapeSet *tapes;		/* NULL before the first run */
-	Size		block_bytes;	/* of a block, unless a row is longer */
-	Size		read_bytes;		/* of a tape's buffer */
+	Size		block_bytes;	/* size of a block, unless a row is longer */
+	Size		read_bytes;		/* size of a tape's buffer */
 
 	/* The run that is being written. */
 	GsSortedRun *run;
 	GsRunBlock *block;
-	Size		room;			/* bytes of 'block' */
-	Size		end;			/* bytes of it in use */
-	uint32		bytes_before;
+	Size		room;			/* allocated size of 'block' */
+	Size		end;			/* bytes of 'block' in use */
+	uint32		bytes_before;	/* length of the previous block, or 0 */
 };
 
 static void
@@ -94,7 +94,7 @@ gpusort_run_file_create(const GsRowFormat *format, Size limit,
 	return file;
 }
 
-/* Begin the file itself: many a sort has none. */
+/* Create the file itself.  This is delayed until there is a run. */
 static void
 make_tapes(GsRunFile *file)
 {
@@ -171,7 +171,7 @@ write_block(GsRunFile *file)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Have room in the block for a row for which there is not enough. */
+/* Make space in the block for a row that does not fit. */
 static void
 make_room(GsRunFile *file, Size bytes)
 {
@@ -180,7 +180,7 @@ make_room(GsRunFile *file, Size bytes)
 	if (file->room - file->end >= bytes)
 		return;
 
-	/* As for a tuple. */
+	/* Tuples have the same limit. */
 	if (!AllocSizeIsValid(bytes))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -316,7 +316,10 @@ gpusort_run_file_import(GsRunFile *file, GsRunSet *set,
 	GsSortedRun *run = palloc0(sizeof(GsSortedRun));
 	TapeShare	share = {.firstblocknumber = shared->first_block};
 
-	/* Nothing can be written to such tapes. */
+	/*
+	 * Imported tapes need a tape set of their own, to which nothing is
+	 * written.
+	 */
 	if (file->tapes == NULL)
 		file->tapes = LogicalTapeSetCreate(false, gpusort_run_set_files(set),
 										   -1);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sorted_run.h
- *		Sorted runs of rows in a temporary file.
+ *		Writes and reads sorted runs of rows in a temporary file.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +13,7 @@
 #include "sort/base/row_format.h"
 #include "sort/disk/shared_run.h"
 
-/* The file of all runs of a sort. */
+/* The file with all runs of a sort. */
 typedef struct GsRunFile GsRunFile;
 
 /* A run that has been written. */
@@ -26,40 +26,39 @@ typedef struct GsSortedRun
 	int			level;			/* how often its rows have been merged */
 } GsSortedRun;
 
-/*
- * What a block of rows begins with.  The rows follow, packed, one behind the
- * other.
- */
+/* The header of a block of rows.  The packed rows follow it. */
 typedef struct GsRunBlock
 {
-	uint32		bytes;			/* with this header */
-	uint32		bytes_before;	/* of the block before, or 0 */
+	uint32		bytes;			/* including this header */
+	uint32		bytes_before;	/* length of the previous block, or 0 */
 	uint32		nrows;			/* at least 1 */
-	uint32		unused;			/* rows are aligned */
+	uint32		unused;			/* for alignment */
 } GsRunBlock;
 
 /*
- * Make an empty file in the current memory context.  How much is written and
- * read at a time follows from the memory allowed, in bytes.  With 'target', which
- * has to stay, the file is in a set of several processes.
+ * Create an empty file in the current memory context.  'limit' is the memory allowed,
+ * in bytes, which determines how much is written and read at a time.  If 'target'
+ * is not NULL, the file belongs to the run set of several processes; 'target' must
+ * stay valid.
  */
 extern GsRunFile *gpusort_run_file_create(const GsRowFormat *format,
 										  Size limit,
 										  const GsRunTarget *target);
 
-/* Memory that it takes to read a run when so much is allowed. */
+/* Bytes of memory that reading a run takes if 'limit' bytes are allowed. */
 extern Size gpusort_run_file_reader_bytes(Size limit);
 
-/* kB on disk, now that all is written. */
+/* The kB used on disk.  Call this after everything has been written. */
 extern int64 gpusort_run_file_kb(const GsRunFile *file);
 
 extern void gpusort_run_file_close(GsRunFile *file);
 
 /*
- * Write a run: begin, put its rows in order, and end.  One run is written at a
- * time.  Returns NULL at the end, and leaves nothing, if there were no rows.
- * A run that is frozen can be read again and again and in any direction;
- * others can be read once.  Checks for interrupts.
+ * Write a run: begin it, put its rows in sorted order, and end it.  Only one run can
+ * be written at a time.  If no rows were put, there is no run, and
+ * gpusort_run_file_end() returns NULL.  A run that is frozen can be read in both
+ * directions and any number of times; others can be read only once.  Checks for
+ * interrupts.
  */
 extern void gpusort_run_file_begin(GsRunFile *file);
 extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
@@ -67,34 +66,38 @@ extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 extern void gpusort_run_file_put_packed(GsRunFile *file, const char *row,
 										Size bytes);
 
-/* Put a row of so many bytes, to be packed to the place returned, at once. */
+/*
+ * Add a row of 'bytes' bytes to the run, and return where the caller must write the
+ * packed row before the next call.
+ */
 extern char *gpusort_run_file_reserve(GsRunFile *file, Size bytes);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
 
 /*
- * End a run, instead, that is to be the file's only one and has rows, and have
- * the leader of the set read it.
+ * End a run so that the leader of the run set can read it.  It must have rows and be
+ * the file's only run.
  */
 extern void gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared);
 
 /*
- * For the leader: a run that a process has shared, to be read once.  The file
- * must be one to which nothing is written, and takes only runs of one set.
+ * For the leader: import a run that another process has shared, which can be read
+ * once.  Nothing may be written to 'file', and all of its runs must be from the same
+ * set.
  */
 extern GsSortedRun *gpusort_run_file_import(GsRunFile *file, GsRunSet *set,
 											const GsSharedRun *shared);
 
 /*
- * Read the next block into memory of at least so many bytes as the run's
- * longest.  There must be one.
+ * Read the next block, which must exist.  'block' must have space for the longest
+ * block of the run.
  */
 extern void gpusort_run_file_read(GsRunFile *file, GsSortedRun *run,
 								  GsRunBlock *block);
 
-/* No run will be written any more: room in the file need not be noted. */
+/* Stop tracking free space in the file, because no more runs will be written. */
 extern void gpusort_run_file_forget_room(GsRunFile *file);
 
-/* Give back a run's place in the file. */
+/* Free a run and its space in the file. */
 extern void gpusort_run_file_free(GsRunFile *file, GsSortedRun *run);
 
 #endif							/* GPUSORT_SORTED_RUN_H */
