@@ -20,8 +20,8 @@ typedef enum GsSortSpace
 } GsSortSpace;
 
 /*
- * How a sort was done, for EXPLAIN.  Holds no pointers: workers pass it
- * to their leader.
+ * How a sort was done, for EXPLAIN.  Contains no pointers, because workers pass it to
+ * their leader.
  */
 typedef struct GsSortReport
 {
@@ -32,7 +32,7 @@ typedef struct GsSortReport
 	GsSortSpace space;
 	int64		space_kb;
 	double		drain_ms;		/* reading the input */
-	double		wait_ms;		/* GPU: waiting for the device, without its
+	double		wait_ms;		/* GPU: waiting for the device, except for its
 								 * sort */
 	double		sort_ms;
 	double		fetch_ms;		/* GPU: waiting for sorted rows, so far */

@@ -19,12 +19,12 @@ struct GsRunTarget;
 struct GsSharedRun;
 
 /*
- * Can the input be read a second time?  It has to be when a GPU is lost with
- * the rows that it held.
+ * Can the input be read a second time?  This is necessary if a GPU is lost together
+ * with the rows in its memory.
  */
 typedef enum GsInputRepeat
 {
-	GS_INPUT_ONCE,				/* no, or it could give other rows */
+	GS_INPUT_ONCE,				/* no, or it might return other rows */
 	GS_INPUT_SAME_ROWS,			/* in any order */
 	GS_INPUT_SAME_ORDER
 } GsInputRepeat;
@@ -36,19 +36,20 @@ typedef struct GsInput
 	void		(*rewind) (void *arg);	/* unless GS_INPUT_ONCE */
 
 	/*
-	 * Asked at the end: why rows are missing that other processes were to add
-	 * to the session's GPU session, or GS_FALLBACK_NONE.  May be NULL.
+	 * Called at the end: returns GS_FALLBACK_NONE, or the reason why other
+	 * processes did not add all of their rows to the GPU session.  May be
+	 * NULL.
 	 */
 	GsFallback	(*failure) (void *arg);
 
 	/*
-	 * Asked at the end, if other processes were to write runs: the next one,
-	 * from 0 on, or NULL if there is none.  May be NULL.
+	 * Called at the end if other processes write runs: returns the run with a
+	 * number, counted from 0, or NULL after the last one.  May be NULL.
 	 */
 	const struct GsSharedRun *(*run) (void *arg, int number);
 	void	   *arg;
 	GsInputRepeat repeat;
-	bool		by_pages;		/* does it come from a page scan? */
+	bool		by_pages;		/* is it read by a page scan? */
 } GsInput;
 
 typedef struct GsSortSpec
@@ -58,14 +59,16 @@ typedef struct GsSortSpec
 	const GsKeyPlan *key_plan;	/* made from 'keys' */
 	GsInput		input;
 	double		expected_rows;	/* the planner's estimate */
-	int			expected_width; /* bytes of a row, likewise */
-	int64		bound;			/* rows wanted, the first ones; 0 for all */
+	int			expected_width; /* bytes of a row, estimated likewise */
+	int64		bound;			/* only so many first rows are wanted; 0 for
+								 * all */
 	Size		memory;			/* bytes; 0 for pg_gpusort.work_mem */
-	bool		random_access;	/* will the cursor move but forward? */
-	const struct GsRunTarget *target;	/* where the rows go as a run, or NULL */
+	bool		random_access;	/* will rows be read again, or backward? */
+	const struct GsRunTarget *target;	/* write the rows there as a run, or
+										 * NULL */
 	bool		nested;			/* part of another sort: not counted, no GPU */
-	bool		index_build;	/* rows have their place; is the caller's to
-								 * sort again if rows are lost */
+	bool		index_build;	/* rows have TIDs; the caller sorts again if
+								 * rows are lost */
 } GsSortSpec;
 
 /* The memory that the sort may use, in bytes. */

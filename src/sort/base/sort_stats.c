@@ -3,12 +3,12 @@
  * sort_stats.c
  *		Counts sorts, for pg_stat_gpusort and pg_stat_gpusort_fallbacks.
  *
- * With the library in shared_preload_libraries the counters are in shared
- * memory and cover the server since its start.  Loaded into a session, there
- * is no shared memory to be had, and they cover that backend.
+ * If the library is in shared_preload_libraries, the counters are in shared memory
+ * and cover the whole server since its start.  If it is loaded into a session, there
+ * is no shared memory for it, and the counters cover only that backend.
  *
- * Locking: none.  Every field is an atomic that is added to once per sort, and
- * no reader needs two of them to agree.
+ * No locking is needed.  Every field is an atomic to which each sort adds once, and
+ * no reader requires the fields to be consistent with each other.
  *
  *-------------------------------------------------------------------------
  */

@@ -12,7 +12,7 @@
 
 #include "fallback.h"
 
-/* What held a sort in the end. */
+/* Where the rows of a sort finally were. */
 typedef enum GsSortKind
 {
 	GS_KIND_GPU,
@@ -25,19 +25,19 @@ typedef struct GsSortCounts
 {
 	uint64		sorts;
 	uint64		rows;
-	uint64		bytes;			/* memory, of the host or a device, or disk */
+	uint64		bytes;			/* in host memory, device memory or on disk */
 	uint64		drain_us;		/* reading the input, in microseconds */
 	uint64		sort_us;		/* sorting */
-	uint64		parallel_sorts; /* to which other processes added the rows */
+	uint64		parallel_sorts; /* sorts in which other processes took part */
 	uint64		page_scans;		/* processes that read a table by pages */
-	uint64		index_builds;	/* counted when the index is there */
+	uint64		index_builds;	/* counted when the index is complete */
 } GsSortCounts;
 
 typedef struct GsStatsSnapshot
 {
 	GsSortCounts kinds[GS_SORT_KINDS];
 	uint64		fallbacks[GS_FALLBACK_COUNT];
-	uint64		errors;			/* sorts that an error or a cancel ended */
+	uint64		errors;			/* sorts ended by an error or a cancel */
 	TimestampTz reset_time;
 } GsStatsSnapshot;
 
@@ -49,11 +49,11 @@ extern void gpusort_stats_count_sort(GsSortKind kind,
 extern void gpusort_stats_count_fallback(GsFallback reason);
 extern void gpusort_stats_count_error(void);
 
-/* Each counter is read by itself: they may be a moment apart. */
+/* Each counter is read separately, so they may be slightly inconsistent. */
 extern void gpusort_stats_read(GsStatsSnapshot *snapshot);
 extern void gpusort_stats_reset(void);
 
-/* Do the counts cover the whole server, or this backend alone? */
+/* Do the counters cover the whole server, or only this backend? */
 extern bool gpusort_stats_are_shared(void);
 
 /* Called once by _PG_init(). */

@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_session.c
- *		A sort session in the memory of a GPU.
+ *		Sorts rows in the memory of a GPU.
  *
- * Rows and their keys are written into chunks of the service's pool, which go
- * to the device while further rows are read.  The device sorts the keys and
- * gathers the rows, and sorted rows come back through the pool, a few chunks
- * ahead of the reader.  So host memory is read and written in sequence only,
- * and no more of it is used than some chunks.
+ * Rows and their keys are written into chunks of the service's pool.  The device
+ * process copies full chunks to the device while further rows are read.  The device
+ * sorts the keys and gathers the rows.  Sorted rows return through the pool, a few
+ * chunks ahead of the reader.  Therefore host memory is accessed only in sequence,
+ * and we need no more of it than a few chunks.
  *
- * Rows whose first key is NULL are a part of their own, which the device sorts
- * by itself; the two parts are read one behind the other.
+ * Rows with NULL keys form a part of their own, which the device sorts separately.
+ * The two parts are read one after the other.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,19 +29,19 @@
 #include "work.h"
 
 /*
- * Rows from which a GPU is taken: twice as many as it took for an H200 to be as
- * fast as the CPU, since opening a session and waiting for the device take about
- * two milliseconds.
+ * With fewer rows than this, "auto" does not use a GPU.  It is twice the number at
+ * which an H200 was as fast as the CPU.  Opening a session and waiting for the device
+ * take about two milliseconds.
  */
 #define MIN_GPU_ROWS		100000
 
-/* Sorted chunks asked for before they are needed. */
+/* Sorted chunks that are requested before they are needed. */
 #define CHUNKS_AHEAD		(GPUSORT_SLOT_CHUNKS - 1)
 
 StaticAssertDecl(GPUSORT_CPU_MAX_KEY_WORDS <= GPUSORT_MAX_KEY_WORDS,
 				 "every key can go to a device");
 
-/* A chunk while it is filled. */
+/* A chunk that is being filled. */
 typedef struct GsFill
 {
 	GsPoolChunk *chunk;			/* or NULL */
@@ -60,8 +60,8 @@ typedef struct GsSortedPart
 	int64		first;			/* position of its first row */
 	int64		rows;
 	uint64		chunks;
-	int64	   *starts;			/* where chunks start that have been seen */
-	uint64		nstarts;		/* how many, and where the next one starts */
+	int64	   *starts;			/* first rows of the chunks seen so far */
+	uint64		nstarts;		/* length, including that of the next one */
 } GsSortedPart;
 
 /* The chunk that is being read. */
@@ -71,12 +71,13 @@ typedef struct GsWindow
 	int64		first;			/* position of its first row */
 	uint32		rows;
 	char	   *data;
-	uint32	   *offsets;		/* of rows, if they are of variable length */
+	uint32	   *offsets;		/* of rows, if their length varies */
 } GsWindow;
 
 struct GsGpuSession
 {
-	GsBudget   *budget;			/* of what grows with the rows: no limit */
+	GsBudget   *budget;			/* for memory that grows with the rows; no
+								 * limit */
 	const GsSortSpec *spec;
 	GsRowFormat *format;
 	unsigned	words;
@@ -85,22 +86,22 @@ struct GsGpuSession
 	bool		shared;			/* do other processes add rows, too? */
 	GsFallback	failure;
 
-	/* Rows in. */
-	double		capacity;		/* with so many rows, no chunk is filled */
-	double		nput;			/* rows in chunks that were put */
+	/* Adding rows. */
+	double		capacity;		/* no chunk is begun at this many rows */
+	double		nput;			/* number of rows in chunks that were put */
 	GsFill		fills[GS_PARTS];
 	uint64		sum_rows;
 	uint64		sum_bytes;
 
-	/* Rows out. */
+	/* Reading sorted rows. */
 	int64		nrows;
 	GsSortedPart parts[GS_PARTS];
 	GsWindow	window;
 	int			nahead;
-	GsPoolChunk *ahead[CHUNKS_AHEAD];	/* asked for, in order */
+	GsPoolChunk *ahead[CHUNKS_AHEAD];	/* requested, in order */
 	instr_time	fetch_time;
 
-	/* The chunk whose rows are being taken. */
+	/* Taking rows without device memory: the current chunk, or NULL. */
 	GsPoolChunk *rest;
 	uint32		next_rest;
 	char	   *next_rest_row;
@@ -202,7 +203,7 @@ fail(GsGpuSession *session)
  * ----------------------------------------------------------------
  */
 
-/* Divide a new chunk up: keys by word, lengths, rows. */
+/* Divide a new chunk into arrays of key words, an array of lengths, and the rows. */
 static void
 lay_out_fill(GsGpuSession *session, GsFill *fill)
 {
@@ -214,7 +215,7 @@ lay_out_fill(GsGpuSession *session, GsFill *fill)
 
 	if (session->format->variable)
 	{
-		/* As long as rows so far; or, for a start, as long as expected. */
+		/* Assume the average length so far, or at first the expected one. */
 		if (session->sum_rows > 0)
 			row_bytes = session->sum_bytes / session->sum_rows;
 		else
@@ -241,7 +242,7 @@ lay_out_fill(GsGpuSession *session, GsFill *fill)
 	fill->end = address + chunk_bytes;
 }
 
-/* Can the keys be compared with those of all processes that add rows? */
+/* Are our keys comparable with those of all other processes that add rows? */
 static bool
 has_comparable_keys(GsGpuSession *session)
 {
@@ -252,7 +253,7 @@ has_comparable_keys(GsGpuSession *session)
 	return false;
 }
 
-/* Put what a part's chunk has.  False if that is not possible. */
+/* Put the chunk of a part, if there is one.  Returns false on failure. */
 static bool
 flush_fill(GsGpuSession *session, GsPart part)
 {
@@ -274,7 +275,6 @@ flush_fill(GsGpuSession *session, GsPart part)
 	return gpusort_client_put(session->client, chunk) || fail(session);
 }
 
-/* Put what all chunks have. */
 bool
 gpusort_gpu_session_flush(GsGpuSession *session)
 {
@@ -284,7 +284,10 @@ gpusort_gpu_session_flush(GsGpuSession *session)
 	return true;
 }
 
-/* A chunk with room for a row of 'row_bytes'; false if there is none. */
+/*
+ * Begin a new chunk with space for a row of 'row_bytes' bytes.  Returns false on
+ * failure.
+ */
 static bool
 make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 {
@@ -315,7 +318,7 @@ make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 	if (fill->end - fill->next >= (ptrdiff_t) row_bytes)
 		return true;
 
-	/* An unusually long row: a chunk for it and its like. */
+	/* The row is unusually long.  Lay the chunk out for rows of its length. */
 	session->sum_rows = 1;
 	session->sum_bytes = row_bytes;
 	lay_out_fill(session, fill);
@@ -370,8 +373,8 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
  */
 
 /*
- * Note where the parts' rows are in the whole, and prepare to read them.  Returns
- * false if there is no memory for that.
+ * Compute the positions of both parts, and prepare to read them.  Returns false if
+ * there is not enough memory.
  */
 static bool
 locate_parts(GsGpuSession *session)
@@ -454,14 +457,14 @@ part_of_position(const GsGpuSession *session, int64 position)
 		GS_PART_NULL_KEYS;
 }
 
-/* The chunk that has a position: one seen before, or the first one not seen. */
+/* Returns the chunk with a position: one seen before, or the first one not seen. */
 static uint64
 chunk_of_position(const GsSortedPart *part, int64 position)
 {
 	uint64		low = 0;
 	uint64		high = part->nstarts;
 
-	/* The last one that does not start behind it. */
+	/* Find the last chunk that does not start after the position. */
 	while (high - low > 1)
 	{
 		uint64		middle = low + (high - low) / 2;
@@ -474,7 +477,7 @@ chunk_of_position(const GsSortedPart *part, int64 position)
 	return low;
 }
 
-/* The chunk that follows in sorted order; false if it is the last one. */
+/* Move on to the next chunk in sorted order.  Returns false after the last one. */
 static bool
 next_chunk(const GsGpuSession *session, GsPart *part, uint64 *number)
 {
@@ -492,7 +495,7 @@ next_chunk(const GsGpuSession *session, GsPart *part, uint64 *number)
 	return true;
 }
 
-/* Ask for the chunks behind one, as far as there are chunks to spare. */
+/* Request the sorted chunks after one, as long as pool chunks are available. */
 static void
 ask_ahead(GsGpuSession *session, GsPart part, uint64 number)
 {
@@ -513,7 +516,7 @@ ask_ahead(GsGpuSession *session, GsPart part, uint64 number)
 	}
 }
 
-/* The first of the chunks ahead, which is one less then. */
+/* Remove the first of the chunks ahead, and return it. */
 static GsPoolChunk *
 take_ahead(GsGpuSession *session)
 {
@@ -526,8 +529,8 @@ take_ahead(GsGpuSession *session)
 }
 
 /*
- * Get a chunk, the first of those ahead or, after a jump, another one: then
- * those ahead are of no use.
+ * Get a sorted chunk.  Usually it is the first of the chunks ahead.  After a jump it is
+ * another one, and chunks ahead that are not wanted are dropped.
  */
 static GsPoolChunk *
 get_chunk(GsGpuSession *session, GsPart part, uint64 number)
@@ -575,7 +578,7 @@ open_window(GsGpuSession *session, GsPoolChunk *chunk)
 	}
 }
 
-/* Move the window to a position that it does not have. */
+/* Move the window to the chunk with a position. */
 static bool
 move_window(GsGpuSession *session, int64 position)
 {
@@ -646,8 +649,8 @@ gpusort_gpu_session_has_rest(const GsGpuSession *session)
 }
 
 /*
- * The next chunk with rows to take, or NULL: those refused, and then those that
- * were not put any more.
+ * Returns the next chunk of which rows can be taken, or NULL.  The chunks that the
+ * device refused come first, then those that have not been put.
  */
 static GsPoolChunk *
 next_rest_chunk(GsGpuSession *session)
@@ -677,7 +680,7 @@ gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
 {
 	while (session->rest == NULL || session->next_rest == session->rest->rows)
 	{
-		/* The values last returned are in use no more. */
+		/* The values last returned are no longer in use. */
 		if (session->rest != NULL)
 			gpusort_chunk_free(session->rest);
 		session->rest = next_rest_chunk(session);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_session.h
- *		A sort session in the memory of a GPU.
+ *		Sorts rows in the memory of a GPU.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,75 +12,78 @@
 #include "sort/base/sort_spec.h"
 
 /*
- * Words of a string that are part of the key: on a device a longer key costs less
- * than rows with equal keys do afterwards.
+ * The number of words of a string in a key.  On a device, longer keys cost less than
+ * breaking ties afterwards.
  */
 #define GPUSORT_GPU_STRING_WORDS	2
 
 typedef struct GsGpuSession GsGpuSession;
 
 /*
- * Is a GPU to be tried for so many rows, which can be read again or not?
- * Returns GS_FALLBACK_NONE or why not; serves planning as well.
+ * Should a GPU be tried for 'rows' rows?  'repeat' says whether the input can be read
+ * again.  Returns GS_FALLBACK_NONE, or the reason against it.  The planner calls this,
+ * too.
  */
 extern GsFallback gpusort_gpu_session_check(double rows, GsInputRepeat repeat);
 
 /*
- * Make an empty session in the current memory context, which is also what
- * frees it.  What 'spec' points to must stay.  Returns NULL and sets *reason
- * if there is none to be had.
+ * Open an empty session in the current memory context.  It is closed and freed with
+ * that context.  'spec' and what it points to must stay valid.  Returns NULL and sets
+ * *reason if no session is available.
  */
 extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 												GsFallback *reason);
 
 /*
- * Join a session of another process of the same query, with the same kind of
- * rows, to add rows alone, and to flush them at the end.
+ * Attach to the session of another process of the same query, given its handle.  The
+ * rows must be of the same type.  An attached process can only add rows, and must
+ * flush the session after its last one.
  */
 extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
 extern GsGpuSession *gpusort_gpu_session_attach(const GsSortSpec *spec,
 												GsClientHandle handle);
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);
 
-/* Have the session refuse rows when there are about as many as 'rows'. */
+/* Make the session refuse further rows once it has about 'rows' of them. */
 extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows);
 
 /*
- * Add a row.  Returns false, and adds nothing, if that is not possible:
- * gpusort_gpu_session_failure() says why.  After GS_FALLBACK_DEVICE_MEMORY, and
- * GS_FALLBACK_LIMIT if there are as many rows as there are to be, the rows added
- * so far can be sorted; after anything else they are lost.
+ * Add a row.  Returns false, and adds nothing, if that is not possible.
+ * gpusort_gpu_session_failure() then returns the reason.  After
+ * GS_FALLBACK_DEVICE_MEMORY, and after GS_FALLBACK_LIMIT, which means that the
+ * capacity is reached, the rows added so far can still be sorted.  After any other
+ * reason they are lost.
  */
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
 									const Datum *values, const bool *isnull);
 
-/* Sort.  Returns false if the rows are lost, for lack of host memory as well. */
+/* Sort the rows.  Returns false if they are lost, also if host memory ran out. */
 extern bool gpusort_gpu_session_sort(GsGpuSession *session);
 
 extern GsFallback gpusort_gpu_session_failure(const GsGpuSession *session);
 
-/* After sorting: how many rows can be read by their positions. */
+/* After sorting: the number of rows that can be read by position. */
 extern int64 gpusort_gpu_session_count(const GsGpuSession *session);
 
 /*
- * After sorting: read the row at a position in sorted order, from 0: the next
- * or the previous one, or one that was read before.  What is passed by
- * reference is valid until the next call.  Returns false if the rows are lost.
- * Rows with equal keys come in the order in which they were added.
+ * After sorting: read the row at a position in sorted order, counted from 0.  It must
+ * be the next or the previous row, or one that was read before.  Values passed by
+ * reference are valid until the next call.  Returns false if the rows are lost.  Ties
+ * come in the order in which they were added.
  */
 extern bool gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 									Datum *values, bool *isnull);
 
 /*
- * The end of the positions that are in one chunk with the one last read: what
- * their rows point to is valid as long as no other position is read.
+ * The position after the last row in the chunk of the row last read.  Values of rows
+ * in that chunk stay valid as long as no row of another chunk is read.
  */
 extern int64 gpusort_gpu_session_chunk_end(const GsGpuSession *session);
 
 /*
- * After sorting: take the rows for which there was no device memory.  Those that
- * can have equal keys come in the order in which they were added, and were added
- * after those that were sorted.  Returns false when all are taken.
+ * After sorting: are there rows for which there was no device memory?  If so, take
+ * them out one by one, until false is returned.  Ties come in the order in which they
+ * were added, and were added after those that have been sorted.
  */
 extern bool gpusort_gpu_session_has_rest(const GsGpuSession *session);
 extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
@@ -88,12 +91,12 @@ extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
 
 typedef struct GsGpuReport
 {
-	uint64		device_bytes;	/* most that was in use */
-	double		sort_ms;		/* on the device */
-	double		fetch_ms;		/* waiting for sorted rows so far */
+	uint64		device_bytes;	/* peak of the device memory in use */
+	double		sort_ms;		/* time on the device */
+	double		fetch_ms;		/* time waited for sorted rows so far */
 } GsGpuReport;
 
-/* After sorting. */
+/* After sorting: report on the session. */
 extern void gpusort_gpu_session_report(const GsGpuSession *session,
 									   GsGpuReport *report);
 

@@ -3,12 +3,12 @@
  * gpu_ties.c
  *		Reads the rows of a GPU session whose encoded keys are not exact.
  *
- * A device knows nothing of comparators.  It returns ties, which are rows with
- * equal keys, in the order of arrival.  This file breaks them as they are read.
+ * A device knows nothing about comparators.  It returns ties, which are rows with
+ * equal keys, in the order of arrival.  This file breaks the ties as rows are read.
  * Nearly always a row has no ties, and it is enough to look one row ahead.  A
- * short group of ties within one chunk is sorted by comparisons where it is.  Any
- * other group is copied to a sort of its own on the host, which can use more words
- * of the keys, and temporary files.
+ * short group of ties within one chunk is sorted in place by comparisons.  Any
+ * other group is copied to a sort of its own on the host, which can use further
+ * words of the keys, and temporary files.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +22,7 @@
 #include "sort/gpu/gpu_ties.h"
 #include "work.h"
 
-/* The most rows of a group that is sorted in its chunk. */
+/* The maximum number of rows in a group that is sorted in its chunk. */
 #define SHORT_GROUP		32
 
 /* A row, its key, and its position; the values point into the GPU session. */
@@ -42,20 +42,20 @@ struct GsGpuTies
 	MemoryContext context;
 	unsigned	words;
 	int			natts;
-	int			first_open;		/* the first sort key to be compared */
+	int			first_open;		/* the first sort key to compare */
 	GsKeyComparison *comparison;	/* NULL until it is needed */
-	MemoryContext scratch;		/* for what comparators leave behind */
-	GsKeyedRow	ahead;			/* the row last looked at */
+	MemoryContext scratch;		/* for what comparators leak */
+	GsKeyedRow	ahead;			/* the row last read */
 
 	/* The group that is being read: positions start to end - 1. */
 	int64		start;
 	int64		end;
-	uint8		order[SHORT_GROUP]; /* of a short group, from its start */
+	uint8		order[SHORT_GROUP]; /* sorted order of a short group */
 
-	/* Of a long group. */
+	/* The sort of a long group. */
 	MemoryContext nested_context;	/* NULL if it is short */
 	GsHostSort *nested;
-	GsKeyedRow	member;			/* its first row, whose key the others have */
+	GsKeyedRow	member;			/* first row of the group */
 };
 
 static void
@@ -94,7 +94,7 @@ gpusort_gpu_ties_create(const GsSortSpec *spec, GsGpuSession *gpu)
  * ----------------------------------------------------------------
  */
 
-/* Read a row and encode its key; false if the rows are lost. */
+/* Read a row and encode its key.  Returns false if the rows are lost. */
 static bool
 read_row(GsGpuTies *ties, int64 position, GsKeyedRow *row)
 {
@@ -134,7 +134,7 @@ have_equal_keys(const GsGpuTies *ties, const GsKeyedRow *a, const GsKeyedRow *b)
  * ----------------------------------------------------------------
  */
 
-/* Read the sort keys of a row of the group, by number of the key. */
+/* Read the sort keys of a row in the group.  Returns false if the rows are lost. */
 static bool
 read_sort_keys(GsGpuTies *ties, int64 position, Datum *values, bool *isnull)
 {
@@ -153,7 +153,7 @@ read_sort_keys(GsGpuTies *ties, int64 position, Datum *values, bool *isnull)
 	return true;
 }
 
-/* The sort keys of the rows of a short group that have been read. */
+/* The sort keys of those rows of a short group that have been read. */
 typedef struct GsShortGroup
 {
 	Datum	   *values;			/* nkeys of each */
@@ -175,8 +175,8 @@ comes_after(const GsGpuTies *ties, const GsShortGroup *group, int i, int j)
 }
 
 /*
- * The index of the i-th row among the rows before it, which are in order.  It is
- * mostly the last one, and otherwise found by bisection.
+ * Returns the index at which to insert the i-th row into the rows before it, which are
+ * sorted.  Usually it belongs at the end.  Otherwise we find the index by bisection.
  */
 static int
 find_index(const GsGpuTies *ties, const GsShortGroup *group, int i)
@@ -198,7 +198,7 @@ find_index(const GsGpuTies *ties, const GsShortGroup *group, int i)
 	return low;
 }
 
-/* Sort a short group, which is in one chunk.  Returns false if it is lost. */
+/* Sort a short group, which is in one chunk.  Returns false if the rows are lost. */
 static bool
 sort_short_group(GsGpuTies *ties)
 {
@@ -235,7 +235,7 @@ sort_short_group(GsGpuTies *ties)
 
 /*
  * Sort the group that begins at ties->start in a sort of its own, so that the row at
- * 'wanted' can be read.  Returns false if it is lost.
+ * the position 'wanted' can be read.  Returns false if the rows are lost.
  */
 static bool
 sort_long_group(GsGpuTies *ties, int64 wanted)
@@ -252,7 +252,7 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
 	caller = MemoryContextSwitchTo(ties->nested_context);
 	spec.expected_rows = SHORT_GROUP;
 
-	/* A Limit that has grown since the rows were sorted can want all of them. */
+	/* A Limit that has grown since the rows were sorted may want all of them. */
 	spec.bound = wanted < spec.bound ? spec.bound - ties->start : 0;
 	ties->nested = gpusort_host_sort_begin(&spec);
 	for (; position < nrows; position++)
@@ -289,8 +289,8 @@ close_group(GsGpuTies *ties)
 }
 
 /*
- * Find the start of the group of ties that a position is in, given the group that
- * was read last.  Returns false if the rows are lost.
+ * Find the start of the group that contains a position.  If that follows the group
+ * read last, it is the start.  Returns false if the rows are lost.
  */
 static bool
 find_start(GsGpuTies *ties, int64 position)
@@ -318,9 +318,9 @@ find_start(GsGpuTies *ties, int64 position)
 }
 
 /*
- * Find the end of the group that begins at ties->start, as far as rows of the same
- * chunk tell.  Returns 0 if they do not, or if the group is long; -1 if the rows
- * are lost.
+ * Find the end of the group that begins at ties->start, looking only at rows of the
+ * same chunk.  Returns 1 if the end was found, 0 if it was not or if the group is long,
+ * and -1 if the rows are lost.
  */
 static int
 find_end(GsGpuTies *ties)
@@ -351,7 +351,7 @@ find_end(GsGpuTies *ties)
 }
 
 /*
- * Get the group that a position is in, and sort it.  Returns false if the rows are
+ * Find the group that contains a position, and sort it.  Returns false if the rows are
  * lost.
  */
 static bool
@@ -370,7 +370,7 @@ open_group(GsGpuTies *ties, int64 position)
 	return ties->end - ties->start == 1 || sort_short_group(ties);
 }
 
-/* Is the position in the group that was read last, but cannot be read again? */
+/* Is the position in the current group, but cannot be read again? */
 static bool
 has_passed(const GsGpuTies *ties, int64 position)
 {

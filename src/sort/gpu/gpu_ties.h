@@ -13,17 +13,17 @@
 typedef struct GsGpuTies GsGpuTies;
 
 /*
- * Make a reader in the current memory context.  End it before the context; an
- * error ends it, too.  Returns NULL if the encoded keys are exact, so that there
- * are no ties to break and the session returns its rows in order.
+ * Create a reader in the current memory context.  It must be ended before that context
+ * is deleted, except after an error.  Returns NULL if the encoded keys are exact, so
+ * that there are no ties to break and the session returns its rows in order.
  */
 extern GsGpuTies *gpusort_gpu_ties_create(const GsSortSpec *spec,
 										  GsGpuSession *gpu);
 
 /*
- * Read a row as gpusort_gpu_session_get() does, with ties in the order of the
- * comparators, and in the order of arrival where these call rows equal.  May raise
- * the errors of comparators.
+ * Read a row as gpusort_gpu_session_get() does, but return ties in the order of the
+ * comparators, and rows that these consider equal in the order of arrival.
+ * Comparators may raise errors.
  */
 extern bool gpusort_gpu_ties_get(GsGpuTies *ties, int64 position,
 								 Datum *values, bool *isnull);
