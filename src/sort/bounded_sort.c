@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * bounded_sort.c
- *		A sort of which few rows are wanted: a top-N heap.
+ *		Sorts rows of which only few are wanted, with a top-N heap.
  *
- * That is a stock tuplesort, which knows how to do it: rows that are not among
- * the first ones so far are dropped as they come.  It decides by itself whether
- * a heap pays, and goes to disk if even the rows wanted are too many.
+ * This uses a stock tuplesort, which drops rows that are not among the first ones so
+ * far as they arrive.  It decides by itself whether to use a heap, and goes to disk
+ * if even the rows that are wanted do not fit in memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,7 +22,7 @@
 struct GsBoundedSort
 {
 	Tuplesortstate *tuplesort;
-	TupleTableSlot *slot;		/* of the tuplesort's kind */
+	TupleTableSlot *slot;		/* for tuples of the tuplesort */
 	double		drain_ms;
 	double		sort_ms;
 };

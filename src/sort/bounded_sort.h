@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * bounded_sort.h
- *		A sort of which few rows are wanted: a top-N heap.
+ *		Sorts rows of which only few are wanted, with a top-N heap.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,18 +16,18 @@
 typedef struct GsBoundedSort GsBoundedSort;
 
 /*
- * Read the input, keep the first 'bound' rows of its order, and stand before
- * them.  They are kept in the current memory context, in which the input is
- * read as well.
+ * Read the input and keep the first 'bound' rows in sorted order.  The sort is then
+ * a cursor before the first row.  The current memory context is used both for the
+ * rows and for reading the input.
  */
 extern GsBoundedSort *gpusort_bounded_sort(const GsSortSpec *spec,
 										   int64 bound);
 
 /*
- * Move to the next or previous row and put it into 'slot', a virtual slot of
- * the rows' type; what is passed by reference is valid until the next call.
- * At the end of the rows, clear the slot.  Backward and rescan need
- * random_access.
+ * Move to the next or previous row and store it in 'slot', a virtual slot of the
+ * rows' type.  Values passed by reference are valid until the next call.  If there is
+ * no such row, the slot is cleared.  Moving backward, and rescanning, requires
+ * spec->random_access.
  */
 extern void gpusort_bounded_next(GsBoundedSort *sort, bool forward,
 								 TupleTableSlot *slot);

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * cutoff.c
- *		The last of the rows that a Limit wants, as far as they are known.
+ *		Recognizes rows that a Limit does not want as they arrive.
  *
- * A row that comes behind it can be dropped as soon as its key is known.  For
- * most rows the first word of the key decides; a row is compared with the
- * cutoff by the comparators of the sort operators only if all words are equal
- * and are not exact.
+ * The cutoff is the last row wanted among those that have arrived so far.  A row that
+ * sorts after it can be dropped as soon as its key is known.  For most rows, the
+ * first word of the key decides.  The comparators of the sort operators are called
+ * only if all words are equal and are not exact.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,17 +24,17 @@ struct GsCutoff
 {
 	const GsSortSpec *spec;
 	unsigned	words;
-	bool		exact;			/* do the words say all? */
-	int			first_inexact;	/* sort key */
-	AttrNumber	last_attno;		/* greatest of the sort keys */
+	bool		exact;			/* is the encoding of all keys exact? */
+	int			first_inexact;	/* number of the sort key */
+	AttrNumber	last_attno;		/* highest column among the sort keys */
 	bool		null_key;		/* is its first sort key NULL? */
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
 
-	/* Unless exact: its sort keys, and those of a row to compare. */
+	/* Unless exact: its sort keys, and those of a row to compare with it. */
 	GsKeyComparison *comparison;
-	GsBudget   *budget;			/* of 'copies': no limit */
-	MemoryContext scratch;		/* for what comparators leave behind */
-	char	   *copies;			/* what 'values' points to, or NULL */
+	GsBudget   *budget;			/* for 'copies'; no limit */
+	MemoryContext scratch;		/* for what comparators leak */
+	char	   *copies;			/* what 'values' point to, or NULL */
 	Datum	   *values;
 	bool	   *isnull;
 	Datum	   *row_values;
@@ -73,7 +73,7 @@ gpusort_cutoff_create(const GsSortSpec *spec)
 	return cutoff;
 }
 
-/* Bytes of the copy of a value, which is of the given attribute. */
+/* Returns the size of a copy of an attribute's value. */
 static Size
 copy_bytes(Form_pg_attribute att, Datum value, bool isnull)
 {
@@ -82,7 +82,7 @@ copy_bytes(Form_pg_attribute att, Datum value, bool isnull)
 	return MAXALIGN(datumGetSize(value, false, att->attlen));
 }
 
-/* Copy the sort keys of a row; false if there is no memory for them. */
+/* Copy the sort keys of a row.  Returns false if there is not enough memory. */
 static bool
 copy_keys(GsCutoff *cutoff, const Datum *values, const bool *isnull)
 {
@@ -128,7 +128,7 @@ gpusort_cutoff_set(GsCutoff *cutoff, const Datum *values, const bool *isnull)
 	return true;
 }
 
-/* A row whose words are those of the cutoff. */
+/* Does a row whose words equal those of the cutoff sort before it? */
 static bool
 comes_before(GsCutoff *cutoff, const TupleTableSlot *slot)
 {

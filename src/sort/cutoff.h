@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * cutoff.h
- *		The last of the rows that a Limit wants, as far as they are known.
+ *		Recognizes rows that a Limit does not want as they arrive.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,22 +15,22 @@
 typedef struct GsCutoff GsCutoff;
 
 /*
- * Make a cutoff in the current memory context, which is also what frees it.  It
- * has to be set before it is asked.  What 'spec' points to must stay.
+ * Create a cutoff in the current memory context.  It is freed with that context.  It
+ * must be set before it is used.  'spec' and what it points to must stay valid.
  */
 extern GsCutoff *gpusort_cutoff_create(const GsSortSpec *spec);
 
 /*
  * Set the cutoff to a row, whose columns are values[attno - 1] and
- * isnull[attno - 1].  Its sort keys are copied.  Returns false, and leaves the
- * cutoff as it was, if there is no memory for them.
+ * isnull[attno - 1].  Its sort keys are copied.  Returns false, and does not change
+ * the cutoff, if there is not enough memory for them.
  */
 extern bool gpusort_cutoff_set(GsCutoff *cutoff, const Datum *values,
 							   const bool *isnull);
 
 /*
- * Does a row that arrives later come behind the cutoff?  So does one with equal
- * keys.  Reads no columns of the slot behind the last sort key.
+ * Can a row be dropped, because it sorts after the cutoff?  That includes a row with
+ * equal keys, since it arrived later.  Deforms the slot only up to the last sort key.
  */
 extern bool gpusort_cutoff_drops(GsCutoff *cutoff, TupleTableSlot *slot);
 

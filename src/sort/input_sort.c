@@ -15,7 +15,7 @@
 #include "work.h"
 
 /*
- * A sorter is cut when it has this many times the rows that are wanted, and at
+ * A row sorter is cut when it has this many times the rows that are wanted, and at
  * least MIN_CUT_ROWS.  With a larger multiple, fewer rows are sorted twice if the
  * input comes in descending order; with a smaller one, the cutoff is known earlier.
  * If N of M rows in random order are wanted, about N * (4 + ln(M / 4N)) are kept
@@ -24,12 +24,13 @@
 #define CUT_MULTIPLE		4
 #define MIN_CUT_ROWS		4096
 
-/* A GPU is left only if there are this many times the rows expected. */
+/* Rows leave a GPU only if there are this many times the rows expected. */
 #define GPU_CUT_MULTIPLE	2
 
 /*
- * The part of the memory for rows that a full GPU has refused.  It is used beside
- * that for the rows wanted, which take half of it: see has_room_for_bound().
+ * Rows that a full GPU has refused are sorted in this fraction of the memory.  The
+ * rows wanted take up to half of the memory at the same time: see
+ * bound_fits_in_memory().
  */
 #define REST_PART			4
 
@@ -95,7 +96,7 @@ set_location(GsInputSort *sort, GsRowLocation location)
 	sort->location = location;
 }
 
-/* Was a GPU wanted, but not to be had? */
+/* Was a GPU wanted, but not available? */
 static bool
 is_want_of_gpu(GsFallback reason)
 {
@@ -108,7 +109,7 @@ is_want_of_gpu(GsFallback reason)
 		reason == GS_FALLBACK_SERVICE_LOST;
 }
 
-/* Begin a sorter with a GPU session, if there is one to be had. */
+/* Begin a row sorter on a GPU.  Returns false if none should or can be used. */
 static bool
 begin_gpu_sorter(GsInputSort *sort)
 {
@@ -121,9 +122,9 @@ begin_gpu_sorter(GsInputSort *sort)
 	return false;
 }
 
-/* Do twice the rows that are wanted fit in the host's memory? */
+/* Do twice the rows that are wanted fit into the memory allowed? */
 static bool
-has_room_for_bound(const GsSortSpec *spec)
+bound_fits_in_memory(const GsSortSpec *spec)
 {
 	return gpusort_memory_sort_estimate(gpusort_key_plan_words(spec->key_plan),
 										2.0 * spec->bound,
@@ -131,7 +132,7 @@ has_room_for_bound(const GsSortSpec *spec)
 		gpusort_sort_spec_memory(spec);
 }
 
-/* Have a new sorter refuse rows when it should be cut. */
+/* Make a new row sorter refuse rows once it should be cut. */
 static void
 limit_sorter(GsInputSort *sort)
 {
@@ -143,14 +144,14 @@ limit_sorter(GsInputSort *sort)
 		return;
 	if (sort->location == GS_ROWS_ON_GPU)
 	{
-		if (!has_room_for_bound(spec))
+		if (!bound_fits_in_memory(spec))
 			return;
 		capacity = Max(capacity, spec->expected_rows * GPU_CUT_MULTIPLE);
 	}
 	gpusort_row_sorter_set_capacity(&sort->sorter, capacity);
 }
 
-/* Begin the first sorter. */
+/* Begin the first row sorter. */
 static void
 begin_sorter(GsInputSort *sort)
 {
@@ -164,7 +165,7 @@ begin_sorter(GsInputSort *sort)
 	limit_sorter(sort);
 }
 
-/* After an overflow: begin a sorter with a GPU session, or a builder. */
+/* After an overflow: begin a row sorter on a GPU, or else a run builder. */
 static void
 begin_batch(GsInputSort *sort)
 {
@@ -230,7 +231,7 @@ gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool in_order,
  * ----------------------------------------------------------------
  */
 
-/* Write the sorter's rows and end it; false if they are lost. */
+/* Write the rows of the row sorter and end it.  Returns false if they are lost. */
 static bool
 write_sorter(GsInputSort *sort)
 {
@@ -246,8 +247,8 @@ write_sorter(GsInputSort *sort)
 }
 
 /*
- * The sorter takes no more rows: write them, and begin another one, or a
- * builder.  Returns false if they are lost.
+ * The row sorter takes no more rows.  Write its rows to disk, and begin another row
+ * sorter, or a run builder.  Returns false if rows are lost.
  */
 static bool
 overflow(GsInputSort *sort)
@@ -261,7 +262,7 @@ overflow(GsInputSort *sort)
 	return true;
 }
 
-/* Does the sorter's refusal leave its rows where they are? */
+/* Are the rows still there after the row sorter has refused one? */
 static bool
 keeps_its_rows(const GsInputSort *sort)
 {
@@ -270,17 +271,17 @@ keeps_its_rows(const GsInputSort *sort)
 	if (sort->location == GS_ROWS_IN_MEMORY)
 		return true;
 	failure = gpusort_row_sorter_failure(&sort->sorter);
-	/* Others might still be adding rows. */
+	/* We cannot read the rows while other processes may still be adding some. */
 	return !sort->sorter.stock_ties && !sort->fed_by_others &&
 		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT);
 }
 
 /* ----------------------------------------------------------------
- *		dropping rows that are not wanted
+ *		dropping rows beyond the bound
  * ----------------------------------------------------------------
  */
 
-/* Add a row that is wanted, from the arrays of a slot. */
+/* Add a row, which is wanted, from the arrays of a slot. */
 static bool
 put_wanted(GsInputSort *sort, TupleTableSlot *slot)
 {
@@ -290,8 +291,8 @@ put_wanted(GsInputSort *sort, TupleTableSlot *slot)
 }
 
 /*
- * The last row wanted of those that have come is in the arrays of a slot.  Without
- * memory for its keys, all rows are kept until the next cut.
+ * Set the cutoff to the row in the arrays of a slot.  If there is not enough memory
+ * for its keys, there is no cutoff, and all rows are kept until the next cut.
  */
 static void
 set_cutoff(GsInputSort *sort, const TupleTableSlot *slot)
@@ -306,7 +307,7 @@ set_cutoff(GsInputSort *sort, const TupleTableSlot *slot)
 		sort->cutoff = cutoff;
 }
 
-/* Replace the sorter by one that has a memory sort; returns the old one. */
+/* Begin a memory sort in place of the current row sorter, and return the latter. */
 static GsRowSorter
 replace_sorter(GsInputSort *sort)
 {
@@ -321,8 +322,9 @@ replace_sorter(GsInputSort *sort)
 }
 
 /*
- * Sort the rows of a memory sort, and move those that are wanted to another one, in
- * the order of arrival: rows with equal keys keep it.
+ * Cut a memory sort: sort its rows, and move those that are wanted to a new one.  They
+ * move in the order of arrival, so that ties keep that order.  Returns false if rows
+ * are lost.
  */
 static bool
 cut_sorter(GsInputSort *sort)
@@ -353,7 +355,7 @@ cut_sorter(GsInputSort *sort)
 }
 
 /*
- * Sort the rows that a full GPU has refused, which came after all others, in a sort
+ * Sort the rows that a full GPU has refused, which arrived after all others, in a sort
  * of their own.
  */
 static GsInputSort *
@@ -379,7 +381,7 @@ sort_rest(GsInputSort *sort, GsGpuSession *gpu, TupleTableSlot *slot)
 	return rest;
 }
 
-/* Add the rows of such a sort that are wanted, and end it. */
+/* Add those rows of that sort that are wanted, and end it. */
 static void
 put_rest(GsInputSort *sort, GsInputSort *rest, TupleTableSlot *slot)
 {
@@ -395,8 +397,8 @@ put_rest(GsInputSort *sort, GsInputSort *rest, TupleTableSlot *slot)
 }
 
 /*
- * Move the rows that are wanted from a GPU session, which is sorted, to a CPU
- * session.  Returns false if they are lost.
+ * Move the rows that are wanted from a GPU session, which is sorted, to a memory sort.
+ * Returns false if they are lost.
  */
 static bool
 leave_gpu(GsInputSort *sort, GsFallback reason)
@@ -413,7 +415,7 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 	GsInputSort *rest;
 	GsRowSorter gpu;
 
-	/* The rest first: it lies in chunks of the pool that are needed. */
+	/* Refused rows occupy pool chunks that reading needs, so move them first. */
 	rest = sort_rest(sort, sort->sorter.gpu, slot);
 	gpu = replace_sorter(sort);
 	while (position < wanted &&
@@ -441,7 +443,10 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 	return true;
 }
 
-/* Are rows in memory alone, of which not all are wanted? */
+/*
+ * Would dropping the rows that are not wanted make enough room?  Rows on disk are not
+ * dropped.
+ */
 static bool
 may_drop_rows(const GsInputSort *sort)
 {
@@ -452,12 +457,12 @@ may_drop_rows(const GsInputSort *sort)
 	if (bound == 0 || sort->location == GS_ROWS_IN_BATCH)
 		return false;
 	if (sort->location == GS_ROWS_ON_GPU)
-		return has_room_for_bound(sort->spec);
+		return bound_fits_in_memory(sort->spec);
 	nrows = gpusort_row_sorter_count(sorter);
 	return nrows - bound > nrows / GPUSORT_LEAST_CUT_PART;
 }
 
-/* Drop the rows that are not wanted; false if rows are lost. */
+/* Drop the rows that are not wanted.  Returns false if rows are lost. */
 static bool
 drop_rows(GsInputSort *sort)
 {
@@ -488,7 +493,7 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 	return true;
 }
 
-/* Have other processes added what they were to add? */
+/* Have other processes added all of their rows? */
 static bool
 input_is_complete(GsInputSort *sort)
 {
@@ -500,9 +505,9 @@ input_is_complete(GsInputSort *sort)
 }
 
 /*
- * For stock_ties: other processes have put all rows into the GPU session, which
- * the memory sort has to have, too.  Read them again; false if that is not
- * possible.
+ * For stock_ties: other processes have put all rows into the GPU session, but the
+ * memory sort needs them, too.  Read them again.  Returns false if they do not fit in
+ * memory.
  */
 static bool
 read_for_ties(GsInputSort *sort)
@@ -553,7 +558,7 @@ gpusort_input_sort_read(GsInputSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Sort the sorter's rows where they are; false if that is not possible. */
+/* Sort the rows of the row sorter.  Returns false on failure. */
 static bool
 sort_sorter(GsInputSort *sort)
 {
@@ -565,8 +570,8 @@ sort_sorter(GsInputSort *sort)
 static bool sort_rows(GsInputSort *sort);
 
 /*
- * A GPU session is sorted, but has refused the last rows.  Add them; false if rows
- * are lost.
+ * A GPU session is sorted, but the device refused the last rows.  Add these.  Returns
+ * false if rows are lost.
  */
 static bool
 sort_with_rest(GsInputSort *sort)
@@ -584,7 +589,7 @@ sort_with_rest(GsInputSort *sort)
 	return true;
 }
 
-/* Sort the rows in a memory sort there, or if memory is short, on disk. */
+/* Sort the rows of a memory sort, on disk if there is not enough memory. */
 static void
 sort_memory(GsInputSort *sort)
 {
@@ -594,7 +599,7 @@ sort_memory(GsInputSort *sort)
 	(void) write_sorter(sort);
 }
 
-/* Sort the rows of this process where they are; false if they are lost. */
+/* Sort the rows of this process.  Returns false if they are lost. */
 static bool
 sort_rows(GsInputSort *sort)
 {
@@ -625,7 +630,7 @@ gpusort_input_sort_rows(GsInputSort *sort)
 	return true;
 }
 
-/* Rows were dropped: have only those wanted of the others, too. */
+/* If rows have been dropped, return only those within the bound. */
 static void
 drop_last_rows(GsInputSort *sort)
 {
@@ -638,7 +643,7 @@ drop_last_rows(GsInputSort *sort)
 	}
 }
 
-/* Put the rows of all processes in order, or write those of this one. */
+/* Combine the rows of all processes, or write those of this one to the target. */
 static void
 combine_rows(GsInputSort *sort)
 {
@@ -699,7 +704,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 
-	/* This ends those who add rows to the GPU session, and need it for that. */
+	/* This ends the processes that add rows to the GPU session: do it first. */
 	input->rewind(input->arg);
 
 	sort->gpu_reason = gpusort_input_sort_loss(sort);
@@ -728,7 +733,7 @@ gpusort_input_sort_mark(GsInputSort *sort)
 static void
 report_runs(const GsRowRuns *runs, GsSortReport *report)
 {
-	/* Runs of processes that all sorted in memory are no overflow. */
+	/* If all processes sorted in memory, merging their runs is no overflow. */
 	bool		memory = runs->overflow == GS_FALLBACK_NONE;
 
 	report->kind = memory ? GS_KIND_CPU : GS_KIND_EXTERNAL;

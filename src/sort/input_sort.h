@@ -3,24 +3,26 @@
  * input_sort.h
  *		Sorts the rows of an input, in memory or on disk.
  *
- * Rows are added to a sorter.  When a row does not fit, the sort overflows: the
- * rows of the sorter are written as a run.  The rows that follow are written as
- * runs too, batch by batch.  If there is a GPU, each batch is a sorter with a new
- * GPU session; otherwise a run builder sorts them.  Finally, the runs are merged.
+ * Rows are added to a row sorter, which is a GPU session or a memory sort.  When a
+ * row does not fit, the sort overflows: the rows are sorted and written as a run.
+ * The rows that follow become runs, too.  If a GPU is available, a new GPU session
+ * sorts each batch of them; otherwise a run builder does.  Finally, the runs are
+ * merged.
  *
  * A GPU session can be lost together with its rows.  After any function returns
  * false, call gpusort_input_sort_restart() and read the input again.  It is then
  * sorted without a GPU, so this happens at most once.
  *
- * With spec->bound, only that many rows are kept.  Whenever a sorter has several
- * times as many, it is sorted and keeps the first ones only.  The last of these is
- * the cutoff: from then on, rows that sort after it are dropped as they arrive.
+ * With spec->bound, only that many rows are kept.  When the row sorter has several
+ * times as many, it is cut: its rows are sorted, and only the first ones are kept.
+ * The last of these is the cutoff.  From then on, rows that sort after it are dropped
+ * as they arrive.
  *
  * Other processes can take part.  They add rows to the GPU session, or, without a
- * GPU, each of them sorts its rows in a session of its own and shares a run.
+ * GPU, each of them sorts its rows in a sort of its own and shares a run.
  *
- * The struct is open only because each row passes put() and get(), which are
- * inline.  Callers use the functions and no members.
+ * The struct is public only because put() and get(), which are called for each row,
+ * are inline.  Callers use the functions and do not access members.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,7 +39,7 @@
 #include "sort/row_runs.h"
 
 /*
- * States of a sort.  The moves between them, and who makes them:
+ * States of a sort.  The functions move it between them as follows:
  *
  *	        rows()            finish()
  *	TAKING ---------> SORTED ----------> READY
@@ -54,29 +56,29 @@ typedef enum GsSortState
 {
 	GS_SORT_TAKING,				/* rows are being added */
 	GS_SORT_SORTED,				/* the rows of this process are in order */
-	GS_SORT_READY,				/* all rows are, and can be read */
+	GS_SORT_READY,				/* all rows are in order and can be read */
 	GS_SORT_LOST				/* the input has to be read again */
 } GsSortState;
 
 /*
- * Where the rows of a sort are.  The moves between these places:
+ * Where the rows of a sort are.  They move between these locations as follows:
  *
- *	GPU -----> MEMORY	most rows are not wanted (spec->bound)
- *	MEMORY --> MEMORY	the same again: the rows that are wanted move
- *	GPU -----> RUNS		the device has no room for more rows
- *	MEMORY --> RUNS		the same, or the rows are merged with others' runs
- *	RUNS ----> BATCH	a GPU session takes the rows that follow
- *	BATCH ---> RUNS		it has no room for more, or these were the last rows
+ *	GPU -----> MEMORY	rows beyond spec->bound are dropped
+ *	MEMORY --> MEMORY	the same: the other rows move to a new memory sort
+ *	GPU -----> RUNS		overflow: the device has no memory for more rows
+ *	MEMORY --> RUNS		overflow, or the rows are merged with others' runs
+ *	RUNS ----> BATCH	the rows that follow are added to a GPU session
+ *	BATCH ---> RUNS		overflow, or all rows have been added
  *
- * A sort begins with GPU or MEMORY, and so it does after restart().  BATCH is only
- * a place while rows are being added.
+ * A sort begins in GPU or MEMORY, also after restart().  It is in BATCH only while
+ * rows are being added.
  */
 typedef enum GsRowLocation
 {
 	GS_ROWS_ON_GPU,				/* a GPU session has all rows */
 	GS_ROWS_IN_MEMORY,			/* a memory sort has all rows */
-	GS_ROWS_IN_RUNS,			/* runs have all rows; a builder adds more */
-	GS_ROWS_IN_BATCH			/* runs have the first rows, a GPU session
+	GS_ROWS_IN_RUNS,			/* runs and a run builder have all rows */
+	GS_ROWS_IN_BATCH			/* runs have the first rows, a GPU session has
 								 * those that follow */
 } GsRowLocation;
 
@@ -85,20 +87,21 @@ typedef struct GsInputSort
 	const GsSortSpec *spec;
 	GsSortState state;
 	GsRowLocation location;
-	GsRowSorter sorter;			/* its sessions end with GS_ROWS_IN_RUNS */
+	GsRowSorter sorter;			/* the rows that are not in runs, if any */
 	GsRowRuns	runs;
-	bool		fed_by_others;	/* have others been given the GPU session? */
-	GsFallback	gpu_reason;		/* why no GPU is used, or not any longer */
+	bool		fed_by_others;	/* can other processes add rows to the GPU
+								 * session? */
+	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsFallback	input_failure;	/* see GsInput.failure */
-	GsCutoff   *cutoff;			/* rows behind it are not wanted, or NULL */
-	int64		ndropped;		/* rows that are not wanted, of all processes */
-	Size		most_bytes;		/* most memory of a sorter that was cut */
-	int64		nrows;			/* rows kept, known after finishing */
+	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
+	int64		ndropped;		/* rows dropped by all processes */
+	Size		most_bytes;		/* peak memory of memory sorts that were cut */
+	int64		nrows;			/* rows kept; valid after finishing */
 } GsInputSort;
 
 /*
- * Begin, with all memory in and below 'context', whose end also ends the sort.
- * What 'spec' points to must stay.
+ * Begin a sort.  All of its memory is in 'context' or its children, so deleting that
+ * context ends the sort, too.  'spec' and what it points to must stay valid.
  */
 extern void gpusort_input_sort_begin(GsInputSort *sort,
 									 const GsSortSpec *spec,
@@ -110,35 +113,35 @@ extern bool gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses,
 									   bool in_order, GsRunSetHandle *handle);
 
-/* Read the input.  Returns false if rows are lost. */
+/* Read the input and add its rows.  Returns false if rows are lost. */
 extern bool gpusort_input_sort_read(GsInputSort *sort);
 
 /*
- * All rows of this process are in: sort them, in memory or on disk.  Returns
- * false if they are lost.
+ * Sort the rows of this process, after all of them have been added.  Returns false if
+ * they are lost.
  */
 extern bool gpusort_input_sort_rows(GsInputSort *sort);
 
 /*
- * Do that, unless it is done, and have all rows in order, with those that other
- * processes have sorted; or with spec->target, written there.  Returns false if
- * rows are lost.
+ * Finish the sort: sort the rows of this process, unless that has been done, and
+ * combine them with those that other processes have sorted.  With spec->target, write
+ * the rows there instead.  Returns false if rows are lost.
  */
 extern bool gpusort_input_sort_finish(GsInputSort *sort);
 
 /*
- * Rows are lost with the GPU session: why, and getting ready to read the input
- * again.
+ * After rows were lost with the GPU session: return the reason, and prepare to read
+ * the input again.
  */
 extern GsFallback gpusort_input_sort_loss(const GsInputSort *sort);
 extern void gpusort_input_sort_restart(GsInputSort *sort);
 
-/* After finishing: allow the row read last to be read again. */
+/* After finishing: note that the row read last may be read again. */
 extern void gpusort_input_sort_mark(GsInputSort *sort);
 
 /*
- * After finishing: what was done, apart from the times of the host.  For a GPU
- * session, sort_ms is the device's own time.
+ * After finishing: report how the sort was done, except for the times of the host.
+ * For a GPU session, sort_ms is the time of the device itself.
  */
 extern void gpusort_input_sort_report(const GsInputSort *sort,
 									  GsSortReport *report);
@@ -151,7 +154,7 @@ gpusort_input_sort_is_lost(const GsInputSort *sort)
 	return sort->state == GS_SORT_LOST;
 }
 
-/* Does a GPU session have all rows?  They can still be lost then. */
+/* Does a GPU session have all rows?  If so, they can still be lost. */
 static inline bool
 gpusort_input_sort_is_on_gpu(const GsInputSort *sort)
 {
@@ -164,7 +167,7 @@ gpusort_input_sort_is_on_disk(const GsInputSort *sort)
 	return sort->location == GS_ROWS_IN_RUNS;
 }
 
-/* Have other processes sorted rows, or added them to the GPU session? */
+/* Have other processes sorted rows, or added rows to the GPU session? */
 static inline bool
 gpusort_input_sort_is_parallel(const GsInputSort *sort)
 {
@@ -174,7 +177,7 @@ gpusort_input_sort_is_parallel(const GsInputSort *sort)
 
 /*
  * After finishing: the number of rows that can be read, or were written to
- * spec->target; and of those that were dropped because of spec->bound.
+ * spec->target; and the number of rows dropped because of spec->bound.
  */
 static inline int64
 gpusort_input_sort_count(const GsInputSort *sort)
@@ -195,7 +198,10 @@ gpusort_input_sort_shared_run(const GsInputSort *sort)
 	return &sort->runs.shared;
 }
 
-/* Find a place for a row that the sorter does not take; false if rows are lost. */
+/*
+ * Add a row that the row sorter refused, if necessary after an overflow or a cut.
+ * Returns false if rows are lost.
+ */
 extern bool gpusort_input_sort_put_elsewhere(GsInputSort *sort,
 											 TupleTableSlot *slot);
 
@@ -214,11 +220,11 @@ gpusort_input_sort_put(GsInputSort *sort, TupleTableSlot *slot)
 }
 
 /*
- * After finishing: read the row at a position, from 0, into the arrays of a slot.
- * Rows on disk are read by ascending positions, unless spec->random_access.
- * Returns false if the rows are lost.
+ * After finishing: read the row at a position, counted from 0, into the arrays of a
+ * slot.  If the rows are on disk, positions must ascend unless spec->random_access is
+ * set.  Returns false if the rows are lost.
  *
- * This is the only place that decides from where a row is returned.
+ * Only this function decides from where a row is returned.
  */
 static inline bool
 gpusort_input_sort_get(GsInputSort *sort, int64 position,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * requirement.c
- *		What is left to stock PostgreSQL, and what a test may demand instead.
+ *		Counts what is left to stock PostgreSQL, and checks what tests require.
  *
  *-------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * requirement.h
- *		What is left to stock PostgreSQL, and what a test may demand instead.
+ *		Counts what is left to stock PostgreSQL, and checks what tests require.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,15 +18,12 @@ typedef enum GsLeft
 } GsLeft;
 
 /*
- * Count what is left to PostgreSQL, if it is of a size that matters.  With
- * pg_gpusort.debug_require it is an error.
+ * Count a sort or an index build that is left to PostgreSQL, unless it is disabled or
+ * too small to matter.  Raises an error if pg_gpusort.debug_require is set.
  */
 extern void gpusort_requirement_leave(GsLeft what, GsFallback reason);
 
-/*
- * Raises an error if a session is not of the kind that pg_gpusort.debug_require
- * asks for.
- */
+/* Raise an error if a sort was not done as pg_gpusort.debug_require demands. */
 extern void gpusort_requirement_check(const GsSortReport *report);
 
 #endif							/* GPUSORT_REQUIREMENT_H */

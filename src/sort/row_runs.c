@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * row_runs.c
- *		The rows of a sort that are on disk, as sorted runs.
+ *		Writes rows of a sort to disk as sorted runs, and shares runs.
  *
- * Runs are kept in the order in which their rows arrived, since of rows with
- * equal keys those of an earlier run come first.
+ * Runs are kept in the order in which their rows arrived, because among ties, the
+ * rows of earlier runs are returned first.
  *
  *-------------------------------------------------------------------------
  */
@@ -59,13 +59,13 @@ gpusort_row_runs_begin_overflow(GsRowRuns *runs, GsFallback reason)
 	if (reason == GS_FALLBACK_WORK_MEM && runs->spec->index_build)
 		reason = GS_FALLBACK_MAINTENANCE_MEM;
 	runs->overflow = reason;
-	/* The leader counts what becomes of its whole sort. */
+	/* A worker has a target.  The leader counts the sort as a whole. */
 	if (runs->spec->target == NULL)
 		gpusort_stats_count_fallback(reason);
 	runs->external = begin_external(runs);
 }
 
-/* Write the rows that a GPU had no memory for. */
+/* Write the rows for which there was no device memory. */
 static void
 write_rest(GsRowRuns *runs, GsGpuSession *gpu, TupleTableSlot *slot)
 {
@@ -80,7 +80,7 @@ write_rest(GsRowRuns *runs, GsGpuSession *gpu, TupleTableSlot *slot)
 	gpusort_run_builder_end(builder);
 }
 
-/* Write the rows of a sorted GPU session; false if they are lost. */
+/* Write the rows of a sorted GPU session.  Returns false if they are lost. */
 static bool
 write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 {
@@ -90,7 +90,10 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 	int			first_run = gpusort_external_runs(runs->external);
 	int64		index = 0;
 
-	/* The last ones first: they lie in chunks of the pool that are needed. */
+	/*
+	 * Refused rows occupy pool chunks that reading needs, so write them
+	 * first.
+	 */
 	write_rest(runs, sorter->gpu, slot);
 	gpusort_external_begin_run(runs->external);
 	while (index < nrows &&
@@ -162,7 +165,7 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter, int nprocesses,
 	*handle = gpusort_run_set_handle(runs->set);
 	MemoryContextSwitchTo(caller);
 
-	/* Their runs will be read beside the rows that are here. */
+	/* Their runs will be read while our rows are still in memory. */
 	runs->reader_bytes = nprocesses *
 		gpusort_run_file_reader_bytes(gpusort_sort_spec_memory(spec));
 	gpusort_row_runs_reserve_readers(runs, sorter);
@@ -175,7 +178,7 @@ gpusort_row_runs_reserve_readers(const GsRowRuns *runs, GsRowSorter *sorter)
 	gpusort_memory_sort_reserve(sorter->cpu, runs->reader_bytes);
 }
 
-/* Add a run of another process to those there are, or to the rows in memory. */
+/* Add a run of another process to our runs, or to the rows in memory. */
 static void
 import_run(GsRowRuns *runs, GsRowSorter *sorter, const GsSharedRun *run)
 {
@@ -211,7 +214,7 @@ gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter)
 	return ndropped;
 }
 
-/* Write the first sorted rows of a memory sort as a run that is shared. */
+/* Write the first sorted rows of a memory sort as a shared run. */
 static void
 share_held_rows(GsRowRuns *runs, GsRowSorter *sorter, int64 nrows)
 {

@@ -1,17 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * row_runs.h
- *		The rows of a sort that are on disk, as sorted runs.
+ *		Writes rows of a sort to disk as sorted runs, and shares runs.
  *
- * Three things bring runs about.  In an overflow, rows that do not fit in
- * memory are written: those of sorters, and those for which there is no sorter.
- * The runs that other processes share are added to those there are, or merged
- * with a sorter's rows.  And a process with spec->target shares its own rows, as
- * one run.
+ * Runs come into existence in three ways.  In an overflow, the rows of row sorters
+ * are written as runs, and a run builder makes runs of the other rows.  Runs that
+ * other processes share are added to our runs, or are merged with the rows of a row
+ * sorter.  Finally, a process with spec->target shares its own rows as a single run.
  *
- * The struct is open since each row that comes from the last merge is read by
- * its 'external'.  Others may read its members, and call of 'external' what
- * merges and reads the runs.
+ * The struct is public because each row of the last merge is read through
+ * 'external'.  Callers may read its members, and may call the functions of
+ * 'external' that merge and read the runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,66 +28,67 @@ typedef struct GsRowRuns
 	const GsSortSpec *spec;
 	MemoryContext context;
 	GsExternalSort *external;	/* NULL if there are no runs */
-	GsRunBuilder *builder;		/* of rows without a sorter, or NULL */
-	GsFallback	overflow;		/* why, here or in another process, or
+	GsRunBuilder *builder;		/* for rows after an overflow, or NULL */
+	GsFallback	overflow;		/* its reason, here or in another process, or
 								 * GS_FALLBACK_NONE */
-	GsRunSet   *set;			/* to which others write runs, or NULL */
-	Size		reader_bytes;	/* for reading these */
-	int			nimported;		/* runs of others */
-	GsSharedRun shared;			/* with spec->target: what has been written */
+	GsRunSet   *set;			/* where other processes write, or NULL */
+	Size		reader_bytes;	/* memory for reading their runs */
+	int			nimported;		/* number of their runs */
+	GsSharedRun shared;			/* with spec->target: the run written */
 } GsRowRuns;
 
 /*
- * Have no runs.  Their memory will be in and below 'context'.  What 'spec' points
- * to must stay.
+ * Initialize, without any runs.  Their memory will be in 'context' or its children.
+ * 'spec' and what it points to must stay valid.
  */
 extern void gpusort_row_runs_init(GsRowRuns *runs, const GsSortSpec *spec,
 								  MemoryContext context);
 
 /*
- * The rows do not fit in memory.  Begins the runs, and counts the reason, unless
- * that is the business of the leader.
+ * Prepare to write runs, because the rows do not fit in memory.  Counts the reason,
+ * except in a worker, for which the leader does that.
  */
 extern void gpusort_row_runs_begin_overflow(GsRowRuns *runs, GsFallback reason);
 
 /*
- * Write a sorter's rows, those of a GPU session sorted and with the rest for
- * which there was no device memory.  Returns false if they are lost.  The sorter is
- * to be ended then.
+ * Write the rows of a row sorter.  A GPU session must be sorted; rows for which there
+ * was no device memory are written, too.  Returns false if rows are lost.  In either
+ * case the caller must then end the row sorter.
  */
 extern bool gpusort_row_runs_write(GsRowRuns *runs, GsRowSorter *sorter);
 
-/* Begin and end a builder of the rows that follow. */
+/* Begin and end a run builder for the rows that follow. */
 extern void gpusort_row_runs_begin_builder(GsRowRuns *runs);
 extern void gpusort_row_runs_end_builder(GsRowRuns *runs);
 
 /*
- * Make the set to which so many other processes write runs, and take the memory
- * for reading them from the sorter's budget.  Returns false if they are not to.
+ * Create the set to which 'nprocesses' other processes write runs, and reserve the
+ * memory for reading them in the budget of the row sorter.  Returns false if
+ * temp_file_limit does not allow this.
  */
 extern bool gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter,
 									  int nprocesses, GsRunSetHandle *handle);
 
-/* Take that memory from another sorter's budget, which replaces the first one. */
+/* Reserve that memory in the budget of a row sorter that replaces the first one. */
 extern void gpusort_row_runs_reserve_readers(const GsRowRuns *runs,
 											 GsRowSorter *sorter);
 
 /*
- * Add the runs of which spec->input.run tells, to the runs that there are or to
- * the rows that the sorter has sorted.  Returns how many rows the other processes
- * have dropped.
+ * Add the runs that spec->input.run returns to our runs, or to the sorted rows of the
+ * row sorter.  Returns how many rows the other processes have dropped.
  */
 extern int64 gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter);
 
 /*
- * With spec->target: write there, as one run, the rows of all runs, or, if there
- * is none, those that the sorter has sorted; no more than spec->bound.
+ * With spec->target: share the rows of all runs or, if there are no runs, the sorted
+ * rows of the row sorter.  They are written as a single run, of at most spec->bound
+ * rows.
  */
 extern void gpusort_row_runs_share(GsRowRuns *runs, GsRowSorter *sorter);
 
 /*
- * Remove the runs that this process has written, and forget why.  What a builder
- * has goes with 'context'.
+ * Remove the runs that this process has written, and forget the reason for them.  The
+ * memory of a run builder is freed with 'context'.
  */
 extern void gpusort_row_runs_end(GsRowRuns *runs);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * row_sorter.c
- *		Holds the rows of a sort in memory: a GPU's or the backend's own.
+ *		Sorts rows without using the disk, on a GPU or in the backend's memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,7 +27,7 @@ gpusort_row_sorter_init(GsRowSorter *sorter, const GsSortSpec *spec,
 		(!spec->nested || spec->target != NULL);
 }
 
-/* Make the context of the sessions, and switch to it; returns the current one. */
+/* Create a context for the rows and switch to it.  Returns the current context. */
 static MemoryContext
 enter_new_context(GsRowSorter *sorter)
 {
@@ -125,7 +125,7 @@ gpusort_row_sorter_sort(GsRowSorter *sorter)
  * ----------------------------------------------------------------
  */
 
-/* Is a row the same bit for bit as that in 'slot'? */
+/* Is a row the same as the one in 'slot', bit for bit? */
 static bool
 is_same_row(TupleTableSlot *slot, const Datum *values, const bool *isnull)
 {
@@ -144,7 +144,10 @@ is_same_row(TupleTableSlot *slot, const Datum *values, const bool *isnull)
 	return true;
 }
 
-/* Compare both sessions' rows; false if those of the GPU session are lost. */
+/*
+ * Compare the rows of the GPU session with those of the memory sort.  Returns false if
+ * the former are lost.
+ */
 static bool
 compare_rows(GsRowSorter *sorter)
 {

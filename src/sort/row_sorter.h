@@ -1,16 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * row_sorter.h
- *		Holds the rows of a sort in memory: a GPU's or the backend's own.
+ *		Sorts rows without using the disk, on a GPU or in the backend's memory.
  *
- * A sorter has a GPU session or a memory sort, which take rows until one does
- * not fit.  With pg_gpusort.debug_stock_ties it has both, which take each row;
- * sorted, they must have the same rows in the same order, bit for bit, and rows
- * are returned from the memory sort.
+ * A row sorter has either a GPU session or a memory sort, to which rows are added
+ * until one does not fit.  With pg_gpusort.debug_stock_ties it has both, and each row
+ * is added to both of them.  After sorting they must have the same rows in the same
+ * order, bit for bit, and rows are returned from the memory sort.
  *
- * The struct is open since each row of a sort passes put() or get_gpu(), which
- * are inline.  An input sort also calls the sessions themselves: it reads each row
- * of a memory sort, and moves rows from one session to another.
+ * The struct is public because put() and get_gpu(), which are called for each row, are
+ * inline.  An input sort also accesses the GPU session and the memory sort directly,
+ * to read rows and to move them from one row sorter to another.
  *
  *-------------------------------------------------------------------------
  */
@@ -28,62 +28,63 @@ typedef struct GsRowSorter
 {
 	const GsSortSpec *spec;
 	MemoryContext parent;
-	bool		stock_ties;		/* have both sessions, if there is a GPU? */
+	bool		stock_ties;		/* apply pg_gpusort.debug_stock_ties? */
 
-	/* NULL if there are none. */
-	MemoryContext context;		/* of what follows */
+	/* All NULL if the row sorter is empty. */
+	MemoryContext context;		/* for what follows */
 	GsGpuSession *gpu;
-	GsGpuTies  *gpu_ties;		/* reads 'gpu' once it is sorted, if need be */
+	GsGpuTies  *gpu_ties;		/* if sorted and not exact: reads 'gpu' */
 	GsMemorySort *cpu;
 } GsRowSorter;
 
 /*
- * Make a sorter without sessions, which takes no row.  Their memory will be below
- * 'context'.  What 'spec' points to must stay.
+ * Initialize an empty row sorter, which refuses rows.  Its memory will be in a child
+ * of 'context'.  'spec' and what it points to must stay valid.
  */
 extern void gpusort_row_sorter_init(GsRowSorter *sorter,
 									const GsSortSpec *spec,
 									MemoryContext context);
 
 /*
- * Begin a session, or both, in a sorter without sessions.  The first one returns
- * false, and sets *reason, if there is no GPU to be had.
+ * Begin a GPU session, or a memory sort, in an empty row sorter.  The former returns
+ * false and sets *reason if no GPU is available.
  */
 extern bool gpusort_row_sorter_begin_gpu(GsRowSorter *sorter,
 										 GsFallback *reason);
 extern void gpusort_row_sorter_begin_cpu(GsRowSorter *sorter);
 
-/* Have the session refuse rows when there are about as many as 'rows'. */
+/* Make the row sorter refuse further rows once it has about 'rows' of them. */
 extern void gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows);
 
 /*
- * After a row was refused, or rows were lost: why.  GS_FALLBACK_NONE if a GPU
- * session is not the reason.
+ * Returns why a row was refused or rows were lost; GS_FALLBACK_NONE if there is a GPU
+ * session that is not the reason.
  */
 extern GsFallback gpusort_row_sorter_failure(const GsRowSorter *sorter);
 
 /*
- * Sort.  Returns false if the rows of a GPU session are lost, or if there is no
- * memory to sort those of a memory sort, which are still there then.
+ * Sort the rows.  Returns false if the rows of a GPU session are lost, or if there is
+ * not enough memory to sort those of a memory sort, which are then still there.
  */
 extern bool gpusort_row_sorter_sort(GsRowSorter *sorter);
 
 /*
- * After sorting, with 'stock_ties': check that both sessions agree, and give the
- * rows to be returned the order of stock PostgreSQL among ties.  Returns false if
- * the rows of the GPU session are lost.
+ * After sorting, with 'stock_ties': check that the GPU session and the memory sort have
+ * the same rows, and sort the ties as stock PostgreSQL does.  Returns false if the rows
+ * of the GPU session are lost.
  */
 extern bool gpusort_row_sorter_apply_stock_ties(GsRowSorter *sorter);
 
-/* After sorting: rows that can be read by their positions. */
+/* After sorting: the number of rows that can be read by position. */
 extern int64 gpusort_row_sorter_count(const GsRowSorter *sorter);
 
-/* End the sessions, if there are any. */
+/* Make the row sorter empty. */
 extern void gpusort_row_sorter_end(GsRowSorter *sorter);
 
 /*
- * Add the row of a slot that has all its columns.  Returns false if there is no
- * session, or the row is not possible: gpusort_row_sorter_failure() says why.
+ * Add the row in a slot, all of whose columns must have been deformed.  Returns false if
+ * the row sorter is empty or refuses the row, for which gpusort_row_sorter_failure()
+ * returns the reason.
  */
 static inline bool
 gpusort_row_sorter_put(GsRowSorter *sorter, TupleTableSlot *slot)
@@ -102,9 +103,9 @@ gpusort_row_sorter_put(GsRowSorter *sorter, TupleTableSlot *slot)
 }
 
 /*
- * After sorting: read the row at a position of the GPU session, from 0, as
- * gpusort_gpu_session_get() does; but rows with equal keys in the order of their
- * comparators.  Returns false if the rows are lost.
+ * After sorting: read the row at a position of the GPU session as
+ * gpusort_gpu_session_get() does, except that ties are in the order of the comparators.
+ * Returns false if the rows are lost.
  */
 static inline bool
 gpusort_row_sorter_get_gpu(GsRowSorter *sorter, int64 position,

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort.c
- *		The facade of a sort: rows go in, and come out in order.
+ *		The facade of a sort: reads an input and returns its rows in order.
  *
  * An input sort (input_sort.h) reads the input and sorts it.  This file adds a
  * cursor over the sorted rows, measures and counts the sort, and repeats it if a
@@ -74,7 +74,7 @@ lap_ms(instr_time *start)
 	return INSTR_TIME_GET_MILLISEC(lap);
 }
 
-/* Rows that were sorted, with those that were dropped on the way. */
+/* Returns the number of rows sorted, including those dropped on the way. */
 static int64
 rows_of_input(const GsInputSort *input)
 {
@@ -252,7 +252,10 @@ gpusort_sort_perform(GsSort *sort)
 	GsInputSort *input = &sort->input;
 	bool		complete;
 
-	/* A GPU can be lost once: the second time there is none. */
+	/*
+	 * A GPU can be lost only once, because the second attempt does not use
+	 * one.
+	 */
 	do
 	{
 		complete = gpusort_input_sort_read(input);
@@ -274,7 +277,7 @@ gpusort_sort_perform(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Move the cursor; false if it is then before the first or behind the last row. */
+/* Move the cursor.  Returns false if it is then before the first or after the last row. */
 static inline bool
 move_cursor(GsSort *sort, bool forward)
 {
@@ -301,7 +304,7 @@ move_cursor(GsSort *sort, bool forward)
 	return true;
 }
 
-/* Clear a virtual slot, which has nothing to free as a rule. */
+/* Clear a virtual slot, which usually has nothing to free. */
 static inline void
 clear_slot(TupleTableSlot *slot)
 {

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort.h
- *		The facade of a sort: rows go in, and come out in order.
+ *		The facade of a sort: reads an input and returns its rows in order.
  *
  * The caller describes the sort in a GsSortSpec: the rows, their sort keys,
  * the input that they are read from, and the memory that may be used.
@@ -10,7 +10,7 @@
  *
  * gpusort_sort_perform() reads the input and sorts all of its rows.  Other
  * processes can take part if this is arranged before that call: they add rows to
- * the session on a GPU whose handle gpusort_sort_gpu_handle() returns, or, if
+ * the GPU session whose handle gpusort_sort_gpu_handle() returns, or, if
  * there is none, they sort rows of their own and write them to the files of
  * gpusort_sort_run_set().  In the latter case the callback that reads the input
  * can add this process's rows itself, by gpusort_sort_put() for each row and
@@ -63,8 +63,8 @@ extern GsKeyPlan *gpusort_sort_key_plan(const GsSortSpec *spec,
 extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
 
 /*
- * Get the handle of the session on a GPU, so that other processes can add rows of
- * the input to it.  Returns false if there is none.  'in_order' says whether the
+ * Get the handle of the GPU session, so that other processes can add rows of the
+ * input to it.  Returns false if there is none.  'in_order' says whether the
  * rows arrive in the order of the input, which pg_gpusort.debug_stock_ties
  * requires.
  */
