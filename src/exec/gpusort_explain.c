@@ -156,7 +156,7 @@ gpu_was_expected(GsFallback reason)
 }
 
 /*
- * Print everything about a session except its method, one property per line.
+ * Print everything about a sort except its method, one property per line.
  */
 static void
 show_details(const GsSortReport *report, ExplainState *es)

@@ -5,10 +5,10 @@
  *
  * Like a Sort, the node reads all of its input when the first row is
  * requested, and is then a cursor over the sorted rows.  It returns rows in a
- * virtual slot, whose columns point into the session.
+ * virtual slot, whose columns point into the memory of the sort.
  *
  * If a Limit above turns out to want only a few rows, they are kept in a heap
- * (GsBoundedSort) instead of a session.
+ * (GsBoundedSort) instead.
  *
  * Nothing is allocated before the first row is requested, because
  * EvalPlanQual() and plans with branches that are never executed initialize
@@ -410,7 +410,7 @@ gpusort_node_exec(CustomScanState *css)
 static void
 end_sort(GsNodeState *node)
 {
-	/* The slot's columns point into the session. */
+	/* The slot's columns point into the memory of the sort. */
 	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
 	if (node->sort != NULL)
 		gpusort_sort_end(node->sort);
@@ -471,7 +471,7 @@ gpusort_node_rescan(CustomScanState *css)
 
 /*
  * Nodes between a Limit and the node that it bounds do not mark positions, so
- * only a session needs to support that.
+ * a GsBoundedSort does not need to support that.
  */
 static void
 gpusort_node_mark(CustomScanState *css)
@@ -566,8 +566,7 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 	if (node->has_report)
 	{
 		/*
-		 * Include the time spent on returning rows, if the session still
-		 * exists.
+		 * Include the time spent on returning rows, if the sort still exists.
 		 */
 		if (node->sort != NULL)
 			gpusort_sort_report(node->sort, &report);

@@ -13,10 +13,10 @@
  *
  * - If there is a GPU session, each process has put its rows into that
  *   session.
- * - If not, each worker has sorted its rows in a session of its own, and has
+ * - If not, each worker has sorted its rows in a sort of its own, and has
  *   written them as one run to a file that the leader will read.  The leader,
- *   if it participates, has put its rows into the GpuSort's session, where
- *   they stay in memory.
+ *   if it participates, has put its rows into the GpuSort's sort, where they
+ *   stay in memory.
  *
  * If neither is possible, or if a GPU session is lost, the sink returns its
  * input to the Gather.
@@ -68,7 +68,7 @@ struct GsSinkState
 	GsPageScan *page_scan;		/* reads the input; NULL if that is executed */
 	bool		done;			/* has this process added its rows? */
 	int64		nrows;			/* rows that this process has added */
-	GsSort	   *sort;			/* the leader's session, for GS_SINK_RUNS */
+	GsSort	   *sort;			/* the leader's sort, for GS_SINK_RUNS */
 	GsSinkShared local;			/* the leader's settings */
 	GsSinkShared *shared;		/* the settings in force: in shared memory if
 								 * there are workers, else 'local' */
@@ -264,8 +264,8 @@ make_key_plan(const GsSinkState *sink, int string_words)
 }
 
 /*
- * Add this process's share of the rows to the session.  Returns false after a
- * failure.
+ * Add this process's share of the rows to the GPU session.  Returns false after
+ * a failure.
  */
 static bool
 add_rows(GsSinkState *sink, GsGpuSession *session)
@@ -302,9 +302,9 @@ fill_gpu_session(GsSinkState *sink, MemoryContext context)
 		publish(sink, &report);
 }
 
-/* In the leader: put the rows into its own session, and sort them there. */
+/* In the leader: put the rows into its own sort, and sort them there. */
 static void
-fill_own_session(GsSinkState *sink)
+fill_own_sort(GsSinkState *sink)
 {
 	TupleTableSlot *slot;
 
@@ -317,7 +317,7 @@ fill_own_session(GsSinkState *sink)
 	gpusort_sort_end_put(sink->sort);
 }
 
-/* GsInput.next of a worker's session. */
+/* GsInput.next of a worker's sort. */
 static TupleTableSlot *
 next_counted_row(void *arg)
 {
@@ -377,7 +377,7 @@ take_rows(GsSinkState *sink)
 	else if (IsParallelWorker())
 		write_run(sink, context);
 	else
-		fill_own_session(sink);
+		fill_own_sort(sink);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }

@@ -23,7 +23,7 @@ extern Node *gpusort_sink_create_state(CustomScan *plan);
 extern GsSinkState *gpusort_sink_find(PlanState *input);
 
 /*
- * Do the rows below such a Gather arrive in a session in the order in which
+ * Do the rows below such a Gather arrive in the sort in the order in which
  * the Gather would return them?  They do if all of them go through one
  * process.
  */
@@ -33,8 +33,8 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
  * Called by the leader before the Gather is executed.  An open sink returns no
  * rows.  open_gpu() makes all processes put their rows into a GPU session.
  * open_runs() makes workers write runs, and the leader put its rows into
- * 'session'; 'bound' is that of the session's specification.  close() makes
- * the sink return its rows to the Gather.
+ * 'sort'; 'bound' is that of the sort's specification.  close() makes the sink
+ * return its rows to the Gather.
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle);
 extern void gpusort_sink_open_runs(GsSinkState *sink, GsSort *sort,

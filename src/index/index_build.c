@@ -3,8 +3,8 @@
  * index_build.c
  *		Builds a btree index: reads the table, sorts, writes pages.
  *
- * The rows of the table are put into a sort session, on the CPU or on a GPU,
- * which returns them in index order.  Each row then becomes an index tuple and
+ * The rows of the table are added to a sort, on the CPU or on a GPU, which
+ * returns them in index order.  Each row then becomes an index tuple and
  * is given to the loader.
  *
  * Nothing is written to the index before all rows are sorted.  Until then, a
@@ -160,7 +160,7 @@ enter_phase(int phase)
 }
 
 /*
- * Start workers, if they are wanted and the session accepts rows of other
+ * Start workers, if they are wanted and the sort accepts rows of other
  * processes.
  */
 static void
@@ -315,7 +315,7 @@ write_index(GsIndexBuild *build, GsSort *sort)
 	return true;
 }
 
-/* Count the build for the kind of session that had the rows in the end. */
+/* Count the build for the kind of sort that had the rows in the end. */
 static void
 count_build(GsSort *sort)
 {

@@ -183,7 +183,7 @@ gpusort_index_workers_finish(GsIndexWorkers *workers)
  * ----------------------------------------------------------------
  */
 
-/* Read this worker's share of the table into the leader's session. */
+/* Read this worker's share of the table into the leader's GPU session. */
 static void
 add_rows(GsWorkersShared *shared, Relation heap, Relation index,
 		 IndexInfo *info, GsHeapRows *rows)

@@ -77,7 +77,7 @@ typedef struct GsSortMethod
 	bool		gpu;
 	bool		disk;
 	bool		runs;			/* do processes sort their own rows? */
-	double		processes;		/* number that put rows into the session */
+	double		processes;		/* number that add or sort rows */
 } GsSortMethod;
 
 /*
