@@ -213,7 +213,7 @@ gpusort_device_use_begin(void)
 	if (!any_is_open())
 		fail_process(GPUSORT_EXIT_NO_DEVICE, devices.count > 0 ?
 					 gpusort_service->devices[0].message :
-					 "there is no GPU that pg_gpusort.devices allows");
+					 "no GPU is allowed by pg_gpusort.devices");
 	strlcpy(gpusort_service->build, devices.api->build, sizeof(gpusort_service->build));
 	return &devices;
 }

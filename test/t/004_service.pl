@@ -147,7 +147,7 @@ absent('a text file', "pg_gpusort.device_library = '$directory/text.so'",
 absent('a directory', "pg_gpusort.device_library = '$directory'",
 	'failed', $no_device, qr/could not open ".*": /);
 absent('no device of that number', q{pg_gpusort.devices = '5'},
-	'failed', $no_device, qr/there is no GPU that pg_gpusort.devices allows/);
+	'failed', $no_device, qr/no GPU is allowed by pg_gpusort.devices/);
 
 # The emulator plays these, too.
 foreach my $variable ('GPUSORT_EMU_NO_DEVICE', 'GPUSORT_EMU_NO_DRIVER')
