@@ -40,10 +40,10 @@ is_next_state(GsSortState from, GsSortState to)
 {
 	switch (to)
 	{
-		case GS_SORT_TAKING:
+		case GS_SORT_ADDING:
 			return from == GS_SORT_LOST;
 		case GS_SORT_SORTED:
-			return from == GS_SORT_TAKING;
+			return from == GS_SORT_ADDING;
 		case GS_SORT_READY:
 			return from == GS_SORT_SORTED;
 		case GS_SORT_LOST:
@@ -675,7 +675,7 @@ combine_rows(GsInputSort *sort)
 bool
 gpusort_input_sort_finish(GsInputSort *sort)
 {
-	if (sort->state == GS_SORT_TAKING && !gpusort_input_sort_rows(sort))
+	if (sort->state == GS_SORT_ADDING && !gpusort_input_sort_rows(sort))
 		return false;
 	combine_rows(sort);
 	enter_state(sort, GS_SORT_READY);
@@ -714,7 +714,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	sort->input_failure = GS_FALLBACK_NONE;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;
-	enter_state(sort, GS_SORT_TAKING);
+	enter_state(sort, GS_SORT_ADDING);
 	begin_sorter(sort);
 }
 

@@ -42,7 +42,7 @@
  * States of a sort.  The functions move it between them as follows:
  *
  *	        rows()            finish()
- *	TAKING ---------> SORTED ----------> READY
+ *	ADDING ---------> SORTED ----------> READY
  *	 ^   |              |                  |
  *	 |   v              v                  v
  *	 |   +--------------+------------------+-----> LOST
@@ -54,7 +54,7 @@
  */
 typedef enum GsSortState
 {
-	GS_SORT_TAKING,				/* rows are being added */
+	GS_SORT_ADDING,				/* rows are being added */
 	GS_SORT_SORTED,				/* the rows of this process are in order */
 	GS_SORT_READY,				/* all rows are in order and can be read */
 	GS_SORT_LOST				/* the input has to be read again */

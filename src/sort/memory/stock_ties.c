@@ -30,45 +30,45 @@
 #include "sort/memory/stock_ties.h"
 #include "work.h"
 
-typedef struct TieSorter
+typedef struct StockTies
 {
 	int			nkeys;
 	const GsKeyComparison *comparison;
 	Datum	   *values;			/* nkeys for each row */
 	bool	   *isnull;
-} TieSorter;
+} StockTies;
 
 static bool
-are_equal(const TieSorter *sorter, uint32 row, uint32 other)
+are_equal(const StockTies *ties, uint32 row, uint32 other)
 {
-	Size		left = (Size) row * sorter->nkeys;
-	Size		right = (Size) other * sorter->nkeys;
+	Size		left = (Size) row * ties->nkeys;
+	Size		right = (Size) other * ties->nkeys;
 
-	return gpusort_key_comparison_compare(sorter->comparison, 0,
-										  sorter->values + left,
-										  sorter->isnull + left,
-										  sorter->values + right,
-										  sorter->isnull + right) == 0;
+	return gpusort_key_comparison_compare(ties->comparison, 0,
+										  ties->values + left,
+										  ties->isnull + left,
+										  ties->values + right,
+										  ties->isnull + right) == 0;
 }
 
 static void
-read_keys(TieSorter *sorter, const GsRowStore *store,
+read_keys(StockTies *ties, const GsRowStore *store,
 		  const GsSortKeys *keys, uint32 nrows)
 {
 	Size		nvalues = (Size) nrows * keys->nkeys;
 
-	sorter->values = MemoryContextAllocHuge(CurrentMemoryContext,
-											nvalues * sizeof(Datum));
-	sorter->isnull = MemoryContextAllocHuge(CurrentMemoryContext,
-											nvalues * sizeof(bool));
+	ties->values = MemoryContextAllocHuge(CurrentMemoryContext,
+										  nvalues * sizeof(Datum));
+	ties->isnull = MemoryContextAllocHuge(CurrentMemoryContext,
+										  nvalues * sizeof(bool));
 	for (uint32 row = 0; row < nrows; row++)
 	{
 		Size		first = (Size) row * keys->nkeys;
 
 		CHECK_FOR_INTERRUPTS();
 		gpusort_row_store_get_columns(store, row, keys->attnos, keys->nkeys,
-									  sorter->values + first,
-									  sorter->isnull + first);
+									  ties->values + first,
+									  ties->isnull + first);
 	}
 }
 
@@ -98,11 +98,11 @@ begin_sort(TupleDesc tupdesc, const GsSortKeys *keys)
 }
 
 static void
-put_rows(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
+put_rows(Tuplesortstate *sort, const StockTies *ties, TupleDesc tupdesc,
 		 uint32 nrows)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual);
-	int			nkeys = sorter->nkeys;
+	int			nkeys = ties->nkeys;
 
 	for (uint32 row = 0; row < nrows; row++)
 	{
@@ -110,8 +110,8 @@ put_rows(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
 
 		CHECK_FOR_INTERRUPTS();
 		ExecClearTuple(slot);
-		memcpy(slot->tts_values, sorter->values + first, nkeys * sizeof(Datum));
-		memcpy(slot->tts_isnull, sorter->isnull + first, nkeys * sizeof(bool));
+		memcpy(slot->tts_values, ties->values + first, nkeys * sizeof(Datum));
+		memcpy(slot->tts_isnull, ties->isnull + first, nkeys * sizeof(bool));
 		slot->tts_values[nkeys] = UInt32GetDatum(row);
 		slot->tts_isnull[nkeys] = false;
 		ExecStoreVirtualTuple(slot);
@@ -122,7 +122,7 @@ put_rows(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
 
 /* Replace the entries by those in the order of the tuplesort. */
 static void
-take_order(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
+take_order(Tuplesortstate *sort, const StockTies *ties, TupleDesc tupdesc,
 		   uint64 *entries)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(tupdesc,
@@ -131,11 +131,11 @@ take_order(Tuplesortstate *sort, const TieSorter *sorter, TupleDesc tupdesc,
 
 	for (uint32 i = 0; tuplesort_gettupleslot(sort, true, false, slot, NULL); i++)
 	{
-		uint32		row = DatumGetUInt32(slot_getattr(slot, sorter->nkeys + 1,
+		uint32		row = DatumGetUInt32(slot_getattr(slot, ties->nkeys + 1,
 													  &isnull));
 
 		CHECK_FOR_INTERRUPTS();
-		if (!are_equal(sorter, row, (uint32) entries[i]))
+		if (!are_equal(ties, row, (uint32) entries[i]))
 			elog(ERROR, "encoded keys do not have the order of the sort operators");
 		entries[i] = row;
 	}
@@ -153,14 +153,14 @@ gpusort_stock_ties_apply(GsOrdering *ordering, const GsRowStore *store,
 	uint32		nrows = gpusort_ordering_count(ordering);
 	TupleDesc	tupdesc = make_tupdesc(rows, keys);
 	Tuplesortstate *sort = begin_sort(tupdesc, keys);
-	TieSorter	sorter;
+	StockTies	ties;
 
-	sorter.nkeys = keys->nkeys;
-	sorter.comparison = gpusort_key_comparison_create(keys);
-	read_keys(&sorter, store, keys, nrows);
-	put_rows(sort, &sorter, tupdesc, nrows);
+	ties.nkeys = keys->nkeys;
+	ties.comparison = gpusort_key_comparison_create(keys);
+	read_keys(&ties, store, keys, nrows);
+	put_rows(sort, &ties, tupdesc, nrows);
 	tuplesort_performsort(sort);
-	take_order(sort, &sorter, tupdesc, gpusort_ordering_entries(ordering));
+	take_order(sort, &ties, tupdesc, gpusort_ordering_entries(ordering));
 	tuplesort_end(sort);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
