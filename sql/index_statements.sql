@@ -54,7 +54,7 @@ SELECT new_builds() >= 5 AS builds;
 SELECT check_indexes('index_schema.one', 'index_schema.two', 'numbers');
 DROP SCHEMA index_schema CASCADE;
 RESET client_min_messages;
--- system catalogs stay stock's, whatever is required
+-- system catalogs are left to stock PostgreSQL, whatever is required
 REINDEX TABLE pg_class;
 REINDEX INDEX pg_index_indexrelid_index;
 SELECT format('REINDEX SYSTEM %I', current_database()) AS reindex_system \gset
@@ -280,7 +280,7 @@ SELECT new_builds() >= 0 AS builds;
 CREATE INDEX failing_k ON failing (k);
 SELECT new_builds(), check_indexes('failing');
 
--- with workers to be had
+-- with workers available
 SET max_parallel_maintenance_workers = 2;
 ALTER TABLE failing SET (parallel_workers = 2);
 CREATE INDEX failing_2 ON failing (k DESC);

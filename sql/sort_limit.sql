@@ -12,7 +12,7 @@ CREATE TABLE limited AS
 ANALYZE limited;
 
 -- How the rows of a query with a LIMIT of $1 and an OFFSET of $2 were sorted,
--- and whether they are stock's.
+-- and whether they are those of stock PostgreSQL.
 CREATE FUNCTION check_limit(query text, n bigint, skip bigint DEFAULT 0) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -137,7 +137,8 @@ CREATE FUNCTION ids_of(query text, bounds text) RETURNS text LANGUAGE sql AS $$
 	SELECT format('SELECT string_agg(s.ids, E''\n'' ORDER BY v.i)
 		FROM (SELECT * FROM (VALUES %s) v(i, n, skip) OFFSET 0) v, LATERAL (SELECT string_agg(id::text, '','') AS ids FROM (%s) q) s', bounds, query)
 $$;
--- What the plan of a query has, and in which of 3 sequences of bounds its rows are not stock's.
+-- What the plan of a query has, and in which of 3 sequences of bounds its rows differ
+-- from those of stock PostgreSQL.
 CREATE FUNCTION check_rescans(query text, bounds text DEFAULT '0 1 2 3 30 300 1200 NULL') RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	plan text;

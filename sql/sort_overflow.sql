@@ -115,7 +115,7 @@ SELECT memory, result, count(*) FROM unnest('{64kB,100kB,300kB,700kB,16MB}'::tex
 	unnest('{few DESC,many,"n, few","n DESC, b","b DESC NULLS LAST, n NULLS FIRST, few DESC",arrival,arrival DESC,b}'::text[]) keys,
 	LATERAL check_stable('SELECT * FROM runs', keys, memory) result
 GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
--- keys whose encoding does not say all
+-- keys whose encoding is not exact
 SELECT memory, result, count(*) FROM unnest('{64kB,400kB,16MB}'::text[]) memory,
 	unnest(ARRAY['(repeat(''x'', 20) || few) COLLATE "C"', '(repeat(''beginning'', 60) || few % 40) COLLATE "C" DESC, b', 't COLLATE "C" DESC, b', 'few::numeric / 7', 'b, to_jsonb(n), few', 'wide COLLATE "C" NULLS FIRST, n',
 		'left(wide, 3) COLLATE "C" DESC NULLS LAST, few % 3', 'n, many, few, b, arrival::int8, t COLLATE "C"', 'nullif(few, few)::text COLLATE "C", n::text COLLATE "C"']) keys,

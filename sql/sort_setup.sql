@@ -68,14 +68,14 @@ BEGIN
 				   %L AND ours.whole <> stocks.whole', ours, stocks, exact)
 	INTO different;
 	IF different IS NOT NULL THEN
-		RETURN format('row %s is not as stock''s', different);
+		RETURN format('row %s differs from stock PostgreSQL', different);
 	END IF;
 	SELECT count(*) INTO different FROM (
 		(SELECT whole FROM pg_temp.ours EXCEPT ALL SELECT whole FROM pg_temp.stocks)
 		UNION ALL
 		(SELECT whole FROM pg_temp.stocks EXCEPT ALL SELECT whole FROM pg_temp.ours)) d;
 	IF different > 0 THEN
-		RETURN format('%s rows are not among stock''s or ours', different);
+		RETURN format('%s rows are in only one of the results', different);
 	END IF;
 	RETURN NULL;
 END $$;
@@ -83,7 +83,7 @@ END $$;
 -- Sort with GpuSort and with stock PostgreSQL: the keys have to be the same
 -- row by row, and the rows the same but for their order among equal keys.
 -- With pg_gpusort.debug_stock_ties, that order has to be the same too, given
--- stock's own plan, which pg_gpusort.debug_hide keeps.
+-- the plan of stock PostgreSQL, which pg_gpusort.debug_hide keeps.
 --
 -- 'keys' are the query's sort keys, which have to be columns of its output.
 -- 'require' is what pg_gpusort.debug_require is set to.

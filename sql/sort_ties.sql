@@ -1,5 +1,5 @@
 --
--- Keys whose first words do not say all: runs of rows that have those in common
+-- Ties: keys whose first words are not exact
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse
@@ -7,8 +7,8 @@ SET max_parallel_workers_per_gather = 0;
 SET enable_incremental_sort = off;
 SET work_mem = '64MB';
 
--- Few and many rows to a run, and runs within runs; values that end within a
--- word, at its end and behind it.
+-- Small and large groups of ties, and groups within groups; values that end within a
+-- word, at its end and after it.
 CREATE TABLE ties AS
 	SELECT g AS id, g % 3 AS few,
 		   CASE WHEN g % 50 > 0 THEN substr(md5((g % 700)::text), 1, g % 23) END COLLATE "C" AS short,

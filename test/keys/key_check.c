@@ -420,13 +420,13 @@ follow_words(const Rows *rows, const GsKeyPlan *plan, int i, int j,
 		GsKeyCursor other = cursor;
 		int			other_first = first;
 		GsKeyRest	rest = gpusort_key_plan_next_words(plan, a, a_isnull, key, &cursor,
-												  &first);
+													   &first);
 
 		if (rest != gpusort_key_plan_next_words(plan, b, b_isnull, key, &other,
-										   &other_first) ||
+												&other_first) ||
 			cursor.stage != other.stage || cursor.slice != other.slice ||
 			first != other_first)
-			return "equal keys that do not go on alike";
+			return "equal keys that continue differently";
 		if (rest == GS_KEY_EQUAL)
 			return order == 0 ? NULL : "equal keys of different rows";
 		if (order_by_keys(rows, 0, first, i, j) != 0)
@@ -452,22 +452,22 @@ check_plan(const Rows *rows, const GsKeyPlan *plan)
 	int			count = rows->values->count;
 	unsigned	words = gpusort_key_plan_words(plan);
 	uint64	   *keys = palloc0(count * words * sizeof(uint64));
-	bool	   *apart = palloc(count * sizeof(bool));
+	bool	   *null_keys = palloc(count * sizeof(bool));
 
 	for (int i = 0; i < count; i++)
 	{
-		apart[i] = !gpusort_key_plan_encode(plan, rows->columns + i * MOST_KEYS,
-											rows->isnull + i * MOST_KEYS,
-											keys + i * words);
-		if (apart[i] != rows->isnull[i * MOST_KEYS])
-			return complaint(rows->values, i, i, "NULL is not apart", words);
+		null_keys[i] = !gpusort_key_plan_encode(plan, rows->columns + i * MOST_KEYS,
+												rows->isnull + i * MOST_KEYS,
+												keys + i * words);
+		if (null_keys[i] != rows->isnull[i * MOST_KEYS])
+			return complaint(rows->values, i, i, "NULL has no NULL key", words);
 	}
 	for (int i = 0; i < count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		for (int j = 0; j < i; j++)
 		{
-			const char *what = apart[i] != apart[j] ? NULL :
+			const char *what = null_keys[i] != null_keys[j] ? NULL :
 				follow_words(rows, plan, i, j, keys + i * words,
 							 keys + j * words);
 

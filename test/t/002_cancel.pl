@@ -118,10 +118,10 @@ foreach my $work_mem ('64kB', '256MB')
 
 	foreach my $delay (5, 20, 40, 60, 80, 100, 200, 300)
 	{
-		like($session->run("SET statement_timeout = $delay; $plain"), qr/^300000$|57014/, "stock's ties, $delay ms: the rows, or cancelled");
+		like($session->run("SET statement_timeout = $delay; $plain"), qr/^300000$|57014/, "stock ties, $delay ms: the rows, or cancelled");
 		1 while $session->run('RESET statement_timeout') =~ /57014/;
 	}
-	goes_on($session, "stock's ties");
+	goes_on($session, "stock ties");
 	$session->quit;
 }
 

@@ -73,11 +73,11 @@ SKIP:
 			$session->quit;
 		}
 		like($errors[0], qr/ERROR:  .*could not write to file/, "$kilobytes kB: an error");
-		is($errors[0], $errors[1], "$kilobytes kB: stock's error");
+		is($errors[0], $errors[1], "$kilobytes kB: the error of stock PostgreSQL");
 	}
 }
 
-# Files are not larger than stock's, and counted.
+# Files are not larger than those of stock PostgreSQL, and are counted.
 my %bytes;
 foreach my $enable ('on', 'off')
 {

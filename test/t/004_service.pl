@@ -1,5 +1,5 @@
 # The GPU service: how it starts and what it shows of itself; servers where it
-# is not to be had, which sort on the CPU and say why.
+# is not available, which sort on the CPU and say why.
 
 use strict;
 use warnings;

@@ -242,11 +242,11 @@ $session->run("$anywhere; SET pg_gpusort.debug_stock_ties = on");
 foreach my $name ('variable rows', 'ties', 'null keys alone', 'float8', 'more rows than expected')
 {
 	like($session->run("$explain $sorts{$name}"), qr/Sort Method: gpu onesweep/,
-		"$name, with stock's ties: on the GPU");
+		"$name, with stock ties: on the GPU");
 	my $ties = $session->run(digest($sorts{$name}));
 	is($ties, $session->run('SET pg_gpusort.enable = off; SET pg_gpusort.debug_require = off; ' .
 		digest($sorts{$name}) . '; SET pg_gpusort.enable = on'),
-		"$name, with stock's ties: rows");
+		"$name, with stock ties: rows");
 }
 $session->quit;
 holds_nothing($node, 'at the end');

@@ -257,8 +257,8 @@ foreach my $query ($ties, $sorts{'half of the keys null'})
 {
 	$session->run('SET max_parallel_workers_per_gather = 1; SET parallel_leader_participation = off');
 	$session->run("$ours; $on_gpu; SELECT pg_stat_gpusort_reset()");
-	is($session->run(digest($query)), $session->run("$stock; " . digest($query)), "stock's ties, one worker: rows of $query");
-	is($session->run($counts_of_sinks), $query eq $ties ? '1|1|0' : '1|1|1', "stock's ties, one worker: counts of $query");
+	is($session->run(digest($query)), $session->run("$stock; " . digest($query)), "stock ties, one worker: rows of $query");
+	is($session->run($counts_of_sinks), $query eq $ties ? '1|1|0' : '1|1|1', "stock ties, one worker: counts of $query");
 }
 $session->run("RESET ALL; $parallel");
 $session->run("$ours; $on_gpu; SET max_parallel_workers_per_gather = 3; SELECT pg_stat_gpusort_reset()");

@@ -239,7 +239,7 @@ foreach my $settings (
 }
 $session->run('ALTER TABLE big RESET (parallel_workers)');
 
-# Stock's ties are left to a single process.
+# Stock ties are left to a single process.
 my $ties = 'SELECT k % 3 AS k, id FROM big ORDER BY k';
 $session->run('SET pg_gpusort.debug_stock_ties = on');
 like($session->run("$in_memory; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Gather.*rows=20000(\.00)? .*GpuSortSink/s,

@@ -181,7 +181,7 @@ foreach my $workers (0, 2)
 		is($ret, 0, "not a heap, $workers workers, $enable");
 		$notices{$enable} = $err;
 	}
-	is($notices{on}, $notices{off}, "not a heap, $workers workers: as many estimates as stock's");
+	is($notices{on}, $notices{off}, "not a heap, $workers workers: as many estimates as in stock PostgreSQL");
 	like($notices{on}, qr/estimating the size of "no_heap"/, 'which it says') if $workers > 0;
 }
 is($node->safe_psql('postgres', q{SELECT sorts FROM pg_stat_gpusort_fallbacks WHERE reason = 'the table is not a heap'}),

@@ -373,7 +373,7 @@ SKIP:
 				files_belong($node, "$memory, $kilobytes kB, $enable");
 			}
 			like($errors[0], qr/^\w{5} (extend|write)/, "$memory, $kilobytes kB: an error");
-			note("$memory, $kilobytes kB: ours $errors[0], stock's $errors[1]");
+			note("$memory, $kilobytes kB: ours $errors[0], stock $errors[1]");
 		}
 	}
 	indexes_are_sound($node, 'no room');

@@ -42,7 +42,7 @@ my $builds = q{SELECT string_agg(backend || ' ' || index_builds, ', ' ORDER BY b
 
 my $session = Session($node);
 
-# as_stock NAME, KEYS, REQUIRE, UNIQUE: compare an index with stock's.
+# as_stock NAME, KEYS, REQUIRE, UNIQUE: compare an index with that of stock PostgreSQL.
 sub as_stock
 {
 	my ($name, $keys, $require, $unique) = @_;

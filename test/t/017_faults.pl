@@ -1,6 +1,6 @@
 # Faults of the host, at each point: allocations that fail, disks that are full,
 # processes that cannot be forked, comparisons that raise errors, backends that are
-# killed while they sort, shared memory that is not to be had.
+# killed while they sort, lack of shared memory.
 
 use strict;
 use warnings;
@@ -16,7 +16,7 @@ my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '2MB'}, q{work_mem = 
 	q{maintenance_work_mem = '64MB'}, 'restart_after_crash = on', 'max_worker_processes = 16',
 	'log_statement = none');
 my $prlimit = system('prlimit --version >/dev/null 2>&1') == 0;
-my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'pg_gpusort session%'};
+my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'pg_gpusort%'};
 my $query = q{SELECT count(*), md5(string_agg(s::text, ',')) FROM (SELECT * FROM big ORDER BY k, id OFFSET 0) s};
 my $anywhere = 'SET pg_gpusort.debug_require = node';
 my $on_cpu = "SET pg_gpusort.backend = cpu; $anywhere";
@@ -251,24 +251,24 @@ SKIP:
 # ---- Comparisons that raise an error ----
 
 # Among rows whose first keys are equal, when the rows are in memory, in runs, or
-# come back from a GPU.
+# are returned from a GPU.
 my $ties = 'SELECT count(*) FROM (SELECT * FROM moods ORDER BY k, ROW(v)::moody OFFSET 0) s';
-my %holders = ('memory' => $on_cpu, 'runs' => "$on_cpu; SET pg_gpusort.work_mem = '64kB'", 'GPU' => $on_gpu,
+my %locations = ('memory' => $on_cpu, 'runs' => "$on_cpu; SET pg_gpusort.work_mem = '64kB'", 'GPU' => $on_gpu,
 	'parallel GPU' => "$on_gpu; $parallel");
-foreach my $holder (sort keys %holders)
+foreach my $location (sort keys %locations)
 {
-	my $session = Session($node, $holders{$holder});
+	my $session = Session($node, $locations{$location});
 
-	like($session->run($ties), qr/ERROR:  P0001: not in the mood/, "comparison, $holder: its error");
-	goes_on($session, "comparison, $holder");
+	like($session->run($ties), qr/ERROR:  P0001: not in the mood/, "comparison, $location: its error");
+	goes_on($session, "comparison, $location");
 	like($session->run(q{CREATE INDEX broken ON moods (k, (ROW(v)::moody))}), qr/ERROR:  P0001: not in the mood/,
-		"comparison, $holder: of an index build");
-	is($session->run(q{SELECT count(*) FROM pg_class WHERE relname = 'broken'}), '0', "comparison, $holder: no index");
-	goes_on($session, "comparison, $holder, index");
+		"comparison, $location: of an index build");
+	is($session->run(q{SELECT count(*) FROM pg_class WHERE relname = 'broken'}), '0', "comparison, $location: no index");
+	goes_on($session, "comparison, $location, index");
 	$session->quit;
 }
 
-# ---- Shared memory that is not to be had ----
+# ---- Lack of shared memory ----
 
 SKIP:
 {

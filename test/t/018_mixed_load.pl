@@ -1,4 +1,4 @@
-# Writes, sorts whose rows are compared with stock's, and index builds that amcheck
+# Writes, sorts whose rows are compared with those of stock PostgreSQL, and index builds that amcheck
 # looks at, all at a time, while backends and the device process are killed.
 #
 # GPUSORT_LOAD_SECONDS says how long, GPUSORT_LOAD_SEED what is random.

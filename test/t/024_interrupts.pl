@@ -25,7 +25,7 @@ note("seed of the times: $seed");
 
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '2MB'}, q{work_mem = '64MB'},
 	q{maintenance_work_mem = '64MB'}, 'max_worker_processes = 16');
-my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'pg_gpusort session%'};
+my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'pg_gpusort%'};
 
 $node->safe_psql(
 	'postgres', q{
@@ -100,7 +100,7 @@ my %kinds = (
 	'many columns' => [ $in_memory, order_of('data', 'few, k, n, k, n, few DESC, url, nested, json, id') ],
 	'cursor' => [ $in_memory, cursor_of('k, id') ],
 	'cursor on disk' => [ $on_disk, cursor_of('url, id') ],
-	"stock's ties" => [ "$in_memory; SET pg_gpusort.debug_stock_ties = on", order_of('data', 'k, id') ],
+	"stock ties" => [ "$in_memory; SET pg_gpusort.debug_stock_ties = on", order_of('data', 'k, id') ],
 	'index' => [ $on_cpu, index_of('k, id') ],
 	'index of strings' => [ $on_cpu, index_of('url, few') ],
 	'index on disk' => [ "$on_cpu; SET maintenance_work_mem = '1MB'", index_of('k, url') ],
@@ -123,7 +123,7 @@ my %kinds = (
 	'GPU: cursor' => [ $on_gpu, cursor_of('url, id') ],
 	'GPU: cursor over runs' => [ $on_gpu, cursor_of('few::text COLLATE "C", id') ],
 	'GPU: no room' => [ "SET pg_gpusort.debug_require = node; SET pg_gpusort.device_memory = '1MB'", order_of('data', 'url, id') ],
-	"GPU: stock's ties" => [ 'SET pg_gpusort.debug_require = node; SET pg_gpusort.debug_stock_ties = on', order_of('data', 'k, id') ],
+	"GPU: stock ties" => [ 'SET pg_gpusort.debug_require = node; SET pg_gpusort.debug_stock_ties = on', order_of('data', 'k, id') ],
 	'GPU: index' => [ $on_gpu, index_of('k, id') ],
 	'GPU: array' => [ '', $arrays->('gpu_sort(k)') ],
 	'GPU: positions' => [ '', $arrays->('gpu_argsort(k)') ],
