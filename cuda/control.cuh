@@ -15,14 +15,14 @@
 enum GsBuffer : uint32_t { GPUSORT_IN = 0, GPUSORT_TMP, GPUSORT_OUT };
 
 /*
- * What a sweep has to do, as planned by the histogram kernel.  It is a single word, since every
+ * What a pass has to do, as planned by the histogram kernel.  It is a single word, since every
  * thread keeps it in a register.
  */
-struct GsStep {
+struct GsPass {
 	uint32_t active : 1; /* keys differ in this digit */
 	uint32_t copy : 1;	 /* no sweep is needed: copy in to out, unless the sorted copy did */
-	uint32_t first : 1;	 /* no earlier step is active: the source is the input */
-	uint32_t last : 1;	 /* no later step is active */
+	uint32_t first : 1;	 /* no earlier pass is active: the source is the input */
+	uint32_t last : 1;	 /* no later pass is active */
 	uint32_t source : 2; /* GsBuffer */
 	uint32_t target : 2; /* GsBuffer */
 	uint32_t global : 2; /* status code of an inclusive sum in this sweep, see below */
@@ -35,8 +35,8 @@ struct GsControl {
 	 * strip reads the row of its parity; its last tile writes the other row for the next strip.
 	 */
 	uint64_t bases[GPUSORT_MAX_PASSES][2][GPUSORT_RADIX];
-	GsStep steps[GPUSORT_MAX_PASSES];
-	GsSortReport report;
+	GsPass passes[GPUSORT_MAX_PASSES];
+	GsSorterReport report;
 	uint32_t unsorted;	  /* not 0: some key is less than its predecessor */
 	uint32_t blocks_done; /* blocks of the histogram kernel that have finished counting */
 	uint32_t next_tile;	  /* next tile to draw in the current sweep; 0 between sweeps */

@@ -3,7 +3,7 @@
  *		Histograms of all digits in one pass over the keys, and the plan of the sweeps.
  *
  * A fixed number of blocks strides over the keys and counts in shared memory.  The block that
- * finishes last computes the prefix sums and writes GsControl.bases and .steps.  A sweep is
+ * finishes last computes the prefix sums and writes GsControl.bases and .passes.  A sweep is
  * skipped if all keys have the same digit; if the keys are already sorted, all sweeps are
  * skipped.  The device makes this plan itself, so that the host need not wait for the counts.
  *
@@ -20,9 +20,9 @@
 template <class Order>
 struct GsHistogramArgs {
 	Order order;
-	typename Order::Digit digit[GPUSORT_MAX_PASSES];
-	uint32_t places;
-	typename Order::Key range;		 /* mask of the bits of an ordered key that are sorted by */
+	typename Order::DigitExtractor digit_of[GPUSORT_MAX_PASSES];
+	uint32_t passes;
+	typename Order::Key key_mask;	 /* mask of the bits of an ordered key that are sorted by */
 	const typename Order::Key *keys; /* aligned to the size of a key */
 	uint64_t n;						 /* > 0 */
 	GsControl *control;
@@ -34,12 +34,12 @@ template <class Order>
 struct GsHistogram {
 	typedef typename Order::Key Key;
 	typedef GsHistogramTuning Tuning;
-	static constexpr int PLACES = 8 * sizeof(Key) / GPUSORT_RADIX_BITS;
+	static constexpr int MAX_PASSES = 8 * sizeof(Key) / GPUSORT_RADIX_BITS;
 	static constexpr int VECTOR = 16 / sizeof(Key);
 	static constexpr uint64_t TURN = (uint64_t)Tuning::THREADS * Tuning::VECTORS * VECTOR;
 
 	struct Shared {
-		uint32_t counts[PLACES][GPUSORT_RADIX];
+		uint32_t counts[MAX_PASSES][GPUSORT_RADIX];
 		uint32_t warp_sums[GPUSORT_RADIX_WARPS];
 		uint32_t is_last;
 	};
@@ -56,9 +56,9 @@ struct GsHistogram {
 	__device__ __forceinline__ void count(Key key)
 	{
 		GPUSORT_UNROLL
-		for (int i = 0; i < PLACES; i++)
-			if (i < (int)args.places)
-				atomicAdd(&gpusort_at(shared.counts[i], args.digit[i](key)), 1u);
+		for (int i = 0; i < MAX_PASSES; i++)
+			if (i < (int)args.passes)
+				atomicAdd(&gpusort_at(shared.counts[i], args.digit_of[i](key)), 1u);
 	}
 
 	/* Returns the number of items before the first 16-byte boundary. */
@@ -70,8 +70,8 @@ struct GsHistogram {
 
 	__device__ __forceinline__ bool out_of_order(Key first, Key second) const
 	{
-		return (args.order.ordered(first) & args.range) >
-			   (args.order.ordered(second) & args.range);
+		return (args.order.ordered(first) & args.key_mask) >
+			   (args.order.ordered(second) & args.key_mask);
 	}
 
 	struct alignas(16) Keys {
@@ -150,7 +150,7 @@ struct GsHistogram {
 
 	__device__ __forceinline__ void count_all()
 	{
-		for (unsigned i = threadIdx.x; i < PLACES * GPUSORT_RADIX; i += Tuning::THREADS)
+		for (unsigned i = threadIdx.x; i < MAX_PASSES * GPUSORT_RADIX; i += Tuning::THREADS)
 			(&shared.counts[0][0])[i] = 0;
 		__syncthreads();
 
@@ -170,7 +170,7 @@ struct GsHistogram {
 					  false);
 		__syncthreads();
 
-		for (unsigned i = threadIdx.x; i < args.places * GPUSORT_RADIX; i += Tuning::THREADS) {
+		for (unsigned i = threadIdx.x; i < args.passes * GPUSORT_RADIX; i += Tuning::THREADS) {
 			uint32_t count = (&shared.counts[0][0])[i];
 			if (count)
 				atomicAdd(&args.control->counts[0][0] + i, (unsigned long long)count);
@@ -191,12 +191,13 @@ struct GsHistogram {
 		return shared.is_last;
 	}
 
-	/* Computes the exclusive sums of one digit.  Returns whether the digit varies. */
-	__device__ __forceinline__ bool sum_place(uint32_t place)
+	/* Computes the exclusive sums of the counts of a pass.  Returns whether its digit varies.
+	 */
+	__device__ __forceinline__ bool scan_counts(uint32_t pass)
 	{
 		uint64_t count = 0;
 		if (threadIdx.x < GPUSORT_RADIX)
-			count = *(volatile unsigned long long *)&args.control->counts[place][threadIdx.x];
+			count = *(volatile unsigned long long *)&args.control->counts[pass][threadIdx.x];
 		bool constant = count == args.n;
 		if (GPUSORT_BUG(GPUSORT_BUG_SKIP_DIGIT))
 			constant = count > args.n / 2;
@@ -209,7 +210,7 @@ struct GsHistogram {
 		__syncthreads();
 		uint32_t high = gpusort_radix_exclusive_sum((uint32_t)(count >> 24), shared.warp_sums);
 		if (threadIdx.x < GPUSORT_RADIX)
-			args.control->bases[place][0][threadIdx.x] = ((uint64_t)high << 24) + low;
+			args.control->bases[pass][0][threadIdx.x] = ((uint64_t)high << 24) + low;
 		return !__syncthreads_or(constant);
 	}
 
@@ -218,38 +219,38 @@ struct GsHistogram {
 		GsControl *control = args.control;
 		bool sorted = *(volatile uint32_t *)&control->unsorted == 0;
 		bool copied = sorted && args.checked;
-		uint32_t active_places = 0;
-		for (uint32_t i = 0; i < args.places; i++)
-			if (sum_place(i) && !sorted)
-				active_places |= 1u << i;
+		uint32_t active_passes = 0;
+		for (uint32_t i = 0; i < args.passes; i++)
+			if (scan_counts(i) && !sorted)
+				active_passes |= 1u << i;
 		if (threadIdx.x != 0)
 			return;
 
-		uint32_t active = __popc(active_places);
+		uint32_t active = __popc(active_passes);
 		uint32_t source = GPUSORT_IN;
 		uint32_t left = active;
-		for (uint32_t i = 0; i < args.places; i++) {
-			GsStep step = {};
-			if (active_places >> i & 1) {
-				step.active = 1;
-				step.first = left == active;
+		for (uint32_t i = 0; i < args.passes; i++) {
+			GsPass pass = {};
+			if (active_passes >> i & 1) {
+				pass.active = 1;
+				pass.first = left == active;
 				left--;
-				step.source = source;
+				pass.source = source;
 				if (args.clobber)
 					source = source == GPUSORT_IN ? GPUSORT_OUT : GPUSORT_IN;
 				else
 					source = left % 2 ? GPUSORT_TMP : GPUSORT_OUT;
-				step.target = source;
-				step.last = left == 0;
-				step.global = left % 2 ? GPUSORT_STATUS_GLOBAL_B : GPUSORT_STATUS_GLOBAL_A;
+				pass.target = source;
+				pass.last = left == 0;
+				pass.global = left % 2 ? GPUSORT_STATUS_GLOBAL_B : GPUSORT_STATUS_GLOBAL_A;
 			}
-			if (active == 0 && i == args.places - 1) {
-				step.copy = !copied;
-				step.first = step.last = 1;
+			if (active == 0 && i == args.passes - 1) {
+				pass.copy = !copied;
+				pass.first = pass.last = 1;
 				source = GPUSORT_OUT;
-				step.target = source;
+				pass.target = source;
 			}
-			control->steps[i] = step;
+			control->passes[i] = pass;
 		}
 		control->report.passes = active;
 		control->report.result = source;

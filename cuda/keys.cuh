@@ -17,25 +17,25 @@ constexpr int GPUSORT_RADIX = 1 << GPUSORT_RADIX_BITS;
 constexpr int GPUSORT_MAX_PASSES = 8;
 
 /* The bits of a digit in the ordered form of a key. */
-struct GsDigitPlace {
+struct GsDigitRange {
 	uint32_t begin_bit; /* less than the number of bits of a key */
 	uint32_t bits;		/* 0 .. GPUSORT_RADIX_BITS */
 };
 
 /* The digits of a sort, least significant first.  They are adjacent. */
-struct GsPlaces {
-	GsDigitPlace place[GPUSORT_MAX_PASSES];
+struct GsDigits {
+	GsDigitRange range[GPUSORT_MAX_PASSES];
 	uint32_t count; /* > 0 */
 };
 
-/* Returns a mask of the bits in the ordered form of a key that places cover. */
+/* Returns a mask of the bits in the ordered form of a key that the digits cover. */
 template <class Key>
-inline Key gpusort_range(const GsPlaces &places)
+inline Key gpusort_digits_mask(const GsDigits &digits)
 {
 	uint32_t bits = 0;
-	for (uint32_t i = 0; i < places.count; i++)
-		bits += places.place[i].bits;
-	return bits ? (Key)((Key) ~(Key)0 >> (8 * sizeof(Key) - bits) << places.place[0].begin_bit)
+	for (uint32_t i = 0; i < digits.count; i++)
+		bits += digits.range[i].bits;
+	return bits ? (Key)((Key) ~(Key)0 >> (8 * sizeof(Key) - bits) << digits.range[0].begin_bit)
 				: 0;
 }
 
@@ -49,27 +49,29 @@ constexpr Key GPUSORT_TOP_BIT = (Key)1 << (8 * sizeof(Key) - 1);
  * are constants of the launch.
  */
 template <class Key>
-struct GsWindow {
+struct GsDigitRotation {
 	uint32_t selector;
-	uint32_t rotation;
+	uint32_t shift;
 };
 
 template <class Key>
-inline GsWindow<Key> gpusort_window(uint32_t begin_bit)
+inline GsDigitRotation<Key> gpusort_digit_rotation(uint32_t begin_bit)
 {
 	uint32_t byte = sizeof(Key) == 4 ? 0 : begin_bit / 8 < 4 ? begin_bit / 8 : 4;
 	return {0x3210 + 0x1111 * byte, (begin_bit - 8 * byte - 2) & 31};
 }
 
-__device__ __forceinline__ uint32_t gpusort_rotated(GsWindow<uint32_t> window, uint32_t key)
+__device__ __forceinline__ uint32_t gpusort_rotate_digit(GsDigitRotation<uint32_t> rotation,
+														 uint32_t key)
 {
-	return __funnelshift_r(key, key, window.rotation);
+	return __funnelshift_r(key, key, rotation.shift);
 }
 
-__device__ __forceinline__ uint32_t gpusort_rotated(GsWindow<uint64_t> window, uint64_t key)
+__device__ __forceinline__ uint32_t gpusort_rotate_digit(GsDigitRotation<uint64_t> rotation,
+														 uint64_t key)
 {
-	uint32_t part = __byte_perm((uint32_t)key, (uint32_t)(key >> 32), window.selector);
-	return __funnelshift_r(part, part, window.rotation);
+	uint32_t part = __byte_perm((uint32_t)key, (uint32_t)(key >> 32), rotation.selector);
+	return __funnelshift_r(part, part, rotation.shift);
 }
 
 /* The word at a byte offset of a table. */
@@ -99,22 +101,22 @@ struct GsIntegerOrder {
 	}
 
 	/* Extracts one digit, times four. */
-	struct Digit {
-		GsWindow<Key> window;
+	struct DigitExtractor {
+		GsDigitRotation<Key> rotation;
 		uint32_t mask; /* also the greatest value that is returned */
 		uint32_t flip;
 
 		__device__ __forceinline__ uint32_t operator()(Key key) const
 		{
-			return (gpusort_rotated(window, key) & mask) ^ flip;
+			return (gpusort_rotate_digit(rotation, key) & mask) ^ flip;
 		}
 	};
 
-	Digit digit(GsDigitPlace place) const
+	DigitExtractor extractor(GsDigitRange range) const
 	{
-		uint32_t mask = (1u << place.bits) - 1;
-		return {gpusort_window<Key>(place.begin_bit), mask * 4,
-				((uint32_t)(flip >> place.begin_bit) & mask) * 4};
+		uint32_t mask = (1u << range.bits) - 1;
+		return {gpusort_digit_rotation<Key>(range.begin_bit), mask * 4,
+				((uint32_t)(flip >> range.begin_bit) & mask) * 4};
 	}
 };
 
@@ -142,20 +144,21 @@ struct GsFloatOrder {
 		return 0;
 	}
 
-	struct Digit {
-		GsWindow<Key> window;
+	struct DigitExtractor {
+		GsDigitRotation<Key> rotation;
 		uint32_t mask;
 		GsFloatOrder order;
 
 		__device__ __forceinline__ uint32_t operator()(Key key) const
 		{
-			return gpusort_rotated(window, order.ordered(key)) & mask;
+			return gpusort_rotate_digit(rotation, order.ordered(key)) & mask;
 		}
 	};
 
-	Digit digit(GsDigitPlace place) const
+	DigitExtractor extractor(GsDigitRange range) const
 	{
-		return {gpusort_window<Key>(place.begin_bit), ((1u << place.bits) - 1) * 4, *this};
+		return {gpusort_digit_rotation<Key>(range.begin_bit), ((1u << range.bits) - 1) * 4,
+				*this};
 	}
 };
 

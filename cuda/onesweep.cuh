@@ -28,8 +28,8 @@ template <class Order, class Value>
 struct GsSweepArgs {
 	typedef typename Order::Key Key;
 	Order order;
-	typename Order::Digit digit;
-	uint32_t step; /* index into GsControl.steps and .bases */
+	typename Order::DigitExtractor digit_of;
+	uint32_t pass; /* index into GsControl.passes and .bases */
 	GsControl *control;
 	uint32_t *status; /* status words of this strip: [tile][digit] */
 	const Key *keys_in;
@@ -88,13 +88,13 @@ struct GsSweep {
 	Shared &shared;
 	const unsigned thread;
 	const unsigned warp;
-	GsStep step;
+	GsPass pass;
 	uint32_t tile;
 	uint32_t tile_first; /* index of the tile's first item in the strip */
 	uint32_t tile_items;
 	Key keys[ITEMS];
 
-	static_assert(TILE <= 65536, "places in a tile have 16 bits");
+	static_assert(TILE <= 65536, "indexes in a tile have 16 bits");
 
 	__device__ __forceinline__ GsSweep(const Args &a, Shared &s)
 		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32)
@@ -102,7 +102,7 @@ struct GsSweep {
 	}
 
 	/* Index in the input tile of item i of this thread. */
-	__device__ __forceinline__ uint32_t place_of(int i) const
+	__device__ __forceinline__ uint32_t index_of(int i) const
 	{
 		return warp * (32 * ITEMS) + i * 32 + gpusort_lane();
 	}
@@ -146,7 +146,7 @@ struct GsSweep {
 	template <class T>
 	__device__ __forceinline__ void load(T (&items)[ITEMS], const T *source, T padding) const
 	{
-		source += args.strip_first + tile_first + place_of(0);
+		source += args.strip_first + tile_first + index_of(0);
 		if (tile_items == TILE) {
 			GPUSORT_UNROLL
 			for (int i = 0; i < ITEMS; i++)
@@ -154,19 +154,19 @@ struct GsSweep {
 		} else {
 			GPUSORT_UNROLL
 			for (int i = 0; i < ITEMS; i++)
-				items[i] = place_of(i) < tile_items ? source[i * 32] : padding;
+				items[i] = index_of(i) < tile_items ? source[i * 32] : padding;
 		}
 	}
 
 	__device__ __forceinline__ void load_keys()
 	{
 		Key padding = GPUSORT_BUG(GPUSORT_BUG_PARTIAL_TILE) ? 0 : args.order.greatest();
-		load(keys, (const Key *)keys_of(step.source), padding);
+		load(keys, (const Key *)keys_of(pass.source), padding);
 	}
 
 	__device__ __forceinline__ bool generates() const
 	{
-		return args.generate && step.first;
+		return args.generate && pass.first;
 	}
 
 	__device__ __forceinline__ Value *shared_values() const
@@ -180,22 +180,22 @@ struct GsSweep {
 		if constexpr (PAIRS) {
 			if (generates())
 				return;
-			const Value *source = values_of(step.source) + args.strip_first + tile_first;
+			const Value *source = values_of(pass.source) + args.strip_first + tile_first;
 			GPUSORT_UNROLL
 			for (int i = 0; i < ITEMS; i++) {
-				uint32_t place = thread + i * THREADS;
-				if (place < tile_items)
-					gpusort_copy_async(&shared_values()[place], source + place);
+				uint32_t index = thread + i * THREADS;
+				if (index < tile_items)
+					gpusort_copy_async(&shared_values()[index], source + index);
 			}
 		}
 	}
 
-	/* Returns the value of the item with index place in the input tile. */
-	__device__ __forceinline__ Value value_at(uint32_t place) const
+	/* Returns the value of the item with this index in the input tile. */
+	__device__ __forceinline__ Value value_at(uint32_t index) const
 	{
 		if (generates())
-			return (Value)(args.strip_first + tile_first + place);
-		return shared_values()[place];
+			return (Value)(args.strip_first + tile_first + index);
+		return shared_values()[index];
 	}
 
 	/*
@@ -204,9 +204,9 @@ struct GsSweep {
 	 */
 	__device__ __forceinline__ uint32_t digit_at(int i) const
 	{
-		if (!Order::HAS_GREATEST && place_of(i) >= tile_items)
-			return args.digit.mask;
-		return args.digit(keys[i]);
+		if (!Order::HAS_GREATEST && index_of(i) >= tile_items)
+			return args.digit_of.mask;
+		return args.digit_of(keys[i]);
 	}
 
 	__device__ __forceinline__ void count_digits()
@@ -231,7 +231,7 @@ struct GsSweep {
 
 	__device__ __forceinline__ bool is_global(uint32_t word) const
 	{
-		return word >> GPUSORT_STATUS_SHIFT == step.global;
+		return word >> GPUSORT_STATUS_SHIFT == pass.global;
 	}
 
 	__device__ __forceinline__ bool is_ready(uint32_t word) const
@@ -252,7 +252,7 @@ struct GsSweep {
 		if (thread < GPUSORT_RADIX) {
 			slots = gpusort_sum_bins<WARPS>(shared.bins, thread);
 			count = slots;
-			if (thread * 4 == args.digit.mask)
+			if (thread * 4 == args.digit_of.mask)
 				count -= TILE - tile_items;
 			if (args.delay_every && tile % args.delay_every == args.delay_every - 1)
 				for (uint32_t i = 0; i < args.delay_polls; i++)
@@ -326,10 +326,10 @@ struct GsSweep {
 		if (thread < GPUSORT_RADIX)
 			shared.missing_counts[thread] = 0;
 		__syncthreads();
-		const Key *source = keys_of(step.source) + args.strip_first + (size_t)missing * TILE;
+		const Key *source = keys_of(pass.source) + args.strip_first + (size_t)missing * TILE;
 		GPUSORT_UNROLL_NOT
 		for (uint32_t i = thread; i < TILE; i += THREADS)
-			atomicAdd(&gpusort_at(shared.missing_counts, args.digit(source[i])), 1u);
+			atomicAdd(&gpusort_at(shared.missing_counts, args.digit_of(source[i])), 1u);
 		__syncthreads();
 		if (thread < GPUSORT_RADIX) {
 			uint32_t *word = status_word(missing);
@@ -347,8 +347,8 @@ struct GsSweep {
 	 */
 	__device__ __forceinline__ void publish_sum(uint32_t before, uint32_t count, uint32_t first)
 	{
-		publish(step.global, before + count);
-		uint64_t(*bases)[GPUSORT_RADIX] = args.control->bases[args.step];
+		publish(pass.global, before + count);
+		uint64_t(*bases)[GPUSORT_RADIX] = args.control->bases[args.pass];
 		uint64_t base = bases[args.strip_parity][thread];
 		shared.base[thread] = (Position)(base + before - first);
 		if (tile == gridDim.x - 1 && !args.last_strip && !GPUSORT_BUG(GPUSORT_BUG_STRIP_BASE))
@@ -403,7 +403,7 @@ struct GsSweep {
 			uint32_t slot = gpusort_take_position(digit_at(i), shared.bins[warp]);
 			shared.keys[slot] = keys[i];
 			if constexpr (PAIRS)
-				shared.source[slot] = (uint16_t)place_of(i);
+				shared.source[slot] = (uint16_t)index_of(i);
 		}
 	}
 
@@ -415,15 +415,15 @@ struct GsSweep {
 	template <bool FULL>
 	__device__ __forceinline__ void write_slots()
 	{
-		bool with_keys = !PAIRS || !(args.drop_keys && step.last);
-		Key *keys_target = keys_of(step.target);
+		bool with_keys = !PAIRS || !(args.drop_keys && pass.last);
+		Key *keys_target = keys_of(pass.target);
 		uint32_t digits[(ITEMS + 3) / 4] = {};
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
 			uint32_t slot = thread + i * THREADS;
 			if (FULL || slot < tile_items) {
 				Key key = shared.keys[slot];
-				uint32_t digit = args.digit(key);
+				uint32_t digit = args.digit_of(key);
 				if (PAIRS)
 					digits[i / 4] |= digit / 4 << i % 4 * 8;
 				if (with_keys)
@@ -437,7 +437,7 @@ struct GsSweep {
 				gpusort_copies_done();
 				__syncthreads();
 			}
-			Value *values_target = values_of(step.target);
+			Value *values_target = values_of(pass.target);
 			GPUSORT_UNROLL
 			for (int i = 0; i < ITEMS; i++) {
 				uint32_t slot = thread + i * THREADS;
@@ -459,41 +459,41 @@ struct GsSweep {
 
 	/*
 	 * Writes the items in the order of the input, to positions from base on: either all items
-	 * of the tile have the same digit, or the step is a copy.
+	 * of the tile have the same digit, or the pass is a copy.
 	 */
 	__device__ __forceinline__ void write_unranked(uint64_t base)
 	{
-		bool with_keys = !PAIRS || !(args.drop_keys && step.last);
-		Key *keys_target = keys_of(step.target) + base + place_of(0);
+		bool with_keys = !PAIRS || !(args.drop_keys && pass.last);
+		Key *keys_target = keys_of(pass.target) + base + index_of(0);
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
-			if (with_keys && place_of(i) < tile_items)
+			if (with_keys && index_of(i) < tile_items)
 				keys_target[i * 32] = keys[i];
 		if constexpr (PAIRS) {
 			if (SHARE) {
 				fetch_values();
 				gpusort_copies_done(); /* each thread writes what it fetched itself */
 			}
-			Value *values_target = values_of(step.target) + base;
+			Value *values_target = values_of(pass.target) + base;
 			GPUSORT_UNROLL
 			for (int i = 0; i < ITEMS; i++) {
-				uint32_t place = thread + i * THREADS;
-				if (place < tile_items)
-					values_target[place] = value_at(place);
+				uint32_t index = thread + i * THREADS;
+				if (index < tile_items)
+					values_target[index] = value_at(index);
 			}
 		}
 	}
 
 	__device__ __forceinline__ void process()
 	{
-		step = args.control->steps[args.step];
-		if (!step.active && !step.copy)
+		pass = args.control->passes[args.pass];
+		if (!pass.active && !pass.copy)
 			return;
 		draw_tile();
 		load_keys();
 		if (!SHARE)
 			fetch_values();
-		if (step.copy) {
+		if (pass.copy) {
 			gpusort_copies_done(); /* each thread writes what it fetched itself */
 			write_unranked(args.strip_first + tile_first);
 			return;

@@ -75,14 +75,14 @@ GsOnesweepLayout gpusort_onesweep_layout(const GsSorter &sorter, const GsSortJob
 /* Launches the copy of the input, which ends at the first descent. */
 template <class Order, class Value, class Tuning>
 cudaError_t gpusort_launch_sorted_copy(const GsSorter &sorter, const Order &order,
-									   const GsSortJob &job, const GsPlaces &places,
+									   const GsSortJob &job, const GsDigits &digits,
 									   GsControl *control, cudaStream_t stream)
 {
 	typedef typename Order::Key Key;
 	typedef GsSortedCopy<Order, Value, Tuning> SortedCopy;
 	GsSortedCopyArgs<Order, Value> args = {};
 	args.order = order;
-	args.range = gpusort_range<Key>(places);
+	args.key_mask = gpusort_digits_mask<Key>(digits);
 	args.keys_in = (const Key *)job.keys_in;
 	args.keys_out = (Key *)job.keys_out;
 	args.values_in = (const Value *)job.values_in;
@@ -100,16 +100,16 @@ cudaError_t gpusort_launch_sorted_copy(const GsSorter &sorter, const Order &orde
 /* Launches the histogram.  checked: the sorted copy has been launched before. */
 template <class Order>
 cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
-									 const GsSortJob &job, const GsPlaces &places,
+									 const GsSortJob &job, const GsDigits &digits,
 									 GsControl *control, bool checked, cudaStream_t stream)
 {
 	typedef GsHistogram<Order> Histogram;
 	GsHistogramArgs<Order> args = {};
 	args.order = order;
-	for (uint32_t i = 0; i < places.count; i++)
-		args.digit[i] = order.digit(places.place[i]);
-	args.places = places.count;
-	args.range = gpusort_range<typename Order::Key>(places);
+	for (uint32_t i = 0; i < digits.count; i++)
+		args.digit_of[i] = order.extractor(digits.range[i]);
+	args.passes = digits.count;
+	args.key_mask = gpusort_digits_mask<typename Order::Key>(digits);
 	args.keys = (const typename Order::Key *)job.keys_in;
 	args.n = job.n;
 	args.control = control;
@@ -126,7 +126,7 @@ cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 
 template <class Order, class Value, class Position, class Policy>
 cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
-									const GsSortJob &job, const GsPlaces &places,
+									const GsSortJob &job, const GsDigits &digits,
 									unsigned char *workspace, cudaStream_t stream)
 {
 	typedef typename Order::Key Key;
@@ -142,9 +142,9 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
 	bool check = job.n >= least;
 	if (check)
 		error = gpusort_launch_sorted_copy<Order, Value, GsSortedCopyTuning>(
-			sorter, order, job, places, control, stream);
+			sorter, order, job, digits, control, stream);
 	if (!error)
-		error = gpusort_launch_histogram(sorter, order, job, places, control, check, stream);
+		error = gpusort_launch_histogram(sorter, order, job, digits, control, check, stream);
 	if (error)
 		return error;
 
@@ -163,9 +163,9 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
 		sorter.debug.fallback_polls ? sorter.debug.fallback_polls : GPUSORT_FALLBACK_POLLS;
 	args.delay_every = sorter.debug.delay_every;
 	args.delay_polls = sorter.debug.delay_polls;
-	for (uint32_t i = 0; i < places.count; i++) {
-		args.digit = order.digit(places.place[i]);
-		args.step = i;
+	for (uint32_t i = 0; i < digits.count; i++) {
+		args.digit_of = order.extractor(digits.range[i]);
+		args.pass = i;
 		for (uint32_t s = 0; s < strips.count; s++) {
 			uint64_t first = s * strips.items;
 			uint64_t left = job.n - first;
@@ -188,7 +188,7 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
 
 template <class Order, class Value, class Policy>
 cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order,
-								 const GsSortJob &job, const GsPlaces &places,
+								 const GsSortJob &job, const GsDigits &digits,
 								 unsigned char *workspace, cudaStream_t stream)
 {
 	/*
@@ -197,8 +197,8 @@ cudaError_t gpusort_onesweep_run(const GsSorter &sorter, const Order &order,
 	 */
 	if (job.n <= UINT32_MAX)
 		return gpusort_onesweep_run_as<Order, Value, uint32_t, Policy>(
-			sorter, order, job, places, workspace, stream);
-	return gpusort_onesweep_run_as<Order, Value, uint64_t, Policy>(sorter, order, job, places,
+			sorter, order, job, digits, workspace, stream);
+	return gpusort_onesweep_run_as<Order, Value, uint64_t, Policy>(sorter, order, job, digits,
 																   workspace, stream);
 }
 

@@ -53,28 +53,28 @@ struct GsRankSort {
 	const unsigned thread;
 	const unsigned warp;
 	const unsigned group;
-	const unsigned place; /* index in the group */
-	const uint32_t first; /* index of the block's first item */
-	Key own[ITEMS];		  /* own[i] is the key of item first + i * GROUP_LANES + place */
-	float counts[ITEMS];  /* integers; floats have another pipe than comparisons */
+	const unsigned group_lane; /* index in the group */
+	const uint32_t first;	   /* index of the block's first item */
+	Key own[ITEMS];		 /* own[i] is the key of item first + i * GROUP_LANES + group_lane */
+	float counts[ITEMS]; /* integers; floats have another pipe than comparisons */
 
 	__device__ __forceinline__ GsRankSort(const Args &a, Shared &s)
 		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32),
-		  group(gpusort_lane() / GROUP_LANES), place(gpusort_lane() % GROUP_LANES),
+		  group(gpusort_lane() / GROUP_LANES), group_lane(gpusort_lane() % GROUP_LANES),
 		  first(blockIdx.x * OWN)
 	{
 	}
 
 	__device__ __forceinline__ Key ordered(Key key) const
 	{
-		return args.order.ordered(key) & args.range;
+		return args.order.ordered(key) & args.key_mask;
 	}
 
 	__device__ __forceinline__ void load_own()
 	{
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
-			uint32_t item = first + i * GROUP_LANES + place;
+			uint32_t item = first + i * GROUP_LANES + group_lane;
 			own[i] = item < args.n ? ordered(args.keys_in[item]) : 0;
 			counts[i] = 0;
 		}
@@ -129,7 +129,7 @@ struct GsRankSort {
 			for (int k = 0; k < VECTOR; k++)
 				GPUSORT_UNROLL
 			for (int i = 0; i < ITEMS; i++) {
-				uint32_t item = first + i * GROUP_LANES + place;
+				uint32_t item = first + i * GROUP_LANES + group_lane;
 				bool before =
 					at + group * VECTOR + k < item && !GPUSORT_BUG(GPUSORT_BUG_RANK_OWN);
 				if (keys.key[k] < own[i] || (before && keys.key[k] == own[i]))
@@ -187,7 +187,7 @@ struct GsRankSort {
 			for (unsigned distance = GROUP_LANES; distance < 32; distance *= 2)
 				counts[i] += __shfl_xor_sync(~0u, counts[i], distance);
 			if (group == 0)
-				shared.counts[warp][i * GROUP_LANES + place] = (uint32_t)counts[i];
+				shared.counts[warp][i * GROUP_LANES + group_lane] = (uint32_t)counts[i];
 		}
 	}
 

@@ -89,7 +89,7 @@ GsStatus sort_word(GsSession *session, const SortSpace &space, int *from, bool g
 {
 	GsDevice *device = device_of(session);
 	GsSortJob job = sort_job(session, space, *from, generate);
-	GsSortReport report = {};
+	GsSorterReport report = {};
 	GsStatus status = gpusort_device_run(device, &job, space.workspace);
 	if (!status)
 		status = copy_async(session, &report, gpusort_sorter_report_source(space.workspace),

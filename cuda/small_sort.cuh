@@ -23,13 +23,13 @@
  */
 struct GsGridExchange {
 	uint32_t arrived; /* arrivals at grid barriers, of all launches together */
-	uint32_t epoch;	  /* tag of this launch; its digits have the tags that follow */
+	uint32_t epoch;	  /* tag of this launch; its passes have the tags that follow */
 	uint32_t unused[62];
 	/*
 	 * A tag above a count, so that blocks need no barrier to wait for counts.
 	 *
-	 * The first index is the parity of the digit's index.  A block may be one digit ahead of a
-	 * block that still reads, but not two.  Each launch writes all words, also those that it
+	 * The first index is the parity of the pass.  A block may be one pass ahead of a block that
+	 * still reads, but not two.  Each launch writes all words, also those that it
 	 * does not read, so that no word has a tag from before the previous launch.
 	 */
 	alignas(16) uint32_t counts[2][GPUSORT_GRID_BLOCKS][GPUSORT_RADIX];
@@ -43,9 +43,9 @@ template <class Order, class Value>
 struct GsSmallSortArgs {
 	typedef typename Order::Key Key;
 	Order order;
-	typename Order::Digit digit[GPUSORT_MAX_PASSES];
-	uint32_t places;
-	Key range; /* mask of the bits of an ordered key that are sorted by */
+	typename Order::DigitExtractor digit_of[GPUSORT_MAX_PASSES];
+	uint32_t passes;
+	Key key_mask; /* mask of the bits of an ordered key that are sorted by */
 	const Key *keys_in;
 	Key *keys_out;			/* NULL: not wanted */
 	const Value *values_in; /* NULL: row numbers */
@@ -69,7 +69,7 @@ __global__ void gpusort_warp_sort_kernel(GsSmallSortArgs<Order, Value> args)
 	/* Sorts pairs (ordered key, lane), which are unique.  Absent items come last. */
 	bool present = lane < args.n;
 	Key key = present ? args.keys_in[lane] : 0;
-	Key rank = args.order.ordered(key) & args.range;
+	Key rank = args.order.ordered(key) & args.key_mask;
 	uint32_t source = lane | (present ? 0 : 32);
 	for (unsigned size = 2; size <= 32; size *= 2)
 		for (unsigned stride = size / 2; stride > 0; stride /= 2) {
@@ -153,14 +153,14 @@ struct GsTileSort {
 		block_items = args.n - block_first < tile ? args.n - block_first : tile;
 	}
 
-	__device__ __forceinline__ uint32_t place_of(int i) const
+	__device__ __forceinline__ uint32_t index_of(int i) const
 	{
 		return warp * (32 * items) + i * 32 + gpusort_lane();
 	}
 
 	__device__ __forceinline__ bool is_item(int i) const
 	{
-		return i < items && place_of(i) < block_items;
+		return i < items && index_of(i) < block_items;
 	}
 
 	__device__ __forceinline__ void load()
@@ -172,7 +172,7 @@ struct GsTileSort {
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (is_item(i)) {
-				uint32_t item = block_first + place_of(i);
+				uint32_t item = block_first + index_of(i);
 				keys[i] = args.keys_in[item];
 				if constexpr (PAIRS)
 					values[i] = args.values_in ? args.values_in[item] : (Value)item;
@@ -191,10 +191,10 @@ struct GsTileSort {
 	 * Returns four times the digit of item i.  Padding has the greatest digit and comes last,
 	 * so its slots are after those of all keys.
 	 */
-	__device__ __forceinline__ uint32_t digit_at(int i,
-												 const typename Order::Digit &digit_of) const
+	__device__ __forceinline__ uint32_t
+	digit_at(int i, const typename Order::DigitExtractor &digit_of) const
 	{
-		return place_of(i) < block_items ? digit_of(keys[i]) : digit_of.mask;
+		return index_of(i) < block_items ? digit_of(keys[i]) : digit_of.mask;
 	}
 
 	/* Waits until all blocks have come here.  What they wrote before is visible after it. */
@@ -217,18 +217,18 @@ struct GsTileSort {
 	}
 
 	/*
-	 * Publishes the block's count of digit d at the digit's index, with its tag.  To be called
-	 * by thread d.
+	 * Publishes the count of digit d in the block for this pass, with its tag.  To be called by
+	 * thread d.
 	 */
-	__device__ __forceinline__ void publish(uint32_t place, uint32_t tag, uint32_t count)
+	__device__ __forceinline__ void publish(uint32_t pass, uint32_t tag, uint32_t count)
 	{
-		uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[place % 2];
+		uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[pass % 2];
 		gpusort_flag_store(&all[blockIdx.x][thread], tag << GPUSORT_GRID_TAG_SHIFT | count);
-		if (place > 0)
+		if (pass > 0)
 			return;
 		/* Words that no block reads in this launch. */
 		uint32_t unread = shared.epoch << GPUSORT_GRID_TAG_SHIFT;
-		if (args.places == 1)
+		if (args.passes == 1)
 			gpusort_flag_store(&args.exchange->counts[1][blockIdx.x][thread], unread);
 		for (unsigned b = blockIdx.x + gridDim.x; b < GPUSORT_GRID_BLOCKS; b += gridDim.x) {
 			gpusort_flag_store(&args.exchange->counts[0][b][thread], unread);
@@ -241,15 +241,15 @@ struct GsTileSort {
 	 * the blocks, four digits per thread.  *count becomes the total, and *before the sum over
 	 * the preceding blocks.
 	 */
-	__device__ __forceinline__ void exchange_counts(uint32_t place, uint32_t *count,
+	__device__ __forceinline__ void exchange_counts(uint32_t pass, uint32_t *count,
 													uint32_t *before)
 	{
 		constexpr uint32_t LOW = (1u << GPUSORT_GRID_TAG_SHIFT) - 1;
-		uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[place % 2];
+		uint32_t(*all)[GPUSORT_RADIX] = args.exchange->counts[pass % 2];
 		unsigned digit = thread % (GPUSORT_RADIX / 4) * 4, group = thread / (GPUSORT_RADIX / 4);
-		uint32_t tag = (shared.epoch + place + 1) & LOW;
+		uint32_t tag = (shared.epoch + pass + 1) & LOW;
 		if (thread < GPUSORT_RADIX)
-			publish(place, tag, *count);
+			publish(pass, tag, *count);
 		uint32_t sums[4] = {};
 		constexpr unsigned BATCH = 4; /* loads in flight */
 		GPUSORT_UNROLL_NOT
@@ -278,7 +278,7 @@ struct GsTileSort {
 			shared.sums[group][digit + d] = sums[d];
 		__syncthreads();
 		/* All blocks have published, so all of them have read the epoch. */
-		if (place == 0 && blockIdx.x == 0 && thread == 0)
+		if (pass == 0 && blockIdx.x == 0 && thread == 0)
 			gpusort_flag_store(&args.exchange->epoch, shared.epoch + GPUSORT_MAX_PASSES + 1);
 		*count = *before = 0;
 		if (thread < GPUSORT_RADIX) {
@@ -302,9 +302,9 @@ struct GsTileSort {
 	/*
 	 * Moves the items to their slots by one digit.  Returns false if the digit does not vary.
 	 */
-	__device__ __forceinline__ bool sort_by(uint32_t place, bool last)
+	__device__ __forceinline__ bool sort_by(uint32_t pass, bool last)
 	{
-		const typename Order::Digit digit_of = args.digit[place];
+		const typename Order::DigitExtractor digit_of = args.digit_of[pass];
 		uint32_t ranks[ITEMS] = {}; /* among the warp's items with equal digits */
 
 		gpusort_clear_bins(shared.bins[warp]);
@@ -322,7 +322,7 @@ struct GsTileSort {
 				count -= (uint32_t)(THREADS * items) - block_items;
 		}
 		if constexpr (GRID)
-			exchange_counts(place, &count, &before);
+			exchange_counts(pass, &count, &before);
 		if (__syncthreads_or(thread < GPUSORT_RADIX && count == args.n))
 			return false;
 		uint32_t smaller = gpusort_radix_exclusive_sum(count, shared.warp_sums);
@@ -362,7 +362,7 @@ struct GsTileSort {
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (is_item(i)) {
-				uint32_t slot = block_first + place_of(i);
+				uint32_t slot = block_first + index_of(i);
 				if constexpr (GRID) {
 					/*
 					 * Other blocks wrote these in this launch, so they must not be read through
@@ -384,9 +384,9 @@ struct GsTileSort {
 		load();
 		bool written = false;
 		GPUSORT_UNROLL_NOT
-		for (uint32_t place = 0; place < args.places; place++) {
-			bool last = place == args.places - 1;
-			bool moved = sort_by(place, last);
+		for (uint32_t pass = 0; pass < args.passes; pass++) {
+			bool last = pass == args.passes - 1;
+			bool moved = sort_by(pass, last);
 			if (moved && !last)
 				take_back();
 			written = moved && last;
@@ -396,7 +396,7 @@ struct GsTileSort {
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (is_item(i))
-				write(block_first + place_of(i), i, args.keys_out != nullptr);
+				write(block_first + index_of(i), i, args.keys_out != nullptr);
 	}
 };
 

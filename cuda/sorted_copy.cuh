@@ -19,7 +19,7 @@ template <class Order, class Value>
 struct GsSortedCopyArgs {
 	typedef typename Order::Key Key;
 	Order order;
-	Key range;				/* mask of the bits of an ordered key that are sorted by */
+	Key key_mask;			/* mask of the bits of an ordered key that are sorted by */
 	const Key *keys_in;		/* aligned to the size of a key */
 	Key *keys_out;			/* NULL: not wanted */
 	const Value *values_in; /* NULL: row numbers */
@@ -69,8 +69,8 @@ struct GsSortedCopy {
 
 	__device__ __forceinline__ bool out_of_order(Key first, Key second) const
 	{
-		return (args.order.ordered(first) & args.range) >
-			   (args.order.ordered(second) & args.range);
+		return (args.order.ordered(first) & args.key_mask) >
+			   (args.order.ordered(second) & args.key_mask);
 	}
 
 	/*

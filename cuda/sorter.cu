@@ -19,21 +19,21 @@ namespace
  * Splits a range of bits into digits: as few as possible, and of about the same width.  An
  * empty range gives a single digit of no width, which never varies.
  */
-GsPlaces split_bits(uint32_t begin_bit, uint32_t end_bit)
+GsDigits split_bits(uint32_t begin_bit, uint32_t end_bit)
 {
-	GsPlaces places = {};
+	GsDigits digits = {};
 	uint32_t bits = end_bit - begin_bit;
 	if (bits == 0) {
-		places.count = 1;
-		return places;
+		digits.count = 1;
+		return digits;
 	}
-	places.count = gpusort_divide_up<uint32_t>(bits, GPUSORT_RADIX_BITS);
-	for (uint32_t i = 0, begin = begin_bit; i < places.count; i++) {
-		uint32_t width = bits / places.count + (i < bits % places.count);
-		places.place[i] = {begin, width};
+	digits.count = gpusort_divide_up<uint32_t>(bits, GPUSORT_RADIX_BITS);
+	for (uint32_t i = 0, begin = begin_bit; i < digits.count; i++) {
+		uint32_t width = bits / digits.count + (i < bits % digits.count);
+		digits.range[i] = {begin, width};
 		begin += width;
 	}
-	return places;
+	return digits;
 }
 
 /* Calls use.template run<Key, Value>() for the widths of a job. */
@@ -90,16 +90,16 @@ cudaError_t run_by_ranks(const GsSorter &sorter, const GsSmallSortArgs<Order, Va
 
 template <class Order, class Value>
 cudaError_t run_small(const GsSorter &sorter, GsSortPath path, const Order &order,
-					  const GsSortJob &job, const GsPlaces &places, unsigned char *workspace,
+					  const GsSortJob &job, const GsDigits &digits, unsigned char *workspace,
 					  cudaStream_t stream)
 {
 	typedef typename Order::Key Key;
 	GsSmallSortArgs<Order, Value> args = {};
 	args.order = order;
-	for (uint32_t i = 0; i < places.count; i++)
-		args.digit[i] = order.digit(places.place[i]);
-	args.places = places.count;
-	args.range = gpusort_range<Key>(places);
+	for (uint32_t i = 0; i < digits.count; i++)
+		args.digit_of[i] = order.extractor(digits.range[i]);
+	args.passes = digits.count;
+	args.key_mask = gpusort_digits_mask<Key>(digits);
 	args.keys_in = (const Key *)job.keys_in;
 	args.keys_out = (Key *)job.keys_out;
 	args.values_in = (const Value *)job.values_in;
@@ -148,19 +148,19 @@ struct RunJob {
 			Large;
 		typedef GsSweepTuning<sizeof(Key), GPUSORT_VALUE_BYTES<Value>, GPUSORT_SMALL_SHARED>
 			Small;
-		GsPlaces places = split_bits(job.begin_bit, job.end_bit);
+		GsDigits digits = split_bits(job.begin_bit, job.end_bit);
 		GsSortPath path = gpusort_sorter_path(&sorter, &job);
 		if (path != GPUSORT_PATH_ONESWEEP)
-			return run_small<Order, Value>(sorter, path, order, job, places, workspace, stream);
+			return run_small<Order, Value>(sorter, path, order, job, digits, workspace, stream);
 		if (fits<Key, Value, Large>(sorter))
-			return gpusort_onesweep_run<Order, Value, Large>(sorter, order, job, places,
+			return gpusort_onesweep_run<Order, Value, Large>(sorter, order, job, digits,
 															 workspace, stream);
 		/*
 		 * Devices of the small class do not have enough memory for items whose positions need
 		 * 64 bits.
 		 */
 		return gpusort_onesweep_run_as<Order, Value, uint32_t, Small>(
-			sorter, order, job, places, workspace, stream);
+			sorter, order, job, digits, workspace, stream);
 	}
 
 	template <class Key, class Value>
@@ -318,7 +318,7 @@ const void *gpusort_sorter_report_source(const void *workspace)
 	return &((const GsControl *)workspace)->report;
 }
 
-bool gpusort_sorter_result_in_input(const GsSortReport *report)
+bool gpusort_sorter_result_in_input(const GsSorterReport *report)
 {
 	return report->result == GPUSORT_IN;
 }

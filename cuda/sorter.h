@@ -76,14 +76,14 @@ cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, voi
  * gpusort_sorter_report_source() returns its address in the job's workspace, from where the
  * caller copies it.
  */
-struct GsSortReport {
+struct GsSorterReport {
 	uint32_t passes; /* sweeps that moved items */
 	uint32_t result; /* GsBuffer that holds the sorted items */
 };
 const void *gpusort_sorter_report_source(const void *workspace);
 
 /* With clobber: returns whether the result is in keys_in and values_in (or values_in_space). */
-bool gpusort_sorter_result_in_input(const GsSortReport *report);
+bool gpusort_sorter_result_in_input(const GsSorterReport *report);
 
 GsDebugSizes gpusort_sorter_sizes(const GsSorter *sorter, uint32_t key_width,
 								  uint32_t value_width);

@@ -19,7 +19,7 @@ constexpr int BENCH_SCAN_THREADS = 256;
 
 template <class Key, class Value>
 struct BenchScanArgs {
-	typename GsIntegerOrder<Key>::Digit digit;
+	typename GsIntegerOrder<Key>::DigitExtractor digit_of;
 	const Key *keys_in;
 	Key *keys_out;
 	const Value *values_in;
@@ -48,10 +48,10 @@ __global__ void __launch_bounds__(BENCH_SCAN_THREADS)
 			keys[k] = args.keys_in[i + k * BENCH_SCAN_THREADS];
 		GPUSORT_UNROLL
 		for (int k = 0; k < UNROLL; k++)
-			atomicAdd(&gpusort_at(mine, args.digit(keys[k])), 1u);
+			atomicAdd(&gpusort_at(mine, args.digit_of(keys[k])), 1u);
 	}
 	for (; i < end; i += BENCH_SCAN_THREADS)
-		atomicAdd(&gpusort_at(mine, args.digit(args.keys_in[i])), 1u);
+		atomicAdd(&gpusort_at(mine, args.digit_of(args.keys_in[i])), 1u);
 	__syncthreads();
 	if (threadIdx.x < 1 << BITS)
 		args.counts[(size_t)threadIdx.x * gridDim.x + blockIdx.x] =
@@ -119,16 +119,16 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 
 	for (uint64_t tile = first; tile < end; tile += Down::TILE) {
 		uint32_t items = end - tile < Down::TILE ? (uint32_t)(end - tile) : Down::TILE;
-		uint32_t place = warp * (32 * ITEMS) + gpusort_lane();
+		uint32_t index = warp * (32 * ITEMS) + gpusort_lane();
 		Key keys[ITEMS];
 		uint32_t slots[ITEMS];
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
-			keys[i] = place + i * 32 < items ? args.keys_in[tile + place + i * 32] : ~(Key)0;
+			keys[i] = index + i * 32 < items ? args.keys_in[tile + index + i * 32] : ~(Key)0;
 		gpusort_clear_bins(shared.bins[warp]);
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
-			atomicAdd(&gpusort_at(shared.bins[warp], args.digit(keys[i])), 1u);
+			atomicAdd(&gpusort_at(shared.bins[warp], args.digit_of(keys[i])), 1u);
 		__syncthreads();
 		uint32_t count =
 			thread < GPUSORT_RADIX ? gpusort_sum_bins<Down::WARPS>(shared.bins, thread) : 0;
@@ -141,14 +141,14 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 		__syncthreads();
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
-			slots[i] = gpusort_take_position(args.digit(keys[i]), shared.bins[warp]);
+			slots[i] = gpusort_take_position(args.digit_of(keys[i]), shared.bins[warp]);
 			shared.keys[slots[i]] = keys[i];
 		}
 		if constexpr (Down::PAIRS) {
 			GPUSORT_UNROLL
 			for (int i = 0; i < ITEMS; i++)
-				if (place + i * 32 < items)
-					shared.values[slots[i]] = args.values_in[tile + place + i * 32];
+				if (index + i * 32 < items)
+					shared.values[slots[i]] = args.values_in[tile + index + i * 32];
 		}
 		__syncthreads();
 		GPUSORT_UNROLL
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 			uint32_t s = thread + i * Down::THREADS;
 			if (s < items) {
 				Key key = shared.keys[s];
-				uint32_t position = gpusort_at(shared.base, args.digit(key)) + s;
+				uint32_t position = gpusort_at(shared.base, args.digit_of(key)) + s;
 				args.keys_out[position] = key;
 				if constexpr (Down::PAIRS)
 					args.values_out[position] = shared.values[s];
@@ -192,7 +192,7 @@ cudaError_t bench_reduce_then_scan_sort(const Key *keys_in, Key *keys_out,
 	GsIntegerOrder<Key> order = {0};
 	for (int pass = 0; pass < PASSES; pass++) {
 		BenchScanArgs<Key, Value> args = {};
-		args.digit = order.digit({(uint32_t)(pass * BITS), BITS});
+		args.digit_of = order.extractor({(uint32_t)(pass * BITS), BITS});
 		args.keys_in = pass == 0 ? keys_in : pass % 2 ? keys_tmp : keys_out;
 		args.values_in = pass == 0 ? values_in : pass % 2 ? values_tmp : values_out;
 		args.keys_out = pass % 2 ? keys_out : keys_tmp;

@@ -238,14 +238,14 @@ void bench_phases(uint64_t n)
 		bench_iota_kernel<<<1024, 256>>>((Value *)arrays.values_in, n);
 	GsSortJob job = make_job<Key, Value>(n);
 	GsIntegerOrder<Key> order = {0};
-	GsPlaces places = {};
-	places.count = sizeof(Key);
-	for (uint32_t i = 0; i < places.count; i++)
-		places.place[i] = {8 * i, 8};
+	GsDigits digits = {};
+	digits.count = sizeof(Key);
+	for (uint32_t i = 0; i < digits.count; i++)
+		digits.range[i] = {8 * i, 8};
 	BenchTime all = time_ours<Key, Value>(n);
 	BenchTime histogram = bench_time(1, 5, stream, [&] {
 		BENCH_CHECK(cudaMemsetAsync(arrays.workspace, 0, sizeof(GsControl), stream));
-		BENCH_CHECK(gpusort_launch_histogram(sorter, order, job, places,
+		BENCH_CHECK(gpusort_launch_histogram(sorter, order, job, digits,
 											 (GsControl *)arrays.workspace, false, stream));
 	});
 	double sweep = (all.median - histogram.median) / sizeof(Key);

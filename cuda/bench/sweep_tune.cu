@@ -48,10 +48,10 @@ static void try_policy(const Arrays<Key, Value> &a, float cub)
 	job.values_in = GPUSORT_HAS_VALUE<Value> ? a.values_in : nullptr;
 	job.values_out = GPUSORT_HAS_VALUE<Value> ? a.values_out : nullptr;
 	GsIntegerOrder<Key> order = {0};
-	GsPlaces places = {};
-	places.count = sizeof(Key);
-	for (uint32_t i = 0; i < places.count; i++)
-		places.place[i] = {8 * i, 8};
+	GsDigits digits = {};
+	digits.count = sizeof(Key);
+	for (uint32_t i = 0; i < digits.count; i++)
+		digits.range[i] = {8 * i, 8};
 	size_t size = gpusort_onesweep_layout<Key, Value, Policy>(sorter, job).total;
 	if (size > a.workspace_size) {
 		printf("  working space too small\n");
@@ -72,7 +72,7 @@ static void try_policy(const Arrays<Key, Value> &a, float cub)
 	BENCH_CHECK(cudaMemset(a.out, 0xEE, a.n * sizeof(Key)));
 	BenchTime time = bench_time(1, a.n > 1 << 26 ? 3 : 9, stream, [&] {
 		BENCH_CHECK((gpusort_onesweep_run<GsIntegerOrder<Key>, Value, Policy>(
-			sorter, order, job, places, a.workspace, stream)));
+			sorter, order, job, digits, a.workspace, stream)));
 	});
 	bool good = bench_verify(a.in, a.out, a.values_out, a.n);
 	printf("  %4d x %2d, %d (%d) blocks, window %d, %s values: %8.3f ms  %.2f x CUB%s\n",
@@ -135,15 +135,15 @@ static void try_all(int log_n)
 		   GPUSORT_VALUE_BYTES<Value>, log_n, cub);
 	(try_policy<Key, Value, Policies>(a, cub), ...);
 	GsIntegerOrder<Key> order = {0};
-	GsPlaces places = {};
-	places.count = sizeof(Key);
-	for (uint32_t i = 0; i < places.count; i++)
-		places.place[i] = {8 * i, 8};
+	GsDigits digits = {};
+	digits.count = sizeof(Key);
+	for (uint32_t i = 0; i < digits.count; i++)
+		digits.range[i] = {8 * i, 8};
 	GsSortJob job = {};
 	job.keys_in = a.in;
 	job.n = a.n;
 	BenchTime time = bench_time(1, 5, stream, [&] {
-		BENCH_CHECK(gpusort_launch_histogram(sorter, order, job, places,
+		BENCH_CHECK(gpusort_launch_histogram(sorter, order, job, digits,
 											 (GsControl *)a.workspace, false, stream));
 	});
 	printf("  histogram alone: %.3f ms\n", time.median);
@@ -159,10 +159,10 @@ template <class Key, class Value>
 static GsSmallSortArgs<GsIntegerOrder<Key>, Value> small_args(const Arrays<Key, Value> &a)
 {
 	GsSmallSortArgs<GsIntegerOrder<Key>, Value> args = {};
-	args.places = sizeof(Key);
-	for (uint32_t i = 0; i < args.places; i++)
-		args.digit[i] = args.order.digit({8 * i, 8});
-	args.range = (Key) ~(Key)0;
+	args.passes = sizeof(Key);
+	for (uint32_t i = 0; i < args.passes; i++)
+		args.digit_of[i] = args.order.extractor({8 * i, 8});
+	args.key_mask = (Key) ~(Key)0;
 	args.keys_in = a.in;
 	args.keys_out = a.out;
 	args.values_in = a.values_in;
@@ -258,16 +258,16 @@ static void try_copy(const Arrays<Key, Value> &a)
 	job.keys_out = a.out;
 	job.values_in = a.values_in;
 	job.values_out = a.values_out;
-	GsPlaces places = {};
-	places.count = sizeof(Key);
-	for (uint32_t i = 0; i < places.count; i++)
-		places.place[i] = {8 * i, 8};
+	GsDigits digits = {};
+	digits.count = sizeof(Key);
+	for (uint32_t i = 0; i < digits.count; i++)
+		digits.range[i] = {8 * i, 8};
 	GsIntegerOrder<Key> order = {0};
 	BENCH_CHECK(cudaMemset(a.workspace, 0, sizeof(GsControl)));
 	BENCH_CHECK(cudaMemset(a.out, 0xEE, a.n * sizeof(Key)));
 	BenchTime time = bench_time(1, 9, stream, [&] {
 		BENCH_CHECK((gpusort_launch_sorted_copy<GsIntegerOrder<Key>, Value, Policy>(
-			sorter, order, job, places, (GsControl *)a.workspace, stream)));
+			sorter, order, job, digits, (GsControl *)a.workspace, stream)));
 	});
 	bool good = bench_verify(a.in, a.out, a.values_out, a.n);
 	printf("  %dx%dx%d %.4f ms%s", Policy::THREADS, Policy::BLOCKS, Policy::VECTORS,
