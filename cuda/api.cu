@@ -14,7 +14,7 @@ namespace
 
 /* Copies a caller's struct.  Fields that the caller does not know become zero. */
 template <class T>
-bool take_struct(T *target, const T *source)
+bool copy_struct(T *target, const T *source)
 {
 	memset(target, 0, sizeof *target);
 	if (!source || source->struct_size < sizeof source->struct_size)
@@ -77,13 +77,13 @@ GsStatus device_info(int ordinal, GsDeviceInfo *info, char *message, size_t mess
 GsStatus device_open(const GsDeviceOptions *options, GsDevice **device, char *message,
 					 size_t message_size)
 {
-	GsDeviceOptions taken;
+	GsDeviceOptions copy;
 	if (!device)
 		return bad_argument(message, message_size, "device is NULL");
 	*device = nullptr;
-	if (!take_struct(&taken, options))
-		return bad_argument(message, message_size, "options are NULL or have no size");
-	return gpusort_device_open(&taken, device, message, message_size);
+	if (!copy_struct(&copy, options))
+		return bad_argument(message, message_size, "options are NULL or have no struct_size");
+	return gpusort_device_open(&copy, device, message, message_size);
 }
 
 void device_close(GsDevice *device)
@@ -110,7 +110,7 @@ GsStatus device_memory(GsDevice *device, GsDeviceMemory *memory)
 	size_t free_bytes = 0, total_bytes = 0;
 	if (!status)
 		status = gpusort_device_check(device, cudaMemGetInfo(&free_bytes, &total_bytes),
-									  "ask for free device memory");
+									  "query free device memory");
 	memory->free = free_bytes;
 	memory->total = total_bytes;
 	return status;
@@ -122,7 +122,7 @@ GsStatus device_trim(GsDevice *device)
 		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_enter(device);
 	if (!status)
-		gpusort_device_drop_workspace(device);
+		gpusort_device_free_workspace(device);
 	return status;
 }
 
@@ -137,8 +137,9 @@ GsStatus host_register(GsDevice *device, void *address, size_t size)
 		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_enter(device);
 	if (!status)
-		status = gpusort_device_check(
-			device, cudaHostRegister(address, size, cudaHostRegisterPortable), "pin memory");
+		status = gpusort_device_check(device,
+									  cudaHostRegister(address, size, cudaHostRegisterPortable),
+									  "pin host memory");
 	return status;
 }
 
@@ -148,7 +149,7 @@ GsStatus host_unregister(GsDevice *device, void *address)
 		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_enter(device);
 	if (!status)
-		status = gpusort_device_check(device, cudaHostUnregister(address), "unpin memory");
+		status = gpusort_device_check(device, cudaHostUnregister(address), "unpin host memory");
 	return status;
 }
 
@@ -174,8 +175,8 @@ GsStatus buffer_free(GsDevice *device, void *buffer)
  * which may be before the bytes have arrived.  Sorts on device->compute do not wait for the
  * default stream and could start earlier.
  */
-GsStatus copy(GsDevice *device, void *target, const void *source, size_t size,
-			  cudaMemcpyKind kind)
+GsStatus copy_and_wait(GsDevice *device, void *target, const void *source, size_t size,
+					   cudaMemcpyKind kind)
 {
 	if (!device || (size && (!target || !source)))
 		return GPUSORT_BAD_ARGUMENT;
@@ -191,42 +192,42 @@ GsStatus copy(GsDevice *device, void *target, const void *source, size_t size,
 
 GsStatus buffer_write(GsDevice *device, void *buffer, const void *source, size_t size)
 {
-	return copy(device, buffer, source, size, cudaMemcpyHostToDevice);
+	return copy_and_wait(device, buffer, source, size, cudaMemcpyHostToDevice);
 }
 
 GsStatus buffer_read(GsDevice *device, void *target, const void *buffer, size_t size)
 {
-	return copy(device, target, buffer, size, cudaMemcpyDeviceToHost);
+	return copy_and_wait(device, target, buffer, size, cudaMemcpyDeviceToHost);
 }
 
 GsStatus sort(GsDevice *device, const GsSortRequest *request)
 {
-	GsSortRequest taken;
-	if (!device || !take_struct(&taken, request))
+	GsSortRequest copy;
+	if (!device || !copy_struct(&copy, request))
 		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_enter(device);
-	return status ? status : gpusort_array_sort(device, &taken);
+	return status ? status : gpusort_device_sort_arrays(device, &copy);
 }
 
 GsStatus session_begin(GsDevice *device, const GsSessionOptions *options, GsSession **session)
 {
-	GsSessionOptions taken;
+	GsSessionOptions copy;
 	if (!session)
 		return GPUSORT_BAD_ARGUMENT;
 	*session = nullptr;
-	if (!device || !take_struct(&taken, options))
+	if (!device || !copy_struct(&copy, options))
 		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_enter(device);
-	return status ? status : gpusort_session_begin(device, &taken, session);
+	return status ? status : gpusort_session_begin(device, &copy, session);
 }
 
 GsStatus session_put(GsSession *session, const GsChunk *chunk, GsTicket *ticket)
 {
-	GsChunk taken;
-	if (!session || !ticket || !take_struct(&taken, chunk))
+	GsChunk copy;
+	if (!session || !ticket || !copy_struct(&copy, chunk))
 		return GPUSORT_BAD_ARGUMENT;
 	*ticket = 0;
-	return gpusort_session_put(session, &taken, ticket);
+	return gpusort_session_put(session, &copy, ticket);
 }
 
 GsStatus session_sort(GsSession *session, GsSessionResult *result)
@@ -271,20 +272,20 @@ void session_end(GsSession *session)
 
 GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
 {
-	GsDebugSettings taken = {};
-	if (!device || (settings && !take_struct(&taken, settings)))
+	GsDebugSettings copy = {};
+	if (!device || (settings && !copy_struct(&copy, settings)))
 		return GPUSORT_BAD_ARGUMENT;
-	device->sorter.debug = taken;
-	device->allocs_left = taken.fail_alloc;
-	device->launches_left = taken.fail_launch;
+	device->sorter.debug = copy;
+	device->allocs_left = copy.fail_alloc;
+	device->launches_left = copy.fail_launch;
 #ifndef __CUDACC__
 	gpusort_emu::Schedule schedule;
-	schedule.seed = taken.emu_seed;
-	schedule.dispatch = taken.emu_dispatch;
-	schedule.favour = taken.emu_favour;
-	schedule.bug = taken.emu_bug;
-	if (taken.emu_resident)
-		schedule.resident = taken.emu_resident;
+	schedule.seed = copy.emu_seed;
+	schedule.dispatch = copy.emu_dispatch;
+	schedule.favour = copy.emu_favour;
+	schedule.bug = copy.emu_bug;
+	if (copy.emu_resident)
+		schedule.resident = copy.emu_resident;
 	gpusort_emu::schedule = schedule;
 #endif
 	return GPUSORT_OK;
@@ -294,28 +295,28 @@ GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
  * Returns the rank of a path among all paths, by the size of the inputs for which
  * GPUSORT_PATH_AUTO chooses them.
  */
-int place_by_size(GsSortPath path)
+int rank_by_size(GsSortPath path)
 {
 	static const GsSortPath paths[] = {GPUSORT_PATH_WARP, GPUSORT_PATH_RANK, GPUSORT_PATH_BLOCK,
 									   GPUSORT_PATH_GRID, GPUSORT_PATH_ONESWEEP};
-	int place = 0;
-	while (paths[place] != path && paths[place] != GPUSORT_PATH_ONESWEEP)
-		place++;
-	return place;
+	int rank = 0;
+	while (paths[rank] != path && paths[rank] != GPUSORT_PATH_ONESWEEP)
+		rank++;
+	return rank;
 }
 
 /*
  * Returns the largest n for which GPUSORT_PATH_AUTO chooses the path, or a path for smaller
  * inputs.
  */
-uint32_t last_of(const GsSorter *sorter, GsSortJob job, GsSortPath path)
+uint32_t largest_n(const GsSorter *sorter, GsSortJob job, GsSortPath path)
 {
 	GsSorter unforced = *sorter;
 	unforced.debug.path = GPUSORT_PATH_AUTO;
 	uint32_t last = 0;
 	for (uint32_t bit = 1u << 31; bit; bit /= 2) {
 		job.n = last | bit;
-		if (place_by_size(gpusort_sorter_path(&unforced, &job)) <= place_by_size(path))
+		if (rank_by_size(gpusort_sorter_path(&unforced, &job)) <= rank_by_size(path))
 			last |= bit;
 	}
 	return last;
@@ -331,10 +332,10 @@ GsStatus debug_sizes(GsDevice *device, uint32_t key_width, uint32_t value_width,
 	GsSortJob job = {};
 	job.key_width = key_width;
 	job.value_width = value_width;
-	sizes->auto_warp = last_of(&device->sorter, job, GPUSORT_PATH_WARP);
-	sizes->auto_rank = last_of(&device->sorter, job, GPUSORT_PATH_RANK);
-	sizes->auto_block = last_of(&device->sorter, job, GPUSORT_PATH_BLOCK);
-	sizes->auto_grid = last_of(&device->sorter, job, GPUSORT_PATH_GRID);
+	sizes->auto_warp = largest_n(&device->sorter, job, GPUSORT_PATH_WARP);
+	sizes->auto_rank = largest_n(&device->sorter, job, GPUSORT_PATH_RANK);
+	sizes->auto_block = largest_n(&device->sorter, job, GPUSORT_PATH_BLOCK);
+	sizes->auto_grid = largest_n(&device->sorter, job, GPUSORT_PATH_GRID);
 	return GPUSORT_OK;
 }
 

@@ -23,12 +23,12 @@ namespace
  * Number of resets of each device in this process, by ordinal.  If the count differs from that
  * at the start of a GsDevice, everything that the GsDevice allocated on its device is gone.
  */
-constexpr int MOST_DEVICES = 64;
-std::atomic<uint32_t> resets[MOST_DEVICES];
+constexpr int MAX_DEVICES = 64;
+std::atomic<uint32_t> resets[MAX_DEVICES];
 
 std::atomic<uint32_t> &resets_of(const GsDevice *device)
 {
-	return resets[device->ordinal % MOST_DEVICES];
+	return resets[device->ordinal % MAX_DEVICES];
 }
 
 /* Returns whether the context of the process is unusable after an error. */
@@ -98,7 +98,7 @@ GsStatus status_of(cudaError_t error)
 }
 
 /* Converts an error of a call without a GsDevice into a status and a message, and clears it. */
-GsStatus report(cudaError_t error, const char *what, char *message, size_t message_size)
+GsStatus report_error(cudaError_t error, const char *what, char *message, size_t message_size)
 {
 	if (error == cudaSuccess)
 		return GPUSORT_OK;
@@ -112,7 +112,7 @@ GsStatus report(cudaError_t error, const char *what, char *message, size_t messa
 /*
  * Creates the stream and the sorter's memory on the device.  On failure everything is released.
  */
-GsStatus start(GsDevice *device)
+GsStatus start_device(GsDevice *device)
 {
 	cudaDeviceProp properties;
 	device->started = false;
@@ -126,11 +126,12 @@ GsStatus start(GsDevice *device)
 	if (status)
 		return status;
 	if (properties.major < 7)
-		return gpusort_device_fail(device, GPUSORT_NO_DEVICE,
-								   "compute capability %d.%d is too low: 7.0 is needed",
-								   properties.major, properties.minor);
+		return gpusort_device_fail(
+			device, GPUSORT_NO_DEVICE,
+			"compute capability %d.%d is not supported: 7.0 or higher is required",
+			properties.major, properties.minor);
 	status = gpusort_device_check(device, gpusort_sorter_init(&device->sorter, properties),
-								  "find the kernels' code for the device");
+								  "load the kernels for the device");
 	if (status)
 		return status;
 	status = gpusort_device_check(
@@ -146,7 +147,7 @@ GsStatus start(GsDevice *device)
 			"clear device memory");
 	if (!status)
 		status = gpusort_device_check(device, cudaStreamSynchronize(device->compute),
-									  "start the device");
+									  "initialize the device");
 	if (status) {
 		gpusort_device_free(device, nullptr, device->sorter.exchange);
 		device->sorter.exchange = nullptr;
@@ -188,7 +189,7 @@ bool gpusort_device_is_lost(GsDevice *device)
 	if (!device->lost && device->resets != resets_of(device)) {
 		device->lost = true;
 		gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
-							"the device was reset to recover it for another user");
+							"the device was reset by another user");
 	}
 	return device->lost;
 }
@@ -206,16 +207,19 @@ GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size,
 	if (gpusort_device_is_lost(device))
 		return GPUSORT_DEVICE_LOST;
 	if (device->memory_limit && size > device->memory_limit - device->in_use)
-		return gpusort_device_fail(device, GPUSORT_DEVICE_MEMORY,
-								   "device memory limit of %llu bytes is exhausted",
-								   (unsigned long long)device->memory_limit);
+		return gpusort_device_fail(
+			device, GPUSORT_DEVICE_MEMORY,
+			"could not allocate device memory: limit of %llu bytes exceeded",
+			(unsigned long long)device->memory_limit);
 	if (account && account->limit && size > account->limit - account->in_use)
-		return gpusort_device_fail(device, GPUSORT_DEVICE_MEMORY,
-								   "device memory limit of %llu bytes of the sort is exhausted",
-								   (unsigned long long)account->limit);
+		return gpusort_device_fail(
+			device, GPUSORT_DEVICE_MEMORY,
+			"could not allocate device memory: limit of %llu bytes for the sort exceeded",
+			(unsigned long long)account->limit);
 	if (device->allocs_left && --device->allocs_left == 0)
-		return gpusort_device_fail(device, GPUSORT_DEVICE_MEMORY,
-								   "could not allocate device memory: fault of a test");
+		return gpusort_device_fail(
+			device, GPUSORT_DEVICE_MEMORY,
+			"could not allocate device memory: failure requested by a test");
 	GsAllocation *allocation = new (std::nothrow) GsAllocation;
 	if (!allocation)
 		return gpusort_device_fail(device, GPUSORT_HOST_MEMORY, "out of memory");
@@ -254,13 +258,15 @@ GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer
 			return GPUSORT_OK; /* gone with the context */
 		return gpusort_device_check(device, cudaFree(pointer), "free device memory");
 	}
-	return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "not a buffer of this device");
+	return gpusort_device_fail(
+		device, GPUSORT_BAD_ARGUMENT,
+		"could not free device memory: it was not allocated on this device");
 }
 
 GsStatus gpusort_device_workspace(GsDevice *device, size_t size, void **workspace)
 {
 	if (device->workspace_size < size) {
-		gpusort_device_drop_workspace(device);
+		gpusort_device_free_workspace(device);
 		GsStatus status = gpusort_device_alloc(device, nullptr, size, &device->workspace);
 		if (status)
 			return status;
@@ -270,7 +276,7 @@ GsStatus gpusort_device_workspace(GsDevice *device, size_t size, void **workspac
 	return GPUSORT_OK;
 }
 
-void gpusort_device_drop_workspace(GsDevice *device)
+void gpusort_device_free_workspace(GsDevice *device)
 {
 	gpusort_device_free(device, nullptr, device->workspace);
 	device->workspace = nullptr;
@@ -282,7 +288,7 @@ GsStatus gpusort_device_run(GsDevice *device, const GsSortJob *job, void *worksp
 	if (device->launches_left && --device->launches_left == 0) {
 		device->lost = true;
 		return gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
-								   "could not launch a kernel: fault of a test");
+								   "could not launch a kernel: failure requested by a test");
 	}
 	return gpusort_device_check(
 		device, gpusort_sorter_run(&device->sorter, job, workspace, device->compute),
@@ -299,7 +305,7 @@ GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **result, 
 		return status;
 	if (options->ordinal < 0 || options->ordinal >= count) {
 		if (message && message_size)
-			snprintf(message, message_size, "there is no device %d", (int)options->ordinal);
+			snprintf(message, message_size, "device %d does not exist", (int)options->ordinal);
 		return GPUSORT_NO_DEVICE;
 	}
 	GsDevice *device = new (std::nothrow) GsDevice();
@@ -310,7 +316,7 @@ GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **result, 
 	}
 	device->ordinal = options->ordinal;
 	device->memory_limit = options->memory_limit;
-	status = start(device);
+	status = start_device(device);
 	if (status) {
 		if (message && message_size)
 			snprintf(message, message_size, "%s", device->message);
@@ -325,7 +331,7 @@ void gpusort_device_close(GsDevice *device)
 {
 	if (!gpusort_device_is_lost(device))
 		cudaSetDevice(device->ordinal);
-	gpusort_device_drop_workspace(device);
+	gpusort_device_free_workspace(device);
 	while (device->allocations)
 		gpusort_device_free(device, nullptr, device->allocations->pointer);
 	if (!device->lost && device->compute)
@@ -333,15 +339,15 @@ void gpusort_device_close(GsDevice *device)
 	delete device;
 }
 
-static bool is_memory(GsStatus status)
+static bool is_out_of_memory(GsStatus status)
 {
 	return status == GPUSORT_DEVICE_MEMORY || status == GPUSORT_HOST_MEMORY;
 }
 
-static GsStatus restart(GsDevice *device)
+static GsStatus restart_device(GsDevice *device)
 {
 	device->lost = false;
-	GsStatus status = start(device);
+	GsStatus status = start_device(device);
 	device->lost = status != GPUSORT_OK;
 	return status;
 }
@@ -362,15 +368,15 @@ GsStatus gpusort_device_recover(GsDevice *device)
 
 	GsStatus status = GPUSORT_DEVICE_LOST;
 	if (was_reset)
-		status = restart(device);
-	if (status != GPUSORT_OK && !is_memory(status)) {
+		status = restart_device(device);
+	if (status != GPUSORT_OK && !is_out_of_memory(status)) {
 		cudaSetDevice(device->ordinal);
 		cudaDeviceReset();
 		cudaGetLastError(); /* an error that persists shows up when the device is started */
 		resets_of(device)++;
-		status = restart(device);
+		status = restart_device(device);
 	}
-	if (status == GPUSORT_OK || is_memory(status))
+	if (status == GPUSORT_OK || is_out_of_memory(status))
 		return status;
 	char reason[sizeof device->message];
 	memcpy(reason, device->message, sizeof reason);
@@ -382,7 +388,7 @@ GsStatus gpusort_device_count(int *count, char *message, size_t message_size)
 {
 	*count = 0;
 	GsStatus status =
-		report(cudaGetDeviceCount(count), "count the devices", message, message_size);
+		report_error(cudaGetDeviceCount(count), "count the devices", message, message_size);
 	if (status)
 		*count = 0;
 	return status;
@@ -392,8 +398,8 @@ GsStatus gpusort_device_info(int ordinal, GsDeviceInfo *info, char *message,
 							 size_t message_size)
 {
 	cudaDeviceProp properties;
-	GsStatus status = report(cudaGetDeviceProperties(&properties, ordinal),
-							 "read the properties of the device", message, message_size);
+	GsStatus status = report_error(cudaGetDeviceProperties(&properties, ordinal),
+								   "read the properties of the device", message, message_size);
 	if (status)
 		return status;
 	memset(info, 0, sizeof *info);

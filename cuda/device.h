@@ -75,7 +75,7 @@ GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer
  * stream compute only.
  */
 GsStatus gpusort_device_workspace(GsDevice *device, size_t size, void **workspace);
-void gpusort_device_drop_workspace(GsDevice *device);
+void gpusort_device_free_workspace(GsDevice *device);
 
 /* Queues a sort on the stream compute, or fails as the settings for tests demand. */
 GsStatus gpusort_device_run(GsDevice *device, const GsSortJob *job, void *workspace);
@@ -89,6 +89,6 @@ GsStatus gpusort_device_info(int ordinal, GsDeviceInfo *info, char *message,
 							 size_t message_size);
 
 /* Sorts arrays in host or device memory, and waits for the end. */
-GsStatus gpusort_array_sort(GsDevice *device, const GsSortRequest *request);
+GsStatus gpusort_device_sort_arrays(GsDevice *device, const GsSortRequest *request);
 
 #endif /* GPUSORT_DEVICE_INTERNAL_H */

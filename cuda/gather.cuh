@@ -73,8 +73,9 @@ __global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data,
  * Exclusive sum over a block of GPUSORT_RADIX threads.  *total is the sum of all.  Contains
  * barriers.
  */
-__device__ __forceinline__ uint64_t gpusort_block_sum(uint32_t value, uint32_t *warp_sums,
-													  uint32_t *total)
+__device__ __forceinline__ uint64_t gpusort_block_exclusive_sum(uint32_t value,
+																uint32_t *warp_sums,
+																uint32_t *total)
 {
 	uint32_t sum = gpusort_radix_exclusive_sum(value, warp_sums);
 	if (threadIdx.x == GPUSORT_RADIX - 1)
@@ -99,7 +100,8 @@ gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths, uint32_t n,
 	GPUSORT_SHARED(GsSumShared, shared);
 	for (uint32_t base = 0; base < n; base += blockDim.x) {
 		uint32_t i = base + threadIdx.x, total;
-		uint64_t before = gpusort_block_sum(i < n ? lengths[i] : 0, shared.warp_sums, &total);
+		uint64_t before =
+			gpusort_block_exclusive_sum(i < n ? lengths[i] : 0, shared.warp_sums, &total);
 		if (i < n)
 			starts[i] = data + before;
 		data += total;
@@ -115,7 +117,8 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 	for (uint32_t k = 0; k < GPUSORT_SCAN_TILE; k += blockDim.x) {
 		uint64_t i = first + k + threadIdx.x;
 		uint32_t total;
-		gpusort_block_sum(i < n ? *lengths.at<uint32_t>(rows[i]) : 0, shared.warp_sums, &total);
+		gpusort_block_exclusive_sum(i < n ? *lengths.at<uint32_t>(rows[i]) : 0,
+									shared.warp_sums, &total);
 		sum += total;
 	}
 	if (threadIdx.x == 0)
@@ -123,7 +126,7 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 }
 
 /* Exclusive prefix sums in place; sums[n] = the total.  Runs in one warp. */
-[[maybe_unused]] static __global__ void gpusort_sum_sums_kernel(uint64_t *sums, uint32_t n)
+[[maybe_unused]] static __global__ void gpusort_scan_sums_kernel(uint64_t *sums, uint32_t n)
 {
 	uint64_t before = 0;
 	for (uint32_t base = 0; base < n; base += 32) {
@@ -153,8 +156,8 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 	for (uint32_t k = 0; k < GPUSORT_SCAN_TILE; k += blockDim.x) {
 		uint64_t i = first + k + threadIdx.x;
 		uint32_t total;
-		uint64_t sum = gpusort_block_sum(i < n ? *lengths.at<uint32_t>(rows[i]) : 0,
-										 shared.warp_sums, &total);
+		uint64_t sum = gpusort_block_exclusive_sum(i < n ? *lengths.at<uint32_t>(rows[i]) : 0,
+												   shared.warp_sums, &total);
 		if (i <= n)
 			offsets[i] = before + sum;
 		before += total;
@@ -168,11 +171,10 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
  * number of all.  Runs in one warp, which narrows the position of each end down by 32 probes at
  * a time.
  */
-[[maybe_unused]] static __global__ void gpusort_cut_kernel(uint64_t *firsts, uint64_t *bytes,
-														   uint64_t *count, uint64_t most,
-														   const uint64_t *offsets, uint64_t n,
-														   uint64_t chunk_rows,
-														   uint64_t chunk_bytes)
+[[maybe_unused]] static __global__ void
+gpusort_split_chunks_kernel(uint64_t *firsts, uint64_t *bytes, uint64_t *count, uint64_t most,
+							const uint64_t *offsets, uint64_t n, uint64_t chunk_rows,
+							uint64_t chunk_bytes)
 {
 	uint64_t first = 0, chunks = 0;
 	while (first < n) {

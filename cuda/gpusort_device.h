@@ -61,7 +61,7 @@ typedef enum GsKeyOrder {
 	GPUSORT_FLOAT		  /* as IEEE numbers; -0 equals +0, all NaNs are equal and greatest */
 } GsKeyOrder;
 
-typedef enum GsMemoryPlace { GPUSORT_HOST_ARRAYS = 0, GPUSORT_DEVICE_ARRAYS } GsMemoryPlace;
+typedef enum GsArrayLocation { GPUSORT_HOST_ARRAYS = 0, GPUSORT_DEVICE_ARRAYS } GsArrayLocation;
 
 typedef enum GsRowLayout {
 	GPUSORT_ROWS_NONE = 0, /* no rows: sorted chunks consist of row numbers (argsort) */
@@ -124,7 +124,7 @@ typedef struct GsSortRequest {
 	uint32_t end_bit;
 	GsKeyOrder order;
 	int32_t descending;
-	GsMemoryPlace place;
+	GsArrayLocation location;
 	uint64_t n;
 	const void *keys_in;
 	void *keys_out;

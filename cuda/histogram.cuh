@@ -36,7 +36,7 @@ struct GsHistogram {
 	typedef GsHistogramTuning Tuning;
 	static constexpr int MAX_PASSES = 8 * sizeof(Key) / GPUSORT_RADIX_BITS;
 	static constexpr int VECTOR = 16 / sizeof(Key);
-	static constexpr uint64_t TURN = (uint64_t)Tuning::THREADS * Tuning::VECTORS * VECTOR;
+	static constexpr uint64_t TILE = (uint64_t)Tuning::THREADS * Tuning::VECTORS * VECTOR;
 
 	struct Shared {
 		uint32_t counts[MAX_PASSES][GPUSORT_RADIX];
@@ -78,15 +78,15 @@ struct GsHistogram {
 		Key key[VECTOR];
 	};
 
-	/* Loads TURN keys, aligned to 16 bytes; none of them may be beyond the end. */
-	__device__ __forceinline__ void load_turn(Keys (&vectors)[Tuning::VECTORS], const Key *keys)
+	/* Loads TILE keys, aligned to 16 bytes; none of them may be beyond the end. */
+	__device__ __forceinline__ void load_tile(Keys (&vectors)[Tuning::VECTORS], const Key *keys)
 	{
 		GPUSORT_UNROLL
 		for (int v = 0; v < Tuning::VECTORS; v++)
 			vectors[v] = ((const Keys *)keys)[v * Tuning::THREADS + threadIdx.x];
 	}
 
-	__device__ __forceinline__ void check_turn(const Keys (&vectors)[Tuning::VECTORS],
+	__device__ __forceinline__ void check_tile(const Keys (&vectors)[Tuning::VECTORS],
 											   const Key *keys, bool has_next)
 	{
 		bool bad = false;
@@ -102,21 +102,21 @@ struct GsHistogram {
 			 */
 			Key next = __shfl_down_sync(~0u, vectors[v].key[0], 1);
 			bool last = gpusort_lane() == 31;
-			if (last && (has_next || at + VECTOR < (int)TURN))
+			if (last && (has_next || at + VECTOR < (int)TILE))
 				next = keys[at + VECTOR];
 			else if (last)
 				next = vectors[v].key[VECTOR - 1];
 			bad |= out_of_order(vectors[v].key[VECTOR - 1], next);
 		}
-		note(bad);
+		report_descent(bad);
 	}
 
-	__device__ __forceinline__ void count_turn(const Key *keys, bool has_next)
+	__device__ __forceinline__ void count_tile(const Key *keys, bool has_next)
 	{
 		Keys vectors[Tuning::VECTORS];
-		load_turn(vectors, keys);
+		load_tile(vectors, keys);
 		if (checking)
-			check_turn(vectors, keys, has_next);
+			check_tile(vectors, keys, has_next);
 		GPUSORT_UNROLL
 		for (int v = 0; v < Tuning::VECTORS; v++)
 			GPUSORT_UNROLL
@@ -125,21 +125,22 @@ struct GsHistogram {
 	}
 
 	/* Counts n keys, one at a time.  has_next: there is a key after them. */
-	__device__ __forceinline__ void count_few(const Key *keys, uint32_t n, bool has_next)
+	__device__ __forceinline__ void count_partial_tile(const Key *keys, uint32_t n,
+													   bool has_next)
 	{
 		bool bad = false;
-		GPUSORT_UNROLL_NOT
+		GPUSORT_NO_UNROLL
 		for (uint32_t i = threadIdx.x; i < n; i += Tuning::THREADS) {
 			Key key = keys[i];
 			if (i + 1 < n || has_next)
 				bad |= out_of_order(key, keys[i + 1]);
 			count(key);
 		}
-		note(bad);
+		report_descent(bad);
 	}
 
 	/* Notes a descent.  A warp that has seen one stops looking for more. */
-	__device__ __forceinline__ void note(bool bad)
+	__device__ __forceinline__ void report_descent(bool bad)
 	{
 		if (checking && __ballot_sync(~0u, bad)) {
 			checking = false;
@@ -156,18 +157,18 @@ struct GsHistogram {
 
 		/*
 		 * Block 0 also counts the keys before the first 16-byte boundary, and the last block
-		 * those after the last full turn.
+		 * those after the last full tile.
 		 */
 		uint64_t before = first_aligned();
-		uint64_t turns = (args.n - before) / TURN;
+		uint64_t tiles = (args.n - before) / TILE;
 		const Key *aligned = args.keys + before;
 		if (blockIdx.x == 0)
-			count_few(args.keys, (uint32_t)before, before < args.n);
-		for (uint64_t turn = blockIdx.x; turn < turns; turn += gridDim.x)
-			count_turn(aligned + turn * TURN, before + (turn + 1) * TURN < args.n);
+			count_partial_tile(args.keys, (uint32_t)before, before < args.n);
+		for (uint64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+			count_tile(aligned + tile * TILE, before + (tile + 1) * TILE < args.n);
 		if (blockIdx.x == gridDim.x - 1)
-			count_few(aligned + turns * TURN, (uint32_t)(args.n - before - turns * TURN),
-					  false);
+			count_partial_tile(aligned + tiles * TILE,
+							   (uint32_t)(args.n - before - tiles * TILE), false);
 		__syncthreads();
 
 		for (unsigned i = threadIdx.x; i < args.passes * GPUSORT_RADIX; i += Tuning::THREADS) {

@@ -263,7 +263,7 @@ struct GsSweep {
 		}
 		*first = gpusort_radix_exclusive_sum(slots, shared.warp_sums);
 		if (thread < GPUSORT_RADIX)
-			gpusort_place_bins<WARPS>(shared.bins, thread, *first);
+			gpusort_scan_bins<WARPS>(shared.bins, thread, *first);
 		return count;
 	}
 
@@ -279,38 +279,38 @@ struct GsSweep {
 	 * Reads status words of preceding tiles, until an inclusive sum or the strip's first tile
 	 * is reached, or until fallback_polls polls in a row found nothing.
 	 */
-	__device__ __forceinline__ void look_back(LookBack &at) const
+	__device__ __forceinline__ void look_back(LookBack &state) const
 	{
 		constexpr int WINDOW = Policy::WINDOW;
-		while (at.next >= 0) {
+		while (state.next >= 0) {
 			uint32_t words[WINDOW];
-			words[0] = gpusort_flag_load(status_word(at.next));
+			words[0] = gpusort_flag_load(status_word(state.next));
 			/*
 			 * As long as the nearest word is missing, reading more words would only keep the
 			 * cache busy.
 			 */
 			GPUSORT_UNROLL
 			for (int i = 1; i < WINDOW; i++)
-				words[i] = at.polls == 0 && at.next >= i
-							   ? gpusort_flag_load(status_word(at.next - i))
+				words[i] = state.polls == 0 && state.next >= i
+							   ? gpusort_flag_load(status_word(state.next - i))
 							   : 0;
 			int used = 0;
 			bool end = false;
 			GPUSORT_UNROLL
 			for (int i = 0; i < WINDOW; i++) {
 				if (!end && used == i && is_ready(words[i])) {
-					at.sum += words[i] & GPUSORT_STATUS_COUNT;
+					state.sum += words[i] & GPUSORT_STATUS_COUNT;
 					used++;
 					end = is_global(words[i]);
 				}
 			}
-			at.next = end ? -1 : at.next - used;
-			if (GPUSORT_BUG(GPUSORT_BUG_SHORT_LOOKBACK) && at.next >= 0 &&
-				at.next + 3 < (int)tile)
-				at.next = -1;
+			state.next = end ? -1 : state.next - used;
+			if (GPUSORT_BUG(GPUSORT_BUG_SHORT_LOOKBACK) && state.next >= 0 &&
+				state.next + 3 < (int)tile)
+				state.next = -1;
 			if (used)
-				at.polls = 0;
-			else if (++at.polls > args.fallback_polls && args.fallback_polls != NONE)
+				state.polls = 0;
+			else if (++state.polls > args.fallback_polls && args.fallback_polls != NONE)
 				return;
 		}
 	}
@@ -327,7 +327,7 @@ struct GsSweep {
 			shared.missing_counts[thread] = 0;
 		__syncthreads();
 		const Key *source = keys_of(pass.source) + args.strip_first + (size_t)missing * TILE;
-		GPUSORT_UNROLL_NOT
+		GPUSORT_NO_UNROLL
 		for (uint32_t i = thread; i < TILE; i += THREADS)
 			atomicAdd(&gpusort_at(shared.missing_counts, args.digit_of(source[i])), 1u);
 		__syncthreads();
@@ -359,14 +359,15 @@ struct GsSweep {
 	 * Continues the look-back of digit d, and publishes the sum if it is complete.  To be
 	 * called by thread d.
 	 */
-	__device__ __forceinline__ void try_look_back(LookBack &at, uint32_t count, uint32_t first)
+	__device__ __forceinline__ void continue_look_back(LookBack &state, uint32_t count,
+													   uint32_t first)
 	{
-		if (at.next == LookBack::PUBLISHED)
+		if (state.next == LookBack::PUBLISHED)
 			return;
-		look_back(at);
-		if (at.next < 0) {
-			publish_sum(at.sum, count, first);
-			at.next = LookBack::PUBLISHED;
+		look_back(state);
+		if (state.next < 0) {
+			publish_sum(state.sum, count, first);
+			state.next = LookBack::PUBLISHED;
 		}
 	}
 
@@ -374,23 +375,23 @@ struct GsSweep {
 	 * Completes the look-back, counting missing tiles as often as necessary, so that
 	 * shared.base is set.  To be called by all threads; ends with a barrier.
 	 */
-	__device__ __forceinline__ void finish_look_back(LookBack &at, uint32_t count,
+	__device__ __forceinline__ void finish_look_back(LookBack &state, uint32_t count,
 													 uint32_t first)
 	{
 		for (;;) {
 			bool stuck = false;
 			if (thread < GPUSORT_RADIX) {
-				try_look_back(at, count, first);
-				stuck = at.next >= 0;
+				continue_look_back(state, count, first);
+				stuck = state.next >= 0;
 				if (stuck) /* any of the missing tiles may be counted first */
-					atomicExch(&shared.missing_tile, (uint32_t)at.next);
+					atomicExch(&shared.missing_tile, (uint32_t)state.next);
 			}
 			if (GPUSORT_BUG(GPUSORT_BUG_SCATTER_BARRIER))
 				return;
 			if (!__syncthreads_or(stuck))
 				return;
 			count_missing_tile();
-			at.polls = 0;
+			state.polls = 0;
 			__syncthreads();
 		}
 	}
@@ -400,7 +401,7 @@ struct GsSweep {
 	{
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
-			uint32_t slot = gpusort_take_position(digit_at(i), shared.bins[warp]);
+			uint32_t slot = gpusort_rank_item(digit_at(i), shared.bins[warp]);
 			shared.keys[slot] = keys[i];
 			if constexpr (PAIRS)
 				shared.source[slot] = (uint16_t)index_of(i);
@@ -502,13 +503,13 @@ struct GsSweep {
 		count_digits();
 		uint32_t first;
 		uint32_t count = sum_counts(&first);
-		LookBack at = {0, (int)tile - 1, 0};
+		LookBack state = {0, (int)tile - 1, 0};
 		__syncthreads();
 
 		uint32_t only_digit = shared.only_digit;
 		if (only_digit != NONE) {
 			gpusort_copies_done();
-			finish_look_back(at, count, first);
+			finish_look_back(state, count, first);
 			write_unranked(shared.base[only_digit]);
 			return;
 		}
@@ -518,7 +519,7 @@ struct GsSweep {
 		 */
 		scatter_keys();
 		gpusort_copies_done();
-		finish_look_back(at, count, first);
+		finish_look_back(state, count, first);
 		write_tile();
 	}
 };

@@ -89,11 +89,11 @@ cudaError_t gpusort_launch_sorted_copy(const GsSorter &sorter, const Order &orde
 	args.values_out = (Value *)job.values_out;
 	args.n = job.n;
 	args.unsorted = &control->unsorted;
-	uint64_t most =
+	uint64_t max_blocks =
 		(uint64_t)sorter.multiprocessors * GPUSORT_RESIDENT(Tuning::THREADS, Tuning::BLOCKS);
-	uint64_t turns = gpusort_divide_up<uint64_t>(job.n, SortedCopy::TURN);
-	GsLaunch launch = {(unsigned)(turns < most ? turns : most), SortedCopy::THREADS, 0, false,
-					   stream};
+	uint64_t tiles = gpusort_divide_up<uint64_t>(job.n, SortedCopy::TILE);
+	GsLaunch launch = {(unsigned)(tiles < max_blocks ? tiles : max_blocks), SortedCopy::THREADS,
+					   0, false, stream};
 	return gpusort_launch(launch, gpusort_sorted_copy_kernel<Order, Value, Tuning>, args);
 }
 
@@ -115,12 +115,13 @@ cudaError_t gpusort_launch_histogram(const GsSorter &sorter, const Order &order,
 	args.control = control;
 	args.checked = checked;
 	args.clobber = job.clobber;
-	uint64_t most = (uint64_t)sorter.multiprocessors * GsHistogramTuning::BLOCKS;
-	uint64_t turns = gpusort_divide_up<uint64_t>(job.n, Histogram::TURN);
-	if (turns == 0)
-		turns = 1;
-	GsLaunch launch = {(unsigned)(turns < most ? turns : most), GsHistogramTuning::THREADS,
-					   sizeof(typename Histogram::Shared), false, stream};
+	uint64_t max_blocks = (uint64_t)sorter.multiprocessors * GsHistogramTuning::BLOCKS;
+	uint64_t tiles = gpusort_divide_up<uint64_t>(job.n, Histogram::TILE);
+	if (tiles == 0)
+		tiles = 1;
+	GsLaunch launch = {(unsigned)(tiles < max_blocks ? tiles : max_blocks),
+					   GsHistogramTuning::THREADS, sizeof(typename Histogram::Shared), false,
+					   stream};
 	return gpusort_launch(launch, gpusort_histogram_kernel<Order>, args);
 }
 
@@ -138,8 +139,9 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
 	if (error)
 		return error;
 	GsControl *control = (GsControl *)workspace;
-	uint64_t least = sorter.debug.copy_items ? sorter.debug.copy_items : GPUSORT_CHECK_ITEMS;
-	bool check = job.n >= least;
+	uint64_t min_items =
+		sorter.debug.copy_items ? sorter.debug.copy_items : GPUSORT_CHECK_ITEMS;
+	bool check = job.n >= min_items;
 	if (check)
 		error = gpusort_launch_sorted_copy<Order, Value, GsSortedCopyTuning>(
 			sorter, order, job, digits, control, stream);
@@ -155,7 +157,7 @@ cudaError_t gpusort_onesweep_run_as(const GsSorter &sorter, const Order &order,
 	args.keys_tmp = (Key *)(workspace + layout.keys_tmp);
 	args.keys_out = (Key *)(job.keys_out ? job.keys_out : workspace + layout.keys_out);
 	args.generate = !job.values_in;
-	args.values_in = (const Value *)(job.values_in ? job.values_in : job.values_in_space);
+	args.values_in = (const Value *)(job.values_in ? job.values_in : job.values_in_buffer);
 	args.values_tmp = (Value *)(workspace + layout.values_tmp);
 	args.values_out = (Value *)job.values_out;
 	args.drop_keys = !job.keys_out;

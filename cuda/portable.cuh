@@ -20,11 +20,11 @@
 #include <cstdint>
 
 #ifdef __CUDACC__
-#define GPUSORT_UNROLL	   _Pragma("unroll")
-#define GPUSORT_UNROLL_NOT _Pragma("unroll 1")
+#define GPUSORT_UNROLL	  _Pragma("unroll")
+#define GPUSORT_NO_UNROLL _Pragma("unroll 1")
 #else
 #define GPUSORT_UNROLL
-#define GPUSORT_UNROLL_NOT
+#define GPUSORT_NO_UNROLL
 #endif
 
 /*

@@ -84,8 +84,8 @@ struct GsRankSort {
 	 * Loads this lane's keys of a chunk.  Absent keys are the greatest ones, which do not
 	 * count: they are less than no key and come after all items.
 	 */
-	__device__ __forceinline__ void fetch(Key (&keys)[FETCH], uint32_t begin,
-										  uint32_t end) const
+	__device__ __forceinline__ void load_keys(Key (&keys)[FETCH], uint32_t begin,
+											  uint32_t end) const
 	{
 		GPUSORT_UNROLL
 		for (int i = 0; i < FETCH; i++) {
@@ -94,7 +94,7 @@ struct GsRankSort {
 		}
 	}
 
-	__device__ __forceinline__ Keys read(uint32_t begin, uint32_t at) const
+	__device__ __forceinline__ Keys read_keys(uint32_t begin, uint32_t at) const
 	{
 		return shared.keys[warp][(at - begin) / VECTOR + group];
 	}
@@ -110,7 +110,7 @@ struct GsRankSort {
 #pragma unroll 4
 #endif
 		for (uint32_t at = from; at < to; at += STEP) {
-			Keys keys = read(begin, at);
+			Keys keys = read_keys(begin, at);
 			GPUSORT_UNROLL
 			for (int k = 0; k < VECTOR; k++)
 				GPUSORT_UNROLL
@@ -122,9 +122,9 @@ struct GsRankSort {
 	/* The same for keys among which are the block's own items. */
 	__device__ __forceinline__ void count_near(uint32_t begin, uint32_t from, uint32_t to)
 	{
-		GPUSORT_UNROLL_NOT
+		GPUSORT_NO_UNROLL
 		for (uint32_t at = from; at < to; at += STEP) {
-			Keys keys = read(begin, at);
+			Keys keys = read_keys(begin, at);
 			GPUSORT_UNROLL
 			for (int k = 0; k < VECTOR; k++)
 				GPUSORT_UNROLL
@@ -158,9 +158,9 @@ struct GsRankSort {
 		uint32_t begin = warp * args.items;
 		uint32_t end = begin + args.items < args.n ? begin + args.items : args.n;
 		Key keys[FETCH];
-		fetch(keys, begin, end);
+		load_keys(keys, begin, end);
 		load_own();
-		GPUSORT_UNROLL_NOT
+		GPUSORT_NO_UNROLL
 		while (begin < end) {
 			__syncwarp(); /* the previous chunk has been read */
 			Key *staged = &shared.keys[warp][0].key[0];
@@ -170,7 +170,7 @@ struct GsRankSort {
 			__syncwarp(); /* all lanes have stored */
 			uint32_t next = begin + CHUNK;
 			if (next < end)
-				fetch(keys, next, end);
+				load_keys(keys, next, end);
 			/* Rounded up to whole steps; the keys beyond the end are padding. */
 			uint32_t stop = next < end ? next : begin + (end - begin + STEP - 1) / STEP * STEP;
 			count_chunk(begin, stop);
@@ -179,7 +179,7 @@ struct GsRankSort {
 	}
 
 	/* Adds the counts of the groups, and stores them for the sum over all warps. */
-	__device__ __forceinline__ void put_counts()
+	__device__ __forceinline__ void store_counts()
 	{
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
@@ -208,7 +208,7 @@ struct GsRankSort {
 				value = args.values_in ? args.values_in[item] : (Value)item;
 		}
 		count_share();
-		put_counts();
+		store_counts();
 		__syncthreads();
 		if (!writes)
 			return;

@@ -37,7 +37,8 @@ GsPiece gpusort_segments_piece(const GsSegmentedArray *array, uint64_t first, ui
 			here < items ? here : items};
 }
 
-GsStatus gpusort_segments_publish(GsOwner *owner, GsSegmentedArray *array, cudaStream_t stream)
+GsStatus gpusort_segments_upload_table(GsOwner *owner, GsSegmentedArray *array,
+									   cudaStream_t stream)
 {
 	gpusort_device_free(owner->device, &owner->account, array->table);
 	array->table = nullptr;
@@ -50,7 +51,7 @@ GsStatus gpusort_segments_publish(GsOwner *owner, GsSegmentedArray *array, cudaS
 	return gpusort_device_check(
 		owner->device,
 		cudaMemcpyAsync(table, array->segments.items, bytes, cudaMemcpyHostToDevice, stream),
-		"copy to the device");
+		"copy a table of segments to the device");
 }
 
 GsSegments gpusort_segments_view(const GsSegmentedArray *array)
@@ -90,7 +91,7 @@ GsStatus gpusort_arena_reserve(GsOwner *owner, GsArena *arena, uint64_t bytes,
 	return GPUSORT_OK;
 }
 
-void gpusort_arena_take(GsArena *arena, uint64_t bytes)
+void gpusort_arena_commit(GsArena *arena, uint64_t bytes)
 {
 	uint64_t used = arena->used + (bytes + 15) / 16 * 16;
 	arena->used = used < arena->block_size ? used : arena->block_size;

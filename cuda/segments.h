@@ -78,7 +78,7 @@ struct GsSegmentedArray {
 	uint32_t shift;
 	uint64_t count;
 	GsList<unsigned char *> segments;
-	unsigned char **table; /* in device memory; see gpusort_segments_publish() */
+	unsigned char **table; /* in device memory; see gpusort_segments_upload_table() */
 };
 
 /*
@@ -105,7 +105,8 @@ struct GsPiece {
 GsPiece gpusort_segments_piece(const GsSegmentedArray *array, uint64_t first, uint64_t items);
 
 /* Copies the table to the device for kernels.  Must be repeated after the array has grown. */
-GsStatus gpusort_segments_publish(GsOwner *owner, GsSegmentedArray *array, cudaStream_t stream);
+GsStatus gpusort_segments_upload_table(GsOwner *owner, GsSegmentedArray *array,
+									   cudaStream_t stream);
 GsSegments gpusort_segments_view(const GsSegmentedArray *array);
 
 /* Frees everything.  gone: the device memory is gone already. */
@@ -120,12 +121,12 @@ struct GsArena {
 };
 
 /*
- * Allocates bytes at *address, aligned to 16.  They remain free until gpusort_arena_take() is
+ * Allocates bytes at *address, aligned to 16.  They remain free until gpusort_arena_commit() is
  * called.
  */
 GsStatus gpusort_arena_reserve(GsOwner *owner, GsArena *arena, uint64_t bytes,
 							   unsigned char **address);
-void gpusort_arena_take(GsArena *arena, uint64_t bytes);
+void gpusort_arena_commit(GsArena *arena, uint64_t bytes);
 void gpusort_arena_release(GsOwner *owner, GsArena *arena, bool gone);
 
 #endif /* GPUSORT_SEGMENTS_H */

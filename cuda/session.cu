@@ -20,7 +20,7 @@ using namespace gpusort_session;
 namespace gpusort_session
 {
 
-GsStatus prepare_ticket(GsSession *session)
+GsStatus reserve_ticket(GsSession *session)
 {
 	GsDevice *device = device_of(session);
 	if (!session->pending.reserve(1) ||
@@ -36,7 +36,7 @@ GsStatus prepare_ticket(GsSession *session)
 	return status;
 }
 
-GsStatus give_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket)
+GsStatus issue_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket)
 {
 	cudaEvent_t event = session->idle_events.items[--session->idle_events.count];
 	session->pending.append({++session->last_ticket, event});
@@ -61,10 +61,10 @@ size_t find_pending(const GsSession *session, GsTicket ticket)
 	return i;
 }
 
-void retire(GsSession *session, size_t at)
+void retire_ticket(GsSession *session, size_t at)
 {
 	GsList<Pending> &pending = session->pending;
-	session->idle_events.append(pending.items[at].event); /* room: see prepare_ticket() */
+	session->idle_events.append(pending.items[at].event); /* room: see reserve_ticket() */
 	memmove(&pending.items[at], &pending.items[at + 1],
 			(--pending.count - at) * sizeof *pending.items);
 }
@@ -79,15 +79,16 @@ GsStatus check_chunk(GsSession *session, const GsChunk *chunk)
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "too many rows in a sort");
 	for (uint32_t w = 0; w < options.key_words; w++)
 		if (!chunk->keys[w])
-			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk without keys");
+			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk has no keys");
 	if (options.row_layout == GPUSORT_ROWS_NONE)
 		return GPUSORT_OK;
 	if (!chunk->data && chunk->data_bytes)
-		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk without rows");
+		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk has no row data");
 	uint64_t bytes = (uint64_t)chunk->rows * options.row_width;
 	if (is_variable(session)) {
 		if (!chunk->lengths)
-			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk without lengths");
+			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
+									   "a chunk has no row lengths");
 		uint32_t longest = 0;
 		bytes = 0;
 		for (uint32_t i = 0; i < chunk->rows; i++) {
@@ -96,19 +97,21 @@ GsStatus check_chunk(GsSession *session, const GsChunk *chunk)
 		}
 		if (longest > options.chunk_bytes)
 			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
-									   "a row of %u bytes is longer than a chunk", longest);
+									   "a row of %u bytes does not fit in a chunk", longest);
 		if (bytes > UINT32_MAX)
-			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk of 4 GiB");
+			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
+									   "the rows of a chunk have 4 GiB or more");
 	}
 	if (bytes != chunk->data_bytes)
 		return gpusort_device_fail(
-			device, GPUSORT_BAD_ARGUMENT, "rows of a chunk have %llu bytes, not %llu",
+			device, GPUSORT_BAD_ARGUMENT, "the rows of a chunk have %llu bytes instead of %llu",
 			(unsigned long long)bytes, (unsigned long long)chunk->data_bytes);
 	return GPUSORT_OK;
 }
 
 /* Copies items to reserved space at the end of an array.  Does not change count. */
-GsStatus append(GsSession *session, GsSegmentedArray *array, const void *items, uint64_t count)
+GsStatus append_items(GsSession *session, GsSegmentedArray *array, const void *items,
+					  uint64_t count)
 {
 	const unsigned char *source = (const unsigned char *)items;
 	uint64_t first = array->count;
@@ -129,7 +132,8 @@ GsStatus append(GsSession *session, GsSegmentedArray *array, const void *items, 
  * For rows of variable width: computes the addresses of the chunk's rows from the lengths that
  * were just copied.
  */
-GsStatus find_starts(GsSession *session, const GsChunk *chunk, const unsigned char *bytes)
+GsStatus compute_row_starts(GsSession *session, const GsChunk *chunk,
+							const unsigned char *bytes)
 {
 	uint64_t address = (uint64_t)(uintptr_t)bytes;
 	uint64_t row = session->rows, left = chunk->rows;
@@ -161,7 +165,7 @@ GsStatus find_starts(GsSession *session, const GsChunk *chunk, const unsigned ch
 GsStatus reserve_chunk(GsSession *session, const GsChunk *chunk, unsigned char **bytes)
 {
 	GsOwner *owner = &session->owner;
-	GsStatus status = prepare_ticket(session);
+	GsStatus status = reserve_ticket(session);
 	if (!status && !session->arrivals.reserve(1))
 		status = gpusort_device_fail(owner->device, GPUSORT_HOST_MEMORY, "out of memory");
 	for (uint32_t w = 0; w < session->options.key_words && !status; w++)
@@ -182,9 +186,9 @@ GsStatus copy_chunk(GsSession *session, const GsChunk *chunk, unsigned char *byt
 {
 	GsStatus status = GPUSORT_OK;
 	for (uint32_t w = 0; w < session->options.key_words && !status; w++)
-		status = append(session, &session->keys[w], chunk->keys[w], chunk->rows);
+		status = append_items(session, &session->keys[w], chunk->keys[w], chunk->rows);
 	if (!status && is_fixed(session))
-		status = append(session, &session->data, chunk->data, chunk->rows);
+		status = append_items(session, &session->data, chunk->data, chunk->rows);
 	if (!status && is_variable(session)) {
 		status = copy_async(session, bytes, chunk->data, chunk->data_bytes,
 							cudaMemcpyHostToDevice, session->upload);
@@ -196,14 +200,14 @@ GsStatus copy_chunk(GsSession *session, const GsChunk *chunk, unsigned char *byt
 													 -chunk->data_bytes & 15, session->upload),
 									 "clear device memory");
 		if (!status)
-			status = append(session, &session->lengths, chunk->lengths, chunk->rows);
+			status = append_items(session, &session->lengths, chunk->lengths, chunk->rows);
 		if (!status)
-			status = find_starts(session, chunk, bytes);
+			status = compute_row_starts(session, chunk, bytes);
 	}
 	return status;
 }
 
-void count_chunk(GsSession *session, const GsChunk *chunk)
+void record_chunk(GsSession *session, const GsChunk *chunk)
 {
 	const GsList<Arrival> &arrivals = session->arrivals;
 	if (arrivals.count && arrivals.items[arrivals.count - 1].order > chunk->order)
@@ -214,7 +218,7 @@ void count_chunk(GsSession *session, const GsChunk *chunk)
 	if (is_fixed(session))
 		session->data.count += chunk->rows;
 	if (is_variable(session)) {
-		gpusort_arena_take(&session->bytes, chunk->data_bytes);
+		gpusort_arena_commit(&session->bytes, chunk->data_bytes);
 		session->lengths.count += chunk->rows;
 		session->starts.count += chunk->rows;
 	}
@@ -225,31 +229,34 @@ void count_chunk(GsSession *session, const GsChunk *chunk)
 
 uint64_t segment_bytes(const GsSessionOptions &options, uint64_t row_bytes)
 {
-	uint64_t wanted = SEGMENT_BYTES;
+	uint64_t wanted = DEFAULT_SEGMENT_BYTES;
 	if (options.expected_rows && options.expected_rows < MAX_ROWS)
 		wanted = options.expected_rows * row_bytes / 8;
-	return wanted < SEGMENT_BYTES_LEAST	 ? SEGMENT_BYTES_LEAST
-		   : wanted > SEGMENT_BYTES_MOST ? SEGMENT_BYTES_MOST
-										 : wanted;
+	return wanted < MIN_SEGMENT_BYTES	? MIN_SEGMENT_BYTES
+		   : wanted > MAX_SEGMENT_BYTES ? MAX_SEGMENT_BYTES
+										: wanted;
 }
 
 GsStatus check_options(GsDevice *device, const GsSessionOptions *o)
 {
 	if (o->key_words < 1 || o->key_words > GPUSORT_MAX_KEY_WORDS)
-		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "keys of %u words",
-								   o->key_words);
+		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
+								   "unsupported number of key words: %u", o->key_words);
 	if ((int)o->row_layout < GPUSORT_ROWS_NONE || o->row_layout > GPUSORT_ROWS_VARIABLE)
-		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "unknown layout of rows");
+		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "unrecognized row layout: %d",
+								   (int)o->row_layout);
 	if (o->chunk_rows == 0)
-		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "chunks of no rows");
+		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
+								   "chunk_rows must be greater than zero");
 	if (o->row_layout == GPUSORT_ROWS_FIXED &&
 		(o->row_width == 0 || o->chunk_bytes < o->row_width))
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
-								   "rows of %u bytes in chunks of %llu", o->row_width,
-								   (unsigned long long)o->chunk_bytes);
+								   "invalid row width: %u bytes in chunks of %llu bytes",
+								   o->row_width, (unsigned long long)o->chunk_bytes);
 	if (o->row_layout == GPUSORT_ROWS_VARIABLE &&
 		(o->chunk_bytes == 0 || o->chunk_bytes > UINT32_MAX))
-		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "chunks of %llu bytes",
+		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
+								   "unsupported chunk size: %llu bytes",
 								   (unsigned long long)o->chunk_bytes);
 	return GPUSORT_OK;
 }
@@ -290,9 +297,10 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 	status = gpusort_device_check(
 		device, cudaStreamCreateWithFlags(&session->upload, cudaStreamNonBlocking),
 		"create a stream");
-	for (int i = 0; i < LANES && !status; i++)
+	for (int i = 0; i < DELIVERIES && !status; i++)
 		status = gpusort_device_check(
-			device, cudaStreamCreateWithFlags(&session->lanes[i].stream, cudaStreamNonBlocking),
+			device,
+			cudaStreamCreateWithFlags(&session->deliveries[i].stream, cudaStreamNonBlocking),
 			"create a stream");
 	if (status) {
 		gpusort_session_end(session);
@@ -309,7 +317,7 @@ GsStatus gpusort_session_put(GsSession *session, const GsChunk *chunk, GsTicket 
 		return status;
 	if (session->state != LOADING)
 		return gpusort_device_fail(device_of(session), GPUSORT_BAD_STATE,
-								   "the rows are sorted already");
+								   "the rows have already been sorted");
 	if (chunk->rows == 0) {
 		*ticket = ++session->last_ticket;
 		return GPUSORT_OK;
@@ -322,8 +330,8 @@ GsStatus gpusort_session_put(GsSession *session, const GsChunk *chunk, GsTicket 
 		status = copy_chunk(session, chunk, bytes);
 	if (status)
 		return status;
-	count_chunk(session, chunk);
-	return give_ticket(session, session->upload, ticket);
+	record_chunk(session, chunk);
+	return issue_ticket(session, session->upload, ticket);
 }
 
 GsStatus gpusort_session_poll(GsSession *session, GsTicket ticket)
@@ -332,7 +340,8 @@ GsStatus gpusort_session_poll(GsSession *session, GsTicket ticket)
 	if (status)
 		return status;
 	if (ticket == 0 || ticket > session->last_ticket)
-		return gpusort_device_fail(device_of(session), GPUSORT_BAD_ARGUMENT, "unknown ticket");
+		return gpusort_device_fail(device_of(session), GPUSORT_BAD_ARGUMENT,
+								   "unrecognized ticket: %llu", (unsigned long long)ticket);
 	size_t at = find_pending(session, ticket);
 	if (at == session->pending.count)
 		return GPUSORT_OK;
@@ -341,7 +350,7 @@ GsStatus gpusort_session_poll(GsSession *session, GsTicket ticket)
 		return GPUSORT_NOT_READY;
 	status = gpusort_device_check(device_of(session), error, "copy rows");
 	if (!status)
-		retire(session, at);
+		retire_ticket(session, at);
 	return status;
 }
 
@@ -355,7 +364,7 @@ GsStatus gpusort_session_wait(GsSession *session, GsTicket ticket)
 								  cudaEventSynchronize(session->pending.items[at].event),
 								  "copy rows");
 	if (!status)
-		retire(session, at);
+		retire_ticket(session, at);
 	return status;
 }
 
@@ -372,15 +381,15 @@ void gpusort_session_end(GsSession *session)
 	if (!gone && gpusort_device_enter(device) == GPUSORT_OK) {
 		if (session->upload)
 			synchronize(session, session->upload);
-		for (Lane &lane : session->lanes)
-			if (lane.stream)
-				synchronize(session, lane.stream);
+		for (Delivery &delivery : session->deliveries)
+			if (delivery.stream)
+				synchronize(session, delivery.stream);
 	}
 	if (gone) {
 		session->sorted = nullptr;
 		session->offsets = nullptr;
-		for (Lane &lane : session->lanes)
-			lane.staging = nullptr;
+		for (Delivery &delivery : session->deliveries)
+			delivery.staging = nullptr;
 	}
 	free_result(session);
 	for (GsSegmentedArray &keys : session->keys)
@@ -396,9 +405,9 @@ void gpusort_session_end(GsSession *session)
 			cudaEventDestroy(session->idle_events.items[i]);
 		if (session->upload)
 			cudaStreamDestroy(session->upload);
-		for (Lane &lane : session->lanes)
-			if (lane.stream)
-				cudaStreamDestroy(lane.stream);
+		for (Delivery &delivery : session->deliveries)
+			if (delivery.stream)
+				cudaStreamDestroy(delivery.stream);
 		cudaGetLastError();
 	}
 	session->pending.release();

@@ -16,7 +16,7 @@ namespace
  * For rows of variable width: computes the offsets of the sorted rows, and divides them into
  * chunks.
  */
-GsStatus cut_chunks(GsSession *session)
+GsStatus split_chunks(GsSession *session)
 {
 	GsDevice *device = device_of(session);
 	cudaStream_t stream = device->compute;
@@ -34,7 +34,7 @@ GsStatus cut_chunks(GsSession *session)
 		status = launch_sums(session, stream, blocks, gpusort_length_sums_kernel, sums, lengths,
 							 (const uint32_t *)session->sorted, n);
 	if (!status)
-		status = launch_warp(session, stream, gpusort_sum_sums_kernel, sums, (uint32_t)blocks);
+		status = launch_warp(session, stream, gpusort_scan_sums_kernel, sums, (uint32_t)blocks);
 	if (!status)
 		status =
 			launch_sums(session, stream, blocks, gpusort_offsets_kernel, session->offsets,
@@ -55,27 +55,30 @@ GsStatus cut_chunks(GsSession *session)
 		status = allocate(session, (2 * (most + 1) + 1) * sizeof(uint64_t), (void **)&cuts);
 	}
 	if (!status) {
-		session->cuts = (uint64_t *)malloc(2 * (most + 1) * sizeof(uint64_t));
-		if (session->cuts)
-			session->cut_bytes = session->cuts + most + 1;
+		session->chunk_firsts = (uint64_t *)malloc(2 * (most + 1) * sizeof(uint64_t));
+		if (session->chunk_firsts)
+			session->chunk_offsets = session->chunk_firsts + most + 1;
 		else
 			status = gpusort_device_fail(device, GPUSORT_HOST_MEMORY, "out of memory");
 	}
 	if (!status)
-		status = launch_warp(session, stream, gpusort_cut_kernel, cuts, cuts + most + 1,
-							 cuts + 2 * (most + 1), most, (const uint64_t *)session->offsets, n,
-							 (uint64_t)options.chunk_rows, options.chunk_bytes);
+		status =
+			launch_warp(session, stream, gpusort_split_chunks_kernel, cuts, cuts + most + 1,
+						cuts + 2 * (most + 1), most, (const uint64_t *)session->offsets, n,
+						(uint64_t)options.chunk_rows, options.chunk_bytes);
 	if (!status)
 		status = copy_async(session, &count, cuts + 2 * (most + 1), sizeof count,
 							cudaMemcpyDeviceToHost, stream);
 	if (!status)
 		status = synchronize(session, stream);
 	if (!status && count > most)
-		status = gpusort_device_fail(device, GPUSORT_DEVICE_ERROR, "too many chunks were cut");
+		status = gpusort_device_fail(
+			device, GPUSORT_DEVICE_ERROR,
+			"could not divide the rows into chunks: there are too many chunks");
 	for (int half = 0; half < 2 && !status; half++)
-		status =
-			copy_async(session, session->cuts + half * (most + 1), cuts + half * (most + 1),
-					   (count + 1) * sizeof(uint64_t), cudaMemcpyDeviceToHost, stream);
+		status = copy_async(session, session->chunk_firsts + half * (most + 1),
+							cuts + half * (most + 1), (count + 1) * sizeof(uint64_t),
+							cudaMemcpyDeviceToHost, stream);
 	if (!status)
 		status = synchronize(session, stream);
 	release(session, sums);
@@ -98,20 +101,20 @@ StagingLayout staging_layout(const GsSession *session)
 	StagingLayout layout = {};
 	const GsSessionOptions &options = session->options;
 	size_t rows = session->rows_per_chunk, at = 0;
-	auto take = [&](size_t bytes) {
-		size_t place = at;
+	auto add = [&](size_t bytes) {
+		size_t offset = at;
 		at = (at + bytes + 255) / 256 * 256;
-		return place;
+		return offset;
 	};
 	for (uint32_t w = 0; w < options.key_words; w++)
-		layout.keys[w] = take(options.return_keys ? rows * sizeof(uint64_t) : 0);
-	layout.numbers = take(rows * sizeof(uint64_t));
+		layout.keys[w] = add(options.return_keys ? rows * sizeof(uint64_t) : 0);
+	layout.numbers = add(rows * sizeof(uint64_t));
 	if (is_variable(session))
-		layout.lengths = take(rows * sizeof(uint32_t));
+		layout.lengths = add(rows * sizeof(uint32_t));
 	if (is_fixed(session))
-		layout.data = take(rows * options.row_width);
+		layout.data = add(rows * options.row_width);
 	if (is_variable(session))
-		layout.data = take(session->chunk_bytes);
+		layout.data = add(session->chunk_bytes);
 	layout.total = at;
 	return layout;
 }
@@ -140,46 +143,47 @@ GsStatus gather_fixed_rows(GsSession *session, void *target, const uint32_t *row
 }
 
 /* Gathers the rows first .. first + n - 1 and queues their copies to the host. */
-GsStatus deliver(GsSession *session, const Lane &lane, uint64_t first, uint64_t n,
-				 const GsSortedChunk *target)
+GsStatus deliver_rows(GsSession *session, const Delivery &delivery, uint64_t first, uint64_t n,
+					  const GsSortedChunk *target)
 {
 	StagingLayout layout = staging_layout(session);
 	const uint32_t *rows = session->sorted + first;
 	GsStatus status = GPUSORT_OK;
-	auto fetch = [&](void *to, size_t from, size_t bytes) {
-		return copy_async(session, to, lane.staging + from, bytes, cudaMemcpyDeviceToHost,
-						  lane.stream);
+	auto copy_to_host = [&](void *to, size_t from, size_t bytes) {
+		return copy_async(session, to, delivery.staging + from, bytes, cudaMemcpyDeviceToHost,
+						  delivery.stream);
 	};
 	for (uint32_t w = 0; w < session->options.key_words && !status; w++) {
 		if (!session->options.return_keys || !target->keys[w])
 			continue;
-		status = launch_rows(session, lane.stream, n, gpusort_gather_items_kernel<uint64_t>,
-							 (uint64_t *)(lane.staging + layout.keys[w]),
+		status = launch_rows(session, delivery.stream, n, gpusort_gather_items_kernel<uint64_t>,
+							 (uint64_t *)(delivery.staging + layout.keys[w]),
 							 gpusort_segments_view(&session->keys[w]), rows, n);
 		if (!status)
-			status = fetch(target->keys[w], layout.keys[w], n * sizeof(uint64_t));
+			status = copy_to_host(target->keys[w], layout.keys[w], n * sizeof(uint64_t));
 	}
 	if (!status && target->row_numbers) {
-		status = launch_rows(session, lane.stream, n, gpusort_widen_kernel,
-							 (uint64_t *)(lane.staging + layout.numbers), rows, n);
+		status = launch_rows(session, delivery.stream, n, gpusort_widen_kernel,
+							 (uint64_t *)(delivery.staging + layout.numbers), rows, n);
 		if (!status)
-			status = fetch(target->row_numbers, layout.numbers, n * sizeof(uint64_t));
+			status = copy_to_host(target->row_numbers, layout.numbers, n * sizeof(uint64_t));
 	}
 	if (!status && is_fixed(session) && target->data) {
-		status = gather_fixed_rows(session, lane.staging + layout.data, rows, n, lane.stream);
+		status = gather_fixed_rows(session, delivery.staging + layout.data, rows, n,
+								   delivery.stream);
 		if (!status)
-			status = fetch(target->data, layout.data, target->data_bytes);
+			status = copy_to_host(target->data, layout.data, target->data_bytes);
 	}
 	if (!status && is_variable(session) && (target->data || target->lengths)) {
 		status = launch_rows(
-			session, lane.stream, n * 32, gpusort_gather_variable_kernel,
-			lane.staging + layout.data, (uint32_t *)(lane.staging + layout.lengths),
+			session, delivery.stream, n * 32, gpusort_gather_variable_kernel,
+			delivery.staging + layout.data, (uint32_t *)(delivery.staging + layout.lengths),
 			gpusort_segments_view(&session->starts), gpusort_segments_view(&session->lengths),
 			(const uint64_t *)session->offsets + first, rows, n);
 		if (!status && target->data)
-			status = fetch(target->data, layout.data, target->data_bytes);
+			status = copy_to_host(target->data, layout.data, target->data_bytes);
 		if (!status && target->lengths)
-			status = fetch(target->lengths, layout.lengths, n * sizeof(uint32_t));
+			status = copy_to_host(target->lengths, layout.lengths, n * sizeof(uint32_t));
 	}
 	return status;
 }
@@ -193,13 +197,13 @@ void free_result(GsSession *session)
 {
 	release(session, session->sorted);
 	release(session, session->offsets);
-	for (Lane &lane : session->lanes) {
-		release(session, lane.staging);
-		lane.staging = nullptr;
+	for (Delivery &delivery : session->deliveries) {
+		release(session, delivery.staging);
+		delivery.staging = nullptr;
 	}
-	free(session->cuts);
+	free(session->chunk_firsts);
 	session->sorted = nullptr;
-	session->offsets = session->cuts = session->cut_bytes = nullptr;
+	session->offsets = session->chunk_firsts = session->chunk_offsets = nullptr;
 	session->chunks = 0;
 }
 
@@ -213,10 +217,10 @@ GsStatus prepare_result(GsSession *session)
 	session->chunks = (session->rows + session->rows_per_chunk - 1) / session->rows_per_chunk;
 	GsStatus status = GPUSORT_OK;
 	if (is_variable(session))
-		status = cut_chunks(session);
+		status = split_chunks(session);
 	size_t staging = staging_layout(session).total;
-	for (int i = 0; i < LANES && !status; i++)
-		status = allocate(session, staging, (void **)&session->lanes[i].staging);
+	for (int i = 0; i < DELIVERIES && !status; i++)
+		status = allocate(session, staging, (void **)&session->deliveries[i].staging);
 	return status;
 }
 
@@ -230,15 +234,16 @@ GsStatus gpusort_session_get(GsSession *session, uint64_t chunk, GsSortedChunk *
 		return status;
 	GsDevice *device = device_of(session);
 	if (session->state != SORTED)
-		return gpusort_device_fail(device, GPUSORT_BAD_STATE, "the rows are not sorted yet");
+		return gpusort_device_fail(device, GPUSORT_BAD_STATE,
+								   "the rows have not been sorted yet");
 	if (chunk >= session->chunks)
-		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "there is no chunk %llu",
+		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "chunk %llu does not exist",
 								   (unsigned long long)chunk);
 	uint64_t first, end;
 	if (is_variable(session)) {
-		first = session->cuts[chunk];
-		end = session->cuts[chunk + 1];
-		target->data_bytes = session->cut_bytes[chunk + 1] - session->cut_bytes[chunk];
+		first = session->chunk_firsts[chunk];
+		end = session->chunk_firsts[chunk + 1];
+		target->data_bytes = session->chunk_offsets[chunk + 1] - session->chunk_offsets[chunk];
 	} else {
 		first = chunk * session->rows_per_chunk;
 		end = first + session->rows_per_chunk;
@@ -247,11 +252,11 @@ GsStatus gpusort_session_get(GsSession *session, uint64_t chunk, GsSortedChunk *
 	}
 	target->rows = (uint32_t)(end - first);
 	target->first_row = first;
-	status = prepare_ticket(session);
+	status = reserve_ticket(session);
 	if (status)
 		return status;
-	const Lane &lane = session->lanes[session->next_lane];
-	session->next_lane = (session->next_lane + 1) % LANES;
-	status = deliver(session, lane, first, end - first, target);
-	return status ? status : give_ticket(session, lane.stream, ticket);
+	const Delivery &delivery = session->deliveries[session->next_delivery];
+	session->next_delivery = (session->next_delivery + 1) % DELIVERIES;
+	status = deliver_rows(session, delivery, first, end - first, target);
+	return status ? status : issue_ticket(session, delivery.stream, ticket);
 }

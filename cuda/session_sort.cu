@@ -13,7 +13,7 @@ namespace
 {
 
 /* Device arrays of the sort.  All except the result are freed after it. */
-struct SortSpace {
+struct SortBuffers {
 	uint64_t *keys[2];
 	uint32_t *values[2];
 	void *workspace;
@@ -53,7 +53,7 @@ GsStatus collect_keys(GsSession *session, const GsSegmentedArray *keys, uint64_t
  * Writes the row numbers in the order of arrival, if that differs from the sequence of the
  * calls.
  */
-GsStatus number_rows(GsSession *session, uint32_t *target, cudaStream_t stream)
+GsStatus write_row_numbers(GsSession *session, uint32_t *target, cudaStream_t stream)
 {
 	GsStatus status = GPUSORT_OK;
 	for (size_t c = 0; c < session->arrivals.count && !status; c++) {
@@ -65,7 +65,8 @@ GsStatus number_rows(GsSession *session, uint32_t *target, cudaStream_t stream)
 	return status;
 }
 
-GsSortJob sort_job(const GsSession *session, const SortSpace &space, int from, bool generate)
+GsSortJob make_job(const GsSession *session, const SortBuffers &buffers, int current,
+				   bool generate)
 {
 	GsSortJob job = {};
 	job.key_width = sizeof(uint64_t);
@@ -73,11 +74,11 @@ GsSortJob sort_job(const GsSession *session, const SortSpace &space, int from, b
 	job.end_bit = 64;
 	job.clobber = true;
 	job.n = session->rows;
-	job.keys_in = space.keys[0];
-	job.keys_out = space.keys[1];
-	job.values_in = generate ? nullptr : space.values[from];
-	job.values_in_space = space.values[from];
-	job.values_out = space.values[1 - from];
+	job.keys_in = buffers.keys[0];
+	job.keys_out = buffers.keys[1];
+	job.values_in = generate ? nullptr : buffers.values[current];
+	job.values_in_buffer = buffers.values[current];
+	job.values_out = buffers.values[1 - current];
 	return job;
 }
 
@@ -85,14 +86,14 @@ GsSortJob sort_job(const GsSession *session, const SortSpace &space, int from, b
  * Sorts by one word.  The initial values are in values[*from], or are generated.  Leaves the
  * sorted row numbers in values[*from].  Waits for the end.
  */
-GsStatus sort_word(GsSession *session, const SortSpace &space, int *from, bool generate)
+GsStatus sort_word(GsSession *session, const SortBuffers &buffers, int *current, bool generate)
 {
 	GsDevice *device = device_of(session);
-	GsSortJob job = sort_job(session, space, *from, generate);
+	GsSortJob job = make_job(session, buffers, *current, generate);
 	GsSorterReport report = {};
-	GsStatus status = gpusort_device_run(device, &job, space.workspace);
+	GsStatus status = gpusort_device_run(device, &job, buffers.workspace);
 	if (!status)
-		status = copy_async(session, &report, gpusort_sorter_report_source(space.workspace),
+		status = copy_async(session, &report, gpusort_sorter_report_address(buffers.workspace),
 							sizeof report, cudaMemcpyDeviceToHost, device->compute);
 	if (!status)
 		status = synchronize(session, device->compute);
@@ -100,66 +101,66 @@ GsStatus sort_word(GsSession *session, const SortSpace &space, int *from, bool g
 		return status;
 	session->result.digit_passes += report.passes;
 	if (!gpusort_sorter_result_in_input(&report))
-		*from = 1 - *from;
+		*current = 1 - *current;
 	return GPUSORT_OK;
 }
 
-GsStatus sort_words(GsSession *session, SortSpace &space, int *from)
+GsStatus sort_words(GsSession *session, SortBuffers &buffers, int *current)
 {
 	GsDevice *device = device_of(session);
 	uint32_t words = session->options.key_words;
 	GsStatus status =
-		collect_keys(session, &session->keys[words - 1], space.keys[0], device->compute);
+		collect_keys(session, &session->keys[words - 1], buffers.keys[0], device->compute);
 	if (!status && !session->in_order)
-		status = number_rows(session, space.values[*from], device->compute);
+		status = write_row_numbers(session, buffers.values[*current], device->compute);
 	if (!status)
-		status = sort_word(session, space, from, session->in_order);
+		status = sort_word(session, buffers, current, session->in_order);
 	/*
 	 * The least significant word is sorted first.  Each further word is gathered into the order
 	 * so far.
 	 */
 	for (uint32_t w = words - 1; w-- > 0 && !status;) {
 		status = launch_rows(session, device->compute, session->rows,
-							 gpusort_gather_items_kernel<uint64_t>, space.keys[0],
+							 gpusort_gather_items_kernel<uint64_t>, buffers.keys[0],
 							 gpusort_segments_view(&session->keys[w]),
-							 (const uint32_t *)space.values[*from], session->rows);
+							 (const uint32_t *)buffers.values[*current], session->rows);
 		if (!status)
-			status = sort_word(session, space, from, false);
+			status = sort_word(session, buffers, current, false);
 	}
 	return status;
 }
 
-GsStatus allocate_space(GsSession *session, SortSpace *space)
+GsStatus allocate_buffers(GsSession *session, SortBuffers *buffers)
 {
 	uint64_t n = session->rows;
 	GsStatus status = GPUSORT_OK;
 	for (int i = 0; i < 2 && !status; i++) {
-		status = allocate(session, n * sizeof(uint64_t), (void **)&space->keys[i]);
+		status = allocate(session, n * sizeof(uint64_t), (void **)&buffers->keys[i]);
 		if (!status)
-			status = allocate(session, n * sizeof(uint32_t), (void **)&space->values[i]);
+			status = allocate(session, n * sizeof(uint32_t), (void **)&buffers->values[i]);
 	}
 	if (!status) {
-		GsSortJob job = sort_job(session, *space, 0, true);
+		GsSortJob job = make_job(session, *buffers, 0, true);
 		size_t size = gpusort_sorter_workspace(&device_of(session)->sorter, &job);
-		status = allocate(session, size, &space->workspace);
+		status = allocate(session, size, &buffers->workspace);
 	}
 	return status;
 }
 
 /* Publishes the tables that kernels of the sort and of the delivery read. */
-GsStatus publish_tables(GsSession *session)
+GsStatus upload_tables(GsSession *session)
 {
 	GsOwner *owner = &session->owner;
 	cudaStream_t stream = device_of(session)->compute;
 	GsStatus status = GPUSORT_OK;
 	for (uint32_t w = 0; w < session->options.key_words && !status; w++)
-		status = gpusort_segments_publish(owner, &session->keys[w], stream);
+		status = gpusort_segments_upload_table(owner, &session->keys[w], stream);
 	if (!status && is_fixed(session))
-		status = gpusort_segments_publish(owner, &session->data, stream);
+		status = gpusort_segments_upload_table(owner, &session->data, stream);
 	if (!status && is_variable(session)) {
-		status = gpusort_segments_publish(owner, &session->lengths, stream);
+		status = gpusort_segments_upload_table(owner, &session->lengths, stream);
 		if (!status)
-			status = gpusort_segments_publish(owner, &session->starts, stream);
+			status = gpusort_segments_upload_table(owner, &session->starts, stream);
 	}
 	return status;
 }
@@ -167,9 +168,9 @@ GsStatus publish_tables(GsSession *session)
 GsStatus sort_rows(GsSession *session, float *milliseconds)
 {
 	GsDevice *device = device_of(session);
-	SortSpace space = {};
+	SortBuffers buffers = {};
 	cudaEvent_t start = nullptr, end = nullptr;
-	int from = 0;
+	int current = 0;
 	GsStatus status = synchronize(session, session->upload);
 	if (!status)
 		status = gpusort_device_check(
@@ -178,14 +179,14 @@ GsStatus sort_rows(GsSession *session, float *milliseconds)
 		status = gpusort_device_check(device, cudaEventCreateWithFlags(&end, cudaEventDefault),
 									  "create an event");
 	if (!status)
-		status = publish_tables(session);
+		status = upload_tables(session);
 	if (!status)
-		status = allocate_space(session, &space);
+		status = allocate_buffers(session, &buffers);
 	if (!status)
 		status = gpusort_device_check(device, cudaEventRecord(start, device->compute),
 									  "record an event");
 	if (!status)
-		status = sort_words(session, space, &from);
+		status = sort_words(session, buffers, &current);
 	if (!status)
 		status = gpusort_device_check(device, cudaEventRecord(end, device->compute),
 									  "record an event");
@@ -193,19 +194,19 @@ GsStatus sort_rows(GsSession *session, float *milliseconds)
 		cudaStreamSynchronize(device->compute); /* errors are returned by the next call */
 	if (!status)
 		status = gpusort_device_check(device, cudaEventElapsedTime(milliseconds, start, end),
-									  "read the time");
+									  "measure the time of the sort");
 	for (int i = 0; i < 2; i++) {
-		release(session, space.keys[i]);
-		if (status || i != from)
-			release(session, space.values[i]);
+		release(session, buffers.keys[i]);
+		if (status || i != current)
+			release(session, buffers.values[i]);
 	}
-	release(session, space.workspace);
+	release(session, buffers.workspace);
 	if (start)
 		cudaEventDestroy(start);
 	if (end)
 		cudaEventDestroy(end);
 	if (!status)
-		session->sorted = space.values[from];
+		session->sorted = buffers.values[current];
 	return status;
 }
 
@@ -218,7 +219,7 @@ GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
 		return status;
 	if (session->state != LOADING)
 		return gpusort_device_fail(device_of(session), GPUSORT_BAD_STATE,
-								   "the rows are sorted already");
+								   "the rows have already been sorted");
 	session->result = {};
 	float milliseconds = 0;
 	if (session->rows) {

@@ -13,10 +13,10 @@ namespace gpusort_session
 {
 
 constexpr uint64_t MAX_ROWS = UINT32_MAX;
-constexpr uint64_t SEGMENT_BYTES = 16 << 20; /* if expected_rows is not given */
-constexpr uint64_t SEGMENT_BYTES_LEAST = 256 << 10;
-constexpr uint64_t SEGMENT_BYTES_MOST = 256 << 20;
-constexpr int LANES = 2; /* concurrent deliveries */
+constexpr uint64_t DEFAULT_SEGMENT_BYTES = 16 << 20; /* if expected_rows is not given */
+constexpr uint64_t MIN_SEGMENT_BYTES = 256 << 10;
+constexpr uint64_t MAX_SEGMENT_BYTES = 256 << 20;
+constexpr int DELIVERIES = 2; /* concurrent deliveries */
 
 enum State { LOADING, SORTED };
 
@@ -32,7 +32,7 @@ struct Pending {
 };
 
 /* A stream for deliveries, and the buffer that their rows are gathered into. */
-struct Lane {
+struct Delivery {
 	cudaStream_t stream;
 	unsigned char *staging;
 };
@@ -46,8 +46,8 @@ struct GsSession {
 	gpusort_session::State state;
 	GsSession *next; /* in the list of the device's sessions */
 	cudaStream_t upload;
-	gpusort_session::Lane lanes[gpusort_session::LANES];
-	uint32_t next_lane;
+	gpusort_session::Delivery deliveries[gpusort_session::DELIVERIES];
+	uint32_t next_delivery;
 
 	/* Input, indexed by row number. */
 	uint64_t rows;
@@ -65,8 +65,8 @@ struct GsSession {
 	uint64_t rows_per_chunk; /* at most rows, so that the staging buffer is not too large */
 	uint64_t chunk_bytes;	 /* variable width: maximum of a chunk, at most that of all rows */
 	uint64_t *offsets;		 /* variable width: of each sorted row, on the device */
-	uint64_t *cuts;			 /* variable width: first row of each chunk, on the host */
-	uint64_t *cut_bytes;	 /* variable width: offset of each chunk */
+	uint64_t *chunk_firsts;	 /* variable width: first row of each chunk, on the host */
+	uint64_t *chunk_offsets; /* variable width: offset of each chunk */
 	GsSessionResult result;
 
 	GsTicket last_ticket;
@@ -162,13 +162,13 @@ inline GsStatus synchronize(GsSession *session, cudaStream_t stream)
 }
 
 /*
- * Makes sure that give_ticket() has an event and list space.  To be called before work is
+ * Makes sure that issue_ticket() has an event and list space.  To be called before work is
  * queued.
  */
-GsStatus prepare_ticket(GsSession *session);
+GsStatus reserve_ticket(GsSession *session);
 
 /* Issues a ticket for all work that was queued on stream so far. */
-GsStatus give_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket);
+GsStatus issue_ticket(GsSession *session, cudaStream_t stream, GsTicket *ticket);
 
 /* Prepares delivery of the sorted rows.  On failure the caller must call free_result(). */
 GsStatus prepare_result(GsSession *session);

@@ -69,19 +69,19 @@ __global__ void gpusort_warp_sort_kernel(GsSmallSortArgs<Order, Value> args)
 	/* Sorts pairs (ordered key, lane), which are unique.  Absent items come last. */
 	bool present = lane < args.n;
 	Key key = present ? args.keys_in[lane] : 0;
-	Key rank = args.order.ordered(key) & args.key_mask;
+	Key ordered = args.order.ordered(key) & args.key_mask;
 	uint32_t source = lane | (present ? 0 : 32);
 	for (unsigned size = 2; size <= 32; size *= 2)
 		for (unsigned stride = size / 2; stride > 0; stride /= 2) {
-			Key other_rank = __shfl_xor_sync(~0u, rank, stride);
+			Key other_ordered = __shfl_xor_sync(~0u, ordered, stride);
 			uint32_t other_source = __shfl_xor_sync(~0u, source, stride);
 			bool absent = source & 32, other_absent = other_source & 32;
-			bool less = other_absent != absent ? absent
-						: other_rank != rank   ? other_rank < rank
-											   : other_source < source;
+			bool less = other_absent != absent	   ? absent
+						: other_ordered != ordered ? other_ordered < ordered
+												   : other_source < source;
 			bool lower = (lane & stride) == 0, ascending = (lane & size) == 0;
 			if ((lower == ascending) == less) {
-				rank = other_rank;
+				ordered = other_ordered;
 				source = other_source;
 			}
 		}
@@ -179,7 +179,7 @@ struct GsTileSort {
 			}
 	}
 
-	__device__ __forceinline__ void write(uint32_t slot, int i, bool with_keys)
+	__device__ __forceinline__ void write_item(uint32_t slot, int i, bool with_keys)
 	{
 		if (with_keys)
 			args.keys_out[slot] = keys[i];
@@ -252,7 +252,7 @@ struct GsTileSort {
 			publish(pass, tag, *count);
 		uint32_t sums[4] = {};
 		constexpr unsigned BATCH = 4; /* loads in flight */
-		GPUSORT_UNROLL_NOT
+		GPUSORT_NO_UNROLL
 		for (unsigned first = group; first < gridDim.x; first += BATCH * GROUPS) {
 			GsFourFlags words[BATCH];
 			GPUSORT_UNROLL
@@ -264,7 +264,7 @@ struct GsTileSort {
 				unsigned block = first + i * GROUPS;
 				if (block >= gridDim.x)
 					continue;
-				while (!have_tag(words[i], tag))
+				while (!all_have_tag(words[i], tag))
 					words[i] = gpusort_flags_load(&all[block][digit]);
 				GPUSORT_UNROLL
 				for (int d = 0; d < 4; d++) {
@@ -290,7 +290,7 @@ struct GsTileSort {
 		}
 	}
 
-	__device__ __forceinline__ static bool have_tag(const GsFourFlags &words, uint32_t tag)
+	__device__ __forceinline__ static bool all_have_tag(const GsFourFlags &words, uint32_t tag)
 	{
 		bool all = true;
 		GPUSORT_UNROLL
@@ -302,7 +302,7 @@ struct GsTileSort {
 	/*
 	 * Moves the items to their slots by one digit.  Returns false if the digit does not vary.
 	 */
-	__device__ __forceinline__ bool sort_by(uint32_t pass, bool last)
+	__device__ __forceinline__ bool run_pass(uint32_t pass, bool last)
 	{
 		const typename Order::DigitExtractor digit_of = args.digit_of[pass];
 		uint32_t ranks[ITEMS] = {}; /* among the warp's items with equal digits */
@@ -311,8 +311,7 @@ struct GsTileSort {
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (i < items)
-				ranks[i] =
-					gpusort_take_position<GRID>(digit_at(i, digit_of), shared.bins[warp]);
+				ranks[i] = gpusort_rank_item<GRID>(digit_at(i, digit_of), shared.bins[warp]);
 		__syncthreads();
 
 		uint32_t count = 0, before = 0;
@@ -327,20 +326,21 @@ struct GsTileSort {
 			return false;
 		uint32_t smaller = gpusort_radix_exclusive_sum(count, shared.warp_sums);
 		if (thread < GPUSORT_RADIX)
-			gpusort_place_bins<WARPS>(shared.bins, thread, smaller + before);
+			gpusort_scan_bins<WARPS>(shared.bins, thread, smaller + before);
 		__syncthreads();
 
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (is_item(i))
-				move(i, ranks[i] + gpusort_at(shared.bins[warp], digit_of(keys[i])), last);
+				scatter_item(i, ranks[i] + gpusort_at(shared.bins[warp], digit_of(keys[i])),
+							 last);
 		return true;
 	}
 
-	__device__ __forceinline__ void move(int i, uint32_t slot, bool last)
+	__device__ __forceinline__ void scatter_item(int i, uint32_t slot, bool last)
 	{
 		if (last) {
-			write(slot, i, args.keys_out != nullptr);
+			write_item(slot, i, args.keys_out != nullptr);
 		} else if constexpr (GRID) {
 			args.keys_tmp[slot] = keys[i];
 			if constexpr (PAIRS)
@@ -353,7 +353,7 @@ struct GsTileSort {
 	}
 
 	/* Loads the block's part of the moved items into registers. */
-	__device__ __forceinline__ void take_back()
+	__device__ __forceinline__ void reload_items()
 	{
 		if constexpr (GRID)
 			grid_barrier();
@@ -383,12 +383,12 @@ struct GsTileSort {
 	{
 		load();
 		bool written = false;
-		GPUSORT_UNROLL_NOT
+		GPUSORT_NO_UNROLL
 		for (uint32_t pass = 0; pass < args.passes; pass++) {
 			bool last = pass == args.passes - 1;
-			bool moved = sort_by(pass, last);
+			bool moved = run_pass(pass, last);
 			if (moved && !last)
-				take_back();
+				reload_items();
 			written = moved && last;
 		}
 		if (written)
@@ -396,7 +396,7 @@ struct GsTileSort {
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
 			if (is_item(i))
-				write(block_first + index_of(i), i, args.keys_out != nullptr);
+				write_item(block_first + index_of(i), i, args.keys_out != nullptr);
 	}
 };
 

@@ -5,7 +5,7 @@
  * A descent is a key that is less than its predecessor.  Counting digits costs more than
  * reading keys, and a sorted input needs neither histograms nor sweeps.  So large inputs are
  * copied first, while every key is compared with its successor.  The first descent ends the
- * copy: all blocks read GsControl.unsorted once per turn.  In a random input the first look
+ * copy: all blocks read GsControl.unsorted once per tile.  In a random input the first look
  * finds a descent before anything is written.  If there was no descent, the sort is done.
  * Otherwise the sort starts over from the unchanged input and overwrites the output.
  */
@@ -36,7 +36,7 @@ struct GsSortedCopy {
 	static constexpr int VECTORS = Tuning::VECTORS;
 	static constexpr int VECTOR = 16 / sizeof(Key);
 	static constexpr int ITEMS = VECTORS * VECTOR;
-	static constexpr uint64_t TURN = (uint64_t)THREADS * ITEMS;
+	static constexpr uint64_t TILE = (uint64_t)THREADS * ITEMS;
 	static constexpr bool PAIRS = GPUSORT_HAS_VALUE<Value>;
 
 	struct alignas(16) Keys {
@@ -49,22 +49,22 @@ struct GsSortedCopy {
 	};
 
 	const Args &args;
-	uint64_t before;   /* items before the first 16-byte boundary of the keys */
-	uint64_t turns;	   /* of TURN items each, from there */
-	bool whole_keys;   /* keys_out has its 16-byte boundaries at the same items as keys_in */
-	bool whole_values; /* there are input values, and values_out matches them likewise */
+	uint64_t before;	 /* items before the first 16-byte boundary of the keys */
+	uint64_t tiles;		 /* of TILE items each, from there */
+	bool keys_aligned;	 /* keys_out has its 16-byte boundaries at the same items as keys_in */
+	bool values_aligned; /* there are input values, and values_out matches them likewise */
 
 	__device__ __forceinline__ GsSortedCopy(const Args &a) : args(a)
 	{
 		before = (16 - (uintptr_t)args.keys_in % 16) % 16 / sizeof(Key);
 		if (before > args.n)
 			before = args.n;
-		turns = (args.n - before) / TURN;
-		whole_keys = (uintptr_t)(args.keys_out + before) % 16 == 0;
-		whole_values = false;
+		tiles = (args.n - before) / TILE;
+		keys_aligned = (uintptr_t)(args.keys_out + before) % 16 == 0;
+		values_aligned = false;
 		if constexpr (PAIRS)
-			whole_values = args.values_in && (uintptr_t)(args.values_in + before) % 16 == 0 &&
-						   (uintptr_t)(args.values_out + before) % 16 == 0;
+			values_aligned = args.values_in && (uintptr_t)(args.values_in + before) % 16 == 0 &&
+							 (uintptr_t)(args.values_out + before) % 16 == 0;
 	}
 
 	__device__ __forceinline__ bool out_of_order(Key first, Key second) const
@@ -74,10 +74,10 @@ struct GsSortedCopy {
 	}
 
 	/*
-	 * Returns the index in the turn of this lane's vector v.  Each warp has VECTORS * 32
+	 * Returns the index in the tile of this lane's vector v.  Each warp has VECTORS * 32
 	 * consecutive vectors.
 	 */
-	__device__ __forceinline__ static uint32_t vector_of(int v)
+	__device__ __forceinline__ static uint32_t vector_index(int v)
 	{
 		return threadIdx.x / 32 * (32 * VECTORS) + v * 32 + gpusort_lane();
 	}
@@ -105,7 +105,7 @@ struct GsSortedCopy {
 	}
 
 	/* Tells all blocks that there is a descent. */
-	__device__ __forceinline__ void note_descent()
+	__device__ __forceinline__ void report_descent()
 	{
 		if (gpusort_lane() == 0 && !GPUSORT_BUG(GPUSORT_BUG_COPY_DESCENT))
 			gpusort_flag_store(args.unsorted, 1);
@@ -118,10 +118,10 @@ struct GsSortedCopy {
 		return {};
 	}
 
-	/* Loads the values of a turn: as whole vectors if they are aligned, else one by one. */
+	/* Loads the values of a tile: as whole vectors if they are aligned, else one by one. */
 	__device__ __forceinline__ void load_values(Values (&values)[VALUE_VECTORS], uint64_t first)
 	{
-		if (whole_values) {
+		if (values_aligned) {
 			GPUSORT_UNROLL
 			for (int v = 0; v < VALUE_VECTORS; v++)
 				values[v] =
@@ -137,7 +137,7 @@ struct GsSortedCopy {
 	__device__ __forceinline__ void store_values(const Values (&values)[VALUE_VECTORS],
 												 uint64_t first)
 	{
-		if (whole_values) {
+		if (values_aligned) {
 			GPUSORT_UNROLL
 			for (int v = 0; v < VALUE_VECTORS; v++)
 				((Values *)(args.values_out + first))[v * THREADS + threadIdx.x] = values[v];
@@ -151,28 +151,28 @@ struct GsSortedCopy {
 
 	__device__ __forceinline__ void store_keys(const Keys (&keys)[VECTORS], uint64_t first)
 	{
-		if (whole_keys) {
+		if (keys_aligned) {
 			GPUSORT_UNROLL
 			for (int v = 0; v < VECTORS; v++)
-				((Keys *)(args.keys_out + first))[vector_of(v)] = keys[v];
+				((Keys *)(args.keys_out + first))[vector_index(v)] = keys[v];
 			return;
 		}
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++)
-			args.keys_out[first + (uint64_t)vector_of(i / VECTOR) * VECTOR + i % VECTOR] =
+			args.keys_out[first + (uint64_t)vector_index(i / VECTOR) * VECTOR + i % VECTOR] =
 				keys[i / VECTOR].key[i % VECTOR];
 	}
 
 	/*
-	 * Checks one vector per thread of the block's first turn, before more is read: it shows
+	 * Checks one vector per thread of the block's first tile, before more is read: it shows
 	 * nearly every input that is not sorted.  Returns false if there is a descent; all threads
 	 * of a block get the same result.
 	 */
-	__device__ __forceinline__ bool try_first_turn()
+	__device__ __forceinline__ bool check_first_tile()
 	{
 		bool bad = false;
-		if (blockIdx.x < turns) {
-			const Key *source = args.keys_in + before + blockIdx.x * TURN;
+		if (blockIdx.x < tiles) {
+			const Key *source = args.keys_in + before + blockIdx.x * TILE;
 			Keys keys = ((const Keys *)source)[threadIdx.x];
 			GPUSORT_UNROLL
 			for (int k = 0; k + 1 < VECTOR; k++)
@@ -181,15 +181,15 @@ struct GsSortedCopy {
 		if (!__syncthreads_or(bad))
 			return true;
 		if (threadIdx.x < 32)
-			note_descent();
+			report_descent();
 		return false;
 	}
 
 	/*
-	 * Copies a turn.  Returns false if a descent was found anywhere; all threads of a warp get
+	 * Copies a tile.  Returns false if a descent was found anywhere; all threads of a warp get
 	 * the same result.
 	 */
-	__device__ __forceinline__ bool copy_turn(uint64_t first)
+	__device__ __forceinline__ bool copy_tile(uint64_t first)
 	{
 		uint32_t seen = gpusort_flag_load(args.unsorted);
 		const Key *source = args.keys_in + first;
@@ -197,8 +197,8 @@ struct GsSortedCopy {
 		Values values[VALUE_VECTORS];
 		GPUSORT_UNROLL
 		for (int v = 0; v < VECTORS; v++)
-			keys[v] = ((const Keys *)source)[vector_of(v)];
-		uint64_t behind = first + (uint64_t)(vector_of(VECTORS - 1) + 1) * VECTOR;
+			keys[v] = ((const Keys *)source)[vector_index(v)];
+		uint64_t behind = first + (uint64_t)(vector_index(VECTORS - 1) + 1) * VECTOR;
 		Key next = keys[VECTORS - 1].key[VECTOR - 1];
 		if (gpusort_lane() == 31 && behind < args.n && !GPUSORT_BUG(GPUSORT_BUG_COPY_SEAM))
 			next = args.keys_in[behind];
@@ -208,7 +208,7 @@ struct GsSortedCopy {
 		bool bad = has_descent(keys, next);
 		if (__ballot_sync(~0u, bad || seen)) {
 			if (!seen)
-				note_descent();
+				report_descent();
 			return false;
 		}
 		if (args.keys_out)
@@ -219,10 +219,10 @@ struct GsSortedCopy {
 	}
 
 	/* Copies items first .. end - 1, one at a time. */
-	__device__ __forceinline__ void copy_few(uint64_t first, uint64_t end)
+	__device__ __forceinline__ void copy_partial_tile(uint64_t first, uint64_t end)
 	{
 		bool bad = false;
-		GPUSORT_UNROLL_NOT
+		GPUSORT_NO_UNROLL
 		for (uint64_t i = first + threadIdx.x; i < end; i += THREADS) {
 			Key key = args.keys_in[i];
 			bad |= i + 1 < args.n && out_of_order(key, args.keys_in[i + 1]);
@@ -232,20 +232,20 @@ struct GsSortedCopy {
 				args.values_out[i] = value_of(i);
 		}
 		if (__ballot_sync(~0u, bad))
-			note_descent();
+			report_descent();
 	}
 
 	__device__ __forceinline__ void process()
 	{
-		if (!try_first_turn())
+		if (!check_first_tile())
 			return;
-		for (uint64_t turn = blockIdx.x; turn < turns; turn += gridDim.x)
-			if (!copy_turn(before + turn * TURN))
+		for (uint64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x)
+			if (!copy_tile(before + tile * TILE))
 				return;
 		if (blockIdx.x == 0)
-			copy_few(0, before);
+			copy_partial_tile(0, before);
 		if (blockIdx.x == gridDim.x - 1)
-			copy_few(before + turns * TURN, args.n);
+			copy_partial_tile(before + tiles * TILE, args.n);
 	}
 };
 

@@ -313,7 +313,7 @@ cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, voi
 					   RunJob{*sorter, *job, (unsigned char *)workspace, stream});
 }
 
-const void *gpusort_sorter_report_source(const void *workspace)
+const void *gpusort_sorter_report_address(const void *workspace)
 {
 	return &((const GsControl *)workspace)->report;
 }

@@ -28,7 +28,7 @@ struct GsSorter {
  *
  * clobber: the input arrays may be overwritten and may contain the result, see
  * gpusort_sorter_result_in_input().  All four arrays must then be given.  If values_in is NULL,
- * values_in_space takes its role but is not read.
+ * values_in_buffer takes its role but is not read.
  */
 struct GsSortJob {
 	uint32_t key_width;
@@ -42,7 +42,7 @@ struct GsSortJob {
 	const void *keys_in;
 	void *keys_out; /* NULL: not wanted (not with clobber) */
 	const void *values_in;
-	void *values_in_space;
+	void *values_in_buffer;
 	void *values_out;
 };
 
@@ -73,16 +73,17 @@ cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, voi
 
 /*
  * What the kernels report about a job with GPUSORT_PATH_ONESWEEP.
- * gpusort_sorter_report_source() returns its address in the job's workspace, from where the
+ * gpusort_sorter_report_address() returns its address in the job's workspace, from where the
  * caller copies it.
  */
 struct GsSorterReport {
 	uint32_t passes; /* sweeps that moved items */
 	uint32_t result; /* GsBuffer that holds the sorted items */
 };
-const void *gpusort_sorter_report_source(const void *workspace);
+const void *gpusort_sorter_report_address(const void *workspace);
 
-/* With clobber: returns whether the result is in keys_in and values_in (or values_in_space). */
+/* With clobber: returns whether the result is in keys_in and values_in (or values_in_buffer).
+ */
 bool gpusort_sorter_result_in_input(const GsSorterReport *report);
 
 GsDebugSizes gpusort_sorter_sizes(const GsSorter *sorter, uint32_t key_width,

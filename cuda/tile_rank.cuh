@@ -45,7 +45,7 @@ __device__ __forceinline__ uint32_t gpusort_match_digit(uint32_t offset)
  * warp uses these bins.
  */
 template <bool LEAN = false>
-__device__ __forceinline__ uint32_t gpusort_take_position(uint32_t offset, uint32_t *bins)
+__device__ __forceinline__ uint32_t gpusort_rank_item(uint32_t offset, uint32_t *bins)
 {
 	uint32_t peers = gpusort_match_digit<LEAN>(offset);
 	uint32_t before = peers & gpusort_lanes_below();
@@ -61,7 +61,7 @@ __device__ __forceinline__ uint32_t gpusort_take_position(uint32_t offset, uint3
 }
 
 /* Inclusive sum over the lanes of a warp. */
-__device__ __forceinline__ uint32_t gpusort_warp_sum(uint32_t value)
+__device__ __forceinline__ uint32_t gpusort_warp_inclusive_sum(uint32_t value)
 {
 	GPUSORT_UNROLL
 	for (int distance = 1; distance < 32; distance *= 2) {
@@ -84,7 +84,7 @@ __device__ __forceinline__ uint32_t gpusort_radix_exclusive_sum(uint32_t value,
 	unsigned warp = threadIdx.x / 32;
 	uint32_t inclusive = 0;
 	if (warp < GPUSORT_RADIX_WARPS) {
-		inclusive = gpusort_warp_sum(value);
+		inclusive = gpusort_warp_inclusive_sum(value);
 		if (gpusort_lane() == 31)
 			warp_sums[warp] = inclusive;
 	}
@@ -128,8 +128,8 @@ __device__ __forceinline__ uint32_t gpusort_sum_bins(const uint32_t (*bins)[GPUS
  * with that digit.  first is the position of the tile's first one.  To be called by thread d.
  */
 template <int WARPS>
-__device__ __forceinline__ void gpusort_place_bins(uint32_t (*bins)[GPUSORT_RADIX],
-												   unsigned digit, uint32_t first)
+__device__ __forceinline__ void gpusort_scan_bins(uint32_t (*bins)[GPUSORT_RADIX],
+												  unsigned digit, uint32_t first)
 {
 	GPUSORT_UNROLL
 	for (int warp = 0; warp < WARPS; warp++) {

@@ -134,14 +134,14 @@ __global__ void __launch_bounds__(Policy::THREADS, Policy::BLOCKS)
 			thread < GPUSORT_RADIX ? gpusort_sum_bins<Down::WARPS>(shared.bins, thread) : 0;
 		uint32_t slot = gpusort_radix_exclusive_sum(count, shared.warp_sums);
 		if (thread < GPUSORT_RADIX) {
-			gpusort_place_bins<Down::WARPS>(shared.bins, thread, slot);
+			gpusort_scan_bins<Down::WARPS>(shared.bins, thread, slot);
 			shared.base[thread] = next - slot;
 			next += count; /* only the block's last tile has padding */
 		}
 		__syncthreads();
 		GPUSORT_UNROLL
 		for (int i = 0; i < ITEMS; i++) {
-			slots[i] = gpusort_take_position(args.digit_of(keys[i]), shared.bins[warp]);
+			slots[i] = gpusort_rank_item(args.digit_of(keys[i]), shared.bins[warp]);
 			shared.keys[slots[i]] = keys[i];
 		}
 		if constexpr (Down::PAIRS) {

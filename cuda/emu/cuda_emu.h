@@ -77,7 +77,7 @@ void *shared_memory();
 unsigned lane();
 void maybe_yield();
 void yield_now();
-void change_memory(); /* to be called before an atomic operation; may yield */
+void before_atomic(); /* to be called before an atomic operation; may yield */
 void barrier();
 int barrier_or(int predicate);
 [[noreturn]] void trap();
@@ -155,7 +155,7 @@ inline T __shfl_xor_sync(uint32_t mask, T value, int other)
 template <class T>
 inline T atomicAdd(T *address, T value)
 {
-	gpusort_emu::change_memory();
+	gpusort_emu::before_atomic();
 	T old = *address;
 	*address = old + value;
 	return old;
@@ -164,7 +164,7 @@ inline T atomicAdd(T *address, T value)
 template <class T>
 inline T atomicExch(T *address, T value)
 {
-	gpusort_emu::change_memory();
+	gpusort_emu::before_atomic();
 	T old = *address;
 	*address = value;
 	return old;
@@ -173,7 +173,7 @@ inline T atomicExch(T *address, T value)
 template <class T>
 inline T atomicCAS(T *address, T expected, T value)
 {
-	gpusort_emu::change_memory();
+	gpusort_emu::before_atomic();
 	T old = *address;
 	if (old == expected)
 		*address = value;

@@ -50,7 +50,7 @@ namespace
 {
 
 constexpr size_t DEVICE_BYTES = (size_t)8 << 30;
-constexpr int MOST_DEVICES = 16;
+constexpr int MAX_DEVICES = 16;
 constexpr unsigned LARGE_GRID = 50;
 
 struct Device {
@@ -63,7 +63,7 @@ struct Device {
 struct Runtime {
 	cudaError_t last = cudaSuccess;
 	std::map<void *, size_t> registered;
-	Device devices[MOST_DEVICES];
+	Device devices[MAX_DEVICES];
 	int current = 0;
 };
 
@@ -87,11 +87,11 @@ int device_count()
 {
 	const char *text = getenv("GPUSORT_EMU_DEVICES");
 	int count = text ? atoi(text) : 1;
-	return count < 1 ? 1 : count > MOST_DEVICES ? MOST_DEVICES : count;
+	return count < 1 ? 1 : count > MAX_DEVICES ? MAX_DEVICES : count;
 }
 
 /* Returns the error of a machine without a driver or a device, for tests that demand one. */
-cudaError_t missing()
+cudaError_t missing_error()
 {
 	if (getenv("GPUSORT_EMU_NO_DRIVER"))
 		return cudaErrorInsufficientDriver;
@@ -177,14 +177,14 @@ cudaError_t gpusort_emu_launch(cudaStream_t stream, unsigned grid,
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-	cudaError_t error = missing();
+	cudaError_t error = missing_error();
 	*count = error ? 0 : device_count();
 	return result(error);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 {
-	cudaError_t error = missing();
+	cudaError_t error = missing_error();
 	if (error || ordinal < 0 || ordinal >= device_count())
 		return result(error ? error : cudaErrorInvalidDevice);
 	memset(properties, 0, sizeof *properties);

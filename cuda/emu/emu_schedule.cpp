@@ -197,7 +197,7 @@ void leave_runnable(Lane *lane, LaneState state)
 	lane->block->runnable--;
 }
 
-void back_to_scheduler()
+void switch_to_scheduler()
 {
 	Lane *lane = world.current;
 	context_switch(&lane->context, &world.main);
@@ -211,11 +211,11 @@ void back_to_scheduler()
 				 world.current->block->index, world.current->thread);
 	world.broken = true;
 	for (;;)
-		back_to_scheduler();
+		switch_to_scheduler();
 }
 
 /* To be called when a lane does something that others may be waiting for. */
-void note_progress()
+void record_progress()
 {
 	world.idle_turns = 0;
 }
@@ -238,13 +238,13 @@ void lane_main()
 	Warp *warp = lane->warp;
 	if (warp->arrived)
 		violation("a lane ended while others of its warp wait for it in a collective");
-	note_progress();
+	record_progress();
 	leave_runnable(lane, ENDED);
 	warp->ended |= 1u << lane->thread % 32;
 	block->alive--;
 	if (block->alive && block->at_barrier == block->alive)
 		release_barrier(block);
-	back_to_scheduler();
+	switch_to_scheduler();
 	abort(); /* an ended lane is never run */
 }
 
@@ -324,7 +324,7 @@ bool run_kernel(unsigned grid, unsigned threads, size_t shared_bytes, bool coope
 	world.idle_turns = 0;
 	world.random.state = (schedule.seed + 1) * 0x9E3779B97F4A7C15ull;
 
-	unsigned places = cooperative || !schedule.resident ? grid : schedule.resident;
+	unsigned slots = cooperative || !schedule.resident ? grid : schedule.resident;
 	std::vector<unsigned> order(grid);
 	for (unsigned i = 0; i < grid; i++)
 		order[i] = schedule.dispatch == 1 ? grid - 1 - i : i;
@@ -334,20 +334,20 @@ bool run_kernel(unsigned grid, unsigned threads, size_t shared_bytes, bool coope
 
 	struct Resident {
 		std::unique_ptr<Block> block;
-		size_t place;
+		size_t slot;
 	};
 	std::vector<Resident> alive;
-	std::vector<size_t> free_places;
-	for (size_t i = places < grid ? places : grid; i-- > 0;)
-		free_places.push_back(i);
+	std::vector<size_t> free_slots;
+	for (size_t i = slots < grid ? slots : grid; i-- > 0;)
+		free_slots.push_back(i);
 
 	unsigned next = 0;
 	uint64_t turns = 0;
 	while ((next < grid || !alive.empty()) && !world.broken) {
-		while (next < grid && !free_places.empty()) {
-			size_t place = free_places.back();
-			free_places.pop_back();
-			alive.push_back({start_block(order[next], shared_bytes, place * threads), place});
+		while (next < grid && !free_slots.empty()) {
+			size_t slot = free_slots.back();
+			free_slots.pop_back();
+			alive.push_back({start_block(order[next], shared_bytes, slot * threads), slot});
 			next++;
 		}
 		unsigned number = pick_block((unsigned)alive.size());
@@ -361,16 +361,16 @@ bool run_kernel(unsigned grid, unsigned threads, size_t shared_bytes, bool coope
 		while (rounds-- && block->warps[warp].runnable && !world.broken)
 			run_warp(block, warp);
 		if (!block->alive) {
-			free_places.push_back(alive[number].place);
+			free_slots.push_back(alive[number].slot);
 			alive.erase(alive.begin() + number);
 			turns = 0;
 		} else if (!block->runnable && !world.broken) {
 			snprintf(world.error, sizeof world.error,
-					 "no thread of a block can go on (block %u)", block->index);
+					 "no thread of a block can continue (block %u)", block->index);
 			world.broken = true;
 		} else if (world.idle_turns > IDLE_TURNS * warps * alive.size() && !world.broken) {
 			snprintf(world.error, sizeof world.error,
-					 "all threads wait for what none of them does (block %u)", block->index);
+					 "all threads poll flags that none of them sets (block %u)", block->index);
 			world.broken = true;
 		} else if (++turns > MAX_TURNS_WITHOUT_END) {
 			snprintf(world.error, sizeof world.error, "the launch does not end (block %u)",
@@ -422,24 +422,24 @@ unsigned lane()
 
 void yield_now()
 {
-	back_to_scheduler();
+	switch_to_scheduler();
 }
 
 void maybe_yield()
 {
 	if (world.random.below(YIELD_ONE_IN) == 0)
-		back_to_scheduler();
+		switch_to_scheduler();
 }
 
-void change_memory()
+void before_atomic()
 {
-	note_progress();
+	record_progress();
 	maybe_yield();
 }
 
 void barrier()
 {
-	note_progress();
+	record_progress();
 	Lane *lane = world.current;
 	Block *block = lane->block;
 	if (++block->at_barrier == block->alive) {
@@ -447,12 +447,12 @@ void barrier()
 		return;
 	}
 	leave_runnable(lane, WAITING);
-	back_to_scheduler();
+	switch_to_scheduler();
 }
 
 void trap()
 {
-	violation("a kernel stops the device");
+	violation("a kernel trapped");
 }
 
 int barrier_or(int predicate)
@@ -469,7 +469,7 @@ const uint64_t *collect(uint32_t mask, Collective what, uint64_t value)
 	Warp *warp = lane->warp;
 	uint32_t bit = 1u << lane->thread % 32;
 
-	note_progress();
+	record_progress();
 	if (!(mask & bit))
 		violation("a lane is not in the mask of its collective");
 	if (mask & warp->ended)
@@ -484,7 +484,7 @@ const uint64_t *collect(uint32_t mask, Collective what, uint64_t value)
 	warp->arrived |= bit;
 	if (warp->arrived != mask) {
 		leave_runnable(lane, WAITING);
-		back_to_scheduler();
+		switch_to_scheduler();
 		return warp->results;
 	}
 

@@ -4,8 +4,8 @@
  *
  * Each bug has cases like those of the other groups, chosen so that it shows within seconds.
  * Without a bug the same cases must pass.  A bug may write to any address, so each one runs in
- * its own process.  A bug that shows only because the process does not end counts as not seen,
- * since the emulator must detect that.
+ * its own process.  A bug that shows only because the process does not end counts as not
+ * detected, since the emulator must detect that.
  */
 #include "test/device_test.h"
 
@@ -18,7 +18,7 @@
 namespace
 {
 
-constexpr unsigned MOST_SECONDS = 600;
+constexpr unsigned MAX_SECONDS = 600;
 constexpr uint32_t SEEDS = 20;
 
 SortCase pairs()
@@ -157,32 +157,32 @@ void run_cases(uint32_t bug, void (*cases)())
 }
 
 /* Prints a line.  Returns true if the bug is detected. */
-bool is_seen(uint32_t bug)
+bool is_detected(uint32_t bug)
 {
 	auto start = std::chrono::steady_clock::now();
 	fflush(stdout);
 	pid_t child = fork();
 	if (child == 0) {
 		tests_quiet = true;
-		alarm(MOST_SECONDS);
+		alarm(MAX_SECONDS);
 		run_cases(bug, bugs[bug - 1].cases);
 		if (tests_failed)
-			printf("bug %u, %s: seen: %s", bug, bugs[bug - 1].name, first_failure.c_str());
+			printf("bug %u, %s: detected: %s", bug, bugs[bug - 1].name, first_failure.c_str());
 		fflush(stdout);
 		_exit(tests_failed ? 1 : 0);
 	}
 	int status = 0;
 	bool ended = child > 0 && waitpid(child, &status, 0) == child;
-	bool seen = ended && WIFEXITED(status) && WEXITSTATUS(status) != 0;
+	bool detected = ended && WIFEXITED(status) && WEXITSTATUS(status) != 0;
 	if (ended && WIFSIGNALED(status) && WTERMSIG(status) != SIGALRM) {
-		seen = true;
-		printf("bug %u, %s: seen: signal %d", bug, bugs[bug - 1].name, WTERMSIG(status));
+		detected = true;
+		printf("bug %u, %s: detected: signal %d", bug, bugs[bug - 1].name, WTERMSIG(status));
 	}
-	if (!seen)
-		printf("bug %u, %s: NOT SEEN", bug, bugs[bug - 1].name);
+	if (!detected)
+		printf("bug %u, %s: NOT DETECTED", bug, bugs[bug - 1].name);
 	printf(" (%.1f s)\n",
 		   std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-	return seen;
+	return detected;
 }
 
 } // namespace
@@ -198,7 +198,7 @@ bool test_planted_bugs()
 	}
 	bool good = true;
 	for (uint32_t bug = 1; bug <= BUGS; bug++)
-		good &= is_seen(bug);
+		good &= is_detected(bug);
 	auto start = std::chrono::steady_clock::now();
 	for (uint32_t bug = 1; bug <= BUGS; bug++)
 		run_cases(0, bugs[bug - 1].cases);

@@ -28,7 +28,7 @@ uint64_t tests_failed;
 bool tests_quiet;
 std::string first_failure;
 
-static const uint64_t MOST_MESSAGES = 40;
+static const uint64_t MAX_MESSAGES = 40;
 
 bool test_check(bool good, const char *format, ...)
 {
@@ -43,7 +43,7 @@ bool test_check(bool good, const char *format, ...)
 	va_end(arguments);
 	if (tests_failed == 1)
 		first_failure = message;
-	if (!tests_quiet && tests_failed <= MOST_MESSAGES)
+	if (!tests_quiet && tests_failed <= MAX_MESSAGES)
 		printf("FAILED: %s\n", message);
 	return false;
 }
@@ -309,7 +309,7 @@ bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys)
 	request.end_bit = c.end_bit ? c.end_bit : 8 * c.key_width;
 	request.order = c.order;
 	request.descending = c.descending;
-	request.place = c.host_arrays ? GPUSORT_HOST_ARRAYS : GPUSORT_DEVICE_ARRAYS;
+	request.location = c.host_arrays ? GPUSORT_HOST_ARRAYS : GPUSORT_DEVICE_ARRAYS;
 	request.n = n;
 	GuardedArray &keys_result = c.in_place ? keys_in : keys_out;
 	GuardedArray &values_result = c.in_place ? values_in : values_out;

@@ -67,32 +67,32 @@ static void test_requests()
 	rejects("bits beyond the key", [](GsSortRequest &r) { r.end_bit = 33; });
 	rejects("bits reversed", [](GsSortRequest &r) { r.begin_bit = 5, r.end_bit = 4; });
 	rejects("unknown order", [](GsSortRequest &r) { r.order = (GsKeyOrder)9; });
-	rejects("unknown place", [](GsSortRequest &r) { r.place = (GsMemoryPlace)9; });
+	rejects("unknown location", [](GsSortRequest &r) { r.location = (GsArrayLocation)9; });
 	rejects("huge n", [](GsSortRequest &r) { r.n = UINT64_MAX / 2; });
 	rejects("4-byte row numbers beyond 2^32", [&](GsSortRequest &r) {
 		r.n = ((uint64_t)1 << 32) + 1;
 		r.value_width = 4;
 		r.values_out = in;
 	});
-	for (GsMemoryPlace place : {GPUSORT_HOST_ARRAYS, GPUSORT_DEVICE_ARRAYS}) {
+	for (GsArrayLocation location : {GPUSORT_HOST_ARRAYS, GPUSORT_DEVICE_ARRAYS}) {
 		rejects("misaligned input", [&](GsSortRequest &r) {
-			r.keys_in = (char *)in + 1, r.n = 4, r.place = place;
+			r.keys_in = (char *)in + 1, r.n = 4, r.location = location;
 		});
 		rejects("misaligned output", [&](GsSortRequest &r) {
-			r.keys_out = (char *)out + 2, r.n = 4, r.place = place;
+			r.keys_out = (char *)out + 2, r.n = 4, r.location = location;
 		});
 		rejects("misaligned values", [&](GsSortRequest &r) {
 			r.value_width = 8, r.values_in = in + 1, r.values_out = out + 4;
-			r.n = 2, r.place = place;
+			r.n = 2, r.location = location;
 		});
 		rejects("misaligned row numbers", [&](GsSortRequest &r) {
-			r.value_width = 8, r.values_out = out + 3, r.n = 2, r.place = place;
+			r.value_width = 8, r.values_out = out + 3, r.n = 2, r.location = location;
 		});
 	}
 	rejects("overlap", [&](GsSortRequest &r) { r.keys_out = in + 1, r.n = 4; });
 	rejects("in place on the device", [&](GsSortRequest &r) {
 		r.keys_out = in;
-		r.place = GPUSORT_DEVICE_ARRAYS;
+		r.location = GPUSORT_DEVICE_ARRAYS;
 	});
 }
 
@@ -171,10 +171,10 @@ static void test_pointers_and_sizes()
 		test_check(!buffer && api->device_message(device)[0], "a huge buffer is not NULL");
 	}
 	/* These arrays are never read, since there is no memory for them. */
-	for (GsMemoryPlace place : {GPUSORT_HOST_ARRAYS, GPUSORT_DEVICE_ARRAYS}) {
+	for (GsArrayLocation location : {GPUSORT_HOST_ARRAYS, GPUSORT_DEVICE_ARRAYS}) {
 		GsSortRequest request = good_request((void *)((uintptr_t)1 << 44),
 											 (void *)((uintptr_t)1 << 45), (uint64_t)1 << 40);
-		request.place = place;
+		request.location = location;
 		expect(api->sort(device, &request), GPUSORT_DEVICE_MEMORY, "more items than memory");
 		test_check(api->device_message(device)[0], "more items than memory: no message");
 	}
@@ -505,7 +505,7 @@ static void lose_device()
 			s.emu_bug = 6; /* GPUSORT_BUG_BLOCK_INDEX */
 		});
 	else {
-		request.place = GPUSORT_DEVICE_ARRAYS;
+		request.location = GPUSORT_DEVICE_ARRAYS;
 		request.keys_in = (void *)((uintptr_t)1 << 46);
 		request.keys_out = (void *)((uintptr_t)1 << 45);
 	}

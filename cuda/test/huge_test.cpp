@@ -135,7 +135,7 @@ void run(const HugeCase &c)
 		request.key_width = c.key_width;
 		request.value_width = c.value_width;
 		request.end_bit = 8 * c.key_width;
-		request.place = GPUSORT_DEVICE_ARRAYS;
+		request.location = GPUSORT_DEVICE_ARRAYS;
 		request.n = c.n;
 		request.keys_in = buffers.keys_in;
 		request.keys_out = buffers.keys_out;
