@@ -4,8 +4,8 @@
  *
  * Each bug has cases like those of the other groups, chosen so that it shows within seconds.
  * Without a bug the same cases must pass.  A bug may write to any address, so each one runs in
- * its own process.  A bug that shows only because the process does not end counts as not
- * detected, since the emulator must detect that.
+ * its own process.  A bug because of which the process does not end counts as not detected,
+ * since the emulator must detect such launches.
  */
 #include "test/device_test.h"
 
@@ -144,7 +144,7 @@ const struct {
 	{"grid tags", grid},
 	{"ranks of keys behind", ranks},
 	{"ranks of own keys", ranks},
-	{"descent not told", one_descent},
+	{"descent not reported", one_descent},
 	{"descent at a seam", one_descent},
 };
 constexpr uint32_t BUGS = sizeof bugs / sizeof *bugs;

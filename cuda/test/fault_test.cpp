@@ -124,9 +124,10 @@ static void test_pointers_and_sizes()
 	null(api->device_info(0, nullptr, message, sizeof message), "device_info(NULL)");
 	null(api->device_open(nullptr, &other, message, sizeof message), "device_open(NULL)");
 	test_check(!other, "device_open(NULL) gives a device");
-	null(api->device_open(&options, nullptr, message, 0), "device_open() without a place");
+	null(api->device_open(&options, nullptr, message, 0),
+		 "device_open() without an output pointer");
 	null(api->device_memory(nullptr, &memory), "device_memory(NULL)");
-	null(api->device_memory(device, nullptr), "device_memory() without a place");
+	null(api->device_memory(device, nullptr), "device_memory() without an output pointer");
 	null(api->device_trim(nullptr), "device_trim(NULL)");
 	null(api->device_recover(nullptr), "device_recover(NULL)");
 	null(api->host_register(nullptr, page, sizeof page), "host_register(NULL)");
@@ -135,16 +136,17 @@ static void test_pointers_and_sizes()
 	null(api->host_unregister(nullptr, page), "host_unregister(NULL)");
 	null(api->host_unregister(device, nullptr), "unpinning NULL");
 	null(api->buffer_alloc(nullptr, 16, &buffer), "buffer_alloc(NULL)");
-	null(api->buffer_alloc(device, 16, nullptr), "buffer_alloc() without a place");
+	null(api->buffer_alloc(device, 16, nullptr), "buffer_alloc() without an output pointer");
 	null(api->buffer_free(nullptr, nullptr), "buffer_free() without a device");
-	null(api->buffer_free(device, page), "freeing a stranger's memory");
+	null(api->buffer_free(device, page), "freeing memory of another owner");
 	null(api->buffer_write(nullptr, page, page, 1), "buffer_write(NULL)");
 	null(api->buffer_write(device, nullptr, page, 1), "writing to NULL");
 	null(api->buffer_write(device, page, nullptr, 1), "writing from NULL");
 	null(api->buffer_read(device, nullptr, page, 1), "reading to NULL");
 	null(api->session_begin(nullptr, &session_options, &session), "session_begin(NULL)");
 	null(api->session_begin(device, nullptr, &session), "session_begin() without options");
-	null(api->session_begin(device, &session_options, nullptr), "session_begin() to nowhere");
+	null(api->session_begin(device, &session_options, nullptr),
+		 "session_begin() without an output pointer");
 	null(api->session_put(nullptr, nullptr, nullptr), "session_put(NULL)");
 	null(api->session_sort(nullptr, nullptr), "session_sort(NULL)");
 	null(api->session_get(nullptr, 0, nullptr, nullptr), "session_get(NULL)");
@@ -154,7 +156,7 @@ static void test_pointers_and_sizes()
 	null(api->debug_set(nullptr, nullptr), "debug_set(NULL)");
 	null(api->debug_sizes(nullptr, 4, 4, &sizes), "debug_sizes(NULL)");
 	null(api->debug_sizes(device, 3, 4, &sizes), "debug_sizes() of 3 bytes");
-	test_check(!api->device_message(nullptr)[0], "device_message(NULL) says something");
+	test_check(!api->device_message(nullptr)[0], "device_message(NULL) is not empty");
 	api->device_close(nullptr);
 	api->session_end(nullptr);
 	expect(api->buffer_free(device, nullptr), GPUSORT_OK, "buffer_free() of NULL");
@@ -178,7 +180,7 @@ static void test_pointers_and_sizes()
 		expect(api->sort(device, &request), GPUSORT_DEVICE_MEMORY, "more items than memory");
 		test_check(api->device_message(device)[0], "more items than memory: no message");
 	}
-	test_check(in_use() == before, "what could not be allocated is counted");
+	test_check(in_use() == before, "memory that could not be allocated is counted");
 
 	expect(api->device_open(&options, &other, message, sizeof message), GPUSORT_BAD_ARGUMENT,
 		   "options without a size");
@@ -188,11 +190,11 @@ static void test_pointers_and_sizes()
 		options.ordinal = ordinal;
 		message[0] = 0;
 		expect(api->device_open(&options, &other, message, sizeof message), GPUSORT_NO_DEVICE,
-			   "a device that is not there");
+			   "a device that does not exist");
 		test_check(!other && message[0], "device %d: no message", ordinal);
 		message[0] = 0;
 		expect(api->device_info(ordinal, &info, message, sizeof message), GPUSORT_NO_DEVICE,
-			   "info of a device that is not there");
+			   "info of a device that does not exist");
 		test_check(message[0], "info of device %d: no message", ordinal);
 	}
 	char tiny[4] = "###";
@@ -264,10 +266,10 @@ bool test_no_device()
 		options.struct_size = sizeof options;
 		GsDevice *device = nullptr;
 		expect(library.api->device_open(&options, &device, nullptr, 0), GPUSORT_OK,
-			   "the device that came back");
+			   "the device that has returned");
 		library.api->device_close(device);
 	} else
-		expect_missing("nothing there", GPUSORT_OK);
+		expect_missing("no driver or no device", GPUSORT_OK);
 	return tests_failed == 0;
 }
 
@@ -381,7 +383,10 @@ static GsDevice *open_limited(uint64_t limit)
 	return device;
 }
 
-/* A limit of the device's memory; and other users who allocate it between begin and sort. */
+/*
+ * A memory limit of the device, and other users who allocate the memory between begin and
+ * sort.
+ */
 static void test_memory_limits()
 {
 	const GsDeviceApi *api = library.api;
@@ -429,12 +434,13 @@ static void test_memory_limits()
 	expect(api->session_put(session, &chunk, &ticket), GPUSORT_OK, "put");
 	api->device_memory(device, &memory);
 	expect(api->buffer_alloc(device, limit - memory.in_use - 1000, &buffer), GPUSORT_OK,
-		   "taking what is left");
+		   "allocating the remaining memory");
 	expect(api->session_sort(session, &result), GPUSORT_DEVICE_MEMORY,
-		   "sorting when others have the memory");
-	expect(api->session_put(session, &chunk, &ticket), GPUSORT_OK, "put into what is there");
-	expect(api->buffer_free(device, buffer), GPUSORT_OK, "giving the memory back");
-	expect(api->session_sort(session, &result), GPUSORT_OK, "sorting when it is back");
+		   "sorting when the memory is in use");
+	expect(api->session_put(session, &chunk, &ticket), GPUSORT_OK,
+		   "put into the existing segments");
+	expect(api->buffer_free(device, buffer), GPUSORT_OK, "freeing the memory");
+	expect(api->session_sort(session, &result), GPUSORT_OK, "sorting when the memory is free");
 	test_check(result.rows == 10000, "the session has lost rows");
 
 	/* Closes the device with a session, its copies and a buffer in progress. */
@@ -541,12 +547,12 @@ bool test_losing_device()
 		   status ? api->device_message(device) : "the device is back");
 	fflush(stdout);
 	GsSessionResult result;
-	expect(api->session_sort(session, &result), GPUSORT_DEVICE_LOST, "a session of before");
+	expect(api->session_sort(session, &result), GPUSORT_DEVICE_LOST, "an older session");
 	api->session_end(session);
 	if (status == GPUSORT_OK) {
 		expect_working(device, "after a fault");
 		api->device_trim(device);
-		test_check(in_use() == fresh, "memory of before a fault is in use");
+		test_check(in_use() == fresh, "memory from before the fault is in use");
 	} else {
 		expect(status, GPUSORT_DEVICE_LOST, "recovering from a fault");
 		test_check(strstr(api->device_message(device), "lost for this process"),
@@ -625,7 +631,7 @@ static void test_two_users()
 	expect_working(device, "the user who recovered");
 	expect(api->device_recover(other), GPUSORT_OK, "recovering for the other user");
 	expect_working(device, "the first user, after the second has recovered");
-	expect(api->session_wait(sessions[1], ticket), GPUSORT_DEVICE_LOST, "a session of before");
+	expect(api->session_wait(sessions[1], ticket), GPUSORT_DEVICE_LOST, "an older session");
 	api->session_end(sessions[1]);
 	expect_working(other, "the second user");
 	api->device_trim(other);
@@ -636,7 +642,7 @@ static void test_two_users()
 	/* The device is closed while it is lost. */
 	expect(api->device_recover(device), GPUSORT_OK, "recovering what is not lost");
 	api->device_close(other);
-	expect_working(device, "the user who is left");
+	expect_working(device, "the remaining user");
 	api->device_trim(device);
 }
 

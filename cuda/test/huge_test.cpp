@@ -112,7 +112,7 @@ const char *check_result(const HugeCase &c, const Buffers &buffers, uint64_t sum
 			last_key = keys[i];
 		}
 	}
-	return sum ? "items are lost, or there more than once" : nullptr;
+	return sum ? "items are missing or duplicated" : nullptr;
 }
 
 template <class Key, class Value>

@@ -209,7 +209,7 @@ const char *get_parts(const SessionCase &c, GsSession *session, const std::vecto
 		if ((without & 1 && t.data != all.data) || (without & 2 && t.lengths != all.lengths) ||
 			(without & 4 && t.numbers != all.numbers) ||
 			(without & 8 && !std::equal(t.keys, t.keys + WORDS, all.keys)))
-			return "an array that was not asked for was written";
+			return "an array that was not requested was written";
 		uint64_t at = 0;
 		for (uint32_t i = 0; i < t.chunk.rows; i++) {
 			const Row &row = sorted[i];
@@ -579,7 +579,7 @@ void test_session_faults()
 	GsChunk chunk = chunk_of(too_many);
 	set_debug([&](GsDebugSettings &s) { s.fail_alloc = 1; });
 	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_MEMORY,
-			   "there is room for more than a segment");
+			   "a chunk fits without another segment");
 	set_debug([&](GsDebugSettings &s) { s.fail_alloc = 0; });
 	test_check(!problem && !api->session_sort(session, &result), "sorting what was put");
 	problem = get_all(c, session, result, kept);

@@ -18,7 +18,7 @@ static void use_path(GsSortPath path)
 	set_debug([&](GsDebugSettings &s) { s.path = path; });
 }
 
-/* Sets whether even small inputs are first copied as long as they are sorted. */
+/* Sets whether the sorted copy also runs for small inputs. */
 static void use_sorted_copy(bool always)
 {
 	set_debug([&](GsDebugSettings &s) { s.copy_items = always; });
@@ -154,7 +154,7 @@ static void test_path_ends(const SortCase &c)
 				   sizes.auto_rank, sizes.auto_block, sizes.auto_grid);
 }
 
-/* Sorted keys with one descent: among a thread's keys, and between threads, warps and turns. */
+/* Sorted keys with one descent: among a thread's keys, and between threads, warps and tiles. */
 static void test_descents(uint32_t key_width, bool quick)
 {
 	SortCase c;
@@ -392,7 +392,8 @@ void test_schedules(TestAmount amount)
 					c.what = "schedule " + std::to_string(resident) + " " +
 							 std::to_string(dispatch) + " " + std::to_string(favour);
 					set_debug([&](GsDebugSettings &s) {
-						s.fallback_polls = UINT32_MAX; /* tile counter alone gives progress */
+						s.fallback_polls =
+							UINT32_MAX; /* the tile counter alone ensures progress */
 						s.emu_resident = resident;
 						s.emu_dispatch = dispatch;
 						s.emu_favour = favour;
