@@ -171,7 +171,7 @@ GsStatus buffer_free(GsDevice *device, void *buffer)
 }
 
 /*
- * Copies and waits.  cudaMemcpy() would not do: it returns when it has read pageable memory,
+ * Copies and waits.  cudaMemcpy() cannot be used: it returns when it has read pageable memory,
  * which may be before the bytes have arrived.  Sorts on device->compute do not wait for the
  * default stream and could start earlier.
  */
@@ -292,7 +292,7 @@ GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
 }
 
 /*
- * Returns the rank of a path among all paths, by the size of the inputs for which
+ * Returns the rank of a path among all paths, ordered by the sizes of the inputs for which
  * GPUSORT_PATH_AUTO chooses them.
  */
 int rank_by_size(GsSortPath path)

@@ -20,7 +20,7 @@ enum GsBuffer : uint32_t { GPUSORT_IN = 0, GPUSORT_TMP, GPUSORT_OUT };
  */
 struct GsPass {
 	uint32_t active : 1; /* keys differ in this digit */
-	uint32_t copy : 1;	 /* no sweep is needed: copy in to out, unless the sorted copy did */
+	uint32_t copy : 1;	 /* no pass is active, and the sorted copy did not copy in to out */
 	uint32_t first : 1;	 /* no earlier pass is active: the source is the input */
 	uint32_t last : 1;	 /* no later pass is active */
 	uint32_t source : 2; /* GsBuffer */

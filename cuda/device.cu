@@ -110,7 +110,7 @@ GsStatus report_error(cudaError_t error, const char *what, char *message, size_t
 }
 
 /*
- * Creates the stream and the sorter's memory on the device.  On failure everything is released.
+ * Creates the stream and allocates the sorter's memory.  On failure it releases everything.
  */
 GsStatus start_device(GsDevice *device)
 {
@@ -175,7 +175,7 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 		return GPUSORT_OK;
 	cudaGetLastError(); /* clears the error unless it is sticky */
 	GsStatus status = status_of(error);
-	/* The device was usable before and is not found any more. */
+	/* The device was usable before and has disappeared. */
 	if (device->started && (status == GPUSORT_NO_DEVICE || status == GPUSORT_NO_DRIVER))
 		status = GPUSORT_DEVICE_LOST;
 	if (status == GPUSORT_DEVICE_LOST)
@@ -372,7 +372,7 @@ GsStatus gpusort_device_recover(GsDevice *device)
 	if (status != GPUSORT_OK && !is_out_of_memory(status)) {
 		cudaSetDevice(device->ordinal);
 		cudaDeviceReset();
-		cudaGetLastError(); /* an error that persists shows up when the device is started */
+		cudaGetLastError(); /* if the error persists, starting the device reports it */
 		resets_of(device)++;
 		status = restart_device(device);
 	}

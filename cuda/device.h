@@ -77,7 +77,7 @@ GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer
 GsStatus gpusort_device_workspace(GsDevice *device, size_t size, void **workspace);
 void gpusort_device_free_workspace(GsDevice *device);
 
-/* Queues a sort on the stream compute, or fails as the settings for tests demand. */
+/* Queues a sort on the stream compute, or fails if the settings for tests request it. */
 GsStatus gpusort_device_run(GsDevice *device, const GsSortJob *job, void *workspace);
 
 GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **device, char *message,

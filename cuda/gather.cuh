@@ -108,7 +108,7 @@ gpusort_row_starts_kernel(uint64_t *starts, const uint32_t *lengths, uint32_t n,
 	}
 }
 
-/* sums[b] = bytes of the rows of block b, which are GPUSORT_SCAN_TILE rows. */
+/* sums[b] = bytes of the GPUSORT_SCAN_TILE rows of block b. */
 [[maybe_unused]] static __global__ void
 gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *rows, uint64_t n)
 {
@@ -168,8 +168,8 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
  * Divides the sorted rows into chunks of at most chunk_rows rows and chunk_bytes bytes, each as
  * large as possible.  firsts[k] is the first row of chunk k and bytes[k] its offset; both have
  * one more entry for the end.  At most `most` chunks are written, but *count is always the
- * number of all.  Runs in one warp, which narrows the position of each end down by 32 probes at
- * a time.
+ * total number.  Runs in one warp, which narrows down the end of each chunk with 32 probes at a
+ * time.
  */
 [[maybe_unused]] static __global__ void
 gpusort_split_chunks_kernel(uint64_t *firsts, uint64_t *bytes, uint64_t *count, uint64_t most,
@@ -183,8 +183,8 @@ gpusort_split_chunks_kernel(uint64_t *firsts, uint64_t *bytes, uint64_t *count, 
 			bytes[chunks] = offsets[first];
 		}
 		/*
-		 * The end of the chunk is in low .. high.  low is possible, since a chunk of one row
-		 * always is.
+		 * The end of the chunk is in low .. high.  low is always a possible end, since any row
+		 * fits in a chunk.
 		 */
 		uint64_t low = first + 1, high = n - first < chunk_rows ? n : first + chunk_rows;
 		uint64_t limit = offsets[first] + chunk_bytes;

@@ -47,7 +47,7 @@ typedef enum GsStatus {
 	GPUSORT_BAD_STATE,	  /* call not allowed now (put after sort, get before sort, ...) */
 	GPUSORT_NO_DRIVER,	  /* no CUDA driver, or it is too old */
 	GPUSORT_NO_DEVICE,	  /* no such device, or it cannot run the kernels; never returned for an
-							 open device: if that is not found any more, it is lost */
+							 open device, which is lost if it disappears */
 	GPUSORT_DEVICE_MEMORY, /* device memory, or the session's share of it, is exhausted */
 	GPUSORT_HOST_MEMORY,   /* host memory is exhausted */
 	GPUSORT_DEVICE_LOST,   /* a sticky error: everything on the device is gone */
@@ -108,9 +108,9 @@ typedef struct GsDeviceOptions {
  *
  * If keys_out is NULL, keys are not returned.  If values_in is NULL and value_width is not 0,
  * the values are the row numbers 0 .. n-1; n may then be at most 2^32 for 4-byte values.  An
- * argsort is a sort with both set to NULL.  The sort is stable.  Only the bits begin_bit <= b <
- * end_bit of the ordered form of a key are sorted by: 0 and 8 * key_width select
- * the whole key; with equal numbers all keys are ties.
+ * argsort is a sort with both set to NULL.  The sort is stable.  Keys are compared only by the
+ * bits begin_bit <= b < end_bit of their ordered form: 0 and 8 * key_width select the whole
+ * key; if both are equal, all keys are ties.
  *
  * Outputs must not overlap inputs or each other, with one exception: for host arrays, an output
  * may be the same array as its input.  Other inputs are left unchanged.  n = 0 is allowed with
@@ -154,8 +154,8 @@ typedef struct GsSessionOptions {
  *
  * keys[w] is the column of word w of the keys, of `rows` words.  data has the rows packed one
  * after another without padding: rows * row_width bytes, or the sum of lengths, which must be
- * less than 4 GiB.  Chunks are taken as having arrived in ascending order of `order`; if it is
- * equal, in the sequence of the calls.
+ * less than 4 GiB.  Chunks count as having arrived in ascending order of `order`, and those
+ * with equal `order` in the sequence of the calls.
  */
 typedef struct GsChunk {
 	uint32_t struct_size;
@@ -210,7 +210,7 @@ typedef struct GsDebugSettings {
 	GsSortPath path;	  /* if the path cannot sort the input: BAD_ARGUMENT */
 	uint64_t strip_items; /* items per strip, rounded up to whole tiles (0: the normal 2^30) */
 	uint32_t delay_every; /* every delay_every-th tile publishes its counts late (0: none) */
-	uint32_t delay_polls; /* by this number of waits of a microsecond */
+	uint32_t delay_polls; /* by this number of waits of one microsecond */
 	uint32_t fallback_polls; /* polls until a look-back counts the missing tile itself; 0: the
 								normal number, UINT32_MAX: never */
 	uint32_t fail_alloc;	 /* number of the allocation, from 1, that fails (0: none) */
@@ -218,12 +218,12 @@ typedef struct GsDebugSettings {
 	uint32_t emu_seed;		 /* seed of the schedule */
 	uint32_t emu_resident;	 /* blocks alive at the same time (0: the normal number) */
 	uint32_t emu_dispatch; /* order in which blocks start: 0 ascending, 1 reversed, 2 random */
-	uint32_t emu_favour;   /* favours 0 no block, 1 the youngest resident one, 2 the oldest */
+	uint32_t emu_favour;   /* favors 0 no block, 1 the youngest resident one, 2 the oldest */
 	uint32_t emu_bug;	   /* plants a bug of enum GsPlantedBug (0: none) */
 	uint32_t copy_items;   /* smallest input of the sorted copy (0: the normal number) */
 } GsDebugSettings;
 
-/* Sizes at which the library changes its algorithm, for tests of just these sizes. */
+/* Sizes at which the library changes its algorithm, so that tests can use these sizes. */
 typedef struct GsDebugSizes {
 	uint32_t warp_items;  /* largest n of GPUSORT_PATH_WARP */
 	uint32_t block_items; /* of GPUSORT_PATH_BLOCK */
@@ -247,8 +247,8 @@ typedef struct GsDeviceApi {
 
 	/*
 	 * The number of devices, and properties of one device.  Both functions work without
-	 * device_open() and create no context.  message may be NULL; it receives the reason of a
-	 * failure in at most message_size bytes.  Errors: NO_DRIVER, NO_DEVICE, BAD_ARGUMENT,
+	 * device_open() and create no context.  message may be NULL; on failure it receives the
+	 * reason, in at most message_size bytes.  Errors: NO_DRIVER, NO_DEVICE, BAD_ARGUMENT,
 	 * DEVICE_ERROR.
 	 */
 	GsStatus (*device_count)(int *count, char *message, size_t message_size);
@@ -273,7 +273,7 @@ typedef struct GsDeviceApi {
 	const char *(*device_message)(const GsDevice *device);
 
 	/*
-	 * Errors except DEVICE_LOST mean that the query failed; they say nothing about the memory.
+	 * Any error except DEVICE_LOST means only that the query failed.
 	 */
 	GsStatus (*device_memory)(GsDevice *device, GsDeviceMemory *memory);
 
@@ -352,7 +352,7 @@ typedef struct GsDeviceApi {
 	GsStatus (*session_memory)(GsSession *session, uint64_t *device_bytes);
 	void (*session_end)(GsSession *session);
 
-	/* For tests.  If settings is NULL, operation is normal again. */
+	/* For tests.  If settings is NULL, normal operation is restored. */
 	GsStatus (*debug_set)(GsDevice *device, const GsDebugSettings *settings);
 	GsStatus (*debug_sizes)(GsDevice *device, uint32_t key_width, uint32_t value_width,
 							GsDebugSizes *sizes);

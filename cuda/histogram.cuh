@@ -22,7 +22,7 @@ struct GsHistogramArgs {
 	Order order;
 	typename Order::DigitExtractor digit_of[GPUSORT_MAX_PASSES];
 	uint32_t passes;
-	typename Order::Key key_mask;	 /* mask of the bits of an ordered key that are sorted by */
+	typename Order::Key key_mask;	 /* mask of the bits of an ordered key that are compared */
 	const typename Order::Key *keys; /* aligned to the size of a key */
 	uint64_t n;						 /* > 0 */
 	GsControl *control;
@@ -46,7 +46,7 @@ struct GsHistogram {
 
 	const GsHistogramArgs<Order> &args;
 	Shared &shared;
-	bool checking; /* this warp has not seen a descent yet */
+	bool checking; /* this warp has not found a descent yet */
 
 	__device__ __forceinline__ GsHistogram(const GsHistogramArgs<Order> &a, Shared &s)
 		: args(a), shared(s), checking(!a.checked)
@@ -139,7 +139,7 @@ struct GsHistogram {
 		report_descent(bad);
 	}
 
-	/* Notes a descent.  A warp that has seen one stops looking for more. */
+	/* Reports a descent to all blocks.  A warp that has found one stops checking. */
 	__device__ __forceinline__ void report_descent(bool bad)
 	{
 		if (checking && __ballot_sync(~0u, bad)) {

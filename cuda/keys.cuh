@@ -74,7 +74,7 @@ __device__ __forceinline__ uint32_t gpusort_rotate_digit(GsDigitRotation<uint64_
 	return __funnelshift_r(part, part, rotation.shift);
 }
 
-/* The word at a byte offset of a table. */
+/* Returns the entry of a table for a digit; offset is four times the digit. */
 template <class Word>
 __device__ __forceinline__ Word &gpusort_at(Word *table, uint32_t offset)
 {
@@ -87,7 +87,7 @@ struct GsIntegerOrder {
 	typedef KeyType Key;
 	Key flip;
 
-	/* There is a key whose every digit is at least that of any other key: greatest(). */
+	/* greatest() returns a key of which every digit is at least that of any other key. */
 	static constexpr bool HAS_GREATEST = true;
 
 	__host__ __device__ __forceinline__ Key ordered(Key key) const
@@ -162,7 +162,7 @@ struct GsFloatOrder {
 	}
 };
 
-/* The type of the values that are moved with the keys: none, or one of 4 or 8 bytes. */
+/* The type of the values that are moved with the keys: GsNoValue, or one of 4 or 8 bytes. */
 struct GsNoValue {
 };
 

@@ -5,7 +5,7 @@
  * The algorithm is that of Adinets and Merrill, "Onesweep: A Faster Least Significant Digit
  * Radix Sort for GPUs" (2022).  A block takes a tile of items and counts their digits.  It
  * publishes the counts, and learns from the preceding tiles at which position of the output its
- * items of each digit start (decoupled look-back).  It ranks the items by their digits in
+ * items with each digit start (decoupled look-back).  It ranks the items by their digits in
  * shared memory and then writes them, so that items with equal digits go to consecutive
  * addresses.
  *
@@ -15,7 +15,7 @@
  * tile itself and continues.
  *
  * A launch handles one strip.  Item numbers and counts within a strip fit in 30 bits; positions
- * in the output have 64 bits.
+ * in the output may need 64 bits.
  */
 #ifndef GPUSORT_ONESWEEP_CUH
 #define GPUSORT_ONESWEEP_CUH
@@ -270,7 +270,7 @@ struct GsSweep {
 	/* State of the look-back of one digit. */
 	struct LookBack {
 		uint32_t sum; /* count of the digit in the tiles read so far */
-		int next;	  /* next tile to read; -1: all were read; PUBLISHED */
+		int next;	  /* next tile to read, -1 if all have been read, or PUBLISHED */
 		uint32_t polls;
 		static constexpr int PUBLISHED = -2;
 	};

@@ -1,6 +1,6 @@
 /*
  * portable.cuh
- *		Definitions by which nvcc, and a C++ compiler against the emulator, build the same
+ *		Definitions with which nvcc, and a C++ compiler for the emulator, build the same
  *		kernels.
  *
  * Kernels take all their shared memory through GPUSORT_SHARED().  They synchronize with the
@@ -41,7 +41,7 @@ enum GsPlantedBug {
 	GPUSORT_BUG_BLOCK_INDEX,	 /* tiles are assigned by block index instead of a counter */
 	GPUSORT_BUG_STRIP_BASE,		 /* bases of digits are not carried to the next strip */
 	GPUSORT_BUG_SKIP_DIGIT,		 /* a digit is taken for constant if most keys agree */
-	GPUSORT_BUG_GRID_BARRIER,	 /* the grid barrier is passed before the last block has come */
+	GPUSORT_BUG_GRID_BARRIER,	 /* the grid barrier is passed before all blocks have arrived */
 	GPUSORT_BUG_GRID_TAG,		 /* counts of other blocks are taken regardless of their tag */
 	GPUSORT_BUG_RANK_BEHIND,	 /* equal keys after a block's items count as less */
 	GPUSORT_BUG_RANK_OWN,		 /* equal keys among a block's own items do not count */
@@ -95,7 +95,10 @@ __host__ __device__ constexpr size_t gpusort_arch_shared(int arch)
 		   : arch >= 900 && arch < 1200 ? 227 * 1024
 										: 99 * 1024;
 #else
-	/* As on devices, few of the emulator's large tiles fit the limit of older architectures. */
+	/*
+	 * As on devices, few of the large tiles of the emulator fit in the limit of older
+	 * architectures.
+	 */
 	return arch < 800 ? 16 * 1024 + 512 : 227 * 1024;
 #endif
 }
@@ -200,10 +203,10 @@ __device__ __forceinline__ uint32_t gpusort_peers_bit(uint32_t word)
 }
 
 /*
- * The same for kernels that keep many predicates.  ptxas of CUDA 13.0 runs out of predicates in
- * such kernels when it compiles PTX for 7.5 to 9.0 for a device of 10.0 or above, and the
- * device then has no code at all.  This variant takes five instructions, and no predicate
- * except that of the vote.
+ * Like gpusort_peers_bit(), for kernels that keep many predicates.  ptxas of CUDA 13.0 runs out
+ * of predicates in such kernels when it compiles PTX for 7.5 to 9.0 for a device of 10.0 or
+ * above, and the device then has no code at all.  This variant takes five instructions, and no
+ * predicate except that of the vote.
  */
 template <uint32_t BIT>
 __device__ __forceinline__ uint32_t gpusort_peers_bit_lean(uint32_t word)

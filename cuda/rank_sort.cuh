@@ -8,10 +8,10 @@
  * comparisons, but neither passes nor a grid barrier.  For up to some thousand items no other
  * sort was faster.
  *
- * The lanes of a warp hold the block's items in registers, and the warps share the keys to
- * compare with among themselves.  A warp brings its keys into shared memory in their ordered
- * form, chunk by chunk.  The lanes are divided into groups.  All lanes of a group read the same
- * 16 bytes; the groups hold the same items and read different keys.  Thus a read serves many
+ * The lanes of each warp hold the block's items in registers, and each warp compares them with
+ * its share of the keys.  A warp loads these keys into shared memory in their ordered form,
+ * chunk by chunk.  The lanes are divided into groups.  All lanes of a group read the same 16
+ * bytes; the groups hold the same items and read different keys.  Thus a read serves many
  * comparisons even if a block owns few items.
  *
  * The sort is stable: a key before the block's items counts if it is not greater, a key after
@@ -56,7 +56,7 @@ struct GsRankSort {
 	const unsigned group_lane; /* index in the group */
 	const uint32_t first;	   /* index of the block's first item */
 	Key own[ITEMS];		 /* own[i] is the key of item first + i * GROUP_LANES + group_lane */
-	float counts[ITEMS]; /* integers; floats have another pipe than comparisons */
+	float counts[ITEMS]; /* integral; adding floats leaves the integer pipe to comparisons */
 
 	__device__ __forceinline__ GsRankSort(const Args &a, Shared &s)
 		: args(a), shared(s), thread(threadIdx.x), warp(threadIdx.x / 32),
@@ -81,8 +81,8 @@ struct GsRankSort {
 	}
 
 	/*
-	 * Loads this lane's keys of a chunk.  Absent keys are the greatest ones, which do not
-	 * count: they are less than no key and come after all items.
+	 * Loads this lane's keys of a chunk.  Keys beyond the end are replaced by the greatest key,
+	 * which does not count: it is less than no key and comes after all items.
 	 */
 	__device__ __forceinline__ void load_keys(Key (&keys)[FETCH], uint32_t begin,
 											  uint32_t end) const
@@ -100,8 +100,8 @@ struct GsRankSort {
 	}
 
 	/*
-	 * Compares with the keys from .. to - 1 of the chunk that starts at begin.  BEFORE: all of
-	 * these come before the block's items, else all come after them.
+	 * Compares the items with the keys from .. to - 1 of the chunk that starts at begin.  With
+	 * BEFORE, all of these keys precede the block's items, else all follow them.
 	 */
 	template <bool BEFORE>
 	__device__ __forceinline__ void count(uint32_t begin, uint32_t from, uint32_t to)
@@ -119,7 +119,7 @@ struct GsRankSort {
 		}
 	}
 
-	/* The same for keys among which are the block's own items. */
+	/* Like count(), for a range of keys that includes the block's own items. */
 	__device__ __forceinline__ void count_near(uint32_t begin, uint32_t from, uint32_t to)
 	{
 		GPUSORT_NO_UNROLL
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(Policy::THREADS, 1)
 	RankSort(args, shared).process();
 }
 
-/* All of args but items must be set. */
+/* The caller must set all fields of args except items. */
 template <class Order, class Value, class Policy>
 cudaError_t gpusort_launch_rank_sort(GsSmallSortArgs<Order, Value> args, cudaStream_t stream)
 {

@@ -109,7 +109,7 @@ GsStatus gpusort_segments_upload_table(GsOwner *owner, GsSegmentedArray *array,
 									   cudaStream_t stream);
 GsSegments gpusort_segments_view(const GsSegmentedArray *array);
 
-/* Frees everything.  gone: the device memory is gone already. */
+/* Frees everything.  gone: the device memory no longer exists. */
 void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array, bool gone);
 
 /* Bytes in blocks.  The bytes of one reservation are contiguous. */

@@ -2,11 +2,11 @@
  * small_sort.cuh
  *		Sorts in one launch: by one warp, by one block, by a grid of cooperating blocks.
  *
- * The time of sorts of these sizes is in launches, not in memory traffic.  A warp sorts up to
- * 32 items with a bitonic network.  A block keeps its items in registers and orders them digit
- * by digit through shared memory.  In a grid, each block keeps a contiguous part of the items.
- * For each digit the blocks exchange their counts, and move the items through device memory
- * that stays in the cache.  Digits that do not vary are skipped.  Sorts by ranks are in
+ * At these sizes, launches take most of the time, and memory accesses little.  A warp sorts up
+ * to 32 items with a bitonic network.  A block keeps its items in registers and orders them
+ * digit by digit through shared memory.  In a grid, each block keeps a contiguous part of the
+ * items.  For each digit the blocks exchange their counts, and move the items through device
+ * memory that stays in the cache.  Digits that do not vary are skipped.  Sorts by ranks are in
  * rank_sort.cuh.
  */
 #ifndef GPUSORT_SMALL_SORT_CUH
@@ -18,8 +18,8 @@
 /*
  * Memory through which the blocks of a grid sort exchange counts.  A device has one, since it
  * runs one grid sort at a time; it is zeroed once when it is allocated.  All blocks read
- * arrived and epoch before they publish their first counts.  Both change only after the counts
- * of all blocks were seen.
+ * arrived and epoch before they publish their first counts.  Both change only after all blocks
+ * have published.
  */
 struct GsGridExchange {
 	uint32_t arrived; /* arrivals at grid barriers, of all launches together */
@@ -45,7 +45,7 @@ struct GsSmallSortArgs {
 	Order order;
 	typename Order::DigitExtractor digit_of[GPUSORT_MAX_PASSES];
 	uint32_t passes;
-	Key key_mask; /* mask of the bits of an ordered key that are sorted by */
+	Key key_mask; /* mask of the bits of an ordered key that are compared */
 	const Key *keys_in;
 	Key *keys_out;			/* NULL: not wanted */
 	const Value *values_in; /* NULL: row numbers */
@@ -197,7 +197,10 @@ struct GsTileSort {
 		return index_of(i) < block_items ? digit_of(keys[i]) : digit_of.mask;
 	}
 
-	/* Waits until all blocks have come here.  What they wrote before is visible after it. */
+	/*
+	 * Waits until all blocks have arrived.  What they wrote before the barrier is visible after
+	 * it.
+	 */
 	__device__ __forceinline__ void grid_barrier()
 	{
 		__syncthreads();
@@ -226,7 +229,7 @@ struct GsTileSort {
 		gpusort_flag_store(&all[blockIdx.x][thread], tag << GPUSORT_GRID_TAG_SHIFT | count);
 		if (pass > 0)
 			return;
-		/* Words that no block reads in this launch. */
+		/* Also write the words that no block reads in this launch. */
 		uint32_t unread = shared.epoch << GPUSORT_GRID_TAG_SHIFT;
 		if (args.passes == 1)
 			gpusort_flag_store(&args.exchange->counts[1][blockIdx.x][thread], unread);
@@ -409,7 +412,7 @@ __global__ void __launch_bounds__(Tuning::THREADS, 1)
 	TileSort(args, shared).process();
 }
 
-/* All of args but items must be set; n is at most THREADS * ITEMS. */
+/* The caller must set all fields of args except items.  n is at most THREADS * ITEMS. */
 template <class Order, class Value, class Tuning>
 cudaError_t gpusort_launch_block_sort(GsSmallSortArgs<Order, Value> args, cudaStream_t stream)
 {
@@ -419,7 +422,10 @@ cudaError_t gpusort_launch_block_sort(GsSmallSortArgs<Order, Value> args, cudaSt
 	return gpusort_launch(launch, gpusort_tile_sort_kernel<Order, Value, Tuning, false>, args);
 }
 
-/* The same; n is at most THREADS * ITEMS * blocks, and blocks at most BLOCKS. */
+/*
+ * Like gpusort_launch_block_sort(), but n is at most THREADS * ITEMS * blocks, and blocks is at
+ * most BLOCKS.
+ */
 template <class Order, class Value, class Tuning>
 cudaError_t gpusort_launch_grid_sort(GsSmallSortArgs<Order, Value> args, uint32_t blocks,
 									 cudaStream_t stream)

@@ -5,7 +5,7 @@
  * A descent is a key that is less than its predecessor.  Counting digits costs more than
  * reading keys, and a sorted input needs neither histograms nor sweeps.  So large inputs are
  * copied first, while every key is compared with its successor.  The first descent ends the
- * copy: all blocks read GsControl.unsorted once per tile.  In a random input the first look
+ * copy: all blocks read GsControl.unsorted once per tile.  In a random input the first check
  * finds a descent before anything is written.  If there was no descent, the sort is done.
  * Otherwise the sort starts over from the unchanged input and overwrites the output.
  */
@@ -19,7 +19,7 @@ template <class Order, class Value>
 struct GsSortedCopyArgs {
 	typedef typename Order::Key Key;
 	Order order;
-	Key key_mask;			/* mask of the bits of an ordered key that are sorted by */
+	Key key_mask;			/* mask of the bits of an ordered key that are compared */
 	const Key *keys_in;		/* aligned to the size of a key */
 	Key *keys_out;			/* NULL: not wanted */
 	const Value *values_in; /* NULL: row numbers */
@@ -83,8 +83,8 @@ struct GsSortedCopy {
 	}
 
 	/*
-	 * Returns whether this lane sees a descent in the warp's keys.  next is the key after them;
-	 * only the last lane uses it.
+	 * Returns whether this lane finds a descent in the warp's keys.  next is the key after
+	 * them; only the last lane uses it.
 	 */
 	__device__ __forceinline__ bool has_descent(const Keys (&keys)[VECTORS], Key next) const
 	{
@@ -104,7 +104,7 @@ struct GsSortedCopy {
 		return bad;
 	}
 
-	/* Tells all blocks that there is a descent. */
+	/* Reports a descent to all blocks. */
 	__device__ __forceinline__ void report_descent()
 	{
 		if (gpusort_lane() == 0 && !GPUSORT_BUG(GPUSORT_BUG_COPY_DESCENT))
@@ -118,7 +118,7 @@ struct GsSortedCopy {
 		return {};
 	}
 
-	/* Loads the values of a tile: as whole vectors if they are aligned, else one by one. */
+	/* Loads the values of a tile: as vectors if they are aligned, else one by one. */
 	__device__ __forceinline__ void load_values(Values (&values)[VALUE_VECTORS], uint64_t first)
 	{
 		if (values_aligned) {
@@ -164,7 +164,7 @@ struct GsSortedCopy {
 	}
 
 	/*
-	 * Checks one vector per thread of the block's first tile, before more is read: it shows
+	 * Checks one vector per thread of the block's first tile before reading more, which detects
 	 * nearly every input that is not sorted.  Returns false if there is a descent; all threads
 	 * of a block get the same result.
 	 */

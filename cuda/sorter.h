@@ -28,7 +28,7 @@ struct GsSorter {
  *
  * clobber: the input arrays may be overwritten and may contain the result, see
  * gpusort_sorter_result_in_input().  All four arrays must then be given.  If values_in is NULL,
- * values_in_buffer takes its role but is not read.
+ * values_in_buffer is used as a buffer instead; its contents are not read.
  */
 struct GsSortJob {
 	uint32_t key_width;
@@ -73,7 +73,7 @@ cudaError_t gpusort_sorter_run(const GsSorter *sorter, const GsSortJob *job, voi
 
 /*
  * What the kernels report about a job with GPUSORT_PATH_ONESWEEP.
- * gpusort_sorter_report_address() returns its address in the job's workspace, from where the
+ * gpusort_sorter_report_address() returns its address in the job's workspace, from which the
  * caller copies it.
  */
 struct GsSorterReport {

@@ -57,7 +57,7 @@ template <>
 struct GsSweepTuning<4, 0, GPUSORT_SMALL_SHARED> : GsSweepPolicy<256, 32, 2, 4, true> {
 };
 #else
-/* Small, so that a tile has many cases and a test case needs few tiles. */
+/* Small, so that tests need few items to cover many tiles. */
 template <int KEY_BYTES, int VALUE_BYTES, GsDeviceClass CLASS>
 struct GsSweepTuning : GsSweepPolicy<256, 3, 1, 4, (KEY_BYTES == 4)> {
 };
@@ -88,8 +88,8 @@ typedef GsSortedCopyPolicy<64, 4, 2> GsSortedCopyTuning;
 #endif
 
 /*
- * Inputs from this size on are first copied until a descent is found; smaller ones are only
- * counted.
+ * Inputs of at least this size are first copied until a descent is found; the digits of smaller
+ * ones are counted at once.
  */
 #ifdef __CUDACC__
 constexpr uint64_t GPUSORT_CHECK_ITEMS = 1 << 21;

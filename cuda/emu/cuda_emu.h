@@ -55,7 +55,7 @@ extern Schedule schedule;
 enum Collective { SYNC = 1, BALLOT, SHUFFLE };
 
 /*
- * Runs a launch to its end.  Returns false if it hung or broke a rule; launch_error() then
+ * Runs a launch to its end.  Returns false if it hung or violated a rule; launch_error() then
  * returns the reason.
  */
 bool run_kernel(unsigned grid, unsigned block, size_t shared_bytes, bool cooperative,

@@ -2,17 +2,17 @@
  * emu_runtime.cpp
  *		The runtime calls of cuda_emu.h: devices whose memory is the heap.
  *
- * There is one device, or as many as the environment variable GPUSORT_EMU_DEVICES says.  Each
- * has its own memory, streams and sticky error.
+ * The environment variable GPUSORT_EMU_DEVICES sets the number of devices; the default is one.
+ * Each device has its own memory, streams and sticky error.
  *
  * Streams are queues.  An operation is executed when somebody waits for its stream or for a
  * later event, or queries such an event.  There is no cudaMemcpy(): on a real device it may
- * return before other streams than the default one see the bytes.  A kernel that breaks a rule
- * leaves a sticky error, as a fault on a real device does; cudaDeviceReset() clears it.
+ * return before other streams than the default one see the bytes.  A kernel that violates a
+ * rule leaves a sticky error, as a fault on a real device does; cudaDeviceReset() clears it.
  *
- * The file named by the environment variable GPUSORT_EMU_FAULTS says which faults devices have.
- * It may change at any time.  Each line is "ORDINAL FAULT", or "ORDINAL FAULT PROCESS" for a
- * fault that only one process meets:
+ * The file named by the environment variable GPUSORT_EMU_FAULTS lists the faults of the
+ * devices.  It may change at any time.  Each line is "ORDINAL FAULT", or "ORDINAL FAULT
+ * PROCESS" for a fault that affects only one process:
  *
  *	lost		every call fails with a sticky error
  *	gone		no call finds the device any more
@@ -90,7 +90,7 @@ int device_count()
 	return count < 1 ? 1 : count > MAX_DEVICES ? MAX_DEVICES : count;
 }
 
-/* Returns the error of a machine without a driver or a device, for tests that demand one. */
+/* Returns the error of a machine without a driver or a device, for tests that request it. */
 cudaError_t missing_error()
 {
 	if (getenv("GPUSORT_EMU_NO_DRIVER"))
@@ -236,7 +236,7 @@ cudaError_t cudaDeviceReset()
 	device.allocations.clear();
 	runtime().registered.clear();
 	device.in_use = 0;
-	/* Tests can demand that a lost device does not recover. */
+	/* Tests can request that a lost device does not recover. */
 	if (!device.sticky || !getenv("GPUSORT_EMU_STAYS_LOST"))
 		device.sticky = runtime().last = cudaSuccess;
 	return cudaSuccess;

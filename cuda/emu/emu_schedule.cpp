@@ -10,7 +10,7 @@
  * A lane that waits at a barrier or in a warp collective is not run until it is released.  A
  * lane that spins yields in the flag functions of portable.cuh and remains runnable.  If for a
  * long time no lane of a resident block has done anything but read flags, the launch is
- * abandoned, as a device would hang.
+ * abandoned; on a device it would hang.
  */
 #include "emu/cuda_emu.h"
 
@@ -203,7 +203,7 @@ void switch_to_scheduler()
 	context_switch(&lane->context, &world.main);
 }
 
-/* Reports a broken rule.  Does not return, since the launch is abandoned. */
+/* Reports the violation of a rule.  Does not return, since the launch is abandoned. */
 [[noreturn]] void violation(const char *what)
 {
 	if (!world.broken)
@@ -249,9 +249,9 @@ void lane_main()
 }
 
 /*
- * Returns the stack of a thread.  valgrind takes a stack pointer that moves by more than its
- * --max-stackframe for a switch to another stack, and one that moves less for a call.  Under
- * valgrind stacks are therefore further apart.  (Stacks could be registered instead, but
+ * Returns the stack of a thread.  valgrind assumes a switch to another stack if the stack
+ * pointer moves by more than --max-stackframe, and a call or a return if it moves by less.
+ * Under valgrind stacks are therefore further apart.  (Stacks could be registered instead, but
  * valgrind would search all of them at each switch.)
  */
 char *stack_of(size_t number)
@@ -381,7 +381,7 @@ bool run_kernel(unsigned grid, unsigned threads, size_t shared_bytes, bool coope
 	world.current = nullptr;
 	world.kernel = nullptr;
 	if (world.broken)
-		world.stacks.clear(); /* AddressSanitizer keeps marks for the frames on them */
+		world.stacks.clear(); /* AddressSanitizer has poisoned the frames on them */
 	return !world.broken;
 }
 
