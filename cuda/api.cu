@@ -106,7 +106,7 @@ GsStatus device_memory(GsDevice *device, GsDeviceMemory *memory)
 	memset(memory, 0, sizeof *memory);
 	memory->in_use = device->in_use;
 	memory->sessions = device->sessions;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	size_t free_bytes = 0, total_bytes = 0;
 	if (!status)
 		status = gpusort_device_check(device, cudaMemGetInfo(&free_bytes, &total_bytes),
@@ -120,7 +120,7 @@ GsStatus device_trim(GsDevice *device)
 {
 	if (!device)
 		return GPUSORT_BAD_ARGUMENT;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	if (!status)
 		gpusort_device_free_workspace(device);
 	return status;
@@ -135,7 +135,7 @@ GsStatus host_register(GsDevice *device, void *address, size_t size)
 {
 	if (!device || !address || !size)
 		return GPUSORT_BAD_ARGUMENT;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	if (!status)
 		status = gpusort_device_check(device,
 									  cudaHostRegister(address, size, cudaHostRegisterPortable),
@@ -147,7 +147,7 @@ GsStatus host_unregister(GsDevice *device, void *address)
 {
 	if (!device || !address)
 		return GPUSORT_BAD_ARGUMENT;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	if (!status)
 		status = gpusort_device_check(device, cudaHostUnregister(address), "unpin host memory");
 	return status;
@@ -158,7 +158,7 @@ GsStatus buffer_alloc(GsDevice *device, size_t size, void **buffer)
 	if (!device || !buffer)
 		return GPUSORT_BAD_ARGUMENT;
 	*buffer = nullptr;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	return status ? status : gpusort_device_alloc(device, nullptr, size, buffer);
 }
 
@@ -166,7 +166,7 @@ GsStatus buffer_free(GsDevice *device, void *buffer)
 {
 	if (!device)
 		return GPUSORT_BAD_ARGUMENT;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	return status ? status : gpusort_device_free(device, nullptr, buffer);
 }
 
@@ -180,7 +180,7 @@ GsStatus copy_and_wait(GsDevice *device, void *target, const void *source, size_
 {
 	if (!device || (size && (!target || !source)))
 		return GPUSORT_BAD_ARGUMENT;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	if (status || !size)
 		return status;
 	status = gpusort_device_check(
@@ -205,7 +205,7 @@ GsStatus sort(GsDevice *device, const GsSortRequest *request)
 	GsSortRequest copy;
 	if (!device || !copy_struct(&copy, request))
 		return GPUSORT_BAD_ARGUMENT;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	return status ? status : gpusort_device_sort_arrays(device, &copy);
 }
 
@@ -217,7 +217,7 @@ GsStatus session_begin(GsDevice *device, const GsSessionOptions *options, GsSess
 	*session = nullptr;
 	if (!device || !copy_struct(&copy, options))
 		return GPUSORT_BAD_ARGUMENT;
-	GsStatus status = gpusort_device_enter(device);
+	GsStatus status = gpusort_device_select(device);
 	return status ? status : gpusort_session_begin(device, &copy, session);
 }
 

@@ -194,7 +194,7 @@ bool gpusort_device_is_lost(GsDevice *device)
 	return device->lost;
 }
 
-GsStatus gpusort_device_enter(GsDevice *device)
+GsStatus gpusort_device_select(GsDevice *device)
 {
 	if (gpusort_device_is_lost(device))
 		return GPUSORT_DEVICE_LOST;

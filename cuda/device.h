@@ -49,7 +49,7 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 bool gpusort_device_is_lost(GsDevice *device);
 
 /* Makes the device current.  Returns DEVICE_LOST if it is lost. */
-GsStatus gpusort_device_enter(GsDevice *device);
+GsStatus gpusort_device_select(GsDevice *device);
 
 /*
  * Device memory is charged to the device's account, and to an additional one if account is not

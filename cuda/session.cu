@@ -312,7 +312,7 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 
 GsStatus gpusort_session_put(GsSession *session, const GsChunk *chunk, GsTicket *ticket)
 {
-	GsStatus status = enter(session);
+	GsStatus status = select_device(session);
 	if (status)
 		return status;
 	if (session->state != LOADING)
@@ -336,7 +336,7 @@ GsStatus gpusort_session_put(GsSession *session, const GsChunk *chunk, GsTicket 
 
 GsStatus gpusort_session_poll(GsSession *session, GsTicket ticket)
 {
-	GsStatus status = enter(session);
+	GsStatus status = select_device(session);
 	if (status)
 		return status;
 	if (ticket == 0 || ticket > session->last_ticket)
@@ -378,7 +378,7 @@ void gpusort_session_end(GsSession *session)
 	GsDevice *device = device_of(session);
 	bool gone = is_gone(session);
 	/* If the device is broken, the next call on it reports that. */
-	if (!gone && gpusort_device_enter(device) == GPUSORT_OK) {
+	if (!gone && gpusort_device_select(device) == GPUSORT_OK) {
 		if (session->upload)
 			synchronize(session, session->upload);
 		for (Delivery &delivery : session->deliveries)

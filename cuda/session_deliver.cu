@@ -229,7 +229,7 @@ GsStatus prepare_result(GsSession *session)
 GsStatus gpusort_session_get(GsSession *session, uint64_t chunk, GsSortedChunk *target,
 							 GsTicket *ticket)
 {
-	GsStatus status = enter(session);
+	GsStatus status = select_device(session);
 	if (status)
 		return status;
 	GsDevice *device = device_of(session);

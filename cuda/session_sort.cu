@@ -214,7 +214,7 @@ GsStatus sort_rows(GsSession *session, float *milliseconds)
 
 GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
 {
-	GsStatus status = enter(session);
+	GsStatus status = select_device(session);
 	if (status)
 		return status;
 	if (session->state != LOADING)

@@ -87,11 +87,11 @@ inline bool is_gone(const GsSession *session)
 	return session->epoch != device_of(session)->epoch;
 }
 
-inline GsStatus enter(GsSession *session)
+inline GsStatus select_device(GsSession *session)
 {
 	if (is_gone(session))
 		return GPUSORT_DEVICE_LOST;
-	return gpusort_device_enter(device_of(session));
+	return gpusort_device_select(device_of(session));
 }
 
 inline bool is_variable(const GsSession *session)

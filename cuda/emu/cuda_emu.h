@@ -87,7 +87,7 @@ int barrier_or(int predicate);
  * value, and returns the values of the warp's 32 lanes (0 for lanes outside mask).  The array
  * is valid until the lane's next collective.
  */
-const uint64_t *collect(uint32_t mask, Collective what, uint64_t value);
+const uint64_t *exchange_values(uint32_t mask, Collective what, uint64_t value);
 
 } // namespace gpusort_emu
 
@@ -110,12 +110,13 @@ inline int __syncthreads_or(int predicate)
 
 inline void __syncwarp(uint32_t mask = ~0u)
 {
-	gpusort_emu::collect(mask, gpusort_emu::SYNC, 0);
+	gpusort_emu::exchange_values(mask, gpusort_emu::SYNC, 0);
 }
 
 inline uint32_t __ballot_sync(uint32_t mask, int predicate)
 {
-	const uint64_t *all = gpusort_emu::collect(mask, gpusort_emu::BALLOT, predicate != 0);
+	const uint64_t *all =
+		gpusort_emu::exchange_values(mask, gpusort_emu::BALLOT, predicate != 0);
 	uint32_t result = 0;
 	for (int i = 0; i < 32; i++)
 		result |= (uint32_t)all[i] << i;
@@ -127,7 +128,7 @@ inline T __shfl_sync(uint32_t mask, T value, int source)
 {
 	uint64_t word = 0;
 	memcpy(&word, &value, sizeof value);
-	word = gpusort_emu::collect(mask, gpusort_emu::SHUFFLE, word)[source & 31];
+	word = gpusort_emu::exchange_values(mask, gpusort_emu::SHUFFLE, word)[source & 31];
 	memcpy(&value, &word, sizeof value);
 	return value;
 }

@@ -114,7 +114,8 @@ bool has_fault(int ordinal, const char *fault)
 	return found;
 }
 
-cudaError_t result(cudaError_t error)
+/* Returns the result of a runtime call: the sticky error, if any, replaces error. */
+cudaError_t end_call(cudaError_t error)
 {
 	if (current_device().sticky)
 		error = current_device().sticky;
@@ -166,27 +167,27 @@ cudaError_t gpusort_emu_launch(cudaStream_t stream, unsigned grid,
 							   std::function<cudaError_t()> kernel)
 {
 	if (has_fault(stream->device, "no-code"))
-		return result(cudaErrorNoKernelImageForDevice);
+		return end_call(cudaErrorNoKernelImageForDevice);
 	if (has_fault(stream->device, "wrong"))
-		return result(cudaSuccess);
+		return end_call(cudaSuccess);
 	if (grid > LARGE_GRID && has_fault(stream->device, "large"))
 		kernel = [] { return cudaErrorLaunchFailure; };
 	gpusort_emu_enqueue(stream, std::move(kernel));
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
 	cudaError_t error = missing_error();
 	*count = error ? 0 : device_count();
-	return result(error);
+	return end_call(error);
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 {
 	cudaError_t error = missing_error();
 	if (error || ordinal < 0 || ordinal >= device_count())
-		return result(error ? error : cudaErrorInvalidDevice);
+		return end_call(error ? error : cudaErrorInvalidDevice);
 	memset(properties, 0, sizeof *properties);
 	snprintf(properties->name, sizeof properties->name, "CUDA emulator");
 	properties->totalGlobalMem = DEVICE_BYTES;
@@ -194,7 +195,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int ordinal)
 	properties->major = 9;
 	properties->multiProcessorCount = 4;
 	properties->cooperativeLaunch = 1;
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 /*
@@ -212,18 +213,18 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
 	attributes->ptxVersion = gpusort_emu::compiled_for();
 	if (has_fault(runtime().current, "crash"))
 		abort();
-	return result(has_fault(runtime().current, "no-code") ? cudaErrorNoKernelImageForDevice
-														  : cudaSuccess);
+	return end_call(has_fault(runtime().current, "no-code") ? cudaErrorNoKernelImageForDevice
+															: cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int ordinal)
 {
 	if (ordinal < 0 || ordinal >= device_count())
-		return result(cudaErrorInvalidDevice);
+		return end_call(cudaErrorInvalidDevice);
 	runtime().current = ordinal;
 	if (has_fault(ordinal, "lost"))
 		current_device().sticky = cudaErrorLaunchFailure;
-	return result(has_fault(ordinal, "gone") ? cudaErrorNoDevice : cudaSuccess);
+	return end_call(has_fault(ordinal, "gone") ? cudaErrorNoDevice : cudaSuccess);
 }
 
 cudaError_t cudaDeviceReset()
@@ -246,7 +247,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
 	*total_bytes = DEVICE_BYTES;
 	*free_bytes = DEVICE_BYTES - current_device().in_use;
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaMalloc(void **pointer, size_t size)
@@ -254,13 +255,13 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 	Device &device = current_device();
 	*pointer = nullptr;
 	if (device.sticky)
-		return result(device.sticky);
+		return end_call(device.sticky);
 	if (size > DEVICE_BYTES - device.in_use || has_fault(runtime().current, "no-memory"))
-		return result(cudaErrorMemoryAllocation);
+		return end_call(cudaErrorMemoryAllocation);
 	/* The size is exact, so that a sanitizer sees an access beyond the end. */
 	void *memory = nullptr;
 	if (posix_memalign(&memory, 256, size ? size : 1))
-		return result(cudaErrorMemoryAllocation);
+		return end_call(cudaErrorMemoryAllocation);
 	memset(memory, 0xA5, size);
 	device.allocations[memory] = size;
 	device.in_use += size;
@@ -271,7 +272,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 cudaError_t cudaFree(void *pointer)
 {
 	if (!pointer)
-		return result(cudaSuccess);
+		return end_call(cudaSuccess);
 	drain_all();
 	for (Device &device : runtime().devices) {
 		auto found = device.allocations.find(pointer);
@@ -280,28 +281,28 @@ cudaError_t cudaFree(void *pointer)
 		device.in_use -= found->second;
 		device.allocations.erase(found);
 		free(pointer);
-		return result(cudaSuccess);
+		return end_call(cudaSuccess);
 	}
-	return result(cudaErrorInvalidValue);
+	return end_call(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaHostRegister(void *pointer, size_t size, unsigned)
 {
 	Runtime &r = runtime();
 	if (!pointer || !size)
-		return result(cudaErrorInvalidValue);
+		return end_call(cudaErrorInvalidValue);
 	if (r.registered.count(pointer))
-		return result(cudaErrorHostMemoryAlreadyRegistered);
+		return end_call(cudaErrorHostMemoryAlreadyRegistered);
 	r.registered[pointer] = size;
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaHostUnregister(void *pointer)
 {
 	drain_all();
 	if (!runtime().registered.erase(pointer))
-		return result(cudaErrorHostMemoryNotRegistered);
-	return result(cudaSuccess);
+		return end_call(cudaErrorHostMemoryNotRegistered);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t size, cudaMemcpyKind,
@@ -312,7 +313,7 @@ cudaError_t cudaMemcpyAsync(void *target, const void *source, size_t size, cudaM
 			memmove(target, source, size);
 		return cudaSuccess;
 	});
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaMemsetAsync(void *target, int value, size_t size, cudaStream_t stream)
@@ -322,7 +323,7 @@ cudaError_t cudaMemsetAsync(void *target, int value, size_t size, cudaStream_t s
 			memset(target, value, size);
 		return cudaSuccess;
 	});
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
@@ -330,7 +331,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 	*stream = new EmuStream;
 	(*stream)->device = runtime().current;
 	current_device().streams.insert(*stream);
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
@@ -338,26 +339,26 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 	drain(stream);
 	device_of(stream).streams.erase(stream);
 	delete stream;
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	drain(stream);
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
 	*event = new EmuEvent;
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
 	drain_to(event);
 	delete event;
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
@@ -372,7 +373,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 		event->time = std::chrono::steady_clock::now();
 		return cudaSuccess;
 	});
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 /* Executes one operation before the event, so that polling comes to an end. */
@@ -381,24 +382,24 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 	if (!event->done && event->stream && !event->stream->queue.empty())
 		run_front(event->stream);
 	if (runtime().devices[event->device].sticky)
-		return result(runtime().devices[event->device].sticky);
-	return result(event->done ? cudaSuccess : cudaErrorNotReady);
+		return end_call(runtime().devices[event->device].sticky);
+	return end_call(event->done ? cudaSuccess : cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	drain_to(event);
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
 {
 	if (!start->recorded || !end->recorded)
-		return result(cudaErrorInvalidValue);
+		return end_call(cudaErrorInvalidValue);
 	if (!start->done || !end->done)
-		return result(cudaErrorNotReady);
+		return end_call(cudaErrorNotReady);
 	*milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
-	return result(cudaSuccess);
+	return end_call(cudaSuccess);
 }
 
 cudaError_t cudaGetLastError()

@@ -190,7 +190,7 @@ void set_runnable(Lane *lane)
 	}
 }
 
-void leave_runnable(Lane *lane, LaneState state)
+void stop_running(Lane *lane, LaneState state)
 {
 	lane->state = state;
 	lane->warp->runnable--;
@@ -204,7 +204,7 @@ void switch_to_scheduler()
 }
 
 /* Reports the violation of a rule.  Does not return, since the launch is abandoned. */
-[[noreturn]] void violation(const char *what)
+[[noreturn]] void report_violation(const char *what)
 {
 	if (!world.broken)
 		snprintf(world.error, sizeof world.error, "%s (block %u, thread %u)", what,
@@ -237,9 +237,9 @@ void lane_main()
 	Block *block = lane->block;
 	Warp *warp = lane->warp;
 	if (warp->arrived)
-		violation("a lane ended while others of its warp wait for it in a collective");
+		report_violation("a lane ended while others of its warp wait for it in a collective");
 	record_progress();
-	leave_runnable(lane, ENDED);
+	stop_running(lane, ENDED);
 	warp->ended |= 1u << lane->thread % 32;
 	block->alive--;
 	if (block->alive && block->at_barrier == block->alive)
@@ -446,13 +446,13 @@ void barrier()
 		release_barrier(block);
 		return;
 	}
-	leave_runnable(lane, WAITING);
+	stop_running(lane, WAITING);
 	switch_to_scheduler();
 }
 
 void trap()
 {
-	violation("a kernel trapped");
+	report_violation("a kernel trapped");
 }
 
 int barrier_or(int predicate)
@@ -463,7 +463,7 @@ int barrier_or(int predicate)
 	return block->or_result;
 }
 
-const uint64_t *collect(uint32_t mask, Collective what, uint64_t value)
+const uint64_t *exchange_values(uint32_t mask, Collective what, uint64_t value)
 {
 	Lane *lane = world.current;
 	Warp *warp = lane->warp;
@@ -471,19 +471,19 @@ const uint64_t *collect(uint32_t mask, Collective what, uint64_t value)
 
 	record_progress();
 	if (!(mask & bit))
-		violation("a lane is not in the mask of its collective");
+		report_violation("a lane is not in the mask of its collective");
 	if (mask & warp->ended)
-		violation("a collective names a lane that has ended");
+		report_violation("a collective names a lane that has ended");
 	if (!warp->arrived) {
 		warp->what = what;
 		warp->mask = mask;
 	} else if (warp->what != what || warp->mask != mask)
-		violation("lanes of a warp are in different collectives");
+		report_violation("lanes of a warp are in different collectives");
 
 	warp->values[lane->thread % 32] = value;
 	warp->arrived |= bit;
 	if (warp->arrived != mask) {
-		leave_runnable(lane, WAITING);
+		stop_running(lane, WAITING);
 		switch_to_scheduler();
 		return warp->results;
 	}
