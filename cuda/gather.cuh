@@ -1,6 +1,6 @@
 /*
  * gather.cuh
- *		Brings rows into sorted order: lookups in segmented arrays, and copies of rows.
+ *		Brings rows into sorted order: looks up items of segmented arrays, and copies rows.
  *
  * Row numbers have 32 bits.  Kernels that are not templates are static: every file that
  * includes this one has its own copies.
@@ -70,8 +70,8 @@ __global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data,
 /* ---- variable width ---- */
 
 /*
- * Exclusive sum over a block of GPUSORT_RADIX threads.  *total is the sum of all.  Contains
- * barriers.
+ * Computes the exclusive sum over a block of GPUSORT_RADIX threads.  *total is the sum of all
+ * values.  Contains barriers.
  */
 __device__ __forceinline__ uint64_t gpusort_block_exclusive_sum(uint32_t value,
 																uint32_t *warp_sums,
@@ -125,7 +125,7 @@ gpusort_length_sums_kernel(uint64_t *sums, GsSegments lengths, const uint32_t *r
 		sums[blockIdx.x] = sum;
 }
 
-/* Exclusive prefix sums in place; sums[n] = the total.  Runs in one warp. */
+/* Replaces sums by their exclusive prefix sums; sums[n] = the total.  Runs in one warp. */
 [[maybe_unused]] static __global__ void gpusort_scan_sums_kernel(uint64_t *sums, uint32_t n)
 {
 	uint64_t before = 0;

@@ -240,7 +240,7 @@ struct GsSweep {
 	}
 
 	/*
-	 * Publishes the tile's count of digit d.  To be called by thread d < GPUSORT_RADIX.
+	 * Publishes the tile's count of digit d.  Must be called by thread d < GPUSORT_RADIX.
 	 *
 	 * Each warp's bin becomes the slot of the warp's first key with the digit.  Returns the
 	 * count; *first is the slot of the tile's first key with the digit.
@@ -316,8 +316,8 @@ struct GsSweep {
 	}
 
 	/*
-	 * Counts the digits of a tile whose block is late, and publishes the counts for it.  To be
-	 * called by all threads.  If that block publishes its count in the meantime, its word
+	 * Counts the digits of a tile whose block is late, and publishes the counts for it.  Must
+	 * be called by all threads.  If that block publishes its count in the meantime, its word
 	 * stays; the counts are the same.
 	 */
 	__device__ __forceinline__ void count_missing_tile()
@@ -342,8 +342,8 @@ struct GsSweep {
 	}
 
 	/*
-	 * Publishes the inclusive sum of digit d, and passes it to the next strip.  To be called by
-	 * thread d.
+	 * Publishes the inclusive sum of digit d, and passes it to the next strip.  Must be called
+	 * by thread d.
 	 */
 	__device__ __forceinline__ void publish_sum(uint32_t before, uint32_t count, uint32_t first)
 	{
@@ -356,7 +356,7 @@ struct GsSweep {
 	}
 
 	/*
-	 * Continues the look-back of digit d, and publishes the sum if it is complete.  To be
+	 * Continues the look-back of digit d, and publishes the sum if it is complete.  Must be
 	 * called by thread d.
 	 */
 	__device__ __forceinline__ void continue_look_back(LookBack &state, uint32_t count,
@@ -373,7 +373,7 @@ struct GsSweep {
 
 	/*
 	 * Completes the look-back, counting missing tiles as often as necessary, so that
-	 * shared.base is set.  To be called by all threads; ends with a barrier.
+	 * shared.base is set.  Must be called by all threads; ends with a barrier.
 	 */
 	__device__ __forceinline__ void finish_look_back(LookBack &state, uint32_t count,
 													 uint32_t first)

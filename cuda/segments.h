@@ -112,7 +112,7 @@ GsSegments gpusort_segments_view(const GsSegmentedArray *array);
 /* Frees everything.  gone: the device memory no longer exists. */
 void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array, bool gone);
 
-/* Bytes in blocks.  The bytes of one reservation are contiguous. */
+/* An arena, which allocates bytes in blocks.  The bytes of one reservation are contiguous. */
 struct GsArena {
 	uint64_t block_bytes; /* usual size of a block */
 	GsList<unsigned char *> blocks;

@@ -162,7 +162,7 @@ inline GsStatus synchronize(GsSession *session, cudaStream_t stream)
 }
 
 /*
- * Makes sure that issue_ticket() has an event and list space.  To be called before work is
+ * Makes sure that issue_ticket() has an event and list space.  Must be called before work is
  * queued.
  */
 GsStatus reserve_ticket(GsSession *session);

@@ -66,7 +66,7 @@ __global__ void gpusort_warp_sort_kernel(GsSmallSortArgs<Order, Value> args)
 	typedef typename Order::Key Key;
 	unsigned lane = threadIdx.x;
 
-	/* Sorts pairs (ordered key, lane), which are unique.  Absent items come last. */
+	/* Sorts pairs (ordered key, lane), which are unique.  Lanes without an item come last. */
 	bool present = lane < args.n;
 	Key key = present ? args.keys_in[lane] : 0;
 	Key ordered = args.order.ordered(key) & args.key_mask;
@@ -220,8 +220,8 @@ struct GsTileSort {
 	}
 
 	/*
-	 * Publishes the count of digit d in the block for this pass, with its tag.  To be called by
-	 * thread d.
+	 * Publishes the count of digit d in the block for this pass, with its tag.  Must be called
+	 * by thread d.
 	 */
 	__device__ __forceinline__ void publish(uint32_t pass, uint32_t tag, uint32_t count)
 	{

@@ -41,7 +41,7 @@ __device__ __forceinline__ uint32_t gpusort_match_digit(uint32_t offset)
 
 /*
  * Returns the position of this lane's item, and advances the bin at offset by the number of
- * items that take positions from it.  To be called by all lanes of the warp together; no other
+ * items that take positions from it.  All lanes of the warp must call it together.  No other
  * warp uses these bins.
  */
 template <bool LEAN = false>
@@ -60,7 +60,7 @@ __device__ __forceinline__ uint32_t gpusort_rank_item(uint32_t offset, uint32_t 
 	return position;
 }
 
-/* Inclusive sum over the lanes of a warp. */
+/* Computes the inclusive sum over the lanes of a warp. */
 __device__ __forceinline__ uint32_t gpusort_warp_inclusive_sum(uint32_t value)
 {
 	GPUSORT_UNROLL
@@ -73,10 +73,10 @@ __device__ __forceinline__ uint32_t gpusort_warp_inclusive_sum(uint32_t value)
 }
 
 /*
- * Exclusive sum over the first GPUSORT_RADIX threads of a block, one value each.  To be called
- * by all threads of the block.  warp_sums has GPUSORT_RADIX_WARPS words of shared memory.  The
- * function contains one barrier but does not end with one: the caller needs a barrier before
- * warp_sums is used again.
+ * Computes the exclusive sum over the first GPUSORT_RADIX threads of a block, one value each.
+ * All threads of the block must call it.  warp_sums has GPUSORT_RADIX_WARPS words of shared
+ * memory.  The function contains one barrier but does not end with one: the caller needs a
+ * barrier before warp_sums is used again.
  */
 __device__ __forceinline__ uint32_t gpusort_radix_exclusive_sum(uint32_t value,
 																uint32_t *warp_sums)
@@ -109,8 +109,8 @@ __device__ __forceinline__ void gpusort_clear_bins(uint32_t *bins)
 }
 
 /*
- * Returns the tile's count of digit d, from the bins of all warps.  To be called by thread d <
- * GPUSORT_RADIX.
+ * Returns the tile's count of digit d, from the bins of all warps.  Must be called by thread d
+ * < GPUSORT_RADIX.
  */
 template <int WARPS>
 __device__ __forceinline__ uint32_t gpusort_sum_bins(const uint32_t (*bins)[GPUSORT_RADIX],
@@ -125,7 +125,8 @@ __device__ __forceinline__ uint32_t gpusort_sum_bins(const uint32_t (*bins)[GPUS
 
 /*
  * Turns the bins of digit d from each warp's count into the position of the warp's first key
- * with that digit.  first is the position of the tile's first one.  To be called by thread d.
+ * with that digit.  first is the position of the tile's first key with it.  Must be called by
+ * thread d.
  */
 template <int WARPS>
 __device__ __forceinline__ void gpusort_scan_bins(uint32_t (*bins)[GPUSORT_RADIX],

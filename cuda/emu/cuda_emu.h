@@ -68,7 +68,7 @@ const char *launch_error();
  */
 int compiled_for();
 
-/* To be called by code that runs in a fiber. */
+/* May be called only by code that runs in a fiber. */
 dim3 thread_index();
 dim3 block_index();
 dim3 block_size();
@@ -77,7 +77,7 @@ void *shared_memory();
 unsigned lane();
 void maybe_yield();
 void yield_now();
-void before_atomic(); /* to be called before an atomic operation; may yield */
+void before_atomic(); /* must be called before an atomic operation; may yield */
 void barrier();
 int barrier_or(int predicate);
 [[noreturn]] void trap();
@@ -257,8 +257,8 @@ typedef struct EmuStream *cudaStream_t;
 typedef struct EmuEvent *cudaEvent_t;
 
 /*
- * Queues an operation on a stream.  It is executed when somebody waits for it, so that host
- * code that forgets to wait reads memory that was not written yet.
+ * Queues an operation on a stream.  It is executed when the host waits for it, so that host
+ * code that forgets to wait reads memory that has not been written yet.
  */
 void gpusort_emu_enqueue(cudaStream_t stream, std::function<cudaError_t()> operation);
 

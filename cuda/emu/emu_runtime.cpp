@@ -5,7 +5,7 @@
  * The environment variable GPUSORT_EMU_DEVICES sets the number of devices; the default is one.
  * Each device has its own memory, streams and sticky error.
  *
- * Streams are queues.  An operation is executed when somebody waits for its stream or for a
+ * Streams are queues.  An operation is executed when the host waits for its stream or for a
  * later event, or queries such an event.  There is no cudaMemcpy(): on a real device it may
  * return before other streams than the default one see the bytes.  A kernel that violates a
  * rule leaves a sticky error, as a fault on a real device does; cudaDeviceReset() clears it.
@@ -376,7 +376,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 	return end_call(cudaSuccess);
 }
 
-/* Executes one operation before the event, so that polling comes to an end. */
+/* Executes one operation before the event, so that polling ends at some time. */
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	if (!event->done && event->stream && !event->stream->queue.empty())

@@ -214,7 +214,7 @@ void switch_to_scheduler()
 		switch_to_scheduler();
 }
 
-/* To be called when a lane does something that others may be waiting for. */
+/* Must be called when a lane does something that others may be waiting for. */
 void record_progress()
 {
 	world.idle_turns = 0;

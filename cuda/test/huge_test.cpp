@@ -143,7 +143,7 @@ void run(const HugeCase &c)
 		status = api->sort(library.device, &request);
 	}
 	if (status == GPUSORT_DEVICE_MEMORY) {
-		printf("left out, for lack of device memory: %llu items of %u and %u bytes\n",
+		printf("skipped for lack of device memory: %llu items of %u and %u bytes\n",
 			   (unsigned long long)c.n, c.key_width, c.value_width);
 		return;
 	}

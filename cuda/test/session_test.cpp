@@ -186,8 +186,8 @@ void sort_rows(const SessionCase &c, std::vector<Row> &rows)
 }
 
 /*
- * Gets a chunk without some of its arrays: the others must be filled, and these must not
- * change.
+ * Gets a chunk without some of its arrays: these must not change, and the others must be
+ * filled.
  */
 const char *get_parts(const SessionCase &c, GsSession *session, const std::vector<Row> &sorted)
 {
