@@ -13,9 +13,60 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
 
-our @EXPORT = qw(start_node start_gpu_node gpu_settings gpu_library_file parallel_plans wait_for_service
+our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans wait_for_service
   status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
   digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
+
+# How often a test looks whether something has come, and the microseconds in between.
+my $interval = 20_000;
+my $tries = $PostgreSQL::Test::Utils::timeout_default * 1_000_000 / $interval;
+
+# The session of each server in which value_of() asks.
+my %asking;
+
+# What psql says when it has lost the server; it may go on for a statement.
+my $ended = qr/^(?:WARNING|FATAL):  57P0|server closed the connection|no connection to the server/m;
+
+# value_of NODE, QUERY: returns what the query returns, as safe_psql() does, but without a
+# process and a connection of its own.  The query leaves the session as it was, and
+# does not depend on settings.
+sub value_of
+{
+	my ($node, $query) = @_;
+
+	# The server may have been started anew since the last call.
+	foreach my $attempt (1, 2)
+	{
+		my $output = eval {
+			$asking{$node} //= GpuSortTest::Session->new($node);
+			$asking{$node}->run($query);
+		};
+
+		if (defined $output && $asking{$node}->connected && $output !~ $ended)
+		{
+			die "$query: $output" if $output =~ /^ERROR:/m;
+			return $output;
+		}
+		my $lost = delete $asking{$node};
+		$lost->quit if defined $lost;
+	}
+	die "no connection for $query";
+}
+
+# becomes_true NODE, QUERY: waits until the query returns true.  Returns whether it does.
+# The server may be starting meanwhile.
+sub becomes_true
+{
+	my ($node, $query) = @_;
+
+	foreach my $try (1 .. $tries)
+	{
+		return 1 if (eval { value_of($node, $query) } // '') eq 't';
+		usleep($interval);
+	}
+	diag("never true: $query");
+	return 0;
+}
 
 # start_node NAME, SETTING...: starts a new server with these lines of settings, and
 # creates the extension in it.
@@ -82,13 +133,30 @@ sub start_gpu_node
 	return $node;
 }
 
+# logged NODE, PATTERN, FROM, LEAST: returns how often the pattern is in the server's log
+# from a place on, once it is there LEAST times.  A process may show its state a moment
+# before it logs it.
+sub logged
+{
+	my ($node, $pattern, $from, $least) = @_;
+	my @found;
+
+	foreach my $try (1 .. $tries)
+	{
+		@found = slurp_file($node->logfile, $from) =~ /$pattern/g;
+		last if @found >= ($least // 0);
+		usleep($interval);
+	}
+	return scalar(@found);
+}
+
 # wait_for_service NODE, STATE: waits for this state, or for "ready".
 sub wait_for_service
 {
 	my ($node, $state) = @_;
 
 	$state //= 'ready';
-	$node->poll_query_until('postgres',
+	becomes_true($node,
 		"SELECT value = '$state' FROM gpusort_status() WHERE name = 'service'")
 	  or die "the GPU service does not become $state";
 }
@@ -98,8 +166,7 @@ sub status_of
 {
 	my ($node, $name) = @_;
 
-	return $node->safe_psql('postgres',
-		"SELECT value FROM gpusort_status() WHERE name = '$name'");
+	return value_of($node, "SELECT value FROM gpusort_status() WHERE name = '$name'");
 }
 
 # Returns the process ID of the service's background worker, or ''.
@@ -107,12 +174,9 @@ sub service_pid
 {
 	my ($node) = @_;
 
-	return $node->safe_psql('postgres',
+	return value_of($node,
 		q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
 }
-
-# Number of attempts, ten per second, before a test gives up.
-my $tries = 10 * $PostgreSQL::Test::Utils::timeout_default;
 
 # ends PID: waits for the process to end.  Returns whether it does.
 sub ends
@@ -122,7 +186,7 @@ sub ends
 	foreach my $try (1 .. $tries)
 	{
 		return 1 if !kill(0, $pid);
-		usleep(100_000);
+		usleep($interval);
 	}
 	return 0;
 }
@@ -137,13 +201,13 @@ sub holds_nothing
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	foreach my $try (1 .. $tries)
 	{
-		$held = $node->safe_psql(
-			'postgres', q{
+		$held = value_of(
+			$node, q{
 			SELECT name, value FROM gpusort_status()
 			WHERE name IN ('sessions', 'pool_chunks_in_use') AND value <> '0' OR
 				  name = 'device_memory_in_use' AND value::int8 > 262144});
 		last if $held eq '';
-		usleep(100_000);
+		usleep($interval);
 	}
 	is($held, '', "$name: no session, chunk or device memory is in use");
 }
@@ -297,7 +361,7 @@ sub wait_for_stop
 	my ($node, $session, $count) = @_;
 
 	$count //= 1;
-	$node->poll_query_until('postgres', stopped($session) =~ s/pid/count(*) = $count/r)
+	becomes_true($node, stopped($session) =~ s/pid/count(*) = $count/r)
 	  or die "there are not $count processes that wait";
 }
 
@@ -448,7 +512,7 @@ sub new
 			'-v', 'VERBOSITY=verbose', '-d', $node->connstr('postgres')
 		],
 		'<', \$self->{in}, '>', \$self->{out}, '2>&1', $self->{timer});
-	$self->{pid} = $self->run('SELECT pg_backend_pid()') + 0;
+	($self->{pid}) = $self->run('SELECT pg_backend_pid()') =~ /^(\d+)$/;
 	$self->run($_) foreach @settings;
 	return $self;
 }
@@ -477,6 +541,14 @@ sub finish
 	$output =~ s/^\Q$self->{end}\E\n//m;
 	chomp $output;
 	return $output;
+}
+
+# Has the session come to the end of what it was to run?
+sub connected
+{
+	my ($self) = @_;
+
+	return $self->{out} =~ /^\Q$self->{end}\E$/m;
 }
 
 sub run

@@ -56,8 +56,7 @@ foreach my $phase (sort keys %waiting)
 	goes_on($session, "$phase, statement_timeout");
 
 	$session->begin("$waiting{$phase} LIMIT 299999");
-	$node->poll_query_until('postgres',
-		"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = " . $session->pid);
+	becomes_true($node, "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = " . $session->pid);
 	# Overflown sorts have files by now.
 	$node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $session->pid . ')');
 	like($session->finish, qr/ERROR:  57014: canceling statement due to user request/,
@@ -155,7 +154,7 @@ foreach my $phase (sort keys %in_workers)
 		$session->begin($query);
 		if ($end ne 'timeout')
 		{
-			$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE $waiting")
+			becomes_true($node, "SELECT count(*) > 0 FROM pg_stat_activity WHERE $waiting")
 			  or die 'no worker waits';
 			$node->safe_psql('postgres',
 				$end eq 'worker terminated' ? "SELECT pg_terminate_backend((SELECT min(pid) FROM pg_stat_activity WHERE $waiting))" :
@@ -169,8 +168,7 @@ foreach my $phase (sort keys %in_workers)
 			goes_on($session, $name);
 		}
 		$session->quit;
-		$node->poll_query_until('postgres',
-			q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
+		becomes_true($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
 		  or fail("$name: workers end");
 		leaves_nothing($node, $name);
 	}

@@ -40,7 +40,7 @@ my $pid = $session->pid;
 like(slurp_file($node->logfile, $offset), qr/^$pid LOG:  temporary file: path "base\/pgsql_tmp\/pgsql_tmp$pid\.\d+", size \d{6,}/m,
 	'log_temp_files tells of overflows');
 $session->quit;
-ok($node->poll_query_until('postgres', q{SELECT temp_files > 0 AND temp_bytes > 1000000 FROM pg_stat_database WHERE datname = 'postgres'}),
+ok(becomes_true($node, q{SELECT temp_files > 0 AND temp_bytes > 1000000 FROM pg_stat_database WHERE datname = 'postgres'}),
 	'pg_stat_database counts them');
 sorts_like_stock($node, 'overflow', q{SET pg_gpusort.work_mem = '64kB'});
 sorts_like_stock($node, 'overflow, descending', q{SET pg_gpusort.work_mem = '1MB'}, 'DESC');
@@ -89,7 +89,7 @@ foreach my $enable ('on', 'off')
 		SET work_mem = '256kB';
 		SET pg_gpusort.enable = $enable;
 		SELECT count(*) FROM (SELECT k, id FROM big ORDER BY k OFFSET 0) s});
-	$node->poll_query_until('postgres', "SELECT ($bytes) > 0");
+	becomes_true($node, "SELECT ($bytes) > 0");
 	$bytes{$enable} = $node->safe_psql('postgres', $bytes);
 }
 cmp_ok($bytes{'on'}, '<', $bytes{'off'}, 'files are smaller than stock\'s');
@@ -152,8 +152,7 @@ foreach my $work_mem ('64kB', '256MB')
 
 	$session = Session($node, @settings, "SET pg_gpusort.work_mem = '$work_mem'");
 	$session->begin($slow);
-	$node->poll_query_until('postgres',
-		"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = " . $session->pid);
+	becomes_true($node, "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = " . $session->pid);
 	if ($work_mem eq '64kB')
 	{
 		my @files = glob($node->data_dir . '/base/pgsql_tmp/*');
@@ -178,8 +177,7 @@ foreach my $work_mem ('64kB', '256MB')
 
 $session = Session($node, @settings);
 $session->begin('SELECT id, pg_sleep(0.01) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s');
-$node->poll_query_until('postgres',
-	"SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = " . $session->pid);
+becomes_true($node, "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = " . $session->pid);
 $node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . $session->pid . ')');
 like($session->finish, qr/FATAL:  57P01: terminating connection/, 'pg_terminate_backend');
 is($node->safe_psql('postgres', $query), '200000', 'other sessions go on');
@@ -193,7 +191,7 @@ SKIP:
 	my $memory = q{SELECT coalesce(sum(sorts), 0) FROM pg_stat_gpusort_fallbacks WHERE reason = 'out of memory'};
 	my ($right, $error) = (0, 0);
 
-	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	value_of($node, 'SELECT pg_stat_gpusort_reset()');
 	foreach my $megabytes (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
 	{
 		$session = Session($node, @settings, q{SET pg_gpusort.work_mem = '1GB'},

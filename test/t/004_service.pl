@@ -66,7 +66,7 @@ is($node->safe_psql('postgres', 'SELECT sessions FROM gpusort_devices()'), '1',
 is(status_of($node, 'sessions'), '1', 'and a slot');
 cmp_ok(status_of($node, 'device_memory_in_use'), '>', 20000 * 8, 'and device memory');
 cmp_ok(status_of($node, 'pool_chunks_in_use'), '>', 0, 'and chunks');
-ok( $node->poll_query_until('postgres', q{
+ok( becomes_true($node, q{
 		SELECT state = 'active' AND query = 'GPUs: 1, sessions: 1' FROM pg_stat_activity
 		WHERE backend_type = 'pg_gpusort service'}),
 	'pg_stat_activity shows it');
@@ -123,8 +123,7 @@ sub absent
 		"$name: EXPLAIN says why");
 	sorts_like_stock($node, $name, 'SET pg_gpusort.debug_require = cpu');
 	is(service_pid($node) ne '', $state ne '', "$name: a worker if there is hope");
-	like(slurp_file($node->logfile, $before), qr/LOG:  pg_gpusort sorts on the CPU: .*$message/,
-		"$name: log")
+	cmp_ok(logged($node, qr/LOG:  pg_gpusort sorts on the CPU: .*$message/, $before, 1), '>', 0, "$name: log")
 	  if $state ne '';
 }
 

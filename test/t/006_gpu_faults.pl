@@ -47,14 +47,13 @@ sub faulty
 	my $counted;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	value_of($node, 'SELECT pg_stat_gpusort_reset()');
 	my $restarts = status_of($node, 'device_process_restarts');
 	$session = Session($node, @anywhere, "SET pg_gpusort.debug_fault = '$fault'");
 	is($session->run($faulty_query), $rows, "$name: rows");
 	$counted = $session->run($reasons);
 	# Then the query does not wait for the fault.
-	$node->poll_query_until('postgres',
-		"SELECT value::int8 > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
+	becomes_true($node, "SELECT value::int8 > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
 	  if $fault =~ /^close:crash/;
 	$session->run('RESET pg_gpusort.debug_fault');
 	wait_for_service($node);
@@ -82,7 +81,7 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 
 			new_server() if $ends;
 			my $pid = status_of($node, 'device_process_pid');
-			my $started = $node->safe_psql('postgres', $postmaster);
+			my $started = value_of($node, $postmaster);
 			my $restarts = status_of($node, 'device_process_restarts');
 			my $before = -s $node->logfile;
 
@@ -90,14 +89,13 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 				$point eq 'close' ? '' : $counts{$action}, "$fault: counted");
 			is(status_of($node, 'device_process_restarts') - $restarts, $ends ? 1 : 0,
 				"$fault: device processes that ended");
-			is($node->safe_psql('postgres', $postmaster), $started, "$fault: the same server");
-			my $log = slurp_file($node->logfile, $before);
-			unlike($log, qr/terminating any other active|all server processes terminated/,
-				"$fault: nobody else ended");
-			like($log,
-				$action eq 'lost' ? qr/WARNING:  pg_gpusort lost GPU \d+: / :
-				  qr/WARNING:  the device process of pg_gpusort was terminated by signal 9/,
-				"$fault: a warning") if $ends;
+			is(value_of($node, $postmaster), $started, "$fault: the same server");
+			is( logged($node,
+					$action eq 'lost' ? qr/WARNING:  pg_gpusort lost GPU \d+: / :
+					  qr/WARNING:  the device process of pg_gpusort was terminated by signal 9/, $before, 1),
+				1, "$fault: a warning") if $ends;
+			unlike(slurp_file($node->logfile, $before),
+				qr/terminating any other active|all server processes terminated/, "$fault: nobody else ended");
 		}
 	}
 }
@@ -155,7 +153,7 @@ while (++$number <= 500)
 	my $counted;
 	my $rows;
 
-	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	value_of($node, 'SELECT pg_stat_gpusort_reset()');
 	$session = Session($node, @anywhere, "SET pg_gpusort.debug_fault = 'open:alloc:$number'");
 	$rows = $session->run($keys);
 	$counted = $session->run($reasons);
@@ -179,8 +177,7 @@ sub crash_device
 	my $restarts = status_of($node, 'device_process_restarts');
 
 	kill('KILL', status_of($node, 'device_process_pid')) == 1 or die 'no device process';
-	$node->poll_query_until('postgres',
-		"SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
+	becomes_true($node, "SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
 	  or die 'the end of the device process is not seen';
 }
 

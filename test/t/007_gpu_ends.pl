@@ -24,7 +24,7 @@ sub make_data
 {
 	make_table($node, 20000);
 	$expected = $node->safe_psql('postgres', "SET pg_gpusort.backend = cpu; $query");
-	$started = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
+	$started = value_of($node, 'SELECT pg_postmaster_start_time()');
 }
 
 # sorts_on_gpu NAME: it does, and nothing is left of other sorts.
@@ -36,7 +36,7 @@ sub sorts_on_gpu
 	wait_for_service($node);
 	holds_nothing($node, $name);
 	is($node->safe_psql('postgres', "$on_gpu; $query"), $expected, "$name: a sort on the GPU");
-	is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $started,
+	is(value_of($node, 'SELECT pg_postmaster_start_time()'), $started,
 		"$name: the server has not restarted");
 }
 
@@ -69,7 +69,7 @@ foreach my $point (sort keys %waits)
 		if ($end ne 'timeout')
 		{
 			# A wait event of an extension has no name of its own before PostgreSQL 17.
-			ok( $node->poll_query_until('postgres', q{
+			ok( becomes_true($node, q{
 					SELECT wait_event ~ 'Extension|} . $waits{$point} . q{' FROM pg_stat_activity WHERE pid = }
 					. $session->pid), "$name: it waits");
 			$node->safe_psql('postgres', "SELECT pg_${end}_backend(" . $session->pid . ')');
@@ -105,8 +105,7 @@ foreach my $time (1 .. 2)
 
 	kill('KILL', $pid) == 1 or die 'no device process';
 	is($node->safe_psql('postgres', "$anywhere; $query"), $expected, "killed while idle: rows");
-	$node->poll_query_until('postgres',
-		"SELECT value NOT IN ('0', '$pid') FROM gpusort_status() WHERE name = 'device_process_pid'");
+	becomes_true($node, "SELECT value NOT IN ('0', '$pid') FROM gpusort_status() WHERE name = 'device_process_pid'");
 	sorts_on_gpu('killed while idle');
 	is(status_of($node, 'device_process_restarts'), $time, 'killed while idle: counted');
 }
@@ -121,7 +120,7 @@ foreach my $time (1 .. 2)
 	wait_for_stop($node, $session);
 	is(status_of($node, 'sessions'), '1', 'killed while rows come in: a session');
 	kill('KILL', $pid) == 1 or die 'no device process';
-	$node->poll_query_until('postgres', "SELECT value <> '$pid' FROM gpusort_status() WHERE name = 'device_process_pid'");
+	becomes_true($node, "SELECT value <> '$pid' FROM gpusort_status() WHERE name = 'device_process_pid'");
 	$stops->quit;
 	is($session->finish, $node->safe_psql('postgres', 'SELECT count(*), sum(k) FROM big WHERE id < 800 AND k IS NOT NULL'),
 		'killed while rows come in: rows');
@@ -145,7 +144,7 @@ foreach my $time (1 .. 2)
 	$writing->begin('SELECT count(*) FROM (SELECT k, id FROM big WHERE id < 800 AND stopping(k) IS NOT NULL ORDER BY k OFFSET 0) s');
 	wait_for_stop($node, $writing);
 	$node->safe_psql('postgres', "SELECT pg_terminate_backend($worker)");
-	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $worker");
+	becomes_true($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $worker");
 	$stops->quit;
 	is($writing->finish, $node->safe_psql('postgres', 'SELECT count(*) FROM big WHERE id < 800 AND k IS NOT NULL'),
 		'worker terminated: a sort that reads');
@@ -157,8 +156,7 @@ foreach my $time (1 .. 2)
 	$reading->quit;
 	$writing->quit;
 	ok(ends($device), 'worker terminated: its device process has ended');
-	$node->poll_query_until('postgres',
-		q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
+	becomes_true($node, q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
 	isnt(service_pid($node), $worker, 'worker terminated: there is another');
 	sorts_on_gpu('worker terminated');
 }
@@ -205,7 +203,7 @@ sub crowd
 	my @sessions = map { Session($node, $anywhere) } 1 .. 50;
 	my @outputs;
 
-	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	value_of($node, 'SELECT pg_stat_gpusort_reset()');
 	$_->begin("$query; $query") foreach @sessions;
 	@outputs = map { $_->finish } @sessions;
 	is(scalar(grep { $_ ne "$expected\n$expected" } @outputs), 0, "$name: all have the right rows");
@@ -232,7 +230,7 @@ sub paused
 	is($node->safe_psql('postgres', "$on_gpu; $query"), $expected, "$name: one session is left");
 	$holder->run("DECLARE c$slots CURSOR FOR $cursor; FETCH 10 FROM c$slots");
 	is(status_of($node, 'sessions'), $slots, "$name: all are in use");
-	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	value_of($node, 'SELECT pg_stat_gpusort_reset()');
 	is($node->safe_psql('postgres', "$anywhere; $query"), $expected, "$name: others sort");
 	is($node->safe_psql('postgres', $others), '1', "$name: on the CPU, which is counted");
 	$holder->run('CLOSE c1');
@@ -251,7 +249,7 @@ crowd('8 sessions');
 paused('8 sessions', 8);
 $node->append_conf('postgresql.conf', q{pg_gpusort.pool_size = '1MB'});
 $node->restart;
-$started = $node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()');
+$started = value_of($node, 'SELECT pg_postmaster_start_time()');
 wait_for_service($node);
 is(status_of($node, 'session_slots'), '2', 'the smallest pool');
 crowd('2 sessions');

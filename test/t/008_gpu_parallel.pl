@@ -376,7 +376,7 @@ foreach my $end ('worker terminated', 'leader cancelled', 'leader terminated')
 	$output = $ending->finish;
 	like($output, $end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
 		qr/57P01: terminating (connection|background worker)/, "$end: error");
-	ok($node->poll_query_until('postgres', $no_workers), "$end: no worker is left");
+	ok(becomes_true($node, $no_workers), "$end: no worker is left");
 	$_->quit foreach $ending, $stops;
 	holds_nothing($node, $end);
 	is($session->run("$on_gpu; $variable"), $expected{'variable rows'}, "$end: the next sort");
@@ -393,7 +393,7 @@ foreach my $end ('cancel', 'terminate', 'timeout')
 	if ($end ne 'timeout')
 	{
 		# A wait event of an extension has no name of its own before PostgreSQL 17.
-		ok( $node->poll_query_until('postgres', q{
+		ok( becomes_true($node, q{
 				SELECT count(*) > 0 FROM pg_stat_activity
 				WHERE wait_event ~ 'Extension|GpuSort' AND } . $ending->pid . ' IN (pid, leader_pid)'),
 			"put hangs, $end: a process waits");
@@ -420,8 +420,7 @@ foreach my $end ('cancel', 'terminate', 'timeout')
 	$session->begin($halting);
 	wait_for_stop($node, $session, 4);
 	kill('KILL', status_of($node, 'device_process_pid')) == 1 or die 'no device process';
-	$node->poll_query_until('postgres',
-		"SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'");
+	becomes_true($node, "SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'");
 	$stops->quit;
 	is($session->finish, $sum, 'killed while workers put: rows');
 	wait_for_service($node);

@@ -62,8 +62,7 @@ sub becomes
 	my ($name, $wanted) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	$node->poll_query_until('postgres',
-		"SELECT string_agg(sessions::text, ' ' ORDER BY ordinal, random()) = '$wanted' FROM gpusort_devices()");
+	becomes_true($node, "SELECT string_agg(sessions::text, ' ' ORDER BY ordinal, random()) = '$wanted' FROM gpusort_devices()");
 	is(devices('sessions'), $wanted, "$name: sessions");
 }
 
@@ -152,8 +151,7 @@ foreach my $way ('lost', 'crash')
 	$failing = Session($node, $anywhere, "SET pg_gpusort.debug_fault = 'sort:$way'");
 	is($failing->run($query), $expected, "$way: the sort that meets it");
 	$failing->quit;
-	$node->poll_query_until('postgres',
-		"SELECT value::int = $restarts + 1 FROM gpusort_status() WHERE name = 'device_process_restarts'");
+	becomes_true($node, "SELECT value::int = $restarts + 1 FROM gpusort_status() WHERE name = 'device_process_restarts'");
 	foreach my $n (1 .. 4)
 	{
 		is($first{$n} . "\n" . close_cursor("e$n"), $expected_rest, "$way: cursor $n goes on");

@@ -319,7 +319,7 @@ foreach my $memory ('64MB', '64kB')
 			$end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
 			qr/57P01: terminating (connection|background worker)/, "$memory, $end: error");
 		$_->quit foreach $ending, $stops;
-		$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
+		becomes_true($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
 		  or die 'workers stay';
 		leaves_nothing($node, "$memory, $end");
 		is($session->run($variable), $expected, "$memory, $end: the next sort");

@@ -44,7 +44,7 @@ $node->restart;
 $node->safe_psql('postgres', 'CREATE INDEX shared ON numbers (k DESC)');
 is($node->safe_psql('postgres', $builds), '1', 'in shared_preload_libraries: all sessions are counted');
 indexes_are_sound($node, 'loaded in several ways');
-$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+value_of($node, 'SELECT pg_stat_gpusort_reset()');
 is($node->safe_psql('postgres', $builds), '0', 'reset');
 
 # ---- Scans that begin in the middle of the table ----
@@ -236,7 +236,7 @@ $node->safe_psql('postgres', q{
 			$node->connstr('postgres')
 		],
 		'<', \undef, '>', \$log, '2>', \$log);
-	$node->poll_query_until('postgres', 'SELECT last_value > 20100 FROM written_id') or die 'nobody writes';
+	becomes_true($node, 'SELECT last_value > 20100 FROM written_id') or die 'nobody writes';
 	foreach my $round (1 .. 4)
 	{
 		my $before = $node->safe_psql('postgres', $builds);
@@ -251,7 +251,7 @@ $node->safe_psql('postgres', q{
 				SELECT bt_index_check(indexrelid, true) FROM pg_index WHERE indrelid = 'written'::regclass AND indisvalid}),
 			"\n\n\n", "round $round: amcheck meanwhile");
 		cmp_ok($node->safe_psql('postgres', $builds), '>=', $before + 8, "round $round: by us");
-		ok($node->poll_query_until('postgres', "SELECT last_value > $writes FROM written_id"), "round $round: under load");
+		ok(becomes_true($node, "SELECT last_value > $writes FROM written_id"), "round $round: under load");
 		# With a lock on the table, in the midst of writers who wait for it.
 		is($session->run('CREATE INDEX written_v ON written (v)'), '', "round $round: not CONCURRENTLY");
 		is($session->run('VACUUM written'), '', "round $round: VACUUM");
@@ -260,8 +260,7 @@ $node->safe_psql('postgres', q{
 	}
 	$load->kill_kill;
 	$session->quit;
-	$node->poll_query_until('postgres',
-		q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'});
+	becomes_true($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'});
 	indexes_are_sound($node, 'after the load');
 	foreach my $condition ('k BETWEEN 100 AND 200', 'v = 5', 'id < 500')
 	{

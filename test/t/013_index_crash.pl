@@ -262,7 +262,7 @@ foreach my $way ([ '1MB', 0 ], [ '64MB', 0 ], [ '128MB', 2 ])
 		$node->safe_psql('postgres', 'SELECT pg_terminate_backend(' . $ended->pid . ')');
 		like($ended->finish, qr/57P01: terminating connection/, "$name: pg_terminate_backend");
 		$ended->quit;
-		$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
+		becomes_true($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
 		  or fail("$name: workers end");
 		files_belong($node, "$name, terminated");
 
@@ -311,7 +311,7 @@ foreach my $way ([ '1MB', 0 ], [ '64MB', 0 ], [ '128MB', 2 ])
 		ends($ended->pid);
 		$node->safe_psql('postgres', 'DROP INDEX IF EXISTS many_ended');
 	}
-	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
+	becomes_true($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'parallel worker'})
 	  or fail("$memory: workers end");
 	files_belong($node, "$memory, terminated in any phase");
 	$writer->quit;
@@ -392,7 +392,7 @@ foreach my $phase ('scanning', 'loading')
 	kill 'KILL', $writer->pid;
 	$_->quit foreach $writer, $stops;
 	$node->poll_query_until('postgres', 'SELECT 1', '1') or fail('the server restarts');
-	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = " . $writer->pid);
+	becomes_true($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = " . $writer->pid);
 	leaves_nothing($node, "backend killed, $phase");
 	indexes_are_sound($node, "backend killed, $phase");
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 'many_stopping'}), '0', "backend killed, $phase: not there");

@@ -299,7 +299,7 @@ foreach my $where ('GPU', 'CPU')
 	my $event = $where eq 'GPU' ? 'Extension|GpuSortSort' : 'PgSleep';
 
 	$session->begin($where eq 'GPU' ? $query : $ties);
-	ok($node->poll_query_until('postgres', "SELECT wait_event ~ '$event' FROM pg_stat_activity WHERE pid = " . $session->pid),
+	ok(becomes_true($node, "SELECT wait_event ~ '$event' FROM pg_stat_activity WHERE pid = " . $session->pid),
 		"killed while it sorts, $where: it does");
 	kill('KILL', $session->pid);
 	like($session->finish, qr/server closed the connection|terminating connection|connection to server was lost/i,

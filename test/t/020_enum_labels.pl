@@ -56,7 +56,7 @@ sub add_labels_during
 
 	$session->run('SELECT pg_stat_gpusort_reset()');
 	$session->begin($statement);
-	$node->poll_query_until('postgres', q{SELECT count(*) = 3 FROM pg_stat_activity WHERE wait_event = 'PgSleep'})
+	becomes_true($node, q{SELECT count(*) = 3 FROM pg_stat_activity WHERE wait_event = 'PgSleep'})
 	  or die 'the processes do not wait';
 	$node->safe_psql('postgres', "CALL add_labels('$name')");
 	append_to_file($node->data_dir . "/$name", 'added');
@@ -111,7 +111,7 @@ is_sound('index', add_labels_during('index',
 
 	$session->run('SELECT pg_stat_gpusort_reset()');
 	$session->begin('SET pg_gpusort.debug_require = node; CREATE INDEX built ON items (l, id)');
-	$node->poll_query_until('postgres', 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted')
+	becomes_true($node, 'SELECT count(*) = 1 FROM pg_locks WHERE NOT granted')
 	  or die 'the build does not wait';
 	$node->safe_psql('postgres', "CALL add_labels('insert')");
 	is($inserting->run(q{INSERT INTO items SELECT g, ('insert ' || 1 + g % 60)::level FROM generate_series(8001, 9000) g; COMMIT}),

@@ -36,32 +36,22 @@ sub set_faults
 	rename($new, $faults) or die "could not rename $new: $!";
 }
 
-# How often a pattern is in the server's log from a place on.
-sub logged
-{
-	my ($pattern, $from) = @_;
-	my @found = slurp_file($node->logfile, $from) =~ /$pattern/g;
-
-	return scalar(@found);
-}
-
 # sorts NAME, SETTINGS: a sort comes out right, and returns what was counted.
 sub sorts
 {
 	my ($name, $settings) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	$node->safe_psql('postgres', 'SELECT pg_stat_gpusort_reset()');
+	value_of($node, 'SELECT pg_stat_gpusort_reset()');
 	is($node->safe_psql('postgres', "$settings; $query"), $expected, "$name: rows");
-	return $node->safe_psql('postgres', $reasons);
+	return value_of($node, $reasons);
 }
 
 sub wait_for_restarts
 {
 	my ($restarts) = @_;
 
-	$node->poll_query_until('postgres',
-		"SELECT value::int >= $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
+	becomes_true($node, "SELECT value::int >= $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
 	  or die 'the end of the device process is not seen';
 }
 
@@ -80,7 +70,7 @@ foreach my $fault ('lost', 'gone')
 	wait_for_restarts($restarts + 1);
 	wait_for_service($node);
 	is(sorts("after $name", $on_gpu), '', "after $name: on the GPU");
-	is(logged(qr/WARNING:  pg_gpusort lost GPU 0: could not/, $before), 1, "$name: one warning");
+	is(logged($node, qr/WARNING:  pg_gpusort lost GPU 0: could not/, $before, 1), 1, "$name: one warning");
 	is(status_of($node, 'device_process_restarts'), $restarts + 1, "$name: one process ended");
 	holds_nothing($node, $name);
 }
@@ -96,15 +86,14 @@ foreach my $fault ('lost', 'gone')
 
 	$cancelled->begin('SELECT pg_sleep(60)');
 	set_faults("0 $fault $pid");
-	$node->poll_query_until('postgres',
-		'SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = $$PgSleep$$');
+	becomes_true($node, 'SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = $$PgSleep$$');
 	like($cancelled->finish, qr/57014: canceling statement due to user request/, "$name: cancelled");
 	$cancelled->run('ROLLBACK');
 	$cancelled->quit;
 	wait_for_restarts($restarts + 1);
 	wait_for_service($node);
 	is(sorts("after $name", $on_gpu), '', "after $name: on the GPU");
-	is(logged(qr/WARNING:  pg_gpusort lost GPU 0: could not/, $before), 1, "$name: one warning");
+	is(logged($node, qr/WARNING:  pg_gpusort lost GPU 0: could not/, $before, 1), 1, "$name: one warning");
 	holds_nothing($node, $name);
 }
 
@@ -113,7 +102,7 @@ foreach my $fault ('lost', 'gone')
 # devices: of each, its number, state and failures in a row.
 sub devices
 {
-	return $node->safe_psql('postgres', q{
+	return value_of($node, q{
 		SELECT string_agg(ordinal || ' ' || state || ' ' || failures, ', ' ORDER BY ordinal, random())
 		FROM gpusort_devices()});
 }
@@ -165,9 +154,10 @@ foreach my $fault (sort keys %messages)
 		becomes("$fault, try $try", $try < 3 ? "0 failed $try" : "0 left out $try");
 	}
 	# Of a crash the log tells as such.
-	is(logged(qr/WARNING:  could not use GPU 0: /, $before), $fault eq 'crash' ? 0 : 1,
+	my $warnings = $fault eq 'crash' ? 0 : 1;
+	is(logged($node, qr/WARNING:  could not use GPU 0: /, $before, $warnings), $warnings,
 		"$fault: one warning");
-	is(logged(qr/LOG:  pg_gpusort sorts on the CPU: /, $before), 1, "$fault: one line of the service");
+	is(logged($node, qr/LOG:  pg_gpusort sorts on the CPU: /, $before, 1), 1, "$fault: one line of the service");
 	set_faults();
 	$node->reload;
 	wait_for_service($node);
@@ -208,8 +198,8 @@ foreach my $fault (sort keys %messages)
 			$tries++;
 			becomes("$fault, told $lines", $tries < 3 ? "0 failed $tries" : "0 left out $tries");
 		}
-		is(logged(qr/WARNING:  could not use GPU 0: /, $before), $lines, "told $lines: of the GPU");
-		is(logged(qr/LOG:  pg_gpusort sorts on the CPU: /, $before), $lines, "told $lines: of the service");
+		is(logged($node, qr/WARNING:  could not use GPU 0: /, $before, $lines), $lines, "told $lines: of the GPU");
+		is(logged($node, qr/LOG:  pg_gpusort sorts on the CPU: /, $before, $lines), $lines, "told $lines: of the service");
 	}
 	set_faults();
 }
@@ -284,12 +274,12 @@ wait_for_service($node);
 		loses("lost in use, $time");
 		becomes("lost in use, $time", "0 used $time, 1 used 0");
 	}
-	is(logged($left_out, $before), 0, 'lost in use: no word of leaving it out');
+	is(logged($node, $left_out, $before), 0, 'lost in use: no word of leaving it out');
 	loses('lost in use, 3');
 	becomes('lost in use, 3', '0 left out 3, 1 used 0');
 	is(sorts('left out', $on_gpu), '', 'left out: on the second');
-	is(logged(qr/WARNING:  pg_gpusort lost GPU 0/, $before), 3, 'left out: warnings');
-	is(logged($left_out, $before), 1, 'left out: the last one says so');
+	is(logged($node, qr/WARNING:  pg_gpusort lost GPU 0/, $before, 3), 3, 'left out: warnings');
+	is(logged($node, $left_out, $before, 1), 1, 'left out: the last one says so');
 	is(status_of($node, 'device_process_restarts'), 3, 'left out: processes that ended');
 	holds_nothing($node, 'left out');
 
