@@ -57,6 +57,7 @@ OBJS = \
 	src/sort/base/budget.o \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \
+	src/sort/base/tuple_rows.o \
 	src/sort/memory/ordering.o \
 	src/sort/memory/row_store.o \
 	src/sort/memory/stock_ties.o \
@@ -83,6 +84,7 @@ OBJS = \
 	src/exec/limit_bound.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_private.o \
+	src/exec/row_source.o \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \
 	src/exec/limit_hooks.o \
@@ -133,7 +135,7 @@ endif
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
-	sort_scans sort_refusals sort_plans sort_paths sort_limit sort_top_n sort_explain \
+	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_limit sort_top_n sort_explain \
 	sort_settings sort_overflow sort_statistics \
 	index_setup index_types index_pages index_unique index_tuples index_statements index_workers \
 	array_sort array_argsort array_sort_pairs array_types security

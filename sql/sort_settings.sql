@@ -3,6 +3,8 @@
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY default
+-- a suite may have set this
+SET pg_gpusort.debug_whole_tuples = auto;
 SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals, boot_val
 FROM pg_settings WHERE name LIKE 'pg\_gpusort.%' AND name NOT IN ('pg_gpusort.debug_fault', 'pg_gpusort.debug_work') ORDER BY name COLLATE "C";
 

@@ -55,7 +55,9 @@ RESET temp_file_limit;
 -- with more rows wanted than fit in memory, and nearly as many
 SET pg_gpusort.debug_require = node;
 SET work_mem = '64kB';
+SET pg_gpusort.debug_whole_tuples = off;
 SELECT n, check_top('random', n::text, '(SELECT id, random FROM more_rows) s') FROM unnest('{1000,1400,1600,1800,2000,20000}'::int[]) n;
+RESET pg_gpusort.debug_whole_tuples;
 -- rows of many lengths: those wanted take more memory than all before
 SET work_mem = '1MB';
 SELECT n, check_top('up', n::text, '(SELECT id, down AS up, repeat(''x'', id % 3000) AS x FROM more_rows) s') FROM unnest('{10,300,500,5000}'::int[]) n;

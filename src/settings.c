@@ -28,6 +28,7 @@ int			gpusort_work_mem = -1;
 int			gpusort_debug_require = GS_REQUIRE_OFF;
 bool		gpusort_debug_hide = false;
 bool		gpusort_debug_stock_ties = false;
+int			gpusort_debug_whole_tuples = GS_WHOLE_TUPLES_AUTO;
 char	   *gpusort_device_library = NULL;
 char	   *gpusort_device_list = NULL;
 int			gpusort_pool_size = 0;
@@ -57,6 +58,13 @@ static const struct config_enum_entry require_options[] = {
 	{"node", GS_REQUIRE_NODE, false},
 	{"gpu", GS_REQUIRE_GPU, false},
 	{"cpu", GS_REQUIRE_CPU, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry whole_tuples_options[] = {
+	{"auto", GS_WHOLE_TUPLES_AUTO, false},
+	{"on", GS_WHOLE_TUPLES_ON, false},
+	{"off", GS_WHOLE_TUPLES_OFF, false},
 	{NULL, 0, false}
 };
 
@@ -235,6 +243,13 @@ gpusort_settings_init(void)
 							 "This is for tests. It is slow, because each sort is repeated for comparison.",
 							 &gpusort_debug_stock_ties,
 							 false,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_gpusort.debug_whole_tuples",
+							 "Sets whether sorts keep rows as whole tuples.",
+							 "For tests, since the choice is made for speed.",
+							 &gpusort_debug_whole_tuples,
+							 GS_WHOLE_TUPLES_AUTO, whole_tuples_options,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.device_memory",

@@ -26,6 +26,13 @@ typedef enum GsRequireSetting
 								 * end */
 } GsRequireSetting;
 
+typedef enum GsWholeTuplesSetting
+{
+	GS_WHOLE_TUPLES_AUTO,
+	GS_WHOLE_TUPLES_ON,
+	GS_WHOLE_TUPLES_OFF
+} GsWholeTuplesSetting;
+
 extern bool gpusort_enable;
 extern bool gpusort_enable_index_build;
 extern int	gpusort_backend;	/* GsBackendSetting */
@@ -34,6 +41,7 @@ extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */
 extern int	gpusort_debug_require;	/* GsRequireSetting */
 extern bool gpusort_debug_hide;
 extern bool gpusort_debug_stock_ties;
+extern int	gpusort_debug_whole_tuples; /* GsWholeTuplesSetting */
 
 /* It is not an error if no library of this name exists. */
 #define GPUSORT_DEFAULT_DEVICE_LIBRARY	"pg_gpusort_cuda"

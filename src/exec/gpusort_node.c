@@ -5,7 +5,8 @@
  *
  * Like a Sort, the node reads all of its input when the first row is
  * requested, and is then a cursor over the sorted rows.  It returns rows in a
- * virtual slot, whose columns point into the memory of the sort.
+ * virtual slot, whose columns point into the memory of the sort, or as whole
+ * tuples in a slot for minimal tuples.
  *
  * If a Limit above turns out to want only a few rows, they are kept in a heap
  * (GsBoundedSort) instead.
@@ -28,7 +29,6 @@
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
-#include "heap/page_scan.h"
 #include "settings.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/requirement.h"
@@ -116,7 +116,7 @@ ask_for_shared_memory(GsNodeState *node)
 	state->plan = (Plan *) copy;
 }
 
-/* GsInput.next for an input that is executed. */
+/* GsInput.next for a bounded sort. */
 static TupleTableSlot *
 execute_input(void *arg)
 {
@@ -125,13 +125,13 @@ execute_input(void *arg)
 	return ExecProcNode(outerPlanState(node));
 }
 
-/* GsInput.next for an input that is scanned page by page. */
+/* GsInput.next for a sort that is not bounded. */
 static TupleTableSlot *
-scan_input(void *arg)
+read_input(void *arg)
 {
 	GsNodeState *node = arg;
 
-	return gpusort_page_scan_next(node->page_scan);
+	return gpusort_row_source_next(node->source);
 }
 
 /* GsInput.rewind: read the input again from its start. */
@@ -142,9 +142,7 @@ rewind_input(void *arg)
 
 	if (node->sink != NULL)
 		gpusort_sink_close(node->sink);
-	ExecReScan(outerPlanState(node));
-	if (node->page_scan != NULL)
-		gpusort_page_scan_rewind(node->page_scan);
+	gpusort_row_source_rewind(node->source);
 }
 
 /* GsInput.failure: did the sinks below add all rows? */
@@ -166,6 +164,43 @@ input_run(void *arg, int number)
 	return gpusort_sink_run(node->sink, number);
 }
 
+/*
+ * Return rows in a slot for minimal tuples, which extracts columns when they are
+ * asked for, instead of the virtual slot that the executor has made.
+ */
+static void
+return_tuples(CustomScanState *css)
+{
+	PlanState  *state = &css->ss.ps;
+	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+
+	ExecInitScanTupleSlot(state->state, &css->ss, tupdesc, &TTSOpsMinimalTuple);
+	state->resultops = &TTSOpsMinimalTuple;
+	state->resultopsfixed = true;
+	state->resultopsset = true;
+}
+
+static void
+create_source(GsNodeState *node)
+{
+	CustomScanState *css = &node->css;
+	PlanState  *input = outerPlanState(css);
+	GsSinkState *sink = gpusort_sink_find(input);
+	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	bool		whole_tuples =
+		gpusort_row_source_wants_tuples(sink != NULL ?
+										gpusort_sink_input(sink) : input,
+										tupdesc);
+
+	node->source = gpusort_row_source_create(input, tupdesc, whole_tuples,
+											 &node->spec);
+	if (!whole_tuples)
+		return;
+	node->sorted_row = MakeSingleTupleTableSlot(node->spec.tupdesc,
+												&TTSOpsVirtual);
+	return_tuples(css);
+}
+
 static void
 gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -179,8 +214,8 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 
-	node->spec.tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	node->spec.keys = gpusort_private_keys(plan);
+	create_source(node);
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.input.rewind = rewind_input;
@@ -296,12 +331,15 @@ publish_report(GsNodeState *node)
 static void
 prepare_input(GsNodeState *node, bool bounded)
 {
-	gpusort_page_scan_prepare(&node->page_scan, outerPlanState(node));
-
 	/* A heap drops most rows, so extracting their columns would not pay. */
-	node->spec.input.by_pages = node->page_scan != NULL && !bounded;
-	node->spec.input.next = node->spec.input.by_pages ? scan_input :
-		execute_input;
+	if (bounded)
+	{
+		node->spec.input.by_pages = false;
+		node->spec.input.next = execute_input;
+		return;
+	}
+	node->spec.input.by_pages = gpusort_row_source_prepare(node->source);
+	node->spec.input.next = read_input;
 }
 
 /* If there is a sink below, tell it where to put the rows. */
@@ -309,6 +347,7 @@ static void
 open_sink(GsNodeState *node)
 {
 	PlanState  *gather = outerPlanState(node);
+	bool		whole_tuples = node->spec.tuple_attno > 0;
 	GsClientHandle handle;
 	GsRunSetHandle runs;
 	bool		in_order;
@@ -319,12 +358,12 @@ open_sink(GsNodeState *node)
 	in_order = gpusort_sink_keeps_order(gather);
 	if (node->sort != NULL &&
 		gpusort_sort_gpu_handle(node->sort, in_order, &handle))
-		gpusort_sink_open_gpu(node->sink, handle);
+		gpusort_sink_open_gpu(node->sink, whole_tuples, handle);
 	else if (node->sort != NULL &&
 			 gpusort_sort_run_set(node->sort,
 								  castNode(Gather, gather->plan)->num_workers,
 								  in_order, &runs))
-		gpusort_sink_open_runs(node->sink, node->sort, runs,
+		gpusort_sink_open_runs(node->sink, whole_tuples, node->sort, runs,
 							   node->spec.bound);
 	else
 		gpusort_sink_close(node->sink);
@@ -359,7 +398,9 @@ sort_input(GsNodeState *node)
 	{
 		gpusort_stats_count_fallback(GS_FALLBACK_LIMIT);
 		open_sink(node);
-		node->bounded = gpusort_bounded_sort(&node->spec, node->bound);
+		node->bounded = gpusort_bounded_sort(&node->spec,
+											 ExecGetResultType(&node->css.ss.ps),
+											 node->bound);
 	}
 	else
 	{
@@ -383,6 +424,27 @@ is_sorted(const GsNodeState *node)
 	return node->sort != NULL || node->bounded != NULL;
 }
 
+/* Return the next row, or an empty slot. */
+static TupleTableSlot *
+next_sorted(GsNodeState *node, bool forward)
+{
+	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
+	TupleTableSlot *row;
+	MinimalTuple tuple;
+
+	if (node->spec.tuple_attno == 0)
+	{
+		(void) gpusort_sort_next(node->sort, forward, slot);
+		return slot;
+	}
+	row = node->sorted_row;
+	if (!gpusort_sort_next(node->sort, forward, row))
+		return ExecClearTuple(slot);
+	tuple = (MinimalTuple)
+		DatumGetPointer(row->tts_values[node->spec.tuple_attno - 1]);
+	return ExecStoreMinimalTuple(tuple, slot, false);
+}
+
 static TupleTableSlot *
 gpusort_node_exec(CustomScanState *css)
 {
@@ -401,8 +463,7 @@ gpusort_node_exec(CustomScanState *css)
 		gpusort_bounded_next(node->bounded, ScanDirectionIsForward(direction),
 							 slot);
 	else
-		(void) gpusort_sort_next(node->sort,
-								 ScanDirectionIsForward(direction), slot);
+		(void) next_sorted(node, ScanDirectionIsForward(direction));
 	estate->es_direction = direction;
 	return slot;
 }

@@ -13,7 +13,7 @@
 
 #include "exec/sink_node.h"
 #include "exec/worker_reports.h"
-#include "heap/page_scan.h"
+#include "exec/row_source.h"
 #include "sort/bounded_sort.h"
 #include "sort/sort.h"
 
@@ -30,7 +30,9 @@ typedef struct GsNodeState
 {
 	CustomScanState css;		/* must be first */
 	GsSortSpec	spec;
-	GsPageScan *page_scan;		/* reads the input; NULL if that is executed */
+	GsRowSource *source;		/* reads the input */
+	TupleTableSlot *sorted_row; /* as the sort returns it, if rows are whole
+								 * tuples */
 	GsSinkState *sink;			/* below the input, or NULL */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
 

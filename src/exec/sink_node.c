@@ -34,8 +34,8 @@
 
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_private.h"
+#include "exec/row_source.h"
 #include "exec/sink_node.h"
-#include "heap/page_scan.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
 #include "work.h"
@@ -58,6 +58,7 @@ typedef struct GsSinkShared
 	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
 	GsRunSetHandle runs;
 	int64		bound;			/* rows wanted of each run; 0 for all */
+	bool		whole_tuples;	/* how the sort keeps rows */
 	pg_atomic_uint32 failure;	/* GsFallback */
 } GsSinkShared;
 
@@ -65,7 +66,7 @@ struct GsSinkState
 {
 	CustomScanState css;		/* must be first */
 	GsSortSpec	spec;
-	GsPageScan *page_scan;		/* reads the input; NULL if that is executed */
+	GsRowSource *source;		/* NULL before the first row is requested */
 	bool		done;			/* has this process added its rows? */
 	int64		nrows;			/* rows that this process has added */
 	GsSort	   *sort;			/* the leader's sort, for GS_SINK_RUNS */
@@ -138,6 +139,12 @@ gpusort_sink_find(PlanState *input)
 	return (GsSinkState *) child;
 }
 
+PlanState *
+gpusort_sink_input(GsSinkState *sink)
+{
+	return outerPlanState(sink);
+}
+
 bool
 gpusort_sink_keeps_order(const PlanState *gather)
 {
@@ -160,25 +167,29 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 	shared->handle = sink->local.handle;
 	shared->runs = sink->local.runs;
 	shared->bound = sink->local.bound;
+	shared->whole_tuples = sink->local.whole_tuples;
 	pg_atomic_write_u32(&shared->failure, GS_FALLBACK_NONE);
 }
 
 void
-gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle)
+gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
+					  GsClientHandle handle)
 {
 	sink->nrows = 0;
 	sink->local.mode = GS_SINK_GPU;
+	sink->local.whole_tuples = whole_tuples;
 	sink->local.handle = handle;
 	tell_workers(sink, sink->shared);
 }
 
 void
-gpusort_sink_open_runs(GsSinkState *sink, GsSort *sort,
+gpusort_sink_open_runs(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 					   GsRunSetHandle runs, int64 bound)
 {
 	sink->nrows = 0;
 	sink->sort = sort;
 	sink->local.mode = GS_SINK_RUNS;
+	sink->local.whole_tuples = whole_tuples;
 	sink->local.runs = runs;
 	sink->local.bound = bound;
 	tell_workers(sink, sink->shared);
@@ -233,18 +244,10 @@ gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
 
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
-	sink->spec.tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	sink->spec.keys = gpusort_private_keys(plan);
 	sink->spec.expected_rows = plan->scan.plan.plan_rows;
 	sink->spec.expected_width = plan->scan.plan.plan_width;
 	css->ss.ps.ExecProcNode = exec_proc_node;
-}
-
-static TupleTableSlot *
-next_row(GsSinkState *sink)
-{
-	return sink->page_scan != NULL ? gpusort_page_scan_next(sink->page_scan) :
-		ExecProcNode(outerPlanState(sink));
 }
 
 /* In a worker: report to the leader. */
@@ -272,7 +275,7 @@ add_rows(GsSinkState *sink, GsGpuSession *session)
 {
 	TupleTableSlot *slot;
 
-	while (slot = next_row(sink), !TupIsNull(slot))
+	while (slot = gpusort_row_source_next(sink->source), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
@@ -308,7 +311,7 @@ fill_own_sort(GsSinkState *sink)
 {
 	TupleTableSlot *slot;
 
-	while (slot = next_row(sink), !TupIsNull(slot))
+	while (slot = gpusort_row_source_next(sink->source), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_sort_put(sink->sort, slot);
@@ -322,7 +325,7 @@ static TupleTableSlot *
 next_counted_row(void *arg)
 {
 	GsSinkState *sink = arg;
-	TupleTableSlot *slot = next_row(sink);
+	TupleTableSlot *slot = gpusort_row_source_next(sink->source);
 
 	if (!TupIsNull(slot))
 		sink->nrows++;
@@ -357,6 +360,16 @@ write_run(GsSinkState *sink, MemoryContext context)
 	publish(sink, &report);
 }
 
+static GsRowSource *
+create_source(GsSinkState *sink)
+{
+	TupleTableSlot *slot = sink->css.ss.ss_ScanTupleSlot;
+
+	return gpusort_row_source_create(outerPlanState(sink),
+									 slot->tts_tupleDescriptor,
+									 sink->shared->whole_tuples, &sink->spec);
+}
+
 /* Read this process's share of the rows, and put them where they belong. */
 static void
 take_rows(GsSinkState *sink)
@@ -368,8 +381,9 @@ take_rows(GsSinkState *sink)
 												  ALLOCSET_SMALL_SIZES);
 	GsSortCounts page_scan = {.page_scans = 1};
 
-	gpusort_page_scan_prepare(&sink->page_scan, outerPlanState(sink));
-	if (sink->page_scan != NULL)
+	if (sink->source == NULL)
+		sink->source = create_source(sink);
+	if (gpusort_row_source_prepare(sink->source))
 		gpusort_stats_count_sort(gpu ? GS_KIND_GPU : GS_KIND_CPU,
 								 &page_scan);
 	if (gpu)

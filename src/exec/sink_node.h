@@ -22,6 +22,9 @@ extern Node *gpusort_sink_create_state(CustomScan *plan);
 /* Returns the sink below a Gather that is the input of a GpuSort, or NULL. */
 extern GsSinkState *gpusort_sink_find(PlanState *input);
 
+/* Returns the node that a sink reads. */
+extern PlanState *gpusort_sink_input(GsSinkState *sink);
+
 /*
  * Do the rows below such a Gather arrive in the sort in the order in which
  * the Gather would return them?  They do if all of them go through one
@@ -33,12 +36,14 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
  * Called by the leader before the Gather is executed.  An open sink returns no
  * rows.  open_gpu() makes all processes put their rows into a GPU session.
  * open_runs() makes workers write runs, and the leader put its rows into
- * 'sort'; 'bound' is that of the sort's specification.  close() makes the sink
- * return its rows to the Gather.
+ * 'sort'; 'bound' is that of the sort's specification.  'whole_tuples' says how the
+ * sort keeps rows.  close() makes the sink return its rows to the Gather.
  */
-extern void gpusort_sink_open_gpu(GsSinkState *sink, GsClientHandle handle);
-extern void gpusort_sink_open_runs(GsSinkState *sink, GsSort *sort,
-								   GsRunSetHandle runs, int64 bound);
+extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
+								  GsClientHandle handle);
+extern void gpusort_sink_open_runs(GsSinkState *sink, bool whole_tuples,
+								   GsSort *sort, GsRunSetHandle runs,
+								   int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
 /*

@@ -92,7 +92,7 @@ plan_walk(GsHeapColumns *columns, uint32 *offsets)
 
 static void
 add_columns(GsHeapColumns *columns, int n, const AttrNumber *attnos,
-			const uint32 *offsets, bool fixed)
+			const int *targets, const uint32 *offsets, bool fixed)
 {
 	for (int i = 0; i < n; i++)
 	{
@@ -102,7 +102,7 @@ add_columns(GsHeapColumns *columns, int n, const AttrNumber *attnos,
 			continue;
 		columns->columns[columns->ncolumns++] = (GsHeapColumn)
 		{
-			.target = i,
+			.target = targets != NULL ? targets[i] : i,
 				.attno = attno,
 				.kind = kind_of_attribute(TupleDescAttr(columns->table, attno - 1)),
 				.offset = fixed ? offsets[attno - 1] : 0
@@ -111,7 +111,8 @@ add_columns(GsHeapColumns *columns, int n, const AttrNumber *attnos,
 }
 
 GsHeapColumns *
-gpusort_heap_columns_create(TupleDesc table, int n, const AttrNumber *attnos)
+gpusort_heap_columns_create(TupleDesc table, int n, const AttrNumber *attnos,
+							const int *targets)
 {
 	GsHeapColumns *columns = palloc0(offsetof(GsHeapColumns, columns) +
 									 n * sizeof(GsHeapColumn));
@@ -124,9 +125,9 @@ gpusort_heap_columns_create(TupleDesc table, int n, const AttrNumber *attnos)
 	columns->isnull = palloc(Max(columns->max_attno, 1) * sizeof(bool));
 	offsets = palloc(Max(columns->max_attno, 1) * sizeof(uint32));
 	plan_walk(columns, offsets);
-	add_columns(columns, n, attnos, offsets, true);
+	add_columns(columns, n, attnos, targets, offsets, true);
 	columns->nfixed = columns->ncolumns;
-	add_columns(columns, n, attnos, offsets, false);
+	add_columns(columns, n, attnos, targets, offsets, false);
 	pfree(offsets);
 	return columns;
 }
@@ -207,15 +208,32 @@ extract_walked(const GsHeapColumns *columns, int c, Datum *values, bool *isnull)
 	}
 }
 
+/* Has a tuple all attributes up to the last requested one, and no NULL among them? */
+static inline bool
+is_without_nulls(const GsHeapColumns *columns, HeapTupleHeader tuple)
+{
+	int			bytes = columns->max_attno / 8;
+	int			bits = columns->max_attno % 8;
+
+	if (HeapTupleHeaderGetNatts(tuple) < columns->max_attno)
+		return false;
+	if ((tuple->t_infomask & HEAP_HASNULL) == 0)
+		return true;
+	for (int i = 0; i < bytes; i++)
+		if (tuple->t_bits[i] != 0xFF)
+			return false;
+	return bits == 0 || (~tuple->t_bits[bytes] & ((1 << bits) - 1)) == 0;
+}
+
 void
 gpusort_heap_columns_extract(GsHeapColumns *columns, HeapTupleHeader tuple,
 							 Datum *values, bool *isnull)
 {
-	if (likely((tuple->t_infomask & HEAP_HASNULL) == 0 &&
-			   HeapTupleHeaderGetNatts(tuple) >= columns->max_attno))
+	if (likely(is_without_nulls(columns, tuple)))
 	{
 		if (unlikely(columns->has_nulls))
-			memset(isnull, 0, columns->ncolumns * sizeof(bool));
+			for (int c = 0; c < columns->ncolumns; c++)
+				isnull[columns->columns[c].target] = false;
 		columns->has_nulls = false;
 		extract_fixed(columns, (char *) tuple + tuple->t_hoff, values);
 		if (columns->nfixed < columns->ncolumns)

@@ -16,11 +16,12 @@ typedef struct GsHeapColumns GsHeapColumns;
 
 /*
  * Prepare, in the current memory context, to extract n columns of tuples of
- * the given type, which must stay valid.  values[i] will be attribute
- * attnos[i].
+ * the given type, which must stay valid.  Attribute attnos[i] will be
+ * values[targets[i]], or values[i] if 'targets' is NULL.
  */
 extern GsHeapColumns *gpusort_heap_columns_create(TupleDesc table, int n,
-												  const AttrNumber *attnos);
+												  const AttrNumber *attnos,
+												  const int *targets);
 
 /*
  * Extract the columns of a tuple.  By-reference values point into the tuple.

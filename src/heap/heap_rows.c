@@ -156,7 +156,7 @@ prepare_values(GsHeapRows *rows)
 		rows->columns =
 			gpusort_heap_columns_create(RelationGetDescr(rows->heap),
 										info->ii_NumIndexAttrs,
-										info->ii_IndexAttrNumbers);
+										info->ii_IndexAttrNumbers, NULL);
 		return;
 	}
 	rows->estate = CreateExecutorState();

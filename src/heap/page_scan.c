@@ -48,6 +48,8 @@ struct GsPageScan
 	SeqScanState *node;
 	TupleTableSlot *slot;
 	GsHeapColumns *columns;
+	int			tuple_column;	/* index of the slot's column with the whole
+								 * tuple, or 0 */
 
 	/* The current page. */
 	HeapScanDesc heap;			/* NULL before the first one */
@@ -120,6 +122,7 @@ attribute_of_column(const PlanState *node, int column)
 										 column));
 }
 
+/* The columns to extract of rows that are not whole tuples. */
 static GsHeapColumns *
 find_columns(const PlanState *node, TupleDesc table, int natts)
 {
@@ -128,8 +131,23 @@ find_columns(const PlanState *node, TupleDesc table, int natts)
 
 	for (int column = 0; column < natts; column++)
 		attnos[column] = attribute_of_column(node, column);
-	columns = gpusort_heap_columns_create(table, natts, attnos);
+	columns = gpusort_heap_columns_create(table, natts, attnos, NULL);
 	pfree(attnos);
+	return columns;
+}
+
+/* The columns to extract beside the whole tuple. */
+static GsHeapColumns *
+find_target_columns(const GsTupleTarget *target, TupleDesc table)
+{
+	int		   *targets = palloc(target->ncolumns * sizeof(int));
+	GsHeapColumns *columns;
+
+	for (int i = 0; i < target->ncolumns; i++)
+		targets[i] = target->attnos[i] - 1;
+	columns = gpusort_heap_columns_create(table, target->ncolumns,
+										  target->attnos, targets);
+	pfree(targets);
 	return columns;
 }
 
@@ -138,19 +156,26 @@ find_columns(const PlanState *node, TupleDesc table, int natts)
  * Returns NULL if the node has to be executed.
  */
 static GsPageScan *
-create_scan(PlanState *node)
+create_scan(PlanState *node, const GsTupleTarget *target)
 {
 	TupleDesc	result = ExecGetResultType(node);
+	TupleDesc	table;
 	GsPageScan *scan;
 
 	if (!is_plain_scan(node))
 		return NULL;
 	scan = palloc0(sizeof(GsPageScan));
 	scan->node = castNode(SeqScanState, node);
-	scan->columns =
-		find_columns(node,
-					 RelationGetDescr(scan->node->ss.ss_currentRelation),
-					 result->natts);
+	table = RelationGetDescr(scan->node->ss.ss_currentRelation);
+	if (target != NULL)
+	{
+		Assert(node->ps_ProjInfo == NULL);
+		scan->columns = find_target_columns(target, table);
+		scan->tuple_column = target->tuple_attno - 1;
+		scan->slot = target->slot;
+		return scan;
+	}
+	scan->columns = find_columns(node, table, result->natts);
 
 	/* The slot stays valid while rows are written into its arrays. */
 	scan->slot = MakeSingleTupleTableSlot(result, &TTSOpsVirtual);
@@ -268,11 +293,12 @@ gpusort_page_scan_rewind(GsPageScan *scan)
 }
 
 void
-gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node)
+gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node,
+						  const GsTupleTarget *target)
 {
 	if (*scan == NULL)
 	{
-		*scan = create_scan(node);
+		*scan = create_scan(node, target);
 		return;
 	}
 	/* ExecProcNode(), which is not called, would do this. */
@@ -286,29 +312,37 @@ gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node)
  * ----------------------------------------------------------------
  */
 
-/* Returns the n-th visible tuple of the page, from 0. */
-static inline HeapTupleHeader
-nth_tuple(const GsPageScan *scan, uint32 n)
+/* Returns the item of the n-th visible tuple of the page, from 0. */
+static inline ItemId
+nth_item(const GsPageScan *scan, uint32 n)
 {
-	ItemId		item = PageGetItemId(scan->page, scan->heap->rs_vistuples[n]);
-
-	return (HeapTupleHeader) PageGetItem(scan->page, item);
+	return PageGetItemId(scan->page, scan->heap->rs_vistuples[n]);
 }
 
 TupleTableSlot *
 gpusort_page_scan_next(GsPageScan *scan)
 {
+	ItemId		item;
 	HeapTupleHeader tuple;
 
 	if (unlikely(scan->next_tuple == scan->ntuples) && !next_page(scan))
 		return NULL;
 	if (scan->next_tuple + PREFETCH_TUPLES < scan->ntuples)
-		PREFETCH(nth_tuple(scan, scan->next_tuple + PREFETCH_TUPLES));
+		PREFETCH(PageGetItem(scan->page,
+							 nth_item(scan, scan->next_tuple + PREFETCH_TUPLES)));
 	gpusort_work_add(GPUSORT_WORK_ROW);
-	tuple = nth_tuple(scan, scan->next_tuple++);
+	item = nth_item(scan, scan->next_tuple++);
+	tuple = (HeapTupleHeader) PageGetItem(scan->page, item);
 	pgstat_count_heap_getnext(scan->heap->rs_base.rs_rd);
 
 	gpusort_heap_columns_extract(scan->columns, tuple, scan->slot->tts_values,
 								 scan->slot->tts_isnull);
+	if (scan->tuple_column > 0)
+	{
+		Datum	   *values = &scan->slot->tts_values[scan->tuple_column];
+
+		values[0] = PointerGetDatum((char *) tuple + MINIMAL_TUPLE_OFFSET);
+		values[1] = (Datum) (ItemIdGetLength(item) - MINIMAL_TUPLE_OFFSET);
+	}
 	return scan->slot;
 }

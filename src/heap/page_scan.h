@@ -13,14 +13,31 @@
 typedef struct GsPageScan GsPageScan;
 
 /*
- * Call this before a node's rows are read, for the first time (*scan is NULL)
- * or again.  Sets *scan to a page scan, made in the current memory context.
- * *scan stays NULL if the node has to be executed.
+ * Where to put rows as whole tuples.  Of the columns, only those listed are
+ * extracted.  A pointer to the tuple, to be used as a MinimalTuple whose header is
+ * not valid before the infomasks, becomes attribute 'tuple_attno' of the slot, and
+ * its length in bytes the attribute after that.
  */
-extern void gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node);
+typedef struct GsTupleTarget
+{
+	TupleTableSlot *slot;		/* virtual, with a row in it */
+	int			ncolumns;
+	const AttrNumber *attnos;
+	AttrNumber	tuple_attno;
+} GsTupleTarget;
 
 /*
- * Returns the next row in a virtual slot, or NULL at the end.  By-reference
+ * Call this before a node's rows are read, for the first time (*scan is NULL)
+ * or again.  Sets *scan to a page scan, made in the current memory context.
+ * *scan stays NULL if the node has to be executed.  With 'target', which has to
+ * stay, the node must not project.
+ */
+extern void gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node,
+									  const GsTupleTarget *target);
+
+/*
+ * Returns the next row in a virtual slot, which is the target's if there is one, or
+ * NULL at the end.  By-reference
  * values are valid until the next call.
  */
 extern TupleTableSlot *gpusort_page_scan_next(GsPageScan *scan);

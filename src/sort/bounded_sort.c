@@ -38,7 +38,8 @@ ms_since(instr_time start)
 }
 
 GsBoundedSort *
-gpusort_bounded_sort(const GsSortSpec *spec, int64 bound)
+gpusort_bounded_sort(const GsSortSpec *spec, TupleDesc tupdesc,
+					 int64 bound)
 {
 	const GsSortKeys *keys = &spec->keys;
 	GsBoundedSort *sort = palloc0(sizeof(GsBoundedSort));
@@ -46,9 +47,9 @@ gpusort_bounded_sort(const GsSortSpec *spec, int64 bound)
 	instr_time	start;
 
 	INSTR_TIME_SET_CURRENT(start);
-	sort->slot = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsMinimalTuple);
+	sort->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
 	sort->tuplesort =
-		tuplesort_begin_heap(spec->tupdesc, keys->nkeys, keys->attnos,
+		tuplesort_begin_heap(tupdesc, keys->nkeys, keys->attnos,
 							 keys->operators, keys->collations,
 							 keys->nulls_first, gpusort_settings_work_mem(),
 							 NULL, TUPLESORT_ALLOWBOUNDED |
@@ -72,6 +73,11 @@ gpusort_bounded_next(GsBoundedSort *sort, bool forward, TupleTableSlot *slot)
 	TupleTableSlot *from = sort->slot;
 	int			natts = slot->tts_tupleDescriptor->natts;
 
+	if (TTS_IS_MINIMALTUPLE(slot))
+	{
+		(void) tuplesort_gettupleslot(sort->tuplesort, forward, false, slot, NULL);
+		return;
+	}
 	ExecClearTuple(slot);
 	if (!tuplesort_gettupleslot(sort->tuplesort, forward, false, from, NULL))
 		return;

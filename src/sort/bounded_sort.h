@@ -20,7 +20,7 @@ typedef struct GsBoundedSort GsBoundedSort;
  * a cursor before the first row.  The current memory context is used both for the
  * rows and for reading the input.
  */
-extern GsBoundedSort *gpusort_bounded_sort(const GsSortSpec *spec,
+extern GsBoundedSort *gpusort_bounded_sort(const GsSortSpec *spec, TupleDesc tupdesc,
 										   int64 bound);
 
 /*

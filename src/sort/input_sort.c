@@ -11,6 +11,7 @@
 #include "miscadmin.h"
 
 #include "sort/base/sort_stats.h"
+#include "sort/base/tuple_rows.h"
 #include "sort/input_sort.h"
 #include "work.h"
 
@@ -339,6 +340,7 @@ cut_sorter(GsInputSort *sort)
 	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
 	gpusort_memory_sort_get(sort->sorter.cpu, bound - 1, slot->tts_values,
 							slot->tts_isnull);
+	gpusort_tuple_row_get_keys(sort->spec, slot->tts_values, slot->tts_isnull);
 	set_cutoff(sort, slot);
 
 	old = replace_sorter(sort);
@@ -389,6 +391,8 @@ put_rest(GsInputSort *sort, GsInputSort *rest, TupleTableSlot *slot)
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) gpusort_input_sort_get(rest, position, slot);
+		gpusort_tuple_row_get_keys(sort->spec, slot->tts_values,
+								   slot->tts_isnull);
 		(void) gpusort_input_sort_put(sort, ExecStoreVirtualTuple(slot));
 		ExecClearTuple(slot);
 	}
@@ -422,6 +426,8 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 		   gpusort_row_sorter_get_gpu(&gpu, position, slot->tts_values,
 									  slot->tts_isnull))
 	{
+		gpusort_tuple_row_get_keys(sort->spec, slot->tts_values,
+								   slot->tts_isnull);
 		if (++position == sort->spec->bound)
 			set_cutoff(sort, slot);
 		(void) put_wanted(sort, slot);

@@ -7,12 +7,14 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "executor/executor.h"
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
 #include "settings.h"
 #include "sort/base/budget.h"
+#include "sort/base/tuple_rows.h"
 #include "sort/row_sorter.h"
 #include "work.h"
 
@@ -125,12 +127,32 @@ gpusort_row_sorter_sort(GsRowSorter *sorter)
  * ----------------------------------------------------------------
  */
 
+/* Flags of a tuple that say what it consists of, and not what is known of its xmin. */
+#define LAYOUT_FLAGS	(HEAP_HASNULL | HEAP_HASVARWIDTH | HEAP_HASEXTERNAL)
+
+/* Do whole tuples have the same columns, bit for bit? */
+static bool
+is_same_tuple(const GsSortSpec *spec, const Datum *a, const Datum *b)
+{
+	MinimalTuple ours = (MinimalTuple) DatumGetPointer(a[spec->tuple_attno - 1]);
+	MinimalTuple other = (MinimalTuple) DatumGetPointer(b[spec->tuple_attno - 1]);
+	Size		compared = offsetof(MinimalTupleData, t_hoff);
+
+	return ours->t_len == other->t_len &&
+		HeapTupleHeaderGetNatts(ours) == HeapTupleHeaderGetNatts(other) &&
+		((ours->t_infomask ^ other->t_infomask) & LAYOUT_FLAGS) == 0 &&
+		memcmp((char *) ours + compared, (char *) other + compared,
+			   ours->t_len - compared) == 0;
+}
+
 /* Is a row the same as the one in 'slot', bit for bit? */
 static bool
-is_same_row(TupleTableSlot *slot, const Datum *values, const bool *isnull)
+is_same_row(const GsSortSpec *spec, TupleTableSlot *slot, const Datum *values, const bool *isnull)
 {
 	TupleDesc	tupdesc = slot->tts_tupleDescriptor;
 
+	if (spec->tuple_attno > 0)
+		return is_same_tuple(spec, values, slot->tts_values);
 	for (int i = 0; i < tupdesc->natts; i++)
 	{
 		if (isnull[i] != slot->tts_isnull[i])
@@ -167,7 +189,7 @@ compare_rows(GsRowSorter *sorter)
 		CHECK_FOR_INTERRUPTS();
 		gpusort_memory_sort_get(sorter->cpu, index, slot->tts_values,
 								slot->tts_isnull);
-		if (!is_same_row(slot, values, isnull))
+		if (!is_same_row(sorter->spec, slot, values, isnull))
 			elog(ERROR, "GPU and CPU differ in sorted row " INT64_FORMAT,
 				 index);
 		index++;

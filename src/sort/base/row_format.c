@@ -143,13 +143,31 @@ lay_out_columns(GsRowFormat *format)
 	format->columns_bytes = offset;
 }
 
+/* The format of rows that are whole tuples. */
+static void
+lay_out_tuple(GsRowFormat *format, const GsSortSpec *spec)
+{
+	format->tuple_column = spec->tuple_attno - 1;
+	format->tupdesc = spec->tupdesc;
+	format->variable = true;
+	format->fixed_bytes = MAXALIGN(SizeofMinimalTupleHeader);
+	format->packed_bytes = format->fixed_bytes;
+	format->packed_align = MAXIMUM_ALIGNOF;
+}
+
 GsRowFormat *
-gpusort_row_format_create(TupleDesc tupdesc)
+gpusort_row_format_create(const GsSortSpec *spec)
 {
 	GsRowFormat *format = palloc0(sizeof(GsRowFormat));
+	TupleDesc	tupdesc = spec->tupdesc;
 	uint32		row_align = 1;
 
 	format->ncolumns = tupdesc->natts;
+	if (spec->tuple_attno > 0)
+	{
+		lay_out_tuple(format, spec);
+		return format;
+	}
 	format->columns = palloc(tupdesc->natts * sizeof(GsRowColumn));
 	format->null_bytes = BITMAPLEN(tupdesc->natts);
 	format->packed_align = 1;
@@ -189,7 +207,8 @@ gpusort_row_format_create(TupleDesc tupdesc)
 void
 gpusort_row_format_free(GsRowFormat *format)
 {
-	pfree(format->columns);
+	if (format->columns != NULL)
+		pfree(format->columns);
 	pfree(format);
 }
 
@@ -446,6 +465,53 @@ read_columns(const GsRowFormat *format, char *row, const uint8 *bitmap,
 }
 
 /* ----------------------------------------------------------------
+ *		whole tuples, which have one form
+ * ----------------------------------------------------------------
+ */
+
+static inline Size
+tuple_bytes(const GsRowFormat *format, const Datum *values)
+{
+	return (Size) values[format->tuple_column + 1];
+}
+
+static inline void
+write_tuple(const GsRowFormat *format, const Datum *values, char *row)
+{
+	Size		bytes = tuple_bytes(format, values);
+	MinimalTuple tuple = (MinimalTuple) row;
+
+	tuple->t_len = bytes;
+	memset(tuple->mt_padding, 0, sizeof(tuple->mt_padding));
+	memcpy(row + MINIMAL_TUPLE_DATA_OFFSET,
+		   DatumGetPointer(values[format->tuple_column]) +
+		   MINIMAL_TUPLE_DATA_OFFSET,
+		   bytes - MINIMAL_TUPLE_DATA_OFFSET);
+}
+
+static inline void
+read_tuple(const GsRowFormat *format, char *row, Datum *values, bool *isnull)
+{
+	values[format->tuple_column] = PointerGetDatum(row);
+	values[format->tuple_column + 1] = (Datum) ((MinimalTuple) row)->t_len;
+	isnull[format->tuple_column] = isnull[format->tuple_column + 1] = false;
+}
+
+static void
+read_columns_of_tuple(const GsRowFormat *format, char *row,
+					  const AttrNumber *attnos, int n,
+					  Datum *values, bool *isnull)
+{
+	HeapTupleData tuple;
+
+	tuple.t_len = ((MinimalTuple) row)->t_len + MINIMAL_TUPLE_OFFSET;
+	tuple.t_data = (HeapTupleHeader) (row - MINIMAL_TUPLE_OFFSET);
+	for (int i = 0; i < n; i++)
+		values[i] = heap_getattr(&tuple, attnos[i], format->tupdesc,
+								 &isnull[i]);
+}
+
+/* ----------------------------------------------------------------
  *		rows whose NULLs are noted elsewhere
  * ----------------------------------------------------------------
  */
@@ -456,6 +522,8 @@ gpusort_row_format_size(const GsRowFormat *format, const Datum *values,
 {
 	if (!format->variable)
 		return format->fixed_bytes;
+	if (format->tuple_column > 0)
+		return tuple_bytes(format, values);
 	return end_of_values(format, values, isnull, format->fixed_bytes);
 }
 
@@ -466,6 +534,11 @@ gpusort_row_format_write(const GsRowFormat *format, const Datum *values,
 	Size		end = format->fixed_bytes;
 	bool		has_null = false;
 
+	if (format->tuple_column > 0)
+	{
+		write_tuple(format, values, row);
+		return false;
+	}
 	if (format->variable)
 		*(uint32 *) (row + format->first_offset) = end;
 	(void) write_columns(format, values, isnull, row, &end, SIZE_MAX, &has_null,
@@ -486,7 +559,10 @@ void
 gpusort_row_format_read(const GsRowFormat *format, char *row,
 						const uint8 *bitmap, Datum *values, bool *isnull)
 {
-	read_columns(format, row, bitmap, values, isnull);
+	if (format->tuple_column > 0)
+		read_tuple(format, row, values, isnull);
+	else
+		read_columns(format, row, bitmap, values, isnull);
 }
 
 void
@@ -494,6 +570,11 @@ gpusort_row_format_read_columns(const GsRowFormat *format, char *row,
 								const uint8 *bitmap, const AttrNumber *attnos,
 								int n, Datum *values, bool *isnull)
 {
+	if (format->tuple_column > 0)
+	{
+		read_columns_of_tuple(format, row, attnos, n, values, isnull);
+		return;
+	}
 	for (int i = 0; i < n; i++)
 	{
 		int			c = attnos[i] - 1;
@@ -530,6 +611,8 @@ gpusort_row_format_packed_size(const GsRowFormat *format, const Datum *values,
 {
 	if (!format->variable)
 		return format->packed_bytes;
+	if (format->tuple_column > 0)
+		return MAXALIGN(tuple_bytes(format, values));
 	return MAXALIGN(end_of_values(format, values, isnull,
 								  format->packed_bytes));
 }
@@ -542,6 +625,16 @@ gpusort_row_format_pack(const GsRowFormat *format, const Datum *values,
 	Size		next;
 	bool		has_null = false;
 
+	if (format->tuple_column > 0)
+	{
+		end = tuple_bytes(format, values);
+		next = MAXALIGN(end);
+		if (unlikely(next > room))
+			return 0;
+		write_tuple(format, values, row);
+		zero_bytes(row + end, next - end);
+		return next;
+	}
 	if (unlikely(end > room))
 		return 0;
 	zero_bytes(row + format->first_gap, end - format->first_gap);
@@ -564,6 +657,11 @@ gpusort_row_format_unpack(const GsRowFormat *format, char *row, Datum *values,
 {
 	const uint8 *bitmap = bitmap_of_row(format, row);
 
+	if (format->tuple_column > 0)
+	{
+		read_tuple(format, row, values, isnull);
+		return;
+	}
 	read_columns(format, row, has_null(format, bitmap) ? bitmap : NULL,
 				 values, isnull);
 }
@@ -611,6 +709,8 @@ gpusort_row_format_converted_size(const GsRowFormat *format, const char *row,
 {
 	if (!format->variable)
 		return format->packed_bytes;
+	if (format->tuple_column > 0)
+		return MAXALIGN(((MinimalTuple) row)->t_len);
 	return MAXALIGN(end_of_row(format, row, bitmap, format->fixed_bytes) +
 					shift_of_values(format));
 }
@@ -640,6 +740,14 @@ gpusort_row_format_convert(const GsRowFormat *format, const char *row,
 {
 	uint8	   *packed_bitmap = bitmap_of_row(format, packed);
 
+	if (format->tuple_column > 0)
+	{
+		Size		end = ((MinimalTuple) row)->t_len;
+
+		memcpy(packed, row, end);
+		zero_bytes(packed + end, bytes - end);
+		return;
+	}
 	memcpy(packed, row, format->columns_bytes);
 	if (bitmap == NULL)
 		zero_bytes((char *) packed_bitmap, format->null_bytes);
@@ -657,6 +765,8 @@ gpusort_row_format_packed_length(const GsRowFormat *format, char *row)
 {
 	if (!format->variable)
 		return format->packed_bytes;
+	if (format->tuple_column > 0)
+		return MAXALIGN(((MinimalTuple) row)->t_len);
 	return MAXALIGN(end_of_row(format, row, bitmap_of_row(format, row),
 							   format->packed_bytes));
 }

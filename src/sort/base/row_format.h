@@ -11,9 +11,18 @@
 #include "access/attnum.h"
 #include "access/tupdesc.h"
 
+#include "sort/base/sort_spec.h"
+
 /* Made once for a row type, and then only read. */
 typedef struct GsRowFormat
 {
+	/*
+	 * Rows are whole tuples if this is not 0: the index, from 0, of the
+	 * column that is the tuple; see tuple_rows.h.  'tupdesc' is theirs.
+	 */
+	int			tuple_column;
+	TupleDesc	tupdesc;
+
 	int			ncolumns;
 	struct GsRowColumn *columns;
 
@@ -43,8 +52,8 @@ typedef struct GsRowFormat
 	bool		only_words;
 } GsRowFormat;
 
-/* Make the format of rows of the given type in the current memory context. */
-extern GsRowFormat *gpusort_row_format_create(TupleDesc tupdesc);
+/* Make the format of a sort's rows in the current memory context. */
+extern GsRowFormat *gpusort_row_format_create(const GsSortSpec *spec);
 
 extern void gpusort_row_format_free(GsRowFormat *format);
 
@@ -72,7 +81,7 @@ extern void gpusort_row_format_mark_nulls(const GsRowFormat *format,
 
 /*
  * Read a row.  What is passed by reference points into it.  'bitmap' is NULL
- * if the row has no NULLs.
+ * if the row has no NULLs.  The sort keys of a whole tuple are not set.
  */
 extern void gpusort_row_format_read(const GsRowFormat *format, char *row,
 									const uint8 *bitmap, Datum *values,

@@ -8,6 +8,7 @@
 #ifndef GPUSORT_SORT_SPEC_H
 #define GPUSORT_SORT_SPEC_H
 
+#include "access/attnum.h"
 #include "executor/tuptable.h"
 
 #include "fallback.h"
@@ -55,6 +56,8 @@ typedef struct GsInput
 typedef struct GsSortSpec
 {
 	TupleDesc	tupdesc;		/* of the rows */
+	AttrNumber	tuple_attno;	/* the column with the whole tuple, or 0; see
+								 * tuple_rows.h */
 	GsSortKeys	keys;
 	const GsKeyPlan *key_plan;	/* made from 'keys' */
 	GsInput		input;

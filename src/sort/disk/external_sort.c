@@ -60,7 +60,7 @@ gpusort_external_begin(const GsSortSpec *spec, Size limit)
 
 	sort->context = CurrentMemoryContext;
 	sort->spec = spec;
-	sort->format = gpusort_row_format_create(spec->tupdesc);
+	sort->format = gpusort_row_format_create(spec);
 	sort->limit = limit;
 	sort->file = gpusort_run_file_create(sort->format, limit, spec->target);
 	order = limit / gpusort_run_file_reader_bytes(limit);

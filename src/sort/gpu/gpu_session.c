@@ -25,6 +25,7 @@
 #include "settings.h"
 #include "sort/base/budget.h"
 #include "sort/base/row_format.h"
+#include "sort/base/tuple_rows.h"
 #include "sort/gpu/gpu_session.h"
 #include "work.h"
 
@@ -131,7 +132,7 @@ make_session(const GsSortSpec *spec)
 
 	session->budget = gpusort_budget_create(SIZE_MAX);
 	session->spec = spec;
-	session->format = gpusort_row_format_create(spec->tupdesc);
+	session->format = gpusort_row_format_create(spec);
 	session->words = gpusort_key_plan_words(spec->key_plan);
 	session->capacity = get_float8_infinity();
 
@@ -692,6 +693,7 @@ gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
 	}
 	gpusort_row_format_unpack(session->format, session->next_rest_row, values,
 							  isnull);
+	gpusort_tuple_row_get_keys(session->spec, values, isnull);
 	session->next_rest_row +=
 		gpusort_row_format_packed_length(session->format,
 										 session->next_rest_row);

@@ -18,6 +18,7 @@
 
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
+#include "sort/base/tuple_rows.h"
 #include "sort/disk/host_sort.h"
 #include "sort/gpu/gpu_ties.h"
 #include "work.h"
@@ -102,6 +103,7 @@ read_row(GsGpuTies *ties, int64 position, GsKeyedRow *row)
 	if (!gpusort_gpu_session_get(ties->gpu, position, row->values,
 								 row->isnull))
 		return false;
+	gpusort_tuple_row_get_keys(ties->spec, row->values, row->isnull);
 	row->first_is_null = !gpusort_key_plan_encode(ties->spec->key_plan, row->values,
 												  row->isnull, row->key);
 	row->position = position;
@@ -145,6 +147,7 @@ read_sort_keys(GsGpuTies *ties, int64 position, Datum *values, bool *isnull)
 	if (!gpusort_gpu_session_get(ties->gpu, position, row->values,
 								 row->isnull))
 		return false;
+	gpusort_tuple_row_get_keys(ties->spec, row->values, row->isnull);
 	for (int k = ties->first_open; k < keys->nkeys; k++)
 	{
 		values[k] = row->values[keys->attnos[k] - 1];

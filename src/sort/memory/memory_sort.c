@@ -20,6 +20,7 @@
 
 #include "core/radix_sort.h"
 #include "settings.h"
+#include "sort/base/tuple_rows.h"
 #include "sort/memory/memory_sort.h"
 #include "sort/memory/ordering.h"
 #include "sort/memory/row_store.h"
@@ -57,7 +58,7 @@ struct GsMemorySort
 static Size
 bytes_per_row(const GsSortSpec *spec)
 {
-	return gpusort_row_store_width(spec->tupdesc) + ENTRY_BYTES +
+	return gpusort_row_store_width(spec) + ENTRY_BYTES +
 		gpusort_key_plan_words(spec->key_plan) * sizeof(uint64);
 }
 
@@ -89,7 +90,7 @@ gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
 								gpusort_key_plan_words(spec->key_plan),
 								sort->chunk_shift,
 								gpusort_key_plan_nulls_first(spec->key_plan));
-	sort->store = gpusort_row_store_create(budget, spec->tupdesc,
+	sort->store = gpusort_row_store_create(budget, spec,
 										   sort->chunk_shift);
 	return sort;
 }
@@ -251,6 +252,7 @@ gpusort_memory_sort_take(GsMemorySort *sort, Datum *values, bool *isnull)
 	} while (sort->kept != NULL &&
 			 (sort->kept[row / 8] & 1 << row % 8) == 0);
 	gpusort_row_store_get(sort->store, row, values, isnull);
+	gpusort_tuple_row_get_keys(sort->spec, values, isnull);
 	return true;
 }
 

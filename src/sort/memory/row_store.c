@@ -69,6 +69,7 @@ struct GsRowStore
 	 * the offset of the first one is 0 there; where the pointer to the row is
 	 * then.
 	 */
+	bool		whole_tuples;	/* a slot is a pointer to the row */
 	uint32		pointer_offset;
 	Size		min_slot_bytes;
 	Size		sum_row_bytes;	/* of all rows so far, and of the longest */
@@ -90,7 +91,9 @@ lay_out_slot(GsRowStore *store)
 {
 	uint32		first_offset = store->format->first_offset;
 
-	if (!store->format->variable)
+	if (store->whole_tuples)
+		store->min_slot_bytes = sizeof(char *);
+	if (!store->format->variable || store->whole_tuples)
 		return;
 	if (first_offset < sizeof(char *))
 		store->pointer_offset = ROW_ALIGN(first_offset + sizeof(uint32));
@@ -99,23 +102,27 @@ lay_out_slot(GsRowStore *store)
 }
 
 GsRowStore *
-gpusort_row_store_create(GsBudget *budget, TupleDesc tupdesc,
+gpusort_row_store_create(GsBudget *budget, const GsSortSpec *spec,
 						 unsigned chunk_shift)
 {
 	GsRowStore *store = palloc0(sizeof(GsRowStore));
 
 	store->budget = budget;
 	store->chunk_shift = chunk_shift;
-	store->format = gpusort_row_format_create(tupdesc);
+	store->format = gpusort_row_format_create(spec);
+	store->whole_tuples = spec->tuple_attno > 0;
 	lay_out_slot(store);
 	return store;
 }
 
 Size
-gpusort_row_store_width(TupleDesc tupdesc)
+gpusort_row_store_width(const GsSortSpec *spec)
 {
-	GsRowFormat *format = gpusort_row_format_create(tupdesc);
+	GsRowFormat *format = gpusort_row_format_create(spec);
 	Size		bytes = format->fixed_bytes;
+
+	if (spec->tuple_attno > 0)
+		bytes += sizeof(char *) + spec->expected_width;
 
 	gpusort_row_format_free(format);
 	return bytes;
@@ -154,6 +161,8 @@ choose_slot_bytes(const GsRowStore *store, Size row_bytes)
 
 	if (!store->format->variable)
 		return store->format->fixed_bytes;
+	if (store->whole_tuples)
+		return store->min_slot_bytes;
 	if (store->nrows > 0)
 		average = store->sum_row_bytes / store->nrows;
 	if (wanted > average + average / 4)
@@ -294,7 +303,14 @@ allocate_row(GsRowStore *store, GsRowChunk *chunk, char *slot, Size row_bytes)
 {
 	char	   *row = slot;
 
-	if (row_bytes > chunk->slot_bytes)
+	if (store->whole_tuples)
+	{
+		row = block_alloc(store, chunk, row_bytes);
+		if (row == NULL)
+			return NULL;
+		*(char **) slot = row;
+	}
+	else if (row_bytes > chunk->slot_bytes)
 	{
 		row = block_alloc(store, chunk, row_bytes);
 		if (row == NULL)
@@ -362,7 +378,7 @@ slot_of_row(const GsRowStore *store, uint32 row)
 static inline bool
 is_elsewhere(const GsRowStore *store, const char *slot)
 {
-	return store->format->variable &&
+	return store->format->variable && !store->whole_tuples &&
 		*(const uint32 *) (slot + store->format->first_offset) == 0;
 }
 
@@ -375,7 +391,9 @@ find_row(const GsRowStore *store, uint32 number, const uint8 **bitmap)
 	char	   *row = slot_of_row(store, number);
 
 	gpusort_work_add(GPUSORT_WORK_ROW);
-	if (is_elsewhere(store, row))
+	if (store->whole_tuples)
+		row = *(char **) row;
+	else if (is_elsewhere(store, row))
 		row = *(char **) (row + store->pointer_offset);
 	*bitmap = NULL;
 	if (chunk->nulls != NULL)
@@ -453,12 +471,14 @@ gpusort_row_store_prefetch_elsewhere(const GsRowStore *store, uint32 number)
 #ifdef __GNUC__
 	char	   *slot = slot_of_row(store, number);
 
-	if (is_elsewhere(store, slot))
+	if (store->whole_tuples || is_elsewhere(store, slot))
 	{
 		char	   *row = *(char **) (slot + store->pointer_offset);
 
 		__builtin_prefetch(row);
 		__builtin_prefetch(row + LINE_BYTES);
+		if (store->whole_tuples)
+			__builtin_prefetch(row + 2 * LINE_BYTES);
 	}
 #endif
 }

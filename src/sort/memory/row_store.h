@@ -9,22 +9,22 @@
 #define GPUSORT_ROW_STORE_H
 
 #include "access/attnum.h"
-#include "access/tupdesc.h"
 
 #include "sort/base/budget.h"
+#include "sort/base/sort_spec.h"
 
 typedef struct GsRowStore GsRowStore;
 
 /*
  * Make an empty store in the current memory context, which is also what frees
- * it, for rows of the given type in chunks of 2^chunk_shift rows.
+ * it, for the rows of a sort in chunks of 2^chunk_shift rows.
  */
 extern GsRowStore *gpusort_row_store_create(GsBudget *budget,
-											TupleDesc tupdesc,
+											const GsSortSpec *spec,
 											unsigned chunk_shift);
 
 /* Bytes per row, without the contents of columns of variable length. */
-extern Size gpusort_row_store_width(TupleDesc tupdesc);
+extern Size gpusort_row_store_width(const GsSortSpec *spec);
 
 /*
  * Append a row; rows are numbered from 0.  Returns false, and appends nothing,

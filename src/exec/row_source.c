@@ -1,0 +1,111 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_source.c
+ *		Reads the input of a GpuSort or GpuSortSink node.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+
+#include "exec/row_source.h"
+#include "heap/page_scan.h"
+#include "sort/base/tuple_rows.h"
+
+struct GsRowSource
+{
+	PlanState  *input;
+	GsPageScan *scan;			/* reads the input; NULL if that is executed */
+	GsTupleRows *tuples;		/* NULL unless rows are whole tuples */
+	GsTupleTarget target;		/* for 'scan', if they are */
+};
+
+/* Do the rows of a node arrive as tuples, in slots that have nothing else? */
+static bool
+returns_tuples(PlanState *node)
+{
+	const TupleTableSlotOps *slots;
+
+	if (IsA(node, GatherState))
+		return node->ps_ProjInfo == NULL &&
+			returns_tuples(outerPlanState(node));
+	if (IsA(node, AppendState))
+	{
+		const AppendState *append = (AppendState *) node;
+
+		for (int i = 0; i < append->as_nplans; i++)
+			if (!returns_tuples(append->appendplans[i]))
+				return false;
+		return append->as_nplans > 0;
+	}
+	slots = ExecGetResultSlotOps(node, NULL);
+	return slots == &TTSOpsBufferHeapTuple || slots == &TTSOpsHeapTuple ||
+		slots == &TTSOpsMinimalTuple;
+}
+
+bool
+gpusort_row_source_wants_tuples(PlanState *input, TupleDesc tupdesc)
+{
+	if (gpusort_debug_whole_tuples == GS_WHOLE_TUPLES_AUTO)
+		return gpusort_tuple_rows_pay(tupdesc) && returns_tuples(input);
+	return gpusort_debug_whole_tuples == GS_WHOLE_TUPLES_ON &&
+		tupdesc->natts > 0;
+}
+
+GsRowSource *
+gpusort_row_source_create(PlanState *input, TupleDesc tupdesc,
+						  bool whole_tuples, GsSortSpec *spec)
+{
+	GsRowSource *source = palloc0(sizeof(GsRowSource));
+
+	source->input = input;
+	spec->tupdesc = tupdesc;
+	spec->tuple_attno = 0;
+	if (!whole_tuples)
+		return source;
+	source->tuples = gpusort_tuple_rows_create(tupdesc, &spec->keys);
+	gpusort_tuple_rows_describe(source->tuples, spec);
+	source->target = (GsTupleTarget)
+	{
+		.slot = gpusort_tuple_rows_slot(source->tuples),
+			.ncolumns = spec->keys.nkeys,
+			.attnos = spec->keys.attnos,
+			.tuple_attno = spec->tuple_attno
+	};
+	return source;
+}
+
+bool
+gpusort_row_source_prepare(GsRowSource *source)
+{
+	bool		tuples = source->tuples != NULL;
+
+	/* The tuples of a scan that projects are not those of its table. */
+	if (!tuples || source->input->ps_ProjInfo == NULL)
+		gpusort_page_scan_prepare(&source->scan, source->input,
+								  tuples ? &source->target : NULL);
+	return source->scan != NULL;
+}
+
+TupleTableSlot *
+gpusort_row_source_next(void *arg)
+{
+	GsRowSource *source = arg;
+	TupleTableSlot *slot;
+
+	if (source->scan != NULL)
+		return gpusort_page_scan_next(source->scan);
+	slot = ExecProcNode(source->input);
+	if (source->tuples != NULL)
+		return gpusort_tuple_rows_wrap(source->tuples, slot);
+	return slot;
+}
+
+void
+gpusort_row_source_rewind(GsRowSource *source)
+{
+	ExecReScan(source->input);
+	if (source->scan != NULL)
+		gpusort_page_scan_rewind(source->scan);
+}

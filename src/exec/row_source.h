@@ -1,0 +1,48 @@
+/*-------------------------------------------------------------------------
+ *
+ * row_source.h
+ *		Reads the input of a GpuSort or GpuSortSink node.
+ *
+ * A plain scan is read page by page; any other input is executed.  Rows of many
+ * columns are given to the sort as whole tuples (sort/base/tuple_rows.h) if the
+ * input has them as tuples.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ROW_SOURCE_H
+#define GPUSORT_ROW_SOURCE_H
+
+#include "nodes/execnodes.h"
+
+#include "sort/base/sort_spec.h"
+
+typedef struct GsRowSource GsRowSource;
+
+/* Should a sort keep the rows of 'input', which are of that type, as whole tuples? */
+extern bool gpusort_row_source_wants_tuples(PlanState *input,
+											TupleDesc tupdesc);
+
+/*
+ * Create a source that reads the rows of 'input', which are of type 'tupdesc', in
+ * the current memory context.  It sets what 'spec' says of the rows.  spec->keys
+ * must be set, and 'spec' must stay.  All processes that put rows into a sort have
+ * to agree on 'whole_tuples'.
+ */
+extern GsRowSource *gpusort_row_source_create(PlanState *input,
+											  TupleDesc tupdesc,
+											  bool whole_tuples,
+											  GsSortSpec *spec);
+
+/*
+ * Determine how to read the input, before it is read for the first time or again.
+ * Returns whether it will be read by pages.
+ */
+extern bool gpusort_row_source_prepare(GsRowSource *source);
+
+/* GsInput.next: returns the next row, for the sort, or NULL or an empty slot. */
+extern TupleTableSlot *gpusort_row_source_next(void *source);
+
+/* Rescan the input, to read it again from its start. */
+extern void gpusort_row_source_rewind(GsRowSource *source);
+
+#endif							/* GPUSORT_ROW_SOURCE_H */
