@@ -4,8 +4,8 @@
  *		Lays out the sort keys of a query as words with the same order.
  *
  * The columns' encodings follow each other, with the first column in the most
- * significant bits.  Rows whose first column is NULL are set apart (so that a
- * single int8 still fits into one word).  Each later column is preceded by one
+ * significant bits.  Rows whose first column is NULL are sorted separately (so that
+ * a single int8 still fits into one word).  Each later column is preceded by one
  * bit for NULL.
  *
  * If the first words of a column are not exact, no other column can follow,

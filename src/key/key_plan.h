@@ -89,8 +89,8 @@ extern bool gpusort_key_plan_nulls_first(const GsKeyPlan *plan);
 
 /*
  * Encode one row, whose columns are values[attno - 1] and isnull[attno - 1],
- * into all words of 'key'.  Returns false if the first sort key is NULL: such
- * rows must be set apart and are sorted among themselves by 'key'.
+ * into all words of 'key'.  Returns false if the first sort key is NULL.  Such rows
+ * have a NULL key; the caller must sort them separately, by 'key'.
  *
  * Keys are compared as unsigned words, the first word being the most
  * significant.  If the plan is exact, two keys are equal if and only if all

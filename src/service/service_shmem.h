@@ -36,8 +36,8 @@
 #define GPUSORT_SLOT_CHUNKS		4
 
 /*
- * Parts of a session: rows whose first sort key is NULL are set apart as a
- * part of their own, and are sorted among themselves.
+ * Parts of a session.  Rows whose first sort key is NULL form a separate part, which
+ * is sorted separately.
  */
 typedef enum GsPart
 {

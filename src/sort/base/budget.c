@@ -1,25 +1,25 @@
 /*-------------------------------------------------------------------------
  *
  * budget.c
- *		The host memory that one sort may use, and memory within it.
+ *		Allocates the host memory of a sort, within a limit.
  *
- * First-touch page faults are a large part of what a big sort costs, the more
- * so on virtual machines, whose hosts take memory back that was free for a
- * moment.  So large blocks are mappings of their own, of huge pages where the
- * system has them, and a backend keeps the mappings of its last sort for its
- * next one.  What it keeps is marked MADV_FREE: the kernel takes such pages
- * the moment it needs them, as if they were free, and costs nothing if it
- * does not.  What is kept and what sorts use together is never more than
- * pg_gpusort.work_mem, unless the sorts alone take more.
+ * A large part of the time of a large sort goes to page faults when memory is
+ * first touched, in particular on virtual machines, whose hosts soon take back
+ * memory that is free.  Therefore each large block is a mapping, with huge pages
+ * if the system has them, and a backend keeps the mappings of its last sort for
+ * the next one.  Kept mappings are marked MADV_FREE: if the kernel needs memory,
+ * it takes their pages as if they were free, and otherwise they cost nothing.
+ * Kept mappings and those in use are together within pg_gpusort.work_mem, unless
+ * those in use alone exceed it.
  *
- * Blocks of small budgets are far below the size of a mapping.  A sort that uses
- * up such a budget again and again, for one run after the other, would pay for
- * its page faults each time, since malloc gives memory back to the system.  So it
- * takes its blocks from one mapping, the arena, but for the first ones, as many
- * a sort is small.
+ * The blocks of a small budget are smaller than a mapping.  A sort that fills
+ * such a budget repeatedly, for one run after the other, would have the page
+ * faults each time, since malloc returns memory to the system.  Such a sort
+ * allocates its blocks from one mapping, the arena.  The first blocks come from
+ * the memory context, because many sorts need no more.
  *
- * A mapping has its header elsewhere: blocks of a power of two bytes would take
- * a huge page more for it.
+ * The header of a mapping is not in the mapping, because a block of 2^n bytes
+ * would then need one more huge page.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,38 +34,38 @@
 #include "settings.h"
 #include "sort/base/budget.h"
 
-/* The size of a huge page on the platforms that have them transparently. */
+/* The size of a transparent huge page. */
 #define HUGE_PAGE_BYTES		((Size) 2 * 1024 * 1024)
 
-/* Blocks from this size are mappings. */
+/* Blocks of at least this size are mappings. */
 #define MAPPING_FROM_BYTES	HUGE_PAGE_BYTES
 
 /*
- * The largest arena.  With more memory most blocks of a sort are mappings by
- * themselves, which serve other sorts as well.
+ * The largest arena.  With a larger budget, most blocks of a sort are mappings,
+ * which other sorts can use as well.
  */
 #define MAX_ARENA_BYTES		((Size) 128 * 1024 * 1024)
 
-/* Blocks are taken from the arena when a part of the limit is in use. */
+/* The arena is used when this part of the limit is in use. */
 #define ARENA_FROM_PART		16
 
 #ifndef MAP_ANONYMOUS
 #define MAP_ANONYMOUS		MAP_ANON
 #endif
 
-/* In memory of TopMemoryContext. */
+/* Allocated in TopMemoryContext. */
 struct GsMapping
 {
-	GsMapping  *next;			/* among the mappings kept, or of a budget */
+	GsMapping  *next;			/* in the list of kept ones, or of a budget */
 	char	   *memory;			/* aligned to HUGE_PAGE_BYTES */
 	Size		size;			/* a multiple of HUGE_PAGE_BYTES */
 };
 
-/* The mappings kept. */
+/* Mappings that are kept for later sorts, the newest first. */
 static GsMapping *kept = NULL;
 static Size kept_bytes = 0;
 
-/* Bytes of all other mappings. */
+/* The size of all mappings that are in use. */
 static Size used_bytes = 0;
 
 /* ----------------------------------------------------------------
@@ -73,7 +73,10 @@ static Size used_bytes = 0;
  * ----------------------------------------------------------------
  */
 
-/* The smallest mapping kept of at least that size, if not much larger. */
+/*
+ * Take the smallest kept mapping of at least this size off the list.  Returns NULL if
+ * there is none, or if it is more than twice as large.
+ */
 static GsMapping *
 take_kept(Size size)
 {
@@ -100,7 +103,8 @@ unmap(GsMapping *mapping)
 }
 
 /*
- * Map so many bytes, aligned to huge pages: map one more and cut both ends.
+ * Map 'size' bytes, aligned to huge pages: map one huge page more, and unmap what is
+ * before and after.  Returns NULL if that fails.
  */
 static char *
 map_aligned(Size size)
@@ -120,7 +124,7 @@ map_aligned(Size size)
 	if (before < HUGE_PAGE_BYTES)
 		(void) munmap(aligned + size, HUGE_PAGE_BYTES - before);
 #ifdef MADV_HUGEPAGE
-	/* Only advice: where it is refused, ordinary pages do. */
+	/* If the advice is refused, ordinary pages are used. */
 	(void) madvise(aligned, size, MADV_HUGEPAGE);
 #endif
 	return aligned;
@@ -162,7 +166,7 @@ make_mapping(Size size)
 	return mapping;
 }
 
-/* Returns NULL if there is no memory. */
+/* Returns a kept mapping or a new one, or NULL if there is no memory. */
 static GsMapping *
 get_mapping(Size size)
 {
@@ -186,7 +190,7 @@ put_mapping(GsMapping *mapping)
 {
 	used_bytes -= mapping->size;
 #ifdef MADV_FREE
-	/* The oldest go first: the next sort may well be like the last one. */
+	/* Unmap the oldest first, because the next sort may be like the last one. */
 	gpusort_budget_make_room(mapping->size);
 	if (kept_bytes + used_bytes + mapping->size <=
 		(Size) gpusort_settings_work_mem() * 1024 &&
@@ -206,7 +210,7 @@ put_mapping(GsMapping *mapping)
  * ----------------------------------------------------------------
  */
 
-/* Memory context callback: the context frees its own memory, we the rest. */
+/* Memory context callback: frees what is not in the memory context. */
 static void
 free_mappings(void *arg)
 {
@@ -235,7 +239,7 @@ gpusort_budget_create(Size limit)
 	return budget;
 }
 
-/* A mapping of so many bytes, or NULL. */
+/* Allocate a block as a mapping.  Returns NULL if there is no memory. */
 static char *
 take_mapping(GsBudget *budget, Size size)
 {
@@ -256,7 +260,7 @@ gpusort_budget_use_arena(GsBudget *budget)
 		budget->arena_bytes = 0;
 }
 
-/* A block of the arena, or NULL if that has no room. */
+/* Allocate a block in the arena.  Returns NULL if the arena is not used or full. */
 static char *
 take_from_arena(GsBudget *budget, Size size)
 {
@@ -327,7 +331,10 @@ gpusort_budget_enlarge(GsBudget *budget, void *array, Size old_bytes,
 	return larger;
 }
 
-/* The place in a budget's list at which a block's mapping is, or NULL. */
+/*
+ * Returns the pointer to a block's mapping in the budget's list, or NULL if the block is
+ * not a mapping.
+ */
 static GsMapping **
 find_mapping(GsBudget *budget, const void *memory)
 {

@@ -1,25 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * row_format.c
- *		What a packed row looks like: writing values to it, reading them back.
+ *		The format in which a sort stores rows.
  *
- * A row begins with a part of fixed size.  Columns of fixed width are just
- * their bytes there, widest alignment first: no tuple header, next to no
- * padding, every column at a constant offset, and nothing to walk over when a
- * row is read.
+ * A row begins with a part of fixed size, which has the columns of fixed width,
+ * those with the widest alignment first.  There is no tuple header and next to no
+ * padding, and offsets do not depend on the row.  The values of variable length
+ * follow in the order of the columns, and the fixed part has their offsets.  Their
+ * headers are shortened as in heap tuples, TOAST pointers are copied as they are,
+ * and expanded objects are flattened.
  *
- * Columns of variable length follow behind that part, which holds their
- * offsets from the start of the row.  Values are stored as in a heap tuple:
- * headers shortened where the column's storage allows, TOAST pointers kept,
- * expanded objects flattened.
- *
- * There are two forms of a row.  One leaves it to its keeper to note the
- * NULLs, which are rare in sorted data, and is aligned for all its columns.
- * The other, called packed in the names of functions, stands alone: a NULL
- * bitmap follows the fixed part.  It is shared with other processes, so that
- * no byte of it may be left as it was, and it crosses a bus, so that it is
- * aligned only for what is read in place; loads and stores of values that are
- * passed by value are made with memcpy() therefore.
+ * Rows have two forms, which row_format.h describes.  Stored rows are aligned for
+ * all columns.  Packed rows have a NULL bitmap after the fixed part, and no
+ * undefined bytes, because other processes read them.  Since they are copied to
+ * and from a device, they are aligned only for values that are read in place, and
+ * values that are passed by value are loaded and stored by memcpy().
  *
  *-------------------------------------------------------------------------
  */
@@ -47,8 +42,8 @@ typedef struct GsRowColumn
 {
 	GsColumnKind kind;
 	uint32		offset;			/* within the row's fixed part */
-	uint32		bytes;			/* there */
-	uint32		align;			/* of what a pointer to the value points to */
+	uint32		bytes;			/* its size there */
+	uint32		align;			/* alignment of the type */
 	bool		can_shorten;	/* may a varlena header become one byte? */
 } GsRowColumn;
 
@@ -80,7 +75,7 @@ is_variable(const GsRowColumn *column)
 		column->kind == GS_COLUMN_CSTRING;
 }
 
-/* What is common to all rows about one column, but for its offset. */
+/* Returns the description of a column, without its offset. */
 static GsRowColumn
 classify_column(Form_pg_attribute att)
 {
@@ -107,7 +102,7 @@ classify_column(Form_pg_attribute att)
 	return column;
 }
 
-/* Alignment of a column within the fixed part. */
+/* Returns the alignment of a column within the fixed part. */
 static uint32
 fixed_align(const GsRowColumn *column)
 {
@@ -213,8 +208,8 @@ gpusort_row_format_free(GsRowFormat *format)
 }
 
 /*
- * Most often there are so few bytes to zero that a call of memset() takes as
- * long as writing the rest of the row.
+ * Set bytes to 0.  Mostly there are so few of them that a call of memset() would take
+ * as long as writing the rest of the row.
  */
 static inline void
 zero_bytes(char *dest, Size count)
@@ -236,8 +231,8 @@ zero_bytes(char *dest, Size count)
  */
 
 /*
- * Where a value of variable length starts that is to follow 'offset', and how
- * long it gets to be.
+ * Returns the offset at which a value of variable length starts if the row so far ends
+ * at 'offset', and sets *length to the length of the value in the row.
  */
 static inline Size
 variable_start(const GsRowColumn *column, Datum value, Size offset,
@@ -270,9 +265,8 @@ variable_start(const GsRowColumn *column, Datum value, Size offset,
 }
 
 /*
- * Write a value of variable length behind what the row has up to *end, and its
- * offset into the fixed part, and move *end.  Returns false if that would be
- * behind 'limit'.
+ * Write a value of variable length at *end, write its offset to the fixed part, and
+ * advance *end.  Returns false if the value would end after 'limit'.
  */
 static inline bool
 write_variable(const GsRowColumn *column, Datum value, char *row, Size *end,
@@ -305,7 +299,7 @@ write_variable(const GsRowColumn *column, Datum value, char *row, Size *end,
 	return true;
 }
 
-/* Where a row ends whose values of variable length begin at 'end'. */
+/* Returns the end of a row whose values of variable length begin at 'end'. */
 static inline Size
 end_of_values(const GsRowFormat *format, const Datum *values,
 			  const bool *isnull, Size end)
@@ -328,9 +322,9 @@ end_of_values(const GsRowFormat *format, const Datum *values,
  */
 
 /*
- * Write the columns of a row, the values of variable length from *end on, and
- * move that to the new end.  Sets *has_null if there is a NULL.  Returns false
- * if the row would end behind 'limit'.
+ * Write the columns of a row, with the values of variable length from *end on, and
+ * advance *end.  Sets *has_null if there is a NULL.  Returns false if the row would
+ * end after 'limit'.
  */
 static pg_attribute_always_inline bool
 write_columns(const GsRowFormat *format, const Datum *values,
@@ -401,7 +395,7 @@ bit_is_set(const uint8 *bitmap, int i)
 	return (bitmap[i / 8] >> (i % 8)) & 1;
 }
 
-/* As fetch_att() makes them, so that Datums are alike bit for bit. */
+/* Returns the Datum that fetch_att() would return, so that no bit of it differs. */
 static inline Datum
 read_column(const GsRowColumn *column, char *row)
 {
@@ -465,7 +459,7 @@ read_columns(const GsRowFormat *format, char *row, const uint8 *bitmap,
 }
 
 /* ----------------------------------------------------------------
- *		whole tuples, which have one form
+ *		whole tuples, of which both forms are the same
  * ----------------------------------------------------------------
  */
 
@@ -512,7 +506,7 @@ read_columns_of_tuple(const GsRowFormat *format, char *row,
 }
 
 /* ----------------------------------------------------------------
- *		rows whose NULLs are noted elsewhere
+ *		stored rows
  * ----------------------------------------------------------------
  */
 
@@ -586,7 +580,7 @@ gpusort_row_format_read_columns(const GsRowFormat *format, char *row,
 }
 
 /* ----------------------------------------------------------------
- *		self-contained rows
+ *		packed rows
  * ----------------------------------------------------------------
  */
 
@@ -675,12 +669,12 @@ gpusort_row_format_unpack_columns(const GsRowFormat *format, char *row,
 									attnos, n, values, isnull);
 }
 
-/* Where the last value of variable length ends, or 'end' if there is none. */
+/* Returns the end of the last value of variable length, or 'end' if there is none. */
 static Size
 end_of_row(const GsRowFormat *format, const char *row, const uint8 *bitmap,
 		   Size end)
 {
-	/* They follow each other in the columns' order. */
+	/* The values are in the order of the columns. */
 	for (int i = format->ncolumns - 1; i >= 0; i--)
 	{
 		const GsRowColumn *column = &format->columns[i];
@@ -696,7 +690,7 @@ end_of_row(const GsRowFormat *format, const char *row, const uint8 *bitmap,
 	return end;
 }
 
-/* What is between the starts of the values of variable length in both forms. */
+/* Returns how much farther back the values of variable length are in a packed row. */
 static inline Size
 shift_of_values(const GsRowFormat *format)
 {
@@ -715,7 +709,7 @@ gpusort_row_format_converted_size(const GsRowFormat *format, const char *row,
 					shift_of_values(format));
 }
 
-/* Copy the values of variable length of a row to its other form. */
+/* Copy the values of variable length of a stored row to the packed one. */
 static void
 convert_variables(const GsRowFormat *format, const char *row, char *packed,
 				  Size bytes)
@@ -756,7 +750,10 @@ gpusort_row_format_convert(const GsRowFormat *format, const char *row,
 	if (format->variable)
 		convert_variables(format, row, packed, bytes);
 
-	/* Bytes of NULLs and gaps were never set; they go to a file as they are. */
+	/*
+	 * The bytes of NULLs and padding are undefined, which is harmless in a
+	 * file.
+	 */
 	VALGRIND_MAKE_MEM_DEFINED(packed, bytes);
 }
 

@@ -1,7 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * row_format.h
- *		What a packed row looks like: writing values to it, reading them back.
+ *		The format in which a sort stores rows.
+ *
+ * A row has one of two forms.  A stored row, which only the row store uses, does
+ * not contain its NULL bitmap: the row store keeps that, because NULLs are rare.
+ * A packed row is self-contained.  Runs and pool chunks consist of packed rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,8 +21,9 @@
 typedef struct GsRowFormat
 {
 	/*
-	 * Rows are whole tuples if this is not 0: the index, from 0, of the
-	 * column that is the tuple; see tuple_rows.h.  'tupdesc' is theirs.
+	 * If rows are whole tuples (see tuple_rows.h), this is the index, from 0,
+	 * of the column with the tuple, and 'tupdesc' describes the columns.
+	 * Otherwise it is 0.
 	 */
 	int			tuple_column;
 	TupleDesc	tupdesc;
@@ -26,29 +31,31 @@ typedef struct GsRowFormat
 	int			ncolumns;
 	struct GsRowColumn *columns;
 
-	/* The fixed part: a multiple of what its columns' alignment asks for. */
+	/* The fixed part of a stored row, padded to the alignment of its columns. */
 	uint32		fixed_bytes;
-	uint32		columns_bytes;	/* up to the end of its last column */
-	uint32		first_gap;		/* the first byte that no column covers */
-	uint32		null_bytes;		/* of a NULL bitmap */
+	uint32		columns_bytes;	/* without the padding */
+	uint32		first_gap;		/* offset of the first padding byte */
+	uint32		null_bytes;		/* size of a NULL bitmap */
 
 	/*
-	 * If there are columns of variable length: where in the fixed part the
-	 * offset of the first one is.
+	 * Are there columns of variable length?  If so, the fixed part contains
+	 * the offset of the first one, at first_offset.
 	 */
 	bool		variable;
 	uint32		first_offset;
 
 	/*
-	 * Self-contained rows, which start at a multiple of packed_align: bytes
-	 * of the fixed part and the NULL bitmap behind it, which is the whole
-	 * row, a multiple of packed_align, unless it is variable.  Then it is as
-	 * far from alignment as fixed_bytes, so that what follows can be copied.
+	 * The size of the fixed part and the NULL bitmap of a packed row, which
+	 * starts at a multiple of packed_align.  Without columns of variable
+	 * length this is the whole row, and a multiple of packed_align. Otherwise
+	 * packed_bytes and fixed_bytes are equal modulo MAXIMUM_ALIGNOF, so that
+	 * the values of variable length need the same padding in both forms and
+	 * can be copied as a whole.
 	 */
 	uint32		packed_bytes;
 	uint32		packed_align;
 
-	/* Are all columns passed by value in 8 bytes, and so in order? */
+	/* Are all columns passed by value, with 8 bytes each? */
 	bool		only_words;
 } GsRowFormat;
 
@@ -58,18 +65,18 @@ extern GsRowFormat *gpusort_row_format_create(const GsSortSpec *spec);
 extern void gpusort_row_format_free(GsRowFormat *format);
 
 /*
- * Rows whose NULLs are noted elsewhere.  They start at a multiple of
- * MAXIMUM_ALIGNOF, or one of fixed_bytes from there on.
+ * Stored rows.  They start at a multiple of MAXIMUM_ALIGNOF, or follow each other
+ * at a distance of fixed_bytes.
  */
 
-/* Bytes of a row, which are fixed_bytes unless the format is variable. */
+/* Returns the size of a row, which is fixed_bytes unless the format is variable. */
 extern Size gpusort_row_format_size(const GsRowFormat *format,
 									const Datum *values, const bool *isnull);
 
 /*
- * Write a row to a place of as many bytes as gpusort_row_format_size() says,
- * and return whether it has a NULL.  Bytes of NULLs and gaps stay as they are,
- * but the offset of the first column of variable length is never 0.
+ * Write a row to memory of the size that gpusort_row_format_size() returns, and
+ * return whether it has a NULL.  The bytes of NULLs and padding are not written.
+ * The offset of the first column of variable length is never 0.
  */
 extern bool gpusort_row_format_write(const GsRowFormat *format,
 									 const Datum *values, const bool *isnull,
@@ -80,14 +87,14 @@ extern void gpusort_row_format_mark_nulls(const GsRowFormat *format,
 										  const bool *isnull, uint8 *bitmap);
 
 /*
- * Read a row.  What is passed by reference points into it.  'bitmap' is NULL
- * if the row has no NULLs.  The sort keys of a whole tuple are not set.
+ * Read a row.  Values that are passed by reference point into it.  'bitmap' is
+ * NULL if the row has no NULLs.  The columns of a whole tuple are not extracted.
  */
 extern void gpusort_row_format_read(const GsRowFormat *format, char *row,
 									const uint8 *bitmap, Datum *values,
 									bool *isnull);
 
-/* The same, without a call for what is common: words without NULLs. */
+/* The same, inline for the most common rows: words without NULLs. */
 static inline void
 gpusort_row_format_read_fast(const GsRowFormat *format, char *row,
 							 const uint8 *bitmap, Datum *values, bool *isnull)
@@ -104,34 +111,34 @@ gpusort_row_format_read_fast(const GsRowFormat *format, char *row,
 	}
 }
 
-/* Read n columns of a row alone: values[i] is that of column attnos[i]. */
+/* Read only n columns of a row: values[i] is set to column attnos[i]. */
 extern void gpusort_row_format_read_columns(const GsRowFormat *format,
 											char *row, const uint8 *bitmap,
 											const AttrNumber *attnos, int n,
 											Datum *values, bool *isnull);
 
 /*
- * Self-contained rows: the fixed part, the NULL bitmap, and then the values of
- * variable length.  They are put one behind the other, the first at a multiple
- * of packed_align, and have no byte that is not written, so that they can
- * be shown to other processes.
+ * Packed rows: the fixed part, the NULL bitmap, and then the values of variable
+ * length.  The first row starts at a multiple of packed_align, and the others
+ * follow it without gaps.
  */
 
-/* Bytes of a row, a multiple of packed_align. */
+/* Returns the size of a row, a multiple of packed_align. */
 extern Size gpusort_row_format_packed_size(const GsRowFormat *format,
 										   const Datum *values,
 										   const bool *isnull);
 
 /*
- * Write a row to a place of 'room' bytes, a multiple of packed_align; returns
- * the bytes it took.  Returns 0 if it does not fit; some of the bytes may have
- * been written then.
+ * Write a row to memory of 'room' bytes, which is a multiple of packed_align, and
+ * return the size of the row.  All of its bytes are written, because other
+ * processes may read them.  Returns 0 if the row does not fit; some bytes may have
+ * been written nevertheless.
  */
 extern Size gpusort_row_format_pack(const GsRowFormat *format,
 									const Datum *values, const bool *isnull,
 									char *row, Size room);
 
-/* The same, without a call for what is common: words without NULLs. */
+/* The same, inline for the most common rows: words without NULLs. */
 static inline Size
 gpusort_row_format_pack_fast(const GsRowFormat *format, const Datum *values,
 							 const bool *isnull, char *row, Size room)
@@ -153,9 +160,9 @@ gpusort_row_format_pack_fast(const GsRowFormat *format, const Datum *values,
 }
 
 /*
- * A row whose NULLs are noted elsewhere, as a self-contained one: how long that
- * is, and writing it to a place of so many bytes.  Bytes of NULLs and gaps are
- * what they were: this is for files, and not for other processes.
+ * Convert a stored row to a packed row: the size of the packed row, and the
+ * conversion, which writes that many bytes.  The bytes of NULLs and padding are
+ * undefined, so the result may go to a file, but not to other processes.
  */
 extern Size gpusort_row_format_converted_size(const GsRowFormat *format,
 											  const char *row,
@@ -164,11 +171,11 @@ extern void gpusort_row_format_convert(const GsRowFormat *format,
 									   const char *row, const uint8 *bitmap,
 									   char *packed, Size bytes);
 
-/* Read a row.  What is passed by reference points into it. */
+/* Read a row.  Values that are passed by reference point into it. */
 extern void gpusort_row_format_unpack(const GsRowFormat *format, char *row,
 									  Datum *values, bool *isnull);
 
-/* The same, without a call for what is common: a few words without NULLs. */
+/* The same, inline for the most common rows: a few words without NULLs. */
 static inline void
 gpusort_row_format_unpack_fast(const GsRowFormat *format, char *row,
 							   Datum *values, bool *isnull)
@@ -191,7 +198,7 @@ extern void gpusort_row_format_unpack_columns(const GsRowFormat *format,
 											  const AttrNumber *attnos, int n,
 											  Datum *values, bool *isnull);
 
-/* Bytes of a row that has been written: the next one may follow there. */
+/* Returns the size of a row that has been written, at whose end the next one starts. */
 extern Size gpusort_row_format_packed_length(const GsRowFormat *format,
 											 char *row);
 

@@ -1,18 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * row_store.c
- *		Keeps the rows of a sort, packed, to be read back by number.
+ *		Stores the rows of a memory sort, to be read by row number.
  *
- * All rows of a chunk have slots of one size.  If the columns have a fixed
- * width, that is the size of a row, and where a row lies follows from its
- * number: reading one back costs a cache line.
+ * Each row of a chunk has a slot, and all slots of a chunk have the same size.
+ * If all columns have a fixed width, the slot contains the row.  The address of
+ * a row follows from its number, so that reading it takes one cache miss.
  *
- * If not, slots are made for the rows seen before; a row that is longer than
- * its slot lies in a block elsewhere, and its slot says where.  So most rows
- * are at a place that their number gives, too.
+ * If there are columns of variable length, the size of the slots is chosen from
+ * the lengths of the rows before.  A row that is longer than its slot is stored
+ * in a block, and the slot contains a pointer to it.  Whole tuples are always
+ * stored in blocks, one after the other.
  *
- * NULLs are rare in sorted data.  A chunk gets a bitmap of 8 columns per byte
- * and row when its first NULL comes.
+ * A chunk gets NULL bitmaps for its rows when a row with a NULL is added to it,
+ * because most sorted rows have none.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,15 +28,15 @@
 /* Alignment of rows; enough for every type. */
 #define ROW_ALIGN(size)		MAXALIGN(size)
 
-/* Rows longer than this are not worth a slot: reading them is what costs. */
+/* Longer rows are not stored in slots, since one more cache miss matters little. */
 #define MAX_SLOT_BYTES		256
 
-/* Bytes that the processor fetches at a time. */
+/* The size of a cache line. */
 #define LINE_BYTES			64
 
 /*
- * Blocks are large enough that few rows meet an end, and small against the
- * budget.
+ * Blocks are so large that little is left unused at their ends, and small compared
+ * with the budget.
  */
 #define MIN_BLOCK_BYTES		((Size) 8 * 1024)
 #define MAX_BLOCK_BYTES		((Size) 32 * 1024 * 1024)
@@ -53,9 +54,9 @@ typedef struct GsRowBlock
 typedef struct GsRowChunk
 {
 	char	   *slots;
-	Size		slot_bytes;		/* of one of them */
+	Size		slot_bytes;		/* size of a slot */
 	uint8	   *nulls;			/* bitmap, or NULL if no row has a NULL */
-	GsRowBlock *blocks;			/* of the rows that did not fit their slots */
+	GsRowBlock *blocks;			/* with the rows that are not in their slots */
 } GsRowChunk;
 
 struct GsRowStore
@@ -64,16 +65,16 @@ struct GsRowStore
 	unsigned	chunk_shift;
 	GsRowFormat *format;
 
+	bool		whole_tuples;	/* is each slot a pointer to a tuple? */
+
 	/*
-	 * If there are columns of variable length: a row did not fit its slot if
-	 * the offset of the first one is 0 there; where the pointer to the row is
-	 * then.
+	 * If there are columns of variable length, a slot whose offset of the
+	 * first one is 0 has a pointer to the row, at pointer_offset.
 	 */
-	bool		whole_tuples;	/* a slot is a pointer to the row */
 	uint32		pointer_offset;
 	Size		min_slot_bytes;
-	Size		sum_row_bytes;	/* of all rows so far, and of the longest */
-	Size		max_row_bytes;
+	Size		sum_row_bytes;	/* total length of all rows */
+	Size		max_row_bytes;	/* length of the longest row */
 
 	uint32		nrows;
 	uint32		nchunks;
@@ -85,7 +86,7 @@ struct GsRowStore
 	char	   *block_end;
 };
 
-/* Decide what a slot says of a row that did not fit, and where. */
+/* Determine where in a slot the pointer to a row is, and the least size of a slot. */
 static void
 lay_out_slot(GsRowStore *store)
 {
@@ -148,9 +149,9 @@ reserve_and_alloc(GsRowStore *store, Size size)
 }
 
 /*
- * Bytes for each slot of a chunk whose first row has 'row_bytes': enough for
- * the longest row so far, unless that is far from the average; and whole cache
- * lines if that takes little more.
+ * Returns the size of the slots of a new chunk, whose first row has 'row_bytes'.
+ * The slots have room for the longest row so far, unless that is much longer than
+ * the average.  The size is rounded up to whole cache lines if that adds little.
  */
 static Size
 choose_slot_bytes(const GsRowStore *store, Size row_bytes)
@@ -174,7 +175,7 @@ choose_slot_bytes(const GsRowStore *store, Size row_bytes)
 	return lines <= wanted + wanted / 4 ? lines : wanted;
 }
 
-/* Have room for one more chunk in the array. */
+/* Make room in the array for one more chunk. */
 static bool
 enlarge_array(GsRowStore *store)
 {
@@ -203,7 +204,7 @@ add_chunk(GsRowStore *store, Size row_bytes)
 	if (!enlarge_array(store))
 		return false;
 
-	/* A row can have no columns at all, but there is no block of no bytes. */
+	/* Rows may have no columns, but the size of an allocation must not be 0. */
 	slots = reserve_and_alloc(store, Max(chunk_rows(store) * slot_bytes, 1));
 	if (slots == NULL)
 		return false;
@@ -213,7 +214,7 @@ add_chunk(GsRowStore *store, Size row_bytes)
 			.slot_bytes = slot_bytes
 	};
 
-	/* Each chunk has blocks of its own, to be freed with it. */
+	/* Each chunk has its own blocks, which are freed with it. */
 	store->block_next = store->block_end = NULL;
 	return true;
 }
@@ -230,7 +231,7 @@ add_nulls(GsRowStore *store, GsRowChunk *chunk)
 	return true;
 }
 
-/* Room for a row of 'size' bytes in the chunk's blocks, or NULL. */
+/* Allocate 'size' bytes for a row in the chunk's blocks.  Returns NULL if that fails. */
 static char *
 block_alloc(GsRowStore *store, GsRowChunk *chunk, Size size)
 {
@@ -244,7 +245,10 @@ block_alloc(GsRowStore *store, GsRowChunk *chunk, Size size)
 		Size		rows_left = chunk_rows(store) -
 			(store->nrows & (chunk_rows(store) - 1));
 
-		/* The chunk's rows to come, if they all are as long as this one. */
+		/*
+		 * Enough for the rest of the chunk, if all rows are as long as this
+		 * one.
+		 */
 		Size		bytes = BLOCK_HEADER_BYTES +
 			Max(size, Min(rows_left * size, largest));
 		GsRowBlock *block = reserve_and_alloc(store, bytes);
@@ -297,7 +301,10 @@ mark_nulls(GsRowStore *store, GsRowChunk *chunk, Size within,
 	return true;
 }
 
-/* The place for a row in its slot, or elsewhere if it does not fit. */
+/*
+ * Returns the memory for a row: its slot, or a part of a block, to which the slot then
+ * points.  Returns NULL if there is no memory.
+ */
 static char *
 allocate_row(GsRowStore *store, GsRowChunk *chunk, char *slot, Size row_bytes)
 {
@@ -337,7 +344,7 @@ gpusort_row_store_put(GsRowStore *store, const Datum *values,
 	{
 		row_bytes = gpusort_row_format_size(format, values, isnull);
 
-		/* No tuple is as long: a stock sort will say so. */
+		/* No tuple can be that long.  The stock sort will raise the error. */
 		if (row_bytes > MaxAllocSize)
 			return false;
 	}
@@ -382,7 +389,7 @@ is_elsewhere(const GsRowStore *store, const char *slot)
 		*(const uint32 *) (slot + store->format->first_offset) == 0;
 }
 
-/* Where a row lies, and its NULL bitmap or NULL. */
+/* Returns the address of a row, and sets *bitmap to its NULL bitmap or to NULL. */
 static inline char *
 find_row(const GsRowStore *store, uint32 number, const uint8 **bitmap)
 {
@@ -447,8 +454,8 @@ gpusort_row_store_pack(const GsRowStore *store, uint32 number, char *packed,
 }
 
 /*
- * gcc takes a function that does nothing but prefetch for one without effect;
- * these are called across files, which hides that from it.
+ * gcc drops calls of a function that only prefetches if it sees the function's body.
+ * Therefore these functions are not in the file that calls them.
  */
 void
 gpusort_row_store_prefetch(const GsRowStore *store, uint32 number)

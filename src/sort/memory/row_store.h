@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * row_store.h
- *		Keeps the rows of a sort, packed, to be read back by number.
+ *		Stores the rows of a memory sort, to be read by row number.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,54 +16,57 @@
 typedef struct GsRowStore GsRowStore;
 
 /*
- * Make an empty store in the current memory context, which is also what frees
- * it, for the rows of a sort in chunks of 2^chunk_shift rows.
+ * Create an empty store in the current memory context, for the rows of a sort, in
+ * chunks of 2^chunk_shift rows.  It is freed with the memory context.
  */
 extern GsRowStore *gpusort_row_store_create(GsBudget *budget,
 											const GsSortSpec *spec,
 											unsigned chunk_shift);
 
-/* Bytes per row, without the contents of columns of variable length. */
+/*
+ * Returns the memory per row in bytes: without the values of variable length if rows
+ * are packed, and estimated if they are whole tuples.
+ */
 extern Size gpusort_row_store_width(const GsSortSpec *spec);
 
 /*
- * Append a row; rows are numbered from 0.  Returns false, and appends nothing,
- * if the budget is used up or malloc() fails (budget->out_of_memory).
+ * Append a row.  Rows are numbered from 0.  Returns false and appends nothing if
+ * the budget is used up or the system has no memory left (budget->out_of_memory).
  */
 extern bool gpusort_row_store_put(GsRowStore *store, const Datum *values,
 								  const bool *isnull);
 
 /*
- * Read a row.  What is passed by reference points into the store.
+ * Read a row.  Values that are passed by reference point into the store.
  */
 extern void gpusort_row_store_get(const GsRowStore *store, uint32 row,
 								  Datum *values, bool *isnull);
 
 /*
- * Read n columns of a row alone: values[i] is that of column attnos[i], from 1.
+ * Read only n columns of a row: values[i] is set to column attnos[i].
  */
 extern void gpusort_row_store_get_columns(const GsRowStore *store, uint32 row,
 										  const AttrNumber *attnos, int n,
 										  Datum *values, bool *isnull);
 
 /*
- * A row in the form that stands alone (see row_format.h): how long it is, and
- * writing it to a place of so many bytes.
+ * Returns the size of a row when it is packed (see row_format.h), and packs it, which
+ * writes that many bytes.
  */
 extern Size gpusort_row_store_packed_size(const GsRowStore *store, uint32 row);
 extern void gpusort_row_store_pack(const GsRowStore *store, uint32 row,
 								   char *packed, Size bytes);
 
 /*
- * Reading rows in sorted order is reading memory at random, so rows to come
- * are fetched ahead: their slots first, and then those rows that turn out not
- * to be in their slots.
+ * Prefetch a row.  Rows in sorted order are at random addresses, so the caller
+ * prefetches rows that it will soon read: first the slot, and later, when the slot
+ * is in the cache, the row if that is not in its slot.
  */
 extern void gpusort_row_store_prefetch(const GsRowStore *store, uint32 row);
 extern void gpusort_row_store_prefetch_elsewhere(const GsRowStore *store,
 												 uint32 row);
 
-/* Free one chunk that is not needed any more. */
+/* Free a chunk whose rows are no longer needed. */
 extern void gpusort_row_store_free_chunk(GsRowStore *store, uint32 chunk);
 
 #endif							/* GPUSORT_ROW_STORE_H */
