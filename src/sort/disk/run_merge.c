@@ -22,6 +22,12 @@
 /* Rows of a memory sort are packed into blocks of this size, as if read from disk. */
 #define HELD_BLOCK_BYTES	((Size) 8 * 1024)
 
+/*
+ * The words of a string that are encoded for a merge.  More of them save calls of the
+ * comparator if strings begin alike, and take time if they do not.
+ */
+#define STRING_WORDS	2
+
 /* Ranks of rows in the tree, by which NULL keys sort before or after all others. */
 #define RANK_NULL_FIRST	0
 #define RANK_REGULAR		1
@@ -47,6 +53,7 @@ struct GsRunMerge
 	const GsSortSpec *spec;
 	const GsRowFormat *format;
 	GsRunFile  *file;
+	const GsKeyPlan *plan;		/* see plan_of_merge() */
 	unsigned	words;
 	bool		exact;			/* is the encoding of all keys exact? */
 	int			first_inexact;	/* number of the sort key */
@@ -97,7 +104,7 @@ show_key(GsRunMerge *merge, uint32 number)
 	GsMergeSource *source = &merge->sources[number];
 	GsPlayer   *player = &merge->tree.players[number];
 	const GsSortKeys *keys = &merge->spec->keys;
-	const GsKeyPlan *plan = merge->spec->key_plan;
+	const GsKeyPlan *plan = merge->plan;
 	Datum	   *values = merge->exact ? merge->key_values : source->values;
 	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
 
@@ -205,6 +212,26 @@ begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 	}
 }
 
+/*
+ * Returns the plan by which rows are encoded for a merge.  The plan of the sort has
+ * one word of a string, because a sort breaks ties by further words of all strings
+ * with equal words.  A merge can only call the comparator, and would do so again and
+ * again for strings that begin alike, so it encodes two words.
+ *
+ * This is done only if the string is the first sort key.  A new plan might encode
+ * sort keys before it in another way, such as an enum with new labels.
+ */
+static const GsKeyPlan *
+plan_of_merge(const GsSortSpec *spec)
+{
+	GsFallback	reason;
+	int			first;
+
+	if (gpusort_key_plan_is_exact(spec->key_plan, &first) || first > 0)
+		return spec->key_plan;
+	return gpusort_key_plan_create(&spec->keys, STRING_WORDS, &reason);
+}
+
 GsRunMerge *
 gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 						GsRunFile *file, GsSortedRun *const *runs, int nruns,
@@ -218,8 +245,9 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 	merge->file = file;
 	merge->held = held;
 	merge->held_room = HELD_BLOCK_BYTES;
-	merge->words = gpusort_key_plan_words(spec->key_plan);
-	merge->exact = gpusort_key_plan_is_exact(spec->key_plan,
+	merge->plan = plan_of_merge(spec);
+	merge->words = gpusort_key_plan_words(merge->plan);
+	merge->exact = gpusort_key_plan_is_exact(merge->plan,
 											 &merge->first_inexact);
 	if (!merge->exact)
 	{
