@@ -3,15 +3,15 @@
  * tuple_rows.h
  *		Rows that a sort keeps as whole tuples.
  *
- * A row of many columns is not taken apart: the sort copies the tuple in which it
- * arrives, and returns it in a slot that extracts only those columns that are
- * asked for, as a stock sort does.
+ * For a row of many columns, the sort copies the tuple in which the row arrives,
+ * and returns it in a slot that extracts only the columns that are requested, as a
+ * stock sort does.
  *
- * Inside the sort, such a row still is an array of values and one of NULL flags.
- * They have the columns of the row, of which only the sort keys are set, and two
- * more columns: a pointer to the tuple, in the format of a MinimalTuple, and its
- * length in bytes.  What is before the infomasks of the tuple is not valid until
- * the sort has copied it, so that the tuple can lie on a page.
+ * Within the sort, such a row is an array of values and one of NULL flags like any
+ * other.  Of its columns only the sort keys are set.  Two columns are added: a
+ * pointer to the tuple, in the format of a MinimalTuple, and its length in bytes.
+ * Until the sort has copied the tuple, the fields before t_infomask2 are undefined,
+ * because the tuple may be on a heap page.
  *
  *-------------------------------------------------------------------------
  */
@@ -25,23 +25,24 @@
 /* Makes rows of tuples in slots. */
 typedef struct GsTupleRows GsTupleRows;
 
-/* Should a sort keep rows of that type, which arrive as tuples, as such? */
+/* Is it faster to keep rows of this type as whole tuples, if they arrive as tuples? */
 extern bool gpusort_tuple_rows_pay(TupleDesc tupdesc);
 
-/* Prepare for rows of that type, in the current memory context. */
+/* Prepare for rows of this type, in the current memory context.  'keys' must stay valid. */
 extern GsTupleRows *gpusort_tuple_rows_create(TupleDesc tupdesc,
 											  const GsSortKeys *keys);
 
 /*
- * Set spec->tupdesc and spec->tuple_attno for a sort of such rows, which have to
- * stay.
+ * Set spec->tupdesc and spec->tuple_attno for a sort of such rows.  'rows' must stay
+ * valid as long as the sort.
  */
 extern void gpusort_tuple_rows_describe(const GsTupleRows *rows,
 										GsSortSpec *spec);
 
 /*
- * Returns the row of a slot, in a slot that the sort can take it from.  It is
- * valid until the next call, and as long as the row stays in its slot.
+ * Returns the row of 'slot' as a row with a whole tuple, which can be added to the sort,
+ * in a slot that belongs to 'rows'; or NULL if 'slot' is empty.  The row is valid until
+ * the next call, and as long as that in 'slot' is.
  */
 extern TupleTableSlot *gpusort_tuple_rows_wrap(GsTupleRows *rows,
 											   TupleTableSlot *slot);
@@ -49,18 +50,9 @@ extern TupleTableSlot *gpusort_tuple_rows_wrap(GsTupleRows *rows,
 /* Returns the slot in which wrap() returns rows. */
 extern TupleTableSlot *gpusort_tuple_rows_slot(GsTupleRows *rows);
 
-/* Set the values of a row that stand for a tuple of so many bytes. */
-static inline void
-gpusort_tuple_row_set(const GsSortSpec *spec, Datum *values, const void *tuple,
-					  Size bytes)
-{
-	values[spec->tuple_attno - 1] = PointerGetDatum(tuple);
-	values[spec->tuple_attno] = (Datum) bytes;
-}
-
 /*
- * Set the sort keys of a row that the sort has returned without them, which a row
- * that is to be sorted again needs.  Does nothing unless rows are whole tuples.
+ * Extract the sort keys from the tuple of a row that a sort has returned, so that the
+ * row can be sorted again.  Does nothing if rows are not whole tuples.
  */
 extern void gpusort_tuple_row_extract_keys(const GsSortSpec *spec,
 										   Datum *values, bool *isnull);
