@@ -226,6 +226,19 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define TupleDescFinalize(tupdesc)	((void) 0)
 #endif
 
+/*
+ * Gives a ScanState a slot of another kind for its rows.  19 has flags for
+ * properties of the rows, none of which is promised here.  Needs
+ * executor/executor.h.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_INIT_SCAN_SLOT(estate, scan, tupdesc, ops) \
+	ExecInitScanTupleSlot(estate, scan, tupdesc, ops, 0)
+#else
+#define GPUSORT_INIT_SCAN_SLOT(estate, scan, tupdesc, ops) \
+	ExecInitScanTupleSlot(estate, scan, tupdesc, ops)
+#endif
+
 /* 19 has a type of its own for signal handlers. */
 #ifndef PG_SIG_IGN
 #define PG_SIG_IGN	SIG_IGN

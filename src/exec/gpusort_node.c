@@ -174,7 +174,7 @@ return_tuples(CustomScanState *css)
 	PlanState  *state = &css->ss.ps;
 	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 
-	ExecInitScanTupleSlot(state->state, &css->ss, tupdesc, &TTSOpsMinimalTuple);
+	GPUSORT_INIT_SCAN_SLOT(state->state, &css->ss, tupdesc, &TTSOpsMinimalTuple);
 	state->resultops = &TTSOpsMinimalTuple;
 	state->resultopsfixed = true;
 	state->resultopsset = true;

@@ -478,7 +478,7 @@ write_tuple(const GsRowFormat *format, const Datum *values, char *row)
 	tuple->t_len = bytes;
 	memset(tuple->mt_padding, 0, sizeof(tuple->mt_padding));
 	memcpy(row + MINIMAL_TUPLE_DATA_OFFSET,
-		   DatumGetPointer(values[format->tuple_column]) +
+		   (char *) DatumGetPointer(values[format->tuple_column]) +
 		   MINIMAL_TUPLE_DATA_OFFSET,
 		   bytes - MINIMAL_TUPLE_DATA_OFFSET);
 }
