@@ -1,0 +1,173 @@
+# shellcheck shell=bash disable=SC2034
+#
+# roots.sh
+#	Other releases of Debian, to run our scripts with the PostgreSQL that they have.
+#	debootstrap unpacks each release below build/roots, once; the scripts install
+#	the newest server of the release there.  Needs root, and 2 GB for each release.
+#
+# The release "experimental" is unstable with PostgreSQL's packages of experimental,
+# where the next major version is before it is released.
+#
+# File systems are mounted in a mount namespace and all processes run in a process
+# namespace.  Both end with the script, for whatever reason it ends, so that neither
+# mounts nor servers are left behind.
+#
+# To be sourced after server.sh.  A script sets LOGS, the directory for its output, and
+# calls prepare_roots before the other functions.
+
+RELEASES=()
+MIRROR=
+ANEW=no
+
+ROOTS=$REPO/build/roots
+LOGS=
+
+# Where the tree is in a root.
+TREE_IN_ROOT=/usr/src/pg_gpusort
+
+# root_option OPTION: takes one of the options r:m:n of getopts.
+root_option()
+{
+	case $1 in
+		r) RELEASES+=("$OPTARG") ;;
+		m) MIRROR=$OPTARG ;;
+		n) ANEW=yes ;;
+		*) exit 2 ;;
+	esac
+}
+
+# prepare_roots RELEASE...: takes these releases if the caller has named none.
+prepare_roots()
+{
+	[ ${#RELEASES[@]} -gt 0 ] || RELEASES=("$@")
+	am_root || die "needs root, to change into the roots of other releases"
+	install_debootstrap
+	mkdir -p "$LOGS"
+}
+
+# in_namespaces COMMAND...: runs the command and waits for it as run_child does, but as
+# root.
+in_namespaces()
+{
+	local status=0
+
+	setsid unshare --mount --pid --fork --kill-child --mount-proc -- "$@" &
+	CHILD=$!
+	wait "$CHILD" || status=$?
+	CHILD=
+	return "$status"
+}
+
+# in_root RELEASE COMMAND...
+in_root()
+{
+	# The inner shell expands it.
+	# shellcheck disable=SC2016
+	in_namespaces bash -c '
+		root=$1
+		shift
+		mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" ||
+			exit 1
+		exec chroot "$root" env -i HOME=/root TERM=dumb \
+			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' bash "$ROOTS/$1" "${@:2}"
+}
+
+# script_in_root RELEASE SCRIPT [ARGUMENT...]: runs one of our scripts.
+script_in_root()
+{
+	in_root "$1" bash "$TREE_IN_ROOT/scripts/$2" "${@:3}"
+}
+
+install_debootstrap()
+{
+	need debootstrap command -v debootstrap
+	if [ ${#MISSING[@]} -gt 0 ]; then
+		make_work_dir
+		update_packages
+		install_packages
+	fi
+}
+
+find_mirror()
+{
+	# apt expands the $(...), not the shell.
+	# shellcheck disable=SC2016
+	[ -n "$MIRROR" ] ||
+		MIRROR=$(apt-get indextargets 'Created-By: Packages' 'Label: Debian' \
+			--format '$(REPO_URI)' 2>/dev/null | sed -n 1p)
+	[ -n "$MIRROR" ] ||
+		die "apt knows no archive of Debian here (apt-get update may help); name one with -m"
+}
+
+# prepare_root RELEASE: makes the root unless it exists, and copies the tree into it.
+# $LOGS/RELEASE.log is the log, of this and of what the caller runs there.
+prepare_root()
+{
+	: >"$LOGS/$1.log"
+	make_root "$1" || return
+	lock_root "$1"
+	copy_network "$ROOTS/$1"
+	copy_tree_into "$ROOTS/$1"
+}
+
+# A root is complete or does not exist.
+make_root()
+{
+	local release=$1 root=$ROOTS/$1 base=$1
+
+	[ "$ANEW" = no ] || rm -rf "$root"
+	[ ! -d "$root" ] || return 0
+	find_mirror
+	say "Unpacking Debian $release"
+	[ "$release" != experimental ] || base=sid
+	rm -rf "$root.new"
+	mkdir -p "$ROOTS"
+	in_namespaces debootstrap --variant=minbase "$base" "$root.new" "$MIRROR" \
+		>"$LOGS/$release.log" 2>&1 || {
+		tail -n 20 "$LOGS/$release.log" >&2
+		return 1
+	}
+	[ "$release" != experimental ] || add_experimental "$root.new"
+	mv "$root.new" "$root"
+}
+
+# lock_root RELEASE: two scripts must not use the tree in a root at the same time.  This
+# process has the lock until it ends or takes the next one.
+lock_root()
+{
+	exec 9<"$ROOTS/$1"
+	flock -n 9 || {
+		say "Waiting for another script that uses Debian $1"
+		flock 9
+	}
+}
+
+# add_experimental ROOT: apt takes nothing from experimental unless it is told to.
+add_experimental()
+{
+	echo "deb $MIRROR experimental main" >"$1/etc/apt/sources.list.d/experimental.list"
+	cat >"$1/etc/apt/preferences.d/experimental" <<-END
+		Package: src:postgresql-*
+		Pin: release a=experimental
+		Pin-Priority: 500
+	END
+}
+
+# Copies the settings by which this machine reaches archives.
+copy_network()
+{
+	cp -L /etc/resolv.conf "$1/etc/resolv.conf"
+	apt-config dump | grep -E '^Acquire::(https?|Check-|Retries|ForceIPv)' \
+		>"$1/etc/apt/apt.conf.d/90-pg-gpusort" || true
+}
+
+# Copies the tree as it is now, with what earlier runs have kept in its build/.
+copy_tree_into()
+{
+	local tree=$1$TREE_IN_ROOT
+
+	mkdir -p "$tree"
+	find "$tree" -mindepth 1 -maxdepth 1 -not -name build -exec rm -rf {} +
+	tar -C "$REPO" --exclude=./.git --exclude=./build --exclude='*.o' \
+		--exclude='*.so' --exclude='*.bc' -cf - . | tar -C "$tree" -xf -
+}
