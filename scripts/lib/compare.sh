@@ -97,6 +97,32 @@ ratio()
 }
 
 
+# ---- Lines on which ours is slower ----
+
+# Ours is slower if it takes more than this many times as long as stock.
+SLOWER=1.05
+SLOW_LINES=()
+
+# note_ratios LINE RATIO...: notes the line if ours is slower by one of the ratios.
+note_ratios()
+{
+	local line=$1
+
+	shift
+	if printf '%s\n' "$@" | awk -v slower="$SLOWER" '
+		$1 * slower < 1 { found = 1 }
+		END { exit !found }'; then
+		SLOW_LINES+=("$line ($(join ', ' "$@"))")
+	fi
+}
+
+show_slow_lines()
+{
+	printf '\nSlower than stock PostgreSQL by more than a twentieth: %s\n' \
+		"$(join '; ' "${SLOW_LINES[@]-none}")"
+}
+
+
 # ---- Results ----
 
 # The query in the form that is timed: all rows are computed, none is sent.

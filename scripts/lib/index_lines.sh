@@ -86,7 +86,7 @@ time_both_builds()
 # index_of_rows LINE ROWS WHAT COLUMN [MEMORY]
 index_of_rows()
 {
-	local line=$1 rows=$2 what=$3 memory=${5-1GB} same before builder=stock
+	local line=$1 rows=$2 what=$3 memory=${5-1GB} same before builder=stock ratio
 
 	sql -c 'CREATE EXTENSION IF NOT EXISTS pageinspect' 2>/dev/null
 	make_table indexed "$rows" "i AS id, $4 AS k" LOGGED
@@ -97,10 +97,10 @@ index_of_rows()
 	same=$(same_index stock ours)
 	[ "$(builds_of ours)" -eq "$before" ] || builder=ours
 	time_both_builds
+	ratio=$(ratio "$(median "${STOCK_MS[@]}")" "$(median "${OURS_MS[@]}")")
 	print_row "$line" "$rows" "$what" "$(spread "${STOCK_MS[@]}")" \
-		"$(spread "${OURS_MS[@]}")" \
-		"$(ratio "$(median "${STOCK_MS[@]}")" "$(median "${OURS_MS[@]}")")" \
-		"$builder" "$same"
+		"$(spread "${OURS_MS[@]}")" "$ratio" "$builder" "$same"
+	note_ratios "$line" "$ratio"
 	sql -c 'DROP TABLE indexed'
 }
 

@@ -12,9 +12,6 @@ ROW_LINES=(memory memory_64 memory_16 memory_4 sorted sorted_16 reversed reverse
 
 ROW_HEADING='%-12s %-44s %-27s %-27s %6s  %-27s %-27s %6s  %-7s %s\n'
 
-# The lines on which ours takes more than this many times as long as stock are listed.
-SLOWER=1.05
-
 # 15 columns, of which one in seven is NULL; 6 columns; 3 columns, one of them long; 2.
 make_row_tables()
 {
@@ -97,8 +94,7 @@ measure_rows()
 		"$(whole_spread "${OURS_FIRST[@]}")" "$first" \
 		"$(whole_spread "${STOCK_LATER[@]}")" "$(whole_spread "${OURS_LATER[@]}")" \
 		"$later" "$sorts" "$same"
-	SLOW_LINES+=("$(awk -v first="$first" -v later="$later" -v line="$line" -v slower="$SLOWER" \
-		'BEGIN { if (first * slower < 1 || later * slower < 1) print line }')")
+	note_ratios "$line" "$first" "$later"
 }
 
 # row_line LINE: its memory, workers, query, keys, and words for it.
@@ -133,7 +129,6 @@ row_line()
 run_row_lines()
 {
 	local line
-	local -a SLOW_LINES=()
 
 	make_row_tables
 	# shellcheck disable=SC2059
@@ -142,7 +137,5 @@ run_row_lines()
 	for line; do
 		row_line "$line"
 	done
-	printf '\nSlower than stock PostgreSQL by more than a twentieth: '
-	printf '%s\n' "${SLOW_LINES[@]}" | awk 'NF { printf "%s%s", found++ ? ", " : "", $0 }
-		END { print found ? "" : "none" }'
+	show_slow_lines
 }
