@@ -239,10 +239,17 @@ typedef struct Instrumentation GsNodeInstrumentation;
 	ExecInitScanTupleSlot(estate, scan, tupdesc, ops)
 #endif
 
-/* 19 has a type of its own for signal handlers. */
-#ifndef PG_SIG_IGN
-#define PG_SIG_IGN	SIG_IGN
-#define PG_SIG_DFL	SIG_DFL
+/*
+ * Signal handlers that ignore a signal or do what it does by default.  19 has a
+ * type of its own for handlers.  Its own macros for these two cast one function
+ * type to another, of which clang warns.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_SIG_IGN	((pqsigfunc) (uintptr_t) SIG_IGN)
+#define GPUSORT_SIG_DFL	((pqsigfunc) (uintptr_t) SIG_DFL)
+#else
+#define GPUSORT_SIG_IGN	SIG_IGN
+#define GPUSORT_SIG_DFL	SIG_DFL
 #endif
 
 /* 16 removes redundant columns from GROUP BY. */

@@ -63,13 +63,13 @@ set_up_signals(void)
 {
 	pqsignal(SIGTERM, handle_sigterm);
 	pqsignal(SIGQUIT, handle_sigquit);
-	pqsignal(SIGINT, PG_SIG_IGN);
-	pqsignal(SIGHUP, PG_SIG_IGN);
-	pqsignal(SIGUSR1, PG_SIG_IGN);
-	pqsignal(SIGUSR2, PG_SIG_IGN);
-	pqsignal(SIGURG, PG_SIG_IGN);
-	pqsignal(SIGALRM, PG_SIG_IGN);
-	pqsignal(SIGCHLD, PG_SIG_DFL);
+	pqsignal(SIGINT, GPUSORT_SIG_IGN);
+	pqsignal(SIGHUP, GPUSORT_SIG_IGN);
+	pqsignal(SIGUSR1, GPUSORT_SIG_IGN);
+	pqsignal(SIGUSR2, GPUSORT_SIG_IGN);
+	pqsignal(SIGURG, GPUSORT_SIG_IGN);
+	pqsignal(SIGALRM, GPUSORT_SIG_IGN);
+	pqsignal(SIGCHLD, GPUSORT_SIG_DFL);
 	sigprocmask(SIG_SETMASK, &UnBlockSig, NULL);
 }
 
