@@ -58,6 +58,7 @@ OBJS = \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \
 	src/sort/base/tuple_rows.o \
+	src/sort/base/warm_memory.o \
 	src/sort/memory/ordering.o \
 	src/sort/memory/row_store.o \
 	src/sort/memory/stock_ties.o \

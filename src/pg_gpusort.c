@@ -20,6 +20,7 @@
 #include "service/service_worker.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
+#include "sort/base/warm_memory.h"
 
 GPUSORT_MODULE_MAGIC("pg_gpusort", GPUSORT_VERSION);
 
@@ -30,6 +31,7 @@ _PG_init(void)
 {
 	gpusort_settings_init();
 	gpusort_stats_init();
+	gpusort_warm_memory_init();
 	gpusort_service_shmem_init();
 	gpusort_service_worker_init();
 	gpusort_plan_init();

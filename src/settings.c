@@ -33,6 +33,8 @@ char	   *gpusort_device_library = NULL;
 char	   *gpusort_device_list = NULL;
 int			gpusort_pool_size = 0;
 int			gpusort_device_memory = 0;
+int			gpusort_warm_memory = -1;
+int			gpusort_warm_memory_timeout = 60;
 #ifdef GPUSORT_FAULTS
 char	   *gpusort_debug_fault = NULL;
 static char *debug_work = NULL;
@@ -153,12 +155,12 @@ gpusort_settings_work_mem(void)
 }
 
 /*
- * The GPU service reads its settings when the server starts.  If the library
- * is loaded later there is no service, but the values in postgresql.conf are
- * accepted.
+ * What the server has in common, the GPU service and the warm memory, reads its
+ * settings when the server starts.  If the library is loaded later there is neither,
+ * but the values in postgresql.conf are accepted.
  */
 static void
-define_service_settings(void)
+define_server_settings(void)
 {
 	GucContext	context = process_shared_preload_libraries_in_progress ?
 		PGC_POSTMASTER : PGC_SIGHUP;
@@ -184,6 +186,20 @@ define_service_settings(void)
 							DEFAULT_POOL_SIZE, 0, MAX_POOL_SIZE,
 							context, GUC_UNIT_KB,
 							check_pool_size, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.warm_memory",
+							"Sets the maximum memory that the server keeps for sorts to come.",
+							"-1 means an eighth of the machine's memory, and at most 8GB. 0 means none.",
+							&gpusort_warm_memory,
+							-1, -1, INT_MAX,
+							context, GUC_UNIT_KB,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.warm_memory_timeout",
+							"Sets the time after which kept memory that no sort has used is given back.",
+							NULL,
+							&gpusort_warm_memory_timeout,
+							60, 0, INT_MAX / 1000,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
 }
 
 void
@@ -276,7 +292,7 @@ gpusort_settings_init(void)
 							   GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE,
 							   NULL, gpusort_work_reset, gpusort_work_show);
 #endif
-	define_service_settings();
+	define_server_settings();
 
 	MarkGUCPrefixReserved("pg_gpusort");
 }

@@ -47,13 +47,15 @@ extern int	gpusort_debug_whole_tuples; /* GsWholeTuplesSetting */
 #define GPUSORT_DEFAULT_DEVICE_LIBRARY	"pg_gpusort_cuda"
 
 /*
- * Settings of the GPU service; they have no effect unless the library is
+ * Settings of what the server has in common; they have no effect unless the library is
  * preloaded.
  */
 extern char *gpusort_device_library;
 extern char *gpusort_device_list;
 extern int	gpusort_pool_size;	/* kB, or 0 for no GPU service */
 extern int	gpusort_device_memory;	/* kB for one sort, or 0 for no limit */
+extern int	gpusort_warm_memory;	/* kB, or -1 for a part of the machine's */
+extern int	gpusort_warm_memory_timeout;	/* s */
 #ifdef GPUSORT_FAULTS
 extern char *gpusort_debug_fault;
 #endif

@@ -21,6 +21,7 @@
 #include "service/service_status.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
+#include "sort/base/warm_memory.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_devices);
 GPUSORT_SQL_FUNCTION(gpusort_status);
@@ -116,6 +117,18 @@ put_service_status(ReturnSetInfo *result)
 	put_number(result, "pool_chunk_bytes", service.chunk_bytes);
 }
 
+static void
+put_memory_status(ReturnSetInfo *result)
+{
+	GsWarmMemoryStatus memory;
+
+	gpusort_warm_memory_status(&memory);
+	put_number(result, "warm_memory", memory.limit);
+	put_status(result, "warm_memory_reason", memory.reason);
+	put_number(result, "warm_memory_present", memory.present);
+	put_number(result, "warm_memory_in_use", memory.in_use);
+}
+
 /* Is the library in session_preload_libraries of this session? */
 static bool
 in_session_preload_libraries(void)
@@ -171,6 +184,7 @@ gpusort_status(PG_FUNCTION_ARGS)
 	put_status(result, "loaded_for", loaded_for());
 	put_status(result, "statistics_of",
 			   gpusort_stats_are_shared() ? "server" : "session");
+	put_memory_status(result);
 	put_service_status(result);
 	return (Datum) 0;
 }

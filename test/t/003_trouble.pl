@@ -11,7 +11,9 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
+# Backends have memory of their own; 026_warm_memory is about that of the server.
 my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'},
+	'pg_gpusort.warm_memory = 0',
 	'pg_gpusort.min_rows = 0', 'max_parallel_workers_per_gather = 0',
 	'restart_after_crash = on', q{log_line_prefix = '%p '});
 make_table($node, 200000);

@@ -5,18 +5,21 @@
  *
  * A large part of the time of a large sort goes to page faults when memory is
  * first touched, in particular on virtual machines, whose hosts soon take back
- * memory that is free.  Therefore each large block is a mapping, with huge pages
- * if the system has them, and a backend keeps the mappings of its last sort for
- * the next one.  Kept mappings are marked MADV_FREE: if the kernel needs memory,
- * it takes their pages as if they were free, and otherwise they cost nothing.
- * Kept mappings and those in use are together within pg_gpusort.work_mem, unless
- * those in use alone exceed it.
+ * memory that is free.  Therefore each large block is a mapping, a stretch of
+ * whole huge pages.  If the server has enough warm memory (warm_memory.c), the
+ * mapping is a part of that, and is returned to it when the sort ends.
  *
- * The blocks of a small budget are smaller than a mapping.  A sort that fills
- * such a budget repeatedly, for one run after the other, would have the page
- * faults each time, since malloc returns memory to the system.  Such a sort
- * allocates its blocks from one mapping, the arena.  The first blocks come from
- * the memory context, because many sorts need no more.
+ * Otherwise the backend maps memory of its own, with huge pages if the system has
+ * them, and keeps the mappings of its last sort for the next one.  Kept mappings
+ * are marked MADV_FREE: if the kernel needs memory, it takes their pages as if they
+ * were free, and otherwise they cost nothing.  Kept mappings and those in use are
+ * together within pg_gpusort.work_mem, unless those in use alone exceed it.
+ *
+ * Most blocks are smaller than a mapping should be.  From the memory context they
+ * would have their page faults in every sort, and again in every run that a sort
+ * writes, since malloc returns memory to the system.  They come from an arena: from
+ * mappings that are divided among blocks.  Only the first blocks come from the memory
+ * context, because many sorts need no more.
  *
  * The header of a mapping is not in the mapping, because a block of 2^n bytes
  * would then need one more huge page.
@@ -33,21 +36,25 @@
 #include "service/fault.h"
 #include "settings.h"
 #include "sort/base/budget.h"
+#include "sort/base/warm_memory.h"
 
 /* The size of a transparent huge page. */
-#define HUGE_PAGE_BYTES		((Size) 2 * 1024 * 1024)
+#define HUGE_PAGE_BYTES		GPUSORT_WARM_BLOCK_BYTES
 
-/* Blocks of at least this size are mappings. */
+/* Without an arena, blocks of at least this size are mappings; with one, of that. */
 #define MAPPING_FROM_BYTES	HUGE_PAGE_BYTES
+#define MAPPING_BESIDE_ARENA_BYTES	(4 * HUGE_PAGE_BYTES)
 
 /*
- * The largest arena.  With a larger budget, most blocks of a sort are mappings,
- * which other sorts can use as well.
+ * A mapping of the arena has this part of what the budget has in use, and at most so
+ * many bytes, so that little of the last one is left over.
  */
-#define MAX_ARENA_BYTES		((Size) 128 * 1024 * 1024)
+#define ARENA_PART			8
+#define MAX_ARENA_BYTES		(16 * HUGE_PAGE_BYTES)
 
-/* The arena is used when this part of the limit is in use. */
+/* The arena is used when this part of the limit is in use, or so many bytes. */
 #define ARENA_FROM_PART		16
+#define ARENA_FROM_BYTES	(HUGE_PAGE_BYTES / 2)
 
 #ifndef MAP_ANONYMOUS
 #define MAP_ANONYMOUS		MAP_ANON
@@ -59,6 +66,8 @@ struct GsMapping
 	GsMapping  *next;			/* in the list of kept ones, or of a budget */
 	char	   *memory;			/* aligned to HUGE_PAGE_BYTES */
 	Size		size;			/* a multiple of HUGE_PAGE_BYTES */
+	bool		warm;			/* belongs to the server's warm memory */
+	bool		is_arena;		/* is divided among blocks */
 };
 
 /* Mappings that are kept for later sorts, the newest first. */
@@ -147,6 +156,7 @@ gpusort_budget_make_room(Size bytes)
 	}
 }
 
+/* Make a mapping of warm memory, or else of new memory. */
 static GsMapping *
 make_mapping(Size size)
 {
@@ -157,7 +167,13 @@ make_mapping(Size size)
 	if (mapping == NULL)
 		return NULL;
 	mapping->size = size;
-	mapping->memory = map_aligned(size);
+	mapping->memory = gpusort_warm_memory_take(size);
+	mapping->warm = mapping->memory != NULL;
+	if (!mapping->warm)
+	{
+		gpusort_budget_make_room(size);
+		mapping->memory = map_aligned(size);
+	}
 	if (mapping->memory == NULL)
 	{
 		pfree(mapping);
@@ -175,20 +191,23 @@ get_mapping(Size size)
 	size = TYPEALIGN(HUGE_PAGE_BYTES, size);
 	mapping = take_kept(size);
 	if (mapping == NULL)
-	{
-		gpusort_budget_make_room(size);
 		mapping = make_mapping(size);
-	}
 	if (mapping != NULL)
 		used_bytes += mapping->size;
 	return mapping;
 }
 
-/* Keep a mapping for the next sort, or unmap it. */
+/* Return a mapping to the warm memory, keep it for the next sort, or unmap it. */
 static void
 put_mapping(GsMapping *mapping)
 {
 	used_bytes -= mapping->size;
+	if (mapping->warm)
+	{
+		gpusort_warm_memory_return(mapping->memory, mapping->size);
+		pfree(mapping);
+		return;
+	}
 #ifdef MADV_FREE
 	/* Unmap the oldest first, because the next sort may be like the last one. */
 	gpusort_budget_make_room(mapping->size);
@@ -247,6 +266,7 @@ take_mapping(GsBudget *budget, Size size)
 
 	if (mapping == NULL)
 		return NULL;
+	mapping->is_arena = false;
 	mapping->next = budget->mappings;
 	budget->mappings = mapping;
 	return mapping->memory;
@@ -255,39 +275,53 @@ take_mapping(GsBudget *budget, Size size)
 void
 gpusort_budget_use_arena(GsBudget *budget)
 {
-	budget->arena_bytes = TYPEALIGN_DOWN(HUGE_PAGE_BYTES, budget->limit);
-	if (budget->arena_bytes > MAX_ARENA_BYTES)
-		budget->arena_bytes = 0;
+	budget->has_arena = true;
 }
 
-/* Allocate a block in the arena.  Returns NULL if the arena is not used or full. */
+static bool
+uses_arena(const GsBudget *budget, Size size)
+{
+	return budget->has_arena && size < MAPPING_BESIDE_ARENA_BYTES &&
+		budget->used >= Min(budget->limit / ARENA_FROM_PART, ARENA_FROM_BYTES);
+}
+
+/*
+ * Begin a new mapping of the arena that has room for a block.  Returns false if that
+ * would make the arena larger than the budget, or if there is no memory.
+ */
+static bool
+enlarge_arena(GsBudget *budget, Size size)
+{
+	Size		bytes = Min(budget->used / ARENA_PART, MAX_ARENA_BYTES);
+
+	bytes = TYPEALIGN(HUGE_PAGE_BYTES, Max(bytes, size));
+	if (budget->arena_total + bytes > Max(budget->limit, HUGE_PAGE_BYTES))
+		return false;
+	budget->arena = take_mapping(budget, bytes);
+	if (budget->arena == NULL)
+	{
+		budget->arena_free = 0;
+		return false;
+	}
+	budget->mappings->is_arena = true;
+	budget->arena_free = bytes;
+	budget->arena_total += bytes;
+	return true;
+}
+
+/* Allocate a block in the arena.  Returns NULL if it has no room. */
 static char *
 take_from_arena(GsBudget *budget, Size size)
 {
 	char	   *memory;
 
-	if (budget->arena == NULL)
-	{
-		if (budget->arena_bytes == 0 ||
-			budget->used < budget->limit / ARENA_FROM_PART)
-			return NULL;
-		budget->arena = take_mapping(budget, budget->arena_bytes);
-		if (budget->arena == NULL)
-			budget->arena_bytes = 0;
-	}
 	size = MAXALIGN(size);
-	if (size > budget->arena_bytes - budget->arena_used)
+	if (size > budget->arena_free && !enlarge_arena(budget, size))
 		return NULL;
-	memory = budget->arena + budget->arena_used;
-	budget->arena_used += size;
+	memory = budget->arena;
+	budget->arena += size;
+	budget->arena_free -= size;
 	return memory;
-}
-
-static inline bool
-is_in_arena(const GsBudget *budget, const char *memory)
-{
-	return budget->arena != NULL && memory >= budget->arena &&
-		memory < budget->arena + budget->arena_bytes;
 }
 
 void *
@@ -297,7 +331,8 @@ gpusort_budget_alloc(GsBudget *budget, Size size)
 
 	if (likely(!gpusort_fault_host_alloc(&budget->allocations)))
 	{
-		memory = take_from_arena(budget, size);
+		if (uses_arena(budget, size))
+			memory = take_from_arena(budget, size);
 		if (memory == NULL && size >= MAPPING_FROM_BYTES)
 			memory = take_mapping(budget, size);
 		else if (memory == NULL)
@@ -332,35 +367,34 @@ gpusort_budget_enlarge(GsBudget *budget, void *array, Size old_bytes,
 }
 
 /*
- * Returns the pointer to a block's mapping in the budget's list, or NULL if the block is
- * not a mapping.
+ * Returns the pointer to the mapping of a block in the budget's list, or NULL if the
+ * block is in the memory context.
  */
 static GsMapping **
-find_mapping(GsBudget *budget, const void *memory)
+find_mapping(GsBudget *budget, const char *memory)
 {
-	if ((uintptr_t) memory % HUGE_PAGE_BYTES == 0)
-		for (GsMapping **link = &budget->mappings; *link != NULL;
-			 link = &(*link)->next)
-			if ((*link)->memory == memory)
-				return link;
+	for (GsMapping **link = &budget->mappings; *link != NULL;
+		 link = &(*link)->next)
+		if (memory >= (*link)->memory &&
+			memory < (*link)->memory + (*link)->size)
+			return link;
 	return NULL;
 }
 
 void
 gpusort_budget_free(GsBudget *budget, void *memory)
 {
-	GsMapping **link;
+	GsMapping **link = find_mapping(budget, memory);
 	GsMapping  *mapping;
 
-	if (is_in_arena(budget, memory))
-		return;
-	link = find_mapping(budget, memory);
 	if (link == NULL)
 	{
 		pfree(memory);
 		return;
 	}
 	mapping = *link;
+	if (mapping->is_arena)
+		return;
 	*link = mapping->next;
 	put_mapping(mapping);
 }

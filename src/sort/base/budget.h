@@ -18,10 +18,10 @@ typedef struct GsBudget
 	bool		out_of_memory;	/* the system had no memory left */
 	uint32		allocations;	/* so far, see service/fault.h */
 	GsMapping  *mappings;		/* those in use */
-	char	   *arena;			/* the mapping for small blocks, or NULL */
-	Size		arena_bytes;	/* its size, also before it is mapped; 0 if
-								 * there is no arena */
-	Size		arena_used;
+	bool		has_arena;		/* gpusort_budget_use_arena() */
+	char	   *arena;			/* what is left of its last mapping */
+	Size		arena_free;		/* bytes of that */
+	Size		arena_total;	/* bytes of all its mappings */
 } GsBudget;
 
 /*
@@ -31,8 +31,8 @@ typedef struct GsBudget
 extern GsBudget *gpusort_budget_create(Size limit);
 
 /*
- * Allocate the blocks of a new budget from one mapping where that saves page faults.
- * The memory of a block that is freed cannot be used again before the budget ends.
+ * Let the smaller blocks of a new budget share mappings, which saves page faults.  The
+ * memory of such a block that is freed cannot be used again before the budget ends.
  */
 extern void gpusort_budget_use_arena(GsBudget *budget);
 

@@ -1,0 +1,547 @@
+/*-------------------------------------------------------------------------
+ *
+ * warm_memory.c
+ *		Host memory in huge pages that the server keeps between sorts.
+ *
+ * The first touch of a page costs more than sorting what is put there, in particular
+ * on virtual machines, whose hosts take back memory that is free.  A session that
+ * allocates its own memory pays for that in its first sort, and most sessions do not
+ * sort twice.  Therefore the postmaster reserves a range of addresses for shared memory,
+ * which all its children inherit.  It is divided into blocks of the size of a huge page.
+ * A block is *cold* until the system gives memory for it and *warm* from then on.
+ *
+ * Shared memory has no huge pages by default, whatever madvise(MADV_HUGEPAGE) says.  But
+ * Linux 6.1 has MADV_COLLAPSE, which makes one of any block at once.  A process that
+ * takes the block later has a single page fault for it.  Where this does not work,
+ * there is no warm memory, and sessions allocate their own.
+ *
+ * A background worker gives blocks back to the system that nobody has used for
+ * pg_gpusort.warm_memory_timeout.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <limits.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/pg_shmem.h"
+#include "storage/shmem.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#include "settings.h"
+#include "sort/base/warm_memory.h"
+
+extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
+
+#define BLOCK_BYTES		GPUSORT_WARM_BLOCK_BYTES
+
+/* The headers of older C libraries lack it. */
+#if defined(__linux__) && !defined(MADV_COLLAPSE)
+#define MADV_COLLAPSE	25
+#endif
+
+#define LOCK_NAME		"pg_gpusort memory"
+
+/* If the setting is -1: this part of the machine's memory, and at most so much. */
+#define DEFAULT_PART	8
+#define DEFAULT_MAX		((Size) 8 * 1024 * 1024 * 1024)
+
+/* The memory of a container, where Linux has control groups of version 2. */
+#define CGROUP_LIMIT	"/sys/fs/cgroup/memory.max"
+
+/* After the system had no huge page left, do not ask again for so long. */
+#define REFUSED_MS		10000
+
+/* How often the worker looks for blocks that are due. */
+#define LOOK_MS			5000
+
+/* Seconds until the postmaster restarts the worker after it has ended. */
+#define WORKER_RESTART_S	5
+
+typedef struct WarmBlock
+{
+	int			pid;			/* the process that has it, or 0 */
+	bool		warm;			/* has memory of the system */
+	TimestampTz free_since;		/* if it is warm and nobody has it */
+} WarmBlock;
+
+typedef struct WarmMemory
+{
+	TimestampTz refused;		/* when the system last had no huge page */
+	Latch	   *worker;			/* to be set when a block gets warm, or NULL */
+	int			nblocks;
+	WarmBlock	blocks[FLEXIBLE_ARRAY_MEMBER];
+} WarmMemory;
+
+/* The reserved addresses, the same in all processes; NULL if there are none. */
+static char *base = NULL;
+static Size limit = 0;
+
+static const char *reason = "pg_gpusort is not in shared_preload_libraries";
+
+/* In the server's shared memory, with its lock. */
+static WarmMemory *state = NULL;
+static LWLock * lock = NULL;
+
+/* Has this process asked for gpusort_warm_memory_return() at its end? */
+static bool returns_at_exit = false;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static char *
+block_address(int block)
+{
+	return base + (Size) block * BLOCK_BYTES;
+}
+
+/* ----------------------------------------------------------------
+ *		the system's memory
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Get memory for a cold block, in one huge page.  Returns false, with errno set, if the
+ * system has none or cannot do it.
+ */
+static bool
+warm_up(char *block)
+{
+#ifdef MADV_COLLAPSE
+	*(volatile char *) block = 0;
+	return madvise(block, BLOCK_BYTES, MADV_COLLAPSE) == 0;
+#else
+	errno = ENOSYS;
+	return false;
+#endif
+}
+
+/* Give the memory of blocks back to the system. */
+static void
+cool_down(char *block, Size bytes)
+{
+#ifdef MADV_REMOVE
+	(void) madvise(block, bytes, MADV_REMOVE);
+#endif
+}
+
+/* The memory of the machine or of the container, in bytes. */
+static Size
+machine_bytes(void)
+{
+	Size		bytes = (Size) sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+	FILE	   *file = AllocateFile(CGROUP_LIMIT, "r");
+	unsigned long long group_bytes;
+
+	if (file == NULL)
+		return bytes;
+	if (fscanf(file, "%llu", &group_bytes) == 1)
+		bytes = Min(bytes, (Size) group_bytes);
+	FreeFile(file);
+	return bytes;
+}
+
+static Size
+configured_bytes(void)
+{
+	Size		bytes = gpusort_warm_memory >= 0 ?
+		(Size) gpusort_warm_memory * 1024 :
+		Min(machine_bytes() / DEFAULT_PART, DEFAULT_MAX);
+
+	return TYPEALIGN_DOWN(BLOCK_BYTES, bytes);
+}
+
+/*
+ * Map shared memory at an address that is a multiple of BLOCK_BYTES: reserve a block more
+ * than needed, and map over it.  (If only a part of the shared memory were used, its
+ * huge pages would begin elsewhere.)  Returns NULL if that fails.
+ */
+static char *
+map_shared(Size bytes)
+{
+	char	   *start = mmap(NULL, bytes + BLOCK_BYTES, PROT_NONE,
+							 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char	   *aligned;
+
+	if (start == MAP_FAILED)
+		return NULL;
+	aligned = (char *) TYPEALIGN(BLOCK_BYTES, start);
+	if (mmap(aligned, bytes, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+			 0) != MAP_FAILED)
+		return aligned;
+	(void) munmap(start, bytes + BLOCK_BYTES);
+	return NULL;
+}
+
+/*
+ * Reserve addresses, unless there is a reason against it.  In the postmaster.
+ */
+static void
+reserve_addresses(void)
+{
+	Size		bytes = configured_bytes();
+
+	if (bytes == 0)
+		reason = "pg_gpusort.warm_memory is 0";
+	else if (huge_pages == HUGE_PAGES_OFF)
+		reason = "huge_pages is off";
+	else if ((base = map_shared(bytes)) == NULL)
+		reason = "the system could not reserve addresses";
+	else if (!warm_up(base))
+	{
+		reason = "the kernel cannot make huge pages of shared memory, or has none";
+		(void) munmap(base, bytes);
+		base = NULL;
+	}
+	else
+	{
+		cool_down(base, BLOCK_BYTES);
+		limit = bytes;
+		reason = NULL;
+	}
+}
+
+/* ----------------------------------------------------------------
+ *		shared memory
+ * ----------------------------------------------------------------
+ */
+
+static Size
+state_bytes(void)
+{
+	return offsetof(WarmMemory, blocks) + limit / BLOCK_BYTES * sizeof(WarmBlock);
+}
+
+static void
+request_shmem(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(state_bytes());
+	RequestNamedLWLockTranche(LOCK_NAME, 1);
+}
+
+/* Also after a crash, when no process is left that had blocks. */
+static void
+start_shmem(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	state = ShmemInitStruct("pg_gpusort memory", state_bytes(), &found);
+	if (!found)
+	{
+		memset(state, 0, state_bytes());
+		state->nblocks = (int) (limit / BLOCK_BYTES);
+		cool_down(base, limit);
+	}
+	lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
+	LWLockRelease(AddinShmemInitLock);
+}
+
+static void
+register_worker(void)
+{
+	BackgroundWorker worker = {0};
+
+	strlcpy(worker.bgw_name, "pg_gpusort memory", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "pg_gpusort memory", BGW_MAXLEN);
+	strlcpy(worker.bgw_library_name, "pg_gpusort", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "gpusort_warm_memory_main",
+			sizeof(worker.bgw_function_name));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
+		BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = WORKER_RESTART_S;
+	RegisterBackgroundWorker(&worker);
+}
+
+void
+gpusort_warm_memory_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	reserve_addresses();
+	if (base == NULL)
+		return;
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shmem;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_shmem;
+	register_worker();
+}
+
+/* ----------------------------------------------------------------
+ *		blocks
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Returns the first of 'n' free blocks in a row, or -1.  If 'warm', all of them are.
+ * The first such blocks are taken, so that what is warm stays together.
+ */
+static int
+find_free(int n, bool warm)
+{
+	int			free_blocks = 0;
+
+	for (int b = 0; b < state->nblocks; b++)
+	{
+		const WarmBlock *block = &state->blocks[b];
+
+		if (block->pid == 0 && (block->warm || !warm))
+			free_blocks++;
+		else
+			free_blocks = 0;
+		if (free_blocks == n)
+			return b + 1 - n;
+	}
+	return -1;
+}
+
+static void
+set_owner(int first, int n, int pid)
+{
+	for (int b = first; b < first + n; b++)
+		state->blocks[b].pid = pid;
+}
+
+/* Return blocks. */
+static void
+free_blocks(int first, int n)
+{
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (int b = first; b < first + n; b++)
+	{
+		state->blocks[b].pid = 0;
+		state->blocks[b].free_since = now;
+	}
+}
+
+/* on_shmem_exit callback: returns what this process still has. */
+static void
+return_all(int code, Datum arg)
+{
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (int b = 0; b < state->nblocks; b++)
+		if (state->blocks[b].pid == MyProcPid)
+			free_blocks(b, 1);
+	LWLockRelease(lock);
+	state = NULL;
+}
+
+/*
+ * Get memory for those of our blocks that are cold.  Returns false if the system has
+ * too little.  Nobody else changes the state of our blocks.
+ */
+static bool
+warm_up_blocks(int first, int n)
+{
+	bool		got_warm = false;
+	bool		refused = false;
+
+	for (int b = first; b < first + n && !refused; b++)
+	{
+		WarmBlock  *block = &state->blocks[b];
+
+		if (block->warm)
+			continue;
+		block->warm = warm_up(block_address(b));
+		got_warm |= block->warm;
+		if (!block->warm)
+		{
+			cool_down(block_address(b), BLOCK_BYTES);
+			refused = true;
+		}
+	}
+	if (got_warm || refused)
+	{
+		LWLockAcquire(lock, LW_EXCLUSIVE);
+		if (refused)
+			state->refused = GetCurrentTimestamp();
+		if (state->worker != NULL)
+			SetLatch(state->worker);
+		LWLockRelease(lock);
+	}
+	return !refused;
+}
+
+char *
+gpusort_warm_memory_take(Size size)
+{
+	Size		n = size / BLOCK_BYTES;
+	int			first;
+
+	if (state == NULL || n > (Size) state->nblocks)
+		return NULL;
+	if (!returns_at_exit)
+	{
+		on_shmem_exit(return_all, (Datum) 0);
+		returns_at_exit = true;
+	}
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	first = find_free((int) n, true);
+	if (first < 0 &&
+		(state->refused == 0 ||
+		 TimestampDifferenceExceeds(state->refused, GetCurrentTimestamp(), REFUSED_MS)))
+		first = find_free((int) n, false);
+	if (first >= 0)
+		set_owner(first, (int) n, MyProcPid);
+	LWLockRelease(lock);
+	if (first < 0)
+		return NULL;
+	if (!warm_up_blocks(first, (int) n))
+	{
+		gpusort_warm_memory_return(block_address(first), size);
+		return NULL;
+	}
+	return block_address(first);
+}
+
+void
+gpusort_warm_memory_return(char *memory, Size size)
+{
+	if (state == NULL)
+		return;					/* the process is about to end */
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	free_blocks((int) ((memory - base) / BLOCK_BYTES), (int) (size / BLOCK_BYTES));
+	LWLockRelease(lock);
+}
+
+void
+gpusort_warm_memory_status(GsWarmMemoryStatus *status)
+{
+	memset(status, 0, sizeof(GsWarmMemoryStatus));
+	status->reason = reason;
+	if (state == NULL)
+		return;
+	status->limit = limit;
+	LWLockAcquire(lock, LW_SHARED);
+	for (int b = 0; b < state->nblocks; b++)
+	{
+		status->present += state->blocks[b].warm ? BLOCK_BYTES : 0;
+		status->in_use += state->blocks[b].pid != 0 ? BLOCK_BYTES : 0;
+	}
+	LWLockRelease(lock);
+}
+
+/* ----------------------------------------------------------------
+ *		the worker
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Take a free block that is due to be given back.  Returns -1 if there is none, and tells
+ * whether any block is warm.
+ */
+static int
+take_due(bool *any_warm)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int			due = -1;
+
+	*any_warm = false;
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (int b = state->nblocks - 1; b >= 0 && due < 0; b--)
+	{
+		const WarmBlock *block = &state->blocks[b];
+
+		if (!block->warm)
+			continue;
+		*any_warm = true;
+		if (block->pid == 0 &&
+			TimestampDifferenceExceeds(block->free_since, now,
+									   gpusort_warm_memory_timeout * 1000))
+			due = b;
+	}
+	if (due >= 0)
+		set_owner(due, 1, MyProcPid);
+	LWLockRelease(lock);
+	return due;
+}
+
+/* Give back what is due.  Returns false if no block is warm any more. */
+static bool
+give_back(void)
+{
+	bool		any_warm;
+
+	for (;;)
+	{
+		int			block = take_due(&any_warm);
+
+		if (block < 0)
+			return any_warm;
+		cool_down(block_address(block), BLOCK_BYTES);
+		LWLockAcquire(lock, LW_EXCLUSIVE);
+		state->blocks[block].warm = false;
+		set_owner(block, 1, 0);
+		LWLockRelease(lock);
+	}
+}
+
+static void
+set_worker(Latch *latch)
+{
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	state->worker = latch;
+	LWLockRelease(lock);
+}
+
+static void
+end_worker(int code, Datum arg)
+{
+	set_worker(NULL);
+	return_all(code, arg);
+}
+
+void
+gpusort_warm_memory_main(Datum arg)
+{
+	uint32		wait_event;
+
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	BackgroundWorkerUnblockSignals();
+
+	/* Without a connection, pg_stat_activity would not show the worker. */
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	wait_event = GPUSORT_NEW_WAIT_EVENT("GpuSortMemoryMain");
+	set_worker(MyLatch);
+	on_shmem_exit(end_worker, (Datum) 0);
+
+	while (!ShutdownRequestPending)
+	{
+		bool		any_warm = give_back();
+
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
+						 (any_warm ? WL_TIMEOUT : 0),
+						 LOOK_MS, wait_event);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+		}
+	}
+
+	/* Not 0, after which the worker would not be restarted. */
+	proc_exit(1);
+}
