@@ -335,16 +335,6 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #endif
 
 /*
- * The type of block numbers of a logical tape; 64 bits wide on all platforms
- * since 17.
- */
-#if PG_VERSION_NUM >= 170000
-typedef int64 GsTapeBlock;
-#else
-typedef long GsTapeBlock;
-#endif
-
-/*
  * The type of the cache number passed to a syscache callback; 19 has a type of
  * its own for it.
  */

@@ -36,7 +36,7 @@ struct GsExternalSort
 	GsRowFormat *format;
 	Size		limit;			/* bytes */
 	GsRunFile  *file;
-	GsRunFile  *imported;		/* runs of other processes, or NULL */
+	int64		imported_kb;	/* size of the files of other processes */
 	GsMemorySort *held;			/* sorted rows in memory, or NULL */
 	int			merge_order;	/* number of runs merged at a time */
 	int			max_runs;		/* number that may wait */
@@ -142,12 +142,9 @@ gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
-	if (sort->imported == NULL)
-		sort->imported = gpusort_run_file_create(sort->format, sort->limit,
-												 NULL);
-	insert_run(sort, gpusort_run_file_import(sort->imported, set, shared),
-			   sort->nruns);
+	insert_run(sort, gpusort_sorted_run_import(set, shared), sort->nruns);
 	sort->nrows += shared->nrows;
+	sort->imported_kb += shared->file_kb;
 	MemoryContextSwitchTo(caller);
 }
 
@@ -175,7 +172,7 @@ begin_merge(GsExternalSort *sort, int first, int nruns, GsMemorySort *held)
 												"pg_gpusort merge",
 												ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(sort->merge_context);
-	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format, sort->file,
+	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format,
 										  &sort->runs[first], nruns, held);
 	MemoryContextSwitchTo(caller);
 }
@@ -190,7 +187,7 @@ end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
 	for (int i = first; i < first + nruns; i++)
 	{
 		merged->level = Max(merged->level, sort->runs[i]->level + 1);
-		gpusort_run_file_free(sort->file, sort->runs[i]);
+		gpusort_sorted_run_free(sort->runs[i]);
 	}
 	memmove(&sort->runs[first], &sort->runs[first + nruns],
 			(sort->nruns - first - nruns) * sizeof(GsSortedRun *));
@@ -295,8 +292,7 @@ begin_cursor(GsExternalSort *sort)
 	write_merged(sort, 0, sort->nruns, sort->held, sort->nrows);
 	end_merge(sort, 0, sort->nruns, gpusort_run_file_end(sort->file, true));
 	caller = MemoryContextSwitchTo(sort->context);
-	sort->cursor = gpusort_run_cursor_begin(sort->format, sort->file,
-											sort->runs[0]);
+	sort->cursor = gpusort_run_cursor_begin(sort->format, sort->runs[0]);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -380,16 +376,15 @@ gpusort_external_method(const GsExternalSort *sort)
 int64
 gpusort_external_kb(const GsExternalSort *sort)
 {
-	return gpusort_run_file_kb(sort->file) +
-		(sort->imported != NULL ? gpusort_run_file_kb(sort->imported) : 0);
+	return gpusort_run_file_kb(sort->file) + sort->imported_kb;
 }
 
 void
 gpusort_external_end(GsExternalSort *sort)
 {
+	for (int i = 0; i < sort->nruns; i++)
+		gpusort_sorted_run_free(sort->runs[i]);
 	gpusort_run_file_close(sort->file);
-	if (sort->imported != NULL)
-		gpusort_run_file_close(sort->imported);
 	if (sort->merge_context != NULL)
 		MemoryContextDelete(sort->merge_context);
 }

@@ -99,6 +99,7 @@ gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *rows,
 	{
 		Size		bytes = gpusort_memory_sort_packed_size(rows, row);
 
+		CHECK_FOR_INTERRUPTS();
 		gpusort_memory_sort_pack(rows, row,
 								 gpusort_external_reserve(external, bytes),
 								 bytes);

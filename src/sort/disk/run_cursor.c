@@ -3,9 +3,9 @@
  * run_cursor.c
  *		Reads a sorted run in both directions.
  *
- * One block of the run is in memory.  Each block has the length of the previous one,
+ * One block of the run is in memory.  Each block has the addresses of its neighbours,
  * so that the cursor can move from block to block in both directions.  The cursor
- * remembers the addresses of the first block and of the marked one.
+ * remembers the address of the marked block.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,14 +17,12 @@
 typedef struct GsBlockAddress
 {
 	int64		first_row;		/* position of its first row */
-	GsTapeBlock tape_block;
-	int			tape_offset;
+	GsExtent	extent;
 } GsBlockAddress;
 
 struct GsRunCursor
 {
 	const GsRowFormat *format;
-	GsRunFile  *file;
 	GsSortedRun *run;
 	GsBlockAddress address;		/* of the block in memory */
 	GsBlockAddress start;		/* of the run's first block */
@@ -57,14 +55,17 @@ find_rows(GsRunCursor *cursor)
 	}
 }
 
-/* Read the next block of the tape.  Its first row has the position 'first_row'. */
+/* Read the block in 'extent'.  Its first row has the position 'first_row'. */
 static void
-read_block(GsRunCursor *cursor, int64 first_row)
+read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
 {
+	if (extent == GPUSORT_NO_EXTENT)
+		elog(ERROR, "a sorted run has no block next to row " INT64_FORMAT,
+			 cursor->address.first_row);
 	cursor->address.first_row = first_row;
-	LogicalTapeTell(cursor->run->tape, &cursor->address.tape_block,
-					&cursor->address.tape_offset);
-	gpusort_run_file_read(cursor->file, cursor->run, cursor->block);
+	cursor->address.extent = extent;
+	gpusort_sorted_run_seek(cursor->run, extent);
+	gpusort_sorted_run_read(cursor->run, cursor->block);
 	if (cursor->format->variable)
 		find_rows(cursor);
 }
@@ -72,46 +73,37 @@ read_block(GsRunCursor *cursor, int64 first_row)
 static void
 go_to_block(GsRunCursor *cursor, GsBlockAddress address)
 {
-	if (address.first_row == cursor->address.first_row)
-		return;
-	LogicalTapeSeek(cursor->run->tape, address.tape_block, address.tape_offset);
-	read_block(cursor, address.first_row);
+	if (address.first_row != cursor->address.first_row)
+		read_block(cursor, address.extent, address.first_row);
 }
 
 static void
 go_to_next_block(GsRunCursor *cursor)
 {
-	read_block(cursor, cursor->address.first_row + cursor->block->nrows);
+	read_block(cursor, cursor->block->next,
+			   cursor->address.first_row + cursor->block->nrows);
 }
 
 static void
 go_to_previous_block(GsRunCursor *cursor)
 {
-	Size		back = (Size) cursor->block->bytes + cursor->block->bytes_before;
 	int64		behind = cursor->address.first_row;
 
-	if (cursor->block->bytes_before == 0 ||
-		LogicalTapeBackspace(cursor->run->tape, back) != back)
-		elog(ERROR, "a sorted run has no block before row " INT64_FORMAT,
-			 behind);
-	read_block(cursor, 0);
+	read_block(cursor, cursor->block->previous, behind);
 	cursor->address.first_row = behind - cursor->block->nrows;
 }
 
 GsRunCursor *
-gpusort_run_cursor_begin(const GsRowFormat *format, GsRunFile *file,
-						 GsSortedRun *run)
+gpusort_run_cursor_begin(const GsRowFormat *format, GsSortedRun *run)
 {
 	GsRunCursor *cursor = palloc0(sizeof(GsRunCursor));
 
 	cursor->format = format;
-	cursor->file = file;
 	cursor->run = run;
-	cursor->block = MemoryContextAllocHuge(CurrentMemoryContext,
-										   run->longest_block);
+	cursor->block = gpusort_sorted_run_alloc_block(run);
 	cursor->max_offsets = 64;
 	cursor->offsets = palloc(cursor->max_offsets * sizeof(uint32));
-	read_block(cursor, 0);
+	read_block(cursor, run->first, 0);
 	cursor->start = cursor->marked = cursor->address;
 	return cursor;
 }

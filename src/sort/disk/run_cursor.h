@@ -14,7 +14,7 @@ typedef struct GsRunCursor GsRunCursor;
 
 /* Open a cursor, in the current memory context, over a run that is frozen. */
 extern GsRunCursor *gpusort_run_cursor_begin(const GsRowFormat *format,
-											 GsRunFile *file, GsSortedRun *run);
+											 GsSortedRun *run);
 
 /*
  * Return the packed row at a position, counted from 0.  It is valid until the next

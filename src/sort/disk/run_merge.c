@@ -52,7 +52,6 @@ struct GsRunMerge
 {
 	const GsSortSpec *spec;
 	const GsRowFormat *format;
-	GsRunFile  *file;
 	const GsKeyPlan *plan;		/* see plan_of_merge() */
 	unsigned	words;
 	bool		exact;			/* is the encoding of all keys exact? */
@@ -159,7 +158,7 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 	if (source->rows_to_read == 0)
 		return false;
 	if (source->run != NULL)
-		gpusort_run_file_read(merge->file, source->run, source->block);
+		gpusort_sorted_run_read(source->run, source->block);
 	else
 		pack_block(merge, source);
 	if (merge->scratch != NULL)
@@ -176,6 +175,7 @@ advance(GsRunMerge *merge, uint32 number)
 {
 	GsMergeSource *source = &merge->sources[number];
 
+	CHECK_FOR_INTERRUPTS();
 	if (likely(source->rows_left > 1))
 	{
 		source->rows_left--;
@@ -202,9 +202,8 @@ begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 	source->run = run;
 	source->rows_to_read = run != NULL ? run->nrows :
 		gpusort_memory_sort_count(merge->held);
-	source->block = MemoryContextAllocHuge(CurrentMemoryContext,
-										   run != NULL ? run->longest_block :
-										   HELD_BLOCK_BYTES);
+	source->block = run != NULL ? gpusort_sorted_run_alloc_block(run) :
+		palloc(HELD_BLOCK_BYTES);
 	if (!merge->exact)
 	{
 		source->values = palloc(nkeys * sizeof(Datum));
@@ -234,7 +233,7 @@ plan_of_merge(const GsSortSpec *spec)
 
 GsRunMerge *
 gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
-						GsRunFile *file, GsSortedRun *const *runs, int nruns,
+						GsSortedRun *const *runs, int nruns,
 						GsMemorySort *held)
 {
 	GsRunMerge *merge = palloc0(sizeof(GsRunMerge));
@@ -242,7 +241,6 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 
 	merge->spec = spec;
 	merge->format = format;
-	merge->file = file;
 	merge->held = held;
 	merge->held_room = HELD_BLOCK_BYTES;
 	merge->plan = plan_of_merge(spec);

@@ -18,11 +18,10 @@ typedef struct GsRunMerge GsRunMerge;
  * Begin a merge, in the current memory context, of at least one run and, unless
  * 'held' is NULL, of the rows of a sorted memory sort.  Ties are returned in the
  * order of the runs, and those from memory last.  All arguments must stay valid.
- * The merge consumes the runs; reading them uses the memory context of 'file'.
+ * The merge consumes the runs.
  */
 extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
 										   const GsRowFormat *format,
-										   GsRunFile *file,
 										   GsSortedRun *const *runs, int nruns,
 										   GsMemorySort *held);
 

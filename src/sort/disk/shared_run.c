@@ -63,22 +63,6 @@ gpusort_run_set_handle(const GsRunSet *set)
 	};
 }
 
-SharedFileSet *
-gpusort_run_set_files(GsRunSet *set)
-{
-	return &set->files;
-}
-
-/* Logical tapes use nothing but the FileSet in it. */
-SharedFileSet *
-gpusort_run_target_files(const GsRunTarget *target)
-{
-	SharedFileSet *files = palloc0(sizeof(SharedFileSet));
-
-	files->fs = target->set.files;
-	return files;
-}
-
 bool
 gpusort_shared_runs_allowed(double rows, int width)
 {

@@ -32,12 +32,14 @@ typedef struct GsRunTarget
 typedef struct GsSharedRun
 {
 	int			producer;
-	int64		first_block;	/* of its tape */
+	uint32		first_extent;	/* of its file */
+	uint32		extent_bytes;
 	int64		nrows;			/* there is no file if this is 0 */
 	int64		ndropped;		/* rows beyond the bound that the process has
 								 * dropped */
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
+	int64		file_kb;		/* size of the file */
 	GsFallback	overflow;		/* why its rows did not fit in memory, if so */
 } GsSharedRun;
 
@@ -49,12 +51,6 @@ typedef struct GsSharedRun
 extern GsRunSet *gpusort_run_set_create(void);
 
 extern GsRunSetHandle gpusort_run_set_handle(const GsRunSet *set);
-
-/* The set in the form that logical tapes require.  It belongs to the set. */
-extern SharedFileSet *gpusort_run_set_files(GsRunSet *set);
-
-/* The same for another process, allocated in the current memory context. */
-extern SharedFileSet *gpusort_run_target_files(const GsRunTarget *target);
 
 /* Does temp_file_limit allow that many rows of 'width' bytes in temporary files? */
 extern bool gpusort_shared_runs_allowed(double rows, int width);

@@ -3,13 +3,11 @@
  * sorted_run.c
  *		Writes and reads sorted runs of rows in a temporary file.
  *
- * Each run is one of PostgreSQL's logical tapes.  It consists of blocks of whole
- * rows, so that rows can be used where they were read.  All tapes share one file,
- * whose blocks are reused as soon as they have been read.  A merge of runs into
- * another run therefore needs hardly any additional disk space.
- *
- * A tape allocates its buffers when it first needs them.  We must be in the file's
- * memory context at that time.
+ * A run is a chain of blocks of whole rows, so that rows can be used where they were
+ * read.  A block is written and read by a single call of the system, directly from and
+ * to the memory with the rows.  All runs of a process share one file, whose extents
+ * are reused as soon as they have been read.  A merge of runs into another run
+ * therefore needs hardly any additional disk space.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,35 +19,26 @@
 #include "work.h"
 
 /*
- * Blocks are small enough to stay in the first-level cache, and smaller if there is
- * little memory.
+ * A block is this part of the memory allowed.  Larger blocks take fewer calls of the
+ * system, and smaller ones allow more runs to be merged at a time.
  */
-#define MAX_BLOCK_BYTES		((Size) 8 * 1024)
-#define MIN_BLOCK_BYTES		((Size) 2 * 1024)
-#define BLOCKS_PER_LIMIT	32
-
-/*
- * Bytes read from disk at a time.  More would leave less memory for other runs, and
- * does not make reading from the system's cache any faster.
- */
-#define MAX_READ_BYTES		((Size) 128 * 1024)
-#define READS_PER_LIMIT		256
+#define BLOCKS_PER_LIMIT	128
 
 struct GsRunFile
 {
 	MemoryContext context;
 	const GsRowFormat *format;
 	const GsRunTarget *target;	/* run set of the file, or NULL */
-	LogicalTapeSet *tapes;		/* NULL before the first run */
+	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
-	Size		read_bytes;		/* size of a tape's buffer */
 
 	/* The run that is being written. */
 	GsSortedRun *run;
 	GsRunBlock *block;
 	Size		room;			/* allocated size of 'block' */
 	Size		end;			/* bytes of 'block' in use */
-	uint32		bytes_before;	/* length of the previous block, or 0 */
+	GsExtent	extent;			/* of the block, unless it is the first one */
+	GsExtent	previous;		/* of the previous block */
 };
 
 static void
@@ -59,22 +48,24 @@ set_room(GsRunFile *file, Size room)
 		pfree(file->block);
 	file->block = MemoryContextAllocHuge(file->context, room);
 	file->room = room;
+}
+
+static void
+begin_block(GsRunFile *file)
+{
+	file->block->nrows = 0;
 	file->end = sizeof(GsRunBlock);
 }
 
 static Size
 block_bytes(Size limit)
 {
-	Size		bytes = Min(Max(limit / BLOCKS_PER_LIMIT, MIN_BLOCK_BYTES),
-							MAX_BLOCK_BYTES);
+	Size		bytes = GPUSORT_MIN_EXTENT_BYTES;
 
-	return MAXALIGN_DOWN(bytes);
-}
-
-static Size
-read_bytes(Size limit)
-{
-	return Min(Max(limit / READS_PER_LIMIT, BLCKSZ), MAX_READ_BYTES);
+	while (bytes < GPUSORT_MAX_EXTENT_BYTES &&
+		   2 * bytes <= limit / BLOCKS_PER_LIMIT)
+		bytes *= 2;
+	return bytes;
 }
 
 GsRunFile *
@@ -89,42 +80,27 @@ gpusort_run_file_create(const GsRowFormat *format, Size limit,
 	file->format = format;
 	file->target = target;
 	file->block_bytes = block_bytes(limit);
-	file->read_bytes = read_bytes(limit);
+	file->extents = gpusort_extent_file_create(file->block_bytes, target);
 	set_room(file, file->block_bytes);
 	return file;
-}
-
-/* Create the file itself.  This is delayed until there is a run. */
-static void
-make_tapes(GsRunFile *file)
-{
-	if (file->target != NULL)
-		file->tapes = LogicalTapeSetCreate(false,
-										   gpusort_run_target_files(file->target),
-										   file->target->producer);
-	else
-		file->tapes = LogicalTapeSetCreate(false, NULL, -1);
 }
 
 Size
 gpusort_run_file_reader_bytes(Size limit)
 {
-	return block_bytes(limit) + read_bytes(limit);
+	return block_bytes(limit);
 }
 
 int64
 gpusort_run_file_kb(const GsRunFile *file)
 {
-	if (file->tapes == NULL)
-		return 0;
-	return (int64) LogicalTapeSetBlocks(file->tapes) * (BLCKSZ / 1024);
+	return gpusort_extent_file_kb(file->extents);
 }
 
 void
 gpusort_run_file_close(GsRunFile *file)
 {
-	if (file->tapes != NULL)
-		LogicalTapeSetClose(file->tapes);
+	gpusort_extent_file_close(file->extents);
 	pfree(file->block);
 	pfree(file);
 }
@@ -137,56 +113,72 @@ gpusort_run_file_close(GsRunFile *file)
 void
 gpusort_run_file_begin(GsRunFile *file)
 {
-	MemoryContext caller = MemoryContextSwitchTo(file->context);
-
-	if (file->tapes == NULL)
-		make_tapes(file);
-	file->run = palloc0(sizeof(GsSortedRun));
-	file->run->tape = LogicalTapeCreate(file->tapes);
-	file->block->nrows = 0;
-	file->end = sizeof(GsRunBlock);
-	file->bytes_before = 0;
-	MemoryContextSwitchTo(caller);
+	file->run = MemoryContextAllocZero(file->context, sizeof(GsSortedRun));
+	file->run->file = file->extents;
+	file->previous = GPUSORT_NO_EXTENT;
+	begin_block(file);
 }
 
+/* Write the block.  The next one will need 'next_bytes' bytes, or 0 if it is the last. */
 static void
-write_block(GsRunFile *file)
+write_block(GsRunFile *file, Size next_bytes)
 {
-	MemoryContext caller = MemoryContextSwitchTo(file->context);
 	GsRunBlock *block = file->block;
+	GsSortedRun *run = file->run;
 
-	CHECK_FOR_INTERRUPTS();
+	if (run->nrows == 0)
+	{
+		file->extent = gpusort_extent_file_alloc(file->extents,
+												 gpusort_extent_file_count(file->extents,
+																		   file->room));
+		run->first = run->next = file->extent;
+	}
 	block->bytes = file->end;
-	block->bytes_before = file->bytes_before;
+	block->next = GPUSORT_NO_EXTENT;
+	if (next_bytes > 0)
+		block->next = gpusort_extent_file_alloc(file->extents,
+												gpusort_extent_file_count(file->extents,
+																		  next_bytes));
+	block->previous = file->previous;
 	block->unused = 0;
-	LogicalTapeWrite(file->run->tape, (void *) block, block->bytes);
-	file->run->nrows += block->nrows;
-	file->run->bytes += block->bytes;
-	file->run->longest_block = Max(file->run->longest_block, block->bytes);
-	file->bytes_before = block->bytes;
+	gpusort_extent_file_write(file->extents, file->extent, (char *) block,
+							  block->bytes);
+	run->nrows += block->nrows;
+	run->bytes += block->bytes;
+	run->longest_block = Max(run->longest_block, block->bytes);
+	file->previous = file->extent;
+	file->extent = block->next;
 	if (file->room > file->block_bytes)
 		set_room(file, file->block_bytes);
-	file->block->nrows = 0;
-	file->end = sizeof(GsRunBlock);
-	MemoryContextSwitchTo(caller);
+	begin_block(file);
 }
 
 /* Make space in the block for a row that does not fit. */
 static void
 make_room(GsRunFile *file, Size bytes)
 {
-	if (file->block->nrows > 0)
-		write_block(file);
-	if (file->room - file->end >= bytes)
-		return;
+	Size		room = Max(sizeof(GsRunBlock) + bytes, file->block_bytes);
 
 	/* Tuples have the same limit. */
 	if (!AllocSizeIsValid(bytes))
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("row of %zu bytes is too long to sort", bytes)));
-	set_room(file, sizeof(GsRunBlock) + bytes);
-	file->block->nrows = 0;
+	if (file->block->nrows > 0)
+		write_block(file, room);
+	if (room > file->room)
+		set_room(file, room);
+	begin_block(file);
+}
+
+/* Note that the next row has 'bytes' bytes. */
+static inline void
+add_row(GsRunFile *file, Size bytes)
+{
+	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
+	file->block->last_row = file->end;
+	file->block->nrows++;
+	file->end += bytes;
 }
 
 static inline char *
@@ -211,9 +203,7 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 										next_free(file),
 										file->room - file->end);
 	}
-	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
-	file->end += bytes;
-	file->block->nrows++;
+	add_row(file, bytes);
 }
 
 char *
@@ -223,10 +213,8 @@ gpusort_run_file_reserve(GsRunFile *file, Size bytes)
 
 	if (unlikely(file->room - file->end < bytes))
 		make_room(file, bytes);
-	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
 	dest = next_free(file);
-	file->end += bytes;
-	file->block->nrows++;
+	add_row(file, bytes);
 	return dest;
 }
 
@@ -239,45 +227,39 @@ gpusort_run_file_put_packed(GsRunFile *file, const char *row, Size bytes)
 GsSortedRun *
 gpusort_run_file_end(GsRunFile *file, bool freeze)
 {
-	MemoryContext caller = MemoryContextSwitchTo(file->context);
 	GsSortedRun *run = file->run;
 
 	if (file->block->nrows > 0)
-		write_block(file);
+		write_block(file, 0);
 	file->run = NULL;
 	if (run->nrows == 0)
 	{
-		LogicalTapeClose(run->tape);
 		pfree(run);
-		run = NULL;
+		return NULL;
 	}
-	else if (freeze)
-		LogicalTapeFreeze(run->tape, NULL);
-	else
-		LogicalTapeRewindForRead(run->tape, file->read_bytes);
-	MemoryContextSwitchTo(caller);
+	run->frozen = freeze;
 	return run;
 }
 
 void
 gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
 {
-	MemoryContext caller = MemoryContextSwitchTo(file->context);
-	GsSortedRun *run = file->run;
-	TapeShare	share;
+	GsSortedRun *run = gpusort_run_file_end(file, true);
 
-	if (file->block->nrows > 0)
-		write_block(file);
-	file->run = NULL;
-	LogicalTapeFreeze(run->tape, &share);
 	shared->producer = file->target->producer;
-	shared->first_block = share.firstblocknumber;
+	shared->first_extent = run->first;
+	shared->extent_bytes = file->block_bytes;
 	shared->nrows = run->nrows;
 	shared->bytes = run->bytes;
 	shared->longest_block = run->longest_block;
-	LogicalTapeClose(run->tape);
+	shared->file_kb = gpusort_run_file_kb(file);
 	pfree(run);
-	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_run_file_forget_room(GsRunFile *file)
+{
+	gpusort_extent_file_forget_room(file->extents);
 }
 
 /* ----------------------------------------------------------------
@@ -285,57 +267,56 @@ gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
  * ----------------------------------------------------------------
  */
 
-void
-gpusort_run_file_read(GsRunFile *file, GsSortedRun *run, GsRunBlock *block)
-{
-	MemoryContext caller = MemoryContextSwitchTo(file->context);
-	Size		rest;
-
-	CHECK_FOR_INTERRUPTS();
-	if (LogicalTapeRead(run->tape, block, sizeof(*block)) != sizeof(*block) ||
-		block->bytes > run->longest_block)
-		elog(ERROR, "a sorted run has a damaged block");
-	rest = block->bytes - sizeof(*block);
-	if (LogicalTapeRead(run->tape, block + 1, rest) != rest)
-		elog(ERROR, "a sorted run ends within a block");
-	MemoryContextSwitchTo(caller);
-}
-
-void
-gpusort_run_file_forget_room(GsRunFile *file)
-{
-	if (file->tapes != NULL)
-		LogicalTapeSetForgetFreeSpace(file->tapes);
-}
-
 GsSortedRun *
-gpusort_run_file_import(GsRunFile *file, GsRunSet *set,
-						const GsSharedRun *shared)
+gpusort_sorted_run_import(const GsRunSet *set, const GsSharedRun *shared)
 {
-	MemoryContext caller = MemoryContextSwitchTo(file->context);
 	GsSortedRun *run = palloc0(sizeof(GsSortedRun));
-	TapeShare	share = {.firstblocknumber = shared->first_block};
 
-	/*
-	 * Imported tapes need a tape set of their own, to which nothing is
-	 * written.
-	 */
-	if (file->tapes == NULL)
-		file->tapes = LogicalTapeSetCreate(false, gpusort_run_set_files(set),
-										   -1);
-	run->tape = LogicalTapeImport(file->tapes, shared->producer, &share);
-	LogicalTapeRewindForRead(run->tape, file->read_bytes);
-	LogicalTapeSetForgetFreeSpace(file->tapes);
+	run->file = gpusort_extent_file_open(shared->extent_bytes, set,
+										 shared->producer);
+	run->owns_file = true;
+	run->first = run->next = shared->first_extent;
 	run->nrows = shared->nrows;
 	run->bytes = shared->bytes;
 	run->longest_block = shared->longest_block;
-	MemoryContextSwitchTo(caller);
 	return run;
 }
 
-void
-gpusort_run_file_free(GsRunFile *file, GsSortedRun *run)
+GsRunBlock *
+gpusort_sorted_run_alloc_block(const GsSortedRun *run)
 {
-	LogicalTapeClose(run->tape);
+	return MemoryContextAllocHuge(CurrentMemoryContext,
+								  Max(run->longest_block,
+									  gpusort_extent_file_extent_bytes(run->file)));
+}
+
+void
+gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block)
+{
+	Size		bytes = gpusort_extent_file_extent_bytes(run->file);
+	GsExtent	extent = run->next;
+
+	/* How long the block is, its header says. */
+	bytes = gpusort_extent_file_read(run->file, extent, 0, (char *) block,
+									 bytes);
+	if (bytes < sizeof(GsRunBlock) || block->bytes > run->longest_block)
+		elog(ERROR, "a sorted run has a damaged block");
+	if (block->bytes > bytes &&
+		gpusort_extent_file_read(run->file, extent, bytes,
+								 (char *) block + bytes,
+								 block->bytes - bytes) != block->bytes - bytes)
+		elog(ERROR, "a sorted run ends within a block");
+	run->next = block->next;
+	if (!run->frozen)
+		gpusort_extent_file_free(run->file, extent,
+								 gpusort_extent_file_count(run->file,
+														   block->bytes));
+}
+
+void
+gpusort_sorted_run_free(GsSortedRun *run)
+{
+	if (run->owns_file)
+		gpusort_extent_file_close(run->file);
 	pfree(run);
 }

@@ -8,36 +8,44 @@
 #ifndef GPUSORT_SORTED_RUN_H
 #define GPUSORT_SORTED_RUN_H
 
-#include "utils/logtape.h"
-
 #include "sort/base/row_format.h"
+#include "sort/disk/extent_file.h"
 #include "sort/disk/shared_run.h"
 
-/* The file with all runs of a sort. */
+/* The file with all runs of a process. */
 typedef struct GsRunFile GsRunFile;
 
 /* A run that has been written. */
 typedef struct GsSortedRun
 {
-	LogicalTape *tape;
+	GsExtentFile *file;
+	bool		owns_file;		/* is the file closed with the run? */
+	bool		frozen;			/* can its blocks be read several times? */
+	GsExtent	first;			/* of its first block */
+	GsExtent	next;			/* of the block to read next */
 	int64		nrows;
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
 	int			level;			/* how often its rows have been merged */
 } GsSortedRun;
 
-/* The header of a block of rows.  The packed rows follow it. */
+/*
+ * The header of a block of rows.  The packed rows follow it.  A block is in one extent,
+ * or in several that follow each other if it has a single row that is longer.
+ */
 typedef struct GsRunBlock
 {
 	uint32		bytes;			/* including this header */
-	uint32		bytes_before;	/* length of the previous block, or 0 */
 	uint32		nrows;			/* at least 1 */
+	GsExtent	next;			/* first extents of the neighbours, or */
+	GsExtent	previous;		/* GPUSORT_NO_EXTENT */
+	uint32		last_row;		/* offset of the last row */
 	uint32		unused;			/* for alignment */
 } GsRunBlock;
 
 /*
  * Create an empty file in the current memory context.  'limit' is the memory allowed,
- * in bytes, which determines how much is written and read at a time.  If 'target'
+ * in bytes, which determines the size of a block.  If 'target'
  * is not NULL, the file belongs to the run set of several processes; 'target' must
  * stay valid.
  */
@@ -80,24 +88,29 @@ extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
 extern void gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared);
 
 /*
- * For the leader: import a run that another process has shared, which can be read
- * once.  Nothing may be written to 'file', and all of its runs must be from the same
- * set.
+ * For the leader: import a run that another process has shared, in the current memory
+ * context.  It can be read once.
  */
-extern GsSortedRun *gpusort_run_file_import(GsRunFile *file, GsRunSet *set,
-											const GsSharedRun *shared);
+extern GsSortedRun *gpusort_sorted_run_import(const GsRunSet *set,
+											  const GsSharedRun *shared);
 
-/*
- * Read the next block, which must exist.  'block' must have space for the longest
- * block of the run.
- */
-extern void gpusort_run_file_read(GsRunFile *file, GsSortedRun *run,
-								  GsRunBlock *block);
+/* Allocate memory for any block of the run in the current memory context. */
+extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
+
+/* Read the next block, which must exist.  Checks for interrupts. */
+extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
+
+/* Make a block the next one of a frozen run. */
+static inline void
+gpusort_sorted_run_seek(GsSortedRun *run, GsExtent block)
+{
+	run->next = block;
+}
 
 /* Stop tracking free space in the file, because no more runs will be written. */
 extern void gpusort_run_file_forget_room(GsRunFile *file);
 
-/* Free a run and its space in the file. */
-extern void gpusort_run_file_free(GsRunFile *file, GsSortedRun *run);
+/* Free a run.  The extents of blocks that were read once are free already. */
+extern void gpusort_sorted_run_free(GsSortedRun *run);
 
 #endif							/* GPUSORT_SORTED_RUN_H */

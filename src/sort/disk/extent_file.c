@@ -1,0 +1,343 @@
+/*-------------------------------------------------------------------------
+ *
+ * extent_file.c
+ *		A temporary file that is written and read in large pieces.
+ *
+ * PostgreSQL's own temporary files (buffile.c, and the logical tapes above them) are
+ * written and read by calls of the system for 8 kB each.  For rows that stay in the
+ * system's cache these calls take longer than sorting and merging the rows.  This
+ * file is written and read from the caller's memory, an extent of up to 128 kB at a
+ * time.  Extents that are freed are used again, so that a merge of runs into another
+ * run takes hardly any additional disk space.
+ *
+ * The files are those of fd.c, and are divided into segments of 1 GB as buffile.c
+ * does it.  Therefore temp_file_limit, log_temp_files, temp_tablespaces, the counters
+ * of EXPLAIN and the removal of files work as for any temporary file.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "commands/tablespace.h"
+#include "executor/instrument.h"
+#include "storage/bufmgr.h"
+#include "storage/fd.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+#include "utils/wait_event.h"
+
+#include "sort/disk/extent_file.h"
+#include "work.h"
+
+/* A segment has the same size as in buffile.c, and is a multiple of an extent. */
+#define SEGMENT_BYTES		((uint64) 1024 * 1024 * 1024)
+
+/* Bytes between two checks for interrupts. */
+#define MAX_TRANSFER		((Size) 1024 * 1024)
+
+#define MAX_NAME			32
+
+struct GsExtentFile
+{
+	MemoryContext context;
+	ResourceOwner owner;		/* of the segments */
+	Size		extent_bytes;
+	bool		shared;			/* is the file in a run set? */
+	bool		opened;			/* was it written by another process? */
+	FileSet		set;			/* if shared */
+	int			producer;
+
+	int			nsegments;
+	File	   *segments;
+	uint64		bytes_on_disk;	/* up to the last byte written */
+
+	GsExtent	next_unused;
+	bool		keeps_room;		/* are freed extents noted? */
+	uint32		nfree;
+	uint32		max_free;		/* allocated length of 'free_extents' */
+	GsExtent   *free_extents;	/* those freed last are used first */
+};
+
+static GsExtentFile *
+make_file(Size extent_bytes)
+{
+	GsExtentFile *file = palloc0(sizeof(GsExtentFile));
+
+	Assert(SEGMENT_BYTES % extent_bytes == 0);
+	file->context = CurrentMemoryContext;
+	file->owner = CurrentResourceOwner;
+	file->extent_bytes = extent_bytes;
+	return file;
+}
+
+GsExtentFile *
+gpusort_extent_file_create(Size extent_bytes, const GsRunTarget *target)
+{
+	GsExtentFile *file = make_file(extent_bytes);
+
+	file->keeps_room = true;
+	if (target != NULL)
+	{
+		file->shared = true;
+		file->set = target->set.files;
+		file->producer = target->producer;
+	}
+	return file;
+}
+
+GsExtentFile *
+gpusort_extent_file_open(Size extent_bytes, const GsRunSet *set, int producer)
+{
+	GsExtentFile *file = make_file(extent_bytes);
+
+	file->shared = true;
+	file->opened = true;
+	file->set = gpusort_run_set_handle(set).files;
+	file->producer = producer;
+	return file;
+}
+
+void
+gpusort_extent_file_close(GsExtentFile *file)
+{
+	for (int i = 0; i < file->nsegments; i++)
+		FileClose(file->segments[i]);
+	if (file->segments != NULL)
+		pfree(file->segments);
+	if (file->free_extents != NULL)
+		pfree(file->free_extents);
+	pfree(file);
+}
+
+int64
+gpusort_extent_file_kb(const GsExtentFile *file)
+{
+	return (file->bytes_on_disk + 1023) / 1024;
+}
+
+/* ----------------------------------------------------------------
+ *		extents
+ * ----------------------------------------------------------------
+ */
+
+Size
+gpusort_extent_file_extent_bytes(const GsExtentFile *file)
+{
+	return file->extent_bytes;
+}
+
+uint32
+gpusort_extent_file_count(const GsExtentFile *file, Size bytes)
+{
+	return (bytes + file->extent_bytes - 1) / file->extent_bytes;
+}
+
+GsExtent
+gpusort_extent_file_alloc(GsExtentFile *file, uint32 count)
+{
+	GsExtent	first = file->next_unused;
+
+	Assert(!file->opened);
+	if (count == 1 && file->nfree > 0)
+		return file->free_extents[--file->nfree];
+	if (count >= GPUSORT_NO_EXTENT - first)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("temporary file of a sort exceeds %u extents",
+						GPUSORT_NO_EXTENT)));
+	file->next_unused += count;
+	return first;
+}
+
+/* Make space in the list of free extents. */
+static void
+enlarge_free_list(GsExtentFile *file, uint32 count)
+{
+	Size		size = Max((Size) file->nfree + count,
+						   Max(64, (Size) file->max_free * 2));
+
+	if (file->free_extents == NULL)
+		file->free_extents = MemoryContextAllocHuge(file->context,
+													size * sizeof(GsExtent));
+	else
+		file->free_extents = repalloc_huge(file->free_extents,
+										   size * sizeof(GsExtent));
+	file->max_free = size;
+}
+
+void
+gpusort_extent_file_free(GsExtentFile *file, GsExtent first, uint32 count)
+{
+	if (!file->keeps_room)
+		return;
+	if (file->max_free - file->nfree < count)
+		enlarge_free_list(file, count);
+	while (count-- > 0)
+		file->free_extents[file->nfree++] = first + count;
+}
+
+void
+gpusort_extent_file_forget_room(GsExtentFile *file)
+{
+	file->keeps_room = false;
+}
+
+/* ----------------------------------------------------------------
+ *		writing and reading
+ * ----------------------------------------------------------------
+ */
+
+/* Create the next segment, or open it if another process has written the file. */
+static void
+add_segment(GsExtentFile *file)
+{
+	ResourceOwner caller = CurrentResourceOwner;
+	char		name[MAX_NAME];
+	File		segment;
+
+	if (file->segments == NULL)
+		file->segments = MemoryContextAlloc(file->context, sizeof(File));
+	else
+		file->segments = repalloc(file->segments,
+								  (file->nsegments + 1) * sizeof(File));
+
+	CurrentResourceOwner = file->owner;
+	snprintf(name, sizeof(name), "%d.%d", file->producer, file->nsegments);
+	if (file->opened)
+		segment = FileSetOpen(&file->set, name, O_RDONLY);
+	else if (file->shared)
+		segment = FileSetCreate(&file->set, name);
+	else
+	{
+		/* This has no effect unless it is the transaction's first time. */
+		PrepareTempTablespaces();
+		segment = OpenTemporaryFile(false);
+	}
+	CurrentResourceOwner = caller;
+	if (segment < 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not open temporary file \"%s\" of a sort: %m",
+						name)));
+	file->segments[file->nsegments++] = segment;
+}
+
+/* Returns the segment with a byte of the file, and sets *offset to its offset there. */
+static File
+find_segment(GsExtentFile *file, uint64 position, off_t * offset)
+{
+	int			number = position / SEGMENT_BYTES;
+
+	while (file->nsegments <= number)
+		add_segment(file);
+	*offset = position % SEGMENT_BYTES;
+	return file->segments[number];
+}
+
+/* How many of the bytes from a position on can be transferred at once? */
+static Size
+transfer_bytes(uint64 position, Size bytes)
+{
+	return Min(Min(bytes, MAX_TRANSFER),
+			   SEGMENT_BYTES - position % SEGMENT_BYTES);
+}
+
+/* Count blocks of PostgreSQL's size for EXPLAIN (BUFFERS). */
+static int64
+blocks_of(Size bytes)
+{
+	return (bytes + BLCKSZ - 1) / BLCKSZ;
+}
+
+static int
+write_timed(File segment, const char *data, Size bytes, off_t offset)
+{
+	instr_time	start;
+	instr_time	end;
+	int			written;
+
+	if (!track_io_timing)
+		return FileWrite(segment, (char *) data, bytes, offset,
+						 WAIT_EVENT_BUFFILE_WRITE);
+	INSTR_TIME_SET_CURRENT(start);
+	written = FileWrite(segment, (char *) data, bytes, offset,
+						WAIT_EVENT_BUFFILE_WRITE);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_write_time, end, start);
+	return written;
+}
+
+static int
+read_timed(File segment, char *data, Size bytes, off_t offset)
+{
+	instr_time	start;
+	instr_time	end;
+	int			there;
+
+	if (!track_io_timing)
+		return FileRead(segment, data, bytes, offset,
+						WAIT_EVENT_BUFFILE_READ);
+	INSTR_TIME_SET_CURRENT(start);
+	there = FileRead(segment, data, bytes, offset, WAIT_EVENT_BUFFILE_READ);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_read_time, end, start);
+	return there;
+}
+
+void
+gpusort_extent_file_write(GsExtentFile *file, GsExtent extent,
+						  const char *data, Size bytes)
+{
+	uint64		position = (uint64) extent * file->extent_bytes;
+
+	pgBufferUsage.temp_blks_written += blocks_of(bytes);
+	while (bytes > 0)
+	{
+		off_t		offset;
+		File		segment = find_segment(file, position, &offset);
+		int			written;
+
+		CHECK_FOR_INTERRUPTS();
+		written = write_timed(segment, data, transfer_bytes(position, bytes),
+							  offset);
+		if (written <= 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not write to file \"%s\": %m",
+							FilePathName(segment))));
+		data += written;
+		position += written;
+		bytes -= written;
+	}
+	file->bytes_on_disk = Max(file->bytes_on_disk, position);
+}
+
+Size
+gpusort_extent_file_read(GsExtentFile *file, GsExtent extent, Size offset,
+						 char *data, Size bytes)
+{
+	uint64		position = (uint64) extent * file->extent_bytes + offset;
+	Size		total = 0;
+
+	while (total < bytes)
+	{
+		off_t		within;
+		File		segment = find_segment(file, position + total, &within);
+		int			there;
+
+		CHECK_FOR_INTERRUPTS();
+		there = read_timed(segment, data + total,
+						   transfer_bytes(position + total, bytes - total),
+						   within);
+		if (there < 0)
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 errmsg("could not read file \"%s\": %m",
+							FilePathName(segment))));
+		if (there == 0)
+			break;
+		total += there;
+	}
+	pgBufferUsage.temp_blks_read += blocks_of(total);
+	return total;
+}
