@@ -125,6 +125,13 @@ GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
 SELECT memory, result, count(*) FROM unnest('{64kB,65kB,130kB,300kB}'::text[]) memory, unnest('{few,n DESC,arrival}'::text[]) keys,
 	LATERAL check_stable('SELECT g AS arrival, g % 1009 AS few, nullif(g % 7, 0) AS n FROM generate_series(1, 60000) g', keys, memory) result
 GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
+-- runs that hardly overlap, of which whole blocks come before all others, with ties at their ends
+SELECT memory, result, count(*) FROM unnest('{64kB,200kB,1MB}'::text[]) memory,
+	unnest(ARRAY['arrival', 'arrival / 7', 'arrival / 7 DESC', 'arrival / 3000 DESC', 'arrival + few', 'arrival - few * 30', 'least(arrival, 20000) DESC', '(arrival / 5000) % 3, arrival DESC',
+		'nullif(greatest(arrival, 30000), 30000) NULLS FIRST', 'nullif(least(arrival, 30000), 30000) DESC NULLS FIRST', '(''customer '' || arrival) COLLATE "C"', '(''customer '' || 10000000 - arrival / 5) COLLATE "C"',
+		'arrival::numeric / 7 DESC', 'arrival / 20, few']) keys,
+	LATERAL check_stable('SELECT * FROM (SELECT g AS arrival, g % 1009 AS few FROM generate_series(1, 60000) g) s', keys, memory) result
+GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
 -- rows all of which are longer than the memory
 SELECT check_stable('SELECT arrival, few % 7 AS few, repeat(md5(few::text), 3000) AS t FROM runs WHERE arrival % 100 = 0', 'few', '64kB');
 DROP FUNCTION check_stable;

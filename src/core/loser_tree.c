@@ -41,3 +41,16 @@ gpusort_loser_tree_start(GsLoserTree *tree)
 			tree->winner = current;
 	}
 }
+
+uint32_t
+gpusort_loser_tree_second(const GsLoserTree *tree)
+{
+	uint32_t	match = (tree->winner + tree->count) / 2;
+	uint32_t	second = match > 0 ? tree->losers[match] : tree->winner;
+
+	/* The second best player can have lost to nobody but the winner. */
+	for (match /= 2; match > 0; match /= 2)
+		if (gpusort_loser_tree_is_before(tree, tree->losers[match], second))
+			second = tree->losers[match];
+	return second;
+}

@@ -50,6 +50,12 @@ typedef struct GsLoserTree
 /* Play all matches, and set 'winner'.  The caller has set the other fields. */
 extern void gpusort_loser_tree_start(GsLoserTree *tree);
 
+/*
+ * Returns the player that would win without the winner, or the winner if there is no
+ * other player.
+ */
+extern uint32_t gpusort_loser_tree_second(const GsLoserTree *tree);
+
 /* Does player a come before player b?  Calls the callback only for ties. */
 static inline bool
 gpusort_loser_tree_is_before(const GsLoserTree *tree, uint32_t a, uint32_t b)

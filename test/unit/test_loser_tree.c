@@ -109,6 +109,20 @@ make_players(Merge *merge, uint32_t count, uint64_t distinct,
 	}
 }
 
+/* Returns whether the tree finds the best of the players that have not won. */
+static bool
+second_is_right(const GsLoserTree *tree)
+{
+	uint32_t	second = tree->winner;
+
+	for (uint32_t player = 0; player < tree->count; player++)
+		if (player != tree->winner &&
+			(second == tree->winner ||
+			 gpusort_loser_tree_is_before(tree, player, second)))
+			second = player;
+	return gpusort_loser_tree_second(tree) == second;
+}
+
 /*
  * Returns whether all keys come in order, and ties in the order of players.
  */
@@ -133,7 +147,8 @@ merge_is_right(uint32_t count, uint64_t distinct, RandomState *random)
 		const Key  *key = current_key(&merge, tree.winner);
 		int			order = compare_keys(&last, key);
 
-		if (order > 0 || (order == 0 && last.player > key->player))
+		if (order > 0 || (order == 0 && last.player > key->player) ||
+			!second_is_right(&tree))
 			return false;
 		last = *key;
 		total--;

@@ -7,6 +7,11 @@
  * that row is reached.  Runs do not contain encoded keys, because encoding them again
  * takes less time than writing and reading them.
  *
+ * Runs of an input that is nearly in order hardly overlap.  If a whole block was
+ * returned without a row from another run in between, we compare the last row of that
+ * run's next block with the next rows of the other runs.  If it comes before these,
+ * all rows of its block are returned without looking at their keys.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -39,6 +44,10 @@ typedef struct GsMergeSource
 	int64		rows_to_read;	/* rows after the block */
 	GsRunBlock *block;
 	uint32		rows_left;		/* in the block, including 'row' */
+	bool		is_before_others;	/* do all rows of the block come before
+									 * the rows of other sources? */
+	uint32		block_rows;		/* in the block, and in the one before */
+	uint32		rows_before;
 	char	   *row;			/* the current row */
 	Size		row_bytes;
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
@@ -59,8 +68,11 @@ struct GsRunMerge
 	GsKeyComparison *comparison;	/* unless exact */
 	MemoryContext scratch;		/* for what comparators leak; unless exact */
 	GsLoserTree tree;
-	GsMergeSource *sources;		/* in the order of the runs */
+	GsMergeSource *sources;		/* in the order of the runs, and one for rows
+								 * that are only compared */
 	bool		started;
+	uint32		latest;			/* the source of the latest row, and how */
+	uint64		streak;			/* many latest rows came from there */
 	GsMemorySort *held;			/* sorted rows in memory, or NULL */
 	Size		held_room;		/* size of the block of 'held' */
 
@@ -71,21 +83,22 @@ struct GsRunMerge
 	bool	   *row_isnull;
 };
 
-/* GsTieCallback, called if the first words of the keys are equal. */
-static bool
-is_before(void *arg, uint32 a, uint32 b)
+/*
+ * Compare the rows of two sources that have equal first words of the keys.  Returns 0
+ * if they are ties.
+ */
+static int
+compare_rest(const GsRunMerge *merge, const GsMergeSource *left,
+			 const GsMergeSource *right)
 {
-	const GsRunMerge *merge = arg;
-	const GsMergeSource *left = &merge->sources[a];
-	const GsMergeSource *right = &merge->sources[b];
 	MemoryContext caller;
 	int			cmp;
 
 	for (unsigned w = 1; w < merge->words; w++)
 		if (left->key[w] != right->key[w])
-			return left->key[w] < right->key[w];
+			return left->key[w] < right->key[w] ? -1 : 1;
 	if (merge->exact)
-		return a < b;
+		return 0;
 	gpusort_work_add(left->row_bytes + right->row_bytes);
 	caller = MemoryContextSwitchTo(merge->scratch);
 	cmp = gpusort_key_comparison_compare(merge->comparison,
@@ -93,6 +106,17 @@ is_before(void *arg, uint32 a, uint32 b)
 										 left->values, left->isnull,
 										 right->values, right->isnull);
 	MemoryContextSwitchTo(caller);
+	return cmp;
+}
+
+/* GsTieCallback, called if the first words of the keys are equal. */
+static bool
+is_before(void *arg, uint32 a, uint32 b)
+{
+	const GsRunMerge *merge = arg;
+	int			cmp = compare_rest(merge, &merge->sources[a],
+								   &merge->sources[b]);
+
 	return cmp != 0 ? cmp < 0 : a < b;
 }
 
@@ -133,6 +157,7 @@ pack_block(GsRunMerge *merge, GsMergeSource *source)
 	Size		bytes;
 
 	source->block->nrows = 0;
+	source->block->last_row = used;
 	while (position < end)
 	{
 		bytes = gpusort_memory_sort_packed_size(merge->held, position);
@@ -145,6 +170,7 @@ pack_block(GsRunMerge *merge, GsMergeSource *source)
 		}
 		gpusort_memory_sort_pack(merge->held, position,
 								 (char *) source->block + used, bytes);
+		source->block->last_row = used;
 		used += bytes;
 		source->block->nrows++;
 		position++;
@@ -163,13 +189,26 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 		pack_block(merge, source);
 	if (merge->scratch != NULL)
 		MemoryContextReset(merge->scratch);
-	source->rows_left = source->block->nrows;
+	source->rows_left = source->block_rows = source->block->nrows;
 	source->rows_to_read -= source->block->nrows;
 	source->row = (char *) (source->block + 1);
+	source->is_before_others = false;
 	return true;
 }
 
-/* Go to the next row of a source, or take the source out of the tree. */
+static inline void
+measure_row(const GsRunMerge *merge, GsMergeSource *source)
+{
+	source->row_bytes = merge->format->packed_bytes;
+	if (merge->format->variable)
+		source->row_bytes = gpusort_row_format_packed_length(merge->format,
+															 source->row);
+}
+
+/*
+ * Go to the next row of a source, or take the source out of the tree.  The key of the
+ * row is not needed if it comes before the rows of other sources.
+ */
 static inline void
 advance(GsRunMerge *merge, uint32 number)
 {
@@ -183,32 +222,94 @@ advance(GsRunMerge *merge, uint32 number)
 	}
 	else if (!read_block(merge, source))
 	{
+		source->is_before_others = false;
 		merge->tree.players[number].rank = GPUSORT_RANK_OUT;
 		return;
 	}
-	source->row_bytes = merge->format->packed_bytes;
-	if (merge->format->variable)
-		source->row_bytes = gpusort_row_format_packed_length(merge->format,
-															 source->row);
-	show_key(merge, number);
+	measure_row(merge, source);
+	if (!source->is_before_others)
+		show_key(merge, number);
+}
+
+/*
+ * Returns whether all rows of the winner's block come before the rows of other sources.
+ * The winner is at the first row of the block.
+ */
+static bool
+block_is_before_others(GsRunMerge *merge)
+{
+	GsLoserTree *tree = &merge->tree;
+	GsMergeSource *source = &merge->sources[tree->winner];
+	uint32		second = gpusort_loser_tree_second(tree);
+	uint32		spare = tree->count;
+	GsMergeSource *last = &merge->sources[spare];
+	GsPlayer   *player = &tree->players[spare];
+	const GsPlayer *other = &tree->players[second];
+	int			cmp;
+
+	if (tree->count == 1 || other->rank == GPUSORT_RANK_OUT)
+		return true;
+	last->row = (char *) source->block + source->block->last_row;
+	measure_row(merge, last);
+	show_key(merge, spare);
+	if (player->rank != other->rank)
+		return player->rank < other->rank;
+	if (player->word != other->word)
+		return player->word < other->word;
+	cmp = compare_rest(merge, last, &merge->sources[second]);
+	return cmp != 0 ? cmp < 0 : tree->winner < second;
+}
+
+/*
+ * Count the rows that come from one source without interruption.  If the winner is at
+ * the start of a block, and the block before was returned as a whole, find out whether
+ * this one can be, too.  Which source wins cannot be predicted, so that it must not
+ * decide a branch.
+ */
+static inline void
+note_winner(GsRunMerge *merge)
+{
+	uint32		winner = merge->tree.winner;
+	GsMergeSource *source = &merge->sources[winner];
+
+	merge->streak &= -(uint64) (winner == merge->latest);
+	merge->latest = winner;
+	if (unlikely(source->rows_left == source->block_rows))
+	{
+		if (merge->streak >= source->rows_before &&
+			block_is_before_others(merge))
+		{
+			source->is_before_others = true;
+			merge->streak += source->block_rows;
+		}
+		source->rows_before = source->block_rows;
+	}
+	merge->streak++;
+}
+
+/* Allocate memory for the sort keys of a source's rows. */
+static void
+alloc_keys(const GsRunMerge *merge, GsMergeSource *source)
+{
+	int			nkeys = merge->spec->keys.nkeys;
+
+	if (merge->exact)
+		return;
+	source->values = palloc(nkeys * sizeof(Datum));
+	source->isnull = palloc(nkeys * sizeof(bool));
 }
 
 /* Set up a source.  'run' is NULL for the rows of the memory sort. */
 static void
 begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 {
-	int			nkeys = merge->spec->keys.nkeys;
-
 	source->run = run;
 	source->rows_to_read = run != NULL ? run->nrows :
 		gpusort_memory_sort_count(merge->held);
 	source->block = run != NULL ? gpusort_sorted_run_alloc_block(run) :
 		palloc(HELD_BLOCK_BYTES);
-	if (!merge->exact)
-	{
-		source->values = palloc(nkeys * sizeof(Datum));
-		source->isnull = palloc(nkeys * sizeof(bool));
-	}
+	source->rows_before = PG_UINT32_MAX;
+	alloc_keys(merge, source);
 }
 
 /*
@@ -259,14 +360,15 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 	merge->row_values = palloc0(format->ncolumns * sizeof(Datum));
 	merge->row_isnull = palloc0(format->ncolumns * sizeof(bool));
 
-	merge->sources = palloc0(nsources * sizeof(GsMergeSource));
+	merge->sources = palloc0((nsources + 1) * sizeof(GsMergeSource));
 	merge->tree.count = nsources;
-	merge->tree.players = palloc0(nsources * sizeof(GsPlayer));
+	merge->tree.players = palloc0((nsources + 1) * sizeof(GsPlayer));
 	merge->tree.losers = palloc(nsources * sizeof(uint32));
 	merge->tree.tie = is_before;
 	merge->tree.tie_arg = merge;
 	for (int i = 0; i < nsources; i++)
 		begin_source(merge, &merge->sources[i], i < nruns ? runs[i] : NULL);
+	alloc_keys(merge, &merge->sources[nsources]);
 	return merge;
 }
 
@@ -280,7 +382,13 @@ gpusort_run_merge_next(GsRunMerge *merge, Size *bytes)
 	{
 		if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
 			return NULL;
+		source = &merge->sources[tree->winner];
 		advance(merge, tree->winner);
+		if (source->is_before_others)
+		{
+			*bytes = source->row_bytes;
+			return source->row;
+		}
 		gpusort_loser_tree_replay(tree);
 	}
 	else
@@ -292,6 +400,7 @@ gpusort_run_merge_next(GsRunMerge *merge, Size *bytes)
 	}
 	if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
 		return NULL;
+	note_winner(merge);
 	source = &merge->sources[tree->winner];
 	*bytes = source->row_bytes;
 	return source->row;
