@@ -132,6 +132,14 @@ SELECT memory, result, count(*) FROM unnest('{64kB,200kB,1MB}'::text[]) memory,
 		'arrival::numeric / 7 DESC', 'arrival / 20, few']) keys,
 	LATERAL check_stable('SELECT * FROM (SELECT g AS arrival, g % 1009 AS few FROM generate_series(1, 60000) g) s', keys, memory) result
 GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
+-- strings that begin alike, or mostly do
+SELECT memory, result, count(*) FROM unnest('{64kB,200kB,1MB}'::text[]) memory,
+	unnest(ARRAY['(''customer '' || few) COLLATE "C" DESC', '(''customer '' || many) COLLATE "C", few', '(CASE WHEN arrival % 100 = 0 THEN ''zebra '' ELSE ''customer '' END || few) COLLATE "C"',
+		'(CASE WHEN arrival % 100 = 0 THEN '''' WHEN arrival % 70 > 0 THEN ''customer '' || few END) COLLATE "C" DESC NULLS LAST, n', '(CASE WHEN arrival % 7 > 0 THEN ''customer '' || repeat(''x'', few::int) || b END) COLLATE "C" NULLS FIRST',
+		'(''customer '' || few)::bytea || ''\000''::bytea || few::text::bytea', '(''customer '' || few)::bytea || substr(''\000000''::bytea, 1, arrival % 3) DESC', '(''customer '' || few || repeat('' '', arrival % 4))::char(40) COLLATE "C"', '(''customer '' || few)::name DESC',
+		'(''customer '' || repeat(md5(few::text), 300)) COLLATE "C"']) keys,
+	LATERAL check_stable('SELECT * FROM runs', keys, memory) result
+GROUP BY memory, result ORDER BY pg_size_bytes(memory), result;
 -- rows all of which are longer than the memory
 SELECT check_stable('SELECT arrival, few % 7 AS few, repeat(md5(few::text), 3000) AS t FROM runs WHERE arrival % 100 = 0', 'few', '64kB');
 DROP FUNCTION check_stable;

@@ -192,6 +192,15 @@ gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first)
 }
 
 bool
+gpusort_key_plan_is_string(const GsKeyPlan *plan)
+{
+	const GsKeyStage *stage = &plan->stages[0];
+
+	return stage->open && stage->end == 1 && stage->slices == 1 &&
+		gpusort_key_encoding_is_string(&plan->columns[0].encoding);
+}
+
+bool
 gpusort_key_plan_is_common(const GsKeyPlan *plan)
 {
 	for (int i = 0; i < plan->ncolumns; i++)

@@ -84,6 +84,13 @@ extern bool gpusort_key_plan_is_exact(const GsKeyPlan *plan, int *first);
  */
 extern bool gpusort_key_plan_is_common(const GsKeyPlan *plan);
 
+/*
+ * Do the words encode nothing but the first bytes of a string, which is the first sort
+ * key?  Then they can be relative to a pivot instead: a cursor that is initialized with
+ * zeros stands at the words of whole strings.
+ */
+extern bool gpusort_key_plan_is_string(const GsKeyPlan *plan);
+
 /* Do rows whose first sort key is NULL come before the others? */
 extern bool gpusort_key_plan_nulls_first(const GsKeyPlan *plan);
 

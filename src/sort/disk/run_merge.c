@@ -16,6 +16,9 @@
  */
 #include "compat.h"
 
+#include "access/detoast.h"
+#include "fmgr.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 
 #include "core/loser_tree.h"
@@ -32,6 +35,9 @@
  * comparator if strings begin alike, and take time if they do not.
  */
 #define STRING_WORDS	2
+
+/* A pivot is a string of at most this many bytes, so that its words tell more. */
+#define MAX_PIVOT_BYTES	1024
 
 /* Ranks of rows in the tree, by which NULL keys sort before or after all others. */
 #define RANK_NULL_FIRST	0
@@ -59,10 +65,13 @@ typedef struct GsMergeSource
 
 struct GsRunMerge
 {
+	MemoryContext context;
 	const GsSortSpec *spec;
 	const GsRowFormat *format;
 	const GsKeyPlan *plan;		/* see plan_of_merge() */
 	unsigned	words;
+	bool		has_pivot;		/* are the words relative to 'pivot'? */
+	GsPivot		pivot;
 	bool		exact;			/* is the encoding of all keys exact? */
 	int			first_inexact;	/* number of the sort key */
 	GsKeyComparison *comparison;	/* unless exact */
@@ -140,8 +149,10 @@ show_key(GsRunMerge *merge, uint32 number)
 		merge->row_isnull[keys->attnos[k] - 1] = isnull[k];
 	}
 	player->rank = RANK_REGULAR;
-	if (!gpusort_key_plan_encode(plan, merge->row_values, merge->row_isnull,
-								 source->key))
+	if (merge->has_pivot && !isnull[0])
+		gpusort_pivot_encode(&merge->pivot, values[0], source->key);
+	else if (!gpusort_key_plan_encode(plan, merge->row_values, merge->row_isnull,
+									  source->key))
 		player->rank = gpusort_key_plan_nulls_first(plan) ? RANK_NULL_FIRST :
 			RANK_NULL_LAST;
 	player->word = source->key[0];
@@ -287,6 +298,89 @@ note_winner(GsRunMerge *merge)
 	merge->streak++;
 }
 
+/* ----------------------------------------------------------------
+ *		strings that begin alike
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Returns a source whose current row can be the pivot, one in the middle, if the strings
+ * of all sources begin with the same word.  Otherwise returns NULL.
+ */
+static const GsMergeSource *
+choose_pivot(const GsRunMerge *merge)
+{
+	uint32		nsources = merge->tree.count;
+	const GsMergeSource *found = NULL;
+
+	for (uint32 i = 0; i < nsources; i++)
+	{
+		if (merge->tree.players[i].rank != RANK_REGULAR)
+			continue;
+		if (found != NULL && found->key[0] != merge->sources[i].key[0])
+			return NULL;
+		if (found == NULL || i <= nsources / 2)
+			found = &merge->sources[i];
+	}
+	return found;
+}
+
+/* Copy the string of a source's row.  Returns false if it is too long for a pivot. */
+static bool
+copy_string(const GsRunMerge *merge, const GsMergeSource *source, Datum *copy)
+{
+	AttrNumber	attno = merge->spec->keys.attnos[0];
+	Form_pg_attribute att = TupleDescAttr(merge->spec->tupdesc, attno - 1);
+	Datum		value = source->values[0];
+
+	if (att->attlen != -1)
+	{
+		*copy = datumCopy(value, att->attbyval, att->attlen);
+		return true;
+	}
+	if (toast_raw_datum_size(value) > MAX_PIVOT_BYTES)
+		return false;
+	*copy = PointerGetDatum(PG_DETOAST_DATUM_COPY(value));
+	return true;
+}
+
+/*
+ * If the first rows of all sources have strings that begin alike, most others do, too.
+ * Encode the strings relative to one of them from now on.
+ */
+static void
+use_pivot(GsRunMerge *merge)
+{
+	GsKeyCursor cursor = {0};
+	const GsMergeSource *source;
+	MemoryContext caller;
+	Datum		value;
+
+	if (!gpusort_key_plan_is_string(merge->spec->key_plan))
+		return;
+	source = choose_pivot(merge);
+	if (source == NULL)
+		return;
+	caller = MemoryContextSwitchTo(merge->context);
+	merge->has_pivot = copy_string(merge, source, &value);
+	if (merge->has_pivot)
+		gpusort_key_plan_set_pivot(merge->spec->key_plan, &cursor, value,
+								   &merge->pivot);
+	MemoryContextSwitchTo(caller);
+	if (!merge->has_pivot)
+		return;
+	merge->plan = merge->spec->key_plan;
+	merge->words = gpusort_key_plan_words(merge->plan);
+	for (uint32 i = 0; i < merge->tree.count; i++)
+		if (merge->tree.players[i].rank != GPUSORT_RANK_OUT)
+			show_key(merge, i);
+}
+
+/* ----------------------------------------------------------------
+ *		the merge
+ * ----------------------------------------------------------------
+ */
+
 /* Allocate memory for the sort keys of a source's rows. */
 static void
 alloc_keys(const GsRunMerge *merge, GsMergeSource *source)
@@ -340,6 +434,7 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 	GsRunMerge *merge = palloc0(sizeof(GsRunMerge));
 	int			nsources = nruns + (held != NULL ? 1 : 0);
 
+	merge->context = CurrentMemoryContext;
 	merge->spec = spec;
 	merge->format = format;
 	merge->held = held;
@@ -395,6 +490,7 @@ gpusort_run_merge_next(GsRunMerge *merge, Size *bytes)
 	{
 		for (uint32 i = 0; i < tree->count; i++)
 			advance(merge, i);
+		use_pivot(merge);
 		gpusort_loser_tree_start(tree);
 		merge->started = true;
 	}
