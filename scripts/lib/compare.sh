@@ -157,14 +157,14 @@ same_rows()
 	fi
 }
 
-# sorts_with NAME SQL: prints the node that sorts in the query's plan.
+# sorts_with NAME SQL: prints the node that sorts in the query's plan, or none.
 sorts_with()
 {
-	if [[ $(ask "$1" "EXPLAIN (COSTS OFF) $2") == *GpuSort* ]]; then
-		echo GpuSort
-	else
-		echo Sort
-	fi
+	case $(ask "$1" "EXPLAIN (COSTS OFF) $2") in
+		*GpuSort*) echo GpuSort ;;
+		*Sort*) echo Sort ;;
+		*) echo none ;;
+	esac
 }
 
 
