@@ -75,7 +75,8 @@ sub start_node
 	my ($name, @settings) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init;
+	# Collations of ICU need an encoding, whatever the locale of the environment is.
+	$node->init(extra => [ '--no-locale', '--encoding=UTF8' ]);
 	$node->append_conf('postgresql.conf',
 		join("\n", 'jit = off', 'autovacuum = off', @settings, ''));
 	$node->start;
