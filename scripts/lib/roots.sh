@@ -103,11 +103,23 @@ find_mirror()
 # $LOGS/RELEASE.log is the log, of this and of what the caller runs there.
 prepare_root()
 {
+	lock_root "$1"
 	: >"$LOGS/$1.log"
 	make_root "$1" || return
-	lock_root "$1"
 	copy_network "$ROOTS/$1"
 	copy_tree_into "$ROOTS/$1"
+}
+
+# lock_root RELEASE: two scripts must not use a root at the same time.  This process has
+# the lock until it ends or takes the next one.
+lock_root()
+{
+	mkdir -p "$ROOTS"
+	exec 9>"$ROOTS/$1.lock"
+	flock -n 9 || {
+		say "Waiting for another script that uses Debian $1"
+		flock 9
+	}
 }
 
 # A root is complete or does not exist.
@@ -121,7 +133,6 @@ make_root()
 	say "Unpacking Debian $release"
 	[ "$release" != experimental ] || base=sid
 	rm -rf "$root.new"
-	mkdir -p "$ROOTS"
 	in_namespaces debootstrap --variant=minbase "$base" "$root.new" "$MIRROR" \
 		>"$LOGS/$release.log" 2>&1 || {
 		tail -n 20 "$LOGS/$release.log" >&2
@@ -129,17 +140,6 @@ make_root()
 	}
 	[ "$release" != experimental ] || add_experimental "$root.new"
 	mv "$root.new" "$root"
-}
-
-# lock_root RELEASE: two scripts must not use the tree in a root at the same time.  This
-# process has the lock until it ends or takes the next one.
-lock_root()
-{
-	exec 9<"$ROOTS/$1"
-	flock -n 9 || {
-		say "Waiting for another script that uses Debian $1"
-		flock 9
-	}
 }
 
 # add_experimental ROOT: apt takes nothing from experimental unless it is told to.
