@@ -51,6 +51,14 @@ extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
 #define MADV_COLLAPSE	25
 #endif
 
+/* What other systems call differently or lack. */
+#ifndef MAP_ANONYMOUS
+#define MAP_ANONYMOUS	MAP_ANON
+#endif
+#ifndef MAP_NORESERVE
+#define MAP_NORESERVE	0
+#endif
+
 #define LOCK_NAME		"pg_gpusort memory"
 
 /* If the setting is -1: this part of the machine's memory, and at most so much. */
