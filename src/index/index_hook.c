@@ -48,10 +48,12 @@
 #include "index/index_hook.h"
 
 /*
- * No relation has this OID, because PostgreSQL does not use the OID of a
- * built-in object twice.
+ * A message of call_again() names a relation by an OID of its own: this bit, the
+ * sender's process ID and a number.  A relation can have such an OID only if OIDs have
+ * wrapped around, and then its cache entry is reloaded once more than needed.
  */
-#define NO_RELATION		BTREE_AM_OID
+#define CALL_OID_BASE	((Oid) 0xC0000000)
+#define CALL_PID_MASK	0x3FFFFF
 
 static GPUSORT_RELATION_HOOK_TYPE prev_relation_hook = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility_hook = NULL;
@@ -73,8 +75,8 @@ static bool is_watching = false;
  */
 static List *unbuilt = NIL;
 
-/* Has a message of call_again() been sent and not yet received? */
-static bool is_called_again = false;
+/* The OID in the message that call_again() has sent last, if it has not arrived. */
+static Oid	expected_call = InvalidOid;
 
 /* ----------------------------------------------------------------
  *		taking over relation cache entries
@@ -182,18 +184,23 @@ check_relation(GPUSORT_RELATION_HOOK_ARGS)
 /*
  * Make this process call entry_changed() when it takes its next lock, by
  * sending an invalidation message for a relation that does not exist.
+ *
+ * All processes of the database receive it.  Each must answer only its own last
+ * message: if those of two concurrent builds answered each other's, there would be twice
+ * as many with each lock.
  */
 static void
 call_again(void)
 {
+	static uint8 number = 0;
 	SharedInvalidationMessage message;
 
+	expected_call = CALL_OID_BASE | (MyProcPid & CALL_PID_MASK) << 8 | number++;
 	memset(&message, 0, sizeof(message));
 	message.rc.id = SHAREDINVALRELCACHE_ID;
 	message.rc.dbId = MyDatabaseId;
-	message.rc.relId = NO_RELATION;
+	message.rc.relId = expected_call;
 	SendSharedInvalidMessages(&message, 1);
-	is_called_again = true;
 }
 
 /*
@@ -219,7 +226,7 @@ call_again(void)
 static void
 entry_changed(Datum arg, Oid relid)
 {
-	bool		is_call = relid == NO_RELATION || !OidIsValid(relid);
+	bool		is_call = !OidIsValid(relid) || relid == expected_call;
 
 	if (IsTransactionState())
 	{
@@ -229,12 +236,12 @@ entry_changed(Datum arg, Oid relid)
 				 (relid >= FirstNormalObjectId && ReindexIsProcessingIndex(relid)))
 			take_over_index(relid);
 	}
-	else if (!is_called_again)
+	else if (!OidIsValid(expected_call))
 		is_call = true;
 
 	if (is_call)
 	{
-		is_called_again = false;
+		expected_call = InvalidOid;
 		if (unbuilt != NIL)
 			call_again();
 	}
