@@ -141,7 +141,7 @@ REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
 	sort_settings sort_overflow sort_statistics \
 	index_setup index_types index_pages index_unique index_tuples index_statements index_workers \
 	array_sort array_argsort array_sort_pairs array_types security
-ISOLATION = eval_plan_qual cursors cancel enum_labels
+ISOLATION = eval_plan_qual cursors cancel enum_labels concurrent_builds
 # PostgreSQL 16 took the directory of the expected output apart from the input.
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation \
 	$(if $(filter-out 15,$(MAJORVERSION)),--expecteddir=test/isolation)
