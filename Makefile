@@ -33,6 +33,7 @@ OBJS = \
 	src/settings.o \
 	src/fallback.o \
 	src/work.o \
+	src/register_worker.o \
 	src/key/catalog_changes.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \

@@ -34,15 +34,13 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "register_worker.h"
 #include "service/device_process.h"
 #include "service/device_record.h"
 #include "service/service_shmem.h"
 #include "service/service_worker.h"
 
 extern PGDLLEXPORT void gpusort_service_main(Datum arg);
-
-/* Seconds until the postmaster restarts the worker after it has ended. */
-#define WORKER_RESTART_S	5
 
 /*
  * Milliseconds until a new device process is started after a crash: the first
@@ -383,18 +381,6 @@ gpusort_service_main(Datum arg)
 void
 gpusort_service_worker_init(void)
 {
-	BackgroundWorker worker = {0};
-
-	if (!gpusort_service_is_wanted())
-		return;
-	strlcpy(worker.bgw_name, "pg_gpusort service", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "pg_gpusort service", BGW_MAXLEN);
-	strlcpy(worker.bgw_library_name, "pg_gpusort", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "gpusort_service_main",
-			sizeof(worker.bgw_function_name));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
-		BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = WORKER_RESTART_S;
-	RegisterBackgroundWorker(&worker);
+	if (gpusort_service_is_wanted())
+		gpusort_register_worker("pg_gpusort service", "gpusort_service_main");
 }

@@ -39,6 +39,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
+#include "register_worker.h"
 #include "settings.h"
 #include "sort/base/warm_memory.h"
 
@@ -74,9 +75,6 @@ extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
 /* How often the worker looks for blocks that are due. */
 #define LOOK_MS			5000
 
-/* Seconds until the postmaster restarts the worker after it has ended. */
-#define WORKER_RESTART_S	5
-
 typedef struct WarmBlock
 {
 	int			pid;			/* the process that has it, or 0 */
@@ -88,13 +86,12 @@ typedef struct WarmMemory
 {
 	TimestampTz refused;		/* when the system last had no huge page */
 	Latch	   *worker;			/* to be set when a block gets warm, or NULL */
-	int			nblocks;
 	WarmBlock	blocks[FLEXIBLE_ARRAY_MEMBER];
 } WarmMemory;
 
 /* The reserved addresses, the same in all processes; NULL if there are none. */
 static char *base = NULL;
-static Size limit = 0;
+static int	nblocks = 0;
 
 static const char *reason = "pg_gpusort is not in shared_preload_libraries";
 
@@ -216,7 +213,7 @@ reserve_addresses(void)
 	else
 	{
 		cool_down(base, BLOCK_BYTES);
-		limit = bytes;
+		nblocks = (int) (bytes / BLOCK_BYTES);
 		reason = NULL;
 	}
 }
@@ -229,7 +226,7 @@ reserve_addresses(void)
 static Size
 state_bytes(void)
 {
-	return offsetof(WarmMemory, blocks) + limit / BLOCK_BYTES * sizeof(WarmBlock);
+	return offsetof(WarmMemory, blocks) + nblocks * sizeof(WarmBlock);
 }
 
 static void
@@ -254,28 +251,10 @@ start_shmem(void)
 	if (!found)
 	{
 		memset(state, 0, state_bytes());
-		state->nblocks = (int) (limit / BLOCK_BYTES);
-		cool_down(base, limit);
+		cool_down(base, nblocks * BLOCK_BYTES);
 	}
 	lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
 	LWLockRelease(AddinShmemInitLock);
-}
-
-static void
-register_worker(void)
-{
-	BackgroundWorker worker = {0};
-
-	strlcpy(worker.bgw_name, "pg_gpusort memory", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "pg_gpusort memory", BGW_MAXLEN);
-	strlcpy(worker.bgw_library_name, "pg_gpusort", sizeof(worker.bgw_library_name));
-	strlcpy(worker.bgw_function_name, "gpusort_warm_memory_main",
-			sizeof(worker.bgw_function_name));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
-		BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_ConsistentState;
-	worker.bgw_restart_time = WORKER_RESTART_S;
-	RegisterBackgroundWorker(&worker);
 }
 
 void
@@ -290,7 +269,7 @@ gpusort_warm_memory_init(void)
 	shmem_request_hook = request_shmem;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = start_shmem;
-	register_worker();
+	gpusort_register_worker("pg_gpusort memory", "gpusort_warm_memory_main");
 }
 
 /* ----------------------------------------------------------------
@@ -307,7 +286,7 @@ find_free(int n, bool warm)
 {
 	int			free_blocks = 0;
 
-	for (int b = 0; b < state->nblocks; b++)
+	for (int b = 0; b < nblocks; b++)
 	{
 		const WarmBlock *block = &state->blocks[b];
 
@@ -346,7 +325,7 @@ static void
 return_all(int code, Datum arg)
 {
 	LWLockAcquire(lock, LW_EXCLUSIVE);
-	for (int b = 0; b < state->nblocks; b++)
+	for (int b = 0; b < nblocks; b++)
 		if (state->blocks[b].pid == MyProcPid)
 			free_blocks(b, 1);
 	LWLockRelease(lock);
@@ -395,7 +374,7 @@ gpusort_warm_memory_take(Size size)
 	Size		n = size / BLOCK_BYTES;
 	int			first;
 
-	if (state == NULL || n > (Size) state->nblocks)
+	if (state == NULL || n > (Size) nblocks)
 		return NULL;
 	if (!returns_at_exit)
 	{
@@ -438,9 +417,9 @@ gpusort_warm_memory_status(GsWarmMemoryStatus *status)
 	status->reason = reason;
 	if (state == NULL)
 		return;
-	status->limit = limit;
+	status->limit = nblocks * BLOCK_BYTES;
 	LWLockAcquire(lock, LW_SHARED);
-	for (int b = 0; b < state->nblocks; b++)
+	for (int b = 0; b < nblocks; b++)
 	{
 		status->present += state->blocks[b].warm ? BLOCK_BYTES : 0;
 		status->in_use += state->blocks[b].pid != 0 ? BLOCK_BYTES : 0;
@@ -465,7 +444,7 @@ take_due(bool *any_warm)
 
 	*any_warm = false;
 	LWLockAcquire(lock, LW_EXCLUSIVE);
-	for (int b = state->nblocks - 1; b >= 0 && due < 0; b--)
+	for (int b = nblocks - 1; b >= 0 && due < 0; b--)
 	{
 		const WarmBlock *block = &state->blocks[b];
 
@@ -527,7 +506,6 @@ gpusort_warm_memory_main(Datum arg)
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 
-	/* Without a connection, pg_stat_activity would not show the worker. */
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	wait_event = GPUSORT_NEW_WAIT_EVENT("GpuSortMemoryMain");
 	set_worker(MyLatch);
