@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * compat.h
- *		Differences between the supported versions of PostgreSQL, 15 to 18.
+ *		Differences between the supported versions of PostgreSQL, 15 to 19.
  *
  * This is the only file that looks at PG_VERSION_NUM.  The rest of the source
  * uses the newest signatures; this file defines what older versions lack.
