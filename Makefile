@@ -56,6 +56,7 @@ OBJS = \
 	src/heap/heap_rows.o \
 	src/heap/page_scan.o \
 	src/sort/base/budget.o \
+	src/sort/base/dense_row.o \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \
 	src/sort/base/tuple_rows.o \

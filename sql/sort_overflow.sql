@@ -200,6 +200,42 @@ SELECT * FROM explain_sorts('SELECT a.arrival FROM runs a JOIN runs b ON a.few =
 ROLLBACK;
 DROP TABLE runs;
 
+-- files are no larger than those of stock PostgreSQL, whatever the rows are, but for the
+-- half of a row that remains free in a block, which has 8 kB with so little memory
+CREATE FUNCTION disk_kb(query text, ours boolean) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	PERFORM set_config('pg_gpusort.enable', ours::text, true),
+		set_config('pg_gpusort.debug_require', CASE WHEN ours THEN 'node' ELSE 'off' END, true);
+	EXECUTE format('EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) %s', query) INTO plan;
+	plan := plan -> 0 -> 'Plan';
+	IF plan ->> 'Sort Space Type' IS DISTINCT FROM 'Disk' OR
+		(plan ->> 'Node Type' = 'Sort') = ours THEN
+		RAISE EXCEPTION 'the plan is %', plan;
+	END IF;
+	RETURN plan ->> 'Sort Space Used';
+END $$;
+CREATE TEMP TABLE shapes AS
+	SELECT i AS id, hashint8extended(i, 7) AS k8, i % 100 AS a, i % 1000 AS b, NULL::int8 AS n8,
+		CASE WHEN i % 3 = 0 THEN i END AS s8, hashint8(i) / 7.0::float8 AS f, i % 2 = 0 AS bo,
+		'customer ' || i AS c1, CASE WHEN i % 2 = 0 THEN 'x' || i % 7 END AS c2, NULL::text AS c3,
+		'some comment text of forty characters ...' AS c4, repeat(md5(i::text), 6) AS long,
+		(i % 10000)::numeric(12, 2) AS n, md5(i::text)::uuid AS u, md5(i::text)::name AS name,
+		date '2020-01-01' + (i % 1000)::int AS d
+	FROM generate_series(1, 20000) i;
+ANALYZE shapes;
+SET work_mem = '256kB';
+SET pg_gpusort.backend = cpu;
+SELECT columns, disk_kb(query, true) <= disk_kb(query, false) * 1.04 AS fits
+FROM unnest('{*,"id, k8","id, c1","k8, a, n8, s8","n8, n8, n8, n8, s8, s8, k8","k8, c2","k8, c3","k8, long","k8, u, name","k8, bo, bo, bo",
+		"k8, n","c1, c2, k8","k8, f, d, a, b","id, k8, c4, long, n, u","s8, c2, c3, n8, k8, bo"}'::text[]) columns,
+	format('SELECT %s FROM shapes ORDER BY k8', columns) query;
+RESET pg_gpusort.backend;
+SET work_mem = '64kB';
+DROP TABLE shapes;
+DROP FUNCTION disk_kb;
+
 -- temporary files do not outlive the statement
 SELECT count(*) FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp' || pg_backend_pid() || '.%';
 DROP FUNCTION unforeseen;

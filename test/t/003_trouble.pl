@@ -54,7 +54,7 @@ SKIP:
 	skip 'needs prlimit', 1 if system('prlimit --version >/dev/null 2>&1') != 0;
 
 	# The system refuses to make files longer, in the first run or in a later one.
-	foreach my $kilobytes (16, 200, 2000)
+	foreach my $kilobytes (16, 200, 1000)
 	{
 		my @errors;
 

@@ -10,7 +10,7 @@
  * headers are shortened as in heap tuples, TOAST pointers are copied as they are,
  * and expanded objects are flattened.
  *
- * Rows have two forms, which row_format.h describes.  Stored rows are aligned for
+ * Rows have three forms, which row_format.h describes.  Stored rows are aligned for
  * all columns.  Packed rows have a NULL bitmap after the fixed part, and no
  * undefined bytes, because other processes read them.  Since they are copied to
  * and from a device, they are aligned only for values that are read in place, and
@@ -23,29 +23,9 @@
 #include "access/htup_details.h"
 #include "access/tupmacs.h"
 #include "utils/expandeddatum.h"
-#include "utils/memdebug.h"
 
+#include "sort/base/row_column.h"
 #include "sort/base/row_format.h"
-
-typedef enum GsColumnKind
-{
-	GS_COLUMN_1,				/* passed by value, by size */
-	GS_COLUMN_2,
-	GS_COLUMN_4,
-	GS_COLUMN_8,
-	GS_COLUMN_FIXED,			/* passed by reference, fixed length */
-	GS_COLUMN_VARLENA,
-	GS_COLUMN_CSTRING
-} GsColumnKind;
-
-typedef struct GsRowColumn
-{
-	GsColumnKind kind;
-	uint32		offset;			/* within the row's fixed part */
-	uint32		bytes;			/* its size there */
-	uint32		align;			/* alignment of the type */
-	bool		can_shorten;	/* may a varlena header become one byte? */
-} GsRowColumn;
 
 /* ----------------------------------------------------------------
  *		the format
@@ -66,13 +46,6 @@ align_bytes(char typalign)
 		default:
 			return ALIGNOF_DOUBLE;
 	}
-}
-
-static inline bool
-is_variable(const GsRowColumn *column)
-{
-	return column->kind == GS_COLUMN_VARLENA ||
-		column->kind == GS_COLUMN_CSTRING;
 }
 
 /* Returns the description of a column, without its offset. */
@@ -98,7 +71,8 @@ classify_column(Form_pg_attribute att)
 		column.kind = GS_COLUMN_2;
 	else
 		column.kind = GS_COLUMN_1;
-	column.bytes = is_variable(&column) ? sizeof(uint32) : att->attlen;
+	column.bytes = gpusort_column_is_variable(&column) ? sizeof(uint32) :
+		att->attlen;
 	return column;
 }
 
@@ -177,7 +151,7 @@ gpusort_row_format_create(const GsSortSpec *spec)
 		row_align = Max(row_align, fixed_align(column));
 		if (column->kind == GS_COLUMN_FIXED)
 			format->packed_align = Max(format->packed_align, column->align);
-		if (is_variable(column) && !format->variable)
+		if (gpusort_column_is_variable(column) && !format->variable)
 		{
 			format->variable = true;
 			format->first_offset = column->offset;
@@ -308,7 +282,7 @@ end_of_values(const GsRowFormat *format, const Datum *values,
 	{
 		Size		length;
 
-		if (!is_variable(&format->columns[i]) || isnull[i])
+		if (!gpusort_column_is_variable(&format->columns[i]) || isnull[i])
 			continue;
 		end = variable_start(&format->columns[i], values[i], end, &length);
 		end += length;
@@ -380,21 +354,6 @@ write_columns(const GsRowFormat *format, const Datum *values,
 	return true;
 }
 
-static inline uint32
-offset_of_variable(const GsRowColumn *column, const char *row)
-{
-	uint32		offset;
-
-	memcpy(&offset, row + column->offset, sizeof(offset));
-	return offset;
-}
-
-static inline bool
-bit_is_set(const uint8 *bitmap, int i)
-{
-	return (bitmap[i / 8] >> (i % 8)) & 1;
-}
-
 /* Returns the Datum that fetch_att() would return, so that no bit of it differs. */
 static inline Datum
 read_column(const GsRowColumn *column, char *row)
@@ -430,7 +389,7 @@ read_column(const GsRowColumn *column, char *row)
 			return PointerGetDatum(ptr);
 		case GS_COLUMN_VARLENA:
 		case GS_COLUMN_CSTRING:
-			return PointerGetDatum(row + offset_of_variable(column, row));
+			return PointerGetDatum(row + gpusort_column_offset_of_value(column, row));
 	}
 	pg_unreachable();
 }
@@ -451,7 +410,7 @@ read_columns(const GsRowFormat *format, char *row, const uint8 *bitmap,
 	{
 		for (int i = 0; i < format->ncolumns; i++)
 		{
-			isnull[i] = bit_is_set(bitmap, i);
+			isnull[i] = gpusort_bitmap_is_null(bitmap, i);
 			values[i] = isnull[i] ? (Datum) 0 :
 				read_column(&format->columns[i], row);
 		}
@@ -459,7 +418,7 @@ read_columns(const GsRowFormat *format, char *row, const uint8 *bitmap,
 }
 
 /* ----------------------------------------------------------------
- *		whole tuples, of which both forms are the same
+ *		whole tuples
  * ----------------------------------------------------------------
  */
 
@@ -573,7 +532,7 @@ gpusort_row_format_read_columns(const GsRowFormat *format, char *row,
 	{
 		int			c = attnos[i] - 1;
 
-		isnull[i] = bitmap != NULL && bit_is_set(bitmap, c);
+		isnull[i] = bitmap != NULL && gpusort_bitmap_is_null(bitmap, c);
 		values[i] = isnull[i] ? (Datum) 0 :
 			read_column(&format->columns[c], row);
 	}
@@ -583,21 +542,6 @@ gpusort_row_format_read_columns(const GsRowFormat *format, char *row,
  *		packed rows
  * ----------------------------------------------------------------
  */
-
-static inline uint8 *
-bitmap_of_row(const GsRowFormat *format, char *row)
-{
-	return (uint8 *) row + format->columns_bytes;
-}
-
-static bool
-has_null(const GsRowFormat *format, const uint8 *bitmap)
-{
-	for (uint32 i = 0; i < format->null_bytes; i++)
-		if (bitmap[i] != 0)
-			return true;
-	return false;
-}
 
 Size
 gpusort_row_format_packed_size(const GsRowFormat *format, const Datum *values,
@@ -637,7 +581,7 @@ gpusort_row_format_pack(const GsRowFormat *format, const Datum *values,
 		return 0;
 	if (has_null)
 		gpusort_row_format_mark_nulls(format, isnull,
-									  bitmap_of_row(format, row));
+									  gpusort_row_format_bitmap(format, row));
 	if (!format->variable)
 		return end;
 	next = MAXALIGN(end);
@@ -649,15 +593,16 @@ void
 gpusort_row_format_unpack(const GsRowFormat *format, char *row, Datum *values,
 						  bool *isnull)
 {
-	const uint8 *bitmap = bitmap_of_row(format, row);
+	const uint8 *bitmap = gpusort_row_format_bitmap(format, row);
 
 	if (format->tuple_column > 0)
 	{
 		read_tuple(format, row, values, isnull);
 		return;
 	}
-	read_columns(format, row, has_null(format, bitmap) ? bitmap : NULL,
-				 values, isnull);
+	if (!gpusort_bitmap_has_null(bitmap, format->null_bytes))
+		bitmap = NULL;
+	read_columns(format, row, bitmap, values, isnull);
 }
 
 void
@@ -665,14 +610,15 @@ gpusort_row_format_unpack_columns(const GsRowFormat *format, char *row,
 								  const AttrNumber *attnos, int n,
 								  Datum *values, bool *isnull)
 {
-	gpusort_row_format_read_columns(format, row, bitmap_of_row(format, row),
+	gpusort_row_format_read_columns(format, row,
+									gpusort_row_format_bitmap(format, row),
 									attnos, n, values, isnull);
 }
 
 /* Returns the end of the last value of variable length, or 'end' if there is none. */
-static Size
-end_of_row(const GsRowFormat *format, const char *row, const uint8 *bitmap,
-		   Size end)
+Size
+gpusort_row_format_end(const GsRowFormat *format, const char *row,
+					   const uint8 *bitmap, Size end)
 {
 	/* The values are in the order of the columns. */
 	for (int i = format->ncolumns - 1; i >= 0; i--)
@@ -680,81 +626,15 @@ end_of_row(const GsRowFormat *format, const char *row, const uint8 *bitmap,
 		const GsRowColumn *column = &format->columns[i];
 		uint32		start;
 
-		if (!is_variable(column) || (bitmap != NULL && bit_is_set(bitmap, i)))
+		if (!gpusort_column_is_variable(column) ||
+			(bitmap != NULL && gpusort_bitmap_is_null(bitmap, i)))
 			continue;
-		start = offset_of_variable(column, row);
+		start = gpusort_column_offset_of_value(column, row);
 		if (column->kind == GS_COLUMN_CSTRING)
 			return start + strlen(row + start) + 1;
 		return start + VARSIZE_ANY(row + start);
 	}
 	return end;
-}
-
-/* Returns how much farther back the values of variable length are in a packed row. */
-static inline Size
-shift_of_values(const GsRowFormat *format)
-{
-	return format->packed_bytes - format->fixed_bytes;
-}
-
-Size
-gpusort_row_format_converted_size(const GsRowFormat *format, const char *row,
-								  const uint8 *bitmap)
-{
-	if (!format->variable)
-		return format->packed_bytes;
-	if (format->tuple_column > 0)
-		return MAXALIGN(((MinimalTuple) row)->t_len);
-	return MAXALIGN(end_of_row(format, row, bitmap, format->fixed_bytes) +
-					shift_of_values(format));
-}
-
-/* Copy the values of variable length of a stored row to the packed one. */
-static void
-convert_variables(const GsRowFormat *format, const char *row, char *packed,
-				  Size bytes)
-{
-	memcpy(packed + format->packed_bytes, row + format->fixed_bytes,
-		   bytes - format->packed_bytes);
-	for (int i = 0; i < format->ncolumns; i++)
-	{
-		const GsRowColumn *column = &format->columns[i];
-		uint32		offset;
-
-		if (!is_variable(column))
-			continue;
-		offset = offset_of_variable(column, row) + shift_of_values(format);
-		memcpy(packed + column->offset, &offset, sizeof(offset));
-	}
-}
-
-void
-gpusort_row_format_convert(const GsRowFormat *format, const char *row,
-						   const uint8 *bitmap, char *packed, Size bytes)
-{
-	uint8	   *packed_bitmap = bitmap_of_row(format, packed);
-
-	if (format->tuple_column > 0)
-	{
-		Size		end = ((MinimalTuple) row)->t_len;
-
-		memcpy(packed, row, end);
-		zero_bytes(packed + end, bytes - end);
-		return;
-	}
-	memcpy(packed, row, format->columns_bytes);
-	if (bitmap == NULL)
-		zero_bytes((char *) packed_bitmap, format->null_bytes);
-	else
-		memcpy(packed_bitmap, bitmap, format->null_bytes);
-	if (format->variable)
-		convert_variables(format, row, packed, bytes);
-
-	/*
-	 * The bytes of NULLs and padding are undefined, which is harmless in a
-	 * file.
-	 */
-	VALGRIND_MAKE_MEM_DEFINED(packed, bytes);
 }
 
 Size
@@ -764,6 +644,7 @@ gpusort_row_format_packed_length(const GsRowFormat *format, char *row)
 		return format->packed_bytes;
 	if (format->tuple_column > 0)
 		return MAXALIGN(((MinimalTuple) row)->t_len);
-	return MAXALIGN(end_of_row(format, row, bitmap_of_row(format, row),
-							   format->packed_bytes));
+	return MAXALIGN(gpusort_row_format_end(format, row,
+										   gpusort_row_format_bitmap(format, row),
+										   format->packed_bytes));
 }

@@ -3,9 +3,11 @@
  * row_format.h
  *		The format in which a sort stores rows.
  *
- * A row has one of two forms.  A stored row, which only the row store uses, does
+ * A row has one of three forms.  A stored row, which only the row store uses, does
  * not contain its NULL bitmap: the row store keeps that, because NULLs are rare.
- * A packed row is self-contained.  Runs and pool chunks consist of packed rows.
+ * A packed row is self-contained.  Pool chunks consist of packed rows.  A dense row,
+ * in a run on disk, has fewer bytes, and becomes a packed row again before it is used
+ * (see dense_row.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -123,6 +125,12 @@ extern void gpusort_row_format_read_columns(const GsRowFormat *format,
  * follow it without gaps.
  */
 
+static inline uint8 *
+gpusort_row_format_bitmap(const GsRowFormat *format, char *row)
+{
+	return (uint8 *) row + format->columns_bytes;
+}
+
 /* Returns the size of a row, a multiple of packed_align. */
 extern Size gpusort_row_format_packed_size(const GsRowFormat *format,
 										   const Datum *values,
@@ -159,18 +167,6 @@ gpusort_row_format_pack_fast(const GsRowFormat *format, const Datum *values,
 	return format->packed_bytes;
 }
 
-/*
- * Convert a stored row to a packed row: the size of the packed row, and the
- * conversion, which writes that many bytes.  The bytes of NULLs and padding are
- * undefined, so the result may go to a file, but not to other processes.
- */
-extern Size gpusort_row_format_converted_size(const GsRowFormat *format,
-											  const char *row,
-											  const uint8 *bitmap);
-extern void gpusort_row_format_convert(const GsRowFormat *format,
-									   const char *row, const uint8 *bitmap,
-									   char *packed, Size bytes);
-
 /* Read a row.  Values that are passed by reference point into it. */
 extern void gpusort_row_format_unpack(const GsRowFormat *format, char *row,
 									  Datum *values, bool *isnull);
@@ -197,6 +193,13 @@ extern void gpusort_row_format_unpack_columns(const GsRowFormat *format,
 											  char *row,
 											  const AttrNumber *attnos, int n,
 											  Datum *values, bool *isnull);
+
+/*
+ * Returns the offset at which a stored or a packed row ends, whose values of variable
+ * length begin at 'end'.  'bitmap' is as in gpusort_row_format_read().
+ */
+extern Size gpusort_row_format_end(const GsRowFormat *format, const char *row,
+								   const uint8 *bitmap, Size end);
 
 /* Returns the size of a row that has been written, at whose end the next one starts. */
 extern Size gpusort_row_format_packed_length(const GsRowFormat *format,

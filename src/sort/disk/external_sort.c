@@ -200,14 +200,15 @@ static void
 write_merged(GsExternalSort *sort, int first, int nruns, GsMemorySort *held,
 			 int64 nrows)
 {
-	char	   *row;
-	Size		bytes;
-
 	begin_merge(sort, first, nruns, held);
 	gpusort_run_file_begin(sort->file);
-	while (nrows-- > 0 &&
-		   (row = gpusort_run_merge_next(sort->merge, &bytes)) != NULL)
-		gpusort_run_file_put_packed(sort->file, row, bytes);
+	while (nrows-- > 0 && gpusort_run_merge_next(sort->merge))
+	{
+		Size		bytes;
+		const char *row = gpusort_run_merge_dense_row(sort->merge, &bytes);
+
+		gpusort_run_file_put_dense(sort->file, row, bytes);
+	}
 }
 
 /* Replace some runs by a single one. */
@@ -328,18 +329,14 @@ gpusort_external_share(GsExternalSort *sort, int64 nrows, GsSharedRun *shared)
 static char *
 get_merged(GsExternalSort *sort, int64 position)
 {
-	char	   *row;
-	Size		bytes;
-
 	Assert(position >= sort->next_position);
 	do
 	{
-		row = gpusort_run_merge_next(sort->merge, &bytes);
-		if (row == NULL)
+		if (!gpusort_run_merge_next(sort->merge))
 			elog(ERROR, "sorted runs have no row " INT64_FORMAT,
 				 sort->next_position);
 	} while (sort->next_position++ < position);
-	return row;
+	return gpusort_run_merge_packed_row(sort->merge);
 }
 
 void

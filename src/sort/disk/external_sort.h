@@ -24,7 +24,7 @@ extern GsExternalSort *gpusort_external_begin(const GsSortSpec *spec,
 
 /*
  * Write a run: begin it, put its rows in sorted order, and end it.  Instead of
- * putting a row, the caller can reserve space for it, and must then write the packed
+ * putting a row, the caller can reserve space for it, and must then write the dense
  * row there before the next call.  'index' is the index, from 0, at which to insert
  * the run: among ties, the rows of runs with lower indexes come first.  To append
  * the run, pass gpusort_external_runs().  Checks for interrupts.

@@ -97,12 +97,12 @@ gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *rows,
 	gpusort_external_begin_run(external);
 	for (int64 row = 0; row < nrows; row++)
 	{
-		Size		bytes = gpusort_memory_sort_packed_size(rows, row);
+		Size		bytes = gpusort_memory_sort_dense_size(rows, row);
 
 		CHECK_FOR_INTERRUPTS();
-		gpusort_memory_sort_pack(rows, row,
-								 gpusort_external_reserve(external, bytes),
-								 bytes);
+		gpusort_memory_sort_make_dense(rows, row,
+									   gpusort_external_reserve(external, bytes),
+									   bytes);
 	}
 }
 

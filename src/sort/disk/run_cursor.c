@@ -11,6 +11,7 @@
  */
 #include "compat.h"
 
+#include "sort/base/dense_row.h"
 #include "sort/disk/run_cursor.h"
 
 /* Where a block of the run is. */
@@ -28,8 +29,9 @@ struct GsRunCursor
 	GsBlockAddress start;		/* of the run's first block */
 	GsBlockAddress marked;
 	GsRunBlock *block;
+	GsRowBuffer buffer;			/* for the row that was read last */
 
-	/* Offsets of the rows in the block, if their length varies. */
+	/* Offsets of the rows in the block. */
 	uint32	   *offsets;
 	uint32		max_offsets;
 };
@@ -49,9 +51,12 @@ find_rows(GsRunCursor *cursor)
 	}
 	for (uint32 i = 0; i < block->nrows; i++)
 	{
+		Size		bytes;
+
 		cursor->offsets[i] = offset;
-		offset += gpusort_row_format_packed_length(cursor->format,
-												   (char *) block + offset);
+		gpusort_dense_row_expand_fast(cursor->format, (char *) block + offset,
+									  &cursor->buffer, &bytes);
+		offset += bytes;
 	}
 }
 
@@ -66,8 +71,7 @@ read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
 	cursor->address.extent = extent;
 	gpusort_sorted_run_seek(cursor->run, extent);
 	gpusort_sorted_run_read(cursor->run, cursor->block);
-	if (cursor->format->variable)
-		find_rows(cursor);
+	find_rows(cursor);
 }
 
 static void
@@ -98,6 +102,7 @@ gpusort_run_cursor_begin(const GsRowFormat *format, GsSortedRun *run)
 {
 	GsRunCursor *cursor = palloc0(sizeof(GsRunCursor));
 
+	cursor->buffer.context = CurrentMemoryContext;
 	cursor->format = format;
 	cursor->run = run;
 	cursor->block = gpusort_sorted_run_alloc_block(run);
@@ -130,6 +135,7 @@ char *
 gpusort_run_cursor_get(GsRunCursor *cursor, int64 position)
 {
 	int64		index = position - cursor->address.first_row;
+	Size		bytes;
 
 	if (index < 0 || index >= cursor->block->nrows)
 	{
@@ -141,9 +147,10 @@ gpusort_run_cursor_get(GsRunCursor *cursor, int64 position)
 			go_to_next_block(cursor);
 		index = position - cursor->address.first_row;
 	}
-	if (cursor->format->variable)
-		return (char *) cursor->block + cursor->offsets[index];
-	return (char *) (cursor->block + 1) + index * cursor->format->packed_bytes;
+	return gpusort_dense_row_expand_fast(cursor->format,
+										 (char *) cursor->block +
+										 cursor->offsets[index],
+										 &cursor->buffer, &bytes);
 }
 
 void

@@ -24,10 +24,11 @@
 #include "core/loser_tree.h"
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
+#include "sort/base/dense_row.h"
 #include "sort/disk/run_merge.h"
 #include "work.h"
 
-/* Rows of a memory sort are packed into blocks of this size, as if read from disk. */
+/* Rows of a memory sort are copied into blocks of this size, as if read from disk. */
 #define HELD_BLOCK_BYTES	((Size) 8 * 1024)
 
 /*
@@ -54,8 +55,10 @@ typedef struct GsMergeSource
 									 * the rows of other sources? */
 	uint32		block_rows;		/* in the block, and in the one before */
 	uint32		rows_before;
-	char	   *row;			/* the current row */
-	Size		row_bytes;
+	char	   *dense;			/* the current row, in the block, */
+	Size		row_bytes;		/* its size there */
+	char	   *row;			/* and its packed form, in the buffer */
+	GsRowBuffer buffer;
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
 
 	/* The sort keys of 'row', if their encoding is not exact. */
@@ -158,9 +161,9 @@ show_key(GsRunMerge *merge, uint32 number)
 	player->word = source->key[0];
 }
 
-/* Pack the next rows of the memory sort into its block. */
+/* Copy the next rows of the memory sort into its block. */
 static void
-pack_block(GsRunMerge *merge, GsMergeSource *source)
+fill_block(GsRunMerge *merge, GsMergeSource *source)
 {
 	int64		end = gpusort_memory_sort_count(merge->held);
 	int64		position = end - source->rows_to_read;
@@ -171,7 +174,7 @@ pack_block(GsRunMerge *merge, GsMergeSource *source)
 	source->block->last_row = used;
 	while (position < end)
 	{
-		bytes = gpusort_memory_sort_packed_size(merge->held, position);
+		bytes = gpusort_memory_sort_dense_size(merge->held, position);
 		if (bytes > merge->held_room - used)
 		{
 			if (source->block->nrows > 0)
@@ -179,8 +182,8 @@ pack_block(GsRunMerge *merge, GsMergeSource *source)
 			merge->held_room = sizeof(GsRunBlock) + bytes;
 			source->block = repalloc_huge(source->block, merge->held_room);
 		}
-		gpusort_memory_sort_pack(merge->held, position,
-								 (char *) source->block + used, bytes);
+		gpusort_memory_sort_make_dense(merge->held, position,
+									   (char *) source->block + used, bytes);
 		source->block->last_row = used;
 		used += bytes;
 		source->block->nrows++;
@@ -197,23 +200,23 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 	if (source->run != NULL)
 		gpusort_sorted_run_read(source->run, source->block);
 	else
-		pack_block(merge, source);
+		fill_block(merge, source);
 	if (merge->scratch != NULL)
 		MemoryContextReset(merge->scratch);
 	source->rows_left = source->block_rows = source->block->nrows;
 	source->rows_to_read -= source->block->nrows;
-	source->row = (char *) (source->block + 1);
+	source->dense = (char *) (source->block + 1);
 	source->is_before_others = false;
 	return true;
 }
 
+/* Expand the row at source->dense. */
 static inline void
-measure_row(const GsRunMerge *merge, GsMergeSource *source)
+expand_row(const GsRunMerge *merge, GsMergeSource *source)
 {
-	source->row_bytes = merge->format->packed_bytes;
-	if (merge->format->variable)
-		source->row_bytes = gpusort_row_format_packed_length(merge->format,
-															 source->row);
+	source->row = gpusort_dense_row_expand_fast(merge->format, source->dense,
+												&source->buffer,
+												&source->row_bytes);
 }
 
 /*
@@ -229,7 +232,7 @@ advance(GsRunMerge *merge, uint32 number)
 	if (likely(source->rows_left > 1))
 	{
 		source->rows_left--;
-		source->row += source->row_bytes;
+		source->dense += source->row_bytes;
 	}
 	else if (!read_block(merge, source))
 	{
@@ -237,7 +240,7 @@ advance(GsRunMerge *merge, uint32 number)
 		merge->tree.players[number].rank = GPUSORT_RANK_OUT;
 		return;
 	}
-	measure_row(merge, source);
+	expand_row(merge, source);
 	if (!source->is_before_others)
 		show_key(merge, number);
 }
@@ -260,8 +263,8 @@ block_is_before_others(GsRunMerge *merge)
 
 	if (tree->count == 1 || other->rank == GPUSORT_RANK_OUT)
 		return true;
-	last->row = (char *) source->block + source->block->last_row;
-	measure_row(merge, last);
+	last->dense = (char *) source->block + source->block->last_row;
+	expand_row(merge, last);
 	show_key(merge, spare);
 	if (player->rank != other->rank)
 		return player->rank < other->rank;
@@ -381,12 +384,13 @@ use_pivot(GsRunMerge *merge)
  * ----------------------------------------------------------------
  */
 
-/* Allocate memory for the sort keys of a source's rows. */
+/* Prepare a source for having a row, and its sort keys. */
 static void
-alloc_keys(const GsRunMerge *merge, GsMergeSource *source)
+prepare_row(const GsRunMerge *merge, GsMergeSource *source)
 {
 	int			nkeys = merge->spec->keys.nkeys;
 
+	source->buffer.context = merge->context;
 	if (merge->exact)
 		return;
 	source->values = palloc(nkeys * sizeof(Datum));
@@ -403,7 +407,7 @@ begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 	source->block = run != NULL ? gpusort_sorted_run_alloc_block(run) :
 		palloc(HELD_BLOCK_BYTES);
 	source->rows_before = PG_UINT32_MAX;
-	alloc_keys(merge, source);
+	prepare_row(merge, source);
 }
 
 /*
@@ -463,27 +467,22 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 	merge->tree.tie_arg = merge;
 	for (int i = 0; i < nsources; i++)
 		begin_source(merge, &merge->sources[i], i < nruns ? runs[i] : NULL);
-	alloc_keys(merge, &merge->sources[nsources]);
+	prepare_row(merge, &merge->sources[nsources]);
 	return merge;
 }
 
-char *
-gpusort_run_merge_next(GsRunMerge *merge, Size *bytes)
+bool
+gpusort_run_merge_next(GsRunMerge *merge)
 {
 	GsLoserTree *tree = &merge->tree;
-	GsMergeSource *source;
 
 	if (likely(merge->started))
 	{
 		if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
-			return NULL;
-		source = &merge->sources[tree->winner];
+			return false;
 		advance(merge, tree->winner);
-		if (source->is_before_others)
-		{
-			*bytes = source->row_bytes;
-			return source->row;
-		}
+		if (merge->sources[tree->winner].is_before_others)
+			return true;
 		gpusort_loser_tree_replay(tree);
 	}
 	else
@@ -495,9 +494,22 @@ gpusort_run_merge_next(GsRunMerge *merge, Size *bytes)
 		merge->started = true;
 	}
 	if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
-		return NULL;
+		return false;
 	note_winner(merge);
-	source = &merge->sources[tree->winner];
+	return true;
+}
+
+char *
+gpusort_run_merge_packed_row(const GsRunMerge *merge)
+{
+	return merge->sources[merge->tree.winner].row;
+}
+
+char *
+gpusort_run_merge_dense_row(const GsRunMerge *merge, Size *bytes)
+{
+	const GsMergeSource *source = &merge->sources[merge->tree.winner];
+
 	*bytes = source->row_bytes;
-	return source->row;
+	return source->dense;
 }

@@ -26,9 +26,11 @@ extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
 										   GsMemorySort *held);
 
 /*
- * Return the next row, packed, and its length.  The row is valid until the next
- * call.  Returns NULL after the last row.
+ * Go to the next row.  Returns false after the last one.  The row, in its packed form or
+ * in its dense form of *bytes bytes (see dense_row.h), is valid until the next call.
  */
-extern char *gpusort_run_merge_next(GsRunMerge *merge, Size *bytes);
+extern bool gpusort_run_merge_next(GsRunMerge *merge);
+extern char *gpusort_run_merge_packed_row(const GsRunMerge *merge);
+extern char *gpusort_run_merge_dense_row(const GsRunMerge *merge, Size *bytes);
 
 #endif							/* GPUSORT_RUN_MERGE_H */

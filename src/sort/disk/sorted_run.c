@@ -3,11 +3,10 @@
  * sorted_run.c
  *		Writes and reads sorted runs of rows in a temporary file.
  *
- * A run is a chain of blocks of whole rows, so that rows can be used where they were
- * read.  A block is written and read by a single call of the system, directly from and
- * to the memory with the rows.  All runs of a process share one file, whose extents
- * are reused as soon as they have been read.  A merge of runs into another run
- * therefore needs hardly any additional disk space.
+ * A run is a chain of blocks of whole rows.  A block is written and read by a single
+ * call of the system.  All runs of a process share one file, whose extents are reused as
+ * soon as they have been read.  A merge of runs into another run therefore needs hardly
+ * any additional disk space.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,6 +14,7 @@
 
 #include "utils/memutils.h"
 
+#include "sort/base/dense_row.h"
 #include "sort/disk/sorted_run.h"
 #include "work.h"
 
@@ -31,6 +31,7 @@ struct GsRunFile
 	const GsRunTarget *target;	/* run set of the file, or NULL */
 	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
+	GsRowBuffer packed;			/* for the row that is put */
 
 	/* The run that is being written. */
 	GsSortedRun *run;
@@ -77,6 +78,7 @@ gpusort_run_file_create(const GsRowFormat *format, Size limit,
 	StaticAssertStmt(sizeof(GsRunBlock) % MAXIMUM_ALIGNOF == 0,
 					 "rows behind the header of a block are aligned");
 	file->context = CurrentMemoryContext;
+	file->packed.context = CurrentMemoryContext;
 	file->format = format;
 	file->target = target;
 	file->block_bytes = block_bytes(limit);
@@ -102,6 +104,8 @@ gpusort_run_file_close(GsRunFile *file)
 {
 	gpusort_extent_file_close(file->extents);
 	pfree(file->block);
+	if (file->packed.row != NULL)
+		pfree(file->packed.row);
 	pfree(file);
 }
 
@@ -187,25 +191,6 @@ next_free(GsRunFile *file)
 	return (char *) file->block + file->end;
 }
 
-void
-gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
-{
-	Size		bytes;
-
-	bytes = gpusort_row_format_pack_fast(file->format, values, isnull,
-										 next_free(file),
-										 file->room - file->end);
-	if (unlikely(bytes == 0))
-	{
-		make_room(file, gpusort_row_format_packed_size(file->format, values,
-													   isnull));
-		bytes = gpusort_row_format_pack(file->format, values, isnull,
-										next_free(file),
-										file->room - file->end);
-	}
-	add_row(file, bytes);
-}
-
 char *
 gpusort_run_file_reserve(GsRunFile *file, Size bytes)
 {
@@ -219,9 +204,22 @@ gpusort_run_file_reserve(GsRunFile *file, Size bytes)
 }
 
 void
-gpusort_run_file_put_packed(GsRunFile *file, const char *row, Size bytes)
+gpusort_run_file_put_dense(GsRunFile *file, const char *row, Size bytes)
 {
 	memcpy(gpusort_run_file_reserve(file, bytes), row, bytes);
+}
+
+void
+gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
+{
+	Size		bytes = gpusort_row_format_packed_size(file->format, values,
+													   isnull);
+	char	   *row = gpusort_row_buffer_reserve(&file->packed, bytes);
+
+	(void) gpusort_row_format_pack(file->format, values, isnull, row, bytes);
+	bytes = gpusort_dense_row_size_of_packed(file->format, row);
+	gpusort_dense_row_write_packed(file->format, row,
+								   gpusort_run_file_reserve(file, bytes));
 }
 
 GsSortedRun *

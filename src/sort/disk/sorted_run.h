@@ -30,7 +30,7 @@ typedef struct GsSortedRun
 } GsSortedRun;
 
 /*
- * The header of a block of rows.  The packed rows follow it.  A block is in one extent,
+ * The header of a block of rows.  The dense rows follow it.  A block is in one extent,
  * or in several that follow each other if it has a single row that is longer.
  */
 typedef struct GsRunBlock
@@ -71,12 +71,12 @@ extern void gpusort_run_file_close(GsRunFile *file);
 extern void gpusort_run_file_begin(GsRunFile *file);
 extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 								 const bool *isnull);
-extern void gpusort_run_file_put_packed(GsRunFile *file, const char *row,
-										Size bytes);
+extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
+									   Size bytes);
 
 /*
  * Add a row of 'bytes' bytes to the run, and return where the caller must write the
- * packed row before the next call.
+ * dense row before the next call.
  */
 extern char *gpusort_run_file_reserve(GsRunFile *file, Size bytes);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);

@@ -192,19 +192,19 @@ gpusort_memory_sort_get(GsMemorySort *sort, int64 position,
 }
 
 Size
-gpusort_memory_sort_packed_size(GsMemorySort *sort, int64 position)
+gpusort_memory_sort_dense_size(GsMemorySort *sort, int64 position)
 {
 	prefetch(sort, position);
-	return gpusort_row_store_packed_size(sort->store,
-										 (uint32) sort->entries[position]);
+	return gpusort_row_store_dense_size(sort->store,
+										(uint32) sort->entries[position]);
 }
 
 void
-gpusort_memory_sort_pack(GsMemorySort *sort, int64 position, char *packed,
-						 Size bytes)
+gpusort_memory_sort_make_dense(GsMemorySort *sort, int64 position, char *dense,
+							   Size bytes)
 {
-	gpusort_row_store_pack(sort->store, (uint32) sort->entries[position],
-						   packed, bytes);
+	gpusort_row_store_make_dense(sort->store, (uint32) sort->entries[position],
+								 dense, bytes);
 }
 
 void

@@ -58,13 +58,13 @@ extern void gpusort_memory_sort_get(GsMemorySort *sort, int64 position,
 									Datum *values, bool *isnull);
 
 /*
- * The same for the packed form of a row (see row_format.h): return its size, and
- * write it to 'packed'.  'bytes' must be that size.
+ * The same for the dense form of a row (see dense_row.h): return its size, and
+ * write it to 'dense'.  'bytes' must be that size.
  */
-extern Size gpusort_memory_sort_packed_size(GsMemorySort *sort,
-											int64 position);
-extern void gpusort_memory_sort_pack(GsMemorySort *sort, int64 position,
-									 char *packed, Size bytes);
+extern Size gpusort_memory_sort_dense_size(GsMemorySort *sort,
+										   int64 position);
+extern void gpusort_memory_sort_make_dense(GsMemorySort *sort, int64 position,
+										   char *dense, Size bytes);
 
 /*
  * When memory is full, rows beyond the bound are dropped only if they are at least

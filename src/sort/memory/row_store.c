@@ -22,6 +22,7 @@
 #include "utils/memutils.h"
 
 #include "sort/base/row_format.h"
+#include "sort/base/dense_row.h"
 #include "sort/memory/row_store.h"
 #include "work.h"
 
@@ -431,26 +432,23 @@ gpusort_row_store_get_columns(const GsRowStore *store, uint32 number,
 }
 
 Size
-gpusort_row_store_packed_size(const GsRowStore *store, uint32 number)
+gpusort_row_store_dense_size(const GsRowStore *store, uint32 number)
 {
 	const uint8 *bitmap;
-	char	   *row;
+	char	   *row = find_row(store, number, &bitmap);
 
-	if (!store->format->variable)
-		return store->format->packed_bytes;
-	row = find_row(store, number, &bitmap);
-	return gpusort_row_format_converted_size(store->format, row, bitmap);
+	return gpusort_dense_row_size(store->format, row, bitmap);
 }
 
 void
-gpusort_row_store_pack(const GsRowStore *store, uint32 number, char *packed,
-					   Size bytes)
+gpusort_row_store_make_dense(const GsRowStore *store, uint32 number, char *dense,
+							 Size bytes)
 {
 	const uint8 *bitmap;
 	char	   *row = find_row(store, number, &bitmap);
 
 	gpusort_work_add(bytes);
-	gpusort_row_format_convert(store->format, row, bitmap, packed, bytes);
+	gpusort_dense_row_write(store->format, row, bitmap, dense);
 }
 
 /*

@@ -50,12 +50,12 @@ extern void gpusort_row_store_get_columns(const GsRowStore *store, uint32 row,
 										  Datum *values, bool *isnull);
 
 /*
- * Returns the size of a row when it is packed (see row_format.h), and packs it, which
- * writes that many bytes.
+ * The dense form of a row (see dense_row.h): returns its size, and writes that many
+ * bytes.
  */
-extern Size gpusort_row_store_packed_size(const GsRowStore *store, uint32 row);
-extern void gpusort_row_store_pack(const GsRowStore *store, uint32 row,
-								   char *packed, Size bytes);
+extern Size gpusort_row_store_dense_size(const GsRowStore *store, uint32 row);
+extern void gpusort_row_store_make_dense(const GsRowStore *store, uint32 row,
+										 char *dense, Size bytes);
 
 /*
  * Prefetch a row.  Rows in sorted order are at random addresses, so the caller
