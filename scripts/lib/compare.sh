@@ -1,8 +1,9 @@
 # shellcheck shell=bash disable=SC2034
 #
 # compare.sh
-#	Stock PostgreSQL and ours side by side: two long-lived sessions, one of
-#	which has never loaded the extension, run the same queries in turn.
+#	Stock PostgreSQL and ours side by side: sessions without the extension, or in
+#	which it is disabled, and sessions with it run the same queries in turn.  There
+#	are two long-lived sessions, and new ones for the times of first sorts.
 #
 # To be sourced after cluster.sh.
 
@@ -14,9 +15,15 @@ SESSION_SETTINGS="
 	SET jit = off;
 	SET max_parallel_workers_per_gather = 0;
 	SET work_mem = '2GB';"
+STOCK_SETTINGS="
+	SET pg_gpusort.enable = off;
+	SET pg_gpusort.enable_index_build = off;"
 OUR_SETTINGS="
 	LOAD 'pg_gpusort';
 	SET pg_gpusort.work_mem = '2GB';"
+
+# Further settings of sessions, as long as with_settings runs its command.
+declare -A MORE_SETTINGS=([stock]="" [ours]="")
 
 
 # ---- Sessions ----
@@ -33,8 +40,36 @@ open_session()
 	exec {fd}<"$out"
 	SESSION_OUT[$name]=$fd
 	rm "$in" "$out"
-	ask "$name" "$SESSION_SETTINGS"
-	case $name in ours*) ask "$name" "$OUR_SETTINGS" ;; esac
+	ask "$name" "$(settings_of "$name")"
+}
+
+# settings_of NAME: prints what a session begins with.
+settings_of()
+{
+	echo "$SESSION_SETTINGS"
+	case $1 in
+		stock*) echo "$STOCK_SETTINGS ${MORE_SETTINGS[stock]}" ;;
+		ours*) echo "$OUR_SETTINGS ${MORE_SETTINGS[ours]}" ;;
+	esac
+}
+
+# with_settings STOCK OURS COMMAND...: runs the command with these further settings for
+# sessions of stock PostgreSQL and of ours.
+with_settings()
+{
+	local stock=${MORE_SETTINGS[stock]} ours=${MORE_SETTINGS[ours]} session
+
+	MORE_SETTINGS[stock]+="$1;"
+	MORE_SETTINGS[ours]+="$2;"
+	for session in stock ours; do
+		ask "$session" "${MORE_SETTINGS[$session]}"
+	done
+	"${@:3}"
+	MORE_SETTINGS[stock]=$stock
+	MORE_SETTINGS[ours]=$ours
+	for session in stock ours; do
+		ask "$session" "RESET ALL; $(settings_of "$session")"
+	done
 }
 
 close_session()
@@ -79,6 +114,42 @@ time_both()
 	for ((run = 0; run < $1; run++)); do
 		STOCK_MS+=("$(time_of stock "$2")")
 		OURS_MS+=("$(time_of ours "$2")")
+	done
+}
+
+# How often a new session runs what is timed: once for the first time, and then again.
+RUNS_OF_SESSION=3
+
+# times_of_session NAME SQL [BETWEEN]: runs the SQL several times in a new session,
+# BETWEEN after each time, and prints the times.
+times_of_session()
+{
+	local run
+
+	{
+		settings_of "$1"
+		for ((run = 0; run < RUNS_OF_SESSION; run++)); do
+			printf '\\timing on\n%s;\n\\timing off\n%s;\n' "$2" "${3-}"
+		done
+	} | sql | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'
+}
+
+# time_sessions RUNS STOCK OURS [BETWEEN]: runs the SQL of both in as many new sessions of
+# each, in turn; sets the arrays STOCK_FIRST, STOCK_LATER, OURS_FIRST and OURS_LATER.
+time_sessions()
+{
+	local run times
+
+	STOCK_FIRST=() STOCK_LATER=() OURS_FIRST=() OURS_LATER=()
+	for ((run = 0; run < $1; run++)); do
+		readarray -t times < <(times_of_session stock "$2" "${4-}")
+		[ ${#times[@]} -eq "$RUNS_OF_SESSION" ] || die "a session has failed: $2"
+		STOCK_FIRST+=("${times[0]}")
+		STOCK_LATER+=("${times[@]:1}")
+		readarray -t times < <(times_of_session ours "$3" "${4-}")
+		[ ${#times[@]} -eq "$RUNS_OF_SESSION" ] || die "a session has failed: $3"
+		OURS_FIRST+=("${times[0]}")
+		OURS_LATER+=("${times[@]:1}")
 	done
 }
 

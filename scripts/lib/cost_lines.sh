@@ -7,10 +7,13 @@
 # units of cpu_operator_cost; the length of a unit is measured by a sequential scan.
 
 COST_LINES=(bytes_16 bytes_48 bytes_112 bytes_272 words_2 words_4 ties disk
+	columns_4 columns_7 columns_9 columns_12 columns_12_disk sorted sorted_disk sorted_12_disk
 	groups_1k groups_10k groups_100k groups_1m
 	join_1k join_10k join_100k join_1m)
 
-COST_HEADING='%-12s %8s %8s %8s %8s %8s %9s %9s %9s  %s\n'
+NINE_COLUMNS='id, k1, k2, k3, k4, g1k, g10k, g100k, g1m'
+
+COST_HEADING='%-15s %8s %8s %8s %8s %8s %9s %9s %9s  %s\n'
 
 # Columns in random order: numbers below a thousand to a million, and 64-bit numbers.
 make_cost_tables()
@@ -57,7 +60,7 @@ per_row()
 # measure_cost LINE BASE QUERY: QUERY processes the rows that BASE only returns.
 measure_cost()
 {
-	local line=$1 base=$2 query=$3 run base_cost node
+	local line=$1 base=$2 query=$3 run base_cost node stock ours
 	local -a base_ms=() stock_ms=() ours_ms=()
 
 	for ((run = 0; run <= RUNS; run++)); do
@@ -86,6 +89,12 @@ measure_sort()
 	measure_cost "$1" "$(input_of "$2")" "$(input_of "$2") ORDER BY $3"
 }
 
+measure_on_disk()
+{
+	with_settings "SET work_mem = '4MB'" \
+		"SET work_mem = '4MB'; SET pg_gpusort.work_mem = '4MB'" measure_sort "$@"
+}
+
 measure_groups()
 {
 	measure_cost "$1" "SELECT g$2 FROM costs" \
@@ -109,13 +118,15 @@ cost_line()
 		words_2) measure_sort "$1" 'k1, k4' 'k4, k1' ;;
 		words_4) measure_sort "$1" 'k1, k2, k3, k4' 'k4, k1, k2' ;;
 		ties) measure_sort "$1" 'id, t' t ;;
-		disk)
-			ask stock "SET work_mem = '4MB'"
-			ask ours "SET work_mem = '4MB'; SET pg_gpusort.work_mem = '4MB'"
-			measure_sort "$1" 'id, k1' k1
-			ask stock "$SESSION_SETTINGS"
-			ask ours "$SESSION_SETTINGS $OUR_SETTINGS"
-			;;
+		disk) measure_on_disk "$1" 'id, k1' k1 ;;
+		columns_4) measure_sort "$1" 'id, k1, k2, k3' k1 ;;
+		columns_7) measure_sort "$1" 'id, k1, k2, k3, k4, g1k, g10k' k1 ;;
+		columns_9) measure_sort "$1" "$NINE_COLUMNS" k1 ;;
+		columns_12) measure_sort "$1" "$NINE_COLUMNS, t, t32, t96" k1 ;;
+		columns_12_disk) measure_on_disk "$1" "$NINE_COLUMNS, t, t32, t96" k1 ;;
+		sorted) measure_sort "$1" 'id, k1' id ;;
+		sorted_disk) measure_on_disk "$1" 'id, k1' id ;;
+		sorted_12_disk) measure_on_disk "$1" "$NINE_COLUMNS, t, t32, t96" id ;;
 		groups_*) measure_groups "$1" "${1#groups_}" ;;
 		join_1k) measure_join "$1" 1k 1000 ;;
 		join_10k) measure_join "$1" 10k 10000 ;;

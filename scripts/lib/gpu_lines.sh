@@ -5,16 +5,16 @@
 #	by its parallel plans, by the extension on the CPU, on the GPU, and on the
 #	GPU in parallel plans; and they scan the same tables without sorting.
 #
-# To be sourced after compare.sh.  Uses RUNS, ROWS, CSV, LOGGED, SORT_MB, HEX_20,
-# WIDE_COLUMNS, key_expression, discarded and print_row of scripts/bench.
+# To be sourced after row_lines.sh.  Uses RUNS, ROWS, CSV, LOGGED, SORT_MB, HEX_20,
+# WIDE_COLUMNS, key_expression and discarded of scripts/bench.
 #
 # Each of these is called a way; its times are in TIMES[way].  If a way ends in a
 # number, this is its number of parallel workers; other ways have none.  All ways of a
 # line run in turn, the slow ones in half of the rounds.
 
-GPU_LINES=(narrow wide text first array check index)
+GPU_LINES=(narrow wide text ordinary first array check index)
 
-GPU_HEADING='%-7s %-9s %10s %-30s %7s %7s %5s  %s\n'
+GPU_HEADING='%-8s %-9s %10s %-30s %7s %7s %5s  %s\n'
 
 # Maximum of sessions for loading tables; more do not help.
 MOST_LOADERS=10
@@ -64,6 +64,7 @@ load_gpu_table()
 		narrow) load_table narrow "i AS id, $(key_expression) AS k8" ;;
 		wide) load_table wide "i AS id, $(key_expression) AS k8, $WIDE_COLUMNS" ;;
 		text) load_table text "i AS id, $HEX_20 COLLATE \"C\" AS t" ;;
+		ordinary) load_table ordinary "$ORDINARY_COLUMNS" ;;
 	esac
 }
 
@@ -304,21 +305,34 @@ gpu_line_text()
 	measure_ways text scan stock cpu gpu gpu_8
 }
 
-# Times the first query of a connection and the second.
+gpu_line_ordinary()
+{
+	measure_ways ordinary scan stock stock_8 cpu gpu gpu_8
+}
+
 gpu_line_first()
 {
-	local round session
+	first_queries narrow 0
+	first_queries ordinary 8
+}
 
-	load_gpu_table narrow
+# first_queries TABLE WORKERS: times the first query of a connection and the second.
+first_queries()
+{
+	local round session query
+
+	load_gpu_table "$1"
+	query=$(discarded "$(sorted_rows "$1")")
 	TIMES[first]=
 	TIMES[second]=
-	METHOD[first]='fresh connection, gpu'
+	METHOD[first]="fresh connection, $1, gpu, up to $2 workers"
 	METHOD[second]='the same connection'
 	for ((round = 1; round <= RUNS; round++)); do
-		session=ours_gpu_first_$round
+		session=ours_gpu_$1_$round
 		open_gpu_session "$session"
-		TIMES[first]+=" $(time_of "$session" "$(discarded "$(sorted_rows narrow)")")"
-		TIMES[second]+=" $(time_of "$session" "$(discarded "$(sorted_rows narrow)")")"
+		ask "$session" "SET max_parallel_workers_per_gather = $2"
+		TIMES[first]+=" $(time_of "$session" "$query")"
+		TIMES[second]+=" $(time_of "$session" "$query")"
 		close_session "$session"
 	done
 	print_way first first second -
@@ -427,8 +441,8 @@ start_gpu_server()
 		buffers=$((ROWS / 2500 + 512))
 		[ "$buffers" -lt $(($(memory_mb) / 2)) ] || buffers=$(($(memory_mb) / 2))
 	fi
-	# A quicksort of wide rows in memory takes about 200 bytes per row.
-	SORT_MB=$((ROWS / 4000 + 64))
+	# A quicksort of rows of 15 columns in memory takes about 300 bytes per row.
+	SORT_MB=$((ROWS / 3000 + 64))
 	start_cluster "shared_buffers = ${buffers}MB" 'autovacuum = off' \
 		'max_wal_size = 32GB' 'checkpoint_timeout = 1h' \
 		'max_worker_processes = 32' \

@@ -5,7 +5,7 @@
 #	PostgreSQL and by the extension.
 #
 # To be sourced after gpu_lines.sh, which declares TIMES and METHOD.  Uses RUNS, ROWS,
-# HEX_20, key_expression, make_table, spread and print_row of scripts/bench.  scripts/demo
+# HEX_20, key_expression, make_table and print_sessions of scripts/bench.  scripts/demo
 # uses the functions that build BUILD and compare results, which need only RUNS.
 
 INDEX_LINES=(index_int8 index_int4 index_float8 index_timestamptz index_text index_sorted index_100k index_64mb)
@@ -15,10 +15,10 @@ declare -A TIMES METHOD
 
 BUILD='CREATE INDEX built ON indexed (k)'
 
-# set_index_memory SESSION MEMORY: builds indexes in one process with this memory.
-set_index_memory()
+# index_memory MEMORY: prints settings that build indexes in one process with this memory.
+index_memory()
 {
-	ask "$1" "SET max_parallel_maintenance_workers = 0; SET maintenance_work_mem = '$2'"
+	echo "SET max_parallel_maintenance_workers = 0; SET maintenance_work_mem = '$1'"
 }
 
 
@@ -86,22 +86,26 @@ time_both_builds()
 # index_of_rows LINE ROWS WHAT COLUMN [MEMORY]
 index_of_rows()
 {
-	local line=$1 rows=$2 what=$3 memory=${5-1GB} same before builder=stock ratio
+	local memory
 
+	memory=$(index_memory "${5-1GB}")
 	sql -c 'CREATE EXTENSION IF NOT EXISTS pageinspect' 2>/dev/null
-	make_table indexed "$rows" "i AS id, $4 AS k" LOGGED
-	set_index_memory stock "$memory"
-	set_index_memory ours "$memory"
+	make_table indexed "$2" "i AS id, $4 AS k" LOGGED
+	with_settings "$memory" "$memory" measure_builds "$1" "$2" "$3"
+	sql -c 'DROP TABLE indexed'
+}
+
+# measure_builds LINE ROWS WHAT: the checkpoint writes the previous build first.
+measure_builds()
+{
+	local same before builder=stock
+
 	before=$(builds_of ours)
 	# This is also the run for warming up.
 	same=$(same_index stock ours)
 	[ "$(builds_of ours)" -eq "$before" ] || builder=ours
-	time_both_builds
-	ratio=$(ratio "$(median "${STOCK_MS[@]}")" "$(median "${OURS_MS[@]}")")
-	print_row "$line" "$rows" "$what" "$(spread "${STOCK_MS[@]}")" \
-		"$(spread "${OURS_MS[@]}")" "$ratio" "$builder" "$same"
-	note_ratios "$line" "$ratio"
-	sql -c 'DROP TABLE indexed'
+	time_sessions "$RUNS" "$BUILD" "$BUILD" 'DROP INDEX built; CHECKPOINT'
+	print_sessions "$1" "$2" "$3" "$builder" "$same"
 }
 
 line_index_int8()

@@ -3,7 +3,7 @@
 # random_queries.sh
 #	Random queries that sort, in the first run of a session and in later ones.
 #
-# To be sourced after row_lines.sh.  Uses SEED, RUNS and ROWS of scripts/bench.
+# To be sourced after compare.sh.  Uses SEED, RUNS and ROWS of scripts/bench.
 
 # Each line is a query; random-queries makes as many.
 RANDOM_LINES=()
@@ -33,19 +33,26 @@ make_random_queries()
 # measure_random LINE: prints the line, and appends its ratios to $WORK/tmp/ratios.
 measure_random()
 {
-	local line=$1 memory ours_memory workers query compared keys settings same sorts first later
-	local stock_first
+	local line=$1 memory ours_memory workers query compared keys settings
 
 	IFS=$'\t' read -r memory ours_memory workers query compared keys \
 		<<<"${RANDOM_QUERIES[${line#q} - 1]}"
-	settings="SET work_mem = '$memory'; SET pg_gpusort.work_mem = '$ours_memory';
-		SET max_parallel_workers_per_gather = $workers; SET jit = off"
-	ask stock "$settings"
-	ask ours "$settings"
+	settings="SET work_mem = '$memory'; SET max_parallel_workers_per_gather = $workers"
+	with_settings "$settings" "$settings; SET pg_gpusort.work_mem = '$ours_memory'" \
+		compare_random "$line" "$query" "$compared" "$keys" \
+		"$memory, $ours_memory, $workers: $query"
+}
+
+# compare_random LINE QUERY COMPARED KEYS WHAT: COMPARED is the form of the query whose
+# results are compared by same_rows.
+compare_random()
+{
+	local line=$1 query=$2 compared=$3 keys=$4 what=$5 same sorts first later stock_first
+
 	same=$(same_rows "$compared" "$keys")
 	[ "$same" = yes ] || DIFFERENT+=("$line")
 	sorts=$(sorts_with ours "$query")
-	time_sessions "$settings" "$(discarded "$query")"
+	time_sessions "$RUNS" "$(discarded "$query")" "$(discarded "$query")"
 	stock_first=$(median "${STOCK_FIRST[@]}")
 	first=$(ratio "$stock_first" "$(median "${OURS_FIRST[@]}")")
 	later=$(ratio "$(median "${STOCK_LATER[@]}")" "$(median "${OURS_LATER[@]}")")
@@ -53,8 +60,7 @@ measure_random()
 	printf "$RANDOM_HEADING" "$line" "$(printf %.0f "$stock_first")" \
 		"$(printf %.0f "$(median "${OURS_FIRST[@]}")")" "$first" \
 		"$(printf %.0f "$(median "${STOCK_LATER[@]}")")" \
-		"$(printf %.0f "$(median "${OURS_LATER[@]}")")" "$later" "$sorts" "$same" \
-		"$memory, $ours_memory, $workers: $query"
+		"$(printf %.0f "$(median "${OURS_LATER[@]}")")" "$later" "$sorts" "$same" "$what"
 	echo "$sorts $first $later" >>"$WORK/tmp/ratios"
 	if awk -v ms="$stock_first" -v least="$LEAST_MS" 'BEGIN { exit !(ms >= least) }'; then
 		note_ratios "$line by $sorts" "$first" "$later"
