@@ -335,8 +335,8 @@ sort_by_strings(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 		return;
 	}
 
-	/* If the rows are in order already, detoasting each value once is enough. */
-	if (costly && rounds == 1 &&
+	/* The rows may be in order already.  If not, we soon notice. */
+	if (rounds == 1 &&
 		gpusort_tie_comparisons_in_order(sorter->comparisons, entries, count,
 										 first))
 		return;
