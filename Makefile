@@ -88,6 +88,7 @@ OBJS = \
 	src/exec/limit_bound.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_private.o \
+	src/exec/narrow_rows.o \
 	src/exec/row_source.o \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \

@@ -103,5 +103,35 @@ SELECT check_sort('SELECT * FROM wide ORDER BY k', 'k');
 SELECT check_sort('SELECT * FROM wide ORDER BY c199, k DESC', 'c199, k');
 SELECT check_sort('SELECT k, c8, c12, c16, c20, c24 FROM wide ORDER BY k', 'k');
 
+-- columns of a subquery that nobody uses are NULL in its plan, and not sorted
+SELECT check_sort('SELECT k, json FROM (SELECT * FROM payload ORDER BY k OFFSET 0) s', 'k');
+SELECT check_sort('SELECT num, texts FROM (SELECT * FROM payload ORDER BY i2 DESC OFFSET 0) s', 'num');
+SELECT check_sort('SELECT num, b1, maybe FROM (SELECT * FROM payload WHERE i2 % 3 = 0 ORDER BY i2 OFFSET 0) s', 'num');
+SELECT check_sort('SELECT c199, k, c12 FROM (SELECT * FROM wide ORDER BY c199, k DESC OFFSET 0) s', 'c199, k');
+SELECT check_sort('SELECT count(*) FROM (SELECT *, i2 + 1 AS next FROM payload ORDER BY i2 OFFSET 0) s', 'count');
+SELECT check_sort('SELECT o.i2, i.num FROM payload o, LATERAL (SELECT * FROM payload p WHERE p.k = o.k ORDER BY p.i2 DESC OFFSET 0) i WHERE o.i2 < 9 ORDER BY o.i2', 'i2');
+SET work_mem = '64kB';
+SELECT check_sort('SELECT num, texts FROM (SELECT * FROM payload ORDER BY i2 OFFSET 0) s', 'num', 'node');
+RESET work_mem;
+SET pg_gpusort.min_rows = 0;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT k, c8 FROM (SELECT * FROM wide ORDER BY k, c199 OFFSET 0) s;
+FETCH 2 FROM c;
+FETCH LAST FROM c;
+FETCH PRIOR FROM c;
+FETCH ABSOLUTE 2 FROM c;
+COMMIT;
+SET plan_cache_mode = force_generic_plan;
+PREPARE few(int) AS SELECT k, c8 FROM (SELECT * FROM wide ORDER BY c199, k LIMIT $1) s;
+SET pg_gpusort.debug_require = node;
+EXECUTE few(3);
+RESET pg_gpusort.debug_require;
+SET pg_gpusort.enable = off;
+EXECUTE few(3);
+RESET pg_gpusort.enable;
+DEALLOCATE few;
+RESET plan_cache_mode;
+RESET pg_gpusort.min_rows;
+
 DROP TABLE payload, toasted, changed, wide;
 DROP TYPE pair;

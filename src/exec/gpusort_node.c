@@ -192,13 +192,21 @@ create_source(GsNodeState *node)
 										gpusort_sink_input(sink) : input,
 										tupdesc);
 
-	node->source = gpusort_row_source_create(input, tupdesc, whole_tuples,
-											 &node->spec);
-	if (!whole_tuples)
+	if (!whole_tuples && sink == NULL)
+		node->narrow = gpusort_narrow_rows_create(input->plan, tupdesc,
+												  &node->keys);
+	if (node->narrow != NULL)
+		node->source = gpusort_row_source_create_narrow(input, node->narrow,
+														&node->spec);
+	else
+		node->source = gpusort_row_source_create(input, tupdesc, whole_tuples,
+												 &node->spec);
+	if (!whole_tuples && node->narrow == NULL)
 		return;
 	node->sorted_row = MakeSingleTupleTableSlot(node->spec.tupdesc,
 												&TTSOpsVirtual);
-	return_tuples(css);
+	if (whole_tuples)
+		return_tuples(css);
 }
 
 static void
@@ -214,7 +222,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	eflags &= ~(EXEC_FLAG_REWIND | EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK);
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 
-	node->spec.keys = gpusort_private_keys(plan);
+	node->spec.keys = node->keys = gpusort_private_keys(plan);
 	create_source(node);
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
@@ -398,7 +406,7 @@ sort_input(GsNodeState *node)
 	{
 		gpusort_stats_count_fallback(GS_FALLBACK_LIMIT);
 		open_sink(node);
-		node->bounded = gpusort_bounded_sort(&node->spec,
+		node->bounded = gpusort_bounded_sort(&node->spec, &node->keys,
 											 ExecGetResultType(&node->css.ss.ps),
 											 node->bound);
 	}
@@ -432,14 +440,19 @@ next_sorted(GsNodeState *node, bool forward)
 	TupleTableSlot *row;
 	MinimalTuple tuple;
 
-	if (node->spec.tuple_attno == 0)
+	row = node->sorted_row;
+	if (row == NULL)
 	{
 		(void) gpusort_sort_next(node->sort, forward, slot);
 		return slot;
 	}
-	row = node->sorted_row;
 	if (!gpusort_sort_next(node->sort, forward, row))
 		return ExecClearTuple(slot);
+	if (node->narrow != NULL)
+	{
+		gpusort_narrow_rows_widen(node->narrow, row, slot);
+		return slot;
+	}
 	tuple = (MinimalTuple)
 		DatumGetPointer(row->tts_values[node->spec.tuple_attno - 1]);
 	return ExecStoreMinimalTuple(tuple, slot, false);
@@ -623,7 +636,7 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 	GsSortReport report = node->report;
 
 	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan),
-						 &node->spec.keys, ancestors, es);
+						 &node->keys, ancestors, es);
 	if (node->has_report)
 	{
 		/*

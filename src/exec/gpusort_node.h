@@ -29,10 +29,12 @@ typedef struct GsNodeShared
 typedef struct GsNodeState
 {
 	CustomScanState css;		/* must be first */
+	GsSortKeys	keys;			/* by the columns of the node */
 	GsSortSpec	spec;
 	GsRowSource *source;		/* reads the input */
+	const GsNarrowRows *narrow; /* what the sort gets, or NULL */
 	TupleTableSlot *sorted_row; /* as the sort returns it, if rows are whole
-								 * tuples */
+								 * tuples or narrow */
 	GsSinkState *sink;			/* below the input, or NULL */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
 

@@ -18,7 +18,8 @@ struct GsRowSource
 	PlanState  *input;
 	GsPageScan *scan;			/* reads the input; NULL if that is executed */
 	GsTupleRows *tuples;		/* NULL unless rows are whole tuples */
-	GsTupleTarget target;		/* for 'scan', if they are */
+	const GsNarrowRows *narrow; /* NULL unless rows are narrow */
+	GsScanTarget target;		/* for 'scan', if they are either */
 };
 
 /* Do the rows of a node arrive as tuples, in slots that have nothing else? */
@@ -66,7 +67,7 @@ gpusort_row_source_create(PlanState *input, TupleDesc tupdesc,
 		return source;
 	source->tuples = gpusort_tuple_rows_create(tupdesc, &spec->keys);
 	gpusort_tuple_rows_describe(source->tuples, spec);
-	source->target = (GsTupleTarget)
+	source->target = (GsScanTarget)
 	{
 		.slot = gpusort_tuple_rows_slot(source->tuples),
 			.ncolumns = spec->keys.nkeys,
@@ -76,15 +77,36 @@ gpusort_row_source_create(PlanState *input, TupleDesc tupdesc,
 	return source;
 }
 
+GsRowSource *
+gpusort_row_source_create_narrow(PlanState *input, const GsNarrowRows *narrow,
+								 GsSortSpec *spec)
+{
+	GsRowSource *source = palloc0(sizeof(GsRowSource));
+
+	source->input = input;
+	source->narrow = narrow;
+	source->target = (GsScanTarget)
+	{
+		.slot = narrow->slot,
+			.ncolumns = narrow->tupdesc->natts,
+			.attnos = narrow->attnos
+	};
+	spec->tupdesc = narrow->tupdesc;
+	spec->tuple_attno = 0;
+	spec->keys = narrow->keys;
+	return source;
+}
+
 bool
 gpusort_row_source_prepare(GsRowSource *source)
 {
 	bool		tuples = source->tuples != NULL;
+	bool		has_target = tuples || source->narrow != NULL;
 
 	/* The tuples of a scan that projects are not those of its table. */
 	if (!tuples || source->input->ps_ProjInfo == NULL)
 		gpusort_page_scan_prepare(&source->scan, source->input,
-								  tuples ? &source->target : NULL);
+								  has_target ? &source->target : NULL);
 	return source->scan != NULL;
 }
 
@@ -99,6 +121,8 @@ gpusort_row_source_next(void *arg)
 	slot = ExecProcNode(source->input);
 	if (source->tuples != NULL)
 		return gpusort_tuple_rows_wrap(source->tuples, slot);
+	if (source->narrow != NULL)
+		return gpusort_narrow_rows_take(source->narrow, slot);
 	return slot;
 }
 

@@ -5,7 +5,8 @@
  *
  * A plain scan is read page by page; any other input is executed.  Rows of many
  * columns are given to the sort as whole tuples (sort/base/tuple_rows.h) if the
- * input has them as tuples.
+ * input has them as tuples, and rows with columns that are always NULL as narrow rows
+ * (narrow_rows.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -14,6 +15,7 @@
 
 #include "nodes/execnodes.h"
 
+#include "exec/narrow_rows.h"
 #include "sort/base/sort_spec.h"
 
 typedef struct GsRowSource GsRowSource;
@@ -32,6 +34,11 @@ extern GsRowSource *gpusort_row_source_create(PlanState *input,
 											  TupleDesc tupdesc,
 											  bool whole_tuples,
 											  GsSortSpec *spec);
+
+/* The same for narrow rows, which must stay. */
+extern GsRowSource *gpusort_row_source_create_narrow(PlanState *input,
+													 const GsNarrowRows *narrow,
+													 GsSortSpec *spec);
 
 /*
  * Determine how to read the input, before it is read for the first time or again.

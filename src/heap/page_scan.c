@@ -77,38 +77,6 @@ plain_attribute(const TargetEntry *entry)
 	return IsA(var, Var) && var->varattno > 0 ? var->varattno : 0;
 }
 
-static bool
-passes_columns_on(const PlanState *node)
-{
-	ListCell   *lc;
-
-	if (node->ps_ProjInfo == NULL)
-		return true;
-	foreach(lc, node->plan->targetlist)
-		if (plain_attribute(lfirst_node(TargetEntry, lc)) == 0)
-		return false;
-	return true;
-}
-
-/*
- * Can the node's rows be read page by page?  The descriptor of a parallel scan
- * was created when the workers were launched.
- */
-static bool
-is_plain_scan(const PlanState *node)
-{
-	return IsA(node, SeqScanState) &&
-		node->qual == NULL &&
-		node->chgParam == NULL &&
-		node->state->es_epq_active == NULL &&
-		IsMVCCSnapshot(node->state->es_snapshot) &&
-		node->plan->parallel_aware ==
-		(((const ScanState *) node)->ss_currentScanDesc != NULL) &&
-		((const ScanState *) node)->ss_currentRelation->rd_tableam ==
-		GetHeapamTableAmRoutine() &&
-		passes_columns_on(node);
-}
-
 /*
  * Returns the table's attribute that is the given column of the result, from
  * 0.
@@ -122,7 +90,41 @@ attribute_of_column(const PlanState *node, int column)
 										 column));
 }
 
-/* The columns to extract of rows that are not whole tuples. */
+/* Are the columns that are wanted columns of the table? */
+static bool
+passes_columns_on(const PlanState *node, const GsScanTarget *target)
+{
+	int			ncolumns = target != NULL ? target->ncolumns :
+		list_length(node->plan->targetlist);
+
+	if (node->ps_ProjInfo == NULL)
+		return true;
+	for (int i = 0; i < ncolumns; i++)
+		if (attribute_of_column(node, target != NULL ? target->attnos[i] - 1 : i) == 0)
+			return false;
+	return true;
+}
+
+/*
+ * Can the node's rows be read page by page?  The descriptor of a parallel scan
+ * was created when the workers were launched.
+ */
+static bool
+is_plain_scan(const PlanState *node, const GsScanTarget *target)
+{
+	return IsA(node, SeqScanState) &&
+		node->qual == NULL &&
+		node->chgParam == NULL &&
+		node->state->es_epq_active == NULL &&
+		IsMVCCSnapshot(node->state->es_snapshot) &&
+		node->plan->parallel_aware ==
+		(((const ScanState *) node)->ss_currentScanDesc != NULL) &&
+		((const ScanState *) node)->ss_currentRelation->rd_tableam ==
+		GetHeapamTableAmRoutine() &&
+		passes_columns_on(node, target);
+}
+
+/* The columns to extract of rows of which all are wanted. */
 static GsHeapColumns *
 find_columns(const PlanState *node, TupleDesc table, int natts)
 {
@@ -136,18 +138,24 @@ find_columns(const PlanState *node, TupleDesc table, int natts)
 	return columns;
 }
 
-/* The columns to extract beside the whole tuple. */
+/* The columns to extract for a target. */
 static GsHeapColumns *
-find_target_columns(const GsTupleTarget *target, TupleDesc table)
+find_target_columns(const PlanState *node, const GsScanTarget *target,
+					TupleDesc table)
 {
-	int		   *targets = palloc(target->ncolumns * sizeof(int));
+	int			ncolumns = target->ncolumns;
+	AttrNumber *attnos = palloc(ncolumns * sizeof(AttrNumber));
+	int		   *places = palloc(ncolumns * sizeof(int));
 	GsHeapColumns *columns;
 
-	for (int i = 0; i < target->ncolumns; i++)
-		targets[i] = target->attnos[i] - 1;
-	columns = gpusort_heap_columns_create(table, target->ncolumns,
-										  target->attnos, targets);
-	pfree(targets);
+	for (int i = 0; i < ncolumns; i++)
+	{
+		attnos[i] = attribute_of_column(node, target->attnos[i] - 1);
+		places[i] = target->tuple_attno > 0 ? target->attnos[i] - 1 : i;
+	}
+	columns = gpusort_heap_columns_create(table, ncolumns, attnos, places);
+	pfree(attnos);
+	pfree(places);
 	return columns;
 }
 
@@ -156,22 +164,22 @@ find_target_columns(const GsTupleTarget *target, TupleDesc table)
  * Returns NULL if the node has to be executed.
  */
 static GsPageScan *
-create_scan(PlanState *node, const GsTupleTarget *target)
+create_scan(PlanState *node, const GsScanTarget *target)
 {
 	TupleDesc	result = ExecGetResultType(node);
 	TupleDesc	table;
 	GsPageScan *scan;
 
-	if (!is_plain_scan(node))
+	if (!is_plain_scan(node, target))
 		return NULL;
 	scan = palloc0(sizeof(GsPageScan));
 	scan->node = castNode(SeqScanState, node);
 	table = RelationGetDescr(scan->node->ss.ss_currentRelation);
 	if (target != NULL)
 	{
-		Assert(node->ps_ProjInfo == NULL);
-		scan->columns = find_target_columns(target, table);
-		scan->tuple_column = target->tuple_attno - 1;
+		Assert(target->tuple_attno == 0 || node->ps_ProjInfo == NULL);
+		scan->columns = find_target_columns(node, target, table);
+		scan->tuple_column = Max(target->tuple_attno - 1, 0);
 		scan->slot = target->slot;
 		return scan;
 	}
@@ -294,7 +302,7 @@ gpusort_page_scan_rewind(GsPageScan *scan)
 
 void
 gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node,
-						  const GsTupleTarget *target)
+						  const GsScanTarget *target)
 {
 	if (*scan == NULL)
 	{

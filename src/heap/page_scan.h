@@ -13,27 +13,29 @@
 typedef struct GsPageScan GsPageScan;
 
 /*
- * Where to put rows as whole tuples.  Of the columns, only those listed are
- * extracted.  A pointer to the tuple, to be used as a MinimalTuple whose header is
- * not valid before the infomasks, becomes attribute 'tuple_attno' of the slot, and
- * its length in bytes the attribute after that.
+ * Where to put rows of which not all columns are extracted, but those listed.
+ *
+ * If rows are whole tuples, a pointer to the tuple, to be used as a MinimalTuple whose
+ * header is not valid before the infomasks, becomes attribute 'tuple_attno' of the
+ * slot, and its length in bytes the attribute after that; columns keep their places.
+ * Otherwise 'tuple_attno' is 0, and the slot has just the columns listed.
  */
-typedef struct GsTupleTarget
+typedef struct GsScanTarget
 {
 	TupleTableSlot *slot;		/* virtual, with a row in it */
 	int			ncolumns;
-	const AttrNumber *attnos;
+	const AttrNumber *attnos;	/* columns of the node's rows */
 	AttrNumber	tuple_attno;
-} GsTupleTarget;
+} GsScanTarget;
 
 /*
  * Call this before a node's rows are read, for the first time (*scan is NULL)
  * or again.  Sets *scan to a page scan, made in the current memory context.
- * *scan stays NULL if the node has to be executed.  With 'target', which has to
- * stay, the node must not project.
+ * *scan stays NULL if the node has to be executed.  'target' may be NULL, and has
+ * to stay.  If it is for whole tuples, the node must not project.
  */
 extern void gpusort_page_scan_prepare(GsPageScan **scan, PlanState *node,
-									  const GsTupleTarget *target);
+									  const GsScanTarget *target);
 
 /*
  * Returns the next row in a virtual slot, which is the target's if there is one, or

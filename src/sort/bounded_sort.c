@@ -38,10 +38,9 @@ ms_since(instr_time start)
 }
 
 GsBoundedSort *
-gpusort_bounded_sort(const GsSortSpec *spec, TupleDesc tupdesc,
-					 int64 bound)
+gpusort_bounded_sort(const GsSortSpec *spec, const GsSortKeys *keys,
+					 TupleDesc tupdesc, int64 bound)
 {
-	const GsSortKeys *keys = &spec->keys;
 	GsBoundedSort *sort = palloc0(sizeof(GsBoundedSort));
 	TupleTableSlot *row;
 	instr_time	start;

@@ -16,12 +16,13 @@
 typedef struct GsBoundedSort GsBoundedSort;
 
 /*
- * Read the input and keep the first 'bound' rows in sorted order.  The sort is then
- * a cursor before the first row.  The current memory context is used both for the
- * rows and for reading the input.
+ * Read the input, whose rows are of type 'tupdesc', and keep the first 'bound' rows in
+ * the order of 'keys'.  The sort is then a cursor before the first row.  The current
+ * memory context is used both for the rows and for reading the input.
  */
-extern GsBoundedSort *gpusort_bounded_sort(const GsSortSpec *spec, TupleDesc tupdesc,
-										   int64 bound);
+extern GsBoundedSort *gpusort_bounded_sort(const GsSortSpec *spec,
+										   const GsSortKeys *keys,
+										   TupleDesc tupdesc, int64 bound);
 
 /*
  * Move to the next or previous row and store it in 'slot', a virtual slot of the
