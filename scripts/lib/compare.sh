@@ -167,6 +167,14 @@ ratio()
 	awk -v stock="$1" -v ours="$2" 'BEGIN { printf "%.2f", stock / ours }'
 }
 
+# Prints the ratios of the first and of the later times of sessions.
+session_ratios()
+{
+	ratio "$(median "${STOCK_FIRST[@]}")" "$(median "${OURS_FIRST[@]}")"
+	echo
+	ratio "$(median "${STOCK_LATER[@]}")" "$(median "${OURS_LATER[@]}")"
+}
+
 
 # ---- Lines on which ours is slower ----
 

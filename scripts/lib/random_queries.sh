@@ -47,23 +47,23 @@ measure_random()
 # results are compared by same_rows.
 compare_random()
 {
-	local line=$1 query=$2 compared=$3 keys=$4 what=$5 same sorts first later stock_first
+	local line=$1 query=$2 compared=$3 keys=$4 what=$5 same sorts stock_first
+	local -a ratios
 
 	same=$(same_rows "$compared" "$keys")
 	[ "$same" = yes ] || DIFFERENT+=("$line")
 	sorts=$(sorts_with ours "$query")
 	time_sessions "$RUNS" "$(discarded "$query")" "$(discarded "$query")"
 	stock_first=$(median "${STOCK_FIRST[@]}")
-	first=$(ratio "$stock_first" "$(median "${OURS_FIRST[@]}")")
-	later=$(ratio "$(median "${STOCK_LATER[@]}")" "$(median "${OURS_LATER[@]}")")
+	readarray -t ratios < <(session_ratios)
 	# shellcheck disable=SC2059
 	printf "$RANDOM_HEADING" "$line" "$(printf %.0f "$stock_first")" \
-		"$(printf %.0f "$(median "${OURS_FIRST[@]}")")" "$first" \
+		"$(printf %.0f "$(median "${OURS_FIRST[@]}")")" "${ratios[0]}" \
 		"$(printf %.0f "$(median "${STOCK_LATER[@]}")")" \
-		"$(printf %.0f "$(median "${OURS_LATER[@]}")")" "$later" "$sorts" "$same" "$what"
-	echo "$sorts $first $later" >>"$WORK/tmp/ratios"
+		"$(printf %.0f "$(median "${OURS_LATER[@]}")")" "${ratios[1]}" "$sorts" "$same" "$what"
+	echo "$sorts ${ratios[*]}" >>"$WORK/tmp/ratios"
 	if awk -v ms="$stock_first" -v least="$LEAST_MS" 'BEGIN { exit !(ms >= least) }'; then
-		note_ratios "$line by $sorts" "$first" "$later"
+		note_ratios "$line by $sorts" "${ratios[@]}"
 	fi
 }
 

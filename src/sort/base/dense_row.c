@@ -288,47 +288,22 @@ bitmap_with_nulls(const GsRowFormat *format, const uint8 *bitmap)
 
 Size
 gpusort_dense_row_size(const GsRowFormat *format, char *row,
-					   const uint8 *bitmap)
+					   const uint8 *bitmap, Size start)
 {
 	if (format->tuple_column > 0)
 		return size_of_tuple(row);
-	return size_of_columns(format, row, bitmap_with_nulls(format, bitmap),
-						   format->fixed_bytes);
+	return size_of_columns(format, row, bitmap_with_nulls(format, bitmap), start);
 }
 
 void
 gpusort_dense_row_write(const GsRowFormat *format, char *row,
-						const uint8 *bitmap, char *dense)
+						const uint8 *bitmap, Size start, char *dense)
 {
 	if (format->tuple_column > 0)
 		write_tuple(row, dense);
 	else
-		write_columns(format, row, bitmap_with_nulls(format, bitmap),
-					  format->fixed_bytes, dense);
-}
-
-Size
-gpusort_dense_row_size_of_packed(const GsRowFormat *format, char *row)
-{
-	if (format->tuple_column > 0)
-		return size_of_tuple(row);
-	return size_of_columns(format, row,
-						   bitmap_with_nulls(format,
-											 gpusort_row_format_bitmap(format, row)),
-						   format->packed_bytes);
-}
-
-void
-gpusort_dense_row_write_packed(const GsRowFormat *format, char *row,
-							   char *dense)
-{
-	if (format->tuple_column > 0)
-		write_tuple(row, dense);
-	else
-		write_columns(format, row,
-					  bitmap_with_nulls(format,
-										gpusort_row_format_bitmap(format, row)),
-					  format->packed_bytes, dense);
+		write_columns(format, row, bitmap_with_nulls(format, bitmap), start,
+					  dense);
 }
 
 char *

@@ -20,20 +20,16 @@
 #include "sort/base/row_format.h"
 
 /*
- * Returns the size of the dense form of a stored row, and writes it, which takes that
- * many bytes.  'bitmap' is as in gpusort_row_format_read().  Padding bytes may be
- * undefined, so the result may go to a file, but not to other processes.
+ * Returns the size of the dense form of a row, and writes it, which takes that many bytes.
+ * The row is stored or packed: its values of variable length begin at 'start', which is
+ * fixed_bytes or packed_bytes.  'bitmap' is as in gpusort_row_format_read().  Padding bytes
+ * may be undefined, so the result may go to a file, but not to other processes.
  */
 extern Size gpusort_dense_row_size(const GsRowFormat *format, char *row,
-								   const uint8 *bitmap);
+								   const uint8 *bitmap, Size start);
 extern void gpusort_dense_row_write(const GsRowFormat *format, char *row,
-									const uint8 *bitmap, char *dense);
-
-/* The same for a packed row. */
-extern Size gpusort_dense_row_size_of_packed(const GsRowFormat *format,
-											 char *row);
-extern void gpusort_dense_row_write_packed(const GsRowFormat *format, char *row,
-										   char *dense);
+									const uint8 *bitmap, Size start,
+									char *dense);
 
 /* Memory for a packed row.  All bytes are 0 at first. */
 typedef struct GsRowBuffer

@@ -17,8 +17,8 @@ extern GsRunCursor *gpusort_run_cursor_begin(const GsRowFormat *format,
 											 GsSortedRun *run);
 
 /*
- * Return the row at a position, counted from 0, in the packed form.  It is valid until the next
- * call.  Moving to the next or the previous row is fast.  To get to another row, the
+ * Return the row at a position, counted from 0, in the packed form.  It is valid
+ * until the next call.  Moving to the next or the previous row is fast.  To get to another row, the
  * cursor reads all blocks from the current, the first or the marked row, whichever
  * is nearest.
  */

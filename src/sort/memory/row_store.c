@@ -437,7 +437,8 @@ gpusort_row_store_dense_size(const GsRowStore *store, uint32 number)
 	const uint8 *bitmap;
 	char	   *row = find_row(store, number, &bitmap);
 
-	return gpusort_dense_row_size(store->format, row, bitmap);
+	return gpusort_dense_row_size(store->format, row, bitmap,
+								  store->format->fixed_bytes);
 }
 
 void
@@ -448,7 +449,8 @@ gpusort_row_store_make_dense(const GsRowStore *store, uint32 number, char *dense
 	char	   *row = find_row(store, number, &bitmap);
 
 	gpusort_work_add(bytes);
-	gpusort_dense_row_write(store->format, row, bitmap, dense);
+	gpusort_dense_row_write(store->format, row, bitmap,
+							store->format->fixed_bytes, dense);
 }
 
 /*
