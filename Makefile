@@ -96,8 +96,11 @@ OBJS = \
 	src/plan/plan_children.o \
 	src/plan/gpusort_plan.o \
 	src/plan/input_repeat.o \
-	src/plan/sort_eligibility.o \
+	src/plan/sort_candidate.o \
+	src/plan/row_order.o \
+	src/plan/row_cost.o \
 	src/plan/pathkey_encoding.o \
+	src/plan/sort_eligibility.o \
 	src/plan/sort_cost.o \
 	src/plan/join_floor.o \
 	src/plan/sort_paths.o \
@@ -140,7 +143,7 @@ endif
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
-	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_limit sort_top_n sort_explain \
+	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_gain sort_limit sort_top_n sort_explain \
 	sort_settings sort_overflow sort_statistics \
 	index_setup index_types index_pages index_unique index_tuples index_statements index_workers \
 	array_sort array_argsort array_sort_pairs array_types security

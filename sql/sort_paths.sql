@@ -88,7 +88,7 @@ SELECT check_rows('SELECT a, b, d, count(*) AS n FROM independent GROUP BY a, b,
 
 -- windows: a sort instead of an index, where that is expensive
 CREATE INDEX facts_other ON facts (other, id);
-SET random_page_cost = 5.5;
+SET random_page_cost = 6;
 SET pg_gpusort.enable = off;
 SELECT explain_lines('SELECT *, row_number() OVER (PARTITION BY other ORDER BY id) FROM facts');
 SET pg_gpusort.enable = on;

@@ -31,7 +31,6 @@ FROM unnest('{a,i,"a, i",row(i),"array_append(a, 1)","int4range(i, i + 1)",to_js
 
 -- the estimated size is none: such a sort uses the disk
 \set VERBOSITY default
-SET pg_gpusort.min_rows = 1;
 SET pg_gpusort.work_mem = '64kB';
 EXPLAIN (COSTS OFF) SELECT * FROM refused ORDER BY i;
 SELECT * FROM explain_sorts('SELECT * FROM refused ORDER BY i');

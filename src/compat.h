@@ -95,6 +95,9 @@ typedef int16 GsOperatorOrder;
 						(pathkey)->pk_strategy)
 #endif
 
+/* A number that 16 has changed: that of 16 and later, and that of 15. */
+#define GPUSORT_SINCE_16(new, old)	(PG_VERSION_NUM >= 160000 ? (new) : (old))
+
 /*
  * The provider of built-in collations, added in 17.  All of its collations
  * compare bytes.  Needs catalog/pg_collation.h.

@@ -45,11 +45,22 @@ returns_tuples(PlanState *node)
 		slots == &TTSOpsMinimalTuple;
 }
 
+/* Are rows of this type faster as whole tuples? */
+static bool
+tuples_pay(TupleDesc tupdesc)
+{
+	int			variable = 0;
+
+	for (int i = 0; i < tupdesc->natts; i++)
+		variable += TupleDescAttr(tupdesc, i)->attlen < 0 ? 1 : 0;
+	return gpusort_tuple_rows_pay(tupdesc->natts - variable, variable);
+}
+
 bool
 gpusort_row_source_wants_tuples(PlanState *input, TupleDesc tupdesc)
 {
 	if (gpusort_debug_whole_tuples == GS_WHOLE_TUPLES_AUTO)
-		return gpusort_tuple_rows_pay(tupdesc) && returns_tuples(input);
+		return tuples_pay(tupdesc) && returns_tuples(input);
 	return gpusort_debug_whole_tuples == GS_WHOLE_TUPLES_ON &&
 		tupdesc->natts > 0;
 }

@@ -148,20 +148,31 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 }
 
 GsKeyShape
-gpusort_key_plan_shape(const GsKeyEncoding *encodings, int nkeys)
+gpusort_key_plan_shape(const GsKeyPlan *plan)
+{
+	const GsKeyEncoding *encoding = &plan->columns[0].encoding;
+	int			first;
+	GsKeyShape	shape = {
+		.words = plan->stages[0].words,
+		.exact = gpusort_key_plan_is_exact(plan, &first),
+		.first_exact = gpusort_key_encoding_is_exact(encoding),
+		.collated = encoding->kind == GS_ENCODE_ABBREVIATION
+	};
+
+	return shape;
+}
+
+GsKeyShape
+gpusort_key_plan_shape_of(const GsKeyEncoding *encodings, int nkeys)
 {
 	GsKeyColumn columns[GPUSORT_KEY_SHAPE_COLUMNS];
 	GsKeyStage	stage = {0};
 	GsKeyPlan	plan = {.ncolumns = nkeys,.columns = columns,.stages = &stage};
-	GsKeyShape	shape;
-	int			first;
 
 	for (int i = 0; i < nkeys; i++)
 		columns[i].encoding = encodings[i];
 	lay_out_stage(&plan, 0, 1);
-	shape.words = stage.words;
-	shape.exact = gpusort_key_plan_is_exact(&plan, &first);
-	return shape;
+	return gpusort_key_plan_shape(&plan);
 }
 
 void

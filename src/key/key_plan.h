@@ -31,6 +31,9 @@ typedef struct GsKeyShape
 {
 	unsigned	words;			/* per encoded key */
 	bool		exact;			/* no ties to break */
+	bool		first_exact;	/* likewise, by the first sort key alone */
+	bool		collated;		/* does the first sort key have a collation
+								 * that does not compare bytes? */
 } GsKeyShape;
 
 /*
@@ -49,21 +52,23 @@ extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 
 /*
- * Returns the shape of a plan for sort keys with these encodings, with one
- * word of a string.  'nkeys' is 1 to GPUSORT_KEY_SHAPE_COLUMNS.  If there are
+ * Returns the shape that a plan would have for sort keys with these encodings,
+ * with one word of a string.  'nkeys' is 1 to GPUSORT_KEY_SHAPE_COLUMNS.  If there are
  * more keys, pass the first ones: since a column takes at least two bits,
  * these exceed a key.
  */
 #define GPUSORT_KEY_SHAPE_COLUMNS	129
 
-extern GsKeyShape gpusort_key_plan_shape(const GsKeyEncoding *encodings,
-										 int nkeys);
+extern GsKeyShape gpusort_key_plan_shape_of(const GsKeyEncoding *encodings,
+											int nkeys);
 
 /*
  * Returns the number of 64-bit words of an encoded key: 1 to
  * GPUSORT_CPU_MAX_KEY_WORDS.
  */
 extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
+
+extern GsKeyShape gpusort_key_plan_shape(const GsKeyPlan *plan);
 
 /*
  * Returns the 'string_words' that the plan was made with.  Keys of plans with

@@ -135,6 +135,6 @@ gpusort_pathkey_encoding_find(List *pathkeys, Relids relids,
 	}
 	if (encodings[0].kind == GS_ENCODE_NONE)
 		return false;
-	*shape = gpusort_key_plan_shape(encodings, nkeys);
+	*shape = gpusort_key_plan_shape_of(encodings, nkeys);
 	return true;
 }

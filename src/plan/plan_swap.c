@@ -26,7 +26,6 @@
 #include "miscadmin.h"
 #include "optimizer/planner.h"
 
-#include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
 #include "plan/gpusort_plan.h"
 #include "plan/input_repeat.h"
@@ -147,16 +146,11 @@ bound_of_limit(const Limit *limit)
 static Plan *
 swap_sort(Sort *sort, const GsSwapContext *context)
 {
-	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
-	GsSortCandidate candidate = {
-		.rows = sort->plan.plan_rows,
-		.width = sort->plan.plan_width,
-		.bound = context->bound
-	};
-	GsFallback	reason = gpusort_eligibility_of_rows(&candidate);
+	GsSortCandidate candidate;
+	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
+													 context->statement,
+													 &candidate);
 
-	if (reason == GS_FALLBACK_NONE)
-		reason = gpusort_eligibility_of_keys(&keys);
 	if (reason != GS_FALLBACK_NONE)
 	{
 		gpusort_requirement_leave(GS_LEFT_SORT, reason);

@@ -5,7 +5,9 @@
  *
  * Such a path is a plain SortPath with a different cost.  It becomes a Sort,
  * which is swapped like any other.  Therefore it is made only if the sort
- * would be taken over, by the same rules as in the finished plan.
+ * would be taken over, by the same rules as in the finished plan.  The
+ * exception are rows that are in order already: PostgreSQL's own sort may then
+ * cost as little, and stays, whatever the planner would charge for it.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +21,7 @@
 #include "optimizer/pathnode.h"
 
 #include "exec/limit_bound.h"
-#include "plan/pathkey_encoding.h"
+#include "plan/row_cost.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -27,19 +29,7 @@
 #include "sort/gpu/gpu_session.h"
 
 /*
- * Costs per row in units of cpu_operator_cost.  One unit stands for 6 ns on
- * the machine where these were measured; see docs/design/planner.md.  The sort
- * itself costs next to nothing on a GPU.
- */
-#define STORE_ROW_COST		5.0
-#define STORE_BYTE_COST		0.04
-#define SORT_WORD_COST		2.0
-#define TIES_COST			6.0 /* if the encoded keys are not exact */
-#define RETURN_ROW_COST		3.0
-#define MERGE_ROW_COST		5.0 /* additional, for runs on disk */
-
-/*
- * Additional costs per row, in the same units, if processes sort their own
+ * Additional costs per row, in the units of row_cost.h, if processes sort their own
  * rows and write them as runs, which the leader merges.
  */
 #define WRITE_RUN_COST		6.0
@@ -73,6 +63,7 @@
 /* How a sort would be done. */
 typedef struct GsSortMethod
 {
+	GsSortCandidate candidate;
 	GsKeyShape	key;
 	bool		gpu;
 	bool		disk;
@@ -80,32 +71,16 @@ typedef struct GsSortMethod
 	double		processes;		/* number that add or sort rows */
 } GsSortMethod;
 
-/*
- * Describe a sort of 'input'.  It is not known yet whether the input can be
- * repeated, so assume that it can.
- */
-static GsSortCandidate
-candidate_of(const Path *input, double bound)
-{
-	GsSortCandidate candidate = {
-		.rows = input->rows,
-		.width = input->pathtarget->width,
-		.bound = bound,
-		.repeat = GS_INPUT_SAME_ORDER
-	};
-
-	return candidate;
-}
-
 /* Returns how a sort would be done by one process. */
 static GsSortMethod
 method_of(const GsSortCandidate *candidate, GsKeyShape key)
 {
 	GsSortMethod method = {
+		.candidate = *candidate,
 		.key = key,
 		.gpu = gpusort_gpu_session_check(candidate->rows,
 										 candidate->repeat) == GS_FALLBACK_NONE,
-		.disk = !gpusort_eligibility_fits(candidate, key.words),
+		.disk = !gpusort_sort_candidate_fits(candidate, key.words),
 		.processes = 1
 	};
 
@@ -113,19 +88,19 @@ method_of(const GsSortCandidate *candidate, GsKeyShape key)
 }
 
 /*
- * Determines how a sort would be done.  Returns false if it would not be taken
- * over.
+ * Determines how a sort would be done.  Returns false if it gets no path.
  */
 static bool
 choose_method(const Path *input, List *pathkeys, double bound,
 			  GsSortMethod *method)
 {
-	GsSortCandidate candidate = candidate_of(input, bound);
+	GsSortCandidate candidate;
 	GsKeyShape	key;
 
-	if (gpusort_eligibility_of_rows(&candidate) != GS_FALLBACK_NONE ||
-		!gpusort_pathkey_encoding_find(pathkeys, input->parent->relids, &key))
+	if (gpusort_eligibility_of_path(input, pathkeys, bound, &key) !=
+		GS_FALLBACK_NONE)
 		return false;
+	candidate = gpusort_sort_candidate_of_path(input, bound);
 	*method = method_of(&candidate, key);
 	return true;
 }
@@ -163,27 +138,24 @@ static void
 set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
 			  double caution)
 {
-	double		keep = STORE_ROW_COST + STORE_BYTE_COST * input->pathtarget->width;
-	double		emit = RETURN_ROW_COST;
+	GsRowCost	row = gpusort_row_cost(&method->candidate, &method->key,
+									   method->gpu);
 	Cost		per_unit = caution * cpu_operator_cost * input->rows;
 
-	if (!method->gpu)
-		keep += method->key.words * SORT_WORD_COST;
-	if (!method->key.exact)
-		keep += TIES_COST;
 	if (method->runs)
 	{
-		keep += WRITE_RUN_COST;
-		emit += cost_of_merging(input, &method->key);
+		row.keep += WRITE_RUN_COST;
+		row.emit += cost_of_merging(input, &method->key);
 	}
-	path->startup_cost = input->total_cost + per_unit * keep / method->processes;
-	path->total_cost = path->startup_cost + per_unit * emit;
+	path->startup_cost = input->total_cost +
+		per_unit * row.keep / method->processes;
+	path->total_cost = path->startup_cost + per_unit * row.emit;
 	if (method->disk)
 	{
 		Cost		pages = cost_of_pages(input);
 
 		path->startup_cost += pages;
-		path->total_cost += 2 * pages + per_unit * MERGE_ROW_COST;
+		path->total_cost += 2 * pages + per_unit * GPUSORT_DISK_ROW_COST;
 	}
 }
 
@@ -232,19 +204,35 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 	return make_sort_path(root, rel, gather, pathkeys, &method);
 }
 
+/*
+ * Returns a candidate with the rows of 'input', whose columns cost nothing.
+ * This is fast.
+ */
+static GsSortCandidate
+narrow_candidate(const Path *input)
+{
+	GsSortCandidate candidate = {
+		.rows = input->rows,
+		.width = input->pathtarget->width,
+		.bound = GPUSORT_NO_BOUND,
+		.repeat = GS_INPUT_SAME_ORDER
+	};
+
+	return candidate;
+}
+
 Cost
 gpusort_cost_sort_minimum(const Path *input, bool caution)
 {
-	double		keep = STORE_ROW_COST + STORE_BYTE_COST * input->pathtarget->width;
-
 	return input->total_cost +
-		(caution ? CAUTION : 1) * cpu_operator_cost * input->rows * keep;
+		(caution ? CAUTION : 1) * cpu_operator_cost * input->rows *
+		gpusort_row_cost_minimum(input->pathtarget->width);
 }
 
 void
 gpusort_cost_sort_floor(const Path *input, bool caution, Path *floor)
 {
-	GsSortCandidate candidate = candidate_of(input, GPUSORT_NO_BOUND);
+	GsSortCandidate candidate = narrow_candidate(input);
 	GsKeyShape	key = {.words = 1,.exact = true};
 	GsSortMethod method = method_of(&candidate, key);
 
@@ -254,9 +242,9 @@ gpusort_cost_sort_floor(const Path *input, bool caution, Path *floor)
 bool
 gpusort_cost_in_memory(const Path *sort_path)
 {
-	GsSortCandidate candidate = candidate_of(sort_path, GPUSORT_NO_BOUND);
+	GsSortCandidate candidate = narrow_candidate(sort_path);
 
-	return gpusort_eligibility_fits(&candidate, 1);
+	return gpusort_sort_candidate_fits(&candidate, 1);
 }
 
 /*

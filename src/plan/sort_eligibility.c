@@ -6,46 +6,90 @@
  * No sort may become slower than in stock PostgreSQL.  So small sorts, and
  * sorts that a LIMIT turns into top-N heaps, stay as they are.  Sorts that
  * will not fit in memory are taken over, because writing sorted runs and
- * merging them is also faster here, whatever the size of memory.
+ * merging them is also faster here, whatever the size of memory.  Sorts of
+ * rows that come in order already, however, cost stock PostgreSQL little more
+ * than copying them.  These are taken over only if that is expected to gain.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
+#include "plan/pathkey_encoding.h"
+#include "plan/row_cost.h"
+#include "plan/row_order.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
-#include "sort/gpu/gpu_session.h"
-#include "sort/memory/memory_sort.h"
 
-bool
-gpusort_eligibility_fits(const GsSortCandidate *candidate, unsigned words)
-{
-	/* A GPU keeps rows in its own memory, and will report if it lacks room. */
-	return gpusort_gpu_session_check(candidate->rows,
-									 candidate->repeat) == GS_FALLBACK_NONE ||
-		gpusort_memory_sort_estimate(words, candidate->rows,
-									 candidate->width) <=
-		(double) gpusort_settings_work_mem() * 1024;
-}
-
-GsFallback
-gpusort_eligibility_of_rows(const GsSortCandidate *candidate)
+/* The questions that need no catalogs. */
+static GsFallback
+reason_of_rows(double rows, double bound)
 {
 	if (!gpusort_enable)
 		return GS_FALLBACK_DISABLED;
-	if (candidate->rows < gpusort_min_rows)
+	if (rows < gpusort_min_rows)
 		return GS_FALLBACK_FEW_ROWS;
-	if (gpusort_limit_bound_is_small(candidate->bound, candidate->rows))
+	if (gpusort_limit_bound_is_small(bound, rows))
 		return GS_FALLBACK_LIMIT;
 	return GS_FALLBACK_NONE;
 }
 
 GsFallback
-gpusort_eligibility_of_keys(const GsSortKeys *keys)
+gpusort_eligibility_of_path(const Path *input, List *pathkeys, double bound,
+							GsKeyShape *shape)
+{
+	GsFallback	reason = reason_of_rows(input->rows, bound);
+
+	if (reason == GS_FALLBACK_NONE &&
+		!gpusort_pathkey_encoding_find(pathkeys, input->parent->relids, shape))
+		reason = GS_FALLBACK_TYPE;
+	return reason;
+}
+
+/* Sets *shape if the keys have one.  Otherwise returns the reason. */
+static GsFallback
+reason_of_keys(const GsSortKeys *keys, GsKeyShape *shape)
 {
 	GsFallback	reason;
+	GsKeyPlan  *plan = gpusort_key_plan_create(keys, 1, &reason);
 
-	gpusort_key_plan_free(gpusort_key_plan_create(keys, 1, &reason));
+	*shape = gpusort_key_plan_shape(plan);
+	gpusort_key_plan_free(plan);
 	return reason;
+}
+
+/*
+ * Is a GpuSort faster?  The statistics are looked up only if it would not be
+ * for rows in order.  With pg_gpusort.min_rows = 0, sorts are not taken over
+ * for their speed.
+ */
+static bool
+gains(const Sort *sort, const PlannedStmt *statement,
+	  const GsSortCandidate *candidate, const GsKeyShape *shape)
+{
+	if (gpusort_min_rows == 0 ||
+		(gpusort_row_cost_gains(candidate, shape, GS_ROWS_IN_ORDER) &&
+		 gpusort_row_cost_gains(candidate, shape, GS_ROWS_REVERSED)))
+		return true;
+	return gpusort_row_cost_gains(candidate, shape,
+								  gpusort_row_order(sort, statement));
+}
+
+GsFallback
+gpusort_eligibility_of_sort(const Sort *sort, double bound,
+							const PlannedStmt *statement,
+							GsSortCandidate *candidate)
+{
+	GsFallback	reason = reason_of_rows(sort->plan.plan_rows, bound);
+	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
+	GsKeyShape	shape;
+
+	if (reason == GS_FALLBACK_NONE)
+		reason = reason_of_keys(&keys, &shape);
+	if (reason != GS_FALLBACK_NONE)
+		return reason;
+	*candidate = gpusort_sort_candidate_of_plan(sort, bound, statement);
+	return gains(sort, statement, candidate, &shape) ?
+		GS_FALLBACK_NONE : GS_FALLBACK_NO_GAIN;
 }

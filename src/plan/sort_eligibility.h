@@ -8,34 +8,26 @@
 #ifndef GPUSORT_SORT_ELIGIBILITY_H
 #define GPUSORT_SORT_ELIGIBILITY_H
 
-#include "sort/base/sort_spec.h"
-
-/* A sort, as known to the planner. */
-typedef struct GsSortCandidate
-{
-	double		rows;			/* estimated */
-	int			width;			/* of a row in bytes, estimated */
-	double		bound;			/* rows wanted; see exec/limit_bound.h */
-	GsInputRepeat repeat;		/* of the input */
-} GsSortCandidate;
+#include "key/key_plan.h"
+#include "plan/sort_candidate.h"
 
 /*
- * Is a sort worth taking over?  Returns GS_FALLBACK_NONE, or the reason why it
- * is not.  Ignores 'repeat'.
+ * Is a path to be made that sorts 'input' at GpuSort's cost?  Returns
+ * GS_FALLBACK_NONE and sets *shape, or returns the reason why not.  The Sort
+ * that the path becomes will be taken over, except where PostgreSQL's own sort
+ * costs as little.  There are no paths for collations whose comparisons cost
+ * as much as in a stock sort.
  */
-extern GsFallback gpusort_eligibility_of_rows(const GsSortCandidate *candidate);
+extern GsFallback gpusort_eligibility_of_path(const Path *input,
+											  List *pathkeys, double bound,
+											  GsKeyShape *shape);
 
 /*
- * Can a sort by these keys be taken over?  Returns as above.  Reads the system
- * catalogs.
+ * Is a Sort of a finished plan to be taken over?  Returns GS_FALLBACK_NONE and
+ * sets *candidate, or returns the reason why not.  Reads the system catalogs.
  */
-extern GsFallback gpusort_eligibility_of_keys(const GsSortKeys *keys);
-
-/*
- * Will a sort that is taken over, with keys of 'words' words, need no disk, as
- * far as the estimates tell?
- */
-extern bool gpusort_eligibility_fits(const GsSortCandidate *candidate,
-									 unsigned words);
+extern GsFallback gpusort_eligibility_of_sort(const Sort *sort, double bound,
+											  const PlannedStmt *statement,
+											  GsSortCandidate *candidate);
 
 #endif							/* GPUSORT_SORT_ELIGIBILITY_H */

@@ -34,14 +34,10 @@ struct GsTupleRows
 };
 
 bool
-gpusort_tuple_rows_pay(TupleDesc tupdesc)
+gpusort_tuple_rows_pay(int fixed_columns, int variable_columns)
 {
-	int			packing = 0;
-
-	for (int i = 0; i < tupdesc->natts; i++)
-		packing += TupleDescAttr(tupdesc, i)->attlen < 0 ?
-			PACKING_VARIABLE_COLUMN : 1;
-	return packing >= PACKING_LIMIT;
+	return fixed_columns + PACKING_VARIABLE_COLUMN * variable_columns >=
+		PACKING_LIMIT;
 }
 
 /* The columns of the rows, and two that stand for the tuple. */

@@ -25,8 +25,11 @@
 /* Makes rows of tuples in slots. */
 typedef struct GsTupleRows GsTupleRows;
 
-/* Is it faster to keep rows of this type as whole tuples, if they arrive as tuples? */
-extern bool gpusort_tuple_rows_pay(TupleDesc tupdesc);
+/*
+ * Is it faster to keep rows with so many columns, of fixed and of variable length, as
+ * whole tuples, if they arrive as tuples?
+ */
+extern bool gpusort_tuple_rows_pay(int fixed_columns, int variable_columns);
 
 /* Prepare for rows of this type, in the current memory context.  'keys' must stay valid. */
 extern GsTupleRows *gpusort_tuple_rows_create(TupleDesc tupdesc,

@@ -410,14 +410,20 @@ gpusort_warm_memory_return(char *memory, Size size)
 	LWLockRelease(lock);
 }
 
+Size
+gpusort_warm_memory_limit(void)
+{
+	return state == NULL ? 0 : nblocks * BLOCK_BYTES;
+}
+
 void
 gpusort_warm_memory_status(GsWarmMemoryStatus *status)
 {
 	memset(status, 0, sizeof(GsWarmMemoryStatus));
 	status->reason = reason;
+	status->limit = gpusort_warm_memory_limit();
 	if (state == NULL)
 		return;
-	status->limit = nblocks * BLOCK_BYTES;
 	LWLockAcquire(lock, LW_SHARED);
 	for (int b = 0; b < nblocks; b++)
 	{

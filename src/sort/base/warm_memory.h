@@ -38,6 +38,9 @@ extern char *gpusort_warm_memory_take(Size size);
  */
 extern void gpusort_warm_memory_return(char *memory, Size size);
 
+/* Returns how much warm memory there can be, in bytes. */
+extern Size gpusort_warm_memory_limit(void);
+
 extern void gpusort_warm_memory_status(GsWarmMemoryStatus *status);
 
 #endif							/* GPUSORT_WARM_MEMORY_H */
