@@ -12,7 +12,7 @@ CREATE TABLE facts AS
 		   g::int8 * 104729 % 150001 AS other, (g % 1000) / 8.0::float8 AS d, repeat('x', g % 40) AS pad
 	FROM generate_series(1, 200000) g;
 CREATE TABLE dims AS
-	SELECT g::int8 AS id, g % 17 AS kind FROM generate_series(1, 150000) g;
+	SELECT g::int8 AS id, g % 17 AS kind FROM generate_series(1, 150000) g ORDER BY hashint4(g);
 CREATE TABLE small AS
 	SELECT g AS id, g % 3 AS kind FROM generate_series(1, 200) g;
 VACUUM ANALYZE facts, dims, small;

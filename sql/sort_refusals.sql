@@ -7,7 +7,7 @@ SET max_parallel_workers_per_gather = 0;
 CREATE TABLE refused AS
 	SELECT g AS i, g::text AS t, g::numeric AS n, g::text::varchar AS v, ARRAY[g] AS a,
 		   make_interval(days => g) AS iv
-	FROM generate_series(1, 1000) g;
+	FROM generate_series(1, 1000) g ORDER BY hashint4(g);
 ANALYZE refused;
 SET pg_gpusort.debug_require = node;
 
@@ -31,6 +31,7 @@ FROM unnest('{a,i,"a, i",row(i),"array_append(a, 1)","int4range(i, i + 1)",to_js
 
 -- the estimated size is none: such a sort uses the disk
 \set VERBOSITY default
+SET pg_gpusort.min_rows = 1;
 SET pg_gpusort.work_mem = '64kB';
 EXPLAIN (COSTS OFF) SELECT * FROM refused ORDER BY i;
 SELECT * FROM explain_sorts('SELECT * FROM refused ORDER BY i');
