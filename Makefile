@@ -62,7 +62,12 @@ OBJS = \
 	src/sort/base/tuple_rows.o \
 	src/sort/base/warm_memory.o \
 	src/sort/memory/ordering.o \
+	src/sort/memory/range_sorter.o \
+	src/sort/memory/range_splitters.o \
 	src/sort/memory/row_store.o \
+	src/sort/memory/shared_sort.o \
+	src/sort/memory/shared_view.o \
+	src/sort/memory/sorted_ranges.o \
 	src/sort/memory/stock_ties.o \
 	src/sort/memory/tie_comparisons.o \
 	src/sort/memory/tie_sorter.o \
@@ -72,6 +77,9 @@ OBJS = \
 	src/sort/disk/sorted_run.o \
 	src/sort/disk/run_cursor.o \
 	src/sort/disk/run_merge.o \
+	src/sort/disk/run_splitters.o \
+	src/sort/disk/range_pieces.o \
+	src/sort/disk/shared_merge.o \
 	src/sort/disk/external_sort.o \
 	src/sort/disk/run_builder.o \
 	src/sort/disk/host_sort.o \
@@ -81,6 +89,8 @@ OBJS = \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \
 	src/sort/row_runs.o \
+	src/sort/row_sharing.o \
+	src/sort/input_report.o \
 	src/sort/input_sort.o \
 	src/sort/sort.o \
 	src/sort/requirement.o \

@@ -60,7 +60,7 @@ SELECT node_of('*', 'code, one_more'), node_of('*', 'name, one_more');
 -- another order than that of the column: nothing is known of it
 SELECT node_of('*', 'name COLLATE "POSIX", one_more'), node_of('*', 'name USING ~<~, one_more');
 
--- The same is asked for paths: below groups and a window.
+-- Paths are made at the cost of a GpuSort in any case, and each Sort is judged in the plan.
 BEGIN;
 SET LOCAL enable_hashagg = off;
 SELECT explain_lines('SELECT id, one_more, k8, day, back, count(*) FROM logged GROUP BY id, one_more, k8, day, back', 'COSTS OFF');

@@ -45,7 +45,7 @@ load_table()
 	say "Loading $name, $ROWS rows, by $parts sessions" >&2
 	sql -c "CREATE ${LOGGED:-UNLOGGED} TABLE $name AS SELECT $columns
 				FROM (SELECT 0::int8 AS i) AS s WITH NO DATA" \
-		-c "ALTER TABLE $name SET (parallel_workers = 8)"
+		-c "ALTER TABLE $name SET (parallel_workers = 15)"
 	for ((part = 0; part < parts; part++)); do
 		sql -c "INSERT INTO $name SELECT $columns
 				FROM (SELECT generate_series($ROWS::int8 * $part / $parts + 1,
@@ -164,7 +164,7 @@ time_way()
 rounds_of()
 {
 	case $1 in
-		scan | gpu | gpu_8 | copy) echo "$RUNS" ;;
+		scan | cpu_8 | gpu | gpu_8 | copy) echo "$RUNS" ;;
 		stock) echo $((RUNS > 1 ? RUNS / 2 : 1)) ;;
 		*) echo $(((RUNS + 1) / 2)) ;;
 	esac
@@ -280,7 +280,7 @@ measure_ways()
 	load_gpu_table "$table"
 	for way; do
 		case $way in
-			cpu | gpu*) explain_way "$way" "$table" ;;
+			cpu* | gpu*) explain_way "$way" "$table" ;;
 			*) METHOD[$way]=$(shape_of_way "$way" "$table") ;;
 		esac
 	done
@@ -292,22 +292,23 @@ measure_ways()
 
 gpu_line_narrow()
 {
-	measure_ways narrow scan stock stock_2 stock_4 stock_8 cpu gpu gpu_2 gpu_4 gpu_8
+	measure_ways narrow scan stock stock_2 stock_4 stock_8 cpu cpu_1 cpu_2 cpu_4 cpu_8 cpu_15 \
+		gpu gpu_2 gpu_4 gpu_8
 }
 
 gpu_line_wide()
 {
-	measure_ways wide scan stock cpu gpu gpu_8
+	measure_ways wide scan stock stock_8 cpu cpu_8 gpu gpu_8
 }
 
 gpu_line_text()
 {
-	measure_ways text scan stock cpu gpu gpu_8
+	measure_ways text scan stock stock_8 cpu cpu_8 gpu gpu_8
 }
 
 gpu_line_ordinary()
 {
-	measure_ways ordinary scan stock stock_8 cpu gpu gpu_8
+	measure_ways ordinary scan stock stock_8 cpu cpu_8 gpu gpu_8
 }
 
 gpu_line_first()
@@ -462,7 +463,7 @@ describe_gpus()
 	gpus=$(nvidia-smi --query-gpu=name,driver_version,memory.total \
 		--format=csv,noheader 2>/dev/null | paste -sd ';') || true
 	printf 'GPU:        %s; %s\n' "${gpus:-none}" "$DEVICE_LIBRARY"
-	printf 'Settings:   jit off, work_mem and pg_gpusort.work_mem %s MB, serial but for stock_N and gpu_N\n' \
+	printf 'Settings:   jit off, work_mem and pg_gpusort.work_mem %s MB, serial but for stock_N, cpu_N and gpu_N\n' \
 		"$SORT_MB"
 }
 

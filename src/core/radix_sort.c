@@ -41,8 +41,6 @@
 
 #include <string.h>
 
-#define WINDOW_BITS			32
-
 /* Bits of a digit when entries are moved in main memory, and in the cache. */
 #define DIGIT_BITS			8
 #define DIGIT_BINS			(1 << DIGIT_BITS)
@@ -50,7 +48,7 @@
 #define CACHE_DIGIT_BINS	(1 << CACHE_DIGIT_BITS)
 
 /* Maximum number of digits in a window, with the narrower kind of digits. */
-#define MAX_DIGITS			(WINDOW_BITS / DIGIT_BITS)
+#define MAX_DIGITS			(GPUSORT_WINDOW_BITS / DIGIT_BITS)
 
 /* Minimum number of rows for distributing them to bins first. */
 #define SPREAD_FROM_ROWS	65536
@@ -100,23 +98,6 @@ typedef struct Sorter
 	GsStopCallback stop;
 	void	   *stop_arg;
 } Sorter;
-
-/* Adjacent bits of one key word, and their position in a window. */
-typedef struct BitField
-{
-	unsigned	word;
-	unsigned	shift;			/* of the lowest bit within the word */
-	unsigned	position;		/* of the lowest bit within the window */
-	uint32_t	mask;			/* as many low one bits as the field has */
-} BitField;
-
-/* Up to 32 varying bits of the key, combined into one number. */
-typedef struct Window
-{
-	unsigned	bits;
-	unsigned	nfields;
-	BitField	fields[WINDOW_BITS];
-} Window;
 
 /* The bits that vary within a range of rows. */
 typedef struct VaryingBits
@@ -207,11 +188,11 @@ find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 
 /*
  * Make a window of the varying bits that have at least 'skip' and fewer than
- * 'skip' + WINDOW_BITS varying bits below them.
+ * 'skip' + GPUSORT_WINDOW_BITS varying bits below them.
  */
 static void
 make_window(const VaryingBits *varying, unsigned words, unsigned skip,
-			Window *window)
+			GsKeyWindow *window)
 {
 	unsigned	below = 0;
 
@@ -219,7 +200,7 @@ make_window(const VaryingBits *varying, unsigned words, unsigned skip,
 	window->nfields = 0;
 	for (unsigned w = words; w-- > 0;)
 	{
-		BitField   *field = NULL;	/* field of the previous bit, or NULL */
+		GsBitField *field = NULL;	/* field of the previous bit, or NULL */
 
 		for (unsigned bit = 0; bit < 64; bit++)
 		{
@@ -230,7 +211,7 @@ make_window(const VaryingBits *varying, unsigned words, unsigned skip,
 			}
 			if (below++ < skip)
 				continue;
-			if (window->bits == WINDOW_BITS)
+			if (window->bits == GPUSORT_WINDOW_BITS)
 				return;
 			if (field == NULL)
 			{
@@ -246,31 +227,10 @@ make_window(const VaryingBits *varying, unsigned words, unsigned skip,
 	}
 }
 
-static inline uint32_t
-window_value(const Window *window, const uint64_t *key)
-{
-	uint32_t	value = 0;
-
-	for (unsigned f = 0; f < window->nfields; f++)
-	{
-		const BitField *field = &window->fields[f];
-
-		value |= ((uint32_t) (key[field->word] >> field->shift) & field->mask)
-			<< field->position;
-	}
-	return value;
-}
-
 static inline uint64_t
 make_entry(uint32_t value, uint32_t row)
 {
 	return (uint64_t) value << 32 | row;
-}
-
-static inline uint32_t
-entry_value(uint64_t entry)
-{
-	return (uint32_t) (entry >> 32);
 }
 
 /* Turn the sizes of bins into their start indexes. */
@@ -293,7 +253,7 @@ start_bins(uint32_t *bins, unsigned nbins)
  * values ascend.  'loaded' may be 'source'.
  */
 static GsSortStatus
-load_entries(const Sorter *sorter, const Window *window,
+load_entries(const Sorter *sorter, const GsKeyWindow *window,
 			 const uint64_t *source, uint64_t *loaded, size_t count,
 			 bool *in_order)
 {
@@ -312,7 +272,7 @@ load_entries(const Sorter *sorter, const Window *window,
 			uint32_t	value;
 
 			PREFETCH_KEY(sorter, source, i, count);
-			value = window_value(window, gpusort_key_of_row(sorter->keys, row));
+			value = gpusort_key_window_value(window, gpusort_key_of_row(sorter->keys, row));
 			loaded[i] = make_entry(value, row);
 			ascending &= value >= previous;
 			previous = value;
@@ -341,7 +301,7 @@ count_digits(const Sorter *sorter, const uint64_t *entries, size_t count,
 			return GS_SORT_STOPPED;
 		for (size_t i = start; i < end; i++)
 		{
-			uint32_t	value = entry_value(entries[i]);
+			uint32_t	value = gpusort_entry_value(entries[i]);
 
 			for (unsigned d = 0; d < digits; d++)
 				bins[d][(value >> (d * digit_bits)) & digit_mask]++;
@@ -444,7 +404,7 @@ insertion_sort_entries(uint64_t *entries, size_t count)
  * 'shift' up.
  */
 static GsSortStatus
-count_rows(const Sorter *sorter, const Window *window, size_t count,
+count_rows(const Sorter *sorter, const GsKeyWindow *window, size_t count,
 		   unsigned shift, uint32_t bins[DIGIT_BINS], bool *in_order)
 {
 	uint32_t	previous = 0;
@@ -459,7 +419,7 @@ count_rows(const Sorter *sorter, const Window *window, size_t count,
 			return GS_SORT_STOPPED;
 		for (size_t i = start; i < end; i++)
 		{
-			uint32_t	value = window_value(window, source_key(sorter, NULL, i));
+			uint32_t	value = gpusort_key_window_value(window, source_key(sorter, NULL, i));
 
 			bins[value >> shift]++;
 			ascending &= value >= previous;
@@ -473,7 +433,7 @@ count_rows(const Sorter *sorter, const Window *window, size_t count,
 
 /* Make entries of the rows from 0 on, each in its bin. */
 static GsSortStatus
-spread_rows(const Sorter *sorter, const Window *window, uint64_t *entries,
+spread_rows(const Sorter *sorter, const GsKeyWindow *window, uint64_t *entries,
 			size_t count, unsigned shift, uint32_t bins[DIGIT_BINS])
 {
 	start_bins(bins, DIGIT_BINS);
@@ -485,7 +445,7 @@ spread_rows(const Sorter *sorter, const Window *window, uint64_t *entries,
 			return GS_SORT_STOPPED;
 		for (size_t i = start; i < end; i++)
 		{
-			uint32_t	value = window_value(window, source_key(sorter, NULL, i));
+			uint32_t	value = gpusort_key_window_value(window, source_key(sorter, NULL, i));
 
 			entries[bins[value >> shift]++] = make_entry(value, (uint32_t) i);
 		}
@@ -499,7 +459,7 @@ spread_rows(const Sorter *sorter, const Window *window, uint64_t *entries,
  * each bin.
  */
 static GsSortStatus
-sort_rows_by_window(const Sorter *sorter, const Window *window,
+sort_rows_by_window(const Sorter *sorter, const GsKeyWindow *window,
 					uint64_t *entries, uint64_t *scratch, size_t count)
 {
 	unsigned	shift = window->bits > DIGIT_BITS ? window->bits - DIGIT_BITS : 0;
@@ -536,7 +496,7 @@ sort_rows_by_window(const Sorter *sorter, const Window *window,
  * NULL or 'entries'.
  */
 static GsSortStatus
-sort_by_window(const Sorter *sorter, const Window *window,
+sort_by_window(const Sorter *sorter, const GsKeyWindow *window,
 			   const uint64_t *source, uint64_t *entries, uint64_t *scratch,
 			   size_t count)
 {
@@ -610,7 +570,7 @@ finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 
 	for (size_t start = 0; start < count;)
 	{
-		uint32_t	value = entry_value(entries[start]);
+		uint32_t	value = gpusort_entry_value(entries[start]);
 		size_t		end = start + 1;
 
 		if (start >= next_question)
@@ -619,7 +579,7 @@ finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 				return GS_SORT_STOPPED;
 			next_question = start + STOP_INTERVAL;
 		}
-		while (end < count && entry_value(entries[end]) == value)
+		while (end < count && gpusort_entry_value(entries[end]) == value)
 			end++;
 		if (end - start > 1 &&
 			sort_range(sorter, entries + start, entries + start, scratch,
@@ -639,7 +599,7 @@ finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
  * groups of equal values is cheaper than sorting by the lower windows.
  */
 static GsSortStatus
-window_separates(const Sorter *sorter, const Window *window,
+window_separates(const Sorter *sorter, const GsKeyWindow *window,
 				 const uint64_t *source, uint64_t *scratch, size_t count,
 				 bool *separates)
 {
@@ -657,7 +617,7 @@ window_separates(const Sorter *sorter, const Window *window,
 					   SAMPLE_ROWS) != GS_SORT_DONE)
 		return GS_SORT_STOPPED;
 	for (size_t i = 1; i < SAMPLE_ROWS; i++)
-		equal += entry_value(sample[i]) == entry_value(sample[i - 1]);
+		equal += gpusort_entry_value(sample[i]) == gpusort_entry_value(sample[i - 1]);
 	*separates = equal * ratio * ratio <= 0.2 * (double) count;
 	return GS_SORT_DONE;
 }
@@ -669,7 +629,7 @@ sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 {
 	unsigned	words = sorter->keys->words;
 	VaryingBits varying;
-	Window		window;
+	GsKeyWindow window;
 	bool		separates;
 
 	if (count <= INSERTION_LIMIT)
@@ -684,14 +644,14 @@ sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 	if (varying.count == 0)
 		return source == NULL ? number_entries(sorter, entries, count) :
 			GS_SORT_DONE;
-	if (varying.count <= WINDOW_BITS)
+	if (varying.count <= GPUSORT_WINDOW_BITS)
 	{
 		make_window(&varying, words, 0, &window);
 		return sort_by_window(sorter, &window, source, entries, scratch,
 							  count);
 	}
 
-	make_window(&varying, words, varying.count - WINDOW_BITS, &window);
+	make_window(&varying, words, varying.count - GPUSORT_WINDOW_BITS, &window);
 	if (window_separates(sorter, &window, source, scratch, count,
 						 &separates) != GS_SORT_DONE)
 		return GS_SORT_STOPPED;
@@ -702,7 +662,7 @@ sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 			return GS_SORT_STOPPED;
 		return finish_runs(sorter, entries, scratch, count);
 	}
-	for (unsigned skip = 0; skip < varying.count; skip += WINDOW_BITS)
+	for (unsigned skip = 0; skip < varying.count; skip += GPUSORT_WINDOW_BITS)
 	{
 		make_window(&varying, words, skip, &window);
 		if (sort_by_window(sorter, &window, source, entries, scratch,
@@ -731,4 +691,81 @@ gpusort_radix_sort_all(const GsKeyTable *keys, uint64_t *entries,
 	Sorter		sorter = {keys, stop, stop_arg};
 
 	return sort_range(&sorter, NULL, entries, scratch, count);
+}
+
+/* ----------------------------------------------------------------
+ *		entries that have their values
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_key_window_make(const uint64_t *varying, unsigned words,
+						GsKeyWindow *window)
+{
+	VaryingBits bits = {.count = 0};
+	unsigned	below;
+
+	for (unsigned w = 0; w < words; w++)
+	{
+		bits.mask[w] = varying[w];
+		bits.count += count_ones(varying[w]);
+	}
+	below = bits.count > GPUSORT_WINDOW_BITS ? bits.count - GPUSORT_WINDOW_BITS : 0;
+	make_window(&bits, words, below, window);
+	return below > 0;
+}
+
+/*
+ * Find the number of low bits in which values differ, and whether they ascend.
+ */
+static GsSortStatus
+compare_values(const Sorter *sorter, const uint64_t *entries, size_t count,
+			   unsigned *bits, bool *in_order)
+{
+	uint32_t	first = gpusort_entry_value(entries[0]);
+	uint32_t	previous = first;
+	uint32_t	varying = 0;
+	bool		ascending = true;
+
+	for (size_t start = 0; start < count;)
+	{
+		size_t		end = block_end(start, count);
+
+		if (must_stop(sorter))
+			return GS_SORT_STOPPED;
+		for (size_t i = start; i < end; i++)
+		{
+			uint32_t	value = gpusort_entry_value(entries[i]);
+
+			varying |= value ^ first;
+			ascending &= value >= previous;
+			previous = value;
+		}
+		start = end;
+	}
+	for (*bits = 0; varying != 0; varying >>= 1)
+		(*bits)++;
+	*in_order = ascending;
+	return GS_SORT_DONE;
+}
+
+GsSortStatus
+gpusort_radix_sort_by_values(uint64_t *entries, uint64_t *scratch, size_t count,
+							 GsStopCallback stop, void *stop_arg)
+{
+	Sorter		sorter = {NULL, stop, stop_arg};
+	unsigned	bits;
+	bool		in_order;
+
+	if (count < 2)
+		return GS_SORT_DONE;
+	if (compare_values(&sorter, entries, count, &bits,
+					   &in_order) != GS_SORT_DONE)
+		return GS_SORT_STOPPED;
+	if (in_order)
+		return GS_SORT_DONE;
+	if (count > INSERTION_LIMIT)
+		return sort_entries(&sorter, entries, scratch, count, bits);
+	insertion_sort_entries(entries, count);
+	return GS_SORT_DONE;
 }

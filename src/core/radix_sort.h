@@ -83,4 +83,62 @@ extern GsSortStatus gpusort_radix_sort_all(const GsKeyTable *keys,
 										   GsStopCallback stop,
 										   void *stop_arg);
 
+/* Adjacent bits of one key word, and their position in a window. */
+typedef struct GsBitField
+{
+	unsigned	word;
+	unsigned	shift;			/* of the lowest bit within the word */
+	unsigned	position;		/* of the lowest bit within the window */
+	uint32_t	mask;			/* as many low one bits as the field has */
+} GsBitField;
+
+/* Up to 32 bits of the key, combined into one number. */
+#define GPUSORT_WINDOW_BITS		32
+
+typedef struct GsKeyWindow
+{
+	unsigned	bits;
+	unsigned	nfields;
+	GsBitField	fields[GPUSORT_WINDOW_BITS];
+} GsKeyWindow;
+
+/*
+ * Make a window of the most significant bits that are set in 'varying', which has
+ * 'words' words.  Returns whether bits are left below it.
+ */
+extern bool gpusort_key_window_make(const uint64_t *varying, unsigned words,
+									GsKeyWindow *window);
+
+static inline uint32_t
+gpusort_key_window_value(const GsKeyWindow *window, const uint64_t *key)
+{
+	uint32_t	value = 0;
+
+	for (unsigned f = 0; f < window->nfields; f++)
+	{
+		const GsBitField *field = &window->fields[f];
+
+		value |= ((uint32_t) (key[field->word] >> field->shift) & field->mask)
+			<< field->position;
+	}
+	return value;
+}
+
+/*
+ * Sort entries by the values in their high 32 bits, stably.  Their row numbers must
+ * ascend.  The values remain.
+ */
+extern GsSortStatus gpusort_radix_sort_by_values(uint64_t *entries,
+												 uint64_t *scratch,
+												 size_t count,
+												 GsStopCallback stop,
+												 void *stop_arg);
+
+/* Returns the value in an entry. */
+static inline uint32_t
+gpusort_entry_value(uint64_t entry)
+{
+	return (uint32_t) (entry >> 32);
+}
+
 #endif							/* GPUSORT_RADIX_SORT_H */

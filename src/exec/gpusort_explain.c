@@ -120,7 +120,7 @@ show_phases(const GsSortReport *report, ExplainState *es)
 		if (gpu)
 			appendStringInfo(es->str, "  wait=%.3f ms", report->wait_ms);
 		appendStringInfo(es->str, "  sort=%.3f ms", report->sort_ms);
-		if (gpu)
+		if (report->fetches)
 			appendStringInfo(es->str, "  fetch=%.3f ms", report->fetch_ms);
 		appendStringInfoChar(es->str, '\n');
 	}
@@ -130,7 +130,7 @@ show_phases(const GsSortReport *report, ExplainState *es)
 		if (gpu)
 			ExplainPropertyFloat("Sort Wait Time", "ms", report->wait_ms, 3, es);
 		ExplainPropertyFloat("Sort Time", "ms", report->sort_ms, 3, es);
-		if (gpu)
+		if (report->fetches)
 			ExplainPropertyFloat("Sort Fetch Time", "ms", report->fetch_ms, 3,
 								 es);
 	}
@@ -187,16 +187,16 @@ show_session(const void *report, ExplainState *es)
 }
 
 /*
- * Print the number of rows sent.  In text format, this begins in the middle of
- * a line and does not end it.
+ * Print a number of rows.  In text format, this begins in the middle of a line
+ * and does not end it.
  */
 static void
-show_rows_sent(int64 nrows, ExplainState *es)
+show_rows(const char *name, int64 nrows, ExplainState *es)
 {
 	if (es->format == EXPLAIN_FORMAT_TEXT)
-		appendStringInfo(es->str, "Rows Sent: " INT64_FORMAT, nrows);
+		appendStringInfo(es->str, "%s: " INT64_FORMAT, name, nrows);
 	else
-		ExplainPropertyInteger("Rows Sent", NULL, nrows, es);
+		ExplainPropertyInteger(name, NULL, nrows, es);
 }
 
 /* Print a GsSinkReport.  A GsReportPrinter. */
@@ -205,7 +205,13 @@ show_sink_report(const void *arg, ExplainState *es)
 {
 	const GsSinkReport *report = arg;
 
-	show_rows_sent(report->nrows, es);
+	show_rows("Rows Sent", report->nrows, es);
+	if (report->sorted && report->sort.range_rows > 0)
+	{
+		if (es->format == EXPLAIN_FORMAT_TEXT)
+			appendStringInfoString(es->str, "  ");
+		show_rows("Rows Sorted", report->sort.range_rows, es);
+	}
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoString(es->str, report->sorted ? "  " : "\n");
 	if (report->sorted)
@@ -270,7 +276,7 @@ gpusort_explain_sink(int64 nrows, const GsWorkerReports *reports,
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		indent_line(es);
-	show_rows_sent(nrows, es);
+	show_rows("Rows Sent", nrows, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoChar(es->str, '\n');
 	if (reports != NULL && (es->verbose || writes_runs))

@@ -130,8 +130,27 @@ static TupleTableSlot *
 read_input(void *arg)
 {
 	GsNodeState *node = arg;
+	TupleTableSlot *slot = gpusort_row_source_next(node->source);
 
-	return gpusort_row_source_next(node->source);
+	if (node->sink == NULL || !gpusort_sink_is_ahead(node->sink))
+		return slot;
+	gpusort_sink_forget_row(node->sink, outerPlanState(node));
+	node->ahead = true;
+	return NULL;
+}
+
+/* Rows were returned while processes below were still sorting.  Wait for their ends. */
+static void
+end_input(GsNodeState *node)
+{
+	TupleTableSlot *slot;
+
+	if (!node->ahead)
+		return;
+	node->ahead = false;
+	slot = ExecProcNode(outerPlanState(node));
+	if (!TupIsNull(slot))
+		elog(ERROR, "a sink has returned a row after its last one");
 }
 
 /* GsInput.rewind: read the input again from its start. */
@@ -186,14 +205,13 @@ create_source(GsNodeState *node)
 	CustomScanState *css = &node->css;
 	PlanState  *input = outerPlanState(css);
 	GsSinkState *sink = gpusort_sink_find(input);
+	PlanState  *rows = sink != NULL ? gpusort_sink_input(sink) : input;
 	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	bool		whole_tuples =
-		gpusort_row_source_wants_tuples(sink != NULL ?
-										gpusort_sink_input(sink) : input,
-										tupdesc);
+	bool		whole_tuples = gpusort_row_source_wants_tuples(rows, tupdesc);
 
-	if (!whole_tuples && sink == NULL)
-		node->narrow = gpusort_narrow_rows_create(input->plan, tupdesc,
+	/* A sink comes to the same result. */
+	if (!whole_tuples)
+		node->narrow = gpusort_narrow_rows_create(rows->plan, tupdesc,
 												  &node->keys);
 	if (node->narrow != NULL)
 		node->source = gpusort_row_source_create_narrow(input, node->narrow,
@@ -350,6 +368,17 @@ prepare_input(GsNodeState *node, bool bounded)
 	node->spec.input.next = read_input;
 }
 
+/* Returns how many processes can put rows into the sort, or 0 if there is no sink. */
+static int
+count_processes(const GsNodeState *node)
+{
+	PlanState  *gather = outerPlanState(node);
+
+	if (gpusort_sink_find(gather) == NULL)
+		return 0;
+	return castNode(Gather, gather->plan)->num_workers + 1;
+}
+
 /* If there is a sink below, tell it where to put the rows. */
 static void
 open_sink(GsNodeState *node)
@@ -359,20 +388,22 @@ open_sink(GsNodeState *node)
 	GsClientHandle handle;
 	GsRunSetHandle runs;
 	bool		in_order;
+	bool		ahead;
 
 	node->sink = gpusort_sink_find(gather);
 	if (node->sink == NULL)
 		return;
 	in_order = gpusort_sink_keeps_order(gather);
+	ahead = gpusort_sink_may_go_ahead(gather);
 	if (node->sort != NULL &&
 		gpusort_sort_gpu_handle(node->sort, in_order, &handle))
 		gpusort_sink_open_gpu(node->sink, whole_tuples, handle);
 	else if (node->sort != NULL &&
 			 gpusort_sort_run_set(node->sort,
 								  castNode(Gather, gather->plan)->num_workers,
-								  in_order, &runs))
-		gpusort_sink_open_runs(node->sink, whole_tuples, node->sort, runs,
-							   node->spec.bound);
+								  in_order, ahead, &runs))
+		gpusort_sink_open_cpu(node->sink, whole_tuples, node->sort, runs,
+							  node->spec.bound, ahead);
 	else
 		gpusort_sink_close(node->sink);
 }
@@ -416,6 +447,7 @@ sort_input(GsNodeState *node)
 		 * With debug_stock_ties, sorts with a bound have been handled above.
 		 */
 		node->spec.bound = Max(node->bound, 0);
+		node->spec.processes = count_processes(node);
 		node->sort = gpusort_sort_begin(&node->spec);
 		open_sink(node);
 		gpusort_sort_perform(node->sort);
@@ -476,7 +508,11 @@ gpusort_node_exec(CustomScanState *css)
 		gpusort_bounded_next(node->bounded, ScanDirectionIsForward(direction),
 							 slot);
 	else
-		(void) next_sorted(node, ScanDirectionIsForward(direction));
+	{
+		slot = next_sorted(node, ScanDirectionIsForward(direction));
+		if (TupIsNull(slot))
+			end_input(node);
+	}
 	estate->es_direction = direction;
 	return slot;
 }
@@ -486,6 +522,8 @@ end_sort(GsNodeState *node)
 {
 	/* The slot's columns point into the memory of the sort. */
 	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
+	if (node->sink != NULL)
+		gpusort_sink_forget_sort(node->sink);
 	if (node->sort != NULL)
 		gpusort_sort_end(node->sort);
 	node->sort = NULL;
@@ -497,8 +535,13 @@ end_sort(GsNodeState *node)
 static void
 gpusort_node_end(CustomScanState *css)
 {
-	end_sort((GsNodeState *) css);
+	GsNodeState *node = (GsNodeState *) css;
+
+	/* Other processes may still be sorting, so end them first. */
+	if (node->sort != NULL)
+		gpusort_sort_stop(node->sort);
 	ExecEndNode(outerPlanState(css));
+	end_sort(node);
 }
 
 /* Can the sorted rows be returned again, starting with the first one? */
@@ -534,6 +577,15 @@ gpusort_node_rescan(CustomScanState *css)
 			gpusort_bounded_rescan(node->bounded);
 		else
 			gpusort_sort_rescan(node->sort);
+		return;
+	}
+	if (node->ahead)
+	{
+		/* First, because it ends the processes that are still sorting. */
+		node->ahead = false;
+		gpusort_sort_stop(node->sort);
+		ExecReScan(input);
+		end_sort(node);
 		return;
 	}
 	end_sort(node);
@@ -619,6 +671,7 @@ gpusort_node_shutdown(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
 
+	node->ahead = false;		/* the Gather has been shut down */
 	if (IsParallelWorker() || node->shared == NULL)
 		return;
 	if (css->ss.ps.instrument != NULL)

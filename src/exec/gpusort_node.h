@@ -36,6 +36,8 @@ typedef struct GsNodeState
 	TupleTableSlot *sorted_row; /* as the sort returns it, if rows are whole
 								 * tuples or narrow */
 	GsSinkState *sink;			/* below the input, or NULL */
+	bool		ahead;			/* are rows returned before the sink has
+								 * ended? */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
 
 	/*

@@ -13,7 +13,9 @@
  *
  * - If there is a GPU session, each process has put its rows into that
  *   session.
- * - If not, each worker has sorted its rows in a sort of its own, and has
+ * - If not, all processes have sorted their rows together, in memory that they
+ *   share, if the rows fit there.
+ * - Otherwise each worker has sorted its rows in a sort of its own, and has
  *   written them as one run to a file that the leader will read.  The leader,
  *   if it participates, has put its rows into the GpuSort's sort, where they
  *   stay in memory.
@@ -27,6 +29,7 @@
 
 #include "access/parallel.h"
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "nodes/extensible.h"
 #include "optimizer/optimizer.h"
 #include "port/atomics.h"
@@ -38,6 +41,7 @@
 #include "exec/sink_node.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/memory/shared_sort.h"
 #include "work.h"
 
 /* Where the sink puts rows. */
@@ -45,7 +49,7 @@ typedef enum GsSinkMode
 {
 	GS_SINK_CLOSED,				/* returns them to the Gather */
 	GS_SINK_GPU,
-	GS_SINK_RUNS
+	GS_SINK_CPU					/* a shared sort, or runs */
 } GsSinkMode;
 
 /*
@@ -56,6 +60,7 @@ typedef struct GsSinkShared
 {
 	GsSinkMode	mode;
 	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
+	struct GsSharedSort *shared_sort;	/* for GS_SINK_CPU, or NULL */
 	GsRunSetHandle runs;
 	int64		bound;			/* rows wanted of each run; 0 for all */
 	bool		whole_tuples;	/* how the sort keeps rows */
@@ -68,8 +73,10 @@ struct GsSinkState
 	GsSortSpec	spec;
 	GsRowSource *source;		/* NULL before the first row is requested */
 	bool		done;			/* has this process added its rows? */
+	bool		may_go_ahead;	/* see gpusort_sink_is_ahead() */
+	bool		ahead;
 	int64		nrows;			/* rows that this process has added */
-	GsSort	   *sort;			/* the leader's sort, for GS_SINK_RUNS */
+	GsSort	   *sort;			/* the leader's sort, for GS_SINK_CPU */
 	GsSinkShared local;			/* the leader's settings */
 	GsSinkShared *shared;		/* the settings in force: in shared memory if
 								 * there are workers, else 'local' */
@@ -165,6 +172,7 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 {
 	shared->mode = sink->local.mode;
 	shared->handle = sink->local.handle;
+	shared->shared_sort = sink->local.shared_sort;
 	shared->runs = sink->local.runs;
 	shared->bound = sink->local.bound;
 	shared->whole_tuples = sink->local.whole_tuples;
@@ -183,21 +191,55 @@ gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
 }
 
 void
-gpusort_sink_open_runs(GsSinkState *sink, bool whole_tuples, GsSort *sort,
-					   GsRunSetHandle runs, int64 bound)
+gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
+					  GsRunSetHandle runs, int64 bound, bool may_go_ahead)
 {
 	sink->nrows = 0;
 	sink->sort = sort;
-	sink->local.mode = GS_SINK_RUNS;
+	sink->may_go_ahead = may_go_ahead;
+	sink->ahead = false;
+	sink->local.mode = GS_SINK_CPU;
+	sink->local.shared_sort = gpusort_sort_shared(sort);
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.runs = runs;
 	sink->local.bound = bound;
 	tell_workers(sink, sink->shared);
 }
 
+/* Does a node return columns and constants only, so that its input may be NULLs? */
+static bool
+computes_nothing(const PlanState *state)
+{
+	ListCell   *lc;
+
+	if (state->ps_ProjInfo == NULL)
+		return true;
+	foreach(lc, state->plan->targetlist)
+	{
+		const Expr *expr = lfirst_node(TargetEntry, lc)->expr;
+
+		if (!IsA(expr, Var) && !IsA(expr, Const))
+			return false;
+	}
+	return true;
+}
+
+bool
+gpusort_sink_may_go_ahead(const PlanState *gather)
+{
+	return computes_nothing(gather) && parallel_leader_participation;
+}
+
+void
+gpusort_sink_forget_sort(GsSinkState *sink)
+{
+	sink->sort = NULL;
+}
+
 void
 gpusort_sink_close(GsSinkState *sink)
 {
+	sink->ahead = false;
 	sink->local.mode = GS_SINK_CLOSED;
 	tell_workers(sink, sink->shared);
 }
@@ -208,13 +250,34 @@ gpusort_sink_failure(const GsSinkState *sink)
 	return (GsFallback) pg_atomic_read_u32(&sink->shared->failure);
 }
 
+bool
+gpusort_sink_is_ahead(const GsSinkState *sink)
+{
+	return sink->ahead;
+}
+
+/* Take one row off what EXPLAIN shows. */
+static void
+uncount_row(PlanState *state)
+{
+	if (state->instrument != NULL)
+		state->instrument->tuplecount -= 1;
+}
+
+void
+gpusort_sink_forget_row(GsSinkState *sink, PlanState *gather)
+{
+	uncount_row(&sink->css.ss.ps);
+	uncount_row(gather);
+}
+
 const GsSharedRun *
 gpusort_sink_run(const GsSinkState *sink, int number)
 {
 	int			found = 0;
 
 	/* Without shared memory there have been no workers. */
-	if (sink->local.mode != GS_SINK_RUNS || sink->shared == &sink->local)
+	if (sink->local.mode != GS_SINK_CPU || sink->shared == &sink->local)
 		return NULL;
 	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
 	{
@@ -311,13 +374,15 @@ fill_own_sort(GsSinkState *sink)
 {
 	TupleTableSlot *slot;
 
+	if (!gpusort_sort_attach(sink->sort))
+		return;
 	while (slot = gpusort_row_source_next(sink->source), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_sort_put(sink->sort, slot);
 		sink->nrows++;
 	}
-	gpusort_sort_end_put(sink->sort);
+	sink->ahead = gpusort_sort_end_put(sink->sort, sink->may_go_ahead);
 }
 
 /* GsInput.next of a worker's sort. */
@@ -332,9 +397,12 @@ next_counted_row(void *arg)
 	return slot;
 }
 
-/* In a worker: sort the rows, and write them as a run. */
+/*
+ * In a worker: sort the rows together with the other processes, or else alone, and write
+ * them as a run.
+ */
 static void
-write_run(GsSinkState *sink, MemoryContext context)
+sort_rows(GsSinkState *sink, MemoryContext context)
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsRunTarget target = {
@@ -345,7 +413,10 @@ write_run(GsSinkState *sink, MemoryContext context)
 	GsSinkReport report = {.sorted = true};
 	GsSort	   *sort;
 
-	spec.key_plan = make_key_plan(sink, 1);
+	spec.shared = sink->shared->shared_sort;
+	spec.process = ParallelWorkerNumber + 1;
+	spec.key_plan = make_key_plan(sink, spec.shared == NULL ? 1 :
+								  gpusort_shared_sort_string_words(spec.shared));
 	spec.input.next = next_counted_row;
 	spec.input.arg = sink;
 	spec.target = &target;
@@ -353,6 +424,11 @@ write_run(GsSinkState *sink, MemoryContext context)
 	spec.nested = true;
 	sort = gpusort_sort_begin(&spec);
 	MemoryContextSwitchTo(caller);
+	if (!gpusort_sort_attach(sort))
+	{
+		gpusort_sort_end(sort);
+		return;
+	}
 	gpusort_sort_perform(sort);
 	gpusort_sort_report(sort, &report.sort);
 	report.run = *gpusort_sort_shared_run(sort);
@@ -360,14 +436,21 @@ write_run(GsSinkState *sink, MemoryContext context)
 	publish(sink, &report);
 }
 
+/* As the GpuSort does it, to whose sort the rows go. */
 static GsRowSource *
 create_source(GsSinkState *sink)
 {
-	TupleTableSlot *slot = sink->css.ss.ss_ScanTupleSlot;
+	PlanState  *input = outerPlanState(sink);
+	TupleDesc	tupdesc = sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	bool		whole_tuples = sink->shared->whole_tuples;
+	const GsNarrowRows *narrow = NULL;
 
-	return gpusort_row_source_create(outerPlanState(sink),
-									 slot->tts_tupleDescriptor,
-									 sink->shared->whole_tuples, &sink->spec);
+	if (!whole_tuples)
+		narrow = gpusort_narrow_rows_create(input->plan, tupdesc,
+											&sink->spec.keys);
+	if (narrow != NULL)
+		return gpusort_row_source_create_narrow(input, narrow, &sink->spec);
+	return gpusort_row_source_create(input, tupdesc, whole_tuples, &sink->spec);
 }
 
 /* Read this process's share of the rows, and put them where they belong. */
@@ -389,7 +472,7 @@ take_rows(GsSinkState *sink)
 	if (gpu)
 		fill_gpu_session(sink, context);
 	else if (IsParallelWorker())
-		write_run(sink, context);
+		sort_rows(sink, context);
 	else
 		fill_own_sort(sink);
 	MemoryContextSwitchTo(caller);
@@ -421,10 +504,12 @@ gpusort_sink_exec(CustomScanState *css)
 	CHECK_FOR_INTERRUPTS();
 	if (sink->shared->mode == GS_SINK_CLOSED)
 		return forward_row(sink);
-	if (!sink->done)
-		take_rows(sink);
+	if (sink->done)
+		return ExecClearTuple(css->ss.ss_ScanTupleSlot);
+	take_rows(sink);
 	sink->done = true;
-	return ExecClearTuple(css->ss.ss_ScanTupleSlot);
+	return sink->ahead ? ExecStoreAllNullTuple(css->ss.ss_ScanTupleSlot) :
+		ExecClearTuple(css->ss.ss_ScanTupleSlot);
 }
 
 static void
@@ -439,6 +524,7 @@ gpusort_sink_rescan(CustomScanState *css)
 	GsSinkState *sink = (GsSinkState *) css;
 
 	sink->done = false;
+	sink->ahead = false;
 	if (outerPlanState(css)->chgParam == NULL)
 		ExecReScan(outerPlanState(css));
 }
@@ -496,12 +582,17 @@ gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 	sink->reports = shared_reports(coordinate);
 }
 
-/* The shared memory is about to be freed, so copy what is needed later. */
+/*
+ * The Gather will wait for the workers, so end their work.  The shared memory is about to be
+ * freed, so copy what is needed later.
+ */
 static void
 gpusort_sink_shutdown(CustomScanState *css)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
+	if (sink->sort != NULL)
+		gpusort_sort_stop(sink->sort);
 	if (IsParallelWorker() || sink->shared == &sink->local)
 		return;
 	pg_atomic_write_u32(&sink->local.failure, gpusort_sink_failure(sink));
@@ -541,5 +632,5 @@ gpusort_sink_explain(CustomScanState *css, List *ancestors,
 	const GsSinkState *sink = (GsSinkState *) css;
 
 	gpusort_explain_sink(added_rows(sink), sink->kept_reports,
-						 sink->local.mode == GS_SINK_RUNS, es);
+						 sink->local.mode == GS_SINK_CPU, es);
 }

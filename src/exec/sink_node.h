@@ -35,16 +35,23 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
 /*
  * Called by the leader before the Gather is executed.  An open sink returns no
  * rows.  open_gpu() makes all processes put their rows into a GPU session.
- * open_runs() makes workers write runs, and the leader put its rows into
- * 'sort'; 'bound' is that of the sort's specification.  'whole_tuples' says how the
- * sort keeps rows.  close() makes the sink return its rows to the Gather.
+ * open_cpu() makes the processes sort together, or else workers write runs and the
+ * leader put its rows into 'sort'; 'bound' is that of the sort's specification.
+ * 'whole_tuples' says how the sort keeps rows.  close() makes the sink return its
+ * rows to the Gather.
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
 								  GsClientHandle handle);
-extern void gpusort_sink_open_runs(GsSinkState *sink, bool whole_tuples,
-								   GsSort *sort, GsRunSetHandle runs,
-								   int64 bound);
+extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
+								  GsSort *sort, GsRunSetHandle runs,
+								  int64 bound, bool may_go_ahead);
 extern void gpusort_sink_close(GsSinkState *sink);
+
+/* Can the leader return rows while the other processes are still sorting? */
+extern bool gpusort_sink_may_go_ahead(const PlanState *gather);
+
+/* The sort that was passed to open_cpu() ends. */
+extern void gpusort_sink_forget_sort(GsSinkState *sink);
 
 /*
  * Returns the runs that workers have written, numbered from 0, or NULL if
@@ -58,5 +65,13 @@ extern const GsSharedRun *gpusort_sink_run(const GsSinkState *sink, int number);
  * GS_FALLBACK_NONE.
  */
 extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
+
+/*
+ * Has the sink of the leader returned a row, all NULL, which only says that the sort can
+ * return rows although other processes have not ended?  If so, this row is no row of
+ * the input, and EXPLAIN must not count it.
+ */
+extern bool gpusort_sink_is_ahead(const GsSinkState *sink);
+extern void gpusort_sink_forget_row(GsSinkState *sink, PlanState *gather);
 
 #endif							/* GPUSORT_SINK_NODE_H */

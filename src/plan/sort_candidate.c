@@ -11,8 +11,6 @@
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
-#include "catalog/pg_class.h"
 #include "nodes/nodeFuncs.h"
 #include "parser/parsetree.h"
 #include "utils/lsyscache.h"
@@ -23,9 +21,7 @@
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/memory_sort.h"
 
-/*
- * Add a column of the rows.  'position' is that of the column, from 1.
- */
+/* Add the column at a position, counted from 1. */
 static void
 add_column(GsSortCandidate *candidate, const Node *expression, int position)
 {
@@ -77,19 +73,6 @@ gpusort_sort_candidate_of_path(const Path *input, double bound)
 	return candidate;
 }
 
-static int
-columns_of_table(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	int			columns;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
-	columns = ((Form_pg_class) GETSTRUCT(tuple))->relnatts;
-	ReleaseSysCache(tuple);
-	return columns;
-}
-
 GsSortCandidate
 gpusort_sort_candidate_of_plan(const Sort *sort, double bound,
 							   const PlannedStmt *statement)
@@ -120,7 +103,8 @@ gpusort_sort_candidate_of_plan(const Sort *sort, double bound,
 	}
 	candidate.all_rows = scan->qual == NIL;
 	table = rt_fetch(((const Scan *) scan)->scanrelid, statement->rtable);
-	if (ncolumns(&candidate) != columns_of_table(table->relid))
+	if (SearchSysCacheExists2(ATTNUM, ObjectIdGetDatum(table->relid),
+							  Int16GetDatum(ncolumns(&candidate) + 1)))
 		candidate.stored_rows = false;
 	return candidate;
 }

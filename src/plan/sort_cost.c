@@ -25,18 +25,29 @@
 #include "plan/sort_cost.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
+#include "sort/base/warm_memory.h"
 #include "sort/disk/shared_run.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/memory/shared_sort.h"
 
 /*
  * Additional costs per row, in the units of row_cost.h, if processes sort their own
- * rows and write them as runs, which the leader merges.
+ * rows and write them as runs, which the leader or all of them merge.
  */
 #define WRITE_RUN_COST		6.0
 #define MERGE_RUNS_COST		4.0
 #define MERGE_BYTE_COST		0.02
 #define MERGE_WORD_COST		1.0
 #define MERGE_TIES_COST		4.0
+
+/*
+ * The same if they sort their rows together: to place a row in a range and to copy it
+ * there.  To return it, as also after they have merged runs together, the leader reads
+ * memory in sequence.
+ */
+#define PLACE_ROW_COST		3.0
+#define COPY_BYTE_COST		0.03
+#define RETURN_PLACED_ROW	1.5
 
 /*
  * A sort is charged this many times its measured cost, because it may replace
@@ -67,7 +78,9 @@ typedef struct GsSortMethod
 	GsKeyShape	key;
 	bool		gpu;
 	bool		disk;
-	bool		runs;			/* do processes sort their own rows? */
+	bool		shared;			/* do processes sort their rows together? */
+	bool		runs;			/* or each its own? */
+	bool		merged;			/* if so, do they merge them together? */
 	double		processes;		/* number that add or sort rows */
 } GsSortMethod;
 
@@ -142,20 +155,33 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
 									   method->gpu);
 	Cost		per_unit = caution * cpu_operator_cost * input->rows;
 
+	if (method->shared)
+	{
+		row.keep += PLACE_ROW_COST + COPY_BYTE_COST * input->pathtarget->width;
+		row.emit = RETURN_PLACED_ROW;
+	}
 	if (method->runs)
 	{
 		row.keep += WRITE_RUN_COST;
-		row.emit += cost_of_merging(input, &method->key);
+		if (method->merged)
+		{
+			row.keep += cost_of_merging(input, &method->key);
+			row.emit = RETURN_PLACED_ROW;
+		}
+		else
+			row.emit += cost_of_merging(input, &method->key);
 	}
 	path->startup_cost = input->total_cost +
 		per_unit * row.keep / method->processes;
 	path->total_cost = path->startup_cost + per_unit * row.emit;
-	if (method->disk)
+	if (method->merged || method->disk)
 	{
 		Cost		pages = cost_of_pages(input);
 
 		path->startup_cost += pages;
-		path->total_cost += 2 * pages + per_unit * GPUSORT_DISK_ROW_COST;
+		path->total_cost += 2 * pages;
+		if (!method->merged)
+			path->total_cost += per_unit * GPUSORT_DISK_ROW_COST;
 	}
 }
 
@@ -181,6 +207,27 @@ gpusort_cost_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
 	return make_sort_path(root, rel, input, pathkeys, &method);
 }
 
+/* Will processes sort their rows together, as far as the estimates tell? */
+static bool
+sort_together(const GsSortMethod *method, int processes)
+{
+	const GsSortCandidate *candidate = &method->candidate;
+	double		rows = candidate->rows;
+
+	return !method->gpu && candidate->bound == GPUSORT_NO_BOUND &&
+		gpusort_shared_sort_fits(method->key.words, rows, candidate->width,
+								 (Size) gpusort_settings_work_mem() * 1024,
+								 processes);
+}
+
+/* Otherwise, will they merge their runs together? */
+static bool
+merge_together(const GsSortMethod *method)
+{
+	return method->runs && method->candidate.bound == GPUSORT_NO_BOUND &&
+		parallel_leader_participation && gpusort_warm_memory_shared_limit() > 0;
+}
+
 Path *
 gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 								RelOptInfo *input_rel, Path *partial,
@@ -195,10 +242,14 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 	if (!choose_method(gather, pathkeys, bound, &method))
 		return NULL;
 	*gpu = method.gpu;
-	method.runs = !method.gpu;
+	method.shared = sort_together(&method, 1 + partial->parallel_workers);
+	method.runs = !method.gpu && !method.shared;
 	if (method.runs && !gpusort_shared_runs_allowed(gather->rows,
 													gather->pathtarget->width))
 		return NULL;
+	if (method.shared)
+		method.disk = false;
+	method.merged = merge_together(&method);
 	gather->total_cost = partial->total_cost + parallel_setup_cost;
 	method.processes = 1 + partial->parallel_workers;
 	return make_sort_path(root, rel, gather, pathkeys, &method);

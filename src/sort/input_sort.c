@@ -84,6 +84,8 @@ is_next_location(GsRowLocation from, GsRowLocation to)
 			return true;
 		case GS_ROWS_IN_BATCH:
 			return from == GS_ROWS_IN_RUNS;
+		case GS_ROWS_SHARED:
+			return from == GS_ROWS_IN_MEMORY || from == GS_ROWS_IN_RUNS;
 	}
 	return false;
 }
@@ -152,17 +154,26 @@ limit_sorter(GsInputSort *sort)
 	gpusort_row_sorter_set_capacity(&sort->sorter, capacity);
 }
 
-/* Begin the first row sorter. */
+/* Begin the first row sorter.  'again' if rows have been lost. */
 static void
-begin_sorter(GsInputSort *sort)
+begin_sorter(GsInputSort *sort, bool again)
 {
 	if (begin_gpu_sorter(sort))
-		sort->location = GS_ROWS_ON_GPU;
-	else
 	{
-		gpusort_row_sorter_begin_cpu(&sort->sorter);
-		sort->location = GS_ROWS_IN_MEMORY;
+		sort->location = GS_ROWS_ON_GPU;
+		limit_sorter(sort);
+		return;
 	}
+
+	/* With a bound, each process keeps few rows, and those are merged. */
+	if (!again && sort->spec->bound == 0)
+		gpusort_row_sharing_begin(&sort->sharing, sort->spec,
+								  sort->sorter.parent);
+	if (gpusort_row_sharing_is_on(&sort->sharing) && !sort->sorter.stock_ties)
+		gpusort_row_sorter_begin_shared(&sort->sorter, sort->sharing.member);
+	else
+		gpusort_row_sorter_begin_cpu(&sort->sorter);
+	sort->location = GS_ROWS_IN_MEMORY;
 	limit_sorter(sort);
 }
 
@@ -185,7 +196,7 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 	gpusort_row_sorter_init(&sort->sorter, spec, context);
 	gpusort_row_runs_init(&sort->runs, spec, context);
 	Assert(spec->bound == 0 || !sort->sorter.stock_ties);
-	begin_sorter(sort);
+	begin_sorter(sort, false);
 }
 
 void
@@ -193,6 +204,7 @@ gpusort_input_sort_end(GsInputSort *sort)
 {
 	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_row_runs_end(&sort->runs);
+	gpusort_row_sharing_end(&sort->sharing);
 }
 
 /* ----------------------------------------------------------------
@@ -216,15 +228,53 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 	return true;
 }
 
+/* Will the processes sort together, as far as the estimates tell? */
+static bool
+will_share_memory(const GsInputSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	return gpusort_row_sharing_is_on(&sort->sharing) &&
+		gpusort_shared_sort_fits(gpusort_key_plan_words(spec->key_plan),
+								 spec->expected_rows, spec->expected_width,
+								 gpusort_sort_spec_memory(spec),
+								 spec->processes);
+}
+
 bool
 gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool in_order,
-						   GsRunSetHandle *handle)
+						   bool ahead, GsRunSetHandle *handle)
 {
+	bool		shared = gpusort_row_sharing_is_on(&sort->sharing);
+
 	if (sort->location != GS_ROWS_IN_MEMORY ||
 		(sort->sorter.stock_ties && !in_order))
 		return false;
-	return gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses,
-									 handle);
+	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses,
+								   !will_share_memory(sort), shared, handle))
+		return false;
+	/* Rows that are merged together can be read only once, and forward. */
+	if (shared && ahead && !sort->spec->random_access)
+		gpusort_row_sharing_allow_merge(&sort->sharing, *handle);
+	return true;
+}
+
+bool
+gpusort_input_sort_attach(GsInputSort *sort)
+{
+	return gpusort_row_sharing_attach(&sort->sharing);
+}
+
+GsSharedSort *
+gpusort_input_sort_shared(const GsInputSort *sort)
+{
+	return sort->sharing.sort;
+}
+
+void
+gpusort_input_sort_stop(GsInputSort *sort)
+{
+	gpusort_row_sharing_stop(&sort->sharing);
 }
 
 /* ----------------------------------------------------------------
@@ -254,6 +304,8 @@ write_sorter(GsInputSort *sort)
 static bool
 overflow(GsInputSort *sort)
 {
+	/* Rows go to disk, so the processes cannot sort their rows together. */
+	gpusort_row_sharing_refuse(&sort->sharing);
 	if (sort->location != GS_ROWS_IN_BATCH)
 		gpusort_row_runs_begin_overflow(&sort->runs,
 										gpusort_row_sorter_failure(&sort->sorter));
@@ -368,6 +420,7 @@ sort_rest(GsInputSort *sort, GsGpuSession *gpu, TupleTableSlot *slot)
 
 	*spec = *sort->spec;
 	spec->nested = true;
+	spec->processes = 0;
 	spec->random_access = false;
 	spec->target = NULL;
 	spec->memory = gpusort_sort_spec_memory(sort->spec) / REST_PART;
@@ -422,6 +475,7 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 	/* Refused rows occupy pool chunks that reading needs, so move them first. */
 	rest = sort_rest(sort, sort->sorter.gpu, slot);
 	gpu = replace_sorter(sort);
+	sort->gpu_reason = reason;	/* none is used again, if memory is full */
 	while (position < wanted &&
 		   gpusort_row_sorter_get_gpu(&gpu, position, slot->tts_values,
 									  slot->tts_isnull))
@@ -444,7 +498,6 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 	put_rest(sort, rest, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	gpusort_row_sorter_end(&gpu);
-	sort->gpu_reason = reason;
 	gpusort_stats_count_fallback(reason);
 	return true;
 }
@@ -605,6 +658,77 @@ sort_memory(GsInputSort *sort)
 	(void) write_sorter(sort);
 }
 
+/*
+ * Merge the runs together with those of other processes, if they all do that.  Otherwise,
+ * the rows remain in runs.
+ */
+static void
+merge_together(GsInputSort *sort)
+{
+	if (gpusort_row_sharing_merge(&sort->sharing, sort->runs.external,
+								  sort->runs.overflow))
+		set_location(sort, GS_ROWS_SHARED);
+}
+
+/*
+ * For stock_ties: this process has all rows, which are sorted.  Move them to a shared memory
+ * sort in this order, in which ties then remain.  Returns false if they do not fit there.
+ */
+static bool
+share_in_stock_order(GsInputSort *sort)
+{
+	GsRowSorter old = sort->sorter;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc,
+													&TTSOpsVirtual);
+	bool		fits = true;
+
+	gpusort_row_sorter_init(&sort->sorter, sort->spec, old.parent);
+	gpusort_row_sorter_begin_shared(&sort->sorter, sort->sharing.member);
+	for (int64 row = 0; fits && row < gpusort_row_sorter_count(&old); row++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_memory_sort_get(old.cpu, row, slot->tts_values, slot->tts_isnull);
+		gpusort_tuple_row_get_keys(sort->spec, slot->tts_values,
+								   slot->tts_isnull);
+		fits = gpusort_row_sorter_put(&sort->sorter, slot);
+	}
+	ExecDropSingleTupleTableSlot(slot);
+	gpusort_row_sorter_end(fits ? &old : &sort->sorter);
+	if (fits)
+		sort->sorter.stock_ties = false;
+	else
+		sort->sorter = old;
+	return fits;
+}
+
+/*
+ * Sort rows that are in memory together with those of other processes, if they all do that.
+ * If those of others do not fit, all of them are merged together on disk.
+ */
+static void
+sort_together(GsInputSort *sort)
+{
+	bool		sorted = false;
+	bool		stays = false;
+
+	if (gpusort_row_sharing_is_on(&sort->sharing) && sort->sorter.stock_ties)
+	{
+		sorted = sort_sorter(sort);
+		stays = !sorted || !share_in_stock_order(sort);
+	}
+	if (gpusort_row_sharing_sort(&sort->sharing, stays ? NULL : sort->sorter.cpu,
+								 sort->ahead))
+		set_location(sort, GS_ROWS_SHARED);
+	else if (gpusort_row_sharing_wants_runs(&sort->sharing))
+	{
+		gpusort_row_runs_begin(&sort->runs);
+		(void) write_sorter(sort);
+		merge_together(sort);
+	}
+	else if (!sorted || !stays)
+		sort_memory(sort);
+}
+
 /* Sort the rows of this process.  Returns false if they are lost. */
 static bool
 sort_rows(GsInputSort *sort)
@@ -616,13 +740,17 @@ sort_rows(GsInputSort *sort)
 				(!gpusort_gpu_session_has_rest(sort->sorter.gpu) ||
 				 sort_with_rest(sort));
 		case GS_ROWS_IN_MEMORY:
-			sort_memory(sort);
+			sort_together(sort);
 			return true;
 		case GS_ROWS_IN_RUNS:
 			gpusort_row_runs_end_builder(&sort->runs);
+			(void) gpusort_row_sharing_sort(&sort->sharing, NULL, false);
+			merge_together(sort);
 			return true;
 		case GS_ROWS_IN_BATCH:
 			return write_sorter(sort);
+		case GS_ROWS_SHARED:
+			break;
 	}
 	return false;
 }
@@ -633,6 +761,16 @@ gpusort_input_sort_rows(GsInputSort *sort)
 	if (!lost_unless(sort, sort_rows(sort)))
 		return false;
 	enter_state(sort, GS_SORT_SORTED);
+	return true;
+}
+
+bool
+gpusort_input_sort_rows_ahead(GsInputSort *sort, bool *ahead)
+{
+	sort->ahead = *ahead;
+	if (!gpusort_input_sort_rows(sort))
+		return false;
+	*ahead = sort->ahead && sort->location == GS_ROWS_SHARED;
 	return true;
 }
 
@@ -647,6 +785,19 @@ drop_last_rows(GsInputSort *sort)
 		sort->ndropped += unwanted;
 		sort->nrows -= unwanted;
 	}
+}
+
+/* The processes have sorted their rows together.  The leader will return them. */
+static void
+read_shared_rows(GsInputSort *sort)
+{
+	if (sort->spec->target != NULL)
+		return;
+	gpusort_row_sharing_read(&sort->sharing);
+	sort->nrows = sort->sharing.ranges->nrows;
+	if (sort->sharing.merged)
+		gpusort_row_runs_note_overflow(&sort->runs,
+									   gpusort_shared_merge_overflow(sort->sharing.merge));
 }
 
 /* Combine the rows of all processes, or write those of this one to the target. */
@@ -683,7 +834,10 @@ gpusort_input_sort_finish(GsInputSort *sort)
 {
 	if (sort->state == GS_SORT_ADDING && !gpusort_input_sort_rows(sort))
 		return false;
-	combine_rows(sort);
+	if (sort->location == GS_ROWS_SHARED)
+		read_shared_rows(sort);
+	else
+		combine_rows(sort);
 	enter_state(sort, GS_SORT_READY);
 	return true;
 }
@@ -721,7 +875,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	sort->cutoff = NULL;
 	sort->ndropped = 0;
 	enter_state(sort, GS_SORT_ADDING);
-	begin_sorter(sort);
+	begin_sorter(sort, true);
 }
 
 /* ----------------------------------------------------------------
@@ -734,67 +888,4 @@ gpusort_input_sort_mark(GsInputSort *sort)
 {
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_external_mark(sort->runs.external);
-}
-
-static void
-report_runs(const GsRowRuns *runs, GsSortReport *report)
-{
-	/* If all processes sorted in memory, merging their runs is no overflow. */
-	bool		memory = runs->overflow == GS_FALLBACK_NONE;
-
-	report->kind = memory ? GS_KIND_CPU : GS_KIND_EXTERNAL;
-	report->space = GS_SPACE_DISK;
-	report->space_kb = gpusort_external_kb(runs->external);
-	strlcpy(report->method, memory ? "cpu radix, merged" :
-			gpusort_external_method(runs->external),
-			sizeof(report->method));
-}
-
-static void
-report_gpu(const GsGpuSession *gpu, GsSortReport *report)
-{
-	GsGpuReport counts;
-
-	gpusort_gpu_session_report(gpu, &counts);
-	report->kind = GS_KIND_GPU;
-	report->space = GS_SPACE_DEVICE;
-	report->space_kb = (counts.device_bytes + 1023) / 1024;
-	report->sort_ms = counts.sort_ms;
-	report->fetch_ms = counts.fetch_ms;
-	strlcpy(report->method, "gpu onesweep", sizeof(report->method));
-}
-
-static void
-report_memory(const GsInputSort *sort, GsSortReport *report)
-{
-	Size		bytes = gpusort_memory_sort_bytes(sort->sorter.cpu);
-
-	report->kind = GS_KIND_CPU;
-	report->space = GS_SPACE_MEMORY;
-	report->space_kb = (Max(bytes, sort->most_bytes) + 1023) / 1024;
-	strlcpy(report->method,
-			sort->ndropped > 0 ? "cpu radix, top-N" : "cpu radix",
-			sizeof(report->method));
-}
-
-void
-gpusort_input_sort_report(const GsInputSort *sort, GsSortReport *report)
-{
-	memset(report, 0, sizeof(*report));
-	report->fallback = sort->runs.overflow;
-	report->gpu_reason = sort->gpu_reason;
-	switch (sort->location)
-	{
-		case GS_ROWS_ON_GPU:
-			report_gpu(sort->sorter.gpu, report);
-			break;
-		case GS_ROWS_IN_MEMORY:
-			report_memory(sort, report);
-			break;
-		case GS_ROWS_IN_RUNS:
-			report_runs(&sort->runs, report);
-			break;
-		case GS_ROWS_IN_BATCH:
-			elog(ERROR, "a sort without a result has no report");
-	}
 }

@@ -18,8 +18,9 @@
  * The last of these is the cutoff.  From then on, rows that sort after it are dropped
  * as they arrive.
  *
- * Other processes can take part.  They add rows to the GPU session, or, without a
- * GPU, each of them sorts its rows in a sort of its own and shares a run.
+ * Other processes can take part.  They add rows to the GPU session.  Without a GPU, all
+ * of them sort their rows together, in memory or on disk (row_sharing.h).  If they cannot
+ * do that, each sorts its rows in a sort of its own and shares a run.
  *
  * The struct is public only because put() and get(), which are called for each row,
  * are inline.  Callers use the functions and do not access members.
@@ -35,8 +36,9 @@
 #include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
 #include "sort/cutoff.h"
-#include "sort/row_sorter.h"
 #include "sort/row_runs.h"
+#include "sort/row_sharing.h"
+#include "sort/row_sorter.h"
 
 /*
  * States of a sort.  The functions move it between them as follows:
@@ -67,6 +69,8 @@ typedef enum GsSortState
  *	MEMORY --> MEMORY	the same: the other rows move to a new memory sort
  *	GPU -----> RUNS		overflow: the device has no memory for more rows
  *	MEMORY --> RUNS		overflow, or the rows are merged with others' runs
+ *	MEMORY --> SHARED	all processes have sorted their rows together
+ *	RUNS ----> SHARED	all processes are merging their runs together
  *	RUNS ----> BATCH	the rows that follow are added to a GPU session
  *	BATCH ---> RUNS		overflow, or all rows have been added
  *
@@ -78,8 +82,10 @@ typedef enum GsRowLocation
 	GS_ROWS_ON_GPU,				/* a GPU session has all rows */
 	GS_ROWS_IN_MEMORY,			/* a memory sort has all rows */
 	GS_ROWS_IN_RUNS,			/* runs and a run builder have all rows */
-	GS_ROWS_IN_BATCH			/* runs have the first rows, a GPU session has
+	GS_ROWS_IN_BATCH,			/* runs have the first rows, a GPU session has
 								 * those that follow */
+	GS_ROWS_SHARED				/* ranges that processes share have all rows,
+								 * also those of other processes */
 } GsRowLocation;
 
 typedef struct GsInputSort
@@ -91,6 +97,8 @@ typedef struct GsInputSort
 	GsRowRuns	runs;
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */
+	GsRowSharing sharing;		/* what processes sort together */
+	bool		ahead;			/* may rows be read while others are sorted? */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
@@ -111,7 +119,13 @@ extern void gpusort_input_sort_begin(GsInputSort *sort,
 extern bool gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 										  GsClientHandle *handle);
 extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses,
-									   bool in_order, GsRunSetHandle *handle);
+									   bool in_order, bool ahead,
+									   GsRunSetHandle *handle);
+
+/* See gpusort_sort_attach(), gpusort_sort_shared() and gpusort_sort_stop(). */
+extern bool gpusort_input_sort_attach(GsInputSort *sort);
+extern GsSharedSort *gpusort_input_sort_shared(const GsInputSort *sort);
+extern void gpusort_input_sort_stop(GsInputSort *sort);
 
 /* Read the input and add its rows.  Returns false if rows are lost. */
 extern bool gpusort_input_sort_read(GsInputSort *sort);
@@ -121,6 +135,12 @@ extern bool gpusort_input_sort_read(GsInputSort *sort);
  * they are lost.
  */
 extern bool gpusort_input_sort_rows(GsInputSort *sort);
+
+/*
+ * The same.  If *ahead, rows may be read while other processes are still sorting; sets it
+ * to whether they can be.
+ */
+extern bool gpusort_input_sort_rows_ahead(GsInputSort *sort, bool *ahead);
 
 /*
  * Finish the sort: sort the rows of this process, unless that has been done, and
@@ -138,13 +158,6 @@ extern void gpusort_input_sort_restart(GsInputSort *sort);
 
 /* After finishing: note that the row read last may be read again. */
 extern void gpusort_input_sort_mark(GsInputSort *sort);
-
-/*
- * After finishing: report how the sort was done, except for the times of the host.
- * For a GPU session, sort_ms is the time of the device itself.
- */
-extern void gpusort_input_sort_report(const GsInputSort *sort,
-									  GsSortReport *report);
 
 extern void gpusort_input_sort_end(GsInputSort *sort);
 
@@ -164,14 +177,14 @@ gpusort_input_sort_is_on_gpu(const GsInputSort *sort)
 static inline bool
 gpusort_input_sort_is_on_disk(const GsInputSort *sort)
 {
-	return sort->location == GS_ROWS_IN_RUNS;
+	return sort->location == GS_ROWS_IN_RUNS || sort->sharing.merged;
 }
 
 /* Have other processes sorted rows, or added rows to the GPU session? */
 static inline bool
 gpusort_input_sort_is_parallel(const GsInputSort *sort)
 {
-	return sort->runs.nimported > 0 ||
+	return sort->runs.nimported > 0 || sort->location == GS_ROWS_SHARED ||
 		(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU);
 }
 
@@ -233,7 +246,9 @@ gpusort_input_sort_get(GsInputSort *sort, int64 position,
 	Datum	   *values = slot->tts_values;
 	bool	   *isnull = slot->tts_isnull;
 
-	if (sort->location == GS_ROWS_IN_RUNS)
+	if (sort->location == GS_ROWS_SHARED)
+		gpusort_range_reader_get(sort->sharing.ranges, position, values, isnull);
+	else if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_external_get(sort->runs.external, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_MEMORY || sort->sorter.stock_ties)
 		gpusort_memory_sort_get(sort->sorter.cpu, position, values, isnull);

@@ -32,7 +32,9 @@ begin_external(GsRowRuns *runs)
 	MemoryContext caller = MemoryContextSwitchTo(runs->context);
 	GsExternalSort *external =
 		gpusort_external_begin(runs->spec,
-							   gpusort_sort_spec_memory(runs->spec));
+							   gpusort_sort_spec_memory(runs->spec),
+							   runs->has_own_target ? &runs->own_target :
+							   runs->spec->target);
 
 	MemoryContextSwitchTo(caller);
 	return external;
@@ -62,7 +64,22 @@ gpusort_row_runs_begin_overflow(GsRowRuns *runs, GsFallback reason)
 	/* A worker has a target.  The leader counts the sort as a whole. */
 	if (runs->spec->target == NULL)
 		gpusort_stats_count_fallback(reason);
+	gpusort_row_runs_begin(runs);
+}
+
+void
+gpusort_row_runs_begin(GsRowRuns *runs)
+{
 	runs->external = begin_external(runs);
+}
+
+void
+gpusort_row_runs_note_overflow(GsRowRuns *runs, GsFallback reason)
+{
+	if (reason == GS_FALLBACK_NONE || runs->overflow != GS_FALLBACK_NONE)
+		return;
+	runs->overflow = reason;
+	gpusort_stats_count_fallback(reason);
 }
 
 /* Write the rows for which there was no device memory. */
@@ -150,7 +167,7 @@ gpusort_row_runs_end_builder(GsRowRuns *runs)
 
 bool
 gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter, int nprocesses,
-						  GsRunSetHandle *handle)
+						  bool expected, bool shared, GsRunSetHandle *handle)
 {
 	const GsSortSpec *spec = runs->spec;
 	double		rows = spec->expected_rows;
@@ -158,12 +175,15 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter, int nprocesses,
 
 	if (spec->bound > 0)
 		rows = Min(rows, spec->bound);
-	if (!gpusort_shared_runs_allowed(rows, spec->expected_width))
+	if (expected && !gpusort_shared_runs_allowed(rows, spec->expected_width))
 		return false;
 	caller = MemoryContextSwitchTo(runs->context);
 	runs->set = gpusort_run_set_create();
 	*handle = gpusort_run_set_handle(runs->set);
 	MemoryContextSwitchTo(caller);
+	runs->has_own_target = shared;
+	runs->own_target.set = *handle;
+	runs->own_target.producer = nprocesses; /* those of others are smaller */
 
 	/* Their runs will be read while our rows are still in memory. */
 	runs->reader_bytes = nprocesses *
@@ -190,12 +210,7 @@ import_run(GsRowRuns *runs, GsRowSorter *sorter, const GsSharedRun *run)
 	}
 	gpusort_external_import(runs->external, runs->set, run);
 	runs->nimported++;
-	if (run->overflow != GS_FALLBACK_NONE &&
-		runs->overflow == GS_FALLBACK_NONE)
-	{
-		runs->overflow = run->overflow;
-		gpusort_stats_count_fallback(run->overflow);
-	}
+	gpusort_row_runs_note_overflow(runs, run->overflow);
 }
 
 int64
@@ -237,7 +252,7 @@ gpusort_row_runs_share(GsRowRuns *runs, GsRowSorter *sorter)
 
 	if (runs->spec->bound > 0)
 		nrows = Min(nrows, runs->spec->bound);
-	if (runs->external != NULL)
+	if (runs->external != NULL && nrows > 0)
 		gpusort_external_share(runs->external, nrows, &runs->shared);
 	else if (nrows > 0)
 		share_held_rows(runs, sorter, nrows);

@@ -32,6 +32,8 @@ typedef struct GsRowRuns
 	GsFallback	overflow;		/* its reason, here or in another process, or
 								 * GS_FALLBACK_NONE */
 	GsRunSet   *set;			/* where other processes write, or NULL */
+	bool		has_own_target; /* do we write there, too? */
+	GsRunTarget own_target;
 	Size		reader_bytes;	/* memory for reading their runs */
 	int			nimported;		/* number of their runs */
 	GsSharedRun shared;			/* with spec->target: the run written */
@@ -50,6 +52,12 @@ extern void gpusort_row_runs_init(GsRowRuns *runs, const GsSortSpec *spec,
  */
 extern void gpusort_row_runs_begin_overflow(GsRowRuns *runs, GsFallback reason);
 
+/* The same for rows that would fit, if those of other processes do not. */
+extern void gpusort_row_runs_begin(GsRowRuns *runs);
+
+/* Another process has written runs for this reason. */
+extern void gpusort_row_runs_note_overflow(GsRowRuns *runs, GsFallback reason);
+
 /*
  * Write the rows of a row sorter.  A GPU session must be sorted; rows for which there
  * was no device memory are written, too.  Returns false if rows are lost.  In either
@@ -63,11 +71,13 @@ extern void gpusort_row_runs_end_builder(GsRowRuns *runs);
 
 /*
  * Create the set to which 'nprocesses' other processes write runs, and reserve the
- * memory for reading them in the budget of the row sorter.  Returns false if
- * temp_file_limit does not allow this.
+ * memory for reading them in the budget of the row sorter.  If they are 'expected' to
+ * write all rows, returns false if temp_file_limit does not allow that.  If it is
+ * 'shared', this process writes its runs to the set, too.
  */
 extern bool gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter,
-									  int nprocesses, GsRunSetHandle *handle);
+									  int nprocesses, bool expected, bool shared,
+									  GsRunSetHandle *handle);
 
 /* Reserve that memory in the budget of a row sorter that replaces the first one. */
 extern void gpusort_row_runs_reserve_readers(const GsRowRuns *runs,

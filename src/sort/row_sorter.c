@@ -73,6 +73,15 @@ gpusort_row_sorter_begin_cpu(GsRowSorter *sorter)
 }
 
 void
+gpusort_row_sorter_begin_shared(GsRowSorter *sorter, GsSharedMember *member)
+{
+	MemoryContext caller = enter_new_context(sorter);
+
+	sorter->cpu = gpusort_shared_member_begin_rows(member);
+	MemoryContextSwitchTo(caller);
+}
+
+void
 gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows)
 {
 	if (sorter->gpu != NULL)

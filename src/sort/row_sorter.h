@@ -23,6 +23,7 @@
 #include "sort/gpu/gpu_session.h"
 #include "sort/gpu/gpu_ties.h"
 #include "sort/memory/memory_sort.h"
+#include "sort/memory/shared_sort.h"
 
 typedef struct GsRowSorter
 {
@@ -52,6 +53,10 @@ extern void gpusort_row_sorter_init(GsRowSorter *sorter,
 extern bool gpusort_row_sorter_begin_gpu(GsRowSorter *sorter,
 										 GsFallback *reason);
 extern void gpusort_row_sorter_begin_cpu(GsRowSorter *sorter);
+
+/* Begin a memory sort whose rows will be sorted together with those of others. */
+extern void gpusort_row_sorter_begin_shared(GsRowSorter *sorter,
+											GsSharedMember *member);
 
 /* Make the row sorter refuse further rows once it has about 'rows' of them. */
 extern void gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows);

@@ -22,6 +22,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "sort/input_report.h"
 #include "sort/input_sort.h"
 #include "sort/sort.h"
 
@@ -225,11 +226,29 @@ gpusort_sort_gpu_handle(GsSort *sort, bool in_order,
 }
 
 bool
-gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order,
+gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order, bool ahead,
 					 GsRunSetHandle *handle)
 {
-	return gpusort_input_sort_run_set(&sort->input, nprocesses, in_order,
+	return gpusort_input_sort_run_set(&sort->input, nprocesses, in_order, ahead,
 									  handle);
+}
+
+GsSharedSort *
+gpusort_sort_shared(const GsSort *sort)
+{
+	return gpusort_input_sort_shared(&sort->input);
+}
+
+void
+gpusort_sort_stop(GsSort *sort)
+{
+	gpusort_input_sort_stop(&sort->input);
+}
+
+bool
+gpusort_sort_attach(GsSort *sort)
+{
+	return gpusort_input_sort_attach(&sort->input);
 }
 
 void
@@ -239,11 +258,14 @@ gpusort_sort_put(GsSort *sort, TupleTableSlot *slot)
 		elog(ERROR, "rows of a sort are lost without a GPU");
 }
 
-void
-gpusort_sort_end_put(GsSort *sort)
+bool
+gpusort_sort_end_put(GsSort *sort, bool ahead)
 {
-	if (!gpusort_input_sort_rows(&sort->input))
+	sort->drain_ms += lap_ms(&sort->begin_time);
+	if (!gpusort_input_sort_rows_ahead(&sort->input, &ahead))
 		elog(ERROR, "rows of a sort are lost without a GPU");
+	sort->sort_ms += lap_ms(&sort->begin_time);
+	return ahead;
 }
 
 void
@@ -406,7 +428,7 @@ gpusort_sort_rescan(GsSort *sort)
 void
 gpusort_sort_report(GsSort *sort, GsSortReport *report)
 {
-	gpusort_input_sort_report(&sort->input, report);
+	gpusort_input_report_fill(&sort->input, report);
 	report->drain_ms = sort->drain_ms;
 	if (report->kind == GS_KIND_GPU)
 		report->wait_ms = Max(sort->sort_ms - report->sort_ms, 0);

@@ -76,16 +76,37 @@ extern bool gpusort_sort_gpu_handle(GsSort *sort, bool in_order,
  * processes can write rows of the input as sorted runs.  The sort asks
  * spec->input.run for these runs later.  Returns false if the processes must not
  * do that.  'in_order' is as above, and means that a single process has all rows.
+ * 'ahead' says whether gpusort_sort_end_put() will be called with 'ahead'.
  */
-extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses,
-								 bool in_order, GsRunSetHandle *handle);
+extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order,
+								 bool ahead, GsRunSetHandle *handle);
+
+/*
+ * With a run set: the memory in which all processes can sort their rows together, or NULL.
+ * Other processes pass it in spec->shared.
+ */
+extern struct GsSharedSort *gpusort_sort_shared(const GsSort *sort);
+
+/*
+ * In each process that adds rows, before its first one: take part in that.  Returns false
+ * if the other processes have read all of the input already.
+ */
+extern bool gpusort_sort_attach(GsSort *sort);
 
 /*
  * With a run set, to be called while the input is being read: add a row, and sort
- * the rows that were added after the last one.
+ * the rows that were added after the last one.  If 'ahead', all processes may sort
+ * together in such a way that the first rows can be returned while they are still
+ * sorting.  Returns whether they do.  Then the input has ended for the sort.
  */
 extern void gpusort_sort_put(GsSort *sort, TupleTableSlot *slot);
-extern void gpusort_sort_end_put(GsSort *sort);
+extern bool gpusort_sort_end_put(GsSort *sort, bool ahead);
+
+/*
+ * No more rows are wanted, so other processes need not sort further ones.  If more are
+ * read nevertheless, this process sorts them.
+ */
+extern void gpusort_sort_stop(GsSort *sort);
 
 /*
  * Read the input and sort it.  The cursor is then before the first row.  Must be

@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes 'usleep';
 
 our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans wait_for_service
-  status_of service_pid ends holds_nothing make_table ordered_keys sorts_like_stock
+  status_of service_pid ends wait_for_restart holds_nothing make_table make_distributions ordered_keys sorts_like_stock
   digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
 
 # How often a test looks whether something has come, and the microseconds in between.
@@ -192,6 +192,16 @@ sub ends
 	return 0;
 }
 
+# wait_for_restart NODE, FROM: waits until the server has noticed that a process was killed,
+# in its log from a place on, and accepts connections again.
+sub wait_for_restart
+{
+	my ($node, $from) = @_;
+
+	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $from);
+	$node->poll_query_until('postgres', 'SELECT 1', '1') or die 'the server does not restart';
+}
+
 # holds_nothing NODE, NAME: tests that in the end no session or chunk is in use, and no
 # more device memory than a device keeps for itself.
 sub holds_nothing
@@ -241,6 +251,32 @@ my $STOCKS = q{
 	SET pg_gpusort.enable = off;
 };
 
+# make_distributions NODE: makes a table "keys" of 60000 rows, enough for several ranges
+# of a sort by several processes, with columns of many distributions; and a table "uneven",
+# whose rows are in few pages at its end, so that one process has nearly all of them.
+sub make_distributions
+{
+	my ($node) = @_;
+
+	$node->safe_psql(
+		'postgres', q{
+		CREATE TABLE keys AS
+		SELECT g AS id, hashint8extended(g, 1) AS random, g AS ascending, -g AS descending,
+			   7 AS same, g % 2 AS two, (hashint4(g) & 1023)::int2 AS few, NULL::int4 AS nothing,
+			   CASE WHEN g = 77 THEN 1 END AS almost_nothing,
+			   CASE WHEN g % 1000 = 0 THEN (-2)::float8 ^ (g % 900) ELSE 1.5 END AS outliers,
+			   (g::int8 << 32) + (hashint4(g) & 3) AS two_windows,
+			   'a long common beginning ' || (hashint4(g) % 500) AS text,
+			   'a long common beginning' AS same_text, md5(g::text) AS long_text,
+			   CASE WHEN g % 100 = 1 THEN repeat('y', g % 4000) END AS wide
+		FROM generate_series(1, 60000) g;
+		CREATE TABLE uneven AS SELECT g AS id, repeat('x', 500) AS filler FROM generate_series(1, 20000) g;
+		DELETE FROM uneven;
+		INSERT INTO uneven SELECT g, 'y' FROM generate_series(1, 20000) g;
+		ANALYZE;
+	});
+}
+
 # Returns a query for a digest of the keys in their order and of the rows.  Without the
 # volatile key, PostgreSQL 16 would sort below the aggregate a second time.
 sub ordered_keys
@@ -277,7 +313,8 @@ sub sorts_like_stock
 		"$name: as stock sorts");
 }
 
-# leaves_nothing NODE, NAME: tests that there are no temporary files.
+# leaves_nothing NODE, NAME: tests that there are no temporary files, and that no process
+# has shared memory for rows.
 sub leaves_nothing
 {
 	my ($node, $name) = @_;
@@ -285,6 +322,9 @@ sub leaves_nothing
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is("@files", '', "$name: no temporary files are left");
+	ok( becomes_true(
+			$node, q{SELECT value = '0' FROM gpusort_status() WHERE name = 'warm_memory_in_use'}),
+		"$name: no shared memory is left");
 }
 
 # add_index_tools NODE, DATABASE: creates the functions of sql/index_setup.sql, which

@@ -297,7 +297,7 @@ sub options
 	my ($seeds) = @_;
 
 	$option{seeds} = $seeds;
-	GetOptions(\%option, 'seeds=s', 'checks=i', 'gpu', 'verbose') or exit 2;
+	GetOptions(\%option, 'seeds=s', 'checks=i', 'rows=i', 'gpu', 'parallel', 'verbose') or exit 2;
 	$option{seeds} =~ /^(\d+)(?:-(\d+))?$/
 	  or die "--seeds takes a number or FIRST-LAST\n";
 	@option{qw(first last)} = ($1, $2 // $1);

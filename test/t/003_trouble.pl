@@ -160,10 +160,11 @@ foreach my $work_mem ('64kB', '256MB')
 		my @files = glob($node->data_dir . '/base/pgsql_tmp/*');
 		cmp_ok(scalar @files, '>', 0, 'an overflown sort has files');
 	}
+	my $before = -s $node->logfile;
 	kill 'KILL', $session->pid;
 	like($session->finish, qr/(server closed the connection|terminating connection|connection to server was lost)/i,
 		"$work_mem: killed");
-	$node->poll_query_until('postgres', 'SELECT 1', '1') or fail('the server restarts');
+	wait_for_restart($node, $before);
 	leaves_nothing($node, "$work_mem: killed");
 	is( $node->safe_psql('postgres', q{SELECT value FROM gpusort_status() WHERE name = 'loaded_for'}),
 		'all sessions', "$work_mem: the server is back");

@@ -182,11 +182,12 @@ foreach my $state ('rows come in', 'rows go out')
 		$session->begin('SELECT pg_sleep(60)');
 	}
 	is(status_of($node, 'sessions'), '1', "$name: a session");
+	my $before = -s $node->logfile;
 	kill('KILL', $session->pid);
 	like($session->finish, qr/server closed the connection|terminating connection|connection to server was lost/i,
 		"$name: its end");
 	$_->quit foreach $session, $stops;
-	$node->poll_query_until('postgres', 'SELECT 1', '1') or die 'the server does not restart';
+	wait_for_restart($node, $before);
 	wait_for_service($node);
 	ok(ends($device), "$name: the device process has ended");
 	$node->safe_psql('postgres', 'DROP TABLE big');

@@ -1,5 +1,5 @@
-# Sorts without a GPU, whose rows parallel workers sort and leave as runs to the
-# leader: rows, plans, and ends.
+# Sorts without a GPU, whose rows parallel processes sort together, or each its own, which
+# workers then leave as runs to the leader: rows, plans, and ends.
 
 use strict;
 use warnings;
@@ -37,7 +37,7 @@ my $counts = q{SELECT string_agg(concat_ws(' ', backend, sorts, rows, parallel_s
 # Where every process waits with its first row until all are there.
 my $together = 'WHERE halting(id) IS NOT NULL';
 my $leaderless = 'SET parallel_leader_participation = off';
-my $merged = qr/Sort Method: cpu radix, merged  Disk: \d+kB\n/;
+my $shared = qr/Sort Method: cpu radix, shared  Memory: \d+kB\n/;
 
 my $session = Session($node, $parallel);
 
@@ -94,6 +94,9 @@ my %sorts = (
 	'a condition' => 'SELECT * FROM big WHERE id % 3 = 0 ORDER BY k, id',
 	'a subplan\'s value' => 'SELECT k, id FROM big WHERE id > (SELECT min(id) + 5 FROM halves) ORDER BY k, id',
 	'constants' => q{SELECT 1 AS one, k, id, 'text'::text AS t, NULL::int8 AS n FROM big ORDER BY k, id},
+	'columns that are not used' => q{SELECT s.id, s.k FROM (SELECT * FROM big ORDER BY k, id OFFSET 0) s},
+	'columns that are not used, a condition' => q{SELECT s.t, s.b FROM (SELECT * FROM halves WHERE id % 3 > 0 ORDER BY k, id OFFSET 0) s},
+	'one key, no columns' => q{SELECT count(*) FROM (SELECT * FROM halves ORDER BY t, id OFFSET 0) s},
 	'a hash join' => 'SELECT a.k, b.t, a.id FROM big a JOIN halves b USING (id) ORDER BY b.k, a.k, a.id',
 	'rows longer than a block' => q{SELECT id, k, repeat(t, 1 + id % 2000) AS r FROM big WHERE id < 2000 ORDER BY k, id},
 	'whole rows' => 'SELECT h, id FROM halves h ORDER BY k, id',
@@ -106,6 +109,7 @@ foreach my $name (sort keys %sorts)
 	as_stock("$name, leader", digest($sorts{$name}));
 	as_stock($name, digest($sorts{$name}), $leaderless);
 	as_stock("$name, 256kB", digest($sorts{$name}), qq{$leaderless; SET pg_gpusort.work_mem = '256kB'}, $ours);
+	as_stock("$name, leader, 256kB", digest($sorts{$name}), q{SET pg_gpusort.work_mem = '256kB'}, $ours);
 }
 foreach my $memory ('64MB', '1MB', '256kB', '64kB')
 {
@@ -118,7 +122,7 @@ foreach my $memory ('64MB', '1MB', '256kB', '64kB')
 	}
 }
 like(run_together("$in_memory; EXPLAIN (ANALYZE) SELECT * FROM big $together ORDER BY k, id"),
-	qr/$merged.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: [1-9]\d* /s, 'leader and workers: both have rows');
+	qr/$shared.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: [1-9]\d* /s, 'leader and workers: both have rows');
 as_stock('64kB', digest($sorts{'variable rows'}), q{SET pg_gpusort.work_mem = '64kB'}, $ours);
 as_stock('a query', $sorts{'variable rows'});
 
@@ -188,26 +192,26 @@ foreach my $leader ('on', 'off')
 	my $json = run_together(sprintf($explain, 'JSON'), $processes);
 	my $sum = 0;
 
-	like($text, qr/$merged.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink\).*rows=0(\.00)? .*\n *Rows Sent: 20000\n( *Worker \d:  Rows Sent: \d+  Sort Method: cpu radix  Memory: \d+kB\n){3} *->/s,
+	like($text, qr/$shared.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink\).*rows=0(\.00)? .*\n *Rows Sent: 20000\n( *Worker \d:  Rows Sent: \d+(  Rows Sorted: \d+)?  Sort Method: cpu radix, shared  Memory: \d+kB\n){3} *->/s,
 		"EXPLAIN, leader $leader: text");
 	$sum += $_ foreach $text =~ /Worker \d:  Rows Sent: (\d+)/g;
 	cmp_ok($sum, $leader eq 'on' ? '<=' : '==', 20000, "EXPLAIN, leader $leader: workers");
 	is($node->safe_psql('postgres', "SELECT sink->'Rows Sent', jsonb_array_length(sink->'Sink Workers'), sink->'Sink Workers'->0->>'Sort Method',
 			sink->'Sink Workers'->0->>'Sort Space Type', (SELECT sum((worker->>'Rows Sent')::int) FROM jsonb_array_elements(sink->'Sink Workers') worker) <= 20000
 		FROM jsonb_path_query(\$json\$$json\$json\$, 'strict \$.**.\"Plans\"[*] ? (\@.\"Custom Plan Provider\" == \"GpuSortSink\")') sink"),
-		'20000|3|cpu radix|Memory|t', "EXPLAIN, leader $leader: JSON");
+		'20000|3|cpu radix, shared|Memory|t', "EXPLAIN, leader $leader: JSON");
 	is($node->safe_psql('postgres', "SELECT json->0->'Plan'->'Sort Method', json->0->'Plan'->'Sort Space Type' FROM (SELECT \$json\$$json\$json\$::jsonb AS json) j"),
-		'"cpu radix, merged"|"Disk"', "EXPLAIN, leader $leader: JSON, method");
-	like(run_together(sprintf($explain, 'YAML'), $processes), qr/^ +Sink Workers: *\n +- Worker Number: 0\n +Rows Sent: \d+\n +Sort Method: "cpu radix"\n/m,
+		'"cpu radix, shared"|"Memory"', "EXPLAIN, leader $leader: JSON, method");
+	like(run_together(sprintf($explain, 'YAML'), $processes), qr/^ +Sink Workers: *\n +- Worker Number: 0\n +Rows Sent: \d+\n( +Rows Sorted: \d+\n)? +Sort Method: "cpu radix, shared"\n/m,
 		"EXPLAIN, leader $leader: YAML");
-	like(run_together(sprintf($explain, 'XML'), $processes), qr/<Sink-Worker>\s*<Worker-Number>0<.*<Sort-Method>cpu radix<.*<\/Sink-Workers>/s,
+	like(run_together(sprintf($explain, 'XML'), $processes), qr/<Sink-Worker>\s*<Worker-Number>0<.*<Sort-Method>cpu radix, shared<.*<\/Sink-Workers>/s,
 		"EXPLAIN, leader $leader: XML");
 }
 like(run_together("$ours; $leaderless; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM big $together ORDER BY k, id", 3),
 	qr/Sort Method: external merge  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: \d+  Sort Method: external merge  Disk: \d+kB\n/s,
 	'EXPLAIN: overflow');
 like($session->run("RESET ALL; $parallel; $in_memory; SET max_parallel_workers = 0; EXPLAIN (ANALYZE, BUFFERS OFF, TIMING OFF) $sorts{'fixed rows'}"),
-	qr/Sort Method: cpu radix  Memory: \d+kB\n.*Rows Sent: 20000\n *->/s, 'EXPLAIN: no workers');
+	qr/$shared.*Rows Sent: 20000\n *->/s, 'EXPLAIN: no workers');
 $session->run("RESET ALL; $parallel");
 
 # One sort each, whatever its processes did.
@@ -246,19 +250,23 @@ like($session->run("$in_memory; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/
 	'stock\'s ties: the rows are passed on');
 $session->run("SET max_parallel_workers = 1; $leaderless");
 is($session->run("$in_memory; " . digest($ties)), $session->run("$stock; " . digest($ties)), 'stock\'s ties, one worker: rows');
-like($session->run("$in_memory; EXPLAIN (ANALYZE) $ties"), qr/$merged.*Worker 0:  Rows Sent: 20000/s, 'stock\'s ties, one worker: sorted there');
+like($session->run("$in_memory; EXPLAIN (ANALYZE) $ties"), qr/$shared.*Worker 0:  Rows Sent: 20000/s, 'stock\'s ties, one worker: sorted there');
 $session->run("RESET ALL; $parallel");
 
 # ---- Temporary files ----
 
-# The planner does without them if it knows that they will not do.
+# The planner does without them if it knows that they will not do, and needs none for rows
+# that fit in memory.
 $session->run(q{SET temp_file_limit = '500kB'});
-unlike($session->run("$in_memory; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Rows Sent/, 'temp_file_limit: the rows are passed on');
+like($session->run("$in_memory; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), $shared, 'temp_file_limit: no files');
 is($session->run(digest($sorts{'variable rows'})), $session->run("$stock; " . digest($sorts{'variable rows'}) . "; $in_memory"),
-	'temp_file_limit: rows');
+	'temp_file_limit: rows without files');
+$session->run(q{SET pg_gpusort.work_mem = '256kB'});
+unlike($session->run("$ours; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Rows Sent/, 'temp_file_limit: no sinks');
 
 # A condition of which it takes a third for true.
-$session->run('SET parallel_leader_participation = off; SET max_parallel_workers = 1');
+$session->run(q{SET parallel_leader_participation = off; SET max_parallel_workers = 1;
+	SET pg_gpusort.debug_require = node; SET pg_gpusort.work_mem = '256kB'});
 like($session->run('SELECT * FROM big WHERE id + 0 > 0 ORDER BY k, id'), qr/ERROR:  53400: temporary file size exceeds "?temp_file_limit/,
 	'temp_file_limit: an error');
 leaves_nothing($node, 'temp_file_limit');
@@ -266,7 +274,7 @@ $session->run("RESET ALL; $parallel; $in_memory");
 {
 	my $position = -s $node->logfile;
 
-	$session->run("$leaderless; $sorts{'fixed rows'}");
+	$session->run("$leaderless; $ours; SET pg_gpusort.work_mem = '64kB'; $sorts{'fixed rows'}");
 	like(slurp_file($node->logfile, $position), qr/LOG:  temporary file: path "[^"]*\.fileset\/\d\.0", size \d{5,}/, 'log_temp_files');
 }
 

@@ -389,9 +389,10 @@ foreach my $phase ('scanning', 'loading')
 	$stops = hold_stops($node);
 	$writer->begin($stopping);
 	wait_for_stop($node, $writer);
+	my $before = -s $node->logfile;
 	kill 'KILL', $writer->pid;
 	$_->quit foreach $writer, $stops;
-	$node->poll_query_until('postgres', 'SELECT 1', '1') or fail('the server restarts');
+	wait_for_restart($node, $before);
 	becomes_true($node, "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = " . $writer->pid);
 	leaves_nothing($node, "backend killed, $phase");
 	indexes_are_sound($node, "backend killed, $phase");

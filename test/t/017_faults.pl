@@ -102,6 +102,7 @@ my %phases = (
 	'sort on a GPU that has no room' => [ "$anywhere; SET pg_gpusort.device_memory = '1MB'", $query ],
 	'parallel sort on a GPU' => [ "$anywhere; $parallel", $query ],
 	'parallel sort on the CPU' => [ "$on_cpu; $parallel", $query ],
+	'parallel sort of runs' => [ "$on_cpu; $parallel; SET pg_gpusort.work_mem = '128kB'", $query ],
 	'index build on the CPU' => [ $on_cpu, $build ],
 	'index build of runs' => [ "$on_cpu; SET maintenance_work_mem = '1MB'", $build ],
 	'index build on a GPU' => [ $anywhere, $build ],
@@ -301,11 +302,12 @@ foreach my $where ('GPU', 'CPU')
 	$session->begin($where eq 'GPU' ? $query : $ties);
 	ok(becomes_true($node, "SELECT wait_event ~ '$event' FROM pg_stat_activity WHERE pid = " . $session->pid),
 		"killed while it sorts, $where: it does");
+	my $before = -s $node->logfile;
 	kill('KILL', $session->pid);
 	like($session->finish, qr/server closed the connection|terminating connection|connection to server was lost/i,
 		"killed while it sorts, $where: its end");
 	$session->quit;
-	$node->poll_query_until('postgres', 'SELECT 1', '1') or die 'the server does not restart';
+	wait_for_restart($node, $before);
 	wait_for_service($node);
 	ok(ends($device), "killed while it sorts, $where: the device process has ended");
 	$node->safe_psql('postgres', 'DROP TABLE big');

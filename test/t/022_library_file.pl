@@ -42,8 +42,7 @@ sub crashes
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	kill('KILL', $victim->pid);
-	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $before);
-	$node->poll_query_until('postgres', 'SELECT 1', '1') or die "$name: the server does not restart";
+	wait_for_restart($node, $before);
 	$victim->quit;
 	is($node->safe_psql('postgres', $memory), $allocations, "$name: the same shared memory");
 	# An unlogged table is empty after a crash.

@@ -65,6 +65,7 @@ foreach my $fault ('lost', 'gone')
 	my $name = "$fault while idle";
 
 	is(sorts("before $name", $on_gpu), '', "before $name: on the GPU");
+	holds_nothing($node, "before $name");
 	set_faults("0 $fault $pid");
 	is(sorts($name, $anywhere), 'the GPU service was lost 1', "$name: reason");
 	wait_for_restarts($restarts + 1);

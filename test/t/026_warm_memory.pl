@@ -106,10 +106,11 @@ my $pid = $session->pid;
 
 # ---- The end of a process ----
 
+my $before = -s $node->logfile;
 kill 'KILL', $pid;
 ok(ends($pid), 'a session is killed');
 $session->quit;
-ok(becomes_true($node, 'SELECT true'), 'the server has restarted');
+wait_for_restart($node, $before);
 is(in_use(), 0, 'no process has any');
 sorts_like_stock($node, 'after a crash', $settings, ', id');
 

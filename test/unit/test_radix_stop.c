@@ -26,6 +26,14 @@
 #define FIRST_QUESTIONS		20
 #define MORE_QUESTIONS		20
 
+/* Which function sorts. */
+enum SortFunction
+{
+	OF_ENTRIES,
+	OF_ALL_ROWS,
+	BY_VALUES					/* the keys are words that fit in 32 bits */
+};
+
 typedef struct StopAfter
 {
 	unsigned	questions;
@@ -41,27 +49,40 @@ stop_after(void *arg)
 	return stop->questions == stop->stop_at;
 }
 
-/* Sorts all rows, as entries or as all rows, and stops at a call. */
+static const char *
+function_name(enum SortFunction function)
+{
+	return function == BY_VALUES ? " by values" :
+		function == OF_ALL_ROWS ? " as all rows" : "";
+}
+
+/* Sorts all rows with one of the functions, and stops at a call. */
 static GsSortStatus
 sort_until(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
-		   bool all, StopAfter *stop)
+		   enum SortFunction function, StopAfter *stop)
 {
-	for (uint32_t row = 0; row < chunks->rows; row++)
-		entries[row] = row;
-	return all ?
-		gpusort_radix_sort_all(&chunks->table, entries, scratch,
-							   chunks->rows, stop_after, stop) :
-		gpusort_radix_sort(&chunks->table, entries, scratch, chunks->rows,
-						   stop_after, stop);
+	const GsKeyTable *keys = &chunks->table;
+	uint32_t	rows = chunks->rows;
+
+	for (uint32_t row = 0; row < rows; row++)
+		entries[row] = function != BY_VALUES ? row :
+			gpusort_key_of_row(keys, row)[0] << 32 | row;
+	if (function == BY_VALUES)
+		return gpusort_radix_sort_by_values(entries, scratch, rows,
+											stop_after, stop);
+	if (function == OF_ALL_ROWS)
+		return gpusort_radix_sort_all(keys, entries, scratch, rows,
+									  stop_after, stop);
+	return gpusort_radix_sort(keys, entries, scratch, rows, stop_after, stop);
 }
 
 static bool
 stop_is_right(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
-			  bool all, unsigned stop_at)
+			  enum SortFunction function, unsigned stop_at)
 {
 	StopAfter	stop = {0, stop_at};
 
-	if (sort_until(chunks, entries, scratch, all, &stop) != GS_SORT_STOPPED)
+	if (sort_until(chunks, entries, scratch, function, &stop) != GS_SORT_STOPPED)
 	{
 		tap_note("went on after question %u", stop_at);
 		return false;
@@ -93,36 +114,40 @@ next_question(unsigned question, unsigned questions)
 }
 
 static void
-test_stop(KeyPattern pattern, uint32_t rows, unsigned words, bool all)
+test_stop(KeyPattern pattern, uint32_t rows, unsigned words,
+		  enum SortFunction function)
 {
 	RandomState random = 11;
 	uint64_t   *keys = key_pattern_make(pattern, rows, words, &random);
-	KeyChunks  *chunks = key_chunks_create(keys, rows, words, 14);
+	KeyChunks  *chunks;
 	uint64_t   *entries = must_allocate(rows * sizeof(uint64_t));
 	uint64_t   *scratch = must_allocate(rows * sizeof(uint64_t));
 	StopAfter	never = {0, 0};
 	uint32_t   *expected;
 	bool		passed;
 
+	for (uint32_t row = 0; row < rows && function == BY_VALUES; row++)
+		keys[row] &= UINT32_MAX;
+	chunks = key_chunks_create(keys, rows, words, 14);
 	for (uint32_t row = 0; row < rows; row++)
 		entries[row] = row;
 	expected = reference_order(chunks, entries, rows);
-	passed = sort_until(chunks, entries, scratch, all, &never) == GS_SORT_DONE &&
+	passed = sort_until(chunks, entries, scratch, function, &never) == GS_SORT_DONE &&
 		order_is_right(chunks, entries, expected, rows);
 	passed &= never.questions >= rows / MAX_ROWS_PER_QUESTION;
 	for (unsigned question = 1; question <= never.questions && passed;
 		 question = next_question(question, never.questions))
-		passed = stop_is_right(chunks, entries, scratch, all, question);
+		passed = stop_is_right(chunks, entries, scratch, function, question);
 
 	/*
 	 * Whatever a stopped sort left in its memory must not matter to the next.
 	 */
 	never.questions = 0;
-	passed &= sort_until(chunks, entries, scratch, all, &never) == GS_SORT_DONE &&
+	passed &= sort_until(chunks, entries, scratch, function, &never) == GS_SORT_DONE &&
 		order_is_right(chunks, entries, expected, rows);
 	tap_ok(passed, "stopped at one of %u questions, %u rows of %u words%s, %s",
-		   never.questions, (unsigned) rows, words, all ? " as all rows" : "",
-		   key_pattern_name(pattern));
+		   never.questions, (unsigned) rows, words,
+		   function_name(function), key_pattern_name(pattern));
 	free(expected);
 	free(scratch);
 	free(entries);
@@ -154,7 +179,7 @@ count_questions(uint32_t rows, bool pairs)
 		keys[2 * row + 1] = place;
 	}
 	chunks = key_chunks_create(keys, rows, 2, 14);
-	(void) sort_until(chunks, entries, scratch, false, &never);
+	(void) sort_until(chunks, entries, scratch, OF_ENTRIES, &never);
 	key_chunks_free(chunks);
 	free(scratch);
 	free(entries);
@@ -179,16 +204,22 @@ int
 main(void)
 {
 	test_runs_at_questions();
-	for (int all = 0; all <= 1; all++)
+	for (enum SortFunction function = OF_ENTRIES; function <= OF_ALL_ROWS; function++)
 	{
 		for (KeyPattern pattern = 0; pattern < PATTERN_COUNT; pattern++)
 		{
-			test_stop(pattern, 1000, 1, all);
-			test_stop(pattern, 70000, 2, all);
+			test_stop(pattern, 1000, 1, function);
+			test_stop(pattern, 70000, 2, function);
 		}
-		test_stop(PATTERN_RANDOM, 200000, 1, all);
-		test_stop(PATTERN_EQUAL_TOP, 200000, 2, all);
-		test_stop(PATTERN_HIDDEN_RUN, 200000, 2, all);
+		test_stop(PATTERN_RANDOM, 200000, 1, function);
+		test_stop(PATTERN_EQUAL_TOP, 200000, 2, function);
+		test_stop(PATTERN_HIDDEN_RUN, 200000, 2, function);
+	}
+	for (KeyPattern pattern = 0; pattern < PATTERN_COUNT; pattern++)
+	{
+		test_stop(pattern, 1000, 1, BY_VALUES);
+		test_stop(pattern, 70000, 1, BY_VALUES);
+		test_stop(pattern, 200000, 1, BY_VALUES);
 	}
 	return tap_done();
 }

@@ -56,6 +56,9 @@
 #define ARENA_FROM_PART		16
 #define ARENA_FROM_BYTES	(HUGE_PAGE_BYTES / 2)
 
+/* A process gets at least so much at once of what processes share. */
+#define GRANT_BYTES			((Size) 64 * 1024)
+
 #ifndef MAP_ANONYMOUS
 #define MAP_ANONYMOUS		MAP_ANON
 #endif
@@ -67,6 +70,7 @@ struct GsMapping
 	char	   *memory;			/* aligned to HUGE_PAGE_BYTES */
 	Size		size;			/* a multiple of HUGE_PAGE_BYTES */
 	bool		warm;			/* belongs to the server's warm memory */
+	bool		shared;			/* belongs to a group of processes */
 	bool		is_arena;		/* is divided among blocks */
 };
 
@@ -167,6 +171,7 @@ make_mapping(Size size)
 	if (mapping == NULL)
 		return NULL;
 	mapping->size = size;
+	mapping->shared = false;
 	mapping->memory = gpusort_warm_memory_take(size);
 	mapping->warm = mapping->memory != NULL;
 	if (!mapping->warm)
@@ -195,6 +200,26 @@ get_mapping(Size size)
 	if (mapping != NULL)
 		used_bytes += mapping->size;
 	return mapping;
+}
+
+/* Make a mapping in the memory of a group.  Returns NULL if there is none. */
+static GsMapping *
+get_shared_mapping(const GsWarmGroup *group, Size size)
+{
+	GsMapping  *mapping;
+
+	mapping = MemoryContextAllocExtended(TopMemoryContext, sizeof(GsMapping),
+										 MCXT_ALLOC_NO_OOM);
+	if (mapping == NULL)
+		return NULL;
+	mapping->size = TYPEALIGN(HUGE_PAGE_BYTES, size);
+	mapping->warm = false;
+	mapping->shared = true;
+	mapping->memory = gpusort_warm_memory_take_shared(group, mapping->size);
+	if (mapping->memory != NULL)
+		return mapping;
+	pfree(mapping);
+	return NULL;
 }
 
 /* Return a mapping to the warm memory, keep it for the next sort, or unmap it. */
@@ -229,6 +254,20 @@ put_mapping(GsMapping *mapping)
  * ----------------------------------------------------------------
  */
 
+/* Free a mapping that is off the list of its budget. */
+static void
+free_mapping(const GsBudget *budget, GsMapping *mapping)
+{
+	if (!mapping->shared)
+	{
+		put_mapping(mapping);
+		return;
+	}
+	if (!budget->published)
+		gpusort_warm_memory_return(mapping->memory, mapping->size);
+	pfree(mapping);
+}
+
 /* Memory context callback: frees what is not in the memory context. */
 static void
 free_mappings(void *arg)
@@ -240,8 +279,10 @@ free_mappings(void *arg)
 		GsMapping  *mapping = budget->mappings;
 
 		budget->mappings = mapping->next;
-		put_mapping(mapping);
+		free_mapping(budget, mapping);
 	}
+	if (budget->shared != NULL && !budget->published)
+		pg_atomic_fetch_sub_u64(&budget->shared->granted, budget->granted);
 }
 
 GsBudget *
@@ -252,17 +293,84 @@ gpusort_budget_create(Size limit)
 
 	budget->context = CurrentMemoryContext;
 	budget->limit = limit;
+	budget->granted = limit;
 	callback->func = free_mappings;
 	callback->arg = budget;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
 	return budget;
 }
 
+/* Memory context callback: the process that has created a group ends it. */
+static void
+end_group(void *arg)
+{
+	gpusort_warm_memory_end_group(arg);
+}
+
+GsSharedBudget *
+gpusort_budget_create_group(Size limit, Size extra)
+{
+	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
+	GsWarmGroup *group = palloc(sizeof(GsWarmGroup));
+	Size		size = TYPEALIGN(HUGE_PAGE_BYTES, sizeof(GsSharedBudget) + extra);
+	GsSharedBudget *shared;
+
+	if (!gpusort_warm_memory_create_group(group))
+		return NULL;
+	callback->func = end_group;
+	callback->arg = group;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+	shared = (GsSharedBudget *) gpusort_warm_memory_take_shared(group, size);
+	if (shared == NULL)
+		return NULL;
+	shared->group = *group;
+	shared->limit = limit;
+	pg_atomic_init_u64(&shared->granted, 0);
+	return shared;
+}
+
+GsBudget *
+gpusort_budget_create_shared(GsSharedBudget *shared)
+{
+	GsBudget   *budget = gpusort_budget_create(shared->limit);
+
+	budget->shared = shared;
+	budget->granted = 0;
+	budget->has_arena = true;
+	return budget;
+}
+
+void
+gpusort_budget_set_published(GsBudget *budget, bool published)
+{
+	budget->published = published;
+}
+
+bool
+gpusort_budget_get_granted(GsBudget *budget, Size size)
+{
+	GsSharedBudget *shared = budget->shared;
+	Size		wanted = Max(size, GRANT_BYTES);
+	uint64		before;
+
+	if (shared == NULL)
+		return false;
+	before = pg_atomic_fetch_add_u64(&shared->granted, wanted);
+	if (before + wanted > shared->limit)
+	{
+		pg_atomic_fetch_sub_u64(&shared->granted, wanted);
+		return false;
+	}
+	budget->granted += wanted;
+	return true;
+}
+
 /* Allocate a block as a mapping.  Returns NULL if there is no memory. */
 static char *
 take_mapping(GsBudget *budget, Size size)
 {
-	GsMapping  *mapping = get_mapping(size);
+	GsMapping  *mapping = budget->shared != NULL ?
+		get_shared_mapping(&budget->shared->group, size) : get_mapping(size);
 
 	if (mapping == NULL)
 		return NULL;
@@ -282,7 +390,8 @@ static bool
 uses_arena(const GsBudget *budget, Size size)
 {
 	return budget->has_arena && size < MAPPING_BESIDE_ARENA_BYTES &&
-		budget->used >= Min(budget->limit / ARENA_FROM_PART, ARENA_FROM_BYTES);
+		(budget->shared != NULL ||
+		 budget->used >= Min(budget->limit / ARENA_FROM_PART, ARENA_FROM_BYTES));
 }
 
 /*
@@ -333,7 +442,8 @@ gpusort_budget_alloc(GsBudget *budget, Size size)
 	{
 		if (uses_arena(budget, size))
 			memory = take_from_arena(budget, size);
-		if (memory == NULL && size >= MAPPING_FROM_BYTES)
+		if (memory == NULL &&
+			(size >= MAPPING_FROM_BYTES || budget->shared != NULL))
 			memory = take_mapping(budget, size);
 		else if (memory == NULL)
 			memory = MemoryContextAllocExtended(budget->context, size,
@@ -396,5 +506,5 @@ gpusort_budget_free(GsBudget *budget, void *memory)
 	if (mapping->is_arena)
 		return;
 	*link = mapping->next;
-	put_mapping(mapping);
+	free_mapping(budget, mapping);
 }

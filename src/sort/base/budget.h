@@ -8,13 +8,32 @@
 #ifndef GPUSORT_BUDGET_H
 #define GPUSORT_BUDGET_H
 
+#include "port/atomics.h"
+
+#include "sort/base/warm_memory.h"
+
 typedef struct GsMapping GsMapping;
+
+/*
+ * What several processes sort together has its memory in common: each process has a
+ * budget of its own, whose blocks have the same address in all of them.  In such memory.
+ */
+typedef struct GsSharedBudget
+{
+	GsWarmGroup group;
+	Size		limit;			/* bytes for all processes */
+	pg_atomic_uint64 granted;	/* bytes that they may reserve so far */
+} GsSharedBudget;
 
 typedef struct GsBudget
 {
 	MemoryContext context;
 	Size		limit;			/* bytes */
-	Size		used;			/* bytes reserved; never more than limit */
+	Size		granted;		/* bytes that may be reserved now: limit,
+								 * unless it is shared */
+	Size		used;			/* bytes reserved; never more than granted */
+	GsSharedBudget *shared;		/* to which it belongs, or NULL */
+	bool		published;		/* do other processes access its blocks? */
 	bool		out_of_memory;	/* the system had no memory left */
 	uint32		allocations;	/* so far, see service/fault.h */
 	GsMapping  *mappings;		/* those in use */
@@ -31,16 +50,34 @@ typedef struct GsBudget
 extern GsBudget *gpusort_budget_create(Size limit);
 
 /*
+ * Create the memory for several processes, with a limit for all of them.  It ends with the
+ * current memory context; the other processes must not access it any more at that time.
+ * Returns NULL if there is no such memory.  'extra' bytes follow the struct.
+ */
+extern GsSharedBudget *gpusort_budget_create_group(Size limit, Size extra);
+
+/*
+ * Create a budget of this process in such memory.  While it is published, its blocks
+ * remain until the memory ends, whatever happens to this process.
+ */
+extern GsBudget *gpusort_budget_create_shared(GsSharedBudget *shared);
+extern void gpusort_budget_set_published(GsBudget *budget, bool published);
+
+/*
  * Let the smaller blocks of a new budget share mappings, which saves page faults.  The
  * memory of such a block that is freed cannot be used again before the budget ends.
  */
 extern void gpusort_budget_use_arena(GsBudget *budget);
 
+/* Ask for more of what processes share.  Returns false if less than 'size' is left. */
+extern bool gpusort_budget_get_granted(GsBudget *budget, Size size);
+
 /* Reserve 'size' bytes.  Returns false if the budget has fewer left. */
 static inline bool
 gpusort_budget_reserve(GsBudget *budget, Size size)
 {
-	if (size > budget->limit - budget->used)
+	if (size > budget->granted - budget->used &&
+		!gpusort_budget_get_granted(budget, size))
 		return false;
 	budget->used += size;
 	return true;

@@ -311,6 +311,7 @@ gpusort_row_buffer_reserve(GsRowBuffer *buffer, Size bytes)
 {
 	if (likely(bytes <= buffer->room))
 		return buffer->row;
+	bytes = MAXALIGN(bytes);
 	if (buffer->row == NULL)
 		buffer->row = MemoryContextAllocHuge(buffer->context, bytes);
 	else

@@ -31,7 +31,7 @@ extern void gpusort_dense_row_write(const GsRowFormat *format, char *row,
 									const uint8 *bitmap, Size start,
 									char *dense);
 
-/* Memory for a packed row.  All bytes are 0 at first. */
+/* Memory for a packed row, a multiple of MAXIMUM_ALIGNOF.  All bytes are 0 at first. */
 typedef struct GsRowBuffer
 {
 	MemoryContext context;		/* set by its owner */

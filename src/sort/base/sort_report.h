@@ -35,7 +35,10 @@ typedef struct GsSortReport
 	double		wait_ms;		/* GPU: waiting for the device, except for its
 								 * sort */
 	double		sort_ms;
-	double		fetch_ms;		/* GPU: waiting for sorted rows, so far */
+	int64		range_rows;		/* shared sort: rows that this process has
+								 * sorted; otherwise 0 */
+	bool		fetches;		/* are rows fetched while they are returned? */
+	double		fetch_ms;		/* if so: waiting for sorted rows, so far */
 } GsSortReport;
 
 #endif							/* GPUSORT_SORT_REPORT_H */

@@ -19,6 +19,9 @@
 struct GsRunTarget;
 struct GsSharedRun;
 
+/* See sort/memory/shared_sort.h. */
+struct GsSharedSort;
+
 /*
  * Can the input be read a second time?  This is necessary if a GPU is lost together
  * with the rows in its memory.
@@ -69,6 +72,10 @@ typedef struct GsSortSpec
 	bool		random_access;	/* will rows be read again, or backward? */
 	const struct GsRunTarget *target;	/* write the rows there as a run, or
 										 * NULL */
+	int			processes;		/* that can add rows to the leader's sort, or
+								 * 0 */
+	struct GsSharedSort *shared;	/* in a worker: the leader's, or NULL */
+	int			process;		/* number of the worker in it */
 	bool		nested;			/* part of another sort: not counted, no GPU */
 	bool		index_build;	/* rows have TIDs; the caller sorts again if
 								 * rows are lost */

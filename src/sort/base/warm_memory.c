@@ -18,6 +18,13 @@
  * A background worker gives blocks back to the system that nobody has used for
  * pg_gpusort.warm_memory_timeout.
  *
+ * The processes of a parallel query can have memory in common.  It needs the same
+ * addresses in all of them, because rows contain pointers, and dynamic shared memory does
+ * not have that.  So the range is as long as the memory of the machine, and only its first
+ * blocks, up to pg_gpusort.warm_memory, are kept warm.  The others are given back to the
+ * system when the sort ends.  Where huge pages cannot be had, they have ordinary ones.
+ * Blocks that processes share form a group, which ends as a whole.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -69,6 +76,10 @@ extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
 /* The memory of a container, where Linux has control groups of version 2. */
 #define CGROUP_LIMIT	"/sys/fs/cgroup/memory.max"
 
+/* Contains 2 if Linux promises only memory that it has. */
+#define OVERCOMMIT_MODE	"/proc/sys/vm/overcommit_memory"
+#define OVERCOMMIT_NEVER	2
+
 /* After the system had no huge page left, do not ask again for so long. */
 #define REFUSED_MS		10000
 
@@ -78,6 +89,7 @@ extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
 typedef struct WarmBlock
 {
 	int			pid;			/* the process that has it, or 0 */
+	uint32		group;			/* to which it belongs, or 0 */
 	bool		warm;			/* has memory of the system */
 	TimestampTz free_since;		/* if it is warm and nobody has it */
 } WarmBlock;
@@ -86,12 +98,16 @@ typedef struct WarmMemory
 {
 	TimestampTz refused;		/* when the system last had no huge page */
 	Latch	   *worker;			/* to be set when a block gets warm, or NULL */
+	uint32		last_group;		/* number of the last group created */
 	WarmBlock	blocks[FLEXIBLE_ARRAY_MEMBER];
 } WarmMemory;
 
 /* The reserved addresses, the same in all processes; NULL if there are none. */
 static char *base = NULL;
 static int	nblocks = 0;
+
+/* How many blocks, from the first one on, are kept warm. */
+static int	nwarm = 0;
 
 static const char *reason = "pg_gpusort is not in shared_preload_libraries";
 
@@ -141,20 +157,28 @@ cool_down(char *block, Size bytes)
 #endif
 }
 
+/* Returns the number in a file, or 'otherwise' if there is none. */
+static Size
+number_in_file(const char *path, Size otherwise)
+{
+	FILE	   *file = AllocateFile(path, "r");
+	unsigned long long number;
+
+	if (file == NULL)
+		return otherwise;
+	if (fscanf(file, "%llu", &number) != 1)
+		number = otherwise;
+	FreeFile(file);
+	return number;
+}
+
 /* The memory of the machine or of the container, in bytes. */
 static Size
 machine_bytes(void)
 {
 	Size		bytes = (Size) sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-	FILE	   *file = AllocateFile(CGROUP_LIMIT, "r");
-	unsigned long long group_bytes;
 
-	if (file == NULL)
-		return bytes;
-	if (fscanf(file, "%llu", &group_bytes) == 1)
-		bytes = Min(bytes, (Size) group_bytes);
-	FreeFile(file);
-	return bytes;
+	return Min(bytes, number_in_file(CGROUP_LIMIT, bytes));
 }
 
 static Size
@@ -165,6 +189,18 @@ configured_bytes(void)
 		Min(machine_bytes() / DEFAULT_PART, DEFAULT_MAX);
 
 	return TYPEALIGN_DOWN(BLOCK_BYTES, bytes);
+}
+
+/*
+ * How many addresses to reserve, if 'warm' bytes of memory are to be kept warm.  If the
+ * system promises only memory that it has, more would be taken away from others.
+ */
+static Size
+bytes_to_reserve(Size warm)
+{
+	if (number_in_file(OVERCOMMIT_MODE, 0) == OVERCOMMIT_NEVER)
+		return warm;
+	return Max(warm, TYPEALIGN_DOWN(BLOCK_BYTES, machine_bytes()));
 }
 
 /*
@@ -190,32 +226,49 @@ map_shared(Size bytes)
 	return NULL;
 }
 
-/*
- * Reserve addresses, unless there is a reason against it.  In the postmaster.
- */
+/* Returns why no memory can be kept warm, or NULL.  In the postmaster. */
+static const char *
+find_reason(Size warm)
+{
+	bool		works;
+
+	if (warm == 0)
+		return "pg_gpusort.warm_memory is 0";
+	if (huge_pages == HUGE_PAGES_OFF)
+		return "huge_pages is off";
+	works = warm_up(base);
+	cool_down(base, BLOCK_BYTES);
+	return works ? NULL :
+		"the kernel cannot make huge pages of shared memory, or has none";
+}
+
+/* Reserve addresses, and find out which memory can be kept warm.  In the postmaster. */
 static void
 reserve_addresses(void)
 {
-	Size		bytes = configured_bytes();
+	Size		warm = configured_bytes();
+	Size		bytes = bytes_to_reserve(warm);
 
 	if (bytes == 0)
+	{
 		reason = "pg_gpusort.warm_memory is 0";
-	else if (huge_pages == HUGE_PAGES_OFF)
-		reason = "huge_pages is off";
-	else if ((base = map_shared(bytes)) == NULL)
+		return;
+	}
+	base = map_shared(bytes);
+	if (base == NULL && warm > 0)
+	{
+		bytes = warm;
+		base = map_shared(bytes);
+	}
+	if (base == NULL)
+	{
 		reason = "the system could not reserve addresses";
-	else if (!warm_up(base))
-	{
-		reason = "the kernel cannot make huge pages of shared memory, or has none";
-		(void) munmap(base, bytes);
-		base = NULL;
+		return;
 	}
-	else
-	{
-		cool_down(base, BLOCK_BYTES);
-		nblocks = (int) (bytes / BLOCK_BYTES);
-		reason = NULL;
-	}
+	nblocks = (int) (bytes / BLOCK_BYTES);
+	reason = find_reason(warm);
+	if (reason == NULL)
+		nwarm = (int) (warm / BLOCK_BYTES);
 }
 
 /* ----------------------------------------------------------------
@@ -269,7 +322,8 @@ gpusort_warm_memory_init(void)
 	shmem_request_hook = request_shmem;
 	prev_shmem_startup_hook = shmem_startup_hook;
 	shmem_startup_hook = start_shmem;
-	gpusort_register_worker("pg_gpusort memory", "gpusort_warm_memory_main");
+	if (nwarm > 0)
+		gpusort_register_worker("pg_gpusort memory", "gpusort_warm_memory_main");
 }
 
 /* ----------------------------------------------------------------
@@ -278,15 +332,16 @@ gpusort_warm_memory_init(void)
  */
 
 /*
- * Returns the first of 'n' free blocks in a row, or -1.  If 'warm', all of them are.
- * The first such blocks are taken, so that what is warm stays together.
+ * Returns the first of 'n' free blocks in a row, among the first 'end' ones, or -1.  If
+ * 'warm', all of them are.  The first such blocks are taken, so that what is warm stays
+ * together.
  */
 static int
-find_free(int n, bool warm)
+find_free(int n, int end, bool warm)
 {
 	int			free_blocks = 0;
 
-	for (int b = 0; b < nblocks; b++)
+	for (int b = 0; b < end; b++)
 	{
 		const WarmBlock *block = &state->blocks[b];
 
@@ -301,13 +356,33 @@ find_free(int n, bool warm)
 }
 
 static void
-set_owner(int first, int n, int pid)
+set_owner(int first, int n, int pid, uint32 group)
 {
 	for (int b = first; b < first + n; b++)
+	{
 		state->blocks[b].pid = pid;
+		state->blocks[b].group = group;
+	}
 }
 
-/* Return blocks. */
+/*
+ * Give the memory of blocks that are not kept warm back to the system.  Nobody else uses
+ * them yet, so this needs no lock.
+ */
+static void
+cool_down_rest(int first, int n)
+{
+	int			from = Max(first, nwarm);
+	int			to = first + n;
+
+	if (from >= to)
+		return;
+	cool_down(block_address(from), (Size) (to - from) * BLOCK_BYTES);
+	for (int b = from; b < to; b++)
+		state->blocks[b].warm = false;
+}
+
+/* Return blocks.  The caller has the lock. */
 static void
 free_blocks(int first, int n)
 {
@@ -316,7 +391,29 @@ free_blocks(int first, int n)
 	for (int b = first; b < first + n; b++)
 	{
 		state->blocks[b].pid = 0;
+		state->blocks[b].group = 0;
 		state->blocks[b].free_since = now;
+	}
+}
+
+/* Return all blocks of a process, of a group or, if that is 0, of any. */
+static void
+return_blocks(int pid, uint32 group)
+{
+	for (int first = 0; first < nblocks; first++)
+	{
+		int			end = first;
+
+		while (end < nblocks && state->blocks[end].pid == pid &&
+			   (group == 0 || state->blocks[end].group == group))
+			end++;
+		if (end == first)
+			continue;
+		cool_down_rest(first, end - first);
+		LWLockAcquire(lock, LW_EXCLUSIVE);
+		free_blocks(first, end - first);
+		LWLockRelease(lock);
+		first = end;
 	}
 }
 
@@ -324,11 +421,7 @@ free_blocks(int first, int n)
 static void
 return_all(int code, Datum arg)
 {
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	for (int b = 0; b < nblocks; b++)
-		if (state->blocks[b].pid == MyProcPid)
-			free_blocks(b, 1);
-	LWLockRelease(lock);
+	return_blocks(MyProcPid, 0);
 	state = NULL;
 }
 
@@ -368,28 +461,53 @@ warm_up_blocks(int first, int n)
 	return !refused;
 }
 
+/* Has the system refused a huge page a short time ago? */
+static bool
+was_refused(void)
+{
+	return state->refused != 0 &&
+		!TimestampDifferenceExceeds(state->refused, GetCurrentTimestamp(),
+									REFUSED_MS);
+}
+
+/*
+ * Take 'n' blocks in a row for a process and a group, warm ones if there are any, or else
+ * others, up to block number 'cold_end'.  Returns the first one, or -1.
+ */
+static int
+take_blocks(int n, int pid, uint32 group, int cold_end)
+{
+	int			first;
+
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	first = find_free(n, nwarm, true);
+	if (first < 0)
+		first = find_free(n, cold_end, false);
+	if (first >= 0)
+		set_owner(first, n, pid, group);
+	LWLockRelease(lock);
+	return first;
+}
+
+static void
+return_at_exit(void)
+{
+	if (returns_at_exit)
+		return;
+	on_shmem_exit(return_all, (Datum) 0);
+	returns_at_exit = true;
+}
+
 char *
 gpusort_warm_memory_take(Size size)
 {
 	Size		n = size / BLOCK_BYTES;
 	int			first;
 
-	if (state == NULL || n > (Size) nblocks)
+	if (state == NULL || n > (Size) nwarm)
 		return NULL;
-	if (!returns_at_exit)
-	{
-		on_shmem_exit(return_all, (Datum) 0);
-		returns_at_exit = true;
-	}
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	first = find_free((int) n, true);
-	if (first < 0 &&
-		(state->refused == 0 ||
-		 TimestampDifferenceExceeds(state->refused, GetCurrentTimestamp(), REFUSED_MS)))
-		first = find_free((int) n, false);
-	if (first >= 0)
-		set_owner(first, (int) n, MyProcPid);
-	LWLockRelease(lock);
+	return_at_exit();
+	first = take_blocks((int) n, MyProcPid, 0, was_refused() ? 0 : nwarm);
 	if (first < 0)
 		return NULL;
 	if (!warm_up_blocks(first, (int) n))
@@ -403,15 +521,72 @@ gpusort_warm_memory_take(Size size)
 void
 gpusort_warm_memory_return(char *memory, Size size)
 {
+	int			first = (int) ((memory - base) / BLOCK_BYTES);
+	int			n = (int) (size / BLOCK_BYTES);
+
 	if (state == NULL)
 		return;					/* the process is about to end */
+	cool_down_rest(first, n);
 	LWLockAcquire(lock, LW_EXCLUSIVE);
-	free_blocks((int) ((memory - base) / BLOCK_BYTES), (int) (size / BLOCK_BYTES));
+	free_blocks(first, n);
 	LWLockRelease(lock);
+}
+
+/* ----------------------------------------------------------------
+ *		groups
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_warm_memory_create_group(GsWarmGroup *group)
+{
+	if (state == NULL)
+		return false;
+	return_at_exit();
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	if (++state->last_group == 0)
+		state->last_group = 1;
+	group->pid = MyProcPid;
+	group->number = state->last_group;
+	LWLockRelease(lock);
+	return true;
+}
+
+char *
+gpusort_warm_memory_take_shared(const GsWarmGroup *group, Size size)
+{
+	Size		n = size / BLOCK_BYTES;
+	int			first;
+
+	if (state == NULL || n > (Size) nblocks)
+		return NULL;
+	first = take_blocks((int) n, group->pid, group->number, nblocks);
+	if (first < 0)
+		return NULL;
+	if (nwarm > 0 && !was_refused())
+		(void) warm_up_blocks(first, (int) n);
+
+	/* What is left has ordinary pages, from their first access on. */
+	for (int b = first; b < first + (int) n; b++)
+		state->blocks[b].warm = true;
+	return block_address(first);
+}
+
+void
+gpusort_warm_memory_end_group(const GsWarmGroup *group)
+{
+	if (state != NULL)
+		return_blocks(group->pid, group->number);
 }
 
 Size
 gpusort_warm_memory_limit(void)
+{
+	return state == NULL ? 0 : nwarm * BLOCK_BYTES;
+}
+
+Size
+gpusort_warm_memory_shared_limit(void)
 {
 	return state == NULL ? 0 : nblocks * BLOCK_BYTES;
 }
@@ -463,7 +638,7 @@ take_due(bool *any_warm)
 			due = b;
 	}
 	if (due >= 0)
-		set_owner(due, 1, MyProcPid);
+		set_owner(due, 1, MyProcPid, 0);
 	LWLockRelease(lock);
 	return due;
 }
@@ -483,7 +658,7 @@ give_back(void)
 		cool_down(block_address(block), BLOCK_BYTES);
 		LWLockAcquire(lock, LW_EXCLUSIVE);
 		state->blocks[block].warm = false;
-		set_owner(block, 1, 0);
+		set_owner(block, 1, 0, 0);
 		LWLockRelease(lock);
 	}
 }

@@ -41,6 +41,31 @@ extern void gpusort_warm_memory_return(char *memory, Size size);
 /* Returns how much warm memory there can be, in bytes. */
 extern Size gpusort_warm_memory_limit(void);
 
+/*
+ * Memory of several processes of a query, with the same addresses in all of them.  The
+ * process that creates a group also ends it, when the others no longer access it; the end
+ * of that process does so at the latest.
+ */
+typedef struct GsWarmGroup
+{
+	int			pid;
+	uint32		number;
+} GsWarmGroup;
+
+/* Returns false if the library is not preloaded. */
+extern bool gpusort_warm_memory_create_group(GsWarmGroup *group);
+extern void gpusort_warm_memory_end_group(const GsWarmGroup *group);
+
+/*
+ * In any of the processes: take memory for the group.  Other than above, it may have
+ * ordinary pages, and its contents are undefined.  Returns NULL if there are not as many
+ * free addresses in one stretch.
+ */
+extern char *gpusort_warm_memory_take_shared(const GsWarmGroup *group, Size size);
+
+/* Returns how much memory groups can have, in bytes, if nothing else is in use. */
+extern Size gpusort_warm_memory_shared_limit(void);
+
 extern void gpusort_warm_memory_status(GsWarmMemoryStatus *status);
 
 #endif							/* GPUSORT_WARM_MEMORY_H */

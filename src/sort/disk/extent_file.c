@@ -86,13 +86,13 @@ gpusort_extent_file_create(Size extent_bytes, const GsRunTarget *target)
 }
 
 GsExtentFile *
-gpusort_extent_file_open(Size extent_bytes, const GsRunSet *set, int producer)
+gpusort_extent_file_open(Size extent_bytes, GsRunSetHandle set, int producer)
 {
 	GsExtentFile *file = make_file(extent_bytes);
 
 	file->shared = true;
 	file->opened = true;
-	file->set = gpusort_run_set_handle(set).files;
+	file->set = set.files;
 	file->producer = producer;
 	return file;
 }

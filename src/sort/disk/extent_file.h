@@ -32,7 +32,7 @@ extern GsExtentFile *gpusort_extent_file_create(Size extent_bytes,
 
 /* Open a file that another process has written, to be read only. */
 extern GsExtentFile *gpusort_extent_file_open(Size extent_bytes,
-											  const GsRunSet *set, int producer);
+											  GsRunSetHandle set, int producer);
 
 extern void gpusort_extent_file_close(GsExtentFile *file);
 

@@ -53,7 +53,8 @@ struct GsExternalSort
 };
 
 GsExternalSort *
-gpusort_external_begin(const GsSortSpec *spec, Size limit)
+gpusort_external_begin(const GsSortSpec *spec, Size limit,
+					   const GsRunTarget *target)
 {
 	GsExternalSort *sort = palloc0(sizeof(GsExternalSort));
 	Size		order;
@@ -62,7 +63,7 @@ gpusort_external_begin(const GsSortSpec *spec, Size limit)
 	sort->spec = spec;
 	sort->format = gpusort_row_format_create(spec);
 	sort->limit = limit;
-	sort->file = gpusort_run_file_create(sort->format, limit, spec->target);
+	sort->file = gpusort_run_file_create(sort->format, limit, target);
 	order = limit / gpusort_run_file_reader_bytes(limit);
 	sort->merge_order = Max(order, MIN_MERGE_ORDER);
 	sort->max_runs = Max(limit / WAITING_PART / WAITING_RUN_BYTES,
@@ -76,6 +77,14 @@ int
 gpusort_external_runs(const GsExternalSort *sort)
 {
 	return sort->nruns;
+}
+
+void
+gpusort_external_describe_run(const GsExternalSort *sort, int index,
+							  GsIndexedRun *run)
+{
+	gpusort_sorted_run_share(sort->runs[index], sort->file, &run->run);
+	run->index = *sort->runs[index]->index;
 }
 
 int64
@@ -142,7 +151,8 @@ gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
-	insert_run(sort, gpusort_sorted_run_import(set, shared), sort->nruns);
+	insert_run(sort, gpusort_sorted_run_import(gpusort_run_set_handle(set),
+											   shared), sort->nruns);
 	sort->nrows += shared->nrows;
 	sort->imported_kb += shared->file_kb;
 	MemoryContextSwitchTo(caller);
@@ -265,13 +275,12 @@ find_level(const GsExternalSort *sort)
 	return found >= 0 ? found : find_smallest(sort, sort->merge_order);
 }
 
-/* Merge runs until only 'target' are left. */
-static void
-reduce_runs(GsExternalSort *sort, int target)
+void
+gpusort_external_reduce_runs(GsExternalSort *sort, int most)
 {
-	while (sort->nruns > target)
+	while (sort->nruns > most)
 	{
-		int			nruns = Min(sort->merge_order, sort->nruns - target + 1);
+		int			nruns = Min(sort->merge_order, sort->nruns - most + 1);
 
 		merge_runs(sort, find_smallest(sort, nruns), nruns);
 	}
@@ -301,7 +310,8 @@ void
 gpusort_external_perform(GsExternalSort *sort)
 {
 	/* Rows in memory take part in the last merge like another run. */
-	reduce_runs(sort, sort->merge_order - (sort->held != NULL ? 1 : 0));
+	gpusort_external_reduce_runs(sort, sort->merge_order -
+								 (sort->held != NULL ? 1 : 0));
 	if (sort->nruns == 0)
 		return;
 	if (sort->spec->random_access)
@@ -316,7 +326,12 @@ gpusort_external_perform(GsExternalSort *sort)
 void
 gpusort_external_share(GsExternalSort *sort, int64 nrows, GsSharedRun *shared)
 {
-	reduce_runs(sort, sort->merge_order);
+	if (sort->nruns == 1 && nrows == sort->nrows)
+	{
+		gpusort_sorted_run_share(sort->runs[0], sort->file, shared);
+		return;
+	}
+	gpusort_external_reduce_runs(sort, sort->merge_order);
 	write_merged(sort, 0, sort->nruns, NULL, nrows);
 	gpusort_run_file_share(sort->file, shared);
 }

@@ -10,17 +10,18 @@
 
 #include "sort/base/sort_spec.h"
 #include "sort/disk/shared_run.h"
+#include "sort/disk/sorted_run.h"
 #include "sort/memory/memory_sort.h"
 
 typedef struct GsExternalSort GsExternalSort;
 
 /*
  * Begin a sort in the current memory context.  Merging uses up to 'limit' bytes of
- * memory.  'spec' and what it points to must stay valid.  If spec->target is set,
- * the runs are written to that file.
+ * memory.  'spec' and what it points to must stay valid.  Unless 'target' is NULL, the
+ * runs are written to that file, which other processes can open.
  */
-extern GsExternalSort *gpusort_external_begin(const GsSortSpec *spec,
-											  Size limit);
+extern GsExternalSort *gpusort_external_begin(const GsSortSpec *spec, Size limit,
+											  const GsRunTarget *target);
 
 /*
  * Write a run: begin it, put its rows in sorted order, and end it.  Instead of
@@ -38,11 +39,18 @@ extern void gpusort_external_end_run(GsExternalSort *sort, int index);
 /* The number of runs. */
 extern int	gpusort_external_runs(const GsExternalSort *sort);
 
+/* With a target: describe a run, so that other processes can open it. */
+extern void gpusort_external_describe_run(const GsExternalSort *sort, int index,
+										  GsIndexedRun *run);
+
 /*
  * Merge some runs if there are too many, which changes their number.  Call this
  * between runs, while the memory allowed is not used for anything else.
  */
 extern void gpusort_external_limit_runs(GsExternalSort *sort);
+
+/* The same, until there are at most 'most' runs. */
+extern void gpusort_external_reduce_runs(GsExternalSort *sort, int most);
 
 /*
  * For the leader of a run set, after all other runs: add a run that another process
@@ -63,7 +71,7 @@ extern int64 gpusort_external_count(const GsExternalSort *sort);
 extern void gpusort_external_perform(GsExternalSort *sort);
 
 /*
- * With spec->target, call one of these instead.  gpusort_external_share() merges all
+ * With a target, call one of these instead.  gpusort_external_share() merges all
  * runs, of which there must be at least one, and shares the first 'nrows' rows as a
  * single run.  If there are no other runs, gpusort_external_share_run() shares the
  * run that is being written.  After that the sort can only be ended.

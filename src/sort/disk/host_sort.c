@@ -76,7 +76,8 @@ overflow(GsHostSort *sort, GsFallback reason)
 	if (reason == GS_FALLBACK_WORK_MEM && sort->spec.index_build)
 		reason = GS_FALLBACK_MAINTENANCE_MEM;
 	gpusort_stats_count_fallback(reason);
-	sort->external = gpusort_external_begin(&sort->spec, sort->memory);
+	sort->external = gpusort_external_begin(&sort->spec, sort->memory,
+											NULL);
 	MemoryContextSwitchTo(sort->rows_context);
 	gpusort_run_builder_write(&sort->spec, sort->external, sort->rows,
 							  sort->memory);

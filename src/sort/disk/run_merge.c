@@ -191,6 +191,17 @@ fill_block(GsRunMerge *merge, GsMergeSource *source)
 	}
 }
 
+/* Leave out the first rows of the block, which are not a part of what is merged. */
+static void
+skip_rows(GsMergeSource *source)
+{
+	GsSortedRun *run = source->run;
+
+	source->dense = (char *) source->block + run->skip_bytes;
+	source->rows_left -= run->skip_rows;
+	run->skip_rows = 0;
+}
+
 /* Go to the first row of a source's next block.  Returns false if there is none. */
 static bool
 read_block(GsRunMerge *merge, GsMergeSource *source)
@@ -203,9 +214,13 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 		fill_block(merge, source);
 	if (merge->scratch != NULL)
 		MemoryContextReset(merge->scratch);
-	source->rows_left = source->block_rows = source->block->nrows;
-	source->rows_to_read -= source->block->nrows;
 	source->dense = (char *) (source->block + 1);
+	source->rows_left = source->block->nrows;
+	if (source->run != NULL && source->run->skip_rows > 0)
+		skip_rows(source);
+	source->rows_left = Min(source->rows_left, source->rows_to_read);
+	source->block_rows = source->rows_left;
+	source->rows_to_read -= source->rows_left;
 	source->is_before_others = false;
 	return true;
 }

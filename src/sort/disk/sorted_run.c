@@ -24,6 +24,13 @@
  */
 #define BLOCKS_PER_LIMIT	128
 
+/* The samples of a run are at most this part of its bytes. */
+#define SAMPLE_PART			256
+
+/* For how many blocks, and bytes of samples, an index has room at first. */
+#define INDEX_BLOCKS		64
+#define INDEX_SAMPLE_BYTES	4096
+
 struct GsRunFile
 {
 	MemoryContext context;
@@ -38,8 +45,13 @@ struct GsRunFile
 	GsRunBlock *block;
 	Size		room;			/* allocated size of 'block' */
 	Size		end;			/* bytes of 'block' in use */
+	Size		first_bytes;	/* size of its first row */
 	GsExtent	extent;			/* of the block, unless it is the first one */
 	GsExtent	previous;		/* of the previous block */
+
+	/* Allocated lengths of its index. */
+	uint32		index_blocks;
+	Size		index_sample_bytes;
 };
 
 static void
@@ -110,6 +122,73 @@ gpusort_run_file_close(GsRunFile *file)
 }
 
 /* ----------------------------------------------------------------
+ *		indexes
+ * ----------------------------------------------------------------
+ */
+
+static void
+begin_index(GsRunFile *file)
+{
+	GsRunIndex *index = MemoryContextAllocZero(file->context, sizeof(GsRunIndex));
+
+	file->index_blocks = INDEX_BLOCKS;
+	file->index_sample_bytes = INDEX_SAMPLE_BYTES;
+	index->blocks = MemoryContextAlloc(file->context, file->index_blocks *
+									   sizeof(GsBlockEntry));
+	index->samples = MemoryContextAlloc(file->context, file->index_sample_bytes);
+	file->run->index = index;
+}
+
+/* Copy the first row of the block to the samples, and return where. */
+static int64
+add_sample(GsRunFile *file, GsRunIndex *index)
+{
+	const char *row = (char *) (file->block + 1);
+	Size		start = index->sample_bytes;
+	Size		bytes = file->first_bytes;
+
+	if (start + bytes > (file->run->bytes + file->end) / SAMPLE_PART)
+		return -1;
+	if (start + bytes > file->index_sample_bytes)
+	{
+		file->index_sample_bytes = 2 * (start + bytes);
+		index->samples = repalloc_huge(index->samples, file->index_sample_bytes);
+	}
+	memcpy(index->samples + start, row, bytes);
+	index->sample_bytes += bytes;
+	return (int64) start;
+}
+
+/* Add the block, which is in file->extent, to the index of the run. */
+static void
+index_block(GsRunFile *file)
+{
+	GsRunIndex *index = file->run->index;
+	GsBlockEntry *entry;
+
+	if (index == NULL)
+		return;
+	if (index->nblocks == file->index_blocks)
+	{
+		file->index_blocks *= 2;
+		index->blocks = repalloc_huge(index->blocks, file->index_blocks *
+									  sizeof(GsBlockEntry));
+	}
+	entry = &index->blocks[index->nblocks++];
+	entry->first_row = file->run->nrows;
+	entry->extent = file->extent;
+	entry->sample = add_sample(file, index);
+}
+
+static void
+free_index(GsRunIndex *index)
+{
+	pfree(index->blocks);
+	pfree(index->samples);
+	pfree(index);
+}
+
+/* ----------------------------------------------------------------
  *		writing
  * ----------------------------------------------------------------
  */
@@ -120,6 +199,8 @@ gpusort_run_file_begin(GsRunFile *file)
 	file->run = MemoryContextAllocZero(file->context, sizeof(GsSortedRun));
 	file->run->file = file->extents;
 	file->previous = GPUSORT_NO_EXTENT;
+	if (file->target != NULL)
+		begin_index(file);
 	begin_block(file);
 }
 
@@ -145,6 +226,7 @@ write_block(GsRunFile *file, Size next_bytes)
 																		  next_bytes));
 	block->previous = file->previous;
 	block->unused = 0;
+	index_block(file);
 	gpusort_extent_file_write(file->extents, file->extent, (char *) block,
 							  block->bytes);
 	run->nrows += block->nrows;
@@ -180,8 +262,9 @@ static inline void
 add_row(GsRunFile *file, Size bytes)
 {
 	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
+	if (file->block->nrows++ == 0)
+		file->first_bytes = bytes;
 	file->block->last_row = file->end;
-	file->block->nrows++;
 	file->end += bytes;
 }
 
@@ -233,7 +316,7 @@ gpusort_run_file_end(GsRunFile *file, bool freeze)
 	file->run = NULL;
 	if (run->nrows == 0)
 	{
-		pfree(run);
+		gpusort_sorted_run_free(run);
 		return NULL;
 	}
 	run->frozen = freeze;
@@ -241,10 +324,9 @@ gpusort_run_file_end(GsRunFile *file, bool freeze)
 }
 
 void
-gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
+gpusort_sorted_run_share(const GsSortedRun *run, const GsRunFile *file,
+						 GsSharedRun *shared)
 {
-	GsSortedRun *run = gpusort_run_file_end(file, true);
-
 	shared->producer = file->target->producer;
 	shared->first_extent = run->first;
 	shared->extent_bytes = file->block_bytes;
@@ -252,7 +334,15 @@ gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
 	shared->bytes = run->bytes;
 	shared->longest_block = run->longest_block;
 	shared->file_kb = gpusort_run_file_kb(file);
-	pfree(run);
+}
+
+void
+gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
+{
+	GsSortedRun *run = gpusort_run_file_end(file, true);
+
+	gpusort_sorted_run_share(run, file, shared);
+	gpusort_sorted_run_free(run);
 }
 
 void
@@ -267,7 +357,7 @@ gpusort_run_file_forget_room(GsRunFile *file)
  */
 
 GsSortedRun *
-gpusort_sorted_run_import(const GsRunSet *set, const GsSharedRun *shared)
+gpusort_sorted_run_import(GsRunSetHandle set, const GsSharedRun *shared)
 {
 	GsSortedRun *run = palloc0(sizeof(GsSortedRun));
 
@@ -317,5 +407,7 @@ gpusort_sorted_run_free(GsSortedRun *run)
 {
 	if (run->owns_file)
 		gpusort_extent_file_close(run->file);
+	if (run->index != NULL)
+		free_index(run->index);
 	pfree(run);
 }

@@ -15,6 +15,34 @@
 /* The file with all runs of a process. */
 typedef struct GsRunFile GsRunFile;
 
+/* Where a block of a run is. */
+typedef struct GsBlockEntry
+{
+	int64		first_row;		/* number of its first row in the run */
+	int64		sample;			/* offset of a copy of that row among the
+								 * samples of the run, or -1 if there is none */
+	GsExtent	extent;
+} GsBlockEntry;
+
+/*
+ * Where all blocks of a run are.  Samples are dense rows, the first ones of blocks.  Most
+ * blocks have one, unless rows are so long that the samples would take much memory.
+ */
+typedef struct GsRunIndex
+{
+	GsBlockEntry *blocks;
+	uint32		nblocks;
+	char	   *samples;
+	Size		sample_bytes;
+} GsRunIndex;
+
+/* A run as other processes of the run set see it. */
+typedef struct GsIndexedRun
+{
+	GsSharedRun run;
+	GsRunIndex	index;
+} GsIndexedRun;
+
 /* A run that has been written. */
 typedef struct GsSortedRun
 {
@@ -27,6 +55,10 @@ typedef struct GsSortedRun
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
 	int			level;			/* how often its rows have been merged */
+	GsRunIndex *index;			/* if its file belongs to a run set, or NULL */
+	uint32		skip_rows;		/* rows, and bytes from the start, of the
+								 * first block that are not to be read */
+	uint32		skip_bytes;
 } GsSortedRun;
 
 /*
@@ -82,16 +114,18 @@ extern char *gpusort_run_file_reserve(GsRunFile *file, Size bytes);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
 
 /*
- * End a run so that the leader of the run set can read it.  It must have rows and be
- * the file's only run.
+ * Describe a run so that other processes of the run set can read it: one that has been
+ * written, or the one that is being written, which must have rows and ends.
  */
+extern void gpusort_sorted_run_share(const GsSortedRun *run,
+									 const GsRunFile *file, GsSharedRun *shared);
 extern void gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared);
 
 /*
  * For the leader: import a run that another process has shared, in the current memory
  * context.  It can be read once.
  */
-extern GsSortedRun *gpusort_sorted_run_import(const GsRunSet *set,
+extern GsSortedRun *gpusort_sorted_run_import(GsRunSetHandle set,
 											  const GsSharedRun *shared);
 
 /* Allocate memory for any block of the run in the current memory context. */

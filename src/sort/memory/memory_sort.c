@@ -22,8 +22,6 @@
 #include "settings.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/memory/memory_sort.h"
-#include "sort/memory/ordering.h"
-#include "sort/memory/row_store.h"
 #include "sort/memory/stock_ties.h"
 #include "sort/memory/tie_sorter.h"
 
@@ -35,9 +33,6 @@
 #define CHUNKS_IN_BUDGET	16
 #define MIN_CHUNK_SHIFT		6
 #define MAX_CHUNK_SHIFT		20
-
-/* How many rows ahead we prefetch. */
-#define PREFETCH_ROWS		24
 
 /* Bytes per row that sorting needs besides the key: an entry and scratch space. */
 #define ENTRY_BYTES			(2 * sizeof(uint64))
@@ -62,11 +57,13 @@ bytes_per_row(const GsSortSpec *spec)
 		gpusort_key_plan_words(spec->key_plan) * sizeof(uint64);
 }
 
-static unsigned
-choose_chunk_shift(const GsSortSpec *spec, Size limit)
+unsigned
+gpusort_memory_sort_choose_shift(const GsSortSpec *spec, Size limit,
+								 int processes)
 {
 	double		rows = Min(spec->expected_rows / CHUNKS_EXPECTED,
-						   (double) limit / bytes_per_row(spec) / CHUNKS_IN_BUDGET);
+						   (double) limit / bytes_per_row(spec) / CHUNKS_IN_BUDGET) /
+		processes;
 	unsigned	shift = MIN_CHUNK_SHIFT;
 
 	while (shift < MAX_CHUNK_SHIFT && (double) (UINT64CONST(2) << shift) <= rows)
@@ -74,17 +71,14 @@ choose_chunk_shift(const GsSortSpec *spec, Size limit)
 	return shift;
 }
 
-GsMemorySort *
-gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
+static GsMemorySort *
+create_sort(const GsSortSpec *spec, GsBudget *budget, unsigned chunk_shift)
 {
 	GsMemorySort *sort = palloc0(sizeof(GsMemorySort));
 
 	sort->spec = spec;
 	sort->budget = budget;
-	/* With a bound, rows are freed on the way, which an arena cannot do. */
-	if (spec->bound == 0)
-		gpusort_budget_use_arena(budget);
-	sort->chunk_shift = choose_chunk_shift(spec, budget->limit);
+	sort->chunk_shift = chunk_shift;
 	sort->ordering =
 		gpusort_ordering_create(budget,
 								gpusort_key_plan_words(spec->key_plan),
@@ -93,6 +87,41 @@ gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
 	sort->store = gpusort_row_store_create(budget, spec,
 										   sort->chunk_shift);
 	return sort;
+}
+
+GsMemorySort *
+gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
+{
+	/* With a bound, rows are freed on the way, which an arena cannot do. */
+	if (spec->bound == 0)
+		gpusort_budget_use_arena(budget);
+	return create_sort(spec, budget,
+					   gpusort_memory_sort_choose_shift(spec, budget->limit, 1));
+}
+
+GsMemorySort *
+gpusort_memory_sort_create_shared(const GsSortSpec *spec, GsBudget *budget,
+								  unsigned chunk_shift)
+{
+	return create_sort(spec, budget, chunk_shift);
+}
+
+GsOrdering *
+gpusort_memory_sort_ordering(GsMemorySort *sort)
+{
+	return sort->ordering;
+}
+
+GsRowStore *
+gpusort_memory_sort_store(GsMemorySort *sort)
+{
+	return sort->store;
+}
+
+GsBudget *
+gpusort_memory_sort_budget(GsMemorySort *sort)
+{
+	return sort->budget;
 }
 
 void
@@ -173,13 +202,7 @@ prefetch(const GsMemorySort *sort, int64 position)
 	const uint64 *entry = sort->entries + position;
 	int64		left = gpusort_ordering_count(sort->ordering) - position;
 
-	if (left > PREFETCH_ROWS)
-	{
-		gpusort_row_store_prefetch(sort->store,
-								   (uint32) entry[PREFETCH_ROWS]);
-		gpusort_row_store_prefetch_elsewhere(sort->store,
-											 (uint32) entry[PREFETCH_ROWS / 2]);
-	}
+	gpusort_row_store_fetch_ahead(sort->store, entry, left);
 }
 
 void

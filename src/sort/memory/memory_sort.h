@@ -10,6 +10,8 @@
 
 #include "sort/base/budget.h"
 #include "sort/base/sort_spec.h"
+#include "sort/memory/ordering.h"
+#include "sort/memory/row_store.h"
 
 typedef struct GsMemorySort GsMemorySort;
 
@@ -19,6 +21,22 @@ typedef struct GsMemorySort GsMemorySort;
  */
 extern GsMemorySort *gpusort_memory_sort_create(const GsSortSpec *spec,
 												GsBudget *budget);
+
+/*
+ * The same for rows that several processes sort together (shared_sort.h): 'budget' is a
+ * shared one, and all processes use the same chunk_shift, which one of them chooses.
+ * 'limit' is the memory of all of them.
+ */
+extern unsigned gpusort_memory_sort_choose_shift(const GsSortSpec *spec,
+												 Size limit, int processes);
+extern GsMemorySort *gpusort_memory_sort_create_shared(const GsSortSpec *spec,
+													   GsBudget *budget,
+													   unsigned chunk_shift);
+
+/* The keys, the rows and the budget of a sort that has not sorted its rows. */
+extern GsOrdering *gpusort_memory_sort_ordering(GsMemorySort *sort);
+extern GsRowStore *gpusort_memory_sort_store(GsMemorySort *sort);
+extern GsBudget *gpusort_memory_sort_budget(GsMemorySort *sort);
 
 /* Make the sort refuse further rows once it has about 'rows' of them. */
 extern void gpusort_memory_sort_set_capacity(GsMemorySort *sort, double rows);

@@ -12,7 +12,6 @@
  */
 #include "compat.h"
 
-#include "core/radix_sort.h"
 #include "service/fault.h"
 #include "sort/memory/ordering.h"
 #include "work.h"
@@ -105,6 +104,9 @@ add_chunk(GsOrdering *ordering)
 	Size		sort_bytes = chunk_rows(ordering) * SORT_BYTES_PER_ROW;
 	uint64	   *chunk;
 
+	/* Several processes may have to place the keys in ranges. */
+	if (ordering->budget->shared != NULL)
+		sort_bytes += chunk_bytes(ordering);
 	if (!enlarge_arrays(ordering) ||
 		!gpusort_budget_reserve(ordering->budget,
 								chunk_bytes(ordering) + sort_bytes))
@@ -181,9 +183,9 @@ gpusort_ordering_is_full(const GsOrdering *ordering)
 		gpusort_fault_host_rows(GPUSORT_MAX_ROWS);
 }
 
-/* Write an entry for each row: to 'null_keys' if it has a NULL key, or 'regular'. */
-static void
-fill_entries(const GsOrdering *ordering, uint64 *regular, uint64 *null_keys)
+void
+gpusort_ordering_fill_entries(const GsOrdering *ordering, uint64 *regular,
+							  uint64 *null_keys)
 {
 	for (uint32 row = 0; row < ordering->nrows; row++)
 	{
@@ -214,8 +216,8 @@ check_interrupts(void *arg)
 	return false;
 }
 
-static GsKeyTable
-key_table(const GsOrdering *ordering)
+GsKeyTable
+gpusort_ordering_key_table(const GsOrdering *ordering)
 {
 	return (GsKeyTable)
 	{
@@ -235,7 +237,7 @@ gpusort_ordering_key(const GsOrdering *ordering, uint32 row)
 void
 gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries, uint32 count)
 {
-	GsKeyTable	keys = key_table(ordering);
+	GsKeyTable	keys = gpusort_ordering_key_table(ordering);
 
 	(void) gpusort_radix_sort(&keys, (uint64_t *) entries,
 							  (uint64_t *) ordering->scratch, count,
@@ -253,7 +255,7 @@ static void
 sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
 			 void *arg)
 {
-	GsKeyTable	keys = key_table(ordering);
+	GsKeyTable	keys = gpusort_ordering_key_table(ordering);
 	uint32		nregular = ordering->nrows - ordering->nnull_keys;
 	uint64	   *regular = ordering->nulls_first ? entries + ordering->nnull_keys :
 		entries;
@@ -265,7 +267,7 @@ sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
 									  nregular, check_interrupts, NULL);
 	else
 	{
-		fill_entries(ordering, regular, null_keys);
+		gpusort_ordering_fill_entries(ordering, regular, null_keys);
 		gpusort_ordering_sort_some(ordering, regular, nregular);
 		gpusort_ordering_sort_some(ordering, null_keys, ordering->nnull_keys);
 	}
@@ -317,4 +319,49 @@ gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk)
 	if (ordering->null_keys[chunk] != NULL)
 		gpusort_budget_free(ordering->budget, ordering->null_keys[chunk]);
 	ordering->null_keys[chunk] = NULL;
+}
+
+/* ----------------------------------------------------------------
+ *		keys of several processes
+ * ----------------------------------------------------------------
+ */
+
+GsSharedKeys
+gpusort_ordering_share(const GsOrdering *ordering)
+{
+	return (GsSharedKeys)
+	{
+		.chunks = ordering->chunks,
+			.null_keys = ordering->null_keys,
+			.nchunks = ordering->nchunks,
+			.nrows = ordering->nrows,
+			.nnull_keys = ordering->nnull_keys
+	};
+}
+
+GsOrdering *
+gpusort_ordering_create_view(const GsSharedKeys *keys, int n, unsigned words,
+							 unsigned chunk_shift)
+{
+	GsOrdering *view = palloc0(sizeof(GsOrdering));
+
+	view->words = words;
+	view->chunk_shift = chunk_shift;
+	for (int p = 0; p < n; p++)
+		view->max_chunks += keys[p].nchunks;
+	view->chunks = palloc(Max(view->max_chunks, 1) * sizeof(uint64 *));
+	for (int p = 0; p < n; p++)
+	{
+		if (keys[p].nchunks > 0)
+			memcpy(view->chunks + view->nchunks, keys[p].chunks,
+				   keys[p].nchunks * sizeof(uint64 *));
+		view->nchunks += keys[p].nchunks;
+	}
+	return view;
+}
+
+void
+gpusort_ordering_set_scratch(GsOrdering *ordering, uint64 *scratch)
+{
+	ordering->scratch = scratch;
 }

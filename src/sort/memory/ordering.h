@@ -10,6 +10,7 @@
 #ifndef GPUSORT_ORDERING_H
 #define GPUSORT_ORDERING_H
 
+#include "core/radix_sort.h"
 #include "sort/base/budget.h"
 
 typedef struct GsOrdering GsOrdering;
@@ -79,6 +80,41 @@ extern uint64 *gpusort_ordering_scratch(const GsOrdering *ordering);
  * entry are the number of its row.
  */
 extern uint64 *gpusort_ordering_entries(GsOrdering *ordering);
+
+/*
+ * The keys of one process, for others that have the same memory.  Valid as long as the
+ * ordering has its keys.
+ */
+typedef struct GsSharedKeys
+{
+	uint64	  **chunks;
+	uint8	  **null_keys;
+	uint32		nchunks;
+	uint32		nrows;
+	uint32		nnull_keys;
+} GsSharedKeys;
+
+extern GsSharedKeys gpusort_ordering_share(const GsOrdering *ordering);
+
+/*
+ * Create an ordering of the keys of 'n' processes, which can only be used for what
+ * callbacks use.  The chunks of each process follow those of the one before, so that row r
+ * of process p has the number (number of earlier chunks << chunk_shift) + r.  'scratch' is
+ * for gpusort_ordering_sort_some(), and for as many entries.
+ */
+extern GsOrdering *gpusort_ordering_create_view(const GsSharedKeys *keys, int n,
+												unsigned words,
+												unsigned chunk_shift);
+extern void gpusort_ordering_set_scratch(GsOrdering *ordering, uint64 *scratch);
+
+/* The keys of all rows, for the radix sort. */
+extern GsKeyTable gpusort_ordering_key_table(const GsOrdering *ordering);
+
+/*
+ * Write an entry for each row: to 'null_keys' if it has a NULL key, or to 'regular'.
+ */
+extern void gpusort_ordering_fill_entries(const GsOrdering *ordering,
+										  uint64 *regular, uint64 *null_keys);
 
 /* Free the keys of a chunk that is no longer needed. */
 extern void gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk);

@@ -19,6 +19,7 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "utils/memutils.h"
 
 #include "sort/base/row_format.h"
@@ -44,6 +45,9 @@
 #define BLOCKS_PER_BUDGET	64
 
 #define MIN_CHUNKS			16
+
+/* How many rows ahead slots are prefetched. */
+#define PREFETCH_ROWS		24
 
 typedef struct GsRowBlock
 {
@@ -81,6 +85,7 @@ struct GsRowStore
 	uint32		nchunks;
 	uint32		max_chunks;		/* length of the chunks array */
 	GsRowChunk *chunks;
+	const uint32 *numbers;		/* gpusort_row_store_set_numbers(), or NULL */
 
 	/* Free room in the newest block. */
 	char	   *block_next;
@@ -141,10 +146,16 @@ chunk_rows(const GsRowStore *store)
 	return (Size) 1 << store->chunk_shift;
 }
 
+/*
+ * Rows that several processes sort are copied once more, in sorted order, so they reserve
+ * their memory twice.
+ */
 static void *
 reserve_and_alloc(GsRowStore *store, Size size)
 {
-	if (!gpusort_budget_reserve(store->budget, size))
+	Size		copies = store->budget->shared != NULL ? 2 : 1;
+
+	if (!gpusort_budget_reserve(store->budget, copies * size))
 		return NULL;
 	return gpusort_budget_alloc(store->budget, size);
 }
@@ -374,13 +385,14 @@ gpusort_row_store_put(GsRowStore *store, const Datum *values,
  * ----------------------------------------------------------------
  */
 
-static inline char *
-slot_of_row(const GsRowStore *store, uint32 row)
+/* Returns the chunk of a row, and sets *within to its number there. */
+static inline const GsRowChunk *
+chunk_of_row(const GsRowStore *store, uint32 number, Size *within)
 {
-	const GsRowChunk *chunk = &store->chunks[row >> store->chunk_shift];
-	Size		within = row & (chunk_rows(store) - 1);
-
-	return chunk->slots + within * chunk->slot_bytes;
+	if (unlikely(store->numbers != NULL))
+		number = store->numbers[number];
+	*within = number & (chunk_rows(store) - 1);
+	return &store->chunks[number >> store->chunk_shift];
 }
 
 static inline bool
@@ -394,9 +406,9 @@ is_elsewhere(const GsRowStore *store, const char *slot)
 static inline char *
 find_row(const GsRowStore *store, uint32 number, const uint8 **bitmap)
 {
-	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
-	Size		within = number & (chunk_rows(store) - 1);
-	char	   *row = slot_of_row(store, number);
+	Size		within;
+	const GsRowChunk *chunk = chunk_of_row(store, number, &within);
+	char	   *row = chunk->slots + within * chunk->slot_bytes;
 
 	gpusort_work_add(GPUSORT_WORK_ROW);
 	if (store->whole_tuples)
@@ -453,39 +465,107 @@ gpusort_row_store_make_dense(const GsRowStore *store, uint32 number, char *dense
 							store->format->fixed_bytes, dense);
 }
 
+#ifdef __GNUC__
+#define PREFETCH(address)	__builtin_prefetch(address)
+#else
+#define PREFETCH(address)	((void) 0)
+#endif
+
 /*
  * gcc drops calls of a function that only prefetches if it sees the function's body.
- * Therefore these functions are not in the file that calls them.
+ * Therefore this one calls no others, and is not in the file that calls it.
  */
 void
-gpusort_row_store_prefetch(const GsRowStore *store, uint32 number)
+gpusort_row_store_fetch_ahead(const GsRowStore *store, const uint64 *entries,
+							  int64 left)
 {
-#ifdef __GNUC__
-	const GsRowChunk *chunk = &store->chunks[number >> store->chunk_shift];
-	char	   *slot = slot_of_row(store, number);
+	Size		within;
+	const GsRowChunk *chunk;
+	char	   *slot;
+	char	   *end;
+	char	   *row;
 
-	char	   *end = slot + chunk->slot_bytes;
-
+	if (left <= PREFETCH_ROWS)
+		return;
+	chunk = chunk_of_row(store, (uint32) entries[PREFETCH_ROWS], &within);
+	slot = chunk->slots + within * chunk->slot_bytes;
+	end = slot + chunk->slot_bytes;
 	for (char *line = slot - (uintptr_t) slot % LINE_BYTES; line < end;
 		 line += LINE_BYTES)
-		__builtin_prefetch(line);
-#endif
+		PREFETCH(line);
+	if (!store->format->variable)
+		return;
+
+	/* By now, the slot of this row is in the cache. */
+	chunk = chunk_of_row(store, (uint32) entries[PREFETCH_ROWS / 2], &within);
+	slot = chunk->slots + within * chunk->slot_bytes;
+	if (!store->whole_tuples && !is_elsewhere(store, slot))
+		return;
+	row = *(char **) (slot + store->pointer_offset);
+	PREFETCH(row);
+	PREFETCH(row + LINE_BYTES);
+	if (store->whole_tuples)
+		PREFETCH(row + 2 * LINE_BYTES);
+}
+
+/* ----------------------------------------------------------------
+ *		rows of several processes
+ * ----------------------------------------------------------------
+ */
+
+GsSharedRows
+gpusort_row_store_share(const GsRowStore *store)
+{
+	GsSharedRows rows = {.chunks = store->chunks,.nchunks = store->nchunks};
+
+	for (uint32 c = 0; c < store->nchunks; c++)
+		rows.has_nulls |= store->chunks[c].nulls != NULL;
+	return rows;
+}
+
+GsRowStore *
+gpusort_row_store_create_view(const GsSharedRows *rows, int n,
+							  const GsSortSpec *spec, unsigned chunk_shift)
+{
+	GsRowStore *view = gpusort_row_store_create(NULL, spec, chunk_shift);
+
+	for (int p = 0; p < n; p++)
+		view->max_chunks += rows[p].nchunks;
+	view->chunks = palloc(Max(view->max_chunks, 1) * sizeof(GsRowChunk));
+	for (int p = 0; p < n; p++)
+	{
+		if (rows[p].nchunks > 0)
+			memcpy(view->chunks + view->nchunks, rows[p].chunks,
+				   rows[p].nchunks * sizeof(GsRowChunk));
+		view->nchunks += rows[p].nchunks;
+	}
+	return view;
 }
 
 void
-gpusort_row_store_prefetch_elsewhere(const GsRowStore *store, uint32 number)
+gpusort_row_store_set_numbers(GsRowStore *store, const uint32 *numbers)
 {
-#ifdef __GNUC__
-	char	   *slot = slot_of_row(store, number);
+	store->numbers = numbers;
+}
 
-	if (store->whole_tuples || is_elsewhere(store, slot))
-	{
-		char	   *row = *(char **) (slot + store->pointer_offset);
+const GsRowFormat *
+gpusort_row_store_format(const GsRowStore *store)
+{
+	return store->format;
+}
 
-		__builtin_prefetch(row);
-		__builtin_prefetch(row + LINE_BYTES);
-		if (store->whole_tuples)
-			__builtin_prefetch(row + 2 * LINE_BYTES);
-	}
-#endif
+char *
+gpusort_row_store_find(const GsRowStore *store, uint32 number,
+					   const uint8 **bitmap, Size *bytes)
+{
+	char	   *row = find_row(store, number, bitmap);
+
+	if (store->whole_tuples)
+		*bytes = ((MinimalTuple) row)->t_len;
+	else if (store->format->variable)
+		*bytes = gpusort_row_format_end(store->format, row, *bitmap,
+										store->format->fixed_bytes);
+	else
+		*bytes = store->format->fixed_bytes;
+	return row;
 }

@@ -58,13 +58,48 @@ extern void gpusort_row_store_make_dense(const GsRowStore *store, uint32 row,
 										 char *dense, Size bytes);
 
 /*
- * Prefetch a row.  Rows in sorted order are at random addresses, so the caller
- * prefetches rows that it will soon read: first the slot, and later, when the slot
- * is in the cache, the row if that is not in its slot.
+ * Prefetch rows that will be read soon after that of entries[0], of which 'left' follow:
+ * a slot, and half way before it is read, its row if that is not in the slot.  Rows in
+ * sorted order are at random addresses.
  */
-extern void gpusort_row_store_prefetch(const GsRowStore *store, uint32 row);
-extern void gpusort_row_store_prefetch_elsewhere(const GsRowStore *store,
-												 uint32 row);
+extern void gpusort_row_store_fetch_ahead(const GsRowStore *store,
+										  const uint64 *entries, int64 left);
+
+/*
+ * The rows of one process, for others that have the same memory.
+ */
+typedef struct GsSharedRows
+{
+	struct GsRowChunk *chunks;
+	uint32		nchunks;
+	bool		has_nulls;
+} GsSharedRows;
+
+extern GsSharedRows gpusort_row_store_share(const GsRowStore *store);
+
+/*
+ * Create a store of the rows of 'n' processes, which can only be read.  Their numbers are
+ * those of gpusort_ordering_create_view().
+ */
+extern GsRowStore *gpusort_row_store_create_view(const GsSharedRows *rows, int n,
+												 const GsSortSpec *spec,
+												 unsigned chunk_shift);
+
+/*
+ * Give the rows of a view other numbers: row i is the one whose number was numbers[i].
+ */
+extern void gpusort_row_store_set_numbers(GsRowStore *store,
+										  const uint32 *numbers);
+
+/* Returns the format of the rows. */
+extern const struct GsRowFormat *gpusort_row_store_format(const GsRowStore *store);
+
+/*
+ * Returns where a stored row is and how long it is, and sets *bitmap to its NULL bitmap or
+ * to NULL.
+ */
+extern char *gpusort_row_store_find(const GsRowStore *store, uint32 row,
+									const uint8 **bitmap, Size *bytes);
 
 /* Free a chunk whose rows are no longer needed. */
 extern void gpusort_row_store_free_chunk(GsRowStore *store, uint32 chunk);

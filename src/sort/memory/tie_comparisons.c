@@ -216,8 +216,10 @@ move_block(uint64 *dest, const uint64 *block, uint32 length)
  * ----------------------------------------------------------------
  */
 
+/* 'left' are the entries up to the end of the whole sort, whose rows are prefetched. */
 static void
-insertion_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count)
+insertion_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count,
+			   uint32 left)
 {
 	GsTieRow   *rows = comparisons->rows;
 	uint32		length;
@@ -228,6 +230,7 @@ insertion_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count)
 		uint32		j = i;
 		int			cmp = -1;
 
+		gpusort_row_store_fetch_ahead(comparisons->store, entries + i, left - i);
 		read_row(comparisons, entries[i], &row);
 		while (j > 0 &&
 			   (cmp = compare_rows(comparisons, &rows[j - 1], &row)) > 0)
@@ -308,7 +311,7 @@ join_blocks(uint64 *entries, uint32 middle)
 
 static void
 merge_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count,
-		   uint64 *scratch)
+		   uint32 left_in_all, uint64 *scratch)
 {
 	GsTieRow   *left = &comparisons->rows[0];
 	GsTieRow   *right = &comparisons->rows[1];
@@ -323,11 +326,12 @@ merge_sort(GsTieComparisons *comparisons, uint64 *entries, uint32 count,
 	/* An insertion sort would need too much memory for detoasted copies. */
 	if (count <= INSERTION_ROWS && !comparisons->copies_pay)
 	{
-		insertion_sort(comparisons, entries, count);
+		insertion_sort(comparisons, entries, count, left_in_all);
 		return;
 	}
-	merge_sort(comparisons, entries, middle, scratch);
-	merge_sort(comparisons, entries + middle, count - middle, scratch);
+	merge_sort(comparisons, entries, middle, left_in_all, scratch);
+	merge_sort(comparisons, entries + middle, count - middle,
+			   left_in_all - middle, scratch);
 	read_and_copy(comparisons, entries[middle - 1], left);
 	read_and_copy(comparisons, entries[middle], right);
 	cmp = compare_rows(comparisons, left, right);
@@ -369,7 +373,7 @@ gpusort_tie_comparisons_sort(GsTieComparisons *comparisons, uint64 *entries,
 {
 	MemoryContext caller = begin(comparisons, entries, first, end);
 
-	merge_sort(comparisons, entries, count, scratch);
+	merge_sort(comparisons, entries, count, count, scratch);
 	end_comparisons(comparisons, caller);
 }
 

@@ -54,7 +54,7 @@
 #define MORE_ROUNDS			4
 #define WORD_ROUNDS			4
 
-/* How many rows ahead we prefetch keys and rows. */
+/* How many rows ahead we prefetch keys. */
 #define PREFETCH_ROWS		24
 
 #ifdef __GNUC__
@@ -139,19 +139,6 @@ is_toasted(const GsTieSorter *sorter, int key, Datum value)
 		(VARATT_IS_COMPRESSED(varlena) || VARATT_IS_EXTERNAL(varlena));
 }
 
-/* Prefetch rows that will be read soon after the i-th. */
-static inline void
-fetch_ahead(const GsTieSorter *sorter, const uint64 *entries, uint32 i,
-			uint32 count)
-{
-	if (i + PREFETCH_ROWS >= count)
-		return;
-	gpusort_row_store_prefetch(sorter->store,
-							   (uint32) entries[i + PREFETCH_ROWS]);
-	gpusort_row_store_prefetch_elsewhere(sorter->store,
-										 (uint32) entries[i + PREFETCH_ROWS / 2]);
-}
-
 /* ----------------------------------------------------------------
  *		words
  * ----------------------------------------------------------------
@@ -169,7 +156,7 @@ encode_group(GsTieSorter *sorter, GsOrdering *ordering, const uint64 *entries,
 	for (uint32 i = 0; i < count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fetch_ahead(sorter, entries, i, count);
+		gpusort_row_store_fetch_ahead(sorter->store, entries + i, count - i);
 		read_keys(sorter, entries[i], from, to);
 		gpusort_key_plan_encode_at(sorter->key_plan, cursor, sorter->values,
 								   sorter->isnull,
@@ -193,7 +180,7 @@ encode_strings(GsTieSorter *sorter, GsOrdering *ordering,
 	for (uint32 i = 0; i < count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fetch_ahead(sorter, entries, i, count);
+		gpusort_row_store_fetch_ahead(sorter->store, entries + i, count - i);
 		gpusort_pivot_encode(&pivot, read_key(sorter, entries[i], key),
 							 gpusort_ordering_key(ordering,
 												  (uint32) entries[i]));
@@ -293,7 +280,7 @@ are_alike(GsTieSorter *sorter, const uint64 *entries, uint32 count, int key)
 	for (i = 1; i < count; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		fetch_ahead(sorter, entries, i, count);
+		gpusort_row_store_fetch_ahead(sorter->store, entries + i, count - i);
 		if (!is_alike(sorter, entries[i], key, value, size))
 			break;
 	}
@@ -392,6 +379,28 @@ sort_by_comparisons(GsTieSorter *sorter, GsOrdering *ordering,
 	}
 }
 
+/*
+ * Does it pay to look for duplicates before a group is sorted?  Words do not find them
+ * soon; a pivot does, but reads all rows of the group to the end, where a look ends at the
+ * first row that is different.
+ */
+static inline bool
+may_be_alike(const GsTieSorter *sorter, GsKeyRest rest, const GsKeyCursor *cursor,
+			 int first)
+{
+	switch (rest)
+	{
+		case GS_KEY_COMPARE:
+			return true;
+		case GS_KEY_WORDS:
+			return gpusort_key_plan_rounds(sorter->key_plan, cursor) == 1;
+		case GS_KEY_STRINGS:
+			return !are_costly(sorter, cursor, first);
+		default:
+			return false;
+	}
+}
+
 /* Sort a group, whose rows have equal words before those at the cursor. */
 static void
 sort_group(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
@@ -408,11 +417,7 @@ sort_group(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 															(uint32) entries[0]),
 									   &cursor, &first);
 
-	/* For strings, the pivot finds duplicates. */
-	if (count > SHORT_GROUP &&
-		(rest == GS_KEY_COMPARE ||
-		 (rest == GS_KEY_WORDS &&
-		  gpusort_key_plan_rounds(sorter->key_plan, &cursor) == 1)) &&
+	if (count > SHORT_GROUP && may_be_alike(sorter, rest, &cursor, first) &&
 		are_alike(sorter, entries, count, first))
 		rest = gpusort_key_plan_skip_key(sorter->key_plan, &cursor, &first);
 
@@ -445,7 +450,12 @@ sort_groups(GsTieSorter *sorter, GsOrdering *ordering, uint64 *entries,
 
 		CHECK_FOR_INTERRUPTS();
 		if (length > 1)
+		{
+			/* The rows of the next groups can come meanwhile. */
+			for (uint32 i = 0; i < Min(length, SHORT_GROUP); i++)
+				gpusort_row_store_fetch_ahead(sorter->store, entries + i, count - i);
 			sort_group(sorter, ordering, entries, length, cursor);
+		}
 		entries += length;
 		count -= length;
 	}

@@ -1,0 +1,712 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_merge.c
+ *		Merges the runs of several processes, by all of these processes.
+ *
+ * A range is merged into a slot, of which there are a few for each process.  When the leader
+ * has read the rows of a slot, the slot is used again for a later range.  Range r is in slot
+ * r modulo the number of slots.
+ *
+ * A process that has no memory for the rows of a range leaves the range to the leader, which
+ * then merges it into memory of its own.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "portability/instr_time.h"
+#include "storage/barrier.h"
+#include "storage/condition_variable.h"
+#include "storage/spin.h"
+#include "utils/memutils.h"
+
+#include "sort/disk/range_pieces.h"
+#include "sort/disk/run_merge.h"
+#include "sort/disk/run_splitters.h"
+#include "sort/disk/shared_merge.h"
+#include "sort/memory/shared_sort.h"
+#include "work.h"
+
+/*
+ * Half of the memory of each process is for ranges, and half for a block of each run.  A
+ * range that has several blocks of each run reads few rows of others.
+ */
+#define SLOTS_PER_PROCESS	2
+#define RANGE_PART			4
+#define BLOCKS_PART			2
+#define BLOCKS_PER_RANGE	4
+#define MIN_RANGE_BYTES		((Size) 64 * 1024)
+
+/* Also, there are this many ranges for each process, so that all end at about the same time. */
+#define RANGES_PER_PROCESS	8
+
+/* A range is in pieces of this part of it, but of no more than so many bytes. */
+#define PIECE_PART			4
+#define MAX_PIECE_BYTES		((Size) 256 * 1024)
+
+/* The first phase of the barrier: runs are being written. */
+#define PHASE_WRITE			0
+
+/* Where a range is that has been merged. */
+typedef struct GsMergeSlot
+{
+	int			ready;			/* the number of the range, plus 1; or 0 */
+	bool		left;			/* to the leader, for want of memory */
+	GsRangePiece *pieces;
+} GsMergeSlot;
+
+/* The runs of a process. */
+typedef struct GsMergeShare
+{
+	int			nruns;
+	GsIndexedRun *runs;
+	int64		file_kb;
+	GsFallback	overflow;
+} GsMergeShare;
+
+struct GsSharedMerge
+{
+	bool		allowed;
+	GsRunSetHandle set;
+	GsSharedBudget *budget;
+	Barrier		barrier;
+	int			nshares;
+	pg_atomic_uint32 refused;
+	pg_atomic_uint32 members;	/* that have written runs */
+	bool		has_leader;		/* is the leader among them? */
+
+	slock_t		mutex;			/* for what follows */
+	int			next_range;		/* that nobody has taken */
+	int			nread;			/* ranges that the leader has read */
+	bool		stopped;		/* do the other processes leave the remaining
+								 * ranges to the leader? */
+	int			nslots;
+	ConditionVariable progress; /* any of this has changed */
+
+	GsMergeSlot *slots;
+	GsMergeShare shares[FLEXIBLE_ARRAY_MEMBER];
+};
+
+struct GsMergeMember
+{
+	GsSharedMerge *merge;
+	const GsSortSpec *spec;
+	bool		is_leader;
+	bool		attached;
+	MemoryContext context;
+
+	/* All runs, the leader's first, and their files. */
+	GsRowFormat *format;
+	int			nruns;
+	GsIndexedRun *runs;
+	GsSortedRun *files;			/* the first one of a process owns the file */
+	int64		nrows;
+
+	GsRunSplitters *splitters;
+	int			nranges;
+	GsBudget   *budget;
+	Size		piece_bytes;
+	GsRunCut   *cuts;			/* where range 'cuts_of' begins in each run, */
+	GsRunCut   *next_cuts;		/* and where it ends */
+	int			cuts_of;		/* or -1 */
+
+	/* In the leader. */
+	int			reading;		/* number of the range, or -1 */
+	const GsRangePiece *piece;	/* of it */
+	GsRangePiece *private_pieces;	/* of a range that was left */
+
+	int64		nmerged;		/* rows of ranges that were merged here */
+	double		wait_ms;
+};
+
+/* ----------------------------------------------------------------
+ *		beginning
+ * ----------------------------------------------------------------
+ */
+
+static Size
+bytes_of_struct(int processes)
+{
+	return MAXALIGN(sizeof(GsSharedMerge) + processes * sizeof(GsMergeShare));
+}
+
+Size
+gpusort_shared_merge_bytes(int processes)
+{
+	return bytes_of_struct(processes) +
+		processes * SLOTS_PER_PROCESS * sizeof(GsMergeSlot);
+}
+
+GsSharedMerge *
+gpusort_shared_merge_init(void *memory, GsSharedBudget *budget,
+						  const GsSortSpec *spec, GsRunSetHandle set)
+{
+	GsSharedMerge *merge = memory;
+
+	memset(merge, 0, gpusort_shared_merge_bytes(spec->processes));
+	merge->allowed = true;
+	merge->set = set;
+	merge->budget = budget;
+	BarrierInit(&merge->barrier, 0);
+	merge->nshares = spec->processes;
+	pg_atomic_init_u32(&merge->refused, 0);
+	pg_atomic_init_u32(&merge->members, 0);
+	SpinLockInit(&merge->mutex);
+	merge->nslots = spec->processes * SLOTS_PER_PROCESS;
+	ConditionVariableInit(&merge->progress);
+	merge->slots = (GsMergeSlot *)
+		((char *) memory + bytes_of_struct(spec->processes));
+	return merge;
+}
+
+GsSharedMerge *
+gpusort_shared_merge_find(void *memory)
+{
+	GsSharedMerge *merge = memory;
+
+	return merge->allowed ? merge : NULL;
+}
+
+GsMergeMember *
+gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec)
+{
+	GsMergeMember *member;
+
+	if (BarrierAttach(&merge->barrier) != PHASE_WRITE)
+	{
+		BarrierDetach(&merge->barrier);
+		return NULL;
+	}
+	Assert(spec->process < merge->nshares);
+	member = palloc0(sizeof(GsMergeMember));
+	member->merge = merge;
+	member->spec = spec;
+	member->is_leader = spec->target == NULL;
+	member->attached = true;
+	member->context = AllocSetContextCreate(CurrentMemoryContext,
+											"pg_gpusort shared merge",
+											ALLOCSET_DEFAULT_SIZES);
+	member->cuts_of = -1;
+	member->reading = -1;
+	return member;
+}
+
+void
+gpusort_merge_member_leave(GsMergeMember *member)
+{
+	if (member->attached)
+		BarrierDetach(&member->merge->barrier);
+	member->attached = false;
+}
+
+bool
+gpusort_merge_member_has_others(const GsMergeMember *member)
+{
+	return member->attached &&
+		BarrierParticipants(&member->merge->barrier) > 1;
+}
+
+/* ----------------------------------------------------------------
+ *		the runs of all processes
+ * ----------------------------------------------------------------
+ */
+
+/* Copy bytes to where all processes can read them.  Returns NULL if there is no memory. */
+static void *
+publish_bytes(GsBudget *budget, const void *data, Size bytes)
+{
+	void	   *copy;
+
+	if (!gpusort_budget_reserve(budget, Max(bytes, 1)))
+		return NULL;
+	copy = gpusort_budget_alloc(budget, Max(bytes, 1));
+	if (copy != NULL)
+		memcpy(copy, data, bytes);
+	return copy;
+}
+
+/* Let other processes find the runs of this one.  Returns false if there is no memory. */
+static bool
+publish_runs(GsMergeMember *member, GsExternalSort *external)
+{
+	GsMergeShare *share = &member->merge->shares[member->spec->process];
+	int			nruns = gpusort_external_runs(external);
+	GsIndexedRun *runs = palloc0(Max(nruns, 1) * sizeof(GsIndexedRun));
+
+	for (int r = 0; r < nruns; r++)
+	{
+		GsRunIndex *index = &runs[r].index;
+
+		gpusort_external_describe_run(external, r, &runs[r]);
+		index->blocks = publish_bytes(member->budget, index->blocks,
+									  index->nblocks * sizeof(GsBlockEntry));
+		index->samples = publish_bytes(member->budget, index->samples,
+									   index->sample_bytes);
+		if (index->blocks == NULL || index->samples == NULL)
+			return false;
+	}
+	share->runs = publish_bytes(member->budget, runs,
+								nruns * sizeof(GsIndexedRun));
+	share->nruns = nruns;
+	share->file_kb = gpusort_external_kb(external);
+	pfree(runs);
+	return share->runs != NULL;
+}
+
+/* Open the file of a process, to which several runs belong. */
+static GsExtentFile *
+open_file(const GsMergeMember *member, const GsSharedRun *run)
+{
+	return gpusort_extent_file_open(run->extent_bytes, member->merge->set,
+									run->producer);
+}
+
+/* After all processes have published their runs: collect and open them. */
+static void
+collect_runs(GsMergeMember *member)
+{
+	const GsSharedMerge *merge = member->merge;
+	int			n = 0;
+
+	for (int p = 0; p < merge->nshares; p++)
+		n += merge->shares[p].nruns;
+	member->nruns = n;
+	member->runs = palloc0(Max(n, 1) * sizeof(GsIndexedRun));
+	member->files = palloc0(Max(n, 1) * sizeof(GsSortedRun));
+	n = 0;
+	for (int p = 0; p < merge->nshares; p++)
+	{
+		const GsMergeShare *share = &merge->shares[p];
+		GsExtentFile *file = NULL;
+
+		for (int r = 0; r < share->nruns; r++, n++)
+		{
+			member->runs[n] = share->runs[r];
+			if (file == NULL)
+				file = open_file(member, &share->runs[r].run);
+			member->files[n].file = file;
+			member->files[n].owns_file = r == 0;
+			member->files[n].frozen = true;
+			member->files[n].longest_block = share->runs[r].run.longest_block;
+			member->nrows += share->runs[r].run.nrows;
+		}
+	}
+}
+
+/* Returns how many bytes a range should have. */
+static Size
+choose_range_bytes(const GsMergeMember *member)
+{
+	Size		memory = gpusort_sort_spec_memory(member->spec);
+	Size		bytes = (Size) member->nruns * BLOCKS_PER_RANGE *
+		gpusort_run_file_reader_bytes(memory);
+
+	return Max(Min(bytes, memory / RANGE_PART), MIN_RANGE_BYTES);
+}
+
+/* Returns how many bytes the rows of all runs take in memory. */
+static uint64
+estimate_bytes(const GsMergeMember *member)
+{
+	const GsRowFormat *format = member->format;
+	uint64		fixed = (uint64) member->nrows * format->packed_bytes;
+	uint64		variable = member->nrows * sizeof(char *);
+
+	for (int r = 0; r < member->nruns; r++)
+		variable += member->runs[r].run.bytes;
+	return format->variable ? fixed + variable : fixed;
+}
+
+/*
+ * Divide the rows into ranges.  Returns false if there are not enough samples for ranges
+ * that fit in memory, since rows are very long.
+ */
+static bool
+split_runs(GsMergeMember *member)
+{
+	uint64		bytes = estimate_bytes(member);
+	Size		range_bytes = choose_range_bytes(member);
+	uint64		nranges;
+
+	nranges = Max(bytes / range_bytes,
+				  Min((uint64) member->merge->nshares * RANGES_PER_PROCESS,
+					  bytes / MIN_RANGE_BYTES));
+	nranges = Min(nranges + 1, INT_MAX / 2);
+	member->splitters = gpusort_run_splitters_create(member->spec,
+													 member->format,
+													 member->runs,
+													 member->nruns,
+													 (int) nranges);
+	member->nranges = gpusort_run_splitters_ranges(member->splitters);
+	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);
+	member->cuts = palloc(member->nruns * sizeof(GsRunCut));
+	member->next_cuts = palloc(member->nruns * sizeof(GsRunCut));
+	return bytes / member->nranges <= gpusort_sort_spec_memory(member->spec);
+}
+
+/* ----------------------------------------------------------------
+ *		merging ranges
+ * ----------------------------------------------------------------
+ */
+
+static void
+find_cuts(GsMergeMember *member, int range, GsRunCut *cuts)
+{
+	for (int r = 0; r < member->nruns; r++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		cuts[r] = gpusort_run_splitters_cut(member->splitters, range, r,
+											&member->files[r]);
+	}
+}
+
+/* Find where a range begins and ends in all runs. */
+static void
+find_range(GsMergeMember *member, int range)
+{
+	if (member->cuts_of >= 0 && member->cuts_of == range - 1)
+	{
+		GsRunCut   *cuts = member->cuts;
+
+		member->cuts = member->next_cuts;
+		member->next_cuts = cuts;
+	}
+	else
+		find_cuts(member, range, member->cuts);
+	member->cuts_of = -1;		/* in case of an error */
+	find_cuts(member, range + 1, member->next_cuts);
+	member->cuts_of = range;
+}
+
+/*
+ * Merge a range into pieces, whose memory is of the budget or, if that is NULL, of this
+ * process.  Returns false if the budget has no memory.
+ */
+static bool
+merge_range(GsMergeMember *member, int range, GsBudget *budget,
+			GsRangePiece **pieces)
+{
+	MemoryContext context = AllocSetContextCreate(member->context,
+												  "pg_gpusort range",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+	GsSortedRun *slices;
+	GsSortedRun **sources;
+	GsRunMerge *merge;
+	GsPieceWriter writer;
+	bool		fits = true;
+	int64		nrows = 0;
+	int			n = 0;
+
+	gpusort_piece_writer_begin(&writer, member->format, budget,
+							   member->piece_bytes, pieces);
+	find_range(member, range);
+	MemoryContextSwitchTo(context);
+	slices = palloc(member->nruns * sizeof(GsSortedRun));
+	sources = palloc(member->nruns * sizeof(GsSortedRun *));
+	for (int r = 0; r < member->nruns; r++)
+	{
+		if (member->cuts[r].row == member->next_cuts[r].row)
+			continue;
+		slices[n] = gpusort_run_slice(&member->runs[r], &member->files[r],
+									  &member->cuts[r], &member->next_cuts[r]);
+		sources[n] = &slices[n];
+		n++;
+	}
+	if (n > 0)
+	{
+		merge = gpusort_run_merge_begin(member->spec, member->format, sources, n,
+										NULL);
+		while (fits && gpusort_run_merge_next(merge))
+		{
+			fits = gpusort_piece_writer_put(&writer,
+											gpusort_run_merge_packed_row(merge));
+			nrows++;
+		}
+	}
+	gpusort_piece_writer_end(&writer);
+	if (fits)
+		member->nmerged += nrows;
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	return fits;
+}
+
+/*
+ * Take the next range.  Returns -1 if there is none now, and sets *end to whether there will
+ * be none later.  The leader takes ranges also after the others have been stopped.
+ */
+static int
+take_range(GsMergeMember *member, bool *end)
+{
+	GsSharedMerge *merge = member->merge;
+	int			range = -1;
+
+	SpinLockAcquire(&merge->mutex);
+	*end = merge->next_range >= member->nranges ||
+		(merge->stopped && !member->is_leader);
+	if (!*end && merge->next_range < merge->nread + merge->nslots)
+		range = merge->next_range++;
+	SpinLockRelease(&merge->mutex);
+	return range;
+}
+
+/* Merge a range that this process has taken into its slot. */
+static void
+fill_slot(GsMergeMember *member, int range)
+{
+	GsSharedMerge *merge = member->merge;
+	GsMergeSlot *slot = &merge->slots[range % merge->nslots];
+	bool		fits = merge_range(member, range, member->budget, &slot->pieces);
+
+	SpinLockAcquire(&merge->mutex);
+	slot->left = !fits;
+	slot->ready = range + 1;
+	SpinLockRelease(&merge->mutex);
+	ConditionVariableBroadcast(&merge->progress);
+}
+
+/* Merge ranges until there are none left. */
+static void
+merge_ranges(GsMergeMember *member)
+{
+	bool		end = false;
+
+	while (!end)
+	{
+		int			range = take_range(member, &end);
+
+		if (range >= 0)
+		{
+			ConditionVariableCancelSleep();
+			fill_slot(member, range);
+		}
+		else if (!end)
+			ConditionVariableSleep(&member->merge->progress, gpusort_shared_wait_event());
+	}
+	ConditionVariableCancelSleep();
+}
+
+/* After this process has written its runs: do all processes merge together? */
+static bool
+begin_together(GsMergeMember *member, GsExternalSort *external,
+			   GsFallback overflow)
+{
+	GsSharedMerge *merge = member->merge;
+	GsMergeShare *share = &merge->shares[member->spec->process];
+
+	share->overflow = overflow;
+	if (!publish_runs(member, external))
+		pg_atomic_write_u32(&merge->refused, 1);
+	pg_atomic_fetch_add_u32(&merge->members, 1);
+	if (member->is_leader)
+		merge->has_leader = true;
+	(void) BarrierArriveAndWait(&merge->barrier, gpusort_shared_wait_event());
+	gpusort_merge_member_leave(member);
+	if (pg_atomic_read_u32(&merge->refused) != 0 || !merge->has_leader ||
+		pg_atomic_read_u32(&merge->members) < 2)
+		return false;
+	collect_runs(member);
+	return member->nrows > 0 && split_runs(member);
+}
+
+/* Returns how many runs each process may have, so that a merge has memory for all blocks. */
+static int
+runs_of_process(const GsMergeMember *member)
+{
+	Size		memory = gpusort_sort_spec_memory(member->spec);
+	Size		blocks = memory / BLOCKS_PART /
+		gpusort_run_file_reader_bytes(memory);
+
+	return (int) Max(Min(blocks, INT_MAX) / member->merge->nshares, 1);
+}
+
+bool
+gpusort_merge_member_merge(GsMergeMember *member, GsExternalSort *external,
+						   GsFallback overflow)
+{
+	MemoryContext caller;
+	bool		together;
+
+	if (!member->attached)
+		return false;
+	gpusort_external_reduce_runs(external, runs_of_process(member));
+	caller = MemoryContextSwitchTo(member->context);
+	member->format = gpusort_row_format_create(member->spec);
+	member->budget = gpusort_budget_create_shared(member->merge->budget);
+	gpusort_budget_set_published(member->budget, true);
+	together = begin_together(member, external, overflow);
+	if (together && !member->is_leader)
+		merge_ranges(member);
+	MemoryContextSwitchTo(caller);
+	return together;
+}
+
+/* ----------------------------------------------------------------
+ *		reading, in the leader
+ * ----------------------------------------------------------------
+ */
+
+static bool
+is_ready(GsSharedMerge *merge, int range)
+{
+	bool		ready;
+
+	SpinLockAcquire(&merge->mutex);
+	ready = merge->slots[range % merge->nslots].ready == range + 1;
+	SpinLockRelease(&merge->mutex);
+	return ready;
+}
+
+/* Merge other ranges until this one is ready, or wait for the process that merges it. */
+static void
+wait_for_range(GsMergeMember *member, int range)
+{
+	GsSharedMerge *merge = member->merge;
+
+	while (!is_ready(merge, range))
+	{
+		bool		end;
+		int			other = take_range(member, &end);
+
+		if (other >= 0)
+		{
+			ConditionVariableCancelSleep();
+			fill_slot(member, other);
+		}
+		else
+			ConditionVariableSleep(&merge->progress, gpusort_shared_wait_event());
+	}
+	ConditionVariableCancelSleep();
+}
+
+/* Merge a range that was left, in memory of its own.  Returns its pieces. */
+static const GsRangePiece *
+merge_range_left(GsMergeMember *member, int range)
+{
+	/* The pieces of a range that was left before are used again. */
+	(void) merge_range(member, range, NULL, &member->private_pieces);
+	return member->private_pieces;
+}
+
+/* All rows of the range that is read have been read. */
+static void
+end_range(GsMergeMember *member)
+{
+	GsSharedMerge *merge = member->merge;
+
+	SpinLockAcquire(&merge->mutex);
+	merge->nread++;
+	SpinLockRelease(&merge->mutex);
+	ConditionVariableBroadcast(&merge->progress);
+}
+
+/* Go to the first piece of the next range. */
+static void
+begin_next_range(GsMergeMember *member)
+{
+	GsSharedMerge *merge = member->merge;
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+	GsMergeSlot *slot;
+	instr_time	start;
+	instr_time	end;
+
+	if (member->reading >= 0)
+		end_range(member);
+	if (++member->reading >= member->nranges)
+		elog(ERROR, "merged runs have fewer rows than they should");
+	INSTR_TIME_SET_CURRENT(start);
+	wait_for_range(member, member->reading);
+	slot = &merge->slots[member->reading % merge->nslots];
+	member->piece = slot->left ? merge_range_left(member, member->reading) :
+		slot->pieces;
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	member->wait_ms += INSTR_TIME_GET_MILLISEC(end);
+	MemoryContextSwitchTo(caller);
+}
+
+/* GsRangeSeek: positions ascend. */
+static void
+seek_forward(GsRangeReader *reader, int64 position)
+{
+	GsMergeMember *member = reader->arg;
+
+	Assert(position >= reader->start);
+	while (position - reader->start >= reader->range.nrows)
+	{
+		reader->start += reader->range.nrows;
+		if (member->piece != NULL)
+			member->piece = member->piece->next;
+		while (member->piece == NULL || member->piece->range.nrows == 0)
+			begin_next_range(member);
+		reader->range = member->piece->range;
+	}
+}
+
+GsRangeReader *
+gpusort_merge_member_read(GsMergeMember *member)
+{
+	return gpusort_range_reader_create(member->spec, member->nrows, seek_forward,
+									   member);
+}
+
+void
+gpusort_merge_member_end(GsMergeMember *member)
+{
+	for (int r = 0; r < member->nruns; r++)
+		if (member->files[r].owns_file)
+			gpusort_extent_file_close(member->files[r].file);
+	member->nruns = 0;
+}
+
+void
+gpusort_shared_merge_stop(GsSharedMerge *merge)
+{
+	SpinLockAcquire(&merge->mutex);
+	merge->stopped = true;
+	SpinLockRelease(&merge->mutex);
+	ConditionVariableBroadcast(&merge->progress);
+}
+
+/* ----------------------------------------------------------------
+ *		reports
+ * ----------------------------------------------------------------
+ */
+
+int64
+gpusort_merge_member_rows(const GsMergeMember *member)
+{
+	return member->nmerged;
+}
+
+double
+gpusort_merge_member_wait_ms(const GsMergeMember *member)
+{
+	return member->wait_ms;
+}
+
+int64
+gpusort_merge_member_kb(const GsMergeMember *member)
+{
+	return member->merge->shares[member->spec->process].file_kb;
+}
+
+int64
+gpusort_shared_merge_kb(const GsSharedMerge *merge)
+{
+	int64		kb = 0;
+
+	for (int p = 0; p < merge->nshares; p++)
+		kb += merge->shares[p].file_kb;
+	return kb;
+}
+
+GsFallback
+gpusort_shared_merge_overflow(const GsSharedMerge *merge)
+{
+	for (int p = 0; p < merge->nshares; p++)
+		if (merge->shares[p].overflow != GS_FALLBACK_NONE)
+			return merge->shares[p].overflow;
+	return GS_FALLBACK_NONE;
+}

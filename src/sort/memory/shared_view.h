@@ -1,0 +1,106 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_view.h
+ *		All rows of a shared sort, as each of its processes sees them.
+ *
+ * A view consists of an ordering and a row store whose chunks are those of all processes,
+ * one process after the other.  In it every row has a number, by which any process finds
+ * its key and its columns.  So all that sorts the rows of one process sorts those of all.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SHARED_VIEW_H
+#define GPUSORT_SHARED_VIEW_H
+
+#include "sort/memory/memory_sort.h"
+
+/* The most ranges into which rows are divided. */
+#define GPUSORT_MAX_RANGES	2050
+
+/* What one process has added, and where it has placed it. */
+typedef struct GsShare
+{
+	GsSharedKeys keys;
+	GsSharedRows rows;
+
+	/* One key, and the bits in which others differ from it. */
+	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
+	uint64		varying[GPUSORT_CPU_MAX_KEY_WORDS];
+
+	/*
+	 * Entries of the rows in the order of arrival, first those without a NULL
+	 * key; NULL if none has one.
+	 */
+	uint64	   *arrived;
+
+	/*
+	 * Entries by range: those of range r are from starts[r] to starts[r + 1].
+	 * Their keys are in the same order, or NULL.
+	 */
+	uint64	   *placed;
+	uint64	   *placed_keys;
+	uint32	   *starts;
+} GsShare;
+
+/* Rows with a NULL key, or those without. */
+typedef struct GsRowClass GsRowClass;
+
+/* In the memory of one process. */
+typedef struct GsSharedView
+{
+	const GsSortSpec *spec;
+	GsShare    *shares;			/* of all processes */
+	int			nshares;
+	unsigned	chunk_shift;
+
+	GsOrdering *ordering;
+	GsRowStore *store;
+	bool		has_nulls;		/* is any column of any row NULL? */
+	uint32	   *first_rows;		/* the number of each process's first row */
+	GsKeyWindow window;			/* the highest bits in which any keys differ */
+	bool		complete;		/* are all such bits in the window? */
+	bool		exact;			/* are there no ties to break? */
+
+	/* After splitting. */
+	GsRowClass *classes;		/* in sorted order */
+	int			nranges;
+	bool		places_keys;	/* along with the entries? */
+} GsSharedView;
+
+/*
+ * Let the other processes access the rows of this one.  Returns false if there is no memory
+ * for sorting them, or if others would not understand their keys.
+ */
+extern bool gpusort_share_publish(GsShare *share, const GsSortSpec *spec,
+								  GsMemorySort *rows);
+
+/* Are there row numbers for all rows? */
+extern bool gpusort_shares_have_numbers(const GsShare *shares, int nshares,
+										unsigned chunk_shift);
+
+/* After all processes have published: create a view in the current memory context. */
+extern GsSharedView *gpusort_shared_view_create(GsShare *shares, int nshares,
+												unsigned chunk_shift,
+												const GsSortSpec *spec);
+
+/* Divide the rows into ranges, by splitters from a sample. */
+extern void gpusort_shared_view_split(GsSharedView *view);
+
+/*
+ * Place the rows of a process in ranges, in memory of its budget.  Returns false if there is
+ * none.
+ */
+extern bool gpusort_shared_view_place(const GsSharedView *view, int process,
+									  GsBudget *budget);
+
+/* After placing: the number of rows of a range that one process has, or all. */
+static inline uint32
+gpusort_share_rows(const GsShare *share, int range)
+{
+	return share->starts == NULL ? 0 :
+		share->starts[range + 1] - share->starts[range];
+}
+
+extern uint32 gpusort_shares_count(const GsShare *shares, int nshares, int range);
+
+#endif							/* GPUSORT_SHARED_VIEW_H */

@@ -1,0 +1,200 @@
+/*-------------------------------------------------------------------------
+ *
+ * sorted_ranges.c
+ *		Rows in sorted order, which several processes have written to shared memory.
+ *
+ * The process that writes a range reads its rows all over the memory and prefetches them,
+ * so that the process that returns all rows reads them in sequence.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "core/copy_bytes.h"
+#include "sort/memory/sorted_ranges.h"
+#include "work.h"
+
+/* Rows whose lengths differ are in blocks of at least this size. */
+#define BLOCK_BYTES			((Size) 512 * 1024)
+
+struct GsRangeWriter
+{
+	const GsRowStore *store;
+	const GsRowFormat *format;
+	GsBudget   *budget;
+	bool		has_nulls;
+
+	/* Free room in the newest block. */
+	char	   *block_next;
+	char	   *block_end;
+};
+
+GsRangeWriter *
+gpusort_range_writer_create(const GsRowStore *store, GsBudget *budget,
+							bool has_nulls)
+{
+	GsRangeWriter *writer = palloc0(sizeof(GsRangeWriter));
+
+	writer->store = store;
+	writer->format = gpusort_row_store_format(store);
+	writer->budget = budget;
+	writer->has_nulls = has_nulls;
+	return writer;
+}
+
+/* Allocate a row whose length is its own.  Returns NULL if there is no memory. */
+static char *
+allocate_row(GsRangeWriter *writer, Size bytes)
+{
+	char	   *row;
+
+	bytes = MAXALIGN(bytes);
+	if (writer->block_end - writer->block_next < (ptrdiff_t) bytes)
+	{
+		Size		block_bytes = Max(bytes, BLOCK_BYTES);
+
+		writer->block_next = gpusort_budget_alloc(writer->budget, block_bytes);
+		if (writer->block_next == NULL)
+		{
+			writer->block_end = NULL;
+			return NULL;
+		}
+		writer->block_end = writer->block_next + block_bytes;
+	}
+	row = writer->block_next;
+	writer->block_next += bytes;
+	return row;
+}
+
+/* Copy the NULL bitmap of a row, which may be NULL. */
+static inline void
+copy_bitmap(const GsRangeWriter *writer, GsSortedRange *range, uint32 i,
+			const uint8 *bitmap)
+{
+	Size		bytes = writer->format->null_bytes;
+
+	if (bitmap != NULL)
+		memcpy(range->nulls + i * bytes, bitmap, bytes);
+	else
+		memset(range->nulls + i * bytes, 0, bytes);
+}
+
+/* Allocate the arrays of a range.  Returns false if there is no memory. */
+static bool
+allocate_range(GsRangeWriter *writer, uint32 count, GsSortedRange *range)
+{
+	const GsRowFormat *format = writer->format;
+	Size		bytes = format->variable ? sizeof(char *) : format->fixed_bytes;
+	void	   *array = gpusort_budget_alloc(writer->budget,
+											 Max(count * bytes, 1));
+
+	memset(range, 0, sizeof(*range));
+	range->nrows = count;
+	if (format->variable)
+		range->rows = array;
+	else
+		range->slots = array;
+	if (array == NULL || !writer->has_nulls)
+		return array != NULL;
+	range->nulls = gpusort_budget_alloc(writer->budget,
+										count * format->null_bytes);
+	return range->nulls != NULL;
+}
+
+bool
+gpusort_range_writer_write(GsRangeWriter *writer, const uint64 *entries,
+						   uint32 count, GsSortedRange *range)
+{
+	if (!allocate_range(writer, count, range))
+		return false;
+	for (uint32 i = 0; i < count; i++)
+	{
+		const uint8 *bitmap;
+		Size		bytes;
+		char	   *row;
+		char	   *copy;
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_row_store_fetch_ahead(writer->store, entries + i, count - i);
+		row = gpusort_row_store_find(writer->store, (uint32) entries[i],
+									 &bitmap, &bytes);
+		if (range->slots != NULL)
+			copy = range->slots + i * bytes;
+		else
+		{
+			copy = allocate_row(writer, bytes);
+			if (copy == NULL)
+				return false;
+			range->rows[i] = copy;
+		}
+		gpusort_work_add(bytes);
+		gpusort_copy_bytes(copy, row, bytes);
+		if (writer->has_nulls)
+			copy_bitmap(writer, range, i, bitmap);
+	}
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		reading
+ * ----------------------------------------------------------------
+ */
+
+GsRangeReader *
+gpusort_range_reader_create(const GsSortSpec *spec, int64 nrows,
+							GsRangeSeek seek, void *arg)
+{
+	GsRangeReader *reader = palloc0(sizeof(GsRangeReader));
+
+	reader->format = gpusort_row_format_create(spec);
+	reader->nrows = nrows;
+	reader->seek = seek;
+	reader->arg = arg;
+	return reader;
+}
+
+/* GsRangeSeek for an array of ranges. */
+static void
+seek_in_array(GsRangeReader *reader, int64 position)
+{
+	int			low = 0;
+	int			high = reader->nranges;
+
+	/*
+	 * The range starts at or before the position, and the one at 'high'
+	 * after.
+	 */
+	while (high - low > 1)
+	{
+		int			middle = (low + high) / 2;
+
+		if (reader->starts[middle] <= position)
+			low = middle;
+		else
+			high = middle;
+	}
+	reader->prepare(reader->arg, low);
+	reader->start = reader->starts[low];
+	reader->range = reader->ranges[low];
+}
+
+GsRangeReader *
+gpusort_range_reader_create_array(const GsSortSpec *spec,
+								  const GsSortedRange *ranges,
+								  const int64 *counts, int nranges,
+								  GsRangePrepare prepare, void *arg)
+{
+	int64	   *starts = palloc((nranges + 1) * sizeof(int64));
+	GsRangeReader *reader;
+
+	starts[0] = 0;
+	for (int r = 0; r < nranges; r++)
+		starts[r + 1] = starts[r] + counts[r];
+	reader = gpusort_range_reader_create(spec, starts[nranges], seek_in_array,
+										 arg);
+	reader->ranges = ranges;
+	reader->nranges = nranges;
+	reader->prepare = prepare;
+	reader->starts = starts;
+	return reader;
+}

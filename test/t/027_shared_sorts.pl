@@ -1,0 +1,314 @@
+# Sorts that parallel processes do together, in shared memory or by merging their runs: any
+# distribution of keys, any share of the rows, little memory, and memory that ends.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'},
+	q{pg_gpusort.backend = 'cpu'}, 'pg_gpusort.min_rows = 0', q{work_mem = '64MB'},
+	'max_worker_processes = 16', 'max_parallel_workers = 8');
+my $parallel = parallel_plans(3, 'enable_gathermerge = off');
+
+# Of each way to sort together: what EXPLAIN shows, and settings with which rows are sorted so.
+my $shared = qr/Sort Method: cpu radix, shared  Memory: \d+kB\n/;
+my $merged = qr/Sort Method: external merge(, shared)?  Disk: \d+kB\n/;
+my @in_memory = ($shared, 'SET pg_gpusort.debug_require = cpu');
+
+# A leader that has written its runs before any worker has started merges alone.
+my $together = 0;
+my @on_disk = ($merged, q{SET pg_gpusort.work_mem = '128kB'}, 'SET pg_gpusort.debug_require = node');
+
+make_distributions($node);
+
+sub answers
+{
+	my ($query, @settings) = @_;
+	my $stock = $node->safe_psql('postgres', "SET pg_gpusort.enable = off; $query");
+	my $ours = $node->safe_psql('postgres', join('; ', $parallel, @settings, $query));
+
+	return ($ours, $stock);
+}
+
+# together_like_stock NAME, QUERY, SETTINGS: the rows of stock PostgreSQL, in its order,
+# whether they are sorted in memory or on disk.
+sub together_like_stock
+{
+	my ($name, $query, @settings) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $way (\@in_memory, \@on_disk)
+	{
+		my ($method, @more) = @$way;
+		my ($ours, $stock) = answers(digest($query), @more, @settings);
+
+		is($ours, $stock, "$name: rows");
+		my $plan = $node->safe_psql('postgres', join('; ', $parallel, @more, @settings, "EXPLAIN (ANALYZE) $query"));
+		like($plan, $method, "$name: method");
+		$together++ if $plan =~ /external merge, shared/;
+	}
+}
+
+# ---- Distributions of keys ----
+
+foreach my $key ('random', 'ascending', 'descending', 'same', 'two', 'few', 'nothing', 'almost_nothing',
+	'outliers', 'two_windows', 'text COLLATE "C"', 'same_text COLLATE "C"', 'long_text COLLATE "C"', 'wide COLLATE "C"')
+{
+	my $column = $key =~ s/ .*//r;
+
+	together_like_stock($key, "SELECT id, $column FROM keys ORDER BY $key, id");
+	together_like_stock("$key, whole tuples", "SELECT * FROM keys ORDER BY $key DESC NULLS LAST, id DESC",
+		'SET pg_gpusort.debug_whole_tuples = on');
+}
+together_like_stock('many keys', 'SELECT * FROM keys ORDER BY two, few, same, text COLLATE "C" DESC, outliers, id');
+together_like_stock('one process has nearly all rows', 'SELECT * FROM uneven ORDER BY id DESC');
+together_like_stock('a process for each core and more', 'SELECT * FROM keys ORDER BY random',
+	'SET max_parallel_workers_per_gather = 8; ALTER TABLE keys SET (parallel_workers = 8)');
+cmp_ok($together, '>', 20, 'mostly, processes merge together');
+leaves_nothing($node, 'distributions');
+
+# Ties come in the order of processes and of arrival: with one process, as they are.
+is( $node->safe_psql('postgres', "$parallel; SET max_parallel_workers = 0;
+		SELECT count(*) FROM (SELECT id, lag(id) OVER () AS previous FROM
+			(SELECT * FROM keys ORDER BY same OFFSET 0) s) s WHERE previous > id"),
+	'0', 'ties keep their order');
+
+# ---- Cursors ----
+
+my $cursor = 'BEGIN; DECLARE c SCROLL CURSOR FOR SELECT id FROM (SELECT * FROM keys ORDER BY random OFFSET 0) s;
+	FETCH 3 FROM c; MOVE 40000 IN c; FETCH BACKWARD 3 FROM c; MOVE ABSOLUTE 0 IN c; FETCH 2 FROM c;
+	MOVE ABSOLUTE 59999 IN c; FETCH ALL FROM c; FETCH BACKWARD 2 FROM c; COMMIT';
+is((answers($cursor))[0], (answers($cursor))[1], 'a cursor forward and backward');
+
+# One that moves back reads its own merge, and has all rows on disk.
+is((answers($cursor, @on_disk[1, 2]))[0], (answers($cursor))[1], 'a cursor forward and backward, on disk');
+
+# A query that ends early does so while processes are still sorting.
+foreach my $round (1 .. 20)
+{
+	my $memory = $round % 2 == 0 ? '64MB' : '64kB';
+
+	$node->safe_psql('postgres', "$parallel; SET pg_gpusort.work_mem = '$memory'; DO \$\$
+		DECLARE r record;
+		BEGIN
+			FOR r IN SELECT id FROM keys ORDER BY random LOOP
+				EXIT WHEN r.id > 1000 * $round;
+			END LOOP;
+		END \$\$");
+}
+foreach my $way (\@in_memory, \@on_disk)
+{
+	my ($method, @settings) = @$way;
+	my $where = $method eq $merged ? 'on disk' : 'in memory';
+	my $query = 'SELECT id FROM (SELECT id FROM keys ORDER BY random OFFSET 0) s WHERE id % 3 > 0 LIMIT 10';
+	my ($ours, $stock) = answers("SELECT array_agg(id) FROM ($query) s", @settings);
+
+	is($ours, $stock, "a Limit above, $where");
+	# An input of a join that is read again, and not to its end.
+	($ours, $stock) = answers('SELECT g, ids FROM generate_series(1, 5) g,
+		LATERAL (SELECT array_agg(id) AS ids FROM (SELECT id FROM (SELECT id FROM keys ORDER BY random OFFSET 0) s
+			WHERE id % 3 > 0 LIMIT g * 1000) t) u', @settings);
+	is($ours, $stock, "again and again, $where");
+}
+leaves_nothing($node, 'queries that end early');
+
+# A leader that reads nothing does not return rows while others merge, so it merges alone.
+{
+	my @alone = (@on_disk[1, 2], 'SET parallel_leader_participation = off');
+	my ($ours, $stock) = answers(digest('SELECT * FROM keys ORDER BY random'), @alone);
+
+	is($ours, $stock, 'without the leader: rows');
+	like($node->safe_psql('postgres', join('; ', $parallel, @alone, 'EXPLAIN (ANALYZE) SELECT * FROM keys ORDER BY random')),
+		qr/Sort Method: external merge  Disk/, 'without the leader: method');
+}
+
+# Rows of very different lengths, some of which take all of the memory.
+together_like_stock('long rows', "SELECT id, repeat(long_text, CASE WHEN id % 1000 = 7 THEN 4000 ELSE id % 7 END) AS l
+	FROM keys WHERE id % 5 < 2 ORDER BY random");
+
+# Rows that take ten times as much memory as in files; and rows so long that there are not
+# enough of them to choose splitters from, which the leader merges.
+my %rows = (
+	'rows of NULLs' => [ 'SELECT id, ' . join(', ', map { "nullif(id, id)::int8 AS n$_" } 1 .. 40) . ' FROM keys ORDER BY random', $merged ],
+	'very long rows' => [ 'SELECT id, repeat(long_text, 600) AS l FROM keys WHERE id <= 500 ORDER BY random',
+		qr/Sort Method: external merge  Disk/ ]);
+foreach my $name (sort keys %rows)
+{
+	my ($query, $method) = @{ $rows{$name} };
+	my ($ours, $stock) = answers(digest($query), @on_disk[1, 2]);
+
+	is($ours, $stock, "$name: rows");
+	like($node->safe_psql('postgres', join('; ', $parallel, @on_disk[1, 2], "EXPLAIN (ANALYZE) $query")), $method, "$name: method");
+}
+
+# ---- Memory ----
+
+# From all rows on disk to none: at each step the same rows.
+foreach my $memory ('64kB', '256kB', '512kB', '1MB', '2MB', '4MB', '8MB')
+{
+	foreach my $query ('SELECT id, random FROM keys ORDER BY random', 'SELECT * FROM keys ORDER BY text COLLATE "C", id',
+		'SELECT * FROM uneven ORDER BY id')
+	{
+		my ($ours, $stock) = answers(digest($query), "SET pg_gpusort.work_mem = '$memory'");
+
+		is($ours, $stock, "$memory, $query");
+	}
+}
+leaves_nothing($node, 'little memory');
+
+# Memory that ends at any allocation: a process leaves ranges to the leader, or all go to
+# disk, or there is an error that says so.
+{
+	my $query = digest('SELECT * FROM keys ORDER BY few, long_text COLLATE "C"');
+	my $stock = $node->safe_psql('postgres', "SET pg_gpusort.enable = off; $query");
+
+	foreach my $memory ('64MB', '256kB')
+	{
+		my ($failed, $errors) = (0, 0);
+
+		foreach my $allocation (1 .. 60)
+		{
+			my ($code, $output, $error) = $node->psql('postgres', "$parallel; SET pg_gpusort.work_mem = '$memory';
+				SET pg_gpusort.debug_fault = 'host:alloc:$allocation'; $query");
+
+			$errors++ if $code != 0;
+			$failed++ if $code == 0 ? $output ne $stock : $error !~ /out of memory/;
+		}
+		is($failed, 0, "memory that ends, $memory: the same rows, or the right error");
+		cmp_ok($errors, '<', 30, "memory that ends, $memory: mostly rows");
+	}
+	leaves_nothing($node, 'memory that ends');
+}
+
+# Workers that start when the leader has gone on without them, with or without such a fault:
+# the server starts none while its main process is stopped.
+{
+	my $query = digest('SELECT id, random FROM keys WHERE id <= 600 ORDER BY random');
+	my $stock = $node->safe_psql('postgres', "SET pg_gpusort.enable = off; $query");
+	my $leader = Session($node, $parallel, q{SET statement_timeout = '20s'});
+	my $waits = q{SELECT state = 'idle' OR wait_event IN ('ExecuteGather', 'BgWorkerShutdown', 'BgworkerShutdown')
+		FROM pg_stat_activity WHERE pid = } . $leader->pid;
+	my @wrong;
+
+	foreach my $memory ('64MB', '128kB')
+	{
+		foreach my $allocation (0 .. 30)
+		{
+			my $server = $node->{_pid};
+			my $output;
+
+			$leader->run("SET pg_gpusort.work_mem = '$memory'");
+			$leader->run($allocation == 0 ? 'RESET pg_gpusort.debug_fault' : "SET pg_gpusort.debug_fault = 'host:alloc_once:$allocation'");
+			value_of($node, 'SELECT 1');
+			kill 'STOP', $server;
+			$leader->begin($query);
+			my $waited = becomes_true($node, $waits);
+			kill 'CONT', $server;
+			$output = $leader->finish;
+			push @wrong, "$memory, $allocation: $output"
+			  if !$waited || ($output ne $stock && ($allocation == 0 || $output !~ /ERROR:  53200: out of memory/));
+		}
+	}
+	is("@wrong", '', 'late workers: the same rows, or the right error');
+	$leader->quit;
+	leaves_nothing($node, 'late workers');
+}
+
+# ---- Ends in each phase ----
+
+# workers_wait: returns whether any worker waits, for the stop or for other processes, once
+# that is so or there are none.
+sub workers_wait
+{
+	my $waiting = q{count(*) FILTER (WHERE wait_event_type IN ('Lock', 'Extension')) > 0};
+	my $from = q{FROM pg_stat_activity WHERE backend_type = 'parallel worker'};
+
+	becomes_true($node, "SELECT $waiting OR count(*) = 0 $from") or die 'workers neither wait nor end';
+	return value_of($node, "SELECT $waiting $from") eq 't';
+}
+
+# wait_for_any_stop SESSION: waits until any process of the session waits at the stop.
+sub wait_for_any_stop
+{
+	my ($session) = @_;
+
+	becomes_true($node, 'SELECT EXISTS (' . stopped($session) . ')') or die 'no process waits';
+}
+
+# A comparison stops at id 7: where it is compared with splitters, or in its range.  Runs
+# have few rows, so that 7 and 30007 are in different ones and only meet when these are merged.
+add_stops($node, 7);
+my %phases = (
+	'placing' => [ 'SELECT * FROM (SELECT id::int8, same FROM keys WHERE id <= 8000) k ORDER BY same, id USING <#', @in_memory ],
+	'sorting' => [ 'SELECT * FROM (SELECT id::int8, few FROM keys WHERE id <= 8000) k ORDER BY few, id USING <#', @in_memory ],
+	'writing' => [ 'SELECT * FROM (SELECT id::int8, few FROM keys) k ORDER BY few, id USING <#', @on_disk ],
+	'merging' => [ 'SELECT * FROM (SELECT id::int8, id % 30000 AS twice FROM keys) k ORDER BY twice, id USING <#', @on_disk ]);
+foreach my $phase (sort keys %phases)
+{
+	my ($query, $method, @settings) = @{ $phases{$phase} };
+	my ($ours, $stock) = answers(digest($query), @settings);
+
+	is($ours, $stock, "$phase: rows");
+	like($node->safe_psql('postgres', join('; ', $parallel, @settings, "EXPLAIN (ANALYZE) $query")), $method, "$phase: method");
+	foreach my $end ('worker terminated', 'leader cancelled', 'leader terminated', 'timeout', 'worker killed')
+	{
+		# Without the leader, rows that are on disk would not be merged together.
+		my $ending = Session($node, $parallel, @settings, 'SET parallel_leader_participation = ' . ($method eq $merged ? 'on' : 'off'));
+		my $stops = hold_stops($node);
+		my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'};
+
+		$ending->run(q{SET statement_timeout = '1s'}) if $end eq 'timeout';
+		$ending->begin($query);
+		wait_for_any_stop($ending) if $end ne 'timeout';
+
+		# The leader may have begun to merge alone, before any worker was there.
+		while ($end ne 'timeout' && !workers_wait())
+		{
+			$stops->quit;
+			$ending->finish;
+			$stops = hold_stops($node);
+			$ending->begin($query);
+			wait_for_any_stop($ending);
+		}
+		if ($end eq 'worker killed')
+		{
+			$node->append_conf('postgresql.conf', 'restart_after_crash = on');
+			$node->reload;
+			kill 'KILL', value_of($node, "SELECT max(pid) FROM ($workers) w");
+		}
+		elsif ($end ne 'timeout')
+		{
+			$node->safe_psql('postgres', $end eq 'worker terminated' ? "SELECT pg_terminate_backend(pid) FROM ($workers) w" :
+				$end eq 'leader cancelled' ? 'SELECT pg_cancel_backend(' . $ending->pid . ')' :
+				'SELECT pg_terminate_backend(' . $ending->pid . ')');
+		}
+		like($ending->finish, $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
+			$end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
+			$end eq 'worker killed' ? qr/crash of another server process|server closed the connection/ :
+			qr/57P01: terminating (connection|background worker)/, "$phase, $end: error");
+		$_->quit foreach $ending, $stops;
+		$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+		becomes_true($node, "SELECT count(*) = 0 FROM ($workers) w") or die 'workers stay';
+		leaves_nothing($node, "$phase, $end");
+		is((answers(digest($query)))[0], $stock, "$phase, $end: the next sort");
+	}
+}
+
+$node->stop;
+
+# ---- Without shared memory ----
+
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', q{''});
+$node->append_conf('postgresql.conf', q{session_preload_libraries = 'pg_gpusort'});
+$node->start;
+like($node->safe_psql('postgres', "$parallel; EXPLAIN (ANALYZE) SELECT * FROM keys ORDER BY random"),
+	qr/Sort Method: cpu radix(, merged)? /, 'not preloaded: each process sorts its own rows');
+
+$node->stop;
+done_testing();
