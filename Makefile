@@ -37,6 +37,8 @@ OBJS = \
 	src/key/catalog_changes.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \
+	src/key/icu_keys.o \
+	src/key/locale_weights.o \
 	src/key/string_pivot.o \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \
@@ -152,7 +154,7 @@ PG_CFLAGS += -Werror -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 endif
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
-REGRESS = sort_setup sort_types sort_collations sort_keys sort_ties sort_rows \
+REGRESS = sort_setup sort_types sort_collations sort_locales sort_keys sort_ties sort_rows \
 	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_gain sort_limit sort_top_n sort_explain \
 	sort_settings sort_overflow sort_statistics \
 	index_setup index_types index_pages index_unique index_tuples index_statements index_workers \

@@ -109,6 +109,25 @@ typedef int16 GsOperatorOrder;
 #endif
 
 /*
+ * Where the catalogs have the name of ICU's locale, and since 16 rules in addition to it; 0
+ * if there are none.  Need catalog/pg_collation.h and catalog/pg_database.h.
+ */
+#if PG_VERSION_NUM >= 170000
+#define GPUSORT_COLLATION_LOCALE	Anum_pg_collation_colllocale
+#define GPUSORT_DATABASE_LOCALE		Anum_pg_database_datlocale
+#else
+#define GPUSORT_COLLATION_LOCALE	Anum_pg_collation_colliculocale
+#define GPUSORT_DATABASE_LOCALE		Anum_pg_database_daticulocale
+#endif
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_COLLATION_RULES		Anum_pg_collation_collicurules
+#define GPUSORT_DATABASE_RULES		Anum_pg_database_daticurules
+#else
+#define GPUSORT_COLLATION_RULES		0
+#define GPUSORT_DATABASE_RULES		0
+#endif
+
+/*
  * 18 counts the disabled nodes of a path in addition to its costs, and can
  * sort the outer input of a merge join incrementally.  Both inputs are already
  * sorted here, so no such sort is requested.

@@ -6,7 +6,7 @@
 
 # Tests of ORDER BY and of index builds whose output does not depend on where the rows
 # were sorted.
-GPU_TESTS=(sort_setup sort_types sort_collations sort_keys sort_ties sort_rows
+GPU_TESTS=(sort_setup sort_types sort_collations sort_locales sort_keys sort_ties sort_rows
 	sort_tuples sort_scans sort_plans
 	index_setup index_types index_pages index_unique index_tuples)
 

@@ -36,6 +36,12 @@ have_c_library()
 	echo '#include <stdio.h>' | cc -fsyntax-only -x c -
 }
 
+# Of many languages; a test of random strings sorts by them.
+have_locales()
+{
+	[ "$(locale -a | grep -cx -e cs_CZ.utf8 -e ja_JP.utf8)" = 2 ]
+}
+
 need_build_tools()
 {
 	need make command -v make
@@ -48,6 +54,7 @@ need_test_tools()
 	need g++ command -v g++
 	need perl command -v prove
 	need libipc-run-perl perl -MIPC::Run -e 1
+	need locales-all have_locales
 	# PostgreSQL's source packages are compressed by one of these.
 	need bzip2 command -v bzip2
 	need xz-utils command -v xz

@@ -40,11 +40,18 @@
 #include "utils/varbit.h"
 
 #include "key/enum_words.h"
+#include "key/icu_keys.h"
 #include "key/key_encoding.h"
 #include "key/numeric_words.h"
-#include "key/string_bytes.h"
+#include "work.h"
 
 #define WORD_BITS	64
+
+/* Room for the weights of most strings. */
+#define WEIGHTS_BUFFER_BYTES	512
+
+/* Bytes of weights between two checks for interrupts. */
+#define GPUSORT_WEIGHTS_PER_LOOK	65536
 
 /* Maximum length of the result of network_bytes(). */
 #define MAX_NETWORK_BYTES	(2 + 2 * 16)
@@ -71,6 +78,8 @@ static const uint8 encoding_bits[] = {
 	[GS_ENCODE_TEXT] = 64,
 	[GS_ENCODE_BPCHAR] = 64,
 	[GS_ENCODE_NAME] = 64,
+	[GS_ENCODE_LOCALE] = 64,
+	[GS_ENCODE_ICU] = 64,
 	[GS_ENCODE_BYTEA] = 64,
 	[GS_ENCODE_INET] = 64,
 	[GS_ENCODE_NUMERIC] = 64,
@@ -83,6 +92,10 @@ struct GsEncodingState
 	SortSupportData ssup;		/* GS_ENCODE_ABBREVIATION */
 	GsKeyEncoding abbreviated;	/* encoding of its abbreviated keys */
 	GsEnumNumbers *numbers;		/* GS_ENCODE_ENUM */
+	const GsLocaleWeights *weights; /* GS_ENCODE_LOCALE */
+	GsIcuCollator *collator;	/* GS_ENCODE_ICU */
+	GsEncodingKind string;		/* of the values' own bytes */
+	unsigned char buffer[WEIGHTS_BUFFER_BYTES];
 };
 
 /* ----------------------------------------------------------------
@@ -113,49 +126,62 @@ is_name_of_c_locale(const char *name)
 	return false;
 }
 
-/*
- * Returns a collation's provider.  Sets *locale to the provider's name of the
- * locale, or to NULL.
- */
-static char
-provider_of_collation(Oid collation, char **locale)
+/* What the catalogs say of a collation. */
+typedef struct GsCollation
 {
-	bool		is_default = collation == DEFAULT_COLLATION_OID;
-	int			cache = is_default ? DATABASEOID : COLLOID;
-	HeapTuple	tuple = SearchSysCache1(cache, is_default ?
-										ObjectIdGetDatum(MyDatabaseId) :
-										ObjectIdGetDatum(collation));
-	char		provider;
-	bool		isnull;
-	Datum		name;
+	char		provider;		/* 0 if there is no such collation */
+	char	   *locale;			/* the provider's name of it, or NULL */
+	bool		has_rules;		/* of its own, in addition to the locale's */
+} GsCollation;
 
-	*locale = NULL;
-	if (!HeapTupleIsValid(tuple))
-		return '\0';
-	if (is_default)
-		provider = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider;
-	else
-		provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
-	name = SysCacheGetAttr(cache, tuple, is_default ?
-						   Anum_pg_database_datcollate :
-						   Anum_pg_collation_collcollate, &isnull);
-	if (!isnull)
-		*locale = TextDatumGetCString(name);
-	ReleaseSysCache(tuple);
-	return provider;
+static char *
+text_attribute(int cache, HeapTuple tuple, AttrNumber attno)
+{
+	bool		isnull = true;
+	Datum		value = (Datum) 0;
+
+	if (attno != 0)
+		value = SysCacheGetAttr(cache, tuple, attno, &isnull);
+	return isnull ? NULL : TextDatumGetCString(value);
 }
 
-bool
-gpusort_key_encoding_compares_bytes(Oid collation)
+static GsCollation
+find_collation(Oid oid)
 {
-	char	   *locale;
+	bool		is_default = oid == DEFAULT_COLLATION_OID;
+	int			cache = is_default ? DATABASEOID : COLLOID;
+	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(is_default ?
+																MyDatabaseId : oid));
+	GsCollation collation = {0};
 
-	if (!OidIsValid(collation))
-		return false;
-	switch (provider_of_collation(collation, &locale))
+	if (!HeapTupleIsValid(tuple))
+		return collation;
+	if (is_default)
+		collation.provider = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider;
+	else
+		collation.provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
+	if (collation.provider == COLLPROVIDER_ICU)
+		collation.locale = text_attribute(cache, tuple, is_default ?
+										  GPUSORT_DATABASE_LOCALE :
+										  GPUSORT_COLLATION_LOCALE);
+	else
+		collation.locale = text_attribute(cache, tuple, is_default ?
+										  Anum_pg_database_datcollate :
+										  Anum_pg_collation_collcollate);
+	collation.has_rules = text_attribute(cache, tuple, is_default ?
+										 GPUSORT_DATABASE_RULES :
+										 GPUSORT_COLLATION_RULES) != NULL;
+	ReleaseSysCache(tuple);
+	return collation;
+}
+
+static bool
+compares_bytes(const GsCollation *collation)
+{
+	switch (collation->provider)
 	{
 		case COLLPROVIDER_LIBC:
-			return locale != NULL && is_name_of_c_locale(locale);
+			return collation->locale != NULL && is_name_of_c_locale(collation->locale);
 		case GPUSORT_COLLPROVIDER_BUILTIN:
 			return true;
 		default:
@@ -163,12 +189,24 @@ gpusort_key_encoding_compares_bytes(Oid collation)
 	}
 }
 
-/* Returns the encoding with the order of a btree comparison function. */
-static GsEncodingKind
-kind_of_comparison(Oid function, Oid collation)
+bool
+gpusort_key_encoding_compares_bytes(Oid collation)
 {
-	bool		bytes = gpusort_key_encoding_compares_bytes(collation);
+	GsCollation found;
 
+	if (!OidIsValid(collation))
+		return false;
+	found = find_collation(collation);
+	return compares_bytes(&found);
+}
+
+/*
+ * Returns the encoding with the order of a btree comparison function, which for strings is
+ * that of their bytes.
+ */
+static GsEncodingKind
+kind_of_comparison(Oid function)
+{
 	switch (function)
 	{
 		case F_BTBOOLCMP:
@@ -218,19 +256,24 @@ kind_of_comparison(Oid function, Oid collation)
 			return GS_ENCODE_INET;
 		case F_NUMERIC_CMP:
 			return GS_ENCODE_NUMERIC;
+		case F_BTTEXTCMP:
 		case F_BTTEXT_PATTERN_CMP:
 			return GS_ENCODE_TEXT;
+		case F_BPCHARCMP:
 		case F_BTBPCHAR_PATTERN_CMP:
 			return GS_ENCODE_BPCHAR;
-		case F_BTTEXTCMP:
-			return bytes ? GS_ENCODE_TEXT : GS_ENCODE_NONE;
-		case F_BPCHARCMP:
-			return bytes ? GS_ENCODE_BPCHAR : GS_ENCODE_NONE;
 		case F_BTNAMECMP:
-			return bytes ? GS_ENCODE_NAME : GS_ENCODE_NONE;
+			return GS_ENCODE_NAME;
 		default:
 			return GS_ENCODE_NONE;
 	}
+}
+
+static inline bool
+uses_collation(Oid function)
+{
+	return function == F_BTTEXTCMP || function == F_BPCHARCMP ||
+		function == F_BTNAMECMP;
 }
 
 /*
@@ -254,11 +297,41 @@ make_encoding(GsEncodingKind kind)
 {
 	GsKeyEncoding encoding = {.kind = kind,.bits = encoding_bits[kind]};
 
-	if (kind == GS_ENCODE_ENUM)
-	{
+	if (kind == GS_ENCODE_ENUM || kind == GS_ENCODE_LOCALE || kind == GS_ENCODE_ICU)
 		encoding.state = palloc0(sizeof(struct GsEncodingState));
+	if (kind == GS_ENCODE_ENUM)
 		encoding.state->numbers = gpusort_enum_numbers_create();
-	}
+	return encoding;
+}
+
+/*
+ * Returns the encoding of strings with a collation, if it compares their bytes, the
+ * weights of a locale of the C library, or sort keys of ICU.
+ */
+static GsKeyEncoding
+encoding_of_collation(GsEncodingKind string, Oid oid)
+{
+	GsKeyEncoding encoding = make_encoding(GS_ENCODE_NONE);
+	GsCollation collation;
+	const GsLocaleWeights *weights = NULL;
+	GsIcuCollator *collator = NULL;
+
+	if (!OidIsValid(oid))
+		return encoding;
+	collation = find_collation(oid);
+	if (compares_bytes(&collation))
+		return make_encoding(string);
+	if (collation.locale != NULL && collation.provider == COLLPROVIDER_LIBC)
+		weights = gpusort_locale_weights_get(collation.locale);
+	else if (collation.locale != NULL && collation.provider == COLLPROVIDER_ICU &&
+			 !collation.has_rules)
+		collator = gpusort_icu_collator_get(collation.locale);
+	if (weights == NULL && collator == NULL)
+		return encoding;
+	encoding = make_encoding(weights != NULL ? GS_ENCODE_LOCALE : GS_ENCODE_ICU);
+	encoding.state->weights = weights;
+	encoding.state->collator = collator;
+	encoding.state->string = string;
 	return encoding;
 }
 
@@ -302,16 +375,21 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 {
 	Oid			family;
 	Oid			type;
+	Oid			function;
 	GsOperatorOrder order;
-	GsEncodingKind kind;
+	GsKeyEncoding encoding;
 
 	if (!get_ordering_op_properties(operator, &family, &type, &order))
 		return make_encoding(GS_ENCODE_NONE);
 	*descending = (order == GPUSORT_ORDER_DESCENDING);
-	kind = kind_of_comparison(get_opfamily_proc(family, type, type,
-												BTORDER_PROC), collation);
-	if (kind != GS_ENCODE_NONE)
-		return make_encoding(kind);
+	function = get_opfamily_proc(family, type, type, BTORDER_PROC);
+	encoding.kind = kind_of_comparison(function);
+	if (uses_collation(function))
+		encoding = encoding_of_collation(encoding.kind, collation);
+	else
+		encoding = make_encoding(encoding.kind);
+	if (encoding.kind != GS_ENCODE_NONE)
+		return encoding;
 	if (!OidIsValid(get_opfamily_proc(family, type, type, BTSORTSUPPORT_PROC)))
 		return make_encoding(GS_ENCODE_NONE);
 	return encoding_of_sort_support(operator, type, collation);
@@ -332,6 +410,18 @@ gpusort_key_encoding_is_string(const GsKeyEncoding *encoding)
 }
 
 bool
+gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_LOCALE;
+}
+
+bool
+gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_LOCALE || encoding->kind == GS_ENCODE_ICU;
+}
+
+bool
 gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
 {
 	return encoding->kind >= GS_ENCODE_BOOL &&
@@ -343,6 +433,124 @@ gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
 {
 	return encoding->kind != GS_ENCODE_ENUM ||
 		gpusort_enum_numbers_are_common(encoding->state->numbers);
+}
+
+/* ----------------------------------------------------------------
+ *		bytes of strings
+ * ----------------------------------------------------------------
+ */
+
+/* Get the own bytes of a string of some kind, as gpusort_bytes_get() does. */
+static inline GsBytes
+string_bytes(GsEncodingKind kind, Datum value, Size start, Size count)
+{
+	switch (kind)
+	{
+		case GS_ENCODE_BPCHAR:
+			return gpusort_bytes_skip(gpusort_bytes_get_trimmed(value), start);
+		case GS_ENCODE_NAME:
+			return gpusort_bytes_skip(gpusort_bytes_get_name(value), start);
+		default:
+			return gpusort_bytes_get(value, start, count);
+	}
+}
+
+/*
+ * Get the bytes of a string's weights.  Those of most strings fit into a buffer; if there
+ * are more, begin again with a copy.
+ */
+static GsBytes
+weight_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
+{
+	GsBytes		string = string_bytes(state->string, value, 0, MaxAllocSize);
+	GsBytes		weights = {.data = state->buffer};
+	unsigned char *bytes = state->buffer;
+	Size		room = sizeof(state->buffer);
+	GsWeightReader reader;
+	Size		skipped = 0;
+	unsigned char byte;
+
+	gpusort_weight_reader_begin(&reader, state->weights, string.data,
+								string.length);
+	while (skipped < start && gpusort_weight_reader_next(&reader) != 0)
+		if (++skipped % GPUSORT_WEIGHTS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+	while (weights.length <= count && (byte = gpusort_weight_reader_next(&reader)) != 0)
+	{
+		if (unlikely(weights.length == room))
+		{
+			CHECK_FOR_INTERRUPTS();
+			room *= 2;
+			if (weights.copy != NULL)
+				weights.copy = repalloc_huge(weights.copy, room);
+			else
+				weights.copy = memcpy(palloc(room), state->buffer, weights.length);
+			weights.data = bytes = weights.copy;
+		}
+		bytes[weights.length++] = byte;
+	}
+	gpusort_work_add(skipped + weights.length);
+	gpusort_bytes_free(&string);
+	return weights;
+}
+
+/* Get the bytes of a string's sort key, likewise. */
+static GsBytes
+icu_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
+{
+	GsBytes		string = string_bytes(state->string, value, 0, MaxAllocSize);
+	GsBytes		key = {.data = state->buffer};
+	Size		room = sizeof(state->buffer);
+	Size		wanted = start + Min(count, MaxAllocHugeSize / 2) + 1;
+	Size		length;
+
+	CHECK_FOR_INTERRUPTS();
+	length = gpusort_icu_key(state->collator, string.data, string.length,
+							 state->buffer, Min(wanted, room));
+	while (length == room && room < wanted)
+	{
+		room *= 4;
+		if (key.copy != NULL)
+			pfree(key.copy);
+		key.data = key.copy = MemoryContextAllocHuge(CurrentMemoryContext, room);
+		length = gpusort_icu_key(state->collator, string.data, string.length,
+								 key.copy, Min(wanted, room));
+	}
+	gpusort_work_add(string.length + length);
+	gpusort_bytes_free(&string);
+	key.length = length;
+	return gpusort_bytes_skip(key, start);
+}
+
+GsBytes
+gpusort_key_encoding_bytes(const GsKeyEncoding *encoding, Datum value, Size start,
+						   Size count)
+{
+	if (encoding->kind == GS_ENCODE_LOCALE)
+		return weight_bytes(encoding->state, value, start, count);
+	if (encoding->kind == GS_ENCODE_ICU)
+		return icu_bytes(encoding->state, value, start, count);
+	return string_bytes(encoding->kind, value, start, count);
+}
+
+int
+gpusort_key_encoding_compare_weights(const GsKeyEncoding *encoding, Datum a,
+									 Datum b, bool *same)
+{
+	const struct GsEncodingState *state = encoding->state;
+	GsBytes		a_bytes = string_bytes(state->string, a, 0, MaxAllocSize);
+	GsBytes		b_bytes = string_bytes(state->string, b, 0, MaxAllocSize);
+	int			cmp = 0;
+
+	*same = a_bytes.length == b_bytes.length &&
+		memcmp(a_bytes.data, b_bytes.data, a_bytes.length) == 0;
+	if (!*same)
+		cmp = gpusort_locale_weights_compare(state->weights,
+											 a_bytes.data, a_bytes.length,
+											 b_bytes.data, b_bytes.length);
+	gpusort_bytes_free(&a_bytes);
+	gpusort_bytes_free(&b_bytes);
+	return cmp;
 }
 
 /* ----------------------------------------------------------------
@@ -413,31 +621,14 @@ timetz_word(const TimeTzADT * time, uint32 index)
 }
 
 static uint64
-text_word(Datum value, uint32 index)
+string_word(const GsKeyEncoding *encoding, Datum value, uint32 index)
 {
-	GsBytes		bytes = gpusort_bytes_get(value, (Size) index * 8, 8);
+	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value,
+												   (Size) index * 8, 8);
 	uint64		word = gpusort_codec_string(bytes.data, bytes.length);
 
 	gpusort_bytes_free(&bytes);
 	return word;
-}
-
-static uint64
-bpchar_word(Datum value, uint32 index)
-{
-	GsBytes		bytes = gpusort_bytes_skip(gpusort_bytes_get_trimmed(value), (Size) index * 8);
-	uint64		word = gpusort_codec_string(bytes.data, bytes.length);
-
-	gpusort_bytes_free(&bytes);
-	return word;
-}
-
-static uint64
-name_word(Datum value, uint32 index)
-{
-	GsBytes		bytes = gpusort_bytes_skip(gpusort_bytes_get_name(value), (Size) index * 8);
-
-	return gpusort_codec_string(bytes.data, bytes.length);
 }
 
 static uint64
@@ -447,6 +638,47 @@ bytea_word(Datum value, uint32 index)
 	uint64		word = gpusort_codec_binary(bytes.data, bytes.length);
 
 	gpusort_bytes_free(&bytes);
+	return word;
+}
+
+void
+gpusort_key_encoding_string_words(const GsKeyEncoding *encoding, Datum value,
+								  uint64 *words, unsigned count)
+{
+	bool		binary = encoding->kind == GS_ENCODE_BYTEA;
+	Size		word_bytes = binary ? 7 : 8;
+	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, 0,
+												   count * word_bytes);
+	GsBytes		rest = bytes;
+
+	for (unsigned w = 0; w < count; w++)
+	{
+		words[w] = binary ? gpusort_codec_binary(rest.data, rest.length) :
+			gpusort_codec_string(rest.data, rest.length);
+		rest = gpusort_bytes_skip(rest, word_bytes);
+	}
+	gpusort_bytes_free(&bytes);
+}
+
+/* The first word of a string's weights. */
+static uint64
+first_word_of_weights(const GsKeyEncoding *encoding, Datum value)
+{
+	GsWeightReader reader;
+	GsBytes		string = string_bytes(encoding->state->string, value, 0,
+									  MaxAllocSize);
+	uint64		word = 0;
+	unsigned	shift = WORD_BITS;
+	unsigned char byte;
+
+	gpusort_weight_reader_begin(&reader, encoding->state->weights, string.data,
+								string.length);
+	while (shift > 0 && (byte = gpusort_weight_reader_next(&reader)) != 0)
+	{
+		shift -= 8;
+		word |= (uint64) byte << shift;
+	}
+	gpusort_bytes_free(&string);
 	return word;
 }
 
@@ -506,11 +738,13 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
 		case GS_ENCODE_TIMETZ:
 			return timetz_word(DatumGetTimeTzADTP(value), index);
 		case GS_ENCODE_TEXT:
-			return text_word(value, index);
 		case GS_ENCODE_BPCHAR:
-			return bpchar_word(value, index);
 		case GS_ENCODE_NAME:
-			return name_word(value, index);
+		case GS_ENCODE_ICU:
+			return string_word(encoding, value, index);
+		case GS_ENCODE_LOCALE:
+			return index == 0 ? first_word_of_weights(encoding, value) :
+				string_word(encoding, value, index);
 		case GS_ENCODE_BYTEA:
 			return bytea_word(value, index);
 		case GS_ENCODE_INET:
@@ -543,11 +777,10 @@ count_bytes(const GsKeyEncoding *encoding, Datum value)
 		case GS_ENCODE_BYTEA:
 			return toast_raw_datum_size(value) - VARHDRSZ;
 		case GS_ENCODE_BPCHAR:
-			bytes = gpusort_bytes_get_trimmed(value);
+		case GS_ENCODE_NAME:
+			bytes = gpusort_key_encoding_bytes(encoding, value, 0, 0);
 			gpusort_bytes_free(&bytes);
 			return bytes.length;
-		case GS_ENCODE_NAME:
-			return gpusort_bytes_get_name(value).length;
 		default:
 			{
 				unsigned char network[MAX_NETWORK_BYTES];
@@ -558,6 +791,17 @@ count_bytes(const GsKeyEncoding *encoding, Datum value)
 	}
 }
 
+/* Do the weights or the sort key of a string end before so many words are full? */
+static bool
+bytes_end(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
+{
+	Size		most = (Size) nwords * 8;
+	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, 0, most);
+
+	gpusort_bytes_free(&bytes);
+	return bytes.length < most;
+}
+
 GsEncodingRest
 gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 						  uint32 nwords)
@@ -566,6 +810,10 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 
 	switch (encoding->kind)
 	{
+		case GS_ENCODE_LOCALE:
+		case GS_ENCODE_ICU:
+			return bytes_end(encoding, value, nwords) ?
+				GS_REST_COMPARE : GS_REST_WORDS;
 		case GS_ENCODE_TEXT:
 		case GS_ENCODE_BPCHAR:
 		case GS_ENCODE_NAME:

@@ -26,6 +26,8 @@
 #define GPUSORT_KEY_ENCODING_H
 
 #include "core/key_codec.h"
+#include "key/locale_weights.h"
+#include "key/string_bytes.h"
 
 typedef enum GsEncodingKind
 {
@@ -56,6 +58,8 @@ typedef enum GsEncodingKind
 	GS_ENCODE_TEXT,
 	GS_ENCODE_BPCHAR,
 	GS_ENCODE_NAME,
+	GS_ENCODE_LOCALE,
+	GS_ENCODE_ICU,
 	GS_ENCODE_BYTEA,
 	GS_ENCODE_INET,
 	GS_ENCODE_NUMERIC,
@@ -94,8 +98,31 @@ extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 /* Are values sequences of words, of which one is encoded initially? */
 extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
 
-/* Are values strings that are ordered by their bytes? */
+/* Are values strings that are ordered by bytes: their own, weights, or sort keys? */
 extern bool gpusort_key_encoding_is_string(const GsKeyEncoding *encoding);
+
+/* If so: do equal bytes leave open which value is less? */
+extern bool gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding);
+
+/*
+ * Likewise: get these bytes from offset 'start' on.  Of a value that is not simply stored
+ * with its own bytes, only the first 'count' of them are valid.  'length' counts all of
+ * them; of weights and sort keys, it may also be 'count' + 1 if there are more.  A copy is
+ * in the current memory context; weights and sort keys without one are valid until the
+ * next call.  Checks for interrupts within long strings.
+ */
+extern GsBytes gpusort_key_encoding_bytes(const GsKeyEncoding *encoding,
+										  Datum value, Size start, Size count);
+
+/* Are values ordered by the weights of a locale, as far as these differ? */
+extern bool gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding);
+
+/*
+ * If so: compare two values by their weights.  Returns 0 if these are equal, and sets
+ * *same to whether the values are the same, too.
+ */
+extern int	gpusort_key_encoding_compare_weights(const GsKeyEncoding *encoding,
+												 Datum a, Datum b, bool *same);
 
 /* Are the words that are encoded initially exact for every value? */
 extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
@@ -105,6 +132,10 @@ extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
  * all values so far as the same words.
  */
 extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
+
+/* Get the first words of a string, of which there are up to GPUSORT_CPU_MAX_KEY_WORDS. */
+extern void gpusort_key_encoding_string_words(const GsKeyEncoding *encoding, Datum value,
+											  uint64 *words, unsigned count);
 
 /* Returns how to break ties of the first 'nwords' words of a value. */
 extern GsEncodingRest gpusort_key_encoding_rest(const GsKeyEncoding *encoding,

@@ -107,7 +107,8 @@ lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 		stage->open = !gpusort_key_encoding_is_exact(&column->encoding);
 		if (!gpusort_key_encoding_has_words(&column->encoding))
 			continue;
-		for (unsigned w = 1; w < string_words && bits + WORD_BITS <= MAX_BITS;
+		for (unsigned w = column->encoding.bits / WORD_BITS;
+			 w < string_words && bits + WORD_BITS <= MAX_BITS;
 			 w++)
 		{
 			column->encoding.bits += WORD_BITS;
@@ -156,9 +157,12 @@ gpusort_key_plan_shape(const GsKeyPlan *plan)
 		.words = plan->stages[0].words,
 		.exact = gpusort_key_plan_is_exact(plan, &first),
 		.first_exact = gpusort_key_encoding_is_exact(encoding),
-		.collated = encoding->kind == GS_ENCODE_ABBREVIATION
+		.has_weights = gpusort_key_encoding_has_weights(encoding)
 	};
 
+	for (int i = 0; i < plan->ncolumns; i++)
+		shape.collated |= plan->columns[i].encoding.kind == GS_ENCODE_ICU ||
+			plan->columns[i].encoding.kind == GS_ENCODE_ABBREVIATION;
 	return shape;
 }
 
@@ -260,12 +264,30 @@ column_word(const GsKeyColumn *column, Datum value, uint32 index,
 		word;
 }
 
+/* The same for several words of a string, whose bytes are looked up once. */
+static void
+encode_string(const GsKeyColumn *column, Datum value, uint64 *key)
+{
+	uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
+	unsigned	count = column->encoding.bits / WORD_BITS;
+
+	gpusort_key_encoding_string_words(&column->encoding, value, words, count);
+	for (unsigned w = 0; w < count; w++)
+		set_key_bits(key, column->position + w * WORD_BITS, WORD_BITS,
+					 column->descending ? ~words[w] : words[w]);
+}
+
 static inline void
 encode_column(const GsKeyColumn *column, Datum value, uint64 *key)
 {
 	unsigned	bits = column->encoding.bits;
 	unsigned	position = column->position;
 
+	if (bits > WORD_BITS && gpusort_key_encoding_is_string(&column->encoding))
+	{
+		encode_string(column, value, key);
+		return;
+	}
 	for (uint32 index = 0; bits > 0; index++)
 	{
 		unsigned	width = Min(bits, WORD_BITS);
@@ -386,8 +408,11 @@ next_words_of_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 		GsPivotFrame frame = pivot_frame(plan, cursor);
 		Size		start = 0;
 
-		rest = gpusort_pivot_leaves_open(&frame, key, &start) ?
-			GS_REST_WORDS : GS_REST_NONE;
+		if (gpusort_pivot_leaves_open(&frame, key, &start))
+			rest = GS_REST_WORDS;
+		else
+			rest = gpusort_key_encoding_leaves_open(encoding) ?
+				GS_REST_COMPARE : GS_REST_NONE;
 		cursor->start = start;
 	}
 	else

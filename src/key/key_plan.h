@@ -32,8 +32,8 @@ typedef struct GsKeyShape
 	unsigned	words;			/* per encoded key */
 	bool		exact;			/* no ties to break */
 	bool		first_exact;	/* likewise, by the first sort key alone */
-	bool		collated;		/* does the first sort key have a collation
-								 * that does not compare bytes? */
+	bool		collated;		/* does a sort key have a collation of ICU? */
+	bool		has_weights;	/* has the first one weights of a locale? */
 } GsKeyShape;
 
 /*
@@ -53,9 +53,9 @@ extern void gpusort_key_plan_free(GsKeyPlan *plan);
 
 /*
  * Returns the shape that a plan would have for sort keys with these encodings,
- * with one word of a string.  'nkeys' is 1 to GPUSORT_KEY_SHAPE_COLUMNS.  If there are
- * more keys, pass the first ones: since a column takes at least two bits,
- * these exceed a key.
+ * with one word of a string.  'nkeys' is 1 to GPUSORT_KEY_SHAPE_COLUMNS.  If
+ * there are more keys, pass the first ones: since a column takes at least two
+ * bits, these exceed a key.
  */
 #define GPUSORT_KEY_SHAPE_COLUMNS	129
 
@@ -68,6 +68,7 @@ extern GsKeyShape gpusort_key_plan_shape_of(const GsKeyEncoding *encodings,
  */
 extern unsigned gpusort_key_plan_words(const GsKeyPlan *plan);
 
+/* Returns what determines the cost of a sort by the plan. */
 extern GsKeyShape gpusort_key_plan_shape(const GsKeyPlan *plan);
 
 /*

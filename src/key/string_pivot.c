@@ -91,31 +91,18 @@ gpusort_pivot_bytes_in_words(const GsKeyEncoding *encoding, uint32 nwords)
 		(encoding->kind == GS_ENCODE_BYTEA ? BINARY_BYTES : STRING_BYTES);
 }
 
-/*
- * Get the bytes of a string from the frame's start on.  If the string is
- * compressed or stored out of line, only 'count' of them may be valid.
- */
-static inline GsBytes
-get_bytes(const GsPivotFrame *frame, Datum value, Size count)
-{
-	switch (frame->encoding->kind)
-	{
-		case GS_ENCODE_BPCHAR:
-			return gpusort_bytes_skip(gpusort_bytes_get_trimmed(value),
-									  frame->start);
-		case GS_ENCODE_NAME:
-			return gpusort_bytes_skip(gpusort_bytes_get_name(value),
-									  frame->start);
-		default:
-			return gpusort_bytes_get(value, frame->start, count);
-	}
-}
-
 void
 gpusort_pivot_init(GsPivot *pivot, const GsPivotFrame *frame, Datum value)
 {
 	pivot->frame = *frame;
-	pivot->bytes = get_bytes(frame, value, MaxAllocSize);
+	pivot->bytes = gpusort_key_encoding_bytes(frame->encoding, value, frame->start,
+											  MaxAllocSize);
+	if (pivot->bytes.copy == NULL && gpusort_key_encoding_leaves_open(frame->encoding))
+	{
+		pivot->bytes.copy = palloc(pivot->bytes.length + 1);
+		memcpy(pivot->bytes.copy, pivot->bytes.data, pivot->bytes.length);
+		pivot->bytes.data = pivot->bytes.copy;
+	}
 	pivot->frame.rest = pivot->bytes.length;
 	pivot->window = Max(FIRST_WINDOW, frame->start / WINDOW_GROWTH);
 }
@@ -192,7 +179,8 @@ relate(GsPivot *pivot, Datum value, GsBytes *bytes)
 
 	for (;;)
 	{
-		*bytes = get_bytes(&pivot->frame, value, pivot->window);
+		*bytes = gpusort_key_encoding_bytes(pivot->frame.encoding, value,
+											pivot->frame.start, pivot->window);
 		there = bytes->length;
 		if (unlikely(bytes->copy != NULL) &&
 			pivot->frame.encoding->kind != GS_ENCODE_BPCHAR)

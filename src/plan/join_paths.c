@@ -13,12 +13,14 @@
  */
 #include "compat.h"
 
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 
 #include "exec/limit_bound.h"
+#include "key/key_encoding.h"
 #include "plan/join_floor.h"
 #include "plan/join_paths.h"
 #include "plan/sort_cost.h"
@@ -197,10 +199,31 @@ has_sortable_input(const RelOptInfo *joinrel, const RelOptInfo *outerrel,
 		joinrel->pathlist != NIL && !IS_OTHER_REL(joinrel);
 }
 
+/*
+ * Does a merge join compare strings by the rules of a language?  It compares each row with
+ * others, which then takes longer than to look it up in a hash table.
+ */
+static bool
+compares_language(const GsJoin *join)
+{
+	ListCell   *lc;
+
+	foreach(lc, join->extra->mergeclause_list)
+	{
+		const RestrictInfo *clause = lfirst_node(RestrictInfo, lc);
+		Oid			collation = exprInputCollation((Node *) clause->clause);
+
+		if (OidIsValid(collation) &&
+			!gpusort_key_encoding_compares_bytes(collation))
+			return true;
+	}
+	return false;
+}
+
 static void
 add_paths_of_join(const GsJoin *join)
 {
-	if (gpusort_join_floor_rules_out(join))
+	if (gpusort_join_floor_rules_out(join) || compares_language(join))
 		return;
 	if (GPUSORT_IS_RIGHT_ANTI(join->jointype))
 		add_path_of_right_anti(join);

@@ -86,12 +86,9 @@ look_up(const PathKey *pathkey, Oid type)
 	Oid			collation = pathkey->pk_eclass->ec_collation;
 	bool		descending;
 
-	found.usable = OidIsValid(operator) &&
-		(!OidIsValid(collation) ||
-		 gpusort_key_encoding_compares_bytes(collation));
+	found.usable = OidIsValid(operator);
 	if (found.usable)
-		found.encoding = gpusort_key_encoding_find(operator, collation,
-												   &descending);
+		found.encoding = gpusort_key_encoding_find(operator, collation, &descending);
 	return found;
 }
 

@@ -15,8 +15,7 @@
 /*
  * Get the shape of the encoded keys of a sort by 'pathkeys', whose rows come
  * from the relations 'relids'.  Returns false if the sort would not be taken
- * over, or if a key has a collation whose comparisons cost as much as in a
- * stock sort.
+ * over.
  */
 extern bool gpusort_pathkey_encoding_find(List *pathkeys, Relids relids,
 										  GsKeyShape *shape);

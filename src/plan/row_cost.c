@@ -28,6 +28,7 @@
 #define COLD_BYTE			0.04	/* of memory that is not warm */
 #define SORT_WORD			2.0
 #define SORT_TIES			6.0 /* if the encoded keys are not exact */
+#define SORT_KEY_OF_ICU		40.0	/* more, if sort keys of ICU are made */
 #define RETURN_ROW			2.5
 
 /* What else matters if the rows are in order or reversed. */
@@ -38,7 +39,6 @@
 #define ORDERED_TUPLE		2.0
 #define ORDERED_FIXED		0.35	/* per column, unless rows are tuples */
 #define ORDERED_VARIABLE	1.3
-#define COLLATED_KEY		5.0
 #define ORDERED_DISK		3.5
 #define ORDERED_DISK_BYTE	0.07
 
@@ -55,6 +55,7 @@
 #define STOCK_REVERSED		GPUSORT_SINCE_16(3.0, 5.0)
 #define STOCK_STRING		4.5 /* if words cannot compare the first key */
 #define STOCK_STRING_REVERSED	30.0
+#define STOCK_LOCALE		14.0	/* if the C library compares it */
 #define STOCK_RUNS			GPUSORT_SINCE_16(-1.8, -3.5)
 #define STOCK_RUNS_BYTE		GPUSORT_SINCE_16(0.03, 0.0)
 #define STOCK_RUNS_LEVEL	GPUSORT_SINCE_16(1.9, 3.0)	/* for each doubling of
@@ -111,6 +112,8 @@ gpusort_row_cost(const GsSortCandidate *candidate, const GsKeyShape *key,
 		cost.keep += SORT_WORD * key->words;
 	if (!key->exact)
 		cost.keep += SORT_TIES;
+	if (key->collated)
+		cost.keep += SORT_KEY_OF_ICU;
 	return cost;
 }
 
@@ -133,8 +136,6 @@ cost_of_gpusort(const GsSortCandidate *candidate, const GsKeyShape *key,
 			ORDERED_VARIABLE * candidate->variable_columns;
 	if (candidate->all_rows)
 		cost += PAGE_SCAN;
-	if (key->collated)
-		cost += COLLATED_KEY;
 	if (gpusort_sort_candidate_fits(candidate, key->words))
 		return cost + cost_of_cold_memory(candidate, key);
 	return cost + ORDERED_DISK + ORDERED_DISK_BYTE * candidate->width;
@@ -169,6 +170,8 @@ cost_of_stock_sort(const GsSortCandidate *candidate, const GsKeyShape *key,
 		cost += STOCK_VARIABLE * candidate->variable_columns;
 	if (!key->first_exact)
 		cost += STOCK_STRING;
+	if (key->has_weights)
+		cost += STOCK_LOCALE;
 	if (reversed)
 		cost += key->first_exact ? STOCK_REVERSED : STOCK_STRING_REVERSED;
 	return cost + cost_of_stock_runs(candidate, values);

@@ -34,6 +34,7 @@
 #include "core/radix_sort.h"
 #include "key/key_encoding.h"
 #include "key/key_plan.h"
+#include "key/locale_weights.h"
 
 GPUSORT_MODULE_MAGIC("key_check", "1.0");
 
@@ -62,6 +63,14 @@ typedef struct Values
 	int8	   *order;			/* -1, 0 or 1: of i and j, at i * count + j */
 } Values;
 
+/* Their words: word w of value i is at i * count + w. */
+typedef struct Words
+{
+	unsigned	count;
+	uint64	   *words;
+	GsEncodingRest *rests;		/* after that word */
+} Words;
+
 /*
  * Rows.  Each letter of 'keys' names a key: 'v' is the value, 'w' another
  * value, and 'i' a small integer.
@@ -77,6 +86,7 @@ typedef struct Rows
 } Rows;
 
 GPUSORT_SQL_FUNCTION(key_check);
+GPUSORT_SQL_FUNCTION(locale_is_used);
 
 /* ----------------------------------------------------------------
  *		values and their order
@@ -243,49 +253,67 @@ count_words(const GsKeyEncoding *encoding)
 	return (encoding->bits + 63) / 64;
 }
 
-/* Checks 'count' words of two values.  Returns NULL, or what is wrong. */
+/* Checks the words of two values, and the rests.  Returns NULL, or what is wrong. */
 static char *
 check_words(const Values *values, const GsKeyEncoding *encoding, int i, int j,
-			const uint64 *a, const uint64 *b, unsigned count)
+			const Words *words)
 {
 	int			order = order_of(values, i, j);
+	const uint64 *a = words->words + i * words->count;
+	const uint64 *b = words->words + j * words->count;
+	const GsEncodingRest *a_rests = words->rests + i * words->count;
+	const GsEncodingRest *b_rests = words->rests + j * words->count;
 
-	for (unsigned n = 1; n <= count; n++)
+	for (unsigned n = 1; n <= words->count; n++)
 	{
-		GsEncodingRest rest;
-
 		if (a[n - 1] != b[n - 1])
 			return (a[n - 1] < b[n - 1] ? -1 : 1) == order ? NULL :
 				complaint(values, i, j, "words in another order", n);
-		if (gpusort_key_encoding_is_exact(encoding) && n < count)
+		if (gpusort_key_encoding_is_exact(encoding) && n < words->count)
 			continue;
-		rest = gpusort_key_encoding_rest(encoding, values->values[i], n);
-		if (rest != gpusort_key_encoding_rest(encoding, values->values[j], n))
+		if (a_rests[n - 1] != b_rests[n - 1])
 			return complaint(values, i, j, "equal words with different rests", n);
-		if (rest == GS_REST_NONE && order != 0)
+		if (a_rests[n - 1] == GS_REST_NONE && order != 0)
 			return complaint(values, i, j, "equal words of different values", n);
 	}
 	return NULL;
 }
 
-static char *
-check_encoding(const Values *values, const GsKeyEncoding *encoding)
+/* Gets the words of all values that are not NULL, and what is left after each. */
+static Words
+get_words(const Values *values, const GsKeyEncoding *encoding)
 {
 	unsigned	count = count_words(encoding);
-	uint64	   *words = palloc(values->count * count * sizeof(uint64));
-	char	   *wrong = NULL;
+	Words		words = {
+		.count = count,
+		.words = palloc0(values->count * count * sizeof(uint64)),
+		.rests = palloc0(values->count * count * sizeof(GsEncodingRest))
+	};
 
 	for (int i = 0; i < values->count; i++)
 		for (unsigned w = 0; w < count && !values->isnull[i]; w++)
-			words[i * count + w] =
+		{
+			words.words[i * count + w] =
 				gpusort_key_encoding_word(encoding, values->values[i], w);
+			if (!gpusort_key_encoding_is_exact(encoding) || w + 1 == count)
+				words.rests[i * count + w] =
+					gpusort_key_encoding_rest(encoding, values->values[i], w + 1);
+		}
+	return words;
+}
+
+static char *
+check_encoding(const Values *values, const GsKeyEncoding *encoding)
+{
+	Words		words = get_words(values, encoding);
+	char	   *wrong = NULL;
+
 	for (int i = 0; i < values->count && wrong == NULL; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		for (int j = 0; j < i && wrong == NULL; j++)
 			if (!values->isnull[i] && !values->isnull[j])
-				wrong = check_words(values, encoding, i, j, words + i * count,
-									words + j * count, count);
+				wrong = check_words(values, encoding, i, j, &words);
 	}
 	return wrong;
 }
@@ -576,4 +604,16 @@ key_check(PG_FUNCTION_ARGS)
 						 encoding.kind == GS_ENCODE_NONE ? "no encoding, " : "",
 						 values.count);
 	PG_RETURN_TEXT_P(cstring_to_text(wrong));
+}
+
+/* Are there weights for a locale of this name, which may have been spoiled? */
+Datum
+locale_is_used(PG_FUNCTION_ARGS)
+{
+	const GsLocaleWeights *weights;
+
+	gpusort_locale_weights_spoil = PG_GETARG_BOOL(1);
+	weights = gpusort_locale_weights_get(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	gpusort_locale_weights_spoil = false;
+	PG_RETURN_BOOL(weights != NULL);
 }

@@ -8,7 +8,8 @@ use warnings;
 use Exporter 'import';
 use RandomCases;
 
-our @EXPORT = qw(one_of chance number some_of key_types random_table random_value with_nulls);
+our @EXPORT = qw(one_of chance number some_of key_types random_table random_locale
+  random_value with_nulls);
 
 # ---- Choosing ----
 
@@ -62,6 +63,11 @@ my %key_types = (
 	'text of C, alike for long' => sub { "(repeat('a/path/', abs($_[0] % 5)::int * 30) || $_[0] % 40 || repeat('/more', abs($_[0] % 3)::int)) COLLATE \"C\"" },
 	'text of C, compressed' => sub { "(repeat('so much in common ', 300) || $_[0] % 1000) COLLATE \"C\"" },
 	'text of ICU' => sub { "(CASE WHEN $_[0] % 2 = 0 THEN 'Ünïcode ' ELSE 'unicode ' END || $_[0] % 1000) COLLATE \"en-x-icu\"" },
+	'text of a locale' => sub { "locale_text($_[0]) COLLATE " . random_locale() },
+	'text of a locale, alike' => sub { "(repeat('so much in common ', abs($_[0] % 4)::int) || locale_text($_[0] % 1000)) COLLATE " . random_locale() },
+	'text of ICU, of all scripts' => sub { "locale_text($_[0]) COLLATE " . one_of(qw("en-x-icu" "de-x-icu" "cs-x-icu" "ja-x-icu" "th-x-icu" "und-x-icu")) },
+	'character of a locale' => sub { "rpad(locale_text($_[0]), 20)::char(30) COLLATE " . random_locale() },
+	'name of a locale' => sub { "left(locale_text($_[0]), 15)::name COLLATE " . random_locale() },
 	'character' => sub { "(left(md5(($_[0])::text), abs($_[0] % 12)::int) || '  ')::char(20) COLLATE \"C\"" },
 	'name' => sub { "('n' || $_[0])::name" },
 	'bytea' => sub { "substr(decode(repeat(to_hex($_[0] & 65535 | 65536), 2) || '0000', 'hex'), 1, abs($_[0] % 8)::int)" },
@@ -112,6 +118,7 @@ my %extremes = (
 	'macaddr8' => [ 'macaddr8', '00:00:00:00:00:00:00:00,00:00:00:00:00:00:00:01,80:00:00:00:00:00:00:00,ff:ff:ff:ff:ff:ff:ff:ff' ],
 	'text of C' => [ 'text', "$texts,$long_texts" ],
 	'text of ICU' => [ 'text', "$texts,$long_texts" ],
+	'text of a locale' => [ 'text', "$texts,$long_texts" ],
 	'character' => [ 'bpchar', "$texts," . 'x' x 20 . ',' . 'x' x 19 . 'y' ],
 	'name' => [ 'name', "$texts," . 'x' x 63 . ',' . 'x' x 62 . 'y' ],
 	'bytea' => [ 'bytea', join ',', map { "\"\\\\x$_\"" } '', '00', '0000', '61', '6100', '61626364656667', '6162636465666700',
@@ -151,7 +158,10 @@ my @payload_types = (
 
 # Types whose equal values may look different.
 my %alike = map { $_ => 1 } 'float4', 'float8', 'float8 ', 'numeric',
-  'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval', 'character';
+  'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval', 'character', 'character of a locale';
+
+# Returns one of the collations of test/random/types.sql.
+sub random_locale { return 'locale_' . number(1, 24); }
 
 sub random_hash { return 'hashint8extended(g, ' . number(0, 1 << 30) . ' + :seed)'; }
 

@@ -5,6 +5,13 @@
 CREATE FUNCTION key_check(keys anyarray, less regoperator DEFAULT 0) RETURNS text
 	LANGUAGE c STRICT AS :'library';
 
+-- Are spoiled weights of a locale noticed, and only these?  Each name of it is a locale.
+CREATE FUNCTION locale_is_used(locale text, spoiled bool) RETURNS bool
+	LANGUAGE c STRICT AS :'library';
+SELECT 'locale checks: ' || coalesce(string_agg(DISTINCT CASE WHEN locale_is_used(collcollate, false)
+	   AND NOT locale_is_used(replace(collcollate, '.utf8', '.UTF-8'), true) THEN 'right' ELSE 'wrong: ' || collcollate END, ', '), 'right')
+FROM pg_collation WHERE collname LIKE 'locale~_%' ESCAPE '~' AND collcollate <> 'C';
+
 -- Shows that the check can fail: the operator class's comparison function disagrees
 -- with its sort support, from which it gets its encoding.
 CREATE FUNCTION backward_cmp(int4, int4) RETURNS int4 LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($2, $1)';

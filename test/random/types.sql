@@ -38,3 +38,33 @@ CREATE FUNCTION infinite_intervals() RETURNS interval[] LANGUAGE sql IMMUTABLE A
 CREATE FUNCTION infinite_intervals() RETURNS interval[] LANGUAGE sql IMMUTABLE AS
 	'SELECT ''{}''::interval[]';
 \endif
+
+-- Collations locale_1 to locale_24 of the C library; without the locale, they compare bytes.
+DO $$
+DECLARE
+	locales text[] := '{en_US,de_DE,fr_FR,fr_CA,es_ES,cs_CZ,da_DK,sv_SE,nb_NO,hu_HU,hr_HR,pl_PL,cy_GB,et_EE,tr_TR,ru_RU,el_GR,he_IL,ar_SA,hi_IN,th_TH,ja_JP,zh_CN,ko_KR}';
+BEGIN
+	FOR i IN 1 .. cardinality(locales) LOOP
+		BEGIN
+			EXECUTE format('CREATE COLLATION locale_%s (provider = libc, locale = %L)', i, locales[i] || '.utf8');
+		EXCEPTION WHEN OTHERS THEN
+			EXECUTE format('CREATE COLLATION locale_%s (provider = libc, locale = ''C'')', i);
+		END;
+	END LOOP;
+END $$;
+
+-- What strings for these locales are made of: letters, and what locales order in a way of
+-- their own: pairs and more that count as one letter, marks, ligatures, ideographs, and
+-- characters that count for nothing or little.
+CREATE FUNCTION locale_pieces() RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+	SELECT string_to_array('a|b|c|d|e|l|l|m|n|s|z|A|B|C|L|Z|0|1|9|ch|Ch|cH|CH|aa|Aa|AA|ll|LL|lj|Lj|nj|dz|dž|dzs|ddzs|Ddz|cs|ccs|gy|ggy|sz|ssz|zs|ty|ng|rh|th|ff|'
+		|| ' | |-|,|.|''|"|(|/|_|@|~|*|ä|ö|ü|Ü|ß|é|è|ê|É|ç|ñ|å|Å|ø|æ|Æ|œ|č|Č|ř|š|ž|ł|Ł|ą|ð|þ|ı|İ|i|I|ő|ű|l·|·|ŀ|õ|'
+		|| 'а|Б|в|я|ё|й|і|α|Ω|ά|ς|א|ב|שׁ|ا|ل|لا|أ|ب|क|ख|क्ष|ा|्|ก|ข|เก|แ|า|ำ|์|あ|ア|ァ|ー|か|が|日|本|語|一|丁|龍|가|힣|ᄀ|ᅡ|𠀀|😀|ﬁ|㎏|Ⅳ|½|²|ª', '|')
+		|| ARRAY[chr(1), chr(9), chr(127), chr(160), chr(173), chr(769), chr(776), chr(778), chr(803), chr(847), chr(8203), chr(8205), chr(8212), chr(8288), chr(65279), chr(65533), chr(57344)];
+$$;
+
+-- A string of up to 12 of them.
+CREATE FUNCTION locale_text(n int8) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT coalesce(string_agg((locale_pieces())[1 + hash % CASE WHEN n % 3 = 0 THEN 30 ELSE cardinality(locale_pieces()) END], '' ORDER BY i), '')
+	FROM (SELECT i, abs(hashint8extended(n, i)) AS hash FROM generate_series(1, abs(n / 7 % 13)) i) pieces;
+$$;

@@ -1,0 +1,107 @@
+/*-------------------------------------------------------------------------
+ *
+ * locale_weights.h
+ *		Turns strings into bytes with the order of a locale of the GNU C library.
+ *
+ * The bytes are the string's collation weights of the first level, each as one byte or
+ * as some.  They are never 0.  If those of two strings differ, memcmp() of them has the
+ * same sign as strcoll() of the strings, where a string that ends comes first.  If they
+ * are equal, only strcoll() can tell.  docs/design/keys.md says why this is so.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_LOCALE_WEIGHTS_H
+#define GPUSORT_LOCALE_WEIGHTS_H
+
+typedef struct GsLocaleWeights GsLocaleWeights;
+
+/*
+ * The most bytes for one sequence of characters: each of at most 255 bytes of weights can
+ * be a weight of its own, which takes one byte more.
+ */
+#define GPUSORT_MAX_SEQUENCE_BYTES	(2 * 255)
+
+/*
+ * Returns the weights of a locale, which remain for the life of the process.  Returns
+ * NULL if it is none of the GNU C library with rules of its own, or if the check of its
+ * tables fails.
+ */
+extern const GsLocaleWeights *gpusort_locale_weights_get(const char *locale);
+
+/* For the test of that check: spoil the weights of locales that are new to this process. */
+extern bool gpusort_locale_weights_spoil;
+
+/* Reads the bytes of a string one by one.  Callers allocate it. */
+typedef struct GsWeightReader
+{
+	const GsLocaleWeights *weights;
+	const unsigned char *next;	/* what has not been read of the string */
+	const unsigned char *end;
+	unsigned	waiting;		/* of the bytes of a sequence, at the end of: */
+	unsigned	count;
+	unsigned char bytes[GPUSORT_MAX_SEQUENCE_BYTES];
+} GsWeightReader;
+
+/* The part of the weights that the functions below read. */
+struct GsLocaleWeights
+{
+	/*
+	 * The byte for a character of one byte, whatever follows it, or unless a
+	 * byte from 0x80 on follows it; GPUSORT_NO_WEIGHT if it has none.  0 if
+	 * it has several bytes, or may be the start of a longer sequence.
+	 */
+	unsigned char alone[256];
+	unsigned char before_ascii[256];
+	struct GsLocaleTables *tables;
+};
+
+#define GPUSORT_NO_WEIGHT	255
+
+/* Begin to read a string of 'length' bytes, none of which is 0. */
+static inline void
+gpusort_weight_reader_begin(GsWeightReader *reader,
+							const GsLocaleWeights *weights,
+							const unsigned char *string, Size length)
+{
+	reader->weights = weights;
+	reader->next = string;
+	reader->end = string + length;
+	reader->waiting = 0;
+}
+
+/* Read the next sequence of characters that has a byte.  Returns 0 if there is none. */
+extern unsigned char gpusort_weight_reader_sequence(GsWeightReader *reader);
+
+/* Returns the next byte, or 0 behind the last one. */
+static inline unsigned char
+gpusort_weight_reader_next(GsWeightReader *reader)
+{
+	const GsLocaleWeights *weights = reader->weights;
+
+	if (unlikely(reader->waiting > 0))
+		return reader->bytes[reader->count - reader->waiting--];
+	while (likely(reader->next < reader->end))
+	{
+		unsigned char first = *reader->next;
+		unsigned char byte = weights->alone[first];
+
+		if (byte == 0 && (reader->next + 1 == reader->end || reader->next[1] < 0x80))
+			byte = weights->before_ascii[first];
+		if (unlikely(byte == 0))
+			return gpusort_weight_reader_sequence(reader);
+		reader->next++;
+		if (likely(byte != GPUSORT_NO_WEIGHT))
+			return byte;
+	}
+	return 0;
+}
+
+/*
+ * Compare two strings by their bytes.  Returns 0 if these are equal.  Checks for
+ * interrupts within long strings.
+ */
+extern int	gpusort_locale_weights_compare(const GsLocaleWeights *weights,
+										   const unsigned char *a, Size a_length,
+										   const unsigned char *b, Size b_length);
+
+#endif							/* GPUSORT_LOCALE_WEIGHTS_H */
