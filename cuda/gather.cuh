@@ -67,6 +67,39 @@ __global__ void gpusort_gather_fixed_kernel(Word *target, GsSegments data,
 	}
 }
 
+/* ---- ties ---- */
+
+/* The key words of all rows. */
+struct GsKeySegments {
+	GsSegments words[GPUSORT_MAX_KEY_WORDS];
+	uint32_t count;
+};
+
+__device__ __forceinline__ bool gpusort_keys_are_equal(const GsKeySegments &keys, uint32_t a,
+													   uint32_t b)
+{
+	for (uint32_t w = 0; w < keys.count; w++)
+		if (*keys.words[w].at<uint64_t>(a) != *keys.words[w].at<uint64_t>(b))
+			return false;
+	return true;
+}
+
+/*
+ * Sets bit i % 32 of ties[i / 32] if the sorted rows i and i + 1 have equal keys.  All lanes of
+ * a warp take part in each ballot, so the loop runs to a multiple of 32.
+ */
+[[maybe_unused]] static __global__ void gpusort_ties_kernel(uint32_t *ties, GsKeySegments keys,
+															const uint32_t *rows, uint64_t n)
+{
+	uint64_t end = (n + 31) / 32 * 32;
+	for (uint64_t i = gpusort_thread_number(); i < end; i += gpusort_thread_count()) {
+		bool equal = i + 1 < n && gpusort_keys_are_equal(keys, rows[i], rows[i + 1]);
+		uint32_t votes = __ballot_sync(~0u, equal);
+		if (i % 32 == 0)
+			ties[i / 32] = votes;
+	}
+}
+
 /* ---- variable width ---- */
 
 /*

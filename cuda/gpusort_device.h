@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define GPUSORT_DEVICE_ABI_VERSION 1
+#define GPUSORT_DEVICE_ABI_VERSION 2
 #define GPUSORT_DEVICE_ENTRY	   "gpusort_device_api"
 #define GPUSORT_MAX_KEY_WORDS	   4
 
@@ -143,6 +143,7 @@ typedef struct GsSessionOptions {
 	GsRowLayout row_layout;
 	uint32_t row_width;			  /* GPUSORT_ROWS_FIXED: bytes per row, > 0 */
 	uint32_t return_keys;		  /* not 0: sorted chunks can also return the key words */
+	uint32_t return_ties;		  /* not 0: they can also tell which rows have equal keys */
 	uint32_t chunk_rows;		  /* maximum rows of a sorted chunk, > 0 */
 	uint64_t chunk_bytes;		  /* maximum row bytes of a sorted chunk, and of a row */
 	uint64_t device_memory_limit; /* of this session; 0: no limit */
@@ -171,6 +172,11 @@ typedef struct GsChunk {
  * A sorted chunk.  The caller provides arrays that are large enough for chunk_rows rows and
  * chunk_bytes bytes; NULL arrays are not filled.  Row numbers count rows in the sequence of the
  * session_put calls, from 0.
+ *
+ * ties has a bit for each row, which is set if the next row of the sorted sequence has an equal
+ * key; that row may be in the next chunk.  The bit of row i is bit (first_row + i) % 32 of
+ * ties[(first_row % 32 + i) / 32], counted from the lowest bit.  Other bits are undefined.
+ * gpusort_ties_words() says how long the array has to be.
  */
 typedef struct GsSortedChunk {
 	uint32_t struct_size;
@@ -181,7 +187,14 @@ typedef struct GsSortedChunk {
 	uint64_t *row_numbers;
 	void *data;
 	uint32_t *lengths; /* GPUSORT_ROWS_VARIABLE */
+	uint32_t *ties;	   /* used if return_ties is set */
 } GsSortedChunk;
+
+/* The length of the array ties of a sorted chunk with up to so many rows. */
+static inline uint32_t gpusort_ties_words(uint32_t rows)
+{
+	return rows / 32 + 2;
+}
 
 typedef struct GsSessionResult {
 	uint64_t rows;

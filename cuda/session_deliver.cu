@@ -88,6 +88,22 @@ GsStatus split_chunks(GsSession *session)
 	return status;
 }
 
+/* Notes which sorted rows have the same key as the next one. */
+GsStatus find_ties(GsSession *session)
+{
+	cudaStream_t stream = device_of(session)->compute;
+	GsKeySegments keys = {};
+	keys.count = session->options.key_words;
+	for (uint32_t w = 0; w < keys.count; w++)
+		keys.words[w] = gpusort_segments_view(&session->keys[w]);
+	uint64_t words = (session->rows + 31) / 32;
+	GsStatus status = allocate(session, words * sizeof(uint32_t), (void **)&session->ties);
+	if (!status)
+		status = launch_rows(session, stream, session->rows, gpusort_ties_kernel, session->ties,
+							 keys, (const uint32_t *)session->sorted, session->rows);
+	return status ? status : synchronize(session, stream);
+}
+
 struct StagingLayout {
 	size_t keys[GPUSORT_MAX_KEY_WORDS];
 	size_t numbers;
@@ -168,6 +184,12 @@ GsStatus deliver_rows(GsSession *session, const Delivery &delivery, uint64_t fir
 		if (!status)
 			status = copy_to_host(target->row_numbers, layout.numbers, n * sizeof(uint64_t));
 	}
+	if (!status && session->options.return_ties && target->ties) {
+		uint64_t from = first / 32, end = (first + n + 31) / 32;
+		status = copy_async(session, target->ties, session->ties + from,
+							(end - from) * sizeof(uint32_t), cudaMemcpyDeviceToHost,
+							delivery.stream);
+	}
 	if (!status && is_fixed(session) && target->data) {
 		status = gather_fixed_rows(session, delivery.staging + layout.data, rows, n,
 								   delivery.stream);
@@ -196,13 +218,14 @@ namespace gpusort_session
 void free_result(GsSession *session)
 {
 	release(session, session->sorted);
+	release(session, session->ties);
 	release(session, session->offsets);
 	for (Delivery &delivery : session->deliveries) {
 		release(session, delivery.staging);
 		delivery.staging = nullptr;
 	}
 	free(session->chunk_firsts);
-	session->sorted = nullptr;
+	session->sorted = session->ties = nullptr;
 	session->offsets = session->chunk_firsts = session->chunk_offsets = nullptr;
 	session->chunks = 0;
 }
@@ -216,7 +239,9 @@ GsStatus prepare_result(GsSession *session)
 		session->rows_per_chunk = options.chunk_bytes / options.row_width;
 	session->chunks = (session->rows + session->rows_per_chunk - 1) / session->rows_per_chunk;
 	GsStatus status = GPUSORT_OK;
-	if (is_variable(session))
+	if (options.return_ties)
+		status = find_ties(session);
+	if (is_variable(session) && !status)
 		status = split_chunks(session);
 	size_t staging = staging_layout(session).total;
 	for (int i = 0; i < DELIVERIES && !status; i++)

@@ -26,6 +26,7 @@ struct SessionCase {
 	uint32_t longest = 89; /* maximum bytes of most rows of variable width; a few are longer */
 	bool shuffled = false; /* chunks are not put in the order of arrival */
 	bool return_keys = true;
+	bool return_ties = true;
 	uint64_t expected_rows = 0;
 };
 
@@ -114,6 +115,7 @@ GsSessionOptions options_of(const SessionCase &c)
 	options.row_layout = c.layout;
 	options.row_width = c.row_width;
 	options.return_keys = c.return_keys;
+	options.return_ties = c.return_ties;
 	options.chunk_rows = c.chunk_rows;
 	options.chunk_bytes = c.chunk_bytes;
 	options.expected_rows = c.expected_rows;
@@ -124,7 +126,7 @@ GsSessionOptions options_of(const SessionCase &c)
 struct Target {
 	GsSortedChunk chunk;
 	std::vector<uint64_t> keys[WORDS], numbers;
-	std::vector<uint32_t> lengths;
+	std::vector<uint32_t> lengths, ties;
 	std::string data;
 	GsTicket ticket;
 
@@ -136,14 +138,27 @@ struct Target {
 			keys[w].assign(c.chunk_rows + 1, 77);
 		numbers.assign(c.chunk_rows + 1, 77);
 		lengths.assign(c.chunk_rows + 1, 77);
+		ties.assign(gpusort_ties_words(c.chunk_rows) + 1, 77);
 		data.assign(c.chunk_bytes + 1, '#');
 		for (uint32_t w = 0; w < WORDS; w++)
 			chunk.keys[w] = keys[w].data();
 		chunk.row_numbers = numbers.data();
 		chunk.lengths = lengths.data();
+		chunk.ties = ties.data();
 		chunk.data = &data[0];
 	}
+
+	bool is_tie(uint32_t i) const
+	{
+		uint64_t bit = chunk.first_row % 32 + i;
+		return ties[bit / 32] >> bit % 32 & 1;
+	}
 };
+
+bool have_equal_keys(const SessionCase &c, const Row &a, const Row &b)
+{
+	return std::equal(a.key, a.key + c.key_words, b.key);
+}
 
 const char *compare_chunk(const SessionCase &c, const Target &t, const std::vector<Row> &sorted)
 {
@@ -160,6 +175,10 @@ const char *compare_chunk(const SessionCase &c, const Target &t, const std::vect
 		for (uint32_t w = 0; w < c.key_words; w++)
 			if (c.return_keys && t.keys[w][i] != row.key[w])
 				return "a key is wrong";
+		uint64_t next = chunk.first_row + i + 1;
+		if (c.return_ties &&
+			t.is_tie(i) != (next < sorted.size() && have_equal_keys(c, row, sorted[next])))
+			return "a tie is wrong";
 		if (c.layout == GPUSORT_ROWS_NONE)
 			continue;
 		if (c.layout == GPUSORT_ROWS_VARIABLE && t.lengths[i] != row.bytes.size())
@@ -171,7 +190,7 @@ const char *compare_chunk(const SessionCase &c, const Target &t, const std::vect
 	if (chunk.data_bytes != at)
 		return "the size of a chunk is wrong";
 	if (t.numbers[c.chunk_rows] != 77 || t.keys[0][c.chunk_rows] != 77 ||
-		t.lengths[c.chunk_rows] != 77 || t.data[c.chunk_bytes] != '#')
+		t.lengths[c.chunk_rows] != 77 || t.ties.back() != 77 || t.data[c.chunk_bytes] != '#')
 		return "memory behind a chunk was written";
 	return nullptr;
 }
@@ -191,7 +210,7 @@ void sort_rows(const SessionCase &c, std::vector<Row> &rows)
  */
 const char *get_parts(const SessionCase &c, GsSession *session, const std::vector<Row> &sorted)
 {
-	for (int without = 0; without < 16; without++) {
+	for (int without = 0; without < 32; without++) {
 		Target all(c), t(c);
 		t.chunk.data = &t.data[0];
 		if (without & 1)
@@ -202,12 +221,14 @@ const char *get_parts(const SessionCase &c, GsSession *session, const std::vecto
 			t.chunk.row_numbers = nullptr;
 		if (without & 8)
 			std::fill(t.chunk.keys, t.chunk.keys + WORDS, nullptr);
+		if (without & 16)
+			t.chunk.ties = nullptr;
 		if (library.api->session_get(session, 0, &t.chunk, &t.ticket) ||
 			library.api->session_wait(session, t.ticket))
 			return "getting a part of a chunk failed";
 		/* Arrays that were not requested must not change.  The others must match. */
 		if ((without & 1 && t.data != all.data) || (without & 2 && t.lengths != all.lengths) ||
-			(without & 4 && t.numbers != all.numbers) ||
+			(without & 4 && t.numbers != all.numbers) || (without & 16 && t.ties != all.ties) ||
 			(without & 8 && !std::equal(t.keys, t.keys + WORDS, all.keys)))
 			return "an array that was not requested was written";
 		uint64_t at = 0;
@@ -223,7 +244,9 @@ const char *get_parts(const SessionCase &c, GsSession *session, const std::vecto
 			for (uint32_t w = 0; w < c.key_words && without & 8; w++)
 				t.keys[w][i] = row.key[w];
 		}
-		const char *problem = compare_chunk(c, t, sorted);
+		SessionCase got = c;
+		got.return_ties = c.return_ties && !(without & 16);
+		const char *problem = compare_chunk(got, t, sorted);
 		if (problem)
 			return problem;
 	}
@@ -685,6 +708,9 @@ void test_sessions(TestAmount amount)
 				c.return_keys = false;
 				c.chunk_rows = 1000000;
 				test_session(c, n + 3);
+				c.return_ties = false;
+				test_session(c, n + 5);
+				c.return_ties = true;
 				c.put_rows = 7;
 				c.chunk_rows = 10;
 				c.chunk_bytes = 1000;

@@ -60,7 +60,7 @@ order_of_operator(Oid operator, Oid statistics_operator)
 static ColumnOrder
 order_of_statistics(HeapTuple statistics, const ColumnKey *key)
 {
-	const Form_pg_statistic form = (Form_pg_statistic) GETSTRUCT(statistics);
+	Form_pg_statistic form = (Form_pg_statistic) GETSTRUCT(statistics);
 	ColumnOrder result = {.order = GS_ROWS_UNORDERED,
 	.unique = form->stadistinct == -1};
 	AttStatsSlot slot;

@@ -239,6 +239,7 @@ begin_part(uint32 s, GsPart part)
 		.row_layout = request->variable ? GPUSORT_ROWS_VARIABLE :
 		GPUSORT_ROWS_FIXED,
 		.row_width = request->row_width,
+		.return_ties = request->ties,
 		.chunk_rows = request->chunk_rows,
 		.chunk_bytes = request->chunk_bytes,
 		.device_memory_limit = request->device_memory,
@@ -467,6 +468,8 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 
 	if (slot->request.variable)
 		target.lengths = (uint32_t *) (address + pool_chunk->lengths_offset);
+	if (slot->request.ties)
+		target.ties = (uint32_t *) (address + pool_chunk->ties_offset);
 	if (status == GPUSORT_OK)
 		status = devices->api->session_get(session->parts[pool_chunk->part],
 										   pool_chunk->number, &target, &ticket);

@@ -234,6 +234,9 @@ fill_request(GsSlot *slot, const GsClientOptions *options)
 		request->chunk_rows = chunk_bytes / options->row_width;
 		request->chunk_bytes = chunk_bytes;
 	}
+	request->ties = options->ties;
+	if (options->ties)
+		request->chunk_bytes -= MAXALIGN(gpusort_ties_words(request->chunk_rows) * sizeof(uint32));
 	request->expected_rows = (uint64) options->expected_rows;
 	request->expected_bytes = (uint64) options->expected_bytes;
 	request->device_memory = (uint64) gpusort_device_memory * 1024;
@@ -456,6 +459,7 @@ GsPoolChunk *
 gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
 {
 	GsPoolChunk *chunk = get_chunk(client, wait);
+	const GsSlotRequest *request = &client->slot->request;
 
 	if (chunk == NULL)
 		return NULL;
@@ -464,7 +468,10 @@ gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
 	chunk->number = number;
 	chunk->rows = 0;
 	chunk->data_offset = 0;
-	chunk->lengths_offset = client->slot->request.chunk_bytes;
+	chunk->lengths_offset = request->chunk_bytes;
+	chunk->ties_offset = request->chunk_bytes;
+	if (request->variable)
+		chunk->ties_offset += request->chunk_rows * sizeof(uint32);
 	hand_over(client, chunk);
 	return chunk;
 }

@@ -25,6 +25,7 @@ typedef struct GsClientOptions
 	unsigned	key_words;
 	bool		variable;		/* rows of variable length, a multiple of 8 */
 	uint32		row_width;		/* bytes, unless variable */
+	bool		ties;			/* sorted chunks tell which rows are ties */
 	double		expected_rows;
 	double		expected_bytes; /* of all rows, without keys */
 } GsClientOptions;

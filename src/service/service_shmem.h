@@ -91,6 +91,7 @@ typedef struct GsSlotRequest
 	uint32		key_words;
 	bool		variable;		/* rows of variable length */
 	uint32		row_width;		/* bytes, unless variable */
+	bool		ties;			/* sorted chunks tell which rows are ties */
 	uint32		chunk_rows;		/* maximum number of rows in a sorted chunk */
 	uint64		chunk_bytes;	/* maximum row bytes in a sorted chunk */
 	uint64		expected_rows;
@@ -163,6 +164,7 @@ typedef struct GsPoolChunk
 	uint32		rows;
 	uint32		keys_offset[GPUSORT_MAX_KEY_WORDS];
 	uint32		lengths_offset; /* rows of variable length */
+	uint32		ties_offset;	/* GET: see ties of GsSortedChunk */
 	uint32		data_offset;
 	uint64		data_bytes;
 	uint64		number;			/* PUT: its position in the ring; GET: which

@@ -73,6 +73,8 @@ typedef struct GsWindow
 	uint32		rows;
 	char	   *data;
 	uint32	   *offsets;		/* of rows, if their length varies */
+	const uint32 *ties;			/* see GsSortedChunk */
+	uint32		first_tie;		/* bit of its first row in 'ties' */
 } GsWindow;
 
 struct GsGpuSession
@@ -146,6 +148,7 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 {
 	GsGpuSession *session;
 	GsClientOptions options = {0};
+	int			first_open;
 
 	*reason = gpusort_gpu_session_check(spec->expected_rows,
 										spec->input.repeat);
@@ -155,6 +158,7 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	session = make_session(spec);
 	options.key_words = session->words;
 	options.variable = session->format->variable;
+	options.ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
 	options.row_width = session->format->packed_bytes;
 	options.expected_rows = spec->expected_rows;
 	options.expected_bytes = spec->expected_rows *
@@ -564,6 +568,8 @@ open_window(GsGpuSession *session, GsPoolChunk *chunk)
 	window->first = part->first + chunk->first_row;
 	window->rows = chunk->rows;
 	window->data = address + chunk->data_offset;
+	window->ties = (const uint32 *) (address + chunk->ties_offset);
+	window->first_tie = chunk->first_row % 32;
 	if (chunk->number + 1 == part->nstarts)
 		part->starts[part->nstarts++] = chunk->first_row + chunk->rows;
 	if (session->format->variable)
@@ -628,6 +634,19 @@ gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 		row = window->data + within * session->format->packed_bytes;
 	gpusort_row_format_unpack_fast(session->format, row, values, isnull);
 	return true;
+}
+
+int
+gpusort_gpu_session_is_tie(GsGpuSession *session, int64 position)
+{
+	const GsWindow *window = &session->window;
+	uint64		bit;
+
+	if ((uint64) (position - window->first) >= window->rows &&
+		!move_window(session, position))
+		return -1;
+	bit = window->first_tie + (position - window->first);
+	return (window->ties[bit / 32] >> (bit % 32)) & 1;
 }
 
 int64

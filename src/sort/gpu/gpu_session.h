@@ -75,6 +75,13 @@ extern bool gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 									Datum *values, bool *isnull);
 
 /*
+ * After sorting, if the encoded keys are not exact: does the row after the one at a
+ * position have an equal key?  The position must be one that could be read.  Returns 1
+ * or 0, or -1 if the rows are lost.
+ */
+extern int	gpusort_gpu_session_is_tie(GsGpuSession *session, int64 position);
+
+/*
  * The position after the last row in the chunk of the row last read.  Values of rows
  * in that chunk stay valid as long as no row of another chunk is read.
  */

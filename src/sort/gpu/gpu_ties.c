@@ -4,9 +4,9 @@
  *		Reads the rows of a GPU session whose encoded keys are not exact.
  *
  * A device knows nothing about comparators.  It returns ties, which are rows with
- * equal keys, in the order of arrival.  This file breaks the ties as rows are read.
- * Nearly always a row has no ties, and it is enough to look one row ahead.  A
- * short group of ties within one chunk is sorted in place by comparisons.  Any
+ * equal keys, in the order of arrival, and tells which rows are ties.  This file breaks
+ * the ties as rows are read.  Nearly always a row has no ties, and is returned as it is.
+ * A short group of ties within one chunk is sorted in place by comparisons.  Any
  * other group is copied to a sort of its own on the host, which can use further
  * words of the keys, and temporary files.
  *
@@ -26,29 +26,21 @@
 /* The maximum number of rows in a group that is sorted in its chunk. */
 #define SHORT_GROUP		32
 
-/* A row, its key, and its position; the values point into the GPU session. */
-typedef struct GsKeyedRow
-{
-	int64		position;		/* -1: none */
-	Datum	   *values;			/* of all columns */
-	bool	   *isnull;
-	bool		first_is_null;	/* of its sort keys */
-	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
-} GsKeyedRow;
-
 struct GsGpuTies
 {
 	const GsSortSpec *spec;
 	GsGpuSession *gpu;
 	MemoryContext context;
-	unsigned	words;
-	int			natts;
 	int			first_open;		/* the first sort key to compare */
 	GsKeyComparison *comparison;	/* NULL until it is needed */
 	MemoryContext scratch;		/* for what comparators leak */
-	GsKeyedRow	ahead;			/* the row last read */
+	Datum	   *values;			/* of a row of a group that is being sorted */
+	bool	   *isnull;
 
-	/* The group that is being read: positions start to end - 1. */
+	/*
+	 * The group that is being read: positions start to end - 1.  Initially it
+	 * is empty, before the first row.
+	 */
 	int64		start;
 	int64		end;
 	uint8		order[SHORT_GROUP]; /* sorted order of a short group */
@@ -56,16 +48,7 @@ struct GsGpuTies
 	/* The sort of a long group. */
 	MemoryContext nested_context;	/* NULL if it is short */
 	GsHostSort *nested;
-	GsKeyedRow	member;			/* first row of the group */
 };
-
-static void
-make_row(const GsGpuTies *ties, GsKeyedRow *row)
-{
-	row->position = -1;
-	row->values = palloc0(ties->natts * sizeof(Datum));
-	row->isnull = palloc0(ties->natts * sizeof(bool));
-}
 
 GsGpuTies *
 gpusort_gpu_ties_create(const GsSortSpec *spec, GsGpuSession *gpu)
@@ -79,55 +62,22 @@ gpusort_gpu_ties_create(const GsSortSpec *spec, GsGpuSession *gpu)
 	ties->spec = spec;
 	ties->gpu = gpu;
 	ties->context = CurrentMemoryContext;
-	ties->words = gpusort_key_plan_words(spec->key_plan);
-	ties->natts = spec->tupdesc->natts;
 	ties->first_open = first_open;
 	ties->scratch = AllocSetContextCreate(CurrentMemoryContext,
 										  "pg_gpusort comparisons",
 										  ALLOCSET_SMALL_SIZES);
-	make_row(ties, &ties->ahead);
-	make_row(ties, &ties->member);
+	ties->values = palloc0(spec->tupdesc->natts * sizeof(Datum));
+	ties->isnull = palloc0(spec->tupdesc->natts * sizeof(bool));
 	return ties;
 }
 
-/* ----------------------------------------------------------------
- *		rows and their keys
- * ----------------------------------------------------------------
- */
-
-/* Read a row and encode its key.  Returns false if the rows are lost. */
+/* Read a row of a group, with its sort keys.  Returns false if the rows are lost. */
 static bool
-read_row(GsGpuTies *ties, int64 position, GsKeyedRow *row)
+read_row(GsGpuTies *ties, int64 position)
 {
-	row->position = -1;
-	if (!gpusort_gpu_session_get(ties->gpu, position, row->values,
-								 row->isnull))
+	if (!gpusort_gpu_session_get(ties->gpu, position, ties->values, ties->isnull))
 		return false;
-	gpusort_tuple_row_get_keys(ties->spec, row->values, row->isnull);
-	row->first_is_null = !gpusort_key_plan_encode(ties->spec->key_plan, row->values,
-												  row->isnull, row->key);
-	row->position = position;
-	return true;
-}
-
-static void
-copy_row(const GsGpuTies *ties, const GsKeyedRow *from, GsKeyedRow *to)
-{
-	to->position = from->position;
-	memcpy(to->values, from->values, ties->natts * sizeof(Datum));
-	memcpy(to->isnull, from->isnull, ties->natts * sizeof(bool));
-	to->first_is_null = from->first_is_null;
-	memcpy(to->key, from->key, ties->words * sizeof(uint64));
-}
-
-static inline bool
-have_equal_keys(const GsGpuTies *ties, const GsKeyedRow *a, const GsKeyedRow *b)
-{
-	if (a->first_is_null != b->first_is_null)
-		return false;
-	for (unsigned w = 0; w < ties->words; w++)
-		if (a->key[w] != b->key[w])
-			return false;
+	gpusort_tuple_row_get_keys(ties->spec, ties->values, ties->isnull);
 	return true;
 }
 
@@ -141,17 +91,13 @@ static bool
 read_sort_keys(GsGpuTies *ties, int64 position, Datum *values, bool *isnull)
 {
 	const GsSortKeys *keys = &ties->spec->keys;
-	GsKeyedRow *row = &ties->ahead;
 
-	row->position = -1;
-	if (!gpusort_gpu_session_get(ties->gpu, position, row->values,
-								 row->isnull))
+	if (!read_row(ties, position))
 		return false;
-	gpusort_tuple_row_get_keys(ties->spec, row->values, row->isnull);
 	for (int k = ties->first_open; k < keys->nkeys; k++)
 	{
-		values[k] = row->values[keys->attnos[k] - 1];
-		isnull[k] = row->isnull[keys->attnos[k] - 1];
+		values[k] = ties->values[keys->attnos[k] - 1];
+		isnull[k] = ties->isnull[keys->attnos[k] - 1];
 	}
 	return true;
 }
@@ -243,10 +189,8 @@ sort_short_group(GsGpuTies *ties)
 static bool
 sort_long_group(GsGpuTies *ties, int64 wanted)
 {
-	int64		nrows = gpusort_gpu_session_count(ties->gpu);
-	GsKeyedRow *row = &ties->ahead;
-	int64		position = ties->start;
 	GsSortSpec	spec = *ties->spec;
+	int			tie = 1;
 	MemoryContext caller;
 
 	ties->nested_context = AllocSetContextCreate(ties->context,
@@ -258,22 +202,17 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
 	/* A Limit that has grown since the rows were sorted may want all of them. */
 	spec.bound = wanted < spec.bound ? spec.bound - ties->start : 0;
 	ties->nested = gpusort_host_sort_begin(&spec);
-	for (; position < nrows; position++)
+	for (ties->end = ties->start; tie > 0; ties->end++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!read_row(ties, position, row))
-			break;
-		if (position == ties->start)
-			copy_row(ties, row, &ties->member);
-		else if (!have_equal_keys(ties, row, &ties->member))
-			break;
-		gpusort_host_sort_put(ties->nested, row->values, row->isnull);
+		tie = read_row(ties, ties->end) ? gpusort_gpu_session_is_tie(ties->gpu, ties->end) : -1;
+		if (tie >= 0)
+			gpusort_host_sort_put(ties->nested, ties->values, ties->isnull);
 	}
-	ties->end = position;
-	if (row->position >= 0)
+	if (tie == 0)
 		gpusort_host_sort_perform(ties->nested);
 	MemoryContextSwitchTo(caller);
-	return row->position >= 0;
+	return tie == 0;
 }
 
 /* ----------------------------------------------------------------
@@ -299,58 +238,40 @@ static bool
 find_start(GsGpuTies *ties, int64 position)
 {
 	int64		start = position;
+	int			tie = position == ties->end ? 0 : 1;
 
-	if (position == ties->end)
-	{
-		ties->start = start;
-		return true;
-	}
-	if (!read_row(ties, position, &ties->member))
-		return false;
-	while (start > 0)
+	while (start > 0 && tie > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!read_row(ties, start - 1, &ties->ahead))
-			return false;
-		if (!have_equal_keys(ties, &ties->ahead, &ties->member))
-			break;
-		start--;
+		tie = gpusort_gpu_session_is_tie(ties->gpu, start - 1);
+		if (tie > 0)
+			start--;
 	}
 	ties->start = start;
-	return true;
+	return tie >= 0;
 }
 
 /*
- * Find the end of the group that begins at ties->start, looking only at rows of the
- * same chunk.  Returns 1 if the end was found, 0 if it was not or if the group is long,
- * and -1 if the rows are lost.
+ * Find the end of the group that begins at ties->start, if the group is short and in one
+ * chunk.  Returns 1 if the end was found, 0 if the group is another one, and -1 if the rows
+ * are lost.
  */
 static int
 find_end(GsGpuTies *ties)
 {
 	int64		position = ties->start;
-	int64		nrows = gpusort_gpu_session_count(ties->gpu);
-	int64		chunk_end;
+	int			tie = gpusort_gpu_session_is_tie(ties->gpu, position);
+	int64		chunk_end = gpusort_gpu_session_chunk_end(ties->gpu);
 
-	if (ties->ahead.position != position &&
-		!read_row(ties, position, &ties->ahead))
-		return -1;
-	copy_row(ties, &ties->ahead, &ties->member);
-	chunk_end = gpusort_gpu_session_chunk_end(ties->gpu);
-	for (;;)
+	while (tie > 0)
 	{
 		position++;
-		if (position == nrows)
-			break;
-		if (position >= chunk_end || position - ties->start == SHORT_GROUP)
+		if (position == chunk_end || position - ties->start == SHORT_GROUP)
 			return 0;
-		if (!read_row(ties, position, &ties->ahead))
-			return -1;
-		if (!have_equal_keys(ties, &ties->ahead, &ties->member))
-			break;
+		tie = gpusort_gpu_session_is_tie(ties->gpu, position);
 	}
-	ties->end = position;
-	return 1;
+	ties->end = position + 1;
+	return tie < 0 ? -1 : 1;
 }
 
 /*
@@ -387,10 +308,38 @@ gpusort_gpu_ties_end(GsGpuTies *ties)
 	close_group(ties);
 }
 
+/*
+ * Read the row that follows the current group, if it has no ties.  Returns 1 if it was read,
+ * 0 if it has ties, and -1 if the rows are lost.
+ */
+static int
+read_single_row(GsGpuTies *ties, Datum *values, bool *isnull)
+{
+	int64		position = ties->end;
+	int			tie;
+
+	if (!gpusort_gpu_session_get(ties->gpu, position, values, isnull))
+		return -1;
+	tie = gpusort_gpu_session_is_tie(ties->gpu, position);
+	if (tie != 0)
+		return tie < 0 ? -1 : 0;
+	close_group(ties);
+	ties->start = position;
+	ties->end = position + 1;
+	return 1;
+}
+
 bool
 gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
 					 bool *isnull)
 {
+	if (position == ties->end)
+	{
+		int			single = read_single_row(ties, values, isnull);
+
+		if (single != 0)
+			return single > 0;
+	}
 	if (position < ties->start || position >= ties->end ||
 		has_passed(ties, position))
 	{
@@ -398,12 +347,6 @@ gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
 		{
 			ties->start = ties->end = 0;
 			return false;
-		}
-		if (ties->end - ties->start == 1 && ties->nested_context == NULL)
-		{
-			memcpy(values, ties->member.values, ties->natts * sizeof(Datum));
-			memcpy(isnull, ties->member.isnull, ties->natts * sizeof(bool));
-			return true;
 		}
 	}
 	if (ties->nested_context != NULL)
