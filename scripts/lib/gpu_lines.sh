@@ -12,7 +12,7 @@
 # number, this is its number of parallel workers; other ways have none.  All ways of a
 # line run in turn, the slow ones in half of the rounds.
 
-GPU_LINES=(narrow wide text ordinary first array check index)
+GPU_LINES=(narrow wide text ordinary names names_c first array check index)
 
 GPU_HEADING='%-8s %-9s %10s %-30s %7s %7s %5s  %s\n'
 
@@ -65,6 +65,11 @@ load_gpu_table()
 		wide) load_table wide "i AS id, $(key_expression) AS k8, $WIDE_COLUMNS" ;;
 		text) load_table text "i AS id, $HEX_20 COLLATE \"C\" AS t" ;;
 		ordinary) load_table ordinary "$ORDINARY_COLUMNS" ;;
+		names)
+			make_collations
+			load_table names "i AS id, ($NAME) COLLATE english AS k"
+			;;
+		names_c) load_table names_c "i AS id, ($NAME) COLLATE \"C\" AS k" ;;
 	esac
 }
 
@@ -112,6 +117,7 @@ key_of_table()
 {
 	case $1 in
 		text) echo t ;;
+		names*) echo k ;;
 		*) echo k8 ;;
 	esac
 }
@@ -309,6 +315,17 @@ gpu_line_text()
 gpu_line_ordinary()
 {
 	measure_ways ordinary scan stock stock_8 cpu cpu_8 gpu gpu_8
+}
+
+# Two fifths of the rows.  One process of stock PostgreSQL would take minutes.
+gpu_line_names()
+{
+	ROWS=$((ROWS * 2 / 5)) measure_ways names scan stock_8 cpu cpu_8 gpu gpu_8
+}
+
+gpu_line_names_c()
+{
+	ROWS=$((ROWS * 2 / 5)) measure_ways names_c scan stock_8 cpu cpu_8 gpu gpu_8
 }
 
 gpu_line_first()

@@ -1,7 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * icu_keys.h
- *		Makes ICU's sort keys of strings, of which PostgreSQL gives only 8 bytes.
+ *		Turns strings into bytes with the order of a collation of ICU.
+ *
+ * The bytes are the beginning of ICU's sort key of a string, its primary weights.  They are
+ * never 0.  If those of two strings differ, memcmp() of them has the sign of PostgreSQL's
+ * comparison of the strings.  If they are equal, only that comparison can tell.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,12 +22,13 @@ typedef struct GsIcuCollator GsIcuCollator;
 extern GsIcuCollator *gpusort_icu_collator_get(const char *locale);
 
 /*
- * Write up to 'count' bytes of the sort key of a string of 'length' bytes, from its first
- * one on.  Returns their number, less than 'count' if the sort key ends.  None of them is 0.
- * memcmp() of sort keys has the sign of PostgreSQL's comparison of the strings, unless they
- * are equal.
+ * Write up to 'count' bytes of a string of 'length' bytes, from the first one on.  Returns
+ * their number, less than 'count' if they end.
  */
 extern Size gpusort_icu_key(GsIcuCollator *collator, const unsigned char *string,
 							Size length, unsigned char *key, Size count);
+
+/* For tests: the number of strings of a collator before it gets a table of weights. */
+extern int	gpusort_icu_strings_before_table;
 
 #endif							/* GPUSORT_ICU_KEYS_H */

@@ -306,7 +306,7 @@ make_encoding(GsEncodingKind kind)
 
 /*
  * Returns the encoding of strings with a collation, if it compares their bytes, the
- * weights of a locale of the C library, or sort keys of ICU.
+ * weights of a locale of the C library, or those of ICU.
  */
 static GsKeyEncoding
 encoding_of_collation(GsEncodingKind string, Oid oid)
@@ -494,7 +494,7 @@ weight_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
 	return weights;
 }
 
-/* Get the bytes of a string's sort key, likewise. */
+/* Get the bytes of a string's weights in ICU, likewise. */
 static GsBytes
 icu_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
 {
@@ -791,7 +791,7 @@ count_bytes(const GsKeyEncoding *encoding, Datum value)
 	}
 }
 
-/* Do the weights or the sort key of a string end before so many words are full? */
+/* Do the weights of a string end before so many words are full? */
 static bool
 bytes_end(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 {

@@ -98,7 +98,7 @@ extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 /* Are values sequences of words, of which one is encoded initially? */
 extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
 
-/* Are values strings that are ordered by bytes: their own, weights, or sort keys? */
+/* Are values strings that are ordered by bytes: their own, or those of weights? */
 extern bool gpusort_key_encoding_is_string(const GsKeyEncoding *encoding);
 
 /* If so: do equal bytes leave open which value is less? */
@@ -107,8 +107,8 @@ extern bool gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding);
 /*
  * Likewise: get these bytes from offset 'start' on.  Of a value that is not simply stored
  * with its own bytes, only the first 'count' of them are valid.  'length' counts all of
- * them; of weights and sort keys, it may also be 'count' + 1 if there are more.  A copy is
- * in the current memory context; weights and sort keys without one are valid until the
+ * them; of weights, it may also be 'count' or 'count' + 1 if there are more.  A copy is
+ * in the current memory context; weights without one are valid until the
  * next call.  Checks for interrupts within long strings.
  */
 extern GsBytes gpusort_key_encoding_bytes(const GsKeyEncoding *encoding,

@@ -32,6 +32,9 @@
 #include "utils/typcache.h"
 
 #include "core/radix_sort.h"
+#include "key/icu_keys.h"
+#include "key/icu_library.h"
+#include "key/icu_primaries.h"
 #include "key/key_encoding.h"
 #include "key/key_plan.h"
 #include "key/locale_weights.h"
@@ -87,6 +90,15 @@ typedef struct Rows
 
 GPUSORT_SQL_FUNCTION(key_check);
 GPUSORT_SQL_FUNCTION(locale_is_used);
+GPUSORT_SQL_FUNCTION(icu_table_count);
+extern PGDLLEXPORT void _PG_init(void);
+
+/* Use tables of weights for the first strings, too. */
+void
+_PG_init(void)
+{
+	gpusort_icu_strings_before_table = 0;
+}
 
 /* ----------------------------------------------------------------
  *		values and their order
@@ -616,4 +628,21 @@ locale_is_used(PG_FUNCTION_ARGS)
 	weights = gpusort_locale_weights_get(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	gpusort_locale_weights_spoil = false;
 	PG_RETURN_BOOL(weights != NULL);
+}
+
+/*
+ * The number of characters in the table of weights for a locale of ICU, which may have been
+ * spoiled.
+ */
+Datum
+icu_table_count(PG_FUNCTION_ARGS)
+{
+	char	   *locale = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	GsIcuPrimaries *primaries = NULL;
+
+	gpusort_icu_primaries_spoil = PG_GETARG_BOOL(1);
+	if (gpusort_icu_library_is_there())
+		primaries = gpusort_icu_primaries_create(gpusort_icu_library_open(locale));
+	gpusort_icu_primaries_spoil = false;
+	PG_RETURN_INT32(primaries != NULL ? gpusort_icu_primaries_count(primaries) : 0);
 }

@@ -161,7 +161,7 @@ my %alike = map { $_ => 1 } 'float4', 'float8', 'float8 ', 'numeric',
   'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval', 'character', 'character of a locale';
 
 # Returns one of the collations of test/random/types.sql.
-sub random_locale { return 'locale_' . number(1, 24); }
+sub random_locale { return chance(0.6) ? 'locale_' . number(1, 24) : 'icu_' . number(1, 16); }
 
 sub random_hash { return 'hashint8extended(g, ' . number(0, 1 << 30) . ' + :seed)'; }
 

@@ -12,6 +12,14 @@ SELECT 'locale checks: ' || coalesce(string_agg(DISTINCT CASE WHEN locale_is_use
 	   AND NOT locale_is_used(replace(collcollate, '.utf8', '.UTF-8'), true) THEN 'right' ELSE 'wrong: ' || collcollate END, ', '), 'right')
 FROM pg_collation WHERE collname LIKE 'locale~_%' ESCAPE '~' AND collcollate <> 'C';
 
+-- Has ICU's table of weights all characters but the one whose weight is spoiled?  Numbers are left
+-- out of it if they are sorted as a whole, and punctuation if it counts for nothing.
+CREATE FUNCTION icu_table_count(locale text, spoiled bool) RETURNS int4
+	LANGUAGE c STRICT AS :'library';
+SELECT 'ICU checks: ' || string_agg(DISTINCT CASE WHEN characters >= 106 AND icu_table_count(locale, true) = characters - 1
+	   THEN 'right' ELSE format('wrong: %s, %s characters', locale, characters) END, ', ')
+FROM (SELECT locale, icu_table_count(locale, false) AS characters FROM unnest(icu_locales()) AS locale) AS tables;
+
 -- Shows that the check can fail: the operator class's comparison function disagrees
 -- with its sort support, from which it gets its encoding.
 CREATE FUNCTION backward_cmp(int4, int4) RETURNS int4 LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($2, $1)';

@@ -53,6 +53,16 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- Locales of ICU, and their collations icu_1 to icu_16.
+CREATE FUNCTION icu_locales() RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+	SELECT '{en,de-u-co-phonebk,fr-CA,es-u-co-trad,cs,da,sv,hu,hr,cy,vi,tr,ja,th,en-u-kn-true,en-u-ka-shifted-kf-upper}'::text[];
+$$;
+DO $$ BEGIN
+	FOR i IN 1 .. cardinality(icu_locales()) LOOP
+		EXECUTE format('CREATE COLLATION icu_%s (provider = icu, locale = %L)', i, (icu_locales())[i]);
+	END LOOP;
+END $$;
+
 -- What strings for these locales are made of: letters, and what locales order in a way of
 -- their own: pairs and more that count as one letter, marks, ligatures, ideographs, and
 -- characters that count for nothing or little.
