@@ -37,6 +37,7 @@ OBJS = \
 	src/key/catalog_changes.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \
+	src/key/citext_bytes.o \
 	src/key/icu_library.o \
 	src/key/icu_primaries.o \
 	src/key/icu_keys.o \

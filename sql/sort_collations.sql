@@ -27,6 +27,19 @@ SELECT collation_name, way,
 FROM unnest('{C,POSIX,ucs_basic,c_utf8,en-x-icu,de-x-icu,any_case,with_numbers}'::text[]) collation_name,
 	 unnest(ARRAY['', 'DESC, id']) way;
 
+-- citext, which is lower case by the default collation and then compared by its own
+SET client_min_messages = warning;
+CREATE EXTENSION citext;
+RESET client_min_messages;
+CREATE TABLE any_case_words AS SELECT id, w::citext FROM words UNION ALL SELECT -id, upper(w) || '!' FROM words WHERE id % 3 = 0;
+ANALYZE any_case_words;
+SELECT collation_name, way,
+	   check_sort(format('SELECT w COLLATE %I AS k, lower(w) AS l, id FROM any_case_words ORDER BY k %s', collation_name, way),
+				  'l' || CASE WHEN way ~ 'id' THEN ', id' ELSE '' END)
+FROM unnest('{C,en-x-icu,any_case}'::text[]) collation_name,
+	 unnest(ARRAY['', 'DESC, id', 'USING ~<~', 'USING ~>~, id']) way;
+DROP TABLE any_case_words;
+
 -- groups by a sort instead of a hash table only where comparisons are cheap
 CREATE TABLE many_words AS SELECT 'word ' || g AS w FROM generate_series(1, 200000) g;
 ANALYZE many_words;
@@ -37,4 +50,5 @@ DROP TABLE many_words;
 
 SET client_min_messages = warning;
 DROP TABLE words;
+DROP EXTENSION citext;
 DROP COLLATION any_case, with_numbers, c_utf8 CASCADE;

@@ -39,6 +39,7 @@
 #include "utils/uuid.h"
 #include "utils/varbit.h"
 
+#include "key/citext_bytes.h"
 #include "key/enum_words.h"
 #include "key/icu_keys.h"
 #include "key/key_encoding.h"
@@ -78,6 +79,7 @@ static const uint8 encoding_bits[] = {
 	[GS_ENCODE_TEXT] = 64,
 	[GS_ENCODE_BPCHAR] = 64,
 	[GS_ENCODE_NAME] = 64,
+	[GS_ENCODE_CITEXT] = 64,
 	[GS_ENCODE_LOCALE] = 64,
 	[GS_ENCODE_ICU] = 64,
 	[GS_ENCODE_BYTEA] = 64,
@@ -269,11 +271,20 @@ kind_of_comparison(Oid function)
 	}
 }
 
-static inline bool
-uses_collation(Oid function)
+/*
+ * The same, also for comparison functions of contrib modules.  Sets *collated to whether the
+ * function compares by a collation.
+ */
+static GsEncodingKind
+kind_of_any_comparison(Oid function, bool *collated)
 {
-	return function == F_BTTEXTCMP || function == F_BPCHARCMP ||
+	GsEncodingKind kind = kind_of_comparison(function);
+
+	*collated = function == F_BTTEXTCMP || function == F_BPCHARCMP ||
 		function == F_BTNAMECMP;
+	if (kind == GS_ENCODE_NONE && gpusort_citext_is_comparison(function, collated))
+		return GS_ENCODE_CITEXT;
+	return kind;
 }
 
 /*
@@ -378,13 +389,14 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 	Oid			function;
 	GsOperatorOrder order;
 	GsKeyEncoding encoding;
+	bool		collated;
 
 	if (!get_ordering_op_properties(operator, &family, &type, &order))
 		return make_encoding(GS_ENCODE_NONE);
 	*descending = (order == GPUSORT_ORDER_DESCENDING);
 	function = get_opfamily_proc(family, type, type, BTORDER_PROC);
-	encoding.kind = kind_of_comparison(function);
-	if (uses_collation(function))
+	encoding.kind = kind_of_any_comparison(function, &collated);
+	if (collated)
 		encoding = encoding_of_collation(encoding.kind, collation);
 	else
 		encoding = make_encoding(encoding.kind);
@@ -450,6 +462,8 @@ string_bytes(GsEncodingKind kind, Datum value, Size start, Size count)
 			return gpusort_bytes_skip(gpusort_bytes_get_trimmed(value), start);
 		case GS_ENCODE_NAME:
 			return gpusort_bytes_skip(gpusort_bytes_get_name(value), start);
+		case GS_ENCODE_CITEXT:
+			return gpusort_bytes_skip(gpusort_citext_bytes(value), start);
 		default:
 			return gpusort_bytes_get(value, start, count);
 	}
@@ -740,6 +754,7 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
 		case GS_ENCODE_TEXT:
 		case GS_ENCODE_BPCHAR:
 		case GS_ENCODE_NAME:
+		case GS_ENCODE_CITEXT:
 		case GS_ENCODE_ICU:
 			return string_word(encoding, value, index);
 		case GS_ENCODE_LOCALE:
@@ -778,6 +793,7 @@ count_bytes(const GsKeyEncoding *encoding, Datum value)
 			return toast_raw_datum_size(value) - VARHDRSZ;
 		case GS_ENCODE_BPCHAR:
 		case GS_ENCODE_NAME:
+		case GS_ENCODE_CITEXT:
 			bytes = gpusort_key_encoding_bytes(encoding, value, 0, 0);
 			gpusort_bytes_free(&bytes);
 			return bytes.length;
@@ -817,6 +833,7 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 		case GS_ENCODE_TEXT:
 		case GS_ENCODE_BPCHAR:
 		case GS_ENCODE_NAME:
+		case GS_ENCODE_CITEXT:
 
 			/*
 			 * A longer string may have the same words, unless the last one

@@ -183,7 +183,8 @@ relate(GsPivot *pivot, Datum value, GsBytes *bytes)
 											pivot->frame.start, pivot->window);
 		there = bytes->length;
 		if (unlikely(bytes->copy != NULL) &&
-			pivot->frame.encoding->kind != GS_ENCODE_BPCHAR)
+			pivot->frame.encoding->kind != GS_ENCODE_BPCHAR &&
+			pivot->frame.encoding->kind != GS_ENCODE_CITEXT)
 			there = Min(there, pivot->window);
 		length = common_length(bytes, &pivot->bytes,
 							   Min(there, pivot->bytes.length));

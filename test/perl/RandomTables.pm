@@ -67,6 +67,8 @@ my %key_types = (
 	'text of a locale, alike' => sub { "(repeat('so much in common ', abs($_[0] % 4)::int) || locale_text($_[0] % 1000)) COLLATE " . random_locale() },
 	'text of ICU, of all scripts' => sub { "locale_text($_[0]) COLLATE " . one_of(qw("en-x-icu" "de-x-icu" "cs-x-icu" "ja-x-icu" "th-x-icu" "und-x-icu")) },
 	'character of a locale' => sub { "rpad(locale_text($_[0]), 20)::char(30) COLLATE " . random_locale() },
+	'citext of C' => sub { "(CASE WHEN $_[0] % 3 = 0 THEN upper(md5(($_[0])::text)) ELSE substr(md5(($_[0])::text), 1, abs($_[0] % 12)::int) END)::citext COLLATE \"C\"" },
+	'citext of a locale' => sub { "(CASE WHEN $_[0] % 2 = 0 THEN upper(locale_text($_[0] / 2)) ELSE locale_text($_[0] / 2) END)::citext COLLATE " . random_locale() },
 	'name of a locale' => sub { "left(locale_text($_[0]), 15)::name COLLATE " . random_locale() },
 	'character' => sub { "(left(md5(($_[0])::text), abs($_[0] % 12)::int) || '  ')::char(20) COLLATE \"C\"" },
 	'name' => sub { "('n' || $_[0])::name" },
@@ -158,7 +160,8 @@ my @payload_types = (
 
 # Types whose equal values may look different.
 my %alike = map { $_ => 1 } 'float4', 'float8', 'float8 ', 'numeric',
-  'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval', 'character', 'character of a locale';
+  'numeric of all sizes', 'numeric of some scales', 'float8 of zeros', 'interval', 'character', 'character of a locale',
+  'citext of C', 'citext of a locale';
 
 # Returns one of the collations of test/random/types.sql.
 sub random_locale { return chance(0.6) ? 'locale_' . number(1, 24) : 'icu_' . number(1, 16); }

@@ -1,6 +1,7 @@
 --
 -- Types of the random tables, and functions that make their values
 --
+CREATE EXTENSION IF NOT EXISTS citext;
 CREATE DOMAIN a_domain AS int4;
 CREATE TYPE a_pair AS (h int8, t text);
 CREATE TYPE a_level AS ENUM ('low', 'highest');

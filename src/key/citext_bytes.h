@@ -1,0 +1,22 @@
+/*-------------------------------------------------------------------------
+ *
+ * citext_bytes.h
+ *		The bytes by which values of PostgreSQL's contrib module citext are compared.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_CITEXT_BYTES_H
+#define GPUSORT_CITEXT_BYTES_H
+
+#include "key/string_bytes.h"
+
+/*
+ * Does a btree comparison function compare values of citext?  If so, sets *collated to
+ * whether it does so by the collation, or else byte by byte.
+ */
+extern bool gpusort_citext_is_comparison(Oid function, bool *collated);
+
+/* Get the bytes of a value in lower case, as a copy in the current memory context. */
+extern GsBytes gpusort_citext_bytes(Datum value);
+
+#endif							/* GPUSORT_CITEXT_BYTES_H */
