@@ -68,10 +68,10 @@ locale_line()
 			index_of_rows "$line" "$rows" "index of $what" "$strings COLLATE $collation"
 			return
 			;;
-		names_sorted) make_table "$line" "$rows" "i AS id, lpad(i::text, 24, 'in order ') AS k" ;;
-		*) make_table "$line" "$rows" "i AS id, $strings AS k" ;;
+		names_sorted) strings="lpad(i::text, 24, 'in order ')" ;;
 	esac
+	make_table "$line" "$rows" "i AS id, ($strings) COLLATE $collation AS k"
 	LINE_ROWS=$rows
-	sort_rows "$line" "$workers" "$memory" "$what" '(r).k' "SELECT * FROM $line ORDER BY k COLLATE $collation"
+	sort_rows "$line" "$workers" "$memory" "$what" '(r).k' "SELECT * FROM $line ORDER BY k"
 	sql -c "DROP TABLE $line"
 }

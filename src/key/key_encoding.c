@@ -97,7 +97,8 @@ struct GsEncodingState
 	const GsLocaleWeights *weights; /* GS_ENCODE_LOCALE */
 	GsIcuCollator *collator;	/* GS_ENCODE_ICU */
 	GsEncodingKind string;		/* of the values' own bytes */
-	unsigned char buffer[WEIGHTS_BUFFER_BYTES];
+	GsWeightMemo memo;			/* GS_ENCODE_LOCALE */
+	unsigned char buffer[WEIGHTS_BUFFER_BYTES]; /* GS_ENCODE_ICU */
 };
 
 /* ----------------------------------------------------------------
@@ -477,15 +478,16 @@ static GsBytes
 weight_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
 {
 	GsBytes		string = string_bytes(state->string, value, 0, MaxAllocSize);
-	GsBytes		weights = {.data = state->buffer};
-	unsigned char *bytes = state->buffer;
-	Size		room = sizeof(state->buffer);
+	GsBytes		weights = {.data = state->memo.bytes};
+	unsigned char *bytes = state->memo.bytes;
+	Size		room = sizeof(state->memo.bytes);
 	GsWeightReader reader;
-	Size		skipped = 0;
+	Size		skipped;
 	unsigned char byte;
 
-	gpusort_weight_reader_begin(&reader, state->weights, string.data,
-								string.length);
+	weights.length = gpusort_weight_memo_begin(&state->memo, &reader, state->weights,
+											   string.data, string.length, start, count,
+											   &skipped);
 	while (skipped < start && gpusort_weight_reader_next(&reader) != 0)
 		if (++skipped % GPUSORT_WEIGHTS_PER_LOOK == 0)
 			CHECK_FOR_INTERRUPTS();
@@ -498,7 +500,7 @@ weight_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
 			if (weights.copy != NULL)
 				weights.copy = repalloc_huge(weights.copy, room);
 			else
-				weights.copy = memcpy(palloc(room), state->buffer, weights.length);
+				weights.copy = memcpy(palloc(room), bytes, weights.length);
 			weights.data = bytes = weights.copy;
 		}
 		bytes[weights.length++] = byte;

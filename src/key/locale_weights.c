@@ -32,6 +32,7 @@
 #include "utils/memutils.h"
 
 #include "key/locale_weights.h"
+#include "key/string_bytes.h"
 #include "work.h"
 
 bool		gpusort_locale_weights_spoil = false;
@@ -49,6 +50,8 @@ bool		gpusort_locale_weights_spoil = false;
 /* Characters of several bytes that have been looked up: a power of 2. */
 #define RECENT_CHARACTERS	1024
 #define RECENT_BYTES		11
+
+#define FIRST_NOT_ASCII	0x80
 
 /* Bytes of strings to compare between two checks for interrupts. */
 #define BLOCK_BYTES		((Size) 256 * 1024)
@@ -373,6 +376,104 @@ gpusort_weight_reader_sequence(GsWeightReader *reader)
 	return 0;
 }
 
+/*
+ * Returns the byte for a character of ASCII, given what follows it, or 0 if it is not that simple.
+ */
+static inline unsigned char
+simple_byte(const GsLocaleWeights *weights, const unsigned char *string,
+			const unsigned char *end)
+{
+	unsigned char byte = weights->alone[*string];
+
+	if (*string >= FIRST_NOT_ASCII)
+		return 0;
+	if (byte == 0 && (string + 1 == end || string[1] < FIRST_NOT_ASCII))
+		byte = weights->before_ascii[*string];
+	return byte;
+}
+
+/*
+ * Strings have 'same' characters in common, which are simple in one of them.  Returns how many
+ * of them are so in both: what follows the last one may make a difference.
+ */
+static inline Size
+same_simple(Size same, const unsigned char *string, Size length)
+{
+	return same > 0 && same < length && string[same] >= FIRST_NOT_ASCII ? same - 1 : same;
+}
+
+Size
+gpusort_weight_memo_begin(GsWeightMemo *memo, GsWeightReader *reader,
+						  const GsLocaleWeights *weights,
+						  const unsigned char *string, Size length,
+						  Size start, Size count, Size *skipped)
+{
+	const unsigned char *end = string + length;
+	Size		known = Min(length, GPUSORT_MEMO_LENGTH);
+	Size		at = gpusort_common_bytes(string, memo->string, Min(known, memo->length));
+	Size		bytes;
+	Size		written;
+
+	at = same_simple(at, string, length);
+	if (memo->start != start)
+		while (memo->counts[at] > start)
+			at--;
+	bytes = memo->counts[at];
+	written = bytes - Min(bytes, start);
+	while (at < known && written <= count)
+	{
+		unsigned char byte = simple_byte(weights, string + at, end);
+
+		if (byte == 0)
+			break;
+		memo->string[at] = string[at];
+		at++;
+		if (byte != GPUSORT_NO_WEIGHT && bytes++ >= start)
+			memo->bytes[written++] = byte;
+		memo->counts[at] = bytes;
+	}
+	memo->start = start;
+	memo->length = at;
+	*skipped = Min(bytes, start);
+	gpusort_weight_reader_begin(reader, weights, string + at, length - at);
+	return Min(written, count + 1);
+}
+
+/* Returns how many of the first 'count' bytes are ASCII, up to the first one that is not. */
+static inline Size
+count_ascii(const unsigned char *string, Size count)
+{
+	Size		i = 0;
+
+	for (; i + sizeof(uint64) <= count; i += sizeof(uint64))
+	{
+		uint64		word;
+
+		memcpy(&word, string + i, sizeof(word));
+		if ((word & UINT64CONST(0x8080808080808080)) != 0)
+			break;
+	}
+	while (i < count && string[i] < FIRST_NOT_ASCII)
+		i++;
+	return i;
+}
+
+/* Returns how many characters two strings have in common, all of which have simple bytes. */
+static Size
+count_same(const GsLocaleWeights *weights, const unsigned char *a, Size a_length,
+		   const unsigned char *b, Size b_length)
+{
+	Size		same = gpusort_common_bytes(a, b, Min(Min(a_length, b_length), BLOCK_BYTES));
+
+	if (weights->ascii_is_simple)
+		same = count_ascii(a, same);
+	else
+		for (Size i = 0; i < same; i++)
+			if (simple_byte(weights, a + i, a + a_length) == 0)
+				same = i;
+	return same_simple(same, b, b_length);
+}
+
 int
 gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 							   const unsigned char *a, Size a_length,
@@ -383,9 +484,10 @@ gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 	unsigned char a_byte;
 	unsigned char b_byte;
 	Size		bytes = 0;
+	Size		same = count_same(weights, a, a_length, b, b_length);
 
-	gpusort_weight_reader_begin(&a_reader, weights, a, a_length);
-	gpusort_weight_reader_begin(&b_reader, weights, b, b_length);
+	gpusort_weight_reader_begin(&a_reader, weights, a + same, a_length - same);
+	gpusort_weight_reader_begin(&b_reader, weights, b + same, b_length - same);
 	do
 	{
 		a_byte = gpusort_weight_reader_next(&a_reader);
@@ -648,6 +750,10 @@ find_single_bytes(GsLocaleTables *tables)
 			tables->weights.alone[first] = bytes[0];
 		tables->weights.before_ascii[first] = bytes[0];
 	}
+	tables->weights.ascii_is_simple = true;
+	for (int first = 1; first < FIRST_NOT_ASCII; first++)
+		if (tables->weights.before_ascii[first] == 0)
+			tables->weights.ascii_is_simple = false;
 	if (gpusort_locale_weights_spoil)
 	{
 		unsigned char *alone = tables->weights.alone;

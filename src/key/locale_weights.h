@@ -52,6 +52,7 @@ struct GsLocaleWeights
 	 */
 	unsigned char alone[256];
 	unsigned char before_ascii[256];
+	bool		ascii_is_simple;	/* has all of ASCII such a byte? */
 	struct GsLocaleTables *tables;
 };
 
@@ -95,6 +96,35 @@ gpusort_weight_reader_next(GsWeightReader *reader)
 	}
 	return 0;
 }
+
+/* The length of strings of which a memo knows the beginning, and room for their bytes. */
+#define GPUSORT_MEMO_LENGTH		128
+#define GPUSORT_MEMO_BYTES		512
+
+/*
+ * Remembers the bytes of the string last read, of characters of ASCII at its beginning.
+ * Callers allocate it, all zero at first.
+ */
+typedef struct GsWeightMemo
+{
+	Size		start;			/* number of the first byte in 'bytes' */
+	unsigned	length;			/* of the string, as far as it is known */
+	unsigned char string[GPUSORT_MEMO_LENGTH];
+	uint8		counts[GPUSORT_MEMO_LENGTH + 1];	/* bytes of the first 0,
+													 * 1, 2 ... characters */
+	unsigned char bytes[GPUSORT_MEMO_BYTES];
+} GsWeightMemo;
+
+/*
+ * Begin to read a string from the byte with number 'start' on.  Puts the bytes from there on
+ * into memo->bytes, as far as it can, but at most 'count' + 1, and returns their number.
+ * *skipped is the number of bytes before them that need not be read; the reader is behind all
+ * of these.  This is fast for strings that begin like the one before.
+ */
+extern Size gpusort_weight_memo_begin(GsWeightMemo *memo, GsWeightReader *reader,
+									  const GsLocaleWeights *weights,
+									  const unsigned char *string, Size length,
+									  Size start, Size count, Size *skipped);
 
 /*
  * Compare two strings by their bytes.  Returns 0 if these are equal.  Checks for

@@ -88,4 +88,25 @@ gpusort_bytes_free(const GsBytes *bytes)
 		pfree(bytes->copy);
 }
 
+/* Returns how many of the first 'count' bytes are the same. */
+static inline Size
+gpusort_common_bytes(const unsigned char *a, const unsigned char *b, Size count)
+{
+	Size		i = 0;
+
+	for (; i + sizeof(uint64) <= count; i += sizeof(uint64))
+	{
+		uint64		left;
+		uint64		right;
+
+		memcpy(&left, a + i, sizeof(left));
+		memcpy(&right, b + i, sizeof(right));
+		if (left != right)
+			break;
+	}
+	while (i < count && a[i] == b[i])
+		i++;
+	return i;
+}
+
 #endif							/* GPUSORT_STRING_BYTES_H */

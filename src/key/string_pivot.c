@@ -114,27 +114,6 @@ gpusort_pivot_drop(GsPivot *pivot)
 	pivot->bytes.copy = NULL;
 }
 
-/* Returns how many of the first 'count' bytes are the same. */
-static inline Size
-common_bytes(const unsigned char *a, const unsigned char *b, Size count)
-{
-	Size		i = 0;
-
-	for (; i + sizeof(uint64) <= count; i += sizeof(uint64))
-	{
-		uint64		left;
-		uint64		right;
-
-		memcpy(&left, a + i, sizeof(left));
-		memcpy(&right, b + i, sizeof(right));
-		if (left != right)
-			break;
-	}
-	while (i < count && a[i] == b[i])
-		i++;
-	return i;
-}
-
 /* The same for strings that may be long, with checks for interrupts. */
 static inline Size
 common_length(const GsBytes *a, const GsBytes *b, Size count)
@@ -143,8 +122,8 @@ common_length(const GsBytes *a, const GsBytes *b, Size count)
 
 	while (count - length > BLOCK_BYTES)
 	{
-		Size		common = common_bytes(a->data + length, b->data + length,
-										  BLOCK_BYTES);
+		Size		common = gpusort_common_bytes(a->data + length, b->data + length,
+												  BLOCK_BYTES);
 
 		gpusort_work_add(common);
 		if (common < BLOCK_BYTES)
@@ -152,8 +131,8 @@ common_length(const GsBytes *a, const GsBytes *b, Size count)
 		length += common;
 		CHECK_FOR_INTERRUPTS();
 	}
-	return length + common_bytes(a->data + length, b->data + length,
-								 count - length);
+	return length + gpusort_common_bytes(a->data + length, b->data + length,
+										 count - length);
 }
 
 /* Adapt the window to the number of bytes that a string needed. */
