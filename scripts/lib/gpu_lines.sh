@@ -182,6 +182,7 @@ time_in_turn()
 	local table=$1 round way
 
 	shift
+	TIMES=()
 	for way; do
 		TIMES[$way]=
 	done
@@ -277,12 +278,13 @@ print_way()
 		"$(printf '%s\n' "${times[@]}" | sort -g | tail -n 1)" "${METHOD[$way]-}"
 }
 
-# measure_ways TABLE WAY...
+# measure_ways TABLE WAY...: compares with the way stock, or else with stock_8.
 measure_ways()
 {
-	local table=$1 way
+	local table=$1 way than=stock
 
 	shift
+	[[ " $* " = *' stock '* ]] || than=stock_8
 	load_gpu_table "$table"
 	for way; do
 		case $way in
@@ -292,7 +294,7 @@ measure_ways()
 	done
 	time_in_turn "$table" "$@"
 	for way; do
-		print_way "$table" "$way"
+		print_way "$table" "$way" "$than"
 	done
 }
 

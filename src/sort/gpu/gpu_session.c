@@ -613,40 +613,79 @@ move_window(GsGpuSession *session, int64 position)
 	return true;
 }
 
+/*
+ * Move the window to a position, if it is elsewhere, and set *within to the row's number in it.
+ * Returns false if the rows are lost.
+ */
+static inline bool
+find_in_window(GsGpuSession *session, int64 position, uint64 *within)
+{
+	gpusort_work_add(GPUSORT_WORK_ROW);
+	*within = (uint64) (position - session->window.first);
+	if (likely(*within < session->window.rows))
+		return true;
+	if (!move_window(session, position))
+		return false;
+	*within = position - session->window.first;
+	return true;
+}
+
+static inline void
+unpack_row(const GsGpuSession *session, uint64 within, Datum *values, bool *isnull)
+{
+	const GsWindow *window = &session->window;
+	const GsRowFormat *format = session->format;
+
+	if (format->variable)
+		gpusort_row_format_unpack(format, window->data + window->offsets[within], values,
+								  isnull);
+	else
+		gpusort_row_format_unpack_fast(format, window->data + within * format->packed_bytes,
+									   values, isnull);
+}
+
+static inline bool
+is_tie(const GsGpuSession *session, uint64 within)
+{
+	uint64		bit = session->window.first_tie + within;
+
+	return (session->window.ties[bit / 32] >> (bit % 32)) & 1;
+}
+
 bool
 gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 						Datum *values, bool *isnull)
 {
-	const GsWindow *window = &session->window;
-	uint64		within = (uint64) (position - window->first);
-	char	   *row;
+	uint64		within;
 
-	gpusort_work_add(GPUSORT_WORK_ROW);
-	if (unlikely(within >= window->rows))
-	{
-		if (!move_window(session, position))
-			return false;
-		within = position - window->first;
-	}
-	if (session->format->variable)
-		row = window->data + window->offsets[within];
-	else
-		row = window->data + within * session->format->packed_bytes;
-	gpusort_row_format_unpack_fast(session->format, row, values, isnull);
+	if (!find_in_window(session, position, &within))
+		return false;
+	unpack_row(session, within, values, isnull);
 	return true;
 }
 
 int
 gpusort_gpu_session_is_tie(GsGpuSession *session, int64 position)
 {
-	const GsWindow *window = &session->window;
-	uint64		bit;
+	uint64		within;
 
-	if ((uint64) (position - window->first) >= window->rows &&
-		!move_window(session, position))
+	if (!find_in_window(session, position, &within))
 		return -1;
-	bit = window->first_tie + (position - window->first);
-	return (window->ties[bit / 32] >> (bit % 32)) & 1;
+	return is_tie(session, within);
+}
+
+int
+gpusort_gpu_session_get_untied(GsGpuSession *session, int64 position,
+							   Datum *values, bool *isnull)
+{
+	uint64		within;
+
+	if (!find_in_window(session, position, &within))
+		return -1;
+	if (is_tie(session, within))
+		return 0;
+	unpack_row(session, within, values, isnull);
+	return 1;
 }
 
 int64

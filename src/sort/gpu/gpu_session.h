@@ -82,6 +82,13 @@ extern bool gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 extern int	gpusort_gpu_session_is_tie(GsGpuSession *session, int64 position);
 
 /*
+ * Read a row as gpusort_gpu_session_get() does, unless the row after it has an equal key.
+ * Returns 1 if it was read, 0 if it has such a tie, or -1 if the rows are lost.
+ */
+extern int	gpusort_gpu_session_get_untied(GsGpuSession *session, int64 position,
+										   Datum *values, bool *isnull);
+
+/*
  * The position after the last row in the chunk of the row last read.  Values of rows
  * in that chunk stay valid as long as no row of another chunk is read.
  */

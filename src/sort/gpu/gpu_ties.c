@@ -220,10 +220,10 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
  * ----------------------------------------------------------------
  */
 
-static void
+static inline void
 close_group(GsGpuTies *ties)
 {
-	if (ties->nested_context == NULL)
+	if (likely(ties->nested_context == NULL))
 		return;
 	gpusort_host_sort_end(ties->nested);
 	MemoryContextDelete(ties->nested_context);
@@ -308,37 +308,22 @@ gpusort_gpu_ties_end(GsGpuTies *ties)
 	close_group(ties);
 }
 
-/*
- * Read the row that follows the current group, if it has no ties.  Returns 1 if it was read,
- * 0 if it has ties, and -1 if the rows are lost.
- */
-static int
-read_single_row(GsGpuTies *ties, Datum *values, bool *isnull)
-{
-	int64		position = ties->end;
-	int			tie;
-
-	if (!gpusort_gpu_session_get(ties->gpu, position, values, isnull))
-		return -1;
-	tie = gpusort_gpu_session_is_tie(ties->gpu, position);
-	if (tie != 0)
-		return tie < 0 ? -1 : 0;
-	close_group(ties);
-	ties->start = position;
-	ties->end = position + 1;
-	return 1;
-}
-
 bool
 gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
 					 bool *isnull)
 {
-	if (position == ties->end)
+	if (likely(position == ties->end))
 	{
-		int			single = read_single_row(ties, values, isnull);
+		int			read = gpusort_gpu_session_get_untied(ties->gpu, position, values, isnull);
 
-		if (single != 0)
-			return single > 0;
+		if (likely(read > 0))
+		{
+			close_group(ties);
+			ties->start = position;
+			ties->end = position + 1;
+		}
+		if (read != 0)
+			return read > 0;
 	}
 	if (position < ties->start || position >= ties->end ||
 		has_passed(ties, position))
