@@ -187,7 +187,7 @@ warm_up()
 gpu_line_index()
 {
 	local way round digest
-	local -a ways=(stock stock_8 cpu gpu gpu_8) DIGESTS=()
+	local -a ways=(stock stock_8 cpu cpu_8 gpu gpu_8) DIGESTS=()
 
 	sql -c 'CREATE EXTENSION IF NOT EXISTS pageinspect' 2>/dev/null
 	LOGGED=' ' load_table indexed "i AS id, $(key_expression) AS k"

@@ -269,9 +269,8 @@ gpusort_heap_rows_join(Relation heap, Relation index, IndexInfo *info,
 	return rows;
 }
 
-/* Add a worker's results to the shared state, for the leader. */
-static void
-report_to_leader(GsHeapRows *rows)
+void
+gpusort_heap_rows_report(GsHeapRows *rows)
 {
 	pg_atomic_fetch_add_u64(&rows->share->nlive, (uint64) rows->nlive);
 	if (rows->info->ii_BrokenHotChain)
@@ -291,8 +290,6 @@ gpusort_heap_rows_rewind(GsHeapRows *rows)
 void
 gpusort_heap_rows_end(GsHeapRows *rows)
 {
-	if (rows->is_worker)
-		report_to_leader(rows);
 	end_scan(rows);
 	if (rows->slot != NULL)
 		ExecDropSingleTupleTableSlot(rows->slot);

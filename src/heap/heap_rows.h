@@ -31,7 +31,7 @@ typedef struct GsHeapShare
 {
 	BlockNumber nblocks;		/* of the heap */
 	pg_atomic_uint64 next_block;	/* the next one to take */
-	pg_atomic_uint64 nlive;		/* live rows that workers found */
+	pg_atomic_uint64 nlive;		/* live rows that workers have reported */
 	pg_atomic_uint32 broken_chains; /* did a worker find broken HOT chains? */
 	pg_atomic_uint32 blocked;	/* is a worker blocked? */
 } GsHeapShare;
@@ -45,11 +45,12 @@ extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, Relation index,
 
 /*
  * To read the heap together with other processes, call share() before the
- * first row; it fills in the shared state.  Call unshare() when all the others
- * have ended; it adds their results.  The rows of each process come in TID
- * order.
+ * first row; it fills in the shared state.  Each of the others calls report() after its
+ * last row.  Call unshare() when all of them have done so; it adds their results.  The
+ * rows of each process come in TID order.
  */
 extern void gpusort_heap_rows_share(GsHeapRows *rows, GsHeapShare *share);
+extern void gpusort_heap_rows_report(GsHeapRows *rows);
 extern void gpusort_heap_rows_unshare(GsHeapRows *rows);
 
 /*

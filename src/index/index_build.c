@@ -3,8 +3,8 @@
  * index_build.c
  *		Builds a btree index: reads the table, sorts, writes pages.
  *
- * The rows of the table are added to a sort, on the CPU or on a GPU, which
- * returns them in index order.  Each row then becomes an index tuple and
+ * The rows of the table are added to a sort, on the CPU or on a GPU, by one process or by
+ * several, which returns them in index order.  Each row then becomes an index tuple and
  * is given to the loader.
  *
  * Nothing is written to the index before all rows are sorted.  Until then, a
@@ -33,6 +33,7 @@
 #include "index/index_workers.h"
 #include "index/unique_check.h"
 #include "settings.h"
+#include "sort/base/warm_memory.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/requirement.h"
 #include "sort/sort.h"
@@ -48,8 +49,11 @@ typedef struct GsIndexBuild
 	IndexInfo  *info;
 	GsSortSpec	spec;
 	GsHeapRows *rows;
+	GsSort	   *sort;
 	bool		by_tid;			/* is the TID a sort key, as workers need? */
+	bool		together;		/* do the processes sort without a GPU? */
 	GsIndexWorkers *workers;	/* that help to read the table, or NULL */
+	bool		finished;		/* have they ended? */
 	GsFallback	failure;		/* why rows of workers are missing */
 	TupleTableSlot *slot;		/* for rows of the sort */
 	double		nlive;			/* live rows of the table */
@@ -72,13 +76,25 @@ estimate_rows(Relation heap)
 	return rows;
 }
 
-/* Are workers useful?  They can only put rows into a GPU session. */
+/*
+ * Are workers useful?  They can put rows into a GPU session, or sort them in memory that all
+ * processes share.  A leader that merged their runs alone would take as long as without them.
+ * Sets spec.processes if they will sort together.
+ */
 static bool
-wants_workers(const GsIndexBuild *build)
+wants_workers(GsIndexBuild *build)
 {
-	return build->info->ii_ParallelWorkers > 0 &&
-		gpusort_gpu_session_check(build->spec.expected_rows,
-								  build->spec.input.repeat) == GS_FALLBACK_NONE;
+	GsSortSpec *spec = &build->spec;
+	int			nworkers = build->info->ii_ParallelWorkers;
+
+	if (nworkers == 0)
+		return false;
+	if (gpusort_gpu_session_check(spec->expected_rows, spec->input.repeat) == GS_FALLBACK_NONE)
+		return true;
+	if (gpusort_warm_memory_shared_limit() == 0)
+		return false;
+	spec->processes = 1 + nworkers;
+	return true;
 }
 
 /* Estimates the width of an index column in bytes. */
@@ -164,24 +180,74 @@ enter_phase(int phase)
  * processes.
  */
 static void
-start_workers(GsIndexBuild *build, GsSort *sort)
+start_workers(GsIndexBuild *build)
 {
-	GsClientHandle handle;
+	int			nworkers = build->info->ii_ParallelWorkers;
+	GsIndexTarget target = {0};
 
-	if (build->by_tid &&
-		gpusort_sort_gpu_handle(sort, false, &handle))
-		build->workers =
-			gpusort_index_workers_start(build->heap, build->index, build->info,
-										build->rows, handle,
-										build->info->ii_ParallelWorkers);
+	if (!build->by_tid)
+		return;
+	target.gpu = gpusort_sort_gpu_handle(build->sort, false, &target.handle);
+	if (!target.gpu)
+	{
+		if (build->spec.processes == 0 ||
+			!gpusort_sort_run_set(build->sort, nworkers, false, true, &target.runs))
+			return;
+		target.shared = gpusort_sort_shared(build->sort);
+	}
+	build->workers =
+		gpusort_index_workers_start(build->heap, build->index, build->info,
+									build->rows, &build->spec, &target, nworkers);
+	build->together = !target.gpu && build->workers != NULL;
 }
 
+/* Wait for the workers to end. */
 static void
 finish_workers(GsIndexBuild *build)
 {
-	if (build->workers != NULL)
+	if (build->workers != NULL && !build->finished)
 		build->failure = gpusort_index_workers_finish(build->workers);
-	build->workers = NULL;
+	build->finished = true;
+}
+
+/* Read the next row of the table into the slot.  Returns false at the end. */
+static bool
+read_row(GsIndexBuild *build)
+{
+	TupleTableSlot *slot = build->slot;
+	GsHeapRow	row;
+
+	if (!gpusort_heap_rows_next(build->rows, &row, slot->tts_values,
+								slot->tts_isnull))
+		return false;
+	slot->tts_values[build->info->ii_NumIndexAttrs] =
+		gpusort_index_rows_pack_tid(&row);
+	return true;
+}
+
+/*
+ * Add the rows that this process reads, and sort them together with the workers.  If that
+ * is possible, these sort the last rows while the first ones are written, and end later.
+ */
+static void
+sort_together(GsIndexBuild *build)
+{
+	bool		ahead = false;
+
+	if (gpusort_sort_attach(build->sort))
+	{
+		while (read_row(build))
+		{
+			CHECK_FOR_INTERRUPTS();
+			gpusort_sort_put(build->sort, build->slot);
+		}
+		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+		ahead = gpusort_sort_end_put(build->sort, true);
+	}
+	if (ahead)
+		gpusort_index_workers_collect(build->workers);
+	else
+		finish_workers(build);
 }
 
 /* GsInput.next */
@@ -189,19 +255,26 @@ static TupleTableSlot *
 next_row(void *arg)
 {
 	GsIndexBuild *build = arg;
-	TupleTableSlot *slot = build->slot;
-	GsHeapRow	row;
 
-	if (!gpusort_heap_rows_next(build->rows, &row, slot->tts_values,
-								slot->tts_isnull))
+	if (build->together)
 	{
-		finish_workers(build);
-		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+		sort_together(build);
 		return NULL;
 	}
-	slot->tts_values[build->info->ii_NumIndexAttrs] =
-		gpusort_index_rows_pack_tid(&row);
-	return slot;
+	if (read_row(build))
+		return build->slot;
+	finish_workers(build);
+	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+	return NULL;
+}
+
+/* GsInput.run */
+static const GsSharedRun *
+run_of_worker(void *arg, int number)
+{
+	const GsIndexBuild *build = arg;
+
+	return build->together ? gpusort_index_workers_run(build->workers, number) : NULL;
 }
 
 /* Prepare to read rows.  The slot begins without NULLs. */
@@ -238,28 +311,27 @@ workers_failure(void *arg)
 	return build->failure;
 }
 
-/* Read the table and sort its rows. */
-static GsSort *
+/* Read the table and sort its rows.  All processes together have maintenance_work_mem. */
+static void
 sort_rows(GsIndexBuild *build)
 {
 	GsSortSpec *spec = &build->spec;
-	GsSort	   *sort;
 
-	spec->memory = (Size) maintenance_work_mem * 1024;
+	spec->memory = (Size) maintenance_work_mem * 1024 / Max(spec->processes, 1);
 	spec->index_build = true;
 	spec->input.next = next_row;
 	spec->input.rewind = rewind_rows;
 	spec->input.failure = workers_failure;
+	spec->input.run = run_of_worker;
 	spec->input.arg = build;
 	spec->input.by_pages = true;
 	build->slot = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
 	begin_reading(build);
 	build->rows = gpusort_heap_rows_begin(build->heap, build->index,
 										  build->info);
-	sort = gpusort_sort_begin(spec);
-	start_workers(build, sort);
-	gpusort_sort_perform(sort);
-	return sort;
+	build->sort = gpusort_sort_begin(spec);
+	start_workers(build);
+	gpusort_sort_perform(build->sort);
 }
 
 /* ----------------------------------------------------------------
@@ -272,8 +344,9 @@ sort_rows(GsIndexBuild *build)
  * meanwhile.
  */
 static bool
-write_index(GsIndexBuild *build, GsSort *sort)
+write_index(GsIndexBuild *build)
 {
+	GsSort	   *sort = build->sort;
 	GsBtreeLoader *loader = gpusort_btree_loader_begin(build->heap, build->index,
 													   build->info->ii_Unique);
 	GsTupleFormer *former = gpusort_tuple_former_create(build->index);
@@ -330,23 +403,26 @@ count_build(GsSort *sort)
 static bool
 build_index(GsIndexBuild *build)
 {
-	GsSort	   *sort = sort_rows(build);
 	GsSortReport report;
 	bool		written = false;
 
-	gpusort_sort_report(sort, &report);
+	sort_rows(build);
+	gpusort_sort_report(build->sort, &report);
 	gpusort_requirement_check(&report);
 	while (!gpusort_heap_rows_is_blocked(build->rows) && !written)
 	{
-		written = write_index(build, sort);
+		written = write_index(build);
 		if (!written)
-			gpusort_sort_perform_again(sort);
+			gpusort_sort_perform_again(build->sort);
 	}
+	if (!written)
+		gpusort_sort_stop(build->sort);
+	finish_workers(build);
 	if (written)
-		count_build(sort);
+		count_build(build->sort);
 	build->nlive = gpusort_heap_rows_live(build->rows);
 	gpusort_heap_rows_end(build->rows);
-	gpusort_sort_end(sort);
+	gpusort_sort_end(build->sort);
 	return written;
 }
 

@@ -3,11 +3,13 @@
  * index_workers.c
  *		Parallel workers that read a table for an index build.
  *
- * The processes take blocks of the table from a common counter, and put the
- * rows into one GPU session.  The rows arrive there in no particular order, so
- * the TID is an additional sort key.
+ * The processes take blocks of the table from a common counter.  They put the
+ * rows into one GPU session or, without a GPU, sort them together.  Rows of several
+ * processes come in no particular order, so the TID is an additional sort key.
  *
- * Parallel mode ends before the index is written.
+ * With a GPU, parallel mode ends before the index is written.  Without one, it may
+ * last until then, since workers sort the last rows while the leader writes the first
+ * pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,6 +31,8 @@
 #include "index/index_workers.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/memory/shared_sort.h"
+#include "sort/sort.h"
 #include "work.h"
 
 /* Keys of the parts of shared memory. */
@@ -37,6 +41,7 @@
 #define KEY_QUERY		UINT64CONST(3)
 #define KEY_WAL_USAGE	UINT64CONST(4)
 #define KEY_BUFFER_USAGE UINT64CONST(5)
+#define KEY_RUNS		UINT64CONST(6)
 
 /*
  * State shared by all processes.  The leader sets everything before it
@@ -48,7 +53,10 @@ typedef struct GsWorkersShared
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
-	GsClientHandle handle;
+	GsIndexTarget target;
+	double		expected_rows;	/* of each process */
+	int			expected_width;
+	Size		memory;			/* of each process */
 	GsHeapShare blocks;
 	pg_atomic_uint32 failure;	/* GsFallback */
 } GsWorkersShared;
@@ -58,8 +66,11 @@ struct GsIndexWorkers
 	ParallelContext *context;
 	GsWorkersShared *shared;
 	GsHeapRows *rows;
-	WalUsage   *wal_usage;		/* of each worker */
+	bool		collected;
+	GsSharedRun *runs;			/* of each worker; no rows if it wrote none */
+	WalUsage   *wal_usage;		/* likewise */
 	BufferUsage *buffer_usage;
+	int			nruns;			/* after the end: those in 'runs', a copy */
 };
 
 PGDLLEXPORT void gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc);
@@ -97,6 +108,7 @@ estimate_shared_memory(ParallelContext *context, Snapshot snapshot)
 {
 	estimate_part(context, sizeof(GsWorkersShared));
 	estimate_part(context, strlen(query_text()) + 1);
+	estimate_part(context, mul_size(sizeof(GsSharedRun), context->nworkers));
 	estimate_part(context, mul_size(sizeof(WalUsage), context->nworkers));
 	estimate_part(context, mul_size(sizeof(BufferUsage), context->nworkers));
 	if (snapshot != NULL)
@@ -112,6 +124,9 @@ fill_shared_memory(GsIndexWorkers *workers, Snapshot snapshot)
 	workers->shared = make_part(context, KEY_SHARED, sizeof(GsWorkersShared));
 	memset(workers->shared, 0, sizeof(GsWorkersShared));
 	pg_atomic_init_u32(&workers->shared->failure, GS_FALLBACK_NONE);
+	workers->runs = make_part(context, KEY_RUNS,
+							  mul_size(sizeof(GsSharedRun), nworkers));
+	memset(workers->runs, 0, mul_size(sizeof(GsSharedRun), nworkers));
 	workers->wal_usage = make_part(context, KEY_WAL_USAGE,
 								   mul_size(sizeof(WalUsage), nworkers));
 	workers->buffer_usage = make_part(context, KEY_BUFFER_USAGE,
@@ -134,7 +149,8 @@ end_parallel(GsIndexWorkers *workers)
 GsIndexWorkers *
 gpusort_index_workers_start(Relation heap, Relation index,
 							const IndexInfo *info, GsHeapRows *rows,
-							GsClientHandle handle, int nworkers)
+							const GsSortSpec *spec,
+							const GsIndexTarget *target, int nworkers)
 {
 	GsIndexWorkers *workers = palloc0(sizeof(GsIndexWorkers));
 	Snapshot	snapshot = gpusort_heap_rows_snapshot(rows);
@@ -150,6 +166,7 @@ gpusort_index_workers_start(Relation heap, Relation index,
 	if (context->seg == NULL)
 	{
 		end_parallel(workers);
+		pfree(workers);
 		return NULL;
 	}
 
@@ -157,10 +174,34 @@ gpusort_index_workers_start(Relation heap, Relation index,
 	workers->shared->heap = RelationGetRelid(heap);
 	workers->shared->index = RelationGetRelid(index);
 	workers->shared->concurrent = info->ii_Concurrent;
-	workers->shared->handle = handle;
+	workers->shared->target = *target;
+	workers->shared->expected_rows = spec->expected_rows / (nworkers + 1);
+	workers->shared->expected_width = spec->expected_width;
+	workers->shared->memory = spec->memory;
 	gpusort_heap_rows_share(rows, &workers->shared->blocks);
 	LaunchParallelWorkers(context);
 	return workers;
+}
+
+void
+gpusort_index_workers_collect(GsIndexWorkers *workers)
+{
+	if (!workers->collected)
+		gpusort_heap_rows_unshare(workers->rows);
+	workers->collected = true;
+}
+
+/* Keep the reports of workers, since shared memory is about to go. */
+static void
+copy_runs(GsIndexWorkers *workers)
+{
+	int			nworkers = workers->context->nworkers;
+	GsSharedRun *runs = palloc(nworkers * sizeof(GsSharedRun));
+
+	for (int i = 0; i < nworkers; i++)
+		if (workers->runs[i].nrows > 0)
+			runs[workers->nruns++] = workers->runs[i];
+	workers->runs = runs;
 }
 
 GsFallback
@@ -173,9 +214,16 @@ gpusort_index_workers_finish(GsIndexWorkers *workers)
 		InstrAccumParallelQuery(&workers->buffer_usage[i],
 								&workers->wal_usage[i]);
 	failure = (GsFallback) pg_atomic_read_u32(&workers->shared->failure);
-	gpusort_heap_rows_unshare(workers->rows);
+	gpusort_index_workers_collect(workers);
+	copy_runs(workers);
 	end_parallel(workers);
 	return failure;
+}
+
+const GsSharedRun *
+gpusort_index_workers_run(const GsIndexWorkers *workers, int number)
+{
+	return number < workers->nruns ? &workers->runs[number] : NULL;
 }
 
 /* ----------------------------------------------------------------
@@ -183,35 +231,114 @@ gpusort_index_workers_finish(GsIndexWorkers *workers)
  * ----------------------------------------------------------------
  */
 
-/* Read this worker's share of the table into the leader's GPU session. */
-static void
-add_rows(GsWorkersShared *shared, Relation heap, Relation index,
-		 IndexInfo *info, GsHeapRows *rows)
+/* What this worker reads, and where it puts it. */
+typedef struct GsIndexWorker
 {
-	GsSortSpec	spec = {0};
-	GsSortCounts page_scan = {.page_scans = 1};
-	GsGpuSession *session;
+	GsWorkersShared *shared;
+	IndexInfo  *info;
+	GsHeapRows *rows;
+	GsSortSpec	spec;
+	TupleTableSlot *slot;		/* for a row */
+} GsIndexWorker;
+
+/* GsInput.next: returns the next row of this worker's share of the table. */
+static TupleTableSlot *
+next_row(void *arg)
+{
+	GsIndexWorker *worker = arg;
+	TupleTableSlot *slot = worker->slot;
 	GsHeapRow	row;
-	Datum		values[INDEX_MAX_KEYS + 1];
-	bool		isnull[INDEX_MAX_KEYS + 1] = {false};
+
+	if (!gpusort_heap_rows_next(worker->rows, &row, slot->tts_values,
+								slot->tts_isnull))
+	{
+		gpusort_heap_rows_report(worker->rows);
+		return NULL;
+	}
+	slot->tts_values[worker->info->ii_NumIndexAttrs] =
+		gpusort_index_rows_pack_tid(&row);
+	return slot;
+}
+
+static const GsKeyPlan *
+make_key_plan(const GsIndexWorker *worker, int string_words)
+{
 	GsFallback	reason;
+
+	return gpusort_key_plan_create(&worker->spec.keys, string_words, &reason);
+}
+
+/* Put the rows into the leader's GPU session. */
+static void
+fill_gpu_session(GsIndexWorker *worker)
+{
+	GsWorkersShared *shared = worker->shared;
+	GsGpuSession *session;
+	TupleTableSlot *slot;
 	bool		added = true;
 
-	if (!gpusort_index_rows_describe(index, true, &spec))
-		elog(ERROR, "no operators for an index build");
-	spec.key_plan = gpusort_key_plan_create(&spec.keys,
-											GPUSORT_GPU_STRING_WORDS, &reason);
-	session = gpusort_gpu_session_attach(&spec, shared->handle);
-	gpusort_stats_count_sort(GS_KIND_GPU, &page_scan);
-	while (added && gpusort_heap_rows_next(rows, &row, values, isnull))
+	worker->spec.key_plan = make_key_plan(worker, GPUSORT_GPU_STRING_WORDS);
+	session = gpusort_gpu_session_attach(&worker->spec, shared->target.handle);
+	while (added && (slot = next_row(worker)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		values[info->ii_NumIndexAttrs] = gpusort_index_rows_pack_tid(&row);
-		added = gpusort_gpu_session_put(session, values, isnull);
+		added = gpusort_gpu_session_put(session, slot->tts_values, slot->tts_isnull);
 	}
 	if (!added || !gpusort_gpu_session_flush(session))
 		pg_atomic_write_u32(&shared->failure,
 							gpusort_gpu_session_failure(session));
+}
+
+/* Sort the rows together with the other processes, or else write them as a run. */
+static void
+sort_rows(GsIndexWorker *worker, GsSharedRun *run)
+{
+	GsWorkersShared *shared = worker->shared;
+	GsSortSpec *spec = &worker->spec;
+	GsRunTarget target = {
+		.set = shared->target.runs,
+		.producer = ParallelWorkerNumber
+	};
+	GsSort	   *sort;
+
+	spec->shared = shared->target.shared;
+	spec->process = ParallelWorkerNumber + 1;
+	spec->key_plan = make_key_plan(worker, spec->shared == NULL ? 1 :
+								   gpusort_shared_sort_string_words(spec->shared));
+	spec->input.next = next_row;
+	spec->input.arg = worker;
+	spec->target = &target;
+	spec->nested = true;
+	spec->index_build = true;
+	spec->memory = shared->memory;
+	spec->expected_rows = shared->expected_rows;
+	spec->expected_width = shared->expected_width;
+	sort = gpusort_sort_begin(spec);
+	if (gpusort_sort_attach(sort))
+	{
+		gpusort_sort_perform(sort);
+		*run = *gpusort_sort_shared_run(sort);
+	}
+	gpusort_sort_end(sort);
+}
+
+static void
+take_rows(GsIndexWorker *worker, Relation index, GsSharedRun *run)
+{
+	GsSortCounts page_scan = {.page_scans = 1};
+	bool		gpu = worker->shared->target.gpu;
+
+	if (!gpusort_index_rows_describe(index, true, &worker->spec))
+		elog(ERROR, "no operators for an index build");
+	worker->slot = MakeSingleTupleTableSlot(worker->spec.tupdesc, &TTSOpsVirtual);
+	memset(worker->slot->tts_isnull, 0, worker->spec.tupdesc->natts * sizeof(bool));
+	ExecStoreVirtualTuple(worker->slot);
+	gpusort_stats_count_sort(gpu ? GS_KIND_GPU : GS_KIND_CPU, &page_scan);
+	if (gpu)
+		fill_gpu_session(worker);
+	else
+		sort_rows(worker, run);
+	ExecDropSingleTupleTableSlot(worker->slot);
 }
 
 /* Main function of a worker.  The parallel context finds it by its name. */
@@ -222,10 +349,10 @@ gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
 	void	   *snapshot = shm_toc_lookup(toc, KEY_SNAPSHOT, true);
 	WalUsage   *wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
 	BufferUsage *buffer_usage = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
+	GsSharedRun *runs = shm_toc_lookup(toc, KEY_RUNS, false);
+	GsIndexWorker worker = {.shared = shared};
 	Relation	heap;
 	Relation	index;
-	IndexInfo  *info;
-	GsHeapRows *rows;
 
 	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
@@ -235,13 +362,14 @@ gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
 					  ShareUpdateExclusiveLock : ShareLock);
 	index = index_open(shared->index, shared->concurrent ?
 					   RowExclusiveLock : AccessExclusiveLock);
-	info = BuildIndexInfo(index);
-	info->ii_Concurrent = shared->concurrent;
+	worker.info = BuildIndexInfo(index);
+	worker.info->ii_Concurrent = shared->concurrent;
 
 	InstrStartParallelQuery();
-	rows = gpusort_heap_rows_join(heap, index, info, snapshot, &shared->blocks);
-	add_rows(shared, heap, index, info, rows);
-	gpusort_heap_rows_end(rows);
+	worker.rows = gpusort_heap_rows_join(heap, index, worker.info, snapshot,
+										 &shared->blocks);
+	take_rows(&worker, index, &runs[ParallelWorkerNumber]);
+	gpusort_heap_rows_end(worker.rows);
 	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],
 						  &wal_usage[ParallelWorkerNumber]);
 

@@ -3,7 +3,8 @@
  * index_workers.h
  *		Parallel workers that read a table for an index build.
  *
- * They put rows into the GPU session of the leader's sort, as the leader does.
+ * They put rows into the GPU session of the leader's sort, as the leader does, or sort
+ * their rows together with the leader.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,25 +13,51 @@
 
 #include "heap/heap_rows.h"
 #include "service/service_client.h"
+#include "sort/base/sort_spec.h"
+#include "sort/disk/shared_run.h"
 
 typedef struct GsIndexWorkers GsIndexWorkers;
 
+/* Where the workers put their rows. */
+typedef struct GsIndexTarget
+{
+	bool		gpu;
+	GsClientHandle handle;		/* of the GPU session; or else: */
+	struct GsSharedSort *shared;	/* may be NULL */
+	GsRunSetHandle runs;
+} GsIndexTarget;
+
 /*
  * Start up to 'nworkers' workers to help to read 'rows', whose remaining rows
- * are shared with them from now on.  Returns NULL if no workers are available.
+ * are shared with them from now on.  'spec' is that of the leader's sort.  Returns NULL if
+ * no workers are available.
  */
 extern GsIndexWorkers *gpusort_index_workers_start(Relation heap,
 												   Relation index,
 												   const IndexInfo *info,
 												   GsHeapRows *rows,
-												   GsClientHandle handle,
+												   const GsSortSpec *spec,
+												   const GsIndexTarget *target,
 												   int nworkers);
 
 /*
- * Called when the leader has no more rows to read.  Waits for the workers to
- * end, and rethrows an error of theirs.  Adds their results to 'rows'.
- * Returns why rows of workers are missing, or GS_FALLBACK_NONE.
+ * Called when the leader has no more rows to read, and all workers have read theirs: adds
+ * their results to 'rows'.
+ */
+extern void gpusort_index_workers_collect(GsIndexWorkers *workers);
+
+/*
+ * Waits for the workers to end, and rethrows an error of theirs.  Collects their results
+ * if that was not done before.  Returns why rows of workers are missing, or
+ * GS_FALLBACK_NONE.
  */
 extern GsFallback gpusort_index_workers_finish(GsIndexWorkers *workers);
+
+/*
+ * After that: the run that a worker has written, with this number among those that have
+ * written any, or NULL.
+ */
+extern const GsSharedRun *gpusort_index_workers_run(const GsIndexWorkers *workers,
+													int number);
 
 #endif							/* GPUSORT_INDEX_WORKERS_H */

@@ -1,0 +1,198 @@
+# Index builds by parallel workers without a GPU, which sort their rows together: the pages
+# are those of stock PostgreSQL, in memory and on disk, whoever ends in whatever phase.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'}, q{pg_gpusort.backend = 'cpu'},
+	q{maintenance_work_mem = '64MB'}, 'pg_gpusort.min_rows = 0', 'max_worker_processes = 16', 'max_parallel_workers = 8',
+	'max_parallel_maintenance_workers = 8', 'wal_level = replica', 'restart_after_crash = on');
+add_index_tools($node);
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE items (id int, k int8, t text, n numeric, u uuid, few int, d date, same int)
+		WITH (fillfactor = 80);
+	INSERT INTO items
+	SELECT g, CASE WHEN g % 97 > 0 THEN g * 7919::int8 % 1000003 END,
+		   CASE WHEN g % 7 > 0 THEN md5((g % 9000)::text) END,
+		   CASE WHEN g % 11 > 0 THEN (g * 7919 % 10007)::numeric / 7 END,
+		   md5(g::text)::uuid, g % 50, date '2020-01-01' + g % 900, 7
+	FROM generate_series(1, 60000) g;
+	UPDATE items SET few = few + 1 WHERE id % 10 = 0;
+	BEGIN; DELETE FROM items WHERE id % 19 = 0; UPDATE items SET few = 0; ROLLBACK;
+	DELETE FROM items WHERE id % 13 = 0;
+	ANALYZE items;
+});
+
+my $session = Session($node);
+
+# as_stock NAME, KEYS, UNIQUE: compare an index with that of stock PostgreSQL.
+sub as_stock
+{
+	my ($name, $keys, $unique) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$unique //= '';
+	$session->run('SELECT pg_stat_gpusort_reset()');
+	like($session->run("SELECT check_build('CREATE $unique INDEX built ON items $keys', 'node')"),
+		qr/^same, level [12]$/, "$name: $keys");
+	is($session->run('SELECT sum(parallel_sorts) FROM pg_stat_gpusort'), '1', "$name: $keys: by several processes");
+}
+
+# ---- Pages ----
+
+my @keys = (
+	'(k)', '(k DESC NULLS LAST, t)', '(t)', '(t COLLATE "C" DESC) INCLUDE (n)', '(n)', '(u)', '(d, few)', '(few)', '(same)',
+	'(few, t, n DESC)', '((k % 1000), (lower(t)))', '(t) WHERE id % 3 = 0',
+	'(t) WITH (fillfactor = 50, deduplicate_items = off)');
+
+foreach my $workers (1, 3, 8)
+{
+	$session->run("ALTER TABLE items SET (parallel_workers = $workers)");
+	as_stock("$workers workers", $_) foreach $workers == 3 ? @keys : @keys[0 .. 3, 8];
+	as_stock("$workers workers, unique", $_, 'UNIQUE') foreach '(u)', '(id DESC) INCLUDE (t)', '(t, id)';
+}
+$session->run('ALTER TABLE items SET (parallel_workers = 3)');
+like($session->run(q{SELECT check_build('CREATE INDEX built ON items (k) WHERE id < 0', 'node')}),
+	qr/^same, level 0$/, 'no rows');
+
+# On disk, with less and less memory.
+foreach my $memory ('8MB', '2MB', '1MB')
+{
+	$session->run("SET maintenance_work_mem = '$memory'");
+	as_stock($memory, $_) foreach @keys[0 .. 3, 8 .. 10];
+	as_stock("$memory, unique", '(u, t)', 'UNIQUE');
+	leaves_nothing($node, $memory);
+}
+$session->run('RESET maintenance_work_mem');
+
+# The leader finds rows that are there twice, and says what stock PostgreSQL says.
+{
+	my $create = 'CREATE UNIQUE INDEX built ON items (t, (CASE WHEN id = 5001 THEN 5000 ELSE id END), k)';
+	my $error;
+
+	$session->run(q{UPDATE items SET (t, k) = ('twice', 1) WHERE id IN (5000, 5001)});
+	foreach my $memory ('64MB', '1MB')
+	{
+		$session->run("SET maintenance_work_mem = '$memory'");
+		$error = $session->run("SET pg_gpusort.debug_require = node; $create; RESET pg_gpusort.debug_require");
+		like($error, qr/23505: .*\(twice, 5000, 1\) is duplicated/s, "unique, $memory: an error");
+		# A worker of stock PostgreSQL's that finds it first would say that it is one.
+		$session->run('SET pg_gpusort.enable_index_build = off; SET max_parallel_maintenance_workers = 0');
+		is($error =~ s/LOCATION.*//r, $session->run($create) =~ s/LOCATION.*//r, "unique, $memory: that of stock");
+		$session->run('RESET ALL');
+	}
+	leaves_nothing($node, 'unique');
+}
+
+# Rows that another session still sees; and rows whose fate it decides, for which the build is
+# left to PostgreSQL, which waits.
+{
+	my $reader = Session($node, 'BEGIN ISOLATION LEVEL REPEATABLE READ', 'SELECT 1');
+
+	$session->run('DELETE FROM items WHERE id % 17 = 0; UPDATE items SET few = -few, u = u WHERE id % 23 = 0');
+	as_stock('dead rows', $_) foreach '(k)', '(t)', '(few)';
+	as_stock('dead rows', '(u)', 'UNIQUE');
+	$reader->quit;
+}
+$session->quit;
+
+# Concurrently, and again.
+foreach my $statement ('CREATE INDEX CONCURRENTLY i ON items (k, t)', 'REINDEX INDEX i', 'REINDEX INDEX CONCURRENTLY i')
+{
+	$node->safe_psql('postgres', "SET pg_gpusort.debug_require = node; $statement");
+	indexes_are_sound($node, $statement);
+}
+is( $node->safe_psql('postgres', q{CREATE TABLE others AS SELECT index_pages('i') AS pages; SET pg_gpusort.enable_index_build = off;
+		REINDEX INDEX i; SELECT pages_difference((SELECT pages FROM others), index_pages('i')) IS NULL}),
+	't', 'concurrently: the pages of stock PostgreSQL');
+
+# ---- Memory that ends ----
+
+{
+	my ($wrong, $errors) = (0, 0);
+
+	foreach my $allocation (1 .. 50)
+	{
+		my ($code, $output, $error) = $node->psql('postgres', "SET pg_gpusort.debug_fault = 'host:alloc_once:$allocation'; REINDEX INDEX i");
+
+		$errors++ if $code != 0;
+		$wrong++ if $code != 0 && $error !~ /out of memory/;
+	}
+	is($wrong, 0, 'memory that ends: an index, or the right error');
+	cmp_ok($errors, '<', 25, 'memory that ends: mostly an index');
+	indexes_are_sound($node, 'memory that ends');
+	leaves_nothing($node, 'memory that ends');
+}
+
+# ---- Ends in each phase ----
+
+# A worker that sorts stops whatever phase the leader is in.
+add_stops($node, 7);
+my %phases = (
+	'reading' => [ 'CREATE INDEX ended ON items ((stopping(id)))', '' ],
+	'sorting' => [ 'CREATE INDEX ended ON items (same, (id::int8) stopping)', 'sorting' ],
+	'writing' => [ 'CREATE UNIQUE INDEX ended ON items (same, (id::int8) stopping)', 'loading' ]);
+my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'};
+
+# A crash of the server leaves the file of the index behind, as in stock PostgreSQL, so it comes last.
+foreach my $end ('workers terminated', 'leader cancelled', 'leader terminated', 'timeout', 'worker killed')
+{
+	foreach my $phase (sort keys %phases)
+	{
+		my ($statement, $stop) = @{ $phases{$phase} };
+		my $ending = Session($node, 'SET pg_gpusort.debug_require = node', "SET stop.phase = '$stop'");
+		my $stops = hold_stops($node);
+
+		$ending->run(q{SET statement_timeout = '1s'}) if $end eq 'timeout';
+		$ending->begin($statement);
+		becomes_true($node, 'SELECT EXISTS (' . stopped($ending) . ')') or die 'no process waits' if $end ne 'timeout';
+		if ($end =~ /^worker/ && !value_of($node, "SELECT max(pid) FROM ($workers) w"))
+		{
+			# They have ended while the leader writes.
+			$stops->quit;
+			$ending->finish;
+			$ending->run('DROP INDEX ended');
+			$ending->quit;
+			next;
+		}
+		if ($end eq 'worker killed') { kill 'KILL', value_of($node, "SELECT max(pid) FROM ($workers) w"); }
+		elsif ($end ne 'timeout')
+		{
+			$node->safe_psql('postgres', $end eq 'workers terminated' ? "SELECT pg_terminate_backend(pid) FROM ($workers) w" :
+				$end eq 'leader cancelled' ? 'SELECT pg_cancel_backend(' . $ending->pid . ')' :
+				'SELECT pg_terminate_backend(' . $ending->pid . ')');
+		}
+		like($ending->finish, $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
+			$end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
+			$end eq 'worker killed' ? qr/crash of another server process|server closed the connection/ :
+			qr/57P01: terminating (connection|background worker)/, "$phase, $end: error");
+		$_->quit foreach $ending, $stops;
+		$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+		becomes_true($node, "SELECT count(*) = 0 FROM ($workers) w") or die 'workers stay';
+		leaves_nothing($node, "$phase, $end");
+		files_belong($node, "$phase, $end") if $end ne 'worker killed';
+	}
+}
+$session = Session($node);
+as_stock('after all that', '(k, t)');
+$session->quit;
+
+# ---- Without shared memory ----
+
+$node->stop;
+$node->adjust_conf('postgresql.conf', 'shared_preload_libraries', q{''});
+$node->append_conf('postgresql.conf', q{session_preload_libraries = 'pg_gpusort'});
+$node->start;
+like($node->safe_psql('postgres', q{SELECT check_build('CREATE INDEX built ON items (k)', 'node')}),
+	qr/^same/, 'not preloaded: by one process');
+
+$node->stop;
+done_testing();
