@@ -14,6 +14,7 @@ SET pg_gpusort.debug_require = always;
 SET pg_gpusort.min_rows = -1;
 SET pg_gpusort.min_rows = 3000000000;
 SET pg_gpusort.min_rows = 'many';
+SET pg_gpusort.min_index_rows = -1;
 SET pg_gpusort.work_mem = 0;
 SET pg_gpusort.work_mem = 63;
 SET pg_gpusort.work_mem = '1 parsec';

@@ -17,6 +17,7 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_TYPE] = "no encoding for the type of a sort key",
 	[GS_FALLBACK_NO_GAIN] = "no faster than PostgreSQL's own sort",
 	[GS_FALLBACK_INDEX_DISABLED] = "pg_gpusort.enable_index_build is off",
+	[GS_FALLBACK_FEW_INDEX_ROWS] = "fewer rows than pg_gpusort.min_index_rows",
 	[GS_FALLBACK_TABLE_AM] = "the table is not a heap",
 	[GS_FALLBACK_OPEN_ROWS] = "rows of the table belong to open transactions",
 	[GS_FALLBACK_WORK_MEM] = "rows exceeded pg_gpusort.work_mem",

@@ -23,6 +23,7 @@ typedef enum GsFallback
 	GS_FALLBACK_NO_GAIN,
 	/* found before an index is built */
 	GS_FALLBACK_INDEX_DISABLED,
+	GS_FALLBACK_FEW_INDEX_ROWS,
 	GS_FALLBACK_TABLE_AM,
 	GS_FALLBACK_OPEN_ROWS,
 	/* found while the rows are read */

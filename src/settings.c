@@ -24,6 +24,7 @@ bool		gpusort_enable = true;
 bool		gpusort_enable_index_build = true;
 int			gpusort_backend = GS_BACKEND_AUTO;
 int			gpusort_min_rows = 100000;
+int			gpusort_min_index_rows = 10000;
 int			gpusort_work_mem = -1;
 int			gpusort_debug_require = GS_REQUIRE_OFF;
 bool		gpusort_debug_hide = false;
@@ -232,6 +233,13 @@ gpusort_settings_init(void)
 							&gpusort_min_rows,
 							100000, 0, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.min_index_rows",
+							"Sets the minimum estimated number of rows for an index build to be taken over.",
+							"If pg_gpusort.min_rows is lower, that is the minimum.",
+							&gpusort_min_index_rows,
+							10000, 0, INT_MAX,
+							PGC_USERSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.work_mem",
 							"Sets the maximum host memory to be used for one sort.",

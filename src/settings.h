@@ -37,6 +37,7 @@ extern bool gpusort_enable;
 extern bool gpusort_enable_index_build;
 extern int	gpusort_backend;	/* GsBackendSetting */
 extern int	gpusort_min_rows;
+extern int	gpusort_min_index_rows; /* or gpusort_min_rows, if that is lower */
 extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */
 extern int	gpusort_debug_require;	/* GsRequireSetting */
 extern bool gpusort_debug_hide;

@@ -498,7 +498,7 @@ run_gpu_lines()
 	describe_machine
 	describe_gpus
 	printf 'Keys:       %s; milliseconds: median (least..greatest)\n' "$KEYS"
-	printf '            x stock: times as fast as the way stock; x scan: times as long as the scan\n\n'
+	printf '            x stock: times as fast as the way stock, or stock_8 without it; x scan: times as long as the scan\n\n'
 	# shellcheck disable=SC2059
 	printf "$GPU_HEADING" line way rows ms 'x stock' 'x scan' runs method
 	for line; do

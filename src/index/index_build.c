@@ -141,8 +141,8 @@ check_build(GsIndexBuild *build)
 	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
 		return GS_FALLBACK_TABLE_AM;
 	spec->expected_rows = estimate_rows(build->heap);
-	if (spec->expected_rows < gpusort_min_rows)
-		return GS_FALLBACK_FEW_ROWS;
+	if (spec->expected_rows < Min(gpusort_min_index_rows, gpusort_min_rows))
+		return GS_FALLBACK_FEW_INDEX_ROWS;
 	spec->input.repeat = GS_INPUT_SAME_ROWS;
 	build->by_tid = wants_workers(build);
 	if (!gpusort_index_rows_describe(build->index, build->by_tid, spec))

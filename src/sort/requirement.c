@@ -22,7 +22,8 @@ gpusort_requirement_leave(GsLeft what, GsFallback reason)
 {
 	if (reason != GS_FALLBACK_DISABLED &&
 		reason != GS_FALLBACK_INDEX_DISABLED &&
-		reason != GS_FALLBACK_FEW_ROWS)
+		reason != GS_FALLBACK_FEW_ROWS &&
+		reason != GS_FALLBACK_FEW_INDEX_ROWS)
 		gpusort_stats_count_fallback(reason);
 	if (gpusort_debug_require != GS_REQUIRE_OFF)
 		ereport(ERROR,
