@@ -91,6 +91,7 @@ typedef struct Rows
 GPUSORT_SQL_FUNCTION(key_check);
 GPUSORT_SQL_FUNCTION(locale_is_used);
 GPUSORT_SQL_FUNCTION(icu_table_count);
+GPUSORT_SQL_FUNCTION(icu_table_is_right);
 extern PGDLLEXPORT void _PG_init(void);
 
 /* Use tables of weights for the first strings, too. */
@@ -645,4 +646,38 @@ icu_table_count(PG_FUNCTION_ARGS)
 		primaries = gpusort_icu_primaries_create(gpusort_icu_library_open(locale));
 	gpusort_icu_primaries_spoil = false;
 	PG_RETURN_INT32(primaries != NULL ? gpusort_icu_primaries_count(primaries) : 0);
+}
+
+/*
+ * If the table of weights for a locale of ICU tells the bytes of a string, are they those of
+ * ICU?  NULL if it does not tell them.  The table of the last call is kept.
+ */
+Datum
+icu_table_is_right(PG_FUNCTION_ARGS)
+{
+	static char *known = NULL;
+	static void *collator;
+	static GsIcuPrimaries *primaries;
+	char	   *locale = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	text	   *string = PG_GETARG_TEXT_PP(1);
+	unsigned char *bytes = (unsigned char *) VARDATA_ANY(string);
+	Size		length = VARSIZE_ANY_EXHDR(string);
+	unsigned char ours[1000];
+	unsigned char icus[1000];
+	int			count;
+
+	if (!gpusort_icu_library_is_there())
+		PG_RETURN_NULL();
+	if (known == NULL || strcmp(known, locale) != 0)
+	{
+		collator = gpusort_icu_library_open(locale);
+		primaries = gpusort_icu_primaries_create(collator);
+		known = MemoryContextStrdup(TopMemoryContext, locale);
+	}
+	count = gpusort_icu_primaries_key(primaries, bytes, length, ours, sizeof(ours));
+	if (count < 0)
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(gpusort_icu_library_primaries(collator, bytes, length, icus,
+												 sizeof(icus)) == count &&
+				   memcmp(ours, icus, count) == 0);
 }

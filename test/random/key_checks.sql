@@ -20,6 +20,16 @@ SELECT 'ICU checks: ' || string_agg(DISTINCT CASE WHEN characters >= 106 AND icu
 	   THEN 'right' ELSE format('wrong: %s, %s characters', locale, characters) END, ', ')
 FROM (SELECT locale, icu_table_count(locale, false) AS characters FROM unnest(icu_locales()) AS locale) AS tables;
 
+-- Of random strings, are the bytes that the tables tell those of ICU?
+CREATE FUNCTION icu_table_is_right(locale text, string text) RETURNS bool
+	LANGUAGE c STRICT AS :'library';
+SELECT 'ICU bytes: ' || string_agg(DISTINCT CASE WHEN told > 100 AND wrong = 0 THEN 'right'
+	   ELSE format('wrong: %s, %s of %s strings', locale, wrong, told) END, ', ')
+FROM unnest(icu_locales()) AS locale,
+	 LATERAL (SELECT count(is_right) AS told, count(*) FILTER (WHERE NOT is_right) AS wrong
+			  FROM (SELECT icu_table_is_right(locale, locale_text(hashint8extended(g, 5))) AS is_right
+					FROM generate_series(1, 1000) AS g OFFSET 0) AS strings) AS tables;
+
 -- Shows that the check can fail: the operator class's comparison function disagrees
 -- with its sort support, from which it gets its encoding.
 CREATE FUNCTION backward_cmp(int4, int4) RETURNS int4 LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($2, $1)';

@@ -54,9 +54,10 @@ BEGIN
 	END LOOP;
 END $$;
 
--- Locales of ICU, and their collations icu_1 to icu_16.
+-- Locales of ICU, and their collations icu_1 to icu_16.  Not fr-CA: there, ICU 72 says of some strings with
+-- several accents that a < b, b < c and c < a, so that they have no order.
 CREATE FUNCTION icu_locales() RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
-	SELECT '{en,de-u-co-phonebk,fr-CA,es-u-co-trad,cs,da,sv,hu,hr,cy,vi,tr,ja,th,en-u-kn-true,en-u-ka-shifted-kf-upper}'::text[];
+	SELECT '{en,de-u-co-phonebk,fr,es-u-co-trad,cs,da,sv,hu,hr,cy,vi,tr,ja,th,en-u-kn-true,en-u-ka-shifted-kf-upper}'::text[];
 $$;
 DO $$ BEGIN
 	FOR i IN 1 .. cardinality(icu_locales()) LOOP
