@@ -31,13 +31,18 @@ FROM unnest('{C,POSIX,ucs_basic,c_utf8,en-x-icu,de-x-icu,any_case,with_numbers}'
 SET client_min_messages = warning;
 CREATE EXTENSION citext;
 RESET client_min_messages;
-CREATE TABLE any_case_words AS SELECT id, w::citext FROM words UNION ALL SELECT -id, upper(w) || '!' FROM words WHERE id % 3 = 0;
+CREATE TABLE any_case_words AS SELECT id, w::citext FROM words UNION ALL SELECT -id, (upper(w) || '!')::citext FROM words WHERE id % 3 = 0;
 ANALYZE any_case_words;
 SELECT collation_name, way,
 	   check_sort(format('SELECT w COLLATE %I AS k, lower(w) AS l, id FROM any_case_words ORDER BY k %s', collation_name, way),
 				  'l' || CASE WHEN way ~ 'id' THEN ', id' ELSE '' END)
 FROM unnest('{C,en-x-icu,any_case}'::text[]) collation_name,
 	 unnest(ARRAY['', 'DESC, id', 'USING ~<~', 'USING ~>~, id']) way;
+SELECT pg_typeof(w) FROM any_case_words LIMIT 1;
+SET pg_gpusort.min_rows = 0;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT id, w FROM any_case_words ORDER BY w COLLATE "en-x-icu", id;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT id, w FROM any_case_words ORDER BY w COLLATE "C", id;
+RESET pg_gpusort.min_rows;
 DROP TABLE any_case_words;
 
 -- groups by a sort instead of a hash table only where comparisons are cheap

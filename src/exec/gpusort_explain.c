@@ -22,6 +22,7 @@
 #include "utils/typcache.h"
 
 #include "exec/gpusort_explain.h"
+#include "key/key_encoding.h"
 #include "service/service_shmem.h"
 
 /* Prints what a process has reported about a node. */
@@ -51,6 +52,28 @@ append_key_options(StringInfo text, Oid type, Oid operator, Oid collation,
 							   " NULLS LAST");
 }
 
+/* Print what the sort keys are encoded from, unless all are by their values. */
+static void
+show_encodings(const GsSortKeys *keys, ExplainState *es)
+{
+	List	   *names = NIL;
+	bool		by_value = true;
+
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		bool		descending;
+		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
+														   keys->collations[k],
+														   &descending);
+		const char *name = gpusort_key_encoding_name(&encoding);
+
+		names = lappend(names, unconstify(char *, name));
+		by_value &= strcmp(name, "values") == 0;
+	}
+	if (!by_value)
+		ExplainPropertyList("Sort Key Encoding", names, es);
+}
+
 void
 gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 					 List *ancestors, ExplainState *es)
@@ -77,6 +100,8 @@ gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 		texts = lappend(texts, text.data);
 	}
 	ExplainPropertyList("Sort Key", texts, es);
+	if (es->verbose)
+		show_encodings(keys, es);
 }
 
 /* Start a line in text format. */

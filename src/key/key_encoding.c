@@ -408,6 +408,25 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 	return encoding_of_sort_support(operator, type, collation);
 }
 
+const char *
+gpusort_key_encoding_name(const GsKeyEncoding *encoding)
+{
+	switch (encoding->kind)
+	{
+		case GS_ENCODE_NONE:
+			return "comparisons";
+		case GS_ENCODE_LOCALE:
+			return "weights of the C library";
+		case GS_ENCODE_ICU:
+			return "weights of ICU";
+		case GS_ENCODE_VARBIT:
+		case GS_ENCODE_ABBREVIATION:
+			return "abbreviations";
+		default:
+			return "values";
+	}
+}
+
 bool
 gpusort_key_encoding_has_words(const GsKeyEncoding *encoding)
 {

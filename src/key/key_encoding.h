@@ -96,6 +96,9 @@ extern bool gpusort_key_encoding_compares_bytes(Oid collation);
 extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 											   bool *descending);
 
+/* Returns what the words are made from, for EXPLAIN. */
+extern const char *gpusort_key_encoding_name(const GsKeyEncoding *encoding);
+
 /* Are values sequences of words, of which one is encoded initially? */
 extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
 
