@@ -41,8 +41,11 @@ OBJS = \
 	src/key/icu_library.o \
 	src/key/icu_primaries.o \
 	src/key/icu_keys.o \
+	src/key/locale_tables.o \
 	src/key/locale_weights.o \
+	src/key/locales.o \
 	src/key/string_pivot.o \
+	src/key/weight_alphabet.o \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \
 	src/key/key_comparison.o \

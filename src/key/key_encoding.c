@@ -43,6 +43,7 @@
 #include "key/enum_words.h"
 #include "key/icu_keys.h"
 #include "key/key_encoding.h"
+#include "key/locales.h"
 #include "key/numeric_words.h"
 #include "work.h"
 
@@ -334,7 +335,7 @@ encoding_of_collation(GsEncodingKind string, Oid oid)
 	if (compares_bytes(&collation))
 		return make_encoding(string);
 	if (collation.locale != NULL && collation.provider == COLLPROVIDER_LIBC)
-		weights = gpusort_locale_weights_get(collation.locale);
+		weights = gpusort_locales_get(collation.locale);
 	else if (collation.locale != NULL && collation.provider == COLLPROVIDER_ICU &&
 			 !collation.has_rules)
 		collator = gpusort_icu_collator_get(collation.locale);

@@ -13,6 +13,8 @@
 #ifndef GPUSORT_LOCALE_WEIGHTS_H
 #define GPUSORT_LOCALE_WEIGHTS_H
 
+#include "key/weight_alphabet.h"
+
 typedef struct GsLocaleWeights GsLocaleWeights;
 
 /*
@@ -22,13 +24,13 @@ typedef struct GsLocaleWeights GsLocaleWeights;
 #define GPUSORT_MAX_SEQUENCE_BYTES	(2 * 255)
 
 /*
- * Returns the weights of a locale, which remain for the life of the process.  Returns
- * NULL if it is none of the GNU C library with rules of its own, or if the check of its
- * tables fails.
+ * Make the weights of a locale.  They are all zero but for 'recent', which is memory that is all
+ * zero.  Returns false if the locale is none of the GNU C library, or has other tables than
+ * those that we know.
  */
-extern const GsLocaleWeights *gpusort_locale_weights_get(const char *locale);
+extern bool gpusort_locale_weights_init(GsLocaleWeights *weights, locale_t locale);
 
-/* For the test of that check: spoil the weights of locales that are new to this process. */
+/* For a test: make wrong weights. */
 extern bool gpusort_locale_weights_spoil;
 
 /* Reads the bytes of a string one by one.  Callers allocate it. */
@@ -42,7 +44,18 @@ typedef struct GsWeightReader
 	unsigned char bytes[GPUSORT_MAX_SEQUENCE_BYTES];
 } GsWeightReader;
 
-/* The part of the weights that the functions below read. */
+/* Characters of several bytes that have been looked up: a power of 2. */
+#define GPUSORT_RECENT_CHARACTERS	1024
+#define GPUSORT_RECENT_BYTES		11
+
+/* The bytes of a character of several bytes that starts no longer sequence. */
+typedef struct GsRecentCharacter
+{
+	uint32		character;		/* its own bytes; 0 if unused */
+	uint8		count;
+	unsigned char bytes[GPUSORT_RECENT_BYTES];
+} GsRecentCharacter;
+
 struct GsLocaleWeights
 {
 	/*
@@ -53,7 +66,10 @@ struct GsLocaleWeights
 	unsigned char alone[256];
 	unsigned char before_ascii[256];
 	bool		ascii_is_simple;	/* has all of ASCII such a byte? */
-	struct GsLocaleTables *tables;
+
+	GsLocaleTables tables;
+	GsWeightAlphabet alphabet;
+	GsRecentCharacter *recent;	/* GPUSORT_RECENT_CHARACTERS of them */
 };
 
 #define GPUSORT_NO_WEIGHT	255

@@ -37,7 +37,7 @@
 #include "key/icu_primaries.h"
 #include "key/key_encoding.h"
 #include "key/key_plan.h"
-#include "key/locale_weights.h"
+#include "key/locales.h"
 
 GPUSORT_MODULE_MAGIC("key_check", "1.0");
 
@@ -626,7 +626,7 @@ locale_is_used(PG_FUNCTION_ARGS)
 	const GsLocaleWeights *weights;
 
 	gpusort_locale_weights_spoil = PG_GETARG_BOOL(1);
-	weights = gpusort_locale_weights_get(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	weights = gpusort_locales_get(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	gpusort_locale_weights_spoil = false;
 	PG_RETURN_BOOL(weights != NULL);
 }
