@@ -13,9 +13,11 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
 
-our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans wait_for_service
-  status_of service_pid ends wait_for_restart holds_nothing make_table make_distributions ordered_keys sorts_like_stock
-  digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session);
+our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans
+  wait_for_service status_of service_pid ends wait_for_restart holds_nothing make_table make_distributions
+  ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
+  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS
+  end_session error_of_end wait_for_end);
 
 # How often a test looks whether something has come, and the microseconds in between.
 my $interval = 20_000;
@@ -414,6 +416,45 @@ sub stopped
 	return q{SELECT pid FROM pg_locks JOIN pg_stat_activity a USING (pid)
 		WHERE locktype = 'advisory' AND objid = 1000 AND NOT granted AND } .
 	  $session->pid . ' IN (pid, leader_pid)';
+}
+
+# Ends of a session with parallel workers; after the last one the server starts again.
+our @ENDS = ('workers terminated', 'leader cancelled', 'leader terminated', 'timeout', 'worker killed');
+
+# The parallel workers of all sessions.
+our $WORKERS = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'};
+
+# end_session NODE, SESSION, END: makes a session end so.  A timeout comes by itself.
+sub end_session
+{
+	my ($node, $session, $end) = @_;
+	my $pid = $session->pid;
+
+	kill 'KILL', value_of($node, "SELECT max(pid) FROM ($WORKERS) w") if $end eq 'worker killed';
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM ($WORKERS) w") if $end eq 'workers terminated';
+	$node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)") if $end eq 'leader cancelled';
+	$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)") if $end eq 'leader terminated';
+}
+
+# error_of_end END: returns what the error of the session is like.
+sub error_of_end
+{
+	my ($end) = @_;
+
+	return
+	  $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
+	  $end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
+	  $end eq 'worker killed' ? qr/crash of another server process|server closed the connection/ :
+	  qr/57P01: terminating (connection|background worker)/;
+}
+
+# wait_for_end NODE: waits until the server is there and has no parallel workers.
+sub wait_for_end
+{
+	my ($node) = @_;
+
+	$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+	becomes_true($node, "SELECT count(*) = 0 FROM ($WORKERS) w") or die 'workers stay';
 }
 
 # add_long_values NODE: creates what build_while_values_go() needs.

@@ -256,12 +256,11 @@ foreach my $phase (sort keys %phases)
 
 	is($ours, $stock, "$phase: rows");
 	like($node->safe_psql('postgres', join('; ', $parallel, @settings, "EXPLAIN (ANALYZE) $query")), $method, "$phase: method");
-	foreach my $end ('worker terminated', 'leader cancelled', 'leader terminated', 'timeout', 'worker killed')
+	foreach my $end (@ENDS)
 	{
 		# Without the leader, rows that are on disk would not be merged together.
 		my $ending = Session($node, $parallel, @settings, 'SET parallel_leader_participation = ' . ($method eq $merged ? 'on' : 'off'));
 		my $stops = hold_stops($node);
-		my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'};
 
 		$ending->run(q{SET statement_timeout = '1s'}) if $end eq 'timeout';
 		$ending->begin($query);
@@ -280,21 +279,11 @@ foreach my $phase (sort keys %phases)
 		{
 			$node->append_conf('postgresql.conf', 'restart_after_crash = on');
 			$node->reload;
-			kill 'KILL', value_of($node, "SELECT max(pid) FROM ($workers) w");
 		}
-		elsif ($end ne 'timeout')
-		{
-			$node->safe_psql('postgres', $end eq 'worker terminated' ? "SELECT pg_terminate_backend(pid) FROM ($workers) w" :
-				$end eq 'leader cancelled' ? 'SELECT pg_cancel_backend(' . $ending->pid . ')' :
-				'SELECT pg_terminate_backend(' . $ending->pid . ')');
-		}
-		like($ending->finish, $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
-			$end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
-			$end eq 'worker killed' ? qr/crash of another server process|server closed the connection/ :
-			qr/57P01: terminating (connection|background worker)/, "$phase, $end: error");
+		end_session($node, $ending, $end);
+		like($ending->finish, error_of_end($end), "$phase, $end: error");
 		$_->quit foreach $ending, $stops;
-		$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
-		becomes_true($node, "SELECT count(*) = 0 FROM ($workers) w") or die 'workers stay';
+		wait_for_end($node);
 		leaves_nothing($node, "$phase, $end");
 		is((answers(digest($query)))[0], $stock, "$phase, $end: the next sort");
 	}

@@ -140,10 +140,9 @@ my %phases = (
 	'reading' => [ 'CREATE INDEX ended ON items ((stopping(id)))', '' ],
 	'sorting' => [ 'CREATE INDEX ended ON items (same, (id::int8) stopping)', 'sorting' ],
 	'writing' => [ 'CREATE UNIQUE INDEX ended ON items (same, (id::int8) stopping)', 'loading' ]);
-my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'};
 
 # A crash of the server leaves the file of the index behind, as in stock PostgreSQL, so it comes last.
-foreach my $end ('workers terminated', 'leader cancelled', 'leader terminated', 'timeout', 'worker killed')
+foreach my $end (@ENDS)
 {
 	foreach my $phase (sort keys %phases)
 	{
@@ -154,7 +153,7 @@ foreach my $end ('workers terminated', 'leader cancelled', 'leader terminated', 
 		$ending->run(q{SET statement_timeout = '1s'}) if $end eq 'timeout';
 		$ending->begin($statement);
 		becomes_true($node, 'SELECT EXISTS (' . stopped($ending) . ')') or die 'no process waits' if $end ne 'timeout';
-		if ($end =~ /^worker/ && !value_of($node, "SELECT max(pid) FROM ($workers) w"))
+		if ($end =~ /^worker/ && !value_of($node, "SELECT max(pid) FROM ($WORKERS) w"))
 		{
 			# They have ended while the leader writes.
 			$stops->quit;
@@ -163,20 +162,10 @@ foreach my $end ('workers terminated', 'leader cancelled', 'leader terminated', 
 			$ending->quit;
 			next;
 		}
-		if ($end eq 'worker killed') { kill 'KILL', value_of($node, "SELECT max(pid) FROM ($workers) w"); }
-		elsif ($end ne 'timeout')
-		{
-			$node->safe_psql('postgres', $end eq 'workers terminated' ? "SELECT pg_terminate_backend(pid) FROM ($workers) w" :
-				$end eq 'leader cancelled' ? 'SELECT pg_cancel_backend(' . $ending->pid . ')' :
-				'SELECT pg_terminate_backend(' . $ending->pid . ')');
-		}
-		like($ending->finish, $end eq 'timeout' ? qr/57014: canceling statement due to statement timeout/ :
-			$end eq 'leader cancelled' ? qr/57014: canceling statement due to user request/ :
-			$end eq 'worker killed' ? qr/crash of another server process|server closed the connection/ :
-			qr/57P01: terminating (connection|background worker)/, "$phase, $end: error");
+		end_session($node, $ending, $end);
+		like($ending->finish, error_of_end($end), "$phase, $end: error");
 		$_->quit foreach $ending, $stops;
-		$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
-		becomes_true($node, "SELECT count(*) = 0 FROM ($workers) w") or die 'workers stay';
+		wait_for_end($node);
 		leaves_nothing($node, "$phase, $end");
 		files_belong($node, "$phase, $end") if $end ne 'worker killed';
 	}
