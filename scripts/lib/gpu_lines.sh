@@ -410,7 +410,7 @@ gpu_line_check()
 {
 	local table hash way wanted
 
-	for table in narrow wide text; do
+	for table in narrow wide text names; do
 		load_gpu_table "$table"
 		hash=$(hash_of_row "$table")
 		wanted=$(with_workers_of stock_8 ask stock \
@@ -426,6 +426,7 @@ hash_of_row()
 	case $1 in
 		narrow) echo 'hashint8extended(id, k8)' ;;
 		text) echo 'hashtextextended(t, id)' ;;
+		names) echo 'hashtextextended(k COLLATE "C", id)' ;;
 		wide) echo 'hashint8extended(id, k8) # hashtextextended(t, hashint4extended(i4, hashfloat8extended(f8, timestamp_hash_extended(ts::timestamp, id))))' ;;
 	esac
 }
