@@ -128,6 +128,7 @@ OBJS = \
 	src/index/unique_check.o \
 	src/index/index_workers.o \
 	src/index/btree_writer.o \
+	src/index/page_queue.o \
 	src/index/btree_loader.o \
 	src/index/index_build.o \
 	src/index/index_hook.o \

@@ -374,6 +374,11 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_HAVE_BULK_WRITE
 #endif
 
+/* A page in memory that direct I/O can use, which 16 added. */
+#if PG_VERSION_NUM < 160000
+#define PGIOAlignedBlock PGAlignedBlock
+#endif
+
 /* The location of a relation's files; renamed in 16. */
 #if PG_VERSION_NUM >= 160000
 #define GPUSORT_RELATION_LOCATOR(relation)	(&(relation)->rd_locator)

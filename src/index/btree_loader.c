@@ -164,12 +164,17 @@ static inline void
 store_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
 {
 	PageHeader	header = (PageHeader) page;
+	ItemIdData	line;
 
 	Assert(size == MAXALIGN(IndexTupleSize(tuple)));
 	Assert(header->pd_upper >= header->pd_lower + size);
 
+	/* ItemIdSetNormal() on the page would read and write it three times. */
 	header->pd_upper -= size;
-	ItemIdSetNormal(item, header->pd_upper, size);
+	line.lp_off = header->pd_upper;
+	line.lp_flags = LP_NORMAL;
+	line.lp_len = size;
+	*item = line;
 	copy_tuple((char *) page + header->pd_upper, tuple, size);
 }
 
@@ -452,7 +457,8 @@ bytes_tell_keys(Relation index)
 }
 
 GsBtreeLoader *
-gpusort_btree_loader_begin(Relation heap, Relation index, bool unique)
+gpusort_btree_loader_begin(Relation heap, Relation index, bool unique,
+						   GsPageQueue *queue)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort btree loader",
@@ -469,7 +475,7 @@ gpusort_btree_loader_begin(Relation heap, Relation index, bool unique)
 	loader->index = index;
 	loader->key = _bt_mkscankey(index, NULL);
 	loader->key->allequalimage = all_equal_image;
-	loader->writer = gpusort_btree_writer_begin(index);
+	loader->writer = gpusort_btree_writer_begin(index, queue);
 
 	loader->n_blocks = BTREE_METAPAGE + 1;
 	loader->leaves = begin_level(loader, 0);
@@ -548,12 +554,12 @@ gpusort_btree_loader_end(GsBtreeLoader *loader)
 	MemoryContextDelete(context);
 }
 
-/* Pages that the writer has not written yet are freed with its memory. */
 void
 gpusort_btree_loader_abandon(GsBtreeLoader *loader)
 {
 	Relation	index = loader->index;
 
+	gpusort_btree_writer_abandon(loader->writer);
 	MemoryContextDelete(loader->context);
 	if (RelationGetNumberOfBlocks(index) > 0)
 		RelationTruncate(index, 0);

@@ -16,16 +16,20 @@
 #include "access/itup.h"
 #include "utils/rel.h"
 
+#include "index/page_queue.h"
+
 typedef struct GsBtreeLoader GsBtreeLoader;
 
 /*
  * Begin to load an index, in a new memory context below the current one.  The
  * index must have no blocks.  'unique' is ii_Unique of its IndexInfo: a unique
- * index gets no posting lists.  Nothing is written before the first page is
+ * index gets no posting lists.  'queue' is an empty one that workers write as
+ * well, or NULL.  Nothing is written before the first page is
  * full or the loader is ended.
  */
 extern GsBtreeLoader *gpusort_btree_loader_begin(Relation heap, Relation index,
-												 bool unique);
+												 bool unique,
+												 GsPageQueue *queue);
 
 /*
  * Add the next tuple in index order: by its keys, and by its TID if they are

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * btree_writer.h
- *		Writes finished pages of a new btree index: WAL, checksums, the file.
+ *		Writes finished pages of a new btree index.
  *
  * Nobody else looks at the index before its transaction commits, so pages
  * bypass shared buffers.
@@ -15,14 +15,17 @@
 #include "storage/bufpage.h"
 #include "utils/rel.h"
 
+#include "index/page_queue.h"
+
 typedef struct GsBtreeWriter GsBtreeWriter;
 
 /*
- * Begin to write the main fork of an index that has no blocks.  The writer is
+ * Begin to write the main fork of an index that has no blocks.  'queue' is an empty one
+ * that workers write as well, or NULL.  The writer is
  * allocated in the current memory context.  After an error, freeing that
  * context is all that is needed.
  */
-extern GsBtreeWriter *gpusort_btree_writer_begin(Relation index);
+extern GsBtreeWriter *gpusort_btree_writer_begin(Relation index, GsPageQueue *queue);
 
 /*
  * Returns a page to fill, of BLCKSZ bytes and undefined content.  It belongs
@@ -42,5 +45,8 @@ extern void gpusort_btree_writer_put(GsBtreeWriter *writer, BlockNumber block,
  * of the index requires.
  */
 extern void gpusort_btree_writer_end(GsBtreeWriter *writer);
+
+/* Instead of that: forget pages, and wait until no process writes any. */
+extern void gpusort_btree_writer_abandon(GsBtreeWriter *writer);
 
 #endif							/* GPUSORT_BTREE_WRITER_H */

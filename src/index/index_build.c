@@ -52,8 +52,8 @@ typedef struct GsIndexBuild
 	GsSort	   *sort;
 	bool		by_tid;			/* is the TID a sort key, as workers need? */
 	bool		together;		/* do the processes sort without a GPU? */
-	GsIndexWorkers *workers;	/* that help to read the table, or NULL */
-	bool		finished;		/* have they ended? */
+	GsIndexWorkers *workers;	/* or NULL */
+	bool		awaited;		/* have they put all of their rows? */
 	GsFallback	failure;		/* why rows of workers are missing */
 	TupleTableSlot *slot;		/* for rows of the sort */
 	double		nlive;			/* live rows of the table */
@@ -201,13 +201,13 @@ start_workers(GsIndexBuild *build)
 	build->together = !target.gpu && build->workers != NULL;
 }
 
-/* Wait for the workers to end. */
+/* Wait for the rows of workers. */
 static void
-finish_workers(GsIndexBuild *build)
+await_workers(GsIndexBuild *build)
 {
-	if (build->workers != NULL && !build->finished)
-		build->failure = gpusort_index_workers_finish(build->workers);
-	build->finished = true;
+	if (build->workers != NULL && !build->awaited)
+		build->failure = gpusort_index_workers_await(build->workers);
+	build->awaited = true;
 }
 
 /* Read the next row of the table into the slot.  Returns false at the end. */
@@ -247,7 +247,7 @@ sort_together(GsIndexBuild *build)
 	if (ahead)
 		gpusort_index_workers_collect(build->workers);
 	else
-		finish_workers(build);
+		await_workers(build);
 }
 
 /* GsInput.next */
@@ -263,7 +263,7 @@ next_row(void *arg)
 	}
 	if (read_row(build))
 		return build->slot;
-	finish_workers(build);
+	await_workers(build);
 	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
 	return NULL;
 }
@@ -296,7 +296,7 @@ rewind_rows(void *arg)
 {
 	GsIndexBuild *build = arg;
 
-	finish_workers(build);
+	await_workers(build);
 	build->failure = GS_FALLBACK_NONE;
 	begin_reading(build);
 	gpusort_heap_rows_rewind(build->rows);
@@ -347,8 +347,10 @@ static bool
 write_index(GsIndexBuild *build)
 {
 	GsSort	   *sort = build->sort;
+	GsPageQueue *pages = build->workers == NULL ? NULL :
+		gpusort_index_workers_pages(build->workers);
 	GsBtreeLoader *loader = gpusort_btree_loader_begin(build->heap, build->index,
-													   build->info->ii_Unique);
+													   build->info->ii_Unique, pages);
 	GsTupleFormer *former = gpusort_tuple_former_create(build->index);
 	GsUniqueCheck *check = NULL;
 	TupleTableSlot *slot = build->slot;
@@ -417,7 +419,8 @@ build_index(GsIndexBuild *build)
 	}
 	if (!written)
 		gpusort_sort_stop(build->sort);
-	finish_workers(build);
+	if (build->workers != NULL)
+		gpusort_index_workers_finish(build->workers);
 	if (written)
 		count_build(build->sort);
 	build->nlive = gpusort_heap_rows_live(build->rows);

@@ -1,15 +1,14 @@
 /*-------------------------------------------------------------------------
  *
  * index_workers.c
- *		Parallel workers that read a table for an index build.
+ *		Parallel workers that help with an index build.
  *
  * The processes take blocks of the table from a common counter.  They put the
  * rows into one GPU session or, without a GPU, sort them together.  Rows of several
- * processes come in no particular order, so the TID is an additional sort key.
+ * processes come in no particular order, so the TID is an additional sort key.  Without a
+ * GPU, workers may still sort the last rows while the leader makes the first pages.
  *
- * With a GPU, parallel mode ends before the index is written.  Without one, it may
- * last until then, since workers sort the last rows while the leader writes the first
- * pages.
+ * Then the workers write the pages that the leader makes, until it has made all.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,12 +22,14 @@
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "pgstat.h"
+#include "storage/condition_variable.h"
 #include "storage/lmgr.h"
 #include "tcop/tcopprot.h"
 #include "utils/snapmgr.h"
 
 #include "index/index_rows.h"
 #include "index/index_workers.h"
+#include "index/page_queue.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
@@ -42,11 +43,11 @@
 #define KEY_WAL_USAGE	UINT64CONST(4)
 #define KEY_BUFFER_USAGE UINT64CONST(5)
 #define KEY_RUNS		UINT64CONST(6)
+#define KEY_PAGES		UINT64CONST(7)
 
 /*
  * State shared by all processes.  The leader sets everything before it
- * launches the workers.  After that only 'blocks' and 'failure' change, by
- * atomic operations.
+ * launches the workers.  After that only the last four change, by atomic operations.
  */
 typedef struct GsWorkersShared
 {
@@ -59,6 +60,9 @@ typedef struct GsWorkersShared
 	Size		memory;			/* of each process */
 	GsHeapShare blocks;
 	pg_atomic_uint32 failure;	/* GsFallback */
+	pg_atomic_uint32 n_done;	/* workers that have put or sorted all of
+								 * their rows */
+	ConditionVariable worker_done;
 } GsWorkersShared;
 
 struct GsIndexWorkers
@@ -66,11 +70,12 @@ struct GsIndexWorkers
 	ParallelContext *context;
 	GsWorkersShared *shared;
 	GsHeapRows *rows;
+	GsPageQueue *pages;
 	bool		collected;
 	GsSharedRun *runs;			/* of each worker; no rows if it wrote none */
 	WalUsage   *wal_usage;		/* likewise */
 	BufferUsage *buffer_usage;
-	int			nruns;			/* after the end: those in 'runs', a copy */
+	int			nruns;			/* those in 'runs', after waiting for them */
 };
 
 PGDLLEXPORT void gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc);
@@ -111,12 +116,13 @@ estimate_shared_memory(ParallelContext *context, Snapshot snapshot)
 	estimate_part(context, mul_size(sizeof(GsSharedRun), context->nworkers));
 	estimate_part(context, mul_size(sizeof(WalUsage), context->nworkers));
 	estimate_part(context, mul_size(sizeof(BufferUsage), context->nworkers));
+	estimate_part(context, gpusort_page_queue_bytes(true));
 	if (snapshot != NULL)
 		estimate_part(context, EstimateSnapshotSpace(snapshot));
 }
 
 static void
-fill_shared_memory(GsIndexWorkers *workers, Snapshot snapshot)
+fill_shared_memory(GsIndexWorkers *workers, Relation index, Snapshot snapshot)
 {
 	ParallelContext *context = workers->context;
 	int			nworkers = context->nworkers;
@@ -124,6 +130,12 @@ fill_shared_memory(GsIndexWorkers *workers, Snapshot snapshot)
 	workers->shared = make_part(context, KEY_SHARED, sizeof(GsWorkersShared));
 	memset(workers->shared, 0, sizeof(GsWorkersShared));
 	pg_atomic_init_u32(&workers->shared->failure, GS_FALLBACK_NONE);
+	pg_atomic_init_u32(&workers->shared->n_done, 0);
+	ConditionVariableInit(&workers->shared->worker_done);
+	workers->pages =
+		gpusort_page_queue_init(make_part(context, KEY_PAGES,
+										  gpusort_page_queue_bytes(true)),
+								true, RelationNeedsWAL(index));
 	workers->runs = make_part(context, KEY_RUNS,
 							  mul_size(sizeof(GsSharedRun), nworkers));
 	memset(workers->runs, 0, mul_size(sizeof(GsSharedRun), nworkers));
@@ -170,7 +182,7 @@ gpusort_index_workers_start(Relation heap, Relation index,
 		return NULL;
 	}
 
-	fill_shared_memory(workers, snapshot);
+	fill_shared_memory(workers, index, snapshot);
 	workers->shared->heap = RelationGetRelid(heap);
 	workers->shared->index = RelationGetRelid(index);
 	workers->shared->concurrent = info->ii_Concurrent;
@@ -191,9 +203,9 @@ gpusort_index_workers_collect(GsIndexWorkers *workers)
 	workers->collected = true;
 }
 
-/* Keep the reports of workers, since shared memory is about to go. */
+/* Keep the runs of those workers that have written any. */
 static void
-copy_runs(GsIndexWorkers *workers)
+keep_runs(GsIndexWorkers *workers)
 {
 	int			nworkers = workers->context->nworkers;
 	GsSharedRun *runs = palloc(nworkers * sizeof(GsSharedRun));
@@ -205,19 +217,38 @@ copy_runs(GsIndexWorkers *workers)
 }
 
 GsFallback
+gpusort_index_workers_await(GsIndexWorkers *workers)
+{
+	GsWorkersShared *shared = workers->shared;
+	ParallelContext *context = workers->context;
+
+	/* This raises an error if one of them could not start. */
+	WaitForParallelWorkersToAttach(context);
+	while (pg_atomic_read_u32(&shared->n_done) < context->nworkers_launched)
+		ConditionVariableSleep(&shared->worker_done, gpusort_shared_wait_event());
+	ConditionVariableCancelSleep();
+	pg_read_barrier();
+	gpusort_index_workers_collect(workers);
+	keep_runs(workers);
+	return (GsFallback) pg_atomic_read_u32(&shared->failure);
+}
+
+GsPageQueue *
+gpusort_index_workers_pages(const GsIndexWorkers *workers)
+{
+	return workers->context->nworkers_launched > 0 ? workers->pages : NULL;
+}
+
+void
 gpusort_index_workers_finish(GsIndexWorkers *workers)
 {
-	GsFallback	failure;
-
+	gpusort_page_queue_close(workers->pages);
 	WaitForParallelWorkersToFinish(workers->context);
 	for (int i = 0; i < workers->context->nworkers_launched; i++)
 		InstrAccumParallelQuery(&workers->buffer_usage[i],
 								&workers->wal_usage[i]);
-	failure = (GsFallback) pg_atomic_read_u32(&workers->shared->failure);
 	gpusort_index_workers_collect(workers);
-	copy_runs(workers);
 	end_parallel(workers);
-	return failure;
 }
 
 const GsSharedRun *
@@ -268,11 +299,15 @@ make_key_plan(const GsIndexWorker *worker, int string_words)
 	return gpusort_key_plan_create(&worker->spec.keys, string_words, &reason);
 }
 
-/* Put the rows into the leader's GPU session. */
+/* Put the rows into the leader's GPU session, and leave that. */
 static void
 fill_gpu_session(GsIndexWorker *worker)
 {
 	GsWorkersShared *shared = worker->shared;
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort session of a worker",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsGpuSession *session;
 	TupleTableSlot *slot;
 	bool		added = true;
@@ -287,6 +322,8 @@ fill_gpu_session(GsIndexWorker *worker)
 	if (!added || !gpusort_gpu_session_flush(session))
 		pg_atomic_write_u32(&shared->failure,
 							gpusort_gpu_session_failure(session));
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 }
 
 /* Sort the rows together with the other processes, or else write them as a run. */
@@ -370,6 +407,10 @@ gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
 										 &shared->blocks);
 	take_rows(&worker, index, &runs[ParallelWorkerNumber]);
 	gpusort_heap_rows_end(worker.rows);
+	pg_write_barrier();
+	pg_atomic_fetch_add_u32(&shared->n_done, 1);
+	ConditionVariableSignal(&shared->worker_done);
+	gpusort_page_queue_work(shm_toc_lookup(toc, KEY_PAGES, false), index);
 	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],
 						  &wal_usage[ParallelWorkerNumber]);
 

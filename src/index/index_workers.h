@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * index_workers.h
- *		Parallel workers that read a table for an index build.
+ *		Parallel workers that help with an index build.
  *
- * They put rows into the GPU session of the leader's sort, as the leader does, or sort
- * their rows together with the leader.
+ * They read the table, and put rows into the GPU session of the leader's sort, as the leader
+ * does, or sort their rows together with the leader.  Then they write pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,6 +12,7 @@
 #define GPUSORT_INDEX_WORKERS_H
 
 #include "heap/heap_rows.h"
+#include "index/page_queue.h"
 #include "service/service_client.h"
 #include "sort/base/sort_spec.h"
 #include "sort/disk/shared_run.h"
@@ -47,15 +48,21 @@ extern GsIndexWorkers *gpusort_index_workers_start(Relation heap,
 extern void gpusort_index_workers_collect(GsIndexWorkers *workers);
 
 /*
- * Waits for the workers to end, and rethrows an error of theirs.  Collects their results
- * if that was not done before.  Returns why rows of workers are missing, or
- * GS_FALLBACK_NONE.
+ * Waits until the workers have put or written all of their rows, and rethrows an error of
+ * theirs.  Collects their results if that was not done before.  Returns why rows of workers
+ * are missing, or GS_FALLBACK_NONE.
  */
-extern GsFallback gpusort_index_workers_finish(GsIndexWorkers *workers);
+extern GsFallback gpusort_index_workers_await(GsIndexWorkers *workers);
+
+/* The queue of pages that they write, or NULL if none has started. */
+extern GsPageQueue *gpusort_index_workers_pages(const GsIndexWorkers *workers);
+
+/* Waits for the workers to end, and rethrows an error of theirs. */
+extern void gpusort_index_workers_finish(GsIndexWorkers *workers);
 
 /*
- * After that: the run that a worker has written, with this number among those that have
- * written any, or NULL.
+ * After waiting for their rows: the run that a worker has written, with this number among
+ * those that have written any, or NULL.
  */
 extern const GsSharedRun *gpusort_index_workers_run(const GsIndexWorkers *workers,
 													int number);

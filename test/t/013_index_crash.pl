@@ -118,6 +118,10 @@ $node->safe_psql('postgres', q{
 	INSERT INTO few SELECT id + 10000, k, t || 'x', f FROM few; UPDATE few SET k = k + 1; DELETE FROM few WHERE id % 3 = 0; VACUUM few});
 $node->safe_psql('postgres', 'REINDEX TABLE CONCURRENTLY many');
 $same_as_standby->('built again and changed');
+$node->safe_psql('postgres', q{
+	ALTER TABLE many SET (parallel_workers = 3); SET max_parallel_maintenance_workers = 3; SET maintenance_work_mem = '256MB';
+	CREATE INDEX many_by_workers ON many (k, id)});
+$same_as_standby->('built by workers');
 $node->safe_psql('postgres', 'ALTER TABLE unlogged SET UNLOGGED');
 
 # The standby takes over, in the middle of a build of the primary.

@@ -1,5 +1,6 @@
-# Index builds by parallel workers without a GPU, which sort their rows together: the pages
-# are those of stock PostgreSQL, in memory and on disk, whoever ends in whatever phase.
+# Index builds by parallel workers without a GPU, which sort their rows together and write
+# pages: these are those of stock PostgreSQL, in memory and on disk, whoever ends in whatever
+# phase, and after a crash.
 
 use strict;
 use warnings;
@@ -113,6 +114,41 @@ foreach my $statement ('CREATE INDEX CONCURRENTLY i ON items (k, t)', 'REINDEX I
 is( $node->safe_psql('postgres', q{CREATE TABLE others AS SELECT index_pages('i') AS pages; SET pg_gpusort.enable_index_build = off;
 		REINDEX INDEX i; SELECT pages_difference((SELECT pages FROM others), index_pages('i')) IS NULL}),
 	't', 'concurrently: the pages of stock PostgreSQL');
+
+# ---- After a crash ----
+
+# Pages that workers have written are there, from WAL or without it.
+foreach my $level ('replica', 'minimal')
+{
+	$node->append_conf('postgresql.conf', "wal_level = $level\nmax_wal_senders = 0");
+	$node->restart;
+	$node->safe_psql('postgres', q{
+		CHECKPOINT;
+		SET pg_gpusort.debug_require = node;
+		DROP TABLE IF EXISTS others;
+		CREATE UNLOGGED TABLE unlogged AS TABLE items;
+		CREATE INDEX unlogged_k ON unlogged (k, t);
+		REINDEX INDEX i;
+		BEGIN;
+		CREATE TABLE fresh (id int, k int8, t text);
+		INSERT INTO fresh SELECT id, k, t FROM items;
+		CREATE INDEX fresh_k ON fresh (k, t);
+		COMMIT;
+		CREATE TABLE others AS SELECT index_pages('fresh_k') AS pages});
+	$node->stop('immediate');
+	$node->start;
+	indexes_are_sound($node, "wal_level = $level, after a crash");
+	foreach my $index ('fresh_k', 'i')
+	{
+		is( $node->safe_psql('postgres', qq{
+				CREATE TEMP TABLE here AS SELECT index_pages('$index') AS pages;
+				SET pg_gpusort.enable_index_build = off; REINDEX INDEX $index;
+				SELECT pages_difference((SELECT pages FROM here), index_pages('$index')) IS NULL}),
+			't', "wal_level = $level, after a crash: the pages of stock PostgreSQL in $index");
+	}
+	is($node->safe_psql('postgres', 'SELECT count(*) FROM unlogged'), '0', "wal_level = $level, after a crash: the unlogged table");
+	$node->safe_psql('postgres', 'DROP TABLE unlogged, fresh, others');
+}
 
 # ---- Memory that ends ----
 
