@@ -46,10 +46,12 @@
 #define MAPPING_BESIDE_ARENA_BYTES	(4 * HUGE_PAGE_BYTES)
 
 /*
- * A mapping of the arena has this part of what the budget has in use, and at most so
- * many bytes, so that little of the last one is left over.
+ * A mapping of the arena has the first part of what the budget has in use, but at most
+ * the second part of what is left of its limit, and so many bytes, so that little of the
+ * last one is left over.
  */
 #define ARENA_PART			8
+#define ARENA_LEFT_PART		4
 #define MAX_ARENA_BYTES		(16 * HUGE_PAGE_BYTES)
 
 /* The arena is used when this part of the limit is in use, or so many bytes. */
@@ -394,6 +396,18 @@ uses_arena(const GsBudget *budget, Size size)
 		 budget->used >= Min(budget->limit / ARENA_FROM_PART, ARENA_FROM_BYTES));
 }
 
+/* Returns how much of the limit is left if mappings count in full. */
+static Size
+unmapped_bytes(const GsBudget *budget)
+{
+	Size		left = budget->limit;
+
+	for (GsMapping *mapping = budget->mappings; mapping != NULL;
+		 mapping = mapping->next)
+		left -= Min(left, mapping->size);
+	return left;
+}
+
 /*
  * Begin a new mapping of the arena that has room for a block.  Returns false if that
  * would make the arena larger than the budget, or if there is no memory.
@@ -403,6 +417,7 @@ enlarge_arena(GsBudget *budget, Size size)
 {
 	Size		bytes = Min(budget->used / ARENA_PART, MAX_ARENA_BYTES);
 
+	bytes = Min(bytes, unmapped_bytes(budget) / ARENA_LEFT_PART);
 	bytes = TYPEALIGN(HUGE_PAGE_BYTES, Max(bytes, size));
 	if (budget->arena_total + bytes > Max(budget->limit, HUGE_PAGE_BYTES))
 		return false;
@@ -418,18 +433,29 @@ enlarge_arena(GsBudget *budget, Size size)
 	return true;
 }
 
-/* Allocate a block in the arena.  Returns NULL if it has no room. */
+/*
+ * Allocate a block in the arena.  Returns NULL if it has no room.  If a new mapping is
+ * needed, of what is left of both the larger part is kept.  Otherwise, where large blocks
+ * alternate with small ones, each large one would waste most of a mapping.
+ */
 static char *
 take_from_arena(GsBudget *budget, Size size)
 {
+	char	   *rest = budget->arena;
+	Size		rest_bytes = budget->arena_free;
 	char	   *memory;
 
 	size = MAXALIGN(size);
-	if (size > budget->arena_free && !enlarge_arena(budget, size))
+	if (size > rest_bytes && !enlarge_arena(budget, size))
 		return NULL;
 	memory = budget->arena;
 	budget->arena += size;
 	budget->arena_free -= size;
+	if (memory != rest && rest_bytes > budget->arena_free)
+	{
+		budget->arena = rest;
+		budget->arena_free = rest_bytes;
+	}
 	return memory;
 }
 
