@@ -74,6 +74,7 @@ struct GsHeapRows
 	GsHeapShare *share;			/* from which to take more blocks, or NULL */
 	bool		is_worker;
 	double		nlive;
+	int64		nrows;
 	bool		blocked;
 
 	/*
@@ -124,6 +125,7 @@ begin_scan(GsHeapRows *rows)
 	rows->end_block = rows->scan->rs_nblocks;
 	rows->nitems = rows->next_item = 0;
 	rows->nlive = 0;
+	rows->nrows = 0;
 	rows->blocked = false;
 }
 
@@ -241,6 +243,7 @@ gpusort_heap_rows_share(GsHeapRows *rows, GsHeapShare *share)
 	share->nblocks = rows->scan->rs_nblocks;
 	pg_atomic_init_u64(&share->next_block, 0);
 	pg_atomic_init_u64(&share->nlive, 0);
+	pg_atomic_init_u64(&share->nrows, 0);
 	pg_atomic_init_u32(&share->broken_chains, 0);
 	pg_atomic_init_u32(&share->blocked, 0);
 	take_from(rows, share);
@@ -252,6 +255,7 @@ gpusort_heap_rows_unshare(GsHeapRows *rows)
 	GsHeapShare *share = rows->share;
 
 	rows->nlive += (double) pg_atomic_read_u64(&share->nlive);
+	rows->nrows += (int64) pg_atomic_read_u64(&share->nrows);
 	rows->info->ii_BrokenHotChain |=
 		pg_atomic_read_u32(&share->broken_chains) != 0;
 	rows->blocked |= pg_atomic_read_u32(&share->blocked) != 0;
@@ -273,6 +277,7 @@ void
 gpusort_heap_rows_report(GsHeapRows *rows)
 {
 	pg_atomic_fetch_add_u64(&rows->share->nlive, (uint64) rows->nlive);
+	pg_atomic_fetch_add_u64(&rows->share->nrows, (uint64) rows->nrows);
 	if (rows->info->ii_BrokenHotChain)
 		pg_atomic_write_u32(&rows->share->broken_chains, 1);
 	if (rows->blocked)
@@ -315,6 +320,12 @@ double
 gpusort_heap_rows_live(const GsHeapRows *rows)
 {
 	return rows->nlive;
+}
+
+int64
+gpusort_heap_rows_count(const GsHeapRows *rows)
+{
+	return rows->nrows;
 }
 
 /* ----------------------------------------------------------------
@@ -670,5 +681,6 @@ gpusort_heap_rows_next(GsHeapRows *rows, GsHeapRow *row, Datum *values,
 	} while (!extract_values(rows, item, values, isnull));
 	ItemPointerSet(&row->tid, rows->block, item->root);
 	row->alive = item->alive;
+	rows->nrows++;
 	return true;
 }

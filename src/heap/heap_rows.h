@@ -32,6 +32,7 @@ typedef struct GsHeapShare
 	BlockNumber nblocks;		/* of the heap */
 	pg_atomic_uint64 next_block;	/* the next one to take */
 	pg_atomic_uint64 nlive;		/* live rows that workers have reported */
+	pg_atomic_uint64 nrows;		/* rows for the index, likewise */
 	pg_atomic_uint32 broken_chains; /* did a worker find broken HOT chains? */
 	pg_atomic_uint32 blocked;	/* is a worker blocked? */
 } GsHeapShare;
@@ -96,6 +97,9 @@ extern void gpusort_heap_rows_rewind(GsHeapRows *rows);
  * that a partial index excludes.
  */
 extern double gpusort_heap_rows_live(const GsHeapRows *rows);
+
+/* The number of rows that were returned, by workers too once they have reported. */
+extern int64 gpusort_heap_rows_count(const GsHeapRows *rows);
 
 extern void gpusort_heap_rows_end(GsHeapRows *rows);
 

@@ -159,18 +159,21 @@ check_build(GsIndexBuild *build)
  */
 
 /*
- * Report a phase to pg_stat_progress_create_index.  The counters of blocks are
- * reset, since a phase may have no blocks to read.
+ * Report a phase to pg_stat_progress_create_index, and the number of rows, or 0 if it is
+ * not known yet.  The other counters are reset: a phase may have no blocks to read, and
+ * one that begins again has done nothing.
  */
 static void
-enter_phase(int phase)
+enter_phase(int phase, int64 nrows)
 {
 	const int	params[] = {
 		PROGRESS_CREATEIDX_SUBPHASE,
 		PROGRESS_SCAN_BLOCKS_TOTAL,
-		PROGRESS_SCAN_BLOCKS_DONE
+		PROGRESS_SCAN_BLOCKS_DONE,
+		PROGRESS_CREATEIDX_TUPLES_TOTAL,
+		PROGRESS_CREATEIDX_TUPLES_DONE
 	};
-	const int64 values[] = {phase, 0, 0};
+	const int64 values[] = {phase, 0, 0, nrows, 0};
 
 	pgstat_progress_update_multi_param(lengthof(params), params, values);
 }
@@ -241,7 +244,7 @@ sort_together(GsIndexBuild *build)
 			CHECK_FOR_INTERRUPTS();
 			gpusort_sort_put(build->sort, build->slot);
 		}
-		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1, 0);
 		ahead = gpusort_sort_end_put(build->sort, true);
 	}
 	if (ahead)
@@ -264,7 +267,8 @@ next_row(void *arg)
 	if (read_row(build))
 		return build->slot;
 	await_workers(build);
-	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1);
+	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1,
+				gpusort_heap_rows_count(build->rows));
 	return NULL;
 }
 
@@ -283,7 +287,7 @@ begin_reading(GsIndexBuild *build)
 {
 	TupleTableSlot *slot = build->slot;
 
-	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN);
+	enter_phase(PROGRESS_BTREE_PHASE_INDEXBUILD_TABLESCAN, 0);
 	ExecClearTuple(slot);
 	memset(slot->tts_isnull, 0,
 		   slot->tts_tupleDescriptor->natts * sizeof(bool));
@@ -356,9 +360,7 @@ write_index(GsIndexBuild *build)
 	TupleTableSlot *slot = build->slot;
 	int64		nrows = 0;
 
-	enter_phase(PROGRESS_BTREE_PHASE_LEAF_LOAD);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
-								 gpusort_sort_count(sort));
+	enter_phase(PROGRESS_BTREE_PHASE_LEAF_LOAD, gpusort_sort_count(sort));
 	if (build->info->ii_Unique)
 		check = gpusort_unique_check_create(build->heap, build->index,
 											build->info, &build->spec.keys);
