@@ -63,6 +63,7 @@ OBJS = \
 	src/heap/heap_columns.o \
 	src/heap/heap_rows.o \
 	src/heap/page_scan.o \
+	src/heap/tid_set.o \
 	src/sort/base/budget.o \
 	src/sort/base/dense_row.o \
 	src/sort/base/row_format.o \
@@ -126,6 +127,7 @@ OBJS = \
 	src/plan/plan_swap.o \
 	src/index/index_rows.o \
 	src/index/unique_check.o \
+	src/index/index_validate.o \
 	src/index/index_workers.o \
 	src/index/btree_writer.o \
 	src/index/page_queue.o \

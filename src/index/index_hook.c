@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.c
- *		Directs PostgreSQL's index builds to gpusort_index_build().
+ *		Directs PostgreSQL's index builds to gpusort_index_build(), and the
+ *		validation of an index built concurrently to gpusort_index_validate_collect().
  *
  * PostgreSQL has no hook for index builds.  But it looks up the function that
  * builds an index in the index's relation cache entry, in the table of access
@@ -17,9 +18,13 @@
  *   cache is told that the index is new or has a new file, and calls its
  *   callbacks.
  *
- * A copy that is left behind does no harm: each build that is not eligible is
- * passed to PostgreSQL's own function.  If an entry is rebuilt, it has
- * PostgreSQL's function again.
+ * A concurrent statement builds an index in one transaction, and validates it in a later
+ * one, where validate_index() calls the function with which VACUUM deletes index tuples.  So
+ * we replace that one as well, and know by the list of indexes to be validated who calls it.
+ *
+ * A copy that is left behind does no harm: each build that is not eligible, and each
+ * VACUUM, is passed to PostgreSQL's own function.  If an entry is rebuilt, it has
+ * PostgreSQL's functions again.
  *
  *-------------------------------------------------------------------------
  */
@@ -46,6 +51,7 @@
 
 #include "index/index_build.h"
 #include "index/index_hook.h"
+#include "index/index_validate.h"
 
 /*
  * A message of call_again() names a relation by an OID of its own: this bit, the
@@ -75,13 +81,32 @@ static bool is_watching = false;
  */
 static List *unbuilt = NIL;
 
+/* Those that it has built concurrently and not validated yet, in the same order. */
+static List *unvalidated = NIL;
+
 /* The OID in the message that call_again() has sent last, if it has not arrived. */
 static Oid	expected_call = InvalidOid;
+
+/* Is an index to be built or validated in this transaction, without other changes? */
+static bool is_calling = false;
+
+static void take_over_listed(const List *indexes);
 
 /* ----------------------------------------------------------------
  *		taking over relation cache entries
  * ----------------------------------------------------------------
  */
+
+/* Append an OID to a list that lasts as long as the statement. */
+static List *
+append_oid(List *list, Oid relid)
+{
+	MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
+
+	list = lappend_oid(list, relid);
+	MemoryContextSwitchTo(caller);
+	return list;
+}
 
 /* ambuild */
 static IndexBuildResult *
@@ -89,14 +114,51 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result;
 
+	is_calling = false;
 	unbuilt = list_delete_oid(unbuilt, RelationGetRelid(index));
+	if (info->ii_Concurrent)
+		unvalidated = append_oid(unvalidated, RelationGetRelid(index));
 	result = gpusort_index_build(heap, index, info);
 	return result != NULL ? result : btbuild(heap, index, info);
 }
 
 /*
- * Make gpusort_index_build() build a btree, unless its table is a system
- * catalog.
+ * ambulkdelete
+ *
+ * An index that this very statement has built and not validated is not known to any VACUUM
+ * in this process: neither can be executed in a transaction block or in a function.
+ *
+ * The transactions that validate further indexes begin without messages, because this one
+ * changes no catalogs.  So the entries of these indexes are taken over now.
+ */
+static IndexBulkDeleteResult *
+bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *result,
+			IndexBulkDeleteCallback callback, void *callback_arg)
+{
+	Oid			relid = RelationGetRelid(info->index);
+
+	if (!list_member_oid(unvalidated, relid) || info->index->rd_index->indisvalid)
+		return btbulkdelete(info, result, callback, callback_arg);
+	is_calling = false;
+	unvalidated = list_delete_oid(unvalidated, relid);
+	take_over_listed(unvalidated);
+	return gpusort_index_validate_collect(info, result, callback, callback_arg);
+}
+
+/* aminsert */
+static bool
+insert_tuple(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+			 IndexUniqueCheck check, bool unchanged, IndexInfo *info)
+{
+	if (gpusort_index_validate_is_pending(index))
+		elog(ERROR, "validation of index \"%s\" has scanned the table without its TIDs",
+			 RelationGetRelationName(index));
+	return btinsert(index, values, isnull, tid, heap, check, unchanged, info);
+}
+
+/*
+ * Make gpusort_index_build() build a btree, and gpusort_index_validate_collect() validate
+ * it, unless its table is a system catalog.
  */
 static void
 take_over(Relation index)
@@ -111,6 +173,8 @@ take_over(Relation index)
 	copy = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexAmRoutine));
 	memcpy(copy, index->rd_indam, sizeof(IndexAmRoutine));
 	copy->ambuild = build_index;
+	copy->ambulkdelete = bulk_delete;
+	copy->aminsert = insert_tuple;
 	index->rd_indam = copy;
 }
 
@@ -123,10 +187,23 @@ take_over_index(Oid relid)
 	if (!RelationIsValid(index))
 	{
 		unbuilt = list_delete_oid(unbuilt, relid);
+		unvalidated = list_delete_oid(unvalidated, relid);
 		return;
 	}
 	take_over(index);
 	RelationClose(index);
+}
+
+/* Take over all btrees of a list. */
+static void
+take_over_listed(const List *indexes)
+{
+	List	   *copy = list_copy(indexes);
+	ListCell   *lc;
+
+	foreach(lc, copy)
+		take_over_index(lfirst_oid(lc));
+	list_free(copy);
 }
 
 /* Take over all btrees of a table. */
@@ -134,10 +211,8 @@ static void
 take_over_all(Relation heap)
 {
 	List	   *indexes = RelationGetIndexList(heap);
-	ListCell   *lc;
 
-	foreach(lc, indexes)
-		take_over_index(lfirst_oid(lc));
+	take_over_listed(indexes);
 	list_free(indexes);
 }
 
@@ -222,27 +297,34 @@ call_again(void)
  * index, before it opens it.  If the index has no entry by then, we make one
  * here.  That is safe, since the relation cache itself reads the catalogs at
  * this point, to reload the entries of open relations.
+ *
+ * Each index is validated in a transaction of its own as well, after all are built.  The
+ * end of the builds has dropped their entries again, so that the same is done then.
  */
 static void
 entry_changed(Datum arg, Oid relid)
 {
 	bool		is_call = !OidIsValid(relid) || relid == expected_call;
+	const List *awaited = unbuilt != NIL ? unbuilt : unvalidated;
 
 	if (IsTransactionState())
 	{
-		if (is_call && unbuilt != NIL)
-			take_over_index(linitial_oid(unbuilt));
-		else if (list_member_oid(unbuilt, relid) ||
+		if (is_call && awaited != NIL)
+			take_over_index(linitial_oid(awaited));
+		else if (list_member_oid(unbuilt, relid) || list_member_oid(unvalidated, relid) ||
 				 (relid >= FirstNormalObjectId && ReindexIsProcessingIndex(relid)))
 			take_over_index(relid);
 	}
-	else if (!OidIsValid(expected_call))
-		is_call = true;
+	else
+	{
+		is_call |= !OidIsValid(expected_call);
+		is_calling = awaited != NIL;
+	}
 
 	if (is_call)
 	{
 		expected_call = InvalidOid;
-		if (unbuilt != NIL)
+		if (is_calling)
 			call_again();
 	}
 }
@@ -261,16 +343,13 @@ static void
 remember_index(Oid relid)
 {
 	Relation	relation = RelationIdGetRelation(relid);
-	MemoryContext caller;
 
 	if (!RelationIsValid(relation))
 		return;
 	if (relation->rd_rel->relkind == RELKIND_INDEX &&
 		relation->rd_rel->relam == BTREE_AM_OID && !IsSystemRelation(relation))
 	{
-		caller = MemoryContextSwitchTo(TopMemoryContext);
-		unbuilt = lappend_oid(unbuilt, relid);
-		MemoryContextSwitchTo(caller);
+		unbuilt = append_oid(unbuilt, relid);
 		take_over(relation);
 	}
 	RelationClose(relation);
@@ -327,8 +406,12 @@ static void
 end_watching(void)
 {
 	is_watching = false;
+	is_calling = false;
 	list_free(unbuilt);
 	unbuilt = NIL;
+	list_free(unvalidated);
+	unvalidated = NIL;
+	gpusort_index_validate_reset();
 	if (object_access_hook != check_access)
 		return;
 	object_access_hook = prev_access_hook;

@@ -39,6 +39,7 @@ typedef struct GsStats
 {
 	GsAtomicCounts kinds[GS_SORT_KINDS];
 	pg_atomic_uint64 fallbacks[GS_FALLBACK_COUNT];
+	pg_atomic_uint64 validations;
 	pg_atomic_uint64 errors;
 	pg_atomic_uint64 reset_time;	/* a TimestampTz */
 } GsStats;
@@ -79,6 +80,7 @@ init_stats(GsStats *target)
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		pg_atomic_init_u64(&target->fallbacks[r], 0);
+	pg_atomic_init_u64(&target->validations, 0);
 	pg_atomic_init_u64(&target->errors, 0);
 	pg_atomic_init_u64(&target->reset_time, (uint64) GetCurrentTimestamp());
 }
@@ -102,6 +104,12 @@ void
 gpusort_stats_count_fallback(GsFallback reason)
 {
 	pg_atomic_fetch_add_u64(&stats->fallbacks[reason], 1);
+}
+
+void
+gpusort_stats_count_validation(void)
+{
+	pg_atomic_fetch_add_u64(&stats->validations, 1);
 }
 
 void
@@ -131,6 +139,7 @@ gpusort_stats_read(GsStatsSnapshot *snapshot)
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		snapshot->fallbacks[r] = pg_atomic_read_u64(&stats->fallbacks[r]);
+	snapshot->validations = pg_atomic_read_u64(&stats->validations);
 	snapshot->errors = pg_atomic_read_u64(&stats->errors);
 	snapshot->reset_time = (TimestampTz) pg_atomic_read_u64(&stats->reset_time);
 }
@@ -153,6 +162,7 @@ gpusort_stats_reset(void)
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		pg_atomic_write_u64(&stats->fallbacks[r], 0);
+	pg_atomic_write_u64(&stats->validations, 0);
 	pg_atomic_write_u64(&stats->errors, 0);
 	pg_atomic_write_u64(&stats->reset_time, (uint64) GetCurrentTimestamp());
 }

@@ -37,6 +37,7 @@ typedef struct GsStatsSnapshot
 {
 	GsSortCounts kinds[GS_SORT_KINDS];
 	uint64		fallbacks[GS_FALLBACK_COUNT];
+	uint64		validations;	/* of indexes built concurrently */
 	uint64		errors;			/* sorts ended by an error or a cancel */
 	TimestampTz reset_time;
 } GsStatsSnapshot;
@@ -47,6 +48,7 @@ extern const char *gpusort_stats_kind_name(GsSortKind kind);
 extern void gpusort_stats_count_sort(GsSortKind kind,
 									 const GsSortCounts *counts);
 extern void gpusort_stats_count_fallback(GsFallback reason);
+extern void gpusort_stats_count_validation(void);
 extern void gpusort_stats_count_error(void);
 
 /* Each counter is read separately, so they may be slightly inconsistent. */
