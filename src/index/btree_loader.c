@@ -156,6 +156,18 @@ copy_tuple(void *dest, const IndexTupleData *tuple, Size size)
 		gpusort_copy_bytes(dest, tuple, size);
 }
 
+/* Returns a line pointer. */
+static inline ItemIdData
+line_pointer(unsigned offset, Size size)
+{
+	ItemIdData	line;
+
+	line.lp_off = offset;
+	line.lp_flags = LP_NORMAL;
+	line.lp_len = size;
+	return line;
+}
+
 /*
  * Put a tuple at the end of a page's tuple space, and set a line pointer to
  * it.  The page must have room for it.
@@ -164,17 +176,13 @@ static inline void
 store_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
 {
 	PageHeader	header = (PageHeader) page;
-	ItemIdData	line;
 
 	Assert(size == MAXALIGN(IndexTupleSize(tuple)));
 	Assert(header->pd_upper >= header->pd_lower + size);
 
 	/* ItemIdSetNormal() on the page would read and write it three times. */
 	header->pd_upper -= size;
-	line.lp_off = header->pd_upper;
-	line.lp_flags = LP_NORMAL;
-	line.lp_len = size;
-	*item = line;
+	*item = line_pointer(header->pd_upper, size);
 	copy_tuple((char *) page + header->pd_upper, tuple, size);
 }
 
@@ -438,6 +446,117 @@ gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple)
 		add_duplicates(loader);
 	}
 	keep_tuple(duplicates, tuple);
+}
+
+/*
+ * Returns how many of the first rows can be added as they are: those without NULLs that are
+ * not dead, and have other keys than the row after them.  So the last of all rows is not.
+ */
+static uint32
+count_plain(const GsWordTuple *form, const GsWordRows *rows, uint32 most)
+{
+	uint32		n = 0;
+
+	if (most == 0 || gpusort_word_row_has_null(rows, 0))
+		return 0;
+	while (n < most)
+	{
+		const Datum *row = gpusort_word_row(rows, n);
+
+		if (gpusort_word_row_has_null(rows, n + 1) || gpusort_word_tuple_is_dead(form, row) ||
+			gpusort_word_tuple_equal(form, row, gpusort_word_row(rows, n + 1)))
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* Is the tuple that was kept equal to that of a row? */
+static bool
+is_kept(const GsBtreeLoader *loader, const GsWordTuple *form, const Datum *row)
+{
+	PGAlignedBlock memory;
+	IndexTuple	tuple = (IndexTuple) memory.data;
+
+	if (loader->duplicates.n_tids == 0)
+		return false;
+	memset(tuple, 0, form->size);
+	gpusort_word_tuple_form(form, row, tuple);
+	return equal_bytes(loader->duplicates.tuple, tuple);
+}
+
+/* Put tuples of rows on the leaf page, for which it must have room. */
+static void
+append_words(Page page, const GsWordTuple *form, const GsWordRows *rows, uint32 first, uint32 n)
+{
+	PageHeader	header = (PageHeader) page;
+	ItemId		item = (ItemId) ((char *) page + header->pd_lower);
+	unsigned	offset = header->pd_upper;
+
+	for (uint32 i = 0; i < n; i++)
+	{
+		offset -= form->size;
+		item[i] = line_pointer(offset, form->size);
+		gpusort_word_tuple_form(form, gpusort_word_row(rows, first + i),
+								(IndexTuple) ((char *) page + offset));
+	}
+	header->pd_lower += n * sizeof(ItemIdData);
+	header->pd_upper = offset;
+}
+
+/* Returns how many tuples of a size fit on the level's page, which has one at least. */
+static uint32
+count_fitting(const GsBtreeLevel *level, Size size)
+{
+	PageHeader	header = (PageHeader) level->page;
+	Size		bytes = size + sizeof(ItemIdData);
+	int			room = (int) header->pd_upper - (int) header->pd_lower -
+		(int) sizeof(ItemIdData);
+	int			before_last = room - Max((int) size + level->reserved, level->min_free);
+
+	/* A tuple is added as long as there is so much room before it. */
+	return before_last < 0 ? 0 : before_last / bytes + 1;
+}
+
+uint32
+gpusort_btree_loader_add_words(GsBtreeLoader *loader, const GsWordTuple *form,
+							   const GsWordRows *rows)
+{
+	GsBtreeLevel *level = loader->leaves;
+	uint32		added = 0;
+
+	/* Deduplication looks at the row after each, so that one stays behind. */
+	if (rows->nrows < 2 || (loader->deduplicate &&
+							is_kept(loader, form, gpusort_word_row(rows, 0))))
+		return 0;
+	while (added < rows->nrows - 1)
+	{
+		GsWordRows	rest = *rows;
+		uint32		fitting;
+		uint32		n;
+
+		rest.first = (const char *) gpusort_word_row(rows, added);
+		rest.nrows -= added;
+		fitting = Max(1, count_fitting(level, form->size));
+		n = count_plain(form, &rest, Min(fitting, rest.nrows - 1));
+		if (n == 0)
+			break;
+		if (loader->duplicates.n_tids > 0)
+		{
+			/* The page may have less room after this. */
+			add_duplicates(loader);
+			loader->duplicates.n_tids = 0;
+			continue;
+		}
+		if (!tuple_fits(level, form->size))
+			finish_page(loader, level);
+		n = Min(n, Max(1, count_fitting(level, form->size)));
+		append_words(level->page, form, &rest, 0, n);
+		level->last_posting = 0;
+		gpusort_work_add(n * (GPUSORT_WORK_ROW + form->size));
+		added += n;
+	}
+	return added;
 }
 
 /*

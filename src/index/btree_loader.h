@@ -16,7 +16,9 @@
 #include "access/itup.h"
 #include "utils/rel.h"
 
+#include "index/index_rows.h"
 #include "index/page_queue.h"
+#include "sort/base/word_rows.h"
 
 typedef struct GsBtreeLoader GsBtreeLoader;
 
@@ -37,6 +39,14 @@ extern GsBtreeLoader *gpusort_btree_loader_begin(Relation heap, Relation index,
  * large for the index.
  */
 extern void gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple);
+
+/*
+ * Add the first of some rows in index order, whose tuples have the given form: as many of
+ * them as have no NULL, are not dead, and differ from the row before and the one after them,
+ * which must be among the rows.  Returns their number.
+ */
+extern uint32 gpusort_btree_loader_add_words(GsBtreeLoader *loader, const GsWordTuple *form,
+											 const GsWordRows *rows);
 
 /*
  * Write the remaining leaf pages, the levels above the leaves and the

@@ -42,6 +42,9 @@
 /* The number of rows between two reports of progress. */
 #define ROWS_PER_REPORT		1024
 
+/* If so few rows can be written as words at once, so many are not tried. */
+#define FEW_WORD_ROWS		64
+
 typedef struct GsIndexBuild
 {
 	Relation	heap;
@@ -343,6 +346,86 @@ sort_rows(GsIndexBuild *build)
  * ----------------------------------------------------------------
  */
 
+/* Where rows go. */
+typedef struct GsIndexWriter
+{
+	GsBtreeLoader *loader;
+	GsTupleFormer *former;
+	const GsWordTuple *words;	/* or NULL */
+	GsUniqueCheck *check;		/* or NULL */
+	int64		nrows;			/* so far */
+	int64		next_words;		/* number of rows when to try words again */
+} GsIndexWriter;
+
+static void
+begin_writing(GsIndexBuild *build, GsIndexWriter *writer)
+{
+	bool		unique = build->info->ii_Unique;
+	GsPageQueue *pages = build->workers == NULL ? NULL :
+		gpusort_index_workers_pages(build->workers);
+
+	memset(writer, 0, sizeof(*writer));
+	writer->loader = gpusort_btree_loader_begin(build->heap, build->index, unique, pages);
+	writer->former = gpusort_tuple_former_create(build->index);
+	if (unique)
+		writer->check = gpusort_unique_check_create(build->heap, build->index,
+													build->info, &build->spec.keys);
+
+	/* Keys with other bytes must be different keys. */
+	if (!unique || _bt_allequalimage(build->index, false))
+		writer->words = gpusort_word_tuple_create(build->index);
+}
+
+/* Write the row in the slot. */
+static inline void
+write_row(GsIndexBuild *build, GsIndexWriter *writer)
+{
+	Datum	   *values = build->slot->tts_values;
+	bool	   *isnull = build->slot->tts_isnull;
+	GsHeapRow	row;
+
+	gpusort_index_rows_unpack_tid(values[build->info->ii_NumIndexAttrs], &row);
+	if (writer->check != NULL && row.alive)
+		gpusort_unique_check_row(writer->check, values, isnull);
+	gpusort_btree_loader_add(writer->loader,
+							 gpusort_tuple_former_form(writer->former, values, isnull,
+													   &row.tid));
+	writer->nrows++;
+}
+
+/* Compare a row that has been written with the live row before it. */
+static void
+check_word_row(GsUniqueCheck *check, const Datum *row)
+{
+	bool		isnull[INDEX_MAX_KEYS] = {false};
+
+	gpusort_unique_check_row(check, row, isnull);
+}
+
+/* Write rows that are one behind the other in memory, if that is possible. */
+static inline void
+write_words(GsIndexBuild *build, GsIndexWriter *writer)
+{
+	GsWordRows	rows;
+	uint32		n;
+
+	if (writer->words == NULL || writer->nrows < writer->next_words ||
+		!gpusort_sort_words(build->sort, &rows))
+		return;
+	n = gpusort_btree_loader_add_words(writer->loader, writer->words, &rows);
+	if (writer->check != NULL && n > 0)
+	{
+		/* Each row is known to differ from the next one. */
+		check_word_row(writer->check, gpusort_word_row(&rows, 0));
+		if (n > 1)
+			check_word_row(writer->check, gpusort_word_row(&rows, n - 1));
+	}
+	gpusort_sort_skip(build->sort, n);
+	writer->nrows += n;
+	if (n < FEW_WORD_ROWS)
+		writer->next_words = writer->nrows + FEW_WORD_ROWS;
+}
+
 /*
  * Write the index from sorted rows.  Returns false if the rows were lost
  * meanwhile.
@@ -351,44 +434,30 @@ static bool
 write_index(GsIndexBuild *build)
 {
 	GsSort	   *sort = build->sort;
-	GsPageQueue *pages = build->workers == NULL ? NULL :
-		gpusort_index_workers_pages(build->workers);
-	GsBtreeLoader *loader = gpusort_btree_loader_begin(build->heap, build->index,
-													   build->info->ii_Unique, pages);
-	GsTupleFormer *former = gpusort_tuple_former_create(build->index);
-	GsUniqueCheck *check = NULL;
-	TupleTableSlot *slot = build->slot;
-	int64		nrows = 0;
+	GsIndexWriter writer;
+	int64		reported = 0;
 
+	begin_writing(build, &writer);
 	enter_phase(PROGRESS_BTREE_PHASE_LEAF_LOAD, gpusort_sort_count(sort));
-	if (build->info->ii_Unique)
-		check = gpusort_unique_check_create(build->heap, build->index,
-											build->info, &build->spec.keys);
-	while (gpusort_sort_next(sort, true, slot))
+	while (gpusort_sort_next(sort, true, build->slot))
 	{
-		Datum	   *values = slot->tts_values;
-		bool	   *isnull = slot->tts_isnull;
-		GsHeapRow	row;
-
 		CHECK_FOR_INTERRUPTS();
-		gpusort_index_rows_unpack_tid(values[build->info->ii_NumIndexAttrs],
-									  &row);
-		if (check != NULL && row.alive)
-			gpusort_unique_check_row(check, values, isnull);
-		gpusort_btree_loader_add(loader,
-								 gpusort_tuple_former_form(former, values, isnull,
-														   &row.tid));
-		if (++nrows % ROWS_PER_REPORT == 0)
-			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, nrows);
+		write_row(build, &writer);
+		write_words(build, &writer);
+		if (writer.nrows >= reported + ROWS_PER_REPORT)
+		{
+			reported = writer.nrows;
+			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, reported);
+		}
 	}
 	if (gpusort_sort_is_lost(sort))
 	{
-		gpusort_btree_loader_abandon(loader);
+		gpusort_btree_loader_abandon(writer.loader);
 		return false;
 	}
-	gpusort_btree_loader_end(loader);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, nrows);
-	build->nrows = (double) nrows;
+	gpusort_btree_loader_end(writer.loader);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, writer.nrows);
+	build->nrows = (double) writer.nrows;
 	return true;
 }
 

@@ -299,3 +299,29 @@ gpusort_tuple_former_form(GsTupleFormer *former, const Datum *values,
 	tuple->t_tid = *tid;
 	return tuple;
 }
+
+const GsWordTuple *
+gpusort_word_tuple_create(Relation index)
+{
+	TupleDesc	columns = RelationGetDescr(index);
+	GsWordTuple *form = palloc0(sizeof(GsWordTuple));
+	Size		offset = MAXALIGN(sizeof(IndexTupleData));
+
+	form->ncolumns = columns->natts;
+	form->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	for (int i = 0; i < form->ncolumns; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(columns, i);
+
+		if (!att->attbyval)
+			return NULL;
+		offset = att_align_nominal(offset, att->attalign);
+		form->columns[i].offset = offset;
+		form->columns[i].length = att->attlen;
+		form->columns[i].bits = att->attlen == sizeof(Datum) ? ~(Datum) 0 :
+			((Datum) 1 << (8 * att->attlen)) - 1;
+		offset += att->attlen;
+	}
+	form->size = MAXALIGN(offset);
+	return form;
+}

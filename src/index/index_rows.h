@@ -13,6 +13,7 @@
 #define GPUSORT_INDEX_ROWS_H
 
 #include "access/itup.h"
+#include "access/tupmacs.h"
 
 #include "heap/heap_rows.h"
 #include "sort/base/sort_spec.h"
@@ -45,6 +46,50 @@ gpusort_index_rows_unpack_tid(Datum tid, GsHeapRow *row)
 	row->alive = (bits & 1) == 0;
 }
 
+/* The form of tuples whose columns are all passed by value, and not NULL. */
+typedef struct GsWordTuple
+{
+	int			ncolumns;
+	int			nkeys;
+	Size		size;
+	struct
+	{
+		uint16		offset;
+		uint16		length;
+		Datum		bits;		/* of a Datum that are part of the value */
+	}			columns[INDEX_MAX_KEYS];
+} GsWordTuple;
+
+/* Forms the tuple of a row, whose columns are Datums, in memory of zeros. */
+static inline void
+gpusort_word_tuple_form(const GsWordTuple *form, const Datum *row, IndexTuple tuple)
+{
+	uint64		tid = DatumGetUInt64(row[form->ncolumns]);
+
+	ItemPointerSet(&tuple->t_tid, (BlockNumber) (tid >> 17), (OffsetNumber) ((tid >> 1) & 0xFFFF));
+	tuple->t_info = (unsigned short) form->size;
+	for (int i = 0; i < form->ncolumns; i++)
+		store_att_byval((char *) tuple + form->columns[i].offset, row[i],
+						form->columns[i].length);
+}
+
+/* Do the keys of two rows have equal bytes? */
+static inline bool
+gpusort_word_tuple_equal(const GsWordTuple *form, const Datum *a, const Datum *b)
+{
+	for (int i = 0; i < form->nkeys; i++)
+		if (((a[i] ^ b[i]) & form->columns[i].bits) != 0)
+			return false;
+	return true;
+}
+
+/* Is a row dead? */
+static inline bool
+gpusort_word_tuple_is_dead(const GsWordTuple *form, const Datum *row)
+{
+	return (DatumGetUInt64(row[form->ncolumns]) & 1) != 0;
+}
+
 /* Forms the index tuples of rows. */
 typedef struct GsTupleFormer GsTupleFormer;
 
@@ -59,5 +104,8 @@ extern IndexTuple gpusort_tuple_former_form(GsTupleFormer *former,
 											const Datum *values,
 											const bool *isnull,
 											const ItemPointerData *tid);
+
+/* Returns the form of tuples of an index, in the current memory context, or NULL. */
+extern const GsWordTuple *gpusort_word_tuple_create(Relation index);
 
 #endif							/* GPUSORT_INDEX_ROWS_H */

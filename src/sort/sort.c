@@ -369,6 +369,20 @@ gpusort_sort_next(GsSort *sort, bool forward,
 }
 
 bool
+gpusort_sort_words(GsSort *sort, GsWordRows *rows)
+{
+	return sort->position < gpusort_input_sort_count(&sort->input) &&
+		gpusort_input_sort_words(&sort->input, sort->position, rows);
+}
+
+void
+gpusort_sort_skip(GsSort *sort, uint32 n)
+{
+	sort->position += n;
+	sort->returned = true;
+}
+
+bool
 gpusort_sort_is_lost(const GsSort *sort)
 {
 	return gpusort_input_sort_is_lost(&sort->input);

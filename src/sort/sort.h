@@ -44,6 +44,7 @@
 #include "service/service_client.h"
 #include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
+#include "sort/base/word_rows.h"
 #include "sort/disk/shared_run.h"
 
 typedef struct GsSort GsSort;
@@ -129,6 +130,14 @@ extern bool gpusort_sort_is_cut(const GsSort *sort);
  */
 extern bool gpusort_sort_next(GsSort *sort, bool forward,
 							  TupleTableSlot *slot);
+
+/*
+ * Are rows after the cursor one behind the other in memory?  Then sets *rows to some of
+ * them, which are valid until the cursor moves.  gpusort_sort_skip() moves it beyond 'n' of
+ * them.  Returns false if gpusort_sort_next() has to be asked for the next row.
+ */
+extern bool gpusort_sort_words(GsSort *sort, GsWordRows *rows);
+extern void gpusort_sort_skip(GsSort *sort, uint32 n);
 
 /*
  * In an index build, after gpusort_sort_next() returned false: were the

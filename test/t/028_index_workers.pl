@@ -34,15 +34,16 @@ $node->safe_psql(
 
 my $session = Session($node);
 
-# as_stock NAME, KEYS, UNIQUE: compare an index with that of stock PostgreSQL.
+# as_stock NAME, KEYS, UNIQUE, TABLE: compare an index with that of stock PostgreSQL.
 sub as_stock
 {
-	my ($name, $keys, $unique) = @_;
+	my ($name, $keys, $unique, $table) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$unique //= '';
+	$table //= 'items';
 	$session->run('SELECT pg_stat_gpusort_reset()');
-	like($session->run("SELECT check_build('CREATE $unique INDEX built ON items $keys', 'node')"),
+	like($session->run("SELECT check_build('CREATE $unique INDEX built ON $table $keys', 'node')"),
 		qr/^same, level [12]$/, "$name: $keys");
 	is($session->run('SELECT sum(parallel_sorts) FROM pg_stat_gpusort'), '1', "$name: $keys: by several processes");
 }
@@ -91,6 +92,36 @@ $session->run('RESET maintenance_work_mem');
 		$session->run('RESET ALL');
 	}
 	leaves_nothing($node, 'unique');
+}
+
+# Columns passed by value, of which many rows become tuples at once: as long as no key is there
+# twice, no column is NULL, and no row is dead.
+$session->run(q{
+	CREATE TABLE words (id int, b bool, c "char", s int2, i int, o oid, f float4, e float8, ts timestamptz, pairs int, runs int, gaps int)
+		WITH (parallel_workers = 3);
+	INSERT INTO words
+	SELECT g, g % 3 = 0, chr(65 + g % 26)::"char", (g % 60000 - 30000)::int2, hashint4(g), g, sin(g), cos(g), timestamptz '2020-01-01' + g * interval '1 s',
+		   g / 2, CASE WHEN g % 5000 < 300 THEN g / 5000 ELSE 100000 + g END, CASE WHEN g % 777 > 0 THEN g END
+	FROM generate_series(1, 60000) g;
+	INSERT INTO words SELECT 60001, false, 'x', 1, 1, 1, '-0', '-0', '-infinity', 1, 1, 1;
+	INSERT INTO words SELECT 60002, false, 'x', 1, 1, 1, '0', '0', 'infinity', 1, 1, 1;
+	DELETE FROM words WHERE id % 1009 = 0});
+as_stock('words', $_, '', 'words') foreach '(id)', '(b, id)', '(c, s)', '(s DESC)', '(i) WITH (fillfactor = 100)', '(i) WITH (fillfactor = 10)', '(o)',
+  '(f)', '(e DESC)', '(ts, i) INCLUDE (s)', '(pairs)', '(runs)', '(runs) WITH (deduplicate_items = off)', '(gaps)', '(gaps, id)', '((id % 32771))';
+as_stock('words, unique', $_, 'UNIQUE', 'words') foreach '(id)', '(id DESC) INCLUDE (s)', '(f, id)', '(b, ts)', '(gaps, id)';
+{
+	my @wrong;
+
+	foreach my $twice (1, 2, 100, 407, 408, map { $_ * 5003 } 1 .. 11)
+	{
+		my $create = "CREATE UNIQUE INDEX built ON words (b, (CASE WHEN id = $twice THEN $twice + 3 ELSE id END))";
+		my $ours = $session->run("SET pg_gpusort.debug_require = node; $create; RESET pg_gpusort.debug_require");
+
+		$session->run('SET pg_gpusort.enable_index_build = off; SET max_parallel_maintenance_workers = 0');
+		push @wrong, $twice if $ours !~ /23505: / || $ours =~ s/LOCATION.*//r ne $session->run($create) =~ s/LOCATION.*//r;
+		$session->run('RESET ALL');
+	}
+	is("@wrong", '', 'words: errors of keys that are there twice');
 }
 
 # Rows that another session still sees; and rows whose fate it decides, for which the build is

@@ -688,6 +688,21 @@ gpusort_gpu_session_get_untied(GsGpuSession *session, int64 position,
 	return 1;
 }
 
+bool
+gpusort_gpu_session_words(GsGpuSession *session, int64 position, GsWordRows *rows)
+{
+	const GsRowFormat *format = session->format;
+	uint64		within = (uint64) (position - session->window.first);
+
+	if (!format->only_words || format->null_bytes != 1 || within >= session->window.rows)
+		return false;
+	rows->bytes = format->packed_bytes;
+	rows->first = session->window.data + within * rows->bytes;
+	rows->nrows = session->window.rows - within;
+	rows->nulls = format->columns_bytes;
+	return true;
+}
+
 int64
 gpusort_gpu_session_chunk_end(const GsGpuSession *session)
 {

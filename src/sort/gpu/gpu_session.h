@@ -10,6 +10,7 @@
 
 #include "service/service_client.h"
 #include "sort/base/sort_spec.h"
+#include "sort/base/word_rows.h"
 
 /*
  * The number of words of a string in a key.  On a device, longer keys cost less than
@@ -87,6 +88,13 @@ extern int	gpusort_gpu_session_is_tie(GsGpuSession *session, int64 position);
  */
 extern int	gpusort_gpu_session_get_untied(GsGpuSession *session, int64 position,
 										   Datum *values, bool *isnull);
+
+/*
+ * Sets *rows to the rows from a position on, to the end of the chunk that was read last, if
+ * they are one behind the other, without regard to ties.  Returns false otherwise.
+ */
+extern bool gpusort_gpu_session_words(GsGpuSession *session, int64 position,
+									  GsWordRows *rows);
 
 /*
  * The position after the last row in the chunk of the row last read.  Values of rows

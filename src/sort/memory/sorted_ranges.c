@@ -198,3 +198,20 @@ gpusort_range_reader_create_array(const GsSortSpec *spec,
 	reader->starts = starts;
 	return reader;
 }
+
+bool
+gpusort_range_reader_words(const GsRangeReader *reader, int64 position, GsWordRows *rows)
+{
+	const GsRowFormat *format = reader->format;
+	const GsSortedRange *range = &reader->range;
+	uint64		within = position - reader->start;
+
+	if (within >= range->nrows || range->rows != NULL || range->nulls != NULL ||
+		!format->only_words || format->null_bytes != 1)
+		return false;
+	rows->bytes = range->packed ? format->packed_bytes : format->fixed_bytes;
+	rows->first = range->slots + within * rows->bytes;
+	rows->nrows = range->nrows - within;
+	rows->nulls = range->packed ? format->columns_bytes : 0;
+	return true;
+}

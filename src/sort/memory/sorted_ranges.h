@@ -10,6 +10,7 @@
 
 #include "sort/base/budget.h"
 #include "sort/base/row_format.h"
+#include "sort/base/word_rows.h"
 #include "sort/memory/row_store.h"
 
 /*
@@ -148,5 +149,12 @@ gpusort_range_reader_get(GsRangeReader *reader, int64 position, Datum *values,
 		bitmap = reader->range.nulls + within * format->null_bytes;
 	gpusort_row_format_read_fast(format, row, bitmap, values, isnull);
 }
+
+/*
+ * Sets *rows to the rows from a position on, to the end of the range that was read last, if
+ * they are one behind the other.  Returns false otherwise.
+ */
+extern bool gpusort_range_reader_words(const GsRangeReader *reader, int64 position,
+									   GsWordRows *rows);
 
 #endif							/* GPUSORT_SORTED_RANGES_H */
