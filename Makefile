@@ -15,6 +15,7 @@
 #                            with PROVE_TESTS=test/t/001_loading.pl
 #   make unit                unit tests of src/core under ASan and UBSan
 #   make lint                layering, headers, file names, formatting
+#   make dist                an archive of the last commit for PGXN, in build/
 #
 # scripts/test does all of this on a machine that has nothing installed yet.
 
@@ -197,7 +198,15 @@ unit:
 lint: all
 	PG_CONFIG='$(PG_CONFIG)' $(srcdir)/test/lint/run
 
-.PHONY: unit lint
+# Named by the version of the distribution, which META.json has.
+DIST_VERSION = $(shell sed -n 's/^   "version": "\(.*\)",$$/\1/p' $(srcdir)/META.json)
+
+dist:
+	mkdir -p build
+	git archive --format=zip --prefix=pg_gpusort-$(DIST_VERSION)/ \
+		-o build/pg_gpusort-$(DIST_VERSION).zip HEAD
+
+.PHONY: unit lint dist
 
 # TAP tests of the installed extension, by the recipe of the server's PGXS.  Without
 # PostgreSQL's modules for them that recipe tells so and succeeds, hence the checks.
