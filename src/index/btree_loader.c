@@ -485,9 +485,9 @@ is_kept(const GsBtreeLoader *loader, const GsWordTuple *form, const Datum *row)
 	return equal_bytes(loader->duplicates.tuple, tuple);
 }
 
-/* Put tuples of rows on the leaf page, for which it must have room. */
+/* Put the tuples of the first n rows on a leaf page, which must have room for them. */
 static void
-append_words(Page page, const GsWordTuple *form, const GsWordRows *rows, uint32 first, uint32 n)
+append_words(Page page, const GsWordTuple *form, const GsWordRows *rows, uint32 n)
 {
 	PageHeader	header = (PageHeader) page;
 	ItemId		item = (ItemId) ((char *) page + header->pd_lower);
@@ -495,10 +495,12 @@ append_words(Page page, const GsWordTuple *form, const GsWordRows *rows, uint32 
 
 	for (uint32 i = 0; i < n; i++)
 	{
+		const Datum *row = gpusort_word_row(rows, i);
+
 		offset -= form->size;
 		item[i] = line_pointer(offset, form->size);
-		gpusort_word_tuple_form(form, gpusort_word_row(rows, first + i),
-								(IndexTuple) ((char *) page + offset));
+		gpusort_word_tuple_form(form, row, (IndexTuple) ((char *) page + offset));
+		gpusort_word_tuple_set_tid(form, row, (IndexTuple) ((char *) page + offset));
 	}
 	header->pd_lower += n * sizeof(ItemIdData);
 	header->pd_upper = offset;
@@ -551,7 +553,7 @@ gpusort_btree_loader_add_words(GsBtreeLoader *loader, const GsWordTuple *form,
 		if (!tuple_fits(level, form->size))
 			finish_page(loader, level);
 		n = Min(n, Max(1, count_fitting(level, form->size)));
-		append_words(level->page, form, &rest, 0, n);
+		append_words(level->page, form, &rest, n);
 		level->last_posting = 0;
 		gpusort_work_add(n * (GPUSORT_WORK_ROW + form->size));
 		added += n;

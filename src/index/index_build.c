@@ -373,7 +373,7 @@ begin_writing(GsIndexBuild *build, GsIndexWriter *writer)
 
 	/* Keys with other bytes must be different keys. */
 	if (!unique || _bt_allequalimage(build->index, false))
-		writer->words = gpusort_word_tuple_create(build->index);
+		writer->words = gpusort_tuple_former_words(writer->former);
 }
 
 /* Write the row in the slot. */

@@ -31,7 +31,6 @@ typedef struct GsTupleColumn
 								 * here */
 	uint8		alignment;		/* bytes */
 	bool		byval;
-	uint16		offset;			/* in a tuple of by-value columns only */
 	bool		packable;		/* can its values have one-byte headers? */
 } GsTupleColumn;
 
@@ -39,7 +38,7 @@ struct GsTupleFormer
 {
 	TupleDesc	tupdesc;
 	int			ncolumns;
-	Size		fixed_size;		/* of tuples of by-value columns only, or 0 */
+	const GsWordTuple *words;	/* NULL unless all columns are passed by value */
 	GsTupleColumn columns[INDEX_MAX_KEYS];
 	IndexTuple	tuple;			/* MAX_TUPLE_BYTES, for tuples formed here */
 	MemoryContext context;		/* of a tuple formed by PostgreSQL */
@@ -121,23 +120,31 @@ gpusort_index_rows_describe(Relation index, bool by_tid, GsSortSpec *spec)
  * ----------------------------------------------------------------
  */
 
-/* Compute the offsets of the columns if all of them are passed by value. */
-static void
-lay_out_words(GsTupleFormer *former)
+/* Returns the form of tuples of an index, or NULL if not all columns are passed by value. */
+static const GsWordTuple *
+make_word_tuple(Relation index)
 {
+	TupleDesc	columns = RelationGetDescr(index);
+	GsWordTuple *form = palloc0(sizeof(GsWordTuple));
 	Size		offset = MAXALIGN(sizeof(IndexTupleData));
 
-	for (int i = 0; i < former->ncolumns; i++)
+	form->ncolumns = columns->natts;
+	form->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	for (int i = 0; i < form->ncolumns; i++)
 	{
-		GsTupleColumn *column = &former->columns[i];
+		Form_pg_attribute att = TupleDescAttr(columns, i);
 
-		if (!column->byval)
-			return;
-		offset = TYPEALIGN(column->alignment, offset);
-		column->offset = offset;
-		offset += column->length;
+		if (!att->attbyval)
+			return NULL;
+		offset = att_align_nominal(offset, att->attalign);
+		form->columns[i].offset = offset;
+		form->columns[i].length = att->attlen;
+		form->columns[i].bits = att->attlen == sizeof(Datum) ? ~(Datum) 0 :
+			((Datum) 1 << (8 * att->attlen)) - 1;
+		offset += att->attlen;
 	}
-	former->fixed_size = MAXALIGN(offset);
+	form->size = MAXALIGN(offset);
+	return form;
 }
 
 GsTupleFormer *
@@ -159,7 +166,7 @@ gpusort_tuple_former_create(Relation index)
 				.packable = att->attstorage != TYPSTORAGE_PLAIN
 		};
 	}
-	lay_out_words(former);
+	former->words = make_word_tuple(index);
 	former->tuple = palloc0(MAX_TUPLE_BYTES);
 	former->context = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort index tuple",
@@ -233,19 +240,13 @@ static inline IndexTuple
 form_words(const GsTupleFormer *former, const Datum *values,
 		   const bool *isnull)
 {
-	IndexTuple	tuple = former->tuple;
+	const GsWordTuple *words = former->words;
 
-	for (int i = 0; i < former->ncolumns; i++)
-	{
-		const GsTupleColumn *column = &former->columns[i];
-
+	for (int i = 0; i < words->ncolumns; i++)
 		if (isnull[i])
 			return NULL;
-		store_att_byval((char *) tuple + column->offset, values[i],
-						column->length);
-	}
-	tuple->t_info = (unsigned short) former->fixed_size;
-	return tuple;
+	gpusort_word_tuple_form(words, values, former->tuple);
+	return former->tuple;
 }
 
 /*
@@ -261,7 +262,7 @@ form_plainly(const GsTupleFormer *former, const Datum *values,
 	const char *limit = (char *) tuple + MAX_TUPLE_BYTES - 2 * MAX_VALUE_BYTES;
 	bool		variable = false;
 
-	if (former->fixed_size > 0)
+	if (former->words != NULL)
 		return form_words(former, values, isnull);
 	for (int i = 0; i < former->ncolumns; i++)
 	{
@@ -301,27 +302,7 @@ gpusort_tuple_former_form(GsTupleFormer *former, const Datum *values,
 }
 
 const GsWordTuple *
-gpusort_word_tuple_create(Relation index)
+gpusort_tuple_former_words(const GsTupleFormer *former)
 {
-	TupleDesc	columns = RelationGetDescr(index);
-	GsWordTuple *form = palloc0(sizeof(GsWordTuple));
-	Size		offset = MAXALIGN(sizeof(IndexTupleData));
-
-	form->ncolumns = columns->natts;
-	form->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	for (int i = 0; i < form->ncolumns; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(columns, i);
-
-		if (!att->attbyval)
-			return NULL;
-		offset = att_align_nominal(offset, att->attalign);
-		form->columns[i].offset = offset;
-		form->columns[i].length = att->attlen;
-		form->columns[i].bits = att->attlen == sizeof(Datum) ? ~(Datum) 0 :
-			((Datum) 1 << (8 * att->attlen)) - 1;
-		offset += att->attlen;
-	}
-	form->size = MAXALIGN(offset);
-	return form;
+	return former->words;
 }

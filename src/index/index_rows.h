@@ -60,17 +60,24 @@ typedef struct GsWordTuple
 	}			columns[INDEX_MAX_KEYS];
 } GsWordTuple;
 
-/* Forms the tuple of a row, whose columns are Datums, in memory of zeros. */
+/* Forms a tuple of some values, in memory of zeros, but for its TID. */
 static inline void
 gpusort_word_tuple_form(const GsWordTuple *form, const Datum *row, IndexTuple tuple)
 {
-	uint64		tid = DatumGetUInt64(row[form->ncolumns]);
-
-	ItemPointerSet(&tuple->t_tid, (BlockNumber) (tid >> 17), (OffsetNumber) ((tid >> 1) & 0xFFFF));
 	tuple->t_info = (unsigned short) form->size;
 	for (int i = 0; i < form->ncolumns; i++)
 		store_att_byval((char *) tuple + form->columns[i].offset, row[i],
 						form->columns[i].length);
+}
+
+/* Sets the TID of the tuple of a row of the sort. */
+static inline void
+gpusort_word_tuple_set_tid(const GsWordTuple *form, const Datum *row, IndexTuple tuple)
+{
+	GsHeapRow	heap_row;
+
+	gpusort_index_rows_unpack_tid(row[form->ncolumns], &heap_row);
+	tuple->t_tid = heap_row.tid;
 }
 
 /* Do the keys of two rows have equal bytes? */
@@ -87,7 +94,10 @@ gpusort_word_tuple_equal(const GsWordTuple *form, const Datum *a, const Datum *b
 static inline bool
 gpusort_word_tuple_is_dead(const GsWordTuple *form, const Datum *row)
 {
-	return (DatumGetUInt64(row[form->ncolumns]) & 1) != 0;
+	GsHeapRow	heap_row;
+
+	gpusort_index_rows_unpack_tid(row[form->ncolumns], &heap_row);
+	return !heap_row.alive;
 }
 
 /* Forms the index tuples of rows. */
@@ -105,7 +115,7 @@ extern IndexTuple gpusort_tuple_former_form(GsTupleFormer *former,
 											const bool *isnull,
 											const ItemPointerData *tid);
 
-/* Returns the form of tuples of an index, in the current memory context, or NULL. */
-extern const GsWordTuple *gpusort_word_tuple_create(Relation index);
+/* Returns the form of tuples, or NULL if they have columns that are not passed by value. */
+extern const GsWordTuple *gpusort_tuple_former_words(const GsTupleFormer *former);
 
 #endif							/* GPUSORT_INDEX_ROWS_H */
