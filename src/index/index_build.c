@@ -21,7 +21,6 @@
 #include "catalog/catalog.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
-#include "optimizer/plancat.h"
 #include "pgstat.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -67,17 +66,6 @@ typedef struct GsIndexBuild
  *		choice of builds
  * ----------------------------------------------------------------
  */
-
-static double
-estimate_rows(Relation heap)
-{
-	BlockNumber pages;
-	double		rows;
-	double		visible;
-
-	estimate_rel_size(heap, NULL, &pages, &rows, &visible);
-	return rows;
-}
 
 /*
  * Are workers useful?  They can put rows into a GPU session, or sort them in memory that all
@@ -143,8 +131,8 @@ check_build(GsIndexBuild *build)
 		return GS_FALLBACK_INDEX_DISABLED;
 	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
 		return GS_FALLBACK_TABLE_AM;
-	spec->expected_rows = estimate_rows(build->heap);
-	if (spec->expected_rows < Min(gpusort_min_index_rows, gpusort_min_rows))
+	spec->expected_rows = gpusort_index_rows_estimate(build->heap);
+	if (!gpusort_index_rows_suffice(spec->expected_rows))
 		return GS_FALLBACK_FEW_INDEX_ROWS;
 	spec->input.repeat = GS_INPUT_SAME_ROWS;
 	build->by_tid = wants_workers(build);

@@ -15,11 +15,13 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_opfamily.h"
 #include "catalog/pg_type.h"
+#include "optimizer/plancat.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
 #include "core/copy_bytes.h"
 #include "index/index_rows.h"
+#include "settings.h"
 
 /* Longer tuples, and tuples with longer values, are not formed here. */
 #define MAX_TUPLE_BYTES		1024
@@ -43,6 +45,23 @@ struct GsTupleFormer
 	IndexTuple	tuple;			/* MAX_TUPLE_BYTES, for tuples formed here */
 	MemoryContext context;		/* of a tuple formed by PostgreSQL */
 };
+
+double
+gpusort_index_rows_estimate(Relation heap)
+{
+	BlockNumber pages;
+	double		rows;
+	double		visible;
+
+	estimate_rel_size(heap, NULL, &pages, &rows, &visible);
+	return rows;
+}
+
+bool
+gpusort_index_rows_suffice(double rows)
+{
+	return rows >= Min(gpusort_min_index_rows, gpusort_min_rows);
+}
 
 /* Set a sort key.  Returns false if there is no operator for it. */
 static bool

@@ -18,6 +18,10 @@
 #include "heap/heap_rows.h"
 #include "sort/base/sort_spec.h"
 
+/* Estimate the rows of a table, and say whether so many are enough for us. */
+extern double gpusort_index_rows_estimate(Relation heap);
+extern bool gpusort_index_rows_suffice(double rows);
+
 /*
  * Set the row type and the sort keys in 'spec', allocated in the current
  * memory context.  'by_tid' makes the TID the last sort key, for rows that

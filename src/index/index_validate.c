@@ -28,13 +28,13 @@
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
-#include "optimizer/plancat.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
 #include "heap/tid_set.h"
+#include "index/index_rows.h"
 #include "index/index_validate.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
@@ -249,18 +249,6 @@ validate_table(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot
  * ----------------------------------------------------------------
  */
 
-/* Is the table large enough? */
-static bool
-is_large(Relation heap)
-{
-	BlockNumber pages;
-	double		rows;
-	double		visible;
-
-	estimate_rel_size(heap, NULL, &pages, &rows, &visible);
-	return rows >= Min(gpusort_min_index_rows, gpusort_min_rows);
-}
-
 /*
  * Is the validation for us?  Sets the number of blocks of the table.  One that is too large
  * for a set is counted.
@@ -269,7 +257,8 @@ static bool
 is_eligible(Relation heap, BlockNumber *nblocks)
 {
 	if (!gpusort_enable_index_build ||
-		heap->rd_tableam != GetHeapamTableAmRoutine() || !is_large(heap))
+		heap->rd_tableam != GetHeapamTableAmRoutine() ||
+		!gpusort_index_rows_suffice(gpusort_index_rows_estimate(heap)))
 		return false;
 	*nblocks = RelationGetNumberOfBlocks(heap);
 	if (gpusort_tid_set_size(*nblocks) <= (uint64) maintenance_work_mem * 1024)
