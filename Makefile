@@ -129,7 +129,7 @@ OBJS = \
 	src/index/index_rows.o \
 	src/index/unique_check.o \
 	src/index/index_validate.o \
-	src/index/index_workers.o \
+	src/index/index_workers.o src/index/leaf_tuples.o \
 	src/index/btree_writer.o \
 	src/index/page_queue.o \
 	src/index/btree_loader.o \

@@ -20,6 +20,9 @@
  * list of limited length.  A copy of the first tuple is kept, and the TIDs are
  * collected right after it, where the posting list has to be in the end.
  *
+ * Leaf tuples of rows in place are formed only when their page is written, if another process
+ * can do that.  Here they only get their places on the page.
+ *
  * All of this follows PostgreSQL's own build to the byte, so that the index
  * does not depend on who built it.
  *
@@ -35,17 +38,11 @@
 #include "core/copy_bytes.h"
 #include "index/btree_loader.h"
 #include "index/btree_writer.h"
+#include "index/leaf_tuples.h"
 #include "work.h"
 
 /* A tuple that is larger than this might be too large for a btree. */
 #define LONG_TUPLE_BYTES	(BLCKSZ / 4)
-
-/*
- * The largest size of a tuple with a posting list and its line pointer: a
- * tenth of a page, so that pages can be filled to about the usual fillfactor.
- */
-#define MAX_POSTING_BYTES \
-	(MAXALIGN_DOWN(BLCKSZ * 10 / 100) - sizeof(ItemIdData))
 
 /* The size of a tuple with a key of at most 8 bytes. */
 #define SMALL_TUPLE_BYTES	16
@@ -55,13 +52,11 @@ typedef struct GsBtreeLevel
 {
 	struct GsBtreeLevel *parent;	/* NULL if there is none yet */
 	uint32		height;			/* 0 = leaves */
-	int			min_free;		/* bytes to leave free, from the fillfactor */
-	int			reserved;		/* bytes that must stay free for a high key */
+	GsPageRoom	room;
 
 	Page		page;
 	BlockNumber block;
 	IndexTuple	low_key;		/* of the page; has memory for any tuple */
-	int			last_posting;	/* bytes of the last tuple's posting list */
 } GsBtreeLevel;
 
 /* Tuples with equal keys. */
@@ -83,6 +78,12 @@ struct GsBtreeLoader
 	BlockNumber n_blocks;		/* block numbers given to pages so far */
 	GsBtreeLevel *leaves;
 
+	/* Leaf tuples that are formed from rows in place. */
+	const GsLeafForm *form;		/* NULL if they cannot be */
+	bool		shared;			/* can other processes form them? */
+	bool		defer;			/* may they form those being added? */
+	GsLeafPage	leaf;			/* of the page in 'leaves' */
+
 	bool		deduplicate;
 	bool		bytes_tell_keys;	/* do equal keys always have equal bytes? */
 	bool		first_varies;	/* is the first key of variable length? */
@@ -97,10 +98,8 @@ static Page
 begin_page(GsBtreeLoader *loader, uint32 height)
 {
 	Page		page = gpusort_btree_writer_new_page(loader->writer);
-	BTPageOpaque opaque;
+	BTPageOpaque opaque = BTPageGetOpaque(page);
 
-	_bt_pageinit(page, BLCKSZ);
-	opaque = BTPageGetOpaque(page);
 	opaque->btpo_prev = opaque->btpo_next = P_NONE;
 	opaque->btpo_level = height;
 	opaque->btpo_flags = height == 0 ? BTP_LEAF : 0;
@@ -130,11 +129,11 @@ begin_level(GsBtreeLoader *loader, uint32 height)
 	level->height = height;
 	if (height == 0)
 	{
-		level->min_free = BTGetTargetPageFreeSpace(loader->index);
-		level->reserved = MAXALIGN(sizeof(ItemPointerData));
+		level->room.min_free = BTGetTargetPageFreeSpace(loader->index);
+		level->room.reserved = MAXALIGN(sizeof(ItemPointerData));
 	}
 	else
-		level->min_free = BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
+		level->room.min_free = BLCKSZ * (100 - BTREE_NONLEAF_FILLFACTOR) / 100;
 
 	level->page = begin_page(loader, height);
 	level->block = loader->n_blocks++;
@@ -202,23 +201,12 @@ tuple_at(Page page, OffsetNumber offset)
 	return (IndexTuple) PageGetItem(page, PageGetItemId(page, offset));
 }
 
-/*
- * Does a tuple fit on the level's page?  The first two tuples always do,
- * whatever the fillfactor.  The posting list of the last tuple does not count
- * for the fillfactor, because it is truncated away if the tuple becomes the
- * high key.
- */
 static inline bool
 tuple_fits(const GsBtreeLevel *level, Size size)
 {
 	PageHeader	header = (PageHeader) level->page;
-	int			room = (int) header->pd_upper - (int) header->pd_lower -
-		(int) sizeof(ItemIdData);
 
-	if (room < (int) size + level->reserved)
-		return false;
-	return room + level->last_posting >= level->min_free ||
-		PageGetMaxOffsetNumber(level->page) <= P_FIRSTKEY;
+	return gpusort_page_has_room(&level->room, header->pd_lower, header->pd_upper, size);
 }
 
 /*
@@ -274,10 +262,31 @@ set_high_key(GsBtreeLoader *loader, GsBtreeLevel *level, Page page)
 	memcpy(level->low_key, high_key, IndexTupleSize(high_key));
 	MemoryContextReset(loader->page_context);
 
+	ItemIdSetUnused(PageGetItemId(page, last_offset));
 	header->pd_lower -= sizeof(ItemIdData);
 	header->pd_upper += last_size;
 	store_tuple(page, PageGetItemId(page, P_HIKEY), level->low_key,
 				IndexTupleSize(level->low_key));
+}
+
+/* Before a leaf tuple is added, or a page ends: no more rows in place are added here. */
+static inline void
+close_leaf(GsBtreeLoader *loader)
+{
+	if (loader->leaf.ngroups > 0)
+		gpusort_leaf_page_close(&loader->leaf, loader->leaves->page, loader->form,
+								loader->defer);
+}
+
+/* Write a page of a level. */
+static void
+put_page(GsBtreeLoader *loader, GsBtreeLevel *level, BlockNumber block, Page page)
+{
+	GsPageFills *later = level->height == 0 ? &loader->leaf.later : NULL;
+
+	gpusort_btree_writer_put(loader->writer, block, page, later);
+	if (later != NULL)
+		later->n = 0;
 }
 
 /* Write the level's page, and begin the next one with the last tuple. */
@@ -289,6 +298,8 @@ finish_page(GsBtreeLoader *loader, GsBtreeLevel *level)
 	OffsetNumber last_offset = PageGetMaxOffsetNumber(page);
 
 	CHECK_FOR_INTERRUPTS();
+	if (level->height == 0)
+		close_leaf(loader);
 	Assert(last_offset > P_FIRSTKEY);
 
 	/* Block numbers are given out in PostgreSQL's order. */
@@ -300,7 +311,7 @@ finish_page(GsBtreeLoader *loader, GsBtreeLevel *level)
 	set_high_key(loader, level, page);
 	BTPageGetOpaque(page)->btpo_next = level->block;
 	BTPageGetOpaque(level->page)->btpo_prev = block;
-	gpusort_btree_writer_put(loader->writer, block, page);
+	put_page(loader, level, block, page);
 }
 
 /* Add a tuple to a level.  'posting_bytes' is the size of its posting list. */
@@ -315,8 +326,9 @@ add_to_level(GsBtreeLoader *loader, GsBtreeLevel *level, IndexTuple tuple,
 							 level->page, tuple);
 	if (unlikely(!tuple_fits(level, size)))
 		finish_page(loader, level);
+	Assert(level->height > 0 || loader->leaf.ngroups == 0);
 	append_tuple(level->page, tuple, size);
-	level->last_posting = posting_bytes;
+	level->room.last_posting = posting_bytes;
 }
 
 /* Add the tuple that was kept, with the TIDs of all tuples equal to it. */
@@ -329,14 +341,8 @@ add_duplicates(GsBtreeLoader *loader)
 
 	if (duplicates->n_tids > 1)
 	{
-		Size		bytes = duplicates->key_bytes +
-			duplicates->n_tids * sizeof(ItemPointerData);
-		Size		aligned = MAXALIGN(bytes);
-
-		memset((char *) tuple + bytes, 0, aligned - bytes);
-		tuple->t_info = (tuple->t_info & ~INDEX_SIZE_MASK) | aligned;
-		BTreeTupleSetPosting(tuple, duplicates->n_tids, duplicates->key_bytes);
-		posting_bytes = aligned - duplicates->key_bytes;
+		gpusort_posting_finish(tuple, duplicates->key_bytes, duplicates->n_tids);
+		posting_bytes = IndexTupleSize(tuple) - duplicates->key_bytes;
 	}
 	add_to_level(loader, loader->leaves, tuple, posting_bytes);
 }
@@ -416,10 +422,7 @@ equal_keys(GsBtreeLoader *loader, IndexTuple a, IndexTuple b)
 static inline bool
 takes_tid(const GsBtreeDuplicates *duplicates)
 {
-	Size		bytes = duplicates->key_bytes +
-		(duplicates->n_tids + 1) * sizeof(ItemPointerData);
-
-	return MAXALIGN(bytes) <= MAX_POSTING_BYTES;
+	return gpusort_posting_fits(duplicates->key_bytes, duplicates->n_tids + 1);
 }
 
 void
@@ -448,117 +451,80 @@ gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple)
 	keep_tuple(duplicates, tuple);
 }
 
-/*
- * Returns how many of the first rows can be added as they are: those without NULLs that are
- * not dead, and have other keys than the row after them.  So the last of all rows is not.
- */
-static uint32
-count_plain(const GsWordTuple *form, const GsWordRows *rows, uint32 most)
-{
-	uint32		n = 0;
-
-	if (most == 0 || gpusort_word_row_has_null(rows, 0))
-		return 0;
-	while (n < most)
-	{
-		const Datum *row = gpusort_word_row(rows, n);
-
-		if (gpusort_word_row_has_null(rows, n + 1) || gpusort_word_tuple_is_dead(form, row) ||
-			gpusort_word_tuple_equal(form, row, gpusort_word_row(rows, n + 1)))
-			break;
-		n++;
-	}
-	return n;
-}
-
 /* Is the tuple that was kept equal to that of a row? */
 static bool
-is_kept(const GsBtreeLoader *loader, const GsWordTuple *form, const Datum *row)
+is_kept(GsBtreeLoader *loader, const char *row)
 {
-	PGAlignedBlock memory;
-	IndexTuple	tuple = (IndexTuple) memory.data;
-
-	if (loader->duplicates.n_tids == 0)
-		return false;
-	memset(tuple, 0, form->size);
-	gpusort_word_tuple_form(form, row, tuple);
-	return equal_bytes(loader->duplicates.tuple, tuple);
-}
-
-/* Put the tuples of the first n rows on a leaf page, which must have room for them. */
-static void
-append_words(Page page, const GsWordTuple *form, const GsWordRows *rows, uint32 n)
-{
-	PageHeader	header = (PageHeader) page;
-	ItemId		item = (ItemId) ((char *) page + header->pd_lower);
-	unsigned	offset = header->pd_upper;
-
-	for (uint32 i = 0; i < n; i++)
+	union
 	{
-		const Datum *row = gpusort_word_row(rows, i);
+		char		data[GPUSORT_LEAF_TUPLE_BYTES];
+		IndexTupleData tuple;
+		double		force_align;
+	}			memory = {{0}};
 
-		offset -= form->size;
-		item[i] = line_pointer(offset, form->size);
-		gpusort_word_tuple_form(form, row, (IndexTuple) ((char *) page + offset));
-		gpusort_word_tuple_set_tid(form, row, (IndexTuple) ((char *) page + offset));
-	}
-	header->pd_lower += n * sizeof(ItemIdData);
-	header->pd_upper = offset;
+	gpusort_leaf_form_tuple(loader->form, row, &memory.tuple);
+	return equal_keys(loader, loader->duplicates.tuple, &memory.tuple);
 }
 
-/* Returns how many tuples of a size fit on the level's page, which has one at least. */
-static uint32
-count_fitting(const GsBtreeLevel *level, Size size)
+/*
+ * Let the first rows share the tuple that was kept, and add it if there are others after
+ * them.  Returns the first of the others.
+ */
+static GsRowPlace
+add_to_kept(GsBtreeLoader *loader, const GsRowsInPlace *rows)
 {
-	PageHeader	header = (PageHeader) level->page;
-	Size		bytes = size + sizeof(ItemIdData);
-	int			room = (int) header->pd_upper - (int) header->pd_lower -
-		(int) sizeof(ItemIdData);
-	int			before_last = room - Max((int) size + level->reserved, level->min_free);
+	const GsLeafForm *form = loader->form;
+	GsBtreeDuplicates *duplicates = &loader->duplicates;
+	GsRowPlace	place = gpusort_first_place(rows);
 
-	/* A tuple is added as long as there is so much room before it. */
-	return before_last < 0 ? 0 : before_last / bytes + 1;
+	if (is_kept(loader, place.row))
+		do
+		{
+			if (!takes_tid(duplicates))
+				break;
+			duplicate_tids(duplicates)[duplicates->n_tids++] = gpusort_leaf_tid(form, place.row);
+			place = gpusort_next_place(rows, place);
+			if (gpusort_leaf_key_bytes(form, rows, place) == 0)
+				return place;
+		} while (gpusort_leaf_keys_equal(form, rows->first, place.row));
+	add_duplicates(loader);
+	duplicates->n_tids = 0;
+	return place;
 }
 
 uint32
-gpusort_btree_loader_add_words(GsBtreeLoader *loader, const GsWordTuple *form,
-							   const GsWordRows *rows)
+gpusort_btree_loader_add_rows(GsBtreeLoader *loader, const GsRowsInPlace *rows, int64 position,
+							  const char **last)
 {
 	GsBtreeLevel *level = loader->leaves;
-	uint32		added = 0;
+	GsRowPlace	place = gpusort_first_place(rows);
+	bool		full;
 
-	/* Deduplication looks at the row after each, so that one stays behind. */
-	if (rows->nrows < 2 || (loader->deduplicate &&
-							is_kept(loader, form, gpusort_word_row(rows, 0))))
+	loader->defer = loader->shared && rows->lasting;
+	if (gpusort_leaf_key_bytes(loader->form, rows, place) == 0)
 		return 0;
-	while (added < rows->nrows - 1)
+	if (loader->duplicates.n_tids > 0)
+		place = add_to_kept(loader, rows);
+	for (;;)
 	{
-		GsWordRows	rest = *rows;
-		uint32		fitting;
-		uint32		n;
-
-		rest.first = (const char *) gpusort_word_row(rows, added);
-		rest.nrows -= added;
-		fitting = Max(1, count_fitting(level, form->size));
-		n = count_plain(form, &rest, Min(fitting, rest.nrows - 1));
-		if (n == 0)
+		full = gpusort_leaf_page_add(&loader->leaf, level->page, &level->room, loader->form,
+									 rows, position, &place);
+		if (loader->leaf.ngroups > 0)
+			*last = loader->leaf.last.row;
+		if (!full)
 			break;
-		if (loader->duplicates.n_tids > 0)
-		{
-			/* The page may have less room after this. */
-			add_duplicates(loader);
-			loader->duplicates.n_tids = 0;
-			continue;
-		}
-		if (!tuple_fits(level, form->size))
-			finish_page(loader, level);
-		n = Min(n, Max(1, count_fitting(level, form->size)));
-		append_words(level->page, form, &rest, n);
-		level->last_posting = 0;
-		gpusort_work_add(n * (GPUSORT_WORK_ROW + form->size));
-		added += n;
+		finish_page(loader, level);
 	}
-	return added;
+	close_leaf(loader);
+	return place.number;
+}
+
+void
+gpusort_btree_loader_recall(GsBtreeLoader *loader, int64 position)
+{
+	if (gpusort_page_needs_rows(&loader->leaf.later, position))
+		gpusort_page_fill(loader->form, &loader->leaf.later, loader->leaves->page);
+	gpusort_btree_writer_recall(loader->writer, position);
 }
 
 /*
@@ -577,9 +543,23 @@ bytes_tell_keys(Relation index)
 	return true;
 }
 
+/* Returns the form of leaf tuples, or NULL if they are not formed from rows in place. */
+static const GsLeafForm *
+make_leaf_form(GsBtreeLoader *loader, const GsSortSpec *spec, bool unique)
+{
+	GsLeafForm *form = palloc(sizeof(GsLeafForm));
+
+	/* Keys of a unique index that have other bytes must be different. */
+	if (unique && !_bt_allequalimage(loader->index, false))
+		return NULL;
+	if (!gpusort_leaf_form_init(form, loader->index, spec, loader->deduplicate, unique))
+		return NULL;
+	return form;
+}
+
 GsBtreeLoader *
 gpusort_btree_loader_begin(Relation heap, Relation index, bool unique,
-						   GsPageQueue *queue)
+						   const GsSortSpec *spec, GsPageQueue *queue)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort btree loader",
@@ -603,6 +583,10 @@ gpusort_btree_loader_begin(Relation heap, Relation index, bool unique,
 
 	loader->deduplicate = all_equal_image && !unique &&
 		BTGetDeduplicateItems(index);
+	loader->form = make_leaf_form(loader, spec, unique);
+	loader->shared = queue != NULL;
+	if (loader->shared && loader->form != NULL)
+		gpusort_page_queue_set_form(queue, loader->form);
 	loader->bytes_tell_keys = bytes_tell_keys(index);
 	loader->first_varies = TupleDescAttr(RelationGetDescr(index), 0)->attlen == -1;
 	/* Room for the longest possible tuple, and a TID. */
@@ -636,8 +620,10 @@ finish_levels(GsBtreeLoader *loader)
 			link_to_parent(loader, level, level->block);
 		else
 			BTPageGetOpaque(level->page)->btpo_flags |= BTP_ROOT;
+		if (level == loader->leaves)
+			gpusort_page_fill(loader->form, &loader->leaf.later, level->page);
 		remove_high_key(level->page);
-		gpusort_btree_writer_put(loader->writer, level->block, level->page);
+		put_page(loader, level, level->block, level->page);
 
 		if (level->parent == NULL)
 			return level;
@@ -651,7 +637,13 @@ put_metapage(GsBtreeLoader *loader, BlockNumber root, uint32 height)
 	Page		page = gpusort_btree_writer_new_page(loader->writer);
 
 	_bt_initmetapage(page, root, height, loader->key->allequalimage);
-	gpusort_btree_writer_put(loader->writer, BTREE_METAPAGE, page);
+	gpusort_btree_writer_put(loader->writer, BTREE_METAPAGE, page, NULL);
+}
+
+const GsLeafForm *
+gpusort_btree_loader_form(const GsBtreeLoader *loader)
+{
+	return loader->form;
 }
 
 void

@@ -19,6 +19,7 @@
  */
 #include "compat.h"
 
+#include "access/nbtree.h"
 #ifdef GPUSORT_HAVE_BULK_WRITE
 #include "storage/bulk_write.h"
 #endif
@@ -57,22 +58,36 @@ gpusort_btree_writer_new_page(GsBtreeWriter *writer)
 {
 #ifdef GPUSORT_HAVE_BULK_WRITE
 	if (writer->queue == NULL)
-		return (Page) smgr_bulk_get_buf(writer->bulk);
+	{
+		Page		page = (Page) smgr_bulk_get_buf(writer->bulk);
+
+		_bt_pageinit(page, BLCKSZ);
+		return page;
+	}
 #endif
 	return gpusort_page_queue_new_page(writer->queue);
 }
 
 void
-gpusort_btree_writer_put(GsBtreeWriter *writer, BlockNumber block, Page page)
+gpusort_btree_writer_put(GsBtreeWriter *writer, BlockNumber block, Page page,
+						 const GsPageFills *later)
 {
 #ifdef GPUSORT_HAVE_BULK_WRITE
 	if (writer->queue == NULL)
 	{
+		Assert(later == NULL || later->n == 0);
 		smgr_bulk_write(writer->bulk, block, (BulkWriteBuffer) page, true);
 		return;
 	}
 #endif
-	gpusort_page_queue_put(writer->queue, writer->index, block, page);
+	gpusort_page_queue_put(writer->queue, writer->index, block, page, later);
+}
+
+void
+gpusort_btree_writer_recall(GsBtreeWriter *writer, int64 position)
+{
+	if (writer->queue != NULL)
+		gpusort_page_queue_recall(writer->queue, writer->index, position);
 }
 
 void

@@ -15,6 +15,7 @@
 #include "storage/bufpage.h"
 #include "utils/rel.h"
 
+#include "index/leaf_tuples.h"
 #include "index/page_queue.h"
 
 typedef struct GsBtreeWriter GsBtreeWriter;
@@ -28,17 +29,20 @@ typedef struct GsBtreeWriter GsBtreeWriter;
 extern GsBtreeWriter *gpusort_btree_writer_begin(Relation index, GsPageQueue *queue);
 
 /*
- * Returns a page to fill, of BLCKSZ bytes and undefined content.  It belongs
- * to the writer.
+ * Returns a page to fill, as _bt_pageinit() leaves it.  It belongs to the writer.
  */
 extern Page gpusort_btree_writer_new_page(GsBtreeWriter *writer);
 
 /*
  * Write a page as the given block.  Blocks may come in any order, each of them
- * once.  The caller must not use the page any more.
+ * once.  The caller must not use the page any more.  If tuples of the page are still to be
+ * formed, which takes a queue, 'later' tells which.  Otherwise it is empty or NULL.
  */
 extern void gpusort_btree_writer_put(GsBtreeWriter *writer, BlockNumber block,
-									 Page page);
+									 Page page, const GsPageFills *later);
+
+/* Returns when no row before a position is needed for the pages that were put. */
+extern void gpusort_btree_writer_recall(GsBtreeWriter *writer, int64 position);
 
 /*
  * Write the remaining pages, and make the file as durable as the persistence

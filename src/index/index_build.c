@@ -41,8 +41,8 @@
 /* The number of rows between two reports of progress. */
 #define ROWS_PER_REPORT		1024
 
-/* If so few rows can be written as words at once, so many are not tried. */
-#define FEW_WORD_ROWS		64
+/* If so few rows can be written where they are, so many are not tried. */
+#define FEW_ROWS_IN_PLACE	64
 
 typedef struct GsIndexBuild
 {
@@ -339,11 +339,21 @@ typedef struct GsIndexWriter
 {
 	GsBtreeLoader *loader;
 	GsTupleFormer *former;
-	const GsWordTuple *words;	/* or NULL */
+	const GsLeafForm *form;		/* of rows in place, or NULL */
 	GsUniqueCheck *check;		/* or NULL */
 	int64		nrows;			/* so far */
-	int64		next_words;		/* number of rows when to try words again */
+	int64		next_in_place;	/* number of rows when to try those in place
+								 * again */
 } GsIndexWriter;
+
+/* GsRecallRows */
+static void
+recall_rows(void *arg, int64 position)
+{
+	GsIndexWriter *writer = arg;
+
+	gpusort_btree_loader_recall(writer->loader, position);
+}
 
 static void
 begin_writing(GsIndexBuild *build, GsIndexWriter *writer)
@@ -353,15 +363,15 @@ begin_writing(GsIndexBuild *build, GsIndexWriter *writer)
 		gpusort_index_workers_pages(build->workers);
 
 	memset(writer, 0, sizeof(*writer));
-	writer->loader = gpusort_btree_loader_begin(build->heap, build->index, unique, pages);
+	writer->loader = gpusort_btree_loader_begin(build->heap, build->index, unique,
+												&build->spec, pages);
 	writer->former = gpusort_tuple_former_create(build->index);
+	writer->form = gpusort_btree_loader_form(writer->loader);
+	if (writer->form != NULL && pages != NULL)
+		gpusort_sort_lend(build->sort, recall_rows, writer);
 	if (unique)
 		writer->check = gpusort_unique_check_create(build->heap, build->index,
 													build->info, &build->spec.keys);
-
-	/* Keys with other bytes must be different keys. */
-	if (!unique || _bt_allequalimage(build->index, false))
-		writer->words = gpusort_tuple_former_words(writer->former);
 }
 
 /* Write the row in the slot. */
@@ -381,37 +391,40 @@ write_row(GsIndexBuild *build, GsIndexWriter *writer)
 	writer->nrows++;
 }
 
-/* Compare a row that has been written with the live row before it. */
+/* Compare a row in place that has been written with the live row before it. */
 static void
-check_word_row(GsUniqueCheck *check, const Datum *row)
+check_row_in_place(const GsIndexWriter *writer, const char *row)
 {
+	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS] = {false};
 
-	gpusort_unique_check_row(check, row, isnull);
+	gpusort_leaf_values(writer->form, row, values);
+	gpusort_unique_check_row(writer->check, values, isnull);
 }
 
-/* Write rows that are one behind the other in memory, if that is possible. */
+/* Write rows where they are in memory, if that is possible. */
 static inline void
-write_words(GsIndexBuild *build, GsIndexWriter *writer)
+write_rows_in_place(GsIndexBuild *build, GsIndexWriter *writer)
 {
-	GsWordRows	rows;
+	GsRowsInPlace rows;
+	const char *last = NULL;
 	uint32		n;
 
-	if (writer->words == NULL || writer->nrows < writer->next_words ||
-		!gpusort_sort_words(build->sort, &rows))
+	if (writer->form == NULL || writer->nrows < writer->next_in_place ||
+		!gpusort_sort_in_place(build->sort, &rows))
 		return;
-	n = gpusort_btree_loader_add_words(writer->loader, writer->words, &rows);
+	n = gpusort_btree_loader_add_rows(writer->loader, &rows, writer->nrows, &last);
 	if (writer->check != NULL && n > 0)
 	{
 		/* Each row is known to differ from the next one. */
-		check_word_row(writer->check, gpusort_word_row(&rows, 0));
-		if (n > 1)
-			check_word_row(writer->check, gpusort_word_row(&rows, n - 1));
+		check_row_in_place(writer, rows.first);
+		if (last != rows.first)
+			check_row_in_place(writer, last);
 	}
 	gpusort_sort_skip(build->sort, n);
 	writer->nrows += n;
-	if (n < FEW_WORD_ROWS)
-		writer->next_words = writer->nrows + FEW_WORD_ROWS;
+	if (n < FEW_ROWS_IN_PLACE)
+		writer->next_in_place = writer->nrows + FEW_ROWS_IN_PLACE;
 }
 
 /*
@@ -431,7 +444,7 @@ write_index(GsIndexBuild *build)
 	{
 		CHECK_FOR_INTERRUPTS();
 		write_row(build, &writer);
-		write_words(build, &writer);
+		write_rows_in_place(build, &writer);
 		if (writer.nrows >= reported + ROWS_PER_REPORT)
 		{
 			reported = writer.nrows;

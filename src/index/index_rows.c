@@ -27,6 +27,18 @@
 #define MAX_TUPLE_BYTES		1024
 #define MAX_VALUE_BYTES		256
 
+/* The form of tuples whose columns are all passed by value, and not NULL. */
+typedef struct GsWordTuple
+{
+	int			ncolumns;
+	Size		size;
+	struct
+	{
+		uint16		offset;
+		uint16		length;
+	}			columns[INDEX_MAX_KEYS];
+} GsWordTuple;
+
 typedef struct GsTupleColumn
 {
 	int16		length;			/* as pg_attribute.attlen; -2 if not formed
@@ -148,7 +160,6 @@ make_word_tuple(Relation index)
 	Size		offset = MAXALIGN(sizeof(IndexTupleData));
 
 	form->ncolumns = columns->natts;
-	form->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
 	for (int i = 0; i < form->ncolumns; i++)
 	{
 		Form_pg_attribute att = TupleDescAttr(columns, i);
@@ -158,8 +169,6 @@ make_word_tuple(Relation index)
 		offset = att_align_nominal(offset, att->attalign);
 		form->columns[i].offset = offset;
 		form->columns[i].length = att->attlen;
-		form->columns[i].bits = att->attlen == sizeof(Datum) ? ~(Datum) 0 :
-			((Datum) 1 << (8 * att->attlen)) - 1;
 		offset += att->attlen;
 	}
 	form->size = MAXALIGN(offset);
@@ -264,7 +273,10 @@ form_words(const GsTupleFormer *former, const Datum *values,
 	for (int i = 0; i < words->ncolumns; i++)
 		if (isnull[i])
 			return NULL;
-	gpusort_word_tuple_form(words, values, former->tuple);
+	former->tuple->t_info = (unsigned short) words->size;
+	for (int i = 0; i < words->ncolumns; i++)
+		store_att_byval((char *) former->tuple + words->columns[i].offset, values[i],
+						words->columns[i].length);
 	return former->tuple;
 }
 
@@ -318,10 +330,4 @@ gpusort_tuple_former_form(GsTupleFormer *former, const Datum *values,
 	}
 	tuple->t_tid = *tid;
 	return tuple;
-}
-
-const GsWordTuple *
-gpusort_tuple_former_words(const GsTupleFormer *former)
-{
-	return former->words;
 }

@@ -13,7 +13,6 @@
 #define GPUSORT_INDEX_ROWS_H
 
 #include "access/itup.h"
-#include "access/tupmacs.h"
 
 #include "heap/heap_rows.h"
 #include "sort/base/sort_spec.h"
@@ -50,60 +49,6 @@ gpusort_index_rows_unpack_tid(Datum tid, GsHeapRow *row)
 	row->alive = (bits & 1) == 0;
 }
 
-/* The form of tuples whose columns are all passed by value, and not NULL. */
-typedef struct GsWordTuple
-{
-	int			ncolumns;
-	int			nkeys;
-	Size		size;
-	struct
-	{
-		uint16		offset;
-		uint16		length;
-		Datum		bits;		/* of a Datum that are part of the value */
-	}			columns[INDEX_MAX_KEYS];
-} GsWordTuple;
-
-/* Forms a tuple of some values, in memory of zeros, but for its TID. */
-static inline void
-gpusort_word_tuple_form(const GsWordTuple *form, const Datum *row, IndexTuple tuple)
-{
-	tuple->t_info = (unsigned short) form->size;
-	for (int i = 0; i < form->ncolumns; i++)
-		store_att_byval((char *) tuple + form->columns[i].offset, row[i],
-						form->columns[i].length);
-}
-
-/* Sets the TID of the tuple of a row of the sort. */
-static inline void
-gpusort_word_tuple_set_tid(const GsWordTuple *form, const Datum *row, IndexTuple tuple)
-{
-	GsHeapRow	heap_row;
-
-	gpusort_index_rows_unpack_tid(row[form->ncolumns], &heap_row);
-	tuple->t_tid = heap_row.tid;
-}
-
-/* Do the keys of two rows have equal bytes? */
-static inline bool
-gpusort_word_tuple_equal(const GsWordTuple *form, const Datum *a, const Datum *b)
-{
-	for (int i = 0; i < form->nkeys; i++)
-		if (((a[i] ^ b[i]) & form->columns[i].bits) != 0)
-			return false;
-	return true;
-}
-
-/* Is a row dead? */
-static inline bool
-gpusort_word_tuple_is_dead(const GsWordTuple *form, const Datum *row)
-{
-	GsHeapRow	heap_row;
-
-	gpusort_index_rows_unpack_tid(row[form->ncolumns], &heap_row);
-	return !heap_row.alive;
-}
-
 /* Forms the index tuples of rows. */
 typedef struct GsTupleFormer GsTupleFormer;
 
@@ -118,8 +63,5 @@ extern IndexTuple gpusort_tuple_former_form(GsTupleFormer *former,
 											const Datum *values,
 											const bool *isnull,
 											const ItemPointerData *tid);
-
-/* Returns the form of tuples, or NULL if they have columns that are not passed by value. */
-extern const GsWordTuple *gpusort_tuple_former_words(const GsTupleFormer *former);
 
 #endif							/* GPUSORT_INDEX_ROWS_H */

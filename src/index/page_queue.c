@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * page_queue.c
- *		Finished pages of a new index, on their way to its file.
+ *		Pages of a new index, on their way to its file.
  *
  * Batches form a ring, and are handed over, taken and used again in this order.  They are
  * written in any order.
@@ -16,6 +16,7 @@
  */
 #include "compat.h"
 
+#include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "access/xlogrecord.h"
 #include "miscadmin.h"
@@ -25,6 +26,7 @@
 #include "storage/spin.h"
 
 #include "index/page_queue.h"
+#include "service/fault.h"
 #include "sort/memory/shared_sort.h"
 
 /* The number of pages that fit into a WAL record. */
@@ -40,14 +42,18 @@
 typedef struct GsPageBatch
 {
 	pg_atomic_uint32 written;	/* is it in the file? */
+	int64		first_row;		/* position of the first one of which a tuple
+								 * is lacking; PG_INT64_MAX if none is */
 	int			n_pages;
 	uint32		pages[BATCH_PAGES]; /* numbers */
 	BlockNumber blocks[BATCH_PAGES];
+	GsPageFills later[BATCH_PAGES];
 } GsPageBatch;
 
 struct GsPageQueue
 {
 	bool		use_wal;
+	GsLeafForm	form;
 	uint32		n_batches;
 	uint32		n_pages;
 	Size		first_page;		/* offset of the first page */
@@ -99,12 +105,21 @@ gpusort_page_queue_bytes(bool shared)
 		(Size) count_pages(n_batches) * BLCKSZ;
 }
 
+static inline Page
+page_with_number(GsPageQueue *queue, uint32 number)
+{
+	return (Page) ((char *) queue + queue->first_page + (Size) number * BLCKSZ);
+}
+
 static void
 free_all_pages(GsPageQueue *queue)
 {
 	queue->n_free = queue->n_pages;
 	for (uint32 i = 0; i < queue->n_pages; i++)
+	{
 		queue->free[i] = i;
+		_bt_pageinit(page_with_number(queue, i), BLCKSZ);
+	}
 }
 
 GsPageQueue *
@@ -124,15 +139,12 @@ gpusort_page_queue_init(void *memory, bool shared, bool use_wal)
 	ConditionVariableInit(&queue->batch_handed);
 	ConditionVariableInit(&queue->batch_written);
 	for (uint32 i = 0; i < queue->n_batches; i++)
+	{
 		pg_atomic_init_u32(&queue->batches[i].written, 0);
+		queue->batches[i].first_row = PG_INT64_MAX;
+	}
 	free_all_pages(queue);
 	return queue;
-}
-
-static inline Page
-page_with_number(GsPageQueue *queue, uint32 number)
-{
-	return (Page) ((char *) queue + queue->first_page + (Size) number * BLCKSZ);
 }
 
 static inline GsPageBatch *
@@ -146,6 +158,15 @@ batch_with_number(GsPageQueue *queue, uint64 number)
  * ----------------------------------------------------------------
  */
 
+/* Form the tuples that pages of a batch lack. */
+static void
+form_tuples(GsPageQueue *queue, GsPageBatch *batch)
+{
+	for (int i = 0; i < batch->n_pages; i++)
+		gpusort_page_fill(&queue->form, &batch->later[i],
+						  page_with_number(queue, batch->pages[i]));
+}
+
 /*
  * Write the pages of a batch.  Blocks are not registered for the next checkpoint's sync,
  * since the file is synced at the end of the build.
@@ -155,6 +176,7 @@ write_batch(GsPageQueue *queue, Relation index, GsPageBatch *batch)
 {
 	Page		pages[BATCH_PAGES];
 
+	form_tuples(queue, batch);
 	for (int i = 0; i < batch->n_pages; i++)
 		pages[i] = page_with_number(queue, batch->pages[i]);
 
@@ -167,6 +189,12 @@ write_batch(GsPageQueue *queue, Relation index, GsPageBatch *batch)
 		PageSetChecksumInplace(pages[i], batch->blocks[i]);
 		smgrwrite(RelationGetSmgr(index), MAIN_FORKNUM, batch->blocks[i],
 				  (char *) pages[i], true);
+
+		/*
+		 * For the leader this would take longer, as the page is not in its
+		 * cache.
+		 */
+		_bt_pageinit(pages[i], BLCKSZ);
 	}
 	pg_memory_barrier();
 	pg_atomic_write_u32(&batch->written, 1);
@@ -197,6 +225,7 @@ gpusort_page_queue_work(GsPageQueue *queue, Relation index)
 		CHECK_FOR_INTERRUPTS();
 		if (batch != NULL)
 		{
+			gpusort_fault_host_late();
 			write_batch(queue, index, batch);
 			ConditionVariableSignal(&queue->batch_written);
 		}
@@ -234,20 +263,21 @@ use_again(GsPageQueue *queue)
 		for (int i = 0; i < batch->n_pages; i++)
 			queue->free[queue->n_free++] = batch->pages[i];
 		batch->n_pages = 0;
+		batch->first_row = PG_INT64_MAX;
 		pg_atomic_write_u32(&batch->written, 0);
 		queue->n_used_again++;
 	}
 }
 
 /*
- * Write batches that nobody has taken, and wait for the others, until at most 'most' batches
- * are not written.
+ * Write batches that nobody has taken, and wait for the others, until the first n that were
+ * ever handed over are written.
  */
 static void
-write_until(GsPageQueue *queue, Relation index, uint64 most)
+write_first(GsPageQueue *queue, Relation index, uint64 n)
 {
 	use_again(queue);
-	while (queue->n_handed - queue->n_used_again > most)
+	while (queue->n_used_again < n)
 	{
 		bool		closed;
 		GsPageBatch *batch = take_batch(queue, &closed);
@@ -287,7 +317,17 @@ hand_over(GsPageQueue *queue, Relation index)
 	queue->n_handed++;
 	SpinLockRelease(&queue->mutex);
 	ConditionVariableSignal(&queue->batch_handed);
-	write_until(queue, index, queue->n_batches - 1);
+	/* One must stay open. */
+	if (queue->n_handed >= queue->n_batches)
+		write_first(queue, index, queue->n_handed - queue->n_batches + 1);
+	else
+		use_again(queue);
+}
+
+void
+gpusort_page_queue_set_form(GsPageQueue *queue, const GsLeafForm *form)
+{
+	queue->form = *form;
 }
 
 Page
@@ -298,11 +338,26 @@ gpusort_page_queue_new_page(GsPageQueue *queue)
 	return page_with_number(queue, queue->free[--queue->n_free]);
 }
 
+/* Most pages lack one stretch of tuples, or none. */
+static void
+copy_fills(GsPageFills *dest, const GsPageFills *fills)
+{
+	dest->n = fills->n;
+	memcpy(dest->fills, fills->fills, fills->n * sizeof(GsLeafFill));
+}
+
 void
-gpusort_page_queue_put(GsPageQueue *queue, Relation index, BlockNumber block, Page page)
+gpusort_page_queue_put(GsPageQueue *queue, Relation index, BlockNumber block, Page page,
+					   const GsPageFills *later)
 {
 	GsPageBatch *batch = open_batch(queue);
 
+	batch->later[batch->n_pages].n = 0;
+	if (later != NULL && later->n > 0)
+	{
+		copy_fills(&batch->later[batch->n_pages], later);
+		batch->first_row = Min(batch->first_row, later->fills[0].position);
+	}
 	batch->pages[batch->n_pages] = ((char *) page - (char *) page_with_number(queue, 0)) / BLCKSZ;
 	batch->blocks[batch->n_pages] = block;
 	if (++batch->n_pages == BATCH_PAGES)
@@ -310,11 +365,26 @@ gpusort_page_queue_put(GsPageQueue *queue, Relation index, BlockNumber block, Pa
 }
 
 void
+gpusort_page_queue_recall(GsPageQueue *queue, Relation index, int64 position)
+{
+	uint64		n = queue->n_handed;
+
+	if (open_batch(queue)->first_row < position)
+	{
+		form_tuples(queue, open_batch(queue));
+		open_batch(queue)->first_row = PG_INT64_MAX;
+	}
+	while (n > queue->n_used_again && batch_with_number(queue, n - 1)->first_row >= position)
+		n--;
+	write_first(queue, index, n);
+}
+
+void
 gpusort_page_queue_flush(GsPageQueue *queue, Relation index)
 {
 	if (open_batch(queue)->n_pages > 0)
 		hand_over(queue, index);
-	write_until(queue, index, 0);
+	write_first(queue, index, queue->n_handed);
 }
 
 void
@@ -329,6 +399,7 @@ gpusort_page_queue_discard(GsPageQueue *queue)
 		ConditionVariableSleep(&queue->batch_written, gpusort_shared_wait_event());
 	ConditionVariableCancelSleep();
 	open_batch(queue)->n_pages = 0;
+	open_batch(queue)->first_row = PG_INT64_MAX;
 	free_all_pages(queue);
 	queue->n_blocks = 0;
 }

@@ -156,6 +156,7 @@ reach_fault(uint32 s, GsFaultPoint point)
 		case GS_FAULT_ALLOC:
 		case GS_FAULT_ALLOC_ONCE:
 		case GS_FAULT_ROWS:
+		case GS_FAULT_LATE:
 		case GS_FAULT_NOTHING:
 			break;
 	}

@@ -30,6 +30,7 @@ static const char *const action_names[] = {
 	[GS_FAULT_ERROR] = "error",
 	[GS_FAULT_HANG] = "hang",
 	[GS_FAULT_ROWS] = "rows",
+	[GS_FAULT_LATE] = "late",
 	[GS_FAULT_ALLOC] = "alloc",
 	[GS_FAULT_ALLOC_ONCE] = "alloc_once",
 };
@@ -52,8 +53,10 @@ can_happen(const GsFault *fault)
 	if (fault->point == GS_FAULT_HOST)
 		return fault->action == GS_FAULT_ALLOC ||
 			fault->action == GS_FAULT_ALLOC_ONCE ||
-			fault->action == GS_FAULT_ROWS;
+			fault->action == GS_FAULT_ROWS ||
+			fault->action == GS_FAULT_LATE;
 	return fault->action != GS_FAULT_ROWS &&
+		fault->action != GS_FAULT_LATE &&
 		fault->action != GS_FAULT_ALLOC_ONCE;
 }
 
@@ -157,6 +160,12 @@ gpusort_fault_host_rows(uint32 most)
 	uint32		number = number_of_host(GS_FAULT_ROWS);
 
 	return number > 0 ? number : most;
+}
+
+void
+gpusort_fault_host_late(void)
+{
+	pg_usleep(number_of_host(GS_FAULT_LATE) * 1000L);
 }
 
 #endif							/* GPUSORT_FAULTS */

@@ -42,6 +42,8 @@ typedef enum GsFaultAction
 								 * up this one */
 	GS_FAULT_ROWS,				/* a backend's session cannot have more rows
 								 * than 'number' */
+	GS_FAULT_LATE,				/* a worker of an index build forms the tuples
+								 * of pages only after 'number' milliseconds */
 	GS_FAULT_ALLOC,				/* of the allocations since the session was
 								 * opened, the one with this number fails: an
 								 * allocation of a backend at GS_FAULT_HOST,
@@ -83,6 +85,9 @@ extern bool gpusort_fault_host_alloc(uint32 *allocations);
  */
 extern uint32 gpusort_fault_host_rows(uint32 most);
 
+/* Called in a worker before it forms tuples: waits if there is such a fault. */
+extern void gpusort_fault_host_late(void);
+
 #else
 
 static inline GsFault
@@ -116,6 +121,11 @@ static inline uint32
 gpusort_fault_host_rows(uint32 most)
 {
 	return most;
+}
+
+static inline void
+gpusort_fault_host_late(void)
+{
 }
 
 #endif							/* GPUSORT_FAULTS */

@@ -889,3 +889,28 @@ gpusort_input_sort_mark(GsInputSort *sort)
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_external_mark(sort->runs.external);
 }
+
+bool
+gpusort_input_sort_in_place(GsInputSort *sort, int64 position, GsRowsInPlace *rows)
+{
+	if (sort->location == GS_ROWS_SHARED)
+	{
+		if (!gpusort_range_reader_in_place(sort->sharing.ranges, position, rows))
+			return false;
+		/* Merged rows are in memory that is used again. */
+		rows->lasting = !sort->sharing.merged;
+		return true;
+	}
+	if (!gpusort_input_sort_is_on_gpu(sort) || sort->sorter.stock_ties)
+		return false;
+	return sort->sorter.gpu_ties != NULL ?
+		gpusort_gpu_ties_in_place(sort->sorter.gpu_ties, position, rows) :
+		gpusort_gpu_session_in_place(sort->sorter.gpu, position, rows);
+}
+
+void
+gpusort_input_sort_lend(GsInputSort *sort, GsRecallRows recall, void *arg)
+{
+	if (gpusort_input_sort_is_on_gpu(sort))
+		gpusort_gpu_session_lend(sort->sorter.gpu, recall, arg);
+}

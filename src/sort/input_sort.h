@@ -237,7 +237,7 @@ gpusort_input_sort_put(GsInputSort *sort, TupleTableSlot *slot)
  * slot.  If the rows are on disk, positions must ascend unless spec->random_access is
  * set.  Returns false if the rows are lost.
  *
- * Only this function and the next one decide from where rows are returned.
+ * Only this function and gpusort_input_sort_in_place() decide from where rows are returned.
  */
 static inline bool
 gpusort_input_sort_get(GsInputSort *sort, int64 position,
@@ -261,17 +261,9 @@ gpusort_input_sort_get(GsInputSort *sort, int64 position,
 	return true;
 }
 
-/* Sets *rows to the rows from a position on, if they are one behind the other in memory. */
-static inline bool
-gpusort_input_sort_words(GsInputSort *sort, int64 position, GsWordRows *rows)
-{
-	if (sort->location == GS_ROWS_SHARED)
-		return gpusort_range_reader_words(sort->sharing.ranges, position, rows);
-	if (sort->location == GS_ROWS_IN_RUNS || sort->location == GS_ROWS_IN_MEMORY ||
-		sort->sorter.stock_ties)
-		return false;
-	return sort->sorter.gpu_ties == NULL &&
-		gpusort_gpu_session_words(sort->sorter.gpu, position, rows);
-}
+/* See gpusort_sort_in_place() and gpusort_sort_lend(). */
+extern bool gpusort_input_sort_in_place(GsInputSort *sort, int64 position,
+										GsRowsInPlace *rows);
+extern void gpusort_input_sort_lend(GsInputSort *sort, GsRecallRows recall, void *arg);
 
 #endif							/* GPUSORT_INPUT_SORT_H */

@@ -369,10 +369,16 @@ gpusort_sort_next(GsSort *sort, bool forward,
 }
 
 bool
-gpusort_sort_words(GsSort *sort, GsWordRows *rows)
+gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
 {
 	return sort->position < gpusort_input_sort_count(&sort->input) &&
-		gpusort_input_sort_words(&sort->input, sort->position, rows);
+		gpusort_input_sort_in_place(&sort->input, sort->position, rows);
+}
+
+void
+gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg)
+{
+	gpusort_input_sort_lend(&sort->input, recall, arg);
 }
 
 void

@@ -44,7 +44,7 @@
 #include "service/service_client.h"
 #include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
-#include "sort/base/word_rows.h"
+#include "sort/base/rows_in_place.h"
 #include "sort/disk/shared_run.h"
 
 typedef struct GsSort GsSort;
@@ -132,12 +132,18 @@ extern bool gpusort_sort_next(GsSort *sort, bool forward,
 							  TupleTableSlot *slot);
 
 /*
- * Are rows after the cursor one behind the other in memory?  Then sets *rows to some of
- * them, which are valid until the cursor moves.  gpusort_sort_skip() moves it beyond 'n' of
+ * Sets *rows to some of the rows after the cursor, where they are in memory.  They are valid
+ * until gpusort_sort_next() is called.  gpusort_sort_skip() moves the cursor beyond 'n' of
  * them.  Returns false if gpusort_sort_next() has to be asked for the next row.
  */
-extern bool gpusort_sort_words(GsSort *sort, GsWordRows *rows);
+extern bool gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows);
 extern void gpusort_sort_skip(GsSort *sort, uint32 n);
+
+/*
+ * From now on such rows may be read for longer, if they are 'lasting': until recall(), which
+ * gpusort_sort_next() calls, has returned for a position behind them, or until the sort ends.
+ */
+extern void gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg);
 
 /*
  * In an index build, after gpusort_sort_next() returned false: were the

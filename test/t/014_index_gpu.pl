@@ -169,6 +169,11 @@ like($session->run('SET pg_gpusort.debug_require = gpu; CREATE UNIQUE INDEX buil
 	qr/could not create unique index/, 'workers: duplicates');
 $session->run('RESET ALL');
 as_stock('workers', '(u, t)', 'gpu', 'UNIQUE');
+
+# The leader must not give memory back to the device whose rows workers still need.
+$session->run("SET pg_gpusort.debug_fault = 'host:late:100'");
+as_stock('workers that form tuples late', $_, 'gpu') foreach @few, '(few)';
+$session->run('RESET ALL');
 foreach my $point ('put:memory', 'put:error')
 {
 	faulty("$point:$_", $point =~ /memory/ ? "$full 1" : "$failed 1", $point =~ /memory/ ? @few : "(t)") foreach 1, 2, 5, 20;

@@ -39,6 +39,12 @@
 /* Sorted chunks that are requested before they are needed. */
 #define CHUNKS_AHEAD		(GPUSORT_SLOT_CHUNKS - 1)
 
+/* Chunks before the one that is being read, whose rows can be lent. */
+#define LENT_CHUNKS			2
+
+StaticAssertDecl(LENT_CHUNKS + 1 < GPUSORT_SLOT_CHUNKS,
+				 "there must always be a chunk to go on with");
+
 StaticAssertDecl(GPUSORT_CPU_MAX_KEY_WORDS <= GPUSORT_MAX_KEY_WORDS,
 				 "every key can go to a device");
 
@@ -72,10 +78,18 @@ typedef struct GsWindow
 	int64		first;			/* position of its first row */
 	uint32		rows;
 	char	   *data;
-	uint32	   *offsets;		/* of rows, if their length varies */
+	const uint32 *lengths;		/* of rows, if their length varies */
+	uint32	   *offsets;		/* likewise */
 	const uint32 *ties;			/* see GsSortedChunk */
 	uint32		first_tie;		/* bit of its first row in 'ties' */
 } GsWindow;
+
+/* A chunk that has been read, but not freed. */
+typedef struct GsLentChunk
+{
+	GsPoolChunk *chunk;
+	int64		end;			/* position after its last row */
+} GsLentChunk;
 
 struct GsGpuSession
 {
@@ -87,6 +101,7 @@ struct GsGpuSession
 	Size		max_row_bytes;
 	GsClient   *client;
 	bool		shared;			/* do other processes add rows, too? */
+	bool		has_ties;		/* do sorted chunks tell which rows are ties? */
 	GsFallback	failure;
 
 	/* Adding rows. */
@@ -100,6 +115,10 @@ struct GsGpuSession
 	int64		nrows;
 	GsSortedPart parts[GS_PARTS];
 	GsWindow	window;
+	GsRecallRows recall;		/* NULL if rows are not lent */
+	void	   *recall_arg;
+	int			nlent;
+	GsLentChunk lent[LENT_CHUNKS];	/* in the order in which they were read */
 	int			nahead;
 	GsPoolChunk *ahead[CHUNKS_AHEAD];	/* requested, in order */
 	instr_time	fetch_time;
@@ -158,7 +177,8 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	session = make_session(spec);
 	options.key_words = session->words;
 	options.variable = session->format->variable;
-	options.ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
+	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
+	options.ties = session->has_ties;
 	options.row_width = session->format->packed_bytes;
 	options.expected_rows = spec->expected_rows;
 	options.expected_bytes = spec->expected_rows *
@@ -557,6 +577,34 @@ get_chunk(GsGpuSession *session, GsPart part, uint64 number)
 	return chunk;
 }
 
+/* Free the chunk of the window, or lend it and free one that was lent before. */
+static void
+leave_window(GsGpuSession *session)
+{
+	GsWindow   *window = &session->window;
+	GsPoolChunk *chunk = window->chunk;
+
+	if (chunk != NULL && session->recall != NULL)
+	{
+		GsLentChunk leaving = {chunk, window->first + window->rows};
+
+		chunk = NULL;
+		if (session->nlent == LENT_CHUNKS)
+		{
+			session->recall(session->recall_arg, session->lent[0].end);
+			chunk = session->lent[0].chunk;
+			session->nlent--;
+			memmove(session->lent, session->lent + 1,
+					session->nlent * sizeof(session->lent[0]));
+		}
+		session->lent[session->nlent++] = leaving;
+	}
+	if (chunk != NULL)
+		gpusort_chunk_free(chunk);
+	window->chunk = NULL;
+	window->rows = 0;
+}
+
 static void
 open_window(GsGpuSession *session, GsPoolChunk *chunk)
 {
@@ -574,13 +622,13 @@ open_window(GsGpuSession *session, GsPoolChunk *chunk)
 		part->starts[part->nstarts++] = chunk->first_row + chunk->rows;
 	if (session->format->variable)
 	{
-		const uint32 *lengths = (uint32 *) (address + chunk->lengths_offset);
 		uint32		offset = 0;
 
+		window->lengths = (const uint32 *) (address + chunk->lengths_offset);
 		for (uint32 i = 0; i < chunk->rows; i++)
 		{
 			window->offsets[i] = offset;
-			offset += lengths[i];
+			offset += window->lengths[i];
 		}
 	}
 }
@@ -595,11 +643,7 @@ move_window(GsGpuSession *session, int64 position)
 	instr_time	end;
 	GsPoolChunk *chunk;
 
-	if (session->window.chunk != NULL)
-		gpusort_chunk_free(session->window.chunk);
-	session->window.chunk = NULL;
-	session->window.rows = 0;
-
+	leave_window(session);
 	INSTR_TIME_SET_CURRENT(start);
 	if (session->nahead > 0)
 		ask_ahead(session, part, number);
@@ -688,19 +732,51 @@ gpusort_gpu_session_get_untied(GsGpuSession *session, int64 position,
 	return 1;
 }
 
-bool
-gpusort_gpu_session_words(GsGpuSession *session, int64 position, GsWordRows *rows)
+/* Returns the number of rows of the window from one on that come before any row with a tie. */
+static uint32
+count_untied(const GsGpuSession *session, uint64 within)
 {
-	const GsRowFormat *format = session->format;
-	uint64		within = (uint64) (position - session->window.first);
+	uint32		end = session->window.rows;
+	uint32		n = 0;
 
-	if (!format->only_words || format->null_bytes != 1 || within >= session->window.rows)
+	if (!session->has_ties)
+		return end - within;
+	while (within + n < end && !is_tie(session, within + n))
+		n++;
+	return n;
+}
+
+bool
+gpusort_gpu_session_in_place(GsGpuSession *session, int64 position, GsRowsInPlace *rows)
+{
+	const GsWindow *window = &session->window;
+	const GsRowFormat *format = session->format;
+	uint64		within = (uint64) (position - window->first);
+
+	if (format->null_bytes != 1 || within >= window->rows)
 		return false;
-	rows->bytes = format->packed_bytes;
-	rows->first = session->window.data + within * rows->bytes;
-	rows->nrows = session->window.rows - within;
-	rows->nulls = format->columns_bytes;
-	return true;
+	memset(rows, 0, sizeof(*rows));
+	rows->nrows = count_untied(session, within);
+	if (format->variable)
+	{
+		rows->first = window->data + window->offsets[within];
+		rows->lengths = window->lengths + within;
+	}
+	else
+	{
+		rows->row_bytes = format->packed_bytes;
+		rows->first = window->data + within * rows->row_bytes;
+	}
+	rows->null_offset = format->columns_bytes;
+	rows->lasting = session->recall != NULL;
+	return rows->nrows > 0;
+}
+
+void
+gpusort_gpu_session_lend(GsGpuSession *session, GsRecallRows recall, void *arg)
+{
+	session->recall = recall;
+	session->recall_arg = arg;
 }
 
 int64

@@ -10,7 +10,7 @@
 
 #include "service/service_client.h"
 #include "sort/base/sort_spec.h"
-#include "sort/base/word_rows.h"
+#include "sort/base/rows_in_place.h"
 
 /*
  * The number of words of a string in a key.  On a device, longer keys cost less than
@@ -90,11 +90,15 @@ extern int	gpusort_gpu_session_get_untied(GsGpuSession *session, int64 position,
 										   Datum *values, bool *isnull);
 
 /*
- * Sets *rows to the rows from a position on, to the end of the chunk that was read last, if
- * they are one behind the other, without regard to ties.  Returns false otherwise.
+ * Sets *rows to the rows from a position on, to the end of the chunk that was read last, or
+ * to before the first one with a tie.  Returns false if there are none.
+ *
+ * They are valid until a row of another chunk is read.  If they were lent, chunks are used
+ * again only after recall() has returned for a position behind their rows.
  */
-extern bool gpusort_gpu_session_words(GsGpuSession *session, int64 position,
-									  GsWordRows *rows);
+extern bool gpusort_gpu_session_in_place(GsGpuSession *session, int64 position,
+										 GsRowsInPlace *rows);
+extern void gpusort_gpu_session_lend(GsGpuSession *session, GsRecallRows recall, void *arg);
 
 /*
  * The position after the last row in the chunk of the row last read.  Values of rows

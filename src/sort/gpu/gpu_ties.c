@@ -302,6 +302,12 @@ has_passed(const GsGpuTies *ties, int64 position)
 		!gpusort_host_sort_can_get(ties->nested, position - ties->start);
 }
 
+bool
+gpusort_gpu_ties_in_place(const GsGpuTies *ties, int64 position, GsRowsInPlace *rows)
+{
+	return position == ties->end && gpusort_gpu_session_in_place(ties->gpu, position, rows);
+}
+
 void
 gpusort_gpu_ties_end(GsGpuTies *ties)
 {

@@ -28,6 +28,13 @@ extern GsGpuTies *gpusort_gpu_ties_create(const GsSortSpec *spec,
 extern bool gpusort_gpu_ties_get(GsGpuTies *ties, int64 position,
 								 Datum *values, bool *isnull);
 
+/*
+ * See gpusort_gpu_session_in_place(): false as well in a group of ties that has not been
+ * returned as a whole.
+ */
+extern bool gpusort_gpu_ties_in_place(const GsGpuTies *ties, int64 position,
+									  GsRowsInPlace *rows);
+
 extern void gpusort_gpu_ties_end(GsGpuTies *ties);
 
 #endif							/* GPUSORT_GPU_TIES_H */

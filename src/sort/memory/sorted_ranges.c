@@ -200,18 +200,30 @@ gpusort_range_reader_create_array(const GsSortSpec *spec,
 }
 
 bool
-gpusort_range_reader_words(const GsRangeReader *reader, int64 position, GsWordRows *rows)
+gpusort_range_reader_in_place(const GsRangeReader *reader, int64 position,
+							  GsRowsInPlace *rows)
 {
 	const GsRowFormat *format = reader->format;
 	const GsSortedRange *range = &reader->range;
 	uint64		within = position - reader->start;
 
-	if (within >= range->nrows || range->rows != NULL || range->nulls != NULL ||
-		!format->only_words || format->null_bytes != 1)
+	if (within >= range->nrows || format->null_bytes != 1)
 		return false;
-	rows->bytes = range->packed ? format->packed_bytes : format->fixed_bytes;
-	rows->first = range->slots + within * rows->bytes;
+	memset(rows, 0, sizeof(*rows));
 	rows->nrows = range->nrows - within;
-	rows->nulls = range->packed ? format->columns_bytes : 0;
+	if (range->rows != NULL)
+	{
+		rows->addresses = range->rows + within;
+		rows->first = rows->addresses[0];
+	}
+	else
+	{
+		rows->row_bytes = range->packed ? format->packed_bytes : format->fixed_bytes;
+		rows->first = range->slots + within * rows->row_bytes;
+	}
+	if (range->packed)
+		rows->null_offset = format->columns_bytes;
+	else if (range->nulls != NULL)
+		rows->nulls = range->nulls + within;
 	return true;
 }

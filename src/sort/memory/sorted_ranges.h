@@ -10,7 +10,7 @@
 
 #include "sort/base/budget.h"
 #include "sort/base/row_format.h"
-#include "sort/base/word_rows.h"
+#include "sort/base/rows_in_place.h"
 #include "sort/memory/row_store.h"
 
 /*
@@ -151,10 +151,11 @@ gpusort_range_reader_get(GsRangeReader *reader, int64 position, Datum *values,
 }
 
 /*
- * Sets *rows to the rows from a position on, to the end of the range that was read last, if
- * they are one behind the other.  Returns false otherwise.
+ * Sets *rows to the rows from a position on, to the end of the range that was read last.
+ * They are valid until another range is read.  Returns false if they have to be read one by
+ * one.
  */
-extern bool gpusort_range_reader_words(const GsRangeReader *reader, int64 position,
-									   GsWordRows *rows);
+extern bool gpusort_range_reader_in_place(const GsRangeReader *reader, int64 position,
+										  GsRowsInPlace *rows);
 
 #endif							/* GPUSORT_SORTED_RANGES_H */

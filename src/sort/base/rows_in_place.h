@@ -1,0 +1,98 @@
+/*-------------------------------------------------------------------------
+ *
+ * rows_in_place.h
+ *		Rows of a sort, in sorted order, where they are in memory.
+ *
+ * So a reader need not take them out one by one.  They are stored or packed rows of a format
+ * with a NULL bitmap of one byte (row_format.h).
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ROWS_IN_PLACE_H
+#define GPUSORT_ROWS_IN_PLACE_H
+
+#include "c.h"
+
+/* Some rows, number 0 to nrows - 1. */
+typedef struct GsRowsInPlace
+{
+	uint32		nrows;
+	const char *first;			/* row 0 */
+
+	/* Where the others are.  One of these is set. */
+	Size		row_bytes;		/* one behind the other, of this length */
+	const uint32 *lengths;		/* one behind the other, of these lengths */
+	char	   *const *addresses;	/* anywhere */
+
+	/* Where the NULL bitmaps are: one of these, or none if no row has a NULL. */
+	uint32		null_offset;	/* in each row */
+	const uint8 *nulls;
+
+	/*
+	 * Can other processes read them, at the same addresses, and do they stay
+	 * after the cursor has moved on?  See gpusort_sort_lend().
+	 */
+	bool		lasting;
+} GsRowsInPlace;
+
+/*
+ * The memory of rows before a position of the sort will be used for others.  Returns when
+ * nobody reads them any more.
+ */
+typedef void (*GsRecallRows) (void *arg, int64 position);
+
+/* One of the rows.  Behind the last one, 'row' is undefined. */
+typedef struct GsRowPlace
+{
+	const char *row;
+	uint32		number;
+} GsRowPlace;
+
+static inline GsRowPlace
+gpusort_first_place(const GsRowsInPlace *rows)
+{
+	return (GsRowPlace)
+	{
+		rows->first, 0
+	};
+}
+
+/* Returns the row after one. */
+static inline GsRowPlace
+gpusort_next_place(const GsRowsInPlace *rows, GsRowPlace place)
+{
+	GsRowPlace	next = {place.row, place.number + 1};
+
+	if (rows->addresses != NULL)
+		next.row = next.number < rows->nrows ? rows->addresses[next.number] : NULL;
+	else
+		next.row += rows->row_bytes > 0 ? rows->row_bytes : rows->lengths[place.number];
+	return next;
+}
+
+static inline bool
+gpusort_place_has_null(const GsRowsInPlace *rows, GsRowPlace place)
+{
+	if (rows->null_offset > 0)
+		return place.row[rows->null_offset] != 0;
+	return rows->nulls != NULL && rows->nulls[place.number] != 0;
+}
+
+/* Returns n of the rows, beginning with one of them. */
+static inline GsRowsInPlace
+gpusort_rows_from_place(const GsRowsInPlace *rows, GsRowPlace place, uint32 n)
+{
+	GsRowsInPlace some = *rows;
+
+	some.nrows = n;
+	some.first = place.row;
+	if (some.lengths != NULL)
+		some.lengths += place.number;
+	if (some.addresses != NULL)
+		some.addresses += place.number;
+	if (some.nulls != NULL)
+		some.nulls += place.number;
+	return some;
+}
+
+#endif							/* GPUSORT_ROWS_IN_PLACE_H */
