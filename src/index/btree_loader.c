@@ -34,7 +34,7 @@
 
 #include "core/copy_bytes.h"
 #include "index/btree_loader.h"
-#include "index/btree_writer.h"
+#include "index/page_writer.h"
 #include "work.h"
 
 /* A tuple that is larger than this might be too large for a btree. */
@@ -79,7 +79,7 @@ struct GsBtreeLoader
 	Relation	heap;
 	Relation	index;
 	BTScanInsert key;
-	GsBtreeWriter *writer;
+	GsPageWriter *writer;
 	BlockNumber n_blocks;		/* block numbers given to pages so far */
 	GsBtreeLevel *leaves;
 
@@ -96,7 +96,7 @@ static void add_to_level(GsBtreeLoader *loader, GsBtreeLevel *level,
 static Page
 begin_page(GsBtreeLoader *loader, uint32 height)
 {
-	Page		page = gpusort_btree_writer_new_page(loader->writer);
+	Page		page = gpusort_page_writer_new_page(loader->writer);
 	BTPageOpaque opaque;
 
 	_bt_pageinit(page, BLCKSZ);
@@ -300,7 +300,7 @@ finish_page(GsBtreeLoader *loader, GsBtreeLevel *level)
 	set_high_key(loader, level, page);
 	BTPageGetOpaque(page)->btpo_next = level->block;
 	BTPageGetOpaque(level->page)->btpo_prev = block;
-	gpusort_btree_writer_put(loader->writer, block, page);
+	gpusort_page_writer_put(loader->writer, block, page);
 }
 
 /* Add a tuple to a level.  'posting_bytes' is the size of its posting list. */
@@ -596,7 +596,7 @@ gpusort_btree_loader_begin(Relation heap, Relation index, bool unique,
 	loader->index = index;
 	loader->key = _bt_mkscankey(index, NULL);
 	loader->key->allequalimage = all_equal_image;
-	loader->writer = gpusort_btree_writer_begin(index, queue);
+	loader->writer = gpusort_page_writer_begin(index, queue);
 
 	loader->n_blocks = BTREE_METAPAGE + 1;
 	loader->leaves = begin_level(loader, 0);
@@ -637,7 +637,7 @@ finish_levels(GsBtreeLoader *loader)
 		else
 			BTPageGetOpaque(level->page)->btpo_flags |= BTP_ROOT;
 		remove_high_key(level->page);
-		gpusort_btree_writer_put(loader->writer, level->block, level->page);
+		gpusort_page_writer_put(loader->writer, level->block, level->page);
 
 		if (level->parent == NULL)
 			return level;
@@ -648,10 +648,10 @@ finish_levels(GsBtreeLoader *loader)
 static void
 put_metapage(GsBtreeLoader *loader, BlockNumber root, uint32 height)
 {
-	Page		page = gpusort_btree_writer_new_page(loader->writer);
+	Page		page = gpusort_page_writer_new_page(loader->writer);
 
 	_bt_initmetapage(page, root, height, loader->key->allequalimage);
-	gpusort_btree_writer_put(loader->writer, BTREE_METAPAGE, page);
+	gpusort_page_writer_put(loader->writer, BTREE_METAPAGE, page);
 }
 
 void
@@ -671,7 +671,7 @@ gpusort_btree_loader_end(GsBtreeLoader *loader)
 
 		put_metapage(loader, root->block, root->height);
 	}
-	gpusort_btree_writer_end(loader->writer);
+	gpusort_page_writer_end(loader->writer);
 	MemoryContextDelete(context);
 }
 
@@ -680,7 +680,7 @@ gpusort_btree_loader_abandon(GsBtreeLoader *loader)
 {
 	Relation	index = loader->index;
 
-	gpusort_btree_writer_abandon(loader->writer);
+	gpusort_page_writer_abandon(loader->writer);
 	MemoryContextDelete(loader->context);
 	if (RelationGetNumberOfBlocks(index) > 0)
 		RelationTruncate(index, 0);
