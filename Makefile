@@ -139,6 +139,8 @@ OBJS = \
 	src/index/gin_merge.o \
 	src/index/gin_posting_tree.o \
 	src/index/gin_writer.o \
+	src/index/gin_collect.o \
+	src/index/gin_workers.o \
 	src/index/gin_build.o \
 	src/index/page_queue.o \
 	src/index/btree_loader.o \

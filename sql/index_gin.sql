@@ -90,6 +90,17 @@ SELECT * FROM check_gins('CREATE INDEX built ON texts USING gin', '(t gin_trgm_o
 SELECT check_gin('CREATE INDEX built ON many USING gin (a)');
 RESET maintenance_work_mem;
 
+-- workers, if there are any for it
+CREATE TABLE shared AS SELECT a, ARRAY[i % 9 + 0.10, i % 9 + 0.1] AS n, i FROM many;
+ALTER TABLE shared SET (parallel_workers = 2);
+SET max_parallel_maintenance_workers = 2;
+SET maintenance_work_mem = '96MB';
+SELECT * FROM check_gins('CREATE INDEX built ON shared USING gin', '(a); (a, n) WHERE i % 10 > 0; (n)');
+SET maintenance_work_mem = '3MB';
+SELECT * FROM check_gins('CREATE INDEX built ON shared USING gin', '(a); (a, i)', 'node');
+RESET maintenance_work_mem;
+SET max_parallel_maintenance_workers = 0;
+
 -- ---- Statements ----
 
 SET pg_gpusort.min_rows = 0;
@@ -153,5 +164,5 @@ SET pg_gpusort.debug_require = gpu;
 CREATE INDEX gpu_index ON many USING gin (a);
 RESET pg_gpusort.debug_require;
 SET client_min_messages = warning;
-DROP TABLE parts, many, found, arrays, documents, texts CASCADE;
+DROP TABLE parts, many, shared, found, arrays, documents, texts CASCADE;
 DROP EXTENSION btree_gin, hstore, intarray, pg_trgm;

@@ -20,7 +20,6 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_FEW_INDEX_ROWS] = "fewer rows than pg_gpusort.min_index_rows",
 	[GS_FALLBACK_TABLE_AM] = "the table is not a heap",
 	[GS_FALLBACK_OPEN_ROWS] = "rows of the table belong to open transactions",
-	[GS_FALLBACK_GIN_WORKERS] = "PostgreSQL builds the index with parallel workers",
 	[GS_FALLBACK_WORK_MEM] = "rows exceeded pg_gpusort.work_mem",
 	[GS_FALLBACK_MAINTENANCE_MEM] = "rows exceeded maintenance_work_mem",
 	[GS_FALLBACK_OUT_OF_MEMORY] = "out of memory",

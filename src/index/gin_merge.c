@@ -10,6 +10,8 @@
  */
 #include "compat.h"
 
+#include "utils/memutils.h"
+
 #include "core/loser_tree.h"
 #include "index/gin_merge.h"
 #include "work.h"
@@ -59,6 +61,13 @@ is_before(void *arg, uint32_t a, uint32_t b)
 												  &merge->sources[b].key);
 
 	gpusort_work_add(2 * GPUSORT_WORK_ROW);
+	if (order == 0)
+	{
+		uint64		tid_a = merge->sources[a].streams[0]->tids[0];
+		uint64		tid_b = merge->sources[b].streams[0]->tids[0];
+
+		order = tid_a < tid_b ? -1 : tid_a > tid_b;
+	}
 	return order != 0 ? order < 0 : a < b;
 }
 
@@ -87,32 +96,45 @@ advance(GsGinMerge *merge, uint32 number)
 	}
 }
 
+/* Open the runs of a set as the sources from number 'n' on.  Returns the next number. */
+static uint32
+open_runs(GsGinMerge *merge, uint32 n, GsGinRuns *runs, Size buffer_bytes)
+{
+	for (uint32 i = 0; i < gpusort_gin_runs_count(runs); i++)
+		merge->sources[n++].run = gpusort_gin_run_open(runs, i, buffer_bytes);
+	return n;
+}
+
 GsGinMerge *
-gpusort_gin_merge_begin(GsGinOrder *order, GsGinKeys *keys, GsGinRuns *runs, Size memory)
+gpusort_gin_merge_begin(GsGinOrder *order, GsGinKeys *keys, GsGinRuns *runs,
+						GsGinRuns **others, uint32 nothers, Size memory)
 {
 	GsGinMerge *merge = palloc0(sizeof(GsGinMerge));
-	uint32		nruns = gpusort_gin_runs_count(runs);
-	uint32		nsources = nruns + 1;
+	uint32		nruns = runs == NULL ? 0 : gpusort_gin_runs_count(runs);
+	uint32		n = 0;
+	Size		buffer_bytes;
 
+	for (uint32 i = 0; i < nothers; i++)
+		nruns += gpusort_gin_runs_count(others[i]);
+	buffer_bytes = Min(memory / Max(nruns, 1), MAX_BUFFER_BYTES);
 	merge->order = order;
 	merge->keys = keys;
-	merge->nsources = nsources;
-	merge->sources = palloc0(nsources * sizeof(GsGinSource));
-	merge->taken = palloc(nsources * sizeof(uint32));
-	merge->max_streams = nsources;
-	merge->streams = palloc(nsources * sizeof(GsTidStream *));
-	merge->tree.count = nsources;
-	merge->tree.players = palloc0(nsources * sizeof(GsPlayer));
-	merge->tree.losers = palloc(nsources * sizeof(uint32));
+	merge->nsources = nruns + 1;
+	merge->sources = palloc0(merge->nsources * sizeof(GsGinSource));
+	merge->taken = palloc(merge->nsources * sizeof(uint32));
+	merge->max_streams = merge->nsources;
+	merge->streams = palloc(merge->nsources * sizeof(GsTidStream *));
+	merge->tree.count = merge->nsources;
+	merge->tree.players = palloc0(merge->nsources * sizeof(GsPlayer));
+	merge->tree.losers = palloc(merge->nsources * sizeof(uint32));
 	merge->tree.tie = is_before;
 	merge->tree.tie_arg = merge;
-	for (uint32 i = 0; i < nsources; i++)
-	{
-		if (i < nruns)
-			merge->sources[i].run =
-				gpusort_gin_run_open(runs, i, Min(memory / nruns, MAX_BUFFER_BYTES));
+	if (runs != NULL)
+		n = open_runs(merge, n, runs, buffer_bytes);
+	for (uint32 i = 0; i < nothers; i++)
+		n = open_runs(merge, n, others[i], buffer_bytes);
+	for (uint32 i = 0; i < merge->nsources; i++)
 		advance(merge, i);
-	}
 	gpusort_loser_tree_start(&merge->tree);
 	return merge;
 }
@@ -198,4 +220,34 @@ gpusort_gin_merge_tids(GsGinMerge *merge, uint64 *tids)
 	if (n > 0)
 		merge->last = tids[n - 1];
 	return n;
+}
+
+void
+gpusort_gin_merge_write(GsGinOrder *order, GsGinKeys *keys, GsGinRuns *runs, Size memory,
+						GsGinRuns *target)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort GIN run",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsGinMerge *merge = gpusort_gin_merge_begin(order, keys, runs, NULL, 0, memory);
+	uint64		tids[GPUSORT_TID_BATCH];
+	GsGinKey	key;
+
+	gpusort_gin_runs_begin_run(target);
+	while (gpusort_gin_merge_next(merge, &key))
+	{
+		uint32		count;
+
+		gpusort_gin_runs_begin_key(target, &key);
+		while ((count = gpusort_gin_merge_tids(merge, tids)) > 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			gpusort_gin_runs_add(target, tids, count);
+		}
+		gpusort_gin_runs_end_key(target);
+	}
+	gpusort_gin_runs_end_run(target);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 }

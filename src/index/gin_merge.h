@@ -8,21 +8,24 @@
 #ifndef GPUSORT_GIN_MERGE_H
 #define GPUSORT_GIN_MERGE_H
 
+#include "index/gin_keys.h"
 #include "index/gin_runs.h"
 
 typedef struct GsGinMerge GsGinMerge;
 
 /*
- * Begin to read sorted keys, and runs with buffers of 'memory' bytes together.  The runs
- * have the keys that were added first, in the order of the runs.
+ * Begin to read sorted keys, and all runs of a set and of 'nothers' others, with buffers of
+ * 'memory' bytes together.  'runs' is NULL if there are none.  The merge is allocated in the
+ * current memory context.
  */
 extern GsGinMerge *gpusort_gin_merge_begin(GsGinOrder *order, GsGinKeys *keys,
-										   GsGinRuns *runs, Size memory);
+										   GsGinRuns *runs, GsGinRuns **others,
+										   uint32 nothers, Size memory);
 
 /*
- * Get the next key in the order of the index.  Of equal keys it is the one added first.  It
- * is valid until the next call, before which all of its TIDs have to be read.  Returns false
- * at the end.
+ * Get the next key in the order of the index.  Of equal keys it is the one with the first
+ * TID.  It is valid until the next call, before which all of its TIDs have to be read.
+ * Returns false at the end.
  */
 extern bool gpusort_gin_merge_next(GsGinMerge *merge, GsGinKey *key);
 
@@ -31,5 +34,12 @@ extern bool gpusort_gin_merge_next(GsGinMerge *merge, GsGinKey *key);
  * their number, which is 0 at the end.
  */
 extern uint32 gpusort_gin_merge_tids(GsGinMerge *merge, uint64 *tids);
+
+/*
+ * Merge sorted keys with all runs of a set, or none if it is NULL, and write the result to
+ * 'target' as one more run.
+ */
+extern void gpusort_gin_merge_write(GsGinOrder *order, GsGinKeys *keys, GsGinRuns *runs,
+									Size memory, GsGinRuns *target);
 
 #endif							/* GPUSORT_GIN_MERGE_H */

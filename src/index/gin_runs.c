@@ -28,16 +28,11 @@ typedef struct GsRunKey
 
 #define RUN_END		((GinNullCategory) 127)
 
-typedef struct GsGinRun
-{
-	GsExtent	first;
-	uint32		nextents;
-} GsGinRun;
-
 struct GsGinRuns
 {
 	GsGinOrder *order;
 	MemoryContext context;
+	const GsRunTarget *target;	/* or NULL */
 	GsExtentFile *file;
 	GsGinRun   *runs;
 	uint32		nruns;
@@ -46,6 +41,7 @@ struct GsGinRuns
 	/* While a run is written: */
 	char	   *buffer;			/* of an extent */
 	Size		filled;			/* bytes of it */
+	uint64		last;			/* TID */
 };
 
 struct GsGinRunReader
@@ -65,13 +61,32 @@ struct GsGinRunReader
 };
 
 GsGinRuns *
-gpusort_gin_runs_create(GsGinOrder *order)
+gpusort_gin_runs_create(GsGinOrder *order, const GsRunTarget *target)
 {
 	GsGinRuns  *runs = palloc0(sizeof(GsGinRuns));
 
 	runs->order = order;
 	runs->context = CurrentMemoryContext;
+	runs->target = target;
 	return runs;
+}
+
+GsGinRuns *
+gpusort_gin_runs_open(GsGinOrder *order, const GsRunTarget *target, const GsGinRun *run)
+{
+	GsGinRuns  *runs = gpusort_gin_runs_create(order, target);
+
+	runs->file = gpusort_extent_file_open(EXTENT_BYTES, target->set, target->producer);
+	runs->runs = palloc(sizeof(GsGinRun));
+	runs->runs[0] = *run;
+	runs->nruns = 1;
+	return runs;
+}
+
+GsGinRun
+gpusort_gin_runs_get(const GsGinRuns *runs, uint32 number)
+{
+	return runs->runs[number];
 }
 
 uint32
@@ -102,8 +117,8 @@ write_extent(GsGinRuns *runs)
 
 	/* Nothing is freed, so extents follow each other. */
 	if (run->nextents++ == 0)
-		run->first = extent;
-	Assert(extent == run->first + run->nextents - 1);
+		run->first_extent = extent;
+	Assert(extent == run->first_extent + run->nextents - 1);
 	gpusort_extent_file_write(runs->file, extent, runs->buffer, EXTENT_BYTES);
 	runs->filled = 0;
 }
@@ -113,6 +128,12 @@ put_bytes(GsGinRuns *runs, const void *data, Size length)
 {
 	const char *bytes = data;
 
+	if (likely(length < EXTENT_BYTES - runs->filled))
+	{
+		memcpy(runs->buffer + runs->filled, bytes, length);
+		runs->filled += length;
+		return;
+	}
 	while (length > 0)
 	{
 		Size		part = Min(length, EXTENT_BYTES - runs->filled);
@@ -126,12 +147,13 @@ put_bytes(GsGinRuns *runs, const void *data, Size length)
 	}
 }
 
-static void
-put_key(GsGinRuns *runs, const GsGinKey *key)
+void
+gpusort_gin_runs_begin_key(GsGinRuns *runs, const GsGinKey *key)
 {
 	const GsGinColumn *column = &runs->order->columns[key->attnum - 1];
 	GsRunKey	header;
 
+	runs->last = 0;
 	memset(&header, 0, sizeof(header));
 	header.attnum = key->attnum;
 	header.category = key->category;
@@ -151,40 +173,36 @@ put_key(GsGinRuns *runs, const GsGinKey *key)
 		put_bytes(runs, &header, sizeof(header));
 }
 
-static void
-put_tids(GsGinRuns *runs, GsTidStream **streams, uint32 nstreams)
+void
+gpusort_gin_runs_add(GsGinRuns *runs, const uint64 *tids, uint32 count)
 {
-	uint64		tids[GPUSORT_TID_BATCH];
-	uint8		bytes[GPUSORT_TID_BATCH * GPUSORT_TID_MAX_BYTES];
-	uint64		last = 0;
-	uint32		n;
-
-	while ((n = gpusort_tid_streams_read(streams, nstreams, last, tids)) > 0)
+	for (uint32 i = 0; i < count; i++)
 	{
-		uint8	   *end = bytes;
+		uint8		bytes[GPUSORT_TID_MAX_BYTES];
+		uint8	   *end = gpusort_tid_write(bytes, tids[i] - runs->last);
 
-		for (uint32 i = 0; i < n; i++)
-		{
-			end = gpusort_tid_write(end, tids[i] - last);
-			last = tids[i];
-		}
 		put_bytes(runs, bytes, end - bytes);
-		gpusort_work_add(n * sizeof(uint64));
-		CHECK_FOR_INTERRUPTS();
+		runs->last = tids[i];
 	}
-	bytes[0] = 0;
-	put_bytes(runs, bytes, 1);
+	gpusort_work_add(count * sizeof(uint64));
 }
 
-/* Prepare for one more run. */
-static void
-begin_run(GsGinRuns *runs)
+void
+gpusort_gin_runs_end_key(GsGinRuns *runs)
+{
+	const uint8 zero = 0;
+
+	put_bytes(runs, &zero, 1);
+}
+
+void
+gpusort_gin_runs_begin_run(GsGinRuns *runs)
 {
 	MemoryContext caller = MemoryContextSwitchTo(runs->context);
 
 	if (runs->file == NULL)
 	{
-		runs->file = gpusort_extent_file_create(EXTENT_BYTES, NULL);
+		runs->file = gpusort_extent_file_create(EXTENT_BYTES, runs->target);
 		runs->buffer = palloc(EXTENT_BYTES);
 		runs->max_runs = 16;
 		runs->runs = palloc(runs->max_runs * sizeof(GsGinRun));
@@ -200,20 +218,10 @@ begin_run(GsGinRuns *runs)
 }
 
 void
-gpusort_gin_runs_write(GsGinRuns *runs, GsGinKeys *keys)
+gpusort_gin_runs_end_run(GsGinRuns *runs)
 {
 	GsRunKey	end;
-	GsGinKey	key;
-	GsTidStream **streams;
-	uint32		nstreams;
 
-	begin_run(runs);
-	while ((nstreams = gpusort_gin_keys_next(keys, &key, &streams)) > 0)
-	{
-		CHECK_FOR_INTERRUPTS();
-		put_key(runs, &key);
-		put_tids(runs, streams, nstreams);
-	}
 	memset(&end, 0, sizeof(end));
 	end.category = RUN_END;
 	put_bytes(runs, &end, sizeof(end));
@@ -242,7 +250,7 @@ fill_buffer(GsGinRunReader *reader, Size bytes)
 	memmove(reader->buffer, reader->buffer + reader->next, rest);
 	reader->next = 0;
 	reader->filled = rest +
-		gpusort_extent_file_read(reader->runs->file, reader->run->first, reader->offset,
+		gpusort_extent_file_read(reader->runs->file, reader->run->first_extent, reader->offset,
 								 reader->buffer + rest,
 								 Min(reader->buffer_bytes - rest, left));
 	reader->offset += reader->filled - rest;

@@ -79,7 +79,11 @@ $node->safe_psql('postgres', q{
 $node->safe_psql('postgres', $_) foreach 'CREATE INDEX items_a ON items USING gin (a)',
 	q{CREATE INDEX items_t ON items USING gin (string_to_array(t, ' '))},
 	'CREATE INDEX unlogged_a ON unlogged USING gin (a) WITH (fastupdate = off)',
-	q{SET maintenance_work_mem = '1MB'; CREATE INDEX CONCURRENTLY items_runs ON items USING gin (a) WITH (fastupdate = off)};
+	q{SET maintenance_work_mem = '1MB'; CREATE INDEX CONCURRENTLY items_runs ON items USING gin (a) WITH (fastupdate = off)},
+	'ALTER TABLE items SET (parallel_workers = 2)',
+	'CREATE INDEX items_workers ON items USING gin (a)', 'CREATE INDEX CONCURRENTLY items_both ON items USING gin (a) WITH (fastupdate = off)';
+is($node->safe_psql('postgres', q{SELECT count(DISTINCT md5(index_pages(i)::text)) FROM unnest('{items_a,items_runs,items_workers,items_both}'::regclass[]) i}),
+	'1', 'from memory, from runs and by workers: the same pages');
 $node->wait_for_catchup($standby);
 is($digests->($standby), $digests->($node), 'built: the same pages on the standby');
 gins_are_sound('built');
@@ -94,12 +98,28 @@ searches_are_right($standby, 'changed, standby');
 searches_are_right($node, 'changed');
 $standby->stop;
 
+# ---- Workers ----
+
+# The processes that extract keys say so.
+{
+	my $offset = -s $node->logfile;
+
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION told(id int, a int[]) RETURNS int[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
+			$$ BEGIN IF id % 500 = 0 THEN RAISE LOG 'extracting in process %', pg_backend_pid(); END IF; RETURN a; END $$;
+		SET max_parallel_maintenance_workers = 2; SET maintenance_work_mem = '96MB';
+		CREATE INDEX items_told ON items USING gin (told(id, a)); DROP INDEX items_told});
+	my %processes = map { $_ => 1 } slurp_file($node->logfile, $offset) =~ /extracting in process (\d+)/g;
+	cmp_ok(scalar keys %processes, '>', 1, 'several processes extract keys');
+}
+
 # ---- Builds that end early ----
 
 my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE 'pg_gpusort%'};
-foreach my $memory ('1MB', '64MB')
+foreach my $way ([ '1MB', 0 ], [ '64MB', 0 ], [ '96MB', 2 ])
 {
-	my $writer = Session($node, "SET maintenance_work_mem = '$memory'");
+	my ($memory, $nworkers) = @$way;
+	my $writer = Session($node, "SET maintenance_work_mem = '$memory'", "SET max_parallel_maintenance_workers = $nworkers");
 	my ($cancelled, $other) = (0, '');
 
 	foreach my $delay (1, 5, 10, 20, 30, 50, 80, 120)
