@@ -12,7 +12,8 @@
  * number when the second one is begun; a page that remains alone is the root.
  *
  * PostgreSQL's build inserts one key after the other and splits pages in the middle, so that
- * they are half full if keys come in order.  Here a tenth of each page is left free.
+ * they are half full if keys come in order.  Here a tenth of each page but the first one of
+ * a level is left free.
  *
  *-------------------------------------------------------------------------
  */
@@ -153,9 +154,13 @@ add_to_level(GsGinWriter *writer, GsEntryLevel *level, IndexTuple tuple)
 	Size		room = PageGetExactFreeSpace(level->page);
 	Size		needed = MAXALIGN(size) + sizeof(ItemIdData);
 
-	/* A page of an upper level needs at least two tuples. */
+	/*
+	 * The first page of a level is filled completely, since it may remain the
+	 * root.  A page of an upper level needs at least two tuples.
+	 */
 	if (room < needed ||
-		(room < needed + MIN_FREE_BYTES && PageGetMaxOffsetNumber(level->page) >= 2))
+		(room < needed + MIN_FREE_BYTES && level->block != InvalidBlockNumber &&
+		 PageGetMaxOffsetNumber(level->page) >= 2))
 		next_page(writer, level);
 	if (PageAddItem(level->page, (Item) tuple, size, InvalidOffsetNumber, false,
 					false) == InvalidOffsetNumber)
