@@ -129,8 +129,20 @@ OBJS = \
 	src/index/index_rows.o \
 	src/index/unique_check.o \
 	src/index/index_validate.o \
-	src/index/index_workers.o src/index/leaf_tuples.o \
-	src/index/btree_writer.o \
+	src/index/index_workers.o \
+	src/index/leaf_tuples.o \
+	src/index/page_writer.o \
+	src/index/gin_tids.o \
+	src/index/gin_order.o \
+	src/index/key_memory.o \
+	src/index/gin_keys.o \
+	src/index/gin_runs.o \
+	src/index/gin_merge.o \
+	src/index/gin_posting_tree.o \
+	src/index/gin_writer.o \
+	src/index/gin_collect.o \
+	src/index/gin_workers.o \
+	src/index/gin_build.o \
 	src/index/page_queue.o \
 	src/index/btree_loader.o \
 	src/index/index_build.o \
@@ -167,7 +179,7 @@ endif
 REGRESS = sort_setup sort_types sort_collations sort_locales sort_keys sort_ties sort_rows \
 	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_gain sort_limit sort_top_n sort_explain \
 	sort_settings sort_overflow sort_statistics \
-	index_setup index_types index_pages index_unique index_tuples index_statements index_workers \
+	index_setup index_types index_pages index_unique index_tuples index_statements index_workers index_gin \
 	array_sort array_argsort array_sort_pairs array_types security
 ISOLATION = eval_plan_qual cursors cancel enum_labels concurrent_builds
 # PostgreSQL 16 took the directory of the expected output apart from the input.

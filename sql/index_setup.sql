@@ -196,6 +196,213 @@ BEGIN
 	END LOOP;
 END $$;
 
+-- ---- GIN indexes ----
+
+CREATE FUNCTION uint2(bytes bytea, at int) RETURNS int LANGUAGE sql IMMUTABLE AS $$
+	SELECT get_byte(bytes, at) | (get_byte(bytes, at + 1) << 8);
+$$;
+
+-- A block number in its two halves.
+CREATE FUNCTION block_at(bytes bytea, at int) RETURNS int8 LANGUAGE sql IMMUTABLE AS $$
+	SELECT uint2(bytes, at)::int8 << 16 | uint2(bytes, at + 2);
+$$;
+
+CREATE FUNCTION gin_page(index regclass, block int8) RETURNS bytea LANGUAGE sql AS $$
+	SELECT get_raw_page(index::text, 'main', block);
+$$;
+
+-- The tuples of a page of the entry tree.
+CREATE FUNCTION gin_tuples(page bytea) RETURNS TABLE (tuple bytea) LANGUAGE sql AS $$
+	SELECT substr(page, 1 + (uint2(page, at) & 32767), uint2(page, at + 2) >> 1)
+	FROM generate_series(24, uint2(page, 12) - 4, 4) at ORDER BY at;
+$$;
+
+-- The key of a tuple, with its flags and its category: what precedes the posting list, but for the size.
+CREATE FUNCTION gin_tuple_key(tuple bytea, leaf bool) RETURNS bytea LANGUAGE sql AS $$
+	SELECT set_byte('\x00', 0, get_byte(tuple, 7) & 224) || substr(tuple, 9,
+		CASE WHEN leaf AND uint2(tuple, 4) <> 65535 THEN (block_at(tuple, 0) & 2147483647)::int ELSE length(tuple) END - 8);
+$$;
+
+CREATE FUNCTION gin_last_key(page bytea) RETURNS bytea LANGUAGE sql AS $$
+	SELECT gin_tuple_key(tuple, 'leaf' = ANY ((gin_page_opaque_info(page)).flags))
+	FROM (SELECT row_number() OVER () AS n, tuple FROM gin_tuples(page)) t ORDER BY n DESC LIMIT 1;
+$$;
+
+-- The TIDs of a posting tree.
+CREATE FUNCTION gin_tree_tids(index regclass, root int8) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	page bytea := gin_page(index, root);
+	tids text := '';
+BEGIN
+	WHILE NOT 'leaf' = ANY ((gin_page_opaque_info(page)).flags) LOOP
+		page := gin_page(index, block_at(page, 32));
+	END LOOP;
+	LOOP
+		tids := tids || (SELECT string_agg(array_to_string(i.tids, ' '), ' ') FROM gin_leafpage_items(page) i) || ' ';
+		EXIT WHEN (gin_page_opaque_info(page)).rightlink = 4294967295;
+		page := gin_page(index, (gin_page_opaque_info(page)).rightlink);
+	END LOOP;
+	RETURN tids;
+END $$;
+
+-- All keys in the order of the index, with the bytes of their posting lists or the TIDs of their posting trees.
+CREATE FUNCTION gin_entries(index regclass) RETURNS TABLE (key bytea, list bytea, tree text) LANGUAGE plpgsql AS $$
+DECLARE
+	page bytea := gin_page(index, 1);
+	tuple bytea;
+BEGIN
+	WHILE NOT 'leaf' = ANY ((gin_page_opaque_info(page)).flags) LOOP
+		page := gin_page(index, block_at((SELECT t.tuple FROM gin_tuples(page) t LIMIT 1), 0));
+	END LOOP;
+	LOOP
+		FOR tuple IN SELECT t.tuple FROM gin_tuples(page) t LOOP
+			key := gin_tuple_key(tuple, true);
+			IF uint2(tuple, 4) = 65535 THEN
+				list := NULL;
+				tree := gin_tree_tids(index, block_at(tuple, 0));
+			ELSE
+				list := substr(tuple, 1 + (block_at(tuple, 0) & 2147483647)::int);
+				tree := uint2(tuple, 4);
+			END IF;
+			RETURN NEXT;
+		END LOOP;
+		EXIT WHEN (gin_page_opaque_info(page)).rightlink = 4294967295;
+		page := gin_page(index, (gin_page_opaque_info(page)).rightlink);
+	END LOOP;
+END $$;
+
+-- The downlinks of a page that is not a leaf, with their bounds.
+CREATE FUNCTION gin_downlinks(page bytea, data bool) RETURNS TABLE (child int8, bound bytea) LANGUAGE plpgsql AS $$
+BEGIN
+	IF data THEN
+		RETURN QUERY SELECT block_at(page, at), substr(page, at + 5, 6) FROM generate_series(32, uint2(page, 12) - 10, 10) at;
+	ELSE
+		RETURN QUERY SELECT block_at(tuple, 0), gin_tuple_key(tuple, false) FROM gin_tuples(page);
+	END IF;
+END $$;
+
+-- What is wrong with the pages of an index, or NULL: its statistics, links, bounds and downlinks.
+CREATE FUNCTION gin_fault(index regclass) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	meta record := gin_metapage_info(get_raw_page(index::text, 0));
+	pages int8 := pg_relation_size(index) / current_setting('block_size')::int8;
+	entry_pages int := 0;
+	data_pages int := 0;
+	page bytea;
+	child bytea;
+	flags text[];
+	bound bytea;
+	next int8;
+	down record;
+BEGIN
+	IF meta.n_pending_pages > 0 THEN
+		RETURN 'there are pending pages';
+	END IF;
+	FOR block IN 1 .. pages - 1 LOOP
+		page := gin_page(index, block);
+		flags := (gin_page_opaque_info(page)).flags;
+		IF 'data' = ANY (flags) THEN
+			data_pages := data_pages + 1;
+		ELSE
+			entry_pages := entry_pages + 1;
+		END IF;
+		CONTINUE WHEN 'leaf' = ANY (flags);
+		next := NULL;
+		FOR down IN SELECT * FROM gin_downlinks(page, 'data' = ANY (flags)) LOOP
+			IF next <> down.child THEN
+				RETURN format('block %s is not the right link of the page before it', down.child);
+			END IF;
+			child := gin_page(index, down.child);
+			next := (gin_page_opaque_info(child)).rightlink;
+			-- The last page of a level of the entry tree has no bound.
+			IF 'data' = ANY (flags) THEN
+				bound := substr(child, 25, 6);
+			ELSIF next = 4294967295 THEN
+				bound := down.bound;
+			ELSE
+				bound := gin_last_key(child);
+			END IF;
+			-- A downlink is padded, by what follows the key in the leaf.
+			IF bound <> substr(down.bound, 1, length(bound)) THEN
+				RETURN format('block %s has another bound', down.child);
+			END IF;
+		END LOOP;
+	END LOOP;
+	IF (meta.n_total_pages, meta.n_entry_pages, meta.n_data_pages, meta.n_entries, meta.version) <>
+		(pages, entry_pages, data_pages, (SELECT count(*) FROM gin_entries(index)), 2) THEN
+		RETURN format('%s, but there are %s pages, %s of the entry tree and %s of data', meta, pages, entry_pages, data_pages);
+	END IF;
+	IF EXISTS (SELECT FROM pg_proc WHERE proname = 'gin_index_check') THEN
+		PERFORM gin_index_check(index);
+	END IF;
+	RETURN NULL;
+END $$;
+
+-- Have stock PostgreSQL and then us execute a statement that builds a GIN index called "built", and compare all keys
+-- and their TIDs.  Ours must not have more pages.
+CREATE FUNCTION check_gin(statement text, require text DEFAULT 'cpu') RETURNS text
+LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+SET pg_gpusort.debug_require = off
+SET pg_gpusort.enable = off
+SET pg_gpusort.enable_index_build = off
+SET synchronize_seqscans = off
+AS $$
+DECLARE
+	stocks_fault text;
+	stocks_size int8;
+	stocks_rows float4;
+	stocks_keys int8;
+	builds int8;
+	different int8;
+	result text;
+BEGIN
+	EXECUTE statement;
+	CREATE TEMP TABLE stocks AS SELECT row_number() OVER () AS n, e.* FROM gin_entries('built') e;
+	stocks_fault := gin_fault('built');
+	stocks_size := pg_relation_size('built');
+	SELECT reltuples INTO stocks_rows FROM pg_class WHERE oid = 'built'::regclass;
+	DROP INDEX built;
+
+	SET LOCAL pg_gpusort.enable_index_build = on;
+	PERFORM set_config('pg_gpusort.debug_require', require, true);
+	builds := index_builds();
+	EXECUTE statement;
+	builds := index_builds() - builds;
+	SET LOCAL pg_gpusort.debug_require = off;
+	SELECT count(*) INTO different
+	FROM (SELECT row_number() OVER () AS n, e.* FROM gin_entries('built') e) ours FULL JOIN stocks USING (n)
+	WHERE (ours.key, ours.list, ours.tree) IS DISTINCT FROM (stocks.key, stocks.list, stocks.tree);
+	SELECT concat_ws(', ',
+		CASE WHEN different > 0 THEN format('%s keys differ', different) END,
+		CASE WHEN builds <> 1 THEN format('%s builds are counted', builds) END,
+		'stock index: ' || stocks_fault, 'our index: ' || gin_fault('built'),
+		CASE WHEN pg_relation_size('built') > stocks_size THEN
+			format('%s bytes instead of %s', pg_relation_size('built'), stocks_size) END,
+		-- From 18 on, several processes of stock PostgreSQL count otherwise.
+		CASE WHEN reltuples <> stocks_rows AND current_setting('max_parallel_maintenance_workers') = '0' THEN
+			format('%s rows instead of %s', reltuples, stocks_rows) END)
+	INTO result FROM pg_class WHERE oid = 'built'::regclass;
+	SELECT count(*) INTO stocks_keys FROM stocks;
+	DROP TABLE stocks;
+	DROP INDEX built;
+	RETURN coalesce(nullif(result, ''), format('same, %s keys', stocks_keys));
+END $$;
+
+CREATE FUNCTION check_gins(statement text, ways text, require text DEFAULT 'cpu') RETURNS TABLE (way text, result text)
+LANGUAGE sql AS $$
+	SELECT way, check_gin(statement || ' ' || way, require) FROM regexp_split_to_table(ways, ';\s*') way;
+$$;
+
+-- The GIN indexes of tables, their numbers of keys, and what is wrong with them.
+CREATE FUNCTION faults_of_gins(VARIADIC tables regclass[]) RETURNS TABLE (index regclass, keys int8, fault text) LANGUAGE sql
+SET pg_gpusort.enable = off SET pg_gpusort.debug_require = off AS $$
+	SELECT c.oid, (SELECT count(*) FROM gin_entries(c.oid)), gin_fault(c.oid)
+	FROM pg_index JOIN pg_class c ON c.oid = indexrelid
+	WHERE indrelid = ANY (tables) AND relkind = 'i' AND relam = (SELECT oid FROM pg_am WHERE amname = 'gin')
+	ORDER BY relname COLLATE "C";
+$$;
+
 -- The helpers can fail.
 CREATE TABLE helper_check AS SELECT g % 7 AS k, g AS v FROM generate_series(1, 5000) g;
 SELECT check_build('CREATE INDEX built ON helper_check (k, v)');

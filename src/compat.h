@@ -326,6 +326,16 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #endif
 
 /*
+ * Begins a process's part of a scan that several processes share.  19 passes hints, see
+ * above.  Needs access/tableam.h.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_BEGIN_SHARED_SCAN(heap, shared)	table_beginscan_parallel(heap, shared, 0)
+#else
+#define GPUSORT_BEGIN_SHARED_SCAN(heap, shared)	table_beginscan_parallel(heap, shared)
+#endif
+
+/*
  * Reads a block of a scan begun with table_beginscan(), releases the previous
  * block, and finds the visible tuples.  17 split this function to support read
  * streams, so there the block is read here.  Needs access/heapam.h and

@@ -37,8 +37,8 @@
 
 #include "core/copy_bytes.h"
 #include "index/btree_loader.h"
-#include "index/btree_writer.h"
 #include "index/leaf_tuples.h"
+#include "index/page_writer.h"
 #include "work.h"
 
 /* A tuple that is larger than this might be too large for a btree. */
@@ -74,7 +74,7 @@ struct GsBtreeLoader
 	Relation	heap;
 	Relation	index;
 	BTScanInsert key;
-	GsBtreeWriter *writer;
+	GsPageWriter *writer;
 	BlockNumber n_blocks;		/* block numbers given to pages so far */
 	GsBtreeLevel *leaves;
 
@@ -97,7 +97,7 @@ static void add_to_level(GsBtreeLoader *loader, GsBtreeLevel *level,
 static Page
 begin_page(GsBtreeLoader *loader, uint32 height)
 {
-	Page		page = gpusort_btree_writer_new_page(loader->writer);
+	Page		page = gpusort_page_writer_new_page(loader->writer);
 	BTPageOpaque opaque = BTPageGetOpaque(page);
 
 	opaque->btpo_prev = opaque->btpo_next = P_NONE;
@@ -284,7 +284,7 @@ put_page(GsBtreeLoader *loader, GsBtreeLevel *level, BlockNumber block, Page pag
 {
 	GsPageFills *later = level->height == 0 ? &loader->leaf.later : NULL;
 
-	gpusort_btree_writer_put(loader->writer, block, page, later);
+	gpusort_page_writer_put(loader->writer, block, page, later);
 	if (later != NULL)
 		later->n = 0;
 }
@@ -524,7 +524,7 @@ gpusort_btree_loader_recall(GsBtreeLoader *loader, int64 position)
 {
 	if (gpusort_page_needs_rows(&loader->leaf.later, position))
 		gpusort_page_fill(loader->form, &loader->leaf.later, loader->leaves->page);
-	gpusort_btree_writer_recall(loader->writer, position);
+	gpusort_page_writer_recall(loader->writer, position);
 }
 
 /*
@@ -576,7 +576,7 @@ gpusort_btree_loader_begin(Relation heap, Relation index, bool unique,
 	loader->index = index;
 	loader->key = _bt_mkscankey(index, NULL);
 	loader->key->allequalimage = all_equal_image;
-	loader->writer = gpusort_btree_writer_begin(index, queue);
+	loader->writer = gpusort_page_writer_begin(index, queue);
 
 	loader->n_blocks = BTREE_METAPAGE + 1;
 	loader->leaves = begin_level(loader, 0);
@@ -634,10 +634,10 @@ finish_levels(GsBtreeLoader *loader)
 static void
 put_metapage(GsBtreeLoader *loader, BlockNumber root, uint32 height)
 {
-	Page		page = gpusort_btree_writer_new_page(loader->writer);
+	Page		page = gpusort_page_writer_new_page(loader->writer);
 
 	_bt_initmetapage(page, root, height, loader->key->allequalimage);
-	gpusort_btree_writer_put(loader->writer, BTREE_METAPAGE, page, NULL);
+	gpusort_page_writer_put(loader->writer, BTREE_METAPAGE, page, NULL);
 }
 
 const GsLeafForm *
@@ -663,7 +663,7 @@ gpusort_btree_loader_end(GsBtreeLoader *loader)
 
 		put_metapage(loader, root->block, root->height);
 	}
-	gpusort_btree_writer_end(loader->writer);
+	gpusort_page_writer_end(loader->writer);
 	MemoryContextDelete(context);
 }
 
@@ -672,7 +672,7 @@ gpusort_btree_loader_abandon(GsBtreeLoader *loader)
 {
 	Relation	index = loader->index;
 
-	gpusort_btree_writer_abandon(loader->writer);
+	gpusort_page_writer_abandon(loader->writer);
 	MemoryContextDelete(loader->context);
 	if (RelationGetNumberOfBlocks(index) > 0)
 		RelationTruncate(index, 0);

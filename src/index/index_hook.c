@@ -1,8 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.c
- *		Directs PostgreSQL's index builds to gpusort_index_build(), and the
- *		validation of an index built concurrently to gpusort_index_validate_collect().
+ *		Directs PostgreSQL's index builds to gpusort_index_build() and
+ *		gpusort_gin_build(), and the validation of a btree built concurrently to
+ *		gpusort_index_validate_collect().
  *
  * PostgreSQL has no hook for index builds.  But it looks up the function that
  * builds an index in the index's relation cache entry, in the table of access
@@ -31,6 +32,7 @@
 #include "compat.h"
 
 #include "access/amapi.h"
+#include "access/gin_private.h"
 #include "access/nbtree.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
@@ -49,6 +51,7 @@
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
+#include "index/gin_build.h"
 #include "index/index_build.h"
 #include "index/index_hook.h"
 #include "index/index_validate.h"
@@ -75,7 +78,7 @@ static object_access_hook_type prev_access_hook = NULL;
 static bool is_watching = false;
 
 /*
- * Btrees that this statement and those nested in it have created and not built
+ * Indexes that this statement and those nested in it have created and not built
  * yet, in the order of creation.  Concurrent statements build them in this
  * order, too.
  */
@@ -108,7 +111,19 @@ append_oid(List *list, Oid relid)
 	return list;
 }
 
-/* ambuild */
+/* ambuild of a GIN index */
+static IndexBuildResult *
+build_gin(Relation heap, Relation index, IndexInfo *info)
+{
+	IndexBuildResult *result;
+
+	is_calling = false;
+	unbuilt = list_delete_oid(unbuilt, RelationGetRelid(index));
+	result = gpusort_gin_build(heap, index, info);
+	return result != NULL ? result : ginbuild(heap, index, info);
+}
+
+/* ambuild of a btree */
 static IndexBuildResult *
 build_index(Relation heap, Relation index, IndexInfo *info)
 {
@@ -156,25 +171,38 @@ insert_tuple(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relat
 	return btinsert(index, values, isnull, tid, heap, check, unchanged, info);
 }
 
+/* Is it an index of a kind that we build? */
+static bool
+is_ours(Relation index)
+{
+	return index->rd_rel->relam == BTREE_AM_OID || index->rd_rel->relam == GIN_AM_OID;
+}
+
 /*
  * Make gpusort_index_build() build a btree, and gpusort_index_validate_collect() validate
- * it, unless its table is a system catalog.
+ * it, or gpusort_gin_build() build a GIN index, unless its table is a system catalog.
  */
 static void
 take_over(Relation index)
 {
 	IndexAmRoutine *copy;
+	bool		is_gin = index->rd_rel->relam == GIN_AM_OID;
 
-	if (index->rd_rel->relam != BTREE_AM_OID ||
-		index->rd_indam == NULL || index->rd_indam->ambuild != btbuild ||
+	if (!is_ours(index) || index->rd_indam == NULL ||
+		index->rd_indam->ambuild != (is_gin ? ginbuild : btbuild) ||
 		index->rd_index->indrelid < FirstNormalObjectId ||
 		IsSystemRelation(index))
 		return;
 	copy = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexAmRoutine));
 	memcpy(copy, index->rd_indam, sizeof(IndexAmRoutine));
-	copy->ambuild = build_index;
-	copy->ambulkdelete = bulk_delete;
-	copy->aminsert = insert_tuple;
+	if (is_gin)
+		copy->ambuild = build_gin;
+	else
+	{
+		copy->ambuild = build_index;
+		copy->ambulkdelete = bulk_delete;
+		copy->aminsert = insert_tuple;
+	}
 	index->rd_indam = copy;
 }
 
@@ -194,7 +222,7 @@ take_over_index(Oid relid)
 	RelationClose(index);
 }
 
-/* Take over all btrees of a list. */
+/* Take over all btrees and GIN indexes of a list. */
 static void
 take_over_listed(const List *indexes)
 {
@@ -206,7 +234,7 @@ take_over_listed(const List *indexes)
 	list_free(copy);
 }
 
-/* Take over all btrees of a table. */
+/* Take over all btrees and GIN indexes of a table. */
 static void
 take_over_all(Relation heap)
 {
@@ -335,8 +363,8 @@ entry_changed(Datum arg, Oid relid)
  */
 
 /*
- * A relation has been created, and is open.  Remember it if it is a btree.  It
- * can be taken over at once if its catalog rows are visible already, but
+ * A relation has been created, and is open.  Remember it if it is an index of
+ * ours.  It can be taken over at once if its catalog rows are visible already, but
  * usually they are not.
  */
 static void
@@ -347,7 +375,7 @@ remember_index(Oid relid)
 	if (!RelationIsValid(relation))
 		return;
 	if (relation->rd_rel->relkind == RELKIND_INDEX &&
-		relation->rd_rel->relam == BTREE_AM_OID && !IsSystemRelation(relation))
+		is_ours(relation) && !IsSystemRelation(relation))
 	{
 		unbuilt = append_oid(unbuilt, relid);
 		take_over(relation);

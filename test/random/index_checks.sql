@@ -87,6 +87,30 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN format('SQLSTATE %s instead of %s: %s', ours, stocks, message);
 END $$;
 
+-- Lets stock PostgreSQL and us execute a statement that builds the GIN index "built".  The
+-- keys and TIDs must be the same, or else the error.
+CREATE FUNCTION check_gin_index(statement text, require text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+SET pg_gpusort.debug_require = off
+SET pg_gpusort.enable_index_build = off AS $$
+DECLARE
+	message text;
+	stocks text;
+	ours text;
+BEGIN
+	RETURN check_gin(statement, require);
+EXCEPTION WHEN OTHERS THEN
+	message := SQLERRM;
+	stocks := state_of(statement);
+	SET LOCAL pg_gpusort.enable_index_build = on;
+	PERFORM set_config('pg_gpusort.debug_require', require, true);
+	ours := state_of(statement);
+	IF ours = stocks AND stocks <> '00000' THEN
+		RETURN 'same SQLSTATE ' || stocks;
+	END IF;
+	RETURN format('SQLSTATE %s instead of %s: %s', ours, stocks, message);
+END $$;
+
 -- Compares all indexes of t1 with those that stock PostgreSQL builds.
 CREATE FUNCTION check_rebuilt() RETURNS text LANGUAGE plpgsql AS $$
 BEGIN

@@ -90,6 +90,8 @@ make_data();
 my $parallel = parallel_plans(2, 'enable_gathermerge = off');
 my $build = q{CREATE INDEX broken ON big (t COLLATE "C", k); SELECT bt_index_parent_check('broken', true, true);
 	SELECT count(*) FROM big WHERE t COLLATE "C" > ''; DROP INDEX broken};
+my $gin = q{CREATE INDEX broken ON big USING gin (string_to_array(t || ' ' || k, ' ')); SET enable_seqscan = off;
+	SELECT count(*) FROM big WHERE string_to_array(t || ' ' || k, ' ') @> '{row}'; RESET enable_seqscan; DROP INDEX broken};
 my %phases = (
 	'sort in memory' => [ $on_cpu, $query ],
 	'sort of runs' => [ "$on_cpu; SET pg_gpusort.work_mem = '256kB'", $query ],
@@ -106,6 +108,8 @@ my %phases = (
 	'index build on the CPU' => [ $on_cpu, $build ],
 	'index build of runs' => [ "$on_cpu; SET maintenance_work_mem = '1MB'", $build ],
 	'index build on a GPU' => [ $anywhere, $build ],
+	'GIN index' => [ $on_cpu, $gin ],
+	'GIN index of runs' => [ "$on_cpu; SET maintenance_work_mem = '1MB'", $gin ],
 	'array' => [ $on_cpu, 'SELECT md5(gpu_sort(array_agg(k))::text), md5(gpu_argsort(array_agg(id))::text) FROM big' ]);
 
 foreach my $phase (sort keys %phases)

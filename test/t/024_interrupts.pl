@@ -30,6 +30,7 @@ my $contexts = q{SELECT count(*) FROM pg_backend_memory_contexts WHERE name LIKE
 $node->safe_psql(
 	'postgres', q{
 	CREATE EXTENSION amcheck;
+	CREATE EXTENSION btree_gin;
 	CREATE UNLOGGED TABLE data AS
 	SELECT g AS id, hashint8(g)::int8 AS k, CASE WHEN g % 2 = 0 THEN hashint8(g + 1) END AS n, g % 5 AS few,
 		   repeat('https://www.example.com/default/', 3) || hashint8(g) % 2000 || md5(g::text) COLLATE "C" AS url,
@@ -62,6 +63,15 @@ sub index_of
 
 	return "BEGIN; CREATE " . ($unique // '') . " INDEX made ON data ($columns); "
 	  . "SELECT bt_index_check('made', true); SELECT count(*) FROM data WHERE k > 0; ROLLBACK";
+}
+
+# A GIN index, likewise.
+sub gin_of
+{
+	my ($column) = @_;
+
+	return "BEGIN; CREATE INDEX made ON data USING gin ($column); SET LOCAL enable_seqscan = off; "
+	  . "SELECT count(*) FROM data WHERE string_to_array(url, '/') @> '{default}'; ROLLBACK";
 }
 
 # Both ends of a cursor, in both directions.
@@ -105,6 +115,9 @@ my %kinds = (
 	'index of strings' => [ $on_cpu, index_of('url, few') ],
 	'index on disk' => [ "$on_cpu; SET maintenance_work_mem = '1MB'", index_of('k, url') ],
 	'unique index' => [ $on_cpu, index_of('url, id', 'UNIQUE') ],
+	'GIN index' => [ $in_memory, gin_of(q{string_to_array(url, '/')}) ],
+	'GIN index of few keys' => [ $in_memory, gin_of(q{string_to_array(same, ' '), few}) ],
+	'GIN index on disk' => [ "$on_cpu; SET maintenance_work_mem = '1MB'", gin_of(q{string_to_array(url, '/'), id}) ],
 	'array' => [ $in_memory, $arrays->('gpu_sort(k)') ],
 	'array of strings' => [ $in_memory, $arrays->('gpu_sort(url)') ],
 	'array with NULLs' => [ $in_memory, $arrays->('gpu_sort(nulls, descending => true)') ],

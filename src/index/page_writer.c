@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * btree_writer.c
- *		Writes finished pages of a new btree index.
+ * page_writer.c
+ *		Writes finished pages of a new index.
  *
  * PostgreSQL 17 and later have functions by which one process writes pages (bulk_write.h).
  * In older versions the index build does it itself.  Several processes need the queue of
@@ -25,9 +25,9 @@
 #endif
 #include "storage/smgr.h"
 
-#include "index/btree_writer.h"
+#include "index/page_writer.h"
 
-struct GsBtreeWriter
+struct GsPageWriter
 {
 	Relation	index;
 	GsPageQueue *queue;			/* NULL if PostgreSQL's functions write */
@@ -36,10 +36,10 @@ struct GsBtreeWriter
 #endif
 };
 
-GsBtreeWriter *
-gpusort_btree_writer_begin(Relation index, GsPageQueue *queue)
+GsPageWriter *
+gpusort_page_writer_begin(Relation index, GsPageQueue *queue)
 {
-	GsBtreeWriter *writer = palloc(sizeof(GsBtreeWriter));
+	GsPageWriter *writer = palloc(sizeof(GsPageWriter));
 
 	writer->index = index;
 	writer->queue = queue;
@@ -54,7 +54,7 @@ gpusort_btree_writer_begin(Relation index, GsPageQueue *queue)
 }
 
 Page
-gpusort_btree_writer_new_page(GsBtreeWriter *writer)
+gpusort_page_writer_new_page(GsPageWriter *writer)
 {
 #ifdef GPUSORT_HAVE_BULK_WRITE
 	if (writer->queue == NULL)
@@ -69,8 +69,8 @@ gpusort_btree_writer_new_page(GsBtreeWriter *writer)
 }
 
 void
-gpusort_btree_writer_put(GsBtreeWriter *writer, BlockNumber block, Page page,
-						 const GsPageFills *later)
+gpusort_page_writer_put(GsPageWriter *writer, BlockNumber block, Page page,
+						const GsPageFills *later)
 {
 #ifdef GPUSORT_HAVE_BULK_WRITE
 	if (writer->queue == NULL)
@@ -84,14 +84,14 @@ gpusort_btree_writer_put(GsBtreeWriter *writer, BlockNumber block, Page page,
 }
 
 void
-gpusort_btree_writer_recall(GsBtreeWriter *writer, int64 position)
+gpusort_page_writer_recall(GsPageWriter *writer, int64 position)
 {
 	if (writer->queue != NULL)
 		gpusort_page_queue_recall(writer->queue, writer->index, position);
 }
 
 void
-gpusort_btree_writer_end(GsBtreeWriter *writer)
+gpusort_page_writer_end(GsPageWriter *writer)
 {
 	if (writer->queue != NULL)
 		gpusort_page_queue_flush(writer->queue, writer->index);
@@ -105,7 +105,7 @@ gpusort_btree_writer_end(GsBtreeWriter *writer)
 }
 
 void
-gpusort_btree_writer_abandon(GsBtreeWriter *writer)
+gpusort_page_writer_abandon(GsPageWriter *writer)
 {
 	if (writer->queue != NULL)
 		gpusort_page_queue_discard(writer->queue);

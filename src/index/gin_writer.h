@@ -1,0 +1,32 @@
+/*-------------------------------------------------------------------------
+ *
+ * gin_writer.h
+ *		Writes the pages of a new GIN index from its keys in index order.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GIN_WRITER_H
+#define GPUSORT_GIN_WRITER_H
+
+#include "index/gin_order.h"
+
+typedef struct GsGinWriter GsGinWriter;
+
+/*
+ * Begin to write an index that has no blocks.  The writer is allocated in the current memory
+ * context.  After an error, freeing that context is all that is needed.
+ */
+extern GsGinWriter *gpusort_gin_writer_begin(Relation index, GsGinOrder *order);
+
+/*
+ * Write a key: begin it, add its TIDs in ascending order, of which there is at least one, and
+ * end it.  The key must be valid until its end.  Raises PostgreSQL's error if it is too long.
+ */
+extern void gpusort_gin_writer_begin_key(GsGinWriter *writer, const GsGinKey *key);
+extern void gpusort_gin_writer_add(GsGinWriter *writer, const uint64 *tids, uint32 count);
+extern void gpusort_gin_writer_end_key(GsGinWriter *writer);
+
+/* Write the remaining pages, and make the file as durable as it has to be. */
+extern void gpusort_gin_writer_end(GsGinWriter *writer);
+
+#endif							/* GPUSORT_GIN_WRITER_H */
