@@ -507,6 +507,7 @@ gpusort_btree_loader_add_rows(GsBtreeLoader *loader, const GsRowsInPlace *rows, 
 		place = add_to_kept(loader, rows);
 	for (;;)
 	{
+		CHECK_FOR_INTERRUPTS();
 		full = gpusort_leaf_page_add(&loader->leaf, level->page, &level->room, loader->form,
 									 rows, position, &place);
 		if (loader->leaf.ngroups > 0)

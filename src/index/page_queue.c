@@ -19,7 +19,6 @@
 #include "access/nbtree.h"
 #include "access/xloginsert.h"
 #include "access/xlogrecord.h"
-#include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/condition_variable.h"
 #include "storage/smgr.h"
@@ -28,6 +27,7 @@
 #include "index/page_queue.h"
 #include "service/fault.h"
 #include "sort/memory/shared_sort.h"
+#include "work.h"
 
 /* The number of pages that fit into a WAL record. */
 #define BATCH_PAGES		XLR_MAX_BLOCK_ID
@@ -163,8 +163,11 @@ static void
 form_tuples(GsPageQueue *queue, GsPageBatch *batch)
 {
 	for (int i = 0; i < batch->n_pages; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		gpusort_page_fill(&queue->form, &batch->later[i],
 						  page_with_number(queue, batch->pages[i]));
+	}
 }
 
 /*
