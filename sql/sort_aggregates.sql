@@ -89,6 +89,17 @@ SELECT check_aggs('SELECT grp, sum(count(DISTINCT few)) OVER (ORDER BY grp) AS a
 -- grouping sets are left alone
 SELECT split_part(check_aggs('SELECT grp, many, count(DISTINCT few) AS c FROM agg_rows GROUP BY ROLLUP (grp, many)'), ',', 1);
 
+-- columns that are constant have no part in the order: either the sort serves, or none is made
+SET work_mem = '64kB';
+SELECT check_aggs('SELECT grp, array_agg(s ORDER BY s) AS a FROM agg_rows WHERE grp = 3 GROUP BY grp') !~ '[1-9] GpuSort, temporary files: t|not',
+	   check_aggs('SELECT array_agg(s ORDER BY grp, s) AS a FROM agg_rows WHERE grp = 3') !~ '[1-9] GpuSort, temporary files: t|not',
+	   check_aggs('SELECT grp, array_agg(s ORDER BY s) AS a FROM agg_rows WHERE grp = few & 7 GROUP BY grp, few & 7') !~ 'not';
+SET work_mem = '256kB';
+SELECT split_part(check_aggs('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY few) AS a FROM agg_rows WHERE grp = 3 GROUP BY grp'), ',', 1);
+SELECT split_part(check_aggs('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY f) AS a FROM (SELECT *, 1 AS one FROM agg_rows) r WHERE id + 0 <> id GROUP BY one'), ',', 1);
+SELECT split_part(check_aggs('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY f) AS a FROM (SELECT *, 1 AS one FROM agg_rows) r GROUP BY one'), ',', 1);
+SELECT split_part(check_aggs('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY f) AS a FROM agg_rows WHERE id + 0 <> id'), ',', 1);
+
 -- no rows, and groups without values
 SELECT count(DISTINCT k), array_agg(k ORDER BY k), percentile_cont(0.5) WITHIN GROUP (ORDER BY f), mode() WITHIN GROUP (ORDER BY f) FROM no_rows;
 SELECT check_aggs('SELECT few, percentile_cont(0.5) WITHIN GROUP (ORDER BY nullif(special, ''NaN'')) AS a FROM agg_rows WHERE special = ''NaN'' OR few < 10 GROUP BY few');
@@ -117,6 +128,33 @@ CREATE AGGREGATE concat_of(text) (SFUNC = textcat, STYPE = text, INITCOND = '');
 SELECT check_aggs('SELECT many, product_of(DISTINCT few % 9 + 1.5) AS a, min(DISTINCT few) AS b FROM agg_rows GROUP BY many');
 SELECT check_aggs('SELECT grp, concat_of(DISTINCT s) AS a, concat_of(s ORDER BY s) AS b FROM agg_rows GROUP BY grp');
 DROP AGGREGATE product_of(numeric), concat_of(text);
+-- functions in other languages, with settings of their own, or that return NULL; arguments that are NULL; states that are expanded arrays
+CREATE FUNCTION append_setting(text, integer) RETURNS text LANGUAGE plpgsql SET work_mem = '64kB'
+	AS $$ BEGIN RETURN concat($1, $2, current_setting('work_mem')); END $$;
+CREATE FUNCTION add_or_null(integer, integer) RETURNS integer LANGUAGE sql
+	AS 'SELECT CASE WHEN $2 % 3 > 0 OR $2 IS NULL THEN coalesce($1, 0) + coalesce($2, 7) END';
+CREATE FUNCTION fail_at_9(integer, integer) RETURNS integer LANGUAGE sql AS 'SELECT coalesce($1, 0) + 1 / ($2 - 9)';
+CREATE AGGREGATE settings_of(integer) (SFUNC = append_setting, STYPE = text);
+CREATE AGGREGATE sum_or_null(integer) (SFUNC = add_or_null, STYPE = integer);
+CREATE AGGREGATE elements_of(integer) (SFUNC = array_append, STYPE = integer[]);
+CREATE AGGREGATE fails_at_9(integer) (SFUNC = fail_at_9, STYPE = integer);
+SELECT check_aggs('SELECT grp, settings_of(DISTINCT few % 5) AS a, sum_or_null(DISTINCT few % 5) AS b, elements_of(DISTINCT few % 5) AS c,
+				  elements_of(few % 5 ORDER BY few % 5) AS d FROM agg_rows GROUP BY grp');
+DO $$ BEGIN
+	PERFORM fails_at_9(DISTINCT few) FROM agg_rows;
+EXCEPTION WHEN division_by_zero THEN
+	RAISE NOTICE 'failed, and goes on with %', (SELECT count(DISTINCT few) FROM agg_rows);
+END $$;
+DROP AGGREGATE settings_of(integer), sum_or_null(integer), elements_of(integer), fails_at_9(integer);
+DROP FUNCTION append_setting, add_or_null, fail_at_9;
+
+-- arguments of types with other operators, several arguments, expressions of groups
+SELECT check_aggs('SELECT array_agg(few ORDER BY few USING >) AS a FROM agg_rows');
+SELECT split_part(check_aggs('SELECT array_agg(s ORDER BY s USING ~>~) AS a, count(DISTINCT s COLLATE "C") AS b FROM agg_rows'), ',', 1);
+SELECT split_part(check_aggs('SELECT string_agg(DISTINCT s, few::text) AS a, string_agg(s, few::text ORDER BY s, few) AS b FROM agg_rows'), ',', 1);
+SELECT check_aggs('SELECT grp % 4 AS g, count(DISTINCT grp % 4 + few) AS a, mode() WITHIN GROUP (ORDER BY few % 2 = 0) AS b FROM agg_rows GROUP BY grp % 4');
+SELECT split_part(check_aggs('SELECT rank(3, ''name 1'') WITHIN GROUP (ORDER BY few, s) AS a, cume_dist(500) WITHIN GROUP (ORDER BY few) AS b,
+				  count(DISTINCT few) AS c FROM agg_rows'), ',', 1);
 
 -- a sort that the query asks for serves as well; an order that is too short or different does not
 SELECT split_part(check_aggs('SELECT count(DISTINCT k) AS a, sum(special) AS s FROM (SELECT * FROM agg_rows WHERE special <> ''NaN'' ORDER BY k, id) r'), ',', 1);
@@ -134,6 +172,17 @@ SET pg_gpusort.enable = off;
 EXECUTE distinct_ids(0);
 DEALLOCATE distinct_ids;
 RESET pg_gpusort.enable;
+-- a cursor that ends early, a subtransaction that is rolled back while values are in a file
+SET work_mem = '64kB';
+BEGIN;
+DECLARE some_groups CURSOR FOR SELECT id > 10000 AS later, percentile_disc(0.5) WITHIN GROUP (ORDER BY id), count(DISTINCT few) FROM agg_rows GROUP BY id > 10000 ORDER BY 1;
+SAVEPOINT before;
+FETCH 1 FROM some_groups;
+ROLLBACK TO before;
+FETCH 1 FROM some_groups;
+FETCH 1 FROM some_groups;
+ROLLBACK;
+SET work_mem = '256kB';
 SELECT split_part(check_aggs('SELECT count(DISTINCT few + (SELECT min(i) FROM no_rows n(i))) AS a, max((SELECT few)) AS m FROM agg_rows'), ',', 1);
 SET jit = on;
 SET jit_above_cost = 0;

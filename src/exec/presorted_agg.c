@@ -81,7 +81,8 @@ starts_with_groups(const GsSortKeys *keys, const Agg * agg)
 		bool		found = false;
 
 		for (int k = 0; k < agg->numCols; k++)
-			found |= keys->attnos[k] == agg->grpColIdx[g];
+			found |= keys->attnos[k] == agg->grpColIdx[g] &&
+				keys->collations[k] == agg->grpCollations[g];
 		if (!found)
 			return false;
 	}

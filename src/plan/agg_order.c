@@ -160,6 +160,23 @@ rows_may_be_reordered(const PlannerInfo *root)
 }
 
 /*
+ * Has each clause a pathkey of its own?  A column that equals a constant or
+ * another column has none.  The executor does not know that, so it would not
+ * recognize the order.  Constants have no pathkey either, but it knows them.
+ */
+static bool
+has_all_pathkeys(const List *pathkeys, const List *clauses, List *args)
+{
+	int			expected = 0;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+		if (!IsA(get_sortgroupclause_expr(lfirst(lc), args), Const))
+		expected++;
+	return list_length(pathkeys) == expected;
+}
+
+/*
  * Returns what an aggregate sorts by, or NIL if its sort cannot be left out.
  * An aggregate with a FILTER sorts only some of the rows, so no sort of all
  * rows is made for it.
@@ -169,6 +186,7 @@ pathkeys_of(PlannerInfo *root, const AggInfo *info)
 {
 	const AggTransInfo *transition = transition_of(root, info);
 	Aggref	   *aggref = GPUSORT_AGGREF_OF(info);
+	List	   *pathkeys;
 
 	if (aggref->aggfilter != NULL ||
 		contain_volatile_functions((Node *) aggref) ||
@@ -176,8 +194,11 @@ pathkeys_of(PlannerInfo *root, const AggInfo *info)
 										info->finalfn_oid,
 										!transition->initValueIsNull))
 		return NIL;
-	return make_pathkeys_for_sortclauses(root, (List *) clauses_of(aggref),
-										 aggref->args);
+	pathkeys = make_pathkeys_for_sortclauses(root,
+											 (List *) clauses_of(aggref),
+											 aggref->args);
+	return has_all_pathkeys(pathkeys, clauses_of(aggref), aggref->args) ?
+		pathkeys : NIL;
 }
 
 /* Is a table in the order of a column, by its statistics? */
@@ -311,7 +332,9 @@ find_pathkeys(PlannerInfo *root, double rows, double groups, GsAggOrder *order)
 
 	if (list_length(root->group_pathkeys) > GPUSORT_GROUPBY_PATHKEYS(root))
 		return true;
-	if (root->parse->hasSubLinks || !rows_may_be_reordered(root))
+	if (root->parse->hasSubLinks || !rows_may_be_reordered(root) ||
+		list_length(root->group_pathkeys) <
+		list_length(GPUSORT_GROUP_CLAUSE(root)))
 		return false;
 	foreach(lc, root->agginfos)
 	{

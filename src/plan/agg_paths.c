@@ -85,15 +85,21 @@ static Path *
 agg_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 		 GroupPathExtraData *extra, double groups)
 {
-	List	   *clause = GPUSORT_GROUP_CLAUSE(root);
 	AggClauseCosts costs = {0};
 	Path	   *path;
 
 	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+
+	/*
+	 * If all columns of GROUP BY are constant, 16 and later have none left in
+	 * the list of those to compare.  Without rows there is no group even so.
+	 */
 	path = (Path *) create_agg_path(root, grouped_rel, sort,
 									grouped_rel->reltarget,
-									clause != NIL ? AGG_SORTED : AGG_PLAIN,
-									AGGSPLIT_SIMPLE, clause,
+									root->parse->groupClause != NIL ?
+									AGG_SORTED : AGG_PLAIN,
+									AGGSPLIT_SIMPLE,
+									GPUSORT_GROUP_CLAUSE(root),
 									(List *) extra->havingQual, &costs,
 									groups);
 
