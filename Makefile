@@ -113,6 +113,9 @@ OBJS = \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \
 	src/exec/limit_hooks.o \
+	src/exec/percentiles.o \
+	src/exec/distinct_rows.o \
+	src/exec/presorted_agg.o \
 	src/plan/plan_children.o \
 	src/plan/gpusort_plan.o \
 	src/plan/input_repeat.o \
@@ -123,6 +126,8 @@ OBJS = \
 	src/plan/sort_eligibility.o \
 	src/plan/sort_cost.o \
 	src/plan/join_floor.o \
+	src/plan/agg_order.o \
+	src/plan/agg_paths.o \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
@@ -177,7 +182,7 @@ endif
 
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_collations sort_locales sort_keys sort_ties sort_rows \
-	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_gain sort_limit sort_top_n sort_explain \
+	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_aggregates sort_gain sort_limit sort_top_n sort_explain \
 	sort_settings sort_overflow sort_statistics \
 	index_setup index_types index_pages index_unique index_tuples index_statements index_workers index_gin \
 	array_sort array_argsort array_sort_pairs array_types security

@@ -396,4 +396,43 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_RELATION_LOCATOR(relation)	(&(relation)->rd_node)
 #endif
 
+/*
+ * Does the planner of PostgreSQL sort the input of an Agg for aggregates with
+ * DISTINCT or ORDER BY, and leave out their own sorts?  Added in 16.
+ */
+#define GPUSORT_CORE_PRESORTS_AGGS	(PG_VERSION_NUM >= 160000)
+
+/*
+ * How many pathkeys of root->group_pathkeys are those of GROUP BY?  The others
+ * are of aggregates.  Needs nodes/pathnodes.h.
+ */
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_GROUPBY_PATHKEYS(root)	((root)->num_groupby_pathkeys)
+#else
+#define GPUSORT_GROUPBY_PATHKEYS(root)	list_length((root)->group_pathkeys)
+#endif
+
+/* An Aggref of an AggInfo; 16 has a list of them.  Needs nodes/pathnodes.h. */
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_AGGREF_OF(info)	linitial_node(Aggref, (info)->aggrefs)
+#else
+#define GPUSORT_AGGREF_OF(info)	((info)->representative_aggref)
+#endif
+
+/*
+ * Reads so many bytes of a BufFile, or raises an error.  16 has a function for
+ * that.  Needs storage/buffile.h.
+ */
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_BUFFILE_READ(file, data, size)	BufFileReadExact(file, data, size)
+#else
+#define GPUSORT_BUFFILE_READ(file, data, size) \
+	do { \
+		if (BufFileRead(file, data, size) != (size)) \
+			ereport(ERROR, \
+					(errcode_for_file_access(), \
+					 errmsg("could not read from temporary file: %m"))); \
+	} while (0)
+#endif
+
 #endif							/* GPUSORT_COMPAT_H */

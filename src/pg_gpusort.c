@@ -11,6 +11,7 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/limit_hooks.h"
+#include "exec/presorted_agg.h"
 #include "index/index_hook.h"
 #include "plan/gpusort_plan.h"
 #include "plan/join_paths.h"
@@ -37,6 +38,7 @@ _PG_init(void)
 	gpusort_plan_init();
 	gpusort_node_init();
 	gpusort_limit_hooks_init();
+	gpusort_presorted_agg_init();
 	gpusort_plan_swap_init();
 	gpusort_sort_paths_init();
 	gpusort_join_paths_init();

@@ -4,10 +4,10 @@
 #	The regression tests of sql/, for scripts that do not run them by
 #	make installcheck alone.  To be sourced after server.sh.
 
-# Tests of ORDER BY and of index builds whose output does not depend on where the rows
+# Tests of ORDER BY, aggregates and index builds whose output does not depend on where the rows
 # were sorted.
 GPU_TESTS=(sort_setup sort_types sort_collations sort_locales sort_keys sort_ties sort_rows
-	sort_tuples sort_scans sort_plans
+	sort_tuples sort_scans sort_plans sort_aggregates
 	index_setup index_types index_pages index_unique index_tuples)
 
 # The settings of a server for these tests with an emulated GPU.

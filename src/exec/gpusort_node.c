@@ -277,6 +277,16 @@ gpusort_node_set_limit(PlanState *state, LimitState *limit)
 }
 
 bool
+gpusort_node_keys(PlanState *state, GsSortKeys *keys)
+{
+	GsNodeState *node = as_gpusort(state);
+
+	if (node != NULL)
+		*keys = node->keys;
+	return node != NULL;
+}
+
+bool
 gpusort_node_leaders_bound(PlanState *state, int64 *bound)
 {
 	GsNodeState *node = as_gpusort(state);

@@ -73,6 +73,9 @@ extern void gpusort_node_set_limit(PlanState *state, LimitState *limit);
  */
 extern bool gpusort_node_leaders_bound(PlanState *state, int64 *bound);
 
+/* If the state is a GpuSort, get its sort keys.  Otherwise return false. */
+extern bool gpusort_node_keys(PlanState *state, GsSortKeys *keys);
+
 /* Called once by _PG_init(). */
 extern void gpusort_node_init(void);
 

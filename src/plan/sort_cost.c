@@ -353,6 +353,29 @@ set_total_cost(Path *path, Cost total)
 	path->startup_cost = Min(path->startup_cost, total);
 }
 
+/*
+ * Lower the cost of a sort by 'excess' at most.  The planner does not look at
+ * it any more, but EXPLAIN shows it.
+ */
+static void
+lower_sort(Path *sort, Cost excess)
+{
+	set_total_cost(sort,
+				   Max(sort->total_cost - excess,
+					   ((SortPath *) sort)->subpath->total_cost));
+}
+
+void
+gpusort_cost_prefer_sort(Path *path, Path *sort, Cost other)
+{
+	Cost		excess = path->total_cost - other * CHEAPER;
+
+	if (excess <= 0)
+		return;
+	set_total_cost(path, path->total_cost - excess);
+	lower_sort(sort, excess);
+}
+
 void
 gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 {
@@ -372,13 +395,7 @@ gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 	 */
 	set_total_cost(path, path->total_cost - excess);
 
-	/*
-	 * The planner does not look at the costs of the sorts any more, but
-	 * EXPLAIN shows them.
-	 */
 	for (int i = 0; i < 2; i++)
 		if (sorts[i] != NULL)
-			set_total_cost(sorts[i],
-						   Max(sorts[i]->total_cost - excess,
-							   ((SortPath *) sorts[i])->subpath->total_cost));
+			lower_sort(sorts[i], excess);
 }

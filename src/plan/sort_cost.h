@@ -61,6 +61,12 @@ extern void gpusort_cost_prefer(Path *path, Path *const sorts[2],
 								const Path *hash);
 
 /*
+ * Lower the costs of 'path' so that it is preferred to one that costs 'other'.
+ * 'sort' is the sort made here below 'path'.
+ */
+extern void gpusort_cost_prefer_sort(Path *path, Path *sort, Cost other);
+
+/*
  * Returns the cost of the cache misses of a hash table, which the planner does
  * not charge, or 0 if 'path' is neither a HashAgg nor a hash join.
  */

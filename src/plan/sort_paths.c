@@ -26,6 +26,7 @@
 #include "utils/selfuncs.h"
 
 #include "exec/limit_bound.h"
+#include "plan/agg_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
@@ -266,6 +267,20 @@ add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 		add_path(grouped_rel, path);
 }
 
+/* Add paths in the order that aggregates want, for all rows likewise. */
+static void
+add_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
+			  RelOptInfo *grouped_rel, GroupPathExtraData *extra)
+{
+	if (root->numOrderedAggs == 0)
+		return;
+	gpusort_agg_paths_add(root, input_rel, grouped_rel, extra,
+						  GPUSORT_GROUP_CLAUSE(root) == NIL ? 1 :
+						  number_of_groups(root,
+										   input_rel->cheapest_total_path,
+										   grouped_rel, extra));
+}
+
 static void
 add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 				  RelOptInfo *distinct_rel)
@@ -395,6 +410,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	{
 		case UPPERREL_GROUP_AGG:
 			add_group_path(root, input_rel, output_rel, extra);
+			add_agg_paths(root, input_rel, output_rel, extra);
 			break;
 		case UPPERREL_WINDOW:
 			add_window_path(root, input_rel, output_rel);

@@ -1,0 +1,297 @@
+/*-------------------------------------------------------------------------
+ *
+ * presorted_agg.c
+ *		Aggregates that need no sort of their own, because rows come in order.
+ *
+ * An Agg sorts the arguments of an aggregate with DISTINCT or ORDER BY by
+ * itself, once for each group.  If a sort below it has put the rows into the
+ * order of the groups and then of the arguments, that is wasted.  PostgreSQL
+ * 16 leaves it out.  In 15 we do: when the execution starts, the Agg is told
+ * that such an aggregate has no order, and the expression that calls its
+ * transition function is built anew.  DISTINCT is left to distinct_rows.c.
+ *
+ * Ordered-set aggregates sort in their own functions, in all versions.  These
+ * functions are replaced with those of percentiles.c.
+ *
+ * That the rows come in order is derived from the plan itself, and not from
+ * what the planner has intended, so a Sort that a query asks for will do, too.
+ * An Agg that ExecutorStart() does not initialize, as in EvalPlanQual(), sorts
+ * again, with the same result.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_aggregate.h"
+#include "executor/executor.h"
+#include "executor/nodeAgg.h"
+#include "jit/jit.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
+#include "utils/lsyscache.h"
+
+#include "exec/distinct_rows.h"
+#include "exec/gpusort_node.h"
+#include "exec/gpusort_private.h"
+#include "exec/percentiles.h"
+#include "exec/presorted_agg.h"
+#include "settings.h"
+
+static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+/*
+ * A strict function whose state begins with the first value is not called for
+ * that value, so DISTINCT would not see it.
+ */
+static bool
+calls_for_first_row(const Aggref *aggref, bool strict, bool has_initial)
+{
+	return aggref->aggdistinct == NIL || !strict || has_initial;
+}
+
+bool
+gpusort_presorted_agg_possible(const Aggref *aggref, Oid transition_oid,
+							   Oid final_oid, bool has_initial)
+{
+	if (aggref->aggkind != AGGKIND_NORMAL)
+		return gpusort_percentiles_supports(aggref, transition_oid, final_oid);
+	return !GPUSORT_CORE_PRESORTS_AGGS &&
+		(aggref->aggdistinct != NIL || aggref->aggorder != NIL) &&
+		calls_for_first_row(aggref, func_strict(transition_oid), has_initial);
+}
+
+/* Get the keys by which the input of an Agg is sorted. */
+static bool
+keys_of_input(PlanState *input, GsSortKeys *keys)
+{
+	if (!IsA(input, SortState))
+		return gpusort_node_keys(input, keys);
+	*keys = gpusort_private_keys_of_sort((const Sort *) input->plan);
+	return input->plan->plan_rows >= gpusort_min_rows;
+}
+
+/* Are the first sort keys those of the groups, in any order? */
+static bool
+starts_with_groups(const GsSortKeys *keys, const Agg * agg)
+{
+	if (keys->nkeys < agg->numCols)
+		return false;
+	for (int g = 0; g < agg->numCols; g++)
+	{
+		bool		found = false;
+
+		for (int k = 0; k < agg->numCols; k++)
+			found |= keys->attnos[k] == agg->grpColIdx[g] &&
+				keys->collations[k] == agg->grpCollations[g];
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* Is sort key k the column of an argument, in the order of 'clause'? */
+static bool
+sorts_by(const GsSortKeys *keys, int k, AttrNumber attno,
+		 const SortGroupClause *clause, Oid collation)
+{
+	return k < keys->nkeys && keys->attnos[k] == attno &&
+		keys->operators[k] == clause->sortop &&
+		keys->collations[k] == collation &&
+		keys->nulls_first[k] == clause->nulls_first;
+}
+
+/* Is one of the first k sort keys this column, in that order? */
+static bool
+has_sorted_by(const GsSortKeys *keys, int k, AttrNumber attno,
+			  const SortGroupClause *clause, Oid collation)
+{
+	while (--k >= 0)
+		if (sorts_by(keys, k, attno, clause, collation))
+			return true;
+	return false;
+}
+
+/*
+ * Do the rows of each group come in the order of the clauses?  The first
+ * 'ngroups' sort keys are those of the groups.  A constant has no part in the
+ * order, nor has a column that the rows are sorted by already.
+ */
+static bool
+rows_come_in_order(const GsSortKeys *keys, int ngroups, const List *clauses,
+				   List *args)
+{
+	int			k = ngroups;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		TargetEntry *entry = get_sortgroupclause_tle(clause, args);
+		const Expr *expr = entry->expr;
+		const Var  *var;
+		Oid			collation = exprCollation((Node *) expr);
+
+		if (IsA(expr, Const))
+			continue;
+		while (IsA(expr, RelabelType))
+			expr = ((const RelabelType *) expr)->arg;
+		var = (const Var *) expr;
+		if (!IsA(var, Var) || var->varno != OUTER_VAR)
+			return false;
+		if (has_sorted_by(keys, k, var->varattno, clause, collation))
+			continue;
+		if (!sorts_by(keys, k, var->varattno, clause, collation))
+			return false;
+		k++;
+	}
+	return true;
+}
+
+static const List *
+clauses_of(const Aggref *aggref)
+{
+	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+}
+
+/* Does every aggregate that shares a transition state have such functions? */
+static bool
+all_finals_possible(const AggState *state, int transno)
+{
+	const AggStatePerTrans pertrans = &state->pertrans[transno];
+
+	for (int a = 0; a < state->numaggs; a++)
+	{
+		const AggStatePerAgg peragg = &state->peragg[a];
+
+		if (peragg->transno == transno &&
+			!gpusort_presorted_agg_possible(peragg->aggref,
+											pertrans->transfn_oid,
+											peragg->finalfn_oid,
+											!pertrans->initValueIsNull))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Make an aggregate one without DISTINCT and ORDER BY.  Arguments that only
+ * ORDER BY needs are dropped.
+ */
+static void
+drop_order(AggStatePerTrans pertrans)
+{
+	Aggref	   *aggref = makeNode(Aggref);
+
+	if (pertrans->numDistinctCols > 0)
+		gpusort_distinct_rows_connect(pertrans);
+	*aggref = *pertrans->aggref;
+	aggref->args = list_truncate(list_copy(aggref->args),
+								 pertrans->numTransInputs);
+	aggref->aggorder = NIL;
+	aggref->aggdistinct = NIL;
+	pertrans->aggref = aggref;
+	pertrans->numInputs = pertrans->numTransInputs;
+	pertrans->numSortCols = 0;
+	pertrans->numDistinctCols = 0;
+}
+
+static void
+replace_functions(AggState *state, int transno)
+{
+	gpusort_percentiles_connect_transition(&state->pertrans[transno]);
+	for (int a = 0; a < state->numaggs; a++)
+		if (state->peragg[a].transno == transno)
+			gpusort_percentiles_connect_final(&state->peragg[a]);
+}
+
+/*
+ * Leave out the sort of an aggregate if that is possible.  Returns whether it
+ * is.
+ */
+static bool
+leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
+{
+	AggStatePerTrans pertrans = &state->pertrans[transno];
+	const		Agg *agg = (const Agg *) state->ss.ps.plan;
+
+	if (clauses_of(pertrans->aggref) == NIL ||
+		!all_finals_possible(state, transno) ||
+		!rows_come_in_order(keys, agg->numCols, clauses_of(pertrans->aggref),
+							pertrans->aggref->args))
+		return false;
+	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
+		replace_functions(state, transno);
+	else
+		drop_order(pertrans);
+	return true;
+}
+
+/*
+ * Build the expression that calls the transition functions.  Compiled code
+ * would call the functions by their names, so it is interpreted.
+ */
+static void
+build_transitions(AggState *state)
+{
+	EState	   *estate = state->ss.ps.state;
+	int			jit_flags = estate->es_jit_flags;
+	AggStatePerPhase phase = state->phase;
+
+	estate->es_jit_flags = PGJIT_NONE;
+	phase->evaltrans = ExecBuildAggTrans(state, phase, true, false, false);
+	phase->evaltrans_cache[0][0] = phase->evaltrans;
+	estate->es_jit_flags = jit_flags;
+}
+
+/*
+ * Leave out the sorts of an Agg that its input makes superfluous.  Expressions
+ * with subplans cannot be built a second time.
+ */
+static void
+leave_out_sorts(AggState *state)
+{
+	const		Agg *agg = (const Agg *) state->ss.ps.plan;
+	MemoryContext caller;
+	GsSortKeys	keys;
+	bool		any = false;
+
+	if (agg->aggsplit != AGGSPLIT_SIMPLE || agg->groupingSets != NIL ||
+		(agg->aggstrategy != AGG_PLAIN && agg->aggstrategy != AGG_SORTED) ||
+		state->ss.ps.subPlan != NIL ||
+		!keys_of_input(outerPlanState(state), &keys) ||
+		!starts_with_groups(&keys, agg))
+		return;
+	caller = MemoryContextSwitchTo(state->ss.ps.state->es_query_cxt);
+	for (int transno = 0; transno < state->numtrans; transno++)
+		any |= leave_out_sort(state, transno, &keys);
+	if (any)
+		build_transitions(state);
+	MemoryContextSwitchTo(caller);
+}
+
+/* A planstate_tree_walker callback. */
+static bool
+visit(PlanState *state, void *context)
+{
+	if (IsA(state, AggState))
+		leave_out_sorts((AggState *) state);
+	return planstate_tree_walker(state, visit, context);
+}
+
+static void
+start_with_presorted_aggs(QueryDesc *query, int eflags)
+{
+	if (prev_ExecutorStart_hook)
+		prev_ExecutorStart_hook(query, eflags);
+	else
+		standard_ExecutorStart(query, eflags);
+	if (gpusort_enable && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+		(void) visit(query->planstate, NULL);
+}
+
+void
+gpusort_presorted_agg_init(void)
+{
+	prev_ExecutorStart_hook = ExecutorStart_hook;
+	ExecutorStart_hook = start_with_presorted_aggs;
+}

@@ -1,0 +1,26 @@
+/*-------------------------------------------------------------------------
+ *
+ * presorted_agg.h
+ *		Aggregates that need no sort of their own, because rows come in order.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_PRESORTED_AGG_H
+#define GPUSORT_PRESORTED_AGG_H
+
+#include "nodes/primnodes.h"
+
+/*
+ * Can the sort of this aggregate be left out if the rows of each group come in
+ * its order?  'transition_oid' and 'final_oid' are its functions, and
+ * 'has_initial' says whether its state has an initial value.  Aggregates with
+ * DISTINCT or ORDER BY are PostgreSQL's own business since 16.
+ */
+extern bool gpusort_presorted_agg_possible(const Aggref *aggref,
+										   Oid transition_oid, Oid final_oid,
+										   bool has_initial);
+
+/* Called once by _PG_init(). */
+extern void gpusort_presorted_agg_init(void);
+
+#endif							/* GPUSORT_PRESORTED_AGG_H */

@@ -1,0 +1,367 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_order.c
+ *		Determines in which order the aggregates of a query want their rows.
+ *
+ * An aggregate with DISTINCT or ORDER BY, or an ordered-set aggregate, sorts
+ * its arguments by itself.  presorted_agg.c leaves that out if rows come in
+ * the right order.  If aggregates want different orders, the one whose sorts
+ * cost most is chosen.
+ *
+ * Since 16 the planner chooses an order for aggregates with DISTINCT or ORDER
+ * BY.  Then that is the order here, whatever other aggregates there are.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
+#include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
+
+#include "exec/presorted_agg.h"
+#include "plan/agg_order.h"
+
+/*
+ * What an aggregate's own sort costs per row, in the units of row_cost.h;
+ * docs/experiments.md has the measurements.
+ */
+#define OWN_SORT_ROW		5.0
+#define OWN_SORT_LEVEL		0.85	/* for each doubling of the number of
+									 * different values in a group */
+#define OWN_SORT_VARIABLE	50.0	/* more, if a value is of variable length */
+#define OWN_SORT_TUPLE		12.0	/* more, if it sorts several columns */
+#define OWN_SORT_DISK		15.0	/* more, if it exceeds work_mem */
+#define OWN_SORT_GROUP		150.0	/* to start and end the sort of a group */
+
+/* What it keeps of a row in addition to values of variable length. */
+#define OWN_SORT_BYTES		24
+
+/* What the statistics say about the first sort key of an aggregate. */
+typedef struct GsAggKey
+{
+	double		null_fraction;
+	double		distinct;		/* number of values */
+	bool		in_order;		/* are rows in this order already? */
+} GsAggKey;
+
+static const AggTransInfo *
+transition_of(const PlannerInfo *root, const AggInfo *info)
+{
+	return list_nth(root->aggtransinfos, info->transno);
+}
+
+/*
+ * Is the result of min() or max() the same in any order of rows?  Values that
+ * are equal must have the same bytes, which excludes numbers such as 1.0 and
+ * 1.00, or 0.0 and -0.0.
+ */
+static bool
+extreme_is_unique(Oid transition, Oid collation)
+{
+	switch (transition)
+	{
+		case F_INT2LARGER:
+		case F_INT2SMALLER:
+		case F_INT4LARGER:
+		case F_INT4SMALLER:
+		case F_INT8LARGER:
+		case F_INT8SMALLER:
+		case F_OIDLARGER:
+		case F_OIDSMALLER:
+		case F_CASHLARGER:
+		case F_CASHSMALLER:
+		case F_DATE_LARGER:
+		case F_DATE_SMALLER:
+		case F_TIME_LARGER:
+		case F_TIME_SMALLER:
+		case F_TIMESTAMP_LARGER:
+		case F_TIMESTAMP_SMALLER:
+		case F_TIMESTAMPTZ_LARGER:
+		case F_TIMESTAMPTZ_SMALLER:
+			return true;
+		case F_TEXT_LARGER:
+		case F_TEXT_SMALLER:
+			return get_collation_isdeterministic(collation);
+		default:
+			return false;
+	}
+}
+
+/*
+ * Is the result of an aggregate without an order of its own the same in any
+ * order of rows?  Sums of exact numbers are, sums of float8 are not.
+ */
+static bool
+order_is_irrelevant(const Aggref *aggref, Oid transition)
+{
+	switch (transition)
+	{
+		case F_INT8INC:
+		case F_INT8INC_ANY:
+		case F_INT2_SUM:
+		case F_INT4_SUM:
+		case F_INT2_AVG_ACCUM:
+		case F_INT4_AVG_ACCUM:
+		case F_INT8_AVG_ACCUM:
+		case F_NUMERIC_AVG_ACCUM:
+		case F_INT2_ACCUM:
+		case F_INT4_ACCUM:
+		case F_INT8_ACCUM:
+		case F_NUMERIC_ACCUM:
+		case F_CASH_PL:
+		case F_BOOLAND_STATEFUNC:
+		case F_BOOLOR_STATEFUNC:
+		case F_BOOL_ACCUM:
+		case F_INT2AND:
+		case F_INT4AND:
+		case F_INT8AND:
+		case F_INT2OR:
+		case F_INT4OR:
+		case F_INT8OR:
+			return true;
+		default:
+			return extreme_is_unique(transition, aggref->inputcollid);
+	}
+}
+
+/* Returns by what an aggregate sorts, or NIL. */
+static const List *
+clauses_of(const Aggref *aggref)
+{
+	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+}
+
+/* Can rows come in any order, as far as the aggregates can tell? */
+static bool
+rows_may_be_reordered(const PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->agginfos)
+	{
+		const AggInfo *info = lfirst(lc);
+		const Aggref *aggref = GPUSORT_AGGREF_OF(info);
+
+		if (clauses_of(aggref) == NIL &&
+			!order_is_irrelevant(aggref, transition_of(root, info)->transfn_oid))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Has each clause a pathkey of its own?  A column that equals a constant or
+ * another column has none.  The executor does not know that, so it would not
+ * recognize the order.  Constants have no pathkey either, but it knows them.
+ */
+static bool
+has_all_pathkeys(const List *pathkeys, const List *clauses, List *args)
+{
+	int			expected = 0;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+		if (!IsA(get_sortgroupclause_expr(lfirst(lc), args), Const))
+		expected++;
+	return list_length(pathkeys) == expected;
+}
+
+/*
+ * Returns what an aggregate sorts by, or NIL if its sort cannot be left out.
+ * An aggregate with a FILTER sorts only some of the rows, so no sort of all
+ * rows is made for it.
+ */
+static List *
+pathkeys_of(PlannerInfo *root, const AggInfo *info)
+{
+	const AggTransInfo *transition = transition_of(root, info);
+	Aggref	   *aggref = GPUSORT_AGGREF_OF(info);
+	List	   *pathkeys;
+
+	if (aggref->aggfilter != NULL ||
+		contain_volatile_functions((Node *) aggref) ||
+		!gpusort_presorted_agg_possible(aggref, transition->transfn_oid,
+										info->finalfn_oid,
+										!transition->initValueIsNull))
+		return NIL;
+	pathkeys = make_pathkeys_for_sortclauses(root,
+											 (List *) clauses_of(aggref),
+											 aggref->args);
+	return has_all_pathkeys(pathkeys, clauses_of(aggref), aggref->args) ?
+		pathkeys : NIL;
+}
+
+/* Is a table in the order of a column, by its statistics? */
+static bool
+is_in_order(const VariableStatData *variable)
+{
+	AttStatsSlot slot;
+	bool		in_order = false;
+
+	if (get_attstatsslot(&slot, variable->statsTuple,
+						 STATISTIC_KIND_CORRELATION, InvalidOid,
+						 ATTSTATSSLOT_NUMBERS))
+	{
+		in_order = slot.nnumbers == 1 && fabs(slot.numbers[0]) >= 1;
+		free_attstatsslot(&slot);
+	}
+	return in_order;
+}
+
+static GsAggKey
+look_up_key(PlannerInfo *root, const Aggref *aggref)
+{
+	const SortGroupClause *clause = linitial(clauses_of(aggref));
+	Node	   *expr = get_sortgroupclause_expr((SortGroupClause *) clause,
+												aggref->args);
+	VariableStatData variable;
+	GsAggKey	key = {0};
+	bool		is_default;
+
+	examine_variable(root, expr, 0, &variable);
+	key.distinct = get_variable_numdistinct(&variable, &is_default);
+	if (HeapTupleIsValid(variable.statsTuple))
+	{
+		Form_pg_statistic form =
+			(Form_pg_statistic) GETSTRUCT(variable.statsTuple);
+
+		key.null_fraction = form->stanullfrac;
+		key.in_order = is_in_order(&variable);
+	}
+	ReleaseVariableStats(variable);
+	return key;
+}
+
+/* Are all arguments of fixed length? */
+static bool
+is_fixed(const Aggref *aggref)
+{
+	ListCell   *lc;
+
+	foreach(lc, aggref->args)
+		if (get_typlen(exprType((Node *) lfirst_node(TargetEntry, lc)->expr)) < 0)
+		return false;
+	return true;
+}
+
+/* Returns the cost of an aggregate's own sorts, one for each group. */
+static Cost
+cost_of_own_sorts(PlannerInfo *root, const Aggref *aggref, double rows,
+				  double groups)
+{
+	GsAggKey	key = look_up_key(root, aggref);
+	double		row = OWN_SORT_ROW;
+
+	rows *= 1 - key.null_fraction;
+	if (list_length(aggref->args) > 1)
+		row += OWN_SORT_TUPLE;
+	if (!is_fixed(aggref))
+		row += OWN_SORT_VARIABLE;
+	if (rows / groups * OWN_SORT_BYTES > (double) work_mem * 1024)
+		row += OWN_SORT_DISK;
+	if (!key.in_order)
+		row += OWN_SORT_LEVEL * log2(Max(Min(rows / groups, key.distinct), 1));
+	return cpu_operator_cost * (rows * row + groups * OWN_SORT_GROUP);
+}
+
+/* Returns the costs of the sorts of all aggregates that want this order. */
+static Cost
+cost_of_sorts_by(PlannerInfo *root, const List *pathkeys, double rows,
+				 double groups)
+{
+	Cost		cost = 0;
+	ListCell   *lc;
+
+	foreach(lc, root->agginfos)
+		if (equal(pathkeys, pathkeys_of(root, lfirst(lc))))
+		cost += cost_of_own_sorts(root, GPUSORT_AGGREF_OF((AggInfo *) lfirst(lc)),
+								  rows, groups);
+	return cost;
+}
+
+/* Append the pathkeys that do not occur yet. */
+static List *
+append_pathkeys_to(List *pathkeys, const List *more)
+{
+	ListCell   *lc;
+
+	pathkeys = list_copy(pathkeys);
+	foreach(lc, more)
+		pathkeys = list_append_unique_ptr(pathkeys, lfirst(lc));
+	return pathkeys;
+}
+
+/*
+ * Returns the expressions that aggregates sort by which want such an order.
+ */
+static List *
+exprs_of(PlannerInfo *root, List *pathkeys)
+{
+	List	   *exprs = NIL;
+	ListCell   *lc;
+
+	foreach(lc, root->agginfos)
+	{
+		const Aggref *aggref = GPUSORT_AGGREF_OF((AggInfo *) lfirst(lc));
+		List	   *clauses = (List *) clauses_of(aggref);
+
+		if (list_difference_ptr(make_pathkeys_for_sortclauses(root, clauses,
+															  aggref->args),
+								pathkeys) == NIL)
+			exprs = list_concat(exprs,
+								get_sortgrouplist_exprs(clauses, aggref->args));
+	}
+	return exprs;
+}
+
+static bool
+find_pathkeys(PlannerInfo *root, double rows, double groups, GsAggOrder *order)
+{
+	List	   *best = NIL;
+	ListCell   *lc;
+
+	if (list_length(root->group_pathkeys) > GPUSORT_GROUPBY_PATHKEYS(root))
+		return true;
+	if (root->parse->hasSubLinks || !rows_may_be_reordered(root) ||
+		list_length(root->group_pathkeys) <
+		list_length(GPUSORT_GROUP_CLAUSE(root)))
+		return false;
+	foreach(lc, root->agginfos)
+	{
+		List	   *pathkeys = pathkeys_of(root, lfirst(lc));
+		Cost		cost;
+
+		if (pathkeys == NIL)
+			continue;
+		cost = cost_of_sorts_by(root, pathkeys, rows, groups);
+		if (cost > order->own_sorts)
+		{
+			order->own_sorts = cost;
+			best = pathkeys;
+		}
+	}
+	order->pathkeys = append_pathkeys_to(root->group_pathkeys, best);
+	return best != NIL;
+}
+
+bool
+gpusort_agg_order_find(PlannerInfo *root, double rows, double groups,
+					   GsAggOrder *order)
+{
+	order->own_sorts = 0;
+	order->pathkeys = root->group_pathkeys;
+	if (!find_pathkeys(root, rows, groups, order))
+		return false;
+	order->exprs = exprs_of(root, order->pathkeys);
+	return true;
+}
