@@ -15,7 +15,6 @@
 
 #include "access/genam.h"
 #include "access/gin.h"
-#include "access/parallel.h"
 #include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
@@ -24,12 +23,12 @@
 #include "executor/instrument.h"
 #include "optimizer/optimizer.h"
 #include "pgstat.h"
-#include "tcop/tcopprot.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 
 #include "index/gin_collect.h"
 #include "index/gin_workers.h"
+#include "index/shared_parts.h"
 #include "work.h"
 
 /* Keys of the parts of shared memory. */
@@ -106,29 +105,6 @@ gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info)
 }
 
 static void
-estimate_part(ParallelContext *context, Size size)
-{
-	shm_toc_estimate_chunk(&context->estimator, size);
-	shm_toc_estimate_keys(&context->estimator, 1);
-}
-
-static void *
-make_part(ParallelContext *context, uint64 key, Size size)
-{
-	void	   *part = shm_toc_allocate(context->toc, size);
-
-	shm_toc_insert(context->toc, key, part);
-	return part;
-}
-
-/* Returns the query text that pg_stat_activity shows for workers. */
-static const char *
-query_text(void)
-{
-	return debug_query_string != NULL ? debug_query_string : "";
-}
-
-static void
 end_parallel(GsGinWorkers *workers)
 {
 	if (workers->snapshot != SnapshotAny)
@@ -143,7 +119,7 @@ fill_shared_memory(GsGinWorkers *workers, Relation heap, Relation index,
 				   const IndexInfo *info, Size memory)
 {
 	ParallelContext *context = workers->context;
-	GsGinShared *shared = make_part(context, KEY_SHARED, sizeof(GsGinShared));
+	GsGinShared *shared = gpusort_shared_part_make(context, KEY_SHARED, sizeof(GsGinShared));
 
 	workers->runs = gpusort_run_set_handle(gpusort_run_set_create());
 	shared->heap = RelationGetRelid(heap);
@@ -151,14 +127,15 @@ fill_shared_memory(GsGinWorkers *workers, Relation heap, Relation index,
 	shared->concurrent = info->ii_Concurrent;
 	shared->memory = memory;
 	shared->runs = workers->runs;
-	workers->scan = make_part(context, KEY_SCAN,
-							  table_parallelscan_estimate(heap, workers->snapshot));
+	workers->scan = gpusort_shared_part_make(context, KEY_SCAN,
+											 table_parallelscan_estimate(heap, workers->snapshot));
 	table_parallelscan_initialize(heap, workers->scan, workers->snapshot);
 	workers->scan->phs_syncscan = false;
-	workers->results = make_part(context, KEY_RESULTS,
-								 context->nworkers * sizeof(GsGinResult));
+	workers->results = gpusort_shared_part_make(context, KEY_RESULTS,
+												context->nworkers * sizeof(GsGinResult));
 	memset(workers->results, 0, context->nworkers * sizeof(GsGinResult));
-	strcpy(make_part(context, KEY_QUERY, strlen(query_text()) + 1), query_text());
+	strcpy(gpusort_shared_part_make(context, KEY_QUERY, strlen(gpusort_shared_query_text()) + 1),
+		   gpusort_shared_query_text());
 }
 
 GsGinWorkers *
@@ -173,10 +150,10 @@ gpusort_gin_workers_start(Relation heap, Relation index, const IndexInfo *info,
 	workers->context = context;
 	workers->snapshot = info->ii_Concurrent ?
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
-	estimate_part(context, sizeof(GsGinShared));
-	estimate_part(context, table_parallelscan_estimate(heap, workers->snapshot));
-	estimate_part(context, strlen(query_text()) + 1);
-	estimate_part(context, mul_size(sizeof(GsGinResult), nworkers));
+	gpusort_shared_part_estimate(context, sizeof(GsGinShared));
+	gpusort_shared_part_estimate(context, table_parallelscan_estimate(heap, workers->snapshot));
+	gpusort_shared_part_estimate(context, strlen(gpusort_shared_query_text()) + 1);
+	gpusort_shared_part_estimate(context, mul_size(sizeof(GsGinResult), nworkers));
 	InitializeParallelDSM(context);
 	if (context->seg == NULL)
 	{

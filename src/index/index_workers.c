@@ -15,7 +15,6 @@
 #include "compat.h"
 
 #include "access/genam.h"
-#include "access/parallel.h"
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/index.h"
@@ -24,12 +23,12 @@
 #include "pgstat.h"
 #include "storage/condition_variable.h"
 #include "storage/lmgr.h"
-#include "tcop/tcopprot.h"
 #include "utils/snapmgr.h"
 
 #include "index/index_rows.h"
 #include "index/index_workers.h"
 #include "index/page_queue.h"
+#include "index/shared_parts.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
@@ -86,39 +85,16 @@ PGDLLEXPORT void gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc);
  */
 
 static void
-estimate_part(ParallelContext *context, Size size)
-{
-	shm_toc_estimate_chunk(&context->estimator, size);
-	shm_toc_estimate_keys(&context->estimator, 1);
-}
-
-static void *
-make_part(ParallelContext *context, uint64 key, Size size)
-{
-	void	   *part = shm_toc_allocate(context->toc, size);
-
-	shm_toc_insert(context->toc, key, part);
-	return part;
-}
-
-/* Returns the query text that pg_stat_activity shows for workers. */
-static const char *
-query_text(void)
-{
-	return debug_query_string != NULL ? debug_query_string : "";
-}
-
-static void
 estimate_shared_memory(ParallelContext *context, Snapshot snapshot)
 {
-	estimate_part(context, sizeof(GsWorkersShared));
-	estimate_part(context, strlen(query_text()) + 1);
-	estimate_part(context, mul_size(sizeof(GsSharedRun), context->nworkers));
-	estimate_part(context, mul_size(sizeof(WalUsage), context->nworkers));
-	estimate_part(context, mul_size(sizeof(BufferUsage), context->nworkers));
-	estimate_part(context, gpusort_page_queue_bytes(true));
+	gpusort_shared_part_estimate(context, sizeof(GsWorkersShared));
+	gpusort_shared_part_estimate(context, strlen(gpusort_shared_query_text()) + 1);
+	gpusort_shared_part_estimate(context, mul_size(sizeof(GsSharedRun), context->nworkers));
+	gpusort_shared_part_estimate(context, mul_size(sizeof(WalUsage), context->nworkers));
+	gpusort_shared_part_estimate(context, mul_size(sizeof(BufferUsage), context->nworkers));
+	gpusort_shared_part_estimate(context, gpusort_page_queue_bytes(true));
 	if (snapshot != NULL)
-		estimate_part(context, EstimateSnapshotSpace(snapshot));
+		gpusort_shared_part_estimate(context, EstimateSnapshotSpace(snapshot));
 }
 
 static void
@@ -127,28 +103,28 @@ fill_shared_memory(GsIndexWorkers *workers, Relation index, Snapshot snapshot)
 	ParallelContext *context = workers->context;
 	int			nworkers = context->nworkers;
 
-	workers->shared = make_part(context, KEY_SHARED, sizeof(GsWorkersShared));
+	workers->shared = gpusort_shared_part_make(context, KEY_SHARED, sizeof(GsWorkersShared));
 	memset(workers->shared, 0, sizeof(GsWorkersShared));
 	pg_atomic_init_u32(&workers->shared->failure, GS_FALLBACK_NONE);
 	pg_atomic_init_u32(&workers->shared->n_done, 0);
 	ConditionVariableInit(&workers->shared->worker_done);
 	workers->pages =
-		gpusort_page_queue_init(make_part(context, KEY_PAGES,
-										  gpusort_page_queue_bytes(true)),
+		gpusort_page_queue_init(gpusort_shared_part_make(context, KEY_PAGES,
+														 gpusort_page_queue_bytes(true)),
 								true, RelationNeedsWAL(index));
-	workers->runs = make_part(context, KEY_RUNS,
-							  mul_size(sizeof(GsSharedRun), nworkers));
+	workers->runs = gpusort_shared_part_make(context, KEY_RUNS,
+											 mul_size(sizeof(GsSharedRun), nworkers));
 	memset(workers->runs, 0, mul_size(sizeof(GsSharedRun), nworkers));
-	workers->wal_usage = make_part(context, KEY_WAL_USAGE,
-								   mul_size(sizeof(WalUsage), nworkers));
-	workers->buffer_usage = make_part(context, KEY_BUFFER_USAGE,
-									  mul_size(sizeof(BufferUsage), nworkers));
-	strcpy(make_part(context, KEY_QUERY, strlen(query_text()) + 1),
-		   query_text());
+	workers->wal_usage = gpusort_shared_part_make(context, KEY_WAL_USAGE,
+												  mul_size(sizeof(WalUsage), nworkers));
+	workers->buffer_usage = gpusort_shared_part_make(context, KEY_BUFFER_USAGE,
+													 mul_size(sizeof(BufferUsage), nworkers));
+	strcpy(gpusort_shared_part_make(context, KEY_QUERY, strlen(gpusort_shared_query_text()) + 1),
+		   gpusort_shared_query_text());
 	if (snapshot != NULL)
 		SerializeSnapshot(snapshot,
-						  make_part(context, KEY_SNAPSHOT,
-									EstimateSnapshotSpace(snapshot)));
+						  gpusort_shared_part_make(context, KEY_SNAPSHOT,
+												   EstimateSnapshotSpace(snapshot)));
 }
 
 static void

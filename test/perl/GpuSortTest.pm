@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes 'usleep';
 
 our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans
-  wait_for_service status_of service_pid ends wait_for_restart holds_nothing make_table make_distributions
+  wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_distributions
   ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
   build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS
   end_session error_of_end wait_for_end);
@@ -192,6 +192,21 @@ sub ends
 		usleep($interval);
 	}
 	return 0;
+}
+
+# crash_server NODE: kills the postmaster and all of its processes, which would finish what
+# they do, and starts the server again.
+sub crash_server
+{
+	my ($node) = @_;
+	my $postmaster = PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postmaster.pid');
+	my ($pid) = $postmaster =~ /^(\d+)/;
+	my @children = split ' ', `ps -o pid= --ppid $pid`;
+
+	$node->kill9;
+	kill 'KILL', @children;
+	ends($_) foreach $pid, @children;
+	$node->start;
 }
 
 # wait_for_restart NODE, FROM: waits until the server has noticed that a process was killed,

@@ -56,26 +56,12 @@ BEGIN
 	RETURN difference;
 END $$;
 
--- Lets stock PostgreSQL and us execute a statement that builds the index "built".  The
--- pages must be the same, or else the error.  Also finds rows by the index.
-CREATE FUNCTION check_index(statement text, conditions text[], require text) RETURNS text LANGUAGE plpgsql
-SET pg_gpusort.min_rows = 0
-SET pg_gpusort.debug_require = off
-SET pg_gpusort.enable_index_build = off AS $$
+-- Compares the errors of a statement, after one of its executions has raised this message.
+CREATE FUNCTION compare_errors(statement text, require text, message text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-	result text;
-	message text;
 	stocks text;
 	ours text;
 BEGIN
-	result := check_build(statement, require);
-	SET LOCAL pg_gpusort.enable_index_build = on;
-	IF result LIKE 'same%' AND conditions <> '{}' THEN
-		RETURN coalesce(scans_difference(statement, conditions), result);
-	END IF;
-	RETURN result;
-EXCEPTION WHEN OTHERS THEN
-	message := SQLERRM;
 	SET LOCAL pg_gpusort.enable_index_build = off;
 	stocks := state_of(statement);
 	SET LOCAL pg_gpusort.enable_index_build = on;
@@ -87,28 +73,35 @@ EXCEPTION WHEN OTHERS THEN
 	RETURN format('SQLSTATE %s instead of %s: %s', ours, stocks, message);
 END $$;
 
+-- Lets stock PostgreSQL and us execute a statement that builds the index "built".  The
+-- pages must be the same, or else the error.  Also finds rows by the index.
+CREATE FUNCTION check_index(statement text, conditions text[], require text) RETURNS text LANGUAGE plpgsql
+SET pg_gpusort.min_rows = 0
+SET pg_gpusort.debug_require = off
+SET pg_gpusort.enable_index_build = off AS $$
+DECLARE
+	result text;
+BEGIN
+	result := check_build(statement, require);
+	SET LOCAL pg_gpusort.enable_index_build = on;
+	IF result LIKE 'same%' AND conditions <> '{}' THEN
+		RETURN coalesce(scans_difference(statement, conditions), result);
+	END IF;
+	RETURN result;
+EXCEPTION WHEN OTHERS THEN
+	RETURN compare_errors(statement, require, SQLERRM);
+END $$;
+
 -- Lets stock PostgreSQL and us execute a statement that builds the GIN index "built".  The
 -- keys and TIDs must be the same, or else the error.
 CREATE FUNCTION check_gin_index(statement text, require text) RETURNS text LANGUAGE plpgsql
 SET pg_gpusort.min_rows = 0
 SET pg_gpusort.debug_require = off
 SET pg_gpusort.enable_index_build = off AS $$
-DECLARE
-	message text;
-	stocks text;
-	ours text;
 BEGIN
 	RETURN check_gin(statement, require);
 EXCEPTION WHEN OTHERS THEN
-	message := SQLERRM;
-	stocks := state_of(statement);
-	SET LOCAL pg_gpusort.enable_index_build = on;
-	PERFORM set_config('pg_gpusort.debug_require', require, true);
-	ours := state_of(statement);
-	IF ours = stocks AND stocks <> '00000' THEN
-		RETURN 'same SQLSTATE ' || stocks;
-	END IF;
-	RETURN format('SQLSTATE %s instead of %s: %s', ours, stocks, message);
+	RETURN compare_errors(statement, require, SQLERRM);
 END $$;
 
 -- Compares all indexes of t1 with those that stock PostgreSQL builds.

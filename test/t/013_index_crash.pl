@@ -36,21 +36,6 @@ sub new_node
 	return $node;
 }
 
-# Kill the postmaster and all of its processes, which would finish what they do,
-# and start the server again.
-sub crash
-{
-	my ($node) = @_;
-	my $postmaster = slurp_file($node->data_dir . '/postmaster.pid');
-	my ($pid) = $postmaster =~ /^(\d+)/;
-	my @children = split ' ', `ps -o pid= --ppid $pid`;
-
-	$node->kill9;
-	kill 'KILL', @children;
-	ends($_) foreach $pid, @children;
-	$node->start;
-}
-
 sub checksums_are_right
 {
 	my ($node, $name) = @_;
@@ -141,7 +126,7 @@ checksums_are_right($standby, 'standby');
 
 # ---- The server is killed during a build ----
 
-crash($node);
+crash_server($node);
 $_->quit foreach $session, $stops;
 is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 'many_stopping'}), '0', 'killed in the scan: not there');
 indexes_are_sound($node, 'killed in the scan');
@@ -161,7 +146,7 @@ foreach my $case (phases('1MB'), phases('64MB'), [ '1MB', 'done' ], [ '64MB', 'd
 	$writer->begin($stopping);
 	$phase eq 'done' ? is($writer->finish, '', "$name: built") : wait_for_stop($node, $writer);
 	$node->safe_psql('postgres', 'CHECKPOINT') if $memory eq '1MB';
-	crash($node);
+	crash_server($node);
 	$_->quit foreach $writer, $stops;
 	is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_class WHERE relname = 'many_stopping'}), $phase eq 'done' ? '1' : '0',
 		"$name: is it there?");
@@ -177,7 +162,7 @@ foreach my $delay (20, 60, 100, 200, 300)
 
 	$writer->begin('CREATE INDEX many_killed ON many (k, id)');
 	usleep($delay * 1000);
-	crash($node);
+	crash_server($node);
 	$writer->quit;
 	indexes_are_sound($node, "killed after $delay ms");
 	leaves_nothing($node, "killed after $delay ms");
@@ -189,7 +174,7 @@ $node->safe_psql('postgres', 'DROP INDEX few_k, few_kt, few_t, few_f, few_dup, f
 $node->safe_psql('postgres', $_) foreach @few;
 $node->safe_psql('postgres', 'CREATE TABLE copied (LIKE few INCLUDING ALL); INSERT INTO copied SELECT * FROM few; REINDEX TABLE copied');
 my $digests = index_digests($node);
-crash($node);
+crash_server($node);
 is(index_digests($node), $digests, 'killed after builds: all pages are there');
 indexes_are_sound($node, 'killed after builds');
 is($node->safe_psql('postgres', q{SET pg_gpusort.debug_require = off; SELECT * FROM check_indexes('copied') c WHERE c !~ ': same$'}),
@@ -216,7 +201,7 @@ foreach my $threshold ('0', '1GB')
 		BEGIN; TRUNCATE truncated; INSERT INTO truncated SELECT g * 7919 % 1009 FROM generate_series(1, 5000) g;
 		CREATE INDEX truncated_desc ON truncated (k DESC); COMMIT});
 	$node->safe_psql('postgres', q{INSERT INTO fresh SELECT g, -g FROM generate_series(20001, 20100) g});
-	crash($node);
+	crash_server($node);
 	indexes_are_sound($node, "wal_level minimal, $threshold");
 	is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*), (SELECT count(*) FROM truncated WHERE k < 0) FROM fresh WHERE k > -20050'),
 		'20049|0', "wal_level minimal, $threshold: all rows");

@@ -50,19 +50,6 @@ sub searches_are_right
 	is($found, $server->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; $searches"), "$name: searches");
 }
 
-# Kill the postmaster and all of its processes, and start the server again.
-sub crash
-{
-	my $postmaster = slurp_file($node->data_dir . '/postmaster.pid');
-	my ($pid) = $postmaster =~ /^(\d+)/;
-	my @children = split ' ', `ps -o pid= --ppid $pid`;
-
-	$node->kill9;
-	kill 'KILL', @children;
-	ends($_) foreach $pid, @children;
-	$node->start;
-}
-
 my $digests = sub {
 	my ($server) = @_;
 
@@ -172,7 +159,7 @@ foreach my $way ([ '1MB', 0 ], [ '64MB', 0 ], [ '96MB', 2 ])
 
 $node->safe_psql('postgres', 'VACUUM FULL items');
 my $before = $digests->($node);
-crash();
+crash_server($node);
 is($digests->($node), $before, 'killed after builds: all pages are there');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM unlogged'), '0', 'killed: an unlogged table is empty');
 is($node->safe_psql('postgres', q{INSERT INTO unlogged VALUES ('{7}'); SET enable_seqscan = off;
@@ -183,7 +170,7 @@ foreach my $delay (40, 150)
 
 	$writer->begin('CREATE INDEX items_killed ON items USING gin (a, string_to_array(t, NULL))');
 	usleep($delay * 1000);
-	crash();
+	crash_server($node);
 	$writer->quit;
 	gins_are_sound("killed after $delay ms");
 	leaves_nothing($node, "killed after $delay ms");
