@@ -131,6 +131,8 @@ OBJS = \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
+	src/index/page_queue.o \
+	src/index/build_workers.o \
 	src/index/index_rows.o \
 	src/index/unique_check.o \
 	src/index/index_validate.o \
@@ -148,7 +150,6 @@ OBJS = \
 	src/index/gin_collect.o \
 	src/index/gin_workers.o \
 	src/index/gin_build.o \
-	src/index/page_queue.o \
 	src/index/btree_loader.o \
 	src/index/index_build.o \
 	src/index/index_hook.o \

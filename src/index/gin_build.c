@@ -106,7 +106,10 @@ static void
 write_index(GsGinBuild *build)
 {
 	GsGinMerge *merge = begin_merge(build);
-	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, build->collection->order);
+	GsPageQueue *queue = build->workers == NULL ? NULL :
+		gpusort_gin_workers_pages(build->workers);
+	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, build->collection->order,
+												   queue);
 	uint64		tids[GPUSORT_TID_BATCH];
 	uint64		nkeys = 0;
 	GsGinKey	key;
@@ -148,6 +151,8 @@ build_index(GsGinBuild *build)
 	}
 	gpusort_requirement_check(&report);
 	write_index(build);
+	if (build->workers != NULL)
+		gpusort_gin_workers_finish(build->workers);
 	gpusort_gin_collection_end(build->collection);
 	for (uint32 i = 0; i < build->nworkers; i++)
 		gpusort_gin_runs_end(build->of_workers[i]);

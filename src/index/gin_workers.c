@@ -4,7 +4,7 @@
  *		Parallel workers that help to build a GIN index.
  *
  * Extraction takes most of the time of a build and is shared.  The leader alone merges the
- * runs and makes the pages.
+ * runs and makes the pages, which all processes write.
  *
  * The scan must not begin in the middle of the table, as a synchronized scan would: the TIDs
  * of a process have to come in the order of their blocks.
@@ -15,52 +15,43 @@
 
 #include "access/genam.h"
 #include "access/gin.h"
-#include "access/table.h"
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "catalog/index.h"
 #include "catalog/pg_proc.h"
-#include "executor/instrument.h"
 #include "optimizer/optimizer.h"
-#include "pgstat.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "index/build_workers.h"
 #include "index/gin_collect.h"
 #include "index/gin_workers.h"
-#include "index/shared_parts.h"
 #include "work.h"
 
 /* Keys of the parts of shared memory. */
-#define KEY_SHARED		UINT64CONST(1)
-#define KEY_SCAN		UINT64CONST(2)
-#define KEY_QUERY		UINT64CONST(3)
-#define KEY_RESULTS		UINT64CONST(4)
+#define KEY_SHARED		GPUSORT_BUILD_FIRST_KEY
+#define KEY_SCAN		(GPUSORT_BUILD_FIRST_KEY + 1)
+#define KEY_RESULTS		(GPUSORT_BUILD_FIRST_KEY + 2)
 
 /* Set by the leader before it starts the workers. */
 typedef struct GsGinShared
 {
-	Oid			heap;
-	Oid			index;
-	bool		concurrent;
 	Size		memory;			/* of each process */
 	GsRunSetHandle runs;
 } GsGinShared;
 
-/* Set by a worker before it ends. */
+/* Set by a worker when it has read its rows. */
 typedef struct GsGinResult
 {
 	GsGinRun	run;
 	GsFallback	overflow;
 	double		nlive;
 	bool		broken_chains;
-	WalUsage	wal_usage;
-	BufferUsage buffer_usage;
 } GsGinResult;
 
 struct GsGinWorkers
 {
-	ParallelContext *context;	/* NULL when they have ended */
+	GsBuildWorkers build;
 	Snapshot	snapshot;		/* SnapshotAny, or registered */
 	ParallelTableScanDesc scan;
 	GsRunSetHandle runs;
@@ -105,37 +96,28 @@ gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info)
 }
 
 static void
-end_parallel(GsGinWorkers *workers)
+fill_shared_memory(GsGinWorkers *workers, Relation heap, int nworkers, Size memory)
 {
-	if (workers->snapshot != SnapshotAny)
-		UnregisterSnapshot(workers->snapshot);
-	DestroyParallelContext(workers->context);
-	workers->context = NULL;
-	ExitParallelMode();
+	GsBuildWorkers *build = &workers->build;
+	Size		scan_bytes = table_parallelscan_estimate(heap, workers->snapshot);
+	GsGinShared *shared = gpusort_build_workers_make(build, KEY_SHARED, sizeof(GsGinShared));
+
+	workers->runs = gpusort_run_set_handle(gpusort_run_set_create());
+	shared->memory = memory;
+	shared->runs = workers->runs;
+	workers->scan = gpusort_build_workers_make(build, KEY_SCAN, scan_bytes);
+	table_parallelscan_initialize(heap, workers->scan, workers->snapshot);
+	workers->scan->phs_syncscan = false;
+	workers->results = gpusort_build_workers_make(build, KEY_RESULTS,
+												  mul_size(sizeof(GsGinResult), nworkers));
+	memset(workers->results, 0, mul_size(sizeof(GsGinResult), nworkers));
 }
 
 static void
-fill_shared_memory(GsGinWorkers *workers, Relation heap, Relation index,
-				   const IndexInfo *info, Size memory)
+forget_snapshot(GsGinWorkers *workers)
 {
-	ParallelContext *context = workers->context;
-	GsGinShared *shared = gpusort_shared_part_make(context, KEY_SHARED, sizeof(GsGinShared));
-
-	workers->runs = gpusort_run_set_handle(gpusort_run_set_create());
-	shared->heap = RelationGetRelid(heap);
-	shared->index = RelationGetRelid(index);
-	shared->concurrent = info->ii_Concurrent;
-	shared->memory = memory;
-	shared->runs = workers->runs;
-	workers->scan = gpusort_shared_part_make(context, KEY_SCAN,
-											 table_parallelscan_estimate(heap, workers->snapshot));
-	table_parallelscan_initialize(heap, workers->scan, workers->snapshot);
-	workers->scan->phs_syncscan = false;
-	workers->results = gpusort_shared_part_make(context, KEY_RESULTS,
-												context->nworkers * sizeof(GsGinResult));
-	memset(workers->results, 0, context->nworkers * sizeof(GsGinResult));
-	strcpy(gpusort_shared_part_make(context, KEY_QUERY, strlen(gpusort_shared_query_text()) + 1),
-		   gpusort_shared_query_text());
+	if (workers->snapshot != SnapshotAny)
+		UnregisterSnapshot(workers->snapshot);
 }
 
 GsGinWorkers *
@@ -143,26 +125,22 @@ gpusort_gin_workers_start(Relation heap, Relation index, const IndexInfo *info,
 						  int nworkers, Size memory)
 {
 	GsGinWorkers *workers = palloc0(sizeof(GsGinWorkers));
-	ParallelContext *context;
+	GsBuildWorkers *build = &workers->build;
 
-	EnterParallelMode();
-	context = CreateParallelContext("pg_gpusort", "gpusort_gin_worker_main", nworkers);
-	workers->context = context;
+	gpusort_build_workers_create(build, "gpusort_gin_worker_main", nworkers);
 	workers->snapshot = info->ii_Concurrent ?
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
-	gpusort_shared_part_estimate(context, sizeof(GsGinShared));
-	gpusort_shared_part_estimate(context, table_parallelscan_estimate(heap, workers->snapshot));
-	gpusort_shared_part_estimate(context, strlen(gpusort_shared_query_text()) + 1);
-	gpusort_shared_part_estimate(context, mul_size(sizeof(GsGinResult), nworkers));
-	InitializeParallelDSM(context);
-	if (context->seg == NULL)
+	gpusort_build_workers_estimate(build, sizeof(GsGinShared));
+	gpusort_build_workers_estimate(build, table_parallelscan_estimate(heap, workers->snapshot));
+	gpusort_build_workers_estimate(build, mul_size(sizeof(GsGinResult), nworkers));
+	if (!gpusort_build_workers_allocate(build, heap, index, info))
 	{
-		end_parallel(workers);
+		forget_snapshot(workers);
 		pfree(workers);
 		return NULL;
 	}
-	fill_shared_memory(workers, heap, index, info, memory);
-	LaunchParallelWorkers(context);
+	fill_shared_memory(workers, heap, nworkers, memory);
+	gpusort_build_workers_launch(build);
 	return workers;
 }
 
@@ -176,22 +154,29 @@ void
 gpusort_gin_workers_await(GsGinWorkers *workers, IndexInfo *info, double *nlive,
 						  GsFallback *overflow)
 {
-	GsGinResult *results;
+	const GsGinResult *results = workers->results;
 
-	WaitForParallelWorkersToFinish(workers->context);
-	workers->nworkers = workers->context->nworkers_launched;
-	results = palloc(Max(workers->nworkers, 1) * sizeof(GsGinResult));
-	memcpy(results, workers->results, workers->nworkers * sizeof(GsGinResult));
-	workers->results = results;
+	workers->nworkers = gpusort_build_workers_await(&workers->build);
 	for (int i = 0; i < workers->nworkers; i++)
 	{
-		InstrAccumParallelQuery(&results[i].buffer_usage, &results[i].wal_usage);
 		*nlive += results[i].nlive;
 		info->ii_BrokenHotChain |= results[i].broken_chains;
 		if (results[i].overflow != GS_FALLBACK_NONE)
 			*overflow = results[i].overflow;
 	}
-	end_parallel(workers);
+}
+
+GsPageQueue *
+gpusort_gin_workers_pages(const GsGinWorkers *workers)
+{
+	return gpusort_build_workers_pages(&workers->build);
+}
+
+void
+gpusort_gin_workers_finish(GsGinWorkers *workers)
+{
+	gpusort_build_workers_finish(&workers->build);
+	forget_snapshot(workers);
 }
 
 uint32
@@ -216,50 +201,40 @@ gpusort_gin_workers_open(GsGinWorkers *workers, GsGinOrder *order, GsGinRuns ***
 
 /* Collect the keys of this worker's share of the table, and write them as one run. */
 static void
-write_keys(const GsGinShared *shared, Relation heap, Relation index, TableScanDesc scan,
-		   GsGinResult *result)
+write_keys(GsBuildWorker *worker, const GsGinShared *shared, GsGinResult *result)
 {
-	IndexInfo  *info = BuildIndexInfo(index);
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort keys of a worker",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsRunTarget target = {.set = shared->runs,.producer = ParallelWorkerNumber};
-	GsGinCollection *collection;
-	GsGinRuns  *runs;
+	TableScanDesc scan = GPUSORT_BEGIN_SHARED_SCAN(worker->heap,
+												   shm_toc_lookup(worker->toc, KEY_SCAN, false));
+	GsGinCollection *collection = gpusort_gin_collect(worker->heap, worker->index, worker->info,
+													  scan, false, shared->memory);
+	GsGinRuns  *runs = gpusort_gin_runs_create(collection->order, &target);
 
-	info->ii_Concurrent = shared->concurrent;
-	collection = gpusort_gin_collect(heap, index, info, scan, false, shared->memory);
-	runs = gpusort_gin_runs_create(collection->order, &target);
 	gpusort_gin_merge_write(collection->order, collection->keys, collection->runs,
 							collection->run_memory, runs);
 	result->run = gpusort_gin_runs_get(runs, 0);
 	result->overflow = collection->overflow;
 	result->nlive = collection->nlive;
-	result->broken_chains = info->ii_BrokenHotChain;
+	result->broken_chains = worker->info->ii_BrokenHotChain;
 	gpusort_gin_runs_end(runs);
 	gpusort_gin_collection_end(collection);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 }
 
 /* Main function of a worker.  The parallel context finds it by its name. */
 void
 gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc)
 {
-	const GsGinShared *shared = shm_toc_lookup(toc, KEY_SHARED, false);
 	GsGinResult *results = shm_toc_lookup(toc, KEY_RESULTS, false);
-	GsGinResult *result = &results[ParallelWorkerNumber];
-	Relation	heap;
-	Relation	index;
+	GsBuildWorker worker;
 
-	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
-	pgstat_report_activity(STATE_RUNNING, debug_query_string);
-
-	/* Take the same locks as the leader. */
-	heap = table_open(shared->heap, shared->concurrent ?
-					  ShareUpdateExclusiveLock : ShareLock);
-	index = index_open(shared->index, shared->concurrent ?
-					   RowExclusiveLock : AccessExclusiveLock);
-	InstrStartParallelQuery();
-	write_keys(shared, heap, index,
-			   GPUSORT_BEGIN_SHARED_SCAN(heap, shm_toc_lookup(toc, KEY_SCAN, false)),
-			   result);
-	InstrEndParallelQuery(&result->buffer_usage, &result->wal_usage);
-	index_close(index, NoLock);
-	table_close(heap, NoLock);
+	gpusort_build_worker_begin(&worker, toc);
+	write_keys(&worker, shm_toc_lookup(toc, KEY_SHARED, false),
+			   &results[ParallelWorkerNumber]);
+	gpusort_build_worker_end(&worker);
 }

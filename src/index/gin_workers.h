@@ -4,7 +4,7 @@
  *		Parallel workers that help to build a GIN index.
  *
  * Each process reads a share of the table and collects the keys there.  A worker leaves its
- * keys as a run, in a file that the leader opens.
+ * keys as a run, in a file that the leader opens.  Then it writes pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,6 +16,7 @@
 
 #include "fallback.h"
 #include "index/gin_runs.h"
+#include "index/page_queue.h"
 
 typedef struct GsGinWorkers GsGinWorkers;
 
@@ -37,9 +38,9 @@ extern GsGinWorkers *gpusort_gin_workers_start(Relation heap, Relation index,
 extern TableScanDesc gpusort_gin_workers_scan(GsGinWorkers *workers, Relation heap);
 
 /*
- * Wait for the workers to end, and rethrow an error of theirs.  Adds the live rows that they
- * have read to *nlive, and sets *overflow if keys of one did not fit in its memory, and
- * info->ii_BrokenHotChain if one found such a chain.
+ * Wait until the workers have written their runs, and rethrow an error of theirs.  Adds the
+ * live rows that they have read to *nlive, and sets *overflow if keys of one did not fit in
+ * its memory, and info->ii_BrokenHotChain if one found such a chain.
  */
 extern void gpusort_gin_workers_await(GsGinWorkers *workers, IndexInfo *info, double *nlive,
 									  GsFallback *overflow);
@@ -47,5 +48,11 @@ extern void gpusort_gin_workers_await(GsGinWorkers *workers, IndexInfo *info, do
 /* After that: open the runs of all workers.  Returns their number. */
 extern uint32 gpusort_gin_workers_open(GsGinWorkers *workers, GsGinOrder *order,
 									   GsGinRuns ***runs);
+
+/* The queue of pages that they write from then on, or NULL if none has started. */
+extern GsPageQueue *gpusort_gin_workers_pages(const GsGinWorkers *workers);
+
+/* Wait for the workers to end, and rethrow an error of theirs. */
+extern void gpusort_gin_workers_finish(GsGinWorkers *workers);
 
 #endif							/* GPUSORT_GIN_WORKERS_H */

@@ -173,7 +173,7 @@ add_to_level(GsGinWriter *writer, GsEntryLevel *level, IndexTuple tuple)
  */
 
 GsGinWriter *
-gpusort_gin_writer_begin(Relation index, GsGinOrder *order)
+gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue)
 {
 	GsGinWriter *writer = palloc0(sizeof(GsGinWriter));
 
@@ -182,7 +182,7 @@ gpusort_gin_writer_begin(Relation index, GsGinOrder *order)
 												"pg_gpusort GIN key",
 												ALLOCSET_DEFAULT_SIZES);
 	writer->order = order;
-	writer->pages.writer = gpusort_page_writer_begin(index, NULL);
+	writer->pages.writer = gpusort_page_writer_begin(index, queue);
 	writer->pages.n_blocks = GIN_ROOT_BLKNO + 1;
 	writer->tree = gpusort_posting_tree_create(&writer->pages);
 	writer->leaves = begin_level(writer, GIN_LEAF);

@@ -9,14 +9,16 @@
 #define GPUSORT_GIN_WRITER_H
 
 #include "index/gin_order.h"
+#include "index/page_queue.h"
 
 typedef struct GsGinWriter GsGinWriter;
 
 /*
- * Begin to write an index that has no blocks.  The writer is allocated in the current memory
- * context.  After an error, freeing that context is all that is needed.
+ * Begin to write an index that has no blocks.  'queue' is an empty one that workers write as
+ * well, or NULL.  The writer is allocated in the current memory context.  After an error,
+ * freeing that context is all that is needed.
  */
-extern GsGinWriter *gpusort_gin_writer_begin(Relation index, GsGinOrder *order);
+extern GsGinWriter *gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue);
 
 /*
  * Write a key: begin it, add its TIDs in ascending order, of which there is at least one, and

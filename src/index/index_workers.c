@@ -8,27 +8,16 @@
  * processes come in no particular order, so the TID is an additional sort key.  Without a
  * GPU, workers may still sort the last rows while the leader makes the first pages.
  *
- * Then the workers write the pages that the leader makes, until it has made all.
- *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "access/genam.h"
-#include "access/table.h"
-#include "access/xact.h"
-#include "catalog/index.h"
 #include "executor/executor.h"
-#include "executor/instrument.h"
-#include "pgstat.h"
-#include "storage/condition_variable.h"
-#include "storage/lmgr.h"
 #include "utils/snapmgr.h"
 
+#include "index/build_workers.h"
 #include "index/index_rows.h"
 #include "index/index_workers.h"
-#include "index/page_queue.h"
-#include "index/shared_parts.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
@@ -36,44 +25,31 @@
 #include "work.h"
 
 /* Keys of the parts of shared memory. */
-#define KEY_SHARED		UINT64CONST(1)
-#define KEY_SNAPSHOT	UINT64CONST(2)
-#define KEY_QUERY		UINT64CONST(3)
-#define KEY_WAL_USAGE	UINT64CONST(4)
-#define KEY_BUFFER_USAGE UINT64CONST(5)
-#define KEY_RUNS		UINT64CONST(6)
-#define KEY_PAGES		UINT64CONST(7)
+#define KEY_SHARED		GPUSORT_BUILD_FIRST_KEY
+#define KEY_SNAPSHOT	(GPUSORT_BUILD_FIRST_KEY + 1)
+#define KEY_RUNS		(GPUSORT_BUILD_FIRST_KEY + 2)
 
 /*
  * State shared by all processes.  The leader sets everything before it
- * launches the workers.  After that only the last four change, by atomic operations.
+ * launches the workers.  After that only the last two change, by atomic operations.
  */
 typedef struct GsWorkersShared
 {
-	Oid			heap;
-	Oid			index;
-	bool		concurrent;
 	GsIndexTarget target;
 	double		expected_rows;	/* of each process */
 	int			expected_width;
 	Size		memory;			/* of each process */
 	GsHeapShare blocks;
 	pg_atomic_uint32 failure;	/* GsFallback */
-	pg_atomic_uint32 n_done;	/* workers that have put or sorted all of
-								 * their rows */
-	ConditionVariable worker_done;
 } GsWorkersShared;
 
 struct GsIndexWorkers
 {
-	ParallelContext *context;
+	GsBuildWorkers build;
 	GsWorkersShared *shared;
 	GsHeapRows *rows;
-	GsPageQueue *pages;
 	bool		collected;
 	GsSharedRun *runs;			/* of each worker; no rows if it wrote none */
-	WalUsage   *wal_usage;		/* likewise */
-	BufferUsage *buffer_usage;
 	int			nruns;			/* those in 'runs', after waiting for them */
 };
 
@@ -85,53 +61,27 @@ PGDLLEXPORT void gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc);
  */
 
 static void
-estimate_shared_memory(ParallelContext *context, Snapshot snapshot)
+fill_shared_memory(GsIndexWorkers *workers, const GsSortSpec *spec,
+				   const GsIndexTarget *target, int nworkers)
 {
-	gpusort_shared_part_estimate(context, sizeof(GsWorkersShared));
-	gpusort_shared_part_estimate(context, strlen(gpusort_shared_query_text()) + 1);
-	gpusort_shared_part_estimate(context, mul_size(sizeof(GsSharedRun), context->nworkers));
-	gpusort_shared_part_estimate(context, mul_size(sizeof(WalUsage), context->nworkers));
-	gpusort_shared_part_estimate(context, mul_size(sizeof(BufferUsage), context->nworkers));
-	gpusort_shared_part_estimate(context, gpusort_page_queue_bytes(true));
-	if (snapshot != NULL)
-		gpusort_shared_part_estimate(context, EstimateSnapshotSpace(snapshot));
-}
+	Snapshot	snapshot = gpusort_heap_rows_snapshot(workers->rows);
+	GsWorkersShared *shared = gpusort_build_workers_make(&workers->build, KEY_SHARED,
+														 sizeof(GsWorkersShared));
 
-static void
-fill_shared_memory(GsIndexWorkers *workers, Relation index, Snapshot snapshot)
-{
-	ParallelContext *context = workers->context;
-	int			nworkers = context->nworkers;
-
-	workers->shared = gpusort_shared_part_make(context, KEY_SHARED, sizeof(GsWorkersShared));
-	memset(workers->shared, 0, sizeof(GsWorkersShared));
-	pg_atomic_init_u32(&workers->shared->failure, GS_FALLBACK_NONE);
-	pg_atomic_init_u32(&workers->shared->n_done, 0);
-	ConditionVariableInit(&workers->shared->worker_done);
-	workers->pages =
-		gpusort_page_queue_init(gpusort_shared_part_make(context, KEY_PAGES,
-														 gpusort_page_queue_bytes(true)),
-								true, RelationNeedsWAL(index));
-	workers->runs = gpusort_shared_part_make(context, KEY_RUNS,
-											 mul_size(sizeof(GsSharedRun), nworkers));
+	shared->target = *target;
+	shared->expected_rows = spec->expected_rows / (nworkers + 1);
+	shared->expected_width = spec->expected_width;
+	shared->memory = spec->memory;
+	gpusort_heap_rows_share(workers->rows, &shared->blocks);
+	pg_atomic_init_u32(&shared->failure, GS_FALLBACK_NONE);
+	workers->shared = shared;
+	workers->runs = gpusort_build_workers_make(&workers->build, KEY_RUNS,
+											   mul_size(sizeof(GsSharedRun), nworkers));
 	memset(workers->runs, 0, mul_size(sizeof(GsSharedRun), nworkers));
-	workers->wal_usage = gpusort_shared_part_make(context, KEY_WAL_USAGE,
-												  mul_size(sizeof(WalUsage), nworkers));
-	workers->buffer_usage = gpusort_shared_part_make(context, KEY_BUFFER_USAGE,
-													 mul_size(sizeof(BufferUsage), nworkers));
-	strcpy(gpusort_shared_part_make(context, KEY_QUERY, strlen(gpusort_shared_query_text()) + 1),
-		   gpusort_shared_query_text());
 	if (snapshot != NULL)
 		SerializeSnapshot(snapshot,
-						  gpusort_shared_part_make(context, KEY_SNAPSHOT,
-												   EstimateSnapshotSpace(snapshot)));
-}
-
-static void
-end_parallel(GsIndexWorkers *workers)
-{
-	DestroyParallelContext(workers->context);
-	ExitParallelMode();
+						  gpusort_build_workers_make(&workers->build, KEY_SNAPSHOT,
+													 EstimateSnapshotSpace(snapshot)));
 }
 
 GsIndexWorkers *
@@ -142,32 +92,20 @@ gpusort_index_workers_start(Relation heap, Relation index,
 {
 	GsIndexWorkers *workers = palloc0(sizeof(GsIndexWorkers));
 	Snapshot	snapshot = gpusort_heap_rows_snapshot(rows);
-	ParallelContext *context;
 
-	EnterParallelMode();
-	context = CreateParallelContext("pg_gpusort", "gpusort_index_worker_main",
-									nworkers);
-	workers->context = context;
 	workers->rows = rows;
-	estimate_shared_memory(context, snapshot);
-	InitializeParallelDSM(context);
-	if (context->seg == NULL)
+	gpusort_build_workers_create(&workers->build, "gpusort_index_worker_main", nworkers);
+	gpusort_build_workers_estimate(&workers->build, sizeof(GsWorkersShared));
+	gpusort_build_workers_estimate(&workers->build, mul_size(sizeof(GsSharedRun), nworkers));
+	if (snapshot != NULL)
+		gpusort_build_workers_estimate(&workers->build, EstimateSnapshotSpace(snapshot));
+	if (!gpusort_build_workers_allocate(&workers->build, heap, index, info))
 	{
-		end_parallel(workers);
 		pfree(workers);
 		return NULL;
 	}
-
-	fill_shared_memory(workers, index, snapshot);
-	workers->shared->heap = RelationGetRelid(heap);
-	workers->shared->index = RelationGetRelid(index);
-	workers->shared->concurrent = info->ii_Concurrent;
-	workers->shared->target = *target;
-	workers->shared->expected_rows = spec->expected_rows / (nworkers + 1);
-	workers->shared->expected_width = spec->expected_width;
-	workers->shared->memory = spec->memory;
-	gpusort_heap_rows_share(rows, &workers->shared->blocks);
-	LaunchParallelWorkers(context);
+	fill_shared_memory(workers, spec, target, nworkers);
+	gpusort_build_workers_launch(&workers->build);
 	return workers;
 }
 
@@ -181,10 +119,9 @@ gpusort_index_workers_collect(GsIndexWorkers *workers)
 
 /* Keep the runs of those workers that have written any. */
 static void
-keep_runs(GsIndexWorkers *workers)
+keep_runs(GsIndexWorkers *workers, int nworkers)
 {
-	int			nworkers = workers->context->nworkers;
-	GsSharedRun *runs = palloc(nworkers * sizeof(GsSharedRun));
+	GsSharedRun *runs = palloc(Max(nworkers, 1) * sizeof(GsSharedRun));
 
 	for (int i = 0; i < nworkers; i++)
 		if (workers->runs[i].nrows > 0)
@@ -195,36 +132,24 @@ keep_runs(GsIndexWorkers *workers)
 GsFallback
 gpusort_index_workers_await(GsIndexWorkers *workers)
 {
-	GsWorkersShared *shared = workers->shared;
-	ParallelContext *context = workers->context;
+	int			nworkers = gpusort_build_workers_await(&workers->build);
 
-	/* This raises an error if one of them could not start. */
-	WaitForParallelWorkersToAttach(context);
-	while (pg_atomic_read_u32(&shared->n_done) < context->nworkers_launched)
-		ConditionVariableSleep(&shared->worker_done, gpusort_shared_wait_event());
-	ConditionVariableCancelSleep();
-	pg_read_barrier();
 	gpusort_index_workers_collect(workers);
-	keep_runs(workers);
-	return (GsFallback) pg_atomic_read_u32(&shared->failure);
+	keep_runs(workers, nworkers);
+	return (GsFallback) pg_atomic_read_u32(&workers->shared->failure);
 }
 
 GsPageQueue *
 gpusort_index_workers_pages(const GsIndexWorkers *workers)
 {
-	return workers->context->nworkers_launched > 0 ? workers->pages : NULL;
+	return gpusort_build_workers_pages(&workers->build);
 }
 
 void
 gpusort_index_workers_finish(GsIndexWorkers *workers)
 {
-	gpusort_page_queue_close(workers->pages);
-	WaitForParallelWorkersToFinish(workers->context);
-	for (int i = 0; i < workers->context->nworkers_launched; i++)
-		InstrAccumParallelQuery(&workers->buffer_usage[i],
-								&workers->wal_usage[i]);
+	gpusort_build_workers_finish(&workers->build);
 	gpusort_index_workers_collect(workers);
-	end_parallel(workers);
 }
 
 const GsSharedRun *
@@ -359,37 +284,16 @@ void
 gpusort_index_worker_main(dsm_segment *segment, shm_toc *toc)
 {
 	GsWorkersShared *shared = shm_toc_lookup(toc, KEY_SHARED, false);
-	void	   *snapshot = shm_toc_lookup(toc, KEY_SNAPSHOT, true);
-	WalUsage   *wal_usage = shm_toc_lookup(toc, KEY_WAL_USAGE, false);
-	BufferUsage *buffer_usage = shm_toc_lookup(toc, KEY_BUFFER_USAGE, false);
 	GsSharedRun *runs = shm_toc_lookup(toc, KEY_RUNS, false);
 	GsIndexWorker worker = {.shared = shared};
-	Relation	heap;
-	Relation	index;
+	GsBuildWorker build;
 
-	debug_query_string = shm_toc_lookup(toc, KEY_QUERY, false);
-	pgstat_report_activity(STATE_RUNNING, debug_query_string);
-
-	/* Take the same locks as the leader. */
-	heap = table_open(shared->heap, shared->concurrent ?
-					  ShareUpdateExclusiveLock : ShareLock);
-	index = index_open(shared->index, shared->concurrent ?
-					   RowExclusiveLock : AccessExclusiveLock);
-	worker.info = BuildIndexInfo(index);
-	worker.info->ii_Concurrent = shared->concurrent;
-
-	InstrStartParallelQuery();
-	worker.rows = gpusort_heap_rows_join(heap, index, worker.info, snapshot,
+	gpusort_build_worker_begin(&build, toc);
+	worker.info = build.info;
+	worker.rows = gpusort_heap_rows_join(build.heap, build.index, build.info,
+										 shm_toc_lookup(toc, KEY_SNAPSHOT, true),
 										 &shared->blocks);
-	take_rows(&worker, index, &runs[ParallelWorkerNumber]);
+	take_rows(&worker, build.index, &runs[ParallelWorkerNumber]);
 	gpusort_heap_rows_end(worker.rows);
-	pg_write_barrier();
-	pg_atomic_fetch_add_u32(&shared->n_done, 1);
-	ConditionVariableSignal(&shared->worker_done);
-	gpusort_page_queue_work(shm_toc_lookup(toc, KEY_PAGES, false), index);
-	InstrEndParallelQuery(&buffer_usage[ParallelWorkerNumber],
-						  &wal_usage[ParallelWorkerNumber]);
-
-	index_close(index, NoLock);
-	table_close(heap, NoLock);
+	gpusort_build_worker_end(&build);
 }
