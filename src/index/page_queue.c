@@ -17,6 +17,7 @@
 #include "compat.h"
 
 #include "access/nbtree.h"
+#include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "access/xlogrecord.h"
 #include "port/atomics.h"
@@ -158,6 +159,19 @@ batch_with_number(GsPageQueue *queue, uint64 number)
  * ----------------------------------------------------------------
  */
 
+/*
+ * Log the pages of a batch.  Then the WAL writer is told that there is WAL to be written.  It
+ * writes as much as there is at a time.  By itself it wakes up only now and then, and
+ * whoever finds all WAL buffers in use has to write one of them, while the others wait.
+ */
+static void
+log_batch(Relation index, GsPageBatch *batch, Page *pages)
+{
+	log_newpages(GPUSORT_RELATION_LOCATOR(index), MAIN_FORKNUM, batch->n_pages,
+				 batch->blocks, pages, true);
+	XLogSetAsyncXactLSN(XactLastRecEnd);
+}
+
 /* Form the tuples that pages of a batch lack. */
 static void
 form_tuples(GsPageQueue *queue, GsPageBatch *batch)
@@ -185,8 +199,7 @@ write_batch(GsPageQueue *queue, Relation index, GsPageBatch *batch)
 
 	/* This sets the LSNs of the pages, so it comes before their checksums. */
 	if (queue->use_wal)
-		log_newpages(GPUSORT_RELATION_LOCATOR(index), MAIN_FORKNUM, batch->n_pages,
-					 batch->blocks, pages, true);
+		log_batch(index, batch, pages);
 	for (int i = 0; i < batch->n_pages; i++)
 	{
 		PageSetChecksumInplace(pages[i], batch->blocks[i]);
