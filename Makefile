@@ -146,6 +146,7 @@ OBJS = \
 	src/index/gin_runs.o \
 	src/index/gin_merge.o \
 	src/index/gin_posting_tree.o \
+	src/index/gin_tuples.o \
 	src/index/gin_writer.o \
 	src/index/gin_collect.o \
 	src/index/gin_workers.o \

@@ -37,6 +37,9 @@
 /* Keys that are looked up together, while the memory they need is fetched. */
 #define LOOKUP_BATCH		32
 
+/* Keys that are fetched before they are needed, in their order. */
+#define PREFETCH_KEYS		4
+
 /* A part of the bytes of a list. */
 typedef struct GsTidChunk
 {
@@ -338,13 +341,13 @@ add_tid(GsGinKeys *keys, GsGinRecord *record, uint64 tid)
 	if (tid == record->last)
 		return true;
 	if (record->chunk == NULL ||
-		record->end + GPUSORT_TID_MAX_BYTES > record->chunk->bytes + record->chunk->size)
+		record->end + GPUSORT_VARBYTE_ROOM > record->chunk->bytes + record->chunk->size)
 	{
 		if (!add_chunk(keys, record))
 			return false;
 	}
 	record->disordered |= tid < record->last;
-	record->end = gpusort_tid_write(record->end, (tid - record->last) & GPUSORT_TID_MASK);
+	record->end = gpusort_varbyte_write(record->end, (tid - record->last) & GPUSORT_TID_MASK);
 	record->last = tid;
 	keys->nentries++;
 	return true;
@@ -543,7 +546,7 @@ read_tid(GsRecordReader *reader, uint64 *tid)
 		reader->chunk = chunk = chunk->next;
 		reader->bytes = chunk->bytes;
 	}
-	reader->bytes = gpusort_tid_read(reader->bytes, &difference);
+	reader->bytes = gpusort_varbyte_read(reader->bytes, &difference);
 	*tid = reader->last = (reader->last + difference) & GPUSORT_TID_MASK;
 	return true;
 }
@@ -556,7 +559,27 @@ fill_ordered(GsTidStream *stream)
 	uint32		n = 0;
 
 	while (n < GPUSORT_TID_BATCH && read_tid(reader, &stream->tids[n]))
+	{
+		const GsTidChunk *chunk = reader->chunk;
+		const uint8 *bytes = reader->bytes;
+		uint64		last = reader->last;
+		const uint8 *end;
+
 		n++;
+		if (chunk == NULL)
+			break;
+		/* Most of the chunk can be read faster. */
+		end = chunk->next != NULL ? chunk->bytes + chunk->used : reader->record->end;
+		while (n < GPUSORT_TID_BATCH && end - bytes >= GPUSORT_VARBYTE_ROOM)
+		{
+			uint64		difference;
+
+			bytes = gpusort_varbyte_read_ahead(bytes, &difference);
+			stream->tids[n++] = last += difference;
+		}
+		reader->bytes = bytes;
+		reader->last = last;
+	}
 	stream->count = n;
 	stream->next = 0;
 }
@@ -631,6 +654,19 @@ start_reader(GsGinKeys *keys, uint32 n, const GsSortedKey *sorted)
 	gpusort_tid_stream_start(&reader->stream);
 }
 
+/* Fetch what the following keys need, which is anywhere in memory. */
+static inline void
+prefetch_next(const GsGinKeys *keys)
+{
+	uint32		record = keys->next + 2 * PREFETCH_KEYS;
+	uint32		chunk = keys->next + PREFETCH_KEYS;
+
+	if (record < keys->nrecords)
+		__builtin_prefetch(record_of(keys, keys->sorted[record].ref));
+	if (chunk < keys->nrecords)
+		__builtin_prefetch(record_of(keys, keys->sorted[chunk].ref)->chunks);
+}
+
 uint32
 gpusort_gin_keys_next(GsGinKeys *keys, GsGinKey *key, GsTidStream ***streams)
 {
@@ -638,6 +674,7 @@ gpusort_gin_keys_next(GsGinKeys *keys, GsGinKey *key, GsTidStream ***streams)
 
 	if (keys->next == keys->nrecords)
 		return 0;
+	prefetch_next(keys);
 	set_key(keys, &keys->sorted[keys->next], key);
 	start_reader(keys, n++, &keys->sorted[keys->next++]);
 	while (keys->next < keys->nrecords)

@@ -42,7 +42,7 @@ struct GsGinMerge
 	GsTidStream **streams;		/* their TIDs */
 	uint32		nstreams;
 	uint32		max_streams;
-	uint64		last;			/* the TID that was returned last */
+	GsTidStreams tids;
 };
 
 /* The rank of a key: the column and the category. */
@@ -207,19 +207,14 @@ gpusort_gin_merge_next(GsGinMerge *merge, GsGinKey *key)
 		return false;
 	*key = merge->sources[tree->winner].key;
 	take_key(merge);
-	merge->last = 0;
+	gpusort_tid_streams_start(&merge->tids, merge->streams, merge->nstreams);
 	return true;
 }
 
 uint32
 gpusort_gin_merge_tids(GsGinMerge *merge, uint64 *tids)
 {
-	uint32		n = gpusort_tid_streams_read(merge->streams, merge->nstreams, merge->last,
-											 tids);
-
-	if (n > 0)
-		merge->last = tids[n - 1];
-	return n;
+	return gpusort_tid_streams_read(&merge->tids, tids);
 }
 
 void

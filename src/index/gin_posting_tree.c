@@ -235,32 +235,57 @@ gpusort_posting_tree_begin(GsPostingTree *tree)
 	begin_leaf(tree);
 }
 
+/*
+ * Add TIDs to the last segment, of which there is one, as long as there is room for any
+ * difference.  Returns their number.
+ */
+static inline uint32
+fill_segment(GsPostingTree *tree, const uint64 *tids, uint32 count)
+{
+	const uint8 *limit = tree->limit - GPUSORT_VARBYTE_ROOM;
+	uint8	   *end = tree->end;
+	uint64		last = tree->last;
+	uint32		i = 0;
+
+	for (; i < count && end <= limit; i++)
+	{
+		end = gpusort_varbyte_write(end, tids[i] - last);
+		last = tids[i];
+	}
+	tree->end = end;
+	tree->last = last;
+	return i;
+}
+
+/* Add a TID to the last segment, if there is one and it fits, or begin one with it. */
+static void
+add_tid(GsPostingTree *tree, uint64 tid)
+{
+	uint8		bytes[GPUSORT_VARBYTE_ROOM];
+	Size		length = gpusort_varbyte_write(bytes, tid - tree->last) - bytes;
+
+	if (tree->segment != NULL && tree->end + length <= tree->limit)
+	{
+		memcpy(tree->end, bytes, length);
+		tree->end += length;
+	}
+	else
+	{
+		finish_segment(tree);
+		begin_segment(tree, tid);
+	}
+	tree->last = tid;
+}
+
 void
 gpusort_posting_tree_add(GsPostingTree *tree, const uint64 *tids, uint32 count)
 {
-	for (uint32 i = 0; i < count; i++)
+	for (uint32 i = 0; i < count;)
 	{
-		uint64		difference = tids[i] - tree->last;
-		uint8		bytes[GPUSORT_TID_MAX_BYTES];
-		Size		length;
-
-		if (tree->segment != NULL && tree->end + GPUSORT_TID_MAX_BYTES <= tree->limit)
-			tree->end = gpusort_tid_write(tree->end, difference);
-		else
-		{
-			length = tree->segment == NULL ? 0 : gpusort_tid_write(bytes, difference) - bytes;
-			if (tree->segment != NULL && tree->end + length <= tree->limit)
-			{
-				memcpy(tree->end, bytes, length);
-				tree->end += length;
-			}
-			else
-			{
-				finish_segment(tree);
-				begin_segment(tree, tids[i]);
-			}
-		}
-		tree->last = tids[i];
+		if (tree->segment != NULL)
+			i += fill_segment(tree, tids + i, count - i);
+		if (i < count)
+			add_tid(tree, tids[i++]);
 	}
 	gpusort_work_add(count * sizeof(uint64));
 }

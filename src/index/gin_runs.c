@@ -17,6 +17,9 @@
 
 #define EXTENT_BYTES	((Size) 64 * 1024)
 
+/* The most bytes of the TIDs that are read at a time. */
+#define MAX_BATCH_BYTES	(GPUSORT_TID_BATCH * GPUSORT_VARBYTE_MAX)
+
 /* Precedes each key. */
 typedef struct GsRunKey
 {
@@ -173,16 +176,40 @@ gpusort_gin_runs_begin_key(GsGinRuns *runs, const GsGinKey *key)
 		put_bytes(runs, &header, sizeof(header));
 }
 
+/*
+ * Add TIDs to the buffer as long as there is room for any difference.  Returns their number.
+ */
+static inline uint32
+fill_extent(GsGinRuns *runs, const uint64 *tids, uint32 count)
+{
+	uint8	   *end = (uint8 *) runs->buffer + runs->filled;
+	const uint8 *limit = (uint8 *) runs->buffer + EXTENT_BYTES - GPUSORT_VARBYTE_ROOM;
+	uint64		last = runs->last;
+	uint32		i = 0;
+
+	for (; i < count && end < limit; i++)
+	{
+		end = gpusort_varbyte_write(end, tids[i] - last);
+		last = tids[i];
+	}
+	runs->filled = (char *) end - runs->buffer;
+	runs->last = last;
+	return i;
+}
+
 void
 gpusort_gin_runs_add(GsGinRuns *runs, const uint64 *tids, uint32 count)
 {
-	for (uint32 i = 0; i < count; i++)
+	for (uint32 i = 0; i < count;)
 	{
-		uint8		bytes[GPUSORT_TID_MAX_BYTES];
-		uint8	   *end = gpusort_tid_write(bytes, tids[i] - runs->last);
+		uint8		bytes[GPUSORT_VARBYTE_ROOM];
 
-		put_bytes(runs, bytes, end - bytes);
-		runs->last = tids[i];
+		i += fill_extent(runs, tids + i, count - i);
+		if (i < count)
+		{
+			put_bytes(runs, bytes, gpusort_varbyte_write(bytes, tids[i] - runs->last) - bytes);
+			runs->last = tids[i++];
+		}
 	}
 	gpusort_work_add(count * sizeof(uint64));
 }
@@ -281,21 +308,23 @@ static void
 fill_stream(GsTidStream *stream)
 {
 	GsGinRunReader *reader = stream->arg;
+	uint64		last = reader->last;
 	uint32		n = 0;
 	const uint8 *bytes;
 
-	fill_buffer(reader, GPUSORT_TID_BATCH * GPUSORT_TID_MAX_BYTES);
+	fill_buffer(reader, MAX_BATCH_BYTES);
 	bytes = (const uint8 *) reader->buffer + reader->next;
 	while (n < GPUSORT_TID_BATCH && !reader->ended)
 	{
 		uint64		difference;
 
-		bytes = gpusort_tid_read(bytes, &difference);
+		bytes = gpusort_varbyte_read_ahead(bytes, &difference);
 		if (difference == 0)
 			reader->ended = true;
 		else
-			stream->tids[n++] = reader->last += difference;
+			stream->tids[n++] = last += difference;
 	}
+	reader->last = last;
 	reader->next = (const char *) bytes - reader->buffer;
 	stream->count = n;
 	stream->next = 0;
@@ -308,8 +337,8 @@ gpusort_gin_run_open(GsGinRuns *runs, uint32 number, Size buffer_bytes)
 
 	reader->runs = runs;
 	reader->run = &runs->runs[number];
-	reader->buffer_bytes = Max(buffer_bytes, 2 * GPUSORT_TID_BATCH * GPUSORT_TID_MAX_BYTES);
-	reader->buffer = palloc(reader->buffer_bytes);
+	reader->buffer_bytes = Max(buffer_bytes, 2 * MAX_BATCH_BYTES);
+	reader->buffer = palloc0(reader->buffer_bytes + GPUSORT_VARBYTE_ROOM);
 	reader->value_bytes = 256;
 	reader->value = palloc(reader->value_bytes);
 	reader->ended = true;

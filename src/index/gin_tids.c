@@ -21,46 +21,72 @@ has_tid(GsTidStream *stream)
 	return stream->count > 0;
 }
 
-/*
- * Find the stream with the least TID, and the least TID of the others.  Returns NULL if all
- * are at their ends.
- */
-static GsTidStream *
-find_least(GsTidStream **streams, uint32 nstreams, uint64 *others)
+static inline uint64
+next_tid(const GsTidStream *stream)
 {
-	GsTidStream *least = NULL;
-	uint64		least_tid = PG_UINT64_MAX;
+	return stream->tids[stream->next];
+}
 
-	*others = PG_UINT64_MAX;
-	for (uint32 i = 0; i < nstreams; i++)
+/* Move the stream at the end of a part of the array to its place in the order there. */
+static void
+insert_last(GsTidStream **array, uint32 count)
+{
+	GsTidStream *stream = array[count - 1];
+	uint32		k = count - 1;
+
+	for (; k > 0 && next_tid(array[k - 1]) > next_tid(stream); k--)
+		array[k] = array[k - 1];
+	array[k] = stream;
+}
+
+void
+gpusort_tid_streams_start(GsTidStreams *streams, GsTidStream **array, uint32 count)
+{
+	streams->streams = array;
+	streams->count = 0;
+	streams->last = 0;
+	for (uint32 i = 0; i < count; i++)
 	{
-		uint64		tid;
+		GsTidStream *stream = array[i];
 
-		if (!has_tid(streams[i]))
+		if (!has_tid(stream))
 			continue;
-		tid = streams[i]->tids[streams[i]->next];
-		if (tid < least_tid)
-		{
-			*others = least_tid;
-			least_tid = tid;
-			least = streams[i];
-		}
-		else
-			*others = Min(*others, tid);
+		array[streams->count++] = stream;
+		insert_last(array, streams->count);
 	}
-	return least;
+}
+
+/* The first stream has been read: move it to its place. */
+static void
+move_first(GsTidStreams *streams)
+{
+	GsTidStream **array = streams->streams;
+	GsTidStream *first = array[0];
+
+	if (has_tid(first) && (streams->count == 1 || next_tid(first) <= next_tid(array[1])))
+		return;
+
+	/* What it has next is mostly beyond all others. */
+	memmove(array, array + 1, (streams->count - 1) * sizeof(GsTidStream *));
+	if (has_tid(first))
+	{
+		array[streams->count - 1] = first;
+		insert_last(array, streams->count);
+	}
+	else
+		streams->count--;
 }
 
 uint32
-gpusort_tid_streams_read(GsTidStream **streams, uint32 nstreams, uint64 last, uint64 *tids)
+gpusort_tid_streams_read(GsTidStreams *streams, uint64 *tids)
 {
+	uint64		last = streams->last;
 	uint32		n = 0;
-	uint64		others;
-	GsTidStream *stream;
 
-	while (n < GPUSORT_TID_BATCH &&
-		   (stream = find_least(streams, nstreams, &others)) != NULL)
+	while (n < GPUSORT_TID_BATCH && streams->count > 0)
 	{
+		GsTidStream *stream = streams->streams[0];
+		uint64		others = streams->count == 1 ? PG_UINT64_MAX : next_tid(streams->streams[1]);
 		uint32		i = stream->next;
 
 		/* The lists of one process seldom overlap, so many come from one. */
@@ -70,6 +96,8 @@ gpusort_tid_streams_read(GsTidStream **streams, uint32 nstreams, uint64 last, ui
 				tids[n++] = last = stream->tids[i];
 		}
 		stream->next = i;
+		move_first(streams);
 	}
+	streams->last = last;
 	return n;
 }

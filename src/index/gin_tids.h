@@ -4,9 +4,8 @@
  *		TIDs of a key of a GIN index: as numbers, in bytes, and of several lists together.
  *
  * A TID is a number that has the offset number in its lowest bits, and above it the block
- * number.  Of ascending TIDs the differences are stored, seven bits in a byte, the lowest
- * bits first; the highest bit of a byte says that another one follows.  GIN's posting
- * lists have the same bytes.
+ * number.  Of ascending TIDs the differences are stored (varbyte.h).  GIN's posting lists have
+ * the same bytes.
  *
  *-------------------------------------------------------------------------
  */
@@ -16,12 +15,11 @@
 #include "access/htup_details.h"
 #include "storage/itemptr.h"
 
+#include "core/varbyte.h"
+
 #define GPUSORT_TID_OFFSET_BITS	11
 #define GPUSORT_TID_BITS		(32 + GPUSORT_TID_OFFSET_BITS)
 #define GPUSORT_TID_MASK		((UINT64CONST(1) << GPUSORT_TID_BITS) - 1)
-
-/* The most bytes of a difference. */
-#define GPUSORT_TID_MAX_BYTES	7
 
 /* TIDs that are read at a time: at least those of a heap page. */
 #define GPUSORT_TID_BATCH		Max(512, MaxHeapTuplesPerPage)
@@ -38,31 +36,6 @@ gpusort_tid_set(ItemPointerData *tid, uint64 number)
 {
 	ItemPointerSet(tid, (BlockNumber) (number >> GPUSORT_TID_OFFSET_BITS),
 				   (OffsetNumber) (number & ((1 << GPUSORT_TID_OFFSET_BITS) - 1)));
-}
-
-/* Write a difference, of which there is room for all bytes.  Returns the end. */
-static inline uint8 *
-gpusort_tid_write(uint8 *bytes, uint64 difference)
-{
-	while (difference > 0x7F)
-	{
-		*bytes++ = (uint8) (difference | 0x80);
-		difference >>= 7;
-	}
-	*bytes++ = (uint8) difference;
-	return bytes;
-}
-
-/* Read a difference.  Returns the end. */
-static inline const uint8 *
-gpusort_tid_read(const uint8 *bytes, uint64 *difference)
-{
-	uint64		value = *bytes & 0x7F;
-
-	for (unsigned shift = 7; (*bytes++ & 0x80) != 0; shift += 7)
-		value |= (uint64) (*bytes & 0x7F) << shift;
-	*difference = value;
-	return bytes;
 }
 
 /*
@@ -86,12 +59,22 @@ gpusort_tid_stream_start(GsTidStream *stream)
 	stream->fill(stream);
 }
 
+/* Several streams that are read together. */
+typedef struct GsTidStreams
+{
+	GsTidStream **streams;		/* in the order of their next TIDs */
+	uint32		count;			/* of those that are not at their ends */
+	uint64		last;			/* TID that was returned; 0 at the beginning */
+} GsTidStreams;
+
+/* Begin to read streams that have been started.  Changes their order in the array. */
+extern void gpusort_tid_streams_start(GsTidStreams *streams, GsTidStream **array,
+									  uint32 count);
+
 /*
- * Get up to GPUSORT_TID_BATCH of the TIDs of several streams in ascending order, each TID
- * once.  'last' is the last TID that was returned before, or 0.  Returns their number, which
- * is 0 at the end.
+ * Get up to GPUSORT_TID_BATCH of their TIDs in ascending order, each TID once.  Returns their
+ * number, which is 0 at the end.
  */
-extern uint32 gpusort_tid_streams_read(GsTidStream **streams, uint32 nstreams,
-									   uint64 last, uint64 *tids);
+extern uint32 gpusort_tid_streams_read(GsTidStreams *streams, uint64 *tids);
 
 #endif							/* GPUSORT_GIN_TIDS_H */

@@ -21,6 +21,7 @@
 
 #include "index/gin_posting_tree.h"
 #include "index/gin_tids.h"
+#include "index/gin_tuples.h"
 #include "index/gin_writer.h"
 #include "utils/memutils.h"
 #include "work.h"
@@ -44,7 +45,7 @@ struct GsGinWriter
 {
 	MemoryContext context;
 	MemoryContext key_context;	/* reset after each key */
-	GsGinOrder *order;
+	GsGinTupleForm *form;
 	GsGinPages	pages;
 	GsPostingTree *tree;
 	GsEntryLevel *leaves;
@@ -181,7 +182,7 @@ gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue)
 	writer->key_context = AllocSetContextCreate(CurrentMemoryContext,
 												"pg_gpusort GIN key",
 												ALLOCSET_DEFAULT_SIZES);
-	writer->order = order;
+	writer->form = gpusort_gin_tuples_create(order);
 	writer->pages.writer = gpusort_page_writer_begin(index, queue);
 	writer->pages.n_blocks = GIN_ROOT_BLKNO + 1;
 	writer->tree = gpusort_posting_tree_create(&writer->pages);
@@ -201,10 +202,8 @@ gpusort_gin_writer_begin_key(GsGinWriter *writer, const GsGinKey *key)
 static IndexTuple
 form_tuple(GsGinWriter *writer, const char *list, Size size, bool error)
 {
-	const GsGinKey *key = writer->key;
-
-	return GinFormTuple(&writer->order->state, key->attnum, key->value, key->category,
-						(Pointer) list, size, list == NULL ? 0 : writer->ntids, error);
+	return gpusort_gin_tuple(writer->form, writer->key, list, size,
+							 list == NULL ? 0 : writer->ntids, error);
 }
 
 /*
@@ -247,7 +246,7 @@ form_list_tuple(GsGinWriter *writer)
 {
 	PGAlignedBlock memory;
 	GinPostingList *list = (GinPostingList *) memory.data;
-	const uint8 *limit = (uint8 *) memory.data + GinMaxItemSize - GPUSORT_TID_MAX_BYTES;
+	const uint8 *limit = (uint8 *) memory.data + GinMaxItemSize - GPUSORT_VARBYTE_ROOM;
 	uint8	   *end = list->bytes;
 
 	gpusort_tid_set(&list->first, writer->tids[0]);
@@ -255,7 +254,7 @@ form_list_tuple(GsGinWriter *writer)
 	{
 		if (end > limit)
 			return NULL;
-		end = gpusort_tid_write(end, writer->tids[i] - writer->tids[i - 1]);
+		end = gpusort_varbyte_write(end, writer->tids[i] - writer->tids[i - 1]);
 	}
 	list->nbytes = end - list->bytes;
 	*end = 0;
