@@ -154,6 +154,7 @@ OBJS = \
 	src/index/index_hook.o \
 	src/index/test_table_am.o \
 	src/sqlfn/array_elements.o \
+	src/sqlfn/array_stats.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/element_order.o \
 	src/sqlfn/status.o \

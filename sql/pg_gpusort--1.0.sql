@@ -67,6 +67,7 @@ CREATE FUNCTION gpusort_stat(OUT backend text, OUT sorts bigint,
 							 OUT parallel_sorts bigint,
 							 OUT page_scans bigint,
 							 OUT index_builds bigint,
+							 OUT array_sorts bigint,
 							 OUT index_validations bigint,
 							 OUT errors bigint,
 							 OUT stats_reset timestamptz)
