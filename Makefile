@@ -156,8 +156,12 @@ OBJS = \
 	src/index/index_hook.o \
 	src/index/test_table_am.o \
 	src/sqlfn/array_elements.o \
-	src/sqlfn/array_sort.o \
+	src/sqlfn/array_stats.o \
 	src/sqlfn/element_order.o \
+	src/sqlfn/sort_call.o \
+	src/sqlfn/array_sort.o \
+	src/sqlfn/element_list.o \
+	src/sqlfn/sort_agg.o \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o
 
@@ -187,7 +191,7 @@ REGRESS = sort_setup sort_types sort_collations sort_locales sort_keys sort_ties
 	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_aggregates sort_gain sort_limit sort_top_n sort_explain \
 	sort_settings sort_overflow sort_statistics \
 	index_setup index_types index_pages index_unique index_tuples index_statements index_workers index_gin \
-	array_sort array_argsort array_sort_pairs array_types security
+	array_sort array_argsort array_sort_pairs array_types array_aggregates security
 ISOLATION = eval_plan_qual cursors cancel enum_labels concurrent_builds
 # PostgreSQL 16 took the directory of the expected output apart from the input.
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation \

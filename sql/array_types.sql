@@ -1,5 +1,6 @@
 --
--- gpu_sort, gpu_argsort and gpu_sort_pairs against stock, type by type
+-- gpu_sort, gpu_argsort and gpu_sort_pairs against stock, type by type, and the
+-- aggregates against them
 --
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS pg_gpusort;
@@ -13,7 +14,8 @@ CREATE TYPE array_pair AS (a int, b text);
 -- Random arrays of a type, without and with NULLs, in all directions.  The
 -- expression for an element can use "few" (0 to 20), "many" (an int8 of either
 -- sign) and "digits" (32 hexadecimal digits).  Values are compared as text, so
--- that equal ones that look different must be where they belong, too.
+-- that equal ones that look different must be where they belong, too.  The
+-- results of aggregates must have the same bytes.
 CREATE FUNCTION array_check(type text, element text,
 							OUT arrays bigint, OUT wrong bigint)
 LANGUAGE plpgsql AS $$
@@ -45,7 +47,10 @@ BEGIN
 				gpu_sort(a, $1, $2)::text IS DISTINCT FROM expected::text OR
 				gpu_argsort(a, $1, $2) IS DISTINCT FROM positions OR
 				(pairs).sorted_keys::text IS DISTINCT FROM expected::text OR
-				(pairs).sorted_vals::text IS DISTINCT FROM expected::text)
+				(pairs).sorted_vals::text IS DISTINCT FROM expected::text OR
+				NOT (SELECT record_image_eq(ROW(gpu_sort_agg(x, $1, $2), gpu_argsort_agg(x, $1, $2)),
+											ROW(gpu_sort(array_agg(x), $1, $2), gpu_argsort(array_agg(x), $1, $2)))
+					 FROM unnest(a) AS x))
 			FROM (SELECT coalesce(a, '{}') AS a,
 						 gpu_sort_pairs(coalesce(a, '{}'), coalesce(a, '{}'), $1, $2) AS pairs,
 						 ARRAY(SELECT x FROM (SELECT unnest(a) AS x, generate_series(1, cardinality(a)) AS n) AS u

@@ -37,6 +37,141 @@ COMMENT ON FUNCTION gpu_sort_pairs(anyarray, anycompatiblearray, boolean, boolea
 'sort an array, and another one alongside';
 
 --
+-- Aggregates
+--
+
+CREATE FUNCTION gpusort_sort_agg_add(internal, anynonarray)
+RETURNS internal
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_add(internal, anynonarray, boolean)
+RETURNS internal
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_add(internal, anynonarray, boolean, boolean)
+RETURNS internal
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_combine(internal, internal)
+RETURNS internal
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_serialize(internal)
+RETURNS bytea
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_deserialize(bytea, internal)
+RETURNS internal
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_sort(internal, anynonarray)
+RETURNS anyarray
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_sort(internal, anynonarray, boolean)
+RETURNS anyarray
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_sort(internal, anynonarray, boolean, boolean)
+RETURNS anyarray
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE FUNCTION gpusort_sort_agg_argsort(internal)
+RETURNS integer[]
+AS 'MODULE_PATHNAME'
+LANGUAGE C IMMUTABLE PARALLEL SAFE;
+
+CREATE AGGREGATE gpu_sort_agg(anynonarray) (
+	SFUNC = gpusort_sort_agg_add,
+	STYPE = internal,
+	FINALFUNC = gpusort_sort_agg_sort,
+	FINALFUNC_EXTRA,
+	COMBINEFUNC = gpusort_sort_agg_combine,
+	SERIALFUNC = gpusort_sort_agg_serialize,
+	DESERIALFUNC = gpusort_sort_agg_deserialize,
+	PARALLEL = SAFE
+);
+
+COMMENT ON AGGREGATE gpu_sort_agg(anynonarray) IS
+'the values, sorted';
+
+CREATE AGGREGATE gpu_sort_agg(anynonarray, descending boolean) (
+	SFUNC = gpusort_sort_agg_add,
+	STYPE = internal,
+	FINALFUNC = gpusort_sort_agg_sort,
+	FINALFUNC_EXTRA,
+	COMBINEFUNC = gpusort_sort_agg_combine,
+	SERIALFUNC = gpusort_sort_agg_serialize,
+	DESERIALFUNC = gpusort_sort_agg_deserialize,
+	PARALLEL = SAFE
+);
+
+COMMENT ON AGGREGATE gpu_sort_agg(anynonarray, boolean) IS
+'the values, sorted';
+
+CREATE AGGREGATE gpu_sort_agg(anynonarray, descending boolean, nulls_first boolean) (
+	SFUNC = gpusort_sort_agg_add,
+	STYPE = internal,
+	FINALFUNC = gpusort_sort_agg_sort,
+	FINALFUNC_EXTRA,
+	COMBINEFUNC = gpusort_sort_agg_combine,
+	SERIALFUNC = gpusort_sort_agg_serialize,
+	DESERIALFUNC = gpusort_sort_agg_deserialize,
+	PARALLEL = SAFE
+);
+
+COMMENT ON AGGREGATE gpu_sort_agg(anynonarray, boolean, boolean) IS
+'the values, sorted';
+
+CREATE AGGREGATE gpu_argsort_agg(anynonarray) (
+	SFUNC = gpusort_sort_agg_add,
+	STYPE = internal,
+	FINALFUNC = gpusort_sort_agg_argsort,
+	COMBINEFUNC = gpusort_sort_agg_combine,
+	SERIALFUNC = gpusort_sort_agg_serialize,
+	DESERIALFUNC = gpusort_sort_agg_deserialize,
+	PARALLEL = SAFE
+);
+
+COMMENT ON AGGREGATE gpu_argsort_agg(anynonarray) IS
+'positions of the values in sorted order';
+
+CREATE AGGREGATE gpu_argsort_agg(anynonarray, descending boolean) (
+	SFUNC = gpusort_sort_agg_add,
+	STYPE = internal,
+	FINALFUNC = gpusort_sort_agg_argsort,
+	COMBINEFUNC = gpusort_sort_agg_combine,
+	SERIALFUNC = gpusort_sort_agg_serialize,
+	DESERIALFUNC = gpusort_sort_agg_deserialize,
+	PARALLEL = SAFE
+);
+
+COMMENT ON AGGREGATE gpu_argsort_agg(anynonarray, boolean) IS
+'positions of the values in sorted order';
+
+CREATE AGGREGATE gpu_argsort_agg(anynonarray, descending boolean, nulls_first boolean) (
+	SFUNC = gpusort_sort_agg_add,
+	STYPE = internal,
+	FINALFUNC = gpusort_sort_agg_argsort,
+	COMBINEFUNC = gpusort_sort_agg_combine,
+	SERIALFUNC = gpusort_sort_agg_serialize,
+	DESERIALFUNC = gpusort_sort_agg_deserialize,
+	PARALLEL = SAFE
+);
+
+COMMENT ON AGGREGATE gpu_argsort_agg(anynonarray, boolean, boolean) IS
+'positions of the values in sorted order';
+
+--
 -- State and statistics
 --
 
@@ -67,6 +202,7 @@ CREATE FUNCTION gpusort_stat(OUT backend text, OUT sorts bigint,
 							 OUT parallel_sorts bigint,
 							 OUT page_scans bigint,
 							 OUT index_builds bigint,
+							 OUT array_sorts bigint,
 							 OUT index_validations bigint,
 							 OUT errors bigint,
 							 OUT stats_reset timestamptz)

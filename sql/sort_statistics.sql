@@ -51,6 +51,18 @@ SELECT count(*) FROM (SELECT g FROM generate_series(1, 10) g ORDER BY g OFFSET 0
 SELECT * FROM counted ORDER BY backend;
 SELECT * FROM fallbacks_counted ORDER BY reason;
 
+-- arrays: by radix, by comparison, by slices; of too few elements; with an error
+CREATE TEMP TABLE arrays_before AS SELECT * FROM pg_stat_gpusort;
+SELECT gpu_sort(ARRAY[3, 1, NULL, 2]) AS radix, gpu_argsort(ARRAY['b', 'a'] COLLATE "C") AS positions,
+	gpu_sort(ARRAY[ROW(2, 0), ROW(1, 0)]) AS comparison, gpu_sort(ARRAY[[2, 1], [1, 2], [1, 1]]) AS slices;
+SELECT (gpu_sort_pairs(ARRAY[2, 1], ARRAY['b', 'a'])).sorted_keys;
+SELECT cardinality(gpu_sort(array_agg(-g))) FROM generate_series(1, 20000) g;
+SELECT gpu_sort(ARRAY[1]) AS one, gpu_argsort('{}'::int[]) AS none;
+SELECT gpu_sort(ARRAY[ROW(1, 2), ROW('a'::text, 'b'::text)]);
+SELECT s.backend, s.sorts - b.sorts AS sorts, s.array_sorts - b.array_sorts AS array_sorts, s.rows - b.rows AS rows,
+	   s.bytes > b.bytes AS bytes, s.sort_time > b.sort_time AS sort_time, s.errors - b.errors AS errors
+FROM pg_stat_gpusort s JOIN arrays_before b USING (backend) ORDER BY backend;
+
 -- who may look, and who may reset
 CREATE ROLE regress_gpusort_user;
 GRANT regress_gpusort_user TO CURRENT_USER;

@@ -48,3 +48,15 @@ gpusort_fallback_text(GsFallback reason)
 	Assert(reason >= 0 && reason < GS_FALLBACK_COUNT);
 	return fallback_texts[reason];
 }
+
+bool
+gpusort_fallback_is_want_of_gpu(GsFallback reason)
+{
+	return reason == GS_FALLBACK_SERVICE_STARTING ||
+		reason == GS_FALLBACK_SERVICE_FAILED ||
+		reason == GS_FALLBACK_NO_SESSION ||
+		reason == GS_FALLBACK_ROW_WIDTH ||
+		reason == GS_FALLBACK_DEVICE_MEMORY ||
+		reason == GS_FALLBACK_DEVICE_ERROR ||
+		reason == GS_FALLBACK_SERVICE_LOST;
+}

@@ -50,4 +50,7 @@ typedef enum GsFallback
 
 extern const char *gpusort_fallback_text(GsFallback reason);
 
+/* Is the reason that a GPU was wanted, but not available? */
+extern bool gpusort_fallback_is_want_of_gpu(GsFallback reason);
+
 #endif							/* GPUSORT_FALLBACK_H */

@@ -99,19 +99,6 @@ set_location(GsInputSort *sort, GsRowLocation location)
 	sort->location = location;
 }
 
-/* Was a GPU wanted, but not available? */
-static bool
-is_want_of_gpu(GsFallback reason)
-{
-	return reason == GS_FALLBACK_SERVICE_STARTING ||
-		reason == GS_FALLBACK_SERVICE_FAILED ||
-		reason == GS_FALLBACK_NO_SESSION ||
-		reason == GS_FALLBACK_ROW_WIDTH ||
-		reason == GS_FALLBACK_DEVICE_MEMORY ||
-		reason == GS_FALLBACK_DEVICE_ERROR ||
-		reason == GS_FALLBACK_SERVICE_LOST;
-}
-
 /* Begin a row sorter on a GPU.  Returns false if none should or can be used. */
 static bool
 begin_gpu_sorter(GsInputSort *sort)
@@ -120,7 +107,7 @@ begin_gpu_sorter(GsInputSort *sort)
 		return false;
 	if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
 		return true;
-	if (is_want_of_gpu(sort->gpu_reason))
+	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
 		gpusort_stats_count_fallback(sort->gpu_reason);
 	return false;
 }

@@ -28,11 +28,10 @@
 #define PREFETCH(address)	((void) 0)
 #endif
 
-/* Record where each element begins. */
+/* Record where each element begins.  'bitmap' is NULL if none is NULL. */
 static void
-find_offsets(GsArrayElements *elements)
+find_offsets(GsArrayElements *elements, const uint8 *bitmap)
 {
-	const uint8 *bitmap = ARR_NULLBITMAP(elements->array);
 	Size		offset = 0;
 
 	elements->offsets =
@@ -60,22 +59,34 @@ find_offsets(GsArrayElements *elements)
 void
 gpusort_elements_open(GsArrayElements *elements, ArrayType *array)
 {
-	memset(elements, 0, sizeof(*elements));
-	elements->array = array;
-	elements->count = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
-	elements->type = ARR_ELEMTYPE(array);
-	get_typlenbyvalalign(elements->type, &elements->typlen,
-						 &elements->typbyval, &elements->typalign);
-	elements->data = ARR_DATA_PTR(array);
+	gpusort_elements_open_data(elements, ARR_ELEMTYPE(array), ARR_NDIM(array),
+							   ARR_DIMS(array), ARR_LBOUND(array),
+							   ARR_DATA_PTR(array), ARR_NULLBITMAP(array));
+}
 
-	if (elements->typlen > 0 && !ARR_HASNULL(array))
+void
+gpusort_elements_open_data(GsArrayElements *elements, Oid type, int ndim,
+						   const int *dims, const int *lbounds, char *data,
+						   const uint8 *bitmap)
+{
+	memset(elements, 0, sizeof(*elements));
+	elements->ndim = ndim;
+	elements->dims = dims;
+	elements->lbounds = lbounds;
+	elements->count = ArrayGetNItems(ndim, dims);
+	elements->type = type;
+	get_typlenbyvalalign(type, &elements->typlen, &elements->typbyval,
+						 &elements->typalign);
+	elements->data = data;
+
+	if (elements->typlen > 0 && bitmap == NULL)
 	{
 		elements->stride = att_align_nominal(elements->typlen,
 											 elements->typalign);
 		elements->data_bytes = elements->count * elements->stride;
 	}
 	else
-		find_offsets(elements);
+		find_offsets(elements, bitmap);
 }
 
 /* ----------------------------------------------------------------
@@ -86,8 +97,7 @@ gpusort_elements_open(GsArrayElements *elements, ArrayType *array)
 ArrayType *
 gpusort_elements_make_array(const GsArrayElements *elements)
 {
-	ArrayType  *array = elements->array;
-	int			ndim = ARR_NDIM(array);
+	int			ndim = elements->ndim;
 	Size		header;
 	Size		size;
 	ArrayType  *result;
@@ -119,8 +129,8 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 	result->ndim = ndim;
 	result->dataoffset = elements->nulls > 0 ? header : 0;
 	result->elemtype = elements->type;
-	memcpy(ARR_DIMS(result), ARR_DIMS(array), ndim * sizeof(int));
-	memcpy(ARR_LBOUND(result), ARR_LBOUND(array), ndim * sizeof(int));
+	memcpy(ARR_DIMS(result), elements->dims, ndim * sizeof(int));
+	memcpy(ARR_LBOUND(result), elements->lbounds, ndim * sizeof(int));
 	return result;
 }
 

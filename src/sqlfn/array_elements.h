@@ -20,7 +20,9 @@
  */
 typedef struct GsArrayElements
 {
-	ArrayType  *array;
+	int			ndim;
+	const int  *dims;
+	const int  *lbounds;
 	int			count;
 	int			nulls;			/* number of NULLs among them */
 
@@ -46,6 +48,15 @@ typedef struct GsArrayElements
  * offsets, if needed, is allocated in the current memory context.
  */
 extern void gpusort_elements_open(GsArrayElements *elements, ArrayType *array);
+
+/*
+ * The same for an array in parts.  'data' has the elements that are not NULL as an array
+ * has them.  'bitmap' says which these are, or is NULL if all are.
+ */
+extern void gpusort_elements_open_data(GsArrayElements *elements, Oid type,
+									   int ndim, const int *dims,
+									   const int *lbounds, char *data,
+									   const uint8 *bitmap);
 
 /*
  * Make an array with the same dimensions and lower bounds that has the

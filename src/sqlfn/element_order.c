@@ -26,6 +26,7 @@
 #include "key/key_plan.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/ordering.h"
+#include "sqlfn/array_stats.h"
 #include "sqlfn/element_order.h"
 #include "work.h"
 
@@ -115,7 +116,8 @@ report_out_of_memory(const GsArrayElements *elements)
 }
 
 static uint64 *
-order_by_radix(const GsElementOrder *order, const GsArrayElements *elements)
+order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
+			   GsArraySortTimer *timer)
 {
 	unsigned	chunk_shift = pg_ceil_log2_32(elements->count);
 	GsBudget   *unlimited = gpusort_budget_create(SIZE_MAX);
@@ -141,6 +143,7 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements)
 	}
 	if (!gpusort_ordering_sort(ordering, NULL, NULL))
 		report_out_of_memory(elements);
+	gpusort_array_stats_count(timer, GS_KIND_CPU, unlimited->used);
 	return gpusort_ordering_entries(ordering);
 }
 
@@ -180,7 +183,11 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 	session = gpusort_gpu_session_create(spec, &reason);
 	MemoryContextSwitchTo(caller);
 	if (session == NULL)
+	{
+		if (gpusort_fallback_is_want_of_gpu(reason))
+			gpusort_stats_count_fallback(reason);
 		MemoryContextDelete(*context);
+	}
 	return session;
 }
 
@@ -235,9 +242,29 @@ fetch_numbers(GsGpuSession *session, uint64 *entries, int count)
 	return true;
 }
 
+/*
+ * End a session: count the sort if it is 'done', and otherwise why it is not.
+ */
+static void
+end_gpu_session(GsGpuSession *session, bool done, GsArraySortTimer *timer,
+				MemoryContext context)
+{
+	if (done)
+	{
+		GsGpuReport report;
+
+		gpusort_gpu_session_report(session, &report);
+		gpusort_array_stats_count(timer, GS_KIND_GPU, report.device_bytes);
+	}
+	else
+		gpusort_stats_count_fallback(gpusort_gpu_session_failure(session));
+	MemoryContextDelete(context);
+}
+
 /* Returns the order, or NULL if no GPU is used or it failed. */
 static uint64 *
-order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements)
+order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements,
+			 GsArraySortTimer *timer)
 {
 	MemoryContext context;
 	GsGpuSession *session = begin_gpu_session(order, elements, INT4OID,
@@ -256,7 +283,7 @@ order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements)
 			entries = NULL;
 		}
 	}
-	MemoryContextDelete(context);
+	end_gpu_session(session, entries != NULL, timer, context);
 	return entries;
 }
 
@@ -397,7 +424,8 @@ make_items(Comparison *comparison, SortItem *items, uint64 *nulls)
 
 static uint64 *
 order_by_comparison(const GsElementOrder *order,
-					const GsArrayElements *elements)
+					const GsArrayElements *elements,
+					GsArraySortTimer *timer)
 {
 	Size		regular = elements->count - elements->nulls;
 	uint64	   *entries = alloc_entries(elements->count);
@@ -419,6 +447,9 @@ order_by_comparison(const GsElementOrder *order,
 		first[i] = items[i].number;
 	}
 	pfree(items);
+	gpusort_array_stats_count(timer, GS_KIND_CPU,
+							  elements->count * sizeof(uint64) +
+							  regular * sizeof(SortItem));
 	return entries;
 }
 
@@ -455,7 +486,7 @@ compare_slices(const void *a, const void *b, void *arg)
 
 static uint64 *
 order_slices(const GsElementOrder *order, const GsArrayElements *elements,
-			 int nslices)
+			 int nslices, GsArraySortTimer *timer)
 {
 	uint64	   *entries = alloc_entries(nslices);
 	Comparison	comparison;
@@ -470,6 +501,7 @@ order_slices(const GsElementOrder *order, const GsArrayElements *elements,
 		entries[i] = i;
 	}
 	qsort_arg(entries, nslices, sizeof(uint64), compare_slices, &comparison);
+	gpusort_array_stats_count(timer, GS_KIND_CPU, nslices * sizeof(uint64));
 	return entries;
 }
 
@@ -477,14 +509,15 @@ uint64 *
 gpusort_element_order_apply(const GsElementOrder *order,
 							const GsArrayElements *elements, int nslices)
 {
+	GsArraySortTimer *timer = gpusort_array_stats_begin(nslices);
 	uint64	   *entries;
 
 	if (nslices != elements->count)
-		return order_slices(order, elements, nslices);
+		return order_slices(order, elements, nslices, timer);
 	if (order->key_plan == NULL)
-		return order_by_comparison(order, elements);
-	entries = order_by_gpu(order, elements);
-	return entries != NULL ? entries : order_by_radix(order, elements);
+		return order_by_comparison(order, elements, timer);
+	entries = order_by_gpu(order, elements, timer);
+	return entries != NULL ? entries : order_by_radix(order, elements, timer);
 }
 
 /*
@@ -515,6 +548,7 @@ gpusort_element_order_sort(const GsElementOrder *order,
 						   MemoryContext target)
 {
 	MemoryContext context;
+	GsArraySortTimer *timer;
 	GsGpuSession *session;
 	ArrayType  *result = NULL;
 
@@ -528,6 +562,7 @@ gpusort_element_order_sort(const GsElementOrder *order,
 	session = begin_gpu_session(order, elements, elements->type, &context);
 	if (session == NULL)
 		return NULL;
+	timer = gpusort_array_stats_begin(elements->count);
 	if (put_elements(session, elements, true) &&
 		sort_on_gpu(session, elements))
 	{
@@ -541,6 +576,8 @@ gpusort_element_order_sort(const GsElementOrder *order,
 			result = NULL;
 		}
 	}
-	MemoryContextDelete(context);
+	end_gpu_session(session, result != NULL, timer, context);
+	if (result == NULL)
+		gpusort_array_stats_cancel(timer);
 	return result;
 }

@@ -211,6 +211,7 @@ gpusort_stat(PG_FUNCTION_ARGS)
 			Int64GetDatum((int64) counts->parallel_sorts),
 			Int64GetDatum((int64) counts->page_scans),
 			Int64GetDatum((int64) counts->index_builds),
+			Int64GetDatum((int64) counts->array_sorts),
 			Int64GetDatum((int64) stats.validations),
 			Int64GetDatum((int64) stats.errors),
 			TimestampTzGetDatum(stats.reset_time)

@@ -120,6 +120,11 @@ as_on_cpu('window functions',
 	digest('SELECT id, row_number() OVER w, sum(id) OVER w FROM big WINDOW w AS (PARTITION BY id % 10 ORDER BY k, id)'));
 as_on_cpu('an array of a subplan',
 	'SELECT md5(array_to_string(ARRAY(SELECT id FROM big ORDER BY k), $$ $$))');
+my $arrays_sorted = q{SELECT array_sorts FROM pg_stat_gpusort WHERE backend = 'gpu'};
+my $arrays_before = value_of($node, $arrays_sorted);
+as_on_cpu('arrays', 'SELECT md5(gpu_sort(array_agg(k))::text), md5(gpu_argsort(array_agg(k), true)::text), md5(gpu_sort(array_agg(id))::text) FROM big');
+as_on_cpu('aggregates that return arrays', 'SELECT md5(gpu_sort_agg(k)::text), md5(gpu_argsort_agg(k, true)::text), md5(gpu_sort_agg(id)::text) FROM big');
+is(value_of($node, $arrays_sorted), $arrays_before + 6, 'each is counted');
 
 $session->run("$on_gpu; SET plan_cache_mode = force_generic_plan;
 	PREPARE p(int) AS " . digest('SELECT * FROM big WHERE id <= $1 ORDER BY k'));

@@ -42,8 +42,9 @@ is($newest, $current, 'and is the newest one');
 my $contents = q{
 	SELECT string_agg(what, E'\n' ORDER BY what COLLATE "C") FROM (SELECT pg_describe_object(classid, objid, 0) || E'\n' || CASE classid
 		WHEN 'pg_proc'::regclass THEN (
-			SELECT concat_ws(E'\n', pg_get_functiondef(oid), array(SELECT a::text FROM unnest(proacl) a ORDER BY 1))
-			FROM pg_proc WHERE oid = objid)
+			SELECT concat_ws(E'\n', CASE WHEN prokind <> 'a' THEN pg_get_functiondef(p.oid) END, (SELECT a::text FROM pg_aggregate a WHERE aggfnoid = p.oid),
+				proparallel, array(SELECT a::text FROM unnest(proacl) a ORDER BY 1))
+			FROM pg_proc p WHERE oid = objid)
 		WHEN 'pg_class'::regclass THEN (
 			SELECT concat_ws(E'\n', relkind, reloptions, pg_get_viewdef(oid),
 				array(SELECT a::text FROM unnest(relacl) a ORDER BY 1),
@@ -62,13 +63,13 @@ like($expected, qr/gpusort_array_sort.*Initial privileges.*view pg_stat_gpusort\
 
 # With any script, the current library works: servers get it before they are updated.
 my $use = q{
-	SELECT gpu_sort(ARRAY[3, 1, 2]), gpu_argsort(ARRAY[3, 1, 2]), gpu_sort_pairs(ARRAY[2, 1], ARRAY['b', 'a']);
+	SELECT gpu_sort(ARRAY[3, 1, 2]), gpu_argsort(ARRAY[3, 1, 2]), gpu_sort_pairs(ARRAY[2, 1], ARRAY['b', 'a']), gpu_sort_agg(x), gpu_argsort_agg(x) FROM (VALUES (2), (1)) AS v (x);
 	SELECT count(*) FROM gpusort_devices();
 	SELECT count(*) > 0 FROM gpusort_status();
 	SELECT count(*) > 0 FROM pg_stat_gpusort;
 	SELECT count(*) FROM pg_stat_gpusort_fallbacks;
 	SELECT pg_stat_gpusort_reset()};
-my $used = "{1,2,3}|{2,3,1}|(\"{1,2}\",\"{a,b}\")\n0\nt\nt\n0\n";
+my $used = "{1,2,3}|{2,3,1}|(\"{1,2}\",\"{a,b}\")|{1,2}|{2,1}\n0\nt\nt\n0\n";
 
 foreach my $version (sort keys %scripts)
 {

@@ -110,7 +110,7 @@ my %phases = (
 	'index build on a GPU' => [ $anywhere, $build ],
 	'GIN index' => [ $on_cpu, $gin ],
 	'GIN index of runs' => [ "$on_cpu; SET maintenance_work_mem = '1MB'", $gin ],
-	'array' => [ $on_cpu, 'SELECT md5(gpu_sort(array_agg(k))::text), md5(gpu_argsort(array_agg(id))::text) FROM big' ]);
+	'array' => [ $on_cpu, 'SELECT md5(gpu_sort(array_agg(k))::text), md5(gpu_argsort(array_agg(id))::text), md5(gpu_sort_agg(k)::text) FROM big' ]);
 
 foreach my $phase (sort keys %phases)
 {

@@ -33,6 +33,7 @@ typedef struct GsAtomicCounts
 	pg_atomic_uint64 parallel_sorts;
 	pg_atomic_uint64 page_scans;
 	pg_atomic_uint64 index_builds;
+	pg_atomic_uint64 array_sorts;
 } GsAtomicCounts;
 
 typedef struct GsStats
@@ -77,6 +78,7 @@ init_stats(GsStats *target)
 		pg_atomic_init_u64(&counts->parallel_sorts, 0);
 		pg_atomic_init_u64(&counts->page_scans, 0);
 		pg_atomic_init_u64(&counts->index_builds, 0);
+		pg_atomic_init_u64(&counts->array_sorts, 0);
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		pg_atomic_init_u64(&target->fallbacks[r], 0);
@@ -85,19 +87,28 @@ init_stats(GsStats *target)
 	pg_atomic_init_u64(&target->reset_time, (uint64) GetCurrentTimestamp());
 }
 
+/* Most counters of a sort do not change.  Adding nothing takes as long as adding. */
+static inline void
+add(pg_atomic_uint64 *total, uint64 count)
+{
+	if (count > 0)
+		pg_atomic_fetch_add_u64(total, count);
+}
+
 void
 gpusort_stats_count_sort(GsSortKind kind, const GsSortCounts *counts)
 {
 	GsAtomicCounts *total = &stats->kinds[kind];
 
-	pg_atomic_fetch_add_u64(&total->sorts, counts->sorts);
-	pg_atomic_fetch_add_u64(&total->rows, counts->rows);
-	pg_atomic_fetch_add_u64(&total->bytes, counts->bytes);
-	pg_atomic_fetch_add_u64(&total->drain_us, counts->drain_us);
-	pg_atomic_fetch_add_u64(&total->sort_us, counts->sort_us);
-	pg_atomic_fetch_add_u64(&total->parallel_sorts, counts->parallel_sorts);
-	pg_atomic_fetch_add_u64(&total->page_scans, counts->page_scans);
-	pg_atomic_fetch_add_u64(&total->index_builds, counts->index_builds);
+	add(&total->sorts, counts->sorts);
+	add(&total->rows, counts->rows);
+	add(&total->bytes, counts->bytes);
+	add(&total->drain_us, counts->drain_us);
+	add(&total->sort_us, counts->sort_us);
+	add(&total->parallel_sorts, counts->parallel_sorts);
+	add(&total->page_scans, counts->page_scans);
+	add(&total->index_builds, counts->index_builds);
+	add(&total->array_sorts, counts->array_sorts);
 }
 
 void
@@ -134,7 +145,8 @@ gpusort_stats_read(GsStatsSnapshot *snapshot)
 				.sort_us = pg_atomic_read_u64(&counts->sort_us),
 				.parallel_sorts = pg_atomic_read_u64(&counts->parallel_sorts),
 				.page_scans = pg_atomic_read_u64(&counts->page_scans),
-				.index_builds = pg_atomic_read_u64(&counts->index_builds)
+				.index_builds = pg_atomic_read_u64(&counts->index_builds),
+				.array_sorts = pg_atomic_read_u64(&counts->array_sorts)
 		};
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
@@ -159,6 +171,7 @@ gpusort_stats_reset(void)
 		pg_atomic_write_u64(&counts->parallel_sorts, 0);
 		pg_atomic_write_u64(&counts->page_scans, 0);
 		pg_atomic_write_u64(&counts->index_builds, 0);
+		pg_atomic_write_u64(&counts->array_sorts, 0);
 	}
 	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
 		pg_atomic_write_u64(&stats->fallbacks[r], 0);

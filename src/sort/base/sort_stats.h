@@ -31,6 +31,7 @@ typedef struct GsSortCounts
 	uint64		parallel_sorts; /* sorts in which other processes took part */
 	uint64		page_scans;		/* processes that read a table by pages */
 	uint64		index_builds;	/* counted when the index is complete */
+	uint64		array_sorts;	/* sorts of the functions for arrays */
 } GsSortCounts;
 
 typedef struct GsStatsSnapshot
