@@ -110,8 +110,11 @@ OBJS = \
 	src/exec/gpusort_private.o \
 	src/exec/narrow_rows.o \
 	src/exec/row_source.o \
+	src/exec/node_rows.o \
+	src/exec/row_batches.o \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \
+	src/exec/incremental_node.o \
 	src/exec/limit_hooks.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
@@ -189,7 +192,7 @@ endif
 # Regression tests in sql/ and expected/, isolation tests in test/isolation/.
 REGRESS = sort_setup sort_types sort_collations sort_locales sort_keys sort_ties sort_rows \
 	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_aggregates sort_gain sort_limit sort_top_n sort_explain \
-	sort_settings sort_overflow sort_statistics \
+	sort_settings sort_overflow sort_statistics sort_incremental \
 	index_setup index_types index_pages index_unique index_tuples index_statements index_workers index_gin \
 	array_sort array_argsort array_sort_pairs array_types array_aggregates security
 ISOLATION = eval_plan_qual cursors cancel enum_labels concurrent_builds

@@ -24,11 +24,11 @@ BEGIN
 	END LOOP;
 END $$;
 
--- How many nodes of a query's plan are GpuSort nodes.
+-- How many nodes of a query's plan are GpuSort or GpuIncrementalSort nodes.
 CREATE FUNCTION count_gpusorts(query text) RETURNS integer
 LANGUAGE sql AS $$
 	SELECT count(*)::integer FROM explain_lines(query) line
-	WHERE line LIKE '%Custom Scan (GpuSort)%';
+	WHERE line ~ 'Custom Scan \(Gpu(Incremental)?Sort\)';
 $$;
 
 -- What EXPLAIN ANALYZE says of the sorts of a query.

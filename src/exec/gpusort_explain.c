@@ -22,6 +22,7 @@
 #include "utils/typcache.h"
 
 #include "exec/gpusort_explain.h"
+#include "exec/gpusort_private.h"
 #include "key/key_encoding.h"
 #include "service/service_shmem.h"
 
@@ -74,9 +75,10 @@ show_encodings(const GsSortKeys *keys, ExplainState *es)
 		ExplainPropertyList("Sort Key Encoding", names, es);
 }
 
-void
-gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
-					 List *ancestors, ExplainState *es)
+/* Print the first 'nkeys' sort keys. */
+static void
+show_keys(const char *name, const CustomScan *gpusort, const GsSortKeys *keys,
+		  int nkeys, bool options, List *ancestors, ExplainState *es)
 {
 	Plan	   *plan = unconstify(Plan *, &gpusort->scan.plan);
 	List	   *context = set_deparse_context_plan(es->deparse_cxt, plan,
@@ -85,7 +87,7 @@ gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 	bool		use_prefix = GPUSORT_EXPLAIN_RELATIONS(es) > 1 || es->verbose;
 	List	   *texts = NIL;
 
-	for (int k = 0; k < keys->nkeys; k++)
+	for (int k = 0; k < nkeys; k++)
 	{
 		TargetEntry *target = get_tle_by_resno(columns, keys->attnos[k]);
 		StringInfoData text;
@@ -94,12 +96,25 @@ gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 		appendStringInfoString(&text,
 							   deparse_expression((Node *) target->expr,
 												  context, use_prefix, true));
-		append_key_options(&text, exprType((Node *) target->expr),
-						   keys->operators[k], keys->collations[k],
-						   keys->nulls_first[k]);
+		if (options)
+			append_key_options(&text, exprType((Node *) target->expr),
+							   keys->operators[k], keys->collations[k],
+							   keys->nulls_first[k]);
 		texts = lappend(texts, text.data);
 	}
-	ExplainPropertyList("Sort Key", texts, es);
+	ExplainPropertyList(name, texts, es);
+}
+
+void
+gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
+					 List *ancestors, ExplainState *es)
+{
+	int			presorted = gpusort_private_presorted(gpusort);
+
+	show_keys("Sort Key", gpusort, keys, keys->nkeys, true, ancestors, es);
+	if (presorted > 0)
+		show_keys("Presorted Key", gpusort, keys, presorted, false, ancestors,
+				  es);
 	if (es->verbose)
 		show_encodings(keys, es);
 }
@@ -283,6 +298,16 @@ gpusort_explain_sort(const GsSortReport *report, ExplainState *es)
 		indent_line(es);
 	show_method(report, es);
 	show_details(report, es);
+}
+
+void
+gpusort_explain_batches(int64 nbatches, const GsSortReport *most,
+						ExplainState *es)
+{
+	if (!es->analyze)
+		return;
+	ExplainPropertyInteger("Sort Batches", NULL, nbatches, es);
+	gpusort_explain_sort(most, es);
 }
 
 void

@@ -33,6 +33,13 @@ extern void gpusort_explain_sort_workers(const GsWorkerReports *reports,
 										 struct ExplainState *es);
 
 /*
+ * Print what EXPLAIN ANALYZE shows of a sort in batches.  'most' is the report of the
+ * batch that needed most space, with the times of all.
+ */
+extern void gpusort_explain_batches(int64 nbatches, const GsSortReport *most,
+									struct ExplainState *es);
+
+/*
  * With ANALYZE, print the number of rows that all processes have added, unless
  * it is -1, and each worker's part, if there are GsSinkReports.  Parts are
  * shown with VERBOSE, or if the workers have sorted them and written runs, as

@@ -130,7 +130,7 @@ static TupleTableSlot *
 read_input(void *arg)
 {
 	GsNodeState *node = arg;
-	TupleTableSlot *slot = gpusort_row_source_next(node->source);
+	TupleTableSlot *slot = gpusort_row_source_next(node->rows.source);
 
 	if (node->sink == NULL || !gpusort_sink_is_ahead(node->sink))
 		return slot;
@@ -161,7 +161,7 @@ rewind_input(void *arg)
 
 	if (node->sink != NULL)
 		gpusort_sink_close(node->sink);
-	gpusort_row_source_rewind(node->source);
+	gpusort_row_source_rewind(node->rows.source);
 }
 
 /* GsInput.failure: did the sinks below add all rows? */
@@ -183,50 +183,6 @@ input_run(void *arg, int number)
 	return gpusort_sink_run(node->sink, number);
 }
 
-/*
- * Return rows in a slot for minimal tuples, which extracts columns when they are
- * asked for, instead of the virtual slot that the executor has made.
- */
-static void
-return_tuples(CustomScanState *css)
-{
-	PlanState  *state = &css->ss.ps;
-	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-
-	GPUSORT_INIT_SCAN_SLOT(state->state, &css->ss, tupdesc, &TTSOpsMinimalTuple);
-	state->resultops = &TTSOpsMinimalTuple;
-	state->resultopsfixed = true;
-	state->resultopsset = true;
-}
-
-static void
-create_source(GsNodeState *node)
-{
-	CustomScanState *css = &node->css;
-	PlanState  *input = outerPlanState(css);
-	GsSinkState *sink = gpusort_sink_find(input);
-	PlanState  *rows = sink != NULL ? gpusort_sink_input(sink) : input;
-	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	bool		whole_tuples = gpusort_row_source_wants_tuples(rows, tupdesc);
-
-	/* A sink comes to the same result. */
-	if (!whole_tuples)
-		node->narrow = gpusort_narrow_rows_create(rows->plan, tupdesc,
-												  &node->keys);
-	if (node->narrow != NULL)
-		node->source = gpusort_row_source_create_narrow(input, node->narrow,
-														&node->spec);
-	else
-		node->source = gpusort_row_source_create(input, tupdesc, whole_tuples,
-												 &node->spec);
-	if (!whole_tuples && node->narrow == NULL)
-		return;
-	node->sorted_row = MakeSingleTupleTableSlot(node->spec.tupdesc,
-												&TTSOpsVirtual);
-	if (whole_tuples)
-		return_tuples(css);
-}
-
 static void
 gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -241,7 +197,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 
 	node->spec.keys = node->keys = gpusort_private_keys(plan);
-	create_source(node);
+	gpusort_node_rows_init(&node->rows, css, &node->spec);
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.input.rewind = rewind_input;
@@ -374,7 +330,7 @@ prepare_input(GsNodeState *node, bool bounded)
 		node->spec.input.next = execute_input;
 		return;
 	}
-	node->spec.input.by_pages = gpusort_row_source_prepare(node->source);
+	node->spec.input.by_pages = gpusort_row_source_prepare(node->rows.source);
 	node->spec.input.next = read_input;
 }
 
@@ -474,32 +430,6 @@ is_sorted(const GsNodeState *node)
 	return node->sort != NULL || node->bounded != NULL;
 }
 
-/* Return the next row, or an empty slot. */
-static TupleTableSlot *
-next_sorted(GsNodeState *node, bool forward)
-{
-	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
-	TupleTableSlot *row;
-	MinimalTuple tuple;
-
-	row = node->sorted_row;
-	if (row == NULL)
-	{
-		(void) gpusort_sort_next(node->sort, forward, slot);
-		return slot;
-	}
-	if (!gpusort_sort_next(node->sort, forward, row))
-		return ExecClearTuple(slot);
-	if (node->narrow != NULL)
-	{
-		gpusort_narrow_rows_widen(node->narrow, row, slot);
-		return slot;
-	}
-	tuple = (MinimalTuple)
-		DatumGetPointer(row->tts_values[node->spec.tuple_attno - 1]);
-	return ExecStoreMinimalTuple(tuple, slot, false);
-}
-
 static TupleTableSlot *
 gpusort_node_exec(CustomScanState *css)
 {
@@ -519,7 +449,8 @@ gpusort_node_exec(CustomScanState *css)
 							 slot);
 	else
 	{
-		slot = next_sorted(node, ScanDirectionIsForward(direction));
+		slot = gpusort_node_rows_next(&node->rows, node->sort,
+									  ScanDirectionIsForward(direction), slot);
 		if (TupIsNull(slot))
 			end_input(node);
 	}

@@ -11,9 +11,9 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
+#include "exec/node_rows.h"
 #include "exec/sink_node.h"
 #include "exec/worker_reports.h"
-#include "exec/row_source.h"
 #include "sort/bounded_sort.h"
 #include "sort/sort.h"
 
@@ -31,10 +31,7 @@ typedef struct GsNodeState
 	CustomScanState css;		/* must be first */
 	GsSortKeys	keys;			/* by the columns of the node */
 	GsSortSpec	spec;
-	GsRowSource *source;		/* reads the input */
-	const GsNarrowRows *narrow; /* what the sort gets, or NULL */
-	TupleTableSlot *sorted_row; /* as the sort returns it, if rows are whole
-								 * tuples or narrow */
+	GsNodeRows	rows;			/* reads and returns rows */
 	GsSinkState *sink;			/* below the input, or NULL */
 	bool		ahead;			/* are rows returned before the sink has
 								 * ended? */

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_private.c
- *		Makes and reads custom_private of GpuSort and GpuSortSink plan nodes.
+ *		Makes and reads custom_private of the plan nodes of sorts.
  *
  * It holds the Sort without its children.  The Sort has everything that is
  * needed, and can be copied and sent to parallel workers.
@@ -19,6 +19,7 @@ enum
 {
 	GS_PRIVATE_SORT,			/* the Sort, without children */
 	GS_PRIVATE_REPEAT,			/* GsInputRepeat, as an Integer */
+	GS_PRIVATE_PRESORTED,		/* number of presorted keys, as an Integer */
 	GS_PRIVATE_COUNT
 };
 
@@ -28,6 +29,7 @@ copy_childless(const Sort *sort)
 	Sort	   *copy = makeNode(Sort);
 
 	memcpy(copy, sort, sizeof(Sort));
+	copy->plan.type = T_Sort;
 	copy->plan.targetlist = NIL;
 	copy->plan.lefttree = NULL;
 	copy->plan.initPlan = NIL;
@@ -37,7 +39,12 @@ copy_childless(const Sort *sort)
 List *
 gpusort_private_make(const Sort *sort, GsInputRepeat repeat)
 {
-	return list_make2(copy_childless(sort), makeInteger(repeat));
+	int			presorted = 0;
+
+	if (IsA(sort, IncrementalSort))
+		presorted = ((const IncrementalSort *) sort)->nPresortedCols;
+	return list_make3(copy_childless(sort), makeInteger(repeat),
+					  makeInteger(presorted));
 }
 
 GsSortKeys
@@ -67,4 +74,10 @@ gpusort_private_repeat(const CustomScan *gpusort)
 {
 	return (GsInputRepeat) intVal(list_nth(gpusort->custom_private,
 										   GS_PRIVATE_REPEAT));
+}
+
+int
+gpusort_private_presorted(const CustomScan *gpusort)
+{
+	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_PRESORTED));
 }

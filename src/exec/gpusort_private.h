@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_private.h
- *		Makes and reads custom_private of GpuSort and GpuSortSink plan nodes.
+ *		Makes and reads custom_private of the plan nodes of sorts.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,7 +13,8 @@
 #include "sort/base/sort_spec.h"
 
 /*
- * Make custom_private of a node that sorts as 'sort' does.  'repeat' says
+ * Make custom_private of a node that sorts as 'sort' does, which may be an
+ * IncrementalSort.  'repeat' says
  * whether its input can be read again.
  */
 extern List *gpusort_private_make(const Sort *sort, GsInputRepeat repeat);
@@ -22,10 +23,16 @@ extern List *gpusort_private_make(const Sort *sort, GsInputRepeat repeat);
 extern GsInputRepeat gpusort_private_repeat(const CustomScan *gpusort);
 
 /*
- * Returns the sort keys of a Sort, GpuSort or GpuSortSink.  They point into
+ * Returns the sort keys of a Sort, or of a node that was made from one.  They point into
  * the node.
  */
 extern GsSortKeys gpusort_private_keys_of_sort(const Sort *sort);
 extern GsSortKeys gpusort_private_keys(const CustomScan *gpusort);
+
+/*
+ * Returns by how many of its sort keys, the first ones, the input of the node is
+ * sorted already: 0 unless the node was made from an IncrementalSort.
+ */
+extern int	gpusort_private_presorted(const CustomScan *gpusort);
 
 #endif							/* GPUSORT_GPUSORT_PRIVATE_H */

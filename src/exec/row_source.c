@@ -122,19 +122,23 @@ gpusort_row_source_prepare(GsRowSource *source)
 }
 
 TupleTableSlot *
-gpusort_row_source_next(void *arg)
+gpusort_row_source_take(const GsRowSource *source, TupleTableSlot *slot)
 {
-	GsRowSource *source = arg;
-	TupleTableSlot *slot;
-
-	if (source->scan != NULL)
-		return gpusort_page_scan_next(source->scan);
-	slot = ExecProcNode(source->input);
 	if (source->tuples != NULL)
 		return gpusort_tuple_rows_wrap(source->tuples, slot);
 	if (source->narrow != NULL)
 		return gpusort_narrow_rows_take(source->narrow, slot);
 	return slot;
+}
+
+TupleTableSlot *
+gpusort_row_source_next(void *arg)
+{
+	GsRowSource *source = arg;
+
+	if (source->scan != NULL)
+		return gpusort_page_scan_next(source->scan);
+	return gpusort_row_source_take(source, ExecProcNode(source->input));
 }
 
 void

@@ -49,6 +49,13 @@ extern bool gpusort_row_source_prepare(GsRowSource *source);
 /* GsInput.next: returns the next row, for the sort, or NULL or an empty slot. */
 extern TupleTableSlot *gpusort_row_source_next(void *source);
 
+/*
+ * The same for a row that the caller has read from the input: returns it in the form
+ * that the sort keeps.
+ */
+extern TupleTableSlot *gpusort_row_source_take(const GsRowSource *source,
+											   TupleTableSlot *slot);
+
 /* Rescan the input, to read it again from its start. */
 extern void gpusort_row_source_rewind(GsRowSource *source);
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_plan.c
- *		Makes the plan nodes GpuSort and GpuSortSink from a Sort.
+ *		Makes the plan nodes GpuSort, GpuIncrementalSort and GpuSortSink.
  *
  * A GpuSort is a CustomScan that scans no relation.  Its input is in lefttree,
  * as in a Sort.  custom_scan_tlist is the Sort's target list and describes the
@@ -18,12 +18,18 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
+#include "exec/incremental_node.h"
 #include "exec/sink_node.h"
 #include "plan/gpusort_plan.h"
 
 static const CustomScanMethods plan_methods = {
 	.CustomName = "GpuSort",
 	.CreateCustomScanState = gpusort_node_create_state,
+};
+
+static const CustomScanMethods incremental_plan_methods = {
+	.CustomName = "GpuIncrementalSort",
+	.CreateCustomScanState = gpusort_incremental_create_state,
 };
 
 static const CustomScanMethods sink_plan_methods = {
@@ -56,22 +62,38 @@ make_column_tlist(List *columns, int varno)
 	return tlist;
 }
 
+/* Make a node in the place of a Sort or an IncrementalSort. */
+static CustomScan *
+make_sort_node(const Sort *sort, GsInputRepeat repeat, uint32 flags,
+			   const CustomScanMethods *methods)
+{
+	CustomScan *node = makeNode(CustomScan);
+
+	memcpy(&node->scan.plan, &sort->plan, sizeof(Plan));
+	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.targetlist = make_column_tlist(sort->plan.targetlist,
+												   INDEX_VAR);
+	node->scan.scanrelid = 0;
+	node->flags = flags;
+	node->custom_scan_tlist = sort->plan.targetlist;
+	node->custom_private = gpusort_private_make(sort, repeat);
+	node->methods = methods;
+	return node;
+}
+
 CustomScan *
 gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
 {
-	CustomScan *gpusort = makeNode(CustomScan);
+	return make_sort_node(sort, repeat,
+						  CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
+						  CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods);
+}
 
-	memcpy(&gpusort->scan.plan, &sort->plan, sizeof(Plan));
-	gpusort->scan.plan.type = T_CustomScan;
-	gpusort->scan.plan.targetlist = make_column_tlist(sort->plan.targetlist,
-													  INDEX_VAR);
-	gpusort->scan.scanrelid = 0;
-	gpusort->flags = CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
-		CUSTOMPATH_SUPPORT_MARK_RESTORE;
-	gpusort->custom_scan_tlist = sort->plan.targetlist;
-	gpusort->custom_private = gpusort_private_make(sort, repeat);
-	gpusort->methods = &plan_methods;
-	return gpusort;
+CustomScan *
+gpusort_plan_from_incremental_sort(const IncrementalSort * sort)
+{
+	return make_sort_node(&sort->sort, GS_INPUT_ONCE, 0,
+						  &incremental_plan_methods);
 }
 
 CustomScan *
@@ -105,5 +127,6 @@ void
 gpusort_plan_init(void)
 {
 	RegisterCustomScanMethods(&plan_methods);
+	RegisterCustomScanMethods(&incremental_plan_methods);
 	RegisterCustomScanMethods(&sink_plan_methods);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpusort_plan.h
- *		Makes the plan nodes GpuSort and GpuSortSink from a Sort.
+ *		Makes the plan nodes GpuSort, GpuIncrementalSort and GpuSortSink.
  *
  *-------------------------------------------------------------------------
  */
@@ -18,6 +18,9 @@
  */
 extern CustomScan *gpusort_plan_from_sort(const Sort *sort,
 										  GsInputRepeat repeat);
+
+/* The same for a GpuIncrementalSort, whose input is not read again. */
+extern CustomScan *gpusort_plan_from_incremental_sort(const IncrementalSort * sort);
 
 /*
  * Make a GpuSortSink node over a partial plan, to be put below the Gather that

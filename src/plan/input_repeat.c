@@ -33,6 +33,7 @@
 #include "utils/syscache.h"
 
 #include "exec/gpusort_node.h"
+#include "exec/incremental_node.h"
 #include "exec/sink_node.h"
 #include "plan/input_repeat.h"
 #include "plan/plan_children.h"
@@ -49,6 +50,13 @@ is_gpusort(const Plan *plan)
 {
 	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
 		gpusort_node_create_state;
+}
+
+static bool
+is_incremental_sort(const Plan *plan)
+{
+	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
+		gpusort_incremental_create_state;
 }
 
 static bool
@@ -246,10 +254,10 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 			/*
 			 * A GpuSort is stable, except for rows that did not fit in the
 			 * memory of a GPU.  That may happen in one scan and not in the
-			 * next.
+			 * next.  A GpuIncrementalSort is stable.
 			 */
 		case T_CustomScan:
-			if (is_sink(plan))
+			if (is_sink(plan) || is_incremental_sort(plan))
 				return input;
 			return is_gpusort(plan) ? any_order : GS_INPUT_ONCE;
 

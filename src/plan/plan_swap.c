@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * plan_swap.c
- *		Replaces Sort nodes with GpuSort nodes in finished plans.
+ *		Replaces Sort and IncrementalSort nodes in finished plans.
  *
  * A GpuSort does the same as the Sort that it replaces, anywhere in a plan: as
  * an input of a merge join or a window, in a subplan, or below a Gather.  So
  * the planner chooses the plan, and then the finished plan is searched for
  * eligible Sorts.  Each of them is replaced with a GpuSort that has the same
- * input and output.
+ * input and output, and each eligible IncrementalSort with a GpuIncrementalSort.
  *
  * If only a few rows of a Sort are wanted, stock PostgreSQL keeps them in a
  * heap.  Such a Sort is better left alone, if that is already known.  The
@@ -163,6 +163,24 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 }
 
 /*
+ * The same for an IncrementalSort.  The order of its ties depends on how it divides
+ * its rows, which a GpuIncrementalSort does differently.
+ */
+static Plan *
+swap_incremental_sort(IncrementalSort * sort, const GsSwapContext *context)
+{
+	GsFallback	reason;
+
+	if (gpusort_debug_stock_ties)
+		return &sort->sort.plan;
+	reason = gpusort_eligibility_of_incremental_sort(sort, context->bound);
+	if (reason == GS_FALLBACK_NONE)
+		return (Plan *) gpusort_plan_from_incremental_sort(sort);
+	gpusort_requirement_leave(GS_LEFT_SORT, reason);
+	return &sort->sort.plan;
+}
+
+/*
  * Replace the sorts of a plan tree.  Returns the plan or, if it is a Sort
  * itself, its replacement.
  */
@@ -182,7 +200,11 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 		child_context.bound = context->bound;
 	gpusort_plan_children_visit(plan, swap_in_child, &child_context);
 
-	return IsA(plan, Sort) ? swap_sort((Sort *) plan, context) : plan;
+	if (IsA(plan, Sort))
+		return swap_sort((Sort *) plan, context);
+	if (IsA(plan, IncrementalSort))
+		return swap_incremental_sort((IncrementalSort *) plan, context);
+	return plan;
 }
 
 static void

@@ -14,6 +14,8 @@
  */
 #include "compat.h"
 
+#include "optimizer/optimizer.h"
+
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
 #include "plan/pathkey_encoding.h"
@@ -21,6 +23,9 @@
 #include "plan/row_order.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
+
+/* An IncrementalSort of groups with fewer rows stays stock. */
+#define FEWEST_GROUP_ROWS	50
 
 /* The questions that need no catalogs. */
 static GsFallback
@@ -92,4 +97,48 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 	*candidate = gpusort_sort_candidate_of_plan(sort, bound, statement);
 	return gains(sort, statement, candidate, &shape) ?
 		GS_FALLBACK_NONE : GS_FALLBACK_NO_GAIN;
+}
+
+/*
+ * Returns how many rows the planner expects in a group of an IncrementalSort.  The
+ * plan does not have that number.  It follows from the costs that PostgreSQL's
+ * cost_incremental_sort() has computed of it: without a LIMIT, the total cost is
+ * the startup cost once per group, and some costs per row and per group.
+ */
+static double
+rows_of_group(const IncrementalSort * sort)
+{
+	const Plan *plan = &sort->sort.plan;
+	Cost		input_startup = plan->lefttree->startup_cost;
+	double		rows = plan->plan_rows;
+	Cost		per_group = plan->startup_cost - input_startup +
+		2 * cpu_tuple_cost;
+	Cost		groups = plan->total_cost - input_startup -
+		rows * (1.5 * cpu_operator_cost + cpu_tuple_cost);
+
+	return groups > per_group ? rows * per_group / groups : rows;
+}
+
+/*
+ * Small groups stay stock: PostgreSQL sorts a few of them at a time with all keys,
+ * which are nearly in order then, and that is as fast.
+ */
+GsFallback
+gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
+										double bound)
+{
+	GsFallback	reason = reason_of_rows(sort->sort.plan.plan_rows, bound);
+	GsSortKeys	keys = gpusort_private_keys_of_sort(&sort->sort);
+	GsKeyShape	shape;
+
+	if (reason == GS_FALLBACK_NONE)
+		reason = reason_of_keys(&keys, &shape);
+	if (reason != GS_FALLBACK_NONE || gpusort_min_rows == 0)
+		return reason;
+
+	/* A LIMIT whose value is not known yet is probably small. */
+	if (bound == GPUSORT_UNKNOWN_BOUND)
+		return GS_FALLBACK_LIMIT;
+	return rows_of_group(sort) < FEWEST_GROUP_ROWS ?
+		GS_FALLBACK_NO_GAIN : GS_FALLBACK_NONE;
 }

@@ -30,4 +30,8 @@ extern GsFallback gpusort_eligibility_of_sort(const Sort *sort, double bound,
 											  const PlannedStmt *statement,
 											  GsSortCandidate *candidate);
 
+/* The same for an IncrementalSort. */
+extern GsFallback gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
+														  double bound);
+
 #endif							/* GPUSORT_SORT_ELIGIBILITY_H */

@@ -1,0 +1,245 @@
+/*-------------------------------------------------------------------------
+ *
+ * incremental_node.c
+ *		The GpuIncrementalSort executor node.
+ *
+ * Takes the place of an IncrementalSort, whose input is sorted by the first sort
+ * keys already.  Like that, the node reads and sorts some rows, returns them, and
+ * continues with the next ones, so that it needs little memory, and a parent that
+ * stops early costs little.  The rows are divided by row_batches.c.
+ *
+ * Each batch is a sort of its own, without a GPU, because its rows could not be read
+ * again if they were lost.  It is a nested sort: all batches together are counted as
+ * one sort.
+ *
+ * The node cannot return rows backward or a second time, which the planner knows of an
+ * IncrementalSort, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "nodes/extensible.h"
+
+#include "exec/gpusort_explain.h"
+#include "exec/gpusort_private.h"
+#include "exec/incremental_node.h"
+#include "exec/node_rows.h"
+#include "exec/row_batches.h"
+#include "sort/requirement.h"
+#include "work.h"
+
+typedef struct GsIncrementalState
+{
+	CustomScanState css;		/* must be first */
+	GsSortKeys	keys;			/* by the columns of the node */
+	GsSortSpec	spec;			/* of the sort of a batch */
+	GsNodeRows	rows;
+	GsRowBatches *batches;		/* NULL until the first row is requested */
+	GsSort	   *sort;			/* of the current batch, or NULL */
+	int64		nbatches;		/* that have been sorted in this scan */
+	GsSortReport report;		/* of all of them */
+} GsIncrementalState;
+
+static void incremental_begin(CustomScanState *css, EState *estate,
+							  int eflags);
+static TupleTableSlot *incremental_exec(CustomScanState *css);
+static void incremental_end(CustomScanState *css);
+static void incremental_rescan(CustomScanState *css);
+static void incremental_explain(CustomScanState *css, List *ancestors,
+								struct ExplainState *es);
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "GpuIncrementalSort",
+	.BeginCustomScan = incremental_begin,
+	.ExecCustomScan = incremental_exec,
+	.EndCustomScan = incremental_end,
+	.ReScanCustomScan = incremental_rescan,
+	.ExplainCustomScan = incremental_explain,
+};
+
+Node *
+gpusort_incremental_create_state(CustomScan *plan)
+{
+	GsIncrementalState *node = palloc0(sizeof(GsIncrementalState));
+
+	NodeSetTag(node, T_CustomScanState);
+	node->css.methods = &exec_methods;
+	return (Node *) node;
+}
+
+/* ExecProcNode of the node, without the detour through ExecCustomScan(). */
+static TupleTableSlot *
+exec_proc_node(PlanState *state)
+{
+	return incremental_exec((CustomScanState *) state);
+}
+
+static void
+incremental_begin(CustomScanState *css, EState *estate, int eflags)
+{
+	GsIncrementalState *node = (GsIncrementalState *) css;
+	CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
+
+	Assert((eflags & (EXEC_FLAG_BACKWARD | EXEC_FLAG_MARK)) == 0);
+	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
+									   eflags & ~EXEC_FLAG_REWIND);
+	node->spec.keys = node->keys = gpusort_private_keys(plan);
+	gpusort_node_rows_init(&node->rows, css, &node->spec);
+	node->spec.expected_width = plan->scan.plan.plan_width;
+	node->spec.nested = true;
+	node->spec.input.repeat = GS_INPUT_ONCE;
+	node->spec.input.next = gpusort_row_batches_next;
+	css->ss.ps.ExecProcNode = exec_proc_node;
+}
+
+/* Called when the first row is requested. */
+static void
+prepare(GsIncrementalState *node)
+{
+	CustomScan *plan = castNode(CustomScan, node->css.ss.ps.plan);
+	GsFallback	reason;
+
+	node->spec.key_plan = gpusort_sort_key_plan(&node->spec, &reason);
+	node->batches = gpusort_row_batches_create(&node->css.ss.ps,
+											   node->rows.source, &node->keys,
+											   gpusort_private_presorted(plan));
+	node->spec.input.arg = node->batches;
+}
+
+/* Did a batch need more space than another one? */
+static bool
+needed_more(const GsSortReport *batch, const GsSortReport *other)
+{
+	if (batch->space != other->space)
+		return batch->space == GS_SPACE_DISK;
+	return batch->space_kb > other->space_kb;
+}
+
+/* Add the report of a batch, and count it. */
+static void
+add_report(GsIncrementalState *node)
+{
+	GsSortReport *all = &node->report;
+	GsSortReport batch;
+	GsSortCounts counts = {.sorts = node->nbatches == 0};
+	double		drain_ms;
+	double		sort_ms;
+
+	gpusort_sort_report(node->sort, &batch);
+	counts.rows = gpusort_row_batches_end(node->batches, &batch);
+	counts.bytes = (uint64) batch.space_kb * 1024;
+	counts.drain_us = (uint64) (batch.drain_ms * 1000);
+	counts.sort_us = (uint64) (batch.sort_ms * 1000);
+	gpusort_stats_count_sort(batch.kind, &counts);
+
+	drain_ms = all->drain_ms + batch.drain_ms;
+	sort_ms = all->sort_ms + batch.sort_ms;
+	if (node->nbatches == 0 || needed_more(&batch, all))
+		*all = batch;
+	all->gpu_reason = GS_FALLBACK_NONE;
+	all->drain_ms = drain_ms;
+	all->sort_ms = sort_ms;
+	node->nbatches++;
+}
+
+static void
+end_batch(GsIncrementalState *node)
+{
+	/* The slot's columns point into the memory of the sort. */
+	ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
+	if (node->sort != NULL)
+		gpusort_sort_end(node->sort);
+	node->sort = NULL;
+}
+
+/* Read and sort the next batch.  Returns false if there are no rows left. */
+static bool
+sort_batch(GsIncrementalState *node)
+{
+	EState	   *estate = node->css.ss.ps.state;
+	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+	ScanDirection direction = estate->es_direction;
+	int64		least;
+
+	if (node->batches == NULL)
+		prepare(node);
+	end_batch(node);
+	least = gpusort_row_batches_begin(node->batches,
+									  gpusort_sort_spec_memory(&node->spec));
+	if (least > 0)
+	{
+		/* The input is always read forward. */
+		estate->es_direction = ForwardScanDirection;
+		node->spec.expected_rows = least;
+		node->sort = gpusort_sort_begin(&node->spec);
+		gpusort_sort_perform(node->sort);
+		estate->es_direction = direction;
+		add_report(node);
+		gpusort_requirement_check(&node->report);
+	}
+	MemoryContextSwitchTo(caller);
+	return least > 0;
+}
+
+static TupleTableSlot *
+incremental_exec(CustomScanState *css)
+{
+	GsIncrementalState *node = (GsIncrementalState *) css;
+	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
+
+	CHECK_FOR_INTERRUPTS();
+
+	for (;;)
+	{
+		if (likely(node->sort != NULL))
+		{
+			slot = gpusort_node_rows_next(&node->rows, node->sort, true, slot);
+			if (likely(!TupIsNull(slot)))
+				return slot;
+		}
+		if (!sort_batch(node))
+			return ExecClearTuple(slot);
+	}
+}
+
+static void
+incremental_end(CustomScanState *css)
+{
+	ExecEndNode(outerPlanState(css));
+	end_batch((GsIncrementalState *) css);
+}
+
+static void
+incremental_rescan(CustomScanState *css)
+{
+	GsIncrementalState *node = (GsIncrementalState *) css;
+
+	/*
+	 * If the input has not been read yet but has to be rescanned, that
+	 * happens when it is first read.
+	 */
+	if (node->batches == NULL)
+		return;
+	end_batch(node);
+	gpusort_row_batches_rewind(node->batches);
+	node->nbatches = 0;
+	memset(&node->report, 0, sizeof(node->report));
+
+	/* With changed parameters, ExecProcNode() does this. */
+	if (outerPlanState(css)->chgParam == NULL)
+		ExecReScan(outerPlanState(css));
+}
+
+static void
+incremental_explain(CustomScanState *css, List *ancestors,
+					struct ExplainState *es)
+{
+	const GsIncrementalState *node = (GsIncrementalState *) css;
+	const CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
+
+	gpusort_explain_keys(plan, &node->keys, ancestors, es);
+	if (node->nbatches > 0)
+		gpusort_explain_batches(node->nbatches, &node->report, es);
+}
