@@ -3,7 +3,8 @@
 #   make                     build against the pg_config on PATH, and the library
 #                            for GPUs where nvcc is found
 #   make CUDA=no             without the library for GPUs
-#   make CUDA_ARCHS="80 90"  for GPUs of these compute capabilities only
+#   make CUDA_ARCHS="80 90"  for GPUs of these compute capabilities, or CUDA_ARCHS=all,
+#                            instead of the GPUs of this machine, if it has any
 #   make PG_CONFIG=/path     build against another PostgreSQL
 #   make STRICT=yes          with more warnings, as errors
 #   make FAULTS=yes          for tests: with the setting pg_gpusort.debug_fault
@@ -257,7 +258,7 @@ clean: cuda-clean
 cuda-announce:
 ifneq ($(NVCC),)
 	@[ -f $(CUDA_LIB) ] || echo 'Building $(CUDA_LIB) for GPUs of compute capability' \
-		'$(strip $(CUDA_ARCHS)); this takes a while (make CUDA=no leaves it out)'
+		'$(strip $(CUDA_BUILD_ARCHS)); this takes a while (make CUDA=no leaves it out)'
 endif
 
 # Whatever has been built: root may not find nvcc.
