@@ -68,6 +68,7 @@ OBJS = \
 	src/heap/tid_set.o \
 	src/sort/base/budget.o \
 	src/sort/base/dense_row.o \
+	src/sort/base/progress.o \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \
 	src/sort/base/tuple_rows.o \
@@ -157,6 +158,7 @@ OBJS = \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/element_order.o \
+	src/sqlfn/sort_progress.o \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o
 
