@@ -3,7 +3,8 @@
 #   make                     build against the pg_config on PATH, and the library
 #                            for GPUs where nvcc is found
 #   make CUDA=no             without the library for GPUs
-#   make CUDA_ARCHS="80 90"  for GPUs of these compute capabilities only
+#   make CUDA_ARCHS="80 90"  for GPUs of these compute capabilities, or CUDA_ARCHS=all,
+#                            instead of the GPUs of this machine, if it has any
 #   make PG_CONFIG=/path     build against another PostgreSQL
 #   make STRICT=yes          with more warnings, as errors
 #   make FAULTS=yes          for tests: with the setting pg_gpusort.debug_fault
@@ -67,6 +68,7 @@ OBJS = \
 	src/heap/tid_set.o \
 	src/sort/base/budget.o \
 	src/sort/base/dense_row.o \
+	src/sort/base/progress.o \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \
 	src/sort/base/tuple_rows.o \
@@ -165,6 +167,7 @@ OBJS = \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/element_list.o \
 	src/sqlfn/sort_agg.o \
+	src/sqlfn/sort_progress.o \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o
 
@@ -266,7 +269,7 @@ clean: cuda-clean
 cuda-announce:
 ifneq ($(NVCC),)
 	@[ -f $(CUDA_LIB) ] || echo 'Building $(CUDA_LIB) for GPUs of compute capability' \
-		'$(strip $(CUDA_ARCHS)); this takes a while (make CUDA=no leaves it out)'
+		'$(strip $(CUDA_BUILD_ARCHS)); this takes a while (make CUDA=no leaves it out)'
 endif
 
 # Whatever has been built: root may not find nvcc.

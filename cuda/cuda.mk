@@ -5,7 +5,8 @@
 #	make -f cuda/cuda.mk cuda-check
 #
 # Targets:
-#	cuda-lib		pg_gpusort_cuda.so; only prints a line if there is no nvcc
+#	cuda-lib		pg_gpusort_cuda.so, for the GPUs of this machine or for CUDA_ARCHS; only
+#						prints a line if there is no nvcc
 #	cuda-emu		pg_gpusort_emu.so
 #	cuda-check		all tests on the emulator
 #	cuda-check-quick	a part of them
@@ -25,18 +26,30 @@ NVCC ?= $(or $(shell command -v nvcc 2>/dev/null),$(wildcard /usr/local/cuda/bin
 CUDA_CXX ?= g++
 CUDA_CXXFLAGS ?= -O2 -g
 
-# All architectures that both the toolkit and the kernels support, and PTX for later ones.
+# CUDA_ARCHS is the list of architectures, to which PTX is added for later ones.  "all" are those
+# that both the toolkit and the kernels support.  The default is what the last build was for, so
+# that "make install" does not build again, or else the GPUs of this machine, or else all.
 CUDA_KNOWN_ARCHS = 75 80 86 89 90 100 120
 CUDA_OLDEST = $(firstword $(CUDA_KNOWN_ARCHS))
 CUDA_ALL_ARCHS = $(filter $(CUDA_KNOWN_ARCHS),$(subst sm_,,$(shell $(NVCC) --list-gpu-code 2>/dev/null)))
-CUDA_ARCHS ?= $(CUDA_ALL_ARCHS)
-CUDA_GENCODE = $(foreach arch,$(CUDA_ARCHS),-gencode=arch=compute_$(arch),code=sm_$(arch)) \
-	$(addprefix -gencode=arch=compute_,$(addsuffix $(comma)code=compute_$(lastword $(CUDA_ARCHS)),$(lastword $(CUDA_ARCHS))))
+CUDA_GPU_ARCHS = $(subst .,,$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null))
+CUDA_ARCHS_FILE = $(CUDA_OUT)/archs
+CUDA_ARCHS ?= $(or $(shell cat $(CUDA_ARCHS_FILE) 2>/dev/null),$(CUDA_ARCHS_HERE),all)
+# Nothing if the machine has a GPU for which there is no code of its own.
+CUDA_ARCHS_HERE = $(if $(filter-out $(CUDA_ALL_ARCHS),$(CUDA_GPU_ARCHS)),,$(filter $(CUDA_GPU_ARCHS),$(CUDA_ALL_ARCHS)))
+CUDA_BUILD_ARCHS = $(if $(filter all,$(CUDA_ARCHS)),$(CUDA_ALL_ARCHS),$(CUDA_ARCHS))
+CUDA_GENCODE = $(foreach arch,$(CUDA_BUILD_ARCHS),-gencode=arch=compute_$(arch),code=sm_$(arch)) \
+	$(addprefix -gencode=arch=compute_,$(addsuffix $(comma)code=compute_$(lastword $(CUDA_BUILD_ARCHS)),$(lastword $(CUDA_BUILD_ARCHS))))
 comma := ,
+
+# Compresses the code to two thirds, which drivers before those of CUDA 13 may not read, and
+# compiles the kernels of a file in parallel.
+CUDA_MAJOR = $(shell $(NVCC) --version | sed -nE 's/.* release ([0-9]+)\..*/\1/p')
+CUDA_13_FLAGS = $(if $(filter-out 10 11 12,$(CUDA_MAJOR)),-compress-mode size --split-compile 0)
 
 CUDA_WARNINGS = -Wall -Wextra -Wno-unknown-pragmas
 CUDA_FLAGS = -std=c++17 -Icuda $(CUDA_WARNINGS) -fvisibility=hidden -fPIC -fno-exceptions -fno-rtti
-CUDA_NVCCFLAGS = -std=c++17 -O3 -Icuda $(CUDA_GENCODE) -cudart static -lineinfo --threads 0 \
+CUDA_NVCCFLAGS = -std=c++17 -O3 -Icuda $(CUDA_GENCODE) $(CUDA_13_FLAGS) -cudart static -lineinfo --threads 0 \
 	-Xcompiler "-fvisibility=hidden,-fPIC,-fno-exceptions,-Wall"
 
 CUDA_SOURCES = cuda/sorter.cu cuda/device.cu cuda/array_sort.cu cuda/segments.cu cuda/session.cu \
@@ -57,7 +70,8 @@ CUDA_SESSION_BENCH = $(CUDA_OUT)/session_bench
 CUDA_SANITIZE = -fsanitize=address,undefined -fno-sanitize=enum -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 .PHONY: cuda-lib cuda-emu cuda-check cuda-check-bugs cuda-check-quick cuda-check-asan \
-	cuda-check-exports cuda-check-ptx cuda-check-gpu cuda-check-jit cuda-bench cuda-clean
+	cuda-check-exports cuda-check-ptx cuda-check-gpu cuda-check-jit cuda-bench cuda-clean \
+	cuda-always
 
 ifeq ($(NVCC),)
 cuda-lib cuda-bench cuda-check-ptx cuda-check-gpu cuda-check-jit:
@@ -96,8 +110,13 @@ cuda-check-exports: $(CUDA_EMU)
 cuda-check-asan: $(CUDA_EMU_ASAN) $(CUDA_TEST_ASAN)
 	$(CUDA_TEST_ASAN) $(CUDA_EMU_ASAN) --quick
 
+# Changes only if the list does, and all objects are compiled again then.
+$(CUDA_ARCHS_FILE): cuda-always
+	@mkdir -p $(@D)
+	@echo '$(CUDA_ARCHS)' | cmp -s - $@ || echo '$(CUDA_ARCHS)' >$@
+
 # CUDA: one object for each source file, linked with the static runtime.
-$(CUDA_OUT)/%.o: cuda/%.cu $(CUDA_HEADERS) cuda/cuda.mk
+$(CUDA_OUT)/%.o: cuda/%.cu $(CUDA_HEADERS) cuda/cuda.mk $(CUDA_ARCHS_FILE)
 	@mkdir -p $(@D)
 	$(NVCC) $(CUDA_NVCCFLAGS) -c $< -o $@
 

@@ -223,6 +223,28 @@ CREATE VIEW pg_stat_gpusort_fallbacks AS
 
 GRANT SELECT ON pg_stat_gpusort, pg_stat_gpusort_fallbacks TO PUBLIC;
 
+CREATE FUNCTION gpusort_progress(OUT pid integer, OUT leader_pid integer,
+								 OUT datid oid, OUT node integer,
+								 OUT phase text, OUT rows_expected bigint,
+								 OUT rows_read bigint, OUT rows_sorted bigint,
+								 OUT rows_returned bigint,
+								 OUT memory_bytes bigint,
+								 OUT device_bytes bigint,
+								 OUT file_bytes bigint,
+								 OUT workers_planned integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW pg_stat_progress_gpusort AS
+	SELECT p.pid, p.leader_pid, p.datid, d.datname, p.node, p.phase,
+		   p.rows_expected, p.rows_read, p.rows_sorted, p.rows_returned,
+		   p.memory_bytes, p.device_bytes, p.file_bytes, p.workers_planned
+	FROM gpusort_progress() p
+		LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
+
+GRANT SELECT ON pg_stat_progress_gpusort TO PUBLIC;
+
 CREATE FUNCTION pg_stat_gpusort_reset()
 RETURNS void
 AS 'MODULE_PATHNAME', 'gpusort_stat_reset'

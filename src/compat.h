@@ -95,6 +95,13 @@ typedef int16 GsOperatorOrder;
 						(pathkey)->pk_strategy)
 #endif
 
+/* The number of this process's PGPROC, from 0.  Needs storage/proc.h. */
+#if PG_VERSION_NUM >= 170000
+#define GPUSORT_MY_PROC_NUMBER	MyProcNumber
+#else
+#define GPUSORT_MY_PROC_NUMBER	(MyProc->pgprocno)
+#endif
+
 /* A number that 16 has changed: that of 16 and later, and that of 15. */
 #define GPUSORT_SINCE_16(new, old)	(PG_VERSION_NUM >= 160000 ? (new) : (old))
 

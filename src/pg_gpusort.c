@@ -20,6 +20,7 @@
 #include "service/service_shmem.h"
 #include "service/service_worker.h"
 #include "settings.h"
+#include "sort/base/progress.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
 
@@ -32,6 +33,7 @@ _PG_init(void)
 {
 	gpusort_settings_init();
 	gpusort_stats_init();
+	gpusort_progress_init();
 	gpusort_warm_memory_init();
 	gpusort_service_shmem_init();
 	gpusort_service_worker_init();

@@ -246,13 +246,20 @@ copy_tree()
 	own "$1"
 }
 
+# The seconds that make took for the extension.
+BUILD_SECONDS=
+
 build_extension()
 {
+	local start
+
 	say "Building for PostgreSQL $PG_VERSION"
 	copy_tree "$WORK/tree"
 	get_kept_device
+	start=$SECONDS
 	must build make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG" \
 		"${MAKE_DEVICE[@]}" "${MAKE_OPTIONS[@]}"
+	BUILD_SECONDS=$((SECONDS - start))
 	must install make -s -C "$WORK/tree" "PG_CONFIG=$PG_CONFIG" \
 		"${MAKE_DEVICE[@]}" "${MAKE_OPTIONS[@]}" install
 	keep_device

@@ -86,6 +86,7 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate,
 									   eflags & ~EXEC_FLAG_REWIND);
 	node->spec.keys = node->keys = gpusort_private_keys(plan);
+	node->spec.plan_node = plan->scan.plan.plan_node_id;
 	gpusort_node_rows_init(&node->rows, css, &node->spec);
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.nested = true;

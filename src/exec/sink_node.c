@@ -308,6 +308,7 @@ gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
 
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 	sink->spec.keys = gpusort_private_keys(plan);
+	sink->spec.plan_node = plan->scan.plan.plan_node_id;
 	sink->spec.expected_rows = plan->scan.plan.plan_rows;
 	sink->spec.expected_width = plan->scan.plan.plan_width;
 	css->ss.ps.ExecProcNode = exec_proc_node;

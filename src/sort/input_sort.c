@@ -99,6 +99,28 @@ set_location(GsInputSort *sort, GsRowLocation location)
 	sort->location = location;
 }
 
+void
+gpusort_input_sort_show_space(GsInputSort *sort)
+{
+	GsProgress *progress = sort->progress;
+	GsGpuReport gpu = {0};
+
+	if (sort->sorter.gpu != NULL)
+		gpusort_gpu_session_report(sort->sorter.gpu, &gpu);
+	progress->memory_bytes = sort->sorter.cpu == NULL ? 0 :
+		gpusort_memory_sort_bytes(sort->sorter.cpu);
+	progress->device_bytes = gpu.device_bytes;
+	progress->file_bytes = sort->runs.external == NULL ? 0 :
+		gpusort_external_kb(sort->runs.external) * 1024;
+}
+
+static void
+show_phase(GsInputSort *sort, GsProgressPhase phase)
+{
+	gpusort_input_sort_show_space(sort);
+	sort->progress->phase = phase;
+}
+
 /* Begin a row sorter on a GPU.  Returns false if none should or can be used. */
 static bool
 begin_gpu_sorter(GsInputSort *sort)
@@ -176,10 +198,11 @@ begin_batch(GsInputSort *sort)
 
 void
 gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
-						 MemoryContext context)
+						 GsProgress *progress, MemoryContext context)
 {
 	memset(sort, 0, sizeof(*sort));
 	sort->spec = spec;
+	sort->progress = progress;
 	gpusort_row_sorter_init(&sort->sorter, spec, context);
 	gpusort_row_runs_init(&sort->runs, spec, context);
 	Assert(spec->bound == 0 || !sort->sorter.stock_ties);
@@ -291,6 +314,8 @@ write_sorter(GsInputSort *sort)
 static bool
 overflow(GsInputSort *sort)
 {
+	show_phase(sort, GS_PHASE_WRITING_RUN);
+
 	/* Rows go to disk, so the processes cannot sort their rows together. */
 	gpusort_row_sharing_refuse(&sort->sharing);
 	if (sort->location != GS_ROWS_IN_BATCH)
@@ -299,6 +324,7 @@ overflow(GsInputSort *sort)
 	if (!write_sorter(sort))
 		return false;
 	begin_batch(sort);
+	show_phase(sort, GS_PHASE_READING);
 	return true;
 }
 
@@ -411,7 +437,7 @@ sort_rest(GsInputSort *sort, GsGpuSession *gpu, TupleTableSlot *slot)
 	spec->random_access = false;
 	spec->target = NULL;
 	spec->memory = gpusort_sort_spec_memory(sort->spec) / REST_PART;
-	gpusort_input_sort_begin(rest, spec, CurrentMemoryContext);
+	gpusort_input_sort_begin(rest, spec, gpusort_progress_unseen(), CurrentMemoryContext);
 	while (gpusort_gpu_session_take_rest(gpu, slot->tts_values,
 										 slot->tts_isnull))
 	{
@@ -578,10 +604,12 @@ read_input(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 	TupleTableSlot *slot;
+	int64		nrows = 0;
 
 	while (slot = input->next(input->arg), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
+		gpusort_input_sort_show_rows(sort, ++nrows);
 		if (!gpusort_input_sort_put(sort, slot))
 			return false;
 	}
@@ -652,6 +680,7 @@ sort_memory(GsInputSort *sort)
 static void
 merge_together(GsInputSort *sort)
 {
+	show_phase(sort, GS_PHASE_MERGING);
 	if (gpusort_row_sharing_merge(&sort->sharing, sort->runs.external,
 								  sort->runs.overflow))
 		set_location(sort, GS_ROWS_SHARED);
@@ -745,6 +774,7 @@ sort_rows(GsInputSort *sort)
 bool
 gpusort_input_sort_rows(GsInputSort *sort)
 {
+	show_phase(sort, GS_PHASE_SORTING);
 	if (!lost_unless(sort, sort_rows(sort)))
 		return false;
 	enter_state(sort, GS_SORT_SORTED);
@@ -793,6 +823,8 @@ combine_rows(GsInputSort *sort)
 {
 	GsRowRuns  *runs = &sort->runs;
 
+	if (runs->set != NULL || sort->location == GS_ROWS_IN_RUNS)
+		show_phase(sort, GS_PHASE_MERGING);
 	if (sort->spec->target != NULL)
 	{
 		gpusort_row_runs_share(runs, &sort->sorter);
@@ -826,6 +858,8 @@ gpusort_input_sort_finish(GsInputSort *sort)
 	else
 		combine_rows(sort);
 	enter_state(sort, GS_SORT_READY);
+	show_phase(sort, GS_PHASE_RETURNING);
+	sort->progress->rows_sorted = sort->nrows + sort->ndropped;
 	return true;
 }
 
@@ -863,6 +897,9 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	sort->ndropped = 0;
 	enter_state(sort, GS_SORT_ADDING);
 	begin_sorter(sort, true);
+	show_phase(sort, GS_PHASE_READING);
+	sort->progress->rows_read = 0;
+	sort->progress->rows_sorted = 0;
 }
 
 /* ----------------------------------------------------------------

@@ -33,6 +33,7 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
+#include "sort/base/progress.h"
 #include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
 #include "sort/cutoff.h"
@@ -88,9 +89,13 @@ typedef enum GsRowLocation
 								 * also those of other processes */
 } GsRowLocation;
 
+/* The space that a sort takes is shown each time it has read so many rows: a power of 2. */
+#define GPUSORT_ROWS_PER_REPORT	16384
+
 typedef struct GsInputSort
 {
 	const GsSortSpec *spec;
+	GsProgress *progress;
 	GsSortState state;
 	GsRowLocation location;
 	GsRowSorter sorter;			/* the rows that are not in runs, if any */
@@ -109,10 +114,12 @@ typedef struct GsInputSort
 
 /*
  * Begin a sort.  All of its memory is in 'context' or its children, so deleting that
- * context ends the sort, too.  'spec' and what it points to must stay valid.
+ * context ends the sort, too.  'spec' and what it points to must stay valid, and so must
+ * 'progress', which shows the sort.
  */
 extern void gpusort_input_sort_begin(GsInputSort *sort,
 									 const GsSortSpec *spec,
+									 GsProgress *progress,
 									 MemoryContext context);
 
 /* See gpusort_sort_gpu_handle() and gpusort_sort_run_set(). */
@@ -217,6 +224,18 @@ gpusort_input_sort_shared_run(const GsInputSort *sort)
  */
 extern bool gpusort_input_sort_put_elsewhere(GsInputSort *sort,
 											 TupleTableSlot *slot);
+
+/* Show in sort->progress the memory and files that the sort has now. */
+extern void gpusort_input_sort_show_space(GsInputSort *sort);
+
+/* Show that so many rows have been read, before the last of them is added. */
+static inline void
+gpusort_input_sort_show_rows(GsInputSort *sort, int64 nrows)
+{
+	sort->progress->rows_read = nrows;
+	if (unlikely(nrows % GPUSORT_ROWS_PER_REPORT == 0))
+		gpusort_input_sort_show_space(sort);
+}
 
 /* Add the row in a slot.  Returns false if rows are lost. */
 static inline bool

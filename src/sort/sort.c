@@ -30,6 +30,7 @@ struct GsSort
 {
 	const GsSortSpec *spec;
 	MemoryContext context;
+	GsProgress *progress;
 	GsInputSort input;
 	bool		sorted;			/* has gpusort_sort_perform() succeeded? */
 	bool		counted;		/* in statistics? not if part of another sort */
@@ -57,6 +58,7 @@ memory_is_freed(void *arg)
 {
 	GsSort	   *sort = arg;
 
+	gpusort_progress_end(sort->progress);
 	if (sort->counted && !sort->sorted)
 		gpusort_stats_count_error();
 }
@@ -209,11 +211,12 @@ gpusort_sort_begin(const GsSortSpec *spec)
 	sort->spec = spec;
 	sort->context = context;
 	sort->counted = !spec->nested;
+	sort->progress = gpusort_progress_begin(spec);
 	callback->func = memory_is_freed;
 	callback->arg = sort;
 	MemoryContextRegisterResetCallback(context, callback);
 	INSTR_TIME_SET_CURRENT(sort->begin_time);
-	gpusort_input_sort_begin(&sort->input, spec, context);
+	gpusort_input_sort_begin(&sort->input, spec, sort->progress, context);
 	MemoryContextSwitchTo(caller);
 	return sort;
 }
@@ -254,6 +257,7 @@ gpusort_sort_attach(GsSort *sort)
 void
 gpusort_sort_put(GsSort *sort, TupleTableSlot *slot)
 {
+	gpusort_input_sort_show_rows(&sort->input, sort->progress->rows_read + 1);
 	if (unlikely(!gpusort_input_sort_put(&sort->input, slot)))
 		elog(ERROR, "rows of a sort are lost without a GPU");
 }
@@ -364,6 +368,7 @@ gpusort_sort_next(GsSort *sort, bool forward,
 		return gpusort_sort_next(sort, forward, slot);
 	}
 	sort->returned = true;
+	sort->progress->rows_returned = sort->position;
 	store_slot(slot);
 	return true;
 }
@@ -386,6 +391,7 @@ gpusort_sort_skip(GsSort *sort, uint32 n)
 {
 	sort->position += n;
 	sort->returned = true;
+	sort->progress->rows_returned = sort->position;
 }
 
 bool

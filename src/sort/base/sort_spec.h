@@ -77,6 +77,8 @@ typedef struct GsSortSpec
 	struct GsSharedSort *shared;	/* in a worker: the leader's, or NULL */
 	int			process;		/* number of the worker in it */
 	bool		nested;			/* part of another sort: not counted, no GPU */
+	int			plan_node;		/* number of the node in its plan; not of an
+								 * index build */
 	bool		index_build;	/* rows have TIDs; the caller sorts again if
 								 * rows are lost */
 } GsSortSpec;

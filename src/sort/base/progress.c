@@ -1,0 +1,243 @@
+/*-------------------------------------------------------------------------
+ *
+ * progress.c
+ *		Shows the sorts that run, for pg_stat_progress_gpusort.
+ *
+ * Each process has a few slots, found by the number of its PGPROC, so that no lock is
+ * needed to get one.  They are in shared memory if the library is in
+ * shared_preload_libraries.  Otherwise a process sees only its own sorts.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+
+#include "sort/base/progress.h"
+
+/* More sorts of one process at a time are not shown. */
+#define SLOTS_PER_PROCESS	8
+
+/* A reader gives up a slot that changes its sort while it reads, so many times. */
+#define READ_TRIES			10
+
+/* Has cache lines of its own, so that processes do not disturb each other. */
+typedef union GsProgressSlot
+{
+	GsProgress	progress;
+	char		padding[PG_CACHE_LINE_SIZE];
+} GsProgressSlot;
+
+StaticAssertDecl(sizeof(GsProgressSlot) == PG_CACHE_LINE_SIZE,
+				 "the progress of a sort fits into a cache line");
+
+static GsProgressSlot local_slots[SLOTS_PER_PROCESS];
+static GsProgressSlot *slots = local_slots;
+static int	nslots = SLOTS_PER_PROCESS;
+static GsProgress unseen;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static const char *const phase_names[] = {
+	[GS_PHASE_READING] = "reading rows",
+	[GS_PHASE_WRITING_RUN] = "writing a run",
+	[GS_PHASE_SORTING] = "sorting",
+	[GS_PHASE_MERGING] = "merging runs",
+	[GS_PHASE_RETURNING] = "returning rows",
+};
+
+const char *
+gpusort_progress_phase_name(GsProgressPhase phase)
+{
+	return phase_names[phase];
+}
+
+/* ----------------------------------------------------------------
+ *		the process that sorts
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the slots of this process, or NULL. */
+static GsProgressSlot *
+own_slots(void)
+{
+	int			first;
+
+	if (slots == local_slots)
+		return slots;
+	if (MyProc == NULL)
+		return NULL;
+	first = GPUSORT_MY_PROC_NUMBER * SLOTS_PER_PROCESS;
+	return first + SLOTS_PER_PROCESS <= nslots ? slots + first : NULL;
+}
+
+static void
+free_slot(GsProgress *progress)
+{
+	progress->generation++;
+	pg_write_barrier();
+	progress->pid = 0;
+	pg_write_barrier();
+	progress->generation++;
+}
+
+/* on_shmem_exit: a process that ends has no sorts, whatever has ended it. */
+static void
+free_own_slots(int code, Datum arg)
+{
+	GsProgressSlot *own = own_slots();
+
+	for (int i = 0; own != NULL && i < SLOTS_PER_PROCESS; i++)
+	{
+		if (own[i].progress.pid != 0)
+			free_slot(&own[i].progress);
+	}
+}
+
+/* Returns a free slot of this process, or NULL. */
+static GsProgress *
+find_free_slot(void)
+{
+	static bool registered = false;
+	GsProgressSlot *own = own_slots();
+
+	if (own == NULL)
+		return NULL;
+	if (!registered)
+	{
+		on_shmem_exit(free_own_slots, 0);
+		registered = true;
+	}
+	for (int i = 0; i < SLOTS_PER_PROCESS; i++)
+	{
+		if (own[i].progress.pid == 0)
+			return &own[i].progress;
+	}
+	return NULL;
+}
+
+GsProgress *
+gpusort_progress_begin(const GsSortSpec *spec)
+{
+	GsProgress *progress = find_free_slot();
+
+	if (progress == NULL)
+		return &unseen;
+	progress->generation++;
+	pg_write_barrier();
+	progress->pid = MyProcPid;
+	progress->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader != NULL ?
+		MyProc->lockGroupLeader->pid : 0;
+	progress->database = MyDatabaseId;
+	progress->role = GetSessionUserId();
+	progress->plan_node = spec->index_build ? -1 : spec->plan_node;
+	progress->workers = Max(spec->processes - 1, 0);
+	progress->phase = GS_PHASE_READING;
+	progress->rows_expected = (int64) Min(spec->expected_rows, 1e18);
+	progress->rows_read = 0;
+	progress->rows_sorted = 0;
+	progress->rows_returned = 0;
+	progress->memory_bytes = 0;
+	progress->device_bytes = 0;
+	progress->file_bytes = 0;
+	pg_write_barrier();
+	progress->generation++;
+	return progress;
+}
+
+void
+gpusort_progress_end(GsProgress *progress)
+{
+	if (progress != &unseen)
+		free_slot(progress);
+}
+
+GsProgress *
+gpusort_progress_unseen(void)
+{
+	return &unseen;
+}
+
+/* ----------------------------------------------------------------
+ *		readers
+ * ----------------------------------------------------------------
+ */
+
+int
+gpusort_progress_slots(void)
+{
+	return nslots;
+}
+
+bool
+gpusort_progress_read(int number, GsProgress *copy)
+{
+	volatile GsProgress *slot = &slots[number].progress;
+
+	for (int i = 0; i < READ_TRIES; i++)
+	{
+		uint32		before = slot->generation;
+
+		pg_read_barrier();
+		*copy = *slot;
+		pg_read_barrier();
+		if (before == slot->generation && before % 2 == 0)
+			return copy->pid != 0;
+	}
+	return false;
+}
+
+/* ----------------------------------------------------------------
+ *		shared memory
+ * ----------------------------------------------------------------
+ */
+
+static int
+shared_slots(void)
+{
+	return MaxBackends * SLOTS_PER_PROCESS;
+}
+
+static void
+request_shmem(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(mul_size(shared_slots(), sizeof(GsProgressSlot)));
+}
+
+static void
+start_shmem(void)
+{
+	Size		bytes = mul_size(shared_slots(), sizeof(GsProgressSlot));
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	slots = ShmemInitStruct("pg_gpusort progress", bytes, &found);
+	nslots = shared_slots();
+	if (!found)
+		memset(slots, 0, bytes);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+gpusort_progress_init(void)
+{
+	if (process_shared_preload_libraries_in_progress)
+	{
+		prev_shmem_request_hook = shmem_request_hook;
+		shmem_request_hook = request_shmem;
+		prev_shmem_startup_hook = shmem_startup_hook;
+		shmem_startup_hook = start_shmem;
+	}
+}

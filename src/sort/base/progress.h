@@ -1,0 +1,75 @@
+/*-------------------------------------------------------------------------
+ *
+ * progress.h
+ *		Shows the sorts that run, for pg_stat_progress_gpusort.
+ *
+ * A sort owns a slot from its begin to its end, and only its process writes to it, by
+ * plain stores.  That is cheap enough for each row.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_PROGRESS_H
+#define GPUSORT_PROGRESS_H
+
+#include "sort/base/sort_spec.h"
+
+typedef enum GsProgressPhase
+{
+	GS_PHASE_READING,			/* the input */
+	GS_PHASE_WRITING_RUN,		/* sorting and writing rows that did not fit,
+								 * while the input is read */
+	GS_PHASE_SORTING,
+	GS_PHASE_MERGING,			/* runs, or preparing to merge them while rows
+								 * are returned */
+	GS_PHASE_RETURNING,
+	GS_PROGRESS_PHASES
+} GsProgressPhase;
+
+typedef struct GsProgress
+{
+	/*
+	 * Odd while the slot begins or ends a sort.  A reader whose copy was made
+	 * in the meantime discards it.  Other fields change at any time, each by
+	 * one store.
+	 */
+	uint32		generation;
+	int			pid;			/* 0 if the slot is free */
+	int			leader_pid;		/* in a parallel worker; otherwise 0 */
+	Oid			database;
+	Oid			role;			/* of the session */
+	int			plan_node;		/* -1 for an index build */
+	int			workers;		/* that can add rows, as planned */
+	GsProgressPhase phase;
+	int64		rows_expected;
+	int64		rows_read;		/* by this process */
+	int64		rows_sorted;	/* 0 until all are */
+	int64		rows_returned;	/* position of the row returned last, from 1 */
+	int64		memory_bytes;
+	int64		device_bytes;
+	int64		file_bytes;
+} GsProgress;
+
+/* Name of a phase in pg_stat_progress_gpusort. */
+extern const char *gpusort_progress_phase_name(GsProgressPhase phase);
+
+/*
+ * Get a slot for a sort that begins, or one that nobody sees if this process has too
+ * many sorts.  It must be given back by gpusort_progress_end().
+ */
+extern GsProgress *gpusort_progress_begin(const GsSortSpec *spec);
+extern void gpusort_progress_end(GsProgress *progress);
+
+/* The slot that nobody sees, which need not be given back. */
+extern GsProgress *gpusort_progress_unseen(void);
+
+/*
+ * Copies the slot with a number, from 0 to gpusort_progress_slots() - 1.  Returns false if
+ * it has no sort.
+ */
+extern int	gpusort_progress_slots(void);
+extern bool gpusort_progress_read(int number, GsProgress *copy);
+
+/* Called once by _PG_init(). */
+extern void gpusort_progress_init(void);
+
+#endif							/* GPUSORT_PROGRESS_H */
