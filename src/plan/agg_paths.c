@@ -24,7 +24,6 @@
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
 
-#include "exec/limit_bound.h"
 #include "plan/agg_order.h"
 #include "plan/agg_paths.h"
 #include "plan/sort_cost.h"
@@ -55,29 +54,17 @@ static Path *
 cheapest_sort(PlannerInfo *root, RelOptInfo *input_rel,
 			  RelOptInfo *grouped_rel, const GsAggOrder *order)
 {
-	Path	   *input = input_rel->cheapest_total_path;
-	Path	   *partial;
-	Path	   *sort;
-	Path	   *parallel;
-	bool		gpu;
+	Path	   *input = compute_exprs(root, input_rel,
+									  input_rel->cheapest_total_path,
+									  order->exprs);
+	Path	   *partial = gpusort_cost_partial_path(input_rel);
 
-	sort = gpusort_cost_sort_path(root, grouped_rel,
-								  compute_exprs(root, input_rel, input,
-												order->exprs),
-								  order->pathkeys, GPUSORT_NO_BOUND);
-	if (!input_rel->consider_parallel || input_rel->partial_pathlist == NIL ||
-		!is_parallel_safe(root, (Node *) order->exprs))
-		return sort;
-	partial = compute_exprs(root, input_rel,
-							linitial(input_rel->partial_pathlist),
-							order->exprs);
-	parallel = gpusort_cost_parallel_sort_path(root, grouped_rel, input_rel,
-											   partial, input->rows,
-											   order->pathkeys,
-											   GPUSORT_NO_BOUND, &gpu);
-	if (sort == NULL || parallel == NULL)
-		return sort != NULL ? sort : parallel;
-	return parallel->total_cost < sort->total_cost ? parallel : sort;
+	if (partial != NULL && is_parallel_safe(root, (Node *) order->exprs))
+		partial = compute_exprs(root, input_rel, partial, order->exprs);
+	else
+		partial = NULL;
+	return gpusort_cost_cheapest_sort_path(root, grouped_rel, input_rel, input,
+										   partial, order->pathkeys);
 }
 
 /* Make an Agg over a sort. */

@@ -129,6 +129,14 @@ is_sortable(const RelOptInfo *rel)
 	return rel->cheapest_total_path->rows >= gpusort_min_rows;
 }
 
+/* Returns a lower bound of the startup cost of a GpuSort of this input. */
+static Cost
+sort_minimum(const RelOptInfo *rel, bool caution)
+{
+	return gpusort_cost_sort_minimum(rel->cheapest_total_path,
+									 gpusort_cost_partial_path(rel), caution);
+}
+
 /*
  * Returns a lower bound of what a merge pays for an input that is sorted by a
  * GpuSort.
@@ -140,7 +148,8 @@ sort_floor(const GsJoin *join, const RelOptInfo *rel, bool caution)
 
 	if (!is_sortable(rel))
 		return get_float8_infinity();
-	gpusort_cost_sort_floor(rel->cheapest_total_path, caution, &sort);
+	gpusort_cost_sort_floor(rel->cheapest_total_path,
+							gpusort_cost_partial_path(rel), caution, &sort);
 	return cost_of_part(&sort, least_part(join, rel == join->outerrel));
 }
 
@@ -186,12 +195,9 @@ merge_floor(const GsJoin *join, bool caution, Cost limit)
 	Cost		floor = get_float8_infinity();
 
 	if (is_sortable(join->outerrel))
-		floor = gpusort_cost_sort_minimum(join->outerrel->cheapest_total_path,
-										  caution);
+		floor = sort_minimum(join->outerrel, caution);
 	if (is_sortable(join->innerrel))
-		floor = Min(floor,
-					gpusort_cost_sort_minimum(join->innerrel->cheapest_total_path,
-											  caution));
+		floor = Min(floor, sort_minimum(join->innerrel, caution));
 	if (floor + rows > limit)
 		return floor + rows;
 	outer = sort_floor(join, join->outerrel, caution);
@@ -207,8 +213,7 @@ merge_floor(const GsJoin *join, bool caution, Cost limit)
 static bool
 may_start_first(const RelOptInfo *rel, const Path *best)
 {
-	return is_sortable(rel) &&
-		rel->cheapest_total_path->total_cost < best->startup_cost;
+	return is_sortable(rel) && sort_minimum(rel, false) < best->startup_cost;
 }
 
 bool
@@ -227,7 +232,7 @@ gpusort_join_floor_rules_out(const GsJoin *join)
 		return false;
 	if (!order_is_useful(join))
 		return true;
-	gpusort_cost_sort_floor(best, true, &sort);
+	gpusort_cost_sort_floor(best, NULL, true, &sort);
 	limit += sort.total_cost - best->total_cost;
 	return merge_floor(join, misses == 0, limit) > limit;
 }

@@ -19,7 +19,6 @@
 #include "optimizer/paths.h"
 #include "optimizer/restrictinfo.h"
 
-#include "exec/limit_bound.h"
 #include "key/key_encoding.h"
 #include "plan/join_floor.h"
 #include "plan/join_paths.h"
@@ -70,6 +69,7 @@ static Path *
 ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 {
 	Path	   *input = rel->cheapest_total_path;
+	Path	   *partial = gpusort_cost_partial_path(rel);
 	Path	   *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, pathkeys,
 														 NULL, TOTAL_COST, false);
 
@@ -80,12 +80,12 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 		return ordered;
 	if (ordered != NULL)
 	{
-		gpusort_cost_sort_floor(input, true, &floor);
+		gpusort_cost_sort_floor(input, partial, true, &floor);
 		if (ordered->total_cost <= floor.total_cost)
 			return ordered;
 	}
-	*sort = gpusort_cost_sort_path(join->root, rel, input, pathkeys,
-								   GPUSORT_NO_BOUND);
+	*sort = gpusort_cost_cheapest_sort_path(join->root, rel, rel, input, partial,
+											pathkeys);
 	if (*sort != NULL &&
 		(ordered == NULL || (*sort)->total_cost < ordered->total_cost))
 		return *sort;

@@ -255,6 +255,34 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 	return make_sort_path(root, rel, gather, pathkeys, &method);
 }
 
+Path *
+gpusort_cost_partial_path(const RelOptInfo *rel)
+{
+	if (!rel->consider_parallel || rel->partial_pathlist == NIL)
+		return NULL;
+	return linitial(rel->partial_pathlist);
+}
+
+Path *
+gpusort_cost_cheapest_sort_path(PlannerInfo *root, RelOptInfo *rel,
+								RelOptInfo *input_rel, Path *input,
+								Path *partial, List *pathkeys)
+{
+	Path	   *sort = gpusort_cost_sort_path(root, rel, input, pathkeys,
+											  GPUSORT_NO_BOUND);
+	Path	   *parallel;
+	bool		gpu;
+
+	if (partial == NULL)
+		return sort;
+	parallel = gpusort_cost_parallel_sort_path(root, rel, input_rel, partial,
+											   input->rows, pathkeys,
+											   GPUSORT_NO_BOUND, &gpu);
+	if (sort == NULL || parallel == NULL)
+		return sort != NULL ? sort : parallel;
+	return parallel->total_cost < sort->total_cost ? parallel : sort;
+}
+
 /*
  * Returns a candidate with the rows of 'input', whose columns cost nothing.
  * This is fast.
@@ -272,22 +300,61 @@ narrow_candidate(const Path *input)
 	return candidate;
 }
 
-Cost
-gpusort_cost_sort_minimum(const Path *input, bool caution)
+/*
+ * Returns a copy of 'input' with the cost of a Gather over 'partial', as a parallel sort
+ * is charged for it.
+ */
+static Path
+gathered_input(const Path *input, const Path *partial)
+{
+	Path		gathered = *input;
+
+	gathered.total_cost = partial->total_cost + parallel_setup_cost;
+	return gathered;
+}
+
+static Cost
+sort_minimum(const Path *input, bool caution, double processes)
 {
 	return input->total_cost +
 		(caution ? CAUTION : 1) * cpu_operator_cost * input->rows *
-		gpusort_row_cost_minimum(input->pathtarget->width);
+		gpusort_row_cost_minimum(input->pathtarget->width) / processes;
+}
+
+Cost
+gpusort_cost_sort_minimum(const Path *input, const Path *partial, bool caution)
+{
+	Cost		minimum = sort_minimum(input, caution, 1);
+	Path		gathered;
+
+	if (partial == NULL)
+		return minimum;
+	gathered = gathered_input(input, partial);
+	return Min(minimum, sort_minimum(&gathered, caution,
+									 1 + partial->parallel_workers));
 }
 
 void
-gpusort_cost_sort_floor(const Path *input, bool caution, Path *floor)
+gpusort_cost_sort_floor(const Path *input, const Path *partial, bool caution,
+						Path *floor)
 {
 	GsSortCandidate candidate = narrow_candidate(input);
 	GsKeyShape	key = {.words = 1,.exact = true};
 	GsSortMethod method = method_of(&candidate, key);
+	double		factor = caution ? CAUTION : 1;
+	Path		gathered;
+	Path		parallel;
 
-	set_sort_cost(floor, input, &method, caution ? CAUTION : 1);
+	set_sort_cost(floor, input, &method, factor);
+	if (partial == NULL)
+		return;
+	gathered = gathered_input(input, partial);
+	method.processes = 1 + partial->parallel_workers;
+	method.shared = sort_together(&method, method.processes);
+	method.disk = method.disk && !method.shared;
+	set_sort_cost(&parallel, &gathered, &method, factor);
+	floor->startup_cost = Min(floor->startup_cost, parallel.startup_cost);
+	floor->total_cost = Min(floor->total_cost, parallel.total_cost);
 }
 
 bool

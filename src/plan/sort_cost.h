@@ -33,20 +33,34 @@ extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root,
 											 List *pathkeys, double bound,
 											 bool *gpu);
 
+/* Returns the cheapest partial path of a relation, or NULL if there is none. */
+extern Path *gpusort_cost_partial_path(const RelOptInfo *rel);
+
+/*
+ * Make the cheaper one of these two paths, for a sort of all rows.  'input' and 'partial'
+ * are paths of 'input_rel'.  If 'partial' is NULL, one process sorts.
+ */
+extern Path *gpusort_cost_cheapest_sort_path(PlannerInfo *root,
+											 RelOptInfo *rel,
+											 RelOptInfo *input_rel,
+											 Path *input, Path *partial,
+											 List *pathkeys);
+
 /*
  * Set the costs of *floor to lower bounds for such a path, whatever its sort
  * keys are.  With 'caution' these are bounds of what the path is charged at
  * first.  Without it they are bounds of what gpusort_cost_prefer() can lower
  * that to.
  */
-extern void gpusort_cost_sort_floor(const Path *input, bool caution,
-									Path *floor);
+extern void gpusort_cost_sort_floor(const Path *input, const Path *partial,
+									bool caution, Path *floor);
 
 /*
  * Returns a lower bound of its startup cost, which is less tight but faster to
  * compute.
  */
-extern Cost gpusort_cost_sort_minimum(const Path *input, bool caution);
+extern Cost gpusort_cost_sort_minimum(const Path *input, const Path *partial,
+									  bool caution);
 
 /* Will such a sort need no disk, as far as the estimates tell? */
 extern bool gpusort_cost_in_memory(const Path *sort_path);

@@ -8,7 +8,8 @@
  * cost for the final ORDER BY, for groups, DISTINCT and window functions.  A
  * sort can then win against an index scan, a hash table or a Gather Merge
  * where it is the faster way.  The paths have the same shape as those that the
- * planner makes itself.  The final ORDER BY has a second path, over a Gather.
+ * planner makes itself, except that a sort can be over a Gather, if it is cheaper
+ * for several processes to sort together.
  *
  *-------------------------------------------------------------------------
  */
@@ -82,6 +83,7 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 {
 	Path	   *input = input_rel->cheapest_total_path;
 	List	   *pathkeys = root->sort_pathkeys;
+	Path	   *partial = gpusort_cost_partial_path(input_rel);
 	Path	   *parallel = NULL;
 	bool		gpu = false;
 
@@ -89,9 +91,9 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 		pathkeys_contained_in(pathkeys, input->pathkeys))
 		return;
 	if (!bound_is_unknown(root) && ordered_rel->consider_parallel &&
-		input_rel->partial_pathlist != NIL)
+		partial != NULL)
 		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, input_rel,
-												   linitial(input_rel->partial_pathlist),
+												   partial,
 												   input->rows, pathkeys,
 												   root->limit_tuples,
 												   &gpu);
@@ -253,8 +255,9 @@ add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 		grouped_rel->reloptkind != RELOPT_UPPER_REL ||
 		pathkeys_contained_in(root->group_pathkeys, input->pathkeys))
 		return;
-	sort = gpusort_cost_sort_path(root, grouped_rel, input,
-								  root->group_pathkeys, GPUSORT_NO_BOUND);
+	sort = gpusort_cost_cheapest_sort_path(root, grouped_rel, input_rel, input,
+										   gpusort_cost_partial_path(input_rel),
+										   root->group_pathkeys);
 	if (sort == NULL)
 		return;
 	memset(&costs, 0, sizeof(costs));
@@ -299,8 +302,9 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 		pathkeys = root->sort_pathkeys;
 	if (pathkeys_contained_in(pathkeys, input->pathkeys))
 		return;
-	sort = gpusort_cost_sort_path(root, distinct_rel, input, pathkeys,
-								  GPUSORT_NO_BOUND);
+	sort = gpusort_cost_cheapest_sort_path(root, distinct_rel, input_rel, input,
+										   gpusort_cost_partial_path(input_rel),
+										   pathkeys);
 	if (sort == NULL)
 		return;
 	path = (Path *)
@@ -379,9 +383,12 @@ add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
 
 		if (!pathkeys_contained_in(pathkeys, path->pathkeys))
 		{
-			Path	   *sort = gpusort_cost_sort_path(root, window_rel, path,
-													  pathkeys,
-													  GPUSORT_NO_BOUND);
+			/* Above the first window, the rows are in one process. */
+			Path	   *sort =
+				gpusort_cost_cheapest_sort_path(root, window_rel, input_rel, path,
+												path->parent == input_rel ?
+												gpusort_cost_partial_path(input_rel) : NULL,
+												pathkeys);
 
 			any_sort |= sort != NULL;
 			if (sort == NULL)

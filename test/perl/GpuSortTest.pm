@@ -16,7 +16,7 @@ use Time::HiRes 'usleep';
 our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans
   wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_distributions
   ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
-  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS
+  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW
   end_session error_of_end wait_for_end);
 
 # How often a test looks whether something has come, and the microseconds in between.
@@ -124,6 +124,27 @@ sub parallel_plans
 	return join('; ', map { "SET $_" } "max_parallel_workers_per_gather = $workers",
 		'min_parallel_table_scan_size = 0', 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', @settings);
 }
+
+# Queries whose nodes need sorted rows of the table "halves", with the settings that leave
+# the planner no other way than to sort.
+our %SORTS_BELOW = (
+	'groups' => [ 'SELECT k, count(*), sum(id), max(t) FROM halves GROUP BY k', 'SET enable_hashagg = off' ],
+	'groups without aggregates' => [ 'SELECT k, t FROM halves GROUP BY k, t', 'SET enable_hashagg = off' ],
+	'groups by an expression' => [ 'SELECT id % 1000 AS e, count(*) FROM halves GROUP BY e', 'SET enable_hashagg = off' ],
+	'few groups' => [ 'SELECT b, count(*), min(id), max(f) FROM halves GROUP BY b HAVING count(*) > 0', 'SET enable_hashagg = off' ],
+	'distinct' => [ 'SELECT DISTINCT t, b FROM halves', 'SET enable_hashagg = off' ],
+	'distinct on' => [ 'SELECT DISTINCT ON (k) k, id, t FROM halves ORDER BY k, id DESC' ],
+	'windows' => [ 'SELECT id, row_number() OVER w, lag(t) OVER w FROM halves WINDOW w AS (PARTITION BY id % 100 ORDER BY k, id)' ],
+	'windows in two orders' => [ 'SELECT id, rank() OVER (ORDER BY t, id) AS r, sum(f) OVER (PARTITION BY b ORDER BY k, id) FROM halves' ],
+	'windows above groups' => [ 'SELECT k, rank() OVER (ORDER BY k DESC), count(*) FROM halves GROUP BY k', 'SET enable_hashagg = off' ],
+	'a join' => [ 'SELECT a.id, b.t, a.k FROM halves a JOIN halves b USING (id)', 'SET enable_hashjoin = off; SET enable_nestloop = off' ],
+	'a join of equal keys' => [ 'SELECT count(*), sum(a.id::numeric * b.id) FROM halves a JOIN halves b USING (k)',
+		'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off' ],
+	'a full join' => [ 'SELECT a.id, b.id AS other FROM halves a FULL JOIN halves b ON a.id = b.id + 500',
+		'SET enable_hashjoin = off; SET enable_nestloop = off' ],
+	'an anti join' => [ 'SELECT a.id, a.t FROM halves a WHERE NOT EXISTS (SELECT FROM halves b WHERE b.id = a.id AND b.id % 7 > 0)',
+		'SET enable_hashjoin = off; SET enable_nestloop = off' ],
+	'an array' => [ 'SELECT k, array_agg(t ORDER BY id DESC), count(DISTINCT f) FROM halves GROUP BY k', 'SET enable_hashagg = off' ]);
 
 # start_gpu_node NAME, SETTING...: starts such a server, and waits until the service is
 # ready.

@@ -138,6 +138,7 @@ as_stock('a subquery', 'SELECT count(*), sum(place * id) FROM (SELECT id, row_nu
 as_stock('a common table', 'WITH s AS MATERIALIZED (SELECT * FROM big ORDER BY k, id)
 	SELECT md5(string_agg(a.id::text, $$ $$)), (SELECT count(*) FROM s) FROM s a');
 as_stock('a window', digest('SELECT id, row_number() OVER (ORDER BY k, id) FROM big'));
+as_stock($_, digest($SORTS_BELOW{$_}[0]), $SORTS_BELOW{$_}[1], $anywhere) foreach sort keys %SORTS_BELOW;
 as_stock('sorts side by side', digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id OFFSET 0) a
 	UNION ALL SELECT * FROM (SELECT k, id FROM halves ORDER BY k DESC, id OFFSET 0) b'));
 foreach my $nodes ('', 'SET enable_material = off; SET enable_memoize = off')

@@ -131,6 +131,13 @@ as_stock('a query', $sorts{'variable rows'});
 as_stock('a subquery', 'SELECT count(*), sum(place * id) FROM (SELECT id, row_number() OVER () AS place
 	FROM (SELECT id FROM big ORDER BY k, id OFFSET 0) s) s');
 as_stock('a window', digest('SELECT id, row_number() OVER (ORDER BY k, id) FROM big'));
+foreach my $name (sort keys %SORTS_BELOW)
+{
+	my ($query, $settings) = @{ $SORTS_BELOW{$name} };
+
+	as_stock($name, digest($query), $settings);
+	as_stock("$name, 256kB", digest($query), join('; ', q{SET pg_gpusort.work_mem = '256kB'}, $settings // ()), $ours);
+}
 as_stock('sorts side by side', digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id OFFSET 0) a
 	UNION ALL SELECT * FROM (SELECT k, id FROM halves ORDER BY k DESC, id OFFSET 0) b'));
 foreach my $memory ('64MB', '256kB')
