@@ -14,7 +14,7 @@ use Test::More;
 use Time::HiRes 'usleep';
 
 our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans
-  wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_distributions
+  wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_halves make_distributions
   ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
   build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW
   end_session error_of_end wait_for_end);
@@ -273,6 +273,23 @@ sub make_table
 			   g AS id, 'row number ' || g AS t
 		FROM generate_series(1, $rows) g;
 		ANALYZE big;
+	});
+}
+
+# make_halves NODE: makes a table "halves" of 20000 rows, with columns of several types and a
+# key of which half is NULL.
+sub make_halves
+{
+	my ($node) = @_;
+
+	$node->safe_psql(
+		'postgres', q{
+		CREATE TABLE halves AS
+		SELECT CASE WHEN g % 2 = 0 THEN g * 7919 % 10007 END::int4 AS k, g AS id,
+			   repeat(chr(97 + g % 26), g % 40) AS t, g % 5 = 0 AS b, g / 8.0::float8 AS f,
+			   (g * 7919 % 10007)::numeric / 7 AS n
+		FROM generate_series(1, 20000) g;
+		ANALYZE halves;
 	});
 }
 

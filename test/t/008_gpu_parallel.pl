@@ -14,12 +14,9 @@ use Test::More;
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'},
 	'max_worker_processes = 16', 'max_parallel_workers = 8');
 make_table($node, 20000);
+make_halves($node);
 $node->safe_psql(
 	'postgres', q{
-	CREATE TABLE halves AS
-	SELECT CASE WHEN g % 2 = 0 THEN g * 7919 % 10007 END::int4 AS k, g AS id,
-		   repeat(chr(97 + g % 26), g % 40) AS t, g % 5 = 0 AS b, g / 8.0::float8 AS f
-	FROM generate_series(1, 20000) g;
 	CREATE TABLE parts (k int4, id int, t text) PARTITION BY RANGE (id);
 	CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (3000);
 	CREATE TABLE parts_2 (t text, dropped int, id int NOT NULL, k int4);

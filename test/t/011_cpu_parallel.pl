@@ -15,15 +15,7 @@ my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'},
 	q{pg_gpusort.backend = 'cpu'}, 'pg_gpusort.min_rows = 0', q{work_mem = '64MB'},
 	'max_worker_processes = 16', 'max_parallel_workers = 8', 'log_temp_files = 0');
 make_table($node, 20000);
-$node->safe_psql(
-	'postgres', q{
-	CREATE TABLE halves AS
-	SELECT CASE WHEN g % 2 = 0 THEN g * 7919 % 10007 END::int4 AS k, g AS id,
-		   repeat(chr(97 + g % 26), g % 40) AS t, g % 5 = 0 AS b, g / 8.0::float8 AS f,
-		   (g * 7919 % 10007)::numeric / 7 AS n
-	FROM generate_series(1, 20000) g;
-	ANALYZE halves;
-});
+make_halves($node);
 add_stops($node, 7);
 
 # All sorts over a Gather that can be.
