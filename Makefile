@@ -133,6 +133,7 @@ OBJS = \
 	src/plan/join_floor.o \
 	src/plan/agg_order.o \
 	src/plan/agg_paths.o \
+	src/plan/async_append.o \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \

@@ -440,7 +440,8 @@ gpusort_cost_prefer_sort(Path *path, Path *sort, Cost other)
 	if (excess <= 0)
 		return;
 	set_total_cost(path, path->total_cost - excess);
-	lower_sort(sort, excess);
+	if (sort != path)
+		lower_sort(sort, excess);
 }
 
 void

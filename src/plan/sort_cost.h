@@ -76,7 +76,7 @@ extern void gpusort_cost_prefer(Path *path, Path *const sorts[2],
 
 /*
  * Lower the costs of 'path' so that it is preferred to one that costs 'other'.
- * 'sort' is the sort made here below 'path'.
+ * 'sort' is the sort made here below 'path', or 'path' itself.
  */
 extern void gpusort_cost_prefer_sort(Path *path, Path *sort, Cost other);
 

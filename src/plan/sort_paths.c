@@ -28,6 +28,7 @@
 
 #include "exec/limit_bound.h"
 #include "plan/agg_paths.h"
+#include "plan/async_append.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
@@ -77,6 +78,37 @@ sorts_in_parallel(const RelOptInfo *ordered_rel)
 	return IsA(best, GatherMergePath);
 }
 
+/*
+ * Does the planner's best path merge what foreign servers have sorted, one after the other,
+ * where they could send all of their rows at the same time?  If the server does not tell what
+ * its sort costs, the planner charges a fifth more for sorted rows, which is far too little.
+ */
+static bool
+waits_for_servers(const PlannerInfo *root, const RelOptInfo *ordered_rel,
+				  const Path *input)
+{
+	const Path *best = linitial(ordered_rel->pathlist);
+
+	if (IsA(best, ProjectionPath))
+		best = ((const ProjectionPath *) best)->subpath;
+	return IsA(best, MergeAppendPath) && root->tuple_fraction <= 0 &&
+		gpusort_async_append_check(input);
+}
+
+/* Make a sort of the input in one process, or return NULL. */
+static Path *
+serial_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input)
+{
+	Path	   *sort = gpusort_cost_sort_path(root, ordered_rel, input,
+											  root->sort_pathkeys,
+											  root->limit_tuples);
+
+	if (sort != NULL && waits_for_servers(root, ordered_rel, input))
+		gpusort_cost_prefer_sort(sort, sort,
+								 ((Path *) linitial(ordered_rel->pathlist))->total_cost);
+	return sort;
+}
+
 static void
 add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 				  RelOptInfo *ordered_rel)
@@ -99,8 +131,7 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 												   &gpu);
 	if ((parallel != NULL && gpu) || !sorts_in_parallel(ordered_rel))
 		add_ordered_path(root, ordered_rel,
-						 gpusort_cost_sort_path(root, ordered_rel, input,
-												pathkeys, root->limit_tuples));
+						 serial_path(root, ordered_rel, input));
 	add_ordered_path(root, ordered_rel, parallel);
 }
 

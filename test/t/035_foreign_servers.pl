@@ -1,0 +1,75 @@
+# Sorts of rows that come from several foreign servers: they are asked at the same time,
+# instead of one after the other for rows that they have sorted.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'}, 'pg_gpusort.min_rows = 1000');
+my ($host, $port) = ($node->host, $node->port);
+
+make_halves($node);
+$node->safe_psql('postgres', join(";\n", 'CREATE EXTENSION postgres_fdw',
+	map({ (qq{CREATE SERVER $_ FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$host', port '$port', dbname 'postgres', async_capable 'true')},
+			"CREATE USER MAPPING FOR CURRENT_USER SERVER $_") } qw(one two)),
+	'CREATE TABLE far (LIKE halves) PARTITION BY RANGE (id)',
+	'CREATE TABLE near (LIKE halves) PARTITION BY RANGE (id)',
+	map({
+		my ($name, $server, $from, $to) = @$_;
+
+		("CREATE TABLE rows_$name AS SELECT * FROM halves WHERE id >= $from AND id < $to",
+			"CREATE FOREIGN TABLE far_$name PARTITION OF far FOR VALUES FROM ($from) TO ($to) SERVER $server OPTIONS (table_name 'rows_$name')",
+			"CREATE FOREIGN TABLE near_$name PARTITION OF near FOR VALUES FROM ($from) TO ($to) SERVER one OPTIONS (table_name 'rows_$name')")
+	} [ 'a', 'one', 1, 5000 ], [ 'b', 'two', 5000, 12000 ], [ 'c', 'one', 12000, 20001 ]),
+	'ANALYZE far', 'ANALYZE near'));
+
+my $session = Session($node, 'SET enable_partitionwise_aggregate = on');
+my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
+my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
+my $sort_here = qr/Custom Scan \(GpuSort\)\n.*->  Append\n.*Async Foreign Scan.*Async Foreign Scan/s;
+
+# plan_of QUERY, SETTINGS: returns its plan with pg_gpusort.
+sub plan_of
+{
+	my ($query, $settings) = @_;
+
+	return $session->run(join('; ', 'SET pg_gpusort.debug_require = off', 'SET pg_gpusort.enable = on',
+			$settings // (), "EXPLAIN (COSTS off) $query", 'RESET enable_async_append'));
+}
+
+foreach my $order ('k, id', 'k DESC, id', 't, n DESC, id', 'id % 100, f', 'n NULLS FIRST, id DESC')
+{
+	my $query = "SELECT * FROM far ORDER BY $order";
+	my $expected = $session->run("$stock; " . digest("SELECT * FROM halves ORDER BY $order"));
+
+	like(plan_of($query), $sort_here, "by $order: sorted here");
+	is($session->run("$ours; " . digest($query)), $expected, "by $order: rows");
+	is($session->run("$stock; " . digest($query)), $expected, "by $order: stock rows");
+}
+
+# Where nothing is gained, the servers sort.
+my $query = 'SELECT * FROM far ORDER BY k, id';
+like(plan_of("$query LIMIT 10"), qr/Merge Append/, 'the first rows');
+like(plan_of('SELECT * FROM near ORDER BY k, id'), qr/Merge Append/, 'tables of one server');
+like(plan_of($query, 'SET enable_async_append = off'), qr/Merge Append/, 'no asynchronous scans');
+like(plan_of("$query LIMIT (SELECT 10)"), qr/Merge Append/, 'a bound that is not known yet');
+unlike(plan_of('SELECT * FROM far WHERE id < 5000 ORDER BY k, id'), qr/GpuSort/, 'a single table');
+$session->run("ALTER SERVER two OPTIONS (SET async_capable 'false')");
+like(plan_of($query), qr/Merge Append/, 'a server that is not asked asynchronously');
+$session->run("ALTER SERVER two OPTIONS (SET async_capable 'true')");
+
+# A cursor reads the first rows soon, and a sort that is on the way to another node is as before.
+is($session->run("$ours; BEGIN; DECLARE c CURSOR FOR SELECT id FROM far ORDER BY k, id; FETCH 2 FROM c; COMMIT"),
+	$session->run("$stock; SELECT id FROM halves ORDER BY k, id LIMIT 2"), 'a cursor');
+is($session->run("$ours; UPDATE far SET t = t || '.' WHERE id % 7 = 0; " . digest($query)),
+	$session->run("$stock; UPDATE halves SET t = t || '.' WHERE id % 7 = 0; " . digest('SELECT * FROM halves ORDER BY k, id')),
+	'rows that were changed');
+$session->quit;
+
+done_testing();
