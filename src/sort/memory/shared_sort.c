@@ -16,6 +16,7 @@
 #include "portability/instr_time.h"
 #include "storage/barrier.h"
 #include "storage/condition_variable.h"
+#include "storage/shmem.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
