@@ -391,6 +391,17 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_HAVE_BULK_WRITE
 #endif
 
+/*
+ * The largest number of elements of an array.  utils/array.h has it as MaxArraySize
+ * since 15.5 and 16.1.  Needs utils/memutils.h.
+ */
+#define GPUSORT_MAX_ARRAY_SIZE	((Size) (MaxAllocSize / sizeof(Datum)))
+
+/* Sets the checksum of a page; renamed in 19.  Needs storage/bufpage.h. */
+#if PG_VERSION_NUM < 190000
+#define PageSetChecksum(page, block)	PageSetChecksumInplace(page, block)
+#endif
+
 /* A page in memory that direct I/O can use, which 16 added. */
 #if PG_VERSION_NUM < 160000
 #define PGIOAlignedBlock PGAlignedBlock

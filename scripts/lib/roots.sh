@@ -8,6 +8,10 @@
 # The release "experimental" is unstable with PostgreSQL's packages of experimental,
 # where the next major version is before it is released.
 #
+# The release "arm64" is Debian 12 with PostgreSQL for arm64, and compilers for arm64
+# that run here.  qemu runs what they compile, and PostgreSQL; all else, such as make, is
+# of this machine's own architecture, and takes no more time than otherwise.
+#
 # File systems are mounted in a mount namespace and all processes run in a process
 # namespace.  Both end with the script, for whatever reason it ends, so that neither
 # mounts nor servers are left behind.
@@ -24,6 +28,14 @@ LOGS=
 
 # Where the tree is in a root.
 TREE_IN_ROOT=/usr/src/pg_gpusort
+
+# What the root "arm64" has.  The headers of PostgreSQL, and the tool that builds packages, are
+# only unpacked: what they depend on is not for two architectures at a time.
+ARM64_PACKAGES=(gcc-aarch64-linux-gnu g++-aarch64-linux-gnu clang libc6-dev:arm64
+	libstdc++-12-dev:arm64 postgresql-15:arm64 make perl libipc-run-perl locales-all bzip2
+	xz-utils)
+ARM64_UNPACKED=(postgresql-server-dev-15:arm64 postgresql-server-dev-all)
+ARM64_COMPILERS=(gcc:gcc cc:gcc g++:g++ c++:g++)
 
 # root_option OPTION: takes one of the options r:m:n of getopts.
 root_option()
@@ -42,6 +54,7 @@ prepare_roots()
 	[ ${#RELEASES[@]} -gt 0 ] || RELEASES=("$@")
 	am_root || die "needs root, to change into the roots of other releases"
 	install_debootstrap
+	[[ " ${RELEASES[*]} " != *' arm64 '* ]] || use_qemu
 	mkdir -p "$LOGS"
 }
 
@@ -61,6 +74,10 @@ in_namespaces()
 # in_root RELEASE COMMAND...
 in_root()
 {
+	local -a variables=()
+
+	# The search for leaks of AddressSanitizer does not work in qemu.
+	[[ $1 != arm64* ]] || variables=(ASAN_OPTIONS=detect_leaks=0)
 	# The inner shell expands it.
 	# shellcheck disable=SC2016
 	in_namespaces bash -c '
@@ -69,7 +86,8 @@ in_root()
 		mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" ||
 			exit 1
 		exec chroot "$root" env -i HOME=/root TERM=dumb \
-			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' bash "$ROOTS/$1" "${@:2}"
+			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' bash "$ROOTS/$1" \
+		"${variables[@]}" "${@:2}"
 }
 
 # script_in_root RELEASE SCRIPT [ARGUMENT...]: runs one of our scripts.
@@ -85,6 +103,28 @@ install_debootstrap()
 		make_work_dir
 		update_packages
 		install_packages
+	fi
+}
+
+# Has the kernel call qemu for programs of arm64, if it does not yet, until this script
+# ends.
+use_qemu()
+{
+	local formats=/proc/sys/fs/binfmt_misc settings=/usr/lib/binfmt.d/qemu-aarch64.conf
+
+	need qemu-user-static test -e "$settings"
+	if [ ${#MISSING[@]} -gt 0 ]; then
+		make_work_dir
+		update_packages
+		install_packages
+	fi
+	if [ ! -e "$formats/register" ]; then
+		mount -t binfmt_misc binfmt_misc "$formats" || die "the kernel has no binfmt_misc"
+		at_exit "umount $formats"
+	fi
+	if [ ! -e "$formats/qemu-aarch64" ]; then
+		grep '^:' "$settings" >"$formats/register"
+		at_exit "echo -1 >$formats/qemu-aarch64"
 	fi
 }
 
@@ -131,7 +171,10 @@ make_root()
 	[ ! -d "$root" ] || return 0
 	find_mirror
 	say "Unpacking Debian $release"
-	[ "$release" != experimental ] || base=sid
+	case $release in
+		experimental) base=sid ;;
+		arm64) base=bookworm ;;
+	esac
 	rm -rf "$root.new"
 	in_namespaces debootstrap --variant=minbase "$base" "$root.new" "$MIRROR" \
 		>"$LOGS/$release.log" 2>&1 || {
@@ -139,6 +182,10 @@ make_root()
 		return 1
 	}
 	[ "$release" != experimental ] || add_experimental "$root.new"
+	[ "$release" != arm64 ] || add_arm64 "$root.new" >>"$LOGS/$release.log" 2>&1 || {
+		tail -n 20 "$LOGS/$release.log" >&2
+		return 1
+	}
 	mv "$root.new" "$root"
 }
 
@@ -151,6 +198,36 @@ add_experimental()
 		Pin: release a=experimental
 		Pin-Priority: 500
 	END
+}
+
+# add_arm64 ROOT: adds PostgreSQL for arm64, and compilers.
+# The shells in the root expand what is in quotes.
+# shellcheck disable=SC2016
+add_arm64()
+{
+	local name
+
+	copy_network "$1"
+	mkdir -p "$1/etc/postgresql-common/createcluster.d"
+	echo 'create_main_cluster = false' >"$1/etc/postgresql-common/createcluster.d/root.conf"
+	in_root "$(basename "$1")" sh -euxc '
+		dpkg --add-architecture arm64
+		apt-get -q update
+		DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "$@"' \
+		sh "${ARM64_PACKAGES[@]}" || return
+	in_root "$(basename "$1")" sh -euxc '
+		cd /tmp
+		apt-get -q download "$@"
+		for package in *.deb; do
+			dpkg -x "$package" /
+			rm "$package"
+		done' sh "${ARM64_UNPACKED[@]}" || return
+	for name in "${ARM64_COMPILERS[@]}"; do
+		ln -sf "aarch64-linux-gnu-${name#*:}" "$1/usr/bin/${name%:*}" || return
+	done
+	rm "$1/usr/bin/clang"
+	printf '#!/bin/sh\nexec clang-14 --target=aarch64-linux-gnu "$@"\n' >"$1/usr/bin/clang"
+	chmod 755 "$1/usr/bin/clang"
 }
 
 # Copies the settings by which this machine reaches archives.

@@ -98,6 +98,8 @@ gpusort_worker_reports_count(const GsWorkerReports *reports)
 const void *
 gpusort_worker_reports_get(const GsWorkerReports *reports, int worker)
 {
-	return *flag_of_worker(reports, worker) ? report_of_worker(reports, worker) :
-		NULL;
+	if (!*flag_of_worker(reports, worker))
+		return NULL;
+	pg_read_barrier();			/* who sees the flag sees the whole report */
+	return report_of_worker(reports, worker);
 }

@@ -163,7 +163,7 @@ add_to_level(GsGinWriter *writer, GsEntryLevel *level, IndexTuple tuple)
 		(room < needed + MIN_FREE_BYTES && level->block != InvalidBlockNumber &&
 		 PageGetMaxOffsetNumber(level->page) >= 2))
 		next_page(writer, level);
-	if (PageAddItem(level->page, (Item) tuple, size, InvalidOffsetNumber, false,
+	if (PageAddItem(level->page, (char *) tuple, size, InvalidOffsetNumber, false,
 					false) == InvalidOffsetNumber)
 		elog(ERROR, "could not add a key to a page of a GIN index");
 }

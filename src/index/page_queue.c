@@ -202,7 +202,7 @@ write_batch(GsPageQueue *queue, Relation index, GsPageBatch *batch)
 		log_batch(index, batch, pages);
 	for (int i = 0; i < batch->n_pages; i++)
 	{
-		PageSetChecksumInplace(pages[i], batch->blocks[i]);
+		PageSetChecksum(pages[i], batch->blocks[i]);
 		smgrwrite(RelationGetSmgr(index), MAIN_FORKNUM, batch->blocks[i],
 				  (char *) pages[i], true);
 

@@ -109,6 +109,7 @@ gpusort_device_process_main(void)
 	set_up_signals();
 	gpusort_device_sessions_init(gpusort_device_use_begin());
 	set_ps_display("serving");
+	pg_write_barrier();			/* who sees the state sees the devices */
 	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_READY);
 
 	while (!end_requested && getppid() == supervisor)

@@ -324,6 +324,7 @@ is_full(GsClient *client)
 {
 	if (slot_state(client) != GS_SLOT_FULL)
 		return false;
+	pg_read_barrier();			/* who sees the state sees what was refused */
 	client->failure = GS_FALLBACK_DEVICE_MEMORY;
 	return true;
 }
@@ -398,9 +399,11 @@ gpusort_client_first_refused(GsClient *client)
 	{
 		GsPoolChunk *chunk = &gpusort_service->chunks[c];
 
-		if (pg_atomic_read_u32(&chunk->owner) == client->number + 1 &&
-			pg_atomic_read_u32(&chunk->state) == GS_CHUNK_REFUSED &&
-			(first == NULL || chunk->number < first->number))
+		if (pg_atomic_read_u32(&chunk->owner) != client->number + 1 ||
+			pg_atomic_read_u32(&chunk->state) != GS_CHUNK_REFUSED)
+			continue;
+		pg_read_barrier();		/* who sees the state sees the chunk */
+		if (first == NULL || chunk->number < first->number)
 			first = chunk;
 	}
 	return first;

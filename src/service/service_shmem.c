@@ -246,8 +246,11 @@ gpusort_chunk_alloc(uint32 slot)
 void
 gpusort_chunk_free(GsPoolChunk *chunk)
 {
-	pg_write_barrier();			/* our accesses end before another slot takes
-								 * it */
+	/*
+	 * Our accesses end before another slot takes it.  They include reading,
+	 * which a write barrier does not order.
+	 */
+	pg_memory_barrier();
 	pg_atomic_write_u32(&chunk->owner, 0);
 }
 
@@ -264,7 +267,7 @@ gpusort_slot_free(uint32 number)
 	for (uint32 c = 0; c < gpusort_service->nchunks; c++)
 		if (pg_atomic_read_u32(&gpusort_service->chunks[c].owner) == number + 1)
 			gpusort_chunk_free(&gpusort_service->chunks[c]);
-	pg_write_barrier();
+	pg_memory_barrier();		/* as for a chunk */
 	pg_atomic_write_u32(&slot->state, GS_SLOT_FREE);
 }
 

@@ -46,8 +46,11 @@ gpusort_service_get_device(int n, GsDeviceRow *row)
 	if (gpusort_service == NULL ||
 		n >= (int) pg_atomic_read_u32(&gpusort_service->ndevices))
 		return false;
-	pg_read_barrier();
 	device = &gpusort_service->devices[n];
+
+	/* The state is read first: what the others tell is not older. */
+	row->state = device_state(n);
+	pg_read_barrier();
 	row->ordinal = device->info.ordinal;
 	strlcpy(row->name, device->info.name, sizeof(row->name));
 	snprintf(row->compute_capability, sizeof(row->compute_capability), "%d.%d",
@@ -57,7 +60,6 @@ gpusort_service_get_device(int n, GsDeviceRow *row)
 		pg_atomic_read_u64((pg_atomic_uint64 *) &device->free_memory);
 	row->sessions = pg_atomic_read_u32((pg_atomic_uint32 *) &device->sessions);
 	row->failures = pg_atomic_read_u32((pg_atomic_uint32 *) &device->failures);
-	row->state = device_state(n);
 	strlcpy(row->message, device->message, sizeof(row->message));
 	return true;
 }
@@ -71,8 +73,9 @@ gpusort_service_get_status(GsServiceStatus *status)
 	if (service == NULL)
 		return false;
 	memset(status, 0, sizeof(*status));
-	ndevices = pg_atomic_read_u32(&service->ndevices);
 	status->state = state_names[pg_atomic_read_u32(&service->state)];
+	pg_read_barrier();			/* what follows is not older than the state */
+	ndevices = pg_atomic_read_u32(&service->ndevices);
 	strlcpy(status->message, service->message, sizeof(status->message));
 	strlcpy(status->build, service->build, sizeof(status->build));
 	status->device_pid = pg_atomic_read_u32(&service->device_pid);

@@ -229,6 +229,7 @@ child_ended(int status)
 	gpusort_device_record_process_ended(crash_signal(status));
 	if (WIFEXITED(status) && WEXITSTATUS(status) == GPUSORT_EXIT_NO_DEVICE)
 	{
+		pg_write_barrier();		/* who sees the state sees the message */
 		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_FAILED);
 		report_reason(gpusort_service->message);
 		next_start = gpusort_device_record_next_try();

@@ -100,8 +100,8 @@ reserve(GsElementList *list, Size bytes)
 static void
 check_count(const GsElementList *list, int more)
 {
-	if (more > (int) MaxArraySize - list->count)
-		report_too_large(MaxArraySize);
+	if (more > (int) GPUSORT_MAX_ARRAY_SIZE - list->count)
+		report_too_large(GPUSORT_MAX_ARRAY_SIZE);
 }
 
 /*

@@ -16,6 +16,7 @@
 #include "portability/instr_time.h"
 #include "storage/barrier.h"
 #include "storage/condition_variable.h"
+#include "storage/shmem.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
@@ -431,6 +432,7 @@ wait_for_range(GsSharedMember *member, int range)
 	while (state_of_range(shared, range) == GS_RANGE_UNSORTED)
 		ConditionVariableSleep(&shared->range_sorted, gpusort_shared_wait_event());
 	ConditionVariableCancelSleep();
+	pg_read_barrier();			/* who sees the state sees the rows */
 	if (state_of_range(shared, range) == GS_RANGE_LEFT)
 		sort_range_left(member, range);
 }
