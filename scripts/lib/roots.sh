@@ -37,6 +37,12 @@ ARM64_PACKAGES=(gcc-aarch64-linux-gnu g++-aarch64-linux-gnu clang libc6-dev:arm6
 ARM64_UNPACKED=(postgresql-server-dev-15:arm64 postgresql-server-dev-all)
 ARM64_COMPILERS=(gcc:gcc cc:gcc g++:g++ c++:g++)
 
+# Where the CUDA toolkit is, on this machine and in roots.
+CUDA_TOOLKIT=/usr/local/cuda
+
+# The compute capabilities to compile the library for GPUs for, or empty for none.
+CUDA_ARCHS=
+
 # root_option OPTION: takes one of the options r:m:n of getopts.
 root_option()
 {
@@ -46,6 +52,13 @@ root_option()
 		n) ANEW=yes ;;
 		*) exit 2 ;;
 	esac
+}
+
+# take_toolkit ARCHS: uses the CUDA toolkit of this machine.
+take_toolkit()
+{
+	CUDA_ARCHS=$1
+	[ -x "$CUDA_TOOLKIT/bin/nvcc" ] || die "there is no $CUDA_TOOLKIT/bin/nvcc"
 }
 
 # prepare_roots RELEASE...: takes these releases if the caller has named none.
@@ -71,7 +84,8 @@ in_namespaces()
 	return "$status"
 }
 
-# in_root RELEASE COMMAND...
+# in_root RELEASE COMMAND...: a root that has a directory of that name sees the CUDA toolkit
+# of this machine.
 in_root()
 {
 	local -a variables=()
@@ -82,12 +96,15 @@ in_root()
 	# shellcheck disable=SC2016
 	in_namespaces bash -c '
 		root=$1
-		shift
+		toolkit=$2
+		shift 2
 		mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" ||
 			exit 1
+		[ ! -d "$root$toolkit" ] || mount --rbind "$toolkit" "$root$toolkit" ||
+			exit 1
 		exec chroot "$root" env -i HOME=/root TERM=dumb \
-			PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' bash "$ROOTS/$1" \
-		"${variables[@]}" "${@:2}"
+			PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' \
+		bash "$ROOTS/$1" "$CUDA_TOOLKIT" "${variables[@]}" "${@:2}"
 }
 
 # script_in_root RELEASE SCRIPT [ARGUMENT...]: runs one of our scripts.
@@ -247,4 +264,64 @@ copy_tree_into()
 	find "$tree" -mindepth 1 -maxdepth 1 -not -name build -exec rm -rf {} +
 	tar -C "$REPO" --exclude=./.git --exclude=./build --exclude='*.o' \
 		--exclude='*.so' --exclude='*.bc' -cf - . | tar -C "$tree" -xf -
+}
+
+
+# ---- Copies of a root for one run ----
+
+# clean_root RELEASE NAME: makes a copy of the release's root.
+clean_root()
+{
+	rm -rf "${ROOTS:?}/$2"
+	cp -a --reflink=auto "$ROOTS/$1" "$ROOTS/$2"
+	copy_network "$ROOTS/$2"
+	# Nothing starts when it is installed, except what a test starts itself.
+	printf '#!/bin/sh\nexit 101\n' >"$ROOTS/$2/usr/sbin/policy-rc.d"
+	chmod 755 "$ROOTS/$2/usr/sbin/policy-rc.d"
+	# Nobody needs the files after a crash.
+	echo force-unsafe-io >"$ROOTS/$2/etc/dpkg/dpkg.cfg.d/unsafe-io"
+	in_root "$2" apt-get -q update
+}
+
+# apt_in ROOT ARGUMENT...
+apt_in()
+{
+	in_root "$1" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+		-o APT::Install-Recommends=false "${@:2}"
+}
+
+# shell_in ROOT SCRIPT [ARGUMENT...]: runs lines of sh, until one fails.
+shell_in()
+{
+	in_root "$1" env LC_ALL=C.UTF-8 sh -euxc "$2" sh "${@:3}"
+}
+
+STEP_PASSED=
+
+# run_step NAME LOG COMMAND...: runs a function, whose output goes to the log, until a command
+# of it fails.  Prints the result, and the end of the log if it is a failure, and sets
+# STEP_PASSED to yes or no.  Must not be called in a condition, where the shell would not stop
+# at an error.
+run_step()
+{
+	local name=$1 log=$2 status
+
+	shift 2
+	say "$name"
+	set +e
+	(
+		trap - EXIT
+		set -e
+		"$@"
+	) >>"$log" 2>&1
+	status=$?
+	set -e
+	if [ "$status" -eq 0 ]; then
+		STEP_PASSED=yes
+		echo "ok $name"
+	else
+		STEP_PASSED=no
+		tail -n 30 "$log"
+		echo "not ok $name"
+	fi
 }

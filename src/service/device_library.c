@@ -3,8 +3,10 @@
  * device_library.c
  *		Finds and opens pg_gpusort.device_library.
  *
- * A name without a path is looked up in the directory of PostgreSQL's own
- * modules, where "make install" puts the device library.
+ * A name without a path is looked up in the directory of our own library,
+ * beside which it is installed.  That is usually the directory of
+ * PostgreSQL's modules, but the server may have found our library in another
+ * directory of dynamic_library_path.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,8 +23,20 @@
 static void
 find_library(char *path)
 {
+	Dl_info		ours;
+	const char *end;
+
 	if (is_absolute_path(gpusort_device_library))
+	{
 		strlcpy(path, gpusort_device_library, MAXPGPATH);
+		return;
+	}
+	/* PostgreSQL loads libraries by absolute paths. */
+	if (dladdr(&gpusort_device_library, &ours) != 0 &&
+		(end = last_dir_separator(ours.dli_fname)) != NULL)
+		snprintf(path, MAXPGPATH, "%.*s/%s%s",
+				 (int) (end - ours.dli_fname), ours.dli_fname,
+				 gpusort_device_library, DLSUFFIX);
 	else
 		snprintf(path, MAXPGPATH, "%s/%s%s", pkglib_path,
 				 gpusort_device_library, DLSUFFIX);

@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use File::Copy qw(copy);
 use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
@@ -180,8 +181,25 @@ SKIP:
 	}
 }
 
+# Both libraries in another directory, in which alone there is a device library of that name.
+# The functions of the extension would load the installed library besides, so none is called.
+my $elsewhere = "$directory/elsewhere";
+my $log_before = -s $node->logfile;
+mkdir $elsewhere or die "could not create $elsewhere: $!";
+copy($node->config_data('--pkglibdir') . '/pg_gpusort.so', $elsewhere)
+  && copy(gpu_library_file($node), "$elsewhere/copied_device.so")
+  or die "could not copy to $elsewhere: $!";
+$node->append_conf('postgresql.conf',
+	join("\n", gpu_settings(), "dynamic_library_path = '$elsewhere:\$libdir'",
+		q{pg_gpusort.device_library = 'copied_device'}, ''));
+$node->restart;
+cmp_ok(logged($node, qr/LOG:  pg_gpusort uses GPU 0: /, $log_before, 1),
+	'>', 0, 'the device library is found beside pg_gpusort.so');
+like($node->safe_psql('postgres', "$on_gpu $explain"), qr/Sort Method: gpu onesweep/, 'and used');
+
 # And back.
-$node->append_conf('postgresql.conf', join("\n", gpu_settings(), ''));
+$node->append_conf('postgresql.conf',
+	join("\n", gpu_settings(), q{dynamic_library_path = '$libdir'}, ''));
 $node->restart;
 wait_for_service($node);
 sorts_like_stock($node, 'with a device again', $on_gpu);
