@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2034
 #
 # compare.sh
-#	Stock PostgreSQL and ours side by side: sessions without the extension, or in
-#	which it is disabled, and sessions with it run the same queries in turn.  There
-#	are two long-lived sessions, and new ones for the times of first sorts.
+#	Stock PostgreSQL and ours side by side: two long-lived sessions, in one of which
+#	the extension is disabled, run the same queries in turn.  scripts/bench, which
+#	measures more, has this in Python (benchmarks/measuring.py).
 #
 # To be sourced after cluster.sh.
 
@@ -21,9 +21,6 @@ STOCK_SETTINGS="
 OUR_SETTINGS="
 	LOAD 'pg_gpusort';
 	SET pg_gpusort.work_mem = '2GB';"
-
-# Further settings of sessions, as long as with_settings runs its command.
-declare -A MORE_SETTINGS=([stock]="" [ours]="")
 
 
 # ---- Sessions ----
@@ -48,35 +45,9 @@ settings_of()
 {
 	echo "$SESSION_SETTINGS"
 	case $1 in
-		stock*) echo "$STOCK_SETTINGS ${MORE_SETTINGS[stock]}" ;;
-		ours*) echo "$OUR_SETTINGS ${MORE_SETTINGS[ours]}" ;;
+		stock) echo "$STOCK_SETTINGS" ;;
+		ours) echo "$OUR_SETTINGS" ;;
 	esac
-}
-
-# with_settings STOCK OURS COMMAND...: runs the command with these further settings for
-# sessions of stock PostgreSQL and of ours.
-with_settings()
-{
-	local stock=${MORE_SETTINGS[stock]} ours=${MORE_SETTINGS[ours]} session
-
-	MORE_SETTINGS[stock]+="$1;"
-	MORE_SETTINGS[ours]+="$2;"
-	for session in stock ours; do
-		ask "$session" "${MORE_SETTINGS[$session]}"
-	done
-	"${@:3}"
-	MORE_SETTINGS[stock]=$stock
-	MORE_SETTINGS[ours]=$ours
-	for session in stock ours; do
-		ask "$session" "RESET ALL; $(settings_of "$session")"
-	done
-}
-
-close_session()
-{
-	local in=${SESSION_IN[$1]} out=${SESSION_OUT[$1]}
-
-	exec {in}>&- {out}<&-
 }
 
 # ask NAME SQL: prints the answer.
@@ -117,42 +88,6 @@ time_both()
 	done
 }
 
-# How often a new session runs what is timed: once for the first time, and then again.
-RUNS_OF_SESSION=3
-
-# times_of_session NAME SQL [BETWEEN]: runs the SQL several times in a new session,
-# BETWEEN after each time, and prints the times.
-times_of_session()
-{
-	local run
-
-	{
-		settings_of "$1"
-		for ((run = 0; run < RUNS_OF_SESSION; run++)); do
-			printf '\\timing on\n%s;\n\\timing off\n%s;\n' "$2" "${3-}"
-		done
-	} | sql | sed -n 's/^Time: \([0-9.]*\) ms.*/\1/p'
-}
-
-# time_sessions RUNS STOCK OURS [BETWEEN]: runs the SQL of both in as many new sessions of
-# each, in turn; sets the arrays STOCK_FIRST, STOCK_LATER, OURS_FIRST and OURS_LATER.
-time_sessions()
-{
-	local run times
-
-	STOCK_FIRST=() STOCK_LATER=() OURS_FIRST=() OURS_LATER=()
-	for ((run = 0; run < $1; run++)); do
-		readarray -t times < <(times_of_session stock "$2" "${4-}")
-		[ ${#times[@]} -eq "$RUNS_OF_SESSION" ] || die "a session has failed: $2"
-		STOCK_FIRST+=("${times[0]}")
-		STOCK_LATER+=("${times[@]:1}")
-		readarray -t times < <(times_of_session ours "$3" "${4-}")
-		[ ${#times[@]} -eq "$RUNS_OF_SESSION" ] || die "a session has failed: $3"
-		OURS_FIRST+=("${times[0]}")
-		OURS_LATER+=("${times[@]:1}")
-	done
-}
-
 # median NUMBER...
 median()
 {
@@ -165,40 +100,6 @@ median()
 ratio()
 {
 	awk -v stock="$1" -v ours="$2" 'BEGIN { printf "%.2f", stock / ours }'
-}
-
-# Prints the ratios of the first and of the later times of sessions.
-session_ratios()
-{
-	ratio "$(median "${STOCK_FIRST[@]}")" "$(median "${OURS_FIRST[@]}")"
-	echo
-	ratio "$(median "${STOCK_LATER[@]}")" "$(median "${OURS_LATER[@]}")"
-}
-
-
-# ---- Lines on which ours is slower ----
-
-# Ours is slower if it takes more than this many times as long as stock.
-SLOWER=1.05
-SLOW_LINES=()
-
-# note_ratios LINE RATIO...: notes the line if ours is slower by one of the ratios.
-note_ratios()
-{
-	local line=$1
-
-	shift
-	if printf '%s\n' "$@" | awk -v slower="$SLOWER" '
-		$1 * slower < 1 { found = 1 }
-		END { exit !found }'; then
-		SLOW_LINES+=("$line ($(join ', ' "$@"))")
-	fi
-}
-
-show_slow_lines()
-{
-	printf '\nSlower than stock PostgreSQL by more than a twentieth: %s\n' \
-		"$(join '; ' "${SLOW_LINES[@]-none}")"
 }
 
 
@@ -234,16 +135,6 @@ same_rows()
 	else
 		echo no
 	fi
-}
-
-# sorts_with NAME SQL: prints the node that sorts in the query's plan, or none.
-sorts_with()
-{
-	case $(ask "$1" "EXPLAIN (COSTS OFF) $2") in
-		*GpuSort*) echo GpuSort ;;
-		*Sort*) echo Sort ;;
-		*) echo none ;;
-	esac
 }
 
 
