@@ -202,9 +202,10 @@ def main():
 
 
 if __name__ == '__main__':
-    # As for an interrupt, the server has to end first.
+    # As for an interrupt, the server has to end first.  nohup has set SIGHUP to be ignored.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     try:
         main()
     except Failure as failure:
