@@ -9,7 +9,6 @@ client: the queries end in an OFFSET beyond their last row.
 The server preloads the library.  In sessions of stock PostgreSQL it is disabled."""
 
 import argparse
-import signal
 import sys
 
 import cost_lines
@@ -131,8 +130,7 @@ def start_server(options, sort_mb):
 
 def describe(options, server, machine, sort_mb):
     """Prints the machine, and what the times are."""
-    print(f'\nMachine:    {machine["cpu"]}, {machine["cores"]} cores, {machine["memory_mb"]} MB memory')
-    print(f'PostgreSQL: {server.version}')
+    servers.describe_machine(server)
     if options.gpu:
         print(f'GPU:        {machine["gpu"] or "none"}')
         print(f'Settings:   jit off, work_mem and pg_gpusort.work_mem {sort_mb} MB, serial but for '
@@ -180,8 +178,8 @@ def run_lines(options, bench, sort_mb):
         bench.table.finish()
 
 
-def main():
-    options = parse_options(sys.argv[1:])
+def main(arguments):
+    options = parse_options(arguments)
     known = lines_of(options)
     if options.list:
         print('\n'.join(known))
@@ -193,22 +191,11 @@ def main():
     # A quicksort of rows of 15 columns in memory takes about 300 bytes per row.
     sort_mb = options.rows // 3000 + 64
     with start_server(options, sort_mb) as server:
-        machine = {'commit': options.commit or servers.commit_of_tree(), 'cpu': servers.cpu_name(),
-                   'cores': servers.cores(), 'memory_mb': servers.memory_mb(),
-                   'gpu': servers.gpus() if options.gpu else '', 'version': server.version}
+        machine = servers.machine(server, servers.gpus() if options.gpu else '', options.commit)
         results = Results(options.csv, machine, options.note)
         describe(options, server, machine, sort_mb)
         run_lines(options, Bench(options, server, results, lines), sort_mb)
 
 
 if __name__ == '__main__':
-    # As for an interrupt, the server has to end first.  nohup has set SIGHUP to be ignored.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
-    try:
-        main()
-    except Failure as failure:
-        sys.exit(f'bench: {failure}')
-    except KeyboardInterrupt:
-        sys.exit(130)
+    servers.run_program('bench', main)

@@ -30,6 +30,17 @@ def discarded(query):
     return f'{query} OFFSET 1000000000'
 
 
+def same_rows(stock, ours, query, keys):
+    """Returns whether both sessions return the same rows, and keys in the same order.  keys are
+    columns of the result r, as in (r).k8.  Ties may come in any order, so the first sum does not
+    depend on positions, and the second one only on keys."""
+    sums = f"""
+        SELECT count(*), sum(hash_record_extended(r, 0)),
+            sum((hash_record_extended(ROW({keys}), 0) & 1048575) * position)
+        FROM (SELECT r, row_number() OVER () AS position FROM ({query} OFFSET 0) AS r) AS s"""
+    return stock.ask(sums) == ours.ask(sums)
+
+
 @dataclasses.dataclass
 class Times:
     """Milliseconds of the first run in each session, and of later ones."""
@@ -109,17 +120,8 @@ class Comparison:
             times.add('ours', self.times_of_session('ours', ours, between))
         return times
 
-    # ---- Results of queries ----
-
     def same_rows(self, query, keys):
-        """Returns whether both return the same rows, and keys in the same order.  keys are
-        columns of the result r, as in (r).k8.  Ties may come in any order, so the first sum
-        does not depend on positions, and the second one only on keys."""
-        sums = f"""
-            SELECT count(*), sum(hash_record_extended(r, 0)),
-                sum((hash_record_extended(ROW({keys}), 0) & 1048575) * position)
-            FROM (SELECT r, row_number() OVER () AS position FROM ({query} OFFSET 0) AS r) AS s"""
-        return self.stock.ask(sums) == self.ours.ask(sums)
+        return same_rows(self.stock, self.ours, query, keys)
 
     def node_of(self, query):
         """Returns the node that sorts in our plan, or none."""

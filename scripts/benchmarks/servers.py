@@ -6,7 +6,9 @@ those of its \\timing: from sending a query to receiving its last row.
 
 import os
 import re
+import signal
 import subprocess
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REPO = os.path.dirname(os.path.dirname(HERE))
@@ -142,3 +144,30 @@ def commit_of_tree():
                             '--exclude=*', '--dirty=+'],
                            capture_output=True, text=True, check=False)
     return found.stdout.strip() if found.returncode == 0 else ''
+
+
+def machine(server, gpu='', commit=None):
+    """Returns the columns of results that say where they are from."""
+    return {'commit': commit or commit_of_tree(), 'cpu': cpu_name(), 'cores': cores(),
+            'memory_mb': memory_mb(), 'gpu': gpu, 'version': server.version}
+
+
+def describe_machine(server):
+    print(f'\nMachine:    {cpu_name()}, {cores()} cores, {memory_mb()} MB memory')
+    print(f'PostgreSQL: {server.version}')
+
+
+# ---- Programs ----
+
+def run_program(name, main):
+    """Calls main with the arguments of the command line.  A signal ends it as an exception does,
+    so that its server ends first.  nohup has set SIGHUP to be ignored."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
+    try:
+        main(sys.argv[1:])
+    except Failure as failure:
+        sys.exit(f'{name}: {failure}')
+    except KeyboardInterrupt:
+        sys.exit(130)

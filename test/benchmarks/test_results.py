@@ -15,6 +15,7 @@ import measuring
 import results
 import row_lines
 import scale_lines
+import tpch
 
 MACHINE = {'commit': 'abc', 'cpu': 'a "fast", one', 'cores': 2, 'memory_mb': 1000, 'gpu': '',
            'version': '15.20'}
@@ -75,6 +76,30 @@ class Lines(unittest.TestCase):
         self.assertEqual(gpu_lines.in_plan(plan, gpu_lines.PHASE),
                          [('Execution Time', 7.5), ('Sort Drain Time', 1.5)])
         self.assertEqual(gpu_lines.in_plan(plan, gpu_lines.METHOD), [('Sort Method', 'gpu')])
+
+
+class Tpch(unittest.TestCase):
+    def test_queries_of_the_file(self):
+        queries = tpch.read_queries()
+        self.assertEqual(len(queries), 24)
+        for name, query in queries.items():
+            self.assertTrue(query.text.startswith(('SELECT', 'WITH')), name)
+            self.assertFalse(query.text.endswith(';'), name)
+        self.assertEqual(tpch.Query('q', 'a, b_c', 'SELECT 1;\n').keys, '(r).a, (r).b_c')
+        self.assertEqual(tpch.Query('q', '', 'SELECT 1').keys, '1')
+        self.assertNotIn('OFFSET', tpch.Query('q', '', 'SELECT 1 LIMIT 3').timed())
+
+    def test_sorts_of_a_plan(self):
+        plan = """Limit
+  ->  Custom Scan (GpuSort)
+        Sort Key: a
+        ->  Sort
+              Sort Key: b
+              ->  Incremental Sort
+                    Sort Key: c"""
+        self.assertEqual(tpch.ours_of_all(plan), '1/3')
+        self.assertEqual(tpch.ours_of_all('Sort\n  Sort Key: a'), '0/1')
+        self.assertEqual(tpch.shape('->  Custom Scan (GpuSort)'), '->  Sort')
 
 
 class Files(unittest.TestCase):
