@@ -57,10 +57,12 @@ class Server:
              *arguments],
             env=self.environment, text=True, **keywords)
 
-    def sql(self, *statements, text=None, rows_of=None):
+    def sql(self, *statements, text=None, rows_of=None, database=None):
         """Runs statements in a connection of their own, each as a transaction, and returns
         what they print.  Their standard input is text, or the output of the process rows_of."""
         arguments = [argument for statement in statements for argument in ('-c', statement)]
+        if database:
+            arguments += ['-d', database]
         source = rows_of.stdout if rows_of else subprocess.PIPE
         psql = self.psql(*arguments, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         answer, errors = psql.communicate(None if rows_of else text)

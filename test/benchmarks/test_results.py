@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(REPO, 'scripts', 'benchmarks'))
 # pylint: disable=wrong-import-position
 import gpu_lines
 import measuring
+import restore
 import results
 import row_lines
 import scale_lines
@@ -100,6 +101,30 @@ class Tpch(unittest.TestCase):
         self.assertEqual(tpch.ours_of_all(plan), '1/3')
         self.assertEqual(tpch.ours_of_all('Sort\n  Sort Key: a'), '0/1')
         self.assertEqual(tpch.shape('->  Custom Scan (GpuSort)'), '->  Sort')
+
+
+class Restore(unittest.TestCase):
+    def test_foreign_keys_are_no_indexes(self):
+        contents = """;
+; Archive created
+3290; 2606 16400 CONSTRAINT public a a_pkey postgres
+3291; 1259 16401 INDEX public a_b_idx postgres
+3292; 2606 16402 FK CONSTRAINT public c c_a_fkey postgres
+3293; 0 16390 TABLE DATA public a postgres
+"""
+        parts = restore.parts_of(contents)
+        self.assertEqual([line[:4] for line in parts['indexes']], ['3290', '3291'])
+        self.assertEqual([line[:4] for line in parts['keys']], ['3292'])
+
+    def test_statements_of_a_log(self):
+        lines = ['2026-11-25 UTC [1] LOG:  duration: 2.500 ms  statement: CREATE INDEX b ON t (b);',
+                 '2026-11-25 UTC [1] LOG:  duration: 9.000 ms  statement: SELECT 1;',
+                 '2026-11-25 UTC [1] LOG:  duration: 70.125 ms  statement: ALTER TABLE ONLY public.a',
+                 '\t    ADD CONSTRAINT a_pkey PRIMARY KEY (id);',
+                 '2026-11-25 UTC [1] LOG:  duration: 1.000 ms  statement: ALTER TABLE ONLY public.a']
+        self.assertEqual(restore.builds_in_log(lines), [
+            (70.125, 'ALTER TABLE ONLY public.a ADD CONSTRAINT a_pkey PRIMARY KEY (id);'),
+            (2.5, 'CREATE INDEX b ON t (b);')])
 
 
 class Files(unittest.TestCase):
