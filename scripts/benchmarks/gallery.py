@@ -13,6 +13,7 @@ H100 = '2026-11-24-h100'
 DEFAULTS = '2026-11-23-defaults'
 TPCH = '2026-11-21-tpch'
 DUCKDB = '2026-11-24-duckdb'
+SCALE = '2026-11-25-two-cores-epyc-scale'
 
 SORTS = {
     'narrow': '10 M rows of two int8',
@@ -121,13 +122,14 @@ def draw_bars(rows, directory):
 def draw_scale(rows, directory):
     titles = {'narrow': 'two int8', 'ordinary': '15 columns'}
     measured = select(rows, phase='')
+    scale = select(measured, file=SCALE)
     curve_picture(directory, 'over-rows', [
-        (titles[kind], select(measured, line=f'rows_{kind}')) for kind in titles],
+        (f'{titles[kind]}, 2 cores', select(scale, line=f'rows_{kind}')) for kind in titles],
                   'rows', 'rows', log=True)
     curve_picture(directory, 'over-workers', [
         (f'{titles[kind]}, {row["cores"]} cores, {int(row["rows"]) / 1e6:g} M rows',
-         select(measured, line=f'workers_{kind}')) for kind in titles
-        for row in select(measured, line=f'workers_{kind}')[:1]]
+         select(scale, line=f'workers_{kind}')) for kind in titles
+        for row in select(scale, line=f'workers_{kind}')[:1]]
                   + [(f'two int8, 16 cores, 50 M rows, {day}',
                       select(measured, file=file, line='narrow', who=('stock', 'cpu', 'gpu')))
                      for file, day in ((H200, 'H200'), (SIXTEEN, 'another hour'))],
@@ -139,7 +141,7 @@ def draw_phases(rows, directory):
     items = []
     for kind, title in ('narrow', 'two int8'), ('ordinary', '15 columns'):
         for memory in '2GB', '16MB':
-            found = [row for row in select(rows, line=f'phases_{kind}')
+            found = [row for row in select(rows, file=SCALE, line=f'phases_{kind}')
                      if f' work_mem={memory}' in row['settings']]
             if found:
                 items.append((f'{int(found[0]["rows"]) / 1e6:g} M rows of {title}, {memory}', found))
