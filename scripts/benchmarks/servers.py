@@ -141,16 +141,20 @@ def gpus():
 
 
 def commit_of_tree():
-    """Returns the abbreviated commit, with a + if files differ from it, or an empty string."""
-    found = subprocess.run(['git', '-C', REPO, '-c', 'safe.directory=*', 'describe', '--always',
-                            '--exclude=*', '--dirty=+'],
-                           capture_output=True, text=True, check=False)
-    return found.stdout.strip() if found.returncode == 0 else ''
+    """Returns the abbreviated commit, with a + if files differ from it, or an empty string if
+    that cannot be found out."""
+    try:
+        found = subprocess.run(['git', '-C', REPO, '-c', 'safe.directory=*', 'describe', '--always',
+                                '--exclude=*', '--dirty=+'],
+                               capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ''
+    return found.stdout.strip()
 
 
 def machine(server, gpu='', commit=None):
     """Returns the columns of results that say where they are from."""
-    return {'commit': commit or commit_of_tree(), 'cpu': cpu_name(), 'cores': cores(),
+    return {'commit': commit_of_tree() if commit is None else commit, 'cpu': cpu_name(), 'cores': cores(),
             'memory_mb': memory_mb(), 'gpu': gpu, 'version': server.version}
 
 
