@@ -159,7 +159,9 @@ end_servers()
 		# If the file is stale, the process may belong to somebody else.
 		[ "$(readlink "/proc/$pid/cwd")" = "$(dirname "$pid_file")" ] || continue
 		kill -QUIT "$pid"
-		while kill -0 "$pid" 2>/dev/null; do
+		# It remains as a zombie if the first process of a container does not wait for it,
+		# but a zombie has no working directory.
+		while [ -e "/proc/$pid/cwd" ]; do
 			sleep 0.1
 		done
 	done

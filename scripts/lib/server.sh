@@ -52,6 +52,7 @@ need_build_tools()
 need_test_tools()
 {
 	need g++ command -v g++
+	need python3 command -v python3
 	need perl command -v prove
 	need libipc-run-perl perl -MIPC::Run -e 1
 	need locales-all have_locales

@@ -1,0 +1,184 @@
+"""scripts/tpch: runs queries like those of TPC-H, by stock PostgreSQL and by ours in turn, and
+compares plans and times.
+
+Prints medians, with the least and the greatest in parentheses.  The column plan says "same" if
+the plans differ only in that some Sorts are GpuSorts, and otherwise "other".  The column sorts
+says how many of all sorts are GpuSorts.  Tables and queries are in lib/tpch_tables.sql and
+lib/tpch_queries.sql."""
+
+import argparse
+import os
+import re
+
+import servers
+from measuring import discarded, same_rows
+from results import Results, median, ratio, spread
+from servers import REPO, Failure, Server, Session
+
+LIB = os.path.join(REPO, 'scripts', 'lib')
+
+HEADING = '{:<15} {:<30} {:<30} {:>6} {:<5} {:<6} {}'
+
+
+# ---- Queries ----
+
+class Query:
+    """A query of the file: "-- NAME (KEYS)" and what follows."""
+
+    def __init__(self, name, keys, text):
+        self.name = name
+        self.text = text.strip().rstrip(';')
+        # Columns of the rows r, or a constant.
+        self.keys = re.sub('([a-z_]+)', r'(r).\1', keys) or '1'
+
+    def timed(self):
+        """The form that is timed.  A query with LIMIT returns few rows and is not changed, since
+        an OFFSET would change what it asks."""
+        return self.text if 'LIMIT' in self.text else discarded(self.text)
+
+
+def read_queries():
+    with open(os.path.join(LIB, 'tpch_queries.sql'), encoding='utf-8') as file:
+        parts = re.split(r'^-- ([a-z_]+) \(([^)]*)\).*\n', file.read(), flags=re.MULTILINE)
+    return {name: Query(name, keys, text)
+            for name, keys, text in zip(parts[1::3], parts[2::3], parts[3::3])}
+
+
+# ---- Plans ----
+
+def plan_of(session, query):
+    return session.ask(f'EXPLAIN (COSTS OFF) {query}')
+
+
+def shape(plan):
+    """The plan with each GpuSort replaced by Sort."""
+    return plan.replace('Custom Scan (GpuSort)', 'Sort')
+
+
+def ours_of_all(plan):
+    """Returns the number of GpuSorts of all sorts, such as 1/2."""
+    ours = plan.count('Custom Scan (GpuSort)')
+    stock = len(re.findall(r'(?:^|-> +)(?:Incremental )?Sort *$', plan, re.MULTILINE))
+    return f'{ours}/{ours + stock}'
+
+
+# ---- The table ----
+
+class Tpch:
+    """Measures queries in two long-lived sessions."""
+
+    def __init__(self, options, server, results):
+        settings = f"""SET jit = off; SET max_parallel_workers_per_gather = {options.workers};
+            SET work_mem = '{options.memory}';"""
+        ours = ''.join(f"SET {name} = '{value}';" for name, value in options.settings)
+        self.options = options
+        self.results = results
+        self.stock = Session(server, 'stock', settings)
+        self.ours = Session(server, 'ours', f"{settings} LOAD 'pg_gpusort'; {ours}")
+        self.different = []
+
+    def measure(self, query):
+        text = query.timed()
+        plans = [plan_of(session, text) for session in (self.stock, self.ours)]
+        plan = 'same' if shape(plans[0]) == shape(plans[1]) else 'other'
+        same = same_rows(self.stock, self.ours, query.text, query.keys)
+        times = {'stock': [], 'cpu': []}
+        for run in range(self.options.runs + 1):
+            for who, session in ('stock', self.stock), ('cpu', self.ours):
+                milliseconds = session.time(text)
+                if run > 0:
+                    times[who].append(milliseconds)
+        print(HEADING.format(query.name, spread(times['stock'], 1), spread(times['cpu'], 1),
+                             f'{ratio(median(times["stock"]), median(times["cpu"])):.2f}',
+                             plan, ours_of_all(plans[1]), 'yes' if same else 'no'), flush=True)
+        if not same:
+            self.different.append(query.name)
+        for who, taken in times.items():
+            self.results.add(
+                f'tpch_{query.name}', self.items, who, taken, workers=self.options.workers,
+                session='warm', settings=f'work_mem={self.options.memory}',
+                method=f'{plan} {ours_of_all(plans[1])}' if who == 'cpu' else '')
+        if self.options.plans and plan == 'other':
+            for name, one in ('stock', plans[0]), ('ours', plans[1]):
+                print(re.sub('^', f'    {name + ":":<7}', one, flags=re.MULTILINE))
+
+    def run(self, queries):
+        self.items = self.stock.ask('SELECT count(*) FROM lineitem')
+        print(f'Tables:     scale {self.options.scale}, {self.items} items; {self.options.collation} '
+              'collation')
+        print(f'Settings:   work_mem {self.options.memory}, {self.options.workers} parallel workers, '
+              'jit off', *(f'{name}={value}' for name, value in self.options.settings))
+        print(f'Times:      {self.options.runs} runs after one to warm up; milliseconds: median '
+              '(least..greatest)\n')
+        print(HEADING.format('query', 'stock', 'ours', 'ratio', 'plan', 'sorts', 'same'))
+        for query in queries:
+            self.measure(query)
+        if self.different:
+            raise Failure(f'different results: {", ".join(self.different)}')
+
+
+# ---- The server ----
+
+def make_database(server, options):
+    provider = "LOCALE 'C'"
+    if options.collation == 'ICU':
+        provider += " LOCALE_PROVIDER icu ICU_LOCALE 'en-US'"
+    server.sql(f'CREATE DATABASE tpch TEMPLATE template0 {provider}')
+    server.environment['PGDATABASE'] = 'tpch'
+    print('Making the tables', flush=True)
+    with open(os.path.join(LIB, 'tpch_tables.sql'), encoding='utf-8') as file:
+        server.sql(text=f'\\set scale {options.scale}\n{file.read()}')
+
+
+def parse_options(arguments):
+    def setting(text):
+        name, equals, value = text.partition('=')
+        if not equals:
+            raise argparse.ArgumentTypeError('not NAME=VALUE')
+        return name, value
+
+    parser = argparse.ArgumentParser(
+        prog='scripts/tpch', description=__doc__.partition('\n\n')[2],
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser.add_argument('-s', dest='scale', type=float, default=0.25, metavar='SCALE',
+                        help='scale of the tables (default 0.25); 1 has 6 million items')
+    parser.add_argument('-n', dest='runs', type=int, default=5, metavar='RUNS',
+                        help='timed runs of each query (default 5), after one for warming up')
+    parser.add_argument('-w', dest='memory', default='4MB', metavar='MEMORY',
+                        help="work_mem (default 4MB, as the server's)")
+    parser.add_argument('-j', dest='workers', type=int, default=0, metavar='WORKERS',
+                        help='maximum of parallel workers of a query (default 0)')
+    parser.add_argument('-o', dest='settings', type=setting, action='append', default=[],
+                        metavar='SETTING',
+                        help='a setting of our session, like pg_gpusort.min_rows=0; may be repeated')
+    parser.add_argument('-i', dest='collation', action='store_const', const='ICU', default='C',
+                        help='texts are compared as in English, by ICU, and not byte by byte')
+    parser.add_argument('-p', dest='plans', action='store_true',
+                        help='also print both plans of queries where their shapes differ')
+    parser.add_argument('-c', dest='csv', metavar='FILE', help='also write the results as CSV')
+    parser.add_argument('-l', dest='list', action='store_true', help='list the queries')
+    parser.add_argument('queries', nargs='*', metavar='QUERY')
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    options = parse_options(arguments)
+    queries = read_queries()
+    if options.list:
+        print('\n'.join(queries))
+        return
+    for name in options.queries:
+        if name not in queries:
+            raise Failure(f'no query {name}; there are {" ".join(queries)}')
+    buffers = min(int(512 + 2500 * options.scale), servers.memory_mb() // 4)
+    with Server(int(1000 + 4000 * options.scale), [
+            f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
+            'checkpoint_timeout = 1h']) as server:
+        make_database(server, options)
+        servers.describe_machine(server)
+        results = Results(options.csv, servers.machine(server))
+        Tpch(options, server, results).run([queries[name] for name in options.queries or queries])
+
+
+if __name__ == '__main__':
+    servers.run_program('tpch', main)
