@@ -392,8 +392,8 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #endif
 
 /*
- * The largest number of elements of an array.  utils/array.h has it as MaxArraySize
- * since 15.5 and 16.1.  Needs utils/memutils.h.
+ * The largest number of elements of an array.  Not all versions have it in utils/array.h,
+ * as MaxArraySize.  Needs utils/memutils.h.
  */
 #define GPUSORT_MAX_ARRAY_SIZE	((Size) (MaxAllocSize / sizeof(Datum)))
 

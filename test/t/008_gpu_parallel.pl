@@ -232,7 +232,7 @@ foreach my $settings (
 }
 foreach my $mode ('on', 'regress')
 {
-	my $setting = $node->pg_version < 16 ? 'force_parallel_mode' : 'debug_parallel_query';
+	my $setting = $node->pg_version->major < 16 ? 'force_parallel_mode' : 'debug_parallel_query';
 	my $expected = $session->run("$stock; $variable; $ours");
 
 	is($session->run("SET $setting = $mode; $anywhere; SET max_parallel_workers_per_gather = 2"), '',
