@@ -118,6 +118,7 @@ OBJS = \
 	src/exec/gpusort_node.o \
 	src/exec/incremental_node.o \
 	src/exec/limit_hooks.o \
+	src/exec/sorted_values.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
 	src/exec/presorted_agg.o \

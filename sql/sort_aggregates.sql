@@ -67,6 +67,19 @@ SELECT check_aggs('SELECT percentile_cont(ARRAY[0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6,
 				  mode() WITHIN GROUP (ORDER BY special DESC) AS m FROM agg_rows');
 SELECT check_aggs('SELECT percentile_disc(0.7) WITHIN GROUP (ORDER BY d) AS a, mode() WITHIN GROUP (ORDER BY d) AS b FROM agg_rows');
 SELECT check_aggs('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS a FROM agg_rows');
+-- of values passed by reference
+SELECT check_aggs('SELECT percentile_disc(0.3) WITHIN GROUP (ORDER BY s) AS a, mode() WITHIN GROUP (ORDER BY s) AS b,
+				  percentile_disc(ARRAY[[0.9, 0.1], [NULL, 1], [0, 0.5]]) WITHIN GROUP (ORDER BY s) AS c FROM agg_rows');
+SELECT check_aggs('SELECT percentile_disc(ARRAY[0, 0.25, 1]) WITHIN GROUP (ORDER BY n DESC) AS a, mode() WITHIN GROUP (ORDER BY n DESC) AS b FROM agg_rows');
+SELECT check_aggs('SELECT grp, percentile_disc(0.5) WITHIN GROUP (ORDER BY n) AS a, mode() WITHIN GROUP (ORDER BY n) AS b FROM agg_rows GROUP BY grp');
+SELECT check_aggs('SELECT many, percentile_disc(0.5) WITHIN GROUP (ORDER BY repeat(s, grp)) AS a FROM agg_rows GROUP BY many');
+SELECT check_aggs('SELECT percentile_cont(0.123) WITHIN GROUP (ORDER BY make_interval(days => few, secs => f)) AS a,
+				  percentile_cont(ARRAY[0, 0.3, NULL, 1, 0.77]) WITHIN GROUP (ORDER BY make_interval(days => few, secs => f)) AS b,
+				  percentile_disc(0.3) WITHIN GROUP (ORDER BY make_interval(days => few, secs => f)) AS c FROM agg_rows');
+SELECT check_aggs('SELECT grp, percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY make_interval(months => few, hours => -few)) AS a FROM agg_rows GROUP BY grp');
+SELECT check_aggs('SELECT percentile_disc(0.999) WITHIN GROUP (ORDER BY md5(s)::uuid) AS a, mode() WITHIN GROUP (ORDER BY md5(s)::uuid) AS b FROM agg_rows');
+SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY s), percentile_cont(0.5) WITHIN GROUP (ORDER BY make_interval(days => few)),
+	   mode() WITHIN GROUP (ORDER BY n), percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY s) FROM no_rows;
 SELECT percentile_cont(NULL) WITHIN GROUP (ORDER BY f), percentile_disc('{}'::float8[]) WITHIN GROUP (ORDER BY f),
 	   percentile_cont('{}'::float8[]) WITHIN GROUP (ORDER BY f), percentile_disc(NULL::float8[]) WITHIN GROUP (ORDER BY f) FROM agg_rows;
 SELECT percentile_cont(1.1) WITHIN GROUP (ORDER BY f) FROM agg_rows;
@@ -108,8 +121,6 @@ SELECT check_aggs('SELECT few, percentile_cont(0.5) WITHIN GROUP (ORDER BY nulli
 SELECT check_aggs('SELECT count(DISTINCT k) AS a, count(DISTINCT few) AS b, array_agg(id ORDER BY s, id) AS c,
 				  percentile_disc(0.5) WITHIN GROUP (ORDER BY s) AS d, rank(500) WITHIN GROUP (ORDER BY few) AS e,
 				  percentile_cont(0.5) WITHIN GROUP (ORDER BY f DESC) AS f, percentile_cont(0.5) WITHIN GROUP (ORDER BY d - date ''2000-01-01'') AS g FROM agg_rows');
-SELECT split_part(check_aggs('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY s) AS a, mode() WITHIN GROUP (ORDER BY n) AS b,
-				  percentile_cont(0.5) WITHIN GROUP (ORDER BY make_interval(days => few)) AS c FROM agg_rows'), ',', 1);
 -- rows are not reordered for these, because the order matters to another aggregate
 SELECT count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), sum(special) FROM agg_rows'),
 	   count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), array_agg(id) FROM agg_rows'),

@@ -4,8 +4,7 @@
  *		Percentiles and the mode of values that come in order.
  *
  * PostgreSQL's ordered-set aggregates put all values of a group into a sort of
- * their own.  If the values come in order, an array of them is enough.  Beyond
- * work_mem the values continue in a temporary file.
+ * their own.  If the values come in order, a list of them is enough.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,95 +14,23 @@
 
 #include "catalog/pg_aggregate.h"
 #include "catalog/pg_type.h"
-#include "commands/tablespace.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
-#include "storage/buffile.h"
 #include "utils/array.h"
+#include "utils/datum.h"
+#include "utils/fmgrprotos.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "exec/percentiles.h"
+#include "exec/sorted_values.h"
 #include "work.h"
 
-#define INITIAL_CAPACITY	16
-
-/*
- * The values of a group that are not NULL, in order.  The first ones may be in
- * a file; the others are in memory.  NULL instead of this struct means that
- * there are none.
- */
-typedef struct GsSortedValues
+/* The type of the values. */
+static Oid
+type_of_values(const Aggref *aggref)
 {
-	BufFile    *file;			/* NULL if all are in memory */
-	int64		in_file;
-	Datum	   *values;
-	int64		in_memory;
-	int64		capacity;
-	MemoryContext context;		/* of the group */
-} GsSortedValues;
-
-static int64
-total(const GsSortedValues *sorted)
-{
-	return sorted->in_file + sorted->in_memory;
-}
-
-/* At the end of a group. */
-static void
-close_file(Datum sorted)
-{
-	BufFileClose(((GsSortedValues *) DatumGetPointer(sorted))->file);
-}
-
-/* Move the values in memory to the end of the file. */
-static void
-spill(FunctionCallInfo fcinfo, GsSortedValues *sorted)
-{
-	if (sorted->file == NULL)
-	{
-		MemoryContext caller = MemoryContextSwitchTo(sorted->context);
-
-		PrepareTempTablespaces();
-		sorted->file = BufFileCreateTemp(false);
-		AggRegisterCallback(fcinfo, close_file, PointerGetDatum(sorted));
-		MemoryContextSwitchTo(caller);
-	}
-	BufFileWrite(sorted->file, sorted->values,
-				 sorted->in_memory * sizeof(Datum));
-	sorted->in_file += sorted->in_memory;
-	sorted->in_memory = 0;
-}
-
-static void
-make_room(FunctionCallInfo fcinfo, GsSortedValues *sorted)
-{
-	int64		limit = (int64) work_mem * 1024 / sizeof(Datum);
-
-	if (2 * sorted->capacity > limit)
-	{
-		spill(fcinfo, sorted);
-		return;
-	}
-	sorted->capacity *= 2;
-	sorted->values = repalloc_huge(sorted->values,
-								   sorted->capacity * sizeof(Datum));
-}
-
-static GsSortedValues *
-create_values(FunctionCallInfo fcinfo)
-{
-	MemoryContext group;
-	GsSortedValues *sorted;
-
-	if (!AggCheckCallContext(fcinfo, &group))
-		elog(ERROR, "pg_gpusort: aggregate function called in another context");
-	sorted = MemoryContextAllocZero(group, sizeof(GsSortedValues));
-	sorted->context = group;
-	sorted->capacity = INITIAL_CAPACITY;
-	sorted->values = MemoryContextAlloc(group,
-										INITIAL_CAPACITY * sizeof(Datum));
-	return sorted;
+	return exprType((Node *) linitial_node(TargetEntry, aggref->args)->expr);
 }
 
 /* The transition function. */
@@ -119,27 +46,10 @@ add_value(PG_FUNCTION_ARGS)
 		return PointerGetDatum(sorted);
 	}
 	if (sorted == NULL)
-		sorted = create_values(fcinfo);
-	else if (sorted->in_memory == sorted->capacity)
-		make_room(fcinfo, sorted);
-	sorted->values[sorted->in_memory++] = PG_GETARG_DATUM(1);
+		sorted = gpusort_sorted_values_create(fcinfo,
+											  type_of_values(AggGetAggref(fcinfo)));
+	gpusort_sorted_values_add(fcinfo, sorted, PG_GETARG_DATUM(1));
 	PG_RETURN_POINTER(sorted);
-}
-
-/* Get the value at a position, from 0. */
-static Datum
-value_at(GsSortedValues *sorted, int64 position)
-{
-	Datum		value;
-
-	if (position >= sorted->in_file)
-		return sorted->values[position - sorted->in_file];
-	if (BufFileSeek(sorted->file, 0, position * sizeof(Datum), SEEK_SET) != 0)
-		ereport(ERROR,
-				(errcode_for_file_access(),
-				 errmsg("could not seek in temporary file: %m")));
-	GPUSORT_BUFFILE_READ(sorted->file, &value, sizeof(value));
-	return value;
 }
 
 static void
@@ -156,26 +66,57 @@ check_fraction(double fraction)
 static Datum
 discrete_percentile(GsSortedValues *sorted, double fraction)
 {
-	int64		position = (int64) ceil(fraction * total(sorted)) - 1;
+	int64		position = (int64) ceil(fraction * gpusort_sorted_values_count(sorted)) - 1;
 
-	return value_at(sorted, Max(position, 0));
+	return gpusort_sorted_values_copy(sorted, Max(position, 0));
 }
 
-/* Interpolates between the two float8 values that are next to the fraction. */
+/* Interpolates between two values. */
+typedef Datum (*GsInterpolate) (Datum low, Datum high, double part);
+
 static Datum
-continuous_percentile(GsSortedValues *sorted, double fraction)
+interpolate_float8(Datum low, Datum high, double part)
 {
-	double		position = fraction * (total(sorted) - 1);
+	double		step = DatumGetFloat8(high) - DatumGetFloat8(low);
+
+	return Float8GetDatum(DatumGetFloat8(low) + part * step);
+}
+
+/* In the order of PostgreSQL's own operations, so that the fields are rounded alike. */
+static Datum
+interpolate_interval(Datum low, Datum high, double part)
+{
+	Datum		step = DirectFunctionCall2(interval_mi, high, low);
+	Datum		up = DirectFunctionCall2(interval_mul, step, Float8GetDatum(part));
+
+	return DirectFunctionCall2(interval_pl, up, low);
+}
+
+/* Interpolates between the two values that are next to the fraction. */
+static Datum
+continuous_percentile(GsSortedValues *sorted, double fraction,
+					  GsInterpolate interpolate)
+{
+	double		position = fraction * (gpusort_sorted_values_count(sorted) - 1);
 	double		below = floor(position);
 	double		above = ceil(position);
-	Datum		low = value_at(sorted, (int64) below);
-	double		step;
+	Datum		low = gpusort_sorted_values_copy(sorted, (int64) below);
 
-	if (below == above)
-		return low;
-	step = DatumGetFloat8(value_at(sorted, (int64) above)) -
-		DatumGetFloat8(low);
-	return Float8GetDatum(DatumGetFloat8(low) + (position - below) * step);
+	return below == above ? low :
+		interpolate(low, gpusort_sorted_values_get(sorted, (int64) above),
+					position - below);
+}
+
+static Datum
+continuous_float8(GsSortedValues *sorted, double fraction)
+{
+	return continuous_percentile(sorted, fraction, interpolate_float8);
+}
+
+static Datum
+continuous_interval(GsSortedValues *sorted, double fraction)
+{
+	return continuous_percentile(sorted, fraction, interpolate_interval);
 }
 
 typedef Datum (*GsPercentile) (GsSortedValues *sorted, double fraction);
@@ -228,17 +169,16 @@ many_percentiles(FunctionCallInfo fcinfo, GsPercentile percentile, Oid type)
 											 typalign));
 }
 
-/* The type of the values. */
-static Oid
-type_of_values(const Aggref *aggref)
-{
-	return exprType((Node *) linitial_node(TargetEntry, aggref->args)->expr);
-}
-
 static Datum
 percentile_cont(PG_FUNCTION_ARGS)
 {
-	return one_percentile(fcinfo, continuous_percentile);
+	return one_percentile(fcinfo, continuous_float8);
+}
+
+static Datum
+percentile_cont_interval(PG_FUNCTION_ARGS)
+{
+	return one_percentile(fcinfo, continuous_interval);
 }
 
 static Datum
@@ -250,7 +190,13 @@ percentile_disc(PG_FUNCTION_ARGS)
 static Datum
 percentiles_cont(PG_FUNCTION_ARGS)
 {
-	return many_percentiles(fcinfo, continuous_percentile, FLOAT8OID);
+	return many_percentiles(fcinfo, continuous_float8, FLOAT8OID);
+}
+
+static Datum
+percentiles_cont_interval(PG_FUNCTION_ARGS)
+{
+	return many_percentiles(fcinfo, continuous_interval, INTERVALOID);
 }
 
 static Datum
@@ -276,36 +222,42 @@ mode(PG_FUNCTION_ARGS)
 {
 	GsSortedValues *sorted;
 	FmgrInfo	equal;
-	Datum		first = 0;		/* of the values that are equal */
-	Datum		best = 0;
-	int64		times = 0;
-	int64		best_times = 0;
+	Datum		value = 0;		/* the first of those that are equal */
+	int64		first = 0;		/* its position */
+	int64		best = 0;		/* that of the most frequent one */
+	int64		most = 0;		/* how often that occurs */
+	int64		count;
+	int16		typlen;
+	bool		typbyval;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	sorted = (GsSortedValues *) PG_GETARG_POINTER(0);
+	count = gpusort_sorted_values_count(sorted);
 	look_up_equal(AggGetAggref(fcinfo), &equal);
-	for (int64 i = 0; i < total(sorted); i++)
+	get_typlenbyval(type_of_values(AggGetAggref(fcinfo)), &typlen, &typbyval);
+	for (int64 i = 0; i < count; i++)
 	{
-		Datum		value = value_at(sorted, i);
+		Datum		next = gpusort_sorted_values_get(sorted, i);
 
-		if (times == 0 ||
-			!DatumGetBool(FunctionCall2Coll(&equal, PG_GET_COLLATION(),
-											first, value)))
+		if (i == 0 ||
+			!DatumGetBool(FunctionCall2Coll(&equal, PG_GET_COLLATION(), value, next)))
 		{
-			first = value;
-			times = 0;
+			first = i;
+			if (!typbyval && i > 0)
+				pfree(DatumGetPointer(value));
+			value = datumCopy(next, typbyval, typlen);
 		}
-		if (++times > best_times)
+		if (i - first + 1 > most)
 		{
 			best = first;
-			best_times = times;
+			most = i - first + 1;
 		}
 		gpusort_work_add(sizeof(Datum));
 		if (i % 1024 == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
-	PG_RETURN_DATUM(best);
+	return gpusort_sorted_values_copy(sorted, best);
 }
 
 /* Returns the function that replaces a final function, or NULL. */
@@ -318,6 +270,10 @@ replacement_of(Oid final_oid)
 			return percentile_cont;
 		case F_PERCENTILE_CONT_FLOAT8_MULTI_FINAL:
 			return percentiles_cont;
+		case F_PERCENTILE_CONT_INTERVAL_FINAL:
+			return percentile_cont_interval;
+		case F_PERCENTILE_CONT_INTERVAL_MULTI_FINAL:
+			return percentiles_cont_interval;
 		case F_PERCENTILE_DISC_FINAL:
 			return percentile_disc;
 		case F_PERCENTILE_DISC_MULTI_FINAL:
@@ -335,7 +291,6 @@ gpusort_percentiles_supports(const Aggref *aggref, Oid transition_oid,
 {
 	return aggref->aggkind == AGGKIND_ORDERED_SET &&
 		transition_oid == F_ORDERED_SET_TRANSITION &&
-		get_typbyval(type_of_values(aggref)) &&
 		replacement_of(final_oid) != NULL;
 }
 

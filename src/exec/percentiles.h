@@ -11,10 +11,7 @@
 #include "executor/nodeAgg.h"
 #include "nodes/primnodes.h"
 
-/*
- * Can an ordered-set aggregate with these functions be computed here?  Its
- * values must be passed by value.
- */
+/* Can an ordered-set aggregate with these functions be computed here? */
 extern bool gpusort_percentiles_supports(const Aggref *aggref,
 										 Oid transition_oid, Oid final_oid);
 

@@ -1,0 +1,203 @@
+/*-------------------------------------------------------------------------
+ *
+ * sorted_values.c
+ *		The values of a group of an aggregate, which come in order.
+ *
+ * Values that are passed by value are an array, which continues in a temporary
+ * file beyond work_mem.  Others are in a tuplestore.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/tupdesc.h"
+#include "commands/tablespace.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "storage/buffile.h"
+#include "utils/datum.h"
+#include "utils/lsyscache.h"
+#include "utils/tuplestore.h"
+
+#include "exec/sorted_values.h"
+
+#define INITIAL_CAPACITY	16
+
+struct GsSortedValues
+{
+	int16		typlen;
+	bool		typbyval;
+	MemoryContext context;		/* of the group */
+
+	/* By value: the first ones may be in a file; the others are in memory. */
+	BufFile    *file;			/* NULL if all are in memory */
+	int64		in_file;
+	Datum	   *values;
+	int64		in_memory;
+	int64		capacity;
+
+	/* By reference */
+	Tuplestorestate *store;		/* of tuples of one column */
+	int64		in_store;
+	int64		next;			/* position that it returns next */
+	TupleTableSlot *slot;
+};
+
+/* At the end of a group. */
+static void
+close_file(Datum sorted)
+{
+	BufFileClose(((GsSortedValues *) DatumGetPointer(sorted))->file);
+}
+
+static void
+end_store(Datum sorted)
+{
+	tuplestore_end(((GsSortedValues *) DatumGetPointer(sorted))->store);
+}
+
+static void
+begin_store(FunctionCallInfo fcinfo, GsSortedValues *sorted, Oid type)
+{
+	TupleDesc	tupdesc = CreateTemplateTupleDesc(1);
+
+	TupleDescInitEntry(tupdesc, 1, NULL, type, -1, 0);
+	sorted->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
+	sorted->store = tuplestore_begin_heap(true, false, work_mem);
+	AggRegisterCallback(fcinfo, end_store, PointerGetDatum(sorted));
+}
+
+GsSortedValues *
+gpusort_sorted_values_create(FunctionCallInfo fcinfo, Oid type)
+{
+	MemoryContext caller;
+	MemoryContext group;
+	GsSortedValues *sorted;
+
+	if (!AggCheckCallContext(fcinfo, &group))
+		elog(ERROR, "pg_gpusort: aggregate function called in another context");
+	caller = MemoryContextSwitchTo(group);
+	sorted = palloc0(sizeof(GsSortedValues));
+	sorted->context = group;
+	get_typlenbyval(type, &sorted->typlen, &sorted->typbyval);
+	if (sorted->typbyval)
+	{
+		sorted->capacity = INITIAL_CAPACITY;
+		sorted->values = palloc(INITIAL_CAPACITY * sizeof(Datum));
+	}
+	else
+		begin_store(fcinfo, sorted, type);
+	MemoryContextSwitchTo(caller);
+	return sorted;
+}
+
+/* Move the values in memory to the end of the file. */
+static void
+spill(FunctionCallInfo fcinfo, GsSortedValues *sorted)
+{
+	if (sorted->file == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(sorted->context);
+
+		PrepareTempTablespaces();
+		sorted->file = BufFileCreateTemp(false);
+		AggRegisterCallback(fcinfo, close_file, PointerGetDatum(sorted));
+		MemoryContextSwitchTo(caller);
+	}
+	BufFileWrite(sorted->file, sorted->values,
+				 sorted->in_memory * sizeof(Datum));
+	sorted->in_file += sorted->in_memory;
+	sorted->in_memory = 0;
+}
+
+static void
+make_room(FunctionCallInfo fcinfo, GsSortedValues *sorted)
+{
+	int64		limit = (int64) work_mem * 1024 / sizeof(Datum);
+
+	if (2 * sorted->capacity > limit)
+	{
+		spill(fcinfo, sorted);
+		return;
+	}
+	sorted->capacity *= 2;
+	sorted->values = repalloc_huge(sorted->values,
+								   sorted->capacity * sizeof(Datum));
+}
+
+static void
+store_value(GsSortedValues *sorted, Datum value)
+{
+	bool		isnull = false;
+
+	tuplestore_putvalues(sorted->store, sorted->slot->tts_tupleDescriptor,
+						 &value, &isnull);
+	sorted->in_store++;
+}
+
+void
+gpusort_sorted_values_add(FunctionCallInfo fcinfo, GsSortedValues *sorted,
+						  Datum value)
+{
+	if (!sorted->typbyval)
+	{
+		store_value(sorted, value);
+		return;
+	}
+	if (sorted->in_memory == sorted->capacity)
+		make_room(fcinfo, sorted);
+	sorted->values[sorted->in_memory++] = value;
+}
+
+int64
+gpusort_sorted_values_count(const GsSortedValues *sorted)
+{
+	return sorted->in_file + sorted->in_memory + sorted->in_store;
+}
+
+static Datum
+value_in_file(GsSortedValues *sorted, int64 position)
+{
+	Datum		value;
+
+	if (BufFileSeek(sorted->file, 0, position * sizeof(Datum), SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file: %m")));
+	GPUSORT_BUFFILE_READ(sorted->file, &value, sizeof(value));
+	return value;
+}
+
+static Datum
+value_in_store(GsSortedValues *sorted, int64 position)
+{
+	bool		isnull;
+
+	if (position < sorted->next)
+	{
+		tuplestore_rescan(sorted->store);
+		sorted->next = 0;
+	}
+	if (!tuplestore_skiptuples(sorted->store, position - sorted->next, true) ||
+		!tuplestore_gettupleslot(sorted->store, true, false, sorted->slot))
+		elog(ERROR, "pg_gpusort: an aggregate has lost a value");
+	sorted->next = position + 1;
+	return slot_getattr(sorted->slot, 1, &isnull);
+}
+
+Datum
+gpusort_sorted_values_get(GsSortedValues *sorted, int64 position)
+{
+	if (!sorted->typbyval)
+		return value_in_store(sorted, position);
+	if (position < sorted->in_file)
+		return value_in_file(sorted, position);
+	return sorted->values[position - sorted->in_file];
+}
+
+Datum
+gpusort_sorted_values_copy(GsSortedValues *sorted, int64 position)
+{
+	return datumCopy(gpusort_sorted_values_get(sorted, position),
+					 sorted->typbyval, sorted->typlen);
+}
