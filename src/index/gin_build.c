@@ -75,7 +75,7 @@ collect_keys(GsGinBuild *build)
 	if (build->workers != NULL)
 		scan = gpusort_gin_workers_scan(build->workers, build->heap);
 	build->collection = gpusort_gin_collect(build->heap, build->index, build->info, scan,
-											true, memory);
+											nworkers, memory);
 	build->nlive = build->collection->nlive;
 	build->overflow = build->collection->overflow;
 	if (build->workers != NULL)
@@ -110,10 +110,13 @@ write_index(GsGinBuild *build)
 		gpusort_gin_workers_pages(build->workers);
 	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, build->collection->order,
 												   queue);
+	GsProgress *progress = build->collection->progress;
 	uint64		tids[GPUSORT_TID_BATCH];
 	uint64		nkeys = 0;
 	GsGinKey	key;
 
+	progress->rows_sorted = progress->rows_read;
+	progress->phase = GS_PHASE_RETURNING;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
 								 gpusort_gin_keys_entries(build->collection->keys));
 	while (gpusort_gin_merge_next(merge, &key))
@@ -128,6 +131,7 @@ write_index(GsGinBuild *build)
 			build->nentries += count;
 		}
 		gpusort_gin_writer_end_key(writer);
+		progress->rows_returned = (int64) build->nentries;
 		if (++nkeys % KEYS_PER_REPORT == 0)
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE,
 										 (int64) build->nentries);

@@ -16,6 +16,7 @@
 #include "utils/memutils.h"
 
 #include "index/gin_collect.h"
+#include "index/index_rows.h"
 #include "work.h"
 
 /* The part of the memory that buffers of runs have. */
@@ -23,6 +24,9 @@
 
 /* Keys of a column of most rows fit into so many. */
 #define FIRST_KEYS			64
+
+/* The number of rows between two reports of the memory. */
+#define ROWS_PER_REPORT		1024
 
 /* The memory that extraction keeps from row to row. */
 #define EXTRACTION_BYTES	((Size) 64 * 1024)
@@ -42,15 +46,27 @@ typedef struct GsGinCollector
  * ----------------------------------------------------------------
  */
 
+/* For the view of progress. */
+static void
+show_memory(GsGinCollection *collection)
+{
+	collection->progress->memory_bytes = gpusort_gin_keys_bytes(collection->keys);
+	collection->progress->file_bytes = gpusort_gin_runs_bytes(collection->runs);
+}
+
 static void
 write_run(GsGinCollector *collector)
 {
 	GsGinCollection *collection = collector->collection;
 
+	collection->progress->phase = GS_PHASE_WRITING_RUN;
+	show_memory(collection);
 	gpusort_gin_keys_sort(collection->keys);
 	gpusort_gin_merge_write(collection->order, collection->keys, NULL, 0,
 							collection->runs);
 	gpusort_gin_keys_reset(collection->keys);
+	collection->progress->phase = GS_PHASE_READING;
+	show_memory(collection);
 }
 
 /* Make room for so many keys of a row. */
@@ -171,11 +187,13 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 		MemoryContextReset(collector->row_context);
 	}
 	MemoryContextSwitchTo(caller);
+	if (++collector->collection->progress->rows_read % ROWS_PER_REPORT == 0)
+		show_memory(collector->collection);
 }
 
 GsGinCollection *
 gpusort_gin_collect(Relation heap, Relation index, IndexInfo *info, TableScanDesc scan,
-					bool progress, Size memory)
+					int nworkers, Size memory)
 {
 	GsGinCollection *collection = palloc0(sizeof(GsGinCollection));
 	GsGinCollector collector = {.collection = collection};
@@ -185,6 +203,8 @@ gpusort_gin_collect(Relation heap, Relation index, IndexInfo *info, TableScanDes
 	collection->keys = gpusort_gin_keys_create(collection->order,
 											   memory - collection->run_memory);
 	collection->runs = gpusort_gin_runs_create(collection->order, NULL);
+	collection->progress = gpusort_progress_begin(CurrentMemoryContext, -1, nworkers,
+												  gpusort_index_rows_estimate(heap));
 	collector.order = collection->order;
 	collector.ncolumns = info->ii_NumIndexAttrs;
 	collector.max_row_keys = FIRST_KEYS;
@@ -195,8 +215,10 @@ gpusort_gin_collect(Relation heap, Relation index, IndexInfo *info, TableScanDes
 												  ALLOCSET_DEFAULT_MAXSIZE);
 
 	/* TIDs have to come in order, so the scan begins with the first block. */
-	collection->nlive = table_index_build_scan(heap, index, info, false, progress, add_row,
-											   &collector, scan);
+	collection->nlive = table_index_build_scan(heap, index, info, false, nworkers >= 0,
+											   add_row, &collector, scan);
+	collection->progress->phase = GS_PHASE_SORTING;
+	show_memory(collection);
 	gpusort_gin_keys_sort(collection->keys);
 	if (gpusort_gin_keys_lacked_memory(collection->keys))
 		collection->overflow = GS_FALLBACK_OUT_OF_MEMORY;

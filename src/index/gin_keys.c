@@ -396,6 +396,12 @@ gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint6
 	return true;
 }
 
+Size
+gpusort_gin_keys_bytes(const GsGinKeys *keys)
+{
+	return keys->memory.budget->used;
+}
+
 bool
 gpusort_gin_keys_lacked_memory(const GsGinKeys *keys)
 {

@@ -31,6 +31,9 @@ extern bool gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 
 /* Has the system had no memory left at any time? */
 extern bool gpusort_gin_keys_lacked_memory(const GsGinKeys *keys);
 
+/* The memory that is in use. */
+extern Size gpusort_gin_keys_bytes(const GsGinKeys *keys);
+
 extern bool gpusort_gin_keys_is_empty(const GsGinKeys *keys);
 
 /* The number of pairs of key and TID that were added, without repeated ones. */

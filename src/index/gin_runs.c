@@ -92,6 +92,12 @@ gpusort_gin_runs_get(const GsGinRuns *runs, uint32 number)
 	return runs->runs[number];
 }
 
+int64
+gpusort_gin_runs_bytes(const GsGinRuns *runs)
+{
+	return runs->file == NULL ? 0 : gpusort_extent_file_kb(runs->file) * 1024;
+}
+
 uint32
 gpusort_gin_runs_count(const GsGinRuns *runs)
 {

@@ -45,6 +45,9 @@ extern void gpusort_gin_runs_end_run(GsGinRuns *runs);
 /* Returns where a run is. */
 extern GsGinRun gpusort_gin_runs_get(const GsGinRuns *runs, uint32 number);
 
+/* The size of their file. */
+extern int64 gpusort_gin_runs_bytes(const GsGinRuns *runs);
+
 extern uint32 gpusort_gin_runs_count(const GsGinRuns *runs);
 
 /* Close the file, and remove it unless it has a target.  Readers must not be used any more. */

@@ -211,7 +211,7 @@ write_keys(GsBuildWorker *worker, const GsGinShared *shared, GsGinResult *result
 	TableScanDesc scan = GPUSORT_BEGIN_SHARED_SCAN(worker->heap,
 												   shm_toc_lookup(worker->toc, KEY_SCAN, false));
 	GsGinCollection *collection = gpusort_gin_collect(worker->heap, worker->index, worker->info,
-													  scan, false, shared->memory);
+													  scan, -1, shared->memory);
 	GsGinRuns  *runs = gpusort_gin_runs_create(collection->order, &target);
 
 	gpusort_gin_merge_write(collection->order, collection->keys, collection->runs,

@@ -58,7 +58,6 @@ memory_is_freed(void *arg)
 {
 	GsSort	   *sort = arg;
 
-	gpusort_progress_end(sort->progress);
 	if (sort->counted && !sort->sorted)
 		gpusort_stats_count_error();
 }
@@ -211,7 +210,8 @@ gpusort_sort_begin(const GsSortSpec *spec)
 	sort->spec = spec;
 	sort->context = context;
 	sort->counted = !spec->nested;
-	sort->progress = gpusort_progress_begin(spec);
+	sort->progress = gpusort_progress_begin(context, spec->index_build ? -1 : spec->plan_node,
+											spec->processes - 1, spec->expected_rows);
 	callback->func = memory_is_freed;
 	callback->arg = sort;
 	MemoryContextRegisterResetCallback(context, callback);

@@ -126,7 +126,7 @@ sub parallel_plans
 }
 
 # Queries whose nodes need sorted rows of the table "halves", with the settings that leave
-# the planner no other way than to sort.
+# the planner no other way than to sort.  Rows of a join come in any order from a Gather.
 our %SORTS_BELOW = (
 	'groups' => [ 'SELECT k, count(*), sum(id), max(t) FROM halves GROUP BY k', 'SET enable_hashagg = off' ],
 	'groups without aggregates' => [ 'SELECT k, t FROM halves GROUP BY k, t', 'SET enable_hashagg = off' ],
@@ -137,12 +137,14 @@ our %SORTS_BELOW = (
 	'windows' => [ 'SELECT id, row_number() OVER w, lag(t) OVER w FROM halves WINDOW w AS (PARTITION BY id % 100 ORDER BY k, id)' ],
 	'windows in two orders' => [ 'SELECT id, rank() OVER (ORDER BY t, id) AS r, sum(f) OVER (PARTITION BY b ORDER BY k, id) FROM halves' ],
 	'windows above groups' => [ 'SELECT k, rank() OVER (ORDER BY k DESC), count(*) FROM halves GROUP BY k', 'SET enable_hashagg = off' ],
-	'a join' => [ 'SELECT a.id, b.t, a.k FROM halves a JOIN halves b USING (id)', 'SET enable_hashjoin = off; SET enable_nestloop = off' ],
-	'a join of equal keys' => [ 'SELECT count(*), sum(a.id::numeric * b.id) FROM halves a JOIN halves b USING (k)',
-		'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off' ],
-	'a full join' => [ 'SELECT a.id, b.id AS other FROM halves a FULL JOIN halves b ON a.id = b.id + 500',
+	'a join' => [ 'SELECT count(*), sum(id * hashtext(t)::int8), count(k) FROM (SELECT a.id, b.t, a.k FROM halves a JOIN halves b USING (id) OFFSET 0) s',
 		'SET enable_hashjoin = off; SET enable_nestloop = off' ],
-	'an anti join' => [ 'SELECT a.id, a.t FROM halves a WHERE NOT EXISTS (SELECT FROM halves b WHERE b.id = a.id AND b.id % 7 > 0)',
+	'a join of equal keys' => [ 'SELECT count(*), sum(a::numeric * b) FROM (SELECT a.id AS a, b.id AS b FROM halves a JOIN halves b USING (k) OFFSET 0) s',
+		'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off' ],
+	'a full join' => [ 'SELECT count(*), sum(a), sum(b), sum(a * b) FROM (SELECT a.id AS a, b.id AS b FROM halves a FULL JOIN halves b ON a.id = b.id + 500 OFFSET 0) s',
+		'SET enable_hashjoin = off; SET enable_nestloop = off' ],
+	'an anti join' => [ 'SELECT count(*), sum(hashtext(t)::int8 * id)
+		FROM (SELECT a.id, a.t FROM halves a WHERE NOT EXISTS (SELECT FROM halves b WHERE b.id = a.id AND b.id % 7 > 0) OFFSET 0) s',
 		'SET enable_hashjoin = off; SET enable_nestloop = off' ],
 	'an array' => [ 'SELECT k, array_agg(t ORDER BY id DESC), count(DISTINCT f) FROM halves GROUP BY k', 'SET enable_hashagg = off' ]);
 
@@ -289,7 +291,6 @@ sub make_halves
 			   repeat(chr(97 + g % 26), g % 40) AS t, g % 5 = 0 AS b, g / 8.0::float8 AS f,
 			   (g * 7919 % 10007)::numeric / 7 AS n
 		FROM generate_series(1, 20000) g;
-		ANALYZE halves;
 	});
 }
 

@@ -138,7 +138,7 @@ as_stock('a window', digest('SELECT id, row_number() OVER (ORDER BY k, id) FROM 
 as_stock($_, digest($SORTS_BELOW{$_}[0]), $SORTS_BELOW{$_}[1], $anywhere) foreach sort keys %SORTS_BELOW;
 as_stock('sorts side by side', digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id OFFSET 0) a
 	UNION ALL SELECT * FROM (SELECT k, id FROM halves ORDER BY k DESC, id OFFSET 0) b'));
-foreach my $nodes ('', 'SET enable_material = off; SET enable_memoize = off')
+foreach my $nodes ('SET enable_indexscan = off', 'SET enable_indexscan = off; SET enable_material = off; SET enable_memoize = off')
 {
 	as_stock("rescans, $nodes", digest('SELECT g, s.id FROM generate_series(1, 4) g
 		CROSS JOIN LATERAL (SELECT id FROM halves WHERE id < 5000 ORDER BY k, id OFFSET 0) s'), $nodes);

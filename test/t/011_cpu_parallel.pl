@@ -16,6 +16,7 @@ my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'},
 	'max_worker_processes = 16', 'max_parallel_workers = 8', 'log_temp_files = 0');
 make_table($node, 20000);
 make_halves($node);
+$node->safe_psql('postgres', 'ANALYZE halves');
 add_stops($node, 7);
 
 # All sorts over a Gather that can be.

@@ -100,6 +100,34 @@ check_phase('run', 'writing a run', $by_operator, \@disk, sub {
 
 	cmp_ok($shown->{rows_read}, '<=', $nrows, "$name: not all rows are read");
 });
+# Index builds have no node.
+foreach my $index ('((stopping(id)))', 'USING gin ((ARRAY[stopping(id)]))')
+{
+	check_phase("index $index", 'reading rows', "CREATE INDEX built ON items $index; DROP INDEX built",
+		['SET max_parallel_maintenance_workers = 0'], sub {
+		my ($name, $shown) = @_;
+
+		is("$shown->{rows_read}, $shown->{rows_sorted}, $shown->{rows_returned}, $shown->{node}", ($stop_at - 1) . ', 0, 0, ', "$name: rows");
+		cmp_ok($shown->{memory_bytes} + $shown->{device_bytes}, '>', 100000, "$name: memory");
+	});
+}
+{
+	my $session = Session($node, 'SET max_parallel_maintenance_workers = 2', 'SET min_parallel_table_scan_size = 0',
+		q{SET maintenance_work_mem = '96MB'}, q{SET stop.phase = 'reading rows'});
+	my $stops;
+
+	$node->safe_psql('postgres', 'CREATE FUNCTION halting_array(id int8) RETURNS int8[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM public.halting(0); RETURN ARRAY[id]; END $$');
+	$stops = hold_stops($node);
+	$session->begin('CREATE INDEX built ON items USING gin (halting_array(id)); DROP INDEX built');
+	wait_for_stop($node, $session, 3);
+	is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_gpusort WHERE leader_pid = ' . $session->pid), 2, 'GIN index: workers');
+	is(progress($session->pid)->{workers_planned}, 2, 'GIN index: the leader says so');
+	$stops->quit;
+	is($session->finish, '', 'GIN index: built');
+	is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_gpusort'), 0, 'GIN index: nothing is left');
+	$session->quit;
+}
 # A cursor waits by itself.
 foreach my $way ([ 'cpu', 'memory_bytes', @cpu ], [ 'gpu', 'device_bytes' ], [ 'disk', 'file_bytes', @disk ])
 {

@@ -57,6 +57,7 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 
 	make_halves($node);
 	$node->safe_psql('postgres', q{
+		ANALYZE halves;
 		CREATE EXTENSION pg_stat_statements;
 		CREATE TABLE template AS SELECT k, id, t FROM halves WHERE id % 2 = 0;
 		CREATE TABLE changing AS SELECT * FROM template;

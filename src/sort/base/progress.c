@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * progress.c
- *		Shows the sorts that run, for pg_stat_progress_gpusort.
+ *		Shows the sorts and index builds that run, for pg_stat_progress_gpusort.
  *
  * Each process has a few slots, found by the number of its PGPROC, so that no lock is
  * needed to get one.  They are in shared memory if the library is in
@@ -123,13 +123,25 @@ find_free_slot(void)
 	return NULL;
 }
 
+/* A MemoryContextCallback. */
+static void
+end_progress(void *arg)
+{
+	free_slot(arg);
+}
+
 GsProgress *
-gpusort_progress_begin(const GsSortSpec *spec)
+gpusort_progress_begin(MemoryContext context, int plan_node, int workers,
+					   double rows_expected)
 {
 	GsProgress *progress = find_free_slot();
+	MemoryContextCallback *callback;
 
 	if (progress == NULL)
 		return &unseen;
+	callback = MemoryContextAlloc(context, sizeof(MemoryContextCallback));
+	callback->func = end_progress;
+	callback->arg = progress;
 	progress->generation++;
 	pg_write_barrier();
 	progress->pid = MyProcPid;
@@ -137,10 +149,10 @@ gpusort_progress_begin(const GsSortSpec *spec)
 		MyProc->lockGroupLeader->pid : 0;
 	progress->database = MyDatabaseId;
 	progress->role = GetSessionUserId();
-	progress->plan_node = spec->index_build ? -1 : spec->plan_node;
-	progress->workers = Max(spec->processes - 1, 0);
+	progress->plan_node = plan_node;
+	progress->workers = Max(workers, 0);
 	progress->phase = GS_PHASE_READING;
-	progress->rows_expected = (int64) Min(spec->expected_rows, 1e18);
+	progress->rows_expected = (int64) Min(rows_expected, 1e18);
 	progress->rows_read = 0;
 	progress->rows_sorted = 0;
 	progress->rows_returned = 0;
@@ -149,14 +161,8 @@ gpusort_progress_begin(const GsSortSpec *spec)
 	progress->file_bytes = 0;
 	pg_write_barrier();
 	progress->generation++;
+	MemoryContextRegisterResetCallback(context, callback);
 	return progress;
-}
-
-void
-gpusort_progress_end(GsProgress *progress)
-{
-	if (progress != &unseen)
-		free_slot(progress);
 }
 
 GsProgress *

@@ -1,17 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * progress.h
- *		Shows the sorts that run, for pg_stat_progress_gpusort.
+ *		Shows the sorts and index builds that run, for pg_stat_progress_gpusort.
  *
  * A sort owns a slot from its begin to its end, and only its process writes to it, by
- * plain stores.  That is cheap enough for each row.
+ * plain stores.  That is cheap enough for each row.  A GIN index has no sort of rows; its
+ * build owns a slot in the same way.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_PROGRESS_H
 #define GPUSORT_PROGRESS_H
-
-#include "sort/base/sort_spec.h"
 
 typedef enum GsProgressPhase
 {
@@ -43,7 +42,9 @@ typedef struct GsProgress
 	int64		rows_expected;
 	int64		rows_read;		/* by this process */
 	int64		rows_sorted;	/* 0 until all are */
-	int64		rows_returned;	/* position of the row returned last, from 1 */
+	int64		rows_returned;	/* position of the row returned last, from 1;
+								 * for a GIN index, pairs of key and TID
+								 * written */
 	int64		memory_bytes;
 	int64		device_bytes;
 	int64		file_bytes;
@@ -54,12 +55,13 @@ extern const char *gpusort_progress_phase_name(GsProgressPhase phase);
 
 /*
  * Get a slot for a sort that begins, or one that nobody sees if this process has too
- * many sorts.  It must be given back by gpusort_progress_end().
+ * many sorts.  It is free again when the memory context is reset or deleted.  'plan_node' is
+ * -1 for an index build; 'workers' is how many can add rows, as planned.
  */
-extern GsProgress *gpusort_progress_begin(const GsSortSpec *spec);
-extern void gpusort_progress_end(GsProgress *progress);
+extern GsProgress *gpusort_progress_begin(MemoryContext context, int plan_node,
+										  int workers, double rows_expected);
 
-/* The slot that nobody sees, which need not be given back. */
+/* The slot that nobody sees. */
 extern GsProgress *gpusort_progress_unseen(void);
 
 /*
