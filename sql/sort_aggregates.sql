@@ -202,14 +202,14 @@ SELECT check_aggs('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f) AS b FR
 RESET jit_above_cost;
 RESET jit;
 
--- processes that sort together
+-- processes that sort together, or write runs if workers get rows in time
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
-SELECT check_aggs('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS a FROM agg_rows');
-SELECT check_aggs('SELECT count(DISTINCT k) AS a FROM agg_rows');
-SELECT check_aggs('SELECT many, count(DISTINCT s) AS a, sum(few) AS b FROM agg_rows GROUP BY many');
+SELECT split_part(check_aggs('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS a FROM agg_rows'), ', temporary', 1);
+SELECT split_part(check_aggs('SELECT count(DISTINCT k) AS a FROM agg_rows'), ', temporary', 1);
+SELECT split_part(check_aggs('SELECT many, count(DISTINCT s) AS a, sum(few) AS b FROM agg_rows GROUP BY many'), ', temporary', 1);
 
 DROP FUNCTION check_aggs, rows_of;
 DROP TABLE agg_rows, no_rows;
