@@ -17,7 +17,8 @@ import statistics
 # settings          of the session, NAME=VALUE
 # session           first (the first time in a new connection), later, or warm (a
 #                   connection that stays, after one run)
-# phase             of the sort, if this is its time alone
+# phase             of the sort, if this is its time alone; processor for the processor time
+#                   of all servers, instead of the time that has passed
 # median_ms min_ms max_ms   the median may be empty where it is not known
 # runs
 # method            the node or the method that has sorted

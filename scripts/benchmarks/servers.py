@@ -4,6 +4,7 @@ The server is set up by the script serve.  Sessions are processes of psql, since
 those of its \\timing: from sending a query to receiving its last row.
 """
 
+import copy
 import os
 import re
 import signal
@@ -49,6 +50,13 @@ class Server:
     def __exit__(self, *_):
         self.serve.stdin.close()
         self.serve.wait()
+
+    def node(self, number, user='postgres'):
+        """Returns the server with this number, from 0, for connections of this user.  It lives
+        as long as this object does."""
+        node = copy.copy(self)
+        node.environment = {**self.environment, 'PGPORT': str(5432 + number), 'PGUSER': user}
+        return node
 
     def psql(self, *arguments, **keywords):
         """Starts psql.  It prints values only, and ends at the first error."""

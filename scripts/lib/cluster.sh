@@ -6,11 +6,12 @@
 #
 # start_cluster exports PGHOST, PGPORT, PGUSER and PGDATABASE.
 
-# start_cluster [SETTING...]: SETTINGs are lines of postgresql.conf.
-start_cluster()
+# make_cluster DIRECTORY [SETTING...]: SETTINGs are lines of postgresql.conf.
+make_cluster()
 {
-	local data=$WORK/data
+	local data=$1
 
+	shift
 	must initdb "$PG_BIN/initdb" -D "$data" -U postgres -A trust -N \
 		--no-locale --encoding=UTF8
 	{
@@ -19,8 +20,27 @@ start_cluster()
 		echo "fsync = off"
 		[ $# -eq 0 ] || printf '%s\n' "$@"
 	} >>"$data/postgresql.conf"
+}
+
+# start_cluster [SETTING...]: makes the cluster WORK/data and starts its server.
+start_cluster()
+{
+	make_cluster "$WORK/data" "$@"
 	start_server
 	export PGHOST=$WORK/tmp PGPORT=5432 PGUSER=postgres PGDATABASE=postgres
+}
+
+# start_more_clusters NUMBER [SETTING...]: makes and starts clusters WORK/data1 and so on.
+# Their servers have sockets in the same directory, with the ports from 5433.
+start_more_clusters()
+{
+	local number
+
+	for ((number = 1; number <= $1; number++)); do
+		make_cluster "$WORK/data$number" "${@:2}" "port = $((5432 + number))"
+		must "start$number" "$PG_BIN/pg_ctl" -D "$WORK/data$number" \
+			-l "$WORK/log/server$number.log" -w -t 600 start
+	done
 }
 
 start_server()

@@ -86,7 +86,8 @@ is_plain_targetlist(const Node *expression)
 	{
 		const TargetEntry *entry = lfirst(lc);
 
-		if (!IsA(entry, TargetEntry) ||
+		/* Nodes of other extensions have lists of lists, which may be empty. */
+		if (entry == NULL || !IsA(entry, TargetEntry) ||
 			!(IsA(entry->expr, Var) || IsA(entry->expr, Const)))
 			return false;
 	}
