@@ -12,6 +12,7 @@ ROWS_SIXTEEN = '2026-11-23-rows-sixteen-cores'
 H100 = '2026-11-24-h100'
 DEFAULTS = '2026-11-23-defaults'
 TPCH = '2026-11-21-tpch'
+TPCH_DEFAULTS = '2026-11-25-tpch'
 DUCKDB = '2026-11-24-duckdb'
 SCALE = '2026-11-25-two-cores-epyc-scale'
 
@@ -107,7 +108,7 @@ def draw_bars(rows, directory):
     bar_picture(directory, 'tpch', [
         ('Questions like those of TPC-H, scale 0.25, work_mem 256 MB',
          items_of(rows, questions, file=TPCH, settings='work_mem=256MB')),
-        ('The same at 4 MB, with two workers', items_of(rows, questions, file=TPCH, settings='work_mem=4MB'))])
+        ('The same at 4 MB, with two workers', items_of(rows, questions, file=TPCH_DEFAULTS))])
     what = {'narrow': 'two int8', 'text': 'texts', 'four_columns': 'four columns'}
     bar_picture(directory, 'duckdb', [
         (title, items_of([row for row in rows if row['who'] == 'duckdb' or row['session'] == 'first'],
