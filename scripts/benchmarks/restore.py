@@ -189,7 +189,7 @@ class Restore:
             print(HEADING.format(database, name, number, spread(stock, 0), spread(ours, 0),
                                  f'{ratio(median(stock), median(ours)):.2f}',
                                  remark if part == 'indexes' else ''), flush=True)
-            for who, taken in ('stock', stock), ('gpu' if self.options.library else 'cpu', ours):
+            for who, taken in ('stock', stock), ('gpu' if self.options.device_library else 'cpu', ours):
                 self.results.add(f'restore_{database}_{part}',
                                  self.options.scale * 100000 if database == 'pgbench' else self.options.rows,
                                  who, taken, workers=self.options.workers, session='first',
@@ -218,7 +218,7 @@ def parse_options(arguments):
                         help='of the dumps (default c)')
     parser.add_argument('-o', dest='settings', action='append', default=[], metavar='SETTING',
                         help='a setting of our sessions, like pg_gpusort.backend=cpu; may be repeated')
-    parser.add_argument('-d', dest='library', metavar='LIBRARY',
+    parser.add_argument('-d', dest='device_library', metavar='LIBRARY',
                         help='device library, like pg_gpusort_cuda; built if there is a GPU')
     parser.add_argument('-p', dest='statements', action='store_true',
                         help='also print the time of each statement of the last restore by each')
@@ -241,12 +241,12 @@ def main(arguments):
                 f'shared_buffers = {options.buffers or servers.memory_mb() // 4}MB',
                 'max_worker_processes = 32', 'max_parallel_workers = 32', 'max_wal_size = 16GB',
                 'checkpoint_timeout = 1h']
-    if options.library:
-        settings.append(f"pg_gpusort.device_library = '{options.library}'")
+    if options.device_library:
+        settings.append(f"pg_gpusort.device_library = '{options.device_library}'")
     with Server(2000 + 50 * options.scale + options.rows // 100, settings,
-                ['-g'] if options.library else []) as server:
+                ['-g'] if options.device_library else []) as server:
         server.sql('CREATE EXTENSION pg_gpusort')
-        results = Results(options.csv, servers.machine(server, servers.gpus() if options.library else ''))
+        results = Results(options.csv, servers.machine(server, servers.gpus() if options.device_library else ''))
         restore = Restore(options, server, results)
         for database in databases:
             restore.make_dump(database)

@@ -93,6 +93,14 @@ class Scale:
         self.results = results
         self.failed = []
 
+    def run(self):
+        """The parts have set_up(), settings(), which checks what settings do, and lines()."""
+        self.set_up()
+        self.open()
+        self.settings()
+        self.lines()
+        self.close()
+
     def open(self):
         self.sessions = {role: Session(self.server.node(0, role), role, '') for role in SETTINGS}
 
@@ -248,13 +256,6 @@ class Citus(Scale):
         self.check("an index of a columnar table is built by PostgreSQL", self.counts()[1] == before)
         node.sql('DROP TABLE columns')
 
-    def run(self):
-        self.set_up()
-        self.open()
-        self.settings()
-        self.lines()
-        self.close()
-
 
 # ---- postgres_fdw ----
 
@@ -312,13 +313,6 @@ class Fdw(Scale):
                    'GpuSort' in self.explain(query.format('tuned')))
         self.check('others: sorted there, and merged', 'Merge Append' in self.explain(query.format('plain')))
         self.check('stock merges in either case', 'Merge Append' in self.explain(query.format('tuned'), role='stock'))
-
-    def run(self):
-        self.set_up()
-        self.open()
-        self.settings()
-        self.lines()
-        self.close()
 
 
 # ---- The program ----
