@@ -22,6 +22,10 @@ CHILD=
 # Commands to run when the script ends, the last one first.
 AT_EXIT=()
 
+# The process that the traps are for.  A signal that reaches a child before the child has
+# dropped its parent's traps runs them there, and it must not clean up what is in use.
+TRAPS_OF=$BASHPID
+
 # The caller's environment must not affect our servers or make.
 for name in "${!PG@}" MAKEFLAGS MAKELEVEL MFLAGS; do
 	[ "$name" = PG_CONFIG ] || unset "$name"
@@ -49,6 +53,7 @@ clean_up()
 {
 	local command
 
+	[ "$BASHPID" = "$TRAPS_OF" ] || return
 	trap '' INT TERM HUP
 	set +e
 	end_child
