@@ -7,6 +7,8 @@
  */
 #include "compat.h"
 
+#include <unistd.h>
+
 #include "access/genam.h"
 #include "access/table.h"
 #include "access/xact.h"
@@ -19,6 +21,7 @@
 #include "tcop/tcopprot.h"
 
 #include "index/build_workers.h"
+#include "sort/base/progress.h"
 #include "sort/memory/shared_sort.h"
 
 /* Keys of the parts of shared memory. */
@@ -53,6 +56,25 @@ static const char *
 query_text(void)
 {
 	return debug_query_string != NULL ? debug_query_string : "";
+}
+
+/*
+ * A worker costs processor time: it has to start, and rows that several processes sort together
+ * are written once more.  If no processor is idle, that slows all sessions, as when pg_restore
+ * builds indexes in several jobs.
+ */
+int
+gpusort_build_workers_useful(Relation heap, int nplanned)
+{
+	int			nprocessors = (int) sysconf(_SC_NPROCESSORS_ONLN);
+	int			nbusy;
+
+	if (nplanned == 0 || nprocessors < 1 || RelationGetParallelWorkers(heap, -1) != -1)
+		return nplanned;
+	nbusy = gpusort_progress_busy_others();
+	if (nbusy == 0)
+		return nplanned;
+	return Min(nplanned, Max(nprocessors - 1 - nbusy, 0));
 }
 
 void

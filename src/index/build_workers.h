@@ -40,6 +40,12 @@ typedef struct GsBuildWorker
 /* Keys of the parts of a kind of index begin with this one. */
 #define GPUSORT_BUILD_FIRST_KEY	UINT64CONST(16)
 
+/*
+ * Returns how many of the planned workers a build should use: fewer if processors are busy with
+ * other sorts and builds, unless the table's storage parameter parallel_workers is set.
+ */
+extern int	gpusort_build_workers_useful(Relation heap, int nplanned);
+
 /* ---- The leader, in this order ---- */
 
 /* Enter parallel mode.  'function' is the workers' main function. */

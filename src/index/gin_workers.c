@@ -84,8 +84,9 @@ is_parallel_safe(Relation index)
 	return true;
 }
 
-int
-gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info)
+/* Returns how many workers PostgreSQL plans or, before PostgreSQL 18, would plan for a btree. */
+static int
+plan_workers(Relation heap, Relation index, const IndexInfo *info)
 {
 	if (info->ii_ParallelWorkers > 0)
 		return info->ii_ParallelWorkers;
@@ -93,6 +94,12 @@ gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info)
 		RelationUsesLocalBuffers(heap) || !is_parallel_safe(index))
 		return 0;
 	return plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index));
+}
+
+int
+gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info)
+{
+	return gpusort_build_workers_useful(heap, plan_workers(heap, index, info));
 }
 
 static void

@@ -27,6 +27,7 @@
 
 #include "heap/heap_rows.h"
 #include "index/btree_loader.h"
+#include "index/build_workers.h"
 #include "index/index_build.h"
 #include "index/index_rows.h"
 #include "index/index_workers.h"
@@ -55,6 +56,7 @@ typedef struct GsIndexBuild
 	bool		by_tid;			/* is the TID a sort key, as workers need? */
 	bool		together;		/* do the processes sort without a GPU? */
 	GsIndexWorkers *workers;	/* or NULL */
+	int			nworkers;		/* that may be started */
 	bool		awaited;		/* have they put all of their rows? */
 	GsFallback	failure;		/* why rows of workers are missing */
 	TupleTableSlot *slot;		/* for rows of the sort */
@@ -76,15 +78,15 @@ static bool
 wants_workers(GsIndexBuild *build)
 {
 	GsSortSpec *spec = &build->spec;
-	int			nworkers = build->info->ii_ParallelWorkers;
 
-	if (nworkers == 0)
+	build->nworkers = gpusort_build_workers_useful(build->heap, build->info->ii_ParallelWorkers);
+	if (build->nworkers == 0)
 		return false;
 	if (gpusort_gpu_session_check(spec->expected_rows, spec->input.repeat) == GS_FALLBACK_NONE)
 		return true;
 	if (gpusort_warm_memory_shared_limit() == 0)
 		return false;
-	spec->processes = 1 + nworkers;
+	spec->processes = 1 + build->nworkers;
 	return true;
 }
 
@@ -176,7 +178,6 @@ enter_phase(int phase, int64 nrows)
 static void
 start_workers(GsIndexBuild *build)
 {
-	int			nworkers = build->info->ii_ParallelWorkers;
 	GsIndexTarget target = {0};
 
 	if (!build->by_tid)
@@ -185,13 +186,13 @@ start_workers(GsIndexBuild *build)
 	if (!target.gpu)
 	{
 		if (build->spec.processes == 0 ||
-			!gpusort_sort_run_set(build->sort, nworkers, false, true, &target.runs))
+			!gpusort_sort_run_set(build->sort, build->nworkers, false, true, &target.runs))
 			return;
 		target.shared = gpusort_sort_shared(build->sort);
 	}
 	build->workers =
 		gpusort_index_workers_start(build->heap, build->index, build->info,
-									build->rows, &build->spec, &target, nworkers);
+									build->rows, &build->spec, &target, build->nworkers);
 	build->together = !target.gpu && build->workers != NULL;
 }
 

@@ -212,6 +212,28 @@ foreach my $level ('replica', 'minimal')
 	leaves_nothing($node, 'memory that ends');
 }
 
+# ---- Processors that are busy ----
+
+# A build that finds a sort for each processor has no workers, unless the table says how many.
+{
+	my $processors = `getconf _NPROCESSORS_ONLN` + 0;
+	my $holder = Session($node, 'SELECT pg_advisory_lock(77)');
+	my $planned = q{SET min_parallel_table_scan_size = 0; SET maintenance_work_mem = '256MB'; ALTER TABLE items RESET (parallel_workers)};
+
+	$session->run($planned);
+	by_several('idle processors', '(k, t)');
+	my @sorts = map { Session($node, 'SET pg_gpusort.debug_require = node') } 1 .. $processors;
+	$_->begin('SELECT g FROM generate_series(1, 3) g, pg_advisory_lock_shared(77) ORDER BY g') foreach @sorts;
+	becomes_true($node, "SELECT count(*) = $processors FROM pg_stat_progress_gpusort WHERE phase = 'reading rows'");
+	is(as_stock('busy processors', '(k, t)'), '0', 'busy processors: by one process');
+	$session->run('ALTER TABLE items SET (parallel_workers = 3)');
+	by_several('busy processors, parallel_workers', '(k, t)');
+	$holder->quit;
+	$_->finish foreach @sorts;
+	$_->quit foreach @sorts;
+	$session->run('RESET ALL');
+}
+
 # ---- Ends in each phase ----
 
 # A worker that sorts stops whatever phase the leader is in.

@@ -200,6 +200,33 @@ gpusort_progress_read(int number, GsProgress *copy)
 	return false;
 }
 
+static bool
+is_busy(const GsProgress *progress)
+{
+	return progress->phase != GS_PHASE_RETURNING || progress->plan_node == -1;
+}
+
+int
+gpusort_progress_busy_others(void)
+{
+	GsProgress	progress;
+	int			counted = -1;	/* the last process that was counted */
+	int			result = 0;
+
+	for (int i = 0; i < nslots; i++)
+	{
+		int			process = i / SLOTS_PER_PROCESS;
+
+		if (process != counted && gpusort_progress_read(i, &progress) &&
+			progress.pid != MyProcPid && is_busy(&progress))
+		{
+			counted = process;
+			result++;
+		}
+	}
+	return result;
+}
+
 /* ----------------------------------------------------------------
  *		shared memory
  * ----------------------------------------------------------------

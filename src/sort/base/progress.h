@@ -71,6 +71,13 @@ extern GsProgress *gpusort_progress_unseen(void);
 extern int	gpusort_progress_slots(void);
 extern bool gpusort_progress_read(int number, GsProgress *copy);
 
+/*
+ * Returns how many other processes are busy with sorts or index builds, workers of parallel
+ * plans included.  Those that return the rows of a query do not count, since they may wait
+ * for the client.
+ */
+extern int	gpusort_progress_busy_others(void);
+
 /* Called once by _PG_init(). */
 extern void gpusort_progress_init(void);
 
