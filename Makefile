@@ -138,6 +138,7 @@ OBJS = \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
+	src/plan/test_custom_scan.o \
 	src/index/page_queue.o \
 	src/index/build_workers.o \
 	src/index/index_rows.o \

@@ -44,6 +44,9 @@ my %statements = (
 	'MERGE' => [ 'BEGIN; SET LOCAL enable_hashjoin = off; SET LOCAL enable_nestloop = off',
 		'MERGE INTO changing c USING halves h ON h.id = c.id WHEN MATCHED THEN DELETE
 		WHEN NOT MATCHED THEN INSERT (k, id) VALUES (h.k, h.id); SELECT count(*), sum(id) FROM changing', 'ROLLBACK' ],
+	'a scan of another module' => [ 'SELECT test_custom_scan()', 'SELECT id, t FROM custom WHERE id > 7 ORDER BY t, id;
+		SELECT id, lag(id) OVER (PARTITION BY k % 10 ORDER BY id) FROM custom ORDER BY 1;
+		SELECT count(*), sum(c.id) FROM custom c JOIN (SELECT DISTINCT k FROM custom) d USING (k)', '' ],
 	'COPY' => [ '', 'COPY (SELECT k, id FROM halves ORDER BY n DESC, id) TO STDOUT', '' ]);
 
 # Each of these is loaded before us, which means that its hooks are called by ours, and after us.
@@ -61,6 +64,8 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 		CREATE EXTENSION pg_stat_statements;
 		CREATE TABLE template AS SELECT k, id, t FROM halves WHERE id % 2 = 0;
 		CREATE TABLE changing AS SELECT * FROM template;
+		CREATE TABLE custom AS SELECT * FROM template;
+		CREATE FUNCTION test_custom_scan() RETURNS void LANGUAGE c AS 'pg_gpusort', 'gpusort_test_custom_scan';
 		CREATE FUNCTION looping() RETURNS text LANGUAGE plpgsql AS $$
 			DECLARE r record; result text := '';
 			BEGIN
@@ -92,6 +97,9 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 		unlike($results[0], qr/ERROR/, "$loaded, $name: stock");
 		is($results[$_], $results[0], "$loaded, $name: rows, " . (qw(stock ours JIT parallel))[$_]) foreach 1 .. 3;
 	}
+
+	like($node->safe_psql('postgres', "$ours; SELECT test_custom_scan(); EXPLAIN (COSTS OFF) SELECT * FROM custom ORDER BY t"),
+		qr/Custom Scan \(GpuSort\).*-> +Custom Scan \(TestScan\) on custom/s, "$loaded: a sort over a scan of another module");
 
 	# ---- What the others see ----
 
