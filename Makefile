@@ -51,7 +51,9 @@ OBJS = \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \
 	src/key/key_comparison.o \
+	src/service/device_trial.o \
 	src/service/device_check.o \
+	src/service/device_speed.o \
 	src/service/device_library.o \
 	src/service/device_record.o \
 	src/service/device_use.o \

@@ -23,6 +23,7 @@
 bool		gpusort_enable = true;
 bool		gpusort_enable_index_build = true;
 int			gpusort_backend = GS_BACKEND_AUTO;
+int			gpusort_gpu_min_rows = -1;
 int			gpusort_min_rows = 100000;
 int			gpusort_min_index_rows = 10000;
 int			gpusort_work_mem = -1;
@@ -227,6 +228,13 @@ gpusort_settings_init(void)
 							 GS_BACKEND_AUTO, backend_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.gpu_min_rows",
+							"Sets the minimum estimated number of rows for a sort to use a GPU, if pg_gpusort.backend is \"auto\".",
+							"-1 means as many as make a GPU faster than the CPU, as measured when the GPU was opened.",
+							&gpusort_gpu_min_rows,
+							-1, -1, INT_MAX,
+							PGC_USERSET, GUC_EXPLAIN,
+							NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_rows",
 							"Sets the minimum estimated number of rows for a sort to be taken over.",
 							"0 means that every eligible sort is taken over.",

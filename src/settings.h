@@ -36,6 +36,7 @@ typedef enum GsWholeTuplesSetting
 extern bool gpusort_enable;
 extern bool gpusort_enable_index_build;
 extern int	gpusort_backend;	/* GsBackendSetting */
+extern int	gpusort_gpu_min_rows;	/* -1: as the service has measured */
 extern int	gpusort_min_rows;
 extern int	gpusort_min_index_rows; /* or gpusort_min_rows, if that is lower */
 extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */

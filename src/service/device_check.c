@@ -14,6 +14,7 @@
 #include "compat.h"
 
 #include "service/device_check.h"
+#include "service/device_trial.h"
 
 /*
  * More rows than one thread block of a GPU sorts, so that blocks must exchange
@@ -23,14 +24,6 @@
 #define CHECK_CHUNK_ROWS	4096
 
 #define CHECK_WORDS			2
-
-/* A row consists of its number, from which its key is computed. */
-typedef struct GsCheckRows
-{
-	uint64		keys[CHECK_WORDS][CHECK_ROWS];
-	uint64		rows[CHECK_ROWS];
-	uint64		sorted[CHECK_CHUNK_ROWS];
-} GsCheckRows;
 
 /*
  * Make keys in no particular order, some of them equal.  Only a few bits vary,
@@ -61,119 +54,61 @@ is_in_order(uint64 a, uint64 b)
 	return a < b;
 }
 
-static GsStatus
-put_rows(const GsDeviceApi * api, GsSession * session, GsCheckRows *check)
+/* A row consists of its number, from which its key is computed. */
+static void
+make_rows(const GsTrial *trial)
 {
-	GsTicket	ticket;
-	GsStatus	status;
-	GsChunk		chunk = {
-		.struct_size = sizeof(GsChunk),
-		.rows = CHECK_ROWS,
-		.data = check->rows,
-		.data_bytes = sizeof(check->rows)
-	};
-
-	for (uint64 row = 0; row < CHECK_ROWS; row++)
+	for (uint32 row = 0; row < trial->rows; row++)
 	{
 		uint64		key[CHECK_WORDS];
 
 		make_key(row, key);
 		for (int w = 0; w < CHECK_WORDS; w++)
-			check->keys[w][row] = key[w];
-		check->rows[row] = row;
+			trial->keys[w][row] = key[w];
+		trial->numbers[row] = row;
 	}
-	for (int w = 0; w < CHECK_WORDS; w++)
-		chunk.keys[w] = (const uint64_t *) check->keys[w];
-	status = api->session_put(session, &chunk, &ticket);
-	return status == GPUSORT_OK ? api->session_wait(session, ticket) : status;
 }
 
 /*
- * Read the sorted rows back, and check them.  If they are in strictly
- * ascending order and their number is right, none of them is missing.
+ * Are the sorted rows right?  If they are in strictly ascending order and their number is
+ * right, none of them is missing.
  */
-static GsStatus
-check_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
-		   GsCheckRows *check, bool *right)
+static bool
+rows_are_right(const GsTrial *trial, uint32 returned)
 {
-	uint64		count = 0;
-	uint64		last = 0;
-
-	*right = true;
-	for (uint64 c = 0; c < chunks && *right; c++)
+	if (returned != trial->rows)
+		return false;
+	for (uint32 i = 0; i < returned; i++)
 	{
-		GsSortedChunk target = {
-			.struct_size = sizeof(GsSortedChunk),
-			.data = check->sorted
-		};
-		GsTicket	ticket;
-		GsStatus	status = api->session_get(session, c, &target, &ticket);
-
-		if (status == GPUSORT_OK)
-			status = api->session_wait(session, ticket);
-		if (status != GPUSORT_OK)
-			return status;
-		for (uint32 i = 0; i < target.rows && *right; i++)
-		{
-			uint64		row = check->sorted[i];
-
-			*right = row < CHECK_ROWS && (count == 0 || is_in_order(last, row));
-			last = row;
-			count++;
-		}
+		if (trial->sorted[i] >= trial->rows ||
+			(i > 0 && !is_in_order(trial->sorted[i - 1], trial->sorted[i])))
+			return false;
 	}
-	*right = *right && count == CHECK_ROWS;
-	return GPUSORT_OK;
-}
-
-static GsStatus
-sort_rows(const GsDeviceApi * api, GsDevice * device, GsCheckRows *check, bool *right)
-{
-	GsSessionOptions options = {
-		.struct_size = sizeof(GsSessionOptions),
-		.key_words = CHECK_WORDS,
-		.row_layout = GPUSORT_ROWS_FIXED,
-		.row_width = sizeof(uint64),
-		.chunk_rows = CHECK_CHUNK_ROWS,
-		.chunk_bytes = sizeof(check->sorted),
-		.expected_rows = CHECK_ROWS
-	};
-	GsSessionResult result = {0};
-	GsSession  *session;
-	GsStatus	status = api->session_begin(device, &options, &session);
-
-	if (status != GPUSORT_OK)
-		return status;
-	status = put_rows(api, session, check);
-	if (status == GPUSORT_OK)
-		status = api->session_sort(session, &result);
-	if (status == GPUSORT_OK)
-		status = check_rows(api, session, result.chunks, check, right);
-	api->session_end(session);
-	return status;
+	return true;
 }
 
 GsStatus
 gpusort_device_check_run(const GsDeviceApi * api, GsDevice * device, char *message,
 						 Size message_bytes)
 {
-	GsCheckRows *check = malloc(sizeof(GsCheckRows));
-	bool		right = false;
+	GsTrial		trial;
+	uint32		returned;
 	GsStatus	status;
 
-	if (check == NULL)
+	if (!gpusort_device_trial_make(&trial, CHECK_ROWS, CHECK_WORDS, CHECK_CHUNK_ROWS))
 	{
 		strlcpy(message, "out of memory", message_bytes);
 		return GPUSORT_HOST_MEMORY;
 	}
-	status = sort_rows(api, device, check, &right);
-	free(check);
+	make_rows(&trial);
+	status = gpusort_device_trial_sort(api, device, &trial, trial.rows, &returned);
 	if (status != GPUSORT_OK)
 		strlcpy(message, api->device_message(device), message_bytes);
-	else if (!right)
+	else if (!rows_are_right(&trial, returned))
 	{
 		strlcpy(message, "it sorted test rows incorrectly", message_bytes);
 		status = GPUSORT_DEVICE_ERROR;
 	}
+	gpusort_device_trial_free(&trial);
 	return status;
 }

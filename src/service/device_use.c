@@ -16,6 +16,7 @@
 #include "service/device_check.h"
 #include "service/device_library.h"
 #include "service/device_record.h"
+#include "service/device_speed.h"
 #include "service/device_use.h"
 
 /* Device memory that is left free, because allocations are rounded up. */
@@ -88,6 +89,28 @@ gpusort_device_use_memory(int d)
  * ----------------------------------------------------------------
  */
 
+/*
+ * Measure a device, unless an earlier process has.  The result is part of what the state of
+ * the device announces.
+ */
+static GsStatus
+measure_speed(int d, char *message)
+{
+	GsDevice   *device = devices.use[d].device;
+	GsDeviceSpeed *shared = &gpusort_service->devices[d].speed;
+	GsDeviceSpeed speed;
+	GsStatus	status;
+
+	if (shared->cpu_row_ns > 0)
+		return GPUSORT_OK;
+	status = gpusort_device_speed_measure(devices.api, device, &speed);
+	if (status == GPUSORT_OK)
+		*shared = speed;
+	else
+		strlcpy(message, devices.api->device_message(device), GPUSORT_MESSAGE_BYTES);
+	return status;
+}
+
 /* Prepare a device that was just opened, and check that it sorts. */
 static GsStatus
 prepare_device(int d, char *message)
@@ -98,6 +121,8 @@ prepare_device(int d, char *message)
 
 	status = gpusort_device_check_run(devices.api, device, message,
 									  GPUSORT_MESSAGE_BYTES);
+	if (status == GPUSORT_OK)
+		status = measure_speed(d, message);
 	if (status != GPUSORT_OK)
 		return status;
 

@@ -13,11 +13,13 @@
 #include "compat.h"
 
 #include "storage/latch.h"
+#include "utils/float.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
 
 #include "service/fault.h"
 #include "service/service_client.h"
+#include "service/service_status.h"
 #include "settings.h"
 #include "work.h"
 
@@ -71,6 +73,15 @@ gpusort_client_availability(void)
 			break;
 	}
 	return GS_FALLBACK_SERVICE_FAILED;
+}
+
+double
+gpusort_client_min_rows(void)
+{
+	GsDeviceSpeed speed;
+
+	return gpusort_service_get_speed(&speed) ? gpusort_device_speed_min_rows(&speed) :
+		get_float8_infinity();
 }
 
 Size

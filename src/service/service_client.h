@@ -33,6 +33,12 @@ typedef struct GsClientOptions
 /* Returns GS_FALLBACK_NONE if sessions can be opened, otherwise the reason. */
 extern GsFallback gpusort_client_availability(void);
 
+/*
+ * Returns from how many rows on a sort takes less time on one of the devices than on the CPU,
+ * as measured when they were opened, or infinity.  Call it only if there is a service.
+ */
+extern double gpusort_client_min_rows(void);
+
 /* Returns the size of a pool chunk.  Call it only if there is a service. */
 extern Size gpusort_client_chunk_bytes(void);
 

@@ -23,6 +23,7 @@
 #include "storage/latch.h"
 
 #include "gpusort_device.h"
+#include "service/device_speed.h"
 
 /* Maximum number of concurrent sessions, and of GPUs. */
 #define GPUSORT_SLOTS			64
@@ -202,6 +203,7 @@ typedef struct GsServiceDevice
 	char		logged[GPUSORT_MESSAGE_BYTES];	/* last logged reason why it
 												 * could not be opened */
 	GsDeviceInfo info;			/* only the ordinal is set until it was opened */
+	GsDeviceSpeed speed;		/* measured when it was first opened */
 	pg_atomic_uint64 free_memory;
 	pg_atomic_uint64 used_memory;	/* by sessions and working space */
 	pg_atomic_uint32 sessions;

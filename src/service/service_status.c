@@ -65,6 +65,27 @@ gpusort_service_get_device(int n, GsDeviceRow *row)
 }
 
 bool
+gpusort_service_get_speed(GsDeviceSpeed *speed)
+{
+	bool		found = false;
+
+	for (int d = 0; gpusort_service != NULL &&
+		 d < (int) pg_atomic_read_u32(&gpusort_service->ndevices); d++)
+	{
+		GsServiceDevice *device = &gpusort_service->devices[d];
+
+		if (pg_atomic_read_u32(&device->state) != GS_DEVICE_USED)
+			continue;
+		pg_read_barrier();		/* the state announces the speed */
+		if (!found || gpusort_device_speed_min_rows(&device->speed) <
+			gpusort_device_speed_min_rows(speed))
+			*speed = device->speed;
+		found = true;
+	}
+	return found;
+}
+
+bool
 gpusort_service_get_status(GsServiceStatus *status)
 {
 	GsService  *service = gpusort_service;

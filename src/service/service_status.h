@@ -8,6 +8,8 @@
 #ifndef GPUSORT_SERVICE_STATUS_H
 #define GPUSORT_SERVICE_STATUS_H
 
+#include "service/device_speed.h"
+
 typedef struct GsDeviceRow
 {
 	int			ordinal;
@@ -43,6 +45,12 @@ typedef struct GsServiceStatus
 	int64		chunks_in_use;
 	int64		chunk_bytes;
 } GsServiceStatus;
+
+/*
+ * Get the measurements of the device in use that is worth using with the fewest rows.  Returns
+ * false if there is none.
+ */
+extern bool gpusort_service_get_speed(GsDeviceSpeed *speed);
 
 /* Returns false if there is no GPU service. */
 extern bool gpusort_service_get_status(GsServiceStatus *status);

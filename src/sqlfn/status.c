@@ -7,6 +7,8 @@
  */
 #include "compat.h"
 
+#include <math.h>
+
 #include "catalog/pg_authid.h"
 #include "fmgr.h"
 #include "funcapi.h"
@@ -96,6 +98,22 @@ service_message(const GsServiceStatus *service)
 		service->message : "<insufficient privilege>";
 }
 
+/* Add what was measured of the GPU, if there is one. */
+static void
+put_speed(ReturnSetInfo *result)
+{
+	GsDeviceSpeed speed;
+	double		rows;
+
+	if (!gpusort_service_get_speed(&speed))
+		return;
+	rows = gpusort_device_speed_min_rows(&speed);
+	put_status(result, "gpu_min_rows", isinf(rows) ? NULL : psprintf("%.0f", ceil(rows)));
+	put_status(result, "gpu_session_us", psprintf("%.0f", speed.session_us));
+	put_status(result, "gpu_row_ns", psprintf("%.1f", speed.gpu_row_ns));
+	put_status(result, "cpu_row_ns", psprintf("%.1f", speed.cpu_row_ns));
+}
+
 /* Add the state of the GPU service, if there is one. */
 static void
 put_service_status(ReturnSetInfo *result)
@@ -115,6 +133,7 @@ put_service_status(ReturnSetInfo *result)
 	put_number(result, "pool_chunks", service.chunks);
 	put_number(result, "pool_chunks_in_use", service.chunks_in_use);
 	put_number(result, "pool_chunk_bytes", service.chunk_bytes);
+	put_speed(result);
 }
 
 static void

@@ -56,6 +56,24 @@ like($node->safe_psql('postgres', "$on_gpu " . $explain =~ s/TIMING OFF/TIMING O
 	'EXPLAIN, phases');
 is($node->safe_psql('postgres', $gpu_sorts), '2|40000', 'pg_stat_gpusort');
 sorts_like_stock($node, 'on the GPU', $on_gpu);
+# What was measured, and what "auto" makes of it.
+{
+	my $auto = q{SET pg_gpusort.backend = auto; SET pg_gpusort.gpu_min_rows};
+	my $few = qr/GPU Not Used: too few rows to gain from a GPU/;
+	my $measured = status_of($node, 'gpu_min_rows');
+	my %ns = map { $_ => status_of($node, $_) } qw(cpu_row_ns gpu_row_ns gpu_session_us);
+
+	like($ns{$_}, qr/^\d+(\.\d)?$/, "gpusort_status(): $_") foreach sort keys %ns;
+	cmp_ok($ns{cpu_row_ns}, '>', 0, 'gpusort_status(): the CPU takes some time');
+	# On the borders the numbers that are shown do not tell.
+	is($measured eq '', $ns{gpu_row_ns} > $ns{cpu_row_ns}, 'gpusort_status(): whether a GPU gains')
+	  if $ns{gpu_row_ns} != $ns{cpu_row_ns};
+	cmp_ok($measured, '>=', 1e6 / $ns{cpu_row_ns}, 'gpusort_status(): more rows than what the service takes') if $measured ne '';
+	like($node->safe_psql('postgres', "$auto = 20001; $explain"), $few, 'gpu_min_rows: too few');
+	unlike($node->safe_psql('postgres', "$auto = 20000; $on_gpu $explain"), $few, 'gpu_min_rows: enough');
+	my $default = $node->safe_psql('postgres', "$auto = -1; $explain");
+	ok($measured ne '' && $measured <= 20000 ? $default !~ $few : $default =~ $few, 'gpu_min_rows: as measured');
+}
 holds_nothing($node, 'after sorts');
 is(status_of($node, 'device_process_pid'), $device_pid, 'all that with one device process');
 

@@ -29,13 +29,6 @@
 #include "sort/gpu/gpu_session.h"
 #include "work.h"
 
-/*
- * With fewer rows than this, "auto" does not use a GPU.  It is twice the number at
- * which an H200 was as fast as the CPU.  Opening a session and waiting for the device
- * take about two milliseconds.
- */
-#define MIN_GPU_ROWS		100000
-
 /* Sorted chunks that are requested before they are needed. */
 #define CHUNKS_AHEAD		(GPUSORT_SLOT_CHUNKS - 1)
 
@@ -129,6 +122,13 @@ struct GsGpuSession
 	char	   *next_rest_row;
 };
 
+/* With fewer rows, a sort takes less time on the CPU. */
+static double
+min_rows(void)
+{
+	return gpusort_gpu_min_rows >= 0 ? gpusort_gpu_min_rows : gpusort_client_min_rows();
+}
+
 GsFallback
 gpusort_gpu_session_check(double rows, GsInputRepeat repeat)
 {
@@ -141,7 +141,7 @@ gpusort_gpu_session_check(double rows, GsInputRepeat repeat)
 		return reason;
 	if (repeat == GS_INPUT_ONCE)
 		return GS_FALLBACK_INPUT_ONCE;
-	if (gpusort_backend == GS_BACKEND_AUTO && rows < MIN_GPU_ROWS)
+	if (gpusort_backend == GS_BACKEND_AUTO && rows < min_rows())
 		return GS_FALLBACK_GPU_FEW_ROWS;
 	return GS_FALLBACK_NONE;
 }
