@@ -360,6 +360,11 @@ open_sink(GsNodeState *node)
 	node->sink = gpusort_sink_find(gather);
 	if (node->sink == NULL)
 		return;
+	if (node->sort == NULL && !gpusort_debug_stock_ties)
+	{
+		gpusort_sink_open_bounded(node->sink, node->bound);
+		return;
+	}
 	in_order = gpusort_sink_keeps_order(gather);
 	ahead = gpusort_sink_may_go_ahead(gather);
 	if (node->sort != NULL &&

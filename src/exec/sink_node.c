@@ -20,8 +20,11 @@
  *   if it participates, has put its rows into the GpuSort's sort, where they
  *   stay in memory.
  *
- * If neither is possible, or if a GPU session is lost, the sink returns its
+ * If none of these is possible, or if a GPU session is lost, the sink returns its
  * input to the Gather.
+ *
+ * If a Limit above wants only a few rows, the GpuSort keeps them in a heap.  So does
+ * each sink then, which returns the first rows of its process to the Gather.
  *
  *-------------------------------------------------------------------------
  */
@@ -40,6 +43,7 @@
 #include "exec/row_source.h"
 #include "exec/sink_node.h"
 #include "sort/base/sort_stats.h"
+#include "sort/bounded_sort.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 #include "work.h"
@@ -48,6 +52,7 @@
 typedef enum GsSinkMode
 {
 	GS_SINK_CLOSED,				/* returns them to the Gather */
+	GS_SINK_FIRST_ROWS,			/* returns the first of them to the Gather */
 	GS_SINK_GPU,
 	GS_SINK_CPU					/* a shared sort, or runs */
 } GsSinkMode;
@@ -62,7 +67,7 @@ typedef struct GsSinkShared
 	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
 	struct GsSharedSort *shared_sort;	/* for GS_SINK_CPU, or NULL */
 	GsRunSetHandle runs;
-	int64		bound;			/* rows wanted of each run; 0 for all */
+	int64		bound;			/* rows wanted of each process; 0 for all */
 	bool		whole_tuples;	/* how the sort keeps rows */
 	pg_atomic_uint32 failure;	/* GsFallback */
 } GsSinkShared;
@@ -75,8 +80,11 @@ struct GsSinkState
 	bool		done;			/* has this process added its rows? */
 	bool		may_go_ahead;	/* see gpusort_sink_is_ahead() */
 	bool		ahead;
-	int64		nrows;			/* rows that this process has added */
+	int64		nrows;			/* rows that this process has added, or
+								 * returned for GS_SINK_FIRST_ROWS */
 	GsSort	   *sort;			/* the leader's sort, for GS_SINK_CPU */
+	GsBoundedSort *first_rows;	/* for GS_SINK_FIRST_ROWS, while it returns
+								 * rows */
 	GsSinkShared local;			/* the leader's settings */
 	GsSinkShared *shared;		/* the settings in force: in shared memory if
 								 * there are workers, else 'local' */
@@ -202,6 +210,15 @@ gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	sink->local.shared_sort = gpusort_sort_shared(sort);
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.runs = runs;
+	sink->local.bound = bound;
+	tell_workers(sink, sink->shared);
+}
+
+void
+gpusort_sink_open_bounded(GsSinkState *sink, int64 bound)
+{
+	sink->ahead = false;
+	sink->local.mode = GS_SINK_FIRST_ROWS;
 	sink->local.bound = bound;
 	tell_workers(sink, sink->shared);
 }
@@ -497,6 +514,68 @@ forward_row(GsSinkState *sink)
 	return ExecStoreVirtualTuple(slot);
 }
 
+/* GsInput.next of a heap. */
+static TupleTableSlot *
+execute_input(void *arg)
+{
+	return ExecProcNode(outerPlanState((GsSinkState *) arg));
+}
+
+/* Keep the first rows of the input in a heap. */
+static void
+keep_first_rows(GsSinkState *sink)
+{
+	MemoryContext caller =
+		MemoryContextSwitchTo(sink->css.ss.ps.state->es_query_cxt);
+	GsSortSpec	spec = {
+		.input.next = execute_input,
+		.input.arg = sink
+	};
+
+	sink->first_rows =
+		gpusort_bounded_sort(&spec, &sink->spec.keys,
+							 sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
+							 sink->shared->bound);
+	sink->nrows = 0;
+	MemoryContextSwitchTo(caller);
+}
+
+static void
+end_first_rows(GsSinkState *sink)
+{
+	/* The slot's columns point into the memory of the heap. */
+	ExecClearTuple(sink->css.ss.ss_ScanTupleSlot);
+	if (sink->first_rows != NULL)
+		gpusort_bounded_end(sink->first_rows);
+	sink->first_rows = NULL;
+}
+
+/* Returns the next one of the first rows, in order. */
+static TupleTableSlot *
+next_first_row(GsSinkState *sink)
+{
+	TupleTableSlot *slot = sink->css.ss.ss_ScanTupleSlot;
+
+	if (sink->done)
+		return ExecClearTuple(slot);
+	if (sink->first_rows == NULL)
+		keep_first_rows(sink);
+
+	/* The heap must not be asked for more rows than it was told to keep. */
+	if (sink->nrows < sink->shared->bound)
+	{
+		gpusort_bounded_next(sink->first_rows, true, slot);
+		if (!TupIsNull(slot))
+		{
+			sink->nrows++;
+			return slot;
+		}
+	}
+	end_first_rows(sink);
+	sink->done = true;
+	return slot;
+}
+
 static TupleTableSlot *
 gpusort_sink_exec(CustomScanState *css)
 {
@@ -505,6 +584,8 @@ gpusort_sink_exec(CustomScanState *css)
 	CHECK_FOR_INTERRUPTS();
 	if (sink->shared->mode == GS_SINK_CLOSED)
 		return forward_row(sink);
+	if (sink->shared->mode == GS_SINK_FIRST_ROWS)
+		return next_first_row(sink);
 	if (sink->done)
 		return ExecClearTuple(css->ss.ss_ScanTupleSlot);
 	take_rows(sink);
@@ -516,6 +597,7 @@ gpusort_sink_exec(CustomScanState *css)
 static void
 gpusort_sink_end(CustomScanState *css)
 {
+	end_first_rows((GsSinkState *) css);
 	ExecEndNode(outerPlanState(css));
 }
 
@@ -524,6 +606,7 @@ gpusort_sink_rescan(CustomScanState *css)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
+	end_first_rows(sink);
 	sink->done = false;
 	sink->ahead = false;
 	if (outerPlanState(css)->chgParam == NULL)
@@ -613,7 +696,7 @@ added_rows(const GsSinkState *sink)
 {
 	int64		nrows = sink->nrows;
 
-	if (sink->local.mode == GS_SINK_CLOSED)
+	if (sink->local.mode != GS_SINK_GPU && sink->local.mode != GS_SINK_CPU)
 		return -1;
 	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
 	{

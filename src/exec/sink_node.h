@@ -33,18 +33,19 @@ extern PlanState *gpusort_sink_input(GsSinkState *sink);
 extern bool gpusort_sink_keeps_order(const PlanState *gather);
 
 /*
- * Called by the leader before the Gather is executed.  An open sink returns no
- * rows.  open_gpu() makes all processes put their rows into a GPU session.
- * open_cpu() makes the processes sort together, or else workers write runs and the
- * leader put its rows into 'sort'; 'bound' is that of the sort's specification.
- * 'whole_tuples' says how the sort keeps rows.  close() makes the sink return its
- * rows to the Gather.
+ * Called by the leader before the Gather is executed.  open_gpu() makes all processes
+ * put their rows into a GPU session.  open_cpu() makes the processes sort together, or
+ * else workers write runs and the leader put its rows into 'sort'; 'bound' is that of
+ * the sort's specification.  'whole_tuples' says how the sort keeps rows.  In both cases
+ * the sink returns no rows.  open_bounded() makes it return only the first 'bound' rows
+ * of each process to the Gather, and close() all of them.
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
 								  GsClientHandle handle);
 extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsRunSetHandle runs,
 								  int64 bound, bool may_go_ahead);
+extern void gpusort_sink_open_bounded(GsSinkState *sink, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
 /* Can the leader return rows while the other processes are still sorting? */

@@ -113,18 +113,15 @@ passes_columns_on(const Gather *gather)
 }
 
 /*
- * Make the processes below a Gather put their rows into the sort directly,
- * unless the bound is not known yet.  In that case the rows might go to a heap
- * instead.
+ * Make the processes below a Gather put their rows into the sort directly.  If a
+ * LIMIT turns out to want only a few rows, each process will return these.
  */
 static void
-add_sink(Sort *sort, const GsSortCandidate *candidate,
-		 const PlannedStmt *statement)
+add_sink(Sort *sort, const PlannedStmt *statement)
 {
 	Gather	   *gather = (Gather *) sort->plan.lefttree;
 
 	if (IsA(gather, Gather) && !gather->single_copy &&
-		candidate->bound != GPUSORT_UNKNOWN_BOUND &&
 		passes_columns_on(gather))
 		gather->plan.lefttree = (Plan *)
 			gpusort_plan_sink(sort, gather->plan.lefttree,
@@ -158,7 +155,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	}
 	candidate.repeat = gpusort_input_repeat(sort->plan.lefttree,
 											context->statement->subplans);
-	add_sink(sort, &candidate, context->statement);
+	add_sink(sort, context->statement);
 	return (Plan *) gpusort_plan_from_sort(sort, candidate.repeat);
 }
 

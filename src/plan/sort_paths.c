@@ -26,7 +26,6 @@
 #include "optimizer/tlist.h"
 #include "utils/selfuncs.h"
 
-#include "exec/limit_bound.h"
 #include "plan/agg_paths.h"
 #include "plan/async_append.h"
 #include "plan/sort_cost.h"
@@ -46,20 +45,6 @@ add_ordered_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 	if (sort->pathtarget != target)
 		sort = apply_projection_to_path(root, ordered_rel, sort, target);
 	add_path(ordered_rel, sort);
-}
-
-/*
- * Will the bound of the final ORDER BY be known only at execution?  Then the
- * sort might turn into a heap, which cannot take its input from sinks.
- */
-static bool
-bound_is_unknown(const PlannerInfo *root)
-{
-	const Query *query = root->parse;
-
-	return gpusort_limit_bound_estimate(query->limitCount, query->limitOffset,
-										query->limitOption) ==
-		GPUSORT_UNKNOWN_BOUND;
 }
 
 /*
@@ -122,8 +107,7 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	if (pathkeys == NIL || root->upper_targets[UPPERREL_ORDERED] == NULL ||
 		pathkeys_contained_in(pathkeys, input->pathkeys))
 		return;
-	if (!bound_is_unknown(root) && ordered_rel->consider_parallel &&
-		partial != NULL)
+	if (ordered_rel->consider_parallel && partial != NULL)
 		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, input_rel,
 												   partial,
 												   input->rows, pathkeys,

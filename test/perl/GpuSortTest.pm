@@ -16,7 +16,7 @@ use Time::HiRes 'usleep';
 our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans
   wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_halves make_distributions
   ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
-  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW
+  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW %LATE_LIMITS
   end_session error_of_end wait_for_end);
 
 # How often a test looks whether something has come, and the microseconds in between.
@@ -147,6 +147,16 @@ our %SORTS_BELOW = (
 		FROM (SELECT a.id, a.t FROM halves a WHERE NOT EXISTS (SELECT FROM halves b WHERE b.id = a.id AND b.id % 7 > 0) OFFSET 0) s',
 		'SET enable_hashjoin = off; SET enable_nestloop = off' ],
 	'an array' => [ 'SELECT k, array_agg(t ORDER BY id DESC), count(DISTINCT f) FROM halves GROUP BY k', 'SET enable_hashagg = off' ]);
+
+# Sorts of that table with a LIMIT whose value is known only when they begin.
+our %LATE_LIMITS = (
+	'a few rows' => 'SELECT * FROM (SELECT k, id, t FROM halves ORDER BY k, id LIMIT (SELECT 10)) s',
+	'a few rows behind others' => 'SELECT * FROM (SELECT id, t FROM halves ORDER BY k DESC, id LIMIT (SELECT 30) OFFSET (SELECT 300)) s',
+	'nearly all rows' => 'SELECT * FROM (SELECT k, id, t FROM halves ORDER BY k, id LIMIT (SELECT 19000)) s',
+	'more rows than there are' => 'SELECT * FROM (SELECT k, id FROM halves ORDER BY k, id LIMIT (SELECT 50000)) s',
+	'all rows but the first' => 'SELECT * FROM (SELECT k, id, t FROM halves ORDER BY k, id LIMIT (SELECT NULL::int8) OFFSET (SELECT 1)) s',
+	'another number each time' => 'SELECT g, s.id FROM (VALUES (1, 7), (2, 19000), (3, 2), (4, NULL), (5, 90)) v (g, n)
+		CROSS JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT v.n) s');
 
 # start_gpu_node NAME, SETTING...: starts such a server, and waits until the service is
 # ready.

@@ -145,6 +145,7 @@ foreach my $nodes ('SET enable_indexscan = off', 'SET enable_indexscan = off; SE
 	as_stock("rescans of parts, $nodes", digest('SELECT g, s.id FROM generate_series(1, 4) g
 		CROSS JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s'), $nodes);
 }
+as_stock("LIMIT: $_", digest($LATE_LIMITS{$_}), 'SET enable_material = off', $anywhere) foreach sort keys %LATE_LIMITS;
 like($session->run("EXPLAIN (ANALYZE, BUFFERS OFF) $sorts{'fixed rows'}"),
 	qr/Sort Method: gpu onesweep.*Sort Phases.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink.*rows=0(\.00)? .*loops=4.*\n *Rows Sent: 20000\n *->.*Seq Scan on big.*rows=5000(\.00)? .*loops=4/s,
 	'EXPLAIN ANALYZE');

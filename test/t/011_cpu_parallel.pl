@@ -158,6 +158,20 @@ foreach my $memory ('64MB', '256kB')
 like($session->run("$in_memory; SET enable_material = off; EXPLAIN (ANALYZE) SELECT g, s.id FROM generate_series(1, 4) g
 	LEFT JOIN LATERAL (SELECT id FROM halves ORDER BY k, id LIMIT 19000) s ON true"),
 	qr/Limit .* loops=4.*GpuSortSink.*Rows Sent: 20000\n/s, 'a Limit that is started again');
+foreach my $name (sort keys %LATE_LIMITS)
+{
+	my $settings = 'SET enable_material = off';
+
+	as_stock("LIMIT: $name", digest($LATE_LIMITS{$name}), $settings, $ours);
+	as_stock("LIMIT: $name, 256kB", digest($LATE_LIMITS{$name}), "$settings; $leaderless; SET pg_gpusort.work_mem = '256kB'", $ours);
+}
+
+# Each process has more than ten rows, and passes on no more.
+$session->run($parallel);
+like(run_together("$ours; EXPLAIN (ANALYZE) SELECT k, id FROM halves $together ORDER BY k, id LIMIT (SELECT 10)"),
+	qr/GpuSort\) .*rows=10(\.00)? .*Gather .*rows=40(\.00)? .*GpuSortSink\) .*rows=10(\.00)? loops=4\)/s, 'a LIMIT of a few rows: each process returns these');
+is(run_together("SELECT id FROM halves $together ORDER BY k, id LIMIT (SELECT 10)"),
+	$session->run("$stock; SELECT id FROM halves ORDER BY k, id LIMIT 10"), 'a LIMIT of a few rows of each process');
 $session->run("RESET ALL; $parallel; $in_memory");
 is($session->run(join('; ', 'BEGIN', "DECLARE c SCROLL CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
 	'MOVE 19000 IN c', 'FETCH BACKWARD 5 FROM c', 'FETCH ALL FROM c', 'COMMIT')),
