@@ -137,6 +137,7 @@ OBJS = \
 	src/plan/agg_order.o \
 	src/plan/agg_paths.o \
 	src/plan/async_append.o \
+	src/plan/setop_paths.o \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \

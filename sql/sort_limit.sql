@@ -96,7 +96,9 @@ SELECT reason, s.sorts - coalesce(b.sorts, 0) AS sorts
 FROM pg_stat_gpusort_fallbacks s LEFT JOIN before b USING (reason) WHERE reason ~ 'LIMIT';
 SET pg_gpusort.debug_require = node;
 
--- parallel workers are told of the bound
+-- parallel workers that sort are told of the bound; with enable_sort = off there are no
+-- paths over sorts at GpuSort's cost, and the plan has the sorts of a Gather Merge
+SET enable_sort = off;
 SET max_parallel_workers_per_gather = 2;
 SET min_parallel_table_scan_size = 0;
 SET parallel_setup_cost = 0;
@@ -149,7 +151,7 @@ DECLARE
 BEGIN
 	SELECT string_agg(DISTINCT node, ', ' ORDER BY node) INTO plan
 	FROM explain_lines(ids_of(query, '(1, 1::int8, 0::int8), (2, 2, 0)')) l,
-		 substring(l, '(Gather Merge|Gather|Merge Append|Append|Subquery Scan|GpuSort|WindowAgg)') node;
+		 substring(l, '(Gather Merge|Gather|Merge Append|Append|Subquery Scan|GpuSortSink|GpuSort|WindowAgg)') node;
 	PERFORM setseed(0.7);
 	FOR i IN 1..3 LOOP
 		SELECT string_agg(format('(%s, %s::int8, %s::int8)', j, word[1 + floor(random() * cardinality(word))::int],
@@ -176,6 +178,12 @@ SELECT check_rescans('SELECT id FROM limited ORDER BY k, id FETCH FIRST (v.n) RO
 SELECT check_rescans('SELECT id FROM limited_parts ORDER BY k, id LIMIT v.n OFFSET v.skip');
 SELECT check_rescans('(SELECT id, k FROM limited ORDER BY k, id) UNION ALL (SELECT id, k FROM limited_parts ORDER BY k DESC, id) LIMIT v.n');
 SELECT check_rescans('SELECT id * 10000 + row_number() OVER (ORDER BY k, id ROWS UNBOUNDED PRECEDING) AS id FROM limited LIMIT v.n OFFSET v.skip');
+-- the same with sinks
+RESET enable_sort;
+SET enable_gathermerge = off;
+SELECT check_rescans('SELECT id FROM limited ORDER BY k, id LIMIT v.n OFFSET v.skip');
+SELECT check_rescans('SELECT id FROM limited_parts ORDER BY k, id LIMIT v.n OFFSET v.skip');
+RESET enable_gathermerge;
 SET max_parallel_workers_per_gather = 0;
 SELECT check_rescans('SELECT id FROM limited ORDER BY k, id LIMIT v.n OFFSET v.skip');
 SELECT check_rescans('SELECT id FROM limited WHERE id % 3 <> v.n % 3 ORDER BY k, id LIMIT v.n');

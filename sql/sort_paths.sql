@@ -65,6 +65,24 @@ SELECT check_rows('SELECT DISTINCT few, many FROM facts ORDER BY many DESC, few'
 SELECT check_rows('SELECT DISTINCT ON (many) many, id FROM facts ORDER BY many, id DESC');
 SELECT count(*), sum(many), sum(few) FROM (SELECT DISTINCT many, few FROM facts) s;
 
+-- set operations: of many values and of few, with hash tables and without
+EXPLAIN (COSTS OFF) SELECT many FROM facts UNION SELECT id FROM facts;
+SELECT check_rows('SELECT many FROM facts UNION SELECT id FROM facts');
+SELECT check_rows('SELECT few FROM facts UNION SELECT few + 1 FROM facts');
+SELECT check_rows('SELECT many, few FROM facts WHERE id % 2 = 0 UNION SELECT other::int, few FROM facts UNION SELECT id, 7 FROM facts');
+SELECT check_rows('SELECT few, count(*) AS n FROM facts GROUP BY few UNION SELECT id, other FROM facts');
+SELECT check_rows('SELECT FROM facts UNION SELECT FROM small');
+SET enable_hashagg = off;
+SELECT query, check_rows(query) ~ '^same [0-9]+ rows, [1-9] GpuSort' AS same FROM (VALUES
+	('SELECT many, d FROM facts INTERSECT SELECT many, d FROM facts WHERE id % 3 = 0'),
+	('SELECT few, d FROM facts INTERSECT ALL SELECT few, d FROM facts WHERE id % 3 = 0'),
+	('SELECT many FROM facts EXCEPT SELECT id FROM facts'),
+	('SELECT few, pad FROM facts EXCEPT ALL SELECT few, pad FROM facts WHERE id % 3 = 0'),
+	('(SELECT many FROM facts UNION SELECT few FROM facts) EXCEPT SELECT id::int8 FROM facts WHERE id % 5 = 0'),
+	('(SELECT many FROM facts EXCEPT SELECT few FROM facts) UNION ALL SELECT kind FROM small'),
+	('SELECT id, many FROM facts EXCEPT SELECT id, kind FROM small')) v (query);
+RESET enable_hashagg;
+
 -- of columns that depend on each other the planner expects far too many groups;
 -- its own statistics of them are believed
 CREATE TABLE dependent AS

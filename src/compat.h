@@ -453,4 +453,52 @@ typedef struct Instrumentation GsNodeInstrumentation;
 	} while (0)
 #endif
 
+/*
+ * The path of a Unique node; renamed in 19.  Needs nodes/pathnodes.h.
+ */
+#if PG_VERSION_NUM >= 190000
+typedef struct UniquePath GsUniquePath;
+#define GPUSORT_IS_UNIQUE_PATH(path)	IsA(path, UniquePath)
+#else
+typedef struct UpperUniquePath GsUniquePath;
+#define GPUSORT_IS_UNIQUE_PATH(path)	IsA(path, UpperUniquePath)
+#endif
+
+/*
+ * Makes an AppendPath without an order.  In 19 its inputs are members of a struct.  Needs
+ * optimizer/pathnode.h.
+ */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_APPEND_PATH(root, rel, paths, partial_paths, workers, parallel_aware) \
+	create_append_path(root, rel, \
+					   (AppendPathInput) {.subpaths = paths, \
+					   .partial_subpaths = partial_paths}, \
+					   NIL, NULL, workers, parallel_aware, -1)
+#else
+#define GPUSORT_APPEND_PATH(root, rel, paths, partial_paths, workers, parallel_aware) \
+	create_append_path(root, rel, paths, partial_paths, NIL, NULL, workers, \
+					   parallel_aware, -1)
+#endif
+
+/*
+ * The inputs of a SetOpPath, the columns by which it compares rows, and a path for the
+ * same operation over other inputs, which are sorted.  Up to 17 there is one input, which
+ * appends the rows of two relations.  Need optimizer/pathnode.h.
+ */
+#if PG_VERSION_NUM >= 180000
+#define GPUSORT_SETOP_INPUTS(setop)	list_make2((setop)->leftpath, (setop)->rightpath)
+#define GPUSORT_SETOP_CLAUSES(setop)	((setop)->groupList)
+#define GPUSORT_SORTED_SETOP_PATH(root, rel, setop, inputs) \
+	create_setop_path(root, rel, linitial(inputs), lsecond(inputs), (setop)->cmd, \
+					  SETOP_SORTED, (setop)->groupList, (setop)->numGroups, \
+					  (setop)->path.rows)
+#else
+#define GPUSORT_SETOP_INPUTS(setop)	list_make1((setop)->subpath)
+#define GPUSORT_SETOP_CLAUSES(setop)	((setop)->distinctList)
+#define GPUSORT_SORTED_SETOP_PATH(root, rel, setop, inputs) \
+	create_setop_path(root, rel, linitial(inputs), (setop)->cmd, SETOP_SORTED, \
+					  (setop)->distinctList, (setop)->flagColIdx, -1, \
+					  (setop)->numGroups, (setop)->path.rows)
+#endif
+
 #endif							/* GPUSORT_COMPAT_H */

@@ -467,3 +467,18 @@ gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 		if (sorts[i] != NULL)
 			lower_sort(sorts[i], excess);
 }
+
+bool
+gpusort_cost_prefer_to_agg(PlannerInfo *root, Path *path, Path *sort,
+						   AggPath *agg, const AggClauseCosts *costs,
+						   double groups)
+{
+	Path	   *const sorts[2] = {sort, NULL};
+	Path	   *certain = (Path *)
+		create_agg_path(root, agg->path.parent, agg->subpath,
+						agg->path.pathtarget, AGG_HASHED, AGGSPLIT_SIMPLE,
+						agg->groupClause, agg->qual, costs, groups);
+
+	gpusort_cost_prefer(path, sorts, certain);
+	return path->total_cost <= certain->total_cost;
+}

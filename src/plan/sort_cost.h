@@ -75,6 +75,18 @@ extern void gpusort_cost_prefer(Path *path, Path *const sorts[2],
 								const Path *hash);
 
 /*
+ * The same for a path over 'sort' that replaces a hash table of groups, of which only
+ * 'groups' are certain.  If the planner expects too many, it charges the hash table for
+ * memory or files that it does not need.  Returns false if 'path' is not worth adding,
+ * because the hash table would be cheaper with only these groups.  'costs' are those of
+ * the aggregates, or NULL.
+ */
+extern bool gpusort_cost_prefer_to_agg(PlannerInfo *root, Path *path, Path *sort,
+									   AggPath *agg,
+									   const AggClauseCosts *costs,
+									   double groups);
+
+/*
  * Lower the costs of 'path' so that it is preferred to one that costs 'other'.
  * 'sort' is the sort made here below 'path', or 'path' itself.
  */

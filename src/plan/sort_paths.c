@@ -5,7 +5,8 @@
  *
  * Swapping Sorts in finished plans speeds up only those sorts that the planner
  * chose at stock PostgreSQL's cost.  This adds paths over sorts at GpuSort's
- * cost for the final ORDER BY, for groups, DISTINCT and window functions.  A
+ * cost for the final ORDER BY, for groups, DISTINCT and window functions; those for
+ * set operations are in setop_paths.c.  A
  * sort can then win against an index scan, a hash table or a Gather Merge
  * where it is the faster way.  The paths have the same shape as those that the
  * planner makes itself, except that a sort can be over a Gather, if it is cheaper
@@ -28,6 +29,7 @@
 
 #include "plan/agg_paths.h"
 #include "plan/async_append.h"
+#include "plan/setop_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
@@ -202,35 +204,24 @@ certain_groups(PlannerInfo *root, const List *exprs, double rows,
 }
 
 /*
- * Lower the cost of a path over a sort so that it is preferred to 'best', the
- * planner's best path, if that is a hash table which costs more than the
- * planner charges.  Returns false if the path is not worth adding, because the
- * hash table would be cheaper with only the groups that are certain.  If the
- * planner expects too many groups, it charges the hash table for memory or
- * files that it does not need.
+ * Is a path over a sort worth adding, if 'best' is the planner's best path?  Its cost is
+ * lowered if that is a hash table which costs more than the planner charges.
  */
 static bool
 prefer_to_hash_table(PlannerInfo *root, Path *path, Path *sort, Path *best,
 					 const AggClauseCosts *costs)
 {
-	Path	   *const sorts[2] = {sort, NULL};
-	const AggPath *agg = (const AggPath *) best;
+	AggPath    *agg = (AggPath *) best;
 	List	   *exprs;
 
-	if (IsA(best, AggPath) && agg->aggstrategy == AGG_HASHED &&
-		agg->aggsplit == AGGSPLIT_SIMPLE)
-	{
-		exprs = get_sortgrouplist_exprs(agg->groupClause, root->processed_tlist);
-		best = (Path *)
-			create_agg_path(root, best->parent, agg->subpath,
-							best->pathtarget, AGG_HASHED, AGGSPLIT_SIMPLE,
-							agg->groupClause, agg->qual, costs,
-							certain_groups(root, exprs, agg->subpath->rows,
-										   agg->numGroups));
-		gpusort_cost_prefer(path, sorts, best);
-		return path->total_cost <= best->total_cost;
-	}
-	return true;
+	if (!IsA(best, AggPath) || agg->aggstrategy != AGG_HASHED ||
+		agg->aggsplit != AGGSPLIT_SIMPLE)
+		return true;
+	exprs = get_sortgrouplist_exprs(agg->groupClause, root->processed_tlist);
+	return gpusort_cost_prefer_to_agg(root, path, sort, agg, costs,
+									  certain_groups(root, exprs,
+													 agg->subpath->rows,
+													 agg->numGroups));
 }
 
 /* Make a path that groups the rows of 'sort'. */
@@ -424,8 +415,11 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (prev_create_upper_paths_hook)
 		prev_create_upper_paths_hook(root, stage, input_rel, output_rel,
 									 extra);
-	if (!gpusort_enable || gpusort_debug_hide || !enable_sort ||
-		input_rel == NULL || input_rel->cheapest_total_path == NULL ||
+	if (!gpusort_enable || gpusort_debug_hide || !enable_sort)
+		return;
+	if (stage == UPPERREL_SETOP)
+		gpusort_setop_paths_add(root, output_rel);
+	if (input_rel == NULL || input_rel->cheapest_total_path == NULL ||
 		input_rel->cheapest_total_path->rows < gpusort_min_rows)
 		return;
 	switch (stage)

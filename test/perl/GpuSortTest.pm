@@ -146,7 +146,16 @@ our %SORTS_BELOW = (
 	'an anti join' => [ 'SELECT count(*), sum(hashtext(t)::int8 * id)
 		FROM (SELECT a.id, a.t FROM halves a WHERE NOT EXISTS (SELECT FROM halves b WHERE b.id = a.id AND b.id % 7 > 0) OFFSET 0) s',
 		'SET enable_hashjoin = off; SET enable_nestloop = off' ],
-	'an array' => [ 'SELECT k, array_agg(t ORDER BY id DESC), count(DISTINCT f) FROM halves GROUP BY k', 'SET enable_hashagg = off' ]);
+	'an array' => [ 'SELECT k, array_agg(t ORDER BY id DESC), count(DISTINCT f) FROM halves GROUP BY k', 'SET enable_hashagg = off' ],
+	'a union' => [ 'SELECT k, t FROM halves UNION SELECT id % 900, t FROM halves WHERE id % 3 > 0', 'SET enable_hashagg = off' ],
+	'a union of three' => [ 'SELECT k, id FROM halves UNION SELECT id, k FROM halves UNION SELECT 7, 8 FROM halves', 'SET enable_hashagg = off' ],
+	'an intersection' => [ 'SELECT k, t FROM halves WHERE id > 50 INTERSECT SELECT k, t FROM halves WHERE id % 3 > 0', 'SET enable_hashagg = off' ],
+	'an intersection of all rows' => [ 'SELECT b, f FROM halves INTERSECT ALL SELECT b, f FROM halves WHERE id % 3 > 0', 'SET enable_hashagg = off' ],
+	'a difference' => [ 'SELECT t, k FROM halves EXCEPT SELECT t, k FROM halves WHERE id % 3 > 0', 'SET enable_hashagg = off' ],
+	'a difference of all rows' => [ 'SELECT k FROM halves EXCEPT ALL SELECT id FROM halves WHERE id % 3 > 0', 'SET enable_hashagg = off' ],
+	'a union within a difference' => [ '(SELECT id, k FROM halves UNION SELECT k, id FROM halves) EXCEPT SELECT id::int8, 7 FROM halves', 'SET enable_hashagg = off' ],
+	'an intersection within a union' => [ '(SELECT id, k FROM halves INTERSECT SELECT id, k FROM halves WHERE b) UNION SELECT k::int8, id FROM halves WHERE id < 900',
+		'SET enable_hashagg = off' ]);
 
 # Sorts of that table with a LIMIT whose value is known only when they begin.
 our %LATE_LIMITS = (

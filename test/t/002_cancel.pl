@@ -125,14 +125,14 @@ foreach my $work_mem ('64kB', '256MB')
 }
 
 # In parallel workers, each of which sorts: the leader or a worker is ended while
-# they read their input, or while the leader returns rows and they wait for it.  Workers put
-# no rows into a sort of the leader if the bound is not known when the plan is made.
+# they read their input, or while the leader returns rows and they wait for it.  With
+# enable_sort = off no path lets workers put their rows into a sort of the leader.
 $node->safe_psql('postgres', q{
 	CREATE FUNCTION slow(k int8) RETURNS int8 LANGUAGE plpgsql PARALLEL SAFE
 		AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN k; END $$});
 my %in_workers = (
-	'drain' => [ 'SELECT k, id FROM big WHERE slow(k) IS NOT NULL ORDER BY 1, 2 LIMIT (SELECT 300000)', 'parallel worker', 'PgSleep' ],
-	'emit' => [ 'SELECT k, id, pg_sleep(0.001) FROM (SELECT k, id FROM big ORDER BY 1, 2 LIMIT (SELECT 300000)) s',
+	'drain' => [ 'SELECT k, id FROM big WHERE slow(k) IS NOT NULL ORDER BY 1, 2 LIMIT 300000', 'parallel worker', 'PgSleep' ],
+	'emit' => [ 'SELECT k, id, pg_sleep(0.001) FROM (SELECT k, id FROM big ORDER BY 1, 2 LIMIT 300000) s',
 		'parallel worker', 'MessageQueueSend' ]);
 my %ends = (
 	'timeout' => qr/57014: canceling statement due to statement timeout/,
@@ -147,7 +147,7 @@ foreach my $phase (sort keys %in_workers)
 
 	foreach my $end (sort keys %ends)
 	{
-		my $session = Session($node, @settings, parallel_plans(2));
+		my $session = Session($node, @settings, parallel_plans(2, 'enable_sort = off'));
 		my $name = "workers, $phase, $end";
 
 		like($session->run("EXPLAIN $query"), qr/Gather Merge.*GpuSort/s, "$name: GpuSort");

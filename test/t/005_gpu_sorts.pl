@@ -195,10 +195,10 @@ sub fallbacks
 not_on_gpu('volatile function', 'SELECT * FROM (SELECT volatile_id(id) AS i, k FROM big OFFSET 0) s ORDER BY k, i',
 	qr/Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s);
 {
-	# Sorts in workers, since the bound is not known when the plan is made.
-	my $limited = digest('SELECT k, id FROM big ORDER BY k, id LIMIT (SELECT 19000)');
+	# Sorts in workers, since no path lets them put their rows into a sort of the leader.
+	my $limited = digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id LIMIT 19000) s');
 
-	$session->run(parallel_plans(2, 'parallel_leader_participation = off'));
+	$session->run(parallel_plans(2, 'parallel_leader_participation = off', 'enable_sort = off'));
 	$session->run("$anywhere; SET pg_gpusort.backend = gpu");
 	like($session->run("$explain $limited"),
 		qr/Gather Merge.*GpuSort.*Worker \d:  Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s,
