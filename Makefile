@@ -121,6 +121,7 @@ OBJS = \
 	src/exec/incremental_node.o \
 	src/exec/limit_hooks.o \
 	src/exec/sorted_values.o \
+	src/exec/hypothetical_sets.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
 	src/exec/presorted_agg.o \

@@ -11,7 +11,8 @@
  * transition function is built anew.  DISTINCT is left to distinct_rows.c.
  *
  * Ordered-set aggregates sort in their own functions, in all versions.  These
- * functions are replaced with those of percentiles.c.
+ * functions are replaced with those of percentiles.c, and those of hypothetical-set
+ * aggregates with those of hypothetical_sets.c, most of which need no order.
  *
  * That the rows come in order is derived from the plan itself, and not from
  * what the planner has intended, so a Sort that a query asks for will do, too.
@@ -33,6 +34,7 @@
 #include "exec/distinct_rows.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
+#include "exec/hypothetical_sets.h"
 #include "exec/percentiles.h"
 #include "exec/presorted_agg.h"
 #include "settings.h"
@@ -53,6 +55,11 @@ bool
 gpusort_presorted_agg_possible(const Aggref *aggref, Oid transition_oid,
 							   Oid final_oid, bool has_initial)
 {
+	if (aggref->aggkind == AGGKIND_HYPOTHETICAL)
+		return !gpusort_hypothetical_sets_supports(aggref, transition_oid,
+												   final_oid, false) &&
+			gpusort_hypothetical_sets_supports(aggref, transition_oid, final_oid,
+											   true);
 	if (aggref->aggkind != AGGKIND_NORMAL)
 		return gpusort_percentiles_supports(aggref, transition_oid, final_oid);
 	return !GPUSORT_CORE_PRESORTS_AGGS &&
@@ -219,11 +226,47 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
 		!rows_come_in_order(keys, agg->numCols, clauses_of(pertrans->aggref),
 							pertrans->aggref->args))
 		return false;
-	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
+	if (pertrans->aggref->aggkind == AGGKIND_HYPOTHETICAL)
+		gpusort_hypothetical_sets_connect(state, transno);
+	else if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
 		replace_functions(state, transno);
 	else
 		drop_order(pertrans);
 	return true;
+}
+
+/*
+ * Have a hypothetical-set aggregate count its rows if it needs no order.  Returns whether
+ * it does.  No two of them share a transition state.
+ */
+static bool
+leave_out_counted_sort(AggState *state, int transno)
+{
+	AggStatePerTrans pertrans = &state->pertrans[transno];
+
+	for (int a = 0; a < state->numaggs; a++)
+	{
+		const AggStatePerAgg peragg = &state->peragg[a];
+
+		if (peragg->transno == transno &&
+			gpusort_hypothetical_sets_supports(pertrans->aggref,
+											   pertrans->transfn_oid,
+											   peragg->finalfn_oid, false))
+		{
+			gpusort_hypothetical_sets_connect(state, transno);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Is the expression that calls the transition functions compiled? */
+static bool
+is_compiled(const AggState *state)
+{
+	int			flags = state->ss.ps.state->es_jit_flags;
+
+	return (flags & PGJIT_PERFORM) != 0 && (flags & PGJIT_EXPR) != 0;
 }
 
 /*
@@ -244,27 +287,36 @@ build_transitions(AggState *state)
 }
 
 /*
- * Leave out the sorts of an Agg that its input makes superfluous.  Expressions
- * with subplans cannot be built a second time.
+ * Leave out the sorts of an Agg that are superfluous.  Expressions with subplans, and those
+ * of grouping sets, cannot be built a second time.
  */
 static void
 leave_out_sorts(AggState *state)
 {
 	const		Agg *agg = (const Agg *) state->ss.ps.plan;
-	MemoryContext caller;
+	bool		can_build = agg->groupingSets == NIL &&
+		state->ss.ps.subPlan == NIL;
+	bool		in_order;
+	bool		build = false;
 	GsSortKeys	keys;
-	bool		any = false;
+	MemoryContext caller;
 
-	if (agg->aggsplit != AGGSPLIT_SIMPLE || agg->groupingSets != NIL ||
-		(agg->aggstrategy != AGG_PLAIN && agg->aggstrategy != AGG_SORTED) ||
-		state->ss.ps.subPlan != NIL ||
-		!keys_of_input(outerPlanState(state), &keys) ||
-		!starts_with_groups(&keys, agg))
+	if (agg->aggsplit != AGGSPLIT_SIMPLE ||
+		(agg->aggstrategy != AGG_PLAIN && agg->aggstrategy != AGG_SORTED))
 		return;
+	in_order = can_build && keys_of_input(outerPlanState(state), &keys) &&
+		starts_with_groups(&keys, agg);
 	caller = MemoryContextSwitchTo(state->ss.ps.state->es_query_cxt);
 	for (int transno = 0; transno < state->numtrans; transno++)
-		any |= leave_out_sort(state, transno, &keys);
-	if (any)
+	{
+		if (in_order && leave_out_sort(state, transno, &keys))
+			build = true;
+		else if ((can_build || !is_compiled(state)) &&
+				 outerPlanState(state)->plan->plan_rows >= gpusort_min_rows)
+			build |= leave_out_counted_sort(state, transno) &&
+				is_compiled(state);
+	}
+	if (build)
 		build_transitions(state);
 	MemoryContextSwitchTo(caller);
 }

@@ -274,18 +274,28 @@ cost_of_own_sorts(PlannerInfo *root, const Aggref *aggref, double rows,
 	return cpu_operator_cost * (rows * row + groups * OWN_SORT_GROUP);
 }
 
-/* Returns the costs of the sorts of all aggregates that want this order. */
+/*
+ * Returns the costs of the sorts of all aggregates that want this order.  Aggregates that
+ * share a transition state, such as several percentiles of one column, share a sort.
+ */
 static Cost
 cost_of_sorts_by(PlannerInfo *root, const List *pathkeys, double rows,
 				 double groups)
 {
+	Bitmapset  *counted = NULL;
 	Cost		cost = 0;
 	ListCell   *lc;
 
 	foreach(lc, root->agginfos)
-		if (equal(pathkeys, pathkeys_of(root, lfirst(lc))))
-		cost += cost_of_own_sorts(root, GPUSORT_AGGREF_OF((AggInfo *) lfirst(lc)),
-								  rows, groups);
+	{
+		const AggInfo *info = lfirst(lc);
+
+		if (bms_is_member(info->transno, counted) ||
+			!equal(pathkeys, pathkeys_of(root, info)))
+			continue;
+		counted = bms_add_member(counted, info->transno);
+		cost += cost_of_own_sorts(root, GPUSORT_AGGREF_OF(info), rows, groups);
+	}
 	return cost;
 }
 
