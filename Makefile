@@ -97,6 +97,7 @@ OBJS = \
 	src/sort/disk/external_sort.o \
 	src/sort/disk/run_builder.o \
 	src/sort/disk/host_sort.o \
+	src/sort/disk/row_copy.o \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_ties.o \
 	src/sort/bounded_sort.o \

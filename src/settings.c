@@ -24,6 +24,7 @@ bool		gpusort_enable = true;
 bool		gpusort_enable_index_build = true;
 int			gpusort_backend = GS_BACKEND_AUTO;
 int			gpusort_gpu_min_rows = -1;
+int			gpusort_on_gpu_loss = GS_LOSS_COPY;
 int			gpusort_min_rows = 100000;
 int			gpusort_min_index_rows = 10000;
 int			gpusort_work_mem = -1;
@@ -54,6 +55,12 @@ static const struct config_enum_entry backend_options[] = {
 	{"auto", GS_BACKEND_AUTO, false},
 	{"gpu", GS_BACKEND_GPU, false},
 	{"cpu", GS_BACKEND_CPU, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry loss_options[] = {
+	{"copy", GS_LOSS_COPY, false},
+	{"error", GS_LOSS_ERROR, false},
 	{NULL, 0, false}
 };
 
@@ -235,6 +242,13 @@ gpusort_settings_init(void)
 							-1, -1, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_gpusort.on_gpu_loss",
+							 "Sets what happens if a GPU is lost with rows that cannot be read a second time.",
+							 "\"copy\" sorts a copy of them, which is kept until the sort ends. \"error\" keeps none and ends the query with an error.",
+							 &gpusort_on_gpu_loss,
+							 GS_LOSS_COPY, loss_options,
+							 PGC_USERSET, GUC_EXPLAIN,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_rows",
 							"Sets the minimum estimated number of rows for a sort to be taken over.",
 							"0 means that every eligible sort is taken over.",

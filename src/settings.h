@@ -15,6 +15,13 @@ typedef enum GsBackendSetting
 	GS_BACKEND_CPU
 } GsBackendSetting;
 
+/* What happens if a GPU is lost with rows whose input cannot come again. */
+typedef enum GsLossSetting
+{
+	GS_LOSS_COPY,				/* a copy of the rows is sorted */
+	GS_LOSS_ERROR				/* no copy is kept, and the query fails */
+} GsLossSetting;
+
 typedef enum GsRequireSetting
 {
 	GS_REQUIRE_OFF,
@@ -37,6 +44,7 @@ extern bool gpusort_enable;
 extern bool gpusort_enable_index_build;
 extern int	gpusort_backend;	/* GsBackendSetting */
 extern int	gpusort_gpu_min_rows;	/* -1: as the service has measured */
+extern int	gpusort_on_gpu_loss;	/* GsLossSetting */
 extern int	gpusort_min_rows;
 extern int	gpusort_min_index_rows; /* or gpusort_min_rows, if that is lower */
 extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */

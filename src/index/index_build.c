@@ -82,7 +82,7 @@ wants_workers(GsIndexBuild *build)
 	build->nworkers = gpusort_build_workers_useful(build->heap, build->info->ii_ParallelWorkers);
 	if (build->nworkers == 0)
 		return false;
-	if (gpusort_gpu_session_check(spec->expected_rows, spec->input.repeat) == GS_FALLBACK_NONE)
+	if (gpusort_gpu_session_check(spec->expected_rows) == GS_FALLBACK_NONE)
 		return true;
 	if (gpusort_warm_memory_shared_limit() == 0)
 		return false;

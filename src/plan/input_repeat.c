@@ -3,10 +3,11 @@
  * input_repeat.c
  *		Determines whether the input of a sort can be read a second time.
  *
- * A sort that loses its rows, possibly after it has returned some of them,
- * reads its input again.  That is correct only if the input returns the same
- * rows.  If rows have been returned, they must also come in the same order,
- * because that is the order of ties.
+ * A sort that loses its rows with a GPU, possibly after it has returned some of
+ * them, reads its input again.  That is correct only if the input returns the
+ * same rows.  If rows have been returned, they must also come in the same order,
+ * because that is the order of ties.  For other inputs, the sort has to keep a copy
+ * of its rows.
  *
  * The input is read with the same snapshot both times, so the rest depends on
  * the nodes.  Nodes that are not listed here, such as those for foreign tables

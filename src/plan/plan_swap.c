@@ -147,16 +147,16 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
 													 context->statement,
 													 &candidate);
+	GsInputRepeat repeat;
 
 	if (reason != GS_FALLBACK_NONE)
 	{
 		gpusort_requirement_leave(GS_LEFT_SORT, reason);
 		return &sort->plan;
 	}
-	candidate.repeat = gpusort_input_repeat(sort->plan.lefttree,
-											context->statement->subplans);
+	repeat = gpusort_input_repeat(sort->plan.lefttree, context->statement->subplans);
 	add_sink(sort, context->statement);
-	return (Plan *) gpusort_plan_from_sort(sort, candidate.repeat);
+	return (Plan *) gpusort_plan_from_sort(sort, repeat);
 }
 
 /*

@@ -48,7 +48,6 @@ gpusort_sort_candidate_of_path(const Path *input, double bound)
 		.rows = input->rows,
 		.width = input->pathtarget->width,
 		.bound = bound,
-		.repeat = GS_INPUT_SAME_ORDER,
 		.stored_rows = true
 	};
 	const Path *scan = input;
@@ -81,7 +80,6 @@ gpusort_sort_candidate_of_plan(const Sort *sort, double bound,
 		.rows = sort->plan.plan_rows,
 		.width = sort->plan.plan_width,
 		.bound = bound,
-		.repeat = GS_INPUT_SAME_ORDER,
 		.stored_rows = true
 	};
 	const Plan *scan = sort->plan.lefttree;
@@ -113,8 +111,7 @@ bool
 gpusort_sort_candidate_fits(const GsSortCandidate *candidate, unsigned words)
 {
 	/* A GPU keeps rows in its own memory, and will report if it lacks room. */
-	return gpusort_gpu_session_check(candidate->rows,
-									 candidate->repeat) == GS_FALLBACK_NONE ||
+	return gpusort_gpu_session_check(candidate->rows) == GS_FALLBACK_NONE ||
 		gpusort_memory_sort_estimate(words, candidate->rows,
 									 candidate->width) <=
 		(double) gpusort_settings_work_mem() * 1024;

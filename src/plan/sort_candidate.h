@@ -18,7 +18,6 @@ typedef struct GsSortCandidate
 	double		rows;			/* estimated */
 	int			width;			/* of a row in bytes, estimated */
 	double		bound;			/* rows wanted; see exec/limit_bound.h */
-	GsInputRepeat repeat;		/* of the input */
 	int			fixed_columns;	/* of a row */
 	int			variable_columns;	/* those of variable length */
 	bool		all_rows;		/* is the input a scan of a table without a
@@ -26,14 +25,11 @@ typedef struct GsSortCandidate
 	bool		stored_rows;	/* or a scan that returns all columns? */
 } GsSortCandidate;
 
-/*
- * Describe a sort of the rows of a path.  It is not known yet whether the
- * input can be repeated, so this assumes that it can.
- */
+/* Describe a sort of the rows of a path. */
 extern GsSortCandidate gpusort_sort_candidate_of_path(const Path *input,
 													  double bound);
 
-/* Describe a Sort of a finished plan.  Sets 'repeat' likewise. */
+/* Describe a Sort of a finished plan. */
 extern GsSortCandidate gpusort_sort_candidate_of_plan(const Sort *sort,
 													  double bound,
 													  const PlannedStmt *statement);

@@ -91,8 +91,7 @@ method_of(const GsSortCandidate *candidate, GsKeyShape key)
 	GsSortMethod method = {
 		.candidate = *candidate,
 		.key = key,
-		.gpu = gpusort_gpu_session_check(candidate->rows,
-										 candidate->repeat) == GS_FALLBACK_NONE,
+		.gpu = gpusort_gpu_session_check(candidate->rows) == GS_FALLBACK_NONE,
 		.disk = !gpusort_sort_candidate_fits(candidate, key.words),
 		.processes = 1
 	};
@@ -293,8 +292,7 @@ narrow_candidate(const Path *input)
 	GsSortCandidate candidate = {
 		.rows = input->rows,
 		.width = input->pathtarget->width,
-		.bound = GPUSORT_NO_BOUND,
-		.repeat = GS_INPUT_SAME_ORDER
+		.bound = GPUSORT_NO_BOUND
 	};
 
 	return candidate;

@@ -51,12 +51,22 @@ report_memory(const GsInputSort *sort, GsSortReport *report)
 			sizeof(report->method));
 }
 
+static void
+report_copy(const GsRowCopy *copy, GsSortReport *report)
+{
+	report->copied = true;
+	report->copy_memory_kb = (gpusort_row_copy_memory(copy) + 1023) / 1024;
+	report->copy_disk_kb = gpusort_row_copy_file_kb(copy);
+}
+
 void
 gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 {
 	memset(report, 0, sizeof(*report));
 	report->fallback = sort->runs.overflow;
 	report->gpu_reason = sort->gpu_reason;
+	if (sort->copy != NULL)
+		report_copy(sort->copy, report);
 	switch (sort->location)
 	{
 		case GS_ROWS_ON_GPU:

@@ -112,6 +112,11 @@ gpusort_input_sort_show_space(GsInputSort *sort)
 	progress->device_bytes = gpu.device_bytes;
 	progress->file_bytes = sort->runs.external == NULL ? 0 :
 		gpusort_external_kb(sort->runs.external) * 1024;
+	if (sort->copy == NULL)
+		return;
+	progress->memory_bytes += gpusort_row_copy_memory(sort->copy) -
+		sort->copy_reserved;
+	progress->file_bytes += gpusort_row_copy_file_kb(sort->copy) * 1024;
 }
 
 static void
@@ -121,14 +126,139 @@ show_phase(GsInputSort *sort, GsProgressPhase phase)
 	sort->progress->phase = phase;
 }
 
-/* Begin a row sorter on a GPU.  Returns false if none should or can be used. */
+/* ----------------------------------------------------------------
+ *		the copy of rows on a GPU
+ * ----------------------------------------------------------------
+ */
+
+/* Is a copy wanted, because the input cannot be read again in the same order? */
+static bool
+wants_copy(const GsSortSpec *spec)
+{
+	return gpusort_on_gpu_loss == GS_LOSS_COPY && !spec->index_build &&
+		spec->input.repeat != GS_INPUT_SAME_ORDER;
+}
+
+/* Make the GPU session, which is new, copy its rows. */
+static void
+begin_copy(GsInputSort *sort)
+{
+	MemoryContext caller;
+
+	if (sort->copy == NULL)
+	{
+		caller = MemoryContextSwitchTo(sort->sorter.parent);
+		sort->copy = gpusort_row_copy_create(sort->spec);
+		MemoryContextSwitchTo(caller);
+	}
+	gpusort_gpu_session_keep_copy(sort->sorter.gpu, sort->copy);
+}
+
+static void
+end_copy(GsInputSort *sort)
+{
+	if (sort->copied != NULL)
+		ExecDropSingleTupleTableSlot(sort->copied);
+	sort->copied = NULL;
+	if (sort->copy != NULL)
+		gpusort_row_copy_end(sort->copy);
+	sort->copy = NULL;
+	sort->copy_reserved = 0;
+}
+
+/* Leave the memory of the copy to the row sorter and to runs. */
+static void
+move_copy_to_file(GsInputSort *sort)
+{
+	if (sort->copy != NULL)
+		gpusort_row_copy_leave_memory(sort->copy);
+	if (sort->copy_reserved > 0)
+		gpusort_memory_sort_release(sort->sorter.cpu, sort->copy_reserved);
+	sort->copy_reserved = 0;
+}
+
+/* Add a row that the GPU session has not taken.  The session is lost. */
+static void
+copy_refused_row(GsInputSort *sort, TupleTableSlot *slot)
+{
+	GsGpuSession *gpu = sort->sorter.gpu;
+
+	if (sort->copy == NULL)
+		return;
+	gpusort_gpu_session_copy_rest(gpu);
+	/* With stock_ties, only the memory sort may have refused it. */
+	if (gpusort_gpu_session_failure(gpu) != GS_FALLBACK_NONE)
+		gpusort_row_copy_add_row(sort->copy, slot->tts_values,
+								 slot->tts_isnull);
+}
+
+/* Begin to take the rows of the copy, which go to a memory sort or to runs. */
+static void
+begin_taking(GsInputSort *sort)
+{
+	Size		memory = gpusort_row_copy_memory(sort->copy);
+	MemoryContext caller = MemoryContextSwitchTo(sort->sorter.parent);
+
+	sort->copied = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
+	MemoryContextSwitchTo(caller);
+	if (sort->location == GS_ROWS_IN_MEMORY &&
+		gpusort_memory_sort_reserve(sort->sorter.cpu, memory))
+		sort->copy_reserved = memory;
+	else
+		gpusort_row_copy_leave_memory(sort->copy);
+}
+
+/* Take the next row of the copy.  After the last one, ends the copy and returns NULL. */
+static TupleTableSlot *
+take_copied(GsInputSort *sort)
+{
+	TupleTableSlot *slot = ExecClearTuple(sort->copied);
+	bool		taken = gpusort_row_copy_take(sort->copy, slot->tts_values,
+											  slot->tts_isnull);
+	Size		memory = gpusort_row_copy_memory(sort->copy);
+
+	/* The memory sort gets what the copy has freed. */
+	if (memory < sort->copy_reserved)
+	{
+		gpusort_memory_sort_release(sort->sorter.cpu,
+									sort->copy_reserved - memory);
+		sort->copy_reserved = memory;
+	}
+	if (taken)
+		return ExecStoreVirtualTuple(slot);
+	end_copy(sort);
+	return NULL;
+}
+
+/* ----------------------------------------------------------------
+ *		beginning and ending
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Begin a row sorter on a GPU, with a copy of its rows if that is wanted.  Returns false
+ * if no GPU should or can be used.
+ */
 static bool
 begin_gpu_sorter(GsInputSort *sort)
 {
-	if (sort->gpu_reason != GS_FALLBACK_NONE || sort->spec->nested)
+	const GsSortSpec *spec = sort->spec;
+	bool		copies = wants_copy(spec) && gpusort_row_copy_allowed(spec);
+
+	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
 		return false;
-	if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
+	if (wants_copy(spec) && !copies && spec->input.repeat == GS_INPUT_ONCE)
+	{
+		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
+		if (sort->gpu_reason == GS_FALLBACK_NONE)
+			sort->gpu_reason = GS_FALLBACK_INPUT_ONCE;
+	}
+	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
+	{
+		if (copies)
+			begin_copy(sort);
 		return true;
+	}
 	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
 		gpusort_stats_count_fallback(sort->gpu_reason);
 	return false;
@@ -215,6 +345,7 @@ gpusort_input_sort_end(GsInputSort *sort)
 	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_row_runs_end(&sort->runs);
 	gpusort_row_sharing_end(&sort->sharing);
+	end_copy(sort);
 }
 
 /* ----------------------------------------------------------------
@@ -233,6 +364,13 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 	if (gpusort_key_plan_string_words(sort->spec->key_plan) !=
 		GPUSORT_GPU_STRING_WORDS)
 		return false;
+
+	/* What others add is not copied, so the input must be read again. */
+	if (sort->spec->input.repeat == GS_INPUT_ONCE &&
+		(sort->copy != NULL || sort->sorter.stock_ties))
+		return false;
+	end_copy(sort);
+	gpusort_gpu_session_keep_copy(sort->sorter.gpu, NULL);
 	sort->fed_by_others = true;
 	*handle = gpusort_gpu_session_handle(sort->sorter.gpu);
 	return true;
@@ -296,14 +434,43 @@ gpusort_input_sort_stop(GsInputSort *sort)
 static bool
 write_sorter(GsInputSort *sort)
 {
+	move_copy_to_file(sort);
 	if (sort->location != GS_ROWS_IN_MEMORY &&
 		!gpusort_row_sorter_sort(&sort->sorter))
 		return false;
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
 	gpusort_row_sorter_end(&sort->sorter);
+	/* The rows cannot be lost any more. */
+	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy != NULL)
+		gpusort_row_copy_clear(sort->copy);
 	set_location(sort, GS_ROWS_IN_RUNS);
 	gpusort_external_limit_runs(sort->runs.external);
+	return true;
+}
+
+/*
+ * A batch is lost with the GPU, but the rows before it are in runs.  Take the rows of the
+ * batch from their copy, and make runs of them and of those that follow.  Returns false if
+ * there is no copy.
+ */
+static bool
+recover_batch(GsInputSort *sort)
+{
+	TupleTableSlot *slot;
+
+	if (sort->location != GS_ROWS_IN_BATCH || sort->copy == NULL)
+		return false;
+	gpusort_gpu_session_copy_rest(sort->sorter.gpu);
+	sort->gpu_reason = gpusort_input_sort_loss(sort);
+	gpusort_stats_count_fallback(sort->gpu_reason);
+	gpusort_row_sorter_end(&sort->sorter);
+	set_location(sort, GS_ROWS_IN_RUNS);
+	gpusort_row_runs_begin_builder(&sort->runs);
+	begin_taking(sort);
+	while ((slot = take_copied(sort)) != NULL)
+		gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
+								slot->tts_isnull);
 	return true;
 }
 
@@ -321,9 +488,10 @@ overflow(GsInputSort *sort)
 	if (sort->location != GS_ROWS_IN_BATCH)
 		gpusort_row_runs_begin_overflow(&sort->runs,
 										gpusort_row_sorter_failure(&sort->sorter));
-	if (!write_sorter(sort))
+	if (write_sorter(sort))
+		begin_batch(sort);
+	else if (!recover_batch(sort))
 		return false;
-	begin_batch(sort);
 	show_phase(sort, GS_PHASE_READING);
 	return true;
 }
@@ -485,6 +653,8 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 	GsInputSort *rest;
 	GsRowSorter gpu;
 
+	move_copy_to_file(sort);
+
 	/* Refused rows occupy pool chunks that reading needs, so move them first. */
 	rest = sort_rest(sort, sort->sorter.gpu, slot);
 	gpu = replace_sorter(sort);
@@ -508,6 +678,7 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 		return false;
 	}
 	sort->ndropped += nrows - wanted;
+	end_copy(sort);
 	put_rest(sort, rest, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	gpusort_row_sorter_end(&gpu);
@@ -549,16 +720,25 @@ drop_rows(GsInputSort *sort)
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
+	if (sort->copy_reserved > 0)
+	{
+		/* The memory sort can have the memory of a copy that is being read. */
+		move_copy_to_file(sort);
+		return gpusort_input_sort_put(sort, slot);
+	}
 	if (sort->location != GS_ROWS_IN_RUNS)
 	{
 		if (!keeps_its_rows(sort))
-			return false;
-		if (may_drop_rows(sort))
+		{
+			if (!recover_batch(sort))
+				return false;
+		}
+		else if (may_drop_rows(sort))
 			return drop_rows(sort) && gpusort_input_sort_put(sort, slot);
-		if (!overflow(sort))
+		else if (!overflow(sort))
 			return false;
 		if (sort->location == GS_ROWS_IN_BATCH)
-			return gpusort_row_sorter_put(&sort->sorter, slot);
+			return gpusort_input_sort_put(sort, slot);
 	}
 	gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
 							slot->tts_isnull);
@@ -599,19 +779,41 @@ read_for_ties(GsInputSort *sort)
 	return true;
 }
 
-static bool
-read_input(GsInputSort *sort)
+/* Returns the next row: of the copy of lost rows, if there is one, or of the input. */
+static TupleTableSlot *
+next_row(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 	TupleTableSlot *slot;
+
+	if (unlikely(sort->copied != NULL))
+	{
+		slot = take_copied(sort);
+		if (slot != NULL)
+			return slot;
+	}
+	if (sort->input_ended)
+		return NULL;
+	slot = input->next(input->arg);
+	sort->input_ended = TupIsNull(slot);
+	return slot;
+}
+
+static bool
+read_input(GsInputSort *sort)
+{
+	TupleTableSlot *slot;
 	int64		nrows = 0;
 
-	while (slot = input->next(input->arg), !TupIsNull(slot))
+	while (slot = next_row(sort), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_input_sort_show_rows(sort, ++nrows);
 		if (!gpusort_input_sort_put(sort, slot))
+		{
+			copy_refused_row(sort, slot);
 			return false;
+		}
 	}
 	if (!input_is_complete(sort))
 		return false;
@@ -655,6 +857,7 @@ sort_with_rest(GsInputSort *sort)
 	if (may_drop_rows(sort))
 		return leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
 			sort_rows(sort);
+	move_copy_to_file(sort);
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
@@ -764,7 +967,8 @@ sort_rows(GsInputSort *sort)
 			merge_together(sort);
 			return true;
 		case GS_ROWS_IN_BATCH:
-			return write_sorter(sort);
+			return write_sorter(sort) ||
+				(recover_batch(sort) && sort_rows(sort));
 		case GS_ROWS_SHARED:
 			break;
 	}
@@ -857,6 +1061,9 @@ gpusort_input_sort_finish(GsInputSort *sort)
 		read_shared_rows(sort);
 	else
 		combine_rows(sort);
+	/* With stock_ties, rows are returned from memory. */
+	if (sort->location != GS_ROWS_ON_GPU || sort->sorter.stock_ties)
+		end_copy(sort);
 	enter_state(sort, GS_SORT_READY);
 	show_phase(sort, GS_PHASE_RETURNING);
 	sort->progress->rows_sorted = sort->nrows + sort->ndropped;
@@ -880,13 +1087,28 @@ gpusort_input_sort_loss(const GsInputSort *sort)
 	return GS_FALLBACK_STOCK_TIES;
 }
 
+bool
+gpusort_input_sort_can_restart(const GsInputSort *sort)
+{
+	return sort->copy != NULL || sort->spec->input.repeat != GS_INPUT_ONCE;
+}
+
 void
 gpusort_input_sort_restart(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 
-	/* This ends the processes that add rows to the GPU session: do it first. */
-	input->rewind(input->arg);
+	if (sort->copy != NULL)
+		gpusort_gpu_session_copy_rest(sort->sorter.gpu);
+	else
+	{
+		/*
+		 * This ends the processes that add rows to the GPU session: do it
+		 * first.
+		 */
+		input->rewind(input->arg);
+		sort->input_ended = false;
+	}
 
 	sort->gpu_reason = gpusort_input_sort_loss(sort);
 	gpusort_stats_count_fallback(sort->gpu_reason);
@@ -897,6 +1119,8 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	sort->ndropped = 0;
 	enter_state(sort, GS_SORT_ADDING);
 	begin_sorter(sort, true);
+	if (sort->copy != NULL)
+		begin_taking(sort);
 	show_phase(sort, GS_PHASE_READING);
 	sort->progress->rows_read = 0;
 	sort->progress->rows_sorted = 0;

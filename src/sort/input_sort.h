@@ -11,7 +11,9 @@
  *
  * A GPU session can be lost together with its rows.  After any function returns
  * false, call gpusort_input_sort_restart() and read the input again.  It is then
- * sorted without a GPU, so this happens at most once.
+ * sorted without a GPU, so this happens at most once.  If the input might return other
+ * rows, or the same ones in another order, a copy of the rows on the GPU is kept (see
+ * row_copy.h), and is read in place of them.
  *
  * With spec->bound, only that many rows are kept.  When the row sorter has several
  * times as many, it is cut: its rows are sorted, and only the first ones are kept.
@@ -106,6 +108,11 @@ typedef struct GsInputSort
 	bool		ahead;			/* may rows be read while others are sorted? */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsFallback	input_failure;	/* see GsInput.failure */
+	GsRowCopy  *copy;			/* of the rows on a GPU, or NULL */
+	TupleTableSlot *copied;		/* not NULL while rows are taken from it */
+	Size		copy_reserved;	/* memory of the copy that the memory sort
+								 * leaves alone */
+	bool		input_ended;	/* has the input returned its last row? */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
 	int64		ndropped;		/* rows dropped by all processes */
 	Size		most_bytes;		/* peak memory of memory sorts that were cut */
@@ -158,9 +165,10 @@ extern bool gpusort_input_sort_finish(GsInputSort *sort);
 
 /*
  * After rows were lost with the GPU session: return the reason, and prepare to read
- * the input again.
+ * the input again, which must be possible.
  */
 extern GsFallback gpusort_input_sort_loss(const GsInputSort *sort);
+extern bool gpusort_input_sort_can_restart(const GsInputSort *sort);
 extern void gpusort_input_sort_restart(GsInputSort *sort);
 
 /* After finishing: note that the row read last may be read again. */
@@ -185,6 +193,13 @@ static inline bool
 gpusort_input_sort_is_on_disk(const GsInputSort *sort)
 {
 	return sort->location == GS_ROWS_IN_RUNS || sort->sharing.merged;
+}
+
+/* Is there a copy of all rows, from which they can be sorted into the same order? */
+static inline bool
+gpusort_input_sort_has_copy(const GsInputSort *sort)
+{
+	return sort->copy != NULL;
 }
 
 /* Have other processes sorted rows, or added rows to the GPU session? */

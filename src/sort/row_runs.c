@@ -122,6 +122,8 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 		index++;
 	}
 	gpusort_external_end_run(runs->external, first_run);
+	if (index < nrows)
+		gpusort_external_drop_runs(runs->external, first_run);
 	ExecDropSingleTupleTableSlot(slot);
 	return index == nrows;
 }
@@ -195,7 +197,7 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter, int nprocesses,
 void
 gpusort_row_runs_reserve_readers(const GsRowRuns *runs, GsRowSorter *sorter)
 {
-	gpusort_memory_sort_reserve(sorter->cpu, runs->reader_bytes);
+	(void) gpusort_memory_sort_reserve(sorter->cpu, runs->reader_bytes);
 }
 
 /* Add a run of another process to our runs, or to the rows in memory. */

@@ -60,8 +60,8 @@ extern void gpusort_row_runs_note_overflow(GsRowRuns *runs, GsFallback reason);
 
 /*
  * Write the rows of a row sorter.  A GPU session must be sorted; rows for which there
- * was no device memory are written, too.  Returns false if rows are lost.  In either
- * case the caller must then end the row sorter.
+ * was no device memory are written, too.  Returns false, and leaves no run of them, if
+ * rows are lost.  In either case the caller must then end the row sorter.
  */
 extern bool gpusort_row_runs_write(GsRowRuns *runs, GsRowSorter *sorter);
 

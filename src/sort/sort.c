@@ -7,11 +7,11 @@
  * cursor over the sorted rows, measures and counts the sort, and repeats it if a
  * GPU is lost together with the rows.
  *
- * Then the input is read again and sorted without a GPU.  If rows have been
- * returned already, this works only if the input comes in the same order as
- * before.  Rows with equal keys then also come out in the same order, and the
- * cursor continues where it was.  An index build instead discards what was
- * returned and starts with the first row again.
+ * Then the input, or a copy of it that was kept, is read again and sorted without a
+ * GPU.  If rows have been returned already, this works only if the rows come in the same
+ * order as before, as they do from the copy.  Rows with equal keys then also come out in
+ * the same order, and the cursor continues where it was.  An index build instead discards
+ * what was returned and starts with the first row again.
  *
  *-------------------------------------------------------------------------
  */
@@ -134,6 +134,25 @@ comes_in_same_order(GsSort *sort)
 		memcmp(settings, sort->settings, bytes) == 0;
 }
 
+/* Raise an error if rows were lost with a GPU session, and cannot be read again. */
+static void
+check_restart(GsSort *sort)
+{
+	GsFallback	failure;
+
+	if (gpusort_input_sort_can_restart(&sort->input))
+		return;
+	failure = gpusort_input_sort_loss(&sort->input);
+	gpusort_stats_count_fallback(failure);
+	if (sort->sorted)
+		gpusort_stats_count_error();
+	ereport(ERROR,
+			(errcode(ERRCODE_SYSTEM_ERROR),
+			 errmsg("could not sort rows that cannot be read a second time"),
+			 errdetail("The reason is \"%s\".", gpusort_fallback_text(failure)),
+			 errhint("Set pg_gpusort.on_gpu_loss to \"copy\" to keep a copy of such rows.")));
+}
+
 /* The sorted rows were lost with a GPU session: sort them again. */
 static void
 sort_without_gpu(GsSort *sort)
@@ -163,7 +182,8 @@ recover(GsSort *sort)
 	GsFallback	failure = gpusort_input_sort_loss(input);
 	int64		nrows = gpusort_input_sort_count(input);
 
-	if (sort->returned && !comes_in_same_order(sort))
+	if (sort->returned && !gpusort_input_sort_has_copy(input) &&
+		!comes_in_same_order(sort))
 	{
 		gpusort_stats_count_fallback(failure);
 		gpusort_stats_count_error();
@@ -174,6 +194,7 @@ recover(GsSort *sort)
 						   gpusort_fallback_text(failure)),
 				 errhint("The query might succeed if retried.")));
 	}
+	check_restart(sort);
 	sort_without_gpu(sort);
 	if (rows_of_input(input) != nrows)
 		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
@@ -188,9 +209,8 @@ recover(GsSort *sort)
 GsKeyPlan *
 gpusort_sort_key_plan(const GsSortSpec *spec, GsFallback *reason)
 {
-	bool		gpu = gpusort_gpu_session_check(spec->expected_rows,
-												spec->input.repeat) ==
-		GS_FALLBACK_NONE;
+	bool		gpu = !spec->nested &&
+		gpusort_gpu_session_check(spec->expected_rows) == GS_FALLBACK_NONE;
 
 	return gpusort_key_plan_create(&spec->keys,
 								   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
@@ -289,10 +309,13 @@ gpusort_sort_perform(GsSort *sort)
 		complete = complete && gpusort_input_sort_finish(input);
 		sort->sort_ms += lap_ms(&sort->begin_time);
 		if (!complete)
+		{
+			check_restart(sort);
 			gpusort_input_sort_restart(input);
+		}
 	} while (!complete);
 	sort->sorted = true;
-	if (gpusort_input_sort_is_on_gpu(input))
+	if (gpusort_input_sort_is_on_gpu(input) && !gpusort_input_sort_has_copy(input))
 		sort->settings = serialize_settings(sort->context,
 											&sort->settings_bytes);
 	count_sort(sort);

@@ -168,6 +168,19 @@ my $turns = join('; ', 'BEGIN',
 as_on_cpu('cursors in turns', $turns);
 holds_nothing($node, 'after cursors in turns');
 
+{
+	# Sorts in workers, since no path lets them put their rows into a sort of the leader.
+	my $limited = digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id LIMIT 19000) s');
+
+	$session->run(parallel_plans(2, 'parallel_leader_participation = off', 'enable_sort = off'));
+	$session->run("$anywhere; SET pg_gpusort.backend = gpu");
+	like($session->run("$explain $limited"), qr/Gather Merge.*GpuSort.*Worker \d:  Sort Method: gpu onesweep/s,
+		'parallel workers: EXPLAIN');
+	is($session->run($limited), $session->run("$stock; $limited"), 'parallel workers: rows');
+	$session->run('RESET ALL');
+	holds_nothing($node, 'parallel workers');
+}
+
 # ---- What is done on the CPU, and why ----
 
 # not_on_gpu NAME, QUERY, REASON, SETTINGS: the reason as EXPLAIN shows it, and
@@ -192,21 +205,6 @@ sub fallbacks
 	return $session->run('SELECT reason FROM pg_stat_gpusort_fallbacks ORDER BY sorts DESC LIMIT 1');
 }
 
-not_on_gpu('volatile function', 'SELECT * FROM (SELECT volatile_id(id) AS i, k FROM big OFFSET 0) s ORDER BY k, i',
-	qr/Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s);
-{
-	# Sorts in workers, since no path lets them put their rows into a sort of the leader.
-	my $limited = digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id LIMIT 19000) s');
-
-	$session->run(parallel_plans(2, 'parallel_leader_participation = off', 'enable_sort = off'));
-	$session->run("$anywhere; SET pg_gpusort.backend = gpu");
-	like($session->run("$explain $limited"),
-		qr/Gather Merge.*GpuSort.*Worker \d:  Sort Method: cpu radix.*GPU Not Used: input cannot be read a second time/s,
-		'parallel workers: EXPLAIN');
-	is($session->run($limited), $session->run("$stock; $limited"), 'parallel workers: rows');
-	$session->run('RESET ALL');
-	holds_nothing($node, 'parallel workers');
-}
 not_on_gpu('a row longer than a chunk',
 	q{SELECT id, k, repeat('x', CASE WHEN id = 15000 THEN 70000 ELSE 10 END) FROM big ORDER BY k, id},
 	qr/Sort Method: cpu radix.*GPU Not Used: a row is too long for pg_gpusort.pool_size/s);

@@ -225,8 +225,8 @@ is(cursor('cursor over a merge join',
 like(cursor('cursor, other settings', $sorted, q{SET work_mem = '63MB'}), $rest_lost,
 	'cursor, other settings: an error');
 like(cursor('cursor over a hash join', 'SELECT a.* FROM big a JOIN big b ON b.id = a.id ORDER BY a.k % 5', undef,
-		'SET enable_mergejoin = off', 'SET enable_nestloop = off'),
-	$rest_lost, 'cursor over a hash join: an error');
+		'SET enable_mergejoin = off', 'SET enable_nestloop = off', 'SET pg_gpusort.on_gpu_loss = error'),
+	$rest_lost, 'cursor over a hash join, no copy: an error');
 
 # Too little memory for all rows on the CPU.
 {

@@ -285,21 +285,21 @@ read_timed(File segment, char *data, Size bytes, off_t offset)
 }
 
 void
-gpusort_extent_file_write(GsExtentFile *file, GsExtent extent,
+gpusort_extent_file_write(GsExtentFile *file, GsExtent extent, Size offset,
 						  const char *data, Size bytes)
 {
-	uint64		position = (uint64) extent * file->extent_bytes;
+	uint64		position = (uint64) extent * file->extent_bytes + offset;
 
 	pgBufferUsage.temp_blks_written += blocks_of(bytes);
 	while (bytes > 0)
 	{
-		off_t		offset;
-		File		segment = find_segment(file, position, &offset);
+		off_t		within;
+		File		segment = find_segment(file, position, &within);
 		int			written;
 
 		CHECK_FOR_INTERRUPTS();
 		written = write_timed(segment, data, transfer_bytes(position, bytes),
-							  offset);
+							  within);
 		if (written <= 0)
 			ereport(ERROR,
 					(errcode_for_file_access(),

@@ -140,6 +140,18 @@ gpusort_external_end_run(GsExternalSort *sort, int index)
 }
 
 void
+gpusort_external_drop_runs(GsExternalSort *sort, int first)
+{
+	while (sort->nruns > first)
+	{
+		GsSortedRun *run = sort->runs[--sort->nruns];
+
+		sort->nrows -= run->nrows;
+		gpusort_sorted_run_free(run);
+	}
+}
+
+void
 gpusort_external_share_run(GsExternalSort *sort, GsSharedRun *shared)
 {
 	gpusort_run_file_share(sort->file, shared);

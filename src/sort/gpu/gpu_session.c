@@ -101,6 +101,7 @@ struct GsGpuSession
 	double		capacity;		/* no chunk is begun at this many rows */
 	double		nput;			/* number of rows in chunks that were put */
 	GsFill		fills[GS_PARTS];
+	GsRowCopy  *copy;			/* of the rows, or NULL */
 	uint64		sum_rows;
 	uint64		sum_bytes;
 
@@ -130,7 +131,7 @@ min_rows(void)
 }
 
 GsFallback
-gpusort_gpu_session_check(double rows, GsInputRepeat repeat)
+gpusort_gpu_session_check(double rows)
 {
 	GsFallback	reason;
 
@@ -139,8 +140,6 @@ gpusort_gpu_session_check(double rows, GsInputRepeat repeat)
 	reason = gpusort_client_availability();
 	if (reason != GS_FALLBACK_NONE)
 		return reason;
-	if (repeat == GS_INPUT_ONCE)
-		return GS_FALLBACK_INPUT_ONCE;
 	if (gpusort_backend == GS_BACKEND_AUTO && rows < min_rows())
 		return GS_FALLBACK_GPU_FEW_ROWS;
 	return GS_FALLBACK_NONE;
@@ -169,8 +168,7 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	GsClientOptions options = {0};
 	int			first_open;
 
-	*reason = gpusort_gpu_session_check(spec->expected_rows,
-										spec->input.repeat);
+	*reason = gpusort_gpu_session_check(spec->expected_rows);
 	if (*reason != GS_FALLBACK_NONE)
 		return NULL;
 
@@ -267,6 +265,48 @@ lay_out_fill(GsGpuSession *session, GsFill *fill)
 	fill->end = address + chunk_bytes;
 }
 
+void
+gpusort_gpu_session_keep_copy(GsGpuSession *session, GsRowCopy *copy)
+{
+	session->copy = copy;
+}
+
+static void
+copy_fill(GsGpuSession *session, const GsFill *fill)
+{
+	if (session->copy != NULL)
+		gpusort_row_copy_add(session->copy, fill->data, fill->next - fill->data,
+							 fill->rows);
+}
+
+/* Take the chunk, which will not be put, and return it. */
+static GsPoolChunk *
+take_fill(GsGpuSession *session, GsFill *fill)
+{
+	GsPoolChunk *chunk = fill->chunk;
+
+	copy_fill(session, fill);
+	chunk->rows = fill->rows;
+	fill->chunk = NULL;
+	fill->max_rows = 0;
+	return chunk;
+}
+
+void
+gpusort_gpu_session_copy_rest(GsGpuSession *session)
+{
+	for (int p = 0; p < GS_PARTS; p++)
+		if (session->fills[p].chunk != NULL)
+			(void) take_fill(session, &session->fills[p]);
+}
+
+void
+gpusort_gpu_session_make_room(GsGpuSession *session)
+{
+	if (session->copy != NULL)
+		gpusort_row_copy_leave_memory(session->copy);
+}
+
 /* Are our keys comparable with those of all other processes that add rows? */
 static bool
 has_comparable_keys(GsGpuSession *session)
@@ -289,6 +329,7 @@ flush_fill(GsGpuSession *session, GsPart part)
 		return true;
 	if (!has_comparable_keys(session))
 		return false;
+	copy_fill(session, fill);
 	chunk->part = part;
 	chunk->rows = fill->rows;
 	chunk->data_bytes = fill->next - fill->data;
@@ -812,14 +853,9 @@ next_rest_chunk(GsGpuSession *session)
 	for (int p = 0; p < GS_PARTS; p++)
 	{
 		GsFill	   *fill = &session->fills[p];
-		GsPoolChunk *chunk = fill->chunk;
 
-		if (chunk == NULL)
-			continue;
-		chunk->rows = fill->rows;
-		fill->chunk = NULL;
-		fill->max_rows = 0;
-		return chunk;
+		if (fill->chunk != NULL)
+			return take_fill(session, fill);
 	}
 	return NULL;
 }

@@ -11,6 +11,7 @@
 #include "service/service_client.h"
 #include "sort/base/sort_spec.h"
 #include "sort/base/rows_in_place.h"
+#include "sort/disk/row_copy.h"
 
 /*
  * The number of words of a string in a key.  On a device, longer keys cost less than
@@ -21,11 +22,10 @@
 typedef struct GsGpuSession GsGpuSession;
 
 /*
- * Should a GPU be tried for 'rows' rows?  'repeat' says whether the input can be read
- * again.  Returns GS_FALLBACK_NONE, or the reason against it.  The planner calls this,
- * too.
+ * Should a GPU be tried for 'rows' rows?  Returns GS_FALLBACK_NONE, or the reason against
+ * it.  The planner calls this, too.
  */
-extern GsFallback gpusort_gpu_session_check(double rows, GsInputRepeat repeat);
+extern GsFallback gpusort_gpu_session_check(double rows);
 
 /*
  * Open an empty session in the current memory context.  It is closed and freed with
@@ -44,6 +44,17 @@ extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
 extern GsGpuSession *gpusort_gpu_session_attach(const GsSortSpec *spec,
 												GsClientHandle handle);
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);
+
+/*
+ * Add the rows that are put from now on to a copy as well.  After a failure,
+ * gpusort_gpu_session_copy_rest() adds those that have not been handed over, so that the
+ * copy has all rows.
+ */
+extern void gpusort_gpu_session_keep_copy(GsGpuSession *session, GsRowCopy *copy);
+extern void gpusort_gpu_session_copy_rest(GsGpuSession *session);
+
+/* Memory is needed for something else: move the copy, if there is one, to its file. */
+extern void gpusort_gpu_session_make_room(GsGpuSession *session);
 
 /* Make the session refuse further rows once it has about 'rows' of them. */
 extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows);

@@ -162,10 +162,16 @@ gpusort_memory_sort_bytes(const GsMemorySort *sort)
 	return sort->budget->used;
 }
 
-void
+bool
 gpusort_memory_sort_reserve(GsMemorySort *sort, Size bytes)
 {
-	(void) gpusort_budget_reserve(sort->budget, bytes);
+	return gpusort_budget_reserve(sort->budget, bytes);
+}
+
+void
+gpusort_memory_sort_release(GsMemorySort *sort, Size bytes)
+{
+	sort->budget->used -= bytes;
 }
 
 int64
