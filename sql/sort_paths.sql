@@ -80,7 +80,7 @@ SELECT query, check_rows(query) ~ '^same [0-9]+ rows, [1-9] GpuSort' AS same FRO
 	('SELECT few, pad FROM facts EXCEPT ALL SELECT few, pad FROM facts WHERE id % 3 = 0'),
 	('(SELECT many FROM facts UNION SELECT few FROM facts) EXCEPT SELECT id::int8 FROM facts WHERE id % 5 = 0'),
 	('(SELECT many FROM facts EXCEPT SELECT few FROM facts) UNION ALL SELECT kind FROM small'),
-	('SELECT id, many FROM facts EXCEPT SELECT id, kind FROM small')) v (query);
+	('SELECT other, many FROM facts EXCEPT SELECT id, kind FROM small')) v (query);
 RESET enable_hashagg;
 
 -- of columns that depend on each other the planner expects far too many groups;

@@ -264,6 +264,9 @@ add_setop_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best,
 	if (!taken_over)
 		return;
 	path = (Path *) GPUSORT_SORTED_SETOP_PATH(root, rel, best, inputs);
+
+	/* The order of the inputs' columns is that of its own columns. */
+	path->pathkeys = pathkeys_of(root, &best->path, clauses);
 	add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
