@@ -147,6 +147,25 @@ FETCH 2 FROM c;
 CLOSE c;
 COMMIT;
 
+-- costs that are lowered are those of all nodes: a sort costs something, and no node less than its inputs
+CREATE FUNCTION strange_costs(query text) RETURNS TABLE (gpusorts bigint, strange bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	plan json;
+BEGIN
+	EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+	RETURN QUERY WITH RECURSIVE nodes (node, cost, inputs) AS (
+			SELECT n, (n->>'Total Cost')::float8, (SELECT sum((c->>'Total Cost')::float8) FROM json_array_elements(n->'Plans') c)
+			FROM (SELECT plan->0->'Plan') p (n)
+		UNION ALL
+			SELECT n, (n->>'Total Cost')::float8, (SELECT sum((c->>'Total Cost')::float8) FROM json_array_elements(n->'Plans') c)
+			FROM nodes, json_array_elements(node->'Plans') n)
+	SELECT count(*) FILTER (WHERE node->>'Custom Plan Provider' = 'GpuSort'), count(*) FILTER (WHERE cost <= inputs) FROM nodes;
+END $$;
+SELECT s.*, query FROM (VALUES ('SELECT * FROM facts JOIN dims ON other = dims.id'), ('SELECT * FROM facts LEFT JOIN dims ON other = dims.id'),
+	('SELECT many, count(*), sum(id) FROM facts GROUP BY many'), ('SELECT DISTINCT many, few FROM facts'),
+	('SELECT many FROM facts UNION SELECT id FROM facts'), ('SELECT many, count(DISTINCT d) FROM facts GROUP BY many')) v (query), strange_costs(query) s;
+DROP FUNCTION strange_costs;
+
 -- where no such path is made
 SET pg_gpusort.min_rows = 300000;
 EXPLAIN (COSTS OFF) SELECT many, count(*) FROM facts JOIN dims ON other = dims.id GROUP BY many;

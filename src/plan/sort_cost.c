@@ -430,16 +430,56 @@ lower_sort(Path *sort, Cost excess)
 					   ((SortPath *) sort)->subpath->total_cost));
 }
 
+/* Returns the total cost of the inputs of a path over a sort. */
+static Cost
+cost_of_inputs(const Path *path, const Path *sort)
+{
+	const		JoinPath *join = (const JoinPath *) path;
+
+	return IsA(path, MergePath) ?
+		join->outerjoinpath->total_cost + join->innerjoinpath->total_cost :
+		sort->total_cost;
+}
+
+/*
+ * Lower the cost of a path by 'excess'.  Its own part and those of its sorts are lowered
+ * in proportion.  The startup cost is kept as it is if possible: with LIMIT, it still
+ * counts that the path does not start earlier.
+ */
+static void
+lower_path(Path *path, Path *const sorts[2], Cost excess)
+{
+	Cost		costs[2] = {0, 0};
+	Cost		own = 0;
+
+	for (int i = 0; i < 2; i++)
+		if (sorts[i] != NULL)
+		{
+			costs[i] = cost_of_sort(sorts[i]);
+			own = path->total_cost - cost_of_inputs(path, sorts[i]);
+		}
+
+	/* A merge join need not read its inputs to their ends. */
+	own = Max(own, 0);
+	for (int i = 0; i < 2; i++)
+		if (costs[i] > 0)
+			lower_sort(sorts[i],
+					   excess * costs[i] / (own + costs[0] + costs[1]));
+	set_total_cost(path, path->total_cost - excess);
+}
+
 void
 gpusort_cost_prefer_sort(Path *path, Path *sort, Cost other)
 {
+	Path	   *const sorts[2] = {sort, NULL};
 	Cost		excess = path->total_cost - other * CHEAPER;
 
 	if (excess <= 0)
 		return;
-	set_total_cost(path, path->total_cost - excess);
-	if (sort != path)
-		lower_sort(sort, excess);
+	if (sort == path)
+		set_total_cost(path, path->total_cost - excess);
+	else
+		lower_path(path, sorts, excess);
 }
 
 void
@@ -454,16 +494,7 @@ gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 			caution += cost_of_sort(sorts[i]) * (1 - 1 / CAUTION);
 	if (misses == 0 || excess <= 0 || excess >= misses + caution)
 		return;
-
-	/*
-	 * The startup cost is kept as it is if possible: with LIMIT, it still
-	 * counts that the path does not start earlier.
-	 */
-	set_total_cost(path, path->total_cost - excess);
-
-	for (int i = 0; i < 2; i++)
-		if (sorts[i] != NULL)
-			lower_sort(sorts[i], excess);
+	lower_path(path, sorts, excess);
 }
 
 bool
