@@ -62,6 +62,7 @@ begin_store(FunctionCallInfo fcinfo, GsSortedValues *sorted, Oid type)
 	TupleDesc	tupdesc = CreateTemplateTupleDesc(1);
 
 	TupleDescInitEntry(tupdesc, 1, NULL, type, -1, 0);
+	TupleDescFinalize(tupdesc);
 	sorted->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
 	sorted->store = tuplestore_begin_heap(true, false, work_mem);
 	AggRegisterCallback(fcinfo, end_store, PointerGetDatum(sorted));
