@@ -100,6 +100,8 @@ OBJS = \
 	src/sort/disk/row_copy.o \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_ties.o \
+	src/sort/gpu/gpu_merge.o \
+	src/sort/gpu/gpu_spread.o \
 	src/sort/bounded_sort.o \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \

@@ -226,6 +226,8 @@ show_details(const GsSortReport *report, ExplainState *es)
 		show_phases(report, es);
 	if (report->copied)
 		show_copy(report, es);
+	if (report->ndevices > 1)
+		ExplainPropertyInteger("GPUs Used", NULL, report->ndevices, es);
 	if (report->fallback != GS_FALLBACK_NONE)
 		ExplainPropertyText("Sort Fallback",
 							gpusort_fallback_text(report->fallback), es);

@@ -59,7 +59,10 @@ typedef struct GsServed
 	int			device;
 	GsSession  *parts[GS_PARTS];
 	uint64		rows;			/* rows put so far */
-	uint64		expected_rows;	/* at least */
+	bool		alone;			/* was all memory for the rows expected found
+								 * on this device? */
+	uint64		expected_rows;	/* of the request, or as many as fit */
+	uint64		expected_memory;	/* likewise */
 	uint64		spoken_for;		/* its share of the device's spoken_for */
 	uint64		put_bytes;		/* since the free memory was last asked for */
 	bool		full;
@@ -197,37 +200,79 @@ expected_memory(const GsSlotRequest *request)
 		staging_bytes(request);
 }
 
+/* Memory that devices can still give to a session. */
+typedef struct GsRoom
+{
+	uint64		best;			/* on the device chosen, within the limit */
+	uint64		all;			/* on all devices together, likewise */
+} GsRoom;
+
+static uint64
+within_limit(const GsSlotRequest *request, uint64 bytes)
+{
+	return request->device_memory > 0 ? Min(bytes, request->device_memory) : bytes;
+}
+
 /*
- * Choose the device with the most memory to spare, but prefer a device with
- * fewer sessions if it has at least half as much.
+ * Choose a device of those that have no rows of this sort yet.  Prefer one that has room
+ * for the rows expected.  Among those that have, or if none has, choose the one with the
+ * most memory to spare, but prefer a device with fewer sessions if it has at least half
+ * as much.  Returns -1 if there is no device left.
  */
 static int
-choose_device(uint64 *room)
+choose_device(const GsSlotRequest *request, GsRoom *room)
 {
+	uint64		expected = expected_memory(request);
 	int			best = -1;
+	uint64		most = 0;
+	bool		best_fits = false;
 	uint32		best_sessions = 0;
 
-	*room = 0;
+	memset(room, 0, sizeof(*room));
 	for (int d = 0; d < devices->count; d++)
 	{
 		uint64		available;
 		uint32		sessions;
+		bool		fits;
 
-		if (devices->use[d].device == NULL)
+		if (devices->use[d].device == NULL || (request->used_devices >> d) & 1)
 			continue;
 		available = gpusort_device_use_memory(d);
 		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
-		if (best < 0 || available > 2 * *room ||
-			(available > *room && sessions <= best_sessions) ||
-			(available >= *room / 2 && sessions < best_sessions))
+		fits = expected <= within_limit(request, available);
+		room->all += within_limit(request, available);
+		if (best < 0 || (fits && !best_fits) ||
+			(fits == best_fits &&
+			 (available > 2 * most ||
+			  (available > most && sessions <= best_sessions) ||
+			  (available >= most / 2 && sessions < best_sessions))))
 		{
 			best = d;
+			best_fits = fits;
 			best_sessions = sessions;
-			*room = available;
+			most = available;
 		}
 	}
+	room->best = within_limit(request, most);
 	return best;
+}
+
+/*
+ * Is there room for a session?  If its rows can be spread over devices, this one need not
+ * have room for all of them, but all devices together must.  A sort that has rows on other
+ * devices already takes what there is.
+ */
+static bool
+is_enough(const GsSlotRequest *request, const GsRoom *room)
+{
+	uint64		expected = expected_memory(request);
+
+	if (expected <= room->best)
+		return true;
+	if (!request->spread || room->best <= 2 * staging_bytes(request))
+		return false;
+	return request->used_devices != 0 || expected <= room->all;
 }
 
 static GsStatus
@@ -244,8 +289,8 @@ begin_part(uint32 s, GsPart part)
 		.chunk_rows = request->chunk_rows,
 		.chunk_bytes = request->chunk_bytes,
 		.device_memory_limit = request->device_memory,
-		.expected_rows = part == GS_PART_REGULAR ? request->expected_rows :
-		request->expected_rows / EXPECTED_NULL_KEYS_PART + 1
+		.expected_rows = part == GS_PART_REGULAR ? served[s].expected_rows :
+		served[s].expected_rows / EXPECTED_NULL_KEYS_PART + 1
 	};
 
 	return devices->api->session_begin(devices->use[served[s].device].device, &options,
@@ -270,28 +315,39 @@ set_alloc_fault(uint32 s, bool on)
 								   on ? &settings : NULL);
 }
 
+/* Expect all rows of the request, or only as many as there is room for. */
+static void
+expect_rows(GsServed *session, const GsSlotRequest *request, uint64 room)
+{
+	uint64		all = expected_memory(request);
+
+	session->alone = all <= room;
+	session->expected_memory = Min(all, room);
+	session->expected_rows = session->alone ? request->expected_rows :
+		(uint64) (request->expected_rows * ((double) room / all));
+}
+
 static void
 open_session(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	GsServed   *session = &served[s];
-	uint64		room;
+	GsRoom		room;
 	GsStatus	status;
 
 	memset(session, 0, offsetof(GsServed, transfers));
+	session->device = choose_device(&slot->request, &room);
+	if (session->device < 0 || !is_enough(&slot->request, &room))
+	{
+		slot->status = GPUSORT_DEVICE_MEMORY;
+		change_state(slot, GS_SLOT_OPENING, GS_SLOT_FAILED);
+		return;
+	}
 	session->open = true;
-	session->device = choose_device(&room);
 	slot->device = session->device;
 	pg_atomic_fetch_add_u32(&gpusort_service->devices[session->device].sessions,
 							1);
-	if (slot->request.device_memory > 0)
-		room = Min(room, slot->request.device_memory);
-	if (expected_memory(&slot->request) > room)
-	{
-		fail_session(s, GPUSORT_DEVICE_MEMORY);
-		return;
-	}
-	session->expected_rows = slot->request.expected_rows;
+	expect_rows(session, &slot->request, room.best);
 	set_alloc_fault(s, true);
 	status = reach_fault(s, GS_FAULT_OPEN);
 	if (status == GPUSORT_OK)
@@ -301,7 +357,7 @@ open_session(uint32 s)
 		fail_session(s, status);
 		return;
 	}
-	speak_for(s, expected_memory(&slot->request));
+	speak_for(s, session->expected_memory);
 	change_state(slot, GS_SLOT_OPENING, GS_SLOT_OPEN);
 }
 
@@ -354,7 +410,9 @@ session_memory(const GsServed *session)
 /*
  * Is there room for a chunk, and then for sorting?  The memory for the
  * expected rows was reserved when the session was opened.  For more rows, we
- * ask the device for its free memory from time to time.
+ * ask the device for its free memory from time to time.  If the device did not
+ * have enough for the rows expected, they will fill it, so we do that for all rows:
+ * rows that are longer than expected must leave the room that sorting takes.
  */
 static bool
 has_room(uint32 s, const GsPoolChunk *chunk)
@@ -367,6 +425,7 @@ has_room(uint32 s, const GsPoolChunk *chunk)
 	uint64		chunk_bytes = chunk->data_bytes +
 		chunk->rows * request->key_words * sizeof(uint64);
 	uint64		wanted = to_sort + to_sort / 4 + MEMORY_CHECK_BYTES;
+	uint64		expected = 0;	/* for more of the rows expected */
 	uint64		others;			/* reserved by other sessions */
 
 	if (request->device_memory > 0 &&
@@ -378,17 +437,17 @@ has_room(uint32 s, const GsPoolChunk *chunk)
 		return true;
 	session->put_bytes = 0;
 	if (rows <= session->expected_rows)
+		expected = Max(to_sort, session->expected_memory -
+					   Min(session->expected_memory, session_memory(session)));
+	if (expected > 0 && session->alone)
 	{
-		uint64		expected = expected_memory(request);
-		uint64		held = session_memory(session);
-
-		speak_for(s, Max(to_sort, expected - Min(expected, held)));
+		speak_for(s, expected);
 		return true;
 	}
 	others = use->spoken_for - session->spoken_for;
 	if (gpusort_device_use_memory(session->device) < others + wanted)
 		return false;
-	speak_for(s, wanted);
+	speak_for(s, Max(wanted, expected));
 	return true;
 }
 

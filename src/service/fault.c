@@ -60,15 +60,33 @@ can_happen(const GsFault *fault)
 		fault->action != GS_FAULT_ALLOC_ONCE;
 }
 
+/*
+ * Read ":number" from *text, if it is there.  Sets *text to what follows, and *valid to
+ * false if the number is not positive.
+ */
+static uint32
+parse_number(const char **text, uint32 otherwise, bool *valid)
+{
+	uint32		number;
+	char	   *end;
+
+	if (**text != ':')
+		return otherwise;
+	number = strtoul(*text + 1, &end, 10);
+	*valid &= number > 0;
+	*text = end;
+	return number;
+}
+
 static GsFault
 parse_fault(const char *text)
 {
 	GsFault		fault = {0};
 	Size		length = strcspn(text, ":");
+	bool		valid = true;
 
 	if (*text == '\0')
 		return fault;
-	fault.number = 1;
 	fault.point = find_name(point_names, lengthof(point_names), text, length);
 	text += length;
 	if (*text == ':')
@@ -79,28 +97,24 @@ parse_fault(const char *text)
 								 length);
 		text += length;
 	}
-	if (*text == ':')
-	{
-		char	   *end;
-
-		fault.number = strtoul(text + 1, &end, 10);
-		text = end;
-	}
-	if (*text != '\0' || fault.number == 0 || !can_happen(&fault))
+	fault.number = parse_number(&text, 1, &valid);
+	fault.session = Min(parse_number(&text, 0, &valid), PG_UINT8_MAX);
+	if (*text != '\0' || !valid || !can_happen(&fault))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for parameter \"pg_gpusort.debug_fault\": \"%s\"",
 						gpusort_debug_fault),
-				 errdetail("The value must be \"point:action[:number]\".")));
+				 errdetail("The value must be \"point:action[:number[:session]]\".")));
 	return fault;
 }
 
 GsFault
-gpusort_fault_of_service(void)
+gpusort_fault_of_service(int session)
 {
 	GsFault		fault = parse_fault(gpusort_debug_fault);
 
-	return fault.point == GS_FAULT_HOST ? (GsFault)
+	return fault.point == GS_FAULT_HOST ||
+		(fault.session != 0 && fault.session != session) ? (GsFault)
 	{
 		0
 	} : fault;

@@ -12,6 +12,7 @@
  */
 #include "compat.h"
 
+#include "port/pg_bitutils.h"
 #include "storage/latch.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
@@ -251,7 +252,10 @@ fill_request(GsSlot *slot, const GsClientOptions *options)
 	request->expected_rows = (uint64) options->expected_rows;
 	request->expected_bytes = (uint64) options->expected_bytes;
 	request->device_memory = (uint64) gpusort_device_memory * 1024;
-	request->fault = gpusort_fault_of_service();
+	request->spread = options->spread;
+	request->used_devices = options->used_devices;
+	request->fault =
+		gpusort_fault_of_service(pg_popcount32(options->used_devices) + 1);
 }
 
 GsClient *
@@ -290,6 +294,12 @@ gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
 		return NULL;
 	}
 	return client;
+}
+
+int
+gpusort_client_device(const GsClient *client)
+{
+	return client->slot->device;
 }
 
 GsClientHandle

@@ -28,6 +28,13 @@ typedef struct GsClientOptions
 	bool		ties;			/* sorted chunks tell which rows are ties */
 	double		expected_rows;
 	double		expected_bytes; /* of all rows, without keys */
+
+	/*
+	 * Can rows go to sessions on other devices if there is no room for all?
+	 * If so, those that have rows already, a bit for each device.
+	 */
+	bool		spread;
+	uint32		used_devices;
 } GsClientOptions;
 
 /* Returns GS_FALLBACK_NONE if sessions can be opened, otherwise the reason. */
@@ -48,6 +55,9 @@ extern Size gpusort_client_chunk_bytes(void);
  */
 extern GsClient *gpusort_client_open(const GsClientOptions *options,
 									 GsFallback *reason);
+
+/* The number of the session's device, which is its bit in used_devices. */
+extern int	gpusort_client_device(const GsClient *client);
 
 /* Identifies a session to other processes of the same query. */
 typedef struct GsClientHandle

@@ -29,6 +29,9 @@
 #define GPUSORT_SLOTS			64
 #define GPUSORT_MAX_DEVICES		16
 
+StaticAssertDecl(GPUSORT_MAX_DEVICES <= 32,
+				 "there must be a bit for each device in GsSlotRequest");
+
 /*
  * Maximum number of chunks in the pool, and number of chunks that each slot
  * has for itself.
@@ -83,6 +86,8 @@ typedef struct GsFault
 {
 	uint8		point;			/* GsFaultPoint */
 	uint8		action;			/* GsFaultAction */
+	uint8		session;		/* in which session of a sort, from 1; 0 for
+								 * all */
 	uint32		number;			/* at which visit of the point, from 1 */
 } GsFault;
 
@@ -98,6 +103,10 @@ typedef struct GsSlotRequest
 	uint64		expected_rows;
 	uint64		expected_bytes; /* of all rows, without keys */
 	uint64		device_memory;	/* limit in bytes, or 0 */
+	bool		spread;			/* rows for which the device has no memory can
+								 * go to other devices */
+	uint32		used_devices;	/* a bit for each device that has rows of the
+								 * same sort already, by index */
 	GsFault		fault;
 } GsSlotRequest;
 

@@ -105,8 +105,8 @@ gpusort_input_sort_show_space(GsInputSort *sort)
 	GsProgress *progress = sort->progress;
 	GsGpuReport gpu = {0};
 
-	if (sort->sorter.gpu != NULL)
-		gpusort_gpu_session_report(sort->sorter.gpu, &gpu);
+	if (sort->sorter.spread != NULL)
+		(void) gpusort_gpu_spread_report(sort->sorter.spread, &gpu);
 	progress->memory_bytes = sort->sorter.cpu == NULL ? 0 :
 		gpusort_memory_sort_bytes(sort->sorter.cpu);
 	progress->device_bytes = gpu.device_bytes;
@@ -181,13 +181,13 @@ move_copy_to_file(GsInputSort *sort)
 static void
 copy_refused_row(GsInputSort *sort, TupleTableSlot *slot)
 {
-	GsGpuSession *gpu = sort->sorter.gpu;
+	GsGpuSpread *gpus = sort->sorter.spread;
 
 	if (sort->copy == NULL)
 		return;
-	gpusort_gpu_session_copy_rest(gpu);
+	gpusort_gpu_spread_copy_rest(gpus);
 	/* With stock_ties, only the memory sort may have refused it. */
-	if (gpusort_gpu_session_failure(gpu) != GS_FALLBACK_NONE)
+	if (gpusort_gpu_spread_failure(gpus) != GS_FALLBACK_NONE)
 		gpusort_row_copy_add_row(sort->copy, slot->tts_values,
 								 slot->tts_isnull);
 }
@@ -461,7 +461,7 @@ recover_batch(GsInputSort *sort)
 
 	if (sort->location != GS_ROWS_IN_BATCH || sort->copy == NULL)
 		return false;
-	gpusort_gpu_session_copy_rest(sort->sorter.gpu);
+	gpusort_gpu_spread_copy_rest(sort->sorter.spread);
 	sort->gpu_reason = gpusort_input_sort_loss(sort);
 	gpusort_stats_count_fallback(sort->gpu_reason);
 	gpusort_row_sorter_end(&sort->sorter);
@@ -504,6 +504,8 @@ keeps_its_rows(const GsInputSort *sort)
 
 	if (sort->location == GS_ROWS_IN_MEMORY)
 		return true;
+	if (gpusort_gpu_spread_is_lost(sort->sorter.spread))
+		return false;
 	failure = gpusort_row_sorter_failure(&sort->sorter);
 	/* We cannot read the rows while other processes may still be adding some. */
 	return !sort->sorter.stock_ties && !sort->fed_by_others &&
@@ -594,7 +596,7 @@ cut_sorter(GsInputSort *sort)
  * of their own.
  */
 static GsInputSort *
-sort_rest(GsInputSort *sort, GsGpuSession *gpu, TupleTableSlot *slot)
+sort_rest(GsInputSort *sort, GsGpuSpread *gpus, TupleTableSlot *slot)
 {
 	GsSortSpec *spec = palloc(sizeof(GsSortSpec));
 	GsInputSort *rest = palloc(sizeof(GsInputSort));
@@ -606,8 +608,8 @@ sort_rest(GsInputSort *sort, GsGpuSession *gpu, TupleTableSlot *slot)
 	spec->target = NULL;
 	spec->memory = gpusort_sort_spec_memory(sort->spec) / REST_PART;
 	gpusort_input_sort_begin(rest, spec, gpusort_progress_unseen(), CurrentMemoryContext);
-	while (gpusort_gpu_session_take_rest(gpu, slot->tts_values,
-										 slot->tts_isnull))
+	while (gpusort_gpu_spread_take_rest(gpus, slot->tts_values,
+										slot->tts_isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) gpusort_input_sort_put(rest, ExecStoreVirtualTuple(slot));
@@ -656,7 +658,7 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 	move_copy_to_file(sort);
 
 	/* Refused rows occupy pool chunks that reading needs, so move them first. */
-	rest = sort_rest(sort, sort->sorter.gpu, slot);
+	rest = sort_rest(sort, sort->sorter.spread, slot);
 	gpu = replace_sorter(sort);
 	sort->gpu_reason = reason;	/* none is used again, if memory is full */
 	while (position < wanted &&
@@ -717,6 +719,15 @@ drop_rows(GsInputSort *sort)
 	return gpusort_row_sorter_sort(&sort->sorter) && leave_gpu(sort, reason);
 }
 
+/* If a GPU has no memory for more rows, continue on another one.  Returns false if not. */
+static bool
+use_another_gpu(GsInputSort *sort)
+{
+	return sort->sorter.spread != NULL &&
+		gpusort_row_sorter_failure(&sort->sorter) == GS_FALLBACK_DEVICE_MEMORY &&
+		gpusort_row_sorter_grow(&sort->sorter);
+}
+
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
@@ -728,6 +739,8 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 	}
 	if (sort->location != GS_ROWS_IN_RUNS)
 	{
+		if (use_another_gpu(sort))
+			return gpusort_input_sort_put(sort, slot);
 		if (!keeps_its_rows(sort))
 		{
 			if (!recover_batch(sort))
@@ -834,7 +847,7 @@ gpusort_input_sort_read(GsInputSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Sort the rows of the row sorter.  Returns false on failure. */
+/* Sort the rows of a memory sort.  Returns false if there is not enough memory. */
 static bool
 sort_sorter(GsInputSort *sort)
 {
@@ -864,6 +877,18 @@ sort_with_rest(GsInputSort *sort)
 	gpusort_row_sorter_end(&sort->sorter);
 	set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
+}
+
+/* Sort the rows of GPU sessions.  Returns false if they are lost. */
+static bool
+sort_gpu(GsInputSort *sort)
+{
+	if (!gpusort_row_sorter_sort(&sort->sorter))
+		return false;
+	if (gpusort_gpu_spread_has_rest(sort->sorter.spread))
+		return sort_with_rest(sort);
+	return !sort->sorter.stock_ties ||
+		gpusort_row_sorter_apply_stock_ties(&sort->sorter);
 }
 
 /* Sort the rows of a memory sort, on disk if there is not enough memory. */
@@ -955,9 +980,7 @@ sort_rows(GsInputSort *sort)
 	switch (sort->location)
 	{
 		case GS_ROWS_ON_GPU:
-			return sort_sorter(sort) &&
-				(!gpusort_gpu_session_has_rest(sort->sorter.gpu) ||
-				 sort_with_rest(sort));
+			return sort_gpu(sort);
 		case GS_ROWS_IN_MEMORY:
 			sort_together(sort);
 			return true;
@@ -1099,7 +1122,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	const GsInput *input = &sort->spec->input;
 
 	if (sort->copy != NULL)
-		gpusort_gpu_session_copy_rest(sort->sorter.gpu);
+		gpusort_gpu_spread_copy_rest(sort->sorter.spread);
 	else
 	{
 		/*
@@ -1151,14 +1174,12 @@ gpusort_input_sort_in_place(GsInputSort *sort, int64 position, GsRowsInPlace *ro
 	}
 	if (!gpusort_input_sort_is_on_gpu(sort) || sort->sorter.stock_ties)
 		return false;
-	return sort->sorter.gpu_ties != NULL ?
-		gpusort_gpu_ties_in_place(sort->sorter.gpu_ties, position, rows) :
-		gpusort_gpu_session_in_place(sort->sorter.gpu, position, rows);
+	return gpusort_gpu_spread_in_place(sort->sorter.spread, position, rows);
 }
 
 void
 gpusort_input_sort_lend(GsInputSort *sort, GsRecallRows recall, void *arg)
 {
 	if (gpusort_input_sort_is_on_gpu(sort))
-		gpusort_gpu_session_lend(sort->sorter.gpu, recall, arg);
+		gpusort_gpu_spread_lend(sort->sorter.spread, recall, arg);
 }

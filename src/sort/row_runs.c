@@ -84,26 +84,26 @@ gpusort_row_runs_note_overflow(GsRowRuns *runs, GsFallback reason)
 
 /* Write the rows for which there was no device memory. */
 static void
-write_rest(GsRowRuns *runs, GsGpuSession *gpu, TupleTableSlot *slot)
+write_rest(GsRowRuns *runs, GsGpuSpread *gpus, TupleTableSlot *slot)
 {
 	GsRunBuilder *builder =
 		gpusort_run_builder_begin(runs->spec, runs->external,
 								  gpusort_sort_spec_memory(runs->spec),
 								  false);
 
-	while (gpusort_gpu_session_take_rest(gpu, slot->tts_values,
-										 slot->tts_isnull))
+	while (gpusort_gpu_spread_take_rest(gpus, slot->tts_values,
+										slot->tts_isnull))
 		gpusort_run_builder_put(builder, slot->tts_values, slot->tts_isnull);
 	gpusort_run_builder_end(builder);
 }
 
-/* Write the rows of a sorted GPU session.  Returns false if they are lost. */
+/* Write the rows of sorted GPU sessions, as one run.  Returns false if they are lost. */
 static bool
 write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
 													&TTSOpsVirtual);
-	int64		nrows = gpusort_gpu_session_count(sorter->gpu);
+	int64		nrows = gpusort_gpu_spread_count(sorter->spread);
 	int			first_run = gpusort_external_runs(runs->external);
 	int64		index = 0;
 
@@ -111,7 +111,7 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 	 * Refused rows occupy pool chunks that reading needs, so write them
 	 * first.
 	 */
-	write_rest(runs, sorter->gpu, slot);
+	write_rest(runs, sorter->spread, slot);
 	gpusort_external_begin_run(runs->external);
 	while (index < nrows &&
 		   gpusort_row_sorter_get_gpu(sorter, index, slot->tts_values,
@@ -134,7 +134,7 @@ gpusort_row_runs_write(GsRowRuns *runs, GsRowSorter *sorter)
 	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
 	bool		written = true;
 
-	if (sorter->gpu != NULL)
+	if (sorter->spread != NULL)
 		written = write_gpu_rows(runs, sorter);
 	else
 		gpusort_run_builder_write(runs->spec, runs->external, sorter->cpu,

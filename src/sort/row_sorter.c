@@ -53,11 +53,13 @@ gpusort_row_sorter_begin_gpu(GsRowSorter *sorter, GsFallback *reason)
 {
 	MemoryContext caller = enter_new_context(sorter);
 
-	sorter->gpu = gpusort_gpu_session_create(sorter->spec, reason);
-	if (sorter->gpu != NULL && sorter->stock_ties)
+	sorter->spread = gpusort_gpu_spread_create(sorter->spec, reason);
+	if (sorter->spread != NULL)
+		sorter->gpu = gpusort_gpu_spread_session(sorter->spread);
+	if (sorter->spread != NULL && sorter->stock_ties)
 		create_memory_sort(sorter);
 	MemoryContextSwitchTo(caller);
-	if (sorter->gpu != NULL)
+	if (sorter->spread != NULL)
 		return true;
 	gpusort_row_sorter_end(sorter);
 	return false;
@@ -84,8 +86,8 @@ gpusort_row_sorter_begin_shared(GsRowSorter *sorter, GsSharedMember *member)
 void
 gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows)
 {
-	if (sorter->gpu != NULL)
-		gpusort_gpu_session_set_capacity(sorter->gpu, rows);
+	if (sorter->spread != NULL)
+		gpusort_gpu_spread_set_capacity(sorter->spread, rows);
 	else
 		gpusort_memory_sort_set_capacity(sorter->cpu, rows);
 }
@@ -93,20 +95,20 @@ gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows)
 void
 gpusort_row_sorter_end(GsRowSorter *sorter)
 {
-	if (sorter->gpu_ties != NULL)
-		gpusort_gpu_ties_end(sorter->gpu_ties);
+	if (sorter->spread != NULL)
+		gpusort_gpu_spread_end(sorter->spread);
 	if (sorter->context != NULL)
 		MemoryContextDelete(sorter->context);
 	sorter->context = NULL;
+	sorter->spread = NULL;
 	sorter->gpu = NULL;
-	sorter->gpu_ties = NULL;
 	sorter->cpu = NULL;
 }
 
 GsFallback
 gpusort_row_sorter_failure(const GsRowSorter *sorter)
 {
-	return sorter->gpu != NULL ? gpusort_gpu_session_failure(sorter->gpu) :
+	return sorter->spread != NULL ? gpusort_gpu_spread_failure(sorter->spread) :
 		gpusort_memory_sort_refusal(sorter->cpu);
 }
 
@@ -114,7 +116,16 @@ int64
 gpusort_row_sorter_count(const GsRowSorter *sorter)
 {
 	return sorter->cpu != NULL ? gpusort_memory_sort_count(sorter->cpu) :
-		gpusort_gpu_session_count(sorter->gpu);
+		gpusort_gpu_spread_count(sorter->spread);
+}
+
+bool
+gpusort_row_sorter_grow(GsRowSorter *sorter)
+{
+	bool		grown = gpusort_gpu_spread_grow(sorter->spread);
+
+	sorter->gpu = gpusort_gpu_spread_session(sorter->spread);
+	return grown;
 }
 
 bool
@@ -123,9 +134,7 @@ gpusort_row_sorter_sort(GsRowSorter *sorter)
 	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
 	bool		sorted;
 
-	if (sorter->gpu != NULL)
-		sorter->gpu_ties = gpusort_gpu_ties_create(sorter->spec, sorter->gpu);
-	sorted = (sorter->gpu == NULL || gpusort_gpu_session_sort(sorter->gpu)) &&
+	sorted = (sorter->spread == NULL || gpusort_gpu_spread_sort(sorter->spread)) &&
 		(sorter->cpu == NULL || gpusort_memory_sort_sort(sorter->cpu));
 	MemoryContextSwitchTo(caller);
 	return sorted;
@@ -176,7 +185,7 @@ is_same_row(const GsSortSpec *spec, TupleTableSlot *slot, const Datum *values, c
 }
 
 /*
- * Compare the rows of the GPU session with those of the memory sort.  Returns false if
+ * Compare the rows of the GPU sessions with those of the memory sort.  Returns false if
  * the former are lost.
  */
 static bool
@@ -189,9 +198,9 @@ compare_rows(GsRowSorter *sorter)
 	int64		nrows = gpusort_memory_sort_count(sorter->cpu);
 	int64		index = 0;
 
-	if (gpusort_gpu_session_count(sorter->gpu) != nrows)
+	if (gpusort_gpu_spread_count(sorter->spread) != nrows)
 		elog(ERROR, "a GPU sorted " INT64_FORMAT " of " INT64_FORMAT " rows",
-			 gpusort_gpu_session_count(sorter->gpu), nrows);
+			 gpusort_gpu_spread_count(sorter->spread), nrows);
 	while (index < nrows &&
 		   gpusort_row_sorter_get_gpu(sorter, index, values, isnull))
 	{
@@ -211,7 +220,7 @@ bool
 gpusort_row_sorter_apply_stock_ties(GsRowSorter *sorter)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
-	bool		kept = sorter->gpu == NULL || compare_rows(sorter);
+	bool		kept = sorter->spread == NULL || compare_rows(sorter);
 
 	if (kept)
 		gpusort_memory_sort_apply_stock_ties(sorter->cpu);

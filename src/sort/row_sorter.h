@@ -3,7 +3,7 @@
  * row_sorter.h
  *		Sorts rows without using the disk, on a GPU or in the backend's memory.
  *
- * A row sorter has either a GPU session or a memory sort, to which rows are added
+ * A row sorter has either GPU sessions or a memory sort, to which rows are added
  * until one does not fit.  With pg_gpusort.debug_stock_ties it has both, and each row
  * is added to both of them.  After sorting they must have the same rows in the same
  * order, bit for bit, and rows are returned from the memory sort.
@@ -21,7 +21,7 @@
 
 #include "sort/base/sort_spec.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/gpu/gpu_ties.h"
+#include "sort/gpu/gpu_spread.h"
 #include "sort/memory/memory_sort.h"
 #include "sort/memory/shared_sort.h"
 
@@ -33,8 +33,8 @@ typedef struct GsRowSorter
 
 	/* All NULL if the row sorter is empty. */
 	MemoryContext context;		/* for what follows */
-	GsGpuSession *gpu;
-	GsGpuTies  *gpu_ties;		/* if sorted and not exact: reads 'gpu' */
+	GsGpuSpread *spread;		/* its GPU sessions */
+	GsGpuSession *gpu;			/* the one to which rows are added */
 	GsMemorySort *cpu;
 } GsRowSorter;
 
@@ -80,6 +80,12 @@ extern bool gpusort_row_sorter_sort(GsRowSorter *sorter);
  */
 extern bool gpusort_row_sorter_apply_stock_ties(GsRowSorter *sorter);
 
+/*
+ * After a GPU session refused a row for lack of device memory: open a further session, on
+ * another device.  See gpusort_gpu_spread_grow().
+ */
+extern bool gpusort_row_sorter_grow(GsRowSorter *sorter);
+
 /* After sorting: the number of rows that can be read by position. */
 extern int64 gpusort_row_sorter_count(const GsRowSorter *sorter);
 
@@ -108,7 +114,7 @@ gpusort_row_sorter_put(GsRowSorter *sorter, TupleTableSlot *slot)
 }
 
 /*
- * After sorting: read the row at a position of the GPU session as
+ * After sorting: read the row at a position of the GPU sessions as
  * gpusort_gpu_session_get() does, except that ties are in the order of the comparators.
  * Returns false if the rows are lost.
  */
@@ -116,9 +122,7 @@ static inline bool
 gpusort_row_sorter_get_gpu(GsRowSorter *sorter, int64 position,
 						   Datum *values, bool *isnull)
 {
-	if (unlikely(sorter->gpu_ties != NULL))
-		return gpusort_gpu_ties_get(sorter->gpu_ties, position, values, isnull);
-	return gpusort_gpu_session_get(sorter->gpu, position, values, isnull);
+	return gpusort_gpu_spread_get(sorter->spread, position, values, isnull);
 }
 
 #endif							/* GPUSORT_ROW_SORTER_H */

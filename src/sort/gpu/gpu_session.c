@@ -161,11 +161,12 @@ make_session(const GsSortSpec *spec)
 	return session;
 }
 
-GsGpuSession *
-gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
+/* Open a session with options that say which devices it may have. */
+static GsGpuSession *
+create_session(const GsSortSpec *spec, GsClientOptions options, double rows,
+			   GsFallback *reason)
 {
 	GsGpuSession *session;
-	GsClientOptions options = {0};
 	int			first_open;
 
 	*reason = gpusort_gpu_session_check(spec->expected_rows);
@@ -178,8 +179,8 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
 	options.ties = session->has_ties;
 	options.row_width = session->format->packed_bytes;
-	options.expected_rows = spec->expected_rows;
-	options.expected_bytes = spec->expected_rows *
+	options.expected_rows = rows;
+	options.expected_bytes = rows *
 		(options.variable ? Max(spec->expected_width, options.row_width) :
 		 options.row_width);
 	if (session->format->packed_bytes > session->max_row_bytes)
@@ -189,6 +190,35 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	}
 	session->client = gpusort_client_open(&options, reason);
 	return session->client != NULL ? session : NULL;
+}
+
+GsGpuSession *
+gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
+{
+	GsClientOptions options = {.spread = false};
+
+	return create_session(spec, options, spec->expected_rows, reason);
+}
+
+GsGpuSession *
+gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used, double rows,
+							   GsFallback *reason)
+{
+	GsClientOptions options = {.spread = true,.used_devices = used};
+
+	return create_session(spec, options, rows, reason);
+}
+
+uint32
+gpusort_gpu_session_device(const GsGpuSession *session)
+{
+	return (uint32) 1 << gpusort_client_device(session->client);
+}
+
+double
+gpusort_gpu_session_rows_put(const GsGpuSession *session)
+{
+	return session->nput;
 }
 
 GsClientHandle
@@ -286,7 +316,9 @@ take_fill(GsGpuSession *session, GsFill *fill)
 	GsPoolChunk *chunk = fill->chunk;
 
 	copy_fill(session, fill);
+	chunk->part = fill - session->fills;
 	chunk->rows = fill->rows;
+	chunk->data_bytes = fill->next - fill->data;
 	fill->chunk = NULL;
 	fill->max_rows = 0;
 	return chunk;
@@ -831,33 +863,81 @@ gpusort_gpu_session_chunk_end(const GsGpuSession *session)
  * ----------------------------------------------------------------
  */
 
+/*
+ * Returns the next chunk of which rows can be taken, or NULL.  The chunks that the
+ * device refused come first, then those that have not been put, for which it sets *fill.
+ */
+static GsPoolChunk *
+find_rest_chunk(const GsGpuSession *session, GsFill **fill)
+{
+	GsPoolChunk *refused = NULL;
+
+	*fill = NULL;
+	if (gpusort_client_has_refused(session->client))
+		refused = gpusort_client_first_refused(session->client);
+	for (int p = 0; p < GS_PARTS && refused == NULL && *fill == NULL; p++)
+		if (session->fills[p].chunk != NULL)
+			*fill = unconstify(GsFill *, &session->fills[p]);
+	return *fill != NULL ? (*fill)->chunk : refused;
+}
+
 bool
 gpusort_gpu_session_has_rest(const GsGpuSession *session)
 {
-	return gpusort_client_has_refused(session->client) ||
-		session->fills[GS_PART_REGULAR].chunk != NULL ||
-		session->fills[GS_PART_NULL_KEYS].chunk != NULL;
+	GsFill	   *fill;
+
+	return find_rest_chunk(session, &fill) != NULL;
 }
 
-/*
- * Returns the next chunk of which rows can be taken, or NULL.  The chunks that the
- * device refused come first, then those that have not been put.
- */
+/* The same, and makes the caller the chunk's owner, who has to free it. */
 static GsPoolChunk *
 next_rest_chunk(GsGpuSession *session)
 {
-	GsPoolChunk *refused = gpusort_client_first_refused(session->client);
+	GsFill	   *fill;
+	GsPoolChunk *chunk = find_rest_chunk(session, &fill);
 
-	if (refused != NULL)
-		return refused;
-	for (int p = 0; p < GS_PARTS; p++)
+	if (fill != NULL)
+		(void) take_fill(session, fill);
+	return chunk;
+}
+
+/* Copy the rows of a chunk into an empty one, and free it. */
+static void
+move_chunk(GsGpuSession *session, GsPoolChunk *from, GsPoolChunk *to)
+{
+	Size		bytes = from->data_offset + from->data_bytes;
+
+	gpusort_work_add(bytes);
+	to->part = from->part;
+	to->rows = from->rows;
+	memcpy(to->keys_offset, from->keys_offset, sizeof(to->keys_offset));
+	to->lengths_offset = from->lengths_offset;
+	to->data_offset = from->data_offset;
+	to->data_bytes = from->data_bytes;
+	memcpy(gpusort_chunk_address(to), gpusort_chunk_address(from), bytes);
+	gpusort_chunk_free(from);
+	session->nput += to->rows;
+	session->sum_rows += to->rows;
+	session->sum_bytes += to->data_bytes;
+}
+
+bool
+gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to)
+{
+	to->copy = from->copy;
+	while (gpusort_gpu_session_has_rest(from))
 	{
-		GsFill	   *fill = &session->fills[p];
+		GsPoolChunk *chunk;
 
-		if (fill->chunk != NULL)
-			return take_fill(session, fill);
+		CHECK_FOR_INTERRUPTS();
+		chunk = gpusort_client_new_chunk(to->client, true);
+		if (chunk == NULL)
+			return fail(to);
+		move_chunk(to, next_rest_chunk(from), chunk);
+		if (!gpusort_client_put(to->client, chunk))
+			return fail(to);
 	}
-	return NULL;
+	return true;
 }
 
 bool

@@ -36,6 +36,19 @@ extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 												GsFallback *reason);
 
 /*
+ * Open a session as one of several of a sort, whose rows are spread over devices.  'used'
+ * has a bit for each device that has rows of the sort already, and is not to be chosen
+ * again.  'rows' is how many rows are still expected, more of which than fit into the
+ * memory of one device.
+ */
+extern GsGpuSession *gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used,
+													double rows, GsFallback *reason);
+
+/* The bit of the session's device, for 'used'; and the rows that were put so far. */
+extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
+extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
+
+/*
  * Attach to the session of another process of the same query, given its handle.  The
  * rows must be of the same type.  An attached process can only add rows, and must
  * flush the session after its last one.
@@ -125,6 +138,14 @@ extern int64 gpusort_gpu_session_chunk_end(const GsGpuSession *session);
 extern bool gpusort_gpu_session_has_rest(const GsGpuSession *session);
 extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
 										  Datum *values, bool *isnull);
+
+/*
+ * Instead of taking them out: move such rows of one session to another one, of the same
+ * sort.  Returns false if the latter cannot have all of them, for its failure's reason.
+ * After GS_FALLBACK_DEVICE_MEMORY, the others have not moved.  The second session keeps the
+ * copy that the first one keeps.
+ */
+extern bool gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to);
 
 typedef struct GsGpuReport
 {

@@ -1,0 +1,290 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_spread.c
+ *		Spreads the rows of a sort over the memory of several GPUs.
+ *
+ * Rows are added to one session at a time.  When its device has no memory for more, the
+ * rows that it has are sorted there, and the next session is opened on another device,
+ * where the refused rows go first.  So the rows of each session arrived before those of
+ * the next one.  At the end each session returns its own rows in order, and a merge
+ * returns all of them.
+ *
+ * Mostly there is a single session, from which rows are then read directly.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "sort/gpu/gpu_merge.h"
+#include "sort/gpu/gpu_spread.h"
+
+struct GsGpuSpread
+{
+	const GsSortSpec *spec;
+	MemoryContext context;
+	bool		can_grow;
+	GsFallback	failure;		/* why rows are lost, or GS_FALLBACK_NONE */
+	int			count;			/* number of sessions */
+	int			nsorted;		/* so many of them are sorted, the first ones */
+	GsGpuSession *sessions[GPUSORT_MAX_DEVICES];
+	GsGpuTies  *ties[GPUSORT_MAX_DEVICES];	/* of sorted sessions, or NULL */
+	GsGpuMerge *merge;			/* of several sessions, once all are sorted */
+};
+
+GsGpuSpread *
+gpusort_gpu_spread_create(const GsSortSpec *spec, GsFallback *reason)
+{
+	GsGpuSpread *spread = palloc0(sizeof(GsGpuSpread));
+
+	spread->spec = spec;
+	spread->context = CurrentMemoryContext;
+	/* With several producers, rows cannot move on to another session. */
+	spread->can_grow = !spec->has_producers;
+	spread->sessions[0] = spread->can_grow ?
+		gpusort_gpu_session_create_one(spec, 0, spec->expected_rows, reason) :
+		gpusort_gpu_session_create(spec, reason);
+	spread->count = 1;
+	return spread->sessions[0] != NULL ? spread : NULL;
+}
+
+GsGpuSession *
+gpusort_gpu_spread_session(const GsGpuSpread *spread)
+{
+	return spread->sessions[spread->count - 1];
+}
+
+void
+gpusort_gpu_spread_set_capacity(GsGpuSpread *spread, double rows)
+{
+	gpusort_gpu_session_set_capacity(gpusort_gpu_spread_session(spread), rows);
+	spread->can_grow = false;
+}
+
+/* Note that the rows of a session are lost.  Returns false. */
+static bool
+lose(GsGpuSpread *spread, const GsGpuSession *session)
+{
+	spread->failure = gpusort_gpu_session_failure(session);
+	return false;
+}
+
+bool
+gpusort_gpu_spread_is_lost(const GsGpuSpread *spread)
+{
+	return spread->failure != GS_FALLBACK_NONE;
+}
+
+GsFallback
+gpusort_gpu_spread_failure(const GsGpuSpread *spread)
+{
+	if (spread->failure != GS_FALLBACK_NONE)
+		return spread->failure;
+	for (int s = 0; s < spread->count; s++)
+		if (gpusort_gpu_session_failure(spread->sessions[s]) != GS_FALLBACK_NONE)
+			return gpusort_gpu_session_failure(spread->sessions[s]);
+	return GS_FALLBACK_NONE;
+}
+
+void
+gpusort_gpu_spread_copy_rest(GsGpuSpread *spread)
+{
+	for (int s = 0; s < spread->count; s++)
+		gpusort_gpu_session_copy_rest(spread->sessions[s]);
+}
+
+/* ----------------------------------------------------------------
+ *		sorting
+ * ----------------------------------------------------------------
+ */
+
+/* Have at least 'count' sessions sorted.  Returns false if rows are lost. */
+static bool
+sort_sessions(GsGpuSpread *spread, int count)
+{
+	while (spread->nsorted < count)
+	{
+		GsGpuSession *session = spread->sessions[spread->nsorted];
+
+		spread->ties[spread->nsorted] = gpusort_gpu_ties_create(spread->spec,
+																session);
+		if (!gpusort_gpu_session_sort(session))
+			return lose(spread, session);
+		spread->nsorted++;
+	}
+	return true;
+}
+
+/*
+ * Returns how many rows to expect in the next session.  If there are about as many as
+ * expected already, we expect as many again.
+ */
+static double
+expected_rows(const GsGpuSpread *spread)
+{
+	double		nrows = 0;
+	double		left;
+
+	for (int s = 0; s < spread->count; s++)
+		nrows += gpusort_gpu_session_rows_put(spread->sessions[s]);
+	left = spread->spec->expected_rows - nrows;
+	return left > nrows / 8 ? left : nrows;
+}
+
+/* Open a session on a device without rows of this sort.  Returns false if there is none. */
+static bool
+open_next(GsGpuSpread *spread)
+{
+	GsGpuSession *session;
+	uint32		used = 0;
+	GsFallback	reason;
+
+	if (spread->count == GPUSORT_MAX_DEVICES)
+		return false;
+	for (int s = 0; s < spread->count; s++)
+		used |= gpusort_gpu_session_device(spread->sessions[s]);
+	session = gpusort_gpu_session_create_one(spread->spec, used,
+											 expected_rows(spread), &reason);
+	if (session == NULL)
+		return false;
+	spread->sessions[spread->count++] = session;
+	return true;
+}
+
+/*
+ * Move the rows that other sessions have refused to the last one.  If one of them had to
+ * keep some, the sessions after it have refused rows that arrived before these.  Returns
+ * false if the last session does not take all rows.
+ */
+static bool
+move_rest(GsGpuSpread *spread)
+{
+	GsGpuSession *last = gpusort_gpu_spread_session(spread);
+
+	for (int s = spread->count - 2; s >= 0; s--)
+		if (!gpusort_gpu_session_move_rest(spread->sessions[s], last))
+			return gpusort_gpu_session_failure(last) == GS_FALLBACK_DEVICE_MEMORY ?
+				false : lose(spread, last);
+	return true;
+}
+
+bool
+gpusort_gpu_spread_grow(GsGpuSpread *spread)
+{
+	MemoryContext caller;
+	bool		grown = false;
+
+	if (!spread->can_grow)
+		return false;
+	caller = MemoryContextSwitchTo(spread->context);
+	while (!grown && open_next(spread) &&
+		   sort_sessions(spread, spread->count - 1))
+		grown = move_rest(spread);
+	MemoryContextSwitchTo(caller);
+	return grown;
+}
+
+bool
+gpusort_gpu_spread_sort(GsGpuSpread *spread)
+{
+	MemoryContext caller = MemoryContextSwitchTo(spread->context);
+	bool		sorted;
+
+	do
+		sorted = sort_sessions(spread, spread->count);
+	while (sorted && gpusort_gpu_spread_has_rest(spread) &&
+		   gpusort_gpu_spread_grow(spread));
+
+	/* If that could not move all of the rest, there may be a further session. */
+	sorted = spread->failure == GS_FALLBACK_NONE &&
+		sort_sessions(spread, spread->count);
+	if (sorted && spread->count > 1)
+		spread->merge = gpusort_gpu_merge_create(spread->spec, spread->sessions,
+												 spread->ties, spread->count);
+	MemoryContextSwitchTo(caller);
+	return sorted;
+}
+
+/* ----------------------------------------------------------------
+ *		rows out
+ * ----------------------------------------------------------------
+ */
+
+int64
+gpusort_gpu_spread_count(const GsGpuSpread *spread)
+{
+	int64		nrows = 0;
+
+	for (int s = 0; s < spread->nsorted; s++)
+		nrows += gpusort_gpu_session_count(spread->sessions[s]);
+	return nrows;
+}
+
+bool
+gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position, Datum *values, bool *isnull)
+{
+	if (unlikely(spread->merge != NULL))
+		return gpusort_gpu_merge_get(spread->merge, position, values, isnull);
+	if (unlikely(spread->ties[0] != NULL))
+		return gpusort_gpu_ties_get(spread->ties[0], position, values, isnull);
+	return gpusort_gpu_session_get(spread->sessions[0], position, values, isnull);
+}
+
+bool
+gpusort_gpu_spread_in_place(GsGpuSpread *spread, int64 position, GsRowsInPlace *rows)
+{
+	if (spread->merge != NULL)
+		return false;
+	return spread->ties[0] != NULL ?
+		gpusort_gpu_ties_in_place(spread->ties[0], position, rows) :
+		gpusort_gpu_session_in_place(spread->sessions[0], position, rows);
+}
+
+void
+gpusort_gpu_spread_lend(GsGpuSpread *spread, GsRecallRows recall, void *arg)
+{
+	if (spread->merge == NULL)
+		gpusort_gpu_session_lend(spread->sessions[0], recall, arg);
+}
+
+bool
+gpusort_gpu_spread_has_rest(const GsGpuSpread *spread)
+{
+	for (int s = 0; s < spread->nsorted; s++)
+		if (gpusort_gpu_session_has_rest(spread->sessions[s]))
+			return true;
+	return false;
+}
+
+bool
+gpusort_gpu_spread_take_rest(GsGpuSpread *spread, Datum *values, bool *isnull)
+{
+	/* In the order of arrival: see move_rest(). */
+	for (int s = spread->count - 1; s >= 0; s--)
+		if (gpusort_gpu_session_take_rest(spread->sessions[s], values, isnull))
+			return true;
+	return false;
+}
+
+int
+gpusort_gpu_spread_report(const GsGpuSpread *spread, GsGpuReport *report)
+{
+	memset(report, 0, sizeof(*report));
+	for (int s = 0; s < spread->count; s++)
+	{
+		GsGpuReport one;
+
+		gpusort_gpu_session_report(spread->sessions[s], &one);
+		report->device_bytes += one.device_bytes;
+		report->sort_ms += one.sort_ms;
+		report->fetch_ms += one.fetch_ms;
+	}
+	return spread->count;
+}
+
+void
+gpusort_gpu_spread_end(GsGpuSpread *spread)
+{
+	for (int s = 0; s < spread->count; s++)
+		if (spread->ties[s] != NULL)
+			gpusort_gpu_ties_end(spread->ties[s]);
+}

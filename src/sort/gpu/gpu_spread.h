@@ -1,0 +1,85 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_spread.h
+ *		Spreads the rows of a sort over the memory of several GPUs.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GPU_SPREAD_H
+#define GPUSORT_GPU_SPREAD_H
+
+#include "sort/gpu/gpu_session.h"
+#include "sort/gpu/gpu_ties.h"
+
+typedef struct GsGpuSpread GsGpuSpread;
+
+/*
+ * Open the first session, in the current memory context, which closes all of them.
+ * 'spec' and what it points to must stay valid.  Returns NULL and sets *reason if no
+ * session is available.
+ */
+extern GsGpuSpread *gpusort_gpu_spread_create(const GsSortSpec *spec,
+											  GsFallback *reason);
+
+/* The session to which rows are added.  After sorting, it has all rows or the last ones. */
+extern GsGpuSession *gpusort_gpu_spread_session(const GsGpuSpread *spread);
+
+/*
+ * Make it refuse further rows once it has about 'rows' of them.  Then a full device also
+ * means that rows should be dropped, and no further session is opened.
+ */
+extern void gpusort_gpu_spread_set_capacity(GsGpuSpread *spread, double rows);
+
+/*
+ * After that session has refused a row because its device has no memory left: sort it,
+ * and open another one on a device that has none of the rows yet.  It also gets the rows
+ * that were refused.  Returns false if there is no such device, in which case the rows are
+ * still there and gpusort_gpu_spread_failure() returns GS_FALLBACK_DEVICE_MEMORY, or if
+ * rows are lost.
+ */
+extern bool gpusort_gpu_spread_grow(GsGpuSpread *spread);
+
+/*
+ * Sort all rows, opening further sessions as grow() does.  Returns false if rows are lost.
+ */
+extern bool gpusort_gpu_spread_sort(GsGpuSpread *spread);
+
+/*
+ * Returns why the last row was refused, or rows are lost; and whether they are known to be
+ * lost, since further sessions were opened or rows sorted.
+ */
+extern bool gpusort_gpu_spread_is_lost(const GsGpuSpread *spread);
+extern GsFallback gpusort_gpu_spread_failure(const GsGpuSpread *spread);
+
+/* After a failure: see gpusort_gpu_session_copy_rest(). */
+extern void gpusort_gpu_spread_copy_rest(GsGpuSpread *spread);
+
+/*
+ * After sorting: the number of sorted rows, and the row at a position, as
+ * gpusort_gpu_session_get() returns it, except that ties are in the order of the
+ * comparators.
+ */
+extern int64 gpusort_gpu_spread_count(const GsGpuSpread *spread);
+extern bool gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position,
+								   Datum *values, bool *isnull);
+
+/*
+ * See gpusort_gpu_session_in_place() and gpusort_gpu_session_lend().  There are no rows in
+ * place if they are on several devices.
+ */
+extern bool gpusort_gpu_spread_in_place(GsGpuSpread *spread, int64 position,
+										GsRowsInPlace *rows);
+extern void gpusort_gpu_spread_lend(GsGpuSpread *spread, GsRecallRows recall, void *arg);
+
+/* See gpusort_gpu_session_has_rest() and gpusort_gpu_session_take_rest(). */
+extern bool gpusort_gpu_spread_has_rest(const GsGpuSpread *spread);
+extern bool gpusort_gpu_spread_take_rest(GsGpuSpread *spread, Datum *values,
+										 bool *isnull);
+
+/* Report on all sessions together.  Returns how many there are. */
+extern int	gpusort_gpu_spread_report(const GsGpuSpread *spread, GsGpuReport *report);
+
+/* End reading.  The end of the memory context closes the sessions. */
+extern void gpusort_gpu_spread_end(GsGpuSpread *spread);
+
+#endif							/* GPUSORT_GPU_SPREAD_H */
