@@ -24,7 +24,7 @@ bool		gpusort_enable = true;
 bool		gpusort_enable_index_build = true;
 int			gpusort_backend = GS_BACKEND_AUTO;
 int			gpusort_gpu_min_rows = -1;
-int			gpusort_on_gpu_loss = GS_LOSS_COPY;
+int			gpusort_on_gpu_loss = GS_LOSS_AUTO;
 int			gpusort_min_rows = 100000;
 int			gpusort_min_index_rows = 10000;
 int			gpusort_work_mem = -1;
@@ -59,6 +59,7 @@ static const struct config_enum_entry backend_options[] = {
 };
 
 static const struct config_enum_entry loss_options[] = {
+	{"auto", GS_LOSS_AUTO, false},
 	{"copy", GS_LOSS_COPY, false},
 	{"error", GS_LOSS_ERROR, false},
 	{NULL, 0, false}
@@ -243,10 +244,10 @@ gpusort_settings_init(void)
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_gpusort.on_gpu_loss",
-							 "Sets what happens if a GPU is lost with rows that cannot be read a second time.",
-							 "\"copy\" sorts a copy of them, which is kept until the sort ends. \"error\" keeps none and ends the query with an error.",
+							 "Sets what happens if a GPU is lost with rows that do not come again in the same order.",
+							 "\"copy\" sorts a copy of them, which is kept until the sort ends. \"auto\" keeps one only of rows that cannot be read a second time, \"error\" of none.",
 							 &gpusort_on_gpu_loss,
-							 GS_LOSS_COPY, loss_options,
+							 GS_LOSS_AUTO, loss_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_rows",

@@ -15,10 +15,12 @@ typedef enum GsBackendSetting
 	GS_BACKEND_CPU
 } GsBackendSetting;
 
-/* What happens if a GPU is lost with rows whose input cannot come again. */
+/* What happens if a GPU is lost with rows that cannot come again in the same order. */
 typedef enum GsLossSetting
 {
-	GS_LOSS_COPY,				/* a copy of the rows is sorted */
+	GS_LOSS_AUTO,				/* a copy of the rows is sorted, unless their
+								 * input can come again in another order */
+	GS_LOSS_COPY,				/* then as well */
 	GS_LOSS_ERROR				/* no copy is kept, and the query fails */
 } GsLossSetting;
 

@@ -183,6 +183,15 @@ input_run(void *arg, int number)
 	return gpusort_sink_run(node->sink, number);
 }
 
+/* GsInput.copy: get a copy that a process below has made. */
+static const GsSharedCopy *
+input_copy(void *arg, int number)
+{
+	GsNodeState *node = arg;
+
+	return gpusort_sink_copy(node->sink, number);
+}
+
 static void
 gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -204,6 +213,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.input.rewind = rewind_input;
 	node->spec.input.failure = input_failure;
 	node->spec.input.run = input_run;
+	node->spec.input.copy = input_copy;
 	node->spec.input.arg = node;
 	node->spec.input.repeat = gpusort_private_repeat(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
@@ -354,6 +364,7 @@ open_sink(GsNodeState *node)
 	bool		whole_tuples = node->spec.tuple_attno > 0;
 	GsClientHandle handle;
 	GsRunSetHandle runs;
+	GsRunSetHandle copies;
 	bool		in_order;
 	bool		ahead;
 
@@ -369,7 +380,9 @@ open_sink(GsNodeState *node)
 	ahead = gpusort_sink_may_go_ahead(gather);
 	if (node->sort != NULL &&
 		gpusort_sort_gpu_handle(node->sort, in_order, &handle))
-		gpusort_sink_open_gpu(node->sink, whole_tuples, handle);
+		gpusort_sink_open_gpu(node->sink, whole_tuples, handle,
+							  gpusort_sort_copy_set(node->sort, &copies) ?
+							  &copies : NULL);
 	else if (node->sort != NULL &&
 			 gpusort_sort_run_set(node->sort,
 								  castNode(Gather, gather->plan)->num_workers,

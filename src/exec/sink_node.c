@@ -12,7 +12,8 @@
  * these instead:
  *
  * - If there is a GPU session, each process has put its rows into that
- *   session.
+ *   session, and perhaps into a file as well, as a copy in case the GPU is
+ *   lost.
  * - If not, all processes have sorted their rows together, in memory that they
  *   share, if the rows fit there.
  * - Otherwise each worker has sorted its rows in a sort of its own, and has
@@ -20,8 +21,8 @@
  *   if it participates, has put its rows into the GpuSort's sort, where they
  *   stay in memory.
  *
- * If none of these is possible, or if a GPU session is lost, the sink returns its
- * input to the Gather.
+ * If none of these is possible, or if a GPU session is lost and there is no copy, the
+ * sink returns its input to the Gather.
  *
  * If a Limit above wants only a few rows, the GpuSort keeps them in a heap.  So does
  * each sink then, which returns the first rows of its process to the Gather.
@@ -65,6 +66,8 @@ typedef struct GsSinkShared
 {
 	GsSinkMode	mode;
 	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
+	bool		copied;			/* do its rows go to 'copies' as well? */
+	GsRunSetHandle copies;
 	struct GsSharedSort *shared_sort;	/* for GS_SINK_CPU, or NULL */
 	GsRunSetHandle runs;
 	int64		bound;			/* rows wanted of each process; 0 for all */
@@ -85,6 +88,7 @@ struct GsSinkState
 	GsSort	   *sort;			/* the leader's sort, for GS_SINK_CPU */
 	GsBoundedSort *first_rows;	/* for GS_SINK_FIRST_ROWS, while it returns
 								 * rows */
+	GsSharedCopy copy;			/* of the leader's rows, for GS_SINK_GPU */
 	GsSinkShared local;			/* the leader's settings */
 	GsSinkShared *shared;		/* the settings in force: in shared memory if
 								 * there are workers, else 'local' */
@@ -180,6 +184,8 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 {
 	shared->mode = sink->local.mode;
 	shared->handle = sink->local.handle;
+	shared->copied = sink->local.copied;
+	shared->copies = sink->local.copies;
 	shared->shared_sort = sink->local.shared_sort;
 	shared->runs = sink->local.runs;
 	shared->bound = sink->local.bound;
@@ -189,9 +195,13 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 
 void
 gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
-					  GsClientHandle handle)
+					  GsClientHandle handle, const GsRunSetHandle *copies)
 {
 	sink->nrows = 0;
+	sink->copy.extents = 0;
+	sink->local.copied = copies != NULL;
+	if (copies != NULL)
+		sink->local.copies = *copies;
 	sink->local.mode = GS_SINK_GPU;
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.handle = handle;
@@ -306,6 +316,25 @@ gpusort_sink_run(const GsSinkState *sink, int number)
 	return NULL;
 }
 
+const GsSharedCopy *
+gpusort_sink_copy(const GsSinkState *sink, int number)
+{
+	int			found = 0;
+
+	if (sink->copy.extents > 0 && found++ == number)
+		return &sink->copy;
+	if (sink->shared == &sink->local)
+		return NULL;
+	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
+	{
+		const GsSinkReport *report = gpusort_worker_reports_get(sink->reports, n);
+
+		if (report != NULL && report->copy.extents > 0 && found++ == number)
+			return &report->copy;
+	}
+	return NULL;
+}
+
 /* ----------------------------------------------------------------
  *		execution
  * ----------------------------------------------------------------
@@ -348,24 +377,54 @@ make_key_plan(const GsSinkState *sink, int string_words)
 }
 
 /*
- * Add this process's share of the rows to the GPU session.  Returns false after
- * a failure.
+ * Add this process's share of the rows to the GPU session.  Returns false after a failure,
+ * when all rows are in 'copy', unless that is NULL.
  */
 static bool
-add_rows(GsSinkState *sink, GsGpuSession *session)
+add_rows(GsSinkState *sink, GsGpuSession *session, GsRowCopy *copy)
 {
+	bool		failed = false;
 	TupleTableSlot *slot;
 
 	while (slot = gpusort_row_source_next(sink->source), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
-		if (!gpusort_gpu_session_put(session, slot->tts_values,
-									 slot->tts_isnull))
-			return false;
+		if (unlikely(failed ||
+					 !gpusort_gpu_session_put(session, slot->tts_values,
+											  slot->tts_isnull)))
+		{
+			if (copy == NULL)
+				return false;
+			/* The leader will sort the copies, so continue with ours. */
+			if (!failed)
+				gpusort_gpu_session_copy_rest(session);
+			failed = true;
+			gpusort_row_copy_add_row(copy, slot->tts_values, slot->tts_isnull);
+		}
 		sink->nrows++;
 	}
-	return gpusort_gpu_session_flush(session);
+	if (!failed && gpusort_gpu_session_flush(session))
+		return true;
+	if (copy != NULL)
+		gpusort_gpu_session_copy_rest(session);
+	return false;
+}
+
+/* Create this process's copy of the rows, or return NULL. */
+static GsRowCopy *
+create_copy(const GsSinkState *sink, GsGpuSession *session)
+{
+	GsRunTarget target = {
+		.set = sink->shared->copies,
+		.producer = ParallelWorkerNumber + 1	/* 0 for the leader */
+	};
+	GsRowCopy  *copy = NULL;
+
+	if (sink->shared->copied)
+		copy = gpusort_row_copy_create(&sink->spec, &target);
+	gpusort_gpu_session_keep_copy(session, copy);
+	return copy;
 }
 
 /* In any process: put the rows into the GPU session. */
@@ -375,15 +434,24 @@ fill_gpu_session(GsSinkState *sink, MemoryContext context)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsSinkReport report = {.sorted = false};
 	GsGpuSession *session;
+	GsRowCopy  *copy;
 
 	sink->spec.key_plan = make_key_plan(sink, GPUSORT_GPU_STRING_WORDS);
 	session = gpusort_gpu_session_attach(&sink->spec, sink->shared->handle);
+	copy = create_copy(sink, session);
 	MemoryContextSwitchTo(caller);
-	if (!add_rows(sink, session))
+	if (!add_rows(sink, session, copy))
 		pg_atomic_write_u32(&sink->shared->failure,
 							gpusort_gpu_session_failure(session));
+	if (copy != NULL)
+	{
+		gpusort_row_copy_share(copy, &report.copy);
+		gpusort_row_copy_end(copy);
+	}
 	if (IsParallelWorker())
 		publish(sink, &report);
+	else
+		sink->copy = report.copy;
 }
 
 /* In the leader: put the rows into its own sort, and sort them there. */

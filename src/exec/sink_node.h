@@ -12,6 +12,7 @@
 #include "nodes/plannodes.h"
 
 #include "service/service_client.h"
+#include "sort/disk/row_copy.h"
 #include "sort/sort.h"
 
 typedef struct GsSinkState GsSinkState;
@@ -34,14 +35,16 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
 
 /*
  * Called by the leader before the Gather is executed.  open_gpu() makes all processes
- * put their rows into a GPU session.  open_cpu() makes the processes sort together, or
- * else workers write runs and the leader put its rows into 'sort'; 'bound' is that of
- * the sort's specification.  'whole_tuples' says how the sort keeps rows.  In both cases
- * the sink returns no rows.  open_bounded() makes it return only the first 'bound' rows
- * of each process to the Gather, and close() all of them.
+ * put their rows into a GPU session, and also into files of the set 'copies' unless that
+ * is NULL.  open_cpu() makes the processes sort together, or else workers write runs and
+ * the leader put its rows into 'sort'; 'bound' is that of the sort's specification.
+ * 'whole_tuples' says how the sort keeps rows.  In both cases the sink returns no rows.
+ * open_bounded() makes it return only the first 'bound' rows of each process to the
+ * Gather, and close() all of them.
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
-								  GsClientHandle handle);
+								  GsClientHandle handle,
+								  const GsRunSetHandle *copies);
 extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsRunSetHandle runs,
 								  int64 bound, bool may_go_ahead);
@@ -60,6 +63,9 @@ extern void gpusort_sink_forget_sort(GsSinkState *sink);
  * shared memory is freed.
  */
 extern const GsSharedRun *gpusort_sink_run(const GsSinkState *sink, int number);
+
+/* The same for the copies of rows that all processes have put into a GPU session. */
+extern const GsSharedCopy *gpusort_sink_copy(const GsSinkState *sink, int number);
 
 /*
  * After the Gather has ended: returns why rows are missing, or

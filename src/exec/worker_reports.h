@@ -11,6 +11,7 @@
 #ifndef GPUSORT_WORKER_REPORTS_H
 #define GPUSORT_WORKER_REPORTS_H
 
+#include "sort/disk/row_copy.h"
 #include "sort/disk/shared_run.h"
 #include "sort/sort.h"
 
@@ -20,6 +21,7 @@ typedef struct GsSinkReport
 	bool		sorted;			/* has it sorted them itself?  If so: */
 	GsSortReport sort;
 	GsSharedRun run;
+	GsSharedCopy copy;			/* without extents if there is none */
 } GsSinkReport;
 
 /* Stored in the query's dynamic shared memory, or the leader's copy. */

@@ -131,12 +131,23 @@ show_phase(GsInputSort *sort, GsProgressPhase phase)
  * ----------------------------------------------------------------
  */
 
-/* Is a copy wanted, because the input cannot be read again in the same order? */
+/*
+ * Is a copy wanted, because the input cannot be read again, or not in the same order?  What
+ * an index build reads again may come in any order.
+ */
 static bool
 wants_copy(const GsSortSpec *spec)
 {
-	return gpusort_on_gpu_loss == GS_LOSS_COPY && !spec->index_build &&
-		spec->input.repeat != GS_INPUT_SAME_ORDER;
+	switch ((GsLossSetting) gpusort_on_gpu_loss)
+	{
+		case GS_LOSS_AUTO:
+			return spec->input.repeat == GS_INPUT_ONCE;
+		case GS_LOSS_COPY:
+			return spec->input.repeat != GS_INPUT_SAME_ORDER && !spec->index_build;
+		case GS_LOSS_ERROR:
+			break;
+	}
+	return false;
 }
 
 /* Make the GPU session, which is new, copy its rows. */
@@ -148,7 +159,7 @@ begin_copy(GsInputSort *sort)
 	if (sort->copy == NULL)
 	{
 		caller = MemoryContextSwitchTo(sort->sorter.parent);
-		sort->copy = gpusort_row_copy_create(sort->spec);
+		sort->copy = gpusort_row_copy_create(sort->spec, NULL);
 		MemoryContextSwitchTo(caller);
 	}
 	gpusort_gpu_session_keep_copy(sort->sorter.gpu, sort->copy);
@@ -164,6 +175,10 @@ end_copy(GsInputSort *sort)
 		gpusort_row_copy_end(sort->copy);
 	sort->copy = NULL;
 	sort->copy_reserved = 0;
+	if (sort->copy_context != NULL)
+		MemoryContextDelete(sort->copy_context);
+	sort->copy_context = NULL;
+	sort->copy_set = NULL;
 }
 
 /* Leave the memory of the copy to the row sorter and to runs. */
@@ -243,7 +258,7 @@ static bool
 begin_gpu_sorter(GsInputSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
-	bool		copies = wants_copy(spec) && gpusort_row_copy_allowed(spec);
+	bool		copies = wants_copy(spec) && gpusort_row_copy_allowed(spec, false);
 
 	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
 		return false;
@@ -365,15 +380,49 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 		GPUSORT_GPU_STRING_WORDS)
 		return false;
 
-	/* What others add is not copied, so the input must be read again. */
+	/* The input must be read again for stock_ties, or if there are no copies. */
 	if (sort->spec->input.repeat == GS_INPUT_ONCE &&
-		(sort->copy != NULL || sort->sorter.stock_ties))
+		(sort->sorter.stock_ties ||
+		 (wants_copy(sort->spec) && !gpusort_row_copy_allowed(sort->spec, true))))
 		return false;
 	end_copy(sort);
 	gpusort_gpu_session_keep_copy(sort->sorter.gpu, NULL);
 	sort->fed_by_others = true;
 	*handle = gpusort_gpu_session_handle(sort->sorter.gpu);
 	return true;
+}
+
+bool
+gpusort_input_sort_copy_set(GsInputSort *sort, GsRunSetHandle *handle)
+{
+	MemoryContext caller;
+
+	if (!wants_copy(sort->spec) || sort->sorter.stock_ties ||
+		!gpusort_row_copy_allowed(sort->spec, true))
+		return false;
+	sort->copy_context = AllocSetContextCreate(sort->sorter.parent,
+											   "pg_gpusort copies",
+											   ALLOCSET_SMALL_SIZES);
+	caller = MemoryContextSwitchTo(sort->copy_context);
+	sort->copy_set = gpusort_run_set_create();
+	MemoryContextSwitchTo(caller);
+	*handle = gpusort_run_set_handle(sort->copy_set);
+	return true;
+}
+
+/* Other processes have ended.  Make a copy of what they have copied. */
+static void
+import_copies(GsInputSort *sort)
+{
+	const GsInput *input = &sort->spec->input;
+	GsRunSetHandle set = gpusort_run_set_handle(sort->copy_set);
+	MemoryContext caller = MemoryContextSwitchTo(sort->sorter.parent);
+	const GsSharedCopy *shared;
+
+	sort->copy = gpusort_row_copy_create(sort->spec, NULL);
+	for (int n = 0; (shared = input->copy(input->arg, n)) != NULL; n++)
+		gpusort_row_copy_import(sort->copy, set, shared);
+	MemoryContextSwitchTo(caller);
 }
 
 /* Will the processes sort together, as far as the estimates tell? */
@@ -766,6 +815,8 @@ input_is_complete(GsInputSort *sort)
 
 	if (sort->location == GS_ROWS_ON_GPU && input->failure != NULL)
 		sort->input_failure = input->failure(input->arg);
+	if (sort->copy_set != NULL && sort->copy == NULL)
+		import_copies(sort);
 	return sort->input_failure == GS_FALLBACK_NONE;
 }
 

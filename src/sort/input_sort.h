@@ -109,6 +109,9 @@ typedef struct GsInputSort
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsRowCopy  *copy;			/* of the rows on a GPU, or NULL */
+	MemoryContext copy_context; /* of the set with copies of other processes,
+								 * or NULL */
+	GsRunSet   *copy_set;
 	TupleTableSlot *copied;		/* not NULL while rows are taken from it */
 	Size		copy_reserved;	/* memory of the copy that the memory sort
 								 * leaves alone */
@@ -129,9 +132,11 @@ extern void gpusort_input_sort_begin(GsInputSort *sort,
 									 GsProgress *progress,
 									 MemoryContext context);
 
-/* See gpusort_sort_gpu_handle() and gpusort_sort_run_set(). */
+/* See gpusort_sort_gpu_handle(), gpusort_sort_copy_set() and gpusort_sort_run_set(). */
 extern bool gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 										  GsClientHandle *handle);
+extern bool gpusort_input_sort_copy_set(GsInputSort *sort,
+										GsRunSetHandle *handle);
 extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses,
 									   bool in_order, bool ahead,
 									   GsRunSetHandle *handle);

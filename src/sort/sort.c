@@ -249,6 +249,12 @@ gpusort_sort_gpu_handle(GsSort *sort, bool in_order,
 }
 
 bool
+gpusort_sort_copy_set(GsSort *sort, GsRunSetHandle *handle)
+{
+	return gpusort_input_sort_copy_set(&sort->input, handle);
+}
+
+bool
 gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order, bool ahead,
 					 GsRunSetHandle *handle)
 {

@@ -73,6 +73,13 @@ extern bool gpusort_sort_gpu_handle(GsSort *sort, bool in_order,
 									GsClientHandle *handle);
 
 /*
+ * After that: get the handle of a set of files to which the processes that add rows must
+ * copy them, including this one.  The sort asks spec->input.copy for these copies later.
+ * Returns false if no copies are wanted.
+ */
+extern bool gpusort_sort_copy_set(GsSort *sort, GsRunSetHandle *handle);
+
+/*
  * Without a GPU: get the handle of a set of files to which 'nprocesses' other
  * processes can write rows of the input as sorted runs.  The sort asks
  * spec->input.run for these runs later.  Returns false if the processes must not

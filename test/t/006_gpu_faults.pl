@@ -11,7 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});
+my $node = start_gpu_node('main', 'pg_gpusort.on_gpu_loss = copy', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});
 make_table($node, 20000);
 my $lost = 'the GPU service was lost';
 my $query = q{SELECT count(*), md5(string_agg(s::text, ',')) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s};
@@ -257,15 +257,20 @@ like(cursor('cursor over a hash join', 'SELECT a.* FROM big a JOIN big b ON b.id
 	wait_for_service($node);
 	like($session->run("EXPLAIN $ordered"), qr/GpuSort.*Gather /s, 'Gather below: plan');
 	$rows = $session->run("SET pg_gpusort.backend = cpu; $ordered; RESET pg_gpusort.backend");
-	foreach my $fault ('put:error:2', 'sort:error', 'get:error:1')
+	foreach my $loss ('copy', 'error')
 	{
-		$session->run("SET pg_gpusort.debug_fault = '$fault'");
-		ok($session->run($ordered) eq $rows, "Gather below, $fault: rows");
+		foreach my $fault ('put:error:2', 'sort:error', 'get:error:1')
+		{
+			$session->run("SET pg_gpusort.debug_fault = '$fault'; SET pg_gpusort.on_gpu_loss = $loss");
+			ok($session->run($ordered) eq $rows, "Gather below, $fault, $loss: rows");
+		}
 	}
-	$session->run(q{SET pg_gpusort.debug_fault = 'get:error:9'});
+	$session->run(q{SET pg_gpusort.debug_fault = 'get:error:9'; SET pg_gpusort.on_gpu_loss = copy});
+	ok($session->run($ordered) eq $rows, 'Gather below, after rows were returned: the rest of the rows');
+	$session->run('SET pg_gpusort.on_gpu_loss = error');
 	like($session->run($ordered), qr/ERROR:  58000: could not read the remaining rows of a sort/,
 		'Gather below: an error after rows were returned');
-	$session->run('RESET pg_gpusort.debug_fault');
+	$session->run('RESET pg_gpusort.debug_fault; RESET pg_gpusort.on_gpu_loss');
 	ok($session->run("$on_gpu[0]; $ordered") eq $rows, 'Gather below: and the next time, all rows');
 	$session->quit;
 	holds_nothing($node, 'Gather below');

@@ -11,7 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});
+my $node = start_gpu_node('main', 'pg_gpusort.on_gpu_loss = copy', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});
 my ($host, $port) = ($node->host, $node->port);
 
 make_table($node, 20000);
@@ -274,6 +274,16 @@ like($session->run("SELECT * FROM $once ORDER BY k, id"), qr/ERROR:  58000: coul
 	'no copy, after rows were returned: an error');
 $session->run('SET pg_gpusort.on_gpu_loss = copy; RESET pg_gpusort.debug_fault');
 holds_nothing($node, 'no copy');
+
+# By default, a copy is kept only of rows that cannot be read a second time.
+foreach my $name (sort keys %inputs)
+{
+	my ($input, $keys) = @{ $inputs{$name} };
+	my $plan = $session->run("SET pg_gpusort.on_gpu_loss = auto; $on_gpu; $explain SELECT * FROM $input ORDER BY $keys");
+
+	is($plan =~ /Sort Copy/, $name ne 'a hash join', "auto, $name: a copy or none");
+}
+$session->run("SET pg_gpusort.on_gpu_loss = copy; $anywhere");
 
 # A file that temp_file_limit does not allow: no GPU is used if that is expected, and otherwise
 # the query ends as any other does that needs such a file.

@@ -19,6 +19,9 @@
 struct GsRunTarget;
 struct GsSharedRun;
 
+/* See sort/disk/row_copy.h. */
+struct GsSharedCopy;
+
 /* See sort/memory/shared_sort.h. */
 struct GsSharedSort;
 
@@ -37,7 +40,8 @@ typedef enum GsInputRepeat
 typedef struct GsInput
 {
 	TupleTableSlot *(*next) (void *arg);	/* NULL or empty at the end */
-	void		(*rewind) (void *arg);	/* unless GS_INPUT_ONCE */
+	void		(*rewind) (void *arg);	/* unless GS_INPUT_ONCE, or there is a
+										 * copy of it */
 
 	/*
 	 * Called at the end: returns GS_FALLBACK_NONE, or the reason why other
@@ -51,6 +55,9 @@ typedef struct GsInput
 	 * number, counted from 0, or NULL after the last one.  May be NULL.
 	 */
 	const struct GsSharedRun *(*run) (void *arg, int number);
+
+	/* The same if they copy the rows that they add to the GPU session. */
+	const struct GsSharedCopy *(*copy) (void *arg, int number);
 	void	   *arg;
 	GsInputRepeat repeat;
 	bool		by_pages;		/* is it read by a page scan? */

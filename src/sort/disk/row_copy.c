@@ -8,6 +8,10 @@
  * a block of memory or, once the memory allowed is in use, to the end of a temporary file.
  * Nothing is looked up in it before the rows are lost.
  *
+ * If several processes put chunks, each of them has a file of its own.  A chunk's position in
+ * the ring is stored with its rows.  The device has taken the chunks in this order, so the
+ * leader, which takes pieces in the same order, gives ties the order that they had there.
+ *
  * Rows with NULL keys are in other chunks than the rows around them.  Their order among
  * themselves is that of their arrival, and so is the order of all other rows.  This is all
  * that ties depend on.
@@ -36,9 +40,16 @@
 /* A piece begins at an extent, so extents are small. */
 #define EXTENT_BYTES		GPUSORT_MIN_EXTENT_BYTES
 
+/* Rows that are added one by one are written when they have this many bytes. */
+#define PENDING_BYTES		((Size) 64 * 1024)
+
+/* Comes after all numbers of pieces. */
+#define NO_NUMBER			PG_UINT64_MAX
+
 /* The header of packed rows, which follow it. */
 typedef struct GsCopyPiece
 {
+	uint64		number;			/* pieces are taken in the order of these */
 	uint64		bytes;			/* of the rows */
 	uint32		nrows;
 	uint32		unused;			/* for alignment */
@@ -52,25 +63,24 @@ typedef struct GsCopyBlock
 	Size		end;			/* offset after the last piece */
 } GsCopyBlock;
 
-/* Pieces that follow each other in the file. */
-typedef struct GsCopyRange
+/* Pieces that follow each other in a file. */
+typedef struct GsCopySource
 {
-	GsExtent	first;
+	GsExtentFile *file;
+	GsExtent	next;			/* of the next piece */
 	GsExtent	end;
-} GsCopyRange;
-
-/*
- * Rows are moved from memory to the file at most once.  They come first, then those that
- * were written before, and then those that are written later.
- */
-#define MAX_RANGES	3
+	bool		has_header;		/* has the header of the next piece been read? */
+	GsCopyPiece header;
+} GsCopySource;
 
 struct GsRowCopy
 {
 	const GsSortSpec *spec;
 	MemoryContext context;
 	GsRowFormat *format;
-	GsRowBuffer packed;			/* for a row that is added by itself */
+	GsRowBuffer pending;		/* rows that were added one by one */
+	Size		pending_bytes;
+	uint32		pending_rows;
 
 	/* The first rows. */
 	MemoryContext memory_context;	/* of the blocks */
@@ -81,26 +91,36 @@ struct GsRowCopy
 	bool		memory_is_full; /* do all further rows go to the file? */
 
 	/* The rows that follow. */
-	GsExtentFile *file;			/* NULL if there are none */
+	bool		shared;			/* are all rows in a file of the target? */
+	GsRunTarget target;			/* if so */
+	GsExtentFile *file;			/* written by this process, or NULL */
 	GsExtent	file_end;		/* first extent not in use */
-	int			nranges;		/* in the order of their rows */
-	GsCopyRange ranges[MAX_RANGES];
+	bool		needs_header;	/* has its last piece no header yet? */
+	GsExtent	last_extent;	/* if so: where it is, and the header */
+	GsCopyPiece last_header;
+
+	/*
+	 * Where rows are in files.  Of pieces with the same number, those of the
+	 * first source come first.
+	 */
+	int			nsources;
+	int			max_sources;	/* allocated length */
+	GsCopySource *sources;
+	int64		imported_kb;	/* size of the files of other processes */
 
 	/* Taking rows. */
 	Size		next_piece;		/* offset in the first block */
-	int			range;			/* number of the current range */
-	GsExtent	next_extent;	/* of the next piece in it */
-	GsRowBuffer read;			/* a piece from the file */
+	GsRowBuffer read;			/* a piece from a file */
 	char	   *row;			/* the next one of the current piece */
 	uint32		rows_left;		/* of that piece */
 };
 
 bool
-gpusort_row_copy_allowed(const GsSortSpec *spec)
+gpusort_row_copy_allowed(const GsSortSpec *spec, bool shared)
 {
 	double		bytes = spec->expected_rows * spec->expected_width;
 
-	return bytes <= gpusort_sort_spec_memory(spec) ||
+	return (!shared && bytes <= gpusort_sort_spec_memory(spec)) ||
 		gpusort_shared_runs_allowed(spec->expected_rows, spec->expected_width);
 }
 
@@ -119,26 +139,29 @@ begin_rows(GsRowCopy *copy)
 	copy->first = NULL;
 	copy->last = NULL;
 	copy->memory = 0;
-	copy->memory_is_full = false;
+	copy->memory_is_full = copy->shared;
+	copy->pending_bytes = 0;
+	copy->pending_rows = 0;
 	copy->file = NULL;
 	copy->file_end = 0;
-	copy->nranges = 0;
+	copy->nsources = 0;
 	copy->next_piece = MAXALIGN(sizeof(GsCopyBlock));
-	copy->range = -1;
 	copy->row = NULL;
 	copy->rows_left = 0;
 }
 
 static void
-end_rows(GsRowCopy *copy)
+close_files(GsRowCopy *copy)
 {
-	MemoryContextDelete(copy->memory_context);
+	for (int i = 0; i < copy->nsources; i++)
+		if (copy->sources[i].file != copy->file)
+			gpusort_extent_file_close(copy->sources[i].file);
 	if (copy->file != NULL)
 		gpusort_extent_file_close(copy->file);
 }
 
 GsRowCopy *
-gpusort_row_copy_create(const GsSortSpec *spec)
+gpusort_row_copy_create(const GsSortSpec *spec, const GsRunTarget *target)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort copy",
@@ -151,8 +174,13 @@ gpusort_row_copy_create(const GsSortSpec *spec)
 	copy->spec = spec;
 	copy->context = context;
 	copy->format = gpusort_row_format_create(spec);
-	copy->packed.context = context;
+	copy->pending.context = context;
 	copy->read.context = context;
+	copy->max_sources = 4;
+	copy->sources = palloc(copy->max_sources * sizeof(GsCopySource));
+	copy->shared = target != NULL;
+	if (copy->shared)
+		copy->target = *target;
 	begin_rows(copy);
 	MemoryContextSwitchTo(caller);
 	return copy;
@@ -161,15 +189,15 @@ gpusort_row_copy_create(const GsSortSpec *spec)
 void
 gpusort_row_copy_clear(GsRowCopy *copy)
 {
-	end_rows(copy);
+	close_files(copy);
+	MemoryContextDelete(copy->memory_context);
 	begin_rows(copy);
 }
 
 void
 gpusort_row_copy_end(GsRowCopy *copy)
 {
-	if (copy->file != NULL)
-		gpusort_extent_file_close(copy->file);
+	close_files(copy);
 	MemoryContextDelete(copy->context);
 }
 
@@ -182,7 +210,8 @@ gpusort_row_copy_memory(const GsRowCopy *copy)
 int64
 gpusort_row_copy_file_kb(const GsRowCopy *copy)
 {
-	return copy->file == NULL ? 0 : gpusort_extent_file_kb(copy->file);
+	return copy->imported_kb +
+		(copy->file == NULL ? 0 : gpusort_extent_file_kb(copy->file));
 }
 
 /* ----------------------------------------------------------------
@@ -260,7 +289,8 @@ reserve_file(GsRowCopy *copy, Size piece_bytes)
 	if (copy->file == NULL)
 	{
 		caller = MemoryContextSwitchTo(copy->context);
-		copy->file = gpusort_extent_file_create(EXTENT_BYTES, NULL);
+		copy->file = gpusort_extent_file_create(EXTENT_BYTES,
+												copy->shared ? &copy->target : NULL);
 		MemoryContextSwitchTo(caller);
 	}
 	count = gpusort_extent_file_count(copy->file, piece_bytes);
@@ -269,50 +299,73 @@ reserve_file(GsRowCopy *copy, Size piece_bytes)
 	return first;
 }
 
-/* Add the end of the file, from an extent on, to the range with that number. */
+/* Insert a source with that index. */
 static void
-extend_range(GsRowCopy *copy, int number, GsExtent first)
+insert_source(GsRowCopy *copy, int index, GsExtentFile *file, GsExtent first,
+			  GsExtent end)
 {
-	GsCopyRange *range = &copy->ranges[number];
+	GsCopySource *source;
 
-	if (number == copy->nranges)
+	if (copy->nsources == copy->max_sources)
 	{
-		Assert(copy->nranges < MAX_RANGES);
-		copy->nranges++;
-		range->first = first;
+		copy->max_sources *= 2;
+		copy->sources = repalloc(copy->sources, copy->max_sources *
+								 sizeof(GsCopySource));
 	}
-	range->end = copy->file_end;
+	source = &copy->sources[index];
+	memmove(source + 1, source, (copy->nsources - index) * sizeof(GsCopySource));
+	copy->nsources++;
+	source->file = file;
+	source->next = first;
+	source->end = end;
+	source->has_header = false;
+}
+
+/* Write the header of the last piece, if it has none yet. */
+static void
+write_header(GsRowCopy *copy)
+{
+	if (!copy->needs_header)
+		return;
+	copy->needs_header = false;
+	gpusort_extent_file_write(copy->file, copy->last_extent, 0,
+							  (const char *) &copy->last_header,
+							  sizeof(GsCopyPiece));
 }
 
 /* Write a piece whose rows are elsewhere to the file. */
 static void
 write_piece(GsRowCopy *copy, const GsCopyPiece *piece, const char *rows)
 {
-	GsExtent	first = reserve_file(copy, sizeof(GsCopyPiece) + piece->bytes);
-	int			last = copy->nranges - 1;
+	GsCopySource *last;
+	GsExtent	first;
 
+	write_header(copy);
+	first = reserve_file(copy, sizeof(GsCopyPiece) + piece->bytes);
+	last = copy->nsources > 0 ? &copy->sources[copy->nsources - 1] : NULL;
 	gpusort_extent_file_write(copy->file, first, sizeof(GsCopyPiece), rows,
 							  piece->bytes);
-	gpusort_extent_file_write(copy->file, first, 0, (const char *) piece,
-							  sizeof(GsCopyPiece));
-	if (last >= 0 && copy->ranges[last].end == first)
-		extend_range(copy, last, first);
+	copy->needs_header = true;
+	copy->last_extent = first;
+	copy->last_header = *piece;
+	if (!copy->shared)
+		write_header(copy);
+	if (last != NULL && last->end == first)
+		last->end = copy->file_end;
 	else
-		extend_range(copy, copy->nranges, first);
+		insert_source(copy, copy->nsources, copy->file, first, copy->file_end);
 }
 
-void
-gpusort_row_copy_add(GsRowCopy *copy, const char *rows, Size bytes,
-					 uint32 nrows)
+static void
+add_piece(GsRowCopy *copy, const char *rows, Size bytes, uint32 nrows)
 {
-	GsCopyPiece piece = {.bytes = bytes,.nrows = nrows};
-	GsCopyPiece *dest;
+	GsCopyPiece piece = {
+		.number = copy->shared ? NO_NUMBER : 0,
+		.bytes = bytes,
+		.nrows = nrows
+	};
+	GsCopyPiece *dest = reserve_memory(copy, sizeof(GsCopyPiece) + MAXALIGN(bytes));
 
-	CHECK_FOR_INTERRUPTS();
-	gpusort_work_add(bytes);
-	if (nrows == 0)
-		return;
-	dest = reserve_memory(copy, sizeof(GsCopyPiece) + MAXALIGN(bytes));
 	if (dest == NULL)
 	{
 		write_piece(copy, &piece, rows);
@@ -322,16 +375,73 @@ gpusort_row_copy_add(GsRowCopy *copy, const char *rows, Size bytes,
 	memcpy(dest + 1, rows, bytes);
 }
 
+/* Add the rows that were added one by one. */
+static void
+add_pending(GsRowCopy *copy)
+{
+	if (copy->pending_rows > 0)
+		add_piece(copy, copy->pending.row, copy->pending_bytes,
+				  copy->pending_rows);
+	copy->pending_rows = 0;
+	copy->pending_bytes = 0;
+}
+
+void
+gpusort_row_copy_add(GsRowCopy *copy, const char *rows, Size bytes,
+					 uint32 nrows)
+{
+	CHECK_FOR_INTERRUPTS();
+	gpusort_work_add(bytes);
+	add_pending(copy);
+	if (nrows > 0)
+		add_piece(copy, rows, bytes, nrows);
+}
+
+void
+gpusort_row_copy_set_number(GsRowCopy *copy, uint64 number)
+{
+	copy->last_header.number = number;
+	write_header(copy);
+}
+
 void
 gpusort_row_copy_add_row(GsRowCopy *copy, const Datum *values,
 						 const bool *isnull)
 {
 	Size		bytes = gpusort_row_format_packed_size(copy->format, values,
 													   isnull);
-	char	   *row = gpusort_row_buffer_reserve(&copy->packed, bytes);
+	char	   *rows;
 
-	(void) gpusort_row_format_pack(copy->format, values, isnull, row, bytes);
-	gpusort_row_copy_add(copy, row, bytes, 1);
+	CHECK_FOR_INTERRUPTS();
+	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
+	if (copy->pending_bytes + bytes > PENDING_BYTES)
+		add_pending(copy);
+	rows = gpusort_row_buffer_reserve(&copy->pending, copy->pending_bytes + bytes);
+	(void) gpusort_row_format_pack(copy->format, values, isnull,
+								   rows + copy->pending_bytes, bytes);
+	copy->pending_bytes += bytes;
+	copy->pending_rows++;
+}
+
+void
+gpusort_row_copy_share(GsRowCopy *copy, GsSharedCopy *shared)
+{
+	add_pending(copy);
+	write_header(copy);
+	shared->producer = copy->target.producer;
+	shared->extents = copy->file_end;
+}
+
+void
+gpusort_row_copy_import(GsRowCopy *copy, GsRunSetHandle set,
+						const GsSharedCopy *shared)
+{
+	MemoryContext caller = MemoryContextSwitchTo(copy->context);
+	GsExtentFile *file = gpusort_extent_file_open(EXTENT_BYTES, set, shared->producer);
+
+	insert_source(copy, copy->nsources, file, 0, shared->extents);
+	copy->imported_kb += (int64) shared->extents * (EXTENT_BYTES / 1024);
+	MemoryContextSwitchTo(caller);
 }
 
 /* ----------------------------------------------------------------
@@ -379,6 +489,8 @@ gpusort_row_copy_leave_memory(GsRowCopy *copy)
 	GsCopyBlock *block = copy->first;
 	GsCopyBlock *current = copy->row != NULL ? block : NULL;	/* with that row */
 
+	if (current == NULL)
+		add_pending(copy);
 	copy->memory_is_full = true;
 	if (block == NULL)
 		return;
@@ -401,11 +513,7 @@ gpusort_row_copy_leave_memory(GsRowCopy *copy)
 		return;
 
 	/* These rows come before those that are in the file already. */
-	Assert(copy->nranges < MAX_RANGES);
-	memmove(copy->ranges + 1, copy->ranges, copy->nranges * sizeof(GsCopyRange));
-	copy->nranges++;
-	copy->ranges[0].first = first;
-	copy->ranges[0].end = copy->file_end;
+	insert_source(copy, 0, copy->file, first, copy->file_end);
 }
 
 /* ----------------------------------------------------------------
@@ -444,34 +552,53 @@ next_in_memory(GsRowCopy *copy)
 	return false;
 }
 
-/* Read bytes of a piece, which must be there. */
+/* Read bytes of the next piece of a source, which must be there. */
 static void
-read_bytes(GsRowCopy *copy, Size offset, char *dest, Size bytes)
+read_bytes(const GsCopySource *source, Size offset, char *dest, Size bytes)
 {
-	if (gpusort_extent_file_read(copy->file, copy->next_extent, offset, dest,
+	if (gpusort_extent_file_read(source->file, source->next, offset, dest,
 								 bytes) != bytes)
 		elog(ERROR, "the copy of a sort's rows is damaged");
 }
 
-/* The same for the file. */
+/* Returns the source with the next piece, or NULL. */
+static GsCopySource *
+next_source(GsRowCopy *copy)
+{
+	GsCopySource *first = NULL;
+
+	for (int i = 0; i < copy->nsources; i++)
+	{
+		GsCopySource *source = &copy->sources[i];
+
+		if (source->next == source->end)
+			continue;
+		if (!source->has_header)
+			read_bytes(source, 0, (char *) &source->header, sizeof(GsCopyPiece));
+		source->has_header = true;
+		if (first == NULL || source->header.number < first->header.number)
+			first = source;
+	}
+	return first;
+}
+
+/* The same for files. */
 static bool
 next_in_file(GsRowCopy *copy)
 {
-	GsCopyPiece header;
+	GsCopySource *source = next_source(copy);
+	Size		bytes;
 	char	   *piece;
 
-	if (copy->range < 0 || copy->next_extent == copy->ranges[copy->range].end)
-	{
-		if (copy->range + 1 >= copy->nranges)
-			return false;
-		copy->next_extent = copy->ranges[++copy->range].first;
-	}
-	read_bytes(copy, 0, (char *) &header, sizeof(header));
-	piece = gpusort_row_buffer_reserve(&copy->read, sizeof(header) + header.bytes);
-	memcpy(piece, &header, sizeof(header));
-	read_bytes(copy, sizeof(header), piece + sizeof(header), header.bytes);
-	copy->next_extent += gpusort_extent_file_count(copy->file,
-												   sizeof(header) + header.bytes);
+	if (source == NULL)
+		return false;
+	bytes = sizeof(GsCopyPiece) + source->header.bytes;
+	piece = gpusort_row_buffer_reserve(&copy->read, bytes);
+	memcpy(piece, &source->header, sizeof(GsCopyPiece));
+	read_bytes(source, sizeof(GsCopyPiece), piece + sizeof(GsCopyPiece),
+			   source->header.bytes);
+	source->next += gpusort_extent_file_count(source->file, bytes);
+	source->has_header = false;
 	begin_piece(copy, (GsCopyPiece *) piece);
 	return true;
 }
@@ -479,6 +606,7 @@ next_in_file(GsRowCopy *copy)
 bool
 gpusort_row_copy_take(GsRowCopy *copy, Datum *values, bool *isnull)
 {
+	add_pending(copy);
 	if (copy->rows_left == 0 && !next_in_memory(copy) && !next_in_file(copy))
 	{
 		copy->row = NULL;

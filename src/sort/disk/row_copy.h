@@ -13,20 +13,30 @@
 #define GPUSORT_ROW_COPY_H
 
 #include "sort/base/sort_spec.h"
+#include "sort/disk/shared_run.h"
 
 typedef struct GsRowCopy GsRowCopy;
 
+/* The copy of a process, as its leader needs to know it.  Contains no pointers. */
+typedef struct GsSharedCopy
+{
+	int			producer;
+	uint32		extents;		/* length of its file; 0 without rows */
+} GsSharedCopy;
+
 /*
- * May rows of a sort be copied?  Not if they are expected to need a larger file than
- * temp_file_limit allows.
+ * May rows of a sort be copied, with some of them in memory unless it is 'shared'?  Not if
+ * they are expected to need a larger file than temp_file_limit allows.
  */
-extern bool gpusort_row_copy_allowed(const GsSortSpec *spec);
+extern bool gpusort_row_copy_allowed(const GsSortSpec *spec, bool shared);
 
 /*
  * Create an empty copy in the current memory context.  It is removed with that context,
- * also after an error.  'spec' and what it points to must stay valid.
+ * also after an error.  'spec' and what it points to must stay valid.  If 'target' is not
+ * NULL, all rows go to that file, which the leader can read after the end of this process.
  */
-extern GsRowCopy *gpusort_row_copy_create(const GsSortSpec *spec);
+extern GsRowCopy *gpusort_row_copy_create(const GsSortSpec *spec,
+										  const GsRunTarget *target);
 
 /*
  * Add 'nrows' packed rows that follow each other, of 'bytes' bytes together; or the row
@@ -37,13 +47,27 @@ extern void gpusort_row_copy_add(GsRowCopy *copy, const char *rows, Size bytes,
 extern void gpusort_row_copy_add_row(GsRowCopy *copy, const Datum *values,
 									 const bool *isnull);
 
+/*
+ * With a target, after gpusort_row_copy_add(): set the number of these rows.  The leader
+ * takes the rows of all processes in the order of the numbers, and rows without one last.
+ */
+extern void gpusort_row_copy_set_number(GsRowCopy *copy, uint64 number);
+
+/*
+ * With a target, after the last row: tell what the leader needs to know.  The leader adds
+ * this to a copy of its own, which has no other rows.
+ */
+extern void gpusort_row_copy_share(GsRowCopy *copy, GsSharedCopy *shared);
+extern void gpusort_row_copy_import(GsRowCopy *copy, GsRunSetHandle set,
+									const GsSharedCopy *shared);
+
 /* Forget the rows, because they have gone elsewhere.  Others can be added. */
 extern void gpusort_row_copy_clear(GsRowCopy *copy);
 
 /*
  * After all rows have been added: take them out one by one, in the order in which they
  * were added, until false is returned.  Values that are passed by reference are valid until
- * the next call.  Memory and files are freed on the way.
+ * the next call.  Memory is freed on the way.
  */
 extern bool gpusort_row_copy_take(GsRowCopy *copy, Datum *values, bool *isnull);
 

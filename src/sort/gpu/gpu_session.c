@@ -356,6 +356,8 @@ flush_fill(GsGpuSession *session, GsPart part)
 {
 	GsFill	   *fill = &session->fills[part];
 	GsPoolChunk *chunk = fill->chunk;
+	uint64		position;
+	bool		put;
 
 	if (chunk == NULL)
 		return true;
@@ -370,7 +372,10 @@ flush_fill(GsGpuSession *session, GsPart part)
 	session->sum_bytes += chunk->data_bytes;
 	fill->chunk = NULL;
 	fill->max_rows = 0;
-	return gpusort_client_put(session->client, chunk) || fail(session);
+	put = gpusort_client_put(session->client, chunk, &position);
+	if (session->copy != NULL)
+		gpusort_row_copy_set_number(session->copy, position);
+	return put || fail(session);
 }
 
 bool
@@ -928,13 +933,14 @@ gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to)
 	while (gpusort_gpu_session_has_rest(from))
 	{
 		GsPoolChunk *chunk;
+		uint64		position;
 
 		CHECK_FOR_INTERRUPTS();
 		chunk = gpusort_client_new_chunk(to->client, true);
 		if (chunk == NULL)
 			return fail(to);
 		move_chunk(to, next_rest_chunk(from), chunk);
-		if (!gpusort_client_put(to->client, chunk))
+		if (!gpusort_client_put(to->client, chunk, &position))
 			return fail(to);
 	}
 	return true;
