@@ -105,6 +105,7 @@ OBJS = \
 	src/sort/bounded_sort.o \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \
+	src/sort/kept_copy.o \
 	src/sort/row_runs.o \
 	src/sort/row_sharing.o \
 	src/sort/input_report.o \

@@ -65,8 +65,8 @@ gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 	memset(report, 0, sizeof(*report));
 	report->fallback = sort->runs.overflow;
 	report->gpu_reason = sort->gpu_reason;
-	if (sort->copy != NULL)
-		report_copy(sort->copy, report);
+	if (sort->copy.rows != NULL)
+		report_copy(sort->copy.rows, report);
 	switch (sort->location)
 	{
 		case GS_ROWS_ON_GPU:

@@ -112,11 +112,11 @@ gpusort_input_sort_show_space(GsInputSort *sort)
 	progress->device_bytes = gpu.device_bytes;
 	progress->file_bytes = sort->runs.external == NULL ? 0 :
 		gpusort_external_kb(sort->runs.external) * 1024;
-	if (sort->copy == NULL)
+	if (sort->copy.rows == NULL)
 		return;
-	progress->memory_bytes += gpusort_row_copy_memory(sort->copy) -
-		sort->copy_reserved;
-	progress->file_bytes += gpusort_row_copy_file_kb(sort->copy) * 1024;
+	progress->memory_bytes += gpusort_row_copy_memory(sort->copy.rows) -
+		sort->copy.reserved;
+	progress->file_bytes += gpusort_row_copy_file_kb(sort->copy.rows) * 1024;
 }
 
 static void
@@ -124,125 +124,6 @@ show_phase(GsInputSort *sort, GsProgressPhase phase)
 {
 	gpusort_input_sort_show_space(sort);
 	sort->progress->phase = phase;
-}
-
-/* ----------------------------------------------------------------
- *		the copy of rows on a GPU
- * ----------------------------------------------------------------
- */
-
-/*
- * Is a copy wanted, because the input cannot be read again, or not in the same order?  What
- * an index build reads again may come in any order.
- */
-static bool
-wants_copy(const GsSortSpec *spec)
-{
-	switch ((GsLossSetting) gpusort_on_gpu_loss)
-	{
-		case GS_LOSS_AUTO:
-			return spec->input.repeat == GS_INPUT_ONCE;
-		case GS_LOSS_COPY:
-			return spec->input.repeat != GS_INPUT_SAME_ORDER && !spec->index_build;
-		case GS_LOSS_ERROR:
-			break;
-	}
-	return false;
-}
-
-/* Make the GPU session, which is new, copy its rows. */
-static void
-begin_copy(GsInputSort *sort)
-{
-	MemoryContext caller;
-
-	if (sort->copy == NULL)
-	{
-		caller = MemoryContextSwitchTo(sort->sorter.parent);
-		sort->copy = gpusort_row_copy_create(sort->spec, NULL);
-		MemoryContextSwitchTo(caller);
-	}
-	gpusort_gpu_session_keep_copy(sort->sorter.gpu, sort->copy);
-}
-
-static void
-end_copy(GsInputSort *sort)
-{
-	if (sort->copied != NULL)
-		ExecDropSingleTupleTableSlot(sort->copied);
-	sort->copied = NULL;
-	if (sort->copy != NULL)
-		gpusort_row_copy_end(sort->copy);
-	sort->copy = NULL;
-	sort->copy_reserved = 0;
-	if (sort->copy_context != NULL)
-		MemoryContextDelete(sort->copy_context);
-	sort->copy_context = NULL;
-	sort->copy_set = NULL;
-}
-
-/* Leave the memory of the copy to the row sorter and to runs. */
-static void
-move_copy_to_file(GsInputSort *sort)
-{
-	if (sort->copy != NULL)
-		gpusort_row_copy_leave_memory(sort->copy);
-	if (sort->copy_reserved > 0)
-		gpusort_memory_sort_release(sort->sorter.cpu, sort->copy_reserved);
-	sort->copy_reserved = 0;
-}
-
-/* Add a row that the GPU session has not taken.  The session is lost. */
-static void
-copy_refused_row(GsInputSort *sort, TupleTableSlot *slot)
-{
-	GsGpuSpread *gpus = sort->sorter.spread;
-
-	if (sort->copy == NULL)
-		return;
-	gpusort_gpu_spread_copy_rest(gpus);
-	/* With stock_ties, only the memory sort may have refused it. */
-	if (gpusort_gpu_spread_failure(gpus) != GS_FALLBACK_NONE)
-		gpusort_row_copy_add_row(sort->copy, slot->tts_values,
-								 slot->tts_isnull);
-}
-
-/* Begin to take the rows of the copy, which go to a memory sort or to runs. */
-static void
-begin_taking(GsInputSort *sort)
-{
-	Size		memory = gpusort_row_copy_memory(sort->copy);
-	MemoryContext caller = MemoryContextSwitchTo(sort->sorter.parent);
-
-	sort->copied = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
-	MemoryContextSwitchTo(caller);
-	if (sort->location == GS_ROWS_IN_MEMORY &&
-		gpusort_memory_sort_reserve(sort->sorter.cpu, memory))
-		sort->copy_reserved = memory;
-	else
-		gpusort_row_copy_leave_memory(sort->copy);
-}
-
-/* Take the next row of the copy.  After the last one, ends the copy and returns NULL. */
-static TupleTableSlot *
-take_copied(GsInputSort *sort)
-{
-	TupleTableSlot *slot = ExecClearTuple(sort->copied);
-	bool		taken = gpusort_row_copy_take(sort->copy, slot->tts_values,
-											  slot->tts_isnull);
-	Size		memory = gpusort_row_copy_memory(sort->copy);
-
-	/* The memory sort gets what the copy has freed. */
-	if (memory < sort->copy_reserved)
-	{
-		gpusort_memory_sort_release(sort->sorter.cpu,
-									sort->copy_reserved - memory);
-		sort->copy_reserved = memory;
-	}
-	if (taken)
-		return ExecStoreVirtualTuple(slot);
-	end_copy(sort);
-	return NULL;
 }
 
 /* ----------------------------------------------------------------
@@ -258,11 +139,11 @@ static bool
 begin_gpu_sorter(GsInputSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
-	bool		copies = wants_copy(spec) && gpusort_row_copy_allowed(spec, false);
+	bool		copies = gpusort_kept_copy_is_wanted(spec) && gpusort_row_copy_allowed(spec, false);
 
 	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
 		return false;
-	if (wants_copy(spec) && !copies && spec->input.repeat == GS_INPUT_ONCE)
+	if (gpusort_kept_copy_is_wanted(spec) && !copies && spec->input.repeat == GS_INPUT_ONCE)
 	{
 		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
 		if (sort->gpu_reason == GS_FALLBACK_NONE)
@@ -271,7 +152,7 @@ begin_gpu_sorter(GsInputSort *sort)
 	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
 	{
 		if (copies)
-			begin_copy(sort);
+			gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
 		return true;
 	}
 	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
@@ -360,7 +241,7 @@ gpusort_input_sort_end(GsInputSort *sort)
 	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_row_runs_end(&sort->runs);
 	gpusort_row_sharing_end(&sort->sharing);
-	end_copy(sort);
+	gpusort_kept_copy_end(&sort->copy);
 }
 
 /* ----------------------------------------------------------------
@@ -383,9 +264,9 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 	/* The input must be read again for stock_ties, or if there are no copies. */
 	if (sort->spec->input.repeat == GS_INPUT_ONCE &&
 		(sort->sorter.stock_ties ||
-		 (wants_copy(sort->spec) && !gpusort_row_copy_allowed(sort->spec, true))))
+		 (gpusort_kept_copy_is_wanted(sort->spec) && !gpusort_row_copy_allowed(sort->spec, true))))
 		return false;
-	end_copy(sort);
+	gpusort_kept_copy_end(&sort->copy);
 	gpusort_gpu_session_keep_copy(sort->sorter.gpu, NULL);
 	sort->fed_by_others = true;
 	*handle = gpusort_gpu_session_handle(sort->sorter.gpu);
@@ -395,34 +276,7 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 bool
 gpusort_input_sort_copy_set(GsInputSort *sort, GsRunSetHandle *handle)
 {
-	MemoryContext caller;
-
-	if (!wants_copy(sort->spec) || sort->sorter.stock_ties ||
-		!gpusort_row_copy_allowed(sort->spec, true))
-		return false;
-	sort->copy_context = AllocSetContextCreate(sort->sorter.parent,
-											   "pg_gpusort copies",
-											   ALLOCSET_SMALL_SIZES);
-	caller = MemoryContextSwitchTo(sort->copy_context);
-	sort->copy_set = gpusort_run_set_create();
-	MemoryContextSwitchTo(caller);
-	*handle = gpusort_run_set_handle(sort->copy_set);
-	return true;
-}
-
-/* Other processes have ended.  Make a copy of what they have copied. */
-static void
-import_copies(GsInputSort *sort)
-{
-	const GsInput *input = &sort->spec->input;
-	GsRunSetHandle set = gpusort_run_set_handle(sort->copy_set);
-	MemoryContext caller = MemoryContextSwitchTo(sort->sorter.parent);
-	const GsSharedCopy *shared;
-
-	sort->copy = gpusort_row_copy_create(sort->spec, NULL);
-	for (int n = 0; (shared = input->copy(input->arg, n)) != NULL; n++)
-		gpusort_row_copy_import(sort->copy, set, shared);
-	MemoryContextSwitchTo(caller);
+	return gpusort_kept_copy_share(&sort->copy, &sort->sorter, handle);
 }
 
 /* Will the processes sort together, as far as the estimates tell? */
@@ -483,7 +337,7 @@ gpusort_input_sort_stop(GsInputSort *sort)
 static bool
 write_sorter(GsInputSort *sort)
 {
-	move_copy_to_file(sort);
+	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
 	if (sort->location != GS_ROWS_IN_MEMORY &&
 		!gpusort_row_sorter_sort(&sort->sorter))
 		return false;
@@ -491,8 +345,8 @@ write_sorter(GsInputSort *sort)
 		return false;
 	gpusort_row_sorter_end(&sort->sorter);
 	/* The rows cannot be lost any more. */
-	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy != NULL)
-		gpusort_row_copy_clear(sort->copy);
+	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy.rows != NULL)
+		gpusort_row_copy_clear(sort->copy.rows);
 	set_location(sort, GS_ROWS_IN_RUNS);
 	gpusort_external_limit_runs(sort->runs.external);
 	return true;
@@ -508,7 +362,7 @@ recover_batch(GsInputSort *sort)
 {
 	TupleTableSlot *slot;
 
-	if (sort->location != GS_ROWS_IN_BATCH || sort->copy == NULL)
+	if (sort->location != GS_ROWS_IN_BATCH || sort->copy.rows == NULL)
 		return false;
 	gpusort_gpu_spread_copy_rest(sort->sorter.spread);
 	sort->gpu_reason = gpusort_input_sort_loss(sort);
@@ -516,8 +370,8 @@ recover_batch(GsInputSort *sort)
 	gpusort_row_sorter_end(&sort->sorter);
 	set_location(sort, GS_ROWS_IN_RUNS);
 	gpusort_row_runs_begin_builder(&sort->runs);
-	begin_taking(sort);
-	while ((slot = take_copied(sort)) != NULL)
+	gpusort_kept_copy_begin_taking(&sort->copy, &sort->sorter, false);
+	while ((slot = gpusort_kept_copy_take(&sort->copy, &sort->sorter)) != NULL)
 		gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
 								slot->tts_isnull);
 	return true;
@@ -704,7 +558,7 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 	GsInputSort *rest;
 	GsRowSorter gpu;
 
-	move_copy_to_file(sort);
+	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
 
 	/* Refused rows occupy pool chunks that reading needs, so move them first. */
 	rest = sort_rest(sort, sort->sorter.spread, slot);
@@ -729,7 +583,7 @@ leave_gpu(GsInputSort *sort, GsFallback reason)
 		return false;
 	}
 	sort->ndropped += nrows - wanted;
-	end_copy(sort);
+	gpusort_kept_copy_end(&sort->copy);
 	put_rest(sort, rest, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	gpusort_row_sorter_end(&gpu);
@@ -780,10 +634,10 @@ use_another_gpu(GsInputSort *sort)
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
-	if (sort->copy_reserved > 0)
+	if (sort->copy.reserved > 0)
 	{
 		/* The memory sort can have the memory of a copy that is being read. */
-		move_copy_to_file(sort);
+		gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
 		return gpusort_input_sort_put(sort, slot);
 	}
 	if (sort->location != GS_ROWS_IN_RUNS)
@@ -815,8 +669,7 @@ input_is_complete(GsInputSort *sort)
 
 	if (sort->location == GS_ROWS_ON_GPU && input->failure != NULL)
 		sort->input_failure = input->failure(input->arg);
-	if (sort->copy_set != NULL && sort->copy == NULL)
-		import_copies(sort);
+	gpusort_kept_copy_import(&sort->copy, &sort->sorter);
 	return sort->input_failure == GS_FALLBACK_NONE;
 }
 
@@ -850,9 +703,9 @@ next_row(GsInputSort *sort)
 	const GsInput *input = &sort->spec->input;
 	TupleTableSlot *slot;
 
-	if (unlikely(sort->copied != NULL))
+	if (unlikely(sort->copy.slot != NULL))
 	{
-		slot = take_copied(sort);
+		slot = gpusort_kept_copy_take(&sort->copy, &sort->sorter);
 		if (slot != NULL)
 			return slot;
 	}
@@ -875,7 +728,7 @@ read_input(GsInputSort *sort)
 		gpusort_input_sort_show_rows(sort, ++nrows);
 		if (!gpusort_input_sort_put(sort, slot))
 		{
-			copy_refused_row(sort, slot);
+			gpusort_kept_copy_add_refused(&sort->copy, &sort->sorter, slot);
 			return false;
 		}
 	}
@@ -921,7 +774,7 @@ sort_with_rest(GsInputSort *sort)
 	if (may_drop_rows(sort))
 		return leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
 			sort_rows(sort);
-	move_copy_to_file(sort);
+	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
@@ -1137,7 +990,7 @@ gpusort_input_sort_finish(GsInputSort *sort)
 		combine_rows(sort);
 	/* With stock_ties, rows are returned from memory. */
 	if (sort->location != GS_ROWS_ON_GPU || sort->sorter.stock_ties)
-		end_copy(sort);
+		gpusort_kept_copy_end(&sort->copy);
 	enter_state(sort, GS_SORT_READY);
 	show_phase(sort, GS_PHASE_RETURNING);
 	sort->progress->rows_sorted = sort->nrows + sort->ndropped;
@@ -1164,7 +1017,7 @@ gpusort_input_sort_loss(const GsInputSort *sort)
 bool
 gpusort_input_sort_can_restart(const GsInputSort *sort)
 {
-	return sort->copy != NULL || sort->spec->input.repeat != GS_INPUT_ONCE;
+	return sort->copy.rows != NULL || sort->spec->input.repeat != GS_INPUT_ONCE;
 }
 
 void
@@ -1172,7 +1025,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 
-	if (sort->copy != NULL)
+	if (sort->copy.rows != NULL)
 		gpusort_gpu_spread_copy_rest(sort->sorter.spread);
 	else
 	{
@@ -1193,8 +1046,9 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	sort->ndropped = 0;
 	enter_state(sort, GS_SORT_ADDING);
 	begin_sorter(sort, true);
-	if (sort->copy != NULL)
-		begin_taking(sort);
+	if (sort->copy.rows != NULL)
+		gpusort_kept_copy_begin_taking(&sort->copy, &sort->sorter,
+									   sort->location == GS_ROWS_IN_MEMORY);
 	show_phase(sort, GS_PHASE_READING);
 	sort->progress->rows_read = 0;
 	sort->progress->rows_sorted = 0;

@@ -13,7 +13,7 @@
  * false, call gpusort_input_sort_restart() and read the input again.  It is then
  * sorted without a GPU, so this happens at most once.  If the input might return other
  * rows, or the same ones in another order, a copy of the rows on the GPU is kept (see
- * row_copy.h), and is read in place of them.
+ * kept_copy.h), and is read in place of them.
  *
  * With spec->bound, only that many rows are kept.  When the row sorter has several
  * times as many, it is cut: its rows are sorted, and only the first ones are kept.
@@ -39,6 +39,7 @@
 #include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
 #include "sort/cutoff.h"
+#include "sort/kept_copy.h"
 #include "sort/row_runs.h"
 #include "sort/row_sharing.h"
 #include "sort/row_sorter.h"
@@ -108,13 +109,7 @@ typedef struct GsInputSort
 	bool		ahead;			/* may rows be read while others are sorted? */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsFallback	input_failure;	/* see GsInput.failure */
-	GsRowCopy  *copy;			/* of the rows on a GPU, or NULL */
-	MemoryContext copy_context; /* of the set with copies of other processes,
-								 * or NULL */
-	GsRunSet   *copy_set;
-	TupleTableSlot *copied;		/* not NULL while rows are taken from it */
-	Size		copy_reserved;	/* memory of the copy that the memory sort
-								 * leaves alone */
+	GsKeptCopy	copy;			/* of the rows on a GPU */
 	bool		input_ended;	/* has the input returned its last row? */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
 	int64		ndropped;		/* rows dropped by all processes */
@@ -204,7 +199,7 @@ gpusort_input_sort_is_on_disk(const GsInputSort *sort)
 static inline bool
 gpusort_input_sort_has_copy(const GsInputSort *sort)
 {
-	return sort->copy != NULL;
+	return sort->copy.rows != NULL;
 }
 
 /* Have other processes sorted rows, or added rows to the GPU session? */
