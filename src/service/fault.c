@@ -44,17 +44,21 @@ find_name(const char *const *names, int count, const char *text, Size length)
 	return 0;
 }
 
-/* Some actions are only possible in backends, and some only in the service. */
+/*
+ * Some actions are only possible in backends, which have no sessions by numbers, and some only
+ * in the service.
+ */
 static bool
 can_happen(const GsFault *fault)
 {
 	if (fault->point == GS_FAULT_NOWHERE || fault->action == GS_FAULT_NOTHING)
 		return false;
 	if (fault->point == GS_FAULT_HOST)
-		return fault->action == GS_FAULT_ALLOC ||
-			fault->action == GS_FAULT_ALLOC_ONCE ||
-			fault->action == GS_FAULT_ROWS ||
-			fault->action == GS_FAULT_LATE;
+		return fault->session == 0 &&
+			(fault->action == GS_FAULT_ALLOC ||
+			 fault->action == GS_FAULT_ALLOC_ONCE ||
+			 fault->action == GS_FAULT_ROWS ||
+			 fault->action == GS_FAULT_LATE);
 	return fault->action != GS_FAULT_ROWS &&
 		fault->action != GS_FAULT_LATE &&
 		fault->action != GS_FAULT_ALLOC_ONCE;
@@ -84,6 +88,7 @@ parse_fault(const char *text)
 	GsFault		fault = {0};
 	Size		length = strcspn(text, ":");
 	bool		valid = true;
+	uint32		session;
 
 	if (*text == '\0')
 		return fault;
@@ -98,7 +103,8 @@ parse_fault(const char *text)
 		text += length;
 	}
 	fault.number = parse_number(&text, 1, &valid);
-	fault.session = Min(parse_number(&text, 0, &valid), PG_UINT8_MAX);
+	session = parse_number(&text, 0, &valid);
+	fault.session = Min(session, PG_UINT8_MAX);
 	if (*text != '\0' || !valid || !can_happen(&fault))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -181,8 +181,8 @@ foreach my $phase (sort grep { /CPU$|memory$/ } keys %phases)
 
 # ---- Faults that there are not ----
 
-# A point without an action, an action at the wrong point, no time at all.
-foreach my $fault ('host', 'host:crash:1', 'put:rows:1', 'host:rows:0', 'host:rows:1:2')
+# A point without an action, an action at the wrong point, no time at all, sessions where there are none.
+foreach my $fault ('host', 'host:crash:1', 'put:rows:1', 'host:rows:0', 'host:rows:1:2', 'put:error:1:0', 'put:error:1:2:3')
 {
 	my $session = Session($node, "$on_cpu; SET pg_gpusort.debug_fault = '$fault'");
 
