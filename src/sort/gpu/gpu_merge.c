@@ -276,8 +276,9 @@ find_row(GsGpuMerge *merge, int64 position)
 	int64		milestone = Min(position / merge->milestone_rows,
 								merge->nmilestones - 1);
 	int64		distance = position - milestone * merge->milestone_rows;
+	int64		steps = Max(position - merge->position, merge->position - position);
 
-	if (merge->position < 0 || Abs(position - merge->position) > distance + merge->tree.count)
+	if (merge->position < 0 || steps > distance + merge->tree.count)
 	{
 		if (!go_to_milestone(merge, milestone))
 			return false;
