@@ -299,8 +299,8 @@ typedef struct Instrumentation GsNodeInstrumentation;
 /*
  * Begins the scan of a SeqScanState's ScanState as the node itself would.  19
  * passes hints to the table access method: whether the query only reads the
- * table, and whether EXPLAIN shows I/O.  Needs access/tableam.h and
- * executor/executor.h.
+ * table, and whether EXPLAIN shows I/O.  Needs access/tableam.h,
+ * executor/executor.h and executor/instrument.h.
  */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_BEGIN_SEQ_SCAN(node) \

@@ -16,6 +16,7 @@
 
 #include "access/tableam.h"
 #include "executor/executor.h"
+#include "executor/instrument.h"
 #include "fmgr.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
