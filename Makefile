@@ -70,6 +70,7 @@ OBJS = \
 	src/heap/tid_set.o \
 	src/sort/base/budget.o \
 	src/sort/base/dense_row.o \
+	src/sort/base/merge_order.o \
 	src/sort/base/progress.o \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \

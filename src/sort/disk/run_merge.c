@@ -23,8 +23,8 @@
 
 #include "core/loser_tree.h"
 #include "core/radix_sort.h"
-#include "key/key_comparison.h"
 #include "sort/base/dense_row.h"
+#include "sort/base/merge_order.h"
 #include "sort/disk/run_merge.h"
 #include "work.h"
 
@@ -72,13 +72,9 @@ struct GsRunMerge
 	const GsSortSpec *spec;
 	const GsRowFormat *format;
 	const GsKeyPlan *plan;		/* see plan_of_merge() */
-	unsigned	words;
 	bool		has_pivot;		/* are the words relative to 'pivot'? */
 	GsPivot		pivot;
-	bool		exact;			/* is the encoding of all keys exact? */
-	int			first_inexact;	/* number of the sort key */
-	GsKeyComparison *comparison;	/* unless exact */
-	MemoryContext scratch;		/* for what comparators leak; unless exact */
+	GsMergeOrder order;
 	GsLoserTree tree;
 	GsMergeSource *sources;		/* in the order of the runs, and one for rows
 								 * that are only compared */
@@ -103,22 +99,13 @@ static int
 compare_rest(const GsRunMerge *merge, const GsMergeSource *left,
 			 const GsMergeSource *right)
 {
-	MemoryContext caller;
-	int			cmp;
+	int			cmp = gpusort_merge_order_compare_words(&merge->order, left->key, right->key);
 
-	for (unsigned w = 1; w < merge->words; w++)
-		if (left->key[w] != right->key[w])
-			return left->key[w] < right->key[w] ? -1 : 1;
-	if (merge->exact)
-		return 0;
+	if (cmp != 0 || merge->order.exact)
+		return cmp;
 	gpusort_work_add(left->row_bytes + right->row_bytes);
-	caller = MemoryContextSwitchTo(merge->scratch);
-	cmp = gpusort_key_comparison_compare(merge->comparison,
-										 merge->first_inexact,
-										 left->values, left->isnull,
-										 right->values, right->isnull);
-	MemoryContextSwitchTo(caller);
-	return cmp;
+	return gpusort_merge_order_compare_values(&merge->order, left->values, left->isnull,
+											  right->values, right->isnull);
 }
 
 /* GsTieCallback, called if the first words of the keys are equal. */
@@ -140,8 +127,8 @@ show_key(GsRunMerge *merge, uint32 number)
 	GsPlayer   *player = &merge->tree.players[number];
 	const GsSortKeys *keys = &merge->spec->keys;
 	const GsKeyPlan *plan = merge->plan;
-	Datum	   *values = merge->exact ? merge->key_values : source->values;
-	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
+	Datum	   *values = merge->order.exact ? merge->key_values : source->values;
+	bool	   *isnull = merge->order.exact ? merge->key_isnull : source->isnull;
 
 	gpusort_work_add(GPUSORT_WORK_ROW);
 	gpusort_row_format_unpack_columns(merge->format, source->row, keys->attnos,
@@ -212,8 +199,7 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 		gpusort_sorted_run_read(source->run, source->block);
 	else
 		fill_block(merge, source);
-	if (merge->scratch != NULL)
-		MemoryContextReset(merge->scratch);
+	gpusort_merge_order_free(&merge->order);
 	source->dense = (char *) (source->block + 1);
 	source->rows_left = source->block->nrows;
 	if (source->run != NULL && source->run->skip_rows > 0)
@@ -388,7 +374,7 @@ use_pivot(GsRunMerge *merge)
 	if (!merge->has_pivot)
 		return;
 	merge->plan = merge->spec->key_plan;
-	merge->words = gpusort_key_plan_words(merge->plan);
+	merge->order.words = gpusort_key_plan_words(merge->plan);
 	for (uint32 i = 0; i < merge->tree.count; i++)
 		if (merge->tree.players[i].rank != GPUSORT_RANK_OUT)
 			show_key(merge, i);
@@ -406,7 +392,7 @@ prepare_row(const GsRunMerge *merge, GsMergeSource *source)
 	int			nkeys = merge->spec->keys.nkeys;
 
 	source->buffer.context = merge->context;
-	if (merge->exact)
+	if (merge->order.exact)
 		return;
 	source->values = palloc(nkeys * sizeof(Datum));
 	source->isnull = palloc(nkeys * sizeof(bool));
@@ -459,16 +445,7 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 	merge->held = held;
 	merge->held_room = HELD_BLOCK_BYTES;
 	merge->plan = plan_of_merge(spec);
-	merge->words = gpusort_key_plan_words(merge->plan);
-	merge->exact = gpusort_key_plan_is_exact(merge->plan,
-											 &merge->first_inexact);
-	if (!merge->exact)
-	{
-		merge->comparison = gpusort_key_comparison_create(&spec->keys);
-		merge->scratch = AllocSetContextCreate(CurrentMemoryContext,
-											   "pg_gpusort comparisons",
-											   ALLOCSET_SMALL_SIZES);
-	}
+	gpusort_merge_order_init(&merge->order, spec, merge->plan);
 	merge->key_values = palloc(spec->keys.nkeys * sizeof(Datum));
 	merge->key_isnull = palloc(spec->keys.nkeys * sizeof(bool));
 	merge->row_values = palloc0(format->ncolumns * sizeof(Datum));

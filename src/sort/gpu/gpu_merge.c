@@ -18,11 +18,9 @@
  */
 #include "compat.h"
 
-#include "utils/memutils.h"
-
 #include "core/loser_tree.h"
 #include "core/radix_sort.h"
-#include "key/key_comparison.h"
+#include "sort/base/merge_order.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/gpu/gpu_merge.h"
 #include "work.h"
@@ -57,11 +55,7 @@ typedef struct GsMergedSession
 struct GsGpuMerge
 {
 	const GsSortSpec *spec;
-	unsigned	words;
-	bool		exact;			/* is the encoding of all keys exact? */
-	int			first_inexact;	/* number of the sort key */
-	GsKeyComparison *comparison;	/* unless exact */
-	MemoryContext scratch;		/* for what comparators leak; unless exact */
+	GsMergeOrder order;
 
 	/*
 	 * There is a boundary between two rows of the sorted order, which divides
@@ -96,21 +90,15 @@ static int
 compare_rest(const GsGpuMerge *merge, const GsMergedSession *left,
 			 const GsMergedSession *right)
 {
-	MemoryContext caller;
-	int			cmp;
+	int			cmp = gpusort_merge_order_compare_words(&merge->order, left->key, right->key);
 
-	for (unsigned w = 1; w < merge->words; w++)
-		if (left->key[w] != right->key[w])
-			return left->key[w] < right->key[w] ? -1 : 1;
-	if (merge->exact)
-		return 0;
+	if (cmp != 0 || merge->order.exact)
+		return cmp;
 	gpusort_work_add(GPUSORT_WORK_ROW);
-	caller = MemoryContextSwitchTo(merge->scratch);
-	cmp = gpusort_key_comparison_compare(merge->comparison, merge->first_inexact,
-										 left->key_values, left->key_isnull,
-										 right->key_values, right->key_isnull);
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(merge->scratch);
+	cmp = gpusort_merge_order_compare_values(&merge->order,
+											 left->key_values, left->key_isnull,
+											 right->key_values, right->key_isnull);
+	gpusort_merge_order_free(&merge->order);
 	return cmp;
 }
 
@@ -147,7 +135,7 @@ show_key(GsGpuMerge *merge, uint32 number)
 		player->rank = RANK_NULL_LAST - player->rank;
 		player->word = ~player->word;
 	}
-	for (int k = 0; !merge->exact && k < keys->nkeys; k++)
+	for (int k = 0; !merge->order.exact && k < keys->nkeys; k++)
 	{
 		session->key_values[k] = session->values[keys->attnos[k] - 1];
 		session->key_isnull[k] = session->isnull[keys->attnos[k] - 1];
@@ -303,7 +291,7 @@ begin_session(GsGpuMerge *merge, GsMergedSession *session, GsGpuSession *gpu,
 	session->nrows = gpusort_gpu_session_count(gpu);
 	session->values = palloc0(spec->tupdesc->natts * sizeof(Datum));
 	session->isnull = palloc0(spec->tupdesc->natts * sizeof(bool));
-	if (merge->exact)
+	if (merge->order.exact)
 		return;
 	session->key_values = palloc0(spec->keys.nkeys * sizeof(Datum));
 	session->key_isnull = palloc0(spec->keys.nkeys * sizeof(bool));
@@ -317,16 +305,7 @@ gpusort_gpu_merge_create(const GsSortSpec *spec, GsGpuSession *const *sessions,
 	int64		nrows = 0;
 
 	merge->spec = spec;
-	merge->words = gpusort_key_plan_words(spec->key_plan);
-	merge->exact = gpusort_key_plan_is_exact(spec->key_plan,
-											 &merge->first_inexact);
-	if (!merge->exact)
-	{
-		merge->comparison = gpusort_key_comparison_create(&spec->keys);
-		merge->scratch = AllocSetContextCreate(CurrentMemoryContext,
-											   "pg_gpusort comparisons",
-											   ALLOCSET_SMALL_SIZES);
-	}
+	gpusort_merge_order_init(&merge->order, spec, spec->key_plan);
 	merge->sessions = palloc0(count * sizeof(GsMergedSession));
 	for (int s = 0; s < count; s++)
 	{
