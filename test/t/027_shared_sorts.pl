@@ -73,6 +73,28 @@ together_like_stock('a process for each core and more', 'SELECT * FROM keys ORDE
 cmp_ok($together, '>', 20, 'mostly, processes merge together');
 leaves_nothing($node, 'distributions');
 
+# Runs of the same size and distribution: the ranges into which they are divided have similar lengths.
+# A leader may merge alone, as above; then nothing is said about ranges.
+{
+	my $settings = join('; ', $parallel, 'SET max_parallel_workers_per_gather = 2', q{SET pg_gpusort.work_mem = '1400kB'},
+		'SET pg_gpusort.debug_require = node', 'SET client_min_messages = debug1');
+	my ($mean, $longest);
+
+	$node->safe_psql('postgres', q{CREATE TABLE even AS
+		SELECT md5(g::text) || md5((-g)::text) AS t FROM generate_series(1, 500000) g});
+	foreach my $attempt (1 .. 20)
+	{
+		my (undef, $output, $messages) = $node->psql('postgres',
+			"$settings; SELECT count(*) FROM (SELECT t FROM even ORDER BY t COLLATE \"C\" OFFSET 0) s");
+
+		is($output, '500000', 'ranges: rows');
+		last if ($mean, $longest) = $messages =~ /merged \d+ runs in \d+ ranges of (\d+) rows, the longest of (\d+)/;
+	}
+	cmp_ok($longest // 'inf', '<', 2.2 * ($mean // 0), 'ranges: similar lengths');
+	note("$mean rows, and $longest");
+	$node->safe_psql('postgres', 'DROP TABLE even');
+}
+
 # Ties come in the order of processes and of arrival: with one process, as they are.
 is( $node->safe_psql('postgres', "$parallel; SET max_parallel_workers = 0;
 		SELECT count(*) FROM (SELECT id, lag(id) OVER () AS previous FROM

@@ -114,6 +114,8 @@ struct GsMergeMember
 	int			reading;		/* number of the range, or -1 */
 	const GsRangePiece *piece;	/* of it */
 	GsRangePiece *private_pieces;	/* of a range that was left */
+	int			nleft;			/* ranges that were */
+	int64		longest;		/* rows of the longest range that was read */
 
 	int64		nmerged;		/* rows of ranges that were merged here */
 	double		wait_ms;
@@ -584,6 +586,7 @@ wait_for_range(GsMergeMember *member, int range)
 static const GsRangePiece *
 merge_range_left(GsMergeMember *member, int range)
 {
+	member->nleft++;
 	/* The pieces of a range that was left before are used again. */
 	(void) merge_range(member, range, NULL, &member->private_pieces);
 	return member->private_pieces;
@@ -599,6 +602,17 @@ end_range(GsMergeMember *member)
 	merge->nread++;
 	SpinLockRelease(&merge->mutex);
 	ConditionVariableBroadcast(&merge->progress);
+}
+
+/* Returns the number of rows in the pieces of a range. */
+static int64
+count_rows(const GsRangePiece *piece)
+{
+	int64		nrows = 0;
+
+	for (; piece != NULL && piece->range.nrows > 0; piece = piece->next)
+		nrows += piece->range.nrows;
+	return nrows;
 }
 
 /* Go to the first piece of the next range. */
@@ -620,6 +634,7 @@ begin_next_range(GsMergeMember *member)
 	slot = &merge->slots[member->reading % merge->nslots];
 	member->piece = slot->left ? merge_range_left(member, member->reading) :
 		slot->pieces;
+	member->longest = Max(member->longest, count_rows(member->piece));
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	member->wait_ms += INSTR_TIME_GET_MILLISEC(end);
@@ -657,6 +672,11 @@ gpusort_merge_member_end(GsMergeMember *member)
 	for (int r = 0; r < member->nruns; r++)
 		if (member->files[r].owns_file)
 			gpusort_extent_file_close(member->files[r].file);
+	if (member->is_leader && member->nruns > 0)
+		elog(DEBUG1, "merged %d runs in %d ranges of " INT64_FORMAT " rows, the longest of "
+			 INT64_FORMAT "; %d found no shared memory",
+			 member->nruns, member->nranges, member->nrows / member->nranges,
+			 member->longest, member->nleft);
 	member->nruns = 0;
 }
 

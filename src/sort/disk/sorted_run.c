@@ -24,6 +24,20 @@
  */
 #define BLOCKS_PER_LIMIT	128
 
+/*
+ * Runs that other processes merge have about the same size and the same distribution of
+ * keys.  If the blocks of all runs had samples at the same distances, these would be nearly
+ * the same rows in all runs, and splitters chosen among them would make ranges of very
+ * different lengths.  Therefore the first block has only a part of its bytes, and the first
+ * sample comes earlier by a part of the distance.  These parts, of 2^32, differ from run to
+ * run: they are multiples of irrational numbers.
+ */
+#define STEP_1				0x9E3779B9U /* the golden ratio */
+#define STEP_2				0x6A09E667U /* the root of 2 */
+
+/* The first block has at least this part. */
+#define SMALLEST_FIRST_PART	16
+
 /* The samples of a run are at most this part of its bytes. */
 #define SAMPLE_PART			256
 
@@ -39,11 +53,12 @@ struct GsRunFile
 	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
 	GsRowBuffer packed;			/* for the row that is put */
+	uint32		n_begun;		/* runs with an index */
 
 	/* The run that is being written. */
 	GsSortedRun *run;
 	GsRunBlock *block;
-	Size		room;			/* allocated size of 'block' */
+	Size		room;			/* bytes of 'block' that can be used */
 	Size		end;			/* bytes of 'block' in use */
 	Size		first_bytes;	/* size of its first row */
 	GsExtent	extent;			/* of the block, unless it is the first one */
@@ -139,6 +154,13 @@ begin_index(GsRunFile *file)
 	file->run->index = index;
 }
 
+/* Returns a part of 'bytes': so many of 2^32. */
+static Size
+part_of(Size bytes, uint32 part)
+{
+	return (Size) ((uint64) bytes * part >> 32);
+}
+
 /* Copy the first row of the block to the samples, and return where. */
 static int64
 add_sample(GsRunFile *file, GsRunIndex *index)
@@ -146,8 +168,11 @@ add_sample(GsRunFile *file, GsRunIndex *index)
 	const char *row = (char *) (file->block + 1);
 	Size		start = index->sample_bytes;
 	Size		bytes = file->first_bytes;
+	Size		earlier = part_of(Min(bytes, file->block_bytes / SMALLEST_FIRST_PART),
+								  file->n_begun * STEP_2 +
+								  (uint32) file->target->producer * STEP_1);
 
-	if (start + bytes > (file->run->bytes + file->end) / SAMPLE_PART)
+	if (start + bytes > (file->run->bytes + file->end) / SAMPLE_PART + earlier)
 		return -1;
 	if (start + bytes > file->index_sample_bytes)
 	{
@@ -193,6 +218,16 @@ free_index(GsRunIndex *index)
  * ----------------------------------------------------------------
  */
 
+/* Returns how many bytes the first block of the next run has. */
+static Size
+first_block_bytes(const GsRunFile *file)
+{
+	Size		bytes = part_of(file->block_bytes, file->n_begun * STEP_1 +
+								(uint32) file->target->producer * STEP_2);
+
+	return Max(bytes, file->block_bytes / SMALLEST_FIRST_PART);
+}
+
 void
 gpusort_run_file_begin(GsRunFile *file)
 {
@@ -200,7 +235,11 @@ gpusort_run_file_begin(GsRunFile *file)
 	file->run->file = file->extents;
 	file->previous = GPUSORT_NO_EXTENT;
 	if (file->target != NULL)
+	{
 		begin_index(file);
+		file->room = first_block_bytes(file);
+		file->n_begun++;
+	}
 	begin_block(file);
 }
 
@@ -236,6 +275,7 @@ write_block(GsRunFile *file, Size next_bytes)
 	file->extent = block->next;
 	if (file->room > file->block_bytes)
 		set_room(file, file->block_bytes);
+	file->room = file->block_bytes;
 	begin_block(file);
 }
 
