@@ -40,6 +40,7 @@ class Bench:
         self.runs = options.runs
         self.key = KEYS[options.keys]
         self.logged = options.logged
+        self.ways = options.ways
         self.seed = options.seed
         self.duckdb = options.duckdb
         self.both = self.table = None
@@ -80,6 +81,8 @@ def parse_options(arguments):
     modes.add_argument('-s', dest='scale', action='store_true',
                        help='times over rows, up to -r, and over workers, and the phases of sorts')
     parser.add_argument('-w', dest='logged', action='store_true', help='tables are logged, with -g')
+    parser.add_argument('--ways', metavar='WAY,...', type=lambda text: text.split(','), help="""only these
+        ways of the lines, with -g, such as stock_8,gpu_8""")
     parser.add_argument('--duckdb', metavar='DIRECTORY', help="""also measure DuckDB, with -s: the
         directory below which npm has installed @duckdb/node-api""")
     parser.add_argument('--note', default='', help='what else one has to know, for the CSV file')

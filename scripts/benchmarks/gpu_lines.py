@@ -9,8 +9,9 @@ rounds."""
 import json
 import re
 
-from index_lines import BTREE_DIGEST
-from measuring import SETTINGS, SETTINGS_OF, discarded
+import gpu_index_lines
+import gpu_query_lines
+from measuring import SETTINGS, SETTINGS_OF, discarded, workers_of
 from results import median, ratio, spread
 from servers import Failure, Session, cores
 from tables import HEX_20, NAME, ORDINARY_COLUMNS, WIDE_COLUMNS, make_collations
@@ -42,11 +43,6 @@ HASH_OF_ROW = {
     'wide': """hashint8extended(id, k8) # hashtextextended(t, hashint4extended(i4,
         hashfloat8extended(f8, timestamp_hash_extended(ts::timestamp, id))))""",
 }
-
-
-def workers_of(way):
-    end = way.rpartition('_')[2]
-    return int(end) if end.isdigit() else 0
 
 
 def sorted_rows(table):
@@ -123,7 +119,10 @@ class GpuLines:
         self.server.sql(f'VACUUM (FREEZE, ANALYZE) {name}')
 
     def at_once(self, statements):
-        for loader in [self.server.psql('-c', statement) for statement in statements]:
+        self.wait_for([self.server.psql('-c', statement) for statement in statements])
+
+    def wait_for(self, loaders):
+        for loader in loaders:
             if loader.wait() != 0:
                 raise Failure('loading a table failed')
 
@@ -160,6 +159,10 @@ class GpuLines:
             print(f'{table:<7} {way:<9}     {phase:<28} {milliseconds:>12} ms', flush=True)
             self.write(table, way, [milliseconds], phase=phase)
 
+    def chosen(self, ways):
+        """Returns those of the ways that the option --ways names."""
+        return [way for way in ways if not self.bench.ways or way in self.bench.ways]
+
     def time_in_turn(self, ways, time):
         self.times = {way: [] for way in ways}
         for number in range(self.bench.runs):
@@ -179,21 +182,29 @@ class GpuLines:
     def times_as_fast(self, than, way):
         """Returns a number, or - if there is nothing to compare with."""
         if self.times.get(than) and self.times.get(way):
-            return f'{ratio(median(self.times[than]), median(self.times[way])):.2f}'
+            return f'{ratio(self.median_of(than), self.median_of(way)):.2f}'
         return '-'
 
-    def print_way(self, line, way, than='stock', scan='scan'):
-        """Compares with the ways than and scan."""
+    def median_of(self, way):
+        return median(self.times[way])
+
+    def differs(self, line, what):
+        self.different = True
+        print(f'{line:<7} DIFFERENT: {what}', flush=True)
+
+    def print_way(self, line, way, than='stock', scan='scan', **others):
+        """Compares with the ways than and scan.  others are further columns of the CSV file."""
         times = self.times[way]
         print(HEADING.format(
             line, way, self.rows, spread(times), self.times_as_fast(than, way),
             self.times_as_fast(way, scan), len(times), self.methods.get(way, '')), flush=True)
-        self.write(line, way, times, method=self.methods.get(way, ''))
+        self.write(line, way, times, **{'method': self.methods.get(way, ''), **others})
 
     def measure(self, table, *ways):
         """Compares with the way stock, or else with stock_8."""
         self.load(table)
         self.methods = {}
+        ways = self.chosen(ways)
         for way in ways:
             if way.startswith(('cpu', 'gpu')):
                 self.explain(way, table)
@@ -304,61 +315,19 @@ class GpuLines:
         self.different = self.different or given != wanted
         print(f'{"check":<7} {way:<9} {self.rows:>10} {table}: {result}', flush=True)
 
-    def line_index(self):
-        """Indexes of a logged table with int8 keys, like those of the table narrow."""
-        ways = ['stock', 'stock_8', 'cpu', 'cpu_8', 'gpu', 'gpu_8']
-        digests = {}
 
-        self.server.sql('CREATE EXTENSION IF NOT EXISTS pageinspect')
-        self.load('indexed', f'i AS id, {self.bench.key} AS k', logged=True)
-        self.methods = {}
-        # This is also the run for warming up.
-        for way in ways:
-            session = self.session_of(way)
-            session.ask('SELECT pg_stat_gpusort_reset()')
-            self.build(way)
-            digests[way] = self.server.sql(BTREE_DIGEST)
-            if way not in ('stock', 'stock_8'):
-                self.methods[way] = self.method_of_build(session)
-            self.server.sql('DROP INDEX built')
-        self.time_in_turn(ways, self.time_build)
-        for way in ways:
-            self.print_way('index', way, 'stock', '-')
-            if digests[way] != digests['stock']:
-                self.different = True
-                print(f'index   DIFFERENT: {digests[way]} instead of {digests["stock"]}')
-        self.server.sql('DROP TABLE indexed')
-
-    def build(self, way):
-        """Builds the index with the way's workers and all memory; returns milliseconds."""
-        session = self.session_of(way)
-        session.ask(f"""SET max_parallel_maintenance_workers = {workers_of(way)};
-            SET maintenance_work_mem = '{self.sort_mb}MB'""")
-        return session.time('CREATE INDEX built ON indexed (k)')
-
-    def time_build(self, way):
-        self.server.sql('CHECKPOINT')
-        milliseconds = self.build(way)
-        self.server.sql('DROP INDEX built')
-        return milliseconds
-
-    def method_of_build(self, session):
-        """Returns who has built the index, and the times of the sort."""
-        return session.ask("""
-            SELECT string_agg(format('%s%s: drain %s ms, sort %s ms', backend,
-                    CASE WHEN parallel_sorts > 0 THEN ', parallel' END,
-                    round(drain_time::numeric), round(sort_time::numeric)), '; ')
-                FROM pg_stat_gpusort WHERE index_builds > 0""")
-
-
-NAMES = ('narrow', 'wide', 'text', 'ordinary', 'names', 'names_c', 'first', 'array', 'check', 'index')
-LINES = {name: getattr(GpuLines, f'line_{name}') for name in NAMES}
+NAMES = ('narrow', 'wide', 'text', 'ordinary', 'names', 'names_c', 'first', 'array', 'check')
+LINES = {
+    **{name: lambda lines, name: getattr(lines, f'line_{name}')() for name in NAMES},
+    **gpu_query_lines.LINES,
+    **gpu_index_lines.LINES,
+}
 
 
 def run(bench, lines, sort_mb):
     measured = GpuLines(bench, sort_mb)
     print(HEADING.format('line', 'way', 'rows', 'ms', 'x stock', 'x scan', 'runs', 'method'))
     for line in lines:
-        LINES[line](measured)
+        LINES[line](measured, line)
     if measured.different:
-        raise Failure('the rows differ: this is a bug, please report it')
+        raise Failure('the results differ: this is a bug, please report it')

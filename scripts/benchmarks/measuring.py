@@ -30,6 +30,12 @@ def discarded(query):
     return f'{query} OFFSET 1000000000'
 
 
+def workers_of(way):
+    """Returns the number of parallel workers in the name of a way of gpu_lines.py."""
+    end = way.rpartition('_')[2]
+    return int(end) if end.isdigit() else 0
+
+
 def same_rows(stock, ours, query, keys):
     """Returns whether both sessions return the same rows, and keys in the same order.  keys are
     columns of the result r, as in (r).k8.  Ties may come in any order, so the first sum does not
