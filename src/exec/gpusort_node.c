@@ -433,7 +433,6 @@ sort_input(GsNodeState *node)
 		 */
 		node->spec.bound = Max(node->bound, 0);
 		node->spec.processes = count_processes(node);
-		node->spec.has_producers = node->spec.processes > 0;
 		node->sort = gpusort_sort_begin(&node->spec);
 		open_sink(node);
 		gpusort_sort_perform(node->sort);

@@ -377,11 +377,12 @@ make_key_plan(const GsSinkState *sink, int string_words)
 }
 
 /*
- * Add this process's share of the rows to the GPU session.  Returns false after a failure,
- * when all rows are in 'copy', unless that is NULL.
+ * Add this process's share of the rows to the GPU session, and if that is full and there is
+ * no copy, to those that continue it, which *session becomes.  Returns false after a
+ * failure, when all rows are in 'copy', unless that is NULL.
  */
 static bool
-add_rows(GsSinkState *sink, GsGpuSession *session, GsRowCopy *copy)
+add_rows(GsSinkState *sink, GsGpuSession **session, GsRowCopy *copy)
 {
 	bool		failed = false;
 	TupleTableSlot *slot;
@@ -390,24 +391,29 @@ add_rows(GsSinkState *sink, GsGpuSession *session, GsRowCopy *copy)
 	{
 		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
-		if (unlikely(failed ||
-					 !gpusort_gpu_session_put(session, slot->tts_values,
-											  slot->tts_isnull)))
+		if (copy == NULL)
 		{
-			if (copy == NULL)
+			if (!gpusort_gpu_session_put_shared(session, slot->tts_values,
+												slot->tts_isnull))
 				return false;
+		}
+		else if (unlikely(failed ||
+						  !gpusort_gpu_session_put(*session, slot->tts_values,
+												   slot->tts_isnull)))
+		{
 			/* The leader will sort the copies, so continue with ours. */
 			if (!failed)
-				gpusort_gpu_session_copy_rest(session);
+				gpusort_gpu_session_copy_rest(*session);
 			failed = true;
 			gpusort_row_copy_add_row(copy, slot->tts_values, slot->tts_isnull);
 		}
 		sink->nrows++;
 	}
-	if (!failed && gpusort_gpu_session_flush(session))
+	if (copy == NULL)
+		return gpusort_gpu_session_flush_shared(session);
+	if (!failed && gpusort_gpu_session_flush(*session))
 		return true;
-	if (copy != NULL)
-		gpusort_gpu_session_copy_rest(session);
+	gpusort_gpu_session_copy_rest(*session);
 	return false;
 }
 
@@ -440,7 +446,7 @@ fill_gpu_session(GsSinkState *sink, MemoryContext context)
 	session = gpusort_gpu_session_attach(&sink->spec, sink->shared->handle);
 	copy = create_copy(sink, session);
 	MemoryContextSwitchTo(caller);
-	if (!add_rows(sink, session, copy))
+	if (!add_rows(sink, &session, copy))
 		pg_atomic_write_u32(&sink->shared->failure,
 							gpusort_gpu_session_failure(session));
 	if (copy != NULL)

@@ -83,10 +83,7 @@ wants_workers(GsIndexBuild *build)
 	if (build->nworkers == 0)
 		return false;
 	if (gpusort_gpu_session_check(spec->expected_rows) == GS_FALLBACK_NONE)
-	{
-		spec->has_producers = true;
 		return true;
-	}
 	if (gpusort_warm_memory_shared_limit() == 0)
 		return false;
 	spec->processes = 1 + build->nworkers;

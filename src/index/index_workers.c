@@ -200,7 +200,7 @@ make_key_plan(const GsIndexWorker *worker, int string_words)
 	return gpusort_key_plan_create(&worker->spec.keys, string_words, &reason);
 }
 
-/* Put the rows into the leader's GPU session, and leave that. */
+/* Put the rows into the leader's GPU sessions, and leave these. */
 static void
 fill_gpu_session(GsIndexWorker *worker)
 {
@@ -218,9 +218,10 @@ fill_gpu_session(GsIndexWorker *worker)
 	while (added && (slot = next_row(worker)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		added = gpusort_gpu_session_put(session, slot->tts_values, slot->tts_isnull);
+		added = gpusort_gpu_session_put_shared(&session, slot->tts_values,
+											   slot->tts_isnull);
 	}
-	if (!added || !gpusort_gpu_session_flush(session))
+	if (!added || !gpusort_gpu_session_flush_shared(&session))
 		pg_atomic_write_u32(&shared->failure,
 							gpusort_gpu_session_failure(session));
 	MemoryContextSwitchTo(caller);

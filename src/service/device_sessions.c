@@ -465,6 +465,7 @@ static void
 refuse_chunk(GsSlot *slot, GsServed *session, GsPoolChunk *chunk)
 {
 	session->full = true;
+	slot->rows_taken = session->rows;
 	slot->refused++;
 	pg_write_barrier();
 	pg_atomic_write_u32(&chunk->state, GS_CHUNK_REFUSED);

@@ -108,19 +108,25 @@ slot_state(const GsClient *client)
 	return (GsSlotState) pg_atomic_read_u32(&client->slot->state);
 }
 
-/* Sleep until something may have happened. */
+/* Sleep until something may have happened, at most for so many milliseconds. */
 static void
-wait_for_service(const GsClient *client, GsClientWait wait)
+wait_for(GsClientWait wait, long timeout_ms)
 {
 	static uint32 wait_events[GS_WAITS];
 
 	if (wait_events[wait] == 0)
 		wait_events[wait] = GPUSORT_NEW_WAIT_EVENT(wait_names[wait]);
 	(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-					 client->joined ? JOINED_LOOK_MS : LOOK_AROUND_MS,
+					 timeout_ms,
 					 wait_events[wait]);
 	ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
+}
+
+static void
+wait_for_service(const GsClient *client, GsClientWait wait)
+{
+	wait_for(wait, client->joined ? JOINED_LOOK_MS : LOOK_AROUND_MS);
 }
 
 static GsFallback
@@ -182,16 +188,31 @@ wait_while(GsClient *client, GsSlotState state, GsClientWait wait)
  * ----------------------------------------------------------------
  */
 
+/* Close a slot, and those that continue it. */
 static void
-close_slot(void *arg)
+close_slots(GsSlot *slot)
+{
+	while (slot != NULL)
+	{
+		uint32		next = pg_atomic_exchange_u32(&slot->next,
+												  GPUSORT_NEXT_CLOSED);
+
+		pg_memory_barrier();	/* the slot must not be accessed after this */
+		pg_atomic_write_u32(&slot->state, GS_SLOT_CLOSING);
+		slot = next >= GPUSORT_NEXT_SLOT ?
+			&gpusort_service->slots[next - GPUSORT_NEXT_SLOT] : NULL;
+	}
+}
+
+static void
+close_client(void *arg)
 {
 	GsClient   *client = arg;
 	Latch	   *supervisor;
 
-	if (client->slot == NULL)
+	if (client->slot == NULL || client->joined)
 		return;
-	pg_memory_barrier();		/* the slot must not be accessed after this */
-	pg_atomic_write_u32(&client->slot->state, GS_SLOT_CLOSING);
+	close_slots(client->slot);
 	client->slot = NULL;
 	gpusort_service_wake();
 
@@ -223,9 +244,8 @@ claim_slot(GsClient *client)
 }
 
 static void
-fill_request(GsSlot *slot, const GsClientOptions *options)
+fill_request(GsSlotRequest *request, const GsClientOptions *options)
 {
-	GsSlotRequest *request = &slot->request;
 	Size		chunk_bytes = gpusort_service->chunk_bytes;
 
 	memset(request, 0, sizeof(*request));
@@ -258,16 +278,14 @@ fill_request(GsSlot *slot, const GsClientOptions *options)
 		gpusort_fault_of_service(pg_popcount32(options->used_devices) + 1);
 }
 
-GsClient *
-gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
+/* Open a session with this request. */
+static GsClient *
+open_client(const GsSlotRequest *request, GsFallback *reason)
 {
 	GsClient   *client;
 
-	*reason = gpusort_client_availability();
-	if (*reason != GS_FALLBACK_NONE)
-		return NULL;
 	client = palloc0(sizeof(GsClient));
-	client->callback.func = close_slot;
+	client->callback.func = close_client;
 	client->callback.arg = client;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &client->callback);
 	if (!claim_slot(client))
@@ -280,7 +298,8 @@ gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
 	client->slot->client = MyLatch;
 	client->slot->message[0] = '\0';
 	client->slot->refused = 0;
-	fill_request(client->slot, options);
+	client->slot->request = *request;
+	pg_atomic_write_u32(&client->slot->next, GPUSORT_NEXT_NONE);
 	pg_atomic_write_u32(&client->slot->ring_head, 0);
 	for (uint32 r = 0; r < gpusort_service->nchunks; r++)
 		pg_atomic_write_u32(&client->slot->ring[r], GPUSORT_NO_CHUNK);
@@ -294,6 +313,18 @@ gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
 		return NULL;
 	}
 	return client;
+}
+
+GsClient *
+gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
+{
+	GsSlotRequest request;
+
+	*reason = gpusort_client_availability();
+	if (*reason != GS_FALLBACK_NONE)
+		return NULL;
+	fill_request(&request, options);
+	return open_client(&request, reason);
 }
 
 int
@@ -331,7 +362,139 @@ gpusort_client_attach(GsClientHandle handle)
 void
 gpusort_client_close(GsClient *client)
 {
-	close_slot(client);
+	close_client(client);
+}
+
+/* ----------------------------------------------------------------
+ *		continuing a full session
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Open a session with room for the rows that a full one does not take.  Returns NULL if
+ * there is none.
+ */
+static GsClient *
+open_next(const GsClient *client)
+{
+	const GsSlot *slot = client->slot;
+	GsSlotRequest request = slot->request;
+	double		expected = request.expected_rows;
+	double		taken = slot->rows_taken;
+	double		rows = expected - taken;
+	GsFallback	reason;
+
+	/* If about as many as expected are there, expect as many again. */
+	if (rows < taken / 8)
+		rows = taken;
+	if (expected > 0)
+		request.expected_bytes *= rows / expected;
+	request.expected_rows = rows;
+	request.used_devices |= (uint32) 1 << slot->device;
+	request.fault = gpusort_fault_of_service(pg_popcount32(request.used_devices) + 1);
+	return open_client(&request, &reason);
+}
+
+static GsClient *
+attach_to(uint32 number, uint32 epoch)
+{
+	GsClientHandle handle = {.slot = number,.epoch = epoch};
+
+	return gpusort_client_attach(handle);
+}
+
+GsClient *
+gpusort_client_find_next(GsClient *client, bool *opened)
+{
+	GsSlot	   *slot = client->slot;
+
+	Assert(client->failure == GS_FALLBACK_DEVICE_MEMORY);
+	*opened = false;
+	for (;;)
+	{
+		uint32		next = GPUSORT_NEXT_NONE;
+		GsClient   *other;
+
+		if (pg_atomic_compare_exchange_u32(&slot->next, &next,
+										   GPUSORT_NEXT_OPENING))
+		{
+			other = open_next(client);
+			*opened = other != NULL;
+			if (other == NULL)
+				gpusort_client_announce_next(client, NULL);
+			return other;
+		}
+		if (next >= GPUSORT_NEXT_SLOT)
+			return attach_to(next - GPUSORT_NEXT_SLOT, slot->epoch);
+		if (next != GPUSORT_NEXT_OPENING)
+			return NULL;
+		wait_for(GS_WAIT_OPEN, JOINED_LOOK_MS);
+		if (slot->epoch != pg_atomic_read_u32(&gpusort_service->epoch))
+		{
+			client->failure = GS_FALLBACK_SERVICE_LOST;
+			return NULL;
+		}
+	}
+}
+
+bool
+gpusort_client_announce_next(GsClient *client, GsClient *next)
+{
+	uint32		opening = GPUSORT_NEXT_OPENING;
+	uint32		value = GPUSORT_NEXT_NO_ROOM;
+
+	if (next != NULL)
+	{
+		value = GPUSORT_NEXT_SLOT + next->number;
+
+		/* From now on the owner waits for it. */
+		next->slot->client = client->slot->client;
+	}
+	if (!pg_atomic_compare_exchange_u32(&client->slot->next, &opening, value))
+		return false;
+	if (next != NULL)
+	{
+		/* It is not ours any more, so the callback must not close it. */
+		next->joined = true;
+	}
+	return true;
+}
+
+GsClient *
+gpusort_client_own_next(const GsClient *client)
+{
+	uint32		next = pg_atomic_read_u32(&client->slot->next);
+	GsClient   *own;
+
+	if (next < GPUSORT_NEXT_SLOT)
+		return NULL;
+	pg_read_barrier();			/* who sees the slot's number sees the slot */
+	own = attach_to(next - GPUSORT_NEXT_SLOT, client->slot->epoch);
+	own->joined = false;		/* its latch is ours */
+	return own;
+}
+
+bool
+gpusort_client_settle(GsClient *client)
+{
+	for (;;)
+	{
+		bool		settled = true;
+
+		for (uint32 c = 0; c < gpusort_service->nchunks && settled; c++)
+		{
+			GsPoolChunk *chunk = &gpusort_service->chunks[c];
+
+			settled = pg_atomic_read_u32(&chunk->owner) != client->number + 1 ||
+				pg_atomic_read_u32(&chunk->state) != GS_CHUNK_DEVICES;
+		}
+		if (settled)
+			return true;
+		wait_for(GS_WAIT_POOL, JOINED_LOOK_MS);
+		if (client->slot->epoch != pg_atomic_read_u32(&gpusort_service->epoch) ||
+			slot_state(client) == GS_SLOT_FAILED)
+			return false;
+	}
 }
 
 /* ----------------------------------------------------------------

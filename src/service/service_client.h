@@ -74,6 +74,33 @@ extern GsClientHandle gpusort_client_handle(const GsClient *client);
  */
 extern GsClient *gpusort_client_attach(GsClientHandle handle);
 
+/*
+ * After GS_FALLBACK_DEVICE_MEMORY from gpusort_client_put() or new_chunk(), in any client of
+ * a session with several producers: get the session that continues this one, on another
+ * device.  The first client that asks opens it, and *opened is true for this one, which
+ * then moves the refused chunks there and announces it.  The others wait until that is
+ * done, and join it.  Returns NULL if no device has room or after a failure.
+ */
+extern GsClient *gpusort_client_find_next(GsClient *client, bool *opened);
+
+/*
+ * Announce the next session that was opened.  From then on it belongs to the owner of this
+ * one, who closes both.  Returns false if the owner is closing them already.
+ */
+extern bool gpusort_client_announce_next(GsClient *client, GsClient *next);
+
+/*
+ * In the owner, when all producers are done: returns the session that continues this one,
+ * or NULL.  It is closed together with this one.
+ */
+extern GsClient *gpusort_client_own_next(const GsClient *client);
+
+/*
+ * Wait until the device process has taken or refused all chunks that were put.  Returns
+ * false if the session is lost.
+ */
+extern bool gpusort_client_settle(GsClient *client);
+
 extern GsFallback gpusort_client_failure(const GsClient *client);
 
 /*

@@ -131,6 +131,7 @@ typedef struct GsSlot
 	GsStatus	status;			/* why it FAILED */
 	char		message[GPUSORT_MESSAGE_BYTES];
 	uint32		refused;		/* number of chunks refused for lack of room */
+	uint64		rows_taken;		/* before FULL: rows put so far */
 	GsPartResult parts[GS_PARTS];
 	uint64		device_bytes;	/* peak */
 	double		sort_ms;		/* on the device */
@@ -143,9 +144,30 @@ typedef struct GsSlot
 	 */
 	pg_atomic_uint32 ring_head;
 	pg_atomic_uint32 ring[GPUSORT_MAX_CHUNKS];
+
+	/*
+	 * When a session with several producers is FULL, one of them opens the
+	 * session that continues it, and announces it here.  See below.
+	 */
+	pg_atomic_uint32 next;
 } GsSlot;
 
 #define GPUSORT_NO_CHUNK		PG_UINT32_MAX
+
+/*
+ * Values of GsSlot.next.  All transitions are made by clients:
+ *
+ *	NONE -> OPENING -> SLOT + number of the next slot, or NO_ROOM
+ *
+ * The client that makes it OPENING opens the next session, moves the refused chunks
+ * there, and announces it.  From then on it belongs to the owner of this slot, who makes
+ * it CLOSED at the end, whatever it was, and closes the next slot, too.
+ */
+#define GPUSORT_NEXT_NONE		0
+#define GPUSORT_NEXT_OPENING	1
+#define GPUSORT_NEXT_NO_ROOM	2	/* no device has room, or no slot is free */
+#define GPUSORT_NEXT_CLOSED		3
+#define GPUSORT_NEXT_SLOT		4
 
 typedef enum GsChunkOp
 {

@@ -269,7 +269,7 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 	gpusort_kept_copy_end(&sort->copy);
 	gpusort_gpu_session_keep_copy(sort->sorter.gpu, NULL);
 	sort->fed_by_others = true;
-	*handle = gpusort_gpu_session_handle(sort->sorter.gpu);
+	*handle = gpusort_gpu_spread_handle(sort->sorter.spread);
 	return true;
 }
 

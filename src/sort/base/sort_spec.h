@@ -81,8 +81,6 @@ typedef struct GsSortSpec
 										 * NULL */
 	int			processes;		/* that can add rows to the leader's sort, or
 								 * 0 */
-	bool		has_producers;	/* may other processes put rows into a GPU
-								 * session of this sort? */
 	struct GsSharedSort *shared;	/* in a worker: the leader's, or NULL */
 	int			process;		/* number of the worker in it */
 	bool		nested;			/* part of another sort: not counted, no GPU */

@@ -94,6 +94,8 @@ struct GsGpuSession
 	Size		max_row_bytes;
 	GsClient   *client;
 	bool		shared;			/* do other processes add rows, too? */
+	MemoryContext context;
+	GsGpuSession *previous;		/* that this one continues, if we have used it */
 	bool		has_ties;		/* do sorted chunks tell which rows are ties? */
 	GsFallback	failure;
 
@@ -152,6 +154,7 @@ make_session(const GsSortSpec *spec)
 
 	session->budget = gpusort_budget_create(SIZE_MAX);
 	session->spec = spec;
+	session->context = CurrentMemoryContext;
 	session->format = gpusort_row_format_create(spec);
 	session->words = gpusort_key_plan_words(spec->key_plan);
 	session->capacity = get_float8_infinity();
@@ -218,7 +221,8 @@ gpusort_gpu_session_device(const GsGpuSession *session)
 double
 gpusort_gpu_session_rows_put(const GsGpuSession *session)
 {
-	return session->nput;
+	/* If others have put rows, too, we know how many when they are sorted. */
+	return Max(session->nput, session->nrows);
 }
 
 GsClientHandle
@@ -894,16 +898,14 @@ gpusort_gpu_session_has_rest(const GsGpuSession *session)
 	return find_rest_chunk(session, &fill) != NULL;
 }
 
-/* The same, and makes the caller the chunk's owner, who has to free it. */
+/* The next chunk of which rows can be taken, which the caller has to free; or NULL. */
 static GsPoolChunk *
 next_rest_chunk(GsGpuSession *session)
 {
 	GsFill	   *fill;
 	GsPoolChunk *chunk = find_rest_chunk(session, &fill);
 
-	if (fill != NULL)
-		(void) take_fill(session, fill);
-	return chunk;
+	return fill != NULL ? take_fill(session, fill) : chunk;
 }
 
 /* Copy the rows of a chunk into an empty one, and free it. */
@@ -926,24 +928,53 @@ move_chunk(GsGpuSession *session, GsPoolChunk *from, GsPoolChunk *to)
 	session->sum_bytes += to->data_bytes;
 }
 
-bool
-gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to)
+/* Move the refused chunks.  Returns false if 'to' does not take all of them. */
+static bool
+move_refused(GsGpuSession *from, GsGpuSession *to)
 {
-	to->copy = from->copy;
-	while (gpusort_gpu_session_has_rest(from))
+	while (gpusort_client_first_refused(from->client) != NULL)
 	{
-		GsPoolChunk *chunk;
+		GsPoolChunk *chunk = gpusort_client_new_chunk(to->client, true);
 		uint64		position;
 
 		CHECK_FOR_INTERRUPTS();
-		chunk = gpusort_client_new_chunk(to->client, true);
 		if (chunk == NULL)
 			return fail(to);
-		move_chunk(to, next_rest_chunk(from), chunk);
+		move_chunk(to, gpusort_client_first_refused(from->client), chunk);
 		if (!gpusort_client_put(to->client, chunk, &position))
 			return fail(to);
 	}
 	return true;
+}
+
+/* Move the chunks that this process has not put.  Returns false likewise. */
+static bool
+move_fills(GsGpuSession *from, GsGpuSession *to)
+{
+	for (int p = 0; p < GS_PARTS; p++)
+	{
+		GsPoolChunk *chunk;
+		uint64		position;
+
+		if (from->fills[p].chunk == NULL)
+			continue;
+		if (!has_comparable_keys(to))
+			return false;
+		chunk = gpusort_client_new_chunk(to->client, true);
+		if (chunk == NULL)
+			return fail(to);
+		move_chunk(to, take_fill(from, &from->fills[p]), chunk);
+		if (!gpusort_client_put(to->client, chunk, &position))
+			return fail(to);
+	}
+	return true;
+}
+
+bool
+gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to)
+{
+	to->copy = from->copy;
+	return move_refused(from, to) && move_fills(from, to);
 }
 
 bool
@@ -970,4 +1001,134 @@ gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
 										 session->next_rest_row);
 	session->next_rest++;
 	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		several producers of several sessions
+ * ----------------------------------------------------------------
+ */
+
+/* Make a session for another client of the same sort. */
+static GsGpuSession *
+continue_session(GsGpuSession *previous, GsClient *client)
+{
+	GsGpuSession *session = make_session(previous->spec);
+
+	session->client = client;
+	session->shared = true;
+	session->has_ties = previous->has_ties;
+	session->sum_rows = previous->sum_rows;
+	session->sum_bytes = previous->sum_bytes;
+	return session;
+}
+
+/*
+ * After a session became full: move rows to the session that continues it.  If that is new,
+ * the refused chunks are moved as well.  Earlier sessions may have rows that have not
+ * found room so far; they arrived after those that the sessions behind them have refused.
+ */
+static void
+move_to_next(GsGpuSession *full, GsGpuSession *next, bool opened)
+{
+	for (GsGpuSession *from = full; from != NULL; from = from->previous)
+	{
+		if (opened && (!gpusort_client_settle(from->client) ||
+					   !move_refused(from, next)))
+			return;
+		if (!move_fills(from, next))
+			return;
+	}
+}
+
+GsGpuSession *
+gpusort_gpu_session_follow(GsGpuSession *full)
+{
+	MemoryContext caller = MemoryContextSwitchTo(full->context);
+	GsGpuSession *next = NULL;
+	bool		opened;
+	GsClient   *client = gpusort_client_find_next(full->client, &opened);
+
+	if (client != NULL)
+	{
+		next = continue_session(full, client);
+		next->previous = full;
+		move_to_next(full, next, opened);
+		if (opened && !gpusort_client_announce_next(full->client, client))
+			next->failure = GS_FALLBACK_SERVICE_LOST;
+	}
+	MemoryContextSwitchTo(caller);
+	if (next == NULL)
+		(void) fail(full);
+	else if (next->failure != GS_FALLBACK_NONE &&
+			 next->failure != GS_FALLBACK_DEVICE_MEMORY)
+	{
+		full->failure = next->failure;
+		next = NULL;
+	}
+	return next;
+}
+
+/* Continue in the next session, after one became full.  Returns false if there is none. */
+static bool
+go_on(GsGpuSession **session)
+{
+	GsGpuSession *next;
+
+	if ((*session)->failure != GS_FALLBACK_DEVICE_MEMORY)
+		return false;
+	next = gpusort_gpu_session_follow(*session);
+	if (next == NULL)
+		return false;
+	*session = next;
+	return true;
+}
+
+bool
+gpusort_gpu_session_put_shared(GsGpuSession **session, const Datum *values,
+							   const bool *isnull)
+{
+	while (!gpusort_gpu_session_put(*session, values, isnull))
+		if (!go_on(session))
+			return false;
+	return true;
+}
+
+/* Has this process rows in chunks that it has not put? */
+static bool
+has_fills(const GsGpuSession *session)
+{
+	for (; session != NULL; session = session->previous)
+		for (int p = 0; p < GS_PARTS; p++)
+			if (session->fills[p].chunk != NULL)
+				return true;
+	return false;
+}
+
+bool
+gpusort_gpu_session_flush_shared(GsGpuSession **session)
+{
+	while ((*session)->failure != GS_FALLBACK_NONE ||
+		   !gpusort_gpu_session_flush(*session))
+	{
+		/* The owner will find chunks that were put and are refused. */
+		if ((*session)->failure == GS_FALLBACK_DEVICE_MEMORY &&
+			!has_fills(*session))
+			return true;
+		if (!go_on(session))
+			return false;
+	}
+	return true;
+}
+
+GsGpuSession *
+gpusort_gpu_session_own_next(GsGpuSession *session)
+{
+	MemoryContext caller = MemoryContextSwitchTo(session->context);
+	GsClient   *client = gpusort_client_own_next(session->client);
+	GsGpuSession *next = NULL;
+
+	if (client != NULL)
+		next = continue_session(session, client);
+	MemoryContextSwitchTo(caller);
+	return next;
 }

@@ -69,6 +69,29 @@ extern void gpusort_gpu_session_copy_rest(GsGpuSession *session);
 /* Memory is needed for something else: move the copy, if there is one, to its file. */
 extern void gpusort_gpu_session_make_room(GsGpuSession *session);
 
+/*
+ * The session refused a row, or a flush, with GS_FALLBACK_DEVICE_MEMORY, and several
+ * processes put rows into it: attach to the session that continues it, on another device.
+ * One of the processes opens that.  It gets the rows that have been refused, and those that
+ * this process has not put yet.  Returns NULL if no device has room or after a failure; the
+ * reason is that of 'full'.  Otherwise rows are added only to the session returned.
+ */
+extern GsGpuSession *gpusort_gpu_session_follow(GsGpuSession *full);
+
+/*
+ * The same in a loop around put() and flush(): *session becomes the session that has room.
+ * Return false if there is none or after a failure, which is that of *session then.
+ */
+extern bool gpusort_gpu_session_put_shared(GsGpuSession **session, const Datum *values,
+										   const bool *isnull);
+extern bool gpusort_gpu_session_flush_shared(GsGpuSession **session);
+
+/*
+ * In the process that has opened the first session, when all others have put their rows:
+ * returns the session that continues this one, or NULL.
+ */
+extern GsGpuSession *gpusort_gpu_session_own_next(GsGpuSession *session);
+
 /* Make the session refuse further rows once it has about 'rows' of them. */
 extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows);
 

@@ -9,6 +9,10 @@
  * the next one.  At the end each session returns its own rows in order, and a merge
  * returns all of them.
  *
+ * If several processes put rows, a session that is full is continued in another one by
+ * whichever of them notices it first, see gpusort_gpu_session_follow().  When all are done,
+ * the owner of the first session finds the others, which belong to it as well.
+ *
  * Mostly there is a single session, from which rows are then read directly.
  *
  *-------------------------------------------------------------------------
@@ -23,6 +27,9 @@ struct GsGpuSpread
 	const GsSortSpec *spec;
 	MemoryContext context;
 	bool		can_grow;
+	bool		shared;			/* may other processes be putting rows? */
+	GsGpuSession *producer;		/* if so: the session to which this process
+								 * adds rows, unless it is the first one */
 	GsFallback	failure;		/* why rows are lost, or GS_FALLBACK_NONE */
 	int			count;			/* number of sessions */
 	int			nsorted;		/* so many of them are sorted, the first ones */
@@ -38,19 +45,25 @@ gpusort_gpu_spread_create(const GsSortSpec *spec, GsFallback *reason)
 
 	spread->spec = spec;
 	spread->context = CurrentMemoryContext;
-	/* With several producers, rows cannot move on to another session. */
-	spread->can_grow = !spec->has_producers;
-	spread->sessions[0] = spread->can_grow ?
-		gpusort_gpu_session_create_one(spec, 0, spec->expected_rows, reason) :
-		gpusort_gpu_session_create(spec, reason);
+	spread->can_grow = true;
+	spread->sessions[0] = gpusort_gpu_session_create_one(spec, 0, spec->expected_rows,
+														 reason);
 	spread->count = 1;
 	return spread->sessions[0] != NULL ? spread : NULL;
+}
+
+GsClientHandle
+gpusort_gpu_spread_handle(GsGpuSpread *spread)
+{
+	spread->shared = true;
+	return gpusort_gpu_session_handle(spread->sessions[0]);
 }
 
 GsGpuSession *
 gpusort_gpu_spread_session(const GsGpuSpread *spread)
 {
-	return spread->sessions[spread->count - 1];
+	return spread->producer != NULL ? spread->producer :
+		spread->sessions[spread->count - 1];
 }
 
 void
@@ -167,12 +180,27 @@ move_rest(GsGpuSpread *spread)
 	return true;
 }
 
+/* With other producers: add further rows to the next session. */
+static bool
+follow(GsGpuSpread *spread)
+{
+	GsGpuSession *full = gpusort_gpu_spread_session(spread);
+	GsGpuSession *next = gpusort_gpu_session_follow(full);
+
+	if (next == NULL)
+		return lose(spread, full);
+	spread->producer = next;
+	return true;
+}
+
 bool
 gpusort_gpu_spread_grow(GsGpuSpread *spread)
 {
 	MemoryContext caller;
 	bool		grown = false;
 
+	if (spread->shared)
+		return follow(spread);
 	if (!spread->can_grow)
 		return false;
 	caller = MemoryContextSwitchTo(spread->context);
@@ -183,19 +211,40 @@ gpusort_gpu_spread_grow(GsGpuSpread *spread)
 	return grown;
 }
 
+/*
+ * All producers are done: find the sessions that continue the first one, and move to the
+ * last one what was refused after it had been opened.  Returns false if rows are lost.
+ */
+static bool
+collect_sessions(GsGpuSpread *spread)
+{
+	GsGpuSession *next;
+
+	if (spread->producer != NULL &&
+		!gpusort_gpu_session_flush_shared(&spread->producer))
+		return lose(spread, spread->producer);
+	spread->producer = NULL;
+	spread->shared = false;
+	while ((next = gpusort_gpu_session_own_next(gpusort_gpu_spread_session(spread))) != NULL)
+		spread->sessions[spread->count++] = next;
+	if (!sort_sessions(spread, spread->count - 1))
+		return false;
+	(void) move_rest(spread);
+	return spread->failure == GS_FALLBACK_NONE;
+}
+
 bool
 gpusort_gpu_spread_sort(GsGpuSpread *spread)
 {
 	MemoryContext caller = MemoryContextSwitchTo(spread->context);
-	bool		sorted;
+	bool		sorted = !spread->shared || collect_sessions(spread);
 
-	do
-		sorted = sort_sessions(spread, spread->count);
-	while (sorted && gpusort_gpu_spread_has_rest(spread) &&
-		   gpusort_gpu_spread_grow(spread));
+	while (sorted && (sorted = sort_sessions(spread, spread->count)) &&
+		   gpusort_gpu_spread_has_rest(spread) && gpusort_gpu_spread_grow(spread))
+		;
 
 	/* If that could not move all of the rest, there may be a further session. */
-	sorted = spread->failure == GS_FALLBACK_NONE &&
+	sorted = sorted && spread->failure == GS_FALLBACK_NONE &&
 		sort_sessions(spread, spread->count);
 	if (sorted && spread->count > 1)
 		spread->merge = gpusort_gpu_merge_create(spread->spec, spread->sessions,

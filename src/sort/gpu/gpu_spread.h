@@ -21,7 +21,13 @@ typedef struct GsGpuSpread GsGpuSpread;
 extern GsGpuSpread *gpusort_gpu_spread_create(const GsSortSpec *spec,
 											  GsFallback *reason);
 
-/* The session to which rows are added.  After sorting, it has all rows or the last ones. */
+/*
+ * Get the handle of the first session, so that other processes can put rows into it, and
+ * into those that continue it.  They must be done before the rows are sorted.
+ */
+extern GsClientHandle gpusort_gpu_spread_handle(GsGpuSpread *spread);
+
+/* The session to which this process adds rows. */
 extern GsGpuSession *gpusort_gpu_spread_session(const GsGpuSpread *spread);
 
 /*
@@ -33,9 +39,11 @@ extern void gpusort_gpu_spread_set_capacity(GsGpuSpread *spread, double rows);
 /*
  * After that session has refused a row because its device has no memory left: sort it,
  * and open another one on a device that has none of the rows yet.  It also gets the rows
- * that were refused.  Returns false if there is no such device, in which case the rows are
- * still there and gpusort_gpu_spread_failure() returns GS_FALLBACK_DEVICE_MEMORY, or if
- * rows are lost.
+ * that were refused.  If other processes put rows, one of all processes opens it, and the
+ * full session is sorted later.
+ *
+ * Returns false if there is no such device, in which case the rows are still there and
+ * gpusort_gpu_spread_failure() returns GS_FALLBACK_DEVICE_MEMORY, or if rows are lost.
  */
 extern bool gpusort_gpu_spread_grow(GsGpuSpread *spread);
 
