@@ -231,6 +231,7 @@ CREATE FUNCTION gpusort_progress(OUT pid integer, OUT leader_pid integer,
 								 OUT memory_bytes bigint,
 								 OUT device_bytes bigint,
 								 OUT file_bytes bigint,
+								 OUT devices integer[],
 								 OUT workers_planned integer)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
@@ -239,7 +240,8 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 CREATE VIEW pg_stat_progress_gpusort AS
 	SELECT p.pid, p.leader_pid, p.datid, d.datname, p.node, p.phase,
 		   p.rows_expected, p.rows_read, p.rows_sorted, p.rows_returned,
-		   p.memory_bytes, p.device_bytes, p.file_bytes, p.workers_planned
+		   p.memory_bytes, p.device_bytes, p.file_bytes, p.devices,
+		   p.workers_planned
 	FROM gpusort_progress() p
 		LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid;
 

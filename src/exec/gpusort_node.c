@@ -418,6 +418,7 @@ sort_input(GsNodeState *node)
 	node->bound = wanted_rows(node);
 	bounded = is_better_bounded(node);
 	prepare_input(node, bounded);
+	node->spec.processes = count_processes(node);
 	if (bounded)
 	{
 		gpusort_stats_count_fallback(GS_FALLBACK_LIMIT);
@@ -432,7 +433,6 @@ sort_input(GsNodeState *node)
 		 * With debug_stock_ties, sorts with a bound have been handled above.
 		 */
 		node->spec.bound = Max(node->bound, 0);
-		node->spec.processes = count_processes(node);
 		node->sort = gpusort_sort_begin(&node->spec);
 		open_sink(node);
 		gpusort_sort_perform(node->sort);

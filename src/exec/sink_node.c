@@ -603,7 +603,9 @@ keep_first_rows(GsSinkState *sink)
 		MemoryContextSwitchTo(sink->css.ss.ps.state->es_query_cxt);
 	GsSortSpec	spec = {
 		.input.next = execute_input,
-		.input.arg = sink
+		.input.arg = sink,
+		.expected_rows = sink->spec.expected_rows,
+		.plan_node = sink->spec.plan_node
 	};
 
 	sink->first_rows =

@@ -16,13 +16,18 @@
 #include "utils/tuplesort.h"
 
 #include "settings.h"
+#include "sort/base/progress.h"
 #include "sort/bounded_sort.h"
 #include "work.h"
 
 struct GsBoundedSort
 {
+	MemoryContext context;		/* of the sort and the tuplesort */
+	GsProgress *progress;
 	Tuplesortstate *tuplesort;
 	TupleTableSlot *slot;		/* for tuples of the tuplesort */
+	int64		position;		/* of the row last returned, from 1; or 0 */
+	bool		after_last;		/* has the end been reached since? */
 	double		drain_ms;
 	double		sort_ms;
 };
@@ -37,15 +42,47 @@ ms_since(instr_time start)
 	return INSTR_TIME_GET_MILLISEC(now);
 }
 
+/*
+ * The tuplesort must not be asked for its space while rows are added: it would report how
+ * it did the sort as of then.
+ */
+static void
+show_memory(GsBoundedSort *sort)
+{
+	sort->progress->memory_bytes = MemoryContextMemAllocated(sort->context, true);
+}
+
+/* Show that the rows are sorted. */
+static void
+show_sorted(GsBoundedSort *sort)
+{
+	GsProgress *progress = sort->progress;
+	TuplesortInstrumentation stats;
+
+	tuplesort_get_stats(sort->tuplesort, &stats);
+	show_memory(sort);
+	if (stats.spaceType == SORT_SPACE_TYPE_DISK)
+		progress->file_bytes = stats.spaceUsed * 1024;
+	progress->phase = GS_PHASE_RETURNING;
+	progress->rows_sorted = progress->rows_read;
+}
+
 GsBoundedSort *
 gpusort_bounded_sort(const GsSortSpec *spec, const GsSortKeys *keys,
 					 TupleDesc tupdesc, int64 bound)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort heap",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsBoundedSort *sort = palloc0(sizeof(GsBoundedSort));
 	TupleTableSlot *row;
 	instr_time	start;
 
 	INSTR_TIME_SET_CURRENT(start);
+	sort->context = context;
+	sort->progress = gpusort_progress_begin(context, spec->plan_node, spec->processes - 1,
+											spec->expected_rows);
 	sort->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
 	sort->tuplesort =
 		tuplesort_begin_heap(tupdesc, keys->nkeys, keys->attnos,
@@ -55,15 +92,36 @@ gpusort_bounded_sort(const GsSortSpec *spec, const GsSortKeys *keys,
 							 (spec->random_access ? TUPLESORT_RANDOMACCESS :
 							  TUPLESORT_NONE));
 	tuplesort_set_bound(sort->tuplesort, bound);
+	MemoryContextSwitchTo(caller);
 	while (row = spec->input.next(spec->input.arg), !TupIsNull(row))
 	{
 		CHECK_FOR_INTERRUPTS();
+		if (++sort->progress->rows_read % GPUSORT_ROWS_PER_REPORT == 0)
+			show_memory(sort);
 		tuplesort_puttupleslot(sort->tuplesort, row);
 	}
 	sort->drain_ms = ms_since(start);
+	sort->progress->phase = GS_PHASE_SORTING;
 	tuplesort_performsort(sort->tuplesort);
+	show_sorted(sort);
 	sort->sort_ms = ms_since(start) - sort->drain_ms;
 	return sort;
+}
+
+/* Move to the next or previous row and get its tuple.  Returns false if there is none. */
+static bool
+get_tuple(GsBoundedSort *sort, bool forward, TupleTableSlot *slot)
+{
+	bool		found = tuplesort_gettupleslot(sort->tuplesort, forward, false, slot, NULL);
+
+	if (forward && !sort->after_last)
+		sort->position++;
+	else if (!forward && sort->position > 0)
+		sort->position--;
+	sort->after_last = forward && !found;
+	if (found)
+		sort->progress->rows_returned = sort->position;
+	return found;
 }
 
 void
@@ -74,11 +132,11 @@ gpusort_bounded_next(GsBoundedSort *sort, bool forward, TupleTableSlot *slot)
 
 	if (TTS_IS_MINIMALTUPLE(slot))
 	{
-		(void) tuplesort_gettupleslot(sort->tuplesort, forward, false, slot, NULL);
+		(void) get_tuple(sort, forward, slot);
 		return;
 	}
 	ExecClearTuple(slot);
-	if (!tuplesort_gettupleslot(sort->tuplesort, forward, false, from, NULL))
+	if (!get_tuple(sort, forward, from))
 		return;
 	slot_getallattrs(from);
 	memcpy(slot->tts_values, from->tts_values, natts * sizeof(Datum));
@@ -90,6 +148,8 @@ void
 gpusort_bounded_rescan(GsBoundedSort *sort)
 {
 	tuplesort_rescan(sort->tuplesort);
+	sort->position = 0;
+	sort->after_last = false;
 }
 
 void
@@ -115,5 +175,5 @@ gpusort_bounded_end(GsBoundedSort *sort)
 {
 	ExecDropSingleTupleTableSlot(sort->slot);
 	tuplesort_end(sort->tuplesort);
-	pfree(sort);
+	MemoryContextDelete(sort->context);
 }

@@ -17,8 +17,8 @@ typedef struct GsBoundedSort GsBoundedSort;
 
 /*
  * Read the input, whose rows are of type 'tupdesc', and keep the first 'bound' rows in
- * the order of 'keys'.  The sort is then a cursor before the first row.  The current
- * memory context is used both for the rows and for reading the input.
+ * the order of 'keys'.  The sort is then a cursor before the first row.  The input is read
+ * in the current memory context, and the rows are in one below it.
  */
 extern GsBoundedSort *gpusort_bounded_sort(const GsSortSpec *spec,
 										   const GsSortKeys *keys,

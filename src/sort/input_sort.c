@@ -104,11 +104,16 @@ gpusort_input_sort_show_space(GsInputSort *sort)
 {
 	GsProgress *progress = sort->progress;
 	GsGpuReport gpu = {0};
+	uint32		devices = 0;
 
 	if (sort->sorter.spread != NULL)
+	{
 		(void) gpusort_gpu_spread_report(sort->sorter.spread, &gpu);
+		devices = gpusort_gpu_spread_devices(sort->sorter.spread);
+	}
 	progress->memory_bytes = sort->sorter.cpu == NULL ? 0 :
 		gpusort_memory_sort_bytes(sort->sorter.cpu);
+	progress->devices = devices;
 	progress->device_bytes = gpu.device_bytes;
 	progress->file_bytes = sort->runs.external == NULL ? 0 :
 		gpusort_external_kb(sort->runs.external) * 1024;
@@ -233,6 +238,7 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 	gpusort_row_runs_init(&sort->runs, spec, context);
 	Assert(spec->bound == 0 || !sort->sorter.stock_ties);
 	begin_sorter(sort, false);
+	gpusort_input_sort_show_space(sort);
 }
 
 void

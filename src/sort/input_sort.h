@@ -92,9 +92,6 @@ typedef enum GsRowLocation
 								 * also those of other processes */
 } GsRowLocation;
 
-/* The space that a sort takes is shown each time it has read so many rows: a power of 2. */
-#define GPUSORT_ROWS_PER_REPORT	16384
-
 typedef struct GsInputSort
 {
 	const GsSortSpec *spec;
@@ -240,7 +237,7 @@ gpusort_input_sort_shared_run(const GsInputSort *sort)
 extern bool gpusort_input_sort_put_elsewhere(GsInputSort *sort,
 											 TupleTableSlot *slot);
 
-/* Show in sort->progress the memory and files that the sort has now. */
+/* Show in sort->progress the memory, GPUs and files that the sort has now. */
 extern void gpusort_input_sort_show_space(GsInputSort *sort);
 
 /* Show that so many rows have been read, before the last of them is added. */

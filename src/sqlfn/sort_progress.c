@@ -11,13 +11,16 @@
 #include "compat.h"
 
 #include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
+#include "service/service_status.h"
 #include "sort/base/progress.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_progress);
@@ -25,11 +28,27 @@ GPUSORT_SQL_FUNCTION(gpusort_progress);
 /* The columns of a sort that everyone sees. */
 #define PUBLIC_COLUMNS		3
 
+#define DEVICES_COLUMN		12
+
 static bool
 may_see(const GsProgress *progress)
 {
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
 		has_privs_of_role(GetUserId(), progress->role);
+}
+
+/* Returns the GPUs of a sort by their ordinals, as gpusort_devices() shows them. */
+static ArrayType *
+ordinals(uint32 devices)
+{
+	ArrayBuildState *array = initArrayResult(INT4OID, CurrentMemoryContext, false);
+	GsDeviceRow device;
+
+	for (int d = 0; gpusort_service_get_device(d, &device); d++)
+		if (devices & ((uint32) 1 << d))
+			array = accumArrayResult(array, Int32GetDatum(device.ordinal), false,
+									 INT4OID, CurrentMemoryContext);
+	return DatumGetArrayTypeP(makeArrayResult(array, CurrentMemoryContext));
 }
 
 /* gpusort_progress(): the rows of the view pg_stat_progress_gpusort. */
@@ -59,12 +78,14 @@ gpusort_progress(PG_FUNCTION_ARGS)
 				Int64GetDatum(progress.memory_bytes),
 				Int64GetDatum(progress.device_bytes),
 				Int64GetDatum(progress.file_bytes),
+				PointerGetDatum(ordinals(progress.devices)),
 				Int32GetDatum(progress.workers)
 			};
 			bool		nulls[lengthof(values)] = {false};
 
 			nulls[1] = progress.leader_pid == 0;
 			nulls[3] = progress.plan_node < 0;
+			nulls[DEVICES_COLUMN] = progress.devices == 0;
 			for (int c = PUBLIC_COLUMNS; c < lengthof(values) && !may_see(&progress); c++)
 				nulls[c] = true;
 			tuplestore_putvalues(result->setResult, result->setDesc, values,

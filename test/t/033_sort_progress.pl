@@ -10,7 +10,10 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = start_gpu_node('main', 'max_worker_processes = 16', 'max_parallel_workers = 8');
+# The server inherits it.  GPUs are shown by their numbers in the machine.
+$ENV{GPUSORT_EMU_DEVICES} = 4;
+
+my $node = start_gpu_node('main', q{pg_gpusort.devices = '1,3'}, q{pg_gpusort.pool_size = '16MB'}, 'max_worker_processes = 16', 'max_parallel_workers = 8');
 my $nrows = 60000;
 my $stop_at = 17000;
 
@@ -39,7 +42,7 @@ sub progress
 {
 	my ($pid) = @_;
 	my @names = qw(phase rows_expected rows_read rows_sorted rows_returned memory_bytes device_bytes file_bytes
-	  workers_planned leader_pid datname node);
+	  devices workers_planned leader_pid datname node);
 	my @values = split(/\|/, value_of($node, 'SELECT ' . join(', ', @names) .
 		" FROM pg_stat_progress_gpusort WHERE pid = $pid"), -1);
 	my %progress;
@@ -80,13 +83,14 @@ check_phase('input', 'reading rows', $by_function, \@cpu, sub {
 	is($shown->{rows_read}, $stop_at - 1, "$name: rows read");
 	is("$shown->{rows_sorted}, $shown->{rows_returned}", '0, 0', "$name: nothing is sorted or returned");
 	cmp_ok($shown->{memory_bytes}, '>', 100000, "$name: memory");
-	is("$shown->{device_bytes}, $shown->{file_bytes}", '0, 0', "$name: nothing else");
+	is("$shown->{device_bytes}, $shown->{file_bytes}, $shown->{devices}", '0, 0, ', "$name: nothing else");
 });
 check_phase('input on a GPU', 'reading rows', $by_function, ['SET pg_gpusort.debug_require = gpu'], sub {
 	my ($name, $shown) = @_;
 
 	is($shown->{rows_read}, $stop_at - 1, "$name: rows read");
 	is("$shown->{rows_sorted}, $shown->{file_bytes}", '0, 0', "$name: nothing is sorted or written");
+	like($shown->{devices}, qr/^\{[13]\}$/, "$name: the GPU");
 });
 check_phase('ties', 'sorting', $by_operator, \@cpu, sub {
 	my ($name, $shown) = @_;
@@ -99,6 +103,27 @@ check_phase('run', 'writing a run', $by_operator, \@disk, sub {
 	my ($name, $shown) = @_;
 
 	cmp_ok($shown->{rows_read}, '<=', $nrows, "$name: not all rows are read");
+});
+# If rows may be read backward, runs are merged before the first row is returned.  The first
+# comparisons are of the first rows of all runs.
+check_phase('merge', 'merging runs', "BEGIN; DECLARE c SCROLL CURSOR FOR
+	SELECT * FROM items ORDER BY same, id + @{[$stop_at - 1]} USING <#; FETCH 1 FROM c; COMMIT", \@disk, sub {
+	my ($name, $shown) = @_;
+
+	is("$shown->{rows_read}, $shown->{rows_sorted}, $shown->{rows_returned}", "$nrows, 0, 0", "$name: all rows are read, none returned");
+	cmp_ok($shown->{file_bytes}, '>', $nrows * 100, "$name: files");
+	is("$shown->{device_bytes}, $shown->{devices}", '0, ', "$name: no GPU");
+});
+# A heap has the few rows that a LIMIT wants.  How few is not known to the planner.
+my $ten = 'LIMIT (SELECT 10)';
+check_phase('heap', 'reading rows', "SELECT count(*) FROM (SELECT stopping(id) FROM items ORDER BY stopping(id) DESC $ten) s", [], sub {
+	my ($name, $shown) = @_;
+
+	is($shown->{rows_read}, $stop_at - 1, "$name: rows read");
+	is("$shown->{rows_sorted}, $shown->{rows_returned}", '0, 0', "$name: nothing is sorted or returned");
+	cmp_ok($shown->{memory_bytes}, '>', 0, "$name: memory");
+	cmp_ok($shown->{memory_bytes}, '<', $stop_at * 8, "$name: not of all rows");
+	is("$shown->{device_bytes}, $shown->{file_bytes}, $shown->{devices}", '0, 0, ', "$name: nothing else");
 });
 # Index builds have no node.
 foreach my $index ('((stopping(id)))', 'USING gin ((ARRAY[stopping(id)]))')
@@ -156,6 +181,60 @@ foreach my $way ([ 'cpu', 'memory_bytes', @cpu ], [ 'gpu', 'device_bytes' ], [ '
 	$session->quit;
 }
 
+# A cursor that goes back and forth over the rows of a heap.
+{
+	my $session = Session($node, 'SET pg_gpusort.debug_require = node');
+	my $moved;
+
+	$session->run("BEGIN; DECLARE c SCROLL CURSOR FOR SELECT * FROM items ORDER BY id DESC $ten");
+	foreach my $move ([ 'FETCH 3', 3 ], [ 'FETCH BACKWARD 1', 2 ], [ 'MOVE 20', 10 ], [ 'FETCH 1', 10 ], [ 'FETCH PRIOR', 10 ],
+		[ 'FETCH PRIOR', 9 ], [ 'MOVE BACKWARD ALL', 9 ], [ 'FETCH PRIOR', 9 ], [ 'FETCH 2', 2 ])
+	{
+		my ($command, $position) = @$move;
+
+		$moved .= ", $command";
+		$session->run("$command FROM c");
+		my $shown = progress($session->pid);
+		is("$shown->{phase}, $shown->{rows_read}, $shown->{rows_sorted}, $shown->{rows_returned}",
+			"returning rows, $nrows, $nrows, $position", "cursor on a heap$moved");
+	}
+	$session->run('ROLLBACK');
+	is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_gpusort'), 0, 'cursor on a heap: nothing is left');
+
+	# The sort begins again for each row, and is shown once.
+	$session->run("BEGIN; DECLARE c CURSOR FOR SELECT g, s.id FROM generate_series(1, 20) g
+		CROSS JOIN LATERAL (SELECT id FROM items WHERE id > g ORDER BY same, id DESC $ten) s; FETCH 155 FROM c");
+	is(value_of($node, q{SELECT string_agg(concat_ws(', ', rows_read, rows_sorted, rows_returned), '; ')
+		FROM pg_stat_progress_gpusort WHERE pid = } . $session->pid), join(', ', ($nrows - 16) x 2, 5), 'heaps one after the other');
+	$session->run('ROLLBACK');
+	$session->quit;
+}
+# Rows for which the memory of one GPU does not suffice.
+{
+	my $session = Session($node, 'SET pg_gpusort.debug_require = gpu', q{SET pg_gpusort.device_memory = '2400kB'});
+
+	$session->run('BEGIN; DECLARE c CURSOR FOR SELECT same, id FROM items ORDER BY id DESC; FETCH 10 FROM c');
+	is(progress($session->pid)->{devices}, '{1,3}', 'two GPUs');
+	$session->run('ROLLBACK');
+	$session->quit;
+}
+
+# If the processes of a parallel plan keep rows in heaps, the leader has one of its own rows, and
+# one of those of all.
+{
+	my $session = Session($node, split(/; /, parallel_plans(2)), 'SET pg_gpusort.debug_require = node', @cpu);
+	my $stops = hold_stops($node);
+
+	$session->begin("SELECT count(*) FROM (SELECT halting(id) FROM items ORDER BY halting(id) $ten) s");
+	wait_for_stop($node, $session, 3);
+	is(value_of($node, q{SELECT string_agg(concat_ws(', ', phase, rows_read, workers_planned, leader_pid IS NULL), '; '
+			ORDER BY leader_pid IS NOT NULL, node, random()) FROM pg_stat_progress_gpusort}),
+		'reading rows, 0, 2, t; reading rows, 0, 0, t; reading rows, 0, 0, f; reading rows, 0, 0, f', 'heaps of a parallel plan');
+	$stops->quit;
+	$session->finish;
+	is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_gpusort'), 0, 'heaps of a parallel plan: nothing is left');
+	$session->quit;
+}
 # Workers have rows of their own.  All processes wait at their first row.
 my $session = Session($node, split(/; /, parallel_plans(2)), 'SET pg_gpusort.debug_require = node', @cpu);
 my $stops = hold_stops($node);

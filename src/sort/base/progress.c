@@ -151,6 +151,7 @@ gpusort_progress_begin(MemoryContext context, int plan_node, int workers,
 	progress->role = GetSessionUserId();
 	progress->plan_node = plan_node;
 	progress->workers = Max(workers, 0);
+	progress->devices = 0;
 	progress->phase = GS_PHASE_READING;
 	progress->rows_expected = (int64) Min(rows_expected, 1e18);
 	progress->rows_read = 0;

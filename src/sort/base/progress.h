@@ -38,6 +38,8 @@ typedef struct GsProgress
 	Oid			role;			/* of the session */
 	int			plan_node;		/* -1 for an index build */
 	int			workers;		/* that can add rows, as planned */
+	uint32		devices;		/* a bit for each GPU that has rows of the
+								 * sort, by index in GsService.devices */
 	GsProgressPhase phase;
 	int64		rows_expected;
 	int64		rows_read;		/* by this process */
@@ -49,6 +51,9 @@ typedef struct GsProgress
 	int64		device_bytes;
 	int64		file_bytes;
 } GsProgress;
+
+/* The space that a sort takes is shown each time it has read so many rows: a power of 2. */
+#define GPUSORT_ROWS_PER_REPORT	16384
 
 /* Name of a phase in pg_stat_progress_gpusort. */
 extern const char *gpusort_progress_phase_name(GsProgressPhase phase);

@@ -143,19 +143,27 @@ expected_rows(const GsGpuSpread *spread)
 	return left > nrows / 8 ? left : nrows;
 }
 
+uint32
+gpusort_gpu_spread_devices(const GsGpuSpread *spread)
+{
+	uint32		devices = 0;
+
+	for (int s = 0; s < spread->count; s++)
+		devices |= gpusort_gpu_session_device(spread->sessions[s]);
+	return devices;
+}
+
 /* Open a session on a device without rows of this sort.  Returns false if there is none. */
 static bool
 open_next(GsGpuSpread *spread)
 {
 	GsGpuSession *session;
-	uint32		used = 0;
 	GsFallback	reason;
 
 	if (spread->count == GPUSORT_MAX_DEVICES)
 		return false;
-	for (int s = 0; s < spread->count; s++)
-		used |= gpusort_gpu_session_device(spread->sessions[s]);
-	session = gpusort_gpu_session_create_one(spread->spec, used,
+	session = gpusort_gpu_session_create_one(spread->spec,
+											 gpusort_gpu_spread_devices(spread),
 											 expected_rows(spread), &reason);
 	if (session == NULL)
 		return false;

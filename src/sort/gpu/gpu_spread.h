@@ -84,6 +84,9 @@ extern bool gpusort_gpu_spread_has_rest(const GsGpuSpread *spread);
 extern bool gpusort_gpu_spread_take_rest(GsGpuSpread *spread, Datum *values,
 										 bool *isnull);
 
+/* The devices of all sessions: a bit for each, as gpusort_gpu_session_device() returns it. */
+extern uint32 gpusort_gpu_spread_devices(const GsGpuSpread *spread);
+
 /* Report on all sessions together.  Returns how many there are. */
 extern int	gpusort_gpu_spread_report(const GsGpuSpread *spread, GsGpuReport *report);
 
