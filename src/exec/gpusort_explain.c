@@ -228,6 +228,8 @@ show_details(const GsSortReport *report, ExplainState *es)
 		show_copy(report, es);
 	if (report->ndevices > 1)
 		ExplainPropertyInteger("GPUs Used", NULL, report->ndevices, es);
+	if (report->gpu_batches > 0)
+		ExplainPropertyInteger("GPU Batches", NULL, report->gpu_batches, es);
 	if (report->fallback != GS_FALLBACK_NONE)
 		ExplainPropertyText("Sort Fallback",
 							gpusort_fallback_text(report->fallback), es);
@@ -252,16 +254,25 @@ show_session(const void *report, ExplainState *es)
 }
 
 /*
- * Print a number of rows.  In text format, this begins in the middle of a line
- * and does not end it.
+ * Print a number, such as that of rows.  In text format, this begins in the middle of a
+ * line and does not end it.
  */
 static void
-show_rows(const char *name, int64 nrows, ExplainState *es)
+show_number(const char *name, int64 number, ExplainState *es)
 {
 	if (es->format == EXPLAIN_FORMAT_TEXT)
-		appendStringInfo(es->str, "%s: " INT64_FORMAT, name, nrows);
+		appendStringInfo(es->str, "%s: " INT64_FORMAT, name, number);
 	else
-		ExplainPropertyInteger(name, NULL, nrows, es);
+		ExplainPropertyInteger(name, NULL, number, es);
+}
+
+/* The same, behind another number. */
+static void
+show_number_behind(const char *name, int64 number, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoString(es->str, "  ");
+	show_number(name, number, es);
 }
 
 /* Print a GsSinkReport.  A GsReportPrinter. */
@@ -270,13 +281,11 @@ show_sink_report(const void *arg, ExplainState *es)
 {
 	const GsSinkReport *report = arg;
 
-	show_rows("Rows Sent", report->nrows, es);
+	show_number("Rows Sent", report->nrows, es);
 	if (report->sorted && report->sort.range_rows > 0)
-	{
-		if (es->format == EXPLAIN_FORMAT_TEXT)
-			appendStringInfoString(es->str, "  ");
-		show_rows("Rows Sorted", report->sort.range_rows, es);
-	}
+		show_number_behind("Rows Sorted", report->sort.range_rows, es);
+	if (report->sorted && report->sort.gpu_batches > 0)
+		show_number_behind("GPU Batches", report->sort.gpu_batches, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoString(es->str, report->sorted ? "  " : "\n");
 	if (report->sorted)
@@ -351,7 +360,7 @@ gpusort_explain_sink(int64 nrows, const GsWorkerReports *reports,
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		indent_line(es);
-	show_rows("Rows Sent", nrows, es);
+	show_number("Rows Sent", nrows, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoChar(es->str, '\n');
 	if (reports != NULL && (es->verbose || writes_runs))

@@ -70,6 +70,7 @@ typedef struct GsSinkShared
 	GsRunSetHandle copies;
 	struct GsSharedSort *shared_sort;	/* for GS_SINK_CPU, or NULL */
 	GsRunSetHandle runs;
+	int			batch_processes;	/* see GsSortSpec, for GS_SINK_CPU */
 	int64		bound;			/* rows wanted of each process; 0 for all */
 	bool		whole_tuples;	/* how the sort keeps rows */
 	pg_atomic_uint32 failure;	/* GsFallback */
@@ -188,6 +189,7 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 	shared->copies = sink->local.copies;
 	shared->shared_sort = sink->local.shared_sort;
 	shared->runs = sink->local.runs;
+	shared->batch_processes = sink->local.batch_processes;
 	shared->bound = sink->local.bound;
 	shared->whole_tuples = sink->local.whole_tuples;
 	pg_atomic_write_u32(&shared->failure, GS_FALLBACK_NONE);
@@ -220,6 +222,7 @@ gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	sink->local.shared_sort = gpusort_sort_shared(sort);
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.runs = runs;
+	sink->local.batch_processes = gpusort_sort_batch_processes(sort);
 	sink->local.bound = bound;
 	tell_workers(sink, sink->shared);
 }
@@ -460,6 +463,23 @@ fill_gpu_session(GsSinkState *sink, MemoryContext context)
 		sink->copy = report.copy;
 }
 
+/* Have any process's rows been lost, so that all of the input must be read again? */
+static inline bool
+has_failed(const GsSinkState *sink)
+{
+	return pg_atomic_read_u32(&sink->shared->failure) != GS_FALLBACK_NONE;
+}
+
+/* Rows of this process's sort are lost, or those of another one. */
+static void
+give_up(GsSinkState *sink, GsSort *sort)
+{
+	sink->ahead = false;
+	if (!has_failed(sink))
+		pg_atomic_write_u32(&sink->shared->failure, gpusort_sort_loss(sort));
+	gpusort_sort_give_up(sort);
+}
+
 /* In the leader: put the rows into its own sort, and sort them there. */
 static void
 fill_own_sort(GsSinkState *sink)
@@ -471,10 +491,16 @@ fill_own_sort(GsSinkState *sink)
 	while (slot = gpusort_row_source_next(sink->source), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
-		gpusort_sort_put(sink->sort, slot);
+		if (unlikely(has_failed(sink) || !gpusort_sort_put(sink->sort, slot)))
+		{
+			give_up(sink, sink->sort);
+			return;
+		}
 		sink->nrows++;
 	}
-	sink->ahead = gpusort_sort_end_put(sink->sort, sink->may_go_ahead);
+	sink->ahead = sink->may_go_ahead;
+	if (!gpusort_sort_end_put(sink->sort, &sink->ahead))
+		give_up(sink, sink->sort);
 }
 
 /* GsInput.next of a worker's sort. */
@@ -482,8 +508,11 @@ static TupleTableSlot *
 next_counted_row(void *arg)
 {
 	GsSinkState *sink = arg;
-	TupleTableSlot *slot = gpusort_row_source_next(sink->source);
+	TupleTableSlot *slot = NULL;
 
+	/* If rows are lost, no more are wanted. */
+	if (likely(!has_failed(sink)))
+		slot = gpusort_row_source_next(sink->source);
 	if (!TupIsNull(slot))
 		sink->nrows++;
 	return slot;
@@ -514,6 +543,7 @@ sort_rows(GsSinkState *sink, MemoryContext context)
 	spec.target = &target;
 	spec.bound = sink->shared->bound;
 	spec.nested = true;
+	spec.batch_processes = sink->shared->batch_processes;
 	sort = gpusort_sort_begin(&spec);
 	MemoryContextSwitchTo(caller);
 	if (!gpusort_sort_attach(sort))
@@ -521,11 +551,15 @@ sort_rows(GsSinkState *sink, MemoryContext context)
 		gpusort_sort_end(sort);
 		return;
 	}
-	gpusort_sort_perform(sort);
-	gpusort_sort_report(sort, &report.sort);
-	report.run = *gpusort_sort_shared_run(sort);
+	if (gpusort_sort_perform_once(sort))
+	{
+		gpusort_sort_report(sort, &report.sort);
+		report.run = *gpusort_sort_shared_run(sort);
+		publish(sink, &report);
+	}
+	else
+		give_up(sink, sort);
 	gpusort_sort_end(sort);
-	publish(sink, &report);
 }
 
 /* As the GpuSort does it, to whose sort the rows go. */

@@ -234,10 +234,11 @@ sort_together(GsIndexBuild *build)
 		while (read_row(build))
 		{
 			CHECK_FOR_INTERRUPTS();
-			gpusort_sort_put(build->sort, build->slot);
+			(void) gpusort_sort_put(build->sort, build->slot);
 		}
 		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1, 0);
-		ahead = gpusort_sort_end_put(build->sort, true);
+		ahead = true;
+		(void) gpusort_sort_end_put(build->sort, &ahead);
 	}
 	if (ahead)
 		gpusort_index_workers_collect(build->workers);

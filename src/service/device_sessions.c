@@ -63,6 +63,7 @@ typedef struct GsServed
 								 * on this device? */
 	uint64		expected_rows;	/* of the request, or as many as fit */
 	uint64		expected_memory;	/* likewise */
+	uint64		limit;			/* of its device memory in bytes, or 0 */
 	uint64		spoken_for;		/* its share of the device's spoken_for */
 	uint64		put_bytes;		/* since the free memory was last asked for */
 	bool		full;
@@ -207,10 +208,39 @@ typedef struct GsRoom
 	uint64		all;			/* on all devices together, likewise */
 } GsRoom;
 
-static uint64
-within_limit(const GsSlotRequest *request, uint64 bytes)
+/* The number of devices that are open. */
+static uint32
+count_devices(void)
 {
-	return request->device_memory > 0 ? Min(bytes, request->device_memory) : bytes;
+	uint32		count = 0;
+
+	for (int d = 0; d < devices->count; d++)
+		if (devices->use[d].device != NULL)
+			count++;
+	return count;
+}
+
+/*
+ * Returns how much memory of a device the session may have, or 0 if there is no limit.
+ * The batches of several processes share the devices.
+ */
+static uint64
+memory_limit(const GsSlotRequest *request, int d)
+{
+	uint64		total = gpusort_service->devices[d].info.total_memory;
+	uint64		limit = request->device_memory;
+	uint32		sharing;
+
+	if (request->batch_processes < 2)
+		return limit;
+	sharing = (request->batch_processes - 1) / count_devices() + 1;
+	return (limit > 0 ? Min(limit, total) : total) / sharing;
+}
+
+static uint64
+within_limit(uint64 limit, uint64 bytes)
+{
+	return limit > 0 ? Min(bytes, limit) : bytes;
 }
 
 /*
@@ -231,17 +261,19 @@ choose_device(const GsSlotRequest *request, GsRoom *room)
 	memset(room, 0, sizeof(*room));
 	for (int d = 0; d < devices->count; d++)
 	{
+		uint64		limit;
 		uint64		available;
 		uint32		sessions;
 		bool		fits;
 
 		if (devices->use[d].device == NULL || (request->used_devices >> d) & 1)
 			continue;
+		limit = memory_limit(request, d);
 		available = gpusort_device_use_memory(d);
 		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
-		fits = expected <= within_limit(request, available);
-		room->all += within_limit(request, available);
+		fits = expected <= within_limit(limit, available);
+		room->all += within_limit(limit, available);
 		if (best < 0 || (fits && !best_fits) ||
 			(fits == best_fits &&
 			 (available > 2 * most ||
@@ -254,14 +286,15 @@ choose_device(const GsSlotRequest *request, GsRoom *room)
 			most = available;
 		}
 	}
-	room->best = within_limit(request, most);
+	if (best >= 0)
+		room->best = within_limit(memory_limit(request, best), most);
 	return best;
 }
 
 /*
  * Is there room for a session?  If its rows can be spread over devices, this one need not
  * have room for all of them, but all devices together must.  A sort that has rows on other
- * devices already takes what there is.
+ * devices already, or in runs, takes what there is.
  */
 static bool
 is_enough(const GsSlotRequest *request, const GsRoom *room)
@@ -272,7 +305,8 @@ is_enough(const GsSlotRequest *request, const GsRoom *room)
 		return true;
 	if (!request->spread || room->best <= 2 * staging_bytes(request))
 		return false;
-	return request->used_devices != 0 || expected <= room->all;
+	return request->used_devices != 0 || request->batch_processes > 0 ||
+		expected <= room->all;
 }
 
 static GsStatus
@@ -288,7 +322,7 @@ begin_part(uint32 s, GsPart part)
 		.return_ties = request->ties,
 		.chunk_rows = request->chunk_rows,
 		.chunk_bytes = request->chunk_bytes,
-		.device_memory_limit = request->device_memory,
+		.device_memory_limit = served[s].limit,
 		.expected_rows = part == GS_PART_REGULAR ? served[s].expected_rows :
 		served[s].expected_rows / EXPECTED_NULL_KEYS_PART + 1
 	};
@@ -327,6 +361,21 @@ expect_rows(GsServed *session, const GsSlotRequest *request, uint64 room)
 		(uint64) (request->expected_rows * ((double) room / all));
 }
 
+static void close_session(uint32 s);
+
+/* Close sessions whose clients have ended them, which frees memory for others. */
+static void
+close_ended_sessions(void)
+{
+	for (uint32 s = 0; s < gpusort_service->nslots; s++)
+	{
+		if (pg_atomic_read_u32(&gpusort_service->slots[s].state) != GS_SLOT_CLOSING)
+			continue;
+		pg_read_barrier();
+		close_session(s);
+	}
+}
+
 static void
 open_session(uint32 s)
 {
@@ -335,6 +384,7 @@ open_session(uint32 s)
 	GsRoom		room;
 	GsStatus	status;
 
+	close_ended_sessions();
 	memset(session, 0, offsetof(GsServed, transfers));
 	session->device = choose_device(&slot->request, &room);
 	if (session->device < 0 || !is_enough(&slot->request, &room))
@@ -344,6 +394,7 @@ open_session(uint32 s)
 		return;
 	}
 	session->open = true;
+	session->limit = memory_limit(&slot->request, session->device);
 	slot->device = session->device;
 	pg_atomic_fetch_add_u32(&gpusort_service->devices[session->device].sessions,
 							1);
@@ -428,8 +479,8 @@ has_room(uint32 s, const GsPoolChunk *chunk)
 	uint64		expected = 0;	/* for more of the rows expected */
 	uint64		others;			/* reserved by other sessions */
 
-	if (request->device_memory > 0 &&
-		session_memory(session) + chunk_bytes + to_sort > request->device_memory)
+	if (session->limit > 0 &&
+		session_memory(session) + chunk_bytes + to_sort > session->limit)
 		return false;
 	session->put_bytes += chunk_bytes;
 	if (session->put_bytes < MEMORY_CHECK_BYTES &&

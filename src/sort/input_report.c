@@ -65,6 +65,7 @@ gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 	memset(report, 0, sizeof(*report));
 	report->fallback = sort->runs.overflow;
 	report->gpu_reason = sort->gpu_reason;
+	report->gpu_batches = sort->nbatches;
 	if (sort->copy.rows != NULL)
 		report_copy(sort->copy.rows, report);
 	switch (sort->location)

@@ -65,9 +65,11 @@ enter_state(GsInputSort *sort, GsSortState state)
 static bool
 lost_unless(GsInputSort *sort, bool kept)
 {
-	if (!kept)
-		enter_state(sort, GS_SORT_LOST);
-	return kept;
+	if (kept)
+		return true;
+	enter_state(sort, GS_SORT_LOST);
+	gpusort_row_sharing_give_up(&sort->sharing);
+	return false;
 }
 
 /* Can rows move between these locations?  See input_sort.h. */
@@ -136,6 +138,21 @@ show_phase(GsInputSort *sort, GsProgressPhase phase)
  * ----------------------------------------------------------------
  */
 
+/* Should the rows on a GPU be copied, and may they be? */
+static bool
+copies_rows(const GsSortSpec *spec)
+{
+	return gpusort_kept_copy_is_wanted(spec) && gpusort_row_copy_allowed(spec, false);
+}
+
+/* May rows not go to a GPU, because they could be lost without a copy? */
+static bool
+must_not_be_lost(const GsSortSpec *spec)
+{
+	return gpusort_kept_copy_is_wanted(spec) && !copies_rows(spec) &&
+		spec->input.repeat == GS_INPUT_ONCE;
+}
+
 /*
  * Begin a row sorter on a GPU, with a copy of its rows if that is wanted.  Returns false
  * if no GPU should or can be used.
@@ -144,11 +161,10 @@ static bool
 begin_gpu_sorter(GsInputSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
-	bool		copies = gpusort_kept_copy_is_wanted(spec) && gpusort_row_copy_allowed(spec, false);
 
 	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
 		return false;
-	if (gpusort_kept_copy_is_wanted(spec) && !copies && spec->input.repeat == GS_INPUT_ONCE)
+	if (must_not_be_lost(spec))
 	{
 		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
 		if (sort->gpu_reason == GS_FALLBACK_NONE)
@@ -156,13 +172,59 @@ begin_gpu_sorter(GsInputSort *sort)
 	}
 	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
 	{
-		if (copies)
+		if (copies_rows(spec))
 			gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
 		return true;
 	}
 	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
 		gpusort_stats_count_fallback(sort->gpu_reason);
 	return false;
+}
+
+/*
+ * Can batches of rows that do not fit in memory be sorted on a GPU?  They can if a GPU has
+ * too little memory for all rows, too.
+ */
+static bool
+may_use_batches(const GsInputSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	if (sort->no_batches || sort->sorter.stock_ties)
+		return false;
+	/* An index build would have to end its workers, if a GPU is lost. */
+	if (spec->index_build && spec->processes > 1)
+		return false;
+	if (spec->nested)
+		return spec->batch_processes > 0;
+	return (sort->gpu_reason == GS_FALLBACK_NONE ||
+			sort->gpu_reason == GS_FALLBACK_DEVICE_MEMORY) &&
+		!must_not_be_lost(spec);
+}
+
+/* Begin a row sorter on a GPU for a batch of rows.  Returns false if there is none. */
+static bool
+begin_batch_sorter(GsInputSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+	int			processes = spec->nested ? spec->batch_processes : Max(spec->processes, 1);
+	GsFallback	reason;
+
+	if (!may_use_batches(sort))
+		return false;
+	if (!gpusort_row_sorter_begin_batch(&sort->sorter, processes, &reason))
+	{
+		/* A worker does not count this, and the leader only once. */
+		if (!spec->nested && sort->gpu_reason == GS_FALLBACK_NONE &&
+			gpusort_fallback_is_want_of_gpu(reason))
+			gpusort_stats_count_fallback(reason);
+		sort->gpu_reason = reason;
+		return false;
+	}
+	sort->gpu_reason = GS_FALLBACK_NONE;
+	if (!spec->nested && copies_rows(spec))
+		gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
+	return true;
 }
 
 /* Do twice the rows that are wanted fit into the memory allowed? */
@@ -221,7 +283,7 @@ begin_sorter(GsInputSort *sort, bool again)
 static void
 begin_batch(GsInputSort *sort)
 {
-	if (begin_gpu_sorter(sort))
+	if (begin_batch_sorter(sort))
 		set_location(sort, GS_ROWS_IN_BATCH);
 	else
 		gpusort_row_runs_begin_builder(&sort->runs);
@@ -328,6 +390,15 @@ gpusort_input_sort_shared(const GsInputSort *sort)
 	return sort->sharing.sort;
 }
 
+int
+gpusort_input_sort_batch_processes(const GsInputSort *sort)
+{
+	/* Workers do not copy the rows of a batch. */
+	if (gpusort_kept_copy_is_wanted(sort->spec) || sort->spec->bound > 0)
+		return 0;
+	return may_use_batches(sort) ? sort->spec->processes : 0;
+}
+
 void
 gpusort_input_sort_stop(GsInputSort *sort)
 {
@@ -350,6 +421,8 @@ write_sorter(GsInputSort *sort)
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
 	gpusort_row_sorter_end(&sort->sorter);
+	if (sort->location != GS_ROWS_IN_MEMORY)
+		sort->nbatches++;
 	/* The rows cannot be lost any more. */
 	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy.rows != NULL)
 		gpusort_row_copy_clear(sort->copy.rows);
@@ -372,6 +445,7 @@ recover_batch(GsInputSort *sort)
 		return false;
 	gpusort_gpu_spread_copy_rest(sort->sorter.spread);
 	sort->gpu_reason = gpusort_input_sort_loss(sort);
+	sort->no_batches = true;
 	gpusort_stats_count_fallback(sort->gpu_reason);
 	gpusort_row_sorter_end(&sort->sorter);
 	set_location(sort, GS_ROWS_IN_RUNS);
@@ -417,7 +491,8 @@ keeps_its_rows(const GsInputSort *sort)
 		return false;
 	failure = gpusort_row_sorter_failure(&sort->sorter);
 	/* We cannot read the rows while other processes may still be adding some. */
-	return !sort->sorter.stock_ties && !sort->fed_by_others &&
+	return !sort->sorter.stock_ties &&
+		!(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
 		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT);
 }
 
@@ -667,13 +742,14 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 	return true;
 }
 
-/* Have other processes added all of their rows? */
+/* Have other processes added all of their rows, or written them as runs? */
 static bool
 input_is_complete(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 
-	if (sort->location == GS_ROWS_ON_GPU && input->failure != NULL)
+	if ((sort->location == GS_ROWS_ON_GPU || sort->runs.set != NULL) &&
+		input->failure != NULL)
 		sort->input_failure = input->failure(input->arg);
 	gpusort_kept_copy_import(&sort->copy, &sort->sorter);
 	return sort->input_failure == GS_FALLBACK_NONE;
@@ -747,6 +823,18 @@ read_input(GsInputSort *sort)
 }
 
 bool
+gpusort_input_sort_add(GsInputSort *sort, TupleTableSlot *slot)
+{
+	return lost_unless(sort, gpusort_input_sort_put(sort, slot));
+}
+
+void
+gpusort_input_sort_give_up(GsInputSort *sort)
+{
+	(void) lost_unless(sort, false);
+}
+
+bool
 gpusort_input_sort_read(GsInputSort *sort)
 {
 	return lost_unless(sort, read_input(sort));
@@ -784,6 +872,7 @@ sort_with_rest(GsInputSort *sort)
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
+	sort->nbatches++;
 	gpusort_row_sorter_end(&sort->sorter);
 	set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
@@ -895,13 +984,13 @@ sort_rows(GsInputSort *sort)
 			sort_together(sort);
 			return true;
 		case GS_ROWS_IN_RUNS:
-			gpusort_row_runs_end_builder(&sort->runs);
+			if (sort->runs.builder != NULL)
+				gpusort_row_runs_end_builder(&sort->runs);
 			(void) gpusort_row_sharing_sort(&sort->sharing, NULL, false);
 			merge_together(sort);
 			return true;
 		case GS_ROWS_IN_BATCH:
-			return write_sorter(sort) ||
-				(recover_batch(sort) && sort_rows(sort));
+			return (write_sorter(sort) || recover_batch(sort)) && sort_rows(sort);
 		case GS_ROWS_SHARED:
 			break;
 	}
@@ -1011,8 +1100,10 @@ gpusort_input_sort_finish(GsInputSort *sort)
 GsFallback
 gpusort_input_sort_loss(const GsInputSort *sort)
 {
-	GsFallback	reason = gpusort_row_sorter_failure(&sort->sorter);
+	GsFallback	reason = GS_FALLBACK_NONE;
 
+	if (sort->sorter.spread != NULL)
+		reason = gpusort_gpu_spread_failure(sort->sorter.spread);
 	if (reason != GS_FALLBACK_NONE)
 		return reason;
 	if (sort->input_failure != GS_FALLBACK_NONE)
@@ -1044,9 +1135,12 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	}
 
 	sort->gpu_reason = gpusort_input_sort_loss(sort);
+	sort->no_batches = true;
 	gpusort_stats_count_fallback(sort->gpu_reason);
 	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_row_runs_end(&sort->runs);
+	gpusort_row_sharing_end(&sort->sharing);
+	sort->nbatches = 0;
 	sort->input_failure = GS_FALLBACK_NONE;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;

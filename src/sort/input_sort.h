@@ -6,8 +6,8 @@
  * Rows are added to a row sorter, which is a GPU session or a memory sort.  When a
  * row does not fit, the sort overflows: the rows are sorted and written as a run.
  * The rows that follow become runs, too.  If a GPU is available, a new GPU session
- * sorts each batch of them; otherwise a run builder does.  Finally, the runs are
- * merged.
+ * sorts each batch of them, as many as fit there; otherwise a run builder does.
+ * Finally, the runs are merged.
  *
  * A GPU session can be lost together with its rows.  After any function returns
  * false, call gpusort_input_sort_restart() and read the input again.  It is then
@@ -105,6 +105,8 @@ typedef struct GsInputSort
 	GsRowSharing sharing;		/* what processes sort together */
 	bool		ahead;			/* may rows be read while others are sorted? */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
+	bool		no_batches;		/* has a GPU been lost? */
+	int			nbatches;		/* batches of rows on a GPU that are in runs */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsKeptCopy	copy;			/* of the rows on a GPU */
 	bool		input_ended;	/* has the input returned its last row? */
@@ -137,6 +139,15 @@ extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses,
 extern bool gpusort_input_sort_attach(GsInputSort *sort);
 extern GsSharedSort *gpusort_input_sort_shared(const GsInputSort *sort);
 extern void gpusort_input_sort_stop(GsInputSort *sort);
+
+/* See gpusort_sort_batch_processes(). */
+extern int	gpusort_input_sort_batch_processes(const GsInputSort *sort);
+
+/* Add a row, while the input is being read.  Returns false if rows are lost. */
+extern bool gpusort_input_sort_add(GsInputSort *sort, TupleTableSlot *slot);
+
+/* The input has to be read again, since rows of this process or of another one are lost. */
+extern void gpusort_input_sort_give_up(GsInputSort *sort);
 
 /* Read the input and add its rows.  Returns false if rows are lost. */
 extern bool gpusort_input_sort_read(GsInputSort *sort);

@@ -94,6 +94,18 @@ gpusort_row_sharing_refuse(GsRowSharing *sharing)
 		gpusort_shared_member_refuse(sharing->member);
 }
 
+void
+gpusort_row_sharing_give_up(GsRowSharing *sharing)
+{
+	if (sharing->member != NULL)
+	{
+		gpusort_shared_member_refuse(sharing->member);
+		(void) gpusort_shared_member_sort(sharing->member, NULL, false);
+	}
+	if (sharing->merger != NULL)
+		gpusort_merge_member_give_up(sharing->merger);
+}
+
 bool
 gpusort_row_sharing_sort(GsRowSharing *sharing, GsMemorySort *rows, bool ahead)
 {

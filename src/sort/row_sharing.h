@@ -59,6 +59,9 @@ extern bool gpusort_row_sharing_attach(GsRowSharing *sharing);
 /* The rows of this process do not fit in memory. */
 extern void gpusort_row_sharing_refuse(GsRowSharing *sharing);
 
+/* Rows of this process are lost, and all processes will begin anew: let the others go on. */
+extern void gpusort_row_sharing_give_up(GsRowSharing *sharing);
+
 /*
  * After the last row: sort the rows together with the others, see
  * gpusort_shared_member_sort().

@@ -48,21 +48,40 @@ create_memory_sort(GsRowSorter *sorter)
 											 gpusort_budget_create(limit));
 }
 
+/* Add rows to new GPU sessions.  Without any, makes the row sorter empty and returns false. */
+static bool
+use_spread(GsRowSorter *sorter, GsGpuSpread *spread)
+{
+	sorter->spread = spread;
+	if (spread == NULL)
+	{
+		gpusort_row_sorter_end(sorter);
+		return false;
+	}
+	sorter->gpu = gpusort_gpu_spread_session(spread);
+	return true;
+}
+
 bool
 gpusort_row_sorter_begin_gpu(GsRowSorter *sorter, GsFallback *reason)
 {
 	MemoryContext caller = enter_new_context(sorter);
+	GsGpuSpread *spread = gpusort_gpu_spread_create(sorter->spec, reason);
 
-	sorter->spread = gpusort_gpu_spread_create(sorter->spec, reason);
-	if (sorter->spread != NULL)
-		sorter->gpu = gpusort_gpu_spread_session(sorter->spread);
-	if (sorter->spread != NULL && sorter->stock_ties)
+	if (spread != NULL && sorter->stock_ties)
 		create_memory_sort(sorter);
 	MemoryContextSwitchTo(caller);
-	if (sorter->spread != NULL)
-		return true;
-	gpusort_row_sorter_end(sorter);
-	return false;
+	return use_spread(sorter, spread);
+}
+
+bool
+gpusort_row_sorter_begin_batch(GsRowSorter *sorter, int processes, GsFallback *reason)
+{
+	MemoryContext caller = enter_new_context(sorter);
+	GsGpuSpread *spread = gpusort_gpu_spread_create_batch(sorter->spec, processes, reason);
+
+	MemoryContextSwitchTo(caller);
+	return use_spread(sorter, spread);
 }
 
 void

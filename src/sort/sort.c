@@ -274,52 +274,82 @@ gpusort_sort_stop(GsSort *sort)
 	gpusort_input_sort_stop(&sort->input);
 }
 
+int
+gpusort_sort_batch_processes(const GsSort *sort)
+{
+	return gpusort_input_sort_batch_processes(&sort->input);
+}
+
 bool
 gpusort_sort_attach(GsSort *sort)
 {
 	return gpusort_input_sort_attach(&sort->input);
 }
 
-void
+bool
 gpusort_sort_put(GsSort *sort, TupleTableSlot *slot)
 {
 	gpusort_input_sort_show_rows(&sort->input, sort->progress->rows_read + 1);
-	if (unlikely(!gpusort_input_sort_put(&sort->input, slot)))
-		elog(ERROR, "rows of a sort are lost without a GPU");
+	return gpusort_input_sort_add(&sort->input, slot);
 }
 
 bool
-gpusort_sort_end_put(GsSort *sort, bool ahead)
+gpusort_sort_end_put(GsSort *sort, bool *ahead)
 {
+	bool		kept;
+
 	sort->drain_ms += lap_ms(&sort->begin_time);
-	if (!gpusort_input_sort_rows_ahead(&sort->input, &ahead))
-		elog(ERROR, "rows of a sort are lost without a GPU");
+	kept = gpusort_input_sort_rows_ahead(&sort->input, ahead);
 	sort->sort_ms += lap_ms(&sort->begin_time);
-	return ahead;
+	return kept;
+}
+
+void
+gpusort_sort_give_up(GsSort *sort)
+{
+	gpusort_input_sort_give_up(&sort->input);
+}
+
+GsFallback
+gpusort_sort_loss(const GsSort *sort)
+{
+	return gpusort_input_sort_loss(&sort->input);
+}
+
+/* Read the input and sort it.  Returns false if rows are lost. */
+static bool
+try_sort(GsSort *sort)
+{
+	GsInputSort *input = &sort->input;
+	bool		complete = gpusort_input_sort_read(input);
+
+	sort->drain_ms += lap_ms(&sort->begin_time);
+	complete = complete && gpusort_input_sort_finish(input);
+	sort->sort_ms += lap_ms(&sort->begin_time);
+	return complete;
+}
+
+bool
+gpusort_sort_perform_once(GsSort *sort)
+{
+	sort->sorted = try_sort(sort);
+	return sort->sorted;
 }
 
 void
 gpusort_sort_perform(GsSort *sort)
 {
 	GsInputSort *input = &sort->input;
-	bool		complete;
 
 	/*
 	 * A GPU can be lost only once, because the second attempt does not use
 	 * one.
 	 */
-	do
+	while (!try_sort(sort))
 	{
-		complete = gpusort_input_sort_read(input);
-		sort->drain_ms += lap_ms(&sort->begin_time);
-		complete = complete && gpusort_input_sort_finish(input);
-		sort->sort_ms += lap_ms(&sort->begin_time);
-		if (!complete)
-		{
-			check_restart(sort);
-			gpusort_input_sort_restart(input);
-		}
-	} while (!complete);
+		check_restart(sort);
+		gpusort_input_sort_restart(input);
+	}
 	sort->sorted = true;
 	if (gpusort_input_sort_is_on_gpu(input) && !gpusort_input_sort_has_copy(input))
 		sort->settings = serialize_settings(sort->context,

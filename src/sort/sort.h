@@ -96,6 +96,12 @@ extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order,
 extern struct GsSharedSort *gpusort_sort_shared(const GsSort *sort);
 
 /*
+ * With a run set: how many processes may sort batches of rows on a GPU when these do not fit
+ * in memory, or 0 if only this one may.  Other processes pass it in spec->batch_processes.
+ */
+extern int	gpusort_sort_batch_processes(const GsSort *sort);
+
+/*
  * In each process that adds rows, before its first one: take part in that.  Returns false
  * if the other processes have read all of the input already.
  */
@@ -105,10 +111,16 @@ extern bool gpusort_sort_attach(GsSort *sort);
  * With a run set, to be called while the input is being read: add a row, and sort
  * the rows that were added after the last one.  If 'ahead', all processes may sort
  * together in such a way that the first rows can be returned while they are still
- * sorting.  Returns whether they do.  Then the input has ended for the sort.
+ * sorting.  Sets *ahead to whether they do.  Then the input has ended for the sort.
+ * Both return false if rows are lost.  Then spec->input.failure must return a reason, such
+ * as that of gpusort_sort_loss().
  */
-extern void gpusort_sort_put(GsSort *sort, TupleTableSlot *slot);
-extern bool gpusort_sort_end_put(GsSort *sort, bool ahead);
+extern bool gpusort_sort_put(GsSort *sort, TupleTableSlot *slot);
+extern bool gpusort_sort_end_put(GsSort *sort, bool *ahead);
+extern GsFallback gpusort_sort_loss(const GsSort *sort);
+
+/* Rows of other processes are lost, if not of this one: end what these do together. */
+extern void gpusort_sort_give_up(GsSort *sort);
 
 /*
  * No more rows are wanted, so other processes need not sort further ones.  If more are
@@ -122,6 +134,12 @@ extern void gpusort_sort_stop(GsSort *sort);
  * is read in that context if it has to be read again.
  */
 extern void gpusort_sort_perform(GsSort *sort);
+
+/*
+ * The same with spec->batch_processes, where the input cannot be read again here.  Returns
+ * false if rows are lost, for the reason that gpusort_sort_loss() returns.
+ */
+extern bool gpusort_sort_perform_once(GsSort *sort);
 
 /*
  * After sorting: the number of rows, and whether rows beyond spec->bound have been

@@ -83,7 +83,13 @@ typedef struct GsSortSpec
 								 * 0 */
 	struct GsSharedSort *shared;	/* in a worker: the leader's, or NULL */
 	int			process;		/* number of the worker in it */
-	bool		nested;			/* part of another sort: not counted, no GPU */
+	bool		nested;			/* part of another sort: not counted, no GPU
+								 * but for batches */
+	int			batch_processes;	/* if nested: so many processes may sort
+									 * rows that do not fit in memory in
+									 * batches on a GPU nevertheless; if it is
+									 * lost, the caller reads the input again;
+									 * 0 if they may not */
 	int			plan_node;		/* number of the node in its plan; not of an
 								 * index build */
 	bool		index_build;	/* rows have TIDs; the caller sorts again if

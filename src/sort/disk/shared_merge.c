@@ -201,6 +201,14 @@ gpusort_merge_member_leave(GsMergeMember *member)
 	member->attached = false;
 }
 
+void
+gpusort_merge_member_give_up(GsMergeMember *member)
+{
+	if (member->attached)
+		pg_atomic_write_u32(&member->merge->refused, 1);
+	gpusort_merge_member_leave(member);
+}
+
 bool
 gpusort_merge_member_has_others(const GsMergeMember *member)
 {

@@ -57,6 +57,9 @@ extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge,
 /* Let the others go on without this process, which has no runs. */
 extern void gpusort_merge_member_leave(GsMergeMember *member);
 
+/* The same, and do not merge: rows of this process are missing. */
+extern void gpusort_merge_member_give_up(GsMergeMember *member);
+
 /* Is any other process a member at present? */
 extern bool gpusort_merge_member_has_others(const GsMergeMember *member);
 

@@ -212,6 +212,14 @@ gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used, double rows,
 	return create_session(spec, options, rows, reason);
 }
 
+GsGpuSession *
+gpusort_gpu_session_create_batch(const GsSortSpec *spec, int processes, GsFallback *reason)
+{
+	GsClientOptions options = {.spread = true,.batch_processes = processes};
+
+	return create_session(spec, options, spec->expected_rows, reason);
+}
+
 uint32
 gpusort_gpu_session_device(const GsGpuSession *session)
 {

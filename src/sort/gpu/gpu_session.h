@@ -44,6 +44,13 @@ extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 extern GsGpuSession *gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used,
 													double rows, GsFallback *reason);
 
+/*
+ * Open a session for as many rows of a sort as fit, whose other rows follow in further
+ * sessions.  So many processes do that at the same time.
+ */
+extern GsGpuSession *gpusort_gpu_session_create_batch(const GsSortSpec *spec, int processes,
+													  GsFallback *reason);
+
 /* The bit of the session's device, for 'used'; and the rows that were put so far. */
 extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
 extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);

@@ -38,18 +38,35 @@ struct GsGpuSpread
 	GsGpuMerge *merge;			/* of several sessions, once all are sorted */
 };
 
-GsGpuSpread *
-gpusort_gpu_spread_create(const GsSortSpec *spec, GsFallback *reason)
+/* Make a spread of one session. */
+static GsGpuSpread *
+make_spread(const GsSortSpec *spec, GsGpuSession *first, bool can_grow)
 {
 	GsGpuSpread *spread = palloc0(sizeof(GsGpuSpread));
 
 	spread->spec = spec;
 	spread->context = CurrentMemoryContext;
-	spread->can_grow = true;
-	spread->sessions[0] = gpusort_gpu_session_create_one(spec, 0, spec->expected_rows,
-														 reason);
+	spread->can_grow = can_grow;
+	spread->sessions[0] = first;
 	spread->count = 1;
-	return spread->sessions[0] != NULL ? spread : NULL;
+	return spread;
+}
+
+GsGpuSpread *
+gpusort_gpu_spread_create(const GsSortSpec *spec, GsFallback *reason)
+{
+	GsGpuSession *session = gpusort_gpu_session_create_one(spec, 0, spec->expected_rows,
+														   reason);
+
+	return session != NULL ? make_spread(spec, session, true) : NULL;
+}
+
+GsGpuSpread *
+gpusort_gpu_spread_create_batch(const GsSortSpec *spec, int processes, GsFallback *reason)
+{
+	GsGpuSession *session = gpusort_gpu_session_create_batch(spec, processes, reason);
+
+	return session != NULL ? make_spread(spec, session, processes == 1) : NULL;
 }
 
 GsClientHandle

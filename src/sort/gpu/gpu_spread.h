@@ -22,6 +22,13 @@ extern GsGpuSpread *gpusort_gpu_spread_create(const GsSortSpec *spec,
 											  GsFallback *reason);
 
 /*
+ * The same for a batch of a sort's rows, as many as fit, which so many processes sort at the
+ * same time.  If there are several, the batch stays on one device.
+ */
+extern GsGpuSpread *gpusort_gpu_spread_create_batch(const GsSortSpec *spec, int processes,
+													GsFallback *reason);
+
+/*
  * Get the handle of the first session, so that other processes can put rows into it, and
  * into those that continue it.  They must be done before the rows are sorted.
  */
