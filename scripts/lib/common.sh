@@ -26,9 +26,10 @@ AT_EXIT=()
 # dropped its parent's traps runs them there, and it must not clean up what is in use.
 TRAPS_OF=$BASHPID
 
-# The caller's environment must not affect our servers or make.
+# The caller's environment must not affect our servers or make.  TAP tests wait for at most
+# PG_TEST_TIMEOUT_DEFAULT seconds, and isolation tests for PGISOLATIONTIMEOUT.
 for name in "${!PG@}" MAKEFLAGS MAKELEVEL MFLAGS; do
-	[ "$name" = PG_CONFIG ] || unset "$name"
+	[[ $name =~ ^(PG_CONFIG|PG_TEST_TIMEOUT_DEFAULT|PGISOLATIONTIMEOUT)$ ]] || unset "$name"
 done
 unset name
 

@@ -90,8 +90,10 @@ in_root()
 {
 	local -a variables=()
 
-	# The search for leaks of AddressSanitizer does not work in qemu.
-	[[ $1 != arm64* ]] || variables=(ASAN_OPTIONS=detect_leaks=0)
+	# The search for leaks of AddressSanitizer does not work in qemu.  Tests wait several times
+	# as long as otherwise for what has to come.
+	[[ $1 != arm64* ]] || variables=(ASAN_OPTIONS=detect_leaks=0 PG_TEST_TIMEOUT_DEFAULT=900
+		PGISOLATIONTIMEOUT=900)
 	# The inner shell expands it.
 	# shellcheck disable=SC2016
 	in_namespaces bash -c '
