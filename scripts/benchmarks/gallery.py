@@ -10,6 +10,7 @@ H200 = '2026-11-21-h200'
 SIXTEEN = '2026-11-23-sixteen-cores'
 ROWS_SIXTEEN = '2026-11-23-rows-sixteen-cores'
 H100 = '2026-11-24-h100'
+QUERIES = '2026-11-25-h100-queries-gin'
 DEFAULTS = '2026-11-23-defaults'
 TPCH = '2026-11-21-tpch'
 TPCH_DEFAULTS = '2026-11-25-tpch'
@@ -56,6 +57,11 @@ LARGE = {'narrow': '50 M rows of two int8', 'wide': '50 M rows of six columns',
          'text': '50 M texts of 20 characters', 'index': 'index on 50 M int8',
          'names': '20 M names, en_US.utf8', 'names_c': '20 M names, C',
          'ordinary': '20 M rows of 15 columns', 'array': 'an array of 25 M int8'}
+WHOLE_QUERIES = {'count_distinct': 'count(DISTINCT int8)', 'percentile': 'percentile_cont(float8)',
+                 'groups': 'GROUP BY int8, 50 M groups', 'distinct': 'DISTINCT int4',
+                 'window': 'row_number(), 100,000 parts', 'join': 'join of 50 M and 50 M rows'}
+GINS = {'gin_path': '2 M jsonb, jsonb_path_ops', 'gin_jsonb': '2 M jsonb', 'gin_array': '5 M int[]',
+        'gin_tsvector': '1 M tsvector', 'gin_trigram': '1 M texts, trigrams'}
 DEFAULT = {'default_int8': 'by a random int8', 'default_text': 'by a text, C.UTF-8',
            'default_index': 'index on the int8'}
 
@@ -89,6 +95,13 @@ def draw_bars(rows, directory):
          best_items(rows, LARGE, file=SIXTEEN, session='warm')),
         ('16 cores and an NVIDIA H100, the best of one process and nine',
          best_items(rows, LARGE, file=H100, session='warm'))])
+    bar_picture(directory, 'queries', [
+        ('50 M rows at default settings, first in a session, 16 cores and an NVIDIA H100',
+         items_of(rows, WHOLE_QUERIES, file=QUERIES))])
+    bar_picture(directory, 'gin', [
+        ('GIN indexes, 16 cores: PostgreSQL 15, one process and ours with 8 workers',
+         items_of(rows, GINS, file=QUERIES, version='15.20')),
+        ('The same, PostgreSQL 18, both with 8 workers', items_of(rows, GINS, file=QUERIES, version='18.6'))])
     bar_picture(directory, 'rows', [
         ('2 M rows of 15 columns, first sorts, 2 cores, AMD EPYC',
          items_of(rows, ORDINARY, file=VERSIONS, session='first', version='15.18')),

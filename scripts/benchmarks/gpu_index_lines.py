@@ -9,7 +9,7 @@ Of the rows, a 25th is in documents, a 50th in texts and a tenth in arrays (lib/
 import os
 import subprocess
 
-from index_lines import BTREE_DIGEST, GIN_DIGEST
+from index_lines import BTREE_DIGEST
 from measuring import workers_of
 from servers import REPO
 
@@ -35,12 +35,15 @@ GINS = {
     'gin_trigram': ('texts', 'v gin_trgm_ops'),
 }
 
-# Table: kind of rows, one in so many of all rows, and type.
-GIN_TABLES = {
-    'documents': ('documents', 25, 'jsonb'),
-    'texts': ('texts', 50, 'text'),
-    'arrays': ('arrays', 10, 'int[]'),
-}
+# How many of all rows are one row of these tables.
+GIN_PARTS = {'documents': 25, 'texts': 50, 'vectors': 50, 'arrays': 10}
+
+# Tables that lib/gin-rows makes, and their type.
+GIN_TABLES = {'documents': 'jsonb', 'texts': 'text', 'arrays': 'int[]'}
+
+# The number of keys.  Not reltuples: for that, parallel builds of PostgreSQL 18 count a key and all TIDs
+# that a worker has for it as one.
+KEYS_OF_GIN = "SELECT n_entries FROM gin_metapage_info(get_raw_page('built', 0))"
 
 
 class IndexLines:
@@ -59,11 +62,11 @@ class IndexLines:
             return
         print('Loading documents, texts and arrays', flush=True)
         loaders = []
-        for table, (kind, part, data_type) in GIN_TABLES.items():
+        for table, data_type in GIN_TABLES.items():
             self.server.sql(f'CREATE TABLE {table} (v {data_type})',
                             f'ALTER TABLE {table} SET (parallel_workers = 15)')
-            rows = subprocess.Popen([os.path.join(REPO, 'scripts', 'lib', 'gin-rows'), kind,
-                                     str(self.lines.bench.rows // part)], stdout=subprocess.PIPE)
+            rows = subprocess.Popen([os.path.join(REPO, 'scripts', 'lib', 'gin-rows'), table,
+                                     str(self.lines.bench.rows // GIN_PARTS[table])], stdout=subprocess.PIPE)
             loaders.append(self.server.psql('-c', f'COPY {table} FROM STDIN', stdin=rows.stdout))
             rows.stdout.close()
         self.lines.wait_for(loaders)
@@ -123,9 +126,11 @@ class IndexLines:
     def gin(self, line):
         self.load_gin_tables()
         table, column = GINS[line]
+        self.lines.rows = self.lines.bench.rows // GIN_PARTS[table]
         stock = ['stock', 'stock_8'] if version_of(self.server) >= 18 else ['stock']
         self.measure(line, [*stock, 'cpu_8'], f'CREATE INDEX built ON {table} USING gin ({column})',
-                     GIN_DIGEST)
+                     KEYS_OF_GIN)
+        self.lines.rows = self.lines.bench.rows
 
 
 def version_of(server):

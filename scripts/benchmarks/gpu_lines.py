@@ -175,7 +175,8 @@ class GpuLines:
     def write(self, line, way, times, **others):
         who = {'first': 'gpu', 'second': 'gpu', 'copy': 'scan'}.get(way, way.partition('_')[0])
         self.bench.results.add(
-            line, self.rows, who, times, workers=workers_of(way), **{
+            line, self.rows, who, times, **{
+                'workers': workers_of(way),
                 'session': {'first': 'first', 'second': 'later'}.get(way, 'warm'),
                 'settings': f'work_mem={self.sort_mb}MB pg_gpusort.work_mem={self.sort_mb}MB', **others})
 

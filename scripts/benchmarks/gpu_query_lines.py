@@ -46,7 +46,7 @@ def time_query(lines, line, way, answers):
     milliseconds = session.time(query if line in ONE_ROW else discarded(query))
     used = session.ask("""SELECT string_agg(backend || ' ' || sorts, ', ' ORDER BY backend)
         FROM pg_stat_gpusort WHERE sorts > 0""")
-    lines.methods[way] += f'; sorts: {used or "stock"}'
+    lines.methods[way] = '; '.join(filter(None, [lines.methods[way], f'sorts: {used or "stock"}']))
     if line in ONE_ROW and way not in answers:
         answers[way] = session.ask(query)
     session.close()
@@ -63,7 +63,7 @@ def measure(lines, line):
     ways = lines.chosen(SETTINGS_OF)
     lines.time_in_turn(ways, lambda way: time_query(lines, line, way, answers))
     for way in ways:
-        lines.print_way(line, way, 'stock', '-', session='first', settings='')
+        lines.print_way(line, way, 'stock', '-', session='first', settings='', workers=2)
         if answers.get(way) != answers.get('stock'):
             lines.differs(line, f'{way}: {answers[way]} instead of {answers["stock"]}')
 
