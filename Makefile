@@ -129,6 +129,8 @@ OBJS = \
 	src/exec/hypothetical_sets.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
+	src/exec/agg_rows.o \
+	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \
 	src/plan/plan_children.o \
 	src/plan/gpusort_plan.o \

@@ -109,7 +109,7 @@ SELECT check_aggs('SELECT dense_rank(3, ''name 7'') WITHIN GROUP (ORDER BY grp, 
 SELECT check_aggs('SELECT grp, dense_rank(''name 7'') WITHIN GROUP (ORDER BY s) AS a, dense_rank(NULL) WITHIN GROUP (ORDER BY s) AS b,
 				  percent_rank(''name 7'') WITHIN GROUP (ORDER BY s) FILTER (WHERE id % 5 > 1) AS c FROM agg_rows GROUP BY grp');
 SELECT check_aggs('SELECT many, rank(500) WITHIN GROUP (ORDER BY few) AS a, cume_dist(1) WITHIN GROUP (ORDER BY k) AS b FROM agg_rows GROUP BY many HAVING rank(9) WITHIN GROUP (ORDER BY few) > 2');
--- in grouping sets only dense_rank() sorts by itself; direct arguments can be columns of groups, or change at each call
+-- in grouping sets; direct arguments can be columns of groups, or change at each call
 SELECT check_aggs('SELECT grp, d, percent_rank(500) WITHIN GROUP (ORDER BY few) AS a, rank(0, 7) WITHIN GROUP (ORDER BY k, id) AS b FROM agg_rows GROUP BY ROLLUP (grp, d)') ~ 'files: f, stock: t',
 	   split_part(check_aggs('SELECT grp, d, dense_rank(500) WITHIN GROUP (ORDER BY few) AS a FROM agg_rows GROUP BY GROUPING SETS ((grp, d), grp, d, ())'), ',', 1);
 SELECT split_part(check_aggs('SELECT grp, rank(grp * 100) WITHIN GROUP (ORDER BY few) AS a, dense_rank(grp * 100) WITHIN GROUP (ORDER BY few) AS b FROM agg_rows GROUP BY grp'), ',', 1);
@@ -127,8 +127,41 @@ SELECT check_aggs('SELECT many, percentile_disc(0.3) WITHIN GROUP (ORDER BY few)
 SELECT check_aggs('SELECT few, string_agg(DISTINCT s, ''-'') AS a, count(DISTINCT s) AS c FROM agg_rows GROUP BY few');
 SELECT check_aggs('SELECT grp, few, count(DISTINCT grp) AS a, count(DISTINCT d) AS c FROM agg_rows GROUP BY grp, few');
 SELECT check_aggs('SELECT grp, sum(count(DISTINCT few)) OVER (ORDER BY grp) AS a FROM agg_rows GROUP BY grp');
--- grouping sets are left alone
-SELECT split_part(check_aggs('SELECT grp, many, count(DISTINCT few) AS c FROM agg_rows GROUP BY ROLLUP (grp, many)'), ',', 1);
+
+-- grouping sets, whose rows are sorted for each set
+EXPLAIN (COSTS OFF) SELECT grp, count(DISTINCT k) FROM agg_rows GROUP BY ROLLUP (grp);
+SELECT check_aggs('SELECT grp, many, count(DISTINCT few) AS a, sum(DISTINCT few) AS b, count(*) AS c FROM agg_rows GROUP BY ROLLUP (grp, many)');
+SELECT check_aggs('SELECT grp, many, array_agg(id ORDER BY k, id) AS a, array_agg(DISTINCT few ORDER BY few DESC NULLS LAST) AS b,
+				  json_agg(few ORDER BY few)::text AS c, string_agg(s, '','' ORDER BY s DESC, id) AS d FROM agg_rows GROUP BY ROLLUP (grp, many)');
+SELECT check_aggs('SELECT grp, percentile_cont(0.123) WITHIN GROUP (ORDER BY f) AS a, percentile_disc(ARRAY[[1, 0], [NULL, 0.3]]) WITHIN GROUP (ORDER BY f) AS b,
+				  mode() WITHIN GROUP (ORDER BY special) AS c, dense_rank(500) WITHIN GROUP (ORDER BY few) AS d, dense_rank(500, 7) WITHIN GROUP (ORDER BY few, id) AS e,
+				  rank(500) WITHIN GROUP (ORDER BY few DESC) AS f, percentile_cont(NULL) WITHIN GROUP (ORDER BY f) AS g FROM agg_rows GROUP BY ROLLUP (grp)');
+SELECT check_aggs('SELECT few, percentile_disc(0.5) WITHIN GROUP (ORDER BY s) AS a, mode() WITHIN GROUP (ORDER BY n) AS b, string_agg(DISTINCT s, ''-'') AS c,
+				  min(DISTINCT s) AS d FROM agg_rows GROUP BY ROLLUP (few) HAVING count(DISTINCT s) > 3');
+SELECT check_aggs('SELECT grp, array_agg(id ORDER BY k, id) FILTER (WHERE id % 3 > 0) AS a, count(DISTINCT k) FILTER (WHERE id < 0) AS b,
+				  GROUPING(grp) AS c, sum(count(DISTINCT few)) OVER (ORDER BY grp) AS d FROM agg_rows GROUP BY ROLLUP (grp)');
+SELECT check_aggs('SELECT count(DISTINCT grp + few) AS a, grp FROM agg_rows WHERE id < 0 GROUP BY GROUPING SETS (grp, ())');
+-- sets that the executor sorts again; more memory than there is; all in arrays; few of the values in order
+SELECT split_part(check_aggs('SELECT grp, d, many, count(DISTINCT k) AS a, percentile_disc(0.9) WITHIN GROUP (ORDER BY n) AS b, string_agg(DISTINCT s, '','') AS c
+				  FROM agg_rows GROUP BY CUBE (grp, d), GROUPING SETS (many, ())'), ',', 1);
+SET pg_gpusort.work_mem = '256kB';
+SELECT check_aggs('SELECT grp, array_agg(s ORDER BY s, id) AS a, count(DISTINCT k) AS b FROM agg_rows GROUP BY ROLLUP (grp)');
+SET pg_gpusort.work_mem = '64MB';
+SELECT split_part(check_aggs('SELECT id / 5 AS g, few, count(DISTINCT k) AS a, array_agg(s ORDER BY s, few, n, id) AS b, percentile_disc(0.3) WITHIN GROUP (ORDER BY s) AS c
+				  FROM agg_rows GROUP BY ROLLUP (id / 5, few)'), ',', 1);
+SELECT split_part(check_aggs('SELECT grp, array_agg(id ORDER BY id) AS a, array_agg(id ORDER BY id DESC) AS b, count(DISTINCT grp) AS c FROM agg_rows GROUP BY ROLLUP (grp)'), ',', 1);
+-- without an encoding, of other operators and collations, several arguments
+SELECT split_part(check_aggs('SELECT grp, count(DISTINCT ARRAY[few, grp]) AS a, array_agg(s ORDER BY ROW(few, id)) AS b, array_agg(few ORDER BY few USING >) AS c,
+				  array_agg(s ORDER BY s USING ~>~) AS d, string_agg(DISTINCT s, few::text) AS e, count(DISTINCT (s COLLATE "C")) AS f FROM agg_rows GROUP BY ROLLUP (grp)'), ',', 1);
+-- each of them can be rescanned, stop early, and fail
+SELECT split_part(check_aggs('SELECT x, l.* FROM generate_series(0, 8) x, LATERAL (SELECT few % 3 AS g, count(DISTINCT k) AS a, percentile_cont(0.5) WITHIN GROUP (ORDER BY f) AS b,
+				  array_agg(DISTINCT s) AS c FROM agg_rows WHERE grp = x GROUP BY ROLLUP (few % 3)) l'), ',', 1);
+SELECT grp, count(DISTINCT k), percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM agg_rows GROUP BY ROLLUP (grp) LIMIT 1;
+SELECT percentile_disc(id % 2 * 2) WITHIN GROUP (ORDER BY f) FROM agg_rows GROUP BY ROLLUP (id % 2);
+-- they are counted: the sort of the rows, and one for each aggregate
+SELECT pg_stat_gpusort_reset();
+SELECT count(*) FROM (SELECT grp, count(DISTINCT k) AS a, mode() WITHIN GROUP (ORDER BY f) AS b FROM agg_rows GROUP BY ROLLUP (grp) OFFSET 0) r WHERE a + b > -1e300;
+SELECT sum(sorts) AS sorts, sum(rows) AS rows FROM pg_stat_gpusort;
 
 -- columns that are constant have no part in the order: either the sort serves, or none is made
 SET work_mem = '64kB';
@@ -145,7 +178,10 @@ SELECT split_part(check_aggs('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY
 SELECT count(DISTINCT k), array_agg(k ORDER BY k), percentile_cont(0.5) WITHIN GROUP (ORDER BY f), mode() WITHIN GROUP (ORDER BY f) FROM no_rows;
 SELECT check_aggs('SELECT few, percentile_cont(0.5) WITHIN GROUP (ORDER BY nullif(special, ''NaN'')) AS a FROM agg_rows WHERE special = ''NaN'' OR few < 10 GROUP BY few');
 
--- aggregates that want other orders sort by themselves
+-- for aggregates that want other orders, the rows are sorted for each group; in all versions if some of the rows are not wanted
+SELECT check_aggs('SELECT grp, count(DISTINCT k) AS a, percentile_cont(0.5) WITHIN GROUP (ORDER BY f) AS b, mode() WITHIN GROUP (ORDER BY n) AS c,
+				  percentile_disc(0.2) WITHIN GROUP (ORDER BY s) FILTER (WHERE id % 3 > 0) AS d FROM agg_rows GROUP BY grp');
+SELECT check_aggs('SELECT count(DISTINCT k) FILTER (WHERE id % 9 > 0) AS a, sum(DISTINCT id) FILTER (WHERE few > 9) AS b FROM agg_rows') ~ 'same.*files: f, stock: t';
 SELECT check_aggs('SELECT count(DISTINCT k) AS a, count(DISTINCT few) AS b, array_agg(id ORDER BY s, id) AS c,
 				  percentile_disc(0.5) WITHIN GROUP (ORDER BY s) AS d, rank(500) WITHIN GROUP (ORDER BY few) AS e,
 				  percentile_cont(0.5) WITHIN GROUP (ORDER BY f DESC) AS f, percentile_cont(0.5) WITHIN GROUP (ORDER BY d - date ''2000-01-01'') AS g FROM agg_rows');
@@ -175,6 +211,7 @@ SET pg_gpusort.min_rows = 0;
 CREATE AGGREGATE product_of(numeric) (SFUNC = numeric_mul, STYPE = numeric);
 CREATE AGGREGATE concat_of(text) (SFUNC = textcat, STYPE = text, INITCOND = '');
 SELECT check_aggs('SELECT many, product_of(DISTINCT few % 9 + 1.5) AS a, min(DISTINCT few) AS b FROM agg_rows GROUP BY many');
+SELECT split_part(check_aggs('SELECT many, product_of(DISTINCT few % 9 + 1.5) AS a, concat_of(DISTINCT s) AS b, max(DISTINCT k) AS c FROM agg_rows GROUP BY ROLLUP (many)'), ',', 1);
 SELECT check_aggs('SELECT grp, concat_of(DISTINCT s) AS a, concat_of(s ORDER BY s) AS b FROM agg_rows GROUP BY grp');
 DROP AGGREGATE product_of(numeric), concat_of(text);
 -- functions in other languages, with settings of their own, or that return NULL; arguments that are NULL; states that are expanded arrays
@@ -189,6 +226,8 @@ CREATE AGGREGATE elements_of(integer) (SFUNC = array_append, STYPE = integer[]);
 CREATE AGGREGATE fails_at_9(integer) (SFUNC = fail_at_9, STYPE = integer);
 SELECT check_aggs('SELECT grp, settings_of(DISTINCT few % 5) AS a, sum_or_null(DISTINCT few % 5) AS b, elements_of(DISTINCT few % 5) AS c,
 				  elements_of(few % 5 ORDER BY few % 5) AS d FROM agg_rows GROUP BY grp');
+SELECT split_part(check_aggs('SELECT grp, settings_of(DISTINCT few % 5) AS a, sum_or_null(DISTINCT few % 5) AS b, elements_of(DISTINCT few % 5) AS c,
+				  elements_of(few % 5 ORDER BY few % 5) AS d FROM agg_rows GROUP BY ROLLUP (grp)'), ',', 1);
 DO $$ BEGIN
 	PERFORM fails_at_9(DISTINCT few) FROM agg_rows;
 EXCEPTION WHEN division_by_zero THEN
@@ -238,7 +277,8 @@ SET jit_above_cost = 0;
 SELECT check_aggs('SELECT count(DISTINCT k) AS a, percentile_cont(0.5) WITHIN GROUP (ORDER BY few) AS b FROM agg_rows');
 SELECT check_aggs('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f) AS b FROM agg_rows');
 SELECT check_aggs('SELECT rank(500) WITHIN GROUP (ORDER BY few) AS a, cume_dist(0) WITHIN GROUP (ORDER BY k) AS b FROM agg_rows');
-SELECT split_part(check_aggs('SELECT grp, rank(500) WITHIN GROUP (ORDER BY few) AS a, count(*) AS n FROM agg_rows GROUP BY ROLLUP (grp)'), ',', 1);
+SELECT check_aggs('SELECT grp, rank(500) WITHIN GROUP (ORDER BY few) AS a, count(*) AS n FROM agg_rows GROUP BY ROLLUP (grp)');
+SELECT check_aggs('SELECT grp, array_agg(id ORDER BY s, id) AS a, count(DISTINCT k) FILTER (WHERE id > 5) AS n FROM agg_rows GROUP BY ROLLUP (grp)');
 RESET jit_above_cost;
 RESET jit;
 

@@ -421,6 +421,27 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_CORE_PRESORTS_AGGS	(PG_VERSION_NUM >= 160000)
 
 /*
+ * Does an aggregate with DISTINCT or ORDER BY sort its rows by itself?  16 has a flag for
+ * that, since the rows may come in order.  Need executor/nodeAgg.h.
+ */
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_AGG_SORTS(pertrans)		((pertrans)->aggsortrequired)
+#define GPUSORT_AGG_LEAVE_OUT_SORT(pertrans) \
+	((pertrans)->aggsortrequired = false)
+#else
+#define GPUSORT_AGG_SORTS(pertrans)		((pertrans)->numSortCols > 0)
+#define GPUSORT_AGG_LEAVE_OUT_SORT(pertrans)	((void) 0)
+#endif
+
+/*
+ * Copies a transition value into the memory of its group; renamed in 16.  Needs
+ * executor/execExpr.h.
+ */
+#if PG_VERSION_NUM < 160000
+#define ExecAggCopyTransValue	ExecAggTransReparent
+#endif
+
+/*
  * How many pathkeys of root->group_pathkeys are those of GROUP BY?  The others
  * are of aggregates.  Needs nodes/pathnodes.h.
  */

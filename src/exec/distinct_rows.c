@@ -3,11 +3,11 @@
  * distinct_rows.c
  *		DISTINCT in an aggregate whose rows come in order.
  *
- * Rows with equal arguments are neighbours then.  So the aggregate's
- * transition function is wrapped in one that compares the arguments with those
- * of the row before, and passes on only rows that differ.  The executor
- * forgets the arguments of the last row when a group ends, since they are in
- * memory of the group.
+ * Rows with equal arguments are neighbours then.  So the arguments are compared
+ * with those of the row before.  Either the caller does that for each row, or the
+ * aggregate's transition function is wrapped in one that does, and passes on only
+ * rows that differ.  The executor forgets the arguments of the last row when a
+ * group ends, since they are in memory of the group.
  *
  *-------------------------------------------------------------------------
  */
@@ -31,13 +31,13 @@ typedef struct GsDistinctKey
 	NullableDatum last;			/* of the last row, if there is one */
 } GsDistinctKey;
 
-typedef struct GsDistinctRows
+struct GsDistinctRows
 {
 	FmgrInfo	transition;		/* the aggregate's own function */
 	bool		has_last;
 	int			nkeys;
 	GsDistinctKey keys[FLEXIBLE_ARRAY_MEMBER];
-} GsDistinctRows;
+};
 
 /* At the end of a group. */
 static void
@@ -97,6 +97,21 @@ remember_row(GsDistinctRows *state, FunctionCallInfo fcinfo)
 	MemoryContextSwitchTo(caller);
 }
 
+void
+gpusort_distinct_rows_begin(GsDistinctRows *state)
+{
+	state->has_last = false;
+}
+
+bool
+gpusort_distinct_rows_is_new(GsDistinctRows *state, FunctionCallInfo fcinfo)
+{
+	if (is_duplicate(state, fcinfo))
+		return false;
+	remember_row(state, fcinfo);
+	return true;
+}
+
 /* The wrapper of the transition function. */
 static Datum
 transition_if_distinct(PG_FUNCTION_ARGS)
@@ -105,12 +120,11 @@ transition_if_distinct(PG_FUNCTION_ARGS)
 	GsDistinctRows *state = own->fn_extra;
 	Datum		result;
 
-	if (is_duplicate(state, fcinfo))
+	if (!gpusort_distinct_rows_is_new(state, fcinfo))
 	{
 		fcinfo->isnull = fcinfo->args[0].isnull;
 		return fcinfo->args[0].value;
 	}
-	remember_row(state, fcinfo);
 	fcinfo->flinfo = &state->transition;
 	result = FunctionCallInvoke(fcinfo);
 	fcinfo->flinfo = own;
@@ -133,8 +147,8 @@ init_key(GsDistinctKey *key, const SortGroupClause *clause,
 	fmgr_info(get_opcode(clause->eqop), &key->equal);
 }
 
-void
-gpusort_distinct_rows_connect(AggStatePerTrans pertrans)
+GsDistinctRows *
+gpusort_distinct_rows_create(AggStatePerTrans pertrans)
 {
 	const List *clauses = pertrans->aggref->aggdistinct;
 	GsDistinctRows *state =
@@ -145,6 +159,14 @@ gpusort_distinct_rows_connect(AggStatePerTrans pertrans)
 	foreach(lc, clauses)
 		init_key(&state->keys[state->nkeys++], lfirst_node(SortGroupClause, lc),
 				 pertrans);
+	return state;
+}
+
+void
+gpusort_distinct_rows_connect(AggStatePerTrans pertrans)
+{
+	GsDistinctRows *state = gpusort_distinct_rows_create(pertrans);
+
 	state->transition = pertrans->transfn;
 	pertrans->transfn.fn_addr = transition_if_distinct;
 	pertrans->transfn.fn_extra = state;

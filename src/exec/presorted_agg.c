@@ -14,6 +14,8 @@
  * functions are replaced with those of percentiles.c, and those of hypothetical-set
  * aggregates with those of hypothetical_sets.c, most of which need no order.
  *
+ * The rows of other aggregates, such as those of grouping sets, are sorted by agg_sort.c.
+ *
  * That the rows come in order is derived from the plan itself, and not from
  * what the planner has intended, so a Sort that a query asks for will do, too.
  * An Agg that ExecutorStart() does not initialize, as in EvalPlanQual(), sorts
@@ -31,6 +33,7 @@
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 
+#include "exec/agg_sort.h"
 #include "exec/distinct_rows.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
@@ -270,63 +273,102 @@ is_compiled(const AggState *state)
 }
 
 /*
- * Build the expression that calls the transition functions.  Compiled code
- * would call the functions by their names, so it is interpreted.
+ * Build the expressions that call the transition functions, one for each pass over the
+ * rows.  Compiled code would call the functions by their names, so they are interpreted.
  */
 static void
 build_transitions(AggState *state)
 {
 	EState	   *estate = state->ss.ps.state;
 	int			jit_flags = estate->es_jit_flags;
-	AggStatePerPhase phase = state->phase;
 
 	estate->es_jit_flags = PGJIT_NONE;
-	phase->evaltrans = ExecBuildAggTrans(state, phase, true, false, false);
-	phase->evaltrans_cache[0][0] = phase->evaltrans;
+	for (int p = 0; p < state->numphases; p++)
+	{
+		AggStatePerPhase phase = &state->phases[p];
+
+		if (phase->aggnode == NULL)
+			continue;
+		phase->evaltrans = ExecBuildAggTrans(state, phase, true, false, false);
+		phase->evaltrans_cache[0][0] = phase->evaltrans;
+	}
 	estate->es_jit_flags = jit_flags;
 }
 
 /*
- * Leave out the sorts of an Agg that are superfluous.  Expressions with subplans, and those
- * of grouping sets, cannot be built a second time.
+ * Sort the rows of aggregates that are left.  'sorts' has those that can be sorted, and
+ * NULLs.
  */
 static void
-leave_out_sorts(AggState *state)
+connect_sorts(GsAggSort *const *sorts, int count)
+{
+	int			nsorts = 0;
+
+	for (int i = 0; i < count; i++)
+		nsorts += sorts[i] != NULL;
+	for (int i = 0; i < count; i++)
+		if (sorts[i] != NULL)
+			gpusort_agg_sort_connect(sorts[i], nsorts);
+}
+
+/*
+ * Leave out the sorts of an Agg that are superfluous, and replace the others.  Expressions
+ * with subplans cannot be built a second time.
+ */
+static void
+replace_sorts(AggState *state)
 {
 	const		Agg *agg = (const Agg *) state->ss.ps.plan;
-	bool		can_build = agg->groupingSets == NIL &&
-		state->ss.ps.subPlan == NIL;
-	bool		in_order;
+	bool		can_build = state->ss.ps.subPlan == NIL;
+	bool		many_rows =
+		outerPlanState(state)->plan->plan_rows >= gpusort_min_rows;
 	bool		build = false;
+	GsAggSort **sorts = palloc0(state->numtrans * sizeof(GsAggSort *));
 	GsSortKeys	keys;
-	MemoryContext caller;
-
-	if (agg->aggsplit != AGGSPLIT_SIMPLE ||
-		(agg->aggstrategy != AGG_PLAIN && agg->aggstrategy != AGG_SORTED))
-		return;
-	in_order = can_build && keys_of_input(outerPlanState(state), &keys) &&
+	bool		in_order = can_build && agg->groupingSets == NIL &&
+		keys_of_input(outerPlanState(state), &keys) &&
 		starts_with_groups(&keys, agg);
-	caller = MemoryContextSwitchTo(state->ss.ps.state->es_query_cxt);
+
 	for (int transno = 0; transno < state->numtrans; transno++)
 	{
 		if (in_order && leave_out_sort(state, transno, &keys))
 			build = true;
-		else if ((can_build || !is_compiled(state)) &&
-				 outerPlanState(state)->plan->plan_rows >= gpusort_min_rows)
-			build |= leave_out_counted_sort(state, transno) &&
-				is_compiled(state);
+		else if (many_rows && (can_build || !is_compiled(state)) &&
+				 leave_out_counted_sort(state, transno))
+			build |= is_compiled(state);
+		else if (many_rows && can_build)
+		{
+			sorts[transno] = gpusort_agg_sort_create(state, transno);
+			build |= sorts[transno] != NULL;
+		}
 	}
+	connect_sorts(sorts, state->numtrans);
 	if (build)
 		build_transitions(state);
-	MemoryContextSwitchTo(caller);
+}
+
+/* Only aggregates of one stage, in groups that come one after the other, can sort. */
+static bool
+may_sort(const AggState *state)
+{
+	const		Agg *agg = (const Agg *) state->ss.ps.plan;
+
+	return state->numtrans > 0 && agg->aggsplit == AGGSPLIT_SIMPLE &&
+		(agg->aggstrategy == AGG_PLAIN || agg->aggstrategy == AGG_SORTED);
 }
 
 /* A planstate_tree_walker callback. */
 static bool
 visit(PlanState *state, void *context)
 {
-	if (IsA(state, AggState))
-		leave_out_sorts((AggState *) state);
+	if (IsA(state, AggState) && may_sort((AggState *) state))
+	{
+		MemoryContext caller =
+			MemoryContextSwitchTo(state->state->es_query_cxt);
+
+		replace_sorts((AggState *) state);
+		MemoryContextSwitchTo(caller);
+	}
 	return planstate_tree_walker(state, visit, context);
 }
 

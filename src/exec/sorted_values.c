@@ -3,8 +3,8 @@
  * sorted_values.c
  *		The values of a group of an aggregate, which come in order.
  *
- * Values that are passed by value are an array, which continues in a temporary
- * file beyond work_mem.  Others are in a tuplestore.
+ * The values are an array.  Beyond work_mem it continues in a temporary file, or
+ * values that are passed by reference move to a tuplestore.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,6 +17,7 @@
 #include "storage/buffile.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
 #include "exec/sorted_values.h"
@@ -29,15 +30,18 @@ struct GsSortedValues
 	bool		typbyval;
 	MemoryContext context;		/* of the group */
 
-	/* By value: the first ones may be in a file; the others are in memory. */
-	BufFile    *file;			/* NULL if all are in memory */
-	int64		in_file;
 	Datum	   *values;
 	int64		in_memory;
 	int64		capacity;
 
-	/* By reference */
-	Tuplestorestate *store;		/* of tuples of one column */
+	/* By value: the first ones may be in a file; the others are in memory. */
+	BufFile    *file;			/* NULL if all are in memory */
+	int64		in_file;
+
+	/* By reference: all are in memory, or all are in a tuplestore. */
+	Size		bytes;			/* in memory */
+	Oid			type;
+	Tuplestorestate *store;		/* of tuples of one column, or NULL */
 	int64		in_store;
 	int64		next;			/* position that it returns next */
 	TupleTableSlot *slot;
@@ -56,18 +60,6 @@ end_store(Datum sorted)
 	tuplestore_end(((GsSortedValues *) DatumGetPointer(sorted))->store);
 }
 
-static void
-begin_store(FunctionCallInfo fcinfo, GsSortedValues *sorted, Oid type)
-{
-	TupleDesc	tupdesc = CreateTemplateTupleDesc(1);
-
-	TupleDescInitEntry(tupdesc, 1, NULL, type, -1, 0);
-	TupleDescFinalize(tupdesc);
-	sorted->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
-	sorted->store = tuplestore_begin_heap(true, false, work_mem);
-	AggRegisterCallback(fcinfo, end_store, PointerGetDatum(sorted));
-}
-
 GsSortedValues *
 gpusort_sorted_values_create(FunctionCallInfo fcinfo, Oid type)
 {
@@ -80,14 +72,10 @@ gpusort_sorted_values_create(FunctionCallInfo fcinfo, Oid type)
 	caller = MemoryContextSwitchTo(group);
 	sorted = palloc0(sizeof(GsSortedValues));
 	sorted->context = group;
+	sorted->type = type;
 	get_typlenbyval(type, &sorted->typlen, &sorted->typbyval);
-	if (sorted->typbyval)
-	{
-		sorted->capacity = INITIAL_CAPACITY;
-		sorted->values = palloc(INITIAL_CAPACITY * sizeof(Datum));
-	}
-	else
-		begin_store(fcinfo, sorted, type);
+	sorted->capacity = INITIAL_CAPACITY;
+	sorted->values = palloc(INITIAL_CAPACITY * sizeof(Datum));
 	MemoryContextSwitchTo(caller);
 	return sorted;
 }
@@ -126,6 +114,15 @@ make_room(FunctionCallInfo fcinfo, GsSortedValues *sorted)
 								   sorted->capacity * sizeof(Datum));
 }
 
+/* Add a value that is passed by value. */
+static void
+add_by_value(FunctionCallInfo fcinfo, GsSortedValues *sorted, Datum value)
+{
+	if (sorted->in_memory == sorted->capacity)
+		make_room(fcinfo, sorted);
+	sorted->values[sorted->in_memory++] = value;
+}
+
 static void
 store_value(GsSortedValues *sorted, Datum value)
 {
@@ -136,18 +133,67 @@ store_value(GsSortedValues *sorted, Datum value)
 	sorted->in_store++;
 }
 
+/* Move the values in memory to a tuplestore. */
+static void
+begin_store(FunctionCallInfo fcinfo, GsSortedValues *sorted)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sorted->context);
+	TupleDesc	tupdesc = CreateTemplateTupleDesc(1);
+
+	TupleDescInitEntry(tupdesc, 1, NULL, sorted->type, -1, 0);
+	TupleDescFinalize(tupdesc);
+	sorted->slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
+	sorted->store = tuplestore_begin_heap(true, false, work_mem);
+	AggRegisterCallback(fcinfo, end_store, PointerGetDatum(sorted));
+	for (int64 i = 0; i < sorted->in_memory; i++)
+	{
+		store_value(sorted, sorted->values[i]);
+		pfree(DatumGetPointer(sorted->values[i]));
+	}
+	pfree(sorted->values);
+	sorted->values = NULL;
+	sorted->in_memory = 0;
+	MemoryContextSwitchTo(caller);
+}
+
+/* Keep a copy of a value that is passed by reference in memory. */
+static void
+copy_value(GsSortedValues *sorted, Datum value)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sorted->context);
+	Datum		copy = datumCopy(value, false, sorted->typlen);
+
+	if (sorted->in_memory == sorted->capacity)
+	{
+		sorted->capacity *= 2;
+		sorted->values = repalloc_huge(sorted->values,
+									   sorted->capacity * sizeof(Datum));
+	}
+	sorted->values[sorted->in_memory++] = copy;
+	sorted->bytes += GetMemoryChunkSpace(DatumGetPointer(copy)) +
+		2 * sizeof(Datum);
+	MemoryContextSwitchTo(caller);
+}
+
+static void
+add_by_reference(FunctionCallInfo fcinfo, GsSortedValues *sorted, Datum value)
+{
+	if (sorted->store == NULL && sorted->bytes > (Size) work_mem * 1024)
+		begin_store(fcinfo, sorted);
+	if (sorted->store != NULL)
+		store_value(sorted, value);
+	else
+		copy_value(sorted, value);
+}
+
 void
 gpusort_sorted_values_add(FunctionCallInfo fcinfo, GsSortedValues *sorted,
 						  Datum value)
 {
-	if (!sorted->typbyval)
-	{
-		store_value(sorted, value);
-		return;
-	}
-	if (sorted->in_memory == sorted->capacity)
-		make_room(fcinfo, sorted);
-	sorted->values[sorted->in_memory++] = value;
+	if (sorted->typbyval)
+		add_by_value(fcinfo, sorted, value);
+	else
+		add_by_reference(fcinfo, sorted, value);
 }
 
 int64
@@ -189,7 +235,7 @@ value_in_store(GsSortedValues *sorted, int64 position)
 Datum
 gpusort_sorted_values_get(GsSortedValues *sorted, int64 position)
 {
-	if (!sorted->typbyval)
+	if (sorted->store != NULL)
 		return value_in_store(sorted, position);
 	if (position < sorted->in_file)
 		return value_in_file(sorted, position);
@@ -201,4 +247,11 @@ gpusort_sorted_values_copy(GsSortedValues *sorted, int64 position)
 {
 	return datumCopy(gpusort_sorted_values_get(sorted, position),
 					 sorted->typbyval, sorted->typlen);
+}
+
+void
+gpusort_sorted_values_clear(GsSortedValues *sorted)
+{
+	pfree(sorted->values);
+	sorted->values = NULL;
 }

@@ -26,7 +26,7 @@ gpusort_row_sorter_init(GsRowSorter *sorter, const GsSortSpec *spec,
 	sorter->spec = spec;
 	sorter->parent = context;
 	sorter->stock_ties = gpusort_debug_stock_ties && !spec->index_build &&
-		(!spec->nested || spec->target != NULL);
+		(!spec->nested || spec->stock_ties || spec->target != NULL);
 }
 
 /* Create a context for the rows and switch to it.  Returns the current context. */

@@ -1,0 +1,395 @@
+/*-------------------------------------------------------------------------
+ *
+ * agg_sort.c
+ *		Sorts the rows of an aggregate by radix, if they do not come in order.
+ *
+ * An Agg sorts the rows of an aggregate with DISTINCT or ORDER BY by itself if
+ * they do not come in its order, and ordered-set aggregates do so in their functions.
+ * This is always the case with grouping sets, each of which would need an order of its own,
+ * and for aggregates of one query that want different orders.
+ *
+ * Here the Agg is told that the aggregate has no order, and the aggregate's functions are
+ * wrapped.  The wrapper of the transition function keeps the rows of the group, which are
+ * the transition state as far as the Agg knows.  The wrapper of the final function sorts
+ * them, passes them to the original transition function one by one, as the Agg would, and
+ * calls the original final function.  Of ordered-set aggregates, the originals are
+ * the functions for values that come in order (percentiles.c, hypothetical_sets.c).
+ *
+ * Each grouping set has a transition state of its own.  The Agg selects the memory context
+ * of a set before it calls a function, so the functions find the right one.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_aggregate.h"
+#include "executor/execExpr.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "utils/datum.h"
+#include "utils/expandeddatum.h"
+
+#include "exec/agg_rows.h"
+#include "exec/agg_sort.h"
+#include "exec/distinct_rows.h"
+#include "exec/hypothetical_sets.h"
+#include "exec/percentiles.h"
+#include "work.h"
+
+struct GsAggSort
+{
+	AggState   *agg;
+	int			transno;
+	AggStatePerTransData original;	/* its functions expect rows in order */
+	bool		skips_nulls;	/* rows with NULL arguments are not wanted */
+	int			nargs;			/* of the transition function */
+	int			ncolumns;		/* of a row: these, and what ORDER BY needs */
+	GsAggRowOrder *order;
+	GsDistinctRows *distinct;	/* or NULL */
+	FunctionCallInfo call;		/* of the transition function */
+	NullableDatum *row;			/* for a sorted row */
+};
+
+/* An aggregate that has this transition state. */
+typedef struct GsAggFinal
+{
+	GsAggSort  *sort;
+	bool		has_function;	/* has it a final function? */
+	FmgrInfo	original;		/* if so */
+} GsAggFinal;
+
+/* The transition state of a group. */
+typedef struct GsAggGroup
+{
+	GsAggRows  *rows;			/* NULL when the group has ended */
+	NullableDatum value;		/* then: the original transition state */
+	bool		no_value;		/* before the first row: is there none? */
+} GsAggGroup;
+
+/* ----------------------------------------------------------------
+ *		rows of a group
+ * ----------------------------------------------------------------
+ */
+
+static MemoryContext
+context_of_group(FunctionCallInfo fcinfo)
+{
+	MemoryContext group;
+
+	if (!AggCheckCallContext(fcinfo, &group))
+		elog(ERROR, "pg_gpusort: aggregate function called in another context");
+	return group;
+}
+
+static GsAggGroup *
+begin_group(FunctionCallInfo fcinfo, GsAggSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context_of_group(fcinfo));
+	GsAggGroup *group = palloc0(sizeof(GsAggGroup));
+	const		AggStatePerTransData *original = &sort->original;
+
+	group->rows = gpusort_agg_rows_begin(sort->order, sort->agg->current_set);
+	group->no_value = original->initValueIsNull;
+	group->value.isnull = original->initValueIsNull;
+	group->value.value = original->initValueIsNull ? original->initValue :
+		datumCopy(original->initValue, original->transtypeByVal,
+				  original->transtypeLen);
+	MemoryContextSwitchTo(caller);
+	return group;
+}
+
+static bool
+has_null(const NullableDatum *row, int count)
+{
+	for (int c = 0; c < count; c++)
+		if (row[c].isnull)
+			return true;
+	return false;
+}
+
+/* The wrapper of the transition function: adds a row. */
+static Datum
+keep_row(PG_FUNCTION_ARGS)
+{
+	GsAggSort  *sort = fcinfo->flinfo->fn_extra;
+	GsAggGroup *group = PG_ARGISNULL(0) ? begin_group(fcinfo, sort) :
+		(GsAggGroup *) PG_GETARG_POINTER(0);
+
+	if (!sort->skips_nulls || !has_null(&fcinfo->args[1], sort->nargs))
+		gpusort_agg_rows_add(group->rows, fcinfo);
+	PG_RETURN_POINTER(group);
+}
+
+/* ----------------------------------------------------------------
+ *		end of a group
+ * ----------------------------------------------------------------
+ */
+
+/* The first row of a strict function without an initial value is the first state. */
+static void
+begin_with_first_row(GsAggSort *sort, GsAggGroup *group, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	group->value.value = datumCopy(sort->call->args[1].value,
+								   sort->original.transtypeByVal,
+								   sort->original.transtypeLen);
+	group->value.isnull = false;
+	group->no_value = false;
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Call the original transition function for the row in sort->call.  This is done as the Agg
+ * does it.
+ */
+static void
+advance(GsAggSort *sort, GsAggGroup *group, MemoryContext context)
+{
+	FunctionCallInfo call = sort->call;
+	Datum		value;
+
+	if (sort->original.transfn.fn_strict)
+	{
+		if (group->no_value)
+		{
+			begin_with_first_row(sort, group, context);
+			return;
+		}
+		if (group->value.isnull)
+			return;
+	}
+	call->args[0] = group->value;
+	call->isnull = false;
+	value = FunctionCallInvoke(call);
+	if (!sort->original.transtypeByVal &&
+		DatumGetPointer(value) != DatumGetPointer(group->value.value))
+		value = ExecAggCopyTransValue(sort->agg, &sort->original, value,
+									  call->isnull, group->value.value,
+									  group->value.isnull);
+	group->value.value = value;
+	group->value.isnull = call->isnull;
+}
+
+/* Sort the rows of a group and pass them to the original transition function. */
+static void
+end_group(FunctionCallInfo fcinfo, GsAggSort *sort, GsAggGroup *group)
+{
+	MemoryContext context = context_of_group(fcinfo);
+	MemoryContext temporary = sort->agg->tmpcontext->ecxt_per_tuple_memory;
+	MemoryContext caller;
+
+	gpusort_agg_rows_sort(group->rows);
+	if (sort->distinct != NULL)
+		gpusort_distinct_rows_begin(sort->distinct);
+	caller = MemoryContextSwitchTo(temporary);
+	while (gpusort_agg_rows_next(group->rows, sort->row))
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(sort->nargs * sizeof(Datum));
+		MemoryContextReset(temporary);
+		memcpy(&sort->call->args[1], sort->row,
+			   sort->nargs * sizeof(NullableDatum));
+		if (sort->distinct == NULL ||
+			gpusort_distinct_rows_is_new(sort->distinct, sort->call))
+			advance(sort, group, context);
+	}
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(temporary);
+	group->rows = NULL;
+}
+
+/* Call the original final function, as the Agg does. */
+static Datum
+call_final(FunctionCallInfo fcinfo, GsAggFinal *final, const GsAggGroup *group)
+{
+	FmgrInfo   *own = fcinfo->flinfo;
+	Datum		result;
+
+	fcinfo->args[0].value =
+		MakeExpandedObjectReadOnly(group->value.value, group->value.isnull,
+								   final->sort->original.transtypeLen);
+	fcinfo->args[0].isnull = group->value.isnull;
+	if (!final->has_function)
+	{
+		fcinfo->isnull = group->value.isnull;
+		return fcinfo->args[0].value;
+	}
+	if (final->original.fn_strict && has_null(fcinfo->args, fcinfo->nargs))
+		PG_RETURN_NULL();
+	fcinfo->flinfo = &final->original;
+	result = FunctionCallInvoke(fcinfo);
+	fcinfo->flinfo = own;
+	return result;
+}
+
+/* The wrapper of the final function, or in place of a missing one. */
+static Datum
+return_result(PG_FUNCTION_ARGS)
+{
+	GsAggFinal *final = fcinfo->flinfo->fn_extra;
+	GsAggGroup *group = PG_ARGISNULL(0) ? begin_group(fcinfo, final->sort) :
+		(GsAggGroup *) PG_GETARG_POINTER(0);
+
+	if (group->rows != NULL)
+		end_group(fcinfo, final->sort, group);
+	return call_final(fcinfo, final, group);
+}
+
+/* ----------------------------------------------------------------
+ *		connecting
+ * ----------------------------------------------------------------
+ */
+
+/* Can an ordered-set aggregate be computed from values in order? */
+static bool
+has_ordered_functions(const AggStatePerTrans pertrans, Oid final_oid)
+{
+	if (pertrans->aggref->aggkind == AGGKIND_HYPOTHETICAL)
+		return gpusort_hypothetical_sets_supports(pertrans->aggref,
+												  pertrans->transfn_oid,
+												  final_oid, true);
+	return gpusort_percentiles_supports(pertrans->aggref,
+										pertrans->transfn_oid, final_oid);
+}
+
+/* Does an aggregate sort its rows, and could it get sorted rows from us? */
+static bool
+is_possible(const AggState *state, int transno)
+{
+	const AggStatePerTrans pertrans = &state->pertrans[transno];
+
+	if (!AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
+		return GPUSORT_AGG_SORTS(pertrans);
+	for (int a = 0; a < state->numaggs; a++)
+		if (state->peragg[a].transno == transno &&
+			!has_ordered_functions(pertrans, state->peragg[a].finalfn_oid))
+			return false;
+	return true;
+}
+
+GsAggSort *
+gpusort_agg_sort_create(AggState *state, int transno)
+{
+	const AggStatePerTrans pertrans = &state->pertrans[transno];
+	GsAggRowOrder *order;
+	GsAggSort  *sort;
+
+	if (!is_possible(state, transno))
+		return NULL;
+	order = gpusort_agg_row_order_create(state, pertrans->aggref);
+	if (order == NULL)
+		return NULL;
+	sort = palloc0(sizeof(GsAggSort));
+	sort->agg = state;
+	sort->transno = transno;
+	sort->order = order;
+	sort->nargs = pertrans->numTransInputs;
+	sort->ncolumns = list_length(pertrans->aggref->args);
+	sort->row = palloc0(sort->ncolumns * sizeof(NullableDatum));
+	return sort;
+}
+
+/* Make an ordered-set aggregate one whose values come in order. */
+static void
+use_ordered_functions(AggState *state, int transno)
+{
+	if (state->pertrans[transno].aggref->aggkind == AGGKIND_HYPOTHETICAL)
+	{
+		gpusort_hypothetical_sets_connect(state, transno);
+		return;
+	}
+	gpusort_percentiles_connect_transition(&state->pertrans[transno]);
+	for (int a = 0; a < state->numaggs; a++)
+		if (state->peragg[a].transno == transno)
+			gpusort_percentiles_connect_final(&state->peragg[a]);
+}
+
+/* Make the call of a transition function that has this many arguments. */
+static FunctionCallInfo
+make_call(AggState *state, FmgrInfo *function, int nargs, Oid collation)
+{
+	FunctionCallInfo call = palloc0(SizeForFunctionCallInfo(nargs + 1));
+
+	InitFunctionCallInfoData(*call, function, nargs + 1, collation,
+							 (Node *) state, NULL);
+	return call;
+}
+
+/* Save the original transition function. */
+static void
+save_transition(GsAggSort *sort)
+{
+	AggStatePerTrans pertrans = &sort->agg->pertrans[sort->transno];
+	const Aggref *aggref = pertrans->aggref;
+
+	if (AGGKIND_IS_ORDERED_SET(aggref->aggkind))
+		use_ordered_functions(sort->agg, sort->transno);
+	else if (pertrans->numDistinctCols > 0)
+		sort->distinct = gpusort_distinct_rows_create(pertrans);
+	sort->skips_nulls = pertrans->transfn.fn_strict ||
+		aggref->aggkind == AGGKIND_ORDERED_SET;
+	sort->original = *pertrans;
+	sort->call = make_call(sort->agg, &sort->original.transfn, sort->nargs,
+						   pertrans->aggCollation);
+}
+
+/* Make the aggregate one without an order, whose state is a pointer to its rows. */
+static void
+wrap_transition(GsAggSort *sort)
+{
+	AggStatePerTrans pertrans = &sort->agg->pertrans[sort->transno];
+	Aggref	   *aggref = makeNode(Aggref);
+
+	*aggref = *pertrans->aggref;
+	aggref->aggorder = NIL;
+	aggref->aggdistinct = NIL;
+	pertrans->aggref = aggref;
+	pertrans->numInputs = sort->ncolumns;
+	pertrans->numTransInputs = sort->ncolumns;
+	pertrans->numSortCols = 0;
+	pertrans->numDistinctCols = 0;
+	GPUSORT_AGG_LEAVE_OUT_SORT(pertrans);
+	pertrans->transfn.fn_addr = keep_row;
+	pertrans->transfn.fn_extra = sort;
+	pertrans->transfn.fn_strict = false;
+	pertrans->initValue = 0;
+	pertrans->initValueIsNull = true;
+	pertrans->transtypeLen = sizeof(Datum);
+	pertrans->transtypeByVal = true;
+	pertrans->transfn_fcinfo = make_call(sort->agg, &pertrans->transfn,
+										 sort->ncolumns,
+										 pertrans->aggCollation);
+}
+
+static void
+wrap_final(GsAggSort *sort, AggStatePerAgg peragg)
+{
+	GsAggFinal *final = palloc0(sizeof(GsAggFinal));
+
+	final->sort = sort;
+	final->has_function = OidIsValid(peragg->finalfn_oid);
+	final->original = peragg->finalfn;
+	if (!final->has_function)
+	{
+		/* The Agg calls a function if there is an OID, whatever it is. */
+		peragg->finalfn_oid = sort->original.transfn_oid;
+		peragg->finalfn = sort->original.transfn;
+	}
+	peragg->finalfn.fn_addr = return_result;
+	peragg->finalfn.fn_extra = final;
+	peragg->finalfn.fn_strict = false;
+}
+
+void
+gpusort_agg_sort_connect(GsAggSort *sort, int nsorts)
+{
+	AggState   *state = sort->agg;
+
+	gpusort_agg_row_order_share(sort->order, nsorts * Max(state->maxsets, 1));
+	save_transition(sort);
+	wrap_transition(sort);
+	for (int a = 0; a < state->numaggs; a++)
+		if (state->peragg[a].transno == sort->transno)
+			wrap_final(sort, &state->peragg[a]);
+}
