@@ -37,8 +37,13 @@ ARM64_PACKAGES=(gcc-aarch64-linux-gnu g++-aarch64-linux-gnu clang libc6-dev:arm6
 ARM64_UNPACKED=(postgresql-server-dev-15:arm64 postgresql-server-dev-all)
 ARM64_COMPILERS=(gcc:gcc cc:gcc g++:g++ c++:g++)
 
-# Where the CUDA toolkit is, on this machine and in roots.
+# Where the CUDA toolkit is, on this machine and in roots, and the directory that roots see
+# there.
 CUDA_TOOLKIT=/usr/local/cuda
+CUDA_SOURCE=$CUDA_TOOLKIT
+
+# The name of arm64 among the targets of nvcc.
+SBSA=sbsa-linux
 
 # The compute capabilities to compile the library for GPUs for, or empty for none.
 CUDA_ARCHS=
@@ -54,11 +59,21 @@ root_option()
 	esac
 }
 
-# take_toolkit ARCHS: uses the CUDA toolkit of this machine.
+# take_toolkit ARCHS [RELEASE]: uses the CUDA toolkit of this machine.  For the release "arm64",
+# uses that of Debian 13 unless this machine's has NVIDIA's files for arm64.  Call it before
+# lock_root, and not in a condition.
 take_toolkit()
 {
 	CUDA_ARCHS=$1
-	[ -x "$CUDA_TOOLKIT/bin/nvcc" ] || die "there is no $CUDA_TOOLKIT/bin/nvcc"
+	CUDA_SOURCE=$CUDA_TOOLKIT
+	if [ "${2-}" = arm64 ] && [ ! -d "$CUDA_TOOLKIT/targets/$SBSA" ]; then
+		CUDA_SOURCE=$ROOTS/toolkit-arm64
+		if [ ! -d "$CUDA_SOURCE" ]; then
+			say "Unpacking the CUDA toolkit for arm64"
+			make_arm64_toolkit >>"$LOGS/arm64.log" 2>&1
+		fi
+	fi
+	[ -x "$CUDA_SOURCE/bin/nvcc" ] || die "there is no $CUDA_SOURCE/bin/nvcc"
 }
 
 # prepare_roots RELEASE...: takes these releases if the caller has named none.
@@ -84,8 +99,8 @@ in_namespaces()
 	return "$status"
 }
 
-# in_root RELEASE COMMAND...: a root that has a directory of that name sees the CUDA toolkit
-# of this machine.
+# in_root RELEASE COMMAND...: a root that has a directory named CUDA_TOOLKIT sees CUDA_SOURCE
+# there.
 in_root()
 {
 	local -a variables=()
@@ -99,14 +114,15 @@ in_root()
 	in_namespaces bash -c '
 		root=$1
 		toolkit=$2
-		shift 2
+		source=$3
+		shift 3
 		mount --rbind /proc "$root/proc" && mount --rbind /dev "$root/dev" ||
 			exit 1
-		[ ! -d "$root$toolkit" ] || mount --rbind "$toolkit" "$root$toolkit" ||
+		[ ! -d "$root$toolkit" ] || mount --rbind "$source" "$root$toolkit" ||
 			exit 1
 		exec chroot "$root" env -i HOME=/root TERM=dumb \
 			PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' \
-		bash "$ROOTS/$1" "$CUDA_TOOLKIT" "${variables[@]}" "${@:2}"
+		bash "$ROOTS/$1" "$CUDA_TOOLKIT" "$CUDA_SOURCE" "${variables[@]}" "${@:2}"
 }
 
 # script_in_root RELEASE SCRIPT [ARGUMENT...]: runs one of our scripts.
@@ -247,6 +263,47 @@ add_arm64()
 	rm "$1/usr/bin/clang"
 	printf '#!/bin/sh\nexec clang-14 --target=aarch64-linux-gnu "$@"\n' >"$1/usr/bin/clang"
 	chmod 755 "$1/usr/bin/clang"
+}
+
+# Arranges what Debian 13 has of the CUDA toolkit, in its section non-free, as NVIDIA does: nvcc
+# for this machine, and headers and libraries for arm64.  A gigabyte is downloaded for that.
+# The shell in the root expands what is in quotes.
+# shellcheck disable=SC2016
+make_arm64_toolkit()
+{
+	local root=trixie-toolkit
+
+	lock_root trixie
+	make_root trixie
+	find_mirror
+	clean_root trixie "$root"
+	shell_in "$root" '
+		echo "deb $1 trixie non-free" >/etc/apt/sources.list.d/non-free.list
+		dpkg --add-architecture arm64
+		apt-get -q update
+		cd /tmp
+		apt-get -q download nvidia-cuda-toolkit nvidia-cuda-dev:arm64 libcu++-dev
+		for package in *.deb; do
+			dpkg -x "$package" files
+			rm "$package"
+		done
+		mkdir -p /toolkit/bin /toolkit/nvvm/bin "/toolkit/targets/$2/lib"
+		cd files/usr
+		mv bin/bin2c bin/cudafe++ bin/fatbinary bin/nvlink bin/ptxas /toolkit/bin
+		mv lib/nvidia-cuda-toolkit/bin/nvcc lib/nvidia-cuda-toolkit/bin/crt /toolkit/bin
+		mv lib/nvidia-cuda-toolkit/bin/cicc /toolkit/nvvm/bin
+		mv lib/nvidia-cuda-toolkit/libdevice /toolkit/nvvm
+		mv include "/toolkit/targets/$2"
+		mv lib/aarch64-linux-gnu/libcuda*.a "/toolkit/targets/$2/lib"' "$MIRROR" "$SBSA"
+	# The paths of nvcc, in its own syntax.
+	cat >"$ROOTS/$root/toolkit/bin/nvcc.profile" <<-'END'
+		NVVMIR_LIBRARY_DIR = $(_HERE_)/../nvvm/libdevice
+		PATH += $(_HERE_)/../nvvm/bin:$(_HERE_):
+		INCLUDES += "-I$(_HERE_)/../$(_TARGET_DIR_)/include" $(_SPACE_)
+		LIBRARIES =+ $(_SPACE_) "-L$(_HERE_)/../$(_TARGET_DIR_)/lib"
+	END
+	mv "$ROOTS/$root/toolkit" "$ROOTS/toolkit-arm64"
+	rm -rf "${ROOTS:?}/$root"
 }
 
 # Copies the settings by which this machine reaches archives.
