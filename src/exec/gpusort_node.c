@@ -356,6 +356,21 @@ count_processes(const GsNodeState *node)
 	return castNode(Gather, gather->plan)->num_workers + 1;
 }
 
+/* Tell the sink below to put the rows into a GPU session. */
+static void
+open_gpu_sink(GsNodeState *node, GsClientHandle handle, bool ahead)
+{
+	const Gather *gather = castNode(Gather, outerPlanState(node)->plan);
+	GsRunSetHandle copies;
+	GsRunSetHandle runs;
+	bool		copied = gpusort_sort_copy_set(node->sort, &copies);
+	bool		may_overflow =
+		gpusort_sort_allow_overflow(node->sort, gather->num_workers, ahead, &runs);
+
+	gpusort_sink_open_gpu(node->sink, node->spec.tuple_attno > 0, node->sort, handle,
+						  copied ? &copies : NULL, may_overflow ? &runs : NULL, ahead);
+}
+
 /* If there is a sink below, tell it where to put the rows. */
 static void
 open_sink(GsNodeState *node)
@@ -364,7 +379,6 @@ open_sink(GsNodeState *node)
 	bool		whole_tuples = node->spec.tuple_attno > 0;
 	GsClientHandle handle;
 	GsRunSetHandle runs;
-	GsRunSetHandle copies;
 	bool		in_order;
 	bool		ahead;
 
@@ -380,9 +394,7 @@ open_sink(GsNodeState *node)
 	ahead = gpusort_sink_may_go_ahead(gather);
 	if (node->sort != NULL &&
 		gpusort_sort_gpu_handle(node->sort, in_order, &handle))
-		gpusort_sink_open_gpu(node->sink, whole_tuples, handle,
-							  gpusort_sort_copy_set(node->sort, &copies) ?
-							  &copies : NULL);
+		open_gpu_sink(node, handle, ahead);
 	else if (node->sort != NULL &&
 			 gpusort_sort_run_set(node->sort,
 								  castNode(Gather, gather->plan)->num_workers,

@@ -13,7 +13,9 @@
  *
  * - If there is a GPU session, each process has put its rows into that
  *   session, and perhaps into a file as well, as a copy in case the GPU is
- *   lost.
+ *   lost.  When no GPU has room for more, the leader has written the rows
+ *   that are there as a run, and each process has sorted the rows that
+ *   follow as below.
  * - If not, all processes have sorted their rows together, in memory that they
  *   share, if the rows fit there.
  * - Otherwise each worker has sorted its rows in a sort of its own, and has
@@ -45,6 +47,7 @@
 #include "exec/sink_node.h"
 #include "sort/base/sort_stats.h"
 #include "sort/bounded_sort.h"
+#include "sort/disk/shared_merge.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 #include "work.h"
@@ -60,7 +63,9 @@ typedef enum GsSinkMode
 
 /*
  * Stored in the query's dynamic shared memory, or in the leader's sink.  Only
- * the leader changes it, except for 'failure', which any process may set.
+ * the leader changes it, except for 'failure', which any process may set.  The
+ * others read 'drained' while it changes; what it announces is ordered by the
+ * states of the sessions' slots.
  */
 typedef struct GsSinkShared
 {
@@ -68,12 +73,17 @@ typedef struct GsSinkShared
 	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
 	bool		copied;			/* do its rows go to 'copies' as well? */
 	GsRunSetHandle copies;
-	struct GsSharedSort *shared_sort;	/* for GS_SINK_CPU, or NULL */
+	bool		may_overflow;	/* for GS_SINK_GPU: may rows become runs? */
+
+	/* For GS_SINK_CPU, and for GS_SINK_GPU with 'may_overflow'. */
+	struct GsSharedSort *shared_sort;	/* or NULL */
 	GsRunSetHandle runs;
-	int			batch_processes;	/* see GsSortSpec, for GS_SINK_CPU */
+	int			batch_processes;	/* see GsSortSpec */
 	int64		bound;			/* rows wanted of each process; 0 for all */
 	bool		whole_tuples;	/* how the sort keeps rows */
 	pg_atomic_uint32 failure;	/* GsFallback */
+	pg_atomic_uint32 drained;	/* have the GPU sessions been written as runs,
+								 * so that GPUs are free for batches? */
 } GsSinkShared;
 
 struct GsSinkState
@@ -86,7 +96,11 @@ struct GsSinkState
 	bool		ahead;
 	int64		nrows;			/* rows that this process has added, or
 								 * returned for GS_SINK_FIRST_ROWS */
-	GsSort	   *sort;			/* the leader's sort, for GS_SINK_CPU */
+	GsSort	   *sort;			/* the leader's sort */
+	bool		input_ended;	/* has the source returned its last row? */
+	TupleTableSlot *refused;	/* row for which no GPU had room, or NULL */
+	GsGpuSession *full;			/* where others are that go to runs, or NULL */
+	TupleTableSlot *left;		/* the last of these */
 	GsBoundedSort *first_rows;	/* for GS_SINK_FIRST_ROWS, while it returns
 								 * rows */
 	GsSharedCopy copy;			/* of the leader's rows, for GS_SINK_GPU */
@@ -136,6 +150,7 @@ gpusort_sink_create_state(CustomScan *plan)
 	NodeSetTag(sink, T_CustomScanState);
 	sink->css.methods = &sink_methods;
 	pg_atomic_init_u32(&sink->local.failure, GS_FALLBACK_NONE);
+	pg_atomic_init_u32(&sink->local.drained, 0);
 	sink->shared = &sink->local;
 	return (Node *) sink;
 }
@@ -187,20 +202,34 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 	shared->handle = sink->local.handle;
 	shared->copied = sink->local.copied;
 	shared->copies = sink->local.copies;
+	shared->may_overflow = sink->local.may_overflow;
 	shared->shared_sort = sink->local.shared_sort;
 	shared->runs = sink->local.runs;
 	shared->batch_processes = sink->local.batch_processes;
 	shared->bound = sink->local.bound;
 	shared->whole_tuples = sink->local.whole_tuples;
 	pg_atomic_write_u32(&shared->failure, GS_FALLBACK_NONE);
+	pg_atomic_write_u32(&shared->drained, 0);
 }
 
 void
-gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
-					  GsClientHandle handle, const GsRunSetHandle *copies)
+gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
+					  GsClientHandle handle, const GsRunSetHandle *copies,
+					  const GsRunSetHandle *runs, bool may_go_ahead)
 {
 	sink->nrows = 0;
+	sink->sort = sort;
+	sink->may_go_ahead = may_go_ahead;
+	sink->ahead = false;
 	sink->copy.extents = 0;
+	sink->local.may_overflow = runs != NULL;
+	if (runs != NULL)
+	{
+		sink->local.shared_sort = gpusort_sort_shared(sort);
+		sink->local.runs = *runs;
+		sink->local.batch_processes = gpusort_sort_batch_processes(sort);
+	}
+	sink->local.bound = 0;
 	sink->local.copied = copies != NULL;
 	if (copies != NULL)
 		sink->local.copies = *copies;
@@ -307,13 +336,14 @@ gpusort_sink_run(const GsSinkState *sink, int number)
 	int			found = 0;
 
 	/* Without shared memory there have been no workers. */
-	if (sink->local.mode != GS_SINK_CPU || sink->shared == &sink->local)
+	if ((sink->local.mode != GS_SINK_CPU && sink->local.mode != GS_SINK_GPU) ||
+		sink->shared == &sink->local)
 		return NULL;
 	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
 	{
 		const GsSinkReport *report = gpusort_worker_reports_get(sink->reports, n);
 
-		if (report != NULL && found++ == number)
+		if (report != NULL && report->sorted && found++ == number)
 			return &report->run;
 	}
 	return NULL;
@@ -379,10 +409,23 @@ make_key_plan(const GsSinkState *sink, int string_words)
 	return gpusort_key_plan_create(&sink->spec.keys, string_words, &reason);
 }
 
+/* Returns the next row of this process's share, or NULL. */
+static TupleTableSlot *
+read_source(GsSinkState *sink)
+{
+	TupleTableSlot *slot = NULL;
+
+	if (!sink->input_ended)
+		slot = gpusort_row_source_next(sink->source);
+	sink->input_ended = TupIsNull(slot);
+	return sink->input_ended ? NULL : slot;
+}
+
 /*
  * Add this process's share of the rows to the GPU session, and if that is full and there is
  * no copy, to those that continue it, which *session becomes.  Returns false after a
- * failure, when all rows are in 'copy', unless that is NULL.
+ * failure.  Then all rows are in 'copy'; if that is NULL, sink->refused is the row that could
+ * not be added.
  */
 static bool
 add_rows(GsSinkState *sink, GsGpuSession **session, GsRowCopy *copy)
@@ -390,7 +433,7 @@ add_rows(GsSinkState *sink, GsGpuSession **session, GsRowCopy *copy)
 	bool		failed = false;
 	TupleTableSlot *slot;
 
-	while (slot = gpusort_row_source_next(sink->source), !TupIsNull(slot))
+	while ((slot = read_source(sink)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
@@ -398,7 +441,10 @@ add_rows(GsSinkState *sink, GsGpuSession **session, GsRowCopy *copy)
 		{
 			if (!gpusort_gpu_session_put_shared(session, slot->tts_values,
 												slot->tts_isnull))
+			{
+				sink->refused = slot;
 				return false;
+			}
 		}
 		else if (unlikely(failed ||
 						  !gpusort_gpu_session_put(*session, slot->tts_values,
@@ -436,33 +482,6 @@ create_copy(const GsSinkState *sink, GsGpuSession *session)
 	return copy;
 }
 
-/* In any process: put the rows into the GPU session. */
-static void
-fill_gpu_session(GsSinkState *sink, MemoryContext context)
-{
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsSinkReport report = {.sorted = false};
-	GsGpuSession *session;
-	GsRowCopy  *copy;
-
-	sink->spec.key_plan = make_key_plan(sink, GPUSORT_GPU_STRING_WORDS);
-	session = gpusort_gpu_session_attach(&sink->spec, sink->shared->handle);
-	copy = create_copy(sink, session);
-	MemoryContextSwitchTo(caller);
-	if (!add_rows(sink, &session, copy))
-		pg_atomic_write_u32(&sink->shared->failure,
-							gpusort_gpu_session_failure(session));
-	if (copy != NULL)
-	{
-		gpusort_row_copy_share(copy, &report.copy);
-		gpusort_row_copy_end(copy);
-	}
-	if (IsParallelWorker())
-		publish(sink, &report);
-	else
-		sink->copy = report.copy;
-}
-
 /* Have any process's rows been lost, so that all of the input must be read again? */
 static inline bool
 has_failed(const GsSinkState *sink)
@@ -480,29 +499,6 @@ give_up(GsSinkState *sink, GsSort *sort)
 	gpusort_sort_give_up(sort);
 }
 
-/* In the leader: put the rows into its own sort, and sort them there. */
-static void
-fill_own_sort(GsSinkState *sink)
-{
-	TupleTableSlot *slot;
-
-	if (!gpusort_sort_attach(sink->sort))
-		return;
-	while (slot = gpusort_row_source_next(sink->source), !TupIsNull(slot))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (unlikely(has_failed(sink) || !gpusort_sort_put(sink->sort, slot)))
-		{
-			give_up(sink, sink->sort);
-			return;
-		}
-		sink->nrows++;
-	}
-	sink->ahead = sink->may_go_ahead;
-	if (!gpusort_sort_end_put(sink->sort, &sink->ahead))
-		give_up(sink, sink->sort);
-}
-
 /* GsInput.next of a worker's sort. */
 static TupleTableSlot *
 next_counted_row(void *arg)
@@ -512,18 +508,76 @@ next_counted_row(void *arg)
 
 	/* If rows are lost, no more are wanted. */
 	if (likely(!has_failed(sink)))
-		slot = gpusort_row_source_next(sink->source);
-	if (!TupIsNull(slot))
+		slot = read_source(sink);
+	if (slot != NULL)
 		sink->nrows++;
 	return slot;
 }
 
 /*
- * In a worker: sort the rows together with the other processes, or else alone, and write
- * them as a run.
+ * The same after an overflow of the GPU sessions: first the rows that these have not taken,
+ * most of which have been counted.
+ */
+static TupleTableSlot *
+next_left_row(void *arg)
+{
+	GsSinkState *sink = arg;
+	TupleTableSlot *slot = sink->refused;
+
+	if (slot != NULL)
+	{
+		sink->refused = NULL;
+		sink->nrows++;
+		return slot;
+	}
+	if (sink->full != NULL)
+	{
+		slot = ExecClearTuple(sink->left);
+		if (gpusort_gpu_session_take_left(sink->full, slot->tts_values, slot->tts_isnull))
+			return ExecStoreVirtualTuple(slot);
+		if (!gpusort_gpu_session_has_no_room(sink->full))
+			pg_atomic_write_u32(&sink->shared->failure,
+								gpusort_gpu_session_failure(sink->full));
+		sink->full = NULL;
+	}
+	return next_counted_row(sink);
+}
+
+/* In the leader: put the rows that next() returns into its own sort, and sort them there. */
+static void
+fill_own_sort(GsSinkState *sink, TupleTableSlot *(*next) (void *arg))
+{
+	TupleTableSlot *slot;
+
+	while ((slot = next(sink)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_sort_put(sink->sort, slot))
+			break;
+	}
+	sink->ahead = sink->may_go_ahead;
+	if (slot != NULL || has_failed(sink) ||
+		!gpusort_sort_end_put(sink->sort, &sink->ahead))
+		give_up(sink, sink->sort);
+}
+
+/* GsInput.has_devices of a worker's sort. */
+static bool
+has_devices(void *arg)
+{
+	const GsSinkState *sink = arg;
+
+	return sink->shared->mode == GS_SINK_CPU ||
+		pg_atomic_read_u32(&sink->shared->drained) != 0;
+}
+
+/*
+ * In a worker: sort the rows that next() returns together with the other processes, or else
+ * alone, and write them as a run.
  */
 static void
-sort_rows(GsSinkState *sink, MemoryContext context)
+sort_rows(GsSinkState *sink, MemoryContext context,
+		  TupleTableSlot *(*next) (void *arg))
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsRunTarget target = {
@@ -536,9 +590,11 @@ sort_rows(GsSinkState *sink, MemoryContext context)
 
 	spec.shared = sink->shared->shared_sort;
 	spec.process = ParallelWorkerNumber + 1;
+	spec.entered = sink->shared->mode == GS_SINK_GPU;
 	spec.key_plan = make_key_plan(sink, spec.shared == NULL ? 1 :
 								  gpusort_shared_sort_string_words(spec.shared));
-	spec.input.next = next_counted_row;
+	spec.input.next = next;
+	spec.input.has_devices = has_devices;
 	spec.input.arg = sink;
 	spec.target = &target;
 	spec.bound = sink->shared->bound;
@@ -561,6 +617,120 @@ sort_rows(GsSinkState *sink, MemoryContext context)
 		give_up(sink, sort);
 	gpusort_sort_end(sort);
 }
+
+/* ----------------------------------------------------------------
+ *		rows for a GPU
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the merge of the runs of all processes, if they may merge; or NULL. */
+static GsSharedMerge *
+find_merge(const GsSinkState *sink)
+{
+	if (sink->shared->shared_sort == NULL)
+		return NULL;
+	return gpusort_shared_merge_find(gpusort_shared_sort_extra(sink->shared->shared_sort));
+}
+
+/*
+ * Before the first row, if there can be runs: have the other processes wait for ours.
+ * Returns false if all rows have been added.
+ */
+static bool
+expect_overflow(GsSinkState *sink)
+{
+	GsSharedMerge *merge;
+
+	if (!sink->shared->may_overflow)
+		return true;
+	if (!IsParallelWorker())
+		return gpusort_sort_attach(sink->sort);
+	merge = find_merge(sink);
+	return merge == NULL || gpusort_shared_merge_enter(merge);
+}
+
+/* After the last row: there are no runs of this process.  'lost' if rows are missing. */
+static void
+end_without_overflow(GsSinkState *sink, bool lost)
+{
+	GsSharedMerge *merge;
+
+	if (!sink->shared->may_overflow)
+		return;
+	if (!IsParallelWorker())
+	{
+		if (lost)
+			gpusort_sort_give_up(sink->sort);
+		else
+			gpusort_sort_leave(sink->sort);
+		return;
+	}
+	merge = find_merge(sink);
+	if (merge != NULL)
+		gpusort_shared_merge_leave(merge, lost);
+}
+
+/* No GPU has room for more rows: sort the others. */
+static void
+overflow(GsSinkState *sink, GsGpuSession *session, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	sink->full = session;
+	sink->left = MakeSingleTupleTableSlot(sink->spec.tupdesc, &TTSOpsVirtual);
+	MemoryContextSwitchTo(caller);
+	if (IsParallelWorker())
+		sort_rows(sink, context, next_left_row);
+	else if (gpusort_sort_overflow(sink->sort))
+	{
+		pg_atomic_write_u32(&sink->shared->drained, 1);
+		fill_own_sort(sink, next_left_row);
+	}
+	else
+		give_up(sink, sink->sort);
+	ExecDropSingleTupleTableSlot(sink->left);
+	sink->full = NULL;
+}
+
+/* In any process: put the rows into the GPU session. */
+static void
+fill_gpu_session(GsSinkState *sink, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsSinkReport report = {.sorted = false};
+	GsGpuSession *session;
+	GsRowCopy  *copy;
+	bool		added;
+
+	sink->spec.key_plan = make_key_plan(sink, GPUSORT_GPU_STRING_WORDS);
+	session = gpusort_gpu_session_attach(&sink->spec, sink->shared->handle);
+	copy = create_copy(sink, session);
+	MemoryContextSwitchTo(caller);
+	added = add_rows(sink, &session, copy);
+	if (sink->shared->may_overflow && gpusort_gpu_session_has_no_room(session))
+	{
+		overflow(sink, session, context);
+		return;
+	}
+	if (!added)
+		pg_atomic_write_u32(&sink->shared->failure,
+							gpusort_gpu_session_failure(session));
+	end_without_overflow(sink, !added);
+	if (copy != NULL)
+	{
+		gpusort_row_copy_share(copy, &report.copy);
+		gpusort_row_copy_end(copy);
+	}
+	if (IsParallelWorker())
+		publish(sink, &report);
+	else
+		sink->copy = report.copy;
+}
+
+/* ----------------------------------------------------------------
+ *		where rows go
+ * ----------------------------------------------------------------
+ */
 
 /* As the GpuSort does it, to whose sort the rows go. */
 static GsRowSource *
@@ -590,17 +760,22 @@ take_rows(GsSinkState *sink)
 												  ALLOCSET_SMALL_SIZES);
 	GsSortCounts page_scan = {.page_scans = 1};
 
+	sink->input_ended = false;
+	sink->refused = NULL;
 	if (sink->source == NULL)
 		sink->source = create_source(sink);
 	if (gpusort_row_source_prepare(sink->source))
 		gpusort_stats_count_sort(gpu ? GS_KIND_GPU : GS_KIND_CPU,
 								 &page_scan);
 	if (gpu)
-		fill_gpu_session(sink, context);
+	{
+		if (expect_overflow(sink))
+			fill_gpu_session(sink, context);
+	}
 	else if (IsParallelWorker())
-		sort_rows(sink, context);
-	else
-		fill_own_sort(sink);
+		sort_rows(sink, context, next_counted_row);
+	else if (gpusort_sort_attach(sink->sort))
+		fill_own_sort(sink, next_counted_row);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }
@@ -753,6 +928,7 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 	sink->shared = coordinate;
 	sink->reports = shared_reports(coordinate);
 	pg_atomic_init_u32(&sink->shared->failure, GS_FALLBACK_NONE);
+	pg_atomic_init_u32(&sink->shared->drained, 0);
 	gpusort_worker_reports_init(sink->reports, pcxt->nworkers,
 								sizeof(GsSinkReport));
 	tell_workers(sink, sink->shared);
@@ -819,6 +995,21 @@ added_rows(const GsSinkState *sink)
 	return nrows;
 }
 
+/* Have workers written runs? */
+static bool
+has_runs(const GsSinkState *sink)
+{
+	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
+	{
+		const GsSinkReport *report =
+			gpusort_worker_reports_get(sink->kept_reports, n);
+
+		if (report != NULL && report->sorted)
+			return true;
+	}
+	return false;
+}
+
 static void
 gpusort_sink_explain(CustomScanState *css, List *ancestors,
 					 struct ExplainState *es)
@@ -826,5 +1017,5 @@ gpusort_sink_explain(CustomScanState *css, List *ancestors,
 	const GsSinkState *sink = (GsSinkState *) css;
 
 	gpusort_explain_sink(added_rows(sink), sink->kept_reports,
-						 sink->local.mode == GS_SINK_CPU, es);
+						 sink->local.mode == GS_SINK_CPU || has_runs(sink), es);
 }

@@ -36,15 +36,18 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
 /*
  * Called by the leader before the Gather is executed.  open_gpu() makes all processes
  * put their rows into a GPU session, and also into files of the set 'copies' unless that
- * is NULL.  open_cpu() makes the processes sort together, or else workers write runs and
- * the leader put its rows into 'sort'; 'bound' is that of the sort's specification.
- * 'whole_tuples' says how the sort keeps rows.  In both cases the sink returns no rows.
- * open_bounded() makes it return only the first 'bound' rows of each process to the
- * Gather, and close() all of them.
+ * is NULL; when no GPU has room for more, they become runs of the set 'runs' unless that is
+ * NULL, see gpusort_sort_allow_overflow().  open_cpu() makes the processes sort together, or
+ * else workers write runs and the leader put its rows into 'sort'; 'bound' is that of the
+ * sort's specification.  'whole_tuples' says how the sort keeps rows.  In both cases the
+ * sink returns no rows.  open_bounded() makes it return only the first 'bound' rows of each
+ * process to the Gather, and close() all of them.
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
-								  GsClientHandle handle,
-								  const GsRunSetHandle *copies);
+								  GsSort *sort, GsClientHandle handle,
+								  const GsRunSetHandle *copies,
+								  const GsRunSetHandle *runs,
+								  bool may_go_ahead);
 extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsRunSetHandle runs,
 								  int64 bound, bool may_go_ahead);
@@ -54,7 +57,7 @@ extern void gpusort_sink_close(GsSinkState *sink);
 /* Can the leader return rows while the other processes are still sorting? */
 extern bool gpusort_sink_may_go_ahead(const PlanState *gather);
 
-/* The sort that was passed to open_cpu() ends. */
+/* The sort that was passed to open_gpu() or open_cpu() ends. */
 extern void gpusort_sink_forget_sort(GsSinkState *sink);
 
 /*

@@ -706,6 +706,23 @@ sort_session(uint32 s)
 	change_state(slot, GS_SLOT_SORTING, GS_SLOT_SORTED);
 }
 
+/* Free the device memory of a session whose rows have been read.  It takes no more rows. */
+static void
+release_session(uint32 s)
+{
+	GsServed   *session = &served[s];
+
+	for (int p = 0; p < GS_PARTS; p++)
+	{
+		devices->api->session_end(session->parts[p]);
+		session->parts[p] = NULL;
+	}
+	speak_for(s, 0);
+	session->full = true;
+	(void) gpusort_device_use_memory(session->device);
+	change_state(&gpusort_service->slots[s], GS_SLOT_RELEASING, GS_SLOT_RELEASED);
+}
+
 /* ----------------------------------------------------------------
  *		all sessions in turn
  * ----------------------------------------------------------------
@@ -752,6 +769,11 @@ serve_slot(uint32 s)
 		pg_atomic_read_u32(&slot->state) == GS_SLOT_SORTING)
 	{
 		sort_session(s);
+		worked = true;
+	}
+	if (state == GS_SLOT_RELEASING && !worked && served[s].ntransfers == 0)
+	{
+		release_session(s);
 		worked = true;
 	}
 	return worked;

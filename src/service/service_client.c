@@ -14,6 +14,7 @@
 
 #include "port/pg_bitutils.h"
 #include "storage/latch.h"
+#include "storage/spin.h"
 #include "utils/float.h"
 #include "utils/memutils.h"
 #include "utils/wait_event.h"
@@ -476,6 +477,32 @@ gpusort_client_own_next(const GsClient *client)
 }
 
 bool
+gpusort_client_has_no_room(const GsClient *client)
+{
+	const GsSlot *slot = client->slot;
+
+	for (;;)
+	{
+		uint32		next = pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &slot->next));
+
+		if (next < GPUSORT_NEXT_SLOT)
+			return next == GPUSORT_NEXT_NO_ROOM;
+		slot = &gpusort_service->slots[next - GPUSORT_NEXT_SLOT];
+	}
+}
+
+/* Is a chunk of this session on its way to the device? */
+static bool
+is_being_put(const GsClient *client, GsPoolChunk *chunk)
+{
+	if (pg_atomic_read_u32(&chunk->owner) != client->number + 1 ||
+		pg_atomic_read_u32(&chunk->state) != GS_CHUNK_DEVICES)
+		return false;
+	pg_read_barrier();			/* who sees the state sees the chunk */
+	return chunk->op == GS_CHUNK_PUT;
+}
+
+bool
 gpusort_client_settle(GsClient *client)
 {
 	for (;;)
@@ -483,14 +510,12 @@ gpusort_client_settle(GsClient *client)
 		bool		settled = true;
 
 		for (uint32 c = 0; c < gpusort_service->nchunks && settled; c++)
-		{
-			GsPoolChunk *chunk = &gpusort_service->chunks[c];
-
-			settled = pg_atomic_read_u32(&chunk->owner) != client->number + 1 ||
-				pg_atomic_read_u32(&chunk->state) != GS_CHUNK_DEVICES;
-		}
+			settled = !is_being_put(client, &gpusort_service->chunks[c]);
 		if (settled)
+		{
+			pg_read_barrier();	/* before refused chunks are looked for */
 			return true;
+		}
 		wait_for(GS_WAIT_POOL, JOINED_LOOK_MS);
 		if (client->slot->epoch != pg_atomic_read_u32(&gpusort_service->epoch) ||
 			slot_state(client) == GS_SLOT_FAILED)
@@ -503,11 +528,17 @@ gpusort_client_settle(GsClient *client)
  * ----------------------------------------------------------------
  */
 
-/* Has the device refused any chunks? */
+/*
+ * Has the device refused any chunks?  When the owner sorts the rows, other clients may still
+ * have to find that out.
+ */
 static bool
 is_full(GsClient *client)
 {
-	if (slot_state(client) != GS_SLOT_FULL)
+	GsSlotState state = slot_state(client);
+
+	if (state < GS_SLOT_FULL || state >= GS_SLOT_FAILED ||
+		(state > GS_SLOT_FULL && !client->joined))
 		return false;
 	pg_read_barrier();			/* who sees the state sees what was refused */
 	client->failure = GS_FALLBACK_DEVICE_MEMORY;
@@ -596,6 +627,19 @@ gpusort_client_first_refused(GsClient *client)
 	return first;
 }
 
+GsPoolChunk *
+gpusort_client_take_refused(GsClient *client)
+{
+	GsPoolChunk *chunk;
+
+	SpinLockAcquire(&client->slot->take_lock);
+	chunk = gpusort_client_first_refused(client);
+	if (chunk != NULL)
+		pg_atomic_write_u32(&chunk->state, GS_CHUNK_CLIENTS);
+	SpinLockRelease(&client->slot->take_lock);
+	return chunk;
+}
+
 /* ----------------------------------------------------------------
  *		sort
  * ----------------------------------------------------------------
@@ -620,6 +664,18 @@ gpusort_client_sort(GsClient *client)
 		}
 	}
 	return false;
+}
+
+bool
+gpusort_client_release(GsClient *client)
+{
+	uint32		state = GS_SLOT_SORTED;
+
+	if (has_failed(client) ||
+		!pg_atomic_compare_exchange_u32(&client->slot->state, &state, GS_SLOT_RELEASING))
+		return false;
+	gpusort_service_wake();
+	return wait_while(client, GS_SLOT_RELEASING, GS_WAIT_SORT);
 }
 
 const GsPartResult *

@@ -102,6 +102,16 @@ extern bool gpusort_client_announce_next(GsClient *client, GsClient *next);
  */
 extern GsClient *gpusort_client_own_next(const GsClient *client);
 
+/* Does a session, or one that continues it, refuse rows because no device has room? */
+extern bool gpusort_client_has_no_room(const GsClient *client);
+
+/*
+ * In the owner, after it has got the sorted rows of a session that was full: free their
+ * device memory, and wait for that.  Other producers can still find out that the session is
+ * full.
+ */
+extern bool gpusort_client_release(GsClient *client);
+
 /*
  * Wait until the device process has taken or refused all chunks that were put.  Returns
  * false if the session is lost.
@@ -136,6 +146,12 @@ extern bool gpusort_client_has_refused(const GsClient *client);
  * there is none.  It stays the first until the caller frees it.
  */
 extern GsPoolChunk *gpusort_client_first_refused(GsClient *client);
+
+/*
+ * Take that chunk, which several producers may try.  Returns NULL if there is none any more.
+ * The caller frees it.
+ */
+extern GsPoolChunk *gpusort_client_take_refused(GsClient *client);
 
 /* Sort the rows that were put, and wait for the end of the sort. */
 extern bool gpusort_client_sort(GsClient *client);

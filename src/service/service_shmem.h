@@ -21,6 +21,7 @@
 
 #include "port/atomics.h"
 #include "storage/latch.h"
+#include "storage/spin.h"
 
 #include "gpusort_device.h"
 #include "service/device_speed.h"
@@ -65,6 +66,11 @@ typedef enum GsServiceState
  *	FREE -c-> CLAIMED -c-> OPENING -d-> OPEN -c-> SORTING -d-> SORTED
  *
  * OPEN -d-> FULL when the device has no room for a chunk; FULL -c-> SORTING.
+ *
+ * When the owner of a session that was full has read the sorted rows, it can have their
+ * device memory freed, while other producers still find out that the session is full:
+ * SORTED -c-> RELEASING -d-> RELEASED.
+ *
  * Any state from OPENING on -d-> FAILED.  Any state from CLAIMED on -c->
  * CLOSING.  A CLOSING slot belongs to the service, which makes it FREE.
  */
@@ -77,6 +83,8 @@ typedef enum GsSlotState
 	GS_SLOT_FULL,
 	GS_SLOT_SORTING,
 	GS_SLOT_SORTED,
+	GS_SLOT_RELEASING,
+	GS_SLOT_RELEASED,
 	GS_SLOT_FAILED,
 	GS_SLOT_CLOSING
 } GsSlotState;
@@ -151,6 +159,9 @@ typedef struct GsSlot
 	 * session that continues it, and announces it here.  See below.
 	 */
 	pg_atomic_uint32 next;
+
+	/* Held by clients only, while one of several takes a refused chunk. */
+	slock_t		take_lock;
 } GsSlot;
 
 #define GPUSORT_NO_CHUNK		PG_UINT32_MAX

@@ -64,7 +64,13 @@ gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 {
 	memset(report, 0, sizeof(*report));
 	report->fallback = sort->runs.overflow;
-	report->gpu_reason = sort->gpu_reason;
+
+	/*
+	 * If a GPU has sorted batches, want of memory for more of them is no
+	 * news.
+	 */
+	if (sort->nbatches == 0 || sort->gpu_reason != GS_FALLBACK_DEVICE_MEMORY)
+		report->gpu_reason = sort->gpu_reason;
 	report->gpu_batches = sort->nbatches;
 	if (sort->copy.rows != NULL)
 		report_copy(sort->copy.rows, report);

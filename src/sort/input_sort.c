@@ -195,6 +195,8 @@ may_use_batches(const GsInputSort *sort)
 	/* An index build would have to end its workers, if a GPU is lost. */
 	if (spec->index_build && spec->processes > 1)
 		return false;
+	if (spec->input.has_devices != NULL && !spec->input.has_devices(spec->input.arg))
+		return false;
 	if (spec->nested)
 		return spec->batch_processes > 0;
 	return (sort->gpu_reason == GS_FALLBACK_NONE ||
@@ -297,6 +299,7 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 	sort->spec = spec;
 	sort->progress = progress;
 	gpusort_row_sorter_init(&sort->sorter, spec, context);
+	gpusort_row_sorter_init(&sort->drained, spec, context);
 	gpusort_row_runs_init(&sort->runs, spec, context);
 	Assert(spec->bound == 0 || !sort->sorter.stock_ties);
 	begin_sorter(sort, false);
@@ -307,6 +310,7 @@ void
 gpusort_input_sort_end(GsInputSort *sort)
 {
 	gpusort_row_sorter_end(&sort->sorter);
+	gpusort_row_sorter_end(&sort->drained);
 	gpusort_row_runs_end(&sort->runs);
 	gpusort_row_sharing_end(&sort->sharing);
 	gpusort_kept_copy_end(&sort->copy);
@@ -345,6 +349,34 @@ bool
 gpusort_input_sort_copy_set(GsInputSort *sort, GsRunSetHandle *handle)
 {
 	return gpusort_kept_copy_share(&sort->copy, &sort->sorter, handle);
+}
+
+bool
+gpusort_input_sort_allow_overflow(GsInputSort *sort, int nprocesses, bool ahead,
+								  GsRunSetHandle *handle)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	if (!sort->fed_by_others || sort->sorter.stock_ties || spec->bound > 0 ||
+		gpusort_kept_copy_is_wanted(spec))
+		return false;
+	gpusort_row_sharing_begin(&sort->sharing, spec, sort->sorter.parent);
+	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses, true,
+								   gpusort_row_sharing_is_on(&sort->sharing), handle))
+		return false;
+	if (gpusort_row_sharing_is_on(&sort->sharing))
+	{
+		gpusort_row_sharing_only_merge(&sort->sharing);
+		if (ahead && !spec->random_access)
+			gpusort_row_sharing_allow_merge(&sort->sharing, *handle);
+	}
+	return true;
+}
+
+void
+gpusort_input_sort_leave(GsInputSort *sort)
+{
+	gpusort_row_sharing_leave(&sort->sharing);
 }
 
 /* Will the processes sort together, as far as the estimates tell? */
@@ -452,8 +484,8 @@ recover_batch(GsInputSort *sort)
 	gpusort_row_runs_begin_builder(&sort->runs);
 	gpusort_kept_copy_begin_taking(&sort->copy, &sort->sorter, false);
 	while ((slot = gpusort_kept_copy_take(&sort->copy, &sort->sorter)) != NULL)
-		gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
-								slot->tts_isnull);
+		(void) gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
+									   slot->tts_isnull);
 	return true;
 }
 
@@ -475,6 +507,37 @@ overflow(GsInputSort *sort)
 		begin_batch(sort);
 	else if (!recover_batch(sort))
 		return false;
+	show_phase(sort, GS_PHASE_READING);
+	return true;
+}
+
+/*
+ * The GPU sessions of all processes are full.  Write their rows, but keep the sessions, since
+ * other processes may still have to find that out.  Returns false if the rows are lost.
+ */
+static bool
+drain_sessions(GsInputSort *sort)
+{
+	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
+	if (!gpusort_row_sorter_sort(&sort->sorter) ||
+		!gpusort_row_runs_write(&sort->runs, &sort->sorter) ||
+		!gpusort_gpu_spread_release(sort->sorter.spread))
+		return false;
+	sort->nbatches++;
+	sort->drained = sort->sorter;
+	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->drained.parent);
+	set_location(sort, GS_ROWS_IN_RUNS);
+	return true;
+}
+
+bool
+gpusort_input_sort_overflow(GsInputSort *sort)
+{
+	Assert(sort->location == GS_ROWS_ON_GPU && sort->fed_by_others);
+	show_phase(sort, GS_PHASE_WRITING_RUN);
+	if (!lost_unless(sort, drain_sessions(sort)))
+		return false;
+	begin_batch(sort);
 	show_phase(sort, GS_PHASE_READING);
 	return true;
 }
@@ -712,6 +775,17 @@ use_another_gpu(GsInputSort *sort)
 		gpusort_row_sorter_grow(&sort->sorter);
 }
 
+/* Add a row to the run builder.  If that has written a run, a GPU may have room now. */
+static void
+build_run(GsInputSort *sort, TupleTableSlot *slot)
+{
+	if (!gpusort_run_builder_put(sort->runs.builder, slot->tts_values, slot->tts_isnull) ||
+		!begin_batch_sorter(sort))
+		return;
+	gpusort_row_runs_end_builder(&sort->runs);
+	set_location(sort, GS_ROWS_IN_BATCH);
+}
+
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
@@ -737,8 +811,7 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 		if (sort->location == GS_ROWS_IN_BATCH)
 			return gpusort_input_sort_put(sort, slot);
 	}
-	gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
-							slot->tts_isnull);
+	build_run(sort, slot);
 	return true;
 }
 
@@ -752,6 +825,11 @@ input_is_complete(GsInputSort *sort)
 		input->failure != NULL)
 		sort->input_failure = input->failure(input->arg);
 	gpusort_kept_copy_import(&sort->copy, &sort->sorter);
+
+	/* Each process has taken the rows that were refused. */
+	if (sort->input_failure == GS_FALLBACK_NONE && sort->drained.spread != NULL &&
+		gpusort_gpu_spread_has_rest(sort->drained.spread))
+		elog(ERROR, "rows of a sort are left in the pool");
 	return sort->input_failure == GS_FALLBACK_NONE;
 }
 
@@ -878,13 +956,20 @@ sort_with_rest(GsInputSort *sort)
 	return true;
 }
 
+/* Have other processes written runs, since the GPU sessions are full? */
+static bool
+has_overflowed(const GsInputSort *sort)
+{
+	return sort->runs.set != NULL && gpusort_gpu_spread_has_no_room(sort->sorter.spread);
+}
+
 /* Sort the rows of GPU sessions.  Returns false if they are lost. */
 static bool
 sort_gpu(GsInputSort *sort)
 {
 	if (!gpusort_row_sorter_sort(&sort->sorter))
 		return false;
-	if (gpusort_gpu_spread_has_rest(sort->sorter.spread))
+	if (gpusort_gpu_spread_has_rest(sort->sorter.spread) || has_overflowed(sort))
 		return sort_with_rest(sort);
 	return !sort->sorter.stock_ties ||
 		gpusort_row_sorter_apply_stock_ties(&sort->sorter);
@@ -1043,13 +1128,21 @@ read_shared_rows(GsInputSort *sort)
 									   gpusort_shared_merge_overflow(sort->sharing.merge));
 }
 
+/* Have other processes written runs? */
+static bool
+spec_has_runs(const GsSortSpec *spec)
+{
+	return spec->input.run(spec->input.arg, 0) != NULL;
+}
+
 /* Combine the rows of all processes, or write those of this one to the target. */
 static void
 combine_rows(GsInputSort *sort)
 {
 	GsRowRuns  *runs = &sort->runs;
 
-	if (runs->set != NULL || sort->location == GS_ROWS_IN_RUNS)
+	if (sort->location == GS_ROWS_IN_RUNS ||
+		(runs->set != NULL && sort->location == GS_ROWS_IN_MEMORY))
 		show_phase(sort, GS_PHASE_MERGING);
 	if (sort->spec->target != NULL)
 	{
@@ -1058,7 +1151,12 @@ combine_rows(GsInputSort *sort)
 		sort->nrows = runs->shared.nrows;
 		return;
 	}
-	if (runs->set != NULL)
+	if (runs->set != NULL && sort->location == GS_ROWS_ON_GPU)
+	{
+		if (spec_has_runs(sort->spec))
+			elog(ERROR, "workers have written runs while rows stay on a GPU");
+	}
+	else if (runs->set != NULL)
 	{
 		sort->ndropped += gpusort_row_runs_import(runs, &sort->sorter);
 		if (runs->nimported > 0)
@@ -1138,6 +1236,7 @@ gpusort_input_sort_restart(GsInputSort *sort)
 	sort->no_batches = true;
 	gpusort_stats_count_fallback(sort->gpu_reason);
 	gpusort_row_sorter_end(&sort->sorter);
+	gpusort_row_sorter_end(&sort->drained);
 	gpusort_row_runs_end(&sort->runs);
 	gpusort_row_sharing_end(&sort->sharing);
 	sort->nbatches = 0;

@@ -99,6 +99,9 @@ typedef struct GsInputSort
 	GsSortState state;
 	GsRowLocation location;
 	GsRowSorter sorter;			/* the rows that are not in runs, if any */
+	GsRowSorter drained;		/* GPU sessions whose rows are in runs, while
+								 * other processes may still find that these
+								 * are full */
 	GsRowRuns	runs;
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */
@@ -134,6 +137,12 @@ extern bool gpusort_input_sort_copy_set(GsInputSort *sort,
 extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses,
 									   bool in_order, bool ahead,
 									   GsRunSetHandle *handle);
+
+/* See gpusort_sort_allow_overflow(), gpusort_sort_overflow() and gpusort_sort_leave(). */
+extern bool gpusort_input_sort_allow_overflow(GsInputSort *sort, int nprocesses,
+											  bool ahead, GsRunSetHandle *handle);
+extern bool gpusort_input_sort_overflow(GsInputSort *sort);
+extern void gpusort_input_sort_leave(GsInputSort *sort);
 
 /* See gpusort_sort_attach(), gpusort_sort_shared() and gpusort_sort_stop(). */
 extern bool gpusort_input_sort_attach(GsInputSort *sort);

@@ -93,7 +93,7 @@ write_rest(GsRowRuns *runs, GsGpuSpread *gpus, TupleTableSlot *slot)
 
 	while (gpusort_gpu_spread_take_rest(gpus, slot->tts_values,
 										slot->tts_isnull))
-		gpusort_run_builder_put(builder, slot->tts_values, slot->tts_isnull);
+		(void) gpusort_run_builder_put(builder, slot->tts_values, slot->tts_isnull);
 	gpusort_run_builder_end(builder);
 }
 
@@ -197,7 +197,8 @@ gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter, int nprocesses,
 void
 gpusort_row_runs_reserve_readers(const GsRowRuns *runs, GsRowSorter *sorter)
 {
-	(void) gpusort_memory_sort_reserve(sorter->cpu, runs->reader_bytes);
+	if (sorter->cpu != NULL)
+		(void) gpusort_memory_sort_reserve(sorter->cpu, runs->reader_bytes);
 }
 
 /* Add a run of another process to our runs, or to the rows in memory. */

@@ -66,6 +66,19 @@ gpusort_row_sharing_allow_merge(GsRowSharing *sharing, GsRunSetHandle set)
 								  sharing->spec, set);
 }
 
+void
+gpusort_row_sharing_only_merge(GsRowSharing *sharing)
+{
+	gpusort_shared_sort_refuse(sharing->sort);
+}
+
+void
+gpusort_row_sharing_leave(GsRowSharing *sharing)
+{
+	if (sharing->merger != NULL)
+		gpusort_merge_member_leave(sharing->merger);
+}
+
 bool
 gpusort_row_sharing_attach(GsRowSharing *sharing)
 {

@@ -53,6 +53,12 @@ gpusort_row_sharing_is_on(const GsRowSharing *sharing)
 extern void gpusort_row_sharing_allow_merge(GsRowSharing *sharing,
 											GsRunSetHandle set);
 
+/* In the leader, before the others start: rows will not be sorted together, only merged. */
+extern void gpusort_row_sharing_only_merge(GsRowSharing *sharing);
+
+/* In the leader, which has taken part: it has no rows. */
+extern void gpusort_row_sharing_leave(GsRowSharing *sharing);
+
 /* Before the first row: take part.  Returns false if all rows have been added. */
 extern bool gpusort_row_sharing_attach(GsRowSharing *sharing);
 

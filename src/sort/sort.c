@@ -274,6 +274,25 @@ gpusort_sort_stop(GsSort *sort)
 	gpusort_input_sort_stop(&sort->input);
 }
 
+bool
+gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
+							GsRunSetHandle *handle)
+{
+	return gpusort_input_sort_allow_overflow(&sort->input, nprocesses, ahead, handle);
+}
+
+bool
+gpusort_sort_overflow(GsSort *sort)
+{
+	return gpusort_input_sort_overflow(&sort->input);
+}
+
+void
+gpusort_sort_leave(GsSort *sort)
+{
+	gpusort_input_sort_leave(&sort->input);
+}
+
 int
 gpusort_sort_batch_processes(const GsSort *sort)
 {

@@ -96,6 +96,19 @@ extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order,
 extern struct GsSharedSort *gpusort_sort_shared(const GsSort *sort);
 
 /*
+ * After gpusort_sort_gpu_handle(), if no copies are wanted: allow the processes to write rows
+ * as runs when no GPU has room for more.  Makes a set of files for them, as
+ * gpusort_sort_run_set() does.  Then this process calls gpusort_sort_attach() before its first
+ * row.  If it finds that there is no room, it calls gpusort_sort_overflow(), which writes the
+ * GPUs' rows, and then gpusort_sort_put().  Otherwise it calls gpusort_sort_leave() after its
+ * last row, and the GPUs' rows are written when the sort is performed.
+ */
+extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
+										GsRunSetHandle *handle);
+extern bool gpusort_sort_overflow(GsSort *sort);
+extern void gpusort_sort_leave(GsSort *sort);
+
+/*
  * With a run set: how many processes may sort batches of rows on a GPU when these do not fit
  * in memory, or 0 if only this one may.  Other processes pass it in spec->batch_processes.
  */

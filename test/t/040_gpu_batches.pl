@@ -1,5 +1,5 @@
 # Sorts of more rows than fit in the memory of GPUs and in that of processes, which the GPU, played
-# by the emulator, sorts in batches.
+# by the emulator, sorts in batches; whether this is known before they begin or not.
 
 use strict;
 use warnings;
@@ -27,6 +27,10 @@ $node->safe_psql(
 	ALTER TABLE big SET (parallel_workers = 3);
 	ALTER TABLE halves SET (parallel_workers = 3);
 	ANALYZE;
+	-- The planner takes each condition to be true of a third of the rows.
+	CREATE VIEW more AS SELECT * FROM plain WHERE id + 0 > 0 AND id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0 AND id + 4 > 0;
+	CREATE VIEW more_big AS SELECT * FROM big WHERE id + 0 > 0 AND id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0;
+	CREATE VIEW more_halves AS SELECT * FROM halves WHERE id + 0 > 0 AND id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0;
 });
 add_stops($node, 140000);
 
@@ -63,7 +67,7 @@ my %batches;
 foreach my $workers (0, 1, 3)
 {
 	$session->run("SET max_parallel_workers_per_gather = $workers");
-	foreach my $memory ('600kB', '1200kB', '2400kB')
+	foreach my $memory ('600kB', '2400kB')
 	{
 		$session->run("SET pg_gpusort.device_memory = '$memory'");
 		foreach my $name (sort keys %queries)
@@ -139,7 +143,7 @@ foreach my $end (grep { $_ ne 'timeout' } @ENDS)
 
 # ---- Faults ----
 
-foreach my $fault ('open:error', 'put:error:2', 'put:lost:1', 'put:memory:2', 'sort:error', 'sort:memory', 'sort:crash', 'get:error', 'get:lost', 'get:error:2')
+foreach my $fault ('open:error', 'put:error:2', 'put:lost:1', 'sort:memory', 'sort:crash', 'get:error:2')
 {
 	foreach my $workers (0, 3)
 	{
@@ -174,6 +178,123 @@ foreach my $loss ('auto', 'error')
 	$failing->quit;
 	holds_nothing($node, "rows that come once, $loss");
 	leaves_nothing($node, "rows that come once, $loss");
+}
+
+# ---- More rows than expected ----
+
+# All processes put rows into one session, until no GPU has room.
+my %more = (
+	'fixed rows' => 'SELECT k, id FROM more_big ORDER BY k, id',
+	'variable rows' => 'SELECT * FROM more_big ORDER BY k, id',
+	'nulls first' => 'SELECT * FROM more_halves ORDER BY k NULLS FIRST, id',
+	'null keys alone' => 'SELECT * FROM more_halves ORDER BY NULLIF(k, k), id',
+	'text' => 'SELECT * FROM more_halves ORDER BY t COLLATE "C", id',
+	'whole rows' => 'SELECT h.*, h.* FROM more_halves h ORDER BY n, id',
+	'few rows' => 'SELECT * FROM more_big ORDER BY k, id LIMIT 20000',
+	'plain' => 'SELECT * FROM more ORDER BY k DESC');
+my $more = $more{'plain'};
+my %leaders = ('on' => qr/Sort Method: external merge, shared/, 'off' => qr/Sort Method: external merge  Disk/);
+
+$session = Session($node, $parallel);
+foreach my $leader (sort keys %leaders)
+{
+	$session->run("SET parallel_leader_participation = $leader");
+	foreach my $workers ($leader eq 'on' ? (1, 3) : (3))
+	{
+		$session->run("SET max_parallel_workers_per_gather = $workers");
+		foreach my $memory ('900kB', '2400kB')
+		{
+			$session->run("SET pg_gpusort.device_memory = '$memory'");
+			foreach my $name (sort keys %more)
+			{
+				my $query = digest($more{$name});
+
+				is($session->run("$ours; $query"), $session->run("$stock; $query"), "more rows, $workers workers, leader $leader, $memory, $name: rows");
+			}
+		}
+	}
+	$session->run('SELECT pg_stat_gpusort_reset()');
+	# The leader's rows may all fit, if it begins late; then it merges alone.
+	like($session->run("$small; $ours; $explain $more"), $leader eq 'off' ? $leaders{'off'} : qr/Sort Method: external merge/, "more rows, leader $leader: EXPLAIN");
+	like($session->run("$ours; $explain $more"), qr/GPU Batches: \d+\n\s+Sort Fallback: not enough device memory\n\s+->  Gather.*Rows Sent: 150000\n.*Seq Scan on plain \(actual rows=\S+ loops=[34]\)/s,
+		"more rows, leader $leader: the input is read once");
+	is($session->run($reasons), 'not enough device memory 2', "more rows, leader $leader: counted");
+	is($session->run('SELECT sum(parallel_sorts) FROM pg_stat_gpusort'), '2', "more rows, leader $leader: parallel sorts");
+}
+holds_nothing($node, 'more rows');
+leaves_nothing($node, 'more rows');
+
+# Rows are read again and backward; a temp_file_limit; a query that ends early.
+$session->run('RESET parallel_leader_participation');
+{
+	my $cursor = "BEGIN; DECLARE c SCROLL CURSOR FOR $more; MOVE 140000 FROM c; FETCH BACKWARD 3 FROM c; MOVE BACKWARD 100000 FROM c;
+		FETCH 3 FROM c; FETCH LAST FROM c; COMMIT";
+	my $lateral = "SELECT g, s.* FROM generate_series(1, 3) g, LATERAL (SELECT count(*), sum(id * n) FROM
+		(SELECT id, row_number() OVER (ORDER BY k) AS n FROM more) w WHERE n % 2 = g % 2) s";
+	my $early = "BEGIN; DECLARE c CURSOR FOR $more; FETCH 5 FROM c; CLOSE c; COMMIT";
+
+	is($session->run("$ours; $_"), $session->run("$stock; $_"), "more rows: $_") foreach $cursor, $lateral, $early;
+	is($session->run("SET temp_file_limit = 0; SET pg_gpusort.work_mem = '64MB'; $ours; " . digest($more)), $expected_plain, 'more rows, no files allowed');
+	$session->run('RESET temp_file_limit; RESET pg_gpusort.work_mem');
+}
+holds_nothing($node, 'more rows are read again');
+leaves_nothing($node, 'more rows are read again');
+
+# A process is late: it comes to the session when the others have gone on to runs, and it has rows in chunks.
+foreach my $leader ('on', 'off')
+{
+	foreach my $stop (140000, 149990)
+	{
+		my $late = "SELECT * FROM more WHERE stopping(CASE WHEN id = $stop THEN 140000 ELSE id + 140000 END) > 0 ORDER BY k DESC";
+		my $stops = hold_stops($node);
+
+		$session->run("SET parallel_leader_participation = $leader");
+		$session->begin("$ours; " . digest($late));
+		wait_for_stop($node, $session, 1);
+		$stops->quit;
+		is($session->finish, $expected_plain, "a process is late at $stop, leader $leader: rows");
+	}
+}
+$session->quit;
+holds_nothing($node, 'a process is late');
+
+foreach my $end (grep { $_ ne 'timeout' } @ENDS)
+{
+	my $ending = Session($node, $parallel, $small, $ours, 'SET parallel_leader_participation = off');
+	my $stops = hold_stops($node);
+
+	$ending->begin(digest('SELECT * FROM more WHERE stopping(id) > 0 ORDER BY k DESC'));
+	wait_for_stop($node, $ending, 1);
+	end_session($node, $ending, $end);
+	like($ending->finish, error_of_end($end), "more rows, $end: error");
+	$_->quit foreach $ending, $stops;
+	wait_for_end($node);
+	wait_for_service($node);
+	holds_nothing($node, "more rows, $end");
+	leaves_nothing($node, "more rows, $end");
+}
+
+# In the first session, in the second one, and in a batch.
+foreach my $fault ('open:memory:1:2', 'put:error:2', 'put:lost:3', 'put:memory:2', 'sort:error', 'sort:crash', 'get:lost', 'get:error:2')
+{
+	foreach my $leader ('on', 'off')
+	{
+		foreach my $loss ($leader eq 'on' ? ('auto', 'copy') : ('auto'))
+		{
+			my $name = "more rows, $fault, leader $leader, on_gpu_loss = $loss";
+			my $failing;
+
+			$node->restart if $fault =~ /lost|crash/;
+			wait_for_service($node);
+			$failing = Session($node, $parallel, $small, $ours, "SET parallel_leader_participation = $leader",
+				"SET pg_gpusort.on_gpu_loss = $loss", "SET pg_gpusort.debug_fault = '$fault'");
+			is($failing->run(digest($more)), $expected_plain, "$name: rows");
+			$failing->quit;
+			wait_for_service($node);
+			holds_nothing($node, $name);
+			leaves_nothing($node, $name);
+		}
+	}
 }
 
 $node->stop;

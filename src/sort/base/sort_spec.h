@@ -56,7 +56,16 @@ typedef struct GsInput
 	 */
 	const struct GsSharedRun *(*run) (void *arg, int number);
 
-	/* The same if they copy the rows that they add to the GPU session. */
+	/*
+	 * Are devices free for batches of rows?  They are not while they have
+	 * rows of all processes.  NULL if they are.
+	 */
+	bool		(*has_devices) (void *arg);
+
+	/*
+	 * The same as run() if they copy the rows that they add to the GPU
+	 * session.
+	 */
 	const struct GsSharedCopy *(*copy) (void *arg, int number);
 	void	   *arg;
 	GsInputRepeat repeat;
@@ -83,6 +92,8 @@ typedef struct GsSortSpec
 								 * 0 */
 	struct GsSharedSort *shared;	/* in a worker: the leader's, or NULL */
 	int			process;		/* number of the worker in it */
+	bool		entered;		/* has the worker entered the merge of all
+								 * runs already?  see shared_merge.h */
 	bool		nested;			/* part of another sort: not counted, no GPU
 								 * but for batches */
 	int			batch_processes;	/* if nested: so many processes may sort

@@ -150,7 +150,7 @@ gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 			MemoryContextSwitchTo(caller);
 		}
 	}
-	gpusort_run_builder_put(sort->builder, values, isnull);
+	(void) gpusort_run_builder_put(sort->builder, values, isnull);
 }
 
 void

@@ -169,16 +169,30 @@ gpusort_shared_merge_find(void *memory)
 	return merge->allowed ? merge : NULL;
 }
 
+bool
+gpusort_shared_merge_enter(GsSharedMerge *merge)
+{
+	if (BarrierAttach(&merge->barrier) == PHASE_WRITE)
+		return true;
+	BarrierDetach(&merge->barrier);
+	return false;
+}
+
+void
+gpusort_shared_merge_leave(GsSharedMerge *merge, bool lost)
+{
+	if (lost)
+		pg_atomic_write_u32(&merge->refused, 1);
+	BarrierDetach(&merge->barrier);
+}
+
 GsMergeMember *
 gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec)
 {
 	GsMergeMember *member;
 
-	if (BarrierAttach(&merge->barrier) != PHASE_WRITE)
-	{
-		BarrierDetach(&merge->barrier);
+	if (!spec->entered && !gpusort_shared_merge_enter(merge))
 		return NULL;
-	}
 	Assert(spec->process < merge->nshares);
 	member = palloc0(sizeof(GsMergeMember));
 	member->merge = merge;
@@ -197,7 +211,7 @@ void
 gpusort_merge_member_leave(GsMergeMember *member)
 {
 	if (member->attached)
-		BarrierDetach(&member->merge->barrier);
+		gpusort_shared_merge_leave(member->merge, false);
 	member->attached = false;
 }
 
@@ -205,8 +219,8 @@ void
 gpusort_merge_member_give_up(GsMergeMember *member)
 {
 	if (member->attached)
-		pg_atomic_write_u32(&member->merge->refused, 1);
-	gpusort_merge_member_leave(member);
+		gpusort_shared_merge_leave(member->merge, true);
+	member->attached = false;
 }
 
 bool

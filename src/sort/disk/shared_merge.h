@@ -46,10 +46,18 @@ extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *bu
 extern GsSharedMerge *gpusort_shared_merge_find(void *memory);
 
 /*
+ * In a process that may have runs later: keep the others from merging until it becomes a
+ * member, or leaves.  'lost' if they must not merge at all, since rows are missing.  Returns
+ * false if the others have written their runs already.
+ */
+extern bool gpusort_shared_merge_enter(GsSharedMerge *merge);
+extern void gpusort_shared_merge_leave(GsSharedMerge *merge, bool lost);
+
+/*
  * In any process, before it adds its first row: become a member, in the current memory
  * context.  spec->process is 0 for the leader, and different for all others.  Returns NULL
  * if the others have written their runs already; then all rows of the input have been
- * added.
+ * added.  That cannot be if the process has entered, see spec->entered.
  */
 extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge,
 												  const GsSortSpec *spec);

@@ -96,6 +96,8 @@ struct GsGpuSession
 	bool		shared;			/* do other processes add rows, too? */
 	MemoryContext context;
 	GsGpuSession *previous;		/* that this one continues, if we have used it */
+	bool		settled;		/* has the device process taken or refused all
+								 * chunks? */
 	bool		has_ties;		/* do sorted chunks tell which rows are ties? */
 	GsFallback	failure;
 
@@ -910,10 +912,12 @@ gpusort_gpu_session_has_rest(const GsGpuSession *session)
 static GsPoolChunk *
 next_rest_chunk(GsGpuSession *session)
 {
-	GsFill	   *fill;
-	GsPoolChunk *chunk = find_rest_chunk(session, &fill);
+	GsPoolChunk *chunk = gpusort_client_take_refused(session->client);
 
-	return fill != NULL ? take_fill(session, fill) : chunk;
+	for (int p = 0; p < GS_PARTS && chunk == NULL; p++)
+		if (session->fills[p].chunk != NULL)
+			chunk = take_fill(session, &session->fills[p]);
+	return chunk;
 }
 
 /* Copy the rows of a chunk into an empty one, and free it. */
@@ -943,12 +947,19 @@ move_refused(GsGpuSession *from, GsGpuSession *to)
 	while (gpusort_client_first_refused(from->client) != NULL)
 	{
 		GsPoolChunk *chunk = gpusort_client_new_chunk(to->client, true);
+		GsPoolChunk *refused;
 		uint64		position;
 
 		CHECK_FOR_INTERRUPTS();
 		if (chunk == NULL)
 			return fail(to);
-		move_chunk(to, gpusort_client_first_refused(from->client), chunk);
+		refused = gpusort_client_take_refused(from->client);
+		if (refused == NULL)
+		{
+			gpusort_chunk_free(chunk);
+			break;
+		}
+		move_chunk(to, refused, chunk);
 		if (!gpusort_client_put(to->client, chunk, &position))
 			return fail(to);
 	}
@@ -1099,6 +1110,37 @@ gpusort_gpu_session_put_shared(GsGpuSession **session, const Datum *values,
 		if (!go_on(session))
 			return false;
 	return true;
+}
+
+bool
+gpusort_gpu_session_has_no_room(const GsGpuSession *session)
+{
+	return (session->failure == GS_FALLBACK_NONE ||
+			session->failure == GS_FALLBACK_DEVICE_MEMORY) &&
+		gpusort_client_has_no_room(session->client);
+}
+
+bool
+gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull)
+{
+	for (GsGpuSession *from = session; from != NULL; from = from->previous)
+	{
+		if (!from->settled && !gpusort_client_settle(from->client))
+		{
+			session->failure = GS_FALLBACK_SERVICE_LOST;
+			return false;
+		}
+		from->settled = true;
+		if (gpusort_gpu_session_take_rest(from, values, isnull))
+			return true;
+	}
+	return false;
+}
+
+bool
+gpusort_gpu_session_release(GsGpuSession *session)
+{
+	return gpusort_client_release(session->client) || fail(session);
 }
 
 /* Has this process rows in chunks that it has not put? */

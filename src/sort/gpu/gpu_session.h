@@ -94,6 +94,21 @@ extern bool gpusort_gpu_session_put_shared(GsGpuSession **session, const Datum *
 extern bool gpusort_gpu_session_flush_shared(GsGpuSession **session);
 
 /*
+ * Is a session full, and no device has room for one that continues it?  If so, in each
+ * process that has put rows: take_left() takes the rows that it has not put, and those that
+ * the device has refused, one by one, until it returns false, also if the session is lost.
+ * The processes can do that at the same time.
+ */
+extern bool gpusort_gpu_session_has_no_room(const GsGpuSession *session);
+extern bool gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull);
+
+/*
+ * In the process that has opened it, after reading all sorted rows: free the device memory.
+ * Others can still find out that there is no room.  Returns false if the session is lost.
+ */
+extern bool gpusort_gpu_session_release(GsGpuSession *session);
+
+/*
  * In the process that has opened the first session, when all others have put their rows:
  * returns the session that continues this one, or NULL.
  */

@@ -339,6 +339,21 @@ gpusort_gpu_spread_take_rest(GsGpuSpread *spread, Datum *values, bool *isnull)
 	return false;
 }
 
+bool
+gpusort_gpu_spread_has_no_room(const GsGpuSpread *spread)
+{
+	return gpusort_gpu_session_has_no_room(spread->sessions[0]);
+}
+
+bool
+gpusort_gpu_spread_release(GsGpuSpread *spread)
+{
+	for (int s = 0; s < spread->count; s++)
+		if (!gpusort_gpu_session_release(spread->sessions[s]))
+			return lose(spread, spread->sessions[s]);
+	return true;
+}
+
 int
 gpusort_gpu_spread_report(const GsGpuSpread *spread, GsGpuReport *report)
 {

@@ -94,6 +94,14 @@ extern bool gpusort_gpu_spread_take_rest(GsGpuSpread *spread, Datum *values,
 /* The devices of all sessions: a bit for each, as gpusort_gpu_session_device() returns it. */
 extern uint32 gpusort_gpu_spread_devices(const GsGpuSpread *spread);
 
+/*
+ * With other producers: have they found that no device has room for more rows?  If so, and
+ * the rows that are there have been read after sorting, free their device memory while
+ * others find that out.  Returns false if sessions are lost.
+ */
+extern bool gpusort_gpu_spread_has_no_room(const GsGpuSpread *spread);
+extern bool gpusort_gpu_spread_release(GsGpuSpread *spread);
+
 /* Report on all sessions together.  Returns how many there are. */
 extern int	gpusort_gpu_spread_report(const GsGpuSpread *spread, GsGpuReport *report);
 

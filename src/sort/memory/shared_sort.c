@@ -269,6 +269,12 @@ refuse(GsSharedSort *shared, GsRefusal reason)
 	(void) pg_atomic_compare_exchange_u32(&shared->refusal, &expected, reason);
 }
 
+void
+gpusort_shared_sort_refuse(GsSharedSort *shared)
+{
+	refuse(shared, GS_REFUSED_ADDING);
+}
+
 bool
 gpusort_shared_sort_refused_early(const GsSharedSort *shared)
 {

@@ -67,6 +67,9 @@ extern bool gpusort_shared_member_attach(GsSharedMember *member);
 /* Create an empty memory sort for the rows, in the current memory context. */
 extern GsMemorySort *gpusort_shared_member_begin_rows(GsSharedMember *member);
 
+/* In the leader, before the others start: the processes will not sort together. */
+extern void gpusort_shared_sort_refuse(GsSharedSort *shared);
+
 /*
  * The rows of this process do not fit in memory, so the processes cannot sort together.
  */
