@@ -1181,6 +1181,9 @@ gpusort_input_sort_finish(GsInputSort *sort)
 		read_shared_rows(sort);
 	else
 		combine_rows(sort);
+	/* Nobody has written runs, so the memory for merging them is not needed. */
+	if (sort->location == GS_ROWS_ON_GPU)
+		gpusort_row_sharing_end(&sort->sharing);
 	/* With stock_ties, rows are returned from memory. */
 	if (sort->location != GS_ROWS_ON_GPU || sort->sorter.stock_ties)
 		gpusort_kept_copy_end(&sort->copy);
