@@ -97,6 +97,26 @@ write_rest(GsRowRuns *runs, GsGpuSpread *gpus, TupleTableSlot *slot)
 	gpusort_run_builder_end(builder);
 }
 
+/* Put a row of GPU sessions into the current run.  Returns false if it is lost. */
+static bool
+put_gpu_row(GsRowRuns *runs, GsGpuSpread *gpus, int64 position, TupleTableSlot *slot)
+{
+	char	   *row;
+
+	/* Mostly we need not unpack it. */
+	if (gpusort_gpu_spread_has_packed(gpus))
+	{
+		row = gpusort_gpu_spread_get_packed(gpus, position);
+		if (row != NULL)
+			gpusort_external_put_packed(runs->external, row);
+		return row != NULL;
+	}
+	if (!gpusort_gpu_spread_get(gpus, position, slot->tts_values, slot->tts_isnull))
+		return false;
+	gpusort_external_put(runs->external, slot->tts_values, slot->tts_isnull);
+	return true;
+}
+
 /* Write the rows of sorted GPU sessions, as one run.  Returns false if they are lost. */
 static bool
 write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
@@ -113,14 +133,8 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 	 */
 	write_rest(runs, sorter->spread, slot);
 	gpusort_external_begin_run(runs->external);
-	while (index < nrows &&
-		   gpusort_row_sorter_get_gpu(sorter, index, slot->tts_values,
-									  slot->tts_isnull))
-	{
-		gpusort_external_put(runs->external, slot->tts_values,
-							 slot->tts_isnull);
+	while (index < nrows && put_gpu_row(runs, sorter->spread, index, slot))
 		index++;
-	}
 	gpusort_external_end_run(runs->external, first_run);
 	if (index < nrows)
 		gpusort_external_drop_runs(runs->external, first_run);

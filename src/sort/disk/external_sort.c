@@ -106,6 +106,12 @@ gpusort_external_put(GsExternalSort *sort, const Datum *values,
 	gpusort_run_file_put(sort->file, values, isnull);
 }
 
+void
+gpusort_external_put_packed(GsExternalSort *sort, char *row)
+{
+	gpusort_run_file_put_packed(sort->file, row);
+}
+
 char *
 gpusort_external_reserve(GsExternalSort *sort, Size bytes)
 {

@@ -31,6 +31,7 @@ extern GsExternalSort *gpusort_external_begin(const GsSortSpec *spec, Size limit
  * the run, pass gpusort_external_runs().  Checks for interrupts.
  */
 extern void gpusort_external_begin_run(GsExternalSort *sort);
+extern void gpusort_external_put_packed(GsExternalSort *sort, char *row);
 extern void gpusort_external_put(GsExternalSort *sort, const Datum *values,
 								 const bool *isnull);
 extern char *gpusort_external_reserve(GsExternalSort *sort, Size bytes);

@@ -333,17 +333,26 @@ gpusort_run_file_put_dense(GsRunFile *file, const char *row, Size bytes)
 }
 
 void
+gpusort_run_file_put_packed(GsRunFile *file, char *row)
+{
+	const GsRowFormat *format = file->format;
+	const uint8 *bitmap = gpusort_row_format_bitmap(format, row);
+	Size		bytes = gpusort_dense_row_size(format, row, bitmap,
+											   format->packed_bytes);
+
+	gpusort_dense_row_write(format, row, bitmap, format->packed_bytes,
+							gpusort_run_file_reserve(file, bytes));
+}
+
+void
 gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 {
 	const GsRowFormat *format = file->format;
 	Size		bytes = gpusort_row_format_packed_size(format, values, isnull);
 	char	   *row = gpusort_row_buffer_reserve(&file->packed, bytes);
-	const uint8 *bitmap = gpusort_row_format_bitmap(format, row);
 
 	(void) gpusort_row_format_pack(format, values, isnull, row, bytes);
-	bytes = gpusort_dense_row_size(format, row, bitmap, format->packed_bytes);
-	gpusort_dense_row_write(format, row, bitmap, format->packed_bytes,
-							gpusort_run_file_reserve(file, bytes));
+	gpusort_run_file_put_packed(file, row);
 }
 
 GsSortedRun *

@@ -101,6 +101,7 @@ extern void gpusort_run_file_close(GsRunFile *file);
  * interrupts.
  */
 extern void gpusort_run_file_begin(GsRunFile *file);
+extern void gpusort_run_file_put_packed(GsRunFile *file, char *row);
 extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 								 const bool *isnull);
 extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,

@@ -766,18 +766,26 @@ find_in_window(GsGpuSession *session, int64 position, uint64 *within)
 	return true;
 }
 
+/* Returns a row of the window. */
+static inline char *
+packed_row(const GsGpuSession *session, uint64 within)
+{
+	const GsWindow *window = &session->window;
+
+	return window->data + (session->format->variable ? window->offsets[within] :
+						   within * session->format->packed_bytes);
+}
+
 static inline void
 unpack_row(const GsGpuSession *session, uint64 within, Datum *values, bool *isnull)
 {
-	const GsWindow *window = &session->window;
 	const GsRowFormat *format = session->format;
+	char	   *row = packed_row(session, within);
 
 	if (format->variable)
-		gpusort_row_format_unpack(format, window->data + window->offsets[within], values,
-								  isnull);
+		gpusort_row_format_unpack(format, row, values, isnull);
 	else
-		gpusort_row_format_unpack_fast(format, window->data + within * format->packed_bytes,
-									   values, isnull);
+		gpusort_row_format_unpack_fast(format, row, values, isnull);
 }
 
 static inline bool
@@ -798,6 +806,14 @@ gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 		return false;
 	unpack_row(session, within, values, isnull);
 	return true;
+}
+
+char *
+gpusort_gpu_session_get_packed(GsGpuSession *session, int64 position)
+{
+	uint64		within;
+
+	return find_in_window(session, position, &within) ? packed_row(session, within) : NULL;
 }
 
 int

@@ -304,6 +304,18 @@ gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position, Datum *values, bool 
 }
 
 bool
+gpusort_gpu_spread_has_packed(const GsGpuSpread *spread)
+{
+	return spread->merge == NULL && spread->ties[0] == NULL;
+}
+
+char *
+gpusort_gpu_spread_get_packed(GsGpuSpread *spread, int64 position)
+{
+	return gpusort_gpu_session_get_packed(spread->sessions[0], position);
+}
+
+bool
 gpusort_gpu_spread_in_place(GsGpuSpread *spread, int64 position, GsRowsInPlace *rows)
 {
 	if (spread->merge != NULL)

@@ -79,6 +79,13 @@ extern bool gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position,
 								   Datum *values, bool *isnull);
 
 /*
+ * Can rows be read as they are packed?  They can if they are on one device, and keys are
+ * exact.  get_packed() returns such a row, or NULL if rows are lost.
+ */
+extern bool gpusort_gpu_spread_has_packed(const GsGpuSpread *spread);
+extern char *gpusort_gpu_spread_get_packed(GsGpuSpread *spread, int64 position);
+
+/*
  * See gpusort_gpu_session_in_place() and gpusort_gpu_session_lend().  There are no rows in
  * place if they are on several devices.
  */
