@@ -27,7 +27,6 @@
 #include "exec/agg_rows.h"
 #include "exec/sorted_values.h"
 #include "key/key_encoding.h"
-#include "sort/requirement.h"
 #include "sort/sort.h"
 #include "work.h"
 
@@ -324,6 +323,10 @@ begin_sort(GsAggRows *rows)
 	MemoryContextSwitchTo(caller);
 }
 
+/*
+ * Count a sort.  pg_gpusort.debug_require says nothing of it, since it is not a sort of the
+ * plan.
+ */
 static void
 count_sort(GsAggRowOrder *order, GsSort *sort)
 {
@@ -337,7 +340,6 @@ count_sort(GsAggRowOrder *order, GsSort *sort)
 	counts.sort_us = (uint64) (report.sort_ms * 1000);
 	gpusort_stats_count_sort(report.kind, &counts);
 	order->counted = true;
-	gpusort_requirement_check(&report);
 }
 
 static void
@@ -583,6 +585,7 @@ gpusort_agg_rows_add(GsAggRows *rows, FunctionCallInfo fcinfo)
 {
 	const NullableDatum *row = &fcinfo->args[1];
 
+	CHECK_FOR_INTERRUPTS();
 	if (rows->sort != NULL)
 		put_into_sort(rows, row);
 	else if (!gpusort_debug_stock_ties && is_one_of_few(rows))

@@ -74,6 +74,16 @@ sub gin_of
 	  . "SELECT count(*) FROM data WHERE string_to_array(url, '/') @> '{default}'; ROLLBACK";
 }
 
+# Aggregates that sort the rows of each group.
+sub aggregates_of
+{
+	my ($groups) = @_;
+
+	return 'SELECT count(*), sum(hashtextextended(s::text, 0)) FROM (SELECT few, count(DISTINCT k), '
+	  . 'array_agg(id ORDER BY url, id), percentile_disc(0.3) WITHIN GROUP (ORDER BY n), count(DISTINCT id), '
+	  . "dense_rank(0) WITHIN GROUP (ORDER BY k), array_agg(few ORDER BY few) FROM data GROUP BY $groups) s";
+}
+
 # Both ends of a cursor, in both directions.
 sub cursor_of
 {
@@ -127,6 +137,8 @@ my %kinds = (
 	'pairs' => [ $in_memory, $arrays->('gpu_sort_pairs(k, url)') ],
 	'aggregates' => [ $in_memory, 'SELECT md5(gpu_sort_agg(k)::text), md5(gpu_argsort_agg(n)::text) FROM data' ],
 	'aggregate of long strings' => [ $in_memory, 'SELECT md5(gpu_sort_agg(t)::text), md5(gpu_sort_agg(e)::text) FROM long' ],
+	'groups of aggregates' => [ $in_memory, aggregates_of('ROLLUP (few)') ],
+	'groups of aggregates on disk' => [ "$on_cpu; SET work_mem = '256kB'; SET pg_gpusort.work_mem = '256kB'", aggregates_of('ROLLUP (few)') ],
 	'slices' => [ $in_memory, $arrays->('gpu_sort(slices)') ],
 	'long slices' => [ $in_memory, $arrays->('gpu_sort(wide)') ],
 	'GPU: words' => [ $on_gpu, order_of('data', 'k, id') ],
