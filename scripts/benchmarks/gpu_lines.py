@@ -11,6 +11,7 @@ import re
 
 import gpu_index_lines
 import gpu_query_lines
+from host_memory import PeakMemory
 from measuring import SETTINGS, SETTINGS_OF, discarded, workers_of
 from results import median, ratio, spread
 from servers import Failure, Session, cores
@@ -147,7 +148,7 @@ class GpuLines:
         planned = re.findall(r'Workers Planned: (\d+)', plan)
         return f'{plan.splitlines()[0].strip()}, workers planned: {planned[-1] if planned else 0}'
 
-    def explain(self, way, table):
+    def explain(self, way, table, line):
         """Notes the method, and prints the times of the phases.  This is also the run for
         warming up."""
         plan = json.loads(self.run_way(way, lambda session: session.ask(
@@ -156,8 +157,8 @@ class GpuLines:
                           for name, value in in_plan(plan, METHOD)})
         self.methods[way] = '; '.join(filter(None, [self.shape(way, table), *methods]))
         for phase, milliseconds in in_plan(plan, PHASE):
-            print(f'{table:<7} {way:<9}     {phase:<28} {milliseconds:>12} ms', flush=True)
-            self.write(table, way, [milliseconds], phase=phase)
+            print(f'{line:<7} {way:<9}     {phase:<28} {milliseconds:>12} ms', flush=True)
+            self.write(line, way, [milliseconds], phase=phase)
 
     def chosen(self, ways):
         """Returns those of the ways that the option --ways names."""
@@ -201,21 +202,22 @@ class GpuLines:
             self.times_as_fast(way, scan), len(times), self.methods.get(way, '')), flush=True)
         self.write(line, way, times, **{'method': self.methods.get(way, ''), **others})
 
-    def measure(self, table, *ways):
+    def measure(self, table, *ways, line=None):
         """Compares with the way stock, or else with stock_8."""
+        line = line or table
         self.load(table)
         self.methods = {}
         ways = self.chosen(ways)
         for way in ways:
             if way.startswith(('cpu', 'gpu')):
-                self.explain(way, table)
+                self.explain(way, table, line)
             else:
                 self.methods[way] = self.shape(way, table)
         scan = f'SELECT * FROM {table}'
         self.time_in_turn(ways, lambda way: self.run_way(way, lambda session: session.time(
             discarded(scan if way == 'scan' else sorted_rows(table)))))
         for way in ways:
-            self.print_way(table, way, 'stock' if 'stock' in ways else 'stock_8')
+            self.print_way(line, way, 'stock' if 'stock' in ways else 'stock_8')
 
     # ---- Lines ----
 
@@ -260,6 +262,33 @@ class GpuLines:
                 session.close()
             for way in 'first', 'second':
                 self.print_way('first', way, 'second', '-')
+
+    def numbers_of_rows(self):
+        """A million, ten millions and so on up to the rows of -r, and these."""
+        numbers = []
+        rows = 1000000
+        while rows < self.bench.rows:
+            numbers.append(rows)
+            rows *= 10
+        return [*numbers, self.bench.rows]
+
+    def line_rows(self):
+        """The table narrow, with more and more rows, and the memory of the host for its sorts."""
+        for self.rows in self.numbers_of_rows():
+            table = f'narrow_{self.rows}'
+            self.load(table, TABLES['narrow'](self.bench))
+            self.measure(table, 'stock_8', 'cpu_8', 'gpu', 'gpu_8', line='rows_narrow')
+            for way in self.chosen(['stock_8', 'cpu_8', 'gpu', 'gpu_8']):
+                self.measure_memory(table, way)
+            self.server.sql(f'DROP TABLE {table}')
+        self.rows = self.bench.rows
+
+    def measure_memory(self, table, way):
+        memory = PeakMemory(self.server)
+        memory.start()
+        self.run_way(way, lambda session: session.ask(discarded(sorted_rows(table))))
+        megabytes = memory.stop() / 1e6
+        print(f'rows_narrow {way}: {self.rows} rows, at most {megabytes:.0f} MB of the host', flush=True)
 
     def line_array(self):
         """Times per array.  The way copy only reads the array."""
@@ -317,7 +346,7 @@ class GpuLines:
         print(f'{"check":<7} {way:<9} {self.rows:>10} {table}: {result}', flush=True)
 
 
-NAMES = ('narrow', 'wide', 'text', 'ordinary', 'names', 'names_c', 'first', 'array', 'check')
+NAMES = ('narrow', 'wide', 'text', 'ordinary', 'names', 'names_c', 'first', 'rows', 'array', 'check')
 LINES = {
     **{name: lambda lines, name: getattr(lines, f'line_{name}')() for name in NAMES},
     **gpu_query_lines.LINES,
