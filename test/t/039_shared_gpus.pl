@@ -103,6 +103,13 @@ like($session->run("$on_gpu; $explain $plain"),
 	qr/Sort Method: gpu onesweep  Device Memory: \d+kB\n\s+GPUs Used: 3\n\s+->  Gather.*GpuSortSink\).*Rows Sent: 90000\n/s, 'EXPLAIN');
 is($session->run('SELECT backend, sorts, rows, parallel_sorts FROM pg_stat_gpusort WHERE sorts > 0'), 'gpu|1|90000|1', 'counted');
 is($session->run($reasons), '', 'no reason is counted');
+# Only one GPU is worth it, unless one asks for more.
+$session->run("SET pg_gpusort.debug_require = node; SET pg_gpusort.backend = auto; SET pg_gpusort.gpu_min_rows = 0");
+like($session->run("$explain $plain"), qr/Sort Method: cpu radix.*\n.*GPU Not Used: not enough device memory/, 'backend auto');
+is($session->run(digest($plain)), $expected_plain, 'backend auto: rows');
+$session->run("SET pg_gpusort.device_memory = 0");
+like($session->run("$explain $plain"), qr/Sort Method: gpu onesweep/, 'backend auto, one GPU is enough');
+$session->run("RESET ALL; $parallel; $three");
 holds_nothing($node, 'what is shown');
 
 # ---- A process is late ----

@@ -205,11 +205,24 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	return create_session(spec, options, spec->expected_rows, reason);
 }
 
+/*
+ * Should the sort begin on the CPU rather than on several devices?  The leader would merge
+ * their rows alone, which takes longer than a sort on the CPU by all processes.
+ */
+static bool
+gains_from_one_device_only(const GsSortSpec *spec)
+{
+	return gpusort_backend == GS_BACKEND_AUTO && spec->processes > 0;
+}
+
 GsGpuSession *
 gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used, double rows,
 							   GsFallback *reason)
 {
-	GsClientOptions options = {.spread = true,.used_devices = used};
+	GsClientOptions options = {
+		.spread = used != 0 || !gains_from_one_device_only(spec),
+		.used_devices = used
+	};
 
 	return create_session(spec, options, rows, reason);
 }

@@ -38,8 +38,8 @@ extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 /*
  * Open a session as one of several of a sort, whose rows are spread over devices.  'used'
  * has a bit for each device that has rows of the sort already, and is not to be chosen
- * again.  'rows' is how many rows are still expected, more of which than fit into the
- * memory of one device.
+ * again.  'rows' is how many rows are still expected.  There may be more than fit into the
+ * memory of one device, but for the first session of processes with backend = auto.
  */
 extern GsGpuSession *gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used,
 													double rows, GsFallback *reason);
