@@ -608,6 +608,13 @@ gpusort_client_has_refused(const GsClient *client)
 	return client->slot->refused > 0;
 }
 
+static bool
+is_refused(const GsClient *client, GsPoolChunk *chunk)
+{
+	return pg_atomic_read_u32(&chunk->owner) == client->number + 1 &&
+		pg_atomic_read_u32(&chunk->state) == GS_CHUNK_REFUSED;
+}
+
 GsPoolChunk *
 gpusort_client_first_refused(GsClient *client)
 {
@@ -617,8 +624,7 @@ gpusort_client_first_refused(GsClient *client)
 	{
 		GsPoolChunk *chunk = &gpusort_service->chunks[c];
 
-		if (pg_atomic_read_u32(&chunk->owner) != client->number + 1 ||
-			pg_atomic_read_u32(&chunk->state) != GS_CHUNK_REFUSED)
+		if (!is_refused(client, chunk))
 			continue;
 		pg_read_barrier();		/* who sees the state sees the chunk */
 		if (first == NULL || chunk->number < first->number)
@@ -627,17 +633,30 @@ gpusort_client_first_refused(GsClient *client)
 	return first;
 }
 
+/* Take a chunk unless another producer has taken it.  Refused chunks change in no other way. */
+static bool
+take_if_refused(GsClient *client, GsPoolChunk *chunk)
+{
+	bool		taken;
+
+	SpinLockAcquire(&client->slot->take_lock);
+	taken = is_refused(client, chunk);
+	if (taken)
+		pg_atomic_write_u32(&chunk->state, GS_CHUNK_CLIENTS);
+	SpinLockRelease(&client->slot->take_lock);
+	return taken;
+}
+
 GsPoolChunk *
 gpusort_client_take_refused(GsClient *client)
 {
-	GsPoolChunk *chunk;
+	for (;;)
+	{
+		GsPoolChunk *chunk = gpusort_client_first_refused(client);
 
-	SpinLockAcquire(&client->slot->take_lock);
-	chunk = gpusort_client_first_refused(client);
-	if (chunk != NULL)
-		pg_atomic_write_u32(&chunk->state, GS_CHUNK_CLIENTS);
-	SpinLockRelease(&client->slot->take_lock);
-	return chunk;
+		if (chunk == NULL || take_if_refused(client, chunk))
+			return chunk;
+	}
 }
 
 /* ----------------------------------------------------------------
