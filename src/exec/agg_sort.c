@@ -29,6 +29,7 @@
 #include "utils/datum.h"
 #include "utils/expandeddatum.h"
 
+#include "exec/agg_context.h"
 #include "exec/agg_rows.h"
 #include "exec/agg_sort.h"
 #include "exec/distinct_rows.h"
@@ -71,20 +72,10 @@ typedef struct GsAggGroup
  * ----------------------------------------------------------------
  */
 
-static MemoryContext
-context_of_group(FunctionCallInfo fcinfo)
-{
-	MemoryContext group;
-
-	if (!AggCheckCallContext(fcinfo, &group))
-		elog(ERROR, "pg_gpusort: aggregate function called in another context");
-	return group;
-}
-
 static GsAggGroup *
 begin_group(FunctionCallInfo fcinfo, GsAggSort *sort)
 {
-	MemoryContext caller = MemoryContextSwitchTo(context_of_group(fcinfo));
+	MemoryContext caller = MemoryContextSwitchTo(gpusort_agg_context(fcinfo));
 	GsAggGroup *group = palloc0(sizeof(GsAggGroup));
 	const		AggStatePerTransData *original = &sort->original;
 
@@ -175,7 +166,7 @@ advance(GsAggSort *sort, GsAggGroup *group, MemoryContext context)
 static void
 end_group(FunctionCallInfo fcinfo, GsAggSort *sort, GsAggGroup *group)
 {
-	MemoryContext context = context_of_group(fcinfo);
+	MemoryContext context = gpusort_agg_context(fcinfo);
 	MemoryContext temporary = sort->agg->tmpcontext->ecxt_per_tuple_memory;
 	MemoryContext caller;
 

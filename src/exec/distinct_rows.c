@@ -18,6 +18,7 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 
+#include "exec/agg_context.h"
 #include "exec/distinct_rows.h"
 
 /* An argument that DISTINCT compares. */
@@ -73,12 +74,8 @@ is_duplicate(GsDistinctRows *state, FunctionCallInfo fcinfo)
 static void
 remember_row(GsDistinctRows *state, FunctionCallInfo fcinfo)
 {
-	MemoryContext group;
-	MemoryContext caller;
+	MemoryContext caller = MemoryContextSwitchTo(gpusort_agg_context(fcinfo));
 
-	if (!AggCheckCallContext(fcinfo, &group))
-		elog(ERROR, "pg_gpusort: aggregate function called in another context");
-	caller = MemoryContextSwitchTo(group);
 	if (!state->has_last)
 		AggRegisterCallback(fcinfo, forget_last_row, PointerGetDatum(state));
 	for (int k = 0; k < state->nkeys; k++)

@@ -27,6 +27,7 @@
 #include "utils/lsyscache.h"
 #include "utils/sortsupport.h"
 
+#include "exec/agg_context.h"
 #include "exec/hypothetical_sets.h"
 
 /* A column by which the rows are ordered. */
@@ -58,16 +59,6 @@ typedef struct GsRowCounts
 	NullableDatum *last;		/* the last row before it, for dense_rank() */
 	NullableDatum hypothetical[FLEXIBLE_ARRAY_MEMBER];
 } GsRowCounts;
-
-static MemoryContext
-context_of_group(FunctionCallInfo fcinfo)
-{
-	MemoryContext group;
-
-	if (!AggCheckCallContext(fcinfo, &group))
-		elog(ERROR, "pg_gpusort: aggregate function called in another context");
-	return group;
-}
 
 static NullableDatum
 copy_value(const GsSetKey *key, NullableDatum value)
@@ -101,7 +92,7 @@ make_hypothetical_row(const GsHypotheticalSet *set, GsRowCounts *counts,
 static GsRowCounts *
 begin_counting(FunctionCallInfo fcinfo, const GsHypotheticalSet *set)
 {
-	MemoryContext group = context_of_group(fcinfo);
+	MemoryContext group = gpusort_agg_context(fcinfo);
 	Size		size = set->nkeys * sizeof(NullableDatum);
 	GsRowCounts *counts =
 		MemoryContextAllocZero(group, offsetof(GsRowCounts, hypothetical) + size);
@@ -142,7 +133,7 @@ static void
 remember_last(const GsHypotheticalSet *set, FunctionCallInfo fcinfo,
 			  GsRowCounts *counts)
 {
-	MemoryContext caller = MemoryContextSwitchTo(context_of_group(fcinfo));
+	MemoryContext caller = MemoryContextSwitchTo(gpusort_agg_context(fcinfo));
 
 	for (int k = 0; k < set->nkeys; k++)
 	{

@@ -20,6 +20,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
+#include "exec/agg_context.h"
 #include "exec/sorted_values.h"
 
 #define INITIAL_CAPACITY	16
@@ -63,13 +64,10 @@ end_store(Datum sorted)
 GsSortedValues *
 gpusort_sorted_values_create(FunctionCallInfo fcinfo, Oid type)
 {
-	MemoryContext caller;
-	MemoryContext group;
+	MemoryContext group = gpusort_agg_context(fcinfo);
+	MemoryContext caller = MemoryContextSwitchTo(group);
 	GsSortedValues *sorted;
 
-	if (!AggCheckCallContext(fcinfo, &group))
-		elog(ERROR, "pg_gpusort: aggregate function called in another context");
-	caller = MemoryContextSwitchTo(group);
 	sorted = palloc0(sizeof(GsSortedValues));
 	sorted->context = group;
 	sorted->type = type;

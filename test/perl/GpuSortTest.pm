@@ -16,8 +16,18 @@ use Time::HiRes 'usleep';
 our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans
   wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_halves make_distributions
   ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
-  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW %LATE_LIMITS
+  build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW %LATE_LIMITS %GPU_QUERIES
   end_session error_of_end wait_for_end);
+
+# Queries of the tables of make_table() and make_halves(), for sorts that may not fit on a GPU.
+our %GPU_QUERIES = (
+	'fixed rows' => 'SELECT k, id FROM big ORDER BY k, id',
+	'variable rows' => 'SELECT * FROM big ORDER BY k, id',
+	'descending' => 'SELECT * FROM big ORDER BY k DESC, id',
+	'nulls first' => 'SELECT * FROM halves ORDER BY k NULLS FIRST, id',
+	'half of the keys null' => 'SELECT * FROM halves ORDER BY k, id',
+	'null keys alone' => 'SELECT * FROM halves ORDER BY NULLIF(k, k), id',
+	'text' => 'SELECT * FROM halves ORDER BY t COLLATE "C", id');
 
 # How often a test looks whether something has come, and the microseconds in between.
 my $interval = 20_000;

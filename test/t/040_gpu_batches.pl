@@ -52,13 +52,7 @@ my $stopping = 'SELECT * FROM plain WHERE stopping(id) > 0 ORDER BY k DESC';
 # ---- Rows ----
 
 my %queries = (
-	'fixed rows' => 'SELECT k, id FROM big ORDER BY k, id',
-	'variable rows' => 'SELECT * FROM big ORDER BY k, id',
-	'descending' => 'SELECT * FROM big ORDER BY k DESC, id',
-	'nulls first' => 'SELECT * FROM halves ORDER BY k NULLS FIRST, id',
-	'half of the keys null' => 'SELECT * FROM halves ORDER BY k, id',
-	'null keys alone' => 'SELECT * FROM halves ORDER BY NULLIF(k, k), id',
-	'text' => 'SELECT * FROM halves ORDER BY t COLLATE "C", id',
+	%GPU_QUERIES,
 	'whole rows' => 'SELECT h.*, h.* FROM halves h ORDER BY n, id',
 	'few rows' => 'SELECT * FROM big ORDER BY k, id LIMIT 20000',
 	'plain' => $plain);
