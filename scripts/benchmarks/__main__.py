@@ -121,7 +121,7 @@ def start_server(options, sort_mb):
         library = 'pg_gpusort_emu' if options.emulator else 'pg_gpusort_cuda'
         settings += ['max_wal_size = 32GB', 'max_worker_processes = 32',
                      f"pg_gpusort.device_library = '{library}'"]
-        disk_mb = options.rows // 2500 + 2000
+        disk_mb = gpu_lines.disk_mb(options.lines or gpu_lines.LINES, options.rows)
     else:
         settings += ['max_wal_size = 8GB', 'max_worker_processes = 20']
         disk_mb = 4000

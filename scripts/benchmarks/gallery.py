@@ -1,6 +1,7 @@
 """The pictures of docs/pictures, and which results are in them."""
 
-from pictures import (bar_picture, best_items, curve_picture, items_of, load, phase_picture, select)
+from pictures import (bar_picture, best_items, curve_picture, gigabytes, items_of, load,
+                      nanoseconds_per_row, phase_picture, scale_picture, select)
 
 EPYC = '2026-11-21-two-cores-epyc'
 XEON_INDEXES = 'before-2026-11-23-two-cores-xeon-indexes'
@@ -16,6 +17,7 @@ TPCH = '2026-11-21-tpch'
 TPCH_DEFAULTS = '2026-11-25-tpch'
 DUCKDB = '2026-11-24-duckdb'
 SCALE = '2026-11-25-two-cores-epyc-scale'
+LARGE_SCALE = '2026-11-25-h100-scale'
 
 SORTS = {
     'narrow': '10 M rows of two int8',
@@ -148,6 +150,11 @@ def draw_scale(rows, directory):
                       select(measured, file=file, line='narrow', who=('stock', 'cpu', 'gpu')))
                      for file, day in ((H200, 'H200'), (SIXTEEN, 'another hour'))],
                   'workers', 'workers beside the leader')
+    sorts, indexes = (select(rows, file=LARGE_SCALE, line=line) for line in ('rows_sort', 'rows_index'))
+    scale_picture(directory, 'large-scale', [
+        ('ORDER BY', sorts, nanoseconds_per_row, 'ns per row'),
+        ('CREATE INDEX', indexes, nanoseconds_per_row, 'ns per row'),
+        ('memory of ORDER BY', sorts, gigabytes, 'GB of the host')])
 
 
 def draw_phases(rows, directory):

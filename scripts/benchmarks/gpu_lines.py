@@ -11,7 +11,7 @@ import re
 
 import gpu_index_lines
 import gpu_query_lines
-from host_memory import PeakMemory
+import gpu_scale_lines
 from measuring import SETTINGS, SETTINGS_OF, discarded, workers_of
 from results import median, ratio, spread
 from servers import Failure, Session, cores
@@ -109,14 +109,20 @@ class GpuLines:
             make_collations(self.server)
         columns = columns or TABLES[name](self.bench)
         kind = '' if self.bench.logged or logged else 'UNLOGGED'
-        parts = min(cores(), MOST_LOADERS)
-        print(f'Loading {name}, {self.rows} rows, by {parts} sessions', flush=True)
         self.server.sql(f"""CREATE {kind} TABLE {name} AS SELECT {columns}
                             FROM (SELECT 0::int8 AS i) AS s WITH NO DATA""",
                         f'ALTER TABLE {name} SET (parallel_workers = 15)')
+        self.add_rows(name, columns, 0)
+
+    def add_rows(self, name, columns, present):
+        """Adds rows to a table, by several sessions, so that it has all."""
+        parts = min(cores(), MOST_LOADERS)
+        number = self.rows - present
+        print(f'Loading {name}, {number} rows, by {parts} sessions', flush=True)
         self.at_once(f"""INSERT INTO {name} SELECT {columns}
-            FROM (SELECT generate_series({self.rows}::int8 * {part} / {parts} + 1,
-                {self.rows}::int8 * ({part} + 1) / {parts}) AS i) AS s""" for part in range(parts))
+            FROM (SELECT generate_series({present}::int8 + {number}::int8 * {part} / {parts} + 1,
+                {present}::int8 + {number}::int8 * ({part} + 1) / {parts}) AS i) AS s"""
+                     for part in range(parts))
         self.server.sql(f'VACUUM (FREEZE, ANALYZE) {name}')
 
     def at_once(self, statements):
@@ -151,14 +157,25 @@ class GpuLines:
     def explain(self, way, table, line):
         """Notes the method, and prints the times of the phases.  This is also the run for
         warming up."""
-        plan = json.loads(self.run_way(way, lambda session: session.ask(
-            f'EXPLAIN (ANALYZE, FORMAT JSON) {sorted_rows(table)}')))
+        plan = self.run_way(way, lambda session: self.analyze(session, sorted_rows(table)))
+        self.note_plan(way, line, plan, self.shape(way, table))
+
+    def analyze(self, session, query, timing='ON'):
+        """Runs the query and returns its plan."""
+        return json.loads(session.ask(f'EXPLAIN (ANALYZE, TIMING {timing}, FORMAT JSON) {query}'))
+
+    def note_plan(self, way, line, plan, shape):
+        """Notes the shape and the method of a way, and prints the times of its phases."""
         methods = sorted({value if name == 'Sort Method' else f'{name}: {value}'
                           for name, value in in_plan(plan, METHOD)})
-        self.methods[way] = '; '.join(filter(None, [self.shape(way, table), *methods]))
+        self.methods[way] = '; '.join(filter(None, [shape, *methods]))
         for phase, milliseconds in in_plan(plan, PHASE):
             print(f'{line:<7} {way:<9}     {phase:<28} {milliseconds:>12} ms', flush=True)
             self.write(line, way, [milliseconds], phase=phase)
+
+    def execution_time(self, plan):
+        """Returns milliseconds."""
+        return dict(in_plan(plan, PHASE))['Execution Time']
 
     def chosen(self, ways):
         """Returns those of the ways that the option --ways names."""
@@ -174,7 +191,8 @@ class GpuLines:
     # ---- Results ----
 
     def write(self, line, way, times, **others):
-        who = {'first': 'gpu', 'second': 'gpu', 'copy': 'scan'}.get(way, way.partition('_')[0])
+        start = way.partition('_')[0]
+        who = {'copy': 'scan', **dict.fromkeys(('first', 'second', 'fifth', 'tenth'), 'gpu')}.get(start, start)
         self.bench.results.add(
             line, self.rows, who, times, **{
                 'workers': workers_of(way),
@@ -263,33 +281,6 @@ class GpuLines:
             for way in 'first', 'second':
                 self.print_way('first', way, 'second', '-')
 
-    def numbers_of_rows(self):
-        """A million, ten millions and so on up to the rows of -r, and these."""
-        numbers = []
-        rows = 1000000
-        while rows < self.bench.rows:
-            numbers.append(rows)
-            rows *= 10
-        return [*numbers, self.bench.rows]
-
-    def line_rows(self):
-        """The table narrow, with more and more rows, and the memory of the host for its sorts."""
-        for self.rows in self.numbers_of_rows():
-            table = f'narrow_{self.rows}'
-            self.load(table, TABLES['narrow'](self.bench))
-            self.measure(table, 'stock_8', 'cpu_8', 'gpu', 'gpu_8', line='rows_narrow')
-            for way in self.chosen(['stock_8', 'cpu_8', 'gpu', 'gpu_8']):
-                self.measure_memory(table, way)
-            self.server.sql(f'DROP TABLE {table}')
-        self.rows = self.bench.rows
-
-    def measure_memory(self, table, way):
-        memory = PeakMemory(self.server)
-        memory.start()
-        self.run_way(way, lambda session: session.ask(discarded(sorted_rows(table))))
-        megabytes = memory.stop() / 1e6
-        print(f'rows_narrow {way}: {self.rows} rows, at most {megabytes:.0f} MB of the host', flush=True)
-
     def line_array(self):
         """Times per array.  The way copy only reads the array."""
         elements = self.bench.rows // 2
@@ -346,12 +337,19 @@ class GpuLines:
         print(f'{"check":<7} {way:<9} {self.rows:>10} {table}: {result}', flush=True)
 
 
-NAMES = ('narrow', 'wide', 'text', 'ordinary', 'names', 'names_c', 'first', 'rows', 'array', 'check')
+NAMES = ('narrow', 'wide', 'text', 'ordinary', 'names', 'names_c', 'first', 'array', 'check')
 LINES = {
     **{name: lambda lines, name: getattr(lines, f'line_{name}')() for name in NAMES},
+    **gpu_scale_lines.LINES,
     **gpu_query_lines.LINES,
     **gpu_index_lines.LINES,
 }
+
+
+def disk_mb(lines, rows):
+    """The disk space of the tables of lines, with their indexes."""
+    bytes_of_row = 80 if set(lines) <= set(gpu_scale_lines.LINES) else 400
+    return rows * bytes_of_row // 1000000 + 2000
 
 
 def run(bench, lines, sort_mb):

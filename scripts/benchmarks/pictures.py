@@ -213,6 +213,37 @@ def curve_picture(directory, name, panels, column, label, log=False):
     save(figure, directory, name)
 
 
+def nanoseconds_per_row(row):
+    return time_of(row) * 1e6 / int(row['rows'])
+
+
+def gigabytes(row):
+    return int(row['host_mb']) / 1000 if row['host_mb'] else None
+
+
+def scale_picture(directory, name, panels):
+    """Draws panels beside each other, each a title, rows, a function of a row, and its unit, over the number
+    of rows.  Lines of one process are dashed."""
+    figure, all_axes = pyplot.subplots(1, len(panels), figsize=(3.6 * len(panels), 3.2), squeeze=False,
+                                       layout='constrained')
+    for axes, (title, rows, value, unit) in zip(all_axes[0], panels):
+        for who, workers in sorted({(row['who'], row['workers']) for row in rows}):
+            points = sorted((int(row['rows']), value(row)) for row in rows
+                            if (row['who'], row['workers']) == (who, workers) and value(row) is not None)
+            axes.plot(*zip(*points), marker='o', markersize=4, color=COLORS[who],
+                      linestyle='--' if workers == '0' else '-')
+        axes.set_title(title)
+        axes.set_xlabel('rows')
+        axes.set_ylabel(unit)
+        axes.set_xscale('log')
+        axes.set_ylim(0, None)
+        axes.xaxis.set_major_formatter(lambda value, _: text_of_rows(value))
+        axes.grid(which='major')
+    who = {row['who'] for _, rows, _, _ in panels for row in rows}
+    legend(figure, [one for one in COLORS if one in who])
+    save(figure, directory, name)
+
+
 def text_of_rows(number):
     for size, unit in (1e9, 'G'), (1e6, 'M'), (1e3, 'k'):
         if number >= size:

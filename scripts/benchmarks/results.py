@@ -21,11 +21,12 @@ import statistics
 #                   of all servers, instead of the time that has passed
 # median_ms min_ms max_ms   the median may be empty where it is not known
 # runs
+# host_mb           the most memory of the host that processes took, beside shared buffers; may be empty
 # method            the node or the method that has sorted
 # note              what else one has to know, such as other work on the machine
 COLUMNS = ('date', 'commit', 'cpu', 'cores', 'memory_mb', 'gpu', 'version', 'line', 'rows', 'who',
            'workers', 'settings', 'session', 'phase', 'median_ms', 'min_ms', 'max_ms', 'runs',
-           'method', 'note')
+           'host_mb', 'method', 'note')
 
 # Ours is slower if it takes more than this many times as long as stock.
 SLOWER = 1.05

@@ -11,7 +11,7 @@ import os
 import re
 
 import servers
-from measuring import discarded, same_rows
+from measuring import SETTINGS_OF, discarded, same_rows
 from results import Results, median, ratio, spread
 from servers import REPO, Failure, Server, Session
 
@@ -73,8 +73,9 @@ class Tpch:
         ours = ''.join(f"SET {name} = '{value}';" for name, value in options.settings)
         self.options = options
         self.results = results
-        self.stock = Session(server, 'stock', settings)
+        self.stock = Session(server, 'stock', settings + SETTINGS_OF['stock'])
         self.ours = Session(server, 'ours', f"{settings} LOAD 'pg_gpusort'; {ours}")
+        self.who = 'gpu' if options.device_library else 'cpu'
         self.different = []
 
     def measure(self, query):
@@ -82,14 +83,14 @@ class Tpch:
         plans = [plan_of(session, text) for session in (self.stock, self.ours)]
         plan = 'same' if shape(plans[0]) == shape(plans[1]) else 'other'
         same = same_rows(self.stock, self.ours, query.text, query.keys)
-        times = {'stock': [], 'cpu': []}
+        times = {'stock': [], self.who: []}
         for run in range(self.options.runs + 1):
-            for who, session in ('stock', self.stock), ('cpu', self.ours):
+            for who, session in ('stock', self.stock), (self.who, self.ours):
                 milliseconds = session.time(text)
                 if run > 0:
                     times[who].append(milliseconds)
-        print(HEADING.format(query.name, spread(times['stock'], 1), spread(times['cpu'], 1),
-                             f'{ratio(median(times["stock"]), median(times["cpu"])):.2f}',
+        print(HEADING.format(query.name, spread(times['stock'], 1), spread(times[self.who], 1),
+                             f'{ratio(median(times["stock"]), median(times[self.who])):.2f}',
                              plan, ours_of_all(plans[1]), 'yes' if same else 'no'), flush=True)
         if not same:
             self.different.append(query.name)
@@ -97,7 +98,7 @@ class Tpch:
             self.results.add(
                 f'tpch_{query.name}', self.items, who, taken, workers=self.options.workers,
                 session='warm', settings=f'work_mem={self.options.memory}',
-                method=f'{plan} {ours_of_all(plans[1])}' if who == 'cpu' else '')
+                method='' if who == 'stock' else f'{plan} {ours_of_all(plans[1])}')
         if self.options.plans and plan == 'other':
             for name, one in ('stock', plans[0]), ('ours', plans[1]):
                 print(re.sub('^', f'    {name + ":":<7}', one, flags=re.MULTILINE))
@@ -151,6 +152,8 @@ def parse_options(arguments):
     parser.add_argument('-o', dest='settings', type=setting, action='append', default=[],
                         metavar='SETTING',
                         help='a setting of our session, like pg_gpusort.min_rows=0; may be repeated')
+    parser.add_argument('-d', dest='device_library', metavar='LIBRARY',
+                        help='device library, like pg_gpusort_cuda; built if there is a GPU')
     parser.add_argument('-i', dest='collation', action='store_const', const='ICU', default='C',
                         help='texts are compared as in English, by ICU, and not byte by byte')
     parser.add_argument('-p', dest='plans', action='store_true',
@@ -171,12 +174,19 @@ def main(arguments):
         if name not in queries:
             raise Failure(f'no query {name}; there are {" ".join(queries)}')
     buffers = min(int(512 + 2500 * options.scale), servers.memory_mb() // 4)
-    with Server(int(1000 + 4000 * options.scale), [
-            f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
-            'checkpoint_timeout = 1h']) as server:
+    settings = [f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
+                'checkpoint_timeout = 1h']
+    gpu = servers.gpus() if options.device_library else ''
+    if options.device_library:
+        settings += ["shared_preload_libraries = 'pg_gpusort'",
+                     f"pg_gpusort.device_library = '{options.device_library}'"]
+    with Server(int(1000 + 4000 * options.scale), settings,
+                ['-g'] if options.device_library else []) as server:
         make_database(server, options)
         servers.describe_machine(server)
-        results = Results(options.csv, servers.machine(server))
+        if gpu:
+            print(f'GPU:        {gpu}')
+        results = Results(options.csv, servers.machine(server, gpu))
         Tpch(options, server, results).run([queries[name] for name in options.queries or queries])
 
 

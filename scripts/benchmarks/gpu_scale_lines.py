@@ -1,0 +1,149 @@
+"""The lines of scripts/bench -g about how much one machine can sort: over the number of rows, with
+the memory of the host, and with less memory of the GPU than the rows need."""
+
+from gpu_index_lines import method_of_build
+from host_memory import INTERVAL, PeakMemory
+from measuring import discarded, workers_of
+
+# The memory of what takes less time is not known, in milliseconds: it is sampled.
+SHORTEST_SAMPLED = 10 * INTERVAL * 1000
+
+# Stock PostgreSQL would take minutes for more rows.  For these there is no run to warm up either.
+MOST_ROWS_OF_STOCK = 100_000_000
+
+WAYS = ('stock_8', 'cpu_8', 'gpu', 'gpu_8')
+QUERY = discarded('SELECT * FROM growing ORDER BY k8')
+
+# A sort of the rows takes so many bytes of a GPU for each.
+DEVICE_BYTES = 51
+
+# Ways with less memory of a GPU: its part of what the sort needs, and pg_gpusort.work_mem of each process,
+# or None for as much as other ways have.
+PARTS = {
+    'gpu': (None, None),
+    'fifth': (5, None), 'fifth_disk': (5, '256MB'),
+    'tenth': (10, None), 'tenth_disk': (10, '256MB'),
+}
+WAYS_OF_PARTS = ('gpu_8', 'fifth_8', 'fifth_disk_8', 'tenth_8', 'tenth_disk_8',
+                 'gpu', 'fifth', 'fifth_disk', 'tenth', 'tenth_disk')
+
+
+def numbers_of_rows(most):
+    """A million, ten millions and so on, and the most."""
+    numbers = []
+    rows = 1_000_000
+    while rows < most:
+        numbers.append(rows)
+        rows *= 10
+    return [*numbers, most]
+
+
+class GpuScaleLines:
+    """Measures lines, with the sessions and the output of lines, a GpuLines.  The table narrow grows."""
+
+    def __init__(self, lines):
+        self.lines = lines
+        self.server = lines.server
+        self.memory = PeakMemory(lines.server)
+        self.present = 0
+
+    def grow(self, rows):
+        """Adds rows up to so many."""
+        self.lines.rows = rows
+        columns = f'i AS id, {self.lines.bench.key} AS k8'
+        if self.present == 0:
+            self.lines.load('growing', columns)
+        elif self.present < rows:
+            self.lines.add_rows('growing', columns, self.present)
+        self.present = rows
+
+    # ---- Over the number of rows ----
+
+    def sort(self, way):
+        return self.lines.run_way(way, lambda session: session.time(QUERY))
+
+    def build(self, way):
+        """Builds an index in a new session."""
+        session = self.lines.open(way.partition('_')[0])
+        session.ask(f"""SET max_parallel_maintenance_workers = {workers_of(way)};
+            SET maintenance_work_mem = '{self.lines.sort_mb}MB'""")
+        if 'stock' not in way:
+            session.ask('SELECT pg_stat_gpusort_reset()')
+        milliseconds = session.time('CREATE INDEX built ON growing (k8)')
+        if 'stock' not in way:
+            self.lines.methods[way] = method_of_build(session)
+        session.close()
+        self.server.sql('DROP INDEX built')
+        return milliseconds
+
+    def measure(self, line, ways, run, warm, **columns):
+        """Calls run for the ways in turn.  The host's memory of each is the most of all runs."""
+        megabytes = dict.fromkeys(ways, 0)
+
+        def time(way):
+            self.memory.start()
+            milliseconds = run(way)
+            megabytes[way] = max(megabytes[way], self.memory.stop() / 1e6)
+            return milliseconds
+
+        if warm:
+            for way in ways:
+                time(way)
+        self.lines.time_in_turn(ways, time)
+        for way in ways:
+            if self.lines.median_of(way) >= SHORTEST_SAMPLED:
+                columns['host_mb'] = round(megabytes[way])
+                print(f'{line} {way}: at most {megabytes[way]:.0f} MB of the host', flush=True)
+            else:
+                columns['host_mb'] = ''
+            self.lines.print_way(line, way, 'stock_8', '-', **columns)
+
+    def measure_rows(self, rows):
+        self.grow(rows)
+        few = rows <= MOST_ROWS_OF_STOCK
+        ways = self.lines.chosen(WAYS if few else WAYS[1:])
+        self.lines.methods = {way: self.lines.shape(way, 'growing') for way in ways}
+        self.measure('rows_sort', ways, self.sort, few)
+        self.lines.methods = {}
+        self.measure('rows_index', ways, self.build, False, session='first',
+                     settings=f'maintenance_work_mem={self.lines.sort_mb}MB')
+
+    def rows(self):
+        for rows in numbers_of_rows(self.lines.bench.rows):
+            self.measure_rows(rows)
+
+    # ---- Less memory of the GPU ----
+
+    def settings_of(self, way):
+        part, memory = PARTS[way.removesuffix('_8')]
+        device_kb = self.lines.rows * DEVICE_BYTES // part // 1024 if part else 0
+        return {'pg_gpusort.device_memory': f'{device_kb}kB',
+                'pg_gpusort.work_mem': memory or f'{self.lines.sort_mb}MB'}
+
+    def sort_with_less(self, way):
+        session = self.lines.open('gpu')
+        session.ask(f'SET max_parallel_workers_per_gather = {workers_of(way)}')
+        for name, value in self.settings_of(way).items():
+            session.ask(f"SET {name} = '{value}'")
+        plan = self.lines.analyze(session, QUERY, timing='OFF')
+        session.close()
+        self.lines.note_plan(way, 'batches', plan, '')
+        return self.lines.execution_time(plan)
+
+    def batches(self):
+        """Each sort is the first of its session, so that nothing of a larger one is left."""
+        self.grow(self.lines.bench.rows)
+        self.lines.methods = {}
+        for workers in '_8', '':
+            ways = self.lines.chosen([way for way in WAYS_OF_PARTS if way.endswith('_8') == bool(workers)])
+            self.lines.time_in_turn(ways, self.sort_with_less)
+            for way in ways:
+                settings = ' '.join(f'{name}={value}' for name, value in self.settings_of(way).items())
+                self.lines.print_way('batches', way, f'gpu{workers}', '-', session='first', settings=settings)
+
+
+# Each takes the GpuLines and its own name.
+LINES = {
+    'rows': lambda lines, _: GpuScaleLines(lines).rows(),
+    'batches': lambda lines, _: GpuScaleLines(lines).batches(),
+}
