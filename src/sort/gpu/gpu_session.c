@@ -336,7 +336,7 @@ copy_fill(GsGpuSession *session, const GsFill *fill)
 							 fill->rows);
 }
 
-/* Take the chunk, which will not be put, and return it. */
+/* End the chunk, which belongs to the caller from now on, and return it. */
 static GsPoolChunk *
 take_fill(GsGpuSession *session, GsFill *fill)
 {
@@ -377,32 +377,32 @@ has_comparable_keys(GsGpuSession *session)
 	return false;
 }
 
+/* Put a chunk, and set *position as gpusort_client_put() does.  Returns false on failure. */
+static bool
+put_chunk(GsGpuSession *session, GsPoolChunk *chunk, uint64 *position)
+{
+	session->nput += chunk->rows;
+	session->sum_rows += chunk->rows;
+	session->sum_bytes += chunk->data_bytes;
+	return gpusort_client_put(session->client, chunk, position) || fail(session);
+}
+
 /* Put the chunk of a part, if there is one.  Returns false on failure. */
 static bool
 flush_fill(GsGpuSession *session, GsPart part)
 {
 	GsFill	   *fill = &session->fills[part];
-	GsPoolChunk *chunk = fill->chunk;
 	uint64		position;
 	bool		put;
 
-	if (chunk == NULL)
+	if (fill->chunk == NULL)
 		return true;
 	if (!has_comparable_keys(session))
 		return false;
-	copy_fill(session, fill);
-	chunk->part = part;
-	chunk->rows = fill->rows;
-	chunk->data_bytes = fill->next - fill->data;
-	session->nput += chunk->rows;
-	session->sum_rows += chunk->rows;
-	session->sum_bytes += chunk->data_bytes;
-	fill->chunk = NULL;
-	fill->max_rows = 0;
-	put = gpusort_client_put(session->client, chunk, &position);
+	put = put_chunk(session, take_fill(session, fill), &position);
 	if (session->copy != NULL)
 		gpusort_row_copy_set_number(session->copy, position);
-	return put || fail(session);
+	return put;
 }
 
 bool
@@ -949,11 +949,15 @@ next_rest_chunk(GsGpuSession *session)
 	return chunk;
 }
 
-/* Copy the rows of a chunk into an empty one, and free it. */
-static void
+/*
+ * Copy the rows of a chunk into an empty one of another session, free it, and put that.
+ * Returns false on failure.
+ */
+static bool
 move_chunk(GsGpuSession *session, GsPoolChunk *from, GsPoolChunk *to)
 {
 	Size		bytes = from->data_offset + from->data_bytes;
+	uint64		position;
 
 	gpusort_work_add(bytes);
 	to->part = from->part;
@@ -964,9 +968,7 @@ move_chunk(GsGpuSession *session, GsPoolChunk *from, GsPoolChunk *to)
 	to->data_bytes = from->data_bytes;
 	memcpy(gpusort_chunk_address(to), gpusort_chunk_address(from), bytes);
 	gpusort_chunk_free(from);
-	session->nput += to->rows;
-	session->sum_rows += to->rows;
-	session->sum_bytes += to->data_bytes;
+	return put_chunk(session, to, &position);
 }
 
 /* Move the refused chunks.  Returns false if 'to' does not take all of them. */
@@ -977,7 +979,6 @@ move_refused(GsGpuSession *from, GsGpuSession *to)
 	{
 		GsPoolChunk *chunk = gpusort_client_new_chunk(to->client, true);
 		GsPoolChunk *refused;
-		uint64		position;
 
 		CHECK_FOR_INTERRUPTS();
 		if (chunk == NULL)
@@ -988,9 +989,8 @@ move_refused(GsGpuSession *from, GsGpuSession *to)
 			gpusort_chunk_free(chunk);
 			break;
 		}
-		move_chunk(to, refused, chunk);
-		if (!gpusort_client_put(to->client, chunk, &position))
-			return fail(to);
+		if (!move_chunk(to, refused, chunk))
+			return false;
 	}
 	return true;
 }
@@ -1002,7 +1002,6 @@ move_fills(GsGpuSession *from, GsGpuSession *to)
 	for (int p = 0; p < GS_PARTS; p++)
 	{
 		GsPoolChunk *chunk;
-		uint64		position;
 
 		if (from->fills[p].chunk == NULL)
 			continue;
@@ -1011,9 +1010,8 @@ move_fills(GsGpuSession *from, GsGpuSession *to)
 		chunk = gpusort_client_new_chunk(to->client, true);
 		if (chunk == NULL)
 			return fail(to);
-		move_chunk(to, take_fill(from, &from->fills[p]), chunk);
-		if (!gpusort_client_put(to->client, chunk, &position))
-			return fail(to);
+		if (!move_chunk(to, take_fill(from, &from->fills[p]), chunk))
+			return false;
 	}
 	return true;
 }
