@@ -100,6 +100,9 @@ OBJS = \
 	src/sort/disk/host_sort.o \
 	src/sort/disk/row_copy.o \
 	src/sort/gpu/gpu_session.o \
+	src/sort/gpu/gpu_sorted_rows.o \
+	src/sort/gpu/gpu_refused_rows.o \
+	src/sort/gpu/gpu_producers.o \
 	src/sort/gpu/gpu_ties.o \
 	src/sort/gpu/gpu_merge.o \
 	src/sort/gpu/gpu_spread.o \

@@ -48,6 +48,7 @@
 #include "sort/base/sort_stats.h"
 #include "sort/bounded_sort.h"
 #include "sort/disk/shared_merge.h"
+#include "sort/gpu/gpu_producers.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 #include "work.h"

@@ -19,6 +19,7 @@
 #include "index/index_rows.h"
 #include "index/index_workers.h"
 #include "sort/base/sort_stats.h"
+#include "sort/gpu/gpu_producers.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 #include "sort/sort.h"

@@ -25,6 +25,7 @@
 
 #include "key/key_plan.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/memory/ordering.h"
 #include "sqlfn/array_stats.h"
 #include "sqlfn/element_order.h"

@@ -23,6 +23,7 @@
 #include "sort/base/merge_order.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/gpu/gpu_merge.h"
+#include "sort/gpu/gpu_sorted_rows.h"
 #include "work.h"
 
 /* The positions noted are so many at most, and so many rows apart at least. */

@@ -1,131 +1,35 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_session.c
- *		Sorts rows in the memory of a GPU.
+ *		Opens GPU sessions, and adds rows to them.
  *
- * Rows and their keys are written into chunks of the service's pool.  The device
- * process copies full chunks to the device while further rows are read.  The device
- * sorts the keys and gathers the rows.  Sorted rows return through the pool, a few
- * chunks ahead of the reader.  Therefore host memory is accessed only in sequence,
- * and we need no more of it than a few chunks.
+ * A row is encoded and packed into the chunk that is being filled.  A full chunk is put: the
+ * device process copies it to the device while the next one is filled.  So host memory is
+ * accessed in sequence only, and a few chunks are all that we need of it.
  *
- * Rows with NULL keys form a part of their own, which the device sorts separately.
- * The two parts are read one after the other.
+ * Rows with NULL keys form a part of their own, with a chunk of their own, since the device
+ * sorts them separately.
+ *
+ * A GPU spread (gpu_spread.c) opens the sessions of a sort.  The sort's row sorter adds rows to
+ * them one by one, and so do parallel workers (gpu_producers.c).  Array functions open sessions
+ * of their own.  What happens to the rows next is in the other files that gpu_session.h lists.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "portability/instr_time.h"
 #include "utils/float.h"
-#include "utils/memutils.h"
 
-#include "core/radix_sort.h"
 #include "service/service_client.h"
 #include "settings.h"
 #include "sort/base/budget.h"
 #include "sort/base/row_format.h"
-#include "sort/base/tuple_rows.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/gpu/gpu_session_private.h"
 #include "work.h"
-
-/* Sorted chunks that are requested before they are needed. */
-#define CHUNKS_AHEAD		(GPUSORT_SLOT_CHUNKS - 1)
-
-/* Chunks before the one that is being read, whose rows can be lent. */
-#define LENT_CHUNKS			2
-
-StaticAssertDecl(LENT_CHUNKS + 1 < GPUSORT_SLOT_CHUNKS,
-				 "there must always be a chunk to go on with");
 
 StaticAssertDecl(GPUSORT_CPU_MAX_KEY_WORDS <= GPUSORT_MAX_KEY_WORDS,
 				 "every key can go to a device");
-
-/* A chunk that is being filled. */
-typedef struct GsFill
-{
-	GsPoolChunk *chunk;			/* or NULL */
-	uint32		rows;
-	uint32		max_rows;		/* 0 without a chunk */
-	uint64	   *keys[GPUSORT_CPU_MAX_KEY_WORDS];	/* of the next row */
-	uint32	   *lengths;		/* of the next row, if variable */
-	char	   *data;			/* of the first row */
-	char	   *next;			/* of the next row */
-	char	   *end;
-} GsFill;
-
-/* A part of the sorted rows. */
-typedef struct GsSortedPart
-{
-	int64		first;			/* position of its first row */
-	int64		rows;
-	uint64		chunks;
-	int64	   *starts;			/* first rows of the chunks seen so far */
-	uint64		nstarts;		/* length, including that of the next one */
-} GsSortedPart;
-
-/* The chunk that is being read. */
-typedef struct GsWindow
-{
-	GsPoolChunk *chunk;			/* or NULL */
-	int64		first;			/* position of its first row */
-	uint32		rows;
-	char	   *data;
-	const uint32 *lengths;		/* of rows, if their length varies */
-	uint32	   *offsets;		/* likewise */
-	const uint32 *ties;			/* see GsSortedChunk */
-	uint32		first_tie;		/* bit of its first row in 'ties' */
-} GsWindow;
-
-/* A chunk that has been read, but not freed. */
-typedef struct GsLentChunk
-{
-	GsPoolChunk *chunk;
-	int64		end;			/* position after its last row */
-} GsLentChunk;
-
-struct GsGpuSession
-{
-	GsBudget   *budget;			/* for memory that grows with the rows; no
-								 * limit */
-	const GsSortSpec *spec;
-	GsRowFormat *format;
-	unsigned	words;
-	Size		max_row_bytes;
-	GsClient   *client;
-	bool		shared;			/* do other processes add rows, too? */
-	MemoryContext context;
-	GsGpuSession *previous;		/* that this one continues, if we have used it */
-	bool		settled;		/* has the device process taken or refused all
-								 * chunks? */
-	bool		has_ties;		/* do sorted chunks tell which rows are ties? */
-	GsFallback	failure;
-
-	/* Adding rows. */
-	double		capacity;		/* no chunk is begun at this many rows */
-	double		nput;			/* number of rows in chunks that were put */
-	GsFill		fills[GS_PARTS];
-	GsRowCopy  *copy;			/* of the rows, or NULL */
-	uint64		sum_rows;
-	uint64		sum_bytes;
-
-	/* Reading sorted rows. */
-	int64		nrows;
-	GsSortedPart parts[GS_PARTS];
-	GsWindow	window;
-	GsRecallRows recall;		/* NULL if rows are not lent */
-	void	   *recall_arg;
-	int			nlent;
-	GsLentChunk lent[LENT_CHUNKS];	/* in the order in which they were read */
-	int			nahead;
-	GsPoolChunk *ahead[CHUNKS_AHEAD];	/* requested, in order */
-	instr_time	fetch_time;
-
-	/* Taking rows without device memory: the current chunk, or NULL. */
-	GsPoolChunk *rest;
-	uint32		next_rest;
-	char	   *next_rest_row;
-};
 
 /* With fewer rows, a sort takes less time on the CPU. */
 static double
@@ -149,8 +53,8 @@ gpusort_gpu_session_check(double rows)
 	return GS_FALLBACK_NONE;
 }
 
-static GsGpuSession *
-make_session(const GsSortSpec *spec)
+GsGpuSession *
+gpusort_gpu_session_make(const GsSortSpec *spec)
 {
 	GsGpuSession *session = palloc0(sizeof(GsGpuSession));
 
@@ -178,7 +82,7 @@ create_session(const GsSortSpec *spec, GsClientOptions options, double rows,
 	if (*reason != GS_FALLBACK_NONE)
 		return NULL;
 
-	session = make_session(spec);
+	session = gpusort_gpu_session_make(spec);
 	options.key_words = session->words;
 	options.variable = session->format->variable;
 	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
@@ -248,31 +152,14 @@ gpusort_gpu_session_rows_put(const GsGpuSession *session)
 	return Max(session->nput, session->nrows);
 }
 
-GsClientHandle
-gpusort_gpu_session_handle(GsGpuSession *session)
-{
-	session->shared = true;
-	return gpusort_client_handle(session->client);
-}
-
-GsGpuSession *
-gpusort_gpu_session_attach(const GsSortSpec *spec, GsClientHandle handle)
-{
-	GsGpuSession *session = make_session(spec);
-
-	session->client = gpusort_client_attach(handle);
-	session->shared = true;
-	return session;
-}
-
 GsFallback
 gpusort_gpu_session_failure(const GsGpuSession *session)
 {
 	return session->failure;
 }
 
-static bool
-fail(GsGpuSession *session)
+bool
+gpusort_gpu_session_fail(GsGpuSession *session)
 {
 	session->failure = gpusort_client_failure(session->client);
 	return false;
@@ -336,9 +223,8 @@ copy_fill(GsGpuSession *session, const GsFill *fill)
 							 fill->rows);
 }
 
-/* End the chunk, which belongs to the caller from now on, and return it. */
-static GsPoolChunk *
-take_fill(GsGpuSession *session, GsFill *fill)
+GsPoolChunk *
+gpusort_gpu_session_take_fill(GsGpuSession *session, GsFill *fill)
 {
 	GsPoolChunk *chunk = fill->chunk;
 
@@ -356,7 +242,7 @@ gpusort_gpu_session_copy_rest(GsGpuSession *session)
 {
 	for (int p = 0; p < GS_PARTS; p++)
 		if (session->fills[p].chunk != NULL)
-			(void) take_fill(session, &session->fills[p]);
+			(void) gpusort_gpu_session_take_fill(session, &session->fills[p]);
 }
 
 void
@@ -366,9 +252,8 @@ gpusort_gpu_session_make_room(GsGpuSession *session)
 		gpusort_row_copy_leave_memory(session->copy);
 }
 
-/* Are our keys comparable with those of all other processes that add rows? */
-static bool
-has_comparable_keys(GsGpuSession *session)
+bool
+gpusort_gpu_session_has_comparable_keys(GsGpuSession *session)
 {
 	if (!session->shared ||
 		gpusort_key_plan_is_common(session->spec->key_plan))
@@ -377,14 +262,14 @@ has_comparable_keys(GsGpuSession *session)
 	return false;
 }
 
-/* Put a chunk, and set *position as gpusort_client_put() does.  Returns false on failure. */
-static bool
-put_chunk(GsGpuSession *session, GsPoolChunk *chunk, uint64 *position)
+bool
+gpusort_gpu_session_put_chunk(GsGpuSession *session, GsPoolChunk *chunk, uint64 *position)
 {
 	session->nput += chunk->rows;
 	session->sum_rows += chunk->rows;
 	session->sum_bytes += chunk->data_bytes;
-	return gpusort_client_put(session->client, chunk, position) || fail(session);
+	return gpusort_client_put(session->client, chunk, position) ||
+		gpusort_gpu_session_fail(session);
 }
 
 /* Put the chunk of a part, if there is one.  Returns false on failure. */
@@ -397,9 +282,11 @@ flush_fill(GsGpuSession *session, GsPart part)
 
 	if (fill->chunk == NULL)
 		return true;
-	if (!has_comparable_keys(session))
+	if (!gpusort_gpu_session_has_comparable_keys(session))
 		return false;
-	put = put_chunk(session, take_fill(session, fill), &position);
+	put = gpusort_gpu_session_put_chunk(session,
+										gpusort_gpu_session_take_fill(session, fill),
+										&position);
 	if (session->copy != NULL)
 		gpusort_row_copy_set_number(session->copy, position);
 	return put;
@@ -443,7 +330,7 @@ make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 		fill->chunk = gpusort_client_new_chunk(session->client, true);
 	}
 	if (fill->chunk == NULL)
-		return fail(session);
+		return gpusort_gpu_session_fail(session);
 	lay_out_fill(session, fill);
 	if (fill->end - fill->next >= (ptrdiff_t) row_bytes)
 		return true;
@@ -495,717 +382,4 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 	fill->next += row_bytes;
 	fill->rows++;
 	return true;
-}
-
-/* ----------------------------------------------------------------
- *		sorting
- * ----------------------------------------------------------------
- */
-
-/*
- * Compute the positions of both parts, and prepare to read them.  Returns false if
- * there is not enough memory.
- */
-static bool
-locate_parts(GsGpuSession *session)
-{
-	bool		nulls_first =
-		gpusort_key_plan_nulls_first(session->spec->key_plan);
-
-	for (int p = 0; p < GS_PARTS; p++)
-	{
-		GsSortedPart *part = &session->parts[p];
-		const GsPartResult *result = gpusort_client_result(session->client, p);
-
-		part->rows = result->rows;
-		part->chunks = result->chunks;
-		part->starts = gpusort_budget_alloc(session->budget,
-											(part->chunks + 1) * sizeof(int64));
-		if (part->starts == NULL)
-			return false;
-		part->starts[0] = 0;
-		part->nstarts = 1;
-		session->nrows += part->rows;
-	}
-	session->parts[nulls_first ? GS_PART_REGULAR : GS_PART_NULL_KEYS].first =
-		session->parts[nulls_first ? GS_PART_NULL_KEYS : GS_PART_REGULAR].rows;
-	if (session->format->variable)
-		session->window.offsets =
-			gpusort_budget_alloc(session->budget,
-								 gpusort_client_chunk_bytes() / 8);
-	return !session->budget->out_of_memory;
-}
-
-bool
-gpusort_gpu_session_sort(GsGpuSession *session)
-{
-	bool		full = session->failure == GS_FALLBACK_DEVICE_MEMORY;
-
-	session->failure = GS_FALLBACK_NONE;
-	if (!full && !gpusort_gpu_session_flush(session))
-	{
-		if (session->failure != GS_FALLBACK_DEVICE_MEMORY)
-			return false;
-		session->failure = GS_FALLBACK_NONE;
-	}
-	if (!gpusort_client_sort(session->client))
-		return fail(session);
-	if (!locate_parts(session))
-	{
-		session->failure = GS_FALLBACK_OUT_OF_MEMORY;
-		return false;
-	}
-	return true;
-}
-
-int64
-gpusort_gpu_session_count(const GsGpuSession *session)
-{
-	return session->nrows;
-}
-
-void
-gpusort_gpu_session_report(const GsGpuSession *session, GsGpuReport *report)
-{
-	report->device_bytes = gpusort_client_device_bytes(session->client);
-	report->sort_ms = gpusort_client_sort_ms(session->client);
-	report->fetch_ms = INSTR_TIME_GET_MILLISEC(session->fetch_time);
-}
-
-/* ----------------------------------------------------------------
- *		rows out
- * ----------------------------------------------------------------
- */
-
-static GsPart
-part_of_position(const GsGpuSession *session, int64 position)
-{
-	const GsSortedPart *regular = &session->parts[GS_PART_REGULAR];
-
-	return position >= regular->first &&
-		position < regular->first + regular->rows ? GS_PART_REGULAR :
-		GS_PART_NULL_KEYS;
-}
-
-/* Returns the chunk with a position: one seen before, or the first one not seen. */
-static uint64
-chunk_of_position(const GsSortedPart *part, int64 position)
-{
-	uint64		low = 0;
-	uint64		high = part->nstarts;
-
-	/* Find the last chunk that does not start after the position. */
-	while (high - low > 1)
-	{
-		uint64		middle = low + (high - low) / 2;
-
-		if (part->starts[middle] <= position - part->first)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Move on to the next chunk in sorted order.  Returns false after the last one. */
-static bool
-next_chunk(const GsGpuSession *session, GsPart *part, uint64 *number)
-{
-	const GsSortedPart *current = &session->parts[*part];
-	GsPart		other = *part == GS_PART_REGULAR ? GS_PART_NULL_KEYS :
-		GS_PART_REGULAR;
-
-	if (++*number < current->chunks)
-		return true;
-	if (session->parts[other].chunks == 0 ||
-		session->parts[other].first < current->first)
-		return false;
-	*part = other;
-	*number = 0;
-	return true;
-}
-
-/* Request the sorted chunks after one, as long as pool chunks are available. */
-static void
-ask_ahead(GsGpuSession *session, GsPart part, uint64 number)
-{
-	if (session->nahead > 0)
-	{
-		part = session->ahead[session->nahead - 1]->part;
-		number = session->ahead[session->nahead - 1]->number;
-	}
-	while (session->nahead < CHUNKS_AHEAD &&
-		   next_chunk(session, &part, &number))
-	{
-		GsPoolChunk *chunk = gpusort_client_ask(session->client, part, number,
-												false);
-
-		if (chunk == NULL)
-			return;
-		session->ahead[session->nahead++] = chunk;
-	}
-}
-
-/* Remove the first of the chunks ahead, and return it. */
-static GsPoolChunk *
-take_ahead(GsGpuSession *session)
-{
-	GsPoolChunk *chunk = session->ahead[0];
-
-	session->nahead--;
-	memmove(session->ahead, session->ahead + 1,
-			session->nahead * sizeof(session->ahead[0]));
-	return chunk;
-}
-
-/*
- * Get a sorted chunk.  Usually it is the first of the chunks ahead.  After a jump it is
- * another one, and chunks ahead that are not wanted are dropped.
- */
-static GsPoolChunk *
-get_chunk(GsGpuSession *session, GsPart part, uint64 number)
-{
-	GsPoolChunk *chunk;
-
-	while (session->nahead > 0)
-	{
-		chunk = take_ahead(session);
-		if (!gpusort_client_await(session->client, chunk))
-			return NULL;
-		if (chunk->part == part && chunk->number == number)
-			return chunk;
-		gpusort_chunk_free(chunk);
-	}
-	chunk = gpusort_client_ask(session->client, part, number, true);
-	if (chunk == NULL || !gpusort_client_await(session->client, chunk))
-		return NULL;
-	return chunk;
-}
-
-/* Free the chunk of the window, or lend it and free one that was lent before. */
-static void
-leave_window(GsGpuSession *session)
-{
-	GsWindow   *window = &session->window;
-	GsPoolChunk *chunk = window->chunk;
-
-	if (chunk != NULL && session->recall != NULL)
-	{
-		GsLentChunk leaving = {chunk, window->first + window->rows};
-
-		chunk = NULL;
-		if (session->nlent == LENT_CHUNKS)
-		{
-			session->recall(session->recall_arg, session->lent[0].end);
-			chunk = session->lent[0].chunk;
-			session->nlent--;
-			memmove(session->lent, session->lent + 1,
-					session->nlent * sizeof(session->lent[0]));
-		}
-		session->lent[session->nlent++] = leaving;
-	}
-	if (chunk != NULL)
-		gpusort_chunk_free(chunk);
-	window->chunk = NULL;
-	window->rows = 0;
-}
-
-static void
-open_window(GsGpuSession *session, GsPoolChunk *chunk)
-{
-	GsWindow   *window = &session->window;
-	GsSortedPart *part = &session->parts[chunk->part];
-	char	   *address = gpusort_chunk_address(chunk);
-
-	window->chunk = chunk;
-	window->first = part->first + chunk->first_row;
-	window->rows = chunk->rows;
-	window->data = address + chunk->data_offset;
-	window->ties = (const uint32 *) (address + chunk->ties_offset);
-	window->first_tie = chunk->first_row % 32;
-	if (chunk->number + 1 == part->nstarts)
-		part->starts[part->nstarts++] = chunk->first_row + chunk->rows;
-	if (session->format->variable)
-	{
-		uint32		offset = 0;
-
-		window->lengths = (const uint32 *) (address + chunk->lengths_offset);
-		for (uint32 i = 0; i < chunk->rows; i++)
-		{
-			window->offsets[i] = offset;
-			offset += window->lengths[i];
-		}
-	}
-}
-
-/* Move the window to the chunk with a position. */
-static bool
-move_window(GsGpuSession *session, int64 position)
-{
-	GsPart		part = part_of_position(session, position);
-	uint64		number = chunk_of_position(&session->parts[part], position);
-	instr_time	start;
-	instr_time	end;
-	GsPoolChunk *chunk;
-
-	leave_window(session);
-	INSTR_TIME_SET_CURRENT(start);
-	if (session->nahead > 0)
-		ask_ahead(session, part, number);
-	chunk = get_chunk(session, part, number);
-	if (chunk == NULL)
-		return fail(session);
-	ask_ahead(session, part, number);
-	open_window(session, chunk);
-	INSTR_TIME_SET_CURRENT(end);
-	INSTR_TIME_ACCUM_DIFF(session->fetch_time, end, start);
-	return true;
-}
-
-/*
- * Move the window to a position, if it is elsewhere, and set *within to the row's number in it.
- * Returns false if the rows are lost.
- */
-static inline bool
-find_in_window(GsGpuSession *session, int64 position, uint64 *within)
-{
-	gpusort_work_add(GPUSORT_WORK_ROW);
-	*within = (uint64) (position - session->window.first);
-	if (likely(*within < session->window.rows))
-		return true;
-	if (!move_window(session, position))
-		return false;
-	*within = position - session->window.first;
-	return true;
-}
-
-/* Returns a row of the window. */
-static inline char *
-packed_row(const GsGpuSession *session, uint64 within)
-{
-	const GsWindow *window = &session->window;
-
-	return window->data + (session->format->variable ? window->offsets[within] :
-						   within * session->format->packed_bytes);
-}
-
-static inline void
-unpack_row(const GsGpuSession *session, uint64 within, Datum *values, bool *isnull)
-{
-	const GsRowFormat *format = session->format;
-	char	   *row = packed_row(session, within);
-
-	if (format->variable)
-		gpusort_row_format_unpack(format, row, values, isnull);
-	else
-		gpusort_row_format_unpack_fast(format, row, values, isnull);
-}
-
-static inline bool
-is_tie(const GsGpuSession *session, uint64 within)
-{
-	uint64		bit = session->window.first_tie + within;
-
-	return (session->window.ties[bit / 32] >> (bit % 32)) & 1;
-}
-
-bool
-gpusort_gpu_session_get(GsGpuSession *session, int64 position,
-						Datum *values, bool *isnull)
-{
-	uint64		within;
-
-	if (!find_in_window(session, position, &within))
-		return false;
-	unpack_row(session, within, values, isnull);
-	return true;
-}
-
-char *
-gpusort_gpu_session_get_packed(GsGpuSession *session, int64 position)
-{
-	uint64		within;
-
-	return find_in_window(session, position, &within) ? packed_row(session, within) : NULL;
-}
-
-int
-gpusort_gpu_session_is_tie(GsGpuSession *session, int64 position)
-{
-	uint64		within;
-
-	if (!find_in_window(session, position, &within))
-		return -1;
-	return is_tie(session, within);
-}
-
-int
-gpusort_gpu_session_get_untied(GsGpuSession *session, int64 position,
-							   Datum *values, bool *isnull)
-{
-	uint64		within;
-
-	if (!find_in_window(session, position, &within))
-		return -1;
-	if (is_tie(session, within))
-		return 0;
-	unpack_row(session, within, values, isnull);
-	return 1;
-}
-
-/* Returns the number of rows of the window from one on that come before any row with a tie. */
-static uint32
-count_untied(const GsGpuSession *session, uint64 within)
-{
-	uint32		end = session->window.rows;
-	uint32		n = 0;
-
-	if (!session->has_ties)
-		return end - within;
-	while (within + n < end && !is_tie(session, within + n))
-		n++;
-	return n;
-}
-
-bool
-gpusort_gpu_session_in_place(GsGpuSession *session, int64 position, GsRowsInPlace *rows)
-{
-	const GsWindow *window = &session->window;
-	const GsRowFormat *format = session->format;
-	uint64		within = (uint64) (position - window->first);
-
-	if (format->null_bytes != 1 || within >= window->rows)
-		return false;
-	memset(rows, 0, sizeof(*rows));
-	rows->nrows = count_untied(session, within);
-	if (format->variable)
-	{
-		rows->first = window->data + window->offsets[within];
-		rows->lengths = window->lengths + within;
-	}
-	else
-	{
-		rows->row_bytes = format->packed_bytes;
-		rows->first = window->data + within * rows->row_bytes;
-	}
-	rows->null_offset = format->columns_bytes;
-	rows->lasting = session->recall != NULL;
-	return rows->nrows > 0;
-}
-
-void
-gpusort_gpu_session_lend(GsGpuSession *session, GsRecallRows recall, void *arg)
-{
-	session->recall = recall;
-	session->recall_arg = arg;
-}
-
-int64
-gpusort_gpu_session_chunk_end(const GsGpuSession *session)
-{
-	return session->window.first + session->window.rows;
-}
-
-/* ----------------------------------------------------------------
- *		rows without device memory
- * ----------------------------------------------------------------
- */
-
-/*
- * Returns the next chunk of which rows can be taken, or NULL.  The chunks that the
- * device refused come first, then those that have not been put, for which it sets *fill.
- */
-static GsPoolChunk *
-find_rest_chunk(const GsGpuSession *session, GsFill **fill)
-{
-	GsPoolChunk *refused = NULL;
-
-	*fill = NULL;
-	if (gpusort_client_has_refused(session->client))
-		refused = gpusort_client_first_refused(session->client);
-	for (int p = 0; p < GS_PARTS && refused == NULL && *fill == NULL; p++)
-		if (session->fills[p].chunk != NULL)
-			*fill = unconstify(GsFill *, &session->fills[p]);
-	return *fill != NULL ? (*fill)->chunk : refused;
-}
-
-bool
-gpusort_gpu_session_has_rest(const GsGpuSession *session)
-{
-	GsFill	   *fill;
-
-	return find_rest_chunk(session, &fill) != NULL;
-}
-
-/* The next chunk of which rows can be taken, which the caller has to free; or NULL. */
-static GsPoolChunk *
-next_rest_chunk(GsGpuSession *session)
-{
-	GsPoolChunk *chunk = gpusort_client_take_refused(session->client);
-
-	for (int p = 0; p < GS_PARTS && chunk == NULL; p++)
-		if (session->fills[p].chunk != NULL)
-			chunk = take_fill(session, &session->fills[p]);
-	return chunk;
-}
-
-/*
- * Copy the rows of a chunk into an empty one of another session, free it, and put that.
- * Returns false on failure.
- */
-static bool
-move_chunk(GsGpuSession *session, GsPoolChunk *from, GsPoolChunk *to)
-{
-	Size		bytes = from->data_offset + from->data_bytes;
-	uint64		position;
-
-	gpusort_work_add(bytes);
-	to->part = from->part;
-	to->rows = from->rows;
-	memcpy(to->keys_offset, from->keys_offset, sizeof(to->keys_offset));
-	to->lengths_offset = from->lengths_offset;
-	to->data_offset = from->data_offset;
-	to->data_bytes = from->data_bytes;
-	memcpy(gpusort_chunk_address(to), gpusort_chunk_address(from), bytes);
-	gpusort_chunk_free(from);
-	return put_chunk(session, to, &position);
-}
-
-/* Move the refused chunks.  Returns false if 'to' does not take all of them. */
-static bool
-move_refused(GsGpuSession *from, GsGpuSession *to)
-{
-	while (gpusort_client_first_refused(from->client) != NULL)
-	{
-		GsPoolChunk *chunk = gpusort_client_new_chunk(to->client, true);
-		GsPoolChunk *refused;
-
-		CHECK_FOR_INTERRUPTS();
-		if (chunk == NULL)
-			return fail(to);
-		refused = gpusort_client_take_refused(from->client);
-		if (refused == NULL)
-		{
-			gpusort_chunk_free(chunk);
-			break;
-		}
-		if (!move_chunk(to, refused, chunk))
-			return false;
-	}
-	return true;
-}
-
-/* Move the chunks that this process has not put.  Returns false likewise. */
-static bool
-move_fills(GsGpuSession *from, GsGpuSession *to)
-{
-	for (int p = 0; p < GS_PARTS; p++)
-	{
-		GsPoolChunk *chunk;
-
-		if (from->fills[p].chunk == NULL)
-			continue;
-		if (!has_comparable_keys(to))
-			return false;
-		chunk = gpusort_client_new_chunk(to->client, true);
-		if (chunk == NULL)
-			return fail(to);
-		if (!move_chunk(to, take_fill(from, &from->fills[p]), chunk))
-			return false;
-	}
-	return true;
-}
-
-bool
-gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to)
-{
-	to->copy = from->copy;
-	return move_refused(from, to) && move_fills(from, to);
-}
-
-bool
-gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
-							  bool *isnull)
-{
-	while (session->rest == NULL || session->next_rest == session->rest->rows)
-	{
-		/* The values last returned are no longer in use. */
-		if (session->rest != NULL)
-			gpusort_chunk_free(session->rest);
-		session->rest = next_rest_chunk(session);
-		if (session->rest == NULL)
-			return false;
-		session->next_rest = 0;
-		session->next_rest_row = gpusort_chunk_address(session->rest) +
-			session->rest->data_offset;
-	}
-	gpusort_row_format_unpack(session->format, session->next_rest_row, values,
-							  isnull);
-	gpusort_tuple_row_get_keys(session->spec, values, isnull);
-	session->next_rest_row +=
-		gpusort_row_format_packed_length(session->format,
-										 session->next_rest_row);
-	session->next_rest++;
-	return true;
-}
-
-/* ----------------------------------------------------------------
- *		several producers of several sessions
- * ----------------------------------------------------------------
- */
-
-/* Make a session for another client of the same sort. */
-static GsGpuSession *
-continue_session(GsGpuSession *previous, GsClient *client)
-{
-	GsGpuSession *session = make_session(previous->spec);
-
-	session->client = client;
-	session->shared = true;
-	session->has_ties = previous->has_ties;
-	session->sum_rows = previous->sum_rows;
-	session->sum_bytes = previous->sum_bytes;
-	return session;
-}
-
-/*
- * After a session became full: move rows to the session that continues it.  If that is new,
- * the refused chunks are moved as well.  Earlier sessions may have rows that have not
- * found room so far; they arrived after those that the sessions behind them have refused.
- */
-static void
-move_to_next(GsGpuSession *full, GsGpuSession *next, bool opened)
-{
-	for (GsGpuSession *from = full; from != NULL; from = from->previous)
-	{
-		if (opened && (!gpusort_client_settle(from->client) ||
-					   !move_refused(from, next)))
-			return;
-		if (!move_fills(from, next))
-			return;
-	}
-}
-
-GsGpuSession *
-gpusort_gpu_session_follow(GsGpuSession *full)
-{
-	MemoryContext caller = MemoryContextSwitchTo(full->context);
-	GsGpuSession *next = NULL;
-	bool		opened;
-	GsClient   *client = gpusort_client_find_next(full->client, &opened);
-
-	if (client != NULL)
-	{
-		next = continue_session(full, client);
-		next->previous = full;
-		move_to_next(full, next, opened);
-		if (opened && !gpusort_client_announce_next(full->client, client))
-			next->failure = GS_FALLBACK_SERVICE_LOST;
-	}
-	MemoryContextSwitchTo(caller);
-	if (next == NULL)
-		(void) fail(full);
-	else if (next->failure != GS_FALLBACK_NONE &&
-			 next->failure != GS_FALLBACK_DEVICE_MEMORY)
-	{
-		full->failure = next->failure;
-		next = NULL;
-	}
-	return next;
-}
-
-/* Continue in the next session, after one became full.  Returns false if there is none. */
-static bool
-go_on(GsGpuSession **session)
-{
-	GsGpuSession *next;
-
-	if ((*session)->failure != GS_FALLBACK_DEVICE_MEMORY)
-		return false;
-	next = gpusort_gpu_session_follow(*session);
-	if (next == NULL)
-		return false;
-	*session = next;
-	return true;
-}
-
-bool
-gpusort_gpu_session_put_shared(GsGpuSession **session, const Datum *values,
-							   const bool *isnull)
-{
-	while (!gpusort_gpu_session_put(*session, values, isnull))
-		if (!go_on(session))
-			return false;
-	return true;
-}
-
-bool
-gpusort_gpu_session_has_no_room(const GsGpuSession *session)
-{
-	return (session->failure == GS_FALLBACK_NONE ||
-			session->failure == GS_FALLBACK_DEVICE_MEMORY) &&
-		gpusort_client_has_no_room(session->client);
-}
-
-bool
-gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull)
-{
-	for (GsGpuSession *from = session; from != NULL; from = from->previous)
-	{
-		if (!from->settled && !gpusort_client_settle(from->client))
-		{
-			session->failure = GS_FALLBACK_SERVICE_LOST;
-			return false;
-		}
-		from->settled = true;
-		if (gpusort_gpu_session_take_rest(from, values, isnull))
-			return true;
-	}
-	return false;
-}
-
-bool
-gpusort_gpu_session_release(GsGpuSession *session)
-{
-	return gpusort_client_release(session->client) || fail(session);
-}
-
-/* Has this process rows in chunks that it has not put? */
-static bool
-has_fills(const GsGpuSession *session)
-{
-	for (; session != NULL; session = session->previous)
-		for (int p = 0; p < GS_PARTS; p++)
-			if (session->fills[p].chunk != NULL)
-				return true;
-	return false;
-}
-
-bool
-gpusort_gpu_session_flush_shared(GsGpuSession **session)
-{
-	while ((*session)->failure != GS_FALLBACK_NONE ||
-		   !gpusort_gpu_session_flush(*session))
-	{
-		/* The owner will find chunks that were put and are refused. */
-		if ((*session)->failure == GS_FALLBACK_DEVICE_MEMORY &&
-			!has_fills(*session))
-			return true;
-		if (!go_on(session))
-			return false;
-	}
-	return true;
-}
-
-GsGpuSession *
-gpusort_gpu_session_own_next(GsGpuSession *session)
-{
-	MemoryContext caller = MemoryContextSwitchTo(session->context);
-	GsClient   *client = gpusort_client_own_next(session->client);
-	GsGpuSession *next = NULL;
-
-	if (client != NULL)
-		next = continue_session(session, client);
-	MemoryContextSwitchTo(caller);
-	return next;
 }

@@ -20,6 +20,9 @@
 #include "compat.h"
 
 #include "sort/gpu/gpu_merge.h"
+#include "sort/gpu/gpu_producers.h"
+#include "sort/gpu/gpu_refused_rows.h"
+#include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/gpu/gpu_spread.h"
 
 struct GsGpuSpread

@@ -8,7 +8,9 @@
 #ifndef GPUSORT_GPU_SPREAD_H
 #define GPUSORT_GPU_SPREAD_H
 
+#include "sort/base/rows_in_place.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/gpu/gpu_ties.h"
 
 typedef struct GsGpuSpread GsGpuSpread;

@@ -20,6 +20,7 @@
 #include "key/key_comparison.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/disk/host_sort.h"
+#include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/gpu/gpu_ties.h"
 #include "work.h"
 

@@ -8,6 +8,7 @@
 #ifndef GPUSORT_GPU_TIES_H
 #define GPUSORT_GPU_TIES_H
 
+#include "sort/base/rows_in_place.h"
 #include "sort/gpu/gpu_session.h"
 
 typedef struct GsGpuTies GsGpuTies;

@@ -1,0 +1,37 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_refused_rows.h
+ *		Takes the rows for which a device had no memory, or moves them to another session.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GPU_REFUSED_ROWS_H
+#define GPUSORT_GPU_REFUSED_ROWS_H
+
+#include "sort/gpu/gpu_session.h"
+
+/*
+ * After sorting: are there rows for which there was no device memory?  If so, take
+ * them out one by one, until false is returned.  Ties come in the order in which they
+ * were added, and were added after those that have been sorted.
+ */
+extern bool gpusort_gpu_session_has_rest(const GsGpuSession *session);
+extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
+										  Datum *values, bool *isnull);
+
+/*
+ * Instead of taking them out: move such rows of one session to another one, of the same
+ * sort.  Returns false if the latter cannot have all of them, for its failure's reason.
+ * After GS_FALLBACK_DEVICE_MEMORY, the others have not moved.  The second session keeps the
+ * copy that the first one keeps.
+ */
+extern bool gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to);
+
+/*
+ * Its two steps: move the chunks that the device has refused, and those that this process
+ * has not put.
+ */
+extern bool gpusort_gpu_session_move_refused(GsGpuSession *from, GsGpuSession *to);
+extern bool gpusort_gpu_session_move_fills(GsGpuSession *from, GsGpuSession *to);
+
+#endif							/* GPUSORT_GPU_REFUSED_ROWS_H */

@@ -1,0 +1,142 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_session_private.h
+ *		The state of a GPU session.
+ *
+ * Only the files that implement sessions include this, which gpu_session.h lists.  It does
+ * not include that header, since gpu_session.c includes both and includes must not be
+ * circular.  Therefore it names the struct by its tag.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GPU_SESSION_PRIVATE_H
+#define GPUSORT_GPU_SESSION_PRIVATE_H
+
+#include "portability/instr_time.h"
+
+#include "core/radix_sort.h"
+#include "service/service_client.h"
+#include "sort/base/budget.h"
+#include "sort/base/row_format.h"
+#include "sort/base/rows_in_place.h"
+#include "sort/base/sort_spec.h"
+#include "sort/disk/row_copy.h"
+
+/* Sorted chunks that are requested before they are needed. */
+#define CHUNKS_AHEAD		(GPUSORT_SLOT_CHUNKS - 1)
+
+/* Chunks before the one that is being read, whose rows can be lent. */
+#define LENT_CHUNKS			2
+
+/* A chunk that is being filled. */
+typedef struct GsFill
+{
+	GsPoolChunk *chunk;			/* or NULL */
+	uint32		rows;
+	uint32		max_rows;		/* 0 without a chunk */
+	uint64	   *keys[GPUSORT_CPU_MAX_KEY_WORDS];	/* of the next row */
+	uint32	   *lengths;		/* of the next row, if variable */
+	char	   *data;			/* of the first row */
+	char	   *next;			/* of the next row */
+	char	   *end;
+} GsFill;
+
+/* A part of the sorted rows. */
+typedef struct GsSortedPart
+{
+	int64		first;			/* position of its first row */
+	int64		rows;
+	uint64		chunks;
+	int64	   *starts;			/* first rows of the chunks seen so far */
+	uint64		nstarts;		/* length, including that of the next one */
+} GsSortedPart;
+
+/* The chunk that is being read. */
+typedef struct GsWindow
+{
+	GsPoolChunk *chunk;			/* or NULL */
+	int64		first;			/* position of its first row */
+	uint32		rows;
+	char	   *data;
+	const uint32 *lengths;		/* of rows, if their length varies */
+	uint32	   *offsets;		/* likewise */
+	const uint32 *ties;			/* see GsSortedChunk */
+	uint32		first_tie;		/* bit of its first row in 'ties' */
+} GsWindow;
+
+/* A chunk that has been read, but not freed. */
+typedef struct GsLentChunk
+{
+	GsPoolChunk *chunk;
+	int64		end;			/* position after its last row */
+} GsLentChunk;
+
+struct GsGpuSession
+{
+	GsBudget   *budget;			/* for memory that grows with the rows; no
+								 * limit */
+	const GsSortSpec *spec;
+	GsRowFormat *format;
+	unsigned	words;
+	Size		max_row_bytes;
+	GsClient   *client;
+	MemoryContext context;
+	bool		has_ties;		/* do sorted chunks tell which rows are ties? */
+	GsFallback	failure;
+
+	/* Adding rows: gpu_session.c. */
+	double		capacity;		/* no chunk is begun at this many rows */
+	double		nput;			/* number of rows in chunks that were put */
+	GsFill		fills[GS_PARTS];
+	GsRowCopy  *copy;			/* of the rows, or NULL */
+	uint64		sum_rows;
+	uint64		sum_bytes;
+
+	/* Reading sorted rows: gpu_sorted_rows.c. */
+	int64		nrows;
+	GsSortedPart parts[GS_PARTS];
+	GsWindow	window;
+	GsRecallRows recall;		/* NULL if rows are not lent */
+	void	   *recall_arg;
+	int			nlent;
+	GsLentChunk lent[LENT_CHUNKS];	/* in the order in which they were read */
+	int			nahead;
+	GsPoolChunk *ahead[CHUNKS_AHEAD];	/* requested, in order */
+	instr_time	fetch_time;
+
+	/* Taking refused rows: gpu_refused_rows.c. */
+	GsPoolChunk *rest;			/* current chunk, or NULL */
+	uint32		next_rest;
+	char	   *next_rest_row;
+
+	/* Several producers: gpu_producers.c. */
+	bool		shared;			/* do other processes add rows, too? */
+	struct GsGpuSession *previous;	/* that this one continues, if we have
+									 * used it */
+	bool		settled;		/* has the device process taken or refused all
+								 * chunks? */
+};
+
+/*
+ * In gpu_session.c, for the other files.  make() makes a session without a client, in the
+ * current memory context.
+ */
+extern struct GsGpuSession *gpusort_gpu_session_make(const GsSortSpec *spec);
+
+/* Note the reason of a failure of the client.  Returns false. */
+extern bool gpusort_gpu_session_fail(struct GsGpuSession *session);
+
+/* End the chunk, which belongs to the caller from now on, and return it. */
+extern GsPoolChunk *gpusort_gpu_session_take_fill(struct GsGpuSession *session, GsFill *fill);
+
+/*
+ * Are our keys comparable with those of all other processes that add rows?  If not, the
+ * session has failed.
+ */
+extern bool gpusort_gpu_session_has_comparable_keys(struct GsGpuSession *session);
+
+/* Put a chunk, and set *position as gpusort_client_put() does.  Returns false on failure. */
+extern bool gpusort_gpu_session_put_chunk(struct GsGpuSession *session, GsPoolChunk *chunk,
+										  uint64 *position);
+
+#endif							/* GPUSORT_GPU_SESSION_PRIVATE_H */
