@@ -136,14 +136,13 @@ gpusort_gpu_session_put_shared(GsGpuSession **session, const Datum *values,
 	return true;
 }
 
-/* Has this process rows in chunks that it has not put? */
+/* Has this process rows in chunks of any session that it has not put? */
 static bool
 has_fills(const GsGpuSession *session)
 {
 	for (; session != NULL; session = session->previous)
-		for (int p = 0; p < GS_PARTS; p++)
-			if (session->fills[p].chunk != NULL)
-				return true;
+		if (gpusort_gpu_session_has_fills(session))
+			return true;
 	return false;
 }
 

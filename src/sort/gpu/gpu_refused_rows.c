@@ -29,33 +29,27 @@
  * ----------------------------------------------------------------
  */
 
-/*
- * Returns the next chunk of which rows can be taken, or NULL.  The chunks that the
- * device refused come first, then those that have not been put, for which it sets *fill.
- */
-static GsPoolChunk *
-find_rest_chunk(const GsGpuSession *session, GsFill **fill)
+bool
+gpusort_gpu_session_has_fills(const GsGpuSession *session)
 {
-	GsPoolChunk *refused = NULL;
-
-	*fill = NULL;
-	if (gpusort_client_has_refused(session->client))
-		refused = gpusort_client_first_refused(session->client);
-	for (int p = 0; p < GS_PARTS && refused == NULL && *fill == NULL; p++)
+	for (int p = 0; p < GS_PARTS; p++)
 		if (session->fills[p].chunk != NULL)
-			*fill = unconstify(GsFill *, &session->fills[p]);
-	return *fill != NULL ? (*fill)->chunk : refused;
+			return true;
+	return false;
 }
 
 bool
 gpusort_gpu_session_has_rest(const GsGpuSession *session)
 {
-	GsFill	   *fill;
-
-	return find_rest_chunk(session, &fill) != NULL;
+	return (gpusort_client_has_refused(session->client) &&
+			gpusort_client_first_refused(session->client) != NULL) ||
+		gpusort_gpu_session_has_fills(session);
 }
 
-/* The next chunk of which rows can be taken, which the caller has to free; or NULL. */
+/*
+ * Returns the next chunk of which rows can be taken, which the caller has to free; or NULL.
+ * Chunks that the device has refused come first, since their rows arrived first.
+ */
 static GsPoolChunk *
 next_rest_chunk(GsGpuSession *session)
 {

@@ -19,6 +19,9 @@ extern bool gpusort_gpu_session_has_rest(const GsGpuSession *session);
 extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
 										  Datum *values, bool *isnull);
 
+/* Has this process rows in chunks that it has not put?  They are a part of these. */
+extern bool gpusort_gpu_session_has_fills(const GsGpuSession *session);
+
 /*
  * Instead of taking them out: move such rows of one session to another one, of the same
  * sort.  Returns false if the latter cannot have all of them, for its failure's reason.
