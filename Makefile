@@ -124,6 +124,8 @@ OBJS = \
 	src/exec/row_source.o \
 	src/exec/node_rows.o \
 	src/exec/row_batches.o \
+	src/exec/sink_rows.o \
+	src/exec/sink_producer.o \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \
 	src/exec/incremental_node.o \

@@ -29,6 +29,10 @@
  * If a Limit above wants only a few rows, the GpuSort keeps them in a heap.  So does
  * each sink then, which returns the first rows of its process to the Gather.
  *
+ * The GpuSort says which of these it is to be, before it executes the Gather.  This file tells
+ * the workers.  Then it is executed once in each process, and has the rows of that process put
+ * into a GPU session (sink_producer.c), or sorted without one (sink_rows.c).
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -45,70 +49,20 @@
 #include "exec/gpusort_private.h"
 #include "exec/row_source.h"
 #include "exec/sink_node.h"
+#include "exec/sink_producer.h"
+#include "exec/sink_rows.h"
 #include "sort/base/sort_stats.h"
 #include "sort/bounded_sort.h"
-#include "sort/disk/shared_merge.h"
-#include "sort/gpu/gpu_producers.h"
-#include "sort/gpu/gpu_session.h"
-#include "sort/memory/shared_sort.h"
 #include "work.h"
-
-/* Where the sink puts rows. */
-typedef enum GsSinkMode
-{
-	GS_SINK_CLOSED,				/* returns them to the Gather */
-	GS_SINK_FIRST_ROWS,			/* returns the first of them to the Gather */
-	GS_SINK_GPU,
-	GS_SINK_CPU					/* a shared sort, or runs */
-} GsSinkMode;
-
-/*
- * Stored in the query's dynamic shared memory, or in the leader's sink.  Only
- * the leader changes it, except for 'failure', which any process may set.  The
- * others read 'drained' while it changes; what it announces is ordered by the
- * states of the sessions' slots.
- */
-typedef struct GsSinkShared
-{
-	GsSinkMode	mode;
-	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
-	bool		copied;			/* do its rows go to 'copies' as well? */
-	GsRunSetHandle copies;
-	bool		may_overflow;	/* for GS_SINK_GPU: may rows become runs? */
-
-	/* For GS_SINK_CPU, and for GS_SINK_GPU with 'may_overflow'. */
-	struct GsSharedSort *shared_sort;	/* or NULL */
-	GsRunSetHandle runs;
-	int			batch_processes;	/* see GsSortSpec */
-	int64		bound;			/* rows wanted of each process; 0 for all */
-	bool		whole_tuples;	/* how the sort keeps rows */
-	pg_atomic_uint32 failure;	/* GsFallback */
-	pg_atomic_uint32 drained;	/* have the GPU sessions been written as runs,
-								 * so that GPUs are free for batches? */
-} GsSinkShared;
 
 struct GsSinkState
 {
 	CustomScanState css;		/* must be first */
-	GsSortSpec	spec;
-	GsRowSource *source;		/* NULL before the first row is requested */
+	GsSinkRows	rows;			/* of this process */
 	bool		done;			/* has this process added its rows? */
-	bool		may_go_ahead;	/* see gpusort_sink_is_ahead() */
-	bool		ahead;
-	int64		nrows;			/* rows that this process has added, or
-								 * returned for GS_SINK_FIRST_ROWS */
-	GsSort	   *sort;			/* the leader's sort */
-	bool		input_ended;	/* has the source returned its last row? */
-	TupleTableSlot *refused;	/* row for which no GPU had room, or NULL */
-	GsGpuSession *full;			/* where others are that go to runs, or NULL */
-	TupleTableSlot *left;		/* the last of these */
 	GsBoundedSort *first_rows;	/* for GS_SINK_FIRST_ROWS, while it returns
 								 * rows */
-	GsSharedCopy copy;			/* of the leader's rows, for GS_SINK_GPU */
 	GsSinkShared local;			/* the leader's settings */
-	GsSinkShared *shared;		/* the settings in force: in shared memory if
-								 * there are workers, else 'local' */
-	GsWorkerReports *reports;	/* reports of workers, in shared memory */
 	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
 
@@ -152,7 +106,7 @@ gpusort_sink_create_state(CustomScan *plan)
 	sink->css.methods = &sink_methods;
 	pg_atomic_init_u32(&sink->local.failure, GS_FALLBACK_NONE);
 	pg_atomic_init_u32(&sink->local.drained, 0);
-	sink->shared = &sink->local;
+	sink->rows.shared = &sink->local;
 	return (Node *) sink;
 }
 
@@ -218,11 +172,11 @@ gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 					  GsClientHandle handle, const GsRunSetHandle *copies,
 					  const GsRunSetHandle *runs, bool may_go_ahead)
 {
-	sink->nrows = 0;
-	sink->sort = sort;
-	sink->may_go_ahead = may_go_ahead;
-	sink->ahead = false;
-	sink->copy.extents = 0;
+	sink->rows.nrows = 0;
+	sink->rows.sort = sort;
+	sink->rows.may_go_ahead = may_go_ahead;
+	sink->rows.ahead = false;
+	sink->rows.copy.extents = 0;
 	sink->local.may_overflow = runs != NULL;
 	if (runs != NULL)
 	{
@@ -237,33 +191,33 @@ gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	sink->local.mode = GS_SINK_GPU;
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.handle = handle;
-	tell_workers(sink, sink->shared);
+	tell_workers(sink, sink->rows.shared);
 }
 
 void
 gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 					  GsRunSetHandle runs, int64 bound, bool may_go_ahead)
 {
-	sink->nrows = 0;
-	sink->sort = sort;
-	sink->may_go_ahead = may_go_ahead;
-	sink->ahead = false;
+	sink->rows.nrows = 0;
+	sink->rows.sort = sort;
+	sink->rows.may_go_ahead = may_go_ahead;
+	sink->rows.ahead = false;
 	sink->local.mode = GS_SINK_CPU;
 	sink->local.shared_sort = gpusort_sort_shared(sort);
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.runs = runs;
 	sink->local.batch_processes = gpusort_sort_batch_processes(sort);
 	sink->local.bound = bound;
-	tell_workers(sink, sink->shared);
+	tell_workers(sink, sink->rows.shared);
 }
 
 void
 gpusort_sink_open_bounded(GsSinkState *sink, int64 bound)
 {
-	sink->ahead = false;
+	sink->rows.ahead = false;
 	sink->local.mode = GS_SINK_FIRST_ROWS;
 	sink->local.bound = bound;
-	tell_workers(sink, sink->shared);
+	tell_workers(sink, sink->rows.shared);
 }
 
 /* Does a node return columns and constants only, so that its input may be NULLs? */
@@ -293,27 +247,27 @@ gpusort_sink_may_go_ahead(const PlanState *gather)
 void
 gpusort_sink_forget_sort(GsSinkState *sink)
 {
-	sink->sort = NULL;
+	sink->rows.sort = NULL;
 }
 
 void
 gpusort_sink_close(GsSinkState *sink)
 {
-	sink->ahead = false;
+	sink->rows.ahead = false;
 	sink->local.mode = GS_SINK_CLOSED;
-	tell_workers(sink, sink->shared);
+	tell_workers(sink, sink->rows.shared);
 }
 
 GsFallback
 gpusort_sink_failure(const GsSinkState *sink)
 {
-	return (GsFallback) pg_atomic_read_u32(&sink->shared->failure);
+	return (GsFallback) pg_atomic_read_u32(&sink->rows.shared->failure);
 }
 
 bool
 gpusort_sink_is_ahead(const GsSinkState *sink)
 {
-	return sink->ahead;
+	return sink->rows.ahead;
 }
 
 /* Take one row off what EXPLAIN shows. */
@@ -338,11 +292,11 @@ gpusort_sink_run(const GsSinkState *sink, int number)
 
 	/* Without shared memory there have been no workers. */
 	if ((sink->local.mode != GS_SINK_CPU && sink->local.mode != GS_SINK_GPU) ||
-		sink->shared == &sink->local)
+		sink->rows.shared == &sink->local)
 		return NULL;
-	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
+	for (int n = 0; n < gpusort_worker_reports_count(sink->rows.reports); n++)
 	{
-		const GsSinkReport *report = gpusort_worker_reports_get(sink->reports, n);
+		const GsSinkReport *report = gpusort_worker_reports_get(sink->rows.reports, n);
 
 		if (report != NULL && report->sorted && found++ == number)
 			return &report->run;
@@ -355,13 +309,13 @@ gpusort_sink_copy(const GsSinkState *sink, int number)
 {
 	int			found = 0;
 
-	if (sink->copy.extents > 0 && found++ == number)
-		return &sink->copy;
-	if (sink->shared == &sink->local)
+	if (sink->rows.copy.extents > 0 && found++ == number)
+		return &sink->rows.copy;
+	if (sink->rows.shared == &sink->local)
 		return NULL;
-	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
+	for (int n = 0; n < gpusort_worker_reports_count(sink->rows.reports); n++)
 	{
-		const GsSinkReport *report = gpusort_worker_reports_get(sink->reports, n);
+		const GsSinkReport *report = gpusort_worker_reports_get(sink->rows.reports, n);
 
 		if (report != NULL && report->copy.extents > 0 && found++ == number)
 			return &report->copy;
@@ -387,345 +341,11 @@ gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
 
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
-	sink->spec.keys = gpusort_private_keys(plan);
-	sink->spec.plan_node = plan->scan.plan.plan_node_id;
-	sink->spec.expected_rows = plan->scan.plan.plan_rows;
-	sink->spec.expected_width = plan->scan.plan.plan_width;
+	sink->rows.spec.keys = gpusort_private_keys(plan);
+	sink->rows.spec.plan_node = plan->scan.plan.plan_node_id;
+	sink->rows.spec.expected_rows = plan->scan.plan.plan_rows;
+	sink->rows.spec.expected_width = plan->scan.plan.plan_width;
 	css->ss.ps.ExecProcNode = exec_proc_node;
-}
-
-/* In a worker: report to the leader. */
-static void
-publish(GsSinkState *sink, GsSinkReport *report)
-{
-	report->nrows = sink->nrows;
-	gpusort_worker_reports_publish(sink->reports, report);
-}
-
-static const GsKeyPlan *
-make_key_plan(const GsSinkState *sink, int string_words)
-{
-	GsFallback	reason;
-
-	return gpusort_key_plan_create(&sink->spec.keys, string_words, &reason);
-}
-
-/* Returns the next row of this process's share, or NULL. */
-static TupleTableSlot *
-read_source(GsSinkState *sink)
-{
-	TupleTableSlot *slot = NULL;
-
-	if (!sink->input_ended)
-		slot = gpusort_row_source_next(sink->source);
-	sink->input_ended = TupIsNull(slot);
-	return sink->input_ended ? NULL : slot;
-}
-
-/*
- * Add this process's share of the rows to the GPU session, and if that is full and there is
- * no copy, to those that continue it, which *session becomes.  Returns false after a
- * failure.  Then all rows are in 'copy'; if that is NULL, sink->refused is the row that could
- * not be added.
- */
-static bool
-add_rows(GsSinkState *sink, GsGpuSession **session, GsRowCopy *copy)
-{
-	bool		failed = false;
-	TupleTableSlot *slot;
-
-	while ((slot = read_source(sink)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		slot_getallattrs(slot);
-		if (copy == NULL)
-		{
-			if (!gpusort_gpu_session_put_shared(session, slot->tts_values,
-												slot->tts_isnull))
-			{
-				sink->refused = slot;
-				return false;
-			}
-		}
-		else if (unlikely(failed ||
-						  !gpusort_gpu_session_put(*session, slot->tts_values,
-												   slot->tts_isnull)))
-		{
-			/* The leader will sort the copies, so continue with ours. */
-			if (!failed)
-				gpusort_gpu_session_copy_rest(*session);
-			failed = true;
-			gpusort_row_copy_add_row(copy, slot->tts_values, slot->tts_isnull);
-		}
-		sink->nrows++;
-	}
-	if (copy == NULL)
-		return gpusort_gpu_session_flush_shared(session);
-	if (!failed && gpusort_gpu_session_flush(*session))
-		return true;
-	gpusort_gpu_session_copy_rest(*session);
-	return false;
-}
-
-/* Create this process's copy of the rows, or return NULL. */
-static GsRowCopy *
-create_copy(const GsSinkState *sink, GsGpuSession *session)
-{
-	GsRunTarget target = {
-		.set = sink->shared->copies,
-		.producer = ParallelWorkerNumber + 1	/* 0 for the leader */
-	};
-	GsRowCopy  *copy = NULL;
-
-	if (sink->shared->copied)
-		copy = gpusort_row_copy_create(&sink->spec, &target);
-	gpusort_gpu_session_keep_copy(session, copy);
-	return copy;
-}
-
-/* Have any process's rows been lost, so that all of the input must be read again? */
-static inline bool
-has_failed(const GsSinkState *sink)
-{
-	return pg_atomic_read_u32(&sink->shared->failure) != GS_FALLBACK_NONE;
-}
-
-/* Rows of this process's sort are lost, or those of another one. */
-static void
-give_up(GsSinkState *sink, GsSort *sort)
-{
-	sink->ahead = false;
-	if (!has_failed(sink))
-		pg_atomic_write_u32(&sink->shared->failure, gpusort_sort_loss(sort));
-	gpusort_sort_give_up(sort);
-}
-
-/* GsInput.next of a worker's sort. */
-static TupleTableSlot *
-next_counted_row(void *arg)
-{
-	GsSinkState *sink = arg;
-	TupleTableSlot *slot = NULL;
-
-	/* If rows are lost, no more are wanted. */
-	if (likely(!has_failed(sink)))
-		slot = read_source(sink);
-	if (slot != NULL)
-		sink->nrows++;
-	return slot;
-}
-
-/*
- * The same after an overflow of the GPU sessions: first the rows that these have not taken,
- * most of which have been counted.
- */
-static TupleTableSlot *
-next_left_row(void *arg)
-{
-	GsSinkState *sink = arg;
-	TupleTableSlot *slot = sink->refused;
-
-	if (slot != NULL)
-	{
-		sink->refused = NULL;
-		sink->nrows++;
-		return slot;
-	}
-	if (sink->full != NULL)
-	{
-		slot = ExecClearTuple(sink->left);
-		if (gpusort_gpu_session_take_left(sink->full, slot->tts_values, slot->tts_isnull))
-			return ExecStoreVirtualTuple(slot);
-		if (!gpusort_gpu_session_has_no_room(sink->full))
-			pg_atomic_write_u32(&sink->shared->failure,
-								gpusort_gpu_session_failure(sink->full));
-		sink->full = NULL;
-	}
-	return next_counted_row(sink);
-}
-
-/* In the leader: put the rows that next() returns into its own sort, and sort them there. */
-static void
-fill_own_sort(GsSinkState *sink, TupleTableSlot *(*next) (void *arg))
-{
-	TupleTableSlot *slot;
-
-	while ((slot = next(sink)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_sort_put(sink->sort, slot))
-			break;
-	}
-	sink->ahead = sink->may_go_ahead;
-	if (slot != NULL || has_failed(sink) ||
-		!gpusort_sort_end_put(sink->sort, &sink->ahead))
-		give_up(sink, sink->sort);
-}
-
-/* GsInput.has_devices of a worker's sort. */
-static bool
-has_devices(void *arg)
-{
-	const GsSinkState *sink = arg;
-
-	return sink->shared->mode == GS_SINK_CPU ||
-		pg_atomic_read_u32(&sink->shared->drained) != 0;
-}
-
-/*
- * In a worker: sort the rows that next() returns together with the other processes, or else
- * alone, and write them as a run.
- */
-static void
-sort_rows(GsSinkState *sink, MemoryContext context,
-		  TupleTableSlot *(*next) (void *arg))
-{
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsRunTarget target = {
-		.set = sink->shared->runs,
-		.producer = ParallelWorkerNumber
-	};
-	GsSortSpec	spec = sink->spec;
-	GsSinkReport report = {.sorted = true};
-	GsSort	   *sort;
-
-	spec.shared = sink->shared->shared_sort;
-	spec.process = ParallelWorkerNumber + 1;
-	spec.entered = sink->shared->mode == GS_SINK_GPU;
-	spec.key_plan = make_key_plan(sink, spec.shared == NULL ? 1 :
-								  gpusort_shared_sort_string_words(spec.shared));
-	spec.input.next = next;
-	spec.input.has_devices = has_devices;
-	spec.input.arg = sink;
-	spec.target = &target;
-	spec.bound = sink->shared->bound;
-	spec.nested = true;
-	spec.batch_processes = sink->shared->batch_processes;
-	sort = gpusort_sort_begin(&spec);
-	MemoryContextSwitchTo(caller);
-	if (!gpusort_sort_attach(sort))
-	{
-		gpusort_sort_end(sort);
-		return;
-	}
-	if (gpusort_sort_perform_once(sort))
-	{
-		gpusort_sort_report(sort, &report.sort);
-		report.run = *gpusort_sort_shared_run(sort);
-		publish(sink, &report);
-	}
-	else
-		give_up(sink, sort);
-	gpusort_sort_end(sort);
-}
-
-/* ----------------------------------------------------------------
- *		rows for a GPU
- * ----------------------------------------------------------------
- */
-
-/* Returns the merge of the runs of all processes, if they may merge; or NULL. */
-static GsSharedMerge *
-find_merge(const GsSinkState *sink)
-{
-	if (sink->shared->shared_sort == NULL)
-		return NULL;
-	return gpusort_shared_merge_find(gpusort_shared_sort_extra(sink->shared->shared_sort));
-}
-
-/*
- * Before the first row, if there can be runs: have the other processes wait for ours.
- * Returns false if all rows have been added.
- */
-static bool
-expect_overflow(GsSinkState *sink)
-{
-	GsSharedMerge *merge;
-
-	if (!sink->shared->may_overflow)
-		return true;
-	if (!IsParallelWorker())
-		return gpusort_sort_attach(sink->sort);
-	merge = find_merge(sink);
-	return merge == NULL || gpusort_shared_merge_enter(merge);
-}
-
-/* After the last row: there are no runs of this process.  'lost' if rows are missing. */
-static void
-end_without_overflow(GsSinkState *sink, bool lost)
-{
-	GsSharedMerge *merge;
-
-	if (!sink->shared->may_overflow)
-		return;
-	if (!IsParallelWorker())
-	{
-		if (lost)
-			gpusort_sort_give_up(sink->sort);
-		else
-			gpusort_sort_leave(sink->sort);
-		return;
-	}
-	merge = find_merge(sink);
-	if (merge != NULL)
-		gpusort_shared_merge_leave(merge, lost);
-}
-
-/* No GPU has room for more rows: sort the others. */
-static void
-overflow(GsSinkState *sink, GsGpuSession *session, MemoryContext context)
-{
-	MemoryContext caller = MemoryContextSwitchTo(context);
-
-	sink->full = session;
-	sink->left = MakeSingleTupleTableSlot(sink->spec.tupdesc, &TTSOpsVirtual);
-	MemoryContextSwitchTo(caller);
-	if (IsParallelWorker())
-		sort_rows(sink, context, next_left_row);
-	else if (gpusort_sort_overflow(sink->sort))
-	{
-		pg_atomic_write_u32(&sink->shared->drained, 1);
-		fill_own_sort(sink, next_left_row);
-	}
-	else
-		give_up(sink, sink->sort);
-	ExecDropSingleTupleTableSlot(sink->left);
-	sink->full = NULL;
-}
-
-/* In any process: put the rows into the GPU session. */
-static void
-fill_gpu_session(GsSinkState *sink, MemoryContext context)
-{
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsSinkReport report = {.sorted = false};
-	GsGpuSession *session;
-	GsRowCopy  *copy;
-	bool		added;
-
-	sink->spec.key_plan = make_key_plan(sink, GPUSORT_GPU_STRING_WORDS);
-	session = gpusort_gpu_session_attach(&sink->spec, sink->shared->handle);
-	copy = create_copy(sink, session);
-	MemoryContextSwitchTo(caller);
-	added = add_rows(sink, &session, copy);
-	if (sink->shared->may_overflow && gpusort_gpu_session_has_no_room(session))
-	{
-		overflow(sink, session, context);
-		return;
-	}
-	if (!added)
-		pg_atomic_write_u32(&sink->shared->failure,
-							gpusort_gpu_session_failure(session));
-	end_without_overflow(sink, !added);
-	if (copy != NULL)
-	{
-		gpusort_row_copy_share(copy, &report.copy);
-		gpusort_row_copy_end(copy);
-	}
-	if (IsParallelWorker())
-		publish(sink, &report);
-	else
-		sink->copy = report.copy;
 }
 
 /* ----------------------------------------------------------------
@@ -739,44 +359,39 @@ create_source(GsSinkState *sink)
 {
 	PlanState  *input = outerPlanState(sink);
 	TupleDesc	tupdesc = sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	bool		whole_tuples = sink->shared->whole_tuples;
+	bool		whole_tuples = sink->rows.shared->whole_tuples;
 	const GsNarrowRows *narrow = NULL;
 
 	if (!whole_tuples)
 		narrow = gpusort_narrow_rows_create(input->plan, tupdesc,
-											&sink->spec.keys);
+											&sink->rows.spec.keys);
 	if (narrow != NULL)
-		return gpusort_row_source_create_narrow(input, narrow, &sink->spec);
-	return gpusort_row_source_create(input, tupdesc, whole_tuples, &sink->spec);
+		return gpusort_row_source_create_narrow(input, narrow, &sink->rows.spec);
+	return gpusort_row_source_create(input, tupdesc, whole_tuples, &sink->rows.spec);
 }
 
 /* Read this process's share of the rows, and put them where they belong. */
 static void
 take_rows(GsSinkState *sink)
 {
-	bool		gpu = sink->shared->mode == GS_SINK_GPU;
+	bool		gpu = sink->rows.shared->mode == GS_SINK_GPU;
 	MemoryContext query = sink->css.ss.ps.state->es_query_cxt;
 	MemoryContext caller = MemoryContextSwitchTo(query);
 	MemoryContext context = AllocSetContextCreate(query, "pg_gpusort sink",
 												  ALLOCSET_SMALL_SIZES);
 	GsSortCounts page_scan = {.page_scans = 1};
 
-	sink->input_ended = false;
-	sink->refused = NULL;
-	if (sink->source == NULL)
-		sink->source = create_source(sink);
-	if (gpusort_row_source_prepare(sink->source))
+	sink->rows.input_ended = false;
+	sink->rows.refused = NULL;
+	if (sink->rows.source == NULL)
+		sink->rows.source = create_source(sink);
+	if (gpusort_row_source_prepare(sink->rows.source))
 		gpusort_stats_count_sort(gpu ? GS_KIND_GPU : GS_KIND_CPU,
 								 &page_scan);
 	if (gpu)
-	{
-		if (expect_overflow(sink))
-			fill_gpu_session(sink, context);
-	}
-	else if (IsParallelWorker())
-		sort_rows(sink, context, next_counted_row);
-	else if (gpusort_sort_attach(sink->sort))
-		fill_own_sort(sink, next_counted_row);
+		gpusort_sink_producer_put(&sink->rows, context);
+	else
+		gpusort_sink_rows_put(&sink->rows, context);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }
@@ -814,15 +429,15 @@ keep_first_rows(GsSinkState *sink)
 	GsSortSpec	spec = {
 		.input.next = execute_input,
 		.input.arg = sink,
-		.expected_rows = sink->spec.expected_rows,
-		.plan_node = sink->spec.plan_node
+		.expected_rows = sink->rows.spec.expected_rows,
+		.plan_node = sink->rows.spec.plan_node
 	};
 
 	sink->first_rows =
-		gpusort_bounded_sort(&spec, &sink->spec.keys,
+		gpusort_bounded_sort(&spec, &sink->rows.spec.keys,
 							 sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-							 sink->shared->bound);
-	sink->nrows = 0;
+							 sink->rows.shared->bound);
+	sink->rows.nrows = 0;
 	MemoryContextSwitchTo(caller);
 }
 
@@ -848,12 +463,12 @@ next_first_row(GsSinkState *sink)
 		keep_first_rows(sink);
 
 	/* The heap must not be asked for more rows than it was told to keep. */
-	if (sink->nrows < sink->shared->bound)
+	if (sink->rows.nrows < sink->rows.shared->bound)
 	{
 		gpusort_bounded_next(sink->first_rows, true, slot);
 		if (!TupIsNull(slot))
 		{
-			sink->nrows++;
+			sink->rows.nrows++;
 			return slot;
 		}
 	}
@@ -868,15 +483,15 @@ gpusort_sink_exec(CustomScanState *css)
 	GsSinkState *sink = (GsSinkState *) css;
 
 	CHECK_FOR_INTERRUPTS();
-	if (sink->shared->mode == GS_SINK_CLOSED)
+	if (sink->rows.shared->mode == GS_SINK_CLOSED)
 		return forward_row(sink);
-	if (sink->shared->mode == GS_SINK_FIRST_ROWS)
+	if (sink->rows.shared->mode == GS_SINK_FIRST_ROWS)
 		return next_first_row(sink);
 	if (sink->done)
 		return ExecClearTuple(css->ss.ss_ScanTupleSlot);
 	take_rows(sink);
 	sink->done = true;
-	return sink->ahead ? ExecStoreAllNullTuple(css->ss.ss_ScanTupleSlot) :
+	return sink->rows.ahead ? ExecStoreAllNullTuple(css->ss.ss_ScanTupleSlot) :
 		ExecClearTuple(css->ss.ss_ScanTupleSlot);
 }
 
@@ -894,7 +509,7 @@ gpusort_sink_rescan(CustomScanState *css)
 
 	end_first_rows(sink);
 	sink->done = false;
-	sink->ahead = false;
+	sink->rows.ahead = false;
 	if (outerPlanState(css)->chgParam == NULL)
 		ExecReScan(outerPlanState(css));
 }
@@ -926,13 +541,13 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	sink->shared = coordinate;
-	sink->reports = shared_reports(coordinate);
-	pg_atomic_init_u32(&sink->shared->failure, GS_FALLBACK_NONE);
-	pg_atomic_init_u32(&sink->shared->drained, 0);
-	gpusort_worker_reports_init(sink->reports, pcxt->nworkers,
+	sink->rows.shared = coordinate;
+	sink->rows.reports = shared_reports(coordinate);
+	pg_atomic_init_u32(&sink->rows.shared->failure, GS_FALLBACK_NONE);
+	pg_atomic_init_u32(&sink->rows.shared->drained, 0);
+	gpusort_worker_reports_init(sink->rows.reports, pcxt->nworkers,
 								sizeof(GsSinkReport));
-	tell_workers(sink, sink->shared);
+	tell_workers(sink, sink->rows.shared);
 }
 
 static void
@@ -949,8 +564,8 @@ gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	sink->shared = coordinate;
-	sink->reports = shared_reports(coordinate);
+	sink->rows.shared = coordinate;
+	sink->rows.reports = shared_reports(coordinate);
 }
 
 /*
@@ -962,16 +577,16 @@ gpusort_sink_shutdown(CustomScanState *css)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	if (sink->sort != NULL)
-		gpusort_sort_stop(sink->sort);
-	if (IsParallelWorker() || sink->shared == &sink->local)
+	if (sink->rows.sort != NULL)
+		gpusort_sort_stop(sink->rows.sort);
+	if (IsParallelWorker() || sink->rows.shared == &sink->local)
 		return;
 	pg_atomic_write_u32(&sink->local.failure, gpusort_sink_failure(sink));
 	if (css->ss.ps.instrument != NULL)
 		sink->kept_reports =
-			gpusort_worker_reports_copy(sink->reports,
+			gpusort_worker_reports_copy(sink->rows.reports,
 										css->ss.ps.state->es_query_cxt);
-	sink->shared = &sink->local;
+	sink->rows.shared = &sink->local;
 }
 
 /*
@@ -981,7 +596,7 @@ gpusort_sink_shutdown(CustomScanState *css)
 static int64
 added_rows(const GsSinkState *sink)
 {
-	int64		nrows = sink->nrows;
+	int64		nrows = sink->rows.nrows;
 
 	if (sink->local.mode != GS_SINK_GPU && sink->local.mode != GS_SINK_CPU)
 		return -1;

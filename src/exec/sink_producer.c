@@ -1,0 +1,235 @@
+/*-------------------------------------------------------------------------
+ *
+ * sink_producer.c
+ *		Puts a process's rows into the GPU sessions of a parallel sort.
+ *
+ * The leader's sort has opened a session.  Each process, also the leader, attaches to it and
+ * adds its share of the rows.
+ *
+ * Without a copy of the rows, when the device is full, they go to the sessions of other
+ * devices (gpu_producers.c).  When no device has room for more, the leader has the rows that
+ * are there written as a run.  Each process sorts the rows that were refused and the rest of
+ * its input as it would without a GPU (sink_rows.c), and all of them merge their runs.
+ * Nobody may merge while another process could still write a run, so each process enters the
+ * merge before its first row, and leaves it after its last one if it has no runs.
+ *
+ * With a copy, the process writes all rows to a file as well, in case the GPU is lost.  After
+ * any failure it only writes the copy, and the leader sorts the copies.  Without one, any other
+ * failure loses the rows, and the GpuSort has the input read again.
+ *
+ * The sink (sink_node.c) calls this when it is first executed.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+
+#include "exec/sink_producer.h"
+#include "sort/disk/shared_merge.h"
+#include "sort/gpu/gpu_producers.h"
+#include "sort/gpu/gpu_session.h"
+#include "sort/memory/shared_sort.h"
+#include "work.h"
+
+/* Returns the merge of the runs of all processes, if they may merge; or NULL. */
+static GsSharedMerge *
+find_merge(const GsSinkRows *rows)
+{
+	if (rows->shared->shared_sort == NULL)
+		return NULL;
+	return gpusort_shared_merge_find(gpusort_shared_sort_extra(rows->shared->shared_sort));
+}
+
+/*
+ * Before the first row, if there can be runs: have the other processes wait for ours.
+ * Returns false if all rows have been added.
+ */
+static bool
+expect_overflow(GsSinkRows *rows)
+{
+	GsSharedMerge *merge;
+
+	if (!rows->shared->may_overflow)
+		return true;
+	if (!IsParallelWorker())
+		return gpusort_sort_attach(rows->sort);
+	merge = find_merge(rows);
+	return merge == NULL || gpusort_shared_merge_enter(merge);
+}
+
+/* After the last row: there are no runs of this process.  'lost' if rows are missing. */
+static void
+end_without_overflow(GsSinkRows *rows, bool lost)
+{
+	GsSharedMerge *merge;
+
+	if (!rows->shared->may_overflow)
+		return;
+	if (!IsParallelWorker())
+	{
+		if (lost)
+			gpusort_sort_give_up(rows->sort);
+		else
+			gpusort_sort_leave(rows->sort);
+		return;
+	}
+	merge = find_merge(rows);
+	if (merge != NULL)
+		gpusort_shared_merge_leave(merge, lost);
+}
+
+/* Create this process's copy of the rows, or return NULL. */
+static GsRowCopy *
+create_copy(const GsSinkRows *rows, GsGpuSession *session)
+{
+	GsRunTarget target = {
+		.set = rows->shared->copies,
+		.producer = ParallelWorkerNumber + 1	/* 0 for the leader */
+	};
+	GsRowCopy  *copy = NULL;
+
+	if (rows->shared->copied)
+		copy = gpusort_row_copy_create(&rows->spec, &target);
+	gpusort_gpu_session_keep_copy(session, copy);
+	return copy;
+}
+
+/*
+ * Add this process's share of the rows to the GPU session, and if that is full and there is
+ * no copy, to those that continue it, which *session becomes.  Returns false after a
+ * failure.  Then all rows are in 'copy'; if that is NULL, rows->refused is the row that could
+ * not be added.
+ */
+static bool
+add_rows(GsSinkRows *rows, GsGpuSession **session, GsRowCopy *copy)
+{
+	bool		failed = false;
+	TupleTableSlot *slot;
+
+	while ((slot = gpusort_sink_rows_read(rows)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		slot_getallattrs(slot);
+		if (copy == NULL)
+		{
+			if (!gpusort_gpu_session_put_shared(session, slot->tts_values,
+												slot->tts_isnull))
+			{
+				rows->refused = slot;
+				return false;
+			}
+		}
+		else if (unlikely(failed ||
+						  !gpusort_gpu_session_put(*session, slot->tts_values,
+												   slot->tts_isnull)))
+		{
+			/* The leader will sort the copies, so continue with ours. */
+			if (!failed)
+				gpusort_gpu_session_copy_rest(*session);
+			failed = true;
+			gpusort_row_copy_add_row(copy, slot->tts_values, slot->tts_isnull);
+		}
+		rows->nrows++;
+	}
+	if (copy == NULL)
+		return gpusort_gpu_session_flush_shared(session);
+	if (!failed && gpusort_gpu_session_flush(*session))
+		return true;
+	gpusort_gpu_session_copy_rest(*session);
+	return false;
+}
+
+/*
+ * GsInput.next after an overflow of the GPU sessions: first the rows that these have not
+ * taken, most of which have been counted, then those that have not been read.
+ */
+static TupleTableSlot *
+next_left_row(void *arg)
+{
+	GsSinkRows *rows = arg;
+	TupleTableSlot *slot = rows->refused;
+
+	if (slot != NULL)
+	{
+		rows->refused = NULL;
+		rows->nrows++;
+		return slot;
+	}
+	if (rows->full != NULL)
+	{
+		slot = ExecClearTuple(rows->left);
+		if (gpusort_gpu_session_take_left(rows->full, slot->tts_values, slot->tts_isnull))
+			return ExecStoreVirtualTuple(slot);
+		if (!gpusort_gpu_session_has_no_room(rows->full))
+			pg_atomic_write_u32(&rows->shared->failure,
+								gpusort_gpu_session_failure(rows->full));
+		rows->full = NULL;
+	}
+	return gpusort_sink_rows_next(rows);
+}
+
+/* No GPU has room for more rows: sort the others. */
+static void
+overflow(GsSinkRows *rows, GsGpuSession *session, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	rows->full = session;
+	rows->left = MakeSingleTupleTableSlot(rows->spec.tupdesc, &TTSOpsVirtual);
+	MemoryContextSwitchTo(caller);
+	if (IsParallelWorker())
+		gpusort_sink_rows_sort(rows, context, next_left_row);
+	else if (gpusort_sort_overflow(rows->sort))
+	{
+		pg_atomic_write_u32(&rows->shared->drained, 1);
+		gpusort_sink_rows_fill_sort(rows, next_left_row);
+	}
+	else
+		gpusort_sink_rows_give_up(rows, rows->sort);
+	ExecDropSingleTupleTableSlot(rows->left);
+	rows->full = NULL;
+}
+
+/* Put the rows into the GPU session, and those for which there is no room into runs. */
+static void
+fill_gpu_session(GsSinkRows *rows, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsSinkReport report = {.sorted = false};
+	GsGpuSession *session;
+	GsRowCopy  *copy;
+	bool		added;
+
+	rows->spec.key_plan = gpusort_sink_rows_key_plan(rows, GPUSORT_GPU_STRING_WORDS);
+	session = gpusort_gpu_session_attach(&rows->spec, rows->shared->handle);
+	copy = create_copy(rows, session);
+	MemoryContextSwitchTo(caller);
+	added = add_rows(rows, &session, copy);
+	if (rows->shared->may_overflow && gpusort_gpu_session_has_no_room(session))
+	{
+		overflow(rows, session, context);
+		return;
+	}
+	if (!added)
+		pg_atomic_write_u32(&rows->shared->failure,
+							gpusort_gpu_session_failure(session));
+	end_without_overflow(rows, !added);
+	if (copy != NULL)
+	{
+		gpusort_row_copy_share(copy, &report.copy);
+		gpusort_row_copy_end(copy);
+	}
+	if (IsParallelWorker())
+		gpusort_sink_rows_publish(rows, &report);
+	else
+		rows->copy = report.copy;
+}
+
+void
+gpusort_sink_producer_put(GsSinkRows *rows, MemoryContext context)
+{
+	if (expect_overflow(rows))
+		fill_gpu_session(rows, context);
+}

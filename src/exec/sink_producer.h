@@ -1,0 +1,19 @@
+/*-------------------------------------------------------------------------
+ *
+ * sink_producer.h
+ *		Puts a process's rows into the GPU sessions of a parallel sort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SINK_PRODUCER_H
+#define GPUSORT_SINK_PRODUCER_H
+
+#include "exec/sink_rows.h"
+
+/*
+ * Read all rows, and put them into the session.  Those for which no GPU has room become runs.
+ * 'context' is for memory that is needed until the function returns.
+ */
+extern void gpusort_sink_producer_put(GsSinkRows *rows, MemoryContext context);
+
+#endif							/* GPUSORT_SINK_PRODUCER_H */

@@ -1,0 +1,117 @@
+/*-------------------------------------------------------------------------
+ *
+ * sink_rows.h
+ *		Reads a process's share of the rows below a Gather, and sorts them without a GPU.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SINK_ROWS_H
+#define GPUSORT_SINK_ROWS_H
+
+#include "executor/tuptable.h"
+#include "port/atomics.h"
+
+#include "exec/row_source.h"
+#include "exec/worker_reports.h"
+#include "fallback.h"
+#include "key/key_plan.h"
+#include "service/service_client.h"
+#include "sort/base/sort_spec.h"
+#include "sort/disk/row_copy.h"
+#include "sort/disk/shared_run.h"
+#include "sort/gpu/gpu_session.h"
+#include "sort/sort.h"
+
+/* Where the sink puts rows. */
+typedef enum GsSinkMode
+{
+	GS_SINK_CLOSED,				/* returns them to the Gather */
+	GS_SINK_FIRST_ROWS,			/* returns the first of them to the Gather */
+	GS_SINK_GPU,
+	GS_SINK_CPU					/* a shared sort, or runs */
+} GsSinkMode;
+
+/*
+ * Stored in the query's dynamic shared memory, or in the leader's sink.  Only
+ * the leader changes it, except for 'failure', which any process may set.  The
+ * others read 'drained' while it changes; what it announces is ordered by the
+ * states of the sessions' slots.
+ */
+typedef struct GsSinkShared
+{
+	GsSinkMode	mode;
+	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
+	bool		copied;			/* do its rows go to 'copies' as well? */
+	GsRunSetHandle copies;
+	bool		may_overflow;	/* for GS_SINK_GPU: may rows become runs? */
+
+	/* For GS_SINK_CPU, and for GS_SINK_GPU with 'may_overflow'. */
+	struct GsSharedSort *shared_sort;	/* or NULL */
+	GsRunSetHandle runs;
+	int			batch_processes;	/* see GsSortSpec */
+	int64		bound;			/* rows wanted of each process; 0 for all */
+	bool		whole_tuples;	/* how the sort keeps rows */
+	pg_atomic_uint32 failure;	/* GsFallback */
+	pg_atomic_uint32 drained;	/* have the GPU sessions been written as runs,
+								 * so that GPUs are free for batches? */
+} GsSinkShared;
+
+/* The rows of a process, and where it puts them. */
+typedef struct GsSinkRows
+{
+	GsSortSpec	spec;
+	GsRowSource *source;		/* NULL before the first row is requested */
+	bool		input_ended;	/* has the source returned its last row? */
+	int64		nrows;			/* rows that this process has added, or
+								 * returned for GS_SINK_FIRST_ROWS */
+	GsSort	   *sort;			/* the leader's sort */
+	bool		may_go_ahead;	/* see gpusort_sink_is_ahead() */
+	bool		ahead;
+	GsSinkShared *shared;		/* the settings in force: in shared memory if
+								 * there are workers, else the leader's */
+	GsWorkerReports *reports;	/* reports of workers, in shared memory */
+
+	/* For GS_SINK_GPU: see sink_producer.c. */
+	TupleTableSlot *refused;	/* row for which no GPU had room, or NULL */
+	GsGpuSession *full;			/* where others are that go to runs, or NULL */
+	TupleTableSlot *left;		/* the last of these */
+	GsSharedCopy copy;			/* of the leader's rows */
+} GsSinkRows;
+
+/*
+ * Read all rows, and put them into a sort on the CPU.  'context' is for memory that is needed
+ * until the function returns.
+ */
+extern void gpusort_sink_rows_put(GsSinkRows *rows, MemoryContext context);
+
+/* The following functions are for sink_producer.c. */
+
+/* Returns the next row of this process's share, or NULL. */
+extern TupleTableSlot *gpusort_sink_rows_read(GsSinkRows *rows);
+
+/*
+ * GsInput.next of sorts, for a GsSinkRows: the same, but counts the row, and returns NULL as
+ * well if rows of another process are lost.
+ */
+extern TupleTableSlot *gpusort_sink_rows_next(void *arg);
+
+/* Make a plan of keys with so many words of a string. */
+extern const GsKeyPlan *gpusort_sink_rows_key_plan(const GsSinkRows *rows, int string_words);
+
+/* In the leader: put the rows that next() returns into its own sort, and sort them there. */
+extern void gpusort_sink_rows_fill_sort(GsSinkRows *rows, TupleTableSlot *(*next) (void *arg));
+
+/*
+ * In a worker: sort the rows that next() returns together with the other processes, or else
+ * alone, and write them as a run.
+ */
+extern void gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
+								   TupleTableSlot *(*next) (void *arg));
+
+/* In a worker: report to the leader. */
+extern void gpusort_sink_rows_publish(GsSinkRows *rows, GsSinkReport *report);
+
+/* Rows of this process's sort are lost, or those of another one. */
+extern void gpusort_sink_rows_give_up(GsSinkRows *rows, GsSort *sort);
+
+#endif							/* GPUSORT_SINK_ROWS_H */
