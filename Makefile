@@ -112,6 +112,11 @@ OBJS = \
 	src/sort/kept_copy.o \
 	src/sort/row_runs.o \
 	src/sort/row_sharing.o \
+	src/sort/input_state.o \
+	src/sort/sorter_choice.o \
+	src/sort/input_loss.o \
+	src/sort/input_overflow.o \
+	src/sort/input_top_n.o \
 	src/sort/input_report.o \
 	src/sort/input_sort.o \
 	src/sort/sort.o \

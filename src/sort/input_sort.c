@@ -3,6 +3,17 @@
  * input_sort.c
  *		Sorts the rows of an input, in memory or on disk.
  *
+ * sort.c calls this file.  Rows come from the input, or one by one from a caller that adds
+ * them.  gpusort_input_sort_put() gives each of them to the row sorter.  One that is refused
+ * comes to gpusort_input_sort_put_elsewhere(), which drops rows beyond the bound
+ * (input_top_n.c), has rows written to disk (input_overflow.c), or adds the row to a run
+ * builder.
+ *
+ * After the last row, gpusort_input_sort_rows() sorts the rows of this process wherever they
+ * are, together with other processes if these share memory or merge runs.
+ * gpusort_input_sort_finish() combines them with the rows or runs of other processes.  Then
+ * the rows can be read by position.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -10,286 +21,18 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 
-#include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
+#include "sort/input_loss.h"
+#include "sort/input_overflow.h"
+#include "sort/input_private.h"
 #include "sort/input_sort.h"
+#include "sort/sorter_choice.h"
 #include "work.h"
-
-/*
- * A row sorter is cut when it has this many times the rows that are wanted, and at
- * least MIN_CUT_ROWS.  With a larger multiple, fewer rows are sorted twice if the
- * input comes in descending order; with a smaller one, the cutoff is known earlier.
- * If N of M rows in random order are wanted, about N * (4 + ln(M / 4N)) are kept
- * at some time.
- */
-#define CUT_MULTIPLE		4
-#define MIN_CUT_ROWS		4096
-
-/* Rows leave a GPU only if there are this many times the rows expected. */
-#define GPU_CUT_MULTIPLE	2
-
-/*
- * Rows that a full GPU has refused are sorted in this fraction of the memory.  The
- * rows wanted take up to half of the memory at the same time: see
- * bound_fits_in_memory().
- */
-#define REST_PART			4
-
-/* May a sort go from one state to another?  See input_sort.h. */
-static bool
-is_next_state(GsSortState from, GsSortState to)
-{
-	switch (to)
-	{
-		case GS_SORT_ADDING:
-			return from == GS_SORT_LOST;
-		case GS_SORT_SORTED:
-			return from == GS_SORT_ADDING;
-		case GS_SORT_READY:
-			return from == GS_SORT_SORTED;
-		case GS_SORT_LOST:
-			return true;
-	}
-	return false;
-}
-
-static void
-enter_state(GsInputSort *sort, GsSortState state)
-{
-	if (!is_next_state(sort->state, state))
-		elog(ERROR, "a sort cannot go from state %d to %d", sort->state, state);
-	sort->state = state;
-}
-
-/* Returns 'kept', which says whether the rows are still there. */
-static bool
-lost_unless(GsInputSort *sort, bool kept)
-{
-	if (kept)
-		return true;
-	enter_state(sort, GS_SORT_LOST);
-	gpusort_row_sharing_give_up(&sort->sharing);
-	return false;
-}
-
-/* Can rows move between these locations?  See input_sort.h. */
-static bool
-is_next_location(GsRowLocation from, GsRowLocation to)
-{
-	switch (to)
-	{
-		case GS_ROWS_ON_GPU:
-			return false;
-		case GS_ROWS_IN_MEMORY:
-			return from == GS_ROWS_ON_GPU || from == GS_ROWS_IN_MEMORY;
-		case GS_ROWS_IN_RUNS:
-			return true;
-		case GS_ROWS_IN_BATCH:
-			return from == GS_ROWS_IN_RUNS;
-		case GS_ROWS_SHARED:
-			return from == GS_ROWS_IN_MEMORY || from == GS_ROWS_IN_RUNS;
-	}
-	return false;
-}
-
-static void
-set_location(GsInputSort *sort, GsRowLocation location)
-{
-	if (!is_next_location(sort->location, location))
-		elog(ERROR, "rows of a sort cannot move from location %d to %d",
-			 sort->location, location);
-	sort->location = location;
-}
-
-void
-gpusort_input_sort_show_space(GsInputSort *sort)
-{
-	GsProgress *progress = sort->progress;
-	GsGpuReport gpu = {0};
-	uint32		devices = 0;
-
-	if (sort->sorter.spread != NULL)
-	{
-		(void) gpusort_gpu_spread_report(sort->sorter.spread, &gpu);
-		devices = gpusort_gpu_spread_devices(sort->sorter.spread);
-	}
-	progress->memory_bytes = sort->sorter.cpu == NULL ? 0 :
-		gpusort_memory_sort_bytes(sort->sorter.cpu);
-	progress->devices = devices;
-	progress->device_bytes = gpu.device_bytes;
-	progress->file_bytes = sort->runs.external == NULL ? 0 :
-		gpusort_external_kb(sort->runs.external) * 1024;
-	if (sort->copy.rows == NULL)
-		return;
-	progress->memory_bytes += gpusort_row_copy_memory(sort->copy.rows) -
-		sort->copy.reserved;
-	progress->file_bytes += gpusort_row_copy_file_kb(sort->copy.rows) * 1024;
-}
-
-static void
-show_phase(GsInputSort *sort, GsProgressPhase phase)
-{
-	gpusort_input_sort_show_space(sort);
-	sort->progress->phase = phase;
-}
 
 /* ----------------------------------------------------------------
  *		beginning and ending
  * ----------------------------------------------------------------
  */
-
-/* Should the rows on a GPU be copied, and may they be? */
-static bool
-copies_rows(const GsSortSpec *spec)
-{
-	return gpusort_kept_copy_is_wanted(spec) && gpusort_row_copy_allowed(spec, false);
-}
-
-/* May rows not go to a GPU, because they could be lost without a copy? */
-static bool
-must_not_be_lost(const GsSortSpec *spec)
-{
-	return gpusort_kept_copy_is_wanted(spec) && !copies_rows(spec) &&
-		spec->input.repeat == GS_INPUT_ONCE;
-}
-
-/*
- * Begin a row sorter on a GPU, with a copy of its rows if that is wanted.  Returns false
- * if no GPU should or can be used.
- */
-static bool
-begin_gpu_sorter(GsInputSort *sort)
-{
-	const GsSortSpec *spec = sort->spec;
-
-	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
-		return false;
-	if (must_not_be_lost(spec))
-	{
-		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
-		if (sort->gpu_reason == GS_FALLBACK_NONE)
-			sort->gpu_reason = GS_FALLBACK_INPUT_ONCE;
-	}
-	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
-	{
-		if (copies_rows(spec))
-			gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
-		return true;
-	}
-	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
-		gpusort_stats_count_fallback(sort->gpu_reason);
-	return false;
-}
-
-/*
- * Can batches of rows that do not fit in memory be sorted on a GPU?  They can if a GPU has
- * too little memory for all rows, too.
- */
-static bool
-may_use_batches(const GsInputSort *sort)
-{
-	const GsSortSpec *spec = sort->spec;
-
-	if (sort->no_batches || sort->sorter.stock_ties)
-		return false;
-	/* An index build would have to end its workers, if a GPU is lost. */
-	if (spec->index_build && spec->processes > 1)
-		return false;
-	if (spec->input.has_devices != NULL && !spec->input.has_devices(spec->input.arg))
-		return false;
-	if (spec->nested)
-		return spec->batch_processes > 0;
-	return (sort->gpu_reason == GS_FALLBACK_NONE ||
-			sort->gpu_reason == GS_FALLBACK_DEVICE_MEMORY) &&
-		!must_not_be_lost(spec);
-}
-
-/* Begin a row sorter on a GPU for a batch of rows.  Returns false if there is none. */
-static bool
-begin_batch_sorter(GsInputSort *sort)
-{
-	const GsSortSpec *spec = sort->spec;
-	int			processes = spec->nested ? spec->batch_processes : Max(spec->processes, 1);
-	GsFallback	reason;
-
-	if (!may_use_batches(sort))
-		return false;
-	if (!gpusort_row_sorter_begin_batch(&sort->sorter, processes, &reason))
-	{
-		/* A worker does not count this, and the leader only once. */
-		if (!spec->nested && sort->gpu_reason == GS_FALLBACK_NONE &&
-			gpusort_fallback_is_want_of_gpu(reason))
-			gpusort_stats_count_fallback(reason);
-		sort->gpu_reason = reason;
-		return false;
-	}
-	sort->gpu_reason = GS_FALLBACK_NONE;
-	if (!spec->nested && copies_rows(spec))
-		gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
-	return true;
-}
-
-/* Do twice the rows that are wanted fit into the memory allowed? */
-static bool
-bound_fits_in_memory(const GsSortSpec *spec)
-{
-	return gpusort_memory_sort_estimate(gpusort_key_plan_words(spec->key_plan),
-										2.0 * spec->bound,
-										spec->expected_width) <=
-		gpusort_sort_spec_memory(spec);
-}
-
-/* Make a new row sorter refuse rows once it should be cut. */
-static void
-limit_sorter(GsInputSort *sort)
-{
-	const GsSortSpec *spec = sort->spec;
-	double		capacity = Max((double) spec->bound * CUT_MULTIPLE,
-							   MIN_CUT_ROWS);
-
-	if (spec->bound == 0)
-		return;
-	if (sort->location == GS_ROWS_ON_GPU)
-	{
-		if (!bound_fits_in_memory(spec))
-			return;
-		capacity = Max(capacity, spec->expected_rows * GPU_CUT_MULTIPLE);
-	}
-	gpusort_row_sorter_set_capacity(&sort->sorter, capacity);
-}
-
-/* Begin the first row sorter.  'again' if rows have been lost. */
-static void
-begin_sorter(GsInputSort *sort, bool again)
-{
-	if (begin_gpu_sorter(sort))
-	{
-		sort->location = GS_ROWS_ON_GPU;
-		limit_sorter(sort);
-		return;
-	}
-
-	/* With a bound, each process keeps few rows, and those are merged. */
-	if (!again && sort->spec->bound == 0)
-		gpusort_row_sharing_begin(&sort->sharing, sort->spec,
-								  sort->sorter.parent);
-	if (gpusort_row_sharing_is_on(&sort->sharing) && !sort->sorter.stock_ties)
-		gpusort_row_sorter_begin_shared(&sort->sorter, sort->sharing.member);
-	else
-		gpusort_row_sorter_begin_cpu(&sort->sorter);
-	sort->location = GS_ROWS_IN_MEMORY;
-	limit_sorter(sort);
-}
-
-/* After an overflow: begin a row sorter on a GPU, or else a run builder. */
-static void
-begin_batch(GsInputSort *sort)
-{
-	if (begin_batch_sorter(sort))
-		set_location(sort, GS_ROWS_IN_BATCH);
-	else
-		gpusort_row_runs_begin_builder(&sort->runs);
-}
 
 void
 gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
@@ -302,8 +45,8 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 	gpusort_row_sorter_init(&sort->drained, spec, context);
 	gpusort_row_runs_init(&sort->runs, spec, context);
 	Assert(spec->bound == 0 || !sort->sorter.stock_ties);
-	begin_sorter(sort, false);
-	gpusort_input_sort_show_space(sort);
+	gpusort_sorter_choice_begin(sort, false);
+	gpusort_input_state_show_space(sort);
 }
 
 void
@@ -428,7 +171,7 @@ gpusort_input_sort_batch_processes(const GsInputSort *sort)
 	/* Workers do not copy the rows of a batch. */
 	if (gpusort_kept_copy_is_wanted(sort->spec) || sort->spec->bound > 0)
 		return 0;
-	return may_use_batches(sort) ? sort->spec->processes : 0;
+	return gpusort_sorter_choice_may_use_batches(sort) ? sort->spec->processes : 0;
 }
 
 void
@@ -441,106 +184,6 @@ gpusort_input_sort_stop(GsInputSort *sort)
  *		rows in
  * ----------------------------------------------------------------
  */
-
-/* Write the rows of the row sorter and end it.  Returns false if they are lost. */
-static bool
-write_sorter(GsInputSort *sort)
-{
-	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
-	if (sort->location != GS_ROWS_IN_MEMORY &&
-		!gpusort_row_sorter_sort(&sort->sorter))
-		return false;
-	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
-		return false;
-	gpusort_row_sorter_end(&sort->sorter);
-	if (sort->location != GS_ROWS_IN_MEMORY)
-		sort->nbatches++;
-	/* The rows cannot be lost any more. */
-	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy.rows != NULL)
-		gpusort_row_copy_clear(sort->copy.rows);
-	set_location(sort, GS_ROWS_IN_RUNS);
-	gpusort_external_limit_runs(sort->runs.external);
-	return true;
-}
-
-/*
- * A batch is lost with the GPU, but the rows before it are in runs.  Take the rows of the
- * batch from their copy, and make runs of them and of those that follow.  Returns false if
- * there is no copy.
- */
-static bool
-recover_batch(GsInputSort *sort)
-{
-	TupleTableSlot *slot;
-
-	if (sort->location != GS_ROWS_IN_BATCH || sort->copy.rows == NULL)
-		return false;
-	gpusort_gpu_spread_copy_rest(sort->sorter.spread);
-	sort->gpu_reason = gpusort_input_sort_loss(sort);
-	sort->no_batches = true;
-	gpusort_stats_count_fallback(sort->gpu_reason);
-	gpusort_row_sorter_end(&sort->sorter);
-	set_location(sort, GS_ROWS_IN_RUNS);
-	gpusort_row_runs_begin_builder(&sort->runs);
-	gpusort_kept_copy_begin_taking(&sort->copy, &sort->sorter, false);
-	while ((slot = gpusort_kept_copy_take(&sort->copy, &sort->sorter)) != NULL)
-		(void) gpusort_run_builder_put(sort->runs.builder, slot->tts_values,
-									   slot->tts_isnull);
-	return true;
-}
-
-/*
- * The row sorter takes no more rows.  Write its rows to disk, and begin another row
- * sorter, or a run builder.  Returns false if rows are lost.
- */
-static bool
-overflow(GsInputSort *sort)
-{
-	show_phase(sort, GS_PHASE_WRITING_RUN);
-
-	/* Rows go to disk, so the processes cannot sort their rows together. */
-	gpusort_row_sharing_refuse(&sort->sharing);
-	if (sort->location != GS_ROWS_IN_BATCH)
-		gpusort_row_runs_begin_overflow(&sort->runs,
-										gpusort_row_sorter_failure(&sort->sorter));
-	if (write_sorter(sort))
-		begin_batch(sort);
-	else if (!recover_batch(sort))
-		return false;
-	show_phase(sort, GS_PHASE_READING);
-	return true;
-}
-
-/*
- * The GPU sessions of all processes are full.  Write their rows, but keep the sessions, since
- * other processes may still have to find that out.  Returns false if the rows are lost.
- */
-static bool
-drain_sessions(GsInputSort *sort)
-{
-	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
-	if (!gpusort_row_sorter_sort(&sort->sorter) ||
-		!gpusort_row_runs_write(&sort->runs, &sort->sorter) ||
-		!gpusort_gpu_spread_release(sort->sorter.spread))
-		return false;
-	sort->nbatches++;
-	sort->drained = sort->sorter;
-	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->drained.parent);
-	set_location(sort, GS_ROWS_IN_RUNS);
-	return true;
-}
-
-bool
-gpusort_input_sort_overflow(GsInputSort *sort)
-{
-	Assert(sort->location == GS_ROWS_ON_GPU && sort->fed_by_others);
-	show_phase(sort, GS_PHASE_WRITING_RUN);
-	if (!lost_unless(sort, drain_sessions(sort)))
-		return false;
-	begin_batch(sort);
-	show_phase(sort, GS_PHASE_READING);
-	return true;
-}
 
 /* Are the rows still there after the row sorter has refused one? */
 static bool
@@ -559,213 +202,6 @@ keeps_its_rows(const GsInputSort *sort)
 		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT);
 }
 
-/* ----------------------------------------------------------------
- *		dropping rows beyond the bound
- * ----------------------------------------------------------------
- */
-
-/* Add a row, which is wanted, from the arrays of a slot. */
-static bool
-put_wanted(GsInputSort *sort, TupleTableSlot *slot)
-{
-	CHECK_FOR_INTERRUPTS();
-	return gpusort_row_sorter_put(&sort->sorter, slot) ||
-		gpusort_input_sort_put_elsewhere(sort, slot);
-}
-
-/*
- * Set the cutoff to the row in the arrays of a slot.  If there is not enough memory
- * for its keys, there is no cutoff, and all rows are kept until the next cut.
- */
-static void
-set_cutoff(GsInputSort *sort, const TupleTableSlot *slot)
-{
-	MemoryContext caller = MemoryContextSwitchTo(sort->sorter.parent);
-	GsCutoff   *cutoff = sort->cutoff;
-
-	if (cutoff == NULL)
-		cutoff = gpusort_cutoff_create(sort->spec);
-	MemoryContextSwitchTo(caller);
-	if (gpusort_cutoff_set(cutoff, slot->tts_values, slot->tts_isnull))
-		sort->cutoff = cutoff;
-}
-
-/* Begin a memory sort in place of the current row sorter, and return the latter. */
-static GsRowSorter
-replace_sorter(GsInputSort *sort)
-{
-	GsRowSorter old = sort->sorter;
-
-	gpusort_row_sorter_init(&sort->sorter, sort->spec, old.parent);
-	gpusort_row_sorter_begin_cpu(&sort->sorter);
-	set_location(sort, GS_ROWS_IN_MEMORY);
-	gpusort_row_runs_reserve_readers(&sort->runs, &sort->sorter);
-	limit_sorter(sort);
-	return old;
-}
-
-/*
- * Cut a memory sort: sort its rows, and move those that are wanted to a new one.  They
- * move in the order of arrival, so that ties keep that order.  Returns false if rows
- * are lost.
- */
-static bool
-cut_sorter(GsInputSort *sort)
-{
-	int64		bound = sort->spec->bound;
-	TupleTableSlot *slot;
-	GsRowSorter old;
-	bool		kept = true;
-
-	if (!gpusort_row_sorter_sort(&sort->sorter))
-		return overflow(sort);
-	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
-	gpusort_memory_sort_get(sort->sorter.cpu, bound - 1, slot->tts_values,
-							slot->tts_isnull);
-	gpusort_tuple_row_get_keys(sort->spec, slot->tts_values, slot->tts_isnull);
-	set_cutoff(sort, slot);
-
-	old = replace_sorter(sort);
-	sort->most_bytes = Max(sort->most_bytes,
-						   gpusort_memory_sort_bytes(old.cpu));
-	sort->ndropped += gpusort_memory_sort_count(old.cpu) - bound;
-	gpusort_memory_sort_keep_first(old.cpu, bound);
-	while (kept && gpusort_memory_sort_take(old.cpu, slot->tts_values,
-											slot->tts_isnull))
-		kept = put_wanted(sort, slot);
-	gpusort_row_sorter_end(&old);
-	ExecDropSingleTupleTableSlot(slot);
-	return kept;
-}
-
-/*
- * Sort the rows that a full GPU has refused, which arrived after all others, in a sort
- * of their own.
- */
-static GsInputSort *
-sort_rest(GsInputSort *sort, GsGpuSpread *gpus, TupleTableSlot *slot)
-{
-	GsSortSpec *spec = palloc(sizeof(GsSortSpec));
-	GsInputSort *rest = palloc(sizeof(GsInputSort));
-
-	*spec = *sort->spec;
-	spec->nested = true;
-	spec->processes = 0;
-	spec->random_access = false;
-	spec->target = NULL;
-	spec->memory = gpusort_sort_spec_memory(sort->spec) / REST_PART;
-	gpusort_input_sort_begin(rest, spec, gpusort_progress_unseen(), CurrentMemoryContext);
-	while (gpusort_gpu_spread_take_rest(gpus, slot->tts_values,
-										slot->tts_isnull))
-	{
-		CHECK_FOR_INTERRUPTS();
-		(void) gpusort_input_sort_put(rest, ExecStoreVirtualTuple(slot));
-		ExecClearTuple(slot);
-	}
-	(void) gpusort_input_sort_finish(rest);
-	return rest;
-}
-
-/* Add those rows of that sort that are wanted, and end it. */
-static void
-put_rest(GsInputSort *sort, GsInputSort *rest, TupleTableSlot *slot)
-{
-	for (int64 position = 0; position < rest->nrows; position++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		(void) gpusort_input_sort_get(rest, position, slot);
-		gpusort_tuple_row_get_keys(sort->spec, slot->tts_values,
-								   slot->tts_isnull);
-		(void) gpusort_input_sort_put(sort, ExecStoreVirtualTuple(slot));
-		ExecClearTuple(slot);
-	}
-	sort->ndropped += rest->ndropped;
-	gpusort_input_sort_end(rest);
-}
-
-/*
- * Move the rows that are wanted from a GPU session, which is sorted, to a memory sort.
- * Returns false if they are lost.
- */
-static bool
-leave_gpu(GsInputSort *sort, GsFallback reason)
-{
-	MemoryContext context = AllocSetContextCreate(sort->sorter.context,
-												  "pg_gpusort rest",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc,
-													&TTSOpsVirtual);
-	int64		nrows = gpusort_row_sorter_count(&sort->sorter);
-	int64		wanted = Min(nrows, sort->spec->bound);
-	int64		position = 0;
-	GsInputSort *rest;
-	GsRowSorter gpu;
-
-	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
-
-	/* Refused rows occupy pool chunks that reading needs, so move them first. */
-	rest = sort_rest(sort, sort->sorter.spread, slot);
-	gpu = replace_sorter(sort);
-	sort->gpu_reason = reason;	/* none is used again, if memory is full */
-	while (position < wanted &&
-		   gpusort_row_sorter_get_gpu(&gpu, position, slot->tts_values,
-									  slot->tts_isnull))
-	{
-		gpusort_tuple_row_get_keys(sort->spec, slot->tts_values,
-								   slot->tts_isnull);
-		if (++position == sort->spec->bound)
-			set_cutoff(sort, slot);
-		(void) put_wanted(sort, slot);
-	}
-	MemoryContextSwitchTo(caller);
-	if (position < wanted)
-	{
-		gpusort_input_sort_end(rest);
-		gpusort_row_sorter_end(&sort->sorter);
-		sort->sorter = gpu;
-		return false;
-	}
-	sort->ndropped += nrows - wanted;
-	gpusort_kept_copy_end(&sort->copy);
-	put_rest(sort, rest, slot);
-	ExecDropSingleTupleTableSlot(slot);
-	gpusort_row_sorter_end(&gpu);
-	gpusort_stats_count_fallback(reason);
-	return true;
-}
-
-/*
- * Would dropping the rows that are not wanted make enough room?  Rows on disk are not
- * dropped.
- */
-static bool
-may_drop_rows(const GsInputSort *sort)
-{
-	const GsRowSorter *sorter = &sort->sorter;
-	int64		bound = sort->spec->bound;
-	int64		nrows;
-
-	if (bound == 0 || sort->location == GS_ROWS_IN_BATCH)
-		return false;
-	if (sort->location == GS_ROWS_ON_GPU)
-		return bound_fits_in_memory(sort->spec);
-	nrows = gpusort_row_sorter_count(sorter);
-	return nrows - bound > nrows / GPUSORT_LEAST_CUT_PART;
-}
-
-/* Drop the rows that are not wanted.  Returns false if rows are lost. */
-static bool
-drop_rows(GsInputSort *sort)
-{
-	GsFallback	reason;
-
-	if (sort->location == GS_ROWS_IN_MEMORY)
-		return cut_sorter(sort);
-	reason = gpusort_row_sorter_failure(&sort->sorter);
-	return gpusort_row_sorter_sort(&sort->sorter) && leave_gpu(sort, reason);
-}
-
 /* If a GPU has no memory for more rows, continue on another one.  Returns false if not. */
 static bool
 use_another_gpu(GsInputSort *sort)
@@ -780,10 +216,10 @@ static void
 build_run(GsInputSort *sort, TupleTableSlot *slot)
 {
 	if (!gpusort_run_builder_put(sort->runs.builder, slot->tts_values, slot->tts_isnull) ||
-		!begin_batch_sorter(sort))
+		!gpusort_sorter_choice_begin_batch_sorter(sort))
 		return;
 	gpusort_row_runs_end_builder(&sort->runs);
-	set_location(sort, GS_ROWS_IN_BATCH);
+	gpusort_input_state_set_location(sort, GS_ROWS_IN_BATCH);
 }
 
 bool
@@ -801,12 +237,12 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 			return gpusort_input_sort_put(sort, slot);
 		if (!keeps_its_rows(sort))
 		{
-			if (!recover_batch(sort))
+			if (!gpusort_input_loss_recover_batch(sort))
 				return false;
 		}
-		else if (may_drop_rows(sort))
-			return drop_rows(sort) && gpusort_input_sort_put(sort, slot);
-		else if (!overflow(sort))
+		else if (gpusort_input_top_n_may_drop_rows(sort))
+			return gpusort_input_top_n_drop_rows(sort) && gpusort_input_sort_put(sort, slot);
+		else if (!gpusort_input_overflow_write_rows(sort))
 			return false;
 		if (sort->location == GS_ROWS_IN_BATCH)
 			return gpusort_input_sort_put(sort, slot);
@@ -903,19 +339,19 @@ read_input(GsInputSort *sort)
 bool
 gpusort_input_sort_add(GsInputSort *sort, TupleTableSlot *slot)
 {
-	return lost_unless(sort, gpusort_input_sort_put(sort, slot));
+	return gpusort_input_state_lost_unless(sort, gpusort_input_sort_put(sort, slot));
 }
 
 void
 gpusort_input_sort_give_up(GsInputSort *sort)
 {
-	(void) lost_unless(sort, false);
+	(void) gpusort_input_state_lost_unless(sort, false);
 }
 
 bool
 gpusort_input_sort_read(GsInputSort *sort)
 {
-	return lost_unless(sort, read_input(sort));
+	return gpusort_input_state_lost_unless(sort, read_input(sort));
 }
 
 /* ----------------------------------------------------------------
@@ -943,8 +379,8 @@ sort_with_rest(GsInputSort *sort)
 {
 	if (sort->sorter.stock_ties)
 		return false;
-	if (may_drop_rows(sort))
-		return leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
+	if (gpusort_input_top_n_may_drop_rows(sort))
+		return gpusort_input_top_n_leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
 			sort_rows(sort);
 	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
@@ -952,7 +388,7 @@ sort_with_rest(GsInputSort *sort)
 		return false;
 	sort->nbatches++;
 	gpusort_row_sorter_end(&sort->sorter);
-	set_location(sort, GS_ROWS_IN_RUNS);
+	gpusort_input_state_set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
 }
 
@@ -982,7 +418,7 @@ sort_memory(GsInputSort *sort)
 	if (sort_sorter(sort))
 		return;
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_OUT_OF_MEMORY);
-	(void) write_sorter(sort);
+	(void) gpusort_input_overflow_write_sorter(sort);
 }
 
 /*
@@ -992,10 +428,10 @@ sort_memory(GsInputSort *sort)
 static void
 merge_together(GsInputSort *sort)
 {
-	show_phase(sort, GS_PHASE_MERGING);
+	gpusort_input_state_show_phase(sort, GS_PHASE_MERGING);
 	if (gpusort_row_sharing_merge(&sort->sharing, sort->runs.external,
 								  sort->runs.overflow))
-		set_location(sort, GS_ROWS_SHARED);
+		gpusort_input_state_set_location(sort, GS_ROWS_SHARED);
 }
 
 /*
@@ -1046,11 +482,11 @@ sort_together(GsInputSort *sort)
 	}
 	if (gpusort_row_sharing_sort(&sort->sharing, stays ? NULL : sort->sorter.cpu,
 								 sort->ahead))
-		set_location(sort, GS_ROWS_SHARED);
+		gpusort_input_state_set_location(sort, GS_ROWS_SHARED);
 	else if (gpusort_row_sharing_wants_runs(&sort->sharing))
 	{
 		gpusort_row_runs_begin(&sort->runs);
-		(void) write_sorter(sort);
+		(void) gpusort_input_overflow_write_sorter(sort);
 		merge_together(sort);
 	}
 	else if (!sorted || !stays)
@@ -1075,7 +511,9 @@ sort_rows(GsInputSort *sort)
 			merge_together(sort);
 			return true;
 		case GS_ROWS_IN_BATCH:
-			return (write_sorter(sort) || recover_batch(sort)) && sort_rows(sort);
+			return (gpusort_input_overflow_write_sorter(sort) ||
+					gpusort_input_loss_recover_batch(sort)) &&
+				sort_rows(sort);
 		case GS_ROWS_SHARED:
 			break;
 	}
@@ -1085,10 +523,10 @@ sort_rows(GsInputSort *sort)
 bool
 gpusort_input_sort_rows(GsInputSort *sort)
 {
-	show_phase(sort, GS_PHASE_SORTING);
-	if (!lost_unless(sort, sort_rows(sort)))
+	gpusort_input_state_show_phase(sort, GS_PHASE_SORTING);
+	if (!gpusort_input_state_lost_unless(sort, sort_rows(sort)))
 		return false;
-	enter_state(sort, GS_SORT_SORTED);
+	gpusort_input_state_enter(sort, GS_SORT_SORTED);
 	return true;
 }
 
@@ -1100,19 +538,6 @@ gpusort_input_sort_rows_ahead(GsInputSort *sort, bool *ahead)
 		return false;
 	*ahead = sort->ahead && sort->location == GS_ROWS_SHARED;
 	return true;
-}
-
-/* If rows have been dropped, return only those within the bound. */
-static void
-drop_last_rows(GsInputSort *sort)
-{
-	int64		unwanted = sort->nrows - sort->spec->bound;
-
-	if (sort->ndropped > 0 && unwanted > 0)
-	{
-		sort->ndropped += unwanted;
-		sort->nrows -= unwanted;
-	}
 }
 
 /* The processes have sorted their rows together.  The leader will return them. */
@@ -1143,7 +568,7 @@ combine_rows(GsInputSort *sort)
 
 	if (sort->location == GS_ROWS_IN_RUNS ||
 		(runs->set != NULL && sort->location == GS_ROWS_IN_MEMORY))
-		show_phase(sort, GS_PHASE_MERGING);
+		gpusort_input_state_show_phase(sort, GS_PHASE_MERGING);
 	if (sort->spec->target != NULL)
 	{
 		gpusort_row_runs_share(runs, &sort->sorter);
@@ -1160,7 +585,7 @@ combine_rows(GsInputSort *sort)
 	{
 		sort->ndropped += gpusort_row_runs_import(runs, &sort->sorter);
 		if (runs->nimported > 0)
-			set_location(sort, GS_ROWS_IN_RUNS);
+			gpusort_input_state_set_location(sort, GS_ROWS_IN_RUNS);
 	}
 	if (sort->location == GS_ROWS_IN_RUNS)
 	{
@@ -1169,7 +594,7 @@ combine_rows(GsInputSort *sort)
 	}
 	else
 		sort->nrows = gpusort_row_sorter_count(&sort->sorter);
-	drop_last_rows(sort);
+	gpusort_input_top_n_drop_last_rows(sort);
 }
 
 bool
@@ -1187,73 +612,10 @@ gpusort_input_sort_finish(GsInputSort *sort)
 	/* With stock_ties, rows are returned from memory. */
 	if (sort->location != GS_ROWS_ON_GPU || sort->sorter.stock_ties)
 		gpusort_kept_copy_end(&sort->copy);
-	enter_state(sort, GS_SORT_READY);
-	show_phase(sort, GS_PHASE_RETURNING);
+	gpusort_input_state_enter(sort, GS_SORT_READY);
+	gpusort_input_state_show_phase(sort, GS_PHASE_RETURNING);
 	sort->progress->rows_sorted = sort->nrows + sort->ndropped;
 	return true;
-}
-
-/* ----------------------------------------------------------------
- *		a second time, after the loss of a GPU
- * ----------------------------------------------------------------
- */
-
-GsFallback
-gpusort_input_sort_loss(const GsInputSort *sort)
-{
-	GsFallback	reason = GS_FALLBACK_NONE;
-
-	if (sort->sorter.spread != NULL)
-		reason = gpusort_gpu_spread_failure(sort->sorter.spread);
-	if (reason != GS_FALLBACK_NONE)
-		return reason;
-	if (sort->input_failure != GS_FALLBACK_NONE)
-		return sort->input_failure;
-	return GS_FALLBACK_STOCK_TIES;
-}
-
-bool
-gpusort_input_sort_can_restart(const GsInputSort *sort)
-{
-	return sort->copy.rows != NULL || sort->spec->input.repeat != GS_INPUT_ONCE;
-}
-
-void
-gpusort_input_sort_restart(GsInputSort *sort)
-{
-	const GsInput *input = &sort->spec->input;
-
-	if (sort->copy.rows != NULL)
-		gpusort_gpu_spread_copy_rest(sort->sorter.spread);
-	else
-	{
-		/*
-		 * This ends the processes that add rows to the GPU session: do it
-		 * first.
-		 */
-		input->rewind(input->arg);
-		sort->input_ended = false;
-	}
-
-	sort->gpu_reason = gpusort_input_sort_loss(sort);
-	sort->no_batches = true;
-	gpusort_stats_count_fallback(sort->gpu_reason);
-	gpusort_row_sorter_end(&sort->sorter);
-	gpusort_row_sorter_end(&sort->drained);
-	gpusort_row_runs_end(&sort->runs);
-	gpusort_row_sharing_end(&sort->sharing);
-	sort->nbatches = 0;
-	sort->input_failure = GS_FALLBACK_NONE;
-	sort->cutoff = NULL;
-	sort->ndropped = 0;
-	enter_state(sort, GS_SORT_ADDING);
-	begin_sorter(sort, true);
-	if (sort->copy.rows != NULL)
-		gpusort_kept_copy_begin_taking(&sort->copy, &sort->sorter,
-									   sort->location == GS_ROWS_IN_MEMORY);
-	show_phase(sort, GS_PHASE_READING);
-	sort->progress->rows_read = 0;
-	sort->progress->rows_sorted = 0;
 }
 
 /* ----------------------------------------------------------------

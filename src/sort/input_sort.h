@@ -10,7 +10,7 @@
  * Finally, the runs are merged.
  *
  * A GPU session can be lost together with its rows.  After any function returns
- * false, call gpusort_input_sort_restart() and read the input again.  It is then
+ * false, call gpusort_input_loss_restart() and read the input again.  It is then
  * sorted without a GPU, so this happens at most once.  If the input might return other
  * rows, or the same ones in another order, a copy of the rows on the GPU is kept (see
  * kept_copy.h), and is read in place of them.
@@ -24,8 +24,9 @@
  * of them sort their rows together, in memory or on disk (row_sharing.h).  If they cannot
  * do that, each sorts its rows in a sort of its own and shares a run.
  *
- * The struct is public only because put() and get(), which are called for each row,
- * are inline.  Callers use the functions and do not access members.
+ * Parts of this are in files of their own: the state of a sort (input_state.h), the choice of
+ * the row sorter (sorter_choice.h), dropping rows beyond the bound (input_top_n.c), overflows
+ * (input_overflow.h), and the loss of a GPU (input_loss.h).
  *
  *-------------------------------------------------------------------------
  */
@@ -35,89 +36,7 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
-#include "sort/base/progress.h"
-#include "sort/base/sort_report.h"
-#include "sort/base/sort_spec.h"
-#include "sort/cutoff.h"
-#include "sort/kept_copy.h"
-#include "sort/row_runs.h"
-#include "sort/row_sharing.h"
-#include "sort/row_sorter.h"
-
-/*
- * States of a sort.  The functions move it between them as follows:
- *
- *	        rows()            finish()
- *	ADDING ---------> SORTED ----------> READY
- *	 ^   |              |                  |
- *	 |   v              v                  v
- *	 |   +--------------+------------------+-----> LOST
- *	 |                                              |
- *	 +----------------------------------------------+
- *	                   restart()
- *
- * A sort becomes LOST when a function returns false.
- */
-typedef enum GsSortState
-{
-	GS_SORT_ADDING,				/* rows are being added */
-	GS_SORT_SORTED,				/* the rows of this process are in order */
-	GS_SORT_READY,				/* all rows are in order and can be read */
-	GS_SORT_LOST				/* the input has to be read again */
-} GsSortState;
-
-/*
- * Where the rows of a sort are.  They move between these locations as follows:
- *
- *	GPU -----> MEMORY	rows beyond spec->bound are dropped
- *	MEMORY --> MEMORY	the same: the other rows move to a new memory sort
- *	GPU -----> RUNS		overflow: the device has no memory for more rows
- *	MEMORY --> RUNS		overflow, or the rows are merged with others' runs
- *	MEMORY --> SHARED	all processes have sorted their rows together
- *	RUNS ----> SHARED	all processes are merging their runs together
- *	RUNS ----> BATCH	the rows that follow are added to a GPU session
- *	BATCH ---> RUNS		overflow, or all rows have been added
- *
- * A sort begins in GPU or MEMORY, also after restart().  It is in BATCH only while
- * rows are being added.
- */
-typedef enum GsRowLocation
-{
-	GS_ROWS_ON_GPU,				/* a GPU session has all rows */
-	GS_ROWS_IN_MEMORY,			/* a memory sort has all rows */
-	GS_ROWS_IN_RUNS,			/* runs and a run builder have all rows */
-	GS_ROWS_IN_BATCH,			/* runs have the first rows, a GPU session has
-								 * those that follow */
-	GS_ROWS_SHARED				/* ranges that processes share have all rows,
-								 * also those of other processes */
-} GsRowLocation;
-
-typedef struct GsInputSort
-{
-	const GsSortSpec *spec;
-	GsProgress *progress;
-	GsSortState state;
-	GsRowLocation location;
-	GsRowSorter sorter;			/* the rows that are not in runs, if any */
-	GsRowSorter drained;		/* GPU sessions whose rows are in runs, while
-								 * other processes may still find that these
-								 * are full */
-	GsRowRuns	runs;
-	bool		fed_by_others;	/* can other processes add rows to the GPU
-								 * session? */
-	GsRowSharing sharing;		/* what processes sort together */
-	bool		ahead;			/* may rows be read while others are sorted? */
-	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
-	bool		no_batches;		/* has a GPU been lost? */
-	int			nbatches;		/* batches of rows on a GPU that are in runs */
-	GsFallback	input_failure;	/* see GsInput.failure */
-	GsKeptCopy	copy;			/* of the rows on a GPU */
-	bool		input_ended;	/* has the input returned its last row? */
-	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
-	int64		ndropped;		/* rows dropped by all processes */
-	Size		most_bytes;		/* peak memory of memory sorts that were cut */
-	int64		nrows;			/* rows kept; valid after finishing */
-} GsInputSort;
+#include "sort/input_state.h"
 
 /*
  * Begin a sort.  All of its memory is in 'context' or its children, so deleting that
@@ -138,10 +57,9 @@ extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses,
 									   bool in_order, bool ahead,
 									   GsRunSetHandle *handle);
 
-/* See gpusort_sort_allow_overflow(), gpusort_sort_overflow() and gpusort_sort_leave(). */
+/* See gpusort_sort_allow_overflow() and gpusort_sort_leave(). */
 extern bool gpusort_input_sort_allow_overflow(GsInputSort *sort, int nprocesses,
 											  bool ahead, GsRunSetHandle *handle);
-extern bool gpusort_input_sort_overflow(GsInputSort *sort);
 extern void gpusort_input_sort_leave(GsInputSort *sort);
 
 /* See gpusort_sort_attach(), gpusort_sort_shared() and gpusort_sort_stop(). */
@@ -179,14 +97,6 @@ extern bool gpusort_input_sort_rows_ahead(GsInputSort *sort, bool *ahead);
  * the rows there instead.  Returns false if rows are lost.
  */
 extern bool gpusort_input_sort_finish(GsInputSort *sort);
-
-/*
- * After rows were lost with the GPU session: return the reason, and prepare to read
- * the input again, which must be possible.
- */
-extern GsFallback gpusort_input_sort_loss(const GsInputSort *sort);
-extern bool gpusort_input_sort_can_restart(const GsInputSort *sort);
-extern void gpusort_input_sort_restart(GsInputSort *sort);
 
 /* After finishing: note that the row read last may be read again. */
 extern void gpusort_input_sort_mark(GsInputSort *sort);
@@ -257,16 +167,13 @@ gpusort_input_sort_shared_run(const GsInputSort *sort)
 extern bool gpusort_input_sort_put_elsewhere(GsInputSort *sort,
 											 TupleTableSlot *slot);
 
-/* Show in sort->progress the memory, GPUs and files that the sort has now. */
-extern void gpusort_input_sort_show_space(GsInputSort *sort);
-
 /* Show that so many rows have been read, before the last of them is added. */
 static inline void
 gpusort_input_sort_show_rows(GsInputSort *sort, int64 nrows)
 {
 	sort->progress->rows_read = nrows;
 	if (unlikely(nrows % GPUSORT_ROWS_PER_REPORT == 0))
-		gpusort_input_sort_show_space(sort);
+		gpusort_input_state_show_space(sort);
 }
 
 /* Add the row in a slot.  Returns false if rows are lost. */

@@ -22,6 +22,8 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "sort/input_loss.h"
+#include "sort/input_overflow.h"
 #include "sort/input_report.h"
 #include "sort/input_sort.h"
 #include "sort/sort.h"
@@ -140,9 +142,9 @@ check_restart(GsSort *sort)
 {
 	GsFallback	failure;
 
-	if (gpusort_input_sort_can_restart(&sort->input))
+	if (gpusort_input_loss_can_restart(&sort->input))
 		return;
-	failure = gpusort_input_sort_loss(&sort->input);
+	failure = gpusort_input_loss_reason(&sort->input);
 	gpusort_stats_count_fallback(failure);
 	if (sort->sorted)
 		gpusort_stats_count_error();
@@ -161,7 +163,7 @@ sort_without_gpu(GsSort *sort)
 		MemoryContextSwitchTo(MemoryContextGetParent(sort->context));
 
 	(void) lap_ms(&sort->begin_time);
-	gpusort_input_sort_restart(&sort->input);
+	gpusort_input_loss_restart(&sort->input);
 	if (!gpusort_input_sort_read(&sort->input) ||
 		!gpusort_input_sort_finish(&sort->input))
 		elog(ERROR, "rows of a sort are lost without a GPU");
@@ -179,7 +181,7 @@ static void
 recover(GsSort *sort)
 {
 	const GsInputSort *input = &sort->input;
-	GsFallback	failure = gpusort_input_sort_loss(input);
+	GsFallback	failure = gpusort_input_loss_reason(input);
 	int64		nrows = gpusort_input_sort_count(input);
 
 	if (sort->returned && !gpusort_input_sort_has_copy(input) &&
@@ -284,7 +286,7 @@ gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
 bool
 gpusort_sort_overflow(GsSort *sort)
 {
-	return gpusort_input_sort_overflow(&sort->input);
+	return gpusort_input_overflow_write_sessions(&sort->input);
 }
 
 void
@@ -332,7 +334,7 @@ gpusort_sort_give_up(GsSort *sort)
 GsFallback
 gpusort_sort_loss(const GsSort *sort)
 {
-	return gpusort_input_sort_loss(&sort->input);
+	return gpusort_input_loss_reason(&sort->input);
 }
 
 /* Read the input and sort it.  Returns false if rows are lost. */
@@ -367,7 +369,7 @@ gpusort_sort_perform(GsSort *sort)
 	while (!try_sort(sort))
 	{
 		check_restart(sort);
-		gpusort_input_sort_restart(input);
+		gpusort_input_loss_restart(input);
 	}
 	sort->sorted = true;
 	if (gpusort_input_sort_is_on_gpu(input) && !gpusort_input_sort_has_copy(input))

@@ -31,7 +31,7 @@
  * gpusort_sort_end() ends the sort at any time.  So does the end of the
  * memory context in which it was begun, after an error too.
  *
- * Where the rows are is decided and changed below the facade (input_sort.h):
+ * Where the rows are is decided and changed below the facade (input_state.h):
  * in the backend's memory, on a GPU, or on disk.
  *
  *-------------------------------------------------------------------------

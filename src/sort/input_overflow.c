@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * input_overflow.c
+ *		Writes the rows of an input sort to disk, when no more of them fit.
+ *
+ * All rows of the row sorter are written as runs (row_runs.h), and the row sorter ends.  Then
+ * sorter_choice.c begins another one, or a run builder, to which input_sort.c adds the rows
+ * that follow.
+ *
+ * input_sort.c calls this when the row sorter has refused a row or cannot sort its rows in
+ * memory, and input_top_n.c when there is not enough memory for dropping rows.  Where other
+ * processes add rows to the GPU sessions as well, sort.c calls
+ * gpusort_input_overflow_write_sessions() when this process finds that these are full.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "sort/input_loss.h"
+#include "sort/input_overflow.h"
+#include "sort/sorter_choice.h"
+
+bool
+gpusort_input_overflow_write_sorter(GsInputSort *sort)
+{
+	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
+	if (sort->location != GS_ROWS_IN_MEMORY &&
+		!gpusort_row_sorter_sort(&sort->sorter))
+		return false;
+	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
+		return false;
+	gpusort_row_sorter_end(&sort->sorter);
+	if (sort->location != GS_ROWS_IN_MEMORY)
+		sort->nbatches++;
+	/* The rows cannot be lost any more. */
+	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy.rows != NULL)
+		gpusort_row_copy_clear(sort->copy.rows);
+	gpusort_input_state_set_location(sort, GS_ROWS_IN_RUNS);
+	gpusort_external_limit_runs(sort->runs.external);
+	return true;
+}
+
+bool
+gpusort_input_overflow_write_rows(GsInputSort *sort)
+{
+	gpusort_input_state_show_phase(sort, GS_PHASE_WRITING_RUN);
+
+	/* Rows go to disk, so the processes cannot sort their rows together. */
+	gpusort_row_sharing_refuse(&sort->sharing);
+	if (sort->location != GS_ROWS_IN_BATCH)
+		gpusort_row_runs_begin_overflow(&sort->runs,
+										gpusort_row_sorter_failure(&sort->sorter));
+	if (gpusort_input_overflow_write_sorter(sort))
+		gpusort_sorter_choice_begin_batch(sort);
+	else if (!gpusort_input_loss_recover_batch(sort))
+		return false;
+	gpusort_input_state_show_phase(sort, GS_PHASE_READING);
+	return true;
+}
+
+/*
+ * The GPU sessions of all processes are full.  Write their rows, but keep the sessions, since
+ * other processes may still have to find that out.  Returns false if the rows are lost.
+ */
+static bool
+drain_sessions(GsInputSort *sort)
+{
+	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
+	if (!gpusort_row_sorter_sort(&sort->sorter) ||
+		!gpusort_row_runs_write(&sort->runs, &sort->sorter) ||
+		!gpusort_gpu_spread_release(sort->sorter.spread))
+		return false;
+	sort->nbatches++;
+	sort->drained = sort->sorter;
+	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->drained.parent);
+	gpusort_input_state_set_location(sort, GS_ROWS_IN_RUNS);
+	return true;
+}
+
+bool
+gpusort_input_overflow_write_sessions(GsInputSort *sort)
+{
+	Assert(sort->location == GS_ROWS_ON_GPU && sort->fed_by_others);
+	gpusort_input_state_show_phase(sort, GS_PHASE_WRITING_RUN);
+	if (!gpusort_input_state_lost_unless(sort, drain_sessions(sort)))
+		return false;
+	gpusort_sorter_choice_begin_batch(sort);
+	gpusort_input_state_show_phase(sort, GS_PHASE_READING);
+	return true;
+}

@@ -1,0 +1,144 @@
+/*-------------------------------------------------------------------------
+ *
+ * sorter_choice.c
+ *		Chooses the row sorter of an input sort: on a GPU, or in memory.
+ *
+ * A sort begins with a GPU session, if a GPU should and can be used.  Otherwise it begins
+ * with a memory sort, whose rows are sorted together with those of other processes if these
+ * take part.  input_sort.c calls this once, and input_loss.c once more if the GPU is lost.
+ *
+ * After an overflow, each batch of the rows that follow gets a GPU session of its own, or
+ * else a run builder makes runs of them.  input_overflow.c calls this for each batch, and
+ * input_sort.c whenever the run builder has written a run, since a GPU may have room by then.
+ *
+ * Nothing here adds rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "sort/base/sort_stats.h"
+#include "sort/input_private.h"
+#include "sort/sorter_choice.h"
+
+/* Should the rows on a GPU be copied, and may they be? */
+static bool
+copies_rows(const GsSortSpec *spec)
+{
+	return gpusort_kept_copy_is_wanted(spec) && gpusort_row_copy_allowed(spec, false);
+}
+
+/* May rows not go to a GPU, because they could be lost without a copy? */
+static bool
+must_not_be_lost(const GsSortSpec *spec)
+{
+	return gpusort_kept_copy_is_wanted(spec) && !copies_rows(spec) &&
+		spec->input.repeat == GS_INPUT_ONCE;
+}
+
+/*
+ * Begin a row sorter on a GPU, with a copy of its rows if that is wanted.  Returns false
+ * if no GPU should or can be used.
+ */
+static bool
+begin_gpu_sorter(GsInputSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
+		return false;
+	if (must_not_be_lost(spec))
+	{
+		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
+		if (sort->gpu_reason == GS_FALLBACK_NONE)
+			sort->gpu_reason = GS_FALLBACK_INPUT_ONCE;
+	}
+	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
+	{
+		if (copies_rows(spec))
+			gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
+		return true;
+	}
+	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
+		gpusort_stats_count_fallback(sort->gpu_reason);
+	return false;
+}
+
+void
+gpusort_sorter_choice_begin(GsInputSort *sort, bool again)
+{
+	if (begin_gpu_sorter(sort))
+	{
+		sort->location = GS_ROWS_ON_GPU;
+		gpusort_input_top_n_limit_sorter(sort);
+		return;
+	}
+
+	/* With a bound, each process keeps few rows, and those are merged. */
+	if (!again && sort->spec->bound == 0)
+		gpusort_row_sharing_begin(&sort->sharing, sort->spec,
+								  sort->sorter.parent);
+	if (gpusort_row_sharing_is_on(&sort->sharing) && !sort->sorter.stock_ties)
+		gpusort_row_sorter_begin_shared(&sort->sorter, sort->sharing.member);
+	else
+		gpusort_row_sorter_begin_cpu(&sort->sorter);
+	sort->location = GS_ROWS_IN_MEMORY;
+	gpusort_input_top_n_limit_sorter(sort);
+}
+
+/* ----------------------------------------------------------------
+ *		batches of rows after an overflow
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_sorter_choice_may_use_batches(const GsInputSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	if (sort->no_batches || sort->sorter.stock_ties)
+		return false;
+	/* An index build would have to end its workers, if a GPU is lost. */
+	if (spec->index_build && spec->processes > 1)
+		return false;
+	if (spec->input.has_devices != NULL && !spec->input.has_devices(spec->input.arg))
+		return false;
+	if (spec->nested)
+		return spec->batch_processes > 0;
+	return (sort->gpu_reason == GS_FALLBACK_NONE ||
+			sort->gpu_reason == GS_FALLBACK_DEVICE_MEMORY) &&
+		!must_not_be_lost(spec);
+}
+
+bool
+gpusort_sorter_choice_begin_batch_sorter(GsInputSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+	int			processes = spec->nested ? spec->batch_processes : Max(spec->processes, 1);
+	GsFallback	reason;
+
+	if (!gpusort_sorter_choice_may_use_batches(sort))
+		return false;
+	if (!gpusort_row_sorter_begin_batch(&sort->sorter, processes, &reason))
+	{
+		/* A worker does not count this, and the leader only once. */
+		if (!spec->nested && sort->gpu_reason == GS_FALLBACK_NONE &&
+			gpusort_fallback_is_want_of_gpu(reason))
+			gpusort_stats_count_fallback(reason);
+		sort->gpu_reason = reason;
+		return false;
+	}
+	sort->gpu_reason = GS_FALLBACK_NONE;
+	if (!spec->nested && copies_rows(spec))
+		gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
+	return true;
+}
+
+void
+gpusort_sorter_choice_begin_batch(GsInputSort *sort)
+{
+	if (gpusort_sorter_choice_begin_batch_sorter(sort))
+		gpusort_input_state_set_location(sort, GS_ROWS_IN_BATCH);
+	else
+		gpusort_row_runs_begin_builder(&sort->runs);
+}
