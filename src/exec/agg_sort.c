@@ -29,7 +29,7 @@
 #include "utils/datum.h"
 #include "utils/expandeddatum.h"
 
-#include "exec/agg_context.h"
+#include "agg_context.h"
 #include "exec/agg_rows.h"
 #include "exec/agg_sort.h"
 #include "exec/distinct_rows.h"

@@ -18,7 +18,7 @@
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
 
-#include "exec/agg_context.h"
+#include "agg_context.h"
 #include "exec/distinct_rows.h"
 
 /* An argument that DISTINCT compares. */

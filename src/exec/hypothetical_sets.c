@@ -27,7 +27,7 @@
 #include "utils/lsyscache.h"
 #include "utils/sortsupport.h"
 
-#include "exec/agg_context.h"
+#include "agg_context.h"
 #include "exec/hypothetical_sets.h"
 
 /* A column by which the rows are ordered. */

@@ -20,7 +20,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplestore.h"
 
-#include "exec/agg_context.h"
+#include "agg_context.h"
 #include "exec/sorted_values.h"
 
 #define INITIAL_CAPACITY	16

@@ -17,6 +17,7 @@
 
 #include "fmgr.h"
 
+#include "agg_context.h"
 #include "sqlfn/element_list.h"
 #include "sqlfn/sort_call.h"
 
@@ -40,21 +41,10 @@ typedef struct SortAggState
 	GsElementList list;
 } SortAggState;
 
-/* Returns the memory context of states. */
-static MemoryContext
-get_context(FunctionCallInfo fcinfo)
-{
-	MemoryContext context;
-
-	if (!AggCheckCallContext(fcinfo, &context))
-		elog(ERROR, "aggregate function called in non-aggregate context");
-	return context;
-}
-
 static SortAggState *
 create_state(FunctionCallInfo fcinfo, Oid type, const AggDirection *direction)
 {
-	MemoryContext context = get_context(fcinfo);
+	MemoryContext context = gpusort_agg_context(fcinfo);
 	SortAggState *state = MemoryContextAlloc(context, sizeof(SortAggState));
 
 	state->direction = *direction;
@@ -145,7 +135,7 @@ gpusort_sort_agg_serialize(PG_FUNCTION_ARGS)
 	bytea	   *result;
 	char	   *next;
 
-	(void) get_context(fcinfo);
+	(void) gpusort_agg_context(fcinfo);
 	result = palloc(size);
 	SET_VARSIZE(result, size);
 	next = VARDATA(result);
@@ -162,7 +152,7 @@ gpusort_sort_agg_deserialize(PG_FUNCTION_ARGS)
 	SortAggState *state = palloc(sizeof(SortAggState));
 	char	   *next = VARDATA_ANY(written);
 
-	(void) get_context(fcinfo);
+	(void) gpusort_agg_context(fcinfo);
 	memcpy(&state->direction, next, sizeof(AggDirection));
 	gpusort_element_list_read(&state->list, next + sizeof(AggDirection));
 	PG_RETURN_POINTER(state);
@@ -173,6 +163,19 @@ gpusort_sort_agg_deserialize(PG_FUNCTION_ARGS)
  * ----------------------------------------------------------------
  */
 
+/* Returns the state whose elements are to be sorted, or NULL if the result is NULL. */
+static SortAggState *
+state_of_result(FunctionCallInfo fcinfo)
+{
+	SortAggState *state;
+
+	(void) gpusort_agg_context(fcinfo);
+	if (PG_ARGISNULL(0))
+		return NULL;
+	state = (SortAggState *) PG_GETARG_POINTER(0);
+	return state->direction.isnull ? NULL : state;
+}
+
 /*
  * gpu_sort_agg(): returns what gpu_sort() makes of an array of the elements, NULL if
  * there is none.
@@ -180,16 +183,12 @@ gpusort_sort_agg_deserialize(PG_FUNCTION_ARGS)
 Datum
 gpusort_sort_agg_sort(PG_FUNCTION_ARGS)
 {
-	SortAggState *state;
+	SortAggState *state = state_of_result(fcinfo);
 	GsArrayElements elements;
 	MemoryContext caller;
 	ArrayType  *result;
 
-	(void) get_context(fcinfo);
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	state = (SortAggState *) PG_GETARG_POINTER(0);
-	if (state->direction.isnull)
+	if (state == NULL)
 		PG_RETURN_NULL();
 
 	caller = gpusort_sort_call_begin();
@@ -211,16 +210,12 @@ gpusort_sort_agg_sort(PG_FUNCTION_ARGS)
 Datum
 gpusort_sort_agg_argsort(PG_FUNCTION_ARGS)
 {
-	SortAggState *state;
+	SortAggState *state = state_of_result(fcinfo);
 	GsArrayElements elements;
 	MemoryContext caller;
 	ArrayType  *result;
 
-	(void) get_context(fcinfo);
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	state = (SortAggState *) PG_GETARG_POINTER(0);
-	if (state->direction.isnull)
+	if (state == NULL)
 		PG_RETURN_NULL();
 
 	caller = gpusort_sort_call_begin();

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * agg_context.h
- *		The memory context of a group, for functions of aggregates.
+ *		The memory context of an aggregate, for its functions.
  *
  *-------------------------------------------------------------------------
  */
@@ -10,14 +10,14 @@
 
 #include "fmgr.h"
 
-/* Returns the context in which an Agg keeps the transition state of the current group. */
+/* Returns the context of the transition state of the current group, or of a window. */
 static inline MemoryContext
 gpusort_agg_context(FunctionCallInfo fcinfo)
 {
 	MemoryContext group;
 
 	if (!AggCheckCallContext(fcinfo, &group))
-		elog(ERROR, "pg_gpusort: aggregate function called in another context");
+		elog(ERROR, "aggregate function called in non-aggregate context");
 	return group;
 }
 
