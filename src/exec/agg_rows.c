@@ -26,7 +26,7 @@
 
 #include "exec/agg_rows.h"
 #include "exec/sorted_values.h"
-#include "key/key_encoding.h"
+#include "key/key_comparison.h"
 #include "sort/sort.h"
 #include "work.h"
 
@@ -188,12 +188,8 @@ prepare_comparisons(GsAggRowOrder *order)
 
 	for (int k = 0; k < keys->nkeys; k++)
 	{
-		comparisons[k].ssup_cxt = order->context;
-		comparisons[k].ssup_collation = keys->collations[k];
-		comparisons[k].ssup_nulls_first = keys->nulls_first[k];
-		comparisons[k].ssup_attno = keys->attnos[k];
 		comparisons[k].abbreviate = k == 0;
-		PrepareSortSupportFromOrderingOp(keys->operators[k], &comparisons[k]);
+		gpusort_key_comparison_prepare(keys, k, &comparisons[k]);
 	}
 	order->comparisons = comparisons;
 	MemoryContextSwitchTo(caller);

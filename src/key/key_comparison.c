@@ -12,8 +12,6 @@
  */
 #include "compat.h"
 
-#include "utils/sortsupport.h"
-
 #include "key/key_comparison.h"
 #include "work.h"
 
@@ -31,6 +29,16 @@ struct GsKeyComparison
 	GsComparedKey keys[FLEXIBLE_ARRAY_MEMBER];
 };
 
+void
+gpusort_key_comparison_prepare(const GsSortKeys *keys, int k, SortSupport ssup)
+{
+	ssup->ssup_cxt = CurrentMemoryContext;
+	ssup->ssup_collation = keys->collations[k];
+	ssup->ssup_nulls_first = keys->nulls_first[k];
+	ssup->ssup_attno = keys->attnos[k];
+	PrepareSortSupportFromOrderingOp(keys->operators[k], ssup);
+}
+
 GsKeyComparison *
 gpusort_key_comparison_create(const GsSortKeys *keys)
 {
@@ -42,13 +50,8 @@ gpusort_key_comparison_create(const GsSortKeys *keys)
 	for (int k = 0; k < keys->nkeys; k++)
 	{
 		GsComparedKey *key = &comparison->keys[k];
-		SortSupport ssup = &key->ssup;
 
-		ssup->ssup_cxt = CurrentMemoryContext;
-		ssup->ssup_collation = keys->collations[k];
-		ssup->ssup_nulls_first = keys->nulls_first[k];
-		ssup->ssup_attno = keys->attnos[k];
-		PrepareSortSupportFromOrderingOp(keys->operators[k], ssup);
+		gpusort_key_comparison_prepare(keys, k, &key->ssup);
 		if (!OidIsValid(keys->collations[k]))
 			continue;
 		key->encoding = gpusort_key_encoding_find(keys->operators[k],

@@ -8,9 +8,19 @@
 #ifndef GPUSORT_KEY_COMPARISON_H
 #define GPUSORT_KEY_COMPARISON_H
 
+#include "utils/sortsupport.h"
+
 #include "key/key_plan.h"
 
 typedef struct GsKeyComparison GsKeyComparison;
+
+/*
+ * Prepare the comparator of sort key k, counted from 0, in the current memory context.
+ * All members of 'ssup' are 0, except that the caller may have set 'abbreviate'.  This may
+ * raise errors, as below.
+ */
+extern void gpusort_key_comparison_prepare(const GsSortKeys *keys, int k,
+										   SortSupport ssup);
 
 /*
  * Prepare the comparators in the current memory context.  This may raise
