@@ -17,7 +17,19 @@ our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_sett
   wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_halves make_distributions
   ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
   build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW %LATE_LIMITS %GPU_QUERIES
-  end_session error_of_end wait_for_end);
+  end_session error_of_end wait_for_end make_plain same_as_stock crash_device $OURS $ON_GPU $STOCK $EXPLAIN $REASONS);
+
+# Settings under which our node must hold the rows of a sort, or a GPU must, or the sort fails;
+# and those under which stock PostgreSQL sorts.
+our $OURS = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
+our $ON_GPU = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = gpu';
+our $STOCK = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
+
+# Runs a query, and shows how its sorts were done, without times.
+our $EXPLAIN = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
+
+# A query for the reasons that have been counted; a condition can follow.
+our $REASONS = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random()) FROM pg_stat_gpusort_fallbacks};
 
 # Queries of the tables of make_table() and make_halves(), for sorts that may not fit on a GPU.
 our %GPU_QUERIES = (
@@ -233,6 +245,17 @@ sub service_pid
 		q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service'});
 }
 
+# crash_device NODE: kills the device process, and waits until its sessions are known to be lost.
+sub crash_device
+{
+	my ($node) = @_;
+	my $restarts = status_of($node, 'device_process_restarts');
+
+	kill('KILL', status_of($node, 'device_process_pid')) == 1 or die 'no device process';
+	becomes_true($node, "SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
+	  or die 'the end of the device process is not seen';
+}
+
 # ends PID: waits for the process to end.  Returns whether it does.
 sub ends
 {
@@ -323,18 +346,14 @@ sub make_halves
 	});
 }
 
-# Settings under which our node must hold the rows of a sort, or the sort fails.
-my $OURS = q{
-	LOAD 'pg_gpusort';
-	SET pg_gpusort.enable = on;
-	SET pg_gpusort.min_rows = 0;
-	SET pg_gpusort.debug_require = node;
-};
-my $STOCKS = q{
-	LOAD 'pg_gpusort';
-	SET pg_gpusort.debug_require = off;
-	SET pg_gpusort.enable = off;
-};
+# make_plain NODE, ROWS: makes a table "plain" of two numbers.
+sub make_plain
+{
+	my ($node, $rows) = @_;
+
+	$node->safe_psql('postgres',
+		"CREATE TABLE plain AS SELECT (g * 7919::int8) % ($rows + 1) AS k, g::int8 AS id FROM generate_series(1, $rows) g");
+}
 
 # make_distributions NODE: makes a table "keys" of 60000 rows, enough for several ranges
 # of a sort by several processes, with columns of many distributions; and a table "uneven",
@@ -388,14 +407,26 @@ sub sorts_like_stock
 {
 	my ($node, $name, $settings, $clause) = @_;
 	my $query = ordered_keys($clause // '');
+	my $load = q{LOAD 'pg_gpusort'};
+	my $ours = "$load; $OURS; SET pg_gpusort.min_rows = 0";
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$settings //= '';
-	like($node->safe_psql('postgres', "$OURS $settings; EXPLAIN $query"),
+	like($node->safe_psql('postgres', "$ours; $settings; EXPLAIN $query"),
 		qr/\(GpuSort\)/, "$name: by the node");
-	is($node->safe_psql('postgres', "$OURS $settings; $query"),
-		$node->safe_psql('postgres', "$STOCKS $query"),
+	is($node->safe_psql('postgres', "$ours; $settings; $query"),
+		$node->safe_psql('postgres', "$load; $STOCK; $query"),
 		"$name: as stock sorts");
+}
+
+# same_as_stock SESSION, QUERY, NAME: tests that a query has the result of stock PostgreSQL.
+sub same_as_stock
+{
+	my ($session, $query, $name) = @_;
+	my $result = $session->run("$OURS; $query");
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is($result, $session->run("$STOCK; $query"), $name);
 }
 
 # leaves_nothing NODE, NAME: tests that there are no temporary files, and that no process

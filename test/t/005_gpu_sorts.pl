@@ -39,8 +39,6 @@ $node->safe_psql(
 my $on_gpu = 'SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = gpu';
 my $on_cpu = 'SET pg_gpusort.backend = cpu; SET pg_gpusort.debug_require = cpu';
 my $anywhere = 'SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = node';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
-my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
 
 my $session = Session($node);
 
@@ -174,9 +172,9 @@ holds_nothing($node, 'after cursors in turns');
 
 	$session->run(parallel_plans(2, 'parallel_leader_participation = off', 'enable_sort = off'));
 	$session->run("$anywhere; SET pg_gpusort.backend = gpu");
-	like($session->run("$explain $limited"), qr/Gather Merge.*GpuSort.*Worker \d:  Sort Method: gpu onesweep/s,
+	like($session->run("$EXPLAIN $limited"), qr/Gather Merge.*GpuSort.*Worker \d:  Sort Method: gpu onesweep/s,
 		'parallel workers: EXPLAIN');
-	is($session->run($limited), $session->run("$stock; $limited"), 'parallel workers: rows');
+	is($session->run($limited), $session->run("$STOCK; $limited"), 'parallel workers: rows');
 	$session->run('RESET ALL');
 	holds_nothing($node, 'parallel workers');
 }
@@ -193,9 +191,9 @@ sub not_on_gpu
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$session->run($settings) if defined $settings;
 	$session->run("$anywhere; SELECT pg_stat_gpusort_reset()");
-	like($session->run("$explain $query"), $reason, "$name: EXPLAIN");
+	like($session->run("$EXPLAIN $query"), $reason, "$name: EXPLAIN");
 	my $rows = $session->run($digest);
-	is($rows, $session->run("$stock; $digest"), "$name: rows");
+	is($rows, $session->run("$STOCK; $digest"), "$name: rows");
 	$session->run('RESET ALL');
 	holds_nothing($node, $name);
 }
@@ -243,7 +241,7 @@ $session->run('RESET work_mem');
 $session->run("$anywhere; SET pg_gpusort.debug_stock_ties = on");
 foreach my $name ('variable rows', 'ties', 'null keys alone', 'float8', 'more rows than expected')
 {
-	like($session->run("$explain $sorts{$name}"), qr/Sort Method: gpu onesweep/,
+	like($session->run("$EXPLAIN $sorts{$name}"), qr/Sort Method: gpu onesweep/,
 		"$name, with stock ties: on the GPU");
 	my $ties = $session->run(digest($sorts{$name}));
 	is($ties, $session->run('SET pg_gpusort.enable = off; SET pg_gpusort.debug_require = off; ' .

@@ -19,8 +19,7 @@ my $keys = q{SELECT count(*), md5(string_agg(s::text, ',')) FROM (SELECT * FROM 
 my @on_gpu = ('SET pg_gpusort.debug_require = gpu');
 my @anywhere = ('SET pg_gpusort.debug_require = node');
 my @on_cpu = ('SET pg_gpusort.backend = cpu', 'SET pg_gpusort.debug_require = cpu');
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
-	FROM pg_stat_gpusort_fallbacks WHERE reason <> 'pg_gpusort.backend is cpu'};
+my $reasons = "$REASONS WHERE reason <> 'pg_gpusort.backend is cpu'";
 my $postmaster = q{SELECT pg_postmaster_start_time()};
 
 my $cpu = Session($node, @on_cpu);
@@ -171,16 +170,6 @@ is(status_of($node, 'device_process_pid') ne '0', 1, 'the device process is ther
 
 # ---- A cursor in the middle ----
 
-# crash_device: the device process is killed, and its sessions are known to be lost.
-sub crash_device
-{
-	my $restarts = status_of($node, 'device_process_restarts');
-
-	kill('KILL', status_of($node, 'device_process_pid')) == 1 or die 'no device process';
-	becomes_true($node, "SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
-	  or die 'the end of the device process is not seen';
-}
-
 # cursor NAME, QUERY, BETWEEN, SETTINGS: the rows of a cursor whose GPU is lost
 # after some of them.
 my $after = join('; ', 'FETCH 3000 FROM c', 'FETCH BACKWARD 6000 FROM c', 'FETCH ABSOLUTE 19000 FROM c',
@@ -200,7 +189,7 @@ sub cursor
 	$session = Session($node, @on_gpu, @settings);
 	ok($session->run($declare) eq $first, "$name: before the loss");
 	$session->run($between) if defined $between;
-	crash_device();
+	crash_device($node);
 	$output = $session->run("$after; ROLLBACK");
 	$session->quit;
 	wait_for_service($node);
@@ -242,7 +231,7 @@ like(cursor('cursor over a hash join', 'SELECT a.* FROM big a JOIN big b ON b.id
 		SET pg_gpusort.work_mem = '256kB'});
 	ok($session->run("BEGIN; DECLARE c SCROLL CURSOR FOR $sorted; FETCH 5000 FROM c") eq $first,
 		'cursor, then an overflow: before the loss');
-	crash_device();
+	crash_device($node);
 	ok($session->run("$after; ROLLBACK") eq $rest, 'cursor, then an overflow: the rest of the rows');
 	leaves_nothing($node, 'cursor, then an overflow');
 	$session->quit;

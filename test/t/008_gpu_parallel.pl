@@ -41,10 +41,8 @@ $node->safe_psql(
 my $parallel = parallel_plans(3, 'enable_gathermerge = off');
 my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
 my $anywhere = 'SET pg_gpusort.debug_require = node';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
 my $ours = 'SET pg_gpusort.enable = on';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
-	FROM pg_stat_gpusort_fallbacks WHERE reason <> 'pg_gpusort.backend is cpu'};
+my $reasons = "$REASONS WHERE reason <> 'pg_gpusort.backend is cpu'";
 my $sink = qr/Custom Scan \(GpuSort\).*Gather.*Custom Scan \(GpuSortSink\)/s;
 my $lost = 'the GPU service was lost';
 
@@ -60,7 +58,7 @@ sub as_stock
 	$require //= $on_gpu;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$session->run($settings) if defined $settings;
-	$expected = $session->run("$stock; $query");
+	$expected = $session->run("$STOCK; $query");
 	unlike($expected, qr/ERROR/, "$name: stock");
 	like($session->run("$ours; $require; EXPLAIN (VERBOSE) $query"), $sink, "$name: plan");
 	is($session->run($query), $expected, "$name: rows");
@@ -120,7 +118,7 @@ foreach my $settings ('', 'SET enable_hashagg = off', 'SET enable_partitionwise_
 		'SELECT id, count(*) AS n, max(t) FROM parts GROUP BY id ORDER BY n, id',
 		'SELECT DISTINCT k, id % 7 AS m FROM halves ORDER BY m, k')
 	{
-		my $expected = $session->run("$settings; $stock; " . digest($query));
+		my $expected = $session->run("$settings; $STOCK; " . digest($query));
 
 		is($session->run("$ours; $anywhere; " . digest($query)), $expected, "aggregates, $settings: $query");
 	}
@@ -185,12 +183,12 @@ foreach my $leader ('on', 'off')
 $session->run('SET max_parallel_workers = 0');
 like($session->run("EXPLAIN (ANALYZE, VERBOSE, BUFFERS OFF) $sorts{'fixed rows'}"), qr/Rows Sent: 20000\n *->/, 'rows sent: no workers');
 $session->run("RESET ALL; $parallel");
-is($session->run("$ours; SELECT sum_in_order()"), $session->run("$stock; SELECT sum_in_order()"),
+is($session->run("$ours; SELECT sum_in_order()"), $session->run("$STOCK; SELECT sum_in_order()"),
 	'a loop in a function');
 $session->run("$ours; $on_gpu");
 is($session->run(join('; ', 'BEGIN', "DECLARE c CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
 	'MOVE 19000 IN c', 'FETCH ALL FROM c', 'COMMIT')),
-	$session->run(join('; ', $stock, 'BEGIN', "DECLARE c CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
+	$session->run(join('; ', $STOCK, 'BEGIN', "DECLARE c CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
 	'MOVE 19000 IN c', 'FETCH ALL FROM c', 'COMMIT', $ours, $on_gpu)), 'a cursor');
 $session->run('CREATE TEMP TABLE made AS SELECT row_number() OVER () AS place, s.*
 	FROM (SELECT * FROM big ORDER BY k, id OFFSET 0) s');
@@ -203,7 +201,7 @@ $session->run('SET plan_cache_mode = force_generic_plan;
 like($session->run('EXPLAIN EXECUTE p(9)'), $sink, 'prepared: plan');
 foreach my $rows (20000, 10, 0, 15000)
 {
-	my $expected = $session->run("$stock; " . digest("SELECT * FROM big WHERE id <= $rows ORDER BY k, id") . "; $ours");
+	my $expected = $session->run("$STOCK; " . digest("SELECT * FROM big WHERE id <= $rows ORDER BY k, id") . "; $ours");
 
 	is($session->run("$on_gpu; EXECUTE p($rows)"), $expected, "prepared, $rows rows");
 	is($session->run("SET pg_gpusort.backend = cpu; SET pg_gpusort.debug_require = cpu; EXECUTE p($rows);
@@ -234,7 +232,7 @@ foreach my $settings (
 foreach my $mode ('on', 'regress')
 {
 	my $setting = $node->pg_version->major < 16 ? 'force_parallel_mode' : 'debug_parallel_query';
-	my $expected = $session->run("$stock; $variable; $ours");
+	my $expected = $session->run("$STOCK; $variable; $ours");
 
 	is($session->run("SET $setting = $mode; $anywhere; SET max_parallel_workers_per_gather = 2"), '',
 		"$setting = $mode");
@@ -247,7 +245,7 @@ $session->run("$ours; $anywhere; SET pg_gpusort.debug_stock_ties = on");
 like($session->run("EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Gather.*rows=20000(\.00)? .*GpuSortSink/s,
 	'stock\'s ties: the rows are passed on');
 unlike($session->run("EXPLAIN (ANALYZE) $variable"), qr/Rows Sent/, 'stock\'s ties: no row is sent');
-is($session->run($variable), $session->run("$stock; $variable"), 'stock\'s ties: rows');
+is($session->run($variable), $session->run("$STOCK; $variable"), 'stock\'s ties: rows');
 my $counts_of_sinks = q{SELECT sorts, parallel_sorts, page_scans FROM pg_stat_gpusort WHERE backend = 'gpu'};
 my $ties = 'SELECT k % 3 AS k, id FROM big ORDER BY k';
 $session->run("$ours; $on_gpu; SELECT pg_stat_gpusort_reset()");
@@ -259,7 +257,7 @@ foreach my $query ($ties, $sorts{'half of the keys null'})
 {
 	$session->run('SET max_parallel_workers_per_gather = 1; SET parallel_leader_participation = off');
 	$session->run("$ours; $on_gpu; SELECT pg_stat_gpusort_reset()");
-	is($session->run(digest($query)), $session->run("$stock; " . digest($query)), "stock ties, one worker: rows of $query");
+	is($session->run(digest($query)), $session->run("$STOCK; " . digest($query)), "stock ties, one worker: rows of $query");
 	is($session->run($counts_of_sinks), $query eq $ties ? '1|1|0' : '1|1|1', "stock ties, one worker: counts of $query");
 }
 $session->run("RESET ALL; $parallel");
@@ -280,9 +278,9 @@ sub new_server
 	$session = Session($node, $parallel, $anywhere);
 }
 
-my %expected = map { $_ => $session->run("$stock; " . digest($sorts{$_})) }
+my %expected = map { $_ => $session->run("$STOCK; " . digest($sorts{$_})) }
   ('variable rows', 'half of the keys null, fixed rows', 'a hash join');
-my $all_rows = $session->run("$stock; $sorts{'variable rows'}");
+my $all_rows = $session->run("$STOCK; $sorts{'variable rows'}");
 my %counts = ('crash' => "$lost 1", 'lost' => "$lost 1",
 	'error' => 'the device reported an error 1', 'memory' => 'not enough device memory 1');
 
@@ -352,7 +350,7 @@ foreach my $fault ('get:error:2', 'get:error:4')
 		@rows = split(/\n/, $session->run($query));
 		is($session->run($reasons), $counts{'error'}, "ties, $fault, $query: counted");
 		$session->run('RESET pg_gpusort.debug_fault');
-		is(join("\n", sort @rows), join("\n", sort split(/\n/, $session->run("$stock; $query; $ours; $anywhere"))),
+		is(join("\n", sort @rows), join("\n", sort split(/\n/, $session->run("$STOCK; $query; $ours; $anywhere"))),
 			"ties, $fault, $query: all rows");
 	}
 }
@@ -361,7 +359,7 @@ foreach my $fault ('get:error:2', 'get:error:4')
 {
 	my $query = 'SELECT volatile_id(id) AS id, k, t FROM big ORDER BY k, id';
 	my $rows = $session->run("CREATE FUNCTION volatile_id(id int8) RETURNS int8 VOLATILE PARALLEL SAFE LANGUAGE plpgsql AS
-		'BEGIN RETURN id; END'; $stock; $query");
+		'BEGIN RETURN id; END'; $STOCK; $query");
 
 	like($session->run("$ours; $on_gpu; EXPLAIN (ANALYZE) $query"),
 		qr/gpu onesweep.*Sort Copy: Memory: 0kB  Disk: \d+kB\n.*Gather.*GpuSortSink.*Rows Sent: 20000/s, 'a volatile function: plan');
@@ -415,7 +413,7 @@ foreach my $leader ('on', 'off')
 
 	$session->run("SELECT pg_stat_gpusort_reset(); SET parallel_leader_participation = $leader");
 	like($session->run("EXPLAIN $long"), $sink, "a row longer than a chunk, leader $leader: plan");
-	is($session->run($long), $session->run("$stock; $long; $ours; $anywhere"), "a row longer than a chunk, leader $leader: rows");
+	is($session->run($long), $session->run("$STOCK; $long; $ours; $anywhere"), "a row longer than a chunk, leader $leader: rows");
 	is($session->run($reasons), 'a row is too long for pg_gpusort.pool_size 1', "a row longer than a chunk, leader $leader: counted");
 	$session->run('RESET parallel_leader_participation');
 	holds_nothing($node, "a row longer than a chunk, leader $leader");
@@ -483,7 +481,7 @@ foreach my $end ('cancel', 'terminate', 'timeout')
 
 # The device process is killed while workers wait for rows, and in a crowd.
 {
-	my $sum = $session->run("$stock; $halting; $ours; $anywhere");
+	my $sum = $session->run("$STOCK; $halting; $ours; $anywhere");
 	my $restarts;
 	my $stops;
 
@@ -492,8 +490,7 @@ foreach my $end ('cancel', 'terminate', 'timeout')
 	$stops = hold_stops($node);
 	$session->begin($halting);
 	wait_for_stop($node, $session, 4);
-	kill('KILL', status_of($node, 'device_process_pid')) == 1 or die 'no device process';
-	becomes_true($node, "SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'");
+	crash_device($node);
 	$stops->quit;
 	is($session->finish, $sum, 'killed while workers put: rows');
 	wait_for_service($node);
@@ -510,7 +507,7 @@ $session->run('SET max_parallel_workers_per_gather = 8; ALTER TABLE halves SET (
 like($session->run("EXPLAIN (ANALYZE) $sorts{'half of the keys null'}"), qr/Workers Launched: 8/, 'the smallest pool: workers');
 {
 	my $halves = digest(q{SELECT a.*, g, repeat(chr(97 + g), 100) FROM halves a, generate_series(1, 5) g ORDER BY k, id, g});
-	my $sum = $session->run("$stock; $halves; $ours; $on_gpu");
+	my $sum = $session->run("$STOCK; $halves; $ours; $on_gpu");
 	my @crowd = map { Session($node, $parallel, $anywhere, 'SET max_parallel_workers_per_gather = 4') } 1 .. 4;
 
 	like($session->run("EXPLAIN $halves"), $sink, 'the smallest pool: plan');

@@ -58,7 +58,6 @@ my $parallel = parallel_plans(3, 'enable_gathermerge = off');
 my $serial = 'SET max_parallel_workers_per_gather = 0';
 my $on_gpu = 'SET pg_gpusort.enable = on; SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = gpu';
 my $on_cpu = 'SET pg_gpusort.enable = on; SET pg_gpusort.backend = cpu; SET pg_gpusort.debug_require = cpu';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
 my $paths = 'SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off';
 my $sink = qr/GpuSort\).*Gather.*GpuSortSink.*Parallel Seq Scan/s;
 
@@ -70,7 +69,7 @@ sub as_stock
 {
 	my ($name, $query) = @_;
 	my $digest = digest($query);
-	my $expected = $session->run("$stock; $serial; $digest");
+	my $expected = $session->run("$STOCK; $serial; $digest");
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	unlike($expected, qr/ERROR/, "$name: stock");
@@ -146,7 +145,7 @@ foreach my $level ('READ COMMITTED', 'REPEATABLE READ', 'SERIALIZABLE')
 	$session->run('COMMIT');
 	$after = $session->run($digest);
 	isnt($after, $before, 'changes that are committed');
-	is($session->run("$stock; $serial; $digest"), $after, 'changes that are committed, as stock');
+	is($session->run("$STOCK; $serial; $digest"), $after, 'changes that are committed, as stock');
 	$other->quit;
 }
 
@@ -173,7 +172,7 @@ is($node->safe_psql('postgres', q{SELECT pg_relation_size('big') > 2 * 1024 * 10
 {
 	my $ties = 'SELECT k % 5 AS k, id FROM big ORDER BY k';
 	my $plain = 'SELECT k, id, t FROM big ORDER BY k, id';
-	my $reader = Session($node, $serial, $stock);
+	my $reader = Session($node, $serial, $STOCK);
 
 	foreach my $rows (1, 7000, 30000)
 	{

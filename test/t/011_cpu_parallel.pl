@@ -21,9 +21,7 @@ add_stops($node, 7);
 
 # All sorts over a Gather that can be.
 my $parallel = parallel_plans(3, 'enable_gathermerge = off');
-my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
 my $in_memory = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = cpu';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
 my $sink = qr/Custom Scan \(GpuSort\).*Gather.*Custom Scan \(GpuSortSink\)/s;
 my $counts = q{SELECT string_agg(concat_ws(' ', backend, sorts, rows, parallel_sorts), ', ' ORDER BY backend, random())
 	FROM pg_stat_gpusort WHERE sorts > 0};
@@ -56,7 +54,7 @@ sub as_stock
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$session->run($settings) if defined $settings;
-	$expected = $session->run("$stock; $query");
+	$expected = $session->run("$STOCK; $query");
 	unlike($expected, qr/ERROR/, "$name: stock");
 	$require //= $in_memory;
 	like($session->run("$require; EXPLAIN (VERBOSE) $query"), $sink, "$name: plan");
@@ -101,12 +99,12 @@ foreach my $name (sort keys %sorts)
 {
 	as_stock("$name, leader", digest($sorts{$name}));
 	as_stock($name, digest($sorts{$name}), $leaderless);
-	as_stock("$name, 256kB", digest($sorts{$name}), qq{$leaderless; SET pg_gpusort.work_mem = '256kB'}, $ours);
-	as_stock("$name, leader, 256kB", digest($sorts{$name}), q{SET pg_gpusort.work_mem = '256kB'}, $ours);
+	as_stock("$name, 256kB", digest($sorts{$name}), qq{$leaderless; SET pg_gpusort.work_mem = '256kB'}, $OURS);
+	as_stock("$name, leader, 256kB", digest($sorts{$name}), q{SET pg_gpusort.work_mem = '256kB'}, $OURS);
 }
 foreach my $memory ('64MB', '1MB', '256kB', '64kB')
 {
-	my $require = $memory eq '64MB' ? $in_memory : $ours;
+	my $require = $memory eq '64MB' ? $in_memory : $OURS;
 
 	foreach my $query ("SELECT * FROM big $together ORDER BY k, id", "SELECT k, id, f FROM halves $together ORDER BY k DESC, id",
 		"SELECT * FROM halves $together ORDER BY t, n DESC, id", "SELECT id, repeat(t, 1 + id % 2000) FROM big $together AND id < 3000 ORDER BY t, id")
@@ -116,7 +114,7 @@ foreach my $memory ('64MB', '1MB', '256kB', '64kB')
 }
 like(run_together("$in_memory; EXPLAIN (ANALYZE) SELECT * FROM big $together ORDER BY k, id"),
 	qr/$shared.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: [1-9]\d* /s, 'leader and workers: both have rows');
-as_stock('64kB', digest($sorts{'variable rows'}), q{SET pg_gpusort.work_mem = '64kB'}, $ours);
+as_stock('64kB', digest($sorts{'variable rows'}), q{SET pg_gpusort.work_mem = '64kB'}, $OURS);
 as_stock('a query', $sorts{'variable rows'});
 
 # ---- Plans ----
@@ -129,13 +127,13 @@ foreach my $name (sort keys %SORTS_BELOW)
 	my ($query, $settings) = @{ $SORTS_BELOW{$name} };
 
 	as_stock($name, digest($query), $settings);
-	as_stock("$name, 256kB", digest($query), join('; ', q{SET pg_gpusort.work_mem = '256kB'}, $settings // ()), $ours);
+	as_stock("$name, 256kB", digest($query), join('; ', q{SET pg_gpusort.work_mem = '256kB'}, $settings // ()), $OURS);
 }
 as_stock('sorts side by side', digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id OFFSET 0) a
 	UNION ALL SELECT * FROM (SELECT k, id FROM halves ORDER BY k DESC, id OFFSET 0) b'));
 foreach my $memory ('64MB', '256kB')
 {
-	my $require = $memory eq '64MB' ? $in_memory : $ours;
+	my $require = $memory eq '64MB' ? $in_memory : $OURS;
 
 	foreach my $leader ('on', 'off')
 	{
@@ -162,20 +160,20 @@ foreach my $name (sort keys %LATE_LIMITS)
 {
 	my $settings = 'SET enable_material = off';
 
-	as_stock("LIMIT: $name", digest($LATE_LIMITS{$name}), $settings, $ours);
-	as_stock("LIMIT: $name, 256kB", digest($LATE_LIMITS{$name}), "$settings; $leaderless; SET pg_gpusort.work_mem = '256kB'", $ours);
+	as_stock("LIMIT: $name", digest($LATE_LIMITS{$name}), $settings, $OURS);
+	as_stock("LIMIT: $name, 256kB", digest($LATE_LIMITS{$name}), "$settings; $leaderless; SET pg_gpusort.work_mem = '256kB'", $OURS);
 }
 
 # Each process has more than ten rows, and passes on no more.
 $session->run($parallel);
-like(run_together("$ours; EXPLAIN (ANALYZE) SELECT k, id FROM halves $together ORDER BY k, id LIMIT (SELECT 10)"),
+like(run_together("$OURS; EXPLAIN (ANALYZE) SELECT k, id FROM halves $together ORDER BY k, id LIMIT (SELECT 10)"),
 	qr/GpuSort\) .*rows=10(\.00)? .*Gather .*rows=40(\.00)? .*GpuSortSink\) .*rows=10(\.00)? loops=4\)/s, 'a LIMIT of a few rows: each process returns these');
 is(run_together("SELECT id FROM halves $together ORDER BY k, id LIMIT (SELECT 10)"),
-	$session->run("$stock; SELECT id FROM halves ORDER BY k, id LIMIT 10"), 'a LIMIT of a few rows of each process');
+	$session->run("$STOCK; SELECT id FROM halves ORDER BY k, id LIMIT 10"), 'a LIMIT of a few rows of each process');
 $session->run("RESET ALL; $parallel; $in_memory");
 is($session->run(join('; ', 'BEGIN', "DECLARE c SCROLL CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
 	'MOVE 19000 IN c', 'FETCH BACKWARD 5 FROM c', 'FETCH ALL FROM c', 'COMMIT')),
-	$session->run(join('; ', $stock, 'BEGIN', "DECLARE c SCROLL CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
+	$session->run(join('; ', $STOCK, 'BEGIN', "DECLARE c SCROLL CURSOR FOR $sorts{'fixed rows'}", 'FETCH 300 FROM c',
 	'MOVE 19000 IN c', 'FETCH BACKWARD 5 FROM c', 'FETCH ALL FROM c', 'COMMIT', $in_memory)), 'a cursor');
 $session->run('CREATE TEMP TABLE made AS SELECT row_number() OVER () AS place, s.*
 	FROM (SELECT * FROM big ORDER BY k, id OFFSET 0) s');
@@ -189,7 +187,7 @@ like($session->run('EXPLAIN EXECUTE p(9)'), $sink, 'prepared: plan');
 foreach my $rows (20000, 10, 0, 15000)
 {
 	is($session->run("$in_memory; EXECUTE p($rows)"),
-		$session->run("$stock; " . digest("SELECT * FROM big WHERE id <= $rows ORDER BY k, id") . "; $in_memory"),
+		$session->run("$STOCK; " . digest("SELECT * FROM big WHERE id <= $rows ORDER BY k, id") . "; $in_memory"),
 		"prepared, $rows rows");
 }
 $session->run("DEALLOCATE p; RESET ALL; $parallel");
@@ -221,7 +219,7 @@ foreach my $leader ('on', 'off')
 	like(run_together(sprintf($explain, 'XML'), $processes), qr/<Sink-Worker>\s*<Worker-Number>0<.*<Sort-Method>cpu radix, shared<.*<\/Sink-Workers>/s,
 		"EXPLAIN, leader $leader: XML");
 }
-like(run_together("$ours; $leaderless; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM big $together ORDER BY k, id", 3),
+like(run_together("$OURS; $leaderless; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM big $together ORDER BY k, id", 3),
 	qr/Sort Method: external merge  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: \d+  Sort Method: external merge  Disk: \d+kB\n/s,
 	'EXPLAIN: overflow');
 like($session->run("RESET ALL; $parallel; $in_memory; SET max_parallel_workers = 0; EXPLAIN (ANALYZE, BUFFERS OFF, TIMING OFF) $sorts{'fixed rows'}"),
@@ -232,7 +230,7 @@ $session->run("RESET ALL; $parallel");
 $session->run("$in_memory; $leaderless; SELECT pg_stat_gpusort_reset(); $sorts{'fixed rows'}");
 is($session->run($counts), 'cpu 1 20000 1', 'counted');
 cmp_ok($session->run(q{SELECT page_scans FROM pg_stat_gpusort WHERE backend = 'cpu'}), '>=', 1, 'counted: page scans');
-$session->run("$ours; SET parallel_leader_participation = off; SET pg_gpusort.work_mem = '64kB'; SELECT pg_stat_gpusort_reset(); $sorts{'variable rows'}");
+$session->run("$OURS; SET parallel_leader_participation = off; SET pg_gpusort.work_mem = '64kB'; SELECT pg_stat_gpusort_reset(); $sorts{'variable rows'}");
 is($session->run($counts), 'external 1 20000 1', 'an overflow of workers, counted');
 is($session->run(q{SELECT sorts FROM pg_stat_gpusort_fallbacks WHERE reason = 'rows exceeded pg_gpusort.work_mem'}), '1',
 	'an overflow of workers: the reason');
@@ -263,7 +261,7 @@ $session->run('SET pg_gpusort.debug_stock_ties = on');
 like($session->run("$in_memory; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Gather.*rows=20000(\.00)? .*GpuSortSink/s,
 	'stock\'s ties: the rows are passed on');
 $session->run("SET max_parallel_workers = 1; $leaderless");
-is($session->run("$in_memory; " . digest($ties)), $session->run("$stock; " . digest($ties)), 'stock\'s ties, one worker: rows');
+is($session->run("$in_memory; " . digest($ties)), $session->run("$STOCK; " . digest($ties)), 'stock\'s ties, one worker: rows');
 like($session->run("$in_memory; EXPLAIN (ANALYZE) $ties"), qr/$shared.*Worker 0:  Rows Sent: 20000/s, 'stock\'s ties, one worker: sorted there');
 $session->run("RESET ALL; $parallel");
 
@@ -273,10 +271,10 @@ $session->run("RESET ALL; $parallel");
 # that fit in memory.
 $session->run(q{SET temp_file_limit = '500kB'});
 like($session->run("$in_memory; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), $shared, 'temp_file_limit: no files');
-is($session->run(digest($sorts{'variable rows'})), $session->run("$stock; " . digest($sorts{'variable rows'}) . "; $in_memory"),
+is($session->run(digest($sorts{'variable rows'})), $session->run("$STOCK; " . digest($sorts{'variable rows'}) . "; $in_memory"),
 	'temp_file_limit: rows without files');
 $session->run(q{SET pg_gpusort.work_mem = '256kB'});
-unlike($session->run("$ours; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Rows Sent/, 'temp_file_limit: no sinks');
+unlike($session->run("$OURS; EXPLAIN (ANALYZE) $sorts{'variable rows'}"), qr/Rows Sent/, 'temp_file_limit: no sinks');
 
 # A condition of which it takes a third for true.
 $session->run(q{SET parallel_leader_participation = off; SET max_parallel_workers = 1;
@@ -288,14 +286,14 @@ $session->run("RESET ALL; $parallel; $in_memory");
 {
 	my $position = -s $node->logfile;
 
-	$session->run("$leaderless; $ours; SET pg_gpusort.work_mem = '64kB'; $sorts{'fixed rows'}");
+	$session->run("$leaderless; $OURS; SET pg_gpusort.work_mem = '64kB'; $sorts{'fixed rows'}");
 	like(slurp_file($node->logfile, $position), qr/LOG:  temporary file: path "[^"]*\.fileset\/\d\.0", size \d{5,}/, 'log_temp_files');
 }
 
 # ---- Ends ----
 
 my $variable = digest($sorts{'variable rows'});
-my $expected = $session->run("RESET ALL; $parallel; $stock; $variable; $in_memory");
+my $expected = $session->run("RESET ALL; $parallel; $STOCK; $variable; $in_memory");
 my $early = "SELECT count(*), sum(id) FROM (SELECT id, k FROM big $together ORDER BY k, id OFFSET 0) s";
 my $late = 'SELECT count(*) FROM (SELECT id, k, t FROM big WHERE stopping(id) IS NOT NULL ORDER BY k, id OFFSET 0) s';
 
@@ -319,7 +317,7 @@ foreach my $memory ('64MB', '64kB')
 {
 	foreach my $end ('worker terminated', 'leader cancelled', 'leader terminated', 'timeout')
 	{
-		my $ending = Session($node, $parallel, $ours, "SET pg_gpusort.work_mem = '$memory'");
+		my $ending = Session($node, $parallel, $OURS, "SET pg_gpusort.work_mem = '$memory'");
 		my $stops = hold_stops($node);
 		my $output;
 
@@ -350,7 +348,7 @@ foreach my $memory ('64MB', '64kB')
 
 # A process that is killed takes all others with it, and files go with them.
 {
-	my $ending = Session($node, $parallel, $ours);
+	my $ending = Session($node, $parallel, $OURS);
 	my $stops = hold_stops($node);
 	my $position = -s $node->logfile;
 	my $halves = $session->run(digest($sorts{'half of the keys null'}));

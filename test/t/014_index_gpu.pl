@@ -13,11 +13,7 @@ use Test::More;
 
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{maintenance_work_mem = '64MB'},
 	'wal_level = replica');
-{
-	local $ENV{PGOPTIONS} = '-c pg_gpusort.backend=cpu';
-
-	add_index_tools($node);
-}
+add_index_tools($node);
 $node->safe_psql(
 	'postgres', q{
 	CREATE TABLE items (id int, k int8, t text, n numeric, u uuid, few int, d date)
@@ -36,7 +32,6 @@ $node->safe_psql(
 my $lost = 'the GPU service was lost';
 my $full = 'not enough device memory';
 my $failed = 'the device reported an error';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random()) FROM pg_stat_gpusort_fallbacks};
 my $builds = q{SELECT string_agg(backend || ' ' || index_builds, ', ' ORDER BY backend, random())
 	FROM pg_stat_gpusort WHERE index_builds > 0};
 
@@ -125,7 +120,7 @@ sub faulty
 	{
 		$session->run("SET pg_gpusort.debug_fault = '$fault'");
 		as_stock($fault, $keys, 'node');
-		is($session->run($reasons), $reason, "$fault: $keys: the reason is counted");
+		is($session->run($REASONS), $reason, "$fault: $keys: the reason is counted");
 		is($session->run($builds) =~ s/external|cpu/cpu/r, $reason eq '' ? 'gpu 1' : 'cpu 1',
 			"$fault: $keys: the build is counted once");
 		$session->run('RESET pg_gpusort.debug_fault');
@@ -298,7 +293,7 @@ foreach my $limit ('2MB', '3MB', '4MB')
 {
 	$session->run("SET pg_gpusort.device_memory = '$limit'");
 	as_stock("$limit of device memory", $_, 'node') foreach '((t || t || t || t))', '((t || t), k)';
-	is($session->run($reasons), "$full 1", "$limit of device memory: counted");
+	is($session->run($REASONS), "$full 1", "$limit of device memory: counted");
 	$session->run('RESET ALL');
 	holds_nothing($node, "$limit of device memory");
 }

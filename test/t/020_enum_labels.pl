@@ -43,8 +43,7 @@ $node->safe_psql(
 		END LOOP;
 	END $$;
 });
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random()) FROM pg_stat_gpusort_fallbacks
-	WHERE reason <> 'pg_gpusort.backend is cpu'};
+my $reasons = "$REASONS WHERE reason <> 'pg_gpusort.backend is cpu'";
 my $added = 'labels were added to an enum during the sort';
 my $session = Session($node, parallel_plans(2, 'enable_gathermerge = off'), 'SET client_min_messages = warning');
 

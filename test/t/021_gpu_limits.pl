@@ -23,11 +23,7 @@ $node->safe_psql(
 });
 
 my $gpu = 'SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = node';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
-my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
-my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
-	FROM pg_stat_gpusort_fallbacks WHERE reason <> 'pg_gpusort.backend is cpu'};
+my $reasons = "$REASONS WHERE reason <> 'pg_gpusort.backend is cpu'";
 my $few = 'GPU Not Used: LIMIT needs only some of the rows';
 my $session = Session($node, $gpu);
 
@@ -59,8 +55,8 @@ sub as_stock
 	my $expected;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	$expected = $session->run("$stock; " . first_rows($queries->[1], $limit));
-	is($session->run("$ours; " . first_rows($queries->[0], $limit)), $expected, "$name, LIMIT $limit: rows");
+	$expected = $session->run("$STOCK; " . first_rows($queries->[1], $limit));
+	is($session->run("$OURS; " . first_rows($queries->[0], $limit)), $expected, "$name, LIMIT $limit: rows");
 }
 
 # ---- The GPU is left ----
@@ -70,14 +66,14 @@ foreach my $name (sort keys %queries)
 	as_stock($name, $queries{$name}, $_) foreach 7, 600, 4000;
 }
 $session->run('SELECT pg_stat_gpusort_reset()');
-like($session->run("$explain $queries{'a number'}[0] LIMIT 600"), qr/Sort Method: cpu radix, top-N  Memory: \d+kB\n.*$few/s,
+like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 600"), qr/Sort Method: cpu radix, top-N  Memory: \d+kB\n.*$few/s,
 	'the GPU is left: EXPLAIN');
 is($session->run($reasons), 'LIMIT needs only some of the rows 1', 'the GPU is left: counted');
 is($session->run("SELECT backend, sorts, rows FROM pg_stat_gpusort WHERE sorts > 0"), 'cpu|1|20000', 'the GPU is left: all rows are counted');
-like($session->run("$explain $queries{'a number'}[0] LIMIT 9000"), qr/Sort Method: gpu onesweep/, 'many rows are wanted: on the GPU');
-like($session->run("$explain SELECT * FROM big ORDER BY k LIMIT 600"), qr/Sort Method: gpu onesweep/, 'the estimate is right: on the GPU');
+like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 9000"), qr/Sort Method: gpu onesweep/, 'many rows are wanted: on the GPU');
+like($session->run("$EXPLAIN SELECT * FROM big ORDER BY k LIMIT 600"), qr/Sort Method: gpu onesweep/, 'the estimate is right: on the GPU');
 $session->run("SET pg_gpusort.work_mem = '64kB'");
-like($session->run("$explain $queries{'a number'}[0] LIMIT 2000"), qr/Sort Method: gpu onesweep/, 'too little memory for the rows: on the GPU');
+like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 2000"), qr/Sort Method: gpu onesweep/, 'too little memory for the rows: on the GPU');
 $session->run('RESET pg_gpusort.work_mem');
 holds_nothing($node, 'the GPU is left');
 
@@ -93,11 +89,11 @@ foreach my $memory ('700kB', '800kB', '900kB', '1000kB', '1200kB', '1500kB', '2M
 	}
 }
 $session->run(q{SET pg_gpusort.device_memory = '800kB'; SET temp_file_limit = 0});
-like($session->run("$explain $queries{'a number'}[0] LIMIT 6000"),
+like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 6000"),
 	qr/Sort Method: cpu radix(, top-N)?  Memory: \d+kB\n.*GPU Not Used: not enough device memory/s, 'the GPU is full: EXPLAIN');
 # The rows wanted do not fit the host's memory either.
 $session->run(q{RESET temp_file_limit; SET pg_gpusort.work_mem = '64kB'});
-like($session->run("$explain $queries{'a number'}[0] LIMIT 6000"),
+like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 6000"),
 	qr/Sort Method: external merge  Disk: .*Sort Fallback: not enough device memory/s, 'the GPU is full, and little memory: EXPLAIN');
 as_stock('the GPU is full, and little memory', $queries{'a number'}, $_) foreach 300, 600, 1000, 6000;
 $session->run('RESET pg_gpusort.device_memory; RESET pg_gpusort.work_mem');
@@ -118,9 +114,9 @@ foreach my $fault ('put:error:3', 'put:memory:2', 'sort:error', 'sort:memory', '
 # A cursor whose GPU is lost when rows have been returned: a memory sort then drops rows.
 {
 	my $cursor = 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM more ORDER BY k, id LIMIT 6000; FETCH 10 FROM c; MOVE 4000 FROM c; FETCH 10 FROM c; COMMIT';
-	my $expected = $session->run("$stock; $cursor");
+	my $expected = $session->run("$STOCK; $cursor");
 
-	is($session->run("$ours; SET pg_gpusort.debug_fault = 'get:error:3'; $cursor; RESET pg_gpusort.debug_fault"), $expected,
+	is($session->run("$OURS; SET pg_gpusort.debug_fault = 'get:error:3'; $cursor; RESET pg_gpusort.debug_fault"), $expected,
 		'lost below a cursor: rows');
 }
 holds_nothing($node, 'lost below a cursor');
@@ -131,7 +127,7 @@ my $parallel = parallel_plans(2, 'enable_gathermerge = off');
 my $sinks = [ $queries{'a number'}[1], $queries{'a number'}[1] ];
 
 $session->run("$parallel; SET temp_file_limit = 0; SELECT pg_stat_gpusort_reset()");
-like($session->run("$ours; EXPLAIN $sinks->[0] LIMIT 600"), qr/GpuSort\).*Gather.*GpuSortSink/s, 'workers: plan');
+like($session->run("$OURS; EXPLAIN $sinks->[0] LIMIT 600"), qr/GpuSort\).*Gather.*GpuSortSink/s, 'workers: plan');
 as_stock('workers', $sinks, $_) foreach 7, 600, 4000, 9000;
 is($session->run($reasons), '', 'workers: on the GPU');
 foreach my $memory ('700kB', '800kB', '1000kB', '1200kB', '1500kB', '2MB')

@@ -21,7 +21,6 @@ my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = 
 my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
 my $anywhere = 'SET pg_gpusort.debug_require = node';
 my $query = q{SELECT count(*), md5(string_agg(s::text, ',')) FROM (SELECT * FROM big ORDER BY k, id OFFSET 0) s};
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random()) FROM pg_stat_gpusort_fallbacks};
 my $expected;
 
 make_table($node, 20000);
@@ -44,7 +43,7 @@ sub sorts
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	value_of($node, 'SELECT pg_stat_gpusort_reset()');
 	is($node->safe_psql('postgres', "$settings; $query"), $expected, "$name: rows");
-	return value_of($node, $reasons);
+	return value_of($node, $REASONS);
 }
 
 sub wait_for_restarts

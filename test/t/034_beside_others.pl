@@ -14,8 +14,6 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my @hooks = qw(auto_explain pg_stat_statements);
-my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
 my $jit = 'SET jit = on; SET jit_above_cost = 0; SET jit_inline_above_cost = 0; SET jit_optimize_above_cost = 0';
 my $sorted = digest('SELECT k, id, t FROM halves ORDER BY k, id DESC');
 
@@ -81,7 +79,7 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 		my ($before, $statement, $after) = @{ $statements{$name} };
 		my @results;
 
-		foreach my $settings ($stock, $ours, "$ours; $jit", "$ours; SET max_parallel_workers_per_gather = 2;
+		foreach my $settings ($STOCK, $OURS, "$OURS; $jit", "$OURS; SET max_parallel_workers_per_gather = 2;
 			SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0")
 		{
 			my $session = Session($node, 'SET client_min_messages = warning');
@@ -98,12 +96,12 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 		is($results[$_], $results[0], "$loaded, $name: rows, " . (qw(stock ours JIT parallel))[$_]) foreach 1 .. 3;
 	}
 
-	like($node->safe_psql('postgres', "$ours; SELECT test_custom_scan(); EXPLAIN (COSTS OFF) SELECT * FROM custom ORDER BY t"),
+	like($node->safe_psql('postgres', "$OURS; SELECT test_custom_scan(); EXPLAIN (COSTS OFF) SELECT * FROM custom ORDER BY t"),
 		qr/Custom Scan \(GpuSort\).*-> +Custom Scan \(TestScan\) on custom/s, "$loaded: a sort over a scan of another module");
 
 	# ---- What the others see ----
 
-	my $session = Session($node, $ours, 'SELECT pg_stat_statements_reset()');
+	my $session = Session($node, $OURS, 'SELECT pg_stat_statements_reset()');
 
 	$offset = -s $node->logfile;
 	$session->run($sorted);
@@ -111,12 +109,12 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 	# What EXPLAIN shows is in the log, with the rows, also for the statement in the function.
 	cmp_ok(logged($node, qr/Custom Scan \(GpuSort\).*actual time=.* rows=20000/, $offset, 2), '>=', 2, "$loaded: auto_explain");
 	cmp_ok(logged($node, qr/Sort Method: cpu radix  Memory: \d+kB/, $offset, 2), '>=', 2, "$loaded: auto_explain, details");
-	$session->run("$stock; $sorted");
+	$session->run("$STOCK; $sorted");
 	is($session->run(q{SELECT calls, rows FROM pg_stat_statements WHERE query LIKE 'SELECT count(*), md5%'}), '2|2',
 		"$loaded: one statement, with us and without");
 	my @seen;
 
-	foreach my $settings ($stock, $ours)
+	foreach my $settings ($STOCK, $OURS)
 	{
 		$session->run("$settings; SELECT pg_stat_statements_reset()");
 		$session->run('SELECT count(*) FROM listing(7000)');
@@ -126,7 +124,7 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 	}
 	is($seen[1], $seen[0], "$loaded: statements in functions");
 	like($seen[1], qr/FROM halves WHERE .*\|1\|12900\|1\|f$/m, "$loaded: rows of a function in SQL");
-	$session->run("$ours; CREATE INDEX halves_k ON halves (k); DROP INDEX halves_k");
+	$session->run("$OURS; CREATE INDEX halves_k ON halves (k); DROP INDEX halves_k");
 	is($session->run(q{SELECT calls FROM pg_stat_statements WHERE query LIKE 'CREATE INDEX halves_k%'}), '1', "$loaded: an index");
 	is($session->run('SELECT index_builds FROM pg_stat_gpusort WHERE backend = $$cpu$$'), '1', "$loaded: built by us");
 
@@ -138,9 +136,9 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 	foreach my $name (sort keys %SORTS_BELOW)
 	{
 		my ($query, $settings) = @{ $SORTS_BELOW{$name} };
-		my $expected = $session->run(join('; ', $stock, 'SET jit = off', $settings // (), digest($query)));
+		my $expected = $session->run(join('; ', $STOCK, 'SET jit = off', $settings // (), digest($query)));
 
-		is($session->run(join('; ', $ours, 'SET jit = on', digest($query))), $expected, "$loaded: JIT, $name");
+		is($session->run(join('; ', $OURS, 'SET jit = on', digest($query))), $expected, "$loaded: JIT, $name");
 		$session->run("RESET ALL; $jit");
 	}
 	$session->quit;

@@ -30,8 +30,6 @@ $node->safe_psql('postgres', join(";\n", 'CREATE EXTENSION postgres_fdw',
 	'ANALYZE far', 'ANALYZE near'));
 
 my $session = Session($node, 'SET enable_partitionwise_aggregate = on');
-my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
 my $sort_here = qr/Custom Scan \(GpuSort\)\n.*->  Append\n.*Async Foreign Scan.*Async Foreign Scan/s;
 
 # plan_of QUERY, SETTINGS: returns its plan with pg_gpusort.
@@ -46,11 +44,11 @@ sub plan_of
 foreach my $order ('k, id', 'k DESC, id', 't, n DESC, id', 'id % 100, f', 'n NULLS FIRST, id DESC')
 {
 	my $query = "SELECT * FROM far ORDER BY $order";
-	my $expected = $session->run("$stock; " . digest("SELECT * FROM halves ORDER BY $order"));
+	my $expected = $session->run("$STOCK; " . digest("SELECT * FROM halves ORDER BY $order"));
 
 	like(plan_of($query), $sort_here, "by $order: sorted here");
-	is($session->run("$ours; " . digest($query)), $expected, "by $order: rows");
-	is($session->run("$stock; " . digest($query)), $expected, "by $order: stock rows");
+	is($session->run("$OURS; " . digest($query)), $expected, "by $order: rows");
+	is($session->run("$STOCK; " . digest($query)), $expected, "by $order: stock rows");
 }
 
 # Where nothing is gained, the servers sort.
@@ -65,10 +63,10 @@ like(plan_of($query), qr/Merge Append/, 'a server that is not asked asynchronous
 $session->run("ALTER SERVER two OPTIONS (SET async_capable 'true')");
 
 # A cursor reads the first rows soon, and a sort that is on the way to another node is as before.
-is($session->run("$ours; BEGIN; DECLARE c CURSOR FOR SELECT id FROM far ORDER BY k, id; FETCH 2 FROM c; COMMIT"),
-	$session->run("$stock; SELECT id FROM halves ORDER BY k, id LIMIT 2"), 'a cursor');
-is($session->run("$ours; UPDATE far SET t = t || '.' WHERE id % 7 = 0; " . digest($query)),
-	$session->run("$stock; UPDATE halves SET t = t || '.' WHERE id % 7 = 0; " . digest('SELECT * FROM halves ORDER BY k, id')),
+is($session->run("$OURS; BEGIN; DECLARE c CURSOR FOR SELECT id FROM far ORDER BY k, id; FETCH 2 FROM c; COMMIT"),
+	$session->run("$STOCK; SELECT id FROM halves ORDER BY k, id LIMIT 2"), 'a cursor');
+is($session->run("$OURS; UPDATE far SET t = t || '.' WHERE id % 7 = 0; " . digest($query)),
+	$session->run("$STOCK; UPDATE halves SET t = t || '.' WHERE id % 7 = 0; " . digest('SELECT * FROM halves ORDER BY k, id')),
 	'rows that were changed');
 $session->quit;
 

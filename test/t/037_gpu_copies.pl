@@ -35,10 +35,7 @@ $node->safe_psql(
 my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
 my $anywhere = 'SET pg_gpusort.debug_require = node';
 my $on_cpu = 'SET pg_gpusort.backend = cpu; SET pg_gpusort.debug_require = cpu';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
-my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
-	FROM pg_stat_gpusort_fallbacks WHERE reason !~ '^(pg_gpusort.backend is cpu|rows exceeded)'};
+my $reasons = "$REASONS WHERE reason !~ '^(pg_gpusort.backend is cpu|rows exceeded)'";
 my $lost = 'the GPU service was lost';
 
 # Inputs; each has a query of its rows, and keys that leave no ties.
@@ -73,16 +70,6 @@ sub new_server
 	$session = Session($node, $joins, $anywhere);
 }
 
-# crash_device: the device process is killed, and its sessions are known to be lost.
-sub crash_device
-{
-	my $restarts = status_of($node, 'device_process_restarts');
-
-	kill('KILL', status_of($node, 'device_process_pid')) == 1 or die 'no device process';
-	becomes_true($node, "SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
-	  or die 'the end of the device process is not seen';
-}
-
 # rows_of QUERY, SETTINGS: returns what the query returns with them.
 sub rows_of
 {
@@ -99,7 +86,7 @@ foreach my $name (sort keys %inputs)
 {
 	my ($input, $keys) = @{ $inputs{$name} };
 	my $query = "SELECT * FROM $input ORDER BY $keys";
-	my $expected = rows_of($query, $stock);
+	my $expected = rows_of($query, $STOCK);
 	# Of ties, those that came first are first.
 	my $ties = "SELECT * FROM $input ORDER BY k % 5";
 	my $expected_ties = rows_of($ties, $on_cpu);
@@ -112,7 +99,7 @@ foreach my $name (sort keys %inputs)
 		my $settings = "SET pg_gpusort.work_mem = $memory";
 
 		$session->run($settings);
-		like($session->run("$on_gpu; $explain $query"), qr/GpuSort.*Sort Method: gpu onesweep.*$copy/s,
+		like($session->run("$on_gpu; $EXPLAIN $query"), qr/GpuSort.*Sort Method: gpu onesweep.*$copy/s,
 			"$name, $place: on the GPU");
 		ok(rows_of($query, "$settings; $on_gpu") eq $expected, "$name, $place: rows");
 		foreach my $fault ('put:error:1', 'put:error:2', 'put:error:7', 'sort:error', 'sort:memory', 'get:error:1', 'get:error:2', 'get:error:5')
@@ -136,7 +123,7 @@ foreach my $fault ('put:error:1', 'sort:error', 'get:error:1', 'get:error:2')
 {
 	my $query = digest('SELECT g, s.* FROM generate_series(1, 4) g CROSS JOIN LATERAL
 		(SELECT k, volatile_id(id) AS id, t FROM big WHERE id <= 2000 * g ORDER BY k, id OFFSET 0) s');
-	my $expected = rows_of($query, $stock);
+	my $expected = rows_of($query, $STOCK);
 
 	is(rows_of($query, "SET pg_gpusort.debug_fault = '$fault'"), $expected, "rescans, $fault: rows");
 	is(rows_of($query, "SET pg_gpusort.work_mem = '64kB'; SET pg_gpusort.debug_fault = '$fault'"),
@@ -149,7 +136,7 @@ foreach my $fault ('', 'put:error:9', 'sort:error', 'get:error:1', 'put:memory:4
 {
 	my $query = digest("SELECT * FROM $many ORDER BY k, id LIMIT (SELECT 1500)");
 	my $faulty = "SET pg_gpusort.debug_fault = '$fault'";
-	my $expected = rows_of($query, $stock);
+	my $expected = rows_of($query, $STOCK);
 
 	is(rows_of($query, $faulty), $expected, "a LIMIT, \"$fault\": rows");
 	is(rows_of($query, "$faulty; SET pg_gpusort.work_mem = '512kB'"), $expected,
@@ -161,7 +148,7 @@ foreach my $fault ('', 'get:error:1', 'get:error:7')
 {
 	my $query = digest(q{SELECT * FROM (SELECT 'rows that begin alike ' || k AS b, volatile_id(id) AS id FROM big OFFSET 0) s
 		ORDER BY b COLLATE "C", id});
-	my $expected = rows_of($query, $stock);
+	my $expected = rows_of($query, $STOCK);
 
 	foreach my $memory (64, 1000, 64000)
 	{
@@ -178,7 +165,7 @@ leaves_nothing($node, 'rescans and limits');
 # process while rows come in.
 {
 	my $query = "SELECT * FROM $once ORDER BY k, id";
-	my $expected = rows_of($query, $stock);
+	my $expected = rows_of($query, $STOCK);
 
 	foreach my $memory ('64MB', '256kB')
 	{
@@ -199,7 +186,7 @@ leaves_nothing($node, 'rescans and limits');
 			$session->run("SELECT pg_stat_gpusort_reset(); $settings; SET pg_gpusort.debug_fault = '$fault'");
 			$session->begin($stopping);
 			wait_for_stop($node, $session);
-			crash_device();
+			crash_device($node);
 			$stops->quit;
 			ok($session->finish eq $expected, "the device process ends in a batch, $memory, $fault: rows");
 			like($session->run($reasons), qr/$lost 1/, "the device process ends in a batch, $memory, $fault: counted");
@@ -230,7 +217,7 @@ foreach my $name ('a volatile function', 'numbers of a sequence', 'TABLESAMPLE',
 		$first = $session->run($declare);
 		$rest = $session->run("$moves; ROLLBACK; RESET ALL; $joins; $on_gpu; SET pg_gpusort.work_mem = '$memory'");
 		ok($session->run($declare) eq $first, "cursor over $name, $memory: before the loss");
-		crash_device();
+		crash_device($node);
 		ok($session->run("SET work_mem = '63MB'; $moves; ROLLBACK") eq $rest, "cursor over $name, $memory: the rest of the rows");
 		wait_for_service($node);
 		holds_nothing($node, "cursor over $name, $memory");
@@ -252,7 +239,7 @@ $session->run('RESET pg_gpusort.work_mem');
 
 # Without a copy, the query ends in an error, unless its input can be read again.
 $session->run("SET pg_gpusort.on_gpu_loss = error; $joins");
-unlike($session->run("$on_gpu; $explain SELECT * FROM $once ORDER BY k, id"), qr/Sort Copy/, 'no copy');
+unlike($session->run("$on_gpu; $EXPLAIN SELECT * FROM $once ORDER BY k, id"), qr/Sort Copy/, 'no copy');
 $session->run($anywhere);
 foreach my $fault ('put:error:1', 'put:error:7', 'sort:error', 'sort:memory', 'get:error:1')
 {
@@ -266,7 +253,7 @@ foreach my $fault ('put:error:1', 'put:error:7', 'sort:error', 'sort:memory', 'g
 	is($session->run('SELECT max(errors) FROM pg_stat_gpusort'), '1', "no copy, $fault: an error is counted");
 	is(rows_of(digest("SELECT * FROM $inputs{'a hash join'}[0] ORDER BY k, id"),
 			"SET pg_gpusort.on_gpu_loss = error; SET pg_gpusort.debug_fault = '$fault'"),
-		rows_of(digest("SELECT * FROM $inputs{'a hash join'}[0] ORDER BY k, id"), $stock), "no copy, $fault: a hash join is read again");
+		rows_of(digest("SELECT * FROM $inputs{'a hash join'}[0] ORDER BY k, id"), $STOCK), "no copy, $fault: a hash join is read again");
 	$session->run('SET pg_gpusort.on_gpu_loss = error');
 }
 $session->run("SET pg_gpusort.debug_fault = 'get:error:7'");
@@ -279,7 +266,7 @@ holds_nothing($node, 'no copy');
 foreach my $name (sort keys %inputs)
 {
 	my ($input, $keys) = @{ $inputs{$name} };
-	my $plan = $session->run("SET pg_gpusort.on_gpu_loss = auto; $on_gpu; $explain SELECT * FROM $input ORDER BY $keys");
+	my $plan = $session->run("SET pg_gpusort.on_gpu_loss = auto; $on_gpu; $EXPLAIN SELECT * FROM $input ORDER BY $keys");
 
 	is($plan =~ /Sort Copy/, $name ne 'a hash join', "auto, $name: a copy or none");
 }
@@ -293,13 +280,13 @@ like($session->run("EXPLAIN (ANALYZE) SELECT * FROM $once ORDER BY k, id LIMIT (
 like($session->run("SELECT * FROM $many ORDER BY k, id"), qr/ERROR:  53400: temporary file size exceeds temp_file_limit/,
 	'temp_file_limit, more rows than expected: an error');
 $session->run('RESET temp_file_limit');
-like($session->run("$explain SELECT * FROM $many ORDER BY k, id"), qr/Sort Copy/, 'no limit: a copy');
+like($session->run("$EXPLAIN SELECT * FROM $many ORDER BY k, id"), qr/Sort Copy/, 'no limit: a copy');
 
 # The form of other formats, and what a sort that is not finished shows.
 like($session->run("EXPLAIN (ANALYZE, FORMAT YAML) SELECT * FROM $once ORDER BY k, id"),
 	qr/Sort Space Type: "Device Memory".*Sort Copy Memory: \d+\n *Sort Copy Disk: [1-9]\d*\n/s, 'YAML');
 like($session->run("EXPLAIN (ANALYZE, BUFFERS) SELECT * FROM $once ORDER BY k, id"), qr/temp written=[1-9]/, 'BUFFERS');
-unlike($session->run("$explain SELECT * FROM big ORDER BY k, id"), qr/Sort Copy/, 'input that can be read again: no copy');
+unlike($session->run("$EXPLAIN SELECT * FROM big ORDER BY k, id"), qr/Sort Copy/, 'input that can be read again: no copy');
 $session->quit;
 holds_nothing($node, 'at the end');
 leaves_nothing($node, 'at the end');

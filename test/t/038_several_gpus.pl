@@ -17,13 +17,11 @@ $ENV{GPUSORT_EMU_DEVICES} = 3;
 
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'},
 	q{maintenance_work_mem = '64MB'}, 'wal_level = replica');
-{
-	local $ENV{PGOPTIONS} = '-c pg_gpusort.backend=cpu';
-
-	add_index_tools($node);
-}
+add_index_tools($node);
 make_table($node, 30000);
 make_halves($node);
+# Three GPUs are needed, with a good margin, if each has 2400 kB.
+make_plain($node, 90000);
 $node->safe_psql(
 	'postgres', q{
 	ALTER TABLE big ALTER t TYPE text COLLATE "C";
@@ -35,20 +33,12 @@ $node->safe_psql(
 	CREATE VIEW more AS SELECT * FROM big WHERE id + 0 > 0 AND id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0;
 	-- Half of the rows are NULL keys, at the end.
 	CREATE VIEW late AS SELECT CASE WHEN id < 15000 THEN k END AS k, id FROM big;
-	-- Three GPUs are needed, with a good margin, if each has 2400 kB.
-	CREATE TABLE plain AS SELECT (g * 7919::int8) % 90001 AS k, g::int8 AS id FROM generate_series(1, 90000) g;
 	-- Rows that cannot be read a second time, of which a copy is kept.
 	CREATE FUNCTION once(id int8) RETURNS int8 VOLATILE LANGUAGE sql AS 'SELECT id + (random() * 0)::int8';
 	CREATE VIEW plain_once AS SELECT k, once(id) AS id FROM plain OFFSET 0;
 	ANALYZE;
 });
 
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
-my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
-my $on_gpu = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = gpu';
-my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
-	FROM pg_stat_gpusort_fallbacks};
 my $session = Session($node);
 
 # Queries, and the same without ties: rows with equal keys are to come in the order of the
@@ -68,19 +58,19 @@ my %queries = (
 	'text with long ties' => [ 'SELECT * FROM alike ORDER BY t', 'SELECT * FROM alike ORDER BY t, id' ],
 	'whole tuples' => [ 'SELECT * FROM wide ORDER BY k, h', 'SELECT * FROM wide ORDER BY k, h, id' ],
 	'more than expected' => [ 'SELECT * FROM more ORDER BY k', 'SELECT * FROM more ORDER BY k, id' ]);
-my %expected = map { $_ => $session->run("$stock; " . digest($queries{$_}[1])) } keys %queries;
+my %expected = map { $_ => $session->run("$STOCK; " . digest($queries{$_}[1])) } keys %queries;
 
 # For this one, three GPUs are needed and have enough memory, with a good margin.
 my $three = q{SET pg_gpusort.device_memory = '2400kB'};
 my $plain = 'SELECT * FROM plain ORDER BY k DESC';
 my $once = 'SELECT * FROM plain_once ORDER BY k DESC';
-my $expected_plain = $session->run("$stock; " . digest($plain));
+my $expected_plain = $session->run("$STOCK; " . digest($plain));
 
 # gpus QUERY: how many GPUs have the rows of the sort, or its method if none has.
 sub gpus
 {
 	my ($query) = @_;
-	my $plan = $session->run("$ours; $explain $query");
+	my $plan = $session->run("$OURS; $EXPLAIN $query");
 
 	return $1 if $plan =~ /GPUs Used: (\d+)/;
 	return 1 if $plan =~ /Sort Method: gpu onesweep/;
@@ -101,7 +91,7 @@ foreach my $memory ('900kB', '1600kB', '1800kB', '2MB', '2500kB', '3MB', '4MB', 
 	$session->run("SET pg_gpusort.device_memory = '$memory'");
 	foreach my $name (sort keys %queries)
 	{
-		is($session->run("$ours; " . digest($queries{$name}[0])), $expected{$name}, "$memory, $name: rows");
+		is($session->run("$OURS; " . digest($queries{$name}[0])), $expected{$name}, "$memory, $name: rows");
 		my $gpus = gpus($queries{$name}[0]);
 		$seen{$gpus} = 1;
 		$memory_of{$name} = $memory if $gpus =~ /^[23]$/ || !defined $memory_of{$name};
@@ -115,25 +105,25 @@ $session->run('SET pg_gpusort.debug_stock_ties = on');
 foreach my $name (sort keys %queries)
 {
 	my $query = digest($queries{$name}[0]);
-	my $wanted = $session->run("$stock; $query");
+	my $wanted = $session->run("$STOCK; $query");
 
 	foreach my $memory ('1600kB', $memory_of{$name})
 	{
 		$session->run("SET pg_gpusort.device_memory = '$memory'");
-		is($session->run("$ours; $query"), $wanted, "stock ties, $memory, $name: rows");
+		is($session->run("$OURS; $query"), $wanted, "stock ties, $memory, $name: rows");
 	}
 }
-is($session->run("$three; $on_gpu; " . digest($plain)), $expected_plain, 'stock ties, with enough memory: rows');
+is($session->run("$three; $ON_GPU; " . digest($plain)), $expected_plain, 'stock ties, with enough memory: rows');
 $session->run(q{RESET pg_gpusort.debug_stock_ties});
 
 # ---- What is shown ----
 
 $session->run("$three; SELECT pg_stat_gpusort_reset()");
-like($session->run("$on_gpu; $explain $plain"),
+like($session->run("$ON_GPU; $EXPLAIN $plain"),
 	qr/Sort Method: gpu onesweep  Device Memory: \d+kB\n\s+GPUs Used: 3\n\s+->/, 'EXPLAIN');
-like($session->run("$on_gpu; EXPLAIN (ANALYZE, FORMAT JSON) $plain"), qr/"GPUs Used": 3,/, 'EXPLAIN in JSON');
+like($session->run("$ON_GPU; EXPLAIN (ANALYZE, FORMAT JSON) $plain"), qr/"GPUs Used": 3,/, 'EXPLAIN in JSON');
 is($session->run('SELECT backend, sorts, rows FROM pg_stat_gpusort WHERE sorts > 0'), 'gpu|2|180000', 'one sort each is counted');
-is($session->run($reasons), '', 'no reason is counted');
+is($session->run($REASONS), '', 'no reason is counted');
 $session->run(q{SET pg_gpusort.device_memory = '20MB'});
 is(gpus($plain), 1, 'one GPU if it has enough memory');
 
@@ -146,16 +136,16 @@ my $moves = join('; ', map { /^-?\d+$/ ? 'FETCH ' . ($_ < 0 ? 'BACKWARD ' . -$_ 
 foreach my $name (sort keys %queries)
 {
 	my $scroll = 'BEGIN; DECLARE c SCROLL CURSOR FOR';
-	my $expected_moves = $session->run("$stock; $scroll $queries{$name}[1]; $moves; COMMIT");
+	my $expected_moves = $session->run("$STOCK; $scroll $queries{$name}[1]; $moves; COMMIT");
 
 	$session->run("SET pg_gpusort.device_memory = '$memory_of{$name}'");
-	is($session->run("$ours; $scroll $queries{$name}[0]; $moves; COMMIT"), $expected_moves, "cursor, $name: rows");
+	is($session->run("$OURS; $scroll $queries{$name}[0]; $moves; COMMIT"), $expected_moves, "cursor, $name: rows");
 }
 {
 	my $scroll = "BEGIN; DECLARE c SCROLL CURSOR FOR $plain; $moves; MOVE ABSOLUTE 89000 IN c; FETCH 3 FROM c; FETCH BACKWARD 7000 FROM c; COMMIT";
-	my $wanted = $session->run("$stock; $scroll");
+	my $wanted = $session->run("$STOCK; $scroll");
 
-	is($session->run("$three; $on_gpu; $scroll"), $wanted, 'cursor, with enough memory: rows');
+	is($session->run("$three; $ON_GPU; $scroll"), $wanted, 'cursor, with enough memory: rows');
 }
 
 # Marks, windows, groups, rescans.
@@ -167,16 +157,16 @@ foreach my $name (sort keys %SORTS_BELOW)
 	my $wanted;
 
 	$session->run($_) foreach @settings;
-	$wanted = $session->run("$stock; $sorted");
-	is($session->run("$ours; $sorted"), $wanted, "$name: rows");
+	$wanted = $session->run("$STOCK; $sorted");
+	is($session->run("$OURS; $sorted"), $wanted, "$name: rows");
 	$session->run($_ =~ s/SET (\w+) = off/RESET $1/gr) foreach @settings;
 }
 {
 	my $join = q{SELECT count(*), sum(a.id * b.id % 1000), sum(a.id) FROM plain a JOIN plain b ON a.k % 30000 = b.k % 30000};
 	my $merge = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off';
-	my $wanted = $session->run("$merge; $stock; $join");
+	my $wanted = $session->run("$merge; $STOCK; $join");
 
-	like($session->run("$three; $on_gpu; $explain $join"), qr/GPUs Used: 3.*GPUs Used: 3/s, 'marks: plan');
+	like($session->run("$three; $ON_GPU; $EXPLAIN $join"), qr/GPUs Used: 3.*GPUs Used: 3/s, 'marks: plan');
 	is($session->run($join), $wanted, 'marks: rows');
 	$session->run('RESET enable_hashjoin; RESET enable_nestloop; RESET enable_material');
 }
@@ -185,7 +175,7 @@ holds_nothing($node, 'cursors');
 # ---- Sessions of devices ----
 
 {
-	my $cursor = Session($node, $on_gpu, $three);
+	my $cursor = Session($node, $ON_GPU, $three);
 
 	$cursor->run("BEGIN; DECLARE c CURSOR FOR $plain; FETCH 10 FROM c");
 	is(value_of($node, q{SELECT string_agg(sessions::text, ' ' ORDER BY ordinal, random()) FROM gpusort_devices()}),
@@ -216,10 +206,10 @@ foreach my $fault (sort keys %ends)
 
 		$node->restart if $fault =~ /lost|crash/;
 		wait_for_service($node);
-		$failing = Session($node, $ours, $three, "SET pg_gpusort.debug_fault = '$fault:$number'");
+		$failing = Session($node, $OURS, $three, "SET pg_gpusort.debug_fault = '$fault:$number'");
 		value_of($node, 'SELECT pg_stat_gpusort_reset()');
 		is($failing->run(digest($plain)), $expected_plain, "$name: rows");
-		is(value_of($node, $reasons), $ends{$fault}, "$name: counted");
+		is(value_of($node, $REASONS), $ends{$fault}, "$name: counted");
 		wait_for_service($node);
 		is($failing->run(digest($once)), $expected_plain, "$name: rows of the copy");
 		$failing->quit;
@@ -236,7 +226,7 @@ foreach my $fault ('open:memory:1:2', 'open:memory:1:3', 'put:memory:1:2', 'put:
 	$session->run("$three; SET pg_gpusort.debug_fault = '$fault'");
 	foreach my $name (sort keys %queries)
 	{
-		is($session->run("$ours; " . digest($queries{$name}[0])), $expected{$name}, "$fault, $name: rows");
+		is($session->run("$OURS; " . digest($queries{$name}[0])), $expected{$name}, "$fault, $name: rows");
 	}
 	$session->run('RESET pg_gpusort.debug_fault');
 	holds_nothing($node, $fault);
@@ -247,14 +237,14 @@ leaves_nothing($node, 'overflow');
 foreach my $number (1 .. 3)
 {
 	my $cursor = 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM plain ORDER BY k; FETCH 10 FROM c; MOVE 60000 FROM c; FETCH 10 FROM c; COMMIT';
-	my $wanted = $session->run("$three; $stock; $cursor");
+	my $wanted = $session->run("$three; $STOCK; $cursor");
 
-	is($session->run("$ours; SET pg_gpusort.debug_fault = 'get:error:3:$number'; $cursor; RESET pg_gpusort.debug_fault"),
+	is($session->run("$OURS; SET pg_gpusort.debug_fault = 'get:error:3:$number'; $cursor; RESET pg_gpusort.debug_fault"),
 		$wanted, "lost below a cursor, session $number: rows");
-	is($session->run("$ours; SET pg_gpusort.debug_fault = 'get:error:3:$number'; " . $cursor =~ s/plain/plain_once/r . '; RESET pg_gpusort.debug_fault'),
+	is($session->run("$OURS; SET pg_gpusort.debug_fault = 'get:error:3:$number'; " . $cursor =~ s/plain/plain_once/r . '; RESET pg_gpusort.debug_fault'),
 		$wanted, "lost below a cursor, session $number: rows of the copy");
 }
-like($session->run("$three; $on_gpu; $explain $once"), qr/GPUs Used: 3.*Sort Copy|Sort Copy.*GPUs Used: 3/s, 'a copy of rows on several GPUs');
+like($session->run("$three; $ON_GPU; $EXPLAIN $once"), qr/GPUs Used: 3.*Sort Copy|Sort Copy.*GPUs Used: 3/s, 'a copy of rows on several GPUs');
 holds_nothing($node, 'lost below a cursor');
 
 # ---- Index builds ----

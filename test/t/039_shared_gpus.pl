@@ -16,19 +16,15 @@ $ENV{GPUSORT_EMU_DEVICES} = 3;
 
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'},
 	q{maintenance_work_mem = '64MB'}, 'wal_level = replica', 'max_worker_processes = 16', 'max_parallel_workers = 8', 'restart_after_crash = on');
-{
-	local $ENV{PGOPTIONS} = '-c pg_gpusort.backend=cpu';
-
-	add_index_tools($node);
-}
+add_index_tools($node);
 make_table($node, 30000);
 make_halves($node);
+# Three GPUs are needed, with a good margin, if each has 2400 kB.
+make_plain($node, 90000);
 $node->safe_psql(
 	'postgres', q{
 	-- A crash of the server must not empty it.
 	ALTER TABLE big SET LOGGED;
-	-- Three GPUs are needed, with a good margin, if each has 2400 kB.
-	CREATE TABLE plain AS SELECT (g * 7919::int8) % 90001 AS k, g::int8 AS id FROM generate_series(1, 90000) g;
 	ALTER TABLE plain SET (parallel_workers = 3);
 	ANALYZE;
 });
@@ -36,15 +32,10 @@ add_stops($node, 45000);
 
 my $parallel = parallel_plans(3, 'enable_gathermerge = off');
 my $three = q{SET pg_gpusort.device_memory = '2400kB'};
-my $on_gpu = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = gpu';
-my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
-my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
-	FROM pg_stat_gpusort_fallbacks WHERE reason <> 'pg_gpusort.backend is cpu'};
+my $reasons = "$REASONS WHERE reason <> 'pg_gpusort.backend is cpu'";
 my $plain = 'SELECT * FROM plain ORDER BY k DESC';
 my $session = Session($node, $parallel);
-my $expected_plain = $session->run("$stock; " . digest($plain));
+my $expected_plain = $session->run("$STOCK; " . digest($plain));
 
 # A query whose processes wait at the row in the middle.
 my $stopping = 'SELECT * FROM plain WHERE stopping(id) > 0 ORDER BY k DESC';
@@ -66,8 +57,8 @@ foreach my $workers (1, 3)
 		{
 			my $query = digest($queries{$name});
 
-			is($session->run("$ours; $query"), $session->run("$stock; $query"), "$workers workers, $memory, $name: rows");
-			$methods{$1} = 1 if $session->run("$ours; $explain $queries{$name}") =~ /(GPUs Used: \d)/;
+			same_as_stock($session, $query, "$workers workers, $memory, $name: rows");
+			$methods{$1} = 1 if $session->run("$OURS; $EXPLAIN $queries{$name}") =~ /(GPUs Used: \d)/;
 		}
 	}
 }
@@ -84,25 +75,25 @@ foreach my $memory ('1200kB', '1600kB', '2MB', '2400kB', '3MB')
 	{
 		my $digest = digest($query);
 
-		is($session->run("$ours; $digest"), $session->run("$stock; $digest"), "a single producer, $memory: $query");
+		same_as_stock($session, $digest, "a single producer, $memory: $query");
 	}
 }
-is($session->run("$three; $on_gpu; " . digest($plain)), $expected_plain, 'a single producer, enough memory');
+is($session->run("$three; $ON_GPU; " . digest($plain)), $expected_plain, 'a single producer, enough memory');
 $session->run("RESET ALL; $parallel; $three");
 
 # ---- What is shown ----
 
 $session->run('SELECT pg_stat_gpusort_reset()');
-like($session->run("$on_gpu; $explain $plain"),
+like($session->run("$ON_GPU; $EXPLAIN $plain"),
 	qr/Sort Method: gpu onesweep  Device Memory: \d+kB\n\s+GPUs Used: 3\n\s+->  Gather.*GpuSortSink\).*Rows Sent: 90000\n/s, 'EXPLAIN');
 is($session->run('SELECT backend, sorts, rows, parallel_sorts FROM pg_stat_gpusort WHERE sorts > 0'), 'gpu|1|90000|1', 'counted');
 is($session->run($reasons), '', 'no reason is counted');
 # Only one GPU is worth it, unless one asks for more.
 $session->run("SET pg_gpusort.debug_require = node; SET pg_gpusort.backend = auto; SET pg_gpusort.gpu_min_rows = 0");
-like($session->run("$explain $plain"), qr/Sort Method: cpu radix.*\n.*GPU Not Used: not enough device memory/, 'backend auto');
+like($session->run("$EXPLAIN $plain"), qr/Sort Method: cpu radix.*\n.*GPU Not Used: not enough device memory/, 'backend auto');
 is($session->run(digest($plain)), $expected_plain, 'backend auto: rows');
 $session->run("SET pg_gpusort.device_memory = 0");
-like($session->run("$explain $plain"), qr/Sort Method: gpu onesweep/, 'backend auto, one GPU is enough');
+like($session->run("$EXPLAIN $plain"), qr/Sort Method: gpu onesweep/, 'backend auto, one GPU is enough');
 $session->run("RESET ALL; $parallel; $three");
 holds_nothing($node, 'what is shown');
 
@@ -115,7 +106,7 @@ sub stop_late
 	my ($running) = @_;
 	my $stops = hold_stops($node);
 
-	$running->begin("$on_gpu; " . digest($stopping));
+	$running->begin("$ON_GPU; " . digest($stopping));
 	wait_for_stop($node, $running, 1);
 	# Chunks that the second GPU has refused may wait until the sort itself.
 	becomes_true($node, q{SELECT sum(sessions) >= 2 FROM gpusort_devices()}) or die 'the GPUs do not have sessions';
@@ -144,7 +135,7 @@ foreach my $end (grep { $_ ne 'timeout' } @ENDS)
 }
 $session->quit;
 $session = Session($node, $parallel, $three);
-is($session->run("$on_gpu; " . digest($plain)), $expected_plain, 'after ends: rows');
+is($session->run("$ON_GPU; " . digest($plain)), $expected_plain, 'after ends: rows');
 
 # ---- Faults ----
 
@@ -158,7 +149,7 @@ foreach my $fault ('open:error:1', 'put:error:2', 'put:lost:2', 'sort:error:1', 
 
 		$node->restart if $action =~ /lost|crash/;
 		wait_for_service($node);
-		$failing = Session($node, $parallel, $ours, $three, "SET pg_gpusort.debug_fault = '$fault:$number'");
+		$failing = Session($node, $parallel, $OURS, $three, "SET pg_gpusort.debug_fault = '$fault:$number'");
 		is($failing->run(digest($plain)), $expected_plain, "$name: rows");
 		$failing->quit;
 		wait_for_service($node);
@@ -176,14 +167,14 @@ foreach my $fault ('put:memory:1:1', 'put:memory:4:1', 'put:memory:1:2', 'put:me
 	{
 		my $query = digest($queries{$name});
 
-		is($session->run("$ours; $query"), $session->run("$stock; $query"), "$fault, $name: rows");
+		same_as_stock($session, $query, "$fault, $name: rows");
 	}
 	$session->run('RESET pg_gpusort.debug_fault');
 	holds_nothing($node, $fault);
 }
 $session->run(q{SET pg_gpusort.debug_fault = 'open:memory:1:2'; SELECT pg_stat_gpusort_reset()});
 # It is written to disk instead if that is noticed when all processes have put their rows.
-like($session->run("$ours; $explain $plain"), qr/(GPU Not Used|Sort Fallback): not enough device memory/, 'no device is left: EXPLAIN');
+like($session->run("$OURS; $EXPLAIN $plain"), qr/(GPU Not Used|Sort Fallback): not enough device memory/, 'no device is left: EXPLAIN');
 is($session->run($reasons), 'not enough device memory 1', 'no device is left: counted');
 $session->run('RESET pg_gpusort.debug_fault');
 

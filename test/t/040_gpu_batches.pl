@@ -18,11 +18,11 @@ my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{pg_gpusort.
 	'max_worker_processes = 16', 'max_parallel_workers = 8', 'restart_after_crash = on');
 make_table($node, 60000);
 make_halves($node);
+make_plain($node, 150000);
 $node->safe_psql(
 	'postgres', q{
 	-- A crash of the server must not empty it.
 	ALTER TABLE big SET LOGGED;
-	CREATE TABLE plain AS SELECT (g * 7919::int8) % 150001 AS k, g::int8 AS id FROM generate_series(1, 150000) g;
 	ALTER TABLE plain SET (parallel_workers = 3);
 	ALTER TABLE big SET (parallel_workers = 3);
 	ALTER TABLE halves SET (parallel_workers = 3);
@@ -37,14 +37,10 @@ add_stops($node, 140000);
 my $parallel = parallel_plans(3, 'enable_gathermerge = off');
 # All of the rows do not fit, and those of a process do not either.
 my $small = q{SET pg_gpusort.device_memory = '2400kB'};
-my $ours = 'SET pg_gpusort.enable = on; SET pg_gpusort.debug_require = node';
-my $stock = 'SET pg_gpusort.debug_require = off; SET pg_gpusort.enable = off';
-my $explain = 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)';
-my $reasons = q{SELECT string_agg(reason || ' ' || sorts, ', ' ORDER BY reason, random())
-	FROM pg_stat_gpusort_fallbacks WHERE reason <> 'pg_gpusort.backend is cpu'};
+my $reasons = "$REASONS WHERE reason <> 'pg_gpusort.backend is cpu'";
 my $plain = 'SELECT * FROM plain ORDER BY k DESC';
 my $session = Session($node, $parallel, $small);
-my $expected_plain = $session->run("$stock; " . digest($plain));
+my $expected_plain = $session->run("$STOCK; " . digest($plain));
 
 # A query whose processes wait at a row near the end.
 my $stopping = 'SELECT * FROM plain WHERE stopping(id) > 0 ORDER BY k DESC';
@@ -68,8 +64,8 @@ foreach my $workers (0, 1, 3)
 		{
 			my $query = digest($queries{$name});
 
-			is($session->run("$ours; $query"), $session->run("$stock; $query"), "$workers workers, $memory, $name: rows");
-			$batches{$workers} = 1 if $session->run("$ours; $explain $queries{$name}") =~ /GPU Batches: \d/;
+			same_as_stock($session, $query, "$workers workers, $memory, $name: rows");
+			$batches{$workers} = 1 if $session->run("$OURS; $EXPLAIN $queries{$name}") =~ /GPU Batches: \d/;
 		}
 	}
 	ok($batches{$workers}, "$workers workers: batches on a GPU");
@@ -81,26 +77,26 @@ leaves_nothing($node, 'rows');
 
 $session->run("SET max_parallel_workers_per_gather = 3; $small; SELECT pg_stat_gpusort_reset()");
 # The leader merges alone if it has all rows in memory, or so many that the runs need too much of it.
-like($session->run("$ours; $explain $plain"),
+like($session->run("$OURS; $EXPLAIN $plain"),
 	qr/Sort Method: external merge(, shared)?  Disk: \d+kB\n.*Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*->  Gather/s, 'EXPLAIN');
-like($session->run("$ours; $explain $plain"), qr/GPU Batches: \d/, 'EXPLAIN: batches');
-unlike($session->run("$ours; $explain $plain"), qr/GPU Not Used/, 'EXPLAIN: a GPU is used');
-like($session->run("$ours; EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) $plain"), qr/"GPU Batches": \d/, 'EXPLAIN as JSON');
+like($session->run("$OURS; $EXPLAIN $plain"), qr/GPU Batches: \d/, 'EXPLAIN: batches');
+unlike($session->run("$OURS; $EXPLAIN $plain"), qr/GPU Not Used/, 'EXPLAIN: a GPU is used');
+like($session->run("$OURS; EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) $plain"), qr/"GPU Batches": \d/, 'EXPLAIN as JSON');
 is($session->run($reasons), 'not enough device memory 4, rows exceeded pg_gpusort.work_mem 4', 'counted');
 # Each process has a part of the memory.
 {
 	my $stops = hold_stops($node);
 
-	$session->begin("$ours; " . digest($stopping));
+	$session->begin("$OURS; " . digest($stopping));
 	wait_for_stop($node, $session, 1);
 	cmp_ok(status_of($node, 'device_memory_in_use'), '<=', 2 * 2400 * 1024, 'device memory');
 	$stops->quit;
 	is($session->finish, $expected_plain, 'device memory: rows');
 }
 # Other sorts have no room.
-like($session->run("SET pg_gpusort.device_memory = '64kB'; $ours; $explain $plain"), qr/external merge.*GPU Not Used: not enough device memory/s, 'no room');
+like($session->run("SET pg_gpusort.device_memory = '64kB'; $OURS; $EXPLAIN $plain"), qr/external merge.*GPU Not Used: not enough device memory/s, 'no room');
 $session->run($small);
-unlike($session->run("SET pg_gpusort.work_mem = '64MB'; $ours; $explain $plain"), qr/GPU Batches/, 'enough memory');
+unlike($session->run("SET pg_gpusort.work_mem = '64MB'; $OURS; $EXPLAIN $plain"), qr/GPU Batches/, 'enough memory');
 $session->run('RESET pg_gpusort.work_mem');
 holds_nothing($node, 'what is shown');
 
@@ -113,8 +109,8 @@ foreach my $workers (0, 3)
 	my $join = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;
 		SELECT count(*), sum(a.id * b.id) FROM plain a JOIN plain b USING (k)';
 
-	is($session->run("$ours; $cursor"), $session->run("$stock; $cursor"), "$workers workers, a cursor");
-	is($session->run("$ours; $join"), $session->run("$stock; $join"), "$workers workers, a join");
+	same_as_stock($session, $cursor, "$workers workers, a cursor");
+	same_as_stock($session, $join, "$workers workers, a join");
 }
 $session->quit;
 
@@ -123,7 +119,7 @@ $session->quit;
 foreach my $end (grep { $_ ne 'timeout' } @ENDS)
 {
 	# So it is a worker that waits.
-	my $ending = Session($node, $parallel, $small, $ours, 'SET parallel_leader_participation = off');
+	my $ending = Session($node, $parallel, $small, $OURS, 'SET parallel_leader_participation = off');
 	my $stops = hold_stops($node);
 
 	$ending->begin(digest($stopping));
@@ -150,7 +146,7 @@ foreach my $fault ('open:error', 'put:error:2', 'put:lost:1', 'sort:memory', 'so
 
 			$node->restart if $fault =~ /lost|crash/;
 			wait_for_service($node);
-			$failing = Session($node, $parallel, $small, $ours, "SET max_parallel_workers_per_gather = $workers",
+			$failing = Session($node, $parallel, $small, $OURS, "SET max_parallel_workers_per_gather = $workers",
 				"SET pg_gpusort.on_gpu_loss = $loss", "SET pg_gpusort.debug_fault = '$fault'");
 			is($failing->run(digest($plain)), $expected_plain, "$name: rows");
 			$failing->quit;
@@ -164,13 +160,13 @@ foreach my $fault ('open:error', 'put:error:2', 'put:lost:1', 'sort:memory', 'so
 # Rows that cannot be read a second time.
 foreach my $loss ('auto', 'error')
 {
-	my $failing = Session($node, $ours, $small, "SET pg_gpusort.on_gpu_loss = $loss");
+	my $failing = Session($node, $OURS, $small, "SET pg_gpusort.on_gpu_loss = $loss");
 	my $once = digest('SELECT * FROM (SELECT *, random() < 2 AS r FROM plain OFFSET 0) p ORDER BY k DESC, id');
-	my $expected = $failing->run("$stock; $once");
+	my $expected = $failing->run("$STOCK; $once");
 	my $outcome = $loss eq 'auto' ? qr/^\Q$expected\E$/ : qr/could not sort rows that cannot be read a second time/;
 
-	is($failing->run("$ours; $once"), $expected, "rows that come once, on_gpu_loss = $loss: rows");
-	like($failing->run("SET pg_gpusort.debug_fault = 'put:error:2'; $ours; $once"), $outcome, "rows that come once, lost, on_gpu_loss = $loss");
+	is($failing->run("$OURS; $once"), $expected, "rows that come once, on_gpu_loss = $loss: rows");
+	like($failing->run("SET pg_gpusort.debug_fault = 'put:error:2'; $OURS; $once"), $outcome, "rows that come once, lost, on_gpu_loss = $loss");
 	$failing->quit;
 	holds_nothing($node, "rows that come once, $loss");
 	leaves_nothing($node, "rows that come once, $loss");
@@ -204,14 +200,14 @@ foreach my $leader ('off', 'on')
 			{
 				my $query = digest($more{$name});
 
-				is($session->run("$ours; $query"), $session->run("$stock; $query"), "more rows, $workers workers, leader $leader, $memory, $name: rows");
+				same_as_stock($session, $query, "more rows, $workers workers, leader $leader, $memory, $name: rows");
 			}
 		}
 	}
 	$session->run('SELECT pg_stat_gpusort_reset()');
-	like($session->run("$small; $ours; $explain $more"),
+	like($session->run("$small; $OURS; $EXPLAIN $more"),
 		$leader eq 'off' ? qr/Sort Method: external merge  Disk/ : qr/Sort Method: external merge/, "more rows, leader $leader: EXPLAIN");
-	like($session->run("$ours; $explain $more"), qr/GPU Batches: \d+\n\s+Sort Fallback: not enough device memory\n\s+->  Gather.*Rows Sent: 150000\n.*Seq Scan on plain \(actual rows=\S+ loops=[34]\)/s,
+	like($session->run("$OURS; $EXPLAIN $more"), qr/GPU Batches: \d+\n\s+Sort Fallback: not enough device memory\n\s+->  Gather.*Rows Sent: 150000\n.*Seq Scan on plain \(actual rows=\S+ loops=[34]\)/s,
 		"more rows, leader $leader: the input is read once");
 	is($session->run($reasons), 'not enough device memory 2', "more rows, leader $leader: counted");
 	is($session->run('SELECT sum(parallel_sorts) FROM pg_stat_gpusort'), '2', "more rows, leader $leader: parallel sorts");
@@ -228,8 +224,8 @@ $session->run('RESET parallel_leader_participation');
 		(SELECT id, row_number() OVER (ORDER BY k) AS n FROM more) w WHERE n % 2 = g % 2) s";
 	my $early = "BEGIN; DECLARE c CURSOR FOR $more; FETCH 5 FROM c; CLOSE c; COMMIT";
 
-	is($session->run("$ours; $_"), $session->run("$stock; $_"), "more rows: $_") foreach $cursor, $lateral, $early;
-	is($session->run("SET temp_file_limit = 0; SET pg_gpusort.work_mem = '64MB'; $ours; " . digest($more)), $expected_plain, 'more rows, no files allowed');
+	same_as_stock($session, $_, "more rows: $_") foreach $cursor, $lateral, $early;
+	is($session->run("SET temp_file_limit = 0; SET pg_gpusort.work_mem = '64MB'; $OURS; " . digest($more)), $expected_plain, 'more rows, no files allowed');
 	$session->run('RESET temp_file_limit; RESET pg_gpusort.work_mem');
 }
 holds_nothing($node, 'more rows are read again');
@@ -244,7 +240,7 @@ foreach my $leader ('on', 'off')
 		my $stops = hold_stops($node);
 
 		$session->run("SET parallel_leader_participation = $leader");
-		$session->begin("$ours; " . digest($late));
+		$session->begin("$OURS; " . digest($late));
 		wait_for_stop($node, $session, 1);
 		$stops->quit;
 		is($session->finish, $expected_plain, "a process is late at $stop, leader $leader: rows");
@@ -255,7 +251,7 @@ holds_nothing($node, 'a process is late');
 
 foreach my $end (grep { $_ ne 'timeout' } @ENDS)
 {
-	my $ending = Session($node, $parallel, $small, $ours, 'SET parallel_leader_participation = off');
+	my $ending = Session($node, $parallel, $small, $OURS, 'SET parallel_leader_participation = off');
 	my $stops = hold_stops($node);
 
 	$ending->begin(digest('SELECT * FROM more WHERE stopping(id) > 0 ORDER BY k DESC'));
@@ -281,7 +277,7 @@ foreach my $fault ('open:memory:1:2', 'put:error:2', 'put:lost:3', 'put:memory:2
 
 			$node->restart if $fault =~ /lost|crash/;
 			wait_for_service($node);
-			$failing = Session($node, $parallel, $small, $ours, "SET parallel_leader_participation = $leader",
+			$failing = Session($node, $parallel, $small, $OURS, "SET parallel_leader_participation = $leader",
 				"SET pg_gpusort.on_gpu_loss = $loss", "SET pg_gpusort.debug_fault = '$fault'");
 			is($failing->run(digest($more)), $expected_plain, "$name: rows");
 			$failing->quit;
