@@ -48,6 +48,8 @@ OBJS = \
 	src/key/locales.o \
 	src/key/string_pivot.o \
 	src/key/weight_alphabet.o \
+	src/key/collation.o \
+	src/key/encoding_kind.o \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \
 	src/key/key_comparison.o \

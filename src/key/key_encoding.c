@@ -9,37 +9,30 @@
  * that use a built-in comparison function.  For other types we look at their
  * SortSupport: it may use one of the comparators that PostgreSQL shares
  * between types, for the values themselves or for their abbreviated keys.
+ * encoding_kind.c knows these functions, and collation.c the collations of strings.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#ifdef __GLIBC__
-#include <gnu/libc-version.h>
-#endif
 #include <sys/socket.h>
 
 #include "access/detoast.h"
-#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "catalog/pg_collation.h"
-#include "catalog/pg_database.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/cash.h"
 #include "utils/date.h"
-#include "utils/fmgroids.h"
 #include "utils/inet.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 #include "utils/varbit.h"
 
 #include "key/citext_bytes.h"
+#include "key/collation.h"
 #include "key/enum_words.h"
 #include "key/icu_keys.h"
 #include "key/key_encoding.h"
@@ -107,92 +100,6 @@ struct GsEncodingState
  * ----------------------------------------------------------------
  */
 
-/*
- * Does a locale of the C library compare strings byte by byte?  C.UTF-8 does
- * so since glibc 2.35, in which it has no collation rules of its own.
- */
-static bool
-is_name_of_c_locale(const char *name)
-{
-	if (strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0)
-		return true;
-#ifdef __GLIBC__
-	if (pg_strcasecmp(name, "C.UTF-8") == 0 || pg_strcasecmp(name, "C.utf8") == 0)
-	{
-		int			major;
-		int			minor;
-
-		return GetDatabaseEncoding() == PG_UTF8 &&
-			sscanf(gnu_get_libc_version(), "%d.%d", &major, &minor) == 2 &&
-			(major > 2 || (major == 2 && minor >= 35));
-	}
-#endif
-	return false;
-}
-
-/* What the catalogs say of a collation. */
-typedef struct GsCollation
-{
-	char		provider;		/* 0 if there is no such collation */
-	char	   *locale;			/* the provider's name of it, or NULL */
-	bool		has_rules;		/* of its own, in addition to the locale's */
-} GsCollation;
-
-static char *
-text_attribute(int cache, HeapTuple tuple, AttrNumber attno)
-{
-	bool		isnull = true;
-	Datum		value = (Datum) 0;
-
-	if (attno != 0)
-		value = SysCacheGetAttr(cache, tuple, attno, &isnull);
-	return isnull ? NULL : TextDatumGetCString(value);
-}
-
-static GsCollation
-find_collation(Oid oid)
-{
-	bool		is_default = oid == DEFAULT_COLLATION_OID;
-	int			cache = is_default ? DATABASEOID : COLLOID;
-	HeapTuple	tuple = SearchSysCache1(cache, ObjectIdGetDatum(is_default ?
-																MyDatabaseId : oid));
-	GsCollation collation = {0};
-
-	if (!HeapTupleIsValid(tuple))
-		return collation;
-	if (is_default)
-		collation.provider = ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider;
-	else
-		collation.provider = ((Form_pg_collation) GETSTRUCT(tuple))->collprovider;
-	if (collation.provider == COLLPROVIDER_ICU)
-		collation.locale = text_attribute(cache, tuple, is_default ?
-										  GPUSORT_DATABASE_LOCALE :
-										  GPUSORT_COLLATION_LOCALE);
-	else
-		collation.locale = text_attribute(cache, tuple, is_default ?
-										  Anum_pg_database_datcollate :
-										  Anum_pg_collation_collcollate);
-	collation.has_rules = text_attribute(cache, tuple, is_default ?
-										 GPUSORT_DATABASE_RULES :
-										 GPUSORT_COLLATION_RULES) != NULL;
-	ReleaseSysCache(tuple);
-	return collation;
-}
-
-static bool
-compares_bytes(const GsCollation *collation)
-{
-	switch (collation->provider)
-	{
-		case COLLPROVIDER_LIBC:
-			return collation->locale != NULL && is_name_of_c_locale(collation->locale);
-		case GPUSORT_COLLPROVIDER_BUILTIN:
-			return true;
-		default:
-			return false;
-	}
-}
-
 bool
 gpusort_key_encoding_compares_bytes(Oid collation)
 {
@@ -200,109 +107,8 @@ gpusort_key_encoding_compares_bytes(Oid collation)
 
 	if (!OidIsValid(collation))
 		return false;
-	found = find_collation(collation);
-	return compares_bytes(&found);
-}
-
-/*
- * Returns the encoding with the order of a btree comparison function, which for strings is
- * that of their bytes.
- */
-static GsEncodingKind
-kind_of_comparison(Oid function)
-{
-	switch (function)
-	{
-		case F_BTBOOLCMP:
-			return GS_ENCODE_BOOL;
-		case F_BTCHARCMP:
-			return GS_ENCODE_UINT8;
-		case F_BTINT2CMP:
-			return GS_ENCODE_INT16;
-		case F_BTINT4CMP:
-		case F_DATE_CMP:
-			return GS_ENCODE_INT32;
-		case F_BTOIDCMP:
-			return GS_ENCODE_UINT32;
-		case F_BTINT8CMP:
-		case F_CASH_CMP:
-		case F_TIME_CMP:
-		case F_TIMESTAMP_CMP:
-		case F_TIMESTAMPTZ_CMP:
-			return GS_ENCODE_INT64;
-		case F_XID8CMP:
-		case F_PG_LSN_CMP:
-			return GS_ENCODE_UINT64;
-		case F_BTFLOAT4CMP:
-			return GS_ENCODE_FLOAT4;
-		case F_BTFLOAT8CMP:
-			return GS_ENCODE_FLOAT8;
-		case F_MACADDR_CMP:
-			return GS_ENCODE_BYTES6;
-		case F_MACADDR8_CMP:
-			return GS_ENCODE_BYTES8;
-		case F_BTTIDCMP:
-			return GS_ENCODE_TID;
-		case F_ENUM_CMP:
-			return GS_ENCODE_ENUM;
-		case F_UUID_CMP:
-			return GS_ENCODE_UUID;
-		case F_INTERVAL_CMP:
-			return GS_ENCODE_INTERVAL;
-		case F_TIMETZ_CMP:
-			return GS_ENCODE_TIMETZ;
-		case F_BYTEACMP:
-			return GS_ENCODE_BYTEA;
-		case F_BITCMP:
-		case F_VARBITCMP:
-			return GS_ENCODE_VARBIT;
-		case F_NETWORK_CMP:
-			return GS_ENCODE_INET;
-		case F_NUMERIC_CMP:
-			return GS_ENCODE_NUMERIC;
-		case F_BTTEXTCMP:
-		case F_BTTEXT_PATTERN_CMP:
-			return GS_ENCODE_TEXT;
-		case F_BPCHARCMP:
-		case F_BTBPCHAR_PATTERN_CMP:
-			return GS_ENCODE_BPCHAR;
-		case F_BTNAMECMP:
-			return GS_ENCODE_NAME;
-		default:
-			return GS_ENCODE_NONE;
-	}
-}
-
-/*
- * The same, also for comparison functions of contrib modules.  Sets *collated to whether the
- * function compares by a collation.
- */
-static GsEncodingKind
-kind_of_any_comparison(Oid function, bool *collated)
-{
-	GsEncodingKind kind = kind_of_comparison(function);
-
-	*collated = function == F_BTTEXTCMP || function == F_BPCHARCMP ||
-		function == F_BTNAMECMP;
-	if (kind == GS_ENCODE_NONE && gpusort_citext_is_comparison(function, collated))
-		return GS_ENCODE_CITEXT;
-	return kind;
-}
-
-/*
- * Returns the encoding with the order of one of PostgreSQL's shared
- * comparators.
- */
-static GsEncodingKind
-kind_of_comparator(int (*comparator) (Datum x, Datum y, SortSupport ssup))
-{
-	if (comparator == ssup_datum_int32_cmp)
-		return GS_ENCODE_INT32;
-	if (comparator == ssup_datum_signed_cmp)
-		return GS_ENCODE_INT64;
-	if (comparator == ssup_datum_unsigned_cmp)
-		return GS_ENCODE_UINT64;
-	return GS_ENCODE_NONE;
+	found = gpusort_collation_find(collation);
+	return gpusort_collation_compares_bytes(&found);
 }
 
 static GsKeyEncoding
@@ -331,8 +137,8 @@ encoding_of_collation(GsEncodingKind string, Oid oid)
 
 	if (!OidIsValid(oid))
 		return encoding;
-	collation = find_collation(oid);
-	if (compares_bytes(&collation))
+	collation = gpusort_collation_find(oid);
+	if (gpusort_collation_compares_bytes(&collation))
 		return make_encoding(string);
 	if (collation.locale != NULL && collation.provider == COLLPROVIDER_LIBC)
 		weights = gpusort_locales_get(collation.locale);
@@ -370,7 +176,7 @@ encoding_of_sort_support(Oid operator, Oid type, Oid collation)
 	ssup->abbreviate = !get_typbyval(type);
 	PrepareSortSupportFromOrderingOp(operator, ssup);
 
-	encoding.kind = kind_of_comparator(ssup->comparator);
+	encoding.kind = gpusort_encoding_kind_of_comparator(ssup);
 	if (ssup->abbrev_converter != NULL && encoding.kind != GS_ENCODE_NONE)
 	{
 		state->abbreviated = make_encoding(encoding.kind);
@@ -397,7 +203,7 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 		return make_encoding(GS_ENCODE_NONE);
 	*descending = (order == GPUSORT_ORDER_DESCENDING);
 	function = get_opfamily_proc(family, type, type, BTORDER_PROC);
-	encoding.kind = kind_of_any_comparison(function, &collated);
+	encoding.kind = gpusort_encoding_kind_of_comparison(function, &collated);
 	if (collated)
 		encoding = encoding_of_collation(encoding.kind, collation);
 	else

@@ -26,49 +26,9 @@
 #define GPUSORT_KEY_ENCODING_H
 
 #include "core/key_codec.h"
+#include "key/encoding_kind.h"
 #include "key/locale_weights.h"
 #include "key/string_bytes.h"
-
-typedef enum GsEncodingKind
-{
-	/* No words: only comparisons can order the values. */
-	GS_ENCODE_NONE,
-
-	/* One word, which is exact. */
-	GS_ENCODE_BOOL,
-	GS_ENCODE_UINT8,
-	GS_ENCODE_INT16,
-	GS_ENCODE_INT32,
-	GS_ENCODE_UINT32,
-	GS_ENCODE_INT64,
-	GS_ENCODE_UINT64,
-	GS_ENCODE_FLOAT4,
-	GS_ENCODE_FLOAT8,
-	GS_ENCODE_BYTES6,
-	GS_ENCODE_BYTES8,
-	GS_ENCODE_TID,
-	GS_ENCODE_ENUM,
-
-	/* Two words, which are exact together. */
-	GS_ENCODE_UUID,
-	GS_ENCODE_INTERVAL,
-	GS_ENCODE_TIMETZ,
-
-	/* As many words as the value needs. */
-	GS_ENCODE_TEXT,
-	GS_ENCODE_BPCHAR,
-	GS_ENCODE_NAME,
-	GS_ENCODE_CITEXT,
-	GS_ENCODE_LOCALE,
-	GS_ENCODE_ICU,
-	GS_ENCODE_BYTEA,
-	GS_ENCODE_INET,
-	GS_ENCODE_NUMERIC,
-
-	/* One word, and comparisons to break its ties. */
-	GS_ENCODE_VARBIT,
-	GS_ENCODE_ABBREVIATION
-} GsEncodingKind;
 
 typedef struct GsKeyEncoding
 {
