@@ -7,6 +7,8 @@
  */
 #include "compat.h"
 
+#include "utils/timestamp.h"
+
 #include "service/fault.h"
 #include "settings.h"
 
@@ -185,7 +187,12 @@ gpusort_fault_host_rows(uint32 most)
 void
 gpusort_fault_host_late(void)
 {
-	pg_usleep(number_of_host(GS_FAULT_LATE) * 1000L);
+	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
+												  number_of_host(GS_FAULT_LATE));
+
+	/* A signal makes a long sleep shorter. */
+	while (GetCurrentTimestamp() < end)
+		pg_usleep(1000);
 }
 
 #endif							/* GPUSORT_FAULTS */

@@ -42,8 +42,8 @@ typedef enum GsFaultAction
 								 * up this one */
 	GS_FAULT_ROWS,				/* a backend's session cannot have more rows
 								 * than 'number' */
-	GS_FAULT_LATE,				/* a worker of an index build forms the tuples
-								 * of pages only after 'number' milliseconds */
+	GS_FAULT_LATE,				/* a process does something only after
+								 * 'number' milliseconds */
 	GS_FAULT_ALLOC,				/* of the allocations since the session was
 								 * opened, the one with this number fails: an
 								 * allocation of a backend at GS_FAULT_HOST,
@@ -86,7 +86,10 @@ extern bool gpusort_fault_host_alloc(uint32 *allocations);
  */
 extern uint32 gpusort_fault_host_rows(uint32 most);
 
-/* Called in a worker before it forms tuples: waits if there is such a fault. */
+/*
+ * Called in a worker of an index build before it forms tuples, and in processes of a parallel
+ * sort, except the first worker, before their first row: waits if there is such a fault.
+ */
 extern void gpusort_fault_host_late(void);
 
 #else

@@ -143,8 +143,12 @@ gpusort_row_sharing_wants_runs(GsRowSharing *sharing)
 	if (gpusort_merge_member_has_others(sharing->merger))
 		return true;
 
-	/* Nobody must wait for us who comes later. */
-	gpusort_merge_member_leave(sharing->merger);
+	/*
+	 * Nobody must wait for us who comes later.  Nor may those who come later
+	 * merge: they could be the leader, with the rows of GPUs, and a process
+	 * without rows, and our rows would be missing.
+	 */
+	gpusort_merge_member_give_up(sharing->merger);
 	return false;
 }
 

@@ -77,7 +77,8 @@ extern bool gpusort_row_sharing_sort(GsRowSharing *sharing, GsMemorySort *rows,
 
 /*
  * After that returned false for rows that are in memory: should they be written as runs,
- * since all processes will merge them?  If not, the others will go on without this process.
+ * since all processes will merge them?  If not, the others will go on without this process,
+ * and each has runs of its own.
  */
 extern bool gpusort_row_sharing_wants_runs(GsRowSharing *sharing);
 

@@ -246,6 +246,11 @@ foreach my $leader ('on', 'off')
 		is($session->finish, $expected_plain, "a process is late at $stop, leader $leader: rows");
 	}
 }
+# A worker has sorted all rows by itself when the other processes come.
+$session->run(q{RESET parallel_leader_participation; SET pg_gpusort.work_mem = '64MB'; SET pg_gpusort.debug_fault = 'host:late:1000'});
+is($session->run("$OURS; " . digest('SELECT * FROM more ORDER BY k DESC')), $expected_plain, 'all but one are late: rows');
+like($session->run("$OURS; $EXPLAIN SELECT * FROM more ORDER BY k DESC"), qr/rows=150000.*Sort Fallback: not enough device memory/s,
+	'all but one are late: EXPLAIN');
 $session->quit;
 holds_nothing($node, 'a process is late');
 

@@ -14,12 +14,14 @@
  */
 #include "compat.h"
 
+#include "access/parallel.h"
 #include "portability/instr_time.h"
 #include "storage/barrier.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "utils/memutils.h"
 
+#include "service/fault.h"
 #include "sort/disk/range_pieces.h"
 #include "sort/disk/run_merge.h"
 #include "sort/disk/run_splitters.h"
@@ -172,6 +174,8 @@ gpusort_shared_merge_find(void *memory)
 bool
 gpusort_shared_merge_enter(GsSharedMerge *merge)
 {
+	if (ParallelWorkerNumber != 0)
+		gpusort_fault_host_late();
 	if (BarrierAttach(&merge->barrier) == PHASE_WRITE)
 		return true;
 	BarrierDetach(&merge->barrier);
