@@ -2,7 +2,8 @@
 #
 # progress.sh
 #	How long suites will take, from how long they took before, and how far they are.
-#	To be sourced after server.sh, by a script that sets JOBS, START_ORDER and RUNNING.
+#	To be sourced after server.sh and results.sh, by a script that sets JOBS, START_ORDER and
+#	RUNNING.
 #
 # Times are lines "SUITE SECONDS", and "build SECONDS" for the extension.  They are in
 # build/suite-times, which each run of this tree updates with the suites that passed, and
@@ -18,6 +19,10 @@ PROGRESS_INTERVAL=60
 
 # Expected seconds of each suite, and when those that run have started.
 declare -A EXPECTED=() STARTED=()
+
+# In the directory details of a suite, the output of pg_regress as long as it runs.  Its
+# results are not in the suite's log yet.
+RUNNING_OUTPUT=output.running
 
 # Where the expected seconds come from.
 EXPECTED_FROM=
@@ -100,13 +105,24 @@ say_estimate()
 	say "$# suites, $JOBS at a time: about $(duration "$(remaining_seconds "$@")") ($EXPECTED_FROM)"
 }
 
+# passed_so_far SUITE: prints how many tests of a suite that runs have passed.
+passed_so_far()
+{
+	local output=$WORK/$1/details/$RUNNING_OUTPUT
+
+	{
+		cat "$WORK/$1/log/$1.log"
+		[ ! -f "$output" ] || pg_regress_results "$output"
+	} | grep -cE '^ok [^ ]+$' || true
+}
+
 # say_progress SUITE...: how far those that run are, while these wait.
 say_progress()
 {
 	local suite passed text=
 
 	for suite in "${!RUNNING[@]}"; do
-		passed=$(count_results ok "$WORK/$suite/log/$suite.log")
+		passed=$(passed_so_far "$suite")
 		text+=", $suite ($passed passed)"
 	done
 	say "About $(duration "$(remaining_seconds "$@")") left; running: ${text#, }; waiting: $#"
