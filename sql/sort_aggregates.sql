@@ -77,6 +77,9 @@ SELECT check_aggs('SELECT percentile_cont(0.123) WITHIN GROUP (ORDER BY make_int
 				  percentile_cont(ARRAY[0, 0.3, NULL, 1, 0.77]) WITHIN GROUP (ORDER BY make_interval(days => few, secs => f)) AS b,
 				  percentile_disc(0.3) WITHIN GROUP (ORDER BY make_interval(days => few, secs => f)) AS c FROM agg_rows');
 SELECT check_aggs('SELECT grp, percentile_cont(ARRAY[0.1, 0.9]) WITHIN GROUP (ORDER BY make_interval(months => few, hours => -few)) AS a FROM agg_rows GROUP BY grp');
+-- of many fractions, whose product with the number of rows is rounded as in PostgreSQL
+SELECT check_aggs('SELECT many, percentile_cont(many / 2100::float8) WITHIN GROUP (ORDER BY f) AS a,
+				  percentile_cont(ARRAY[many / 2100::float8, 1 - many / 2099::float8]) WITHIN GROUP (ORDER BY f) AS b FROM agg_rows GROUP BY many');
 SELECT split_part(check_aggs('SELECT grp > 3 AS g, percentile_disc(0.999) WITHIN GROUP (ORDER BY md5(s)::uuid) AS a, mode() WITHIN GROUP (ORDER BY md5(s)::uuid) AS b
 				  FROM agg_rows GROUP BY grp > 3'), ', temporary', 1);
 SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY s), percentile_cont(0.5) WITHIN GROUP (ORDER BY make_interval(days => few)),

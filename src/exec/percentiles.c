@@ -92,31 +92,72 @@ interpolate_interval(Datum low, Datum high, double part)
 	return DirectFunctionCall2(interval_pl, up, low);
 }
 
+/*
+ * Returns which part of the way from one value to the next a fraction of the values is,
+ * where 'last' is the position of the last value.
+ *
+ * Where the processor has an instruction that multiplies and adds, such as on arm64,
+ * compilers use it for a product that is needed for nothing but the difference.  The
+ * product is not rounded then, which can change the last bit of a percentile.  The
+ * percentiles have to be those of PostgreSQL, which computes this product anew if there
+ * is one fraction, and uses it for floor() too if there is an array of them.  These two
+ * functions do the same, and are not inlined so that they use no product of their caller.
+ */
+typedef double (*GsPartBetween) (double fraction, int64 last, double below);
+
+static pg_noinline double
+part_of_one(double fraction, int64 last, double below)
+{
+	return fraction * last - below;
+}
+
+static pg_noinline double
+part_of_many(double fraction, int64 last, double below)
+{
+	return fraction * last - floor(fraction * last);
+}
+
 /* Interpolates between the two values that are next to the fraction. */
 static Datum
-continuous_percentile(GsSortedValues *sorted, double fraction,
+continuous_percentile(GsSortedValues *sorted, double fraction, GsPartBetween part,
 					  GsInterpolate interpolate)
 {
-	double		position = fraction * (gpusort_sorted_values_count(sorted) - 1);
-	double		below = floor(position);
-	double		above = ceil(position);
+	int64		last = gpusort_sorted_values_count(sorted) - 1;
+	double		below = floor(fraction * last);
+	double		above = ceil(fraction * last);
 	Datum		low = gpusort_sorted_values_copy(sorted, (int64) below);
 
 	return below == above ? low :
 		interpolate(low, gpusort_sorted_values_get(sorted, (int64) above),
-					position - below);
+					part(fraction, last, below));
 }
 
 static Datum
 continuous_float8(GsSortedValues *sorted, double fraction)
 {
-	return continuous_percentile(sorted, fraction, interpolate_float8);
+	return continuous_percentile(sorted, fraction, part_of_one,
+								 interpolate_float8);
+}
+
+static Datum
+continuous_float8_of_many(GsSortedValues *sorted, double fraction)
+{
+	return continuous_percentile(sorted, fraction, part_of_many,
+								 interpolate_float8);
 }
 
 static Datum
 continuous_interval(GsSortedValues *sorted, double fraction)
 {
-	return continuous_percentile(sorted, fraction, interpolate_interval);
+	return continuous_percentile(sorted, fraction, part_of_one,
+								 interpolate_interval);
+}
+
+static Datum
+continuous_interval_of_many(GsSortedValues *sorted, double fraction)
+{
+	return continuous_percentile(sorted, fraction, part_of_many,
+								 interpolate_interval);
 }
 
 typedef Datum (*GsPercentile) (GsSortedValues *sorted, double fraction);
@@ -190,13 +231,13 @@ percentile_disc(PG_FUNCTION_ARGS)
 static Datum
 percentiles_cont(PG_FUNCTION_ARGS)
 {
-	return many_percentiles(fcinfo, continuous_float8, FLOAT8OID);
+	return many_percentiles(fcinfo, continuous_float8_of_many, FLOAT8OID);
 }
 
 static Datum
 percentiles_cont_interval(PG_FUNCTION_ARGS)
 {
-	return many_percentiles(fcinfo, continuous_interval, INTERVALOID);
+	return many_percentiles(fcinfo, continuous_interval_of_many, INTERVALOID);
 }
 
 static Datum
