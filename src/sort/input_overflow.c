@@ -16,9 +16,19 @@
  */
 #include "compat.h"
 
+#include "sort/disk/shared_run.h"
 #include "sort/input_loss.h"
 #include "sort/input_overflow.h"
 #include "sort/sorter_choice.h"
+
+bool
+gpusort_input_overflow_may_write(const GsInputSort *sort)
+{
+	return sort->location != GS_ROWS_ON_GPU ||
+		!gpusort_input_loss_can_restart(sort) ||
+		gpusort_shared_runs_allowed(gpusort_gpu_spread_rows_put(sort->sorter.spread),
+									sort->spec->expected_width);
+}
 
 bool
 gpusort_input_overflow_write_sorter(GsInputSort *sort)

@@ -16,6 +16,12 @@
  */
 extern bool gpusort_input_overflow_write_rows(GsInputSort *sort);
 
+/*
+ * May rows of GPUs be written?  Not if there are more than temp_file_limit allows, and the
+ * sort can start over: they may fit in memory then.
+ */
+extern bool gpusort_input_overflow_may_write(const GsInputSort *sort);
+
 /* Write the rows of the row sorter and end it.  Returns false if they are lost. */
 extern bool gpusort_input_overflow_write_sorter(GsInputSort *sort);
 

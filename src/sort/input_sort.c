@@ -242,7 +242,8 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 		}
 		else if (gpusort_input_top_n_may_drop_rows(sort))
 			return gpusort_input_top_n_drop_rows(sort) && gpusort_input_sort_put(sort, slot);
-		else if (!gpusort_input_overflow_write_rows(sort))
+		else if (!gpusort_input_overflow_may_write(sort) ||
+				 !gpusort_input_overflow_write_rows(sort))
 			return false;
 		if (sort->location == GS_ROWS_IN_BATCH)
 			return gpusort_input_sort_put(sort, slot);
@@ -382,6 +383,11 @@ sort_with_rest(GsInputSort *sort)
 	if (gpusort_input_top_n_may_drop_rows(sort))
 		return gpusort_input_top_n_leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
 			sort_rows(sort);
+	if (!gpusort_input_overflow_may_write(sort))
+	{
+		sort->input_failure = GS_FALLBACK_DEVICE_MEMORY;
+		return false;
+	}
 	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))

@@ -147,6 +147,16 @@ sort_sessions(GsGpuSpread *spread, int count)
 	return true;
 }
 
+double
+gpusort_gpu_spread_rows_put(const GsGpuSpread *spread)
+{
+	double		nrows = 0;
+
+	for (int s = 0; s < spread->count; s++)
+		nrows += gpusort_gpu_session_rows_put(spread->sessions[s]);
+	return nrows;
+}
+
 /*
  * Returns how many rows to expect in the next session.  If there are about as many as
  * expected already, we expect as many again.
@@ -154,12 +164,9 @@ sort_sessions(GsGpuSpread *spread, int count)
 static double
 expected_rows(const GsGpuSpread *spread)
 {
-	double		nrows = 0;
-	double		left;
+	double		nrows = gpusort_gpu_spread_rows_put(spread);
+	double		left = spread->spec->expected_rows - nrows;
 
-	for (int s = 0; s < spread->count; s++)
-		nrows += gpusort_gpu_session_rows_put(spread->sessions[s]);
-	left = spread->spec->expected_rows - nrows;
 	return left > nrows / 8 ? left : nrows;
 }
 

@@ -71,6 +71,9 @@ extern GsFallback gpusort_gpu_spread_failure(const GsGpuSpread *spread);
 /* After a failure: see gpusort_gpu_session_copy_rest(). */
 extern void gpusort_gpu_spread_copy_rest(GsGpuSpread *spread);
 
+/* The rows put into the sessions so far; those of other processes only after sorting. */
+extern double gpusort_gpu_spread_rows_put(const GsGpuSpread *spread);
+
 /*
  * After sorting: the number of sorted rows, and the row at a position, as
  * gpusort_gpu_session_get() returns it, except that ties are in the order of the
