@@ -1,7 +1,7 @@
 """The pictures of docs/pictures, and which results are in them."""
 
 from pictures import (bar_picture, best_items, curve_picture, gigabytes, items_of, load,
-                      nanoseconds_per_row, phase_picture, scale_picture, select)
+                      nanoseconds_per_row, phase_picture, scale_picture, select, time_of)
 
 EPYC = '2026-11-21-two-cores-epyc'
 XEON_INDEXES = 'before-2026-11-23-two-cores-xeon-indexes'
@@ -17,6 +17,7 @@ TPCH = '2026-11-21-tpch'
 TPCH_DEFAULTS = '2026-11-25-tpch'
 DUCKDB = '2026-11-24-duckdb'
 SCALE = '2026-11-25-two-cores-epyc-scale'
+SERVERS = '2026-11-25-two-cores-epyc-servers'
 LARGE_SCALE = '2026-11-25-h100-scale'
 
 SORTS = {
@@ -174,8 +175,26 @@ def draw_phases(rows, directory):
                   ('read', 'sort', 'place', 'wait for ranges', 'return'))
 
 
+def draw_servers(rows, directory):
+    """An ORDER BY over foreign tables: what moving the rows takes, and what is added to that."""
+    sides = [(f'{who}{", tuned" if how == "tuned" else ""}', how, column)
+             for who, column in (('stock', 'stock'), ('pg_gpusort', 'cpu')) for how in ('plain', 'tuned')]
+    items = []
+    for servers in 1, 2, 4:
+        found = select(rows, file=SERVERS, phase='processor', settings=f'servers={servers}')
+        for label, how, who in sides:
+            moved, ordered = (select(found, line=f'fdw_{line}_{how}', who=one)
+                              for line, one in (('scan', 'scan'), ('order', who)))
+            if moved and ordered:
+                moving = min(time_of(moved[0]), time_of(ordered[0]))
+                items.append((f'{servers} server{"s" if servers > 1 else ""}: {label}', [
+                    {'phase': phase, 'median_ms': milliseconds} for phase, milliseconds in (
+                        ('moving the rows', moving), ('sorting them', time_of(ordered[0]) - moving))]))
+    phase_picture(directory, 'servers', items, ('moving the rows', 'sorting them'))
+
+
 def draw(results, directory):
     """Draws all pictures from the files of one directory into another one."""
     rows = load(results)
-    for picture in draw_gains, draw_bars, draw_scale, draw_phases:
+    for picture in draw_gains, draw_bars, draw_scale, draw_phases, draw_servers:
         picture(rows, directory)
