@@ -181,7 +181,7 @@ def draw_servers(rows, directory):
              for who, column in (('stock', 'stock'), ('pg_gpusort', 'cpu')) for how in ('plain', 'tuned')]
     items = []
     for servers in 1, 2, 4:
-        found = select(rows, file=SERVERS, phase='processor', settings=f'servers={servers}')
+        found = select(rows, file=SERVERS, phase='', settings=f'servers={servers}')
         for label, how, who in sides:
             moved, ordered = (select(found, line=f'fdw_{line}_{how}', who=one)
                               for line, one in (('scan', 'scan'), ('order', who)))
