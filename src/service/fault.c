@@ -7,6 +7,7 @@
  */
 #include "compat.h"
 
+#include "miscadmin.h"
 #include "utils/timestamp.h"
 
 #include "service/fault.h"
@@ -190,9 +191,12 @@ gpusort_fault_host_late(void)
 	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
 												  number_of_host(GS_FAULT_LATE));
 
-	/* A signal makes a long sleep shorter. */
+	/* In short sleeps, since a signal would end a long one. */
 	while (GetCurrentTimestamp() < end)
+	{
+		CHECK_FOR_INTERRUPTS();
 		pg_usleep(1000);
+	}
 }
 
 #endif							/* GPUSORT_FAULTS */
