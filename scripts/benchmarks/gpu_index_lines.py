@@ -83,15 +83,7 @@ class IndexLines:
         if statement != create:
             self.server.sql(create)
         self.server.sql('CHECKPOINT')
-        session = self.lines.open(way.partition('_')[0])
-        session.ask(f"""SET max_parallel_maintenance_workers = {workers_of(way)};
-            SET maintenance_work_mem = '{self.lines.sort_mb}MB'""")
-        if 'stock' not in way:
-            session.ask('SELECT pg_stat_gpusort_reset()')
-        milliseconds = session.time(statement)
-        if 'stock' not in way:
-            self.lines.methods[way] = method_of_build(session)
-        session.close()
+        milliseconds = time_build(self.lines, way, statement)
         if way not in self.digests:
             self.digests[way] = self.server.sql(digest)
         self.server.sql('DROP INDEX built')
@@ -135,6 +127,20 @@ class IndexLines:
 
 def version_of(server):
     return int(server.version.partition('.')[0])
+
+
+def time_build(lines, way, statement):
+    """Times a statement that builds an index, in a new session, and notes the way's method."""
+    session = lines.open(way.partition('_')[0])
+    session.ask(f"""SET max_parallel_maintenance_workers = {workers_of(way)};
+        SET maintenance_work_mem = '{lines.sort_mb}MB'""")
+    if 'stock' not in way:
+        session.ask('SELECT pg_stat_gpusort_reset()')
+    milliseconds = session.time(statement)
+    if 'stock' not in way:
+        lines.methods[way] = method_of_build(session)
+    session.close()
+    return milliseconds
 
 
 def method_of_build(session):

@@ -1,11 +1,11 @@
 """The lines of scripts/bench -g about how much one machine can sort: over the number of rows, with
 the memory of the host, and with less memory of the GPU than the rows need."""
 
-from gpu_index_lines import method_of_build
+from gpu_index_lines import time_build
 from host_memory import INTERVAL, PeakMemory
 from measuring import discarded, workers_of
 
-# The memory of what takes less time is not known, in milliseconds: it is sampled.
+# Milliseconds.  Memory is sampled, so that of shorter runs is not known.
 SHORTEST_SAMPLED = 10 * INTERVAL * 1000
 
 # Stock PostgreSQL would take minutes for more rows.  For these there is no run to warm up either.
@@ -39,7 +39,8 @@ def numbers_of_rows(most):
 
 
 class GpuScaleLines:
-    """Measures lines, with the sessions and the output of lines, a GpuLines.  The table narrow grows."""
+    """Measures lines, with the sessions and the output of lines, a GpuLines.  The table growing has
+    the columns of narrow."""
 
     def __init__(self, lines):
         self.lines = lines
@@ -63,16 +64,7 @@ class GpuScaleLines:
         return self.lines.run_way(way, lambda session: session.time(QUERY))
 
     def build(self, way):
-        """Builds an index in a new session."""
-        session = self.lines.open(way.partition('_')[0])
-        session.ask(f"""SET max_parallel_maintenance_workers = {workers_of(way)};
-            SET maintenance_work_mem = '{self.lines.sort_mb}MB'""")
-        if 'stock' not in way:
-            session.ask('SELECT pg_stat_gpusort_reset()')
-        milliseconds = session.time('CREATE INDEX built ON growing (k8)')
-        if 'stock' not in way:
-            self.lines.methods[way] = method_of_build(session)
-        session.close()
+        milliseconds = time_build(self.lines, way, 'CREATE INDEX built ON growing (k8)')
         self.server.sql('DROP INDEX built')
         return milliseconds
 
@@ -109,6 +101,8 @@ class GpuScaleLines:
                      settings=f'maintenance_work_mem={self.lines.sort_mb}MB')
 
     def rows(self):
+        # The line batches may have made it, with all rows.
+        self.server.sql('DROP TABLE IF EXISTS growing')
         for rows in numbers_of_rows(self.lines.bench.rows):
             self.measure_rows(rows)
 
