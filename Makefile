@@ -95,6 +95,7 @@ OBJS = \
 	src/sort/disk/run_cursor.o \
 	src/sort/disk/run_merge.o \
 	src/sort/disk/run_splitters.o \
+	src/sort/disk/run_ranges.o \
 	src/sort/disk/range_pieces.o \
 	src/sort/disk/shared_merge.o \
 	src/sort/disk/external_sort.o \
@@ -108,6 +109,7 @@ OBJS = \
 	src/sort/gpu/gpu_ties.o \
 	src/sort/gpu/gpu_merge.o \
 	src/sort/gpu/gpu_spread.o \
+	src/sort/gpu/gpu_run_merge.o \
 	src/sort/bounded_sort.o \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \

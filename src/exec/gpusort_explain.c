@@ -230,6 +230,8 @@ show_details(const GsSortReport *report, ExplainState *es)
 		ExplainPropertyInteger("GPUs Used", NULL, report->ndevices, es);
 	if (report->gpu_batches > 0)
 		ExplainPropertyInteger("GPU Batches", NULL, report->gpu_batches, es);
+	if (report->gpu_ranges > 0)
+		ExplainPropertyInteger("GPU Ranges", NULL, report->gpu_ranges, es);
 	if (report->fallback != GS_FALLBACK_NONE)
 		ExplainPropertyText("Sort Fallback",
 							gpusort_fallback_text(report->fallback), es);

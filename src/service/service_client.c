@@ -144,6 +144,15 @@ failure_of_status(GsStatus status)
 	}
 }
 
+static void
+log_failure(const GsClient *client)
+{
+	ereport(LOG,
+			(errmsg("GPU %d could not sort: %s",
+					gpusort_service->devices[client->slot->device].info.ordinal,
+					client->slot->message)));
+}
+
 /* Has the session failed?  If so, sets the reason. */
 static bool
 has_failed(GsClient *client)
@@ -157,10 +166,7 @@ has_failed(GsClient *client)
 		pg_read_barrier();
 		client->failure = failure_of_status(client->slot->status);
 		if (client->failure == GS_FALLBACK_DEVICE_ERROR)
-			ereport(LOG,
-					(errmsg("GPU %d could not sort: %s",
-							gpusort_service->devices[client->slot->device].info.ordinal,
-							client->slot->message)));
+			log_failure(client);
 	}
 	return client->failure != GS_FALLBACK_NONE;
 }
@@ -679,7 +685,13 @@ gpusort_client_sort(GsClient *client)
 										   GS_SLOT_SORTING))
 		{
 			gpusort_service_wake();
-			return wait_while(client, GS_SLOT_SORTING, GS_WAIT_SORT);
+			if (wait_while(client, GS_SLOT_SORTING, GS_WAIT_SORT))
+				return true;
+
+			/* Memory for sorting the rows should have been left. */
+			if (client->failure == GS_FALLBACK_DEVICE_MEMORY)
+				log_failure(client);
+			return false;
 		}
 	}
 	return false;

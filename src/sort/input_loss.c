@@ -28,11 +28,15 @@ gpusort_input_loss_reason(const GsInputSort *sort)
 
 	if (sort->sorter.spread != NULL)
 		reason = gpusort_gpu_spread_failure(sort->sorter.spread);
-	if (reason != GS_FALLBACK_NONE)
-		return reason;
-	if (sort->input_failure != GS_FALLBACK_NONE)
+
+	/*
+	 * A session that is full has not lost its rows: then those of others are
+	 * lost.
+	 */
+	if (sort->input_failure != GS_FALLBACK_NONE &&
+		(reason == GS_FALLBACK_NONE || reason == GS_FALLBACK_DEVICE_MEMORY))
 		return sort->input_failure;
-	return GS_FALLBACK_STOCK_TIES;
+	return reason != GS_FALLBACK_NONE ? reason : GS_FALLBACK_STOCK_TIES;
 }
 
 bool
@@ -87,6 +91,7 @@ gpusort_input_loss_restart(GsInputSort *sort)
 	gpusort_row_runs_end(&sort->runs);
 	gpusort_row_sharing_end(&sort->sharing);
 	sort->nbatches = 0;
+	sort->batch_rows = 0;
 	sort->input_failure = GS_FALLBACK_NONE;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;

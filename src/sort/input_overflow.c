@@ -39,9 +39,12 @@ gpusort_input_overflow_write_sorter(GsInputSort *sort)
 		return false;
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
-	gpusort_row_sorter_end(&sort->sorter);
 	if (sort->location != GS_ROWS_IN_MEMORY)
+	{
 		sort->nbatches++;
+		sort->batch_rows = Max(sort->batch_rows, gpusort_row_sorter_count(&sort->sorter));
+	}
+	gpusort_row_sorter_end(&sort->sorter);
 	/* The rows cannot be lost any more. */
 	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy.rows != NULL)
 		gpusort_row_copy_clear(sort->copy.rows);

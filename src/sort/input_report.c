@@ -72,6 +72,8 @@ gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 	if (sort->nbatches == 0 || sort->gpu_reason != GS_FALLBACK_DEVICE_MEMORY)
 		report->gpu_reason = sort->gpu_reason;
 	report->gpu_batches = sort->nbatches;
+	if (sort->runs.gpu_merge != NULL)
+		report->gpu_ranges = gpusort_gpu_run_merge_ranges(sort->runs.gpu_merge);
 	if (sort->copy.rows != NULL)
 		report_copy(sort->copy.rows, report);
 	switch (sort->location)

@@ -46,6 +46,7 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 	gpusort_row_runs_init(&sort->runs, spec, context);
 	Assert(spec->bound == 0 || !sort->sorter.stock_ties);
 	gpusort_sorter_choice_begin(sort, false);
+	sort->runs.indexed = gpusort_sorter_choice_may_use_batches(sort);
 	gpusort_input_state_show_space(sort);
 }
 
@@ -566,6 +567,19 @@ spec_has_runs(const GsSortSpec *spec)
 	return spec->input.run(spec->input.arg, 0) != NULL;
 }
 
+/*
+ * Returns how many rows a GPU has room for that can merge the runs; or 0 if there is none, if
+ * rows will be read several times, or if there are runs of other processes.
+ */
+static int64
+rows_for_gpu_merge(const GsInputSort *sort)
+{
+	bool		possible = sort->runs.indexed && !sort->no_batches &&
+		sort->runs.set == NULL && !sort->spec->random_access && sort->spec->bound == 0;
+
+	return possible ? sort->batch_rows : 0;
+}
+
 /* Combine the rows of all processes, or write those of this one to the target. */
 static void
 combine_rows(GsInputSort *sort)
@@ -595,7 +609,7 @@ combine_rows(GsInputSort *sort)
 	}
 	if (sort->location == GS_ROWS_IN_RUNS)
 	{
-		gpusort_external_perform(runs->external);
+		gpusort_row_runs_merge(runs, rows_for_gpu_merge(sort));
 		sort->nrows = gpusort_external_count(runs->external);
 	}
 	else

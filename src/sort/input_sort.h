@@ -207,7 +207,7 @@ gpusort_input_sort_get(GsInputSort *sort, int64 position,
 	if (sort->location == GS_ROWS_SHARED)
 		gpusort_range_reader_get(sort->sharing.ranges, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_external_get(sort->runs.external, position, values, isnull);
+		gpusort_row_runs_get(&sort->runs, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_MEMORY || sort->sorter.stock_ties)
 		gpusort_memory_sort_get(sort->sorter.cpu, position, values, isnull);
 	else if (unlikely(!gpusort_row_sorter_get_gpu(&sort->sorter, position,

@@ -34,7 +34,7 @@ begin_external(GsRowRuns *runs)
 		gpusort_external_begin(runs->spec,
 							   gpusort_sort_spec_memory(runs->spec),
 							   runs->has_own_target ? &runs->own_target :
-							   runs->spec->target);
+							   runs->spec->target, runs->indexed);
 
 	MemoryContextSwitchTo(caller);
 	return external;
@@ -43,6 +43,9 @@ begin_external(GsRowRuns *runs)
 void
 gpusort_row_runs_end(GsRowRuns *runs)
 {
+	if (runs->gpu_merge != NULL)
+		gpusort_gpu_run_merge_end(runs->gpu_merge);
+	runs->gpu_merge = NULL;
 	if (runs->external != NULL)
 		gpusort_external_end(runs->external);
 	runs->external = NULL;
@@ -133,8 +136,20 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 	 */
 	write_rest(runs, sorter->spread, slot);
 	gpusort_external_begin_run(runs->external);
-	while (index < nrows && put_gpu_row(runs, sorter->spread, index, slot))
-		index++;
+	while (index < nrows)
+	{
+		GsRowsInPlace rows;
+
+		if (gpusort_gpu_spread_in_place(sorter->spread, index, &rows))
+		{
+			gpusort_external_put_in_place(runs->external, &rows);
+			index += rows.nrows;
+		}
+		else if (put_gpu_row(runs, sorter->spread, index, slot))
+			index++;
+		else
+			break;
+	}
 	gpusort_external_end_run(runs->external, first_run);
 	if (index < nrows)
 		gpusort_external_drop_runs(runs->external, first_run);
@@ -174,6 +189,27 @@ gpusort_row_runs_end_builder(GsRowRuns *runs)
 {
 	gpusort_run_builder_end(runs->builder);
 	runs->builder = NULL;
+}
+
+/* ----------------------------------------------------------------
+ *		merging
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_row_runs_merge(GsRowRuns *runs, int64 batch_rows)
+{
+	MemoryContext caller;
+
+	if (batch_rows == 0 || gpusort_external_runs(runs->external) == 1)
+	{
+		gpusort_external_perform(runs->external);
+		return;
+	}
+	gpusort_external_complete(runs->external);
+	caller = MemoryContextSwitchTo(runs->context);
+	runs->gpu_merge = gpusort_gpu_run_merge_begin(runs->spec, runs->external, batch_rows);
+	MemoryContextSwitchTo(caller);
 }
 
 /* ----------------------------------------------------------------

@@ -194,6 +194,25 @@ extern void gpusort_row_format_unpack_columns(const GsRowFormat *format,
 											  const AttrNumber *attnos, int n,
 											  Datum *values, bool *isnull);
 
+/* The same, inline for the most common rows: a few words without NULLs. */
+static inline void
+gpusort_row_format_unpack_columns_fast(const GsRowFormat *format, char *row,
+									   const AttrNumber *attnos, int n,
+									   Datum *values, bool *isnull)
+{
+	if (unlikely(!format->only_words || format->null_bytes != 1 ||
+				 row[format->columns_bytes] != 0))
+	{
+		gpusort_row_format_unpack_columns(format, row, attnos, n, values, isnull);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		memcpy(&values[i], row + (attnos[i] - 1) * sizeof(Datum), sizeof(Datum));
+		isnull[i] = false;
+	}
+}
+
 /*
  * Returns the offset at which a stored or a packed row ends, whose values of variable
  * length begin at 'end'.  'bitmap' is as in gpusort_row_format_read().

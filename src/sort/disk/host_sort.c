@@ -77,7 +77,7 @@ overflow(GsHostSort *sort, GsFallback reason)
 		reason = GS_FALLBACK_MAINTENANCE_MEM;
 	gpusort_stats_count_fallback(reason);
 	sort->external = gpusort_external_begin(&sort->spec, sort->memory,
-											NULL);
+											NULL, false);
 	MemoryContextSwitchTo(sort->rows_context);
 	gpusort_run_builder_write(&sort->spec, sort->external, sort->rows,
 							  sort->memory);

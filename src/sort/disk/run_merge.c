@@ -131,8 +131,8 @@ show_key(GsRunMerge *merge, uint32 number)
 	bool	   *isnull = merge->order.exact ? merge->key_isnull : source->isnull;
 
 	gpusort_work_add(GPUSORT_WORK_ROW);
-	gpusort_row_format_unpack_columns(merge->format, source->row, keys->attnos,
-									  keys->nkeys, values, isnull);
+	gpusort_row_format_unpack_columns_fast(merge->format, source->row, keys->attnos,
+										   keys->nkeys, values, isnull);
 	for (int k = 0; k < keys->nkeys; k++)
 	{
 		merge->row_values[keys->attnos[k] - 1] = values[k];
@@ -176,17 +176,8 @@ fill_block(GsRunMerge *merge, GsMergeSource *source)
 		source->block->nrows++;
 		position++;
 	}
-}
-
-/* Leave out the first rows of the block, which are not a part of what is merged. */
-static void
-skip_rows(GsMergeSource *source)
-{
-	GsSortedRun *run = source->run;
-
-	source->dense = (char *) source->block + run->skip_bytes;
-	source->rows_left -= run->skip_rows;
-	run->skip_rows = 0;
+	source->dense = (char *) (source->block + 1);
+	source->rows_left = source->block->nrows;
 }
 
 /* Go to the first row of a source's next block.  Returns false if there is none. */
@@ -196,15 +187,12 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 	if (source->rows_to_read == 0)
 		return false;
 	if (source->run != NULL)
-		gpusort_sorted_run_read(source->run, source->block);
+		source->rows_left = gpusort_sorted_run_read_rows(source->run, source->block,
+														 source->rows_to_read,
+														 &source->dense);
 	else
 		fill_block(merge, source);
 	gpusort_merge_order_free(&merge->order);
-	source->dense = (char *) (source->block + 1);
-	source->rows_left = source->block->nrows;
-	if (source->run != NULL && source->run->skip_rows > 0)
-		skip_rows(source);
-	source->rows_left = Min(source->rows_left, source->rows_to_read);
 	source->block_rows = source->rows_left;
 	source->rows_to_read -= source->rows_left;
 	source->is_before_others = false;

@@ -24,7 +24,7 @@
 #include "service/fault.h"
 #include "sort/disk/range_pieces.h"
 #include "sort/disk/run_merge.h"
-#include "sort/disk/run_splitters.h"
+#include "sort/disk/run_ranges.h"
 #include "sort/disk/shared_merge.h"
 #include "sort/memory/shared_sort.h"
 #include "work.h"
@@ -104,13 +104,10 @@ struct GsMergeMember
 	GsSortedRun *files;			/* the first one of a process owns the file */
 	int64		nrows;
 
-	GsRunSplitters *splitters;
+	GsRunRanges *ranges;
 	int			nranges;
 	GsBudget   *budget;
 	Size		piece_bytes;
-	GsRunCut   *cuts;			/* where range 'cuts_of' begins in each run, */
-	GsRunCut   *next_cuts;		/* and where it ends */
-	int			cuts_of;		/* or -1 */
 
 	/* In the leader. */
 	int			reading;		/* number of the range, or -1 */
@@ -206,7 +203,6 @@ gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec)
 	member->context = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort shared merge",
 											ALLOCSET_DEFAULT_SIZES);
-	member->cuts_of = -1;
 	member->reading = -1;
 	return member;
 }
@@ -360,15 +356,11 @@ split_runs(GsMergeMember *member)
 				  Min((uint64) member->merge->nshares * RANGES_PER_PROCESS,
 					  bytes / MIN_RANGE_BYTES));
 	nranges = Min(nranges + 1, INT_MAX / 2);
-	member->splitters = gpusort_run_splitters_create(member->spec,
-													 member->format,
-													 member->runs,
-													 member->nruns,
-													 (int) nranges);
-	member->nranges = gpusort_run_splitters_ranges(member->splitters);
+	member->ranges = gpusort_run_ranges_create(member->spec, member->format,
+											   member->runs, member->files,
+											   member->nruns, (int) nranges);
+	member->nranges = gpusort_run_ranges_count(member->ranges);
 	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);
-	member->cuts = palloc(member->nruns * sizeof(GsRunCut));
-	member->next_cuts = palloc(member->nruns * sizeof(GsRunCut));
 	return bytes / member->nranges <= gpusort_sort_spec_memory(member->spec);
 }
 
@@ -376,35 +368,6 @@ split_runs(GsMergeMember *member)
  *		merging ranges
  * ----------------------------------------------------------------
  */
-
-static void
-find_cuts(GsMergeMember *member, int range, GsRunCut *cuts)
-{
-	for (int r = 0; r < member->nruns; r++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		cuts[r] = gpusort_run_splitters_cut(member->splitters, range, r,
-											&member->files[r]);
-	}
-}
-
-/* Find where a range begins and ends in all runs. */
-static void
-find_range(GsMergeMember *member, int range)
-{
-	if (member->cuts_of >= 0 && member->cuts_of == range - 1)
-	{
-		GsRunCut   *cuts = member->cuts;
-
-		member->cuts = member->next_cuts;
-		member->next_cuts = cuts;
-	}
-	else
-		find_cuts(member, range, member->cuts);
-	member->cuts_of = -1;		/* in case of an error */
-	find_cuts(member, range + 1, member->next_cuts);
-	member->cuts_of = range;
-}
 
 /*
  * Merge a range into pieces, whose memory is of the budget or, if that is NULL, of this
@@ -424,23 +387,16 @@ merge_range(GsMergeMember *member, int range, GsBudget *budget,
 	GsPieceWriter writer;
 	bool		fits = true;
 	int64		nrows = 0;
-	int			n = 0;
+	int			n;
 
 	gpusort_piece_writer_begin(&writer, member->format, budget,
 							   member->piece_bytes, pieces);
-	find_range(member, range);
 	MemoryContextSwitchTo(context);
 	slices = palloc(member->nruns * sizeof(GsSortedRun));
 	sources = palloc(member->nruns * sizeof(GsSortedRun *));
-	for (int r = 0; r < member->nruns; r++)
-	{
-		if (member->cuts[r].row == member->next_cuts[r].row)
-			continue;
-		slices[n] = gpusort_run_slice(&member->runs[r], &member->files[r],
-									  &member->cuts[r], &member->next_cuts[r]);
-		sources[n] = &slices[n];
-		n++;
-	}
+	n = gpusort_run_ranges_slices(member->ranges, range, slices);
+	for (int r = 0; r < n; r++)
+		sources[r] = &slices[r];
 	if (n > 0)
 	{
 		merge = gpusort_run_merge_begin(member->spec, member->format, sources, n,

@@ -50,6 +50,7 @@ struct GsRunFile
 	MemoryContext context;
 	const GsRowFormat *format;
 	const GsRunTarget *target;	/* run set of the file, or NULL */
+	bool		indexed;		/* do runs get an index? */
 	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
 	GsRowBuffer packed;			/* for the row that is put */
@@ -98,7 +99,7 @@ block_bytes(Size limit)
 
 GsRunFile *
 gpusort_run_file_create(const GsRowFormat *format, Size limit,
-						const GsRunTarget *target)
+						const GsRunTarget *target, bool indexed)
 {
 	GsRunFile  *file = palloc0(sizeof(GsRunFile));
 
@@ -108,6 +109,7 @@ gpusort_run_file_create(const GsRowFormat *format, Size limit,
 	file->packed.context = CurrentMemoryContext;
 	file->format = format;
 	file->target = target;
+	file->indexed = indexed || target != NULL;
 	file->block_bytes = block_bytes(limit);
 	file->extents = gpusort_extent_file_create(file->block_bytes, target);
 	set_room(file, file->block_bytes);
@@ -154,6 +156,13 @@ begin_index(GsRunFile *file)
 	file->run->index = index;
 }
 
+/* The number of the process that writes the file. */
+static uint32
+producer_of(const GsRunFile *file)
+{
+	return file->target != NULL ? file->target->producer : 0;
+}
+
 /* Returns a part of 'bytes': so many of 2^32. */
 static Size
 part_of(Size bytes, uint32 part)
@@ -170,7 +179,7 @@ add_sample(GsRunFile *file, GsRunIndex *index)
 	Size		bytes = file->first_bytes;
 	Size		earlier = part_of(Min(bytes, file->block_bytes / SMALLEST_FIRST_PART),
 								  file->n_begun * STEP_2 +
-								  (uint32) file->target->producer * STEP_1);
+								  producer_of(file) * STEP_1);
 
 	if (start + bytes > (file->run->bytes + file->end) / SAMPLE_PART + earlier)
 		return -1;
@@ -223,7 +232,7 @@ static Size
 first_block_bytes(const GsRunFile *file)
 {
 	Size		bytes = part_of(file->block_bytes, file->n_begun * STEP_1 +
-								(uint32) file->target->producer * STEP_2);
+								producer_of(file) * STEP_2);
 
 	return Max(bytes, file->block_bytes / SMALLEST_FIRST_PART);
 }
@@ -234,7 +243,7 @@ gpusort_run_file_begin(GsRunFile *file)
 	file->run = MemoryContextAllocZero(file->context, sizeof(GsSortedRun));
 	file->run->file = file->extents;
 	file->previous = GPUSORT_NO_EXTENT;
-	if (file->target != NULL)
+	if (file->indexed)
 	{
 		begin_index(file);
 		file->room = first_block_bytes(file);
@@ -344,6 +353,67 @@ gpusort_run_file_put_packed(GsRunFile *file, char *row)
 							gpusort_run_file_reserve(file, bytes));
 }
 
+/*
+ * Returns how many of the rows have no NULL and fit in the block, from the first one on.  They
+ * are one behind the other, and consist of columns and a NULL bitmap of one byte.
+ */
+static uint32
+count_plain_rows(const GsRunFile *file, const GsRowsInPlace *rows)
+{
+	uint32		most = Min((file->room - file->end) / rows->row_bytes, rows->nrows);
+	uint32		n = 0;
+
+	while (n < most && rows->first[n * rows->row_bytes + rows->null_offset] == 0)
+		n++;
+	return n;
+}
+
+/*
+ * Put some of these rows at once.  The bitmap is in front of the columns in a dense row, and
+ * behind them in a packed one.  So if all bitmaps are 0, many dense rows are the same bytes as
+ * many packed rows, but for one bitmap that moves from the end to the start.
+ */
+static void
+put_plain_rows(GsRunFile *file, const GsRowsInPlace *rows, uint32 n)
+{
+	Size		bytes = n * rows->row_bytes;
+	char	   *dest = next_free(file);
+
+	gpusort_work_add(n * GPUSORT_WORK_ROW + bytes);
+	dest[0] = 0;
+	memcpy(dest + 1, rows->first, bytes - 1);
+	if (file->block->nrows == 0)
+		file->first_bytes = rows->row_bytes;
+	file->block->nrows += n;
+	file->end += bytes;
+	file->block->last_row = file->end - rows->row_bytes;
+}
+
+void
+gpusort_run_file_put_in_place(GsRunFile *file, const GsRowsInPlace *rows)
+{
+	bool		plain = rows->row_bytes > 0 && rows->row_bytes == rows->null_offset + 1;
+	GsRowPlace	place = gpusort_first_place(rows);
+
+	while (place.number < rows->nrows)
+	{
+		GsRowsInPlace rest = gpusort_rows_from_place(rows, place, rows->nrows - place.number);
+		uint32		n = plain ? count_plain_rows(file, &rest) : 0;
+
+		if (n > 0)
+		{
+			put_plain_rows(file, &rest, n);
+			place.row += n * rows->row_bytes;
+			place.number += n;
+		}
+		else
+		{
+			gpusort_run_file_put_packed(file, (char *) place.row);
+			place = gpusort_next_place(rows, place);
+		}
+	}
+}
+
 void
 gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 {
@@ -376,7 +446,7 @@ void
 gpusort_sorted_run_share(const GsSortedRun *run, const GsRunFile *file,
 						 GsSharedRun *shared)
 {
-	shared->producer = file->target->producer;
+	shared->producer = producer_of(file);
 	shared->first_extent = run->first;
 	shared->extent_bytes = file->block_bytes;
 	shared->nrows = run->nrows;
@@ -449,6 +519,18 @@ gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block)
 		gpusort_extent_file_free(run->file, extent,
 								 gpusort_extent_file_count(run->file,
 														   block->bytes));
+}
+
+uint32
+gpusort_sorted_run_read_rows(GsSortedRun *run, GsRunBlock *block, int64 most, char **first)
+{
+	uint32		nrows;
+
+	gpusort_sorted_run_read(run, block);
+	nrows = block->nrows - run->skip_rows;
+	*first = (char *) block + (run->skip_rows > 0 ? run->skip_bytes : sizeof(GsRunBlock));
+	run->skip_rows = 0;
+	return Min(nrows, most);
 }
 
 void

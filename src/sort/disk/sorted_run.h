@@ -9,6 +9,7 @@
 #define GPUSORT_SORTED_RUN_H
 
 #include "sort/base/row_format.h"
+#include "sort/base/rows_in_place.h"
 #include "sort/disk/extent_file.h"
 #include "sort/disk/shared_run.h"
 
@@ -55,7 +56,7 @@ typedef struct GsSortedRun
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
 	int			level;			/* how often its rows have been merged */
-	GsRunIndex *index;			/* if its file belongs to a run set, or NULL */
+	GsRunIndex *index;			/* if runs of its file are indexed, or NULL */
 	uint32		skip_rows;		/* rows, and bytes from the start, of the
 								 * first block that are not to be read */
 	uint32		skip_bytes;
@@ -79,11 +80,12 @@ typedef struct GsRunBlock
  * Create an empty file in the current memory context.  'limit' is the memory allowed,
  * in bytes, which determines the size of a block.  If 'target'
  * is not NULL, the file belongs to the run set of several processes; 'target' must
- * stay valid.
+ * stay valid.  Its runs are then indexed, and otherwise if that is wanted.
  */
 extern GsRunFile *gpusort_run_file_create(const GsRowFormat *format,
 										  Size limit,
-										  const GsRunTarget *target);
+										  const GsRunTarget *target,
+										  bool indexed);
 
 /* Bytes of memory that reading a run takes if 'limit' bytes are allowed. */
 extern Size gpusort_run_file_reader_bytes(Size limit);
@@ -102,6 +104,7 @@ extern void gpusort_run_file_close(GsRunFile *file);
  */
 extern void gpusort_run_file_begin(GsRunFile *file);
 extern void gpusort_run_file_put_packed(GsRunFile *file, char *row);
+extern void gpusort_run_file_put_in_place(GsRunFile *file, const GsRowsInPlace *rows);
 extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 								 const bool *isnull);
 extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
@@ -134,6 +137,13 @@ extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
 
 /* Read the next block, which must exist.  Checks for interrupts. */
 extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
+
+/*
+ * The same.  Sets *first to its first dense row that belongs to the run, and returns how many
+ * such rows it has, of which there are at most 'most'.
+ */
+extern uint32 gpusort_sorted_run_read_rows(GsSortedRun *run, GsRunBlock *block,
+										   int64 most, char **first);
 
 /* Make a block the next one of a frozen run. */
 static inline void

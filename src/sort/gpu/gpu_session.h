@@ -20,6 +20,7 @@
 #define GPUSORT_GPU_SESSION_H
 
 #include "service/service_client.h"
+#include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
 #include "sort/disk/row_copy.h"
 
@@ -88,6 +89,16 @@ extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows)
  */
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
 									const Datum *values, const bool *isnull);
+
+/* The same for a packed row of 'row_bytes' bytes. */
+extern bool gpusort_gpu_session_put_packed(GsGpuSession *session, char *row, Size row_bytes);
+
+/*
+ * The same for packed rows of columns without NULLs and of fixed width, one behind the other.
+ * Returns how many of them were added; if not all, adding the next one was not possible.
+ */
+extern uint32 gpusort_gpu_session_put_in_place(GsGpuSession *session,
+											   const GsRowsInPlace *rows);
 
 /*
  * Hand over the rows that have been added.  Sorting does that, too.  Returns false as put()

@@ -1,0 +1,37 @@
+/*-------------------------------------------------------------------------
+ *
+ * run_ranges.h
+ *		The rows of sorted runs, one range of the sorted order at a time.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_RUN_RANGES_H
+#define GPUSORT_RUN_RANGES_H
+
+#include "sort/base/sort_spec.h"
+#include "sort/disk/sorted_run.h"
+
+typedef struct GsRunRanges GsRunRanges;
+
+/*
+ * Divide 'nruns' runs into about 'nranges' ranges, in the current memory context.  The result
+ * is the same in all processes.  files[r] is runs[r], opened to be read any number of times.
+ * All arguments must stay valid.
+ */
+extern GsRunRanges *gpusort_run_ranges_create(const GsSortSpec *spec,
+											  const GsRowFormat *format,
+											  const GsIndexedRun *runs,
+											  GsSortedRun *files,
+											  int nruns, int nranges);
+
+/* The number of ranges, from 1 to those wanted. */
+extern int	gpusort_run_ranges_count(const GsRunRanges *ranges);
+
+/*
+ * Set 'slices', an array of 'nruns', to those parts of runs that are a range, in the order of
+ * the runs.  Returns how many there are.  Ranges are found fastest one after the other.  Calls
+ * comparators, which may raise errors, and reads blocks.
+ */
+extern int	gpusort_run_ranges_slices(GsRunRanges *ranges, int range, GsSortedRun *slices);
+
+#endif							/* GPUSORT_RUN_RANGES_H */
