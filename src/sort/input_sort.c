@@ -569,13 +569,13 @@ spec_has_runs(const GsSortSpec *spec)
 
 /*
  * Returns how many rows a GPU has room for that can merge the runs; or 0 if there is none, if
- * rows will be read several times, or if there are runs of other processes.
+ * rows will be read several times, or if other processes have written some of the runs.
  */
 static int64
 rows_for_gpu_merge(const GsInputSort *sort)
 {
 	bool		possible = sort->runs.indexed && !sort->no_batches &&
-		sort->runs.set == NULL && !sort->spec->random_access && sort->spec->bound == 0;
+		sort->runs.nimported == 0 && !sort->spec->random_access && sort->spec->bound == 0;
 
 	return possible ? sort->batch_rows : 0;
 }

@@ -171,6 +171,18 @@ foreach my $name (sort keys %rows)
 
 # ---- Memory ----
 
+# Processes that have written their rows wait for those that still have all of the memory in use.
+$node->safe_psql('postgres', 'CREATE TABLE many AS SELECT hashint8extended(g, 0) AS k FROM generate_series(1, 300000) g;
+	ALTER TABLE many SET (parallel_workers = 5); ANALYZE many');
+{
+	my $explain = join('; ', parallel_plans(5, 'enable_gathermerge = off'), q{SET pg_gpusort.work_mem = '512kB'},
+		'EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM many ORDER BY k');
+	my @alone = grep { /external merge  Disk/ && (() = /Worker \d: .*Rows Sent: [1-9]/g) > 1 }
+	  map { $node->safe_psql('postgres', $explain) } 1 .. 30;
+
+	is(join("\n", @alone), '', 'all processes merge, whoever is the last to write its rows');
+}
+
 # From all rows on disk to none: at each step the same rows.
 foreach my $memory ('64kB', '256kB', '512kB', '1MB', '2MB', '4MB', '8MB')
 {

@@ -480,6 +480,12 @@ begin_together(GsMergeMember *member, GsExternalSort *external,
 	GsMergeShare *share = &merge->shares[member->spec->process];
 
 	share->overflow = overflow;
+
+	/*
+	 * Others may still have all of the memory in use, for rows that they are
+	 * writing.
+	 */
+	(void) BarrierArriveAndWait(&merge->barrier, gpusort_shared_wait_event());
 	if (!publish_runs(member, external))
 		pg_atomic_write_u32(&merge->refused, 1);
 	pg_atomic_fetch_add_u32(&merge->members, 1);

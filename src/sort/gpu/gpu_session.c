@@ -459,7 +459,7 @@ gpusort_gpu_session_put_in_place(GsGpuSession *session, const GsRowsInPlace *row
 		prepare_packed(session);
 	while (put < rows->nrows)
 	{
-		char	   *row = (char *) rows->first + put * row_bytes;
+		char	   *row = fill->next;
 		uint32		n = Min(room_for_rows(fill, row_bytes), rows->nrows - put);
 
 		if (n == 0)
@@ -469,7 +469,8 @@ gpusort_gpu_session_put_in_place(GsGpuSession *session, const GsRowsInPlace *row
 			continue;
 		}
 		gpusort_work_add(n * (GPUSORT_WORK_ROW + row_bytes));
-		memcpy(fill->next, row, n * row_bytes);
+		memcpy(row, rows->first + put * row_bytes, n * row_bytes);
+		/* Here they are aligned, as values passed by reference must be. */
 		for (uint32 i = 0; i < n; i++, row += row_bytes)
 		{
 			uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
