@@ -99,7 +99,8 @@ my $expected = $session->run("$STOCK; " . digest("$plain, place"));
 my ($batches) = $session->run("$OURS; $EXPLAIN $plain") =~ /GPU Batches: (\d+)/;
 my $ranges = range_count($plain);
 
-cmp_ok($batches, '>', 1, 'EXPLAIN: batches');
+# How many there are depends on how soon a process learns that the device is full.
+cmp_ok($batches, '>', 0, 'EXPLAIN: batches');
 cmp_ok($ranges, '>', 2, 'EXPLAIN: ranges');
 like($session->run("$OURS; EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) $plain"), qr/"GPU Ranges": $ranges/, 'EXPLAIN as JSON');
 # Rows that are read backward are merged on the CPU.

@@ -353,10 +353,7 @@ gpusort_run_file_put_packed(GsRunFile *file, char *row)
 							gpusort_run_file_reserve(file, bytes));
 }
 
-/*
- * Returns how many of the rows have no NULL and fit in the block, from the first one on.  They
- * are one behind the other, and consist of columns and a NULL bitmap of one byte.
- */
+/* Returns how many of the packed rows have no NULL and fit in the block, from the first one on. */
 static uint32
 count_plain_rows(const GsRunFile *file, const GsRowsInPlace *rows)
 {
@@ -368,11 +365,7 @@ count_plain_rows(const GsRunFile *file, const GsRowsInPlace *rows)
 	return n;
 }
 
-/*
- * Put some of these rows at once.  The bitmap is in front of the columns in a dense row, and
- * behind them in a packed one.  So if all bitmaps are 0, many dense rows are the same bytes as
- * many packed rows, but for one bitmap that moves from the end to the start.
- */
+/* Put n such rows at once: see gpusort_dense_rows_are_packed(). */
 static void
 put_plain_rows(GsRunFile *file, const GsRowsInPlace *rows, uint32 n)
 {
@@ -392,7 +385,8 @@ put_plain_rows(GsRunFile *file, const GsRowsInPlace *rows, uint32 n)
 void
 gpusort_run_file_put_in_place(GsRunFile *file, const GsRowsInPlace *rows)
 {
-	bool		plain = rows->row_bytes > 0 && rows->row_bytes == rows->null_offset + 1;
+	bool		plain = rows->row_bytes == file->format->packed_bytes &&
+		gpusort_dense_rows_are_packed(file->format);
 	GsRowPlace	place = gpusort_first_place(rows);
 
 	while (place.number < rows->nrows)

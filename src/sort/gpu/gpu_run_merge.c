@@ -140,20 +140,17 @@ use_another_gpu(GsGpuRunMerge *merge)
 }
 
 /*
- * Returns how many of the first 'n' dense rows are packed rows as well, but for their NULL
- * bitmap.  They are if they have columns of fixed width, without NULLs and padding: behind the
- * columns of each row is the bitmap of the next one, which must be 0 as its own is.  So it is
- * behind the last row of a block.
+ * Returns how many of the first 'n' dense rows are packed rows as well, from their columns on:
+ * see gpusort_dense_rows_are_packed().  The bitmap of a packed row is that of the next dense
+ * one, so both must be 0.  There is a 0 behind the last row of a block.
  */
 static uint32
 count_plain_rows(const GsGpuRunMerge *merge, const char *dense, uint32 n)
 {
-	const GsRowFormat *format = merge->format;
-	Size		row_bytes = format->packed_bytes;
+	Size		row_bytes = merge->format->packed_bytes;
 	uint32		count = 0;
 
-	if (format->variable || format->null_bytes != 1 ||
-		row_bytes != format->columns_bytes + format->null_bytes || dense[0] != 0)
+	if (!gpusort_dense_rows_are_packed(merge->format) || dense[0] != 0)
 		return 0;
 	while (count < n && dense[(count + 1) * row_bytes] == 0)
 		count++;
