@@ -256,11 +256,12 @@ GsStatus session_wait(GsSession *session, GsTicket ticket)
 	return session ? gpusort_session_wait(session, ticket) : GPUSORT_BAD_ARGUMENT;
 }
 
-GsStatus session_memory(GsSession *session, uint64_t *device_bytes)
+GsStatus session_memory(GsSession *session, const GsChunk *chunk, uint64_t *device_bytes)
 {
-	if (!session || !device_bytes)
+	GsChunk copy;
+	if (!session || !device_bytes || (chunk && !copy_struct(&copy, chunk)))
 		return GPUSORT_BAD_ARGUMENT;
-	*device_bytes = gpusort_session_memory(session);
+	*device_bytes = gpusort_session_memory(session, chunk ? &copy : nullptr);
 	return GPUSORT_OK;
 }
 

@@ -35,7 +35,7 @@
 extern "C" {
 #endif
 
-#define GPUSORT_DEVICE_ABI_VERSION 2
+#define GPUSORT_DEVICE_ABI_VERSION 3
 #define GPUSORT_DEVICE_ENTRY	   "gpusort_device_api"
 #define GPUSORT_MAX_KEY_WORDS	   4
 
@@ -136,6 +136,9 @@ typedef struct GsSortRequest {
  * Options of a session.  The key of a row consists of key_words 64-bit words, which compare as
  * unsigned numbers, the first word first.  Ties keep their order of arrival (see
  * GsChunk.order).  A session takes up to 2^32 - 1 rows.
+ *
+ * Memory for rows is allocated in segments of an eighth to a quarter of expected_rows, or, with
+ * device_memory_limit, of a 32nd to a 16th, so that less of it is unused; and of up to 256 MB.
  */
 typedef struct GsSessionOptions {
 	uint32_t struct_size;
@@ -349,7 +352,9 @@ typedef struct GsDeviceApi {
 	 * ticket is done when its own operation is, regardless of other operations.  Both may be
 	 * called again for a ticket that is done.
 	 *
-	 * session_memory returns the device memory that the session holds.
+	 * session_memory returns the device memory that the session holds; or, if chunk is not
+	 * NULL, that it would hold after session_put of this chunk, of which only the numbers
+	 * matter.
 	 *
 	 * session_end waits for copies in progress and frees everything.  session may be NULL.  If
 	 * the device turns out to be lost, the next call on it reports that.
@@ -362,7 +367,8 @@ typedef struct GsDeviceApi {
 							GsTicket *ticket);
 	GsStatus (*session_poll)(GsSession *session, GsTicket ticket);
 	GsStatus (*session_wait)(GsSession *session, GsTicket ticket);
-	GsStatus (*session_memory)(GsSession *session, uint64_t *device_bytes);
+	GsStatus (*session_memory)(GsSession *session, const GsChunk *chunk,
+							   uint64_t *device_bytes);
 	void (*session_end)(GsSession *session);
 
 	/* For tests.  If settings is NULL, normal operation is restored. */

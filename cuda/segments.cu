@@ -12,20 +12,46 @@ void gpusort_segments_init(GsSegmentedArray *array, uint32_t item_bytes, uint64_
 		array->shift++;
 }
 
+/* Returns how many segments so many items need. */
+static uint64_t segments_for(const GsSegmentedArray *array, uint64_t items)
+{
+	return (items + ((uint64_t)1 << array->shift) - 1) >> array->shift;
+}
+
+static uint64_t bytes_of_segment(const GsSegmentedArray *array)
+{
+	return (uint64_t)array->item_bytes << array->shift;
+}
+
+uint64_t gpusort_segments_growth(const GsSegmentedArray *array, uint64_t more)
+{
+	uint64_t segments = segments_for(array, array->count + more);
+	return segments > array->segments.count
+			   ? (segments - array->segments.count) * bytes_of_segment(array)
+			   : 0;
+}
+
 GsStatus gpusort_segments_reserve(GsOwner *owner, GsSegmentedArray *array, uint64_t more)
 {
-	uint64_t segment_items = (uint64_t)1 << array->shift;
-	while (array->segments.count * segment_items < array->count + more) {
+	uint64_t segments = segments_for(array, array->count + more);
+	while (array->segments.count < segments) {
 		if (!array->segments.reserve(1))
 			return gpusort_device_fail(owner->device, GPUSORT_HOST_MEMORY, "out of memory");
 		void *segment;
 		GsStatus status = gpusort_device_alloc(owner->device, &owner->account,
-											   segment_items * array->item_bytes, &segment);
+											   bytes_of_segment(array), &segment);
 		if (status)
 			return status;
 		array->segments.append((unsigned char *)segment);
 	}
 	return GPUSORT_OK;
+}
+
+void gpusort_segments_trim(GsOwner *owner, GsSegmentedArray *array)
+{
+	for (uint64_t needed = segments_for(array, array->count); array->segments.count > needed;)
+		gpusort_device_free(owner->device, &owner->account,
+							array->segments.items[--array->segments.count]);
 }
 
 GsPiece gpusort_segments_piece(const GsSegmentedArray *array, uint64_t first, uint64_t items)
@@ -71,14 +97,20 @@ void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array, bool gone
 	array->count = 0;
 }
 
+uint64_t gpusort_arena_growth(const GsArena *arena, uint64_t bytes)
+{
+	if (arena->blocks.count > 0 && arena->block_size - arena->used >= bytes)
+		return 0;
+	return bytes > arena->block_bytes ? (bytes + 15) / 16 * 16 : arena->block_bytes;
+}
+
 GsStatus gpusort_arena_reserve(GsOwner *owner, GsArena *arena, uint64_t bytes,
 							   unsigned char **address)
 {
-	if (arena->blocks.count == 0 || arena->block_size - arena->used < bytes) {
+	uint64_t size = gpusort_arena_growth(arena, bytes);
+	if (size > 0) {
 		if (!arena->blocks.reserve(1))
 			return gpusort_device_fail(owner->device, GPUSORT_HOST_MEMORY, "out of memory");
-		uint64_t size =
-			bytes > arena->block_bytes ? (bytes + 15) / 16 * 16 : arena->block_bytes;
 		void *block;
 		GsStatus status = gpusort_device_alloc(owner->device, &owner->account, size, &block);
 		if (status)
@@ -95,6 +127,15 @@ void gpusort_arena_commit(GsArena *arena, uint64_t bytes)
 {
 	uint64_t used = arena->used + (bytes + 15) / 16 * 16;
 	arena->used = used < arena->block_size ? used : arena->block_size;
+}
+
+void gpusort_arena_trim(GsOwner *owner, GsArena *arena)
+{
+	if (arena->blocks.count == 0 || arena->used > 0)
+		return;
+	gpusort_device_free(owner->device, &owner->account,
+						arena->blocks.items[--arena->blocks.count]);
+	arena->block_size = 0; /* what is left of the block before is not used */
 }
 
 void gpusort_arena_release(GsOwner *owner, GsArena *arena, bool gone)

@@ -88,11 +88,17 @@ struct GsSegmentedArray {
 void gpusort_segments_init(GsSegmentedArray *array, uint32_t item_bytes,
 						   uint64_t segment_bytes);
 
+/* Returns how many bytes gpusort_segments_reserve() would allocate. */
+uint64_t gpusort_segments_growth(const GsSegmentedArray *array, uint64_t more);
+
 /*
  * Allocates segments for more items at the end; does not change count.  On failure some
  * segments may have been added.
  */
 GsStatus gpusort_segments_reserve(GsOwner *owner, GsSegmentedArray *array, uint64_t more);
+
+/* Frees the segments in which there are no items. */
+void gpusort_segments_trim(GsOwner *owner, GsSegmentedArray *array);
 
 /*
  * A contiguous part of a range of items: address and number of the items from the start of the
@@ -120,6 +126,9 @@ struct GsArena {
 	uint64_t used;		 /* of the last block */
 };
 
+/* Returns how many bytes gpusort_arena_reserve() would allocate on the device. */
+uint64_t gpusort_arena_growth(const GsArena *arena, uint64_t bytes);
+
 /*
  * Allocates bytes at *address, aligned to 16.  They remain free until gpusort_arena_commit() is
  * called.
@@ -127,6 +136,9 @@ struct GsArena {
 GsStatus gpusort_arena_reserve(GsOwner *owner, GsArena *arena, uint64_t bytes,
 							   unsigned char **address);
 void gpusort_arena_commit(GsArena *arena, uint64_t bytes);
+
+/* Frees the last block if nothing has been committed in it. */
+void gpusort_arena_trim(GsOwner *owner, GsArena *arena);
 void gpusort_arena_release(GsOwner *owner, GsArena *arena, bool gone);
 
 #endif /* GPUSORT_SEGMENTS_H */

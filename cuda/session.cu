@@ -182,6 +182,33 @@ GsStatus reserve_chunk(GsSession *session, const GsChunk *chunk, unsigned char *
 	return status;
 }
 
+/* Returns how many bytes reserve_chunk() would allocate. */
+uint64_t growth_for_chunk(const GsSession *session, const GsChunk *chunk)
+{
+	uint64_t bytes = 0;
+	for (uint32_t w = 0; w < session->options.key_words; w++)
+		bytes += gpusort_segments_growth(&session->keys[w], chunk->rows);
+	if (is_fixed(session))
+		bytes += gpusort_segments_growth(&session->data, chunk->rows);
+	if (is_variable(session))
+		bytes += gpusort_arena_growth(&session->bytes, chunk->data_bytes) +
+				 gpusort_segments_growth(&session->lengths, chunk->rows) +
+				 gpusort_segments_growth(&session->starts, chunk->rows);
+	return bytes;
+}
+
+/* After a failure of reserve_chunk(): what it has allocated is needed for sorting the rows. */
+void unreserve_chunk(GsSession *session)
+{
+	GsOwner *owner = &session->owner;
+	for (GsSegmentedArray &keys : session->keys)
+		gpusort_segments_trim(owner, &keys);
+	gpusort_segments_trim(owner, &session->data);
+	gpusort_arena_trim(owner, &session->bytes);
+	gpusort_segments_trim(owner, &session->lengths);
+	gpusort_segments_trim(owner, &session->starts);
+}
+
 GsStatus copy_chunk(GsSession *session, const GsChunk *chunk, unsigned char *bytes)
 {
 	GsStatus status = GPUSORT_OK;
@@ -230,8 +257,9 @@ void record_chunk(GsSession *session, const GsChunk *chunk)
 uint64_t segment_bytes(const GsSessionOptions &options, uint64_t row_bytes)
 {
 	uint64_t wanted = DEFAULT_SEGMENT_BYTES;
+	uint64_t parts = options.device_memory_limit ? LIMITED_SEGMENTS : SEGMENTS;
 	if (options.expected_rows && options.expected_rows < MAX_ROWS)
-		wanted = options.expected_rows * row_bytes / 8;
+		wanted = options.expected_rows * row_bytes / parts;
 	return wanted < MIN_SEGMENT_BYTES	? MIN_SEGMENT_BYTES
 		   : wanted > MAX_SEGMENT_BYTES ? MAX_SEGMENT_BYTES
 										: wanted;
@@ -324,8 +352,11 @@ GsStatus gpusort_session_put(GsSession *session, const GsChunk *chunk, GsTicket 
 	}
 	unsigned char *bytes = nullptr;
 	status = check_chunk(session, chunk);
-	if (!status)
+	if (!status) {
 		status = reserve_chunk(session, chunk, &bytes);
+		if (status)
+			unreserve_chunk(session);
+	}
 	if (!status)
 		status = copy_chunk(session, chunk, bytes);
 	if (status)
@@ -368,9 +399,10 @@ GsStatus gpusort_session_wait(GsSession *session, GsTicket ticket)
 	return status;
 }
 
-uint64_t gpusort_session_memory(const GsSession *session)
+uint64_t gpusort_session_memory(const GsSession *session, const GsChunk *chunk)
 {
-	return session->owner.account.in_use;
+	uint64_t bytes = session->owner.account.in_use;
+	return chunk ? bytes + growth_for_chunk(session, chunk) : bytes;
 }
 
 void gpusort_session_end(GsSession *session)

@@ -17,7 +17,7 @@ GsStatus gpusort_session_get(GsSession *session, uint64_t chunk, GsSortedChunk *
 							 GsTicket *ticket);
 GsStatus gpusort_session_poll(GsSession *session, GsTicket ticket);
 GsStatus gpusort_session_wait(GsSession *session, GsTicket ticket);
-uint64_t gpusort_session_memory(const GsSession *session);
+uint64_t gpusort_session_memory(const GsSession *session, const GsChunk *chunk);
 void gpusort_session_end(GsSession *session);
 
 /* Ends all sessions of a device that is being closed. */

@@ -14,6 +14,8 @@ namespace gpusort_session
 
 constexpr uint64_t MAX_ROWS = UINT32_MAX;
 constexpr uint64_t DEFAULT_SEGMENT_BYTES = 16 << 20; /* if expected_rows is not given */
+constexpr uint64_t SEGMENTS = 8;					 /* at most, for expected_rows */
+constexpr uint64_t LIMITED_SEGMENTS = 32;			 /* likewise with device_memory_limit */
 constexpr uint64_t MIN_SEGMENT_BYTES = 256 << 10;
 constexpr uint64_t MAX_SEGMENT_BYTES = 256 << 20;
 constexpr int DELIVERIES = 2; /* concurrent deliveries */

@@ -152,7 +152,7 @@ static void test_pointers_and_sizes()
 	null(api->session_get(nullptr, 0, nullptr, nullptr), "session_get(NULL)");
 	null(api->session_poll(nullptr, 1), "session_poll(NULL)");
 	null(api->session_wait(nullptr, 1), "session_wait(NULL)");
-	null(api->session_memory(nullptr, nullptr), "session_memory(NULL)");
+	null(api->session_memory(nullptr, nullptr, nullptr), "session_memory(NULL)");
 	null(api->debug_set(nullptr, nullptr), "debug_set(NULL)");
 	null(api->debug_sizes(nullptr, 4, 4, &sizes), "debug_sizes(NULL)");
 	null(api->debug_sizes(device, 3, 4, &sizes), "debug_sizes() of 3 bytes");

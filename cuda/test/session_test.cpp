@@ -253,13 +253,21 @@ const char *get_parts(const SessionCase &c, GsSession *session, const std::vecto
 	return nullptr;
 }
 
-/* Puts the chunks and waits until their memory may be reused. */
+/*
+ * Puts the chunks and waits until their memory may be reused.  Each takes as much memory as was
+ * said before.
+ */
 const char *put_all(GsSession *session, std::vector<Put> &puts)
 {
 	for (Put &put : puts) {
 		GsChunk chunk = chunk_of(put);
+		uint64_t said = 0, held = 0;
+		if (library.api->session_memory(session, &chunk, &said))
+			return "memory failed";
 		if (library.api->session_put(session, &chunk, &put.ticket))
 			return "put failed";
+		if (library.api->session_memory(session, nullptr, &held) || held != said)
+			return "a chunk took other memory than was said";
 	}
 	for (Put &put : puts) {
 		GsStatus status;
@@ -601,8 +609,10 @@ void test_session_faults()
 	const char *problem = put_all(session, kept_puts);
 	GsChunk chunk = chunk_of(too_many);
 	set_debug([&](GsDebugSettings &s) { s.fail_alloc = 1; });
+	uint64_t held = memory_in_use();
 	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_MEMORY,
 			   "a chunk fits without another segment");
+	test_check(memory_in_use() == held, "a chunk without memory takes some");
 	set_debug([&](GsDebugSettings &s) { s.fail_alloc = 0; });
 	test_check(!problem && !api->session_sort(session, &result), "sorting what was put");
 	problem = get_all(c, session, result, kept);

@@ -36,12 +36,21 @@
 #define STAGING_FACTOR		6
 
 /*
+ * The library allocates memory for rows in segments.  Arrays of the rows expected have at least
+ * so many, or so many if the session's memory is limited, and those of more rows more, as
+ * segments have a maximum size.
+ */
+#define SEGMENTS			4
+#define LIMITED_SEGMENTS	16
+#define MAX_SEGMENT_BYTES	((uint64) 256 * 1024 * 1024)
+
+/*
  * Initially we expect one row of this many to have NULL as its first sort key.
  */
 #define EXPECTED_NULL_KEYS_PART	16
 
 /*
- * Number of bytes put after which the device is asked for its free memory
+ * Number of bytes allocated after which the device is asked for its free memory
  * again.
  */
 #define MEMORY_CHECK_BYTES	((uint64) 256 * 1024 * 1024)
@@ -188,16 +197,28 @@ staging_bytes(const GsSlotRequest *request)
 	return STAGING_FACTOR * request->chunk_bytes;
 }
 
+/* Is the session's memory of a device limited? */
+static bool
+is_limited(const GsSlotRequest *request)
+{
+	return request->device_memory > 0 || request->batch_processes > 1;
+}
+
 /* Returns the device memory for the expected rows and for sorting them. */
 static uint64
 expected_memory(const GsSlotRequest *request)
 {
-	uint64		per_row = request->key_words * sizeof(uint64) +
-		SORT_BYTES_PER_ROW;
+	uint64		arrays = request->key_words + (request->variable ? 3 : 1);
+	uint64		per_row = request->key_words * sizeof(uint64);
+	uint64		held;			/* for the rows */
+	uint64		unused;			/* of the last segments */
 
 	if (request->variable)
 		per_row += sizeof(uint32) + 2 * sizeof(uint64);
-	return request->expected_rows * per_row + request->expected_bytes +
+	held = request->expected_rows * per_row + request->expected_bytes;
+	unused = Min(held / (is_limited(request) ? LIMITED_SEGMENTS : SEGMENTS),
+				 arrays * MAX_SEGMENT_BYTES);
+	return held + unused + request->expected_rows * SORT_BYTES_PER_ROW +
 		staging_bytes(request);
 }
 
@@ -442,8 +463,12 @@ close_session(uint32 s)
  * ----------------------------------------------------------------
  */
 
+/*
+ * Returns how much device memory a session holds; or, if a chunk is given, how much it will
+ * hold with that in the part.
+ */
 static uint64
-session_memory(const GsServed *session)
+session_memory(const GsServed *session, GsPart part, const GsChunk *chunk)
 {
 	uint64		sum = 0;
 
@@ -452,7 +477,8 @@ session_memory(const GsServed *session)
 		uint64		bytes;
 
 		if (session->parts[p] != NULL &&
-			devices->api->session_memory(session->parts[p], &bytes) == GPUSORT_OK)
+			devices->api->session_memory(session->parts[p], p == part ? chunk : NULL,
+										 &bytes) == GPUSORT_OK)
 			sum += bytes;
 	}
 	return sum;
@@ -466,30 +492,29 @@ session_memory(const GsServed *session)
  * rows that are longer than expected must leave the room that sorting takes.
  */
 static bool
-has_room(uint32 s, const GsPoolChunk *chunk)
+has_room(uint32 s, GsPart part, const GsChunk *chunk)
 {
 	const GsSlotRequest *request = &gpusort_service->slots[s].request;
 	GsServed   *session = &served[s];
 	GsDeviceUse *use = &devices->use[session->device];
 	uint64		rows = session->rows + chunk->rows;
 	uint64		to_sort = rows * SORT_BYTES_PER_ROW + staging_bytes(request);
-	uint64		chunk_bytes = chunk->data_bytes +
-		chunk->rows * request->key_words * sizeof(uint64);
-	uint64		wanted = to_sort + to_sort / 4 + MEMORY_CHECK_BYTES;
+	uint64		now = session_memory(session, part, NULL);
+	uint64		then = session_memory(session, part, chunk);
+	uint64		wanted = then - now + to_sort + to_sort / 4 + MEMORY_CHECK_BYTES;
 	uint64		expected = 0;	/* for more of the rows expected */
 	uint64		others;			/* reserved by other sessions */
 
-	if (session->limit > 0 &&
-		session_memory(session) + chunk_bytes + to_sort > session->limit)
+	if (session->limit > 0 && then + to_sort > session->limit)
 		return false;
-	session->put_bytes += chunk_bytes;
+	session->put_bytes += then - now;
 	if (session->put_bytes < MEMORY_CHECK_BYTES &&
 		(rows <= session->expected_rows || session->spoken_for >= to_sort))
 		return true;
 	session->put_bytes = 0;
 	if (rows <= session->expected_rows)
 		expected = Max(to_sort, session->expected_memory -
-					   Min(session->expected_memory, session_memory(session)));
+					   Min(session->expected_memory, now));
 	if (expected > 0 && session->alone)
 	{
 		speak_for(s, expected);
@@ -547,10 +572,10 @@ put_chunk(uint32 s, GsPoolChunk *pool_chunk)
 		chunk.keys[w] = (uint64_t *) (address + pool_chunk->keys_offset[w]);
 	if (slot->request.variable)
 		chunk.lengths = (uint32_t *) (address + pool_chunk->lengths_offset);
-	if (status == GPUSORT_OK && !has_room(s, pool_chunk))
-		status = GPUSORT_DEVICE_MEMORY;
 	if (status == GPUSORT_OK && session->parts[pool_chunk->part] == NULL)
 		status = begin_part(s, pool_chunk->part);
+	if (status == GPUSORT_OK && !has_room(s, pool_chunk->part, &chunk))
+		status = GPUSORT_DEVICE_MEMORY;
 	if (status == GPUSORT_OK)
 		status = devices->api->session_put(session->parts[pool_chunk->part], &chunk,
 										   &ticket);

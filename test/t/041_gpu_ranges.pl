@@ -109,6 +109,36 @@ same_as_stock($session, "BEGIN; DECLARE c NO SCROLL CURSOR FOR $plain; MOVE 3000
 holds_nothing($node, 'cursors');
 leaves_nothing($node, 'cursors');
 
+# ---- Random memory of the device ----
+
+# However much there is: what the rows take leaves enough for sorting them.
+{
+	my $from = -s $node->logfile;
+	my %orders = (
+		'rows of fixed width' => 'SELECT g AS place, hashint8extended(g, 1) AS key FROM many ORDER BY key',
+		'texts' => 'SELECT g AS place, md5(g::text) AS key FROM many WHERE g % 2 = 0 ORDER BY key COLLATE "C"',
+		'NULL keys' => 'SELECT g AS place, CASE WHEN g & 1 = 0 THEN hashint8extended(g, 2) END AS key FROM many ORDER BY key, place',
+		'two keys' => 'SELECT g AS place, g % 1000 AS key, -g AS other FROM many ORDER BY key, other');
+
+	$node->safe_psql('postgres', 'CREATE UNLOGGED TABLE many AS SELECT g::int8 FROM generate_series(1, 330000) g; ANALYZE many');
+	foreach my $name (sort keys %orders)
+	{
+		my $rows = $session->run("$STOCK; " . digest("$orders{$name}"));
+
+		foreach my $try (1 .. 8)
+		{
+			my $memory = 9000 + int(rand(7000));
+
+			$session->run("SET pg_gpusort.device_memory = '${memory}kB'");
+			is($session->run("$OURS; " . digest($orders{$name})), $rows, "$memory kB: $name");
+		}
+	}
+	is(logged($node, 'could not sort', $from), 0, 'random memory: each batch and range is sorted');
+	$session->run($small);
+	holds_nothing($node, 'random memory');
+	leaves_nothing($node, 'random memory');
+}
+
 # ---- Index builds ----
 
 $session->run(q{CREATE EXTENSION IF NOT EXISTS amcheck; SET maintenance_work_mem = '1MB'; SET max_parallel_maintenance_workers = 0;
