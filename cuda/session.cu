@@ -254,15 +254,23 @@ void record_chunk(GsSession *session, const GsChunk *chunk)
 
 /* ---- begin and end ---- */
 
+/* With many arrays, those of a session with little memory must not take it all. */
+uint64_t min_segment_bytes(const GsSessionOptions &options)
+{
+	uint64_t part = options.device_memory_limit / MIN_SEGMENT_PART;
+	if (options.device_memory_limit == 0 || part > MIN_SEGMENT_BYTES)
+		return MIN_SEGMENT_BYTES;
+	return part < LIMITED_MIN_SEGMENT_BYTES ? LIMITED_MIN_SEGMENT_BYTES : part;
+}
+
 uint64_t segment_bytes(const GsSessionOptions &options, uint64_t row_bytes)
 {
 	uint64_t wanted = DEFAULT_SEGMENT_BYTES;
 	uint64_t parts = options.device_memory_limit ? LIMITED_SEGMENTS : SEGMENTS;
 	if (options.expected_rows && options.expected_rows < MAX_ROWS)
 		wanted = options.expected_rows * row_bytes / parts;
-	return wanted < MIN_SEGMENT_BYTES	? MIN_SEGMENT_BYTES
-		   : wanted > MAX_SEGMENT_BYTES ? MAX_SEGMENT_BYTES
-										: wanted;
+	uint64_t least = min_segment_bytes(options);
+	return wanted < least ? least : wanted > MAX_SEGMENT_BYTES ? MAX_SEGMENT_BYTES : wanted;
 }
 
 GsStatus check_options(GsDevice *device, const GsSessionOptions *o)

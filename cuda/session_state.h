@@ -17,6 +17,8 @@ constexpr uint64_t DEFAULT_SEGMENT_BYTES = 16 << 20; /* if expected_rows is not 
 constexpr uint64_t SEGMENTS = 8;					 /* at most, for expected_rows */
 constexpr uint64_t LIMITED_SEGMENTS = 32;			 /* likewise with device_memory_limit */
 constexpr uint64_t MIN_SEGMENT_BYTES = 256 << 10;
+constexpr uint64_t LIMITED_MIN_SEGMENT_BYTES = 16 << 10; /* with a low limit */
+constexpr uint64_t MIN_SEGMENT_PART = 256;				 /* of a limit between these */
 constexpr uint64_t MAX_SEGMENT_BYTES = 256 << 20;
 constexpr int DELIVERIES = 2; /* concurrent deliveries */
 

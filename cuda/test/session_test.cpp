@@ -623,11 +623,15 @@ void test_session_faults()
 	c = SessionCase();
 	options = options_of(c);
 	options.expected_rows = 1000;
-	options.device_memory_limit = 660 << 10;
+	options.device_memory_limit = 1 << 20;
 	std::vector<Row> rows = make_rows(c, 5);
 	std::vector<Put> puts = make_puts(c, rows);
-	test_check(!api->session_begin(library.device, &options, &session), "begin with a limit");
 	chunk = chunk_of(puts[0]);
+	test_check(!api->session_begin(library.device, &options, &session), "begin with a limit");
+	api->session_memory(session, &chunk, &options.device_memory_limit);
+	api->session_end(session);
+	options.device_memory_limit += 1024;
+	test_check(!api->session_begin(library.device, &options, &session), "begin with a limit");
 	test_check(!api->session_put(session, &chunk, &ticket), "put within the limit");
 	test_check(api->session_sort(session, &result) == GPUSORT_DEVICE_MEMORY,
 			   "sorting beyond the limit");

@@ -229,7 +229,7 @@ $session->run('RESET parallel_leader_participation');
 	$session->run("SET temp_file_limit = 0; SET work_mem = '64MB'; SET pg_gpusort.work_mem = '64MB'");
 	is($session->run("$OURS; " . digest($more)), $expected_plain, 'more rows, no files allowed');
 	$session->run('SET max_parallel_workers_per_gather = 0; SELECT pg_stat_gpusort_reset()');
-	foreach my $last (75000, 90000, 150000)
+	foreach my $last (82000, 90000, 150000)
 	{
 		my $first_rows = "SELECT * FROM more WHERE id <= $last ORDER BY k DESC";
 
