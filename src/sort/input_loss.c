@@ -92,6 +92,7 @@ gpusort_input_loss_restart(GsInputSort *sort)
 	gpusort_row_sharing_end(&sort->sharing);
 	sort->nbatches = 0;
 	sort->batch_rows = 0;
+	sort->has_long_ties = false;
 	sort->input_failure = GS_FALLBACK_NONE;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;

@@ -30,6 +30,18 @@ gpusort_input_overflow_may_write(const GsInputSort *sort)
 									sort->spec->expected_width);
 }
 
+/* The rows of a batch have been written. */
+static void
+note_batch(GsInputSort *sort)
+{
+	int64		nrows = gpusort_row_sorter_count(&sort->sorter);
+
+	sort->nbatches++;
+	sort->batch_rows = Max(sort->batch_rows, nrows);
+	if (gpusort_gpu_spread_long_ties(sort->sorter.spread) > nrows / 2)
+		sort->has_long_ties = true;
+}
+
 bool
 gpusort_input_overflow_write_sorter(GsInputSort *sort)
 {
@@ -40,10 +52,7 @@ gpusort_input_overflow_write_sorter(GsInputSort *sort)
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
 	if (sort->location != GS_ROWS_IN_MEMORY)
-	{
-		sort->nbatches++;
-		sort->batch_rows = Max(sort->batch_rows, gpusort_row_sorter_count(&sort->sorter));
-	}
+		note_batch(sort);
 	gpusort_row_sorter_end(&sort->sorter);
 	/* The rows cannot be lost any more. */
 	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy.rows != NULL)

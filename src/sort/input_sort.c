@@ -568,13 +568,15 @@ spec_has_runs(const GsSortSpec *spec)
 }
 
 /*
- * Returns how many rows a GPU has room for that can merge the runs; or 0 if there is none, if
- * rows will be read several times, or if other processes have written some of the runs.
+ * Returns how many rows a GPU has room for that should merge the runs; or 0 if there is none, if
+ * rows will be read several times, or if other processes have written some of the runs.  Long
+ * groups of ties would have to be sorted on the host once more, while a merge compares only
+ * one row of each run.
  */
 static int64
 rows_for_gpu_merge(const GsInputSort *sort)
 {
-	bool		possible = sort->runs.indexed && !sort->no_batches &&
+	bool		possible = sort->runs.indexed && !sort->no_batches && !sort->has_long_ties &&
 		sort->runs.nimported == 0 && !sort->spec->random_access && sort->spec->bound == 0;
 
 	return possible ? sort->batch_rows : 0;

@@ -89,6 +89,8 @@ typedef struct GsInputSort
 	bool		no_batches;		/* has a GPU been lost? */
 	int			nbatches;		/* batches of rows on a GPU that are in runs */
 	int64		batch_rows;		/* the most rows of one of them */
+	bool		has_long_ties;	/* did a sort on the host find the order of
+								 * most rows of one of them? */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsKeptCopy	copy;			/* of the rows on a GPU */
 	bool		input_ended;	/* has the input returned its last row? */

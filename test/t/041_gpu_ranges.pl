@@ -103,6 +103,10 @@ my $ranges = range_count($plain);
 cmp_ok($batches, '>', 0, 'EXPLAIN: batches');
 cmp_ok($ranges, '>', 2, 'EXPLAIN: ranges');
 like($session->run("$OURS; EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) $plain"), qr/"GPU Ranges": $ranges/, 'EXPLAIN as JSON');
+# Rows whose keys the device cannot tell apart are merged on the CPU.
+is(range_count('SELECT place, text FROM source ORDER BY text COLLATE "C"'), 0, 'EXPLAIN: no ranges of long ties');
+like($session->run("$OURS; $EXPLAIN SELECT place, text FROM source ORDER BY text COLLATE \"C\""), qr/GPU Batches/, 'EXPLAIN: but batches');
+cmp_ok(range_count('SELECT place, long_text FROM source ORDER BY long_text COLLATE "C"'), '>', 1, 'EXPLAIN: ranges of texts that differ early');
 # Rows that are read backward are merged on the CPU.
 same_as_stock($session, "BEGIN; DECLARE c SCROLL CURSOR FOR $plain; MOVE 50000 FROM c; FETCH BACKWARD 3 FROM c; FETCH LAST FROM c; COMMIT", 'a scrollable cursor');
 same_as_stock($session, "BEGIN; DECLARE c NO SCROLL CURSOR FOR $plain; MOVE 30000 FROM c; FETCH 3 FROM c; CLOSE c; COMMIT", 'a cursor that ends early');

@@ -313,6 +313,17 @@ gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position, Datum *values, bool 
 	return gpusort_gpu_session_get(spread->sessions[0], position, values, isnull);
 }
 
+int64
+gpusort_gpu_spread_long_ties(const GsGpuSpread *spread)
+{
+	int64		nrows = 0;
+
+	for (int s = 0; s < spread->nsorted; s++)
+		if (spread->ties[s] != NULL)
+			nrows += gpusort_gpu_ties_long(spread->ties[s]);
+	return nrows;
+}
+
 bool
 gpusort_gpu_spread_has_packed(const GsGpuSpread *spread)
 {

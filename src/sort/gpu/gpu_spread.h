@@ -83,6 +83,9 @@ extern int64 gpusort_gpu_spread_count(const GsGpuSpread *spread);
 extern bool gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position,
 								   Datum *values, bool *isnull);
 
+/* The rows read so far whose order a sort on the host has found: see gpu_ties.c. */
+extern int64 gpusort_gpu_spread_long_ties(const GsGpuSpread *spread);
+
 /*
  * Can rows be read as they are packed?  They can if they are on one device, and keys are
  * exact.  get_packed() returns such a row, or NULL if rows are lost.

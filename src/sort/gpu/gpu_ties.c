@@ -50,6 +50,7 @@ struct GsGpuTies
 	uint8		order[SHORT_GROUP]; /* sorted order of a short group */
 
 	/* The sort of a long group. */
+	int64		nlong;			/* rows of all long groups so far */
 	MemoryContext nested_context;	/* NULL if it is short */
 	GsHostSort *nested;
 };
@@ -217,6 +218,7 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
 	}
 	if (tie == 0)
 		gpusort_host_sort_perform(ties->nested);
+	ties->nlong += ties->end - ties->start;
 	MemoryContextSwitchTo(caller);
 	return tie == 0;
 }
@@ -312,6 +314,12 @@ bool
 gpusort_gpu_ties_in_place(const GsGpuTies *ties, int64 position, GsRowsInPlace *rows)
 {
 	return position == ties->end && gpusort_gpu_session_in_place(ties->gpu, position, rows);
+}
+
+int64
+gpusort_gpu_ties_long(const GsGpuTies *ties)
+{
+	return ties->nlong;
 }
 
 void

@@ -36,6 +36,9 @@ extern bool gpusort_gpu_ties_get(GsGpuTies *ties, int64 position,
 extern bool gpusort_gpu_ties_in_place(const GsGpuTies *ties, int64 position,
 									  GsRowsInPlace *rows);
 
+/* Returns how many rows have been read of groups that were sorted outside their chunk. */
+extern int64 gpusort_gpu_ties_long(const GsGpuTies *ties);
+
 extern void gpusort_gpu_ties_end(GsGpuTies *ties);
 
 #endif							/* GPUSORT_GPU_TIES_H */
