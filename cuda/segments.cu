@@ -131,11 +131,11 @@ void gpusort_arena_commit(GsArena *arena, uint64_t bytes)
 
 void gpusort_arena_trim(GsOwner *owner, GsArena *arena)
 {
-	if (arena->blocks.count == 0 || arena->used > 0)
+	if (arena->block_size == 0 || arena->used > 0)
 		return;
 	gpusort_device_free(owner->device, &owner->account,
 						arena->blocks.items[--arena->blocks.count]);
-	arena->block_size = 0; /* what is left of the block before is not used */
+	arena->block_size = 0; /* the block before has rows, and what is left of it is not used */
 }
 
 void gpusort_arena_release(GsOwner *owner, GsArena *arena, bool gone)

@@ -619,6 +619,31 @@ void test_session_faults()
 	test_check(!problem, "the chunks before one without memory: %s", problem ? problem : "");
 	api->session_end(session);
 
+	/* Twice there is no memory for a chunk, wherever that is noticed: likewise. */
+	for (uint32_t fail = 1; fail <= 3; fail++) {
+		c.layout = GPUSORT_ROWS_VARIABLE;
+		options = options_of(c);
+		kept = make_rows(c, 20 + fail);
+		kept_puts = make_puts(c, kept);
+		too_many = kept_puts[0];
+		test_check(!api->session_begin(library.device, &options, &session), "begin");
+		problem = put_all(session, kept_puts);
+		chunk = chunk_of(too_many);
+		held = memory_in_use();
+		for (uint32_t at : {fail, 1u}) {
+			set_debug([&](GsDebugSettings &s) { s.fail_alloc = at; });
+			test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_DEVICE_MEMORY,
+					   "a chunk fits without allocation %u", at);
+			test_check(memory_in_use() == held, "a chunk without allocation %u takes some", at);
+		}
+		set_debug([&](GsDebugSettings &s) { s.fail_alloc = 0; });
+		test_check(!problem && !api->session_sort(session, &result), "sorting what was put");
+		problem = get_all(c, session, result, kept);
+		test_check(!problem, "the chunks before two without memory: %s",
+				   problem ? problem : "");
+		api->session_end(session);
+	}
+
 	/* A memory limit; and the end of a session with work in progress. */
 	c = SessionCase();
 	options = options_of(c);

@@ -36,13 +36,13 @@
 #define STAGING_FACTOR		6
 
 /*
- * The library allocates memory for rows in segments.  Arrays of the rows expected have at least
- * so many, or so many if the session's memory is limited, and those of more rows more, as
- * segments have a maximum size.
+ * The library allocates memory for rows in segments, the last of which are partly unused: up to
+ * this part of what the rows expected take, or the second part if the session's memory is
+ * limited; and no more than so many bytes of each array.
  */
-#define SEGMENTS			4
-#define LIMITED_SEGMENTS	16
-#define MAX_SEGMENT_BYTES	((uint64) 256 * 1024 * 1024)
+#define UNUSED_PART			4
+#define LIMITED_UNUSED_PART	16
+#define MAX_UNUSED_BYTES	((uint64) 256 * 1024 * 1024)
 
 /*
  * Initially we expect one row of this many to have NULL as its first sort key.
@@ -216,8 +216,8 @@ expected_memory(const GsSlotRequest *request)
 	if (request->variable)
 		per_row += sizeof(uint32) + 2 * sizeof(uint64);
 	held = request->expected_rows * per_row + request->expected_bytes;
-	unused = Min(held / (is_limited(request) ? LIMITED_SEGMENTS : SEGMENTS),
-				 arrays * MAX_SEGMENT_BYTES);
+	unused = Min(held / (is_limited(request) ? LIMITED_UNUSED_PART : UNUSED_PART),
+				 arrays * MAX_UNUSED_BYTES);
 	return held + unused + request->expected_rows * SORT_BYTES_PER_ROW +
 		staging_bytes(request);
 }
