@@ -140,7 +140,6 @@ OBJS = \
 	src/exec/incremental_node.o \
 	src/exec/limit_hooks.o \
 	src/exec/sorted_values.o \
-	src/exec/hypothetical_sets.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
 	src/exec/agg_rows.o \

@@ -13,7 +13,7 @@
  * the transition state as far as the Agg knows.  The wrapper of the final function sorts
  * them, passes them to the original transition function one by one, as the Agg would, and
  * calls the original final function.  Of ordered-set aggregates, the originals are
- * the functions for values that come in order (percentiles.c, hypothetical_sets.c).
+ * the functions for values that come in order (percentiles.c).
  *
  * Each grouping set has a transition state of its own.  The Agg selects the memory context
  * of a set before it calls a function, so the functions find the right one.
@@ -33,7 +33,6 @@
 #include "exec/agg_rows.h"
 #include "exec/agg_sort.h"
 #include "exec/distinct_rows.h"
-#include "exec/hypothetical_sets.h"
 #include "exec/percentiles.h"
 #include "work.h"
 
@@ -232,18 +231,6 @@ return_result(PG_FUNCTION_ARGS)
  * ----------------------------------------------------------------
  */
 
-/* Can an ordered-set aggregate be computed from values in order? */
-static bool
-has_ordered_functions(const AggStatePerTrans pertrans, Oid final_oid)
-{
-	if (pertrans->aggref->aggkind == AGGKIND_HYPOTHETICAL)
-		return gpusort_hypothetical_sets_supports(pertrans->aggref,
-												  pertrans->transfn_oid,
-												  final_oid, true);
-	return gpusort_percentiles_supports(pertrans->aggref,
-										pertrans->transfn_oid, final_oid);
-}
-
 /* Does an aggregate sort its rows, and could it get sorted rows from us? */
 static bool
 is_possible(const AggState *state, int transno)
@@ -254,7 +241,9 @@ is_possible(const AggState *state, int transno)
 		return GPUSORT_AGG_SORTS(pertrans);
 	for (int a = 0; a < state->numaggs; a++)
 		if (state->peragg[a].transno == transno &&
-			!has_ordered_functions(pertrans, state->peragg[a].finalfn_oid))
+			!gpusort_percentiles_supports(pertrans->aggref,
+										  pertrans->transfn_oid,
+										  state->peragg[a].finalfn_oid))
 			return false;
 	return true;
 }
@@ -285,11 +274,6 @@ gpusort_agg_sort_create(AggState *state, int transno)
 static void
 use_ordered_functions(AggState *state, int transno)
 {
-	if (state->pertrans[transno].aggref->aggkind == AGGKIND_HYPOTHETICAL)
-	{
-		gpusort_hypothetical_sets_connect(state, transno);
-		return;
-	}
 	gpusort_percentiles_connect_transition(&state->pertrans[transno]);
 	for (int a = 0; a < state->numaggs; a++)
 		if (state->peragg[a].transno == transno)

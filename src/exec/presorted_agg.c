@@ -10,9 +10,9 @@
  * that such an aggregate has no order, and the expression that calls its
  * transition function is built anew.  DISTINCT is left to distinct_rows.c.
  *
- * Ordered-set aggregates sort in their own functions, in all versions.  These
- * functions are replaced with those of percentiles.c, and those of hypothetical-set
- * aggregates with those of hypothetical_sets.c, most of which need no order.
+ * Percentiles and the mode sort in their own functions, in all versions.  These
+ * functions are replaced with those of percentiles.c.  Hypothetical-set aggregates
+ * stay stock.
  *
  * The rows of other aggregates, such as those of grouping sets, are sorted by agg_sort.c.
  *
@@ -37,7 +37,6 @@
 #include "exec/distinct_rows.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
-#include "exec/hypothetical_sets.h"
 #include "exec/percentiles.h"
 #include "exec/presorted_agg.h"
 #include "settings.h"
@@ -58,11 +57,6 @@ bool
 gpusort_presorted_agg_possible(const Aggref *aggref, Oid transition_oid,
 							   Oid final_oid, bool has_initial)
 {
-	if (aggref->aggkind == AGGKIND_HYPOTHETICAL)
-		return !gpusort_hypothetical_sets_supports(aggref, transition_oid,
-												   final_oid, false) &&
-			gpusort_hypothetical_sets_supports(aggref, transition_oid, final_oid,
-											   true);
 	if (aggref->aggkind != AGGKIND_NORMAL)
 		return gpusort_percentiles_supports(aggref, transition_oid, final_oid);
 	return !GPUSORT_CORE_PRESORTS_AGGS &&
@@ -229,47 +223,11 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
 		!rows_come_in_order(keys, agg->numCols, clauses_of(pertrans->aggref),
 							pertrans->aggref->args))
 		return false;
-	if (pertrans->aggref->aggkind == AGGKIND_HYPOTHETICAL)
-		gpusort_hypothetical_sets_connect(state, transno);
-	else if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
+	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
 		replace_functions(state, transno);
 	else
 		drop_order(pertrans);
 	return true;
-}
-
-/*
- * Have a hypothetical-set aggregate count its rows if it needs no order.  Returns whether
- * it does.  No two of them share a transition state.
- */
-static bool
-leave_out_counted_sort(AggState *state, int transno)
-{
-	AggStatePerTrans pertrans = &state->pertrans[transno];
-
-	for (int a = 0; a < state->numaggs; a++)
-	{
-		const AggStatePerAgg peragg = &state->peragg[a];
-
-		if (peragg->transno == transno &&
-			gpusort_hypothetical_sets_supports(pertrans->aggref,
-											   pertrans->transfn_oid,
-											   peragg->finalfn_oid, false))
-		{
-			gpusort_hypothetical_sets_connect(state, transno);
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Is the expression that calls the transition functions compiled? */
-static bool
-is_compiled(const AggState *state)
-{
-	int			flags = state->ss.ps.state->es_jit_flags;
-
-	return (flags & PGJIT_PERFORM) != 0 && (flags & PGJIT_EXPR) != 0;
 }
 
 /*
@@ -333,9 +291,6 @@ replace_sorts(AggState *state)
 	{
 		if (in_order && leave_out_sort(state, transno, &keys))
 			build = true;
-		else if (many_rows && (can_build || !is_compiled(state)) &&
-				 leave_out_counted_sort(state, transno))
-			build |= is_compiled(state);
 		else if (many_rows && can_build)
 		{
 			sorts[transno] = gpusort_agg_sort_create(state, transno);

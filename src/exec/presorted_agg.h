@@ -14,8 +14,7 @@
  * Can the sort of this aggregate be left out if the rows of each group come in
  * its order?  'transition_oid' and 'final_oid' are its functions, and
  * 'has_initial' says whether its state has an initial value.  Aggregates with
- * DISTINCT or ORDER BY are PostgreSQL's own business since 16.  Most hypothetical-set
- * aggregates do without any order, so this returns false for them.
+ * DISTINCT or ORDER BY are PostgreSQL's own business since 16.
  */
 extern bool gpusort_presorted_agg_possible(const Aggref *aggref,
 										   Oid transition_oid, Oid final_oid,

@@ -81,7 +81,7 @@ sub aggregates_of
 
 	return 'SELECT count(*), sum(hashtextextended(s::text, 0)) FROM (SELECT few, count(DISTINCT k), '
 	  . 'array_agg(id ORDER BY url, id), percentile_disc(0.3) WITHIN GROUP (ORDER BY n), count(DISTINCT id), '
-	  . "dense_rank(0) WITHIN GROUP (ORDER BY k), array_agg(few ORDER BY few) FROM data GROUP BY $groups) s";
+	  . "array_agg(few ORDER BY few) FROM data GROUP BY $groups) s";
 }
 
 # Both ends of a cursor, in both directions.
