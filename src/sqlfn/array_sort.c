@@ -22,8 +22,7 @@ GPUSORT_SQL_FUNCTION(gpusort_array_sort_pairs);
 
 /*
  * gpu_sort(anyarray, descending, nulls_first): returns the array with its
- * elements sorted.  If it has several dimensions, the slices along the first
- * dimension are sorted.
+ * elements sorted.
  */
 Datum
 gpusort_array_sort(PG_FUNCTION_ARGS)
@@ -37,13 +36,16 @@ gpusort_array_sort(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0) || !gpusort_sort_call_direction(fcinfo, 1, &direction))
 		PG_RETURN_NULL();
 	array = PG_GETARG_ARRAYTYPE_P(0);
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("sorting multidimensional arrays is not supported")));
 	if (ARR_NDIM(array) == 0 || ARR_DIMS(array)[0] < 2)
 		PG_RETURN_ARRAYTYPE_P(array);
 
 	caller = gpusort_sort_call_begin();
 	gpusort_elements_open(&elements, array);
-	result = gpusort_sort_call_sort(fcinfo, &elements, ARR_DIMS(array)[0],
-									&direction, caller);
+	result = gpusort_sort_call_sort(fcinfo, &elements, &direction, caller);
 	gpusort_sort_call_end(caller);
 
 	PG_FREE_IF_COPY(array, 0);
@@ -136,8 +138,7 @@ gpusort_array_sort_pairs(PG_FUNCTION_ARGS)
 		uint64	   *order;
 
 		gpusort_elements_open(&key_elements, keys);
-		order = gpusort_sort_call_order(fcinfo, &key_elements,
-										key_elements.count, &direction);
+		order = gpusort_sort_call_order(fcinfo, &key_elements, &direction);
 		results[0] = PointerGetDatum(gpusort_sort_call_rearrange(&key_elements, order,
 																 caller));
 		PG_FREE_IF_COPY(keys, 0);

@@ -13,7 +13,7 @@
 typedef struct GsArraySortTimer GsArraySortTimer;
 
 /*
- * Begin to measure a sort of so many elements or slices, in the current memory
+ * Begin to measure a sort of so many elements, in the current memory
  * context.  If that context ends before one of the functions below is called, an
  * error is counted.
  */

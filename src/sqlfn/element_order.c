@@ -5,8 +5,8 @@
  *
  * If the encoding of the element type is exact, the elements are sorted by
  * radix sort, or on a GPU if there are many and one is available.  All other
- * elements, and slices of arrays, are sorted by comparison, with the number of
- * the element as the last key.  So all of these sorts are stable.
+ * elements are sorted by comparison, with the number of the element as the last
+ * key.  So all of these sorts are stable.
  *
  * Memory is not limited by a budget here: the array and the result are in
  * memory in any case, and there is no other sort that could take the elements
@@ -295,7 +295,6 @@ order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements,
 typedef struct Comparison
 {
 	const GsArrayElements *elements;
-	int			slice_length;
 	SortSupportData ssup;
 } Comparison;
 
@@ -307,25 +306,18 @@ typedef struct SortItem
 
 static void
 prepare_comparison(Comparison *comparison, const GsElementOrder *order,
-				   const GsArrayElements *elements, int slice_length)
+				   const GsArrayElements *elements)
 {
 	SortSupport ssup = &comparison->ssup;
 
 	memset(comparison, 0, sizeof(*comparison));
 	comparison->elements = elements;
-	comparison->slice_length = slice_length;
 	ssup->ssup_cxt = CurrentMemoryContext;
 	ssup->ssup_collation = order->collation;
-
-	/*
-	 * Like array comparison, treat a NULL as greater than any other element
-	 * of a slice.  In an array that is not sliced, NULLs are not compared.
-	 */
-	ssup->ssup_nulls_first = order->descending;
-	ssup->ssup_attno = 1;
+	ssup->ssup_attno = 1;		/* NULLs are not compared */
 
 	/* As in tuplesort.c, by-value types are not abbreviated. */
-	ssup->abbreviate = slice_length == 1 && !elements->typbyval;
+	ssup->abbreviate = !elements->typbyval;
 	PrepareSortSupportFromOrderingOp(order->operator, ssup);
 }
 
@@ -434,7 +426,7 @@ order_by_comparison(const GsElementOrder *order,
 	Comparison	comparison;
 	SortItem   *items;
 
-	prepare_comparison(&comparison, order, elements, 1);
+	prepare_comparison(&comparison, order, elements);
 	items = MemoryContextAllocHuge(CurrentMemoryContext,
 								   Max(regular, 1) * sizeof(SortItem));
 	make_items(&comparison, items, nulls);
@@ -453,67 +445,13 @@ order_by_comparison(const GsElementOrder *order,
 	return entries;
 }
 
-/* Compare two slices, given by their numbers, for qsort_arg(). */
-static int
-compare_slices(const void *a, const void *b, void *arg)
-{
-	const Comparison *comparison = arg;
-	uint32		length = comparison->slice_length;
-	uint32		left = *(const uint64 *) a;
-	uint32		right = *(const uint64 *) b;
-
-	for (uint32 i = 0; i < length; i++)
-	{
-		Datum		x = (Datum) 0;
-		Datum		y = (Datum) 0;
-		bool		x_isnull;
-		bool		y_isnull;
-		int			cmp;
-
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(GPUSORT_WORK_ROW);
-		x_isnull = !gpusort_elements_get(comparison->elements,
-										 left * length + i, &x);
-		y_isnull = !gpusort_elements_get(comparison->elements,
-										 right * length + i, &y);
-		cmp = ApplySortComparator(x, x_isnull, y, y_isnull,
-								  (SortSupport) &comparison->ssup);
-		if (cmp != 0)
-			return cmp;
-	}
-	return (left > right) - (left < right);
-}
-
-static uint64 *
-order_slices(const GsElementOrder *order, const GsArrayElements *elements,
-			 int nslices, GsArraySortTimer *timer)
-{
-	uint64	   *entries = alloc_entries(nslices);
-	Comparison	comparison;
-
-	prepare_comparison(&comparison, order, elements,
-					   elements->count / nslices);
-	for (int i = 0; i < nslices; i++)
-	{
-		if (i % GPUSORT_ROWS_PER_LOOK == 0)
-			CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(sizeof(uint64));
-		entries[i] = i;
-	}
-	qsort_arg(entries, nslices, sizeof(uint64), compare_slices, &comparison);
-	gpusort_array_stats_count(timer, GS_KIND_CPU, nslices * sizeof(uint64));
-	return entries;
-}
-
 uint64 *
 gpusort_element_order_apply(const GsElementOrder *order,
-							const GsArrayElements *elements, int nslices)
+							const GsArrayElements *elements)
 {
-	GsArraySortTimer *timer = gpusort_array_stats_begin(nslices);
+	GsArraySortTimer *timer = gpusort_array_stats_begin(elements->count);
 	uint64	   *entries;
 
-	if (nslices != elements->count)
-		return order_slices(order, elements, nslices, timer);
 	if (order->key_plan == NULL)
 		return order_by_comparison(order, elements, timer);
 	entries = order_by_gpu(order, elements, timer);

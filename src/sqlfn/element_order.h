@@ -26,16 +26,13 @@ extern GsElementOrder *gpusort_element_order_create(Oid type, Oid collation,
 													bool nulls_first);
 
 /*
- * Sort the 'nslices' slices of an array, which have equal lengths.  If that
- * length is 1, the elements are sorted.  Longer slices are compared like
- * arrays, regardless of nulls_first.  The sort is stable.
+ * Sort the elements.  The sort is stable.
  *
  * Returns an array of words in the current memory context.  The low 32 bits of
- * the i-th word are the number of the slice that belongs at index i.
+ * the i-th word are the number of the element that belongs at index i.
  */
 extern uint64 *gpusort_element_order_apply(const GsElementOrder *order,
-										   const GsArrayElements *elements,
-										   int nslices);
+										   const GsArrayElements *elements);
 
 /*
  * Returns a sorted copy of the array, made in the memory context 'target', or

@@ -194,8 +194,7 @@ gpusort_sort_agg_sort(PG_FUNCTION_ARGS)
 	caller = gpusort_sort_call_begin();
 	gpusort_element_list_open(&state->list, &elements);
 	if (elements.count > 1)
-		result = gpusort_sort_call_sort(fcinfo, &elements, elements.count,
-										&state->direction.sort, caller);
+		result = gpusort_sort_call_sort(fcinfo, &elements, &state->direction.sort, caller);
 	else
 	{
 		uint64		first = 0;

@@ -102,12 +102,12 @@ gpusort_sort_call_end(MemoryContext caller)
 
 uint64 *
 gpusort_sort_call_order(FunctionCallInfo fcinfo,
-						const GsArrayElements *elements, int nslices,
+						const GsArrayElements *elements,
 						const GsSortDirection *direction)
 {
 	return gpusort_element_order_apply(get_order(fcinfo, elements->type,
 												 direction),
-									   elements, nslices);
+									   elements);
 }
 
 ArrayType *
@@ -121,52 +121,20 @@ gpusort_sort_call_rearrange(const GsArrayElements *elements,
 	return result;
 }
 
-/* Turn an order of slices into an order of their elements. */
-static uint64 *
-order_within_slices(const uint64 *order, int nslices, int slice_length)
-{
-	Size		count = (Size) nslices * slice_length;
-	uint64	   *result = MemoryContextAllocHuge(CurrentMemoryContext,
-												count * sizeof(uint64));
-	uint64	   *next = result;
-
-	for (int s = 0; s < nslices; s++)
-	{
-		uint64		first = (uint64) (uint32) order[s] * slice_length;
-
-		CHECK_FOR_INTERRUPTS();
-		for (int i = 0; i < slice_length; i++)
-		{
-			if (i > 0 && i % GPUSORT_ROWS_PER_LOOK == 0)
-				CHECK_FOR_INTERRUPTS();
-			gpusort_work_add(sizeof(uint64));
-			*next++ = first + i;
-		}
-	}
-	return result;
-}
-
 ArrayType *
 gpusort_sort_call_sort(FunctionCallInfo fcinfo,
-					   const GsArrayElements *elements, int nslices,
+					   const GsArrayElements *elements,
 					   const GsSortDirection *direction, MemoryContext target)
 {
-	ArrayType  *result = NULL;
+	ArrayType  *result =
+		gpusort_element_order_sort(get_order(fcinfo, elements->type, direction),
+								   elements, target);
 
-	if (nslices == elements->count)
-		result = gpusort_element_order_sort(get_order(fcinfo, elements->type,
-													  direction),
-											elements, target);
 	if (result == NULL)
-	{
-		uint64	   *order = gpusort_sort_call_order(fcinfo, elements, nslices,
-													direction);
-
-		if (nslices != elements->count)
-			order = order_within_slices(order, nslices,
-										elements->count / nslices);
-		result = gpusort_sort_call_rearrange(elements, order, target);
-	}
+		result = gpusort_sort_call_rearrange(elements,
+											 gpusort_sort_call_order(fcinfo, elements,
+																	 direction),
+											 target);
 	return result;
 }
 
@@ -212,8 +180,7 @@ gpusort_sort_call_positions(FunctionCallInfo fcinfo,
 	ArrayType  *result;
 
 	if (elements->count > 1)
-		order = gpusort_sort_call_order(fcinfo, elements, elements->count,
-										direction);
+		order = gpusort_sort_call_order(fcinfo, elements, direction);
 	context = MemoryContextSwitchTo(target);
 	result = make_positions(order, elements->count);
 	MemoryContextSwitchTo(context);

@@ -35,12 +35,10 @@ extern MemoryContext gpusort_sort_call_begin(void);
 extern void gpusort_sort_call_end(MemoryContext caller);
 
 /*
- * Returns the sorted order of the elements, or of their 'nslices' slices, as
- * gpusort_element_order_apply() does.
+ * Returns the sorted order of the elements as gpusort_element_order_apply() does.
  */
 extern uint64 *gpusort_sort_call_order(FunctionCallInfo fcinfo,
 									   const GsArrayElements *elements,
-									   int nslices,
 									   const GsSortDirection *direction);
 
 /* Make the array that has this order, in the memory context 'target'. */
@@ -49,12 +47,11 @@ extern ArrayType *gpusort_sort_call_rearrange(const GsArrayElements *elements,
 											  MemoryContext target);
 
 /*
- * Make the array of the sorted elements, or of their sorted slices, in the memory
- * context 'target'.  There must be at least two.
+ * Make the array of the sorted elements, of which there must be at least two, in the
+ * memory context 'target'.
  */
 extern ArrayType *gpusort_sort_call_sort(FunctionCallInfo fcinfo,
 										 const GsArrayElements *elements,
-										 int nslices,
 										 const GsSortDirection *direction,
 										 MemoryContext target);
 

@@ -44,8 +44,7 @@ $node->safe_psql(
 	UPDATE long SET e = t WHERE id <= 200;
 	CREATE UNLOGGED TABLE arrays AS
 	SELECT (SELECT array_agg(k ORDER BY id) FROM data) AS k, (SELECT array_agg(url ORDER BY id) FROM data) AS url,
-		   (SELECT array_agg(ARRAY[few, few, k] ORDER BY id) FROM data) AS slices,
-		   array_fill(1, ARRAY[4, 20000]) AS wide, (SELECT array_agg(md5(url)::uuid ORDER BY id) FROM data) AS uuids, (SELECT array_agg(n ORDER BY id) FROM data) AS nulls;
+		   (SELECT array_agg(md5(url)::uuid ORDER BY id) FROM data) AS uuids, (SELECT array_agg(n ORDER BY id) FROM data) AS nulls;
 	VACUUM ANALYZE data, long, arrays});
 
 # The order of rows, by keys that leave no ties.
@@ -139,8 +138,6 @@ my %kinds = (
 	'aggregate of long strings' => [ $in_memory, 'SELECT md5(gpu_sort_agg(t)::text), md5(gpu_sort_agg(e)::text) FROM long' ],
 	'groups of aggregates' => [ $in_memory, aggregates_of('ROLLUP (few)') ],
 	'groups of aggregates on disk' => [ "$on_cpu; SET work_mem = '256kB'; SET pg_gpusort.work_mem = '256kB'", aggregates_of('ROLLUP (few)') ],
-	'slices' => [ $in_memory, $arrays->('gpu_sort(slices)') ],
-	'long slices' => [ $in_memory, $arrays->('gpu_sort(wide)') ],
 	'GPU: words' => [ $on_gpu, order_of('data', 'k, id') ],
 	'GPU: NULLs' => [ $on_gpu, order_of('data', 'n, id') ],
 	'GPU: strings' => [ $on_gpu, order_of('data', 'url, id') ],
