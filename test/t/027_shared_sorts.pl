@@ -220,6 +220,39 @@ leaves_nothing($node, 'little memory');
 	leaves_nothing($node, 'memory that ends');
 }
 
+# Memory that ends when a range has been sorted.  Some strings begin alike, so that sorting has changed
+# the keys of their rows.
+{
+	my $query = digest('SELECT id, t FROM alike ORDER BY t COLLATE "C"');
+	my ($stock, $alone, @wrong);
+	my $rows = 0;
+
+	$node->safe_psql('postgres', q{CREATE TABLE alike AS
+		SELECT g AS id, CASE WHEN g % 500 = 7 THEN repeat('M', 8)
+							 WHEN g % 1000 = 13 THEN repeat('M', 4) || chr(33 + g / 1000 * 7 % 90)
+							 WHEN g % 800 = 8 THEN repeat('q', 8)
+							 WHEN g % 1600 = 14 THEN repeat('q', 4) || chr(33 + g / 1600 * 7 % 90)
+							 ELSE (SELECT string_agg(chr(33 + (hashint4(g * 4 + i) & 1023) % 94), '') FROM generate_series(0, 3) i)
+						END || md5(g::text) AS t
+		FROM generate_series(1, 20000) g;
+		ALTER TABLE alike SET (parallel_workers = 2); ANALYZE alike});
+	$stock = $node->safe_psql('postgres', "SET pg_gpusort.enable = off; $query");
+	# Without workers, the same allocations always fail.
+	$alone = Session($node, $parallel, $OURS, 'SET max_parallel_workers = 0');
+	like($alone->run("EXPLAIN (ANALYZE) $query"), $shared, 'memory that ends after sorting: method');
+	foreach my $allocation (1 .. 120)
+	{
+		my $output = $alone->run("SET pg_gpusort.debug_fault = 'host:alloc:$allocation'; $query");
+
+		$rows++ if $output eq $stock;
+		push @wrong, "$allocation: $output" if $output ne $stock && $output !~ /ERROR:  53200: out of memory/;
+	}
+	is("@wrong", '', 'memory that ends after sorting: the same rows, or the right error');
+	cmp_ok($rows, '>', 60, 'memory that ends after sorting: mostly rows');
+	$alone->quit;
+	$node->safe_psql('postgres', 'DROP TABLE alike');
+}
+
 # Workers that start when the leader has gone on without them, with or without such a fault:
 # the server starts none while its main process is stopped.
 {

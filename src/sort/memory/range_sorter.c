@@ -202,3 +202,28 @@ gpusort_range_sorter_sort(GsRangeSorter *sorter, int range, uint32 *count)
 		sort_by_values(sorter, *count);
 	return sorter->entries;
 }
+
+void
+gpusort_range_sorter_keep(GsRangeSorter *sorter, int range)
+{
+	const GsSharedView *view = sorter->view;
+	const uint64 *entries = sorter->entries;
+
+	for (int p = 0; p < view->nshares; p++)
+	{
+		const GsShare *share = &view->shares[p];
+		uint32		n = gpusort_share_rows(share, range);
+
+		if (n > 0)
+			memcpy(share->placed + share->starts[range], entries,
+				   n * sizeof(uint64));
+		entries += n;
+	}
+}
+
+const uint64 *
+gpusort_range_sorter_get(GsRangeSorter *sorter, int range, uint32 *count)
+{
+	*count = collect_entries(sorter, range);
+	return sorter->entries;
+}

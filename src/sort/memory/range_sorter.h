@@ -27,4 +27,17 @@ extern GsRangeSorter *gpusort_range_sorter_create(const GsSharedView *view);
 extern const uint64 *gpusort_range_sorter_sort(GsRangeSorter *sorter, int range,
 											   uint32 *count);
 
+/*
+ * Keep the sorted entries of a range, right after sorting it, in place of those from which it
+ * was sorted.  A range must not be sorted twice, as sorting may change its keys.
+ */
+extern void gpusort_range_sorter_keep(GsRangeSorter *sorter, int range);
+
+/*
+ * Returns the entries of a range that were kept, by the sorter of any process, as they were
+ * sorted.  They are valid until the next call.
+ */
+extern const uint64 *gpusort_range_sorter_get(GsRangeSorter *sorter, int range,
+											  uint32 *count);
+
 #endif							/* GPUSORT_RANGE_SORTER_H */

@@ -6,8 +6,9 @@
  * This file has what passes between the processes: who waits for whom, who sorts which range,
  * and who reads it.  shared_view.c places rows in ranges, and range_sorter.c sorts those.
  *
- * A process that has no memory for the rows of a range leaves the range to the leader, which
- * then sorts it in memory of its own.
+ * A process that has no memory for the sorted rows of a range leaves them to the leader, which
+ * copies them to memory of its own.  It does not sort the range again: the tie sorter has
+ * replaced words of the keys, which all processes share.
  *
  *-------------------------------------------------------------------------
  */
@@ -32,7 +33,8 @@ typedef enum GsRangeState
 {
 	GS_RANGE_UNSORTED,
 	GS_RANGE_SORTED,
-	GS_RANGE_LEFT				/* to the leader, for want of memory */
+	GS_RANGE_LEFT				/* entries are sorted; the leader copies the
+								 * rows, for want of memory */
 } GsRangeState;
 
 /* Why the processes do not sort together. */
@@ -74,8 +76,8 @@ struct GsSharedMember
 	/* Once rows have been placed. */
 	GsRangeSorter *sorter;
 	GsRangeWriter *writer;
-	GsRangeWriter *private_writer;	/* in the leader, for ranges that are left */
-	int64		nsorted;		/* rows of ranges that have been sorted here */
+	GsRangeWriter *private_writer;	/* in the leader, for ranges left to it */
+	int64		nsorted;		/* rows of ranges that were sorted here */
 	double		wait_ms;
 };
 
@@ -200,17 +202,23 @@ prepare_ranges(GsSharedMember *member, GsBudget *budget)
 												 view->has_nulls);
 }
 
-/* Sort a range and write its rows.  Returns false if there is no memory for them. */
-static bool
-sort_range(GsSharedMember *member, GsRangeWriter *writer, int range)
+/*
+ * Sort a range and write its rows.  If there is no memory for them, leave the sorted entries
+ * to the leader.
+ */
+static GsRangeState
+sort_range(GsSharedMember *member, int range)
 {
 	uint32		count;
 	const uint64 *entries = gpusort_range_sorter_sort(member->sorter, range,
 													  &count);
 
 	member->nsorted += count;
-	return gpusort_range_writer_write(writer, entries, count,
-									  &member->shared->ranges[range]);
+	if (gpusort_range_writer_write(member->writer, entries, count,
+								   &member->shared->ranges[range]))
+		return GS_RANGE_SORTED;
+	gpusort_range_sorter_keep(member->sorter, range);
+	return GS_RANGE_LEFT;
 }
 
 /*
@@ -225,9 +233,9 @@ sort_next_range(GsSharedMember *member)
 
 	if (range >= (uint32) shared->nranges)
 		return false;
-	state = sort_range(member, member->writer, (int) range) ?
-		GS_RANGE_SORTED : GS_RANGE_LEFT;
-	pg_write_barrier();			/* who sees the state sees the rows */
+	state = sort_range(member, (int) range);
+	pg_write_barrier();			/* who sees the state sees the rows, or the
+								 * entries */
 	pg_atomic_write_u32(&shared->states[range], state);
 	ConditionVariableBroadcast(&shared->range_sorted);
 	return true;
@@ -406,18 +414,23 @@ state_of_range(const GsSharedSort *shared, int range)
 }
 
 /*
- * Sort a range that was left to the leader, in memory of its own.  If there is none either,
- * that is an error.
+ * Write the rows of a sorted range that was left to the leader, in memory of its own.  If
+ * there is none either, that is an error.
  */
 static void
-sort_range_left(GsSharedMember *member, int range)
+write_range_left(GsSharedMember *member, int range)
 {
+	uint32		count;
+	const uint64 *entries = gpusort_range_sorter_get(member->sorter, range,
+													 &count);
+
 	if (member->private_writer == NULL)
 		member->private_writer =
 			gpusort_range_writer_create(member->view->store,
 										gpusort_budget_create(MaxAllocHugeSize),
 										member->view->has_nulls);
-	if (!sort_range(member, member->private_writer, range))
+	if (!gpusort_range_writer_write(member->private_writer, entries, count,
+									&member->shared->ranges[range]))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory"),
@@ -438,9 +451,10 @@ wait_for_range(GsSharedMember *member, int range)
 	while (state_of_range(shared, range) == GS_RANGE_UNSORTED)
 		ConditionVariableSleep(&shared->range_sorted, gpusort_shared_wait_event());
 	ConditionVariableCancelSleep();
-	pg_read_barrier();			/* who sees the state sees the rows */
+	pg_read_barrier();			/* who sees the state sees the rows, or the
+								 * entries */
 	if (state_of_range(shared, range) == GS_RANGE_LEFT)
-		sort_range_left(member, range);
+		write_range_left(member, range);
 }
 
 /* GsRangePrepare: see that a range is sorted. */
