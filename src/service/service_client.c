@@ -497,11 +497,21 @@ gpusort_client_has_no_room(const GsClient *client)
 	}
 }
 
+/* Does a chunk belong to this session? */
+static bool
+has_chunk(const GsClient *client, GsPoolChunk *chunk)
+{
+	if (pg_atomic_read_u32(&chunk->owner) != client->number + 1)
+		return false;
+	pg_read_barrier();			/* the state is not that of an earlier owner */
+	return true;
+}
+
 /* Is a chunk of this session on its way to the device? */
 static bool
 is_being_put(const GsClient *client, GsPoolChunk *chunk)
 {
-	if (pg_atomic_read_u32(&chunk->owner) != client->number + 1 ||
+	if (!has_chunk(client, chunk) ||
 		pg_atomic_read_u32(&chunk->state) != GS_CHUNK_DEVICES)
 		return false;
 	pg_read_barrier();			/* who sees the state sees the chunk */
@@ -617,7 +627,7 @@ gpusort_client_has_refused(const GsClient *client)
 static bool
 is_refused(const GsClient *client, GsPoolChunk *chunk)
 {
-	return pg_atomic_read_u32(&chunk->owner) == client->number + 1 &&
+	return has_chunk(client, chunk) &&
 		pg_atomic_read_u32(&chunk->state) == GS_CHUNK_REFUSED;
 }
 

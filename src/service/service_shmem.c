@@ -212,7 +212,7 @@ take_chunk(uint32 slot, uint32 first, uint32 end, uint32 start)
 		if (pg_atomic_read_u32(&chunk->owner) == 0 &&
 			pg_atomic_compare_exchange_u32(&chunk->owner, &nobody, slot + 1))
 		{
-			pg_atomic_write_u32(&chunk->state, GS_CHUNK_CLIENTS);
+			Assert(pg_atomic_read_u32(&chunk->state) == GS_CHUNK_CLIENTS);
 			return chunk;
 		}
 	}
@@ -253,6 +253,8 @@ gpusort_chunk_free(GsPoolChunk *chunk)
 	 * which a write barrier does not order.
 	 */
 	pg_memory_barrier();
+	pg_atomic_write_u32(&chunk->state, GS_CHUNK_CLIENTS);
+	pg_write_barrier();			/* who sees another owner sees this state */
 	pg_atomic_write_u32(&chunk->owner, 0);
 }
 

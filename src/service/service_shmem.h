@@ -198,6 +198,10 @@ typedef enum GsChunkState
 /*
  * A chunk of the pool.  Offsets are bytes from the chunk's start.  When the
  * device has taken the rows of a chunk, the device process frees it.
+ *
+ * A free chunk is in state GS_CHUNK_CLIENTS.  Other clients look at the state of
+ * every chunk with the number of their slot as its owner, so it must not be that
+ * of an earlier owner.
  */
 typedef struct GsPoolChunk
 {
