@@ -114,6 +114,7 @@ OBJS = \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \
 	src/sort/kept_copy.o \
+	src/sort/marked_rows.o \
 	src/sort/row_runs.o \
 	src/sort/row_sharing.o \
 	src/sort/input_state.o \

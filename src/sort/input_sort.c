@@ -649,6 +649,42 @@ gpusort_input_sort_mark(GsInputSort *sort)
 {
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_external_mark(sort->runs.external);
+	if (sort->marked != NULL)
+		gpusort_marked_rows_stop(sort->marked);
+}
+
+void
+gpusort_input_sort_restore(GsInputSort *sort, int64 position)
+{
+	MemoryContext caller;
+
+	if (!gpusort_input_sort_is_on_gpu(sort) || sort->sorter.stock_ties ||
+		gpusort_gpu_spread_is_near(sort->sorter.spread, position))
+		return;
+	if (sort->marked == NULL)
+	{
+		caller = MemoryContextSwitchTo(sort->sorter.parent);
+		sort->marked = gpusort_marked_rows_create(sort->spec);
+		MemoryContextSwitchTo(caller);
+	}
+	gpusort_marked_rows_restore(sort->marked, position);
+}
+
+bool
+gpusort_input_sort_get_marked(GsInputSort *sort, int64 position, TupleTableSlot *slot)
+{
+	Datum	   *values = slot->tts_values;
+	bool	   *isnull = slot->tts_isnull;
+
+	if (gpusort_marked_rows_get(sort->marked, position, values, isnull))
+		return true;
+	if (!gpusort_row_sorter_get_gpu(&sort->sorter, position, values, isnull))
+	{
+		sort->state = GS_SORT_LOST;
+		return false;
+	}
+	gpusort_marked_rows_add(sort->marked, position, values, isnull);
+	return true;
 }
 
 bool

@@ -101,6 +101,13 @@ extern bool gpusort_input_sort_finish(GsInputSort *sort);
 /* After finishing: note that the row read last may be read again. */
 extern void gpusort_input_sort_mark(GsInputSort *sort);
 
+/* Rows will be read again from a position on, which was marked. */
+extern void gpusort_input_sort_restore(GsInputSort *sort, int64 position);
+
+/* In gpusort_input_sort_get(): read a row on a GPU that may be kept. */
+extern bool gpusort_input_sort_get_marked(GsInputSort *sort, int64 position,
+										  TupleTableSlot *slot);
+
 extern void gpusort_input_sort_end(GsInputSort *sort);
 
 static inline bool
@@ -210,6 +217,8 @@ gpusort_input_sort_get(GsInputSort *sort, int64 position,
 		gpusort_row_runs_get(&sort->runs, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_MEMORY || sort->sorter.stock_ties)
 		gpusort_memory_sort_get(sort->sorter.cpu, position, values, isnull);
+	else if (unlikely(sort->marked != NULL))
+		return gpusort_input_sort_get_marked(sort, position, slot);
 	else if (unlikely(!gpusort_row_sorter_get_gpu(&sort->sorter, position,
 												  values, isnull)))
 	{

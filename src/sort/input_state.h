@@ -17,6 +17,7 @@
 #include "sort/base/sort_spec.h"
 #include "sort/cutoff.h"
 #include "sort/kept_copy.h"
+#include "sort/marked_rows.h"
 #include "sort/row_runs.h"
 #include "sort/row_sharing.h"
 #include "sort/row_sorter.h"
@@ -93,6 +94,7 @@ typedef struct GsInputSort
 								 * most rows of one of them? */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsKeptCopy	copy;			/* of the rows on a GPU */
+	GsMarkedRows *marked;		/* rows on a GPU after a mark, or NULL */
 	bool		input_ended;	/* has the input returned its last row? */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
 	int64		ndropped;		/* rows dropped by all processes */

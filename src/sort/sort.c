@@ -517,6 +517,7 @@ void
 gpusort_sort_restore(GsSort *sort)
 {
 	sort->position = sort->mark;
+	gpusort_input_sort_restore(&sort->input, sort->position);
 }
 
 void

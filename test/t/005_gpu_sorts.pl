@@ -108,6 +108,42 @@ as_on_cpu('mark and restore', $join, $merge);
 as_on_cpu('mark and restore within runs',
 	digest(q{SELECT a.id, b.id AS other FROM runs a JOIN runs b ON a.t = b.t WHERE a.id % 3 = 0 ORDER BY a.t, a.id, b.id}),
 	$merge);
+
+# A group of the inner input that crosses a chunk, or has many ties, is fetched and sorted a few times, not for each
+# row of the outer input; also if only a part of its rows can be kept.
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE groups AS
+	SELECT g AS id, g % 1000 AS some, ('all of these begin alike ' || g % 1000) COLLATE "C" AS some_text,
+		   ('all of these begin alike ' || g % 500) COLLATE "C" AS more_text, g % 2 AS half,
+		   CASE WHEN g % 4000 < 2 THEN g % 2 END AS few, repeat('x', g % 20) AS filler
+	FROM generate_series(1, 20000) g;
+	ANALYZE groups;
+});
+foreach my $memory ('64MB', '64kB')
+{
+	foreach my $pair ([ 'some', 'some' ], [ 'some_text', 'some_text' ], [ 'more_text', 'more_text' ], [ 'few', 'half' ])
+	{
+		my ($outer, $inner) = @$pair;
+		my $query = "SELECT count(*), sum(a.id::int8 * b.id), sum(length(b.filler)) FROM groups a JOIN groups b ON a.$outer = b.$inner";
+		my $name = "groups that cross chunks, $memory, $inner";
+
+		$session->run("$merge; SET pg_gpusort.work_mem = '$memory'");
+		is($session->run("$ON_GPU; $query"), $session->run("$STOCK; $query"), "$name: rows");
+		$session->run($ON_GPU);
+		like($session->run("EXPLAIN $query"), qr/Merge Join.*GpuSort.*GpuSort/s, "$name: plan");
+		if ($memory eq '64MB')
+		{
+			# Each session has far fewer chunks, and such a fault would be counted.
+			$session->run(q{SELECT pg_stat_gpusort_reset(); SET pg_gpusort.debug_fault = 'get:error:100'});
+			$session->run("$OURS; $query");
+			is($session->run($REASONS), '', "$name: chunks are fetched a few times");
+		}
+		$session->run('RESET ALL');
+	}
+}
+holds_nothing($node, 'groups that cross chunks');
+
 my $loop = 'SELECT g, s.id FROM generate_series(1, 4) g, LATERAL (SELECT id FROM big WHERE id <= 2000 %s ORDER BY k OFFSET 0) s';
 as_on_cpu('rescans with other rows', digest(sprintf($loop, '* g')));
 as_on_cpu('rescans', digest(sprintf($loop, '')),

@@ -117,4 +117,11 @@ gpusort_sort_spec_memory(const GsSortSpec *spec)
 	return (Size) gpusort_settings_work_mem() * 1024;
 }
 
+/* The part of it for rows on a GPU that are kept after a mark, in bytes. */
+static inline Size
+gpusort_sort_spec_marked_memory(const GsSortSpec *spec)
+{
+	return spec->random_access ? gpusort_sort_spec_memory(spec) / 4 : 0;
+}
+
 #endif							/* GPUSORT_SORT_SPEC_H */

@@ -134,7 +134,8 @@ begin_rows(GsRowCopy *copy)
 												 "pg_gpusort copied rows",
 												 ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(copy->memory_context);
-	copy->budget = gpusort_budget_create(gpusort_sort_spec_memory(copy->spec));
+	copy->budget = gpusort_budget_create(gpusort_sort_spec_memory(copy->spec) -
+										 gpusort_sort_spec_marked_memory(copy->spec));
 	MemoryContextSwitchTo(caller);
 	copy->first = NULL;
 	copy->last = NULL;

@@ -432,6 +432,12 @@ gpusort_gpu_session_lend(GsGpuSession *session, GsRecallRows recall, void *arg)
 	session->recall_arg = arg;
 }
 
+bool
+gpusort_gpu_session_is_near(const GsGpuSession *session, int64 position)
+{
+	return (uint64) (position - session->window.first) < session->window.rows;
+}
+
 int64
 gpusort_gpu_session_chunk_end(const GsGpuSession *session)
 {

@@ -55,6 +55,12 @@ extern bool gpusort_gpu_session_in_place(GsGpuSession *session, int64 position,
 extern void gpusort_gpu_session_lend(GsGpuSession *session, GsRecallRows recall, void *arg);
 
 /*
+ * Can the rows from a position to the one read last be read again without fetching any
+ * chunk?
+ */
+extern bool gpusort_gpu_session_is_near(const GsGpuSession *session, int64 position);
+
+/*
  * The position after the last row in the chunk of the row last read.  Values of rows
  * in that chunk stay valid as long as no row of another chunk is read.
  */

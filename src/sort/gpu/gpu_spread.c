@@ -313,6 +313,15 @@ gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position, Datum *values, bool 
 	return gpusort_gpu_session_get(spread->sessions[0], position, values, isnull);
 }
 
+bool
+gpusort_gpu_spread_is_near(const GsGpuSpread *spread, int64 position)
+{
+	if (spread->merge != NULL)
+		return false;
+	return spread->ties[0] != NULL ? gpusort_gpu_ties_is_near(spread->ties[0], position) :
+		gpusort_gpu_session_is_near(spread->sessions[0], position);
+}
+
 int64
 gpusort_gpu_spread_long_ties(const GsGpuSpread *spread)
 {

@@ -83,6 +83,12 @@ extern int64 gpusort_gpu_spread_count(const GsGpuSpread *spread);
 extern bool gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position,
 								   Datum *values, bool *isnull);
 
+/*
+ * Can the rows from a position to the one read last be read again about as fast as rows in
+ * memory?
+ */
+extern bool gpusort_gpu_spread_is_near(const GsGpuSpread *spread, int64 position);
+
 /* The rows read so far whose order a sort on the host has found: see gpu_ties.c. */
 extern int64 gpusort_gpu_spread_long_ties(const GsGpuSpread *spread);
 

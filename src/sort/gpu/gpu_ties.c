@@ -51,6 +51,7 @@ struct GsGpuTies
 
 	/* The sort of a long group. */
 	int64		nlong;			/* rows of all long groups so far */
+	int64		long_end;		/* position after the long group read last */
 	MemoryContext nested_context;	/* NULL if it is short */
 	GsHostSort *nested;
 };
@@ -203,6 +204,7 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
 												 ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(ties->nested_context);
 	spec.expected_rows = SHORT_GROUP;
+	spec.memory = gpusort_sort_spec_memory(&spec) - gpusort_sort_spec_marked_memory(&spec);
 
 	/* A Limit that has grown since the rows were sorted may want all of them. */
 	spec.bound = wanted < spec.bound ? spec.bound - ties->start : 0;
@@ -219,6 +221,7 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
 	if (tie == 0)
 		gpusort_host_sort_perform(ties->nested);
 	ties->nlong += ties->end - ties->start;
+	ties->long_end = ties->end;
 	MemoryContextSwitchTo(caller);
 	return tie == 0;
 }
@@ -314,6 +317,12 @@ bool
 gpusort_gpu_ties_in_place(const GsGpuTies *ties, int64 position, GsRowsInPlace *rows)
 {
 	return position == ties->end && gpusort_gpu_session_in_place(ties->gpu, position, rows);
+}
+
+bool
+gpusort_gpu_ties_is_near(const GsGpuTies *ties, int64 position)
+{
+	return position >= ties->long_end && gpusort_gpu_session_is_near(ties->gpu, position);
 }
 
 int64

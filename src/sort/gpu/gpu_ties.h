@@ -36,6 +36,9 @@ extern bool gpusort_gpu_ties_get(GsGpuTies *ties, int64 position,
 extern bool gpusort_gpu_ties_in_place(const GsGpuTies *ties, int64 position,
 									  GsRowsInPlace *rows);
 
+/* See gpusort_gpu_session_is_near(): false as well if long groups would be sorted again. */
+extern bool gpusort_gpu_ties_is_near(const GsGpuTies *ties, int64 position);
+
 /* Returns how many rows have been read of groups that were sorted outside their chunk. */
 extern int64 gpusort_gpu_ties_long(const GsGpuTies *ties);
 
