@@ -88,6 +88,26 @@ SET maintenance_work_mem = '1MB';
 SELECT * FROM check_gins('CREATE INDEX built ON many USING gin', '(a); (a gin__int_ops) WHERE i > 0', 'node');
 SELECT * FROM check_gins('CREATE INDEX built ON texts USING gin', '(t gin_trgm_ops, v, h, n)', 'node');
 SELECT check_gin('CREATE INDEX built ON many USING gin (a)');
+-- rows with more keys than fit in memory, long keys that have no room among others, and one that none of our blocks can hold
+CREATE TABLE wide AS
+	SELECT array_agg(g % 15000) AS a, array_agg(g % 15000 / 2.0) AS n, array_agg('text ' || g % 15000) AS t FROM generate_series(1, 20000) g;
+INSERT INTO wide
+	SELECT ARRAY[g % 50, g], ARRAY[g % 50 + 0.5, g], ARRAY['text ' || g, CASE WHEN g % 1000 = 0 THEN repeat(g::text, 40000) END]
+	FROM generate_series(1, 3000) g;
+SELECT * FROM check_gins('CREATE INDEX built ON wide USING gin', '(a); (n); (t)', 'node');
+ALTER TABLE wide SET (parallel_workers = 8);
+SET max_parallel_maintenance_workers = 8;
+SELECT * FROM check_gins('CREATE INDEX built ON wide USING gin', '(a)', 'node');
+ALTER TABLE wide SET (parallel_workers = 0);
+SET max_parallel_maintenance_workers = 0;
+CREATE TABLE longest AS SELECT ARRAY[repeat('long', 700000)] AS t;
+INSERT INTO longest SELECT ARRAY['word ' || g] FROM generate_series(1, 60000) g;
+SET maintenance_work_mem = '4MB';
+SELECT error_of('CREATE INDEX built ON longest USING gin (t)') AS ours \gset
+SET pg_gpusort.enable_index_build = off;
+SELECT error_of('CREATE INDEX built ON longest USING gin (t)') = :'ours' AS same_error, :'ours' ~ '^index row ' AS too_long;
+RESET pg_gpusort.enable_index_build;
+DROP TABLE wide, longest;
 RESET maintenance_work_mem;
 
 -- workers, if there are any for it

@@ -22,6 +22,9 @@
 /* The part of the memory that buffers of runs have. */
 #define RUN_MEMORY_PART		8
 
+/* The least memory of a process, for the first block of keys and some more. */
+#define MIN_MEMORY			((Size) 256 * 1024)
+
 /* Keys of a column of most rows fit into so many. */
 #define FIRST_KEYS			64
 
@@ -67,6 +70,21 @@ write_run(GsGinCollector *collector)
 	gpusort_gin_keys_reset(collection->keys);
 	collection->progress->phase = GS_PHASE_READING;
 	show_memory(collection);
+}
+
+/* Write a key that has no room even among no others as a run of its own. */
+static void
+write_long_key(GsGinCollector *collector, GsGinKey *key, uint64 tid)
+{
+	GsGinRuns  *runs = collector->collection->runs;
+
+	key->word = key->category != GIN_CAT_NORM_KEY ? 0 :
+		gpusort_gin_order_word(collector->order, key->attnum, key->value);
+	gpusort_gin_runs_begin_run(runs);
+	gpusort_gin_runs_begin_key(runs, key);
+	gpusort_gin_runs_add(runs, &tid, 1);
+	gpusort_gin_runs_end_key(runs);
+	gpusort_gin_runs_end_run(runs);
 }
 
 /* Make room for so many keys of a row. */
@@ -144,6 +162,29 @@ fetch_values(GsGinCollector *collector, uint32 count)
 	}
 }
 
+/* Add keys of the row.  Whenever memory is used up, those in memory become a run. */
+static void
+add_keys(GsGinCollector *collector, uint32 count, uint64 tid)
+{
+	GsGinCollection *collection = collector->collection;
+	GsGinKey   *row_keys = collector->row_keys;
+	uint32		added;
+
+	while ((added = gpusort_gin_keys_add(collection->keys, row_keys, count, tid)) < count)
+	{
+		row_keys += added;
+		count -= added;
+		collection->overflow = GS_FALLBACK_MAINTENANCE_MEM;
+		if (!gpusort_gin_keys_is_empty(collection->keys))
+			write_run(collector);
+		else
+		{
+			write_long_key(collector, row_keys++, tid);
+			count--;
+		}
+	}
+}
+
 static void
 add_column(GsGinCollector *collector, OffsetNumber attnum, Datum value, bool isnull, uint64 tid)
 {
@@ -159,19 +200,7 @@ add_column(GsGinCollector *collector, OffsetNumber attnum, Datum value, bool isn
 	if (column->attlen == -1)
 		fetch_values(collector, count);
 
-	/* The second time, all memory is free. */
-	for (int attempt = 0;
-		 !gpusort_gin_keys_add(collector->collection->keys, collector->row_keys, count, tid);
-		 attempt++)
-	{
-		if (attempt == 2)
-			ereport(ERROR,
-					(errcode(ERRCODE_OUT_OF_MEMORY),
-					 errmsg("out of memory"),
-					 errdetail("The keys of a row do not fit into \"maintenance_work_mem\".")));
-		collector->collection->overflow = GS_FALLBACK_MAINTENANCE_MEM;
-		write_run(collector);
-	}
+	add_keys(collector, count, tid);
 }
 
 /* IndexBuildCallback */
@@ -198,6 +227,7 @@ gpusort_gin_collect(Relation heap, Relation index, IndexInfo *info, TableScanDes
 	GsGinCollection *collection = palloc0(sizeof(GsGinCollection));
 	GsGinCollector collector = {.collection = collection};
 
+	memory = Max(memory, MIN_MEMORY);
 	collection->order = gpusort_gin_order_create(index);
 	collection->run_memory = memory / RUN_MEMORY_PART;
 	collection->keys = gpusort_gin_keys_create(collection->order,

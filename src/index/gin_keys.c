@@ -353,8 +353,8 @@ add_tid(GsGinKeys *keys, GsGinRecord *record, uint64 tid)
 	return true;
 }
 
-/* Add up to LOOKUP_BATCH keys. */
-static bool
+/* Add up to LOOKUP_BATCH keys.  Returns how many were added before memory was used up. */
+static uint32
 add_batch(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint64 tid)
 {
 	GsLookup	lookups[LOOKUP_BATCH];
@@ -377,23 +377,27 @@ add_batch(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint64 tid)
 		record = find_record(keys, &added[i], &lookups[i]);
 		if (record == NULL ? !add_record(keys, &added[i], &lookups[i], tid) :
 			!add_tid(keys, record, tid))
-			return false;
+			return i;
 		gpusort_work_add(GPUSORT_WORK_ROW);
 	}
-	return true;
+	return count;
 }
 
-bool
+uint32
 gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint64 tid)
 {
 	Assert(keys->sorted == NULL);
 	for (uint32 i = 0; i < count; i += LOOKUP_BATCH)
 	{
+		uint32		size = Min(LOOKUP_BATCH, count - i);
+		uint32		n;
+
 		CHECK_FOR_INTERRUPTS();
-		if (!add_batch(keys, added + i, Min(LOOKUP_BATCH, count - i), tid))
-			return false;
+		n = add_batch(keys, added + i, size, tid);
+		if (n < size)
+			return i + n;
 	}
-	return true;
+	return count;
 }
 
 Size

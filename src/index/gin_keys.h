@@ -21,12 +21,12 @@ extern GsGinKeys *gpusort_gin_keys_create(GsGinOrder *order, Size limit);
 
 /*
  * Add the keys of one column of a row.  A key may occur more than once; words need not be
- * set.  Rows come in the order of their heap blocks.  Returns false if memory is used up.  Some
- * of the keys may have been added then: write all keys as a run, call reset(), and add the
- * row's keys again.
+ * set.  Rows come in the order of their heap blocks.  Returns how many of the keys, the first
+ * ones, were added before memory was used up: then write all keys as a run, call reset(), and
+ * add the others.
  */
-extern bool gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count,
-								 uint64 tid);
+extern uint32 gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count,
+								   uint64 tid);
 
 /* Has the system had no memory left at any time? */
 extern bool gpusort_gin_keys_lacked_memory(const GsGinKeys *keys);

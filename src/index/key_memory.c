@@ -3,8 +3,8 @@
  * key_memory.c
  *		Memory for keys of an index: large blocks that are used up in sequence.
  *
- * A block is one huge page, or less if memory is short.  What is larger has a block of its
- * own.
+ * A block is one huge page, or less if memory is short.  What is larger than that has a block
+ * of its own, up to a huge page, since no reference could be made into the rest of it.
  *
  *-------------------------------------------------------------------------
  */
@@ -83,7 +83,7 @@ gpusort_key_memory_next_block(GsKeyMemory *memory, Size size)
 		if (memory->blocks[memory->block].size >= size)
 			return true;
 	}
-	if (memory->nblocks == MAX_BLOCKS)
+	if (memory->nblocks == MAX_BLOCKS || size > MAX_BLOCK_BYTES)
 		return false;
 	block = &memory->blocks[memory->nblocks];
 	block->size = Max(size, memory->block_bytes);

@@ -48,7 +48,10 @@ extern void gpusort_key_memory_reset(GsKeyMemory *memory);
 extern void *gpusort_key_memory_alloc(GsKeyMemory *memory, Size size);
 extern void gpusort_key_memory_free(GsKeyMemory *memory, void *allocated, Size size);
 
-/* Use a further block, with room for so many bytes.  Returns false likewise. */
+/*
+ * Use a further block, with room for so many bytes.  Returns false likewise, or if no block
+ * can have so many.
+ */
 extern bool gpusort_key_memory_next_block(GsKeyMemory *memory, Size size);
 
 /* Take bytes, rounded up to a multiple of 8, from the blocks.  Returns NULL likewise. */

@@ -111,3 +111,8 @@ BEGIN
 							format('same %s indexes', count(*)))
 			FROM check_indexes('t1') line);
 END $$;
+
+-- Keys of a row for a GIN index: a few, or more than fit in a memory of 1 MB.
+CREATE FUNCTION many_keys(k int8) RETURNS int8[] IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
+	SELECT array_agg(k * g % 1000003) FROM generate_series(1, CASE WHEN k % 2000 = 3 THEN 20000 ELSE 3 END) g;
+$$;
