@@ -187,6 +187,7 @@ OBJS = \
 	src/index/btree_loader.o \
 	src/index/index_build.o \
 	src/index/index_hook.o \
+	src/index/test_c_function.o \
 	src/index/test_table_am.o \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_stats.o \

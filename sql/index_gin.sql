@@ -121,6 +121,56 @@ SELECT * FROM check_gins('CREATE INDEX built ON shared USING gin', '(a); (a, i)'
 RESET maintenance_work_mem;
 SET max_parallel_maintenance_workers = 0;
 
+-- ---- Functions ----
+
+-- A function that queries the table: the planner asks the index, whose condition it has, for statistics
+CREATE TABLE asked AS SELECT g AS id, ARRAY[g % 10, g] AS a FROM generate_series(1, 3000) g;
+ALTER TABLE asked ADD PRIMARY KEY (id);
+CREATE FUNCTION asking(k int) RETURNS int[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+BEGIN
+	RETURN (SELECT a || k FROM asked WHERE id = 1 + k % 100 AND a OPERATOR(pg_catalog.@>) '{}');
+END $$;
+SET enable_bitmapscan = off;
+SELECT * FROM check_gins('CREATE INDEX built ON asked USING gin', '(a, asking(id)); (asking(id), a) WHERE id % 2 = 0');
+RESET enable_bitmapscan;
+-- One that changes the table, whose rows go to the index by themselves.  Before PostgreSQL 18 the build is serial, as in
+-- stock PostgreSQL, although the function is marked as parallel safe; later it would be an error in both.
+CREATE FUNCTION change(name text, k int) RETURNS void VOLATILE LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format(CASE k WHEN 10 THEN 'UPDATE %I SET a = a || 7777 WHERE id BETWEEN 2000 AND 2010'
+						  WHEN 20 THEN 'INSERT INTO %I SELECT 10000 + g, ARRAY[7, 7, g] FROM generate_series(1, 500) g'
+						  ELSE 'DELETE FROM %I WHERE id = 2900' END, name);
+END $$;
+CREATE FUNCTION changing(name text, k int, a int[]) RETURNS int[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+BEGIN
+	IF k IN (10, 20, 30) THEN
+		PERFORM change(name, k);
+	END IF;
+	RETURN a;
+END $$;
+SELECT set_config('max_parallel_maintenance_workers', CASE WHEN current_setting('server_version_num')::int < 180000 THEN '2' ELSE '0' END, false) <> '' AS set;
+CREATE FUNCTION build_changing(way text, ours bool) RETURNS SETOF text LANGUAGE plpgsql SET pg_gpusort.min_rows = 0 AS $$
+DECLARE
+	builds int8 := index_builds();
+BEGIN
+	PERFORM set_config('pg_gpusort.enable_index_build', ours::text, true);
+	CREATE TABLE changed WITH (parallel_workers = 2) AS SELECT * FROM asked;
+	ALTER TABLE changed ADD PRIMARY KEY (id);
+	EXECUTE 'CREATE INDEX built ON changed USING gin (changing(''changed'', id, a)) ' || way;
+	builds := index_builds() - builds;
+	PERFORM gin_clean_pending_list('built');
+	RETURN QUERY SELECT to_jsonb(e)::text FROM gin_entries('built') e;
+	DROP TABLE changed;
+	IF ours AND builds <> 2 THEN
+		RETURN NEXT format('%s builds', builds);
+	END IF;
+END $$;
+CREATE TEMP TABLE changed_entries AS
+	SELECT way, ours, entry FROM unnest(ARRAY['', 'WITH (fastupdate = off)', 'WHERE id % 2 = 0']) way, unnest(ARRAY[false, true]) ours, build_changing(way, ours) entry;
+SELECT way, count(*) FILTER (WHERE n = 2) AS same, count(*) FILTER (WHERE n <> 2) AS different
+FROM (SELECT way, entry, count(*) AS n FROM changed_entries GROUP BY way, entry) e GROUP BY way ORDER BY way;
+SET max_parallel_maintenance_workers = 0;
+
 -- ---- Statements ----
 
 SET pg_gpusort.min_rows = 0;
@@ -184,5 +234,5 @@ SET pg_gpusort.debug_require = gpu;
 CREATE INDEX gpu_index ON many USING gin (a);
 RESET pg_gpusort.debug_require;
 SET client_min_messages = warning;
-DROP TABLE parts, many, shared, found, arrays, documents, texts CASCADE;
+DROP TABLE parts, many, shared, found, arrays, documents, texts, asked CASCADE;
 DROP EXTENSION btree_gin, hstore, intarray, pg_trgm;

@@ -102,10 +102,10 @@ begin_merge(GsGinBuild *build)
 								   collection->run_memory * (build->nworkers + 1));
 }
 
+/* Write the index from its keys in order. */
 static void
-write_index(GsGinBuild *build)
+write_index(GsGinBuild *build, GsGinMerge *merge)
 {
-	GsGinMerge *merge = begin_merge(build);
 	GsPageQueue *queue = build->workers == NULL ? NULL :
 		gpusort_gin_workers_pages(build->workers);
 	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, build->collection->order,
@@ -115,10 +115,6 @@ write_index(GsGinBuild *build)
 	uint64		nkeys = 0;
 	GsGinKey	key;
 
-	progress->rows_sorted = progress->rows_read;
-	progress->phase = GS_PHASE_RETURNING;
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
-								 gpusort_gin_keys_entries(build->collection->keys));
 	while (gpusort_gin_merge_next(merge, &key))
 	{
 		uint32		count;
@@ -137,6 +133,57 @@ write_index(GsGinBuild *build)
 										 (int64) build->nentries);
 	}
 	gpusort_gin_writer_end(writer);
+}
+
+/*
+ * Insert the keys into an index that has rows of its own already, as PostgreSQL's build does
+ * with all keys.
+ */
+static void
+insert_keys(GsGinBuild *build, GsGinMerge *merge)
+{
+	GinStatsData stats = {.nEntryPages = 1};
+	uint64		tids[GPUSORT_TID_BATCH];
+	ItemPointerData items[GPUSORT_TID_BATCH];
+	GsGinKey	key;
+
+	while (gpusort_gin_merge_next(merge, &key))
+	{
+		uint32		count;
+
+		while ((count = gpusort_gin_merge_tids(merge, tids)) > 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			gpusort_work_add(count * sizeof(uint64));
+			for (uint32 i = 0; i < count; i++)
+				gpusort_tid_set(&items[i], tids[i]);
+			ginEntryInsert(&build->collection->order->state, key.attnum, key.value,
+						   key.category, items, count, &stats);
+			build->nentries += count;
+		}
+	}
+	stats.nTotalPages = RelationGetNumberOfBlocks(build->index);
+	gpusort_gin_writer_end_index(build->index, &stats, stats.nTotalPages);
+}
+
+/* Make the index of the keys that were collected. */
+static void
+load_index(GsGinBuild *build)
+{
+	GsGinMerge *merge = begin_merge(build);
+	GsProgress *progress = build->collection->progress;
+
+	progress->rows_sorted = progress->rows_read;
+	progress->phase = GS_PHASE_RETURNING;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL,
+								 gpusort_gin_keys_entries(build->collection->keys));
+
+	/* Functions in the index may have changed rows of the table. */
+	if (gpusort_gin_writer_has_rows(build->index))
+		insert_keys(build, merge);
+	else
+		write_index(build, merge);
+	progress->rows_returned = (int64) build->nentries;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, (int64) build->nentries);
 }
 
@@ -146,6 +193,7 @@ build_index(GsGinBuild *build)
 	GsSortReport report = {.kind = GS_KIND_CPU};
 	GsSortCounts counts = {.index_builds = 1};
 
+	gpusort_gin_writer_create_pages(build->index);
 	collect_keys(build);
 	if (build->overflow != GS_FALLBACK_NONE)
 	{
@@ -154,7 +202,7 @@ build_index(GsGinBuild *build)
 		gpusort_stats_count_fallback(build->overflow);
 	}
 	gpusort_requirement_check(&report);
-	write_index(build);
+	load_index(build);
 	if (build->workers != NULL)
 		gpusort_gin_workers_finish(build->workers);
 	gpusort_gin_collection_end(build->collection);

@@ -17,11 +17,16 @@
 #include "access/gin.h"
 #include "access/tableam.h"
 #include "access/xact.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/relcache.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
 
 #include "index/build_workers.h"
 #include "index/gin_collect.h"
@@ -67,21 +72,63 @@ PGDLLEXPORT void gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc);
  * ----------------------------------------------------------------
  */
 
-/* Can workers call the functions of the index's operator classes? */
+/* check_function_callback: is the function not written in C? */
 static bool
-is_parallel_safe(Relation index)
+is_not_in_c(Oid function, void *context)
 {
-	const int	functions[] = {GIN_COMPARE_PROC, GIN_EXTRACTVALUE_PROC};
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			language;
 
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+	ReleaseSysCache(tuple);
+	return language != INTERNALlanguageId && language != ClanguageId;
+}
+
+/* Does an expression call a function that is not written in C? */
+static bool
+calls_others(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return check_functions_in_node(node, is_not_in_c, NULL) ||
+		expression_tree_walker(node, calls_others, context);
+}
+
+/* Returns the function that compares keys of a column, from 0. */
+static Oid
+comparison_of(Relation index, int column)
+{
+	Oid			function = index_getprocid(index, column + 1, GIN_COMPARE_PROC);
+	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
+
+	return OidIsValid(function) ? function :
+		lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc;
+}
+
+static bool
+is_usable(Oid function)
+{
+	return OidIsValid(function) && func_parallel(function) == PROPARALLEL_SAFE &&
+		!is_not_in_c(function, NULL);
+}
+
+/*
+ * Can workers call the functions of the index?  Those in other languages than C are often
+ * marked as parallel safe without being so, and must not let a build fail that PostgreSQL
+ * does in one process.  Whether the others are marked, plan_create_index_workers() checks,
+ * except for those of operator classes.
+ */
+static bool
+is_for_workers(Relation index)
+{
 	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
-		for (int k = 0; k < lengthof(functions); k++)
-		{
-			Oid			function = index_getprocid(index, i + 1, functions[k]);
-
-			if (OidIsValid(function) && func_parallel(function) != PROPARALLEL_SAFE)
-				return false;
-		}
-	return true;
+		if (!is_usable(comparison_of(index, i)) ||
+			!is_usable(index_getprocid(index, i + 1, GIN_EXTRACTVALUE_PROC)))
+			return false;
+	return !calls_others((Node *) RelationGetIndexExpressions(index), NULL) &&
+		!calls_others((Node *) RelationGetIndexPredicate(index), NULL);
 }
 
 /* Returns how many workers PostgreSQL plans or, before PostgreSQL 18, would plan for a btree. */
@@ -91,7 +138,7 @@ plan_workers(Relation heap, Relation index, const IndexInfo *info)
 	if (info->ii_ParallelWorkers > 0)
 		return info->ii_ParallelWorkers;
 	if (max_parallel_maintenance_workers == 0 || IsInParallelMode() ||
-		RelationUsesLocalBuffers(heap) || !is_parallel_safe(index))
+		RelationUsesLocalBuffers(heap) || !is_for_workers(index))
 		return 0;
 	return plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(index));
 }

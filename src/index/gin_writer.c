@@ -11,6 +11,11 @@
  * The root of the entry tree must be block 1.  So the first page of a level gets its block
  * number when the second one is begun; a page that remains alone is the root.
  *
+ * The metapage and the root are in the buffer pool from the beginning, while the table is
+ * scanned, as in PostgreSQL's build.  Functions in the index may query the table, and then
+ * the planner reads the metapage, or may write to it, and then their rows are inserted.  All
+ * other pages are written past the buffer pool.
+ *
  * PostgreSQL's build inserts one key after the other and splits pages in the middle, so that
  * they are half full if keys come in order.  Here a tenth of each page but the first one of
  * a level is left free.
@@ -18,6 +23,11 @@
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
+
+#include "access/gin.h"
+#include "access/xloginsert.h"
+#include "miscadmin.h"
+#include "storage/bufmgr.h"
 
 #include "index/gin_posting_tree.h"
 #include "index/gin_tids.h"
@@ -43,6 +53,7 @@ typedef struct GsEntryLevel
 
 struct GsGinWriter
 {
+	Relation	index;
 	MemoryContext context;
 	MemoryContext key_context;	/* reset after each key */
 	GsGinTupleForm *form;
@@ -178,6 +189,7 @@ gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue)
 {
 	GsGinWriter *writer = palloc0(sizeof(GsGinWriter));
 
+	writer->index = index;
 	writer->context = CurrentMemoryContext;
 	writer->key_context = AllocSetContextCreate(CurrentMemoryContext,
 												"pg_gpusort GIN key",
@@ -285,6 +297,65 @@ gpusort_gin_writer_end_key(GsGinWriter *writer)
 }
 
 /* ----------------------------------------------------------------
+ *		the metapage and the root
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_gin_writer_create_pages(Relation index)
+{
+	Buffer		meta = GinNewBuffer(index);
+	Buffer		root = GinNewBuffer(index);
+
+	START_CRIT_SECTION();
+	GinInitMetabuffer(meta);
+	GinInitBuffer(root, GIN_LEAF);
+	MarkBufferDirty(meta);
+	MarkBufferDirty(root);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(root);
+	UnlockReleaseBuffer(meta);
+}
+
+bool
+gpusort_gin_writer_has_rows(Relation index)
+{
+	Buffer		root;
+	bool		empty;
+
+	/* Pending lists have pages of their own. */
+	if (RelationGetNumberOfBlocks(index) > GIN_ROOT_BLKNO + 1)
+		return true;
+	root = ReadBuffer(index, GIN_ROOT_BLKNO);
+	LockBuffer(root, GIN_SHARE);
+	empty = PageIsEmpty(BufferGetPage(root));
+	UnlockReleaseBuffer(root);
+	return !empty;
+}
+
+void
+gpusort_gin_writer_end_index(Relation index, const GinStatsData *stats, BlockNumber nblocks)
+{
+	ginUpdateStats(index, stats, true);
+	if (RelationNeedsWAL(index))
+		log_newpage_range(index, MAIN_FORKNUM, 0, nblocks, true);
+}
+
+/* Set the root, which remains in the buffer pool. */
+static void
+write_root(GsGinWriter *writer, Page page)
+{
+	Buffer		buffer = ReadBuffer(writer->index, GIN_ROOT_BLKNO);
+
+	LockBuffer(buffer, GIN_EXCLUSIVE);
+	START_CRIT_SECTION();
+	memcpy(BufferGetPage(buffer), page, BLCKSZ);
+	MarkBufferDirty(buffer);
+	END_CRIT_SECTION();
+	UnlockReleaseBuffer(buffer);
+}
+
+/* ----------------------------------------------------------------
  *		the end
  * ----------------------------------------------------------------
  */
@@ -297,34 +368,19 @@ finish_levels(GsGinWriter *writer)
 
 	for (; level->parent != NULL; level = level->parent)
 		finish_page(writer, level, InvalidBlockNumber);
-	write_page(writer, GIN_ROOT_BLKNO, level->page);
-}
-
-static void
-write_meta_page(GsGinWriter *writer)
-{
-	Page		page = gpusort_page_writer_new_page(writer->pages.writer);
-	GinMetaPageData *meta;
-
-	GinInitPage(page, GIN_META, BLCKSZ);
-	meta = GinPageGetMeta(page);
-	memset(meta, 0, sizeof(GinMetaPageData));
-	meta->head = meta->tail = InvalidBlockNumber;
-	meta->nTotalPages = writer->pages.n_blocks;
-	meta->nEntryPages = writer->pages.n_entry_pages;
-	meta->nDataPages = writer->pages.n_data_pages;
-	meta->nEntries = writer->nkeys;
-	meta->ginVersion = GIN_CURRENT_VERSION;
-
-	/* WAL leaves out what follows. */
-	((PageHeader) page)->pd_lower = (char *) (meta + 1) - (char *) page;
-	write_page(writer, GIN_METAPAGE_BLKNO, page);
+	write_root(writer, level->page);
 }
 
 void
 gpusort_gin_writer_end(GsGinWriter *writer)
 {
+	GinStatsData stats = {0};
+
 	finish_levels(writer);
-	write_meta_page(writer);
+	stats.nTotalPages = writer->pages.n_blocks;
+	stats.nEntryPages = writer->pages.n_entry_pages;
+	stats.nDataPages = writer->pages.n_data_pages;
+	stats.nEntries = (int64) writer->nkeys;
+	gpusort_gin_writer_end_index(writer->index, &stats, GIN_ROOT_BLKNO + 1);
 	gpusort_page_writer_end(writer->pages.writer);
 }

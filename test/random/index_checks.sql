@@ -116,3 +116,9 @@ END $$;
 CREATE FUNCTION many_keys(k int8) RETURNS int8[] IMMUTABLE PARALLEL SAFE LANGUAGE sql AS $$
 	SELECT array_agg(k * g % 1000003) FROM generate_series(1, CASE WHEN k % 2000 = 3 THEN 20000 ELSE 3 END) g;
 $$;
+
+-- One that queries the table; the planner looks at an index that has this condition.
+CREATE FUNCTION asking_keys(k int8) RETURNS int8[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql SET enable_bitmapscan = off AS $$
+BEGIN
+	RETURN ARRAY[k, (SELECT count(*) FROM (SELECT FROM t1 WHERE ARRAY[id % 3, id]::int8[] @> '{}' LIMIT abs(k % 5)) t)];
+END $$;

@@ -20,6 +20,7 @@ $node->append_conf('postgresql.conf', join("\n",
 	'autovacuum = off', 'restart_after_crash = on', q{wal_consistency_checking = 'all'}, 'max_wal_size = 1GB', 'wal_keep_size = 4GB', ''));
 $node->start;
 add_index_tools($node);
+$node->safe_psql('postgres', 'CREATE EXTENSION pg_trgm');
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
@@ -94,14 +95,19 @@ $standby->stop;
 
 	add_stops($node, 0);
 	$node->safe_psql('postgres', q{
-		CREATE FUNCTION halting_array(a int[]) RETURNS int[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
-			$$ BEGIN PERFORM public.halting(0); RETURN a; END $$});
-	$stops = hold_stops($node);
-	$builder->begin('CREATE INDEX items_halting ON items USING gin (halting_array(a))');
-	wait_for_stop($node, $builder, 3);
-	$stops->quit;
-	is($builder->finish, '', 'three processes extract keys');
-	$builder->run('DROP INDEX items_halting');
+		CREATE FUNCTION halting_array_body(a int[]) RETURNS int[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
+			$$ BEGIN PERFORM public.halting(0); RETURN a; END $$;
+		CREATE FUNCTION halting_array(a int[]) RETURNS int[] IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'pg_gpusort', 'gpusort_test_call'});
+	foreach my $index ('(halting_array(a))', '((ARRAY[id])) WHERE halting_array(a) IS NOT NULL',
+		q{(halting_array(a), (('"' || t || '"')::jsonb) jsonb_path_ops, to_tsvector('simple', t), t gin_trgm_ops)})
+	{
+		$stops = hold_stops($node);
+		$builder->begin("CREATE INDEX items_halting ON items USING gin $index");
+		wait_for_stop($node, $builder, 3);
+		$stops->quit;
+		is($builder->finish, '', "three processes extract keys of $index");
+		$builder->run('DROP INDEX items_halting');
+	}
 	$builder->quit;
 }
 

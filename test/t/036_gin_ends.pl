@@ -21,7 +21,7 @@ add_index_tools($node);
 #
 # The functions wait while another session has their lock: at_row() at each row, comparing() at each
 # comparison, if stop.merge is on only in the leader while it merges, which is when it knows the number
-# of entries.
+# of entries.  Both are in C, since workers call no others before PostgreSQL 18, and have bodies in PL/pgSQL.
 $node->safe_psql('postgres', q{
 	CREATE TABLE items (id int, a text[]) WITH (parallel_workers = 2);
 	INSERT INTO items
@@ -33,9 +33,10 @@ $node->safe_psql('postgres', q{
 		PERFORM pg_advisory_lock_shared(lock);
 		PERFORM pg_advisory_unlock_shared(lock);
 	END $$;
-	CREATE FUNCTION at_row(a text[]) RETURNS text[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
+	CREATE FUNCTION at_row_body(a text[]) RETURNS text[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
 		$$ BEGIN PERFORM public.wait_for_lock(1000); RETURN a; END $$;
-	CREATE FUNCTION comparing(a text, b text) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
+	CREATE FUNCTION at_row(a text[]) RETURNS text[] IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'pg_gpusort', 'gpusort_test_call';
+	CREATE FUNCTION comparing_body(a text, b text) RETURNS int IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 	BEGIN
 		IF current_setting('stop.merge', true) = 'off' THEN
 			PERFORM public.wait_for_lock(1001);
@@ -47,6 +48,7 @@ $node->safe_psql('postgres', q{
 		END IF;
 		RETURN bttextcmp(a, b);
 	END $$;
+	CREATE FUNCTION comparing(a text, b text) RETURNS int IMMUTABLE PARALLEL SAFE STRICT LANGUAGE c AS 'pg_gpusort', 'gpusort_test_call';
 	CREATE OPERATOR CLASS comparing FOR TYPE text[] USING gin AS
 		OPERATOR 1 && (anyarray, anyarray), OPERATOR 2 @> (anyarray, anyarray),
 		FUNCTION 1 comparing(text, text), FUNCTION 2 ginarrayextract(anyarray, internal, internal),
