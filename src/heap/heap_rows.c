@@ -416,6 +416,14 @@ is_plainly_live(HeapTupleHeader tuple)
 		(tuple->t_infomask & HEAP_XMAX_INVALID) != 0;
 }
 
+/* Count tuples for pg_stat_all_tables as a scan of the heap returns them, dead ones included. */
+static void
+count_tuples(const GsHeapRows *rows, int ntuples)
+{
+	/* Of a table, this counter is for scans. */
+	pgstat_count_index_tuples(rows->heap, ntuples);
+}
+
 /*
  * Find the tuples of a locked page that go into the index.  Returns whether
  * the page has heap-only tuples, whose roots have to be found.
@@ -425,6 +433,7 @@ check_page(GsHeapRows *rows)
 {
 	OffsetNumber last = PageGetMaxOffsetNumber(rows->page);
 	bool		heap_only = false;
+	int			ntuples = 0;
 
 	for (OffsetNumber offset = FirstOffsetNumber; offset <= last; offset++)
 	{
@@ -433,6 +442,7 @@ check_page(GsHeapRows *rows)
 
 		if (!ItemIdIsNormal(item))
 			continue;
+		ntuples++;
 		tuple = (HeapTupleHeader) PageGetItem(rows->page, item);
 		heap_only |= HeapTupleHeaderIsHeapOnly(tuple);
 		if (likely(is_plainly_live(tuple)))
@@ -443,6 +453,7 @@ check_page(GsHeapRows *rows)
 		else
 			check_visibility(rows, offset, item);
 	}
+	count_tuples(rows, ntuples);
 	return heap_only;
 }
 
@@ -465,6 +476,7 @@ extract_visible(GsHeapRows *rows)
 		add_item(rows, offset, true);
 	}
 	rows->nlive += rows->nitems;
+	count_tuples(rows, rows->nitems);
 	return heap_only;
 }
 
