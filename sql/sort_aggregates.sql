@@ -140,6 +140,26 @@ SELECT split_part(check_aggs('SELECT x, l.* FROM generate_series(0, 8) x, LATERA
 				  array_agg(DISTINCT s) AS c FROM agg_rows WHERE grp = x GROUP BY ROLLUP (few % 3)) l'), ',', 1);
 SELECT grp, count(DISTINCT k), percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM agg_rows GROUP BY ROLLUP (grp) LIMIT 1;
 SELECT percentile_disc(id % 2 * 2) WITHIN GROUP (ORDER BY f) FROM agg_rows GROUP BY ROLLUP (id % 2);
+-- of those that have not returned all rows, temporary files are closed: there are no warnings, and temp_file_limit allows any number of them
+SET work_mem = '64kB';
+SET pg_gpusort.work_mem = '64kB';
+SET temp_file_limit = '1200kB';
+SELECT count(*), sum(a), sum(b), sum(c) FROM (SELECT grp, count(DISTINCT k) AS a, percentile_disc(0.5) WITHIN GROUP (ORDER BY hashint8(id)) AS b,
+	length(min(DISTINCT s)) AS c FROM agg_rows GROUP BY ROLLUP (grp) LIMIT 3) r;
+SELECT count(*), sum(a) FROM generate_series(1, 20) x, LATERAL (SELECT grp, count(DISTINCT k) AS a FROM agg_rows WHERE id > x GROUP BY ROLLUP (grp) LIMIT 3) r;
+BEGIN;
+DECLARE some_groups CURSOR FOR SELECT grp, count(DISTINCT k) AS a FROM agg_rows GROUP BY ROLLUP (grp);
+FETCH 2 FROM some_groups;
+COMMIT;
+RESET temp_file_limit;
+-- and so is that of a list, when a sort takes its rows
+SET pg_gpusort.work_mem = '64MB';
+BEGIN;
+DECLARE some_groups CURSOR FOR SELECT id > 0 AS g, count(DISTINCT CASE WHEN id < 15000 THEN id ELSE -id END) AS a FROM agg_rows GROUP BY ROLLUP (id > 0);
+FETCH 1 FROM some_groups;
+SELECT count(*) FROM pg_ls_tmpdir() WHERE name LIKE format('pgsql_tmp%s.%%', pg_backend_pid());
+ROLLBACK;
+SET work_mem = '256kB';
 -- they are counted: the sort of the rows, and one for each aggregate
 SELECT pg_stat_gpusort_reset();
 SELECT count(*) FROM (SELECT grp, count(DISTINCT k) AS a, mode() WITHIN GROUP (ORDER BY f) AS b FROM agg_rows GROUP BY ROLLUP (grp) OFFSET 0) r WHERE a + b > -1e300;

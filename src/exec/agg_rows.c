@@ -304,12 +304,27 @@ put_list_into_sort(GsAggRows *rows)
 	rows->in_order = NULL;
 }
 
+/*
+ * At the end of a group, which comes early if the Agg is rescanned or no more of its rows
+ * are wanted.  The end of the memory context alone would leave temporary files open.
+ */
+static void
+end_sort(Datum arg)
+{
+	GsAggRows  *rows = (GsAggRows *) DatumGetPointer(arg);
+
+	if (rows->sort != NULL)
+		gpusort_sort_end(rows->sort);
+	rows->sort = NULL;
+}
+
 /* Let a sort have the rows, and all that follow. */
 static void
-begin_sort(GsAggRows *rows)
+begin_sort(GsAggRows *rows, FunctionCallInfo fcinfo)
 {
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
 
+	AggRegisterCallback(fcinfo, end_sort, PointerGetDatum(rows));
 	rows->sort = gpusort_sort_begin(spec_for_set(rows->order, rows->set));
 	for (int r = 0; r < rows->nrows; r++)
 		put_into_sort(rows, &rows->values[r * rows->ncolumns]);
@@ -355,8 +370,7 @@ next_of_sort(GsAggRows *rows, NullableDatum *row)
 
 	if (!gpusort_sort_next(rows->sort, true, slot))
 	{
-		gpusort_sort_end(rows->sort);
-		rows->sort = NULL;
+		end_sort(PointerGetDatum(rows));
 		return false;
 	}
 	for (int c = 0; c < rows->ncolumns; c++)
@@ -590,7 +604,7 @@ gpusort_agg_rows_add(GsAggRows *rows, FunctionCallInfo fcinfo)
 		add_to_list(rows, fcinfo, row);
 	else
 	{
-		begin_sort(rows);
+		begin_sort(rows, fcinfo);
 		put_into_sort(rows, row);
 	}
 }

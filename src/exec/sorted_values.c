@@ -48,11 +48,15 @@ struct GsSortedValues
 	TupleTableSlot *slot;
 };
 
-/* At the end of a group. */
+/* At the end of a group, if the list has not been cleared before. */
 static void
-close_file(Datum sorted)
+close_file(Datum arg)
 {
-	BufFileClose(((GsSortedValues *) DatumGetPointer(sorted))->file);
+	GsSortedValues *sorted = (GsSortedValues *) DatumGetPointer(arg);
+
+	if (sorted->file != NULL)
+		BufFileClose(sorted->file);
+	sorted->file = NULL;
 }
 
 static void
@@ -250,6 +254,7 @@ gpusort_sorted_values_copy(GsSortedValues *sorted, int64 position)
 void
 gpusort_sorted_values_clear(GsSortedValues *sorted)
 {
+	close_file(PointerGetDatum(sorted));
 	pfree(sorted->values);
 	sorted->values = NULL;
 }

@@ -34,7 +34,10 @@ extern Datum gpusort_sorted_values_get(GsSortedValues *sorted, int64 position);
 /* The same, but valid until the current memory context is reset. */
 extern Datum gpusort_sorted_values_copy(GsSortedValues *sorted, int64 position);
 
-/* Frees the memory of values that are passed by value.  The list cannot be used any more. */
+/*
+ * Frees the memory and the file of values that are passed by value.  The list cannot be used
+ * any more.
+ */
 extern void gpusort_sorted_values_clear(GsSortedValues *sorted);
 
 #endif							/* GPUSORT_SORTED_VALUES_H */
