@@ -7,7 +7,8 @@
  * and all versions do for ordered-set aggregates.  The planner does not charge
  * for these sorts, so a path that makes them superfluous would never win.  The
  * comparison with the planner's best path therefore adds what they cost.  A
- * path that wins is charged a little less than the planner's best.
+ * path that wins is charged a little less than the planner's best.  Nothing is added to
+ * a path whose aggregates do not sort here, such as one of a foreign server.
  *
  * Several processes put their rows into the sort if that is cheaper, as for the
  * final ORDER BY.
@@ -16,6 +17,7 @@
  */
 #include "compat.h"
 
+#include "miscadmin.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -97,6 +99,42 @@ agg_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 	return path;
 }
 
+/*
+ * Do the aggregates of a path sort here?  Those that a foreign server or another extension
+ * computes do not, as far as we know.  Of an Append, such as one of partitions, all inputs
+ * have to.
+ */
+static bool
+sorts_by_itself(const Path *path)
+{
+	const List *inputs = NIL;
+	ListCell   *lc;
+
+	check_stack_depth();
+
+	switch (nodeTag(path))
+	{
+		case T_AggPath:
+			return true;
+		case T_ProjectionPath:
+			return sorts_by_itself(((const ProjectionPath *) path)->subpath);
+		case T_GatherPath:
+			return sorts_by_itself(((const GatherPath *) path)->subpath);
+		case T_AppendPath:
+			inputs = ((const AppendPath *) path)->subpaths;
+			break;
+		case T_MergeAppendPath:
+			inputs = ((const MergeAppendPath *) path)->subpaths;
+			break;
+		default:
+			return false;
+	}
+	foreach(lc, inputs)
+		if (!sorts_by_itself(lfirst(lc)))
+		return false;
+	return inputs != NIL;
+}
+
 void
 gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
 					  RelOptInfo *grouped_rel, GroupPathExtraData *extra,
@@ -105,7 +143,7 @@ gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *sort;
 	Path	   *path;
-	Cost		best;
+	Path	   *best;
 	GsAggOrder	order;
 
 	if (!root->parse->hasAggs || root->parse->groupingSets != NIL ||
@@ -115,14 +153,16 @@ gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
 		!gpusort_agg_order_find(root, input->rows, groups, &order) ||
 		pathkeys_contained_in(order.pathkeys, input->pathkeys))
 		return;
-	best = ((Path *) linitial(grouped_rel->pathlist))->total_cost;
+	best = linitial(grouped_rel->pathlist);
+	if (!sorts_by_itself(best))
+		order.own_sorts = 0;
 	sort = cheapest_sort(root, input_rel, grouped_rel, &order);
 	if (sort == NULL)
 		return;
 	path = agg_path(root, grouped_rel, sort, extra, groups);
-	if (path->total_cost >= best + order.own_sorts)
+	if (path->total_cost >= best->total_cost + order.own_sorts)
 		return;
 	if (order.own_sorts > 0)
-		gpusort_cost_prefer_sort(path, sort, best);
+		gpusort_cost_prefer_sort(path, sort, best->total_cost);
 	add_path(grouped_rel, path);
 }

@@ -1,5 +1,6 @@
 # Sorts of rows that come from several foreign servers: they are asked at the same time,
-# instead of one after the other for rows that they have sorted.
+# instead of one after the other for rows that they have sorted.  Aggregates that a server
+# computes are left to it.
 
 use strict;
 use warnings;
@@ -68,6 +69,21 @@ is($session->run("$OURS; BEGIN; DECLARE c CURSOR FOR SELECT id FROM far ORDER BY
 is($session->run("$OURS; UPDATE far SET t = t || '.' WHERE id % 7 = 0; " . digest($query)),
 	$session->run("$STOCK; UPDATE halves SET t = t || '.' WHERE id % 7 = 0; " . digest('SELECT * FROM halves ORDER BY k, id')),
 	'rows that were changed');
+
+# Aggregates that sort are computed where they would be without us, unless that is here.
+my $partitions = 'SET enable_partitionwise_aggregate = on';
+foreach my $case (
+	[ 'count(DISTINCT t) FROM far_b', qr/Foreign Scan\n.*Relations: Aggregate on/s ],
+	[ 'count(DISTINCT k), array_agg(id ORDER BY t, id) FROM far_b GROUP BY k % 2', qr/Foreign Scan\n.*Relations: Aggregate on/s ],
+	[ 'count(DISTINCT t) FROM near GROUP BY id', qr/Append.*Relations: Aggregate on/s ])
+{
+	my ($query, $plan) = @$case;
+
+	$query = "SELECT $query";
+	like($session->run("$STOCK; $partitions; EXPLAIN (VERBOSE, COSTS off) $query"), $plan, "$query: stock plan");
+	like($session->run("$OURS; $partitions; EXPLAIN (VERBOSE, COSTS off) $query"), $plan, "$query: our plan");
+}
+like(plan_of('SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY t) FROM far_b WHERE random() >= 0'), qr/GpuSort/, 'an aggregate that is computed here');
 $session->quit;
 
 done_testing();
