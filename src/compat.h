@@ -421,6 +421,15 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_CORE_PRESORTS_AGGS	(PG_VERSION_NUM >= 160000)
 
 /*
+ * Has it chosen the order of this Aggref?  Needs nodes/primnodes.h.
+ */
+#if PG_VERSION_NUM >= 160000
+#define GPUSORT_AGG_IS_PRESORTED(aggref)	((aggref)->aggpresorted)
+#else
+#define GPUSORT_AGG_IS_PRESORTED(aggref)	false
+#endif
+
+/*
  * Does an aggregate with DISTINCT or ORDER BY sort its rows by itself?  16 has a flag for
  * that, since the rows may come in order.  Need executor/nodeAgg.h.
  */

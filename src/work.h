@@ -29,6 +29,9 @@
 /* Bytes counted for a row that is read somewhere in memory. */
 #define GPUSORT_WORK_ROW	64
 
+/* The same for a look at a plan node or an aggregate while a query is planned. */
+#define GPUSORT_WORK_PLANNING	1024
+
 #ifdef GPUSORT_FAULTS
 
 /* All amounts are in bytes. */

@@ -11,6 +11,9 @@
  * Since 16 the planner chooses an order for aggregates with DISTINCT or ORDER
  * BY.  Then that is the order here, whatever other aggregates there are.
  *
+ * A query can have thousands of aggregates.  Each of them is looked at once, and only
+ * a limited number of orders are compared with each other.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -19,7 +22,6 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -30,6 +32,7 @@
 
 #include "exec/presorted_agg.h"
 #include "plan/agg_order.h"
+#include "work.h"
 
 /*
  * What an aggregate's own sort costs per row, in the units of row_cost.h;
@@ -45,6 +48,21 @@
 
 /* What it keeps of a row in addition to values of variable length. */
 #define OWN_SORT_BYTES		24
+
+/*
+ * An order is chosen among those of this many aggregates: the ones whose sorts cost
+ * most.
+ */
+#define MOST_CANDIDATES		32
+
+/* An aggregate whose own sort can be left out. */
+typedef struct GsAggCandidate
+{
+	const AggInfo *info;
+	int			number;			/* of the aggregate in the query */
+	Cost		own_sorts;
+	List	   *pathkeys;		/* its order */
+} GsAggCandidate;
 
 /* What the statistics say about the first sort key of an aggregate. */
 typedef struct GsAggKey
@@ -177,28 +195,20 @@ has_all_pathkeys(const List *pathkeys, const List *clauses, List *args)
 }
 
 /*
- * Returns what an aggregate sorts by, or NIL if its sort cannot be left out.
- * An aggregate with a FILTER sorts only some of the rows, so no sort of all
- * rows is made for it.
+ * Could the sort of an aggregate be left out?  An aggregate with a FILTER sorts only some
+ * of the rows, so no sort of all rows is made for it.
  */
-static List *
-pathkeys_of(PlannerInfo *root, const AggInfo *info)
+static bool
+is_candidate(const PlannerInfo *root, const AggInfo *info)
 {
 	const AggTransInfo *transition = transition_of(root, info);
 	Aggref	   *aggref = GPUSORT_AGGREF_OF(info);
-	List	   *pathkeys;
 
-	if (aggref->aggfilter != NULL ||
-		contain_volatile_functions((Node *) aggref) ||
-		!gpusort_presorted_agg_possible(aggref, transition->transfn_oid,
-										info->finalfn_oid,
-										!transition->initValueIsNull))
-		return NIL;
-	pathkeys = make_pathkeys_for_sortclauses(root,
-											 (List *) clauses_of(aggref),
-											 aggref->args);
-	return has_all_pathkeys(pathkeys, clauses_of(aggref), aggref->args) ?
-		pathkeys : NIL;
+	return aggref->aggfilter == NULL &&
+		gpusort_presorted_agg_possible(aggref, transition->transfn_oid,
+									   info->finalfn_oid,
+									   !transition->initValueIsNull) &&
+		!contain_volatile_functions((Node *) aggref);
 }
 
 /* Is a table in the order of a column, by its statistics? */
@@ -274,27 +284,96 @@ cost_of_own_sorts(PlannerInfo *root, const Aggref *aggref, double rows,
 	return cpu_operator_cost * (rows * row + groups * OWN_SORT_GROUP);
 }
 
-/*
- * Returns the costs of the sorts of all aggregates that want this order.  Aggregates that
- * share a transition state, such as several percentiles of one column, share a sort.
- */
-static Cost
-cost_of_sorts_by(PlannerInfo *root, const List *pathkeys, double rows,
-				 double groups)
+/* A qsort comparator: those whose sorts cost most come first. */
+static int
+compare_candidates(const void *a, const void *b)
 {
-	Bitmapset  *counted = NULL;
-	Cost		cost = 0;
+	const GsAggCandidate *one = a;
+	const GsAggCandidate *two = b;
+
+	if (one->own_sorts != two->own_sorts)
+		return one->own_sorts > two->own_sorts ? -1 : 1;
+	return one->number - two->number;
+}
+
+/*
+ * Returns the aggregates whose sorts could be left out, or those whose sorts cost most.
+ * Aggregates that share a transition state, such as several percentiles of one column,
+ * share a sort and are one candidate.
+ */
+static GsAggCandidate *
+find_candidates(PlannerInfo *root, double rows, double groups, int *count)
+{
+	GsAggCandidate *candidates = palloc(list_length(root->agginfos) *
+										sizeof(GsAggCandidate));
+	Bitmapset  *found = NULL;	/* their transition states */
 	ListCell   *lc;
 
+	*count = 0;
 	foreach(lc, root->agginfos)
 	{
 		const AggInfo *info = lfirst(lc);
 
-		if (bms_is_member(info->transno, counted) ||
-			!equal(pathkeys, pathkeys_of(root, info)))
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_PLANNING);
+		if (bms_is_member(info->transno, found) || !is_candidate(root, info))
 			continue;
-		counted = bms_add_member(counted, info->transno);
-		cost += cost_of_own_sorts(root, GPUSORT_AGGREF_OF(info), rows, groups);
+		found = bms_add_member(found, info->transno);
+		candidates[*count] = (GsAggCandidate)
+		{
+			.info = info,
+				.number = foreach_current_index(lc),
+				.own_sorts = cost_of_own_sorts(root, GPUSORT_AGGREF_OF(info),
+											   rows, groups)
+		};
+		(*count)++;
+	}
+	if (*count > MOST_CANDIDATES)
+	{
+		qsort(candidates, *count, sizeof(GsAggCandidate), compare_candidates);
+		*count = MOST_CANDIDATES;
+	}
+	return candidates;
+}
+
+/*
+ * Determine the order of each candidate.  Drops those whose order the executor would not
+ * recognize.
+ */
+static void
+find_orders(PlannerInfo *root, GsAggCandidate *candidates, int *count)
+{
+	int			kept = 0;
+
+	for (int c = 0; c < *count; c++)
+	{
+		GsAggCandidate candidate = candidates[c];
+		Aggref	   *aggref = GPUSORT_AGGREF_OF(candidate.info);
+		List	   *clauses = (List *) clauses_of(aggref);
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_PLANNING);
+		candidate.pathkeys = make_pathkeys_for_sortclauses(root, clauses,
+														   aggref->args);
+		if (candidate.pathkeys != NIL &&
+			has_all_pathkeys(candidate.pathkeys, clauses, aggref->args))
+			candidates[kept++] = candidate;
+	}
+	*count = kept;
+}
+
+/* Returns the costs of the sorts of all candidates that want this order. */
+static Cost
+cost_of_sorts_by(const List *pathkeys, const GsAggCandidate *candidates,
+				 int count)
+{
+	Cost		cost = 0;
+
+	for (int c = 0; c < count; c++)
+	{
+		gpusort_work_add(sizeof(GsAggCandidate));
+		if (equal(pathkeys, candidates[c].pathkeys))
+			cost += candidates[c].own_sorts;
 	}
 	return cost;
 }
@@ -311,53 +390,55 @@ append_pathkeys_to(List *pathkeys, const List *more)
 	return pathkeys;
 }
 
+static List *
+append_exprs_to(List *exprs, const Aggref *aggref)
+{
+	return list_concat(exprs,
+					   get_sortgrouplist_exprs((List *) clauses_of(aggref),
+											   aggref->args));
+}
+
 /*
- * Returns the expressions that aggregates sort by which want such an order.
+ * Returns the expressions that aggregates sort by which want such an order: candidates, and
+ * those for which the planner has chosen it.
  */
 static List *
-exprs_of(PlannerInfo *root, List *pathkeys)
+exprs_of(const PlannerInfo *root, const List *pathkeys,
+		 const GsAggCandidate *candidates, int count)
 {
 	List	   *exprs = NIL;
 	ListCell   *lc;
 
+	for (int c = 0; c < count; c++)
+		if (list_difference_ptr(candidates[c].pathkeys, pathkeys) == NIL)
+			exprs = append_exprs_to(exprs,
+									GPUSORT_AGGREF_OF(candidates[c].info));
 	foreach(lc, root->agginfos)
 	{
 		const Aggref *aggref = GPUSORT_AGGREF_OF((AggInfo *) lfirst(lc));
-		List	   *clauses = (List *) clauses_of(aggref);
 
-		if (list_difference_ptr(make_pathkeys_for_sortclauses(root, clauses,
-															  aggref->args),
-								pathkeys) == NIL)
-			exprs = list_concat(exprs,
-								get_sortgrouplist_exprs(clauses, aggref->args));
+		if (GPUSORT_AGG_IS_PRESORTED(aggref))
+			exprs = append_exprs_to(exprs, aggref);
 	}
 	return exprs;
 }
 
+/* Choose the order whose sorts cost most.  Returns false if there is none. */
 static bool
-find_pathkeys(PlannerInfo *root, double rows, double groups, GsAggOrder *order)
+choose_pathkeys(const PlannerInfo *root, const GsAggCandidate *candidates,
+				int count, GsAggOrder *order)
 {
-	List	   *best = NIL;
-	ListCell   *lc;
+	const List *best = NIL;
 
-	if (list_length(root->group_pathkeys) > GPUSORT_GROUPBY_PATHKEYS(root))
-		return true;
-	if (root->parse->hasSubLinks || !rows_may_be_reordered(root) ||
-		list_length(root->group_pathkeys) <
-		list_length(GPUSORT_GROUP_CLAUSE(root)))
-		return false;
-	foreach(lc, root->agginfos)
+	for (int c = 0; c < count; c++)
 	{
-		List	   *pathkeys = pathkeys_of(root, lfirst(lc));
-		Cost		cost;
+		Cost		cost = cost_of_sorts_by(candidates[c].pathkeys, candidates,
+											count);
 
-		if (pathkeys == NIL)
-			continue;
-		cost = cost_of_sorts_by(root, pathkeys, rows, groups);
 		if (cost > order->own_sorts)
 		{
 			order->own_sorts = cost;
-			best = pathkeys;
+			best = candidates[c].pathkeys;
 		}
 	}
 	order->pathkeys = append_pathkeys_to(root->group_pathkeys, best);
@@ -368,10 +449,22 @@ bool
 gpusort_agg_order_find(PlannerInfo *root, double rows, double groups,
 					   GsAggOrder *order)
 {
+	bool		is_chosen =
+		list_length(root->group_pathkeys) > GPUSORT_GROUPBY_PATHKEYS(root);
+	GsAggCandidate *candidates;
+	int			count;
+
 	order->own_sorts = 0;
 	order->pathkeys = root->group_pathkeys;
-	if (!find_pathkeys(root, rows, groups, order))
+	if (!is_chosen &&
+		(root->parse->hasSubLinks || !rows_may_be_reordered(root) ||
+		 list_length(root->group_pathkeys) <
+		 list_length(GPUSORT_GROUP_CLAUSE(root))))
 		return false;
-	order->exprs = exprs_of(root, order->pathkeys);
+	candidates = find_candidates(root, rows, groups, &count);
+	find_orders(root, candidates, &count);
+	if (!is_chosen && !choose_pathkeys(root, candidates, count, order))
+		return false;
+	order->exprs = exprs_of(root, order->pathkeys, candidates, count);
 	return true;
 }

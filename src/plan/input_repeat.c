@@ -20,6 +20,9 @@
  * values can look different; the sum of floats depends on their order; and so
  * does the number of a row in its window.
  *
+ * Sorts can be stacked, one for each window of a query.  They are judged from the lowest one
+ * up, so the search stops at a sort that has been judged.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -27,17 +30,18 @@
 #include "access/htup_details.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
-#include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "optimizer/clauses.h"
 #include "optimizer/optimizer.h"
 #include "utils/syscache.h"
 
 #include "exec/gpusort_node.h"
+#include "exec/gpusort_private.h"
 #include "exec/incremental_node.h"
 #include "exec/sink_node.h"
 #include "plan/input_repeat.h"
 #include "plan/plan_children.h"
+#include "work.h"
 
 typedef struct RepeatSearch
 {
@@ -285,6 +289,19 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 	}
 }
 
+/*
+ * Has this plan been judged, as the input of a sort?  A process that reads its part of a
+ * table cannot repeat that by itself, but all processes below a Gather together can.  So a
+ * sort in such a process may have to be judged again.
+ */
+static bool
+is_judged(const Plan *plan, bool below_gather)
+{
+	return IsA(plan, CustomScan) && is_gpusort(plan) &&
+		(!below_gather ||
+		 gpusort_private_repeat((const CustomScan *) plan) != GS_INPUT_ONCE);
+}
+
 /* Determine how a plan can be repeated.  A GsChildVisitor. */
 static void
 examine_plan(Plan **link, void *context)
@@ -295,9 +312,22 @@ examine_plan(Plan **link, void *context)
 		.repeat = GS_INPUT_SAME_ORDER,
 		.below_gather = search->below_gather || is_gather(plan)
 	};
-	Node	   *expressions = (Node *) expressions_of(plan);
+	Node	   *expressions;
 
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	gpusort_work_add(GPUSORT_WORK_PLANNING);
+
+	if (is_judged(plan, search->below_gather))
+	{
+		/* So have the subplans of its input, but not those of the node itself. */
+		search->uses_subplans |= plan->initPlan != NIL;
+		search->repeat = Min(search->repeat,
+							 repeat_of_node(plan,
+											gpusort_private_repeat((const CustomScan *) plan)));
+		return;
+	}
+	expressions = (Node *) expressions_of(plan);
 	gpusort_plan_children_visit(*link, examine_plan, &below);
 	below.repeat = repeat_of_node(plan, below.repeat);
 
@@ -313,23 +343,34 @@ examine_plan(Plan **link, void *context)
 		contain_subplans(expressions);
 }
 
+/*
+ * Can all subplans be repeated in the same order?  An array that is made of a subplan's
+ * rows depends on it.
+ */
+static bool
+subplans_keep_order(GsSubplans *subplans)
+{
+	RepeatSearch search = {.repeat = GS_INPUT_SAME_ORDER};
+
+	if (subplans->judged)
+		return subplans->keep_order;
+	gpusort_plan_children_visit_list(subplans->plans, examine_plan, &search);
+	subplans->judged = true;
+	subplans->keep_order = search.repeat == GS_INPUT_SAME_ORDER;
+	return subplans->keep_order;
+}
+
 GsInputRepeat
-gpusort_input_repeat(const Plan *plan, const List *subplans)
+gpusort_input_repeat(const Plan *plan, GsSubplans *subplans)
 {
 	Plan	   *top = unconstify(Plan *, plan);
 	RepeatSearch search = {.repeat = GS_INPUT_SAME_ORDER};
-	RepeatSearch of_subplans = {.repeat = GS_INPUT_SAME_ORDER};
 
 	examine_plan(&top, &search);
-	if (search.repeat == GS_INPUT_ONCE || !search.uses_subplans)
-		return search.repeat;
 
-	/*
-	 * We do not know which subplans are used here, so consider all of them.
-	 * An array that is made of a subplan's rows depends on their order.
-	 */
-	gpusort_plan_children_visit_list(unconstify(List *, subplans), examine_plan,
-									 &of_subplans);
-	return of_subplans.repeat == GS_INPUT_SAME_ORDER ?
-		search.repeat : GS_INPUT_ONCE;
+	/* We do not know which subplans are used here, so consider all of them. */
+	if (search.repeat != GS_INPUT_ONCE && search.uses_subplans &&
+		!subplans_keep_order(subplans))
+		return GS_INPUT_ONCE;
+	return search.repeat;
 }

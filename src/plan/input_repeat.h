@@ -12,13 +12,22 @@
 
 #include "sort/base/sort_spec.h"
 
+/* The subplans of a statement, which all of its sorts have in common. */
+typedef struct GsSubplans
+{
+	List	   *plans;			/* PlannedStmt.subplans */
+	bool		judged;
+	bool		keep_order;		/* if so: do they return the same rows in the
+								 * same order each time? */
+} GsSubplans;
+
 /*
  * Determine what a plan that has been read returns again after ExecReScan().
- * 'subplans' is PlannedStmt.subplans of its statement.  The answer holds only
+ * The sorts below it must have been judged before, or not be taken over.  The answer holds only
  * as long as no setting changes on which stable functions or the memory of
  * nodes depend.  The user of a cursor may change one between two FETCHes.
  */
 extern GsInputRepeat gpusort_input_repeat(const Plan *plan,
-										  const List *subplans);
+										  GsSubplans *subplans);
 
 #endif							/* GPUSORT_INPUT_REPEAT_H */

@@ -23,7 +23,6 @@
 
 #include "access/parallel.h"
 #include "executor/executor.h"
-#include "miscadmin.h"
 #include "optimizer/planner.h"
 
 #include "exec/limit_bound.h"
@@ -35,15 +34,25 @@
 #include "plan/sort_eligibility.h"
 #include "settings.h"
 #include "sort/requirement.h"
+#include "work.h"
 
 static planner_hook_type prev_planner_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+/* A statement whose sorts are replaced. */
+typedef struct GsSwapStatement
+{
+	const PlannedStmt *planned;
+	GsSubplans	subplans;
+	int			last_id;		/* the greatest plan_node_id, or 0 before it is
+								 * needed */
+} GsSwapStatement;
 
 /* What a parent passes to its child. */
 typedef struct GsSwapContext
 {
 	double		bound;			/* how many of its rows are wanted at most */
-	const PlannedStmt *statement;
+	GsSwapStatement *statement;
 } GsSwapContext;
 
 static Plan *swap_sorts(Plan *plan, const GsSwapContext *context);
@@ -59,20 +68,24 @@ swap_in_child(Plan **child, void *context)
 static void
 find_last_id(Plan **child, void *last_id)
 {
+	CHECK_FOR_INTERRUPTS();
+	gpusort_work_add(GPUSORT_WORK_PLANNING);
 	*(int *) last_id = Max(*(int *) last_id, (*child)->plan_node_id);
 	gpusort_plan_children_visit(*child, find_last_id, last_id);
 }
 
 static int
-new_plan_node_id(const PlannedStmt *statement)
+new_plan_node_id(GsSwapStatement *statement)
 {
-	Plan	   *top = statement->planTree;
-	int			last_id = 0;
+	if (statement->last_id == 0)
+	{
+		Plan	   *top = statement->planned->planTree;
 
-	find_last_id(&top, &last_id);
-	gpusort_plan_children_visit_list(statement->subplans, find_last_id,
-									 &last_id);
-	return last_id + 1;
+		find_last_id(&top, &statement->last_id);
+		gpusort_plan_children_visit_list(statement->planned->subplans,
+										 find_last_id, &statement->last_id);
+	}
+	return ++statement->last_id;
 }
 
 /*
@@ -117,7 +130,7 @@ passes_columns_on(const Gather *gather)
  * LIMIT turns out to want only a few rows, each process will return these.
  */
 static void
-add_sink(Sort *sort, const PlannedStmt *statement)
+add_sink(Sort *sort, GsSwapStatement *statement)
 {
 	Gather	   *gather = (Gather *) sort->plan.lefttree;
 
@@ -145,7 +158,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 {
 	GsSortCandidate candidate;
 	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
-													 context->statement,
+													 context->statement->planned,
 													 &candidate);
 	GsInputRepeat repeat;
 
@@ -154,7 +167,8 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 		gpusort_requirement_leave(GS_LEFT_SORT, reason);
 		return &sort->plan;
 	}
-	repeat = gpusort_input_repeat(sort->plan.lefttree, context->statement->subplans);
+	repeat = gpusort_input_repeat(sort->plan.lefttree,
+								  &context->statement->subplans);
 	add_sink(sort, context->statement);
 	return (Plan *) gpusort_plan_from_sort(sort, repeat);
 }
@@ -190,6 +204,8 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 	};
 
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	gpusort_work_add(GPUSORT_WORK_PLANNING);
 
 	if (IsA(plan, Limit))
 		child_context.bound = bound_of_limit((Limit *) plan);
@@ -205,15 +221,19 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 }
 
 static void
-swap_in_statement(PlannedStmt *statement)
+swap_in_statement(PlannedStmt *planned)
 {
+	GsSwapStatement statement = {
+		.planned = planned,
+		.subplans.plans = planned->subplans
+	};
 	GsSwapContext context = {
 		.bound = GPUSORT_NO_BOUND,
-		.statement = statement
+		.statement = &statement
 	};
 
-	swap_in_child(&statement->planTree, &context);
-	gpusort_plan_children_visit_list(statement->subplans, swap_in_child,
+	swap_in_child(&planned->planTree, &context);
+	gpusort_plan_children_visit_list(planned->subplans, swap_in_child,
 									 &context);
 }
 

@@ -33,6 +33,7 @@
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
+#include "work.h"
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 
@@ -381,12 +382,14 @@ add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
 	{
 		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
 		WindowClause *clause = window->winclause;
-		List	   *pathkeys =
-			make_pathkeys_for_sortclauses(root,
-										  list_concat_copy(clause->partitionClause,
-														   clause->orderClause),
-										  root->processed_tlist);
+		List	   *pathkeys;
 
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_PLANNING);
+		pathkeys = make_pathkeys_for_sortclauses(root,
+												 list_concat_copy(clause->partitionClause,
+																  clause->orderClause),
+												 root->processed_tlist);
 		if (!pathkeys_contained_in(pathkeys, path->pathkeys))
 		{
 			/* Above the first window, the rows are in one process. */
