@@ -195,6 +195,7 @@ OBJS = \
 	src/sqlfn/sort_call.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/element_list.o \
+	src/sqlfn/result_rows.o \
 	src/sqlfn/sort_agg.o \
 	src/sqlfn/sort_progress.o \
 	src/sqlfn/status.o \

@@ -78,3 +78,23 @@ SELECT backend, sorts, rows, bytes, drain_time, sort_time, errors FROM pg_stat_g
 SELECT count(*) FROM pg_stat_gpusort_fallbacks;
 SELECT count(*) FROM pg_stat_gpusort s JOIN before b USING (backend) WHERE s.stats_reset > b.stats_reset;
 DROP VIEW counted, fallbacks_counted;
+
+-- SQL objects of another build, with other columns, are not served
+CREATE FUNCTION earlier_stat(OUT backend text, OUT sorts bigint, OUT rows bigint) RETURNS SETOF record LANGUAGE c AS 'pg_gpusort', 'gpusort_stat';
+\set VERBOSITY default
+SELECT * FROM earlier_stat();
+\set VERBOSITY terse
+DROP FUNCTION earlier_stat;
+CREATE FUNCTION pg_temp.error_with(function name, columns text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	message text;
+BEGIN
+	EXECUTE format('CREATE FUNCTION pg_temp.other(%s) RETURNS SETOF record LANGUAGE c AS ''pg_gpusort'', %L', columns, function);
+	message := error_of('SELECT * FROM pg_temp.other()');
+	DROP FUNCTION pg_temp.other;
+	RETURN message;
+END $$;
+SELECT proname, pg_temp.error_with(proname, columns || ', OUT more bigint') AS one_more,
+	   pg_temp.error_with(proname, replace(columns, ' text', ' varchar')) AS other_types, pg_temp.error_with(proname, columns) AS same
+FROM (SELECT proname, pg_get_function_arguments(oid) AS columns FROM pg_proc
+	  WHERE proname IN ('gpusort_devices', 'gpusort_status', 'gpusort_stat', 'gpusort_stat_fallbacks', 'gpusort_progress')) f ORDER BY 1;

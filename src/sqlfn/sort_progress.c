@@ -22,6 +22,7 @@
 
 #include "service/service_status.h"
 #include "sort/base/progress.h"
+#include "sqlfn/result_rows.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_progress);
 
@@ -55,10 +56,14 @@ ordinals(uint32 devices)
 Datum
 gpusort_progress(PG_FUNCTION_ARGS)
 {
+	static const Oid types[] = {
+		INT4OID, INT4OID, OIDOID, INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID,
+		INT8OID, INT8OID, INT8OID, INT8OID, INT4ARRAYOID, INT4OID
+	};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	GsProgress	progress;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
 	for (int i = 0; i < gpusort_progress_slots(); i++)
 	{
 		if (!gpusort_progress_read(i, &progress))

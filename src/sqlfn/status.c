@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "catalog/pg_authid.h"
+#include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -24,6 +25,7 @@
 #include "settings.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
+#include "sqlfn/result_rows.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_devices);
 GPUSORT_SQL_FUNCTION(gpusort_status);
@@ -38,10 +40,14 @@ GPUSORT_SQL_FUNCTION(gpusort_stat_reset);
 Datum
 gpusort_devices(PG_FUNCTION_ARGS)
 {
+	static const Oid types[] = {
+		INT4OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT4OID, TEXTOID, INT4OID,
+		TEXTOID
+	};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	GsDeviceRow device;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
 	for (int d = 0; gpusort_service_get_device(d, &device); d++)
 	{
 		Datum		values[] = {
@@ -190,12 +196,13 @@ loaded_for(void)
 Datum
 gpusort_status(PG_FUNCTION_ARGS)
 {
+	static const Oid types[] = {TEXTOID, TEXTOID};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	GsFallback	reason = gpusort_backend == GS_BACKEND_CPU ?
 		GS_FALLBACK_BACKEND_CPU : gpusort_client_availability();
 	bool		gpu = reason == GS_FALLBACK_NONE;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
 	put_status(result, "version", GPUSORT_VERSION);
 	put_status(result, "backend", gpu ? "gpu" : "cpu");
 	put_status(result, "backend_reason",
@@ -212,10 +219,14 @@ gpusort_status(PG_FUNCTION_ARGS)
 Datum
 gpusort_stat(PG_FUNCTION_ARGS)
 {
+	static const Oid types[] = {
+		TEXTOID, INT8OID, INT8OID, INT8OID, FLOAT8OID, FLOAT8OID, INT8OID,
+		INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, TIMESTAMPTZOID
+	};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	GsStatsSnapshot stats;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
 	gpusort_stats_read(&stats);
 	for (int k = 0; k < GS_SORT_KINDS; k++)
 	{
@@ -247,10 +258,11 @@ gpusort_stat(PG_FUNCTION_ARGS)
 Datum
 gpusort_stat_fallbacks(PG_FUNCTION_ARGS)
 {
+	static const Oid types[] = {TEXTOID, INT8OID};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	GsStatsSnapshot stats;
 
-	InitMaterializedSRF(fcinfo, 0);
+	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
 	gpusort_stats_read(&stats);
 	for (int r = GS_FALLBACK_NONE + 1; r < GS_FALLBACK_COUNT; r++)
 	{
