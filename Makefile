@@ -34,6 +34,7 @@ OBJS = \
 	src/core/radix_sort.o \
 	src/settings.o \
 	src/fallback.o \
+	src/loading.o \
 	src/work.o \
 	src/register_worker.o \
 	src/key/catalog_changes.o \

@@ -81,9 +81,11 @@ SET pg_gpusort.nothing = 1;
 LOAD 'pg_gpusort';
 SHOW pg_gpusort.min_rows;
 
--- loaded by the first call of a function
+-- loaded by the first call of a function, which changes no plans, and then by LOAD
 \c -
 SET pg_gpusort.min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1, 3) g ORDER BY g;
 SELECT value FROM gpusort_status() WHERE name = 'backend';
+EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1, 3) g ORDER BY g;
+LOAD 'pg_gpusort';
 EXPLAIN (COSTS OFF) SELECT * FROM generate_series(1, 3) g ORDER BY g;

@@ -70,14 +70,6 @@
 #endif
 
 /*
- * Makes a function callable from SQL.  Before 16, PG_FUNCTION_INFO_V1() does
- * not export the function.  Needs fmgr.h.
- */
-#define GPUSORT_SQL_FUNCTION(function) \
-	extern PGDLLEXPORT Datum function(PG_FUNCTION_ARGS); \
-	PG_FUNCTION_INFO_V1(function)
-
-/*
  * 18 describes the order of an operator or a PathKey by a comparison type
  * rather than by a strategy number of btrees.
  */

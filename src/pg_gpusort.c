@@ -13,6 +13,7 @@
 #include "exec/limit_hooks.h"
 #include "exec/presorted_agg.h"
 #include "index/index_hook.h"
+#include "loading.h"
 #include "plan/gpusort_plan.h"
 #include "plan/join_paths.h"
 #include "plan/plan_swap.h"
@@ -32,6 +33,7 @@ void
 _PG_init(void)
 {
 	gpusort_settings_init();
+	gpusort_loading_init();
 	gpusort_stats_init();
 	gpusort_progress_init();
 	gpusort_warm_memory_init();

@@ -4,8 +4,8 @@
  *		The pg_gpusort.* settings, described in docs/settings.md.
  *
  * All settings except those of the GPU service can be set in a session, so
- * that the library also works when it is loaded there, by LOAD or by the first
- * call of one of its functions.
+ * that the library also works when it is loaded there, by LOAD or, for its functions,
+ * by the first call of one of them.
  *
  *-------------------------------------------------------------------------
  */

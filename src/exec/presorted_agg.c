@@ -39,6 +39,7 @@
 #include "exec/gpusort_private.h"
 #include "exec/percentiles.h"
 #include "exec/presorted_agg.h"
+#include "loading.h"
 #include "settings.h"
 
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
@@ -334,7 +335,8 @@ start_with_presorted_aggs(QueryDesc *query, int eflags)
 		prev_ExecutorStart_hook(query, eflags);
 	else
 		standard_ExecutorStart(query, eflags);
-	if (gpusort_enable && (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
+	if (gpusort_loading_is_wanted() && gpusort_enable &&
+		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
 		(void) visit(query->planstate, NULL);
 }
 

@@ -55,6 +55,7 @@
 #include "index/index_build.h"
 #include "index/index_hook.h"
 #include "index/index_validate.h"
+#include "loading.h"
 
 /*
  * A message of call_again() names a relation by an OID of its own: this bit, the
@@ -268,7 +269,8 @@ check_relation(GPUSORT_RELATION_HOOK_ARGS)
 
 	if (prev_relation_hook)
 		prev_relation_hook(GPUSORT_RELATION_HOOK_PASS);
-	if (entry->rtekind != RTE_RELATION || !entry->inh ||
+	if (!gpusort_loading_is_wanted() ||
+		entry->rtekind != RTE_RELATION || !entry->inh ||
 		!is_for_build(root, rel) || entry->relid < FirstNormalObjectId)
 		return;
 	heap = RelationIdGetRelation(entry->relid);
@@ -455,7 +457,8 @@ process_utility(PlannedStmt *statement, const char *query_string,
 	ProcessUtility_hook_type volatile next = prev_ProcessUtility_hook ?
 		prev_ProcessUtility_hook : standard_ProcessUtility;
 
-	if (is_watching || !may_create_indexes(statement->utilityStmt))
+	if (is_watching || !gpusort_loading_is_wanted() ||
+		!may_create_indexes(statement->utilityStmt))
 	{
 		next(statement, query_string, read_only_tree, context, params,
 			 environment, dest, completion);

@@ -18,6 +18,8 @@
 #include "fmgr.h"
 #include "utils/rel.h"
 
+#include "loading.h"
+
 GPUSORT_SQL_FUNCTION(gpusort_test_table_am);
 
 /* relation_estimate_size */

@@ -20,6 +20,7 @@
 #include "optimizer/restrictinfo.h"
 
 #include "key/key_encoding.h"
+#include "loading.h"
 #include "plan/join_floor.h"
 #include "plan/join_paths.h"
 #include "plan/sort_cost.h"
@@ -239,7 +240,8 @@ add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 	if (prev_set_join_pathlist_hook)
 		prev_set_join_pathlist_hook(root, joinrel, outerrel, innerrel,
 									jointype, extra);
-	if (gpusort_enable && !gpusort_debug_hide && enable_sort &&
+	if (gpusort_loading_is_wanted() && gpusort_enable &&
+		!gpusort_debug_hide && enable_sort &&
 		enable_mergejoin &&
 		has_sortable_input(joinrel, outerrel, innerrel, jointype, extra))
 	{

@@ -26,6 +26,7 @@
 #include "optimizer/planner.h"
 
 #include "exec/limit_bound.h"
+#include "loading.h"
 #include "plan/gpusort_plan.h"
 #include "plan/input_repeat.h"
 #include "plan/pathkey_encoding.h"
@@ -242,6 +243,7 @@ plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 {
 	PlannedStmt *volatile statement;
 	GsPathKeyCache previous = gpusort_pathkey_encoding_begin();
+	bool		wanted = gpusort_loading_is_wanted();
 
 	PG_TRY();
 	{
@@ -255,7 +257,7 @@ plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 		gpusort_pathkey_encoding_end(previous);
 	}
 	PG_END_TRY();
-	if (!gpusort_debug_hide &&
+	if (wanted && !gpusort_debug_hide &&
 		(gpusort_enable || gpusort_debug_require != GS_REQUIRE_OFF))
 		swap_in_statement(statement);
 	return statement;
@@ -265,7 +267,8 @@ plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 static void
 start_with_gpusort(QueryDesc *query, int eflags)
 {
-	if (gpusort_debug_hide && gpusort_enable && !IsParallelWorker() &&
+	if (gpusort_loading_is_wanted() && gpusort_debug_hide && gpusort_enable &&
+		!IsParallelWorker() &&
 		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
 		query->instrument_options == 0)
 	{

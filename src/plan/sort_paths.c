@@ -27,6 +27,7 @@
 #include "optimizer/tlist.h"
 #include "utils/selfuncs.h"
 
+#include "loading.h"
 #include "plan/agg_paths.h"
 #include "plan/async_append.h"
 #include "plan/setop_paths.h"
@@ -418,7 +419,8 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (prev_create_upper_paths_hook)
 		prev_create_upper_paths_hook(root, stage, input_rel, output_rel,
 									 extra);
-	if (!gpusort_enable || gpusort_debug_hide || !enable_sort)
+	if (!gpusort_loading_is_wanted() || !gpusort_enable ||
+		gpusort_debug_hide || !enable_sort)
 		return;
 	if (stage == UPPERREL_SETOP)
 		gpusort_setop_paths_add(root, output_rel);

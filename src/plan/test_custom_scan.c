@@ -26,6 +26,8 @@
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
 
+#include "loading.h"
+
 GPUSORT_SQL_FUNCTION(gpusort_test_custom_scan);
 
 typedef struct GsTestScan

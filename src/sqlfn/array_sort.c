@@ -14,6 +14,7 @@
 #include "fmgr.h"
 #include "funcapi.h"
 
+#include "loading.h"
 #include "sqlfn/sort_call.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_array_sort);

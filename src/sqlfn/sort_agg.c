@@ -18,6 +18,7 @@
 #include "fmgr.h"
 
 #include "agg_context.h"
+#include "loading.h"
 #include "sqlfn/element_list.h"
 #include "sqlfn/sort_call.h"
 

@@ -20,6 +20,7 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
+#include "loading.h"
 #include "service/service_status.h"
 #include "sort/base/progress.h"
 #include "sqlfn/result_rows.h"

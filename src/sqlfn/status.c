@@ -20,6 +20,7 @@
 #include "utils/tuplestore.h"
 #include "utils/varlena.h"
 
+#include "loading.h"
 #include "service/service_client.h"
 #include "service/service_status.h"
 #include "settings.h"
@@ -180,7 +181,7 @@ in_session_preload_libraries(void)
 
 /*
  * Which sessions have the library.  That this one has it says nothing about the
- * others: a call of a function loads it.
+ * others: a call of a function loads it, and then sorts stay stock here as well.
  */
 static const char *
 loaded_for(void)
@@ -189,6 +190,8 @@ loaded_for(void)
 		return "all sessions";
 	if (in_session_preload_libraries())
 		return "sessions with session_preload_libraries";
+	if (!gpusort_loading_is_wanted())
+		return "functions of this session";
 	return "this session only";
 }
 

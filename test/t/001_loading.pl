@@ -20,18 +20,38 @@ my $status = "SELECT value FROM gpusort_status() WHERE name = 'loaded_for'";
 
 my $node = start_node('main');
 make_table($node, 20000);
-is($node->safe_psql('postgres', $status), 'this session only', 'not preloaded');
+is($node->safe_psql('postgres', $status), 'functions of this session', 'not preloaded');
+is($node->safe_psql('postgres', "LOAD 'pg_gpusort'; $status"), 'this session only', 'loaded with LOAD');
 sorts_like_stock($node, 'loaded with LOAD', '');
 unlike($node->safe_psql('postgres', 'EXPLAIN SELECT * FROM big ORDER BY k'),
 	qr/GpuSort/, 'no GpuSort in a session that has not loaded the library');
-like(
-	$node->safe_psql(
-		'postgres', qq{
-		DO \$\$ BEGIN PERFORM gpu_sort('{2,1}'::int[]); END \$\$;
-		$ours
-		EXPLAIN SELECT * FROM big ORDER BY k}),
-	qr/GpuSort/,
-	'loaded by the first call of a function');
+
+# The call of a function loads the library, and changes no plan and no index build, until LOAD.
+my $call = q{DO $$ BEGIN PERFORM gpu_sort('{2,1}'::int[]); END $$;};
+my $show = 'EXPLAIN (COSTS OFF) SELECT * FROM big ORDER BY k';
+my $build = q{CREATE INDEX big_k ON big (k); DROP INDEX big_k; SELECT sum(index_builds) FROM pg_stat_gpusort};
+my $set = 'SET pg_gpusort.min_rows = 0; SET pg_gpusort.min_index_rows = 0; SET max_parallel_maintenance_workers = 0;';
+
+foreach my $case (
+	[ 'loaded by the first call of a function', $call, 0 ],
+	[ 'by CREATE FUNCTION', q{CREATE FUNCTION pg_temp.sorted(anyarray) RETURNS anyarray LANGUAGE c AS 'pg_gpusort', 'gpusort_array_sort';}, 0 ],
+	[ 'by a view', 'SELECT FROM pg_stat_gpusort;', 0 ],
+	[ 'and then by LOAD', "$call LOAD 'pg_gpusort';", 1 ],
+	[ 'by LOAD of a path', q{LOAD '$libdir/pg_gpusort.so';}, 1 ],
+	[ 'and of a path then', "$call " . q{LOAD '$libdir/pg_gpusort.so';}, 1 ],
+	[ 'by LOAD before a function', "LOAD 'pg_gpusort'; $call", 1 ],
+	[ 'by LOAD in a function', q{DO $$ BEGIN LOAD 'pg_gpusort'; PERFORM gpu_sort('{2,1}'::int[]); END $$;}, 1 ],
+	[ 'by LOAD before a prepared statement', "PREPARE p AS SELECT gpu_sort('{2,1}'::int[]); LOAD 'pg_gpusort'; EXECUTE p;", 1 ],
+	[ 'by LOAD that fails after a function', "$call \\set ON_ERROR_STOP off\nLOAD 'pg_gpusort_other';\n", 0 ])
+{
+	my ($name, $statements, $wanted) = @$case;
+	my $plan = $node->safe_psql('postgres', "$statements $set $show", on_error_stop => 0);
+	my $built = (split /\n/, $node->safe_psql('postgres', "$statements $set $build", on_error_stop => 0))[-1];
+
+	like($plan, $wanted ? qr/GpuSort/ : qr/Sort\n/, "$name: plan");
+	unlike($plan, qr/GpuSort/, "$name: no GpuSort") unless $wanted;
+	is($built, $wanted, "$name: index builds");
+}
 
 # Workers load what their leader has loaded.
 my $plan = $node->safe_psql(
