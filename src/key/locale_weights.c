@@ -117,8 +117,9 @@ simple_byte(const GsLocaleWeights *weights, const unsigned char *string,
 }
 
 /*
- * Strings have 'same' characters in common, which are simple in one of them.  Returns how many
- * of them are so in both: what follows the last one may make a difference.
+ * Strings have 'same' characters of ASCII in common, each of which is simple if ASCII follows
+ * it.  Returns how many of them are so in this string, where something else may follow the
+ * last one and form a contraction with it.  All strings must be asked.
  */
 static inline Size
 same_simple(Size same, const unsigned char *string, Size length)
@@ -195,6 +196,7 @@ count_same(const GsLocaleWeights *weights, const unsigned char *a, Size a_length
 		for (Size i = 0; i < same; i++)
 			if (simple_byte(weights, a + i, a + a_length) == 0)
 				same = i;
+	same = same_simple(same, a, a_length);
 	return same_simple(same, b, b_length);
 }
 

@@ -12,6 +12,19 @@ SELECT 'locale checks: ' || coalesce(string_agg(DISTINCT CASE WHEN locale_is_use
 	   AND NOT locale_is_used(replace(collcollate, '.utf8', '.UTF-8'), true) THEN 'right' ELSE 'wrong: ' || collcollate END, ', '), 'right')
 FROM pg_collation WHERE collname LIKE 'locale~_%' ESCAPE '~' AND collcollate <> 'C';
 
+-- Are strings with the contractions of each locale compared as by the C library?  Locales of this
+-- machine with the same tables count as one.  GPUSORT_CONTRACTION_STEP=1 takes all cases.
+\set contraction_step 199
+\getenv contraction_step GPUSORT_CONTRACTION_STEP
+CREATE FUNCTION locale_tables_hash(locale text) RETURNS int8
+	LANGUAGE c STRICT AS :'library';
+CREATE FUNCTION locale_contractions(locale text, step int4) RETURNS int4
+	LANGUAGE c STRICT AS :'library';
+SELECT format('contractions: right in %s of %s locales', count(locale_contractions(locale, :contraction_step)), count(*))
+FROM (SELECT min(collcollate) AS locale FROM pg_collation
+	  WHERE collprovider = 'c' AND collencoding = pg_char_to_encoding('UTF8') AND collcollate !~ '^(C|POSIX)'
+	  GROUP BY locale_tables_hash(collcollate)) AS tables;
+
 -- Has ICU's table of weights all characters but the one whose weight is spoiled?  Numbers are left
 -- out of it if they are sorted as a whole, and punctuation if it counts for nothing.
 CREATE FUNCTION icu_table_count(locale text, spoiled bool) RETURNS int4

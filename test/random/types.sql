@@ -69,7 +69,7 @@ END $$;
 -- their own: pairs and more that count as one letter, marks, ligatures, ideographs, and
 -- characters that count for nothing or little.
 CREATE FUNCTION locale_pieces() RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
-	SELECT string_to_array('a|b|c|d|e|l|l|m|n|s|z|A|B|C|L|Z|0|1|9|ch|Ch|cH|CH|aa|Aa|AA|ll|LL|lj|Lj|nj|dz|dž|dzs|ddzs|Ddz|cs|ccs|gy|ggy|sz|ssz|zs|ty|ng|rh|th|ff|'
+	SELECT string_to_array('a|b|c|d|e|l|l|m|n|s|z|A|B|C|L|Z|0|1|9|ch|Ch|cH|CH|aa|Aa|AA|ll|LL|lj|Lj|nj|dz|dž|dzs|ddzs|Ddz|cs|ccs|gy|ggy|sz|ssz|zs|ty|ng|rh|th|ff|g|h|għ|GĦ|n̵|t̵|o͘|gʻ|oʻ|'
 		|| ' | |-|,|.|''|"|(|/|_|@|~|*|ä|ö|ü|Ü|ß|é|è|ê|É|ç|ñ|å|Å|ø|æ|Æ|œ|č|Č|ř|š|ž|ł|Ł|ą|ð|þ|ı|İ|i|I|ő|ű|l·|·|ŀ|õ|'
 		|| 'а|Б|в|я|ё|й|і|α|Ω|ά|ς|א|ב|שׁ|ا|ل|لا|أ|ب|क|ख|क्ष|ा|्|ก|ข|เก|แ|า|ำ|์|あ|ア|ァ|ー|か|が|日|本|語|一|丁|龍|가|힣|ᄀ|ᅡ|𠀀|😀|ﬁ|㎏|Ⅳ|½|²|ª', '|')
 		|| ARRAY[chr(1), chr(9), chr(127), chr(160), chr(173), chr(769), chr(776), chr(778), chr(803), chr(847), chr(8203), chr(8205), chr(8212), chr(8288), chr(65279), chr(65533), chr(57344)];
