@@ -104,6 +104,74 @@ gpusort_codec_string(const unsigned char *bytes, size_t length)
 }
 
 /*
+ * Texts have no zero bytes either, unless a cast without a function made them, but they are
+ * compared as if these were characters.  So a byte 0 is written as the bytes 1 and 1, and a byte
+ * 1, which is as rare, as 1 and 2.  Words of a text that has neither are those above.
+ */
+typedef struct GsTextBytes
+{
+	const unsigned char *next;	/* what is not yet written */
+	size_t		length;
+	unsigned char second;		/* of two bytes for one, if the last word has
+								 * the first of them; otherwise 0 */
+} GsTextBytes;
+
+/* Returns the next of a text's bytes in words, or 0 behind the last one. */
+static inline unsigned char
+gpusort_codec_text_byte(GsTextBytes *text)
+{
+	unsigned char byte = text->second;
+
+	text->second = 0;
+	if (byte != 0 || text->length == 0)
+		return byte;
+	byte = *text->next++;
+	text->length--;
+	if (byte > 1)
+		return byte;
+	text->second = byte + 1;
+	return 1;
+}
+
+/* Returns the next 'count' bytes of a text in words as a number, 1 to 8 of them. */
+static inline uint64_t
+gpusort_codec_text(GsTextBytes *text, unsigned count)
+{
+	unsigned	there = text->length < count ? (unsigned) text->length : count;
+	uint64_t	word = there == 8 ? gpusort_codec_bytes(text->next, 8) :
+		gpusort_codec_bytes(text->next, there);
+	uint64_t	padded = there == 8 ? word : word | UINT64_MAX << (8 * there);
+
+	/* Is any byte less than 2? */
+	if (((padded - UINT64_C(0x0202020202020202)) & ~padded &
+		 UINT64_C(0x8080808080808080)) == 0 && text->second == 0)
+	{
+		text->next += there;
+		text->length -= there;
+		return there == 0 ? 0 : word << (8 * (count - there));
+	}
+	word = 0;
+	for (unsigned i = 0; i < count; i++)
+		word = word << 8 | gpusort_codec_text_byte(text);
+	return word;
+}
+
+/*
+ * Returns how many bytes of a text its first 'count' bytes in words stand for; the first of two
+ * for one byte does not.
+ */
+static inline size_t
+gpusort_codec_text_prefix(const unsigned char *text, size_t length, size_t count)
+{
+	size_t		prefix = 0;
+	size_t		written = 0;
+
+	while (prefix < length && (written += text[prefix] > 1 ? 1 : 2) <= count)
+		prefix++;
+	return prefix;
+}
+
+/*
  * Strings that can have zero bytes have 7 bytes per word, with zeros behind
  * the end.  The last byte of a word is their number, or 8 if more bytes
  * follow.  It makes "a" less than "a" followed by a zero byte.

@@ -127,6 +127,8 @@ gpusort_citext_bytes(Datum value)
 			pfree(lower.copy);
 			lower.copy = NULL;
 		}
+		else
+			lower.length = strnlen(lower.copy, bytes.length);
 	}
 	if (lower.copy == NULL)
 	{

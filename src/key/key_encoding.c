@@ -249,6 +249,12 @@ gpusort_key_encoding_is_string(const GsKeyEncoding *encoding)
 }
 
 bool
+gpusort_key_encoding_is_text(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_TEXT || encoding->kind == GS_ENCODE_BPCHAR;
+}
+
+bool
 gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding)
 {
 	return encoding->kind == GS_ENCODE_LOCALE;
@@ -463,6 +469,21 @@ timetz_word(const TimeTzADT * time, uint32 index)
 }
 
 static uint64
+text_word(const GsKeyEncoding *encoding, Datum value, uint32 index)
+{
+	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, 0,
+												   ((Size) index + 1) * 8);
+	GsTextBytes text = {.next = bytes.data,.length = bytes.length};
+	uint64		word;
+
+	while (index-- > 0)
+		(void) gpusort_codec_text(&text, 8);
+	word = gpusort_codec_text(&text, 8);
+	gpusort_bytes_free(&bytes);
+	return word;
+}
+
+static uint64
 string_word(const GsKeyEncoding *encoding, Datum value, uint32 index)
 {
 	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value,
@@ -487,16 +508,22 @@ void
 gpusort_key_encoding_string_words(const GsKeyEncoding *encoding, Datum value,
 								  uint64 *words, unsigned count)
 {
+	bool		is_text = gpusort_key_encoding_is_text(encoding);
 	bool		binary = encoding->kind == GS_ENCODE_BYTEA;
 	Size		word_bytes = binary ? 7 : 8;
 	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, 0,
 												   count * word_bytes);
 	GsBytes		rest = bytes;
+	GsTextBytes text = {.next = bytes.data,.length = bytes.length};
 
 	for (unsigned w = 0; w < count; w++)
 	{
-		words[w] = binary ? gpusort_codec_binary(rest.data, rest.length) :
-			gpusort_codec_string(rest.data, rest.length);
+		if (is_text)
+			words[w] = gpusort_codec_text(&text, 8);
+		else if (binary)
+			words[w] = gpusort_codec_binary(rest.data, rest.length);
+		else
+			words[w] = gpusort_codec_string(rest.data, rest.length);
 		rest = gpusort_bytes_skip(rest, word_bytes);
 	}
 	gpusort_bytes_free(&bytes);
@@ -581,6 +608,7 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
 			return timetz_word(DatumGetTimeTzADTP(value), index);
 		case GS_ENCODE_TEXT:
 		case GS_ENCODE_BPCHAR:
+			return text_word(encoding, value, index);
 		case GS_ENCODE_NAME:
 		case GS_ENCODE_CITEXT:
 		case GS_ENCODE_ICU:
@@ -616,10 +644,8 @@ count_bytes(const GsKeyEncoding *encoding, Datum value)
 
 	switch (encoding->kind)
 	{
-		case GS_ENCODE_TEXT:
 		case GS_ENCODE_BYTEA:
 			return toast_raw_datum_size(value) - VARHDRSZ;
-		case GS_ENCODE_BPCHAR:
 		case GS_ENCODE_NAME:
 		case GS_ENCODE_CITEXT:
 			bytes = gpusort_key_encoding_bytes(encoding, value, 0, 0);
@@ -633,6 +659,23 @@ count_bytes(const GsKeyEncoding *encoding, Datum value)
 				return network_bytes(value, network);
 			}
 	}
+}
+
+/* Does a text end before so many words are full? */
+static bool
+text_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
+{
+	Size		most = (Size) nwords * 8;
+	GsBytes		bytes;
+	bool		ends;
+
+	if (encoding->kind == GS_ENCODE_TEXT && toast_raw_datum_size(value) - VARHDRSZ >= most)
+		return false;
+	bytes = gpusort_key_encoding_bytes(encoding, value, 0, most);
+	ends = bytes.length < most &&
+		gpusort_codec_text_prefix(bytes.data, bytes.length, most - 1) == bytes.length;
+	gpusort_bytes_free(&bytes);
+	return ends;
 }
 
 /* Do the weights of a string end before so many words are full? */
@@ -660,6 +703,8 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 				GS_REST_COMPARE : GS_REST_WORDS;
 		case GS_ENCODE_TEXT:
 		case GS_ENCODE_BPCHAR:
+			ended = text_ends(encoding, value, nwords);
+			break;
 		case GS_ENCODE_NAME:
 		case GS_ENCODE_CITEXT:
 
@@ -686,4 +731,19 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 			return GS_REST_NONE;
 	}
 	return ended ? GS_REST_NONE : GS_REST_WORDS;
+}
+
+Size
+gpusort_key_encoding_bytes_in_words(const GsKeyEncoding *encoding, Datum value,
+									uint32 nwords)
+{
+	Size		most = (Size) nwords * (encoding->kind == GS_ENCODE_BYTEA ? 7 : 8);
+	GsBytes		bytes;
+
+	if (!gpusort_key_encoding_is_text(encoding))
+		return most;
+	bytes = gpusort_key_encoding_bytes(encoding, value, 0, most);
+	most = gpusort_codec_text_prefix(bytes.data, Min(bytes.length, most), most);
+	gpusort_bytes_free(&bytes);
+	return most;
 }

@@ -69,9 +69,15 @@ extern bool gpusort_key_encoding_is_string(const GsKeyEncoding *encoding);
 extern bool gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding);
 
 /*
- * Likewise: get these bytes from offset 'start' on.  Of a value that is not simply stored
- * with its own bytes, only the first 'count' of them are valid.  'length' counts all of
- * them; of weights, it may also be 'count' or 'count' + 1 if there are more.  A copy is
+ * Are they texts, whose words have other bytes for 0 and 1, as gpusort_codec_text() writes
+ * them?
+ */
+extern bool gpusort_key_encoding_is_text(const GsKeyEncoding *encoding);
+
+/*
+ * If values are strings: get these bytes from offset 'start' on.  Of a value that is not
+ * simply stored with its own bytes, only the first 'count' of them are valid.  'length'
+ * counts all of them; of weights, it may also be 'count' or 'count' + 1 if there are more.  A copy is
  * in the current memory context; weights without one are valid until the
  * next call.  Checks for interrupts within long strings.
  */
@@ -103,6 +109,13 @@ extern void gpusort_key_encoding_string_words(const GsKeyEncoding *encoding, Dat
 
 /* Returns how to break ties of the first 'nwords' words of a value. */
 extern GsEncodingRest gpusort_key_encoding_rest(const GsKeyEncoding *encoding,
+												Datum value, uint32 nwords);
+
+/*
+ * Returns how many bytes of a string are in its first 'nwords' words, which have no room for
+ * more.
+ */
+extern Size gpusort_key_encoding_bytes_in_words(const GsKeyEncoding *encoding,
 												Datum value, uint32 nwords);
 
 /*

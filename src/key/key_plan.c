@@ -420,7 +420,8 @@ next_words_of_column(const GsKeyPlan *plan, Datum value, const uint64 *key,
 		uint32		nwords = column_words_up_to(plan, stage, cursor->slice);
 
 		rest = gpusort_key_encoding_rest(encoding, value, nwords);
-		cursor->start = gpusort_pivot_bytes_in_words(encoding, nwords);
+		if (is_string && rest == GS_REST_WORDS)
+			cursor->start = gpusort_key_encoding_bytes_in_words(encoding, value, nwords);
 	}
 	if (rest == GS_REST_NONE)
 		return gpusort_key_plan_skip_key(plan, cursor, first);

@@ -82,7 +82,7 @@ write_sequence(const GsLocaleWeights *weights, const unsigned char **next,
 unsigned char
 gpusort_weight_reader_sequence(GsWeightReader *reader)
 {
-	while (reader->next < reader->end)
+	while (reader->next < reader->end && *reader->next != '\0')
 	{
 		unsigned	count = write_sequence(reader->weights,
 										   &reader->next, reader->end,
@@ -97,6 +97,7 @@ gpusort_weight_reader_sequence(GsWeightReader *reader)
 		if ((reader->end - reader->next) % BLOCK_BYTES == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
+	reader->next = reader->end;
 	return 0;
 }
 
@@ -164,7 +165,7 @@ gpusort_weight_memo_begin(GsWeightMemo *memo, GsWeightReader *reader,
 	return Min(written, count + 1);
 }
 
-/* Returns how many of the first 'count' bytes are ASCII, up to the first one that is not. */
+/* Returns how many of the first 'count' bytes are ASCII but not 0, up to one that is not so. */
 static inline Size
 count_ascii(const unsigned char *string, Size count)
 {
@@ -175,10 +176,11 @@ count_ascii(const unsigned char *string, Size count)
 		uint64		word;
 
 		memcpy(&word, string + i, sizeof(word));
-		if ((word & UINT64CONST(0x8080808080808080)) != 0)
+		if (((word | (word - UINT64CONST(0x0101010101010101))) &
+			 UINT64CONST(0x8080808080808080)) != 0)
 			break;
 	}
-	while (i < count && string[i] < FIRST_NOT_ASCII)
+	while (i < count && string[i] != '\0' && string[i] < FIRST_NOT_ASCII)
 		i++;
 	return i;
 }

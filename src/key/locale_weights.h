@@ -74,7 +74,7 @@ struct GsLocaleWeights
 
 #define GPUSORT_NO_WEIGHT	255
 
-/* Begin to read a string of 'length' bytes, none of which is 0. */
+/* Begin to read a string of 'length' bytes, which also ends at a zero byte, as for strcoll(). */
 static inline void
 gpusort_weight_reader_begin(GsWeightReader *reader,
 							const GsLocaleWeights *weights,

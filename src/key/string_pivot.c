@@ -65,6 +65,7 @@
 typedef struct GsPivotLayout
 {
 	bool		binary;			/* can strings have zero bytes? */
+	bool		text;			/* have words other bytes for 0 and 1? */
 	unsigned	position_shift;
 	unsigned	bytes;			/* of the string */
 	unsigned	bytes_shift;
@@ -73,7 +74,10 @@ typedef struct GsPivotLayout
 static inline GsPivotLayout
 lay_out(const GsPivotFrame *frame)
 {
-	GsPivotLayout layout = {.binary = frame->encoding->kind == GS_ENCODE_BYTEA};
+	GsPivotLayout layout = {
+		.binary = frame->encoding->kind == GS_ENCODE_BYTEA,
+		.text = gpusort_key_encoding_is_text(frame->encoding)
+	};
 	unsigned	position_bits = 0;
 
 	if (frame->rest > 0)
@@ -82,13 +86,6 @@ lay_out(const GsPivotFrame *frame)
 	layout.bytes = (layout.position_shift - (layout.binary ? COUNT_BITS : 0)) / 8;
 	layout.bytes_shift = layout.position_shift - 8 * layout.bytes;
 	return layout;
-}
-
-Size
-gpusort_pivot_bytes_in_words(const GsKeyEncoding *encoding, uint32 nwords)
-{
-	return (Size) nwords *
-		(encoding->kind == GS_ENCODE_BYTEA ? BINARY_BYTES : STRING_BYTES);
 }
 
 void
@@ -191,11 +188,11 @@ leading_bytes(const GsBytes *bytes, unsigned count)
 
 /*
  * Returns the first word of a string that has 'length' bytes in common with
- * the pivot; 'rest' are the bytes behind these.
+ * the pivot; 'rest' are the bytes behind these.  Reads the word's bytes of a text.
  */
 static inline uint64
 first_word(const GsPivot *pivot, const GsPivotLayout *layout, Size length,
-		   const GsBytes *rest)
+		   const GsBytes *rest, GsTextBytes *text)
 {
 	const GsBytes *other = &pivot->bytes;
 	uint64		word;
@@ -206,7 +203,9 @@ first_word(const GsPivot *pivot, const GsPivotLayout *layout, Size length,
 			(uint64) (other->length - length) << layout->position_shift;
 	else
 		word = (uint64) length << layout->position_shift;
-	if (rest->length > 0)
+	if (layout->text)
+		word |= gpusort_codec_text(text, layout->bytes) << layout->bytes_shift;
+	else if (rest->length > 0)
 		word |= leading_bytes(rest, layout->bytes) << layout->bytes_shift;
 	if (layout->binary)
 		word |= (uint64) Min(rest->length, layout->bytes + 1) <<
@@ -222,13 +221,16 @@ gpusort_pivot_encode(GsPivot *pivot, Datum value, uint64 *key)
 	GsBytes		bytes;
 	Size		length = relate(pivot, value, &bytes);
 	GsBytes		rest = gpusort_bytes_skip(bytes, length);
+	GsTextBytes text = {.next = rest.data,.length = rest.length};
 
 	gpusort_work_add(GPUSORT_WORK_ROW + Min(length, BLOCK_BYTES));
-	key[0] = first_word(pivot, &layout, length, &rest);
+	key[0] = first_word(pivot, &layout, length, &rest, &text);
 	rest = gpusort_bytes_skip(rest, layout.bytes);
 	for (unsigned w = 1; w < frame->words; w++)
 	{
-		if (layout.binary)
+		if (layout.text)
+			key[w] = gpusort_codec_text(&text, STRING_BYTES);
+		else if (layout.binary)
 			key[w] = gpusort_codec_binary(rest.data, rest.length);
 		else
 			key[w] = gpusort_codec_string(rest.data, rest.length);
@@ -255,6 +257,34 @@ goes_on(const GsPivotFrame *frame, const GsPivotLayout *layout, uint64 first,
 	return ((first >> layout->bytes_shift) & 0xFF) != 0;
 }
 
+/*
+ * Returns how many of the bytes in a text's words, which are all full, are not bytes of the
+ * text: the second one of two for one byte, and a first one without it.
+ */
+static Size
+count_other_bytes(const GsPivotFrame *frame, const GsPivotLayout *layout,
+				  const uint64 *key, uint64 invert)
+{
+	Size		count = 0;
+	bool		is_second = false;
+
+	for (unsigned w = 0; w < frame->words; w++)
+	{
+		unsigned	bytes = w == 0 ? layout->bytes : STRING_BYTES;
+		uint64		word = (key[w] ^ invert) >> (w == 0 ? layout->bytes_shift : 0);
+
+		while (bytes-- > 0)
+		{
+			bool		is_first = !is_second && ((word >> (8 * bytes)) & 0xFF) == 1;
+
+			if (is_first)
+				count++;
+			is_second = is_first;
+		}
+	}
+	return count;
+}
+
 bool
 gpusort_pivot_leaves_open(const GsPivotFrame *frame, const uint64 *key,
 						  Size *start)
@@ -269,6 +299,8 @@ gpusort_pivot_leaves_open(const GsPivotFrame *frame, const uint64 *key,
 		return false;
 	*start = frame->start + (greater ? frame->rest - position : position) +
 		layout.bytes +
-		gpusort_pivot_bytes_in_words(frame->encoding, frame->words - 1);
+		(frame->words - 1) * (layout.binary ? BINARY_BYTES : STRING_BYTES);
+	if (layout.text)
+		*start -= count_other_bytes(frame, &layout, key, invert);
 	return true;
 }

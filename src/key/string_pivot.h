@@ -34,13 +34,6 @@ typedef struct GsPivot
 } GsPivot;
 
 /*
- * Returns how many bytes strings have in common if their first 'nwords' words
- * are equal.
- */
-extern Size gpusort_pivot_bytes_in_words(const GsKeyEncoding *encoding,
-										 uint32 nwords);
-
-/*
  * Make a string the pivot, and set the frame's rest.  All strings have the
  * first 'start' bytes of the frame in common.  If the string is compressed or
  * stored out of line, its copy is allocated in the current memory context;

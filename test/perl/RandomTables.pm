@@ -66,6 +66,8 @@ my %key_types = (
 	'text of a locale' => sub { "locale_text($_[0]) COLLATE " . random_locale() },
 	'text of a locale, alike' => sub { "(repeat('so much in common ', abs($_[0] % 4)::int) || locale_text($_[0] % 1000)) COLLATE " . random_locale() },
 	'text of ICU, of all scripts' => sub { "locale_text($_[0]) COLLATE " . one_of(qw("en-x-icu" "de-x-icu" "cs-x-icu" "ja-x-icu" "th-x-icu" "und-x-icu")) },
+	'text of C with zero bytes' => sub { "zero_text($_[0]) COLLATE \"C\"" },
+	'character of C with zero bytes' => sub { "zero_text($_[0])::bpchar COLLATE \"C\"" },
 	'character of a locale' => sub { "rpad(locale_text($_[0]), 20)::char(30) COLLATE " . random_locale() },
 	'citext of C' => sub { "(CASE WHEN $_[0] % 3 = 0 THEN upper(md5(($_[0])::text)) ELSE substr(md5(($_[0])::text), 1, abs($_[0] % 12)::int) END)::citext COLLATE \"C\"" },
 	'citext of a locale' => sub { "(CASE WHEN $_[0] % 2 = 0 THEN upper(locale_text($_[0] / 2)) ELSE locale_text($_[0] / 2) END)::citext COLLATE " . random_locale() },

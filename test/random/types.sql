@@ -30,6 +30,14 @@ CREATE FUNCTION numeric_of_all_sizes(n int8) RETURNS numeric LANGUAGE sql IMMUTA
 								   WHEN 3 THEN -235 - abs(n / 7) % 50 WHEN 4 THEN abs(n / 7) % 131020 ELSE -(abs(n / 7) % 16384) END)::numeric;
 $$;
 
+-- Texts of few values, many of which have zero bytes and control characters.
+CREATE CAST (bytea AS text) WITHOUT FUNCTION;
+CREATE FUNCTION zero_text(n int8) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	SELECT (repeat('in common, ', abs(n % 4)::int)::bytea || CASE n % 3 WHEN 0 THEN '\x'::bytea ELSE substr('abcdefghi'::bytea, 1, abs(n / 31 % 9)::int) END ||
+			coalesce(string_agg(substr('\x0000000101026162'::bytea, 1 + abs(hashint8extended(n, i) % 8)::int, 1), ''), ''))::text
+	FROM generate_series(1, abs(n / 7 % 8)) i;
+$$;
+
 -- These exist since PostgreSQL 17.
 SELECT current_setting('server_version_num')::int4 >= 170000 AS newer \gset
 \if :newer

@@ -372,6 +372,62 @@ test_strings(bool binary)
 	tap_ok(passed, binary ? "strings of any bytes" : "strings without zeros");
 }
 
+/* Compares two texts by their words, up to the last one that matters. */
+static int
+compare_texts(const String *a, const String *b)
+{
+	GsTextBytes a_text = {.next = a->bytes,.length = a->length};
+	GsTextBytes b_text = {.next = b->bytes,.length = b->length};
+
+	for (unsigned count = 8;; count = 4 + count % 5)
+	{
+		uint64_t	a_word = gpusort_codec_text(&a_text, count);
+		uint64_t	b_word = gpusort_codec_text(&b_text, count);
+
+		if (a_word != b_word || (a_word & 0xFF) == 0)
+			return compare_words(a_word, b_word);
+	}
+}
+
+/* Do the bytes of words stand for as many bytes of a text as gpusort_codec_text_prefix() says? */
+static bool
+has_right_prefixes(const String *string)
+{
+	GsTextBytes text = {.next = string->bytes,.length = string->length};
+
+	for (size_t written = 0; written <= 2 * string->length; written++)
+	{
+		size_t		read = string->length - text.length - (text.second != 0);
+
+		if (gpusort_codec_text_prefix(string->bytes, string->length, written) != read)
+			return false;
+		(void) gpusort_codec_text_byte(&text);
+	}
+	return true;
+}
+
+static void
+test_texts(void)
+{
+	RandomState random = 8;
+	bool		ordered = true;
+	bool		counted = true;
+
+	for (int i = 0; i < RANDOM_PAIRS; i++)
+	{
+		unsigned	lowest = random_below(&random, 3);
+		String		a = random_string(&random, lowest);
+		String		b = random_string(&random, lowest);
+
+		if (random_below(&random, 4) == 0)
+			memcpy(b.bytes, a.bytes, a.length);
+		ordered &= compare_texts(&a, &b) == compare_strings(&a, &b);
+		counted &= has_right_prefixes(&a);
+	}
+	tap_ok(ordered, "texts of any bytes");
+	tap_ok(counted, "bytes of texts in words");
+}
+
 int
 main(void)
 {
@@ -383,5 +439,6 @@ main(void)
 		test_bytes(length);
 	test_strings(false);
 	test_strings(true);
+	test_texts();
 	return tap_done();
 }
