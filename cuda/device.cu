@@ -31,6 +31,13 @@ std::atomic<uint32_t> &resets_of(const GsDevice *device)
 	return resets[device->ordinal % MAX_DEVICES];
 }
 
+/* Addresses are multiples of 256, and often of much more. */
+GsAllocation **list_of(GsDevice *device, const void *pointer)
+{
+	uint64_t mixed = (uint64_t)(uintptr_t)pointer * 0x9E3779B97F4A7C15ull;
+	return &device->allocations[(mixed >> 32) % GPUSORT_ALLOCATION_LISTS];
+}
+
 /* Returns whether the context of the process is unusable after an error. */
 bool is_sticky(cudaError_t error)
 {
@@ -230,8 +237,9 @@ GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size,
 		delete allocation;
 		return status;
 	}
-	*allocation = {device->allocations, *pointer, size};
-	device->allocations = allocation;
+	GsAllocation **list = list_of(device, *pointer);
+	*allocation = {*list, *pointer, size};
+	*list = allocation;
 	device->in_use += size;
 	if (account) {
 		account->in_use += size;
@@ -245,8 +253,11 @@ GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer
 {
 	if (!pointer)
 		return GPUSORT_OK;
-	for (GsAllocation **link = &device->allocations; *link; link = &(*link)->next) {
+	uint32_t steps = 0;
+	for (GsAllocation **link = list_of(device, pointer); *link; link = &(*link)->next) {
 		GsAllocation *allocation = *link;
+		if (device->sorter.debug.free_steps && ++steps > device->sorter.debug.free_steps)
+			break;
 		if (allocation->pointer != pointer)
 			continue;
 		*link = allocation->next;
@@ -327,13 +338,19 @@ GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **result, 
 	return GPUSORT_OK;
 }
 
+static void free_all(GsDevice *device)
+{
+	for (GsAllocation *&list : device->allocations)
+		while (list)
+			gpusort_device_free(device, nullptr, list->pointer);
+}
+
 void gpusort_device_close(GsDevice *device)
 {
 	if (!gpusort_device_is_lost(device))
 		cudaSetDevice(device->ordinal);
 	gpusort_device_free_workspace(device);
-	while (device->allocations)
-		gpusort_device_free(device, nullptr, device->allocations->pointer);
+	free_all(device);
 	if (!device->lost && device->compute)
 		cudaStreamDestroy(device->compute);
 	delete device;
@@ -357,8 +374,7 @@ GsStatus gpusort_device_recover(GsDevice *device)
 	bool was_reset = device->resets != resets_of(device);
 	device->lost = true;
 	/* The allocations are gone with the context; only their records remain. */
-	while (device->allocations)
-		gpusort_device_free(device, nullptr, device->allocations->pointer);
+	free_all(device);
 	device->workspace = nullptr;
 	device->workspace_size = 0;
 	device->sorter.exchange = nullptr;

@@ -12,6 +12,8 @@
 #include "gpusort_device.h"
 #include "sorter.h"
 
+constexpr uint32_t GPUSORT_ALLOCATION_LISTS = 4096; /* a power of two */
+
 struct GsDevice {
 	int ordinal;
 	bool started; /* the device was found and can run the library's code */
@@ -20,7 +22,11 @@ struct GsDevice {
 	uint64_t in_use;
 	uint32_t sessions;
 	GsSession *all_sessions;
-	struct GsAllocation *allocations; /* all of this GsDevice, for the account */
+	/*
+	 * All allocations of this GsDevice, for the account: each is in the list that its address
+	 * says, so that those of a session can be freed without searching those of all others.
+	 */
+	struct GsAllocation *allocations[GPUSORT_ALLOCATION_LISTS];
 	GsSorter sorter;
 	cudaStream_t compute;
 	void *workspace; /* reused by successive sorts */

@@ -139,6 +139,7 @@ typedef struct GsSortRequest {
  *
  * Memory for rows is allocated in segments of an eighth to a quarter of expected_rows, or, with
  * device_memory_limit, of a 32nd to a 16th, so that less of it is unused; and of up to 256 MB.
+ * Beyond expected_rows, an eighth, or a 32nd, of what there is already is allocated at a time.
  */
 typedef struct GsSessionOptions {
 	uint32_t struct_size;
@@ -237,6 +238,7 @@ typedef struct GsDebugSettings {
 	uint32_t emu_favour;   /* favors 0 no block, 1 the youngest resident one, 2 the oldest */
 	uint32_t emu_bug;	   /* plants a bug of enum GsPlantedBug (0: none) */
 	uint32_t copy_items;   /* smallest input of the sorted copy (0: the normal number) */
+	uint32_t free_steps;   /* maximum steps of the search for what is freed (0: no limit) */
 } GsDebugSettings;
 
 /* Sizes at which the library changes its algorithm, so that tests can use these sizes. */

@@ -72,13 +72,30 @@ struct GsOwner {
 	GsAccount account;
 };
 
-/* An array of count items of item_bytes bytes, in segments of 2^shift items. */
+constexpr uint64_t GPUSORT_MAX_SEGMENT_BYTES = 256 << 20;
+
+/*
+ * How arrays and arenas grow.  An allocation has segment_bytes, or a part of what there is
+ * already if that is more, up to GPUSORT_MAX_SEGMENT_BYTES.  So the number of allocations grows
+ * with the logarithm of the size, even if segment_bytes is far too small for what comes.
+ */
+struct GsGrowth {
+	uint64_t segment_bytes;
+	uint64_t parts; /* the size is divided by this */
+};
+
+/*
+ * An array of count items of item_bytes bytes, in segments of 2^shift items.  Several segments
+ * can be allocated together, and are then contiguous.
+ */
 struct GsSegmentedArray {
 	uint32_t item_bytes;
 	uint32_t shift;
+	uint64_t growth_parts; /* as in GsGrowth */
 	uint64_t count;
 	GsList<unsigned char *> segments;
-	unsigned char **table; /* in device memory; see gpusort_segments_upload_table() */
+	GsList<uint64_t> allocated; /* the first segment of each allocation */
+	unsigned char **table;		/* in device memory; see gpusort_segments_upload_table() */
 };
 
 /*
@@ -86,18 +103,15 @@ struct GsSegmentedArray {
  * two of items.
  */
 void gpusort_segments_init(GsSegmentedArray *array, uint32_t item_bytes,
-						   uint64_t segment_bytes);
+						   const GsGrowth &growth);
 
 /* Returns how many bytes gpusort_segments_reserve() would allocate. */
 uint64_t gpusort_segments_growth(const GsSegmentedArray *array, uint64_t more);
 
-/*
- * Allocates segments for more items at the end; does not change count.  On failure some
- * segments may have been added.
- */
+/* Allocates segments for more items at the end; does not change count. */
 GsStatus gpusort_segments_reserve(GsOwner *owner, GsSegmentedArray *array, uint64_t more);
 
-/* Frees the segments in which there are no items. */
+/* Frees the allocations in which there are no items. */
 void gpusort_segments_trim(GsOwner *owner, GsSegmentedArray *array);
 
 /*
@@ -120,7 +134,8 @@ void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array, bool gone
 
 /* An arena, which allocates bytes in blocks.  The bytes of one reservation are contiguous. */
 struct GsArena {
-	uint64_t block_bytes; /* usual size of a block */
+	GsGrowth growth;
+	uint64_t size; /* of all blocks */
 	GsList<unsigned char *> blocks;
 	uint64_t block_size; /* of the last block */
 	uint64_t used;		 /* of the last block */

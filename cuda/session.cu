@@ -263,14 +263,16 @@ uint64_t min_segment_bytes(const GsSessionOptions &options)
 	return part < LIMITED_MIN_SEGMENT_BYTES ? LIMITED_MIN_SEGMENT_BYTES : part;
 }
 
-uint64_t segment_bytes(const GsSessionOptions &options, uint64_t row_bytes)
+GsGrowth growth_of(const GsSessionOptions &options, uint64_t row_bytes)
 {
 	uint64_t wanted = DEFAULT_SEGMENT_BYTES;
 	uint64_t parts = options.device_memory_limit ? LIMITED_SEGMENTS : SEGMENTS;
 	if (options.expected_rows && options.expected_rows < MAX_ROWS)
 		wanted = options.expected_rows * row_bytes / parts;
 	uint64_t least = min_segment_bytes(options);
-	return wanted < least ? least : wanted > MAX_SEGMENT_BYTES ? MAX_SEGMENT_BYTES : wanted;
+	if (wanted < least)
+		wanted = least;
+	return {wanted > GPUSORT_MAX_SEGMENT_BYTES ? GPUSORT_MAX_SEGMENT_BYTES : wanted, parts};
 }
 
 GsStatus check_options(GsDevice *device, const GsSessionOptions *o)
@@ -315,16 +317,16 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 	session->in_order = true;
 	for (uint32_t w = 0; w < options->key_words; w++)
 		gpusort_segments_init(&session->keys[w], sizeof(uint64_t),
-							  segment_bytes(*options, sizeof(uint64_t)));
+							  growth_of(*options, sizeof(uint64_t)));
 	if (is_fixed(session))
 		gpusort_segments_init(&session->data, options->row_width,
-							  segment_bytes(*options, options->row_width));
+							  growth_of(*options, options->row_width));
 	if (is_variable(session)) {
-		session->bytes.block_bytes = (segment_bytes(*options, 64) + 15) / 16 * 16;
+		session->bytes.growth = growth_of(*options, 64);
 		gpusort_segments_init(&session->lengths, sizeof(uint32_t),
-							  segment_bytes(*options, sizeof(uint32_t)));
+							  growth_of(*options, sizeof(uint32_t)));
 		gpusort_segments_init(&session->starts, sizeof(uint64_t),
-							  segment_bytes(*options, sizeof(uint64_t)));
+							  growth_of(*options, sizeof(uint64_t)));
 	}
 	session->next = device->all_sessions;
 	device->all_sessions = session;

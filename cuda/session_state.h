@@ -19,8 +19,7 @@ constexpr uint64_t LIMITED_SEGMENTS = 32;			 /* likewise with device_memory_limi
 constexpr uint64_t MIN_SEGMENT_BYTES = 256 << 10;
 constexpr uint64_t LIMITED_MIN_SEGMENT_BYTES = 16 << 10; /* with a low limit */
 constexpr uint64_t MIN_SEGMENT_PART = 256;				 /* of a limit between these */
-constexpr uint64_t MAX_SEGMENT_BYTES = 256 << 20;
-constexpr int DELIVERIES = 2; /* concurrent deliveries */
+constexpr int DELIVERIES = 2;							 /* concurrent deliveries */
 
 enum State { LOADING, SORTED };
 

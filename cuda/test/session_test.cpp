@@ -28,6 +28,7 @@ struct SessionCase {
 	bool return_keys = true;
 	bool return_ties = true;
 	uint64_t expected_rows = 0;
+	uint64_t device_memory_limit = 0;
 };
 
 struct Row {
@@ -119,6 +120,7 @@ GsSessionOptions options_of(const SessionCase &c)
 	options.chunk_rows = c.chunk_rows;
 	options.chunk_bytes = c.chunk_bytes;
 	options.expected_rows = c.expected_rows;
+	options.device_memory_limit = c.device_memory_limit;
 	return options;
 }
 
@@ -504,6 +506,73 @@ void test_few_rows_in_large_chunks()
 	}
 }
 
+/*
+ * Many more rows come than expected.  The number of allocations must not grow with the size of
+ * the rows, nor the steps to find one that is freed with the number of allocations.
+ */
+void test_more_rows_than_expected()
+{
+	const GsDeviceApi *api = library.api;
+	SessionCase c;
+	c.row_width = c.longest = 4096;
+	c.rows = c.put_rows = 64; /* a chunk of a quarter of a MB */
+	c.chunk_bytes = 8192;
+	c.expected_rows = 1;
+	for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
+		c.layout = layout;
+		std::vector<Row> rows = make_rows(c, layout);
+		std::vector<Put> puts = make_puts(c, rows);
+		GsChunk chunk = chunk_of(puts[0]);
+		GsSessionOptions options = options_of(c);
+		GsSession *session;
+		GsTicket ticket;
+		uint64_t said = 0, held = 0, before = memory_in_use();
+		set_debug([&](GsDebugSettings &s) {
+			s.fail_alloc = 70;
+			s.free_steps = 8;
+		});
+		bool good = !api->session_begin(library.device, &options, &session);
+		for (int i = 0; i < 300 && good; i++)
+			good = !api->session_memory(session, &chunk, &said) &&
+				   !api->session_put(session, &chunk, &ticket) &&
+				   !api->session_wait(session, ticket) &&
+				   !api->session_memory(session, nullptr, &held) && said == held;
+		test_check(good && held < 300 * chunk.data_bytes / 4 * 5,
+				   "more rows than expected: layout %d, %llu bytes: %s", (int)layout,
+				   (unsigned long long)held, api->device_message(library.device));
+		api->session_end(session);
+		set_debug([&](GsDebugSettings &s) { s.fail_alloc = s.free_steps = 0; });
+		test_check(memory_in_use() == before, "more rows than expected leak");
+	}
+
+	/* Kernels find rows in what was allocated at once. */
+	for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
+		c.layout = layout;
+		c.row_width = c.longest = 1000;
+		c.rows = layout == GPUSORT_ROWS_FIXED ? 1400 : 2800;
+		c.put_rows = 20;
+		c.key_words = 2;
+		c.device_memory_limit = 4 << 20;
+		c.shuffled = true;
+		test_session(c, layout);
+	}
+
+	std::vector<void *> buffers(3000);
+	bool good = true;
+	uint64_t before = memory_in_use();
+	for (void *&buffer : buffers)
+		good &= !api->buffer_alloc(library.device, 8, &buffer);
+	set_debug([&](GsDebugSettings &s) { s.free_steps = 8; });
+	for (void *buffer : buffers)
+		good &= !api->buffer_free(library.device, buffer);
+	set_debug([&](GsDebugSettings &s) { s.free_steps = 0; });
+	test_check(good && memory_in_use() == before, "freeing many buffers takes many steps: %s",
+			   api->device_message(library.device));
+	for (void *buffer : buffers)
+		if (!good)
+			api->buffer_free(library.device, buffer);
+}
+
 /* Two sessions at the same time, whose calls alternate. */
 void test_two_sessions()
 {
@@ -728,6 +797,7 @@ void test_sessions(TestAmount amount)
 	}
 	test_session_states();
 	test_few_rows_in_large_chunks();
+	test_more_rows_than_expected();
 	test_two_sessions();
 	for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE})
 		for (uint32_t key_words = 1; key_words <= WORDS; key_words++)
