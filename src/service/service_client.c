@@ -33,6 +33,10 @@
 #define LOOK_AROUND_MS		1000
 #define JOINED_LOOK_MS		1
 
+/* See expect_rows(). */
+#define MOST_EXPECTED_ROWS	1e12
+#define MOST_EXPECTED_BYTES	1e18
+
 /* Reasons why a client waits. */
 typedef enum GsClientWait
 {
@@ -250,6 +254,22 @@ claim_slot(GsClient *client)
 	return false;
 }
 
+/*
+ * Set how many rows a session is to expect.  The planner's estimate can be any number, up to
+ * 1e100 rows.  The device process computes sizes of what is expected as uint64, so we limit
+ * it to what no device holds.
+ */
+static void
+expect_rows(GsSlotRequest *request, double rows, double row_bytes)
+{
+	double		bytes;
+
+	rows = rows < MOST_EXPECTED_ROWS ? Max(rows, 0) : MOST_EXPECTED_ROWS;
+	bytes = rows * row_bytes;
+	request->expected_rows = (uint64) rows;
+	request->expected_bytes = (uint64) Min(bytes, MOST_EXPECTED_BYTES);
+}
+
 static void
 fill_request(GsSlotRequest *request, const GsClientOptions *options)
 {
@@ -276,8 +296,7 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 	request->ties = options->ties;
 	if (options->ties)
 		request->chunk_bytes -= MAXALIGN(gpusort_ties_words(request->chunk_rows) * sizeof(uint32));
-	request->expected_rows = (uint64) options->expected_rows;
-	request->expected_bytes = (uint64) options->expected_bytes;
+	expect_rows(request, options->expected_rows, options->expected_row_bytes);
 	request->device_memory = (uint64) gpusort_device_memory * 1024;
 	request->spread = options->spread;
 	request->used_devices = options->used_devices;
@@ -395,9 +414,7 @@ open_next(const GsClient *client)
 	/* If about as many as expected are there, expect as many again. */
 	if (rows < taken / 8)
 		rows = taken;
-	if (expected > 0)
-		request.expected_bytes *= rows / expected;
-	request.expected_rows = rows;
+	expect_rows(&request, rows, expected > 0 ? request.expected_bytes / expected : 0);
 	request.used_devices |= (uint32) 1 << slot->device;
 	request.fault = gpusort_fault_of_service(pg_popcount32(request.used_devices) + 1);
 	return open_client(&request, &reason);

@@ -27,7 +27,7 @@ typedef struct GsClientOptions
 	uint32		row_width;		/* bytes, unless variable */
 	bool		ties;			/* sorted chunks tell which rows are ties */
 	double		expected_rows;
-	double		expected_bytes; /* of all rows, without keys */
+	double		expected_row_bytes; /* without the key */
 
 	/*
 	 * Can rows go to sessions on other devices if there is no room for all?

@@ -197,6 +197,15 @@ sub with_nulls
 	return 'CASE WHEN abs(' . random_hash() . " % 100) >= $part THEN $value END";
 }
 
+# Returns a piece after which the planner expects any number of rows of a table.
+sub misjudge
+{
+	my ($table) = @_;
+	my $rows = one_of(1, 300, 1e6, 1e9, 1e19, 1e30, 3e38);
+
+	return "UPDATE pg_class SET reltuples = $rows, relpages = pg_relation_size(oid) / 8192 WHERE oid = '$table'::regclass;\n";
+}
+
 # random_table NUMBER, PARAMETERS: a table with :rowsNUMBER rows, as a hash:
 #	name
 #	columns		hashes of name, type, value (an expression of the row number g),
@@ -224,7 +233,8 @@ sub random_table
 		pieces => [
 			"CREATE TABLE t$number" . ($parameters // '') . ' AS SELECT ' . list_of(@list)
 			  . "\n\tFROM generate_series(1, :rows$number) g;\n",
-			chance(0.7) ? ("ANALYZE t$number;\n") : () ],
+			chance(0.7) ? ("ANALYZE t$number;\n") : (),
+			chance(0.1) ? (misjudge("t$number")) : () ],
 	};
 }
 

@@ -284,6 +284,43 @@ foreach my $name ('variable rows', 'ties', 'null keys alone', 'float8', 'more ro
 		digest($sorts{$name}) . '; SET pg_gpusort.enable = on'),
 		"$name, with stock ties: rows");
 }
+$session->run('RESET pg_gpusort.debug_stock_ties');
+
+# ---- Wrong estimates ----
+
+# The planner expects any number of rows of a function, and of a table whose statistics are wrong.
+foreach my $rows ('1', '1e9', '1e19', '1e30', '3e38')
+{
+	my $few = $rows eq '1';
+	my $where = $few ? qr/Sort Method: gpu onesweep/ : qr/Sort Method: cpu radix.*GPU Not Used: not enough device memory/s;
+	my $function = 'guessed_' . ($rows =~ s/e/_/r);
+	my %queries = (
+		fixed => "SELECT k, id FROM $function() ORDER BY k, id",
+		variable => "SELECT * FROM $function() ORDER BY k, id",
+		joined => "SELECT a.id AS a, b.id AS b FROM $function() a CROSS JOIN (SELECT * FROM $function() LIMIT 3) b ORDER BY a.k, 1, 2");
+
+	$session->run("CREATE FUNCTION $function() RETURNS SETOF big LANGUAGE plpgsql STABLE ROWS $rows AS
+		'BEGIN RETURN QUERY SELECT * FROM big WHERE id % 3 = 0; END'");
+	foreach my $name (sort keys %queries)
+	{
+		my $stock = $session->run("$STOCK; " . digest($queries{$name}));
+
+		$session->run("$OURS; $anywhere");
+		is($session->run(digest($queries{$name})), $stock, "$rows rows expected, $name: rows");
+		like($session->run("$EXPLAIN $queries{$name}"), $where, "$rows rows expected, $name: EXPLAIN");
+		$session->run("SET pg_gpusort.work_mem = '64kB'");
+		is($session->run(digest($queries{$name})), $stock, "$rows rows expected, $name, little memory: rows");
+		$session->run('RESET pg_gpusort.work_mem');
+	}
+	$session->run("CREATE TABLE misjudged AS SELECT k, id FROM big;
+		UPDATE pg_class SET reltuples = $rows, relpages = pg_relation_size('misjudged') / 8192 WHERE relname = 'misjudged'");
+	$session->run('SET pg_gpusort.min_rows = 0; CREATE INDEX ON misjudged (k, id); RESET pg_gpusort.min_rows');
+	is($session->run("$STOCK; SET enable_sort = off; SET enable_seqscan = off; " . digest('SELECT k, id FROM misjudged ORDER BY k, id') .
+			'; RESET enable_sort; RESET enable_seqscan'),
+		$session->run(digest('SELECT k, id FROM big ORDER BY k, id')), "$rows rows expected, an index: rows");
+	$session->run('DROP TABLE misjudged');
+	holds_nothing($node, "$rows rows expected");
+}
 $session->quit;
 holds_nothing($node, 'at the end');
 

@@ -89,9 +89,8 @@ create_session(const GsSortSpec *spec, GsClientOptions options, double rows,
 	options.ties = session->has_ties;
 	options.row_width = session->format->packed_bytes;
 	options.expected_rows = rows;
-	options.expected_bytes = rows *
-		(options.variable ? Max(spec->expected_width, options.row_width) :
-		 options.row_width);
+	options.expected_row_bytes =
+		options.variable ? Max(spec->expected_width, options.row_width) : options.row_width;
 	if (session->format->packed_bytes > session->max_row_bytes)
 	{
 		*reason = GS_FALLBACK_ROW_WIDTH;
