@@ -42,6 +42,8 @@ FROM pg_settings
 WHERE name LIKE 'pg\_gpusort.%' AND context <> 'user' AND name <> 'pg_gpusort.debug_fault' ORDER BY name COLLATE "C";
 SET ROLE regress_gpusort_alice;
 ALTER SYSTEM SET pg_gpusort.pool_size = '64GB';
+SET pg_gpusort.max_device_memory = 0;
+SET pg_gpusort.max_sessions_per_backend = 64;
 LOAD '/no/such/library';
 SELECT name FROM pg_settings WHERE name = 'pg_gpusort.device_library';
 RESET ROLE;

@@ -32,6 +32,7 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_STOCK_TIES] = "pg_gpusort.debug_stock_ties needs the rows in memory",
 	[GS_FALLBACK_INPUT_ONCE] = "input cannot be read a second time",
 	[GS_FALLBACK_NO_SESSION] = "all sessions of the GPU service are in use",
+	[GS_FALLBACK_BACKEND_SESSIONS] = "pg_gpusort.max_sessions_per_backend is reached",
 	[GS_FALLBACK_ROW_WIDTH] = "a row is too long for pg_gpusort.pool_size",
 	[GS_FALLBACK_DEVICE_MEMORY] = "not enough device memory",
 	[GS_FALLBACK_DEVICE_ERROR] = "the device reported an error",
@@ -55,6 +56,7 @@ gpusort_fallback_is_want_of_gpu(GsFallback reason)
 	return reason == GS_FALLBACK_SERVICE_STARTING ||
 		reason == GS_FALLBACK_SERVICE_FAILED ||
 		reason == GS_FALLBACK_NO_SESSION ||
+		reason == GS_FALLBACK_BACKEND_SESSIONS ||
 		reason == GS_FALLBACK_ROW_WIDTH ||
 		reason == GS_FALLBACK_DEVICE_MEMORY ||
 		reason == GS_FALLBACK_DEVICE_ERROR ||

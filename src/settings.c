@@ -35,7 +35,9 @@ int			gpusort_debug_whole_tuples = GS_WHOLE_TUPLES_AUTO;
 char	   *gpusort_device_library = NULL;
 char	   *gpusort_device_list = NULL;
 int			gpusort_pool_size = 0;
-int			gpusort_device_memory = 0;
+static int	device_memory = 0;	/* kB, or 0 for no limit */
+static int	max_device_memory = 0;	/* likewise */
+int			gpusort_max_sessions_per_backend = -1;
 int			gpusort_warm_memory = -1;
 int			gpusort_warm_memory_timeout = 60;
 #ifdef GPUSORT_FAULTS
@@ -162,6 +164,14 @@ int
 gpusort_settings_work_mem(void)
 {
 	return gpusort_work_mem == -1 ? work_mem : gpusort_work_mem;
+}
+
+int
+gpusort_settings_device_memory(void)
+{
+	if (max_device_memory == 0 || device_memory == 0)
+		return Max(device_memory, max_device_memory);
+	return Min(device_memory, max_device_memory);
 }
 
 /*
@@ -302,9 +312,23 @@ gpusort_settings_init(void)
 	DefineCustomIntVariable("pg_gpusort.device_memory",
 							"Sets the maximum device memory to be used for one sort.",
 							"0 means that only the device's memory is the limit.",
-							&gpusort_device_memory,
+							&device_memory,
 							0, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_KB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.max_device_memory",
+							"Sets the maximum of pg_gpusort.device_memory.",
+							"0 means that users can set any value.",
+							&max_device_memory,
+							0, 0, INT_MAX,
+							PGC_SUSET, GUC_UNIT_KB | GUC_EXPLAIN,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.max_sessions_per_backend",
+							"Sets the maximum number of sessions of the GPU service that a backend can use at the same time.",
+							"-1 means half of all sessions.",
+							&gpusort_max_sessions_per_backend,
+							-1, -1, INT_MAX,
+							PGC_SUSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
 #ifdef GPUSORT_FAULTS
 	DefineCustomStringVariable("pg_gpusort.debug_fault",

@@ -65,7 +65,7 @@ extern int	gpusort_debug_whole_tuples; /* GsWholeTuplesSetting */
 extern char *gpusort_device_library;
 extern char *gpusort_device_list;
 extern int	gpusort_pool_size;	/* kB, or 0 for no GPU service */
-extern int	gpusort_device_memory;	/* kB for one sort, or 0 for no limit */
+extern int	gpusort_max_sessions_per_backend;	/* or -1 for half of them */
 extern int	gpusort_warm_memory;	/* kB, or -1 for a part of the machine's */
 extern int	gpusort_warm_memory_timeout;	/* s */
 #ifdef GPUSORT_FAULTS
@@ -74,6 +74,9 @@ extern char *gpusort_debug_fault;
 
 /* Returns the host memory that one sort may use, in kB. */
 extern int	gpusort_settings_work_mem(void);
+
+/* Returns how much memory of a device one sort may use, in kB, or 0 for no limit. */
+extern int	gpusort_settings_device_memory(void);
 
 /* Does pg_gpusort.devices allow the device with this number? */
 extern bool gpusort_settings_use_device(int ordinal);

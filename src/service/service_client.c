@@ -59,9 +59,13 @@ struct GsClient
 	uint32		number;			/* number of the slot */
 	GsSlot	   *slot;
 	bool		joined;			/* does another client own the session? */
+	bool		counted;		/* in sessions_in_use */
 	GsFallback	failure;
 	MemoryContextCallback callback;
 };
+
+/* The sessions that this process has open, without those that it has joined. */
+static int	sessions_in_use = 0;
 
 GsFallback
 gpusort_client_availability(void)
@@ -216,6 +220,14 @@ close_slots(GsSlot *slot)
 }
 
 static void
+uncount(GsClient *client)
+{
+	if (client->counted)
+		sessions_in_use--;
+	client->counted = false;
+}
+
+static void
 close_client(void *arg)
 {
 	GsClient   *client = arg;
@@ -223,6 +235,7 @@ close_client(void *arg)
 
 	if (client->slot == NULL || client->joined)
 		return;
+	uncount(client);
 	close_slots(client->slot);
 	client->slot = NULL;
 	gpusort_service_wake();
@@ -232,6 +245,20 @@ close_client(void *arg)
 	if (pg_atomic_read_u32(&gpusort_service->device_pid) == 0 &&
 		supervisor != NULL)
 		SetLatch(supervisor);
+}
+
+/*
+ * May this process open another session?  Its sessions can be those of cursors that nobody
+ * reads from, for as long as their transaction lasts, so it must not have all of them.
+ */
+static bool
+is_session_allowed(void)
+{
+	int			most = gpusort_max_sessions_per_backend;
+
+	if (most < 0)
+		most = Max(gpusort_service->nslots / 2, 1);
+	return sessions_in_use < most;
 }
 
 static bool
@@ -248,6 +275,8 @@ claim_slot(GsClient *client)
 		{
 			client->number = s;
 			client->slot = slot;
+			client->counted = true;
+			sessions_in_use++;
 			return true;
 		}
 	}
@@ -297,7 +326,7 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 	if (options->ties)
 		request->chunk_bytes -= MAXALIGN(gpusort_ties_words(request->chunk_rows) * sizeof(uint32));
 	expect_rows(request, options->expected_rows, options->expected_row_bytes);
-	request->device_memory = (uint64) gpusort_device_memory * 1024;
+	request->device_memory = (uint64) gpusort_settings_device_memory() * 1024;
 	request->spread = options->spread;
 	request->used_devices = options->used_devices;
 	request->batch_processes = options->batch_processes;
@@ -311,6 +340,11 @@ open_client(const GsSlotRequest *request, GsFallback *reason)
 {
 	GsClient   *client;
 
+	if (!is_session_allowed())
+	{
+		*reason = GS_FALLBACK_BACKEND_SESSIONS;
+		return NULL;
+	}
 	client = palloc0(sizeof(GsClient));
 	client->callback.func = close_client;
 	client->callback.arg = client;
@@ -481,6 +515,7 @@ gpusort_client_announce_next(GsClient *client, GsClient *next)
 	{
 		/* It is not ours any more, so the callback must not close it. */
 		next->joined = true;
+		uncount(next);
 	}
 	return true;
 }

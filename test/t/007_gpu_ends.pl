@@ -228,9 +228,27 @@ sub has_sessions
 sub paused
 {
 	my ($name, $slots) = @_;
-	my $holder = Session($node, $on_gpu, 'BEGIN');
+	my $half = Session($node, $anywhere, 'BEGIN');
+	my $holder = Session($node, $on_gpu, "SET pg_gpusort.max_sessions_per_backend = $slots", 'BEGIN');
 	my $cursor = 'SELECT * FROM big ORDER BY k';
+	my $reached = 'SELECT sorts FROM pg_stat_gpusort_fallbacks WHERE reason = $$pg_gpusort.max_sessions_per_backend is reached$$';
 	my $others = 'SELECT sorts FROM pg_stat_gpusort_fallbacks WHERE reason = $$all sessions of the GPU service are in use$$';
+
+	# A backend must not have more than half of them.
+	value_of($node, 'SELECT pg_stat_gpusort_reset()');
+	foreach my $c (1 .. $slots)
+	{
+		$half->run("DECLARE c$c CURSOR FOR $cursor; FETCH 10 FROM c$c");
+	}
+	ok(has_sessions($slots / 2), "$name: half are in use");
+	is($node->safe_psql('postgres', "$on_gpu; $query"), $expected, "$name: others sort on the GPU");
+	is($half->run($reached), $slots / 2, "$name: the other cursors are counted");
+	$half->run('CLOSE c1');
+	like($half->run("$EXPLAIN $cursor"), qr/gpu onesweep/, "$name: one less");
+	is($half->run("MOVE 19000 IN c$slots; FETCH ALL FROM c$slots") =~ tr/\n// + 1, 990,
+		"$name: a cursor on the CPU goes on");
+	$half->quit;
+	ok(has_sessions(0), "$name: all end");
 
 	foreach my $c (1 .. $slots - 1)
 	{

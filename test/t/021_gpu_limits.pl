@@ -91,6 +91,14 @@ foreach my $memory ('700kB', '800kB', '900kB', '1000kB', '1200kB', '1500kB', '2M
 $session->run(q{SET pg_gpusort.device_memory = '800kB'; SET temp_file_limit = 0});
 like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 6000"),
 	qr/Sort Method: cpu radix(, top-N)?  Memory: \d+kB\n.*GPU Not Used: not enough device memory/s, 'the GPU is full: EXPLAIN');
+# The lower of two limits counts.
+foreach my $limits ([ 0, '800kB' ], [ '1GB', '800kB' ], [ '800kB', '1GB' ])
+{
+	$session->run("SET pg_gpusort.device_memory = '$limits->[0]'; SET pg_gpusort.max_device_memory = '$limits->[1]'");
+	like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 6000"),
+		qr/GPU Not Used: not enough device memory/, "limits of @$limits: EXPLAIN");
+}
+$session->run(q{RESET pg_gpusort.max_device_memory; SET pg_gpusort.device_memory = '800kB'});
 # The rows wanted do not fit the host's memory either.
 $session->run(q{RESET temp_file_limit; SET pg_gpusort.work_mem = '64kB'});
 like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 6000"),
