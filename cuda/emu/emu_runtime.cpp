@@ -17,6 +17,7 @@
  *	lost		every call fails with a sticky error
  *	gone		no call finds the device any more
  *	crash		the driver ends the process when it looks for code
+ *	exit		likewise, by exit(1)
  *	no-code		there is no code of the kernels for the device
  *	no-memory	all of the device's memory is in use
  *	wrong		kernels do nothing
@@ -213,6 +214,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
 	attributes->ptxVersion = gpusort_emu::compiled_for();
 	if (has_fault(runtime().current, "crash"))
 		abort();
+	if (has_fault(runtime().current, "exit"))
+		exit(1);
 	return end_call(has_fault(runtime().current, "no-code") ? cudaErrorNoKernelImageForDevice
 															: cudaSuccess);
 }

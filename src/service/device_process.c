@@ -55,7 +55,7 @@ handle_sigterm(SIGNAL_ARGS)
 static void
 handle_sigquit(SIGNAL_ARGS)
 {
-	_exit(GPUSORT_EXIT_ASKED);
+	gpusort_service_end_process(GS_END_ASKED);
 }
 
 static void
@@ -145,5 +145,5 @@ gpusort_device_process_main(void)
 			gpusort_device_use_try_again();
 	}
 	gpusort_device_use_end();
-	_exit(GPUSORT_EXIT_ASKED);
+	gpusort_service_end_process(GS_END_ASKED);
 }

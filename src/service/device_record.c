@@ -179,13 +179,12 @@ gpusort_device_record_left_out(int device)
  */
 
 void
-gpusort_device_record_process_ended(int crash)
+gpusort_device_record_process_ended(const char *cause)
 {
 	char		message[GPUSORT_MESSAGE_BYTES];
 
 	snprintf(message, sizeof(message),
-			 "the device process was terminated by signal %d while it opened the GPU",
-			 crash);
+			 "the device process %s while it opened the GPU", cause);
 	for (int d = 0; d < device_count(); d++)
 	{
 		GsServiceDevice *shared = device_at(d);
@@ -193,7 +192,7 @@ gpusort_device_record_process_ended(int crash)
 		pg_atomic_write_u32(&shared->sessions, 0);
 		pg_atomic_write_u64(&shared->free_memory, 0);
 		pg_atomic_write_u64(&shared->used_memory, 0);
-		if (state_of(d) == GS_DEVICE_OPENING && crash != 0)
+		if (state_of(d) == GS_DEVICE_OPENING && cause[0] != '\0')
 			gpusort_device_record_failure(d, GS_DEVICE_NOT_OPENED, message);
 		else if (state_of(d) != GS_DEVICE_FAILED)
 			set_state(d, GS_DEVICE_CLOSED);

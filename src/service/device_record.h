@@ -54,10 +54,10 @@ extern bool gpusort_device_record_left_out(int device);
 
 /*
  * Record that the device process has ended, so that no device is open any
- * more.  'crash' is the signal of a crash, or 0.  A crash counts as a failure
- * of a device that was being opened.
+ * more.  'cause' says what the process did then, as in "exited with exit code
+ * 1", if that counts as a failure of a device that was being opened; or it is "".
  */
-extern void gpusort_device_record_process_ended(int crash);
+extern void gpusort_device_record_process_ended(const char *cause);
 
 /* Returns when to try again to open a device, if none could be opened. */
 extern TimestampTz gpusort_device_record_next_try(void);

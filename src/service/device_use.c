@@ -11,8 +11,6 @@
  */
 #include "compat.h"
 
-#include <unistd.h>
-
 #include "service/device_check.h"
 #include "service/device_library.h"
 #include "service/device_record.h"
@@ -31,10 +29,10 @@ static GsOpenDevices devices;
 
 /* Exit with a message for the supervisor. */
 pg_noreturn static void
-fail_process(int code, const char *message)
+fail_process(GsProcessEnd end, const char *message)
 {
 	strlcpy(gpusort_service->message, message, GPUSORT_MESSAGE_BYTES);
-	_exit(code);
+	gpusort_service_end_process(end);
 }
 
 void
@@ -42,7 +40,7 @@ gpusort_device_use_lose(int d, const char *message)
 {
 	gpusort_device_record_failure(d, GS_DEVICE_LOST_IN_USE, message);
 	gpusort_service->lost_device = d;
-	fail_process(GPUSORT_EXIT_LOST, message);
+	fail_process(GS_END_LOST, message);
 }
 
 /* ----------------------------------------------------------------
@@ -205,7 +203,7 @@ try_device(int d)
 
 	/* It is undefined what this process could still do with other devices. */
 	if (status == GPUSORT_DEVICE_LOST)
-		fail_process(GPUSORT_EXIT_AGAIN, message);
+		fail_process(GS_END_AGAIN, message);
 }
 
 static bool
@@ -226,17 +224,17 @@ gpusort_device_use_begin(void)
 
 	devices.api = gpusort_device_library_open(message, sizeof(message));
 	if (devices.api == NULL)
-		fail_process(GPUSORT_EXIT_NO_DEVICE, message);
+		fail_process(GS_END_NO_DEVICE, message);
 	status = devices.api->device_count(&count, message, sizeof(message));
 	if (status != GPUSORT_OK)
-		fail_process(GPUSORT_EXIT_NO_DEVICE, message[0] != '\0' ? message :
+		fail_process(GS_END_NO_DEVICE, message[0] != '\0' ? message :
 					 devices.api->status_text(status));
 	gpusort_device_record_list(count);
 	devices.count = (int) pg_atomic_read_u32(&gpusort_service->ndevices);
 	for (int d = 0; d < devices.count; d++)
 		try_device(d);
 	if (!any_is_open())
-		fail_process(GPUSORT_EXIT_NO_DEVICE, devices.count > 0 ?
+		fail_process(GS_END_NO_DEVICE, devices.count > 0 ?
 					 gpusort_service->devices[0].message :
 					 "no GPU is allowed by pg_gpusort.devices");
 	strlcpy(gpusort_service->build, devices.api->build, sizeof(gpusort_service->build));

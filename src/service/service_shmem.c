@@ -259,7 +259,7 @@ gpusort_chunk_free(GsPoolChunk *chunk)
 }
 
 /* ----------------------------------------------------------------
- *		slots and waking
+ *		slots, waking, and ending
  * ----------------------------------------------------------------
  */
 
@@ -285,4 +285,12 @@ gpusort_service_wake(void)
 	pg_memory_barrier();
 	if (pg_atomic_exchange_u32(&gpusort_service->asleep, 0) != 0)
 		(void) sem_post(&gpusort_service->wakeup);
+}
+
+/* Also called by a signal handler. */
+void
+gpusort_service_end_process(GsProcessEnd end)
+{
+	gpusort_service->end = end;
+	_exit(0);
 }

@@ -256,13 +256,20 @@ typedef struct GsServiceDevice
 	pg_atomic_uint32 sessions;
 } GsServiceDevice;
 
-/* Exit codes of the device process. */
-#define GPUSORT_EXIT_ASKED		0	/* by SIGTERM */
-#define GPUSORT_EXIT_NO_DEVICE	1	/* see GsService.message */
-#define GPUSORT_EXIT_LOST		2	/* a device is lost, see lost_device and
-									 * GsService.message */
-#define GPUSORT_EXIT_AGAIN		3	/* start again without a device that was
-									 * lost when it was opened */
+/*
+ * Why a device process has ended.  It tells that here, and not by its exit
+ * status, since libraries can exit with any status.
+ */
+typedef enum GsProcessEnd
+{
+	GS_END_UNEXPECTED,			/* by a signal, or by a library */
+	GS_END_ASKED,				/* by SIGTERM or SIGQUIT */
+	GS_END_NO_DEVICE,			/* see GsService.message */
+	GS_END_LOST,				/* a device is lost, see GsService.lost_device
+								 * and message */
+	GS_END_AGAIN				/* start again without a device that was lost
+								 * when it was opened */
+} GsProcessEnd;
 
 typedef struct GsService
 {
@@ -272,6 +279,8 @@ typedef struct GsService
 	pg_atomic_uint32 restarts;	/* number of unexpected ends of device
 								 * processes */
 	Latch	   *supervisor;
+	GsProcessEnd end;			/* set by the device process right before its
+								 * end, and reset when it is started */
 	char		message[GPUSORT_MESSAGE_BYTES];
 	char		build[16];		/* of the device library */
 
@@ -313,6 +322,9 @@ extern void gpusort_chunk_free(GsPoolChunk *chunk);
 
 /* Wake up the device process.  Write what it should see before the call. */
 extern void gpusort_service_wake(void);
+
+/* In the device process: end it, for this reason. */
+pg_noreturn extern void gpusort_service_end_process(GsProcessEnd end);
 
 /*
  * Free a CLOSING slot for which the device process no longer holds anything.

@@ -81,7 +81,20 @@ handle_sigchld(SIGNAL_ARGS)
  * ----------------------------------------------------------------
  */
 
-/* In the child: detach from everything that belongs to the worker. */
+/*
+ * In the child: detach from everything that belongs to the worker.  All signals
+ * are blocked until the child has handlers of its own.
+ *
+ * If the worker is killed, the child must not outlive it, since it would keep a
+ * new server from starting.  Then it belongs to process 1.  In a container that can
+ * be the postmaster, which takes any status but 0 and 1 for a crash, even of a
+ * process that it does not know.  So the kernel sends SIGQUIT, at which the child
+ * exits with status 0, and not SIGKILL.
+ *
+ * SIGQUIT alone does not end a process that is stopped.  The child therefore has a
+ * process group of its own.  When its parent ends, that becomes an orphaned one, and
+ * the kernel continues processes of such a group that are stopped.
+ */
 static void
 become_device_process(void)
 {
@@ -90,19 +103,15 @@ become_device_process(void)
 	MyProcPid = getpid();
 	on_exit_reset();
 	MyProc = NULL;
+	(void) setpgid(0, 0);
 #ifdef __linux__
-
-	/*
-	 * If the process outlived its server, it would keep a new one from
-	 * starting.
-	 */
-	(void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void) prctl(PR_SET_PDEATHSIG, SIGQUIT);
 
 	/* Timer slack would lengthen its short naps. */
 	(void) prctl(PR_SET_TIMERSLACK, 1000);
 #endif
 	if (getppid() != supervisor)
-		_exit(GPUSORT_EXIT_ASKED);
+		gpusort_service_end_process(GS_END_ASKED);
 	set_ps_display("opening devices");
 	gpusort_device_process_main();
 }
@@ -124,14 +133,20 @@ static void
 start_child(void)
 {
 	pid_t		pid;
+	sigset_t	all;
+	sigset_t	usual;
 
 	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_STARTING);
 	gpusort_service->message[0] = '\0';
+	gpusort_service->end = GS_END_UNEXPECTED;
 	child_start = GetCurrentTimestamp();
 	fflush(NULL);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &usual);
 	pid = fork();
 	if (pid == 0)
 		become_device_process();
+	sigprocmask(SIG_SETMASK, &usual, NULL);
 	if (pid < 0)
 	{
 		char		reason[GPUSORT_MESSAGE_BYTES];
@@ -171,16 +186,31 @@ free_slots(void)
 			gpusort_slot_free(s);
 }
 
-/* Returns the signal of a crash, or 0 if the process exited or was killed. */
-static int
-crash_signal(int status)
+/* Returns why a process with this status of waitpid() has ended. */
+static GsProcessEnd
+end_of(int status)
 {
-	int			signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-
-	return signal == SIGKILL || signal == SIGTERM ? 0 : signal;
+	return WIFEXITED(status) ? gpusort_service->end : GS_END_UNEXPECTED;
 }
 
-/* Log the unexpected end of the device process. */
+/*
+ * Record the end for the devices.  If it was not expected, the device that was being
+ * opened may be the cause, unless somebody has killed the process.
+ */
+static void
+record_end(int status)
+{
+	char		cause[GPUSORT_MESSAGE_BYTES] = "";
+
+	if (WIFEXITED(status) && end_of(status) == GS_END_UNEXPECTED)
+		snprintf(cause, sizeof(cause), "exited with exit code %d", WEXITSTATUS(status));
+	else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL &&
+			 WTERMSIG(status) != SIGTERM)
+		snprintf(cause, sizeof(cause), "was terminated by signal %d", WTERMSIG(status));
+	gpusort_device_record_process_ended(cause);
+}
+
+/* Log an end that was not requested. */
 static void
 report_end(int status)
 {
@@ -191,7 +221,12 @@ report_end(int status)
 				(errmsg("the device process of pg_gpusort was terminated by signal %d: %s",
 						WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
 				 errdetail("Sorts in progress continue on the CPU.")));
-	else if (WEXITSTATUS(status) == GPUSORT_EXIT_LOST)
+	else if (end_of(status) == GS_END_UNEXPECTED)
+		ereport(WARNING,
+				(errmsg("the device process of pg_gpusort exited with exit code %d",
+						WEXITSTATUS(status)),
+				 errdetail("Sorts in progress continue on the CPU.")));
+	else if (end_of(status) == GS_END_LOST)
 		ereport(WARNING,
 				(errmsg("pg_gpusort lost GPU %d: %s",
 						gpusort_service->devices[d].info.ordinal,
@@ -200,7 +235,7 @@ report_end(int status)
 				 errdetail("Sorts in progress continue on the CPU. The GPU has failed %u times in a row, and is left out for an hour, or until the configuration is reloaded.",
 						   pg_atomic_read_u32(&gpusort_service->devices[d].failures)) :
 				 errdetail("Sorts in progress continue on the CPU.")));
-	else if (WEXITSTATUS(status) != GPUSORT_EXIT_AGAIN)
+	else if (end_of(status) != GS_END_AGAIN)
 		ereport(LOG,
 				(errmsg("the device process of pg_gpusort ended")));
 }
@@ -226,8 +261,8 @@ child_ended(int status)
 	if (pg_atomic_read_u32(&gpusort_service->state) == GS_SERVICE_READY)
 		last_reason[0] = '\0';
 	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
-	gpusort_device_record_process_ended(crash_signal(status));
-	if (WIFEXITED(status) && WEXITSTATUS(status) == GPUSORT_EXIT_NO_DEVICE)
+	record_end(status);
+	if (end_of(status) == GS_END_NO_DEVICE)
 	{
 		pg_write_barrier();		/* who sees the state sees the message */
 		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_FAILED);
@@ -273,7 +308,7 @@ end_child(int code, Datum arg)
 ended:
 	child = 0;
 	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
-	gpusort_device_record_process_ended(0);
+	gpusort_device_record_process_ended("");
 	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_OFF);
 	declare_sessions_lost();
 }

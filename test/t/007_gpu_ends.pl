@@ -163,7 +163,7 @@ foreach my $time (1 .. 2)
 
 # ---- A backend is killed, and with it the server ----
 
-foreach my $state ('rows come in', 'rows go out')
+foreach my $state ('rows come in', 'rows go out', 'the device process is stopped')
 {
 	my $device = status_of($node, 'device_process_pid');
 	my $session = Session($node, $on_gpu);
@@ -182,6 +182,7 @@ foreach my $state ('rows come in', 'rows go out')
 		$session->begin('SELECT pg_sleep(60)');
 	}
 	is(status_of($node, 'sessions'), '1', "$name: a session");
+	kill('STOP', $device) if $state =~ /stopped/;
 	my $before = -s $node->logfile;
 	kill('KILL', $session->pid);
 	like($session->finish, qr/server closed the connection|terminating connection|connection to server was lost/i,
@@ -309,4 +310,72 @@ paused('2 sessions', 2);
 }
 
 $node->stop;
+
+# ---- The postmaster is process 1 ----
+
+# As in a container, it inherits the device process when the supervisor is gone, and
+# takes the deaths of its children for crashes.
+my @unshare = qw(unshare --user --map-current-user --pid --fork --kill-child);
+
+SKIP:
+{
+	skip 'unshare cannot make a user and a process namespace here', 1
+	  if system("@unshare true 2>/dev/null") != 0;
+
+	my $contained = PostgreSQL::Test::Cluster->new('contained');
+	my $anything = q{COPY (SELECT 1) TO PROGRAM};
+	my $restarts = 0;
+	my $server;
+
+	$contained->init(extra => [ '--no-locale', '--encoding=UTF8' ]);
+	$contained->append_conf('postgresql.conf', join("\n", gpu_settings(), 'autovacuum = off',
+			q{pg_gpusort.pool_size = '4MB'}, 'restart_after_crash = on', ''));
+	$server = IPC::Run::start([ @unshare, $contained->installed_command('postgres'), '-D', $contained->data_dir ],
+		'<', \undef, '>>', $contained->logfile, '2>&1');
+	$contained->poll_query_until('postgres', 'SELECT 1', '1') or die 'the server does not start';
+	is(slurp_file($contained->data_dir . '/postmaster.pid') =~ /^(\d+)/ ? $1 : '', '1', 'in a container: process 1');
+	$contained->safe_psql('postgres', 'CREATE EXTENSION pg_gpusort');
+	foreach my $state ('idle', 'in a sort', 'stopped')
+	{
+		my $name = "in a container, device process $state";
+
+		wait_for_service($contained);
+		make_table($contained, 2000);
+		my $device = status_of($contained, 'device_process_pid');
+		my $session = Session($contained, $on_gpu);
+		my $before = -s $contained->logfile;
+
+		# Process IDs are those of the namespace, in which the kills have to happen.
+		$session->run('BEGIN; DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k; FETCH 500 FROM c') if $state ne 'idle';
+		if ($state eq 'in a sort')
+		{
+			$session->run('COMMIT');
+			$session->run(q{SET pg_gpusort.debug_fault = 'sort:hang'});
+			$session->begin('SELECT * FROM big ORDER BY k');
+			becomes_true($contained, q{SELECT wait_event ~ 'Extension|GpuSort(Sort|Pool)' FROM pg_stat_activity WHERE pid = }
+				. $session->pid);
+		}
+		$contained->safe_psql('postgres', "$anything 'kill -STOP $device'") if $state eq 'stopped';
+		$contained->psql('postgres', "$anything 'kill -KILL " . $session->pid . q{'});
+		$session->quit;
+		wait_for_restart($contained, $before);
+		$restarts++;
+		# The server has seen its end when nothing is left of it.
+		ok(becomes_true($contained, q{SELECT value <> '0' FROM gpusort_status() WHERE name = 'device_process_pid'}),
+			"$name: there is a new one");
+		foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+		{
+			last if $contained->psql('postgres', "$anything 'kill -0 $device 2>/dev/null'") != 0;
+			usleep(100_000);
+		}
+		isnt($contained->psql('postgres', "$anything 'kill -0 $device 2>/dev/null'"), 0, "$name: it has ended");
+		is(logged($contained, qr/all server processes terminated; reinitializing/, 0, $restarts), $restarts,
+			"$name: the server restarts once");
+		$contained->safe_psql('postgres', 'DROP TABLE big');
+	}
+	$contained->psql('postgres', "$anything 'kill -INT 1'");
+	$server->finish;
+	like(slurp_file($contained->logfile), qr/database system is shut down/, 'in a container: shut down');
+}
+
 done_testing();

@@ -135,7 +135,8 @@ my %messages = (
 	'wrong' => qr/^it sorted test rows incorrectly$/,
 	'lost' => qr/unspecified launch failure/,
 	'gone' => qr/no CUDA-capable device/,
-	'crash' => qr/terminated by signal 6 while it opened the GPU/);
+	'crash' => qr/terminated by signal 6 while it opened the GPU/,
+	'exit' => qr/exited with exit code 1 while it opened the GPU/);
 
 foreach my $fault (sort keys %messages)
 {
@@ -153,10 +154,13 @@ foreach my $fault (sort keys %messages)
 		$node->reload;
 		becomes("$fault, try $try", $try < 3 ? "0 failed $try" : "0 left out $try");
 	}
-	# Of a crash the log tells as such.
-	my $warnings = $fault eq 'crash' ? 0 : 1;
+	# Of the end of the process the log tells as such.
+	my $ends = $fault =~ /crash|exit/;
+	my $warnings = $ends ? 0 : 1;
 	is(logged($node, qr/WARNING:  could not use GPU 0: /, $before, $warnings), $warnings,
 		"$fault: one warning");
+	is(logged($node, qr/WARNING:  the device process of pg_gpusort (was terminated by signal 6|exited with exit code 1)/, $before, $ends ? 4 : 0),
+		$ends ? 4 : 0, "$fault: a warning for each process");
 	is(logged($node, qr/LOG:  pg_gpusort sorts on the CPU: /, $before, 1), 1, "$fault: one line of the service");
 	set_faults();
 	$node->reload;
