@@ -38,6 +38,7 @@ int			gpusort_pool_size = 0;
 static int	device_memory = 0;	/* kB, or 0 for no limit */
 static int	max_device_memory = 0;	/* likewise */
 int			gpusort_max_sessions_per_backend = -1;
+int			gpusort_device_timeout = 60;
 int			gpusort_warm_memory = -1;
 int			gpusort_warm_memory_timeout = 60;
 #ifdef GPUSORT_FAULTS
@@ -206,6 +207,13 @@ define_server_settings(void)
 							DEFAULT_POOL_SIZE, 0, MAX_POOL_SIZE,
 							context, GUC_UNIT_KB,
 							check_pool_size, NULL, NULL);
+	DefineCustomIntVariable("pg_gpusort.device_timeout",
+							"Sets the time after which a device process that does not respond is ended.",
+							"0 means that it is never ended.",
+							&gpusort_device_timeout,
+							60, 0, INT_MAX / 1000,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.warm_memory",
 							"Sets the maximum memory that the server keeps for sorts to come.",
 							"-1 means an eighth of the machine's memory, and at most 8GB. 0 means none.",

@@ -18,6 +18,7 @@
  *	gone		no call finds the device any more
  *	crash		the driver ends the process when it looks for code
  *	exit		likewise, by exit(1)
+ *	hang		it does not return from there
  *	no-code		there is no code of the kernels for the device
  *	no-memory	all of the device's memory is in use
  *	wrong		kernels do nothing
@@ -216,6 +217,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
 		abort();
 	if (has_fault(runtime().current, "exit"))
 		exit(1);
+	while (has_fault(runtime().current, "hang"))
+		usleep(10000);
 	return end_call(has_fault(runtime().current, "no-code") ? cudaErrorNoKernelImageForDevice
 															: cudaSuccess);
 }

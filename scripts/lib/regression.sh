@@ -14,6 +14,7 @@ GPU_TESTS=(sort_setup sort_types sort_collations sort_locales sort_keys sort_tie
 EMULATED_GPU=("shared_preload_libraries = 'pg_gpusort'"
 	"pg_gpusort.device_library = 'pg_gpusort_emu'"
 	"pg_gpusort.backend = gpu"
+	"pg_gpusort.device_timeout = 0"
 	"pg_gpusort.pool_size = '16MB'")
 
 # Prints all tests in the Makefile's order, one per line.

@@ -86,12 +86,17 @@ nap(void)
 	(void) nanosleep(&pause, NULL);
 }
 
-/* Sleep until a client has something to do, or the time is over. */
+/*
+ * Sleep until a client has something to do, or the time is over.  If a client has
+ * woken us already, the semaphore says so.
+ */
 static void
 sleep_until_woken(void)
 {
 	struct timespec until;
+	uint32		dozing = GS_DOZING;
 
+	(void) pg_atomic_compare_exchange_u32(&gpusort_service->asleep, &dozing, GS_ASLEEP);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += IDLE_SECONDS;
 	while (sem_timedwait(&gpusort_service->wakeup, &until) != 0 &&
@@ -116,6 +121,7 @@ gpusort_device_process_main(void)
 	{
 		bool		worked = gpusort_device_sessions_serve(&transferring);
 
+		gpusort_service_step();
 		if (worked || transferring)
 			naps = NAPS_AFTER_WORK;
 		if (worked)
@@ -131,11 +137,11 @@ gpusort_device_process_main(void)
 		 * We see what was written before the barrier.  Whoever writes later
 		 * sees that we are asleep, and wakes us up.
 		 */
-		pg_atomic_write_u32(&gpusort_service->asleep, 1);
+		pg_atomic_write_u32(&gpusort_service->asleep, GS_DOZING);
 		pg_memory_barrier();
 		if (!gpusort_device_sessions_serve(&transferring))
 			sleep_until_woken();
-		pg_atomic_write_u32(&gpusort_service->asleep, 0);
+		pg_atomic_write_u32(&gpusort_service->asleep, GS_AWAKE);
 
 		/*
 		 * Opening a device takes time, and may end this process, so there

@@ -199,6 +199,15 @@ gpusort_device_record_process_ended(const char *cause)
 	}
 }
 
+bool
+gpusort_device_record_any_opening(void)
+{
+	for (int d = 0; d < device_count(); d++)
+		if (state_of(d) == GS_DEVICE_OPENING)
+			return true;
+	return false;
+}
+
 TimestampTz
 gpusort_device_record_next_try(void)
 {

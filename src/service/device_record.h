@@ -59,6 +59,9 @@ extern bool gpusort_device_record_left_out(int device);
  */
 extern void gpusort_device_record_process_ended(const char *cause);
 
+/* Is a device being opened? */
+extern bool gpusort_device_record_any_opening(void);
+
 /* Returns when to try again to open a device, if none could be opened. */
 extern TimestampTz gpusort_device_record_next_try(void);
 

@@ -812,7 +812,11 @@ gpusort_device_sessions_serve(bool *transferring)
 	*transferring = false;
 	for (uint32 s = 0; s < gpusort_service->nslots; s++)
 	{
-		worked |= serve_slot(s);
+		if (serve_slot(s))
+		{
+			gpusort_service_step();
+			worked = true;
+		}
 		*transferring |= served[s].open && served[s].ntransfers > 0;
 	}
 	return worked;

@@ -119,8 +119,10 @@ prepare_device(int d, char *message)
 
 	status = gpusort_device_check_run(devices.api, device, message,
 									  GPUSORT_MESSAGE_BYTES);
+	gpusort_service_step();
 	if (status == GPUSORT_OK)
 		status = measure_speed(d, message);
+	gpusort_service_step();
 	if (status != GPUSORT_OK)
 		return status;
 
@@ -157,6 +159,7 @@ open_device(int d, char *message)
 	shared->info = info;
 	status = devices.api->device_open(&options, &devices.use[d].device, message,
 									  GPUSORT_MESSAGE_BYTES);
+	gpusort_service_step();
 	if (status != GPUSORT_OK)
 		return status;
 	status = prepare_device(d, message);
@@ -180,6 +183,7 @@ try_device(int d)
 		return;
 	gpusort_device_record_opening(d);
 	status = open_device(d, message);
+	gpusort_service_step();
 	if (status == GPUSORT_OK)
 	{
 		gpusort_device_record_opened(d);

@@ -367,13 +367,19 @@ open_client(const GsSlotRequest *request, GsFallback *reason)
 	pg_write_barrier();
 	pg_atomic_write_u32(&client->slot->state, GS_SLOT_OPENING);
 	gpusort_service_wake();
-	if (!wait_while(client, GS_SLOT_OPENING, GS_WAIT_OPEN))
-	{
+
+	/*
+	 * A service that was not ready when the epoch was read does not declare
+	 * this session lost, so it must still be ready.
+	 */
+	*reason = gpusort_client_availability();
+	if (*reason == GS_FALLBACK_NONE &&
+		!wait_while(client, GS_SLOT_OPENING, GS_WAIT_OPEN))
 		*reason = client->failure;
-		gpusort_client_close(client);
-		return NULL;
-	}
-	return client;
+	if (*reason == GS_FALLBACK_NONE)
+		return client;
+	gpusort_client_close(client);
+	return NULL;
 }
 
 GsClient *

@@ -86,7 +86,8 @@ init_service(GsService *service)
 	pg_atomic_init_u32(&service->epoch, 0);
 	pg_atomic_init_u32(&service->device_pid, 0);
 	pg_atomic_init_u32(&service->restarts, 0);
-	pg_atomic_init_u32(&service->asleep, 0);
+	pg_atomic_init_u32(&service->asleep, GS_AWAKE);
+	pg_atomic_init_u32(&service->steps, 0);
 	pg_atomic_init_u32(&service->ndevices, 0);
 	for (int d = 0; d < GPUSORT_MAX_DEVICES; d++)
 	{
@@ -283,7 +284,7 @@ gpusort_service_wake(void)
 	 * have written.
 	 */
 	pg_memory_barrier();
-	if (pg_atomic_exchange_u32(&gpusort_service->asleep, 0) != 0)
+	if (pg_atomic_exchange_u32(&gpusort_service->asleep, GS_AWAKE) != GS_AWAKE)
 		(void) sem_post(&gpusort_service->wakeup);
 }
 

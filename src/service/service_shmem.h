@@ -271,6 +271,18 @@ typedef enum GsProcessEnd
 								 * when it was opened */
 } GsProcessEnd;
 
+/*
+ * Does the device process sleep?  It changes AWAKE to DOZING, looks once more for
+ * something to do, and then changes DOZING to ASLEEP.  A client who wakes it makes it
+ * AWAKE.  So nobody waits for a process that is ASLEEP.
+ */
+typedef enum GsSleep
+{
+	GS_AWAKE,
+	GS_DOZING,
+	GS_ASLEEP
+} GsSleep;
+
 typedef struct GsService
 {
 	pg_atomic_uint32 state;		/* GsServiceState */
@@ -286,7 +298,13 @@ typedef struct GsService
 
 	/* The device process sleeps on this. */
 	sem_t		wakeup;
-	pg_atomic_uint32 asleep;
+	pg_atomic_uint32 asleep;	/* GsSleep */
+
+	/*
+	 * Changed by the device process after each step, so that the supervisor can
+	 * tell whether it hangs.
+	 */
+	pg_atomic_uint32 steps;
 
 	int			machine_devices;	/* number in the machine, used or not */
 	int			lost_device;	/* index of the device that ended the process */
@@ -322,6 +340,14 @@ extern void gpusort_chunk_free(GsPoolChunk *chunk);
 
 /* Wake up the device process.  Write what it should see before the call. */
 extern void gpusort_service_wake(void);
+
+/* In the device process: show the supervisor that it does not hang. */
+static inline void
+gpusort_service_step(void)
+{
+	pg_atomic_write_u32(&gpusort_service->steps,
+						pg_atomic_read_u32(&gpusort_service->steps) + 1);
+}
 
 /* In the device process: end it, for this reason. */
 pg_noreturn extern void gpusort_service_end_process(GsProcessEnd end);

@@ -39,6 +39,7 @@
 #include "service/device_record.h"
 #include "service/service_shmem.h"
 #include "service/service_worker.h"
+#include "settings.h"
 
 extern PGDLLEXPORT void gpusort_service_main(Datum arg);
 
@@ -53,8 +54,17 @@ extern PGDLLEXPORT void gpusort_service_main(Datum arg);
 /* A crash after this time is not soon after the start. */
 #define STABLE_MS			(10 * 1000)
 
-/* How long to wait for the device process to exit when it is asked to. */
+/*
+ * How long to wait for the device process to exit when it is asked to, and again
+ * when it has been killed.
+ */
 #define END_PATIENCE_MS		3000
+
+/*
+ * While devices are opened, a device process may take so many times as long for a
+ * step as otherwise, since the driver may have to compile the kernels.
+ */
+#define OPENING_FACTOR		5
 
 /* How often to update pg_stat_activity. */
 #define LOOK_MS				1000
@@ -63,6 +73,18 @@ static pid_t child = 0;
 static TimestampTz child_start;
 static int	restart_ms = FIRST_RESTART_MS;
 static TimestampTz next_start = 0;
+
+/*
+ * For how many microseconds the child has taken no step, how many steps it had taken
+ * then, and when we looked last.  If it is hung, it has been killed for that.
+ */
+static int64 silent_us;
+static uint32 steps_seen;
+static TimestampTz last_look;
+static bool hung = false;
+
+/* A device process that the previous supervisor could not end, or 0. */
+static pid_t left_over = 0;
 
 /* The reason last logged since a device process was ready, or "". */
 static char last_reason[GPUSORT_MESSAGE_BYTES];
@@ -157,6 +179,9 @@ start_child(void)
 		return;
 	}
 	child = pid;
+	hung = false;
+	silent_us = 0;
+	last_look = child_start;
 	pg_atomic_write_u32(&gpusort_service->device_pid, pid);
 }
 
@@ -202,7 +227,9 @@ record_end(int status)
 {
 	char		cause[GPUSORT_MESSAGE_BYTES] = "";
 
-	if (WIFEXITED(status) && end_of(status) == GS_END_UNEXPECTED)
+	if (hung)
+		strlcpy(cause, "did not respond", sizeof(cause));
+	else if (WIFEXITED(status) && end_of(status) == GS_END_UNEXPECTED)
 		snprintf(cause, sizeof(cause), "exited with exit code %d", WEXITSTATUS(status));
 	else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL &&
 			 WTERMSIG(status) != SIGTERM)
@@ -273,9 +300,11 @@ child_ended(int status)
 	{
 		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_STARTING);
 		plan_restart();
-		report_end(status);
+		if (!hung)
+			report_end(status);
 	}
-	declare_sessions_lost();
+	if (!hung)
+		declare_sessions_lost();
 }
 
 static void
@@ -287,30 +316,122 @@ reap_child(void)
 		child_ended(status);
 }
 
-/* before_shmem_exit callback: the child must not outlive this process. */
+/* Why there is no service while a process cannot be ended. */
+static void
+set_not_responding(void)
+{
+	strlcpy(gpusort_service->message, "the device process does not respond",
+			GPUSORT_MESSAGE_BYTES);
+	pg_write_barrier();			/* who sees the state sees the message */
+	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_FAILED);
+}
+
+/*
+ * Kill the child if it has taken no step for too long.  The time during which this
+ * process does not look does not count: the whole machine may have been stopped.
+ *
+ * A process that waits in the driver may not end at once, or not at all, so its
+ * sessions are lost from now on.  Their chunks are freed when it has ended.
+ */
+static void
+look_for_hang(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	int64		since_us = Min(Max(now - last_look, 0), LOOK_MS * 1000);
+	int64		limit_us = (int64) gpusort_device_timeout * 1000000;
+	uint32		steps = pg_atomic_read_u32(&gpusort_service->steps);
+
+	last_look = now;
+	if (hung)
+		return;
+	if (steps != steps_seen ||
+		pg_atomic_read_u32(&gpusort_service->asleep) == GS_ASLEEP)
+		since_us = silent_us = 0;
+	steps_seen = steps;
+	silent_us += since_us;
+	if (pg_atomic_read_u32(&gpusort_service->state) == GS_SERVICE_STARTING ||
+		gpusort_device_record_any_opening())
+		limit_us *= OPENING_FACTOR;
+	if (limit_us == 0 || silent_us < limit_us)
+		return;
+	hung = true;
+	(void) kill(child, SIGKILL);
+	set_not_responding();
+	declare_sessions_lost();
+	ereport(WARNING,
+			(errmsg("the device process of pg_gpusort has not responded for %lld seconds, and is killed",
+					(long long) (silent_us / 1000000)),
+			 errdetail("Sorts in progress continue on the CPU."),
+			 errhint("Increase pg_gpusort.device_timeout if GPUs need more time.")));
+}
+
+/* Wait for the end of the child, but not for long.  Returns whether it has ended. */
+static bool
+child_ends(void)
+{
+	int			status;
+
+	for (int waited = 0; waited < END_PATIENCE_MS; waited += 10)
+	{
+		if (waitpid(child, &status, WNOHANG) != 0)
+			return true;
+		pg_usleep(10 * 1000);
+	}
+	return false;
+}
+
+/*
+ * before_shmem_exit callback: the child must not outlive this process.  If even
+ * SIGKILL does not end it, it waits in the driver, for how long nobody knows.  The
+ * server must be able to shut down nevertheless.
+ */
 static void
 end_child(int code, Datum arg)
 {
-	int			status;
+	bool		ended;
 
 	gpusort_service->supervisor = NULL;
 	if (child == 0)
 		return;
 	(void) kill(child, SIGTERM);
-	for (int waited = 0; waited < END_PATIENCE_MS; waited += 10)
+	ended = child_ends();
+	if (!ended)
 	{
-		if (waitpid(child, &status, WNOHANG) != 0)
-			goto ended;
-		pg_usleep(10 * 1000);
+		(void) kill(child, SIGKILL);
+		ended = child_ends();
 	}
-	(void) kill(child, SIGKILL);
-	(void) waitpid(child, &status, 0);
-ended:
+	if (ended)
+	{
+		pg_atomic_write_u32(&gpusort_service->device_pid, 0);
+		gpusort_device_record_process_ended("");
+		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_OFF);
+	}
+	else
+	{
+		set_not_responding();
+		ereport(WARNING,
+				(errmsg("could not end the device process of pg_gpusort with PID %d",
+						(int) child)));
+	}
 	child = 0;
+	declare_sessions_lost();
+}
+
+/*
+ * Is there still a device process that the previous supervisor could not end?  Until it
+ * has ended, GPUs may still write to chunks of the pool.
+ */
+static bool
+is_left_over(void)
+{
+	if (left_over == 0)
+		return false;
+	if (kill(left_over, 0) == 0 || errno != ESRCH)
+		return true;
+	left_over = 0;
 	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
 	gpusort_device_record_process_ended("");
-	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_OFF);
-	declare_sessions_lost();
+	return false;
 }
 
 /* ----------------------------------------------------------------
@@ -364,7 +485,7 @@ reload(void)
 static long
 time_to_sleep(void)
 {
-	long		ms = child != 0 ? LOOK_MS :
+	long		ms = child != 0 || left_over != 0 ? LOOK_MS :
 		TimestampDifferenceMilliseconds(GetCurrentTimestamp(), next_start);
 
 	return Min(Max(ms, 1), LOOK_MS);
@@ -388,6 +509,7 @@ gpusort_service_main(Datum arg)
 					PGC_S_SESSION);
 	wait_event = GPUSORT_NEW_WAIT_EVENT("GpuSortServiceMain");
 
+	left_over = pg_atomic_read_u32(&gpusort_service->device_pid);
 	gpusort_service->supervisor = MyLatch;
 	before_shmem_exit(end_child, (Datum) 0);
 
@@ -396,7 +518,9 @@ gpusort_service_main(Datum arg)
 		reap_child();
 		if (ConfigReloadPending)
 			reload();
-		if (child == 0)
+		if (child != 0)
+			look_for_hang();
+		else if (!is_left_over())
 		{
 			free_slots();
 			if (GetCurrentTimestamp() >= next_start)

@@ -17,7 +17,7 @@ our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_sett
   wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_halves make_distributions
   ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
   build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW %LATE_LIMITS %GPU_QUERIES
-  end_session error_of_end wait_for_end make_plain same_as_stock crash_device $OURS $ON_GPU $STOCK $EXPLAIN $REASONS);
+  end_session error_of_end wait_for_end make_plain same_as_stock crash_device kill_hung $OURS $ON_GPU $STOCK $EXPLAIN $REASONS);
 
 # Settings under which our node must hold the rows of a sort, or a GPU must, or the sort fails;
 # and those under which stock PostgreSQL sorts.
@@ -124,7 +124,7 @@ sub gpu_library_file
 }
 
 # Settings of a server whose GPU is the emulator, or what the environment says, and
-# which does all sorts there.
+# which does all sorts there.  On a busy machine the emulator can take any time.
 sub gpu_settings
 {
 	my $library = gpu_library();
@@ -134,6 +134,7 @@ sub gpu_settings
 		"pg_gpusort.device_library = '$library'",
 		'pg_gpusort.backend = gpu',
 		'pg_gpusort.min_rows = 0',
+		'pg_gpusort.device_timeout = 0',
 		'max_parallel_workers_per_gather = 0');
 }
 
@@ -254,6 +255,23 @@ sub crash_device
 	kill('KILL', status_of($node, 'device_process_pid')) == 1 or die 'no device process';
 	becomes_true($node, "SELECT value::int > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
 	  or die 'the end of the device process is not seen';
+}
+
+# kill_hung NODE: limits the time of a device process that hangs, until it has been killed.
+# Others could need more time.
+sub kill_hung
+{
+	my ($node) = @_;
+	my $pid = status_of($node, 'device_process_pid');
+	my $before = -s $node->logfile;
+
+	value_of($node, q{ALTER SYSTEM SET pg_gpusort.device_timeout = '1s'});
+	$node->reload;
+	logged($node, qr/WARNING:  the device process of pg_gpusort has not responded for \d+ seconds, and is killed/, $before, 1)
+	  or die 'nobody notices that the device process hangs';
+	value_of($node, 'ALTER SYSTEM RESET pg_gpusort.device_timeout');
+	$node->reload;
+	ends($pid) or die 'it does not end';
 }
 
 # ends PID: waits for the process to end.  Returns whether it does.

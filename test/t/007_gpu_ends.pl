@@ -19,6 +19,7 @@ my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
 my $anywhere = 'SET pg_gpusort.debug_require = node';
 my $started;
 my $expected;
+my $restarts;
 
 sub make_data
 {
@@ -97,6 +98,52 @@ foreach my $point (sort keys %waits)
 	sorts_on_gpu('close hangs');
 }
 
+# ... or it is ended for that.  Then sorts go on, on the CPU.
+foreach my $point (sort keys %waits, 'close')
+{
+	(my $fault = $point) =~ s/(:|$)/:hang$1/;
+	my $session = Session($node, $anywhere, "SET pg_gpusort.debug_fault = '$fault'");
+	my $name = "$point hangs for too long";
+
+	$session->begin($query);
+	becomes_true($node, q{SELECT wait_event ~ 'Extension|} . $waits{$point} . q{' FROM pg_stat_activity WHERE pid = }
+		. $session->pid) if $point ne 'close';
+	is($session->finish, $expected, "$name: rows") if $point eq 'close';
+	kill_hung($node);
+	is($session->finish, $expected, "$name: rows") if $point ne 'close';
+	like(value_of($node, $REASONS), qr/the GPU service was lost/, "$name: reason") if $point ne 'close';
+	$session->quit;
+	sorts_on_gpu($name);
+}
+
+# A process that is stopped while nobody needs it is nothing to worry about, until
+# somebody does.  One that is continued goes on.
+foreach my $state ('idle', 'rows go out', 'continued')
+{
+	my $session = Session($node, $anywhere);
+	my $device = status_of($node, 'device_process_pid');
+	my $name = "stopped, $state";
+
+	$session->run('BEGIN; DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k; FETCH 500 FROM c') if $state eq 'rows go out';
+	kill('STOP', $device) == 1 or die 'no device process';
+	$session->begin($state eq 'rows go out' ? 'MOVE 19000 IN c; FETCH ALL FROM c' : $query);
+	becomes_true($node, q{SELECT wait_event ~ 'Extension|GpuSort(Open|Rows)' FROM pg_stat_activity WHERE pid = } . $session->pid);
+	if ($state eq 'continued')
+	{
+		kill('CONT', $device);
+	}
+	else
+	{
+		kill_hung($node);
+	}
+	my $rows = $session->finish;
+	is($state eq 'rows go out' ? ($rows =~ tr/\n//) + 1 : $rows, $state eq 'rows go out' ? 500 : $expected, "$name: rows");
+	$session->quit;
+	sorts_on_gpu($name);
+	is(status_of($node, 'device_process_pid') eq $device, $state eq 'continued', "$name: the process");
+}
+$restarts = status_of($node, 'device_process_restarts');
+
 # ---- The device process is killed while idle ----
 
 foreach my $time (1 .. 2)
@@ -107,7 +154,7 @@ foreach my $time (1 .. 2)
 	is($node->safe_psql('postgres', "$anywhere; $query"), $expected, "killed while idle: rows");
 	becomes_true($node, "SELECT value NOT IN ('0', '$pid') FROM gpusort_status() WHERE name = 'device_process_pid'");
 	sorts_on_gpu('killed while idle');
-	is(status_of($node, 'device_process_restarts'), $time, 'killed while idle: counted');
+	is(status_of($node, 'device_process_restarts'), $restarts + $time, 'killed while idle: counted');
 }
 
 # ... and while rows come in.
@@ -309,7 +356,14 @@ paused('2 sessions', 2);
 	sorts_on_gpu('a crowd, with cancels and a crash');
 }
 
-$node->stop;
+# A server shuts down even if the device process cannot be asked to end.
+{
+	my $device = status_of($node, 'device_process_pid');
+
+	kill('STOP', $device) == 1 or die 'no device process';
+	$node->stop;
+	ok(ends($device), 'stopped at a shutdown: the device process has ended');
+}
 
 # ---- The postmaster is process 1 ----
 

@@ -169,6 +169,21 @@ foreach my $fault (sort keys %messages)
 	becomes("$fault, mended", '0 used 0');
 }
 
+# A driver that does not return is not waited for.
+{
+	restarts_with('0 hang');
+	becomes('hang', '0 opening 0');
+	is(sorts('hang', $anywhere), 'the GPU service is starting 1', 'hang: reason');
+	kill_hung($node);
+	wait_for_service($node, 'failed');
+	becomes('hang, killed', '0 failed 1');
+	is(status_of($node, 'service_message'), 'the device process did not respond while it opened the GPU', 'hang: message');
+	set_faults();
+	$node->reload;
+	wait_for_service($node);
+	is(sorts('hang, mended', $on_gpu), '', 'hang, mended: on the GPU');
+}
+
 # What was logged is logged again when it is something else, or had been well.
 {
 	my $before = -s $node->logfile;
