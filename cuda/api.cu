@@ -56,6 +56,8 @@ const char *status_text(GsStatus status)
 			return "device lost";
 		case GPUSORT_DEVICE_ERROR:
 			return "device error";
+		case GPUSORT_DEVICE_BUSY:
+			return "device busy";
 	}
 	return "unknown status";
 }

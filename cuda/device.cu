@@ -48,6 +48,7 @@ bool is_sticky(cudaError_t error)
 		case cudaErrorInvalidDevice:
 		case cudaErrorNoDevice:
 		case cudaErrorNoKernelImageForDevice:
+		case cudaErrorDevicesUnavailable:
 		case cudaErrorNotReady:
 		case cudaErrorHostMemoryAlreadyRegistered:
 		case cudaErrorHostMemoryNotRegistered:
@@ -95,10 +96,11 @@ GsStatus status_of(cudaError_t error)
 		case cudaErrorUnsupportedPtxVersion:
 		case cudaErrorJitCompilerNotFound:
 		case cudaErrorJitCompilationDisabled:
-		case cudaErrorDevicesUnavailable:
 		case cudaErrorDeviceUninitialized:
 #endif
 			return GPUSORT_NO_DEVICE;
+		case cudaErrorDevicesUnavailable:
+			return GPUSORT_DEVICE_BUSY;
 		default:
 			return is_sticky(error) ? GPUSORT_DEVICE_LOST : GPUSORT_DEVICE_ERROR;
 	}
@@ -183,7 +185,8 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 	cudaGetLastError(); /* clears the error unless it is sticky */
 	GsStatus status = status_of(error);
 	/* The device was usable before and has disappeared. */
-	if (device->started && (status == GPUSORT_NO_DEVICE || status == GPUSORT_NO_DRIVER))
+	if (device->started && (status == GPUSORT_NO_DEVICE || status == GPUSORT_NO_DRIVER ||
+							status == GPUSORT_DEVICE_BUSY))
 		status = GPUSORT_DEVICE_LOST;
 	if (status == GPUSORT_DEVICE_LOST)
 		device->lost = true;

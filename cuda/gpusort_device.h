@@ -51,7 +51,8 @@ typedef enum GsStatus {
 	GPUSORT_DEVICE_MEMORY, /* device memory, or the session's share of it, is exhausted */
 	GPUSORT_HOST_MEMORY,   /* host memory is exhausted */
 	GPUSORT_DEVICE_LOST,   /* a sticky error: everything on the device is gone */
-	GPUSORT_DEVICE_ERROR   /* any other error of the device; the call had no effect */
+	GPUSORT_DEVICE_ERROR,  /* any other error of the device; the call had no effect */
+	GPUSORT_DEVICE_BUSY	   /* device_open: others use the device, and it allows no more users */
 } GsStatus;
 
 /* The order of keys.  Their bits are returned unchanged. */
@@ -275,8 +276,8 @@ typedef struct GsDeviceApi {
 
 	/*
 	 * Opens a device: creates its context, which takes a third of a second and half a gigabyte
-	 * of device memory, and its stream.  On failure *device is NULL.  Errors are those above
-	 * and DEVICE_MEMORY.
+	 * of device memory, and its stream.  On failure *device is NULL.  Errors are those above,
+	 * DEVICE_MEMORY and DEVICE_BUSY.
 	 */
 	GsStatus (*device_open)(const GsDeviceOptions *options, GsDevice **device, char *message,
 							size_t message_size);

@@ -365,6 +365,19 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_NEW_WAIT_EVENT(name) ((void) (name), PG_WAIT_EXTENSION)
 #endif
 
+/* The list of registered background workers is doubly linked since 18. */
+#if PG_VERSION_NUM >= 180000
+#define GPUSORT_WORKER_ITER		dlist_iter
+#define GPUSORT_FOREACH_WORKER(iter)	dlist_foreach(iter, &BackgroundWorkerList)
+#define GPUSORT_WORKER_AT(iter) \
+	(&dlist_container(RegisteredBgWorker, rw_lnode, (iter).cur)->rw_worker)
+#else
+#define GPUSORT_WORKER_ITER		slist_iter
+#define GPUSORT_FOREACH_WORKER(iter)	slist_foreach(iter, &BackgroundWorkerList)
+#define GPUSORT_WORKER_AT(iter) \
+	(&slist_container(RegisteredBgWorker, rw_lnode, (iter).cur)->rw_worker)
+#endif
+
 /*
  * The type of the cache number passed to a syscache callback; 19 has a type of
  * its own for it.

@@ -7,14 +7,28 @@
  */
 #include "compat.h"
 
-#include "postmaster/bgworker.h"
+#include "postmaster/bgworker_internals.h"
 
 #include "register_worker.h"
 
 /* Seconds until the postmaster restarts a worker after it has ended. */
 #define RESTART_S	5
 
-void
+/* PostgreSQL does not tell whether it has taken a worker. */
+static bool
+is_registered(const char *name)
+{
+	GPUSORT_WORKER_ITER iter;
+
+	GPUSORT_FOREACH_WORKER(iter)
+	{
+		if (strcmp(GPUSORT_WORKER_AT(iter)->bgw_name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
 gpusort_register_worker(const char *name, const char *function)
 {
 	BackgroundWorker worker = {0};
@@ -30,4 +44,5 @@ gpusort_register_worker(const char *name, const char *function)
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = RESTART_S;
 	RegisterBackgroundWorker(&worker);
+	return is_registered(name);
 }

@@ -20,7 +20,9 @@
  *	exit		likewise, by exit(1)
  *	hang		it does not return from there
  *	no-code		there is no code of the kernels for the device
+ *	busy		another process uses the device, in exclusive mode
  *	no-memory	all of the device's memory is in use
+ *	others		other processes use so many MB of its memory: the number is no process
  *	wrong		kernels do nothing
  *	large		kernels of more than LARGE_GRID blocks fail with a sticky error
  */
@@ -114,6 +116,23 @@ bool has_fault(int ordinal, const char *fault)
 	if (file)
 		fclose(file);
 	return found;
+}
+
+/* Returns how much of a device's memory is free. */
+size_t free_memory(int ordinal)
+{
+	const char *path = getenv("GPUSORT_EMU_FAULTS");
+	FILE *file = path ? fopen(path, "r") : nullptr;
+	char line[80];
+	size_t used = runtime().devices[ordinal].in_use;
+	while (file && fgets(line, sizeof line, file)) {
+		int device, megabytes;
+		if (sscanf(line, "%d others %d", &device, &megabytes) == 2 && device == ordinal)
+			used += (size_t)megabytes << 20;
+	}
+	if (file)
+		fclose(file);
+	return used < DEVICE_BYTES ? DEVICE_BYTES - used : 0;
 }
 
 /* Returns the result of a runtime call: the sticky error, if any, replaces error. */
@@ -219,6 +238,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
 		exit(1);
 	while (has_fault(runtime().current, "hang"))
 		usleep(10000);
+	if (has_fault(runtime().current, "busy"))
+		return end_call(cudaErrorDevicesUnavailable);
 	return end_call(has_fault(runtime().current, "no-code") ? cudaErrorNoKernelImageForDevice
 															: cudaSuccess);
 }
@@ -252,7 +273,7 @@ cudaError_t cudaDeviceReset()
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
 	*total_bytes = DEVICE_BYTES;
-	*free_bytes = DEVICE_BYTES - current_device().in_use;
+	*free_bytes = free_memory(runtime().current);
 	return end_call(cudaSuccess);
 }
 
@@ -262,7 +283,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 	*pointer = nullptr;
 	if (device.sticky)
 		return end_call(device.sticky);
-	if (size > DEVICE_BYTES - device.in_use || has_fault(runtime().current, "no-memory"))
+	if (size > free_memory(runtime().current) || has_fault(runtime().current, "no-memory"))
 		return end_call(cudaErrorMemoryAllocation);
 	/* The size is exact, so that a sanitizer sees an access beyond the end. */
 	void *memory = nullptr;

@@ -145,9 +145,9 @@ gpusort_device_record_failure(int device, GsDeviceFailure failure,
 	TimestampTz now = GetCurrentTimestamp();
 
 	strlcpy(shared->message, message, sizeof(shared->message));
-	if (failure != GS_DEVICE_NO_MEMORY)
+	if (failure != GS_DEVICE_TAKEN)
 		pg_atomic_fetch_add_u32(&shared->failures, 1);
-	if (failure != GS_DEVICE_NO_MEMORY && gpusort_device_record_left_out(device))
+	if (failure != GS_DEVICE_TAKEN && gpusort_device_record_left_out(device))
 		set_retry(device, TimestampTzPlusMilliseconds(now, LEFT_OUT_MS));
 	else if (failure == GS_DEVICE_LOST_IN_USE)
 		set_retry(device, 0);

@@ -18,7 +18,8 @@
 typedef enum GsDeviceFailure
 {
 	GS_DEVICE_NOT_OPENED,		/* retry after a while */
-	GS_DEVICE_NO_MEMORY,		/* likewise, after any number of failures */
+	GS_DEVICE_TAKEN,			/* likewise, however often: others use it, or
+								 * all of its memory */
 	GS_DEVICE_LOST_IN_USE		/* retry in the next device process */
 } GsDeviceFailure;
 

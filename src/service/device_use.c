@@ -198,8 +198,9 @@ try_device(int d)
 	if (message[0] == '\0')
 		strlcpy(message, devices.api->status_text(status), sizeof(message));
 	gpusort_device_record_failure(d, status == GPUSORT_DEVICE_MEMORY ||
-								  status == GPUSORT_HOST_MEMORY ?
-								  GS_DEVICE_NO_MEMORY : GS_DEVICE_NOT_OPENED,
+								  status == GPUSORT_HOST_MEMORY ||
+								  status == GPUSORT_DEVICE_BUSY ?
+								  GS_DEVICE_TAKEN : GS_DEVICE_NOT_OPENED,
 								  message);
 	if (gpusort_device_record_is_news(d, message))
 		ereport(WARNING,

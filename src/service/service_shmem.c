@@ -45,6 +45,9 @@ GsService  *gpusort_service = NULL;
  */
 static bool service_is_wanted = false;
 
+/* Why there cannot be one nevertheless, or NULL. */
+static const char *service_failure = NULL;
+
 /* Was there a device library when that was decided? */
 static bool library_was_found = false;
 
@@ -82,7 +85,10 @@ static bool
 init_service(GsService *service)
 {
 	memset(service, 0, sizeof(GsService));
-	pg_atomic_init_u32(&service->state, GS_SERVICE_OFF);
+	pg_atomic_init_u32(&service->state,
+					   service_failure != NULL ? GS_SERVICE_FAILED : GS_SERVICE_OFF);
+	if (service_failure != NULL)
+		strlcpy(service->message, service_failure, GPUSORT_MESSAGE_BYTES);
 	pg_atomic_init_u32(&service->epoch, 0);
 	pg_atomic_init_u32(&service->device_pid, 0);
 	pg_atomic_init_u32(&service->restarts, 0);
@@ -187,6 +193,12 @@ gpusort_service_is_wanted(void)
 	return service_is_wanted;
 }
 
+void
+gpusort_service_fail(const char *reason)
+{
+	service_failure = reason;
+}
+
 bool
 gpusort_service_library_was_found(void)
 {
@@ -260,7 +272,7 @@ gpusort_chunk_free(GsPoolChunk *chunk)
 }
 
 /* ----------------------------------------------------------------
- *		slots, waking, and ending
+ *		slots and waking
  * ----------------------------------------------------------------
  */
 
@@ -286,12 +298,4 @@ gpusort_service_wake(void)
 	pg_memory_barrier();
 	if (pg_atomic_exchange_u32(&gpusort_service->asleep, GS_AWAKE) != GS_AWAKE)
 		(void) sem_post(&gpusort_service->wakeup);
-}
-
-/* Also called by a signal handler. */
-void
-gpusort_service_end_process(GsProcessEnd end)
-{
-	gpusort_service->end = end;
-	_exit(0);
 }

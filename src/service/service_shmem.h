@@ -18,6 +18,7 @@
 #define GPUSORT_SERVICE_SHMEM_H
 
 #include <semaphore.h>
+#include <unistd.h>
 
 #include "port/atomics.h"
 #include "storage/latch.h"
@@ -349,8 +350,13 @@ gpusort_service_step(void)
 						pg_atomic_read_u32(&gpusort_service->steps) + 1);
 }
 
-/* In the device process: end it, for this reason. */
-pg_noreturn extern void gpusort_service_end_process(GsProcessEnd end);
+/* In the device process, also in signal handlers: end it, for this reason. */
+static inline void
+gpusort_service_end_process(GsProcessEnd end)
+{
+	gpusort_service->end = end;
+	_exit(0);
+}
 
 /*
  * Free a CLOSING slot for which the device process no longer holds anything.
@@ -365,6 +371,12 @@ extern void gpusort_service_shmem_init(void);
  * gpusort_service_shmem_init().
  */
 extern bool gpusort_service_is_wanted(void);
+
+/*
+ * Let there be no service, although it is wanted, for this reason, a constant.  To be
+ * called before the server's shared memory is there.
+ */
+extern void gpusort_service_fail(const char *reason);
 
 /*
  * Was the library preloaded, and the file of pg_gpusort.device_library there when

@@ -541,6 +541,7 @@ gpusort_service_main(Datum arg)
 void
 gpusort_service_worker_init(void)
 {
-	if (gpusort_service_is_wanted())
-		gpusort_register_worker("pg_gpusort service", "gpusort_service_main");
+	if (gpusort_service_is_wanted() &&
+		!gpusort_register_worker("pg_gpusort service", "gpusort_service_main"))
+		gpusort_service_fail("max_worker_processes allows no background worker for the GPU service");
 }

@@ -141,9 +141,10 @@ sub absent
 	is($plan =~ /GPU Not Used: (.*)/ ? $1 : undef, $explained ? $reason : undef,
 		"$name: EXPLAIN says why");
 	sorts_like_stock($node, $name, 'SET pg_gpusort.debug_require = cpu');
-	is(service_pid($node) ne '', $state ne '', "$name: a worker if there is hope");
+	my $worker = $state ne '' && $settings !~ /max_worker_processes/;
+	is(service_pid($node) ne '', $worker, "$name: a worker if there is hope");
 	cmp_ok(logged($node, qr/LOG:  pg_gpusort sorts on the CPU: .*$message/, $before, 1), '>', 0, "$name: log")
-	  if $state ne '';
+	  if $worker;
 }
 
 my $no_service = 'no GPU service';
@@ -166,6 +167,10 @@ absent('a directory', "pg_gpusort.device_library = '$directory'",
 	'failed', $no_device, qr/could not open ".*": /);
 absent('no device of that number', q{pg_gpusort.devices = '5'},
 	'failed', $no_device, qr/no GPU is allowed by pg_gpusort.devices/);
+
+# Nor can the service be without a background worker.
+absent('no background worker', 'max_worker_processes = 0', 'failed', $no_device, qr/^max_worker_processes allows no background worker for the GPU service$/);
+$node->append_conf('postgresql.conf', 'max_worker_processes = 8');
 
 # The emulator plays these, too.
 foreach my $variable ('GPUSORT_EMU_NO_DEVICE', 'GPUSORT_EMU_NO_DRIVER')

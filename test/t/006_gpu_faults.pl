@@ -10,6 +10,7 @@ use lib "$FindBin::RealBin/../perl";
 use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes 'usleep';
 
 my $node = start_gpu_node('main', 'pg_gpusort.on_gpu_loss = copy', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});
 make_table($node, 20000);
@@ -167,6 +168,37 @@ cmp_ok($failed, '>', 3, "allocations that failed ($failed)");
 cmp_ok($number, '<', 500, 'all of them were tried');
 holds_nothing($node, 'allocations');
 is(status_of($node, 'device_process_pid') ne '0', 1, 'the device process is there');
+
+# ---- Stopped at any time ----
+
+# The device process is continued, or killed while it is stopped.  A delay of the test itself
+# only changes when that happens.
+{
+	my ($wrong, $killed) = (0, 0);
+	my $session;
+
+	new_server();
+	$session = Session($node, @anywhere);
+	foreach my $time (1 .. 20)
+	{
+		my $pid = status_of($node, 'device_process_pid');
+		my $end = $time % 7 == 0 ? 'KILL' : 'CONT';
+
+		$session->begin($query);
+		usleep(rand(60_000));
+		kill('STOP', $pid);
+		usleep(rand(30_000));
+		kill($end, $pid) == 1 or die 'no device process';
+		$wrong++ if $session->finish ne $expected;
+		$killed++ if $end eq 'KILL';
+		becomes_true($node, "SELECT value = '$killed' FROM gpusort_status() WHERE name = 'device_process_restarts'");
+		wait_for_service($node);
+	}
+	$session->quit;
+	is($wrong, 0, 'stopped at any time: rows');
+	is(status_of($node, 'device_process_restarts'), $killed, 'stopped at any time: those killed are counted');
+	holds_nothing($node, 'stopped at any time');
+}
 
 # ---- A cursor in the middle ----
 

@@ -1,5 +1,5 @@
 # Writes, sorts whose rows are compared with those of stock PostgreSQL, and index builds that amcheck
-# looks at, all at a time, while backends and the device process are killed.
+# looks at, all at a time, while backends and the device process are killed, or that is stopped for a while.
 #
 # GPUSORT_LOAD_SECONDS says how long, GPUSORT_LOAD_SEED what is random.
 
@@ -193,7 +193,10 @@ sub look_at_runs
 
 # ---- Kills ----
 
-my %kills = map { $_ => 0 } 'device process', 'worker', 'cancel', 'terminate', 'backend';
+my %kills = map { $_ => 0 } 'device process', 'stop', 'worker', 'cancel', 'terminate', 'backend';
+
+# The device process that is stopped, or 0.
+my $stopped = 0;
 
 # ask QUERY: '' if the server is not there.
 sub ask
@@ -203,19 +206,30 @@ sub ask
 	return $ret == 0 ? $out : '';
 }
 
+# continue_stopped: unless it has ended meanwhile.
+sub continue_stopped
+{
+	kill('CONT', $stopped) if $stopped > 0;
+	$stopped = 0;
+}
+
 sub kill_something
 {
 	my ($may_crash) = @_;
-	my @kinds = ('device process', 'device process', 'cancel', 'terminate', $may_crash ? 'backend' : 'worker');
+	my @kinds = ('device process', 'device process', 'stop', 'cancel', 'terminate', $may_crash ? 'backend' : 'worker');
 	my $kind = $kinds[ rand @kinds ];
 	my $somebody = q{pid = (SELECT pid FROM pg_stat_activity WHERE application_name = 'load'
 		AND backend_type IN ('client backend', 'parallel worker') AND state = 'active' ORDER BY random() LIMIT 1)};
 	my $done = '';
 
-	if ($kind eq 'device process')
+	# Other things happen meanwhile, too.
+	continue_stopped() if rand() < 0.7;
+	if ($kind eq 'device process' || $kind eq 'stop')
 	{
 		my $pid = ask(q{SELECT value FROM gpusort_status() WHERE name = 'device_process_pid'});
-		$done = 't' if ($pid || 0) > 0 && kill('KILL', $pid);
+
+		$done = 't' if ($pid || 0) > 0 && kill($kind eq 'stop' ? 'STOP' : 'KILL', $pid);
+		$stopped = $pid if $kind eq 'stop' && $done ne '';
 	}
 	elsif ($kind eq 'backend')
 	{
@@ -259,6 +273,7 @@ while (time() - $start < $seconds ||
 	}
 	usleep(50_000);
 }
+continue_stopped();
 look_at_runs(1);
 
 # ---- What is left ----
