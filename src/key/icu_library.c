@@ -7,17 +7,32 @@
  * this is built, so we look the functions up by name.  Their signatures are part of ICU's
  * stable interface for C since version 2.8.
  *
+ * Other libraries can bring other versions of ICU into the process, so we take only one whose
+ * collations have the version that the server reports of its own.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include <dlfcn.h>
 
+#include "catalog/pg_collation.h"
+
 #include "key/icu_library.h"
+
+/* As in utils/pg_locale.h, which cannot be included without ICU's headers. */
+extern char *get_collation_actual_version(char collprovider, const char *collcollate);
 
 /* Versions of ICU that are looked for. */
 #define FIRST_VERSION	50
 #define LAST_VERSION	120
+
+/* The locale whose version is compared with the server's.  All versions of ICU have it. */
+#define VERSION_LOCALE	"en"
+
+/* ICU's U_MAX_VERSION_LENGTH and U_MAX_VERSION_STRING_LENGTH. */
+#define VERSION_BYTES	4
+#define VERSION_STRING_BYTES	20
 
 /* The byte of a sort key behind the weights of a level. */
 #define LEVEL_SEPARATOR	1
@@ -40,6 +55,9 @@ typedef int GsIcuError;
 typedef struct GsIcuFunctions
 {
 	void	   *(*open) (const char *locale, GsIcuError *error);
+	void		(*close) (void *collator);
+	void		(*version) (const void *collator, uint8 version[VERSION_BYTES]);
+	void		(*version_text) (const uint8 version[VERSION_BYTES], char *text);
 	int32		(*next_part) (const void *collator, GsIcuIterator *iterator,
 							  uint32 state[2], uint8 *dest, int32 count,
 							  GsIcuError *error);
@@ -69,6 +87,27 @@ look_up(const char *name, int version)
 	return dlsym(RTLD_DEFAULT, symbol);
 }
 
+/* Does the ICU that was looked up order strings as that of the server does? */
+static bool
+is_of_server(void)
+{
+	char	   *expected = get_collation_actual_version(COLLPROVIDER_ICU, VERSION_LOCALE);
+	GsIcuError	error = 0;
+	void	   *collator;
+	uint8		version[VERSION_BYTES];
+	char		text[VERSION_STRING_BYTES];
+
+	if (expected == NULL)
+		return false;
+	collator = functions.open(VERSION_LOCALE, &error);
+	if (error > 0)
+		return false;
+	functions.version(collator, version);
+	functions.close(collator);
+	functions.version_text(version, text);
+	return strcmp(text, expected) == 0;
+}
+
 bool
 gpusort_icu_library_is_there(void)
 {
@@ -79,6 +118,9 @@ gpusort_icu_library_is_there(void)
 		int			suffix = version < FIRST_VERSION ? 0 : version;
 
 		*(void **) &functions.open = look_up("ucol_open", suffix);
+		*(void **) &functions.close = look_up("ucol_close", suffix);
+		*(void **) &functions.version = look_up("ucol_getVersion", suffix);
+		*(void **) &functions.version_text = look_up("u_versionToString", suffix);
 		*(void **) &functions.next_part = look_up("ucol_nextSortKeyPart", suffix);
 		*(void **) &functions.set_utf8 = look_up("uiter_setUTF8", suffix);
 		*(void **) &functions.contractions = look_up("ucol_getContractionsAndExpansions", suffix);
@@ -86,8 +128,9 @@ gpusort_icu_library_is_there(void)
 		*(void **) &functions.set_close = look_up("uset_close", suffix);
 		*(void **) &functions.set_count = look_up("uset_getItemCount", suffix);
 		*(void **) &functions.set_item = look_up("uset_getItem", suffix);
-		if (functions.open != NULL && functions.next_part != NULL &&
-			functions.set_utf8 != NULL)
+		if (functions.open != NULL && functions.close != NULL &&
+			functions.version != NULL && functions.version_text != NULL &&
+			functions.next_part != NULL && functions.set_utf8 != NULL && is_of_server())
 			break;
 		functions.open = NULL;
 	}

@@ -116,6 +116,62 @@ _PG_init(void)
 }
 
 /* ----------------------------------------------------------------
+ *		an ICU that is not the server's
+ *
+ * Another library can bring another version of ICU into the server.  The server makes the
+ * symbols of each library global, so these look like version 50, which orders strings
+ * backward.  Nothing must call it but to ask for its version.
+ * ----------------------------------------------------------------
+ */
+
+extern PGDLLEXPORT void *ucol_open_50(const char *locale, int *error);
+extern PGDLLEXPORT void ucol_close_50(void *collator);
+extern PGDLLEXPORT void ucol_getVersion_50(const void *collator, uint8 version[4]);
+extern PGDLLEXPORT void u_versionToString_50(const uint8 version[4], char *text);
+extern PGDLLEXPORT void uiter_setUTF8_50(const char **iterator, const char *string, int32 length);
+extern PGDLLEXPORT int32 ucol_nextSortKeyPart_50(const void *collator, const char **iterator,
+												 uint32 state[2], uint8 *dest, int32 count,
+												 int *error);
+
+void *
+ucol_open_50(const char *locale, int *error)
+{
+	return pstrdup(locale);
+}
+
+void
+ucol_close_50(void *collator)
+{
+	pfree(collator);
+}
+
+void
+ucol_getVersion_50(const void *collator, uint8 version[4])
+{
+	memset(version, 1, 4);
+}
+
+void
+u_versionToString_50(const uint8 version[4], char *text)
+{
+	sprintf(text, "%d.%d.%d.%d", version[0], version[1], version[2], version[3]);
+}
+
+void
+uiter_setUTF8_50(const char **iterator, const char *string, int32 length)
+{
+	*iterator = length > 0 ? string : "";
+}
+
+int32
+ucol_nextSortKeyPart_50(const void *collator, const char **iterator, uint32 state[2],
+						uint8 *dest, int32 count, int *error)
+{
+	*dest = 0xFF - (uint8) **iterator / 2;
+	return 1;
+}
+
+/* ----------------------------------------------------------------
  *		values and their order
  * ----------------------------------------------------------------
  */
