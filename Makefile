@@ -42,6 +42,7 @@ OBJS = \
 	src/key/numeric_words.o \
 	src/key/citext_bytes.o \
 	src/key/icu_library.o \
+	src/key/icu_agreement.o \
 	src/key/icu_primaries.o \
 	src/key/icu_keys.o \
 	src/key/locale_tables.o \

@@ -27,6 +27,31 @@ SELECT collation_name, way,
 FROM unnest('{C,POSIX,ucs_basic,c_utf8,en-x-icu,de-x-icu,any_case,with_numbers}'::text[]) collation_name,
 	 unnest(ARRAY['', 'DESC, id']) way;
 
+-- ICU's comparisons of ASCII ignore that letters come before digits here, but its sort keys do not.
+-- The order has to be that of the comparisons, by which an index is searched.
+SET client_min_messages = warning;
+CREATE COLLATION letters_first (provider = icu, locale = 'en-u-kr-latn-digit');
+RESET client_min_messages;
+CREATE TABLE codes AS SELECT md5(g::text) AS code FROM generate_series(1, 3000) g;
+ANALYZE codes;
+SET pg_gpusort.min_rows = 0;
+SET pg_gpusort.debug_require = node;
+SELECT count(*) AS codes, count(*) FILTER (WHERE last_code > code) AS wrong
+FROM (SELECT code COLLATE letters_first AS code, lag(code) OVER () AS last_code
+	  FROM (SELECT code FROM codes ORDER BY code COLLATE letters_first OFFSET 0) AS sorted) AS pairs;
+RESET pg_gpusort.debug_require;
+CREATE INDEX ON codes (code COLLATE letters_first);
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_seqscan = off;
+SELECT count(*) AS found FROM (SELECT md5(g::text) AS code FROM generate_series(1, 3000) g OFFSET 0) AS searched
+	JOIN codes ON codes.code COLLATE letters_first = searched.code;
+RESET enable_seqscan;
+RESET enable_mergejoin;
+RESET enable_hashjoin;
+RESET pg_gpusort.min_rows;
+DROP TABLE codes;
+
 -- citext, which is lower case by the default collation and then compared by its own
 SET client_min_messages = warning;
 CREATE EXTENSION citext;
@@ -56,4 +81,4 @@ DROP TABLE many_words;
 SET client_min_messages = warning;
 DROP TABLE words;
 DROP EXTENSION citext;
-DROP COLLATION any_case, with_numbers, c_utf8 CASCADE;
+DROP COLLATION any_case, with_numbers, letters_first, c_utf8 CASCADE;

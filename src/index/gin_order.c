@@ -76,10 +76,11 @@ init_column(GsGinOrder *order, int i)
 
 	/*
 	 * The labels of an enum may be numbered anew while the index is built.
-	 * The words of abbreviations can be of no use.
+	 * The words of abbreviations can be of no use, and comparisons have none.
 	 */
 	if (descending || column->encoding.kind == GS_ENCODE_ENUM ||
-		column->encoding.kind == GS_ENCODE_ABBREVIATION)
+		column->encoding.kind == GS_ENCODE_ABBREVIATION ||
+		column->encoding.kind == GS_ENCODE_COMPARISONS)
 		column->encoding.kind = GS_ENCODE_NONE;
 	if (column->encoding.kind == GS_ENCODE_NONE)
 		return;

@@ -48,7 +48,13 @@ typedef enum GsEncodingKind
 
 	/* One word, and comparisons to break its ties. */
 	GS_ENCODE_VARBIT,
-	GS_ENCODE_ABBREVIATION
+	GS_ENCODE_ABBREVIATION,
+
+	/*
+	 * No words, because ICU's sort keys contradict its comparisons.  Such values are not left
+	 * to PostgreSQL's own sort, whose abbreviations are made from these keys.
+	 */
+	GS_ENCODE_COMPARISONS
 } GsEncodingKind;
 
 /*

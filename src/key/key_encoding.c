@@ -20,7 +20,9 @@
 #include "access/detoast.h"
 #include "access/nbtree.h"
 #include "catalog/pg_collation.h"
+#include "catalog/pg_operator_d.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/cash.h"
 #include "utils/date.h"
 #include "utils/inet.h"
@@ -34,6 +36,7 @@
 #include "key/citext_bytes.h"
 #include "key/collation.h"
 #include "key/enum_words.h"
+#include "key/icu_agreement.h"
 #include "key/icu_keys.h"
 #include "key/key_encoding.h"
 #include "key/locales.h"
@@ -81,6 +84,7 @@ static const uint8 encoding_bits[] = {
 	[GS_ENCODE_NUMERIC] = 64,
 	[GS_ENCODE_VARBIT] = 64,
 	[GS_ENCODE_ABBREVIATION] = 64,
+	[GS_ENCODE_COMPARISONS] = 0,
 };
 
 struct GsEncodingState
@@ -123,6 +127,47 @@ make_encoding(GsEncodingKind kind)
 	return encoding;
 }
 
+/* GsIcuKeyWriter */
+static Size
+write_icu_key(const unsigned char *string, Size length, unsigned char *key, Size count,
+			  void *collator)
+{
+	return gpusort_icu_key(collator, string, length, key, count);
+}
+
+/* GsIcuKeyWriter, of the SortSupport of texts */
+static Size
+write_abbreviation(const unsigned char *string, Size length, unsigned char *key, Size count,
+				   void *ssup)
+{
+	text	   *value = cstring_to_text_with_len((const char *) string, (int) length);
+	Datum		abbreviation =
+		((SortSupport) ssup)->abbrev_converter(PointerGetDatum(value), ssup);
+
+	for (int i = 0; i < sizeof(Datum); i++)
+		key[i] = (unsigned char) (abbreviation >> (8 * (sizeof(Datum) - 1 - i)));
+	pfree(value);
+	return sizeof(Datum);
+}
+
+/* Do PostgreSQL's abbreviations of strings have the order of its comparisons? */
+static bool
+abbreviations_agree(Oid oid)
+{
+	SortSupportData ssup = {
+		.ssup_cxt = CurrentMemoryContext,
+		.ssup_collation = oid,
+		.ssup_attno = 1,
+		.abbreviate = true
+	};
+
+	if (!OidIsValid(oid) || gpusort_collation_find(oid).provider != COLLPROVIDER_ICU)
+		return true;
+	PrepareSortSupportFromOrderingOp(TextLessOperator, &ssup);
+	return ssup.abbrev_converter == NULL ||
+		gpusort_icu_agreement_check(oid, write_abbreviation, &ssup);
+}
+
 /*
  * Returns the encoding of strings with a collation, if it compares their bytes, the
  * weights of a locale of the C library, or those of ICU.
@@ -147,6 +192,8 @@ encoding_of_collation(GsEncodingKind string, Oid oid)
 		collator = gpusort_icu_collator_get(collation.locale);
 	if (weights == NULL && collator == NULL)
 		return encoding;
+	if (collator != NULL && !gpusort_icu_agreement_check(oid, write_icu_key, collator))
+		return make_encoding(GS_ENCODE_COMPARISONS);
 	encoding = make_encoding(weights != NULL ? GS_ENCODE_LOCALE : GS_ENCODE_ICU);
 	encoding.state->weights = weights;
 	encoding.state->collator = collator;
@@ -177,7 +224,9 @@ encoding_of_sort_support(Oid operator, Oid type, Oid collation)
 	PrepareSortSupportFromOrderingOp(operator, ssup);
 
 	encoding.kind = gpusort_encoding_kind_of_comparator(ssup);
-	if (ssup->abbrev_converter != NULL && encoding.kind != GS_ENCODE_NONE)
+	if (ssup->abbrev_converter != NULL && !abbreviations_agree(collation))
+		encoding.kind = GS_ENCODE_COMPARISONS;
+	else if (ssup->abbrev_converter != NULL && encoding.kind != GS_ENCODE_NONE)
 	{
 		state->abbreviated = make_encoding(encoding.kind);
 		encoding.kind = GS_ENCODE_ABBREVIATION;
@@ -221,6 +270,7 @@ gpusort_key_encoding_name(const GsKeyEncoding *encoding)
 	switch (encoding->kind)
 	{
 		case GS_ENCODE_NONE:
+		case GS_ENCODE_COMPARISONS:
 			return "comparisons";
 		case GS_ENCODE_LOCALE:
 			return "weights of the C library";
@@ -726,6 +776,7 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 		case GS_ENCODE_NONE:
 		case GS_ENCODE_VARBIT:
 		case GS_ENCODE_ABBREVIATION:
+		case GS_ENCODE_COMPARISONS:
 			return GS_REST_COMPARE;
 		default:
 			return GS_REST_NONE;

@@ -161,8 +161,12 @@ gpusort_key_plan_shape(const GsKeyPlan *plan)
 	};
 
 	for (int i = 0; i < plan->ncolumns; i++)
-		shape.collated |= plan->columns[i].encoding.kind == GS_ENCODE_ICU ||
-			plan->columns[i].encoding.kind == GS_ENCODE_ABBREVIATION;
+	{
+		GsEncodingKind kind = plan->columns[i].encoding.kind;
+
+		shape.collated |= kind == GS_ENCODE_ICU || kind == GS_ENCODE_ABBREVIATION;
+		shape.compared |= kind == GS_ENCODE_COMPARISONS;
+	}
 	return shape;
 }
 

@@ -29,6 +29,8 @@
 #define SORT_WORD			2.0
 #define SORT_TIES			6.0 /* if the encoded keys are not exact */
 #define SORT_KEY_OF_ICU		40.0	/* more, if sort keys of ICU are made */
+#define COMPARISON_OF_ICU	25.0	/* for each doubling of the rows, if ICU
+									 * compares them */
 #define RETURN_ROW			2.5
 
 /* What else matters if the rows are in order or reversed. */
@@ -114,6 +116,8 @@ gpusort_row_cost(const GsSortCandidate *candidate, const GsKeyShape *key,
 		cost.keep += SORT_TIES;
 	if (key->collated)
 		cost.keep += SORT_KEY_OF_ICU;
+	if (key->compared)
+		cost.keep += COMPARISON_OF_ICU * log2(Max(candidate->rows, 2));
 	return cost;
 }
 

@@ -67,13 +67,14 @@ reason_of_keys(const GsSortKeys *keys, GsKeyShape *shape)
 /*
  * Is a GpuSort faster?  The statistics are looked up only if it would not be
  * for rows in order.  With pg_gpusort.min_rows = 0, sorts are not taken over
- * for their speed.
+ * for their speed, and neither are those for which PostgreSQL's own sort may give another
+ * order than its comparisons.
  */
 static bool
 gains(const Sort *sort, const PlannedStmt *statement,
 	  const GsSortCandidate *candidate, const GsKeyShape *shape)
 {
-	if (gpusort_min_rows == 0 ||
+	if (gpusort_min_rows == 0 || shape->compared ||
 		(gpusort_row_cost_gains(candidate, shape, GS_ROWS_IN_ORDER) &&
 		 gpusort_row_cost_gains(candidate, shape, GS_ROWS_REVERSED)))
 		return true;

@@ -43,6 +43,28 @@ FROM unnest(icu_locales()) AS locale,
 			  FROM (SELECT icu_table_is_right(locale, locale_text(hashint8extended(g, 5))) AS is_right
 					FROM generate_series(1, 1000) AS g OFFSET 0) AS strings) AS tables;
 
+-- Checks the words of some strings by a collation of ICU with random attributes.  Digits and letters of
+-- several scripts, punctuation, and strings that begin alike are what such attributes change.
+CREATE FUNCTION attribute_check(n int8, nrows int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+	attributes text[] := '{-ka-shifted,-kb-true,-kc-true,-kf-upper,-kf-lower,-kk-true,-kn-true,-kr-latn-digit,-kr-digit-latn,-kr-cyrl-latn,-kr-symbol-punct,-ks-level1,-ks-level2,-ks-level4,-kv-currency}';
+	pieces text[] := string_to_array('a|á|A|b|1|10|0|९|१|०|٣|٢|𝟗|я|ж|α|क|一| |-|_|$|+|½', '|');
+	locale text := one_of('{en,de,sv,es,ja,th,ar,hi,ru,zh,und,da}'::text[], n) || '-u' ||
+		array_to_string(ARRAY(SELECT a FROM unnest(attributes) a WHERE hashint8extended(n, hashtext(a)) % 5 = 0), '');
+	result text;
+BEGIN
+	IF locale LIKE '%-u' THEN
+		locale := locale || CASE n % 2 WHEN 0 THEN '-kn-true' ELSE '-kr-latn-digit' END;
+	END IF;
+	EXECUTE format('CREATE COLLATION pg_temp.attributes (provider = icu, locale = %L)', locale);
+	EXECUTE 'SELECT key_check((SELECT array_agg(s COLLATE pg_temp.attributes) FROM (
+			SELECT string_agg($1[1 + abs(hashint8extended(g, i + $2) % cardinality($1))], '''' ORDER BY i) AS s
+			FROM generate_series(1, $3) AS g, generate_series(1, 4) AS i WHERE i > g % 3 GROUP BY g) AS strings))'
+		INTO result USING pieces, n, nrows;
+	DROP COLLATION pg_temp.attributes;
+	RETURN CASE WHEN result ~ '^same' THEN result ELSE locale || ': ' || result END;
+END $$;
+
 -- Shows that the check can fail: the operator class's comparison function disagrees
 -- with its sort support, from which it gets its encoding.
 CREATE FUNCTION backward_cmp(int4, int4) RETURNS int4 LANGUAGE sql IMMUTABLE AS 'SELECT btint4cmp($2, $1)';
@@ -56,4 +78,6 @@ SELECT key_check('{1,2,3}'::int4[], '<<<<(int4,int4)');
 
 CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE COLLATION with_numbers (provider = icu, locale = 'en-u-kn-true');
+CREATE COLLATION digits_last (provider = icu, locale = 'en-u-kr-latn-digit');
+CREATE COLLATION native_numbers (provider = icu, locale = 'sv-u-kn-true');
 CREATE COLLATION c_utf8 (provider = libc, locale = 'C.UTF-8');

@@ -1,0 +1,158 @@
+/*-------------------------------------------------------------------------
+ *
+ * icu_agreement.c
+ *		Compares sort keys of ICU with PostgreSQL's comparisons.
+ *
+ * ICU has several ways of comparing strings, and one of making sort keys.  For collations
+ * with some attributes they disagree; docs/design/keys.md says for which, and why.  An index
+ * in the order of such keys would be corrupt, since PostgreSQL searches it by comparisons.
+ *
+ * The sample has what these attributes move or read as a whole: characters of each group
+ * that can be reordered, digits of several scripts, punctuation, and letters with and
+ * without marks.  Each comes alone and after some beginnings, since a comparison skips what
+ * two strings have in common, and chooses its way by what follows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "common/string.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/varlena.h"
+
+#include "key/icu_agreement.h"
+
+/* Beginnings of strings. */
+static const char *const beginnings[] = {"", "a", "á", "1", "я", "३"};
+
+/* What follows them: spaces, punctuation, symbols, currencies, digits, letters, marks. */
+static const char *const pieces[] = {
+	" ", "_", "-", "`", "+", "$", "0", "1", "10", "½", "٣", "३", "३०", "๓", "３",
+	"a", "B", "z", "é", "ß", "\xCC\x81", "α", "я", "א", "ا", "क", "あ", "\xE4\xB8\x80"
+};
+
+/* All of these together are more than all printable ASCII characters. */
+#define MOST_STRINGS	(lengthof(beginnings) * lengthof(pieces))
+
+#define STRING_BYTES	16
+#define KEY_BYTES		48
+
+typedef struct GsSampleString
+{
+	Size		length;
+	Size		key_length;
+	char		bytes[STRING_BYTES];
+	unsigned char key[KEY_BYTES];
+} GsSampleString;
+
+/* The answer for a collation. */
+typedef struct GsIcuAnswer
+{
+	struct GsIcuAnswer *next;
+	Oid			collation;
+	bool		agrees;
+} GsIcuAnswer;
+
+static GsIcuAnswer *answers = NULL;
+
+/* Make a string of each printable ASCII character.  Returns their number. */
+static int
+make_characters(GsSampleString *strings)
+{
+	int			count = 0;
+
+	for (char c = ' '; c < 0x7F; c++)
+	{
+		strings[count].length = 1;
+		strings[count++].bytes[0] = c;
+	}
+	return count;
+}
+
+/* Put the strings together, except those that are not the same in the server's encoding. */
+static int
+make_strings(GsSampleString *strings)
+{
+	int			count = 0;
+
+	for (int b = 0; b < lengthof(beginnings); b++)
+		for (int p = 0; p < lengthof(pieces); p++)
+		{
+			GsSampleString *string = &strings[count];
+
+			string->length = snprintf(string->bytes, STRING_BYTES, "%s%s",
+									  beginnings[b], pieces[p]);
+			if (GetDatabaseEncoding() == PG_UTF8 || pg_is_ascii(string->bytes))
+				count++;
+		}
+	return count;
+}
+
+/* Do the keys of two strings differ, but not as a comparison says? */
+static bool
+is_wrong_pair(const GsSampleString *a, const GsSampleString *b, Oid collation)
+{
+	int			by_keys = memcmp(a->key, b->key, Min(a->key_length, b->key_length));
+	int			cmp;
+
+	if (by_keys == 0)
+		by_keys = (a->key_length > b->key_length) - (a->key_length < b->key_length);
+	if (by_keys == 0)
+		return false;
+	cmp = varstr_cmp(a->bytes, a->length, b->bytes, b->length, collation);
+	return by_keys < 0 ? cmp >= 0 : cmp <= 0;
+}
+
+/* Compare all pairs. */
+static bool
+compare_strings(GsSampleString *strings, int count, Oid collation, GsIcuKeyWriter write,
+				void *argument)
+{
+	bool		agrees = true;
+
+	for (int i = 0; i < count && agrees; i++)
+	{
+		GsSampleString *string = &strings[i];
+
+		CHECK_FOR_INTERRUPTS();
+		string->key_length = write((unsigned char *) string->bytes, string->length,
+								   string->key, KEY_BYTES, argument);
+		for (int j = 0; j < i && agrees; j++)
+			agrees = !is_wrong_pair(string, &strings[j], collation);
+	}
+	return agrees;
+}
+
+static bool
+compare_sample(Oid collation, GsIcuKeyWriter write, void *argument)
+{
+	GsSampleString *strings = palloc(MOST_STRINGS * sizeof(GsSampleString));
+	bool		agrees =
+		compare_strings(strings, make_characters(strings), collation, write, argument) &&
+		compare_strings(strings, make_strings(strings), collation, write, argument);
+
+	pfree(strings);
+	return agrees;
+}
+
+bool
+gpusort_icu_agreement_check(Oid collation, GsIcuKeyWriter write, void *argument)
+{
+	GsIcuAnswer *answer = answers;
+	bool		agrees;
+
+	while (answer != NULL && answer->collation != collation)
+		answer = answer->next;
+	if (answer == NULL)
+	{
+		agrees = compare_sample(collation, write, argument);
+		answer = MemoryContextAlloc(TopMemoryContext, sizeof(GsIcuAnswer));
+		answer->collation = collation;
+		answer->agrees = agrees;
+		answer->next = answers;
+		answers = answer;
+	}
+	return answer->agrees;
+}
