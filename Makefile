@@ -52,9 +52,11 @@ OBJS = \
 	src/key/weight_alphabet.o \
 	src/key/collation.o \
 	src/key/encoding_kind.o \
+	src/key/distrust.o \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \
 	src/key/key_comparison.o \
+	src/key/order_check.o \
 	src/service/device_trial.o \
 	src/service/device_check.o \
 	src/service/device_speed.o \
@@ -170,12 +172,14 @@ OBJS = \
 	src/index/build_workers.o \
 	src/index/index_rows.o \
 	src/index/unique_check.o \
+	src/index/wrong_order.o \
 	src/index/index_validate.o \
 	src/index/index_workers.o \
 	src/index/leaf_tuples.o \
 	src/index/page_writer.o \
 	src/index/gin_tids.o \
 	src/index/gin_order.o \
+	src/index/gin_check.o \
 	src/index/key_memory.o \
 	src/index/gin_keys.o \
 	src/index/gin_runs.o \

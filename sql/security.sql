@@ -39,7 +39,7 @@ RESET ROLE;
 -- what loads a library, takes shared memory or breaks something is not everyone's
 SELECT name, CASE WHEN context IN ('sighup', 'postmaster') THEN 'server' ELSE context END AS context
 FROM pg_settings
-WHERE name LIKE 'pg\_gpusort.%' AND context <> 'user' AND name <> 'pg_gpusort.debug_fault' ORDER BY name COLLATE "C";
+WHERE name LIKE 'pg\_gpusort.%' AND context <> 'user' AND name NOT IN ('pg_gpusort.debug_fault', 'pg_gpusort.debug_wrong') ORDER BY name COLLATE "C";
 SET ROLE regress_gpusort_alice;
 ALTER SYSTEM SET pg_gpusort.pool_size = '64GB';
 SET pg_gpusort.max_device_memory = 0;

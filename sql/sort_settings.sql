@@ -6,7 +6,7 @@ LOAD 'pg_gpusort';
 -- a suite may have set this
 SET pg_gpusort.debug_whole_tuples = auto;
 SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals, boot_val
-FROM pg_settings WHERE name LIKE 'pg\_gpusort.%' AND name NOT IN ('pg_gpusort.debug_fault', 'pg_gpusort.debug_work') ORDER BY name COLLATE "C";
+FROM pg_settings WHERE name LIKE 'pg\_gpusort.%' AND name NOT IN ('pg_gpusort.debug_fault', 'pg_gpusort.debug_work', 'pg_gpusort.debug_wrong') ORDER BY name COLLATE "C";
 
 SET pg_gpusort.enable = maybe;
 SET pg_gpusort.backend = tpu;

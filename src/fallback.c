@@ -15,6 +15,7 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_FEW_ROWS] = "fewer rows than pg_gpusort.min_rows",
 	[GS_FALLBACK_LIMIT] = "LIMIT needs only some of the rows",
 	[GS_FALLBACK_TYPE] = "no encoding for the type of a sort key",
+	[GS_FALLBACK_WRONG_ORDER] = "an encoding has sorted rows into a wrong order",
 	[GS_FALLBACK_NO_GAIN] = "no faster than PostgreSQL's own sort",
 	[GS_FALLBACK_INDEX_DISABLED] = "pg_gpusort.enable_index_build is off",
 	[GS_FALLBACK_FEW_INDEX_ROWS] = "fewer rows than pg_gpusort.min_index_rows",

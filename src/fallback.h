@@ -20,6 +20,7 @@ typedef enum GsFallback
 	GS_FALLBACK_FEW_ROWS,
 	GS_FALLBACK_LIMIT,
 	GS_FALLBACK_TYPE,
+	GS_FALLBACK_WRONG_ORDER,
 	GS_FALLBACK_NO_GAIN,
 	/* found before an index is built */
 	GS_FALLBACK_INDEX_DISABLED,

@@ -13,6 +13,7 @@
 #include "exec/limit_hooks.h"
 #include "exec/presorted_agg.h"
 #include "index/index_hook.h"
+#include "key/distrust.h"
 #include "loading.h"
 #include "plan/gpusort_plan.h"
 #include "plan/join_paths.h"
@@ -34,6 +35,7 @@ _PG_init(void)
 {
 	gpusort_settings_init();
 	gpusort_loading_init();
+	gpusort_distrust_init();
 	gpusort_stats_init();
 	gpusort_progress_init();
 	gpusort_warm_memory_init();

@@ -25,6 +25,7 @@ bool		gpusort_enable_index_build = true;
 int			gpusort_backend = GS_BACKEND_AUTO;
 int			gpusort_gpu_min_rows = -1;
 int			gpusort_on_gpu_loss = GS_LOSS_AUTO;
+int			gpusort_verify = GS_VERIFY_SAMPLE;
 int			gpusort_min_rows = 100000;
 int			gpusort_min_index_rows = 10000;
 int			gpusort_work_mem = -1;
@@ -43,6 +44,7 @@ int			gpusort_warm_memory = -1;
 int			gpusort_warm_memory_timeout = 60;
 #ifdef GPUSORT_FAULTS
 char	   *gpusort_debug_fault = NULL;
+int			gpusort_debug_wrong = GS_WRONG_NOTHING;
 static char *debug_work = NULL;
 #endif
 
@@ -76,12 +78,29 @@ static const struct config_enum_entry require_options[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry verify_options[] = {
+	{"off", GS_VERIFY_OFF, false},
+	{"sample", GS_VERIFY_SAMPLE, false},
+	{"all", GS_VERIFY_ALL, false},
+	{NULL, 0, false}
+};
+
 static const struct config_enum_entry whole_tuples_options[] = {
 	{"auto", GS_WHOLE_TUPLES_AUTO, false},
 	{"on", GS_WHOLE_TUPLES_ON, false},
 	{"off", GS_WHOLE_TUPLES_OFF, false},
 	{NULL, 0, false}
 };
+
+#ifdef GPUSORT_FAULTS
+static const struct config_enum_entry wrong_options[] = {
+	{"", GS_WRONG_NOTHING, false},
+	{"encoding", GS_WRONG_ENCODING, false},
+	{"comparison", GS_WRONG_COMPARISON, false},
+	{"merge", GS_WRONG_MERGE, false},
+	{NULL, 0, false}
+};
+#endif
 
 /* The minimum is 64kB, as for work_mem; -1 means "the value of work_mem". */
 static bool
@@ -268,6 +287,13 @@ gpusort_settings_init(void)
 							 GS_LOSS_AUTO, loss_options,
 							 PGC_USERSET, GUC_EXPLAIN,
 							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_gpusort.verify",
+							 "Sets how many sorted rows are compared with the row before, to find out whether they are in order.",
+							 "If they are not, a query ends with an error, and an index is built by PostgreSQL.",
+							 &gpusort_verify,
+							 GS_VERIFY_SAMPLE, verify_options,
+							 PGC_USERSET, 0,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_rows",
 							"Sets the minimum estimated number of rows for a sort to be taken over.",
 							"0 means that every eligible sort is taken over.",
@@ -346,6 +372,13 @@ gpusort_settings_init(void)
 							   "",
 							   PGC_SUSET, GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_gpusort.debug_wrong",
+							 "Sorts some rows into a wrong order.",
+							 "This is for tests.",
+							 &gpusort_debug_wrong,
+							 GS_WRONG_NOTHING, wrong_options,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
 	DefineCustomStringVariable("pg_gpusort.debug_work",
 							   "Shows the maximum number of bytes processed between two checks for interrupts, and the total.",
 							   "This is for tests. Setting it to any value resets both numbers.",

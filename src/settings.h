@@ -35,6 +35,14 @@ typedef enum GsRequireSetting
 								 * end */
 } GsRequireSetting;
 
+/* How many rows are compared with the row before as they are returned. */
+typedef enum GsVerifySetting
+{
+	GS_VERIFY_OFF,
+	GS_VERIFY_SAMPLE,			/* as many as cost next to nothing */
+	GS_VERIFY_ALL
+} GsVerifySetting;
+
 typedef enum GsWholeTuplesSetting
 {
 	GS_WHOLE_TUPLES_AUTO,
@@ -47,6 +55,7 @@ extern bool gpusort_enable_index_build;
 extern int	gpusort_backend;	/* GsBackendSetting */
 extern int	gpusort_gpu_min_rows;	/* -1: as the service has measured */
 extern int	gpusort_on_gpu_loss;	/* GsLossSetting */
+extern int	gpusort_verify;		/* GsVerifySetting */
 extern int	gpusort_min_rows;
 extern int	gpusort_min_index_rows; /* or gpusort_min_rows, if that is lower */
 extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */
@@ -71,6 +80,23 @@ extern int	gpusort_warm_memory;	/* kB, or -1 for a part of the machine's */
 extern int	gpusort_warm_memory_timeout;	/* s */
 #ifdef GPUSORT_FAULTS
 extern char *gpusort_debug_fault;
+extern int	gpusort_debug_wrong;	/* GsWrongSetting */
+#endif
+
+/* What sorts rows into a wrong order, in builds for tests. */
+typedef enum GsWrongSetting
+{
+	GS_WRONG_NOTHING,
+	GS_WRONG_ENCODING,			/* some values are encoded as words of others */
+	GS_WRONG_COMPARISON,		/* strings whose words are equal are compared
+								 * the wrong way round */
+	GS_WRONG_MERGE				/* some rows of a merge come too early */
+} GsWrongSetting;
+
+#ifdef GPUSORT_FAULTS
+#define GPUSORT_IS_WRONG(what)	unlikely(gpusort_debug_wrong == (what))
+#else
+#define GPUSORT_IS_WRONG(what)	false
 #endif
 
 /* Returns the host memory that one sort may use, in kB. */

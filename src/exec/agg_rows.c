@@ -123,14 +123,15 @@ keys_of(const Aggref *aggref)
 	return keys;
 }
 
-/* Has every sort key an order, and the first one an encoding? */
+/* Has every sort key an order, no distrusted encoding, and the first one an encoding? */
 static bool
 can_sort_by(const GsSortKeys *keys)
 {
 	bool		descending;
 
 	for (int k = 0; k < keys->nkeys; k++)
-		if (!OidIsValid(keys->operators[k]))
+		if (!OidIsValid(keys->operators[k]) ||
+			gpusort_key_encoding_is_distrusted(keys->operators[k], keys->collations[k]))
 			return false;
 	return gpusort_key_encoding_find(keys->operators[0], keys->collations[0],
 									 &descending).kind != GS_ENCODE_NONE;
@@ -231,14 +232,13 @@ spec_for_set(GsAggRowOrder *order, int set)
 {
 	MemoryContext caller;
 	GsSortSpec *spec = order->specs[set];
-	GsFallback	reason;
 
 	if (spec != NULL)
 		return spec;
 	caller = MemoryContextSwitchTo(order->context);
 	spec = palloc(sizeof(GsSortSpec));
 	*spec = order->template;
-	spec->key_plan = gpusort_sort_key_plan(spec, &reason);
+	(void) gpusort_sort_plan_keys(spec);
 	spec->memory = memory_for_group(order);
 	spec->expected_rows = FEW_ROWS;
 	order->specs[set] = spec;

@@ -390,7 +390,7 @@ open_sink(GsNodeState *node)
 	node->sink = gpusort_sink_find(gather);
 	if (node->sink == NULL)
 		return;
-	if (node->sort == NULL && !gpusort_debug_stock_ties)
+	if (node->sort == NULL && !gpusort_debug_stock_ties && node->bound >= 0)
 	{
 		gpusort_sink_open_bounded(node->sink, node->bound);
 		return;
@@ -427,18 +427,18 @@ sort_input(GsNodeState *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-	GsFallback	reason;
 	bool		bounded;
 
 	if (node->spec.key_plan == NULL)
-		node->spec.key_plan = gpusort_sort_key_plan(&node->spec, &reason);
+		node->distrusted = gpusort_sort_plan_keys(&node->spec) == GS_FALLBACK_WRONG_ORDER;
 	node->bound = wanted_rows(node);
-	bounded = is_better_bounded(node);
+	bounded = node->distrusted || is_better_bounded(node);
 	prepare_input(node, bounded);
 	node->spec.processes = count_processes(node);
 	if (bounded)
 	{
-		gpusort_stats_count_fallback(GS_FALLBACK_LIMIT);
+		gpusort_stats_count_fallback(node->distrusted ? GS_FALLBACK_WRONG_ORDER :
+									 GS_FALLBACK_LIMIT);
 		open_sink(node);
 		node->bounded = gpusort_bounded_sort(&node->spec, &node->keys,
 											 ExecGetResultType(&node->css.ss.ps),
@@ -529,7 +529,7 @@ can_rewind(const GsNodeState *node)
 	bool		enough = wanted >= 0 && wanted <= node->bound;
 
 	if (node->bounded != NULL)
-		return node->spec.random_access && enough;
+		return node->spec.random_access && (enough || node->bound < 0);
 	return gpusort_sort_can_rewind(node->sort) &&
 		(enough || !gpusort_sort_is_cut(node->sort));
 }
@@ -572,18 +572,15 @@ gpusort_node_rescan(CustomScanState *css)
 		ExecReScan(input);
 }
 
-/*
- * Nodes between a Limit and the node that it bounds do not mark positions, so
- * a GsBoundedSort does not need to support that.
- */
 static void
 gpusort_node_mark(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
 
-	Assert(node->bounded == NULL);
 	if (node->sort != NULL)
 		gpusort_sort_mark(node->sort);
+	else if (node->bounded != NULL)
+		gpusort_bounded_mark(node->bounded);
 }
 
 static void
@@ -593,6 +590,8 @@ gpusort_node_restore(CustomScanState *css)
 
 	if (node->sort != NULL)
 		gpusort_sort_restore(node->sort);
+	else if (node->bounded != NULL)
+		gpusort_bounded_restore(node->bounded);
 }
 
 /* ----------------------------------------------------------------

@@ -36,6 +36,7 @@ typedef struct GsNodeState
 	bool		ahead;			/* are rows returned before the sink has
 								 * ended? */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
+	bool		distrusted;		/* is an encoding of the keys distrusted? */
 
 	/*
 	 * One of these holds the rows.  Both are NULL until the first row is

@@ -100,9 +100,8 @@ static void
 prepare(GsIncrementalState *node)
 {
 	CustomScan *plan = castNode(CustomScan, node->css.ss.ps.plan);
-	GsFallback	reason;
 
-	node->spec.key_plan = gpusort_sort_key_plan(&node->spec, &reason);
+	(void) gpusort_sort_plan_keys(&node->spec);
 	node->batches = gpusort_row_batches_create(&node->css.ss.ps,
 											   node->rows.source, &node->keys,
 											   gpusort_private_presorted(plan));

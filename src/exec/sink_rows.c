@@ -81,9 +81,7 @@ gpusort_sink_rows_next(void *arg)
 const GsKeyPlan *
 gpusort_sink_rows_key_plan(const GsSinkRows *rows, int string_words)
 {
-	GsFallback	reason;
-
-	return gpusort_key_plan_create(&rows->spec.keys, string_words, &reason);
+	return gpusort_key_plan_create_for_leader(&rows->spec.keys, string_words);
 }
 
 void

@@ -23,10 +23,13 @@
 #include "utils/memutils.h"
 
 #include "index/gin_build.h"
+#include "index/gin_check.h"
 #include "index/gin_collect.h"
 #include "index/gin_workers.h"
 #include "index/gin_writer.h"
 #include "index/index_rows.h"
+#include "index/wrong_order.h"
+#include "key/distrust.h"
 #include "settings.h"
 #include "sort/requirement.h"
 #include "work.h"
@@ -46,6 +49,7 @@ typedef struct GsGinBuild
 	GsFallback	overflow;		/* why any process has runs for want of memory */
 	double		nlive;			/* live rows of the table */
 	double		nentries;		/* pairs of key and TID in the index */
+	char	   *wrong_encoding; /* due to which keys are not in order, or NULL */
 } GsGinBuild;
 
 /* Returns GS_FALLBACK_NONE, or why the build is left to PostgreSQL. */
@@ -58,6 +62,9 @@ check_build(const GsGinBuild *build)
 		return GS_FALLBACK_TABLE_AM;
 	if (!gpusort_index_rows_suffice(gpusort_index_rows_estimate(build->heap)))
 		return GS_FALLBACK_FEW_INDEX_ROWS;
+	if (gpusort_distrust_any() &&
+		gpusort_gin_order_is_distrusted(gpusort_gin_order_create(build->index)))
+		return GS_FALLBACK_WRONG_ORDER;
 	return GS_FALLBACK_NONE;
 }
 
@@ -102,8 +109,11 @@ begin_merge(GsGinBuild *build)
 								   collection->run_memory * (build->nworkers + 1));
 }
 
-/* Write the index from its keys in order. */
-static void
+/*
+ * Write the index from its keys in order.  Returns false, with nothing written, if they are not
+ * in order.
+ */
+static bool
 write_index(GsGinBuild *build, GsGinMerge *merge)
 {
 	GsPageQueue *queue = build->workers == NULL ? NULL :
@@ -111,6 +121,7 @@ write_index(GsGinBuild *build, GsGinMerge *merge)
 	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, build->collection->order,
 												   queue);
 	GsProgress *progress = build->collection->progress;
+	GsGinCheck *check = gpusort_gin_check_create(build->collection->order);
 	uint64		tids[GPUSORT_TID_BATCH];
 	uint64		nkeys = 0;
 	GsGinKey	key;
@@ -120,6 +131,13 @@ write_index(GsGinBuild *build, GsGinMerge *merge)
 		uint32		count;
 
 		CHECK_FOR_INTERRUPTS();
+		if (unlikely(!gpusort_gin_check_key(check, &key)))
+		{
+			build->wrong_encoding = gpusort_gin_check_distrust(check, &key);
+			gpusort_gin_writer_abandon(writer);
+			gpusort_wrong_order_truncate(build->index);
+			return false;
+		}
 		gpusort_gin_writer_begin_key(writer, &key);
 		while ((count = gpusort_gin_merge_tids(merge, tids)) > 0)
 		{
@@ -133,6 +151,7 @@ write_index(GsGinBuild *build, GsGinMerge *merge)
 										 (int64) build->nentries);
 	}
 	gpusort_gin_writer_end(writer);
+	return true;
 }
 
 /*
@@ -166,12 +185,13 @@ insert_keys(GsGinBuild *build, GsGinMerge *merge)
 	gpusort_gin_writer_end_index(build->index, &stats, stats.nTotalPages);
 }
 
-/* Make the index of the keys that were collected. */
-static void
+/* Make the index of the keys that were collected.  Returns false as above. */
+static bool
 load_index(GsGinBuild *build)
 {
 	GsGinMerge *merge = begin_merge(build);
 	GsProgress *progress = build->collection->progress;
+	bool		written = true;
 
 	progress->rows_sorted = progress->rows_read;
 	progress->phase = GS_PHASE_RETURNING;
@@ -182,14 +202,17 @@ load_index(GsGinBuild *build)
 	if (gpusort_gin_writer_has_rows(build->index))
 		insert_keys(build, merge);
 	else
-		write_index(build, merge);
+		written = write_index(build, merge);
 	progress->rows_returned = (int64) build->nentries;
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, (int64) build->nentries);
+	return written;
 }
 
-static void
+/* Returns GS_FALLBACK_NONE, or with nothing written the reason why PostgreSQL builds the index. */
+static GsFallback
 build_index(GsGinBuild *build)
 {
+	bool		written;
 	GsSortReport report = {.kind = GS_KIND_CPU};
 	GsSortCounts counts = {.index_builds = 1};
 
@@ -202,13 +225,22 @@ build_index(GsGinBuild *build)
 		gpusort_stats_count_fallback(build->overflow);
 	}
 	gpusort_requirement_check(&report);
-	load_index(build);
+	written = load_index(build);
 	if (build->workers != NULL)
 		gpusort_gin_workers_finish(build->workers);
 	gpusort_gin_collection_end(build->collection);
 	for (uint32 i = 0; i < build->nworkers; i++)
 		gpusort_gin_runs_end(build->of_workers[i]);
-	gpusort_stats_count_sort(report.kind, &counts);
+	if (written)
+	{
+		gpusort_stats_count_sort(report.kind, &counts);
+		return GS_FALLBACK_NONE;
+	}
+	gpusort_wrong_order_warn(build->index, build->wrong_encoding);
+
+	/* PostgreSQL's build looks for broken HOT chains itself. */
+	build->info->ii_BrokenHotChain = false;
+	return GS_FALLBACK_WRONG_ORDER;
 }
 
 IndexBuildResult *
@@ -231,9 +263,14 @@ gpusort_gin_build(Relation heap, Relation index, IndexInfo *info)
 	context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN build",
 									ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(context);
-	build_index(&build);
+	reason = build_index(&build);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
+	if (reason != GS_FALLBACK_NONE)
+	{
+		gpusort_requirement_leave(GS_LEFT_INDEX_BUILD, reason);
+		return NULL;
+	}
 
 	result = palloc(sizeof(IndexBuildResult));
 	result->heap_tuples = build.nlive;

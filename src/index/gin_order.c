@@ -84,6 +84,8 @@ init_column(GsGinOrder *order, int i)
 		column->encoding.kind = GS_ENCODE_NONE;
 	if (column->encoding.kind == GS_ENCODE_NONE)
 		return;
+	column->operator = operator;
+	column->collation = collation;
 	column->bytes_tell_keys = bytes_tell_keys(column->encoding.kind, function, collation);
 	column->exact = column->encoding.bits <= 64 &&
 		gpusort_key_encoding_is_exact(&column->encoding);
@@ -98,6 +100,20 @@ gpusort_gin_order_create(Relation index)
 	for (int i = 0; i < order->state.origTupdesc->natts; i++)
 		init_column(order, i);
 	return order;
+}
+
+bool
+gpusort_gin_order_is_distrusted(const GsGinOrder *order)
+{
+	for (int i = 0; i < order->state.origTupdesc->natts; i++)
+	{
+		const GsGinColumn *column = &order->columns[i];
+
+		if (column->encoding.kind != GS_ENCODE_NONE &&
+			gpusort_key_encoding_is_distrusted(column->operator, column->collation))
+			return true;
+	}
+	return false;
 }
 
 int

@@ -15,6 +15,7 @@
 #include "access/gin_private.h"
 
 #include "key/key_encoding.h"
+#include "settings.h"
 
 /* A key of a GIN index. */
 typedef struct GsGinKey
@@ -31,6 +32,9 @@ typedef struct GsGinColumn
 	bool		attbyval;
 	bool		bytes_tell_keys;	/* have equal keys always equal bytes? */
 	bool		exact;			/* are keys with equal words equal? */
+	Oid			operator;		/* that has the encoding, unless that is
+								 * GS_ENCODE_NONE */
+	Oid			collation;
 	GsKeyEncoding encoding;
 } GsGinColumn;
 
@@ -49,9 +53,17 @@ gpusort_gin_order_word(const GsGinOrder *order, OffsetNumber attnum, Datum value
 {
 	const GsKeyEncoding *encoding = &order->columns[attnum - 1].encoding;
 
-	return encoding->kind == GS_ENCODE_NONE ? 0 :
+	uint64		word = encoding->kind == GS_ENCODE_NONE ? 0 :
 		gpusort_key_encoding_word(encoding, value, 0);
+
+	/* One value of many, always the same. */
+	if (GPUSORT_IS_WRONG(GS_WRONG_ENCODING) && word % 97 == 3)
+		word = ~word;
+	return word;
 }
+
+/* Is the encoding of a column distrusted (see key/distrust.h)? */
+extern bool gpusort_gin_order_is_distrusted(const GsGinOrder *order);
 
 /* Compare two keys, including their words. */
 extern int	gpusort_gin_order_compare(GsGinOrder *order, const GsGinKey *a,

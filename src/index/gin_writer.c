@@ -372,6 +372,12 @@ finish_levels(GsGinWriter *writer)
 }
 
 void
+gpusort_gin_writer_abandon(GsGinWriter *writer)
+{
+	gpusort_page_writer_abandon(writer->pages.writer);
+}
+
+void
 gpusort_gin_writer_end(GsGinWriter *writer)
 {
 	GinStatsData stats = {0};

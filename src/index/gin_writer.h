@@ -40,6 +40,9 @@ extern void gpusort_gin_writer_begin_key(GsGinWriter *writer, const GsGinKey *ke
 extern void gpusort_gin_writer_add(GsGinWriter *writer, const uint64 *tids, uint32 count);
 extern void gpusort_gin_writer_end_key(GsGinWriter *writer);
 
+/* Write no more pages, and forget those that are not written yet. */
+extern void gpusort_gin_writer_abandon(GsGinWriter *writer);
+
 /* Write the remaining pages and the statistics, and make the file durable if needed. */
 extern void gpusort_gin_writer_end(GsGinWriter *writer);
 

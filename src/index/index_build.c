@@ -32,6 +32,7 @@
 #include "index/index_rows.h"
 #include "index/index_workers.h"
 #include "index/unique_check.h"
+#include "index/wrong_order.h"
 #include "settings.h"
 #include "sort/base/warm_memory.h"
 #include "sort/gpu/gpu_session.h"
@@ -140,7 +141,7 @@ check_build(GsIndexBuild *build)
 	build->by_tid = wants_workers(build);
 	if (!gpusort_index_rows_describe(build->index, build->by_tid, spec))
 		return GS_FALLBACK_TYPE;
-	spec->key_plan = gpusort_sort_key_plan(spec, &reason);
+	reason = gpusort_sort_plan_keys(spec);
 	if (reason == GS_FALLBACK_NONE)
 		spec->expected_width = estimate_width(build);
 	return reason;
@@ -397,15 +398,40 @@ write_row(GsIndexBuild *build, GsIndexWriter *writer)
 static void
 check_row_in_place(const GsIndexWriter *writer, const char *row)
 {
-	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS] = {false};
+	Datum		values[INDEX_MAX_KEYS + 1];
+	bool		isnull[INDEX_MAX_KEYS + 1] = {false};
 
 	gpusort_leaf_values(writer->form, row, values);
 	gpusort_unique_check_row(writer->check, values, isnull);
 }
 
-/* Write rows where they are in memory, if that is possible. */
-static inline void
+/* Are the first n rows in place in order, as far as that is checked? */
+static bool
+are_in_order(GsIndexBuild *build, const GsIndexWriter *writer, const GsRowsInPlace *rows,
+			 uint32 n)
+{
+	Datum		values[INDEX_MAX_KEYS + 1];
+	bool		isnull[INDEX_MAX_KEYS + 1] = {false};
+	GsRowPlace	place = gpusort_first_place(rows);
+
+	while (place.number < n)
+	{
+		if (place.number % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_leaf_values(writer->form, place.row, values);
+		if (!gpusort_sort_check_in_place(build->sort, values, isnull))
+			return false;
+		gpusort_work_add(sizeof(Datum));
+		place = gpusort_next_place(rows, place);
+	}
+	return true;
+}
+
+/*
+ * Write rows where they are in memory, if that is possible.  Returns false if they are not in
+ * order.
+ */
+static inline bool
 write_rows_in_place(GsIndexBuild *build, GsIndexWriter *writer)
 {
 	GsRowsInPlace rows;
@@ -414,7 +440,7 @@ write_rows_in_place(GsIndexBuild *build, GsIndexWriter *writer)
 
 	if (writer->form == NULL || writer->nrows < writer->next_in_place ||
 		!gpusort_sort_in_place(build->sort, &rows))
-		return;
+		return true;
 	n = gpusort_btree_loader_add_rows(writer->loader, &rows, writer->nrows, &last);
 	if (writer->check != NULL && n > 0)
 	{
@@ -423,15 +449,18 @@ write_rows_in_place(GsIndexBuild *build, GsIndexWriter *writer)
 		if (last != rows.first)
 			check_row_in_place(writer, last);
 	}
+	if (!are_in_order(build, writer, &rows, n))
+		return false;
 	gpusort_sort_skip(build->sort, n);
 	writer->nrows += n;
 	if (n < FEW_ROWS_IN_PLACE)
 		writer->next_in_place = writer->nrows + FEW_ROWS_IN_PLACE;
+	return true;
 }
 
 /*
- * Write the index from sorted rows.  Returns false if the rows were lost
- * meanwhile.
+ * Write the index from sorted rows.  Returns false, with nothing written, if the rows were lost
+ * meanwhile or are not in order.
  */
 static bool
 write_index(GsIndexBuild *build)
@@ -446,14 +475,15 @@ write_index(GsIndexBuild *build)
 	{
 		CHECK_FOR_INTERRUPTS();
 		write_row(build, &writer);
-		write_rows_in_place(build, &writer);
+		if (!write_rows_in_place(build, &writer))
+			break;
 		if (writer.nrows >= reported + ROWS_PER_REPORT)
 		{
 			reported = writer.nrows;
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, reported);
 		}
 	}
-	if (gpusort_sort_is_lost(sort))
+	if (gpusort_sort_is_lost(sort) || gpusort_sort_wrong_encoding(sort) != NULL)
 	{
 		gpusort_btree_loader_abandon(writer.loader);
 		return false;
@@ -475,11 +505,12 @@ count_build(GsSort *sort)
 	gpusort_stats_count_sort(report.kind, &counts);
 }
 
-/* Returns false, with nothing written, if the table cannot be read. */
-static bool
+/* Returns GS_FALLBACK_NONE, or with nothing written the reason why PostgreSQL builds the index. */
+static GsFallback
 build_index(GsIndexBuild *build)
 {
 	GsSortReport report;
+	GsFallback	reason = GS_FALLBACK_OPEN_ROWS;
 	bool		written = false;
 
 	sort_rows(build);
@@ -488,6 +519,11 @@ build_index(GsIndexBuild *build)
 	while (!gpusort_heap_rows_is_blocked(build->rows) && !written)
 	{
 		written = write_index(build);
+		if (gpusort_sort_wrong_encoding(build->sort) != NULL)
+		{
+			reason = GS_FALLBACK_WRONG_ORDER;
+			break;
+		}
 		if (!written)
 			gpusort_sort_perform_again(build->sort);
 	}
@@ -497,10 +533,12 @@ build_index(GsIndexBuild *build)
 		gpusort_index_workers_finish(build->workers);
 	if (written)
 		count_build(build->sort);
+	else if (reason == GS_FALLBACK_WRONG_ORDER)
+		gpusort_wrong_order_warn(build->index, gpusort_sort_wrong_encoding(build->sort));
 	build->nlive = gpusort_heap_rows_live(build->rows);
 	gpusort_heap_rows_end(build->rows);
 	gpusort_sort_end(build->sort);
-	return written;
+	return written ? GS_FALLBACK_NONE : reason;
 }
 
 IndexBuildResult *
@@ -517,11 +555,13 @@ gpusort_index_build(Relation heap, Relation index, IndexInfo *info)
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
-	if (reason == GS_FALLBACK_NONE && !build_index(&build))
+	if (reason == GS_FALLBACK_NONE)
 	{
+		reason = build_index(&build);
+
 		/* PostgreSQL's build looks for broken HOT chains itself. */
-		info->ii_BrokenHotChain = false;
-		reason = GS_FALLBACK_OPEN_ROWS;
+		if (reason != GS_FALLBACK_NONE)
+			info->ii_BrokenHotChain = false;
 	}
 	if (reason != GS_FALLBACK_NONE)
 		gpusort_requirement_leave(GS_LEFT_INDEX_BUILD, reason);

@@ -196,9 +196,7 @@ next_row(void *arg)
 static const GsKeyPlan *
 make_key_plan(const GsIndexWorker *worker, int string_words)
 {
-	GsFallback	reason;
-
-	return gpusort_key_plan_create(&worker->spec.keys, string_words, &reason);
+	return gpusort_key_plan_create_for_leader(&worker->spec.keys, string_words);
 }
 
 /* Put the rows into the leader's GPU sessions, and leave these. */

@@ -114,6 +114,7 @@ gpusort_leaf_values(const GsLeafForm *form, const char *row, Datum *values)
 		values[i] = column->byval ? word_of(column, row) :
 			PointerGetDatum(address_of(column, row));
 	}
+	memcpy(&values[form->ncolumns], row + form->tid_offset, sizeof(Datum));
 }
 
 /* Has a value of variable length a header of one byte, and is not elsewhere? */

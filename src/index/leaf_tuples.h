@@ -74,7 +74,7 @@ extern bool gpusort_leaf_keys_equal(const GsLeafForm *form, const char *a, const
 /* Returns the TID of a row. */
 extern ItemPointerData gpusort_leaf_tid(const GsLeafForm *form, const char *row);
 
-/* Sets values to the columns of a row. */
+/* Sets values to the columns of a row, and the one after them to the "tid". */
 extern void gpusort_leaf_values(const GsLeafForm *form, const char *row, Datum *values);
 
 /* Forms the tuple of a row in memory of zeros, without a posting list. */

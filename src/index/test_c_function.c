@@ -16,6 +16,8 @@
 #include "parser/parse_func.h"
 #include "utils/lsyscache.h"
 
+#include "loading.h"
+
 GPUSORT_SQL_FUNCTION(gpusort_test_call);
 
 /* Find the function with the same arguments whose name has "_body" in addition. */

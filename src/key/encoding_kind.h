@@ -51,8 +51,9 @@ typedef enum GsEncodingKind
 	GS_ENCODE_ABBREVIATION,
 
 	/*
-	 * No words, because ICU's sort keys contradict its comparisons.  Such values are not left
-	 * to PostgreSQL's own sort, whose abbreviations are made from these keys.
+	 * No words, because ICU's sort keys contradict its comparisons.  Such
+	 * values are not left to PostgreSQL's own sort, whose abbreviations are
+	 * made from these keys.
 	 */
 	GS_ENCODE_COMPARISONS
 } GsEncodingKind;

@@ -13,6 +13,7 @@
 #include "compat.h"
 
 #include "key/key_comparison.h"
+#include "settings.h"
 #include "work.h"
 
 typedef struct GsComparedKey
@@ -89,6 +90,8 @@ gpusort_key_comparison_compare_some(const GsKeyComparison *comparison,
 		int			cmp = compare_key(&comparison->keys[k],
 									  a[k], a_isnull[k], b[k], b_isnull[k]);
 
+		if (GPUSORT_IS_WRONG(GS_WRONG_COMPARISON) && comparison->keys[k].has_weights)
+			cmp = -cmp;
 		gpusort_work_add(GPUSORT_WORK_ROW);
 		if (cmp != 0)
 			return cmp;

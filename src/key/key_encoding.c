@@ -19,6 +19,7 @@
 
 #include "access/detoast.h"
 #include "access/nbtree.h"
+#include "access/transam.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_operator_d.h"
 #include "miscadmin.h"
@@ -35,6 +36,7 @@
 
 #include "key/citext_bytes.h"
 #include "key/collation.h"
+#include "key/distrust.h"
 #include "key/enum_words.h"
 #include "key/icu_agreement.h"
 #include "key/icu_keys.h"
@@ -140,13 +142,13 @@ static Size
 write_abbreviation(const unsigned char *string, Size length, unsigned char *key, Size count,
 				   void *ssup)
 {
-	text	   *value = cstring_to_text_with_len((const char *) string, (int) length);
-	Datum		abbreviation =
-		((SortSupport) ssup)->abbrev_converter(PointerGetDatum(value), ssup);
+	Datum		value =
+		PointerGetDatum(cstring_to_text_with_len((const char *) string, (int) length));
+	Datum		abbreviation = ((SortSupport) ssup)->abbrev_converter(value, ssup);
 
 	for (int i = 0; i < sizeof(Datum); i++)
 		key[i] = (unsigned char) (abbreviation >> (8 * (sizeof(Datum) - 1 - i)));
-	pfree(value);
+	pfree(DatumGetPointer(value));
 	return sizeof(Datum);
 }
 
@@ -262,6 +264,66 @@ gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
 	if (!OidIsValid(get_opfamily_proc(family, type, type, BTSORTSUPPORT_PROC)))
 		return make_encoding(GS_ENCODE_NONE);
 	return encoding_of_sort_support(operator, type, collation);
+}
+
+/* ----------------------------------------------------------------
+ *		encodings that are distrusted
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the name of a sort operator's encoding, and the type that it is of. */
+static GsEncodingName
+name_of_encoding(Oid operator, Oid collation, const GsKeyEncoding *encoding, Oid *type)
+{
+	GsEncodingName name = {.kind = encoding->kind};
+	GsOperatorOrder order;
+	Oid			family;
+
+	*type = InvalidOid;
+	if (!get_ordering_op_properties(operator, &family, type, &order))
+		return name;
+	name.function = get_opfamily_proc(family, *type, *type, BTORDER_PROC);
+	if (name.function >= FirstNormalObjectId)
+		name.database = MyDatabaseId;
+	if (OidIsValid(collation) && !gpusort_key_encoding_compares_bytes(collation))
+	{
+		GsCollation found = gpusort_collation_find(collation);
+
+		snprintf(name.locale, sizeof(name.locale), "%s of %s",
+				 found.locale != NULL ? found.locale : "no locale",
+				 found.provider == COLLPROVIDER_ICU ? "icu" : "libc");
+	}
+	return name;
+}
+
+bool
+gpusort_key_encoding_is_distrusted(Oid operator, Oid collation)
+{
+	GsKeyEncoding encoding;
+	GsEncodingName name;
+	bool		descending;
+	Oid			type;
+
+	if (likely(!gpusort_distrust_any()))
+		return false;
+	encoding = gpusort_key_encoding_find(operator, collation, &descending);
+	name = name_of_encoding(operator, collation, &encoding, &type);
+	return gpusort_distrust_has(&name);
+}
+
+char *
+gpusort_key_encoding_distrust(Oid operator, Oid collation)
+{
+	bool		descending;
+	GsKeyEncoding encoding = gpusort_key_encoding_find(operator, collation, &descending);
+	Oid			type;
+	GsEncodingName name = name_of_encoding(operator, collation, &encoding, &type);
+	char	   *text = psprintf("%s (%s%s%s)", format_type_be(type),
+								gpusort_key_encoding_name(&encoding),
+								name.locale[0] != '\0' ? " in " : "", name.locale);
+
+	gpusort_distrust_add(&name, text);
+	return text;
 }
 
 const char *

@@ -56,6 +56,18 @@ extern bool gpusort_key_encoding_compares_bytes(Oid collation);
 extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 											   bool *descending);
 
+/*
+ * Has the encoding of a sort operator sorted rows into a wrong order (see distrust.h)?  Then
+ * sorts by the operator are left to stock PostgreSQL.
+ */
+extern bool gpusort_key_encoding_is_distrusted(Oid operator, Oid collation);
+
+/*
+ * Note that it has.  Returns a text that describes the encoding to users, in the current
+ * memory context.
+ */
+extern char *gpusort_key_encoding_distrust(Oid operator, Oid collation);
+
 /* Returns what the words are made from, for EXPLAIN. */
 extern const char *gpusort_key_encoding_name(const GsKeyEncoding *encoding);
 
@@ -77,8 +89,8 @@ extern bool gpusort_key_encoding_is_text(const GsKeyEncoding *encoding);
 /*
  * If values are strings: get these bytes from offset 'start' on.  Of a value that is not
  * simply stored with its own bytes, only the first 'count' of them are valid.  'length'
- * counts all of them; of weights, it may also be 'count' or 'count' + 1 if there are more.  A copy is
- * in the current memory context; weights without one are valid until the
+ * counts all of them; of weights, it may also be 'count' or 'count' + 1 if there are more.
+ * A copy is in the current memory context; weights without one are valid until the
  * next call.  Checks for interrupts within long strings.
  */
 extern GsBytes gpusort_key_encoding_bytes(const GsKeyEncoding *encoding,

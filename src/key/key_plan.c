@@ -31,6 +31,7 @@
 #include "core/radix_sort.h"
 #include "key/key_encoding.h"
 #include "key/key_plan.h"
+#include "settings.h"
 
 #define WORD_BITS	64
 #define MAX_BITS	(GPUSORT_CPU_MAX_KEY_WORDS * WORD_BITS)
@@ -70,17 +71,18 @@ struct GsKeyPlan
  * ----------------------------------------------------------------
  */
 
-/* Find the encoding of each column. */
+/* Find the encoding of each column, unless they are 'distrusted'. */
 static void
-find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
+find_encodings(GsKeyPlan *plan, const GsSortKeys *keys, bool distrusted)
 {
 	for (int i = 0; i < keys->nkeys; i++)
 	{
 		GsKeyColumn *column = &plan->columns[i];
 
-		column->encoding = gpusort_key_encoding_find(keys->operators[i],
-													 keys->collations[i],
-													 &column->descending);
+		if (!distrusted)
+			column->encoding = gpusort_key_encoding_find(keys->operators[i],
+														 keys->collations[i],
+														 &column->descending);
 		column->attno = keys->attnos[i];
 		column->nulls_first = keys->nulls_first[i];
 	}
@@ -119,9 +121,8 @@ lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 	stage->words = Max((bits + WORD_BITS - 1) / WORD_BITS, 1);
 }
 
-GsKeyPlan *
-gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
-						GsFallback *reason)
+static GsKeyPlan *
+create_plan(const GsSortKeys *keys, unsigned string_words, bool distrusted)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort key plan",
@@ -134,7 +135,7 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 	plan->ncolumns = keys->nkeys;
 	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
 	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
-	find_encodings(plan, keys);
+	find_encodings(plan, keys, distrusted);
 	for (int i = 0; i < plan->ncolumns;
 		 i = plan->stages[plan->nstages - 1].end)
 		lay_out_stage(plan, i, string_words);
@@ -143,9 +144,37 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 		plan->stages[s].slices = (plan->stages[s].words + plan->words - 1) /
 			plan->words;
 	MemoryContextSwitchTo(caller);
-	*reason = plan->columns[0].encoding.kind == GS_ENCODE_NONE ?
-		GS_FALLBACK_TYPE : GS_FALLBACK_NONE;
 	return plan;
+}
+
+static bool
+any_is_distrusted(const GsSortKeys *keys)
+{
+	for (int i = 0; i < keys->nkeys; i++)
+		if (gpusort_key_encoding_is_distrusted(keys->operators[i], keys->collations[i]))
+			return true;
+	return false;
+}
+
+GsKeyPlan *
+gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
+						GsFallback *reason)
+{
+	bool		distrusted = any_is_distrusted(keys);
+	GsKeyPlan  *plan = create_plan(keys, string_words, distrusted);
+
+	if (distrusted)
+		*reason = GS_FALLBACK_WRONG_ORDER;
+	else
+		*reason = plan->columns[0].encoding.kind == GS_ENCODE_NONE ?
+			GS_FALLBACK_TYPE : GS_FALLBACK_NONE;
+	return plan;
+}
+
+GsKeyPlan *
+gpusort_key_plan_create_for_leader(const GsSortKeys *keys, unsigned string_words)
+{
+	return create_plan(keys, string_words, false);
 }
 
 GsKeyShape
@@ -264,6 +293,9 @@ column_word(const GsKeyColumn *column, Datum value, uint32 index,
 {
 	uint64		word = gpusort_key_encoding_word(&column->encoding, value, index);
 
+	/* One value of many, always the same. */
+	if (GPUSORT_IS_WRONG(GS_WRONG_ENCODING) && word % 97 == 3)
+		word ^= PG_UINT64_MAX >> (WORD_BITS - width);
 	return column->descending ? word ^ (PG_UINT64_MAX >> (WORD_BITS - width)) :
 		word;
 }

@@ -43,14 +43,22 @@ typedef struct GsKeyShape
  * 'string_words' words of a string become part of the key, at least 1.
  * Accesses the system catalogs, and so needs a transaction.
  *
- * Sets *reason to GS_FALLBACK_TYPE if the first key has no encoding, otherwise
- * to GS_FALLBACK_NONE.  Without an encoding all rows are ties, and only
+ * Sets *reason to GS_FALLBACK_TYPE if the first key has no encoding, to
+ * GS_FALLBACK_WRONG_ORDER if that of any key is distrusted (see distrust.h), and
+ * otherwise to GS_FALLBACK_NONE.  Without an encoding all rows are ties, and only
  * comparisons order them.  This is slow, but correct: it is for plans of
- * queries that were made while there was an encoding.
+ * queries that were made while there was an encoding that was trusted.
  */
 extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 										  unsigned string_words,
 										  GsFallback *reason);
+
+/*
+ * Make the plan by which a worker encodes rows of its leader's sort.  It trusts an encoding
+ * that another session has begun to distrust since the leader made its own plan.
+ */
+extern GsKeyPlan *gpusort_key_plan_create_for_leader(const GsSortKeys *keys,
+													 unsigned string_words);
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 
 /*

@@ -320,7 +320,10 @@ examine_plan(Plan **link, void *context)
 
 	if (is_judged(plan, search->below_gather))
 	{
-		/* So have the subplans of its input, but not those of the node itself. */
+		/*
+		 * So have the subplans of its input, but not those of the node
+		 * itself.
+		 */
 		search->uses_subplans |= plan->initPlan != NIL;
 		search->repeat = Min(search->repeat,
 							 repeat_of_node(plan,

@@ -86,7 +86,8 @@ look_up(const PathKey *pathkey, Oid type)
 	Oid			collation = pathkey->pk_eclass->ec_collation;
 	bool		descending;
 
-	found.usable = OidIsValid(operator);
+	found.usable = OidIsValid(operator) &&
+		!gpusort_key_encoding_is_distrusted(operator, collation);
 	if (found.usable)
 		found.encoding = gpusort_key_encoding_find(operator, collation, &descending);
 	return found;

@@ -45,8 +45,8 @@ typedef struct GsSwapStatement
 {
 	const PlannedStmt *planned;
 	GsSubplans	subplans;
-	int			last_id;		/* the greatest plan_node_id, or 0 before it is
-								 * needed */
+	int			last_id;		/* the greatest plan_node_id, or 0 before it
+								 * is needed */
 } GsSwapStatement;
 
 /* What a parent passes to its child. */

@@ -80,6 +80,7 @@ typedef struct GsServed
 	bool		failed;
 	uint32		ring_tail;
 	uint32		faults;			/* how often the fault's point was reached */
+	bool		swap_rows;		/* GS_FAULT_SWAP, in the next chunk */
 	int			ntransfers;
 	GsTransfer	transfers[GPUSORT_MAX_CHUNKS];
 } GsServed;
@@ -165,6 +166,9 @@ reach_fault(uint32 s, GsFaultPoint point)
 			return GPUSORT_DEVICE_ERROR;
 		case GS_FAULT_HANG:
 			hang(slot, point);
+			break;
+		case GS_FAULT_SWAP:
+			served[s].swap_rows = true;
 			break;
 		case GS_FAULT_ALLOC:
 		case GS_FAULT_ALLOC_ONCE:
@@ -654,6 +658,24 @@ take_chunks(uint32 s)
 	return taken > 0;
 }
 
+/* GS_FAULT_SWAP: exchange the first and the last row of a sorted chunk. */
+static void
+swap_rows(GsServed *session, const GsPoolChunk *chunk)
+{
+	char	   *data = gpusort_chunk_address(chunk) + chunk->data_offset;
+	Size		row_bytes = chunk->data_bytes / chunk->rows;
+	char	   *last = data + (chunk->rows - 1) * row_bytes;
+
+	for (Size i = 0; i < row_bytes; i++)
+	{
+		char		byte = data[i];
+
+		data[i] = last[i];
+		last[i] = byte;
+	}
+	session->swap_rows = false;
+}
+
 /* Poll the chunks in transfer; returns true if any transfer has completed. */
 static bool
 poll_transfers(uint32 s)
@@ -685,6 +707,8 @@ poll_transfers(uint32 s)
 			gpusort_chunk_free(chunk);
 		else
 		{
+			if (unlikely(session->swap_rows))
+				swap_rows(session, chunk);
 			pg_write_barrier();
 			pg_atomic_write_u32(&chunk->state, GS_CHUNK_DONE);
 		}

@@ -28,7 +28,7 @@ static GsOpenDevices devices;
  */
 
 /* Exit with a message for the supervisor. */
-pg_noreturn static void
+static void
 fail_process(GsProcessEnd end, const char *message)
 {
 	strlcpy(gpusort_service->message, message, GPUSORT_MESSAGE_BYTES);

@@ -34,6 +34,7 @@ static const char *const action_names[] = {
 	[GS_FAULT_HANG] = "hang",
 	[GS_FAULT_ROWS] = "rows",
 	[GS_FAULT_LATE] = "late",
+	[GS_FAULT_SWAP] = "swap",
 	[GS_FAULT_ALLOC] = "alloc",
 	[GS_FAULT_ALLOC_ONCE] = "alloc_once",
 };
@@ -62,6 +63,8 @@ can_happen(const GsFault *fault)
 			 fault->action == GS_FAULT_ALLOC_ONCE ||
 			 fault->action == GS_FAULT_ROWS ||
 			 fault->action == GS_FAULT_LATE);
+	if (fault->action == GS_FAULT_SWAP)
+		return fault->point == GS_FAULT_GET;
 	return fault->action != GS_FAULT_ROWS &&
 		fault->action != GS_FAULT_LATE &&
 		fault->action != GS_FAULT_ALLOC_ONCE;

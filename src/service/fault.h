@@ -44,6 +44,8 @@ typedef enum GsFaultAction
 								 * than 'number' */
 	GS_FAULT_LATE,				/* a process does something only after
 								 * 'number' milliseconds */
+	GS_FAULT_SWAP,				/* the first and the last row of the chunk
+								 * change places, if rows have one length */
 	GS_FAULT_ALLOC,				/* of the allocations since the session was
 								 * opened, the one with this number fails: an
 								 * allocation of a backend at GS_FAULT_HOST,

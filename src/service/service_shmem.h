@@ -302,8 +302,8 @@ typedef struct GsService
 	pg_atomic_uint32 asleep;	/* GsSleep */
 
 	/*
-	 * Changed by the device process after each step, so that the supervisor can
-	 * tell whether it hangs.
+	 * Changed by the device process after each step, so that the supervisor
+	 * can tell whether it hangs.
 	 */
 	pg_atomic_uint32 steps;
 

@@ -27,7 +27,9 @@ struct GsBoundedSort
 	Tuplesortstate *tuplesort;
 	TupleTableSlot *slot;		/* for tuples of the tuplesort */
 	int64		position;		/* of the row last returned, from 1; or 0 */
+	int64		mark;
 	bool		after_last;		/* has the end been reached since? */
+	bool		all_rows;		/* are all rows wanted? */
 	double		drain_ms;
 	double		sort_ms;
 };
@@ -91,7 +93,10 @@ gpusort_bounded_sort(const GsSortSpec *spec, const GsSortKeys *keys,
 							 NULL, TUPLESORT_ALLOWBOUNDED |
 							 (spec->random_access ? TUPLESORT_RANDOMACCESS :
 							  TUPLESORT_NONE));
-	tuplesort_set_bound(sort->tuplesort, bound);
+	if (bound >= 0)
+		tuplesort_set_bound(sort->tuplesort, bound);
+	else
+		sort->all_rows = true;
 	MemoryContextSwitchTo(caller);
 	while (row = spec->input.next(spec->input.arg), !TupIsNull(row))
 	{
@@ -153,6 +158,21 @@ gpusort_bounded_rescan(GsBoundedSort *sort)
 }
 
 void
+gpusort_bounded_mark(GsBoundedSort *sort)
+{
+	tuplesort_markpos(sort->tuplesort);
+	sort->mark = sort->position;
+}
+
+void
+gpusort_bounded_restore(GsBoundedSort *sort)
+{
+	tuplesort_restorepos(sort->tuplesort);
+	sort->position = sort->mark;
+	sort->after_last = false;
+}
+
+void
 gpusort_bounded_report(GsBoundedSort *sort, GsSortReport *report)
 {
 	TuplesortInstrumentation stats;
@@ -160,7 +180,7 @@ gpusort_bounded_report(GsBoundedSort *sort, GsSortReport *report)
 	tuplesort_get_stats(sort->tuplesort, &stats);
 	memset(report, 0, sizeof(*report));
 	report->kind = GS_KIND_EXTERNAL;
-	report->fallback = GS_FALLBACK_LIMIT;
+	report->fallback = sort->all_rows ? GS_FALLBACK_WRONG_ORDER : GS_FALLBACK_LIMIT;
 	report->space = stats.spaceType == SORT_SPACE_TYPE_DISK ? GS_SPACE_DISK :
 		GS_SPACE_MEMORY;
 	report->space_kb = stats.spaceUsed;

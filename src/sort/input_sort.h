@@ -228,6 +228,31 @@ gpusort_input_sort_get(GsInputSort *sort, int64 position,
 	return true;
 }
 
+/*
+ * After finishing: do values that are passed by reference stay where they are until the sort
+ * ends?
+ */
+static inline bool
+gpusort_input_sort_has_lasting_rows(const GsInputSort *sort)
+{
+	return sort->location == GS_ROWS_IN_MEMORY ||
+		(sort->location == GS_ROWS_ON_GPU && sort->sorter.stock_ties) ||
+		(sort->location == GS_ROWS_SHARED && !sort->sharing.merged);
+}
+
+/*
+ * Returns the next position, counted from 0, of a row that was not sorted together with the
+ * row before it: with which a range begins that processes have shared.  Returns 0 if there is
+ * none, or it is not known.
+ */
+static inline int64
+gpusort_input_sort_next_joint(const GsInputSort *sort)
+{
+	if (sort->location != GS_ROWS_SHARED)
+		return 0;
+	return sort->sharing.ranges->start + sort->sharing.ranges->range.nrows;
+}
+
 /* See gpusort_sort_in_place() and gpusort_sort_lend(). */
 extern bool gpusort_input_sort_in_place(GsInputSort *sort, int64 position,
 										GsRowsInPlace *rows);

@@ -22,6 +22,8 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "key/distrust.h"
+#include "sort/base/tuple_rows.h"
 #include "sort/input_loss.h"
 #include "sort/input_overflow.h"
 #include "sort/input_report.h"
@@ -41,6 +43,10 @@ struct GsSort
 	int64		position;		/* of the row last returned, from 1; or 0 */
 	int64		mark;
 	bool		returned;		/* has any row been returned? */
+
+	/* Are the rows in order? */
+	GsCheckedRows checked;
+	char	   *wrong_encoding; /* no, because of that; or NULL */
 
 	/* All settings when the input was read, if the rows are on a GPU. */
 	char	   *settings;
@@ -208,15 +214,18 @@ recover(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
-GsKeyPlan *
-gpusort_sort_key_plan(const GsSortSpec *spec, GsFallback *reason)
+GsFallback
+gpusort_sort_plan_keys(GsSortSpec *spec)
 {
 	bool		gpu = !spec->nested &&
 		gpusort_gpu_session_check(spec->expected_rows) == GS_FALLBACK_NONE;
+	GsFallback	reason;
 
-	return gpusort_key_plan_create(&spec->keys,
-								   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
-								   reason);
+	spec->key_plan = gpusort_key_plan_create(&spec->keys,
+											 gpu ? GPUSORT_GPU_STRING_WORDS : 1,
+											 &reason);
+	spec->check = gpusort_order_check_create(&spec->keys);
+	return reason;
 }
 
 GsSort *
@@ -337,6 +346,17 @@ gpusort_sort_loss(const GsSort *sort)
 	return gpusort_input_loss_reason(&sort->input);
 }
 
+/* Have the check look at the next place where rows of different origin meet. */
+static void
+aim_check(GsSort *sort)
+{
+	int64		joint = gpusort_input_sort_next_joint(&sort->input);
+
+	/* The row with that number is at a position counted from 1. */
+	if (joint > 0)
+		gpusort_checked_rows_aim(&sort->checked, joint + 1 - sort->position);
+}
+
 /* Read the input and sort it.  Returns false if rows are lost. */
 static bool
 try_sort(GsSort *sort)
@@ -348,6 +368,24 @@ try_sort(GsSort *sort)
 	complete = complete && gpusort_input_sort_finish(input);
 	sort->sort_ms += lap_ms(&sort->begin_time);
 	return complete;
+}
+
+/* Begin to check the order of the rows that will be returned. */
+static void
+begin_check(GsSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	gpusort_checked_rows_begin(&sort->checked, spec->check, spec->tupdesc,
+							   spec->index_build ? GS_CHECK_MORE : GS_CHECK_SAMPLE,
+							   spec->tuple_attno > 0,
+							   gpusort_input_sort_has_lasting_rows(&sort->input));
+	MemoryContextSwitchTo(caller);
+
+	/* A worker, which returns no rows, checks none. */
+	if (sort->checked.check != NULL)
+		aim_check(sort);
 }
 
 bool
@@ -375,6 +413,7 @@ gpusort_sort_perform(GsSort *sort)
 	if (gpusort_input_sort_is_on_gpu(input) && !gpusort_input_sort_has_copy(input))
 		sort->settings = serialize_settings(sort->context,
 											&sort->settings_bytes);
+	begin_check(sort);
 	count_sort(sort);
 }
 
@@ -428,6 +467,64 @@ store_slot(TupleTableSlot *slot)
 	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
 }
 
+/* Compare a row with the one before it, or keep it for the row after it. */
+static bool
+compare_row(GsSort *sort, TupleTableSlot *slot)
+{
+	bool		in_order;
+
+	gpusort_tuple_row_get_keys(sort->spec, slot->tts_values, slot->tts_isnull);
+	in_order = gpusort_checked_rows_compare(&sort->checked, slot->tts_values,
+											slot->tts_isnull);
+	aim_check(sort);
+	return in_order;
+}
+
+/* Is the row that is returned in order, as far as that is checked? */
+static inline bool
+is_in_order(GsSort *sort, bool forward, TupleTableSlot *slot)
+{
+	GsCheckedRows *checked = &sort->checked;
+
+	if (unlikely(!forward))
+	{
+		gpusort_checked_rows_forget(checked);
+		return true;
+	}
+	if (checked->quick &&
+		likely(gpusort_checked_rows_quick(checked, slot->tts_values, slot->tts_isnull)))
+		return gpusort_checked_rows_skip(checked) || compare_row(sort, slot);
+	if (checked->check == NULL)
+		return true;
+	if (checked->shared != GS_COMPARE_OTHERWISE &&
+		unlikely(!gpusort_checked_rows_first(checked, slot->tts_values, slot->tts_isnull)))
+		return false;
+	return gpusort_checked_rows_skip(checked) || compare_row(sort, slot);
+}
+
+/*
+ * A row is not in order.  The result of a query is wrong, and some of it may have been used
+ * already; but an index build can start over.
+ */
+static void
+report_wrong_order(GsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	sort->wrong_encoding = gpusort_checked_rows_distrust(&sort->checked);
+	MemoryContextSwitchTo(caller);
+	if (sort->spec->index_build)
+		return;
+	gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+	gpusort_stats_count_error();
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("sorted rows are not in order"),
+			 errdetail("They were sorted by type %s.", sort->wrong_encoding),
+			 errhint("Run the query again. PostgreSQL itself sorts by this type until the %s.",
+					 gpusort_distrust_is_shared() ? "server restarts" : "session ends")));
+}
+
 bool
 gpusort_sort_next(GsSort *sort, bool forward,
 				  TupleTableSlot *slot)
@@ -447,10 +544,31 @@ gpusort_sort_next(GsSort *sort, bool forward,
 		recover(sort);
 		return gpusort_sort_next(sort, forward, slot);
 	}
+	if (unlikely(!is_in_order(sort, forward, slot)))
+	{
+		report_wrong_order(sort);
+		return false;
+	}
 	sort->returned = true;
 	sort->progress->rows_returned = sort->position;
 	store_slot(slot);
 	return true;
+}
+
+bool
+gpusort_sort_check_in_place(GsSort *sort, const Datum *values, const bool *isnull)
+{
+	if (sort->checked.check == NULL ||
+		likely(gpusort_checked_rows_add(&sort->checked, values, isnull)))
+		return true;
+	report_wrong_order(sort);
+	return false;
+}
+
+const char *
+gpusort_sort_wrong_encoding(const GsSort *sort)
+{
+	return sort->wrong_encoding;
 }
 
 bool
@@ -485,6 +603,7 @@ gpusort_sort_perform_again(GsSort *sort)
 {
 	sort_without_gpu(sort);
 	sort->position = 0;
+	begin_check(sort);
 }
 
 int64
@@ -518,6 +637,7 @@ gpusort_sort_restore(GsSort *sort)
 {
 	sort->position = sort->mark;
 	gpusort_input_sort_restore(&sort->input, sort->position);
+	gpusort_checked_rows_forget(&sort->checked);
 }
 
 void
@@ -525,6 +645,7 @@ gpusort_sort_rescan(GsSort *sort)
 {
 	sort->position = 0;
 	sort->mark = 0;
+	gpusort_checked_rows_forget(&sort->checked);
 }
 
 /* ----------------------------------------------------------------

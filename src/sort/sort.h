@@ -5,7 +5,7 @@
  *
  * The caller describes the sort in a GsSortSpec: the rows, their sort keys,
  * the input that they are read from, and the memory that may be used.
- * gpusort_sort_key_plan() plans the encoding of the keys, or tells why they
+ * gpusort_sort_plan_keys() plans the encoding of the keys, or tells why they
  * cannot be encoded.  gpusort_sort_begin() then begins the sort.
  *
  * gpusort_sort_perform() reads the input and sorts all of its rows.  Other
@@ -50,12 +50,11 @@
 typedef struct GsSort GsSort;
 
 /*
- * Plan the keys of a sort, for a GPU if one will be tried, or else for the CPU.
- * Returns NULL and sets *reason if the keys cannot be encoded, see
- * gpusort_key_plan_create().
+ * Set spec->key_plan to a plan of the sort's keys, for a GPU if one will be tried, or else for
+ * the CPU.  Returns GS_FALLBACK_NONE, or why the keys are not encoded: see
+ * gpusort_key_plan_create().  Also sets spec->check.
  */
-extern GsKeyPlan *gpusort_sort_key_plan(const GsSortSpec *spec,
-										GsFallback *reason);
+extern GsFallback gpusort_sort_plan_keys(GsSortSpec *spec);
 
 /*
  * Begin a sort, with a memory context of its own below the current one.  The
@@ -190,6 +189,20 @@ extern void gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg);
  */
 extern bool gpusort_sort_is_lost(const GsSort *sort);
 extern void gpusort_sort_perform_again(GsSort *sort);
+
+/*
+ * In an index build, for each row in place before the cursor is moved beyond it: is the row in
+ * order, as far as that is checked?
+ */
+extern bool gpusort_sort_check_in_place(GsSort *sort, const Datum *values,
+										const bool *isnull);
+
+/*
+ * In an index build, after that or gpusort_sort_next() has returned false: returns NULL, or if
+ * a row is not in order, a text that describes the encoding of the keys.  Then the caller ends
+ * the sort.
+ */
+extern const char *gpusort_sort_wrong_encoding(const GsSort *sort);
 
 /*
  * Mark the position of the cursor, return to the mark, and return to before the

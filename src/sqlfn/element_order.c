@@ -24,6 +24,7 @@
 #include "utils/typcache.h"
 
 #include "key/key_plan.h"
+#include "key/order_check.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/memory/ordering.h"
@@ -47,7 +48,11 @@ struct GsElementOrder
 	Oid			collation;
 	bool		descending;
 	bool		nulls_first;
+	AttrNumber	attno;			/* of the element in rows, as encoded */
+	GsSortKeys	keys;
 	GsKeyPlan  *key_plan;		/* NULL if there is no exact encoding */
+	GsOrderCheck *check;
+	TupleDesc	tupdesc;		/* of these rows */
 };
 
 /*
@@ -63,8 +68,6 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 {
 	GsElementOrder *order = palloc0(sizeof(GsElementOrder));
 	TypeCacheEntry *typcache;
-	AttrNumber	attno = ELEMENT_ATTNO;
-	GsSortKeys	keys;
 	GsFallback	reason;
 	int			first_open;
 
@@ -80,18 +83,79 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	order->descending = descending;
 	order->nulls_first = nulls_first;
 
-	keys.nkeys = 1;
-	keys.attnos = &attno;
-	keys.operators = &order->operator;
-	keys.collations = &order->collation;
-	keys.nulls_first = &nulls_first;
-	order->key_plan = gpusort_key_plan_create(&keys, 1, &reason);
+	order->attno = ELEMENT_ATTNO;
+	order->keys.nkeys = 1;
+	order->keys.attnos = &order->attno;
+	order->keys.operators = &order->operator;
+	order->keys.collations = &order->collation;
+	order->keys.nulls_first = &order->nulls_first;
+	order->key_plan = gpusort_key_plan_create(&order->keys, 1, &reason);
+	order->check = gpusort_order_check_create(&order->keys);
+	order->tupdesc = CreateTemplateTupleDesc(ROW_COLUMNS);
+	TupleDescInitEntry(order->tupdesc, 1, "along", INT4OID, -1, 0);
+	TupleDescInitEntry(order->tupdesc, ELEMENT_ATTNO, "element", type, -1, 0);
+	TupleDescFinalize(order->tupdesc);
 	if (!gpusort_key_plan_is_exact(order->key_plan, &first_open))
 	{
 		gpusort_key_plan_free(order->key_plan);
 		order->key_plan = NULL;
 	}
 	return order;
+}
+
+/* ----------------------------------------------------------------
+ *		checking the order
+ * ----------------------------------------------------------------
+ */
+
+static void
+begin_check(const GsElementOrder *order, GsCheckedRows *checked)
+{
+	gpusort_checked_rows_begin(checked, order->check, order->tupdesc, GS_CHECK_SAMPLE,
+							   false, true);
+}
+
+/*
+ * Check the next element in sorted order.  If it is not in order, returns false; then the array
+ * is sorted by comparison.
+ */
+static inline bool
+check_element(GsCheckedRows *checked, Datum value, bool value_isnull)
+{
+	Datum		values[ROW_COLUMNS] = {0, value};
+	bool		isnull[ROW_COLUMNS] = {false, value_isnull};
+
+	if (likely(gpusort_checked_rows_add(checked, values, isnull)))
+		return true;
+	(void) gpusort_checked_rows_distrust(checked);
+	gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+	return false;
+}
+
+static bool
+are_in_order(const GsElementOrder *order, const GsArrayElements *elements,
+			 const uint64 *entries)
+{
+	GsCheckedRows checked;
+
+	begin_check(order, &checked);
+	if (checked.check == NULL)
+		return true;
+	for (int i = 0; i < elements->count; i++)
+	{
+		Datum		value = (Datum) 0;
+		bool		isnull;
+
+		if (i % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(sizeof(uint64));
+		if (gpusort_checked_rows_passes(&checked))
+			continue;
+		isnull = !gpusort_elements_get(elements, (uint32) entries[i], &value);
+		if (!check_element(&checked, value, isnull))
+			return false;
+	}
+	return true;
 }
 
 static uint64 *
@@ -256,7 +320,7 @@ end_gpu_session(GsGpuSession *session, bool done, GsArraySortTimer *timer,
 		gpusort_gpu_session_report(session, &report);
 		gpusort_array_stats_count(timer, GS_KIND_GPU, report.device_bytes);
 	}
-	else
+	else if (gpusort_gpu_session_failure(session) != GS_FALLBACK_NONE)
 		gpusort_stats_count_fallback(gpusort_gpu_session_failure(session));
 	MemoryContextDelete(context);
 }
@@ -452,10 +516,15 @@ gpusort_element_order_apply(const GsElementOrder *order,
 	GsArraySortTimer *timer = gpusort_array_stats_begin(elements->count);
 	uint64	   *entries;
 
-	if (order->key_plan == NULL)
+	if (order->key_plan == NULL ||
+		gpusort_key_encoding_is_distrusted(order->operator, order->collation))
 		return order_by_comparison(order, elements, timer);
 	entries = order_by_gpu(order, elements, timer);
-	return entries != NULL ? entries : order_by_radix(order, elements, timer);
+	if (entries == NULL)
+		entries = order_by_radix(order, elements, timer);
+	if (likely(are_in_order(order, elements, entries)))
+		return entries;
+	return order_by_comparison(order, elements, gpusort_array_stats_begin(elements->count));
 }
 
 /*
@@ -463,9 +532,12 @@ gpusort_element_order_apply(const GsElementOrder *order,
  * failure.
  */
 static bool
-fetch_elements(GsGpuSession *session, const GsArrayElements *elements,
-			   char *dest)
+fetch_elements(const GsElementOrder *order, GsGpuSession *session,
+			   const GsArrayElements *elements, char *dest)
 {
+	GsCheckedRows checked;
+
+	begin_check(order, &checked);
 	for (int i = 0; i < elements->count; i++)
 	{
 		Datum		value;
@@ -473,6 +545,8 @@ fetch_elements(GsGpuSession *session, const GsArrayElements *elements,
 
 		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_gpu_session_get(session, i, &value, &isnull))
+			return false;
+		if (checked.check != NULL && !check_element(&checked, value, isnull))
 			return false;
 		store_att_byval(dest, value, elements->typlen);
 		dest += elements->stride;
@@ -508,7 +582,7 @@ gpusort_element_order_sort(const GsElementOrder *order,
 
 		result = gpusort_elements_make_array(elements);
 		MemoryContextSwitchTo(caller);
-		if (!fetch_elements(session, elements, ARR_DATA_PTR(result)))
+		if (!fetch_elements(order, session, elements, ARR_DATA_PTR(result)))
 		{
 			pfree(result);
 			result = NULL;

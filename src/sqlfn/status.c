@@ -20,6 +20,7 @@
 #include "utils/tuplestore.h"
 #include "utils/varlena.h"
 
+#include "key/distrust.h"
 #include "loading.h"
 #include "service/service_client.h"
 #include "service/service_status.h"
@@ -213,6 +214,8 @@ gpusort_status(PG_FUNCTION_ARGS)
 	put_status(result, "loaded_for", loaded_for());
 	put_status(result, "statistics_of",
 			   gpusort_stats_are_shared() ? "server" : "session");
+	put_number(result, "wrong_orders", gpusort_distrust_count());
+	put_status(result, "distrusted_encodings", gpusort_distrust_texts());
 	put_memory_status(result);
 	put_service_status(result);
 	return (Datum) 0;

@@ -181,7 +181,7 @@ foreach my $phase (sort keys %in_workers)
 
 	$session->run('BEGIN; DECLARE c SCROLL CURSOR FOR SELECT * FROM big ORDER BY k');
 	like($session->run('FETCH 1 FROM c'), qr/row number/, 'cursor');
-	is($session->run($contexts), '2', 'cursor: its sort and the plan of its keys are there');
+	is($session->run($contexts), '3', 'cursor: its sort, the plan of its keys, and the check of their order are there');
 	like($session->run('SELECT 1 / 0'), qr/22012/, 'cursor: an error');
 	goes_on($session, 'cursor');
 	$session->run(q{SET pg_gpusort.work_mem = '64kB'; BEGIN; DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k});

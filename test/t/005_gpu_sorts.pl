@@ -199,7 +199,7 @@ holds_nothing($node, 'after cursors');
 my $turns = join('; ', 'BEGIN',
 	(map { "DECLARE c$_ CURSOR FOR SELECT * FROM big WHERE id > $_ * 1000 ORDER BY k" } 1 .. 5),
 	(map { "FETCH 1500 FROM c" . ($_ % 5 + 1) } 1 .. 60), 'COMMIT');
-as_on_cpu('cursors in turns', $turns);
+as_on_cpu('cursors in turns', $turns, 'SET pg_gpusort.max_sessions_per_backend = 5');
 holds_nothing($node, 'after cursors in turns');
 
 {

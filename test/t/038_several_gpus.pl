@@ -16,6 +16,7 @@ use Test::More;
 $ENV{GPUSORT_EMU_DEVICES} = 3;
 
 my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'},
+	'pg_gpusort.max_sessions_per_backend = 8',
 	q{maintenance_work_mem = '64MB'}, 'wal_level = replica');
 add_index_tools($node);
 make_table($node, 30000);

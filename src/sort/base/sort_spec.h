@@ -13,6 +13,7 @@
 
 #include "fallback.h"
 #include "key/key_plan.h"
+#include "key/order_check.h"
 #include "settings.h"
 
 /* See sort/disk/shared_run.h. */
@@ -79,6 +80,7 @@ typedef struct GsSortSpec
 								 * tuple_rows.h */
 	GsSortKeys	keys;
 	const GsKeyPlan *key_plan;	/* made from 'keys' */
+	GsOrderCheck *check;		/* of the rows returned; likewise, or NULL */
 	GsInput		input;
 	double		expected_rows;	/* the planner's estimate */
 	int			expected_width; /* bytes of a row, estimated likewise */

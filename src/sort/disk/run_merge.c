@@ -26,6 +26,7 @@
 #include "sort/base/dense_row.h"
 #include "sort/base/merge_order.h"
 #include "sort/disk/run_merge.h"
+#include "settings.h"
 #include "work.h"
 
 /* Rows of a memory sort are copied into blocks of this size, as if read from disk. */
@@ -462,6 +463,10 @@ gpusort_run_merge_next(GsRunMerge *merge)
 			return false;
 		advance(merge, tree->winner);
 		if (merge->sources[tree->winner].is_before_others)
+			return true;
+		if (GPUSORT_IS_WRONG(GS_WRONG_MERGE) &&
+			tree->players[tree->winner].rank != GPUSORT_RANK_OUT &&
+			tree->players[tree->winner].word % 97 == 3)
 			return true;
 		gpusort_loser_tree_replay(tree);
 	}

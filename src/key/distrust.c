@@ -1,0 +1,207 @@
+/*-------------------------------------------------------------------------
+ *
+ * distrust.c
+ *		The encodings that sorted rows into a wrong order.
+ *
+ * If the library is in shared_preload_libraries, the list is in shared memory.  Otherwise each
+ * session has its own.
+ *
+ * Entries are only added, so they are read without a lock.  If the list is full, all encodings
+ * of the kind are distrusted.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "port/atomics.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+#include "storage/spin.h"
+
+#include "key/distrust.h"
+
+#define MAX_ENTRIES		32
+#define TEXT_BYTES		128
+
+typedef struct GsDistrustEntry
+{
+	GsEncodingName name;
+	char		text[TEXT_BYTES];
+} GsDistrustEntry;
+
+typedef struct GsDistrust
+{
+	slock_t		lock;			/* for adding an entry */
+	pg_atomic_uint32 count;		/* of entries, which have been filled */
+	pg_atomic_uint32 kinds;		/* a bit for each kind of which all encodings
+								 * are distrusted */
+	pg_atomic_uint64 wrong_orders;
+	GsDistrustEntry entries[MAX_ENTRIES];
+} GsDistrust;
+
+StaticAssertDecl(GS_ENCODE_ABBREVIATION < 32, "every kind of encoding has a bit");
+
+static GsDistrust local_distrust;
+static GsDistrust *distrust = &local_distrust;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+bool
+gpusort_distrust_any(void)
+{
+	return pg_atomic_read_u32(&distrust->count) > 0;
+}
+
+/* Returns the number of entries that can be read. */
+static uint32
+read_count(void)
+{
+	uint32		count = pg_atomic_read_u32(&distrust->count);
+
+	/*
+	 * Read the count before the entries, which were filled before it was
+	 * raised.
+	 */
+	pg_read_barrier();
+	return count;
+}
+
+static bool
+is_same(const GsEncodingName *a, const GsEncodingName *b)
+{
+	return a->kind == b->kind && a->function == b->function &&
+		a->database == b->database && strcmp(a->locale, b->locale) == 0;
+}
+
+static bool
+is_among(const GsEncodingName *name, uint32 count)
+{
+	for (uint32 i = 0; i < count; i++)
+		if (is_same(&distrust->entries[i].name, name))
+			return true;
+	return (pg_atomic_read_u32(&distrust->kinds) & UINT32_C(1) << name->kind) != 0;
+}
+
+bool
+gpusort_distrust_has(const GsEncodingName *name)
+{
+	return is_among(name, read_count());
+}
+
+/* Returns false if the encoding is distrusted already. */
+static bool
+add_entry(const GsEncodingName *name, const char *text)
+{
+	uint32		count;
+	bool		known;
+
+	SpinLockAcquire(&distrust->lock);
+	count = pg_atomic_read_u32(&distrust->count);
+	known = is_among(name, count);
+	if (!known && count == MAX_ENTRIES)
+		pg_atomic_fetch_or_u32(&distrust->kinds, UINT32_C(1) << name->kind);
+	else if (!known)
+	{
+		distrust->entries[count].name = *name;
+		strlcpy(distrust->entries[count].text, text, TEXT_BYTES);
+		/* Fill the entry before the count is raised. */
+		pg_write_barrier();
+		pg_atomic_write_u32(&distrust->count, count + 1);
+	}
+	SpinLockRelease(&distrust->lock);
+	return !known;
+}
+
+void
+gpusort_distrust_add(const GsEncodingName *name, const char *text)
+{
+	pg_atomic_fetch_add_u64(&distrust->wrong_orders, 1);
+	if (!add_entry(name, text))
+		return;
+	if (gpusort_distrust_is_shared())
+		ereport(LOG,
+				(errmsg("sorts by type %s are left to PostgreSQL until the server restarts", text),
+				 errdetail("Rows that pg_gpusort had sorted by this encoding were not in order.")));
+	else
+		ereport(LOG,
+				(errmsg("sorts by type %s are left to PostgreSQL until the session ends", text),
+				 errdetail("Rows that pg_gpusort had sorted by this encoding were not in order.")));
+}
+
+bool
+gpusort_distrust_is_shared(void)
+{
+	return distrust != &local_distrust;
+}
+
+int64
+gpusort_distrust_count(void)
+{
+	return (int64) pg_atomic_read_u64(&distrust->wrong_orders);
+}
+
+char *
+gpusort_distrust_texts(void)
+{
+	uint32		count = read_count();
+	StringInfoData texts;
+
+	if (count == 0)
+		return NULL;
+	initStringInfo(&texts);
+	for (uint32 i = 0; i < count; i++)
+		appendStringInfo(&texts, "%s%s", i > 0 ? "; " : "", distrust->entries[i].text);
+	if (pg_atomic_read_u32(&distrust->kinds) != 0)
+		appendStringInfoString(&texts, "; others");
+	return texts.data;
+}
+
+static void
+init_distrust(GsDistrust *target)
+{
+	memset(target, 0, sizeof(*target));
+	SpinLockInit(&target->lock);
+	pg_atomic_init_u32(&target->count, 0);
+	pg_atomic_init_u32(&target->kinds, 0);
+	pg_atomic_init_u64(&target->wrong_orders, 0);
+}
+
+static void
+request_shmem(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(sizeof(GsDistrust));
+}
+
+static void
+start_shmem(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	distrust = ShmemInitStruct("pg_gpusort distrusted encodings", sizeof(GsDistrust), &found);
+	if (!found)
+		init_distrust(distrust);
+	LWLockRelease(AddinShmemInitLock);
+}
+
+void
+gpusort_distrust_init(void)
+{
+	init_distrust(&local_distrust);
+	if (process_shared_preload_libraries_in_progress)
+	{
+		prev_shmem_request_hook = shmem_request_hook;
+		shmem_request_hook = request_shmem;
+		prev_shmem_startup_hook = shmem_startup_hook;
+		shmem_startup_hook = start_shmem;
+	}
+}

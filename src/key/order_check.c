@@ -1,0 +1,404 @@
+/*-------------------------------------------------------------------------
+ *
+ * order_check.c
+ *		Checks by PostgreSQL's comparators that sorted rows are in order.
+ *
+ * The comparators are called as a stock sort does, without key_comparison.c, whose shortcuts are
+ * among what is to be checked.
+ *
+ * Of rows that are compared in part, each pair of neighbours has the same chance.  The distances
+ * are random, so that a repeated sort compares others.  Long values are compared less often, in
+ * inverse proportion to their length.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/detoast.h"
+#include "common/pg_prng.h"
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+#include "core/radix_sort.h"
+#include "key/key_comparison.h"
+#include "key/key_encoding.h"
+#include "key/order_check.h"
+#include "settings.h"
+#include "work.h"
+
+/*
+ * One row of so many is compared, if comparisons take a function call for each key, or if they
+ * take long, such as those of a language's collation and of numeric.  This trades a chance to
+ * find a wrong order for time: see docs/experiments.md.
+ */
+#define CHEAP_PERIOD	16
+#define DEAR_PERIOD		64
+
+/* Bytes of a value that can be compared in about the time of a call. */
+#define BYTES_PER_CALL	256
+
+/* Bytes of a copy between two checks for interrupts. */
+#define BYTES_PER_LOOK	((Size) 65536)
+
+struct GsOrderCheck
+{
+	MemoryContext context;
+	const GsSortKeys *keys;
+	int			nkeys;			/* of them are compared; 0 until a check
+								 * begins */
+	SortSupport ssups;			/* NULL until then */
+	bool		cheap;			/* is no key's comparison dear? */
+	MemoryContext scratch;		/* for what comparators leak */
+};
+
+GsOrderCheck *
+gpusort_order_check_create(const GsSortKeys *keys)
+{
+	GsOrderCheck *check = palloc0(sizeof(GsOrderCheck));
+
+	check->context = CurrentMemoryContext;
+	check->keys = keys;
+	return check;
+}
+
+/* Does a comparison of two values with an encoding take but a call? */
+static bool
+is_cheap(const GsKeyEncoding *encoding)
+{
+	switch (encoding->kind)
+	{
+		case GS_ENCODE_CITEXT:
+		case GS_ENCODE_LOCALE:
+		case GS_ENCODE_ICU:
+		case GS_ENCODE_NUMERIC:
+		case GS_ENCODE_VARBIT:
+		case GS_ENCODE_ABBREVIATION:
+			return false;
+		default:
+			return true;
+	}
+}
+
+/*
+ * Prepare the comparators.  Sort keys without words are sorted by the same comparators, so
+ * these are not checked: one that contradicts itself must not make a query fail here which
+ * stock PostgreSQL answers.  Nor are the keys after such a one.
+ */
+static void
+prepare(GsOrderCheck *check)
+{
+	const GsSortKeys *keys = check->keys;
+	MemoryContext caller = MemoryContextSwitchTo(check->context);
+	SortSupport ssups = palloc0(keys->nkeys * sizeof(SortSupportData));
+
+	check->cheap = true;
+	for (int k = 0; k < keys->nkeys; k++)
+	{
+		bool		descending;
+		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
+														   keys->collations[k],
+														   &descending);
+
+		if (encoding.kind == GS_ENCODE_NONE || encoding.kind == GS_ENCODE_COMPARISONS)
+			break;
+		gpusort_key_comparison_prepare(keys, k, &ssups[k]);
+		check->cheap &= is_cheap(&encoding);
+		check->nkeys++;
+	}
+	check->scratch = AllocSetContextCreate(check->context, "pg_gpusort order check",
+										   ALLOCSET_SMALL_SIZES);
+	check->ssups = ssups;
+	MemoryContextSwitchTo(caller);
+}
+
+static GsSharedComparator
+shared_comparator(const SortSupportData *ssup)
+{
+	if (ssup->comparator == ssup_datum_signed_cmp)
+		return GS_COMPARE_SIGNED;
+	if (ssup->comparator == ssup_datum_int32_cmp)
+		return GS_COMPARE_INT32;
+	if (ssup->comparator == ssup_datum_unsigned_cmp)
+		return GS_COMPARE_UNSIGNED;
+	return GS_COMPARE_OTHERWISE;
+}
+
+/* Returns how many rows to let pass before one is kept for the comparison with the next. */
+static uint32
+choose_wait(uint32 period)
+{
+	return pg_prng_uint32(&pg_global_prng_state) % (2 * period - 1);
+}
+
+void
+gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check, TupleDesc tupdesc,
+						   GsCheckAmount amount, bool whole, bool lasting)
+{
+	bool		all = gpusort_verify == GS_VERIFY_ALL;
+
+	memset(rows, 0, sizeof(*rows));
+	if (gpusort_verify == GS_VERIFY_OFF || check == NULL)
+		return;
+	if (check->ssups == NULL)
+		prepare(check);
+	if (check->nkeys == 0)
+		return;
+	rows->check = check;
+	rows->tupdesc = tupdesc;
+	rows->context = CurrentMemoryContext;
+	rows->lasting = lasting;
+	rows->ssup = &check->ssups[0];
+	rows->column = check->keys->attnos[0] - 1;
+	rows->all_keys = true;
+	if (!whole && !(all && check->nkeys > 1))
+		rows->shared = shared_comparator(rows->ssup);
+	if (rows->shared != GS_COMPARE_OTHERWISE)
+		rows->all_keys = check->nkeys > 1;
+	rows->quick = rows->shared == GS_COMPARE_SIGNED || rows->shared == GS_COMPARE_INT32;
+	rows->reverse = rows->ssup->ssup_reverse ? ~(Datum) 0 : 0;
+	rows->first_isnull = true;
+
+	if (all || (amount == GS_CHECK_MORE && check->cheap &&
+				rows->shared == GS_COMPARE_OTHERWISE))
+		rows->period = 1;
+	else
+		rows->period = check->cheap ? CHEAP_PERIOD : DEAR_PERIOD;
+	rows->wait = choose_wait(rows->period);
+}
+
+void
+gpusort_checked_rows_aim(GsCheckedRows *rows, int64 distance)
+{
+	if (distance >= 2 && distance - 2 < rows->wait)
+		rows->wait = distance - 2;
+}
+
+/* ----------------------------------------------------------------
+ *		rows that are kept
+ * ----------------------------------------------------------------
+ */
+
+static void
+make_room(GsCheckedRows *rows)
+{
+	int			nkeys = rows->check->nkeys;
+
+	rows->values = MemoryContextAlloc(rows->context, 2 * nkeys * sizeof(Datum));
+	rows->isnull = MemoryContextAlloc(rows->context, 2 * nkeys * sizeof(bool));
+}
+
+static Form_pg_attribute
+attribute_of_key(const GsCheckedRows *rows, int k)
+{
+	return TupleDescAttr(rows->tupdesc, rows->check->keys->attnos[k] - 1);
+}
+
+/* Returns the bytes that a comparison of a value may read, and nearly nothing if it is short. */
+static Size
+bytes_to_compare(const GsCheckedRows *rows, int k, Datum value)
+{
+	return attribute_of_key(rows, k)->attlen == -1 ? toast_raw_datum_size(value) : 0;
+}
+
+/* Get the sort keys of a row into an array of values.  Returns the bytes to be compared. */
+static Size
+get_keys(const GsCheckedRows *rows, const Datum *values, const bool *isnull,
+		 Datum *key_values, bool *key_isnull)
+{
+	const GsSortKeys *keys = rows->check->keys;
+	Size		bytes = 0;
+
+	for (int k = 0; k < rows->check->nkeys; k++)
+	{
+		key_values[k] = values[keys->attnos[k] - 1];
+		key_isnull[k] = isnull[keys->attnos[k] - 1];
+		if (!key_isnull[k])
+			bytes += bytes_to_compare(rows, k, key_values[k]);
+	}
+	return bytes;
+}
+
+static void
+copy_long(char *dest, const char *source, Size size)
+{
+	while (size > 0)
+	{
+		Size		piece = Min(size, BYTES_PER_LOOK);
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(piece);
+		memcpy(dest, source, piece);
+		dest += piece;
+		source += piece;
+		size -= piece;
+	}
+}
+
+/* Replace the kept values by copies, which stay when the next row is read. */
+static void
+copy_keys(GsCheckedRows *rows)
+{
+	int			nkeys = rows->check->nkeys;
+	Size		size = 0;
+	char	   *copy;
+
+	for (int k = 0; k < nkeys; k++)
+		if (!rows->isnull[k] && !attribute_of_key(rows, k)->attbyval)
+			size += MAXALIGN(datumGetSize(rows->values[k], false,
+										  attribute_of_key(rows, k)->attlen));
+	if (size > rows->copies_size)
+	{
+		if (rows->copies != NULL)
+			pfree(rows->copies);
+		rows->copies = MemoryContextAllocHuge(rows->context, size);
+		rows->copies_size = size;
+	}
+	copy = rows->copies;
+	for (int k = 0; k < nkeys; k++)
+	{
+		Form_pg_attribute att = attribute_of_key(rows, k);
+
+		if (rows->isnull[k] || att->attbyval)
+			continue;
+		size = datumGetSize(rows->values[k], false, att->attlen);
+		copy_long(copy, DatumGetPointer(rows->values[k]), size);
+		rows->values[k] = PointerGetDatum(copy);
+		copy += MAXALIGN(size);
+	}
+}
+
+/* Keep the keys of a row, unless they are so long that they are compared less often. */
+static void
+keep_row(GsCheckedRows *rows, const Datum *values, const bool *isnull)
+{
+	Size		bytes = get_keys(rows, values, isnull, rows->values, rows->isnull);
+
+	if (rows->period > 1 && bytes > BYTES_PER_CALL &&
+		pg_prng_uint64_range(&pg_global_prng_state, 0, bytes) > BYTES_PER_CALL)
+	{
+		rows->wait = choose_wait(rows->period);
+		return;
+	}
+	if (!rows->lasting)
+		copy_keys(rows);
+	rows->kept = true;
+	rows->wait = 0;
+}
+
+/* ----------------------------------------------------------------
+ *		comparing
+ * ----------------------------------------------------------------
+ */
+
+static int
+compare_key(const GsOrderCheck *check, int k, Datum a, bool a_isnull, Datum b, bool b_isnull)
+{
+	MemoryContext caller = MemoryContextSwitchTo(check->scratch);
+	int			cmp = ApplySortComparator(a, a_isnull, b, b_isnull, &check->ssups[k]);
+
+	MemoryContextSwitchTo(caller);
+	return cmp;
+}
+
+/* Is a row, whose keys are the second half of 'values', in order after the one that was kept? */
+static bool
+is_in_order(GsCheckedRows *rows)
+{
+	GsOrderCheck *check = rows->check;
+	int			nkeys = check->nkeys;
+	int			cmp = 0;
+
+	for (int k = 0; cmp == 0 && k < nkeys; k++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_ROW);
+		rows->wrong_key = k;
+		cmp = compare_key(check, k, rows->values[k], rows->isnull[k],
+						  rows->values[nkeys + k], rows->isnull[nkeys + k]);
+	}
+	MemoryContextReset(check->scratch);
+	return cmp <= 0;
+}
+
+bool
+gpusort_checked_rows_compare(GsCheckedRows *rows, const Datum *values, const bool *isnull)
+{
+	int			nkeys = rows->check->nkeys;
+
+	if (unlikely(rows->values == NULL))
+		make_room(rows);
+	if (rows->kept)
+	{
+		(void) get_keys(rows, values, isnull, rows->values + nkeys, rows->isnull + nkeys);
+		rows->kept = false;
+		if (unlikely(!is_in_order(rows)))
+		{
+			rows->kept = true;
+			return false;
+		}
+		rows->wait = choose_wait(rows->period);
+		if (rows->wait > 0)
+		{
+			rows->wait--;
+			return true;
+		}
+	}
+	keep_row(rows, values, isnull);
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		wrong orders
+ * ----------------------------------------------------------------
+ */
+
+/* Does the encoding of sort key k give two values another order than the comparator? */
+static bool
+encoding_is_wrong(const GsOrderCheck *check, int k, const Datum *values, const bool *isnull)
+{
+	AttrNumber	attno = 1;
+	GsSortKeys	keys = {
+		.nkeys = 1,
+		.attnos = &attno,
+		.operators = &check->keys->operators[k],
+		.collations = &check->keys->collations[k],
+		.nulls_first = &check->keys->nulls_first[k]
+	};
+	int			nkeys = check->nkeys;
+	uint64		a[GPUSORT_CPU_MAX_KEY_WORDS];
+	uint64		b[GPUSORT_CPU_MAX_KEY_WORDS];
+	GsKeyPlan  *plan;
+	int			order = 0;
+	int			cmp;
+
+	if (isnull[k] || isnull[nkeys + k])
+		return false;
+	plan = gpusort_key_plan_create_for_leader(&keys, GPUSORT_CPU_MAX_KEY_WORDS);
+	(void) gpusort_key_plan_encode(plan, &values[k], &isnull[k], a);
+	(void) gpusort_key_plan_encode(plan, &values[nkeys + k], &isnull[nkeys + k], b);
+	for (unsigned w = 0; order == 0 && w < gpusort_key_plan_words(plan); w++)
+		order = (a[w] > b[w]) - (a[w] < b[w]);
+	gpusort_key_plan_free(plan);
+	cmp = compare_key(check, k, values[k], isnull[k], values[nkeys + k], isnull[nkeys + k]);
+	return order != 0 && (cmp == 0 || (order < 0) != (cmp < 0));
+}
+
+/*
+ * The first key by which the rows are not in order is wrong_key.  Those before it compare as
+ * equal, but an encoding may have told them apart.
+ */
+char *
+gpusort_checked_rows_distrust(GsCheckedRows *rows)
+{
+	const GsSortKeys *keys = rows->check->keys;
+	int			wrong = rows->wrong_key;
+
+	if (rows->kept)
+		for (int k = 0; k < rows->wrong_key; k++)
+			if (encoding_is_wrong(rows->check, k, rows->values, rows->isnull))
+			{
+				wrong = k;
+				break;
+			}
+	return gpusort_key_encoding_distrust(keys->operators[wrong], keys->collations[wrong]);
+}

@@ -1,0 +1,201 @@
+/*-------------------------------------------------------------------------
+ *
+ * order_check.h
+ *		Checks by PostgreSQL's comparators that sorted rows are in order.
+ *
+ * Encoded keys, and what merges rows by them, are our own code.  So while the rows of a sort
+ * are returned, some of them are compared with the row before by the comparators of the sort
+ * operators, which a stock sort calls.  How many depends on pg_gpusort.verify and on what
+ * comparisons cost.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_ORDER_CHECK_H
+#define GPUSORT_ORDER_CHECK_H
+
+#include "access/tupdesc.h"
+#include "utils/sortsupport.h"
+
+#include "key/key_plan.h"
+
+/* Which comparator, of those that PostgreSQL's types share, the first sort key has. */
+typedef enum GsSharedComparator
+{
+	GS_COMPARE_OTHERWISE,
+	GS_COMPARE_INT32,
+	GS_COMPARE_SIGNED,
+	GS_COMPARE_UNSIGNED
+} GsSharedComparator;
+
+/* The comparators of sort keys.  Sorts by the same keys can share it. */
+typedef struct GsOrderCheck GsOrderCheck;
+
+/*
+ * Create it in the current memory context.  The comparators are prepared when a check begins,
+ * which may raise errors that belong to the execution of a query.  'keys' must stay valid.
+ */
+extern GsOrderCheck *gpusort_order_check_create(const GsSortKeys *keys);
+
+/*
+ * The check of one sort, as far as it has come.  The struct is public because
+ * gpusort_checked_rows_add(), which is called for each row, is inline.
+ */
+typedef struct GsCheckedRows
+{
+	GsOrderCheck *check;		/* NULL if no rows are compared */
+	TupleDesc	tupdesc;
+	MemoryContext context;
+	uint32		period;			/* one row of so many is compared, on average */
+	bool		lasting;		/* do values stay where they are? */
+
+	/* Every row's first key is compared, if that takes a few instructions. */
+	GsSharedComparator shared;	/* or GS_COMPARE_OTHERWISE */
+	SortSupport ssup;			/* of the first key */
+	int			column;			/* of the first key, from 0 */
+	bool		quick;			/* does gpusort_checked_rows_quick() know it? */
+	Datum		reverse;		/* if so: all bits if it is descending, or 0 */
+	bool		has_first;		/* is this the first key of the row before? */
+	bool		first_isnull;	/* true if there is none */
+	Datum		first;
+
+	/* All keys of some rows are compared with those of the row before. */
+	bool		all_keys;		/* is that necessary? */
+	uint32		wait;			/* rows until the next one that is kept */
+	bool		kept;			/* are these the keys of the row before? */
+	Datum	   *values;			/* of its sort keys, and of those of the row
+								 * after it */
+	bool	   *isnull;
+	char	   *copies;			/* what 'values' point to, unless lasting */
+	Size		copies_size;
+	int			wrong_key;		/* the sort key by which rows are not in order */
+} GsCheckedRows;
+
+/* How many rows are compared, if pg_gpusort.verify is 'sample'. */
+typedef enum GsCheckAmount
+{
+	GS_CHECK_SAMPLE,			/* as many as cost next to nothing */
+	GS_CHECK_MORE				/* as many as an index is worth */
+} GsCheckAmount;
+
+/*
+ * Begin to check the rows of a sort, whose type is 'tupdesc'.  If rows are 'whole', each look
+ * at their sort keys costs too much.  If 'lasting', values passed by reference stay valid.
+ * What the check allocates is in the current memory context.
+ */
+extern void gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check,
+									   TupleDesc tupdesc, GsCheckAmount amount,
+									   bool whole, bool lasting);
+
+/* The next row is not the one after the last one. */
+static inline void
+gpusort_checked_rows_forget(GsCheckedRows *rows)
+{
+	rows->has_first = false;
+	rows->first_isnull = true;
+	rows->kept = false;
+}
+
+/*
+ * For speed: what the comparators of signed integers do if there are no NULLs.  Returns false if
+ * gpusort_checked_rows_first() has to be asked.
+ */
+static pg_attribute_always_inline bool
+gpusort_checked_rows_quick(GsCheckedRows *rows, const Datum *values, const bool *isnull)
+{
+	Datum		value = values[rows->column];
+	Datum		a = rows->first ^ rows->reverse;
+	Datum		b = value ^ rows->reverse;
+
+	if (unlikely(isnull[rows->column] || rows->first_isnull))
+		return false;
+	if (unlikely(rows->shared == GS_COMPARE_SIGNED ? DatumGetInt64(a) > DatumGetInt64(b) :
+				 DatumGetInt32(a) > DatumGetInt32(b)))
+		return false;
+	rows->first = value;
+	return true;
+}
+
+/*
+ * Returns whether the first key of a row is in order, if it is compared in each row.  Otherwise
+ * returns true.
+ */
+static inline bool
+gpusort_checked_rows_first(GsCheckedRows *rows, const Datum *values, const bool *isnull)
+{
+	Datum		value = values[rows->column];
+	bool		value_isnull = isnull[rows->column];
+	int			cmp = 0;
+
+	if (unlikely(!rows->has_first))
+		rows->has_first = true;
+	else if (rows->shared == GS_COMPARE_SIGNED)
+		cmp = ApplySignedSortComparator(rows->first, rows->first_isnull,
+										value, value_isnull, rows->ssup);
+	else if (rows->shared == GS_COMPARE_INT32)
+		cmp = ApplyInt32SortComparator(rows->first, rows->first_isnull,
+									   value, value_isnull, rows->ssup);
+	else
+		cmp = ApplyUnsignedSortComparator(rows->first, rows->first_isnull,
+										  value, value_isnull, rows->ssup);
+	rows->first = value;
+	rows->first_isnull = value_isnull;
+	if (likely(cmp <= 0))
+		return true;
+	rows->wrong_key = 0;
+	return false;
+}
+
+/* Is all that is compared of each row its first key? */
+static inline bool
+gpusort_checked_rows_skip(GsCheckedRows *rows)
+{
+	if (!rows->all_keys)
+		return true;
+	if (likely(rows->wait > 0))
+	{
+		rows->wait--;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Compare all keys of a row with those of the row before, or keep them for the row after it.
+ * Returns false if they are not in order.
+ */
+extern bool gpusort_checked_rows_compare(GsCheckedRows *rows, const Datum *values,
+										 const bool *isnull);
+
+/* Is nothing compared of the next row?  Then it has been passed over. */
+static inline bool
+gpusort_checked_rows_passes(GsCheckedRows *rows)
+{
+	if (rows->shared != GS_COMPARE_OTHERWISE || rows->wait == 0)
+		return false;
+	rows->wait--;
+	return true;
+}
+
+/* Check the next row.  Returns false if it is not in order. */
+static inline bool
+gpusort_checked_rows_add(GsCheckedRows *rows, const Datum *values, const bool *isnull)
+{
+	if (rows->quick && likely(gpusort_checked_rows_quick(rows, values, isnull)))
+		;
+	else if (rows->shared != GS_COMPARE_OTHERWISE &&
+			 unlikely(!gpusort_checked_rows_first(rows, values, isnull)))
+		return false;
+	return gpusort_checked_rows_skip(rows) ||
+		gpusort_checked_rows_compare(rows, values, isnull);
+}
+
+/* Have the row at a distance compared with the one before it, 1 being the next row. */
+extern void gpusort_checked_rows_aim(GsCheckedRows *rows, int64 distance);
+
+/*
+ * After a row that is not in order: distrust the encoding to which this is due.  Returns a text
+ * that describes it, in the current memory context.
+ */
+extern char *gpusort_checked_rows_distrust(GsCheckedRows *rows);
+
+#endif							/* GPUSORT_ORDER_CHECK_H */
