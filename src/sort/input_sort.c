@@ -259,7 +259,8 @@ input_is_complete(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 
-	if (input->failure != NULL)
+	if ((sort->location == GS_ROWS_ON_GPU || sort->runs.set != NULL) &&
+		input->failure != NULL)
 		sort->input_failure = input->failure(input->arg);
 	gpusort_kept_copy_import(&sort->copy, &sort->sorter);
 

@@ -23,7 +23,7 @@ my $seed = $ENV{GPUSORT_LOAD_SEED} // 1;
 my $run_seconds = 5;
 my $crash_seconds = 20;
 
-my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '2MB'}, q{work_mem = '16MB'},
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '2MB'}, 'pg_gpusort.max_sessions_per_backend = 8', q{work_mem = '16MB'},
 	'restart_after_crash = on', 'max_connections = 60', 'max_worker_processes = 20',
 	'max_parallel_workers = 6', q{deadlock_timeout = '100ms'}, 'autovacuum = on',
 	q{log_line_prefix = '%m %p %a '}, 'log_statement = none');

@@ -14,7 +14,7 @@ use Test::More;
 # The server inherits it.
 $ENV{GPUSORT_EMU_DEVICES} = 3;
 
-my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'},
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, 'pg_gpusort.max_sessions_per_backend = 8', q{work_mem = '64MB'},
 	q{maintenance_work_mem = '64MB'}, 'wal_level = replica', 'max_worker_processes = 16', 'max_parallel_workers = 8', 'restart_after_crash = on');
 add_index_tools($node);
 make_table($node, 30000);

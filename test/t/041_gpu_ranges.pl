@@ -20,7 +20,7 @@ note("seed: $seed");
 # The server inherits it.
 $ENV{GPUSORT_EMU_DEVICES} = 2;
 
-my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{pg_gpusort.work_mem = '512kB'});
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, 'pg_gpusort.max_sessions_per_backend = 8', q{pg_gpusort.work_mem = '512kB'});
 my $rows = 60000;
 
 # Columns of many distributions, without and with NULLs; the place of a row is its number.
