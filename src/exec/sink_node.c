@@ -261,9 +261,6 @@ gpusort_sink_close(GsSinkState *sink)
 GsFallback
 gpusort_sink_failure(const GsSinkState *sink)
 {
-	/* A closed sink passes all rows on, whatever happened before. */
-	if (sink->local.mode == GS_SINK_CLOSED)
-		return GS_FALLBACK_NONE;
 	return (GsFallback) pg_atomic_read_u32(&sink->rows.shared->failure);
 }
 

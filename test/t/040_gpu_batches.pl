@@ -14,7 +14,7 @@ use Test::More;
 # The server inherits it.
 $ENV{GPUSORT_EMU_DEVICES} = 2;
 
-my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{pg_gpusort.work_mem = '512kB'},
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, 'pg_gpusort.max_sessions_per_backend = 8', q{pg_gpusort.work_mem = '512kB'},
 	'max_worker_processes = 16', 'max_parallel_workers = 8', 'restart_after_crash = on');
 make_table($node, 60000);
 make_halves($node);
