@@ -116,7 +116,7 @@ typedef struct GsTextBytes
 								 * the first of them; otherwise 0 */
 } GsTextBytes;
 
-/* Returns the next of a text's bytes in words, or 0 behind the last one. */
+/* Returns the next of a text's bytes in words, or 0 after the last one. */
 static inline unsigned char
 gpusort_codec_text_byte(GsTextBytes *text)
 {

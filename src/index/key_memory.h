@@ -49,8 +49,8 @@ extern void *gpusort_key_memory_alloc(GsKeyMemory *memory, Size size);
 extern void gpusort_key_memory_free(GsKeyMemory *memory, void *allocated, Size size);
 
 /*
- * Use a further block, with room for so many bytes.  Returns false likewise, or if no block
- * can have so many.
+ * Use a further block, with room for 'size' bytes.  Returns false likewise, or if that is more
+ * than a block can have.
  */
 extern bool gpusort_key_memory_next_block(GsKeyMemory *memory, Size size);
 

@@ -773,7 +773,7 @@ count_bytes(const GsKeyEncoding *encoding, Datum value)
 	}
 }
 
-/* Does a text end before so many words are full? */
+/* Does a text end before 'nwords' words are full? */
 static bool
 text_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 {

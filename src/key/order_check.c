@@ -27,7 +27,7 @@
 #include "work.h"
 
 /*
- * One row of so many is compared, if comparisons take a function call for each key, or if they
+ * One row of this many is compared, if comparisons take a function call for each key, or if they
  * take long, such as those of a language's collation and of numeric.  This trades a chance to
  * find a wrong order for time: see docs/experiments.md.
  */

@@ -45,7 +45,8 @@ typedef struct GsCheckedRows
 	GsOrderCheck *check;		/* NULL if no rows are compared */
 	TupleDesc	tupdesc;
 	MemoryContext context;
-	uint32		period;			/* one row of so many is compared, on average */
+	uint32		period;			/* one row of this many is compared, on
+								 * average */
 	bool		lasting;		/* do values stay where they are? */
 
 	/* Every row's first key is compared, if that takes a few instructions. */

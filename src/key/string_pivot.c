@@ -188,7 +188,7 @@ leading_bytes(const GsBytes *bytes, unsigned count)
 
 /*
  * Returns the first word of a string that has 'length' bytes in common with
- * the pivot; 'rest' are the bytes behind these.  Reads the word's bytes of a text.
+ * the pivot; 'rest' are the bytes after these.  Reads the word's bytes of a text.
  */
 static inline uint64
 first_word(const GsPivot *pivot, const GsPivotLayout *layout, Size length,
