@@ -146,8 +146,7 @@ are_in_order(const GsElementOrder *order, const GsArrayElements *elements,
 		Datum		value = (Datum) 0;
 		bool		isnull;
 
-		if (i % GPUSORT_ROWS_PER_LOOK == 0)
-			CHECK_FOR_INTERRUPTS();
+		CHECK_FOR_INTERRUPTS();
 		gpusort_work_add(sizeof(uint64));
 		if (gpusort_checked_rows_passes(&checked))
 			continue;

@@ -141,8 +141,11 @@ foreach my $index ('((stopping(id)))', 'USING gin ((ARRAY[stopping(id)]))')
 		q{SET maintenance_work_mem = '96MB'}, q{SET stop.phase = 'reading rows'});
 	my $stops;
 
-	$node->safe_psql('postgres', 'CREATE FUNCTION halting_array(id int8) RETURNS int8[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
-		$$ BEGIN PERFORM public.halting(0); RETURN ARRAY[id]; END $$');
+	# Only functions in C are called by workers.
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION halting_array_body(id int8) RETURNS int8[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
+			$$ BEGIN PERFORM public.halting(0); RETURN ARRAY[id]; END $$;
+		CREATE FUNCTION halting_array(id int8) RETURNS int8[] IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'pg_gpusort', 'gpusort_test_call'});
 	$stops = hold_stops($node);
 	$session->begin('CREATE INDEX built ON items USING gin (halting_array(id)); DROP INDEX built');
 	wait_for_stop($node, $session, 3);
