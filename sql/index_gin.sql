@@ -128,7 +128,7 @@ CREATE TABLE asked AS SELECT g AS id, ARRAY[g % 10, g] AS a FROM generate_series
 ALTER TABLE asked ADD PRIMARY KEY (id);
 CREATE FUNCTION asking(k int) RETURNS int[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 BEGIN
-	RETURN (SELECT a || k FROM asked WHERE id = 1 + k % 100 AND a OPERATOR(pg_catalog.@>) '{}');
+	RETURN (SELECT a || k FROM public.asked WHERE id = 1 + k % 100 AND a OPERATOR(pg_catalog.@>) '{}');
 END $$;
 SET enable_bitmapscan = off;
 SELECT * FROM check_gins('CREATE INDEX built ON asked USING gin', '(a, asking(id)); (asking(id), a) WHERE id % 2 = 0');
@@ -137,14 +137,14 @@ RESET enable_bitmapscan;
 -- stock PostgreSQL, although the function is marked as parallel safe; later it would be an error in both.
 CREATE FUNCTION change(name text, k int) RETURNS void VOLATILE LANGUAGE plpgsql AS $$
 BEGIN
-	EXECUTE format(CASE k WHEN 10 THEN 'UPDATE %I SET a = a || 7777 WHERE id BETWEEN 2000 AND 2010'
-						  WHEN 20 THEN 'INSERT INTO %I SELECT 10000 + g, ARRAY[7, 7, g] FROM generate_series(1, 500) g'
-						  ELSE 'DELETE FROM %I WHERE id = 2900' END, name);
+	EXECUTE format(CASE k WHEN 10 THEN 'UPDATE public.%I SET a = a || 7777 WHERE id BETWEEN 2000 AND 2010'
+						  WHEN 20 THEN 'INSERT INTO public.%I SELECT 10000 + g, ARRAY[7, 7, g] FROM generate_series(1, 500) g'
+						  ELSE 'DELETE FROM public.%I WHERE id = 2900' END, name);
 END $$;
 CREATE FUNCTION changing(name text, k int, a int[]) RETURNS int[] IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS $$
 BEGIN
 	IF k IN (10, 20, 30) THEN
-		PERFORM change(name, k);
+		PERFORM public.change(name, k);
 	END IF;
 	RETURN a;
 END $$;
