@@ -28,6 +28,7 @@
  */
 #include "emu/cuda_emu.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +55,9 @@ namespace
 {
 
 constexpr size_t DEVICE_BYTES = (size_t)8 << 30;
+
+/* How much of an allocation is overwritten. */
+constexpr size_t POISONED_BYTES = (size_t)16 << 20;
 constexpr int MAX_DEVICES = 16;
 constexpr unsigned LARGE_GRID = 50;
 
@@ -289,7 +293,8 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 	void *memory = nullptr;
 	if (posix_memalign(&memory, 256, size ? size : 1))
 		return end_call(cudaErrorMemoryAllocation);
-	memset(memory, 0xA5, size);
+	/* What nobody wrote is not zero, within a limit: a session may reserve gigabytes that it never uses. */
+	memset(memory, 0xA5, std::min(size, POISONED_BYTES));
 	device.allocations[memory] = size;
 	device.in_use += size;
 	*pointer = memory;
