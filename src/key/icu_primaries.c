@@ -30,6 +30,12 @@
 #define FIRST_LETTER	0xC0
 #define LETTERS_BYTE	0xC3
 
+/*
+ * Marks that can change the letter before them, by putting marks into another order, begin at
+ * U+0300.  Their first byte in UTF-8 is at least this one.
+ */
+#define FIRST_MARK_BYTE	0xCC
+
 /* Bytes that end a stretch of one group. */
 #define LOWER_GROUP		3		/* a lower lead byte follows */
 #define HIGHER_GROUP	0xFF
@@ -122,6 +128,8 @@ gpusort_icu_primaries_key(const GsIcuPrimaries *primaries, const unsigned char *
 		for (int i = 0; i < primary->length && written < count; i++)
 			key[written++] = primary->bytes[i];
 	}
+	if (string < end && *string >= FIRST_MARK_BYTE)
+		return -1;
 	return written;
 }
 

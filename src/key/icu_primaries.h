@@ -21,9 +21,9 @@ typedef struct GsIcuPrimaries GsIcuPrimaries;
 extern GsIcuPrimaries *gpusort_icu_primaries_create(const void *collator);
 
 /*
- * Write up to 'count' bytes of the primary weights of a string, as in its sort key.
- * Returns their number, less than 'count' if they end, or -1 if the table does not tell
- * them; 'key' may then have been written, too.
+ * Write the first 'count' bytes of the primary weights of a string, exactly those of its
+ * sort key for any 'count'.  Returns their number, less than 'count' if they end, or -1 if
+ * the table does not tell them; 'key' may then have been written, too.
  */
 extern int	gpusort_icu_primaries_key(const GsIcuPrimaries *primaries,
 									  const unsigned char *string, Size length,

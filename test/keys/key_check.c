@@ -52,6 +52,9 @@ GPUSORT_MODULE_MAGIC("key_check", "1.0");
 /* Maximum number of keys in the rows of a plan. */
 #define MOST_KEYS		3
 
+/* Maximum number of bytes of ICU that are asked for one by one. */
+#define MOST_ICU_BYTES	24
+
 /* Bytes of a value that are shown in a message. */
 #define SHOWN_BYTES		80
 
@@ -922,8 +925,9 @@ icu_table_count(PG_FUNCTION_ARGS)
 }
 
 /*
- * If the table of weights for a locale of ICU tells the bytes of a string, are they those of
- * ICU?  NULL if it does not tell them.  The table of the last call is kept.
+ * If the table of weights for a locale of ICU tells bytes of a string, are they those of ICU,
+ * whatever the number of bytes?  NULL if it does not tell all of them, and those that it tells
+ * are right.  The table of the last call is kept.
  */
 Datum
 icu_table_is_right(PG_FUNCTION_ARGS)
@@ -937,7 +941,7 @@ icu_table_is_right(PG_FUNCTION_ARGS)
 	Size		length = VARSIZE_ANY_EXHDR(string);
 	unsigned char ours[1000];
 	unsigned char icus[1000];
-	int			count;
+	int			count = 0;
 
 	if (!gpusort_icu_library_is_there())
 		PG_RETURN_NULL();
@@ -947,10 +951,17 @@ icu_table_is_right(PG_FUNCTION_ARGS)
 		primaries = gpusort_icu_primaries_create(collator);
 		known = MemoryContextStrdup(TopMemoryContext, locale);
 	}
-	count = gpusort_icu_primaries_key(primaries, bytes, length, ours, sizeof(ours));
+	for (int n = 1; n <= MOST_ICU_BYTES + 1; n++)
+	{
+		int			most = n <= MOST_ICU_BYTES ? n : sizeof(ours);
+
+		count = gpusort_icu_primaries_key(primaries, bytes, length, ours, most);
+		if (count >= 0 &&
+			(gpusort_icu_library_primaries(collator, bytes, length, icus, most) != count ||
+			 memcmp(ours, icus, count) != 0))
+			PG_RETURN_BOOL(false);
+	}
 	if (count < 0)
 		PG_RETURN_NULL();
-	PG_RETURN_BOOL(gpusort_icu_library_primaries(collator, bytes, length, icus,
-												 sizeof(icus)) == count &&
-				   memcmp(ours, icus, count) == 0);
+	PG_RETURN_BOOL(true);
 }
