@@ -5,6 +5,7 @@ LOAD 'pg_gpusort';
 \set VERBOSITY terse
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS btree_gin;
+CREATE EXTENSION IF NOT EXISTS citext;
 CREATE EXTENSION IF NOT EXISTS hstore;
 CREATE EXTENSION IF NOT EXISTS intarray;
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
@@ -40,6 +41,15 @@ VACUUM ANALYZE arrays;
 SELECT * FROM check_gins('CREATE INDEX built ON arrays USING gin',
 	'(a); (t); (few); (n); (f); (a, t); (t, few, a) WITH (fastupdate = off); (a) WHERE i % 3 = 0; ((a || few), t) WHERE a IS NOT NULL;
 	((string_to_array(i::text, ''1''))); (a gin__int_ops) WHERE array_position(a, NULL) IS NULL; (t COLLATE "C")');
+
+-- Arrays with keys that are equal but have other bytes: the first one in PostgreSQL's order is kept.
+CREATE TABLE spelled AS
+	SELECT (SELECT array_agg(translate(g * i * 7 % 4 || 'x', 'x', CASE i * g % 3 WHEN 0 THEN ' ' WHEN 1 THEN 'a' ELSE 'A' END) ORDER BY hashint8(i * g))
+			FROM generate_series(1, 20) AS i) AS a
+	FROM generate_series(1, 100) AS g;
+SELECT DISTINCT regexp_replace(check_gin(format('CREATE INDEX built ON spelled USING gin ((a::%s[] COLLATE %I))', type, collname)), '\d+ keys$', 'keys') AS result
+FROM unnest('{bpchar,citext}'::text[]) AS type, pg_collation WHERE collname IN ('C', 'en-x-icu');
+DROP TABLE spelled;
 
 -- jsonb: strings, numbers, booleans, nulls, nested and empty values, long strings, which are hashed
 CREATE TABLE documents (j jsonb, i int);

@@ -36,9 +36,11 @@ bytes_tell_keys(GsEncodingKind kind, Oid function, Oid collation)
 		case GS_ENCODE_BYTEA:
 			return true;
 		case GS_ENCODE_TEXT:
+			return true;
 		case GS_ENCODE_LOCALE:
 		case GS_ENCODE_ICU:
-			return function != F_BTTEXTCMP || get_collation_isdeterministic(collation);
+			/* Equal values of character and citext can have spaces or cases of their own. */
+			return function == F_BTTEXTCMP && get_collation_isdeterministic(collation);
 		default:
 			return false;
 	}
