@@ -39,7 +39,11 @@ bytes_tell_keys(GsEncodingKind kind, Oid function, Oid collation)
 			return true;
 		case GS_ENCODE_LOCALE:
 		case GS_ENCODE_ICU:
-			/* Equal values of character and citext can have spaces or cases of their own. */
+
+			/*
+			 * Equal values of character and citext can have spaces or cases
+			 * of their own.
+			 */
 			return function == F_BTTEXTCMP && get_collation_isdeterministic(collation);
 		default:
 			return false;
