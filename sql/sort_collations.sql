@@ -52,6 +52,33 @@ RESET enable_hashjoin;
 RESET pg_gpusort.min_rows;
 DROP TABLE codes;
 
+-- A sort keeps the bytes of recent strings, in memory that ends with it and grows with their number.
+CREATE FUNCTION context_bytes(context text) RETURNS int8 LANGUAGE sql AS
+	'SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts WHERE name = context';
+CREATE FUNCTION memory_of_sort(nrows int, OUT of_sort int8, OUT of_session int8) LANGUAGE plpgsql AS $$
+DECLARE
+	sorted CURSOR FOR SELECT k FROM (SELECT g % 3000 || 'ЯŁ' AS k FROM generate_series(1, nrows) AS g OFFSET 0) AS strings
+		ORDER BY k COLLATE "sv-x-icu";
+	session int8 := context_bytes('TopMemoryContext');
+	first_k text;
+BEGIN
+	OPEN sorted;
+	FETCH sorted INTO first_k;
+	of_sort := context_bytes('pg_gpusort key plan');
+	CLOSE sorted;
+	of_session := context_bytes('TopMemoryContext') - session;
+END $$;
+SET pg_gpusort.min_rows = 0;
+SET pg_gpusort.debug_require = node;
+SET pg_gpusort.work_mem = '64MB';
+SELECT of_sort BETWEEN 1 AND 65535 AS sort_is_small, of_session < 65536 AS session_is_small FROM memory_of_sort(100);
+SELECT of_sort > 100000 AS grows, of_session < 65536 AS session_is_small FROM memory_of_sort(20000);
+SET pg_gpusort.work_mem = '1MB';
+SELECT of_sort BETWEEN 65536 AND 131072 + 65536 AS within_an_eighth FROM memory_of_sort(20000);
+RESET pg_gpusort.work_mem;
+RESET pg_gpusort.debug_require;
+RESET pg_gpusort.min_rows;
+
 -- citext, which is lower case by the default collation and then compared by its own
 SET client_min_messages = warning;
 CREATE EXTENSION citext;

@@ -20,6 +20,7 @@
 #include "exec/sink_rows.h"
 #include "key/key_plan.h"
 #include "sort/memory/shared_sort.h"
+#include "sort/sort.h"
 #include "work.h"
 
 /* Have any process's rows been lost, so that all of the input must be read again? */
@@ -66,7 +67,7 @@ gpusort_sink_rows_next(void *arg)
 const GsKeyPlan *
 gpusort_sink_rows_key_plan(const GsSinkRows *rows, int string_words)
 {
-	return gpusort_key_plan_create_for_leader(&rows->spec.keys, string_words);
+	return gpusort_sort_plan_leader_keys(&rows->spec, string_words);
 }
 
 void

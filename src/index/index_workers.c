@@ -196,7 +196,7 @@ next_row(void *arg)
 static const GsKeyPlan *
 make_key_plan(const GsIndexWorker *worker, int string_words)
 {
-	return gpusort_key_plan_create_for_leader(&worker->spec.keys, string_words);
+	return gpusort_sort_plan_leader_keys(&worker->spec, string_words);
 }
 
 /* Put the rows into the leader's GPU sessions, and leave these. */
@@ -241,6 +241,7 @@ sort_rows(GsIndexWorker *worker, GsSharedRun *run)
 
 	spec->shared = shared->target.shared;
 	spec->process = ParallelWorkerNumber + 1;
+	spec->memory = shared->memory;
 	spec->key_plan = make_key_plan(worker, spec->shared == NULL ? 1 :
 								   gpusort_shared_sort_string_words(spec->shared));
 	spec->input.next = next_row;
@@ -248,7 +249,6 @@ sort_rows(GsIndexWorker *worker, GsSharedRun *run)
 	spec->target = &target;
 	spec->nested = true;
 	spec->index_build = true;
-	spec->memory = shared->memory;
 	spec->expected_rows = shared->expected_rows;
 	spec->expected_width = shared->expected_width;
 	sort = gpusort_sort_begin(spec);

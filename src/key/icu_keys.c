@@ -4,8 +4,8 @@
  *		Turns strings into bytes with the order of a collation of ICU.
  *
  * ICU makes them in some hundred nanoseconds, together with a sort key.  If strings consist of
- * common characters, they come from a table instead.  Those of other recent strings are kept,
- * as long as enough strings come again.
+ * common characters, they come from a table instead.  A sort keeps those of other recent
+ * strings, as long as enough strings come again.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,12 +23,17 @@
 int			gpusort_icu_strings_before_table = 50000;
 
 /*
- * Recent strings: their number, a power of 2, and the bytes of a string and its key
- * together.  After as many strings, of which less than that part was found, the next ones
- * are not looked for.
+ * Recent strings that are kept: their first number and their maximum, powers of 2, and the
+ * bytes of a string and its key together.
  */
-#define RECENT_STRINGS		16384
-#define RECENT_BYTES		120
+#define FIRST_RECENT	64
+#define MAX_RECENT		16384
+#define RECENT_BYTES	120
+
+/*
+ * After as many strings, of which less than that part was found, the next ones are not
+ * looked for.
+ */
 #define OBSERVED_STRINGS	8192
 #define LEAST_FOUND_PART	4
 #define PASSED_STRINGS		(16 * OBSERVED_STRINGS)
@@ -42,6 +47,19 @@ typedef struct GsRecentString
 	unsigned char bytes[RECENT_BYTES];	/* the string and the key */
 } GsRecentString;
 
+struct GsIcuRecent
+{
+	MemoryContext context;
+	uint32		size;			/* of 'strings', a power of 2 */
+	uint32		max_size;
+	uint32		made;			/* keys that were not found since the last
+								 * growth */
+	GsRecentString *strings;	/* NULL until it is needed */
+	int			observed;		/* strings that were looked for, or negative
+								 * the number of those to pass */
+	int			found;			/* among them */
+};
+
 struct GsIcuCollator
 {
 	struct GsIcuCollator *next;
@@ -49,10 +67,6 @@ struct GsIcuCollator
 	int			strings;		/* number so far, before a table is made */
 	bool		has_looked;		/* was it tried to make a table? */
 	GsIcuPrimaries *primaries;	/* the table, or NULL */
-	GsRecentString *recent;		/* NULL until it is needed */
-	int			observed;		/* strings that were looked for, or negative
-								 * the number of those to pass */
-	int			found;			/* among them */
 	char		locale[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -83,33 +97,95 @@ gpusort_icu_collator_get(const char *locale)
 	return found->collator != NULL ? found : NULL;
 }
 
+/* ----------------------------------------------------------------
+ *		recent strings
+ * ----------------------------------------------------------------
+ */
+
+GsIcuRecent *
+gpusort_icu_recent_create(void)
+{
+	GsIcuRecent *recent = palloc0(sizeof(GsIcuRecent));
+
+	recent->context = CurrentMemoryContext;
+	recent->max_size = FIRST_RECENT;
+	return recent;
+}
+
+/* The most that as many strings take: while they grow, half as many are there, too. */
+static Size
+bytes_of_recent(uint32 size)
+{
+	return size * sizeof(GsRecentString) * 3 / 2;
+}
+
+void
+gpusort_icu_recent_set_limit(GsIcuRecent *recent, Size limit)
+{
+	recent->max_size = FIRST_RECENT;
+	while (recent->max_size < MAX_RECENT && bytes_of_recent(recent->max_size * 2) <= limit)
+		recent->max_size *= 2;
+}
+
+Size
+gpusort_icu_recent_bytes(const GsIcuRecent *recent)
+{
+	return bytes_of_recent(recent->max_size);
+}
+
 /* Should a string be looked for among the recent ones? */
 static inline bool
-looks_for_recent(GsIcuCollator *collator)
+looks_for_recent(GsIcuRecent *recent)
 {
-	if (collator->observed == OBSERVED_STRINGS)
+	if (recent->observed == OBSERVED_STRINGS)
 	{
-		collator->observed =
-			collator->found < OBSERVED_STRINGS / LEAST_FOUND_PART ? -PASSED_STRINGS : 0;
-		collator->found = 0;
+		recent->observed =
+			recent->found < OBSERVED_STRINGS / LEAST_FOUND_PART ? -PASSED_STRINGS : 0;
+		recent->found = 0;
 	}
-	return collator->observed++ >= 0;
+	return recent->observed++ >= 0;
+}
+
+/* Allocate the first places for strings, or double their number if there is memory. */
+static void
+grow_recent(GsIcuRecent *recent)
+{
+	uint32		size = recent->strings == NULL ? FIRST_RECENT : recent->size * 2;
+	GsRecentString *strings = MemoryContextAllocExtended(recent->context,
+														 size * sizeof(GsRecentString),
+														 MCXT_ALLOC_ZERO | MCXT_ALLOC_NO_OOM);
+
+	recent->made = 0;
+	if (strings == NULL)
+		return;
+	for (uint32 i = 0; i < recent->size; i++)
+		if (recent->strings[i].length > 0)
+			strings[recent->strings[i].hash % size] = recent->strings[i];
+	if (recent->strings != NULL)
+		pfree(recent->strings);
+	recent->strings = strings;
+	recent->size = size;
 }
 
 /* Keep the bytes of a string for the next time. */
 static void
-keep_key(GsRecentString *recent, uint32 hash, const unsigned char *string,
+keep_key(GsRecentString *place, uint32 hash, const unsigned char *string,
 		 Size length, const unsigned char *key, Size key_length, bool complete)
 {
 	if (length + key_length > RECENT_BYTES)
 		return;
-	recent->hash = hash;
-	recent->length = length;
-	recent->key_length = key_length;
-	recent->complete = complete;
-	memcpy(recent->bytes, string, length);
-	memcpy(recent->bytes + length, key, key_length);
+	place->hash = hash;
+	place->length = length;
+	place->key_length = key_length;
+	place->complete = complete;
+	memcpy(place->bytes, string, length);
+	memcpy(place->bytes + length, key, key_length);
 }
+
+/* ----------------------------------------------------------------
+ *		bytes of strings
+ * ----------------------------------------------------------------
+ */
 
 /* Write the bytes from the table of primary weights.  Returns -1 if that is not possible. */
 static inline int
@@ -130,33 +206,35 @@ key_from_table(GsIcuCollator *collator, const unsigned char *string, Size length
 }
 
 Size
-gpusort_icu_key(GsIcuCollator *collator, const unsigned char *string,
+gpusort_icu_key(GsIcuCollator *collator, GsIcuRecent *recent, const unsigned char *string,
 				Size length, unsigned char *key, Size count)
 {
-	GsRecentString *recent;
+	GsRecentString *place;
 	uint32		hash;
 	Size		key_length;
 	int			from_table = key_from_table(collator, string, length, key, count);
 
 	if (from_table >= 0)
 		return from_table;
-	if (length == 0 || length > RECENT_BYTES || !looks_for_recent(collator))
+	if (recent == NULL || length == 0 || length > RECENT_BYTES || !looks_for_recent(recent))
 		return gpusort_icu_library_primaries(collator->collator, string, length, key, count);
-	if (collator->recent == NULL)
-		collator->recent = MemoryContextAllocZero(TopMemoryContext,
-												  RECENT_STRINGS * sizeof(GsRecentString));
+	if (recent->made == recent->size && recent->size < recent->max_size)
+		grow_recent(recent);
+	if (recent->strings == NULL)
+		return gpusort_icu_library_primaries(collator->collator, string, length, key, count);
 	hash = hash_bytes(string, (int) length);
-	recent = &collator->recent[hash % RECENT_STRINGS];
-	if (recent->hash == hash && recent->length == length &&
-		(recent->complete || recent->key_length >= count) &&
-		memcmp(recent->bytes, string, length) == 0)
+	place = &recent->strings[hash % recent->size];
+	if (place->hash == hash && place->length == length &&
+		(place->complete || place->key_length >= count) &&
+		memcmp(place->bytes, string, length) == 0)
 	{
-		collator->found++;
-		key_length = Min(recent->key_length, count);
-		memcpy(key, recent->bytes + length, key_length);
+		recent->found++;
+		key_length = Min(place->key_length, count);
+		memcpy(key, place->bytes + length, key_length);
 		return key_length;
 	}
 	key_length = gpusort_icu_library_primaries(collator->collator, string, length, key, count);
-	keep_key(recent, hash, string, length, key, key_length, key_length < count);
+	keep_key(place, hash, string, length, key, key_length, key_length < count);
+	recent->made++;
 	return key_length;
 }

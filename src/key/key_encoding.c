@@ -96,6 +96,7 @@ struct GsEncodingState
 	GsEnumNumbers *numbers;		/* GS_ENCODE_ENUM */
 	const GsLocaleWeights *weights; /* GS_ENCODE_LOCALE */
 	GsIcuCollator *collator;	/* GS_ENCODE_ICU */
+	GsIcuRecent *recent;		/* GS_ENCODE_ICU */
 	GsEncodingKind string;		/* of the values' own bytes */
 	GsWeightMemo memo;			/* GS_ENCODE_LOCALE */
 	unsigned char buffer[WEIGHTS_BUFFER_BYTES]; /* GS_ENCODE_ICU */
@@ -134,7 +135,7 @@ static Size
 write_icu_key(const unsigned char *string, Size length, unsigned char *key, Size count,
 			  void *collator)
 {
-	return gpusort_icu_key(collator, string, length, key, count);
+	return gpusort_icu_key(collator, NULL, string, length, key, count);
 }
 
 /* GsIcuKeyWriter, of the SortSupport of texts */
@@ -199,6 +200,8 @@ encoding_of_collation(GsEncodingKind string, Oid oid)
 	encoding = make_encoding(weights != NULL ? GS_ENCODE_LOCALE : GS_ENCODE_ICU);
 	encoding.state->weights = weights;
 	encoding.state->collator = collator;
+	if (collator != NULL)
+		encoding.state->recent = gpusort_icu_recent_create();
 	encoding.state->string = string;
 	return encoding;
 }
@@ -392,6 +395,20 @@ gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
 		gpusort_enum_numbers_are_common(encoding->state->numbers);
 }
 
+void
+gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit)
+{
+	if (encoding->kind == GS_ENCODE_ICU)
+		gpusort_icu_recent_set_limit(encoding->state->recent, limit);
+}
+
+Size
+gpusort_key_encoding_memory(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_ICU ?
+		gpusort_icu_recent_bytes(encoding->state->recent) : 0;
+}
+
 /* ----------------------------------------------------------------
  *		bytes of strings
  * ----------------------------------------------------------------
@@ -465,7 +482,7 @@ icu_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
 	Size		length;
 
 	CHECK_FOR_INTERRUPTS();
-	length = gpusort_icu_key(state->collator, string.data, string.length,
+	length = gpusort_icu_key(state->collator, state->recent, string.data, string.length,
 							 state->buffer, Min(wanted, room));
 	while (length == room && room < wanted)
 	{
@@ -473,7 +490,7 @@ icu_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
 		if (key.copy != NULL)
 			pfree(key.copy);
 		key.data = key.copy = MemoryContextAllocHuge(CurrentMemoryContext, room);
-		length = gpusort_icu_key(state->collator, string.data, string.length,
+		length = gpusort_icu_key(state->collator, state->recent, string.data, string.length,
 								 key.copy, Min(wanted, room));
 	}
 	gpusort_work_add(string.length + length);

@@ -115,6 +115,13 @@ extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
  */
 extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
 
+/*
+ * Some encodings keep what they have made of recent values.  Let that be 'limit' bytes, or
+ * some kilobytes if that is more, and return the maximum, in bytes.
+ */
+extern void gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit);
+extern Size gpusort_key_encoding_memory(const GsKeyEncoding *encoding);
+
 /* Get the first words of a string, of which there are up to GPUSORT_CPU_MAX_KEY_WORDS. */
 extern void gpusort_key_encoding_string_words(const GsKeyEncoding *encoding, Datum value,
 											  uint64 *words, unsigned count);

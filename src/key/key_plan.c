@@ -218,6 +218,23 @@ gpusort_key_plan_free(GsKeyPlan *plan)
 	MemoryContextDelete(plan->context);
 }
 
+void
+gpusort_key_plan_set_memory(GsKeyPlan *plan, Size limit)
+{
+	for (int i = 0; i < plan->ncolumns; i++)
+		gpusort_key_encoding_set_memory(&plan->columns[i].encoding, limit / plan->ncolumns);
+}
+
+Size
+gpusort_key_plan_memory(const GsKeyPlan *plan)
+{
+	Size		memory = 0;
+
+	for (int i = 0; i < plan->ncolumns; i++)
+		memory += gpusort_key_encoding_memory(&plan->columns[i].encoding);
+	return memory;
+}
+
 unsigned
 gpusort_key_plan_words(const GsKeyPlan *plan)
 {

@@ -62,6 +62,13 @@ extern GsKeyPlan *gpusort_key_plan_create_for_leader(const GsSortKeys *keys,
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 
 /*
+ * Let encodings keep what they have made of recent values, in 'limit' bytes, or some
+ * kilobytes for each key if that is more.  Returns the maximum, in bytes.
+ */
+extern void gpusort_key_plan_set_memory(GsKeyPlan *plan, Size limit);
+extern Size gpusort_key_plan_memory(const GsKeyPlan *plan);
+
+/*
  * Returns the shape that a plan would have for sort keys with these encodings,
  * with one word of a string.  'nkeys' is 1 to GPUSORT_KEY_SHAPE_COLUMNS.  If
  * there are more keys, pass the first ones: since a column takes at least two

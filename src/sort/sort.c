@@ -214,18 +214,37 @@ recover(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
+/* Let encodings keep recent values, within the sort's memory. */
+static void
+give_encodings_memory(const GsSortSpec *spec, GsKeyPlan *plan)
+{
+	gpusort_key_plan_set_memory(plan,
+								gpusort_sort_spec_all_memory(spec) / GPUSORT_ENCODING_PART);
+}
+
 GsFallback
 gpusort_sort_plan_keys(GsSortSpec *spec)
 {
 	bool		gpu = !spec->nested &&
 		gpusort_gpu_session_check(spec->expected_rows) == GS_FALLBACK_NONE;
 	GsFallback	reason;
+	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys,
+											   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
+											   &reason);
 
-	spec->key_plan = gpusort_key_plan_create(&spec->keys,
-											 gpu ? GPUSORT_GPU_STRING_WORDS : 1,
-											 &reason);
+	give_encodings_memory(spec, plan);
+	spec->key_plan = plan;
 	spec->check = gpusort_order_check_create(&spec->keys);
 	return reason;
+}
+
+GsKeyPlan *
+gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned string_words)
+{
+	GsKeyPlan  *plan = gpusort_key_plan_create_for_leader(&spec->keys, string_words);
+
+	give_encodings_memory(spec, plan);
+	return plan;
 }
 
 GsSort *

@@ -110,13 +110,27 @@ typedef struct GsSortSpec
 								 * rows are lost */
 } GsSortSpec;
 
-/* The memory that the sort may use, in bytes. */
+/* The part of a sort's memory for what the encodings of its keys keep of recent values. */
+#define GPUSORT_ENCODING_PART	8
+
+/* The memory of the sort together with that of encodings, in bytes. */
 static inline Size
-gpusort_sort_spec_memory(const GsSortSpec *spec)
+gpusort_sort_spec_all_memory(const GsSortSpec *spec)
 {
 	if (spec->memory > 0)
 		return spec->memory;
 	return (Size) gpusort_settings_work_mem() * 1024;
+}
+
+/* The memory that the sort may use, in bytes, without that of encodings. */
+static inline Size
+gpusort_sort_spec_memory(const GsSortSpec *spec)
+{
+	Size		memory = gpusort_sort_spec_all_memory(spec);
+
+	if (spec->key_plan == NULL)
+		return memory;
+	return memory - Min(memory / 4, gpusort_key_plan_memory(spec->key_plan));
 }
 
 /* The part of it for rows on a GPU that are kept after a mark, in bytes. */
