@@ -36,6 +36,7 @@
 #include <map>
 #include <set>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 struct EmuEvent {
@@ -236,8 +237,12 @@ int gpusort_emu::compiled_for()
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *)
 {
 	attributes->ptxVersion = gpusort_emu::compiled_for();
-	if (has_fault(runtime().current, "crash"))
+	if (has_fault(runtime().current, "crash")) {
+		/* To write the core of a process with so much memory could take longer than it has. */
+		struct rlimit none = {0, 0};
+		setrlimit(RLIMIT_CORE, &none);
 		abort();
+	}
 	if (has_fault(runtime().current, "exit"))
 		exit(1);
 	while (has_fault(runtime().current, "hang"))
