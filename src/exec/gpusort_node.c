@@ -160,7 +160,12 @@ rewind_input(void *arg)
 	GsNodeState *node = arg;
 
 	if (node->sink != NULL)
+	{
+		/* First, because workers may wait until we read what they merge. */
+		node->ahead = false;
+		gpusort_sort_stop(node->sort);
 		gpusort_sink_close(node->sink);
+	}
 	gpusort_row_source_rewind(node->rows.source);
 }
 

@@ -382,6 +382,7 @@ take_rows(GsSinkState *sink)
 	GsSortCounts page_scan = {.page_scans = 1};
 
 	sink->rows.input_ended = false;
+	sink->rows.failure = GS_FALLBACK_NONE;
 	sink->rows.refused = NULL;
 	if (sink->rows.source == NULL)
 		sink->rows.source = create_source(sink);

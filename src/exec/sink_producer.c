@@ -59,12 +59,18 @@ expect_overflow(GsSinkRows *rows)
 	return merge == NULL || gpusort_shared_merge_enter(merge);
 }
 
-/* After the last row: there are no runs of this process.  'lost' if rows are missing. */
+/*
+ * After the last row: there are no runs of this process.  'failure' says why rows are missing,
+ * or is GS_FALLBACK_NONE.
+ */
 static void
-end_without_overflow(GsSinkRows *rows, bool lost)
+end_without_overflow(GsSinkRows *rows, GsFallback failure)
 {
+	bool		lost = failure != GS_FALLBACK_NONE;
 	GsSharedMerge *merge;
 
+	if (lost)
+		pg_atomic_write_u32(&rows->shared->failure, failure);
 	if (!rows->shared->may_overflow)
 		return;
 	if (!IsParallelWorker())
@@ -163,8 +169,7 @@ next_left_row(void *arg)
 		if (gpusort_gpu_session_take_left(rows->full, slot->tts_values, slot->tts_isnull))
 			return ExecStoreVirtualTuple(slot);
 		if (!gpusort_gpu_session_has_no_room(rows->full))
-			pg_atomic_write_u32(&rows->shared->failure,
-								gpusort_gpu_session_failure(rows->full));
+			rows->failure = gpusort_gpu_session_failure(rows->full);
 		rows->full = NULL;
 	}
 	return gpusort_sink_rows_next(rows);
@@ -212,10 +217,8 @@ fill_gpu_session(GsSinkRows *rows, MemoryContext context)
 		overflow(rows, session, context);
 		return;
 	}
-	if (!added)
-		pg_atomic_write_u32(&rows->shared->failure,
-							gpusort_gpu_session_failure(session));
-	end_without_overflow(rows, !added);
+	end_without_overflow(rows, added ? GS_FALLBACK_NONE :
+						 gpusort_gpu_session_failure(session));
 	if (copy != NULL)
 	{
 		gpusort_row_copy_share(copy, &report.copy);

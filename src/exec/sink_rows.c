@@ -23,19 +23,34 @@
 #include "sort/sort.h"
 #include "work.h"
 
-/* Have any process's rows been lost, so that all of the input must be read again? */
-static inline bool
-has_failed(const GsSinkRows *rows)
+/*
+ * GsInput.failure of a worker's sort: have any process's rows been lost, so that all of the
+ * input must be read again?
+ */
+static GsFallback
+find_failure(void *arg)
 {
-	return pg_atomic_read_u32(&rows->shared->failure) != GS_FALLBACK_NONE;
+	const GsSinkRows *rows = arg;
+
+	return rows->failure != GS_FALLBACK_NONE ? rows->failure :
+		(GsFallback) pg_atomic_read_u32(&rows->shared->failure);
+}
+
+static inline bool
+has_failed(GsSinkRows *rows)
+{
+	return find_failure(rows) != GS_FALLBACK_NONE;
 }
 
 void
 gpusort_sink_rows_give_up(GsSinkRows *rows, GsSort *sort)
 {
+	GsFallback	failure = find_failure(rows);
+
+	if (failure == GS_FALLBACK_NONE)
+		failure = gpusort_sort_loss(sort);
+	pg_atomic_write_u32(&rows->shared->failure, failure);
 	rows->ahead = false;
-	if (!has_failed(rows))
-		pg_atomic_write_u32(&rows->shared->failure, gpusort_sort_loss(sort));
 	gpusort_sort_give_up(sort);
 }
 
@@ -123,6 +138,7 @@ gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
 	spec.key_plan = gpusort_sink_rows_key_plan(rows, spec.shared == NULL ? 1 :
 											   gpusort_shared_sort_string_words(spec.shared));
 	spec.input.next = next;
+	spec.input.failure = find_failure;
 	spec.input.has_devices = has_devices;
 	spec.input.arg = rows;
 	spec.target = &target;

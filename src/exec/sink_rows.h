@@ -71,6 +71,9 @@ typedef struct GsSinkRows
 								 * there are workers, else the leader's */
 	GsWorkerReports *reports;	/* reports of workers, in shared memory */
 
+	GsFallback	failure;		/* why rows of this process are lost, or
+								 * GS_FALLBACK_NONE */
+
 	/* For GS_SINK_GPU: see sink_producer.c. */
 	TupleTableSlot *refused;	/* row for which no GPU had room, or NULL */
 	GsGpuSession *full;			/* where others are that go to runs, or NULL */
@@ -91,7 +94,7 @@ extern TupleTableSlot *gpusort_sink_rows_read(GsSinkRows *rows);
 
 /*
  * GsInput.next of sorts, for a GsSinkRows: the same, but counts the row, and returns NULL as
- * well if rows of another process are lost.
+ * well if rows of any process are lost.
  */
 extern TupleTableSlot *gpusort_sink_rows_next(void *arg);
 
@@ -111,7 +114,10 @@ extern void gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
 /* In a worker: report to the leader. */
 extern void gpusort_sink_rows_publish(GsSinkRows *rows, GsSinkReport *report);
 
-/* Rows of this process's sort are lost, or those of another one. */
+/*
+ * Rows of this process's sort are lost, or those of another one: publish that, and leave what
+ * the processes do together, so that nobody waits for this one.
+ */
 extern void gpusort_sink_rows_give_up(GsSinkRows *rows, GsSort *sort);
 
 #endif							/* GPUSORT_SINK_ROWS_H */

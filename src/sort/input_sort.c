@@ -259,8 +259,8 @@ input_is_complete(GsInputSort *sort)
 {
 	const GsInput *input = &sort->spec->input;
 
-	if ((sort->location == GS_ROWS_ON_GPU || sort->runs.set != NULL) &&
-		input->failure != NULL)
+	if (input->failure != NULL &&
+		(sort->location == GS_ROWS_ON_GPU || sort->runs.set != NULL || sort->spec->target != NULL))
 		sort->input_failure = input->failure(input->arg);
 	gpusort_kept_copy_import(&sort->copy, &sort->sorter);
 

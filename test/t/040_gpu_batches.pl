@@ -303,5 +303,47 @@ foreach my $fault ('open:memory:1:2', 'put:error:2', 'put:lost:3', 'put:memory:2
 	}
 }
 
+# The device process ends while a worker with rows in a chunk is late, and the leader has written its runs.
+{
+	my $failing = Session($node, $parallel, $small, 'SET max_parallel_workers_per_gather = 1',
+		"SET statement_timeout = '${PostgreSQL::Test::Utils::timeout_default}s'");
+	my $leader = $failing->pid;
+	my $others = "FROM pg_stat_activity WHERE leader_pid = $leader";
+	my $late = 'SELECT * FROM more WHERE halting_apart(id) > 0 ORDER BY k DESC';
+	my ($stop_leader, $stop_worker, $device);
+
+	# The leader waits for lock 1000 and the worker for lock 1001, when they have put some rows.
+	$node->safe_psql('postgres', qq{
+		CREATE FUNCTION halting_apart(k int8) RETURNS int8 STABLE PARALLEL SAFE LANGUAGE plpgsql AS \$\$
+		DECLARE
+			lock int := CASE pg_backend_pid() WHEN $leader THEN 1000 ELSE 1001 END;
+		BEGIN
+			IF k % 50 = 49 THEN
+				PERFORM pg_advisory_lock_shared(lock);
+				PERFORM pg_advisory_unlock_shared(lock);
+			END IF;
+			RETURN k;
+		END \$\$});
+	$stop_leader = hold_stops($node);
+	$stop_worker = Session($node, 'SELECT pg_advisory_lock(1001)');
+	$failing->begin("SELECT pg_stat_gpusort_reset(); $OURS; " . digest($late));
+	ok(becomes_true($node, "SELECT count(*) = 2 FROM pg_stat_activity WHERE wait_event = 'advisory' AND $leader IN (pid, leader_pid)"),
+		'lost while a worker is late: both read rows');
+	$stop_leader->quit;
+	ok(becomes_true($node, "SELECT phase = 'merging runs' FROM pg_stat_progress_gpusort WHERE pid = $leader"),
+		'lost while a worker is late: the leader has written runs');
+	$device = status_of($node, 'device_process_pid');
+	kill 'STOP', $device;
+	$stop_worker->quit;
+	ok(becomes_true($node, "SELECT wait_event IN ('Extension', 'GpuSortPool') $others"), 'lost while a worker is late: it waits');
+	crash_device($node);
+	is($failing->finish =~ s/^\n//r, $expected_plain, 'lost while a worker is late: rows');
+	like($failing->run($reasons), qr/the GPU service was lost 1/, 'lost while a worker is late: counted');
+	$failing->quit;
+	wait_for_service($node);
+	holds_nothing($node, 'lost while a worker is late');
+	leaves_nothing($node, 'lost while a worker is late');
+}
+
 $node->stop;
 done_testing();

@@ -45,9 +45,9 @@ typedef struct GsInput
 										 * copy of it */
 
 	/*
-	 * Called at the end: returns GS_FALLBACK_NONE, or the reason why other
-	 * processes did not add all of their rows to the GPU session.  May be
-	 * NULL.
+	 * Called at the end: returns GS_FALLBACK_NONE, or the reason why any
+	 * process did not add all of its rows to the GPU session.  In a worker,
+	 * rows are not merged together after such a failure.  May be NULL.
 	 */
 	GsFallback	(*failure) (void *arg);
 
