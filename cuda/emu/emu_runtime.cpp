@@ -298,7 +298,7 @@ cudaError_t cudaMalloc(void **pointer, size_t size)
 	void *memory = nullptr;
 	if (posix_memalign(&memory, 256, size ? size : 1))
 		return end_call(cudaErrorMemoryAllocation);
-	/* What nobody wrote is not zero.  But a session may reserve gigabytes that it never uses. */
+	/* What nobody wrote is not zero, up to a limit: a session may never use gigabytes of it. */
 	memset(memory, 0xA5, std::min(size, POISONED_BYTES));
 	device.allocations[memory] = size;
 	device.in_use += size;
