@@ -132,7 +132,7 @@ choose_wait(uint32 period)
 
 void
 gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check, TupleDesc tupdesc,
-						   GsCheckAmount amount, bool whole, bool lasting)
+						   bool whole, bool lasting)
 {
 	bool		all = gpusort_verify == GS_VERIFY_ALL;
 
@@ -158,8 +158,7 @@ gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check, TupleDesc t
 	rows->reverse = rows->ssup->ssup_reverse ? ~(Datum) 0 : 0;
 	rows->first_isnull = true;
 
-	if (all || (amount == GS_CHECK_MORE && check->cheap &&
-				rows->shared == GS_COMPARE_OTHERWISE))
+	if (all)
 		rows->period = 1;
 	else
 		rows->period = check->cheap ? CHEAP_PERIOD : DEAR_PERIOD;

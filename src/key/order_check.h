@@ -71,21 +71,13 @@ typedef struct GsCheckedRows
 	int			wrong_key;		/* the sort key by which rows are not in order */
 } GsCheckedRows;
 
-/* How many rows are compared, if pg_gpusort.verify is 'sample'. */
-typedef enum GsCheckAmount
-{
-	GS_CHECK_SAMPLE,			/* as many as cost next to nothing */
-	GS_CHECK_MORE				/* as many as an index is worth */
-} GsCheckAmount;
-
 /*
  * Begin to check the rows of a sort, whose type is 'tupdesc'.  If rows are 'whole', each look
  * at their sort keys costs too much.  If 'lasting', values passed by reference stay valid.
  * What the check allocates is in the current memory context.
  */
 extern void gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check,
-									   TupleDesc tupdesc, GsCheckAmount amount,
-									   bool whole, bool lasting);
+									   TupleDesc tupdesc, bool whole, bool lasting);
 
 /* The next row is not the one after the last one. */
 static inline void

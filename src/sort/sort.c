@@ -397,7 +397,6 @@ begin_check(GsSort *sort)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	gpusort_checked_rows_begin(&sort->checked, spec->check, spec->tupdesc,
-							   spec->index_build ? GS_CHECK_MORE : GS_CHECK_SAMPLE,
 							   spec->tuple_attno > 0,
 							   gpusort_input_sort_has_lasting_rows(&sort->input));
 	MemoryContextSwitchTo(caller);

@@ -111,8 +111,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 static void
 begin_check(const GsElementOrder *order, GsCheckedRows *checked)
 {
-	gpusort_checked_rows_begin(checked, order->check, order->tupdesc, GS_CHECK_SAMPLE,
-							   false, true);
+	gpusort_checked_rows_begin(checked, order->check, order->tupdesc, false, true);
 }
 
 /*
