@@ -34,6 +34,15 @@ BEGIN
 		   ELSE format(E'not the same\nstock:%s\nours:%s', stocks, ours) END;
 END $$;
 
+-- check_sort() while memory ends: what it says, or that there was an error because of it.
+CREATE FUNCTION check_memory(query text, keys text, fault text) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM set_config('pg_gpusort.debug_fault', fault, true);
+	RETURN check_sort(query, keys, 'off');
+EXCEPTION WHEN out_of_memory THEN
+	RETURN 'same, as far as memory suffices';
+END $$;
+
 -- Prepares a query once, and executes it with each of the parameters.  Returns its
 -- rows.
 CREATE FUNCTION run_prepared(query text, parameters int8[]) RETURNS text LANGUAGE plpgsql AS $$
