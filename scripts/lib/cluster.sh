@@ -54,13 +54,6 @@ stop_server()
 	must stop "$PG_BIN/pg_ctl" -D "$WORK/data" -m fast -w -t 600 stop
 }
 
-# Stops the server and removes the cluster.
-end_cluster()
-{
-	stop_server
-	rm -rf "$WORK/data"
-}
-
 # sql [PSQL OPTION...]: runs SQL from the options or standard input; prints values only.
 sql()
 {
