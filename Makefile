@@ -37,6 +37,7 @@ OBJS = \
 	src/loading.o \
 	src/work.o \
 	src/register_worker.o \
+	src/shared_memory.o \
 	src/key/catalog_changes.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \

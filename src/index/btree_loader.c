@@ -31,7 +31,6 @@
 #include "compat.h"
 
 #include "access/nbtree.h"
-#include "catalog/storage.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
@@ -39,6 +38,7 @@
 #include "index/btree_loader.h"
 #include "index/leaf_tuples.h"
 #include "index/page_writer.h"
+#include "index/wrong_order.h"
 #include "work.h"
 
 /* A tuple that is larger than this might be too large for a btree. */
@@ -675,6 +675,5 @@ gpusort_btree_loader_abandon(GsBtreeLoader *loader)
 
 	gpusort_page_writer_abandon(loader->writer);
 	MemoryContextDelete(loader->context);
-	if (RelationGetNumberOfBlocks(index) > 0)
-		RelationTruncate(index, 0);
+	gpusort_wrong_order_truncate(index);
 }

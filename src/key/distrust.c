@@ -16,12 +16,10 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
 #include "storage/spin.h"
 
 #include "key/distrust.h"
+#include "shared_memory.h"
 
 #define MAX_ENTRIES		32
 #define TEXT_BYTES		128
@@ -46,9 +44,6 @@ StaticAssertDecl(GS_ENCODE_ABBREVIATION < 32, "every kind of encoding has a bit"
 
 static GsDistrust local_distrust;
 static GsDistrust *distrust = &local_distrust;
-
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 bool
 gpusort_distrust_any(void)
@@ -170,38 +165,29 @@ init_distrust(GsDistrust *target)
 	pg_atomic_init_u64(&target->wrong_orders, 0);
 }
 
-static void
-request_shmem(void)
+static Size
+shared_bytes(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(sizeof(GsDistrust));
+	return sizeof(GsDistrust);
 }
 
 static void
-start_shmem(void)
+start_shared(void *memory, bool found)
 {
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	distrust = ShmemInitStruct("pg_gpusort distrusted encodings", sizeof(GsDistrust), &found);
+	distrust = memory;
 	if (!found)
 		init_distrust(distrust);
-	LWLockRelease(AddinShmemInitLock);
 }
+
+static const GsSharedMemory shared_memory = {
+	.name = "pg_gpusort distrusted encodings",
+	.bytes = shared_bytes,
+	.start = start_shared,
+};
 
 void
 gpusort_distrust_init(void)
 {
 	init_distrust(&local_distrust);
-	if (process_shared_preload_libraries_in_progress)
-	{
-		prev_shmem_request_hook = shmem_request_hook;
-		shmem_request_hook = request_shmem;
-		prev_shmem_startup_hook = shmem_startup_hook;
-		shmem_startup_hook = start_shmem;
-	}
+	gpusort_shared_memory_add(&shared_memory);
 }

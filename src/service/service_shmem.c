@@ -15,14 +15,12 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
 
 #include "core/poison.h"
 #include "service/device_library.h"
 #include "service/service_shmem.h"
 #include "settings.h"
+#include "shared_memory.h"
 
 /*
  * A chunk is a fixed fraction of the pool, within these limits.  In chunks of
@@ -51,9 +49,6 @@ static const char *service_failure = NULL;
 /* Was there a device library when that was decided? */
 static bool library_was_found = false;
 
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
-
 static Size
 pool_bytes(void)
 {
@@ -70,14 +65,12 @@ choose_chunk_bytes(void)
 	return TYPEALIGN(MIN_CHUNK_BYTES, bytes);
 }
 
-static void
-request_shmem(void)
+/* The pool is behind the service. */
+static Size
+shared_bytes(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	if (service_is_wanted)
-		RequestAddinShmemSpace(add_size(CACHELINEALIGN(sizeof(GsService)),
-										pool_bytes() + POOL_ALIGNMENT));
+	return service_is_wanted ?
+		add_size(sizeof(GsService), pool_bytes() + POOL_ALIGNMENT) : 0;
 }
 
 /* Returns false if the system cannot provide what the service needs. */
@@ -130,11 +123,7 @@ init_service(GsService *service)
 static void
 lay_out_pool(GsService *service)
 {
-	bool		found;
-	char	   *pool = ShmemInitStruct("pg_gpusort pool",
-									   pool_bytes() + POOL_ALIGNMENT, &found);
-
-	service->pool = (char *) TYPEALIGN(POOL_ALIGNMENT, pool);
+	service->pool = (char *) TYPEALIGN(POOL_ALIGNMENT, service + 1);
 	service->chunk_bytes = choose_chunk_bytes();
 	service->nchunks = pool_bytes() / service->chunk_bytes;
 	service->pool_bytes = (Size) service->nchunks * service->chunk_bytes;
@@ -145,34 +134,22 @@ lay_out_pool(GsService *service)
 }
 
 static void
-start_shmem(void)
+start_shared(void *memory, bool found)
 {
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	if (!service_is_wanted)
-	{
-		if (gpusort_pool_size > 0 && gpusort_device_library[0] != '\0' &&
-			strcmp(gpusort_device_library, GPUSORT_DEFAULT_DEVICE_LIBRARY) != 0)
-			ereport(WARNING,
-					(errmsg("pg_gpusort sorts on the CPU: there is no device library \"%s\"",
-							gpusort_device_library)));
+	gpusort_service = memory;
+	if (found)
 		return;
-	}
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	gpusort_service = ShmemInitStruct("pg_gpusort service", sizeof(GsService),
-									  &found);
-	if (!found)
-	{
-		if (init_service(gpusort_service))
-			lay_out_pool(gpusort_service);
-		else
-			gpusort_service = NULL;
-	}
-	LWLockRelease(AddinShmemInitLock);
+	if (init_service(gpusort_service))
+		lay_out_pool(gpusort_service);
+	else
+		gpusort_service = NULL;
 }
+
+static const GsSharedMemory shared_memory = {
+	.name = "pg_gpusort service",
+	.bytes = shared_bytes,
+	.start = start_shared,
+};
 
 void
 gpusort_service_shmem_init(void)
@@ -181,10 +158,12 @@ gpusort_service_shmem_init(void)
 		return;
 	library_was_found = gpusort_device_library_exists();
 	service_is_wanted = gpusort_pool_size > 0 && library_was_found;
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request_shmem;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = start_shmem;
+	if (gpusort_pool_size > 0 && !library_was_found && gpusort_device_library[0] != '\0' &&
+		strcmp(gpusort_device_library, GPUSORT_DEFAULT_DEVICE_LIBRARY) != 0)
+		ereport(WARNING,
+				(errmsg("pg_gpusort sorts on the CPU: there is no device library \"%s\"",
+						gpusort_device_library)));
+	gpusort_shared_memory_add(&shared_memory);
 }
 
 bool

@@ -15,11 +15,11 @@
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
 #include "sort/base/progress.h"
+#include "shared_memory.h"
 
 /* More sorts of one process at a time are not shown. */
 #define SLOTS_PER_PROCESS	8
@@ -41,9 +41,6 @@ static GsProgressSlot local_slots[SLOTS_PER_PROCESS];
 static GsProgressSlot *slots = local_slots;
 static int	nslots = SLOTS_PER_PROCESS;
 static GsProgress unseen;
-
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 static const char *const phase_names[] = {
 	[GS_PHASE_READING] = "reading rows",
@@ -239,39 +236,29 @@ shared_slots(void)
 	return MaxBackends * SLOTS_PER_PROCESS;
 }
 
-static void
-request_shmem(void)
+static Size
+shared_bytes(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(mul_size(shared_slots(), sizeof(GsProgressSlot)));
+	return mul_size(shared_slots(), sizeof(GsProgressSlot));
 }
 
 static void
-start_shmem(void)
+start_shared(void *memory, bool found)
 {
-	Size		bytes = mul_size(shared_slots(), sizeof(GsProgressSlot));
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	slots = ShmemInitStruct("pg_gpusort progress", bytes, &found);
+	slots = memory;
 	nslots = shared_slots();
 	if (!found)
-		memset(slots, 0, bytes);
-	LWLockRelease(AddinShmemInitLock);
+		memset(slots, 0, shared_bytes());
 }
+
+static const GsSharedMemory shared_memory = {
+	.name = "pg_gpusort progress",
+	.bytes = shared_bytes,
+	.start = start_shared,
+};
 
 void
 gpusort_progress_init(void)
 {
-	if (process_shared_preload_libraries_in_progress)
-	{
-		prev_shmem_request_hook = shmem_request_hook;
-		shmem_request_hook = request_shmem;
-		prev_shmem_startup_hook = shmem_startup_hook;
-		shmem_startup_hook = start_shmem;
-	}
+	gpusort_shared_memory_add(&shared_memory);
 }

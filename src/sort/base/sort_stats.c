@@ -16,12 +16,10 @@
 
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
-#include "storage/lwlock.h"
-#include "storage/shmem.h"
 #include "utils/timestamp.h"
 
 #include "sort/base/sort_stats.h"
+#include "shared_memory.h"
 
 typedef struct GsAtomicCounts
 {
@@ -47,9 +45,6 @@ typedef struct GsStats
 
 static GsStats local_stats;
 static GsStats *stats = &local_stats;
-
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 static const char *const kind_names[] = {
 	[GS_KIND_GPU] = "gpu",
@@ -186,38 +181,29 @@ gpusort_stats_are_shared(void)
 	return stats != &local_stats;
 }
 
-static void
-request_shmem(void)
+static Size
+shared_bytes(void)
 {
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(sizeof(GsStats));
+	return sizeof(GsStats);
 }
 
 static void
-start_shmem(void)
+start_shared(void *memory, bool found)
 {
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	stats = ShmemInitStruct("pg_gpusort statistics", sizeof(GsStats), &found);
+	stats = memory;
 	if (!found)
 		init_stats(stats);
-	LWLockRelease(AddinShmemInitLock);
 }
+
+static const GsSharedMemory shared_memory = {
+	.name = "pg_gpusort statistics",
+	.bytes = shared_bytes,
+	.start = start_shared,
+};
 
 void
 gpusort_stats_init(void)
 {
 	init_stats(&local_stats);
-	if (process_shared_preload_libraries_in_progress)
-	{
-		prev_shmem_request_hook = shmem_request_hook;
-		shmem_request_hook = request_shmem;
-		prev_shmem_startup_hook = shmem_startup_hook;
-		shmem_startup_hook = start_shmem;
-	}
+	gpusort_shared_memory_add(&shared_memory);
 }

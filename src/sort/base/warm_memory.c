@@ -41,12 +41,12 @@
 #include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "storage/pg_shmem.h"
-#include "storage/shmem.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
 #include "register_worker.h"
+#include "shared_memory.h"
 #include "settings.h"
 #include "sort/base/warm_memory.h"
 
@@ -117,9 +117,6 @@ static LWLock * lock = NULL;
 
 /* Has this process asked for gpusort_warm_memory_return() at its end? */
 static bool returns_at_exit = false;
-
-static shmem_request_hook_type prev_shmem_request_hook = NULL;
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 static char *
 block_address(int block)
@@ -282,33 +279,25 @@ state_bytes(void)
 	return offsetof(WarmMemory, blocks) + nblocks * sizeof(WarmBlock);
 }
 
-static void
-request_shmem(void)
-{
-	if (prev_shmem_request_hook)
-		prev_shmem_request_hook();
-	RequestAddinShmemSpace(state_bytes());
-	RequestNamedLWLockTranche(LOCK_NAME, 1);
-}
-
 /* Also after a crash, when no process is left that had blocks. */
 static void
-start_shmem(void)
+start_shared(void *memory, bool found)
 {
-	bool		found;
-
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	state = ShmemInitStruct("pg_gpusort memory", state_bytes(), &found);
+	state = memory;
 	if (!found)
 	{
 		memset(state, 0, state_bytes());
 		cool_down(base, nblocks * BLOCK_BYTES);
 	}
 	lock = &GetNamedLWLockTranche(LOCK_NAME)->lock;
-	LWLockRelease(AddinShmemInitLock);
 }
+
+static const GsSharedMemory shared_memory = {
+	.name = "pg_gpusort memory",
+	.lock = LOCK_NAME,
+	.bytes = state_bytes,
+	.start = start_shared,
+};
 
 void
 gpusort_warm_memory_init(void)
@@ -318,10 +307,7 @@ gpusort_warm_memory_init(void)
 	reserve_addresses();
 	if (base == NULL)
 		return;
-	prev_shmem_request_hook = shmem_request_hook;
-	shmem_request_hook = request_shmem;
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = start_shmem;
+	gpusort_shared_memory_add(&shared_memory);
 	if (nwarm > 0)
 		gpusort_register_worker("pg_gpusort memory", "gpusort_warm_memory_main");
 }
