@@ -319,6 +319,17 @@ sub paused
 	}
 	$holder->run('COMMIT');
 	$holder->quit;
+
+	# What an administrator sets against cursors that nobody reads from ends their sessions.
+	$holder = Session($node, $on_gpu, "SET pg_gpusort.max_sessions_per_backend = $slots", 'BEGIN');
+	foreach my $c (1 .. $slots)
+	{
+		$holder->run("DECLARE c$c CURSOR FOR $cursor; FETCH 10 FROM c$c");
+	}
+	ok(has_sessions($slots), "$name: all are in use again");
+	$holder->begin(q{SET idle_in_transaction_session_timeout = '10ms'});
+	ok(has_sessions(0), "$name: they end with an idle transaction");
+	$holder->quit;
 	sorts_on_gpu($name);
 }
 
