@@ -24,14 +24,21 @@
 
 #include "key/collation.h"
 
+/* Does PostgreSQL compare strings itself instead of asking the C library? */
+static bool
+is_name_of_c_locale(const char *name)
+{
+	return strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0;
+}
+
 /*
  * Does a locale of the C library compare strings byte by byte?  C.UTF-8 does
  * so since glibc 2.35, in which it has no collation rules of its own.
  */
 static bool
-is_name_of_c_locale(const char *name)
+locale_compares_bytes(const char *name)
 {
-	if (strcmp(name, "C") == 0 || strcmp(name, "POSIX") == 0)
+	if (is_name_of_c_locale(name))
 		return true;
 #ifdef __GLIBC__
 	if (pg_strcasecmp(name, "C.UTF-8") == 0 || pg_strcasecmp(name, "C.utf8") == 0)
@@ -94,10 +101,17 @@ gpusort_collation_compares_bytes(const GsCollation *collation)
 	switch (collation->provider)
 	{
 		case COLLPROVIDER_LIBC:
-			return collation->locale != NULL && is_name_of_c_locale(collation->locale);
+			return collation->locale != NULL && locale_compares_bytes(collation->locale);
 		case GPUSORT_COLLPROVIDER_BUILTIN:
 			return true;
 		default:
 			return false;
 	}
+}
+
+bool
+gpusort_collation_ends_at_zero(const GsCollation *collation)
+{
+	return collation->provider == COLLPROVIDER_LIBC && collation->locale != NULL &&
+		!is_name_of_c_locale(collation->locale);
 }

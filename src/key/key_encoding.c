@@ -187,7 +187,11 @@ encoding_of_collation(GsEncodingKind string, Oid oid)
 		return encoding;
 	collation = gpusort_collation_find(oid);
 	if (gpusort_collation_compares_bytes(&collation))
-		return make_encoding(string);
+	{
+		encoding = make_encoding(string);
+		encoding.ends_at_zero = gpusort_collation_ends_at_zero(&collation);
+		return encoding;
+	}
 	if (collation.locale != NULL && collation.provider == COLLPROVIDER_LIBC)
 		weights = gpusort_locales_get(collation.locale);
 	else if (collation.locale != NULL && collation.provider == COLLPROVIDER_ICU &&
@@ -499,6 +503,20 @@ icu_bytes(struct GsEncodingState *state, Datum value, Size start, Size count)
 	return gpusort_bytes_skip(key, start);
 }
 
+/* Get the bytes of a text up to its first zero byte, likewise. */
+static GsBytes
+bytes_until_zero(GsEncodingKind kind, Datum value, Size start, Size count)
+{
+	GsBytes		bytes = string_bytes(kind, value, 0, start + Min(count, MaxAllocSize));
+	Size		valid = bytes.copy == NULL || kind == GS_ENCODE_BPCHAR ? bytes.length :
+		Min(bytes.length, start + Min(count, MaxAllocSize));
+	const unsigned char *zero = valid > 0 ? memchr(bytes.data, 0, valid) : NULL;
+
+	if (zero != NULL)
+		bytes.length = zero - bytes.data;
+	return gpusort_bytes_skip(bytes, start);
+}
+
 GsBytes
 gpusort_key_encoding_bytes(const GsKeyEncoding *encoding, Datum value, Size start,
 						   Size count)
@@ -507,6 +525,8 @@ gpusort_key_encoding_bytes(const GsKeyEncoding *encoding, Datum value, Size star
 		return weight_bytes(encoding->state, value, start, count);
 	if (encoding->kind == GS_ENCODE_ICU)
 		return icu_bytes(encoding->state, value, start, count);
+	if (encoding->ends_at_zero)
+		return bytes_until_zero(encoding->kind, value, start, count);
 	return string_bytes(encoding->kind, value, start, count);
 }
 
@@ -798,7 +818,8 @@ text_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 	GsBytes		bytes;
 	bool		ends;
 
-	if (encoding->kind == GS_ENCODE_TEXT && toast_raw_datum_size(value) - VARHDRSZ >= most)
+	if (encoding->kind == GS_ENCODE_TEXT && !encoding->ends_at_zero &&
+		toast_raw_datum_size(value) - VARHDRSZ >= most)
 		return false;
 	bytes = gpusort_key_encoding_bytes(encoding, value, 0, most);
 	ends = bytes.length < most &&

@@ -34,6 +34,7 @@ typedef struct GsKeyEncoding
 {
 	GsEncodingKind kind;
 	unsigned	bits;			/* of the words that are encoded initially */
+	bool		ends_at_zero;	/* does a text end at its first zero byte? */
 	struct GsEncodingState *state;	/* state of some kinds, or NULL */
 } GsKeyEncoding;
 
