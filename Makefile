@@ -168,7 +168,6 @@ OBJS = \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
-	src/plan/test_custom_scan.o \
 	src/index/page_queue.o \
 	src/index/build_workers.o \
 	src/index/index_rows.o \
@@ -194,8 +193,6 @@ OBJS = \
 	src/index/btree_loader.o \
 	src/index/index_build.o \
 	src/index/index_hook.o \
-	src/index/test_c_function.o \
-	src/index/test_table_am.o \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_stats.o \
 	src/sqlfn/element_order.o \
@@ -214,6 +211,11 @@ PG_CPPFLAGS = -I$(srcdir)/src -I$(srcdir)/cuda -DGPUSORT_VERSION='"$(GPUSORT_VER
 
 ifneq ($(filter-out no,$(FAULTS)),)
 PG_CPPFLAGS += -DGPUSORT_FAULTS
+# What tests load into the server.
+OBJS += \
+	test/modules/test_c_function.o \
+	test/modules/test_custom_scan.o \
+	test/modules/test_table_am.o
 endif
 ifneq ($(filter-out no,$(POISON)),)
 PG_CPPFLAGS += -DGPUSORT_POISON

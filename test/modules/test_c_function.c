@@ -10,8 +10,6 @@
  */
 #include "compat.h"
 
-#ifdef GPUSORT_FAULTS
-
 #include "fmgr.h"
 #include "parser/parse_func.h"
 #include "utils/lsyscache.h"
@@ -53,5 +51,3 @@ gpusort_test_call(PG_FUNCTION_ARGS)
 	fcinfo->isnull = call->isnull;
 	return result;
 }
-
-#endif							/* GPUSORT_FAULTS */

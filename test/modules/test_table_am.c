@@ -11,8 +11,6 @@
  */
 #include "compat.h"
 
-#ifdef GPUSORT_FAULTS
-
 #include "access/heapam.h"
 #include "access/tableam.h"
 #include "fmgr.h"
@@ -55,5 +53,3 @@ gpusort_test_table_am(PG_FUNCTION_ARGS)
 	routine.index_build_range_scan = scan_for_build;
 	PG_RETURN_POINTER(&routine);
 }
-
-#endif							/* GPUSORT_FAULTS */

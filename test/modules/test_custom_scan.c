@@ -12,8 +12,6 @@
  */
 #include "compat.h"
 
-#ifdef GPUSORT_FAULTS
-
 #include "access/tableam.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
@@ -175,5 +173,3 @@ gpusort_test_custom_scan(PG_FUNCTION_ARGS)
 	}
 	PG_RETURN_VOID();
 }
-
-#endif							/* GPUSORT_FAULTS */
