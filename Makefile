@@ -168,30 +168,30 @@ OBJS = \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
-	src/index/page_queue.o \
-	src/index/build_workers.o \
-	src/index/index_rows.o \
-	src/index/unique_check.o \
-	src/index/wrong_order.o \
-	src/index/index_validate.o \
-	src/index/index_workers.o \
-	src/index/leaf_tuples.o \
-	src/index/page_writer.o \
-	src/index/gin_tids.o \
-	src/index/gin_order.o \
-	src/index/gin_check.o \
-	src/index/key_memory.o \
-	src/index/gin_keys.o \
-	src/index/gin_runs.o \
-	src/index/gin_merge.o \
-	src/index/gin_posting_tree.o \
-	src/index/gin_tuples.o \
-	src/index/gin_writer.o \
-	src/index/gin_collect.o \
-	src/index/gin_workers.o \
-	src/index/gin_build.o \
-	src/index/btree_loader.o \
-	src/index/index_build.o \
+	src/index/base/page_queue.o \
+	src/index/base/build_workers.o \
+	src/index/base/index_rows.o \
+	src/index/base/leaf_tuples.o \
+	src/index/base/page_writer.o \
+	src/index/base/wrong_order.o \
+	src/index/btree/unique_check.o \
+	src/index/btree/btree_validate.o \
+	src/index/btree/btree_workers.o \
+	src/index/btree/btree_loader.o \
+	src/index/btree/btree_build.o \
+	src/index/gin/gin_tids.o \
+	src/index/gin/gin_order.o \
+	src/index/gin/gin_check.o \
+	src/index/gin/gin_arena.o \
+	src/index/gin/gin_keys.o \
+	src/index/gin/gin_runs.o \
+	src/index/gin/gin_merge.o \
+	src/index/gin/gin_posting_tree.o \
+	src/index/gin/gin_tuples.o \
+	src/index/gin/gin_writer.o \
+	src/index/gin/gin_collect.o \
+	src/index/gin/gin_workers.o \
+	src/index/gin/gin_build.o \
 	src/index/index_hook.o \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_stats.o \

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.c
- *		Directs PostgreSQL's index builds to gpusort_index_build() and
+ *		Directs PostgreSQL's index builds to gpusort_btree_build() and
  *		gpusort_gin_build(), and the validation of a btree built concurrently to
- *		gpusort_index_validate_collect().
+ *		gpusort_btree_validate_collect().
  *
  * PostgreSQL has no hook for index builds.  But it looks up the function that
  * builds an index in the index's relation cache entry, in the table of access
@@ -51,10 +51,10 @@
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
-#include "index/gin_build.h"
-#include "index/index_build.h"
+#include "index/btree/btree_build.h"
+#include "index/btree/btree_validate.h"
+#include "index/gin/gin_build.h"
 #include "index/index_hook.h"
-#include "index/index_validate.h"
 #include "loading.h"
 
 /*
@@ -134,7 +134,7 @@ build_index(Relation heap, Relation index, IndexInfo *info)
 	unbuilt = list_delete_oid(unbuilt, RelationGetRelid(index));
 	if (info->ii_Concurrent)
 		unvalidated = append_oid(unvalidated, RelationGetRelid(index));
-	result = gpusort_index_build(heap, index, info);
+	result = gpusort_btree_build(heap, index, info);
 	return result != NULL ? result : btbuild(heap, index, info);
 }
 
@@ -158,7 +158,7 @@ bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *result,
 	is_calling = false;
 	unvalidated = list_delete_oid(unvalidated, relid);
 	take_over_listed(unvalidated);
-	return gpusort_index_validate_collect(info, result, callback, callback_arg);
+	return gpusort_btree_validate_collect(info, result, callback, callback_arg);
 }
 
 /* aminsert */
@@ -166,7 +166,7 @@ static bool
 insert_tuple(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 			 IndexUniqueCheck check, bool unchanged, IndexInfo *info)
 {
-	if (gpusort_index_validate_is_pending(index))
+	if (gpusort_btree_validate_is_pending(index))
 		elog(ERROR, "validation of index \"%s\" has scanned the table without its TIDs",
 			 RelationGetRelationName(index));
 	return btinsert(index, values, isnull, tid, heap, check, unchanged, info);
@@ -180,7 +180,7 @@ is_ours(Relation index)
 }
 
 /*
- * Make gpusort_index_build() build a btree, and gpusort_index_validate_collect() validate
+ * Make gpusort_btree_build() build a btree, and gpusort_btree_validate_collect() validate
  * it, or gpusort_gin_build() build a GIN index, unless its table is a system catalog.
  */
 static void
@@ -441,7 +441,7 @@ end_watching(void)
 	unbuilt = NIL;
 	list_free(unvalidated);
 	unvalidated = NIL;
-	gpusort_index_validate_reset();
+	gpusort_btree_validate_reset();
 	if (object_access_hook != check_access)
 		return;
 	object_access_hook = prev_access_hook;

@@ -16,7 +16,7 @@
  * together with the rest of its input.  The owner sorts and reads those that are on the
  * devices, and then releases the sessions' memory.
  *
- * Parallel workers of queries (sink_producer.c) and of index builds (index_workers.c) call
+ * Parallel workers of queries (sink_producer.c) and of index builds (btree_workers.c) call
  * this, and so does gpu_spread.c in the owner.
  *
  *-------------------------------------------------------------------------

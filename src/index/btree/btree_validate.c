@@ -1,0 +1,349 @@
+/*-------------------------------------------------------------------------
+ *
+ * btree_validate.c
+ *		Validates a btree that a concurrent statement has built: finds the rows
+ *		that are missing in it, and inserts them.
+ *
+ * validate_index() of PostgreSQL passes the TIDs of the index to a tuplesort, by way of
+ * ambulkdelete, and then has the table access method compare them with the rows of the
+ * table, one by one, that the reference snapshot sees.  Here the TIDs go to a set, and the
+ * rows are looked up there page by page.  Which rows are inserted, in which order and how,
+ * is the same.  btbulkdelete() still reads the index: it copes with pages that others split
+ * meanwhile.
+ *
+ * The scan of the table is reached through the table's relation cache entry.  It is given a
+ * copy of the heap's routines, as the last step before we return from ambulkdelete, and gets
+ * the heap's own back as the first step of the scan.  In between PostgreSQL only sorts what
+ * the tuplesort has, which is nothing, so the entry is not used or rebuilt.  If it were
+ * rebuilt, PostgreSQL's scan would find all rows missing: gpusort_btree_validate_is_pending()
+ * is there to raise an error then.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/heapam.h"
+#include "access/nbtree.h"
+#include "access/tableam.h"
+#include "catalog/index.h"
+#include "commands/progress.h"
+#include "executor/executor.h"
+#include "pgstat.h"
+#include "storage/bufmgr.h"
+#include "utils/memutils.h"
+#include "utils/rel.h"
+
+#include "heap/tid_set.h"
+#include "index/base/build_workers.h"
+#include "index/base/index_rows.h"
+#include "index/btree/btree_validate.h"
+#include "settings.h"
+#include "sort/base/sort_stats.h"
+#include "work.h"
+
+/* The TIDs of an index, until its table has been scanned. */
+typedef struct GsBtreeTids
+{
+	MemoryContext context;
+	Relation	heap;			/* referenced while 'is_pending' */
+	Oid			index;
+	GsTidSet   *set;
+	double		count;
+	bool		is_pending;		/* has the heap's entry our routines? */
+} GsBtreeTids;
+
+/* A scan of the table. */
+typedef struct GsValidateScan
+{
+	Relation	heap;
+	Relation	index;
+	IndexInfo  *info;
+	HeapScanDesc scan;
+	EState	   *estate;
+	ExprState  *predicate;
+	TupleTableSlot *slot;
+	ValidateIndexState *state;
+} GsValidateScan;
+
+/* Of the validation that this process does, or NULL. */
+static GsBtreeTids *current = NULL;
+
+/* ----------------------------------------------------------------
+ *		scanning the table
+ * ----------------------------------------------------------------
+ */
+
+/* Insert a visible row of the current page that is missing in the index. */
+static void
+insert_row(GsValidateScan *scan, HeapTuple tuple, OffsetNumber root)
+{
+	ExprContext *econtext = GetPerTupleExprContext(scan->estate);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	ItemPointerData tid;
+
+	ResetExprContext(econtext);
+	ExecStoreHeapTuple(tuple, scan->slot, false);
+	if (scan->predicate != NULL && !ExecQual(scan->predicate, econtext))
+		return;
+	FormIndexDatum(scan->info, scan->slot, scan->estate, values, isnull);
+
+	/*
+	 * Uniqueness is checked even if this row is dead by now, because it
+	 * stands for its HOT chain, of which another row may be live.
+	 */
+	ItemPointerSet(&tid, ItemPointerGetBlockNumber(&tuple->t_self), root);
+	index_insert(scan->index, values, isnull, &tid, scan->heap,
+				 scan->info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO,
+				 false, scan->info);
+	scan->state->tups_inserted += 1;
+}
+
+/* Find the roots of the HOT chains of the current page. */
+static void
+find_roots(const GsValidateScan *scan, OffsetNumber *roots)
+{
+	Buffer		buffer = scan->scan->rs_cbuf;
+
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	heap_get_root_tuples(BufferGetPage(buffer), roots);
+	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
+}
+
+/* Returns the root of a heap-only tuple. */
+static OffsetNumber
+root_of(const GsValidateScan *scan, const OffsetNumber *roots, OffsetNumber offset)
+{
+	OffsetNumber root = roots[offset - 1];
+
+	if (!OffsetNumberIsValid(root))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg_internal("failed to find parent tuple for heap-only tuple at (%u,%u) in table \"%s\"",
+								 scan->scan->rs_cblock, offset,
+								 RelationGetRelationName(scan->heap))));
+	return root;
+}
+
+/*
+ * Insert the visible rows of the current page that are missing in the index, whose TIDs of
+ * the page are 'tids'.  The page is pinned but not locked.  So neither line pointers nor
+ * chains of visible tuples change, except that updates can add to the chains.
+ */
+static void
+validate_page(GsValidateScan *scan, const uint64 *tids)
+{
+	HeapScanDesc heap_scan = scan->scan;
+	Page		page = BufferGetPage(heap_scan->rs_cbuf);
+	OffsetNumber roots[MaxHeapTuplesPerPage];
+	bool		have_roots = false;
+
+	for (int i = 0; i < heap_scan->rs_ntuples; i++)
+	{
+		OffsetNumber offset = heap_scan->rs_vistuples[i];
+		OffsetNumber root = offset;
+		ItemId		item = PageGetItemId(page, offset);
+		HeapTupleData tuple;
+
+		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
+		if (unlikely(HeapTupleIsHeapOnly(&tuple)))
+		{
+			if (!have_roots)
+				find_roots(scan, roots);
+			have_roots = true;
+			root = root_of(scan, roots, offset);
+		}
+		if (likely(gpusort_tid_set_has(tids, root)))
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		tuple.t_len = ItemIdGetLength(item);
+		tuple.t_tableOid = RelationGetRelid(scan->heap);
+		ItemPointerSet(&tuple.t_self, heap_scan->rs_cblock, offset);
+		insert_row(scan, &tuple, root);
+	}
+}
+
+/*
+ * Scan the blocks that the table had when the TIDs were collected.  The snapshot is older,
+ * and sees no rows of blocks added since then.
+ */
+static void
+validate_blocks(GsValidateScan *scan, const GsTidSet *set)
+{
+	HeapScanDesc heap_scan = scan->scan;
+	BlockNumber end = Min(heap_scan->rs_nblocks, gpusort_tid_set_blocks(set));
+
+	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, heap_scan->rs_nblocks);
+	for (BlockNumber block = 0; block < end; block++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(BLCKSZ);
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block);
+		GPUSORT_HEAP_READ_PAGE(heap_scan, block);
+		scan->state->htups += heap_scan->rs_ntuples;
+		/* The same counter as for rows that a scan of a heap returns. */
+		pgstat_count_index_tuples(scan->heap, heap_scan->rs_ntuples);
+		validate_page(scan, gpusort_tid_set_page(set, block));
+	}
+}
+
+/*
+ * Prepare to scan the table as heapam_index_validate_scan() does.  Its blocks are read in
+ * ascending order, since inserts of duplicates would raise other errors otherwise.
+ */
+static void
+begin_scan(GsValidateScan *scan, Snapshot snapshot)
+{
+	scan->estate = CreateExecutorState();
+	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->heap), &TTSOpsHeapTuple);
+	GetPerTupleExprContext(scan->estate)->ecxt_scantuple = scan->slot;
+	scan->predicate = ExecPrepareQual(scan->info->ii_Predicate, scan->estate);
+	scan->scan = (HeapScanDesc) table_beginscan_strat(scan->heap, snapshot, 0, NULL, true, false);
+	if ((scan->scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
+		elog(ERROR, "snapshot of a validation is not for reading page by page");
+}
+
+static void
+end_scan(GsValidateScan *scan)
+{
+	table_endscan((TableScanDesc) scan->scan);
+	ExecDropSingleTupleTableSlot(scan->slot);
+	FreeExecutorState(scan->estate);
+	/* Their memory has been freed with the executor state. */
+	scan->info->ii_ExpressionsState = NIL;
+	scan->info->ii_PredicateState = NULL;
+}
+
+/* Give the heap's entry its own routines back. */
+static void
+restore_routines(Relation heap)
+{
+	heap->rd_tableam = GetHeapamTableAmRoutine();
+}
+
+/* index_validate_scan */
+static void
+validate_table(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot,
+			   ValidateIndexState *state)
+{
+	GsBtreeTids *tids = current;
+	GsValidateScan scan = {.heap = heap,.index = index,.info = info,.state = state};
+
+	restore_routines(heap);
+	if (tids == NULL || !tids->is_pending || tids->heap != heap ||
+		tids->index != RelationGetRelid(index))
+		elog(ERROR, "TIDs of index \"%s\" have not been collected",
+			 RelationGetRelationName(index));
+	tids->is_pending = false;
+	RelationClose(heap);
+	state->itups += tids->count;
+	begin_scan(&scan, snapshot);
+	validate_blocks(&scan, tids->set);
+	end_scan(&scan);
+	MemoryContextDelete(tids->context);
+	current = NULL;
+	gpusort_stats_count_validation();
+}
+
+/* ----------------------------------------------------------------
+ *		collecting the TIDs of the index
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Is the validation for us?  Sets the number of blocks of the table.  One that is too large
+ * for a set is counted.
+ */
+static bool
+is_eligible(Relation heap, BlockNumber *nblocks)
+{
+	if (!gpusort_enable_index_build ||
+		heap->rd_tableam != GetHeapamTableAmRoutine() ||
+		!gpusort_build_rows_suffice(gpusort_build_rows_estimate(heap)))
+		return false;
+	*nblocks = RelationGetNumberOfBlocks(heap);
+	if (gpusort_tid_set_size(*nblocks) <= (uint64) maintenance_work_mem * 1024)
+		return true;
+	gpusort_stats_count_fallback(GS_FALLBACK_MAINTENANCE_MEM);
+	return false;
+}
+
+/* Prepare to collect TIDs, which last until the transaction ends. */
+static GsBtreeTids *
+create_tids(Relation index, BlockNumber nblocks)
+{
+	MemoryContext context = AllocSetContextCreate(TopTransactionContext,
+												  "pg_gpusort index validation",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsBtreeTids *tids = palloc0(sizeof(GsBtreeTids));
+
+	tids->context = context;
+	tids->index = RelationGetRelid(index);
+	tids->set = gpusort_tid_set_create(nblocks);
+	MemoryContextSwitchTo(caller);
+	return tids;
+}
+
+/* IndexBulkDeleteCallback: nothing is deleted */
+static bool
+add_tid(ItemPointer tid, void *arg)
+{
+	GsBtreeTids *tids = arg;
+
+	gpusort_tid_set_add(tids->set, tid);
+	tids->count += 1;
+	return false;
+}
+
+/* Make the scan of the table that follows ours.  Keeps a reference to the heap. */
+static void
+replace_routines(GsBtreeTids *tids, Relation heap)
+{
+	static TableAmRoutine routines;
+
+	routines = *GetHeapamTableAmRoutine();
+	routines.index_validate_scan = validate_table;
+	tids->heap = heap;
+	tids->is_pending = true;
+	current = tids;
+	heap->rd_tableam = &routines;
+}
+
+IndexBulkDeleteResult *
+gpusort_btree_validate_collect(IndexVacuumInfo *info, IndexBulkDeleteResult *result,
+							   IndexBulkDeleteCallback callback, void *callback_arg)
+{
+	Relation	heap = RelationIdGetRelation(info->index->rd_index->indrelid);
+	BlockNumber nblocks;
+	GsBtreeTids *tids;
+
+	if (!is_eligible(heap, &nblocks))
+	{
+		RelationClose(heap);
+		return btbulkdelete(info, result, callback, callback_arg);
+	}
+	tids = create_tids(info->index, nblocks);
+	result = btbulkdelete(info, result, add_tid, tids);
+	replace_routines(tids, heap);
+	return result;
+}
+
+bool
+gpusort_btree_validate_is_pending(Relation index)
+{
+	return current != NULL && current->is_pending &&
+		current->index == RelationGetRelid(index);
+}
+
+/*
+ * If a validation is pending, an error has ended it.  Its transaction has not been aborted
+ * yet, so that we still have the reference to the heap.
+ */
+void
+gpusort_btree_validate_reset(void)
+{
+	if (current != NULL && current->is_pending)
+		restore_routines(current->heap);
+	current = NULL;
+}

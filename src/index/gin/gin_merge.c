@@ -1,0 +1,248 @@
+/*-------------------------------------------------------------------------
+ *
+ * gin_merge.c
+ *		Merges the keys of a GIN index that are in memory with those in runs.
+ *
+ * Each source has its next key, and a loser tree finds the least of them.  The sources with
+ * equal keys have their lists of TIDs merged, too.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/memutils.h"
+
+#include "core/loser_tree.h"
+#include "index/gin/gin_merge.h"
+#include "work.h"
+
+#define MAX_BUFFER_BYTES	((Size) 256 * 1024)
+
+/* A run, or the keys in memory, which come last. */
+typedef struct GsGinSource
+{
+	GsGinRunReader *run;		/* or NULL */
+	GsGinKey	key;			/* the next one */
+	GsTidStream *stream;		/* of a run */
+	GsTidStream **streams;		/* of the keys in memory */
+	uint32		nstreams;
+} GsGinSource;
+
+struct GsGinMerge
+{
+	GsGinOrder *order;
+	GsGinKeys  *keys;
+	GsGinSource *sources;
+	uint32		nsources;
+	GsLoserTree tree;
+
+	/* The current key: */
+	uint32	   *taken;			/* numbers of the sources that have it */
+	uint32		ntaken;
+	GsTidStream **streams;		/* their TIDs */
+	uint32		nstreams;
+	uint32		max_streams;
+	GsTidStreams tids;
+};
+
+/* The rank of a key: the column and the category. */
+static uint32
+rank_of(const GsGinKey *key)
+{
+	return (uint32) key->attnum << 8 | (uint8) key->category;
+}
+
+/* GsTieCallback */
+static bool
+is_before(void *arg, uint32_t a, uint32_t b)
+{
+	GsGinMerge *merge = arg;
+	int			order = gpusort_gin_order_compare(merge->order, &merge->sources[a].key,
+												  &merge->sources[b].key);
+
+	gpusort_work_add(2 * GPUSORT_WORK_ROW);
+	if (order == 0)
+	{
+		uint64		tid_a = merge->sources[a].streams[0]->tids[0];
+		uint64		tid_b = merge->sources[b].streams[0]->tids[0];
+
+		order = tid_a < tid_b ? -1 : tid_a > tid_b;
+	}
+	return order != 0 ? order < 0 : a < b;
+}
+
+/* Get the next key of a source. */
+static void
+advance(GsGinMerge *merge, uint32 number)
+{
+	GsGinSource *source = &merge->sources[number];
+	GsPlayer   *player = &merge->tree.players[number];
+
+	if (source->run != NULL)
+	{
+		source->stream = gpusort_gin_run_next(source->run, &source->key);
+		source->nstreams = source->stream != NULL ? 1 : 0;
+		source->streams = &source->stream;
+	}
+	else
+		source->nstreams = gpusort_gin_keys_next(merge->keys, &source->key,
+												 &source->streams);
+	if (source->nstreams == 0)
+		player->rank = GPUSORT_RANK_OUT;
+	else
+	{
+		player->rank = rank_of(&source->key);
+		player->word = source->key.category == GIN_CAT_NORM_KEY ? source->key.word : 0;
+	}
+}
+
+/* Open the runs of a set as the sources from number 'n' on.  Returns the next number. */
+static uint32
+open_runs(GsGinMerge *merge, uint32 n, GsGinRuns *runs, Size buffer_bytes)
+{
+	for (uint32 i = 0; i < gpusort_gin_runs_count(runs); i++)
+		merge->sources[n++].run = gpusort_gin_run_open(runs, i, buffer_bytes);
+	return n;
+}
+
+GsGinMerge *
+gpusort_gin_merge_begin(GsGinOrder *order, GsGinKeys *keys, GsGinRuns *runs,
+						GsGinRuns **others, uint32 nothers, Size memory)
+{
+	GsGinMerge *merge = palloc0(sizeof(GsGinMerge));
+	uint32		nruns = runs == NULL ? 0 : gpusort_gin_runs_count(runs);
+	uint32		n = 0;
+	Size		buffer_bytes;
+
+	for (uint32 i = 0; i < nothers; i++)
+		nruns += gpusort_gin_runs_count(others[i]);
+	buffer_bytes = Min(memory / Max(nruns, 1), MAX_BUFFER_BYTES);
+	merge->order = order;
+	merge->keys = keys;
+	merge->nsources = nruns + 1;
+	merge->sources = palloc0(merge->nsources * sizeof(GsGinSource));
+	merge->taken = palloc(merge->nsources * sizeof(uint32));
+	merge->max_streams = merge->nsources;
+	merge->streams = palloc(merge->nsources * sizeof(GsTidStream *));
+	merge->tree.count = merge->nsources;
+	merge->tree.players = palloc0(merge->nsources * sizeof(GsPlayer));
+	merge->tree.losers = palloc(merge->nsources * sizeof(uint32));
+	merge->tree.tie = is_before;
+	merge->tree.tie_arg = merge;
+	if (runs != NULL)
+		n = open_runs(merge, n, runs, buffer_bytes);
+	for (uint32 i = 0; i < nothers; i++)
+		n = open_runs(merge, n, others[i], buffer_bytes);
+	for (uint32 i = 0; i < merge->nsources; i++)
+		advance(merge, i);
+	gpusort_loser_tree_start(&merge->tree);
+	return merge;
+}
+
+/* Add the streams of a source to those of the current key. */
+static void
+take_streams(GsGinMerge *merge, uint32 number)
+{
+	const GsGinSource *source = &merge->sources[number];
+
+	if (merge->nstreams + source->nstreams > merge->max_streams)
+	{
+		merge->max_streams = (merge->nstreams + source->nstreams) * 2;
+		merge->streams = repalloc(merge->streams,
+								  merge->max_streams * sizeof(GsTidStream *));
+	}
+	memcpy(&merge->streams[merge->nstreams], source->streams,
+		   source->nstreams * sizeof(GsTidStream *));
+	merge->nstreams += source->nstreams;
+	merge->taken[merge->ntaken++] = number;
+}
+
+/* Is a player's key equal to that of a source? */
+static bool
+has_equal_key(GsGinMerge *merge, uint32 player, uint32 number)
+{
+	return merge->tree.players[player].rank != GPUSORT_RANK_OUT &&
+		gpusort_gin_order_compare(merge->order, &merge->sources[number].key,
+								  &merge->sources[player].key) == 0;
+}
+
+/*
+ * Take the winner's key.  If others have an equal one, all of them leave the tree until the
+ * next key is requested, since their values must last until then.
+ */
+static void
+take_key(GsGinMerge *merge)
+{
+	GsLoserTree *tree = &merge->tree;
+	uint32		first = tree->winner;
+	uint32		second = gpusort_loser_tree_second(tree);
+
+	merge->ntaken = 0;
+	merge->nstreams = 0;
+	take_streams(merge, first);
+	if (second == first || !has_equal_key(merge, second, first))
+		return;
+	tree->players[first].rank = GPUSORT_RANK_OUT;
+	gpusort_loser_tree_replay(tree);
+	while (has_equal_key(merge, tree->winner, first))
+	{
+		take_streams(merge, tree->winner);
+		tree->players[tree->winner].rank = GPUSORT_RANK_OUT;
+		gpusort_loser_tree_replay(tree);
+	}
+}
+
+bool
+gpusort_gin_merge_next(GsGinMerge *merge, GsGinKey *key)
+{
+	GsLoserTree *tree = &merge->tree;
+
+	for (uint32 i = 0; i < merge->ntaken; i++)
+		advance(merge, merge->taken[i]);
+	if (merge->ntaken == 1)
+		gpusort_loser_tree_replay(tree);
+	else if (merge->ntaken > 1)
+		gpusort_loser_tree_start(tree);
+	if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
+		return false;
+	*key = merge->sources[tree->winner].key;
+	take_key(merge);
+	gpusort_tid_streams_start(&merge->tids, merge->streams, merge->nstreams);
+	return true;
+}
+
+uint32
+gpusort_gin_merge_tids(GsGinMerge *merge, uint64 *tids)
+{
+	return gpusort_tid_streams_read(&merge->tids, tids);
+}
+
+void
+gpusort_gin_merge_write(GsGinOrder *order, GsGinKeys *keys, GsGinRuns *runs, Size memory,
+						GsGinRuns *target)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort GIN run",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsGinMerge *merge = gpusort_gin_merge_begin(order, keys, runs, NULL, 0, memory);
+	uint64		tids[GPUSORT_TID_BATCH];
+	GsGinKey	key;
+
+	gpusort_gin_runs_begin_run(target);
+	while (gpusort_gin_merge_next(merge, &key))
+	{
+		uint32		count;
+
+		gpusort_gin_runs_begin_key(target, &key);
+		while ((count = gpusort_gin_merge_tids(merge, tids)) > 0)
+		{
+			CHECK_FOR_INTERRUPTS();
+			gpusort_gin_runs_add(target, tids, count);
+		}
+		gpusort_gin_runs_end_key(target);
+	}
+	gpusort_gin_runs_end_run(target);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+}
