@@ -90,7 +90,6 @@ OBJS = \
 	src/sort/memory/shared_sort.o \
 	src/sort/memory/shared_view.o \
 	src/sort/memory/sorted_ranges.o \
-	src/sort/memory/stock_ties.o \
 	src/sort/memory/tie_comparisons.o \
 	src/sort/memory/tie_sorter.o \
 	src/sort/memory/memory_sort.o \
@@ -136,6 +135,7 @@ OBJS = \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_private.o \
 	src/exec/narrow_rows.o \
+	src/exec/stock_ties.o \
 	src/exec/row_source.o \
 	src/exec/node_rows.o \
 	src/exec/row_batches.o \

@@ -331,7 +331,7 @@ gpusort_settings_init(void)
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("pg_gpusort.debug_stock_ties",
 							 "Returns rows with equal keys in the order of PostgreSQL's in-memory sort.",
-							 "This is for tests. It is slow, because each sort is repeated for comparison.",
+							 "This is for tests. It is slow, because PostgreSQL sorts the keys before.",
 							 &gpusort_debug_stock_ties,
 							 false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE,

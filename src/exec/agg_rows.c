@@ -158,7 +158,6 @@ gpusort_agg_row_order_create(const AggState *agg, const Aggref *aggref)
 	order->template.keys = keys;
 	order->template.plan_node = agg->ss.ps.plan->plan_node_id;
 	order->template.nested = true;
-	order->template.stock_ties = true;
 	order->template.input.repeat = GS_INPUT_ONCE;
 	order->template.input.next = no_more_rows;
 	order->specs = palloc0(Max(agg->maxsets, 1) * sizeof(GsSortSpec *));
@@ -598,9 +597,9 @@ gpusort_agg_rows_add(GsAggRows *rows, FunctionCallInfo fcinfo)
 	CHECK_FOR_INTERRUPTS();
 	if (rows->sort != NULL)
 		put_into_sort(rows, row);
-	else if (!gpusort_debug_stock_ties && is_one_of_few(rows))
+	else if (is_one_of_few(rows))
 		copy_into_arrays(rows, row);
-	else if (!gpusort_debug_stock_ties && is_list(rows, fcinfo, row))
+	else if (is_list(rows, fcinfo, row))
 		add_to_list(rows, fcinfo, row);
 	else
 	{

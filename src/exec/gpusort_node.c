@@ -384,41 +384,35 @@ open_sink(GsNodeState *node)
 	bool		whole_tuples = node->spec.tuple_attno > 0;
 	GsClientHandle handle;
 	GsRunSetHandle runs;
-	bool		in_order;
 	bool		ahead;
 
 	node->sink = gpusort_sink_find(gather);
 	if (node->sink == NULL)
 		return;
-	if (node->sort == NULL && !gpusort_debug_stock_ties && node->bound >= 0)
+
+	/* Ties cannot be exchanged unless a single process has all rows. */
+	if (gpusort_debug_stock_ties && !gpusort_sink_keeps_order(gather))
+	{
+		gpusort_sink_close(node->sink);
+		return;
+	}
+	if (node->sort == NULL && node->bound >= 0)
 	{
 		gpusort_sink_open_bounded(node->sink, node->bound);
 		return;
 	}
-	in_order = gpusort_sink_keeps_order(gather);
 	ahead = gpusort_sink_may_go_ahead(gather);
 	if (node->sort != NULL &&
-		gpusort_sort_gpu_handle(node->sort, in_order, &handle))
+		gpusort_sort_gpu_handle(node->sort, &handle))
 		open_gpu_sink(node, handle, ahead);
 	else if (node->sort != NULL &&
 			 gpusort_sort_run_set(node->sort,
 								  castNode(Gather, gather->plan)->num_workers,
-								  in_order, ahead, &runs))
+								  ahead, &runs))
 		gpusort_sink_open_cpu(node->sink, whole_tuples, node->sort, runs,
 							  node->spec.bound, ahead);
 	else
 		gpusort_sink_close(node->sink);
-}
-
-/*
- * Is it better to keep the rows in a heap?  With debug_stock_ties, every sort
- * is bounded that stock PostgreSQL would bound.
- */
-static bool
-is_better_bounded(const GsNodeState *node)
-{
-	return (gpusort_debug_stock_ties && node->bound >= 0) ||
-		gpusort_limit_bound_is_small(node->bound, node->spec.expected_rows);
 }
 
 /* Read and sort the input, or only the few rows of it that are wanted. */
@@ -432,7 +426,8 @@ sort_input(GsNodeState *node)
 	if (node->spec.key_plan == NULL)
 		node->distrusted = gpusort_sort_plan_keys(&node->spec) == GS_FALLBACK_WRONG_ORDER;
 	node->bound = wanted_rows(node);
-	bounded = node->distrusted || is_better_bounded(node);
+	bounded = node->distrusted ||
+		gpusort_limit_bound_is_small(node->bound, node->spec.expected_rows);
 	prepare_input(node, bounded);
 	node->spec.processes = count_processes(node);
 	if (bounded)
@@ -446,9 +441,6 @@ sort_input(GsNodeState *node)
 	}
 	else
 	{
-		/*
-		 * With debug_stock_ties, sorts with a bound have been handled above.
-		 */
 		node->spec.bound = Max(node->bound, 0);
 		node->sort = gpusort_sort_begin(&node->spec);
 		open_sink(node);

@@ -10,16 +10,19 @@
 #include "executor/executor.h"
 
 #include "exec/row_source.h"
+#include "exec/stock_ties.h"
 #include "heap/page_scan.h"
 #include "sort/base/tuple_rows.h"
 
 struct GsRowSource
 {
 	PlanState  *input;
+	const GsSortSpec *spec;
 	GsPageScan *scan;			/* reads the input; NULL if that is executed */
 	GsTupleRows *tuples;		/* NULL unless rows are whole tuples */
 	const GsNarrowRows *narrow; /* NULL unless rows are narrow */
 	GsScanTarget target;		/* for 'scan', if they are either */
+	GsStockTies *ties;			/* NULL unless ties are exchanged */
 };
 
 /* Do the rows of a node arrive as tuples, in slots that have nothing else? */
@@ -72,6 +75,7 @@ gpusort_row_source_create(PlanState *input, TupleDesc tupdesc,
 	GsRowSource *source = palloc0(sizeof(GsRowSource));
 
 	source->input = input;
+	source->spec = spec;
 	spec->tupdesc = tupdesc;
 	spec->tuple_attno = 0;
 	if (!whole_tuples)
@@ -95,6 +99,7 @@ gpusort_row_source_create_narrow(PlanState *input, const GsNarrowRows *narrow,
 	GsRowSource *source = palloc0(sizeof(GsRowSource));
 
 	source->input = input;
+	source->spec = spec;
 	source->narrow = narrow;
 	source->target = (GsScanTarget)
 	{
@@ -108,6 +113,17 @@ gpusort_row_source_create_narrow(PlanState *input, const GsNarrowRows *narrow,
 	return source;
 }
 
+/* Returns the next row of the input, in the form that the sort keeps. */
+static TupleTableSlot *
+read_row(void *arg)
+{
+	GsRowSource *source = arg;
+
+	if (source->scan != NULL)
+		return gpusort_page_scan_next(source->scan);
+	return gpusort_row_source_take(source, ExecProcNode(source->input));
+}
+
 bool
 gpusort_row_source_prepare(GsRowSource *source)
 {
@@ -118,6 +134,10 @@ gpusort_row_source_prepare(GsRowSource *source)
 	if (!tuples || source->input->ps_ProjInfo == NULL)
 		gpusort_page_scan_prepare(&source->scan, source->input,
 								  has_target ? &source->target : NULL);
+	if (source->ties != NULL)
+		gpusort_stock_ties_reset(source->ties);
+	source->ties = gpusort_debug_stock_ties ?
+		gpusort_stock_ties_create(source->spec, read_row, source) : NULL;
 	return source->scan != NULL;
 }
 
@@ -136,9 +156,9 @@ gpusort_row_source_next(void *arg)
 {
 	GsRowSource *source = arg;
 
-	if (source->scan != NULL)
-		return gpusort_page_scan_next(source->scan);
-	return gpusort_row_source_take(source, ExecProcNode(source->input));
+	if (unlikely(source->ties != NULL))
+		return gpusort_stock_ties_next(source->ties);
+	return read_row(source);
 }
 
 void
@@ -147,4 +167,6 @@ gpusort_row_source_rewind(GsRowSource *source)
 	ExecReScan(source->input);
 	if (source->scan != NULL)
 		gpusort_page_scan_rewind(source->scan);
+	if (source->ties != NULL)
+		gpusort_stock_ties_reset(source->ties);
 }

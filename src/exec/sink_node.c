@@ -384,6 +384,7 @@ take_rows(GsSinkState *sink)
 	sink->rows.input_ended = false;
 	sink->rows.failure = GS_FALLBACK_NONE;
 	sink->rows.refused = NULL;
+	sink->rows.spec.bound = sink->rows.shared->bound;
 	if (sink->rows.source == NULL)
 		sink->rows.source = create_source(sink);
 	if (gpusort_row_source_prepare(sink->rows.source))

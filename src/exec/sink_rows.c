@@ -142,7 +142,6 @@ gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
 	spec.input.has_devices = has_devices;
 	spec.input.arg = rows;
 	spec.target = &target;
-	spec.bound = rows->shared->bound;
 	spec.nested = true;
 	spec.batch_processes = rows->shared->batch_processes;
 	sort = gpusort_sort_begin(&spec);

@@ -36,7 +36,7 @@ gpusort_input_loss_reason(const GsInputSort *sort)
 	if (sort->input_failure != GS_FALLBACK_NONE &&
 		(reason == GS_FALLBACK_NONE || reason == GS_FALLBACK_DEVICE_MEMORY))
 		return sort->input_failure;
-	return reason != GS_FALLBACK_NONE ? reason : GS_FALLBACK_STOCK_TIES;
+	return reason;
 }
 
 bool

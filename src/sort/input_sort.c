@@ -19,9 +19,7 @@
 #include "compat.h"
 
 #include "executor/executor.h"
-#include "miscadmin.h"
 
-#include "sort/base/tuple_rows.h"
 #include "sort/input_loss.h"
 #include "sort/input_overflow.h"
 #include "sort/input_private.h"
@@ -44,7 +42,6 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 	gpusort_row_sorter_init(&sort->sorter, spec, context);
 	gpusort_row_sorter_init(&sort->drained, spec, context);
 	gpusort_row_runs_init(&sort->runs, spec, context);
-	Assert(spec->bound == 0 || !sort->sorter.stock_ties);
 	gpusort_sorter_choice_begin(sort, false);
 	sort->runs.indexed = gpusort_sorter_choice_may_use_batches(sort);
 	gpusort_input_state_show_space(sort);
@@ -66,10 +63,9 @@ gpusort_input_sort_end(GsInputSort *sort)
  */
 
 bool
-gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
-							  GsClientHandle *handle)
+gpusort_input_sort_gpu_handle(GsInputSort *sort, GsClientHandle *handle)
 {
-	if (sort->location != GS_ROWS_ON_GPU || (sort->sorter.stock_ties && !in_order))
+	if (sort->location != GS_ROWS_ON_GPU)
 		return false;
 
 	/* The plan was made for the CPU, and a GPU has become available since. */
@@ -77,10 +73,9 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
 		GPUSORT_GPU_STRING_WORDS)
 		return false;
 
-	/* The input must be read again for stock_ties, or if there are no copies. */
+	/* The input must be read again if there are no copies. */
 	if (sort->spec->input.repeat == GS_INPUT_ONCE &&
-		(sort->sorter.stock_ties ||
-		 (gpusort_kept_copy_is_wanted(sort->spec) && !gpusort_row_copy_allowed(sort->spec, true))))
+		gpusort_kept_copy_is_wanted(sort->spec) && !gpusort_row_copy_allowed(sort->spec, true))
 		return false;
 	gpusort_kept_copy_end(&sort->copy);
 	gpusort_gpu_session_keep_copy(sort->sorter.gpu, NULL);
@@ -101,8 +96,7 @@ gpusort_input_sort_allow_overflow(GsInputSort *sort, int nprocesses, bool ahead,
 {
 	const GsSortSpec *spec = sort->spec;
 
-	if (!sort->fed_by_others || sort->sorter.stock_ties || spec->bound > 0 ||
-		gpusort_kept_copy_is_wanted(spec))
+	if (!sort->fed_by_others || spec->bound > 0 || gpusort_kept_copy_is_wanted(spec))
 		return false;
 	gpusort_row_sharing_begin(&sort->sharing, spec, sort->sorter.parent);
 	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses, true,
@@ -137,13 +131,12 @@ will_share_memory(const GsInputSort *sort)
 }
 
 bool
-gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool in_order,
-						   bool ahead, GsRunSetHandle *handle)
+gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool ahead,
+						   GsRunSetHandle *handle)
 {
 	bool		shared = gpusort_row_sharing_is_on(&sort->sharing);
 
-	if (sort->location != GS_ROWS_IN_MEMORY ||
-		(sort->sorter.stock_ties && !in_order))
+	if (sort->location != GS_ROWS_IN_MEMORY)
 		return false;
 	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses,
 								   !will_share_memory(sort), shared, handle))
@@ -198,8 +191,7 @@ keeps_its_rows(const GsInputSort *sort)
 		return false;
 	failure = gpusort_row_sorter_failure(&sort->sorter);
 	/* We cannot read the rows while other processes may still be adding some. */
-	return !sort->sorter.stock_ties &&
-		!(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
+	return !(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
 		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT);
 }
 
@@ -271,29 +263,6 @@ input_is_complete(GsInputSort *sort)
 	return sort->input_failure == GS_FALLBACK_NONE;
 }
 
-/*
- * For stock_ties: other processes have put all rows into the GPU session, but the
- * memory sort needs them, too.  Read them again.  Returns false if they do not fit in
- * memory.
- */
-static bool
-read_for_ties(GsInputSort *sort)
-{
-	const GsInput *input = &sort->spec->input;
-	TupleTableSlot *slot;
-
-	input->rewind(input->arg);
-	while (slot = input->next(input->arg), !TupIsNull(slot))
-	{
-		CHECK_FOR_INTERRUPTS();
-		slot_getallattrs(slot);
-		if (!gpusort_memory_sort_put(sort->sorter.cpu, slot->tts_values,
-									 slot->tts_isnull))
-			return false;
-	}
-	return true;
-}
-
 /* Returns the next row: of the copy of lost rows, if there is one, or of the input. */
 static TupleTableSlot *
 next_row(GsInputSort *sort)
@@ -330,12 +299,7 @@ read_input(GsInputSort *sort)
 			return false;
 		}
 	}
-	if (!input_is_complete(sort))
-		return false;
-	if (sort->sorter.stock_ties && sort->fed_by_others &&
-		sort->location == GS_ROWS_ON_GPU)
-		return read_for_ties(sort);
-	return true;
+	return input_is_complete(sort);
 }
 
 bool
@@ -361,15 +325,6 @@ gpusort_input_sort_read(GsInputSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Sort the rows of a memory sort.  Returns false if there is not enough memory. */
-static bool
-sort_sorter(GsInputSort *sort)
-{
-	return gpusort_row_sorter_sort(&sort->sorter) &&
-		(!sort->sorter.stock_ties ||
-		 gpusort_row_sorter_apply_stock_ties(&sort->sorter));
-}
-
 static bool sort_rows(GsInputSort *sort);
 
 /*
@@ -379,8 +334,6 @@ static bool sort_rows(GsInputSort *sort);
 static bool
 sort_with_rest(GsInputSort *sort)
 {
-	if (sort->sorter.stock_ties)
-		return false;
 	if (gpusort_input_top_n_may_drop_rows(sort))
 		return gpusort_input_top_n_leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
 			sort_rows(sort);
@@ -414,15 +367,14 @@ sort_gpu(GsInputSort *sort)
 		return false;
 	if (gpusort_gpu_spread_has_rest(sort->sorter.spread) || has_overflowed(sort))
 		return sort_with_rest(sort);
-	return !sort->sorter.stock_ties ||
-		gpusort_row_sorter_apply_stock_ties(&sort->sorter);
+	return true;
 }
 
 /* Sort the rows of a memory sort, on disk if there is not enough memory. */
 static void
 sort_memory(GsInputSort *sort)
 {
-	if (sort_sorter(sort))
+	if (gpusort_row_sorter_sort(&sort->sorter))
 		return;
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_OUT_OF_MEMORY);
 	(void) gpusort_input_overflow_write_sorter(sort);
@@ -442,53 +394,13 @@ merge_together(GsInputSort *sort)
 }
 
 /*
- * For stock_ties: this process has all rows, which are sorted.  Move them to a shared memory
- * sort in this order, in which ties then remain.  Returns false if they do not fit there.
- */
-static bool
-share_in_stock_order(GsInputSort *sort)
-{
-	GsRowSorter old = sort->sorter;
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc,
-													&TTSOpsVirtual);
-	bool		fits = true;
-
-	gpusort_row_sorter_init(&sort->sorter, sort->spec, old.parent);
-	gpusort_row_sorter_begin_shared(&sort->sorter, sort->sharing.member);
-	for (int64 row = 0; fits && row < gpusort_row_sorter_count(&old); row++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gpusort_memory_sort_get(old.cpu, row, slot->tts_values, slot->tts_isnull);
-		gpusort_tuple_row_get_keys(sort->spec, slot->tts_values,
-								   slot->tts_isnull);
-		fits = gpusort_row_sorter_put(&sort->sorter, slot);
-	}
-	ExecDropSingleTupleTableSlot(slot);
-	gpusort_row_sorter_end(fits ? &old : &sort->sorter);
-	if (fits)
-		sort->sorter.stock_ties = false;
-	else
-		sort->sorter = old;
-	return fits;
-}
-
-/*
  * Sort rows that are in memory together with those of other processes, if they all do that.
  * If those of others do not fit, all of them are merged together on disk.
  */
 static void
 sort_together(GsInputSort *sort)
 {
-	bool		sorted = false;
-	bool		stays = false;
-
-	if (gpusort_row_sharing_is_on(&sort->sharing) && sort->sorter.stock_ties)
-	{
-		sorted = sort_sorter(sort);
-		stays = !sorted || !share_in_stock_order(sort);
-	}
-	if (gpusort_row_sharing_sort(&sort->sharing, stays ? NULL : sort->sorter.cpu,
-								 sort->ahead))
+	if (gpusort_row_sharing_sort(&sort->sharing, sort->sorter.cpu, sort->ahead))
 		gpusort_input_state_set_location(sort, GS_ROWS_SHARED);
 	else if (gpusort_row_sharing_wants_runs(&sort->sharing))
 	{
@@ -496,7 +408,7 @@ sort_together(GsInputSort *sort)
 		(void) gpusort_input_overflow_write_sorter(sort);
 		merge_together(sort);
 	}
-	else if (!sorted || !stays)
+	else
 		sort_memory(sort);
 }
 
@@ -631,8 +543,7 @@ gpusort_input_sort_finish(GsInputSort *sort)
 	/* Nobody has written runs, so the memory for merging them is not needed. */
 	if (sort->location == GS_ROWS_ON_GPU)
 		gpusort_row_sharing_end(&sort->sharing);
-	/* With stock_ties, rows are returned from memory. */
-	if (sort->location != GS_ROWS_ON_GPU || sort->sorter.stock_ties)
+	if (sort->location != GS_ROWS_ON_GPU)
 		gpusort_kept_copy_end(&sort->copy);
 	gpusort_input_state_enter(sort, GS_SORT_READY);
 	gpusort_input_state_show_phase(sort, GS_PHASE_RETURNING);
@@ -659,7 +570,7 @@ gpusort_input_sort_restore(GsInputSort *sort, int64 position)
 {
 	MemoryContext caller;
 
-	if (!gpusort_input_sort_is_on_gpu(sort) || sort->sorter.stock_ties ||
+	if (!gpusort_input_sort_is_on_gpu(sort) ||
 		gpusort_gpu_spread_is_near(sort->sorter.spread, position))
 		return;
 	if (sort->marked == NULL)
@@ -699,7 +610,7 @@ gpusort_input_sort_in_place(GsInputSort *sort, int64 position, GsRowsInPlace *ro
 		rows->lasting = !sort->sharing.merged;
 		return true;
 	}
-	if (!gpusort_input_sort_is_on_gpu(sort) || sort->sorter.stock_ties)
+	if (!gpusort_input_sort_is_on_gpu(sort))
 		return false;
 	return gpusort_gpu_spread_in_place(sort->sorter.spread, position, rows);
 }

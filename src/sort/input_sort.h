@@ -49,12 +49,10 @@ extern void gpusort_input_sort_begin(GsInputSort *sort,
 									 MemoryContext context);
 
 /* See gpusort_sort_gpu_handle(), gpusort_sort_copy_set() and gpusort_sort_run_set(). */
-extern bool gpusort_input_sort_gpu_handle(GsInputSort *sort, bool in_order,
-										  GsClientHandle *handle);
+extern bool gpusort_input_sort_gpu_handle(GsInputSort *sort, GsClientHandle *handle);
 extern bool gpusort_input_sort_copy_set(GsInputSort *sort,
 										GsRunSetHandle *handle);
-extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses,
-									   bool in_order, bool ahead,
+extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool ahead,
 									   GsRunSetHandle *handle);
 
 /* See gpusort_sort_allow_overflow() and gpusort_sort_leave(). */
@@ -215,7 +213,7 @@ gpusort_input_sort_get(GsInputSort *sort, int64 position,
 		gpusort_range_reader_get(sort->sharing.ranges, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_row_runs_get(&sort->runs, position, values, isnull);
-	else if (sort->location == GS_ROWS_IN_MEMORY || sort->sorter.stock_ties)
+	else if (sort->location == GS_ROWS_IN_MEMORY)
 		gpusort_memory_sort_get(sort->sorter.cpu, position, values, isnull);
 	else if (unlikely(sort->marked != NULL))
 		return gpusort_input_sort_get_marked(sort, position, slot);
@@ -236,7 +234,6 @@ static inline bool
 gpusort_input_sort_has_lasting_rows(const GsInputSort *sort)
 {
 	return sort->location == GS_ROWS_IN_MEMORY ||
-		(sort->location == GS_ROWS_ON_GPU && sort->sorter.stock_ties) ||
 		(sort->location == GS_ROWS_SHARED && !sort->sharing.merged);
 }
 

@@ -65,7 +65,7 @@ gpusort_kept_copy_share(GsKeptCopy *copy, GsRowSorter *sorter, GsRunSetHandle *h
 {
 	MemoryContext caller;
 
-	if (!gpusort_kept_copy_is_wanted(sorter->spec) || sorter->stock_ties ||
+	if (!gpusort_kept_copy_is_wanted(sorter->spec) ||
 		!gpusort_row_copy_allowed(sorter->spec, true))
 		return false;
 	copy->set_context = AllocSetContextCreate(sorter->parent, "pg_gpusort copies",
@@ -116,9 +116,7 @@ gpusort_kept_copy_add_refused(GsKeptCopy *copy, GsRowSorter *sorter, TupleTableS
 	if (copy->rows == NULL)
 		return;
 	gpusort_gpu_spread_copy_rest(sorter->spread);
-	/* With stock_ties, only the memory sort may have refused it. */
-	if (gpusort_gpu_spread_failure(sorter->spread) != GS_FALLBACK_NONE)
-		gpusort_row_copy_add_row(copy->rows, slot->tts_values, slot->tts_isnull);
+	gpusort_row_copy_add_row(copy->rows, slot->tts_values, slot->tts_isnull);
 }
 
 void

@@ -4,9 +4,7 @@
  *		Sorts rows without using the disk, on a GPU or in the backend's memory.
  *
  * A row sorter has either GPU sessions or a memory sort, to which rows are added
- * until one does not fit.  With pg_gpusort.debug_stock_ties it has both, and each row
- * is added to both of them.  After sorting they must have the same rows in the same
- * order, bit for bit, and rows are returned from the memory sort.
+ * until one does not fit.
  *
  * The struct is public because put() and get_gpu(), which are called for each row, are
  * inline.  An input sort also accesses the GPU session and the memory sort directly,
@@ -29,7 +27,6 @@ typedef struct GsRowSorter
 {
 	const GsSortSpec *spec;
 	MemoryContext parent;
-	bool		stock_ties;		/* apply pg_gpusort.debug_stock_ties? */
 
 	/* All NULL if the row sorter is empty. */
 	MemoryContext context;		/* for what follows */
@@ -78,13 +75,6 @@ extern GsFallback gpusort_row_sorter_failure(const GsRowSorter *sorter);
 extern bool gpusort_row_sorter_sort(GsRowSorter *sorter);
 
 /*
- * After sorting, with 'stock_ties': check that the GPU session and the memory sort have
- * the same rows, and sort the ties as stock PostgreSQL does.  Returns false if the rows
- * of the GPU session are lost.
- */
-extern bool gpusort_row_sorter_apply_stock_ties(GsRowSorter *sorter);
-
-/*
  * After a GPU session refused a row for lack of device memory: open a further session, on
  * another device.  See gpusort_gpu_spread_grow().
  */
@@ -105,13 +95,8 @@ static inline bool
 gpusort_row_sorter_put(GsRowSorter *sorter, TupleTableSlot *slot)
 {
 	if (sorter->gpu != NULL)
-	{
-		if (!gpusort_gpu_session_put(sorter->gpu, slot->tts_values,
-									 slot->tts_isnull))
-			return false;
-		if (likely(sorter->cpu == NULL))
-			return true;
-	}
+		return gpusort_gpu_session_put(sorter->gpu, slot->tts_values,
+									   slot->tts_isnull);
 	return sorter->cpu != NULL &&
 		gpusort_memory_sort_put(sorter->cpu, slot->tts_values,
 								slot->tts_isnull);

@@ -272,10 +272,9 @@ gpusort_sort_begin(const GsSortSpec *spec)
 }
 
 bool
-gpusort_sort_gpu_handle(GsSort *sort, bool in_order,
-						GsClientHandle *handle)
+gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
 {
-	return gpusort_input_sort_gpu_handle(&sort->input, in_order, handle);
+	return gpusort_input_sort_gpu_handle(&sort->input, handle);
 }
 
 bool
@@ -285,11 +284,10 @@ gpusort_sort_copy_set(GsSort *sort, GsRunSetHandle *handle)
 }
 
 bool
-gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order, bool ahead,
+gpusort_sort_run_set(GsSort *sort, int nprocesses, bool ahead,
 					 GsRunSetHandle *handle)
 {
-	return gpusort_input_sort_run_set(&sort->input, nprocesses, in_order, ahead,
-									  handle);
+	return gpusort_input_sort_run_set(&sort->input, nprocesses, ahead, handle);
 }
 
 GsSharedSort *

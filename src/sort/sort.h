@@ -67,12 +67,9 @@ extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
 
 /*
  * Get the handle of the GPU session, so that other processes can add rows of the
- * input to it.  Returns false if there is none.  'in_order' says whether the
- * rows arrive in the order of the input, which pg_gpusort.debug_stock_ties
- * requires.
+ * input to it.  Returns false if there is none.
  */
-extern bool gpusort_sort_gpu_handle(GsSort *sort, bool in_order,
-									GsClientHandle *handle);
+extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
 
 /*
  * After that: get the handle of a set of files to which the processes that add rows must
@@ -85,11 +82,10 @@ extern bool gpusort_sort_copy_set(GsSort *sort, GsRunSetHandle *handle);
  * Without a GPU: get the handle of a set of files to which 'nprocesses' other
  * processes can write rows of the input as sorted runs.  The sort asks
  * spec->input.run for these runs later.  Returns false if the processes must not
- * do that.  'in_order' is as above, and means that a single process has all rows.
- * 'ahead' says whether gpusort_sort_end_put() will be called with 'ahead'.
+ * do that.  'ahead' says whether gpusort_sort_end_put() will be called with 'ahead'.
  */
-extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool in_order,
-								 bool ahead, GsRunSetHandle *handle);
+extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool ahead,
+								 GsRunSetHandle *handle);
 
 /*
  * With a run set: the memory in which all processes can sort their rows together, or NULL.

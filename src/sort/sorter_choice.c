@@ -78,7 +78,7 @@ gpusort_sorter_choice_begin(GsInputSort *sort, bool again)
 	if (!again && sort->spec->bound == 0)
 		gpusort_row_sharing_begin(&sort->sharing, sort->spec,
 								  sort->sorter.parent);
-	if (gpusort_row_sharing_is_on(&sort->sharing) && !sort->sorter.stock_ties)
+	if (gpusort_row_sharing_is_on(&sort->sharing))
 		gpusort_row_sorter_begin_shared(&sort->sorter, sort->sharing.member);
 	else
 		gpusort_row_sorter_begin_cpu(&sort->sorter);
@@ -96,7 +96,7 @@ gpusort_sorter_choice_may_use_batches(const GsInputSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
 
-	if (sort->no_batches || sort->sorter.stock_ties)
+	if (sort->no_batches)
 		return false;
 	/* An index build would have to end its workers, if a GPU is lost. */
 	if (spec->index_build && spec->processes > 1)

@@ -96,7 +96,7 @@ foreach my $work_mem ('64kB', '256MB')
 }
 
 # A comparison that does not end, in a sort in memory and in one that has runs; and
-# debug_stock_ties, which sorts by comparing, wherever it is by then.
+# debug_stock_ties, which has PostgreSQL sort before, wherever it is by then.
 add_stops($node, 1000);
 foreach my $work_mem ('64kB', '256MB')
 {

@@ -273,7 +273,7 @@ is($session->run('CLOSE c; COMMIT'), '', 'a long run, left in the middle: no war
 leaves_nothing($node, 'a long run');
 $session->run('RESET work_mem');
 
-# Ties are held beside, and compared.
+# Ties in the order of stock PostgreSQL.
 $session->run("$anywhere; SET pg_gpusort.debug_stock_ties = on");
 foreach my $name ('variable rows', 'ties', 'null keys alone', 'float8', 'more rows than expected')
 {

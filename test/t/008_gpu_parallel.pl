@@ -252,7 +252,7 @@ $session->run("$ours; $on_gpu; SELECT pg_stat_gpusort_reset()");
 $session->run($variable);
 is($session->run($counts_of_sinks), '1|0|0', 'stock\'s ties: not from the workers');
 
-# From a single one they are, and read a second time.
+# From a single one they are.
 foreach my $query ($ties, $sorts{'half of the keys null'})
 {
 	$session->run('SET max_parallel_workers_per_gather = 1; SET parallel_leader_participation = off');

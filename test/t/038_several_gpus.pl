@@ -101,7 +101,7 @@ foreach my $memory ('900kB', '1600kB', '1800kB', '2MB', '2500kB', '3MB', '4MB', 
 is(join(', ', sort grep { !/cpu/ } keys %seen), '1, 2, 3, external merge', 'on one, two or three GPUs, or in runs');
 holds_nothing($node, 'rows');
 
-# Both a GPU's rows and those of a memory sort are there, and compared.
+# Sorts on several GPUs are stable, so that ties come in the order of stock PostgreSQL.
 $session->run('SET pg_gpusort.debug_stock_ties = on');
 foreach my $name (sort keys %queries)
 {

@@ -65,8 +65,7 @@ foreach my $workers (1, 3)
 ok($methods{"GPUs Used: $_"}, "on $_ GPUs") foreach 2, 3;
 holds_nothing($node, 'rows');
 
-# With a single producer, rows keep the order in which they are read, and are compared with
-# those of a memory sort.
+# With a single producer, rows keep the order in which they are read.
 $session->run('SET pg_gpusort.debug_stock_ties = on; SET parallel_leader_participation = off; SET max_parallel_workers_per_gather = 1');
 foreach my $memory ('1200kB', '1600kB', '2MB', '2400kB', '3MB')
 {

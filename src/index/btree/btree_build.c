@@ -183,11 +183,11 @@ start_workers(GsBtreeBuild *build)
 
 	if (!build->by_tid)
 		return;
-	target.gpu = gpusort_sort_gpu_handle(build->sort, false, &target.handle);
+	target.gpu = gpusort_sort_gpu_handle(build->sort, &target.handle);
 	if (!target.gpu)
 	{
 		if (build->spec.processes == 0 ||
-			!gpusort_sort_run_set(build->sort, build->nworkers, false, true, &target.runs))
+			!gpusort_sort_run_set(build->sort, build->nworkers, true, &target.runs))
 			return;
 		target.shared = gpusort_sort_shared(build->sort);
 	}

@@ -103,7 +103,6 @@ typedef struct GsSortSpec
 									 * batches on a GPU nevertheless; if it is
 									 * lost, the caller reads the input again;
 									 * 0 if they may not */
-	bool		stock_ties;		/* if nested: obey debug_stock_ties even so */
 	int			plan_node;		/* number of the node in its plan; not of an
 								 * index build */
 	bool		index_build;	/* rows have TIDs; the caller sorts again if

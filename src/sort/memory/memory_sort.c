@@ -22,7 +22,6 @@
 #include "settings.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/memory/memory_sort.h"
-#include "sort/memory/stock_ties.h"
 #include "sort/memory/tie_sorter.h"
 
 /*
@@ -192,13 +191,6 @@ gpusort_memory_sort_sort(GsMemorySort *sort)
 		return false;
 	sort->entries = gpusort_ordering_entries(sort->ordering);
 	return true;
-}
-
-void
-gpusort_memory_sort_apply_stock_ties(GsMemorySort *sort)
-{
-	gpusort_stock_ties_apply(sort->ordering, sort->store,
-							 sort->spec->tupdesc, &sort->spec->keys);
 }
 
 /* Prefetch rows at somewhat higher positions. */

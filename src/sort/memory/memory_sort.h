@@ -57,9 +57,6 @@ extern GsFallback gpusort_memory_sort_refusal(const GsMemorySort *sort);
  */
 extern bool gpusort_memory_sort_sort(GsMemorySort *sort);
 
-/* After sorting: apply pg_gpusort.debug_stock_ties. */
-extern void gpusort_memory_sort_apply_stock_ties(GsMemorySort *sort);
-
 /*
  * Bytes of the budget in use; reserving some for another purpose, which returns false if
  * there are not as many left; and giving them back.
