@@ -105,7 +105,6 @@ OBJS = \
 	src/sort/disk/external_sort.o \
 	src/sort/disk/run_builder.o \
 	src/sort/disk/host_sort.o \
-	src/sort/disk/row_copy.o \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_sorted_rows.o \
 	src/sort/gpu/gpu_refused_rows.o \
@@ -117,7 +116,6 @@ OBJS = \
 	src/sort/bounded_sort.o \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \
-	src/sort/kept_copy.o \
 	src/sort/marked_rows.o \
 	src/sort/row_runs.o \
 	src/sort/row_sharing.o \

@@ -24,7 +24,6 @@ bool		gpusort_enable = true;
 bool		gpusort_enable_index_build = true;
 int			gpusort_backend = GS_BACKEND_AUTO;
 int			gpusort_gpu_min_rows = -1;
-int			gpusort_on_gpu_loss = GS_LOSS_AUTO;
 int			gpusort_verify = GS_VERIFY_SAMPLE;
 int			gpusort_min_rows = 100000;
 int			gpusort_min_index_rows = 10000;
@@ -60,13 +59,6 @@ static const struct config_enum_entry backend_options[] = {
 	{"auto", GS_BACKEND_AUTO, false},
 	{"gpu", GS_BACKEND_GPU, false},
 	{"cpu", GS_BACKEND_CPU, false},
-	{NULL, 0, false}
-};
-
-static const struct config_enum_entry loss_options[] = {
-	{"auto", GS_LOSS_AUTO, false},
-	{"copy", GS_LOSS_COPY, false},
-	{"error", GS_LOSS_ERROR, false},
 	{NULL, 0, false}
 };
 
@@ -280,13 +272,6 @@ gpusort_settings_init(void)
 							-1, -1, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
-	DefineCustomEnumVariable("pg_gpusort.on_gpu_loss",
-							 "Sets what happens if a GPU is lost with rows that do not come again in the same order.",
-							 "\"copy\" sorts a copy of them, which is kept until the sort ends. \"auto\" keeps one only of rows that cannot be read a second time, \"error\" of none.",
-							 &gpusort_on_gpu_loss,
-							 GS_LOSS_AUTO, loss_options,
-							 PGC_USERSET, GUC_EXPLAIN,
-							 NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_gpusort.verify",
 							 "Sets how many sorted rows are compared with the row before, to find out whether they are in order.",
 							 "If they are not, a query ends with an error, and an index is built by PostgreSQL.",

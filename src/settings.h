@@ -15,15 +15,6 @@ typedef enum GsBackendSetting
 	GS_BACKEND_CPU
 } GsBackendSetting;
 
-/* What happens if a GPU is lost with rows that cannot come again in the same order. */
-typedef enum GsLossSetting
-{
-	GS_LOSS_AUTO,				/* a copy of the rows is sorted, unless their
-								 * input can come again in another order */
-	GS_LOSS_COPY,				/* then as well */
-	GS_LOSS_ERROR				/* no copy is kept, and the query fails */
-} GsLossSetting;
-
 typedef enum GsRequireSetting
 {
 	GS_REQUIRE_OFF,
@@ -54,7 +45,6 @@ extern bool gpusort_enable;
 extern bool gpusort_enable_index_build;
 extern int	gpusort_backend;	/* GsBackendSetting */
 extern int	gpusort_gpu_min_rows;	/* -1: as the service has measured */
-extern int	gpusort_on_gpu_loss;	/* GsLossSetting */
 extern int	gpusort_verify;		/* GsVerifySetting */
 extern int	gpusort_min_rows;
 extern int	gpusort_min_index_rows; /* or gpusort_min_rows, if that is lower */

@@ -158,7 +158,7 @@ gpusort_agg_row_order_create(const AggState *agg, const Aggref *aggref)
 	order->template.keys = keys;
 	order->template.plan_node = agg->ss.ps.plan->plan_node_id;
 	order->template.nested = true;
-	order->template.input.repeat = GS_INPUT_ONCE;
+	order->template.input.repeatable = false;
 	order->template.input.next = no_more_rows;
 	order->specs = palloc0(Max(agg->maxsets, 1) * sizeof(GsSortSpec *));
 	order->slot = MakeSingleTupleTableSlot(order->template.tupdesc,

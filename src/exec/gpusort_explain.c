@@ -176,27 +176,6 @@ show_phases(const GsSortReport *report, ExplainState *es)
 	}
 }
 
-/* Show the size of the copy that is kept of rows on a GPU. */
-static void
-show_copy(const GsSortReport *report, ExplainState *es)
-{
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		indent_line(es);
-		appendStringInfo(es->str, "Sort Copy: Memory: " INT64_FORMAT "kB",
-						 report->copy_memory_kb);
-		if (report->copy_disk_kb > 0)
-			appendStringInfo(es->str, "  Disk: " INT64_FORMAT "kB",
-							 report->copy_disk_kb);
-		appendStringInfoChar(es->str, '\n');
-	}
-	else
-	{
-		ExplainPropertyInteger("Sort Copy Memory", "kB", report->copy_memory_kb, es);
-		ExplainPropertyInteger("Sort Copy Disk", "kB", report->copy_disk_kb, es);
-	}
-}
-
 /*
  * Does the user want to know why a sort did not use a GPU?  Not if the settings say
  * that it should not, and not on a server that was set up without one.
@@ -224,8 +203,6 @@ show_details(const GsSortReport *report, ExplainState *es)
 {
 	if (es->timing)
 		show_phases(report, es);
-	if (report->copied)
-		show_copy(report, es);
 	if (report->ndevices > 1)
 		ExplainPropertyInteger("GPUs Used", NULL, report->ndevices, es);
 	if (report->gpu_batches > 0)

@@ -188,15 +188,6 @@ input_run(void *arg, int number)
 	return gpusort_sink_run(node->sink, number);
 }
 
-/* GsInput.copy: get a copy that a process below has made. */
-static const GsSharedCopy *
-input_copy(void *arg, int number)
-{
-	GsNodeState *node = arg;
-
-	return gpusort_sink_copy(node->sink, number);
-}
-
 static void
 gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -218,9 +209,8 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.input.rewind = rewind_input;
 	node->spec.input.failure = input_failure;
 	node->spec.input.run = input_run;
-	node->spec.input.copy = input_copy;
 	node->spec.input.arg = node;
-	node->spec.input.repeat = gpusort_private_repeat(plan);
+	node->spec.input.repeatable = gpusort_private_repeatable(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
 
 	if (IsParallelWorker() ||
@@ -366,14 +356,12 @@ static void
 open_gpu_sink(GsNodeState *node, GsClientHandle handle, bool ahead)
 {
 	const Gather *gather = castNode(Gather, outerPlanState(node)->plan);
-	GsRunSetHandle copies;
 	GsRunSetHandle runs;
-	bool		copied = gpusort_sort_copy_set(node->sort, &copies);
 	bool		may_overflow =
 		gpusort_sort_allow_overflow(node->sort, gather->num_workers, ahead, &runs);
 
 	gpusort_sink_open_gpu(node->sink, node->spec.tuple_attno > 0, node->sort, handle,
-						  copied ? &copies : NULL, may_overflow ? &runs : NULL, ahead);
+						  may_overflow ? &runs : NULL, ahead);
 }
 
 /* If there is a sink below, tell it where to put the rows. */

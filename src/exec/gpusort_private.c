@@ -18,7 +18,7 @@
 enum
 {
 	GS_PRIVATE_SORT,			/* the Sort, without children */
-	GS_PRIVATE_REPEAT,			/* GsInputRepeat, as an Integer */
+	GS_PRIVATE_REPEATABLE,		/* can its input be read again? as an Integer */
 	GS_PRIVATE_PRESORTED,		/* number of presorted keys, as an Integer */
 	GS_PRIVATE_COUNT
 };
@@ -37,13 +37,13 @@ copy_childless(const Sort *sort)
 }
 
 List *
-gpusort_private_make(const Sort *sort, GsInputRepeat repeat)
+gpusort_private_make(const Sort *sort, bool repeatable)
 {
 	int			presorted = 0;
 
 	if (IsA(sort, IncrementalSort))
 		presorted = ((const IncrementalSort *) sort)->nPresortedCols;
-	return list_make3(copy_childless(sort), makeInteger(repeat),
+	return list_make3(copy_childless(sort), makeInteger(repeatable),
 					  makeInteger(presorted));
 }
 
@@ -69,11 +69,10 @@ gpusort_private_keys(const CustomScan *gpusort)
 													  GS_PRIVATE_SORT));
 }
 
-GsInputRepeat
-gpusort_private_repeat(const CustomScan *gpusort)
+bool
+gpusort_private_repeatable(const CustomScan *gpusort)
 {
-	return (GsInputRepeat) intVal(list_nth(gpusort->custom_private,
-										   GS_PRIVATE_REPEAT));
+	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_REPEATABLE)) != 0;
 }
 
 int

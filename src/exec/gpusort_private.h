@@ -14,13 +14,12 @@
 
 /*
  * Make custom_private of a node that sorts as 'sort' does, which may be an
- * IncrementalSort.  'repeat' says
- * whether its input can be read again.
+ * IncrementalSort.  'repeatable' says whether its input can be read again.
  */
-extern List *gpusort_private_make(const Sort *sort, GsInputRepeat repeat);
+extern List *gpusort_private_make(const Sort *sort, bool repeatable);
 
 /* Can the input of a GpuSort node be read a second time? */
-extern GsInputRepeat gpusort_private_repeat(const CustomScan *gpusort);
+extern bool gpusort_private_repeatable(const CustomScan *gpusort);
 
 /*
  * Returns the sort keys of a Sort, or of a node that was made from one.  They point into

@@ -90,7 +90,7 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	gpusort_node_rows_init(&node->rows, css, &node->spec);
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.nested = true;
-	node->spec.input.repeat = GS_INPUT_ONCE;
+	node->spec.input.repeatable = false;
 	node->spec.input.next = gpusort_row_batches_next;
 	css->ss.ps.ExecProcNode = exec_proc_node;
 }

@@ -12,8 +12,7 @@
  * these instead:
  *
  * - If there is a GPU session, each process has put its rows into that
- *   session, and perhaps into a file as well, as a copy in case the GPU is
- *   lost.  When no GPU has room for more, the leader has written the rows
+ *   session.  When no GPU has room for more, the leader has written the rows
  *   that are there as a run, and each process has sorted the rows that
  *   follow as below.
  * - If not, all processes have sorted their rows together, in memory that they
@@ -23,8 +22,8 @@
  *   if it participates, has put its rows into the GpuSort's sort, where they
  *   stay in memory.
  *
- * If none of these is possible, or if a GPU session is lost and there is no copy, the
- * sink returns its input to the Gather.
+ * If none of these is possible, or if a GPU session is lost, the sink returns its input to
+ * the Gather.
  *
  * If a Limit above wants only a few rows, the GpuSort keeps them in a heap.  So does
  * each sink then, which returns the first rows of its process to the Gather.
@@ -155,8 +154,6 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 {
 	shared->mode = sink->local.mode;
 	shared->handle = sink->local.handle;
-	shared->copied = sink->local.copied;
-	shared->copies = sink->local.copies;
 	shared->may_overflow = sink->local.may_overflow;
 	shared->shared_sort = sink->local.shared_sort;
 	shared->runs = sink->local.runs;
@@ -169,14 +166,13 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 
 void
 gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
-					  GsClientHandle handle, const GsRunSetHandle *copies,
-					  const GsRunSetHandle *runs, bool may_go_ahead)
+					  GsClientHandle handle, const GsRunSetHandle *runs,
+					  bool may_go_ahead)
 {
 	sink->rows.nrows = 0;
 	sink->rows.sort = sort;
 	sink->rows.may_go_ahead = may_go_ahead;
 	sink->rows.ahead = false;
-	sink->rows.copy.extents = 0;
 	sink->local.may_overflow = runs != NULL;
 	if (runs != NULL)
 	{
@@ -185,9 +181,6 @@ gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 		sink->local.batch_processes = gpusort_sort_batch_processes(sort);
 	}
 	sink->local.bound = 0;
-	sink->local.copied = copies != NULL;
-	if (copies != NULL)
-		sink->local.copies = *copies;
 	sink->local.mode = GS_SINK_GPU;
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.handle = handle;
@@ -300,25 +293,6 @@ gpusort_sink_run(const GsSinkState *sink, int number)
 
 		if (report != NULL && report->sorted && found++ == number)
 			return &report->run;
-	}
-	return NULL;
-}
-
-const GsSharedCopy *
-gpusort_sink_copy(const GsSinkState *sink, int number)
-{
-	int			found = 0;
-
-	if (sink->rows.copy.extents > 0 && found++ == number)
-		return &sink->rows.copy;
-	if (sink->rows.shared == &sink->local)
-		return NULL;
-	for (int n = 0; n < gpusort_worker_reports_count(sink->rows.reports); n++)
-	{
-		const GsSinkReport *report = gpusort_worker_reports_get(sink->rows.reports, n);
-
-		if (report != NULL && report->copy.extents > 0 && found++ == number)
-			return &report->copy;
 	}
 	return NULL;
 }

@@ -12,7 +12,7 @@
 #include "nodes/plannodes.h"
 
 #include "service/service_client.h"
-#include "sort/disk/row_copy.h"
+#include "sort/disk/shared_run.h"
 #include "sort/sort.h"
 
 typedef struct GsSinkState GsSinkState;
@@ -35,9 +35,9 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
 
 /*
  * Called by the leader before the Gather is executed.  open_gpu() makes all processes
- * put their rows into a GPU session, and also into files of the set 'copies' unless that
- * is NULL; when no GPU has room for more, they become runs of the set 'runs' unless that is
- * NULL, see gpusort_sort_allow_overflow().  open_cpu() makes the processes sort together, or
+ * put their rows into a GPU session; when no GPU has room for more, they become runs of the
+ * set 'runs' unless that is NULL, see gpusort_sort_allow_overflow().
+ * open_cpu() makes the processes sort together, or
  * else workers write runs and the leader put its rows into 'sort'; 'bound' is that of the
  * sort's specification.  'whole_tuples' says how the sort keeps rows.  In both cases the
  * sink returns no rows.  open_bounded() makes it return only the first 'bound' rows of each
@@ -45,7 +45,6 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsClientHandle handle,
-								  const GsRunSetHandle *copies,
 								  const GsRunSetHandle *runs,
 								  bool may_go_ahead);
 extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
@@ -66,9 +65,6 @@ extern void gpusort_sink_forget_sort(GsSinkState *sink);
  * shared memory is freed.
  */
 extern const GsSharedRun *gpusort_sink_run(const GsSinkState *sink, int number);
-
-/* The same for the copies of rows that all processes have put into a GPU session. */
-extern const GsSharedCopy *gpusort_sink_copy(const GsSinkState *sink, int number);
 
 /*
  * After the Gather has ended: returns why rows are missing, or

@@ -6,16 +6,14 @@
  * The leader's sort has opened a session.  Each process, also the leader, attaches to it and
  * adds its share of the rows.
  *
- * Without a copy of the rows, when the device is full, they go to the sessions of other
- * devices (gpu_producers.c).  When no device has room for more, the leader has the rows that
- * are there written as a run.  Each process sorts the rows that were refused and the rest of
- * its input as it would without a GPU (sink_rows.c), and all of them merge their runs.
+ * When the device is full, rows go to the sessions of other devices (gpu_producers.c).  When no
+ * device has room for more, the leader has the rows that are there written as a run.  Each
+ * process sorts the rows that were refused and the rest of its input as it would without a GPU
+ * (sink_rows.c), and all of them merge their runs.
  * Nobody may merge while another process could still write a run, so each process enters the
  * merge before its first row, and leaves it after its last one if it has no runs.
  *
- * With a copy, the process writes all rows to a file as well, in case the GPU is lost.  After
- * any failure it only writes the copy, and the leader sorts the copies.  Without one, any other
- * failure loses the rows, and the GpuSort has the input read again.
+ * Any other failure loses the rows, and the GpuSort has the input read again.
  *
  * The sink (sink_node.c) calls this when it is first executed.
  *
@@ -86,65 +84,28 @@ end_without_overflow(GsSinkRows *rows, GsFallback failure)
 		gpusort_shared_merge_leave(merge, lost);
 }
 
-/* Create this process's copy of the rows, or return NULL. */
-static GsRowCopy *
-create_copy(const GsSinkRows *rows, GsGpuSession *session)
-{
-	GsRunTarget target = {
-		.set = rows->shared->copies,
-		.producer = ParallelWorkerNumber + 1	/* 0 for the leader */
-	};
-	GsRowCopy  *copy = NULL;
-
-	if (rows->shared->copied)
-		copy = gpusort_row_copy_create(&rows->spec, &target);
-	gpusort_gpu_session_keep_copy(session, copy);
-	return copy;
-}
-
 /*
- * Add this process's share of the rows to the GPU session, and if that is full and there is
- * no copy, to those that continue it, which *session becomes.  Returns false after a
- * failure.  Then all rows are in 'copy'; if that is NULL, rows->refused is the row that could
- * not be added.
+ * Add this process's share of the rows to the GPU session, and if that is full, to those that
+ * continue it, which *session becomes.  Returns false after a failure.  Then rows->refused is
+ * the row that could not be added, if any.
  */
 static bool
-add_rows(GsSinkRows *rows, GsGpuSession **session, GsRowCopy *copy)
+add_rows(GsSinkRows *rows, GsGpuSession **session)
 {
-	bool		failed = false;
 	TupleTableSlot *slot;
 
 	while ((slot = gpusort_sink_rows_read(rows)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
-		if (copy == NULL)
+		if (!gpusort_gpu_session_put_shared(session, slot->tts_values, slot->tts_isnull))
 		{
-			if (!gpusort_gpu_session_put_shared(session, slot->tts_values,
-												slot->tts_isnull))
-			{
-				rows->refused = slot;
-				return false;
-			}
-		}
-		else if (unlikely(failed ||
-						  !gpusort_gpu_session_put(*session, slot->tts_values,
-												   slot->tts_isnull)))
-		{
-			/* The leader will sort the copies, so continue with ours. */
-			if (!failed)
-				gpusort_gpu_session_copy_rest(*session);
-			failed = true;
-			gpusort_row_copy_add_row(copy, slot->tts_values, slot->tts_isnull);
+			rows->refused = slot;
+			return false;
 		}
 		rows->nrows++;
 	}
-	if (copy == NULL)
-		return gpusort_gpu_session_flush_shared(session);
-	if (!failed && gpusort_gpu_session_flush(*session))
-		return true;
-	gpusort_gpu_session_copy_rest(*session);
-	return false;
+	return gpusort_gpu_session_flush_shared(session);
 }
 
 /*
@@ -204,14 +165,12 @@ fill_gpu_session(GsSinkRows *rows, MemoryContext context)
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsSinkReport report = {.sorted = false};
 	GsGpuSession *session;
-	GsRowCopy  *copy;
 	bool		added;
 
 	rows->spec.key_plan = gpusort_sink_rows_key_plan(rows, GPUSORT_GPU_STRING_WORDS);
 	session = gpusort_gpu_session_attach(&rows->spec, rows->shared->handle);
-	copy = create_copy(rows, session);
 	MemoryContextSwitchTo(caller);
-	added = add_rows(rows, &session, copy);
+	added = add_rows(rows, &session);
 	if (rows->shared->may_overflow && gpusort_gpu_session_has_no_room(session))
 	{
 		overflow(rows, session, context);
@@ -219,15 +178,8 @@ fill_gpu_session(GsSinkRows *rows, MemoryContext context)
 	}
 	end_without_overflow(rows, added ? GS_FALLBACK_NONE :
 						 gpusort_gpu_session_failure(session));
-	if (copy != NULL)
-	{
-		gpusort_row_copy_share(copy, &report.copy);
-		gpusort_row_copy_end(copy);
-	}
 	if (IsParallelWorker())
 		gpusort_sink_rows_publish(rows, &report);
-	else
-		rows->copy = report.copy;
 }
 
 void

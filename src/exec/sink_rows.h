@@ -17,7 +17,6 @@
 #include "key/key_plan.h"
 #include "service/service_client.h"
 #include "sort/base/sort_spec.h"
-#include "sort/disk/row_copy.h"
 #include "sort/disk/shared_run.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/sort.h"
@@ -41,8 +40,6 @@ typedef struct GsSinkShared
 {
 	GsSinkMode	mode;
 	GsClientHandle handle;		/* of the GPU session, for GS_SINK_GPU */
-	bool		copied;			/* do its rows go to 'copies' as well? */
-	GsRunSetHandle copies;
 	bool		may_overflow;	/* for GS_SINK_GPU: may rows become runs? */
 
 	/* For GS_SINK_CPU, and for GS_SINK_GPU with 'may_overflow'. */
@@ -78,7 +75,6 @@ typedef struct GsSinkRows
 	TupleTableSlot *refused;	/* row for which no GPU had room, or NULL */
 	GsGpuSession *full;			/* where others are that go to runs, or NULL */
 	TupleTableSlot *left;		/* the last of these */
-	GsSharedCopy copy;			/* of the leader's rows */
 } GsSinkRows;
 
 /*

@@ -11,7 +11,6 @@
 #ifndef GPUSORT_WORKER_REPORTS_H
 #define GPUSORT_WORKER_REPORTS_H
 
-#include "sort/disk/row_copy.h"
 #include "sort/disk/shared_run.h"
 #include "sort/sort.h"
 
@@ -21,7 +20,6 @@ typedef struct GsSinkReport
 	bool		sorted;			/* has it sorted them itself?  If so: */
 	GsSortReport sort;
 	GsSharedRun run;
-	GsSharedCopy copy;			/* without extents if there is none */
 } GsSinkReport;
 
 /* Stored in the query's dynamic shared memory, or the leader's copy. */

@@ -64,7 +64,7 @@ make_column_tlist(List *columns, int varno)
 
 /* Make a node in the place of a Sort or an IncrementalSort. */
 static CustomScan *
-make_sort_node(const Sort *sort, GsInputRepeat repeat, uint32 flags,
+make_sort_node(const Sort *sort, bool repeatable, uint32 flags,
 			   const CustomScanMethods *methods)
 {
 	CustomScan *node = makeNode(CustomScan);
@@ -76,15 +76,15 @@ make_sort_node(const Sort *sort, GsInputRepeat repeat, uint32 flags,
 	node->scan.scanrelid = 0;
 	node->flags = flags;
 	node->custom_scan_tlist = sort->plan.targetlist;
-	node->custom_private = gpusort_private_make(sort, repeat);
+	node->custom_private = gpusort_private_make(sort, repeatable);
 	node->methods = methods;
 	return node;
 }
 
 CustomScan *
-gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
+gpusort_plan_from_sort(const Sort *sort, bool repeatable)
 {
-	return make_sort_node(sort, repeat,
+	return make_sort_node(sort, repeatable,
 						  CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 						  CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods);
 }
@@ -92,7 +92,7 @@ gpusort_plan_from_sort(const Sort *sort, GsInputRepeat repeat)
 CustomScan *
 gpusort_plan_from_incremental_sort(const IncrementalSort * sort)
 {
-	return make_sort_node(&sort->sort, GS_INPUT_ONCE, 0,
+	return make_sort_node(&sort->sort, false, 0,
 						  &incremental_plan_methods);
 }
 
@@ -118,7 +118,7 @@ gpusort_plan_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	 * cannot be copied.
 	 */
 	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR);
-	sink->custom_private = gpusort_private_make(sort, GS_INPUT_ONCE);
+	sink->custom_private = gpusort_private_make(sort, false);
 	sink->methods = &sink_plan_methods;
 	return sink;
 }

@@ -14,10 +14,9 @@
 
 /*
  * Make a GpuSort node that is equivalent to 'sort' and has its children.
- * 'repeat' says whether its input can be read again.
+ * 'repeatable' says whether its input can be read again.
  */
-extern CustomScan *gpusort_plan_from_sort(const Sort *sort,
-										  GsInputRepeat repeat);
+extern CustomScan *gpusort_plan_from_sort(const Sort *sort, bool repeatable);
 
 /* The same for a GpuIncrementalSort, whose input is not read again. */
 extern CustomScan *gpusort_plan_from_incremental_sort(const IncrementalSort * sort);

@@ -3,11 +3,8 @@
  * input_repeat.c
  *		Determines whether the input of a sort can be read a second time.
  *
- * A sort that loses its rows with a GPU, possibly after it has returned some of
- * them, reads its input again.  That is correct only if the input returns the
- * same rows.  If rows have been returned, they must also come in the same order,
- * because that is the order of ties.  For other inputs, the sort has to keep a copy
- * of its rows.
+ * A sort that loses its rows with a GPU before it has returned any of them reads its
+ * input again.  That is correct only if the input returns the same rows.
  *
  * The input is read with the same snapshot both times, so the rest depends on
  * the nodes.  Nodes that are not listed here, such as those for foreign tables
@@ -42,6 +39,14 @@
 #include "plan/input_repeat.h"
 #include "plan/plan_children.h"
 #include "work.h"
+
+/* How the output of a node comes again. */
+typedef enum GsInputRepeat
+{
+	GS_INPUT_ONCE,				/* not at all, or it might be other rows */
+	GS_INPUT_SAME_ROWS,			/* in any order */
+	GS_INPUT_SAME_ORDER
+} GsInputRepeat;
 
 typedef struct RepeatSearch
 {
@@ -289,6 +294,13 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 	}
 }
 
+/* How a GpuSort's input comes again.  The sort returns its rows in any order of ties. */
+static GsInputRepeat
+repeat_of_gpusort(const CustomScan *gpusort)
+{
+	return gpusort_private_repeatable(gpusort) ? GS_INPUT_SAME_ROWS : GS_INPUT_ONCE;
+}
+
 /*
  * Has this plan been judged, as the input of a sort?  A process that reads its part of a
  * table cannot repeat that by itself, but all processes below a Gather together can.  So a
@@ -299,7 +311,7 @@ is_judged(const Plan *plan, bool below_gather)
 {
 	return IsA(plan, CustomScan) && is_gpusort(plan) &&
 		(!below_gather ||
-		 gpusort_private_repeat((const CustomScan *) plan) != GS_INPUT_ONCE);
+		 gpusort_private_repeatable((const CustomScan *) plan));
 }
 
 /* Determine how a plan can be repeated.  A GsChildVisitor. */
@@ -325,9 +337,7 @@ examine_plan(Plan **link, void *context)
 		 * itself.
 		 */
 		search->uses_subplans |= plan->initPlan != NIL;
-		search->repeat = Min(search->repeat,
-							 repeat_of_node(plan,
-											gpusort_private_repeat((const CustomScan *) plan)));
+		search->repeat = Min(search->repeat, repeat_of_gpusort((const CustomScan *) plan));
 		return;
 	}
 	expressions = (Node *) expressions_of(plan);
@@ -363,8 +373,8 @@ subplans_keep_order(GsSubplans *subplans)
 	return subplans->keep_order;
 }
 
-GsInputRepeat
-gpusort_input_repeat(const Plan *plan, GsSubplans *subplans)
+bool
+gpusort_input_is_repeatable(const Plan *plan, GsSubplans *subplans)
 {
 	Plan	   *top = unconstify(Plan *, plan);
 	RepeatSearch search = {.repeat = GS_INPUT_SAME_ORDER};
@@ -372,8 +382,6 @@ gpusort_input_repeat(const Plan *plan, GsSubplans *subplans)
 	examine_plan(&top, &search);
 
 	/* We do not know which subplans are used here, so consider all of them. */
-	if (search.repeat != GS_INPUT_ONCE && search.uses_subplans &&
-		!subplans_keep_order(subplans))
-		return GS_INPUT_ONCE;
-	return search.repeat;
+	return search.repeat != GS_INPUT_ONCE &&
+		(!search.uses_subplans || subplans_keep_order(subplans));
 }

@@ -10,8 +10,6 @@
 
 #include "nodes/plannodes.h"
 
-#include "sort/base/sort_spec.h"
-
 /* The subplans of a statement, which all of its sorts have in common. */
 typedef struct GsSubplans
 {
@@ -22,12 +20,9 @@ typedef struct GsSubplans
 } GsSubplans;
 
 /*
- * Determine what a plan that has been read returns again after ExecReScan().
- * The sorts below it must have been judged before, or not be taken over.  The answer holds only
- * as long as no setting changes on which stable functions or the memory of
- * nodes depend.  The user of a cursor may change one between two FETCHes.
+ * Does a plan that has been read return the same rows again after ExecReScan(), in any
+ * order?  The sorts below it must have been judged before, or not be taken over.
  */
-extern GsInputRepeat gpusort_input_repeat(const Plan *plan,
-										  GsSubplans *subplans);
+extern bool gpusort_input_is_repeatable(const Plan *plan, GsSubplans *subplans);
 
 #endif							/* GPUSORT_INPUT_REPEAT_H */

@@ -161,17 +161,17 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
 													 context->statement->planned,
 													 &candidate);
-	GsInputRepeat repeat;
+	bool		repeatable;
 
 	if (reason != GS_FALLBACK_NONE)
 	{
 		gpusort_requirement_leave(GS_LEFT_SORT, reason);
 		return &sort->plan;
 	}
-	repeat = gpusort_input_repeat(sort->plan.lefttree,
-								  &context->statement->subplans);
+	repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
+											 &context->statement->subplans);
 	add_sink(sort, context->statement);
-	return (Plan *) gpusort_plan_from_sort(sort, repeat);
+	return (Plan *) gpusort_plan_from_sort(sort, repeatable);
 }
 
 /*

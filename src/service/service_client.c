@@ -652,8 +652,7 @@ gpusort_client_new_chunk(GsClient *client, bool wait)
 	return chunk;
 }
 
-/* Returns the position of the chunk in the ring. */
-static uint32
+static void
 hand_over(GsClient *client, GsPoolChunk *chunk)
 {
 	GsSlot	   *slot = client->slot;
@@ -666,13 +665,12 @@ hand_over(GsClient *client, GsPoolChunk *chunk)
 	pg_atomic_write_u32(&slot->ring[position % gpusort_service->nchunks],
 						chunk - gpusort_service->chunks);
 	gpusort_service_wake();
-	return position;
 }
 
 bool
-gpusort_client_put(GsClient *client, GsPoolChunk *chunk, uint64 *position)
+gpusort_client_put(GsClient *client, GsPoolChunk *chunk)
 {
-	*position = hand_over(client, chunk);
+	hand_over(client, chunk);
 	return !has_failed(client) && !is_full(client);
 }
 
@@ -817,7 +815,7 @@ gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
 	chunk->ties_offset = request->chunk_bytes;
 	if (request->variable)
 		chunk->ties_offset += request->chunk_rows * sizeof(uint32);
-	(void) hand_over(client, chunk);
+	hand_over(client, chunk);
 	return chunk;
 }
 

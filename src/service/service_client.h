@@ -129,14 +129,12 @@ extern GsPoolChunk *gpusort_client_new_chunk(GsClient *client, bool wait);
 
 /*
  * Hand over a chunk, in which rows, part, offsets and data_bytes are set.  The
- * order of the calls is the order of arrival of the chunks, and sets *position
- * to the position in this order, among the chunks of all clients.  Returns false
- * after a failure.  After GS_FALLBACK_DEVICE_MEMORY, this chunk and some put
+ * order of the calls is the order of arrival of the chunks.  Returns false after
+ * a failure.  After GS_FALLBACK_DEVICE_MEMORY, this chunk and some put
  * before it may have been refused for lack of memory; the others can still be
  * sorted.
  */
-extern bool gpusort_client_put(GsClient *client, GsPoolChunk *chunk,
-							   uint64 *position);
+extern bool gpusort_client_put(GsClient *client, GsPoolChunk *chunk);
 
 /* After the sort: has the device refused any chunks? */
 extern bool gpusort_client_has_refused(const GsClient *client);

@@ -25,7 +25,7 @@ bool
 gpusort_input_overflow_may_write(const GsInputSort *sort)
 {
 	return sort->location != GS_ROWS_ON_GPU ||
-		!gpusort_input_loss_can_restart(sort) ||
+		!sort->spec->input.repeatable ||
 		gpusort_shared_runs_allowed(gpusort_gpu_spread_rows_put(sort->sorter.spread),
 									sort->spec->expected_width);
 }
@@ -45,7 +45,6 @@ note_batch(GsInputSort *sort)
 bool
 gpusort_input_overflow_write_sorter(GsInputSort *sort)
 {
-	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
 	if (sort->location != GS_ROWS_IN_MEMORY &&
 		!gpusort_row_sorter_sort(&sort->sorter))
 		return false;
@@ -54,9 +53,6 @@ gpusort_input_overflow_write_sorter(GsInputSort *sort)
 	if (sort->location != GS_ROWS_IN_MEMORY)
 		note_batch(sort);
 	gpusort_row_sorter_end(&sort->sorter);
-	/* The rows cannot be lost any more. */
-	if (sort->location != GS_ROWS_IN_MEMORY && sort->copy.rows != NULL)
-		gpusort_row_copy_clear(sort->copy.rows);
 	gpusort_input_state_set_location(sort, GS_ROWS_IN_RUNS);
 	gpusort_external_limit_runs(sort->runs.external);
 	return true;
@@ -72,10 +68,9 @@ gpusort_input_overflow_write_rows(GsInputSort *sort)
 	if (sort->location != GS_ROWS_IN_BATCH)
 		gpusort_row_runs_begin_overflow(&sort->runs,
 										gpusort_row_sorter_failure(&sort->sorter));
-	if (gpusort_input_overflow_write_sorter(sort))
-		gpusort_sorter_choice_begin_batch(sort);
-	else if (!gpusort_input_loss_recover_batch(sort))
+	if (!gpusort_input_overflow_write_sorter(sort))
 		return false;
+	gpusort_sorter_choice_begin_batch(sort);
 	gpusort_input_state_show_phase(sort, GS_PHASE_READING);
 	return true;
 }

@@ -51,14 +51,6 @@ report_memory(const GsInputSort *sort, GsSortReport *report)
 			sizeof(report->method));
 }
 
-static void
-report_copy(const GsRowCopy *copy, GsSortReport *report)
-{
-	report->copied = true;
-	report->copy_memory_kb = (gpusort_row_copy_memory(copy) + 1023) / 1024;
-	report->copy_disk_kb = gpusort_row_copy_file_kb(copy);
-}
-
 void
 gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 {
@@ -74,8 +66,6 @@ gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 	report->gpu_batches = sort->nbatches;
 	if (sort->runs.gpu_merge != NULL)
 		report->gpu_ranges = gpusort_gpu_run_merge_ranges(sort->runs.gpu_merge);
-	if (sort->copy.rows != NULL)
-		report_copy(sort->copy.rows, report);
 	switch (sort->location)
 	{
 		case GS_ROWS_ON_GPU:

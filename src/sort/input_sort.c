@@ -54,7 +54,6 @@ gpusort_input_sort_end(GsInputSort *sort)
 	gpusort_row_sorter_end(&sort->drained);
 	gpusort_row_runs_end(&sort->runs);
 	gpusort_row_sharing_end(&sort->sharing);
-	gpusort_kept_copy_end(&sort->copy);
 }
 
 /* ----------------------------------------------------------------
@@ -65,29 +64,24 @@ gpusort_input_sort_end(GsInputSort *sort)
 bool
 gpusort_input_sort_gpu_handle(GsInputSort *sort, GsClientHandle *handle)
 {
+	const GsSortSpec *spec = sort->spec;
+
 	if (sort->location != GS_ROWS_ON_GPU)
 		return false;
 
 	/* The plan was made for the CPU, and a GPU has become available since. */
-	if (gpusort_key_plan_string_words(sort->spec->key_plan) !=
+	if (gpusort_key_plan_string_words(spec->key_plan) !=
 		GPUSORT_GPU_STRING_WORDS)
 		return false;
 
-	/* The input must be read again if there are no copies. */
-	if (sort->spec->input.repeat == GS_INPUT_ONCE &&
-		gpusort_kept_copy_is_wanted(sort->spec) && !gpusort_row_copy_allowed(sort->spec, true))
+	/* If a session that is full were lost, the input would be read again. */
+	if (!spec->input.repeatable &&
+		(spec->bound > 0 ||
+		 !gpusort_shared_runs_allowed(spec->expected_rows, spec->expected_width)))
 		return false;
-	gpusort_kept_copy_end(&sort->copy);
-	gpusort_gpu_session_keep_copy(sort->sorter.gpu, NULL);
 	sort->fed_by_others = true;
 	*handle = gpusort_gpu_spread_handle(sort->sorter.spread);
 	return true;
-}
-
-bool
-gpusort_input_sort_copy_set(GsInputSort *sort, GsRunSetHandle *handle)
-{
-	return gpusort_kept_copy_share(&sort->copy, &sort->sorter, handle);
 }
 
 bool
@@ -96,7 +90,7 @@ gpusort_input_sort_allow_overflow(GsInputSort *sort, int nprocesses, bool ahead,
 {
 	const GsSortSpec *spec = sort->spec;
 
-	if (!sort->fed_by_others || spec->bound > 0 || gpusort_kept_copy_is_wanted(spec))
+	if (!sort->fed_by_others || spec->bound > 0)
 		return false;
 	gpusort_row_sharing_begin(&sort->sharing, spec, sort->sorter.parent);
 	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses, true,
@@ -162,8 +156,7 @@ gpusort_input_sort_shared(const GsInputSort *sort)
 int
 gpusort_input_sort_batch_processes(const GsInputSort *sort)
 {
-	/* Workers do not copy the rows of a batch. */
-	if (gpusort_kept_copy_is_wanted(sort->spec) || sort->spec->bound > 0)
+	if (sort->spec->bound > 0)
 		return 0;
 	return gpusort_sorter_choice_may_use_batches(sort) ? sort->spec->processes : 0;
 }
@@ -192,7 +185,8 @@ keeps_its_rows(const GsInputSort *sort)
 	failure = gpusort_row_sorter_failure(&sort->sorter);
 	/* We cannot read the rows while other processes may still be adding some. */
 	return !(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
-		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT);
+		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT ||
+		 (failure == GS_FALLBACK_ROW_WIDTH && !sort->spec->input.repeatable));
 }
 
 /* If a GPU has no memory for more rows, continue on another one.  Returns false if not. */
@@ -218,25 +212,17 @@ build_run(GsInputSort *sort, TupleTableSlot *slot)
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
-	if (sort->copy.reserved > 0)
-	{
-		/* The memory sort can have the memory of a copy that is being read. */
-		gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
-		return gpusort_input_sort_put(sort, slot);
-	}
 	if (sort->location != GS_ROWS_IN_RUNS)
 	{
 		if (use_another_gpu(sort))
 			return gpusort_input_sort_put(sort, slot);
 		if (!keeps_its_rows(sort))
-		{
-			if (!gpusort_input_loss_recover_batch(sort))
-				return false;
-		}
-		else if (gpusort_input_top_n_may_drop_rows(sort))
+			return false;
+		sort->no_batches |= gpusort_row_sorter_failure(&sort->sorter) == GS_FALLBACK_ROW_WIDTH;
+		if (gpusort_input_top_n_may_drop_rows(sort))
 			return gpusort_input_top_n_drop_rows(sort) && gpusort_input_sort_put(sort, slot);
-		else if (!gpusort_input_overflow_may_write(sort) ||
-				 !gpusort_input_overflow_write_rows(sort))
+		if (!gpusort_input_overflow_may_write(sort) ||
+			!gpusort_input_overflow_write_rows(sort))
 			return false;
 		if (sort->location == GS_ROWS_IN_BATCH)
 			return gpusort_input_sort_put(sort, slot);
@@ -254,7 +240,6 @@ input_is_complete(GsInputSort *sort)
 	if (input->failure != NULL &&
 		(sort->location == GS_ROWS_ON_GPU || sort->runs.set != NULL || sort->spec->target != NULL))
 		sort->input_failure = input->failure(input->arg);
-	gpusort_kept_copy_import(&sort->copy, &sort->sorter);
 
 	/* Each process has taken the rows that were refused. */
 	if (sort->input_failure == GS_FALLBACK_NONE && sort->drained.spread != NULL &&
@@ -263,41 +248,19 @@ input_is_complete(GsInputSort *sort)
 	return sort->input_failure == GS_FALLBACK_NONE;
 }
 
-/* Returns the next row: of the copy of lost rows, if there is one, or of the input. */
-static TupleTableSlot *
-next_row(GsInputSort *sort)
-{
-	const GsInput *input = &sort->spec->input;
-	TupleTableSlot *slot;
-
-	if (unlikely(sort->copy.slot != NULL))
-	{
-		slot = gpusort_kept_copy_take(&sort->copy, &sort->sorter);
-		if (slot != NULL)
-			return slot;
-	}
-	if (sort->input_ended)
-		return NULL;
-	slot = input->next(input->arg);
-	sort->input_ended = TupIsNull(slot);
-	return slot;
-}
-
 static bool
 read_input(GsInputSort *sort)
 {
+	const GsInput *input = &sort->spec->input;
 	TupleTableSlot *slot;
 	int64		nrows = 0;
 
-	while (slot = next_row(sort), !TupIsNull(slot))
+	while (slot = input->next(input->arg), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_input_sort_show_rows(sort, ++nrows);
 		if (!gpusort_input_sort_put(sort, slot))
-		{
-			gpusort_kept_copy_add_refused(&sort->copy, &sort->sorter, slot);
 			return false;
-		}
 	}
 	return input_is_complete(sort);
 }
@@ -342,7 +305,6 @@ sort_with_rest(GsInputSort *sort)
 		sort->input_failure = GS_FALLBACK_DEVICE_MEMORY;
 		return false;
 	}
-	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
@@ -430,9 +392,7 @@ sort_rows(GsInputSort *sort)
 			merge_together(sort);
 			return true;
 		case GS_ROWS_IN_BATCH:
-			return (gpusort_input_overflow_write_sorter(sort) ||
-					gpusort_input_loss_recover_batch(sort)) &&
-				sort_rows(sort);
+			return gpusort_input_overflow_write_sorter(sort) && sort_rows(sort);
 		case GS_ROWS_SHARED:
 			break;
 	}
@@ -543,8 +503,6 @@ gpusort_input_sort_finish(GsInputSort *sort)
 	/* Nobody has written runs, so the memory for merging them is not needed. */
 	if (sort->location == GS_ROWS_ON_GPU)
 		gpusort_row_sharing_end(&sort->sharing);
-	if (sort->location != GS_ROWS_ON_GPU)
-		gpusort_kept_copy_end(&sort->copy);
 	gpusort_input_state_enter(sort, GS_SORT_READY);
 	gpusort_input_state_show_phase(sort, GS_PHASE_RETURNING);
 	sort->progress->rows_sorted = sort->nrows + sort->ndropped;

@@ -11,9 +11,7 @@
  *
  * A GPU session can be lost together with its rows.  After any function returns
  * false, call gpusort_input_loss_restart() and read the input again.  It is then
- * sorted without a GPU, so this happens at most once.  If the input might return other
- * rows, or the same ones in another order, a copy of the rows on the GPU is kept (see
- * kept_copy.h), and is read in place of them.
+ * sorted without a GPU, so this happens at most once.
  *
  * With spec->bound, only that many rows are kept.  When the row sorter has several
  * times as many, it is cut: its rows are sorted, and only the first ones are kept.
@@ -48,10 +46,8 @@ extern void gpusort_input_sort_begin(GsInputSort *sort,
 									 GsProgress *progress,
 									 MemoryContext context);
 
-/* See gpusort_sort_gpu_handle(), gpusort_sort_copy_set() and gpusort_sort_run_set(). */
+/* See gpusort_sort_gpu_handle() and gpusort_sort_run_set(). */
 extern bool gpusort_input_sort_gpu_handle(GsInputSort *sort, GsClientHandle *handle);
-extern bool gpusort_input_sort_copy_set(GsInputSort *sort,
-										GsRunSetHandle *handle);
 extern bool gpusort_input_sort_run_set(GsInputSort *sort, int nprocesses, bool ahead,
 									   GsRunSetHandle *handle);
 
@@ -125,13 +121,6 @@ static inline bool
 gpusort_input_sort_is_on_disk(const GsInputSort *sort)
 {
 	return sort->location == GS_ROWS_IN_RUNS || sort->sharing.merged;
-}
-
-/* Is there a copy of all rows, from which they can be sorted into the same order? */
-static inline bool
-gpusort_input_sort_has_copy(const GsInputSort *sort)
-{
-	return sort->copy.rows != NULL;
 }
 
 /* Have other processes sorted rows, or added rows to the GPU session? */

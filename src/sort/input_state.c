@@ -95,11 +95,6 @@ gpusort_input_state_show_space(GsInputSort *sort)
 	progress->device_bytes = gpu.device_bytes;
 	progress->file_bytes = sort->runs.external == NULL ? 0 :
 		gpusort_external_kb(sort->runs.external) * 1024;
-	if (sort->copy.rows == NULL)
-		return;
-	progress->memory_bytes += gpusort_row_copy_memory(sort->copy.rows) -
-		sort->copy.reserved;
-	progress->file_bytes += gpusort_row_copy_file_kb(sort->copy.rows) * 1024;
 }
 
 void

@@ -16,7 +16,6 @@
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
 #include "sort/cutoff.h"
-#include "sort/kept_copy.h"
 #include "sort/marked_rows.h"
 #include "sort/row_runs.h"
 #include "sort/row_sharing.h"
@@ -87,15 +86,13 @@ typedef struct GsInputSort
 	GsRowSharing sharing;		/* what processes sort together */
 	bool		ahead;			/* may rows be read while others are sorted? */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
-	bool		no_batches;		/* has a GPU been lost? */
+	bool		no_batches;		/* has a GPU been lost, or refused a long row? */
 	int			nbatches;		/* batches of rows on a GPU that are in runs */
 	int64		batch_rows;		/* the most rows of one of them */
 	bool		has_long_ties;	/* did a sort on the host find the order of
 								 * most rows of one of them? */
 	GsFallback	input_failure;	/* see GsInput.failure */
-	GsKeptCopy	copy;			/* of the rows on a GPU */
 	GsMarkedRows *marked;		/* rows on a GPU after a mark, or NULL */
-	bool		input_ended;	/* has the input returned its last row? */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
 	int64		ndropped;		/* rows dropped by all processes */
 	Size		most_bytes;		/* peak memory of memory sorts that were cut */

@@ -218,8 +218,6 @@ gpusort_input_top_n_leave_gpu(GsInputSort *sort, GsFallback reason)
 	GsInputSort *rest;
 	GsRowSorter gpu;
 
-	gpusort_kept_copy_leave_memory(&sort->copy, &sort->sorter);
-
 	/* Refused rows occupy pool chunks that reading needs, so move them first. */
 	rest = sort_rest(sort, sort->sorter.spread, slot);
 	gpu = replace_sorter(sort);
@@ -243,7 +241,6 @@ gpusort_input_top_n_leave_gpu(GsInputSort *sort, GsFallback reason)
 		return false;
 	}
 	sort->ndropped += nrows - wanted;
-	gpusort_kept_copy_end(&sort->copy);
 	put_rest(sort, rest, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	gpusort_row_sorter_end(&gpu);

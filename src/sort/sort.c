@@ -7,11 +7,9 @@
  * cursor over the sorted rows, measures and counts the sort, and repeats it if a
  * GPU is lost together with the rows.
  *
- * Then the input, or a copy of it that was kept, is read again and sorted without a
- * GPU.  If rows have been returned already, this works only if the rows come in the same
- * order as before, as they do from the copy.  Rows with equal keys then also come out in
- * the same order, and the cursor continues where it was.  An index build instead discards
- * what was returned and starts with the first row again.
+ * Then the input is read again and sorted without a GPU.  If rows have been returned already,
+ * or the input cannot be read again, the query ends with an error.  An index build instead
+ * discards what was returned and starts with the first row again.
  *
  *-------------------------------------------------------------------------
  */
@@ -19,7 +17,6 @@
 
 #include "executor/executor.h"
 #include "portability/instr_time.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 
 #include "key/distrust.h"
@@ -47,10 +44,6 @@ struct GsSort
 	/* Are the rows in order? */
 	GsCheckedRows checked;
 	char	   *wrong_encoding; /* no, because of that; or NULL */
-
-	/* All settings when the input was read, if the rows are on a GPU. */
-	char	   *settings;
-	Size		settings_bytes;
 
 	instr_time	begin_time;
 	double		drain_ms;
@@ -115,40 +108,13 @@ count_sort(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
-/*
- * The rows of the input may depend on settings, which the user of a cursor can
- * change between two rows.
- */
-static char *
-serialize_settings(MemoryContext context, Size *bytes)
-{
-	char	   *settings;
-
-	*bytes = EstimateGUCStateSpace();
-	settings = MemoryContextAllocZero(context, *bytes);
-	SerializeGUCState(*bytes, settings);
-	return settings;
-}
-
-/* Will the input come in the same order as before? */
-static bool
-comes_in_same_order(GsSort *sort)
-{
-	Size		bytes;
-	char	   *settings = serialize_settings(sort->context, &bytes);
-
-	return sort->spec->input.repeat == GS_INPUT_SAME_ORDER &&
-		bytes == sort->settings_bytes &&
-		memcmp(settings, sort->settings, bytes) == 0;
-}
-
-/* Raise an error if rows were lost with a GPU session, and cannot be read again. */
+/* Raise an error, unless rows that were lost with a GPU session can be read again. */
 static void
 check_restart(GsSort *sort)
 {
 	GsFallback	failure;
 
-	if (gpusort_input_loss_can_restart(&sort->input))
+	if (!sort->returned && sort->spec->input.repeatable)
 		return;
 	failure = gpusort_input_loss_reason(&sort->input);
 	gpusort_stats_count_fallback(failure);
@@ -156,9 +122,11 @@ check_restart(GsSort *sort)
 		gpusort_stats_count_error();
 	ereport(ERROR,
 			(errcode(ERRCODE_SYSTEM_ERROR),
+			 sort->returned ?
+			 errmsg("could not read the remaining rows of a sort") :
 			 errmsg("could not sort rows that cannot be read a second time"),
 			 errdetail("The reason is \"%s\".", gpusort_fallback_text(failure)),
-			 errhint("Set pg_gpusort.on_gpu_loss to \"copy\" to keep a copy of such rows.")));
+			 errhint("The query might succeed if retried.")));
 }
 
 /* The sorted rows were lost with a GPU session: sort them again. */
@@ -178,30 +146,13 @@ sort_without_gpu(GsSort *sort)
 	count_sort(sort);
 }
 
-/*
- * The GPU session was lost with rows that have not been returned yet.  Sort the
- * rows into the same order again, so that the cursor can continue.  Raises an
- * error if the order could differ from that of rows already returned.
- */
+/* The GPU session was lost with rows none of which has been returned: sort them again. */
 static void
 recover(GsSort *sort)
 {
 	const GsInputSort *input = &sort->input;
-	GsFallback	failure = gpusort_input_loss_reason(input);
 	int64		nrows = gpusort_input_sort_count(input);
 
-	if (sort->returned && !gpusort_input_sort_has_copy(input) &&
-		!comes_in_same_order(sort))
-	{
-		gpusort_stats_count_fallback(failure);
-		gpusort_stats_count_error();
-		ereport(ERROR,
-				(errcode(ERRCODE_SYSTEM_ERROR),
-				 errmsg("could not read the remaining rows of a sort"),
-				 errdetail("The reason is \"%s\".",
-						   gpusort_fallback_text(failure)),
-				 errhint("The query might succeed if retried.")));
-	}
 	check_restart(sort);
 	sort_without_gpu(sort);
 	if (rows_of_input(input) != nrows)
@@ -275,12 +226,6 @@ bool
 gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
 {
 	return gpusort_input_sort_gpu_handle(&sort->input, handle);
-}
-
-bool
-gpusort_sort_copy_set(GsSort *sort, GsRunSetHandle *handle)
-{
-	return gpusort_input_sort_copy_set(&sort->input, handle);
 }
 
 bool
@@ -426,9 +371,6 @@ gpusort_sort_perform(GsSort *sort)
 		gpusort_input_loss_restart(input);
 	}
 	sort->sorted = true;
-	if (gpusort_input_sort_is_on_gpu(input) && !gpusort_input_sort_has_copy(input))
-		sort->settings = serialize_settings(sort->context,
-											&sort->settings_bytes);
 	begin_check(sort);
 	count_sort(sort);
 }

@@ -19,11 +19,10 @@
  * The sort is then a cursor before the first row.  gpusort_sort_next()
  * moves it and returns a row; it can be marked, restored and rewound.  The report
  * and the number of rows are known from this time on.  If a GPU is lost together
- * with the rows, the sort reads the input again and continues where it was, or
- * raises an error if the rows could come in another order.  Only for an index
- * build, whose rows may do so, the cursor ends early instead: it has to ask
- * gpusort_sort_is_lost() after the last row, and then starts over with
- * gpusort_sort_perform_again().
+ * with the rows, the sort reads the input again, unless it has returned rows or the
+ * input cannot be read again.  Then it raises an error.  Only for an index build, the
+ * cursor ends early instead: it has to ask gpusort_sort_is_lost() after the last row,
+ * and then starts over with gpusort_sort_perform_again().
  *
  * A sort with spec->target is not a cursor.  It writes the sorted rows to the
  * target, and gpusort_sort_shared_run() tells the leader where they are.
@@ -72,13 +71,6 @@ extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
 extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
 
 /*
- * After that: get the handle of a set of files to which the processes that add rows must
- * copy them, including this one.  The sort asks spec->input.copy for these copies later.
- * Returns false if no copies are wanted.
- */
-extern bool gpusort_sort_copy_set(GsSort *sort, GsRunSetHandle *handle);
-
-/*
  * Without a GPU: get the handle of a set of files to which 'nprocesses' other
  * processes can write rows of the input as sorted runs.  The sort asks
  * spec->input.run for these runs later.  Returns false if the processes must not
@@ -94,12 +86,12 @@ extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool ahead,
 extern struct GsSharedSort *gpusort_sort_shared(const GsSort *sort);
 
 /*
- * After gpusort_sort_gpu_handle(), if no copies are wanted: allow the processes to write rows
- * as runs when no GPU has room for more.  Makes a set of files for them, as
- * gpusort_sort_run_set() does.  Then this process calls gpusort_sort_attach() before its first
- * row.  If it finds that there is no room, it calls gpusort_sort_overflow(), which writes the
- * GPUs' rows, and then gpusort_sort_put().  Otherwise it calls gpusort_sort_leave() after its
- * last row, and the GPUs' rows are written when the sort is performed.
+ * After gpusort_sort_gpu_handle(): allow the processes to write rows as runs when no GPU has
+ * room for more.  Makes a set of files for them, as gpusort_sort_run_set() does.  Then this
+ * process calls gpusort_sort_attach() before its first row.  If it finds that there is no room,
+ * it calls gpusort_sort_overflow(), which writes the GPUs' rows, and then gpusort_sort_put().
+ * Otherwise it calls gpusort_sort_leave() after its last row, and the GPUs' rows are written
+ * when the sort is performed.
  */
 extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
 										GsRunSetHandle *handle);

@@ -21,25 +21,7 @@
 #include "sort/input_private.h"
 #include "sort/sorter_choice.h"
 
-/* Should the rows on a GPU be copied, and may they be? */
-static bool
-copies_rows(const GsSortSpec *spec)
-{
-	return gpusort_kept_copy_is_wanted(spec) && gpusort_row_copy_allowed(spec, false);
-}
-
-/* May rows not go to a GPU, because they could be lost without a copy? */
-static bool
-must_not_be_lost(const GsSortSpec *spec)
-{
-	return gpusort_kept_copy_is_wanted(spec) && !copies_rows(spec) &&
-		spec->input.repeat == GS_INPUT_ONCE;
-}
-
-/*
- * Begin a row sorter on a GPU, with a copy of its rows if that is wanted.  Returns false
- * if no GPU should or can be used.
- */
+/* Begin a row sorter on a GPU.  Returns false if no GPU should or can be used. */
 static bool
 begin_gpu_sorter(GsInputSort *sort)
 {
@@ -47,18 +29,8 @@ begin_gpu_sorter(GsInputSort *sort)
 
 	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
 		return false;
-	if (must_not_be_lost(spec))
-	{
-		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
-		if (sort->gpu_reason == GS_FALLBACK_NONE)
-			sort->gpu_reason = GS_FALLBACK_INPUT_ONCE;
-	}
-	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
-	{
-		if (copies_rows(spec))
-			gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
+	if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
 		return true;
-	}
 	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
 		gpusort_stats_count_fallback(sort->gpu_reason);
 	return false;
@@ -105,9 +77,8 @@ gpusort_sorter_choice_may_use_batches(const GsInputSort *sort)
 		return false;
 	if (spec->nested)
 		return spec->batch_processes > 0;
-	return (sort->gpu_reason == GS_FALLBACK_NONE ||
-			sort->gpu_reason == GS_FALLBACK_DEVICE_MEMORY) &&
-		!must_not_be_lost(spec);
+	return sort->gpu_reason == GS_FALLBACK_NONE ||
+		sort->gpu_reason == GS_FALLBACK_DEVICE_MEMORY;
 }
 
 bool
@@ -129,8 +100,6 @@ gpusort_sorter_choice_begin_batch_sorter(GsInputSort *sort)
 		return false;
 	}
 	sort->gpu_reason = GS_FALLBACK_NONE;
-	if (!spec->nested && copies_rows(spec))
-		gpusort_kept_copy_begin(&sort->copy, &sort->sorter);
 	return true;
 }
 

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes 'usleep';
 
-my $node = start_gpu_node('main', 'pg_gpusort.on_gpu_loss = copy', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'});
 make_table($node, 20000);
 my $lost = 'the GPU service was lost';
 my $query = q{SELECT count(*), md5(string_agg(s::text, ',')) FROM (SELECT * FROM big ORDER BY k OFFSET 0) s};
@@ -22,6 +22,7 @@ my @anywhere = ('SET pg_gpusort.debug_require = node');
 my @on_cpu = ('SET pg_gpusort.backend = cpu', 'SET pg_gpusort.debug_require = cpu');
 my $reasons = "$REASONS WHERE reason <> 'pg_gpusort.backend is cpu'";
 my $postmaster = q{SELECT pg_postmaster_start_time()};
+my $rest_lost = qr/^ERROR:  58000: could not read the remaining rows of a sort\nDETAIL:  The reason is ".*"\.\nHINT:  The query might succeed if retried\./m;
 
 my $cpu = Session($node, @on_cpu);
 my $expected = $cpu->run($query);
@@ -39,7 +40,8 @@ sub new_server
 	wait_for_service($node);
 }
 
-# faulty NAME, FAULT, QUERY, EXPECTED: run it, and return what was counted.
+# faulty NAME, FAULT, QUERY, EXPECTED: run it, and return what was counted.  EXPECTED is rows
+# or an error.
 sub faulty
 {
 	my ($name, $fault, $faulty_query, $rows) = @_;
@@ -50,7 +52,7 @@ sub faulty
 	value_of($node, 'SELECT pg_stat_gpusort_reset()');
 	my $restarts = status_of($node, 'device_process_restarts');
 	$session = Session($node, @anywhere, "SET pg_gpusort.debug_fault = '$fault'");
-	is($session->run($faulty_query), $rows, "$name: rows");
+	like($session->run($faulty_query), ref $rows ? $rows : qr/^\Q$rows\E$/, "$name: rows");
 	$counted = $session->run($reasons);
 	# Then the query does not wait for the fault.
 	becomes_true($node, "SELECT value::int8 > $restarts FROM gpusort_status() WHERE name = 'device_process_restarts'")
@@ -58,7 +60,7 @@ sub faulty
 	$session->run('RESET pg_gpusort.debug_fault');
 	wait_for_service($node);
 	holds_nothing($node, $name);
-	is($session->run("$on_gpu[0]; $faulty_query"), $rows, "$name: the next sort is on the GPU");
+	like($session->run("$on_gpu[0]; $faulty_query"), ref $rows ? qr/^\d+\|/ : qr/^\Q$rows\E$/, "$name: the next sort is on the GPU");
 	$session->quit;
 	return $counted;
 }
@@ -68,7 +70,8 @@ my %counts = (
 	'lost' => "$lost 1",
 	'error' => 'the device reported an error 1',
 	'memory' => 'not enough device memory 1');
-my %numbers = ('open' => [1], 'put' => [ 1, 2, 7 ], 'sort' => [1], 'get' => [ 1, 2, 7 ], 'close' => [1]);
+# The seventh chunk is requested after the first row was returned.
+my %numbers = ('open' => [1], 'put' => [ 1, 2, 7 ], 'sort' => [1], 'get' => [ 1, 7 ], 'close' => [1]);
 
 foreach my $action ('error', 'memory', 'crash', 'lost')
 {
@@ -85,7 +88,7 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 			my $restarts = status_of($node, 'device_process_restarts');
 			my $before = -s $node->logfile;
 
-			is(faulty($fault, $fault, $query, $expected),
+			is(faulty($fault, $fault, $query, $point eq 'get' && $number > 1 ? $rest_lost : $expected),
 				$point eq 'close' ? '' : $counts{$action}, "$fault: counted");
 			is(status_of($node, 'device_process_restarts') - $restarts, $ends ? 1 : 0,
 				"$fault: device processes that ended");
@@ -101,7 +104,7 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 }
 
 # With keys that have no ties, against stock, and rows of one length.
-foreach my $fault ('put:memory:4', 'put:error:5', 'get:error:3', 'sort:memory')
+foreach my $fault ('put:memory:4', 'put:error:5', 'get:error:1', 'sort:memory')
 {
 	my $fixed = $keys =~ s/SELECT \*/SELECT k, id/r;
 
@@ -128,12 +131,13 @@ foreach my $column ("md5(id::text)", "'rows that begin alike ' || k")
 	my $rows = $session->run($runs);
 
 	$session->quit;
-	faulty("$_, $column", $_, $runs, $rows)
-	  foreach 'get:error:1', 'get:error:2', 'get:error:7', 'sort:error';
+	faulty("$_, $column", $_, $runs, $rows) foreach 'get:error:1', 'sort:error';
+	# All rows are read before the first one is returned.
+	faulty("get:error:7, $column", 'get:error:7', $runs, $rows) if $column =~ /alike/;
 }
 
 # A fault and then too little memory for a memory sort.
-foreach my $fault ('put:error:9', 'sort:error', 'get:error:1', 'get:error:7')
+foreach my $fault ('put:error:9', 'sort:error', 'get:error:1')
 {
 	my $session = Session($node, @anywhere, "SET pg_gpusort.debug_fault = '$fault'",
 		q{SET pg_gpusort.work_mem = '256kB'});
@@ -202,74 +206,95 @@ is(status_of($node, 'device_process_pid') ne '0', 1, 'the device process is ther
 
 # ---- A cursor in the middle ----
 
-# cursor NAME, QUERY, BETWEEN, SETTINGS: the rows of a cursor whose GPU is lost
-# after some of them.
-my $after = join('; ', 'FETCH 3000 FROM c', 'FETCH BACKWARD 6000 FROM c', 'FETCH ABSOLUTE 19000 FROM c',
-	'FETCH ALL FROM c', 'FETCH BACKWARD 3 FROM c');
-sub cursor
+# A cursor whose GPU is lost after some rows: no row is returned twice or left out, so it ends.
+foreach my $sorted ('SELECT * FROM big ORDER BY k', 'SELECT k, id FROM big ORDER BY k DESC', 'SELECT * FROM big ORDER BY k % 5')
 {
-	my ($name, $sorted, $between, @settings) = @_;
-	my $declare = "BEGIN; DECLARE c SCROLL CURSOR FOR $sorted; FETCH 5000 FROM c";
-	my $session = Session($node, @on_cpu, @settings);
+	my $declare = "BEGIN; DECLARE c SCROLL CURSOR FOR $sorted; FETCH 10 FROM c";
+	my $session = Session($node, @on_cpu);
 	my $first = $session->run($declare);
-	my $rest = $session->run("$after; ROLLBACK");
-	my $output;
 
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$session->quit;
 	new_server();
-	$session = Session($node, @on_gpu, @settings);
-	ok($session->run($declare) eq $first, "$name: before the loss");
-	$session->run($between) if defined $between;
+	$session = Session($node, @on_gpu);
+	ok($session->run($declare) eq $first, "cursor, $sorted: before the loss");
 	crash_device($node);
-	$output = $session->run("$after; ROLLBACK");
+	like($session->run('FETCH ALL FROM c'), $rest_lost, "cursor, $sorted: an error after the loss");
+	is($session->run('ROLLBACK'), '', "cursor, $sorted: rolled back");
 	$session->quit;
 	wait_for_service($node);
-	holds_nothing($node, $name);
-	leaves_nothing($node, $name);
-	return $output eq $rest ? 'the same rows' : join("\n", grep { !/\|/ } split(/\n/, $output));
+	holds_nothing($node, "cursor, $sorted");
+	leaves_nothing($node, "cursor, $sorted");
 }
 
-my $sorted = 'SELECT * FROM big ORDER BY k';
-my $rest_lost = qr/^ERROR:  58000: could not read the remaining rows of a sort\nDETAIL:  The reason is "$lost"\./m;
+# ---- Input that cannot be read a second time ----
 
-is(cursor('cursor', $sorted), 'the same rows', 'cursor: the rest of the rows');
-is(cursor('cursor of fixed rows', 'SELECT k, id FROM big ORDER BY k DESC'),
-	'the same rows', 'cursor of fixed rows: the rest of the rows');
-is(cursor('cursor with ties', 'SELECT * FROM big ORDER BY k % 5'),
-	'the same rows', 'cursor with ties: the rest of the rows');
-is(cursor('cursor over a merge join',
-		'SELECT a.* FROM big a JOIN big b ON b.id = a.id ORDER BY a.k % 5', undef,
-		'CREATE INDEX IF NOT EXISTS big_id ON big (id)', 'SET enable_hashjoin = off',
-		'SET enable_nestloop = off', 'SET enable_seqscan = off'),
-	'the same rows', 'cursor over a merge join: the rest of the rows');
-like(cursor('cursor, other settings', $sorted, q{SET work_mem = '63MB'}), $rest_lost,
-	'cursor, other settings: an error');
-like(cursor('cursor over a hash join', 'SELECT a.* FROM big a JOIN big b ON b.id = a.id ORDER BY a.k % 5', undef,
-		'SET enable_mergejoin = off', 'SET enable_nestloop = off', 'SET pg_gpusort.on_gpu_loss = error'),
-	$rest_lost, 'cursor over a hash join, no copy: an error');
-
-# Too little memory for all rows on the CPU.
+# Inputs, each with keys that leave no ties.
+my %once = (
+	'a volatile function' => [ '(SELECT k, volatile_id(id) AS id, t FROM big OFFSET 0) s', 'k, id' ],
+	'numbers of a sequence' => [ q{(SELECT nextval('calls') AS n, id * 7919 % 10007 AS k, t FROM big OFFSET 0) s}, 'k, n' ],
+	'TABLESAMPLE' => [ 'big TABLESAMPLE BERNOULLI (70) REPEATABLE (3)', 'k, id' ],
+	'FOR UPDATE' => [ '(SELECT * FROM big FOR UPDATE) s', 'k, id' ],
+	'a recursive query' => [ '(WITH RECURSIVE r(id, k) AS (SELECT 1, 1 UNION ALL SELECT id + 1, id * 7919 % 10007 FROM r WHERE id < 20000)
+		SELECT *, repeat($$x$$, id % 50) AS t FROM r) s', 'k, id' ],
+	'a foreign table' => [ '(SELECT * FROM far OFFSET 0) s', 'k, id' ]);
 {
-	my $session;
-	my $first;
-	my $rest;
+	my $once_lost = qr/^ERROR:  58000: could not sort rows that cannot be read a second time\nDETAIL:  The reason is ".*"\.\nHINT:  The query might succeed if retried\./m;
+	my ($host, $port) = ($node->host, $node->port);
+	my $session = Session($node, @anywhere);
+	my $volatile = "SELECT * FROM $once{'a volatile function'}[0] ORDER BY k, id";
 
-	new_server();
-	$session = Session($node, @on_cpu);
-	$first = $session->run("BEGIN; DECLARE c SCROLL CURSOR FOR $sorted; FETCH 5000 FROM c");
-	$rest = $session->run("$after; ROLLBACK");
-	$session->run(q{SET pg_gpusort.backend = gpu; SET pg_gpusort.debug_require = gpu;
-		SET pg_gpusort.work_mem = '256kB'});
-	ok($session->run("BEGIN; DECLARE c SCROLL CURSOR FOR $sorted; FETCH 5000 FROM c") eq $first,
-		'cursor, then an overflow: before the loss');
-	crash_device($node);
-	ok($session->run("$after; ROLLBACK") eq $rest, 'cursor, then an overflow: the rest of the rows');
-	leaves_nothing($node, 'cursor, then an overflow');
+	$node->safe_psql(
+		'postgres', qq{
+		CREATE FUNCTION volatile_id(id int8) RETURNS int8 LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN id; END';
+		CREATE SEQUENCE calls;
+		CREATE EXTENSION postgres_fdw;
+		CREATE SERVER self FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '$host', port '$port', dbname 'postgres');
+		CREATE USER MAPPING FOR CURRENT_USER SERVER self;
+		CREATE FOREIGN TABLE far (k int8, id int8, t text) SERVER self OPTIONS (table_name 'big', use_remote_estimate 'false')});
+	foreach my $name (sort keys %once)
+	{
+		my $rows = "ALTER SEQUENCE calls RESTART; " . digest("SELECT * FROM $once{$name}[0] ORDER BY $once{$name}[1]");
+		my $stock = $session->run("$STOCK; $rows");
+
+		is($session->run("$OURS; $on_gpu[0]; $rows"), $stock, "$name: rows");
+		$session->run("$anywhere[0]; SET pg_gpusort.debug_fault = 'sort:error'");
+		like($session->run($rows), $once_lost, "$name, lost: an error");
+		# A device that is full has lost nothing.
+		foreach my $fault ('put:memory:2', 'put:memory:7')
+		{
+			$session->run("SET pg_gpusort.debug_fault = '$fault'");
+			is($session->run($rows), $stock, "$name, $fault: rows");
+		}
+		$session->run('RESET pg_gpusort.debug_fault');
+		holds_nothing($node, $name);
+		leaves_nothing($node, $name);
+	}
+	foreach my $fault ('put:error:1', 'put:error:7', 'sort:error', 'sort:memory', 'get:error:1')
+	{
+		my $reason = $fault =~ /memory/ ? 'not enough device memory' : 'the device reported an error';
+
+		$session->run("SELECT pg_stat_gpusort_reset(); SET pg_gpusort.debug_fault = '$fault'");
+		like($session->run($volatile), $once_lost, "$fault: an error");
+		is($session->run($reasons), "$reason 1", "$fault: counted");
+		is($session->run('SELECT max(errors) FROM pg_stat_gpusort'), '1', "$fault: an error is counted");
+		holds_nothing($node, $fault);
+	}
+	$session->run('RESET pg_gpusort.debug_fault');
+	# Nor has one that cannot take a row.
+	foreach my $limit ('', 'LIMIT (SELECT 5000)')
+	{
+		my $long = digest("SELECT * FROM (SELECT k, volatile_id(id) AS id, repeat('x', CASE WHEN id % 9000 = 7000 THEN 70000 ELSE 10 END) AS t
+			FROM big OFFSET 0) s ORDER BY k, id $limit");
+
+		is($session->run($long), $session->run("$STOCK; $long; $OURS; $anywhere[0]"), "a row longer than a chunk, \"$limit\": rows");
+	}
 	$session->quit;
+	holds_nothing($node, 'a row longer than a chunk');
+	leaves_nothing($node, 'a row longer than a chunk');
 }
 
-# Rows have been returned, and their input comes in another order the next time.
+# ---- Below a Gather ----
+
 {
 	my $session = Session($node, @anywhere, parallel_plans(2, 'enable_gathermerge = off'));
 	my $ordered = 'SELECT * FROM big ORDER BY k, id';
@@ -278,20 +303,14 @@ like(cursor('cursor over a hash join', 'SELECT a.* FROM big a JOIN big b ON b.id
 	wait_for_service($node);
 	like($session->run("EXPLAIN $ordered"), qr/GpuSort.*Gather /s, 'Gather below: plan');
 	$rows = $session->run("SET pg_gpusort.backend = cpu; $ordered; RESET pg_gpusort.backend");
-	foreach my $loss ('copy', 'error')
+	foreach my $fault ('put:error:2', 'sort:error', 'get:error:1')
 	{
-		foreach my $fault ('put:error:2', 'sort:error', 'get:error:1')
-		{
-			$session->run("SET pg_gpusort.debug_fault = '$fault'; SET pg_gpusort.on_gpu_loss = $loss");
-			ok($session->run($ordered) eq $rows, "Gather below, $fault, $loss: rows");
-		}
+		$session->run("SET pg_gpusort.debug_fault = '$fault'");
+		ok($session->run($ordered) eq $rows, "Gather below, $fault: rows");
 	}
-	$session->run(q{SET pg_gpusort.debug_fault = 'get:error:9'; SET pg_gpusort.on_gpu_loss = copy});
-	ok($session->run($ordered) eq $rows, 'Gather below, after rows were returned: the rest of the rows');
-	$session->run('SET pg_gpusort.on_gpu_loss = error');
-	like($session->run($ordered), qr/ERROR:  58000: could not read the remaining rows of a sort/,
-		'Gather below: an error after rows were returned');
-	$session->run('RESET pg_gpusort.debug_fault; RESET pg_gpusort.on_gpu_loss');
+	$session->run(q{SET pg_gpusort.debug_fault = 'get:error:9'});
+	like($session->run($ordered), $rest_lost, 'Gather below: an error after rows were returned');
+	$session->run('RESET pg_gpusort.debug_fault');
 	ok($session->run("$on_gpu[0]; $ordered") eq $rows, 'Gather below: and the next time, all rows');
 	$session->quit;
 	holds_nothing($node, 'Gather below');

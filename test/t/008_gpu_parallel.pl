@@ -11,7 +11,7 @@ use GpuSortTest;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $node = start_gpu_node('main', 'pg_gpusort.on_gpu_loss = copy', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'},
+my $node = start_gpu_node('main', q{pg_gpusort.pool_size = '4MB'}, q{work_mem = '64MB'},
 	'max_worker_processes = 16', 'max_parallel_workers = 8');
 make_table($node, 20000);
 make_halves($node);
@@ -308,51 +308,15 @@ foreach my $action ('error', 'memory', 'crash', 'lost')
 	}
 	leaves_nothing($node, $action);
 
-	# Gather returns other rows first the next time, but there are copies.
+	# Gather returns other rows first the next time.
 	new_server() if $action =~ /crash|lost/;
 	$session->run("SELECT pg_stat_gpusort_reset(); SET pg_gpusort.debug_fault = 'get:$action:7'");
-	ok($session->run($sorts{'variable rows'}) eq $all_rows, "get:$action:7: rows");
-	is($session->run($reasons), $counts{$action}, "get:$action:7: counted");
-	wait_for_service($node);
-	new_server() if $action =~ /crash|lost/;
-	$session->run("SET pg_gpusort.debug_fault = 'get:$action:7'; SET pg_gpusort.on_gpu_loss = error");
 	like($session->run($sorts{'variable rows'}), qr/ERROR:  58000: could not read the remaining rows of a sort/,
-		"get:$action:7: an error after rows were returned, without copies");
-	$session->run('RESET pg_gpusort.debug_fault; RESET pg_gpusort.on_gpu_loss');
+		"get:$action:7: an error after rows were returned");
+	is($session->run($reasons), $counts{$action}, "get:$action:7: counted");
+	$session->run('RESET pg_gpusort.debug_fault');
 	wait_for_service($node);
 	holds_nothing($node, "get:$action:7");
-}
-
-# Without copies, the input is read again.
-$session->run('SET pg_gpusort.on_gpu_loss = error');
-foreach my $fault ('put:error:1', 'put:error:3', 'put:memory:3', 'sort:error', 'sort:memory', 'get:error:1')
-{
-	foreach my $name (sort keys %expected)
-	{
-		$session->run("SELECT pg_stat_gpusort_reset(); SET pg_gpusort.debug_fault = '$fault'");
-		is($session->run(digest($sorts{$name})), $expected{$name}, "$fault, $name, without copies: rows");
-		is($session->run($reasons), $counts{ $fault =~ /memory/ ? 'memory' : 'error' }, "$fault, $name, without copies: counted");
-		$session->run('RESET pg_gpusort.debug_fault');
-		holds_nothing($node, "$fault, $name, without copies");
-	}
-}
-$session->run('RESET pg_gpusort.on_gpu_loss');
-
-# Ties that come from the copies of several processes have the order that they had on the GPU:
-# no row comes twice, and none is missing.
-foreach my $fault ('get:error:2', 'get:error:4')
-{
-	foreach my $query ('SELECT k % 5 AS k, id, t FROM big ORDER BY k % 5', 'SELECT k, id, b FROM halves ORDER BY k NULLS FIRST')
-	{
-		my @rows;
-
-		$session->run("SELECT pg_stat_gpusort_reset(); SET pg_gpusort.debug_fault = '$fault'");
-		@rows = split(/\n/, $session->run($query));
-		is($session->run($reasons), $counts{'error'}, "ties, $fault, $query: counted");
-		$session->run('RESET pg_gpusort.debug_fault');
-		is(join("\n", sort @rows), join("\n", sort split(/\n/, $session->run("$STOCK; $query; $ours; $anywhere"))),
-			"ties, $fault, $query: all rows");
-	}
 }
 
 # Input that cannot be read a second time at all.
@@ -362,29 +326,29 @@ foreach my $fault ('get:error:2', 'get:error:4')
 		'BEGIN RETURN id; END'; $STOCK; $query");
 
 	like($session->run("$ours; $on_gpu; EXPLAIN (ANALYZE) $query"),
-		qr/gpu onesweep.*Sort Copy: Memory: 0kB  Disk: \d+kB\n.*Gather.*GpuSortSink.*Rows Sent: 20000/s, 'a volatile function: plan');
+		qr/gpu onesweep.*Gather.*GpuSortSink.*Rows Sent: 20000/s, 'a volatile function: plan');
 	ok($session->run($query) eq $rows, 'a volatile function: rows');
 	$session->run($anywhere);
-	foreach my $fault ('put:error:1', 'put:error:3', 'put:memory:3', 'put:crash:4', 'sort:error', 'get:error:1', 'get:error:7')
+	foreach my $fault ('put:error:1', 'put:error:3', 'put:crash:4', 'sort:error', 'get:error:1')
 	{
 		new_server() if $fault =~ /crash/;
 		$session->run("SELECT pg_stat_gpusort_reset(); SET pg_gpusort.debug_fault = '$fault'");
-		ok($session->run($query) eq $rows, "a volatile function, $fault: rows");
+		like($session->run($query), qr/ERROR:  58000: could not sort rows that cannot be read a second time/, "a volatile function, $fault: an error");
 		is($session->run($reasons), $counts{ ($fault =~ /:(\w+)/)[0] }, "a volatile function, $fault: counted");
 		$session->run('RESET pg_gpusort.debug_fault');
 		wait_for_service($node);
 		holds_nothing($node, "a volatile function, $fault");
 		leaves_nothing($node, "a volatile function, $fault");
 	}
-	$session->run("SET pg_gpusort.on_gpu_loss = error; SET pg_gpusort.debug_fault = 'put:error:3'");
-	like($session->run($query), qr/ERROR:  58000: could not sort rows that cannot be read a second time/,
-		'a volatile function, without copies: an error');
-	$session->run('RESET pg_gpusort.on_gpu_loss; RESET pg_gpusort.debug_fault');
+	# A device that is full has lost nothing.
+	$session->run("SET pg_gpusort.debug_fault = 'put:memory:3'");
+	ok($session->run($query) eq $rows, 'a volatile function, put:memory:3: rows');
+	$session->run('RESET pg_gpusort.debug_fault');
 
-	# The workers may not write files: rows pass through the Gather, and the leader copies them.
+	# The workers may not write files, should the device be full: rows pass through the Gather.
 	$session->run(q{SET temp_file_limit = '100kB'; SET work_mem = '64MB'});
 	like($session->run("$on_gpu; EXPLAIN (ANALYZE) $query"),
-		qr/gpu onesweep.*Sort Copy: Memory: \d+kB\n.*Gather .*rows=20000/s, 'a volatile function, temp_file_limit: a copy in memory');
+		qr/gpu onesweep.*Gather .*rows=20000/s, 'a volatile function, temp_file_limit: through the Gather');
 	$session->run("$anywhere; RESET temp_file_limit; RESET work_mem");
 }
 

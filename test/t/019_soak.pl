@@ -47,7 +47,7 @@ my @statements = (
 	"$cpu; $small; DECLARE c CURSOR FOR SELECT * FROM big ORDER BY k, id; FETCH 1 FROM c",
 	'SELECT 1 / (id - 9000) FROM (SELECT * FROM big ORDER BY id DESC OFFSET 0) s',
 	"$cpu; SELECT 1 / (k - 50) FROM (SELECT * FROM other ORDER BY k OFFSET 0) s",
-	q{SET LOCAL pg_gpusort.debug_fault = 'get:error:2'; } . $sorts[0],
+	q{SET LOCAL pg_gpusort.debug_fault = 'get:error:1'; } . $sorts[0],
 	q{SET LOCAL pg_gpusort.debug_fault = 'put:memory:2'; } . $sorts[1],
 	q{SET LOCAL pg_gpusort.debug_fault = 'host:alloc:2'; } . $sorts[2]);
 

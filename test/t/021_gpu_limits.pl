@@ -111,23 +111,13 @@ leaves_nothing($node, 'the GPU is full');
 # ---- Faults ----
 
 # When the rows wanted come back, and before.
-foreach my $fault ('put:error:3', 'put:memory:2', 'sort:error', 'sort:memory', 'get:error:1', 'get:error:2')
+foreach my $fault ('put:error:3', 'put:memory:2', 'sort:error', 'sort:memory', 'get:error:1')
 {
 	$session->run("SET pg_gpusort.debug_fault = '$fault'");
 	as_stock("$fault, $_", $queries{$_}, 4000) foreach 'a number', 'ties', 'null keys first', 'text with long ties';
 	$session->run('RESET pg_gpusort.debug_fault');
 	holds_nothing($node, $fault);
 }
-
-# A cursor whose GPU is lost when rows have been returned: a memory sort then drops rows.
-{
-	my $cursor = 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM more ORDER BY k, id LIMIT 6000; FETCH 10 FROM c; MOVE 4000 FROM c; FETCH 10 FROM c; COMMIT';
-	my $expected = $session->run("$STOCK; $cursor");
-
-	is($session->run("$OURS; SET pg_gpusort.debug_fault = 'get:error:3'; $cursor; RESET pg_gpusort.debug_fault"), $expected,
-		'lost below a cursor: rows');
-}
-holds_nothing($node, 'lost below a cursor');
 
 # ---- Rows that workers send ----
 

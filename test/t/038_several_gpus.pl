@@ -34,9 +34,6 @@ $node->safe_psql(
 	CREATE VIEW more AS SELECT * FROM big WHERE id + 0 > 0 AND id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0;
 	-- Half of the rows are NULL keys, at the end.
 	CREATE VIEW late AS SELECT CASE WHEN id < 15000 THEN k END AS k, id FROM big;
-	-- Rows that cannot be read a second time, of which a copy is kept.
-	CREATE FUNCTION once(id int8) RETURNS int8 VOLATILE LANGUAGE sql AS 'SELECT id + (random() * 0)::int8';
-	CREATE VIEW plain_once AS SELECT k, once(id) AS id FROM plain OFFSET 0;
 	ANALYZE;
 });
 
@@ -64,7 +61,6 @@ my %expected = map { $_ => $session->run("$STOCK; " . digest($queries{$_}[1])) }
 # For this one, three GPUs are needed and have enough memory, with a good margin.
 my $three = q{SET pg_gpusort.device_memory = '2400kB'};
 my $plain = 'SELECT * FROM plain ORDER BY k DESC';
-my $once = 'SELECT * FROM plain_once ORDER BY k DESC';
 my $expected_plain = $session->run("$STOCK; " . digest($plain));
 
 # gpus QUERY: how many GPUs have the rows of the sort, or its method if none has.
@@ -193,10 +189,9 @@ my %ends = (
 	'put:error:3' => 'the device reported an error 1',
 	'sort:error:1' => 'the device reported an error 1',
 	'sort:memory:1' => 'not enough device memory 1',
-	'get:error:2' => 'the device reported an error 1',
 	'put:lost:2' => 'the GPU service was lost 1',
 	'sort:crash:1' => 'the GPU service was lost 1',
-	'get:lost:3' => 'the GPU service was lost 1');
+	'get:lost:1' => 'the GPU service was lost 1');
 
 foreach my $fault (sort keys %ends)
 {
@@ -211,8 +206,6 @@ foreach my $fault (sort keys %ends)
 		value_of($node, 'SELECT pg_stat_gpusort_reset()');
 		is($failing->run(digest($plain)), $expected_plain, "$name: rows");
 		is(value_of($node, $REASONS), $ends{$fault}, "$name: counted");
-		wait_for_service($node);
-		is($failing->run(digest($once)), $expected_plain, "$name: rows of the copy");
 		$failing->quit;
 		wait_for_service($node);
 		holds_nothing($node, $name);
@@ -233,20 +226,6 @@ foreach my $fault ('open:memory:1:2', 'open:memory:1:3', 'put:memory:1:2', 'put:
 	holds_nothing($node, $fault);
 }
 leaves_nothing($node, 'overflow');
-
-# A cursor goes on when a device is lost after rows have been returned.
-foreach my $number (1 .. 3)
-{
-	my $cursor = 'BEGIN; DECLARE c CURSOR FOR SELECT * FROM plain ORDER BY k; FETCH 10 FROM c; MOVE 60000 FROM c; FETCH 10 FROM c; COMMIT';
-	my $wanted = $session->run("$three; $STOCK; $cursor");
-
-	is($session->run("$OURS; SET pg_gpusort.debug_fault = 'get:error:3:$number'; $cursor; RESET pg_gpusort.debug_fault"),
-		$wanted, "lost below a cursor, session $number: rows");
-	is($session->run("$OURS; SET pg_gpusort.debug_fault = 'get:error:3:$number'; " . $cursor =~ s/plain/plain_once/r . '; RESET pg_gpusort.debug_fault'),
-		$wanted, "lost below a cursor, session $number: rows of the copy");
-}
-like($session->run("$three; $ON_GPU; $EXPLAIN $once"), qr/GPUs Used: 3.*Sort Copy|Sort Copy.*GPUs Used: 3/s, 'a copy of rows on several GPUs');
-holds_nothing($node, 'lost below a cursor');
 
 # ---- Index builds ----
 

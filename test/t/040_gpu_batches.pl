@@ -139,15 +139,14 @@ foreach my $fault ('open:error', 'put:error:2', 'put:lost:1', 'sort:memory', 'so
 {
 	foreach my $workers (0, 3)
 	{
-		foreach my $loss ('auto', 'copy', 'error')
 		{
-			my $name = "$fault, $workers workers, on_gpu_loss = $loss";
+			my $name = "$fault, $workers workers";
 			my $failing;
 
 			$node->restart if $fault =~ /lost|crash/;
 			wait_for_service($node);
 			$failing = Session($node, $parallel, $small, $OURS, "SET max_parallel_workers_per_gather = $workers",
-				"SET pg_gpusort.on_gpu_loss = $loss", "SET pg_gpusort.debug_fault = '$fault'");
+				"SET pg_gpusort.debug_fault = '$fault'");
 			is($failing->run(digest($plain)), $expected_plain, "$name: rows");
 			$failing->quit;
 			wait_for_service($node);
@@ -158,18 +157,17 @@ foreach my $fault ('open:error', 'put:error:2', 'put:lost:1', 'sort:memory', 'so
 }
 
 # Rows that cannot be read a second time.
-foreach my $loss ('auto', 'error')
 {
-	my $failing = Session($node, $OURS, $small, "SET pg_gpusort.on_gpu_loss = $loss");
+	my $failing = Session($node, $OURS, $small);
 	my $once = digest('SELECT * FROM (SELECT *, random() < 2 AS r FROM plain OFFSET 0) p ORDER BY k DESC, id');
 	my $expected = $failing->run("$STOCK; $once");
-	my $outcome = $loss eq 'auto' ? qr/^\Q$expected\E$/ : qr/could not sort rows that cannot be read a second time/;
 
-	is($failing->run("$OURS; $once"), $expected, "rows that come once, on_gpu_loss = $loss: rows");
-	like($failing->run("SET pg_gpusort.debug_fault = 'put:error:2'; $OURS; $once"), $outcome, "rows that come once, lost, on_gpu_loss = $loss");
+	is($failing->run("$OURS; $once"), $expected, 'rows that come once: rows');
+	like($failing->run("SET pg_gpusort.debug_fault = 'put:error:2'; $OURS; $once"),
+		qr/could not sort rows that cannot be read a second time/, 'rows that come once, lost: an error');
 	$failing->quit;
-	holds_nothing($node, "rows that come once, $loss");
-	leaves_nothing($node, "rows that come once, $loss");
+	holds_nothing($node, 'rows that come once');
+	leaves_nothing($node, 'rows that come once');
 }
 
 # ---- More rows than expected ----
@@ -285,15 +283,14 @@ foreach my $fault ('open:memory:1:2', 'put:error:2', 'put:lost:3', 'put:memory:2
 {
 	foreach my $leader ('on', 'off')
 	{
-		foreach my $loss ($leader eq 'on' ? ('auto', 'copy') : ('auto'))
 		{
-			my $name = "more rows, $fault, leader $leader, on_gpu_loss = $loss";
+			my $name = "more rows, $fault, leader $leader";
 			my $failing;
 
 			$node->restart if $fault =~ /lost|crash/;
 			wait_for_service($node);
 			$failing = Session($node, $parallel, $small, $OURS, "SET parallel_leader_participation = $leader",
-				"SET pg_gpusort.on_gpu_loss = $loss", "SET pg_gpusort.debug_fault = '$fault'");
+				"SET pg_gpusort.debug_fault = '$fault'");
 			is($failing->run(digest($more)), $expected_plain, "$name: rows");
 			$failing->quit;
 			wait_for_service($node);

@@ -137,7 +137,7 @@ check_build(GsBtreeBuild *build)
 	spec->expected_rows = gpusort_build_rows_estimate(build->heap);
 	if (!gpusort_build_rows_suffice(spec->expected_rows))
 		return GS_FALLBACK_FEW_INDEX_ROWS;
-	spec->input.repeat = GS_INPUT_SAME_ROWS;
+	spec->input.repeatable = true;
 	build->by_tid = wants_workers(build);
 	if (!gpusort_index_rows_describe(build->index, build->by_tid, spec))
 		return GS_FALLBACK_TYPE;

@@ -128,7 +128,7 @@ write_extent(GsGinRuns *runs)
 	if (run->nextents++ == 0)
 		run->first_extent = extent;
 	Assert(extent == run->first_extent + run->nextents - 1);
-	gpusort_extent_file_write(runs->file, extent, 0, runs->buffer, EXTENT_BYTES);
+	gpusort_extent_file_write(runs->file, extent, runs->buffer, EXTENT_BYTES);
 	runs->filled = 0;
 }
 

@@ -42,9 +42,6 @@ typedef struct GsSortReport
 								 * sorted; otherwise 0 */
 	bool		fetches;		/* are rows fetched while they are returned? */
 	double		fetch_ms;		/* if so: waiting for sorted rows, so far */
-	bool		copied;			/* GPU: is there a copy of the rows? */
-	int64		copy_memory_kb; /* if so: its size in memory and in a file */
-	int64		copy_disk_kb;
 } GsSortReport;
 
 #endif							/* GPUSORT_SORT_REPORT_H */

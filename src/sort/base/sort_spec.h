@@ -20,29 +20,14 @@
 struct GsRunTarget;
 struct GsSharedRun;
 
-/* See sort/disk/row_copy.h. */
-struct GsSharedCopy;
-
 /* See sort/memory/shared_sort.h. */
 struct GsSharedSort;
-
-/*
- * Can the input be read a second time?  This is necessary if a GPU is lost together
- * with the rows in its memory.
- */
-typedef enum GsInputRepeat
-{
-	GS_INPUT_ONCE,				/* no, or it might return other rows */
-	GS_INPUT_SAME_ROWS,			/* in any order */
-	GS_INPUT_SAME_ORDER
-} GsInputRepeat;
 
 /* Where the rows come from. */
 typedef struct GsInput
 {
 	TupleTableSlot *(*next) (void *arg);	/* NULL or empty at the end */
-	void		(*rewind) (void *arg);	/* unless GS_INPUT_ONCE, or there is a
-										 * copy of it */
+	void		(*rewind) (void *arg);	/* if repeatable */
 
 	/*
 	 * Called at the end: returns GS_FALLBACK_NONE, or the reason why any
@@ -63,13 +48,14 @@ typedef struct GsInput
 	 */
 	bool		(*has_devices) (void *arg);
 
-	/*
-	 * The same as run() if they copy the rows that they add to the GPU
-	 * session.
-	 */
-	const struct GsSharedCopy *(*copy) (void *arg, int number);
 	void	   *arg;
-	GsInputRepeat repeat;
+
+	/*
+	 * Can it be read a second time, and returns the same rows then, in any
+	 * order?  This is necessary if a GPU is lost together with the rows in
+	 * its memory.
+	 */
+	bool		repeatable;
 	bool		by_pages;		/* is it read by a page scan? */
 } GsInput;
 

@@ -285,10 +285,9 @@ read_timed(File segment, char *data, Size bytes, off_t offset)
 }
 
 void
-gpusort_extent_file_write(GsExtentFile *file, GsExtent extent, Size offset,
-						  const char *data, Size bytes)
+gpusort_extent_file_write(GsExtentFile *file, GsExtent extent, const char *data, Size bytes)
 {
-	uint64		position = (uint64) extent * file->extent_bytes + offset;
+	uint64		position = (uint64) extent * file->extent_bytes;
 
 	pgBufferUsage.temp_blks_written += blocks_of(bytes);
 	while (bytes > 0)

@@ -56,12 +56,12 @@ extern void gpusort_extent_file_free(GsExtentFile *file, GsExtent first,
 extern void gpusort_extent_file_forget_room(GsExtentFile *file);
 
 /*
- * Write bytes to an extent and to those that follow it, or read them, from 'offset' on.
+ * Write bytes to an extent and to those that follow it, or read them from 'offset' on.
  * Reading returns how many bytes there were, which is less than
  * 'bytes' only at the end of the file.  Checks for interrupts.
  */
 extern void gpusort_extent_file_write(GsExtentFile *file, GsExtent extent,
-									  Size offset, const char *data, Size bytes);
+									  const char *data, Size bytes);
 extern Size gpusort_extent_file_read(GsExtentFile *file, GsExtent extent,
 									 Size offset, char *data, Size bytes);
 

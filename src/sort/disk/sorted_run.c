@@ -275,7 +275,7 @@ write_block(GsRunFile *file, Size next_bytes)
 	block->previous = file->previous;
 	block->unused = 0;
 	index_block(file);
-	gpusort_extent_file_write(file->extents, file->extent, 0, (char *) block,
+	gpusort_extent_file_write(file->extents, file->extent, (char *) block,
 							  block->bytes);
 	run->nrows += block->nrows;
 	run->bytes += block->bytes;

@@ -100,7 +100,6 @@ static bool
 move_chunk(GsGpuSession *session, GsPoolChunk *from, GsPoolChunk *to)
 {
 	Size		bytes = from->data_offset + from->data_bytes;
-	uint64		position;
 
 	gpusort_work_add(bytes);
 	to->part = from->part;
@@ -111,7 +110,7 @@ move_chunk(GsGpuSession *session, GsPoolChunk *from, GsPoolChunk *to)
 	to->data_bytes = from->data_bytes;
 	memcpy(gpusort_chunk_address(to), gpusort_chunk_address(from), bytes);
 	gpusort_chunk_free(from);
-	return gpusort_gpu_session_put_chunk(session, to, &position);
+	return gpusort_gpu_session_put_chunk(session, to);
 }
 
 bool
@@ -160,7 +159,6 @@ gpusort_gpu_session_move_fills(GsGpuSession *from, GsGpuSession *to)
 bool
 gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to)
 {
-	to->copy = from->copy;
 	return gpusort_gpu_session_move_refused(from, to) &&
 		gpusort_gpu_session_move_fills(from, to);
 }

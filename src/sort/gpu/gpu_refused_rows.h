@@ -25,8 +25,7 @@ extern bool gpusort_gpu_session_has_fills(const GsGpuSession *session);
 /*
  * Instead of taking them out: move such rows of one session to another one, of the same
  * sort.  Returns false if the latter cannot have all of them, for its failure's reason.
- * After GS_FALLBACK_DEVICE_MEMORY, the others have not moved.  The second session keeps the
- * copy that the first one keeps.
+ * After GS_FALLBACK_DEVICE_MEMORY, the others have not moved.
  */
 extern bool gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to);
 

@@ -208,47 +208,17 @@ lay_out_fill(GsGpuSession *session, GsFill *fill)
 	fill->end = address + chunk_bytes;
 }
 
-void
-gpusort_gpu_session_keep_copy(GsGpuSession *session, GsRowCopy *copy)
-{
-	session->copy = copy;
-}
-
-static void
-copy_fill(GsGpuSession *session, const GsFill *fill)
-{
-	if (session->copy != NULL)
-		gpusort_row_copy_add(session->copy, fill->data, fill->next - fill->data,
-							 fill->rows);
-}
-
 GsPoolChunk *
 gpusort_gpu_session_take_fill(GsGpuSession *session, GsFill *fill)
 {
 	GsPoolChunk *chunk = fill->chunk;
 
-	copy_fill(session, fill);
 	chunk->part = fill - session->fills;
 	chunk->rows = fill->rows;
 	chunk->data_bytes = fill->next - fill->data;
 	fill->chunk = NULL;
 	fill->max_rows = 0;
 	return chunk;
-}
-
-void
-gpusort_gpu_session_copy_rest(GsGpuSession *session)
-{
-	for (int p = 0; p < GS_PARTS; p++)
-		if (session->fills[p].chunk != NULL)
-			(void) gpusort_gpu_session_take_fill(session, &session->fills[p]);
-}
-
-void
-gpusort_gpu_session_make_room(GsGpuSession *session)
-{
-	if (session->copy != NULL)
-		gpusort_row_copy_leave_memory(session->copy);
 }
 
 bool
@@ -262,12 +232,12 @@ gpusort_gpu_session_has_comparable_keys(GsGpuSession *session)
 }
 
 bool
-gpusort_gpu_session_put_chunk(GsGpuSession *session, GsPoolChunk *chunk, uint64 *position)
+gpusort_gpu_session_put_chunk(GsGpuSession *session, GsPoolChunk *chunk)
 {
 	session->nput += chunk->rows;
 	session->sum_rows += chunk->rows;
 	session->sum_bytes += chunk->data_bytes;
-	return gpusort_client_put(session->client, chunk, position) ||
+	return gpusort_client_put(session->client, chunk) ||
 		gpusort_gpu_session_fail(session);
 }
 
@@ -276,19 +246,13 @@ static bool
 flush_fill(GsGpuSession *session, GsPart part)
 {
 	GsFill	   *fill = &session->fills[part];
-	uint64		position;
-	bool		put;
 
 	if (fill->chunk == NULL)
 		return true;
 	if (!gpusort_gpu_session_has_comparable_keys(session))
 		return false;
-	put = gpusort_gpu_session_put_chunk(session,
-										gpusort_gpu_session_take_fill(session, fill),
-										&position);
-	if (session->copy != NULL)
-		gpusort_row_copy_set_number(session->copy, position);
-	return put;
+	return gpusort_gpu_session_put_chunk(session,
+										 gpusort_gpu_session_take_fill(session, fill));
 }
 
 bool

@@ -22,7 +22,6 @@
 #include "service/service_client.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
-#include "sort/disk/row_copy.h"
 
 /*
  * The number of words of a string in a key.  On a device, longer keys cost less than
@@ -65,17 +64,6 @@ extern GsGpuSession *gpusort_gpu_session_create_batch(const GsSortSpec *spec, in
 /* The bit of the session's device, for 'used'; and the rows that were put so far. */
 extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
 extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
-
-/*
- * Add the rows that are put from now on to a copy as well.  After a failure,
- * gpusort_gpu_session_copy_rest() adds those that have not been handed over, so that the
- * copy has all rows.
- */
-extern void gpusort_gpu_session_keep_copy(GsGpuSession *session, GsRowCopy *copy);
-extern void gpusort_gpu_session_copy_rest(GsGpuSession *session);
-
-/* Memory is needed for something else: move the copy, if there is one, to its file. */
-extern void gpusort_gpu_session_make_room(GsGpuSession *session);
 
 /* Make the session refuse further rows once it has about 'rows' of them. */
 extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows);

@@ -20,7 +20,6 @@
 #include "sort/base/row_format.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
-#include "sort/disk/row_copy.h"
 
 /* Sorted chunks that are requested before they are needed. */
 #define CHUNKS_AHEAD		(GPUSORT_SLOT_CHUNKS - 1)
@@ -88,7 +87,6 @@ struct GsGpuSession
 	double		capacity;		/* no chunk is begun at this many rows */
 	double		nput;			/* number of rows in chunks that were put */
 	GsFill		fills[GS_PARTS];
-	GsRowCopy  *copy;			/* of the rows, or NULL */
 	Datum	   *key_values;		/* sort keys of a packed row that is added, by */
 	bool	   *key_isnull;		/* number of the key, */
 	Datum	   *row_values;		/* and by column; NULL before the first one */
@@ -139,8 +137,7 @@ extern GsPoolChunk *gpusort_gpu_session_take_fill(struct GsGpuSession *session, 
  */
 extern bool gpusort_gpu_session_has_comparable_keys(struct GsGpuSession *session);
 
-/* Put a chunk, and set *position as gpusort_client_put() does.  Returns false on failure. */
-extern bool gpusort_gpu_session_put_chunk(struct GsGpuSession *session, GsPoolChunk *chunk,
-										  uint64 *position);
+/* Put a chunk.  Returns false on failure. */
+extern bool gpusort_gpu_session_put_chunk(struct GsGpuSession *session, GsPoolChunk *chunk);
 
 #endif							/* GPUSORT_GPU_SESSION_PRIVATE_H */

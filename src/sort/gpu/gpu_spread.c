@@ -118,13 +118,6 @@ gpusort_gpu_spread_failure(const GsGpuSpread *spread)
 	return GS_FALLBACK_NONE;
 }
 
-void
-gpusort_gpu_spread_copy_rest(GsGpuSpread *spread)
-{
-	for (int s = 0; s < spread->count; s++)
-		gpusort_gpu_session_copy_rest(spread->sessions[s]);
-}
-
 /* ----------------------------------------------------------------
  *		sorting
  * ----------------------------------------------------------------

@@ -68,9 +68,6 @@ extern bool gpusort_gpu_spread_sort(GsGpuSpread *spread);
 extern bool gpusort_gpu_spread_is_lost(const GsGpuSpread *spread);
 extern GsFallback gpusort_gpu_spread_failure(const GsGpuSpread *spread);
 
-/* After a failure: see gpusort_gpu_session_copy_rest(). */
-extern void gpusort_gpu_spread_copy_rest(GsGpuSpread *spread);
-
 /* The rows put into the sessions so far; those of other processes only after sorting. */
 extern double gpusort_gpu_spread_rows_put(const GsGpuSpread *spread);
 

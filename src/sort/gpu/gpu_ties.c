@@ -27,9 +27,6 @@
 /* The maximum number of rows in a group that is sorted in its chunk. */
 #define SHORT_GROUP		32
 
-/* A group that has this many rows may need much memory. */
-#define LARGE_GROUP		1024
-
 struct GsGpuTies
 {
 	const GsSortSpec *spec;
@@ -212,8 +209,6 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
 	for (ties->end = ties->start; tie > 0; ties->end++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (ties->end - ties->start == LARGE_GROUP)
-			gpusort_gpu_session_make_room(ties->gpu);
 		tie = read_row(ties, ties->end) ? gpusort_gpu_session_is_tie(ties->gpu, ties->end) : -1;
 		if (tie >= 0)
 			gpusort_host_sort_put(ties->nested, ties->values, ties->isnull);

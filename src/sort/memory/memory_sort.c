@@ -167,12 +167,6 @@ gpusort_memory_sort_reserve(GsMemorySort *sort, Size bytes)
 	return gpusort_budget_reserve(sort->budget, bytes);
 }
 
-void
-gpusort_memory_sort_release(GsMemorySort *sort, Size bytes)
-{
-	sort->budget->used -= bytes;
-}
-
 int64
 gpusort_memory_sort_count(const GsMemorySort *sort)
 {
