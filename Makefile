@@ -112,7 +112,6 @@ OBJS = \
 	src/sort/gpu/gpu_ties.o \
 	src/sort/gpu/gpu_merge.o \
 	src/sort/gpu/gpu_spread.o \
-	src/sort/gpu/gpu_run_merge.o \
 	src/sort/bounded_sort.o \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \

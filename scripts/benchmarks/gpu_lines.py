@@ -192,7 +192,7 @@ class GpuLines:
 
     def write(self, line, way, times, **others):
         start = way.partition('_')[0]
-        who = {'copy': 'scan', **dict.fromkeys(('first', 'second', 'fifth', 'tenth'), 'gpu')}.get(start, start)
+        who = {'copy': 'scan', **dict.fromkeys(('first', 'second'), 'gpu')}.get(start, start)
         self.bench.results.add(
             line, self.rows, who, times, **{
                 'workers': workers_of(way),

@@ -1,9 +1,9 @@
 """The lines of scripts/bench -g about how much one machine can sort: over the number of rows, with
-the memory of the host, and with less memory of the GPU than the rows need."""
+the memory of the host."""
 
 from gpu_index_lines import time_build
 from host_memory import INTERVAL, PeakMemory
-from measuring import discarded, workers_of
+from measuring import discarded
 
 # Milliseconds.  Memory is sampled, so that of shorter runs is not known.
 SHORTEST_SAMPLED = 10 * INTERVAL * 1000
@@ -13,19 +13,6 @@ MOST_ROWS_OF_STOCK = 100_000_000
 
 WAYS = ('stock_8', 'cpu_8', 'gpu', 'gpu_8')
 QUERY = discarded('SELECT * FROM growing ORDER BY k8')
-
-# A sort of the rows takes so many bytes of a GPU for each.
-DEVICE_BYTES = 51
-
-# Ways with less memory of a GPU: its part of what the sort needs, and pg_gpusort.work_mem of each process,
-# or None for as much as other ways have.
-PARTS = {
-    'gpu': (None, None),
-    'fifth': (5, None), 'fifth_disk': (5, '256MB'),
-    'tenth': (10, None), 'tenth_disk': (10, '256MB'),
-}
-WAYS_OF_PARTS = ('gpu_8', 'fifth_8', 'fifth_disk_8', 'tenth_8', 'tenth_disk_8',
-                 'gpu', 'fifth', 'fifth_disk', 'tenth', 'tenth_disk')
 
 
 def numbers_of_rows(most):
@@ -101,43 +88,12 @@ class GpuScaleLines:
                      settings=f'maintenance_work_mem={self.lines.sort_mb}MB')
 
     def rows(self):
-        # The line batches may have made it, with all rows.
         self.server.sql('DROP TABLE IF EXISTS growing')
         for rows in numbers_of_rows(self.lines.bench.rows):
             self.measure_rows(rows)
-
-    # ---- Less memory of the GPU ----
-
-    def settings_of(self, way):
-        part, memory = PARTS[way.removesuffix('_8')]
-        device_kb = self.lines.rows * DEVICE_BYTES // part // 1024 if part else 0
-        return {'pg_gpusort.device_memory': f'{device_kb}kB',
-                'pg_gpusort.work_mem': memory or f'{self.lines.sort_mb}MB'}
-
-    def sort_with_less(self, way):
-        session = self.lines.open('gpu')
-        session.ask(f'SET max_parallel_workers_per_gather = {workers_of(way)}')
-        for name, value in self.settings_of(way).items():
-            session.ask(f"SET {name} = '{value}'")
-        plan = self.lines.analyze(session, QUERY, timing='OFF')
-        session.close()
-        self.lines.note_plan(way, 'batches', plan, '')
-        return self.lines.execution_time(plan)
-
-    def batches(self):
-        """Each sort is the first of its session, so that nothing of a larger one is left."""
-        self.grow(self.lines.bench.rows)
-        self.lines.methods = {}
-        for workers in '_8', '':
-            ways = self.lines.chosen([way for way in WAYS_OF_PARTS if way.endswith('_8') == bool(workers)])
-            self.lines.time_in_turn(ways, self.sort_with_less)
-            for way in ways:
-                settings = ' '.join(f'{name}={value}' for name, value in self.settings_of(way).items())
-                self.lines.print_way('batches', way, f'gpu{workers}', '-', session='first', settings=settings)
 
 
 # Each takes the GpuLines and its own name.
 LINES = {
     'rows': lambda lines, _: GpuScaleLines(lines).rows(),
-    'batches': lambda lines, _: GpuScaleLines(lines).batches(),
 }

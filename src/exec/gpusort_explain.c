@@ -205,10 +205,6 @@ show_details(const GsSortReport *report, ExplainState *es)
 		show_phases(report, es);
 	if (report->ndevices > 1)
 		ExplainPropertyInteger("GPUs Used", NULL, report->ndevices, es);
-	if (report->gpu_batches > 0)
-		ExplainPropertyInteger("GPU Batches", NULL, report->gpu_batches, es);
-	if (report->gpu_ranges > 0)
-		ExplainPropertyInteger("GPU Ranges", NULL, report->gpu_ranges, es);
 	if (report->fallback != GS_FALLBACK_NONE)
 		ExplainPropertyText("Sort Fallback",
 							gpusort_fallback_text(report->fallback), es);
@@ -263,8 +259,6 @@ show_sink_report(const void *arg, ExplainState *es)
 	show_number("Rows Sent", report->nrows, es);
 	if (report->sorted && report->sort.range_rows > 0)
 		show_number_behind("Rows Sorted", report->sort.range_rows, es);
-	if (report->sorted && report->sort.gpu_batches > 0)
-		show_number_behind("GPU Batches", report->sort.gpu_batches, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		appendStringInfoString(es->str, report->sorted ? "  " : "\n");
 	if (report->sorted)

@@ -104,7 +104,6 @@ gpusort_sink_create_state(CustomScan *plan)
 	NodeSetTag(sink, T_CustomScanState);
 	sink->css.methods = &sink_methods;
 	pg_atomic_init_u32(&sink->local.failure, GS_FALLBACK_NONE);
-	pg_atomic_init_u32(&sink->local.drained, 0);
 	sink->rows.shared = &sink->local;
 	return (Node *) sink;
 }
@@ -157,11 +156,9 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 	shared->may_overflow = sink->local.may_overflow;
 	shared->shared_sort = sink->local.shared_sort;
 	shared->runs = sink->local.runs;
-	shared->batch_processes = sink->local.batch_processes;
 	shared->bound = sink->local.bound;
 	shared->whole_tuples = sink->local.whole_tuples;
 	pg_atomic_write_u32(&shared->failure, GS_FALLBACK_NONE);
-	pg_atomic_write_u32(&shared->drained, 0);
 }
 
 void
@@ -178,7 +175,6 @@ gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	{
 		sink->local.shared_sort = gpusort_sort_shared(sort);
 		sink->local.runs = *runs;
-		sink->local.batch_processes = gpusort_sort_batch_processes(sort);
 	}
 	sink->local.bound = 0;
 	sink->local.mode = GS_SINK_GPU;
@@ -199,7 +195,6 @@ gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	sink->local.shared_sort = gpusort_sort_shared(sort);
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.runs = runs;
-	sink->local.batch_processes = gpusort_sort_batch_processes(sort);
 	sink->local.bound = bound;
 	tell_workers(sink, sink->rows.shared);
 }
@@ -520,7 +515,6 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 	sink->rows.shared = coordinate;
 	sink->rows.reports = shared_reports(coordinate);
 	pg_atomic_init_u32(&sink->rows.shared->failure, GS_FALLBACK_NONE);
-	pg_atomic_init_u32(&sink->rows.shared->drained, 0);
 	gpusort_worker_reports_init(sink->rows.reports, pcxt->nworkers,
 								sizeof(GsSinkReport));
 	tell_workers(sink, sink->rows.shared);

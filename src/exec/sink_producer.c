@@ -148,10 +148,7 @@ overflow(GsSinkRows *rows, GsGpuSession *session, MemoryContext context)
 	if (IsParallelWorker())
 		gpusort_sink_rows_sort(rows, context, next_left_row);
 	else if (gpusort_sort_overflow(rows->sort))
-	{
-		pg_atomic_write_u32(&rows->shared->drained, 1);
 		gpusort_sink_rows_fill_sort(rows, next_left_row);
-	}
 	else
 		gpusort_sink_rows_give_up(rows, rows->sort);
 	ExecDropSingleTupleTableSlot(rows->left);

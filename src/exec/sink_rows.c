@@ -102,16 +102,6 @@ gpusort_sink_rows_fill_sort(GsSinkRows *rows, TupleTableSlot *(*next) (void *arg
 		gpusort_sink_rows_give_up(rows, rows->sort);
 }
 
-/* GsInput.has_devices of a worker's sort. */
-static bool
-has_devices(void *arg)
-{
-	const GsSinkRows *rows = arg;
-
-	return rows->shared->mode == GS_SINK_CPU ||
-		pg_atomic_read_u32(&rows->shared->drained) != 0;
-}
-
 void
 gpusort_sink_rows_publish(GsSinkRows *rows, GsSinkReport *report)
 {
@@ -139,11 +129,9 @@ gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
 											   gpusort_shared_sort_string_words(spec.shared));
 	spec.input.next = next;
 	spec.input.failure = find_failure;
-	spec.input.has_devices = has_devices;
 	spec.input.arg = rows;
 	spec.target = &target;
 	spec.nested = true;
-	spec.batch_processes = rows->shared->batch_processes;
 	sort = gpusort_sort_begin(&spec);
 	MemoryContextSwitchTo(caller);
 	if (!gpusort_sort_attach(sort))

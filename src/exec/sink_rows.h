@@ -32,9 +32,7 @@ typedef enum GsSinkMode
 
 /*
  * Stored in the query's dynamic shared memory, or in the leader's sink.  Only
- * the leader changes it, except for 'failure', which any process may set.  The
- * others read 'drained' while it changes; what it announces is ordered by the
- * states of the sessions' slots.
+ * the leader changes it, except for 'failure', which any process may set.
  */
 typedef struct GsSinkShared
 {
@@ -45,12 +43,9 @@ typedef struct GsSinkShared
 	/* For GS_SINK_CPU, and for GS_SINK_GPU with 'may_overflow'. */
 	struct GsSharedSort *shared_sort;	/* or NULL */
 	GsRunSetHandle runs;
-	int			batch_processes;	/* see GsSortSpec */
 	int64		bound;			/* rows wanted of each process; 0 for all */
 	bool		whole_tuples;	/* how the sort keeps rows */
 	pg_atomic_uint32 failure;	/* GsFallback */
-	pg_atomic_uint32 drained;	/* have the GPU sessions been written as runs,
-								 * so that GPUs are free for batches? */
 } GsSinkShared;
 
 /* The rows of a process, and where it puts them. */

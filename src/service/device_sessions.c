@@ -72,7 +72,6 @@ typedef struct GsServed
 								 * on this device? */
 	uint64		expected_rows;	/* of the request, or as many as fit */
 	uint64		expected_memory;	/* likewise */
-	uint64		limit;			/* of its device memory in bytes, or 0 */
 	uint64		spoken_for;		/* its share of the device's spoken_for */
 	uint64		put_bytes;		/* since the free memory was last asked for */
 	bool		full;
@@ -201,13 +200,6 @@ staging_bytes(const GsSlotRequest *request)
 	return STAGING_FACTOR * request->chunk_bytes;
 }
 
-/* Is the session's memory of a device limited? */
-static bool
-is_limited(const GsSlotRequest *request)
-{
-	return request->device_memory > 0 || request->batch_processes > 1;
-}
-
 /* Returns the device memory for the expected rows and for sorting them. */
 static uint64
 expected_memory(const GsSlotRequest *request)
@@ -220,7 +212,7 @@ expected_memory(const GsSlotRequest *request)
 	if (request->variable)
 		per_row += sizeof(uint32) + 2 * sizeof(uint64);
 	held = request->expected_rows * per_row + request->expected_bytes;
-	unused = Min(held / (is_limited(request) ? LIMITED_UNUSED_PART : UNUSED_PART),
+	unused = Min(held / (request->device_memory > 0 ? LIMITED_UNUSED_PART : UNUSED_PART),
 				 arrays * MAX_UNUSED_BYTES);
 	return held + unused + request->expected_rows * SORT_BYTES_PER_ROW +
 		staging_bytes(request);
@@ -232,35 +224,6 @@ typedef struct GsRoom
 	uint64		best;			/* on the device chosen, within the limit */
 	uint64		all;			/* on all devices together, likewise */
 } GsRoom;
-
-/* The number of devices that are open. */
-static uint32
-count_devices(void)
-{
-	uint32		count = 0;
-
-	for (int d = 0; d < devices->count; d++)
-		if (devices->use[d].device != NULL)
-			count++;
-	return count;
-}
-
-/*
- * Returns how much memory of a device the session may have, or 0 if there is no limit.
- * The batches of several processes share the devices.
- */
-static uint64
-memory_limit(const GsSlotRequest *request, int d)
-{
-	uint64		total = gpusort_service->devices[d].info.total_memory;
-	uint64		limit = request->device_memory;
-	uint32		sharing;
-
-	if (request->batch_processes < 2)
-		return limit;
-	sharing = (request->batch_processes - 1) / count_devices() + 1;
-	return (limit > 0 ? Min(limit, total) : total) / sharing;
-}
 
 static uint64
 within_limit(uint64 limit, uint64 bytes)
@@ -286,19 +249,17 @@ choose_device(const GsSlotRequest *request, GsRoom *room)
 	memset(room, 0, sizeof(*room));
 	for (int d = 0; d < devices->count; d++)
 	{
-		uint64		limit;
 		uint64		available;
 		uint32		sessions;
 		bool		fits;
 
 		if (devices->use[d].device == NULL || (request->used_devices >> d) & 1)
 			continue;
-		limit = memory_limit(request, d);
 		available = gpusort_device_use_memory(d);
 		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
-		fits = expected <= within_limit(limit, available);
-		room->all += within_limit(limit, available);
+		fits = expected <= within_limit(request->device_memory, available);
+		room->all += within_limit(request->device_memory, available);
 		if (best < 0 || (fits && !best_fits) ||
 			(fits == best_fits &&
 			 (available > 2 * most ||
@@ -312,14 +273,14 @@ choose_device(const GsSlotRequest *request, GsRoom *room)
 		}
 	}
 	if (best >= 0)
-		room->best = within_limit(memory_limit(request, best), most);
+		room->best = within_limit(request->device_memory, most);
 	return best;
 }
 
 /*
  * Is there room for a session?  If its rows can be spread over devices, this one need not
  * have room for all of them, but all devices together must.  A sort that has rows on other
- * devices already, or in runs, takes what there is.
+ * devices already takes what there is.
  */
 static bool
 is_enough(const GsSlotRequest *request, const GsRoom *room)
@@ -330,8 +291,7 @@ is_enough(const GsSlotRequest *request, const GsRoom *room)
 		return true;
 	if (!request->spread || room->best <= 2 * staging_bytes(request))
 		return false;
-	return request->used_devices != 0 || request->batch_processes > 0 ||
-		expected <= room->all;
+	return request->used_devices != 0 || expected <= room->all;
 }
 
 static GsStatus
@@ -347,7 +307,7 @@ begin_part(uint32 s, GsPart part)
 		.return_ties = request->ties,
 		.chunk_rows = request->chunk_rows,
 		.chunk_bytes = request->chunk_bytes,
-		.device_memory_limit = served[s].limit,
+		.device_memory_limit = request->device_memory,
 		.expected_rows = part == GS_PART_REGULAR ? served[s].expected_rows :
 		served[s].expected_rows / EXPECTED_NULL_KEYS_PART + 1
 	};
@@ -419,7 +379,6 @@ open_session(uint32 s)
 		return;
 	}
 	session->open = true;
-	session->limit = memory_limit(&slot->request, session->device);
 	slot->device = session->device;
 	pg_atomic_fetch_add_u32(&gpusort_service->devices[session->device].sessions,
 							1);
@@ -509,7 +468,7 @@ has_room(uint32 s, GsPart part, const GsChunk *chunk)
 	uint64		expected = 0;	/* for more of the rows expected */
 	uint64		others;			/* reserved by other sessions */
 
-	if (session->limit > 0 && then + to_sort > session->limit)
+	if (request->device_memory > 0 && then + to_sort > request->device_memory)
 		return false;
 	session->put_bytes += then - now;
 	if (session->put_bytes < MEMORY_CHECK_BYTES &&

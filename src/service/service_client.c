@@ -329,7 +329,6 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 	request->device_memory = (uint64) gpusort_settings_device_memory() * 1024;
 	request->spread = options->spread;
 	request->used_devices = options->used_devices;
-	request->batch_processes = options->batch_processes;
 	request->fault =
 		gpusort_fault_of_service(pg_popcount32(options->used_devices) + 1);
 }

@@ -35,13 +35,6 @@ typedef struct GsClientOptions
 	 */
 	bool		spread;
 	uint32		used_devices;
-
-	/*
-	 * If not 0: the session sorts as many of the rows as fit, and others
-	 * follow.  So many processes do that at the same time, and share the
-	 * memory of the devices.
-	 */
-	uint32		batch_processes;
 } GsClientOptions;
 
 /* Returns GS_FALLBACK_NONE if sessions can be opened, otherwise the reason. */

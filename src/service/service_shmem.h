@@ -116,7 +116,6 @@ typedef struct GsSlotRequest
 								 * go to other devices */
 	uint32		used_devices;	/* a bit for each device that has rows of the
 								 * same sort already, by index */
-	uint32		batch_processes;	/* of GsClientOptions */
 	GsFault		fault;
 } GsSlotRequest;
 

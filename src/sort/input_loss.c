@@ -41,15 +41,11 @@ gpusort_input_loss_restart(GsInputSort *sort)
 	/* This ends the processes that add rows to the GPU session: do it first. */
 	input->rewind(input->arg);
 	sort->gpu_reason = gpusort_input_loss_reason(sort);
-	sort->no_batches = true;
 	gpusort_stats_count_fallback(sort->gpu_reason);
 	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_row_sorter_end(&sort->drained);
 	gpusort_row_runs_end(&sort->runs);
 	gpusort_row_sharing_end(&sort->sharing);
-	sort->nbatches = 0;
-	sort->batch_rows = 0;
-	sort->has_long_ties = false;
 	sort->input_failure = GS_FALLBACK_NONE;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;

@@ -4,8 +4,7 @@
  *		Writes the rows of an input sort to disk, when no more of them fit.
  *
  * All rows of the row sorter are written as runs (row_runs.h), and the row sorter ends.  Then
- * sorter_choice.c begins another one, or a run builder, to which input_sort.c adds the rows
- * that follow.
+ * input_sort.c adds the rows that follow to a run builder.
  *
  * input_sort.c calls this when the row sorter has refused a row or cannot sort its rows in
  * memory, and input_top_n.c when there is not enough memory for dropping rows.  Where other
@@ -17,9 +16,7 @@
 #include "compat.h"
 
 #include "sort/disk/shared_run.h"
-#include "sort/input_loss.h"
 #include "sort/input_overflow.h"
-#include "sort/sorter_choice.h"
 
 bool
 gpusort_input_overflow_may_write(const GsInputSort *sort)
@@ -30,18 +27,6 @@ gpusort_input_overflow_may_write(const GsInputSort *sort)
 									sort->spec->expected_width);
 }
 
-/* The rows of a batch have been written. */
-static void
-note_batch(GsInputSort *sort)
-{
-	int64		nrows = gpusort_row_sorter_count(&sort->sorter);
-
-	sort->nbatches++;
-	sort->batch_rows = Max(sort->batch_rows, nrows);
-	if (gpusort_gpu_spread_long_ties(sort->sorter.spread) > nrows / 2)
-		sort->has_long_ties = true;
-}
-
 bool
 gpusort_input_overflow_write_sorter(GsInputSort *sort)
 {
@@ -50,8 +35,6 @@ gpusort_input_overflow_write_sorter(GsInputSort *sort)
 		return false;
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
-	if (sort->location != GS_ROWS_IN_MEMORY)
-		note_batch(sort);
 	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_input_state_set_location(sort, GS_ROWS_IN_RUNS);
 	gpusort_external_limit_runs(sort->runs.external);
@@ -65,12 +48,10 @@ gpusort_input_overflow_write_rows(GsInputSort *sort)
 
 	/* Rows go to disk, so the processes cannot sort their rows together. */
 	gpusort_row_sharing_refuse(&sort->sharing);
-	if (sort->location != GS_ROWS_IN_BATCH)
-		gpusort_row_runs_begin_overflow(&sort->runs,
-										gpusort_row_sorter_failure(&sort->sorter));
+	gpusort_row_runs_begin_overflow(&sort->runs, gpusort_row_sorter_failure(&sort->sorter));
 	if (!gpusort_input_overflow_write_sorter(sort))
 		return false;
-	gpusort_sorter_choice_begin_batch(sort);
+	gpusort_row_runs_begin_builder(&sort->runs);
 	gpusort_input_state_show_phase(sort, GS_PHASE_READING);
 	return true;
 }
@@ -87,7 +68,6 @@ drain_sessions(GsInputSort *sort)
 		!gpusort_row_runs_write(&sort->runs, &sort->sorter) ||
 		!gpusort_gpu_spread_release(sort->sorter.spread))
 		return false;
-	sort->nbatches++;
 	sort->drained = sort->sorter;
 	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->drained.parent);
 	gpusort_input_state_set_location(sort, GS_ROWS_IN_RUNS);
@@ -101,7 +81,7 @@ gpusort_input_overflow_write_sessions(GsInputSort *sort)
 	gpusort_input_state_show_phase(sort, GS_PHASE_WRITING_RUN);
 	if (!gpusort_input_state_lost_unless(sort, drain_sessions(sort)))
 		return false;
-	gpusort_sorter_choice_begin_batch(sort);
+	gpusort_row_runs_begin_builder(&sort->runs);
 	gpusort_input_state_show_phase(sort, GS_PHASE_READING);
 	return true;
 }

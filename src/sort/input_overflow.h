@@ -11,8 +11,8 @@
 #include "sort/input_state.h"
 
 /*
- * The row sorter takes no more rows.  Write its rows to disk, and begin another row
- * sorter, or a run builder.  Returns false if rows are lost.
+ * The row sorter takes no more rows.  Write its rows to disk, and begin a run
+ * builder.  Returns false if rows are lost.
  */
 extern bool gpusort_input_overflow_write_rows(GsInputSort *sort);
 

@@ -56,16 +56,7 @@ gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 {
 	memset(report, 0, sizeof(*report));
 	report->fallback = sort->runs.overflow;
-
-	/*
-	 * If a GPU has sorted batches, want of memory for more of them is no
-	 * news.
-	 */
-	if (sort->nbatches == 0 || sort->gpu_reason != GS_FALLBACK_DEVICE_MEMORY)
-		report->gpu_reason = sort->gpu_reason;
-	report->gpu_batches = sort->nbatches;
-	if (sort->runs.gpu_merge != NULL)
-		report->gpu_ranges = gpusort_gpu_run_merge_ranges(sort->runs.gpu_merge);
+	report->gpu_reason = sort->gpu_reason;
 	switch (sort->location)
 	{
 		case GS_ROWS_ON_GPU:
@@ -80,7 +71,5 @@ gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 		case GS_ROWS_SHARED:
 			gpusort_row_sharing_report(&sort->sharing, sort->sorter.cpu, report);
 			break;
-		case GS_ROWS_IN_BATCH:
-			elog(ERROR, "a sort without a result has no report");
 	}
 }

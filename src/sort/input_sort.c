@@ -43,7 +43,6 @@ gpusort_input_sort_begin(GsInputSort *sort, const GsSortSpec *spec,
 	gpusort_row_sorter_init(&sort->drained, spec, context);
 	gpusort_row_runs_init(&sort->runs, spec, context);
 	gpusort_sorter_choice_begin(sort, false);
-	sort->runs.indexed = gpusort_sorter_choice_may_use_batches(sort);
 	gpusort_input_state_show_space(sort);
 }
 
@@ -153,14 +152,6 @@ gpusort_input_sort_shared(const GsInputSort *sort)
 	return sort->sharing.sort;
 }
 
-int
-gpusort_input_sort_batch_processes(const GsInputSort *sort)
-{
-	if (sort->spec->bound > 0)
-		return 0;
-	return gpusort_sorter_choice_may_use_batches(sort) ? sort->spec->processes : 0;
-}
-
 void
 gpusort_input_sort_stop(GsInputSort *sort)
 {
@@ -198,17 +189,6 @@ use_another_gpu(GsInputSort *sort)
 		gpusort_row_sorter_grow(&sort->sorter);
 }
 
-/* Add a row to the run builder.  If that has written a run, a GPU may have room now. */
-static void
-build_run(GsInputSort *sort, TupleTableSlot *slot)
-{
-	if (!gpusort_run_builder_put(sort->runs.builder, slot->tts_values, slot->tts_isnull) ||
-		!gpusort_sorter_choice_begin_batch_sorter(sort))
-		return;
-	gpusort_row_runs_end_builder(&sort->runs);
-	gpusort_input_state_set_location(sort, GS_ROWS_IN_BATCH);
-}
-
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
@@ -218,16 +198,13 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 			return gpusort_input_sort_put(sort, slot);
 		if (!keeps_its_rows(sort))
 			return false;
-		sort->no_batches |= gpusort_row_sorter_failure(&sort->sorter) == GS_FALLBACK_ROW_WIDTH;
 		if (gpusort_input_top_n_may_drop_rows(sort))
 			return gpusort_input_top_n_drop_rows(sort) && gpusort_input_sort_put(sort, slot);
 		if (!gpusort_input_overflow_may_write(sort) ||
 			!gpusort_input_overflow_write_rows(sort))
 			return false;
-		if (sort->location == GS_ROWS_IN_BATCH)
-			return gpusort_input_sort_put(sort, slot);
 	}
-	build_run(sort, slot);
+	gpusort_run_builder_put(sort->runs.builder, slot->tts_values, slot->tts_isnull);
 	return true;
 }
 
@@ -308,7 +285,6 @@ sort_with_rest(GsInputSort *sort)
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
 	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
 		return false;
-	sort->nbatches++;
 	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_input_state_set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
@@ -391,8 +367,6 @@ sort_rows(GsInputSort *sort)
 			(void) gpusort_row_sharing_sort(&sort->sharing, NULL, false);
 			merge_together(sort);
 			return true;
-		case GS_ROWS_IN_BATCH:
-			return gpusort_input_overflow_write_sorter(sort) && sort_rows(sort);
 		case GS_ROWS_SHARED:
 			break;
 	}
@@ -439,21 +413,6 @@ spec_has_runs(const GsSortSpec *spec)
 	return spec->input.run(spec->input.arg, 0) != NULL;
 }
 
-/*
- * Returns how many rows a GPU has room for that should merge the runs; or 0 if there is none, if
- * rows will be read several times, or if other processes have written some of the runs.  Long
- * groups of ties would have to be sorted on the host once more, while a merge compares only
- * one row of each run.
- */
-static int64
-rows_for_gpu_merge(const GsInputSort *sort)
-{
-	bool		possible = sort->runs.indexed && !sort->no_batches && !sort->has_long_ties &&
-		sort->runs.nimported == 0 && !sort->spec->random_access && sort->spec->bound == 0;
-
-	return possible ? sort->batch_rows : 0;
-}
-
 /* Combine the rows of all processes, or write those of this one to the target. */
 static void
 combine_rows(GsInputSort *sort)
@@ -483,7 +442,7 @@ combine_rows(GsInputSort *sort)
 	}
 	if (sort->location == GS_ROWS_IN_RUNS)
 	{
-		gpusort_row_runs_merge(runs, rows_for_gpu_merge(sort));
+		gpusort_external_perform(runs->external);
 		sort->nrows = gpusort_external_count(runs->external);
 	}
 	else

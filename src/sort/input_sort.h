@@ -5,9 +5,7 @@
  *
  * Rows are added to a row sorter, which is a GPU session or a memory sort.  When a
  * row does not fit, the sort overflows: the rows are sorted and written as a run.
- * The rows that follow become runs, too.  If a GPU is available, a new GPU session
- * sorts each batch of them, as many as fit there; otherwise a run builder does.
- * Finally, the runs are merged.
+ * A run builder makes runs of the rows that follow.  Finally, the runs are merged.
  *
  * A GPU session can be lost together with its rows.  After any function returns
  * false, call gpusort_input_loss_restart() and read the input again.  It is then
@@ -60,9 +58,6 @@ extern void gpusort_input_sort_leave(GsInputSort *sort);
 extern bool gpusort_input_sort_attach(GsInputSort *sort);
 extern GsSharedSort *gpusort_input_sort_shared(const GsInputSort *sort);
 extern void gpusort_input_sort_stop(GsInputSort *sort);
-
-/* See gpusort_sort_batch_processes(). */
-extern int	gpusort_input_sort_batch_processes(const GsInputSort *sort);
 
 /* Add a row, while the input is being read.  Returns false if rows are lost. */
 extern bool gpusort_input_sort_add(GsInputSort *sort, TupleTableSlot *slot);
@@ -201,7 +196,7 @@ gpusort_input_sort_get(GsInputSort *sort, int64 position,
 	if (sort->location == GS_ROWS_SHARED)
 		gpusort_range_reader_get(sort->sharing.ranges, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_row_runs_get(&sort->runs, position, values, isnull);
+		gpusort_external_get(sort->runs.external, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_MEMORY)
 		gpusort_memory_sort_get(sort->sorter.cpu, position, values, isnull);
 	else if (unlikely(sort->marked != NULL))

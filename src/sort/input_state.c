@@ -60,8 +60,6 @@ is_next_location(GsRowLocation from, GsRowLocation to)
 			return from == GS_ROWS_ON_GPU || from == GS_ROWS_IN_MEMORY;
 		case GS_ROWS_IN_RUNS:
 			return true;
-		case GS_ROWS_IN_BATCH:
-			return from == GS_ROWS_IN_RUNS;
 		case GS_ROWS_SHARED:
 			return from == GS_ROWS_IN_MEMORY || from == GS_ROWS_IN_RUNS;
 	}

@@ -53,19 +53,14 @@ typedef enum GsSortState
  *	MEMORY --> RUNS		overflow, or the rows are merged with others' runs
  *	MEMORY --> SHARED	all processes have sorted their rows together
  *	RUNS ----> SHARED	all processes are merging their runs together
- *	RUNS ----> BATCH	the rows that follow are added to a GPU session
- *	BATCH ---> RUNS		overflow, or all rows have been added
  *
- * A sort begins in GPU or MEMORY, also after restart().  It is in BATCH only while
- * rows are being added.
+ * A sort begins in GPU or MEMORY, also after restart().
  */
 typedef enum GsRowLocation
 {
 	GS_ROWS_ON_GPU,				/* a GPU session has all rows */
 	GS_ROWS_IN_MEMORY,			/* a memory sort has all rows */
 	GS_ROWS_IN_RUNS,			/* runs and a run builder have all rows */
-	GS_ROWS_IN_BATCH,			/* runs have the first rows, a GPU session has
-								 * those that follow */
 	GS_ROWS_SHARED				/* ranges that processes share have all rows,
 								 * also those of other processes */
 } GsRowLocation;
@@ -86,11 +81,6 @@ typedef struct GsInputSort
 	GsRowSharing sharing;		/* what processes sort together */
 	bool		ahead;			/* may rows be read while others are sorted? */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
-	bool		no_batches;		/* has a GPU been lost, or refused a long row? */
-	int			nbatches;		/* batches of rows on a GPU that are in runs */
-	int64		batch_rows;		/* the most rows of one of them */
-	bool		has_long_ties;	/* did a sort on the host find the order of
-								 * most rows of one of them? */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsMarkedRows *marked;		/* rows on a GPU after a mark, or NULL */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */

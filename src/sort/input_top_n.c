@@ -260,7 +260,7 @@ gpusort_input_top_n_may_drop_rows(const GsInputSort *sort)
 	int64		bound = sort->spec->bound;
 	int64		nrows;
 
-	if (bound == 0 || sort->location == GS_ROWS_IN_BATCH)
+	if (bound == 0)
 		return false;
 	if (sort->location == GS_ROWS_ON_GPU)
 		return bound_fits_in_memory(sort->spec);

@@ -34,7 +34,7 @@ begin_external(GsRowRuns *runs)
 		gpusort_external_begin(runs->spec,
 							   gpusort_sort_spec_memory(runs->spec),
 							   runs->has_own_target ? &runs->own_target :
-							   runs->spec->target, runs->indexed);
+							   runs->spec->target);
 
 	MemoryContextSwitchTo(caller);
 	return external;
@@ -43,9 +43,6 @@ begin_external(GsRowRuns *runs)
 void
 gpusort_row_runs_end(GsRowRuns *runs)
 {
-	if (runs->gpu_merge != NULL)
-		gpusort_gpu_run_merge_end(runs->gpu_merge);
-	runs->gpu_merge = NULL;
 	if (runs->external != NULL)
 		gpusort_external_end(runs->external);
 	runs->external = NULL;
@@ -96,28 +93,8 @@ write_rest(GsRowRuns *runs, GsGpuSpread *gpus, TupleTableSlot *slot)
 
 	while (gpusort_gpu_spread_take_rest(gpus, slot->tts_values,
 										slot->tts_isnull))
-		(void) gpusort_run_builder_put(builder, slot->tts_values, slot->tts_isnull);
+		gpusort_run_builder_put(builder, slot->tts_values, slot->tts_isnull);
 	gpusort_run_builder_end(builder);
-}
-
-/* Put a row of GPU sessions into the current run.  Returns false if it is lost. */
-static bool
-put_gpu_row(GsRowRuns *runs, GsGpuSpread *gpus, int64 position, TupleTableSlot *slot)
-{
-	char	   *row;
-
-	/* Mostly we need not unpack it. */
-	if (gpusort_gpu_spread_has_packed(gpus))
-	{
-		row = gpusort_gpu_spread_get_packed(gpus, position);
-		if (row != NULL)
-			gpusort_external_put_packed(runs->external, row);
-		return row != NULL;
-	}
-	if (!gpusort_gpu_spread_get(gpus, position, slot->tts_values, slot->tts_isnull))
-		return false;
-	gpusort_external_put(runs->external, slot->tts_values, slot->tts_isnull);
-	return true;
 }
 
 /* Write the rows of sorted GPU sessions, as one run.  Returns false if they are lost. */
@@ -136,19 +113,11 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 	 */
 	write_rest(runs, sorter->spread, slot);
 	gpusort_external_begin_run(runs->external);
-	while (index < nrows)
+	for (; index < nrows; index++)
 	{
-		GsRowsInPlace rows;
-
-		if (gpusort_gpu_spread_in_place(sorter->spread, index, &rows))
-		{
-			gpusort_external_put_in_place(runs->external, &rows);
-			index += rows.nrows;
-		}
-		else if (put_gpu_row(runs, sorter->spread, index, slot))
-			index++;
-		else
+		if (!gpusort_gpu_spread_get(sorter->spread, index, slot->tts_values, slot->tts_isnull))
 			break;
+		gpusort_external_put(runs->external, slot->tts_values, slot->tts_isnull);
 	}
 	gpusort_external_end_run(runs->external, first_run);
 	if (index < nrows)
@@ -189,27 +158,6 @@ gpusort_row_runs_end_builder(GsRowRuns *runs)
 {
 	gpusort_run_builder_end(runs->builder);
 	runs->builder = NULL;
-}
-
-/* ----------------------------------------------------------------
- *		merging
- * ----------------------------------------------------------------
- */
-
-void
-gpusort_row_runs_merge(GsRowRuns *runs, int64 batch_rows)
-{
-	MemoryContext caller;
-
-	if (batch_rows == 0 || gpusort_external_runs(runs->external) == 1)
-	{
-		gpusort_external_perform(runs->external);
-		return;
-	}
-	gpusort_external_complete(runs->external);
-	caller = MemoryContextSwitchTo(runs->context);
-	runs->gpu_merge = gpusort_gpu_run_merge_begin(runs->spec, runs->external, batch_rows);
-	MemoryContextSwitchTo(caller);
 }
 
 /* ----------------------------------------------------------------

@@ -8,9 +8,8 @@
  * other processes share are added to our runs, or are merged with the rows of a row
  * sorter.  Finally, a process with spec->target shares its own rows as a single run.
  *
- * The struct is public because gpusort_row_runs_get(), which is called for each row of the
- * last merge, is inline.  Callers may read its members, and may call the functions of
- * 'external' that merge runs.
+ * The struct is public because callers may read its members, and may call the functions of
+ * 'external' that merge and read runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,7 +20,6 @@
 #include "sort/disk/external_sort.h"
 #include "sort/disk/run_builder.h"
 #include "sort/disk/shared_run.h"
-#include "sort/gpu/gpu_run_merge.h"
 #include "sort/row_sorter.h"
 
 typedef struct GsRowRuns
@@ -29,11 +27,7 @@ typedef struct GsRowRuns
 	const GsSortSpec *spec;
 	MemoryContext context;
 	GsExternalSort *external;	/* NULL if there are no runs */
-	bool		indexed;		/* will a GPU perhaps merge them?  Set before
-								 * an overflow */
 	GsRunBuilder *builder;		/* for rows after an overflow, or NULL */
-	GsGpuRunMerge *gpu_merge;	/* after merging: NULL if 'external' merges
-								 * them */
 	GsFallback	overflow;		/* its reason, here or in another process, or
 								 * GS_FALLBACK_NONE */
 	GsRunSet   *set;			/* where other processes write, or NULL */
@@ -100,25 +94,6 @@ extern int64 gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter);
  * rows.
  */
 extern void gpusort_row_runs_share(GsRowRuns *runs, GsRowSorter *sorter);
-
-/*
- * Merge all runs.  If 'batch_rows' is not 0, a GPU does that which has room for so many of the
- * rows; they can then be read only once and forward.
- */
-extern void gpusort_row_runs_merge(GsRowRuns *runs, int64 batch_rows);
-
-/*
- * After that: read the row at a position, counted from 0.  Without spec->random_access,
- * positions must ascend.  Values passed by reference are valid until the next call.
- */
-static inline void
-gpusort_row_runs_get(GsRowRuns *runs, int64 position, Datum *values, bool *isnull)
-{
-	if (runs->gpu_merge != NULL)
-		gpusort_gpu_run_merge_get(runs->gpu_merge, position, values, isnull);
-	else
-		gpusort_external_get(runs->external, position, values, isnull);
-}
 
 /*
  * Remove the runs that this process has written, and forget the reason for them.  The

@@ -55,16 +55,6 @@ gpusort_row_sorter_begin_gpu(GsRowSorter *sorter, GsFallback *reason)
 	return use_spread(sorter, spread);
 }
 
-bool
-gpusort_row_sorter_begin_batch(GsRowSorter *sorter, int processes, GsFallback *reason)
-{
-	MemoryContext caller = enter_new_context(sorter);
-	GsGpuSpread *spread = gpusort_gpu_spread_create_batch(sorter->spec, processes, reason);
-
-	MemoryContextSwitchTo(caller);
-	return use_spread(sorter, spread);
-}
-
 void
 gpusort_row_sorter_begin_cpu(GsRowSorter *sorter)
 {

@@ -51,10 +51,6 @@ extern bool gpusort_row_sorter_begin_gpu(GsRowSorter *sorter,
 										 GsFallback *reason);
 extern void gpusort_row_sorter_begin_cpu(GsRowSorter *sorter);
 
-/* Begin a GPU session for a batch of rows, see gpusort_gpu_spread_create_batch(). */
-extern bool gpusort_row_sorter_begin_batch(GsRowSorter *sorter, int processes,
-										   GsFallback *reason);
-
 /* Begin a memory sort whose rows will be sorted together with those of others. */
 extern void gpusort_row_sorter_begin_shared(GsRowSorter *sorter,
 											GsSharedMember *member);

@@ -266,12 +266,6 @@ gpusort_sort_leave(GsSort *sort)
 	gpusort_input_sort_leave(&sort->input);
 }
 
-int
-gpusort_sort_batch_processes(const GsSort *sort)
-{
-	return gpusort_input_sort_batch_processes(&sort->input);
-}
-
 bool
 gpusort_sort_attach(GsSort *sort)
 {

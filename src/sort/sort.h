@@ -99,12 +99,6 @@ extern bool gpusort_sort_overflow(GsSort *sort);
 extern void gpusort_sort_leave(GsSort *sort);
 
 /*
- * With a run set: how many processes may sort batches of rows on a GPU when these do not fit
- * in memory, or 0 if only this one may.  Other processes pass it in spec->batch_processes.
- */
-extern int	gpusort_sort_batch_processes(const GsSort *sort);
-
-/*
  * In each process that adds rows, before its first one: take part in that.  Returns false
  * if the other processes have read all of the input already.
  */
@@ -139,8 +133,8 @@ extern void gpusort_sort_stop(GsSort *sort);
 extern void gpusort_sort_perform(GsSort *sort);
 
 /*
- * The same with spec->batch_processes, where the input cannot be read again here.  Returns
- * false if rows are lost, for the reason that gpusort_sort_loss() returns.
+ * The same in a worker, which cannot read the input again.  Returns false if rows of any process
+ * are lost, for the reason that gpusort_sort_loss() returns.
  */
 extern bool gpusort_sort_perform_once(GsSort *sort);
 

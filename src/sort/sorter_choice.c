@@ -7,10 +7,6 @@
  * with a memory sort, whose rows are sorted together with those of other processes if these
  * take part.  input_sort.c calls this once, and input_loss.c once more if the GPU is lost.
  *
- * After an overflow, each batch of the rows that follow gets a GPU session of its own, or
- * else a run builder makes runs of them.  input_overflow.c calls this for each batch, and
- * input_sort.c whenever the run builder has written a run, since a GPU may have room by then.
- *
  * Nothing here adds rows.
  *
  *-------------------------------------------------------------------------
@@ -56,58 +52,4 @@ gpusort_sorter_choice_begin(GsInputSort *sort, bool again)
 		gpusort_row_sorter_begin_cpu(&sort->sorter);
 	sort->location = GS_ROWS_IN_MEMORY;
 	gpusort_input_top_n_limit_sorter(sort);
-}
-
-/* ----------------------------------------------------------------
- *		batches of rows after an overflow
- * ----------------------------------------------------------------
- */
-
-bool
-gpusort_sorter_choice_may_use_batches(const GsInputSort *sort)
-{
-	const GsSortSpec *spec = sort->spec;
-
-	if (sort->no_batches)
-		return false;
-	/* An index build would have to end its workers, if a GPU is lost. */
-	if (spec->index_build && spec->processes > 1)
-		return false;
-	if (spec->input.has_devices != NULL && !spec->input.has_devices(spec->input.arg))
-		return false;
-	if (spec->nested)
-		return spec->batch_processes > 0;
-	return sort->gpu_reason == GS_FALLBACK_NONE ||
-		sort->gpu_reason == GS_FALLBACK_DEVICE_MEMORY;
-}
-
-bool
-gpusort_sorter_choice_begin_batch_sorter(GsInputSort *sort)
-{
-	const GsSortSpec *spec = sort->spec;
-	int			processes = spec->nested ? spec->batch_processes : Max(spec->processes, 1);
-	GsFallback	reason;
-
-	if (!gpusort_sorter_choice_may_use_batches(sort))
-		return false;
-	if (!gpusort_row_sorter_begin_batch(&sort->sorter, processes, &reason))
-	{
-		/* A worker does not count this, and the leader only once. */
-		if (!spec->nested && sort->gpu_reason == GS_FALLBACK_NONE &&
-			gpusort_fallback_is_want_of_gpu(reason))
-			gpusort_stats_count_fallback(reason);
-		sort->gpu_reason = reason;
-		return false;
-	}
-	sort->gpu_reason = GS_FALLBACK_NONE;
-	return true;
-}
-
-void
-gpusort_sorter_choice_begin_batch(GsInputSort *sort)
-{
-	if (gpusort_sorter_choice_begin_batch_sorter(sort))
-		gpusort_input_state_set_location(sort, GS_ROWS_IN_BATCH);
-	else
-		gpusort_row_runs_begin_builder(&sort->runs);
 }

@@ -31,19 +31,6 @@ extern void gpusort_dense_row_write(const GsRowFormat *format, char *row,
 									const uint8 *bitmap, Size start,
 									char *dense);
 
-/*
- * Are dense rows without NULLs the same bytes as packed ones, but for their bitmap?  It is a 0
- * in front of the columns of a dense row, and behind those of a packed one.  So many such rows,
- * one behind the other, are the same bytes but for one bitmap, which is at the start or at the
- * end.  This takes columns of fixed width and no padding.
- */
-static inline bool
-gpusort_dense_rows_are_packed(const GsRowFormat *format)
-{
-	return !format->variable && format->null_bytes == 1 &&
-		format->packed_bytes == format->columns_bytes + format->null_bytes;
-}
-
 /* Memory for a packed row, a multiple of MAXIMUM_ALIGNOF.  All bytes are 0 at first. */
 typedef struct GsRowBuffer
 {

@@ -32,8 +32,6 @@ typedef struct GsSortReport
 	GsSortSpace space;
 	int64		space_kb;
 	int			ndevices;		/* GPUs that have the rows; 0 without one */
-	int			gpu_batches;	/* runs on disk that a GPU has sorted */
-	int			gpu_ranges;		/* and ranges of these that it has merged */
 	double		drain_ms;		/* reading the input */
 	double		wait_ms;		/* GPU: waiting for the device, except for its
 								 * sort */

@@ -42,12 +42,6 @@ typedef struct GsInput
 	 */
 	const struct GsSharedRun *(*run) (void *arg, int number);
 
-	/*
-	 * Are devices free for batches of rows?  They are not while they have
-	 * rows of all processes.  NULL if they are.
-	 */
-	bool		(*has_devices) (void *arg);
-
 	void	   *arg;
 
 	/*
@@ -82,13 +76,7 @@ typedef struct GsSortSpec
 	int			process;		/* number of the worker in it */
 	bool		entered;		/* has the worker entered the merge of all
 								 * runs already?  see shared_merge.h */
-	bool		nested;			/* part of another sort: not counted, no GPU
-								 * but for batches */
-	int			batch_processes;	/* if nested: so many processes may sort
-									 * rows that do not fit in memory in
-									 * batches on a GPU nevertheless; if it is
-									 * lost, the caller reads the input again;
-									 * 0 if they may not */
+	bool		nested;			/* part of another sort: not counted, no GPU */
 	int			plan_node;		/* number of the node in its plan; not of an
 								 * index build */
 	bool		index_build;	/* rows have TIDs; the caller sorts again if

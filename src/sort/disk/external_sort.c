@@ -54,7 +54,7 @@ struct GsExternalSort
 
 GsExternalSort *
 gpusort_external_begin(const GsSortSpec *spec, Size limit,
-					   const GsRunTarget *target, bool indexed)
+					   const GsRunTarget *target)
 {
 	GsExternalSort *sort = palloc0(sizeof(GsExternalSort));
 	Size		order;
@@ -63,7 +63,7 @@ gpusort_external_begin(const GsSortSpec *spec, Size limit,
 	sort->spec = spec;
 	sort->format = gpusort_row_format_create(spec);
 	sort->limit = limit;
-	sort->file = gpusort_run_file_create(sort->format, limit, target, indexed);
+	sort->file = gpusort_run_file_create(sort->format, limit, target);
 	order = limit / gpusort_run_file_reader_bytes(limit);
 	sort->merge_order = Max(order, MIN_MERGE_ORDER);
 	sort->max_runs = Max(limit / WAITING_PART / WAITING_RUN_BYTES,
@@ -104,18 +104,6 @@ gpusort_external_put(GsExternalSort *sort, const Datum *values,
 					 const bool *isnull)
 {
 	gpusort_run_file_put(sort->file, values, isnull);
-}
-
-void
-gpusort_external_put_packed(GsExternalSort *sort, char *row)
-{
-	gpusort_run_file_put_packed(sort->file, row);
-}
-
-void
-gpusort_external_put_in_place(GsExternalSort *sort, const GsRowsInPlace *rows)
-{
-	gpusort_run_file_put_in_place(sort->file, rows);
 }
 
 char *
@@ -345,22 +333,6 @@ gpusort_external_perform(GsExternalSort *sort)
 		gpusort_run_file_forget_room(sort->file);
 		begin_merge(sort, 0, sort->nruns, sort->held);
 	}
-}
-
-void
-gpusort_external_complete(GsExternalSort *sort)
-{
-	gpusort_external_reduce_runs(sort, sort->merge_order);
-	gpusort_run_file_forget_room(sort->file);
-}
-
-GsSortedRun
-gpusort_external_open_run(const GsExternalSort *sort, int index)
-{
-	GsSortedRun run = *sort->runs[index];
-
-	run.frozen = true;
-	return run;
 }
 
 void

@@ -18,11 +18,10 @@ typedef struct GsExternalSort GsExternalSort;
 /*
  * Begin a sort in the current memory context.  Merging uses up to 'limit' bytes of
  * memory.  'spec' and what it points to must stay valid.  Unless 'target' is NULL, the
- * runs are written to that file, which other processes can open.  If runs are 'indexed', as
- * they are with a target, they can be read in ranges.
+ * runs are written to that file, which other processes can open, and read in ranges.
  */
 extern GsExternalSort *gpusort_external_begin(const GsSortSpec *spec, Size limit,
-											  const GsRunTarget *target, bool indexed);
+											  const GsRunTarget *target);
 
 /*
  * Write a run: begin it, put its rows in sorted order, and end it.  Instead of
@@ -32,8 +31,6 @@ extern GsExternalSort *gpusort_external_begin(const GsSortSpec *spec, Size limit
  * the run, pass gpusort_external_runs().  Checks for interrupts.
  */
 extern void gpusort_external_begin_run(GsExternalSort *sort);
-extern void gpusort_external_put_packed(GsExternalSort *sort, char *row);
-extern void gpusort_external_put_in_place(GsExternalSort *sort, const GsRowsInPlace *rows);
 extern void gpusort_external_put(GsExternalSort *sort, const Datum *values,
 								 const bool *isnull);
 extern char *gpusort_external_reserve(GsExternalSort *sort, Size bytes);
@@ -48,7 +45,7 @@ extern int	gpusort_external_runs(const GsExternalSort *sort);
  */
 extern void gpusort_external_drop_runs(GsExternalSort *sort, int first);
 
-/* If runs are indexed: describe one.  With a target, other processes can open it. */
+/* With a target: describe a run, which other processes can open. */
 extern void gpusort_external_describe_run(const GsExternalSort *sort, int index,
 										  GsIndexedRun *run);
 
@@ -78,14 +75,6 @@ extern int64 gpusort_external_count(const GsExternalSort *sort);
  * merge if the rows will be read only once and forward.
  */
 extern void gpusort_external_perform(GsExternalSort *sort);
-
-/*
- * If runs are indexed, call this instead, and read the runs.  There will be so few that they can
- * be merged at a time.  A run that was opened can be read any number of times, until the sort
- * ends.
- */
-extern void gpusort_external_complete(GsExternalSort *sort);
-extern GsSortedRun gpusort_external_open_run(const GsExternalSort *sort, int index);
 
 /*
  * With a target, call one of these instead.  gpusort_external_share() merges all

@@ -76,8 +76,7 @@ overflow(GsHostSort *sort, GsFallback reason)
 	if (reason == GS_FALLBACK_WORK_MEM && sort->spec.index_build)
 		reason = GS_FALLBACK_MAINTENANCE_MEM;
 	gpusort_stats_count_fallback(reason);
-	sort->external = gpusort_external_begin(&sort->spec, sort->memory,
-											NULL, false);
+	sort->external = gpusort_external_begin(&sort->spec, sort->memory, NULL);
 	MemoryContextSwitchTo(sort->rows_context);
 	gpusort_run_builder_write(&sort->spec, sort->external, sort->rows,
 							  sort->memory);
@@ -150,7 +149,7 @@ gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 			MemoryContextSwitchTo(caller);
 		}
 	}
-	(void) gpusort_run_builder_put(sort->builder, values, isnull);
+	gpusort_run_builder_put(sort->builder, values, isnull);
 }
 
 void

@@ -121,7 +121,7 @@ write_portions(const GsSortSpec *spec, GsExternalSort *external,
 	while (gpusort_memory_sort_take(rows, values, isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
-		(void) gpusort_run_builder_put(builder, values, isnull);
+		gpusort_run_builder_put(builder, values, isnull);
 	}
 	gpusort_run_builder_end(builder);
 	pfree(values);
@@ -179,24 +179,20 @@ write_row(GsRunBuilder *builder, const Datum *values, const bool *isnull)
 		gpusort_external_limit_runs(builder->external);
 }
 
-bool
+void
 gpusort_run_builder_put(GsRunBuilder *builder, const Datum *values,
 						const bool *isnull)
 {
-	bool		written = false;
-
 	while (!gpusort_memory_sort_put(builder->rows, values, isnull))
 	{
 		if (gpusort_memory_sort_count(builder->rows) == 0 &&
 			!builder->budget->out_of_memory)
 		{
 			write_row(builder, values, isnull);
-			return true;
+			return;
 		}
 		write_run(builder);
-		written = true;
 	}
-	return written;
 }
 
 void

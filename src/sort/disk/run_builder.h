@@ -22,8 +22,8 @@ extern GsRunBuilder *gpusort_run_builder_begin(const GsSortSpec *spec,
 											   GsExternalSort *external,
 											   Size limit, bool may_merge);
 
-/* Add a row.  Writes a run when memory is full; returns whether it has done so. */
-extern bool gpusort_run_builder_put(GsRunBuilder *builder,
+/* Add a row.  Writes a run when memory is full. */
+extern void gpusort_run_builder_put(GsRunBuilder *builder,
 									const Datum *values, const bool *isnull);
 
 /* Write the remaining rows, and free the builder. */

@@ -6,8 +6,7 @@
  * A range ends in each run where the next one begins.  So if ranges are read one after the
  * other, only one cut of each run has to be found for a range.
  *
- * Processes that merge together take ranges in turn (shared_merge.c).  A sort whose batches a
- * GPU has sorted reads all of them (gpu_run_merge.c).
+ * Processes that merge together take ranges in turn (shared_merge.c).
  *
  *-------------------------------------------------------------------------
  */

@@ -50,7 +50,6 @@ struct GsRunFile
 	MemoryContext context;
 	const GsRowFormat *format;
 	const GsRunTarget *target;	/* run set of the file, or NULL */
-	bool		indexed;		/* do runs get an index? */
 	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
 	GsRowBuffer packed;			/* for the row that is put */
@@ -99,7 +98,7 @@ block_bytes(Size limit)
 
 GsRunFile *
 gpusort_run_file_create(const GsRowFormat *format, Size limit,
-						const GsRunTarget *target, bool indexed)
+						const GsRunTarget *target)
 {
 	GsRunFile  *file = palloc0(sizeof(GsRunFile));
 
@@ -109,7 +108,6 @@ gpusort_run_file_create(const GsRowFormat *format, Size limit,
 	file->packed.context = CurrentMemoryContext;
 	file->format = format;
 	file->target = target;
-	file->indexed = indexed || target != NULL;
 	file->block_bytes = block_bytes(limit);
 	file->extents = gpusort_extent_file_create(file->block_bytes, target);
 	set_room(file, file->block_bytes);
@@ -243,7 +241,7 @@ gpusort_run_file_begin(GsRunFile *file)
 	file->run = MemoryContextAllocZero(file->context, sizeof(GsSortedRun));
 	file->run->file = file->extents;
 	file->previous = GPUSORT_NO_EXTENT;
-	if (file->indexed)
+	if (file->target != NULL)
 	{
 		begin_index(file);
 		file->room = first_block_bytes(file);
@@ -341,8 +339,8 @@ gpusort_run_file_put_dense(GsRunFile *file, const char *row, Size bytes)
 	memcpy(gpusort_run_file_reserve(file, bytes), row, bytes);
 }
 
-void
-gpusort_run_file_put_packed(GsRunFile *file, char *row)
+static void
+put_packed(GsRunFile *file, char *row)
 {
 	const GsRowFormat *format = file->format;
 	const uint8 *bitmap = gpusort_row_format_bitmap(format, row);
@@ -353,61 +351,6 @@ gpusort_run_file_put_packed(GsRunFile *file, char *row)
 							gpusort_run_file_reserve(file, bytes));
 }
 
-/* Returns how many of the packed rows have no NULL and fit in the block, from the first one on. */
-static uint32
-count_plain_rows(const GsRunFile *file, const GsRowsInPlace *rows)
-{
-	uint32		most = Min((file->room - file->end) / rows->row_bytes, rows->nrows);
-	uint32		n = 0;
-
-	while (n < most && rows->first[n * rows->row_bytes + rows->null_offset] == 0)
-		n++;
-	return n;
-}
-
-/* Put n such rows at once: see gpusort_dense_rows_are_packed(). */
-static void
-put_plain_rows(GsRunFile *file, const GsRowsInPlace *rows, uint32 n)
-{
-	Size		bytes = n * rows->row_bytes;
-	char	   *dest = next_free(file);
-
-	gpusort_work_add(n * GPUSORT_WORK_ROW + bytes);
-	dest[0] = 0;
-	memcpy(dest + 1, rows->first, bytes - 1);
-	if (file->block->nrows == 0)
-		file->first_bytes = rows->row_bytes;
-	file->block->nrows += n;
-	file->end += bytes;
-	file->block->last_row = file->end - rows->row_bytes;
-}
-
-void
-gpusort_run_file_put_in_place(GsRunFile *file, const GsRowsInPlace *rows)
-{
-	bool		plain = rows->row_bytes == file->format->packed_bytes &&
-		gpusort_dense_rows_are_packed(file->format);
-	GsRowPlace	place = gpusort_first_place(rows);
-
-	while (place.number < rows->nrows)
-	{
-		GsRowsInPlace rest = gpusort_rows_from_place(rows, place, rows->nrows - place.number);
-		uint32		n = plain ? count_plain_rows(file, &rest) : 0;
-
-		if (n > 0)
-		{
-			put_plain_rows(file, &rest, n);
-			place.row += n * rows->row_bytes;
-			place.number += n;
-		}
-		else
-		{
-			gpusort_run_file_put_packed(file, (char *) place.row);
-			place = gpusort_next_place(rows, place);
-		}
-	}
-}
-
 void
 gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 {
@@ -416,7 +359,7 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 	char	   *row = gpusort_row_buffer_reserve(&file->packed, bytes);
 
 	(void) gpusort_row_format_pack(format, values, isnull, row, bytes);
-	gpusort_run_file_put_packed(file, row);
+	put_packed(file, row);
 }
 
 GsSortedRun *

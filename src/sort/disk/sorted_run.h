@@ -9,7 +9,6 @@
 #define GPUSORT_SORTED_RUN_H
 
 #include "sort/base/row_format.h"
-#include "sort/base/rows_in_place.h"
 #include "sort/disk/extent_file.h"
 #include "sort/disk/shared_run.h"
 
@@ -79,13 +78,12 @@ typedef struct GsRunBlock
 /*
  * Create an empty file in the current memory context.  'limit' is the memory allowed,
  * in bytes, which determines the size of a block.  If 'target'
- * is not NULL, the file belongs to the run set of several processes; 'target' must
- * stay valid.  Its runs are then indexed, and otherwise if that is wanted.
+ * is not NULL, the file belongs to the run set of several processes, and its runs are
+ * indexed; 'target' must stay valid.
  */
 extern GsRunFile *gpusort_run_file_create(const GsRowFormat *format,
 										  Size limit,
-										  const GsRunTarget *target,
-										  bool indexed);
+										  const GsRunTarget *target);
 
 /* Bytes of memory that reading a run takes if 'limit' bytes are allowed. */
 extern Size gpusort_run_file_reader_bytes(Size limit);
@@ -103,8 +101,6 @@ extern void gpusort_run_file_close(GsRunFile *file);
  * interrupts.
  */
 extern void gpusort_run_file_begin(GsRunFile *file);
-extern void gpusort_run_file_put_packed(GsRunFile *file, char *row);
-extern void gpusort_run_file_put_in_place(GsRunFile *file, const GsRowsInPlace *rows);
 extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 								 const bool *isnull);
 extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,

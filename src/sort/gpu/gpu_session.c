@@ -130,14 +130,6 @@ gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used, double rows,
 	return create_session(spec, options, rows, reason);
 }
 
-GsGpuSession *
-gpusort_gpu_session_create_batch(const GsSortSpec *spec, int processes, GsFallback *reason)
-{
-	GsClientOptions options = {.spread = true,.batch_processes = processes};
-
-	return create_session(spec, options, spec->expected_rows, reason);
-}
-
 uint32
 gpusort_gpu_session_device(const GsGpuSession *session)
 {
@@ -351,100 +343,4 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 	}
 	end_row(session, fill, key, row_bytes);
 	return true;
-}
-
-/* Encode the key of a packed row.  Returns false if it has a NULL key. */
-static inline bool
-encode_packed(GsGpuSession *session, char *row, uint64 *key)
-{
-	const GsSortKeys *keys = &session->spec->keys;
-
-	gpusort_row_format_unpack_columns_fast(session->format, row, keys->attnos, keys->nkeys,
-										   session->key_values, session->key_isnull);
-	for (int k = 0; k < keys->nkeys; k++)
-	{
-		session->row_values[keys->attnos[k] - 1] = session->key_values[k];
-		session->row_isnull[keys->attnos[k] - 1] = session->key_isnull[k];
-	}
-	return gpusort_key_plan_encode(session->spec->key_plan, session->row_values,
-								   session->row_isnull, key);
-}
-
-/* Allocate what encode_packed() needs. */
-static void
-prepare_packed(GsGpuSession *session)
-{
-	int			nkeys = session->spec->keys.nkeys;
-	int			ncolumns = session->format->ncolumns;
-
-	session->key_values = MemoryContextAlloc(session->context, nkeys * sizeof(Datum));
-	session->key_isnull = MemoryContextAlloc(session->context, nkeys * sizeof(bool));
-	session->row_isnull = MemoryContextAllocZero(session->context, ncolumns * sizeof(bool));
-	session->row_values = MemoryContextAllocZero(session->context, ncolumns * sizeof(Datum));
-}
-
-/* How many more rows of a length fit in the chunk that is being filled? */
-static inline uint32
-room_for_rows(const GsFill *fill, Size row_bytes)
-{
-	return fill->rows >= fill->max_rows ? 0 :
-		Min(fill->max_rows - fill->rows, (Size) (fill->end - fill->next) / row_bytes);
-}
-
-bool
-gpusort_gpu_session_put_packed(GsGpuSession *session, char *row, Size row_bytes)
-{
-	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
-	GsFill	   *fill;
-	GsPart		part;
-
-	if (unlikely(session->row_values == NULL))
-		prepare_packed(session);
-	part = encode_packed(session, row, key) ? GS_PART_REGULAR : GS_PART_NULL_KEYS;
-	fill = &session->fills[part];
-	if (unlikely(room_for_rows(fill, row_bytes) == 0) &&
-		!make_room(session, part, row_bytes))
-		return false;
-	memcpy(fill->next, row, row_bytes);
-	end_row(session, fill, key, row_bytes);
-	return true;
-}
-
-uint32
-gpusort_gpu_session_put_in_place(GsGpuSession *session, const GsRowsInPlace *rows)
-{
-	GsFill	   *fill = &session->fills[GS_PART_REGULAR];
-	Size		row_bytes = rows->row_bytes;
-	uint32		put = 0;
-
-	Assert(row_bytes == session->format->packed_bytes);
-	if (unlikely(session->row_values == NULL))
-		prepare_packed(session);
-	while (put < rows->nrows)
-	{
-		char	   *row = fill->next;
-		uint32		n = Min(room_for_rows(fill, row_bytes), rows->nrows - put);
-
-		if (n == 0)
-		{
-			if (!make_room(session, GS_PART_REGULAR, row_bytes))
-				break;
-			continue;
-		}
-		gpusort_work_add(n * (GPUSORT_WORK_ROW + row_bytes));
-		memcpy(row, rows->first + put * row_bytes, n * row_bytes);
-		/* Here they are aligned, as values passed by reference must be. */
-		for (uint32 i = 0; i < n; i++, row += row_bytes)
-		{
-			uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
-
-			(void) encode_packed(session, row, key);
-			for (unsigned w = 0; w < session->words; w++)
-				*fill->keys[w]++ = key[w];
-		}
-		fill->next += n * row_bytes;
-		fill->rows += n;
-		put += n;
-	}
-	return put;
 }

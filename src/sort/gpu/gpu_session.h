@@ -54,13 +54,6 @@ extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 extern GsGpuSession *gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used,
 													double rows, GsFallback *reason);
 
-/*
- * Open a session for as many rows of a sort as fit, whose other rows follow in further
- * sessions.  So many processes do that at the same time.
- */
-extern GsGpuSession *gpusort_gpu_session_create_batch(const GsSortSpec *spec, int processes,
-													  GsFallback *reason);
-
 /* The bit of the session's device, for 'used'; and the rows that were put so far. */
 extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
 extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
@@ -77,16 +70,6 @@ extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows)
  */
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
 									const Datum *values, const bool *isnull);
-
-/* The same for a packed row of 'row_bytes' bytes. */
-extern bool gpusort_gpu_session_put_packed(GsGpuSession *session, char *row, Size row_bytes);
-
-/*
- * The same for packed rows of columns without NULLs and of fixed width, one behind the other.
- * Returns how many of them were added; if not all, adding the next one was not possible.
- */
-extern uint32 gpusort_gpu_session_put_in_place(GsGpuSession *session,
-											   const GsRowsInPlace *rows);
 
 /*
  * Hand over the rows that have been added.  Sorting does that, too.  Returns false as put()

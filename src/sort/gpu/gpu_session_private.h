@@ -87,10 +87,6 @@ struct GsGpuSession
 	double		capacity;		/* no chunk is begun at this many rows */
 	double		nput;			/* number of rows in chunks that were put */
 	GsFill		fills[GS_PARTS];
-	Datum	   *key_values;		/* sort keys of a packed row that is added, by */
-	bool	   *key_isnull;		/* number of the key, */
-	Datum	   *row_values;		/* and by column; NULL before the first one */
-	bool	   *row_isnull;
 	uint64		sum_rows;
 	uint64		sum_bytes;
 

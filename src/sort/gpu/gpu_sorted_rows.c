@@ -353,14 +353,6 @@ gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 	return true;
 }
 
-char *
-gpusort_gpu_session_get_packed(GsGpuSession *session, int64 position)
-{
-	uint64		within;
-
-	return find_in_window(session, position, &within) ? packed_row(session, within) : NULL;
-}
-
 int
 gpusort_gpu_session_is_tie(GsGpuSession *session, int64 position)
 {

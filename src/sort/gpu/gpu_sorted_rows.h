@@ -26,9 +26,6 @@ extern int64 gpusort_gpu_session_count(const GsGpuSession *session);
 extern bool gpusort_gpu_session_get(GsGpuSession *session, int64 position,
 									Datum *values, bool *isnull);
 
-/* The same, but returns the row as it is packed, or NULL if the rows are lost. */
-extern char *gpusort_gpu_session_get_packed(GsGpuSession *session, int64 position);
-
 /*
  * After sorting, if the encoded keys are not exact: does the row after the one at a
  * position have an equal key?  The position must be one that could be read.  Returns 1

@@ -43,13 +43,13 @@ struct GsGpuSpread
 
 /* Make a spread of one session. */
 static GsGpuSpread *
-make_spread(const GsSortSpec *spec, GsGpuSession *first, bool can_grow)
+make_spread(const GsSortSpec *spec, GsGpuSession *first)
 {
 	GsGpuSpread *spread = palloc0(sizeof(GsGpuSpread));
 
 	spread->spec = spec;
 	spread->context = CurrentMemoryContext;
-	spread->can_grow = can_grow;
+	spread->can_grow = true;
 	spread->sessions[0] = first;
 	spread->count = 1;
 	return spread;
@@ -61,15 +61,7 @@ gpusort_gpu_spread_create(const GsSortSpec *spec, GsFallback *reason)
 	GsGpuSession *session = gpusort_gpu_session_create_one(spec, 0, spec->expected_rows,
 														   reason);
 
-	return session != NULL ? make_spread(spec, session, true) : NULL;
-}
-
-GsGpuSpread *
-gpusort_gpu_spread_create_batch(const GsSortSpec *spec, int processes, GsFallback *reason)
-{
-	GsGpuSession *session = gpusort_gpu_session_create_batch(spec, processes, reason);
-
-	return session != NULL ? make_spread(spec, session, processes == 1) : NULL;
+	return session != NULL ? make_spread(spec, session) : NULL;
 }
 
 GsClientHandle
@@ -313,29 +305,6 @@ gpusort_gpu_spread_is_near(const GsGpuSpread *spread, int64 position)
 		return false;
 	return spread->ties[0] != NULL ? gpusort_gpu_ties_is_near(spread->ties[0], position) :
 		gpusort_gpu_session_is_near(spread->sessions[0], position);
-}
-
-int64
-gpusort_gpu_spread_long_ties(const GsGpuSpread *spread)
-{
-	int64		nrows = 0;
-
-	for (int s = 0; s < spread->nsorted; s++)
-		if (spread->ties[s] != NULL)
-			nrows += gpusort_gpu_ties_long(spread->ties[s]);
-	return nrows;
-}
-
-bool
-gpusort_gpu_spread_has_packed(const GsGpuSpread *spread)
-{
-	return spread->merge == NULL && spread->ties[0] == NULL;
-}
-
-char *
-gpusort_gpu_spread_get_packed(GsGpuSpread *spread, int64 position)
-{
-	return gpusort_gpu_session_get_packed(spread->sessions[0], position);
 }
 
 bool

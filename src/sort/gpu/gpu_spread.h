@@ -24,13 +24,6 @@ extern GsGpuSpread *gpusort_gpu_spread_create(const GsSortSpec *spec,
 											  GsFallback *reason);
 
 /*
- * The same for a batch of a sort's rows, as many as fit, which so many processes sort at the
- * same time.  If there are several, the batch stays on one device.
- */
-extern GsGpuSpread *gpusort_gpu_spread_create_batch(const GsSortSpec *spec, int processes,
-													GsFallback *reason);
-
-/*
  * Get the handle of the first session, so that other processes can put rows into it, and
  * into those that continue it.  They must be done before the rows are sorted.
  */
@@ -85,16 +78,6 @@ extern bool gpusort_gpu_spread_get(GsGpuSpread *spread, int64 position,
  * memory?
  */
 extern bool gpusort_gpu_spread_is_near(const GsGpuSpread *spread, int64 position);
-
-/* The rows read so far whose order a sort on the host has found: see gpu_ties.c. */
-extern int64 gpusort_gpu_spread_long_ties(const GsGpuSpread *spread);
-
-/*
- * Can rows be read as they are packed?  They can if they are on one device, and keys are
- * exact.  get_packed() returns such a row, or NULL if rows are lost.
- */
-extern bool gpusort_gpu_spread_has_packed(const GsGpuSpread *spread);
-extern char *gpusort_gpu_spread_get_packed(GsGpuSpread *spread, int64 position);
 
 /*
  * See gpusort_gpu_session_in_place() and gpusort_gpu_session_lend().  There are no rows in

@@ -47,7 +47,6 @@ struct GsGpuTies
 	uint8		order[SHORT_GROUP]; /* sorted order of a short group */
 
 	/* The sort of a long group. */
-	int64		nlong;			/* rows of all long groups so far */
 	int64		long_end;		/* position after the long group read last */
 	MemoryContext nested_context;	/* NULL if it is short */
 	GsHostSort *nested;
@@ -215,7 +214,6 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
 	}
 	if (tie == 0)
 		gpusort_host_sort_perform(ties->nested);
-	ties->nlong += ties->end - ties->start;
 	ties->long_end = ties->end;
 	MemoryContextSwitchTo(caller);
 	return tie == 0;
@@ -318,12 +316,6 @@ bool
 gpusort_gpu_ties_is_near(const GsGpuTies *ties, int64 position)
 {
 	return position >= ties->long_end && gpusort_gpu_session_is_near(ties->gpu, position);
-}
-
-int64
-gpusort_gpu_ties_long(const GsGpuTies *ties)
-{
-	return ties->nlong;
 }
 
 void

@@ -39,9 +39,6 @@ extern bool gpusort_gpu_ties_in_place(const GsGpuTies *ties, int64 position,
 /* See gpusort_gpu_session_is_near(): false as well if long groups would be sorted again. */
 extern bool gpusort_gpu_ties_is_near(const GsGpuTies *ties, int64 position);
 
-/* Returns how many rows have been read of groups that were sorted outside their chunk. */
-extern int64 gpusort_gpu_ties_long(const GsGpuTies *ties);
-
 extern void gpusort_gpu_ties_end(GsGpuTies *ties);
 
 #endif							/* GPUSORT_GPU_TIES_H */

@@ -1,5 +1,5 @@
-# Sorts of more rows than fit in the memory of GPUs and in that of processes, which the GPU, played
-# by the emulator, sorts in batches; whether this is known before they begin or not.
+# Sorts of more rows than fit in the memory of GPUs, which the emulator plays, and in that of
+# processes; whether this is known before they begin or not.
 
 use strict;
 use warnings;
@@ -42,132 +42,22 @@ my $plain = 'SELECT * FROM plain ORDER BY k DESC';
 my $session = Session($node, $parallel, $small);
 my $expected_plain = $session->run("$STOCK; " . digest($plain));
 
-# A query whose processes wait at a row near the end.
-my $stopping = 'SELECT * FROM plain WHERE stopping(id) > 0 ORDER BY k DESC';
+# ---- Too many rows for the GPUs ----
 
-# ---- Rows ----
-
-my %queries = (
-	%GPU_QUERIES,
-	'whole rows' => 'SELECT h.*, h.* FROM halves h ORDER BY n, id',
-	'few rows' => 'SELECT * FROM big ORDER BY k, id LIMIT 20000',
-	'plain' => $plain);
-my %batches;
-
-foreach my $workers (0, 1, 3)
 {
-	$session->run("SET max_parallel_workers_per_gather = $workers");
-	foreach my $memory ('600kB', '2400kB')
-	{
-		$session->run("SET pg_gpusort.device_memory = '$memory'");
-		foreach my $name (sort keys %queries)
-		{
-			my $query = digest($queries{$name});
+	my $once = digest('SELECT * FROM (SELECT *, random() < 2 AS r FROM plain OFFSET 0) p ORDER BY k DESC, id');
 
-			same_as_stock($session, $query, "$workers workers, $memory, $name: rows");
-			$batches{$workers} = 1 if $session->run("$OURS; $EXPLAIN $queries{$name}") =~ /GPU Batches: \d/;
-		}
-	}
-	ok($batches{$workers}, "$workers workers: batches on a GPU");
-}
-holds_nothing($node, 'rows');
-leaves_nothing($node, 'rows');
-
-# ---- What is shown ----
-
-$session->run("SET max_parallel_workers_per_gather = 3; $small; SELECT pg_stat_gpusort_reset()");
-# The leader merges alone if it has all rows in memory, or so many that the runs need too much of it.
-like($session->run("$OURS; $EXPLAIN $plain"),
-	qr/Sort Method: external merge(, shared)?  Disk: \d+kB\n.*Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*->  Gather/s, 'EXPLAIN');
-like($session->run("$OURS; $EXPLAIN $plain"), qr/GPU Batches: \d/, 'EXPLAIN: batches');
-unlike($session->run("$OURS; $EXPLAIN $plain"), qr/GPU Not Used/, 'EXPLAIN: a GPU is used');
-like($session->run("$OURS; EXPLAIN (ANALYZE, COSTS OFF, FORMAT JSON) $plain"), qr/"GPU Batches": \d/, 'EXPLAIN as JSON');
-is($session->run($reasons), 'not enough device memory 4, rows exceeded pg_gpusort.work_mem 4', 'counted');
-# Each process has a part of the memory.
-{
-	my $stops = hold_stops($node);
-
-	$session->begin("$OURS; " . digest($stopping));
-	wait_for_stop($node, $session, 1);
-	cmp_ok(status_of($node, 'device_memory_in_use'), '<=', 2 * 2400 * 1024, 'device memory');
-	$stops->quit;
-	is($session->finish, $expected_plain, 'device memory: rows');
-}
-# Other sorts have no room.
-like($session->run("SET pg_gpusort.device_memory = '64kB'; $OURS; $EXPLAIN $plain"), qr/external merge.*GPU Not Used: not enough device memory/s, 'no room');
-$session->run($small);
-unlike($session->run("SET pg_gpusort.work_mem = '64MB'; $OURS; $EXPLAIN $plain"), qr/GPU Batches/, 'enough memory');
-$session->run('RESET pg_gpusort.work_mem');
-holds_nothing($node, 'what is shown');
-
-# Rows are read again, backward, and from a mark.
-foreach my $workers (0, 3)
-{
-	my $cursor = qq{SET max_parallel_workers_per_gather = $workers;
-		BEGIN; DECLARE c SCROLL CURSOR FOR $plain; MOVE 140000 FROM c; FETCH BACKWARD 3 FROM c; MOVE BACKWARD 100000 FROM c;
-		FETCH 3 FROM c; FETCH LAST FROM c; COMMIT};
-	my $join = 'SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_material = off;
-		SELECT count(*), sum(a.id * b.id) FROM plain a JOIN plain b USING (k)';
-
-	same_as_stock($session, $cursor, "$workers workers, a cursor");
-	same_as_stock($session, $join, "$workers workers, a join");
-}
-$session->quit;
-
-# ---- Ends ----
-
-foreach my $end (grep { $_ ne 'timeout' } @ENDS)
-{
-	# So it is a worker that waits.
-	my $ending = Session($node, $parallel, $small, $OURS, 'SET parallel_leader_participation = off');
-	my $stops = hold_stops($node);
-
-	$ending->begin(digest($stopping));
-	wait_for_stop($node, $ending, 1);
-	end_session($node, $ending, $end);
-	like($ending->finish, error_of_end($end), "$end: error");
-	$_->quit foreach $ending, $stops;
-	wait_for_end($node);
-	wait_for_service($node);
-	holds_nothing($node, $end);
-	leaves_nothing($node, $end);
-}
-
-# ---- Faults ----
-
-foreach my $fault ('open:error', 'put:error:2', 'put:lost:1', 'sort:memory', 'sort:crash', 'get:error:2')
-{
 	foreach my $workers (0, 3)
 	{
-		{
-			my $name = "$fault, $workers workers";
-			my $failing;
-
-			$node->restart if $fault =~ /lost|crash/;
-			wait_for_service($node);
-			$failing = Session($node, $parallel, $small, $OURS, "SET max_parallel_workers_per_gather = $workers",
-				"SET pg_gpusort.debug_fault = '$fault'");
-			is($failing->run(digest($plain)), $expected_plain, "$name: rows");
-			$failing->quit;
-			wait_for_service($node);
-			holds_nothing($node, $name);
-			leaves_nothing($node, $name);
-		}
+		$session->run("SET max_parallel_workers_per_gather = $workers; SET pg_gpusort.device_memory = '600kB'");
+		like($session->run("$OURS; $EXPLAIN $plain"),
+			qr/Sort Method: external merge(, shared)?  Disk: \d+kB\n.*Sort Fallback: rows exceeded pg_gpusort.work_mem\n\s+GPU Not Used: not enough device memory/s,
+			"$workers workers: EXPLAIN");
+		is($session->run("$OURS; " . digest($plain)), $expected_plain, "$workers workers: rows");
 	}
-}
-
-# Rows that cannot be read a second time.
-{
-	my $failing = Session($node, $OURS, $small);
-	my $once = digest('SELECT * FROM (SELECT *, random() < 2 AS r FROM plain OFFSET 0) p ORDER BY k DESC, id');
-	my $expected = $failing->run("$STOCK; $once");
-
-	is($failing->run("$OURS; $once"), $expected, 'rows that come once: rows');
-	like($failing->run("SET pg_gpusort.debug_fault = 'put:error:2'; $OURS; $once"),
-		qr/could not sort rows that cannot be read a second time/, 'rows that come once, lost: an error');
-	$failing->quit;
-	holds_nothing($node, 'rows that come once');
-	leaves_nothing($node, 'rows that come once');
+	same_as_stock($session, $once, 'rows that come once: rows');
+	$session->run("SET max_parallel_workers_per_gather = 3; $small");
+	$session->quit;
 }
 
 # ---- More rows than expected ----
@@ -205,7 +95,7 @@ foreach my $leader ('off', 'on')
 	$session->run('SELECT pg_stat_gpusort_reset()');
 	like($session->run("$small; $OURS; $EXPLAIN $more"),
 		$leader eq 'off' ? qr/Sort Method: external merge  Disk/ : qr/Sort Method: external merge/, "more rows, leader $leader: EXPLAIN");
-	like($session->run("$OURS; $EXPLAIN $more"), qr/GPU Batches: \d+\n\s+Sort Fallback: not enough device memory\n\s+->  Gather.*Rows Sent: 150000\n.*Seq Scan on plain \(actual rows=\S+ loops=[34]\)/s,
+	like($session->run("$OURS; $EXPLAIN $more"), qr/Sort Fallback: not enough device memory\n\s+->  Gather.*Rows Sent: 150000\n.*Seq Scan on plain \(actual rows=\S+ loops=[34]\)/s,
 		"more rows, leader $leader: the input is read once");
 	is($session->run($reasons), 'not enough device memory 2', "more rows, leader $leader: counted");
 	is($session->run('SELECT sum(parallel_sorts) FROM pg_stat_gpusort'), '2', "more rows, leader $leader: parallel sorts");
@@ -278,7 +168,7 @@ foreach my $end (grep { $_ ne 'timeout' } @ENDS)
 	leaves_nothing($node, "more rows, $end");
 }
 
-# In the first session, in the second one, and in a batch.
+# In the first session, and in the second one.
 foreach my $fault ('open:memory:1:2', 'put:error:2', 'put:lost:3', 'put:memory:2', 'sort:error', 'sort:crash', 'get:lost', 'get:error:2')
 {
 	foreach my $leader ('on', 'off')
