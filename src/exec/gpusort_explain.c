@@ -203,8 +203,6 @@ show_details(const GsSortReport *report, ExplainState *es)
 {
 	if (es->timing)
 		show_phases(report, es);
-	if (report->ndevices > 1)
-		ExplainPropertyInteger("GPUs Used", NULL, report->ndevices, es);
 	if (report->fallback != GS_FALLBACK_NONE)
 		ExplainPropertyText("Sort Fallback",
 							gpusort_fallback_text(report->fallback), es);

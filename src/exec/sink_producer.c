@@ -1,13 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * sink_producer.c
- *		Puts a process's rows into the GPU sessions of a parallel sort.
+ *		Puts a process's rows into the GPU session of a parallel sort.
  *
  * The leader's sort has opened a session.  Each process, also the leader, attaches to it and
  * adds its share of the rows.
  *
- * When the device is full, rows go to the sessions of other devices (gpu_producers.c).  When no
- * device has room for more, the leader has the rows that are there written as a run.  Each
+ * When the device is full, the leader has the rows that are there written as a run.  Each
  * process sorts the rows that were refused and the rest of its input as it would without a GPU
  * (sink_rows.c), and all of them merge their runs.
  * Nobody may merge while another process could still write a run, so each process enters the
@@ -85,12 +84,11 @@ end_without_overflow(GsSinkRows *rows, GsFallback failure)
 }
 
 /*
- * Add this process's share of the rows to the GPU session, and if that is full, to those that
- * continue it, which *session becomes.  Returns false after a failure.  Then rows->refused is
- * the row that could not be added, if any.
+ * Add this process's share of the rows to the GPU session.  Returns false after a failure, or if
+ * it is full.  Then rows->refused is the row that could not be added, if any.
  */
 static bool
-add_rows(GsSinkRows *rows, GsGpuSession **session)
+add_rows(GsSinkRows *rows, GsGpuSession *session)
 {
 	TupleTableSlot *slot;
 
@@ -98,7 +96,7 @@ add_rows(GsSinkRows *rows, GsGpuSession **session)
 	{
 		CHECK_FOR_INTERRUPTS();
 		slot_getallattrs(slot);
-		if (!gpusort_gpu_session_put_shared(session, slot->tts_values, slot->tts_isnull))
+		if (!gpusort_gpu_session_put(session, slot->tts_values, slot->tts_isnull))
 		{
 			rows->refused = slot;
 			return false;
@@ -109,7 +107,7 @@ add_rows(GsSinkRows *rows, GsGpuSession **session)
 }
 
 /*
- * GsInput.next after an overflow of the GPU sessions: first the rows that these have not
+ * GsInput.next after an overflow of the GPU session: first the rows that it has not
  * taken, most of which have been counted, then those that have not been read.
  */
 static TupleTableSlot *
@@ -129,14 +127,14 @@ next_left_row(void *arg)
 		slot = ExecClearTuple(rows->left);
 		if (gpusort_gpu_session_take_left(rows->full, slot->tts_values, slot->tts_isnull))
 			return ExecStoreVirtualTuple(slot);
-		if (!gpusort_gpu_session_has_no_room(rows->full))
+		if (!gpusort_gpu_session_is_full(rows->full))
 			rows->failure = gpusort_gpu_session_failure(rows->full);
 		rows->full = NULL;
 	}
 	return gpusort_sink_rows_next(rows);
 }
 
-/* No GPU has room for more rows: sort the others. */
+/* The GPU has no room for more rows: sort the others. */
 static void
 overflow(GsSinkRows *rows, GsGpuSession *session, MemoryContext context)
 {
@@ -167,8 +165,8 @@ fill_gpu_session(GsSinkRows *rows, MemoryContext context)
 	rows->spec.key_plan = gpusort_sink_rows_key_plan(rows, GPUSORT_GPU_STRING_WORDS);
 	session = gpusort_gpu_session_attach(&rows->spec, rows->shared->handle);
 	MemoryContextSwitchTo(caller);
-	added = add_rows(rows, &session);
-	if (rows->shared->may_overflow && gpusort_gpu_session_has_no_room(session))
+	added = add_rows(rows, session);
+	if (rows->shared->may_overflow && gpusort_gpu_session_is_full(session))
 	{
 		overflow(rows, session, context);
 		return;

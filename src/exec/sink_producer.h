@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sink_producer.h
- *		Puts a process's rows into the GPU sessions of a parallel sort.
+ *		Puts a process's rows into the GPU session of a parallel sort.
  *
  *-------------------------------------------------------------------------
  */

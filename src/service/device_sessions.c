@@ -68,10 +68,7 @@ typedef struct GsServed
 	int			device;
 	GsSession  *parts[GS_PARTS];
 	uint64		rows;			/* rows put so far */
-	bool		alone;			/* was all memory for the rows expected found
-								 * on this device? */
-	uint64		expected_rows;	/* of the request, or as many as fit */
-	uint64		expected_memory;	/* likewise */
+	uint64		expected_memory;	/* for the rows expected */
 	uint64		spoken_for;		/* its share of the device's spoken_for */
 	uint64		put_bytes;		/* since the free memory was last asked for */
 	bool		full;
@@ -218,13 +215,6 @@ expected_memory(const GsSlotRequest *request)
 		staging_bytes(request);
 }
 
-/* Memory that devices can still give to a session. */
-typedef struct GsRoom
-{
-	uint64		best;			/* on the device chosen, within the limit */
-	uint64		all;			/* on all devices together, likewise */
-} GsRoom;
-
 static uint64
 within_limit(uint64 limit, uint64 bytes)
 {
@@ -232,66 +222,40 @@ within_limit(uint64 limit, uint64 bytes)
 }
 
 /*
- * Choose a device of those that have no rows of this sort yet.  Prefer one that has room
- * for the rows expected.  Among those that have, or if none has, choose the one with the
+ * Choose a device that has room for the rows expected.  Of several, choose the one with the
  * most memory to spare, but prefer a device with fewer sessions if it has at least half
- * as much.  Returns -1 if there is no device left.
+ * as much.  Returns -1 if there is none.
  */
 static int
-choose_device(const GsSlotRequest *request, GsRoom *room)
+choose_device(const GsSlotRequest *request)
 {
 	uint64		expected = expected_memory(request);
 	int			best = -1;
 	uint64		most = 0;
-	bool		best_fits = false;
 	uint32		best_sessions = 0;
 
-	memset(room, 0, sizeof(*room));
 	for (int d = 0; d < devices->count; d++)
 	{
 		uint64		available;
 		uint32		sessions;
-		bool		fits;
 
-		if (devices->use[d].device == NULL || (request->used_devices >> d) & 1)
+		if (devices->use[d].device == NULL)
 			continue;
 		available = gpusort_device_use_memory(d);
 		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
-		fits = expected <= within_limit(request->device_memory, available);
-		room->all += within_limit(request->device_memory, available);
-		if (best < 0 || (fits && !best_fits) ||
-			(fits == best_fits &&
-			 (available > 2 * most ||
-			  (available > most && sessions <= best_sessions) ||
-			  (available >= most / 2 && sessions < best_sessions))))
+		if (expected > within_limit(request->device_memory, available))
+			continue;
+		if (best < 0 || available > 2 * most ||
+			(available > most && sessions <= best_sessions) ||
+			(available >= most / 2 && sessions < best_sessions))
 		{
 			best = d;
-			best_fits = fits;
 			best_sessions = sessions;
 			most = available;
 		}
 	}
-	if (best >= 0)
-		room->best = within_limit(request->device_memory, most);
 	return best;
-}
-
-/*
- * Is there room for a session?  If its rows can be spread over devices, this one need not
- * have room for all of them, but all devices together must.  A sort that has rows on other
- * devices already takes what there is.
- */
-static bool
-is_enough(const GsSlotRequest *request, const GsRoom *room)
-{
-	uint64		expected = expected_memory(request);
-
-	if (expected <= room->best)
-		return true;
-	if (!request->spread || room->best <= 2 * staging_bytes(request))
-		return false;
-	return request->used_devices != 0 || expected <= room->all;
 }
 
 static GsStatus
@@ -308,8 +272,8 @@ begin_part(uint32 s, GsPart part)
 		.chunk_rows = request->chunk_rows,
 		.chunk_bytes = request->chunk_bytes,
 		.device_memory_limit = request->device_memory,
-		.expected_rows = part == GS_PART_REGULAR ? served[s].expected_rows :
-		served[s].expected_rows / EXPECTED_NULL_KEYS_PART + 1
+		.expected_rows = part == GS_PART_REGULAR ? request->expected_rows :
+		request->expected_rows / EXPECTED_NULL_KEYS_PART + 1
 	};
 
 	return devices->api->session_begin(devices->use[served[s].device].device, &options,
@@ -334,18 +298,6 @@ set_alloc_fault(uint32 s, bool on)
 								   on ? &settings : NULL);
 }
 
-/* Expect all rows of the request, or only as many as there is room for. */
-static void
-expect_rows(GsServed *session, const GsSlotRequest *request, uint64 room)
-{
-	uint64		all = expected_memory(request);
-
-	session->alone = all <= room;
-	session->expected_memory = Min(all, room);
-	session->expected_rows = session->alone ? request->expected_rows :
-		(uint64) (request->expected_rows * ((double) room / all));
-}
-
 static void close_session(uint32 s);
 
 /* Close sessions whose clients have ended them, which frees memory for others. */
@@ -366,13 +318,12 @@ open_session(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	GsServed   *session = &served[s];
-	GsRoom		room;
 	GsStatus	status;
 
 	close_ended_sessions();
 	memset(session, 0, offsetof(GsServed, transfers));
-	session->device = choose_device(&slot->request, &room);
-	if (session->device < 0 || !is_enough(&slot->request, &room))
+	session->device = choose_device(&slot->request);
+	if (session->device < 0)
 	{
 		slot->status = GPUSORT_DEVICE_MEMORY;
 		change_state(slot, GS_SLOT_OPENING, GS_SLOT_FAILED);
@@ -382,7 +333,7 @@ open_session(uint32 s)
 	slot->device = session->device;
 	pg_atomic_fetch_add_u32(&gpusort_service->devices[session->device].sessions,
 							1);
-	expect_rows(session, &slot->request, room.best);
+	session->expected_memory = expected_memory(&slot->request);
 	set_alloc_fault(s, true);
 	status = reach_fault(s, GS_FAULT_OPEN);
 	if (status == GPUSORT_OK)
@@ -450,9 +401,7 @@ session_memory(const GsServed *session, GsPart part, const GsChunk *chunk)
 /*
  * Is there room for a chunk, and then for sorting?  The memory for the
  * expected rows was reserved when the session was opened.  For more rows, we
- * ask the device for its free memory from time to time.  If the device did not
- * have enough for the rows expected, they will fill it, so we do that for all rows:
- * rows that are longer than expected must leave the room that sorting takes.
+ * ask the device for its free memory from time to time.
  */
 static bool
 has_room(uint32 s, GsPart part, const GsChunk *chunk)
@@ -465,28 +414,25 @@ has_room(uint32 s, GsPart part, const GsChunk *chunk)
 	uint64		now = session_memory(session, part, NULL);
 	uint64		then = session_memory(session, part, chunk);
 	uint64		wanted = then - now + to_sort + to_sort / 4 + MEMORY_CHECK_BYTES;
-	uint64		expected = 0;	/* for more of the rows expected */
 	uint64		others;			/* reserved by other sessions */
 
 	if (request->device_memory > 0 && then + to_sort > request->device_memory)
 		return false;
 	session->put_bytes += then - now;
 	if (session->put_bytes < MEMORY_CHECK_BYTES &&
-		(rows <= session->expected_rows || session->spoken_for >= to_sort))
+		(rows <= request->expected_rows || session->spoken_for >= to_sort))
 		return true;
 	session->put_bytes = 0;
-	if (rows <= session->expected_rows)
-		expected = Max(to_sort, session->expected_memory -
-					   Min(session->expected_memory, now));
-	if (expected > 0 && session->alone)
+	if (rows <= request->expected_rows)
 	{
-		speak_for(s, expected);
+		speak_for(s, Max(to_sort, session->expected_memory -
+						 Min(session->expected_memory, now)));
 		return true;
 	}
 	others = use->spoken_for - session->spoken_for;
 	if (gpusort_device_use_memory(session->device) < others + wanted)
 		return false;
-	speak_for(s, Max(wanted, expected));
+	speak_for(s, wanted);
 	return true;
 }
 
@@ -504,7 +450,6 @@ static void
 refuse_chunk(GsSlot *slot, GsServed *session, GsPoolChunk *chunk)
 {
 	session->full = true;
-	slot->rows_taken = session->rows;
 	slot->refused++;
 	pg_write_barrier();
 	pg_atomic_write_u32(&chunk->state, GS_CHUNK_REFUSED);

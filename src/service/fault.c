@@ -48,21 +48,17 @@ find_name(const char *const *names, int count, const char *text, Size length)
 	return 0;
 }
 
-/*
- * Some actions are only possible in backends, which have no sessions by numbers, and some only
- * in the service.
- */
+/* Some actions are only possible in backends, and some only in the service. */
 static bool
 can_happen(const GsFault *fault)
 {
 	if (fault->point == GS_FAULT_NOWHERE || fault->action == GS_FAULT_NOTHING)
 		return false;
 	if (fault->point == GS_FAULT_HOST)
-		return fault->session == 0 &&
-			(fault->action == GS_FAULT_ALLOC ||
-			 fault->action == GS_FAULT_ALLOC_ONCE ||
-			 fault->action == GS_FAULT_ROWS ||
-			 fault->action == GS_FAULT_LATE);
+		return fault->action == GS_FAULT_ALLOC ||
+			fault->action == GS_FAULT_ALLOC_ONCE ||
+			fault->action == GS_FAULT_ROWS ||
+			fault->action == GS_FAULT_LATE;
 	if (fault->action == GS_FAULT_SWAP)
 		return fault->point == GS_FAULT_GET;
 	return fault->action != GS_FAULT_ROWS &&
@@ -94,7 +90,6 @@ parse_fault(const char *text)
 	GsFault		fault = {0};
 	Size		length = strcspn(text, ":");
 	bool		valid = true;
-	uint32		session;
 
 	if (*text == '\0')
 		return fault;
@@ -109,24 +104,21 @@ parse_fault(const char *text)
 		text += length;
 	}
 	fault.number = parse_number(&text, 1, &valid);
-	session = parse_number(&text, 0, &valid);
-	fault.session = Min(session, PG_UINT8_MAX);
 	if (*text != '\0' || !valid || !can_happen(&fault))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for parameter \"pg_gpusort.debug_fault\": \"%s\"",
 						gpusort_debug_fault),
-				 errdetail("The value must be \"point:action[:number[:session]]\".")));
+				 errdetail("The value must be \"point:action[:number]\".")));
 	return fault;
 }
 
 GsFault
-gpusort_fault_of_service(int session)
+gpusort_fault_of_service(void)
 {
 	GsFault		fault = parse_fault(gpusort_debug_fault);
 
-	return fault.point == GS_FAULT_HOST ||
-		(fault.session != 0 && fault.session != session) ? (GsFault)
+	return fault.point == GS_FAULT_HOST ? (GsFault)
 	{
 		0
 	} : fault;

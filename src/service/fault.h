@@ -4,7 +4,7 @@
  *		Injects faults into the GPU service and backends, in builds for tests.
  *
  * With GPUSORT_FAULTS defined (make FAULTS=yes), there is a setting
- * pg_gpusort.debug_fault, "point:action[:number[:session]]", and the functions
+ * pg_gpusort.debug_fault, "point:action[:number]", and the functions
  * below tell what should happen at a point.  In other builds nothing ever
  * happens, and the compiler removes the code for it.
  *
@@ -59,10 +59,9 @@ typedef enum GsFaultAction
 
 /*
  * Returns the fault of the GPU service that the setting of this backend
- * describes for a session of a sort, counted from 1.  Raises an error if the
- * setting is invalid.
+ * describes.  Raises an error if the setting is invalid.
  */
-extern GsFault gpusort_fault_of_service(int session);
+extern GsFault gpusort_fault_of_service(void);
 
 /*
  * Returns what happens at a point of a session with this fault.  'times'
@@ -97,7 +96,7 @@ extern void gpusort_fault_host_late(void);
 #else
 
 static inline GsFault
-gpusort_fault_of_service(int session)
+gpusort_fault_of_service(void)
 {
 	return (GsFault)
 	{

@@ -12,7 +12,6 @@
  */
 #include "compat.h"
 
-#include "port/pg_bitutils.h"
 #include "storage/latch.h"
 #include "storage/spin.h"
 #include "utils/float.h"
@@ -203,20 +202,11 @@ wait_while(GsClient *client, GsSlotState state, GsClientWait wait)
  * ----------------------------------------------------------------
  */
 
-/* Close a slot, and those that continue it. */
 static void
-close_slots(GsSlot *slot)
+close_slot(GsSlot *slot)
 {
-	while (slot != NULL)
-	{
-		uint32		next = pg_atomic_exchange_u32(&slot->next,
-												  GPUSORT_NEXT_CLOSED);
-
-		pg_memory_barrier();	/* the slot must not be accessed after this */
-		pg_atomic_write_u32(&slot->state, GS_SLOT_CLOSING);
-		slot = next >= GPUSORT_NEXT_SLOT ?
-			&gpusort_service->slots[next - GPUSORT_NEXT_SLOT] : NULL;
-	}
+	pg_memory_barrier();		/* the slot must not be accessed after this */
+	pg_atomic_write_u32(&slot->state, GS_SLOT_CLOSING);
 }
 
 static void
@@ -236,7 +226,7 @@ close_client(void *arg)
 	if (client->slot == NULL || client->joined)
 		return;
 	uncount(client);
-	close_slots(client->slot);
+	close_slot(client->slot);
 	client->slot = NULL;
 	gpusort_service_wake();
 
@@ -327,10 +317,7 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 		request->chunk_bytes -= MAXALIGN(gpusort_ties_words(request->chunk_rows) * sizeof(uint32));
 	expect_rows(request, options->expected_rows, options->expected_row_bytes);
 	request->device_memory = (uint64) gpusort_settings_device_memory() * 1024;
-	request->spread = options->spread;
-	request->used_devices = options->used_devices;
-	request->fault =
-		gpusort_fault_of_service(pg_popcount32(options->used_devices) + 1);
+	request->fault = gpusort_fault_of_service();
 }
 
 /* Open a session with this request. */
@@ -359,7 +346,6 @@ open_client(const GsSlotRequest *request, GsFallback *reason)
 	client->slot->message[0] = '\0';
 	client->slot->refused = 0;
 	client->slot->request = *request;
-	pg_atomic_write_u32(&client->slot->next, GPUSORT_NEXT_NONE);
 	pg_atomic_write_u32(&client->slot->ring_head, 0);
 	for (uint32 r = 0; r < gpusort_service->nchunks; r++)
 		pg_atomic_write_u32(&client->slot->ring[r], GPUSORT_NO_CHUNK);
@@ -432,126 +418,19 @@ gpusort_client_close(GsClient *client)
 }
 
 /* ----------------------------------------------------------------
- *		continuing a full session
+ *		a session that is full
  * ----------------------------------------------------------------
  */
 
-/*
- * Open a session with room for the rows that a full one does not take.  Returns NULL if
- * there is none.
- */
-static GsClient *
-open_next(const GsClient *client)
-{
-	const GsSlot *slot = client->slot;
-	GsSlotRequest request = slot->request;
-	double		expected = request.expected_rows;
-	double		taken = slot->rows_taken;
-	double		rows = expected - taken;
-	GsFallback	reason;
-
-	/* If about as many as expected are there, expect as many again. */
-	if (rows < taken / 8)
-		rows = taken;
-	expect_rows(&request, rows, expected > 0 ? request.expected_bytes / expected : 0);
-	request.used_devices |= (uint32) 1 << slot->device;
-	request.fault = gpusort_fault_of_service(pg_popcount32(request.used_devices) + 1);
-	return open_client(&request, &reason);
-}
-
-static GsClient *
-attach_to(uint32 number, uint32 epoch)
-{
-	GsClientHandle handle = {.slot = number,.epoch = epoch};
-
-	return gpusort_client_attach(handle);
-}
-
-GsClient *
-gpusort_client_find_next(GsClient *client, bool *opened)
-{
-	GsSlot	   *slot = client->slot;
-
-	Assert(client->failure == GS_FALLBACK_DEVICE_MEMORY);
-	*opened = false;
-	for (;;)
-	{
-		uint32		next = GPUSORT_NEXT_NONE;
-		GsClient   *other;
-
-		if (pg_atomic_compare_exchange_u32(&slot->next, &next,
-										   GPUSORT_NEXT_OPENING))
-		{
-			other = open_next(client);
-			*opened = other != NULL;
-			if (other == NULL)
-				gpusort_client_announce_next(client, NULL);
-			return other;
-		}
-		if (next >= GPUSORT_NEXT_SLOT)
-			return attach_to(next - GPUSORT_NEXT_SLOT, slot->epoch);
-		if (next != GPUSORT_NEXT_OPENING)
-			return NULL;
-		wait_for(GS_WAIT_OPEN, JOINED_LOOK_MS);
-		if (slot->epoch != pg_atomic_read_u32(&gpusort_service->epoch))
-		{
-			client->failure = GS_FALLBACK_SERVICE_LOST;
-			return NULL;
-		}
-	}
-}
-
 bool
-gpusort_client_announce_next(GsClient *client, GsClient *next)
+gpusort_client_is_full(const GsClient *client)
 {
-	uint32		opening = GPUSORT_NEXT_OPENING;
-	uint32		value = GPUSORT_NEXT_NO_ROOM;
+	GsSlotState state = slot_state(client);
 
-	if (next != NULL)
-	{
-		value = GPUSORT_NEXT_SLOT + next->number;
-
-		/* From now on the owner waits for it. */
-		next->slot->client = client->slot->client;
-	}
-	if (!pg_atomic_compare_exchange_u32(&client->slot->next, &opening, value))
+	if (state < GS_SLOT_FULL || state >= GS_SLOT_FAILED)
 		return false;
-	if (next != NULL)
-	{
-		/* It is not ours any more, so the callback must not close it. */
-		next->joined = true;
-		uncount(next);
-	}
-	return true;
-}
-
-GsClient *
-gpusort_client_own_next(const GsClient *client)
-{
-	uint32		next = pg_atomic_read_u32(&client->slot->next);
-	GsClient   *own;
-
-	if (next < GPUSORT_NEXT_SLOT)
-		return NULL;
-	pg_read_barrier();			/* who sees the slot's number sees the slot */
-	own = attach_to(next - GPUSORT_NEXT_SLOT, client->slot->epoch);
-	own->joined = false;		/* its latch is ours */
-	return own;
-}
-
-bool
-gpusort_client_has_no_room(const GsClient *client)
-{
-	const GsSlot *slot = client->slot;
-
-	for (;;)
-	{
-		uint32		next = pg_atomic_read_u32(unconstify(pg_atomic_uint32 *, &slot->next));
-
-		if (next < GPUSORT_NEXT_SLOT)
-			return next == GPUSORT_NEXT_NO_ROOM;
-		slot = &gpusort_service->slots[next - GPUSORT_NEXT_SLOT];
-	}
+	pg_read_barrier();			/* who sees the state sees what was refused */
+	return client->slot->refused > 0;
 }
 
 /* Does a chunk belong to this session? */

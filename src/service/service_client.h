@@ -28,13 +28,6 @@ typedef struct GsClientOptions
 	bool		ties;			/* sorted chunks tell which rows are ties */
 	double		expected_rows;
 	double		expected_row_bytes; /* without the key */
-
-	/*
-	 * Can rows go to sessions on other devices if there is no room for all?
-	 * If so, those that have rows already, a bit for each device.
-	 */
-	bool		spread;
-	uint32		used_devices;
 } GsClientOptions;
 
 /* Returns GS_FALLBACK_NONE if sessions can be opened, otherwise the reason. */
@@ -56,7 +49,7 @@ extern Size gpusort_client_chunk_bytes(void);
 extern GsClient *gpusort_client_open(const GsClientOptions *options,
 									 GsFallback *reason);
 
-/* The number of the session's device, which is its bit in used_devices. */
+/* The number of the session's device. */
 extern int	gpusort_client_device(const GsClient *client);
 
 /* Identifies a session to other processes of the same query. */
@@ -74,29 +67,8 @@ extern GsClientHandle gpusort_client_handle(const GsClient *client);
  */
 extern GsClient *gpusort_client_attach(GsClientHandle handle);
 
-/*
- * After GS_FALLBACK_DEVICE_MEMORY from gpusort_client_put() or new_chunk(), in any client of
- * a session with several producers: get the session that continues this one, on another
- * device.  The first client that asks opens it, and *opened is true for this one, which
- * then moves the refused chunks there and announces it.  The others wait until that is
- * done, and join it.  Returns NULL if no device has room or after a failure.
- */
-extern GsClient *gpusort_client_find_next(GsClient *client, bool *opened);
-
-/*
- * Announce the next session that was opened.  From then on it belongs to the owner of this
- * one, who closes both.  Returns false if the owner is closing them already.
- */
-extern bool gpusort_client_announce_next(GsClient *client, GsClient *next);
-
-/*
- * In the owner, when all producers are done: returns the session that continues this one,
- * or NULL.  It is closed together with this one.
- */
-extern GsClient *gpusort_client_own_next(const GsClient *client);
-
-/* Does a session, or one that continues it, refuse rows because no device has room? */
-extern bool gpusort_client_has_no_room(const GsClient *client);
+/* Has the device refused chunks of the session, since it has no room for them? */
+extern bool gpusort_client_is_full(const GsClient *client);
 
 /*
  * In the owner, after it has got the sorted rows of a session that was full: free their

@@ -101,7 +101,6 @@ init_service(GsService *service)
 	{
 		pg_atomic_init_u32(&service->slots[s].state, GS_SLOT_FREE);
 		pg_atomic_init_u32(&service->slots[s].ring_head, 0);
-		pg_atomic_init_u32(&service->slots[s].next, GPUSORT_NEXT_NONE);
 		SpinLockInit(&service->slots[s].take_lock);
 		for (int r = 0; r < GPUSORT_MAX_CHUNKS; r++)
 			pg_atomic_init_u32(&service->slots[s].ring[r], GPUSORT_NO_CHUNK);

@@ -95,8 +95,6 @@ typedef struct GsFault
 {
 	uint8		point;			/* GsFaultPoint */
 	uint8		action;			/* GsFaultAction */
-	uint8		session;		/* in which session of a sort, from 1; 0 for
-								 * all */
 	uint32		number;			/* at which visit of the point, from 1 */
 } GsFault;
 
@@ -112,10 +110,6 @@ typedef struct GsSlotRequest
 	uint64		expected_rows;
 	uint64		expected_bytes; /* of all rows, without keys */
 	uint64		device_memory;	/* limit in bytes, or 0 */
-	bool		spread;			/* rows for which the device has no memory can
-								 * go to other devices */
-	uint32		used_devices;	/* a bit for each device that has rows of the
-								 * same sort already, by index */
 	GsFault		fault;
 } GsSlotRequest;
 
@@ -140,7 +134,6 @@ typedef struct GsSlot
 	GsStatus	status;			/* why it FAILED */
 	char		message[GPUSORT_MESSAGE_BYTES];
 	uint32		refused;		/* number of chunks refused for lack of room */
-	uint64		rows_taken;		/* before FULL: rows put so far */
 	GsPartResult parts[GS_PARTS];
 	uint64		device_bytes;	/* peak */
 	double		sort_ms;		/* on the device */
@@ -154,32 +147,11 @@ typedef struct GsSlot
 	pg_atomic_uint32 ring_head;
 	pg_atomic_uint32 ring[GPUSORT_MAX_CHUNKS];
 
-	/*
-	 * When a session with several producers is FULL, one of them opens the
-	 * session that continues it, and announces it here.  See below.
-	 */
-	pg_atomic_uint32 next;
-
 	/* Held by clients only, while one of several takes a refused chunk. */
 	slock_t		take_lock;
 } GsSlot;
 
 #define GPUSORT_NO_CHUNK		PG_UINT32_MAX
-
-/*
- * Values of GsSlot.next.  All transitions are made by clients:
- *
- *	NONE -> OPENING -> SLOT + number of the next slot, or NO_ROOM
- *
- * The client that makes it OPENING opens the next session, moves the refused chunks
- * there, and announces it.  From then on it belongs to the owner of this slot, who makes
- * it CLOSED at the end, whatever it was, and closes the next slot, too.
- */
-#define GPUSORT_NEXT_NONE		0
-#define GPUSORT_NEXT_OPENING	1
-#define GPUSORT_NEXT_NO_ROOM	2	/* no device has room, or no slot is free */
-#define GPUSORT_NEXT_CLOSED		3
-#define GPUSORT_NEXT_SLOT		4
 
 typedef enum GsChunkOp
 {

@@ -20,8 +20,8 @@ gpusort_input_loss_reason(const GsInputSort *sort)
 {
 	GsFallback	reason = GS_FALLBACK_NONE;
 
-	if (sort->sorter.spread != NULL)
-		reason = gpusort_gpu_spread_failure(sort->sorter.spread);
+	if (sort->sorter.gpu_rows != NULL)
+		reason = gpusort_gpu_rows_failure(sort->sorter.gpu_rows);
 
 	/*
 	 * A session that is full has not lost its rows: then those of others are

@@ -8,14 +8,15 @@
  *
  * input_sort.c calls this when the row sorter has refused a row or cannot sort its rows in
  * memory, and input_top_n.c when there is not enough memory for dropping rows.  Where other
- * processes add rows to the GPU sessions as well, sort.c calls
- * gpusort_input_overflow_write_sessions() when this process finds that these are full.
+ * processes add rows to the GPU session as well, sort.c calls
+ * gpusort_input_overflow_write_session() when this process finds that it is full.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "sort/disk/shared_run.h"
+#include "sort/gpu/gpu_producers.h"
 #include "sort/input_overflow.h"
 
 bool
@@ -23,7 +24,7 @@ gpusort_input_overflow_may_write(const GsInputSort *sort)
 {
 	return sort->location != GS_ROWS_ON_GPU ||
 		!sort->spec->input.repeatable ||
-		gpusort_shared_runs_allowed(gpusort_gpu_spread_rows_put(sort->sorter.spread),
+		gpusort_shared_runs_allowed(gpusort_gpu_session_rows_put(sort->sorter.gpu),
 									sort->spec->expected_width);
 }
 
@@ -57,16 +58,16 @@ gpusort_input_overflow_write_rows(GsInputSort *sort)
 }
 
 /*
- * The GPU sessions of all processes are full.  Write their rows, but keep the sessions, since
+ * The GPU session of all processes is full.  Write its rows, but keep the session, since
  * other processes may still have to find that out.  Returns false if the rows are lost.
  */
 static bool
-drain_sessions(GsInputSort *sort)
+drain_session(GsInputSort *sort)
 {
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
 	if (!gpusort_row_sorter_sort(&sort->sorter) ||
 		!gpusort_row_runs_write(&sort->runs, &sort->sorter) ||
-		!gpusort_gpu_spread_release(sort->sorter.spread))
+		!gpusort_gpu_session_release(sort->sorter.gpu))
 		return false;
 	sort->drained = sort->sorter;
 	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->drained.parent);
@@ -75,11 +76,11 @@ drain_sessions(GsInputSort *sort)
 }
 
 bool
-gpusort_input_overflow_write_sessions(GsInputSort *sort)
+gpusort_input_overflow_write_session(GsInputSort *sort)
 {
 	Assert(sort->location == GS_ROWS_ON_GPU && sort->fed_by_others);
 	gpusort_input_state_show_phase(sort, GS_PHASE_WRITING_RUN);
-	if (!gpusort_input_state_lost_unless(sort, drain_sessions(sort)))
+	if (!gpusort_input_state_lost_unless(sort, drain_session(sort)))
 		return false;
 	gpusort_row_runs_begin_builder(&sort->runs);
 	gpusort_input_state_show_phase(sort, GS_PHASE_READING);

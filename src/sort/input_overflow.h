@@ -26,6 +26,6 @@ extern bool gpusort_input_overflow_may_write(const GsInputSort *sort);
 extern bool gpusort_input_overflow_write_sorter(GsInputSort *sort);
 
 /* See gpusort_sort_overflow(). */
-extern bool gpusort_input_overflow_write_sessions(GsInputSort *sort);
+extern bool gpusort_input_overflow_write_session(GsInputSort *sort);
 
 #endif							/* GPUSORT_INPUT_OVERFLOW_H */

@@ -24,11 +24,11 @@ report_runs(const GsRowRuns *runs, GsSortReport *report)
 }
 
 static void
-report_gpu(const GsGpuSpread *gpus, GsSortReport *report)
+report_gpu(const GsGpuSession *session, GsSortReport *report)
 {
 	GsGpuReport counts;
 
-	report->ndevices = gpusort_gpu_spread_report(gpus, &counts);
+	gpusort_gpu_session_report(session, &counts);
 	report->kind = GS_KIND_GPU;
 	report->space = GS_SPACE_DEVICE;
 	report->space_kb = (counts.device_bytes + 1023) / 1024;
@@ -60,7 +60,7 @@ gpusort_input_report_fill(const GsInputSort *sort, GsSortReport *report)
 	switch (sort->location)
 	{
 		case GS_ROWS_ON_GPU:
-			report_gpu(sort->sorter.spread, report);
+			report_gpu(sort->sorter.gpu, report);
 			break;
 		case GS_ROWS_IN_MEMORY:
 			report_memory(sort, report);

@@ -20,6 +20,8 @@
 
 #include "executor/executor.h"
 
+#include "sort/gpu/gpu_producers.h"
+#include "sort/gpu/gpu_refused_rows.h"
 #include "sort/input_loss.h"
 #include "sort/input_overflow.h"
 #include "sort/input_private.h"
@@ -79,7 +81,7 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, GsClientHandle *handle)
 		 !gpusort_shared_runs_allowed(spec->expected_rows, spec->expected_width)))
 		return false;
 	sort->fed_by_others = true;
-	*handle = gpusort_gpu_spread_handle(sort->sorter.spread);
+	*handle = gpusort_gpu_rows_handle(sort->sorter.gpu_rows);
 	return true;
 }
 
@@ -171,8 +173,6 @@ keeps_its_rows(const GsInputSort *sort)
 
 	if (sort->location == GS_ROWS_IN_MEMORY)
 		return true;
-	if (gpusort_gpu_spread_is_lost(sort->sorter.spread))
-		return false;
 	failure = gpusort_row_sorter_failure(&sort->sorter);
 	/* We cannot read the rows while other processes may still be adding some. */
 	return !(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
@@ -180,22 +180,11 @@ keeps_its_rows(const GsInputSort *sort)
 		 (failure == GS_FALLBACK_ROW_WIDTH && !sort->spec->input.repeatable));
 }
 
-/* If a GPU has no memory for more rows, continue on another one.  Returns false if not. */
-static bool
-use_another_gpu(GsInputSort *sort)
-{
-	return sort->sorter.spread != NULL &&
-		gpusort_row_sorter_failure(&sort->sorter) == GS_FALLBACK_DEVICE_MEMORY &&
-		gpusort_row_sorter_grow(&sort->sorter);
-}
-
 bool
 gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 {
 	if (sort->location != GS_ROWS_IN_RUNS)
 	{
-		if (use_another_gpu(sort))
-			return gpusort_input_sort_put(sort, slot);
 		if (!keeps_its_rows(sort))
 			return false;
 		if (gpusort_input_top_n_may_drop_rows(sort))
@@ -219,8 +208,8 @@ input_is_complete(GsInputSort *sort)
 		sort->input_failure = input->failure(input->arg);
 
 	/* Each process has taken the rows that were refused. */
-	if (sort->input_failure == GS_FALLBACK_NONE && sort->drained.spread != NULL &&
-		gpusort_gpu_spread_has_rest(sort->drained.spread))
+	if (sort->input_failure == GS_FALLBACK_NONE && sort->drained.gpu != NULL &&
+		gpusort_gpu_session_has_rest(sort->drained.gpu))
 		elog(ERROR, "rows of a sort are left in the pool");
 	return sort->input_failure == GS_FALLBACK_NONE;
 }
@@ -290,20 +279,20 @@ sort_with_rest(GsInputSort *sort)
 	return true;
 }
 
-/* Have other processes written runs, since the GPU sessions are full? */
+/* Have other processes written runs, since the GPU session is full? */
 static bool
 has_overflowed(const GsInputSort *sort)
 {
-	return sort->runs.set != NULL && gpusort_gpu_spread_has_no_room(sort->sorter.spread);
+	return sort->runs.set != NULL && gpusort_gpu_session_is_full(sort->sorter.gpu);
 }
 
-/* Sort the rows of GPU sessions.  Returns false if they are lost. */
+/* Sort the rows of a GPU session.  Returns false if they are lost. */
 static bool
 sort_gpu(GsInputSort *sort)
 {
 	if (!gpusort_row_sorter_sort(&sort->sorter))
 		return false;
-	if (gpusort_gpu_spread_has_rest(sort->sorter.spread) || has_overflowed(sort))
+	if (gpusort_gpu_session_has_rest(sort->sorter.gpu) || has_overflowed(sort))
 		return sort_with_rest(sort);
 	return true;
 }
@@ -488,7 +477,7 @@ gpusort_input_sort_restore(GsInputSort *sort, int64 position)
 	MemoryContext caller;
 
 	if (!gpusort_input_sort_is_on_gpu(sort) ||
-		gpusort_gpu_spread_is_near(sort->sorter.spread, position))
+		gpusort_gpu_rows_is_near(sort->sorter.gpu_rows, position))
 		return;
 	if (sort->marked == NULL)
 	{
@@ -529,12 +518,12 @@ gpusort_input_sort_in_place(GsInputSort *sort, int64 position, GsRowsInPlace *ro
 	}
 	if (!gpusort_input_sort_is_on_gpu(sort))
 		return false;
-	return gpusort_gpu_spread_in_place(sort->sorter.spread, position, rows);
+	return gpusort_gpu_rows_in_place(sort->sorter.gpu_rows, position, rows);
 }
 
 void
 gpusort_input_sort_lend(GsInputSort *sort, GsRecallRows recall, void *arg)
 {
 	if (gpusort_input_sort_is_on_gpu(sort))
-		gpusort_gpu_spread_lend(sort->sorter.spread, recall, arg);
+		gpusort_gpu_session_lend(sort->sorter.gpu, recall, arg);
 }

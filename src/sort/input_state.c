@@ -82,10 +82,10 @@ gpusort_input_state_show_space(GsInputSort *sort)
 	GsGpuReport gpu = {0};
 	uint32		devices = 0;
 
-	if (sort->sorter.spread != NULL)
+	if (sort->sorter.gpu != NULL)
 	{
-		(void) gpusort_gpu_spread_report(sort->sorter.spread, &gpu);
-		devices = gpusort_gpu_spread_devices(sort->sorter.spread);
+		gpusort_gpu_session_report(sort->sorter.gpu, &gpu);
+		devices = gpusort_gpu_session_device(sort->sorter.gpu);
 	}
 	progress->memory_bytes = sort->sorter.cpu == NULL ? 0 :
 		gpusort_memory_sort_bytes(sort->sorter.cpu);

@@ -72,9 +72,9 @@ typedef struct GsInputSort
 	GsSortState state;
 	GsRowLocation location;
 	GsRowSorter sorter;			/* the rows that are not in runs, if any */
-	GsRowSorter drained;		/* GPU sessions whose rows are in runs, while
-								 * other processes may still find that these
-								 * are full */
+	GsRowSorter drained;		/* a GPU session whose rows are in runs, while
+								 * other processes may still find that it is
+								 * full */
 	GsRowRuns	runs;
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */

@@ -26,6 +26,7 @@
 
 #include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
+#include "sort/gpu/gpu_refused_rows.h"
 #include "sort/input_overflow.h"
 #include "sort/input_private.h"
 #include "sort/input_sort.h"
@@ -163,7 +164,7 @@ cut_sorter(GsInputSort *sort)
  * of their own.
  */
 static GsInputSort *
-sort_rest(GsInputSort *sort, GsGpuSpread *gpus, TupleTableSlot *slot)
+sort_rest(GsInputSort *sort, GsGpuSession *session, TupleTableSlot *slot)
 {
 	GsSortSpec *spec = palloc(sizeof(GsSortSpec));
 	GsInputSort *rest = palloc(sizeof(GsInputSort));
@@ -175,8 +176,7 @@ sort_rest(GsInputSort *sort, GsGpuSpread *gpus, TupleTableSlot *slot)
 	spec->target = NULL;
 	spec->memory = gpusort_sort_spec_memory(sort->spec) / REST_PART;
 	gpusort_input_sort_begin(rest, spec, gpusort_progress_unseen(), CurrentMemoryContext);
-	while (gpusort_gpu_spread_take_rest(gpus, slot->tts_values,
-										slot->tts_isnull))
+	while (gpusort_gpu_session_take_rest(session, slot->tts_values, slot->tts_isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) gpusort_input_sort_put(rest, ExecStoreVirtualTuple(slot));
@@ -219,7 +219,7 @@ gpusort_input_top_n_leave_gpu(GsInputSort *sort, GsFallback reason)
 	GsRowSorter gpu;
 
 	/* Refused rows occupy pool chunks that reading needs, so move them first. */
-	rest = sort_rest(sort, sort->sorter.spread, slot);
+	rest = sort_rest(sort, sort->sorter.gpu, slot);
 	gpu = replace_sorter(sort);
 	sort->gpu_reason = reason;	/* none is used again, if memory is full */
 	while (position < wanted &&

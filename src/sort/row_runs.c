@@ -15,6 +15,7 @@
 
 #include "sort/base/sort_stats.h"
 #include "sort/disk/sorted_run.h"
+#include "sort/gpu/gpu_refused_rows.h"
 #include "sort/row_runs.h"
 
 void
@@ -84,26 +85,25 @@ gpusort_row_runs_note_overflow(GsRowRuns *runs, GsFallback reason)
 
 /* Write the rows for which there was no device memory. */
 static void
-write_rest(GsRowRuns *runs, GsGpuSpread *gpus, TupleTableSlot *slot)
+write_rest(GsRowRuns *runs, GsGpuSession *session, TupleTableSlot *slot)
 {
 	GsRunBuilder *builder =
 		gpusort_run_builder_begin(runs->spec, runs->external,
 								  gpusort_sort_spec_memory(runs->spec),
 								  false);
 
-	while (gpusort_gpu_spread_take_rest(gpus, slot->tts_values,
-										slot->tts_isnull))
+	while (gpusort_gpu_session_take_rest(session, slot->tts_values, slot->tts_isnull))
 		gpusort_run_builder_put(builder, slot->tts_values, slot->tts_isnull);
 	gpusort_run_builder_end(builder);
 }
 
-/* Write the rows of sorted GPU sessions, as one run.  Returns false if they are lost. */
+/* Write the rows of a sorted GPU session, as one run.  Returns false if they are lost. */
 static bool
 write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
 													&TTSOpsVirtual);
-	int64		nrows = gpusort_gpu_spread_count(sorter->spread);
+	int64		nrows = gpusort_gpu_rows_count(sorter->gpu_rows);
 	int			first_run = gpusort_external_runs(runs->external);
 	int64		index = 0;
 
@@ -111,11 +111,11 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 	 * Refused rows occupy pool chunks that reading needs, so write them
 	 * first.
 	 */
-	write_rest(runs, sorter->spread, slot);
+	write_rest(runs, sorter->gpu, slot);
 	gpusort_external_begin_run(runs->external);
 	for (; index < nrows; index++)
 	{
-		if (!gpusort_gpu_spread_get(sorter->spread, index, slot->tts_values, slot->tts_isnull))
+		if (!gpusort_gpu_rows_get(sorter->gpu_rows, index, slot->tts_values, slot->tts_isnull))
 			break;
 		gpusort_external_put(runs->external, slot->tts_values, slot->tts_isnull);
 	}
@@ -132,7 +132,7 @@ gpusort_row_runs_write(GsRowRuns *runs, GsRowSorter *sorter)
 	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
 	bool		written = true;
 
-	if (sorter->spread != NULL)
+	if (sorter->gpu != NULL)
 		written = write_gpu_rows(runs, sorter);
 	else
 		gpusort_run_builder_write(runs->spec, runs->external, sorter->cpu,

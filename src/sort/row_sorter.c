@@ -31,28 +31,18 @@ enter_new_context(GsRowSorter *sorter)
 	return MemoryContextSwitchTo(sorter->context);
 }
 
-/* Add rows to new GPU sessions.  Without any, makes the row sorter empty and returns false. */
-static bool
-use_spread(GsRowSorter *sorter, GsGpuSpread *spread)
-{
-	sorter->spread = spread;
-	if (spread == NULL)
-	{
-		gpusort_row_sorter_end(sorter);
-		return false;
-	}
-	sorter->gpu = gpusort_gpu_spread_session(spread);
-	return true;
-}
-
 bool
 gpusort_row_sorter_begin_gpu(GsRowSorter *sorter, GsFallback *reason)
 {
 	MemoryContext caller = enter_new_context(sorter);
-	GsGpuSpread *spread = gpusort_gpu_spread_create(sorter->spec, reason);
 
+	sorter->gpu_rows = gpusort_gpu_rows_create(sorter->spec, reason);
+	if (sorter->gpu_rows != NULL)
+		sorter->gpu = gpusort_gpu_rows_session(sorter->gpu_rows);
 	MemoryContextSwitchTo(caller);
-	return use_spread(sorter, spread);
+	if (sorter->gpu_rows == NULL)
+		gpusort_row_sorter_end(sorter);
+	return sorter->gpu_rows != NULL;
 }
 
 void
@@ -78,8 +68,8 @@ gpusort_row_sorter_begin_shared(GsRowSorter *sorter, GsSharedMember *member)
 void
 gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows)
 {
-	if (sorter->spread != NULL)
-		gpusort_gpu_spread_set_capacity(sorter->spread, rows);
+	if (sorter->gpu != NULL)
+		gpusort_gpu_session_set_capacity(sorter->gpu, rows);
 	else
 		gpusort_memory_sort_set_capacity(sorter->cpu, rows);
 }
@@ -87,12 +77,12 @@ gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows)
 void
 gpusort_row_sorter_end(GsRowSorter *sorter)
 {
-	if (sorter->spread != NULL)
-		gpusort_gpu_spread_end(sorter->spread);
+	if (sorter->gpu_rows != NULL)
+		gpusort_gpu_rows_end(sorter->gpu_rows);
 	if (sorter->context != NULL)
 		MemoryContextDelete(sorter->context);
 	sorter->context = NULL;
-	sorter->spread = NULL;
+	sorter->gpu_rows = NULL;
 	sorter->gpu = NULL;
 	sorter->cpu = NULL;
 }
@@ -100,7 +90,7 @@ gpusort_row_sorter_end(GsRowSorter *sorter)
 GsFallback
 gpusort_row_sorter_failure(const GsRowSorter *sorter)
 {
-	return sorter->spread != NULL ? gpusort_gpu_spread_failure(sorter->spread) :
+	return sorter->gpu_rows != NULL ? gpusort_gpu_rows_failure(sorter->gpu_rows) :
 		gpusort_memory_sort_refusal(sorter->cpu);
 }
 
@@ -108,16 +98,7 @@ int64
 gpusort_row_sorter_count(const GsRowSorter *sorter)
 {
 	return sorter->cpu != NULL ? gpusort_memory_sort_count(sorter->cpu) :
-		gpusort_gpu_spread_count(sorter->spread);
-}
-
-bool
-gpusort_row_sorter_grow(GsRowSorter *sorter)
-{
-	bool		grown = gpusort_gpu_spread_grow(sorter->spread);
-
-	sorter->gpu = gpusort_gpu_spread_session(sorter->spread);
-	return grown;
+		gpusort_gpu_rows_count(sorter->gpu_rows);
 }
 
 bool
@@ -126,7 +107,7 @@ gpusort_row_sorter_sort(GsRowSorter *sorter)
 	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
 	bool		sorted;
 
-	sorted = sorter->spread != NULL ? gpusort_gpu_spread_sort(sorter->spread) :
+	sorted = sorter->gpu_rows != NULL ? gpusort_gpu_rows_sort(sorter->gpu_rows) :
 		gpusort_memory_sort_sort(sorter->cpu);
 	MemoryContextSwitchTo(caller);
 	return sorted;

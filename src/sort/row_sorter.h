@@ -3,7 +3,7 @@
  * row_sorter.h
  *		Sorts rows without using the disk, on a GPU or in the backend's memory.
  *
- * A row sorter has either GPU sessions or a memory sort, to which rows are added
+ * A row sorter has either a GPU session or a memory sort, to which rows are added
  * until one does not fit.
  *
  * The struct is public because put() and get_gpu(), which are called for each row, are
@@ -18,8 +18,8 @@
 #include "executor/tuptable.h"
 
 #include "sort/base/sort_spec.h"
+#include "sort/gpu/gpu_rows.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/gpu/gpu_spread.h"
 #include "sort/memory/memory_sort.h"
 #include "sort/memory/shared_sort.h"
 
@@ -30,8 +30,8 @@ typedef struct GsRowSorter
 
 	/* All NULL if the row sorter is empty. */
 	MemoryContext context;		/* for what follows */
-	GsGpuSpread *spread;		/* its GPU sessions */
-	GsGpuSession *gpu;			/* the one to which rows are added */
+	GsGpuRows  *gpu_rows;
+	GsGpuSession *gpu;			/* of gpu_rows; rows are added to it */
 	GsMemorySort *cpu;
 } GsRowSorter;
 
@@ -70,12 +70,6 @@ extern GsFallback gpusort_row_sorter_failure(const GsRowSorter *sorter);
  */
 extern bool gpusort_row_sorter_sort(GsRowSorter *sorter);
 
-/*
- * After a GPU session refused a row for lack of device memory: open a further session, on
- * another device.  See gpusort_gpu_spread_grow().
- */
-extern bool gpusort_row_sorter_grow(GsRowSorter *sorter);
-
 /* After sorting: the number of rows that can be read by position. */
 extern int64 gpusort_row_sorter_count(const GsRowSorter *sorter);
 
@@ -99,7 +93,7 @@ gpusort_row_sorter_put(GsRowSorter *sorter, TupleTableSlot *slot)
 }
 
 /*
- * After sorting: read the row at a position of the GPU sessions as
+ * After sorting: read the row at a position of the GPU session as
  * gpusort_gpu_session_get() does, except that ties are in the order of the comparators.
  * Returns false if the rows are lost.
  */
@@ -107,7 +101,7 @@ static inline bool
 gpusort_row_sorter_get_gpu(GsRowSorter *sorter, int64 position,
 						   Datum *values, bool *isnull)
 {
-	return gpusort_gpu_spread_get(sorter->spread, position, values, isnull);
+	return gpusort_gpu_rows_get(sorter->gpu_rows, position, values, isnull);
 }
 
 #endif							/* GPUSORT_ROW_SORTER_H */

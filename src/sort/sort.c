@@ -257,7 +257,7 @@ gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
 bool
 gpusort_sort_overflow(GsSort *sort)
 {
-	return gpusort_input_overflow_write_sessions(&sort->input);
+	return gpusort_input_overflow_write_session(&sort->input);
 }
 
 void

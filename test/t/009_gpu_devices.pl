@@ -154,7 +154,7 @@ foreach my $way ('lost', 'crash')
 	becomes_true($node, "SELECT value::int = $restarts + 1 FROM gpusort_status() WHERE name = 'device_process_restarts'");
 	foreach my $n (1 .. 4)
 	{
-		is($first{$n} . "\n" . close_cursor("e$n"), $expected_rest, "$way: cursor $n goes on");
+		like(close_cursor("e$n"), qr/ERROR:  58000: could not read the remaining rows of a sort/, "$way: cursor $n ends with an error");
 	}
 	wait_for_service($node);
 	holds_nothing($node, $way);

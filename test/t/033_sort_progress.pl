@@ -212,16 +212,6 @@ foreach my $way ([ 'cpu', 'memory_bytes', @cpu ], [ 'gpu', 'device_bytes' ], [ '
 	$session->run('ROLLBACK');
 	$session->quit;
 }
-# Rows for which the memory of one GPU does not suffice.
-{
-	my $session = Session($node, 'SET pg_gpusort.debug_require = gpu', q{SET pg_gpusort.device_memory = '2400kB'});
-
-	$session->run('BEGIN; DECLARE c CURSOR FOR SELECT same, id FROM items ORDER BY id DESC; FETCH 10 FROM c');
-	is(progress($session->pid)->{devices}, '{1,3}', 'two GPUs');
-	$session->run('ROLLBACK');
-	$session->quit;
-}
-
 # If the processes of a parallel plan keep rows in heaps, the leader has one of its own rows, and
 # one of those of all.
 {

@@ -62,7 +62,7 @@ my $expected_plain = $session->run("$STOCK; " . digest($plain));
 
 # ---- More rows than expected ----
 
-# All processes put rows into one session, until no GPU has room.
+# All processes put rows into one session, until its GPU has no room.
 my %more = (
 	'fixed rows' => 'SELECT k, id FROM more_big ORDER BY k, id',
 	'variable rows' => 'SELECT * FROM more_big ORDER BY k, id',
@@ -168,8 +168,7 @@ foreach my $end (grep { $_ ne 'timeout' } @ENDS)
 	leaves_nothing($node, "more rows, $end");
 }
 
-# In the first session, and in the second one.
-foreach my $fault ('open:memory:1:2', 'put:error:2', 'put:lost:3', 'put:memory:2', 'sort:error', 'sort:crash', 'get:lost', 'get:error:2')
+foreach my $fault ('put:error:2', 'put:lost:3', 'put:memory:2', 'sort:error', 'sort:crash', 'get:lost', 'get:error:2')
 {
 	foreach my $leader ('on', 'off')
 	{

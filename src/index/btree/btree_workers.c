@@ -217,10 +217,10 @@ fill_gpu_session(GsBtreeWorker *worker)
 	while (added && (slot = next_row(worker)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		added = gpusort_gpu_session_put_shared(&session, slot->tts_values,
-											   slot->tts_isnull);
+		added = gpusort_gpu_session_put(session, slot->tts_values,
+										slot->tts_isnull);
 	}
-	if (!added || !gpusort_gpu_session_flush_shared(&session))
+	if (!added || !gpusort_gpu_session_flush_shared(session))
 		pg_atomic_write_u32(&shared->failure,
 							gpusort_gpu_session_failure(session));
 	MemoryContextSwitchTo(caller);

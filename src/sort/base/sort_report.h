@@ -31,7 +31,6 @@ typedef struct GsSortReport
 	char		method[32];		/* as EXPLAIN names it */
 	GsSortSpace space;
 	int64		space_kb;
-	int			ndevices;		/* GPUs that have the rows; 0 without one */
 	double		drain_ms;		/* reading the input */
 	double		wait_ms;		/* GPU: waiting for the device, except for its
 								 * sort */

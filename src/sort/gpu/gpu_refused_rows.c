@@ -1,18 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_refused_rows.c
- *		Takes the rows for which a device had no memory, or moves them to another session.
+ *		Takes the rows for which a device had no memory.
  *
  * When a device has no memory for a chunk that was put, it refuses this one and those that
  * follow it.  They stay in the pool.  Further rows are in the chunks that were being filled.
  * These are the rest: rows that the device does not have, and that arrived after those that
  * it has.
  *
- * If another device has room, chunks are copied to the pool chunks of a session there, and
- * are put.  Otherwise the rows are taken one by one, and go to disk.
- *
- * With one producer, gpu_spread.c does either after sorting a session that is full.  With
- * several, gpu_producers.c does it in each of them.
+ * The rows are taken one by one, and go to runs.  With one producer, row_runs.c does it after
+ * sorting the session.  With several, gpu_producers.c does it in each of them.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,12 +19,6 @@
 #include "sort/base/tuple_rows.h"
 #include "sort/gpu/gpu_refused_rows.h"
 #include "sort/gpu/gpu_session_private.h"
-#include "work.h"
-
-/* ----------------------------------------------------------------
- *		rows one by one
- * ----------------------------------------------------------------
- */
 
 bool
 gpusort_gpu_session_has_fills(const GsGpuSession *session)
@@ -85,80 +76,4 @@ gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
 										 session->next_rest_row);
 	session->next_rest++;
 	return true;
-}
-
-/* ----------------------------------------------------------------
- *		rows to another session
- * ----------------------------------------------------------------
- */
-
-/*
- * Copy the rows of a chunk into an empty one of another session, free it, and put that.
- * Returns false on failure.
- */
-static bool
-move_chunk(GsGpuSession *session, GsPoolChunk *from, GsPoolChunk *to)
-{
-	Size		bytes = from->data_offset + from->data_bytes;
-
-	gpusort_work_add(bytes);
-	to->part = from->part;
-	to->rows = from->rows;
-	memcpy(to->keys_offset, from->keys_offset, sizeof(to->keys_offset));
-	to->lengths_offset = from->lengths_offset;
-	to->data_offset = from->data_offset;
-	to->data_bytes = from->data_bytes;
-	memcpy(gpusort_chunk_address(to), gpusort_chunk_address(from), bytes);
-	gpusort_chunk_free(from);
-	return gpusort_gpu_session_put_chunk(session, to);
-}
-
-bool
-gpusort_gpu_session_move_refused(GsGpuSession *from, GsGpuSession *to)
-{
-	while (gpusort_client_first_refused(from->client) != NULL)
-	{
-		GsPoolChunk *chunk = gpusort_client_new_chunk(to->client, true);
-		GsPoolChunk *refused;
-
-		CHECK_FOR_INTERRUPTS();
-		if (chunk == NULL)
-			return gpusort_gpu_session_fail(to);
-		refused = gpusort_client_take_refused(from->client);
-		if (refused == NULL)
-		{
-			gpusort_chunk_free(chunk);
-			break;
-		}
-		if (!move_chunk(to, refused, chunk))
-			return false;
-	}
-	return true;
-}
-
-bool
-gpusort_gpu_session_move_fills(GsGpuSession *from, GsGpuSession *to)
-{
-	for (int p = 0; p < GS_PARTS; p++)
-	{
-		GsPoolChunk *chunk;
-
-		if (from->fills[p].chunk == NULL)
-			continue;
-		if (!gpusort_gpu_session_has_comparable_keys(to))
-			return false;
-		chunk = gpusort_client_new_chunk(to->client, true);
-		if (chunk == NULL)
-			return gpusort_gpu_session_fail(to);
-		if (!move_chunk(to, gpusort_gpu_session_take_fill(from, &from->fills[p]), chunk))
-			return false;
-	}
-	return true;
-}
-
-bool
-gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to)
-{
-	return gpusort_gpu_session_move_refused(from, to) &&
-		gpusort_gpu_session_move_fills(from, to);
 }

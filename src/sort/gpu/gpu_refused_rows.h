@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_refused_rows.h
- *		Takes the rows for which a device had no memory, or moves them to another session.
+ *		Takes the rows for which a device had no memory.
  *
  *-------------------------------------------------------------------------
  */
@@ -21,19 +21,5 @@ extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
 
 /* Has this process rows in chunks that it has not put?  They are a part of these. */
 extern bool gpusort_gpu_session_has_fills(const GsGpuSession *session);
-
-/*
- * Instead of taking them out: move such rows of one session to another one, of the same
- * sort.  Returns false if the latter cannot have all of them, for its failure's reason.
- * After GS_FALLBACK_DEVICE_MEMORY, the others have not moved.
- */
-extern bool gpusort_gpu_session_move_rest(GsGpuSession *from, GsGpuSession *to);
-
-/*
- * Its two steps: move the chunks that the device has refused, and those that this process
- * has not put.
- */
-extern bool gpusort_gpu_session_move_refused(GsGpuSession *from, GsGpuSession *to);
-extern bool gpusort_gpu_session_move_fills(GsGpuSession *from, GsGpuSession *to);
 
 #endif							/* GPUSORT_GPU_REFUSED_ROWS_H */

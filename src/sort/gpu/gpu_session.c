@@ -10,8 +10,8 @@
  * Rows with NULL keys form a part of their own, with a chunk of their own, since the device
  * sorts them separately.
  *
- * A GPU spread (gpu_spread.c) opens the sessions of a sort.  The sort's row sorter adds rows to
- * them one by one, and so do parallel workers (gpu_producers.c).  Array functions open sessions
+ * gpu_rows.c opens the session of a sort.  The sort's row sorter adds rows to
+ * it one by one, and so do parallel workers (gpu_producers.c).  Array functions open sessions
  * of their own.  What happens to the rows next is in the other files that gpu_session.h lists.
  *
  *-------------------------------------------------------------------------
@@ -70,11 +70,10 @@ gpusort_gpu_session_make(const GsSortSpec *spec)
 	return session;
 }
 
-/* Open a session with options that say which devices it may have. */
-static GsGpuSession *
-create_session(const GsSortSpec *spec, GsClientOptions options, double rows,
-			   GsFallback *reason)
+GsGpuSession *
+gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 {
+	GsClientOptions options = {.expected_rows = spec->expected_rows};
 	GsGpuSession *session;
 	int			first_open;
 
@@ -88,7 +87,6 @@ create_session(const GsSortSpec *spec, GsClientOptions options, double rows,
 	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
 	options.ties = session->has_ties;
 	options.row_width = session->format->packed_bytes;
-	options.expected_rows = rows;
 	options.expected_row_bytes =
 		options.variable ? Max(spec->expected_width, options.row_width) : options.row_width;
 	if (session->format->packed_bytes > session->max_row_bytes)
@@ -98,36 +96,6 @@ create_session(const GsSortSpec *spec, GsClientOptions options, double rows,
 	}
 	session->client = gpusort_client_open(&options, reason);
 	return session->client != NULL ? session : NULL;
-}
-
-GsGpuSession *
-gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
-{
-	GsClientOptions options = {.spread = false};
-
-	return create_session(spec, options, spec->expected_rows, reason);
-}
-
-/*
- * Should the sort begin on the CPU rather than on several devices?  The leader would merge
- * their rows alone, which takes longer than a sort on the CPU by all processes.
- */
-static bool
-gains_from_one_device_only(const GsSortSpec *spec)
-{
-	return gpusort_backend == GS_BACKEND_AUTO && spec->processes > 0;
-}
-
-GsGpuSession *
-gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used, double rows,
-							   GsFallback *reason)
-{
-	GsClientOptions options = {
-		.spread = used != 0 || !gains_from_one_device_only(spec),
-		.used_devices = used
-	};
-
-	return create_session(spec, options, rows, reason);
 }
 
 uint32

@@ -8,11 +8,10 @@
  *
  *		gpu_session.h		open a session, and add rows
  *		gpu_sorted_rows.h	sort the rows, and read them
- *		gpu_refused_rows.h	take or move the rows for which the device had no memory
+ *		gpu_refused_rows.h	take the rows for which the device had no memory
  *		gpu_producers.h		several processes add rows
  *
- * Most sorts use a session through a GPU spread (gpu_spread.h), which has several of them if
- * one device has not enough memory.
+ * Sorts read rows through gpu_rows.h, which has ties in the order of the comparators.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,16 +44,7 @@ extern GsFallback gpusort_gpu_session_check(double rows);
 extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 												GsFallback *reason);
 
-/*
- * Open a session as one of several of a sort, whose rows are spread over devices.  'used'
- * has a bit for each device that has rows of the sort already, and is not to be chosen
- * again.  'rows' is how many rows are still expected.  There may be more than fit into the
- * memory of one device, but for the first session of processes with backend = auto.
- */
-extern GsGpuSession *gpusort_gpu_session_create_one(const GsSortSpec *spec, uint32 used,
-													double rows, GsFallback *reason);
-
-/* The bit of the session's device, for 'used'; and the rows that were put so far. */
+/* A bit for the session's device; and the rows that were put so far. */
 extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
 extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
 

@@ -109,8 +109,6 @@ struct GsGpuSession
 
 	/* Several producers: gpu_producers.c. */
 	bool		shared;			/* do other processes add rows, too? */
-	struct GsGpuSession *previous;	/* that this one continues, if we have
-									 * used it */
 	bool		settled;		/* has the device process taken or refused all
 								 * chunks? */
 };
