@@ -111,7 +111,7 @@ OBJS = \
 	src/sort/gpu/gpu_refused_rows.o \
 	src/sort/gpu/gpu_producers.o \
 	src/sort/gpu/gpu_ties.o \
-	src/sort/bounded_sort.o \
+	src/sort/stock_sort.o \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \
 	src/sort/marked_rows.o \

@@ -113,7 +113,7 @@ SET pg_gpusort.debug_require = cpu;
 CREATE TEMP TABLE before AS SELECT * FROM pg_stat_gpusort;
 SELECT count(*) FROM (SELECT * FROM more_rows ORDER BY random LIMIT 600) s;
 SELECT s.backend, s.sorts - b.sorts AS sorts, s.rows - b.rows AS rows FROM pg_stat_gpusort s JOIN before b USING (backend) WHERE s.sorts > b.sorts;
--- with stock ties, they are in the heap of stock PostgreSQL
+-- with stock ties, they are dropped as well
 SET pg_gpusort.debug_require = node;
 SET pg_gpusort.debug_stock_ties = on;
 SELECT btrim(l) FROM explain_sorts('SELECT * FROM more_rows ORDER BY few LIMIT 600') l;

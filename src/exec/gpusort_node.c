@@ -8,9 +8,6 @@
  * virtual slot, whose columns point into the memory of the sort, or as whole
  * tuples in a slot for minimal tuples.
  *
- * If a Limit above turns out to want only a few rows, they are kept in a heap
- * (GsBoundedSort) instead.
- *
  * Nothing is allocated before the first row is requested, because
  * EvalPlanQual() and plans with branches that are never executed initialize
  * many nodes that stay idle.
@@ -116,7 +113,7 @@ ask_for_shared_memory(GsNodeState *node)
 	state->plan = (Plan *) copy;
 }
 
-/* GsInput.next for a bounded sort. */
+/* GsInput.next for a stock sort. */
 static TupleTableSlot *
 execute_input(void *arg)
 {
@@ -125,7 +122,7 @@ execute_input(void *arg)
 	return ExecProcNode(outerPlanState(node));
 }
 
-/* GsInput.next for a sort that is not bounded. */
+/* GsInput.next for other sorts. */
 static TupleTableSlot *
 read_input(void *arg)
 {
@@ -312,32 +309,14 @@ wanted_rows(const GsNodeState *node)
 static void
 publish_report(GsNodeState *node)
 {
-	if (node->bounded != NULL)
-		gpusort_bounded_report(node->bounded, &node->report);
+	if (node->stock != NULL)
+		gpusort_stock_sort_report(node->stock, &node->report);
 	else
 		gpusort_sort_report(node->sort, &node->report);
 	node->has_report = true;
 	if (IsParallelWorker() && node->shared != NULL)
 		gpusort_worker_reports_publish(shared_reports(node->shared),
 									   &node->report);
-}
-
-/*
- * Determine how to read the input, before it is read for the first time or
- * again.
- */
-static void
-prepare_input(GsNodeState *node, bool bounded)
-{
-	/* A heap drops most rows, so extracting their columns would not pay. */
-	if (bounded)
-	{
-		node->spec.input.by_pages = false;
-		node->spec.input.next = execute_input;
-		return;
-	}
-	node->spec.input.by_pages = gpusort_row_source_prepare(node->rows.source);
-	node->spec.input.next = read_input;
 }
 
 /* Returns how many processes can put rows into the sort, or 0 if there is no sink. */
@@ -357,7 +336,12 @@ open_gpu_sink(GsNodeState *node, GsClientHandle handle, bool ahead)
 {
 	const Gather *gather = castNode(Gather, outerPlanState(node)->plan);
 	GsRunSetHandle runs;
-	bool		may_overflow =
+
+	/*
+	 * Rows that a worker takes back after an overflow would change the order
+	 * of ties.
+	 */
+	bool		may_overflow = !gpusort_debug_stock_ties &&
 		gpusort_sort_allow_overflow(node->sort, gather->num_workers, ahead, &runs);
 
 	gpusort_sink_open_gpu(node->sink, node->spec.tuple_attno > 0, node->sort, handle,
@@ -379,22 +363,16 @@ open_sink(GsNodeState *node)
 		return;
 
 	/* Ties cannot be exchanged unless a single process has all rows. */
-	if (gpusort_debug_stock_ties && !gpusort_sink_keeps_order(gather))
+	if (node->sort == NULL ||
+		(gpusort_debug_stock_ties && !gpusort_sink_keeps_order(gather)))
 	{
 		gpusort_sink_close(node->sink);
 		return;
 	}
-	if (node->sort == NULL && node->bound >= 0)
-	{
-		gpusort_sink_open_bounded(node->sink, node->bound);
-		return;
-	}
 	ahead = gpusort_sink_may_go_ahead(gather);
-	if (node->sort != NULL &&
-		gpusort_sort_gpu_handle(node->sort, &handle))
+	if (gpusort_sort_gpu_handle(node->sort, &handle))
 		open_gpu_sink(node, handle, ahead);
-	else if (node->sort != NULL &&
-			 gpusort_sort_run_set(node->sort,
+	else if (gpusort_sort_run_set(node->sort,
 								  castNode(Gather, gather->plan)->num_workers,
 								  ahead, &runs))
 		gpusort_sink_open_cpu(node->sink, whole_tuples, node->sort, runs,
@@ -403,32 +381,31 @@ open_sink(GsNodeState *node)
 		gpusort_sink_close(node->sink);
 }
 
-/* Read and sort the input, or only the few rows of it that are wanted. */
+/* Read and sort the input. */
 static void
 sort_input(GsNodeState *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-	bool		bounded;
+	GsInput    *input = &node->spec.input;
 
 	if (node->spec.key_plan == NULL)
 		node->distrusted = gpusort_sort_plan_keys(&node->spec) == GS_FALLBACK_WRONG_ORDER;
 	node->bound = wanted_rows(node);
-	bounded = node->distrusted ||
-		gpusort_limit_bound_is_small(node->bound, node->spec.expected_rows);
-	prepare_input(node, bounded);
 	node->spec.processes = count_processes(node);
-	if (bounded)
+	if (node->distrusted)
 	{
-		gpusort_stats_count_fallback(node->distrusted ? GS_FALLBACK_WRONG_ORDER :
-									 GS_FALLBACK_LIMIT);
+		gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+		input->by_pages = false;
+		input->next = execute_input;
 		open_sink(node);
-		node->bounded = gpusort_bounded_sort(&node->spec, &node->keys,
-											 ExecGetResultType(&node->css.ss.ps),
-											 node->bound);
+		node->stock = gpusort_stock_sort(&node->spec, &node->keys,
+										 ExecGetResultType(&node->css.ss.ps));
 	}
 	else
 	{
+		input->by_pages = gpusort_row_source_prepare(node->rows.source);
+		input->next = read_input;
 		node->spec.bound = Max(node->bound, 0);
 		node->sort = gpusort_sort_begin(&node->spec);
 		open_sink(node);
@@ -443,7 +420,7 @@ sort_input(GsNodeState *node)
 static inline bool
 is_sorted(const GsNodeState *node)
 {
-	return node->sort != NULL || node->bounded != NULL;
+	return node->sort != NULL || node->stock != NULL;
 }
 
 static TupleTableSlot *
@@ -460,9 +437,9 @@ gpusort_node_exec(CustomScanState *css)
 	estate->es_direction = ForwardScanDirection;
 	if (!is_sorted(node))
 		sort_input(node);
-	if (unlikely(node->bounded != NULL))
-		gpusort_bounded_next(node->bounded, ScanDirectionIsForward(direction),
-							 slot);
+	if (unlikely(node->stock != NULL))
+		gpusort_stock_sort_next(node->stock, ScanDirectionIsForward(direction),
+								slot);
 	else
 	{
 		slot = gpusort_node_rows_next(&node->rows, node->sort,
@@ -484,9 +461,9 @@ end_sort(GsNodeState *node)
 	if (node->sort != NULL)
 		gpusort_sort_end(node->sort);
 	node->sort = NULL;
-	if (node->bounded != NULL)
-		gpusort_bounded_end(node->bounded);
-	node->bounded = NULL;
+	if (node->stock != NULL)
+		gpusort_stock_sort_end(node->stock);
+	node->stock = NULL;
 }
 
 static void
@@ -508,8 +485,8 @@ can_rewind(const GsNodeState *node)
 	int64		wanted = wanted_rows(node);
 	bool		enough = wanted >= 0 && wanted <= node->bound;
 
-	if (node->bounded != NULL)
-		return node->spec.random_access && (enough || node->bound < 0);
+	if (node->stock != NULL)
+		return node->spec.random_access;
 	return gpusort_sort_can_rewind(node->sort) &&
 		(enough || !gpusort_sort_is_cut(node->sort));
 }
@@ -530,8 +507,8 @@ gpusort_node_rescan(CustomScanState *css)
 	if (input->chgParam == NULL && can_rewind(node))
 	{
 		ExecClearTuple(css->ss.ss_ScanTupleSlot);
-		if (node->bounded != NULL)
-			gpusort_bounded_rescan(node->bounded);
+		if (node->stock != NULL)
+			gpusort_stock_sort_rescan(node->stock);
 		else
 			gpusort_sort_rescan(node->sort);
 		return;
@@ -559,8 +536,8 @@ gpusort_node_mark(CustomScanState *css)
 
 	if (node->sort != NULL)
 		gpusort_sort_mark(node->sort);
-	else if (node->bounded != NULL)
-		gpusort_bounded_mark(node->bounded);
+	else if (node->stock != NULL)
+		gpusort_stock_sort_mark(node->stock);
 }
 
 static void
@@ -570,8 +547,8 @@ gpusort_node_restore(CustomScanState *css)
 
 	if (node->sort != NULL)
 		gpusort_sort_restore(node->sort);
-	else if (node->bounded != NULL)
-		gpusort_bounded_restore(node->bounded);
+	else if (node->stock != NULL)
+		gpusort_stock_sort_restore(node->stock);
 }
 
 /* ----------------------------------------------------------------

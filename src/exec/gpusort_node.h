@@ -14,8 +14,8 @@
 #include "exec/node_rows.h"
 #include "exec/sink_node.h"
 #include "exec/worker_reports.h"
-#include "sort/bounded_sort.h"
 #include "sort/sort.h"
+#include "sort/stock_sort.h"
 
 /*
  * Stored in the dynamic shared memory of a parallel query, followed by
@@ -43,7 +43,7 @@ typedef struct GsNodeState
 	 * requested.
 	 */
 	GsSort	   *sort;
-	GsBoundedSort *bounded;
+	GsStockSort *stock;			/* if the keys are distrusted */
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */
 

@@ -18,10 +18,8 @@
 #include "exec/limit_bound.h"
 
 /*
- * The greatest part of the rows for which a heap is faster than sorting all
- * rows, which may need fresh memory.  A session's first sort of 5 million rows
- * breaks even at 1 %, or at 2 % if the rows are wide.  Later sorts break even
- * much earlier.
+ * The greatest part of the rows for which a sort stays stock, if it is known when
+ * the query is planned.
  */
 #define BOUND_PART_OF_ROWS	0.02
 

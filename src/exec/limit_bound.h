@@ -37,8 +37,8 @@ extern bool gpusort_limit_bound_passes(const Plan *plan);
 extern int64 gpusort_limit_bound_now(const LimitState *limit);
 
 /*
- * Is it better to keep 'bound' of 'rows' expected rows in a heap than to sort
- * all of them?  Returns false if there is no bound or it is unknown.
+ * Is a bound so small that the sort of 'rows' expected rows can stay stock?
+ * Returns false if there is no bound or it is unknown.
  */
 extern bool gpusort_limit_bound_is_small(double bound, double rows);
 

@@ -25,9 +25,6 @@
  * If none of these is possible, or if a GPU session is lost, the sink returns its input to
  * the Gather.
  *
- * If a Limit above wants only a few rows, the GpuSort keeps them in a heap.  So does
- * each sink then, which returns the first rows of its process to the Gather.
- *
  * The GpuSort says which of these it is to be, before it executes the Gather.  This file tells
  * the workers.  Then it is executed once in each process, and has the rows of that process put
  * into a GPU session (sink_producer.c), or sorted without one (sink_rows.c).
@@ -51,7 +48,6 @@
 #include "exec/sink_producer.h"
 #include "exec/sink_rows.h"
 #include "sort/base/sort_stats.h"
-#include "sort/bounded_sort.h"
 #include "work.h"
 
 struct GsSinkState
@@ -59,8 +55,6 @@ struct GsSinkState
 	CustomScanState css;		/* must be first */
 	GsSinkRows	rows;			/* of this process */
 	bool		done;			/* has this process added its rows? */
-	GsBoundedSort *first_rows;	/* for GS_SINK_FIRST_ROWS, while it returns
-								 * rows */
 	GsSinkShared local;			/* the leader's settings */
 	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
@@ -195,15 +189,6 @@ gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	sink->local.shared_sort = gpusort_sort_shared(sort);
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.runs = runs;
-	sink->local.bound = bound;
-	tell_workers(sink, sink->rows.shared);
-}
-
-void
-gpusort_sink_open_bounded(GsSinkState *sink, int64 bound)
-{
-	sink->rows.ahead = false;
-	sink->local.mode = GS_SINK_FIRST_ROWS;
 	sink->local.bound = bound;
 	tell_workers(sink, sink->rows.shared);
 }
@@ -384,70 +369,6 @@ forward_row(GsSinkState *sink)
 	return ExecStoreVirtualTuple(slot);
 }
 
-/* GsInput.next of a heap. */
-static TupleTableSlot *
-execute_input(void *arg)
-{
-	return ExecProcNode(outerPlanState((GsSinkState *) arg));
-}
-
-/* Keep the first rows of the input in a heap. */
-static void
-keep_first_rows(GsSinkState *sink)
-{
-	MemoryContext caller =
-		MemoryContextSwitchTo(sink->css.ss.ps.state->es_query_cxt);
-	GsSortSpec	spec = {
-		.input.next = execute_input,
-		.input.arg = sink,
-		.expected_rows = sink->rows.spec.expected_rows,
-		.plan_node = sink->rows.spec.plan_node
-	};
-
-	sink->first_rows =
-		gpusort_bounded_sort(&spec, &sink->rows.spec.keys,
-							 sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-							 sink->rows.shared->bound);
-	sink->rows.nrows = 0;
-	MemoryContextSwitchTo(caller);
-}
-
-static void
-end_first_rows(GsSinkState *sink)
-{
-	/* The slot's columns point into the memory of the heap. */
-	ExecClearTuple(sink->css.ss.ss_ScanTupleSlot);
-	if (sink->first_rows != NULL)
-		gpusort_bounded_end(sink->first_rows);
-	sink->first_rows = NULL;
-}
-
-/* Returns the next one of the first rows, in order. */
-static TupleTableSlot *
-next_first_row(GsSinkState *sink)
-{
-	TupleTableSlot *slot = sink->css.ss.ss_ScanTupleSlot;
-
-	if (sink->done)
-		return ExecClearTuple(slot);
-	if (sink->first_rows == NULL)
-		keep_first_rows(sink);
-
-	/* The heap must not be asked for more rows than it was told to keep. */
-	if (sink->rows.nrows < sink->rows.shared->bound)
-	{
-		gpusort_bounded_next(sink->first_rows, true, slot);
-		if (!TupIsNull(slot))
-		{
-			sink->rows.nrows++;
-			return slot;
-		}
-	}
-	end_first_rows(sink);
-	sink->done = true;
-	return slot;
-}
-
 static TupleTableSlot *
 gpusort_sink_exec(CustomScanState *css)
 {
@@ -456,8 +377,6 @@ gpusort_sink_exec(CustomScanState *css)
 	CHECK_FOR_INTERRUPTS();
 	if (sink->rows.shared->mode == GS_SINK_CLOSED)
 		return forward_row(sink);
-	if (sink->rows.shared->mode == GS_SINK_FIRST_ROWS)
-		return next_first_row(sink);
 	if (sink->done)
 		return ExecClearTuple(css->ss.ss_ScanTupleSlot);
 	take_rows(sink);
@@ -469,7 +388,6 @@ gpusort_sink_exec(CustomScanState *css)
 static void
 gpusort_sink_end(CustomScanState *css)
 {
-	end_first_rows((GsSinkState *) css);
 	ExecEndNode(outerPlanState(css));
 }
 
@@ -478,7 +396,6 @@ gpusort_sink_rescan(CustomScanState *css)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	end_first_rows(sink);
 	sink->done = false;
 	sink->rows.ahead = false;
 	if (outerPlanState(css)->chgParam == NULL)

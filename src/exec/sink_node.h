@@ -40,8 +40,7 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
  * open_cpu() makes the processes sort together, or
  * else workers write runs and the leader put its rows into 'sort'; 'bound' is that of the
  * sort's specification.  'whole_tuples' says how the sort keeps rows.  In both cases the
- * sink returns no rows.  open_bounded() makes it return only the first 'bound' rows of each
- * process to the Gather, and close() all of them.
+ * sink returns no rows.  close() makes it return all of them to the Gather.
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsClientHandle handle,
@@ -50,7 +49,6 @@ extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
 extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsRunSetHandle runs,
 								  int64 bound, bool may_go_ahead);
-extern void gpusort_sink_open_bounded(GsSinkState *sink, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
 /* Can the leader return rows while the other processes are still sorting? */

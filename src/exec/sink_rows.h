@@ -25,7 +25,6 @@
 typedef enum GsSinkMode
 {
 	GS_SINK_CLOSED,				/* returns them to the Gather */
-	GS_SINK_FIRST_ROWS,			/* returns the first of them to the Gather */
 	GS_SINK_GPU,
 	GS_SINK_CPU					/* a shared sort, or runs */
 } GsSinkMode;
@@ -54,8 +53,7 @@ typedef struct GsSinkRows
 	GsSortSpec	spec;
 	GsRowSource *source;		/* NULL before the first row is requested */
 	bool		input_ended;	/* has the source returned its last row? */
-	int64		nrows;			/* rows that this process has added, or
-								 * returned for GS_SINK_FIRST_ROWS */
+	int64		nrows;			/* rows that this process has added */
 	GsSort	   *sort;			/* the leader's sort */
 	bool		may_go_ahead;	/* see gpusort_sink_is_ahead() */
 	bool		ahead;

@@ -4,7 +4,7 @@
  *		Determines which sorts of a plan are taken over.
  *
  * No sort may become slower than in stock PostgreSQL.  So small sorts, and
- * sorts that a LIMIT turns into top-N heaps, stay as they are.  Sorts that
+ * sorts of which a LIMIT wants few rows, stay as they are.  Sorts that
  * will not fit in memory are taken over, because writing sorted runs and
  * merging them is also faster here, whatever the size of memory.  Sorts of
  * rows that come in order already, however, cost stock PostgreSQL little more

@@ -22,8 +22,10 @@
 bool
 gpusort_input_overflow_may_write(const GsInputSort *sort)
 {
-	return sort->location != GS_ROWS_ON_GPU ||
-		!sort->spec->input.repeatable ||
+	if (sort->location != GS_ROWS_ON_GPU || !sort->spec->input.repeatable)
+		return true;
+	/* With a bound, a memory sort drops rows, so better read the input again. */
+	return sort->spec->bound == 0 &&
 		gpusort_shared_runs_allowed(gpusort_gpu_session_rows_put(sort->sorter.gpu),
 									sort->spec->expected_width);
 }

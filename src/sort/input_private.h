@@ -14,23 +14,17 @@
 
 #include "sort/input_state.h"
 
-/* Make a new row sorter refuse rows once it should be cut. */
-extern void gpusort_input_top_n_limit_sorter(GsInputSort *sort);
-
 /*
- * Would dropping the rows that are not wanted make enough room?  Rows on disk are not
- * dropped.
+ * Is a sort expected to be cut?  Then it has no GPU, since to drop a row takes less time than
+ * to put it there.
  */
-extern bool gpusort_input_top_n_may_drop_rows(const GsInputSort *sort);
+extern bool gpusort_input_top_n_will_cut(const GsSortSpec *spec);
 
-/* Drop the rows that are not wanted.  Returns false if rows are lost. */
-extern bool gpusort_input_top_n_drop_rows(GsInputSort *sort);
+/* Would dropping the rows that are not wanted make enough room? */
+extern bool gpusort_input_top_n_may_cut(const GsInputSort *sort);
 
-/*
- * Move the rows that are wanted from a GPU session, which is sorted, to a memory sort.
- * Returns false if they are lost.
- */
-extern bool gpusort_input_top_n_leave_gpu(GsInputSort *sort, GsFallback reason);
+/* Drop these rows of a memory sort.  It may overflow. */
+extern void gpusort_input_top_n_cut(GsInputSort *sort);
 
 /* If rows have been dropped, return only those within the bound. */
 extern void gpusort_input_top_n_drop_last_rows(GsInputSort *sort);

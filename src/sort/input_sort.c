@@ -176,7 +176,7 @@ keeps_its_rows(const GsInputSort *sort)
 	failure = gpusort_row_sorter_failure(&sort->sorter);
 	/* We cannot read the rows while other processes may still be adding some. */
 	return !(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
-		(failure == GS_FALLBACK_DEVICE_MEMORY || failure == GS_FALLBACK_LIMIT ||
+		(failure == GS_FALLBACK_DEVICE_MEMORY ||
 		 (failure == GS_FALLBACK_ROW_WIDTH && !sort->spec->input.repeatable));
 }
 
@@ -187,8 +187,11 @@ gpusort_input_sort_put_elsewhere(GsInputSort *sort, TupleTableSlot *slot)
 	{
 		if (!keeps_its_rows(sort))
 			return false;
-		if (gpusort_input_top_n_may_drop_rows(sort))
-			return gpusort_input_top_n_drop_rows(sort) && gpusort_input_sort_put(sort, slot);
+		if (gpusort_input_top_n_may_cut(sort))
+		{
+			gpusort_input_top_n_cut(sort);
+			return gpusort_input_sort_put(sort, slot);
+		}
 		if (!gpusort_input_overflow_may_write(sort) ||
 			!gpusort_input_overflow_write_rows(sort))
 			return false;
@@ -263,9 +266,6 @@ static bool sort_rows(GsInputSort *sort);
 static bool
 sort_with_rest(GsInputSort *sort)
 {
-	if (gpusort_input_top_n_may_drop_rows(sort))
-		return gpusort_input_top_n_leave_gpu(sort, GS_FALLBACK_DEVICE_MEMORY) &&
-			sort_rows(sort);
 	if (!gpusort_input_overflow_may_write(sort))
 	{
 		sort->input_failure = GS_FALLBACK_DEVICE_MEMORY;

@@ -55,9 +55,8 @@ is_next_location(GsRowLocation from, GsRowLocation to)
 	switch (to)
 	{
 		case GS_ROWS_ON_GPU:
-			return false;
 		case GS_ROWS_IN_MEMORY:
-			return from == GS_ROWS_ON_GPU || from == GS_ROWS_IN_MEMORY;
+			return false;
 		case GS_ROWS_IN_RUNS:
 			return true;
 		case GS_ROWS_SHARED:

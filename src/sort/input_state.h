@@ -47,8 +47,6 @@ typedef enum GsSortState
 /*
  * Where the rows of a sort are.  They move between these locations as follows:
  *
- *	GPU -----> MEMORY	rows beyond spec->bound are dropped
- *	MEMORY --> MEMORY	the same: the other rows move to a new memory sort
  *	GPU -----> RUNS		overflow: the device has no memory for more rows
  *	MEMORY --> RUNS		overflow, or the rows are merged with others' runs
  *	MEMORY --> SHARED	all processes have sorted their rows together

@@ -66,15 +66,6 @@ gpusort_row_sorter_begin_shared(GsRowSorter *sorter, GsSharedMember *member)
 }
 
 void
-gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows)
-{
-	if (sorter->gpu != NULL)
-		gpusort_gpu_session_set_capacity(sorter->gpu, rows);
-	else
-		gpusort_memory_sort_set_capacity(sorter->cpu, rows);
-}
-
-void
 gpusort_row_sorter_end(GsRowSorter *sorter)
 {
 	if (sorter->gpu_rows != NULL)

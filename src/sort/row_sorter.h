@@ -55,9 +55,6 @@ extern void gpusort_row_sorter_begin_cpu(GsRowSorter *sorter);
 extern void gpusort_row_sorter_begin_shared(GsRowSorter *sorter,
 											GsSharedMember *member);
 
-/* Make the row sorter refuse further rows once it has about 'rows' of them. */
-extern void gpusort_row_sorter_set_capacity(GsRowSorter *sorter, double rows);
-
 /*
  * Returns why a row was refused or rows were lost; GS_FALLBACK_NONE if there is a GPU
  * session that is not the reason.

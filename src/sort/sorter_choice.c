@@ -25,7 +25,13 @@ begin_gpu_sorter(GsInputSort *sort)
 
 	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
 		return false;
-	if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
+	if (gpusort_input_top_n_will_cut(spec))
+	{
+		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
+		if (sort->gpu_reason == GS_FALLBACK_NONE)
+			sort->gpu_reason = GS_FALLBACK_LIMIT;
+	}
+	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
 		return true;
 	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
 		gpusort_stats_count_fallback(sort->gpu_reason);
@@ -38,7 +44,6 @@ gpusort_sorter_choice_begin(GsInputSort *sort, bool again)
 	if (begin_gpu_sorter(sort))
 	{
 		sort->location = GS_ROWS_ON_GPU;
-		gpusort_input_top_n_limit_sorter(sort);
 		return;
 	}
 
@@ -51,5 +56,4 @@ gpusort_sorter_choice_begin(GsInputSort *sort, bool again)
 	else
 		gpusort_row_sorter_begin_cpu(&sort->sorter);
 	sort->location = GS_ROWS_IN_MEMORY;
-	gpusort_input_top_n_limit_sorter(sort);
 }

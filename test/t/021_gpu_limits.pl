@@ -1,5 +1,5 @@
-# LIMITs over more rows than were expected, sorted on a GPU, which the emulator plays:
-# the GPU is left with the rows that are wanted, or keeps all if it has room; faults on the way.
+# LIMITs of which a GPU, which the emulator plays, could sort the rows: on the CPU if many rows are to be
+# dropped, else on the GPU, also if there are more rows than were expected; faults on the way.
 
 use strict;
 use warnings;
@@ -59,23 +59,23 @@ sub as_stock
 	is($session->run("$OURS; " . first_rows($queries->[0], $limit)), $expected, "$name, LIMIT $limit: rows");
 }
 
-# ---- The GPU is left ----
+# ---- On the CPU or the GPU ----
 
 foreach my $name (sort keys %queries)
 {
 	as_stock($name, $queries{$name}, $_) foreach 7, 600, 4000;
 }
 $session->run('SELECT pg_stat_gpusort_reset()');
-like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 600"), qr/Sort Method: cpu radix, top-N  Memory: \d+kB\n.*$few/s,
-	'the GPU is left: EXPLAIN');
-is($session->run($reasons), 'LIMIT needs only some of the rows 1', 'the GPU is left: counted');
-is($session->run("SELECT backend, sorts, rows FROM pg_stat_gpusort WHERE sorts > 0"), 'cpu|1|20000', 'the GPU is left: all rows are counted');
-like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 9000"), qr/Sort Method: gpu onesweep/, 'many rows are wanted: on the GPU');
-like($session->run("$EXPLAIN SELECT * FROM big ORDER BY k LIMIT 600"), qr/Sort Method: gpu onesweep/, 'the estimate is right: on the GPU');
+like($session->run("$EXPLAIN SELECT * FROM big ORDER BY k LIMIT 600"), qr/Sort Method: cpu radix, top-N  Memory: \d+kB\n.*$few/s,
+	'few rows are wanted: EXPLAIN');
+is($session->run($reasons), '', 'few rows are wanted: no reason is counted');
+is($session->run("SELECT backend, sorts, rows FROM pg_stat_gpusort WHERE sorts > 0"), 'cpu|1|20000', 'few rows are wanted: all rows are counted');
+like($session->run("$EXPLAIN SELECT * FROM big ORDER BY k LIMIT 9000"), qr/Sort Method: gpu onesweep/, 'many rows are wanted: on the GPU');
+like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 600"), qr/Sort Method: gpu onesweep/, 'more rows than expected: on the GPU');
 $session->run("SET pg_gpusort.work_mem = '64kB'");
-like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 2000"), qr/Sort Method: gpu onesweep/, 'too little memory for the rows: on the GPU');
+like($session->run("$EXPLAIN SELECT * FROM big ORDER BY k LIMIT 2000"), qr/Sort Method: gpu onesweep/, 'too little memory for the rows: on the GPU');
 $session->run('RESET pg_gpusort.work_mem');
-holds_nothing($node, 'the GPU is left');
+holds_nothing($node, 'on the CPU or the GPU');
 
 # ---- The GPU is full ----
 
@@ -102,7 +102,7 @@ $session->run(q{RESET pg_gpusort.max_device_memory; SET pg_gpusort.device_memory
 # The rows wanted do not fit the host's memory either.
 $session->run(q{RESET temp_file_limit; SET pg_gpusort.work_mem = '64kB'});
 like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 6000"),
-	qr/Sort Method: external merge  Disk: .*Sort Fallback: not enough device memory/s, 'the GPU is full, and little memory: EXPLAIN');
+	qr/Sort Method: external merge  Disk: .*Sort Fallback: rows exceeded pg_gpusort.work_mem/s, 'the GPU is full, and little memory: EXPLAIN');
 as_stock('the GPU is full, and little memory', $queries{'a number'}, $_) foreach 300, 600, 1000, 6000;
 $session->run('RESET pg_gpusort.device_memory; RESET pg_gpusort.work_mem');
 holds_nothing($node, 'the GPU is full');

@@ -114,9 +114,9 @@ check_phase('merge', 'merging runs', "BEGIN; DECLARE c SCROLL CURSOR FOR
 	cmp_ok($shown->{file_bytes}, '>', $nrows * 100, "$name: files");
 	is("$shown->{device_bytes}, $shown->{devices}", '0, ', "$name: no GPU");
 });
-# A heap has the few rows that a LIMIT wants.  How few is not known to the planner.
+# Few rows are wanted, which the planner does not know.
 my $ten = 'LIMIT (SELECT 10)';
-check_phase('heap', 'reading rows', "SELECT count(*) FROM (SELECT stopping(id) FROM items ORDER BY stopping(id) DESC $ten) s", [], sub {
+check_phase('few rows', 'reading rows', "SELECT count(*) FROM (SELECT stopping(id) FROM items ORDER BY stopping(id) DESC $ten) s", [], sub {
 	my ($name, $shown) = @_;
 
 	is($shown->{rows_read}, $stop_at - 1, "$name: rows read");
@@ -184,7 +184,7 @@ foreach my $way ([ 'cpu', 'memory_bytes', @cpu ], [ 'gpu', 'device_bytes' ], [ '
 	$session->quit;
 }
 
-# A cursor that goes back and forth over the rows of a heap.
+# A cursor that goes back and forth over the rows that a LIMIT wants.
 {
 	my $session = Session($node, 'SET pg_gpusort.debug_require = node');
 	my $moved;
@@ -199,21 +199,20 @@ foreach my $way ([ 'cpu', 'memory_bytes', @cpu ], [ 'gpu', 'device_bytes' ], [ '
 		$session->run("$command FROM c");
 		my $shown = progress($session->pid);
 		is("$shown->{phase}, $shown->{rows_read}, $shown->{rows_sorted}, $shown->{rows_returned}",
-			"returning rows, $nrows, $nrows, $position", "cursor on a heap$moved");
+			"returning rows, $nrows, $nrows, $position", "cursor below a LIMIT$moved");
 	}
 	$session->run('ROLLBACK');
-	is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_gpusort'), 0, 'cursor on a heap: nothing is left');
+	is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_gpusort'), 0, 'cursor below a LIMIT: nothing is left');
 
 	# The sort begins again for each row, and is shown once.
 	$session->run("BEGIN; DECLARE c CURSOR FOR SELECT g, s.id FROM generate_series(1, 20) g
 		CROSS JOIN LATERAL (SELECT id FROM items WHERE id > g ORDER BY same, id DESC $ten) s; FETCH 155 FROM c");
 	is(value_of($node, q{SELECT string_agg(concat_ws(', ', rows_read, rows_sorted, rows_returned), '; ')
-		FROM pg_stat_progress_gpusort WHERE pid = } . $session->pid), join(', ', ($nrows - 16) x 2, 5), 'heaps one after the other');
+		FROM pg_stat_progress_gpusort WHERE pid = } . $session->pid), join(', ', ($nrows - 16) x 2, 5), 'sorts one after the other');
 	$session->run('ROLLBACK');
 	$session->quit;
 }
-# If the processes of a parallel plan keep rows in heaps, the leader has one of its own rows, and
-# one of those of all.
+# Below a LIMIT, each process of a parallel plan has a sort of its own rows.
 {
 	my $session = Session($node, split(/; /, parallel_plans(2)), 'SET pg_gpusort.debug_require = node', @cpu);
 	my $stops = hold_stops($node);
@@ -222,10 +221,10 @@ foreach my $way ([ 'cpu', 'memory_bytes', @cpu ], [ 'gpu', 'device_bytes' ], [ '
 	wait_for_stop($node, $session, 3);
 	is(value_of($node, q{SELECT string_agg(concat_ws(', ', phase, rows_read, workers_planned, leader_pid IS NULL), '; '
 			ORDER BY leader_pid IS NOT NULL, node, random()) FROM pg_stat_progress_gpusort}),
-		'reading rows, 0, 2, t; reading rows, 0, 0, t; reading rows, 0, 0, f; reading rows, 0, 0, f', 'heaps of a parallel plan');
+		'reading rows, 0, 2, t; reading rows, 0, 0, f; reading rows, 0, 0, f', 'a LIMIT in a parallel plan');
 	$stops->quit;
 	$session->finish;
-	is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_gpusort'), 0, 'heaps of a parallel plan: nothing is left');
+	is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_gpusort'), 0, 'a LIMIT in a parallel plan: nothing is left');
 	$session->quit;
 }
 # Workers have rows of their own.  All processes wait at their first row.

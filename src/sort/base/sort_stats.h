@@ -17,7 +17,7 @@ typedef enum GsSortKind
 {
 	GS_KIND_GPU,
 	GS_KIND_CPU,
-	GS_KIND_EXTERNAL,			/* runs on disk, or a heap below a LIMIT */
+	GS_KIND_EXTERNAL,			/* runs on disk, or a stock sort */
 	GS_SORT_KINDS
 } GsSortKind;
 

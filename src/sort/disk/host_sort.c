@@ -3,10 +3,9 @@
  * host_sort.c
  *		Sorts rows on the host alone, in memory or, if they do not fit, on disk.
  *
- * Rows are added to a memory sort until one does not fit.  If the sort has a bound,
- * rows beyond the bound are then dropped, provided that they are a large enough
- * part of all.  Otherwise the rows are written to disk as a run, a run builder
- * sorts the rows that follow, and the runs are merged at the end.
+ * Rows are added to a memory sort until one does not fit.  Then the rows are written
+ * to disk as a run, a run builder sorts the rows that follow, and the runs are merged
+ * at the end.
  *
  *-------------------------------------------------------------------------
  */
@@ -26,8 +25,6 @@ struct GsHostSort
 	MemoryContext context;
 	GsSortSpec	spec;
 	Size		memory;			/* bytes */
-	int64		bound;			/* number of rows wanted, or 0 for all */
-	bool		is_cut;			/* have other rows been dropped? */
 
 	/* The rows in memory; NULL after an overflow. */
 	MemoryContext rows_context;
@@ -61,7 +58,7 @@ gpusort_host_sort_begin(const GsSortSpec *spec)
 	sort->context = CurrentMemoryContext;
 	sort->spec = *spec;
 	sort->spec.target = NULL;
-	sort->bound = spec->bound;
+	sort->spec.bound = 0;
 	sort->memory = gpusort_sort_spec_memory(spec);
 	begin_rows(sort);
 	return sort;
@@ -87,46 +84,6 @@ overflow(GsHostSort *sort, GsFallback reason)
 	gpusort_external_limit_runs(sort->external);
 }
 
-/* Sort the rows in memory.  Returns false if there is not enough memory. */
-static bool
-sort_rows(GsHostSort *sort)
-{
-	MemoryContext caller = MemoryContextSwitchTo(sort->rows_context);
-	bool		sorted = gpusort_memory_sort_sort(sort->rows);
-
-	MemoryContextSwitchTo(caller);
-	return sorted;
-}
-
-/*
- * Sort the rows in memory, and move only those within the bound to a new memory
- * sort.  They move in the order of arrival, so that ties keep that order.  Returns
- * false, and moves nothing, if that would free too little memory.
- */
-static bool
-cut(GsHostSort *sort)
-{
-	int64		nrows = gpusort_memory_sort_count(sort->rows);
-	int			natts = sort->spec.tupdesc->natts;
-	GsMemorySort *old = sort->rows;
-	MemoryContext old_context = sort->rows_context;
-	Datum	   *values;
-	bool	   *isnull;
-
-	if (sort->bound == 0 || nrows - sort->bound <= nrows / GPUSORT_LEAST_CUT_PART ||
-		!sort_rows(sort))
-		return false;
-	sort->is_cut = true;
-	values = MemoryContextAlloc(old_context, natts * sizeof(Datum));
-	isnull = MemoryContextAlloc(old_context, natts * sizeof(bool));
-	begin_rows(sort);
-	gpusort_memory_sort_keep_first(old, sort->bound);
-	while (gpusort_memory_sort_take(old, values, isnull))
-		gpusort_host_sort_put(sort, values, isnull);
-	MemoryContextDelete(old_context);
-	return true;
-}
-
 void
 gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 					  const bool *isnull)
@@ -135,19 +92,13 @@ gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 
 	if (sort->builder == NULL)
 	{
-		if (gpusort_memory_sort_put(sort->rows, values, isnull) ||
-			(cut(sort) && sort->builder == NULL &&
-			 gpusort_memory_sort_put(sort->rows, values, isnull)))
+		if (gpusort_memory_sort_put(sort->rows, values, isnull))
 			return;
-		if (sort->builder == NULL)
-		{
-			overflow(sort, gpusort_memory_sort_refusal(sort->rows));
-			caller = MemoryContextSwitchTo(sort->context);
-			sort->builder = gpusort_run_builder_begin(&sort->spec,
-													  sort->external,
-													  sort->memory, true);
-			MemoryContextSwitchTo(caller);
-		}
+		overflow(sort, gpusort_memory_sort_refusal(sort->rows));
+		caller = MemoryContextSwitchTo(sort->context);
+		sort->builder = gpusort_run_builder_begin(&sort->spec, sort->external,
+												  sort->memory, true);
+		MemoryContextSwitchTo(caller);
 	}
 	gpusort_run_builder_put(sort->builder, values, isnull);
 }
@@ -155,13 +106,22 @@ gpusort_host_sort_put(GsHostSort *sort, const Datum *values,
 void
 gpusort_host_sort_perform(GsHostSort *sort)
 {
+	MemoryContext caller;
+	bool		sorted;
+
 	if (sort->builder != NULL)
 	{
 		gpusort_run_builder_end(sort->builder);
 		sort->builder = NULL;
 	}
-	else if (!sort_rows(sort))
-		overflow(sort, GS_FALLBACK_OUT_OF_MEMORY);
+	else
+	{
+		caller = MemoryContextSwitchTo(sort->rows_context);
+		sorted = gpusort_memory_sort_sort(sort->rows);
+		MemoryContextSwitchTo(caller);
+		if (!sorted)
+			overflow(sort, GS_FALLBACK_OUT_OF_MEMORY);
+	}
 	if (sort->external != NULL)
 		gpusort_external_perform(sort->external);
 }
@@ -169,8 +129,6 @@ gpusort_host_sort_perform(GsHostSort *sort)
 bool
 gpusort_host_sort_can_get(const GsHostSort *sort, int64 position)
 {
-	if (sort->is_cut && position >= sort->bound)
-		return false;
 	return sort->external == NULL || sort->spec.random_access ||
 		position >= sort->next_position;
 }

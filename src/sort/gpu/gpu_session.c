@@ -18,7 +18,6 @@
  */
 #include "compat.h"
 
-#include "utils/float.h"
 
 #include "service/service_client.h"
 #include "settings.h"
@@ -63,7 +62,6 @@ gpusort_gpu_session_make(const GsSortSpec *spec)
 	session->context = CurrentMemoryContext;
 	session->format = gpusort_row_format_create(spec);
 	session->words = gpusort_key_plan_words(spec->key_plan);
-	session->capacity = get_float8_infinity();
 
 	/* A row must fit into a chunk with its key, and into a sorted one. */
 	session->max_row_bytes = gpusort_client_chunk_bytes() / 4 * 3;
@@ -240,11 +238,6 @@ make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 	}
 	if (!flush_fill(session, part))
 		return false;
-	if (session->nput >= session->capacity)
-	{
-		session->failure = GS_FALLBACK_LIMIT;
-		return false;
-	}
 	fill->chunk = gpusort_client_new_chunk(session->client, false);
 	if (fill->chunk == NULL)
 	{
@@ -263,12 +256,6 @@ make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 	session->sum_bytes = row_bytes;
 	lay_out_fill(session, fill);
 	return true;
-}
-
-void
-gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows)
-{
-	session->capacity = rows;
 }
 
 /* Add the key and the length of a row that has been written, and go to the next row. */

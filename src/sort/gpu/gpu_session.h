@@ -48,15 +48,12 @@ extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
 extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
 
-/* Make the session refuse further rows once it has about 'rows' of them. */
-extern void gpusort_gpu_session_set_capacity(GsGpuSession *session, double rows);
 
 /*
  * Add a row.  Returns false, and adds nothing, if that is not possible.
  * gpusort_gpu_session_failure() then returns the reason.  After
- * GS_FALLBACK_DEVICE_MEMORY, and after GS_FALLBACK_LIMIT, which means that the
- * capacity is reached, the rows added so far can still be sorted.  After any other
- * reason they are lost.
+ * GS_FALLBACK_DEVICE_MEMORY the rows added so far can still be sorted.  After any
+ * other reason they are lost.
  */
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
 									const Datum *values, const bool *isnull);

@@ -84,7 +84,6 @@ struct GsGpuSession
 	GsFallback	failure;
 
 	/* Adding rows: gpu_session.c. */
-	double		capacity;		/* no chunk is begun at this many rows */
 	double		nput;			/* number of rows in chunks that were put */
 	GsFill		fills[GS_PARTS];
 	uint64		sum_rows;

@@ -185,11 +185,11 @@ sort_short_group(GsGpuTies *ties)
  */
 
 /*
- * Sort the group that begins at ties->start in a sort of its own, so that the row at
- * the position 'wanted' can be read.  Returns false if the rows are lost.
+ * Sort the group that begins at ties->start in a sort of its own, so that its rows
+ * can be read.  Returns false if the rows are lost.
  */
 static bool
-sort_long_group(GsGpuTies *ties, int64 wanted)
+sort_long_group(GsGpuTies *ties)
 {
 	GsSortSpec	spec = *ties->spec;
 	int			tie = 1;
@@ -201,9 +201,6 @@ sort_long_group(GsGpuTies *ties, int64 wanted)
 	caller = MemoryContextSwitchTo(ties->nested_context);
 	spec.expected_rows = SHORT_GROUP;
 	spec.memory = gpusort_sort_spec_memory(&spec) - gpusort_sort_spec_marked_memory(&spec);
-
-	/* A Limit that has grown since the rows were sorted may want all of them. */
-	spec.bound = wanted < spec.bound ? spec.bound - ties->start : 0;
 	ties->nested = gpusort_host_sort_begin(&spec);
 	for (ties->end = ties->start; tie > 0; ties->end++)
 	{
@@ -294,7 +291,7 @@ open_group(GsGpuTies *ties, int64 position)
 	if (found < 0)
 		return false;
 	if (found == 0)
-		return sort_long_group(ties, position);
+		return sort_long_group(ties);
 	return ties->end - ties->start == 1 || sort_short_group(ties);
 }
 

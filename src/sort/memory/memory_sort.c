@@ -49,6 +49,23 @@ struct GsMemorySort
 								 * NULL for all; shares memory with 'entries' */
 };
 
+/*
+ * With a bound, a memory sort is full when it has this many times the rows that are
+ * wanted, and at least MIN_CUT_ROWS.  With a larger multiple, fewer rows are sorted
+ * twice if the input comes in descending order; with a smaller one, the cutoff is known
+ * earlier.  If N of M rows in random order are wanted, about N * (4 + ln(M / 4N)) are
+ * kept at some time.
+ */
+#define CUT_MULTIPLE		4
+#define MIN_CUT_ROWS		4096
+
+double
+gpusort_memory_sort_capacity(const GsSortSpec *spec)
+{
+	return spec->bound == 0 ? PG_UINT32_MAX :
+		Min(Max((double) spec->bound * CUT_MULTIPLE, MIN_CUT_ROWS), PG_UINT32_MAX);
+}
+
 static Size
 bytes_per_row(const GsSortSpec *spec)
 {
@@ -60,7 +77,8 @@ unsigned
 gpusort_memory_sort_choose_shift(const GsSortSpec *spec, Size limit,
 								 int processes)
 {
-	double		rows = Min(spec->expected_rows / CHUNKS_EXPECTED,
+	double		expected = Min(spec->expected_rows, gpusort_memory_sort_capacity(spec));
+	double		rows = Min(expected / CHUNKS_EXPECTED,
 						   (double) limit / bytes_per_row(spec) / CHUNKS_IN_BUDGET) /
 		processes;
 	unsigned	shift = MIN_CHUNK_SHIFT;
@@ -91,11 +109,17 @@ create_sort(const GsSortSpec *spec, GsBudget *budget, unsigned chunk_shift)
 GsMemorySort *
 gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
 {
+	GsMemorySort *sort;
+
 	/* With a bound, rows are freed on the way, which an arena cannot do. */
 	if (spec->bound == 0)
 		gpusort_budget_use_arena(budget);
-	return create_sort(spec, budget,
+	sort = create_sort(spec, budget,
 					   gpusort_memory_sort_choose_shift(spec, budget->limit, 1));
+	if (gpusort_memory_sort_capacity(spec) < PG_UINT32_MAX)
+		gpusort_ordering_set_capacity(sort->ordering,
+									  (uint32) gpusort_memory_sort_capacity(spec));
+	return sort;
 }
 
 GsMemorySort *
@@ -121,13 +145,6 @@ GsBudget *
 gpusort_memory_sort_budget(GsMemorySort *sort)
 {
 	return sort->budget;
-}
-
-void
-gpusort_memory_sort_set_capacity(GsMemorySort *sort, double rows)
-{
-	if (rows < PG_UINT32_MAX)
-		gpusort_ordering_set_capacity(sort->ordering, (uint32) rows);
 }
 
 bool

@@ -38,8 +38,8 @@ extern GsOrdering *gpusort_memory_sort_ordering(GsMemorySort *sort);
 extern GsRowStore *gpusort_memory_sort_store(GsMemorySort *sort);
 extern GsBudget *gpusort_memory_sort_budget(GsMemorySort *sort);
 
-/* Make the sort refuse further rows once it has about 'rows' of them. */
-extern void gpusort_memory_sort_set_capacity(GsMemorySort *sort, double rows);
+/* Returns how many rows a memory sort takes because of spec->bound, or PG_UINT32_MAX. */
+extern double gpusort_memory_sort_capacity(const GsSortSpec *spec);
 
 /*
  * Add a row.  Returns false, and adds nothing, if there is no memory for it or

@@ -1,11 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * bounded_sort.c
- *		Sorts rows of which only few are wanted, with a top-N heap.
- *
- * This uses a stock tuplesort, which drops rows that are not among the first ones so
- * far as they arrive.  It decides by itself whether to use a heap, and goes to disk
- * if even the rows that are wanted do not fit in memory.
+ * stock_sort.c
+ *		Sorts rows with PostgreSQL's tuplesort, if an encoding of their keys is distrusted.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,10 +13,10 @@
 
 #include "settings.h"
 #include "sort/base/progress.h"
-#include "sort/bounded_sort.h"
+#include "sort/stock_sort.h"
 #include "work.h"
 
-struct GsBoundedSort
+struct GsStockSort
 {
 	MemoryContext context;		/* of the sort and the tuplesort */
 	GsProgress *progress;
@@ -29,7 +25,6 @@ struct GsBoundedSort
 	int64		position;		/* of the row last returned, from 1; or 0 */
 	int64		mark;
 	bool		after_last;		/* has the end been reached since? */
-	bool		all_rows;		/* are all rows wanted? */
 	double		drain_ms;
 	double		sort_ms;
 };
@@ -49,14 +44,14 @@ ms_since(instr_time start)
  * it did the sort as of then.
  */
 static void
-show_memory(GsBoundedSort *sort)
+show_memory(GsStockSort *sort)
 {
 	sort->progress->memory_bytes = MemoryContextMemAllocated(sort->context, true);
 }
 
 /* Show that the rows are sorted. */
 static void
-show_sorted(GsBoundedSort *sort)
+show_sorted(GsStockSort *sort)
 {
 	GsProgress *progress = sort->progress;
 	TuplesortInstrumentation stats;
@@ -69,15 +64,15 @@ show_sorted(GsBoundedSort *sort)
 	progress->rows_sorted = progress->rows_read;
 }
 
-GsBoundedSort *
-gpusort_bounded_sort(const GsSortSpec *spec, const GsSortKeys *keys,
-					 TupleDesc tupdesc, int64 bound)
+GsStockSort *
+gpusort_stock_sort(const GsSortSpec *spec, const GsSortKeys *keys,
+				   TupleDesc tupdesc)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort heap",
+												  "pg_gpusort stock sort",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsBoundedSort *sort = palloc0(sizeof(GsBoundedSort));
+	GsStockSort *sort = palloc0(sizeof(GsStockSort));
 	TupleTableSlot *row;
 	instr_time	start;
 
@@ -90,13 +85,8 @@ gpusort_bounded_sort(const GsSortSpec *spec, const GsSortKeys *keys,
 		tuplesort_begin_heap(tupdesc, keys->nkeys, keys->attnos,
 							 keys->operators, keys->collations,
 							 keys->nulls_first, gpusort_settings_work_mem(),
-							 NULL, TUPLESORT_ALLOWBOUNDED |
-							 (spec->random_access ? TUPLESORT_RANDOMACCESS :
-							  TUPLESORT_NONE));
-	if (bound >= 0)
-		tuplesort_set_bound(sort->tuplesort, bound);
-	else
-		sort->all_rows = true;
+							 NULL, spec->random_access ? TUPLESORT_RANDOMACCESS :
+							 TUPLESORT_NONE);
 	MemoryContextSwitchTo(caller);
 	while (row = spec->input.next(spec->input.arg), !TupIsNull(row))
 	{
@@ -115,7 +105,7 @@ gpusort_bounded_sort(const GsSortSpec *spec, const GsSortKeys *keys,
 
 /* Move to the next or previous row and get its tuple.  Returns false if there is none. */
 static bool
-get_tuple(GsBoundedSort *sort, bool forward, TupleTableSlot *slot)
+get_tuple(GsStockSort *sort, bool forward, TupleTableSlot *slot)
 {
 	bool		found = tuplesort_gettupleslot(sort->tuplesort, forward, false, slot, NULL);
 
@@ -130,7 +120,7 @@ get_tuple(GsBoundedSort *sort, bool forward, TupleTableSlot *slot)
 }
 
 void
-gpusort_bounded_next(GsBoundedSort *sort, bool forward, TupleTableSlot *slot)
+gpusort_stock_sort_next(GsStockSort *sort, bool forward, TupleTableSlot *slot)
 {
 	TupleTableSlot *from = sort->slot;
 	int			natts = slot->tts_tupleDescriptor->natts;
@@ -150,7 +140,7 @@ gpusort_bounded_next(GsBoundedSort *sort, bool forward, TupleTableSlot *slot)
 }
 
 void
-gpusort_bounded_rescan(GsBoundedSort *sort)
+gpusort_stock_sort_rescan(GsStockSort *sort)
 {
 	tuplesort_rescan(sort->tuplesort);
 	sort->position = 0;
@@ -158,14 +148,14 @@ gpusort_bounded_rescan(GsBoundedSort *sort)
 }
 
 void
-gpusort_bounded_mark(GsBoundedSort *sort)
+gpusort_stock_sort_mark(GsStockSort *sort)
 {
 	tuplesort_markpos(sort->tuplesort);
 	sort->mark = sort->position;
 }
 
 void
-gpusort_bounded_restore(GsBoundedSort *sort)
+gpusort_stock_sort_restore(GsStockSort *sort)
 {
 	tuplesort_restorepos(sort->tuplesort);
 	sort->position = sort->mark;
@@ -173,14 +163,14 @@ gpusort_bounded_restore(GsBoundedSort *sort)
 }
 
 void
-gpusort_bounded_report(GsBoundedSort *sort, GsSortReport *report)
+gpusort_stock_sort_report(GsStockSort *sort, GsSortReport *report)
 {
 	TuplesortInstrumentation stats;
 
 	tuplesort_get_stats(sort->tuplesort, &stats);
 	memset(report, 0, sizeof(*report));
 	report->kind = GS_KIND_EXTERNAL;
-	report->fallback = sort->all_rows ? GS_FALLBACK_WRONG_ORDER : GS_FALLBACK_LIMIT;
+	report->fallback = GS_FALLBACK_WRONG_ORDER;
 	report->space = stats.spaceType == SORT_SPACE_TYPE_DISK ? GS_SPACE_DISK :
 		GS_SPACE_MEMORY;
 	report->space_kb = stats.spaceUsed;
@@ -191,7 +181,7 @@ gpusort_bounded_report(GsBoundedSort *sort, GsSortReport *report)
 }
 
 void
-gpusort_bounded_end(GsBoundedSort *sort)
+gpusort_stock_sort_end(GsStockSort *sort)
 {
 	ExecDropSingleTupleTableSlot(sort->slot);
 	tuplesort_end(sort->tuplesort);
