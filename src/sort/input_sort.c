@@ -75,10 +75,11 @@ gpusort_input_sort_gpu_handle(GsInputSort *sort, GsClientHandle *handle)
 		GPUSORT_GPU_STRING_WORDS)
 		return false;
 
-	/* If a session that is full were lost, the input would be read again. */
-	if (!spec->input.repeatable &&
-		(spec->bound > 0 ||
-		 !gpusort_shared_runs_allowed(spec->expected_rows, spec->expected_width)))
+	/*
+	 * A row that is too long for a chunk, or a bound, has the input read
+	 * again once others have put rows into the session.
+	 */
+	if (!spec->input.repeatable)
 		return false;
 	sort->fed_by_others = true;
 	*handle = gpusort_gpu_rows_handle(sort->sorter.gpu_rows);
