@@ -40,7 +40,7 @@ StaticAssertDecl(sizeof(GsProgressSlot) == PG_CACHE_LINE_SIZE,
 static GsProgressSlot local_slots[SLOTS_PER_PROCESS];
 static GsProgressSlot *slots = local_slots;
 static int	nslots = SLOTS_PER_PROCESS;
-static GsProgress unseen;
+static GsProgress unseen;		/* of sorts beyond these */
 
 static const char *const phase_names[] = {
 	[GS_PHASE_READING] = "reading rows",
@@ -161,12 +161,6 @@ gpusort_progress_begin(MemoryContext context, int plan_node, int workers,
 	progress->generation++;
 	MemoryContextRegisterResetCallback(context, callback);
 	return progress;
-}
-
-GsProgress *
-gpusort_progress_unseen(void)
-{
-	return &unseen;
 }
 
 /* ----------------------------------------------------------------

@@ -66,9 +66,6 @@ extern const char *gpusort_progress_phase_name(GsProgressPhase phase);
 extern GsProgress *gpusort_progress_begin(MemoryContext context, int plan_node,
 										  int workers, double rows_expected);
 
-/* The slot that nobody sees. */
-extern GsProgress *gpusort_progress_unseen(void);
-
 /*
  * Copies the slot with a number, from 0 to gpusort_progress_slots() - 1.  Returns false if
  * it has no sort.
