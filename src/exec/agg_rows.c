@@ -16,7 +16,6 @@
 #include "compat.h"
 
 #include "access/tupdesc.h"
-#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"

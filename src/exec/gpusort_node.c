@@ -345,7 +345,7 @@ open_gpu_sink(GsNodeState *node, GsClientHandle handle, bool ahead)
 		gpusort_sort_allow_overflow(node->sort, gather->num_workers, ahead, &runs);
 
 	gpusort_sink_open_gpu(node->sink, node->spec.tuple_attno > 0, node->sort, handle,
-						  may_overflow ? &runs : NULL, ahead);
+						  may_overflow ? &runs : NULL, node->spec.bound, ahead);
 }
 
 /* If there is a sink below, tell it where to put the rows. */

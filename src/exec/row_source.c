@@ -136,8 +136,10 @@ gpusort_row_source_prepare(GsRowSource *source)
 								  has_target ? &source->target : NULL);
 	if (source->ties != NULL)
 		gpusort_stock_ties_reset(source->ties);
-	source->ties = gpusort_debug_stock_ties ?
-		gpusort_stock_ties_create(source->spec, read_row, source) : NULL;
+	if (!gpusort_debug_stock_ties)
+		source->ties = NULL;
+	else if (source->ties == NULL)
+		source->ties = gpusort_stock_ties_create(source->spec, read_row, source);
 	return source->scan != NULL;
 }
 

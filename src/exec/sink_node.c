@@ -12,7 +12,7 @@
  * these instead:
  *
  * - If there is a GPU session, each process has put its rows into that
- *   session.  When no GPU has room for more, the leader has written the rows
+ *   session.  When the GPU has no room for more, the leader has written the rows
  *   that are there as a run, and each process has sorted the rows that
  *   follow as below.
  * - If not, all processes have sorted their rows together, in memory that they
@@ -158,7 +158,7 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 void
 gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 					  GsClientHandle handle, const GsRunSetHandle *runs,
-					  bool may_go_ahead)
+					  int64 bound, bool may_go_ahead)
 {
 	sink->rows.nrows = 0;
 	sink->rows.sort = sort;
@@ -170,7 +170,7 @@ gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 		sink->local.shared_sort = gpusort_sort_shared(sort);
 		sink->local.runs = *runs;
 	}
-	sink->local.bound = 0;
+	sink->local.bound = bound;
 	sink->local.mode = GS_SINK_GPU;
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.handle = handle;

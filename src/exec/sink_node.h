@@ -35,7 +35,7 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
 
 /*
  * Called by the leader before the Gather is executed.  open_gpu() makes all processes
- * put their rows into a GPU session; when no GPU has room for more, they become runs of the
+ * put their rows into a GPU session; when the GPU has no room for more, they become runs of the
  * set 'runs' unless that is NULL, see gpusort_sort_allow_overflow().
  * open_cpu() makes the processes sort together, or
  * else workers write runs and the leader put its rows into 'sort'; 'bound' is that of the
@@ -44,7 +44,7 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsClientHandle handle,
-								  const GsRunSetHandle *runs,
+								  const GsRunSetHandle *runs, int64 bound,
 								  bool may_go_ahead);
 extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsRunSetHandle runs,

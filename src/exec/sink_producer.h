@@ -11,7 +11,7 @@
 #include "exec/sink_rows.h"
 
 /*
- * Read all rows, and put them into the session.  Those for which no GPU has room become runs.
+ * Read all rows, and put them into the session.  Those for which the GPU has no room become runs.
  * 'context' is for memory that is needed until the function returns.
  */
 extern void gpusort_sink_producer_put(GsSinkRows *rows, MemoryContext context);

@@ -7,7 +7,7 @@
  * worker has a sort of its own.  That takes part in sorting the rows of all processes together
  * in memory that they share, or writes them as runs, and ends.
  *
- * When GPUs have no room for more rows, sink_producer.c has those sorted here that are left,
+ * When the GPU has no room for more rows, sink_producer.c has those sorted here that are left,
  * and passes a function that returns them.  Otherwise the sink (sink_node.c) calls this, when
  * it is first executed.
  *

@@ -65,7 +65,7 @@ typedef struct GsSinkRows
 								 * GS_FALLBACK_NONE */
 
 	/* For GS_SINK_GPU: see sink_producer.c. */
-	TupleTableSlot *refused;	/* row for which no GPU had room, or NULL */
+	TupleTableSlot *refused;	/* row for which the GPU had no room, or NULL */
 	GsGpuSession *full;			/* where others are that go to runs, or NULL */
 	TupleTableSlot *left;		/* the last of these */
 } GsSinkRows;

@@ -55,7 +55,6 @@ struct GsStockTies
 	MemoryContext context;		/* for what follows */
 	MinimalTuple *rows;			/* in input order */
 	int64		nrows;
-	int64		capacity;
 	int64		next;			/* position to return next */
 	int64	   *order;			/* numbers of sorted rows */
 	int64	   *groups;			/* of each row: where its group begins in
@@ -186,21 +185,21 @@ begin_sort(const GsStockTies *ties)
 static void
 read_rows(GsStockTies *ties, Tuplesortstate *sort)
 {
+	int64		capacity = INITIAL_CAPACITY;
 	TupleTableSlot *row;
 
 	ties->nrows = 0;
-	ties->capacity = INITIAL_CAPACITY;
-	ties->rows = MemoryContextAlloc(ties->context, ties->capacity * sizeof(MinimalTuple));
+	ties->rows = MemoryContextAlloc(ties->context, capacity * sizeof(MinimalTuple));
 	while (row = ties->read(ties->arg), !TupIsNull(row))
 	{
 		MemoryContext caller = MemoryContextSwitchTo(ties->context);
 
 		CHECK_FOR_INTERRUPTS();
 		tuplesort_puttupleslot(sort, store_keys(ties, row, ties->nrows));
-		if (ties->nrows == ties->capacity)
+		if (ties->nrows == capacity)
 		{
-			ties->capacity *= 2;
-			ties->rows = repalloc_huge(ties->rows, ties->capacity * sizeof(MinimalTuple));
+			capacity *= 2;
+			ties->rows = repalloc_huge(ties->rows, capacity * sizeof(MinimalTuple));
 		}
 		ties->rows[ties->nrows++] = copy_row(ties->spec, row);
 		MemoryContextSwitchTo(caller);

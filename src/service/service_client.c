@@ -363,7 +363,8 @@ open_client(const GsSlotRequest *request, GsFallback *reason)
 		*reason = client->failure;
 	if (*reason == GS_FALLBACK_NONE)
 		return client;
-	gpusort_client_close(client);
+	/* Its callback stays registered, and then does nothing. */
+	close_client(client);
 	return NULL;
 }
 
@@ -406,15 +407,6 @@ gpusort_client_attach(GsClientHandle handle)
 	if (client->slot->epoch != handle.epoch)
 		client->failure = GS_FALLBACK_SERVICE_LOST;
 	return client;
-}
-
-/*
- * The callback of the memory context stays registered, and then does nothing.
- */
-void
-gpusort_client_close(GsClient *client)
-{
-	close_client(client);
 }
 
 /* ----------------------------------------------------------------
@@ -646,9 +638,15 @@ gpusort_client_release(GsClient *client)
 {
 	uint32		state = GS_SLOT_SORTED;
 
-	if (has_failed(client) ||
-		!pg_atomic_compare_exchange_u32(&client->slot->state, &state, GS_SLOT_RELEASING))
+	if (has_failed(client))
 		return false;
+	if (!pg_atomic_compare_exchange_u32(&client->slot->state, &state, GS_SLOT_RELEASING))
+	{
+		/* Only the device process has changed it meanwhile. */
+		if (!has_failed(client))
+			client->failure = GS_FALLBACK_SERVICE_LOST;
+		return false;
+	}
 	gpusort_service_wake();
 	return wait_while(client, GS_SLOT_RELEASING, GS_WAIT_SORT);
 }

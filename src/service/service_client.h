@@ -134,6 +134,4 @@ extern GsPoolChunk *gpusort_client_ask(GsClient *client, GsPart part,
 									   uint64 number, bool wait);
 extern bool gpusort_client_await(GsClient *client, GsPoolChunk *chunk);
 
-extern void gpusort_client_close(GsClient *client);
-
 #endif							/* GPUSORT_SERVICE_CLIENT_H */

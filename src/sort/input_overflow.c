@@ -18,14 +18,15 @@
 #include "sort/disk/shared_run.h"
 #include "sort/gpu/gpu_producers.h"
 #include "sort/input_overflow.h"
+#include "sort/input_private.h"
 
 bool
 gpusort_input_overflow_may_write(const GsInputSort *sort)
 {
 	if (sort->location != GS_ROWS_ON_GPU || !sort->spec->input.repeatable)
 		return true;
-	/* With a bound, a memory sort drops rows, so better read the input again. */
-	return sort->spec->bound == 0 &&
+	/* If a memory sort can drop rows, better read the input again. */
+	return !gpusort_input_top_n_fits_in_memory(sort->spec) &&
 		gpusort_shared_runs_allowed(gpusort_gpu_session_rows_put(sort->sorter.gpu),
 									sort->spec->expected_width);
 }

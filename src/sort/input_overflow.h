@@ -17,7 +17,7 @@
 extern bool gpusort_input_overflow_write_rows(GsInputSort *sort);
 
 /*
- * May rows of GPUs be written?  Not if there are more than temp_file_limit allows, and the
+ * May rows of a GPU be written?  Not if there are more than temp_file_limit allows, and the
  * sort can start over: they may fit in memory then.
  */
 extern bool gpusort_input_overflow_may_write(const GsInputSort *sort);

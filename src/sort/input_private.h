@@ -14,6 +14,9 @@
 
 #include "sort/input_state.h"
 
+/* Is there a bound, and do twice the rows that are wanted fit into the memory allowed? */
+extern bool gpusort_input_top_n_fits_in_memory(const GsSortSpec *spec);
+
 /*
  * Is a sort expected to be cut?  Then it has no GPU, since to drop a row takes less time than
  * to put it there.

@@ -9,7 +9,7 @@
  * (input_top_n.c), has rows written to disk (input_overflow.c), or adds the row to a run
  * builder.
  *
- * After the last row, gpusort_input_sort_rows() sorts the rows of this process wherever they
+ * After the last row, sort_own_rows() sorts the rows of this process wherever they
  * are, together with other processes if these share memory or merge runs.
  * gpusort_input_sort_finish() combines them with the rows or runs of other processes.  Then
  * the rows can be read by position.
@@ -258,8 +258,6 @@ gpusort_input_sort_read(GsInputSort *sort)
  * ----------------------------------------------------------------
  */
 
-static bool sort_rows(GsInputSort *sort);
-
 /*
  * A GPU session is sorted, but the device refused the last rows.  Add these.  Returns
  * false if rows are lost.
@@ -363,8 +361,9 @@ sort_rows(GsInputSort *sort)
 	return false;
 }
 
-bool
-gpusort_input_sort_rows(GsInputSort *sort)
+/* Sort the rows of this process.  Returns false if they are lost. */
+static bool
+sort_own_rows(GsInputSort *sort)
 {
 	gpusort_input_state_show_phase(sort, GS_PHASE_SORTING);
 	if (!gpusort_input_state_lost_unless(sort, sort_rows(sort)))
@@ -377,7 +376,7 @@ bool
 gpusort_input_sort_rows_ahead(GsInputSort *sort, bool *ahead)
 {
 	sort->ahead = *ahead;
-	if (!gpusort_input_sort_rows(sort))
+	if (!sort_own_rows(sort))
 		return false;
 	*ahead = sort->ahead && sort->location == GS_ROWS_SHARED;
 	return true;
@@ -443,7 +442,7 @@ combine_rows(GsInputSort *sort)
 bool
 gpusort_input_sort_finish(GsInputSort *sort)
 {
-	if (sort->state == GS_SORT_ADDING && !gpusort_input_sort_rows(sort))
+	if (sort->state == GS_SORT_ADDING && !sort_own_rows(sort))
 		return false;
 	if (sort->location == GS_ROWS_SHARED)
 		read_shared_rows(sort);

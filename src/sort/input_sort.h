@@ -70,12 +70,7 @@ extern bool gpusort_input_sort_read(GsInputSort *sort);
 
 /*
  * Sort the rows of this process, after all of them have been added.  Returns false if
- * they are lost.
- */
-extern bool gpusort_input_sort_rows(GsInputSort *sort);
-
-/*
- * The same.  If *ahead, rows may be read while other processes are still sorting; sets it
+ * they are lost.  If *ahead, rows may be read while other processes are still sorting; sets it
  * to whether they can be.
  */
 extern bool gpusort_input_sort_rows_ahead(GsInputSort *sort, bool *ahead);

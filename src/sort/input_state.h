@@ -99,7 +99,7 @@ extern void gpusort_input_state_set_location(GsInputSort *sort, GsRowLocation lo
  */
 extern bool gpusort_input_state_lost_unless(GsInputSort *sort, bool kept);
 
-/* Show in sort->progress the memory, GPUs and files that the sort has now. */
+/* Show in sort->progress the memory, GPU and files that the sort has now. */
 extern void gpusort_input_state_show_space(GsInputSort *sort);
 
 /* The same, and the phase that begins. */

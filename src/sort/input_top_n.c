@@ -18,7 +18,6 @@
 #include "compat.h"
 
 #include "executor/executor.h"
-#include "miscadmin.h"
 
 #include "sort/base/tuple_rows.h"
 #include "sort/input_overflow.h"
@@ -26,22 +25,21 @@
 #include "sort/input_sort.h"
 #include "work.h"
 
-/* Do twice the rows that are wanted fit into the memory allowed? */
-static bool
-bound_fits_in_memory(const GsSortSpec *spec)
+bool
+gpusort_input_top_n_fits_in_memory(const GsSortSpec *spec)
 {
-	return gpusort_memory_sort_estimate(gpusort_key_plan_words(spec->key_plan),
-										2.0 * spec->bound,
-										spec->expected_width) <=
+	return spec->bound > 0 &&
+		gpusort_memory_sort_estimate(gpusort_key_plan_words(spec->key_plan),
+									 2.0 * spec->bound,
+									 spec->expected_width) <=
 		gpusort_sort_spec_memory(spec);
 }
 
 bool
 gpusort_input_top_n_will_cut(const GsSortSpec *spec)
 {
-	return spec->bound > 0 &&
-		spec->expected_rows > gpusort_memory_sort_capacity(spec) &&
-		bound_fits_in_memory(spec);
+	return gpusort_input_top_n_fits_in_memory(spec) &&
+		spec->expected_rows > gpusort_memory_sort_capacity(spec);
 }
 
 bool

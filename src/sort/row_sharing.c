@@ -145,8 +145,8 @@ gpusort_row_sharing_wants_runs(GsRowSharing *sharing)
 
 	/*
 	 * Nobody must wait for us who comes later.  Nor may those who come later
-	 * merge: they could be the leader, with the rows of GPUs, and a process
-	 * without rows, and our rows would be missing.
+	 * merge: they could be the leader, with the rows of the GPU, and a
+	 * process without rows, and our rows would be missing.
 	 */
 	gpusort_merge_member_give_up(sharing->merger);
 	return false;

@@ -66,7 +66,7 @@ extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
 
 /*
  * Get the handle of the GPU session, so that other processes can add rows of the
- * input to it.  Returns false if there is none.
+ * input to it.  Returns false if there is none, or if the input cannot be read again.
  */
 extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
 
@@ -86,11 +86,11 @@ extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool ahead,
 extern struct GsSharedSort *gpusort_sort_shared(const GsSort *sort);
 
 /*
- * After gpusort_sort_gpu_handle(): allow the processes to write rows as runs when no GPU has
+ * After gpusort_sort_gpu_handle(): allow the processes to write rows as runs when the GPU has no
  * room for more.  Makes a set of files for them, as gpusort_sort_run_set() does.  Then this
  * process calls gpusort_sort_attach() before its first row.  If it finds that there is no room,
- * it calls gpusort_sort_overflow(), which writes the GPUs' rows, and then gpusort_sort_put().
- * Otherwise it calls gpusort_sort_leave() after its last row, and the GPUs' rows are written
+ * it calls gpusort_sort_overflow(), which writes the GPU's rows, and then gpusort_sort_put().
+ * Otherwise it calls gpusort_sort_leave() after its last row, and the GPU's rows are written
  * when the sort is performed.
  */
 extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,

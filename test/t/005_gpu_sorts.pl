@@ -255,10 +255,10 @@ foreach my $limit ('800kB', '1MB', '1500kB')
 		"SET pg_gpusort.device_memory = '$limit'");
 	is(fallbacks(), 'not enough device memory', "$limit of device memory: counted");
 }
-not_on_gpu('sorted batches, on disk', $many,
+not_on_gpu('many rows, on disk', $many,
 	qr/Sort Method: external merge  Disk.*Sort Fallback: not enough device memory/s,
 	q{SET pg_gpusort.device_memory = '800kB'; SET work_mem = '256kB'});
-leaves_nothing($node, 'sorted batches, on disk');
+leaves_nothing($node, 'many rows, on disk');
 
 # A long run of equal keys goes to disk, and is left in the middle.
 $session->run("$on_gpu; SET work_mem = '64kB'; BEGIN;

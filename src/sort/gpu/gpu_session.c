@@ -18,7 +18,6 @@
  */
 #include "compat.h"
 
-
 #include "service/service_client.h"
 #include "settings.h"
 #include "sort/base/budget.h"
@@ -59,7 +58,6 @@ gpusort_gpu_session_make(const GsSortSpec *spec)
 
 	session->budget = gpusort_budget_create(SIZE_MAX);
 	session->spec = spec;
-	session->context = CurrentMemoryContext;
 	session->format = gpusort_row_format_create(spec);
 	session->words = gpusort_key_plan_words(spec->key_plan);
 
@@ -179,8 +177,12 @@ gpusort_gpu_session_take_fill(GsGpuSession *session, GsFill *fill)
 	return chunk;
 }
 
-bool
-gpusort_gpu_session_has_comparable_keys(GsGpuSession *session)
+/*
+ * Are our keys comparable with those of all other processes that add rows?  If not, the
+ * session has failed.
+ */
+static bool
+has_comparable_keys(GsGpuSession *session)
 {
 	if (!session->shared ||
 		gpusort_key_plan_is_common(session->spec->key_plan))
@@ -189,8 +191,9 @@ gpusort_gpu_session_has_comparable_keys(GsGpuSession *session)
 	return false;
 }
 
-bool
-gpusort_gpu_session_put_chunk(GsGpuSession *session, GsPoolChunk *chunk)
+/* Put a chunk.  Returns false on failure. */
+static bool
+put_chunk(GsGpuSession *session, GsPoolChunk *chunk)
 {
 	session->nput += chunk->rows;
 	session->sum_rows += chunk->rows;
@@ -207,10 +210,9 @@ flush_fill(GsGpuSession *session, GsPart part)
 
 	if (fill->chunk == NULL)
 		return true;
-	if (!gpusort_gpu_session_has_comparable_keys(session))
+	if (!has_comparable_keys(session))
 		return false;
-	return gpusort_gpu_session_put_chunk(session,
-										 gpusort_gpu_session_take_fill(session, fill));
+	return put_chunk(session, gpusort_gpu_session_take_fill(session, fill));
 }
 
 bool

@@ -19,7 +19,6 @@
 #define GPUSORT_GPU_SESSION_H
 
 #include "service/service_client.h"
-#include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
 
 /*
@@ -47,7 +46,6 @@ extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 /* A bit for the session's device; and the rows that were put so far. */
 extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
 extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
-
 
 /*
  * Add a row.  Returns false, and adds nothing, if that is not possible.

@@ -79,7 +79,6 @@ struct GsGpuSession
 	unsigned	words;
 	Size		max_row_bytes;
 	GsClient   *client;
-	MemoryContext context;
 	bool		has_ties;		/* do sorted chunks tell which rows are ties? */
 	GsFallback	failure;
 
@@ -123,14 +122,5 @@ extern bool gpusort_gpu_session_fail(struct GsGpuSession *session);
 
 /* End the chunk, which belongs to the caller from now on, and return it. */
 extern GsPoolChunk *gpusort_gpu_session_take_fill(struct GsGpuSession *session, GsFill *fill);
-
-/*
- * Are our keys comparable with those of all other processes that add rows?  If not, the
- * session has failed.
- */
-extern bool gpusort_gpu_session_has_comparable_keys(struct GsGpuSession *session);
-
-/* Put a chunk.  Returns false on failure. */
-extern bool gpusort_gpu_session_put_chunk(struct GsGpuSession *session, GsPoolChunk *chunk);
 
 #endif							/* GPUSORT_GPU_SESSION_PRIVATE_H */
