@@ -102,7 +102,7 @@ $session->run(q{RESET pg_gpusort.max_device_memory; SET pg_gpusort.device_memory
 # The rows wanted do not fit the host's memory either.
 $session->run(q{RESET temp_file_limit; SET pg_gpusort.work_mem = '64kB'});
 like($session->run("$EXPLAIN $queries{'a number'}[0] LIMIT 6000"),
-	qr/Sort Method: external merge  Disk: .*Sort Fallback: rows exceeded pg_gpusort.work_mem/s, 'the GPU is full, and little memory: EXPLAIN');
+	qr/Sort Method: external merge  Disk: .*Sort Fallback: not enough device memory/s, 'the GPU is full, and little memory: EXPLAIN');
 as_stock('the GPU is full, and little memory', $queries{'a number'}, $_) foreach 300, 600, 1000, 6000;
 $session->run('RESET pg_gpusort.device_memory; RESET pg_gpusort.work_mem');
 holds_nothing($node, 'the GPU is full');
