@@ -65,7 +65,7 @@ take_results()
 		found=yes
 		add_result "${row[@]}"
 	done < <(sed -n '/^suite  *version  *passed/,/^$/p' "$1" |
-		grep -E '^[a-z]+ +[^ ]+( +[0-9]+){3}$')
+		grep -E '^[a-z_]+ +[^ ]+( +[0-9]+){3}$')
 	[ "$found" = yes ] || add_result "$2" "$(version_in "$1")" 0 1 "$3"
 }
 
