@@ -65,7 +65,7 @@ choose_chunk_bytes(void)
 	return TYPEALIGN(MIN_CHUNK_BYTES, bytes);
 }
 
-/* The pool is behind the service. */
+/* The pool follows the GsService in memory. */
 static Size
 shared_bytes(void)
 {

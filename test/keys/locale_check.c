@@ -36,7 +36,7 @@ typedef struct Contractions
 	locale_t	locale;
 	GsWeightMemo memo;
 	LocaleString strings[2];
-	int			step;			/* one case of so many */
+	int			step;			/* check one case in 'step' */
 	unsigned	other;			/* a number of the locale */
 	int			count;			/* of contractions */
 } Contractions;
@@ -155,9 +155,9 @@ compare_strings(Contractions *contractions)
 
 /*
  * Compares a contraction with each number of its first characters, followed by each character
- * of ASCII and by none.  All of these are also compared behind a common beginning.  Only
- * ASCII has ways of its own, so of contractions that begin otherwise, which many locales
- * share, only some cases are taken, others in each locale.
+ * of ASCII and by nothing, alone and after a common beginning.  Only ASCII has code of its
+ * own.  Many locales share contractions that begin with other characters, so only some
+ * cases of these are checked, different ones in each locale.
  */
 static void
 check_contraction(Contractions *contractions, const unsigned char *bytes, Size length)

@@ -40,7 +40,7 @@ typedef struct GsBuildWorker
 /* Keys of the parts of a kind of index begin with this one. */
 #define GPUSORT_BUILD_FIRST_KEY	UINT64CONST(16)
 
-/* Estimate the rows of a table, and say whether so many are enough for us. */
+/* Estimate how many rows a table has; and say whether a build of that many is ours. */
 extern double gpusort_build_rows_estimate(Relation heap);
 extern bool gpusort_build_rows_suffice(double rows);
 
