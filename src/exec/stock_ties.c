@@ -113,7 +113,8 @@ copy_row(const GsSortSpec *spec, TupleTableSlot *row)
 	bytes = row->tts_values[spec->tuple_attno];
 	tuple = palloc0(bytes);
 	memcpy((char *) tuple + start,
-		   DatumGetPointer(row->tts_values[spec->tuple_attno - 1]) + start, bytes - start);
+		   (char *) DatumGetPointer(row->tts_values[spec->tuple_attno - 1]) + start,
+		   bytes - start);
 	tuple->t_len = bytes;
 	return tuple;
 }

@@ -54,7 +54,7 @@ typedef struct GsCheckedRows
 	SortSupport ssup;			/* of the first key */
 	int			column;			/* of the first key, from 0 */
 	bool		quick;			/* does gpusort_checked_rows_quick() know it? */
-	Datum		reverse;		/* if so: all bits if it is descending, or 0 */
+	Datum		reverse;		/* all bits if the key is descending, or 0 */
 	bool		has_first;		/* is this the first key of the row before? */
 	bool		first_isnull;	/* true if there is none */
 	Datum		first;
@@ -121,15 +121,11 @@ gpusort_checked_rows_first(GsCheckedRows *rows, const Datum *values, const bool 
 
 	if (unlikely(!rows->has_first))
 		rows->has_first = true;
-	else if (rows->shared == GS_COMPARE_SIGNED)
-		cmp = ApplySignedSortComparator(rows->first, rows->first_isnull,
-										value, value_isnull, rows->ssup);
-	else if (rows->shared == GS_COMPARE_INT32)
-		cmp = ApplyInt32SortComparator(rows->first, rows->first_isnull,
-									   value, value_isnull, rows->ssup);
+	else if (rows->shared == GS_COMPARE_UNSIGNED && !value_isnull && !rows->first_isnull)
+		cmp = (rows->first ^ rows->reverse) > (value ^ rows->reverse);
 	else
-		cmp = ApplyUnsignedSortComparator(rows->first, rows->first_isnull,
-										  value, value_isnull, rows->ssup);
+		cmp = ApplySortComparator(rows->first, rows->first_isnull, value, value_isnull,
+								  rows->ssup);
 	rows->first = value;
 	rows->first_isnull = value_isnull;
 	if (likely(cmp <= 0))
