@@ -128,6 +128,7 @@ OBJS = \
 	src/sort/requirement.o \
 	src/exec/worker_reports.o \
 	src/exec/limit_bound.o \
+	src/exec/gather_start.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_private.o \
 	src/exec/narrow_rows.o \

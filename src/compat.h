@@ -365,6 +365,15 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_NEW_WAIT_EVENT(name) ((void) (name), PG_WAIT_EXTENSION)
 #endif
 
+/* Since 18 a query counts its workers.  Needs access/parallel.h and nodes/execnodes.h. */
+#if PG_VERSION_NUM >= 180000
+#define GPUSORT_COUNT_WORKERS(estate, pcxt) \
+	((estate)->es_parallel_workers_to_launch += (pcxt)->nworkers_to_launch, \
+	 (estate)->es_parallel_workers_launched += (pcxt)->nworkers_launched)
+#else
+#define GPUSORT_COUNT_WORKERS(estate, pcxt) ((void) 0)
+#endif
+
 /* The list of registered background workers is doubly linked since 18. */
 #if PG_VERSION_NUM >= 180000
 #define GPUSORT_WORKER_ITER		dlist_iter

@@ -20,8 +20,10 @@
 #include "executor/executor.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 
+#include "exec/gather_start.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
@@ -122,32 +124,23 @@ execute_input(void *arg)
 	return ExecProcNode(outerPlanState(node));
 }
 
-/* GsInput.next for other sorts. */
+/*
+ * GsInput.next for other sorts.  If all processes put their rows into the sort, the first call
+ * has them do that, and waits for the workers unless they sort while rows are read.
+ */
 static TupleTableSlot *
 read_input(void *arg)
 {
 	GsNodeState *node = arg;
-	TupleTableSlot *slot = gpusort_row_source_next(node->rows.source);
+	GatherState *gather;
 
-	if (node->sink == NULL || !gpusort_sink_is_ahead(node->sink))
-		return slot;
-	gpusort_sink_forget_row(node->sink, outerPlanState(node));
-	node->ahead = true;
+	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
+		return gpusort_row_source_next(node->rows.source);
+	gather = castNode(GatherState, outerPlanState(node));
+	gpusort_gather_start(gather);
+	if (!gpusort_sink_is_ahead(node->sink))
+		gpusort_gather_await(gather);
 	return NULL;
-}
-
-/* Rows were returned while processes below were still sorting.  Wait for their ends. */
-static void
-end_input(GsNodeState *node)
-{
-	TupleTableSlot *slot;
-
-	if (!node->ahead)
-		return;
-	node->ahead = false;
-	slot = ExecProcNode(outerPlanState(node));
-	if (!TupIsNull(slot))
-		elog(ERROR, "a sink has returned a row after its last one");
 }
 
 /* GsInput.rewind: read the input again from its start. */
@@ -159,7 +152,6 @@ rewind_input(void *arg)
 	if (node->sink != NULL)
 	{
 		/* First, because workers may wait until we read what they merge. */
-		node->ahead = false;
 		gpusort_sort_stop(node->sort);
 		gpusort_sink_close(node->sink);
 	}
@@ -332,7 +324,7 @@ count_processes(const GsNodeState *node)
 
 /* Tell the sink below to put the rows into a GPU session. */
 static void
-open_gpu_sink(GsNodeState *node, GsClientHandle handle, bool ahead)
+open_gpu_sink(GsNodeState *node, GsClientHandle handle)
 {
 	const Gather *gather = castNode(Gather, outerPlanState(node)->plan);
 	GsRunSetHandle runs;
@@ -342,10 +334,11 @@ open_gpu_sink(GsNodeState *node, GsClientHandle handle, bool ahead)
 	 * of ties.
 	 */
 	bool		may_overflow = !gpusort_debug_stock_ties &&
-		gpusort_sort_allow_overflow(node->sort, gather->num_workers, ahead, &runs);
+		gpusort_sort_allow_overflow(node->sort, gather->num_workers,
+									parallel_leader_participation, &runs);
 
 	gpusort_sink_open_gpu(node->sink, node->spec.tuple_attno > 0, node->sort, handle,
-						  may_overflow ? &runs : NULL, node->spec.bound, ahead);
+						  may_overflow ? &runs : NULL, node->spec.bound);
 }
 
 /* If there is a sink below, tell it where to put the rows. */
@@ -356,7 +349,6 @@ open_sink(GsNodeState *node)
 	bool		whole_tuples = node->spec.tuple_attno > 0;
 	GsClientHandle handle;
 	GsRunSetHandle runs;
-	bool		ahead;
 
 	node->sink = gpusort_sink_find(gather);
 	if (node->sink == NULL)
@@ -369,14 +361,13 @@ open_sink(GsNodeState *node)
 		gpusort_sink_close(node->sink);
 		return;
 	}
-	ahead = gpusort_sink_may_go_ahead(gather);
 	if (gpusort_sort_gpu_handle(node->sort, &handle))
-		open_gpu_sink(node, handle, ahead);
+		open_gpu_sink(node, handle);
 	else if (gpusort_sort_run_set(node->sort,
 								  castNode(Gather, gather->plan)->num_workers,
-								  ahead, &runs))
+								  parallel_leader_participation, &runs))
 		gpusort_sink_open_cpu(node->sink, whole_tuples, node->sort, runs,
-							  node->spec.bound, ahead);
+							  node->spec.bound);
 	else
 		gpusort_sink_close(node->sink);
 }
@@ -444,8 +435,8 @@ gpusort_node_exec(CustomScanState *css)
 	{
 		slot = gpusort_node_rows_next(&node->rows, node->sort,
 									  ScanDirectionIsForward(direction), slot);
-		if (TupIsNull(slot))
-			end_input(node);
+		if (TupIsNull(slot) && node->sink != NULL)
+			gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
 	}
 	estate->es_direction = direction;
 	return slot;
@@ -513,20 +504,15 @@ gpusort_node_rescan(CustomScanState *css)
 			gpusort_sort_rescan(node->sort);
 		return;
 	}
-	if (node->ahead)
-	{
-		/* First, because it ends the processes that are still sorting. */
-		node->ahead = false;
-		gpusort_sort_stop(node->sort);
-		ExecReScan(input);
-		end_sort(node);
-		return;
-	}
-	end_sort(node);
 
-	/* With changed parameters, ExecProcNode() does this. */
-	if (input->chgParam == NULL)
+	/* End other processes that still sort, before the memory that they use. */
+	if (node->sort != NULL)
+		gpusort_sort_stop(node->sort);
+
+	/* With changed parameters, ExecProcNode() does this otherwise. */
+	if (node->sink != NULL || input->chgParam == NULL)
 		ExecReScan(input);
+	end_sort(node);
 }
 
 static void
@@ -604,7 +590,6 @@ gpusort_node_shutdown(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
 
-	node->ahead = false;		/* the Gather has been shut down */
 	if (IsParallelWorker() || node->shared == NULL)
 		return;
 	if (css->ss.ps.instrument != NULL)

@@ -33,8 +33,6 @@ typedef struct GsNodeState
 	GsSortSpec	spec;
 	GsNodeRows	rows;			/* reads and returns rows */
 	GsSinkState *sink;			/* below the input, or NULL */
-	bool		ahead;			/* are rows returned before the sink has
-								 * ended? */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
 	bool		distrusted;		/* is an encoding of the keys distrusted? */
 

@@ -54,7 +54,6 @@ struct GsSinkState
 {
 	CustomScanState css;		/* must be first */
 	GsSinkRows	rows;			/* of this process */
-	bool		done;			/* has this process added its rows? */
 	GsSinkShared local;			/* the leader's settings */
 	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
@@ -158,11 +157,10 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 void
 gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 					  GsClientHandle handle, const GsRunSetHandle *runs,
-					  int64 bound, bool may_go_ahead)
+					  int64 bound)
 {
 	sink->rows.nrows = 0;
 	sink->rows.sort = sort;
-	sink->rows.may_go_ahead = may_go_ahead;
 	sink->rows.ahead = false;
 	sink->local.may_overflow = runs != NULL;
 	if (runs != NULL)
@@ -179,11 +177,10 @@ gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 
 void
 gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
-					  GsRunSetHandle runs, int64 bound, bool may_go_ahead)
+					  GsRunSetHandle runs, int64 bound)
 {
 	sink->rows.nrows = 0;
 	sink->rows.sort = sort;
-	sink->rows.may_go_ahead = may_go_ahead;
 	sink->rows.ahead = false;
 	sink->local.mode = GS_SINK_CPU;
 	sink->local.shared_sort = gpusort_sort_shared(sort);
@@ -191,30 +188,6 @@ gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	sink->local.runs = runs;
 	sink->local.bound = bound;
 	tell_workers(sink, sink->rows.shared);
-}
-
-/* Does a node return columns and constants only, so that its input may be NULLs? */
-static bool
-computes_nothing(const PlanState *state)
-{
-	ListCell   *lc;
-
-	if (state->ps_ProjInfo == NULL)
-		return true;
-	foreach(lc, state->plan->targetlist)
-	{
-		const Expr *expr = lfirst_node(TargetEntry, lc)->expr;
-
-		if (!IsA(expr, Var) && !IsA(expr, Const))
-			return false;
-	}
-	return true;
-}
-
-bool
-gpusort_sink_may_go_ahead(const PlanState *gather)
-{
-	return computes_nothing(gather) && parallel_leader_participation;
 }
 
 void
@@ -238,24 +211,15 @@ gpusort_sink_failure(const GsSinkState *sink)
 }
 
 bool
+gpusort_sink_is_open(const GsSinkState *sink)
+{
+	return sink->local.mode != GS_SINK_CLOSED;
+}
+
+bool
 gpusort_sink_is_ahead(const GsSinkState *sink)
 {
 	return sink->rows.ahead;
-}
-
-/* Take one row off what EXPLAIN shows. */
-static void
-uncount_row(PlanState *state)
-{
-	if (state->instrument != NULL)
-		state->instrument->tuplecount -= 1;
-}
-
-void
-gpusort_sink_forget_row(GsSinkState *sink, PlanState *gather)
-{
-	uncount_row(&sink->css.ss.ps);
-	uncount_row(gather);
 }
 
 const GsSharedRun *
@@ -377,12 +341,8 @@ gpusort_sink_exec(CustomScanState *css)
 	CHECK_FOR_INTERRUPTS();
 	if (sink->rows.shared->mode == GS_SINK_CLOSED)
 		return forward_row(sink);
-	if (sink->done)
-		return ExecClearTuple(css->ss.ss_ScanTupleSlot);
 	take_rows(sink);
-	sink->done = true;
-	return sink->rows.ahead ? ExecStoreAllNullTuple(css->ss.ss_ScanTupleSlot) :
-		ExecClearTuple(css->ss.ss_ScanTupleSlot);
+	return ExecClearTuple(css->ss.ss_ScanTupleSlot);
 }
 
 static void
@@ -396,7 +356,6 @@ gpusort_sink_rescan(CustomScanState *css)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	sink->done = false;
 	sink->rows.ahead = false;
 	if (outerPlanState(css)->chgParam == NULL)
 		ExecReScan(outerPlanState(css));

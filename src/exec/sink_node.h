@@ -34,7 +34,7 @@ extern PlanState *gpusort_sink_input(GsSinkState *sink);
 extern bool gpusort_sink_keeps_order(const PlanState *gather);
 
 /*
- * Called by the leader before the Gather is executed.  open_gpu() makes all processes
+ * Called by the leader before the Gather is executed or started.  open_gpu() makes all processes
  * put their rows into a GPU session; when the GPU has no room for more, they become runs of the
  * set 'runs' unless that is NULL, see gpusort_sort_allow_overflow().
  * open_cpu() makes the processes sort together, or
@@ -44,15 +44,11 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
  */
 extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsClientHandle handle,
-								  const GsRunSetHandle *runs, int64 bound,
-								  bool may_go_ahead);
+								  const GsRunSetHandle *runs, int64 bound);
 extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
 								  GsSort *sort, GsRunSetHandle runs,
-								  int64 bound, bool may_go_ahead);
+								  int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
-
-/* Can the leader return rows while the other processes are still sorting? */
-extern bool gpusort_sink_may_go_ahead(const PlanState *gather);
 
 /* The sort that was passed to open_gpu() or open_cpu() ends. */
 extern void gpusort_sink_forget_sort(GsSinkState *sink);
@@ -70,12 +66,13 @@ extern const GsSharedRun *gpusort_sink_run(const GsSinkState *sink, int number);
  */
 extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
 
+/* Do the sinks put their rows into a sort? */
+extern bool gpusort_sink_is_open(const GsSinkState *sink);
+
 /*
- * Has the sink of the leader returned a row, all NULL, which only says that the sort can
- * return rows although other processes have not ended?  If so, this row is no row of
- * the input, and EXPLAIN must not count it.
+ * After the leader has put its rows: can the sort return rows although workers have not ended?
+ * If not, wait for them before the sort is performed.
  */
 extern bool gpusort_sink_is_ahead(const GsSinkState *sink);
-extern void gpusort_sink_forget_row(GsSinkState *sink, PlanState *gather);
 
 #endif							/* GPUSORT_SINK_NODE_H */

@@ -96,7 +96,6 @@ gpusort_sink_rows_fill_sort(GsSinkRows *rows, TupleTableSlot *(*next) (void *arg
 		if (!gpusort_sort_put(rows->sort, slot))
 			break;
 	}
-	rows->ahead = rows->may_go_ahead;
 	if (slot != NULL || has_failed(rows) ||
 		!gpusort_sort_end_put(rows->sort, &rows->ahead))
 		gpusort_sink_rows_give_up(rows, rows->sort);

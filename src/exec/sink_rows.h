@@ -55,8 +55,7 @@ typedef struct GsSinkRows
 	bool		input_ended;	/* has the source returned its last row? */
 	int64		nrows;			/* rows that this process has added */
 	GsSort	   *sort;			/* the leader's sort */
-	bool		may_go_ahead;	/* see gpusort_sink_is_ahead() */
-	bool		ahead;
+	bool		ahead;			/* see gpusort_sink_is_ahead() */
 	GsSinkShared *shared;		/* the settings in force: in shared memory if
 								 * there are workers, else the leader's */
 	GsWorkerReports *reports;	/* reports of workers, in shared memory */

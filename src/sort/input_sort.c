@@ -326,7 +326,7 @@ merge_together(GsInputSort *sort)
 static void
 sort_together(GsInputSort *sort)
 {
-	if (gpusort_row_sharing_sort(&sort->sharing, sort->sorter.cpu, sort->ahead))
+	if (gpusort_row_sharing_sort(&sort->sharing, sort->sorter.cpu))
 		gpusort_input_state_set_location(sort, GS_ROWS_SHARED);
 	else if (gpusort_row_sharing_wants_runs(&sort->sharing))
 	{
@@ -352,7 +352,7 @@ sort_rows(GsInputSort *sort)
 		case GS_ROWS_IN_RUNS:
 			if (sort->runs.builder != NULL)
 				gpusort_row_runs_end_builder(&sort->runs);
-			(void) gpusort_row_sharing_sort(&sort->sharing, NULL, false);
+			(void) gpusort_row_sharing_sort(&sort->sharing, NULL);
 			merge_together(sort);
 			return true;
 		case GS_ROWS_SHARED:
@@ -375,10 +375,9 @@ sort_own_rows(GsInputSort *sort)
 bool
 gpusort_input_sort_rows_ahead(GsInputSort *sort, bool *ahead)
 {
-	sort->ahead = *ahead;
 	if (!sort_own_rows(sort))
 		return false;
-	*ahead = sort->ahead && sort->location == GS_ROWS_SHARED;
+	*ahead = sort->location == GS_ROWS_SHARED;
 	return true;
 }
 

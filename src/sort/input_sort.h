@@ -70,8 +70,8 @@ extern bool gpusort_input_sort_read(GsInputSort *sort);
 
 /*
  * Sort the rows of this process, after all of them have been added.  Returns false if
- * they are lost.  If *ahead, rows may be read while other processes are still sorting; sets it
- * to whether they can be.
+ * they are lost.  Sets *ahead to whether rows can be read while other processes are still
+ * sorting.
  */
 extern bool gpusort_input_sort_rows_ahead(GsInputSort *sort, bool *ahead);
 

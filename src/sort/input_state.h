@@ -77,7 +77,6 @@ typedef struct GsInputSort
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */
 	GsRowSharing sharing;		/* what processes sort together */
-	bool		ahead;			/* may rows be read while others are sorted? */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsFallback	input_failure;	/* see GsInput.failure */
 	GsMarkedRows *marked;		/* rows on a GPU after a mark, or NULL */

@@ -113,20 +113,20 @@ gpusort_row_sharing_give_up(GsRowSharing *sharing)
 	if (sharing->member != NULL)
 	{
 		gpusort_shared_member_refuse(sharing->member);
-		(void) gpusort_shared_member_sort(sharing->member, NULL, false);
+		(void) gpusort_shared_member_sort(sharing->member, NULL);
 	}
 	if (sharing->merger != NULL)
 		gpusort_merge_member_give_up(sharing->merger);
 }
 
 bool
-gpusort_row_sharing_sort(GsRowSharing *sharing, GsMemorySort *rows, bool ahead)
+gpusort_row_sharing_sort(GsRowSharing *sharing, GsMemorySort *rows)
 {
 	bool		sorted;
 
 	if (sharing->member == NULL)
 		return false;
-	sorted = gpusort_shared_member_sort(sharing->member, rows, ahead);
+	sorted = gpusort_shared_member_sort(sharing->member, rows);
 
 	/* Memory that is still in use could not be had for merging. */
 	if (sharing->merger != NULL &&

@@ -72,8 +72,7 @@ extern void gpusort_row_sharing_give_up(GsRowSharing *sharing);
  * After the last row: sort the rows together with the others, see
  * gpusort_shared_member_sort().
  */
-extern bool gpusort_row_sharing_sort(GsRowSharing *sharing, GsMemorySort *rows,
-									 bool ahead);
+extern bool gpusort_row_sharing_sort(GsRowSharing *sharing, GsMemorySort *rows);
 
 /*
  * After that returned false for rows that are in memory: should they be written as runs,

@@ -106,9 +106,9 @@ extern bool gpusort_sort_attach(GsSort *sort);
 
 /*
  * With a run set, to be called while the input is being read: add a row, and sort
- * the rows that were added after the last one.  If 'ahead', all processes may sort
- * together in such a way that the first rows can be returned while they are still
- * sorting.  Sets *ahead to whether they do.  Then the input has ended for the sort.
+ * the rows that were added after the last one.  All processes may sort together in such a
+ * way that the first rows can be returned while they are still sorting.  Sets *ahead to
+ * whether they do.  Then the input has ended for the sort.
  * Both return false if rows are lost.  Then spec->input.failure must return a reason, such
  * as that of gpusort_sort_loss().
  */

@@ -78,6 +78,15 @@ together_like_stock('one process has nearly all rows', 'SELECT * FROM uneven ORD
 together_like_stock('a process for each core and more', 'SELECT * FROM keys ORDER BY random',
 	'SET max_parallel_workers_per_gather = 8; ALTER TABLE keys SET (parallel_workers = 8)');
 cmp_ok($together, '>', 20, 'mostly, processes merge together');
+
+# Also below a Gather that computes columns.
+$together = 0;
+foreach my $attempt (1 .. 20)
+{
+	together_like_stock('computed columns', 'SELECT id, random, 1 AS one, two + 1 AS more FROM keys ORDER BY random, id');
+	last if $together > 0;
+}
+cmp_ok($together, '>', 0, 'computed columns: processes merge together');
 leaves_nothing($node, 'distributions');
 
 # Runs of the same size and distribution: the ranges into which they are divided have similar lengths.
@@ -267,7 +276,7 @@ leaves_nothing($node, 'little memory');
 	my $query = digest('SELECT id, random FROM keys WHERE id <= 600 ORDER BY random');
 	my $stock = $node->safe_psql('postgres', "SET pg_gpusort.enable = off; $query");
 	my $leader = Session($node, $parallel, q{SET statement_timeout = '20s'});
-	my $waits = q{SELECT state = 'idle' OR wait_event IN ('ExecuteGather', 'BgWorkerShutdown', 'BgworkerShutdown')
+	my $waits = q{SELECT state = 'idle' OR wait_event IN ('ParallelFinish', 'BgWorkerShutdown', 'BgworkerShutdown')
 		FROM pg_stat_activity WHERE pid = } . $leader->pid;
 	my @wrong;
 

@@ -238,7 +238,6 @@ sort_together(GsBtreeBuild *build)
 			(void) gpusort_sort_put(build->sort, build->slot);
 		}
 		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1, 0);
-		ahead = true;
 		(void) gpusort_sort_end_put(build->sort, &ahead);
 	}
 	if (ahead)

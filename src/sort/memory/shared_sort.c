@@ -369,8 +369,7 @@ place_together(GsSharedMember *member, GsMemorySort *rows)
 }
 
 bool
-gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows,
-						   bool ahead)
+gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows)
 {
 	GsSharedSort *shared = member->shared;
 	GsBudget   *budget;
@@ -393,8 +392,9 @@ gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows,
 	if (placed)
 	{
 		prepare_ranges(member, budget);
-		while (!ahead && !is_stopped(shared) && sort_next_range(member))
-			;
+		if (member->spec->target != NULL)
+			while (!is_stopped(shared) && sort_next_range(member))
+				;
 	}
 	else if (refusal(shared) == GS_REFUSED_ADDING)
 		gpusort_budget_set_published(budget, false);

@@ -81,11 +81,10 @@ extern void gpusort_shared_member_refuse(GsSharedMember *member);
  * read all of them.  NULL if they did not fit in memory.  Returns false if the processes
  * cannot sort together, and each still has its own rows.  Checks for interrupts.
  *
- * If 'ahead', return as soon as ranges can be read: whoever reads sorts those of them that
- * no other process has taken.
+ * In the leader, returns as soon as ranges can be read: the leader sorts those of them that
+ * no other process has taken when it reads them.
  */
-extern bool gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows,
-									   bool ahead);
+extern bool gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows);
 
 /*
  * After that returned false: was the sort refused while rows were being added, so that no
