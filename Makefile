@@ -117,14 +117,10 @@ OBJS = \
 	src/sort/marked_rows.o \
 	src/sort/row_runs.o \
 	src/sort/row_sharing.o \
-	src/sort/input_state.o \
-	src/sort/sorter_choice.o \
-	src/sort/input_loss.o \
-	src/sort/input_overflow.o \
-	src/sort/input_top_n.o \
-	src/sort/input_report.o \
-	src/sort/input_sort.o \
-	src/sort/sort.o \
+	src/sort/sort_state.o \
+	src/sort/sort_report.o \
+	src/sort/sort_rows.o \
+	src/sort/sort_input.o \
 	src/sort/requirement.o \
 	src/exec/worker_reports.o \
 	src/exec/limit_bound.o \

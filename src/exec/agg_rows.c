@@ -136,13 +136,6 @@ can_sort_by(const GsSortKeys *keys)
 									 &descending).kind != GS_ENCODE_NONE;
 }
 
-/* GsInput.next: the rows have been put into the sort already. */
-static TupleTableSlot *
-no_more_rows(void *arg)
-{
-	return NULL;
-}
-
 GsAggRowOrder *
 gpusort_agg_row_order_create(const AggState *agg, const Aggref *aggref)
 {
@@ -157,8 +150,6 @@ gpusort_agg_row_order_create(const AggState *agg, const Aggref *aggref)
 	order->template.keys = keys;
 	order->template.plan_node = agg->ss.ps.plan->plan_node_id;
 	order->template.nested = true;
-	order->template.input.repeatable = false;
-	order->template.input.next = no_more_rows;
 	order->specs = palloc0(Max(agg->maxsets, 1) * sizeof(GsSortSpec *));
 	order->slot = MakeSingleTupleTableSlot(order->template.tupdesc,
 										   &TTSOpsVirtual);
@@ -256,7 +247,7 @@ put_into_sort(GsAggRows *rows, const NullableDatum *row)
 		slot->tts_isnull[c] = row[c].isnull;
 	}
 	ExecStoreVirtualTuple(slot);
-	gpusort_sort_put(rows->sort, slot);
+	(void) gpusort_sort_add(rows->sort, slot);
 }
 
 /* Free the arrays. */
@@ -356,7 +347,7 @@ perform_sort(GsAggRows *rows)
 {
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
 
-	gpusort_sort_perform(rows->sort);
+	(void) gpusort_sort_finish(rows->sort);
 	count_sort(rows->order, rows->sort);
 	MemoryContextSwitchTo(caller);
 }

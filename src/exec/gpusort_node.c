@@ -115,68 +115,6 @@ ask_for_shared_memory(GsNodeState *node)
 	state->plan = (Plan *) copy;
 }
 
-/* GsInput.next for a stock sort. */
-static TupleTableSlot *
-execute_input(void *arg)
-{
-	GsNodeState *node = arg;
-
-	return ExecProcNode(outerPlanState(node));
-}
-
-/*
- * GsInput.next for other sorts.  If all processes put their rows into the sort, the first call
- * has them do that, and waits for the workers unless they sort while rows are read.
- */
-static TupleTableSlot *
-read_input(void *arg)
-{
-	GsNodeState *node = arg;
-	GatherState *gather;
-
-	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
-		return gpusort_row_source_next(node->rows.source);
-	gather = castNode(GatherState, outerPlanState(node));
-	gpusort_gather_start(gather);
-	if (!gpusort_sink_is_ahead(node->sink))
-		gpusort_gather_await(gather);
-	return NULL;
-}
-
-/* GsInput.rewind: read the input again from its start. */
-static void
-rewind_input(void *arg)
-{
-	GsNodeState *node = arg;
-
-	if (node->sink != NULL)
-	{
-		/* First, because workers may wait until we read what they merge. */
-		gpusort_sort_stop(node->sort);
-		gpusort_sink_close(node->sink);
-	}
-	gpusort_row_source_rewind(node->rows.source);
-}
-
-/* GsInput.failure: did the sinks below add all rows? */
-static GsFallback
-input_failure(void *arg)
-{
-	GsNodeState *node = arg;
-
-	return node->sink != NULL ? gpusort_sink_failure(node->sink) :
-		GS_FALLBACK_NONE;
-}
-
-/* GsInput.run: get a run that a worker below has written. */
-static const GsSharedRun *
-input_run(void *arg, int number)
-{
-	GsNodeState *node = arg;
-
-	return gpusort_sink_run(node->sink, number);
-}
-
 static void
 gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -195,11 +133,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
-	node->spec.input.rewind = rewind_input;
-	node->spec.input.failure = input_failure;
-	node->spec.input.run = input_run;
-	node->spec.input.arg = node;
-	node->spec.input.repeatable = gpusort_private_repeatable(plan);
+	node->spec.repeatable = gpusort_private_repeatable(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
 
 	if (IsParallelWorker() ||
@@ -372,35 +306,104 @@ open_sink(GsNodeState *node)
 		gpusort_sink_close(node->sink);
 }
 
-/* Read and sort the input. */
+/*
+ * Have all processes put their rows into the sort.  Wait for the workers, unless they sort while
+ * rows are read.
+ */
+static void
+add_rows_together(GsNodeState *node)
+{
+	GatherState *gather = castNode(GatherState, outerPlanState(node));
+	const GsSharedRun *run;
+	GsFallback	failure;
+
+	gpusort_gather_start(gather);
+	if (!gpusort_sink_is_ahead(node->sink))
+		gpusort_gather_await(gather);
+	failure = gpusort_sink_failure(node->sink);
+	if (failure != GS_FALLBACK_NONE)
+		gpusort_sort_fail(node->sort, failure);
+	for (int n = 0; (run = gpusort_sink_run(node->sink, n)) != NULL; n++)
+		gpusort_sort_import(node->sort, run);
+}
+
+/* Add the rows of the input to the sort. */
+static void
+add_rows(GsNodeState *node)
+{
+	TupleTableSlot *slot;
+
+	if (node->sink != NULL && gpusort_sink_is_open(node->sink))
+	{
+		add_rows_together(node);
+		return;
+	}
+	while (slot = gpusort_row_source_next(node->rows.source), !TupIsNull(slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_sort_add(node->sort, slot))
+			break;
+	}
+}
+
+/* Rows are lost: prepare to read the input again from its start. */
+static void
+begin_again(GsNodeState *node)
+{
+	/* First, because workers may wait until we read what they merge. */
+	gpusort_sort_stop(node->sort);
+	if (node->sink != NULL)
+		gpusort_sink_close(node->sink);
+	gpusort_row_source_rewind(node->rows.source);
+	gpusort_sort_restart(node->sort);
+}
+
+/* Read the input and sort it, again if its rows are lost. */
+static void
+sort_rows(GsNodeState *node)
+{
+	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+
+	do
+	{
+		if (gpusort_sort_is_lost(node->sort))
+			begin_again(node);
+		add_rows(node);
+	} while (!gpusort_sort_finish(node->sort));
+	MemoryContextSwitchTo(caller);
+}
+
+/* Sort the input with PostgreSQL's own sort. */
+static void
+sort_stock(GsNodeState *node)
+{
+	gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+	open_sink(node);
+	node->stock = gpusort_stock_sort(&node->spec, &node->keys,
+									 ExecGetResultType(&node->css.ss.ps), outerPlanState(node));
+}
+
+/* Sort the input. */
 static void
 sort_input(GsNodeState *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
-	GsInput    *input = &node->spec.input;
+	GsSortSpec *spec = &node->spec;
 
-	if (node->spec.key_plan == NULL)
-		node->distrusted = gpusort_sort_plan_keys(&node->spec) == GS_FALLBACK_WRONG_ORDER;
+	if (spec->key_plan == NULL)
+		node->distrusted = gpusort_sort_plan_keys(spec) == GS_FALLBACK_WRONG_ORDER;
 	node->bound = wanted_rows(node);
-	node->spec.processes = count_processes(node);
+	spec->processes = count_processes(node);
 	if (node->distrusted)
-	{
-		gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
-		input->by_pages = false;
-		input->next = execute_input;
-		open_sink(node);
-		node->stock = gpusort_stock_sort(&node->spec, &node->keys,
-										 ExecGetResultType(&node->css.ss.ps));
-	}
+		sort_stock(node);
 	else
 	{
-		input->by_pages = gpusort_row_source_prepare(node->rows.source);
-		input->next = read_input;
-		node->spec.bound = Max(node->bound, 0);
-		node->sort = gpusort_sort_begin(&node->spec);
+		spec->by_pages = gpusort_row_source_prepare(node->rows.source);
+		spec->bound = Max(node->bound, 0);
+		node->sort = gpusort_sort_begin(spec);
 		open_sink(node);
-		gpusort_sort_perform(node->sort);
+		sort_rows(node);
 	}
 
 	publish_report(node);
@@ -412,6 +415,24 @@ static inline bool
 is_sorted(const GsNodeState *node)
 {
 	return node->sort != NULL || node->stock != NULL;
+}
+
+static inline TupleTableSlot *
+next_row(GsNodeState *node, bool forward)
+{
+	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
+
+	slot = gpusort_node_rows_next(&node->rows, node->sort, forward, slot);
+	if (likely(!TupIsNull(slot)))
+		return slot;
+	if (gpusort_sort_is_lost(node->sort))
+	{
+		sort_rows(node);
+		return gpusort_node_rows_next(&node->rows, node->sort, forward, slot);
+	}
+	if (node->sink != NULL)
+		gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
+	return slot;
 }
 
 static TupleTableSlot *
@@ -432,12 +453,7 @@ gpusort_node_exec(CustomScanState *css)
 		gpusort_stock_sort_next(node->stock, ScanDirectionIsForward(direction),
 								slot);
 	else
-	{
-		slot = gpusort_node_rows_next(&node->rows, node->sort,
-									  ScanDirectionIsForward(direction), slot);
-		if (TupIsNull(slot) && node->sink != NULL)
-			gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
-	}
+		slot = next_row(node, ScanDirectionIsForward(direction));
 	estate->es_direction = direction;
 	return slot;
 }

@@ -90,8 +90,6 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	gpusort_node_rows_init(&node->rows, css, &node->spec);
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.nested = true;
-	node->spec.input.repeatable = false;
-	node->spec.input.next = gpusort_row_batches_next;
 	css->ss.ps.ExecProcNode = exec_proc_node;
 }
 
@@ -105,7 +103,6 @@ prepare(GsIncrementalState *node)
 	node->batches = gpusort_row_batches_create(&node->css.ss.ps,
 											   node->rows.source, &node->keys,
 											   gpusort_private_presorted(plan));
-	node->spec.input.arg = node->batches;
 }
 
 /* Did a batch need more space than another one? */
@@ -154,6 +151,21 @@ end_batch(GsIncrementalState *node)
 	node->sort = NULL;
 }
 
+/* Add the rows of a batch and sort them.  No GPU has them, so they cannot be lost. */
+static void
+sort_rows(GsIncrementalState *node)
+{
+	TupleTableSlot *slot;
+
+	node->sort = gpusort_sort_begin(&node->spec);
+	while (slot = gpusort_row_batches_next(node->batches), !TupIsNull(slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		(void) gpusort_sort_add(node->sort, slot);
+	}
+	(void) gpusort_sort_finish(node->sort);
+}
+
 /* Read and sort the next batch.  Returns false if there are no rows left. */
 static bool
 sort_batch(GsIncrementalState *node)
@@ -173,8 +185,7 @@ sort_batch(GsIncrementalState *node)
 		/* The input is always read forward. */
 		estate->es_direction = ForwardScanDirection;
 		node->spec.expected_rows = least;
-		node->sort = gpusort_sort_begin(&node->spec);
-		gpusort_sort_perform(node->sort);
+		sort_rows(node);
 		estate->es_direction = direction;
 		add_report(node);
 		gpusort_requirement_check(&node->report);

@@ -100,9 +100,8 @@ is_in_last_group(GsRowBatches *batches, TupleTableSlot *slot)
 }
 
 TupleTableSlot *
-gpusort_row_batches_next(void *arg)
+gpusort_row_batches_next(GsRowBatches *batches)
 {
-	GsRowBatches *batches = arg;
 	TupleTableSlot *slot;
 
 	if (unlikely(batches->nrows == 0 && !TupIsNull(batches->carried)))

@@ -32,8 +32,8 @@ extern GsRowBatches *gpusort_row_batches_create(PlanState *parent,
  */
 extern int64 gpusort_row_batches_begin(GsRowBatches *batches, Size memory);
 
-/* GsInput.next: returns the next row of the batch, or NULL at its end. */
-extern TupleTableSlot *gpusort_row_batches_next(void *batches);
+/* Returns the next row of the batch, or NULL at its end. */
+extern TupleTableSlot *gpusort_row_batches_next(GsRowBatches *batches);
 
 /*
  * The batch has been sorted.  What its rows needed decides on the size of the next

@@ -154,10 +154,8 @@ gpusort_row_source_take(const GsRowSource *source, TupleTableSlot *slot)
 }
 
 TupleTableSlot *
-gpusort_row_source_next(void *arg)
+gpusort_row_source_next(GsRowSource *source)
 {
-	GsRowSource *source = arg;
-
 	if (unlikely(source->ties != NULL))
 		return gpusort_stock_ties_next(source->ties);
 	return read_row(source);

@@ -46,8 +46,8 @@ extern GsRowSource *gpusort_row_source_create_narrow(PlanState *input,
  */
 extern bool gpusort_row_source_prepare(GsRowSource *source);
 
-/* GsInput.next: returns the next row, for the sort, or NULL or an empty slot. */
-extern TupleTableSlot *gpusort_row_source_next(void *source);
+/* Returns the next row, for the sort, or NULL or an empty slot. */
+extern TupleTableSlot *gpusort_row_source_next(GsRowSource *source);
 
 /*
  * The same for a row that the caller has read from the input: returns it in the form

@@ -73,7 +73,7 @@ end_without_overflow(GsSinkRows *rows, GsFallback failure)
 	if (!IsParallelWorker())
 	{
 		if (lost)
-			gpusort_sort_give_up(rows->sort);
+			gpusort_sort_fail(rows->sort, failure);
 		else
 			gpusort_sort_leave(rows->sort);
 		return;
@@ -107,13 +107,12 @@ add_rows(GsSinkRows *rows, GsGpuSession *session)
 }
 
 /*
- * GsInput.next after an overflow of the GPU session: first the rows that it has not
+ * Returns the next row after an overflow of the GPU session: first the rows that it has not
  * taken, most of which have been counted, then those that have not been read.
  */
 static TupleTableSlot *
-next_left_row(void *arg)
+next_left_row(GsSinkRows *rows)
 {
-	GsSinkRows *rows = arg;
 	TupleTableSlot *slot = rows->refused;
 
 	if (slot != NULL)

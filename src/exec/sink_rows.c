@@ -23,21 +23,16 @@
 #include "sort/sort.h"
 #include "work.h"
 
-/*
- * GsInput.failure of a worker's sort: have any process's rows been lost, so that all of the
- * input must be read again?
- */
+/* Have any process's rows been lost, so that all of the input must be read again? */
 static GsFallback
-find_failure(void *arg)
+find_failure(const GsSinkRows *rows)
 {
-	const GsSinkRows *rows = arg;
-
 	return rows->failure != GS_FALLBACK_NONE ? rows->failure :
 		(GsFallback) pg_atomic_read_u32(&rows->shared->failure);
 }
 
 static inline bool
-has_failed(GsSinkRows *rows)
+has_failed(const GsSinkRows *rows)
 {
 	return find_failure(rows) != GS_FALLBACK_NONE;
 }
@@ -51,7 +46,7 @@ gpusort_sink_rows_give_up(GsSinkRows *rows, GsSort *sort)
 		failure = gpusort_sort_loss(sort);
 	pg_atomic_write_u32(&rows->shared->failure, failure);
 	rows->ahead = false;
-	gpusort_sort_give_up(sort);
+	gpusort_sort_fail(sort, failure);
 }
 
 TupleTableSlot *
@@ -66,9 +61,8 @@ gpusort_sink_rows_read(GsSinkRows *rows)
 }
 
 TupleTableSlot *
-gpusort_sink_rows_next(void *arg)
+gpusort_sink_rows_next(GsSinkRows *rows)
 {
-	GsSinkRows *rows = arg;
 	TupleTableSlot *slot = NULL;
 
 	/* If rows are lost, no more are wanted. */
@@ -85,19 +79,26 @@ gpusort_sink_rows_key_plan(const GsSinkRows *rows, int string_words)
 	return gpusort_sort_plan_leader_keys(&rows->spec, string_words);
 }
 
-void
-gpusort_sink_rows_fill_sort(GsSinkRows *rows, TupleTableSlot *(*next) (void *arg))
+/* Add the rows that next() returns to a sort.  Returns false if rows of any process are lost. */
+static bool
+add_rows(GsSinkRows *rows, GsSort *sort, GsNextRow next)
 {
 	TupleTableSlot *slot;
 
 	while ((slot = next(rows)) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_sort_put(rows->sort, slot))
-			break;
+		if (!gpusort_sort_add(sort, slot))
+			return false;
 	}
-	if (slot != NULL || has_failed(rows) ||
-		!gpusort_sort_end_put(rows->sort, &rows->ahead))
+	return !has_failed(rows);
+}
+
+void
+gpusort_sink_rows_fill_sort(GsSinkRows *rows, GsNextRow next)
+{
+	if (!add_rows(rows, rows->sort, next) ||
+		!gpusort_sort_end_adding(rows->sort, &rows->ahead))
 		gpusort_sink_rows_give_up(rows, rows->sort);
 }
 
@@ -109,8 +110,7 @@ gpusort_sink_rows_publish(GsSinkRows *rows, GsSinkReport *report)
 }
 
 void
-gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
-					   TupleTableSlot *(*next) (void *arg))
+gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context, GsNextRow next)
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsRunTarget target = {
@@ -126,9 +126,6 @@ gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
 	spec.entered = rows->shared->mode == GS_SINK_GPU;
 	spec.key_plan = gpusort_sink_rows_key_plan(rows, spec.shared == NULL ? 1 :
 											   gpusort_shared_sort_string_words(spec.shared));
-	spec.input.next = next;
-	spec.input.failure = find_failure;
-	spec.input.arg = rows;
 	spec.target = &target;
 	spec.nested = true;
 	sort = gpusort_sort_begin(&spec);
@@ -138,7 +135,7 @@ gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
 		gpusort_sort_end(sort);
 		return;
 	}
-	if (gpusort_sort_perform_once(sort))
+	if (add_rows(rows, sort, next) && gpusort_sort_finish(sort))
 	{
 		gpusort_sort_report(sort, &report.sort);
 		report.run = *gpusort_sort_shared_run(sort);

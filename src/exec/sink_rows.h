@@ -69,6 +69,9 @@ typedef struct GsSinkRows
 	TupleTableSlot *left;		/* the last of these */
 } GsSinkRows;
 
+/* Returns the next of the rows that go to a sort, or NULL. */
+typedef TupleTableSlot *(*GsNextRow) (GsSinkRows *rows);
+
 /*
  * Read all rows, and put them into a sort on the CPU.  'context' is for memory that is needed
  * until the function returns.
@@ -80,24 +83,20 @@ extern void gpusort_sink_rows_put(GsSinkRows *rows, MemoryContext context);
 /* Returns the next row of this process's share, or NULL. */
 extern TupleTableSlot *gpusort_sink_rows_read(GsSinkRows *rows);
 
-/*
- * GsInput.next of sorts, for a GsSinkRows: the same, but counts the row, and returns NULL as
- * well if rows of any process are lost.
- */
-extern TupleTableSlot *gpusort_sink_rows_next(void *arg);
+/* The same, but counts the row, and returns NULL as well if rows of any process are lost. */
+extern TupleTableSlot *gpusort_sink_rows_next(GsSinkRows *rows);
 
 /* Make a plan of keys with so many words of a string. */
 extern const GsKeyPlan *gpusort_sink_rows_key_plan(const GsSinkRows *rows, int string_words);
 
 /* In the leader: put the rows that next() returns into its own sort, and sort them there. */
-extern void gpusort_sink_rows_fill_sort(GsSinkRows *rows, TupleTableSlot *(*next) (void *arg));
+extern void gpusort_sink_rows_fill_sort(GsSinkRows *rows, GsNextRow next);
 
 /*
  * In a worker: sort the rows that next() returns together with the other processes, or else
  * alone, and write them as a run.
  */
-extern void gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context,
-								   TupleTableSlot *(*next) (void *arg));
+extern void gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context, GsNextRow next);
 
 /* In a worker: report to the leader. */
 extern void gpusort_sink_rows_publish(GsSinkRows *rows, GsSinkReport *report);

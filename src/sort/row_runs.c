@@ -215,14 +215,15 @@ import_run(GsRowRuns *runs, GsRowSorter *sorter, const GsSharedRun *run)
 }
 
 int64
-gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter)
+gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter, List *imports)
 {
-	const GsInput *input = &runs->spec->input;
-	const GsSharedRun *run;
 	int64		ndropped = 0;
+	ListCell   *lc;
 
-	for (int n = 0; (run = input->run(input->arg, n)) != NULL; n++)
+	foreach(lc, imports)
 	{
+		const GsSharedRun *run = lfirst(lc);
+
 		if (run->nrows > 0)
 			import_run(runs, sorter, run);
 		ndropped += run->ndropped;

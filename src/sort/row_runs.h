@@ -16,6 +16,8 @@
 #ifndef GPUSORT_ROW_RUNS_H
 #define GPUSORT_ROW_RUNS_H
 
+#include "nodes/pg_list.h"
+
 #include "sort/base/sort_spec.h"
 #include "sort/disk/external_sort.h"
 #include "sort/disk/run_builder.h"
@@ -83,10 +85,10 @@ extern void gpusort_row_runs_reserve_readers(const GsRowRuns *runs,
 											 GsRowSorter *sorter);
 
 /*
- * Add the runs that spec->input.run returns to our runs, or to the sorted rows of the
- * row sorter.  Returns how many rows the other processes have dropped.
+ * Add runs of other processes, GsSharedRuns, to our runs, or to the sorted rows of the row
+ * sorter.  Returns how many rows these processes have dropped.
  */
-extern int64 gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter);
+extern int64 gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter, List *imports);
 
 /*
  * With spec->target: share the rows of all runs or, if there are no runs, the sorted

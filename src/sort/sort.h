@@ -1,28 +1,26 @@
 /*-------------------------------------------------------------------------
  *
  * sort.h
- *		The facade of a sort: reads an input and returns its rows in order.
+ *		The facade of a sort: takes rows and returns them in order.
  *
- * The caller describes the sort in a GsSortSpec: the rows, their sort keys,
- * the input that they are read from, and the memory that may be used.
- * gpusort_sort_plan_keys() plans the encoding of the keys, or tells why they
+ * The caller describes the sort in a GsSortSpec: the rows, their sort keys, and the memory
+ * that may be used.  gpusort_sort_plan_keys() plans the encoding of the keys, or tells why they
  * cannot be encoded.  gpusort_sort_begin() then begins the sort.
  *
- * gpusort_sort_perform() reads the input and sorts all of its rows.  Other
- * processes can take part if this is arranged before that call: they add rows to
- * the GPU session whose handle gpusort_sort_gpu_handle() returns, or, if
- * there is none, they sort rows of their own and write them to the files of
- * gpusort_sort_run_set().  In the latter case the callback that reads the input
- * can add this process's rows itself, by gpusort_sort_put() for each row and
- * gpusort_sort_end_put() after the last one, and return no row.
+ * The caller adds each row by gpusort_sort_add(), and calls gpusort_sort_finish() after the last
+ * one.  Other processes can take part if this is arranged before the first row: they add rows
+ * to the GPU session whose handle gpusort_sort_gpu_handle() returns, or, if there is none, they
+ * sort rows of their own in sorts that share memory and the files of gpusort_sort_run_set().
  *
- * The sort is then a cursor before the first row.  gpusort_sort_next()
- * moves it and returns a row; it can be marked, restored and rewound.  The report
- * and the number of rows are known from this time on.  If a GPU is lost together
- * with the rows, the sort reads the input again, unless it has returned rows or the
- * input cannot be read again.  Then it raises an error.  Only for an index build, the
- * cursor ends early instead: it has to ask gpusort_sort_is_lost() after the last row,
- * and then starts over with gpusort_sort_perform_again().
+ * The sort is then a cursor before the first row.  gpusort_sort_next() moves it and returns a
+ * row; it can be marked, restored and rewound.  The report and the number of rows are known
+ * from this time on.
+ *
+ * If a GPU is lost together with the rows, add() or finish() return false, or the cursor ends
+ * early.  Then gpusort_sort_is_lost(), and the caller reads its input from its start, calls
+ * gpusort_sort_restart(), and adds all rows again.  They are then sorted without a GPU, so this
+ * happens at most once.  If the input cannot be read again, or rows have been returned and this
+ * is no index build, which can discard them, the sort raises an error instead.
  *
  * A sort with spec->target is not a cursor.  It writes the sorted rows to the
  * target, and gpusort_sort_shared_run() tells the leader where they are.
@@ -30,7 +28,7 @@
  * gpusort_sort_end() ends the sort at any time.  So does the end of the
  * memory context in which it was begun, after an error too.
  *
- * Where the rows are is decided and changed below the facade (input_state.h):
+ * Where the rows are is decided and changed below the facade (sort_private.h):
  * in the backend's memory, on a GPU, or on disk.
  *
  *-------------------------------------------------------------------------
@@ -72,9 +70,9 @@ extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
 
 /*
  * Without a GPU: get the handle of a set of files to which 'nprocesses' other
- * processes can write rows of the input as sorted runs.  The sort asks
- * spec->input.run for these runs later.  Returns false if the processes must not
- * do that.  'ahead' says whether gpusort_sort_end_put() will be called with 'ahead'.
+ * processes can write rows of the input as sorted runs.  Returns false if the processes must
+ * not do that.  'ahead' says whether this process adds rows too, and can read the first ones
+ * before the others have ended.
  */
 extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool ahead,
 								 GsRunSetHandle *handle);
@@ -89,9 +87,9 @@ extern struct GsSharedSort *gpusort_sort_shared(const GsSort *sort);
  * After gpusort_sort_gpu_handle(): allow the processes to write rows as runs when the GPU has no
  * room for more.  Makes a set of files for them, as gpusort_sort_run_set() does.  Then this
  * process calls gpusort_sort_attach() before its first row.  If it finds that there is no room,
- * it calls gpusort_sort_overflow(), which writes the GPU's rows, and then gpusort_sort_put().
+ * it calls gpusort_sort_overflow(), which writes the GPU's rows, and then gpusort_sort_add().
  * Otherwise it calls gpusort_sort_leave() after its last row, and the GPU's rows are written
- * when the sort is performed.
+ * when the sort is finished.
  */
 extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
 										GsRunSetHandle *handle);
@@ -104,20 +102,25 @@ extern void gpusort_sort_leave(GsSort *sort);
  */
 extern bool gpusort_sort_attach(GsSort *sort);
 
+/* Add a row.  Returns false if rows are lost. */
+extern bool gpusort_sort_add(GsSort *sort, TupleTableSlot *slot);
+
 /*
- * With a run set, to be called while the input is being read: add a row, and sort
- * the rows that were added after the last one.  All processes may sort together in such a
- * way that the first rows can be returned while they are still sorting.  Sets *ahead to
- * whether they do.  Then the input has ended for the sort.
- * Both return false if rows are lost.  Then spec->input.failure must return a reason, such
- * as that of gpusort_sort_loss().
+ * In a leader, after its last row: sort its rows.  Sets *ahead to whether all processes sort
+ * together in such a way that the first rows can be returned while others are still sorting.
+ * If not, the leader must wait for them before it calls gpusort_sort_finish().  Returns false if
+ * rows are lost.
  */
-extern bool gpusort_sort_put(GsSort *sort, TupleTableSlot *slot);
-extern bool gpusort_sort_end_put(GsSort *sort, bool *ahead);
+extern bool gpusort_sort_end_adding(GsSort *sort, bool *ahead);
+
+/* After rows were lost: returns why. */
 extern GsFallback gpusort_sort_loss(const GsSort *sort);
 
-/* Rows of other processes are lost, if not of this one: end what these do together. */
-extern void gpusort_sort_give_up(GsSort *sort);
+/* Rows of other processes are lost, for that reason: end what these do together. */
+extern void gpusort_sort_fail(GsSort *sort, GsFallback reason);
+
+/* In the leader: another process has written this run. */
+extern void gpusort_sort_import(GsSort *sort, const GsSharedRun *run);
 
 /*
  * No more rows are wanted, so other processes need not sort further ones.  If more are
@@ -126,17 +129,18 @@ extern void gpusort_sort_give_up(GsSort *sort);
 extern void gpusort_sort_stop(GsSort *sort);
 
 /*
- * Read the input and sort it.  The cursor is then before the first row.  Must be
- * called in the memory context in which the sort was begun, because the input
- * is read in that context if it has to be read again.
+ * All rows have been added: sort them, unless that has been done.  The cursor is then before the
+ * first row.  Returns false if rows are lost and can be added again, and in a worker if rows of
+ * any process are lost.
  */
-extern void gpusort_sort_perform(GsSort *sort);
+extern bool gpusort_sort_finish(GsSort *sort);
 
 /*
- * The same in a worker, which cannot read the input again.  Returns false if rows of any process
- * are lost, for the reason that gpusort_sort_loss() returns.
+ * After rows were lost, when the caller has rewound its input, which has ended the processes
+ * that added rows of it: begin again, without rows and without a GPU.
  */
-extern bool gpusort_sort_perform_once(GsSort *sort);
+extern bool gpusort_sort_is_lost(const GsSort *sort);
+extern void gpusort_sort_restart(GsSort *sort);
 
 /*
  * After sorting: the number of rows, and whether rows beyond spec->bound have been
@@ -166,14 +170,6 @@ extern void gpusort_sort_skip(GsSort *sort, uint32 n);
  * gpusort_sort_next() calls, has returned for a position behind them, or until the sort ends.
  */
 extern void gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg);
-
-/*
- * In an index build, after gpusort_sort_next() returned false: were the
- * remaining rows lost with a GPU?  If so, the input can be read and sorted again
- * without a GPU, and the cursor is then before the first row.
- */
-extern bool gpusort_sort_is_lost(const GsSort *sort);
-extern void gpusort_sort_perform_again(GsSort *sort);
 
 /*
  * In an index build, for each row in place before the cursor is moved beyond it: is the row in

@@ -66,7 +66,7 @@ show_sorted(GsStockSort *sort)
 
 GsStockSort *
 gpusort_stock_sort(const GsSortSpec *spec, const GsSortKeys *keys,
-				   TupleDesc tupdesc)
+				   TupleDesc tupdesc, PlanState *input)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort stock sort",
@@ -88,7 +88,7 @@ gpusort_stock_sort(const GsSortSpec *spec, const GsSortKeys *keys,
 							 NULL, spec->random_access ? TUPLESORT_RANDOMACCESS :
 							 TUPLESORT_NONE);
 	MemoryContextSwitchTo(caller);
-	while (row = spec->input.next(spec->input.arg), !TupIsNull(row))
+	while (row = ExecProcNode(input), !TupIsNull(row))
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (++sort->progress->rows_read % GPUSORT_ROWS_PER_REPORT == 0)

@@ -8,7 +8,7 @@
 #ifndef GPUSORT_STOCK_SORT_H
 #define GPUSORT_STOCK_SORT_H
 
-#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
 
 #include "sort/base/sort_spec.h"
 #include "sort/sort.h"
@@ -16,13 +16,13 @@
 typedef struct GsStockSort GsStockSort;
 
 /*
- * Read the input, whose rows are of type 'tupdesc', and sort it in the order of 'keys', of
+ * Execute the input, whose rows are of type 'tupdesc', and sort it in the order of 'keys', of
  * which an encoding is distrusted (see distrust.h), but was not when the query was planned.
  * The sort is then a cursor before the first row.  The input is read in the current memory
  * context, and the rows are in one below it.
  */
 extern GsStockSort *gpusort_stock_sort(const GsSortSpec *spec, const GsSortKeys *keys,
-									   TupleDesc tupdesc);
+									   TupleDesc tupdesc, PlanState *input);
 
 /*
  * Move to the next or previous row and store it in 'slot', a virtual slot of the

@@ -241,7 +241,7 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 	TupleDescFinalize(spec->tupdesc);
 	spec->key_plan = order->key_plan;
 	spec->expected_rows = elements->count;
-	spec->input.repeatable = true;
+	spec->repeatable = true;
 	session = gpusort_gpu_session_create(spec, &reason);
 	MemoryContextSwitchTo(caller);
 	if (session == NULL)

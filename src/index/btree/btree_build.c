@@ -137,7 +137,7 @@ check_build(GsBtreeBuild *build)
 	spec->expected_rows = gpusort_build_rows_estimate(build->heap);
 	if (!gpusort_build_rows_suffice(spec->expected_rows))
 		return GS_FALLBACK_FEW_INDEX_ROWS;
-	spec->input.repeatable = true;
+	spec->repeatable = true;
 	build->by_tid = wants_workers(build);
 	if (!gpusort_index_rows_describe(build->index, build->by_tid, spec))
 		return GS_FALLBACK_TYPE;
@@ -221,57 +221,61 @@ read_row(GsBtreeBuild *build)
 	return true;
 }
 
+/* Add the rows that this process reads.  Returns false if rows are lost. */
+static bool
+add_own_rows(GsBtreeBuild *build)
+{
+	while (read_row(build))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_sort_add(build->sort, build->slot))
+			return false;
+	}
+	return true;
+}
+
 /*
  * Add the rows that this process reads, and sort them together with the workers.  If that
  * is possible, these sort the last rows while the first ones are written, and end later.
  */
 static void
-sort_together(GsBtreeBuild *build)
+add_rows_together(GsBtreeBuild *build)
 {
+	const GsSharedRun *run;
 	bool		ahead = false;
 
 	if (gpusort_sort_attach(build->sort))
 	{
-		while (read_row(build))
-		{
-			CHECK_FOR_INTERRUPTS();
-			(void) gpusort_sort_put(build->sort, build->slot);
-		}
+		(void) add_own_rows(build);
 		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1, 0);
-		(void) gpusort_sort_end_put(build->sort, &ahead);
+		(void) gpusort_sort_end_adding(build->sort, &ahead);
 	}
 	if (ahead)
+	{
 		gpusort_btree_workers_collect(build->workers);
-	else
-		await_workers(build);
+		return;
+	}
+	await_workers(build);
+	for (int n = 0; (run = gpusort_btree_workers_run(build->workers, n)) != NULL; n++)
+		gpusort_sort_import(build->sort, run);
 }
 
-/* GsInput.next */
-static TupleTableSlot *
-next_row(void *arg)
+/* Add the rows of the table, those of workers too. */
+static void
+add_rows(GsBtreeBuild *build)
 {
-	GsBtreeBuild *build = arg;
-
 	if (build->together)
 	{
-		sort_together(build);
-		return NULL;
+		add_rows_together(build);
+		return;
 	}
-	if (read_row(build))
-		return build->slot;
+	if (!add_own_rows(build))
+		return;
 	await_workers(build);
+	if (build->failure != GS_FALLBACK_NONE)
+		gpusort_sort_fail(build->sort, build->failure);
 	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1,
 				gpusort_heap_rows_count(build->rows));
-	return NULL;
-}
-
-/* GsInput.run */
-static const GsSharedRun *
-run_of_worker(void *arg, int number)
-{
-	const GsBtreeBuild *build = arg;
-
-	return build->together ? gpusort_btree_workers_run(build->workers, number) : NULL;
 }
 
 /* Prepare to read rows.  The slot begins without NULLs. */
@@ -287,48 +291,44 @@ begin_reading(GsBtreeBuild *build)
 	ExecStoreVirtualTuple(slot);
 }
 
-/* GsInput.rewind */
+/* Rows are lost: prepare to read the table again. */
 static void
-rewind_rows(void *arg)
+begin_again(GsBtreeBuild *build)
 {
-	GsBtreeBuild *build = arg;
-
 	await_workers(build);
 	build->failure = GS_FALLBACK_NONE;
 	begin_reading(build);
 	gpusort_heap_rows_rewind(build->rows);
+	gpusort_sort_restart(build->sort);
 }
 
-/* GsInput.failure */
-static GsFallback
-workers_failure(void *arg)
-{
-	const GsBtreeBuild *build = arg;
-
-	return build->failure;
-}
-
-/* Read the table and sort its rows.  All processes together have maintenance_work_mem. */
+/* Read the table and sort its rows, again if they are lost. */
 static void
 sort_rows(GsBtreeBuild *build)
+{
+	do
+	{
+		if (gpusort_sort_is_lost(build->sort))
+			begin_again(build);
+		add_rows(build);
+	} while (!gpusort_sort_finish(build->sort));
+}
+
+/* Begin to sort.  All processes together have maintenance_work_mem. */
+static void
+begin_sort(GsBtreeBuild *build)
 {
 	GsSortSpec *spec = &build->spec;
 
 	spec->memory = (Size) maintenance_work_mem * 1024 / Max(spec->processes, 1);
 	spec->index_build = true;
-	spec->input.next = next_row;
-	spec->input.rewind = rewind_rows;
-	spec->input.failure = workers_failure;
-	spec->input.run = run_of_worker;
-	spec->input.arg = build;
-	spec->input.by_pages = true;
+	spec->by_pages = true;
 	build->slot = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
 	begin_reading(build);
 	build->rows = gpusort_heap_rows_begin(build->heap, build->index,
 										  build->info);
 	build->sort = gpusort_sort_begin(spec);
 	start_workers(build);
-	gpusort_sort_perform(build->sort);
 }
 
 /* ----------------------------------------------------------------
@@ -512,6 +512,7 @@ build_index(GsBtreeBuild *build)
 	GsFallback	reason = GS_FALLBACK_OPEN_ROWS;
 	bool		written = false;
 
+	begin_sort(build);
 	sort_rows(build);
 	gpusort_sort_report(build->sort, &report);
 	gpusort_requirement_check(&report);
@@ -524,7 +525,7 @@ build_index(GsBtreeBuild *build)
 			break;
 		}
 		if (!written)
-			gpusort_sort_perform_again(build->sort);
+			sort_rows(build);
 	}
 	if (!written)
 		gpusort_sort_stop(build->sort);

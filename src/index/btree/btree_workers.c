@@ -174,11 +174,10 @@ typedef struct GsBtreeWorker
 	TupleTableSlot *slot;		/* for a row */
 } GsBtreeWorker;
 
-/* GsInput.next: returns the next row of this worker's share of the table. */
+/* Returns the next row of this worker's share of the table, or NULL. */
 static TupleTableSlot *
-next_row(void *arg)
+next_row(GsBtreeWorker *worker)
 {
-	GsBtreeWorker *worker = arg;
 	TupleTableSlot *slot = worker->slot;
 	GsHeapRow	row;
 
@@ -237,6 +236,7 @@ sort_rows(GsBtreeWorker *worker, GsSharedRun *run)
 		.set = shared->target.runs,
 		.producer = ParallelWorkerNumber
 	};
+	TupleTableSlot *slot;
 	GsSort	   *sort;
 
 	spec->shared = shared->target.shared;
@@ -244,8 +244,6 @@ sort_rows(GsBtreeWorker *worker, GsSharedRun *run)
 	spec->memory = shared->memory;
 	spec->key_plan = make_key_plan(worker, spec->shared == NULL ? 1 :
 								   gpusort_shared_sort_string_words(spec->shared));
-	spec->input.next = next_row;
-	spec->input.arg = worker;
 	spec->target = &target;
 	spec->nested = true;
 	spec->index_build = true;
@@ -254,7 +252,13 @@ sort_rows(GsBtreeWorker *worker, GsSharedRun *run)
 	sort = gpusort_sort_begin(spec);
 	if (gpusort_sort_attach(sort))
 	{
-		gpusort_sort_perform(sort);
+		while ((slot = next_row(worker)) != NULL)
+		{
+			CHECK_FOR_INTERRUPTS();
+			(void) gpusort_sort_add(sort, slot);
+		}
+		if (!gpusort_sort_finish(sort))
+			elog(ERROR, "rows of a sort are lost without a GPU");
 		*run = *gpusort_sort_shared_run(sort);
 	}
 	gpusort_sort_end(sort);

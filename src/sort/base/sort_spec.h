@@ -18,40 +18,9 @@
 
 /* See sort/disk/shared_run.h. */
 struct GsRunTarget;
-struct GsSharedRun;
 
 /* See sort/memory/shared_sort.h. */
 struct GsSharedSort;
-
-/* Where the rows come from. */
-typedef struct GsInput
-{
-	TupleTableSlot *(*next) (void *arg);	/* NULL or empty at the end */
-	void		(*rewind) (void *arg);	/* if repeatable */
-
-	/*
-	 * Called at the end: returns GS_FALLBACK_NONE, or the reason why any
-	 * process did not add all of its rows to the GPU session.  In a worker,
-	 * rows are not merged together after such a failure.  May be NULL.
-	 */
-	GsFallback	(*failure) (void *arg);
-
-	/*
-	 * Called at the end if other processes write runs: returns the run with a
-	 * number, counted from 0, or NULL after the last one.  May be NULL.
-	 */
-	const struct GsSharedRun *(*run) (void *arg, int number);
-
-	void	   *arg;
-
-	/*
-	 * Can it be read a second time, and returns the same rows then, in any
-	 * order?  This is necessary if a GPU is lost together with the rows in
-	 * its memory.
-	 */
-	bool		repeatable;
-	bool		by_pages;		/* is it read by a page scan? */
-} GsInput;
 
 typedef struct GsSortSpec
 {
@@ -61,7 +30,14 @@ typedef struct GsSortSpec
 	GsSortKeys	keys;
 	const GsKeyPlan *key_plan;	/* made from 'keys' */
 	GsOrderCheck *check;		/* of the rows returned; likewise, or NULL */
-	GsInput		input;
+
+	/*
+	 * Can the input be read a second time, and returns the same rows then, in
+	 * any order?  This is necessary if a GPU is lost together with the rows
+	 * in its memory.
+	 */
+	bool		repeatable;
+	bool		by_pages;		/* is it read by a page scan? */
 	double		expected_rows;	/* the planner's estimate */
 	int			expected_width; /* bytes of a row, estimated likewise */
 	int64		bound;			/* only so many first rows are wanted; 0 for

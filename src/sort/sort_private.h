@@ -1,18 +1,20 @@
 /*-------------------------------------------------------------------------
  *
- * input_state.h
- *		The state of an input sort.
+ * sort_private.h
+ *		The state of a sort.
  *
- * Only the files of an input sort access members of the struct: input_sort.c, input_report.c,
- * input_top_n.c, input_overflow.c, input_loss.c and sorter_choice.c.  It is public because
- * gpusort_input_sort_put() and gpusort_input_sort_get(), which are called for each row, are
- * inline.
+ * Only the files of the facade access members of the struct: sort_input.c, which adds and sorts rows,
+ * sort_rows.c, which returns them, sort_report.c, and sort_state.c.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_INPUT_STATE_H
-#define GPUSORT_INPUT_STATE_H
+#ifndef GPUSORT_SORT_PRIVATE_H
+#define GPUSORT_SORT_PRIVATE_H
 
+#include "nodes/pg_list.h"
+#include "portability/instr_time.h"
+
+#include "key/order_check.h"
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
 #include "sort/cutoff.h"
@@ -20,12 +22,13 @@
 #include "sort/row_runs.h"
 #include "sort/row_sharing.h"
 #include "sort/row_sorter.h"
+#include "sort/sort.h"
 
 /*
- * States of a sort.  gpusort_input_sort_rows() and _finish(), and
- * gpusort_input_loss_restart(), move it between them as follows:
+ * States of a sort.  gpusort_sort_end_adding(), _finish() and _restart() move it between them
+ * as follows:
  *
- *	        rows()            finish()
+ *	      end_adding()        finish()
  *	ADDING ---------> SORTED ----------> READY
  *	 ^   |              |                  |
  *	 |   v              v                  v
@@ -63,45 +66,83 @@ typedef enum GsRowLocation
 								 * also those of other processes */
 } GsRowLocation;
 
-typedef struct GsInputSort
+struct GsSort
 {
 	const GsSortSpec *spec;
+	MemoryContext context;
 	GsProgress *progress;
 	GsSortState state;
 	GsRowLocation location;
-	GsRowSorter sorter;			/* the rows that are not in runs, if any */
+
+	/* The rows. */
+	GsRowSorter sorter;			/* those that are not in runs, if any */
 	GsRowSorter drained;		/* a GPU session whose rows are in runs, while
 								 * other processes may still find that it is
 								 * full */
 	GsRowRuns	runs;
+	List	   *imports;		/* GsSharedRun of other processes */
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */
 	GsRowSharing sharing;		/* what processes sort together */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
-	GsFallback	input_failure;	/* see GsInput.failure */
-	GsMarkedRows *marked;		/* rows on a GPU after a mark, or NULL */
+	GsFallback	failure;		/* why rows of other processes are missing */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
 	int64		ndropped;		/* rows dropped by all processes */
 	Size		most_bytes;		/* peak memory of memory sorts that were cut */
 	int64		nrows;			/* rows kept; valid after finishing */
-} GsInputSort;
+	int64		nrows_lost;		/* rows of the input that were lost after
+								 * sorting; or -1 */
+
+	/* The cursor. */
+	int64		position;		/* of the row last returned, from 1; or 0 */
+	int64		mark;
+	bool		returned;		/* has any row been returned? */
+	GsMarkedRows *marked;		/* rows on a GPU after a mark, or NULL */
+
+	/* Are the rows in order? */
+	GsCheckedRows checked;
+	char	   *wrong_encoding; /* no, because of that; or NULL */
+
+	/* What is counted. */
+	bool		counted;		/* in statistics? not if part of another sort */
+	bool		sorted;			/* has it ever been finished? */
+	instr_time	lap_start;
+	double		drain_ms;
+	double		sort_ms;
+};
 
 /* Go to another state. */
-extern void gpusort_input_state_enter(GsInputSort *sort, GsSortState state);
+extern void gpusort_sort_enter(GsSort *sort, GsSortState state);
 
 /* The rows have moved. */
-extern void gpusort_input_state_set_location(GsInputSort *sort, GsRowLocation location);
+extern void gpusort_sort_set_location(GsSort *sort, GsRowLocation location);
 
 /*
  * Returns 'kept', which says whether the rows are still there.  If they are not, the sort
  * is lost, and other processes do not wait for it.
  */
-extern bool gpusort_input_state_lost_unless(GsInputSort *sort, bool kept);
+extern bool gpusort_sort_lost_unless(GsSort *sort, bool kept);
+
+/* Raise an error, unless rows that were lost can be added again. */
+extern void gpusort_sort_check_restart(GsSort *sort);
 
 /* Show in sort->progress the memory, GPU and files that the sort has now. */
-extern void gpusort_input_state_show_space(GsInputSort *sort);
+extern void gpusort_sort_show_space(GsSort *sort);
 
 /* The same, and the phase that begins. */
-extern void gpusort_input_state_show_phase(GsInputSort *sort, GsProgressPhase phase);
+extern void gpusort_sort_show_phase(GsSort *sort, GsProgressPhase phase);
 
-#endif							/* GPUSORT_INPUT_STATE_H */
+/* The sort is finished: count it. */
+extern void gpusort_sort_count_it(GsSort *sort);
+
+/* The sort is finished: begin to check the order of the rows that will be returned. */
+extern void gpusort_sort_begin_check(GsSort *sort);
+
+/* Does a GPU session have all rows?  If so, they can still be lost. */
+static inline bool
+gpusort_sort_is_on_gpu(const GsSort *sort)
+{
+	return sort->location == GS_ROWS_ON_GPU;
+}
+
+#endif							/* GPUSORT_SORT_PRIVATE_H */

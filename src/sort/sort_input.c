@@ -1,0 +1,831 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_input.c
+ *		The facade of a sort: adds rows and sorts them.
+ *
+ * Rows are added to a row sorter, which is a GPU session or a memory sort.  When it refuses a
+ * row, the sort is cut if it has a bound, or it overflows: the rows are sorted and written as a
+ * run, and a run builder makes runs of the rows that follow.
+ *
+ * With spec->bound, only that many rows are kept.  When the row sorter has several times as
+ * many, it is cut: its rows are sorted, and only the first ones are kept.  The last of these is
+ * the cutoff.  From then on, rows that sort after it are dropped as they arrive.
+ *
+ * After the last row, the rows of this process are sorted wherever they are, together with
+ * those of other processes if these share memory or merge runs.  Finally, runs are merged.
+ * sort_rows.c returns the rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "utils/memutils.h"
+
+#include "sort/base/sort_stats.h"
+#include "sort/base/tuple_rows.h"
+#include "sort/disk/shared_run.h"
+#include "sort/gpu/gpu_producers.h"
+#include "sort/gpu/gpu_refused_rows.h"
+#include "sort/sort_private.h"
+#include "work.h"
+
+static bool put_elsewhere(GsSort *sort, TupleTableSlot *slot);
+
+/* Returns the milliseconds of the lap that ends now.  The next one begins. */
+static double
+lap_ms(GsSort *sort)
+{
+	instr_time	now;
+	instr_time	lap;
+
+	INSTR_TIME_SET_CURRENT(now);
+	lap = now;
+	INSTR_TIME_SUBTRACT(lap, sort->lap_start);
+	sort->lap_start = now;
+	return INSTR_TIME_GET_MILLISEC(lap);
+}
+
+/* ----------------------------------------------------------------
+ *		keys
+ * ----------------------------------------------------------------
+ */
+
+/* Let encodings keep recent values, within the sort's memory. */
+static void
+give_encodings_memory(const GsSortSpec *spec, GsKeyPlan *plan)
+{
+	gpusort_key_plan_set_memory(plan,
+								gpusort_sort_spec_all_memory(spec) / GPUSORT_ENCODING_PART);
+}
+
+GsFallback
+gpusort_sort_plan_keys(GsSortSpec *spec)
+{
+	bool		gpu = !spec->nested &&
+		gpusort_gpu_session_check(spec->expected_rows) == GS_FALLBACK_NONE;
+	GsFallback	reason;
+	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys,
+											   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
+											   &reason);
+
+	give_encodings_memory(spec, plan);
+	spec->key_plan = plan;
+	spec->check = gpusort_order_check_create(&spec->keys);
+	return reason;
+}
+
+GsKeyPlan *
+gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned string_words)
+{
+	GsKeyPlan  *plan = gpusort_key_plan_create_for_leader(&spec->keys, string_words);
+
+	give_encodings_memory(spec, plan);
+	return plan;
+}
+
+/* ----------------------------------------------------------------
+ *		beginning and ending
+ * ----------------------------------------------------------------
+ */
+
+/* Do twice the rows that are wanted fit into the memory allowed?  Then rows can be dropped. */
+static bool
+bound_fits_in_memory(const GsSortSpec *spec)
+{
+	return spec->bound > 0 &&
+		gpusort_memory_sort_estimate(gpusort_key_plan_words(spec->key_plan),
+									 2.0 * spec->bound,
+									 spec->expected_width) <=
+		gpusort_sort_spec_memory(spec);
+}
+
+/*
+ * Is a sort expected to be cut?  Then it has no GPU, since to drop a row takes less time than
+ * to put it there.
+ */
+static bool
+will_cut(const GsSortSpec *spec)
+{
+	return bound_fits_in_memory(spec) &&
+		spec->expected_rows > gpusort_memory_sort_capacity(spec);
+}
+
+/* Begin a row sorter on a GPU.  Returns false if no GPU should or can be used. */
+static bool
+begin_gpu_sorter(GsSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
+		return false;
+	if (will_cut(spec))
+	{
+		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
+		if (sort->gpu_reason == GS_FALLBACK_NONE)
+			sort->gpu_reason = GS_FALLBACK_LIMIT;
+	}
+	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
+		return true;
+	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
+		gpusort_stats_count_fallback(sort->gpu_reason);
+	return false;
+}
+
+/*
+ * Choose the row sorter: a GPU session, or else a memory sort, whose rows are sorted together
+ * with those of other processes if these take part.  'again' if rows have been lost.
+ */
+static void
+begin_sorter(GsSort *sort, bool again)
+{
+	if (begin_gpu_sorter(sort))
+	{
+		sort->location = GS_ROWS_ON_GPU;
+		return;
+	}
+
+	/* With a bound, each process keeps few rows, and those are merged. */
+	if (!again && sort->spec->bound == 0)
+		gpusort_row_sharing_begin(&sort->sharing, sort->spec, sort->context);
+	if (gpusort_row_sharing_is_on(&sort->sharing))
+		gpusort_row_sorter_begin_shared(&sort->sorter, sort->sharing.member);
+	else
+		gpusort_row_sorter_begin_cpu(&sort->sorter);
+	sort->location = GS_ROWS_IN_MEMORY;
+}
+
+/*
+ * Called when the sort's memory is freed.  If nothing has been sorted, an error
+ * is the reason.  Must not use the spec, which may have been on the stack.
+ */
+static void
+memory_is_freed(void *arg)
+{
+	GsSort	   *sort = arg;
+
+	if (sort->counted && !sort->sorted)
+		gpusort_stats_count_error();
+}
+
+GsSort *
+gpusort_sort_begin(const GsSortSpec *spec)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort sort",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
+	GsSort	   *sort = palloc0(sizeof(GsSort));
+
+	sort->spec = spec;
+	sort->context = context;
+	sort->counted = !spec->nested;
+	sort->nrows_lost = -1;
+	sort->progress = gpusort_progress_begin(context, spec->index_build ? -1 : spec->plan_node,
+											spec->processes - 1, spec->expected_rows);
+	callback->func = memory_is_freed;
+	callback->arg = sort;
+	MemoryContextRegisterResetCallback(context, callback);
+	INSTR_TIME_SET_CURRENT(sort->lap_start);
+	gpusort_row_sorter_init(&sort->sorter, spec, context);
+	gpusort_row_sorter_init(&sort->drained, spec, context);
+	gpusort_row_runs_init(&sort->runs, spec, context);
+	begin_sorter(sort, false);
+	gpusort_sort_show_space(sort);
+	MemoryContextSwitchTo(caller);
+	return sort;
+}
+
+/* End what has the rows. */
+static void
+end_rows(GsSort *sort)
+{
+	gpusort_row_sorter_end(&sort->sorter);
+	gpusort_row_sorter_end(&sort->drained);
+	gpusort_row_runs_end(&sort->runs);
+	gpusort_row_sharing_end(&sort->sharing);
+}
+
+void
+gpusort_sort_restart(GsSort *sort)
+{
+	GsProgress *progress = sort->progress;
+
+	if (sort->nrows > 0 && !sort->spec->index_build)
+		sort->nrows_lost = sort->nrows + sort->ndropped;
+	sort->gpu_reason = gpusort_sort_loss(sort);
+	gpusort_stats_count_fallback(sort->gpu_reason);
+	end_rows(sort);
+	sort->failure = GS_FALLBACK_NONE;
+	sort->imports = NIL;
+	sort->cutoff = NULL;
+	sort->ndropped = 0;
+	sort->position = 0;
+	gpusort_sort_enter(sort, GS_SORT_ADDING);
+	begin_sorter(sort, true);
+	gpusort_sort_show_phase(sort, GS_PHASE_READING);
+	progress->rows_read = 0;
+	progress->rows_sorted = 0;
+	(void) lap_ms(sort);
+}
+
+void
+gpusort_sort_end(GsSort *sort)
+{
+	end_rows(sort);
+	MemoryContextDelete(sort->context);
+}
+
+/* ----------------------------------------------------------------
+ *		other processes
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	if (sort->location != GS_ROWS_ON_GPU)
+		return false;
+
+	/* The plan was made for the CPU, and a GPU has become available since. */
+	if (gpusort_key_plan_string_words(spec->key_plan) !=
+		GPUSORT_GPU_STRING_WORDS)
+		return false;
+
+	/*
+	 * A row that is too long for a chunk, or a bound, has the input read
+	 * again once others have put rows into the session.
+	 */
+	if (!spec->repeatable)
+		return false;
+	sort->fed_by_others = true;
+	*handle = gpusort_gpu_rows_handle(sort->sorter.gpu_rows);
+	return true;
+}
+
+bool
+gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
+							GsRunSetHandle *handle)
+{
+	const GsSortSpec *spec = sort->spec;
+	bool		shared;
+
+	if (!sort->fed_by_others || spec->bound > 0)
+		return false;
+	gpusort_row_sharing_begin(&sort->sharing, spec, sort->context);
+	shared = gpusort_row_sharing_is_on(&sort->sharing);
+	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses, true,
+								   shared, handle))
+		return false;
+	if (shared)
+	{
+		gpusort_row_sharing_only_merge(&sort->sharing);
+		if (ahead && !spec->random_access)
+			gpusort_row_sharing_allow_merge(&sort->sharing, *handle);
+	}
+	return true;
+}
+
+/* Will the processes sort together, as far as the estimates tell? */
+static bool
+will_share_memory(const GsSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	return gpusort_row_sharing_is_on(&sort->sharing) &&
+		gpusort_shared_sort_fits(gpusort_key_plan_words(spec->key_plan),
+								 spec->expected_rows, spec->expected_width,
+								 gpusort_sort_spec_memory(spec),
+								 spec->processes);
+}
+
+bool
+gpusort_sort_run_set(GsSort *sort, int nprocesses, bool ahead,
+					 GsRunSetHandle *handle)
+{
+	bool		shared = gpusort_row_sharing_is_on(&sort->sharing);
+
+	if (sort->location != GS_ROWS_IN_MEMORY)
+		return false;
+	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses,
+								   !will_share_memory(sort), shared, handle))
+		return false;
+	/* Rows that are merged together can be read only once, and forward. */
+	if (shared && ahead && !sort->spec->random_access)
+		gpusort_row_sharing_allow_merge(&sort->sharing, *handle);
+	return true;
+}
+
+GsSharedSort *
+gpusort_sort_shared(const GsSort *sort)
+{
+	return sort->sharing.sort;
+}
+
+bool
+gpusort_sort_attach(GsSort *sort)
+{
+	return gpusort_row_sharing_attach(&sort->sharing);
+}
+
+void
+gpusort_sort_leave(GsSort *sort)
+{
+	gpusort_row_sharing_leave(&sort->sharing);
+}
+
+void
+gpusort_sort_stop(GsSort *sort)
+{
+	gpusort_row_sharing_stop(&sort->sharing);
+}
+
+void
+gpusort_sort_fail(GsSort *sort, GsFallback reason)
+{
+	sort->failure = reason;
+	(void) gpusort_sort_lost_unless(sort, false);
+}
+
+void
+gpusort_sort_import(GsSort *sort, const GsSharedRun *run)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	GsSharedRun *copy = palloc(sizeof(GsSharedRun));
+
+	*copy = *run;
+	sort->imports = lappend(sort->imports, copy);
+	MemoryContextSwitchTo(caller);
+}
+
+/* ----------------------------------------------------------------
+ *		overflow
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * May rows of a GPU be written?  Not if there are more than temp_file_limit allows, and the
+ * sort can start over: they may fit in memory then.
+ */
+static bool
+may_write_rows(const GsSort *sort)
+{
+	if (sort->location != GS_ROWS_ON_GPU || !sort->spec->repeatable)
+		return true;
+	/* If a memory sort can drop rows, better read the input again. */
+	return !bound_fits_in_memory(sort->spec) &&
+		gpusort_shared_runs_allowed(gpusort_gpu_session_rows_put(sort->sorter.gpu),
+									sort->spec->expected_width);
+}
+
+/* Write the rows of the row sorter and end it.  Returns false if they are lost. */
+static bool
+write_sorter(GsSort *sort)
+{
+	if (sort->location != GS_ROWS_IN_MEMORY &&
+		!gpusort_row_sorter_sort(&sort->sorter))
+		return false;
+	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
+		return false;
+	gpusort_row_sorter_end(&sort->sorter);
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	gpusort_external_limit_runs(sort->runs.external);
+	return true;
+}
+
+/*
+ * The row sorter takes no more rows.  Write its rows to disk, and begin a run builder.  Returns
+ * false if rows are lost.
+ */
+static bool
+write_rows(GsSort *sort)
+{
+	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
+
+	/* Rows go to disk, so the processes cannot sort their rows together. */
+	gpusort_row_sharing_refuse(&sort->sharing);
+	gpusort_row_runs_begin_overflow(&sort->runs, gpusort_row_sorter_failure(&sort->sorter));
+	if (!write_sorter(sort))
+		return false;
+	gpusort_row_runs_begin_builder(&sort->runs);
+	gpusort_sort_show_phase(sort, GS_PHASE_READING);
+	return true;
+}
+
+/*
+ * The GPU session of all processes is full.  Write its rows, but keep the session, since
+ * other processes may still have to find that out.  Returns false if the rows are lost.
+ */
+static bool
+drain_session(GsSort *sort)
+{
+	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
+	if (!gpusort_row_sorter_sort(&sort->sorter) ||
+		!gpusort_row_runs_write(&sort->runs, &sort->sorter) ||
+		!gpusort_gpu_session_release(sort->sorter.gpu))
+		return false;
+	sort->drained = sort->sorter;
+	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->context);
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	return true;
+}
+
+bool
+gpusort_sort_overflow(GsSort *sort)
+{
+	Assert(sort->location == GS_ROWS_ON_GPU && sort->fed_by_others);
+	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
+	if (!gpusort_sort_lost_unless(sort, drain_session(sort)))
+		return false;
+	gpusort_row_runs_begin_builder(&sort->runs);
+	gpusort_sort_show_phase(sort, GS_PHASE_READING);
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		dropping rows beyond the bound
+ *
+ * In a parallel query, each process drops rows of its own.  Of the rows that are then left in
+ * all of them, drop_last_rows() has only the first ones returned.
+ * ----------------------------------------------------------------
+ */
+
+/* Would dropping the rows that are not wanted make enough room? */
+static bool
+may_cut(const GsSort *sort)
+{
+	int64		bound = sort->spec->bound;
+	int64		nrows;
+
+	if (bound == 0 || sort->location != GS_ROWS_IN_MEMORY)
+		return false;
+	nrows = gpusort_row_sorter_count(&sort->sorter);
+	return nrows - bound > nrows / GPUSORT_LEAST_CUT_PART;
+}
+
+/*
+ * Set the cutoff to the row in the arrays of a slot.  If there is not enough memory
+ * for its keys, there is no cutoff, and all rows are kept until the next cut.
+ */
+static void
+set_cutoff(GsSort *sort, const TupleTableSlot *slot)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	GsCutoff   *cutoff = sort->cutoff;
+
+	if (cutoff == NULL)
+		cutoff = gpusort_cutoff_create(sort->spec);
+	MemoryContextSwitchTo(caller);
+	if (gpusort_cutoff_set(cutoff, slot->tts_values, slot->tts_isnull))
+		sort->cutoff = cutoff;
+}
+
+/* Drop the rows of a memory sort that are not wanted.  It may overflow. */
+static void
+cut(GsSort *sort)
+{
+	int64		bound = sort->spec->bound;
+	GsRowSorter old = sort->sorter;
+	TupleTableSlot *slot;
+
+	if (!gpusort_row_sorter_sort(&sort->sorter))
+	{
+		(void) write_rows(sort);
+		return;
+	}
+	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
+	gpusort_memory_sort_get(old.cpu, bound - 1, slot->tts_values, slot->tts_isnull);
+	gpusort_tuple_row_get_keys(sort->spec, slot->tts_values, slot->tts_isnull);
+	set_cutoff(sort, slot);
+
+	/* They move in the order of arrival, so that ties keep that order. */
+	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->context);
+	gpusort_row_sorter_begin_cpu(&sort->sorter);
+	gpusort_row_runs_reserve_readers(&sort->runs, &sort->sorter);
+	sort->most_bytes = Max(sort->most_bytes, gpusort_memory_sort_bytes(old.cpu));
+	sort->ndropped += gpusort_memory_sort_count(old.cpu) - bound;
+	gpusort_memory_sort_keep_first(old.cpu, bound);
+	while (gpusort_memory_sort_take(old.cpu, slot->tts_values, slot->tts_isnull))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_row_sorter_put(&sort->sorter, slot))
+			(void) put_elsewhere(sort, slot);
+	}
+	gpusort_row_sorter_end(&old);
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+/* If rows have been dropped, return only those within the bound. */
+static void
+drop_last_rows(GsSort *sort)
+{
+	int64		unwanted = sort->nrows - sort->spec->bound;
+
+	if (sort->ndropped > 0 && unwanted > 0)
+	{
+		sort->ndropped += unwanted;
+		sort->nrows -= unwanted;
+	}
+}
+
+/* ----------------------------------------------------------------
+ *		rows in
+ * ----------------------------------------------------------------
+ */
+
+/* Are the rows still there after the row sorter has refused one? */
+static bool
+keeps_its_rows(const GsSort *sort)
+{
+	GsFallback	failure;
+
+	if (sort->location == GS_ROWS_IN_MEMORY)
+		return true;
+	failure = gpusort_row_sorter_failure(&sort->sorter);
+	/* We cannot read the rows while other processes may still be adding some. */
+	return !(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
+		(failure == GS_FALLBACK_DEVICE_MEMORY ||
+		 (failure == GS_FALLBACK_ROW_WIDTH && !sort->spec->repeatable));
+}
+
+/* Add the row in a slot.  Returns false if rows are lost. */
+static inline bool
+put(GsSort *sort, TupleTableSlot *slot)
+{
+	if (sort->cutoff != NULL && gpusort_cutoff_drops(sort->cutoff, slot))
+	{
+		sort->ndropped++;
+		return true;
+	}
+	slot_getallattrs(slot);
+	return likely(gpusort_row_sorter_put(&sort->sorter, slot)) ||
+		put_elsewhere(sort, slot);
+}
+
+/*
+ * Add a row that the row sorter refused, if necessary after an overflow or a cut.
+ * Returns false if rows are lost.
+ */
+static bool
+put_elsewhere(GsSort *sort, TupleTableSlot *slot)
+{
+	if (sort->location != GS_ROWS_IN_RUNS)
+	{
+		if (!keeps_its_rows(sort))
+			return false;
+		if (may_cut(sort))
+		{
+			cut(sort);
+			return put(sort, slot);
+		}
+		if (!may_write_rows(sort) || !write_rows(sort))
+			return false;
+	}
+	gpusort_run_builder_put(sort->runs.builder, slot->tts_values, slot->tts_isnull);
+	return true;
+}
+
+bool
+gpusort_sort_add(GsSort *sort, TupleTableSlot *slot)
+{
+	/* Show that the row has been read before it is added. */
+	if (unlikely(++sort->progress->rows_read % GPUSORT_ROWS_PER_REPORT == 0))
+		gpusort_sort_show_space(sort);
+	return likely(put(sort, slot)) || gpusort_sort_lost_unless(sort, false);
+}
+
+/* ----------------------------------------------------------------
+ *		sorting
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * A GPU session is sorted, but the device refused the last rows.  Add these.  Returns
+ * false if rows are lost.
+ */
+static bool
+sort_with_rest(GsSort *sort)
+{
+	if (!may_write_rows(sort))
+	{
+		sort->failure = GS_FALLBACK_DEVICE_MEMORY;
+		return false;
+	}
+	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
+	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
+		return false;
+	gpusort_row_sorter_end(&sort->sorter);
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	return true;
+}
+
+/* Have other processes written runs, since the GPU session is full? */
+static bool
+has_overflowed(const GsSort *sort)
+{
+	return sort->runs.set != NULL && gpusort_gpu_session_is_full(sort->sorter.gpu);
+}
+
+/* Sort the rows of a GPU session.  Returns false if they are lost. */
+static bool
+sort_gpu(GsSort *sort)
+{
+	if (!gpusort_row_sorter_sort(&sort->sorter))
+		return false;
+	if (gpusort_gpu_session_has_rest(sort->sorter.gpu) || has_overflowed(sort))
+		return sort_with_rest(sort);
+	return true;
+}
+
+/* Sort the rows of a memory sort, on disk if there is not enough memory. */
+static void
+sort_memory(GsSort *sort)
+{
+	if (gpusort_row_sorter_sort(&sort->sorter))
+		return;
+	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_OUT_OF_MEMORY);
+	(void) write_sorter(sort);
+}
+
+/*
+ * Merge the runs together with those of other processes, if they all do that.  Otherwise,
+ * the rows remain in runs.
+ */
+static void
+merge_together(GsSort *sort)
+{
+	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+	if (gpusort_row_sharing_merge(&sort->sharing, sort->runs.external,
+								  sort->runs.overflow))
+		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+}
+
+/*
+ * Sort rows that are in memory together with those of other processes, if they all do that.
+ * If those of others do not fit, all of them are merged together on disk.
+ */
+static void
+sort_together(GsSort *sort)
+{
+	if (gpusort_row_sharing_sort(&sort->sharing, sort->sorter.cpu))
+		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+	else if (gpusort_row_sharing_wants_runs(&sort->sharing))
+	{
+		gpusort_row_runs_begin(&sort->runs);
+		(void) write_sorter(sort);
+		merge_together(sort);
+	}
+	else
+		sort_memory(sort);
+}
+
+/* Sort the rows of this process.  Returns false if they are lost. */
+static bool
+sort_rows(GsSort *sort)
+{
+	switch (sort->location)
+	{
+		case GS_ROWS_ON_GPU:
+			return sort_gpu(sort);
+		case GS_ROWS_IN_MEMORY:
+			sort_together(sort);
+			return true;
+		case GS_ROWS_IN_RUNS:
+			if (sort->runs.builder != NULL)
+				gpusort_row_runs_end_builder(&sort->runs);
+			(void) gpusort_row_sharing_sort(&sort->sharing, NULL);
+			merge_together(sort);
+			return true;
+		case GS_ROWS_SHARED:
+			break;
+	}
+	return false;
+}
+
+/* The last row of this process has been added: sort them.  Returns false if they are lost. */
+static bool
+end_adding(GsSort *sort)
+{
+	bool		kept;
+
+	sort->drain_ms += lap_ms(sort);
+	gpusort_sort_show_phase(sort, GS_PHASE_SORTING);
+	kept = gpusort_sort_lost_unless(sort, sort_rows(sort));
+	if (kept)
+		gpusort_sort_enter(sort, GS_SORT_SORTED);
+	sort->sort_ms += lap_ms(sort);
+	return kept;
+}
+
+bool
+gpusort_sort_end_adding(GsSort *sort, bool *ahead)
+{
+	if (!end_adding(sort))
+		return false;
+	*ahead = sort->location == GS_ROWS_SHARED;
+	return true;
+}
+
+/* The processes have sorted their rows together.  The leader will return them. */
+static void
+read_shared_rows(GsSort *sort)
+{
+	if (sort->spec->target != NULL)
+		return;
+	gpusort_row_sharing_read(&sort->sharing);
+	sort->nrows = sort->sharing.ranges->nrows;
+	if (sort->sharing.merged)
+		gpusort_row_runs_note_overflow(&sort->runs,
+									   gpusort_shared_merge_overflow(sort->sharing.merge));
+}
+
+/* Combine the rows of all processes, or write those of this one to the target. */
+static void
+combine_rows(GsSort *sort)
+{
+	GsRowRuns  *runs = &sort->runs;
+
+	if (sort->location == GS_ROWS_IN_RUNS ||
+		(runs->set != NULL && sort->location == GS_ROWS_IN_MEMORY))
+		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+	if (sort->spec->target != NULL)
+	{
+		gpusort_row_runs_share(runs, &sort->sorter);
+		runs->shared.ndropped += sort->ndropped;
+		sort->nrows = runs->shared.nrows;
+		return;
+	}
+	if (sort->location == GS_ROWS_ON_GPU)
+	{
+		if (sort->imports != NIL)
+			elog(ERROR, "workers have written runs while rows stay on a GPU");
+	}
+	else
+	{
+		sort->ndropped += gpusort_row_runs_import(runs, &sort->sorter, sort->imports);
+		if (runs->nimported > 0)
+			gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	}
+	if (sort->location == GS_ROWS_IN_RUNS)
+	{
+		gpusort_external_perform(runs->external);
+		sort->nrows = gpusort_external_count(runs->external);
+	}
+	else
+		sort->nrows = gpusort_row_sorter_count(&sort->sorter);
+	drop_last_rows(sort);
+}
+
+/* All rows of this process are sorted.  Read those of all processes in one order. */
+static void
+finish_rows(GsSort *sort)
+{
+	/* Each process has taken the rows that were refused. */
+	if (sort->drained.gpu != NULL && gpusort_gpu_session_has_rest(sort->drained.gpu))
+		elog(ERROR, "rows of a sort are left in the pool");
+	if (sort->location == GS_ROWS_SHARED)
+		read_shared_rows(sort);
+	else
+		combine_rows(sort);
+	/* Nobody has written runs, so the memory for merging them is not needed. */
+	if (sort->location == GS_ROWS_ON_GPU)
+		gpusort_row_sharing_end(&sort->sharing);
+	gpusort_sort_enter(sort, GS_SORT_READY);
+	gpusort_sort_show_phase(sort, GS_PHASE_RETURNING);
+	sort->progress->rows_sorted = sort->nrows + sort->ndropped;
+	if (sort->nrows_lost >= 0 && sort->nrows_lost != sort->nrows + sort->ndropped)
+		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
+			 INT64_FORMAT, sort->nrows_lost, sort->nrows + sort->ndropped);
+}
+
+bool
+gpusort_sort_finish(GsSort *sort)
+{
+	if (sort->state == GS_SORT_ADDING)
+		(void) end_adding(sort);
+	if (sort->state == GS_SORT_SORTED)
+		finish_rows(sort);
+	sort->sort_ms += lap_ms(sort);
+	if (sort->state == GS_SORT_LOST)
+	{
+		if (sort->spec->target == NULL)
+			gpusort_sort_check_restart(sort);
+		return false;
+	}
+	sort->sorted = true;
+	if (sort->spec->target == NULL)
+	{
+		gpusort_sort_begin_check(sort);
+		gpusort_sort_count_it(sort);
+	}
+	return true;
+}
+
+const GsSharedRun *
+gpusort_sort_shared_run(const GsSort *sort)
+{
+	return &sort->runs.shared;
+}

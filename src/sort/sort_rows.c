@@ -1,0 +1,356 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_rows.c
+ *		Returns the rows of a sort: a cursor that checks their order.
+ *
+ * gpusort_sort_finish() (sort_input.c) has put the cursor before the first row.  Here it is decided
+ * from where each row comes: the backend's memory, a GPU, runs on disk, or ranges that several
+ * processes have sorted.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+#include "utils/memutils.h"
+
+#include "key/distrust.h"
+#include "sort/base/sort_stats.h"
+#include "sort/base/tuple_rows.h"
+#include "sort/sort_private.h"
+
+/* ----------------------------------------------------------------
+ *		from where rows come
+ * ----------------------------------------------------------------
+ */
+
+/* Read a row on a GPU that may be kept, since the cursor has returned to a mark. */
+static bool
+get_marked(GsSort *sort, int64 position, TupleTableSlot *slot)
+{
+	Datum	   *values = slot->tts_values;
+	bool	   *isnull = slot->tts_isnull;
+
+	if (gpusort_marked_rows_get(sort->marked, position, values, isnull))
+		return true;
+	if (!gpusort_row_sorter_get_gpu(&sort->sorter, position, values, isnull))
+		return false;
+	gpusort_marked_rows_add(sort->marked, position, values, isnull);
+	return true;
+}
+
+/*
+ * Read the row at a position, counted from 0, into the arrays of a slot.  If the rows are on
+ * disk, positions must ascend unless spec->random_access is set.  Returns false if the rows
+ * are lost.
+ */
+static inline bool
+get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
+{
+	Datum	   *values = slot->tts_values;
+	bool	   *isnull = slot->tts_isnull;
+
+	if (sort->location == GS_ROWS_SHARED)
+		gpusort_range_reader_get(sort->sharing.ranges, position, values, isnull);
+	else if (sort->location == GS_ROWS_IN_RUNS)
+		gpusort_external_get(sort->runs.external, position, values, isnull);
+	else if (sort->location == GS_ROWS_IN_MEMORY)
+		gpusort_memory_sort_get(sort->sorter.cpu, position, values, isnull);
+	else if (unlikely(sort->marked != NULL))
+		return get_marked(sort, position, slot);
+	else
+		return gpusort_row_sorter_get_gpu(&sort->sorter, position, values, isnull);
+	return true;
+}
+
+/* Do values that are passed by reference stay where they are until the sort ends? */
+static bool
+has_lasting_rows(const GsSort *sort)
+{
+	return sort->location == GS_ROWS_IN_MEMORY ||
+		(sort->location == GS_ROWS_SHARED && !sort->sharing.merged);
+}
+
+bool
+gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
+{
+	if (sort->position >= sort->nrows)
+		return false;
+	if (sort->location == GS_ROWS_SHARED)
+	{
+		if (!gpusort_range_reader_in_place(sort->sharing.ranges, sort->position, rows))
+			return false;
+		/* Merged rows are in memory that is used again. */
+		rows->lasting = !sort->sharing.merged;
+		return true;
+	}
+	return gpusort_sort_is_on_gpu(sort) &&
+		gpusort_gpu_rows_in_place(sort->sorter.gpu_rows, sort->position, rows);
+}
+
+void
+gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg)
+{
+	if (gpusort_sort_is_on_gpu(sort))
+		gpusort_gpu_session_lend(sort->sorter.gpu, recall, arg);
+}
+
+/* ----------------------------------------------------------------
+ *		order
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Have the check look at the next row that was not sorted together with the row before it:
+ * with which a range begins that processes have shared.
+ */
+static void
+aim_check(GsSort *sort)
+{
+	const GsRangeReader *ranges = sort->sharing.ranges;
+
+	/* The row with that number is at a position counted from 1. */
+	if (sort->location == GS_ROWS_SHARED && ranges->start + ranges->range.nrows > 0)
+		gpusort_checked_rows_aim(&sort->checked,
+								 ranges->start + ranges->range.nrows + 1 - sort->position);
+}
+
+void
+gpusort_sort_begin_check(GsSort *sort)
+{
+	const GsSortSpec *spec = sort->spec;
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	gpusort_checked_rows_begin(&sort->checked, spec->check, spec->tupdesc,
+							   spec->tuple_attno > 0, has_lasting_rows(sort));
+	MemoryContextSwitchTo(caller);
+	if (sort->checked.check != NULL)
+		aim_check(sort);
+}
+
+/* Compare a row with the one before it, or keep it for the row after it. */
+static bool
+compare_row(GsSort *sort, TupleTableSlot *slot)
+{
+	bool		in_order;
+
+	gpusort_tuple_row_get_keys(sort->spec, slot->tts_values, slot->tts_isnull);
+	in_order = gpusort_checked_rows_compare(&sort->checked, slot->tts_values,
+											slot->tts_isnull);
+	aim_check(sort);
+	return in_order;
+}
+
+/* Is the row that is returned in order, as far as that is checked? */
+static inline bool
+is_in_order(GsSort *sort, bool forward, TupleTableSlot *slot)
+{
+	GsCheckedRows *checked = &sort->checked;
+
+	if (unlikely(!forward))
+	{
+		gpusort_checked_rows_forget(checked);
+		return true;
+	}
+	if (checked->quick &&
+		likely(gpusort_checked_rows_quick(checked, slot->tts_values, slot->tts_isnull)))
+		return gpusort_checked_rows_skip(checked) || compare_row(sort, slot);
+	if (checked->check == NULL)
+		return true;
+	if (checked->shared != GS_COMPARE_OTHERWISE &&
+		unlikely(!gpusort_checked_rows_first(checked, slot->tts_values, slot->tts_isnull)))
+		return false;
+	return gpusort_checked_rows_skip(checked) || compare_row(sort, slot);
+}
+
+/*
+ * A row is not in order.  The result of a query is wrong, and some of it may have been used
+ * already; but an index build can start over.
+ */
+static void
+report_wrong_order(GsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	sort->wrong_encoding = gpusort_checked_rows_distrust(&sort->checked);
+	MemoryContextSwitchTo(caller);
+	if (sort->spec->index_build)
+		return;
+	gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+	gpusort_stats_count_error();
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("sorted rows are not in order"),
+			 errdetail("They were sorted by type %s.", sort->wrong_encoding),
+			 errhint("Run the query again. PostgreSQL itself sorts by this type until the %s.",
+					 gpusort_distrust_is_shared() ? "server restarts" : "session ends")));
+}
+
+bool
+gpusort_sort_check_in_place(GsSort *sort, const Datum *values, const bool *isnull)
+{
+	if (sort->checked.check == NULL ||
+		likely(gpusort_checked_rows_add(&sort->checked, values, isnull)))
+		return true;
+	report_wrong_order(sort);
+	return false;
+}
+
+const char *
+gpusort_sort_wrong_encoding(const GsSort *sort)
+{
+	return sort->wrong_encoding;
+}
+
+/* ----------------------------------------------------------------
+ *		the cursor
+ * ----------------------------------------------------------------
+ */
+
+/* Move the cursor.  Returns false if it is then before the first or after the last row. */
+static inline bool
+move_cursor(GsSort *sort, bool forward)
+{
+	if (forward)
+	{
+		if (sort->position >= sort->nrows)
+		{
+			if (unlikely(sort->ndropped > 0))
+				elog(ERROR, "more rows are asked of a sort than it was to keep");
+			sort->position = sort->nrows + 1;
+			return false;
+		}
+		sort->position++;
+		return true;
+	}
+	if (sort->position <= 1)
+	{
+		sort->position = 0;
+		return false;
+	}
+	sort->position--;
+	return true;
+}
+
+/* Clear a virtual slot, which usually has nothing to free. */
+static inline void
+clear_slot(TupleTableSlot *slot)
+{
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	slot->tts_flags |= TTS_FLAG_EMPTY;
+	slot->tts_nvalid = 0;
+}
+
+/* Store what was written into the slot's arrays. */
+static inline void
+store_slot(TupleTableSlot *slot)
+{
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
+}
+
+bool
+gpusort_sort_next(GsSort *sort, bool forward,
+				  TupleTableSlot *slot)
+{
+	int64		before = sort->position;
+
+	clear_slot(slot);
+	if (!move_cursor(sort, forward))
+		return false;
+	if (unlikely(!get_row(sort, sort->position - 1, slot)))
+	{
+		/* Undo the move: this row is asked for again. */
+		sort->position = before;
+		gpusort_sort_enter(sort, GS_SORT_LOST);
+		gpusort_sort_check_restart(sort);
+		return false;
+	}
+	if (unlikely(!is_in_order(sort, forward, slot)))
+	{
+		report_wrong_order(sort);
+		return false;
+	}
+	sort->returned = true;
+	sort->progress->rows_returned = sort->position;
+	store_slot(slot);
+	return true;
+}
+
+void
+gpusort_sort_skip(GsSort *sort, uint32 n)
+{
+	sort->position += n;
+	sort->returned = true;
+	sort->progress->rows_returned = sort->position;
+}
+
+int64
+gpusort_sort_count(const GsSort *sort)
+{
+	return sort->nrows;
+}
+
+bool
+gpusort_sort_is_cut(const GsSort *sort)
+{
+	return sort->ndropped > 0;
+}
+
+bool
+gpusort_sort_is_lost(const GsSort *sort)
+{
+	return sort->state == GS_SORT_LOST;
+}
+
+bool
+gpusort_sort_can_rewind(const GsSort *sort)
+{
+	return sort->spec->random_access ||
+		!(sort->location == GS_ROWS_IN_RUNS || sort->sharing.merged);
+}
+
+void
+gpusort_sort_mark(GsSort *sort)
+{
+	if (sort->location == GS_ROWS_IN_RUNS)
+		gpusort_external_mark(sort->runs.external);
+	if (sort->marked != NULL)
+		gpusort_marked_rows_stop(sort->marked);
+	sort->mark = sort->position;
+}
+
+/* Rows on a GPU will be read again from the mark on, which may be far away. */
+static void
+restore_gpu_rows(GsSort *sort)
+{
+	MemoryContext caller;
+
+	if (gpusort_gpu_rows_is_near(sort->sorter.gpu_rows, sort->position))
+		return;
+	if (sort->marked == NULL)
+	{
+		caller = MemoryContextSwitchTo(sort->context);
+		sort->marked = gpusort_marked_rows_create(sort->spec);
+		MemoryContextSwitchTo(caller);
+	}
+	gpusort_marked_rows_restore(sort->marked, sort->position);
+}
+
+void
+gpusort_sort_restore(GsSort *sort)
+{
+	sort->position = sort->mark;
+	if (gpusort_sort_is_on_gpu(sort))
+		restore_gpu_rows(sort);
+	gpusort_checked_rows_forget(&sort->checked);
+}
+
+void
+gpusort_sort_rescan(GsSort *sort)
+{
+	sort->position = 0;
+	sort->mark = 0;
+	gpusort_checked_rows_forget(&sort->checked);
+}
