@@ -59,9 +59,6 @@ OBJS = \
 	src/key/key_comparison.o \
 	src/key/order_check.o \
 	src/service/device_trial.o \
-	src/service/device_check.o \
-	src/service/device_speed.o \
-	src/service/device_library.o \
 	src/service/device_record.o \
 	src/service/device_use.o \
 	src/service/device_sessions.o \
@@ -69,7 +66,6 @@ OBJS = \
 	src/service/fault.o \
 	src/service/service_client.o \
 	src/service/service_shmem.o \
-	src/service/service_status.o \
 	src/service/service_worker.o \
 	src/heap/heap_columns.o \
 	src/heap/heap_rows.o \
@@ -192,9 +188,7 @@ OBJS = \
 	src/sqlfn/sort_call.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/element_list.o \
-	src/sqlfn/result_rows.o \
 	src/sqlfn/sort_agg.o \
-	src/sqlfn/sort_progress.o \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o
 

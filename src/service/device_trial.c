@@ -3,6 +3,19 @@
  * device_trial.c
  *		Sorts made-up rows on a device that was just opened.
  *
+ * A device can be present and can be opened, and still be unable to sort: the
+ * library may have no code or only a part of the code for its architecture, or
+ * the device may be broken.  Without the check each query would find that out
+ * only after sending all of its rows, or, if the rows come back in a wrong
+ * order, not at all.
+ *
+ * Then we measure how many rows make a sort worth a GPU.  A session on a device takes some
+ * time, however few rows there are.  Then each row is cheaper than on the CPU, unless the
+ * device or its bus is slow.  What comes before and after, reading the input and returning
+ * rows, is the same for both.  Each time is the least of some, since other processes may run
+ * while the server starts.  The first one also warms up: a driver loads kernels when they are
+ * first used.
+ *
  * The device process has no memory contexts that it could use, so memory is malloc's.
  *
  *-------------------------------------------------------------------------
@@ -11,10 +24,53 @@
 
 #include <unistd.h>
 
+#include "portability/instr_time.h"
+#include "utils/float.h"
+
+#include "core/radix_sort.h"
 #include "service/device_trial.h"
 
-bool
-gpusort_device_trial_make(GsTrial *trial, uint32 rows, int words, uint32 chunk_rows)
+/*
+ * More rows than one thread block of a GPU sorts, so that blocks must exchange
+ * counts to find the positions of their rows; also more than one chunk.
+ */
+#define CHECK_ROWS			10000
+#define CHECK_CHUNK_ROWS	4096
+
+#define CHECK_WORDS			2
+
+/* What is measured. */
+#define ALL_ROWS			262144
+#define CHUNK_ROWS			65536
+
+/* For the time of a session without its rows. */
+#define FEW_ROWS			512
+
+#define TRIES				4
+
+/*
+ * If a row takes so many times as long as on the CPU, with so many rows, more of them are not
+ * tried: the emulator of a GPU would need seconds.
+ */
+#define HOPELESS			20
+#define SAMPLE_ROWS			2048
+
+/* Rows of one number each.  Their arrays are in one piece of memory of whole pages. */
+typedef struct GsTrial
+{
+	uint32		rows;
+	int			words;			/* of a key */
+	uint32		chunk_rows;		/* of a chunk in either direction */
+	uint64	   *keys[GPUSORT_MAX_KEY_WORDS];	/* of each row, word by word */
+	uint64	   *numbers;
+	uint64	   *sorted;			/* has room for one more chunk */
+	void	   *memory;
+	Size		bytes;
+} GsTrial;
+
+/* Allocate the arrays.  Returns false if there is no memory. */
+static bool
+make_trial(GsTrial *trial, uint32 rows, int words, uint32 chunk_rows)
 {
 	Size		page = (Size) sysconf(_SC_PAGESIZE);
 	uint64	   *array;
@@ -34,8 +90,8 @@ gpusort_device_trial_make(GsTrial *trial, uint32 rows, int words, uint32 chunk_r
 	return true;
 }
 
-void
-gpusort_device_trial_free(GsTrial *trial)
+static void
+free_trial(GsTrial *trial)
 {
 	free(trial->memory);
 }
@@ -100,9 +156,13 @@ sort_in_session(const GsDeviceApi * api, GsSession * session, const GsTrial *tri
 	return status;
 }
 
-GsStatus
-gpusort_device_trial_sort(const GsDeviceApi * api, GsDevice * device,
-						  const GsTrial *trial, uint32 rows, uint32 *returned)
+/*
+ * Sort the first 'rows' rows in a session of their own, and fill 'sorted'.  Sets how many
+ * rows have come back; there may be too many, unless the device is right.
+ */
+static GsStatus
+sort_trial(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial, uint32 rows,
+		   uint32 *returned)
 {
 	GsSessionOptions options = {
 		.struct_size = sizeof(GsSessionOptions),
@@ -120,5 +180,237 @@ gpusort_device_trial_sort(const GsDeviceApi * api, GsDevice * device,
 		return status;
 	status = sort_in_session(api, session, trial, rows, returned);
 	api->session_end(session);
+	return status;
+}
+
+/* ----------------------------------------------------------------
+ *		is it right?
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Make keys in no particular order, some of them equal.  Only a few bits vary,
+ * which keeps the number of passes small, but both words have some of them.
+ */
+static void
+make_checked_key(uint64 row, uint64 *key)
+{
+	uint64		scattered = row * UINT64CONST(2654435761);
+
+	key[0] = (scattered >> 8 & 63) << 40;
+	key[1] = (scattered >> 14 & 63) << 5;
+}
+
+/* Does row 'b' come after row 'a'?  Rows with equal keys keep their order. */
+static bool
+is_in_order(uint64 a, uint64 b)
+{
+	uint64		key_a[CHECK_WORDS];
+	uint64		key_b[CHECK_WORDS];
+
+	make_checked_key(a, key_a);
+	make_checked_key(b, key_b);
+	if (key_a[0] != key_b[0])
+		return key_a[0] < key_b[0];
+	if (key_a[1] != key_b[1])
+		return key_a[1] < key_b[1];
+	return a < b;
+}
+
+/* A row consists of its number, from which its key is computed. */
+static void
+make_checked_rows(const GsTrial *trial)
+{
+	for (uint32 row = 0; row < trial->rows; row++)
+	{
+		uint64		key[CHECK_WORDS];
+
+		make_checked_key(row, key);
+		for (int w = 0; w < CHECK_WORDS; w++)
+			trial->keys[w][row] = key[w];
+		trial->numbers[row] = row;
+	}
+}
+
+/*
+ * Are the sorted rows right?  If they are in strictly ascending order and their number is
+ * right, none of them is missing.
+ */
+static bool
+rows_are_right(const GsTrial *trial, uint32 returned)
+{
+	if (returned != trial->rows)
+		return false;
+	for (uint32 i = 0; i < returned; i++)
+	{
+		if (trial->sorted[i] >= trial->rows ||
+			(i > 0 && !is_in_order(trial->sorted[i - 1], trial->sorted[i])))
+			return false;
+	}
+	return true;
+}
+
+GsStatus
+gpusort_device_trial_check(const GsDeviceApi * api, GsDevice * device, char *message,
+						   Size message_bytes)
+{
+	GsTrial		trial;
+	uint32		returned;
+	GsStatus	status;
+
+	if (!make_trial(&trial, CHECK_ROWS, CHECK_WORDS, CHECK_CHUNK_ROWS))
+	{
+		strlcpy(message, "out of memory", message_bytes);
+		return GPUSORT_HOST_MEMORY;
+	}
+	make_checked_rows(&trial);
+	status = sort_trial(api, device, &trial, trial.rows, &returned);
+	if (status != GPUSORT_OK)
+		strlcpy(message, api->device_message(device), message_bytes);
+	else if (!rows_are_right(&trial, returned))
+	{
+		strlcpy(message, "it sorted test rows incorrectly", message_bytes);
+		status = GPUSORT_DEVICE_ERROR;
+	}
+	free_trial(&trial);
+	return status;
+}
+
+/* ----------------------------------------------------------------
+ *		how fast is it?
+ * ----------------------------------------------------------------
+ */
+
+static double
+us_since(instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return INSTR_TIME_GET_DOUBLE(now) * 1e6;
+}
+
+static void
+make_measured_rows(const GsTrial *trial)
+{
+	for (uint32 row = 0; row < trial->rows; row++)
+	{
+		trial->keys[0][row] = (row + 1) * UINT64CONST(0x9E3779B97F4A7C15);
+		trial->numbers[row] = row;
+	}
+}
+
+/* Sort all rows on the CPU, as a sort in memory does.  'entries' has room for twice as many. */
+static void
+sort_on_cpu(const GsTrial *trial, uint64 *entries)
+{
+	const uint64_t *chunk = (const uint64_t *) trial->keys[0];
+	GsKeyTable	keys = {.chunks = &chunk,.chunk_shift = 31,.words = 1};
+
+	gpusort_radix_sort_all(&keys, (uint64_t *) entries, (uint64_t *) entries + trial->rows,
+						   trial->rows, NULL, NULL);
+	for (uint32 i = 0; i < trial->rows; i++)
+		trial->sorted[i] = trial->numbers[(uint32) entries[i]];
+}
+
+/* Returns the microseconds of sorting all rows on the CPU, or 0 if there is no memory. */
+static double
+measure_cpu(const GsTrial *trial)
+{
+	uint64	   *entries = malloc(2 * (Size) trial->rows * sizeof(uint64));
+	double		least = get_float8_infinity();
+
+	if (entries == NULL)
+		return 0;
+	for (int i = 0; i < TRIES; i++)
+	{
+		instr_time	start;
+
+		INSTR_TIME_SET_CURRENT(start);
+		sort_on_cpu(trial, entries);
+		least = Min(least, us_since(start));
+	}
+	free(entries);
+	return least;
+}
+
+/* Set the microseconds of sorting so many rows on the device. */
+static GsStatus
+measure_device(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
+			   uint32 rows, int tries, double *least)
+{
+	*least = get_float8_infinity();
+	for (int i = 0; i < tries; i++)
+	{
+		instr_time	start;
+		uint32		returned;
+		GsStatus	status;
+
+		INSTR_TIME_SET_CURRENT(start);
+		status = sort_trial(api, device, trial, rows, &returned);
+		if (status != GPUSORT_OK)
+			return status;
+		*least = Min(*least, us_since(start));
+	}
+	return GPUSORT_OK;
+}
+
+/* Set the nanoseconds of a row, given what few rows take. */
+static GsStatus
+measure_row(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
+			uint32 rows, int tries, double few_us, double *row_ns)
+{
+	double		us;
+	GsStatus	status = measure_device(api, device, trial, rows, tries, &us);
+
+	if (status == GPUSORT_OK)
+		*row_ns = Max(us - few_us, 0) * 1000 / (rows - FEW_ROWS);
+	return status;
+}
+
+static GsStatus
+measure_both(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
+			 GsDeviceSpeed *speed)
+{
+	double		cpu_us;
+	double		few_us;
+	GsStatus	status;
+
+	make_measured_rows(trial);
+	cpu_us = measure_cpu(trial);
+	if (cpu_us == 0)
+		return GPUSORT_HOST_MEMORY;
+	speed->cpu_row_ns = cpu_us * 1000 / trial->rows;
+	status = measure_device(api, device, trial, FEW_ROWS, TRIES, &few_us);
+	if (status == GPUSORT_OK)
+		status = measure_row(api, device, trial, SAMPLE_ROWS, TRIES / 2, few_us,
+							 &speed->gpu_row_ns);
+	if (status == GPUSORT_OK && speed->gpu_row_ns < HOPELESS * speed->cpu_row_ns)
+		status = measure_row(api, device, trial, trial->rows, TRIES, few_us,
+							 &speed->gpu_row_ns);
+	if (status == GPUSORT_OK)
+		speed->session_us = Max(few_us - FEW_ROWS * speed->gpu_row_ns / 1000, 0);
+	return status;
+}
+
+GsStatus
+gpusort_device_trial_measure(const GsDeviceApi * api, GsDevice * device,
+							 GsDeviceSpeed *speed)
+{
+	GsTrial		trial;
+	GsStatus	status;
+
+	memset(speed, 0, sizeof(GsDeviceSpeed));
+	if (!make_trial(&trial, ALL_ROWS, 1, CHUNK_ROWS))
+		return GPUSORT_HOST_MEMORY;
+	status = api->host_register(device, trial.memory, trial.bytes);
+	if (status == GPUSORT_OK)
+	{
+		status = measure_both(api, device, &trial, speed);
+		if (status != GPUSORT_DEVICE_LOST)
+			(void) api->host_unregister(device, trial.memory);
+	}
+	free_trial(&trial);
 	return status;
 }

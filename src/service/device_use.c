@@ -11,10 +11,10 @@
  */
 #include "compat.h"
 
-#include "service/device_check.h"
-#include "service/device_library.h"
+#include <dlfcn.h>
+
 #include "service/device_record.h"
-#include "service/device_speed.h"
+#include "service/device_trial.h"
 #include "service/device_use.h"
 
 /* Device memory that is left free, because allocations are rounded up. */
@@ -87,6 +87,40 @@ gpusort_device_use_memory(int d)
  * ----------------------------------------------------------------
  */
 
+/* Open the device library.  If it cannot be used, returns NULL and writes the reason. */
+static const GsDeviceApi *
+open_library(char *message, Size message_bytes)
+{
+	const char *path = gpusort_service_library_path();
+	void	   *library;
+	GsDeviceApiFunction get_api;
+	const		GsDeviceApi *api;
+
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (library == NULL)
+	{
+		snprintf(message, message_bytes, "could not open \"%s\": %s", path,
+				 dlerror());
+		return NULL;
+	}
+	get_api = (GsDeviceApiFunction) dlsym(library, GPUSORT_DEVICE_ENTRY);
+	if (get_api == NULL)
+	{
+		snprintf(message, message_bytes, "\"%s\" is not a device library",
+				 path);
+		return NULL;
+	}
+	api = get_api(GPUSORT_DEVICE_ABI_VERSION);
+	if (api == NULL || api->abi_version != GPUSORT_DEVICE_ABI_VERSION ||
+		api->struct_size < sizeof(GsDeviceApi))
+	{
+		snprintf(message, message_bytes,
+				 "\"%s\" is of another version of pg_gpusort", path);
+		return NULL;
+	}
+	return api;
+}
+
 /*
  * Measure a device, unless an earlier process has.  The result is part of what the state of
  * the device announces.
@@ -101,7 +135,7 @@ measure_speed(int d, char *message)
 
 	if (shared->cpu_row_ns > 0)
 		return GPUSORT_OK;
-	status = gpusort_device_speed_measure(devices.api, device, &speed);
+	status = gpusort_device_trial_measure(devices.api, device, &speed);
 	if (status == GPUSORT_OK)
 		*shared = speed;
 	else
@@ -117,8 +151,8 @@ prepare_device(int d, char *message)
 	GsDevice   *device = devices.use[d].device;
 	GsStatus	status;
 
-	status = gpusort_device_check_run(devices.api, device, message,
-									  GPUSORT_MESSAGE_BYTES);
+	status = gpusort_device_trial_check(devices.api, device, message,
+										GPUSORT_MESSAGE_BYTES);
 	gpusort_service_step();
 	if (status == GPUSORT_OK)
 		status = measure_speed(d, message);
@@ -227,7 +261,7 @@ gpusort_device_use_begin(void)
 	GsStatus	status;
 	int			count = 0;
 
-	devices.api = gpusort_device_library_open(message, sizeof(message));
+	devices.api = open_library(message, sizeof(message));
 	if (devices.api == NULL)
 		fail_process(GS_END_NO_DEVICE, message);
 	status = devices.api->device_count(&count, message, sizeof(message));

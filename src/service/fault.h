@@ -95,43 +95,12 @@ extern void gpusort_fault_host_late(void);
 
 #else
 
-static inline GsFault
-gpusort_fault_of_service(void)
-{
-	return (GsFault)
-	{
-		0
-	};
-}
-
-static inline GsFaultAction
-gpusort_fault_strikes(const GsFault *fault, GsFaultPoint point, uint32 *times)
-{
-	return GS_FAULT_NOTHING;
-}
-
-static inline uint32
-gpusort_fault_device_alloc(const GsFault *fault)
-{
-	return 0;
-}
-
-static inline bool
-gpusort_fault_host_alloc(uint32 *allocations)
-{
-	return false;
-}
-
-static inline uint32
-gpusort_fault_host_rows(uint32 most)
-{
-	return most;
-}
-
-static inline void
-gpusort_fault_host_late(void)
-{
-}
+#define gpusort_fault_of_service()	((GsFault) {0})
+#define gpusort_fault_strikes(fault, point, times)	((void) (fault), GS_FAULT_NOTHING)
+#define gpusort_fault_device_alloc(fault)	((uint32) 0)
+#define gpusort_fault_host_alloc(allocations)	false
+#define gpusort_fault_host_rows(most)	(most)
+#define gpusort_fault_host_late()	((void) 0)
 
 #endif							/* GPUSORT_FAULTS */
 

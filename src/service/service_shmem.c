@@ -12,12 +12,12 @@
  */
 #include "compat.h"
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "miscadmin.h"
 
 #include "core/poison.h"
-#include "service/device_library.h"
 #include "service/service_shmem.h"
 #include "settings.h"
 #include "shared_memory.h"
@@ -46,8 +46,36 @@ static bool service_is_wanted = false;
 /* Why there cannot be one nevertheless, or NULL. */
 static const char *service_failure = NULL;
 
-/* Was there a device library when that was decided? */
+/* The file of the device library, and whether it was there when that was decided. */
+static char library_path[MAXPGPATH];
 static bool library_was_found = false;
+
+/*
+ * A name without a path is looked up in the directory of our own library, beside which it is
+ * installed.  That is usually the directory of PostgreSQL's modules, but the server may have
+ * found our library in another directory of dynamic_library_path.
+ */
+static void
+find_library(char *path)
+{
+	Dl_info		ours;
+	const char *end;
+
+	if (is_absolute_path(gpusort_device_library))
+	{
+		strlcpy(path, gpusort_device_library, MAXPGPATH);
+		return;
+	}
+	/* PostgreSQL loads libraries by absolute paths. */
+	if (dladdr(&gpusort_device_library, &ours) != 0 &&
+		(end = last_dir_separator(ours.dli_fname)) != NULL)
+		snprintf(path, MAXPGPATH, "%.*s/%s%s",
+				 (int) (end - ours.dli_fname), ours.dli_fname,
+				 gpusort_device_library, DLSUFFIX);
+	else
+		snprintf(path, MAXPGPATH, "%s/%s%s", pkglib_path,
+				 gpusort_device_library, DLSUFFIX);
+}
 
 static Size
 pool_bytes(void)
@@ -155,7 +183,11 @@ gpusort_service_shmem_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
 		return;
-	library_was_found = gpusort_device_library_exists();
+	if (gpusort_device_library[0] != '\0')
+	{
+		find_library(library_path);
+		library_was_found = access(library_path, R_OK) == 0;
+	}
 	service_is_wanted = gpusort_pool_size > 0 && library_was_found;
 	if (gpusort_pool_size > 0 && !library_was_found && gpusort_device_library[0] != '\0' &&
 		strcmp(gpusort_device_library, GPUSORT_DEFAULT_DEVICE_LIBRARY) != 0)
@@ -181,6 +213,12 @@ bool
 gpusort_service_library_was_found(void)
 {
 	return library_was_found;
+}
+
+const char *
+gpusort_service_library_path(void)
+{
+	return library_path;
 }
 
 /* ----------------------------------------------------------------

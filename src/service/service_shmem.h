@@ -25,7 +25,6 @@
 #include "storage/spin.h"
 
 #include "gpusort_device.h"
-#include "service/device_speed.h"
 
 /* Maximum number of concurrent sessions, and of GPUs. */
 #define GPUSORT_SLOTS			64
@@ -209,6 +208,17 @@ typedef enum GsDeviceState
 } GsDeviceState;
 
 /*
+ * What sorting takes with rows that are in memory before and after it.  All of it is measured
+ * with one key of 64 bits and 8 bytes of other columns.
+ */
+typedef struct GsDeviceSpeed
+{
+	double		session_us;		/* a session on the device, without the rows */
+	double		gpu_row_ns;		/* and a row, both ways */
+	double		cpu_row_ns;		/* a row on the CPU; 0 if nothing was measured */
+} GsDeviceSpeed;
+
+/*
  * One of the machine's devices that the settings allow.  The device process
  * writes this while there is one, otherwise the supervisor; both write
  * retry_at.
@@ -354,5 +364,8 @@ extern void gpusort_service_fail(const char *reason);
  * the server started?  If not, nobody expects that a GPU is used.
  */
 extern bool gpusort_service_library_was_found(void);
+
+/* Returns the path of that file. */
+extern const char *gpusort_service_library_path(void);
 
 #endif							/* GPUSORT_SERVICE_SHMEM_H */

@@ -15,25 +15,104 @@
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 #include "utils/varlena.h"
 
 #include "key/distrust.h"
 #include "loading.h"
+#include "service/device_record.h"
 #include "service/service_client.h"
-#include "service/service_status.h"
 #include "settings.h"
+#include "sort/base/progress.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
-#include "sqlfn/result_rows.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_devices);
 GPUSORT_SQL_FUNCTION(gpusort_status);
 GPUSORT_SQL_FUNCTION(gpusort_stat);
 GPUSORT_SQL_FUNCTION(gpusort_stat_fallbacks);
 GPUSORT_SQL_FUNCTION(gpusort_stat_reset);
+GPUSORT_SQL_FUNCTION(gpusort_progress);
+
+static const char *const service_states[] = {
+	[GS_SERVICE_OFF] = "off",
+	[GS_SERVICE_STARTING] = "starting",
+	[GS_SERVICE_READY] = "ready",
+	[GS_SERVICE_FAILED] = "failed",
+};
+
+static const char *const device_states[] = {
+	[GS_DEVICE_CLOSED] = "closed",
+	[GS_DEVICE_OPENING] = "opening",
+	[GS_DEVICE_USED] = "used",
+	[GS_DEVICE_FAILED] = "failed",
+};
+
+static bool
+has_columns(TupleDesc tupdesc, const Oid *types, int count)
+{
+	if (tupdesc->natts != count)
+		return false;
+	for (int c = 0; c < count; c++)
+		if (TupleDescAttr(tupdesc, c)->atttypid != types[c])
+			return false;
+	return true;
+}
+
+/*
+ * Prepare to return rows as InitMaterializedSRF() does.  Raises an error unless the SQL
+ * function has exactly these columns: values are stored by their positions, but the
+ * function may have been created by the script of another build.
+ */
+static void
+begin_rows(FunctionCallInfo fcinfo, const Oid *types, int count)
+{
+	InitMaterializedSRF(fcinfo, 0);
+	if (!has_columns(((ReturnSetInfo *) fcinfo->resultinfo)->setDesc, types,
+					 count))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("function %s was created for another build of the library \"pg_gpusort\"",
+						get_func_name(fcinfo->flinfo->fn_oid)),
+				 errdetail("The library returns other columns."),
+				 errhint("Execute ALTER EXTENSION pg_gpusort UPDATE. If the version stays the same, drop the extension and create it again.")));
+}
+
+/* ----------------------------------------------------------------
+ *		devices
+ * ----------------------------------------------------------------
+ */
+
+/* How many devices do the settings allow? */
+static int
+count_devices(void)
+{
+	return gpusort_service == NULL ? 0 :
+		(int) pg_atomic_read_u32(&gpusort_service->ndevices);
+}
+
+static const char *
+device_state(int n)
+{
+	uint32		state = pg_atomic_read_u32(&gpusort_service->devices[n].state);
+
+	if (state == GS_DEVICE_FAILED && gpusort_device_record_left_out(n))
+		return "left out";
+	return device_states[state];
+}
+
+/*
+ * Returns a string that another process may be changing.
+ */
+static Datum
+shared_text(const char *string, Size size)
+{
+	return CStringGetTextDatum(pnstrdup(string, size));
+}
 
 /*
  * gpusort_devices(): one row for each GPU that the service is configured to
@@ -47,33 +126,50 @@ gpusort_devices(PG_FUNCTION_ARGS)
 		TEXTOID
 	};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	GsDeviceRow device;
 
-	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
-	for (int d = 0; gpusort_service_get_device(d, &device); d++)
+	begin_rows(fcinfo, types, lengthof(types));
+	for (int d = 0; d < count_devices(); d++)
 	{
-		Datum		values[] = {
-			Int32GetDatum(device.ordinal),
-			CStringGetTextDatum(device.name),
-			CStringGetTextDatum(device.compute_capability),
-			Int64GetDatum(device.total_memory),
-			Int64GetDatum(device.free_memory),
-			Int32GetDatum(device.sessions),
-			CStringGetTextDatum(device.state),
-			Int32GetDatum(device.failures),
-			CStringGetTextDatum(device.message)
-		};
-		bool		unknown = device.name[0] == '\0';
-		bool		nulls[lengthof(values)] = {
-			false, unknown, unknown, unknown, device.free_memory == 0, false, false,
-			false, device.message[0] == '\0'
-		};
+		GsServiceDevice *device = &gpusort_service->devices[d];
+		const		GsDeviceInfo *info = &device->info;
+		const char *state = device_state(d);
+		uint64		free_memory;
 
-		tuplestore_putvalues(result->setResult, result->setDesc, values,
-							 nulls);
+		pg_read_barrier();		/* what follows is not older than the state */
+		free_memory = pg_atomic_read_u64(&device->free_memory);
+		{
+			/*
+			 * Name, capability and memory are empty until the device was
+			 * queried.
+			 */
+			bool		unknown = info->name[0] == '\0';
+			Datum		values[] = {
+				Int32GetDatum(info->ordinal),
+				shared_text(info->name, sizeof(info->name)),
+				CStringGetTextDatum(psprintf("%d.%d", info->capability_major,
+											 info->capability_minor)),
+				Int64GetDatum((int64) info->total_memory),
+				Int64GetDatum((int64) free_memory),
+				Int32GetDatum(pg_atomic_read_u32(&device->sessions)),
+				CStringGetTextDatum(state),
+				Int32GetDatum(pg_atomic_read_u32(&device->failures)),
+				shared_text(device->message, sizeof(device->message))
+			};
+			bool		nulls[lengthof(values)] = {
+				false, unknown, unknown, unknown, free_memory == 0, false, false,
+				false, device->message[0] == '\0'
+			};
+
+			tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		}
 	}
 	return (Datum) 0;
 }
+
+/* ----------------------------------------------------------------
+ *		the library and its service
+ * ----------------------------------------------------------------
+ */
 
 static void
 put_status(ReturnSetInfo *result, const char *name, const char *value)
@@ -98,49 +194,77 @@ put_number(ReturnSetInfo *result, const char *name, int64 value)
  * setting.
  */
 static const char *
-service_message(const GsServiceStatus *service)
+service_message(void)
 {
-	if (service->message[0] == '\0')
+	if (gpusort_service->message[0] == '\0')
 		return NULL;
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS) ?
-		service->message : "<insufficient privilege>";
+		pnstrdup(gpusort_service->message, sizeof(gpusort_service->message)) :
+		"<insufficient privilege>";
 }
 
 /* Add what was measured of the GPU, if there is one. */
 static void
 put_speed(ReturnSetInfo *result)
 {
-	GsDeviceSpeed speed;
 	double		rows;
+	const GsDeviceSpeed *speed = gpusort_client_speed(&rows);
 
-	if (!gpusort_service_get_speed(&speed))
+	if (speed == NULL)
 		return;
-	rows = gpusort_device_speed_min_rows(&speed);
 	put_status(result, "gpu_min_rows", isinf(rows) ? NULL : psprintf("%.0f", ceil(rows)));
-	put_status(result, "gpu_session_us", psprintf("%.0f", speed.session_us));
-	put_status(result, "gpu_row_ns", psprintf("%.1f", speed.gpu_row_ns));
-	put_status(result, "cpu_row_ns", psprintf("%.1f", speed.cpu_row_ns));
+	put_status(result, "gpu_session_us", psprintf("%.0f", speed->session_us));
+	put_status(result, "gpu_row_ns", psprintf("%.1f", speed->gpu_row_ns));
+	put_status(result, "cpu_row_ns", psprintf("%.1f", speed->cpu_row_ns));
 }
 
-/* Add the state of the GPU service, if there is one. */
+static void
+put_memory_of_devices(ReturnSetInfo *result)
+{
+	int64		used = 0;
+
+	for (int d = 0; d < count_devices(); d++)
+		used += pg_atomic_read_u64(&gpusort_service->devices[d].used_memory);
+	put_number(result, "device_memory_in_use", used);
+}
+
+static void
+put_sessions(ReturnSetInfo *result)
+{
+	GsService  *service = gpusort_service;
+	int			sessions = 0;
+	int			chunks_in_use = 0;
+
+	for (uint32 s = 0; s < service->nslots; s++)
+		sessions += pg_atomic_read_u32(&service->slots[s].state) != GS_SLOT_FREE;
+	for (uint32 c = 0; c < service->nchunks; c++)
+		chunks_in_use += pg_atomic_read_u32(&service->chunks[c].owner) != 0;
+	put_number(result, "sessions", sessions);
+	put_number(result, "session_slots", service->nslots);
+	put_number(result, "pool_chunks", service->nchunks);
+	put_number(result, "pool_chunks_in_use", chunks_in_use);
+	put_number(result, "pool_chunk_bytes", service->chunk_bytes);
+}
+
+/*
+ * Add the state of the GPU service, if there is one.  Values are read one after the other,
+ * without a lock, so they may not be consistent with each other.
+ */
 static void
 put_service_status(ReturnSetInfo *result)
 {
-	GsServiceStatus service;
+	GsService  *service = gpusort_service;
 
-	if (!gpusort_service_get_status(&service))
+	if (service == NULL)
 		return;
-	put_status(result, "service", service.state);
-	put_status(result, "service_message", service_message(&service));
-	put_status(result, "device_library", service.build);
-	put_number(result, "device_process_pid", service.device_pid);
-	put_number(result, "device_process_restarts", service.restarts);
-	put_number(result, "device_memory_in_use", service.device_memory);
-	put_number(result, "sessions", service.sessions);
-	put_number(result, "session_slots", service.slots);
-	put_number(result, "pool_chunks", service.chunks);
-	put_number(result, "pool_chunks_in_use", service.chunks_in_use);
-	put_number(result, "pool_chunk_bytes", service.chunk_bytes);
+	put_status(result, "service", service_states[pg_atomic_read_u32(&service->state)]);
+	pg_read_barrier();			/* what follows is not older than the state */
+	put_status(result, "service_message", service_message());
+	put_status(result, "device_library", pnstrdup(service->build, sizeof(service->build)));
+	put_number(result, "device_process_pid", pg_atomic_read_u32(&service->device_pid));
+	put_number(result, "device_process_restarts", pg_atomic_read_u32(&service->restarts));
+	put_memory_of_devices(result);
+	put_sessions(result);
 	put_speed(result);
 }
 
@@ -206,7 +330,7 @@ gpusort_status(PG_FUNCTION_ARGS)
 		GS_FALLBACK_BACKEND_CPU : gpusort_client_availability();
 	bool		gpu = reason == GS_FALLBACK_NONE;
 
-	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
+	begin_rows(fcinfo, types, lengthof(types));
 	put_status(result, "version", GPUSORT_VERSION);
 	put_status(result, "backend", gpu ? "gpu" : "cpu");
 	put_status(result, "backend_reason",
@@ -221,6 +345,11 @@ gpusort_status(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
+/* ----------------------------------------------------------------
+ *		statistics
+ * ----------------------------------------------------------------
+ */
+
 /* gpusort_stat(): the rows of the view pg_stat_gpusort. */
 Datum
 gpusort_stat(PG_FUNCTION_ARGS)
@@ -232,7 +361,7 @@ gpusort_stat(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	GsStatsSnapshot stats;
 
-	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
+	begin_rows(fcinfo, types, lengthof(types));
 	gpusort_stats_read(&stats);
 	for (int k = 0; k < GS_SORT_KINDS; k++)
 	{
@@ -268,7 +397,7 @@ gpusort_stat_fallbacks(PG_FUNCTION_ARGS)
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	GsStatsSnapshot stats;
 
-	gpusort_result_rows_begin(fcinfo, types, lengthof(types));
+	begin_rows(fcinfo, types, lengthof(types));
 	gpusort_stats_read(&stats);
 	for (int r = GS_FALLBACK_NONE + 1; r < GS_FALLBACK_COUNT; r++)
 	{
@@ -291,4 +420,87 @@ gpusort_stat_reset(PG_FUNCTION_ARGS)
 {
 	gpusort_stats_reset();
 	PG_RETURN_VOID();
+}
+
+/* ----------------------------------------------------------------
+ *		progress
+ * ----------------------------------------------------------------
+ */
+
+/* The columns of a sort that everyone sees. */
+#define PUBLIC_COLUMNS		3
+
+#define DEVICES_COLUMN		12
+
+/*
+ * Who may see what is as in pg_stat_activity and core's views of progress: everyone
+ * sees that there is a sort, and its own role and pg_read_all_stats see the rest.
+ */
+static bool
+may_see(const GsProgress *progress)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		has_privs_of_role(GetUserId(), progress->role);
+}
+
+/* Returns the GPUs of a sort by their ordinals, as gpusort_devices() shows them. */
+static ArrayType *
+ordinals(uint32 devices)
+{
+	ArrayBuildState *array = initArrayResult(INT4OID, CurrentMemoryContext, false);
+
+	for (int d = 0; d < count_devices(); d++)
+		if (devices & ((uint32) 1 << d))
+			array = accumArrayResult(array,
+									 Int32GetDatum(gpusort_service->devices[d].info.ordinal),
+									 false, INT4OID, CurrentMemoryContext);
+	return DatumGetArrayTypeP(makeArrayResult(array, CurrentMemoryContext));
+}
+
+/* gpusort_progress(): the rows of the view pg_stat_progress_gpusort. */
+Datum
+gpusort_progress(PG_FUNCTION_ARGS)
+{
+	static const Oid types[] = {
+		INT4OID, INT4OID, OIDOID, INT4OID, TEXTOID, INT8OID, INT8OID, INT8OID,
+		INT8OID, INT8OID, INT8OID, INT8OID, INT4ARRAYOID, INT4OID
+	};
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	GsProgress	progress;
+
+	begin_rows(fcinfo, types, lengthof(types));
+	for (int i = 0; i < gpusort_progress_slots(); i++)
+	{
+		if (!gpusort_progress_read(i, &progress))
+			continue;
+
+		{
+			Datum		values[] = {
+				Int32GetDatum(progress.pid),
+				Int32GetDatum(progress.leader_pid),
+				ObjectIdGetDatum(progress.database),
+				Int32GetDatum(progress.plan_node),
+				CStringGetTextDatum(gpusort_progress_phase_name(progress.phase)),
+				Int64GetDatum(progress.rows_expected),
+				Int64GetDatum(progress.rows_read),
+				Int64GetDatum(progress.rows_sorted),
+				Int64GetDatum(progress.rows_returned),
+				Int64GetDatum(progress.memory_bytes),
+				Int64GetDatum(progress.device_bytes),
+				Int64GetDatum(progress.file_bytes),
+				PointerGetDatum(ordinals(progress.devices)),
+				Int32GetDatum(progress.workers)
+			};
+			bool		nulls[lengthof(values)] = {false};
+
+			nulls[1] = progress.leader_pid == 0;
+			nulls[3] = progress.plan_node < 0;
+			nulls[DEVICES_COLUMN] = progress.devices == 0;
+			for (int c = PUBLIC_COLUMNS; c < lengthof(values) && !may_see(&progress); c++)
+				nulls[c] = true;
+			tuplestore_putvalues(result->setResult, result->setDesc, values,
+								 nulls);
+		}
+	}
+	return (Datum) 0;
 }
