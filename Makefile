@@ -185,9 +185,7 @@ OBJS = \
 	src/sqlfn/array_elements.o \
 	src/sqlfn/array_stats.o \
 	src/sqlfn/element_order.o \
-	src/sqlfn/sort_call.o \
 	src/sqlfn/array_sort.o \
-	src/sqlfn/element_list.o \
 	src/sqlfn/sort_agg.o \
 	src/sqlfn/status.o \
 	src/pg_gpusort.o

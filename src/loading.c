@@ -61,9 +61,8 @@ gpusort_loading_note_function(void)
 		loading = GS_LOADED_FOR_FUNCTIONS;
 }
 
-/* Does LOAD name this library? */
-static bool
-is_our_file(const char *file)
+bool
+gpusort_loading_is_our_file(const char *file)
 {
 	const char *directories_end = last_dir_separator(file);
 	const char *name = directories_end != NULL ? directories_end + 1 : file;
@@ -80,7 +79,7 @@ watch_for_load(PlannedStmt *statement, const char *query_string,
 {
 	const Node *utility = statement->utilityStmt;
 	bool		is_load = IsA(utility, LoadStmt) &&
-		is_our_file(((const LoadStmt *) utility)->filename);
+		gpusort_loading_is_our_file(((const LoadStmt *) utility)->filename);
 
 	(void) gpusort_loading_is_wanted();
 	if (prev_ProcessUtility_hook)

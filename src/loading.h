@@ -19,6 +19,9 @@ extern void gpusort_loading_init(void);
  */
 extern bool gpusort_loading_is_wanted(void);
 
+/* Does LOAD, or a list of libraries to preload, name this library by this? */
+extern bool gpusort_loading_is_our_file(const char *file);
+
 /* Called by the functions that GPUSORT_SQL_FUNCTION() makes. */
 extern void gpusort_loading_note_function(void);
 

@@ -292,15 +292,8 @@ in_session_preload_libraries(void)
 								&files))
 		return false;
 	foreach(lc, files)
-	{
-		const char *file = lfirst(lc);
-		const char *directories_end = last_dir_separator(file);
-		const char *name = directories_end != NULL ? directories_end + 1 : file;
-
-		if (strcmp(name, "pg_gpusort") == 0 ||
-			strcmp(name, "pg_gpusort" DLSUFFIX) == 0)
-			return true;
-	}
+		if (gpusort_loading_is_our_file(lfirst(lc)))
+		return true;
 	return false;
 }
 

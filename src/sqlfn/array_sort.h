@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * sort_call.h
+ * array_sort.h
  *		What calls of the SQL functions that sort elements have in common.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_SORT_CALL_H
-#define GPUSORT_SORT_CALL_H
+#ifndef GPUSORT_ARRAY_SORT_H
+#define GPUSORT_ARRAY_SORT_H
 
 #include "fmgr.h"
 
@@ -64,4 +64,4 @@ extern ArrayType *gpusort_sort_call_positions(FunctionCallInfo fcinfo,
 											  const GsSortDirection *direction,
 											  MemoryContext target);
 
-#endif							/* GPUSORT_SORT_CALL_H */
+#endif							/* GPUSORT_ARRAY_SORT_H */
