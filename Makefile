@@ -141,18 +141,11 @@ OBJS = \
 	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \
 	src/plan/plan_children.o \
-	src/plan/gpusort_plan.o \
 	src/plan/input_repeat.o \
 	src/plan/sort_candidate.o \
-	src/plan/row_order.o \
-	src/plan/row_cost.o \
-	src/plan/pathkey_encoding.o \
 	src/plan/sort_eligibility.o \
 	src/plan/sort_cost.o \
-	src/plan/join_floor.o \
-	src/plan/agg_order.o \
 	src/plan/agg_paths.o \
-	src/plan/async_append.o \
 	src/plan/setop_paths.o \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \

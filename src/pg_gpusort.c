@@ -15,8 +15,6 @@
 #include "index/index_hook.h"
 #include "key/distrust.h"
 #include "loading.h"
-#include "plan/gpusort_plan.h"
-#include "plan/join_paths.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_paths.h"
 #include "service/service_shmem.h"
@@ -41,7 +39,6 @@ _PG_init(void)
 	gpusort_warm_memory_init();
 	gpusort_service_shmem_init();
 	gpusort_service_worker_init();
-	gpusort_plan_init();
 	gpusort_node_init();
 	gpusort_limit_hooks_init();
 	gpusort_presorted_agg_init();

@@ -17,7 +17,12 @@
  */
 #include "compat.h"
 
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -25,10 +30,485 @@
 #include "optimizer/paths.h"
 #include "optimizer/prep.h"
 #include "optimizer/tlist.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 
-#include "plan/agg_order.h"
-#include "plan/agg_paths.h"
+#include "exec/presorted_agg.h"
 #include "plan/sort_cost.h"
+#include "plan/sort_paths.h"
+#include "work.h"
+
+/*
+ * What an aggregate's own sort costs per row, in the units of sort_candidate.h;
+ * docs/experiments.md has the measurements.
+ */
+#define OWN_SORT_ROW		5.0
+#define OWN_SORT_LEVEL		0.85	/* for each doubling of the number of
+									 * different values in a group */
+#define OWN_SORT_VARIABLE	50.0	/* more, if a value is of variable length */
+#define OWN_SORT_TUPLE		12.0	/* more, if it sorts several columns */
+#define OWN_SORT_DISK		15.0	/* more, if it exceeds work_mem */
+#define OWN_SORT_GROUP		150.0	/* to start and end the sort of a group */
+
+/* What it keeps of a row in addition to values of variable length. */
+#define OWN_SORT_BYTES		24
+
+/*
+ * An order is chosen among those of this many aggregates: the ones whose sorts cost
+ * most.
+ */
+#define MOST_CANDIDATES		32
+
+/* An aggregate whose own sort can be left out. */
+typedef struct GsAggCandidate
+{
+	const AggInfo *info;
+	int			number;			/* of the aggregate in the query */
+	Cost		own_sorts;
+	List	   *pathkeys;		/* its order */
+} GsAggCandidate;
+
+/* What the statistics say about the first sort key of an aggregate. */
+typedef struct GsAggKey
+{
+	double		null_fraction;
+	double		distinct;		/* number of values */
+	bool		in_order;		/* are rows in this order already? */
+} GsAggKey;
+
+typedef struct GsAggOrder
+{
+	List	   *pathkeys;		/* of the groups, then of the aggregates */
+	List	   *exprs;			/* that the latter compare */
+	Cost		own_sorts;		/* what the aggregates' own sorts cost that
+								 * become superfluous, if the planner does not
+								 * charge for them */
+} GsAggOrder;
+
+/* ----------------------------------------------------------------
+ *		the order that aggregates want
+ * ----------------------------------------------------------------
+ *
+ * An aggregate with DISTINCT or ORDER BY, or an ordered-set aggregate, sorts
+ * its arguments by itself.  presorted_agg.c leaves that out if rows come in
+ * the right order.  If aggregates want different orders, the one whose sorts
+ * cost most is chosen.
+ *
+ * Since 16 the planner chooses an order for aggregates with DISTINCT or ORDER
+ * BY.  Then that is the order here, whatever other aggregates there are.
+ *
+ * A query can have thousands of aggregates.  Each of them is looked at once, and only
+ * a limited number of orders are compared with each other.
+ */
+
+static const AggTransInfo *
+transition_of(const PlannerInfo *root, const AggInfo *info)
+{
+	return list_nth(root->aggtransinfos, info->transno);
+}
+
+/*
+ * Is the result of min() or max() the same in any order of rows?  Values that
+ * are equal must have the same bytes, which excludes numbers such as 1.0 and
+ * 1.00, or 0.0 and -0.0.
+ */
+static bool
+extreme_is_unique(Oid transition, Oid collation)
+{
+	switch (transition)
+	{
+		case F_INT2LARGER:
+		case F_INT2SMALLER:
+		case F_INT4LARGER:
+		case F_INT4SMALLER:
+		case F_INT8LARGER:
+		case F_INT8SMALLER:
+		case F_OIDLARGER:
+		case F_OIDSMALLER:
+		case F_CASHLARGER:
+		case F_CASHSMALLER:
+		case F_DATE_LARGER:
+		case F_DATE_SMALLER:
+		case F_TIME_LARGER:
+		case F_TIME_SMALLER:
+		case F_TIMESTAMP_LARGER:
+		case F_TIMESTAMP_SMALLER:
+		case F_TIMESTAMPTZ_LARGER:
+		case F_TIMESTAMPTZ_SMALLER:
+			return true;
+		case F_TEXT_LARGER:
+		case F_TEXT_SMALLER:
+			return get_collation_isdeterministic(collation);
+		default:
+			return false;
+	}
+}
+
+/*
+ * Is the result of an aggregate without an order of its own the same in any
+ * order of rows?  Sums of exact numbers are, sums of float8 are not.
+ */
+static bool
+order_is_irrelevant(const Aggref *aggref, Oid transition)
+{
+	switch (transition)
+	{
+		case F_INT8INC:
+		case F_INT8INC_ANY:
+		case F_INT2_SUM:
+		case F_INT4_SUM:
+		case F_INT2_AVG_ACCUM:
+		case F_INT4_AVG_ACCUM:
+		case F_INT8_AVG_ACCUM:
+		case F_NUMERIC_AVG_ACCUM:
+		case F_INT2_ACCUM:
+		case F_INT4_ACCUM:
+		case F_INT8_ACCUM:
+		case F_NUMERIC_ACCUM:
+		case F_CASH_PL:
+		case F_BOOLAND_STATEFUNC:
+		case F_BOOLOR_STATEFUNC:
+		case F_BOOL_ACCUM:
+		case F_INT2AND:
+		case F_INT4AND:
+		case F_INT8AND:
+		case F_INT2OR:
+		case F_INT4OR:
+		case F_INT8OR:
+			return true;
+		default:
+			return extreme_is_unique(transition, aggref->inputcollid);
+	}
+}
+
+/* Returns by what an aggregate sorts, or NIL. */
+static const List *
+clauses_of(const Aggref *aggref)
+{
+	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+}
+
+/* Can rows come in any order, as far as the aggregates can tell? */
+static bool
+rows_may_be_reordered(const PlannerInfo *root)
+{
+	ListCell   *lc;
+
+	foreach(lc, root->agginfos)
+	{
+		const AggInfo *info = lfirst(lc);
+		const Aggref *aggref = GPUSORT_AGGREF_OF(info);
+
+		if (clauses_of(aggref) == NIL &&
+			!order_is_irrelevant(aggref, transition_of(root, info)->transfn_oid))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Has each clause a pathkey of its own?  A column that equals a constant or
+ * another column has none.  The executor does not know that, so it would not
+ * recognize the order.  Constants have no pathkey either, but it knows them.
+ */
+static bool
+has_all_pathkeys(const List *pathkeys, const List *clauses, List *args)
+{
+	int			expected = 0;
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+		if (!IsA(get_sortgroupclause_expr(lfirst(lc), args), Const))
+		expected++;
+	return list_length(pathkeys) == expected;
+}
+
+/*
+ * Could the sort of an aggregate be left out?  An aggregate with a FILTER sorts only some
+ * of the rows, so no sort of all rows is made for it.
+ */
+static bool
+is_candidate(const PlannerInfo *root, const AggInfo *info)
+{
+	const AggTransInfo *transition = transition_of(root, info);
+	Aggref	   *aggref = GPUSORT_AGGREF_OF(info);
+
+	return aggref->aggfilter == NULL &&
+		gpusort_presorted_agg_possible(aggref, transition->transfn_oid,
+									   info->finalfn_oid,
+									   !transition->initValueIsNull) &&
+		!contain_volatile_functions((Node *) aggref);
+}
+
+/* Is a table in the order of a column, by its statistics? */
+static bool
+is_in_order(const VariableStatData *variable)
+{
+	AttStatsSlot slot;
+	bool		in_order = false;
+
+	if (get_attstatsslot(&slot, variable->statsTuple,
+						 STATISTIC_KIND_CORRELATION, InvalidOid,
+						 ATTSTATSSLOT_NUMBERS))
+	{
+		in_order = slot.nnumbers == 1 && fabs(slot.numbers[0]) >= 1;
+		free_attstatsslot(&slot);
+	}
+	return in_order;
+}
+
+static GsAggKey
+look_up_key(PlannerInfo *root, const Aggref *aggref)
+{
+	const SortGroupClause *clause = linitial(clauses_of(aggref));
+	Node	   *expr = get_sortgroupclause_expr((SortGroupClause *) clause,
+												aggref->args);
+	VariableStatData variable;
+	GsAggKey	key = {0};
+	bool		is_default;
+
+	examine_variable(root, expr, 0, &variable);
+	key.distinct = get_variable_numdistinct(&variable, &is_default);
+	if (HeapTupleIsValid(variable.statsTuple))
+	{
+		Form_pg_statistic form =
+			(Form_pg_statistic) GETSTRUCT(variable.statsTuple);
+
+		key.null_fraction = form->stanullfrac;
+		key.in_order = is_in_order(&variable);
+	}
+	ReleaseVariableStats(variable);
+	return key;
+}
+
+/* Are all arguments of fixed length? */
+static bool
+is_fixed(const Aggref *aggref)
+{
+	ListCell   *lc;
+
+	foreach(lc, aggref->args)
+		if (get_typlen(exprType((Node *) lfirst_node(TargetEntry, lc)->expr)) < 0)
+		return false;
+	return true;
+}
+
+/* Returns the cost of an aggregate's own sorts, one for each group. */
+static Cost
+cost_of_own_sorts(PlannerInfo *root, const Aggref *aggref, double rows,
+				  double groups)
+{
+	GsAggKey	key = look_up_key(root, aggref);
+	double		row = OWN_SORT_ROW;
+
+	rows *= 1 - key.null_fraction;
+	if (list_length(aggref->args) > 1)
+		row += OWN_SORT_TUPLE;
+	if (!is_fixed(aggref))
+		row += OWN_SORT_VARIABLE;
+	if (rows / groups * OWN_SORT_BYTES > (double) work_mem * 1024)
+		row += OWN_SORT_DISK;
+	if (!key.in_order)
+		row += OWN_SORT_LEVEL * log2(Max(Min(rows / groups, key.distinct), 1));
+	return cpu_operator_cost * (rows * row + groups * OWN_SORT_GROUP);
+}
+
+/* A qsort comparator: those whose sorts cost most come first. */
+static int
+compare_candidates(const void *a, const void *b)
+{
+	const GsAggCandidate *one = a;
+	const GsAggCandidate *two = b;
+
+	if (one->own_sorts != two->own_sorts)
+		return one->own_sorts > two->own_sorts ? -1 : 1;
+	return one->number - two->number;
+}
+
+/*
+ * Returns the aggregates whose sorts could be left out, or those whose sorts cost most.
+ * Aggregates that share a transition state, such as several percentiles of one column,
+ * share a sort and are one candidate.
+ */
+static GsAggCandidate *
+find_candidates(PlannerInfo *root, double rows, double groups, int *count)
+{
+	GsAggCandidate *candidates = palloc(list_length(root->agginfos) *
+										sizeof(GsAggCandidate));
+	Bitmapset  *found = NULL;	/* their transition states */
+	ListCell   *lc;
+
+	*count = 0;
+	foreach(lc, root->agginfos)
+	{
+		const AggInfo *info = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_PLANNING);
+		if (bms_is_member(info->transno, found) || !is_candidate(root, info))
+			continue;
+		found = bms_add_member(found, info->transno);
+		candidates[*count] = (GsAggCandidate)
+		{
+			.info = info,
+				.number = foreach_current_index(lc),
+				.own_sorts = cost_of_own_sorts(root, GPUSORT_AGGREF_OF(info),
+											   rows, groups)
+		};
+		(*count)++;
+	}
+	if (*count > MOST_CANDIDATES)
+	{
+		qsort(candidates, *count, sizeof(GsAggCandidate), compare_candidates);
+		*count = MOST_CANDIDATES;
+	}
+	return candidates;
+}
+
+/*
+ * Determine the order of each candidate.  Drops those whose order the executor would not
+ * recognize.
+ */
+static void
+find_orders(PlannerInfo *root, GsAggCandidate *candidates, int *count)
+{
+	int			kept = 0;
+
+	for (int c = 0; c < *count; c++)
+	{
+		GsAggCandidate candidate = candidates[c];
+		Aggref	   *aggref = GPUSORT_AGGREF_OF(candidate.info);
+		List	   *clauses = (List *) clauses_of(aggref);
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_PLANNING);
+		candidate.pathkeys = make_pathkeys_for_sortclauses(root, clauses,
+														   aggref->args);
+		if (candidate.pathkeys != NIL &&
+			has_all_pathkeys(candidate.pathkeys, clauses, aggref->args))
+			candidates[kept++] = candidate;
+	}
+	*count = kept;
+}
+
+/* Returns the costs of the sorts of all candidates that want this order. */
+static Cost
+cost_of_sorts_by(const List *pathkeys, const GsAggCandidate *candidates,
+				 int count)
+{
+	Cost		cost = 0;
+
+	for (int c = 0; c < count; c++)
+	{
+		gpusort_work_add(sizeof(GsAggCandidate));
+		if (equal(pathkeys, candidates[c].pathkeys))
+			cost += candidates[c].own_sorts;
+	}
+	return cost;
+}
+
+/* Append the pathkeys that do not occur yet. */
+static List *
+append_pathkeys_to(List *pathkeys, const List *more)
+{
+	ListCell   *lc;
+
+	pathkeys = list_copy(pathkeys);
+	foreach(lc, more)
+		pathkeys = list_append_unique_ptr(pathkeys, lfirst(lc));
+	return pathkeys;
+}
+
+static List *
+append_exprs_to(List *exprs, const Aggref *aggref)
+{
+	return list_concat(exprs,
+					   get_sortgrouplist_exprs((List *) clauses_of(aggref),
+											   aggref->args));
+}
+
+/*
+ * Returns the expressions that aggregates sort by which want such an order: candidates, and
+ * those for which the planner has chosen it.
+ */
+static List *
+exprs_of(const PlannerInfo *root, const List *pathkeys,
+		 const GsAggCandidate *candidates, int count)
+{
+	List	   *exprs = NIL;
+	ListCell   *lc;
+
+	for (int c = 0; c < count; c++)
+		if (list_difference_ptr(candidates[c].pathkeys, pathkeys) == NIL)
+			exprs = append_exprs_to(exprs,
+									GPUSORT_AGGREF_OF(candidates[c].info));
+	foreach(lc, root->agginfos)
+	{
+		const Aggref *aggref = GPUSORT_AGGREF_OF((AggInfo *) lfirst(lc));
+
+		if (GPUSORT_AGG_IS_PRESORTED(aggref))
+			exprs = append_exprs_to(exprs, aggref);
+	}
+	return exprs;
+}
+
+/* Choose the order whose sorts cost most.  Returns false if there is none. */
+static bool
+choose_pathkeys(const PlannerInfo *root, const GsAggCandidate *candidates,
+				int count, GsAggOrder *order)
+{
+	const List *best = NIL;
+
+	for (int c = 0; c < count; c++)
+	{
+		Cost		cost = cost_of_sorts_by(candidates[c].pathkeys, candidates,
+											count);
+
+		if (cost > order->own_sorts)
+		{
+			order->own_sorts = cost;
+			best = candidates[c].pathkeys;
+		}
+	}
+	order->pathkeys = append_pathkeys_to(root->group_pathkeys, best);
+	return best != NIL;
+}
+
+/*
+ * Find the order of rows that makes most of the aggregates' own sorts
+ * superfluous.  'rows' and 'groups' are estimates.  Returns false if there is
+ * none, or if rows must not be reordered for it, because the result of another
+ * aggregate depends on their order.
+ */
+static bool
+find_order(PlannerInfo *root, double rows, double groups,
+		   GsAggOrder *order)
+{
+	bool		is_chosen =
+		list_length(root->group_pathkeys) > GPUSORT_GROUPBY_PATHKEYS(root);
+	GsAggCandidate *candidates;
+	int			count;
+
+	order->own_sorts = 0;
+	order->pathkeys = root->group_pathkeys;
+	if (!is_chosen &&
+		(root->parse->hasSubLinks || !rows_may_be_reordered(root) ||
+		 list_length(root->group_pathkeys) <
+		 list_length(GPUSORT_GROUP_CLAUSE(root))))
+		return false;
+	candidates = find_candidates(root, rows, groups, &count);
+	find_orders(root, candidates, &count);
+	if (!is_chosen && !choose_pathkeys(root, candidates, count, order))
+		return false;
+	order->exprs = exprs_of(root, order->pathkeys, candidates, count);
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		paths
+ * ----------------------------------------------------------------
+ */
 
 /*
  * Make a path compute the expressions that aggregates sort by, if it does not
@@ -150,7 +630,7 @@ gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
 		(extra->flags & GROUPING_CAN_USE_SORT) == 0 ||
 		grouped_rel->reloptkind != RELOPT_UPPER_REL ||
 		grouped_rel->pathlist == NIL ||
-		!gpusort_agg_order_find(root, input->rows, groups, &order) ||
+		!find_order(root, input->rows, groups, &order) ||
 		pathkeys_contained_in(order.pathkeys, input->pathkeys))
 		return;
 	best = linitial(grouped_rel->pathlist);

@@ -23,13 +23,18 @@
 
 #include "access/parallel.h"
 #include "executor/executor.h"
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 
+#include "exec/gpusort_node.h"
+#include "exec/gpusort_private.h"
+#include "exec/incremental_node.h"
 #include "exec/limit_bound.h"
+#include "exec/sink_node.h"
 #include "loading.h"
-#include "plan/gpusort_plan.h"
 #include "plan/input_repeat.h"
-#include "plan/pathkey_encoding.h"
 #include "plan/plan_children.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
@@ -39,6 +44,21 @@
 
 static planner_hook_type prev_planner_hook = NULL;
 static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
+
+static const CustomScanMethods plan_methods = {
+	.CustomName = "GpuSort",
+	.CreateCustomScanState = gpusort_node_create_state,
+};
+
+static const CustomScanMethods incremental_plan_methods = {
+	.CustomName = "GpuIncrementalSort",
+	.CreateCustomScanState = gpusort_incremental_create_state,
+};
+
+static const CustomScanMethods sink_plan_methods = {
+	.CustomName = "GpuSortSink",
+	.CreateCustomScanState = gpusort_sink_create_state,
+};
 
 /* A statement whose sorts are replaced. */
 typedef struct GsSwapStatement
@@ -55,6 +75,116 @@ typedef struct GsSwapContext
 	double		bound;			/* how many of its rows are wanted at most */
 	GsSwapStatement *statement;
 } GsSwapContext;
+
+/* ----------------------------------------------------------------
+ *		nodes
+ * ----------------------------------------------------------------
+ *
+ * A GpuSort is a CustomScan that scans no relation.  Its input is in lefttree,
+ * as in a Sort.  custom_scan_tlist is the Sort's target list and describes the
+ * input rows; the node's own target list refers to those columns.
+ * custom_private holds the Sort itself (see exec/gpusort_private.c).
+ */
+
+/*
+ * Make a target list of the columns of another target list, as Vars of the
+ * scan tuple (INDEX_VAR) or of the input (OUTER_VAR).
+ */
+static List *
+make_column_tlist(List *columns, int varno)
+{
+	List	   *tlist = NIL;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		TargetEntry *from = lfirst_node(TargetEntry, lc);
+		Var		   *var = makeVar(varno, from->resno,
+								  exprType((Node *) from->expr),
+								  exprTypmod((Node *) from->expr),
+								  exprCollation((Node *) from->expr), 0);
+		TargetEntry *to = flatCopyTargetEntry(from);
+
+		to->expr = (Expr *) var;
+		tlist = lappend(tlist, to);
+	}
+	return tlist;
+}
+
+/* Make a node in the place of a Sort or an IncrementalSort. */
+static CustomScan *
+make_sort_node(const Sort *sort, bool repeatable, uint32 flags,
+			   const CustomScanMethods *methods)
+{
+	CustomScan *node = makeNode(CustomScan);
+
+	memcpy(&node->scan.plan, &sort->plan, sizeof(Plan));
+	node->scan.plan.type = T_CustomScan;
+	node->scan.plan.targetlist = make_column_tlist(sort->plan.targetlist,
+												   INDEX_VAR);
+	node->scan.scanrelid = 0;
+	node->flags = flags;
+	node->custom_scan_tlist = sort->plan.targetlist;
+	node->custom_private = gpusort_private_make(sort, repeatable);
+	node->methods = methods;
+	return node;
+}
+
+/*
+ * Make a GpuSort node that is equivalent to 'sort' and has its children.
+ * 'repeatable' says whether its input can be read again.
+ */
+static CustomScan *
+make_gpusort(const Sort *sort, bool repeatable)
+{
+	return make_sort_node(sort, repeatable,
+						  CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
+						  CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods);
+}
+
+/* The same for a GpuIncrementalSort, whose input is not read again. */
+static CustomScan *
+make_incremental_sort(const IncrementalSort * sort)
+{
+	return make_sort_node(&sort->sort, false, 0,
+						  &incremental_plan_methods);
+}
+
+/*
+ * Make a GpuSortSink node over a partial plan, to be put below the Gather that
+ * is the input of 'sort'.  'plan_node_id' must not be in use.
+ */
+static CustomScan *
+make_sink(const Sort *sort, Plan *partial, int plan_node_id)
+{
+	CustomScan *sink = makeNode(CustomScan);
+	Plan	   *plan = &sink->scan.plan;
+
+	memcpy(plan, partial, sizeof(Plan));
+	plan->type = T_CustomScan;
+	plan->plan_node_id = plan_node_id;
+	plan->parallel_aware = true;
+	plan->targetlist = make_column_tlist(partial->targetlist, INDEX_VAR);
+	plan->qual = NIL;
+	plan->initPlan = NIL;
+	plan->lefttree = partial;
+	plan->righttree = NULL;
+	sink->scan.scanrelid = 0;
+
+	/*
+	 * The expressions of the input refer to the input's own inputs, so they
+	 * cannot be copied.
+	 */
+	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR);
+	sink->custom_private = gpusort_private_make(sort, false);
+	sink->methods = &sink_plan_methods;
+	return sink;
+}
+
+/* ----------------------------------------------------------------
+ *		replacing
+ * ----------------------------------------------------------------
+ */
 
 static Plan *swap_sorts(Plan *plan, const GsSwapContext *context);
 
@@ -138,8 +268,8 @@ add_sink(Sort *sort, GsSwapStatement *statement)
 	if (IsA(gather, Gather) && !gather->single_copy &&
 		passes_columns_on(gather))
 		gather->plan.lefttree = (Plan *)
-			gpusort_plan_sink(sort, gather->plan.lefttree,
-							  new_plan_node_id(statement));
+			make_sink(sort, gather->plan.lefttree,
+					  new_plan_node_id(statement));
 }
 
 static double
@@ -157,10 +287,8 @@ bound_of_limit(const Limit *limit)
 static Plan *
 swap_sort(Sort *sort, const GsSwapContext *context)
 {
-	GsSortCandidate candidate;
 	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
-													 context->statement->planned,
-													 &candidate);
+													 context->statement->planned);
 	bool		repeatable;
 
 	if (reason != GS_FALLBACK_NONE)
@@ -171,7 +299,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
 											 &context->statement->subplans);
 	add_sink(sort, context->statement);
-	return (Plan *) gpusort_plan_from_sort(sort, repeatable);
+	return (Plan *) make_gpusort(sort, repeatable);
 }
 
 /*
@@ -187,7 +315,7 @@ swap_incremental_sort(IncrementalSort * sort, const GsSwapContext *context)
 		return &sort->sort.plan;
 	reason = gpusort_eligibility_of_incremental_sort(sort, context->bound);
 	if (reason == GS_FALLBACK_NONE)
-		return (Plan *) gpusort_plan_from_incremental_sort(sort);
+		return (Plan *) make_incremental_sort(sort);
 	gpusort_requirement_leave(GS_LEFT_SORT, reason);
 	return &sort->sort.plan;
 }
@@ -242,7 +370,7 @@ static PlannedStmt *
 plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 {
 	PlannedStmt *volatile statement;
-	GsPathKeyCache previous = gpusort_pathkey_encoding_begin();
+	GsPathKeyCache previous = gpusort_eligibility_begin();
 	bool		wanted = gpusort_loading_is_wanted();
 
 	PG_TRY();
@@ -254,7 +382,7 @@ plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 	}
 	PG_FINALLY();
 	{
-		gpusort_pathkey_encoding_end(previous);
+		gpusort_eligibility_end(previous);
 	}
 	PG_END_TRY();
 	if (wanted && !gpusort_debug_hide &&
@@ -284,6 +412,9 @@ start_with_gpusort(QueryDesc *query, int eflags)
 void
 gpusort_plan_swap_init(void)
 {
+	RegisterCustomScanMethods(&plan_methods);
+	RegisterCustomScanMethods(&incremental_plan_methods);
+	RegisterCustomScanMethods(&sink_plan_methods);
 	prev_planner_hook = planner_hook;
 	planner_hook = plan_with_gpusort;
 	prev_ExecutorStart_hook = ExecutorStart_hook;

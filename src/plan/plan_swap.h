@@ -8,7 +8,10 @@
 #ifndef GPUSORT_PLAN_SWAP_H
 #define GPUSORT_PLAN_SWAP_H
 
-/* Install the hooks.  Called once by _PG_init(). */
+/*
+ * Install the hooks and register the nodes, so that parallel workers can read plans that
+ * contain them.  Called once by _PG_init().
+ */
 extern void gpusort_plan_swap_init(void);
 
 #endif							/* GPUSORT_PLAN_SWAP_H */

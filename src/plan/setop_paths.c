@@ -27,8 +27,8 @@
 #include "port/pg_bitutils.h"
 #include "utils/selfuncs.h"
 
-#include "plan/setop_paths.h"
 #include "plan/sort_cost.h"
+#include "plan/sort_paths.h"
 #include "settings.h"
 
 /*

@@ -1,7 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sort_candidate.h
- *		Describes a sort that the planner considers or has chosen.
+ *		Describes a sort that the planner considers or has chosen, and what it costs.
+ *
+ * All costs are in units of cpu_operator_cost, one of which stands for 6 ns on
+ * the machine where they were measured; see docs/design/planner.md.  They do
+ * not include what the input costs.
  *
  *-------------------------------------------------------------------------
  */
@@ -11,7 +15,7 @@
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 
-#include "sort/base/sort_spec.h"
+#include "key/key_plan.h"
 
 typedef struct GsSortCandidate
 {
@@ -40,5 +44,35 @@ extern GsSortCandidate gpusort_sort_candidate_of_plan(const Sort *sort,
  */
 extern bool gpusort_sort_candidate_fits(const GsSortCandidate *candidate,
 										unsigned words);
+
+/* The cost of a GpuSort whose rows stay in memory. */
+typedef struct GsRowCost
+{
+	double		keep;			/* to take and sort a row */
+	double		emit;			/* to return it */
+} GsRowCost;
+
+extern GsRowCost gpusort_row_cost(const GsSortCandidate *candidate,
+								  const GsKeyShape *key, bool gpu);
+
+/* A lower bound of 'keep', which is faster to compute. */
+extern double gpusort_row_cost_minimum(int width);
+
+/* What a row costs in addition if the rows do not stay in memory. */
+#define GPUSORT_DISK_ROW_COST	5.0
+
+typedef enum GsRowOrder
+{
+	GS_ROWS_UNORDERED,			/* or it is not known */
+	GS_ROWS_IN_ORDER,
+	GS_ROWS_REVERSED
+} GsRowOrder;
+
+/*
+ * Is a GpuSort at least a tenth faster than PostgreSQL's sort, if rows come in
+ * this order?  It always is if they are unordered.
+ */
+extern bool gpusort_row_cost_gains(const GsSortCandidate *candidate,
+								   const GsKeyShape *key, GsRowOrder order);
 
 #endif							/* GPUSORT_SORT_CANDIDATE_H */

@@ -21,7 +21,7 @@
 #include "optimizer/pathnode.h"
 
 #include "exec/limit_bound.h"
-#include "plan/row_cost.h"
+#include "plan/sort_candidate.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -31,7 +31,7 @@
 #include "sort/memory/shared_sort.h"
 
 /*
- * Additional costs per row, in the units of row_cost.h, if processes sort their own
+ * Additional costs per row, in the units of sort_candidate.h, if processes sort their own
  * rows and write them as runs, which the leader or all of them merge.
  */
 #define WRITE_RUN_COST		6.0

@@ -14,18 +14,307 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "optimizer/paths.h"
+#include "parser/parsetree.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
 
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
-#include "plan/pathkey_encoding.h"
-#include "plan/row_cost.h"
-#include "plan/row_order.h"
+#include "key/key_encoding.h"
+#include "plan/sort_candidate.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
 
 /* An IncrementalSort of groups with fewer rows stays stock. */
 #define FEWEST_GROUP_ROWS	50
+
+/* ----------------------------------------------------------------
+ *		encodings of the keys that the planner considers
+ * ----------------------------------------------------------------
+ *
+ * Finding the encoding of a key takes several lookups in the system catalogs.
+ * The planner asks for the same few keys thousands of times in a join of many
+ * tables, once for each path that might be sorted.  The answers are therefore
+ * cached while a statement is planned.  The address of a PathKey identifies
+ * it, because the planner makes one PathKey for each meaning, and frees none.
+ */
+
+/* The number of cache entries.  A power of two makes the remainder cheap. */
+#define CACHE_ENTRIES	128
+
+typedef struct GsPathKeyEncoding
+{
+	const PathKey *pathkey;		/* NULL in an empty entry */
+	Oid			type;			/* of the equivalence class member to encode */
+	bool		usable;
+	GsKeyEncoding encoding;		/* if usable */
+} GsPathKeyEncoding;
+
+/*
+ * The cache of the statement that is being planned; its context is NULL if
+ * there is no such statement.  An entry's index is a hash of its key.  A new
+ * entry replaces an old one with the same hash.
+ */
+static GsPathKeyCache current = {NULL, NULL};
+
+GsPathKeyCache
+gpusort_eligibility_begin(void)
+{
+	GsPathKeyCache previous = current;
+
+	current.context = CurrentMemoryContext;
+	current.entries = NULL;
+	return previous;
+}
+
+void
+gpusort_eligibility_end(GsPathKeyCache previous)
+{
+	current = previous;
+}
+
+/*
+ * Returns the type of a sort key: that of the member of its equivalence class
+ * that belongs to 'relids', or else of the first member.
+ */
+static Oid
+type_of_pathkey(const PathKey *pathkey, Relids relids)
+{
+	List	   *members = pathkey->pk_eclass->ec_members;
+	ListCell   *lc;
+
+	foreach(lc, members)
+	{
+		EquivalenceMember *member = lfirst_node(EquivalenceMember, lc);
+
+		if (!member->em_is_child && !bms_is_empty(member->em_relids) &&
+			bms_is_subset(member->em_relids, relids))
+			return member->em_datatype;
+	}
+	return linitial_node(EquivalenceMember, members)->em_datatype;
+}
+
+/*
+ * Look up the encoding in the catalogs.  It is allocated in the current memory
+ * context.
+ */
+static GsPathKeyEncoding
+look_up(const PathKey *pathkey, Oid type)
+{
+	GsPathKeyEncoding found = {.pathkey = pathkey,.type = type};
+	Oid			operator = GPUSORT_PATHKEY_OPERATOR(pathkey, type);
+	Oid			collation = pathkey->pk_eclass->ec_collation;
+	bool		descending;
+
+	found.usable = OidIsValid(operator) &&
+		!gpusort_key_encoding_is_distrusted(operator, collation);
+	if (found.usable)
+		found.encoding = gpusort_key_encoding_find(operator, collation, &descending);
+	return found;
+}
+
+static GsPathKeyEncoding
+look_up_cached(const PathKey *pathkey, Oid type)
+{
+	MemoryContext caller;
+	GsPathKeyEncoding *entry;
+
+	if (current.context == NULL)
+		return look_up(pathkey, type);
+	caller = MemoryContextSwitchTo(current.context);
+	if (current.entries == NULL)
+		current.entries = palloc0(CACHE_ENTRIES * sizeof(GsPathKeyEncoding));
+	entry = &current.entries[((uintptr_t) pathkey / sizeof(PathKey) ^ type) %
+							 CACHE_ENTRIES];
+	if (entry->pathkey != pathkey || entry->type != type)
+		*entry = look_up(pathkey, type);
+	MemoryContextSwitchTo(caller);
+	return *entry;
+}
+
+/*
+ * Get the shape of the encoded keys of a sort by 'pathkeys', whose rows come
+ * from the relations 'relids'.  Returns false if the sort would not be taken
+ * over.
+ */
+static bool
+find_shape(List *pathkeys, Relids relids,
+		   GsKeyShape *shape)
+{
+	GsKeyEncoding encodings[GPUSORT_KEY_SHAPE_COLUMNS];
+	int			nkeys = 0;
+	ListCell   *lc;
+
+	foreach(lc, pathkeys)
+	{
+		const PathKey *pathkey = lfirst_node(PathKey, lc);
+		GsPathKeyEncoding found =
+			look_up_cached(pathkey, type_of_pathkey(pathkey, relids));
+
+		if (!found.usable)
+			return false;
+		if (nkeys < GPUSORT_KEY_SHAPE_COLUMNS)
+			encodings[nkeys++] = found.encoding;
+	}
+	if (encodings[0].kind == GS_ENCODE_NONE)
+		return false;
+	*shape = gpusort_key_plan_shape_of(encodings, nkeys);
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		the order in which rows come
+ * ----------------------------------------------------------------
+ *
+ * A table often has its rows in the order in which they were added, and so in
+ * that of its primary key or of a time.  ANALYZE finds that out: it computes
+ * the correlation between the values of a column and their places in the
+ * table, which is 1 if no two rows of its sample are out of order.
+ *
+ * Only a sequential scan in one process returns rows in the order of the
+ * table.
+ */
+
+/* What the statistics say of a column. */
+typedef struct ColumnOrder
+{
+	GsRowOrder	order;
+	bool		unique;			/* does every row have another value? */
+} ColumnOrder;
+
+/* A sort key that is a column of a table. */
+typedef struct ColumnKey
+{
+	Oid			table;
+	AttrNumber	attno;
+	Oid			operator;		/* "<" or ">" */
+	Oid			collation;
+} ColumnKey;
+
+/* Does the operator sort in the order of the statistics, or in reverse? */
+static GsRowOrder
+order_of_operator(Oid operator, Oid statistics_operator)
+{
+	Oid			opfamily;
+	Oid			opcintype;
+	GsOperatorOrder direction;
+
+	if (!get_ordering_op_properties(operator, &opfamily, &opcintype,
+									&direction) ||
+		!op_in_opfamily(statistics_operator, opfamily))
+		return GS_ROWS_UNORDERED;
+	return direction == GPUSORT_ORDER_DESCENDING ?
+		GS_ROWS_REVERSED : GS_ROWS_IN_ORDER;
+}
+
+/* Returns what the statistics say of a column without NULLs. */
+static ColumnOrder
+order_of_statistics(HeapTuple statistics, const ColumnKey *key)
+{
+	Form_pg_statistic form = (Form_pg_statistic) GETSTRUCT(statistics);
+	ColumnOrder result = {.order = GS_ROWS_UNORDERED,
+	.unique = form->stadistinct == -1};
+	AttStatsSlot slot;
+	bool		rising;
+	bool		falling;
+
+	if (form->stanullfrac > 0 ||
+		!get_attstatsslot(&slot, statistics, STATISTIC_KIND_CORRELATION,
+						  InvalidOid, ATTSTATSSLOT_NUMBERS))
+		return result;
+	rising = slot.nnumbers == 1 && slot.numbers[0] >= 1;
+	falling = slot.nnumbers == 1 && slot.numbers[0] <= -1;
+	if ((rising || falling) && slot.stacoll == key->collation)
+		result.order = order_of_operator(key->operator, slot.staop);
+	if (falling && result.order != GS_ROWS_UNORDERED)
+		result.order = result.order == GS_ROWS_IN_ORDER ?
+			GS_ROWS_REVERSED : GS_ROWS_IN_ORDER;
+	free_attstatsslot(&slot);
+	return result;
+}
+
+static ColumnOrder
+order_of_column(const ColumnKey *key)
+{
+	ColumnOrder result = {GS_ROWS_UNORDERED, false};
+	HeapTuple	statistics;
+
+	if (key->attno <= 0)
+		return result;
+	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(key->table),
+								 Int16GetDatum(key->attno),
+								 BoolGetDatum(false));
+	if (HeapTupleIsValid(statistics))
+	{
+		result = order_of_statistics(statistics, key);
+		ReleaseSysCache(statistics);
+	}
+	return result;
+}
+
+/*
+ * Add the next sort key to the order by the keys before it.  Returns false if
+ * further keys do not matter.
+ */
+static bool
+add_key(const ColumnKey *key, bool is_first, GsRowOrder *order)
+{
+	ColumnOrder column = order_of_column(key);
+
+	if (is_first)
+		*order = column.order;
+	else if (column.order != *order)
+		*order = GS_ROWS_UNORDERED;
+	return *order != GS_ROWS_UNORDERED && !column.unique;
+}
+
+/* Returns the column that an expression is, or InvalidAttrNumber. */
+static AttrNumber
+column_of(const Expr *expr)
+{
+	if (IsA(expr, RelabelType))
+		expr = ((const RelabelType *) expr)->arg;
+	return IsA(expr, Var) ? ((const Var *) expr)->varattno : InvalidAttrNumber;
+}
+
+/*
+ * Returns the order in which the input of a Sort returns its rows, in relation
+ * to the order that the Sort makes.  Reads the system catalogs.
+ */
+static GsRowOrder
+order_of_input(const Sort *sort, const PlannedStmt *statement)
+{
+	const Plan *scan = sort->plan.lefttree;
+	GsRowOrder	order = GS_ROWS_UNORDERED;
+	ColumnKey	key;
+
+	if (!IsA(scan, SeqScan) || scan->parallel_aware)
+		return order;
+	key.table = rt_fetch(((const Scan *) scan)->scanrelid,
+						 statement->rtable)->relid;
+	for (int k = 0; k < sort->numCols; k++)
+	{
+		const TargetEntry *entry = list_nth_node(TargetEntry, scan->targetlist,
+												 sort->sortColIdx[k] - 1);
+
+		key.attno = column_of(entry->expr);
+		key.operator = sort->sortOperators[k];
+		key.collation = sort->collations[k];
+		if (!add_key(&key, k == 0, &order))
+			return order;
+	}
+	return order;
+}
+
+/* ----------------------------------------------------------------
+ *		sorts to be taken over
+ * ----------------------------------------------------------------
+ */
 
 /* The questions that need no catalogs. */
 static GsFallback
@@ -47,7 +336,7 @@ gpusort_eligibility_of_path(const Path *input, List *pathkeys, double bound,
 	GsFallback	reason = reason_of_rows(input->rows, bound);
 
 	if (reason == GS_FALLBACK_NONE &&
-		!gpusort_pathkey_encoding_find(pathkeys, input->parent->relids, shape))
+		!find_shape(pathkeys, input->parent->relids, shape))
 		reason = GS_FALLBACK_TYPE;
 	return reason;
 }
@@ -79,24 +368,24 @@ gains(const Sort *sort, const PlannedStmt *statement,
 		 gpusort_row_cost_gains(candidate, shape, GS_ROWS_REVERSED)))
 		return true;
 	return gpusort_row_cost_gains(candidate, shape,
-								  gpusort_row_order(sort, statement));
+								  order_of_input(sort, statement));
 }
 
 GsFallback
 gpusort_eligibility_of_sort(const Sort *sort, double bound,
-							const PlannedStmt *statement,
-							GsSortCandidate *candidate)
+							const PlannedStmt *statement)
 {
 	GsFallback	reason = reason_of_rows(sort->plan.plan_rows, bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
 	GsKeyShape	shape;
+	GsSortCandidate candidate;
 
 	if (reason == GS_FALLBACK_NONE)
 		reason = reason_of_keys(&keys, &shape);
 	if (reason != GS_FALLBACK_NONE)
 		return reason;
-	*candidate = gpusort_sort_candidate_of_plan(sort, bound, statement);
-	return gains(sort, statement, candidate, &shape) ?
+	candidate = gpusort_sort_candidate_of_plan(sort, bound, statement);
+	return gains(sort, statement, &candidate, &shape) ?
 		GS_FALLBACK_NONE : GS_FALLBACK_NO_GAIN;
 }
 

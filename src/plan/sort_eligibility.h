@@ -8,8 +8,11 @@
 #ifndef GPUSORT_SORT_ELIGIBILITY_H
 #define GPUSORT_SORT_ELIGIBILITY_H
 
+#include "nodes/pathnodes.h"
+#include "nodes/plannodes.h"
+
+#include "fallback.h"
 #include "key/key_plan.h"
-#include "plan/sort_candidate.h"
 
 /*
  * Is a path to be made that sorts 'input' at GpuSort's cost?  Returns
@@ -23,15 +26,30 @@ extern GsFallback gpusort_eligibility_of_path(const Path *input,
 											  GsKeyShape *shape);
 
 /*
- * Is a Sort of a finished plan to be taken over?  Returns GS_FALLBACK_NONE and
- * sets *candidate, or returns the reason why not.  Reads the system catalogs.
+ * Is a Sort of a finished plan to be taken over?  Returns GS_FALLBACK_NONE, or the
+ * reason why not.  Reads the system catalogs.
  */
 extern GsFallback gpusort_eligibility_of_sort(const Sort *sort, double bound,
-											  const PlannedStmt *statement,
-											  GsSortCandidate *candidate);
+											  const PlannedStmt *statement);
 
 /* The same for an IncrementalSort. */
 extern GsFallback gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 														  double bound);
+
+/*
+ * Call gpusort_eligibility_begin() before a statement is planned, and
+ * gpusort_eligibility_end() afterwards, also after an error, with what
+ * the former returned.  In between the
+ * encodings of sort keys are cached.  Such pairs of
+ * calls may be nested, because planning may run queries of its own.
+ */
+typedef struct GsPathKeyCache
+{
+	MemoryContext context;		/* must live as long as the cache */
+	struct GsPathKeyEncoding *entries;	/* NULL if there are none yet */
+} GsPathKeyCache;
+
+extern GsPathKeyCache gpusort_eligibility_begin(void);
+extern void gpusort_eligibility_end(GsPathKeyCache previous);
 
 #endif							/* GPUSORT_SORT_ELIGIBILITY_H */

@@ -17,6 +17,7 @@
 #include "compat.h"
 
 #include "catalog/pg_statistic_ext.h"
+#include "foreign/fdwapi.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
@@ -28,15 +29,63 @@
 #include "utils/selfuncs.h"
 
 #include "loading.h"
-#include "plan/agg_paths.h"
-#include "plan/async_append.h"
-#include "plan/setop_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
 #include "work.h"
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
+
+static const Path *
+without_projection(const Path *path)
+{
+	return IsA(path, ProjectionPath) ?
+		((const ProjectionPath *) path)->subpath : path;
+}
+
+/*
+ * Is this a foreign scan that can be asynchronous?  The planner looks at the same when it
+ * makes the plan.
+ */
+static bool
+is_async_scan(Path *path)
+{
+	const FdwRoutine *routine = path->parent->fdwroutine;
+
+	return IsA(path, ForeignPath) && routine != NULL &&
+		routine->IsForeignPathAsyncCapable != NULL &&
+		routine->IsForeignPathAsyncCapable((ForeignPath *) path);
+}
+
+/*
+ * Is this an Append that scans tables of several servers asynchronously?  Each server prepares
+ * rows while those of another one are read.  A MergeAppend of rows that the servers have sorted
+ * waits for the first row of each server, and so for the whole sort there, before it asks the
+ * next one.
+ */
+static bool
+is_async_append(const Path *path)
+{
+	const AppendPath *append = (const AppendPath *) without_projection(path);
+	Oid			first = InvalidOid;
+	ListCell   *lc;
+
+	if (!enable_async_append || !IsA(append, AppendPath) ||
+		append->path.parallel_safe || append->path.pathkeys != NIL)
+		return false;
+	foreach(lc, append->subpaths)
+	{
+		Path	   *input = unconstify(Path *, without_projection(lfirst(lc)));
+
+		if (!is_async_scan(input))
+			continue;
+		/* Tables of one server are scanned one after the other. */
+		if (OidIsValid(first) && input->parent->serverid != first)
+			return true;
+		first = input->parent->serverid;
+	}
+	return false;
+}
 
 /* Add a sort, or do nothing if it is NULL. */
 static void
@@ -60,10 +109,8 @@ add_ordered_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *sort)
 static bool
 sorts_in_parallel(const RelOptInfo *ordered_rel)
 {
-	const Path *best = linitial(ordered_rel->pathlist);
+	const Path *best = without_projection(linitial(ordered_rel->pathlist));
 
-	if (IsA(best, ProjectionPath))
-		best = ((const ProjectionPath *) best)->subpath;
 	return IsA(best, GatherMergePath);
 }
 
@@ -76,12 +123,10 @@ static bool
 waits_for_servers(const PlannerInfo *root, const RelOptInfo *ordered_rel,
 				  const Path *input)
 {
-	const Path *best = linitial(ordered_rel->pathlist);
+	const Path *best = without_projection(linitial(ordered_rel->pathlist));
 
-	if (IsA(best, ProjectionPath))
-		best = ((const ProjectionPath *) best)->subpath;
 	return IsA(best, MergeAppendPath) && root->tuple_fraction <= 0 &&
-		gpusort_async_append_check(input);
+		is_async_append(input);
 }
 
 /* Make a sort of the input in one process, or return NULL. */

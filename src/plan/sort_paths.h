@@ -1,14 +1,32 @@
 /*-------------------------------------------------------------------------
  *
  * sort_paths.h
- *		Adds paths over sorts at GpuSort's cost for the planner, above joins.
+ *		Adds paths over sorts at GpuSort's cost for the planner.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_SORT_PATHS_H
 #define GPUSORT_SORT_PATHS_H
 
-/* Install the hook.  Called once by _PG_init(). */
+#include "nodes/pathnodes.h"
+
+/* Install the hooks for joins and for what is above them.  Called once by _PG_init(). */
+extern void gpusort_join_paths_init(void);
 extern void gpusort_sort_paths_init(void);
+
+/*
+ * Add paths that sort the rows of 'input_rel' by the groups and by what the
+ * aggregates sort by, so that these need no sorts of their own.  Called after
+ * all other paths have been added to 'grouped_rel'.
+ */
+extern void gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
+								  RelOptInfo *grouped_rel,
+								  GroupPathExtraData *extra, double groups);
+
+/*
+ * Add a path to the relation of a UNION, INTERSECT or EXCEPT, if it sorts enough rows.
+ * 'rel' must have the planner's own paths.
+ */
+extern void gpusort_setop_paths_add(PlannerInfo *root, RelOptInfo *rel);
 
 #endif							/* GPUSORT_SORT_PATHS_H */

@@ -109,10 +109,13 @@ gpusort_sort_call_end(MemoryContext caller)
 	MemoryContextDelete(context);
 }
 
-uint64 *
-gpusort_sort_call_order(FunctionCallInfo fcinfo,
-						const GsArrayElements *elements,
-						const GsSortDirection *direction)
+/*
+ * Returns the sorted order of the elements as gpusort_element_order_apply() does.
+ */
+static uint64 *
+get_sorted_order(FunctionCallInfo fcinfo,
+				 const GsArrayElements *elements,
+				 const GsSortDirection *direction)
 {
 	return gpusort_element_order_apply(get_order(fcinfo, elements->type,
 												 direction),
@@ -141,8 +144,8 @@ gpusort_sort_call_sort(FunctionCallInfo fcinfo,
 
 	if (result == NULL)
 		result = gpusort_sort_call_rearrange(elements,
-											 gpusort_sort_call_order(fcinfo, elements,
-																	 direction),
+											 get_sorted_order(fcinfo, elements,
+															  direction),
 											 target);
 	return result;
 }
@@ -189,7 +192,7 @@ gpusort_sort_call_positions(FunctionCallInfo fcinfo,
 	ArrayType  *result;
 
 	if (elements->count > 1)
-		order = gpusort_sort_call_order(fcinfo, elements, direction);
+		order = get_sorted_order(fcinfo, elements, direction);
 	context = MemoryContextSwitchTo(target);
 	result = make_positions(order, elements->count);
 	MemoryContextSwitchTo(context);
@@ -319,7 +322,7 @@ gpusort_array_sort_pairs(PG_FUNCTION_ARGS)
 		uint64	   *order;
 
 		gpusort_elements_open(&key_elements, keys);
-		order = gpusort_sort_call_order(fcinfo, &key_elements, &direction);
+		order = get_sorted_order(fcinfo, &key_elements, &direction);
 		results[0] = PointerGetDatum(gpusort_sort_call_rearrange(&key_elements, order,
 																 caller));
 		PG_FREE_IF_COPY(keys, 0);

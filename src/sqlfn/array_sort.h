@@ -34,13 +34,6 @@ extern bool gpusort_sort_call_direction(FunctionCallInfo fcinfo, int argno,
 extern MemoryContext gpusort_sort_call_begin(void);
 extern void gpusort_sort_call_end(MemoryContext caller);
 
-/*
- * Returns the sorted order of the elements as gpusort_element_order_apply() does.
- */
-extern uint64 *gpusort_sort_call_order(FunctionCallInfo fcinfo,
-									   const GsArrayElements *elements,
-									   const GsSortDirection *direction);
-
 /* Make the array that has this order, in the memory context 'target'. */
 extern ArrayType *gpusort_sort_call_rearrange(const GsArrayElements *elements,
 											  const uint64 *order,
