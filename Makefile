@@ -38,20 +38,16 @@ OBJS = \
 	src/work.o \
 	src/register_worker.o \
 	src/shared_memory.o \
-	src/key/catalog_changes.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \
 	src/key/citext_bytes.o \
 	src/key/icu_library.o \
 	src/key/icu_agreement.o \
-	src/key/icu_primaries.o \
 	src/key/icu_keys.o \
 	src/key/locale_tables.o \
 	src/key/locale_weights.o \
 	src/key/locales.o \
 	src/key/string_pivot.o \
-	src/key/weight_alphabet.o \
-	src/key/collation.o \
 	src/key/encoding_kind.o \
 	src/key/distrust.o \
 	src/key/key_encoding.o \

@@ -11,14 +11,8 @@
  */
 #include "compat.h"
 
-#include "access/htup_details.h"
 #include "catalog/pg_collation.h"
-#include "catalog/pg_language.h"
-#include "catalog/pg_proc.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
 #include "utils/formatting.h"
-#include "utils/syscache.h"
 
 #include "key/citext_bytes.h"
 #include "work.h"
@@ -27,36 +21,6 @@
 
 /* Bytes between two checks for interrupts. */
 #define BLOCK_BYTES			((Size) 65536)
-
-/* Returns an attribute of a function, or "" if it is NULL. */
-static const char *
-text_of_function(HeapTuple tuple, AttrNumber attno)
-{
-	bool		isnull;
-	Datum		value = SysCacheGetAttr(PROCOID, tuple, attno, &isnull);
-
-	return isnull ? "" : TextDatumGetCString(value);
-}
-
-bool
-gpusort_citext_is_comparison(Oid function, bool *collated)
-{
-	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
-	bool		found = false;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	if (((Form_pg_proc) GETSTRUCT(tuple))->prolang == ClanguageId &&
-		strcmp(text_of_function(tuple, Anum_pg_proc_probin), "$libdir/citext") == 0)
-	{
-		const char *symbol = text_of_function(tuple, Anum_pg_proc_prosrc);
-
-		*collated = strcmp(symbol, "citext_cmp") == 0;
-		found = *collated || strcmp(symbol, "citext_pattern_cmp") == 0;
-	}
-	ReleaseSysCache(tuple);
-	return found;
-}
 
 static unsigned char
 lower_ascii(unsigned char character)

@@ -10,12 +10,6 @@
 
 #include "key/string_bytes.h"
 
-/*
- * Does a btree comparison function compare values of citext?  If so, sets *collated to
- * whether it does so by the collation, or else byte by byte.
- */
-extern bool gpusort_citext_is_comparison(Oid function, bool *collated);
-
 /* Get the bytes of a value in lower case, as a copy in the current memory context. */
 extern GsBytes gpusort_citext_bytes(Datum value);
 

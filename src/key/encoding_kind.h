@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * encoding_kind.h
- *		Which kind of encoding has the order of a comparison function.
+ *		What comparison functions and collations say of encodings.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,5 +66,21 @@ extern GsEncodingKind gpusort_encoding_kind_of_comparison(Oid function, bool *co
 
 /* Returns the kind with the order of a comparator, if it is one that PostgreSQL's types share. */
 extern GsEncodingKind gpusort_encoding_kind_of_comparator(const SortSupportData *ssup);
+
+typedef struct GsCollation
+{
+	char		provider;		/* 0 if there is no such collation */
+	char	   *locale;			/* the provider's name of it, or NULL */
+	bool		has_rules;		/* of its own, in addition to the locale's */
+} GsCollation;
+
+/* Accesses the system catalogs. */
+extern GsCollation gpusort_collation_find(Oid oid);
+
+/* Does it compare strings byte by byte? */
+extern bool gpusort_collation_compares_bytes(const GsCollation *collation);
+
+/* Does it compare strings by strcoll(), which ends at the first zero byte? */
+extern bool gpusort_collation_ends_at_zero(const GsCollation *collation);
 
 #endif							/* GPUSORT_ENCODING_KIND_H */

@@ -43,7 +43,4 @@ extern Size gpusort_icu_key(GsIcuCollator *collator, GsIcuRecent *recent,
 							const unsigned char *string, Size length,
 							unsigned char *key, Size count);
 
-/* For tests: the number of strings of a collator before it gets a table of weights. */
-extern int	gpusort_icu_strings_before_table;
-
 #endif							/* GPUSORT_ICU_KEYS_H */

@@ -9,7 +9,7 @@
  * that use a built-in comparison function.  For other types we look at their
  * SortSupport: it may use one of the comparators that PostgreSQL shares
  * between types, for the values themselves or for their abbreviated keys.
- * encoding_kind.c knows these functions, and collation.c the collations of strings.
+ * encoding_kind.c knows these functions and the collations of strings.
  *
  *-------------------------------------------------------------------------
  */
@@ -35,13 +35,11 @@
 #include "utils/varbit.h"
 
 #include "key/citext_bytes.h"
-#include "key/collation.h"
 #include "key/distrust.h"
 #include "key/enum_words.h"
 #include "key/icu_agreement.h"
 #include "key/icu_keys.h"
 #include "key/key_encoding.h"
-#include "key/locales.h"
 #include "key/numeric_words.h"
 #include "work.h"
 

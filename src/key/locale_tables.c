@@ -7,8 +7,6 @@
  */
 #include "compat.h"
 
-#ifdef __GLIBC__
-
 #include <langinfo.h>
 
 #include "key/locale_tables.h"
@@ -157,6 +155,7 @@ check_list(const GsLocaleTables *tables, int32 start)
 bool
 gpusort_locale_tables_find(GsLocaleTables *tables, locale_t locale)
 {
+#ifdef __GLIBC__
 	const char *rules = nl_langinfo_l(_NL_COLLATE_RULESETS, locale);
 	const char *starts = nl_langinfo_l(_NL_COLLATE_TABLEMB, locale);
 	const char *levels = nl_langinfo_l(_NL_COLLATE_WEIGHTMB, locale);
@@ -187,6 +186,7 @@ gpusort_locale_tables_find(GsLocaleTables *tables, locale_t locale)
 			return false;
 	}
 	return true;
+#else
+	return false;
+#endif
 }
-
-#endif							/* __GLIBC__ */

@@ -13,9 +13,46 @@
 #ifndef GPUSORT_LOCALE_WEIGHTS_H
 #define GPUSORT_LOCALE_WEIGHTS_H
 
-#include "key/weight_alphabet.h"
+#include "lib/stringinfo.h"
+
+#include "key/locale_tables.h"
 
 typedef struct GsLocaleWeights GsLocaleWeights;
+
+/*
+ * Returns the weights of a locale, which remain for the life of the process.  Returns
+ * NULL if it is none of the GNU C library with rules of its own, or if its tables or
+ * weights are not as they should be.
+ */
+extern const GsLocaleWeights *gpusort_locales_get(const char *name);
+
+/*
+ * Up to GPUSORT_ALPHABET_SIZE weights, those of the most common characters, have an even byte
+ * of their own, the lowest weight 2, the next one 4.  Any other weight has the odd byte for
+ * its place among these, and behind that its own bytes.  Thus most characters take one
+ * byte, where the C library needs three.
+ */
+#define GPUSORT_ALPHABET_SIZE	126
+
+typedef struct GsWeightAlphabet
+{
+	int			size;
+	uint64		weights[GPUSORT_ALPHABET_SIZE]; /* ascending */
+} GsWeightAlphabet;
+
+/*
+ * Write the bytes for 'length' bytes of well-formed weights.  Returns their number, which is
+ * at most twice as large.
+ */
+extern unsigned gpusort_weight_alphabet_write(const GsWeightAlphabet *alphabet,
+											  const unsigned char *weights, Size length,
+											  unsigned char *bytes);
+
+/*
+ * Append the most common characters, from whose weights alphabets are chosen: ASCII, the
+ * letters of Latin-1, and those of the Cyrillic, Greek, Hebrew and Arabic scripts.
+ */
+extern void gpusort_weight_alphabet_sample(StringInfo string);
 
 /*
  * The most bytes for one sequence of characters: each of at most 255 bytes of weights can

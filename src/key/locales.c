@@ -14,7 +14,7 @@
 
 #include "utils/memutils.h"
 
-#include "key/locales.h"
+#include "key/locale_weights.h"
 
 #ifdef __GLIBC__
 

@@ -16,9 +16,10 @@
 #include "catalog/pg_type.h"
 #include "fmgr.h"
 #include "funcapi.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
-#include "key/catalog_changes.h"
 #include "loading.h"
 #include "sqlfn/array_sort.h"
 #include "sqlfn/element_order.h"
@@ -27,6 +28,37 @@
 GPUSORT_SQL_FUNCTION(gpusort_array_sort);
 GPUSORT_SQL_FUNCTION(gpusort_array_argsort);
 GPUSORT_SQL_FUNCTION(gpusort_array_sort_pairs);
+
+static bool is_registered = false;
+static uint64 changes = 0;
+
+/* Callback for CacheRegisterSyscacheCallback(). */
+static void
+note_change(Datum arg, GPUSORT_SYSCACHE_ID cache, uint32 hash)
+{
+	changes++;
+}
+
+/*
+ * Returns the number of changes that this backend has noticed of the catalogs that orders are
+ * made from, since its first call.  The encoding of a type depends on its default operator
+ * class, on the operators and functions of its operator family, and on what these functions
+ * do.  All of them can change, and enums can get new labels.
+ */
+static uint64
+count_catalog_changes(void)
+{
+	if (!is_registered)
+	{
+		CacheRegisterSyscacheCallback(CLAOID, note_change, (Datum) 0);
+		CacheRegisterSyscacheCallback(AMOPOPID, note_change, (Datum) 0);
+		CacheRegisterSyscacheCallback(AMPROCNUM, note_change, (Datum) 0);
+		CacheRegisterSyscacheCallback(PROCOID, note_change, (Datum) 0);
+		CacheRegisterSyscacheCallback(ENUMOID, note_change, (Datum) 0);
+		is_registered = true;
+	}
+	return changes;
+}
 
 /*
  * State that a call site keeps between calls.  The element type may change
@@ -47,7 +79,7 @@ static GsElementOrder *
 get_order(FunctionCallInfo fcinfo, Oid type, const GsSortDirection *direction)
 {
 	CallSite   *site = fcinfo->flinfo->fn_extra;
-	uint64		catalog_changes = gpusort_catalog_changes();
+	uint64		catalog_changes = count_catalog_changes();
 	GsElementOrder **order;
 
 	if (site == NULL)

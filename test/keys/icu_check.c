@@ -3,6 +3,8 @@
  * icu_check.c
  *		Compares our table of weights for a locale of ICU with ICU's sort keys.
  *
+ * The file with the table is included, since no other file of the extension sees it.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -11,9 +13,7 @@
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 
-#include "key/icu_keys.h"
-#include "key/icu_library.h"
-#include "key/icu_primaries.h"
+#include "key/icu_keys.c"
 #include "loading.h"
 
 /* Maximum number of bytes of ICU that are asked for one by one. */
@@ -27,7 +27,7 @@ extern PGDLLEXPORT void _PG_init(void);
 void
 _PG_init(void)
 {
-	gpusort_icu_strings_before_table = 0;
+	strings_before_table = 0;
 }
 
 /* ----------------------------------------------------------------
@@ -100,12 +100,15 @@ icu_table_count(PG_FUNCTION_ARGS)
 {
 	char	   *locale = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	GsIcuPrimaries *primaries = NULL;
+	int			count = 0;
 
-	gpusort_icu_primaries_spoil = PG_GETARG_BOOL(1);
+	spoil_primaries = PG_GETARG_BOOL(1);
 	if (gpusort_icu_library_is_there())
-		primaries = gpusort_icu_primaries_create(gpusort_icu_library_open(locale));
-	gpusort_icu_primaries_spoil = false;
-	PG_RETURN_INT32(primaries != NULL ? gpusort_icu_primaries_count(primaries) : 0);
+		primaries = make_primaries(gpusort_icu_library_open(locale));
+	spoil_primaries = false;
+	for (unsigned c = 0; c < CHARACTERS && primaries != NULL; c++)
+		count += primaries->characters[c].lead != 0;
+	PG_RETURN_INT32(count);
 }
 
 /*
@@ -132,14 +135,14 @@ icu_table_is_right(PG_FUNCTION_ARGS)
 	if (known == NULL || strcmp(known, locale) != 0)
 	{
 		collator = gpusort_icu_library_open(locale);
-		primaries = gpusort_icu_primaries_create(collator);
+		primaries = make_primaries(collator);
 		known = MemoryContextStrdup(TopMemoryContext, locale);
 	}
 	for (int n = 1; n <= MOST_ICU_BYTES + 1; n++)
 	{
 		int			most = n <= MOST_ICU_BYTES ? n : sizeof(ours);
 
-		count = gpusort_icu_primaries_key(primaries, bytes, length, ours, most);
+		count = write_primaries(primaries, bytes, length, ours, most);
 		if (count >= 0 &&
 			(gpusort_icu_library_primaries(collator, bytes, length, icus, most) != count ||
 			 memcmp(ours, icus, count) != 0))

@@ -13,7 +13,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
-#include "key/locales.h"
+#include "key/locale_weights.h"
 #include "loading.h"
 
 /* Strings of a contraction, with what precedes and follows it, and the bytes of their weights. */
