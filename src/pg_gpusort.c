@@ -18,7 +18,6 @@
 #include "plan/plan_swap.h"
 #include "plan/sort_paths.h"
 #include "service/service_shmem.h"
-#include "service/service_worker.h"
 #include "settings.h"
 #include "sort/base/progress.h"
 #include "sort/base/sort_stats.h"

@@ -1,13 +1,35 @@
 /*-------------------------------------------------------------------------
  *
  * work.c
- *		Measures the work between two checks for interrupts, in builds for tests.
+ *		Checks for interrupts, and measures the work between them.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "work.h"
+
+/* Bytes that are copied between two checks for interrupts. */
+#define COPY_BYTES	((Size) 32768)
+
+void
+gpusort_work_copy(void *to, const void *from, Size bytes)
+{
+	char	   *dest = to;
+	const char *source = from;
+
+	while (bytes > COPY_BYTES)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(COPY_BYTES);
+		memcpy(dest, source, COPY_BYTES);
+		dest += COPY_BYTES;
+		source += COPY_BYTES;
+		bytes -= COPY_BYTES;
+	}
+	gpusort_work_add(bytes);
+	memcpy(dest, source, bytes);
+}
 
 #ifdef GPUSORT_FAULTS
 

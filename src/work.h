@@ -32,6 +32,9 @@
 /* The same for a look at a plan node or an aggregate while a query is planned. */
 #define GPUSORT_WORK_PLANNING	1024
 
+/* Copy bytes, which may be many, and check for interrupts meanwhile. */
+extern void gpusort_work_copy(void *to, const void *from, Size bytes);
+
 #ifdef GPUSORT_FAULTS
 
 /* All amounts are in bytes. */

@@ -37,12 +37,6 @@
  */
 #define PREFETCH_TUPLES		8
 
-#ifdef __GNUC__
-#define PREFETCH(address)	__builtin_prefetch(address)
-#else
-#define PREFETCH(address)	((void) 0)
-#endif
-
 struct GsPageScan
 {
 	SeqScanState *node;
@@ -336,8 +330,8 @@ gpusort_page_scan_next(GsPageScan *scan)
 	if (unlikely(scan->next_tuple == scan->ntuples) && !next_page(scan))
 		return NULL;
 	if (scan->next_tuple + PREFETCH_TUPLES < scan->ntuples)
-		PREFETCH(PageGetItem(scan->page,
-							 nth_item(scan, scan->next_tuple + PREFETCH_TUPLES)));
+		__builtin_prefetch(PageGetItem(scan->page,
+									   nth_item(scan, scan->next_tuple + PREFETCH_TUPLES)));
 	gpusort_work_add(GPUSORT_WORK_ROW);
 	item = nth_item(scan, scan->next_tuple++);
 	tuple = (HeapTupleHeader) PageGetItem(scan->page, item);

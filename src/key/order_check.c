@@ -37,9 +37,6 @@
 /* Bytes of a value that can be compared in about the time of a call. */
 #define BYTES_PER_CALL	256
 
-/* Bytes of a copy between two checks for interrupts. */
-#define BYTES_PER_LOOK	((Size) 65536)
-
 struct GsOrderCheck
 {
 	MemoryContext context;
@@ -217,22 +214,6 @@ get_keys(const GsCheckedRows *rows, const Datum *values, const bool *isnull,
 	return bytes;
 }
 
-static void
-copy_long(char *dest, const char *source, Size size)
-{
-	while (size > 0)
-	{
-		Size		piece = Min(size, BYTES_PER_LOOK);
-
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(piece);
-		memcpy(dest, source, piece);
-		dest += piece;
-		source += piece;
-		size -= piece;
-	}
-}
-
 /* Replace the kept values by copies, which stay when the next row is read. */
 static void
 copy_keys(GsCheckedRows *rows)
@@ -260,7 +241,7 @@ copy_keys(GsCheckedRows *rows)
 		if (rows->isnull[k] || att->attbyval)
 			continue;
 		size = datumGetSize(rows->values[k], false, att->attlen);
-		copy_long(copy, DatumGetPointer(rows->values[k]), size);
+		gpusort_work_copy(copy, DatumGetPointer(rows->values[k]), size);
 		rows->values[k] = PointerGetDatum(copy);
 		copy += MAXALIGN(size);
 	}

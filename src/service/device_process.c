@@ -21,8 +21,6 @@
 #include "utils/ps_status.h"
 
 #include "service/device_process.h"
-#include "service/device_sessions.h"
-#include "service/device_use.h"
 #include "service/service_shmem.h"
 
 /*

@@ -16,9 +16,8 @@
 
 #include "miscadmin.h"
 
+#include "service/device_process.h"
 #include "service/device_record.h"
-#include "service/device_sessions.h"
-#include "service/device_use.h"
 #include "service/fault.h"
 #include "service/service_shmem.h"
 

@@ -13,9 +13,8 @@
 
 #include <dlfcn.h>
 
+#include "service/device_process.h"
 #include "service/device_record.h"
-#include "service/device_trial.h"
-#include "service/device_use.h"
 
 /* Device memory that is left free, because allocations are rounded up. */
 #define SPARE_MEMORY		((uint64) 64 * 1024 * 1024)

@@ -348,6 +348,12 @@ extern void gpusort_slot_free(uint32 slot);
 extern void gpusort_service_shmem_init(void);
 
 /*
+ * Register the worker if there should be a GPU service.  Called once by
+ * _PG_init(), after gpusort_service_shmem_init().
+ */
+extern void gpusort_service_worker_init(void);
+
+/*
  * Is there a GPU service until the server stops?  Valid after
  * gpusort_service_shmem_init().
  */

@@ -38,7 +38,6 @@
 #include "service/device_process.h"
 #include "service/device_record.h"
 #include "service/service_shmem.h"
-#include "service/service_worker.h"
 #include "settings.h"
 
 extern PGDLLEXPORT void gpusort_service_main(Datum arg);

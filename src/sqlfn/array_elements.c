@@ -22,12 +22,6 @@
  */
 #define PREFETCH_DISTANCE	32
 
-#if defined(__GNUC__) || defined(__clang__)
-#define PREFETCH(address)	__builtin_prefetch(address)
-#else
-#define PREFETCH(address)	((void) 0)
-#endif
-
 /* Record where each element begins.  'bitmap' is NULL if none is NULL. */
 static void
 find_offsets(GsArrayElements *elements, const uint8 *bitmap)
@@ -146,7 +140,7 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 			for (int i = start; i < end; i++) \
 			{ \
 				if (i + PREFETCH_DISTANCE < count) \
-					PREFETCH(&from[(uint32) order[i + PREFETCH_DISTANCE]]); \
+					__builtin_prefetch(&from[(uint32) order[i + PREFETCH_DISTANCE]]); \
 				gpusort_work_add(sizeof(inttype)); \
 				to[i] = from[(uint32) order[i]]; \
 			} \
@@ -179,8 +173,8 @@ gather_fixed(const GsArrayElements *elements, const uint64 *order, char *dest)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (i + PREFETCH_DISTANCE < count)
-			PREFETCH(elements->data +
-					 (uint32) order[i + PREFETCH_DISTANCE] * stride);
+			__builtin_prefetch(elements->data +
+							   (uint32) order[i + PREFETCH_DISTANCE] * stride);
 		gpusort_work_add(stride);
 		memcpy(dest, elements->data + (uint32) order[i] * stride, stride);
 		dest += stride;
@@ -207,13 +201,13 @@ gather_variable(const GsArrayElements *elements, const uint64 *order,
 
 		CHECK_FOR_INTERRUPTS();
 		if (i + 2 * PREFETCH_DISTANCE < count)
-			PREFETCH(&offsets[(uint32) order[i + 2 * PREFETCH_DISTANCE]]);
+			__builtin_prefetch(&offsets[(uint32) order[i + 2 * PREFETCH_DISTANCE]]);
 		if (i + PREFETCH_DISTANCE < count)
 		{
 			uint32		ahead = offsets[(uint32) order[i + PREFETCH_DISTANCE]];
 
 			if (ahead != GPUSORT_NULL_ELEMENT)
-				PREFETCH(elements->data + ahead);
+				__builtin_prefetch(elements->data + ahead);
 		}
 
 		if (offset == GPUSORT_NULL_ELEMENT)

@@ -42,9 +42,6 @@ GPUSORT_SQL_FUNCTION(gpusort_sort_agg_argsort);
 #define FIRST_BYTES			64
 #define FIRST_NULLABLE		64	/* a multiple of 8 */
 
-/* Bytes that are copied between two checks for interrupts. */
-#define COPY_BYTES			32768
-
 /* Elements of one type. */
 typedef struct GsElementList
 {
@@ -89,23 +86,6 @@ report_too_large(Size limit)
 			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 			 errmsg("array size exceeds the maximum allowed (%d)",
 					(int) limit)));
-}
-
-/* Copy bytes, which may be many. */
-static void
-copy_bytes(char *dest, const char *from, Size bytes)
-{
-	while (bytes > COPY_BYTES)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(COPY_BYTES);
-		memcpy(dest, from, COPY_BYTES);
-		dest += COPY_BYTES;
-		from += COPY_BYTES;
-		bytes -= COPY_BYTES;
-	}
-	gpusort_work_add(bytes);
-	memcpy(dest, from, bytes);
 }
 
 /* ----------------------------------------------------------------
@@ -195,7 +175,7 @@ add_bytes(GsElementList *list, const char *from, Size header, Size size)
 	Size		padded = att_align_nominal(size, list->typalign);
 	char	   *dest = reserve(list, padded);
 
-	copy_bytes(dest + header, from, size - header);
+	gpusort_work_copy(dest + header, from, size - header);
 	memset(dest + size, 0, padded - size);
 	list->bytes += padded;
 	return dest;
@@ -286,7 +266,7 @@ add_list(GsElementList *list,
 	{
 		char	   *dest = reserve(list, other->bytes);
 
-		copy_bytes(dest, other->data, other->bytes);
+		gpusort_work_copy(dest, other->data, other->bytes);
 	}
 	list->bytes += other->bytes;
 	list->count += other->count;
@@ -349,10 +329,10 @@ write_list(const GsElementList *list, char *dest)
 	memcpy(dest, &written, sizeof(written));
 	dest += sizeof(written);
 	if (list->bytes > 0)
-		copy_bytes(dest, list->data, list->bytes);
+		gpusort_work_copy(dest, list->data, list->bytes);
 	dest += list->bytes;
 	if (list->bitmap != NULL)
-		copy_bytes(dest, (char *) list->bitmap, bitmap_bytes(list));
+		gpusort_work_copy(dest, (char *) list->bitmap, bitmap_bytes(list));
 }
 
 static void
