@@ -51,6 +51,21 @@ SELECT DISTINCT regexp_replace(check_gin(format('CREATE INDEX built ON spelled U
 FROM unnest('{bpchar,citext}'::text[]) AS type, pg_collation WHERE collname IN ('C', 'en-x-icu');
 DROP TABLE spelled;
 
+-- Texts with zero bytes, at which PostgreSQL 15 ends comparisons; of so few keys of a row, the first of equal ones is kept.
+SET client_min_messages = warning;
+CREATE COLLATION c_utf8 (provider = libc, locale = 'C.UTF-8');
+CREATE CAST (bytea AS text) WITHOUT FUNCTION;
+RESET client_min_messages;
+CREATE TABLE zeros AS
+	SELECT (SELECT array_agg(((1 + (g + i) % 3)::text::bytea || substr('\x0061006200'::bytea, 1, (g * i * 7 % 6)))::text ORDER BY hashint8(i * g))
+			FROM generate_series(1, 6) AS i) AS a
+	FROM generate_series(1, 200) AS g;
+SELECT collname, regexp_replace(check_gin(format('CREATE INDEX built ON zeros USING gin (a COLLATE %I)', collname)), '\d+ keys$', 'keys') AS result
+FROM unnest('{C,c_utf8,en-x-icu}'::text[]) AS collname;
+DROP TABLE zeros;
+DROP CAST (bytea AS text);
+DROP COLLATION c_utf8;
+
 -- jsonb: strings, numbers, booleans, nulls, nested and empty values, long strings, which are hashed
 CREATE TABLE documents (j jsonb, i int);
 INSERT INTO documents

@@ -19,7 +19,11 @@
 
 #include "index/gin/gin_order.h"
 
-/* Do the values of this encoding have equal bytes if they are equal? */
+/*
+ * Do the values of this encoding have equal bytes if they are equal?  In PostgreSQL 15, texts
+ * with zero bytes may not, but then only the bytes that are stored for their key can differ
+ * from PostgreSQL's, which no search sees.
+ */
 static bool
 bytes_tell_keys(GsEncodingKind kind, Oid function, Oid collation)
 {
