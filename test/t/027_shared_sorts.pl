@@ -267,6 +267,27 @@ leaves_nothing($node, 'little memory');
 	is("@wrong", '', 'memory that ends after sorting: the same rows, or the right error');
 	cmp_ok($rows, '>', 60, 'memory that ends after sorting: mostly rows');
 	$alone->quit;
+
+	# Without the leader, workers sort all ranges.  Each row counts once, whoever has memory for it.
+	my $workers = Session($node, $parallel, $OURS, 'SET parallel_leader_participation = off');
+	my $together = 0;
+	my @counts;
+	foreach my $allocation (map { 50 + 2 * $_ } 0 .. 30)
+	{
+		my $output = $workers->run("SELECT pg_stat_gpusort_reset(); SET pg_gpusort.debug_fault = 'host:alloc:$allocation';
+			EXPLAIN (ANALYZE) SELECT id, t FROM alike ORDER BY t COLLATE \"C\"; SELECT sum(sorts), sum(rows) FROM pg_stat_gpusort");
+		my $sorted = 0;
+
+		next if $output =~ /ERROR:  53200: out of memory/;
+		$sorted += $_ foreach $output =~ /Rows Sorted: (\d+)/g;
+		push @counts, "$allocation: $output" if $output !~ /^ *Rows Sent: 20000\n.*\n1\|20000$/ms;
+		next if $output !~ $shared;
+		push @counts, "$allocation: $output" if $sorted != 20000;
+		$together++;
+	}
+	is("@counts", '', 'memory that ends after sorting: each row is counted once');
+	cmp_ok($together, '>', 0, 'memory that ends after sorting: processes sort together');
+	$workers->quit;
 	$node->safe_psql('postgres', 'DROP TABLE alike');
 }
 
