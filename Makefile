@@ -205,13 +205,10 @@ PG_CFLAGS += -Werror -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare \
 	-Wno-unknown-warning-option -Wno-ignored-optimization-argument -Wno-ignored-attributes
 endif
 
-# Regression tests in sql/ and expected/, isolation tests in test/isolation/.
-REGRESS = sort_setup sort_types sort_collations sort_locales sort_keys sort_ties sort_rows \
-	sort_tuples sort_scans sort_refusals sort_plans sort_paths sort_aggregates sort_gain sort_limit sort_top_n sort_explain \
-	sort_settings sort_overflow sort_statistics sort_incremental \
-	index_setup index_types index_pages index_unique index_tuples index_statements index_workers index_gin \
-	array_sort array_argsort array_sort_pairs array_types array_aggregates security
-ISOLATION = eval_plan_qual cursors cancel enum_labels concurrent_builds
+# Regression tests in sql/ and expected/, isolation tests in test/isolation/.  Their heads say
+# what they need.
+REGRESS = $(or $(shell $(srcdir)/test/list regress),$(error test/list finds no tests))
+ISOLATION = $(or $(shell $(srcdir)/test/list isolation),$(error test/list finds no tests))
 # PostgreSQL 16 took the directory of the expected output apart from the input.
 ISOLATION_OPTS = --inputdir=test/isolation --outputdir=build/isolation \
 	$(if $(filter-out 15,$(MAJORVERSION)),--expecteddir=test/isolation)

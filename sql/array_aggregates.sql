@@ -1,5 +1,6 @@
 --
 -- gpu_sort_agg and gpu_argsort_agg: as gpu_sort and gpu_argsort of array_agg
+-- needs: nothing
 --
 \set VERBOSITY terse
 SET client_min_messages = warning;

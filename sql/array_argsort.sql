@@ -1,5 +1,6 @@
 --
 -- gpu_argsort: positions of the elements in sorted order
+-- needs: nothing
 --
 \set VERBOSITY terse
 SET client_min_messages = warning;

@@ -1,5 +1,6 @@
 --
 -- gpu_sort: what it does with NULLs, directions, dimensions, and errors
+-- needs: nothing
 --
 \set VERBOSITY terse
 SET client_min_messages = warning;

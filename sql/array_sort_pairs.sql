@@ -1,5 +1,6 @@
 --
 -- gpu_sort_pairs: an array sorted, and another one alongside
+-- needs: nothing
 --
 \set VERBOSITY terse
 SET client_min_messages = warning;

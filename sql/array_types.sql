@@ -1,6 +1,7 @@
 --
 -- gpu_sort, gpu_argsort and gpu_sort_pairs against stock, type by type, and the
 -- aggregates against them
+-- needs: nothing
 --
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS pg_gpusort;

@@ -1,5 +1,6 @@
 --
 -- Builds of GIN indexes: operator classes, categories of keys, long lists, little memory
+-- needs: index_setup
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- Index builds: sizes of tables and trees, storage parameters, duplicates, widths
+-- needs: index_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- What the tests of index builds have in common: the first of them to run
+-- needs: cpu_or_gpu
 --
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS pg_gpusort;

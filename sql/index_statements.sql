@@ -1,6 +1,7 @@
 --
 -- Index builds: all statements that build indexes, whose results are compared with
 -- those of stock PostgreSQL afterwards
+-- needs: index_setup, cpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

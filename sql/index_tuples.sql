@@ -1,5 +1,6 @@
 --
 -- Index builds: tuples that are updated, deleted, aborted or of this transaction
+-- needs: index_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- Index builds: every type that can be encoded, its edge values, and NULLs
+-- needs: index_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- Index builds: unique indexes, constraints, and their errors
+-- needs: index_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

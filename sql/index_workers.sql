@@ -1,6 +1,7 @@
 --
 -- Index builds with max_parallel_maintenance_workers = 0: they are ours, and nobody
 -- sees or loses another value
+-- needs: index_setup
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- Privileges, search_path, row-level security, and code of other users
+-- needs: sort_setup
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

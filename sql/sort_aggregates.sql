@@ -1,5 +1,6 @@
 --
 -- Aggregates that need no sort of their own, since their input is sorted
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 SET work_mem = '256kB';

@@ -1,5 +1,6 @@
 --
 -- Collations that compare bytes, also by the C library, and those of ICU
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse
@@ -81,7 +82,7 @@ RESET pg_gpusort.min_rows;
 
 -- citext, which is lower case by the default collation and then compared by its own
 SET client_min_messages = warning;
-CREATE EXTENSION citext;
+CREATE EXTENSION IF NOT EXISTS citext;
 RESET client_min_messages;
 CREATE TABLE any_case_words AS SELECT id, w::citext FROM words UNION ALL SELECT -id, (upper(w) || '!')::citext FROM words WHERE id % 3 = 0;
 ANALYZE any_case_words;

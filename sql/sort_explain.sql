@@ -1,6 +1,7 @@
 --
 -- EXPLAIN of a GpuSort: the sort key as stock PostgreSQL prints it, methods,
 -- workers, all formats
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

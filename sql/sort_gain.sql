@@ -1,5 +1,6 @@
 --
 -- Which sorts of rows that are in order already are left to PostgreSQL
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 SET pg_gpusort.min_rows = 10000;

@@ -1,5 +1,6 @@
 --
 -- Incremental Sort: which are taken over, rows in batches of whole groups
+-- needs: sort_setup
 --
 LOAD 'pg_gpusort';
 SET work_mem = '4MB';

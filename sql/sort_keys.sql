@@ -1,5 +1,6 @@
 --
 -- ORDER BY several keys: directions, NULLs, and how wide they can be together
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- LIMITs that are no constants
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

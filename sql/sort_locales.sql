@@ -1,5 +1,6 @@
 --
 -- Collations of the C library that do not compare bytes
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- More rows than fit into pg_gpusort.work_mem: sorted runs on disk, and their merge
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,6 +1,7 @@
 --
 -- Plans that are chosen for what a GpuSort costs: groups, DISTINCT, windows,
 -- merge joins
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 SET work_mem = '32MB';

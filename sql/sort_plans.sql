@@ -1,5 +1,6 @@
 --
 -- GpuSort anywhere in a plan: joins, windows, groups, cursors, parallel plans
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

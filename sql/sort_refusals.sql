@@ -1,5 +1,6 @@
 --
 -- Sorts that are left to stock PostgreSQL, and the reason that is given
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY default

@@ -1,5 +1,6 @@
 --
 -- ORDER BY: the columns that rows carry along
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- ORDER BY over sequential scans: tables and tuples of all forms
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- The settings: defaults, limits, wrong values
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY default

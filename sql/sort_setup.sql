@@ -1,5 +1,6 @@
 --
 -- What the tests of ORDER BY have in common: the first of them to run
+-- needs: cpu_or_gpu
 --
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS pg_gpusort;
@@ -135,7 +136,7 @@ BEGIN
 END $$;
 
 -- The error that a statement raises, or its success.
-CREATE FUNCTION error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION error_of(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	message text;
 	detail text;

@@ -1,5 +1,6 @@
 --
 -- pg_stat_gpusort, pg_stat_gpusort_fallbacks, gpusort_status, gpusort_devices
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

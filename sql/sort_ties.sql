@@ -1,5 +1,6 @@
 --
 -- Ties: keys whose first words are not exact
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- LIMITs over more rows than were expected: rows that are not wanted are dropped
+-- needs: sort_setup, cpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

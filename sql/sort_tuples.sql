@@ -1,5 +1,6 @@
 --
 -- ORDER BY: rows that are kept as whole tuples
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

@@ -1,5 +1,6 @@
 --
 -- ORDER BY: every type that can be encoded, its edge values, and where NULLs go
+-- needs: sort_setup, cpu_or_gpu
 --
 LOAD 'pg_gpusort';
 \set VERBOSITY terse

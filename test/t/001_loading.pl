@@ -1,5 +1,7 @@
 # The library in servers that preload it and ones that do not: sorts, parallel
 # workers, statistics, and life without the extension.
+#
+# needs: nothing
 
 use strict;
 use warnings;

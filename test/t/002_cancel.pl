@@ -1,5 +1,7 @@
 # Sorts that are cancelled, by statement_timeout or another session, in each of
 # their phases: nothing is left behind, and the session goes on.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # Trouble that is not of the query's making: full disks, backends killed, no
 # memory.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # The GPU service: how it starts and what it shows of itself; servers where it
 # is not available, which sort on the CPU and say why.
+#
+# needs: emulator
 
 use strict;
 use warnings;

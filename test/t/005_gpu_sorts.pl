@@ -1,5 +1,7 @@
 # Sorts on a GPU, which the emulator plays: the rows and their order are those
 # of the memory sort, and what no GPU can do is done without one.
+#
+# needs: gpu
 
 use strict;
 use warnings;

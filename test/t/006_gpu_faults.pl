@@ -1,5 +1,7 @@
 # Faults of the GPU service at every point of a sort: the rows are right all the
 # same, the reason is counted, nothing is left behind, and the server goes on.
+#
+# needs: gpu
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # Backends and processes of the GPU service that end, in any state of a sort; and
 # more sorts at a time than the service has sessions.
+#
+# needs: gpu
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # Sorts on a GPU, which the emulator plays, whose rows parallel workers put into
 # the session: rows, faults, and ends.
+#
+# needs: gpu
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # Several GPUs, which the emulator plays: sorts go to the one with more memory to
 # spare or fewer sessions, and sessions of all of them are lost with one.
+#
+# needs: emulator
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # Sorts that read sequential scans page by page: parallel ones of all kinds of
 # tables, and synchronized ones of tables larger than a part of shared_buffers.
+#
+# needs: gpu
 
 use strict;
 use warnings;

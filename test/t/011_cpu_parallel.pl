@@ -1,5 +1,7 @@
 # Sorts without a GPU, whose rows parallel processes sort together, or each its own, which
 # workers then leave as runs to the leader: rows, plans, and ends.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -1,6 +1,8 @@
 # Indexes that are built by us: how the library comes into play, what programs do
 # that build many, snapshots and writes of other sessions, and life without the
 # extension afterwards.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # Index builds that end early: the server is killed during and after them, or they
 # are cancelled or run into an error; and what a standby gets of them.
+#
+# needs: nothing
 
 use strict;
 use warnings;

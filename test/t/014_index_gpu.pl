@@ -1,5 +1,7 @@
 # Index builds on a GPU, which the emulator plays: the pages are those of stock
 # PostgreSQL, also if the GPU is lost, or its memory or the build's is used up.
+#
+# needs: gpu
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # What users who are no superusers can do, and what they can see of others: through
 # settings of before the library is loaded, messages, and memory that is used again.
+#
+# needs: emulator
 
 use strict;
 use warnings;

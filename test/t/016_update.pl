@@ -3,6 +3,8 @@
 #
 # A release has its script sql/pg_gpusort--V.sql, which never changes again, and a
 # script sql/pg_gpusort--U--V.sql from the release before it.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -1,6 +1,8 @@
 # Faults of the host, at each point: allocations that fail, disks that are full,
 # processes that cannot be forked, comparisons that raise errors, backends that are
 # killed while they sort, lack of shared memory.
+#
+# needs: gpu
 
 use strict;
 use warnings;

@@ -2,6 +2,8 @@
 # looks at, all at a time, while backends and the device process are killed, or that is stopped for a while.
 #
 # GPUSORT_LOAD_SECONDS says how long, GPUSORT_LOAD_SEED what is random.
+#
+# needs: gpu
 
 use strict;
 use warnings;

@@ -2,6 +2,8 @@
 # and the service hold does not grow.
 #
 # GPUSORT_SOAK_ROUNDS says how often; each round is of some 25 sorts and builds.
+#
+# needs: gpu
 
 use strict;
 use warnings;

@@ -1,6 +1,8 @@
 # Parallel sorts and index builds by an enum on a GPU, which the emulator plays, while
 # another session adds labels, so that all labels get new numbers in pg_enum: the words
 # of all processes have to be in one order.
+#
+# needs: gpu
 
 use strict;
 use warnings;

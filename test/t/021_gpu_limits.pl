@@ -1,5 +1,7 @@
 # LIMITs of which a GPU, which the emulator plays, could sort the rows: on the CPU if many rows are to be
 # dropped, else on the GPU, also if there are more rows than were expected; faults on the way.
+#
+# needs: emulator
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # The file of the device library comes or goes while the server runs, and a backend
 # is killed: PostgreSQL starts all over, in shared memory of the size of before.
+#
+# needs: emulator
 
 use strict;
 use warnings;

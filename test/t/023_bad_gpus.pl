@@ -1,6 +1,8 @@
 # GPUs that are lost at any time, that cannot sort, or that are lost whenever they
 # are used: sorts go to the CPU or to another GPU, and it is said why.  The emulator
 # plays the GPUs, with faults that the test writes to a file.
+#
+# needs: emulator
 
 use strict;
 use warnings;

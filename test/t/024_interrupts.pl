@@ -4,6 +4,8 @@
 #
 #	GPUSORT_CANCELS		cancels of each kind (default 2)
 #	GPUSORT_CANCEL_SEED	seed of the times (default: another one each time)
+#
+# needs: emulator
 
 use strict;
 use warnings;

@@ -2,6 +2,8 @@
 # bounded number of times, which a build for tests counts, and rows come as in stock
 # PostgreSQL.  Without the counter no test could tell this from reading them again
 # and again but by how long it takes.
+#
+# needs: emulator
 
 use strict;
 use warnings;

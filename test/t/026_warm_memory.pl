@@ -1,5 +1,7 @@
 # Warm memory: sorts take it and return it, however they end; it is given back to the
 # system, and sorts do without it.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -2,6 +2,8 @@
 # distribution of keys, any share of the rows, little memory, and memory that ends.
 #
 #	GPUSORT_ALLOCATION_STEP	of how many allocations one fails (default 4)
+#
+# needs: nothing
 
 use strict;
 use warnings;

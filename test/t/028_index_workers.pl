@@ -1,6 +1,8 @@
 # Index builds by parallel workers without a GPU, which sort their rows together and write
 # pages: these are those of stock PostgreSQL, in memory and on disk, whoever ends in whatever
 # phase, and after a crash.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -2,6 +2,8 @@
 # stock PostgreSQL does, and how it ends.
 #
 # Writers go on for GPUSORT_CONCURRENT_SECONDS, or for two rounds.
+#
+# needs: nothing
 
 use strict;
 use warnings;

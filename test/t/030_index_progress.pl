@@ -1,5 +1,7 @@
 # What pg_stat_progress_create_index shows in each phase of an index build, and the memory
 # that a build has.
+#
+# needs: emulator
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # Builds of GIN indexes: what a standby gets of them, the server is killed during and after
 # them, they are cancelled or do not fit the disk, and other sessions write meanwhile.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -1,4 +1,6 @@
 # The queries of docs/monitoring.md run, and show what happens to sorts.
+#
+# needs: emulator
 
 use strict;
 use warnings;

@@ -1,4 +1,6 @@
 # What pg_stat_progress_gpusort shows in each phase of a sort, and to whom.
+#
+# needs: emulator
 
 use strict;
 use warnings;

@@ -1,6 +1,8 @@
 # Sorts in prepared statements, cursors, functions and statements that write, with the JIT
 # compiler and beside modules that have hooks of their own: rows are those of stock
 # PostgreSQL, and these modules see the nodes and count the rows.
+#
+# needs: nothing
 
 use strict;
 use warnings;

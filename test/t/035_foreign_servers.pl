@@ -1,6 +1,8 @@
 # Sorts of rows that come from several foreign servers: they are asked at the same time,
 # instead of one after the other for rows that they have sorted.  Aggregates that a server
 # computes are left to it.
+#
+# needs: nothing
 
 use strict;
 use warnings;

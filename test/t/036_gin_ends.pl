@@ -1,5 +1,7 @@
 # Builds of GIN indexes that end in each phase: each of their processes is killed, terminated or
 # cancelled, or the disk is full for one of them.
+#
+# needs: nothing
 
 use strict;
 use warnings;

@@ -1,5 +1,7 @@
 # Sorts of more rows than fit in the memory of GPUs, which the emulator plays, and in that of
 # processes; whether this is known before they begin or not.
+#
+# needs: emulator
 
 use strict;
 use warnings;

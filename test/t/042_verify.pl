@@ -1,6 +1,8 @@
 # Wrong orders are found: by encodings, comparisons, merges and the kernels of a GPU, whose faults
 # are planted here.  A query ends with an error, an index is built by PostgreSQL, and all sessions
 # leave the encoding alone until the server restarts.
+#
+# needs: emulator
 
 use strict;
 use warnings;
