@@ -3,15 +3,13 @@
 # all.sh
 #	What the scripts share: to be sourced, after `set -euo pipefail`.
 
-lib=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=common.sh
-. "$lib/common.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # shellcheck source=server.sh
-. "$lib/server.sh"
+. "$LIB/server.sh"
 # shellcheck source=cluster.sh
-. "$lib/cluster.sh"
+. "$LIB/cluster.sh"
 # shellcheck source=regression.sh
-. "$lib/regression.sh"
+. "$LIB/regression.sh"
 # shellcheck source=results.sh
-. "$lib/results.sh"
-unset lib
+. "$LIB/results.sh"

@@ -1,15 +1,17 @@
 # shellcheck shell=bash disable=SC2034
 #
 # common.sh
-#	What the scripts share: progress lines, a work directory that is always
-#	removed, and running programs as an unprivileged user.
+#	What the scripts share: the option -h, progress lines, a work directory that is
+#	always removed, and running programs as an unprivileged user.
 #
 # To be sourced, after `set -euo pipefail`.  Sets:
 #	REPO	the source tree that contains the scripts
+#	LIB		the directory of this file
 #	WORK	a temporary directory; everything that a script starts lives below
 #			it, and ends with it
 
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+LIB=$REPO/scripts/lib
 WORK=
 
 # Root cannot run a PostgreSQL server.  This user owns nothing and exists
@@ -42,6 +44,12 @@ die()
 {
 	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
 	exit 1
+}
+
+# Prints the comment at the head of the script that runs.
+show_help()
+{
+	sed -n '3,/^$/s/^# \{0,1\}//p' "$0"
 }
 
 # at_exit COMMAND: evaluates the command when the script ends, for whatever reason.
@@ -190,3 +198,10 @@ must()
 		die "$1 failed (the end of its output is above)"
 	}
 }
+
+case ${1-} in
+	-h | --help)
+		show_help
+		exit
+		;;
+esac
