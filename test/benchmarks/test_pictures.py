@@ -8,7 +8,7 @@ import unittest
 import xml.etree.ElementTree
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(REPO, 'scripts', 'benchmarks'))
+sys.path.insert(0, os.path.join(REPO, 'scripts', 'lib', 'bench'))
 
 try:
     import gallery

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(REPO, 'scripts', 'benchmarks'))
+sys.path.insert(0, os.path.join(REPO, 'scripts', 'lib', 'bench'))
 
 # pylint: disable=wrong-import-position
 import gpu_lines

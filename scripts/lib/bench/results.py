@@ -87,7 +87,7 @@ def read(path):
     with open(path, encoding='utf-8', newline='') as file:
         reader = csv.DictReader(file)
         if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise ValueError(f'{path}: the columns are not those of scripts/benchmarks/results.py')
+            raise ValueError(f'{path}: the columns are not those of scripts/lib/bench/results.py')
         rows = list(reader)
     for number, row in enumerate(rows, 2):
         if None in row or None in row.values():

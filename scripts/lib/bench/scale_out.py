@@ -1,4 +1,4 @@
-"""scripts/scale-out: sorts and builds indexes on several servers of this machine, with stock
+"""scripts/bench scale-out: sorts and builds indexes on several servers of this machine, with stock
 PostgreSQL and with ours, and compares rows, times and processor time.
 
 citus builds Citus, makes a coordinator and two workers, and distributes a table to them.  fdw
@@ -322,7 +322,7 @@ PARTS = {'citus': (Citus, 2, 'citus,pg_gpusort'), 'fdw': (Fdw, max(FDW_SERVERS),
 
 def parse_options(arguments):
     parser = argparse.ArgumentParser(
-        prog='scripts/scale-out', description=__doc__.partition('\n\n')[2],
+        prog='scripts/bench scale-out', description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument('-s', dest='source', default='', metavar='DIRECTORY',
                         help='source of Citus 13.2, which is fetched otherwise')
@@ -363,7 +363,3 @@ def main(arguments):
             failed += [f'{part}: {what}' for what in scale.failed]
     if failed:
         raise Failure('; '.join(failed))
-
-
-if __name__ == '__main__':
-    servers.run_program('scale-out', main)

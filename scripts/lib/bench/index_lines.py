@@ -1,12 +1,12 @@
 """The lines that build btree and GIN indexes of logged tables.  The index is dropped and a
 checkpoint made between two builds, so that no build writes what the previous one has left.
 
-Of the rows, a fifth is in documents, a tenth in texts and half in arrays (lib/gin-rows)."""
+Of the rows, a fifth is in documents, a tenth in texts and half in arrays (gin-rows)."""
 
 import os
 import subprocess
 
-from servers import REPO
+from servers import HERE
 from sort_lines import at_defaults, make_seven
 from tables import HEX_20, make_table
 
@@ -81,7 +81,7 @@ def gin_table(bench, name, kind, rows, column):
     if bench.server.has_table(name):
         return
     bench.server.sql(f'CREATE TABLE {name} ({column})')
-    with subprocess.Popen([os.path.join(REPO, 'scripts', 'lib', 'gin-rows'), kind, str(rows)],
+    with subprocess.Popen([os.path.join(HERE, 'gin-rows'), kind, str(rows)],
                           stdout=subprocess.PIPE) as source:
         bench.server.sql(f'COPY {name} FROM STDIN', rows_of=source)
     bench.server.sql(f'VACUUM (FREEZE, ANALYZE) {name}')

@@ -4,14 +4,14 @@ Ours builds them by up to 8 workers, on the CPU and on the GPU, but GIN indexes 
 PostgreSQL builds with 2 and 8 workers, and the faster one counts; GIN indexes with none, and since version
 18 also with 8 workers.  There is a checkpoint before each build.
 
-Of the rows, a 25th is in documents, a 50th in texts and a tenth in arrays (lib/gin-rows)."""
+Of the rows, a 25th is in documents, a 50th in texts and a tenth in arrays (gin-rows)."""
 
 import os
 import subprocess
 
 from index_lines import BTREE_DIGEST
 from measuring import workers_of
-from servers import REPO
+from servers import HERE
 
 # 16 characters, as of a product's number.
 TEXT_16 = """substr(md5(i::text), 1, 16) COLLATE "C" """
@@ -38,7 +38,7 @@ GINS = {
 # How many of all rows are one row of these tables.
 GIN_PARTS = {'documents': 25, 'texts': 50, 'vectors': 50, 'arrays': 10}
 
-# Tables that lib/gin-rows makes, and their type.
+# Tables that gin-rows makes, and their type.
 GIN_TABLES = {'documents': 'jsonb', 'texts': 'text', 'arrays': 'int[]'}
 
 # The number of keys.  Not reltuples: for that, parallel builds of PostgreSQL 18 count a key and all TIDs
@@ -65,7 +65,7 @@ class IndexLines:
         for table, data_type in GIN_TABLES.items():
             self.server.sql(f'CREATE TABLE {table} (v {data_type})',
                             f'ALTER TABLE {table} SET (parallel_workers = 15)')
-            rows = subprocess.Popen([os.path.join(REPO, 'scripts', 'lib', 'gin-rows'), table,
+            rows = subprocess.Popen([os.path.join(HERE, 'gin-rows'), table,
                                      str(self.lines.bench.rows // GIN_PARTS[table])], stdout=subprocess.PIPE)
             loaders.append(self.server.psql('-c', f'COPY {table} FROM STDIN', stdin=rows.stdout))
             rows.stdout.close()

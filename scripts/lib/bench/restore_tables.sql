@@ -1,5 +1,5 @@
 -- restore_tables.sql
---	The database mixed of scripts/restore: 20 tables, each with a primary key and two
+--	The database mixed of scripts/bench restore: 20 tables, each with a primary key and two
 --	more indexes, of many types.  The largest has :rows rows, the others fewer.  Every
 --	second table has a foreign key to the one before it.
 

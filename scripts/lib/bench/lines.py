@@ -28,6 +28,14 @@ from tables import KEYS
 LINES = {**sort_lines.LINES, **row_lines.LINES, **sort_lines.LATER_LINES, **index_lines.DEFAULT_LINES,
          **index_lines.LINES, **index_lines.GIN_LINES, **row_lines.LOCALE_LINES}
 
+OTHERS = """other programs, of which -h lists the options:
+  scripts/bench matrix     runs scripts/bench with the PostgreSQL of other releases of Debian
+  scripts/bench pictures   draws pictures of the results in docs/results
+  scripts/bench restore    restores dumps with pg_restore and several jobs
+  scripts/bench scale-out  sorts on several servers, by Citus and by postgres_fdw
+  scripts/bench sessions   lets many sessions sort at the same time
+  scripts/bench tpch       runs queries like those of TPC-H"""
+
 
 class Bench:
     """What lines use."""
@@ -54,7 +62,7 @@ class Bench:
 def parse_options(arguments):
     parser = argparse.ArgumentParser(
         prog='scripts/bench', description=__doc__.partition('\n\n')[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+        epilog=OTHERS, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument('-n', dest='runs', type=int, metavar='RUNS', help="""new sessions of each in
         which a query is timed (default 5; 3 with -g, -k, -q and -s)""")
     parser.add_argument('-r', dest='rows', type=int, metavar='ROWS', help="""rows of the large tables
@@ -198,7 +206,3 @@ def main(arguments):
         results = Results(options.csv, machine, options.note)
         describe(options, server, machine, sort_mb)
         run_lines(options, Bench(options, server, results, lines), sort_mb)
-
-
-if __name__ == '__main__':
-    servers.run_program('bench', main)

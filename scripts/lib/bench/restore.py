@@ -1,8 +1,8 @@
-"""scripts/restore: restores dumps with pg_restore and several jobs, and compares the times that
+"""scripts/bench restore: restores dumps with pg_restore and several jobs, and compares the times that
 their indexes and foreign keys take in stock PostgreSQL and with the extension.
 
 pgbench has the tables of pgbench with their primary and foreign keys; mixed has 20 tables with
-60 indexes of many types (lib/restore_tables.sql).  The part of a dump of each that follows the data is
+60 indexes of many types (restore_tables.sql).  The part of a dump of each that follows the data is
 restored into it again and again, by stock PostgreSQL and by ours in turn, after what it makes has been
 dropped: first the indexes, including those of constraints, and then the foreign keys, which
 PostgreSQL checks by joins.  Prints milliseconds: medians, with the least and the greatest in
@@ -16,7 +16,7 @@ import time
 
 import servers
 from results import Results, median, ratio, spread
-from servers import REPO, Failure, Server
+from servers import HERE, Failure, Server
 
 DATABASES = ('pgbench', 'mixed')
 
@@ -104,7 +104,7 @@ class Restore:
         if database == 'pgbench':
             self.run('pgbench', '-i', '-I', 'dtgpf', '-q', '-s', str(self.options.scale), 'pgbench')
         else:
-            with open(os.path.join(REPO, 'scripts', 'lib', 'restore_tables.sql'), encoding='utf-8') as file:
+            with open(os.path.join(HERE, 'restore_tables.sql'), encoding='utf-8') as file:
                 self.sql('mixed', text=f'\\set rows {self.options.rows}\n{file.read()}')
 
     def make_dump(self, database):
@@ -194,7 +194,7 @@ class Restore:
 
 def parse_options(arguments):
     parser = argparse.ArgumentParser(
-        prog='scripts/restore', description=__doc__.partition('\n\n')[2],
+        prog='scripts/bench restore', description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument('-s', dest='scale', type=int, default=10, metavar='SCALE',
                         help='scale of the database pgbench (default 10)')
@@ -255,7 +255,3 @@ def main(arguments):
         print(HEADING.format('database', 'part', 'number', 'stock', 'ours', 'ratio', ''))
         for database in databases:
             restore.measure(database)
-
-
-if __name__ == '__main__':
-    servers.run_program('restore', main)

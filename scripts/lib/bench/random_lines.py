@@ -7,7 +7,7 @@ import subprocess
 
 from measuring import discarded
 from results import median
-from servers import REPO, Failure
+from servers import HERE, Failure
 
 NUMBER = 60
 LINES = {f'q{number}': number for number in range(1, NUMBER + 1)}
@@ -21,7 +21,7 @@ HEADING = '{:<5} {:>9} {:>9} {:>6} {:>9} {:>9} {:>6}  {:<7} {:<4}  {}'
 def make_queries(bench, seed):
     """Makes the tables, and returns the fields of each query."""
     made = subprocess.run(
-        [os.path.join(REPO, 'scripts', 'lib', 'random-queries'), seed, str(bench.rows), str(NUMBER)],
+        [os.path.join(HERE, 'random-queries'), seed, str(bench.rows), str(NUMBER)],
         capture_output=True, text=True, check=False)
     if made.returncode != 0:
         raise Failure(f'random-queries: {made.stderr}')

@@ -1,7 +1,13 @@
-"""The pictures of docs/pictures, and which results are in them."""
+"""scripts/bench pictures: draws the pictures of docs/pictures, and says which results are in them.
+
+Needs matplotlib (Debian's python3-matplotlib)."""
+
+import argparse
+import os
 
 from pictures import (bar_picture, best_items, curve_picture, gigabytes, items_of, load,
                       nanoseconds_per_row, phase_picture, scale_picture, select, time_of)
+from servers import REPO
 
 EPYC = '2026-11-21-two-cores-epyc'
 XEON_INDEXES = 'before-2026-11-23-two-cores-xeon-indexes'
@@ -198,3 +204,14 @@ def draw(results, directory):
     rows = load(results)
     for picture in draw_gains, draw_bars, draw_scale, draw_phases, draw_servers:
         picture(rows, directory)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(
+        prog='scripts/bench pictures', description='Draw the pictures of docs/pictures.', allow_abbrev=False)
+    for name in 'results', 'pictures':
+        parser.add_argument(name, nargs='?', default=os.path.join(REPO, 'docs', name),
+                            help=f'directory (default docs/{name})')
+    options = parser.parse_args(arguments)
+    os.makedirs(options.pictures, exist_ok=True)
+    draw(options.results, options.pictures)

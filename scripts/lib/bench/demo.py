@@ -138,7 +138,3 @@ def main(arguments):
         say('Done; removing the server and its data')
     if demo.different:
         raise Failure('the results differ: this is a bug, please report it')
-
-
-if __name__ == '__main__':
-    servers.run_program('demo', main)

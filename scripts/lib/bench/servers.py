@@ -7,12 +7,10 @@ those of its \\timing: from sending a query to receiving its last row.
 import copy
 import os
 import re
-import signal
 import subprocess
-import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-REPO = os.path.dirname(os.path.dirname(HERE))
+REPO = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 
 # A line that no query returns.
 END_OF_ANSWER = 'end-of-answer'
@@ -169,19 +167,3 @@ def machine(server, gpu='', commit=None):
 def describe_machine(server):
     print(f'\nMachine:    {cpu_name()}, {cores()} cores, {memory_mb()} MB memory')
     print(f'PostgreSQL: {server.version}')
-
-
-# ---- Programs ----
-
-def run_program(name, main):
-    """Calls main with the arguments of the command line.  A signal ends it as an exception does,
-    so that its server ends first.  nohup has set SIGHUP to be ignored."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
-    try:
-        main(sys.argv[1:])
-    except Failure as failure:
-        sys.exit(f'{name}: {failure}')
-    except KeyboardInterrupt:
-        sys.exit(130)

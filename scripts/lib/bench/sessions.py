@@ -1,4 +1,4 @@
-"""scripts/sessions: lets many sessions sort at the same time, and compares how long each of them
+"""scripts/bench sessions: lets many sessions sort at the same time, and compares how long each of them
 has to wait.
 
 Each session runs the same statements again and again, from another one on, until the time is
@@ -153,7 +153,7 @@ def fill(server, options):
 
 def parse_options(arguments):
     parser = argparse.ArgumentParser(
-        prog='scripts/sessions', description=__doc__.partition('\n\n')[2],
+        prog='scripts/bench sessions', description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument('-s', dest='sessions', type=int, default=32, metavar='SESSIONS',
                         help='number of sessions (default 32)')
@@ -202,7 +202,3 @@ def main(arguments):
         print(server.sql("SELECT string_agg(format('%s: %s sorts, %s index builds', backend, sorts, index_builds), '; ')"
                          ' FROM pg_stat_gpusort'))
         check(server, options, runs)
-
-
-if __name__ == '__main__':
-    servers.run_program('sessions', main)

@@ -1,10 +1,10 @@
-"""scripts/tpch: runs queries like those of TPC-H, by stock PostgreSQL and by ours in turn, and
+"""scripts/bench tpch: runs queries like those of TPC-H, by stock PostgreSQL and by ours in turn, and
 compares plans and times.
 
 Prints medians, with the least and the greatest in parentheses.  The column plan says "same" if
 the plans differ only in that some Sorts are GpuSorts, and otherwise "other".  The column sorts
-says how many of all sorts are GpuSorts.  Tables and queries are in lib/tpch_tables.sql and
-lib/tpch_queries.sql."""
+says how many of all sorts are GpuSorts.  Tables and queries are in tpch_tables.sql and
+tpch_queries.sql."""
 
 import argparse
 import os
@@ -13,9 +13,7 @@ import re
 import servers
 from measuring import SETTINGS_OF, discarded, same_rows
 from results import Results, median, ratio, spread
-from servers import REPO, Failure, Server, Session
-
-LIB = os.path.join(REPO, 'scripts', 'lib')
+from servers import HERE, Failure, Server, Session
 
 HEADING = '{:<15} {:<30} {:<30} {:>6} {:<5} {:<6} {}'
 
@@ -38,7 +36,7 @@ class Query:
 
 
 def read_queries():
-    with open(os.path.join(LIB, 'tpch_queries.sql'), encoding='utf-8') as file:
+    with open(os.path.join(HERE, 'tpch_queries.sql'), encoding='utf-8') as file:
         parts = re.split(r'^-- ([a-z_]+) \(([^)]*)\).*\n', file.read(), flags=re.MULTILINE)
     return {name: Query(name, keys, text)
             for name, keys, text in zip(parts[1::3], parts[2::3], parts[3::3])}
@@ -127,7 +125,7 @@ def make_database(server, options):
     server.sql(f'CREATE DATABASE tpch TEMPLATE template0 {provider}')
     server.environment['PGDATABASE'] = 'tpch'
     print('Making the tables', flush=True)
-    with open(os.path.join(LIB, 'tpch_tables.sql'), encoding='utf-8') as file:
+    with open(os.path.join(HERE, 'tpch_tables.sql'), encoding='utf-8') as file:
         server.sql(text=f'\\set scale {options.scale}\n{file.read()}')
 
 
@@ -139,7 +137,7 @@ def parse_options(arguments):
         return name, value
 
     parser = argparse.ArgumentParser(
-        prog='scripts/tpch', description=__doc__.partition('\n\n')[2],
+        prog='scripts/bench tpch', description=__doc__.partition('\n\n')[2],
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument('-s', dest='scale', type=float, default=0.25, metavar='SCALE',
                         help='scale of the tables (default 0.25); 1 has 6 million items')
@@ -188,7 +186,3 @@ def main(arguments):
             print(f'GPU:        {gpu}')
         results = Results(options.csv, servers.machine(server, gpu))
         Tpch(options, server, results).run([queries[name] for name in options.queries or queries])
-
-
-if __name__ == '__main__':
-    servers.run_program('tpch', main)
