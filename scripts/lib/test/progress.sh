@@ -12,7 +12,7 @@
 # build here, divided by that of the build there.
 
 TIMES_HERE=$REPO/build/suite-times
-TIMES_ELSEWHERE=$REPO/scripts/lib/suite-times
+TIMES_ELSEWHERE=$LIB/test/suite-times
 
 # Seconds between two lines that say how far the suites are.
 PROGRESS_INTERVAL=60
