@@ -63,24 +63,24 @@ sql()
 
 # ---- TAP tests ----
 
-# The directory of PostgreSQL's modules for TAP tests.
-perl_of_tests()
+# The directory of PostgreSQL's programs and modules for tests.
+drivers()
 {
-	echo "$(dirname "$("$PG_CONFIG" --pgxs)")/../test/perl"
+	echo "$(dirname "$("$PG_CONFIG" --pgxs)")/../test"
 }
 
 # tap_test NAME DIRECTORY [VARIABLE=VALUE...]: runs a test, with its servers and logs in
 # that directory.  It needs no cluster.
 tap_test()
 {
-	local name=$1 directory=$2 perl
+	local name=$1 directory=$2 drivers
 
-	perl=$(perl_of_tests)
+	drivers=$(drivers)
 	mkdir -p "$directory"
 	own "$(dirname "$directory")"
 	# PostgreSQL 15 uses TESTDIR, later versions use the other two.
 	run_child env -C "$WORK/tree/test" PATH="$PG_BIN:$PATH" \
-		PG_REGRESS="$perl/../regress/pg_regress" TESTDIR="$directory" \
+		PG_REGRESS="$drivers/regress/pg_regress" TESTDIR="$directory" \
 		TESTDATADIR="$directory" TESTLOGDIR="$directory/log" "${@:3}" \
-		prove -I "$perl" "t/$name.pl"
+		prove -I "$drivers/perl" "t/$name.pl"
 }

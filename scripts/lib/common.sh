@@ -161,6 +161,18 @@ end_child()
 	done
 }
 
+# The processes of parts of a script that run beside each other, by their names.
+declare -A RUNNING=()
+
+# Ends these processes.
+end_running()
+{
+	[ ${#RUNNING[@]} -eq 0 ] || {
+		kill -TERM "${RUNNING[@]}"
+		wait "${RUNNING[@]}"
+	} 2>/dev/null
+}
+
 # Ends every server whose data directory is below WORK, no matter who started it.
 end_servers()
 {

@@ -42,6 +42,9 @@ ARM64_COMPILERS=(gcc:gcc cc:gcc g++:g++ c++:g++)
 CUDA_TOOLKIT=/usr/local/cuda
 CUDA_SOURCE=$CUDA_TOOLKIT
 
+# Which programs the kernel has qemu run.
+QEMU_SETTINGS=/usr/lib/binfmt.d/qemu-aarch64.conf
+
 # The name of arm64 among the targets of nvcc.
 SBSA=sbsa-linux
 
@@ -81,7 +84,9 @@ prepare_roots()
 {
 	[ ${#RELEASES[@]} -gt 0 ] || RELEASES=("$@")
 	am_root || die "needs root, to change into the roots of other releases"
-	install_debootstrap
+	need debootstrap command -v debootstrap
+	[[ " ${RELEASES[*]} " != *' arm64 '* ]] || need qemu-user-static test -e "$QEMU_SETTINGS"
+	install_tools
 	[[ " ${RELEASES[*]} " != *' arm64 '* ]] || use_qemu
 	mkdir -p "$LOGS"
 }
@@ -131,34 +136,18 @@ script_in_root()
 	in_root "$1" bash "$TREE_IN_ROOT/scripts/$2" "${@:3}"
 }
 
-install_debootstrap()
-{
-	need debootstrap command -v debootstrap
-	if [ ${#MISSING[@]} -gt 0 ]; then
-		make_work_dir
-		update_packages
-		install_packages
-	fi
-}
-
 # Has the kernel call qemu for programs of arm64, if it does not yet, until this script
 # ends.
 use_qemu()
 {
-	local formats=/proc/sys/fs/binfmt_misc settings=/usr/lib/binfmt.d/qemu-aarch64.conf
+	local formats=/proc/sys/fs/binfmt_misc
 
-	need qemu-user-static test -e "$settings"
-	if [ ${#MISSING[@]} -gt 0 ]; then
-		make_work_dir
-		update_packages
-		install_packages
-	fi
 	if [ ! -e "$formats/register" ]; then
 		mount -t binfmt_misc binfmt_misc "$formats" || die "the kernel has no binfmt_misc"
 		at_exit "umount $formats"
 	fi
 	if [ ! -e "$formats/qemu-aarch64" ]; then
-		grep '^:' "$settings" >"$formats/register"
+		grep '^:' "$QEMU_SETTINGS" >"$formats/register"
 		at_exit "echo -1 >$formats/qemu-aarch64"
 	fi
 }

@@ -167,6 +167,15 @@ install_packages()
 	hash -r
 }
 
+# Installs what need() found missing, for scripts that need no server here.
+install_tools()
+{
+	[ ${#MISSING[@]} -gt 0 ] || return 0
+	make_work_dir
+	update_packages
+	install_packages
+}
+
 # Installs what need() found missing, and a server if there is none.
 install_missing()
 {
@@ -256,6 +265,8 @@ build_extension()
 
 	say "Building for PostgreSQL $PG_VERSION"
 	copy_tree "$WORK/tree"
+	mkdir "$WORK/tree/build"
+	own "$WORK/tree/build"
 	get_kept_device
 	start=$SECONDS
 	must build make -s -C "$WORK/tree" "-j$(nproc)" "PG_CONFIG=$PG_CONFIG" \
@@ -295,6 +306,15 @@ keep_in_build()
 	fi
 }
 
+# Provides the source of PostgreSQL's own suites as $CORE_SOURCE, if it can be had.
+get_core_source()
+{
+	CORE_SOURCE=$WORK/tree/build/postgresql-$PG_VERSION
+	keep_in_build "postgresql-$PG_VERSION" "PostgreSQL's source" \
+		"$WORK/tree/scripts/lib/fetch-source" "$PG_VERSION" {} \
+		src/test/regress src/test/isolation contrib/spi
+}
+
 
 # ---- The device library ----
 
@@ -303,21 +323,22 @@ keep_in_build()
 MAKE_DEVICE=(CUDA=no)
 KEPT_DEVICE=
 
-# Makes build_extension compile the library for the GPUs of this machine.  Returns false
-# if there is no GPU or no compiler for it.
+# use_gpus HINT: makes build_extension compile the library for the GPUs of this machine.
 use_gpus()
 {
 	local capabilities
 
-	capabilities=$(gpu_capabilities) && [ -n "$capabilities" ] && have_nvcc ||
-		return
+	capabilities=$(gpu_capabilities) || true
+	{ [ -n "$capabilities" ] && have_nvcc; } ||
+		die "there is no GPU here, or no nvcc; $1"
 	MAKE_DEVICE=("CUDA_ARCHS=$capabilities")
 	KEPT_DEVICE=device-${capabilities// /-}
 }
 
-# Makes build_extension compile the emulator instead.
+# Makes build_extension keep the emulator instead, which install_emulator compiles.
 use_emulator()
 {
+	need g++ command -v g++
 	MAKE_DEVICE=(CUDA=no)
 	KEPT_DEVICE=device-emulator
 }
@@ -350,9 +371,8 @@ install_emulator()
 get_kept_device()
 {
 	[ -n "$KEPT_DEVICE" ] && [ -d "$REPO/build/$KEPT_DEVICE" ] || return 0
-	mkdir -p "$WORK/tree/build"
 	cp -a "$REPO/build/$KEPT_DEVICE" "$WORK/tree/build/cuda"
-	own "$WORK/tree/build"
+	own "$WORK/tree/build/cuda"
 }
 
 keep_device()

@@ -2,8 +2,7 @@
 #
 # progress.sh
 #	How long suites will take, from how long they took before, and how far they are.
-#	To be sourced after server.sh and results.sh, by a script that sets JOBS, START_ORDER and
-#	RUNNING.
+#	To be sourced after server.sh and results.sh, by a script that sets JOBS and START_ORDER.
 #
 # Times are lines "SUITE SECONDS", and "build SECONDS" for the extension.  They are in
 # build/suite-times, which each run of this tree updates with the suites that passed, and
