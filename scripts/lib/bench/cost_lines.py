@@ -5,7 +5,7 @@ scan."""
 
 import re
 
-from measuring import discarded
+from measuring import discarded, times_in_turn
 from results import median, ratio
 
 NINE_COLUMNS = 'id, k1, k2, k3, k4, g1k, g10k, g100k, g1m'
@@ -53,13 +53,9 @@ class Costs:
     def times(self, queries):
         """Returns the times of each session and query, which run in turn, after one run for
         warming up."""
-        times = [[] for _ in queries]
-        for run in range(self.bench.runs + 1):
-            for (session, query), taken in zip(queries, times):
-                milliseconds = session.time(discarded(query))
-                if run > 0:
-                    taken.append(milliseconds)
-        return times
+        sides = {number: lambda session=session, query=query: session.time(discarded(query))
+                 for number, (session, query) in enumerate(queries)}
+        return list(times_in_turn(self.bench.runs, sides).values())
 
     def per_row(self, total, base, unit):
         return f'{(total - base) / self.bench.rows / unit:.1f}'

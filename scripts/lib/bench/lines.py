@@ -8,7 +8,6 @@ client: the queries end in an OFFSET beyond their last row.
 
 The server preloads the library.  In sessions of stock PostgreSQL it is disabled."""
 
-import argparse
 import sys
 
 import cost_lines
@@ -20,8 +19,9 @@ import scale_lines
 import servers
 import sort_lines
 from measuring import Comparison, Table
+from options import chosen, parser_of
 from results import Results
-from servers import Failure, Server
+from servers import Server
 from tables import KEYS
 
 # All lines that are measured without -g, -k, -q and -s, in their order.
@@ -60,9 +60,7 @@ class Bench:
 
 
 def parse_options(arguments):
-    parser = argparse.ArgumentParser(
-        prog='scripts/bench', description=__doc__.partition('\n\n')[2],
-        epilog=OTHERS, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = parser_of('bench', __doc__, 'line', epilog=OTHERS)
     parser.add_argument('-n', dest='runs', type=int, metavar='RUNS', help="""new sessions of each in
         which a query is timed (default 5; 3 with -g, -k, -q and -s)""")
     parser.add_argument('-r', dest='rows', type=int, metavar='ROWS', help="""rows of the large tables
@@ -73,10 +71,8 @@ def parse_options(arguments):
                         help='shared_buffers, instead of enough for the tables')
     parser.add_argument('-p', dest='phases', action='store_true',
                         help='also print EXPLAIN (ANALYZE) of ours, with the time of each phase')
-    parser.add_argument('-c', dest='csv', metavar='FILE', help='also write the results as CSV')
     parser.add_argument('-o', dest='settings', metavar='SETTING', action='append', default=[],
                         help='a line for postgresql.conf; may be repeated')
-    parser.add_argument('-l', dest='list', action='store_true', help='list the lines')
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument('-g', dest='gpu', action='store_true',
                        help='large tables on a machine with a GPU')
@@ -95,7 +91,6 @@ def parse_options(arguments):
         directory below which npm has installed @duckdb/node-api""")
     parser.add_argument('--note', default='', help='what else one has to know, for the CSV file')
     parser.add_argument('--commit', help='for the CSV file, where the tree is not one of git')
-    parser.add_argument('lines', nargs='*', metavar='LINE')
     options = parser.parse_args(arguments)
     if options.seed is not None and not options.seed.isdigit():
         parser.error('-q takes a number, the seed')
@@ -129,7 +124,7 @@ def start_server(options, sort_mb):
         library = 'pg_gpusort_emu' if options.emulator else 'pg_gpusort_cuda'
         settings += ['max_wal_size = 32GB', 'max_worker_processes = 32',
                      f"pg_gpusort.device_library = '{library}'"]
-        disk_mb = gpu_lines.disk_mb(options.lines or gpu_lines.LINES, options.rows)
+        disk_mb = gpu_lines.disk_mb(options.names or gpu_lines.LINES, options.rows)
     else:
         settings += ['max_wal_size = 8GB', 'max_worker_processes = 20']
         disk_mb = 4000
@@ -191,14 +186,9 @@ def run_lines(options, bench, sort_mb):
 
 def main(arguments):
     options = parse_options(arguments)
-    known = lines_of(options)
-    if options.list:
-        print('\n'.join(known))
+    lines = chosen(options, 'line', lines_of(options))
+    if not lines:
         return
-    lines = options.lines or list(known)
-    for line in lines:
-        if line not in known:
-            raise Failure(f'no line {line}; there are {" ".join(known)}')
     # A quicksort of rows of 15 columns in memory takes about 300 bytes per row.
     sort_mb = options.rows // 3000 + 64
     with start_server(options, sort_mb) as server:

@@ -47,6 +47,18 @@ def same_rows(stock, ours, query, keys):
     return stock.ask(sums) == ours.ask(sums)
 
 
+def times_in_turn(runs, sides):
+    """sides has functions by their names, which return milliseconds.  Calls them in turn, so many
+    times after one run for warming up, and returns the times of each."""
+    times = {name: [] for name in sides}
+    for run in range(runs + 1):
+        for name, time in sides.items():
+            milliseconds = time()
+            if run > 0:
+                times[name].append(milliseconds)
+    return times
+
+
 @dataclasses.dataclass
 class Times:
     """Milliseconds of the first run in each session, and of later ones."""

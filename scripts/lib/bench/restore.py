@@ -8,13 +8,13 @@ dropped: first the indexes, including those of constraints, and then the foreign
 PostgreSQL checks by joins.  Prints milliseconds: medians, with the least and the greatest in
 parentheses.  At the end amcheck compares all indexes with their tables."""
 
-import argparse
 import os
 import re
 import subprocess
 import time
 
 import servers
+from options import add_device, chosen, device_of, parser_of
 from results import Results, median, ratio, spread
 from servers import HERE, Failure, Server
 
@@ -66,10 +66,11 @@ def builds_in_log(lines):
 class Restore:
     """Measures databases."""
 
-    def __init__(self, options, server, results):
+    def __init__(self, options, server, results, who):
         self.options = options
         self.server = server
         self.results = results
+        self.who = who
         self.log = os.path.join(server.work, 'log', 'server.log')
         self.parts = {}
 
@@ -185,7 +186,7 @@ class Restore:
             print(HEADING.format(database, name, number, spread(stock, 0), spread(ours, 0),
                                  f'{ratio(median(stock), median(ours)):.2f}',
                                  remark if part == 'indexes' else ''), flush=True)
-            for who, taken in ('stock', stock), ('gpu' if self.options.device_library else 'cpu', ours):
+            for who, taken in ('stock', stock), (self.who, ours):
                 self.results.add(f'restore_{database}_{part}',
                                  self.options.scale * 100000 if database == 'pgbench' else self.options.rows,
                                  who, taken, workers=self.options.workers, session='first',
@@ -193,9 +194,7 @@ class Restore:
 
 
 def parse_options(arguments):
-    parser = argparse.ArgumentParser(
-        prog='scripts/bench restore', description=__doc__.partition('\n\n')[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = parser_of('bench restore', __doc__, 'database')
     parser.add_argument('-s', dest='scale', type=int, default=10, metavar='SCALE',
                         help='scale of the database pgbench (default 10)')
     parser.add_argument('-r', dest='rows', type=int, default=1000000, metavar='ROWS',
@@ -214,36 +213,26 @@ def parse_options(arguments):
                         help='of the dumps (default c)')
     parser.add_argument('-o', dest='settings', action='append', default=[], metavar='SETTING',
                         help='a setting of our sessions, like pg_gpusort.backend=cpu; may be repeated')
-    parser.add_argument('-d', dest='device_library', metavar='LIBRARY',
-                        help='device library, like pg_gpusort_cuda; built if there is a GPU')
+    add_device(parser)
     parser.add_argument('-p', dest='statements', action='store_true',
                         help='also print the time of each statement of the last restore by each')
-    parser.add_argument('-c', dest='csv', metavar='FILE', help='also write the results as CSV')
-    parser.add_argument('-l', dest='list', action='store_true', help='list the databases')
-    parser.add_argument('databases', nargs='*', metavar='DATABASE')
     return parser.parse_args(arguments)
 
 
 def main(arguments):
     options = parse_options(arguments)
-    databases = options.databases or DATABASES
-    if options.list:
-        print('\n'.join(DATABASES))
+    databases = chosen(options, 'database', DATABASES)
+    if not databases:
         return
-    for database in databases:
-        if database not in DATABASES:
-            raise Failure(f'no database {database}; there are {" ".join(DATABASES)}')
+    device_settings, flags, gpu, who = device_of(options)
     settings = ["shared_preload_libraries = 'pg_gpusort'", 'autovacuum = off',
                 f'shared_buffers = {options.buffers or servers.memory_mb() // 4}MB',
                 'max_worker_processes = 32', 'max_parallel_workers = 32', 'max_wal_size = 16GB',
-                'checkpoint_timeout = 1h']
-    if options.device_library:
-        settings.append(f"pg_gpusort.device_library = '{options.device_library}'")
-    with Server(2000 + 50 * options.scale + options.rows // 100, settings,
-                ['-g'] if options.device_library else []) as server:
+                'checkpoint_timeout = 1h', *device_settings]
+    with Server(2000 + 50 * options.scale + options.rows // 100, settings, flags) as server:
         server.sql('CREATE EXTENSION pg_gpusort')
-        results = Results(options.csv, servers.machine(server, servers.gpus() if options.device_library else ''))
-        restore = Restore(options, server, results)
+        results = Results(options.csv, servers.machine(server, gpu))
+        restore = Restore(options, server, results, who)
         for database in databases:
             restore.make_dump(database)
         servers.describe_machine(server)

@@ -6,7 +6,7 @@ stay, after one run for warming up.  DuckDB sorts all rows and returns the last 
 many threads as there are processes."""
 
 import duckdb
-from measuring import discarded
+from measuring import discarded, times_in_turn
 from results import median, ratio, spread
 from servers import Failure, cores
 from tables import ORDINARY_COLUMNS, make_table
@@ -75,13 +75,7 @@ class ScaleLines:
         if other:
             other.set_threads(workers + 1)
             sides['duckdb'] = lambda: other.time_sort(table, rows)
-        times = {who: [] for who in sides}
-        for run in range(self.bench.runs + 1):
-            for who, time in sides.items():
-                milliseconds = time()
-                if run > 0:
-                    times[who].append(milliseconds)
-        self.report(line, rows, times, methods, workers)
+        self.report(line, rows, times_in_turn(self.bench.runs, sides), methods, workers)
 
     def with_duckdb(self, table, measure):
         """Calls measure with a DuckDB that has the rows of the table, or with None."""

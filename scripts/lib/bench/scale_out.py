@@ -9,7 +9,6 @@ servers, since what a session sets does not reach the other ones.
 Prints milliseconds, and the processor time of all servers together, which other programs on the
 machine affect less: medians, with the least and the greatest in parentheses."""
 
-import argparse
 import glob
 import hashlib
 import os
@@ -17,6 +16,7 @@ import subprocess
 
 import servers
 from measuring import discarded
+from options import chosen, parser_of
 from results import Results, median, ratio, spread
 from servers import Failure, Server, Session
 
@@ -321,31 +321,25 @@ PARTS = {'citus': (Citus, 2, 'citus,pg_gpusort'), 'fdw': (Fdw, max(FDW_SERVERS),
 
 
 def parse_options(arguments):
-    parser = argparse.ArgumentParser(
-        prog='scripts/bench scale-out', description=__doc__.partition('\n\n')[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = parser_of('bench scale-out', __doc__, 'part')
     parser.add_argument('-s', dest='source', default='', metavar='DIRECTORY',
                         help='source of Citus 13.2, which is fetched otherwise')
     parser.add_argument('-r', dest='rows', type=int, default=4000000, metavar='ROWS',
                         help='rows of the table (default 4000000)')
     parser.add_argument('-n', dest='runs', type=int, default=3, metavar='RUNS',
                         help='timed runs of each line (default 3), after one for warming up')
-    parser.add_argument('-c', dest='csv', metavar='FILE', help='also write the results as CSV')
     parser.add_argument('-N', dest='note', default='', metavar='NOTE', help='note in the CSV, such as the load')
-    parser.add_argument('parts', nargs='*', metavar='PART', help='citus or fdw (default: both)')
     return parser.parse_args(arguments)
 
 
 def main(arguments):
     options = parse_options(arguments)
-    for part in options.parts:
-        if part not in PARTS:
-            raise Failure(f'no part {part}; there are {" ".join(PARTS)}')
+    parts = chosen(options, 'part', PARTS)
     if options.rows < LEAST_ROWS:
         raise Failure(f'-r: at least {LEAST_ROWS} rows are needed')
     results = None
     failed = []
-    for part in options.parts or PARTS:
+    for part in parts:
         kind, others, libraries = PARTS[part]
         settings = [f"shared_preload_libraries = '{libraries}'", 'autovacuum = off', 'shared_buffers = 1GB',
                     'max_wal_size = 8GB', 'checkpoint_timeout = 1h']

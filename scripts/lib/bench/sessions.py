@@ -8,12 +8,12 @@ the sessions and the slowest one.  A session that has to wait longer than the ot
 ratio of the two.  At the end the rows of each statement are compared with those of stock
 PostgreSQL."""
 
-import argparse
 import os
 import threading
 import time
 
 import servers
+from options import add_device, chosen, device_of, parser_of
 from results import Results, median
 from servers import Failure, Server, Session
 
@@ -152,9 +152,7 @@ def fill(server, options):
 
 
 def parse_options(arguments):
-    parser = argparse.ArgumentParser(
-        prog='scripts/bench sessions', description=__doc__.partition('\n\n')[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = parser_of('bench sessions', __doc__, 'statement')
     parser.add_argument('-s', dest='sessions', type=int, default=32, metavar='SESSIONS',
                         help='number of sessions (default 32)')
     parser.add_argument('-t', dest='minutes', type=float, default=10, metavar='MINUTES',
@@ -165,40 +163,29 @@ def parse_options(arguments):
                         help="parallel workers of a query (default 2, as the server's)")
     parser.add_argument('-o', dest='settings', action='append', default=[], metavar='SETTING',
                         help='a setting of our sessions, like pg_gpusort.backend=cpu; may be repeated')
-    parser.add_argument('-d', dest='device_library', metavar='LIBRARY',
-                        help='device library, like pg_gpusort_cuda; built if there is a GPU')
-    parser.add_argument('-c', dest='csv', metavar='FILE', help='also write the results as CSV')
-    parser.add_argument('-l', dest='list', action='store_true', help='list the statements')
-    parser.add_argument('statements', nargs='*', metavar='STATEMENT')
-    options = parser.parse_args(arguments)
-    options.statements = options.statements or list(STATEMENTS)
-    return options
+    add_device(parser)
+    return parser.parse_args(arguments)
 
 
 def main(arguments):
     options = parse_options(arguments)
-    if options.list:
-        print('\n'.join(STATEMENTS))
+    options.statements = chosen(options, 'statement', STATEMENTS)
+    if not options.statements:
         return
-    for name in options.statements:
-        if name not in STATEMENTS:
-            raise Failure(f'no statement {name}; there are {" ".join(STATEMENTS)}')
+    device_settings, flags, gpu, who = device_of(options)
     settings = ["shared_preload_libraries = 'pg_gpusort'", f'max_connections = {options.sessions + 20}',
                 f'shared_buffers = {servers.memory_mb() // 4}MB', 'max_wal_size = 16GB',
-                f'max_parallel_workers_per_gather = {options.workers}']
-    if options.device_library:
-        settings.append(f"pg_gpusort.device_library = '{options.device_library}'")
+                f'max_parallel_workers_per_gather = {options.workers}', *device_settings]
     disk = 4000 + options.rows // 2000 * (4 + options.sessions)
-    with Server(disk, settings, ['-g'] if options.device_library else []) as server:
+    with Server(disk, settings, flags) as server:
         fill(server, options)
         servers.describe_machine(server)
         print(f'Sessions:   {options.sessions}, {options.minutes:g} minutes each for stock and ours; '
               f'{options.rows} rows; {options.workers} parallel workers', *options.settings)
         print(f'Load:       {os.getloadavg()[1]:.1f} before', flush=True)
         runs = {who: run_sessions(server, options, who) for who in ('stock', 'ours')}
-        gpu = servers.gpus() if options.device_library else ''
         results = Results(options.csv, servers.machine(server, gpu))
-        report(results, options, runs, 'gpu' if options.device_library else 'cpu')
+        report(results, options, runs, who)
         print(server.sql("SELECT string_agg(format('%s: %s sorts, %s index builds', backend, sorts, index_builds), '; ')"
                          ' FROM pg_stat_gpusort'))
         check(server, options, runs)

@@ -11,7 +11,8 @@ import os
 import re
 
 import servers
-from measuring import SETTINGS_OF, discarded, same_rows
+from measuring import SETTINGS_OF, discarded, same_rows, times_in_turn
+from options import add_device, chosen, device_of, parser_of
 from results import Results, median, ratio, spread
 from servers import HERE, Failure, Server, Session
 
@@ -65,7 +66,7 @@ def ours_of_all(plan):
 class Tpch:
     """Measures queries in two long-lived sessions."""
 
-    def __init__(self, options, server, results):
+    def __init__(self, options, server, results, who):
         settings = f"""SET jit = off; SET max_parallel_workers_per_gather = {options.workers};
             SET work_mem = '{options.memory}';"""
         ours = ''.join(f"SET {name} = '{value}';" for name, value in options.settings)
@@ -73,7 +74,7 @@ class Tpch:
         self.results = results
         self.stock = Session(server, 'stock', settings + SETTINGS_OF['stock'])
         self.ours = Session(server, 'ours', f"{settings} LOAD 'pg_gpusort'; {ours}")
-        self.who = 'gpu' if options.device_library else 'cpu'
+        self.who = who
         self.different = []
 
     def measure(self, query):
@@ -81,12 +82,8 @@ class Tpch:
         plans = [plan_of(session, text) for session in (self.stock, self.ours)]
         plan = 'same' if shape(plans[0]) == shape(plans[1]) else 'other'
         same = same_rows(self.stock, self.ours, query.text, query.keys)
-        times = {'stock': [], self.who: []}
-        for run in range(self.options.runs + 1):
-            for who, session in ('stock', self.stock), (self.who, self.ours):
-                milliseconds = session.time(text)
-                if run > 0:
-                    times[who].append(milliseconds)
+        times = times_in_turn(self.options.runs, {
+            'stock': lambda: self.stock.time(text), self.who: lambda: self.ours.time(text)})
         print(HEADING.format(query.name, spread(times['stock'], 1), spread(times[self.who], 1),
                              f'{ratio(median(times["stock"]), median(times[self.who])):.2f}',
                              plan, ours_of_all(plans[1]), 'yes' if same else 'no'), flush=True)
@@ -136,9 +133,7 @@ def parse_options(arguments):
             raise argparse.ArgumentTypeError('not NAME=VALUE')
         return name, value
 
-    parser = argparse.ArgumentParser(
-        prog='scripts/bench tpch', description=__doc__.partition('\n\n')[2],
-        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = parser_of('bench tpch', __doc__, 'query')
     parser.add_argument('-s', dest='scale', type=float, default=0.25, metavar='SCALE',
                         help='scale of the tables (default 0.25); 1 has 6 million items')
     parser.add_argument('-n', dest='runs', type=int, default=5, metavar='RUNS',
@@ -150,39 +145,30 @@ def parse_options(arguments):
     parser.add_argument('-o', dest='settings', type=setting, action='append', default=[],
                         metavar='SETTING',
                         help='a setting of our session, like pg_gpusort.min_rows=0; may be repeated')
-    parser.add_argument('-d', dest='device_library', metavar='LIBRARY',
-                        help='device library, like pg_gpusort_cuda; built if there is a GPU')
+    add_device(parser)
     parser.add_argument('-i', dest='collation', action='store_const', const='ICU', default='C',
                         help='texts are compared as in English, by ICU, and not byte by byte')
     parser.add_argument('-p', dest='plans', action='store_true',
                         help='also print both plans of queries where their shapes differ')
-    parser.add_argument('-c', dest='csv', metavar='FILE', help='also write the results as CSV')
-    parser.add_argument('-l', dest='list', action='store_true', help='list the queries')
-    parser.add_argument('queries', nargs='*', metavar='QUERY')
     return parser.parse_args(arguments)
 
 
 def main(arguments):
     options = parse_options(arguments)
     queries = read_queries()
-    if options.list:
-        print('\n'.join(queries))
+    names = chosen(options, 'query', queries)
+    if not names:
         return
-    for name in options.queries:
-        if name not in queries:
-            raise Failure(f'no query {name}; there are {" ".join(queries)}')
+    device_settings, flags, gpu, who = device_of(options)
     buffers = min(int(512 + 2500 * options.scale), servers.memory_mb() // 4)
     settings = [f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
                 'checkpoint_timeout = 1h']
-    gpu = servers.gpus() if options.device_library else ''
     if options.device_library:
-        settings += ["shared_preload_libraries = 'pg_gpusort'",
-                     f"pg_gpusort.device_library = '{options.device_library}'"]
-    with Server(int(1000 + 4000 * options.scale), settings,
-                ['-g'] if options.device_library else []) as server:
+        settings += ["shared_preload_libraries = 'pg_gpusort'", *device_settings]
+    with Server(int(1000 + 4000 * options.scale), settings, flags) as server:
         make_database(server, options)
         servers.describe_machine(server)
         if gpu:
             print(f'GPU:        {gpu}')
         results = Results(options.csv, servers.machine(server, gpu))
-        Tpch(options, server, results).run([queries[name] for name in options.queries or queries])
+        Tpch(options, server, results, who).run([queries[name] for name in names])
