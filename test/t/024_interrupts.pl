@@ -1,6 +1,5 @@
 # Sorts of all kinds: how much they do between two looks for interrupts, which a
-# build for tests counts, and what comes of cancels at random times.  And how much is done
-# to plan queries with many aggregates, windows or sorts.
+# build for tests counts, and what comes of cancels at random times.
 #
 #	GPUSORT_CANCELS		cancels of each kind (default 2)
 #	GPUSORT_CANCEL_SEED	seed of the times (default: another one each time)
@@ -229,37 +228,6 @@ foreach my $kind (sort keys %kinds)
 	$session->quit;
 }
 cmp_ok($cancelled, '>', 0, "some were cancelled ($cancelled)") if $cancels > 0;
-
-# ---- Planning ----
-
-# Queries that have something many times, with the separator.
-my %many = (
-	'aggregates' => [ 'SELECT %s FROM data', 'count(DISTINCT k + %d)', ', ' ],
-	'aggregates with one order' => [ 'SELECT %s FROM data', 'percentile_disc(%d / 1000.0) WITHIN GROUP (ORDER BY k)', ', ' ],
-	'windows' => [ 'SELECT %s FROM data', 'sum(k) OVER (ORDER BY k + %d)', ', ' ],
-	'sorts with subplans' => [ '%s', '(SELECT id, ARRAY(SELECT n FROM long WHERE id = d.few) FROM data d ORDER BY k + %d)', ' UNION ALL ' ],
-	'parallel sorts' => [ "$parallel; EXPLAIN %s", '(SELECT id FROM data d ORDER BY k + %d)', ' UNION ALL ' ]);
-
-foreach my $kind (sort keys %many)
-{
-	my ($query, $part, $separator) = @{ $many{$kind} };
-	my $session = Session($node, 'SET pg_gpusort.backend = cpu', 'SET pg_gpusort.min_rows = 0', 'SET max_parallel_workers_per_gather = 0');
-	my @totals;
-
-	foreach my $number (30, 120)
-	{
-		my $statement = sprintf($query =~ /EXPLAIN/ ? $query : "EXPLAIN $query", join($separator, map { sprintf($part, $_) } 1 .. $number));
-		my ($bytes, $total);
-
-		$session->run("SET pg_gpusort.debug_work = ''");
-		like($session->run($statement), $kind eq 'aggregates' ? qr/Aggregate/ : qr/GpuSort/, "$number $kind: planned");
-		($bytes, $total) = $session->run('SHOW pg_gpusort.debug_work') =~ /^(\d+) of ([1-9]\d*)/;
-		cmp_ok($bytes, '<=', $most_bytes, "$number $kind: $bytes bytes at most between two looks for interrupts");
-		push @totals, $total;
-	}
-	cmp_ok($totals[1], '<=', 6 * $totals[0], "$kind: planning four times as many takes about four times as long (@totals)");
-	$session->quit;
-}
 
 $node->stop;
 done_testing();

@@ -1,5 +1,4 @@
-# What pg_stat_progress_create_index shows in each phase of an index build, and the memory
-# that a build has.
+# What pg_stat_progress_create_index shows in each phase of an index build.
 #
 # needs: emulator
 
@@ -110,35 +109,6 @@ foreach my $name (sort keys %ways)
 	$session->quit;
 }
 is(value_of($node, 'SELECT count(*) FROM pg_stat_progress_create_index'), '0', 'nothing is left in the view');
-
-# ---- Memory ----
-
-# A build that waits when its rows take most of maintenance_work_mem has no more memory from the server than that,
-# although it is given out in large pieces.
-{
-	my $session = Session($node, 'SET pg_gpusort.debug_require = node', 'SET pg_gpusort.backend = cpu');
-	my $stops;
-
-	$node->safe_psql(
-		'postgres', q{
-		CREATE TABLE texts AS SELECT g AS id, md5(g::text) AS t FROM generate_series(1, 690000) g;
-		CREATE OR REPLACE FUNCTION stopping(k int8) RETURNS int8 IMMUTABLE PARALLEL SAFE LANGUAGE plpgsql AS
-			$$ BEGIN IF k = 690000 THEN PERFORM public.stop(); END IF; RETURN k; END $$;
-		ANALYZE texts});
-	$session->run('SET max_parallel_maintenance_workers = 0');
-	$stops = hold_stops($node);
-	$session->begin('CREATE INDEX built ON texts (t) WHERE stopping(id) > 0');
-	wait_for_stop($node, $session);
-	SKIP:
-	{
-		skip 'no huge pages on demand', 2 if status_of($node, 'warm_memory_reason') ne '';
-		cmp_ok(status_of($node, 'warm_memory_in_use'), '>', 32 << 20, 'memory: of rows that are read');
-		cmp_ok(status_of($node, 'warm_memory_in_use'), '<=', 64 << 20, 'memory: within maintenance_work_mem');
-	}
-	$stops->quit;
-	is($session->finish, '', 'memory: an index');
-	$session->quit;
-}
 
 $node->stop;
 done_testing();
