@@ -6,12 +6,8 @@ PostgreSQL builds with 2 and 8 workers, and the faster one counts; GIN indexes w
 
 Of the rows, a 25th is in documents, a 50th in texts and a tenth in arrays (gin-rows)."""
 
-import os
-import subprocess
-
-from index_lines import BTREE_DIGEST
+from index_lines import BTREE_DIGEST, GIN_PARTS, GIN_TABLES, GINS, MAKE_VECTORS, gin_rows
 from measuring import workers_of
-from servers import HERE
 
 # 16 characters, as of a product's number.
 TEXT_16 = """substr(md5(i::text), 1, 16) COLLATE "C" """
@@ -26,20 +22,8 @@ BTREES = {
     'index_pair': 'k4, ts',
 }
 
-# Line: table and column.
-GINS = {
-    'gin_path': ('documents', 'v jsonb_path_ops'),
-    'gin_jsonb': ('documents', 'v'),
-    'gin_array': ('arrays', 'v'),
-    'gin_tsvector': ('vectors', 'v'),
-    'gin_trigram': ('texts', 'v gin_trgm_ops'),
-}
-
-# How many of all rows are one row of these tables.
-GIN_PARTS = {'documents': 25, 'texts': 50, 'vectors': 50, 'arrays': 10}
-
-# Tables that gin-rows makes, and their type.
-GIN_TABLES = {'documents': 'jsonb', 'texts': 'text', 'arrays': 'int[]'}
+# The tables of GIN lines have a fifth of the rows that they have without -g.
+GIN_PART = 5
 
 # The number of keys.  Not reltuples: for that, parallel builds of PostgreSQL 18 count a key and all TIDs
 # that a worker has for it as one.
@@ -56,23 +40,24 @@ class IndexLines:
 
     # ---- Tables ----
 
+    def rows_of(self, table):
+        return self.lines.bench.rows // GIN_PARTS[table] // GIN_PART
+
     def load_gin_tables(self):
         """Loads all tables of GIN lines at once, since it takes one process long to make rows."""
         if self.server.has_table('vectors'):
             return
         print('Loading documents, texts and arrays', flush=True)
         loaders = []
-        for table, data_type in GIN_TABLES.items():
-            self.server.sql(f'CREATE TABLE {table} (v {data_type})',
+        for table, (_, column) in GIN_TABLES.items():
+            self.server.sql(f'CREATE TABLE {table} ({column})',
                             f'ALTER TABLE {table} SET (parallel_workers = 15)')
-            rows = subprocess.Popen([os.path.join(HERE, 'gin-rows'), table,
-                                     str(self.lines.bench.rows // GIN_PARTS[table])], stdout=subprocess.PIPE)
+            rows = gin_rows(table, self.rows_of(table))
             loaders.append(self.server.psql('-c', f'COPY {table} FROM STDIN', stdin=rows.stdout))
             rows.stdout.close()
         self.lines.wait_for(loaders)
-        self.server.sql("CREATE TABLE vectors AS SELECT to_tsvector('simple', v) AS v FROM texts",
-                        'ALTER TABLE vectors SET (parallel_workers = 15)',
-                        'VACUUM (FREEZE, ANALYZE) documents, texts, arrays, vectors',
+        self.server.sql(MAKE_VECTORS, 'ALTER TABLE vectors SET (parallel_workers = 15)',
+                        'VACUUM (FREEZE, ANALYZE) documents, texts, int_arrays, vectors',
                         'CREATE EXTENSION pg_trgm')
 
     # ---- Builds ----
@@ -117,8 +102,8 @@ class IndexLines:
 
     def gin(self, line):
         self.load_gin_tables()
-        table, column = GINS[line]
-        self.lines.rows = self.lines.bench.rows // GIN_PARTS[table]
+        table, column, _ = GINS[line]
+        self.lines.rows = self.rows_of(table)
         stock = ['stock', 'stock_8'] if version_of(self.server) >= 18 else ['stock']
         self.measure(line, [*stock, 'cpu_8'], f'CREATE INDEX built ON {table} USING gin ({column})',
                      KEYS_OF_GIN)

@@ -76,37 +76,54 @@ def default_index(bench, line):
 
 # ---- GIN ----
 
-def gin_table(bench, name, kind, rows, column):
-    """Creates the table unless it exists."""
-    if bench.server.has_table(name):
-        return
-    bench.server.sql(f'CREATE TABLE {name} ({column})')
-    with subprocess.Popen([os.path.join(HERE, 'gin-rows'), kind, str(rows)],
-                          stdout=subprocess.PIPE) as source:
-        bench.server.sql(f'COPY {name} FROM STDIN', rows_of=source)
-    bench.server.sql(f'VACUUM (FREEZE, ANALYZE) {name}')
+# Tables, the rows of gin-rows that they have, and their columns.
+GIN_TABLES = {'documents': ('documents', 'j jsonb'), 'texts': ('texts', 't text'),
+              'int_arrays': ('arrays', 'a int[]')}
+MAKE_VECTORS = "CREATE TABLE vectors AS SELECT to_tsvector('simple', t) AS v FROM texts"
+
+# How many of all rows are one row of these tables.
+GIN_PARTS = {'documents': 5, 'texts': 10, 'vectors': 10, 'int_arrays': 2}
+
+# Of a line: the table, the key, and what the index is of.
+GINS = {
+    'gin_path': ('documents', 'j jsonb_path_ops', 'jsonb, jsonb_path_ops'),
+    'gin_jsonb': ('documents', 'j', 'jsonb'),
+    'gin_array': ('int_arrays', 'a', 'int[]'),
+    'gin_tsvector': ('vectors', 'v', 'tsvector'),
+    'gin_trigram': ('texts', 't gin_trgm_ops', 'text, gin_trgm_ops'),
+}
 
 
-def make_vectors(bench, rows):
-    gin_table(bench, 'texts', 'texts', rows, 't text')
-    if not bench.server.has_table('vectors'):
-        bench.server.sql("CREATE TABLE vectors AS SELECT to_tsvector('simple', t) AS v FROM texts",
-                         'VACUUM (FREEZE, ANALYZE) vectors')
+def gin_rows(table, rows):
+    """Returns a process whose output is for COPY."""
+    return subprocess.Popen([os.path.join(HERE, 'gin-rows'), GIN_TABLES[table][0], str(rows)],
+                            stdout=subprocess.PIPE)
 
 
-def gin_line(what, part, table, column, kind, columns):
-    def measure(bench, line):
-        rows = bench.rows // part
-        if table == 'vectors':
-            make_vectors(bench, rows)
-        else:
-            gin_table(bench, table, kind, rows, columns)
-        bench.server.sql('CREATE EXTENSION IF NOT EXISTS pageinspect',
-                         'CREATE EXTENSION IF NOT EXISTS pg_trgm')
-        with one_process(bench, '1GB'):
-            measure_builds(bench, line, rows, what,
-                           f'CREATE INDEX built ON {table} USING gin ({column})', GIN_DIGEST)
-    return measure
+def gin_table(bench, table):
+    """Creates the table unless it exists, and returns its number of rows."""
+    rows = bench.rows // GIN_PARTS[table]
+    if bench.server.has_table(table):
+        return rows
+    if table == 'vectors':
+        gin_table(bench, 'texts')
+        bench.server.sql(MAKE_VECTORS)
+    else:
+        bench.server.sql(f'CREATE TABLE {table} ({GIN_TABLES[table][1]})')
+        with gin_rows(table, rows) as source:
+            bench.server.sql(f'COPY {table} FROM STDIN', rows_of=source)
+    bench.server.sql(f'VACUUM (FREEZE, ANALYZE) {table}')
+    return rows
+
+
+def gin_line(bench, line):
+    table, key, what = GINS[line]
+    rows = gin_table(bench, table)
+    bench.server.sql('CREATE EXTENSION IF NOT EXISTS pageinspect',
+                     'CREATE EXTENSION IF NOT EXISTS pg_trgm')
+    with one_process(bench, '1GB'):
+        measure_builds(bench, line, rows, f'GIN index of {what}',
+                       f'CREATE INDEX built ON {table} USING gin ({key})', GIN_DIGEST)
 
 
 DEFAULT_LINES = {'default_index': default_index}
@@ -121,12 +138,4 @@ LINES = {
     'index_100k': index_line('index of int8', rows=100000),
     'index_64mb': index_line('index of int8, 64MB', memory='64MB'),
 }
-GIN_LINES = {
-    'gin_path': gin_line('GIN index of jsonb, jsonb_path_ops', 5, 'documents', 'j jsonb_path_ops',
-                         'documents', 'j jsonb'),
-    'gin_jsonb': gin_line('GIN index of jsonb', 5, 'documents', 'j', 'documents', 'j jsonb'),
-    'gin_array': gin_line('GIN index of int[]', 2, 'int_arrays', 'a', 'arrays', 'a int[]'),
-    'gin_tsvector': gin_line('GIN index of tsvector', 10, 'vectors', 'v', 'texts', 't text'),
-    'gin_trigram': gin_line('GIN index of text, gin_trgm_ops', 10, 'texts', 't gin_trgm_ops',
-                            'texts', 't text'),
-}
+GIN_LINES = dict.fromkeys(GINS, gin_line)
