@@ -9,7 +9,5 @@
 . "$LIB/server.sh"
 # shellcheck source=cluster.sh
 . "$LIB/cluster.sh"
-# shellcheck source=regression.sh
-. "$LIB/regression.sh"
 # shellcheck source=results.sh
 . "$LIB/results.sh"

@@ -1,8 +1,8 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 #
 # cluster.sh
 #	A throw-away cluster, with a unix socket in a directory that only its owner
-#	can enter.  To be sourced after server.sh.
+#	can enter, and tests that run on clusters.  To be sourced after server.sh.
 #
 # start_cluster exports PGHOST, PGPORT, PGUSER and PGDATABASE.
 
@@ -61,7 +61,27 @@ sql()
 }
 
 
-# ---- TAP tests ----
+# ---- Tests ----
+
+# tests KIND [NEED | -NEED]...: prints the names of tests, one per line: see test/list.
+tests()
+{
+	"$REPO/test/list" "$@"
+}
+
+# The settings of a server for regression tests with an emulated GPU.
+EMULATED_GPU=("shared_preload_libraries = 'pg_gpusort'"
+	"pg_gpusort.device_library = 'pg_gpusort_emu'"
+	"pg_gpusort.backend = gpu"
+	"pg_gpusort.device_timeout = 0"
+	"pg_gpusort.pool_size = '16MB'")
+
+# require_any_node TREE: where tests require sorts on the CPU, replaces that by sorts of
+# ours.  The few whose input cannot be read again never run on a GPU.
+require_any_node()
+{
+	sed -i '/require/s/\<cpu\>/node/' "$1"/sql/*.sql "$1"/expected/*.out
+}
 
 # The directory of PostgreSQL's programs and modules for tests.
 drivers()
