@@ -1,6 +1,5 @@
 # Indexes that are built by us: how the library comes into play, what programs do
-# that build many, snapshots and writes of other sessions, and life without the
-# extension afterwards.
+# that build many, snapshots of other sessions, and life without the extension afterwards.
 #
 # needs: nothing
 
@@ -11,7 +10,6 @@ use FindBin;
 use lib "$FindBin::RealBin/../perl";
 
 use GpuSortTest;
-use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
@@ -207,71 +205,6 @@ foreach my $workers (0, 1)
 	like($err, qr/vacuuming .*vacuumed/, "VACUUM with $workers workers");
 	if ($workers > 0) { like($err, qr/parallel vacuum worker/, 'which it plans for'); }
 	else { unlike($err, qr/parallel vacuum worker/, 'which it does not plan for'); }
-}
-
-# ---- CONCURRENTLY, while others write ----
-
-$node->safe_psql('postgres', q{
-	CREATE TABLE written (id int PRIMARY KEY, k int, v int, t text) WITH (fillfactor = 80);
-	INSERT INTO written SELECT g, g * 7919 % 1009, g % 10, 'text ' || g FROM generate_series(1, 20000) g;
-	CREATE SEQUENCE written_id START 20001});
-{
-	my $script = $node->basedir . '/writes.sql';
-	my $load;
-	my $log = '';
-	my $session = Session($node);
-
-	append_to_file($script, q{
-		\set id random(1, 20000)
-		\set v random(1, 1000)
-		UPDATE written SET v = :v WHERE id = :id;
-		UPDATE written SET k = :v, t = 'text ' || :v WHERE id = :id + 1;
-		INSERT INTO written SELECT nextval('written_id'), :v, 1, 'new';
-		DELETE FROM written WHERE id = :id + 2;
-		BEGIN;
-		INSERT INTO written SELECT nextval('written_id'), :v, 1, 'aborted';
-		ROLLBACK;
-	});
-	$load = IPC::Run::start(
-		[
-			$node->installed_command('pgbench'), '-n', '-c', '3', '-T', '86400', '-f', $script,
-			$node->connstr('postgres')
-		],
-		'<', \undef, '>', \$log, '2>', \$log);
-	becomes_true($node, 'SELECT last_value > 20100 FROM written_id') or die 'nobody writes';
-	foreach my $round (1 .. 4)
-	{
-		my $before = $node->safe_psql('postgres', $builds);
-		my $writes = $node->safe_psql('postgres', 'SELECT last_value FROM written_id');
-
-		is($session->run('CREATE INDEX CONCURRENTLY written_k ON written (k)'), '', "round $round: CREATE INDEX");
-		is($session->run('CREATE UNIQUE INDEX CONCURRENTLY written_unique ON written (id) INCLUDE (v)'), '', "round $round: a unique one");
-		is($session->run('CREATE INDEX CONCURRENTLY written_t ON written (t COLLATE "C", v) WHERE v > 3'), '', "round $round: a partial one");
-		is($session->run('REINDEX INDEX CONCURRENTLY written_k'), '', "round $round: REINDEX INDEX");
-		is($session->run('REINDEX TABLE CONCURRENTLY written'), '', "round $round: REINDEX TABLE");
-		is($session->run(q{
-				SELECT bt_index_check(indexrelid, true) FROM pg_index WHERE indrelid = 'written'::regclass AND indisvalid}),
-			"\n\n\n", "round $round: amcheck meanwhile");
-		cmp_ok($node->safe_psql('postgres', $builds), '>=', $before + 8, "round $round: by us");
-		ok(becomes_true($node, "SELECT last_value > $writes FROM written_id"), "round $round: under load");
-		# With a lock on the table, in the midst of writers who wait for it.
-		is($session->run('CREATE INDEX written_v ON written (v)'), '', "round $round: not CONCURRENTLY");
-		is($session->run('VACUUM written'), '', "round $round: VACUUM");
-		indexes_are_sound($node, "round $round");
-		$session->run('DROP INDEX written_k, written_unique, written_t, written_v') if $round < 4;
-	}
-	$load->kill_kill;
-	$session->quit;
-	becomes_true($node, q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'});
-	indexes_are_sound($node, 'after the load');
-	foreach my $condition ('k BETWEEN 100 AND 200', 'v = 5', 'id < 500')
-	{
-		my $query = "SELECT count(*), sum(hashtext(w::text)) FROM written w WHERE $condition";
-
-		is($node->safe_psql('postgres', "SET enable_seqscan = off; $query"),
-			$node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; $query"),
-			"rows by an index: $condition");
-	}
 }
 
 # ---- Many indexes: pg_dump, pg_restore with jobs, programs ----
