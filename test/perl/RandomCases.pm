@@ -14,8 +14,10 @@ use Exporter 'import';
 use File::Temp;
 use FindBin;
 use Getopt::Long;
+use List::Util qw(min);
+use POSIX ();
 use Test::More;
-use Time::HiRes qw(usleep);
+use Time::HiRes qw(time usleep);
 
 our @EXPORT = qw(options run_seeds check setting fresh_settings element list_of quote);
 
@@ -27,8 +29,11 @@ my $MOST_TRIES = 400;
 my ($LIST, $NEXT, $END, $ID, $TEXT) = map { chr } 1 .. 5;
 
 my $database = "pg_gpusort_random_$$";
-my %option = (seeds => '', checks => 12, gpu => 0, verbose => 0);
-my ($sorts, $builds) = (0, 0);
+my %option = (seeds => '', checks => 12, gpu => 0, kills => 0, verbose => 0);
+my ($sorts, $builds, $lost) = (0, 0, 0);
+
+# Seconds to wait for what has to come.
+my $timeout = $ENV{PG_TEST_TIMEOUT_DEFAULT} // 180;
 
 # ---- Text ----
 
@@ -74,13 +79,21 @@ sub setting { return "SET $_[0] = $_[1];\n"; }
 # Returns the piece before the settings of a check.
 sub fresh_settings
 {
-	return "RESET ALL;\nSET client_min_messages = error;\n"
-	  . setting('pg_gpusort.backend', $option{gpu} ? 'gpu' : 'cpu');
+	# Queries that hang fail, and cursors are killed between two moves.
+	my @for_kills = (setting('statement_timeout', "'${timeout}s'"), setting('random.pause', 0.01));
+
+	return join('', "RESET ALL;\nSET client_min_messages = error;\n",
+		setting('pg_gpusort.backend', $option{gpu} ? 'gpu' : 'cpu'), $option{kills} ? @for_kills : ());
 }
 
 # check CALL: returns a piece that calls a function; it returns "same ..." if all is
 # well.
-sub check { return { call => $_[0] }; }
+sub check
+{
+	my ($call) = @_;
+
+	return { call => $option{kills} ? 'check_or_lost(' . quote($call) . ')' : $call };
+}
 
 # ---- Running ----
 
@@ -164,6 +177,7 @@ sub failures
 	{
 		my $part = $parts[$n] // 'no output';
 
+		$lost++ if $part =~ /^same, as far as the GPU was there$/;
 		$failed{$n} = $part if $part !~ /\Asame\b[^\n]*\n\z/;
 	}
 	if (($parts[$checks] // '') =~ /^(\d+)\|(\d+)$/)
@@ -274,9 +288,9 @@ sub explain_failure
 		pieces => [ grep { !ref $_ || ++$n == $first } @{ $case->{pieces} } ] };
 
 	diag("check $first:\n" . substr($message, 0, 2000));
-	if (!still_fails($alone, $kind))
+	if ($option{kills} || !still_fails($alone, $kind))
 	{
-		diag('It does not fail alone; all of it:');
+		diag($option{kills} ? 'All of it:' : 'It does not fail alone; all of it:');
 		$alone = $case;
 	}
 	else
@@ -289,6 +303,93 @@ sub explain_failure
 		"$case->{preparation}", script_of($alone));
 }
 
+# ---- Kills of the device process ----
+
+# The seconds after which the server kills a device process that does not respond.
+my $response_seconds = 1;
+
+# Stops the device process at random times, for random times, and lets it go on or kills it.
+# Some stops are longer than the server waits.  A query that meets a stop waits in the midst of its
+# work, so that a kill after a stop hits one.  Kills become rarer, since the server starts a process that
+# ends early anew later and later.  The process is found without a connection, whose
+# snapshot others could see.  Does not return; writes what was done at its end.
+sub stop_and_kill
+{
+	my ($service, $output) = @_;
+	my %done = map { $_ => 0 } 'killed', 'stopped', 'stopped for long';
+	my $parent = getppid();
+	my ($last, $next_kill) = (0, 0);
+	my $end = 0;
+
+	srand $option{first};
+	local $SIG{TERM} = sub { $end = 1; };
+	# At least one is killed, however fast the cases are.
+	until ($end && $done{'killed'} > 0 || getppid() != $parent)
+	{
+		usleep(rand(150_000));
+		my ($pid) = `ps -o pid= --ppid $service` =~ /(\d+)/ or next;
+
+		$next_kill = time() + 0.5 + rand(min(20, 2 * $done{'killed'})) if $pid != $last;
+		$last = $pid;
+		my $kind = time() > $next_kill ? 'killed' : rand() < 0.015 ? 'stopped for long' : 'stopped';
+
+		kill('STOP', $pid) or next;
+		usleep($kind eq 'killed' ? rand(150_000) : $kind eq 'stopped' ? rand(40_000) :
+			  (0.5 + rand(2)) * $response_seconds * 1_000_000);
+		$done{$kind}++ if kill($kind eq 'killed' ? 'KILL' : 'CONT', $pid);
+	}
+	syswrite $output, join(', ', map { "$_ $done{$_}" } sort keys %done);
+	POSIX::_exit(0);
+}
+
+# Waits until the GPU sorts and nothing is left of other sorts.  Returns what there is instead.
+sub wait_for_gpu
+{
+	my $output;
+
+	foreach my $try (1 .. 10 * $timeout)
+	{
+		$output = psql("SELECT sort_on_gpu() || what_is_left();\n", '-d', $database);
+		last if $output eq "\n";
+		usleep(100_000);
+	}
+	chomp $output;
+	return $output;
+}
+
+# Starts the process that does so.  Returns its number and where it writes.
+sub start_killer
+{
+	my $problem = wait_for_gpu();
+	my ($service) = psql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'pg_gpusort service';\n",
+		'-d', $database) =~ /^(\d+)$/m;
+
+	BAIL_OUT("the server must have a GPU: $problem\n") if $problem ne '';
+	psql("ALTER SYSTEM SET pg_gpusort.device_timeout = '${response_seconds}s';\n"
+		  . "SELECT pg_reload_conf(), pg_stat_gpusort_reset();\n", '-d', $database);
+	pipe(my $input, my $output) or die "could not make a pipe: $!\n";
+	my $killer = fork() // die "could not fork: $!\n";
+	stop_and_kill($service, $output) if $killer == 0;
+	return ($killer, $input);
+}
+
+# Ends it.  Then the GPU is used again, and nothing is left behind.
+sub end_killer
+{
+	my ($killer, $input) = @_;
+	my $done;
+
+	kill 'TERM', $killer;
+	waitpid $killer, 0;
+	sysread $input, $done, 1000;
+	like($done, qr/^killed [1-9]/, "the device process: $done");
+	note("checks that ended with the error of a lost GPU: $lost");
+	note(psql("SELECT 'sorts on the GPU: ' || coalesce(sum(sorts), 0) FROM pg_stat_gpusort WHERE backend = 'gpu';\n"
+			  . "SELECT reason || ': ' || sorts FROM pg_stat_gpusort_fallbacks WHERE sorts > 0;\n", '-d', $database));
+	psql("ALTER SYSTEM RESET pg_gpusort.device_timeout;\nSELECT pg_reload_conf();\n", '-d', $database);
+	is(wait_for_gpu(), '', 'the GPU sorts, and nothing is left of other sorts');
+}
+
 # ---- Seeds ----
 
 # options DEFAULT_SEEDS: returns the options of the command line as a hash.
@@ -297,7 +398,7 @@ sub options
 	my ($seeds) = @_;
 
 	$option{seeds} = $seeds;
-	GetOptions(\%option, 'seeds=s', 'checks=i', 'rows=i', 'gpu', 'parallel', 'verbose') or exit 2;
+	GetOptions(\%option, 'seeds=s', 'checks=i', 'rows=i', 'gpu', 'kills', 'parallel', 'verbose') or exit 2;
 	$option{seeds} =~ /^(\d+)(?:-(\d+))?$/
 	  or die "--seeds takes a number or FIRST-LAST\n";
 	@option{qw(first last)} = ($1, $2 // $1);
@@ -325,6 +426,9 @@ sub run_seed
 sub run_seeds
 {
 	my ($files, $works, $make) = @_;
+	my @killer;
+
+	push @$files, 'test/random/kill_checks.sql' if $option{kills};
 	my $preparation = join('', map { "\\i $_\n" } @$files);
 	my $maintenance = $ENV{PGDATABASE} // 'postgres';
 	# The snapshots of other sessions would keep rows in one index that are not in the
@@ -338,7 +442,9 @@ sub run_seeds
 	chdir "$FindBin::RealBin/../.." or die "could not enter the root of the tree: $!\n";
 	$output .= psql("\\set ON_ERROR_STOP on\n$preparation", '-d', $database);
 	ok($output =~ $works && $output !~ /ERROR/, 'the comparison works') or diag($output);
+	@killer = start_killer() if $option{kills};
 	run_seed($_, $preparation, $make) foreach $option{first} .. $option{last};
+	end_killer(@killer) if $option{kills};
 	note("seeds $option{first} to $option{last}: $sorts sorts, $builds index builds");
 	psql("DROP DATABASE $database WITH (FORCE);\n", '-d', $maintenance);
 	done_testing();

@@ -2,7 +2,8 @@
 -- Functions that test/random/sorts calls, besides those of sql/sort_setup.sql
 --
 
--- Moves a cursor over the query, and notes what it finds.
+-- Moves a cursor over the query, and notes what it finds.  Before each move it pauses for the seconds of
+-- random.pause, if that is set.
 CREATE FUNCTION run_cursor(query text, moves text[], kind text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
 	step text;
@@ -12,6 +13,7 @@ BEGIN
 	EXECUTE format('DECLARE moving %s CURSOR FOR %s', kind, query);
 	FOREACH step IN ARRAY moves LOOP
 		CONTINUE WHEN kind = 'NO SCROLL' AND step <> 'NEXT' AND step NOT SIMILAR TO 'RELATIVE [1-9]%';
+		PERFORM pg_sleep(nullif(current_setting('random.pause', true), '')::float8);
 		EXECUTE format('FETCH %s FROM moving', step) INTO row_found;
 		result := result || E'\n' || step || ': ' || coalesce(row_found::text, 'none');
 	END LOOP;
