@@ -66,7 +66,6 @@ OBJS = \
 	src/heap/heap_columns.o \
 	src/heap/heap_rows.o \
 	src/heap/page_scan.o \
-	src/heap/tid_set.o \
 	src/sort/base/budget.o \
 	src/sort/base/dense_row.o \
 	src/sort/base/merge_order.o \

@@ -23,6 +23,7 @@
 #include "compat.h"
 
 #include "access/heapam.h"
+#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/tableam.h"
 #include "catalog/index.h"
@@ -33,13 +34,98 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "heap/tid_set.h"
 #include "index/base/build_workers.h"
 #include "index/base/index_rows.h"
 #include "index/btree/btree_validate.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
 #include "work.h"
+
+/* ----------------------------------------------------------------
+ *		a set of TIDs
+ *
+ * It has a bit for each possible TID of a heap.  A page of 8 kB has 40 bytes of bits, which is
+ * the space of five TIDs in a sort.  The bits of all pages fit in the processor's caches for
+ * tables of some gigabytes, so that it is fast to add TIDs in any order, and the set yields
+ * them in ascending order.
+ *
+ * The bits are allocated in chunks of pages when the first TID of a chunk is added: to
+ * clear all of them at the beginning could take longer than a cancelled query may.
+ * ----------------------------------------------------------------
+ */
+
+#define PAGES_PER_CHUNK		1024
+
+/* That of an offset is offset - 1. */
+typedef uint64 GsTidSetPage[(MaxHeapTuplesPerPage + 63) / 64];
+
+typedef struct GsTidSet
+{
+	MemoryContext context;
+	BlockNumber nblocks;		/* TIDs of other blocks are not added */
+	GsTidSetPage *chunks[FLEXIBLE_ARRAY_MEMBER];	/* NULL if without TIDs */
+} GsTidSet;
+
+static const GsTidSetPage no_tids = {0};
+
+static size_t
+chunks_of(BlockNumber nblocks)
+{
+	return ((size_t) nblocks + PAGES_PER_CHUNK - 1) / PAGES_PER_CHUNK;
+}
+
+/* Returns the most bytes that a set for so many blocks takes. */
+static uint64
+tid_set_size(BlockNumber nblocks)
+{
+	return sizeof(GsTidSet) + chunks_of(nblocks) *
+		(sizeof(GsTidSetPage *) + PAGES_PER_CHUNK * sizeof(GsTidSetPage));
+}
+
+/* Create an empty set in the current memory context. */
+static GsTidSet *
+create_tid_set(BlockNumber nblocks)
+{
+	GsTidSet   *set = palloc0(sizeof(GsTidSet) + chunks_of(nblocks) * sizeof(GsTidSetPage *));
+
+	set->context = CurrentMemoryContext;
+	set->nblocks = nblocks;
+	return set;
+}
+
+/* Add a TID.  One that no tuple of the set's blocks can have is ignored. */
+static inline void
+add_to_set(GsTidSet *set, const ItemPointerData *tid)
+{
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	unsigned	bit = (unsigned) ItemPointerGetOffsetNumberNoCheck(tid) - 1;
+	GsTidSetPage **chunk;
+
+	if (unlikely(block >= set->nblocks || bit >= MaxHeapTuplesPerPage))
+		return;
+	chunk = &set->chunks[block / PAGES_PER_CHUNK];
+	if (unlikely(*chunk == NULL))
+		*chunk = MemoryContextAllocZero(set->context, PAGES_PER_CHUNK * sizeof(GsTidSetPage));
+	(*chunk)[block % PAGES_PER_CHUNK][bit / 64] |= UINT64CONST(1) << (bit % 64);
+}
+
+/* Returns the bits of a block, which must be one of the set's. */
+static const uint64 *
+bits_of(const GsTidSet *set, BlockNumber block)
+{
+	const GsTidSetPage *chunk = set->chunks[block / PAGES_PER_CHUNK];
+
+	return chunk != NULL ? chunk[block % PAGES_PER_CHUNK] : no_tids;
+}
+
+/* Is an offset in the bits of a block? */
+static inline bool
+has_offset(const uint64 *bits, OffsetNumber offset)
+{
+	unsigned	bit = offset - 1;
+
+	return (bits[bit / 64] >> (bit % 64) & 1) != 0;
+}
 
 /* The TIDs of an index, until its table has been scanned. */
 typedef struct GsBtreeTids
@@ -153,7 +239,7 @@ validate_page(GsValidateScan *scan, const uint64 *tids)
 			have_roots = true;
 			root = root_of(scan, roots, offset);
 		}
-		if (likely(gpusort_tid_set_has(tids, root)))
+		if (likely(has_offset(tids, root)))
 			continue;
 		CHECK_FOR_INTERRUPTS();
 		tuple.t_len = ItemIdGetLength(item);
@@ -171,7 +257,7 @@ static void
 validate_blocks(GsValidateScan *scan, const GsTidSet *set)
 {
 	HeapScanDesc heap_scan = scan->scan;
-	BlockNumber end = Min(heap_scan->rs_nblocks, gpusort_tid_set_blocks(set));
+	BlockNumber end = Min(heap_scan->rs_nblocks, set->nblocks);
 
 	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, heap_scan->rs_nblocks);
 	for (BlockNumber block = 0; block < end; block++)
@@ -183,7 +269,7 @@ validate_blocks(GsValidateScan *scan, const GsTidSet *set)
 		scan->state->htups += heap_scan->rs_ntuples;
 		/* The same counter as for rows that a scan of a heap returns. */
 		pgstat_count_index_tuples(scan->heap, heap_scan->rs_ntuples);
-		validate_page(scan, gpusort_tid_set_page(set, block));
+		validate_page(scan, bits_of(set, block));
 	}
 }
 
@@ -262,7 +348,7 @@ is_eligible(Relation heap, BlockNumber *nblocks)
 		!gpusort_build_rows_suffice(gpusort_build_rows_estimate(heap)))
 		return false;
 	*nblocks = RelationGetNumberOfBlocks(heap);
-	if (gpusort_tid_set_size(*nblocks) <= (uint64) maintenance_work_mem * 1024)
+	if (tid_set_size(*nblocks) <= (uint64) maintenance_work_mem * 1024)
 		return true;
 	gpusort_stats_count_fallback(GS_FALLBACK_MAINTENANCE_MEM);
 	return false;
@@ -280,7 +366,7 @@ create_tids(Relation index, BlockNumber nblocks)
 
 	tids->context = context;
 	tids->index = RelationGetRelid(index);
-	tids->set = gpusort_tid_set_create(nblocks);
+	tids->set = create_tid_set(nblocks);
 	MemoryContextSwitchTo(caller);
 	return tids;
 }
@@ -291,7 +377,7 @@ add_tid(ItemPointer tid, void *arg)
 {
 	GsBtreeTids *tids = arg;
 
-	gpusort_tid_set_add(tids->set, tid);
+	add_to_set(tids->set, tid);
 	tids->count += 1;
 	return false;
 }
