@@ -156,15 +156,12 @@ OBJS = \
 	src/index/btree/btree_workers.o \
 	src/index/btree/btree_loader.o \
 	src/index/btree/btree_build.o \
-	src/index/gin/gin_tids.o \
 	src/index/gin/gin_order.o \
-	src/index/gin/gin_check.o \
 	src/index/gin/gin_arena.o \
 	src/index/gin/gin_keys.o \
 	src/index/gin/gin_runs.o \
 	src/index/gin/gin_merge.o \
 	src/index/gin/gin_posting_tree.o \
-	src/index/gin/gin_tuples.o \
 	src/index/gin/gin_writer.o \
 	src/index/gin/gin_collect.o \
 	src/index/gin/gin_workers.o \

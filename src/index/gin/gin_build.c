@@ -20,12 +20,12 @@
 #include "commands/progress.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "utils/datum.h"
 #include "utils/memutils.h"
 
 #include "index/base/build_workers.h"
 #include "index/base/wrong_order.h"
 #include "index/gin/gin_build.h"
-#include "index/gin/gin_check.h"
 #include "index/gin/gin_collect.h"
 #include "index/gin/gin_workers.h"
 #include "index/gin/gin_writer.h"
@@ -91,6 +91,113 @@ collect_keys(GsGinBuild *build)
 }
 
 /* ----------------------------------------------------------------
+ *		checking the order
+ *
+ * There are far fewer keys than index entries, and each is compared several times while they are
+ * merged.  So all of them are checked unless pg_gpusort.verify is off.
+ * ----------------------------------------------------------------
+ */
+
+typedef struct GsGinCheck
+{
+	GsGinOrder *order;
+	MemoryContext context;
+	MemoryContext scratch;		/* for what comparisons leak */
+	bool		enabled;
+
+	/* The key before. */
+	bool		has_key;
+	GsGinKey	key;
+	char	   *copy;			/* what its value points to */
+	Size		copy_size;
+} GsGinCheck;
+
+/* Create a check in the current memory context. */
+static GsGinCheck *
+create_check(GsGinOrder *order)
+{
+	GsGinCheck *check = palloc0(sizeof(GsGinCheck));
+
+	check->order = order;
+	check->enabled = gpusort_verify != GS_VERIFY_OFF;
+	check->context = CurrentMemoryContext;
+	check->scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort order check",
+										   ALLOCSET_SMALL_SIZES);
+	return check;
+}
+
+/*
+ * Is a key after the one before?  Keys of a column without an encoding are sorted by the same
+ * comparison, and not compared.
+ */
+static bool
+is_in_order(const GsGinCheck *check, const GsGinKey *key)
+{
+	const GsGinKey *before = &check->key;
+	MemoryContext caller;
+	int			cmp;
+
+	if (before->attnum == key->attnum && before->category == key->category &&
+		check->order->columns[key->attnum - 1].encoding.kind == GS_ENCODE_NONE)
+		return true;
+	CHECK_FOR_INTERRUPTS();
+	caller = MemoryContextSwitchTo(check->scratch);
+	cmp = ginCompareAttEntries(&check->order->state,
+							   before->attnum, before->value, before->category,
+							   key->attnum, key->value, key->category);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(check->scratch);
+	return cmp < 0;
+}
+
+static void
+keep_key(GsGinCheck *check, const GsGinKey *key)
+{
+	const GsGinColumn *column = &check->order->columns[key->attnum - 1];
+	Size		size;
+
+	check->has_key = true;
+	check->key = *key;
+	if (key->category != GIN_CAT_NORM_KEY || column->attbyval)
+		return;
+	size = datumGetSize(key->value, false, column->attlen);
+	gpusort_work_add(size);
+	if (size > check->copy_size)
+	{
+		if (check->copy != NULL)
+			pfree(check->copy);
+		check->copy_size = size * 2;
+		check->copy = MemoryContextAllocHuge(check->context, check->copy_size);
+	}
+	memcpy(check->copy, DatumGetPointer(key->value), size);
+	check->key.value = PointerGetDatum(check->copy);
+}
+
+/* Is a key in order, as far as that is checked? */
+static bool
+check_key(GsGinCheck *check, const GsGinKey *key)
+{
+	if (!check->enabled)
+		return true;
+	if (check->has_key && !is_in_order(check, key))
+		return false;
+	keep_key(check, key);
+	return true;
+}
+
+/*
+ * Distrust the encoding of a key.  Returns a text that describes it, in the current memory
+ * context.
+ */
+static char *
+distrust_encoding(const GsGinCheck *check, const GsGinKey *key)
+{
+	const GsGinColumn *column = &check->order->columns[key->attnum - 1];
+
+	return gpusort_key_encoding_distrust(column->operator, column->collation);
+}
+
+/* ----------------------------------------------------------------
  *		writing
  * ----------------------------------------------------------------
  */
@@ -121,7 +228,7 @@ write_index(GsGinBuild *build, GsGinMerge *merge)
 	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, build->collection->order,
 												   queue);
 	GsProgress *progress = build->collection->progress;
-	GsGinCheck *check = gpusort_gin_check_create(build->collection->order);
+	GsGinCheck *check = create_check(build->collection->order);
 	uint64		tids[GPUSORT_TID_BATCH];
 	uint64		nkeys = 0;
 	GsGinKey	key;
@@ -131,9 +238,9 @@ write_index(GsGinBuild *build, GsGinMerge *merge)
 		uint32		count;
 
 		CHECK_FOR_INTERRUPTS();
-		if (unlikely(!gpusort_gin_check_key(check, &key)))
+		if (unlikely(!check_key(check, &key)))
 		{
-			build->wrong_encoding = gpusort_gin_check_distrust(check, &key);
+			build->wrong_encoding = distrust_encoding(check, &key);
 			gpusort_gin_writer_abandon(writer);
 			gpusort_wrong_order_truncate(build->index);
 			return false;

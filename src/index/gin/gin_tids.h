@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gin_tids.h
- *		TIDs of a key of a GIN index: as numbers, in bytes, and of several lists together.
+ *		TIDs of a key of a GIN index: as numbers, in bytes, and in batches.
  *
  * A TID is a number that has the offset number in its lowest bits, and above it the block
  * number.  Of ascending TIDs the differences are stored (varbyte.h).  GIN's posting lists have
@@ -58,23 +58,5 @@ gpusort_tid_stream_start(GsTidStream *stream)
 	stream->next = 0;
 	stream->fill(stream);
 }
-
-/* Several streams that are read together. */
-typedef struct GsTidStreams
-{
-	GsTidStream **streams;		/* in the order of their next TIDs */
-	uint32		count;			/* of those that are not at their ends */
-	uint64		last;			/* TID that was returned; 0 at the beginning */
-} GsTidStreams;
-
-/* Begin to read streams that have been started.  Changes their order in the array. */
-extern void gpusort_tid_streams_start(GsTidStreams *streams, GsTidStream **array,
-									  uint32 count);
-
-/*
- * Get up to GPUSORT_TID_BATCH of their TIDs in ascending order, each TID once.  Returns their
- * number, which is 0 at the end.
- */
-extern uint32 gpusort_tid_streams_read(GsTidStreams *streams, uint64 *tids);
 
 #endif							/* GPUSORT_GIN_TIDS_H */

@@ -25,15 +25,16 @@
 #include "compat.h"
 
 #include "access/gin.h"
+#include "access/tupmacs.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
+#include "utils/memutils.h"
 
+#include "core/copy_bytes.h"
 #include "index/gin/gin_posting_tree.h"
 #include "index/gin/gin_tids.h"
-#include "index/gin/gin_tuples.h"
 #include "index/gin/gin_writer.h"
-#include "utils/memutils.h"
 #include "work.h"
 
 /* Bytes to leave free on each page of the entry tree. */
@@ -41,6 +42,129 @@
 
 /* A posting list in a tuple has at least one byte for each TID but the first one. */
 #define MAX_LIST_TIDS	((uint32) GinMaxItemSize)
+
+/* ----------------------------------------------------------------
+ *		tuples of keys
+ *
+ * GinFormTuple() allocates memory, and looks at the key several times.  The tuples of most
+ * indexes are simple: one column, a key that is passed by value or is a short string.  These
+ * are formed here.  PostgreSQL's function forms all others.
+ *
+ *		header, key, padding to 8 bytes, posting list, padding to 8 bytes
+ * ----------------------------------------------------------------
+ */
+
+/* What the keys of the index's only column are. */
+typedef enum GsGinTupleKind
+{
+	GS_GIN_TUPLE_OTHER,			/* or there are several columns */
+	GS_GIN_TUPLE_BY_VALUE,
+	GS_GIN_TUPLE_STRING			/* short ones get a header of one byte */
+} GsGinTupleKind;
+
+typedef struct GsGinTupleForm
+{
+	GsGinOrder *order;
+	GsGinTupleKind kind;
+	int16		attlen;
+	union
+	{
+		IndexTupleData header;
+		char		bytes[MAXALIGN(GinMaxItemSize)];
+	}			tuple;
+} GsGinTupleForm;
+
+/* Prepare to form tuples of an index, in the current memory context. */
+static GsGinTupleForm *
+create_form(GsGinOrder *order)
+{
+	GsGinTupleForm *form = palloc0(sizeof(GsGinTupleForm));
+	Form_pg_attribute att = TupleDescAttr(order->state.tupdesc[0], 0);
+
+	form->order = order;
+	if (!order->state.oneCol)
+		form->kind = GS_GIN_TUPLE_OTHER;
+	else if (att->attbyval)
+		form->kind = GS_GIN_TUPLE_BY_VALUE;
+	else if (att->attlen == -1 && att->attstorage != TYPSTORAGE_PLAIN)
+		form->kind = GS_GIN_TUPLE_STRING;
+	form->attlen = att->attlen;
+	return form;
+}
+
+/* Put a string that can have a header of one byte.  Returns the number of bytes. */
+static inline Size
+put_short_string(char *bytes, const struct varlena *value)
+{
+	Size		size;
+
+	if (VARATT_IS_SHORT(value))
+	{
+		size = VARSIZE_SHORT(value);
+		gpusort_copy_bytes(bytes, value, size);
+		return size;
+	}
+	size = VARATT_CONVERTED_SHORT_SIZE(value);
+	SET_VARSIZE_SHORT(bytes, size);
+	gpusort_copy_bytes(bytes + 1, VARDATA(value), size - 1);
+	return size;
+}
+
+/* Put the key behind the header.  Returns its number of bytes, or 0 if it is not simple. */
+static inline Size
+put_key(GsGinTupleForm *form, const GsGinKey *key)
+{
+	char	   *bytes = form->tuple.bytes + sizeof(IndexTupleData);
+	const struct varlena *value;
+
+	if (key->category != GIN_CAT_NORM_KEY || form->kind == GS_GIN_TUPLE_OTHER)
+		return 0;
+	if (form->kind == GS_GIN_TUPLE_BY_VALUE)
+	{
+		store_att_byval(bytes, key->value, form->attlen);
+		return form->attlen;
+	}
+	value = (const struct varlena *) DatumGetPointer(key->value);
+	if (VARATT_IS_EXTERNAL(value) || (!VARATT_IS_SHORT(value) && !VARATT_CAN_MAKE_SHORT(value)))
+		return 0;
+	return put_short_string(bytes, value);
+}
+
+/*
+ * Returns the tuple of a key with a posting list of so many bytes and TIDs, byte for byte that
+ * of GinFormTuple().  'list' is NULL if there is none.  If the tuple is too long, raises
+ * PostgreSQL's error or, if 'error' is false, returns NULL.  The tuple belongs to the form until
+ * the next call, or was allocated in the current memory context.
+ */
+static IndexTuple
+form_key_tuple(GsGinTupleForm *form, const GsGinKey *key, const char *list, Size list_bytes,
+			   uint32 ntids, bool error)
+{
+	IndexTuple	tuple = &form->tuple.header;
+	Size		key_bytes = put_key(form, key);
+	Size		offset = MAXALIGN(sizeof(IndexTupleData) + key_bytes);
+	Size		size = MAXALIGN(offset + list_bytes);
+	Size		used = sizeof(IndexTupleData) + key_bytes;
+
+	if (key_bytes == 0)
+		return GinFormTuple(&form->order->state, key->attnum, key->value, key->category,
+							(Pointer) list, list_bytes, ntids, error);
+	if (size > GinMaxItemSize)
+		return NULL;			/* a list; no simple key is too long */
+	memset(form->tuple.bytes + used, 0, offset - used);
+	if (list_bytes > 0)
+		memcpy(form->tuple.bytes + offset, list, list_bytes);
+	memset(form->tuple.bytes + offset + list_bytes, 0, size - offset - list_bytes);
+	tuple->t_info = size | (form->kind == GS_GIN_TUPLE_STRING ? INDEX_VAR_MASK : 0);
+	GinSetPostingOffset(tuple, offset);
+	GinSetNPosting(tuple, ntids);
+	return tuple;
+}
+
+/* ----------------------------------------------------------------
+ *		the entry tree
+ * ----------------------------------------------------------------
+ */
 
 /* A level of the entry tree, and the page that is being filled. */
 typedef struct GsEntryLevel
@@ -194,7 +318,7 @@ gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue)
 	writer->key_context = AllocSetContextCreate(CurrentMemoryContext,
 												"pg_gpusort GIN key",
 												ALLOCSET_DEFAULT_SIZES);
-	writer->form = gpusort_gin_tuples_create(order);
+	writer->form = create_form(order);
 	writer->pages.writer = gpusort_page_writer_begin(index, queue);
 	writer->pages.n_blocks = GIN_ROOT_BLKNO + 1;
 	writer->tree = gpusort_posting_tree_create(&writer->pages);
@@ -214,8 +338,8 @@ gpusort_gin_writer_begin_key(GsGinWriter *writer, const GsGinKey *key)
 static IndexTuple
 form_tuple(GsGinWriter *writer, const char *list, Size size, bool error)
 {
-	return gpusort_gin_tuple(writer->form, writer->key, list, size,
-							 list == NULL ? 0 : writer->ntids, error);
+	return form_key_tuple(writer->form, writer->key, list, size,
+						  list == NULL ? 0 : writer->ntids, error);
 }
 
 /*
