@@ -96,11 +96,8 @@ OBJS = \
 	src/sort/disk/external_sort.o \
 	src/sort/disk/run_builder.o \
 	src/sort/disk/host_sort.o \
-	src/sort/gpu/gpu_rows.o \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_sorted_rows.o \
-	src/sort/gpu/gpu_refused_rows.o \
-	src/sort/gpu/gpu_producers.o \
 	src/sort/gpu/gpu_ties.o \
 	src/sort/stock_sort.o \
 	src/sort/cutoff.o \

@@ -25,7 +25,6 @@
 
 #include "exec/sink_producer.h"
 #include "sort/disk/shared_merge.h"
-#include "sort/gpu/gpu_producers.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 #include "work.h"

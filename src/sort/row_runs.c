@@ -15,7 +15,7 @@
 
 #include "sort/base/sort_stats.h"
 #include "sort/disk/sorted_run.h"
-#include "sort/gpu/gpu_refused_rows.h"
+#include "sort/gpu/gpu_session.h"
 #include "sort/row_runs.h"
 
 void
@@ -103,7 +103,7 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(runs->spec->tupdesc,
 													&TTSOpsVirtual);
-	int64		nrows = gpusort_gpu_rows_count(sorter->gpu_rows);
+	int64		nrows = gpusort_row_sorter_count(sorter);
 	int			first_run = gpusort_external_runs(runs->external);
 	int64		index = 0;
 
@@ -115,7 +115,7 @@ write_gpu_rows(GsRowRuns *runs, GsRowSorter *sorter)
 	gpusort_external_begin_run(runs->external);
 	for (; index < nrows; index++)
 	{
-		if (!gpusort_gpu_rows_get(sorter->gpu_rows, index, slot->tts_values, slot->tts_isnull))
+		if (!gpusort_row_sorter_get_gpu(sorter, index, slot->tts_values, slot->tts_isnull))
 			break;
 		gpusort_external_put(runs->external, slot->tts_values, slot->tts_isnull);
 	}

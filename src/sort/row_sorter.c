@@ -36,13 +36,11 @@ gpusort_row_sorter_begin_gpu(GsRowSorter *sorter, GsFallback *reason)
 {
 	MemoryContext caller = enter_new_context(sorter);
 
-	sorter->gpu_rows = gpusort_gpu_rows_create(sorter->spec, reason);
-	if (sorter->gpu_rows != NULL)
-		sorter->gpu = gpusort_gpu_rows_session(sorter->gpu_rows);
+	sorter->gpu = gpusort_gpu_session_create(sorter->spec, reason);
 	MemoryContextSwitchTo(caller);
-	if (sorter->gpu_rows == NULL)
+	if (sorter->gpu == NULL)
 		gpusort_row_sorter_end(sorter);
-	return sorter->gpu_rows != NULL;
+	return sorter->gpu != NULL;
 }
 
 void
@@ -68,20 +66,20 @@ gpusort_row_sorter_begin_shared(GsRowSorter *sorter, GsSharedMember *member)
 void
 gpusort_row_sorter_end(GsRowSorter *sorter)
 {
-	if (sorter->gpu_rows != NULL)
-		gpusort_gpu_rows_end(sorter->gpu_rows);
+	if (sorter->ties != NULL)
+		gpusort_gpu_ties_end(sorter->ties);
 	if (sorter->context != NULL)
 		MemoryContextDelete(sorter->context);
 	sorter->context = NULL;
-	sorter->gpu_rows = NULL;
 	sorter->gpu = NULL;
+	sorter->ties = NULL;
 	sorter->cpu = NULL;
 }
 
 GsFallback
 gpusort_row_sorter_failure(const GsRowSorter *sorter)
 {
-	return sorter->gpu_rows != NULL ? gpusort_gpu_rows_failure(sorter->gpu_rows) :
+	return sorter->gpu != NULL ? gpusort_gpu_session_failure(sorter->gpu) :
 		gpusort_memory_sort_refusal(sorter->cpu);
 }
 
@@ -89,7 +87,7 @@ int64
 gpusort_row_sorter_count(const GsRowSorter *sorter)
 {
 	return sorter->cpu != NULL ? gpusort_memory_sort_count(sorter->cpu) :
-		gpusort_gpu_rows_count(sorter->gpu_rows);
+		gpusort_gpu_session_count(sorter->gpu);
 }
 
 bool
@@ -98,8 +96,28 @@ gpusort_row_sorter_sort(GsRowSorter *sorter)
 	MemoryContext caller = MemoryContextSwitchTo(sorter->context);
 	bool		sorted;
 
-	sorted = sorter->gpu_rows != NULL ? gpusort_gpu_rows_sort(sorter->gpu_rows) :
-		gpusort_memory_sort_sort(sorter->cpu);
+	if (sorter->gpu != NULL)
+	{
+		sorter->ties = gpusort_gpu_ties_create(sorter->spec, sorter->gpu);
+		sorted = gpusort_gpu_session_sort(sorter->gpu);
+	}
+	else
+		sorted = gpusort_memory_sort_sort(sorter->cpu);
 	MemoryContextSwitchTo(caller);
 	return sorted;
+}
+
+bool
+gpusort_row_sorter_is_near_gpu(const GsRowSorter *sorter, int64 position)
+{
+	return sorter->ties != NULL ? gpusort_gpu_ties_is_near(sorter->ties, position) :
+		gpusort_gpu_session_is_near(sorter->gpu, position);
+}
+
+bool
+gpusort_row_sorter_in_place_gpu(const GsRowSorter *sorter, int64 position,
+								GsRowsInPlace *in_place)
+{
+	return sorter->ties != NULL ? gpusort_gpu_ties_in_place(sorter->ties, position, in_place) :
+		gpusort_gpu_session_in_place(sorter->gpu, position, in_place);
 }

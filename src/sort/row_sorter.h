@@ -17,9 +17,11 @@
 
 #include "executor/tuptable.h"
 
+#include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
-#include "sort/gpu/gpu_rows.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/gpu/gpu_sorted_rows.h"
+#include "sort/gpu/gpu_ties.h"
 #include "sort/memory/memory_sort.h"
 #include "sort/memory/shared_sort.h"
 
@@ -30,8 +32,9 @@ typedef struct GsRowSorter
 
 	/* All NULL if the row sorter is empty. */
 	MemoryContext context;		/* for what follows */
-	GsGpuRows  *gpu_rows;
-	GsGpuSession *gpu;			/* of gpu_rows; rows are added to it */
+	GsGpuSession *gpu;
+	GsGpuTies  *ties;			/* of 'gpu' after sorting, unless keys are
+								 * exact */
 	GsMemorySort *cpu;
 } GsRowSorter;
 
@@ -70,6 +73,16 @@ extern bool gpusort_row_sorter_sort(GsRowSorter *sorter);
 /* After sorting: the number of rows that can be read by position. */
 extern int64 gpusort_row_sorter_count(const GsRowSorter *sorter);
 
+/*
+ * After sorting: can the rows of the GPU session from a position to the one read last be read
+ * again about as fast as rows in memory?
+ */
+extern bool gpusort_row_sorter_is_near_gpu(const GsRowSorter *sorter, int64 position);
+
+/* See gpusort_gpu_session_in_place(). */
+extern bool gpusort_row_sorter_in_place_gpu(const GsRowSorter *sorter, int64 position,
+											GsRowsInPlace *in_place);
+
 /* Make the row sorter empty. */
 extern void gpusort_row_sorter_end(GsRowSorter *sorter);
 
@@ -98,7 +111,9 @@ static inline bool
 gpusort_row_sorter_get_gpu(GsRowSorter *sorter, int64 position,
 						   Datum *values, bool *isnull)
 {
-	return gpusort_gpu_rows_get(sorter->gpu_rows, position, values, isnull);
+	if (unlikely(sorter->ties != NULL))
+		return gpusort_gpu_ties_get(sorter->ties, position, values, isnull);
+	return gpusort_gpu_session_get(sorter->gpu, position, values, isnull);
 }
 
 #endif							/* GPUSORT_ROW_SORTER_H */

@@ -25,8 +25,7 @@
 #include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/disk/shared_run.h"
-#include "sort/gpu/gpu_producers.h"
-#include "sort/gpu/gpu_refused_rows.h"
+#include "sort/gpu/gpu_session.h"
 #include "sort/sort_private.h"
 #include "work.h"
 
@@ -262,7 +261,7 @@ gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
 	if (!spec->repeatable)
 		return false;
 	sort->fed_by_others = true;
-	*handle = gpusort_gpu_rows_handle(sort->sorter.gpu_rows);
+	*handle = gpusort_gpu_session_handle(sort->sorter.gpu);
 	return true;
 }
 

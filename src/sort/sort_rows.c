@@ -85,7 +85,7 @@ gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
 		return true;
 	}
 	return gpusort_sort_is_on_gpu(sort) &&
-		gpusort_gpu_rows_in_place(sort->sorter.gpu_rows, sort->position, rows);
+		gpusort_row_sorter_in_place_gpu(&sort->sorter, sort->position, rows);
 }
 
 void
@@ -327,7 +327,7 @@ restore_gpu_rows(GsSort *sort)
 {
 	MemoryContext caller;
 
-	if (gpusort_gpu_rows_is_near(sort->sorter.gpu_rows, sort->position))
+	if (gpusort_row_sorter_is_near_gpu(&sort->sorter, sort->position))
 		return;
 	if (sort->marked == NULL)
 	{

@@ -85,8 +85,8 @@ gpusort_sort_loss(const GsSort *sort)
 {
 	GsFallback	reason = GS_FALLBACK_NONE;
 
-	if (sort->sorter.gpu_rows != NULL)
-		reason = gpusort_gpu_rows_failure(sort->sorter.gpu_rows);
+	if (sort->sorter.gpu != NULL)
+		reason = gpusort_gpu_session_failure(sort->sorter.gpu);
 
 	/*
 	 * A session that is full has not lost its rows: then those of others are

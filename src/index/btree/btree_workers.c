@@ -19,7 +19,6 @@
 #include "index/base/index_rows.h"
 #include "index/btree/btree_workers.h"
 #include "sort/base/sort_stats.h"
-#include "sort/gpu/gpu_producers.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 #include "sort/sort.h"

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_session.c
- *		Opens GPU sessions, and adds rows to them.
+ *		Opens GPU sessions, adds rows to them, and takes out those that do not fit.
  *
  * A row is encoded and packed into the chunk that is being filled.  A full chunk is put: the
  * device process copies it to the device while the next one is filled.  So host memory is
@@ -10,9 +10,13 @@
  * Rows with NULL keys form a part of their own, with a chunk of their own, since the device
  * sorts them separately.
  *
- * gpu_rows.c opens the session of a sort.  The sort's row sorter adds rows to
- * it one by one, and so do parallel workers (gpu_producers.c).  Array functions open sessions
- * of their own.  What happens to the rows next is in the other files that gpu_session.h lists.
+ * The process that opens the session owns it, and sorts it when all are done.  Others of the
+ * same query, its parallel workers, attach to it.  Each producer fills chunks of its own, and
+ * flushes them after its last row.  When the device is full, each takes a part of the refused
+ * rows out, to sort them together with the rest of its input.  The owner sorts and reads those
+ * that are on the device, and then releases the session's memory.
+ *
+ * Sorts open sessions by row_sorter.c, and array functions open sessions of their own.
  *
  *-------------------------------------------------------------------------
  */
@@ -22,6 +26,7 @@
 #include "settings.h"
 #include "sort/base/budget.h"
 #include "sort/base/row_format.h"
+#include "sort/base/tuple_rows.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/gpu/gpu_session_private.h"
 #include "work.h"
@@ -51,8 +56,9 @@ gpusort_gpu_session_check(double rows)
 	return GS_FALLBACK_NONE;
 }
 
-GsGpuSession *
-gpusort_gpu_session_make(const GsSortSpec *spec)
+/* Make a session without a client, in the current memory context. */
+static GsGpuSession *
+make_session(const GsSortSpec *spec)
 {
 	GsGpuSession *session = palloc0(sizeof(GsGpuSession));
 
@@ -77,7 +83,7 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	if (*reason != GS_FALLBACK_NONE)
 		return NULL;
 
-	session = gpusort_gpu_session_make(spec);
+	session = make_session(spec);
 	options.key_words = session->words;
 	options.variable = session->format->variable;
 	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
@@ -92,6 +98,23 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	}
 	session->client = gpusort_client_open(&options, reason);
 	return session->client != NULL ? session : NULL;
+}
+
+GsClientHandle
+gpusort_gpu_session_handle(GsGpuSession *session)
+{
+	session->shared = true;
+	return gpusort_client_handle(session->client);
+}
+
+GsGpuSession *
+gpusort_gpu_session_attach(const GsSortSpec *spec, GsClientHandle handle)
+{
+	GsGpuSession *session = make_session(spec);
+
+	session->client = gpusort_client_attach(handle);
+	session->shared = true;
+	return session;
 }
 
 uint32
@@ -164,8 +187,9 @@ lay_out_fill(GsGpuSession *session, GsFill *fill)
 	fill->end = address + chunk_bytes;
 }
 
-GsPoolChunk *
-gpusort_gpu_session_take_fill(GsGpuSession *session, GsFill *fill)
+/* End the chunk, which belongs to the caller from now on, and return it. */
+static GsPoolChunk *
+take_fill(GsGpuSession *session, GsFill *fill)
 {
 	GsPoolChunk *chunk = fill->chunk;
 
@@ -212,7 +236,7 @@ flush_fill(GsGpuSession *session, GsPart part)
 		return true;
 	if (!has_comparable_keys(session))
 		return false;
-	return put_chunk(session, gpusort_gpu_session_take_fill(session, fill));
+	return put_chunk(session, take_fill(session, fill));
 }
 
 bool
@@ -300,4 +324,108 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 	}
 	end_row(session, fill, key, row_bytes);
 	return true;
+}
+
+/* Has this process rows in chunks that it has not put? */
+static bool
+has_fills(const GsGpuSession *session)
+{
+	for (int p = 0; p < GS_PARTS; p++)
+		if (session->fills[p].chunk != NULL)
+			return true;
+	return false;
+}
+
+bool
+gpusort_gpu_session_flush_shared(GsGpuSession *session)
+{
+	/* The owner will find chunks that were put and are refused. */
+	return gpusort_gpu_session_flush(session) ||
+		(session->failure == GS_FALLBACK_DEVICE_MEMORY &&
+		 !has_fills(session));
+}
+
+/* ----------------------------------------------------------------
+ *		rows that are refused
+ *
+ * When a device has no memory for a chunk that was put, it refuses this one and those that
+ * follow it.  They stay in the pool.  Further rows are in the chunks that were being filled.
+ * These are the rest: rows that the device does not have, and that arrived after those that
+ * it has.
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_gpu_session_is_full(const GsGpuSession *session)
+{
+	return (session->failure == GS_FALLBACK_NONE ||
+			session->failure == GS_FALLBACK_DEVICE_MEMORY) &&
+		gpusort_client_is_full(session->client);
+}
+
+bool
+gpusort_gpu_session_has_rest(const GsGpuSession *session)
+{
+	return (gpusort_client_has_refused(session->client) &&
+			gpusort_client_first_refused(session->client) != NULL) ||
+		has_fills(session);
+}
+
+/*
+ * Returns the next chunk of which rows can be taken, which the caller has to free; or NULL.
+ * Chunks that the device has refused come first, since their rows arrived first.
+ */
+static GsPoolChunk *
+next_rest_chunk(GsGpuSession *session)
+{
+	GsPoolChunk *chunk = gpusort_client_take_refused(session->client);
+
+	for (int p = 0; p < GS_PARTS && chunk == NULL; p++)
+		if (session->fills[p].chunk != NULL)
+			chunk = take_fill(session, &session->fills[p]);
+	return chunk;
+}
+
+bool
+gpusort_gpu_session_take_rest(GsGpuSession *session, Datum *values,
+							  bool *isnull)
+{
+	while (session->rest == NULL || session->next_rest == session->rest->rows)
+	{
+		/* The values last returned are no longer in use. */
+		if (session->rest != NULL)
+			gpusort_chunk_free(session->rest);
+		session->rest = next_rest_chunk(session);
+		if (session->rest == NULL)
+			return false;
+		session->next_rest = 0;
+		session->next_rest_row = gpusort_chunk_address(session->rest) +
+			session->rest->data_offset;
+	}
+	gpusort_row_format_unpack(session->format, session->next_rest_row, values,
+							  isnull);
+	gpusort_tuple_row_get_keys(session->spec, values, isnull);
+	session->next_rest_row +=
+		gpusort_row_format_packed_length(session->format,
+										 session->next_rest_row);
+	session->next_rest++;
+	return true;
+}
+
+bool
+gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull)
+{
+	if (!session->settled && !gpusort_client_settle(session->client))
+	{
+		session->failure = GS_FALLBACK_SERVICE_LOST;
+		return false;
+	}
+	session->settled = true;
+	return gpusort_gpu_session_take_rest(session, values, isnull);
+}
+
+bool
+gpusort_gpu_session_release(GsGpuSession *session)
+{
+	return gpusort_client_release(session->client) || gpusort_gpu_session_fail(session);
 }

@@ -1,17 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * gpu_session.h
- *		Opens GPU sessions, and adds rows to them.
+ *		Opens GPU sessions, adds rows to them, and takes out those that do not fit.
  *
- * A session has rows in the memory of one GPU.  What can be done with it is declared in one
- * header for each subject, whose .c file does it:
- *
- *		gpu_session.h		open a session, and add rows
- *		gpu_sorted_rows.h	sort the rows, and read them
- *		gpu_refused_rows.h	take the rows for which the device had no memory
- *		gpu_producers.h		several processes add rows
- *
- * Sorts read rows through gpu_rows.h, which has ties in the order of the comparators.
+ * A session has rows in the memory of one GPU.  gpu_sorted_rows.h declares how they are sorted
+ * and read, and gpu_ties.h how they are read with ties in the order of the comparators.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,5 +56,53 @@ extern bool gpusort_gpu_session_put(GsGpuSession *session,
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);
 
 extern GsFallback gpusort_gpu_session_failure(const GsGpuSession *session);
+
+/* ----------------------------------------------------------------
+ *		rows for which the device had no memory
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * After sorting: are there rows for which there was no device memory?  If so, take
+ * them out one by one, until false is returned.  Ties come in the order in which they
+ * were added, and were added after those that have been sorted.
+ */
+extern bool gpusort_gpu_session_has_rest(const GsGpuSession *session);
+extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
+										  Datum *values, bool *isnull);
+
+/* ----------------------------------------------------------------
+ *		several processes add rows
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Attach to the session of another process of the same query, given its handle.  The
+ * rows must be of the same type.  An attached process can only add rows, and must
+ * flush the session after its last one.
+ */
+extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
+extern GsGpuSession *gpusort_gpu_session_attach(const GsSortSpec *spec,
+												GsClientHandle handle);
+
+/*
+ * After the last row: hand over the rows that have been added.  Returns true as well if the
+ * session is full, but all of them are handed over.
+ */
+extern bool gpusort_gpu_session_flush_shared(GsGpuSession *session);
+
+/*
+ * Is the session full?  If so, in each process that has put rows: take_left() takes the rows
+ * that it has not put, and those that the device has refused, one by one, until it returns
+ * false, also if the session is lost.  The processes can do that at the same time.
+ */
+extern bool gpusort_gpu_session_is_full(const GsGpuSession *session);
+extern bool gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull);
+
+/*
+ * In the process that has opened it, after reading all sorted rows: free the device memory.
+ * Others can still find out that it is full.  Returns false if the session is lost.
+ */
+extern bool gpusort_gpu_session_release(GsGpuSession *session);
 
 #endif							/* GPUSORT_GPU_SESSION_H */

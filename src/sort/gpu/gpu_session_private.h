@@ -3,9 +3,9 @@
  * gpu_session_private.h
  *		The state of a GPU session.
  *
- * Only the files that implement sessions include this, which gpu_session.h lists.  It does
- * not include that header, since gpu_session.c includes both and includes must not be
- * circular.  Therefore it names the struct by its tag.
+ * Only gpu_session.c and gpu_sorted_rows.c include this.  It does not include gpu_session.h,
+ * since gpu_session.c includes both and includes must not be circular.  Therefore it names the
+ * struct by its tag.
  *
  *-------------------------------------------------------------------------
  */
@@ -100,27 +100,18 @@ struct GsGpuSession
 	GsPoolChunk *ahead[CHUNKS_AHEAD];	/* requested, in order */
 	instr_time	fetch_time;
 
-	/* Taking refused rows: gpu_refused_rows.c. */
+	/* Taking refused rows: gpu_session.c. */
 	GsPoolChunk *rest;			/* current chunk, or NULL */
 	uint32		next_rest;
 	char	   *next_rest_row;
 
-	/* Several producers: gpu_producers.c. */
+	/* Several producers: gpu_session.c. */
 	bool		shared;			/* do other processes add rows, too? */
 	bool		settled;		/* has the device process taken or refused all
 								 * chunks? */
 };
 
-/*
- * In gpu_session.c, for the other files.  make() makes a session without a client, in the
- * current memory context.
- */
-extern struct GsGpuSession *gpusort_gpu_session_make(const GsSortSpec *spec);
-
 /* Note the reason of a failure of the client.  Returns false. */
 extern bool gpusort_gpu_session_fail(struct GsGpuSession *session);
-
-/* End the chunk, which belongs to the caller from now on, and return it. */
-extern GsPoolChunk *gpusort_gpu_session_take_fill(struct GsGpuSession *session, GsFill *fill);
 
 #endif							/* GPUSORT_GPU_SESSION_PRIVATE_H */
