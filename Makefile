@@ -68,7 +68,6 @@ OBJS = \
 	src/heap/page_scan.o \
 	src/sort/base/budget.o \
 	src/sort/base/dense_row.o \
-	src/sort/base/merge_order.o \
 	src/sort/base/progress.o \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \
@@ -87,9 +86,7 @@ OBJS = \
 	src/sort/disk/shared_run.o \
 	src/sort/disk/extent_file.o \
 	src/sort/disk/sorted_run.o \
-	src/sort/disk/run_cursor.o \
 	src/sort/disk/run_merge.o \
-	src/sort/disk/run_splitters.o \
 	src/sort/disk/run_ranges.o \
 	src/sort/disk/range_pieces.o \
 	src/sort/disk/shared_merge.o \

@@ -7,7 +7,8 @@
  * neighbours, so that the whole sort is stable.
  *
  * If the rows are read only once and forward, the last merge returns them as it
- * proceeds.  Otherwise it writes another run, and a cursor moves over that.
+ * proceeds.  Otherwise it writes another run, and a cursor moves over that.  Each block has the
+ * addresses of its neighbours, so that the cursor can move from block to block in both directions.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,8 +18,8 @@
 #include "utils/tuplesort.h"
 
 #include "sort/base/budget.h"
+#include "sort/base/dense_row.h"
 #include "sort/disk/external_sort.h"
-#include "sort/disk/run_cursor.h"
 #include "sort/disk/run_merge.h"
 #include "sort/disk/sorted_run.h"
 
@@ -28,6 +29,29 @@
 /* A run that waits to be merged takes this much memory; all take this fraction. */
 #define WAITING_RUN_BYTES	256
 #define WAITING_PART		8
+
+/* Where a block of the run is. */
+typedef struct GsBlockAddress
+{
+	int64		first_row;		/* position of its first row */
+	GsExtent	extent;
+} GsBlockAddress;
+
+/* A cursor that moves over a run in both directions.  One block of the run is in memory. */
+typedef struct GsRunCursor
+{
+	const GsRowFormat *format;
+	GsSortedRun *run;
+	GsBlockAddress address;		/* of the block in memory */
+	GsBlockAddress start;		/* of the run's first block */
+	GsBlockAddress marked;
+	GsRunBlock *block;
+	GsRowBuffer buffer;			/* for the row that was read last */
+
+	/* Offsets of the rows in the block. */
+	uint32	   *offsets;
+	uint32		max_offsets;
+} GsRunCursor;
 
 struct GsExternalSort
 {
@@ -305,6 +329,139 @@ gpusort_external_limit_runs(GsExternalSort *sort)
 		merge_runs(sort, find_level(sort), sort->merge_order);
 }
 
+/* ----------------------------------------------------------------
+ *		cursor
+ * ----------------------------------------------------------------
+ */
+
+/* Compute the offsets of the rows in the block. */
+static void
+find_rows(GsRunCursor *cursor)
+{
+	GsRunBlock *block = cursor->block;
+	uint32		offset = sizeof(GsRunBlock);
+
+	if (block->nrows > cursor->max_offsets)
+	{
+		cursor->max_offsets = Max(block->nrows, 2 * cursor->max_offsets);
+		cursor->offsets = repalloc_huge(cursor->offsets, cursor->max_offsets *
+										sizeof(uint32));
+	}
+	for (uint32 i = 0; i < block->nrows; i++)
+	{
+		Size		bytes;
+
+		cursor->offsets[i] = offset;
+		gpusort_dense_row_expand_fast(cursor->format, (char *) block + offset,
+									  &cursor->buffer, &bytes);
+		offset += bytes;
+	}
+}
+
+/* Read the block in 'extent'.  Its first row has the position 'first_row'. */
+static void
+read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
+{
+	if (extent == GPUSORT_NO_EXTENT)
+		elog(ERROR, "a sorted run has no block next to row " INT64_FORMAT,
+			 cursor->address.first_row);
+	cursor->address.first_row = first_row;
+	cursor->address.extent = extent;
+	gpusort_sorted_run_seek(cursor->run, extent);
+	gpusort_sorted_run_read(cursor->run, cursor->block);
+	find_rows(cursor);
+}
+
+static void
+go_to_block(GsRunCursor *cursor, GsBlockAddress address)
+{
+	if (address.first_row != cursor->address.first_row)
+		read_block(cursor, address.extent, address.first_row);
+}
+
+static void
+go_to_next_block(GsRunCursor *cursor)
+{
+	read_block(cursor, cursor->block->next,
+			   cursor->address.first_row + cursor->block->nrows);
+}
+
+static void
+go_to_previous_block(GsRunCursor *cursor)
+{
+	int64		behind = cursor->address.first_row;
+
+	read_block(cursor, cursor->block->previous, behind);
+	cursor->address.first_row = behind - cursor->block->nrows;
+}
+
+/* Open a cursor, in the current memory context, over a run that is frozen. */
+static GsRunCursor *
+make_cursor(const GsRowFormat *format, GsSortedRun *run)
+{
+	GsRunCursor *cursor = palloc0(sizeof(GsRunCursor));
+
+	cursor->buffer.context = CurrentMemoryContext;
+	cursor->format = format;
+	cursor->run = run;
+	cursor->block = gpusort_sorted_run_alloc_block(run);
+	cursor->max_offsets = 64;
+	cursor->offsets = palloc(cursor->max_offsets * sizeof(uint32));
+	read_block(cursor, run->first, 0);
+	cursor->start = cursor->marked = cursor->address;
+	return cursor;
+}
+
+static inline int64
+distance_to(const GsBlockAddress *address, int64 position)
+{
+	return position < address->first_row ? address->first_row - position :
+		position - address->first_row;
+}
+
+/* Go to the first or the marked block if it is nearer than the current one. */
+static void
+jump(GsRunCursor *cursor, int64 position)
+{
+	if (distance_to(&cursor->marked, position) <
+		distance_to(&cursor->address, position))
+		go_to_block(cursor, cursor->marked);
+	if (position < distance_to(&cursor->address, position))
+		go_to_block(cursor, cursor->start);
+}
+
+/*
+ * Return the row at a position, counted from 0, in the packed form.  It is valid until the next
+ * call.  Moving to the next or the previous row is fast.  To get to another row, the cursor reads
+ * all blocks from the current, the first or the marked row, whichever is nearest.
+ */
+static char *
+get_by_cursor(GsRunCursor *cursor, int64 position)
+{
+	int64		index = position - cursor->address.first_row;
+	Size		bytes;
+
+	if (index < 0 || index >= cursor->block->nrows)
+	{
+		Assert(position >= 0 && position < cursor->run->nrows);
+		jump(cursor, position);
+		while (position < cursor->address.first_row)
+			go_to_previous_block(cursor);
+		while (position - cursor->address.first_row >= cursor->block->nrows)
+			go_to_next_block(cursor);
+		index = position - cursor->address.first_row;
+	}
+	return gpusort_dense_row_expand_fast(cursor->format,
+										 (char *) cursor->block +
+										 cursor->offsets[index],
+										 &cursor->buffer, &bytes);
+}
+
+/* ----------------------------------------------------------------
+ *		performing
+ * ----------------------------------------------------------------
+ */
+
 /* Merge everything into a single run, and open a cursor over it. */
 static void
 begin_cursor(GsExternalSort *sort)
@@ -314,7 +471,7 @@ begin_cursor(GsExternalSort *sort)
 	write_merged(sort, 0, sort->nruns, sort->held, sort->nrows);
 	end_merge(sort, 0, sort->nruns, gpusort_run_file_end(sort->file, true));
 	caller = MemoryContextSwitchTo(sort->context);
-	sort->cursor = gpusort_run_cursor_begin(sort->format, sort->runs[0]);
+	sort->cursor = make_cursor(sort->format, sort->runs[0]);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -371,7 +528,7 @@ gpusort_external_get(GsExternalSort *sort, int64 position, Datum *values,
 					 bool *isnull)
 {
 	char	   *row = sort->cursor != NULL ?
-		gpusort_run_cursor_get(sort->cursor, position) :
+		get_by_cursor(sort->cursor, position) :
 		get_merged(sort, position);
 
 	gpusort_row_format_unpack(sort->format, row, values, isnull);
@@ -381,7 +538,7 @@ void
 gpusort_external_mark(GsExternalSort *sort)
 {
 	if (sort->cursor != NULL)
-		gpusort_run_cursor_mark(sort->cursor);
+		sort->cursor->marked = sort->cursor->address;
 }
 
 /* ----------------------------------------------------------------

@@ -23,8 +23,8 @@
 
 #include "core/loser_tree.h"
 #include "core/radix_sort.h"
+#include "key/key_comparison.h"
 #include "sort/base/dense_row.h"
-#include "sort/base/merge_order.h"
 #include "sort/disk/run_merge.h"
 #include "settings.h"
 #include "work.h"
@@ -75,7 +75,11 @@ struct GsRunMerge
 	const GsKeyPlan *plan;		/* see plan_of_merge() */
 	bool		has_pivot;		/* are the words relative to 'pivot'? */
 	GsPivot		pivot;
-	GsMergeOrder order;
+	unsigned	words;			/* of the keys */
+	bool		exact;			/* is the encoding of all keys exact? */
+	int			first_inexact;	/* number of the sort key */
+	GsKeyComparison *comparison;	/* unless exact */
+	MemoryContext scratch;		/* for what comparators leak; unless exact */
 	GsLoserTree tree;
 	GsMergeSource *sources;		/* in the order of the runs, and one for rows
 								 * that are only compared */
@@ -93,20 +97,29 @@ struct GsRunMerge
 };
 
 /*
- * Compare the rows of two sources that have equal first words of the keys.  Returns 0
- * if they are ties.
+ * Compare the rows of two sources that have equal first words of the keys, which a loser tree
+ * compares by itself: by the other words, and then, if these are not exact, by the comparators.
+ * Returns 0 if they are ties.
  */
 static int
 compare_rest(const GsRunMerge *merge, const GsMergeSource *left,
 			 const GsMergeSource *right)
 {
-	int			cmp = gpusort_merge_order_compare_words(&merge->order, left->key, right->key);
+	MemoryContext caller;
+	int			cmp;
 
-	if (cmp != 0 || merge->order.exact)
-		return cmp;
+	for (unsigned w = 1; w < merge->words; w++)
+		if (left->key[w] != right->key[w])
+			return left->key[w] < right->key[w] ? -1 : 1;
+	if (merge->exact)
+		return 0;
 	gpusort_work_add(left->row_bytes + right->row_bytes);
-	return gpusort_merge_order_compare_values(&merge->order, left->values, left->isnull,
-											  right->values, right->isnull);
+	caller = MemoryContextSwitchTo(merge->scratch);
+	cmp = gpusort_key_comparison_compare(merge->comparison, merge->first_inexact,
+										 left->values, left->isnull,
+										 right->values, right->isnull);
+	MemoryContextSwitchTo(caller);
+	return cmp;
 }
 
 /* GsTieCallback, called if the first words of the keys are equal. */
@@ -128,8 +141,8 @@ show_key(GsRunMerge *merge, uint32 number)
 	GsPlayer   *player = &merge->tree.players[number];
 	const GsSortKeys *keys = &merge->spec->keys;
 	const GsKeyPlan *plan = merge->plan;
-	Datum	   *values = merge->order.exact ? merge->key_values : source->values;
-	bool	   *isnull = merge->order.exact ? merge->key_isnull : source->isnull;
+	Datum	   *values = merge->exact ? merge->key_values : source->values;
+	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
 
 	gpusort_work_add(GPUSORT_WORK_ROW);
 	gpusort_row_format_unpack_columns_fast(merge->format, source->row, keys->attnos,
@@ -193,7 +206,8 @@ read_block(GsRunMerge *merge, GsMergeSource *source)
 														 &source->dense);
 	else
 		fill_block(merge, source);
-	gpusort_merge_order_free(&merge->order);
+	if (merge->scratch != NULL)
+		MemoryContextReset(merge->scratch);
 	source->block_rows = source->rows_left;
 	source->rows_to_read -= source->rows_left;
 	source->is_before_others = false;
@@ -363,7 +377,7 @@ use_pivot(GsRunMerge *merge)
 	if (!merge->has_pivot)
 		return;
 	merge->plan = merge->spec->key_plan;
-	merge->order.words = gpusort_key_plan_words(merge->plan);
+	merge->words = gpusort_key_plan_words(merge->plan);
 	for (uint32 i = 0; i < merge->tree.count; i++)
 		if (merge->tree.players[i].rank != GPUSORT_RANK_OUT)
 			show_key(merge, i);
@@ -381,7 +395,7 @@ prepare_row(const GsRunMerge *merge, GsMergeSource *source)
 	int			nkeys = merge->spec->keys.nkeys;
 
 	source->buffer.context = merge->context;
-	if (merge->order.exact)
+	if (merge->exact)
 		return;
 	source->values = palloc(nkeys * sizeof(Datum));
 	source->isnull = palloc(nkeys * sizeof(bool));
@@ -420,6 +434,19 @@ plan_of_merge(const GsSortSpec *spec)
 	return gpusort_key_plan_create(&spec->keys, STRING_WORDS, &reason);
 }
 
+/* Prepare the order of the rows, whose keys are encoded by merge->plan. */
+static void
+init_order(GsRunMerge *merge)
+{
+	merge->words = gpusort_key_plan_words(merge->plan);
+	merge->exact = gpusort_key_plan_is_exact(merge->plan, &merge->first_inexact);
+	if (merge->exact)
+		return;
+	merge->comparison = gpusort_key_comparison_create(&merge->spec->keys);
+	merge->scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort comparisons",
+										   ALLOCSET_SMALL_SIZES);
+}
+
 GsRunMerge *
 gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 						GsSortedRun *const *runs, int nruns,
@@ -434,7 +461,7 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 	merge->held = held;
 	merge->held_room = HELD_BLOCK_BYTES;
 	merge->plan = plan_of_merge(spec);
-	gpusort_merge_order_init(&merge->order, spec, merge->plan);
+	init_order(merge);
 	merge->key_values = palloc(spec->keys.nkeys * sizeof(Datum));
 	merge->key_isnull = palloc(spec->keys.nkeys * sizeof(bool));
 	merge->row_values = palloc0(format->ncolumns * sizeof(Datum));

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run_ranges.h
- *		The rows of sorted runs, one range of the sorted order at a time.
+ *		Divides the rows of sorted runs into ranges that can be merged separately.
  *
  *-------------------------------------------------------------------------
  */
