@@ -3,8 +3,8 @@
  * sort_private.h
  *		The state of a sort.
  *
- * Only the files of the facade access members of the struct: sort_input.c, which adds and sorts
- * rows, sort_rows.c, which returns them, sort_report.c, and sort_state.c.
+ * Only the files of the facade access members of the struct: sort_input.c, which adds and
+ * sorts rows, sort_rows.c, which returns them, sort_report.c, and sort_state.c.
  *
  *-------------------------------------------------------------------------
  */
