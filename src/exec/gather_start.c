@@ -22,7 +22,7 @@
 #include "exec/gather_start.h"
 
 static void
-launch_workers(GatherState * gather)
+launch_workers(GatherState *gather)
 {
 	EState	   *estate = gather->ps.state;
 	Gather	   *plan = castNode(Gather, gather->ps.plan);
@@ -39,7 +39,7 @@ launch_workers(GatherState * gather)
 
 /* Execute the input in this process, with what it shares with workers. */
 static void
-execute_input(GatherState * gather)
+execute_input(GatherState *gather)
 {
 	EState	   *estate = gather->ps.state;
 	TupleTableSlot *slot;
@@ -52,7 +52,7 @@ execute_input(GatherState * gather)
 }
 
 void
-gpusort_gather_start(GatherState * gather)
+gpusort_gather_start(GatherState *gather)
 {
 	PlanState  *state = &gather->ps;
 	Gather	   *plan = castNode(Gather, state->plan);
@@ -61,6 +61,7 @@ gpusort_gather_start(GatherState * gather)
 		ExecReScan(state);
 	if (state->instrument != NULL)
 		InstrStartNode(state->instrument);
+	gather->nworkers_launched = 0;	/* those of an earlier scan have ended */
 	if (plan->num_workers > 0 && state->state->es_use_parallel_mode)
 		launch_workers(gather);
 	gather->initialized = true;
@@ -71,7 +72,7 @@ gpusort_gather_start(GatherState * gather)
 }
 
 void
-gpusort_gather_await(GatherState * gather)
+gpusort_gather_await(GatherState *gather)
 {
 	if (gather->pei == NULL)
 		return;
