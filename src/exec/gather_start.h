@@ -14,9 +14,9 @@
  * Start the workers of a Gather, and execute its input in this process as well, if that takes
  * part.  Returns when this process is done, while workers may go on.
  */
-extern void gpusort_gather_start(GatherState * gather);
+extern void gpusort_gather_start(GatherState *gather);
 
 /* Wait for the workers, if there are any.  Their shared memory remains. */
-extern void gpusort_gather_await(GatherState * gather);
+extern void gpusort_gather_await(GatherState *gather);
 
 #endif							/* GPUSORT_GATHER_START_H */

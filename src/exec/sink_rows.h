@@ -83,10 +83,13 @@ extern void gpusort_sink_rows_put(GsSinkRows *rows, MemoryContext context);
 /* Returns the next row of this process's share, or NULL. */
 extern TupleTableSlot *gpusort_sink_rows_read(GsSinkRows *rows);
 
-/* The same, but counts the row, and returns NULL as well if rows of any process are lost. */
+/*
+ * Like gpusort_sink_rows_read(), but counts the row.  Also returns NULL once any process has
+ * lost rows.
+ */
 extern TupleTableSlot *gpusort_sink_rows_next(GsSinkRows *rows);
 
-/* Make a plan of keys with so many words of a string. */
+/* Make a key plan that encodes strings in that number of words. */
 extern const GsKeyPlan *gpusort_sink_rows_key_plan(const GsSinkRows *rows, int string_words);
 
 /* In the leader: put the rows that next() returns into its own sort, and sort them there. */

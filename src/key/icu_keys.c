@@ -230,14 +230,14 @@ keep_key(GsRecentString *place, uint32 hash, const unsigned char *string,
  * ----------------------------------------------------------------
  *
  * Making a sort key takes ICU some hundred nanoseconds.  Most strings that are sorted
- * consist of ASCII and of letters of Latin-1.  We put their primary weights, with which a sort
- * key begins, together from a table.  docs/design/keys.md says why the bytes are those that
+ * consist of ASCII and of letters of Latin-1.  We look up their primary weights, with which a
+ * sort key begins, in a table.  docs/design/keys.md says why the bytes are those that
  * ICU makes.
  *
  * A character's primary weight has up to four bytes, the first of which stands for a group
  * of characters such as the Latin letters.  ICU writes that lead byte only once for
- * neighbouring characters of one group, if the group is compressible, and marks the end of
- * such a stretch by a byte that sorts before or behind all lead bytes.
+ * neighbouring characters of one group, if the group is compressible.  The end of these
+ * characters is a byte that sorts before or after all lead bytes.
  *
  * A character gets into the table only if ICU's sort keys of all pairs with it are as we
  * would write them, see check_pairs().

@@ -27,10 +27,10 @@ typedef struct GsLocaleWeights GsLocaleWeights;
 extern const GsLocaleWeights *gpusort_locales_get(const char *name);
 
 /*
- * Up to GPUSORT_ALPHABET_SIZE weights, those of the most common characters, have an even byte
- * of their own, the lowest weight 2, the next one 4.  Any other weight has the odd byte for
- * its place among these, and behind that its own bytes.  Thus most characters take one
- * byte, where the C library needs three.
+ * The weights of the most common characters, at most GPUSORT_ALPHABET_SIZE of them, are written
+ * as one even byte each, in ascending order: 2, 4, and so on.  Any other weight is written as the
+ * odd byte between its neighbours among these, followed by its own bytes.  So most characters
+ * take one byte, where the C library needs three.
  */
 #define GPUSORT_ALPHABET_SIZE	126
 

@@ -134,7 +134,7 @@ part_by_clause(const RestrictInfo *clause, bool outer)
 	return part;
 }
 
-/* The same for a merge by any of the clauses. */
+/* Returns the least part that a merge reads of an input, by any one of the clauses. */
 static Selectivity
 least_part(const GsJoin *join, bool outer)
 {

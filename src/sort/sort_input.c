@@ -380,17 +380,26 @@ may_write_rows(const GsSort *sort)
 									sort->spec->expected_width);
 }
 
-/* Write the rows of the row sorter and end it.  Returns false if they are lost. */
+/* Write the rows of the row sorter, and end it.  Returns false if they are lost. */
+static bool
+move_to_runs(GsSort *sort)
+{
+	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
+		return false;
+	gpusort_row_sorter_end(&sort->sorter);
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	return true;
+}
+
+/* As above, but sort a GPU session first, and limit the number of runs. */
 static bool
 write_sorter(GsSort *sort)
 {
 	if (sort->location != GS_ROWS_IN_MEMORY &&
 		!gpusort_row_sorter_sort(&sort->sorter))
 		return false;
-	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
+	if (!move_to_runs(sort))
 		return false;
-	gpusort_row_sorter_end(&sort->sorter);
-	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 	gpusort_external_limit_runs(sort->runs.external);
 	return true;
 }
@@ -614,11 +623,7 @@ sort_with_rest(GsSort *sort)
 		return false;
 	}
 	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
-	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
-		return false;
-	gpusort_row_sorter_end(&sort->sorter);
-	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
-	return true;
+	return move_to_runs(sort);
 }
 
 /* Have other processes written runs, since the GPU session is full? */

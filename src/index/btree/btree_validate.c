@@ -74,7 +74,7 @@ chunks_of(BlockNumber nblocks)
 	return ((size_t) nblocks + PAGES_PER_CHUNK - 1) / PAGES_PER_CHUNK;
 }
 
-/* Returns the most bytes that a set for so many blocks takes. */
+/* Returns an upper bound, in bytes, of the memory of a set for a table of nblocks blocks. */
 static uint64
 tid_set_size(BlockNumber nblocks)
 {

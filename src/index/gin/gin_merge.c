@@ -116,7 +116,10 @@ read_streams(GsTidStreams *streams, uint64 *tids)
 		uint64		others = streams->count == 1 ? PG_UINT64_MAX : next_tid(streams->streams[1]);
 		uint32		i = stream->next;
 
-		/* The lists of one process seldom overlap, so many come from one. */
+		/*
+		 * Lists of one process seldom overlap, so a stream usually has many
+		 * TIDs in a row.
+		 */
 		for (; i < stream->count && stream->tids[i] <= others && n < GPUSORT_TID_BATCH; i++)
 		{
 			if (stream->tids[i] != last)

@@ -110,7 +110,7 @@ put_short_string(char *bytes, const struct varlena *value)
 	return size;
 }
 
-/* Put the key behind the header.  Returns its number of bytes, or 0 if it is not simple. */
+/* Copy the key after the header.  Returns its size, or 0 if GinFormTuple() must form the tuple. */
 static inline Size
 put_key(GsGinTupleForm *form, const GsGinKey *key)
 {
@@ -131,8 +131,8 @@ put_key(GsGinTupleForm *form, const GsGinKey *key)
 }
 
 /*
- * Returns the tuple of a key with a posting list of so many bytes and TIDs, byte for byte that
- * of GinFormTuple().  'list' is NULL if there is none.  If the tuple is too long, raises
+ * Returns the same bytes as GinFormTuple() for a key with a posting list of list_bytes bytes and
+ * ntids TIDs.  'list' is NULL if there is no such list.  If the tuple is too long, raises
  * PostgreSQL's error or, if 'error' is false, returns NULL.  The tuple belongs to the form until
  * the next call, or was allocated in the current memory context.
  */
