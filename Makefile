@@ -112,13 +112,10 @@ OBJS = \
 	src/exec/gather_start.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_private.o \
-	src/exec/narrow_rows.o \
 	src/exec/stock_ties.o \
 	src/exec/row_source.o \
 	src/exec/node_rows.o \
-	src/exec/row_batches.o \
 	src/exec/sink_rows.o \
-	src/exec/sink_producer.o \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \
 	src/exec/incremental_node.o \

@@ -6,7 +6,15 @@
  * Takes the place of an IncrementalSort, whose input is sorted by the first sort
  * keys already.  Like that, the node reads and sorts some rows, returns them, and
  * continues with the next ones, so that it needs little memory, and a parent that
- * stops early costs little.  The rows are divided by row_batches.c.
+ * stops early costs little.
+ *
+ * Rows that are equal in the presorted columns are a group.  A batch consists of
+ * whole groups, so that the sorted batches, one after the other, are all rows in
+ * order.  Many small groups make a batch together, because a radix sort pays for
+ * thousands of rows.  It sorts by all keys then, also by the presorted ones.
+ * A parent may want only some of the rows, and stop.  So the first batches are
+ * small, and each later one is at most a fraction of the rows before it, unless its
+ * last group is larger.
  *
  * Each batch is a sort of its own, without a GPU, because its rows could not be read
  * again if they were lost.  It is a nested sort: all batches together are counted as
@@ -21,14 +29,45 @@
 
 #include "executor/executor.h"
 #include "nodes/extensible.h"
+#include "utils/lsyscache.h"
 
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_private.h"
 #include "exec/incremental_node.h"
 #include "exec/node_rows.h"
-#include "exec/row_batches.h"
 #include "sort/requirement.h"
 #include "work.h"
+
+/* The least number of rows of a batch; PostgreSQL's own has 32. */
+#define FEWEST_ROWS			64
+
+/* Before its last group begins, it has at most this part of all rows so far. */
+#define PART_OF_ROWS		4
+
+/*
+ * A batch has no more rows and bytes than these before its last group begins.  It also
+ * leaves room for that group in the memory allowed.
+ */
+#define MOST_ROWS			262144
+#define MOST_BYTES			((Size) 32 * 1024 * 1024)
+#define PART_OF_MEMORY		4
+
+typedef struct GsRowBatches
+{
+	PlanState  *input;
+	const GsRowSource *source;
+	ExprState  *same_group;		/* compares the columns of two rows */
+	ExprContext *econtext;		/* for it */
+
+	TupleTableSlot *pivot;		/* a row of the group that ends the batch */
+	TupleTableSlot *carried;	/* first row of the next batch, or empty */
+	bool		input_ended;
+	int64		nrows;			/* of this batch */
+	int64		least;			/* rows before the batch may end */
+	int64		rows_before;	/* of all batches before */
+	int64		most;			/* as the last batch has shown */
+	Size		memory;			/* that the sort may use */
+} GsRowBatches;
 
 typedef struct GsIncrementalState
 {
@@ -69,6 +108,122 @@ gpusort_incremental_create_state(CustomScan *plan)
 	return (Node *) node;
 }
 
+/* ----------------------------------------------------------------
+ *		batches
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Divide the input of 'parent', which comes in the order of the first 'presorted' of 'keys', in the
+ * current memory context.  'source' makes rows of the sort from rows of the input.
+ */
+static GsRowBatches *
+create_batches(PlanState *parent, const GsRowSource *source,
+			   const GsSortKeys *keys, int presorted)
+{
+	GsRowBatches *batches = palloc0(sizeof(GsRowBatches));
+	TupleDesc	tupdesc = ExecGetResultType(outerPlanState(parent));
+	Oid		   *equals = palloc(presorted * sizeof(Oid));
+
+	for (int k = 0; k < presorted; k++)
+	{
+		equals[k] = get_equality_op_for_ordering_op(keys->operators[k], NULL);
+		if (!OidIsValid(equals[k]))
+			elog(ERROR, "missing equality operator for ordering operator %u",
+				 keys->operators[k]);
+	}
+	batches->input = outerPlanState(parent);
+	batches->source = source;
+	batches->same_group = execTuplesMatchPrepare(tupdesc, presorted, keys->attnos,
+												 equals, keys->collations, parent);
+	batches->econtext = parent->ps_ExprContext;
+	batches->pivot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
+	batches->carried = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
+	batches->most = MOST_ROWS;
+	return batches;
+}
+
+/*
+ * Begin a batch, the first one too.  Returns how many rows it should have at least, or 0 if there
+ * are no rows left.  'memory' is what a sort may use, in bytes.
+ */
+static int64
+begin_batch(GsRowBatches *batches, Size memory)
+{
+	if (batches->input_ended)
+		return 0;
+	batches->memory = memory;
+	batches->nrows = 0;
+	batches->least = Max(Min(batches->rows_before / PART_OF_ROWS, batches->most),
+						 FEWEST_ROWS);
+	return batches->least;
+}
+
+/* Does a row belong to the group of the pivot? */
+static bool
+is_in_last_group(GsRowBatches *batches, TupleTableSlot *slot)
+{
+	batches->econtext->ecxt_outertuple = batches->pivot;
+	batches->econtext->ecxt_innertuple = slot;
+	return ExecQualAndReset(batches->same_group, batches->econtext);
+}
+
+/* Returns the next row of the batch, or NULL at its end. */
+static TupleTableSlot *
+next_of_batch(GsRowBatches *batches)
+{
+	TupleTableSlot *slot;
+
+	if (unlikely(batches->nrows == 0 && !TupIsNull(batches->carried)))
+		slot = batches->carried;
+	else
+		slot = ExecProcNode(batches->input);
+	if (TupIsNull(slot))
+	{
+		batches->input_ended = true;
+		return NULL;
+	}
+	if (batches->nrows >= batches->least && !is_in_last_group(batches, slot))
+	{
+		ExecCopySlot(batches->carried, slot);
+		return NULL;
+	}
+	batches->nrows++;
+	if (batches->nrows == batches->least)
+		ExecCopySlot(batches->pivot, slot);
+	return gpusort_row_source_take(batches->source, slot);
+}
+
+/*
+ * The batch has been sorted.  What its rows needed decides on the size of the next one.  Returns
+ * the number of its rows.
+ */
+static int64
+note_sorted(GsRowBatches *batches, const GsSortReport *report)
+{
+	Size		most_bytes = Min(MOST_BYTES, batches->memory / PART_OF_MEMORY);
+	double		bytes = report->space_kb * 1024.0 / Max(batches->nrows, 1);
+
+	batches->rows_before += batches->nrows;
+	batches->most = Min(MOST_ROWS, most_bytes / Max(bytes, 1));
+	return batches->nrows;
+}
+
+/* Start over, since the input is read again from its start. */
+static void
+rewind_batches(GsRowBatches *batches)
+{
+	ExecClearTuple(batches->pivot);
+	ExecClearTuple(batches->carried);
+	batches->input_ended = false;
+	batches->rows_before = 0;
+}
+
+/* ----------------------------------------------------------------
+ *		the node
+ * ----------------------------------------------------------------
+ */
+
 /* ExecProcNode of the node, without the detour through ExecCustomScan(). */
 static TupleTableSlot *
 exec_proc_node(PlanState *state)
@@ -100,9 +255,9 @@ prepare(GsIncrementalState *node)
 	CustomScan *plan = castNode(CustomScan, node->css.ss.ps.plan);
 
 	(void) gpusort_sort_plan_keys(&node->spec);
-	node->batches = gpusort_row_batches_create(&node->css.ss.ps,
-											   node->rows.source, &node->keys,
-											   gpusort_private_presorted(plan));
+	node->batches = create_batches(&node->css.ss.ps,
+								   node->rows.source, &node->keys,
+								   gpusort_private_presorted(plan));
 }
 
 /* Did a batch need more space than another one? */
@@ -125,7 +280,7 @@ add_report(GsIncrementalState *node)
 	double		sort_ms;
 
 	gpusort_sort_report(node->sort, &batch);
-	counts.rows = gpusort_row_batches_end(node->batches, &batch);
+	counts.rows = note_sorted(node->batches, &batch);
 	counts.bytes = (uint64) batch.space_kb * 1024;
 	counts.drain_us = (uint64) (batch.drain_ms * 1000);
 	counts.sort_us = (uint64) (batch.sort_ms * 1000);
@@ -158,7 +313,7 @@ sort_rows(GsIncrementalState *node)
 	TupleTableSlot *slot;
 
 	node->sort = gpusort_sort_begin(&node->spec);
-	while (slot = gpusort_row_batches_next(node->batches), !TupIsNull(slot))
+	while (slot = next_of_batch(node->batches), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) gpusort_sort_add(node->sort, slot);
@@ -178,8 +333,8 @@ sort_batch(GsIncrementalState *node)
 	if (node->batches == NULL)
 		prepare(node);
 	end_batch(node);
-	least = gpusort_row_batches_begin(node->batches,
-									  gpusort_sort_spec_memory(&node->spec));
+	least = begin_batch(node->batches,
+						gpusort_sort_spec_memory(&node->spec));
 	if (least > 0)
 	{
 		/* The input is always read forward. */
@@ -234,7 +389,7 @@ incremental_rescan(CustomScanState *css)
 	if (node->batches == NULL)
 		return;
 	end_batch(node);
-	gpusort_row_batches_rewind(node->batches);
+	rewind_batches(node->batches);
 	node->nbatches = 0;
 	memset(&node->report, 0, sizeof(node->report));
 

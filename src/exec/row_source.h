@@ -5,20 +5,47 @@
  *
  * A plain scan is read page by page; any other input is executed.  Rows of many
  * columns are given to the sort as whole tuples (sort/base/tuple_rows.h) if the
- * input has them as tuples, and rows with columns that are always NULL as narrow rows
- * (narrow_rows.h).
+ * input has them as tuples, and rows with columns that are always NULL as narrow rows.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_ROW_SOURCE_H
 #define GPUSORT_ROW_SOURCE_H
 
+#include "executor/tuptable.h"
 #include "nodes/execnodes.h"
+#include "nodes/plannodes.h"
 
-#include "exec/narrow_rows.h"
+#include "key/key_plan.h"
 #include "sort/base/sort_spec.h"
 
 typedef struct GsRowSource GsRowSource;
+
+/*
+ * Rows without the columns that are always NULL.  If a query uses only some columns of a subquery,
+ * the planner has its plan return NULL for the others.  The sort need not store these columns, of
+ * which there may be many: it gets narrow rows of the other columns.
+ */
+typedef struct GsNarrowRows
+{
+	TupleDesc	tupdesc;		/* of the narrow rows */
+	GsSortKeys	keys;			/* by their columns */
+	AttrNumber *attnos;			/* their columns in the wide rows */
+	TupleTableSlot *slot;		/* virtual, for a narrow row */
+} GsNarrowRows;
+
+/*
+ * Describe narrow rows of 'input', whose rows are of type 'tupdesc' and are sorted by
+ * 'keys', in the current memory context.  Returns NULL if all columns can have values.
+ */
+extern GsNarrowRows *gpusort_narrow_rows_create(const Plan *input,
+												TupleDesc tupdesc,
+												const GsSortKeys *keys);
+
+/* Store a narrow row in a virtual slot for wide rows, which stays valid as long. */
+extern void gpusort_narrow_rows_widen(const GsNarrowRows *rows,
+									  const TupleTableSlot *narrow,
+									  TupleTableSlot *wide);
 
 /* Should a sort keep the rows of 'input', which are of that type, as whole tuples? */
 extern bool gpusort_row_source_wants_tuples(PlanState *input,
@@ -35,7 +62,7 @@ extern GsRowSource *gpusort_row_source_create(PlanState *input,
 											  bool whole_tuples,
 											  GsSortSpec *spec);
 
-/* The same for narrow rows, which must stay. */
+/* Create a source of narrow rows, which must stay. */
 extern GsRowSource *gpusort_row_source_create_narrow(PlanState *input,
 													 const GsNarrowRows *narrow,
 													 GsSortSpec *spec);

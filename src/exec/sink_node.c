@@ -27,7 +27,7 @@
  *
  * The GpuSort says which of these it is to be, before it executes the Gather.  This file tells
  * the workers.  Then it is executed once in each process, and has the rows of that process put
- * into a GPU session (sink_producer.c), or sorted without one (sink_rows.c).
+ * there (sink_rows.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -45,7 +45,6 @@
 #include "exec/gpusort_private.h"
 #include "exec/row_source.h"
 #include "exec/sink_node.h"
-#include "exec/sink_producer.h"
 #include "exec/sink_rows.h"
 #include "sort/base/sort_stats.h"
 #include "work.h"
@@ -308,10 +307,7 @@ take_rows(GsSinkState *sink)
 	if (gpusort_row_source_prepare(sink->rows.source))
 		gpusort_stats_count_sort(gpu ? GS_KIND_GPU : GS_KIND_CPU,
 								 &page_scan);
-	if (gpu)
-		gpusort_sink_producer_put(&sink->rows, context);
-	else
-		gpusort_sink_rows_put(&sink->rows, context);
+	gpusort_sink_rows_put(&sink->rows, context);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }

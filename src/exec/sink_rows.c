@@ -1,27 +1,39 @@
 /*-------------------------------------------------------------------------
  *
  * sink_rows.c
- *		Reads a process's share of the rows below a Gather, and sorts them without a GPU.
+ *		Reads a process's share of the rows below a Gather, and puts them into a sort.
  *
- * The leader adds its rows to the sort of the GpuSort above, which will return all rows.  A
- * worker has a sort of its own.  That takes part in sorting the rows of all processes together
- * in memory that they share, or writes them as runs, and ends.
+ * Without a GPU, the leader adds its rows to the sort of the GpuSort above, which will return all
+ * rows.  A worker has a sort of its own.  That takes part in sorting the rows of all processes
+ * together in memory that they share, or writes them as runs, and ends.
  *
- * When the GPU has no room for more rows, sink_producer.c has those sorted here that are left,
- * and passes a function that returns them.  Otherwise the sink (sink_node.c) calls this, when
- * it is first executed.
+ * With a GPU, the leader's sort has opened a session.  Each process, also the leader, attaches to
+ * it and adds its share of the rows.  When the device is full, the leader has the rows that are
+ * there written as a run.  Each process sorts the rows that were refused and the rest of its input
+ * as it would without a GPU, and all of them merge their runs.  Nobody may merge while another
+ * process could still write a run, so each process enters the merge before its first row, and
+ * leaves it after its last one if it has no runs.  Any other failure loses the rows, and the
+ * GpuSort has the input read again.
+ *
+ * The sink (sink_node.c) calls this when it is first executed.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "access/parallel.h"
+#include "executor/executor.h"
 
 #include "exec/sink_rows.h"
 #include "key/key_plan.h"
+#include "sort/disk/shared_merge.h"
+#include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 #include "sort/sort.h"
 #include "work.h"
+
+/* Returns the next of the rows that go to a sort, or NULL. */
+typedef TupleTableSlot *(*GsNextRow) (GsSinkRows *rows);
 
 /* Have any process's rows been lost, so that all of the input must be read again? */
 static GsFallback
@@ -37,8 +49,12 @@ has_failed(const GsSinkRows *rows)
 	return find_failure(rows) != GS_FALLBACK_NONE;
 }
 
-void
-gpusort_sink_rows_give_up(GsSinkRows *rows, GsSort *sort)
+/*
+ * Rows of this process's sort are lost, or those of another one: publish that, and leave what
+ * the processes do together, so that nobody waits for this one.
+ */
+static void
+give_up(GsSinkRows *rows, GsSort *sort)
 {
 	GsFallback	failure = find_failure(rows);
 
@@ -49,8 +65,9 @@ gpusort_sink_rows_give_up(GsSinkRows *rows, GsSort *sort)
 	gpusort_sort_fail(sort, failure);
 }
 
-TupleTableSlot *
-gpusort_sink_rows_read(GsSinkRows *rows)
+/* Returns the next row of this process's share, or NULL. */
+static TupleTableSlot *
+read_row(GsSinkRows *rows)
 {
 	TupleTableSlot *slot = NULL;
 
@@ -60,28 +77,30 @@ gpusort_sink_rows_read(GsSinkRows *rows)
 	return rows->input_ended ? NULL : slot;
 }
 
-TupleTableSlot *
-gpusort_sink_rows_next(GsSinkRows *rows)
+/* GsNextRow.  Counts the row, and also returns NULL once any process has lost rows. */
+static TupleTableSlot *
+next_row(GsSinkRows *rows)
 {
 	TupleTableSlot *slot = NULL;
 
 	/* If rows are lost, no more are wanted. */
 	if (likely(!has_failed(rows)))
-		slot = gpusort_sink_rows_read(rows);
+		slot = read_row(rows);
 	if (slot != NULL)
 		rows->nrows++;
 	return slot;
 }
 
-const GsKeyPlan *
-gpusort_sink_rows_key_plan(const GsSinkRows *rows, int string_words)
+/* Make a key plan that encodes strings in that number of words. */
+static const GsKeyPlan *
+plan_keys(const GsSinkRows *rows, int string_words)
 {
 	return gpusort_sort_plan_leader_keys(&rows->spec, string_words);
 }
 
 /* Add the rows that next() returns to a sort.  Returns false if rows of any process are lost. */
 static bool
-add_rows(GsSinkRows *rows, GsSort *sort, GsNextRow next)
+add_to_sort(GsSinkRows *rows, GsSort *sort, GsNextRow next)
 {
 	TupleTableSlot *slot;
 
@@ -94,23 +113,29 @@ add_rows(GsSinkRows *rows, GsSort *sort, GsNextRow next)
 	return !has_failed(rows);
 }
 
-void
-gpusort_sink_rows_fill_sort(GsSinkRows *rows, GsNextRow next)
+/* In the leader: put the rows that next() returns into its own sort, and sort them there. */
+static void
+fill_sort(GsSinkRows *rows, GsNextRow next)
 {
-	if (!add_rows(rows, rows->sort, next) ||
+	if (!add_to_sort(rows, rows->sort, next) ||
 		!gpusort_sort_end_adding(rows->sort, &rows->ahead))
-		gpusort_sink_rows_give_up(rows, rows->sort);
+		give_up(rows, rows->sort);
 }
 
-void
-gpusort_sink_rows_publish(GsSinkRows *rows, GsSinkReport *report)
+/* In a worker: report to the leader. */
+static void
+publish(GsSinkRows *rows, GsSinkReport *report)
 {
 	report->nrows = rows->nrows;
 	gpusort_worker_reports_publish(rows->reports, report);
 }
 
-void
-gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context, GsNextRow next)
+/*
+ * In a worker: sort the rows that next() returns together with the other processes, or else
+ * alone, and write them as a run.
+ */
+static void
+sort_rows(GsSinkRows *rows, MemoryContext context, GsNextRow next)
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsRunTarget target = {
@@ -124,8 +149,8 @@ gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context, GsNextRow next)
 	spec.shared = rows->shared->shared_sort;
 	spec.process = ParallelWorkerNumber + 1;
 	spec.entered = rows->shared->mode == GS_SINK_GPU;
-	spec.key_plan = gpusort_sink_rows_key_plan(rows, spec.shared == NULL ? 1 :
-											   gpusort_shared_sort_string_words(spec.shared));
+	spec.key_plan = plan_keys(rows, spec.shared == NULL ? 1 :
+							  gpusort_shared_sort_string_words(spec.shared));
 	spec.target = &target;
 	spec.nested = true;
 	sort = gpusort_sort_begin(&spec);
@@ -135,22 +160,183 @@ gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context, GsNextRow next)
 		gpusort_sort_end(sort);
 		return;
 	}
-	if (add_rows(rows, sort, next) && gpusort_sort_finish(sort))
+	if (add_to_sort(rows, sort, next) && gpusort_sort_finish(sort))
 	{
 		gpusort_sort_report(sort, &report.sort);
 		report.run = *gpusort_sort_shared_run(sort);
-		gpusort_sink_rows_publish(rows, &report);
+		publish(rows, &report);
 	}
 	else
-		gpusort_sink_rows_give_up(rows, sort);
+		give_up(rows, sort);
 	gpusort_sort_end(sort);
+}
+
+/* In a worker: sort all rows of its share; in the leader: add them to its sort. */
+static void
+put_without_gpu(GsSinkRows *rows, MemoryContext context)
+{
+	if (IsParallelWorker())
+		sort_rows(rows, context, next_row);
+	else if (gpusort_sort_attach(rows->sort))
+		fill_sort(rows, next_row);
+}
+
+/* ----------------------------------------------------------------
+ *		a GPU session
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the merge of the runs of all processes, if they may merge; or NULL. */
+static GsSharedMerge *
+find_merge(const GsSinkRows *rows)
+{
+	if (rows->shared->shared_sort == NULL)
+		return NULL;
+	return gpusort_shared_merge_find(gpusort_shared_sort_extra(rows->shared->shared_sort));
+}
+
+/*
+ * Before the first row, if there can be runs: have the other processes wait for ours.
+ * Returns false if all rows have been added.
+ */
+static bool
+expect_overflow(GsSinkRows *rows)
+{
+	GsSharedMerge *merge;
+
+	if (!rows->shared->may_overflow)
+		return true;
+	if (!IsParallelWorker())
+		return gpusort_sort_attach(rows->sort);
+	merge = find_merge(rows);
+	return merge == NULL || gpusort_shared_merge_enter(merge);
+}
+
+/*
+ * After the last row: there are no runs of this process.  'failure' says why rows are missing,
+ * or is GS_FALLBACK_NONE.
+ */
+static void
+end_without_overflow(GsSinkRows *rows, GsFallback failure)
+{
+	bool		lost = failure != GS_FALLBACK_NONE;
+	GsSharedMerge *merge;
+
+	if (lost)
+		pg_atomic_write_u32(&rows->shared->failure, failure);
+	if (!rows->shared->may_overflow)
+		return;
+	if (!IsParallelWorker())
+	{
+		if (lost)
+			gpusort_sort_fail(rows->sort, failure);
+		else
+			gpusort_sort_leave(rows->sort);
+		return;
+	}
+	merge = find_merge(rows);
+	if (merge != NULL)
+		gpusort_shared_merge_leave(merge, lost);
+}
+
+/*
+ * Add this process's share of the rows to the GPU session.  Returns false after a failure, or if
+ * it is full.  Then rows->refused is the row that could not be added, if any.
+ */
+static bool
+add_to_session(GsSinkRows *rows, GsGpuSession *session)
+{
+	TupleTableSlot *slot;
+
+	while ((slot = read_row(rows)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		slot_getallattrs(slot);
+		if (!gpusort_gpu_session_put(session, slot->tts_values, slot->tts_isnull))
+		{
+			rows->refused = slot;
+			return false;
+		}
+		rows->nrows++;
+	}
+	return gpusort_gpu_session_flush_shared(session);
+}
+
+/*
+ * Returns the next row after an overflow of the GPU session: first the rows that it has not
+ * taken, most of which have been counted, then those that have not been read.
+ */
+static TupleTableSlot *
+next_left_row(GsSinkRows *rows)
+{
+	TupleTableSlot *slot = rows->refused;
+
+	if (slot != NULL)
+	{
+		rows->refused = NULL;
+		rows->nrows++;
+		return slot;
+	}
+	if (rows->full != NULL)
+	{
+		slot = ExecClearTuple(rows->left);
+		if (gpusort_gpu_session_take_left(rows->full, slot->tts_values, slot->tts_isnull))
+			return ExecStoreVirtualTuple(slot);
+		if (!gpusort_gpu_session_is_full(rows->full))
+			rows->failure = gpusort_gpu_session_failure(rows->full);
+		rows->full = NULL;
+	}
+	return next_row(rows);
+}
+
+/* The GPU has no room for more rows: sort the others. */
+static void
+overflow(GsSinkRows *rows, GsGpuSession *session, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	rows->full = session;
+	rows->left = MakeSingleTupleTableSlot(rows->spec.tupdesc, &TTSOpsVirtual);
+	MemoryContextSwitchTo(caller);
+	if (IsParallelWorker())
+		sort_rows(rows, context, next_left_row);
+	else if (gpusort_sort_overflow(rows->sort))
+		fill_sort(rows, next_left_row);
+	else
+		give_up(rows, rows->sort);
+	ExecDropSingleTupleTableSlot(rows->left);
+	rows->full = NULL;
+}
+
+/* Put the rows into the GPU session, and those for which there is no room into runs. */
+static void
+fill_gpu_session(GsSinkRows *rows, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsSinkReport report = {.sorted = false};
+	GsGpuSession *session;
+	bool		added;
+
+	rows->spec.key_plan = plan_keys(rows, GPUSORT_GPU_STRING_WORDS);
+	session = gpusort_gpu_session_attach(&rows->spec, rows->shared->handle);
+	MemoryContextSwitchTo(caller);
+	added = add_to_session(rows, session);
+	if (rows->shared->may_overflow && gpusort_gpu_session_is_full(session))
+	{
+		overflow(rows, session, context);
+		return;
+	}
+	end_without_overflow(rows, added ? GS_FALLBACK_NONE :
+						 gpusort_gpu_session_failure(session));
+	if (IsParallelWorker())
+		publish(rows, &report);
 }
 
 void
 gpusort_sink_rows_put(GsSinkRows *rows, MemoryContext context)
 {
-	if (IsParallelWorker())
-		gpusort_sink_rows_sort(rows, context, gpusort_sink_rows_next);
-	else if (gpusort_sort_attach(rows->sort))
-		gpusort_sink_rows_fill_sort(rows, gpusort_sink_rows_next);
+	if (rows->shared->mode != GS_SINK_GPU)
+		put_without_gpu(rows, context);
+	else if (expect_overflow(rows))
+		fill_gpu_session(rows, context);
 }

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sink_rows.h
- *		Reads a process's share of the rows below a Gather, and sorts them without a GPU.
+ *		Reads a process's share of the rows below a Gather, and puts them into a sort.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,51 +63,16 @@ typedef struct GsSinkRows
 	GsFallback	failure;		/* why rows of this process are lost, or
 								 * GS_FALLBACK_NONE */
 
-	/* For GS_SINK_GPU: see sink_producer.c. */
+	/* For GS_SINK_GPU, when it has no room for more rows. */
 	TupleTableSlot *refused;	/* row for which the GPU had no room, or NULL */
 	GsGpuSession *full;			/* where others are that go to runs, or NULL */
 	TupleTableSlot *left;		/* the last of these */
 } GsSinkRows;
 
-/* Returns the next of the rows that go to a sort, or NULL. */
-typedef TupleTableSlot *(*GsNextRow) (GsSinkRows *rows);
-
 /*
- * Read all rows, and put them into a sort on the CPU.  'context' is for memory that is needed
+ * Read all rows, and put them where rows->shared says.  'context' is for memory that is needed
  * until the function returns.
  */
 extern void gpusort_sink_rows_put(GsSinkRows *rows, MemoryContext context);
-
-/* The following functions are for sink_producer.c. */
-
-/* Returns the next row of this process's share, or NULL. */
-extern TupleTableSlot *gpusort_sink_rows_read(GsSinkRows *rows);
-
-/*
- * Like gpusort_sink_rows_read(), but counts the row.  Also returns NULL once any process has
- * lost rows.
- */
-extern TupleTableSlot *gpusort_sink_rows_next(GsSinkRows *rows);
-
-/* Make a key plan that encodes strings in that number of words. */
-extern const GsKeyPlan *gpusort_sink_rows_key_plan(const GsSinkRows *rows, int string_words);
-
-/* In the leader: put the rows that next() returns into its own sort, and sort them there. */
-extern void gpusort_sink_rows_fill_sort(GsSinkRows *rows, GsNextRow next);
-
-/*
- * In a worker: sort the rows that next() returns together with the other processes, or else
- * alone, and write them as a run.
- */
-extern void gpusort_sink_rows_sort(GsSinkRows *rows, MemoryContext context, GsNextRow next);
-
-/* In a worker: report to the leader. */
-extern void gpusort_sink_rows_publish(GsSinkRows *rows, GsSinkReport *report);
-
-/*
- * Rows of this process's sort are lost, or those of another one: publish that, and leave what
- * the processes do together, so that nobody waits for this one.
- */
-extern void gpusort_sink_rows_give_up(GsSinkRows *rows, GsSort *sort);
 
 #endif							/* GPUSORT_SINK_ROWS_H */
