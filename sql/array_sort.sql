@@ -125,10 +125,11 @@ FROM array_sort_large;
 RESET pg_gpusort.work_mem;
 RESET work_mem;
 
--- cancelled, after which the next one works
-SET statement_timeout = '1ms';
+-- cancelled, after which the next one works; the timeout ends with the transaction
+BEGIN;
+SET LOCAL statement_timeout = '1ms';
 SELECT array_length(gpu_sort(gpu_sort(numbers, true)), 1) FROM array_sort_large;
-RESET statement_timeout;
+ROLLBACK;
 SELECT (gpu_sort(numbers))[1:5] AS first_five FROM array_sort_large;
 DROP TABLE array_sort_large;
 
