@@ -97,11 +97,11 @@ OBJS = \
 	src/sort/gpu/gpu_sorted_rows.o \
 	src/sort/gpu/gpu_ties.o \
 	src/sort/stock_sort.o \
+	src/sort/team.o \
 	src/sort/cutoff.o \
 	src/sort/row_sorter.o \
 	src/sort/marked_rows.o \
 	src/sort/row_runs.o \
-	src/sort/row_sharing.o \
 	src/sort/sort_state.o \
 	src/sort/sort_report.o \
 	src/sort/sort_rows.o \

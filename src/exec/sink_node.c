@@ -146,7 +146,7 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 	shared->mode = sink->local.mode;
 	shared->handle = sink->local.handle;
 	shared->may_overflow = sink->local.may_overflow;
-	shared->shared_sort = sink->local.shared_sort;
+	shared->team = sink->local.team;
 	shared->runs = sink->local.runs;
 	shared->bound = sink->local.bound;
 	shared->whole_tuples = sink->local.whole_tuples;
@@ -164,7 +164,7 @@ gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	sink->local.may_overflow = runs != NULL;
 	if (runs != NULL)
 	{
-		sink->local.shared_sort = gpusort_sort_shared(sort);
+		sink->local.team = gpusort_sort_team(sort);
 		sink->local.runs = *runs;
 	}
 	sink->local.bound = bound;
@@ -182,7 +182,7 @@ gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
 	sink->rows.sort = sort;
 	sink->rows.ahead = false;
 	sink->local.mode = GS_SINK_CPU;
-	sink->local.shared_sort = gpusort_sort_shared(sort);
+	sink->local.team = gpusort_sort_team(sort);
 	sink->local.whole_tuples = whole_tuples;
 	sink->local.runs = runs;
 	sink->local.bound = bound;

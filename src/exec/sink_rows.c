@@ -11,7 +11,7 @@
  * it and adds its share of the rows.  When the device is full, the leader has the rows that are
  * there written as a run.  Each process sorts the rows that were refused and the rest of its input
  * as it would without a GPU, and all of them merge their runs.  Nobody may merge while another
- * process could still write a run, so each process enters the merge before its first row, and
+ * process could still write a run, so each is attached to the team from its first row on; a worker
  * leaves it after its last one if it has no runs.  Any other failure loses the rows, and the
  * GpuSort has the input read again.
  *
@@ -26,10 +26,9 @@
 
 #include "exec/sink_rows.h"
 #include "key/key_plan.h"
-#include "sort/disk/shared_merge.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/memory/shared_sort.h"
 #include "sort/sort.h"
+#include "sort/team.h"
 #include "work.h"
 
 /* Returns the next of the rows that go to a sort, or NULL. */
@@ -130,6 +129,15 @@ publish(GsSinkRows *rows, GsSinkReport *report)
 	gpusort_worker_reports_publish(rows->reports, report);
 }
 
+/* In a worker that finds that all rows have been added by others. */
+static void
+publish_late(GsSinkRows *rows)
+{
+	GsSinkReport report = {.sorted = false};
+
+	publish(rows, &report);
+}
+
 /*
  * In a worker: sort the rows that next() returns together with the other processes, or else
  * alone, and write them as a run.
@@ -146,21 +154,18 @@ sort_rows(GsSinkRows *rows, MemoryContext context, GsNextRow next)
 	GsSinkReport report = {.sorted = true};
 	GsSort	   *sort;
 
-	spec.shared = rows->shared->shared_sort;
+	spec.team = rows->shared->team;
 	spec.process = ParallelWorkerNumber + 1;
-	spec.entered = rows->shared->mode == GS_SINK_GPU;
-	spec.key_plan = plan_keys(rows, spec.shared == NULL ? 1 :
-							  gpusort_shared_sort_string_words(spec.shared));
+	spec.attached = rows->shared->mode == GS_SINK_GPU;
+	spec.key_plan = plan_keys(rows, spec.team == NULL ? 1 :
+							  gpusort_team_string_words(spec.team));
 	spec.target = &target;
 	spec.nested = true;
 	sort = gpusort_sort_begin(&spec);
 	MemoryContextSwitchTo(caller);
 	if (!gpusort_sort_attach(sort))
-	{
-		gpusort_sort_end(sort);
-		return;
-	}
-	if (add_to_sort(rows, sort, next) && gpusort_sort_finish(sort))
+		publish_late(rows);
+	else if (add_to_sort(rows, sort, next) && gpusort_sort_finish(sort))
 	{
 		gpusort_sort_report(sort, &report.sort);
 		report.run = *gpusort_sort_shared_run(sort);
@@ -186,57 +191,57 @@ put_without_gpu(GsSinkRows *rows, MemoryContext context)
  * ----------------------------------------------------------------
  */
 
-/* Returns the merge of the runs of all processes, if they may merge; or NULL. */
-static GsSharedMerge *
-find_merge(const GsSinkRows *rows)
+/* Returns the team of the processes if they may have runs to merge, or NULL. */
+static GsTeam *
+find_team(const GsSinkRows *rows)
 {
-	if (rows->shared->shared_sort == NULL)
-		return NULL;
-	return gpusort_shared_merge_find(gpusort_shared_sort_extra(rows->shared->shared_sort));
+	return rows->shared->may_overflow ? rows->shared->team : NULL;
 }
 
 /*
- * Before the first row, if there can be runs: have the other processes wait for ours.
- * Returns false if all rows have been added.
+ * Before the first row: have the other processes wait for runs of this one.  Returns false if all
+ * rows have been added.
  */
 static bool
 expect_overflow(GsSinkRows *rows)
 {
-	GsSharedMerge *merge;
+	GsTeam	   *team = find_team(rows);
 
-	if (!rows->shared->may_overflow)
+	if (team == NULL)
 		return true;
-	if (!IsParallelWorker())
-		return gpusort_sort_attach(rows->sort);
-	merge = find_merge(rows);
-	return merge == NULL || gpusort_shared_merge_enter(merge);
+	return IsParallelWorker() ? gpusort_team_attach(team) : gpusort_sort_attach(rows->sort);
 }
 
 /*
- * After the last row: there are no runs of this process.  'failure' says why rows are missing,
- * or is GS_FALLBACK_NONE.
+ * After the last row, in a worker: it has no runs.  'failure' says why rows are missing, or is
+ * GS_FALLBACK_NONE.
  */
 static void
-end_without_overflow(GsSinkRows *rows, GsFallback failure)
+leave_without_runs(GsSinkRows *rows, GsFallback failure)
 {
-	bool		lost = failure != GS_FALLBACK_NONE;
-	GsSharedMerge *merge;
+	GsTeam	   *team = find_team(rows);
+	GsSinkReport report = {.sorted = false};
 
-	if (lost)
+	if (failure != GS_FALLBACK_NONE)
 		pg_atomic_write_u32(&rows->shared->failure, failure);
-	if (!rows->shared->may_overflow)
-		return;
-	if (!IsParallelWorker())
-	{
-		if (lost)
-			gpusort_sort_fail(rows->sort, failure);
-		else
-			gpusort_sort_leave(rows->sort);
-		return;
-	}
-	merge = find_merge(rows);
-	if (merge != NULL)
-		gpusort_shared_merge_leave(merge, lost);
+	if (team != NULL && failure != GS_FALLBACK_NONE)
+		gpusort_team_fail(team);
+	else if (team != NULL)
+		gpusort_team_leave(team);
+	publish(rows, &report);
+}
+
+/*
+ * The same in the leader.  It waits for the others if these may have runs; otherwise the GpuSort
+ * does, before it finishes the sort.
+ */
+static void
+end_without_runs(GsSinkRows *rows, GsFallback failure)
+{
+	rows->failure = failure;
+	if (failure != GS_FALLBACK_NONE ||
+		(find_team(rows) != NULL && !gpusort_sort_end_adding(rows->sort, &rows->ahead)))
+		give_up(rows, rows->sort);
 }
 
 /*
@@ -313,8 +318,8 @@ static void
 fill_gpu_session(GsSinkRows *rows, MemoryContext context)
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsSinkReport report = {.sorted = false};
 	GsGpuSession *session;
+	GsFallback	failure;
 	bool		added;
 
 	rows->spec.key_plan = plan_keys(rows, GPUSORT_GPU_STRING_WORDS);
@@ -326,10 +331,11 @@ fill_gpu_session(GsSinkRows *rows, MemoryContext context)
 		overflow(rows, session, context);
 		return;
 	}
-	end_without_overflow(rows, added ? GS_FALLBACK_NONE :
-						 gpusort_gpu_session_failure(session));
+	failure = added ? GS_FALLBACK_NONE : gpusort_gpu_session_failure(session);
 	if (IsParallelWorker())
-		publish(rows, &report);
+		leave_without_runs(rows, failure);
+	else
+		end_without_runs(rows, failure);
 }
 
 void
@@ -339,4 +345,6 @@ gpusort_sink_rows_put(GsSinkRows *rows, MemoryContext context)
 		put_without_gpu(rows, context);
 	else if (expect_overflow(rows))
 		fill_gpu_session(rows, context);
+	else if (IsParallelWorker())
+		publish_late(rows);
 }

@@ -40,7 +40,7 @@ typedef struct GsSinkShared
 	bool		may_overflow;	/* for GS_SINK_GPU: may rows become runs? */
 
 	/* For GS_SINK_CPU, and for GS_SINK_GPU with 'may_overflow'. */
-	struct GsSharedSort *shared_sort;	/* or NULL */
+	struct GsTeam *team;		/* or NULL */
 	GsRunSetHandle runs;
 	int64		bound;			/* rows wanted of each process; 0 for all */
 	bool		whole_tuples;	/* how the sort keeps rows */

@@ -55,11 +55,11 @@ gpusort_row_sorter_begin_cpu(GsRowSorter *sorter)
 }
 
 void
-gpusort_row_sorter_begin_shared(GsRowSorter *sorter, GsSharedMember *member)
+gpusort_row_sorter_begin_shared(GsRowSorter *sorter, GsParticipant *participant)
 {
 	MemoryContext caller = enter_new_context(sorter);
 
-	sorter->cpu = gpusort_shared_member_begin_rows(member);
+	sorter->cpu = gpusort_participant_begin_rows(participant);
 	MemoryContextSwitchTo(caller);
 }
 

@@ -23,7 +23,7 @@
 #include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/gpu/gpu_ties.h"
 #include "sort/memory/memory_sort.h"
-#include "sort/memory/shared_sort.h"
+#include "sort/team.h"
 
 typedef struct GsRowSorter
 {
@@ -56,7 +56,7 @@ extern void gpusort_row_sorter_begin_cpu(GsRowSorter *sorter);
 
 /* Begin a memory sort whose rows will be sorted together with those of others. */
 extern void gpusort_row_sorter_begin_shared(GsRowSorter *sorter,
-											GsSharedMember *member);
+											GsParticipant *participant);
 
 /*
  * Returns why a row was refused or rows were lost; GS_FALLBACK_NONE if there is a GPU

@@ -71,30 +71,28 @@ extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
 /*
  * Without a GPU: get the handle of a set of files to which 'nprocesses' other
  * processes can write rows of the input as sorted runs.  Returns false if the processes must
- * not do that.  'ahead' says whether this process adds rows too, and can read the first ones
- * before the others have ended.
+ * not do that.  If this process 'takes_part', it adds rows too, and can read the first ones before
+ * the others have ended.
  */
-extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool ahead,
+extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool takes_part,
 								 GsRunSetHandle *handle);
 
 /*
- * With a run set: the memory in which all processes can sort their rows together, or NULL.
- * Other processes pass it in spec->shared.
+ * With a run set: the team in which all processes can sort their rows together, or NULL.
+ * Other processes pass it in spec->team.
  */
-extern struct GsSharedSort *gpusort_sort_shared(const GsSort *sort);
+extern struct GsTeam *gpusort_sort_team(const GsSort *sort);
 
 /*
  * After gpusort_sort_gpu_handle(): allow the processes to write rows as runs when the GPU has no
- * room for more.  Makes a set of files for them, as gpusort_sort_run_set() does.  Then this
- * process calls gpusort_sort_attach() before its first row.  If it finds that there is no room,
- * it calls gpusort_sort_overflow(), which writes the GPU's rows, and then gpusort_sort_add().
- * Otherwise it calls gpusort_sort_leave() after its last row, and the GPU's rows are written
- * when the sort is finished.
+ * room for more.  Makes a set of files for them, as gpusort_sort_run_set() does.  If this process
+ * finds that there is no room, it calls gpusort_sort_overflow(), which writes the GPU's rows, and
+ * then gpusort_sort_add().  If only others find that, the GPU's rows are written after the last
+ * row.
  */
-extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
+extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool takes_part,
 										GsRunSetHandle *handle);
 extern bool gpusort_sort_overflow(GsSort *sort);
-extern void gpusort_sort_leave(GsSort *sort);
 
 /*
  * In each process that adds rows, before its first one: take part in that.  Returns false

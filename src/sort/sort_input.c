@@ -146,9 +146,9 @@ begin_sorter(GsSort *sort, bool again)
 
 	/* With a bound, each process keeps few rows, and those are merged. */
 	if (!again && sort->spec->bound == 0)
-		gpusort_row_sharing_begin(&sort->sharing, sort->spec, sort->context);
-	if (gpusort_row_sharing_is_on(&sort->sharing))
-		gpusort_row_sorter_begin_shared(&sort->sorter, sort->sharing.member);
+		sort->participant = gpusort_participant_begin(sort->spec, sort->context);
+	if (sort->participant != NULL)
+		gpusort_row_sorter_begin_shared(&sort->sorter, sort->participant);
 	else
 		gpusort_row_sorter_begin_cpu(&sort->sorter);
 	sort->location = GS_ROWS_IN_MEMORY;
@@ -196,6 +196,16 @@ gpusort_sort_begin(const GsSortSpec *spec)
 	return sort;
 }
 
+/* End what this process has in common with others. */
+static void
+end_participant(GsSort *sort)
+{
+	if (sort->participant != NULL)
+		gpusort_participant_end(sort->participant);
+	sort->participant = NULL;
+	sort->ranges = NULL;
+}
+
 /* End what has the rows. */
 static void
 end_rows(GsSort *sort)
@@ -203,7 +213,7 @@ end_rows(GsSort *sort)
 	gpusort_row_sorter_end(&sort->sorter);
 	gpusort_row_sorter_end(&sort->drained);
 	gpusort_row_runs_end(&sort->runs);
-	gpusort_row_sharing_end(&sort->sharing);
+	end_participant(sort);
 }
 
 void
@@ -265,27 +275,35 @@ gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
 	return true;
 }
 
+/*
+ * Make the set of files for runs.  If the processes share memory, they merge these runs together:
+ * but only with the leader, and not if rows are read more than once, or backward.
+ */
+static bool
+make_run_set(GsSort *sort, int nprocesses, bool expected, bool takes_part,
+			 GsRunSetHandle *handle)
+{
+	GsParticipant *participant = sort->participant;
+
+	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses, expected,
+								   participant != NULL, handle))
+		return false;
+	if (participant == NULL || !takes_part)
+		return true;
+	gpusort_participant_stay(participant);
+	if (!sort->spec->random_access)
+		gpusort_participant_allow_merge(participant, *handle);
+	return true;
+}
+
 bool
-gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool ahead,
+gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool takes_part,
 							GsRunSetHandle *handle)
 {
-	const GsSortSpec *spec = sort->spec;
-	bool		shared;
-
-	if (!sort->fed_by_others || spec->bound > 0)
+	if (!sort->fed_by_others || sort->spec->bound > 0)
 		return false;
-	gpusort_row_sharing_begin(&sort->sharing, spec, sort->context);
-	shared = gpusort_row_sharing_is_on(&sort->sharing);
-	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses, true,
-								   shared, handle))
-		return false;
-	if (shared)
-	{
-		gpusort_row_sharing_only_merge(&sort->sharing);
-		if (ahead && !spec->random_access)
-			gpusort_row_sharing_allow_merge(&sort->sharing, *handle);
-	}
-	return true;
+	sort->participant = gpusort_participant_begin(sort->spec, sort->context);
+	return make_run_set(sort, nprocesses, true, takes_part, handle);
 }
 
 /* Will the processes sort together, as far as the estimates tell? */
@@ -294,7 +312,7 @@ will_share_memory(const GsSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
 
-	return gpusort_row_sharing_is_on(&sort->sharing) &&
+	return sort->participant != NULL &&
 		gpusort_shared_sort_fits(gpusort_key_plan_words(spec->key_plan),
 								 spec->expected_rows, spec->expected_width,
 								 gpusort_sort_spec_memory(spec),
@@ -302,44 +320,30 @@ will_share_memory(const GsSort *sort)
 }
 
 bool
-gpusort_sort_run_set(GsSort *sort, int nprocesses, bool ahead,
+gpusort_sort_run_set(GsSort *sort, int nprocesses, bool takes_part,
 					 GsRunSetHandle *handle)
 {
-	bool		shared = gpusort_row_sharing_is_on(&sort->sharing);
-
-	if (sort->location != GS_ROWS_IN_MEMORY)
-		return false;
-	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses,
-								   !will_share_memory(sort), shared, handle))
-		return false;
-	/* Rows that are merged together can be read only once, and forward. */
-	if (shared && ahead && !sort->spec->random_access)
-		gpusort_row_sharing_allow_merge(&sort->sharing, *handle);
-	return true;
+	return sort->location == GS_ROWS_IN_MEMORY &&
+		make_run_set(sort, nprocesses, !will_share_memory(sort), takes_part, handle);
 }
 
-GsSharedSort *
-gpusort_sort_shared(const GsSort *sort)
+GsTeam *
+gpusort_sort_team(const GsSort *sort)
 {
-	return sort->sharing.sort;
+	return sort->participant != NULL ? sort->participant->team : NULL;
 }
 
 bool
 gpusort_sort_attach(GsSort *sort)
 {
-	return gpusort_row_sharing_attach(&sort->sharing);
-}
-
-void
-gpusort_sort_leave(GsSort *sort)
-{
-	gpusort_row_sharing_leave(&sort->sharing);
+	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
 }
 
 void
 gpusort_sort_stop(GsSort *sort)
 {
-	gpusort_row_sharing_stop(&sort->sharing);
+	if (sort->participant != NULL)
+		gpusort_participant_stop(sort->participant);
 }
 
 void
@@ -413,8 +417,9 @@ write_rows(GsSort *sort)
 {
 	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
 
-	/* Rows go to disk, so the processes cannot sort their rows together. */
-	gpusort_row_sharing_refuse(&sort->sharing);
+	/* Rows go to disk, so the processes cannot sort their rows in memory. */
+	if (sort->participant != NULL)
+		gpusort_participant_spill(sort->participant);
 	gpusort_row_runs_begin_overflow(&sort->runs, gpusort_row_sorter_failure(&sort->sorter));
 	if (!write_sorter(sort))
 		return false;
@@ -446,6 +451,8 @@ gpusort_sort_overflow(GsSort *sort)
 {
 	Assert(sort->location == GS_ROWS_ON_GPU && sort->fed_by_others);
 	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
+	if (sort->participant != NULL)
+		gpusort_participant_spill(sort->participant);
 	if (!gpusort_sort_lost_unless(sort, drain_session(sort)))
 		return false;
 	gpusort_row_runs_begin_builder(&sort->runs);
@@ -654,59 +661,83 @@ sort_memory(GsSort *sort)
 	(void) write_sorter(sort);
 }
 
-/*
- * Merge the runs together with those of other processes, if they all do that.  Otherwise,
- * the rows remain in runs.
- */
-static void
-merge_together(GsSort *sort)
+/* Sort the rows of this process without those of others.  Returns false if they are lost. */
+static bool
+sort_apart(GsSort *sort)
 {
-	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-	if (gpusort_row_sharing_merge(&sort->sharing, sort->runs.external,
-								  sort->runs.overflow))
-		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+	if (sort->location == GS_ROWS_ON_GPU)
+		return sort_gpu(sort);
+	if (sort->location == GS_ROWS_IN_MEMORY)
+		sort_memory(sort);
+	return true;
 }
 
 /*
- * Sort rows that are in memory together with those of other processes, if they all do that.
- * If those of others do not fit, all of them are merged together on disk.
+ * Rows of other processes are in runs.  Write those of this one, too, unless that has been done.
+ * Returns false if they are lost.
  */
-static void
+static bool
+settle(GsSort *sort)
+{
+	if (sort->location == GS_ROWS_IN_RUNS)
+		return true;
+	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
+	if (sort->location == GS_ROWS_ON_GPU)
+		gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
+	else
+		gpusort_row_runs_begin(&sort->runs);
+	return write_sorter(sort);
+}
+
+/* Likewise, and merge the runs of all processes. */
+static bool
+merge_together(GsSort *sort)
+{
+	GsTogether	together;
+
+	if (!settle(sort))
+		return false;
+	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+	together = gpusort_participant_merge(sort->participant, sort->runs.external,
+										 sort->runs.overflow);
+	if (together == GS_TOGETHER_IN_RUNS)
+		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+	return together != GS_TOGETHER_LOST;
+}
+
+/* Sort the rows of all processes together.  Returns false if they are lost. */
+static bool
 sort_together(GsSort *sort)
 {
-	if (gpusort_row_sharing_sort(&sort->sharing, sort->sorter.cpu))
-		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
-	else if (gpusort_row_sharing_wants_runs(&sort->sharing))
+	/* Do not wait with that until all others have come so far. */
+	if (sort->location == GS_ROWS_IN_MEMORY &&
+		gpusort_participant_wants_runs(sort->participant) && !settle(sort))
+		return false;
+	if (sort->location == GS_ROWS_IN_RUNS)
+		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+
+	switch (gpusort_participant_place(sort->participant, sort->sorter.cpu))
 	{
-		gpusort_row_runs_begin(&sort->runs);
-		(void) write_sorter(sort);
-		merge_together(sort);
+		case GS_TOGETHER_IN_MEMORY:
+			gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+			return true;
+		case GS_TOGETHER_IN_RUNS:
+			return merge_together(sort);
+		case GS_APART:
+			return sort_apart(sort);
+		case GS_TOGETHER_LOST:
+			break;
 	}
-	else
-		sort_memory(sort);
+	return false;
 }
 
 /* Sort the rows of this process.  Returns false if they are lost. */
 static bool
 sort_rows(GsSort *sort)
 {
-	switch (sort->location)
-	{
-		case GS_ROWS_ON_GPU:
-			return sort_gpu(sort);
-		case GS_ROWS_IN_MEMORY:
-			sort_together(sort);
-			return true;
-		case GS_ROWS_IN_RUNS:
-			if (sort->runs.builder != NULL)
-				gpusort_row_runs_end_builder(&sort->runs);
-			(void) gpusort_row_sharing_sort(&sort->sharing, NULL);
-			merge_together(sort);
-			return true;
-		case GS_ROWS_SHARED:
-			break;
-	}
-	return false;
+	if (sort->runs.builder != NULL)
+		gpusort_row_runs_end_builder(&sort->runs);
+	return sort->participant != NULL ? sort_together(sort) : sort_apart(sort);
 }
 
 /* The last row of this process has been added: sort them.  Returns false if they are lost. */
@@ -739,11 +770,10 @@ read_shared_rows(GsSort *sort)
 {
 	if (sort->spec->target != NULL)
 		return;
-	gpusort_row_sharing_read(&sort->sharing);
-	sort->nrows = sort->sharing.ranges->nrows;
-	if (sort->sharing.merged)
-		gpusort_row_runs_note_overflow(&sort->runs,
-									   gpusort_shared_merge_overflow(sort->sharing.merge));
+	sort->ranges = gpusort_participant_read(sort->participant);
+	sort->nrows = sort->ranges->nrows;
+	gpusort_row_runs_note_overflow(&sort->runs,
+								   gpusort_participant_overflow(sort->participant));
 }
 
 /* Combine the rows of all processes, or write those of this one to the target. */
@@ -796,7 +826,7 @@ finish_rows(GsSort *sort)
 		combine_rows(sort);
 	/* Nobody has written runs, so the memory for merging them is not needed. */
 	if (sort->location == GS_ROWS_ON_GPU)
-		gpusort_row_sharing_end(&sort->sharing);
+		end_participant(sort);
 	gpusort_sort_enter(sort, GS_SORT_READY);
 	gpusort_sort_show_phase(sort, GS_PHASE_RETURNING);
 	sort->progress->rows_sorted = sort->nrows + sort->ndropped;

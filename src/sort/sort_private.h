@@ -20,9 +20,9 @@
 #include "sort/cutoff.h"
 #include "sort/marked_rows.h"
 #include "sort/row_runs.h"
-#include "sort/row_sharing.h"
 #include "sort/row_sorter.h"
 #include "sort/sort.h"
+#include "sort/team.h"
 
 /*
  * States of a sort.  gpusort_sort_end_adding(), _finish() and _restart() move it between them
@@ -83,7 +83,8 @@ struct GsSort
 	List	   *imports;		/* GsSharedRun of other processes */
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */
-	GsRowSharing sharing;		/* what processes sort together */
+	GsParticipant *participant; /* in what processes sort together, or NULL */
+	GsRangeReader *ranges;		/* of them, in the leader; or NULL */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsFallback	failure;		/* why rows of other processes are missing */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */

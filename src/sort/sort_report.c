@@ -74,7 +74,7 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 			report_runs(&sort->runs, report);
 			break;
 		case GS_ROWS_SHARED:
-			gpusort_row_sharing_report(&sort->sharing, sort->sorter.cpu, report);
+			gpusort_participant_report(sort->participant, sort->sorter.cpu, report);
 			break;
 	}
 }

@@ -51,7 +51,7 @@ get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 	bool	   *isnull = slot->tts_isnull;
 
 	if (sort->location == GS_ROWS_SHARED)
-		gpusort_range_reader_get(sort->sharing.ranges, position, values, isnull);
+		gpusort_range_reader_get(sort->ranges, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_external_get(sort->runs.external, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_MEMORY)
@@ -68,7 +68,7 @@ static bool
 has_lasting_rows(const GsSort *sort)
 {
 	return sort->location == GS_ROWS_IN_MEMORY ||
-		(sort->location == GS_ROWS_SHARED && !sort->sharing.merged);
+		(sort->location == GS_ROWS_SHARED && !sort->participant->merged);
 }
 
 bool
@@ -78,10 +78,10 @@ gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
 		return false;
 	if (sort->location == GS_ROWS_SHARED)
 	{
-		if (!gpusort_range_reader_in_place(sort->sharing.ranges, sort->position, rows))
+		if (!gpusort_range_reader_in_place(sort->ranges, sort->position, rows))
 			return false;
 		/* Merged rows are in memory that is used again. */
-		rows->lasting = !sort->sharing.merged;
+		rows->lasting = !sort->participant->merged;
 		return true;
 	}
 	return gpusort_sort_is_on_gpu(sort) &&
@@ -107,7 +107,7 @@ gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg)
 static void
 aim_check(GsSort *sort)
 {
-	const GsRangeReader *ranges = sort->sharing.ranges;
+	const GsRangeReader *ranges = sort->ranges;
 
 	/* The row with that number is at a position counted from 1. */
 	if (sort->location == GS_ROWS_SHARED && ranges->start + ranges->range.nrows > 0)
@@ -307,8 +307,8 @@ gpusort_sort_is_lost(const GsSort *sort)
 bool
 gpusort_sort_can_rewind(const GsSort *sort)
 {
-	return sort->spec->random_access ||
-		!(sort->location == GS_ROWS_IN_RUNS || sort->sharing.merged);
+	return sort->spec->random_access || sort->location == GS_ROWS_ON_GPU ||
+		has_lasting_rows(sort);
 }
 
 void

@@ -76,7 +76,8 @@ gpusort_sort_lost_unless(GsSort *sort, bool kept)
 	if (kept)
 		return true;
 	gpusort_sort_enter(sort, GS_SORT_LOST);
-	gpusort_row_sharing_give_up(&sort->sharing);
+	if (sort->participant != NULL)
+		gpusort_participant_fail(sort->participant);
 	return false;
 }
 

@@ -2,14 +2,15 @@
  * handshake.pml
  *		Model of the handshake by which several processes sort together, for spin.
  *
- * docs/design/one-sort.md describes the handshake.  Process 0 is the leader.  A row goes to the
- * device, to memory or to a file; range r has the rows i with i % NRANGES = r.  Checked: no
- * process waits for ever (no invalid end state), and in the end each row has been returned once,
- * or at most once if the reader stopped early or an error ended all.
+ * src/sort/team.h describes the handshake, and docs/design/sort.md what happens to rows on a GPU.
+ * Process 0 is the leader.  A row goes to the device, to memory or to a file; range r has the rows
+ * i with i % NRANGES = r.  Checked: no process waits for ever (no invalid end state), rows that
+ * others read are where they are for all, and in the end each row has been returned once, or at
+ * most once if the reader stopped early or an error ended all.
  *
- * OWN = 0: the leader reads all rows, the others help.  OWN = 1: each process reads ranges of its
- * own.  PLANT = 1 to 5 plants a fault, which a check must find: see where PLANT stands.  run
- * checks all of this.
+ * OWN = 0: the leader reads all rows, the others help.  OWN = 1, which the code does not have yet:
+ * each process reads ranges of its own; without a device.  PLANT = 1 to 6 plants a fault, which a
+ * check must find: see where PLANT stands.  run checks all of this.
  */
 #ifndef PLANT
 #define PLANT	0
@@ -44,10 +45,11 @@
 #define FAULTY	(!aborted)
 #endif
 
-#define ADD		0				/* GsTeamPhase */
-#define SETTLE	1
-#define PLACE	2
-#define READ	3
+#define ADD		0				/* phases, see team.h */
+#define PLACE	1
+#define SETTLE	2
+#define OPEN	3
+#define READ	4
 
 #define UNREAD		0			/* where a row is */
 #define IN_CHUNK	1			/* on its way to the device */
@@ -58,18 +60,18 @@
 
 /* GsTeam */
 byte phase, nattached, narrived;	/* the Barrier */
-bool failure;					/* rows are missing: sort again without a GPU */
-bool is_stopped;					/* the leader wants no more rows */
-bool spilled;					/* a part is a file */
+byte nparticipants;				/* that have taken part in ADD */
+bool failed;					/* rows are missing: sort again without a GPU */
+bool is_stopped;				/* the leader wants no more rows */
+bool spilled;					/* rows of a participant are not in memory */
 byte next_range;				/* that nobody has taken */
 byte nread;						/* ranges that the leader has read */
-byte taken[NRANGES];			/* by whom, + 1 */
+bool published[NP];				/* the runs of a participant */
 bool sorted[NRANGES];			/* of rows in memory */
-byte slot_row[NSLOTS];			/* a merged row + 1, or 0 if there is room */
-bool slot_end[NSLOTS];			/* its range is complete */
+byte slot[NSLOTS];				/* the merged range that is there + 1, or 0 */
 
 /* the session */
-bool session, device_full, lost;
+bool session, device_full, lost, drained;
 byte ndevice;
 
 byte next_row;					/* of the input */
@@ -83,7 +85,7 @@ bool over;						/* for the device */
 bool early;						/* somebody has stopped reading */
 
 /* ---- Barrier, as PostgreSQL's ---- */
-inline attach(ph)		{ atomic { nattached++; ph = phase } }
+inline attach(ph)		{ atomic { nattached++; ph = phase; if :: ph == ADD -> nparticipants++ :: else fi } }
 inline arrive_and_wait(ph)
 {
 	atomic { narrived++;
@@ -97,11 +99,11 @@ inline detach()
 		if :: nattached > 0 && narrived == nattached -> narrived = 0; phase++ :: else fi }
 }
 
-/* team_fail(): publish the failure, then leave; nobody else does either apart from it */
+/* gpusort_team_fail(): publish the failure, then leave */
 #if PLANT == 3					/* publishes a failure without leaving */
-inline fail()			{ failure = true }
+inline fail()			{ failed = true }
 #else
-inline fail()			{ failure = true; detach() }
+inline fail()			{ failed = true; detach() }
 #endif
 
 /* ---- rows in ---- */
@@ -122,53 +124,99 @@ inline add_to_memory(p, i)
 inline take_range(p, r, most)
 {
 	atomic { if :: next_range < NRANGES && next_range < most ->
-				r = next_range; next_range++; taken[r] = p + 1
+				r = next_range; next_range++
 		   :: else -> r = NRANGES fi }
 }
-#define IS_MERGED	(spilled || session)
-#define IS_READABLE(i)	(where[i] == ON_DEVICE || where[i] == IN_FILE || (where[i] == IN_MEMORY && !spilled))
+#define IS_READABLE(i)	((where[i] == IN_FILE && published[owner[i]]) || (where[i] == IN_MEMORY && !spilled))
+#define IS_ANY_IN_CHUNK	(where[0] == IN_CHUNK || where[1] == IN_CHUNK || where[NROWS - 1] == IN_CHUNK)
 
-/* All phases up to READ.  'out' is left to by who ends for any reason. */
-inline add_and_place(p, ph)
+/* Wait until the device has taken or refused all chunks; then row j, for each that it has refused. */
+inline await_device()	{ (!IS_ANY_IN_CHUNK || lost || aborted) }
+
+/* The session is full: take the refused rows, whoever has put them. */
+inline take_refused(p)
 {
-	do					/* ADD */
-	:: ph == ADD && !failure && !aborted ->
+	spilled = true;
+	await_device();
+	j = 0;
+	do :: j < NROWS && !lost && !aborted ->
+			atomic { if :: where[j] == REFUSED -> where[j] = UNREAD; owner[j] = p :: else fi };
+			if :: where[j] == UNREAD && owner[j] == p && PLANT != 1 -> add_to_memory(p, j) :: else fi;	/* 1: forgets them */
+			j++
+	   :: j >= NROWS || lost || aborted -> break od;
+	j = 0
+}
+
+/* The leader has the device sort, and writes its rows, and those that it has refused, as runs. */
+inline drain()
+{
+	await_device();
+	d_step { k = 0;
+		do :: k < NROWS && !lost && !aborted ->
+				if :: where[k] == ON_DEVICE || where[k] == REFUSED -> where[k] = IN_FILE; owner[k] = 0 :: else fi; k++
+		   :: k >= NROWS || lost || aborted -> break od;
+		k = 0; device_full = true; drained = !lost && !aborted }
+}
+
+/*
+ * ADD, in all processes.  'out' is left to by who ends for any reason, and 'alone' by a leader
+ * whose session has all rows.
+ */
+inline add(p, ph)
+{
+	do
+	:: ph == ADD && !failed && !aborted ->
 		if	:: FAULTY -> aborted = true; goto out :: skip fi;
 		atomic { i = next_row; if :: i < NROWS -> next_row++; owner[i] = p :: else -> break fi };
 		if	:: session && !device_full && !lost -> where[i] = IN_CHUNK
-			:: else -> add_to_memory(p, i) fi
-	:: ph != ADD || failure || aborted -> break
+			:: else ->
+				if :: session && p == 0 && !drained && !lost -> spilled = true; drain() :: else fi;
+				add_to_memory(p, i) fi
+	:: ph != ADD || failed || aborted -> break
 	od;
 	if :: aborted -> goto out :: else fi;
-	if :: failure -> detach(); goto out :: else fi;
-	if :: ph == ADD ->	/* flush: wait for the own chunks only, and take back what was refused */
-		j = 0;
-		do :: j < NROWS ->
-			if :: owner[j] == p && where[j] == IN_CHUNK && PLANT != 1 ->	/* 1: does not wait for its chunks */
-					(where[j] != IN_CHUNK || lost || aborted);
-					if :: aborted -> goto out :: else fi
+	if :: ph == ADD && (failed || (session && lost && !drained)) -> fail(); goto out :: else fi;
+	if :: ph == ADD && session && device_full ->		/* it looks once more after its last chunk */
+			if :: p == 0 && !drained -> spilled = true; drain() :: else fi;
+			take_refused(p);
+			if :: lost -> fail(); goto out :: else fi
+	   :: ph == ADD && session && !device_full && p != 0 ->
+			detach(); goto out							/* a worker without runs */
+	   :: else fi
+}
+
+/* Wait at the end of a phase, and leave if rows are missing. */
+inline end_phase(ph)
+{
+	arrive_and_wait(ph);
+	if :: aborted -> goto out :: else fi;
+	if :: failed -> detach(); goto out :: else fi
+}
+
+/* From the end of ADD to READ, in who has not left. */
+inline place_and_settle(p, ph)
+{
+	end_phase(ph);
+	if :: p == 0 && session && !drained && !spilled -> detach(); goto alone :: else fi;
+
+	/* PLACE: there may be no memory for that */
+	if :: !spilled -> if :: FAULTY -> spilled = true :: skip fi :: else fi;
+	end_phase(ph);
+	if :: spilled ->
+			/* SETTLE */
+			if :: p == 0 && session && !drained -> drain();
+					if :: aborted -> goto out :: else fi;
+					if :: lost -> fail(); goto out :: else fi
 			   :: else fi;
-			if :: owner[j] == p && where[j] == REFUSED -> add_to_memory(p, j) :: else fi;
-			j++
-		   :: else -> break od;
-		j = 0;
-		if :: session && lost -> fail(); goto out :: else fi;
-		arrive_and_wait(ph)
+			if :: nmemory[p] > 0 && PLANT != 2 -> spill(p) :: else fi;	/* 2: keeps rows in memory */
+			if	:: FAULTY -> aborted = true; goto out :: skip fi;
+			end_phase(ph);
+			/* OPEN */
+			published[p] = true;
+			if :: PLANT != 6 -> end_phase(ph) :: else fi		/* 6: does not wait for others' runs */
 	   :: else fi;
-	if :: aborted -> goto out :: else fi;
-	if :: failure -> detach(); goto out :: else fi;
-	if :: ph == SETTLE ->
-		if :: spilled && nmemory[p] > 0 && PLANT != 2 -> spill(p) :: else fi;	/* 2: keeps rows in memory */
-		if :: p == 0 && session && lost -> fail(); goto out :: else fi;	/* the device sorts */
-		if	:: FAULTY -> aborted = true; goto out :: skip fi;
-		arrive_and_wait(ph)
-	   :: else fi;
-	if :: aborted -> goto out :: else fi;
-	if :: failure -> detach(); goto out :: else fi;
-	if :: ph == PLACE -> arrive_and_wait(ph) :: else fi;
-	if :: aborted -> goto out :: else fi;
-	if :: failure -> detach(); goto out :: else fi;
-	assert(ph == READ && next_row == NROWS);
+	detach();
+	assert(next_row == NROWS);
 	k = 0;
 	do :: k < NROWS -> assert(IS_READABLE(k)); k++ :: else -> break od;
 	k = 0
@@ -178,9 +226,9 @@ inline add_and_place(p, ph)
 inline return_range(r)
 {
 	k = r;
-	do :: k < NROWS && !aborted && !(session && lost) ->
+	do :: k < NROWS && !aborted ->
 			d_step { returned[k]++; assert(returned[k] == 1); k = k + NRANGES }
-	   :: k >= NROWS || aborted || (session && lost) -> break od
+	   :: k >= NROWS || aborted -> break od
 }
 
 /* ---- a worker ---- */
@@ -190,43 +238,33 @@ proctype worker(byte p)
 
 	if :: skip :: goto ended fi;			/* may never start */
 	attach(ph);
+	if :: ph != ADD ->						/* late: all rows have been read */
+			if :: PLANT != 4 -> detach() :: else fi;		/* 4: stays attached */
+			if :: OWN -> goto read :: else -> goto out fi
+	   :: else fi;
+	add(p, ph);
+	place_and_settle(p, ph);
+read:
 #if OWN
-	add_and_place(p, ph);
+	if :: ph < READ && (ph != SETTLE || spilled) -> goto out :: else fi;
 	do :: take_range(p, r, NRANGES);
 		if :: r == NRANGES -> break :: else fi;
 		return_range(r);
-		if :: session && lost && k < NROWS -> aborted = true; goto out :: else fi;
 		if :: early = true; break :: skip fi	/* a LIMIT above */
 	od;
-	detach();
 #else
-	if :: ph != ADD -> 				/* late: all rows have been read */
-			if :: PLANT != 4 -> detach() :: else fi;		/* 4: stays attached */
-			goto out
-	   :: else fi;
-	add_and_place(p, ph);
-	do :: !IS_MERGED ->
+	do :: !spilled ->
 			if :: is_stopped || aborted -> break :: else fi;
 			take_range(p, r, NRANGES);
 			if :: r == NRANGES -> break :: else -> sorted[r] = true fi
-	   :: IS_MERGED ->
-			(is_stopped || aborted || failure || next_range == NRANGES || next_range < nread + NSLOTS);
-			if :: is_stopped || aborted || failure || next_range == NRANGES -> break :: else fi;
+	   :: spilled ->
+			((is_stopped && PLANT != 5) || aborted || next_range == NRANGES || next_range < nread + NSLOTS);	/* 5: does not look at it */
+			if :: is_stopped || aborted || next_range == NRANGES -> break :: else fi;
 			take_range(p, r, nread + NSLOTS);
-			if :: r < NRANGES ->
-				k = r;
-				do :: k < NROWS ->
-					(slot_row[r % NSLOTS] == 0 || (is_stopped && PLANT != 5) || aborted || failure);	/* 5: does not look at it */
-					if :: is_stopped || aborted || failure -> goto leave :: else fi;
-					if :: session && lost -> fail(); goto out :: else fi;
-					slot_row[r % NSLOTS] = k + 1; k = k + NRANGES
-				   :: else -> break od;
-				slot_end[r % NSLOTS] = true
-			   :: else fi
+			if :: r < NRANGES -> assert(slot[r % NSLOTS] == 0); slot[r % NSLOTS] = r + 1 :: else fi
 	od;
-leave:
-	detach();
 #endif
+alone:
 out: skip;
 ended:
 	nrunning--
@@ -236,21 +274,22 @@ ended:
 bool again;						/* has the leader to sort again? */
 inline init_team()
 {
-	d_step { phase = ADD; narrived = 0; nattached = 1 - OWN; failure = false; is_stopped = false;
-		spilled = false; next_range = 0; nread = 0; device_full = false; lost = false; ndevice = 0;
+	d_step { phase = ADD; narrived = 0; nattached = 1 - OWN; nparticipants = 1 - OWN; failed = false;
+		is_stopped = false; spilled = false; next_range = 0; nread = 0; device_full = false;
+		lost = false; drained = false; ndevice = 0;
 		next_row = 0; early = false; again = false; k = 0;
 		do :: k < NROWS -> where[k] = UNREAD; owner[k] = 0; returned[k] = 0; k++ :: else -> break od;
 		k = 0;
-		do :: k < NRANGES -> taken[k] = 0; sorted[k] = false; k++ :: else -> break od;
+		do :: k < NRANGES -> sorted[k] = false; k++ :: else -> break od;
 		k = 0;
-		do :: k < NSLOTS -> slot_row[k] = 0; slot_end[k] = false; k++ :: else -> break od;
+		do :: k < NSLOTS -> slot[k] = 0; k++ :: else -> break od;
 		k = 0;
-		do :: k < NP -> nmemory[k] = 0; k++ :: else -> break od; k = 0 }
+		do :: k < NP -> nmemory[k] = 0; published[k] = false; k++ :: else -> break od; k = 0 }
 }
 
 active proctype leader()
 {
-	byte ph, i, j, k, r, q, s, w;
+	byte ph, i, j, k, r, q, w;
 
 	session = GPU;
 repeat:
@@ -261,52 +300,57 @@ repeat:
 #if OWN
 	if :: skip :: goto out fi;	/* the Gather may not let the leader take part */
 	attach(ph);
-	add_and_place(0, ph);
+	if :: ph != ADD -> detach(); goto out :: else fi;
+#endif
+	add(0, ph);
+	place_and_settle(0, ph);
+#if OWN
 	do :: take_range(0, r, NRANGES);
 		if :: r == NRANGES -> break :: else fi;
 		return_range(r);
-		if :: session && lost && k < NROWS -> aborted = true; goto out :: else fi;
 		if :: early = true; break :: skip fi
 	od;
-	detach();
 #else
-	add_and_place(0, ph);
 	r = 0;
 	do :: r < NRANGES ->
 		if :: early = true; break :: skip fi;			/* a LIMIT, a cursor, a rescan */
-		if	:: aborted || failure -> break :: else fi;
-		if	:: taken[r] == 0 -> take_range(0, q, r + 1) :: else fi;	/* perhaps another one did */
-		if	:: taken[r] == 1 -> return_range(r);
-				if :: session && lost && k < NROWS -> failure = true; break :: else fi
-			:: taken[r] > 1 && !IS_MERGED -> (sorted[r] || aborted);
-				if :: aborted -> break :: else fi;
-				return_range(r)
-			:: taken[r] > 1 && IS_MERGED ->
-				s = r % NSLOTS;
-				do :: slot_row[s] > 0 -> atomic { k = slot_row[s] - 1; slot_row[s] = 0 };
-						returned[k]++; assert(returned[k] == 1 && k % NRANGES == r)
-				   :: slot_row[s] == 0 && slot_end[s] -> slot_end[s] = false; break
-				   :: aborted || failure -> break
-				   :: next_range < NRANGES && next_range < nread + NSLOTS ->
-						take_range(0, q, nread + NSLOTS)	/* merges it meanwhile */
-				od
-		fi;
-		if :: aborted || failure -> break :: else fi;
+		do :: aborted -> break							/* its own ranges while it waits for this one */
+		   :: !aborted && !spilled && sorted[r] -> break
+		   :: !aborted && spilled && slot[r % NSLOTS] == r + 1 -> break
+		   :: !aborted && !spilled && !sorted[r] && next_range < NRANGES ->
+				take_range(0, q, NRANGES);
+				if :: q < NRANGES -> sorted[q] = true :: else fi
+		   :: !aborted && spilled && slot[r % NSLOTS] != r + 1 && next_range < NRANGES && next_range < nread + NSLOTS ->
+				take_range(0, q, nread + NSLOTS);
+				if :: q < NRANGES -> assert(slot[q % NSLOTS] == 0); slot[q % NSLOTS] = q + 1 :: else fi
+		od;
+		if :: aborted -> break :: else fi;
+		return_range(r);
+		if :: spilled -> slot[r % NSLOTS] = 0 :: else fi;
 		nread++; r++
 	   :: else -> break od;
-	detach();
 #endif
+	goto out;
+alone:							/* the rows of the session, and those that it has refused */
+	await_device();
+	i = 0;
+	do :: i < NROWS && !aborted && !lost ->
+			if :: early = true; break :: skip fi;
+			assert(where[i] == ON_DEVICE || where[i] == REFUSED);
+			d_step { returned[i]++; assert(returned[i] == 1); i++ }
+	   :: i >= NROWS || aborted || lost -> break od;
+	if :: lost && !aborted && i < NROWS && !early -> failed = true :: else fi;
 out:
 	is_stopped = true;
 	(nrunning == 0);			/* PostgreSQL waits for them, after an error too */
 	d_step { k = 0; j = 0;
 		do :: k < NROWS -> j = j + returned[k]; assert(returned[k] <= 1); k++ :: else -> break od; k = 0 }
 	if :: aborted -> skip
-	   :: !aborted && failure && j == 0 && !OWN ->
+	   :: !aborted && failed && j == 0 && !OWN ->
 			assert(session); session = false; goto repeat	/* once, on the CPU */
-	   :: !aborted && failure && (j > 0 || OWN) -> skip		/* an error with a hint */
-	   :: !aborted && !failure && early -> skip
-	   :: else -> assert(j == NROWS || (OWN && j == 0 && next_row == 0))
+	   :: !aborted && failed && (j > 0 || OWN) -> skip		/* an error with a hint */
+	   :: !aborted && !failed && early -> skip
+	   :: else -> assert(j == NROWS || (OWN && nparticipants == 0))
 	fi;
 	over = true
 }
@@ -316,10 +360,10 @@ active proctype device()
 {
 	byte i;
 end:
-	do :: atomic { !over && (where[0] == IN_CHUNK || where[1] == IN_CHUNK || where[NROWS - 1] == IN_CHUNK) ->
+	do :: atomic { !over && IS_ANY_IN_CHUNK ->
 			i = 0;
 			do :: where[i] != IN_CHUNK -> i++ :: else -> break od;
-			if :: ndevice < DEVICE -> where[i] = ON_DEVICE; ndevice++
+			if :: ndevice < DEVICE && !drained -> where[i] = ON_DEVICE; ndevice++
 			   :: else -> device_full = true; where[i] = REFUSED fi; i = 0 }
 #ifndef NOLOSS
 	   :: atomic { !over && session && !lost -> lost = true }

@@ -147,7 +147,7 @@ foreach my $nodes ('SET enable_indexscan = off', 'SET enable_indexscan = off; SE
 }
 as_stock("LIMIT: $_", digest($LATE_LIMITS{$_}), 'SET enable_material = off', $anywhere) foreach sort keys %LATE_LIMITS;
 like($session->run("EXPLAIN (ANALYZE, BUFFERS OFF) $sorts{'fixed rows'}"),
-	qr/Sort Method: gpu onesweep.*Sort Phases.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink.*rows=0(\.00)? .*loops=4.*\n *Rows Sent: 20000\n *->.*Seq Scan on big.*rows=5000(\.00)? .*loops=4/s,
+	qr/Sort Method: gpu onesweep.*Sort Phases.*Gather .*rows=0(\.00)? .*Workers Launched: 3.*GpuSortSink.*rows=0(\.00)? .*loops=4.*\n *Rows Sent: 20000\n *->.*Seq Scan on big.*rows=\d+(\.00)? .*loops=[1-4]/s,
 	'EXPLAIN ANALYZE');
 like($session->run("EXPLAIN (ANALYZE, VERBOSE, BUFFERS) $sorts{'a hash join'}"),
 	qr/Sort Key: b\.k, a\.k, a\.id.*GpuSortSink.*Output: a\.k, b\.t, a\.id, b\.k.*Worker 0:/s,
@@ -160,7 +160,7 @@ like($session->run("EXPLAIN (ANALYZE, VERBOSE, BUFFERS) $sorts{'a hash join'}"),
 		'EXPLAIN ANALYZE, JSON: a document');
 }
 
-# What the sinks have sent: all together, and by worker.
+# What the sinks have sent: all together, and by worker.  One that comes late has sent no rows.
 foreach my $leader ('on', 'off')
 {
 	my $explain = "SET parallel_leader_participation = $leader;

@@ -189,7 +189,7 @@ start_workers(GsBtreeBuild *build)
 		if (build->spec.processes == 0 ||
 			!gpusort_sort_run_set(build->sort, build->nworkers, true, &target.runs))
 			return;
-		target.shared = gpusort_sort_shared(build->sort);
+		target.team = gpusort_sort_team(build->sort);
 	}
 	build->workers =
 		gpusort_btree_workers_start(build->heap, build->index, build->info,

@@ -20,8 +20,8 @@
 #include "index/btree/btree_workers.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/memory/shared_sort.h"
 #include "sort/sort.h"
+#include "sort/team.h"
 #include "work.h"
 
 /* Keys of the parts of shared memory. */
@@ -238,11 +238,11 @@ sort_rows(GsBtreeWorker *worker, GsSharedRun *run)
 	TupleTableSlot *slot;
 	GsSort	   *sort;
 
-	spec->shared = shared->target.shared;
+	spec->team = shared->target.team;
 	spec->process = ParallelWorkerNumber + 1;
 	spec->memory = shared->memory;
-	spec->key_plan = make_key_plan(worker, spec->shared == NULL ? 1 :
-								   gpusort_shared_sort_string_words(spec->shared));
+	spec->key_plan = make_key_plan(worker, spec->team == NULL ? 1 :
+								   gpusort_team_string_words(spec->team));
 	spec->target = &target;
 	spec->nested = true;
 	spec->index_build = true;

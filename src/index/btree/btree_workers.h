@@ -24,7 +24,7 @@ typedef struct GsBtreeTarget
 {
 	bool		gpu;
 	GsClientHandle handle;		/* of the GPU session; or else: */
-	struct GsSharedSort *shared;	/* may be NULL */
+	struct GsTeam *team;		/* may be NULL */
 	GsRunSetHandle runs;
 } GsBtreeTarget;
 

@@ -19,8 +19,8 @@
 /* See sort/disk/shared_run.h. */
 struct GsRunTarget;
 
-/* See sort/memory/shared_sort.h. */
-struct GsSharedSort;
+/* See sort/team.h. */
+struct GsTeam;
 
 typedef struct GsSortSpec
 {
@@ -48,10 +48,10 @@ typedef struct GsSortSpec
 										 * NULL */
 	int			processes;		/* that can add rows to the leader's sort, or
 								 * 0 */
-	struct GsSharedSort *shared;	/* in a worker: the leader's, or NULL */
+	struct GsTeam *team;		/* in a worker: the leader's, or NULL */
 	int			process;		/* number of the worker in it */
-	bool		entered;		/* has the worker entered the merge of all
-								 * runs already?  see shared_merge.h */
+	bool		attached;		/* is the worker attached to it, with rows
+								 * that are not in memory? */
 	bool		nested;			/* part of another sort: not counted, no GPU */
 	int			plan_node;		/* number of the node in its plan; not of an
 								 * index build */

@@ -14,14 +14,11 @@
  */
 #include "compat.h"
 
-#include "access/parallel.h"
 #include "portability/instr_time.h"
-#include "storage/barrier.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "utils/memutils.h"
 
-#include "service/fault.h"
 #include "sort/disk/range_pieces.h"
 #include "sort/disk/run_merge.h"
 #include "sort/disk/run_ranges.h"
@@ -46,9 +43,6 @@
 #define PIECE_PART			4
 #define MAX_PIECE_BYTES		((Size) 256 * 1024)
 
-/* The first phase of the barrier: runs are being written. */
-#define PHASE_WRITE			0
-
 /* Where a range is that has been merged. */
 typedef struct GsMergeSlot
 {
@@ -68,14 +62,9 @@ typedef struct GsMergeShare
 
 struct GsSharedMerge
 {
-	bool		allowed;
 	GsRunSetHandle set;
 	GsSharedBudget *budget;
-	Barrier		barrier;
 	int			nshares;
-	pg_atomic_uint32 refused;
-	pg_atomic_uint32 members;	/* that have written runs */
-	bool		has_leader;		/* is the leader among them? */
 
 	slock_t		mutex;			/* for what follows */
 	int			next_range;		/* that nobody has taken */
@@ -94,7 +83,6 @@ struct GsMergeMember
 	GsSharedMerge *merge;
 	const GsSortSpec *spec;
 	bool		is_leader;
-	bool		attached;
 	MemoryContext context;
 
 	/* All runs, the leader's first, and their files. */
@@ -132,102 +120,48 @@ bytes_of_struct(int processes)
 }
 
 Size
-gpusort_shared_merge_bytes(int processes)
+gpusort_shared_merge_size(int processes)
 {
 	return bytes_of_struct(processes) +
 		processes * SLOTS_PER_PROCESS * sizeof(GsMergeSlot);
 }
 
 GsSharedMerge *
-gpusort_shared_merge_init(void *memory, GsSharedBudget *budget,
-						  const GsSortSpec *spec, GsRunSetHandle set)
+gpusort_shared_merge_init(void *memory, GsSharedBudget *budget, const GsSortSpec *spec)
 {
 	GsSharedMerge *merge = memory;
+	int			processes = spec->processes;
 
-	memset(merge, 0, gpusort_shared_merge_bytes(spec->processes));
-	merge->allowed = true;
-	merge->set = set;
+	memset(merge, 0, gpusort_shared_merge_size(processes));
 	merge->budget = budget;
-	BarrierInit(&merge->barrier, 0);
-	merge->nshares = spec->processes;
-	pg_atomic_init_u32(&merge->refused, 0);
-	pg_atomic_init_u32(&merge->members, 0);
+	merge->nshares = processes;
 	SpinLockInit(&merge->mutex);
-	merge->nslots = spec->processes * SLOTS_PER_PROCESS;
+	merge->nslots = processes * SLOTS_PER_PROCESS;
 	ConditionVariableInit(&merge->progress);
-	merge->slots = (GsMergeSlot *)
-		((char *) memory + bytes_of_struct(spec->processes));
+	merge->slots = (GsMergeSlot *) ((char *) memory + bytes_of_struct(processes));
 	return merge;
 }
 
-GsSharedMerge *
-gpusort_shared_merge_find(void *memory)
-{
-	GsSharedMerge *merge = memory;
-
-	return merge->allowed ? merge : NULL;
-}
-
-bool
-gpusort_shared_merge_enter(GsSharedMerge *merge)
-{
-	if (ParallelWorkerNumber != 0)
-		gpusort_fault_host_late();
-	if (BarrierAttach(&merge->barrier) == PHASE_WRITE)
-		return true;
-	BarrierDetach(&merge->barrier);
-	return false;
-}
-
 void
-gpusort_shared_merge_leave(GsSharedMerge *merge, bool lost)
+gpusort_shared_merge_set_files(GsSharedMerge *merge, GsRunSetHandle set)
 {
-	if (lost)
-		pg_atomic_write_u32(&merge->refused, 1);
-	BarrierDetach(&merge->barrier);
+	merge->set = set;
 }
 
 GsMergeMember *
 gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec)
 {
-	GsMergeMember *member;
+	GsMergeMember *member = palloc0(sizeof(GsMergeMember));
 
-	if (!spec->entered && !gpusort_shared_merge_enter(merge))
-		return NULL;
 	Assert(spec->process < merge->nshares);
-	member = palloc0(sizeof(GsMergeMember));
 	member->merge = merge;
 	member->spec = spec;
 	member->is_leader = spec->target == NULL;
-	member->attached = true;
 	member->context = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort shared merge",
 											ALLOCSET_DEFAULT_SIZES);
 	member->reading = -1;
 	return member;
-}
-
-void
-gpusort_merge_member_leave(GsMergeMember *member)
-{
-	if (member->attached)
-		gpusort_shared_merge_leave(member->merge, false);
-	member->attached = false;
-}
-
-void
-gpusort_merge_member_give_up(GsMergeMember *member)
-{
-	if (member->attached)
-		gpusort_shared_merge_leave(member->merge, true);
-	member->attached = false;
-}
-
-bool
-gpusort_merge_member_has_others(const GsMergeMember *member)
-{
-	return member->attached &&
-		BarrierParticipants(&member->merge->barrier) > 1;
 }
 
 /* ----------------------------------------------------------------
@@ -471,65 +405,60 @@ merge_ranges(GsMergeMember *member)
 	ConditionVariableCancelSleep();
 }
 
-/* After this process has written its runs: do all processes merge together? */
-static bool
-begin_together(GsMergeMember *member, GsExternalSort *external,
-			   GsFallback overflow)
-{
-	GsSharedMerge *merge = member->merge;
-	GsMergeShare *share = &merge->shares[member->spec->process];
-
-	share->overflow = overflow;
-
-	/*
-	 * Others may still have all of the memory in use, for rows that they are
-	 * writing.
-	 */
-	(void) BarrierArriveAndWait(&merge->barrier, gpusort_shared_wait_event());
-	if (!publish_runs(member, external))
-		pg_atomic_write_u32(&merge->refused, 1);
-	pg_atomic_fetch_add_u32(&merge->members, 1);
-	if (member->is_leader)
-		merge->has_leader = true;
-	(void) BarrierArriveAndWait(&merge->barrier, gpusort_shared_wait_event());
-	gpusort_merge_member_leave(member);
-	if (pg_atomic_read_u32(&merge->refused) != 0 || !merge->has_leader ||
-		pg_atomic_read_u32(&merge->members) < 2)
-		return false;
-	collect_runs(member);
-	return member->nrows > 0 && split_runs(member);
-}
-
 /* Returns how many runs each process may have, so that a merge has memory for all blocks. */
 static int
-runs_of_process(const GsMergeMember *member)
+runs_of_process(const GsSortSpec *spec, const GsSharedMerge *merge)
 {
-	Size		memory = gpusort_sort_spec_memory(member->spec);
+	Size		memory = gpusort_sort_spec_memory(spec);
 	Size		blocks = memory / BLOCKS_PART /
 		gpusort_run_file_reader_bytes(memory);
 
-	return (int) Max(Min(blocks, INT_MAX) / member->merge->nshares, 1);
+	return (int) Max(Min(blocks, INT_MAX) / merge->nshares, 1);
+}
+
+void
+gpusort_merge_reduce_runs(const GsSortSpec *spec, const GsSharedMerge *merge,
+						  GsExternalSort *external)
+{
+	gpusort_external_reduce_runs(external, runs_of_process(spec, merge));
 }
 
 bool
-gpusort_merge_member_merge(GsMergeMember *member, GsExternalSort *external,
-						   GsFallback overflow)
+gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
+							 GsFallback overflow)
 {
-	MemoryContext caller;
-	bool		together;
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+	bool		published;
 
-	if (!member->attached)
-		return false;
-	gpusort_external_reduce_runs(external, runs_of_process(member));
-	caller = MemoryContextSwitchTo(member->context);
+	member->merge->shares[member->spec->process].overflow = overflow;
 	member->format = gpusort_row_format_create(member->spec);
 	member->budget = gpusort_budget_create_shared(member->merge->budget);
 	gpusort_budget_set_published(member->budget, true);
-	together = begin_together(member, external, overflow);
-	if (together && !member->is_leader)
+	published = publish_runs(member, external);
+	MemoryContextSwitchTo(caller);
+	return published;
+}
+
+bool
+gpusort_merge_member_open(GsMergeMember *member)
+{
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+	bool		open;
+
+	collect_runs(member);
+	open = member->nrows > 0 && split_runs(member);
+	MemoryContextSwitchTo(caller);
+	return open;
+}
+
+void
+gpusort_merge_member_merge(GsMergeMember *member)
+{
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+
+	if (!member->is_leader)
 		merge_ranges(member);
 	MemoryContextSwitchTo(caller);
-	return together;
 }
 
 /* ----------------------------------------------------------------

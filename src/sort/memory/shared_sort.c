@@ -3,8 +3,8 @@
  * shared_sort.c
  *		Sorts the rows of several processes in memory that they have in common.
  *
- * This file has what passes between the processes: who waits for whom, who sorts which range,
- * and who reads it.  shared_view.c places rows in ranges, and range_sorter.c sorts those.
+ * This file has who sorts which range, and who reads it.  shared_view.c places rows in ranges, and
+ * range_sorter.c sorts those.
  *
  * A process that has no memory for the sorted rows of a range leaves them to the leader, which
  * copies them to memory of its own.  It does not sort the range again: the tie sorter has
@@ -15,7 +15,6 @@
 #include "compat.h"
 
 #include "portability/instr_time.h"
-#include "storage/barrier.h"
 #include "storage/condition_variable.h"
 #include "storage/shmem.h"
 #include "utils/memutils.h"
@@ -26,9 +25,6 @@
 #include "sort/memory/shared_view.h"
 #include "work.h"
 
-/* The first phase of the barrier: rows are being added. */
-#define PHASE_ADD			0
-
 typedef enum GsRangeState
 {
 	GS_RANGE_UNSORTED,
@@ -37,23 +33,11 @@ typedef enum GsRangeState
 								 * rows, for want of memory */
 } GsRangeState;
 
-/* Why the processes do not sort together. */
-typedef enum GsRefusal
-{
-	GS_REFUSED_NOT,
-	GS_REFUSED_ADDING,			/* rows do not fit, or cannot be shared */
-	GS_REFUSED_PLACING			/* likewise, found when other processes may be
-								 * reading them already */
-} GsRefusal;
-
 struct GsSharedSort
 {
-	GsSharedBudget budget;		/* must be first */
-	Barrier		barrier;
-	unsigned	string_words;	/* in all key plans */
+	GsSharedBudget *budget;
 	unsigned	chunk_shift;
 	int			nshares;
-	pg_atomic_uint32 refusal;	/* GsRefusal */
 	pg_atomic_uint32 stopped;	/* do the other processes leave the remaining
 								 * ranges to the leader? */
 	pg_atomic_uint32 next_range;	/* that nobody has taken */
@@ -69,7 +53,6 @@ struct GsSharedMember
 {
 	GsSharedSort *shared;
 	const GsSortSpec *spec;
-	bool		attached;
 	MemoryContext context;		/* for the view and what it needs */
 	GsSharedView *view;			/* NULL until all rows are published */
 
@@ -86,53 +69,28 @@ struct GsSharedMember
  * ----------------------------------------------------------------
  */
 
-static Size
-bytes_of_struct(int processes)
+Size
+gpusort_shared_sort_size(int processes)
 {
 	return MAXALIGN(sizeof(GsSharedSort) + processes * sizeof(GsShare));
 }
 
 GsSharedSort *
-gpusort_shared_sort_create(const GsSortSpec *spec, int processes, Size extra)
+gpusort_shared_sort_init(void *memory, GsSharedBudget *budget, const GsSortSpec *spec)
 {
-	Size		limit = mul_size(gpusort_sort_spec_memory(spec), processes);
-	Size		bytes = bytes_of_struct(processes);
-	GsSharedSort *shared = (GsSharedSort *)
-		gpusort_budget_create_group(limit, bytes + extra);
+	GsSharedSort *shared = memory;
+	int			processes = spec->processes;
 
-	if (shared == NULL)
-		return NULL;
-	memset((char *) shared + sizeof(GsSharedBudget), 0,
-		   bytes - sizeof(GsSharedBudget));
-	BarrierInit(&shared->barrier, 0);
-	shared->chunk_shift = gpusort_memory_sort_choose_shift(spec, limit, processes);
-	shared->string_words = gpusort_key_plan_string_words(spec->key_plan);
+	memset(shared, 0, gpusort_shared_sort_size(processes));
+	shared->budget = budget;
+	shared->chunk_shift = gpusort_memory_sort_choose_shift(spec, budget->limit, processes);
 	shared->nshares = processes;
-	pg_atomic_init_u32(&shared->refusal, GS_REFUSED_NOT);
 	pg_atomic_init_u32(&shared->stopped, 0);
 	pg_atomic_init_u32(&shared->next_range, 0);
 	ConditionVariableInit(&shared->range_sorted);
 	for (int r = 0; r < GPUSORT_MAX_RANGES; r++)
 		pg_atomic_init_u32(&shared->states[r], GS_RANGE_UNSORTED);
 	return shared;
-}
-
-void *
-gpusort_shared_sort_extra(GsSharedSort *shared)
-{
-	return (char *) shared + bytes_of_struct(shared->nshares);
-}
-
-GsSharedBudget *
-gpusort_shared_sort_budget(GsSharedSort *shared)
-{
-	return &shared->budget;
-}
-
-unsigned
-gpusort_shared_sort_string_words(const GsSharedSort *shared)
-{
-	return shared->string_words;
 }
 
 bool
@@ -145,12 +103,6 @@ gpusort_shared_sort_fits(unsigned words, double rows, int width, Size memory,
 
 	return bytes <= (double) memory * processes &&
 		bytes <= (double) gpusort_warm_memory_shared_limit();
-}
-
-Size
-gpusort_shared_sort_bytes(const GsSharedSort *shared)
-{
-	return pg_atomic_read_u64((pg_atomic_uint64 *) &shared->budget.granted);
 }
 
 GsSharedMember *
@@ -167,22 +119,13 @@ gpusort_shared_member_create(GsSharedSort *shared, const GsSortSpec *spec)
 	return member;
 }
 
-bool
-gpusort_shared_member_attach(GsSharedMember *member)
-{
-	member->attached = BarrierAttach(&member->shared->barrier) == PHASE_ADD;
-	if (!member->attached)
-		BarrierDetach(&member->shared->barrier);
-	return member->attached;
-}
-
 GsMemorySort *
 gpusort_shared_member_begin_rows(GsSharedMember *member)
 {
 	GsSharedSort *shared = member->shared;
 
 	return gpusort_memory_sort_create_shared(member->spec,
-											 gpusort_budget_create_shared(&shared->budget),
+											 gpusort_budget_create_shared(shared->budget),
 											 shared->chunk_shift);
 }
 
@@ -256,76 +199,10 @@ gpusort_shared_wait_event(void)
 	return event;
 }
 
-static GsRefusal
-refusal(const GsSharedSort *shared)
-{
-	return pg_atomic_read_u32((pg_atomic_uint32 *) &shared->refusal);
-}
-
-static bool
-is_refused(const GsSharedSort *shared)
-{
-	return refusal(shared) != GS_REFUSED_NOT;
-}
-
-/* Refuse the sort, unless it is refused. */
-static void
-refuse(GsSharedSort *shared, GsRefusal reason)
-{
-	uint32		expected = GS_REFUSED_NOT;
-
-	(void) pg_atomic_compare_exchange_u32(&shared->refusal, &expected, reason);
-}
-
-void
-gpusort_shared_sort_refuse(GsSharedSort *shared)
-{
-	refuse(shared, GS_REFUSED_ADDING);
-}
-
-bool
-gpusort_shared_sort_refused_early(const GsSharedSort *shared)
-{
-	return refusal(shared) == GS_REFUSED_ADDING;
-}
-
 static bool
 is_stopped(const GsSharedSort *shared)
 {
 	return pg_atomic_read_u32((pg_atomic_uint32 *) &shared->stopped) != 0;
-}
-
-void
-gpusort_shared_sort_stop(GsSharedSort *shared)
-{
-	pg_atomic_write_u32(&shared->stopped, 1);
-}
-
-void
-gpusort_shared_member_refuse(GsSharedMember *member)
-{
-	if (member->attached)
-		refuse(member->shared, GS_REFUSED_ADDING);
-}
-
-/* Let the others go on without this process. */
-static void
-leave(GsSharedMember *member)
-{
-	BarrierDetach(&member->shared->barrier);
-	member->attached = false;
-}
-
-/*
- * Wait until all processes have come so far.  Returns false if the sort is refused; who
- * learns that need not wait.
- */
-static bool
-wait_for_others(GsSharedSort *shared)
-{
-	if (!is_refused(shared))
-		(void) BarrierArriveAndWait(&shared->barrier, gpusort_shared_wait_event());
-	return !is_refused(shared);
 }
 
 static GsSharedView *
@@ -337,69 +214,64 @@ create_view(const GsSharedMember *member)
 									  shared->chunk_shift, member->spec);
 }
 
-/* Publish and place our rows.  Returns false if the sort is refused. */
-static bool
-place_together(GsSharedMember *member, GsMemorySort *rows)
+bool
+gpusort_shared_member_publish(GsSharedMember *member, GsMemorySort *rows)
+{
+	GsShare    *share = &member->shared->shares[member->spec->process];
+
+	return gpusort_share_publish(share, member->spec, rows);
+}
+
+void
+gpusort_shared_member_unpublish(GsSharedMember *member, GsMemorySort *rows)
+{
+	gpusort_budget_set_published(gpusort_memory_sort_budget(rows), false);
+}
+
+bool
+gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
 {
 	GsSharedSort *shared = member->shared;
-	int			process = member->spec->process;
+	MemoryContext caller;
 	GsSharedView *view;
-
-	if (!is_refused(shared) &&
-		!gpusort_share_publish(&shared->shares[process], member->spec, rows))
-		refuse(shared, GS_REFUSED_ADDING);
-	if (!wait_for_others(shared))
-		return false;
+	bool		placed;
 
 	/* All processes come to the same result. */
-	if (!gpusort_shares_have_numbers(shared->shares, shared->nshares,
-									 shared->chunk_shift))
-	{
-		refuse(shared, GS_REFUSED_ADDING);
+	if (!gpusort_shares_have_numbers(shared->shares, shared->nshares, shared->chunk_shift))
 		return false;
-	}
+	caller = MemoryContextSwitchTo(member->context);
 	view = member->view = create_view(member);
 	gpusort_shared_view_split(view);
 	shared->nranges = view->nranges;	/* the same in all processes */
 	shared->places_keys = view->places_keys;
-	if (!gpusort_shared_view_place(view, process,
-								   gpusort_memory_sort_budget(rows)))
-		refuse(shared, GS_REFUSED_PLACING);
-	return wait_for_others(shared);
+	placed = gpusort_shared_view_place(view, member->spec->process,
+									   gpusort_memory_sort_budget(rows));
+	MemoryContextSwitchTo(caller);
+	return placed;
+}
+
+void
+gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows)
+{
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+
+	prepare_ranges(member, gpusort_memory_sort_budget(rows));
+	if (member->spec->target != NULL)
+		while (!is_stopped(member->shared) && sort_next_range(member))
+			;
+	MemoryContextSwitchTo(caller);
 }
 
 bool
-gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows)
+gpusort_shared_sort_has_ranges(const GsSharedSort *shared)
 {
-	GsSharedSort *shared = member->shared;
-	GsBudget   *budget;
-	MemoryContext caller;
-	bool		placed;
+	return shared->nranges > 0;
+}
 
-	/* If no process took part, there is nothing to read. */
-	if (!member->attached)
-		return !is_refused(shared) && shared->nranges > 0;
-	if (rows == NULL)
-	{
-		refuse(shared, GS_REFUSED_ADDING);
-		leave(member);
-		return false;
-	}
-	budget = gpusort_memory_sort_budget(rows);
-	caller = MemoryContextSwitchTo(member->context);
-	placed = place_together(member, rows);
-	leave(member);
-	if (placed)
-	{
-		prepare_ranges(member, budget);
-		if (member->spec->target != NULL)
-			while (!is_stopped(shared) && sort_next_range(member))
-				;
-	}
-	else if (refusal(shared) == GS_REFUSED_ADDING)
-		gpusort_budget_set_published(budget, false);
-	MemoryContextSwitchTo(caller);
-	return placed;
+void
+gpusort_shared_sort_stop(GsSharedSort *shared)
+{
+	pg_atomic_write_u32(&shared->stopped, 1);
 }
 
 /* ----------------------------------------------------------------

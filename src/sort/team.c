@@ -1,0 +1,427 @@
+/*-------------------------------------------------------------------------
+ *
+ * team.c
+ *		Processes that sort together: who waits for whom.
+ *
+ * All waiting before rows are read is in this file; team.h describes its phases.  The flags of a
+ * team are only ever set, and who sets one arrives or detaches after that.  So those who have
+ * waited for it see the flag.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "storage/barrier.h"
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
+
+#include "service/fault.h"
+#include "sort/team.h"
+
+/* The first phase of the barrier. */
+#define PHASE_ADD			0
+
+struct GsTeam
+{
+	GsSharedBudget budget;		/* must be first */
+	Barrier		barrier;
+	unsigned	string_words;	/* in all key plans */
+	bool		may_merge;		/* set before other processes start */
+	pg_atomic_uint32 nattached; /* processes that have taken part in ADD */
+	pg_atomic_uint32 spilled;	/* are rows of any process not in memory? */
+	pg_atomic_uint32 apart;		/* can the runs not be merged together? */
+	pg_atomic_uint32 failed;	/* are rows of any process missing? */
+	GsSharedSort *sort;			/* follows the struct */
+	GsSharedMerge *merge;		/* follows that */
+};
+
+static bool
+is_set(const pg_atomic_uint32 *flag)
+{
+	return pg_atomic_read_u32((pg_atomic_uint32 *) flag) != 0;
+}
+
+/* ----------------------------------------------------------------
+ *		the team
+ * ----------------------------------------------------------------
+ */
+
+/* In the leader: create a team, in the current memory context.  Returns NULL without memory. */
+static GsTeam *
+create_team(const GsSortSpec *spec)
+{
+	int			processes = spec->processes;
+	Size		limit = mul_size(gpusort_sort_spec_memory(spec), processes);
+	Size		team_bytes = MAXALIGN(sizeof(GsTeam));
+	Size		sort_bytes = gpusort_shared_sort_size(processes);
+	GsTeam	   *team = (GsTeam *)
+		gpusort_budget_create_group(limit, team_bytes + sort_bytes +
+									gpusort_shared_merge_size(processes));
+
+	if (team == NULL)
+		return NULL;
+	memset((char *) team + sizeof(GsSharedBudget), 0,
+		   sizeof(GsTeam) - sizeof(GsSharedBudget));
+	BarrierInit(&team->barrier, 0);
+	team->string_words = gpusort_key_plan_string_words(spec->key_plan);
+	pg_atomic_init_u32(&team->nattached, 0);
+	pg_atomic_init_u32(&team->spilled, 0);
+	pg_atomic_init_u32(&team->apart, 0);
+	pg_atomic_init_u32(&team->failed, 0);
+	team->sort = gpusort_shared_sort_init((char *) team + team_bytes, &team->budget, spec);
+	team->merge = gpusort_shared_merge_init((char *) team + team_bytes + sort_bytes,
+											&team->budget, spec);
+	return team;
+}
+
+unsigned
+gpusort_team_string_words(const GsTeam *team)
+{
+	return team->string_words;
+}
+
+bool
+gpusort_team_attach(GsTeam *team)
+{
+	if (IsParallelWorker() && ParallelWorkerNumber != 0)
+		gpusort_fault_host_late();
+	if (BarrierAttach(&team->barrier) == PHASE_ADD)
+	{
+		pg_atomic_fetch_add_u32(&team->nattached, 1);
+		return true;
+	}
+	BarrierDetach(&team->barrier);
+	return false;
+}
+
+void
+gpusort_team_leave(GsTeam *team)
+{
+	BarrierDetach(&team->barrier);
+}
+
+void
+gpusort_team_fail(GsTeam *team)
+{
+	pg_atomic_write_u32(&team->failed, 1);
+	gpusort_team_leave(team);
+}
+
+/* ----------------------------------------------------------------
+ *		participants
+ * ----------------------------------------------------------------
+ */
+
+GsParticipant *
+gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
+{
+	MemoryContext context;
+	MemoryContext caller;
+	GsParticipant *participant = NULL;
+	GsTeam	   *team;
+
+	if (spec->team == NULL && spec->processes < 2)
+		return NULL;
+	context = AllocSetContextCreate(parent, "pg_gpusort team", ALLOCSET_SMALL_SIZES);
+	caller = MemoryContextSwitchTo(context);
+	team = spec->team != NULL ? spec->team : create_team(spec);
+	if (team != NULL)
+	{
+		participant = palloc0(sizeof(GsParticipant));
+		participant->team = team;
+		participant->spec = spec;
+		participant->context = context;
+		participant->attached = spec->attached;
+		participant->member = gpusort_shared_member_create(team->sort, spec);
+		if (spec->attached)
+			gpusort_participant_spill(participant);
+	}
+	MemoryContextSwitchTo(caller);
+	if (participant == NULL)
+		MemoryContextDelete(context);
+	return participant;
+}
+
+void
+gpusort_participant_end(GsParticipant *participant)
+{
+	if (participant->merger != NULL)
+		gpusort_merge_member_end(participant->merger);
+	MemoryContextDelete(participant->context);
+}
+
+void
+gpusort_participant_stay(GsParticipant *participant)
+{
+	if (!gpusort_participant_attach(participant))
+		elog(ERROR, "other processes have begun to sort before their leader");
+}
+
+void
+gpusort_participant_allow_merge(GsParticipant *participant, GsRunSetHandle set)
+{
+	GsTeam	   *team = participant->team;
+
+	gpusort_shared_merge_set_files(team->merge, set);
+	team->may_merge = true;
+}
+
+bool
+gpusort_participant_attach(GsParticipant *participant)
+{
+	if (!participant->attached)
+		participant->attached = gpusort_team_attach(participant->team);
+	return participant->attached;
+}
+
+void
+gpusort_participant_leave(GsParticipant *participant)
+{
+	if (participant->attached)
+		gpusort_team_leave(participant->team);
+	participant->attached = false;
+}
+
+void
+gpusort_participant_fail(GsParticipant *participant)
+{
+	if (participant->attached)
+		gpusort_team_fail(participant->team);
+	participant->attached = false;
+}
+
+GsMemorySort *
+gpusort_participant_begin_rows(GsParticipant *participant)
+{
+	return gpusort_shared_member_begin_rows(participant->member);
+}
+
+void
+gpusort_participant_spill(GsParticipant *participant)
+{
+	pg_atomic_write_u32(&participant->team->spilled, 1);
+}
+
+bool
+gpusort_participant_wants_runs(const GsParticipant *participant)
+{
+	const GsTeam *team = participant->team;
+
+	return team->may_merge && is_set(&team->spilled);
+}
+
+/* ----------------------------------------------------------------
+ *		the phases
+ * ----------------------------------------------------------------
+ */
+
+/* End a phase.  Returns false if rows are missing; then this participant has left. */
+static bool
+end_phase(GsParticipant *participant)
+{
+	GsTeam	   *team = participant->team;
+
+	(void) BarrierArriveAndWait(&team->barrier, gpusort_shared_wait_event());
+	if (!is_set(&team->failed))
+		return true;
+	gpusort_participant_leave(participant);
+	return false;
+}
+
+/* End ADD: let the others access the rows of this process. */
+static bool
+publish_rows(GsParticipant *participant, GsMemorySort *rows)
+{
+	if (rows != NULL && !is_set(&participant->team->spilled) &&
+		!gpusort_shared_member_publish(participant->member, rows))
+		gpusort_participant_spill(participant);
+	return end_phase(participant);
+}
+
+/* End PLACE. */
+static bool
+place_rows(GsParticipant *participant, GsMemorySort *rows)
+{
+	if (!is_set(&participant->team->spilled) &&
+		!gpusort_shared_member_place(participant->member, rows))
+		gpusort_participant_spill(participant);
+	return end_phase(participant);
+}
+
+/*
+ * Leave without the others, or with all of them, to sort the rows alone.  Nobody accesses those of
+ * another process.
+ */
+static GsTogether
+leave_apart(GsParticipant *participant)
+{
+	gpusort_participant_leave(participant);
+	return GS_APART;
+}
+
+/* End ADD and PLACE, in a process that is attached. */
+static GsTogether
+end_adding(GsParticipant *participant, GsMemorySort *rows)
+{
+	GsTeam	   *team = participant->team;
+
+	if (!publish_rows(participant, rows))
+		return GS_TOGETHER_LOST;
+
+	/*
+	 * If ours are on a GPU, and nobody has runs, that GPU has the rows of
+	 * all.
+	 */
+	if (rows == NULL && !is_set(&team->spilled))
+		return leave_apart(participant);
+	if (!place_rows(participant, rows))
+		return GS_TOGETHER_LOST;
+	if (!is_set(&team->spilled))
+	{
+		gpusort_participant_leave(participant);
+		return GS_TOGETHER_IN_MEMORY;
+	}
+
+	/* Those who come later have no rows. */
+	if (!team->may_merge || pg_atomic_read_u32(&team->nattached) < 2)
+		return leave_apart(participant);
+	return GS_TOGETHER_IN_RUNS;
+}
+
+GsTogether
+gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows)
+{
+	MemoryContext caller = MemoryContextSwitchTo(participant->context);
+	GsTeam	   *team = participant->team;
+	GsTogether	together;
+
+	/* In a leader that took no part, the others have ended. */
+	if (!participant->attached)
+		together = !is_set(&team->spilled) && gpusort_shared_sort_has_ranges(team->sort) ?
+			GS_TOGETHER_IN_MEMORY : GS_APART;
+	else
+	{
+		together = end_adding(participant, rows);
+		if (together == GS_TOGETHER_IN_MEMORY)
+			gpusort_shared_member_sort(participant->member, rows);
+		else if (rows != NULL)
+			gpusort_shared_member_unpublish(participant->member, rows);
+	}
+	MemoryContextSwitchTo(caller);
+	return together;
+}
+
+/* End SETTLE and OPEN.  The runs of this process are written. */
+static GsTogether
+open_runs(GsParticipant *participant, GsExternalSort *external, GsFallback overflow)
+{
+	GsTeam	   *team = participant->team;
+
+	participant->merger = gpusort_merge_member_create(team->merge, participant->spec);
+	if (!end_phase(participant))
+		return GS_TOGETHER_LOST;
+	if (!gpusort_merge_member_publish(participant->merger, external, overflow))
+		pg_atomic_write_u32(&team->apart, 1);
+	if (!end_phase(participant))
+		return GS_TOGETHER_LOST;
+	gpusort_participant_leave(participant);
+	if (is_set(&team->apart) || !gpusort_merge_member_open(participant->merger))
+		return GS_APART;
+	return GS_TOGETHER_IN_RUNS;
+}
+
+GsTogether
+gpusort_participant_merge(GsParticipant *participant, GsExternalSort *external,
+						  GsFallback overflow)
+{
+	GsTogether	together;
+	MemoryContext caller;
+
+	gpusort_merge_reduce_runs(participant->spec, participant->team->merge, external);
+	caller = MemoryContextSwitchTo(participant->context);
+	together = open_runs(participant, external, overflow);
+	participant->merged = together == GS_TOGETHER_IN_RUNS;
+	if (participant->merged)
+		gpusort_merge_member_merge(participant->merger);
+	MemoryContextSwitchTo(caller);
+	return together;
+}
+
+/* ----------------------------------------------------------------
+ *		reading
+ * ----------------------------------------------------------------
+ */
+
+GsRangeReader *
+gpusort_participant_read(GsParticipant *participant)
+{
+	MemoryContext caller = MemoryContextSwitchTo(participant->context);
+	GsRangeReader *reader = participant->merged ?
+		gpusort_merge_member_read(participant->merger) :
+		gpusort_shared_member_read(participant->member);
+
+	MemoryContextSwitchTo(caller);
+	return reader;
+}
+
+GsFallback
+gpusort_participant_overflow(const GsParticipant *participant)
+{
+	return participant->merged ?
+		gpusort_shared_merge_overflow(participant->team->merge) : GS_FALLBACK_NONE;
+}
+
+void
+gpusort_participant_stop(GsParticipant *participant)
+{
+	gpusort_shared_sort_stop(participant->team->sort);
+	gpusort_shared_merge_stop(participant->team->merge);
+	gpusort_participant_leave(participant);
+}
+
+/* ----------------------------------------------------------------
+ *		reports
+ * ----------------------------------------------------------------
+ */
+
+static void
+report_sort(const GsParticipant *participant, const GsMemorySort *rows,
+			GsSortReport *report)
+{
+	GsSharedBudget *budget = &participant->team->budget;
+	Size		bytes = participant->spec->target != NULL ?
+		gpusort_memory_sort_bytes(rows) : pg_atomic_read_u64(&budget->granted);
+
+	report->kind = GS_KIND_CPU;
+	report->space = GS_SPACE_MEMORY;
+	report->space_kb = (bytes + 1023) / 1024;
+	report->range_rows = gpusort_shared_member_rows(participant->member);
+	report->fetch_ms = gpusort_shared_member_wait_ms(participant->member);
+	strlcpy(report->method, "cpu radix, shared", sizeof(report->method));
+}
+
+static void
+report_merge(const GsParticipant *participant, GsSortReport *report)
+{
+	report->kind = GS_KIND_EXTERNAL;
+	report->space = GS_SPACE_DISK;
+	report->space_kb = participant->spec->target != NULL ?
+		gpusort_merge_member_kb(participant->merger) :
+		gpusort_shared_merge_kb(participant->team->merge);
+	report->range_rows = gpusort_merge_member_rows(participant->merger);
+	report->fetch_ms = gpusort_merge_member_wait_ms(participant->merger);
+	snprintf(report->method, sizeof(report->method), "%s, shared",
+			 tuplesort_method_name(SORT_TYPE_EXTERNAL_MERGE));
+}
+
+void
+gpusort_participant_report(const GsParticipant *participant, const GsMemorySort *rows,
+						   GsSortReport *report)
+{
+	report->fetches = true;
+	if (participant->merged)
+		report_merge(participant, report);
+	else
+		report_sort(participant, rows, report);
+}

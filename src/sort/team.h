@@ -1,0 +1,156 @@
+/*-------------------------------------------------------------------------
+ *
+ * team.h
+ *		Processes that sort together: who waits for whom.
+ *
+ * The processes of a parallel query, its participants, each add rows to a sort of their own.  Then
+ * they sort the rows of all of them together, and the leader reads these:
+ *
+ *		ADD		Each adds rows.  If those of one do not fit in memory, it goes on with runs on
+ *				disk: the team is spilled.
+ *		PLACE	Unless the team is spilled, each has published its rows in memory, and places
+ *				them in ranges of the sorted order.  If there is no memory for that, the team is
+ *				spilled, too.
+ *		SETTLE	If the team is spilled, each writes the rows that it has in memory as runs.
+ *		OPEN	Likewise: nobody has rows in memory any more, so each publishes its runs there.
+ *		READ	Each takes the next range that nobody has taken, and sorts its rows in memory
+ *				(memory/shared_sort.h), or merges them from all runs (disk/shared_merge.h).  The
+ *				leader reads the ranges in order.
+ *
+ * These are the phases of a Barrier.  A participant arrives at the end of each and waits for the
+ * others, so whatever is decided in a phase is the same for all of them in the next one.  Without
+ * runs, READ follows PLACE.  The leader is attached before others start, and remains until READ.
+ * Who attaches after ADD finds that all rows have been added, and has nothing to do.
+ *
+ * There are these ways to leave before READ: a participant has no rows (gpusort_team_leave());
+ * rows are missing, as after the loss of a GPU, so that all begin again (gpusort_team_fail());
+ * the runs cannot be merged together, so each process has its own, which the leader reads
+ * (GS_APART).  An error ends all processes.
+ *
+ * Ties come in the order of the processes, the leader first and then by worker number, and
+ * in the order of arrival for each process.
+ *
+ * The struct GsParticipant is public because callers may read its members.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_TEAM_H
+#define GPUSORT_TEAM_H
+
+#include "sort/base/sort_report.h"
+#include "sort/base/sort_spec.h"
+#include "sort/disk/shared_merge.h"
+#include "sort/memory/shared_sort.h"
+
+/* In the memory that the processes share, at the same address in all of them. */
+typedef struct GsTeam GsTeam;
+
+/* How the rows of a participant are sorted after the last one has been added. */
+typedef enum GsTogether
+{
+	GS_TOGETHER_IN_MEMORY,		/* in ranges that all processes sort */
+	GS_TOGETHER_IN_RUNS,		/* from runs that all processes merge */
+	GS_APART,					/* by this process alone */
+	GS_TOGETHER_LOST			/* rows of any process are missing */
+} GsTogether;
+
+/* What a process knows of its team. */
+typedef struct GsParticipant
+{
+	GsTeam	   *team;
+	const GsSortSpec *spec;
+	MemoryContext context;
+	bool		attached;
+	bool		merged;			/* has it merged runs with the others? */
+	GsSharedMember *member;		/* of the sort in memory */
+	GsMergeMember *merger;		/* of the merge, or NULL */
+} GsParticipant;
+
+/* ---- The team, in any process ---- */
+
+/* Returns the 'string_words' with which all processes must make their key plans. */
+extern unsigned gpusort_team_string_words(const GsTeam *team);
+
+/*
+ * Before the first row of this process is added: take part.  Returns false if all rows have been
+ * added without it.  A sort does this itself, unless spec->attached.
+ */
+extern bool gpusort_team_attach(GsTeam *team);
+
+/* Let the others go on without this process, which has no rows. */
+extern void gpusort_team_leave(GsTeam *team);
+
+/* Likewise, because rows of this process are missing: the rows of all processes are lost. */
+extern void gpusort_team_fail(GsTeam *team);
+
+/* ---- A participant, whose sort calls these ---- */
+
+/*
+ * Begin, with memory contexts below 'parent': in a worker for the team spec->team, in the leader
+ * for a new one of spec->processes.  Returns NULL if there is no team, since this process is the
+ * only one, the library is not preloaded, or there is no shared memory.  spec->process is 0 for
+ * the leader, and different for all others.
+ */
+extern GsParticipant *gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent);
+
+/* End.  In the leader, no other process may use the team any more. */
+extern void gpusort_participant_end(GsParticipant *participant);
+
+/* In the leader, before the others start: it will add rows, so they wait for it. */
+extern void gpusort_participant_stay(GsParticipant *participant);
+
+/* Likewise, after that: all processes may merge the runs that they write to this set. */
+extern void gpusort_participant_allow_merge(GsParticipant *participant, GsRunSetHandle set);
+
+/* Attach, unless that has been done.  See gpusort_team_attach(). */
+extern bool gpusort_participant_attach(GsParticipant *participant);
+
+/* See gpusort_team_leave() and gpusort_team_fail(). */
+extern void gpusort_participant_leave(GsParticipant *participant);
+extern void gpusort_participant_fail(GsParticipant *participant);
+
+/* Create an empty memory sort for the rows of this process, in the current memory context. */
+extern GsMemorySort *gpusort_participant_begin_rows(GsParticipant *participant);
+
+/* In ADD: rows of this process are not in memory, but in runs or on a GPU. */
+extern void gpusort_participant_spill(GsParticipant *participant);
+
+/* Must rows that are in memory become runs in any case, since the team is spilled? */
+extern bool gpusort_participant_wants_runs(const GsParticipant *participant);
+
+/*
+ * After the last row: end ADD and PLACE.  'rows' are those of this process, or NULL if they are
+ * not in memory.  They must remain until the leader has read them, if they are sorted together
+ * in memory: then workers return when all ranges are sorted, and the leader as soon as ranges
+ * can be read.  If GS_TOGETHER_IN_RUNS is returned, call gpusort_participant_merge() when all
+ * rows of this process are in runs.  Checks for interrupts.
+ */
+extern GsTogether gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows);
+
+/*
+ * End SETTLE and OPEN, and merge the runs of this process with those of the others.  'overflow'
+ * says why they are on disk.  Returns as gpusort_participant_place() does.
+ */
+extern GsTogether gpusort_participant_merge(GsParticipant *participant,
+											GsExternalSort *external, GsFallback overflow);
+
+/* In the leader, after that: create a reader of all rows. */
+extern GsRangeReader *gpusort_participant_read(GsParticipant *participant);
+
+/* If they come from runs: returns why rows of any process are on disk; or GS_FALLBACK_NONE. */
+extern GsFallback gpusort_participant_overflow(const GsParticipant *participant);
+
+/*
+ * In the leader: no more rows are wanted, so the others need not sort further ranges.  If
+ * rows are read nevertheless, the leader sorts their ranges.
+ */
+extern void gpusort_participant_stop(GsParticipant *participant);
+
+/*
+ * After sorting: report it.  'rows' are those of this process, if they are in memory.  The leader
+ * reports the memory or files of all processes.
+ */
+extern void gpusort_participant_report(const GsParticipant *participant,
+									   const GsMemorySort *rows, GsSortReport *report);
+
+#endif							/* GPUSORT_TEAM_H */
