@@ -106,6 +106,7 @@ OBJS = \
 	src/sort/sort_report.o \
 	src/sort/sort_rows.o \
 	src/sort/sort_input.o \
+	src/sort/producer.o \
 	src/sort/requirement.o \
 	src/exec/worker_reports.o \
 	src/exec/limit_bound.o \
@@ -115,7 +116,6 @@ OBJS = \
 	src/exec/stock_ties.o \
 	src/exec/row_source.o \
 	src/exec/node_rows.o \
-	src/exec/sink_rows.o \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \
 	src/exec/incremental_node.o \

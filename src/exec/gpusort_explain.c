@@ -25,6 +25,7 @@
 #include "exec/gpusort_private.h"
 #include "key/key_encoding.h"
 #include "service/service_shmem.h"
+#include "sort/producer.h"
 
 /* Prints what a process has reported about a node. */
 typedef void (*GsReportPrinter) (const void *report, ExplainState *es);
@@ -248,11 +249,11 @@ show_number_behind(const char *name, int64 number, ExplainState *es)
 	show_number(name, number, es);
 }
 
-/* Print a GsSinkReport.  A GsReportPrinter. */
+/* Print a GsProducerReport.  A GsReportPrinter. */
 static void
 show_sink_report(const void *arg, ExplainState *es)
 {
-	const GsSinkReport *report = arg;
+	const GsProducerReport *report = arg;
 
 	show_number("Rows Sent", report->nrows, es);
 	if (report->sorted && report->sort.range_rows > 0)

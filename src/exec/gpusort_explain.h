@@ -41,7 +41,7 @@ extern void gpusort_explain_batches(int64 nbatches, const GsSortReport *most,
 
 /*
  * With ANALYZE, print the number of rows that all processes have added, unless
- * it is -1, and each worker's part, if there are GsSinkReports.  Parts are
+ * it is -1, and each worker's part, if there are GsProducerReports.  Parts are
  * shown with VERBOSE, or if the workers have sorted them and written runs, as
  * stock PostgreSQL shows the sorts of workers.
  */

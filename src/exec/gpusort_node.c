@@ -256,53 +256,26 @@ count_processes(const GsNodeState *node)
 	return castNode(Gather, gather->plan)->num_workers + 1;
 }
 
-/* Tell the sink below to put the rows into a GPU session. */
-static void
-open_gpu_sink(GsNodeState *node, GsClientHandle handle)
-{
-	const Gather *gather = castNode(Gather, outerPlanState(node)->plan);
-	GsRunSetHandle runs;
-
-	/*
-	 * Rows that a worker takes back after an overflow would change the order
-	 * of ties.
-	 */
-	bool		may_overflow = !gpusort_debug_stock_ties &&
-		gpusort_sort_allow_overflow(node->sort, gather->num_workers,
-									parallel_leader_participation, &runs);
-
-	gpusort_sink_open_gpu(node->sink, node->spec.tuple_attno > 0, node->sort, handle,
-						  may_overflow ? &runs : NULL, node->spec.bound);
-}
-
 /* If there is a sink below, tell it where to put the rows. */
 static void
 open_sink(GsNodeState *node)
 {
 	PlanState  *gather = outerPlanState(node);
-	bool		whole_tuples = node->spec.tuple_attno > 0;
-	GsClientHandle handle;
-	GsRunSetHandle runs;
 
 	node->sink = gpusort_sink_find(gather);
 	if (node->sink == NULL)
 		return;
 
-	/* Ties cannot be exchanged unless a single process has all rows. */
+	/*
+	 * Ties cannot be exchanged unless a single process has all rows.  Rows
+	 * that a worker takes back after an overflow would change the order of
+	 * ties.
+	 */
 	if (node->sort == NULL ||
-		(gpusort_debug_stock_ties && !gpusort_sink_keeps_order(gather)))
-	{
-		gpusort_sink_close(node->sink);
-		return;
-	}
-	if (gpusort_sort_gpu_handle(node->sort, &handle))
-		open_gpu_sink(node, handle);
-	else if (gpusort_sort_run_set(node->sort,
-								  castNode(Gather, gather->plan)->num_workers,
-								  parallel_leader_participation, &runs))
-		gpusort_sink_open_cpu(node->sink, whole_tuples, node->sort, runs,
-							  node->spec.bound);
-	else
+		(gpusort_debug_stock_ties && !gpusort_sink_keeps_order(gather)) ||
+		!gpusort_sink_open(node->sink, node->spec.tuple_attno > 0, node->sort,
+						   castNode(Gather, gather->plan)->num_workers,
+						   !gpusort_debug_stock_ties, node->spec.bound))
 		gpusort_sink_close(node->sink);
 }
 

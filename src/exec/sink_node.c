@@ -8,26 +8,12 @@
  *		GpuSort -> Gather -> GpuSortSink -> partial plan
  *
  * Sending a row through a Gather costs more than sorting it.  So the sinks
- * return no rows.  When the Gather has ended, the rows have gone to one of
- * these instead:
+ * return no rows.  Each process adds its rows to the GpuSort's sort instead, as
+ * producer.h describes.  If that cannot be, or if a GPU session is lost, the sink returns
+ * its input to the Gather.
  *
- * - If there is a GPU session, each process has put its rows into that
- *   session.  When the GPU has no room for more, the leader has written the rows
- *   that are there as a run, and each process has sorted the rows that
- *   follow as below.
- * - If not, all processes have sorted their rows together, in memory that they
- *   share, if the rows fit there.
- * - Otherwise each worker has sorted its rows in a sort of its own, and has
- *   written them as one run to a file that the leader will read.  The leader,
- *   if it participates, has put its rows into the GpuSort's sort, where they
- *   stay in memory.
- *
- * If none of these is possible, or if a GPU session is lost, the sink returns its input to
- * the Gather.
- *
- * The GpuSort says which of these it is to be, before it executes the Gather.  This file tells
- * the workers.  Then it is executed once in each process, and has the rows of that process put
- * there (sink_rows.c).
+ * The GpuSort says which of these it is to be, before it starts the workers.  This file tells
+ * them.  Then it is executed once in each process, and has the rows of that process added.
  *
  *-------------------------------------------------------------------------
  */
@@ -45,15 +31,31 @@
 #include "exec/gpusort_private.h"
 #include "exec/row_source.h"
 #include "exec/sink_node.h"
-#include "exec/sink_rows.h"
+#include "exec/worker_reports.h"
 #include "sort/base/sort_stats.h"
+#include "sort/producer.h"
 #include "work.h"
+
+/*
+ * Stored in the query's dynamic shared memory, or in the leader's sink.  Only the leader changes
+ * it.
+ */
+typedef struct GsSinkShared
+{
+	bool		open;			/* put rows into a sort, or return them? */
+	bool		whole_tuples;	/* how the sort keeps rows */
+	GsParallelSort parallel;	/* where they go */
+} GsSinkShared;
 
 struct GsSinkState
 {
 	CustomScanState css;		/* must be first */
-	GsSinkRows	rows;			/* of this process */
+	GsProducer	producer;		/* of the rows of this process */
+	GsRowSource *source;		/* NULL before the first row is requested */
 	GsSinkShared local;			/* the leader's settings */
+	GsSinkShared *shared;		/* those in force: in shared memory if there
+								 * are workers, else the leader's */
+	GsWorkerReports *reports;	/* of workers, in shared memory */
 	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
 
@@ -95,8 +97,8 @@ gpusort_sink_create_state(CustomScan *plan)
 
 	NodeSetTag(sink, T_CustomScanState);
 	sink->css.methods = &sink_methods;
-	pg_atomic_init_u32(&sink->local.failure, GS_FALLBACK_NONE);
-	sink->rows.shared = &sink->local;
+	pg_atomic_init_u32(&sink->local.parallel.failure, GS_FALLBACK_NONE);
+	sink->shared = &sink->local;
 	return (Node *) sink;
 }
 
@@ -143,82 +145,59 @@ gpusort_sink_keeps_order(const PlanState *gather)
 static void
 tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 {
-	shared->mode = sink->local.mode;
-	shared->handle = sink->local.handle;
-	shared->may_overflow = sink->local.may_overflow;
-	shared->team = sink->local.team;
-	shared->runs = sink->local.runs;
-	shared->bound = sink->local.bound;
-	shared->whole_tuples = sink->local.whole_tuples;
-	pg_atomic_write_u32(&shared->failure, GS_FALLBACK_NONE);
+	if (shared != &sink->local)
+		*shared = sink->local;
+	pg_atomic_write_u32(&shared->parallel.failure, GS_FALLBACK_NONE);
 }
 
-void
-gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
-					  GsClientHandle handle, const GsRunSetHandle *runs,
-					  int64 bound)
+bool
+gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int nworkers,
+				  bool may_overflow, int64 bound)
 {
-	sink->rows.nrows = 0;
-	sink->rows.sort = sort;
-	sink->rows.ahead = false;
-	sink->local.may_overflow = runs != NULL;
-	if (runs != NULL)
-	{
-		sink->local.team = gpusort_sort_team(sort);
-		sink->local.runs = *runs;
-	}
-	sink->local.bound = bound;
-	sink->local.mode = GS_SINK_GPU;
-	sink->local.whole_tuples = whole_tuples;
-	sink->local.handle = handle;
-	tell_workers(sink, sink->rows.shared);
-}
+	GsSinkShared *local = &sink->local;
 
-void
-gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples, GsSort *sort,
-					  GsRunSetHandle runs, int64 bound)
-{
-	sink->rows.nrows = 0;
-	sink->rows.sort = sort;
-	sink->rows.ahead = false;
-	sink->local.mode = GS_SINK_CPU;
-	sink->local.team = gpusort_sort_team(sort);
-	sink->local.whole_tuples = whole_tuples;
-	sink->local.runs = runs;
-	sink->local.bound = bound;
-	tell_workers(sink, sink->rows.shared);
+	if (!gpusort_parallel_sort_open(&local->parallel, sort, nworkers,
+									parallel_leader_participation, may_overflow, bound))
+		return false;
+	local->open = true;
+	local->whole_tuples = whole_tuples;
+	sink->producer.sort = sort;
+	sink->producer.nrows = 0;
+	sink->producer.ahead = false;
+	tell_workers(sink, sink->shared);
+	return true;
 }
 
 void
 gpusort_sink_forget_sort(GsSinkState *sink)
 {
-	sink->rows.sort = NULL;
+	sink->producer.sort = NULL;
 }
 
 void
 gpusort_sink_close(GsSinkState *sink)
 {
-	sink->rows.ahead = false;
-	sink->local.mode = GS_SINK_CLOSED;
-	tell_workers(sink, sink->rows.shared);
+	sink->producer.ahead = false;
+	sink->local.open = false;
+	tell_workers(sink, sink->shared);
 }
 
 GsFallback
 gpusort_sink_failure(const GsSinkState *sink)
 {
-	return (GsFallback) pg_atomic_read_u32(&sink->rows.shared->failure);
+	return gpusort_parallel_sort_failure(&sink->shared->parallel);
 }
 
 bool
 gpusort_sink_is_open(const GsSinkState *sink)
 {
-	return sink->local.mode != GS_SINK_CLOSED;
+	return sink->local.open;
 }
 
 bool
 gpusort_sink_is_ahead(const GsSinkState *sink)
 {
-	return sink->rows.ahead;
+	return sink->producer.ahead;
 }
 
 const GsSharedRun *
@@ -227,12 +206,11 @@ gpusort_sink_run(const GsSinkState *sink, int number)
 	int			found = 0;
 
 	/* Without shared memory there have been no workers. */
-	if ((sink->local.mode != GS_SINK_CPU && sink->local.mode != GS_SINK_GPU) ||
-		sink->rows.shared == &sink->local)
+	if (!sink->local.open || sink->shared == &sink->local)
 		return NULL;
-	for (int n = 0; n < gpusort_worker_reports_count(sink->rows.reports); n++)
+	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
 	{
-		const GsSinkReport *report = gpusort_worker_reports_get(sink->rows.reports, n);
+		const GsProducerReport *report = gpusort_worker_reports_get(sink->reports, n);
 
 		if (report != NULL && report->sorted && found++ == number)
 			return &report->run;
@@ -258,10 +236,10 @@ gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
 	CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
 
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
-	sink->rows.spec.keys = gpusort_private_keys(plan);
-	sink->rows.spec.plan_node = plan->scan.plan.plan_node_id;
-	sink->rows.spec.expected_rows = plan->scan.plan.plan_rows;
-	sink->rows.spec.expected_width = plan->scan.plan.plan_width;
+	sink->producer.spec.keys = gpusort_private_keys(plan);
+	sink->producer.spec.plan_node = plan->scan.plan.plan_node_id;
+	sink->producer.spec.expected_rows = plan->scan.plan.plan_rows;
+	sink->producer.spec.expected_width = plan->scan.plan.plan_width;
 	css->ss.ps.ExecProcNode = exec_proc_node;
 }
 
@@ -276,38 +254,48 @@ create_source(GsSinkState *sink)
 {
 	PlanState  *input = outerPlanState(sink);
 	TupleDesc	tupdesc = sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	bool		whole_tuples = sink->rows.shared->whole_tuples;
+	bool		whole_tuples = sink->shared->whole_tuples;
 	const GsNarrowRows *narrow = NULL;
 
 	if (!whole_tuples)
 		narrow = gpusort_narrow_rows_create(input->plan, tupdesc,
-											&sink->rows.spec.keys);
+											&sink->producer.spec.keys);
 	if (narrow != NULL)
-		return gpusort_row_source_create_narrow(input, narrow, &sink->rows.spec);
-	return gpusort_row_source_create(input, tupdesc, whole_tuples, &sink->rows.spec);
+		return gpusort_row_source_create_narrow(input, narrow, &sink->producer.spec);
+	return gpusort_row_source_create(input, tupdesc, whole_tuples, &sink->producer.spec);
+}
+
+/* GsProducerNext */
+static TupleTableSlot *
+next_row(void *arg)
+{
+	GsSinkState *sink = arg;
+
+	return gpusort_row_source_next(sink->source);
 }
 
 /* Read this process's share of the rows, and put them where they belong. */
 static void
 take_rows(GsSinkState *sink)
 {
-	bool		gpu = sink->rows.shared->mode == GS_SINK_GPU;
+	GsProducer *producer = &sink->producer;
 	MemoryContext query = sink->css.ss.ps.state->es_query_cxt;
 	MemoryContext caller = MemoryContextSwitchTo(query);
 	MemoryContext context = AllocSetContextCreate(query, "pg_gpusort sink",
 												  ALLOCSET_SMALL_SIZES);
 	GsSortCounts page_scan = {.page_scans = 1};
 
-	sink->rows.input_ended = false;
-	sink->rows.failure = GS_FALLBACK_NONE;
-	sink->rows.refused = NULL;
-	sink->rows.spec.bound = sink->rows.shared->bound;
-	if (sink->rows.source == NULL)
-		sink->rows.source = create_source(sink);
-	if (gpusort_row_source_prepare(sink->rows.source))
-		gpusort_stats_count_sort(gpu ? GS_KIND_GPU : GS_KIND_CPU,
+	producer->parallel = &sink->shared->parallel;
+	producer->next = next_row;
+	producer->arg = sink;
+	if (sink->source == NULL)
+		sink->source = create_source(sink);
+	if (gpusort_row_source_prepare(sink->source))
+		gpusort_stats_count_sort(producer->parallel->gpu ? GS_KIND_GPU : GS_KIND_CPU,
 								 &page_scan);
-	gpusort_sink_rows_put(&sink->rows, context);
+	gpusort_producer_run(producer, context);
+	if (IsParallelWorker())
+		gpusort_worker_reports_publish(sink->reports, &producer->report);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
 }
@@ -335,7 +323,7 @@ gpusort_sink_exec(CustomScanState *css)
 	GsSinkState *sink = (GsSinkState *) css;
 
 	CHECK_FOR_INTERRUPTS();
-	if (sink->rows.shared->mode == GS_SINK_CLOSED)
+	if (!sink->shared->open)
 		return forward_row(sink);
 	take_rows(sink);
 	return ExecClearTuple(css->ss.ss_ScanTupleSlot);
@@ -352,7 +340,7 @@ gpusort_sink_rescan(CustomScanState *css)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	sink->rows.ahead = false;
+	sink->producer.ahead = false;
 	if (outerPlanState(css)->chgParam == NULL)
 		ExecReScan(outerPlanState(css));
 }
@@ -375,7 +363,7 @@ gpusort_sink_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	return add_size(MAXALIGN(sizeof(GsSinkShared)),
 					gpusort_worker_reports_size(pcxt->nworkers,
-												sizeof(GsSinkReport)));
+												sizeof(GsProducerReport)));
 }
 
 static void
@@ -384,12 +372,12 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	sink->rows.shared = coordinate;
-	sink->rows.reports = shared_reports(coordinate);
-	pg_atomic_init_u32(&sink->rows.shared->failure, GS_FALLBACK_NONE);
-	gpusort_worker_reports_init(sink->rows.reports, pcxt->nworkers,
-								sizeof(GsSinkReport));
-	tell_workers(sink, sink->rows.shared);
+	sink->shared = coordinate;
+	sink->reports = shared_reports(coordinate);
+	pg_atomic_init_u32(&sink->shared->parallel.failure, GS_FALLBACK_NONE);
+	gpusort_worker_reports_init(sink->reports, pcxt->nworkers,
+								sizeof(GsProducerReport));
+	tell_workers(sink, sink->shared);
 }
 
 static void
@@ -397,7 +385,7 @@ gpusort_sink_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 						void *coordinate)
 {
 	gpusort_worker_reports_init(shared_reports(coordinate), pcxt->nworkers,
-								sizeof(GsSinkReport));
+								sizeof(GsProducerReport));
 	tell_workers((GsSinkState *) css, coordinate);
 }
 
@@ -406,8 +394,8 @@ gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	sink->rows.shared = coordinate;
-	sink->rows.reports = shared_reports(coordinate);
+	sink->shared = coordinate;
+	sink->reports = shared_reports(coordinate);
 }
 
 /*
@@ -419,16 +407,16 @@ gpusort_sink_shutdown(CustomScanState *css)
 {
 	GsSinkState *sink = (GsSinkState *) css;
 
-	if (sink->rows.sort != NULL)
-		gpusort_sort_stop(sink->rows.sort);
-	if (IsParallelWorker() || sink->rows.shared == &sink->local)
+	if (sink->producer.sort != NULL)
+		gpusort_sort_stop(sink->producer.sort);
+	if (IsParallelWorker() || sink->shared == &sink->local)
 		return;
-	pg_atomic_write_u32(&sink->local.failure, gpusort_sink_failure(sink));
+	pg_atomic_write_u32(&sink->local.parallel.failure, gpusort_sink_failure(sink));
 	if (css->ss.ps.instrument != NULL)
 		sink->kept_reports =
-			gpusort_worker_reports_copy(sink->rows.reports,
+			gpusort_worker_reports_copy(sink->reports,
 										css->ss.ps.state->es_query_cxt);
-	sink->rows.shared = &sink->local;
+	sink->shared = &sink->local;
 }
 
 /*
@@ -438,13 +426,13 @@ gpusort_sink_shutdown(CustomScanState *css)
 static int64
 added_rows(const GsSinkState *sink)
 {
-	int64		nrows = sink->rows.nrows;
+	int64		nrows = sink->producer.nrows;
 
-	if (sink->local.mode != GS_SINK_GPU && sink->local.mode != GS_SINK_CPU)
+	if (!sink->local.open)
 		return -1;
 	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
 	{
-		const GsSinkReport *report =
+		const GsProducerReport *report =
 			gpusort_worker_reports_get(sink->kept_reports, n);
 
 		if (report != NULL)
@@ -459,7 +447,7 @@ has_runs(const GsSinkState *sink)
 {
 	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
 	{
-		const GsSinkReport *report =
+		const GsProducerReport *report =
 			gpusort_worker_reports_get(sink->kept_reports, n);
 
 		if (report != NULL && report->sorted)
@@ -475,5 +463,5 @@ gpusort_sink_explain(CustomScanState *css, List *ancestors,
 	const GsSinkState *sink = (GsSinkState *) css;
 
 	gpusort_explain_sink(added_rows(sink), sink->kept_reports,
-						 sink->local.mode == GS_SINK_CPU || has_runs(sink), es);
+						 (sink->local.open && !sink->local.parallel.gpu) || has_runs(sink), es);
 }

@@ -11,7 +11,6 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-#include "service/service_client.h"
 #include "sort/disk/shared_run.h"
 #include "sort/sort.h"
 
@@ -34,23 +33,17 @@ extern PlanState *gpusort_sink_input(GsSinkState *sink);
 extern bool gpusort_sink_keeps_order(const PlanState *gather);
 
 /*
- * Called by the leader before the Gather is executed or started.  open_gpu() makes all processes
- * put their rows into a GPU session; when the GPU has no room for more, they become runs of the
- * set 'runs' unless that is NULL, see gpusort_sort_allow_overflow().
- * open_cpu() makes the processes sort together, or
- * else workers write runs and the leader put its rows into 'sort'; 'bound' is that of the
- * sort's specification.  'whole_tuples' says how the sort keeps rows.  In both cases the
- * sink returns no rows.  close() makes it return all of them to the Gather.
+ * Called by the leader before the Gather is executed or started.  open() makes all processes, of
+ * which 'nworkers' are workers, put their rows into 'sort', see gpusort_parallel_sort_open().
+ * 'whole_tuples' says how the sort keeps rows, and 'bound' is that of its specification.  The
+ * sink then returns no rows.  Returns false if the processes must not do that.  close() makes the
+ * sink return all rows to the Gather.
  */
-extern void gpusort_sink_open_gpu(GsSinkState *sink, bool whole_tuples,
-								  GsSort *sort, GsClientHandle handle,
-								  const GsRunSetHandle *runs, int64 bound);
-extern void gpusort_sink_open_cpu(GsSinkState *sink, bool whole_tuples,
-								  GsSort *sort, GsRunSetHandle runs,
-								  int64 bound);
+extern bool gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int nworkers,
+							  bool may_overflow, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
-/* The sort that was passed to open_gpu() or open_cpu() ends. */
+/* The sort that was passed to open() ends. */
 extern void gpusort_sink_forget_sort(GsSinkState *sink);
 
 /*

@@ -4,7 +4,7 @@
  *		What parallel workers report to their leader about a node.
  *
  * A report is a struct without pointers, of the same type for all workers: a
- * GsSortReport for a GpuSort, and a GsSinkReport for a sink.
+ * GsSortReport for a GpuSort, and a GsProducerReport for a sink.
  *
  *-------------------------------------------------------------------------
  */
@@ -12,16 +12,6 @@
 #define GPUSORT_WORKER_REPORTS_H
 
 #include "sort/disk/shared_run.h"
-#include "sort/sort.h"
-
-typedef struct GsSinkReport
-{
-	int64		nrows;			/* rows that the worker has sent or sorted */
-	bool		sorted;			/* has it sorted them itself?  If so: */
-	GsSortReport sort;
-	GsSharedRun run;
-} GsSinkReport;
-
 /* Stored in the query's dynamic shared memory, or the leader's copy. */
 typedef struct GsWorkerReports GsWorkerReports;
 

@@ -62,57 +62,8 @@ extern GsKeyPlan *gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned
  */
 extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
 
-/*
- * Get the handle of the GPU session, so that other processes can add rows of the
- * input to it.  Returns false if there is none, or if the input cannot be read again.
- */
-extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
-
-/*
- * Without a GPU: get the handle of a set of files to which 'nprocesses' other
- * processes can write rows of the input as sorted runs.  Returns false if the processes must
- * not do that.  If this process 'takes_part', it adds rows too, and can read the first ones before
- * the others have ended.
- */
-extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool takes_part,
-								 GsRunSetHandle *handle);
-
-/*
- * With a run set: the team in which all processes can sort their rows together, or NULL.
- * Other processes pass it in spec->team.
- */
-extern struct GsTeam *gpusort_sort_team(const GsSort *sort);
-
-/*
- * After gpusort_sort_gpu_handle(): allow the processes to write rows as runs when the GPU has no
- * room for more.  Makes a set of files for them, as gpusort_sort_run_set() does.  If this process
- * finds that there is no room, it calls gpusort_sort_overflow(), which writes the GPU's rows, and
- * then gpusort_sort_add().  If only others find that, the GPU's rows are written after the last
- * row.
- */
-extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool takes_part,
-										GsRunSetHandle *handle);
-extern bool gpusort_sort_overflow(GsSort *sort);
-
-/*
- * In each process that adds rows, before its first one: take part in that.  Returns false
- * if the other processes have read all of the input already.
- */
-extern bool gpusort_sort_attach(GsSort *sort);
-
 /* Add a row.  Returns false if rows are lost. */
 extern bool gpusort_sort_add(GsSort *sort, TupleTableSlot *slot);
-
-/*
- * In a leader, after its last row: sort its rows.  Sets *ahead to whether all processes sort
- * together in such a way that the first rows can be returned while others are still sorting.
- * If not, the leader must wait for them before it calls gpusort_sort_finish().  Returns false if
- * rows are lost.
- */
-extern bool gpusort_sort_end_adding(GsSort *sort, bool *ahead);
-
-/* After rows were lost: returns why. */
-extern GsFallback gpusort_sort_loss(const GsSort *sort);
 
 /* Rows of other processes are lost, for that reason: end what these do together. */
 extern void gpusort_sort_fail(GsSort *sort, GsFallback reason);
@@ -196,9 +147,6 @@ extern void gpusort_sort_rescan(GsSort *sort);
 /* After sorting: how it was done. */
 extern void gpusort_sort_report(GsSort *sort,
 								GsSortReport *report);
-
-/* With spec->target, after sorting: the run that was written. */
-extern const GsSharedRun *gpusort_sort_shared_run(const GsSort *sort);
 
 extern void gpusort_sort_end(GsSort *sort);
 

@@ -139,6 +139,60 @@ extern void gpusort_sort_count_it(GsSort *sort);
 /* The sort is finished: begin to check the order of the rows that will be returned. */
 extern void gpusort_sort_begin_check(GsSort *sort);
 
+/* ---- For producers: producer.c ---- */
+
+/*
+ * Get the handle of the GPU session, so that other processes can add rows of the
+ * input to it.  Returns false if there is none, or if the input cannot be read again.
+ */
+extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
+
+/*
+ * Without a GPU: get the handle of a set of files to which 'nprocesses' other
+ * processes can write rows of the input as sorted runs.  Returns false if the processes must
+ * not do that.  If this process 'takes_part', it adds rows too, and can read the first ones before
+ * the others have ended.
+ */
+extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool takes_part,
+								 GsRunSetHandle *handle);
+
+/*
+ * With a run set: the team in which all processes can sort their rows together, or NULL.
+ * Other processes pass it in spec->team.
+ */
+extern struct GsTeam *gpusort_sort_team(const GsSort *sort);
+
+/*
+ * After gpusort_sort_gpu_handle(): allow the processes to write rows as runs when the GPU has no
+ * room for more.  Makes a set of files for them, as gpusort_sort_run_set() does.  If this process
+ * finds that there is no room, it calls gpusort_sort_overflow(), which writes the GPU's rows, and
+ * then gpusort_sort_add().  If only others find that, the GPU's rows are written after the last
+ * row.
+ */
+extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool takes_part,
+										GsRunSetHandle *handle);
+extern bool gpusort_sort_overflow(GsSort *sort);
+
+/*
+ * In each process that adds rows, before its first one: take part in that.  Returns false
+ * if the other processes have read all of the input already.
+ */
+extern bool gpusort_sort_attach(GsSort *sort);
+
+/*
+ * In a leader, after its last row: sort its rows.  Sets *ahead to whether all processes sort
+ * together in such a way that the first rows can be returned while others are still sorting.
+ * If not, the leader must wait for them before it calls gpusort_sort_finish().  Returns false if
+ * rows are lost.
+ */
+extern bool gpusort_sort_end_adding(GsSort *sort, bool *ahead);
+
+/* After rows were lost: returns why. */
+extern GsFallback gpusort_sort_loss(const GsSort *sort);
+
+/* With spec->target, after sorting: the run that was written. */
+extern const GsSharedRun *gpusort_sort_shared_run(const GsSort *sort);
+
 /* Does a GPU session have all rows?  If so, they can still be lost. */
 static inline bool
 gpusort_sort_is_on_gpu(const GsSort *sort)

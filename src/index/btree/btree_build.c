@@ -36,6 +36,7 @@
 #include "settings.h"
 #include "sort/base/warm_memory.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/producer.h"
 #include "sort/requirement.h"
 #include "sort/sort.h"
 #include "work.h"
@@ -55,8 +56,8 @@ typedef struct GsBtreeBuild
 	GsHeapRows *rows;
 	GsSort	   *sort;
 	bool		by_tid;			/* is the TID a sort key, as workers need? */
-	bool		together;		/* do the processes sort without a GPU? */
 	GsBtreeWorkers *workers;	/* or NULL */
+	bool		together;		/* do they add rows? */
 	int			nworkers;		/* that may be started */
 	bool		awaited;		/* have they put all of their rows? */
 	GsFallback	failure;		/* why rows of workers are missing */
@@ -73,7 +74,6 @@ typedef struct GsBtreeBuild
 /*
  * Are workers useful?  They can put rows into a GPU session, or sort them in memory that all
  * processes share.  A leader that merged their runs alone would take as long as without them.
- * Sets spec.processes if they will sort together.
  */
 static bool
 wants_workers(GsBtreeBuild *build)
@@ -81,11 +81,9 @@ wants_workers(GsBtreeBuild *build)
 	GsSortSpec *spec = &build->spec;
 
 	build->nworkers = gpusort_build_workers_useful(build->heap, build->info->ii_ParallelWorkers);
-	if (build->nworkers == 0)
-		return false;
-	if (gpusort_gpu_session_check(spec->expected_rows) == GS_FALLBACK_NONE)
-		return true;
-	if (gpusort_warm_memory_shared_limit() == 0)
+	if (build->nworkers == 0 ||
+		(gpusort_warm_memory_shared_limit() == 0 &&
+		 gpusort_gpu_session_check(spec->expected_rows) != GS_FALLBACK_NONE))
 		return false;
 	spec->processes = 1 + build->nworkers;
 	return true;
@@ -179,22 +177,16 @@ enter_phase(int phase, int64 nrows)
 static void
 start_workers(GsBtreeBuild *build)
 {
-	GsBtreeTarget target = {0};
+	GsParallelSort parallel;
 
-	if (!build->by_tid)
+	if (!build->by_tid ||
+		!gpusort_parallel_sort_open(&parallel, build->sort, build->nworkers, true, true, 0) ||
+		(!parallel.gpu && parallel.team == NULL))
 		return;
-	target.gpu = gpusort_sort_gpu_handle(build->sort, &target.handle);
-	if (!target.gpu)
-	{
-		if (build->spec.processes == 0 ||
-			!gpusort_sort_run_set(build->sort, build->nworkers, true, &target.runs))
-			return;
-		target.team = gpusort_sort_team(build->sort);
-	}
 	build->workers =
 		gpusort_btree_workers_start(build->heap, build->index, build->info,
-									build->rows, &build->spec, &target, build->nworkers);
-	build->together = !target.gpu && build->workers != NULL;
+									build->rows, &build->spec, &parallel, build->nworkers);
+	build->together = build->workers != NULL;
 }
 
 /* Wait for the rows of workers. */
@@ -234,30 +226,56 @@ add_own_rows(GsBtreeBuild *build)
 	return true;
 }
 
-/*
- * Add the rows that this process reads, and sort them together with the workers.  If that
- * is possible, these sort the last rows while the first ones are written, and end later.
- */
+/* GsProducerNext */
+static TupleTableSlot *
+next_row(void *arg)
+{
+	GsBtreeBuild *build = arg;
+
+	if (read_row(build))
+		return build->slot;
+	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1, 0);
+	return NULL;
+}
+
+/* Have all processes add rows.  Returns whether workers still sort while rows can be read. */
+static bool
+produce_rows(GsBtreeBuild *build)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort rows of a leader",
+												  ALLOCSET_DEFAULT_SIZES);
+	GsProducer	producer = {
+		.spec = build->spec,
+		.sort = build->sort,
+		.parallel = gpusort_btree_workers_parallel(build->workers),
+		.next = next_row,
+		.arg = build
+	};
+
+	gpusort_producer_run(&producer, context);
+	MemoryContextDelete(context);
+	return producer.ahead;
+}
+
+/* Add the rows of all processes to the sort. */
 static void
 add_rows_together(GsBtreeBuild *build)
 {
 	const GsSharedRun *run;
-	bool		ahead = false;
 
-	if (gpusort_sort_attach(build->sort))
-	{
-		(void) add_own_rows(build);
-		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1, 0);
-		(void) gpusort_sort_end_adding(build->sort, &ahead);
-	}
-	if (ahead)
+	if (produce_rows(build))
 	{
 		gpusort_btree_workers_collect(build->workers);
 		return;
 	}
 	await_workers(build);
+	if (build->failure != GS_FALLBACK_NONE)
+		gpusort_sort_fail(build->sort, build->failure);
 	for (int n = 0; (run = gpusort_btree_workers_run(build->workers, n)) != NULL; n++)
 		gpusort_sort_import(build->sort, run);
+	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1,
+				gpusort_heap_rows_count(build->rows));
 }
 
 /* Add the rows of the table, those of workers too. */
@@ -265,17 +283,10 @@ static void
 add_rows(GsBtreeBuild *build)
 {
 	if (build->together)
-	{
 		add_rows_together(build);
-		return;
-	}
-	if (!add_own_rows(build))
-		return;
-	await_workers(build);
-	if (build->failure != GS_FALLBACK_NONE)
-		gpusort_sort_fail(build->sort, build->failure);
-	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1,
-				gpusort_heap_rows_count(build->rows));
+	else if (add_own_rows(build))
+		enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1,
+					gpusort_heap_rows_count(build->rows));
 }
 
 /* Prepare to read rows.  The slot begins without NULLs. */
@@ -295,8 +306,10 @@ begin_reading(GsBtreeBuild *build)
 static void
 begin_again(GsBtreeBuild *build)
 {
+	gpusort_sort_stop(build->sort);
 	await_workers(build);
 	build->failure = GS_FALLBACK_NONE;
+	build->together = false;
 	begin_reading(build);
 	gpusort_heap_rows_rewind(build->rows);
 	gpusort_sort_restart(build->sort);

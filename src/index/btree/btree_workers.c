@@ -3,8 +3,8 @@
  * btree_workers.c
  *		Parallel workers that help with an index build.
  *
- * The processes take blocks of the table from a common counter.  They put the
- * rows into one GPU session or, without a GPU, sort them together.  Rows of several
+ * The processes take blocks of the table from a common counter, and add the rows to the leader's
+ * sort (producer.h).  Rows of several
  * processes come in no particular order, so the TID is an additional sort key.  Without a
  * GPU, workers may still sort the last rows while the leader makes the first pages.
  *
@@ -19,10 +19,7 @@
 #include "index/base/index_rows.h"
 #include "index/btree/btree_workers.h"
 #include "sort/base/sort_stats.h"
-#include "sort/gpu/gpu_session.h"
-#include "sort/sort.h"
-#include "sort/team.h"
-#include "work.h"
+#include "sort/producer.h"
 
 /* Keys of the parts of shared memory. */
 #define KEY_SHARED		GPUSORT_BUILD_FIRST_KEY
@@ -31,16 +28,15 @@
 
 /*
  * State shared by all processes.  The leader sets everything before it
- * launches the workers.  After that only the last two change, by atomic operations.
+ * launches the workers.  After that only 'blocks' and the failure change, by atomic operations.
  */
 typedef struct GsWorkersShared
 {
-	GsBtreeTarget target;
+	GsParallelSort parallel;
 	double		expected_rows;	/* of each process */
 	int			expected_width;
 	Size		memory;			/* of each process */
 	GsHeapShare blocks;
-	pg_atomic_uint32 failure;	/* GsFallback */
 } GsWorkersShared;
 
 struct GsBtreeWorkers
@@ -62,18 +58,17 @@ PGDLLEXPORT void gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc);
 
 static void
 fill_shared_memory(GsBtreeWorkers *workers, const GsSortSpec *spec,
-				   const GsBtreeTarget *target, int nworkers)
+				   const GsParallelSort *parallel, int nworkers)
 {
 	Snapshot	snapshot = gpusort_heap_rows_snapshot(workers->rows);
 	GsWorkersShared *shared = gpusort_build_workers_make(&workers->build, KEY_SHARED,
 														 sizeof(GsWorkersShared));
 
-	shared->target = *target;
+	shared->parallel = *parallel;
 	shared->expected_rows = spec->expected_rows / (nworkers + 1);
 	shared->expected_width = spec->expected_width;
 	shared->memory = spec->memory;
 	gpusort_heap_rows_share(workers->rows, &shared->blocks);
-	pg_atomic_init_u32(&shared->failure, GS_FALLBACK_NONE);
 	workers->shared = shared;
 	workers->runs = gpusort_build_workers_make(&workers->build, KEY_RUNS,
 											   mul_size(sizeof(GsSharedRun), nworkers));
@@ -88,7 +83,7 @@ GsBtreeWorkers *
 gpusort_btree_workers_start(Relation heap, Relation index,
 							const IndexInfo *info, GsHeapRows *rows,
 							const GsSortSpec *spec,
-							const GsBtreeTarget *target, int nworkers)
+							const GsParallelSort *parallel, int nworkers)
 {
 	GsBtreeWorkers *workers = palloc0(sizeof(GsBtreeWorkers));
 	Snapshot	snapshot = gpusort_heap_rows_snapshot(rows);
@@ -104,9 +99,15 @@ gpusort_btree_workers_start(Relation heap, Relation index,
 		pfree(workers);
 		return NULL;
 	}
-	fill_shared_memory(workers, spec, target, nworkers);
+	fill_shared_memory(workers, spec, parallel, nworkers);
 	gpusort_build_workers_launch(&workers->build);
 	return workers;
+}
+
+GsParallelSort *
+gpusort_btree_workers_parallel(const GsBtreeWorkers *workers)
+{
+	return &workers->shared->parallel;
 }
 
 void
@@ -136,7 +137,7 @@ gpusort_btree_workers_await(GsBtreeWorkers *workers)
 
 	gpusort_btree_workers_collect(workers);
 	keep_runs(workers, nworkers);
-	return (GsFallback) pg_atomic_read_u32(&workers->shared->failure);
+	return gpusort_parallel_sort_failure(&workers->shared->parallel);
 }
 
 GsPageQueue *
@@ -163,20 +164,19 @@ gpusort_btree_workers_run(const GsBtreeWorkers *workers, int number)
  * ----------------------------------------------------------------
  */
 
-/* What this worker reads, and where it puts it. */
+/* What this worker reads. */
 typedef struct GsBtreeWorker
 {
-	GsWorkersShared *shared;
 	IndexInfo  *info;
 	GsHeapRows *rows;
-	GsSortSpec	spec;
 	TupleTableSlot *slot;		/* for a row */
 } GsBtreeWorker;
 
-/* Returns the next row of this worker's share of the table, or NULL. */
+/* GsProducerNext */
 static TupleTableSlot *
-next_row(GsBtreeWorker *worker)
+next_row(void *arg)
 {
+	GsBtreeWorker *worker = arg;
 	TupleTableSlot *slot = worker->slot;
 	GsHeapRow	row;
 
@@ -191,95 +191,41 @@ next_row(GsBtreeWorker *worker)
 	return slot;
 }
 
-static const GsKeyPlan *
-make_key_plan(const GsBtreeWorker *worker, int string_words)
-{
-	return gpusort_sort_plan_leader_keys(&worker->spec, string_words);
-}
-
-/* Put the rows into the leader's GPU sessions, and leave these. */
 static void
-fill_gpu_session(GsBtreeWorker *worker)
+describe_sort(Relation index, const GsWorkersShared *shared, GsSortSpec *spec)
 {
-	GsWorkersShared *shared = worker->shared;
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort session of a worker",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsGpuSession *session;
-	TupleTableSlot *slot;
-	bool		added = true;
-
-	worker->spec.key_plan = make_key_plan(worker, GPUSORT_GPU_STRING_WORDS);
-	session = gpusort_gpu_session_attach(&worker->spec, shared->target.handle);
-	while (added && (slot = next_row(worker)) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		added = gpusort_gpu_session_put(session, slot->tts_values,
-										slot->tts_isnull);
-	}
-	if (!added || !gpusort_gpu_session_flush_shared(session))
-		pg_atomic_write_u32(&shared->failure,
-							gpusort_gpu_session_failure(session));
-	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
-}
-
-/* Sort the rows together with the other processes, or else write them as a run. */
-static void
-sort_rows(GsBtreeWorker *worker, GsSharedRun *run)
-{
-	GsWorkersShared *shared = worker->shared;
-	GsSortSpec *spec = &worker->spec;
-	GsRunTarget target = {
-		.set = shared->target.runs,
-		.producer = ParallelWorkerNumber
-	};
-	TupleTableSlot *slot;
-	GsSort	   *sort;
-
-	spec->team = shared->target.team;
-	spec->process = ParallelWorkerNumber + 1;
+	if (!gpusort_index_rows_describe(index, true, spec))
+		elog(ERROR, "no operators for an index build");
 	spec->memory = shared->memory;
-	spec->key_plan = make_key_plan(worker, spec->team == NULL ? 1 :
-								   gpusort_team_string_words(spec->team));
-	spec->target = &target;
-	spec->nested = true;
 	spec->index_build = true;
 	spec->expected_rows = shared->expected_rows;
 	spec->expected_width = shared->expected_width;
-	sort = gpusort_sort_begin(spec);
-	if (gpusort_sort_attach(sort))
-	{
-		while ((slot = next_row(worker)) != NULL)
-		{
-			CHECK_FOR_INTERRUPTS();
-			(void) gpusort_sort_add(sort, slot);
-		}
-		if (!gpusort_sort_finish(sort))
-			elog(ERROR, "rows of a sort are lost without a GPU");
-		*run = *gpusort_sort_shared_run(sort);
-	}
-	gpusort_sort_end(sort);
 }
 
+/* Add this worker's share of the rows.  Sets *run to the run that was written, if any. */
 static void
-take_rows(GsBtreeWorker *worker, Relation index, GsSharedRun *run)
+take_rows(GsBtreeWorker *worker, Relation index, GsWorkersShared *shared, GsSharedRun *run)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort rows of a worker",
+												  ALLOCSET_DEFAULT_SIZES);
 	GsSortCounts page_scan = {.page_scans = 1};
-	bool		gpu = worker->shared->target.gpu;
+	GsProducer	producer = {
+		.parallel = &shared->parallel,
+		.next = next_row,
+		.arg = worker
+	};
 
-	if (!gpusort_index_rows_describe(index, true, &worker->spec))
-		elog(ERROR, "no operators for an index build");
-	worker->slot = MakeSingleTupleTableSlot(worker->spec.tupdesc, &TTSOpsVirtual);
-	memset(worker->slot->tts_isnull, 0, worker->spec.tupdesc->natts * sizeof(bool));
+	describe_sort(index, shared, &producer.spec);
+	worker->slot = MakeSingleTupleTableSlot(producer.spec.tupdesc, &TTSOpsVirtual);
+	memset(worker->slot->tts_isnull, 0, producer.spec.tupdesc->natts * sizeof(bool));
 	ExecStoreVirtualTuple(worker->slot);
-	gpusort_stats_count_sort(gpu ? GS_KIND_GPU : GS_KIND_CPU, &page_scan);
-	if (gpu)
-		fill_gpu_session(worker);
-	else
-		sort_rows(worker, run);
+	gpusort_stats_count_sort(shared->parallel.gpu ? GS_KIND_GPU : GS_KIND_CPU, &page_scan);
+	gpusort_producer_run(&producer, context);
+	if (producer.report.sorted)
+		*run = producer.report.run;
 	ExecDropSingleTupleTableSlot(worker->slot);
+	MemoryContextDelete(context);
 }
 
 /* Main function of a worker.  The parallel context finds it by its name. */
@@ -288,7 +234,7 @@ gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc)
 {
 	GsWorkersShared *shared = shm_toc_lookup(toc, KEY_SHARED, false);
 	GsSharedRun *runs = shm_toc_lookup(toc, KEY_RUNS, false);
-	GsBtreeWorker worker = {.shared = shared};
+	GsBtreeWorker worker = {0};
 	GsBuildWorker build;
 
 	gpusort_build_worker_begin(&build, toc);
@@ -296,7 +242,7 @@ gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc)
 	worker.rows = gpusort_heap_rows_join(build.heap, build.index, build.info,
 										 shm_toc_lookup(toc, KEY_SNAPSHOT, true),
 										 &shared->blocks);
-	take_rows(&worker, build.index, &runs[ParallelWorkerNumber]);
+	take_rows(&worker, build.index, shared, &runs[ParallelWorkerNumber]);
 	gpusort_heap_rows_end(worker.rows);
 	gpusort_build_worker_end(&build);
 }

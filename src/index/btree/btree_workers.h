@@ -13,33 +13,26 @@
 
 #include "heap/heap_rows.h"
 #include "index/base/page_queue.h"
-#include "service/service_client.h"
 #include "sort/base/sort_spec.h"
-#include "sort/disk/shared_run.h"
+#include "sort/producer.h"
 
 typedef struct GsBtreeWorkers GsBtreeWorkers;
 
-/* Where the workers put their rows. */
-typedef struct GsBtreeTarget
-{
-	bool		gpu;
-	GsClientHandle handle;		/* of the GPU session; or else: */
-	struct GsTeam *team;		/* may be NULL */
-	GsRunSetHandle runs;
-} GsBtreeTarget;
-
 /*
  * Start up to 'nworkers' workers to help to read 'rows', whose remaining rows
- * are shared with them from now on.  'spec' is that of the leader's sort.  Returns NULL if
- * no workers are available.
+ * are shared with them from now on.  'spec' is that of the leader's sort, and 'parallel' where
+ * rows go.  Returns NULL if no workers are available.
  */
 extern GsBtreeWorkers *gpusort_btree_workers_start(Relation heap,
 												   Relation index,
 												   const IndexInfo *info,
 												   GsHeapRows *rows,
 												   const GsSortSpec *spec,
-												   const GsBtreeTarget *target,
+												   const GsParallelSort *parallel,
 												   int nworkers);
+
+/* Returns a copy of 'parallel' that all processes share. */
+extern GsParallelSort *gpusort_btree_workers_parallel(const GsBtreeWorkers *workers);
 
 /*
  * Called when the leader has no more rows to read, and all workers have read theirs: adds

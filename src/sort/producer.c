@@ -1,0 +1,369 @@
+/*-------------------------------------------------------------------------
+ *
+ * producer.c
+ *		Adds the rows of one of several processes to a sort.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "executor/executor.h"
+
+#include "key/key_plan.h"
+#include "sort/producer.h"
+#include "sort/sort_private.h"
+#include "sort/team.h"
+#include "work.h"
+
+/* Returns the next of the rows that go to a sort, or NULL. */
+typedef TupleTableSlot *(*GsNextRow) (GsProducer *producer);
+
+/* ----------------------------------------------------------------
+ *		the leader opens its sort
+ * ----------------------------------------------------------------
+ */
+
+/* For a GPU session.  Returns false if the sort has none that others can use. */
+static bool
+open_session(GsParallelSort *parallel, GsSort *sort, int nworkers, bool takes_part,
+			 bool may_overflow)
+{
+	if (!gpusort_sort_gpu_handle(sort, &parallel->handle))
+		return false;
+	parallel->gpu = true;
+	parallel->may_overflow = may_overflow &&
+		gpusort_sort_allow_overflow(sort, nworkers, takes_part, &parallel->runs);
+	return true;
+}
+
+bool
+gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int nworkers,
+						   bool takes_part, bool may_overflow, int64 bound)
+{
+	memset(parallel, 0, sizeof(*parallel));
+	pg_atomic_init_u32(&parallel->failure, GS_FALLBACK_NONE);
+	parallel->bound = bound;
+	if (!open_session(parallel, sort, nworkers, takes_part, may_overflow) &&
+		!gpusort_sort_run_set(sort, nworkers, takes_part, &parallel->runs))
+		return false;
+	if (!parallel->gpu || parallel->may_overflow)
+		parallel->team = gpusort_sort_team(sort);
+	return true;
+}
+
+GsFallback
+gpusort_parallel_sort_failure(const GsParallelSort *parallel)
+{
+	return (GsFallback) pg_atomic_read_u32((pg_atomic_uint32 *) &parallel->failure);
+}
+
+/* ----------------------------------------------------------------
+ *		rows without a GPU
+ * ----------------------------------------------------------------
+ */
+
+/* Have any process's rows been lost, so that all of the input must be read again? */
+static GsFallback
+find_failure(const GsProducer *producer)
+{
+	return producer->failure != GS_FALLBACK_NONE ? producer->failure :
+		gpusort_parallel_sort_failure(producer->parallel);
+}
+
+static inline bool
+has_failed(const GsProducer *producer)
+{
+	return find_failure(producer) != GS_FALLBACK_NONE;
+}
+
+/*
+ * Rows of this process's sort are lost, or those of another one: publish that, and leave what
+ * the processes do together, so that nobody waits for this one.
+ */
+static void
+give_up(GsProducer *producer, GsSort *sort)
+{
+	GsFallback	failure = find_failure(producer);
+
+	if (failure == GS_FALLBACK_NONE)
+		failure = gpusort_sort_loss(sort);
+	pg_atomic_write_u32(&producer->parallel->failure, failure);
+	producer->ahead = false;
+	gpusort_sort_fail(sort, failure);
+}
+
+/* Returns the next row of this process's share, or NULL. */
+static TupleTableSlot *
+read_row(GsProducer *producer)
+{
+	TupleTableSlot *slot = NULL;
+
+	if (!producer->input_ended)
+		slot = producer->next(producer->arg);
+	producer->input_ended = TupIsNull(slot);
+	return producer->input_ended ? NULL : slot;
+}
+
+/* GsNextRow.  Counts the row, and also returns NULL once any process has lost rows. */
+static TupleTableSlot *
+next_row(GsProducer *producer)
+{
+	TupleTableSlot *slot = NULL;
+
+	/* If rows are lost, no more are wanted. */
+	if (likely(!has_failed(producer)))
+		slot = read_row(producer);
+	if (slot != NULL)
+		producer->nrows++;
+	return slot;
+}
+
+/* Make a key plan that encodes strings in that number of words. */
+static const GsKeyPlan *
+plan_keys(const GsProducer *producer, int string_words)
+{
+	return gpusort_sort_plan_leader_keys(&producer->spec, string_words);
+}
+
+/* Add the rows that next() returns to a sort.  Returns false if rows of any process are lost. */
+static bool
+add_to_sort(GsProducer *producer, GsSort *sort, GsNextRow next)
+{
+	TupleTableSlot *slot;
+
+	while ((slot = next(producer)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_sort_add(sort, slot))
+			return false;
+	}
+	return !has_failed(producer);
+}
+
+/* In the leader: put the rows that next() returns into its own sort, and sort them there. */
+static void
+fill_sort(GsProducer *producer, GsNextRow next)
+{
+	if (!add_to_sort(producer, producer->sort, next) ||
+		!gpusort_sort_end_adding(producer->sort, &producer->ahead))
+		give_up(producer, producer->sort);
+}
+
+/*
+ * In a worker: sort the rows that next() returns together with the other processes, or else
+ * alone, and write them as a run.
+ */
+static void
+sort_rows(GsProducer *producer, MemoryContext context, GsNextRow next)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsRunTarget target = {
+		.set = producer->parallel->runs,
+		.producer = ParallelWorkerNumber
+	};
+	GsSortSpec	spec = producer->spec;
+	GsProducerReport *report = &producer->report;
+	GsSort	   *sort;
+
+	spec.team = producer->parallel->team;
+	spec.process = ParallelWorkerNumber + 1;
+	spec.attached = producer->parallel->gpu;
+	spec.key_plan = plan_keys(producer, spec.team == NULL ? 1 :
+							  gpusort_team_string_words(spec.team));
+	spec.target = &target;
+	spec.nested = true;
+	sort = gpusort_sort_begin(&spec);
+	MemoryContextSwitchTo(caller);
+	if (!gpusort_sort_attach(sort))
+	{
+		gpusort_sort_end(sort);
+		return;
+	}
+	if (add_to_sort(producer, sort, next) && gpusort_sort_finish(sort))
+	{
+		gpusort_sort_report(sort, &report->sort);
+		report->run = *gpusort_sort_shared_run(sort);
+		report->sorted = true;
+	}
+	else
+		give_up(producer, sort);
+	gpusort_sort_end(sort);
+}
+
+/* In a worker: sort all rows of its share; in the leader: add them to its sort. */
+static void
+put_without_gpu(GsProducer *producer, MemoryContext context)
+{
+	if (IsParallelWorker())
+		sort_rows(producer, context, next_row);
+	else if (gpusort_sort_attach(producer->sort))
+		fill_sort(producer, next_row);
+}
+
+/* ----------------------------------------------------------------
+ *		a GPU session
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the team of the processes if they may have runs to merge, or NULL. */
+static GsTeam *
+find_team(const GsProducer *producer)
+{
+	return producer->parallel->may_overflow ? producer->parallel->team : NULL;
+}
+
+/*
+ * Before the first row: have the other processes wait for runs of this one.  Returns false if all
+ * rows have been added.
+ */
+static bool
+expect_overflow(GsProducer *producer)
+{
+	GsTeam	   *team = find_team(producer);
+
+	if (team == NULL)
+		return true;
+	return IsParallelWorker() ? gpusort_team_attach(team) : gpusort_sort_attach(producer->sort);
+}
+
+/*
+ * After the last row, in a worker: it has no runs.  'failure' says why rows are missing, or is
+ * GS_FALLBACK_NONE.
+ */
+static void
+leave_without_runs(GsProducer *producer, GsFallback failure)
+{
+	GsTeam	   *team = find_team(producer);
+
+	if (failure != GS_FALLBACK_NONE)
+		pg_atomic_write_u32(&producer->parallel->failure, failure);
+	if (team != NULL && failure != GS_FALLBACK_NONE)
+		gpusort_team_fail(team);
+	else if (team != NULL)
+		gpusort_team_leave(team);
+}
+
+/*
+ * The same in the leader.  It waits for the others if these may have runs; otherwise the caller
+ * does, before it finishes the sort.
+ */
+static void
+end_without_runs(GsProducer *producer, GsFallback failure)
+{
+	producer->failure = failure;
+	if (failure != GS_FALLBACK_NONE ||
+		(find_team(producer) != NULL && !gpusort_sort_end_adding(producer->sort, &producer->ahead)))
+		give_up(producer, producer->sort);
+}
+
+/*
+ * Add this process's share of the rows to the GPU session.  Returns false after a failure, or if
+ * it is full.  Then producer->refused is the row that could not be added, if any.
+ */
+static bool
+add_to_session(GsProducer *producer, GsGpuSession *session)
+{
+	TupleTableSlot *slot;
+
+	while ((slot = read_row(producer)) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		slot_getallattrs(slot);
+		if (!gpusort_gpu_session_put(session, slot->tts_values, slot->tts_isnull))
+		{
+			producer->refused = slot;
+			return false;
+		}
+		producer->nrows++;
+	}
+	return gpusort_gpu_session_flush_shared(session);
+}
+
+/*
+ * Returns the next row after an overflow of the GPU session: first the rows that it has not
+ * taken, most of which have been counted, then those that have not been read.
+ */
+static TupleTableSlot *
+next_left_row(GsProducer *producer)
+{
+	TupleTableSlot *slot = producer->refused;
+
+	if (slot != NULL)
+	{
+		producer->refused = NULL;
+		producer->nrows++;
+		return slot;
+	}
+	if (producer->full != NULL)
+	{
+		slot = ExecClearTuple(producer->left);
+		if (gpusort_gpu_session_take_left(producer->full, slot->tts_values, slot->tts_isnull))
+			return ExecStoreVirtualTuple(slot);
+		if (!gpusort_gpu_session_is_full(producer->full))
+			producer->failure = gpusort_gpu_session_failure(producer->full);
+		producer->full = NULL;
+	}
+	return next_row(producer);
+}
+
+/* The GPU has no room for more rows: sort the others. */
+static void
+overflow(GsProducer *producer, GsGpuSession *session, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+
+	producer->full = session;
+	producer->left = MakeSingleTupleTableSlot(producer->spec.tupdesc, &TTSOpsVirtual);
+	MemoryContextSwitchTo(caller);
+	if (IsParallelWorker())
+		sort_rows(producer, context, next_left_row);
+	else if (gpusort_sort_overflow(producer->sort))
+		fill_sort(producer, next_left_row);
+	else
+		give_up(producer, producer->sort);
+	ExecDropSingleTupleTableSlot(producer->left);
+	producer->full = NULL;
+}
+
+/* Put the rows into the GPU session, and those for which there is no room into runs. */
+static void
+fill_gpu_session(GsProducer *producer, MemoryContext context)
+{
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsGpuSession *session;
+	GsFallback	failure;
+	bool		added;
+
+	producer->spec.key_plan = plan_keys(producer, GPUSORT_GPU_STRING_WORDS);
+	session = gpusort_gpu_session_attach(&producer->spec, producer->parallel->handle);
+	MemoryContextSwitchTo(caller);
+	added = add_to_session(producer, session);
+	if (producer->parallel->may_overflow && gpusort_gpu_session_is_full(session))
+	{
+		overflow(producer, session, context);
+		return;
+	}
+	failure = added ? GS_FALLBACK_NONE : gpusort_gpu_session_failure(session);
+	if (IsParallelWorker())
+		leave_without_runs(producer, failure);
+	else
+		end_without_runs(producer, failure);
+}
+
+void
+gpusort_producer_run(GsProducer *producer, MemoryContext context)
+{
+	producer->spec.bound = producer->parallel->bound;
+	producer->ahead = false;
+	memset(&producer->report, 0, sizeof(producer->report));
+	producer->nrows = 0;
+	producer->input_ended = false;
+	producer->failure = GS_FALLBACK_NONE;
+	producer->refused = NULL;
+	if (!producer->parallel->gpu)
+		put_without_gpu(producer, context);
+	else if (expect_overflow(producer))
+		fill_gpu_session(producer, context);
+	producer->report.nrows = producer->nrows;
+}

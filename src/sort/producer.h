@@ -1,0 +1,105 @@
+/*-------------------------------------------------------------------------
+ *
+ * producer.h
+ *		Adds the rows of one of several processes to a sort.
+ *
+ * The leader of a parallel query or index build has begun a sort, and opens it for other
+ * processes.  Then each of them, the leader too, is a producer: it reads its share of the input.
+ *
+ * Without a GPU, the leader adds its rows to its sort.  A worker has a sort of its own.  That takes
+ * part in sorting the rows of all processes together (team.h), or writes them as a run for the
+ * leader.
+ *
+ * With a GPU, the leader's sort has opened a session.  Each producer, also the leader, attaches to
+ * it and adds its rows.  When the device is full, the leader has the rows that are
+ * there written as a run.  Each process sorts the rows that were refused and the rest of its input
+ * as it would without a GPU, and all of them merge their runs.  Nobody may merge while another
+ * process could still write a run, so each is attached to the team from its first row on; a worker
+ * leaves it after its last one if it has no runs.  Any other failure loses the rows, and the
+ * leader has the input read again.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_PRODUCER_H
+#define GPUSORT_PRODUCER_H
+
+#include "executor/tuptable.h"
+#include "port/atomics.h"
+
+#include "fallback.h"
+#include "service/service_client.h"
+#include "sort/base/sort_report.h"
+#include "sort/base/sort_spec.h"
+#include "sort/disk/shared_run.h"
+#include "sort/gpu/gpu_session.h"
+#include "sort/sort.h"
+
+/*
+ * Where producers put rows, in memory that the processes share, or the leader's.  Only the leader
+ * changes it, before the others start; except for 'failure', which any process may set.
+ */
+typedef struct GsParallelSort
+{
+	bool		gpu;			/* is there a GPU session? */
+	GsClientHandle handle;		/* of it */
+	bool		may_overflow;	/* may its rows become runs? */
+	struct GsTeam *team;		/* for rows that are not on the GPU; or NULL */
+	GsRunSetHandle runs;		/* likewise */
+	int64		bound;			/* rows wanted of each process; 0 for all */
+	pg_atomic_uint32 failure;	/* GsFallback: why rows are missing */
+} GsParallelSort;
+
+/* What a worker tells its leader. */
+typedef struct GsProducerReport
+{
+	int64		nrows;			/* rows that it has added */
+	bool		sorted;			/* has it sorted them itself?  If so: */
+	GsSortReport sort;
+	GsSharedRun run;
+} GsProducerReport;
+
+/* Returns the next row of this process's share, or NULL after the last one. */
+typedef TupleTableSlot *(*GsProducerNext) (void *arg);
+
+typedef struct GsProducer
+{
+	/* Set by the caller. */
+	GsSortSpec	spec;			/* of the leader's sort */
+	GsSort	   *sort;			/* in the leader; else NULL */
+	GsParallelSort *parallel;
+	GsProducerNext next;
+	void	   *arg;
+
+	/* Afterwards. */
+	bool		ahead;			/* in the leader: see
+								 * gpusort_sort_end_adding() */
+	GsProducerReport report;	/* in a worker */
+	int64		nrows;			/* rows added */
+
+	/* Private. */
+	bool		input_ended;	/* has next() returned the last row? */
+	GsFallback	failure;		/* why rows of this process are lost, or
+								 * GS_FALLBACK_NONE */
+	TupleTableSlot *refused;	/* row for which the GPU had no room, or NULL */
+	GsGpuSession *full;			/* where others are, or NULL */
+	TupleTableSlot *left;		/* the last of these */
+} GsProducer;
+
+/*
+ * In the leader, before its first row: open its sort for 'nworkers' other processes.  'takes_part'
+ * says whether the leader is a producer, too; 'may_overflow' whether ties may come in any order,
+ * as they do when a GPU is full.  Returns false if no other process must add rows.
+ */
+extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int nworkers,
+									   bool takes_part, bool may_overflow, int64 bound);
+
+/* Returns why rows are missing, or GS_FALLBACK_NONE. */
+extern GsFallback gpusort_parallel_sort_failure(const GsParallelSort *parallel);
+
+/*
+ * Read all rows, and add them.  In the leader, its own are then sorted unless others still add
+ * rows to the GPU session.  'context' is for memory that is needed until the function returns.
+ */
+extern void gpusort_producer_run(GsProducer *producer, MemoryContext context);
+
+#endif							/* GPUSORT_PRODUCER_H */
