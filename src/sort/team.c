@@ -338,7 +338,7 @@ gpusort_participant_merge(GsParticipant *participant, GsExternalSort *external,
 	GsTogether	together;
 	MemoryContext caller;
 
-	gpusort_merge_reduce_runs(participant->spec, participant->team->merge, external);
+	gpusort_merge_reduce_runs(participant->team->merge, external);
 	caller = MemoryContextSwitchTo(participant->context);
 	together = open_runs(participant, external, overflow);
 	participant->merged = together == GS_TOGETHER_IN_RUNS;

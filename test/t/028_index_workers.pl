@@ -98,6 +98,19 @@ foreach my $memory ('8MB', '2MB', '1MB')
 }
 $session->run('RESET maintenance_work_mem');
 
+# They divide the rows alike, whatever memory other settings would give to the keys of ICU.
+SKIP:
+{
+	skip 'no ICU', 1 if value_of($node, q{SELECT count(*) FROM pg_collation WHERE collname = 'en-x-icu'}) eq '0';
+	$session->run(q{SET maintenance_work_mem = '1MB'; ALTER TABLE items SET (parallel_workers = 1)});
+	foreach my $memory ('64kB', '64MB')
+	{
+		$session->run("SET pg_gpusort.work_mem = '$memory'");
+		as_stock("keys of ICU, $memory for sorts", '(((u::text || md5(id::text)) COLLATE "en-x-icu"))');
+	}
+	$session->run('RESET ALL; ALTER TABLE items SET (parallel_workers = 3)');
+}
+
 # The leader finds rows that are there twice, and says what stock PostgreSQL says.
 {
 	my $create = 'CREATE UNIQUE INDEX built ON items (t, (CASE WHEN id = 5001 THEN 5000 ELSE id END), k)';

@@ -137,6 +137,8 @@ check_build(GsBtreeBuild *build)
 		return GS_FALLBACK_FEW_INDEX_ROWS;
 	spec->repeatable = true;
 	build->by_tid = wants_workers(build);
+	/* All processes together have maintenance_work_mem. */
+	spec->memory = (Size) maintenance_work_mem * 1024 / Max(spec->processes, 1);
 	if (!gpusort_index_rows_describe(build->index, build->by_tid, spec))
 		return GS_FALLBACK_TYPE;
 	reason = gpusort_sort_plan_keys(spec);
@@ -327,13 +329,12 @@ sort_rows(GsBtreeBuild *build)
 	} while (!gpusort_sort_finish(build->sort));
 }
 
-/* Begin to sort.  All processes together have maintenance_work_mem. */
+/* Begin to sort. */
 static void
 begin_sort(GsBtreeBuild *build)
 {
 	GsSortSpec *spec = &build->spec;
 
-	spec->memory = (Size) maintenance_work_mem * 1024 / Max(spec->processes, 1);
 	spec->index_build = true;
 	spec->by_pages = true;
 	build->slot = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);

@@ -64,6 +64,8 @@ struct GsSharedMerge
 {
 	GsRunSetHandle set;
 	GsSharedBudget *budget;
+	Size		memory;			/* of each process, as the leader has it: all
+								 * must divide the rows alike */
 	int			nshares;
 
 	slock_t		mutex;			/* for what follows */
@@ -134,6 +136,7 @@ gpusort_shared_merge_init(void *memory, GsSharedBudget *budget, const GsSortSpec
 
 	memset(merge, 0, gpusort_shared_merge_size(processes));
 	merge->budget = budget;
+	merge->memory = gpusort_sort_spec_memory(spec);
 	merge->nshares = processes;
 	SpinLockInit(&merge->mutex);
 	merge->nslots = processes * SLOTS_PER_PROCESS;
@@ -255,7 +258,7 @@ collect_runs(GsMergeMember *member)
 static Size
 choose_range_bytes(const GsMergeMember *member)
 {
-	Size		memory = gpusort_sort_spec_memory(member->spec);
+	Size		memory = member->merge->memory;
 	Size		bytes = (Size) member->nruns * BLOCKS_PER_RANGE *
 		gpusort_run_file_reader_bytes(memory);
 
@@ -295,7 +298,7 @@ split_runs(GsMergeMember *member)
 											   member->nruns, (int) nranges);
 	member->nranges = gpusort_run_ranges_count(member->ranges);
 	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);
-	return bytes / member->nranges <= gpusort_sort_spec_memory(member->spec);
+	return bytes / member->nranges <= member->merge->memory;
 }
 
 /* ----------------------------------------------------------------
@@ -407,20 +410,18 @@ merge_ranges(GsMergeMember *member)
 
 /* Returns how many runs each process may have, so that a merge has memory for all blocks. */
 static int
-runs_of_process(const GsSortSpec *spec, const GsSharedMerge *merge)
+runs_of_process(const GsSharedMerge *merge)
 {
-	Size		memory = gpusort_sort_spec_memory(spec);
-	Size		blocks = memory / BLOCKS_PART /
-		gpusort_run_file_reader_bytes(memory);
+	Size		blocks = merge->memory / BLOCKS_PART /
+		gpusort_run_file_reader_bytes(merge->memory);
 
 	return (int) Max(Min(blocks, INT_MAX) / merge->nshares, 1);
 }
 
 void
-gpusort_merge_reduce_runs(const GsSortSpec *spec, const GsSharedMerge *merge,
-						  GsExternalSort *external)
+gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external)
 {
-	gpusort_external_reduce_runs(external, runs_of_process(spec, merge));
+	gpusort_external_reduce_runs(external, runs_of_process(merge));
 }
 
 bool

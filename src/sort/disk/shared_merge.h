@@ -36,8 +36,7 @@ extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *bu
 extern void gpusort_shared_merge_set_files(GsSharedMerge *merge, GsRunSetHandle set);
 
 /* Merge runs of this process until there is memory to read all processes' runs at the same time. */
-extern void gpusort_merge_reduce_runs(const GsSortSpec *spec, const GsSharedMerge *merge,
-									  GsExternalSort *external);
+extern void gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external);
 
 /*
  * In a process whose rows are in runs: become a member, in the current memory context.
