@@ -88,7 +88,8 @@ give_up(GsProducer *producer, GsSort *sort)
 
 	if (failure == GS_FALLBACK_NONE)
 		failure = gpusort_sort_loss(sort);
-	pg_atomic_write_u32(&producer->parallel->failure, failure);
+	if (failure != GS_FALLBACK_NONE)
+		pg_atomic_write_u32(&producer->parallel->failure, failure);
 	producer->ahead = false;
 	gpusort_sort_fail(sort, failure);
 }

@@ -14,6 +14,7 @@
  */
 #include "compat.h"
 
+#include "port/atomics.h"
 #include "portability/instr_time.h"
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
@@ -67,6 +68,7 @@ struct GsSharedMerge
 	Size		memory;			/* of each process, as the leader has it: all
 								 * must divide the rows alike */
 	int			nshares;
+	pg_atomic_uint32 nranges;	/* as the first process has divided them; or 0 */
 
 	slock_t		mutex;			/* for what follows */
 	int			next_range;		/* that nobody has taken */
@@ -138,6 +140,7 @@ gpusort_shared_merge_init(void *memory, GsSharedBudget *budget, const GsSortSpec
 	merge->budget = budget;
 	merge->memory = gpusort_sort_spec_memory(spec);
 	merge->nshares = processes;
+	pg_atomic_init_u32(&merge->nranges, 0);
 	SpinLockInit(&merge->mutex);
 	merge->nslots = processes * SLOTS_PER_PROCESS;
 	ConditionVariableInit(&merge->progress);
@@ -278,6 +281,18 @@ estimate_bytes(const GsMergeMember *member)
 	return format->variable ? fixed + variable : fixed;
 }
 
+/* All processes must come to the same ranges. */
+static void
+check_ranges(const GsMergeMember *member)
+{
+	uint32		first = 0;
+
+	if (!pg_atomic_compare_exchange_u32(&member->merge->nranges, &first, member->nranges) &&
+		first != (uint32) member->nranges)
+		elog(ERROR, "processes have divided the rows of a sort into %u and %d ranges",
+			 first, member->nranges);
+}
+
 /*
  * Divide the rows into ranges.  Returns false if there are not enough samples for ranges
  * that fit in memory, since rows are very long.
@@ -297,6 +312,7 @@ split_runs(GsMergeMember *member)
 											   member->runs, member->files,
 											   member->nruns, (int) nranges);
 	member->nranges = gpusort_run_ranges_count(member->ranges);
+	check_ranges(member);
 	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);
 	return bytes / member->nranges <= member->merge->memory;
 }

@@ -255,6 +255,9 @@ gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 
+	if (member->shared->nranges != member->view->nranges)
+		elog(ERROR, "processes have divided the rows of a sort into %d and %d ranges",
+			 member->shared->nranges, member->view->nranges);
 	prepare_ranges(member, gpusort_memory_sort_budget(rows));
 	if (member->spec->target != NULL)
 		while (!is_stopped(member->shared) && sort_next_range(member))
