@@ -5,8 +5,9 @@
  *
  * Each process has written sorted runs to files of a run set.  Splitters divide the rows of all
  * runs into ranges.  Each process takes the next range that nobody has taken, and merges it into
- * memory that all of them share, where the leader reads it.  Only so many ranges may be ahead of
- * the leader as there is memory for, so the other processes end at about the same time as it does.
+ * shared memory, from which the leader reads it.  There is memory for a few ranges that the
+ * leader has not read yet; when it is full, the others wait.  So they end when it does, or soon
+ * before.
  *
  * team.h has the processes wait for each other before that.
  *
@@ -27,8 +28,9 @@ typedef struct GsSharedMerge GsSharedMerge;
 typedef struct GsMergeMember GsMergeMember;
 
 /*
- * In the leader: make a merge of spec->processes processes, in memory of so many bytes that all of
- * them share.  Everything else that they share is of 'budget'.  The runs will be in 'set'.
+ * In the leader: make a merge by spec->processes processes.  size() returns how many bytes of
+ * shared memory it takes; everything else that the processes share comes from 'budget'.  The runs
+ * will be in 'set'.
  */
 extern Size gpusort_shared_merge_size(int processes);
 extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *budget,

@@ -26,8 +26,8 @@ typedef struct GsSharedSort GsSharedSort;
 typedef struct GsSharedMember GsSharedMember;
 
 /*
- * In the leader: make a shared sort of spec->processes processes, in memory of so many bytes that
- * all of them share.  Each of them has gpusort_sort_spec_memory(), of 'budget'.
+ * In the leader: make a shared sort of spec->processes processes.  size() returns how many bytes of
+ * shared memory it takes.  For rows, each process has gpusort_sort_spec_memory() from 'budget'.
  */
 extern Size gpusort_shared_sort_size(int processes);
 extern GsSharedSort *gpusort_shared_sort_init(void *memory, GsSharedBudget *budget,
