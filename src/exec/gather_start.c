@@ -51,11 +51,12 @@ execute_input(GatherState *gather)
 		elog(ERROR, "the input of a Gather has returned a row, but should return none");
 }
 
-void
+bool
 gpusort_gather_start(GatherState *gather)
 {
 	PlanState  *state = &gather->ps;
 	Gather	   *plan = castNode(Gather, state->plan);
+	bool		takes_part;
 
 	if (state->chgParam != NULL)
 		ExecReScan(state);
@@ -65,10 +66,14 @@ gpusort_gather_start(GatherState *gather)
 	if (plan->num_workers > 0 && state->state->es_use_parallel_mode)
 		launch_workers(gather);
 	gather->initialized = true;
-	if (gather->nworkers_launched == 0 || parallel_leader_participation)
+	takes_part = gather->nworkers_launched == 0 || parallel_leader_participation;
+	if (takes_part)
 		execute_input(gather);
+	else
+		WaitForParallelWorkersToAttach(gather->pei->pcxt);
 	if (state->instrument != NULL)
 		InstrStopNode(state->instrument, 0);
+	return takes_part;
 }
 
 void

@@ -12,9 +12,10 @@
 
 /*
  * Start the workers of a Gather, and execute its input in this process as well, if that takes
- * part.  Returns when this process is done, while workers may go on.
+ * part.  Returns when this process is done, while workers may go on.  Returns false if it takes no
+ * part.  Then all workers have started.
  */
-extern void gpusort_gather_start(GatherState *gather);
+extern bool gpusort_gather_start(GatherState *gather);
 
 /* Wait for the workers, if there are any.  Their shared memory remains. */
 extern void gpusort_gather_await(GatherState *gather);

@@ -290,7 +290,8 @@ add_rows_together(GsNodeState *node)
 	const GsSharedRun *run;
 	GsFallback	failure;
 
-	gpusort_gather_start(gather);
+	if (!gpusort_gather_start(gather))
+		gpusort_sink_attend(node->sink);
 	if (!gpusort_sink_is_ahead(node->sink))
 		gpusort_gather_await(gather);
 	failure = gpusort_sink_failure(node->sink);

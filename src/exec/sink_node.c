@@ -157,7 +157,7 @@ gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int nworke
 	GsSinkShared *local = &sink->local;
 
 	if (!gpusort_parallel_sort_open(&local->parallel, sort, nworkers,
-									parallel_leader_participation, may_overflow, bound))
+									may_overflow, bound))
 		return false;
 	local->open = true;
 	local->whole_tuples = whole_tuples;
@@ -166,6 +166,13 @@ gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int nworke
 	sink->producer.ahead = false;
 	tell_workers(sink, sink->shared);
 	return true;
+}
+
+void
+gpusort_sink_attend(GsSinkState *sink)
+{
+	sink->producer.parallel = &sink->shared->parallel;
+	gpusort_producer_attend(&sink->producer);
 }
 
 void

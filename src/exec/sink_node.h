@@ -43,6 +43,12 @@ extern bool gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort
 							  bool may_overflow, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
+/*
+ * In a leader that takes no part, when workers have started and the sink is open: wait for them
+ * until rows can be returned, or they end.
+ */
+extern void gpusort_sink_attend(GsSinkState *sink);
+
 /* The sort that was passed to open() ends. */
 extern void gpusort_sink_forget_sort(GsSinkState *sink);
 

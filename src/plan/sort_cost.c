@@ -224,7 +224,7 @@ static bool
 merge_together(const GsSortMethod *method)
 {
 	return method->runs && method->candidate.bound == GPUSORT_NO_BOUND &&
-		parallel_leader_participation && gpusort_warm_memory_shared_limit() > 0;
+		gpusort_warm_memory_shared_limit() > 0;
 }
 
 Path *

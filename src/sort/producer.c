@@ -26,26 +26,26 @@ typedef TupleTableSlot *(*GsNextRow) (GsProducer *producer);
 
 /* For a GPU session.  Returns false if the sort has none that others can use. */
 static bool
-open_session(GsParallelSort *parallel, GsSort *sort, int nworkers, bool takes_part,
+open_session(GsParallelSort *parallel, GsSort *sort, int nworkers,
 			 bool may_overflow)
 {
 	if (!gpusort_sort_gpu_handle(sort, &parallel->handle))
 		return false;
 	parallel->gpu = true;
 	parallel->may_overflow = may_overflow &&
-		gpusort_sort_allow_overflow(sort, nworkers, takes_part, &parallel->runs);
+		gpusort_sort_allow_overflow(sort, nworkers, &parallel->runs);
 	return true;
 }
 
 bool
 gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int nworkers,
-						   bool takes_part, bool may_overflow, int64 bound)
+						   bool may_overflow, int64 bound)
 {
 	memset(parallel, 0, sizeof(*parallel));
 	pg_atomic_init_u32(&parallel->failure, GS_FALLBACK_NONE);
 	parallel->bound = bound;
-	if (!open_session(parallel, sort, nworkers, takes_part, may_overflow) &&
-		!gpusort_sort_run_set(sort, nworkers, takes_part, &parallel->runs))
+	if (!open_session(parallel, sort, nworkers, may_overflow) &&
+		!gpusort_sort_run_set(sort, nworkers, &parallel->runs))
 		return false;
 	if (!parallel->gpu || parallel->may_overflow)
 		parallel->team = gpusort_sort_team(sort);
@@ -352,8 +352,9 @@ fill_gpu_session(GsProducer *producer, MemoryContext context)
 		end_without_runs(producer, failure);
 }
 
-void
-gpusort_producer_run(GsProducer *producer, MemoryContext context)
+/* Begin without rows. */
+static void
+reset(GsProducer *producer)
 {
 	producer->spec.bound = producer->parallel->bound;
 	producer->ahead = false;
@@ -362,9 +363,26 @@ gpusort_producer_run(GsProducer *producer, MemoryContext context)
 	producer->input_ended = false;
 	producer->failure = GS_FALLBACK_NONE;
 	producer->refused = NULL;
+}
+
+void
+gpusort_producer_run(GsProducer *producer, MemoryContext context)
+{
+	reset(producer);
 	if (!producer->parallel->gpu)
 		put_without_gpu(producer, context);
 	else if (expect_overflow(producer))
 		fill_gpu_session(producer, context);
 	producer->report.nrows = producer->nrows;
+}
+
+void
+gpusort_producer_attend(GsProducer *producer)
+{
+	reset(producer);
+	if (producer->parallel->team == NULL)
+		return;
+	gpusort_sort_await_others(producer->sort);
+	if (!gpusort_sort_end_adding(producer->sort, &producer->ahead))
+		give_up(producer, producer->sort);
 }

@@ -86,12 +86,12 @@ typedef struct GsProducer
 } GsProducer;
 
 /*
- * In the leader, before its first row: open its sort for 'nworkers' other processes.  'takes_part'
- * says whether the leader is a producer, too; 'may_overflow' whether ties may come in any order,
- * as they do when a GPU is full.  Returns false if no other process must add rows.
+ * In the leader, before its first row: open its sort for 'nworkers' other processes.
+ * 'may_overflow' says whether ties may come in any order, as they do when a GPU is full.  Returns
+ * false if no other process must add rows.
  */
 extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int nworkers,
-									   bool takes_part, bool may_overflow, int64 bound);
+									   bool may_overflow, int64 bound);
 
 /* Returns why rows are missing, or GS_FALLBACK_NONE. */
 extern GsFallback gpusort_parallel_sort_failure(const GsParallelSort *parallel);
@@ -101,5 +101,8 @@ extern GsFallback gpusort_parallel_sort_failure(const GsParallelSort *parallel);
  * rows to the GPU session.  'context' is for memory that is needed until the function returns.
  */
 extern void gpusort_producer_run(GsProducer *producer, MemoryContext context);
+
+/* In a leader that leaves all rows to the others, when these have started: call this instead. */
+extern void gpusort_producer_attend(GsProducer *producer);
 
 #endif							/* GPUSORT_PRODUCER_H */

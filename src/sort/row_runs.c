@@ -75,6 +75,16 @@ gpusort_row_runs_begin(GsRowRuns *runs)
 }
 
 void
+gpusort_row_runs_begin_anew(GsRowRuns *runs)
+{
+	MemoryContext caller = MemoryContextSwitchTo(runs->context);
+
+	gpusort_external_end(runs->external);
+	runs->external = gpusort_external_begin(runs->spec, gpusort_sort_spec_memory(runs->spec), NULL);
+	MemoryContextSwitchTo(caller);
+}
+
+void
 gpusort_row_runs_note_overflow(GsRowRuns *runs, GsFallback reason)
 {
 	if (reason == GS_FALLBACK_NONE || runs->overflow != GS_FALLBACK_NONE)

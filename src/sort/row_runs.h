@@ -56,6 +56,9 @@ extern void gpusort_row_runs_begin_overflow(GsRowRuns *runs, GsFallback reason);
 /* The same for rows that would fit, if those of other processes do not. */
 extern void gpusort_row_runs_begin(GsRowRuns *runs);
 
+/* Write runs to a file of this process alone, and remove those that it has, which have been read. */
+extern void gpusort_row_runs_begin_anew(GsRowRuns *runs);
+
 /* Another process has written runs for this reason. */
 extern void gpusort_row_runs_note_overflow(GsRowRuns *runs, GsFallback reason);
 

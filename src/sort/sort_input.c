@@ -275,35 +275,27 @@ gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
 	return true;
 }
 
-/*
- * Make the set of files for runs.  If the processes share memory, they merge these runs together:
- * but only with the leader, and not if rows are read more than once, or backward.
- */
+/* Make the set of files for runs.  If the processes share memory, they merge these together. */
 static bool
-make_run_set(GsSort *sort, int nprocesses, bool expected, bool takes_part,
-			 GsRunSetHandle *handle)
+make_run_set(GsSort *sort, int nprocesses, bool expected, GsRunSetHandle *handle)
 {
 	GsParticipant *participant = sort->participant;
 
 	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses, expected,
 								   participant != NULL, handle))
 		return false;
-	if (participant == NULL || !takes_part)
-		return true;
-	gpusort_participant_stay(participant);
-	if (!sort->spec->random_access)
-		gpusort_participant_allow_merge(participant, *handle);
+	if (participant != NULL)
+		gpusort_participant_open(participant, *handle);
 	return true;
 }
 
 bool
-gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool takes_part,
-							GsRunSetHandle *handle)
+gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, GsRunSetHandle *handle)
 {
 	if (!sort->fed_by_others || sort->spec->bound > 0)
 		return false;
 	sort->participant = gpusort_participant_begin(sort->spec, sort->context);
-	return make_run_set(sort, nprocesses, true, takes_part, handle);
+	return make_run_set(sort, nprocesses, true, handle);
 }
 
 /* Will the processes sort together, as far as the estimates tell? */
@@ -320,11 +312,10 @@ will_share_memory(const GsSort *sort)
 }
 
 bool
-gpusort_sort_run_set(GsSort *sort, int nprocesses, bool takes_part,
-					 GsRunSetHandle *handle)
+gpusort_sort_run_set(GsSort *sort, int nprocesses, GsRunSetHandle *handle)
 {
 	return sort->location == GS_ROWS_IN_MEMORY &&
-		make_run_set(sort, nprocesses, !will_share_memory(sort), takes_part, handle);
+		make_run_set(sort, nprocesses, !will_share_memory(sort), handle);
 }
 
 GsTeam *
@@ -337,6 +328,12 @@ bool
 gpusort_sort_attach(GsSort *sort)
 {
 	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
+}
+
+void
+gpusort_sort_await_others(GsSort *sort)
+{
+	gpusort_participant_await_others(sort->participant);
 }
 
 void
@@ -764,6 +761,29 @@ gpusort_sort_end_adding(GsSort *sort, bool *ahead)
 	return true;
 }
 
+/*
+ * Rows that are merged together can be read only once, and forward.  Write them as a run, which
+ * can be read again, and backward.
+ */
+static void
+write_shared_rows(GsSort *sort)
+{
+	GsRowRuns  *runs = &sort->runs;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
+
+	gpusort_row_runs_begin_anew(runs);
+	gpusort_external_begin_run(runs->external);
+	for (int64 i = 0; i < sort->nrows; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_range_reader_get(sort->ranges, i, slot->tts_values, slot->tts_isnull);
+		gpusort_external_put(runs->external, slot->tts_values, slot->tts_isnull);
+	}
+	gpusort_external_read_run(runs->external);
+	ExecDropSingleTupleTableSlot(slot);
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+}
+
 /* The processes have sorted their rows together.  The leader will return them. */
 static void
 read_shared_rows(GsSort *sort)
@@ -774,6 +794,8 @@ read_shared_rows(GsSort *sort)
 	sort->nrows = sort->ranges->nrows;
 	gpusort_row_runs_note_overflow(&sort->runs,
 								   gpusort_participant_overflow(sort->participant));
+	if (sort->participant->merged && sort->spec->random_access)
+		write_shared_rows(sort);
 }
 
 /* Combine the rows of all processes, or write those of this one to the target. */

@@ -150,11 +150,9 @@ extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
 /*
  * Without a GPU: get the handle of a set of files to which 'nprocesses' other
  * processes can write rows of the input as sorted runs.  Returns false if the processes must
- * not do that.  If this process 'takes_part', it adds rows too, and can read the first ones before
- * the others have ended.
+ * not do that.
  */
-extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, bool takes_part,
-								 GsRunSetHandle *handle);
+extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, GsRunSetHandle *handle);
 
 /*
  * With a run set: the team in which all processes can sort their rows together, or NULL.
@@ -169,7 +167,7 @@ extern struct GsTeam *gpusort_sort_team(const GsSort *sort);
  * then gpusort_sort_add().  If only others find that, the GPU's rows are written after the last
  * row.
  */
-extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, bool takes_part,
+extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses,
 										GsRunSetHandle *handle);
 extern bool gpusort_sort_overflow(GsSort *sort);
 
@@ -178,6 +176,9 @@ extern bool gpusort_sort_overflow(GsSort *sort);
  * if the other processes have read all of the input already.
  */
 extern bool gpusort_sort_attach(GsSort *sort);
+
+/* In a leader that adds no rows: wait until another process takes part. */
+extern void gpusort_sort_await_others(GsSort *sort);
 
 /*
  * In a leader, after its last row: sort its rows.  Sets *ahead to whether all processes sort

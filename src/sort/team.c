@@ -13,6 +13,7 @@
 
 #include "access/parallel.h"
 #include "storage/barrier.h"
+#include "storage/condition_variable.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
@@ -27,10 +28,9 @@ struct GsTeam
 	GsSharedBudget budget;		/* must be first */
 	Barrier		barrier;
 	unsigned	string_words;	/* in all key plans */
-	bool		may_merge;		/* set before other processes start */
 	pg_atomic_uint32 nattached; /* processes that have taken part in ADD */
+	ConditionVariable attached; /* one more has */
 	pg_atomic_uint32 spilled;	/* are rows of any process not in memory? */
-	pg_atomic_uint32 apart;		/* can the runs not be merged together? */
 	pg_atomic_uint32 failed;	/* are rows of any process missing? */
 	GsSharedSort *sort;			/* follows the struct */
 	GsSharedMerge *merge;		/* follows that */
@@ -66,8 +66,8 @@ create_team(const GsSortSpec *spec)
 	BarrierInit(&team->barrier, 0);
 	team->string_words = gpusort_key_plan_string_words(spec->key_plan);
 	pg_atomic_init_u32(&team->nattached, 0);
+	ConditionVariableInit(&team->attached);
 	pg_atomic_init_u32(&team->spilled, 0);
-	pg_atomic_init_u32(&team->apart, 0);
 	pg_atomic_init_u32(&team->failed, 0);
 	team->sort = gpusort_shared_sort_init((char *) team + team_bytes, &team->budget, spec);
 	team->merge = gpusort_shared_merge_init((char *) team + team_bytes + sort_bytes,
@@ -89,6 +89,7 @@ gpusort_team_attach(GsTeam *team)
 	if (BarrierAttach(&team->barrier) == PHASE_ADD)
 	{
 		pg_atomic_fetch_add_u32(&team->nattached, 1);
+		ConditionVariableBroadcast(&team->attached);
 		return true;
 	}
 	BarrierDetach(&team->barrier);
@@ -152,19 +153,32 @@ gpusort_participant_end(GsParticipant *participant)
 }
 
 void
-gpusort_participant_stay(GsParticipant *participant)
+gpusort_participant_open(GsParticipant *participant, GsRunSetHandle set)
 {
+	gpusort_shared_merge_set_files(participant->team->merge, set);
 	if (!gpusort_participant_attach(participant))
 		elog(ERROR, "other processes have begun to sort before their leader");
 }
 
+/* Is any other process attached, or has been? */
+static bool
+has_others(const GsTeam *team)
+{
+	return pg_atomic_read_u32((pg_atomic_uint32 *) &team->nattached) > 1;
+}
+
+/*
+ * A process that comes after ADD concludes that all rows have been read, and this one has not
+ * seen the end of the input.  So ADD must not end before one has come that reads it.
+ */
 void
-gpusort_participant_allow_merge(GsParticipant *participant, GsRunSetHandle set)
+gpusort_participant_await_others(GsParticipant *participant)
 {
 	GsTeam	   *team = participant->team;
 
-	gpusort_shared_merge_set_files(team->merge, set);
-	team->may_merge = true;
+	while (!has_others(team))
+		ConditionVariableSleep(&team->attached, gpusort_shared_wait_event());
+	ConditionVariableCancelSleep();
 }
 
 bool
@@ -206,9 +220,7 @@ gpusort_participant_spill(GsParticipant *participant)
 bool
 gpusort_participant_wants_runs(const GsParticipant *participant)
 {
-	const GsTeam *team = participant->team;
-
-	return team->may_merge && is_set(&team->spilled);
+	return is_set(&participant->team->spilled);
 }
 
 /* ----------------------------------------------------------------
@@ -284,30 +296,24 @@ end_adding(GsParticipant *participant, GsMemorySort *rows)
 	}
 
 	/* Those who come later have no rows. */
-	if (!team->may_merge || pg_atomic_read_u32(&team->nattached) < 2)
-		return leave_apart(participant);
-	return GS_TOGETHER_IN_RUNS;
+	return has_others(team) ? GS_TOGETHER_IN_RUNS : leave_apart(participant);
 }
 
 GsTogether
 gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows)
 {
-	MemoryContext caller = MemoryContextSwitchTo(participant->context);
-	GsTeam	   *team = participant->team;
+	MemoryContext caller;
 	GsTogether	together;
 
-	/* In a leader that took no part, the others have ended. */
+	/* There are no other processes. */
 	if (!participant->attached)
-		together = !is_set(&team->spilled) && gpusort_shared_sort_has_ranges(team->sort) ?
-			GS_TOGETHER_IN_MEMORY : GS_APART;
-	else
-	{
-		together = end_adding(participant, rows);
-		if (together == GS_TOGETHER_IN_MEMORY)
-			gpusort_shared_member_sort(participant->member, rows);
-		else if (rows != NULL)
-			gpusort_shared_member_unpublish(participant->member, rows);
-	}
+		return GS_APART;
+	caller = MemoryContextSwitchTo(participant->context);
+	together = end_adding(participant, rows);
+	if (together == GS_TOGETHER_IN_MEMORY)
+		gpusort_shared_member_sort(participant->member, rows);
+	else if (rows != NULL)
+		gpusort_shared_member_unpublish(participant->member, rows);
 	MemoryContextSwitchTo(caller);
 	return together;
 }
@@ -321,13 +327,11 @@ open_runs(GsParticipant *participant, GsExternalSort *external, GsFallback overf
 	participant->merger = gpusort_merge_member_create(team->merge, participant->spec);
 	if (!end_phase(participant))
 		return GS_TOGETHER_LOST;
-	if (!gpusort_merge_member_publish(participant->merger, external, overflow))
-		pg_atomic_write_u32(&team->apart, 1);
+	gpusort_merge_member_publish(participant->merger, external, overflow);
 	if (!end_phase(participant))
 		return GS_TOGETHER_LOST;
 	gpusort_participant_leave(participant);
-	if (is_set(&team->apart) || !gpusort_merge_member_open(participant->merger))
-		return GS_APART;
+	gpusort_merge_member_open(participant->merger);
 	return GS_TOGETHER_IN_RUNS;
 }
 

@@ -96,11 +96,14 @@ extern GsParticipant *gpusort_participant_begin(const GsSortSpec *spec, MemoryCo
 /* End.  In the leader, no other process may use the team any more. */
 extern void gpusort_participant_end(GsParticipant *participant);
 
-/* In the leader, before the others start: it will add rows, so they wait for it. */
-extern void gpusort_participant_stay(GsParticipant *participant);
+/*
+ * In the leader, before the others start: attach, so that they wait for it, and have them write
+ * runs to this set.
+ */
+extern void gpusort_participant_open(GsParticipant *participant, GsRunSetHandle set);
 
-/* Likewise, after that: all processes may merge the runs that they write to this set. */
-extern void gpusort_participant_allow_merge(GsParticipant *participant, GsRunSetHandle set);
+/* In a leader that adds no rows: wait until another process is attached. */
+extern void gpusort_participant_await_others(GsParticipant *participant);
 
 /* Attach, unless that has been done.  See gpusort_team_attach(). */
 extern bool gpusort_participant_attach(GsParticipant *participant);

@@ -222,7 +222,7 @@ foreach my $leader ('on', 'off')
 		"EXPLAIN, leader $leader: XML");
 }
 like(run_together("$OURS; $leaderless; SET pg_gpusort.work_mem = '64kB'; EXPLAIN (ANALYZE, TIMING OFF) SELECT * FROM big $together ORDER BY k, id", 3),
-	qr/Sort Method: external merge  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: \d+  Sort Method: external merge  Disk: \d+kB\n/s,
+	qr/Sort Method: external merge, shared  Disk: \d+kB\n *Sort Fallback: rows exceeded pg_gpusort.work_mem\n.*Rows Sent: 20000\n.* Worker \d:  Rows Sent: \d+(  Rows Sorted: \d+)?  Sort Method: external merge, shared  Disk: \d+kB\n/s,
 	'EXPLAIN: overflow');
 like($session->run("RESET ALL; $parallel; $in_memory; SET max_parallel_workers = 0; EXPLAIN (ANALYZE, BUFFERS OFF, TIMING OFF) $sorts{'fixed rows'}"),
 	qr/$shared.*Rows Sent: 20000\n *->/s, 'EXPLAIN: no workers');

@@ -182,7 +182,7 @@ start_workers(GsBtreeBuild *build)
 	GsParallelSort parallel;
 
 	if (!build->by_tid ||
-		!gpusort_parallel_sort_open(&parallel, build->sort, build->nworkers, true, true, 0) ||
+		!gpusort_parallel_sort_open(&parallel, build->sort, build->nworkers, true, 0) ||
 		(!parallel.gpu && parallel.team == NULL))
 		return;
 	build->workers =

@@ -462,17 +462,35 @@ get_by_cursor(GsRunCursor *cursor, int64 position)
  * ----------------------------------------------------------------
  */
 
+/* Open a cursor over the only run, which is frozen. */
+static void
+open_cursor(GsExternalSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	sort->cursor = make_cursor(sort->format, sort->runs[0]);
+	MemoryContextSwitchTo(caller);
+}
+
 /* Merge everything into a single run, and open a cursor over it. */
 static void
 begin_cursor(GsExternalSort *sort)
 {
-	MemoryContext caller;
-
 	write_merged(sort, 0, sort->nruns, sort->held, sort->nrows);
 	end_merge(sort, 0, sort->nruns, gpusort_run_file_end(sort->file, true));
-	caller = MemoryContextSwitchTo(sort->context);
-	sort->cursor = make_cursor(sort->format, sort->runs[0]);
-	MemoryContextSwitchTo(caller);
+	open_cursor(sort);
+}
+
+void
+gpusort_external_read_run(GsExternalSort *sort)
+{
+	GsSortedRun *run = gpusort_run_file_end(sort->file, true);
+
+	if (run == NULL)
+		return;
+	sort->nrows = run->nrows;
+	insert_run(sort, run, 0);
+	open_cursor(sort);
 }
 
 void

@@ -77,6 +77,12 @@ extern int64 gpusort_external_count(const GsExternalSort *sort);
 extern void gpusort_external_perform(GsExternalSort *sort);
 
 /*
+ * Call this instead when the run that is being written has all rows: ends it, and prepares to read
+ * it in both directions.
+ */
+extern void gpusort_external_read_run(GsExternalSort *sort);
+
+/*
  * With a target, call one of these instead.  gpusort_external_share() merges all
  * runs, of which there must be at least one, and shares the first 'nrows' rows as a
  * single run.  If there are no other runs, gpusort_external_share_run() shares the

@@ -21,7 +21,6 @@ gpusort_piece_writer_begin(GsPieceWriter *writer, const GsRowFormat *format,
 {
 	writer->format = format;
 	writer->budget = budget;
-	writer->context = CurrentMemoryContext;
 	writer->piece_bytes = MAXALIGN(piece_bytes);
 	writer->link = list;
 	writer->piece = NULL;
@@ -55,8 +54,6 @@ complete_piece(GsPieceWriter *writer)
 static GsRangePiece *
 allocate_piece(GsPieceWriter *writer, Size size)
 {
-	if (writer->budget == NULL)
-		return MemoryContextAllocHuge(writer->context, size);
 	if (!gpusort_budget_reserve(writer->budget, size))
 		return NULL;
 	return gpusort_budget_alloc(writer->budget, size);

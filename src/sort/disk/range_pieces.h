@@ -22,8 +22,7 @@ typedef struct GsRangePiece
 typedef struct GsPieceWriter
 {
 	const GsRowFormat *format;
-	GsBudget   *budget;			/* NULL to use the context */
-	MemoryContext context;
+	GsBudget   *budget;
 	Size		piece_bytes;
 	GsRangePiece **link;		/* to the piece after the current one */
 	GsRangePiece *piece;		/* the current one, or NULL */
@@ -32,9 +31,8 @@ typedef struct GsPieceWriter
 } GsPieceWriter;
 
 /*
- * Begin to write a list, whose pieces are used and are enlarged from the budget, or if that
- * is NULL from the current memory context.  Pieces have 'piece_bytes' bytes, or those of one
- * row.
+ * Begin to write a list, whose pieces are used, and to which the budget adds others.  Pieces have
+ * 'piece_bytes' bytes, or those of one row.
  */
 extern void gpusort_piece_writer_begin(GsPieceWriter *writer,
 									   const GsRowFormat *format,

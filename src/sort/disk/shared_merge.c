@@ -8,7 +8,7 @@
  * r modulo the number of slots.
  *
  * A process that has no memory for the rows of a range leaves the range to the leader, which
- * then merges it into memory of its own.
+ * then reads the rows one by one as it merges them.
  *
  *-------------------------------------------------------------------------
  */
@@ -82,6 +82,14 @@ struct GsSharedMerge
 	GsMergeShare shares[FLEXIBLE_ARRAY_MEMBER];
 };
 
+/* A range that is being merged. */
+typedef struct GsOpenRange
+{
+	MemoryContext context;
+	GsRunMerge *merge;			/* NULL if there are no rows */
+	char	   *row;			/* the last one */
+} GsOpenRange;
+
 struct GsMergeMember
 {
 	GsSharedMerge *merge;
@@ -103,10 +111,10 @@ struct GsMergeMember
 
 	/* In the leader. */
 	int			reading;		/* number of the range, or -1 */
-	const GsRangePiece *piece;	/* of it */
-	GsRangePiece *private_pieces;	/* of a range that was left */
-	int			nleft;			/* ranges that were */
-	int64		longest;		/* rows of the longest range that was read */
+	const GsRangePiece *piece;	/* of it, or if it was left: */
+	GsOpenRange *left;
+	int			nleft;			/* ranges that were left */
+	int64		longest;		/* rows of the longest range that was not */
 
 	int64		nmerged;		/* rows of ranges that were merged here */
 	double		wait_ms;
@@ -175,22 +183,25 @@ gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec)
  * ----------------------------------------------------------------
  */
 
-/* Copy bytes to where all processes can read them.  Returns NULL if there is no memory. */
+/*
+ * Copy bytes to where all processes can read them.  They are a small part of the runs, and do not
+ * count.
+ */
 static void *
 publish_bytes(GsBudget *budget, const void *data, Size bytes)
 {
-	void	   *copy;
+	void	   *copy = gpusort_budget_alloc(budget, Max(bytes, 1));
 
-	if (!gpusort_budget_reserve(budget, Max(bytes, 1)))
-		return NULL;
-	copy = gpusort_budget_alloc(budget, Max(bytes, 1));
-	if (copy != NULL)
-		memcpy(copy, data, bytes);
-	return copy;
+	if (copy == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("A sort by parallel processes has no memory for the indexes of its runs.")));
+	return memcpy(copy, data, bytes);
 }
 
-/* Let other processes find the runs of this one.  Returns false if there is no memory. */
-static bool
+/* Let other processes find the runs of this one. */
+static void
 publish_runs(GsMergeMember *member, GsExternalSort *external)
 {
 	GsMergeShare *share = &member->merge->shares[member->spec->process];
@@ -206,15 +217,12 @@ publish_runs(GsMergeMember *member, GsExternalSort *external)
 									  index->nblocks * sizeof(GsBlockEntry));
 		index->samples = publish_bytes(member->budget, index->samples,
 									   index->sample_bytes);
-		if (index->blocks == NULL || index->samples == NULL)
-			return false;
 	}
 	share->runs = publish_bytes(member->budget, runs,
 								nruns * sizeof(GsIndexedRun));
 	share->nruns = nruns;
 	share->file_kb = gpusort_external_kb(external);
 	pfree(runs);
-	return share->runs != NULL;
 }
 
 /* Open the file of a process, to which several runs belong. */
@@ -294,10 +302,10 @@ check_ranges(const GsMergeMember *member)
 }
 
 /*
- * Divide the rows into ranges.  Returns false if there are not enough samples for ranges
- * that fit in memory, since rows are very long.
+ * Divide the rows into ranges.  If rows are so long that there are few samples, ranges may not fit in
+ * memory.
  */
-static bool
+static void
 split_runs(GsMergeMember *member)
 {
 	uint64		bytes = estimate_bytes(member);
@@ -314,7 +322,6 @@ split_runs(GsMergeMember *member)
 	member->nranges = gpusort_run_ranges_count(member->ranges);
 	check_ranges(member);
 	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);
-	return bytes / member->nranges <= member->merge->memory;
 }
 
 /* ----------------------------------------------------------------
@@ -322,50 +329,71 @@ split_runs(GsMergeMember *member)
  * ----------------------------------------------------------------
  */
 
-/*
- * Merge a range into pieces, whose memory is of the budget or, if that is NULL, of this
- * process.  Returns false if the budget has no memory.
- */
-static bool
-merge_range(GsMergeMember *member, int range, GsBudget *budget,
-			GsRangePiece **pieces)
+/* Begin to merge a range. */
+static GsOpenRange *
+begin_open_range(GsMergeMember *member, int range)
 {
 	MemoryContext context = AllocSetContextCreate(member->context,
 												  "pg_gpusort range",
 												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(member->context);
-	GsSortedRun *slices;
-	GsSortedRun **sources;
-	GsRunMerge *merge;
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsOpenRange *open = palloc0(sizeof(GsOpenRange));
+	GsSortedRun *slices = palloc(member->nruns * sizeof(GsSortedRun));
+	GsSortedRun **sources = palloc(member->nruns * sizeof(GsSortedRun *));
+	int			n = gpusort_run_ranges_slices(member->ranges, range, slices);
+
+	for (int r = 0; r < n; r++)
+		sources[r] = &slices[r];
+	open->context = context;
+	if (n > 0)
+		open->merge = gpusort_run_merge_begin(member->spec, member->format, sources, n, NULL);
+	MemoryContextSwitchTo(caller);
+	return open;
+}
+
+/* Go to the next row of it, in the packed form.  Returns false if there is none. */
+static bool
+read_open_range(GsOpenRange *open)
+{
+	MemoryContext caller;
+	bool		has_row;
+
+	if (open->merge == NULL)
+		return false;
+	caller = MemoryContextSwitchTo(open->context);
+	has_row = gpusort_run_merge_next(open->merge);
+	if (has_row)
+		open->row = gpusort_run_merge_packed_row(open->merge);
+	MemoryContextSwitchTo(caller);
+	return has_row;
+}
+
+static void
+finish_open_range(GsOpenRange *open)
+{
+	MemoryContextDelete(open->context);
+}
+
+/* Merge a range into pieces.  Returns false if there is no memory for its rows. */
+static bool
+merge_range(GsMergeMember *member, int range, GsRangePiece **pieces)
+{
+	GsOpenRange *open = begin_open_range(member, range);
 	GsPieceWriter writer;
 	bool		fits = true;
 	int64		nrows = 0;
-	int			n;
 
-	gpusort_piece_writer_begin(&writer, member->format, budget,
+	gpusort_piece_writer_begin(&writer, member->format, member->budget,
 							   member->piece_bytes, pieces);
-	MemoryContextSwitchTo(context);
-	slices = palloc(member->nruns * sizeof(GsSortedRun));
-	sources = palloc(member->nruns * sizeof(GsSortedRun *));
-	n = gpusort_run_ranges_slices(member->ranges, range, slices);
-	for (int r = 0; r < n; r++)
-		sources[r] = &slices[r];
-	if (n > 0)
+	while (fits && read_open_range(open))
 	{
-		merge = gpusort_run_merge_begin(member->spec, member->format, sources, n,
-										NULL);
-		while (fits && gpusort_run_merge_next(merge))
-		{
-			fits = gpusort_piece_writer_put(&writer,
-											gpusort_run_merge_packed_row(merge));
-			nrows++;
-		}
+		fits = gpusort_piece_writer_put(&writer, open->row);
+		nrows++;
 	}
 	gpusort_piece_writer_end(&writer);
 	if (fits)
 		member->nmerged += nrows;
-	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
+	finish_open_range(open);
 	return fits;
 }
 
@@ -394,7 +422,7 @@ fill_slot(GsMergeMember *member, int range)
 {
 	GsSharedMerge *merge = member->merge;
 	GsMergeSlot *slot = &merge->slots[range % merge->nslots];
-	bool		fits = merge_range(member, range, member->budget, &slot->pieces);
+	bool		fits = merge_range(member, range, &slot->pieces);
 
 	SpinLockAcquire(&merge->mutex);
 	slot->left = !fits;
@@ -440,32 +468,29 @@ gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external)
 	gpusort_external_reduce_runs(external, runs_of_process(merge));
 }
 
-bool
+void
 gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
 							 GsFallback overflow)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
-	bool		published;
 
 	member->merge->shares[member->spec->process].overflow = overflow;
 	member->format = gpusort_row_format_create(member->spec);
 	member->budget = gpusort_budget_create_shared(member->merge->budget);
 	gpusort_budget_set_published(member->budget, true);
-	published = publish_runs(member, external);
+	publish_runs(member, external);
 	MemoryContextSwitchTo(caller);
-	return published;
 }
 
-bool
+void
 gpusort_merge_member_open(GsMergeMember *member)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
-	bool		open;
 
 	collect_runs(member);
-	open = member->nrows > 0 && split_runs(member);
+	if (member->nrows > 0)
+		split_runs(member);
 	MemoryContextSwitchTo(caller);
-	return open;
 }
 
 void
@@ -516,16 +541,6 @@ wait_for_range(GsMergeMember *member, int range)
 	ConditionVariableCancelSleep();
 }
 
-/* Merge a range that was left, in memory of its own.  Returns its pieces. */
-static const GsRangePiece *
-merge_range_left(GsMergeMember *member, int range)
-{
-	member->nleft++;
-	/* The pieces of a range that was left before are used again. */
-	(void) merge_range(member, range, NULL, &member->private_pieces);
-	return member->private_pieces;
-}
-
 /* All rows of the range that is read have been read. */
 static void
 end_range(GsMergeMember *member)
@@ -549,13 +564,13 @@ count_rows(const GsRangePiece *piece)
 	return nrows;
 }
 
-/* Go to the first piece of the next range. */
+/* Go to the next range. */
 static void
 begin_next_range(GsMergeMember *member)
 {
 	GsSharedMerge *merge = member->merge;
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
-	GsMergeSlot *slot;
+	const GsMergeSlot *slot;
 	instr_time	start;
 	instr_time	end;
 
@@ -566,13 +581,58 @@ begin_next_range(GsMergeMember *member)
 	INSTR_TIME_SET_CURRENT(start);
 	wait_for_range(member, member->reading);
 	slot = &merge->slots[member->reading % merge->nslots];
-	member->piece = slot->left ? merge_range_left(member, member->reading) :
-		slot->pieces;
-	member->longest = Max(member->longest, count_rows(member->piece));
+	if (slot->left)
+	{
+		member->left = begin_open_range(member, member->reading);
+		member->nleft++;
+	}
+	else
+	{
+		member->piece = slot->pieces;
+		member->longest = Max(member->longest, count_rows(member->piece));
+	}
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
 	member->wait_ms += INSTR_TIME_GET_MILLISEC(end);
 	MemoryContextSwitchTo(caller);
+}
+
+/* Sets *rows to the next row of a range that was left.  Returns false if there is none. */
+static bool
+next_row_left(GsMergeMember *member, GsSortedRange *rows)
+{
+	GsOpenRange *open = member->left;
+
+	if (!read_open_range(open))
+	{
+		finish_open_range(open);
+		member->left = NULL;
+		return false;
+	}
+	member->nmerged++;
+	memset(rows, 0, sizeof(*rows));
+	rows->nrows = 1;
+	rows->packed = true;
+	if (member->format->variable)
+		rows->rows = &open->row;
+	else
+		rows->slots = open->row;
+	return true;
+}
+
+/* Sets *rows to the next rows of the range that is read.  Returns false if there are none. */
+static bool
+next_rows(GsMergeMember *member, GsSortedRange *rows)
+{
+	const GsRangePiece *piece = member->piece;
+
+	if (member->left != NULL)
+		return next_row_left(member, rows);
+	if (piece == NULL || piece->range.nrows == 0)
+		return false;
+	*rows = piece->range;
+	member->piece = piece->next;
+	return true;
 }
 
 /* GsRangeSeek: positions ascend. */
@@ -585,11 +645,8 @@ seek_forward(GsRangeReader *reader, int64 position)
 	while (position - reader->start >= reader->range.nrows)
 	{
 		reader->start += reader->range.nrows;
-		if (member->piece != NULL)
-			member->piece = member->piece->next;
-		while (member->piece == NULL || member->piece->range.nrows == 0)
+		while (!next_rows(member, &reader->range))
 			begin_next_range(member);
-		reader->range = member->piece->range;
 	}
 }
 
@@ -609,7 +666,7 @@ gpusort_merge_member_end(GsMergeMember *member)
 	if (member->is_leader && member->nruns > 0)
 		elog(DEBUG1, "merged %d runs in %d ranges of " INT64_FORMAT " rows, the longest of "
 			 INT64_FORMAT "; %d found no shared memory",
-			 member->nruns, member->nranges, member->nrows / member->nranges,
+			 member->nruns, member->nranges, member->nrows / Max(member->nranges, 1),
 			 member->longest, member->nleft);
 	member->nruns = 0;
 }

@@ -49,17 +49,13 @@ extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge,
 
 /*
  * When no process has rows in memory any more: let the others find the runs of this one.
- * 'overflow' says why they are on disk.  Returns false if there is no memory for that.
+ * 'overflow' says why they are on disk.
  */
-extern bool gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
+extern void gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
 										 GsFallback overflow);
 
-/*
- * After all have published their runs: open these.  Returns false if they cannot be merged in
- * ranges that fit in memory, since rows are very long; or if there are none.  The same in all
- * processes.
- */
-extern bool gpusort_merge_member_open(GsMergeMember *member);
+/* After all have published their runs: open these. */
+extern void gpusort_merge_member_open(GsMergeMember *member);
 
 /*
  * After that: in a worker, merge ranges until none is left, or gpusort_shared_merge_stop() was

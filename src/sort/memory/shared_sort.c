@@ -42,7 +42,6 @@ struct GsSharedSort
 								 * ranges to the leader? */
 	pg_atomic_uint32 next_range;	/* that nobody has taken */
 	int			nranges;
-	bool		places_keys;	/* along with the entries? */
 	ConditionVariable range_sorted; /* a range is no longer unsorted */
 	pg_atomic_uint32 states[GPUSORT_MAX_RANGES];	/* GsRangeState */
 	GsSortedRange ranges[GPUSORT_MAX_RANGES];
@@ -243,7 +242,6 @@ gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
 	view = member->view = create_view(member);
 	gpusort_shared_view_split(view);
 	shared->nranges = view->nranges;	/* the same in all processes */
-	shared->places_keys = view->places_keys;
 	placed = gpusort_shared_view_place(view, member->spec->process,
 									   gpusort_memory_sort_budget(rows));
 	MemoryContextSwitchTo(caller);
@@ -263,12 +261,6 @@ gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows)
 		while (!is_stopped(member->shared) && sort_next_range(member))
 			;
 	MemoryContextSwitchTo(caller);
-}
-
-bool
-gpusort_shared_sort_has_ranges(const GsSharedSort *shared)
-{
-	return shared->nranges > 0;
 }
 
 void
@@ -348,14 +340,6 @@ prepare_range(void *arg, int range)
 	}
 	INSTR_TIME_SET_CURRENT(start);
 	caller = MemoryContextSwitchTo(member->context);
-	if (member->view == NULL)
-	{
-		/* The leader took no part, and a range is left to it. */
-		member->view = create_view(member);
-		member->view->nranges = member->shared->nranges;
-		member->view->places_keys = member->shared->places_keys;
-		prepare_ranges(member, NULL);
-	}
 	wait_for_range(member, range);
 	MemoryContextSwitchTo(caller);
 	INSTR_TIME_SET_CURRENT(end);

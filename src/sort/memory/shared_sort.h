@@ -70,9 +70,6 @@ extern bool gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *ro
  */
 extern void gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows);
 
-/* Have the processes placed rows?  There are no ranges if none has added any. */
-extern bool gpusort_shared_sort_has_ranges(const GsSharedSort *shared);
-
 /* In the leader: the others need not sort further ranges. */
 extern void gpusort_shared_sort_stop(GsSharedSort *shared);
 
