@@ -83,7 +83,7 @@ OBJS = \
 	src/sort/memory/tie_comparisons.o \
 	src/sort/memory/tie_sorter.o \
 	src/sort/memory/memory_sort.o \
-	src/sort/disk/shared_run.o \
+	src/sort/disk/run_set.o \
 	src/sort/disk/extent_file.o \
 	src/sort/disk/sorted_run.o \
 	src/sort/disk/run_merge.o \

@@ -146,7 +146,7 @@ DECLARE
 BEGIN
 	SELECT string_agg(DISTINCT node, ', ' ORDER BY node) INTO plan
 	FROM explain_lines(ids_of(query, '(1, 1::int8, 0::int8), (2, 2, 0)')) l,
-		 substring(l, '(Gather Merge|Gather|Merge Append|Append|Subquery Scan|GpuSortSink|GpuSort|WindowAgg)') node;
+		 substring(l, '(Gather Merge|Gather|Merge Append|Append|Subquery Scan|GpuSort|WindowAgg)') node;
 	PERFORM setseed(0.7);
 	FOR i IN 1..3 LOOP
 		SELECT string_agg(format('(%s, %s::int8, %s::int8)', j, word[1 + floor(random() * cardinality(word))::int],
@@ -173,7 +173,7 @@ SELECT check_rescans('SELECT id FROM limited ORDER BY k, id FETCH FIRST (v.n) RO
 SELECT check_rescans('SELECT id FROM limited_parts ORDER BY k, id LIMIT v.n OFFSET v.skip');
 SELECT check_rescans('(SELECT id, k FROM limited ORDER BY k, id) UNION ALL (SELECT id, k FROM limited_parts ORDER BY k DESC, id) LIMIT v.n');
 SELECT check_rescans('SELECT id * 10000 + row_number() OVER (ORDER BY k, id ROWS UNBOUNDED PRECEDING) AS id FROM limited LIMIT v.n OFFSET v.skip');
--- the same with sinks
+-- the same above a Gather
 RESET enable_sort;
 SET enable_gathermerge = off;
 SELECT check_rescans('SELECT id FROM limited ORDER BY k, id LIMIT v.n OFFSET v.skip');

@@ -208,7 +208,7 @@ SET parallel_tuple_cost = 0.04;
 SET pg_gpusort.enable = off;
 EXPLAIN (COSTS OFF) SELECT * FROM facts ORDER BY d, id;
 SET pg_gpusort.enable = on;
-EXPLAIN (COSTS OFF) SELECT * FROM facts ORDER BY d, id;
+SELECT bool_or(l ~ 'Gather') AS parallel FROM explain_lines('SELECT * FROM facts ORDER BY d, id') l;
 RESET pg_gpusort.enable;
 RESET parallel_tuple_cost;
 RESET parallel_setup_cost;

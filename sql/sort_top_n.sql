@@ -141,7 +141,7 @@ SET parallel_tuple_cost = 0;
 SET parallel_leader_participation = off;
 SET cpu_operator_cost = 1;
 CREATE FUNCTION nodes(query text) RETURNS text LANGUAGE sql AS $$
-	SELECT string_agg(substring(l, '(Limit|Gather Merge|Gather|GpuSortSink|GpuSort|Merge Append|Append|Seq Scan)'), ' / ') FROM explain_lines(query) l
+	SELECT string_agg(substring(l, '(Limit|Gather Merge|Gather|GpuSort|Merge Append|Append|Seq Scan)'), ' / ') FROM explain_lines(query) l
 $$;
 SELECT nodes('SELECT * FROM top_rows WHERE (id + 0) % 1 = 0 ORDER BY random, id LIMIT (SELECT 600)');
 SET pg_gpusort.debug_require = node;
@@ -149,7 +149,7 @@ CREATE FUNCTION parallel_top(n text, source text DEFAULT 'more_rows') RETURNS TA
 	SELECT c ~ 'top-N', c ~ 'other rows' FROM check_top('random, id', n, source) c
 $$;
 SELECT n, p.* FROM unnest('{1,600}'::int[]) n, parallel_top(format('(SELECT %s)', n), 'top_rows WHERE (id + 0) % 1 = 0') p;
--- workers that sort rows for their leader write no more than are wanted
+-- rows that go through a Gather: not more are written than are wanted
 SET enable_gathermerge = off;
 SET temp_file_limit = '1MB';
 SELECT nodes('SELECT * FROM more_rows ORDER BY random, id LIMIT 600');
@@ -157,7 +157,7 @@ SELECT n, p.* FROM unnest('{1,600}'::int[]) n, parallel_top(n::text) p;
 SELECT other_rows FROM parallel_top('3000');
 SET parallel_leader_participation = on;
 SELECT n, other_rows FROM unnest('{1,600}'::int[]) n, parallel_top(n::text) p;
--- also of what they have on disk
+-- also of what is on disk
 RESET temp_file_limit;
 SET work_mem = '64kB';
 SELECT other_rows FROM parallel_top('3000');

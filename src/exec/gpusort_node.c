@@ -273,8 +273,8 @@ open_sink(GsNodeState *node)
 	 */
 	if (node->sort == NULL ||
 		(gpusort_debug_stock_ties && !gpusort_sink_keeps_order(gather)) ||
-		!gpusort_sink_open(node->sink, node->spec.tuple_attno > 0, node->sort,
-						   castNode(Gather, gather->plan)->num_workers,
+		!gpusort_sink_open(node->sink, castNode(GatherState, gather),
+						   node->spec.tuple_attno > 0, node->sort,
 						   !gpusort_debug_stock_ties, node->spec.bound))
 		gpusort_sink_close(node->sink);
 }
@@ -287,7 +287,6 @@ static void
 add_rows_together(GsNodeState *node)
 {
 	GatherState *gather = castNode(GatherState, outerPlanState(node));
-	const GsSharedRun *run;
 	GsFallback	failure;
 
 	if (!gpusort_gather_start(gather))
@@ -297,8 +296,6 @@ add_rows_together(GsNodeState *node)
 	failure = gpusort_sink_failure(node->sink);
 	if (failure != GS_FALLBACK_NONE)
 		gpusort_sort_fail(node->sort, failure);
-	for (int n = 0; (run = gpusort_sink_run(node->sink, n)) != NULL; n++)
-		gpusort_sort_import(node->sort, run);
 }
 
 /* Add the rows of the input to the sort. */
@@ -405,7 +402,11 @@ next_row(GsNodeState *node, bool forward)
 		return gpusort_node_rows_next(&node->rows, node->sort, forward, slot);
 	}
 	if (node->sink != NULL)
+	{
+		/* They may still sort rows beyond the bound. */
+		gpusort_sort_stop(node->sort);
 		gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
+	}
 	return slot;
 }
 

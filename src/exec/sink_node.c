@@ -20,6 +20,7 @@
 #include "compat.h"
 
 #include "access/parallel.h"
+#include "executor/execParallel.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
 #include "nodes/extensible.h"
@@ -51,6 +52,7 @@ struct GsSinkState
 {
 	CustomScanState css;		/* must be first */
 	GsProducer	producer;		/* of the rows of this process */
+	GatherState *gather;		/* that has started the workers; set by open() */
 	GsRowSource *source;		/* NULL before the first row is requested */
 	GsSinkShared local;			/* the leader's settings */
 	GsSinkShared *shared;		/* those in force: in shared memory if there
@@ -151,14 +153,14 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 }
 
 bool
-gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int nworkers,
+gpusort_sink_open(GsSinkState *sink, GatherState *gather, bool whole_tuples, GsSort *sort,
 				  bool may_overflow, int64 bound)
 {
 	GsSinkShared *local = &sink->local;
 
-	if (!gpusort_parallel_sort_open(&local->parallel, sort, nworkers,
-									may_overflow, bound))
+	if (!gpusort_parallel_sort_open(&local->parallel, sort, may_overflow, bound))
 		return false;
+	sink->gather = gather;
 	local->open = true;
 	local->whole_tuples = whole_tuples;
 	sink->producer.sort = sort;
@@ -205,24 +207,6 @@ bool
 gpusort_sink_is_ahead(const GsSinkState *sink)
 {
 	return sink->producer.ahead;
-}
-
-const GsSharedRun *
-gpusort_sink_run(const GsSinkState *sink, int number)
-{
-	int			found = 0;
-
-	/* Without shared memory there have been no workers. */
-	if (!sink->local.open || sink->shared == &sink->local)
-		return NULL;
-	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
-	{
-		const GsProducerReport *report = gpusort_worker_reports_get(sink->reports, n);
-
-		if (report != NULL && report->sorted && found++ == number)
-			return &report->run;
-	}
-	return NULL;
 }
 
 /* ----------------------------------------------------------------
@@ -420,9 +404,14 @@ gpusort_sink_shutdown(CustomScanState *css)
 		return;
 	pg_atomic_write_u32(&sink->local.parallel.failure, gpusort_sink_failure(sink));
 	if (css->ss.ps.instrument != NULL)
+	{
+		/* The last rows may have been returned while workers still sort. */
+		if (sink->local.open && sink->gather->pei != NULL)
+			ExecParallelFinish(sink->gather->pei);
 		sink->kept_reports =
 			gpusort_worker_reports_copy(sink->reports,
 										css->ss.ps.state->es_query_cxt);
+	}
 	sink->shared = &sink->local;
 }
 

@@ -11,7 +11,6 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-#include "sort/disk/shared_run.h"
 #include "sort/sort.h"
 
 typedef struct GsSinkState GsSinkState;
@@ -33,14 +32,14 @@ extern PlanState *gpusort_sink_input(GsSinkState *sink);
 extern bool gpusort_sink_keeps_order(const PlanState *gather);
 
 /*
- * Called by the leader before the Gather is executed or started.  open() makes all processes, of
- * which 'nworkers' are workers, put their rows into 'sort', see gpusort_parallel_sort_open().
- * 'whole_tuples' says how the sort keeps rows, and 'bound' is that of its specification.  The
- * sink then returns no rows.  Returns false if the processes must not do that.  close() makes the
- * sink return all rows to the Gather.
+ * Called by the leader before the Gather above the sink is executed or started.  open() makes all
+ * processes put their rows into 'sort', see gpusort_parallel_sort_open().  'whole_tuples' says how
+ * the sort keeps rows, and 'bound' is that of its specification.  The sink then returns no rows.
+ * Returns false if the processes must not do that.  close() makes the sink return all rows to the
+ * Gather.
  */
-extern bool gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int nworkers,
-							  bool may_overflow, int64 bound);
+extern bool gpusort_sink_open(GsSinkState *sink, GatherState *gather, bool whole_tuples,
+							  GsSort *sort, bool may_overflow, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
 /*
@@ -51,13 +50,6 @@ extern void gpusort_sink_attend(GsSinkState *sink);
 
 /* The sort that was passed to open() ends. */
 extern void gpusort_sink_forget_sort(GsSinkState *sink);
-
-/*
- * Returns the runs that workers have written, numbered from 0, or NULL if
- * there are no more.  Call it after the Gather has ended, and before its
- * shared memory is freed.
- */
-extern const GsSharedRun *gpusort_sink_run(const GsSinkState *sink, int number);
 
 /*
  * After the Gather has ended: returns why rows are missing, or

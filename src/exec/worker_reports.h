@@ -11,7 +11,6 @@
 #ifndef GPUSORT_WORKER_REPORTS_H
 #define GPUSORT_WORKER_REPORTS_H
 
-#include "sort/disk/shared_run.h"
 /* Stored in the query's dynamic shared memory, or the leader's copy. */
 typedef struct GsWorkerReports GsWorkerReports;
 

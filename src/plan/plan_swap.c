@@ -39,6 +39,8 @@
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
+#include "sort/base/warm_memory.h"
+#include "sort/gpu/gpu_session.h"
 #include "sort/requirement.h"
 #include "work.h"
 
@@ -256,17 +258,22 @@ passes_columns_on(const Gather *gather)
 	return true;
 }
 
-/*
- * Make the processes below a Gather put their rows into the sort directly.  If a
- * LIMIT turns out to want only a few rows, each process will return these.
- */
+/* Can processes add rows to one sort: on a GPU, or in memory that they share? */
+static bool
+can_sort_together(const Sort *sort)
+{
+	return gpusort_warm_memory_shared_limit() > 0 ||
+		gpusort_gpu_session_check(sort->plan.plan_rows) == GS_FALLBACK_NONE;
+}
+
+/* Make the processes below a Gather put their rows into the sort directly. */
 static void
 add_sink(Sort *sort, GsSwapStatement *statement)
 {
 	Gather	   *gather = (Gather *) sort->plan.lefttree;
 
 	if (IsA(gather, Gather) && !gather->single_copy &&
-		passes_columns_on(gather))
+		passes_columns_on(gather) && can_sort_together(sort))
 		gather->plan.lefttree = (Plan *)
 			make_sink(sort, gather->plan.lefttree,
 					  new_plan_node_id(statement));

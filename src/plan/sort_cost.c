@@ -26,13 +26,13 @@
 #include "plan/sort_eligibility.h"
 #include "settings.h"
 #include "sort/base/warm_memory.h"
-#include "sort/disk/shared_run.h"
+#include "sort/disk/run_set.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 
 /*
- * Additional costs per row, in the units of sort_candidate.h, if processes sort their own
- * rows and write them as runs, which the leader or all of them merge.
+ * Additional costs per row, in the units of sort_candidate.h, if processes write their rows as
+ * runs, which all of them merge.
  */
 #define WRITE_RUN_COST		6.0
 #define MERGE_RUNS_COST		4.0
@@ -79,8 +79,7 @@ typedef struct GsSortMethod
 	bool		gpu;
 	bool		disk;
 	bool		shared;			/* do processes sort their rows together? */
-	bool		runs;			/* or each its own? */
-	bool		merged;			/* if so, do they merge them together? */
+	bool		runs;			/* or merge runs of them? */
 	double		processes;		/* number that add or sort rows */
 } GsSortMethod;
 
@@ -130,10 +129,7 @@ cost_of_pages(const Path *input)
 		(0.75 * seq_page_cost + 0.25 * random_page_cost);
 }
 
-/*
- * Returns the cost for the leader to merge a row, in units of
- * cpu_operator_cost.
- */
+/* Returns the cost of merging a row, in units of cpu_operator_cost. */
 static double
 cost_of_merging(const Path *input, const GsKeyShape *key)
 {
@@ -161,25 +157,19 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
 	}
 	if (method->runs)
 	{
-		row.keep += WRITE_RUN_COST;
-		if (method->merged)
-		{
-			row.keep += cost_of_merging(input, &method->key);
-			row.emit = RETURN_PLACED_ROW;
-		}
-		else
-			row.emit += cost_of_merging(input, &method->key);
+		row.keep += WRITE_RUN_COST + cost_of_merging(input, &method->key);
+		row.emit = RETURN_PLACED_ROW;
 	}
 	path->startup_cost = input->total_cost +
 		per_unit * row.keep / method->processes;
 	path->total_cost = path->startup_cost + per_unit * row.emit;
-	if (method->merged || method->disk)
+	if (method->runs || method->disk)
 	{
 		Cost		pages = cost_of_pages(input);
 
 		path->startup_cost += pages;
 		path->total_cost += 2 * pages;
-		if (!method->merged)
+		if (!method->runs)
 			path->total_cost += per_unit * GPUSORT_DISK_ROW_COST;
 	}
 }
@@ -213,18 +203,21 @@ sort_together(const GsSortMethod *method, int processes)
 	const GsSortCandidate *candidate = &method->candidate;
 	double		rows = candidate->rows;
 
-	return !method->gpu && candidate->bound == GPUSORT_NO_BOUND &&
+	/* With a bound, each keeps that many. */
+	if (candidate->bound != GPUSORT_NO_BOUND)
+		rows = Min(rows, candidate->bound * processes);
+	return !method->gpu &&
 		gpusort_shared_sort_fits(method->key.words, rows, candidate->width,
 								 (Size) gpusort_settings_work_mem() * 1024,
 								 processes);
 }
 
-/* Otherwise, will they merge their runs together? */
+/* Otherwise, can they merge runs? */
 static bool
-merge_together(const GsSortMethod *method)
+can_merge(const Path *gather)
 {
-	return method->runs && method->candidate.bound == GPUSORT_NO_BOUND &&
-		gpusort_warm_memory_shared_limit() > 0;
+	return gpusort_warm_memory_shared_limit() > 0 &&
+		gpusort_shared_runs_allowed(gather->rows, gather->pathtarget->width);
 }
 
 Path *
@@ -243,12 +236,10 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 	*gpu = method.gpu;
 	method.shared = sort_together(&method, 1 + partial->parallel_workers);
 	method.runs = !method.gpu && !method.shared;
-	if (method.runs && !gpusort_shared_runs_allowed(gather->rows,
-													gather->pathtarget->width))
+	if (method.runs && !can_merge(gather))
 		return NULL;
 	if (method.shared)
 		method.disk = false;
-	method.merged = merge_together(&method);
 	gather->total_cost = partial->total_cost + parallel_setup_cost;
 	method.processes = 1 + partial->parallel_workers;
 	return make_sort_path(root, rel, gather, pathkeys, &method);

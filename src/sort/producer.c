@@ -24,32 +24,18 @@ typedef TupleTableSlot *(*GsNextRow) (GsProducer *producer);
  * ----------------------------------------------------------------
  */
 
-/* For a GPU session.  Returns false if the sort has none that others can use. */
-static bool
-open_session(GsParallelSort *parallel, GsSort *sort, int nworkers,
-			 bool may_overflow)
-{
-	if (!gpusort_sort_gpu_handle(sort, &parallel->handle))
-		return false;
-	parallel->gpu = true;
-	parallel->may_overflow = may_overflow &&
-		gpusort_sort_allow_overflow(sort, nworkers, &parallel->runs);
-	return true;
-}
-
 bool
-gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int nworkers,
-						   bool may_overflow, int64 bound)
+gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, bool may_overflow,
+						   int64 bound)
 {
 	memset(parallel, 0, sizeof(*parallel));
 	pg_atomic_init_u32(&parallel->failure, GS_FALLBACK_NONE);
 	parallel->bound = bound;
-	if (!open_session(parallel, sort, nworkers, may_overflow) &&
-		!gpusort_sort_run_set(sort, nworkers, &parallel->runs))
-		return false;
-	if (!parallel->gpu || parallel->may_overflow)
+	parallel->gpu = gpusort_sort_gpu_handle(sort, &parallel->handle);
+	if (parallel->gpu ? may_overflow && gpusort_sort_allow_overflow(sort) :
+		gpusort_sort_open(sort))
 		parallel->team = gpusort_sort_team(sort);
-	return true;
+	return parallel->gpu || parallel->team != NULL;
 }
 
 GsFallback
@@ -151,18 +137,11 @@ fill_sort(GsProducer *producer, GsNextRow next)
 		give_up(producer, producer->sort);
 }
 
-/*
- * In a worker: sort the rows that next() returns together with the other processes, or else
- * alone, and write them as a run.
- */
+/* In a worker: sort the rows that next() returns together with the other processes. */
 static void
 sort_rows(GsProducer *producer, MemoryContext context, GsNextRow next)
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsRunTarget target = {
-		.set = producer->parallel->runs,
-		.producer = ParallelWorkerNumber
-	};
 	GsSortSpec	spec = producer->spec;
 	GsProducerReport *report = &producer->report;
 	GsSort	   *sort;
@@ -170,9 +149,7 @@ sort_rows(GsProducer *producer, MemoryContext context, GsNextRow next)
 	spec.team = producer->parallel->team;
 	spec.process = ParallelWorkerNumber + 1;
 	spec.attached = producer->parallel->gpu;
-	spec.key_plan = plan_keys(producer, spec.team == NULL ? 1 :
-							  gpusort_team_string_words(spec.team));
-	spec.target = &target;
+	spec.key_plan = plan_keys(producer, gpusort_team_string_words(spec.team));
 	spec.nested = true;
 	sort = gpusort_sort_begin(&spec);
 	MemoryContextSwitchTo(caller);
@@ -184,7 +161,6 @@ sort_rows(GsProducer *producer, MemoryContext context, GsNextRow next)
 	if (add_to_sort(producer, sort, next) && gpusort_sort_finish(sort))
 	{
 		gpusort_sort_report(sort, &report->sort);
-		report->run = *gpusort_sort_shared_run(sort);
 		report->sorted = true;
 	}
 	else
@@ -207,13 +183,6 @@ put_without_gpu(GsProducer *producer, MemoryContext context)
  * ----------------------------------------------------------------
  */
 
-/* Returns the team of the processes if they may have runs to merge, or NULL. */
-static GsTeam *
-find_team(const GsProducer *producer)
-{
-	return producer->parallel->may_overflow ? producer->parallel->team : NULL;
-}
-
 /*
  * Before the first row: have the other processes wait for runs of this one.  Returns false if all
  * rows have been added.
@@ -221,7 +190,7 @@ find_team(const GsProducer *producer)
 static bool
 expect_overflow(GsProducer *producer)
 {
-	GsTeam	   *team = find_team(producer);
+	GsTeam	   *team = producer->parallel->team;
 
 	if (team == NULL)
 		return true;
@@ -235,7 +204,7 @@ expect_overflow(GsProducer *producer)
 static void
 leave_without_runs(GsProducer *producer, GsFallback failure)
 {
-	GsTeam	   *team = find_team(producer);
+	GsTeam	   *team = producer->parallel->team;
 
 	if (failure != GS_FALLBACK_NONE)
 		pg_atomic_write_u32(&producer->parallel->failure, failure);
@@ -254,7 +223,8 @@ end_without_runs(GsProducer *producer, GsFallback failure)
 {
 	producer->failure = failure;
 	if (failure != GS_FALLBACK_NONE ||
-		(find_team(producer) != NULL && !gpusort_sort_end_adding(producer->sort, &producer->ahead)))
+		(producer->parallel->team != NULL &&
+		 !gpusort_sort_end_adding(producer->sort, &producer->ahead)))
 		give_up(producer, producer->sort);
 }
 
@@ -340,7 +310,7 @@ fill_gpu_session(GsProducer *producer, MemoryContext context)
 	session = gpusort_gpu_session_attach(&producer->spec, producer->parallel->handle);
 	MemoryContextSwitchTo(caller);
 	added = add_to_session(producer, session);
-	if (producer->parallel->may_overflow && gpusort_gpu_session_is_full(session))
+	if (producer->parallel->team != NULL && gpusort_gpu_session_is_full(session))
 	{
 		overflow(producer, session, context);
 		return;

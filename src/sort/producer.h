@@ -6,9 +6,8 @@
  * The leader of a parallel query or index build has begun a sort, and opens it for other
  * processes.  Then each of them, the leader too, is a producer: it reads its share of the input.
  *
- * Without a GPU, the leader adds its rows to its sort.  A worker has a sort of its own.  That takes
- * part in sorting the rows of all processes together (team.h), or writes them as a run for the
- * leader.
+ * Without a GPU, the leader adds its rows to its sort, and a worker to a sort of its own.  All
+ * processes sort these rows together (team.h).
  *
  * With a GPU, the leader's sort has opened a session.  Each producer, also the leader, attaches to
  * it and adds its rows.  When the device is full, the leader has the rows that are
@@ -30,7 +29,6 @@
 #include "service/service_client.h"
 #include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
-#include "sort/disk/shared_run.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/sort.h"
 
@@ -42,9 +40,8 @@ typedef struct GsParallelSort
 {
 	bool		gpu;			/* is there a GPU session? */
 	GsClientHandle handle;		/* of it */
-	bool		may_overflow;	/* may its rows become runs? */
-	struct GsTeam *team;		/* for rows that are not on the GPU; or NULL */
-	GsRunSetHandle runs;		/* likewise */
+	struct GsTeam *team;		/* for rows that are not on the GPU; or NULL
+								 * if all are there */
 	int64		bound;			/* rows wanted of each process; 0 for all */
 	pg_atomic_uint32 failure;	/* GsFallback: why rows are missing */
 } GsParallelSort;
@@ -55,7 +52,6 @@ typedef struct GsProducerReport
 	int64		nrows;			/* rows that it has added */
 	bool		sorted;			/* has it sorted them itself?  If so: */
 	GsSortReport sort;
-	GsSharedRun run;
 } GsProducerReport;
 
 /* Returns the next row of this process's share, or NULL after the last one. */
@@ -86,11 +82,11 @@ typedef struct GsProducer
 } GsProducer;
 
 /*
- * In the leader, before its first row: open its sort for 'nworkers' other processes.
- * 'may_overflow' says whether ties may come in any order, as they do when a GPU is full.  Returns
- * false if no other process must add rows.
+ * In the leader, before its first row: open its sort for other processes.  'may_overflow' says
+ * whether ties may come in any order, as they do when a GPU is full.  Returns false if no other
+ * process must add rows.
  */
-extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int nworkers,
+extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort,
 									   bool may_overflow, int64 bound);
 
 /* Returns why rows are missing, or GS_FALLBACK_NONE. */

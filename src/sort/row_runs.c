@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * row_runs.c
- *		Writes rows of a sort to disk as sorted runs, and shares runs.
+ *		Writes rows of a sort to disk as sorted runs.
  *
  * Runs are kept in the order in which their rows arrived, because among ties, the
  * rows of earlier runs are returned first.
@@ -27,6 +27,12 @@ gpusort_row_runs_init(GsRowRuns *runs, const GsSortSpec *spec,
 	runs->context = context;
 }
 
+void
+gpusort_row_runs_set_target(GsRowRuns *runs, const GsRunTarget *target)
+{
+	runs->target = target;
+}
+
 static GsExternalSort *
 begin_external(GsRowRuns *runs)
 {
@@ -34,8 +40,7 @@ begin_external(GsRowRuns *runs)
 	GsExternalSort *external =
 		gpusort_external_begin(runs->spec,
 							   gpusort_sort_spec_memory(runs->spec),
-							   runs->has_own_target ? &runs->own_target :
-							   runs->spec->target);
+							   runs->target);
 
 	MemoryContextSwitchTo(caller);
 	return external;
@@ -62,8 +67,8 @@ gpusort_row_runs_begin_overflow(GsRowRuns *runs, GsFallback reason)
 	if (reason == GS_FALLBACK_WORK_MEM && runs->spec->index_build)
 		reason = GS_FALLBACK_MAINTENANCE_MEM;
 	runs->overflow = reason;
-	/* A worker has a target.  The leader counts the sort as a whole. */
-	if (runs->spec->target == NULL)
+	/* The leader counts the sort as a whole. */
+	if (runs->spec->team == NULL)
 		gpusort_stats_count_fallback(reason);
 	gpusort_row_runs_begin(runs);
 }
@@ -77,11 +82,9 @@ gpusort_row_runs_begin(GsRowRuns *runs)
 void
 gpusort_row_runs_begin_anew(GsRowRuns *runs)
 {
-	MemoryContext caller = MemoryContextSwitchTo(runs->context);
-
 	gpusort_external_end(runs->external);
-	runs->external = gpusort_external_begin(runs->spec, gpusort_sort_spec_memory(runs->spec), NULL);
-	MemoryContextSwitchTo(caller);
+	runs->target = NULL;
+	gpusort_row_runs_begin(runs);
 }
 
 void
@@ -168,106 +171,4 @@ gpusort_row_runs_end_builder(GsRowRuns *runs)
 {
 	gpusort_run_builder_end(runs->builder);
 	runs->builder = NULL;
-}
-
-/* ----------------------------------------------------------------
- *		runs from and for other processes
- * ----------------------------------------------------------------
- */
-
-bool
-gpusort_row_runs_make_set(GsRowRuns *runs, GsRowSorter *sorter, int nprocesses,
-						  bool expected, bool shared, GsRunSetHandle *handle)
-{
-	const GsSortSpec *spec = runs->spec;
-	double		rows = spec->expected_rows;
-	MemoryContext caller;
-
-	if (spec->bound > 0)
-		rows = Min(rows, spec->bound);
-	if (expected && !gpusort_shared_runs_allowed(rows, spec->expected_width))
-		return false;
-	caller = MemoryContextSwitchTo(runs->context);
-	runs->set = gpusort_run_set_create();
-	*handle = gpusort_run_set_handle(runs->set);
-	MemoryContextSwitchTo(caller);
-	runs->has_own_target = shared;
-	runs->own_target.set = *handle;
-	runs->own_target.producer = nprocesses; /* those of others are smaller */
-
-	/* Their runs will be read while our rows are still in memory. */
-	runs->reader_bytes = nprocesses *
-		gpusort_run_file_reader_bytes(gpusort_sort_spec_memory(spec));
-	gpusort_row_runs_reserve_readers(runs, sorter);
-	return true;
-}
-
-void
-gpusort_row_runs_reserve_readers(const GsRowRuns *runs, GsRowSorter *sorter)
-{
-	if (sorter->cpu != NULL)
-		(void) gpusort_memory_sort_reserve(sorter->cpu, runs->reader_bytes);
-}
-
-/* Add a run of another process to our runs, or to the rows in memory. */
-static void
-import_run(GsRowRuns *runs, GsRowSorter *sorter, const GsSharedRun *run)
-{
-	if (runs->external == NULL)
-	{
-		runs->external = begin_external(runs);
-		if (gpusort_row_sorter_count(sorter) > 0)
-			gpusort_external_hold(runs->external, sorter->cpu);
-	}
-	gpusort_external_import(runs->external, runs->set, run);
-	runs->nimported++;
-	gpusort_row_runs_note_overflow(runs, run->overflow);
-}
-
-int64
-gpusort_row_runs_import(GsRowRuns *runs, GsRowSorter *sorter, List *imports)
-{
-	int64		ndropped = 0;
-	ListCell   *lc;
-
-	foreach(lc, imports)
-	{
-		const GsSharedRun *run = lfirst(lc);
-
-		if (run->nrows > 0)
-			import_run(runs, sorter, run);
-		ndropped += run->ndropped;
-	}
-	return ndropped;
-}
-
-/* Write the first sorted rows of a memory sort as a shared run. */
-static void
-share_held_rows(GsRowRuns *runs, GsRowSorter *sorter, int64 nrows)
-{
-	GsExternalSort *external = begin_external(runs);
-	MemoryContext caller = MemoryContextSwitchTo(runs->context);
-
-	gpusort_run_builder_put_sorted(external, sorter->cpu, nrows);
-	gpusort_external_share_run(external, &runs->shared);
-	gpusort_external_end(external);
-	MemoryContextSwitchTo(caller);
-}
-
-void
-gpusort_row_runs_share(GsRowRuns *runs, GsRowSorter *sorter)
-{
-	int64		held = runs->external != NULL ?
-		gpusort_external_count(runs->external) :
-		gpusort_row_sorter_count(sorter);
-	int64		nrows = held;
-
-	if (runs->spec->bound > 0)
-		nrows = Min(nrows, runs->spec->bound);
-	if (runs->external != NULL && nrows > 0)
-		gpusort_external_share(runs->external, nrows, &runs->shared);
-	else if (nrows > 0)
-		share_held_rows(runs, sorter, nrows);
-	runs->shared.overflow = runs->overflow;
-	runs->shared.ndropped = held - nrows;
 }

@@ -8,9 +8,9 @@
  * cannot be encoded.  gpusort_sort_begin() then begins the sort.
  *
  * The caller adds each row by gpusort_sort_add(), and calls gpusort_sort_finish() after the last
- * one.  Other processes can take part if this is arranged before the first row: they add rows
- * to the GPU session whose handle gpusort_sort_gpu_handle() returns, or, if there is none, they
- * sort rows of their own in sorts that share memory and the files of gpusort_sort_run_set().
+ * one.  Other processes can take part if this is arranged before the first row (producer.h): they
+ * add rows to the GPU session of the sort, or, if there is none, to sorts of their own, which
+ * share memory and files with it.
  *
  * The sort is then a cursor before the first row.  gpusort_sort_next() moves it and returns a
  * row; it can be marked, restored and rewound.  The report and the number of rows are known
@@ -22,8 +22,8 @@
  * happens at most once.  If the input cannot be read again, or rows have been returned and this
  * is no index build, which can discard them, the sort raises an error instead.
  *
- * A sort with spec->target is not a cursor.  It writes the sorted rows to the
- * target, and gpusort_sort_shared_run() tells the leader where they are.
+ * A sort with spec->team, in another process than the leader, is not a cursor.  Its rows are
+ * returned by the leader's sort.
  *
  * gpusort_sort_end() ends the sort at any time.  So does the end of the
  * memory context in which it was begun, after an error too.
@@ -42,7 +42,6 @@
 #include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
 #include "sort/base/rows_in_place.h"
-#include "sort/disk/shared_run.h"
 
 typedef struct GsSort GsSort;
 
@@ -67,9 +66,6 @@ extern bool gpusort_sort_add(GsSort *sort, TupleTableSlot *slot);
 
 /* Rows of other processes are lost, for that reason: end what these do together. */
 extern void gpusort_sort_fail(GsSort *sort, GsFallback reason);
-
-/* In the leader: another process has written this run. */
-extern void gpusort_sort_import(GsSort *sort, const GsSharedRun *run);
 
 /*
  * No more rows are wanted, so other processes need not sort further ones.  If more are

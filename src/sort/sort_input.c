@@ -12,8 +12,7 @@
  * the cutoff.  From then on, rows that sort after it are dropped as they arrive.
  *
  * After the last row, the rows of this process are sorted wherever they are, together with
- * those of other processes if these share memory or merge runs.  Finally, runs are merged.
- * sort_rows.c returns the rows.
+ * those of other processes if there are any.  Runs are merged.  sort_rows.c returns the rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -24,7 +23,7 @@
 
 #include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
-#include "sort/disk/shared_run.h"
+#include "sort/disk/run_set.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/sort_private.h"
 #include "work.h"
@@ -99,6 +98,15 @@ bound_fits_in_memory(const GsSortSpec *spec)
 		gpusort_sort_spec_memory(spec);
 }
 
+/* Returns how many rows all processes together are expected to keep. */
+static double
+rows_kept(const GsSortSpec *spec)
+{
+	if (!bound_fits_in_memory(spec))
+		return spec->expected_rows;
+	return Min(spec->expected_rows, (double) spec->bound * Max(spec->processes, 1));
+}
+
 /*
  * Is a sort expected to be cut?  Then it has no GPU, since to drop a row takes less time than
  * to put it there.
@@ -131,9 +139,29 @@ begin_gpu_sorter(GsSort *sort)
 	return false;
 }
 
+/* Begin what this process has in common with others, if there are any. */
+static void
+begin_participant(GsSort *sort)
+{
+	sort->participant = gpusort_participant_begin(sort->spec, sort->context);
+	if (sort->spec->team != NULL)
+		gpusort_row_runs_set_target(&sort->runs, &sort->participant->target);
+}
+
+/* Begin a memory sort, whose rows other processes can sort if it is 'shared'. */
+static void
+begin_memory(GsSort *sort, bool shared)
+{
+	if (shared)
+		gpusort_row_sorter_begin_shared(&sort->sorter, sort->participant);
+	else
+		gpusort_row_sorter_begin_cpu(&sort->sorter);
+}
+
 /*
  * Choose the row sorter: a GPU session, or else a memory sort, whose rows are sorted together
- * with those of other processes if these take part.  'again' if rows have been lost.
+ * with those of other processes if these take part.  A process that will drop rows moves those
+ * that it keeps to the others later.  'again' if rows have been lost.
  */
 static void
 begin_sorter(GsSort *sort, bool again)
@@ -144,13 +172,9 @@ begin_sorter(GsSort *sort, bool again)
 		return;
 	}
 
-	/* With a bound, each process keeps few rows, and those are merged. */
-	if (!again && sort->spec->bound == 0)
-		sort->participant = gpusort_participant_begin(sort->spec, sort->context);
-	if (sort->participant != NULL)
-		gpusort_row_sorter_begin_shared(&sort->sorter, sort->participant);
-	else
-		gpusort_row_sorter_begin_cpu(&sort->sorter);
+	if (!again)
+		begin_participant(sort);
+	begin_memory(sort, sort->participant != NULL && !bound_fits_in_memory(sort->spec));
 	sort->location = GS_ROWS_IN_MEMORY;
 }
 
@@ -203,6 +227,7 @@ end_participant(GsSort *sort)
 	if (sort->participant != NULL)
 		gpusort_participant_end(sort->participant);
 	sort->participant = NULL;
+	gpusort_row_runs_set_target(&sort->runs, NULL);
 	sort->ranges = NULL;
 }
 
@@ -227,7 +252,6 @@ gpusort_sort_restart(GsSort *sort)
 	gpusort_stats_count_fallback(sort->gpu_reason);
 	end_rows(sort);
 	sort->failure = GS_FALLBACK_NONE;
-	sort->imports = NIL;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;
 	sort->position = 0;
@@ -275,47 +299,46 @@ gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
 	return true;
 }
 
-/* Make the set of files for runs.  If the processes share memory, they merge these together. */
+/*
+ * Let other processes take part.  Returns false if there is no team, or if rows are 'expected' on
+ * disk and temp_file_limit does not allow that.
+ */
 static bool
-make_run_set(GsSort *sort, int nprocesses, bool expected, GsRunSetHandle *handle)
+open_participant(GsSort *sort, bool expected)
 {
-	GsParticipant *participant = sort->participant;
+	const GsSortSpec *spec = sort->spec;
 
-	if (!gpusort_row_runs_make_set(&sort->runs, &sort->sorter, nprocesses, expected,
-								   participant != NULL, handle))
+	if (sort->participant == NULL ||
+		(expected && !gpusort_shared_runs_allowed(rows_kept(spec), spec->expected_width)))
 		return false;
-	if (participant != NULL)
-		gpusort_participant_open(participant, *handle);
+	gpusort_participant_open(sort->participant);
+	gpusort_row_runs_set_target(&sort->runs, &sort->participant->target);
 	return true;
 }
 
 bool
-gpusort_sort_allow_overflow(GsSort *sort, int nprocesses, GsRunSetHandle *handle)
+gpusort_sort_allow_overflow(GsSort *sort)
 {
-	if (!sort->fed_by_others || sort->spec->bound > 0)
+	if (!sort->fed_by_others)
 		return false;
-	sort->participant = gpusort_participant_begin(sort->spec, sort->context);
-	return make_run_set(sort, nprocesses, true, handle);
+	begin_participant(sort);
+	return open_participant(sort, true);
 }
 
-/* Will the processes sort together, as far as the estimates tell? */
+/* Will the processes sort their rows in memory, as far as the estimates tell? */
 static bool
-will_share_memory(const GsSort *sort)
+will_fit_in_memory(const GsSortSpec *spec)
 {
-	const GsSortSpec *spec = sort->spec;
-
-	return sort->participant != NULL &&
-		gpusort_shared_sort_fits(gpusort_key_plan_words(spec->key_plan),
-								 spec->expected_rows, spec->expected_width,
-								 gpusort_sort_spec_memory(spec),
-								 spec->processes);
+	return gpusort_shared_sort_fits(gpusort_key_plan_words(spec->key_plan), rows_kept(spec),
+									spec->expected_width, gpusort_sort_spec_memory(spec),
+									spec->processes);
 }
 
 bool
-gpusort_sort_run_set(GsSort *sort, int nprocesses, GsRunSetHandle *handle)
+gpusort_sort_open(GsSort *sort)
 {
 	return sort->location == GS_ROWS_IN_MEMORY &&
-		make_run_set(sort, nprocesses, !will_share_memory(sort), handle);
+		open_participant(sort, !will_fit_in_memory(sort->spec));
 }
 
 GsTeam *
@@ -348,17 +371,6 @@ gpusort_sort_fail(GsSort *sort, GsFallback reason)
 {
 	sort->failure = reason;
 	(void) gpusort_sort_lost_unless(sort, false);
-}
-
-void
-gpusort_sort_import(GsSort *sort, const GsSharedRun *run)
-{
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-	GsSharedRun *copy = palloc(sizeof(GsSharedRun));
-
-	*copy = *run;
-	sort->imports = lappend(sort->imports, copy);
-	MemoryContextSwitchTo(caller);
 }
 
 /* ----------------------------------------------------------------
@@ -460,10 +472,18 @@ gpusort_sort_overflow(GsSort *sort)
 /* ----------------------------------------------------------------
  *		dropping rows beyond the bound
  *
- * In a parallel query, each process drops rows of its own.  Of the rows that are then left in
- * all of them, drop_last_rows() has only the first ones returned.
+ * In a parallel query, each process drops rows of its own, and then moves the others to memory
+ * that all processes share.  Of these, drop_last_rows() has only the first ones returned.
  * ----------------------------------------------------------------
  */
+
+/* Are the rows in memory that only this process accesses? */
+static bool
+has_private_rows(const GsSort *sort)
+{
+	return sort->location == GS_ROWS_IN_MEMORY &&
+		gpusort_memory_sort_budget(sort->sorter.cpu)->shared == NULL;
+}
 
 /* Would dropping the rows that are not wanted make enough room? */
 static bool
@@ -472,7 +492,7 @@ may_cut(const GsSort *sort)
 	int64		bound = sort->spec->bound;
 	int64		nrows;
 
-	if (bound == 0 || sort->location != GS_ROWS_IN_MEMORY)
+	if (bound == 0 || !has_private_rows(sort))
 		return false;
 	nrows = gpusort_row_sorter_count(&sort->sorter);
 	return nrows - bound > nrows / GPUSORT_LEAST_CUT_PART;
@@ -495,31 +515,19 @@ set_cutoff(GsSort *sort, const TupleTableSlot *slot)
 		sort->cutoff = cutoff;
 }
 
-/* Drop the rows of a memory sort that are not wanted.  It may overflow. */
+/*
+ * Move the rows of a memory sort to another one, which may overflow.  They move in the order of
+ * arrival, so that ties keep that order.
+ */
 static void
-cut(GsSort *sort)
+move_rows(GsSort *sort, bool shared)
 {
-	int64		bound = sort->spec->bound;
 	GsRowSorter old = sort->sorter;
-	TupleTableSlot *slot;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
 
-	if (!gpusort_row_sorter_sort(&sort->sorter))
-	{
-		(void) write_rows(sort);
-		return;
-	}
-	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
-	gpusort_memory_sort_get(old.cpu, bound - 1, slot->tts_values, slot->tts_isnull);
-	gpusort_tuple_row_get_keys(sort->spec, slot->tts_values, slot->tts_isnull);
-	set_cutoff(sort, slot);
-
-	/* They move in the order of arrival, so that ties keep that order. */
 	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->context);
-	gpusort_row_sorter_begin_cpu(&sort->sorter);
-	gpusort_row_runs_reserve_readers(&sort->runs, &sort->sorter);
+	begin_memory(sort, shared);
 	sort->most_bytes = Max(sort->most_bytes, gpusort_memory_sort_bytes(old.cpu));
-	sort->ndropped += gpusort_memory_sort_count(old.cpu) - bound;
-	gpusort_memory_sort_keep_first(old.cpu, bound);
 	while (gpusort_memory_sort_take(old.cpu, slot->tts_values, slot->tts_isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
@@ -528,6 +536,48 @@ cut(GsSort *sort)
 	}
 	gpusort_row_sorter_end(&old);
 	ExecDropSingleTupleTableSlot(slot);
+}
+
+/* Set the cutoff to the last row of a sorted memory sort that is wanted, and drop the others. */
+static void
+keep_first_rows(GsSort *sort)
+{
+	GsMemorySort *rows = sort->sorter.cpu;
+	int64		bound = sort->spec->bound;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
+
+	gpusort_memory_sort_get(rows, bound - 1, slot->tts_values, slot->tts_isnull);
+	gpusort_tuple_row_get_keys(sort->spec, slot->tts_values, slot->tts_isnull);
+	set_cutoff(sort, slot);
+	sort->ndropped += gpusort_memory_sort_count(rows) - bound;
+	gpusort_memory_sort_keep_first(rows, bound);
+	ExecDropSingleTupleTableSlot(slot);
+}
+
+/*
+ * Move the rows of a memory sort that are wanted to another one, which is 'shared' after the last
+ * row.  It may overflow.
+ */
+static void
+cut(GsSort *sort, bool shared)
+{
+	if (!gpusort_row_sorter_sort(&sort->sorter))
+	{
+		(void) write_rows(sort);
+		return;
+	}
+	keep_first_rows(sort);
+	move_rows(sort, shared);
+}
+
+/* After the last row: have the rows that are wanted where all processes can sort them. */
+static void
+share_rows(GsSort *sort)
+{
+	if (may_cut(sort))
+		cut(sort, true);
+	else
+		move_rows(sort, true);
 }
 
 /* If rows have been dropped, return only those within the bound. */
@@ -590,7 +640,7 @@ put_elsewhere(GsSort *sort, TupleTableSlot *slot)
 			return false;
 		if (may_cut(sort))
 		{
-			cut(sort);
+			cut(sort, false);
 			return put(sort, slot);
 		}
 		if (!may_write_rows(sort) || !write_rows(sort))
@@ -634,7 +684,7 @@ sort_with_rest(GsSort *sort)
 static bool
 has_overflowed(const GsSort *sort)
 {
-	return sort->runs.set != NULL && gpusort_gpu_session_is_full(sort->sorter.gpu);
+	return sort->participant != NULL && gpusort_gpu_session_is_full(sort->sorter.gpu);
 }
 
 /* Sort the rows of a GPU session.  Returns false if they are lost. */
@@ -732,9 +782,17 @@ sort_together(GsSort *sort)
 static bool
 sort_rows(GsSort *sort)
 {
+	GsParticipant *participant = sort->participant;
+
+	if (participant != NULL && participant->attached && has_private_rows(sort) &&
+		!gpusort_participant_wants_runs(participant))
+		share_rows(sort);
 	if (sort->runs.builder != NULL)
 		gpusort_row_runs_end_builder(&sort->runs);
-	return sort->participant != NULL ? sort_together(sort) : sort_apart(sort);
+	if (participant == NULL)
+		return sort_apart(sort);
+	gpusort_participant_add_dropped(participant, sort->ndropped);
+	return sort_together(sort);
 }
 
 /* The last row of this process has been added: sort them.  Returns false if they are lost. */
@@ -788,47 +846,27 @@ write_shared_rows(GsSort *sort)
 static void
 read_shared_rows(GsSort *sort)
 {
-	if (sort->spec->target != NULL)
+	if (sort->spec->team != NULL)
 		return;
 	sort->ranges = gpusort_participant_read(sort->participant);
 	sort->nrows = sort->ranges->nrows;
+	sort->ndropped = gpusort_participant_dropped(sort->participant);
+	drop_last_rows(sort);
 	gpusort_row_runs_note_overflow(&sort->runs,
 								   gpusort_participant_overflow(sort->participant));
 	if (sort->participant->merged && sort->spec->random_access)
 		write_shared_rows(sort);
 }
 
-/* Combine the rows of all processes, or write those of this one to the target. */
+/* No other process has rows. */
 static void
-combine_rows(GsSort *sort)
+read_own_rows(GsSort *sort)
 {
-	GsRowRuns  *runs = &sort->runs;
-
-	if (sort->location == GS_ROWS_IN_RUNS ||
-		(runs->set != NULL && sort->location == GS_ROWS_IN_MEMORY))
-		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-	if (sort->spec->target != NULL)
-	{
-		gpusort_row_runs_share(runs, &sort->sorter);
-		runs->shared.ndropped += sort->ndropped;
-		sort->nrows = runs->shared.nrows;
-		return;
-	}
-	if (sort->location == GS_ROWS_ON_GPU)
-	{
-		if (sort->imports != NIL)
-			elog(ERROR, "workers have written runs while rows stay on a GPU");
-	}
-	else
-	{
-		sort->ndropped += gpusort_row_runs_import(runs, &sort->sorter, sort->imports);
-		if (runs->nimported > 0)
-			gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
-	}
 	if (sort->location == GS_ROWS_IN_RUNS)
 	{
-		gpusort_external_perform(runs->external);
-		sort->nrows = gpusort_external_count(runs->external);
+		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+		gpusort_external_perform(sort->runs.external);
+		sort->nrows = gpusort_external_count(sort->runs.external);
 	}
 	else
 		sort->nrows = gpusort_row_sorter_count(&sort->sorter);
@@ -845,7 +883,7 @@ finish_rows(GsSort *sort)
 	if (sort->location == GS_ROWS_SHARED)
 		read_shared_rows(sort);
 	else
-		combine_rows(sort);
+		read_own_rows(sort);
 	/* Nobody has written runs, so the memory for merging them is not needed. */
 	if (sort->location == GS_ROWS_ON_GPU)
 		end_participant(sort);
@@ -867,21 +905,15 @@ gpusort_sort_finish(GsSort *sort)
 	sort->sort_ms += lap_ms(sort);
 	if (sort->state == GS_SORT_LOST)
 	{
-		if (sort->spec->target == NULL)
+		if (sort->spec->team == NULL)
 			gpusort_sort_check_restart(sort);
 		return false;
 	}
 	sort->sorted = true;
-	if (sort->spec->target == NULL)
+	if (sort->spec->team == NULL)
 	{
 		gpusort_sort_begin_check(sort);
 		gpusort_sort_count_it(sort);
 	}
 	return true;
-}
-
-const GsSharedRun *
-gpusort_sort_shared_run(const GsSort *sort)
-{
-	return &sort->runs.shared;
 }

@@ -11,7 +11,6 @@
 #ifndef GPUSORT_SORT_PRIVATE_H
 #define GPUSORT_SORT_PRIVATE_H
 
-#include "nodes/pg_list.h"
 #include "portability/instr_time.h"
 
 #include "key/order_check.h"
@@ -51,7 +50,7 @@ typedef enum GsSortState
  * Where the rows of a sort are.  They move between these locations as follows:
  *
  *	GPU -----> RUNS		overflow: the device has no memory for more rows
- *	MEMORY --> RUNS		overflow, or the rows are merged with others' runs
+ *	MEMORY --> RUNS		overflow, here or in another process
  *	MEMORY --> SHARED	all processes have sorted their rows together
  *	RUNS ----> SHARED	all processes are merging their runs together
  *
@@ -80,7 +79,6 @@ struct GsSort
 								 * other processes may still find that it is
 								 * full */
 	GsRowRuns	runs;
-	List	   *imports;		/* GsSharedRun of other processes */
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */
 	GsParticipant *participant; /* in what processes sort together, or NULL */
@@ -148,27 +146,19 @@ extern void gpusort_sort_begin_check(GsSort *sort);
 extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
 
 /*
- * Without a GPU: get the handle of a set of files to which 'nprocesses' other
- * processes can write rows of the input as sorted runs.  Returns false if the processes must
- * not do that.
+ * Without a GPU: let other processes sort rows of the input together with this one.  They pass
+ * gpusort_sort_team() in spec->team.  Returns false if they must not do that.
  */
-extern bool gpusort_sort_run_set(GsSort *sort, int nprocesses, GsRunSetHandle *handle);
-
-/*
- * With a run set: the team in which all processes can sort their rows together, or NULL.
- * Other processes pass it in spec->team.
- */
+extern bool gpusort_sort_open(GsSort *sort);
 extern struct GsTeam *gpusort_sort_team(const GsSort *sort);
 
 /*
- * After gpusort_sort_gpu_handle(): allow the processes to write rows as runs when the GPU has no
- * room for more.  Makes a set of files for them, as gpusort_sort_run_set() does.  If this process
- * finds that there is no room, it calls gpusort_sort_overflow(), which writes the GPU's rows, and
- * then gpusort_sort_add().  If only others find that, the GPU's rows are written after the last
- * row.
+ * The same after gpusort_sort_gpu_handle(), for rows for which the GPU has no room.  If this
+ * process finds that there is none, it calls gpusort_sort_overflow(), which writes the GPU's rows,
+ * and then gpusort_sort_add().  If only others find that, the GPU's rows are written after the
+ * last row.
  */
-extern bool gpusort_sort_allow_overflow(GsSort *sort, int nprocesses,
-										GsRunSetHandle *handle);
+extern bool gpusort_sort_allow_overflow(GsSort *sort);
 extern bool gpusort_sort_overflow(GsSort *sort);
 
 /*
@@ -190,9 +180,6 @@ extern bool gpusort_sort_end_adding(GsSort *sort, bool *ahead);
 
 /* After rows were lost: returns why. */
 extern GsFallback gpusort_sort_loss(const GsSort *sort);
-
-/* With spec->target, after sorting: the run that was written. */
-extern const GsSharedRun *gpusort_sort_shared_run(const GsSort *sort);
 
 /* Does a GPU session have all rows?  If so, they can still be lost. */
 static inline bool

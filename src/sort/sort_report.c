@@ -13,15 +13,10 @@
 static void
 report_runs(const GsRowRuns *runs, GsSortReport *report)
 {
-	/* If all processes sorted in memory, merging their runs is no overflow. */
-	bool		memory = runs->overflow == GS_FALLBACK_NONE;
-
-	report->kind = memory ? GS_KIND_CPU : GS_KIND_EXTERNAL;
+	report->kind = GS_KIND_EXTERNAL;
 	report->space = GS_SPACE_DISK;
 	report->space_kb = gpusort_external_kb(runs->external);
-	strlcpy(report->method, memory ? "cpu radix, merged" :
-			gpusort_external_method(runs->external),
-			sizeof(report->method));
+	strlcpy(report->method, gpusort_external_method(runs->external), sizeof(report->method));
 }
 
 /* For a GPU session, sort_ms is the time of the device itself. */
@@ -83,7 +78,7 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 static bool
 is_parallel(const GsSort *sort)
 {
-	return sort->runs.nimported > 0 || sort->location == GS_ROWS_SHARED ||
+	return sort->location == GS_ROWS_SHARED ||
 		(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU);
 }
 

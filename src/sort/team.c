@@ -32,6 +32,8 @@ struct GsTeam
 	ConditionVariable attached; /* one more has */
 	pg_atomic_uint32 spilled;	/* are rows of any process not in memory? */
 	pg_atomic_uint32 failed;	/* are rows of any process missing? */
+	pg_atomic_uint64 ndropped;	/* rows beyond the bound */
+	GsRunSetHandle files;		/* with all runs; set before others start */
 	GsSharedSort *sort;			/* follows the struct */
 	GsSharedMerge *merge;		/* follows that */
 };
@@ -69,6 +71,7 @@ create_team(const GsSortSpec *spec)
 	ConditionVariableInit(&team->attached);
 	pg_atomic_init_u32(&team->spilled, 0);
 	pg_atomic_init_u32(&team->failed, 0);
+	pg_atomic_init_u64(&team->ndropped, 0);
 	team->sort = gpusort_shared_sort_init((char *) team + team_bytes, &team->budget, spec);
 	team->merge = gpusort_shared_merge_init((char *) team + team_bytes + sort_bytes,
 											&team->budget, spec);
@@ -114,6 +117,14 @@ gpusort_team_fail(GsTeam *team)
  * ----------------------------------------------------------------
  */
 
+/* Write runs to the files of the team. */
+static void
+set_files(GsParticipant *participant)
+{
+	participant->target.set = participant->team->files;
+	participant->target.producer = participant->spec->process;
+}
+
 GsParticipant *
 gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 {
@@ -134,6 +145,7 @@ gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 		participant->spec = spec;
 		participant->context = context;
 		participant->attached = spec->attached;
+		set_files(participant);
 		participant->member = gpusort_shared_member_create(team->sort, spec);
 		if (spec->attached)
 			gpusort_participant_spill(participant);
@@ -153,9 +165,13 @@ gpusort_participant_end(GsParticipant *participant)
 }
 
 void
-gpusort_participant_open(GsParticipant *participant, GsRunSetHandle set)
+gpusort_participant_open(GsParticipant *participant)
 {
-	gpusort_shared_merge_set_files(participant->team->merge, set);
+	MemoryContext caller = MemoryContextSwitchTo(participant->context);
+
+	participant->team->files = gpusort_run_set_handle(gpusort_run_set_create());
+	MemoryContextSwitchTo(caller);
+	set_files(participant);
 	if (!gpusort_participant_attach(participant))
 		elog(ERROR, "other processes have begun to sort before their leader");
 }
@@ -221,6 +237,18 @@ bool
 gpusort_participant_wants_runs(const GsParticipant *participant)
 {
 	return is_set(&participant->team->spilled);
+}
+
+void
+gpusort_participant_add_dropped(GsParticipant *participant, int64 nrows)
+{
+	pg_atomic_fetch_add_u64(&participant->team->ndropped, nrows);
+}
+
+int64
+gpusort_participant_dropped(const GsParticipant *participant)
+{
+	return (int64) pg_atomic_read_u64(&participant->team->ndropped);
 }
 
 /* ----------------------------------------------------------------
@@ -324,7 +352,8 @@ open_runs(GsParticipant *participant, GsExternalSort *external, GsFallback overf
 {
 	GsTeam	   *team = participant->team;
 
-	participant->merger = gpusort_merge_member_create(team->merge, participant->spec);
+	participant->merger = gpusort_merge_member_create(team->merge, participant->spec,
+													  team->files);
 	if (!end_phase(participant))
 		return GS_TOGETHER_LOST;
 	gpusort_merge_member_publish(participant->merger, external, overflow);
@@ -394,7 +423,7 @@ report_sort(const GsParticipant *participant, const GsMemorySort *rows,
 			GsSortReport *report)
 {
 	GsSharedBudget *budget = &participant->team->budget;
-	Size		bytes = participant->spec->target != NULL ?
+	Size		bytes = participant->spec->team != NULL ?
 		gpusort_memory_sort_bytes(rows) : pg_atomic_read_u64(&budget->granted);
 
 	report->kind = GS_KIND_CPU;
@@ -410,7 +439,7 @@ report_merge(const GsParticipant *participant, GsSortReport *report)
 {
 	report->kind = GS_KIND_EXTERNAL;
 	report->space = GS_SPACE_DISK;
-	report->space_kb = participant->spec->target != NULL ?
+	report->space_kb = participant->spec->team != NULL ?
 		gpusort_merge_member_kb(participant->merger) :
 		gpusort_shared_merge_kb(participant->team->merge);
 	report->range_rows = gpusort_merge_member_rows(participant->merger);

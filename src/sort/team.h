@@ -22,10 +22,11 @@
  * runs, READ follows PLACE.  A leader that adds rows is attached before others start, and remains
  * until READ.  Who attaches after ADD finds that all rows have been added, and has nothing to do.
  *
+ * With a bound, each participant keeps at most so many rows, and these are sorted together.
+ *
  * There are these ways to leave before READ: a participant has no rows (gpusort_team_leave());
  * rows are missing, as after the loss of a GPU, so that all begin again (gpusort_team_fail());
- * the runs cannot be merged together, so each process has its own, which the leader reads
- * (GS_APART).  An error ends all processes.
+ * the leader is the only one that has come (GS_APART).  An error ends all processes.
  *
  * Ties come in the order of the processes, the leader first and then by worker number, and
  * in the order of arrival for each process.
@@ -61,6 +62,7 @@ typedef struct GsParticipant
 	const GsSortSpec *spec;
 	MemoryContext context;
 	bool		attached;
+	GsRunTarget target;			/* where it writes runs */
 	bool		merged;			/* has it merged runs with the others? */
 	GsSharedMember *member;		/* of the sort in memory */
 	GsMergeMember *merger;		/* of the merge, or NULL */
@@ -97,10 +99,10 @@ extern GsParticipant *gpusort_participant_begin(const GsSortSpec *spec, MemoryCo
 extern void gpusort_participant_end(GsParticipant *participant);
 
 /*
- * In the leader, before the others start: attach, so that they wait for it, and have them write
- * runs to this set.
+ * In the leader, before the others start: attach, so that they wait for it, and create the files
+ * of all runs.
  */
-extern void gpusort_participant_open(GsParticipant *participant, GsRunSetHandle set);
+extern void gpusort_participant_open(GsParticipant *participant);
 
 /* In a leader that adds no rows: wait until another process is attached. */
 extern void gpusort_participant_await_others(GsParticipant *participant);
@@ -120,6 +122,13 @@ extern void gpusort_participant_spill(GsParticipant *participant);
 
 /* Must rows that are in memory become runs in any case, since the team is spilled? */
 extern bool gpusort_participant_wants_runs(const GsParticipant *participant);
+
+/*
+ * In ADD: rows of this process have been dropped, since they are beyond the bound.  After ADD:
+ * returns how many those of all processes are.
+ */
+extern void gpusort_participant_add_dropped(GsParticipant *participant, int64 nrows);
+extern int64 gpusort_participant_dropped(const GsParticipant *participant);
 
 /*
  * After the last row: end ADD and PLACE.  'rows' are those of this process, or NULL if they are

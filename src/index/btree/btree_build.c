@@ -182,7 +182,7 @@ start_workers(GsBtreeBuild *build)
 	GsParallelSort parallel;
 
 	if (!build->by_tid ||
-		!gpusort_parallel_sort_open(&parallel, build->sort, build->nworkers, true, 0) ||
+		!gpusort_parallel_sort_open(&parallel, build->sort, true, 0) ||
 		(!parallel.gpu && parallel.team == NULL))
 		return;
 	build->workers =
@@ -264,8 +264,6 @@ produce_rows(GsBtreeBuild *build)
 static void
 add_rows_together(GsBtreeBuild *build)
 {
-	const GsSharedRun *run;
-
 	if (produce_rows(build))
 	{
 		gpusort_btree_workers_collect(build->workers);
@@ -274,8 +272,6 @@ add_rows_together(GsBtreeBuild *build)
 	await_workers(build);
 	if (build->failure != GS_FALLBACK_NONE)
 		gpusort_sort_fail(build->sort, build->failure);
-	for (int n = 0; (run = gpusort_btree_workers_run(build->workers, n)) != NULL; n++)
-		gpusort_sort_import(build->sort, run);
 	enter_phase(PROGRESS_BTREE_PHASE_PERFORMSORT_1,
 				gpusort_heap_rows_count(build->rows));
 }

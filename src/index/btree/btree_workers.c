@@ -24,7 +24,6 @@
 /* Keys of the parts of shared memory. */
 #define KEY_SHARED		GPUSORT_BUILD_FIRST_KEY
 #define KEY_SNAPSHOT	(GPUSORT_BUILD_FIRST_KEY + 1)
-#define KEY_RUNS		(GPUSORT_BUILD_FIRST_KEY + 2)
 
 /*
  * State shared by all processes.  The leader sets everything before it
@@ -45,8 +44,6 @@ struct GsBtreeWorkers
 	GsWorkersShared *shared;
 	GsHeapRows *rows;
 	bool		collected;
-	GsSharedRun *runs;			/* of each worker; no rows if it wrote none */
-	int			nruns;			/* those in 'runs', after waiting for them */
 };
 
 PGDLLEXPORT void gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc);
@@ -70,9 +67,6 @@ fill_shared_memory(GsBtreeWorkers *workers, const GsSortSpec *spec,
 	shared->memory = spec->memory;
 	gpusort_heap_rows_share(workers->rows, &shared->blocks);
 	workers->shared = shared;
-	workers->runs = gpusort_build_workers_make(&workers->build, KEY_RUNS,
-											   mul_size(sizeof(GsSharedRun), nworkers));
-	memset(workers->runs, 0, mul_size(sizeof(GsSharedRun), nworkers));
 	if (snapshot != NULL)
 		SerializeSnapshot(snapshot,
 						  gpusort_build_workers_make(&workers->build, KEY_SNAPSHOT,
@@ -91,7 +85,6 @@ gpusort_btree_workers_start(Relation heap, Relation index,
 	workers->rows = rows;
 	gpusort_build_workers_create(&workers->build, "gpusort_btree_worker_main", nworkers);
 	gpusort_build_workers_estimate(&workers->build, sizeof(GsWorkersShared));
-	gpusort_build_workers_estimate(&workers->build, mul_size(sizeof(GsSharedRun), nworkers));
 	if (snapshot != NULL)
 		gpusort_build_workers_estimate(&workers->build, EstimateSnapshotSpace(snapshot));
 	if (!gpusort_build_workers_allocate(&workers->build, heap, index, info))
@@ -118,25 +111,11 @@ gpusort_btree_workers_collect(GsBtreeWorkers *workers)
 	workers->collected = true;
 }
 
-/* Keep the runs of those workers that have written any. */
-static void
-keep_runs(GsBtreeWorkers *workers, int nworkers)
-{
-	GsSharedRun *runs = palloc(Max(nworkers, 1) * sizeof(GsSharedRun));
-
-	for (int i = 0; i < nworkers; i++)
-		if (workers->runs[i].nrows > 0)
-			runs[workers->nruns++] = workers->runs[i];
-	workers->runs = runs;
-}
-
 GsFallback
 gpusort_btree_workers_await(GsBtreeWorkers *workers)
 {
-	int			nworkers = gpusort_build_workers_await(&workers->build);
-
+	(void) gpusort_build_workers_await(&workers->build);
 	gpusort_btree_workers_collect(workers);
-	keep_runs(workers, nworkers);
 	return gpusort_parallel_sort_failure(&workers->shared->parallel);
 }
 
@@ -151,12 +130,6 @@ gpusort_btree_workers_finish(GsBtreeWorkers *workers)
 {
 	gpusort_build_workers_finish(&workers->build);
 	gpusort_btree_workers_collect(workers);
-}
-
-const GsSharedRun *
-gpusort_btree_workers_run(const GsBtreeWorkers *workers, int number)
-{
-	return number < workers->nruns ? &workers->runs[number] : NULL;
 }
 
 /* ----------------------------------------------------------------
@@ -202,9 +175,9 @@ describe_sort(Relation index, const GsWorkersShared *shared, GsSortSpec *spec)
 	spec->expected_width = shared->expected_width;
 }
 
-/* Add this worker's share of the rows.  Sets *run to the run that was written, if any. */
+/* Add this worker's share of the rows. */
 static void
-take_rows(GsBtreeWorker *worker, Relation index, GsWorkersShared *shared, GsSharedRun *run)
+take_rows(GsBtreeWorker *worker, Relation index, GsWorkersShared *shared)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort rows of a worker",
@@ -222,8 +195,6 @@ take_rows(GsBtreeWorker *worker, Relation index, GsWorkersShared *shared, GsShar
 	ExecStoreVirtualTuple(worker->slot);
 	gpusort_stats_count_sort(shared->parallel.gpu ? GS_KIND_GPU : GS_KIND_CPU, &page_scan);
 	gpusort_producer_run(&producer, context);
-	if (producer.report.sorted)
-		*run = producer.report.run;
 	ExecDropSingleTupleTableSlot(worker->slot);
 	MemoryContextDelete(context);
 }
@@ -233,7 +204,6 @@ void
 gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc)
 {
 	GsWorkersShared *shared = shm_toc_lookup(toc, KEY_SHARED, false);
-	GsSharedRun *runs = shm_toc_lookup(toc, KEY_RUNS, false);
 	GsBtreeWorker worker = {0};
 	GsBuildWorker build;
 
@@ -242,7 +212,7 @@ gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc)
 	worker.rows = gpusort_heap_rows_join(build.heap, build.index, build.info,
 										 shm_toc_lookup(toc, KEY_SNAPSHOT, true),
 										 &shared->blocks);
-	take_rows(&worker, build.index, shared, &runs[ParallelWorkerNumber]);
+	take_rows(&worker, build.index, shared);
 	gpusort_heap_rows_end(worker.rows);
 	gpusort_build_worker_end(&build);
 }

@@ -53,11 +53,4 @@ extern GsPageQueue *gpusort_btree_workers_pages(const GsBtreeWorkers *workers);
 /* Waits for the workers to end, and rethrows an error of theirs. */
 extern void gpusort_btree_workers_finish(GsBtreeWorkers *workers);
 
-/*
- * After waiting for their rows: the run that a worker has written, with this number among
- * those that have written any, or NULL.
- */
-extern const GsSharedRun *gpusort_btree_workers_run(const GsBtreeWorkers *workers,
-													int number);
-
 #endif							/* GPUSORT_BTREE_WORKERS_H */

@@ -16,8 +16,6 @@
 #include "key/order_check.h"
 #include "settings.h"
 
-/* See sort/disk/shared_run.h. */
-struct GsRunTarget;
 
 /* See sort/team.h. */
 struct GsTeam;
@@ -44,11 +42,9 @@ typedef struct GsSortSpec
 								 * all */
 	Size		memory;			/* bytes; 0 for pg_gpusort.work_mem */
 	bool		random_access;	/* will rows be read again, or backward? */
-	const struct GsRunTarget *target;	/* write the rows there as a run, or
-										 * NULL */
 	int			processes;		/* that can add rows to the leader's sort, or
 								 * 0 */
-	struct GsTeam *team;		/* in a worker: the leader's, or NULL */
+	struct GsTeam *team;		/* in a worker: the leader's; else NULL */
 	int			process;		/* number of the worker in it */
 	bool		attached;		/* is the worker attached to it, with rows
 								 * that are not in memory? */

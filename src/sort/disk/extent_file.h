@@ -8,7 +8,7 @@
 #ifndef GPUSORT_EXTENT_FILE_H
 #define GPUSORT_EXTENT_FILE_H
 
-#include "sort/disk/shared_run.h"
+#include "sort/disk/run_set.h"
 
 typedef struct GsExtentFile GsExtentFile;
 

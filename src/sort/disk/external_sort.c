@@ -60,8 +60,6 @@ struct GsExternalSort
 	GsRowFormat *format;
 	Size		limit;			/* bytes */
 	GsRunFile  *file;
-	int64		imported_kb;	/* size of the files of other processes */
-	GsMemorySort *held;			/* sorted rows in memory, or NULL */
 	int			merge_order;	/* number of runs merged at a time */
 	int			max_runs;		/* number that may wait */
 	GsSortedRun **runs;
@@ -105,10 +103,9 @@ gpusort_external_runs(const GsExternalSort *sort)
 
 void
 gpusort_external_describe_run(const GsExternalSort *sort, int index,
-							  GsIndexedRun *run)
+							  GsSharedRun *run)
 {
-	gpusort_sorted_run_share(sort->runs[index], sort->file, &run->run);
-	run->index = *sort->runs[index]->index;
+	gpusort_sorted_run_share(sort->runs[index], sort->file, run);
 }
 
 int64
@@ -175,40 +172,14 @@ gpusort_external_drop_runs(GsExternalSort *sort, int first)
 	}
 }
 
-void
-gpusort_external_share_run(GsExternalSort *sort, GsSharedRun *shared)
-{
-	gpusort_run_file_share(sort->file, shared);
-}
-
-void
-gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
-						const GsSharedRun *shared)
-{
-	MemoryContext caller = MemoryContextSwitchTo(sort->context);
-
-	insert_run(sort, gpusort_sorted_run_import(gpusort_run_set_handle(set),
-											   shared), sort->nruns);
-	sort->nrows += shared->nrows;
-	sort->imported_kb += shared->file_kb;
-	MemoryContextSwitchTo(caller);
-}
-
-void
-gpusort_external_hold(GsExternalSort *sort, GsMemorySort *rows)
-{
-	sort->held = rows;
-	sort->nrows += gpusort_memory_sort_count(rows);
-}
-
 /* ----------------------------------------------------------------
  *		merging
  * ----------------------------------------------------------------
  */
 
-/* Begin to merge some runs, and the rows in memory unless 'held' is NULL. */
+/* Begin to merge some runs. */
 static void
-begin_merge(GsExternalSort *sort, int first, int nruns, GsMemorySort *held)
+begin_merge(GsExternalSort *sort, int first, int nruns)
 {
 	MemoryContext caller;
 
@@ -219,7 +190,7 @@ begin_merge(GsExternalSort *sort, int first, int nruns, GsMemorySort *held)
 												ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(sort->merge_context);
 	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format,
-										  &sort->runs[first], nruns, held);
+										  &sort->runs[first], nruns);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -241,28 +212,20 @@ end_merge(GsExternalSort *sort, int first, int nruns, GsSortedRun *merged)
 	insert_run(sort, merged, first);
 }
 
-/* Merge some runs, and write the first 'nrows' rows to a new run. */
+/* Replace some runs by a single one.  If it is to 'freeze', it can be read any number of times. */
 static void
-write_merged(GsExternalSort *sort, int first, int nruns, GsMemorySort *held,
-			 int64 nrows)
+merge_runs(GsExternalSort *sort, int first, int nruns, bool freeze)
 {
-	begin_merge(sort, first, nruns, held);
+	begin_merge(sort, first, nruns);
 	gpusort_run_file_begin(sort->file);
-	while (nrows-- > 0 && gpusort_run_merge_next(sort->merge))
+	while (gpusort_run_merge_next(sort->merge))
 	{
 		Size		bytes;
 		const char *row = gpusort_run_merge_dense_row(sort->merge, &bytes);
 
 		gpusort_run_file_put_dense(sort->file, row, bytes);
 	}
-}
-
-/* Replace some runs by a single one. */
-static void
-merge_runs(GsExternalSort *sort, int first, int nruns)
-{
-	write_merged(sort, first, nruns, NULL, sort->nrows);
-	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, false));
+	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, freeze));
 }
 
 /* Returns the index of the first of the 'nruns' neighbours with the fewest bytes. */
@@ -318,7 +281,7 @@ gpusort_external_reduce_runs(GsExternalSort *sort, int most)
 	{
 		int			nruns = Min(sort->merge_order, sort->nruns - most + 1);
 
-		merge_runs(sort, find_smallest(sort, nruns), nruns);
+		merge_runs(sort, find_smallest(sort, nruns), nruns, false);
 	}
 }
 
@@ -326,7 +289,7 @@ void
 gpusort_external_limit_runs(GsExternalSort *sort)
 {
 	if (sort->nruns >= sort->max_runs)
-		merge_runs(sort, find_level(sort), sort->merge_order);
+		merge_runs(sort, find_level(sort), sort->merge_order, false);
 }
 
 /* ----------------------------------------------------------------
@@ -476,8 +439,7 @@ open_cursor(GsExternalSort *sort)
 static void
 begin_cursor(GsExternalSort *sort)
 {
-	write_merged(sort, 0, sort->nruns, sort->held, sort->nrows);
-	end_merge(sort, 0, sort->nruns, gpusort_run_file_end(sort->file, true));
+	merge_runs(sort, 0, sort->nruns, true);
 	open_cursor(sort);
 }
 
@@ -496,9 +458,7 @@ gpusort_external_read_run(GsExternalSort *sort)
 void
 gpusort_external_perform(GsExternalSort *sort)
 {
-	/* Rows in memory take part in the last merge like another run. */
-	gpusort_external_reduce_runs(sort, sort->merge_order -
-								 (sort->held != NULL ? 1 : 0));
+	gpusort_external_reduce_runs(sort, sort->merge_order);
 	if (sort->nruns == 0)
 		return;
 	if (sort->spec->random_access)
@@ -506,21 +466,8 @@ gpusort_external_perform(GsExternalSort *sort)
 	else
 	{
 		gpusort_run_file_forget_room(sort->file);
-		begin_merge(sort, 0, sort->nruns, sort->held);
+		begin_merge(sort, 0, sort->nruns);
 	}
-}
-
-void
-gpusort_external_share(GsExternalSort *sort, int64 nrows, GsSharedRun *shared)
-{
-	if (sort->nruns == 1 && nrows == sort->nrows)
-	{
-		gpusort_sorted_run_share(sort->runs[0], sort->file, shared);
-		return;
-	}
-	gpusort_external_reduce_runs(sort, sort->merge_order);
-	write_merged(sort, 0, sort->nruns, NULL, nrows);
-	gpusort_run_file_share(sort->file, shared);
 }
 
 /* ----------------------------------------------------------------
@@ -575,7 +522,7 @@ gpusort_external_method(const GsExternalSort *sort)
 int64
 gpusort_external_kb(const GsExternalSort *sort)
 {
-	return gpusort_run_file_kb(sort->file) + sort->imported_kb;
+	return gpusort_run_file_kb(sort->file);
 }
 
 void

@@ -9,7 +9,7 @@
 #define GPUSORT_EXTERNAL_SORT_H
 
 #include "sort/base/sort_spec.h"
-#include "sort/disk/shared_run.h"
+#include "sort/disk/run_set.h"
 #include "sort/disk/sorted_run.h"
 #include "sort/memory/memory_sort.h"
 
@@ -47,7 +47,7 @@ extern void gpusort_external_drop_runs(GsExternalSort *sort, int first);
 
 /* With a target: describe a run, which other processes can open. */
 extern void gpusort_external_describe_run(const GsExternalSort *sort, int index,
-										  GsIndexedRun *run);
+										  GsSharedRun *run);
 
 /*
  * Merge some runs if there are too many, which changes their number.  Call this
@@ -57,15 +57,6 @@ extern void gpusort_external_limit_runs(GsExternalSort *sort);
 
 /* The same, until there are at most 'most' runs. */
 extern void gpusort_external_reduce_runs(GsExternalSort *sort, int most);
-
-/*
- * For the leader of a run set, after all other runs: add a run that another process
- * has shared, and the rows of a memory sort, which must be sorted.  These stay in
- * memory until they are merged.
- */
-extern void gpusort_external_import(GsExternalSort *sort, GsRunSet *set,
-									const GsSharedRun *shared);
-extern void gpusort_external_hold(GsExternalSort *sort, GsMemorySort *rows);
 
 /* The number of rows added. */
 extern int64 gpusort_external_count(const GsExternalSort *sort);
@@ -81,17 +72,6 @@ extern void gpusort_external_perform(GsExternalSort *sort);
  * it in both directions.
  */
 extern void gpusort_external_read_run(GsExternalSort *sort);
-
-/*
- * With a target, call one of these instead.  gpusort_external_share() merges all
- * runs, of which there must be at least one, and shares the first 'nrows' rows as a
- * single run.  If there are no other runs, gpusort_external_share_run() shares the
- * run that is being written.  After that the sort can only be ended.
- */
-extern void gpusort_external_share(GsExternalSort *sort, int64 nrows,
-								   GsSharedRun *shared);
-extern void gpusort_external_share_run(GsExternalSort *sort,
-									   GsSharedRun *shared);
 
 /*
  * Read the row at a position, counted from 0.  Without random_access, positions must

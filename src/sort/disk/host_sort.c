@@ -57,7 +57,6 @@ gpusort_host_sort_begin(const GsSortSpec *spec)
 
 	sort->context = CurrentMemoryContext;
 	sort->spec = *spec;
-	sort->spec.target = NULL;
 	sort->spec.bound = 0;
 	sort->memory = gpusort_sort_spec_memory(spec);
 	begin_rows(sort);

@@ -18,8 +18,7 @@ typedef struct GsHostSort GsHostSort;
 /*
  * Begin a sort in the current memory context.  It must be ended before that context
  * is deleted, except after an error, which ends the sort, too.  What 'spec' points
- * to must stay valid, but 'spec' itself is copied.  Its input is not read, and its
- * target and bound are ignored.
+ * to must stay valid, but 'spec' itself is copied.  Its bound is ignored.
  */
 extern GsHostSort *gpusort_host_sort_begin(const GsSortSpec *spec);
 

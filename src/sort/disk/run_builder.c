@@ -90,10 +90,12 @@ smaller_limit(Size limit)
 	return Max(limit / PORTION, MIN_LIMIT);
 }
 
-void
-gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *rows,
-							   int64 nrows)
+/* Write the rows of a sorted memory sort as a run. */
+static void
+write_sorted(GsExternalSort *external, GsMemorySort *rows)
 {
+	int64		nrows = gpusort_memory_sort_count(rows);
+
 	gpusort_external_begin_run(external);
 	for (int64 row = 0; row < nrows; row++)
 	{
@@ -104,6 +106,7 @@ gpusort_run_builder_put_sorted(GsExternalSort *external, GsMemorySort *rows,
 									   gpusort_external_reserve(external, bytes),
 									   bytes);
 	}
+	gpusort_external_end_run(external, gpusort_external_runs(external));
 }
 
 /* Write rows as several runs, if there is no memory to sort all of them at once. */
@@ -133,11 +136,7 @@ gpusort_run_builder_write(const GsSortSpec *spec, GsExternalSort *external,
 						  GsMemorySort *rows, Size limit)
 {
 	if (gpusort_memory_sort_sort(rows))
-	{
-		gpusort_run_builder_put_sorted(external, rows,
-									   gpusort_memory_sort_count(rows));
-		gpusort_external_end_run(external, gpusort_external_runs(external));
-	}
+		write_sorted(external, rows);
 	else
 		write_portions(spec, external, rows, limit);
 }

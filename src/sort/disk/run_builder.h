@@ -39,8 +39,4 @@ extern void gpusort_run_builder_write(const GsSortSpec *spec,
 									  GsExternalSort *external,
 									  GsMemorySort *rows, Size limit);
 
-/* Begin a run, and put the first 'nrows' rows of a sorted memory sort into it. */
-extern void gpusort_run_builder_put_sorted(GsExternalSort *external,
-										   GsMemorySort *rows, int64 nrows);
-
 #endif							/* GPUSORT_RUN_BUILDER_H */

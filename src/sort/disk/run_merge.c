@@ -29,9 +29,6 @@
 #include "settings.h"
 #include "work.h"
 
-/* Rows of a memory sort are copied into blocks of this size, as if read from disk. */
-#define HELD_BLOCK_BYTES	((Size) 8 * 1024)
-
 /*
  * The words of a string that are encoded for a merge.  More of them save calls of the
  * comparator if strings begin alike, and take time if they do not.
@@ -48,7 +45,7 @@
 
 typedef struct GsMergeSource
 {
-	GsSortedRun *run;			/* NULL for the rows of 'held' */
+	GsSortedRun *run;
 	int64		rows_to_read;	/* rows after the block */
 	GsRunBlock *block;
 	uint32		rows_left;		/* in the block, including 'row' */
@@ -86,8 +83,6 @@ struct GsRunMerge
 	bool		started;
 	uint32		latest;			/* the source of the latest row, and how */
 	uint64		streak;			/* many latest rows came from there */
-	GsMemorySort *held;			/* sorted rows in memory, or NULL */
-	Size		held_room;		/* size of the block of 'held' */
 
 	/* Sort keys of a row, by number of the key and by column. */
 	Datum	   *key_values;
@@ -162,50 +157,14 @@ show_key(GsRunMerge *merge, uint32 number)
 	player->word = source->key[0];
 }
 
-/* Copy the next rows of the memory sort into its block. */
-static void
-fill_block(GsRunMerge *merge, GsMergeSource *source)
-{
-	int64		end = gpusort_memory_sort_count(merge->held);
-	int64		position = end - source->rows_to_read;
-	Size		used = sizeof(GsRunBlock);
-	Size		bytes;
-
-	source->block->nrows = 0;
-	source->block->last_row = used;
-	while (position < end)
-	{
-		bytes = gpusort_memory_sort_dense_size(merge->held, position);
-		if (bytes > merge->held_room - used)
-		{
-			if (source->block->nrows > 0)
-				break;
-			merge->held_room = sizeof(GsRunBlock) + bytes;
-			source->block = repalloc_huge(source->block, merge->held_room);
-		}
-		gpusort_memory_sort_make_dense(merge->held, position,
-									   (char *) source->block + used, bytes);
-		source->block->last_row = used;
-		used += bytes;
-		source->block->nrows++;
-		position++;
-	}
-	source->dense = (char *) (source->block + 1);
-	source->rows_left = source->block->nrows;
-}
-
 /* Go to the first row of a source's next block.  Returns false if there is none. */
 static bool
 read_block(GsRunMerge *merge, GsMergeSource *source)
 {
 	if (source->rows_to_read == 0)
 		return false;
-	if (source->run != NULL)
-		source->rows_left = gpusort_sorted_run_read_rows(source->run, source->block,
-														 source->rows_to_read,
-														 &source->dense);
-	else
-		fill_block(merge, source);
+	source->rows_left = gpusort_sorted_run_read_rows(source->run, source->block,
+													 source->rows_to_read, &source->dense);
 	if (merge->scratch != NULL)
 		MemoryContextReset(merge->scratch);
 	source->block_rows = source->rows_left;
@@ -401,15 +360,12 @@ prepare_row(const GsRunMerge *merge, GsMergeSource *source)
 	source->isnull = palloc(nkeys * sizeof(bool));
 }
 
-/* Set up a source.  'run' is NULL for the rows of the memory sort. */
 static void
 begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
 {
 	source->run = run;
-	source->rows_to_read = run != NULL ? run->nrows :
-		gpusort_memory_sort_count(merge->held);
-	source->block = run != NULL ? gpusort_sorted_run_alloc_block(run) :
-		palloc(HELD_BLOCK_BYTES);
+	source->rows_to_read = run->nrows;
+	source->block = gpusort_sorted_run_alloc_block(run);
 	source->rows_before = PG_UINT32_MAX;
 	prepare_row(merge, source);
 }
@@ -449,17 +405,13 @@ init_order(GsRunMerge *merge)
 
 GsRunMerge *
 gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
-						GsSortedRun *const *runs, int nruns,
-						GsMemorySort *held)
+						GsSortedRun *const *runs, int nruns)
 {
 	GsRunMerge *merge = palloc0(sizeof(GsRunMerge));
-	int			nsources = nruns + (held != NULL ? 1 : 0);
 
 	merge->context = CurrentMemoryContext;
 	merge->spec = spec;
 	merge->format = format;
-	merge->held = held;
-	merge->held_room = HELD_BLOCK_BYTES;
 	merge->plan = plan_of_merge(spec);
 	init_order(merge);
 	merge->key_values = palloc(spec->keys.nkeys * sizeof(Datum));
@@ -467,15 +419,15 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 	merge->row_values = palloc0(format->ncolumns * sizeof(Datum));
 	merge->row_isnull = palloc0(format->ncolumns * sizeof(bool));
 
-	merge->sources = palloc0((nsources + 1) * sizeof(GsMergeSource));
-	merge->tree.count = nsources;
-	merge->tree.players = palloc0((nsources + 1) * sizeof(GsPlayer));
-	merge->tree.losers = palloc(nsources * sizeof(uint32));
+	merge->sources = palloc0((nruns + 1) * sizeof(GsMergeSource));
+	merge->tree.count = nruns;
+	merge->tree.players = palloc0((nruns + 1) * sizeof(GsPlayer));
+	merge->tree.losers = palloc(nruns * sizeof(uint32));
 	merge->tree.tie = is_before;
 	merge->tree.tie_arg = merge;
-	for (int i = 0; i < nsources; i++)
-		begin_source(merge, &merge->sources[i], i < nruns ? runs[i] : NULL);
-	prepare_row(merge, &merge->sources[nsources]);
+	for (int i = 0; i < nruns; i++)
+		begin_source(merge, &merge->sources[i], runs[i]);
+	prepare_row(merge, &merge->sources[nruns]);
 	return merge;
 }
 

@@ -10,20 +10,16 @@
 
 #include "sort/base/sort_spec.h"
 #include "sort/disk/sorted_run.h"
-#include "sort/memory/memory_sort.h"
 
 typedef struct GsRunMerge GsRunMerge;
 
 /*
- * Begin a merge, in the current memory context, of at least one run and, unless
- * 'held' is NULL, of the rows of a sorted memory sort.  Ties are returned in the
- * order of the runs, and those from memory last.  All arguments must stay valid.
- * The merge consumes the runs.
+ * Begin a merge, in the current memory context, of at least one run.  Ties are returned in
+ * the order of the runs.  All arguments must stay valid.  The merge consumes the runs.
  */
 extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
 										   const GsRowFormat *format,
-										   GsSortedRun *const *runs, int nruns,
-										   GsMemorySort *held);
+										   GsSortedRun *const *runs, int nruns);
 
 /*
  * Go to the next row.  Returns false after the last one.  The row, in its packed form or

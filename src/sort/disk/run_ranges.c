@@ -59,7 +59,7 @@ struct GsRunRanges
 {
 	const GsSortKeys *keys;
 	const GsRowFormat *format;
-	const GsIndexedRun *runs;
+	const GsSharedRun *runs;
 	GsSortedRun *files;
 	int			nruns;
 	const GsKeyComparison *comparison;
@@ -142,7 +142,7 @@ compare_samples(const void *a, const void *b, void *arg)
 }
 
 static uint64
-count_samples(const GsIndexedRun *runs, int nruns)
+count_samples(const GsSharedRun *runs, int nruns)
 {
 	uint64		count = 0;
 
@@ -214,7 +214,7 @@ choose_splitters(GsRunRanges *ranges, int nranges)
 
 GsRunRanges *
 gpusort_run_ranges_create(const GsSortSpec *spec, const GsRowFormat *format,
-						  const GsIndexedRun *runs, GsSortedRun *files,
+						  const GsSharedRun *runs, GsSortedRun *files,
 						  int nruns, int nranges)
 {
 	GsRunRanges *ranges = palloc0(sizeof(GsRunRanges));
@@ -252,8 +252,8 @@ gpusort_run_ranges_count(const GsRunRanges *ranges)
 static void
 read_block(GsRunRanges *ranges, int run, GsSortedRun *file, uint32 block)
 {
-	const GsIndexedRun *indexed = &ranges->runs[run];
-	Size		room = Max(indexed->run.longest_block, indexed->run.extent_bytes);
+	const GsSharedRun *shared = &ranges->runs[run];
+	Size		room = Max(shared->longest_block, shared->extent_bytes);
 
 	if (room > ranges->block_room)
 	{
@@ -262,7 +262,7 @@ read_block(GsRunRanges *ranges, int run, GsSortedRun *file, uint32 block)
 		ranges->block = MemoryContextAllocHuge(ranges->context, room);
 		ranges->block_room = room;
 	}
-	gpusort_sorted_run_seek(file, indexed->index.blocks[block].extent);
+	gpusort_sorted_run_seek(file, shared->index.blocks[block].extent);
 	gpusort_sorted_run_read(file, ranges->block);
 }
 
@@ -345,10 +345,10 @@ count_before(GsRunRanges *ranges, int run, const GsSample *splitter)
 static GsRunCut
 cut_at(const GsRunRanges *ranges, int run, uint32 block)
 {
-	const GsIndexedRun *indexed = &ranges->runs[run];
+	const GsSharedRun *shared = &ranges->runs[run];
 	GsRunCut	cut = {
-		.row = block < indexed->index.nblocks ?
-		indexed->index.blocks[block].first_row : indexed->run.nrows,
+		.row = block < shared->index.nblocks ?
+		shared->index.blocks[block].first_row : shared->nrows,
 		.block = block,
 		.offset = sizeof(GsRunBlock)
 	};
@@ -413,7 +413,7 @@ cut_of_range(GsRunRanges *ranges, int range, int run, GsSortedRun *file)
 
 /* Returns a run that has only the rows between two cuts.  Its file is that of 'file'. */
 static GsSortedRun
-slice_run(const GsIndexedRun *run, const GsSortedRun *file,
+slice_run(const GsSharedRun *run, const GsSortedRun *file,
 		  const GsRunCut *start, const GsRunCut *end)
 {
 	const GsBlockEntry *block = &run->index.blocks[start->block];
@@ -423,7 +423,7 @@ slice_run(const GsIndexedRun *run, const GsSortedRun *file,
 		.first = block->extent,
 		.next = block->extent,
 		.nrows = end->row - start->row,
-		.longest_block = run->run.longest_block,
+		.longest_block = run->longest_block,
 		.skip_rows = (uint32) (start->row - block->first_row),
 		.skip_bytes = start->offset
 	};

@@ -20,7 +20,7 @@ typedef struct GsRunRanges GsRunRanges;
  */
 extern GsRunRanges *gpusort_run_ranges_create(const GsSortSpec *spec,
 											  const GsRowFormat *format,
-											  const GsIndexedRun *runs,
+											  const GsSharedRun *runs,
 											  GsSortedRun *files,
 											  int nruns, int nranges);
 

@@ -56,14 +56,13 @@ typedef struct GsMergeSlot
 typedef struct GsMergeShare
 {
 	int			nruns;
-	GsIndexedRun *runs;
+	GsSharedRun *runs;
 	int64		file_kb;
 	GsFallback	overflow;
 } GsMergeShare;
 
 struct GsSharedMerge
 {
-	GsRunSetHandle set;
 	GsSharedBudget *budget;
 	Size		memory;			/* of each process, as the leader has it: all
 								 * must divide the rows alike */
@@ -95,12 +94,13 @@ struct GsMergeMember
 	GsSharedMerge *merge;
 	const GsSortSpec *spec;
 	bool		is_leader;
+	GsRunSetHandle set;			/* of all runs */
 	MemoryContext context;
 
 	/* All runs, the leader's first, and their files. */
 	GsRowFormat *format;
 	int			nruns;
-	GsIndexedRun *runs;
+	GsSharedRun *runs;
 	GsSortedRun *files;			/* the first one of a process owns the file */
 	int64		nrows;
 
@@ -156,21 +156,16 @@ gpusort_shared_merge_init(void *memory, GsSharedBudget *budget, const GsSortSpec
 	return merge;
 }
 
-void
-gpusort_shared_merge_set_files(GsSharedMerge *merge, GsRunSetHandle set)
-{
-	merge->set = set;
-}
-
 GsMergeMember *
-gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec)
+gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, GsRunSetHandle set)
 {
 	GsMergeMember *member = palloc0(sizeof(GsMergeMember));
 
 	Assert(spec->process < merge->nshares);
 	member->merge = merge;
 	member->spec = spec;
-	member->is_leader = spec->target == NULL;
+	member->is_leader = spec->team == NULL;
+	member->set = set;
 	member->context = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort shared merge",
 											ALLOCSET_DEFAULT_SIZES);
@@ -206,7 +201,7 @@ publish_runs(GsMergeMember *member, GsExternalSort *external)
 {
 	GsMergeShare *share = &member->merge->shares[member->spec->process];
 	int			nruns = gpusort_external_runs(external);
-	GsIndexedRun *runs = palloc0(Max(nruns, 1) * sizeof(GsIndexedRun));
+	GsSharedRun *runs = palloc0(Max(nruns, 1) * sizeof(GsSharedRun));
 
 	for (int r = 0; r < nruns; r++)
 	{
@@ -219,7 +214,7 @@ publish_runs(GsMergeMember *member, GsExternalSort *external)
 									   index->sample_bytes);
 	}
 	share->runs = publish_bytes(member->budget, runs,
-								nruns * sizeof(GsIndexedRun));
+								nruns * sizeof(GsSharedRun));
 	share->nruns = nruns;
 	share->file_kb = gpusort_external_kb(external);
 	pfree(runs);
@@ -229,7 +224,7 @@ publish_runs(GsMergeMember *member, GsExternalSort *external)
 static GsExtentFile *
 open_file(const GsMergeMember *member, const GsSharedRun *run)
 {
-	return gpusort_extent_file_open(run->extent_bytes, member->merge->set,
+	return gpusort_extent_file_open(run->extent_bytes, member->set,
 									run->producer);
 }
 
@@ -243,7 +238,7 @@ collect_runs(GsMergeMember *member)
 	for (int p = 0; p < merge->nshares; p++)
 		n += merge->shares[p].nruns;
 	member->nruns = n;
-	member->runs = palloc0(Max(n, 1) * sizeof(GsIndexedRun));
+	member->runs = palloc0(Max(n, 1) * sizeof(GsSharedRun));
 	member->files = palloc0(Max(n, 1) * sizeof(GsSortedRun));
 	n = 0;
 	for (int p = 0; p < merge->nshares; p++)
@@ -255,12 +250,12 @@ collect_runs(GsMergeMember *member)
 		{
 			member->runs[n] = share->runs[r];
 			if (file == NULL)
-				file = open_file(member, &share->runs[r].run);
+				file = open_file(member, &share->runs[r]);
 			member->files[n].file = file;
 			member->files[n].owns_file = r == 0;
 			member->files[n].frozen = true;
-			member->files[n].longest_block = share->runs[r].run.longest_block;
-			member->nrows += share->runs[r].run.nrows;
+			member->files[n].longest_block = share->runs[r].longest_block;
+			member->nrows += share->runs[r].nrows;
 		}
 	}
 }
@@ -285,7 +280,7 @@ estimate_bytes(const GsMergeMember *member)
 	uint64		variable = member->nrows * sizeof(char *);
 
 	for (int r = 0; r < member->nruns; r++)
-		variable += member->runs[r].run.bytes;
+		variable += member->runs[r].bytes;
 	return format->variable ? fixed + variable : fixed;
 }
 
@@ -302,8 +297,8 @@ check_ranges(const GsMergeMember *member)
 }
 
 /*
- * Divide the rows into ranges.  If rows are so long that there are few samples, ranges may not fit in
- * memory.
+ * Divide the rows into ranges.  If rows are so long that there are few samples, ranges may not
+ * fit in memory.
  */
 static void
 split_runs(GsMergeMember *member)
@@ -346,7 +341,7 @@ begin_open_range(GsMergeMember *member, int range)
 		sources[r] = &slices[r];
 	open->context = context;
 	if (n > 0)
-		open->merge = gpusort_run_merge_begin(member->spec, member->format, sources, n, NULL);
+		open->merge = gpusort_run_merge_begin(member->spec, member->format, sources, n);
 	MemoryContextSwitchTo(caller);
 	return open;
 }

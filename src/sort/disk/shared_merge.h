@@ -29,23 +29,22 @@ typedef struct GsMergeMember GsMergeMember;
 
 /*
  * In the leader: make a merge by spec->processes processes.  size() returns how many bytes of
- * shared memory it takes; everything else that the processes share comes from 'budget'.  The runs
- * will be in 'set'.
+ * shared memory it takes; everything else that the processes share comes from 'budget'.
  */
 extern Size gpusort_shared_merge_size(int processes);
 extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *budget,
 												const GsSortSpec *spec);
-extern void gpusort_shared_merge_set_files(GsSharedMerge *merge, GsRunSetHandle set);
 
 /* Merge runs of this process until there is memory to read all processes' runs at the same time. */
 extern void gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external);
 
 /*
  * In a process whose rows are in runs: become a member, in the current memory context.
- * spec->process is 0 for the leader, and different for all others.
+ * spec->process is 0 for the leader, and different for all others.  The runs of all processes are
+ * in 'set'.
  */
-extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge,
-												  const GsSortSpec *spec);
+extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec,
+												  GsRunSetHandle set);
 
 /*
  * When no process has rows in memory any more: let the others find the runs of this one.

@@ -384,21 +384,11 @@ gpusort_sorted_run_share(const GsSortedRun *run, const GsRunFile *file,
 						 GsSharedRun *shared)
 {
 	shared->producer = producer_of(file);
-	shared->first_extent = run->first;
 	shared->extent_bytes = file->block_bytes;
 	shared->nrows = run->nrows;
 	shared->bytes = run->bytes;
 	shared->longest_block = run->longest_block;
-	shared->file_kb = gpusort_run_file_kb(file);
-}
-
-void
-gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared)
-{
-	GsSortedRun *run = gpusort_run_file_end(file, true);
-
-	gpusort_sorted_run_share(run, file, shared);
-	gpusort_sorted_run_free(run);
+	shared->index = *run->index;
 }
 
 void
@@ -411,21 +401,6 @@ gpusort_run_file_forget_room(GsRunFile *file)
  *		reading
  * ----------------------------------------------------------------
  */
-
-GsSortedRun *
-gpusort_sorted_run_import(GsRunSetHandle set, const GsSharedRun *shared)
-{
-	GsSortedRun *run = palloc0(sizeof(GsSortedRun));
-
-	run->file = gpusort_extent_file_open(shared->extent_bytes, set,
-										 shared->producer);
-	run->owns_file = true;
-	run->first = run->next = shared->first_extent;
-	run->nrows = shared->nrows;
-	run->bytes = shared->bytes;
-	run->longest_block = shared->longest_block;
-	return run;
-}
 
 GsRunBlock *
 gpusort_sorted_run_alloc_block(const GsSortedRun *run)

@@ -10,7 +10,7 @@
 
 #include "sort/base/row_format.h"
 #include "sort/disk/extent_file.h"
-#include "sort/disk/shared_run.h"
+#include "sort/disk/run_set.h"
 
 /* The file with all runs of a process. */
 typedef struct GsRunFile GsRunFile;
@@ -37,11 +37,15 @@ typedef struct GsRunIndex
 } GsRunIndex;
 
 /* A run as other processes of the run set see it. */
-typedef struct GsIndexedRun
+typedef struct GsSharedRun
 {
-	GsSharedRun run;
+	int			producer;		/* who has written it, see GsRunTarget */
+	uint32		extent_bytes;
+	int64		nrows;
+	uint64		bytes;
+	uint32		longest_block;	/* bytes */
 	GsRunIndex	index;
-} GsIndexedRun;
+} GsSharedRun;
 
 /* A run that has been written. */
 typedef struct GsSortedRun
@@ -113,20 +117,9 @@ extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
 extern char *gpusort_run_file_reserve(GsRunFile *file, Size bytes);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
 
-/*
- * Describe a run so that other processes of the run set can read it: one that has been
- * written, or the one that is being written, which must have rows and ends.
- */
+/* Describe a run, so that other processes of the run set can read it. */
 extern void gpusort_sorted_run_share(const GsSortedRun *run,
 									 const GsRunFile *file, GsSharedRun *shared);
-extern void gpusort_run_file_share(GsRunFile *file, GsSharedRun *shared);
-
-/*
- * For the leader: import a run that another process has shared, in the current memory
- * context.  It can be read once.
- */
-extern GsSortedRun *gpusort_sorted_run_import(GsRunSetHandle set,
-											  const GsSharedRun *shared);
 
 /* Allocate memory for any block of the run in the current memory context. */
 extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);

@@ -178,12 +178,6 @@ gpusort_memory_sort_bytes(const GsMemorySort *sort)
 	return sort->budget->used;
 }
 
-bool
-gpusort_memory_sort_reserve(GsMemorySort *sort, Size bytes)
-{
-	return gpusort_budget_reserve(sort->budget, bytes);
-}
-
 int64
 gpusort_memory_sort_count(const GsMemorySort *sort)
 {

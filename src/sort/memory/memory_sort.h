@@ -57,12 +57,8 @@ extern GsFallback gpusort_memory_sort_refusal(const GsMemorySort *sort);
  */
 extern bool gpusort_memory_sort_sort(GsMemorySort *sort);
 
-/*
- * Bytes of the budget in use; and reserving some for another purpose, which returns false if
- * there are not as many left.
- */
+/* Bytes of the budget in use. */
 extern Size gpusort_memory_sort_bytes(const GsMemorySort *sort);
-extern bool gpusort_memory_sort_reserve(GsMemorySort *sort, Size bytes);
 
 /* The number of rows added. */
 extern int64 gpusort_memory_sort_count(const GsMemorySort *sort);

@@ -257,7 +257,7 @@ gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows)
 		elog(ERROR, "processes have divided the rows of a sort into %d and %d ranges",
 			 member->shared->nranges, member->view->nranges);
 	prepare_ranges(member, gpusort_memory_sort_budget(rows));
-	if (member->spec->target != NULL)
+	if (member->spec->team != NULL)
 		while (!is_stopped(member->shared) && sort_next_range(member))
 			;
 	MemoryContextSwitchTo(caller);

@@ -1,16 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * shared_run.h
- *		Sorted runs that several processes write and their leader reads.
+ * run_set.h
+ *		Files to which several processes write sorted runs.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_SHARED_RUN_H
-#define GPUSORT_SHARED_RUN_H
+#ifndef GPUSORT_RUN_SET_H
+#define GPUSORT_RUN_SET_H
 
 #include "storage/sharedfileset.h"
-
-#include "fallback.h"
 
 /* The files with the runs of all processes.  Belongs to the leader. */
 typedef struct GsRunSet GsRunSet;
@@ -21,27 +19,12 @@ typedef struct GsRunSetHandle
 	FileSet		files;
 } GsRunSetHandle;
 
-/* Where a process writes its rows, as a single run. */
+/* Where a process writes its runs. */
 typedef struct GsRunTarget
 {
 	GsRunSetHandle set;
 	int			producer;		/* different in each process */
 } GsRunTarget;
-
-/* A run that a process has written.  Contains no pointers. */
-typedef struct GsSharedRun
-{
-	int			producer;
-	uint32		first_extent;	/* of its file */
-	uint32		extent_bytes;
-	int64		nrows;			/* there is no file if this is 0 */
-	int64		ndropped;		/* rows beyond the bound that the process has
-								 * dropped */
-	uint64		bytes;
-	uint32		longest_block;	/* bytes */
-	int64		file_kb;		/* size of the file */
-	GsFallback	overflow;		/* why its rows did not fit in memory, if so */
-} GsSharedRun;
 
 /*
  * Create an empty set in the current memory context.  The files are removed when
@@ -55,4 +38,4 @@ extern GsRunSetHandle gpusort_run_set_handle(const GsRunSet *set);
 /* Does temp_file_limit allow that many rows of 'width' bytes in temporary files? */
 extern bool gpusort_shared_runs_allowed(double rows, int width);
 
-#endif							/* GPUSORT_SHARED_RUN_H */
+#endif							/* GPUSORT_RUN_SET_H */

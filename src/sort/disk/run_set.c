@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * shared_run.c
- *		Sorted runs that several processes write and their leader reads.
+ * run_set.c
+ *		Files to which several processes write sorted runs.
  *
  * Each process has a file of its own in a set of files that the leader creates.
  * PostgreSQL's shared file sets live as long as a segment of dynamic shared memory.
@@ -16,7 +16,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "sort/disk/shared_run.h"
+#include "sort/disk/run_set.h"
 
 /* Bytes of a row in a run besides its columns. */
 #define ROW_OVERHEAD	8
