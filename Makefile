@@ -91,17 +91,15 @@ OBJS = \
 	src/sort/disk/range_pieces.o \
 	src/sort/disk/shared_merge.o \
 	src/sort/disk/external_sort.o \
-	src/sort/disk/run_builder.o \
-	src/sort/disk/host_sort.o \
+	src/sort/disk/cpu_sort.o \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_sorted_rows.o \
 	src/sort/gpu/gpu_ties.o \
+	src/sort/gpu/gpu_rows.o \
 	src/sort/stock_sort.o \
 	src/sort/team.o \
 	src/sort/cutoff.o \
-	src/sort/row_sorter.o \
 	src/sort/marked_rows.o \
-	src/sort/row_runs.o \
 	src/sort/sort_state.o \
 	src/sort/sort_report.o \
 	src/sort/sort_rows.o \

@@ -3,13 +3,13 @@
  * sort_input.c
  *		The facade of a sort: adds rows and sorts them.
  *
- * Rows are added to a row sorter, which is a GPU session or a memory sort.  When it refuses a
- * row, the sort is cut if it has a bound, or it overflows: the rows are sorted and written as a
- * run, and a run builder makes runs of the rows that follow.
+ * Rows are added to a GPU session or a memory sort.  When that refuses a row, the sort is cut if
+ * it has a bound, or it overflows: the rows are sorted and written as a run, and those that follow
+ * become runs, too.
  *
- * With spec->bound, only that many rows are kept.  When the row sorter has several times as
- * many, it is cut: its rows are sorted, and only the first ones are kept.  The last of these is
- * the cutoff.  From then on, rows that sort after it are dropped as they arrive.
+ * With spec->bound, only that many rows are kept.  When a memory sort has several times as many,
+ * it is cut: its rows are sorted, and only the first ones are kept.  The last of these is the
+ * cutoff.  From then on, rows that sort after it are dropped as they arrive.
  *
  * After the last row, the rows of this process are sorted wherever they are, together with
  * those of other processes if there are any.  Runs are merged.  sort_rows.c returns the rows.
@@ -118,9 +118,9 @@ will_cut(const GsSortSpec *spec)
 		spec->expected_rows > gpusort_memory_sort_capacity(spec);
 }
 
-/* Begin a row sorter on a GPU.  Returns false if no GPU should or can be used. */
+/* Open a session with a GPU.  Returns false if no GPU should or can be used. */
 static bool
-begin_gpu_sorter(GsSort *sort)
+begin_gpu(GsSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
 
@@ -132,7 +132,7 @@ begin_gpu_sorter(GsSort *sort)
 		if (sort->gpu_reason == GS_FALLBACK_NONE)
 			sort->gpu_reason = GS_FALLBACK_LIMIT;
 	}
-	else if (gpusort_row_sorter_begin_gpu(&sort->sorter, &sort->gpu_reason))
+	else if (gpusort_gpu_rows_begin(&sort->gpu, spec, &sort->gpu_reason))
 		return true;
 	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
 		gpusort_stats_count_fallback(sort->gpu_reason);
@@ -145,28 +145,25 @@ begin_participant(GsSort *sort)
 {
 	sort->participant = gpusort_participant_begin(sort->spec, sort->context);
 	if (sort->spec->team != NULL)
-		gpusort_row_runs_set_target(&sort->runs, &sort->participant->target);
+		gpusort_cpu_sort_set_target(&sort->cpu, &sort->participant->target);
 }
 
 /* Begin a memory sort, whose rows other processes can sort if it is 'shared'. */
 static void
 begin_memory(GsSort *sort, bool shared)
 {
-	if (shared)
-		gpusort_row_sorter_begin_shared(&sort->sorter, sort->participant);
-	else
-		gpusort_row_sorter_begin_cpu(&sort->sorter);
+	gpusort_cpu_sort_begin_rows(&sort->cpu, shared ? sort->participant->member : NULL);
 }
 
 /*
- * Choose the row sorter: a GPU session, or else a memory sort, whose rows are sorted together
+ * Choose where rows go: to a GPU session, or else to a memory sort, whose rows are sorted together
  * with those of other processes if these take part.  A process that will drop rows moves those
  * that it keeps to the others later.  'again' if rows have been lost.
  */
 static void
-begin_sorter(GsSort *sort, bool again)
+begin_rows(GsSort *sort, bool again)
 {
-	if (begin_gpu_sorter(sort))
+	if (begin_gpu(sort))
 	{
 		sort->location = GS_ROWS_ON_GPU;
 		return;
@@ -211,10 +208,8 @@ gpusort_sort_begin(const GsSortSpec *spec)
 	callback->arg = sort;
 	MemoryContextRegisterResetCallback(context, callback);
 	INSTR_TIME_SET_CURRENT(sort->lap_start);
-	gpusort_row_sorter_init(&sort->sorter, spec, context);
-	gpusort_row_sorter_init(&sort->drained, spec, context);
-	gpusort_row_runs_init(&sort->runs, spec, context);
-	begin_sorter(sort, false);
+	gpusort_cpu_sort_init(&sort->cpu, spec, context);
+	begin_rows(sort, false);
 	gpusort_sort_show_space(sort);
 	MemoryContextSwitchTo(caller);
 	return sort;
@@ -227,7 +222,7 @@ end_participant(GsSort *sort)
 	if (sort->participant != NULL)
 		gpusort_participant_end(sort->participant);
 	sort->participant = NULL;
-	gpusort_row_runs_set_target(&sort->runs, NULL);
+	gpusort_cpu_sort_set_target(&sort->cpu, NULL);
 	sort->ranges = NULL;
 }
 
@@ -235,9 +230,8 @@ end_participant(GsSort *sort)
 static void
 end_rows(GsSort *sort)
 {
-	gpusort_row_sorter_end(&sort->sorter);
-	gpusort_row_sorter_end(&sort->drained);
-	gpusort_row_runs_end(&sort->runs);
+	gpusort_gpu_rows_end(&sort->gpu);
+	gpusort_cpu_sort_end(&sort->cpu);
 	end_participant(sort);
 }
 
@@ -245,6 +239,7 @@ void
 gpusort_sort_restart(GsSort *sort)
 {
 	GsProgress *progress = sort->progress;
+	MemoryContext caller;
 
 	if (sort->nrows > 0 && !sort->spec->index_build)
 		sort->nrows_lost = sort->nrows + sort->ndropped;
@@ -256,7 +251,9 @@ gpusort_sort_restart(GsSort *sort)
 	sort->ndropped = 0;
 	sort->position = 0;
 	gpusort_sort_enter(sort, GS_SORT_ADDING);
-	begin_sorter(sort, true);
+	caller = MemoryContextSwitchTo(sort->context);
+	begin_rows(sort, true);
+	MemoryContextSwitchTo(caller);
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
 	progress->rows_read = 0;
 	progress->rows_sorted = 0;
@@ -295,7 +292,7 @@ gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
 	if (!spec->repeatable)
 		return false;
 	sort->fed_by_others = true;
-	*handle = gpusort_gpu_session_handle(sort->sorter.gpu);
+	*handle = gpusort_gpu_session_handle(sort->gpu.session);
 	return true;
 }
 
@@ -312,7 +309,7 @@ open_participant(GsSort *sort, bool expected)
 		(expected && !gpusort_shared_runs_allowed(rows_kept(spec), spec->expected_width)))
 		return false;
 	gpusort_participant_open(sort->participant);
-	gpusort_row_runs_set_target(&sort->runs, &sort->participant->target);
+	gpusort_cpu_sort_set_target(&sort->cpu, &sort->participant->target);
 	return true;
 }
 
@@ -389,37 +386,49 @@ may_write_rows(const GsSort *sort)
 		return true;
 	/* If a memory sort can drop rows, better read the input again. */
 	return !bound_fits_in_memory(sort->spec) &&
-		gpusort_shared_runs_allowed(gpusort_gpu_session_rows_put(sort->sorter.gpu),
+		gpusort_shared_runs_allowed(gpusort_gpu_session_rows_put(sort->gpu.session),
 									sort->spec->expected_width);
 }
 
-/* Write the rows of the row sorter, and end it.  Returns false if they are lost. */
+/* Write the rows on a GPU, or in memory.  Returns false if they are lost. */
 static bool
 move_to_runs(GsSort *sort)
 {
-	if (!gpusort_row_runs_write(&sort->runs, &sort->sorter))
-		return false;
-	gpusort_row_sorter_end(&sort->sorter);
+	if (sort->location == GS_ROWS_ON_GPU)
+	{
+		if (!gpusort_gpu_rows_write(&sort->gpu, &sort->cpu))
+			return false;
+		gpusort_gpu_rows_end(&sort->gpu);
+	}
+	else
+		gpusort_cpu_sort_write_rows(&sort->cpu);
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
 }
 
 /* As above, but sort a GPU session first, and limit the number of runs. */
 static bool
-write_sorter(GsSort *sort)
+sort_to_runs(GsSort *sort)
 {
-	if (sort->location != GS_ROWS_IN_MEMORY &&
-		!gpusort_row_sorter_sort(&sort->sorter))
+	if (sort->location == GS_ROWS_ON_GPU && !gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
 		return false;
 	if (!move_to_runs(sort))
 		return false;
-	gpusort_external_limit_runs(sort->runs.external);
+	gpusort_external_limit_runs(sort->cpu.external);
 	return true;
 }
 
+/* Returns why a row was refused, or rows were lost. */
+static GsFallback
+refusal(const GsSort *sort)
+{
+	return sort->location == GS_ROWS_ON_GPU ? gpusort_gpu_session_failure(sort->gpu.session) :
+		gpusort_memory_sort_refusal(sort->cpu.rows);
+}
+
 /*
- * The row sorter takes no more rows.  Write its rows to disk, and begin a run builder.  Returns
- * false if rows are lost.
+ * A row is refused.  Let the others, and those that follow, go to disk.  Returns false if rows are
+ * lost.
  */
 static bool
 write_rows(GsSort *sort)
@@ -429,10 +438,9 @@ write_rows(GsSort *sort)
 	/* Rows go to disk, so the processes cannot sort their rows in memory. */
 	if (sort->participant != NULL)
 		gpusort_participant_spill(sort->participant);
-	gpusort_row_runs_begin_overflow(&sort->runs, gpusort_row_sorter_failure(&sort->sorter));
-	if (!write_sorter(sort))
+	gpusort_cpu_sort_begin_runs(&sort->cpu, refusal(sort));
+	if (!sort_to_runs(sort))
 		return false;
-	gpusort_row_runs_begin_builder(&sort->runs);
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
 	return true;
 }
@@ -444,13 +452,11 @@ write_rows(GsSort *sort)
 static bool
 drain_session(GsSort *sort)
 {
-	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
-	if (!gpusort_row_sorter_sort(&sort->sorter) ||
-		!gpusort_row_runs_write(&sort->runs, &sort->sorter) ||
-		!gpusort_gpu_session_release(sort->sorter.gpu))
+	gpusort_cpu_sort_begin_runs(&sort->cpu, GS_FALLBACK_DEVICE_MEMORY);
+	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec) ||
+		!gpusort_gpu_rows_write(&sort->gpu, &sort->cpu) ||
+		!gpusort_gpu_session_release(sort->gpu.session))
 		return false;
-	sort->drained = sort->sorter;
-	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->context);
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
 }
@@ -464,7 +470,6 @@ gpusort_sort_overflow(GsSort *sort)
 		gpusort_participant_spill(sort->participant);
 	if (!gpusort_sort_lost_unless(sort, drain_session(sort)))
 		return false;
-	gpusort_row_runs_begin_builder(&sort->runs);
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
 	return true;
 }
@@ -482,7 +487,7 @@ static bool
 has_private_rows(const GsSort *sort)
 {
 	return sort->location == GS_ROWS_IN_MEMORY &&
-		gpusort_memory_sort_budget(sort->sorter.cpu)->shared == NULL;
+		gpusort_memory_sort_budget(sort->cpu.rows)->shared == NULL;
 }
 
 /* Would dropping the rows that are not wanted make enough room? */
@@ -494,7 +499,7 @@ may_cut(const GsSort *sort)
 
 	if (bound == 0 || !has_private_rows(sort))
 		return false;
-	nrows = gpusort_row_sorter_count(&sort->sorter);
+	nrows = gpusort_memory_sort_count(sort->cpu.rows);
 	return nrows - bound > nrows / GPUSORT_LEAST_CUT_PART;
 }
 
@@ -522,19 +527,19 @@ set_cutoff(GsSort *sort, const TupleTableSlot *slot)
 static void
 move_rows(GsSort *sort, bool shared)
 {
-	GsRowSorter old = sort->sorter;
+	MemoryContext context;
+	GsMemorySort *old = gpusort_cpu_sort_detach_rows(&sort->cpu, &context);
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
 
-	gpusort_row_sorter_init(&sort->sorter, sort->spec, sort->context);
 	begin_memory(sort, shared);
-	sort->most_bytes = Max(sort->most_bytes, gpusort_memory_sort_bytes(old.cpu));
-	while (gpusort_memory_sort_take(old.cpu, slot->tts_values, slot->tts_isnull))
+	sort->most_bytes = Max(sort->most_bytes, gpusort_memory_sort_bytes(old));
+	while (gpusort_memory_sort_take(old, slot->tts_values, slot->tts_isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_row_sorter_put(&sort->sorter, slot))
+		if (!gpusort_cpu_sort_put(&sort->cpu, slot->tts_values, slot->tts_isnull))
 			(void) put_elsewhere(sort, slot);
 	}
-	gpusort_row_sorter_end(&old);
+	MemoryContextDelete(context);
 	ExecDropSingleTupleTableSlot(slot);
 }
 
@@ -542,7 +547,7 @@ move_rows(GsSort *sort, bool shared)
 static void
 keep_first_rows(GsSort *sort)
 {
-	GsMemorySort *rows = sort->sorter.cpu;
+	GsMemorySort *rows = sort->cpu.rows;
 	int64		bound = sort->spec->bound;
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
 
@@ -554,6 +559,17 @@ keep_first_rows(GsSort *sort)
 	ExecDropSingleTupleTableSlot(slot);
 }
 
+/* Sort the rows in memory.  Returns false if the system has no memory for that. */
+static bool
+sort_in_memory(GsSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->cpu.rows_context);
+	bool		sorted = gpusort_memory_sort_sort(sort->cpu.rows);
+
+	MemoryContextSwitchTo(caller);
+	return sorted;
+}
+
 /*
  * Move the rows of a memory sort that are wanted to another one, which is 'shared' after the last
  * row.  It may overflow.
@@ -561,7 +577,7 @@ keep_first_rows(GsSort *sort)
 static void
 cut(GsSort *sort, bool shared)
 {
-	if (!gpusort_row_sorter_sort(&sort->sorter))
+	if (!sort_in_memory(sort))
 	{
 		(void) write_rows(sort);
 		return;
@@ -598,7 +614,7 @@ drop_last_rows(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Are the rows still there after the row sorter has refused one? */
+/* Are the rows still there after one was refused? */
 static bool
 keeps_its_rows(const GsSort *sort)
 {
@@ -606,7 +622,7 @@ keeps_its_rows(const GsSort *sort)
 
 	if (sort->location == GS_ROWS_IN_MEMORY)
 		return true;
-	failure = gpusort_row_sorter_failure(&sort->sorter);
+	failure = refusal(sort);
 	/* We cannot read the rows while other processes may still be adding some. */
 	return !(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
 		(failure == GS_FALLBACK_DEVICE_MEMORY ||
@@ -623,13 +639,17 @@ put(GsSort *sort, TupleTableSlot *slot)
 		return true;
 	}
 	slot_getallattrs(slot);
-	return likely(gpusort_row_sorter_put(&sort->sorter, slot)) ||
+	if (sort->location == GS_ROWS_ON_GPU)
+		return likely(gpusort_gpu_session_put(sort->gpu.session, slot->tts_values,
+											  slot->tts_isnull)) ||
+			put_elsewhere(sort, slot);
+	return likely(gpusort_cpu_sort_put(&sort->cpu, slot->tts_values, slot->tts_isnull)) ||
 		put_elsewhere(sort, slot);
 }
 
 /*
- * Add a row that the row sorter refused, if necessary after an overflow or a cut.
- * Returns false if rows are lost.
+ * Add a row that was refused, if necessary after an overflow or a cut.  Returns false if rows are
+ * lost.
  */
 static bool
 put_elsewhere(GsSort *sort, TupleTableSlot *slot)
@@ -646,7 +666,7 @@ put_elsewhere(GsSort *sort, TupleTableSlot *slot)
 		if (!may_write_rows(sort) || !write_rows(sort))
 			return false;
 	}
-	gpusort_run_builder_put(sort->runs.builder, slot->tts_values, slot->tts_isnull);
+	gpusort_cpu_sort_add(&sort->cpu, slot->tts_values, slot->tts_isnull);
 	return true;
 }
 
@@ -676,7 +696,7 @@ sort_with_rest(GsSort *sort)
 		sort->failure = GS_FALLBACK_DEVICE_MEMORY;
 		return false;
 	}
-	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
+	gpusort_cpu_sort_begin_runs(&sort->cpu, GS_FALLBACK_DEVICE_MEMORY);
 	return move_to_runs(sort);
 }
 
@@ -684,16 +704,16 @@ sort_with_rest(GsSort *sort)
 static bool
 has_overflowed(const GsSort *sort)
 {
-	return sort->participant != NULL && gpusort_gpu_session_is_full(sort->sorter.gpu);
+	return sort->participant != NULL && gpusort_gpu_session_is_full(sort->gpu.session);
 }
 
 /* Sort the rows of a GPU session.  Returns false if they are lost. */
 static bool
 sort_gpu(GsSort *sort)
 {
-	if (!gpusort_row_sorter_sort(&sort->sorter))
+	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
 		return false;
-	if (gpusort_gpu_session_has_rest(sort->sorter.gpu) || has_overflowed(sort))
+	if (gpusort_gpu_session_has_rest(sort->gpu.session) || has_overflowed(sort))
 		return sort_with_rest(sort);
 	return true;
 }
@@ -702,10 +722,9 @@ sort_gpu(GsSort *sort)
 static void
 sort_memory(GsSort *sort)
 {
-	if (gpusort_row_sorter_sort(&sort->sorter))
-		return;
-	gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_OUT_OF_MEMORY);
-	(void) write_sorter(sort);
+	gpusort_cpu_sort_sort(&sort->cpu);
+	if (sort->cpu.external != NULL)
+		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
 
 /* Sort the rows of this process without those of others.  Returns false if they are lost. */
@@ -729,11 +748,9 @@ settle(GsSort *sort)
 	if (sort->location == GS_ROWS_IN_RUNS)
 		return true;
 	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
-	if (sort->location == GS_ROWS_ON_GPU)
-		gpusort_row_runs_begin_overflow(&sort->runs, GS_FALLBACK_DEVICE_MEMORY);
-	else
-		gpusort_row_runs_begin(&sort->runs);
-	return write_sorter(sort);
+	gpusort_cpu_sort_begin_runs(&sort->cpu, sort->location == GS_ROWS_ON_GPU ?
+								GS_FALLBACK_DEVICE_MEMORY : GS_FALLBACK_NONE);
+	return sort_to_runs(sort);
 }
 
 /* Likewise, and merge the runs of all processes. */
@@ -745,8 +762,8 @@ merge_together(GsSort *sort)
 	if (!settle(sort))
 		return false;
 	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-	together = gpusort_participant_merge(sort->participant, sort->runs.external,
-										 sort->runs.overflow);
+	together = gpusort_participant_merge(sort->participant, sort->cpu.external,
+										 sort->cpu.overflow);
 	if (together == GS_TOGETHER_IN_RUNS)
 		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
 	return together != GS_TOGETHER_LOST;
@@ -763,7 +780,7 @@ sort_together(GsSort *sort)
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
 
-	switch (gpusort_participant_place(sort->participant, sort->sorter.cpu))
+	switch (gpusort_participant_place(sort->participant, sort->cpu.rows))
 	{
 		case GS_TOGETHER_IN_MEMORY:
 			gpusort_sort_set_location(sort, GS_ROWS_SHARED);
@@ -787,8 +804,8 @@ sort_rows(GsSort *sort)
 	if (participant != NULL && participant->attached && has_private_rows(sort) &&
 		!gpusort_participant_wants_runs(participant))
 		share_rows(sort);
-	if (sort->runs.builder != NULL)
-		gpusort_row_runs_end_builder(&sort->runs);
+	if (sort->location == GS_ROWS_IN_RUNS)
+		gpusort_cpu_sort_write_rows(&sort->cpu);
 	if (participant == NULL)
 		return sort_apart(sort);
 	gpusort_participant_add_dropped(participant, sort->ndropped);
@@ -826,18 +843,18 @@ gpusort_sort_end_adding(GsSort *sort, bool *ahead)
 static void
 write_shared_rows(GsSort *sort)
 {
-	GsRowRuns  *runs = &sort->runs;
+	GsCpuSort  *cpu = &sort->cpu;
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
 
-	gpusort_row_runs_begin_anew(runs);
-	gpusort_external_begin_run(runs->external);
+	gpusort_cpu_sort_begin_anew(cpu);
+	gpusort_external_begin_run(cpu->external);
 	for (int64 i = 0; i < sort->nrows; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_range_reader_get(sort->ranges, i, slot->tts_values, slot->tts_isnull);
-		gpusort_external_put(runs->external, slot->tts_values, slot->tts_isnull);
+		gpusort_external_put(cpu->external, slot->tts_values, slot->tts_isnull);
 	}
-	gpusort_external_read_run(runs->external);
+	gpusort_external_read_run(cpu->external);
 	ExecDropSingleTupleTableSlot(slot);
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
@@ -852,7 +869,7 @@ read_shared_rows(GsSort *sort)
 	sort->nrows = sort->ranges->nrows;
 	sort->ndropped = gpusort_participant_dropped(sort->participant);
 	drop_last_rows(sort);
-	gpusort_row_runs_note_overflow(&sort->runs,
+	gpusort_cpu_sort_note_overflow(&sort->cpu,
 								   gpusort_participant_overflow(sort->participant));
 	if (sort->participant->merged && sort->spec->random_access)
 		write_shared_rows(sort);
@@ -862,14 +879,15 @@ read_shared_rows(GsSort *sort)
 static void
 read_own_rows(GsSort *sort)
 {
-	if (sort->location == GS_ROWS_IN_RUNS)
-	{
-		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-		gpusort_external_perform(sort->runs.external);
-		sort->nrows = gpusort_external_count(sort->runs.external);
-	}
+	if (sort->location == GS_ROWS_ON_GPU)
+		sort->nrows = gpusort_gpu_session_count(sort->gpu.session);
 	else
-		sort->nrows = gpusort_row_sorter_count(&sort->sorter);
+	{
+		if (sort->location == GS_ROWS_IN_RUNS)
+			gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+		gpusort_cpu_sort_perform(&sort->cpu);
+		sort->nrows = gpusort_cpu_sort_count(&sort->cpu);
+	}
 	drop_last_rows(sort);
 }
 
@@ -878,7 +896,8 @@ static void
 finish_rows(GsSort *sort)
 {
 	/* Each process has taken the rows that were refused. */
-	if (sort->drained.gpu != NULL && gpusort_gpu_session_has_rest(sort->drained.gpu))
+	if (sort->location != GS_ROWS_ON_GPU && sort->gpu.session != NULL &&
+		gpusort_gpu_session_has_rest(sort->gpu.session))
 		elog(ERROR, "rows of a sort are left in the pool");
 	if (sort->location == GS_ROWS_SHARED)
 		read_shared_rows(sort);

@@ -16,10 +16,10 @@
 #include "key/order_check.h"
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
+#include "sort/disk/cpu_sort.h"
 #include "sort/cutoff.h"
+#include "sort/gpu/gpu_rows.h"
 #include "sort/marked_rows.h"
-#include "sort/row_runs.h"
-#include "sort/row_sorter.h"
 #include "sort/sort.h"
 #include "sort/team.h"
 
@@ -60,7 +60,8 @@ typedef enum GsRowLocation
 {
 	GS_ROWS_ON_GPU,				/* a GPU session has all rows */
 	GS_ROWS_IN_MEMORY,			/* a memory sort has all rows */
-	GS_ROWS_IN_RUNS,			/* runs and a run builder have all rows */
+	GS_ROWS_IN_RUNS,			/* runs have all rows, but for those that will
+								 * be the next one */
 	GS_ROWS_SHARED				/* ranges that processes share have all rows,
 								 * also those of other processes */
 } GsRowLocation;
@@ -74,11 +75,9 @@ struct GsSort
 	GsRowLocation location;
 
 	/* The rows. */
-	GsRowSorter sorter;			/* those that are not in runs, if any */
-	GsRowSorter drained;		/* a GPU session whose rows are in runs, while
-								 * other processes may still find that it is
-								 * full */
-	GsRowRuns	runs;
+	GsGpuRows	gpu;			/* also when its rows are in runs, while other
+								 * processes may still find that it is full */
+	GsCpuSort	cpu;
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */
 	GsParticipant *participant; /* in what processes sort together, or NULL */

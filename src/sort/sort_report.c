@@ -11,12 +11,12 @@
 #include "sort/sort_private.h"
 
 static void
-report_runs(const GsRowRuns *runs, GsSortReport *report)
+report_runs(const GsCpuSort *cpu, GsSortReport *report)
 {
 	report->kind = GS_KIND_EXTERNAL;
 	report->space = GS_SPACE_DISK;
-	report->space_kb = gpusort_external_kb(runs->external);
-	strlcpy(report->method, gpusort_external_method(runs->external), sizeof(report->method));
+	report->space_kb = gpusort_external_kb(cpu->external);
+	strlcpy(report->method, gpusort_external_method(cpu->external), sizeof(report->method));
 }
 
 /* For a GPU session, sort_ms is the time of the device itself. */
@@ -25,7 +25,7 @@ report_gpu(const GsSort *sort, GsSortReport *report)
 {
 	GsGpuReport counts;
 
-	gpusort_gpu_session_report(sort->sorter.gpu, &counts);
+	gpusort_gpu_session_report(sort->gpu.session, &counts);
 	report->kind = GS_KIND_GPU;
 	report->space = GS_SPACE_DEVICE;
 	report->space_kb = (counts.device_bytes + 1023) / 1024;
@@ -39,7 +39,7 @@ report_gpu(const GsSort *sort, GsSortReport *report)
 static void
 report_memory(const GsSort *sort, GsSortReport *report)
 {
-	Size		bytes = gpusort_memory_sort_bytes(sort->sorter.cpu);
+	Size		bytes = gpusort_memory_sort_bytes(sort->cpu.rows);
 
 	report->kind = GS_KIND_CPU;
 	report->space = GS_SPACE_MEMORY;
@@ -53,7 +53,7 @@ void
 gpusort_sort_report(GsSort *sort, GsSortReport *report)
 {
 	memset(report, 0, sizeof(*report));
-	report->fallback = sort->runs.overflow;
+	report->fallback = sort->cpu.overflow;
 	report->gpu_reason = sort->gpu_reason;
 	report->drain_ms = sort->drain_ms;
 	report->sort_ms = sort->sort_ms;
@@ -66,10 +66,10 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 			report_memory(sort, report);
 			break;
 		case GS_ROWS_IN_RUNS:
-			report_runs(&sort->runs, report);
+			report_runs(&sort->cpu, report);
 			break;
 		case GS_ROWS_SHARED:
-			gpusort_participant_report(sort->participant, sort->sorter.cpu, report);
+			gpusort_participant_report(sort->participant, sort->cpu.rows, report);
 			break;
 	}
 }

@@ -33,7 +33,7 @@ get_marked(GsSort *sort, int64 position, TupleTableSlot *slot)
 
 	if (gpusort_marked_rows_get(sort->marked, position, values, isnull))
 		return true;
-	if (!gpusort_row_sorter_get_gpu(&sort->sorter, position, values, isnull))
+	if (!gpusort_gpu_rows_get(&sort->gpu, position, values, isnull))
 		return false;
 	gpusort_marked_rows_add(sort->marked, position, values, isnull);
 	return true;
@@ -53,13 +53,13 @@ get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 	if (sort->location == GS_ROWS_SHARED)
 		gpusort_range_reader_get(sort->ranges, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_external_get(sort->runs.external, position, values, isnull);
+		gpusort_external_get(sort->cpu.external, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_MEMORY)
-		gpusort_memory_sort_get(sort->sorter.cpu, position, values, isnull);
+		gpusort_memory_sort_get(sort->cpu.rows, position, values, isnull);
 	else if (unlikely(sort->marked != NULL))
 		return get_marked(sort, position, slot);
 	else
-		return gpusort_row_sorter_get_gpu(&sort->sorter, position, values, isnull);
+		return gpusort_gpu_rows_get(&sort->gpu, position, values, isnull);
 	return true;
 }
 
@@ -85,14 +85,14 @@ gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
 		return true;
 	}
 	return gpusort_sort_is_on_gpu(sort) &&
-		gpusort_row_sorter_in_place_gpu(&sort->sorter, sort->position, rows);
+		gpusort_gpu_rows_in_place(&sort->gpu, sort->position, rows);
 }
 
 void
 gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg)
 {
 	if (gpusort_sort_is_on_gpu(sort))
-		gpusort_gpu_session_lend(sort->sorter.gpu, recall, arg);
+		gpusort_gpu_session_lend(sort->gpu.session, recall, arg);
 }
 
 /* ----------------------------------------------------------------
@@ -315,7 +315,7 @@ void
 gpusort_sort_mark(GsSort *sort)
 {
 	if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_external_mark(sort->runs.external);
+		gpusort_external_mark(sort->cpu.external);
 	if (sort->marked != NULL)
 		gpusort_marked_rows_stop(sort->marked);
 	sort->mark = sort->position;
@@ -327,7 +327,7 @@ restore_gpu_rows(GsSort *sort)
 {
 	MemoryContext caller;
 
-	if (gpusort_row_sorter_is_near_gpu(&sort->sorter, sort->position))
+	if (gpusort_gpu_rows_is_near(&sort->gpu, sort->position))
 		return;
 	if (sort->marked == NULL)
 	{

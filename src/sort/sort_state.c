@@ -86,8 +86,8 @@ gpusort_sort_loss(const GsSort *sort)
 {
 	GsFallback	reason = GS_FALLBACK_NONE;
 
-	if (sort->sorter.gpu != NULL)
-		reason = gpusort_gpu_session_failure(sort->sorter.gpu);
+	if (gpusort_sort_is_on_gpu(sort))
+		reason = gpusort_gpu_session_failure(sort->gpu.session);
 
 	/*
 	 * A session that is full has not lost its rows: then those of others are
@@ -131,17 +131,17 @@ gpusort_sort_show_space(GsSort *sort)
 	GsGpuReport gpu = {0};
 	uint32		devices = 0;
 
-	if (sort->sorter.gpu != NULL)
+	if (gpusort_sort_is_on_gpu(sort))
 	{
-		gpusort_gpu_session_report(sort->sorter.gpu, &gpu);
-		devices = gpusort_gpu_session_device(sort->sorter.gpu);
+		gpusort_gpu_session_report(sort->gpu.session, &gpu);
+		devices = gpusort_gpu_session_device(sort->gpu.session);
 	}
-	progress->memory_bytes = sort->sorter.cpu == NULL ? 0 :
-		gpusort_memory_sort_bytes(sort->sorter.cpu);
+	progress->memory_bytes = sort->cpu.rows == NULL ? 0 :
+		gpusort_memory_sort_bytes(sort->cpu.rows);
 	progress->devices = devices;
 	progress->device_bytes = gpu.device_bytes;
-	progress->file_bytes = sort->runs.external == NULL ? 0 :
-		gpusort_external_kb(sort->runs.external) * 1024;
+	progress->file_bytes = sort->cpu.external == NULL ? 0 :
+		gpusort_external_kb(sort->cpu.external) * 1024;
 }
 
 void

@@ -221,12 +221,6 @@ gpusort_participant_fail(GsParticipant *participant)
 	participant->attached = false;
 }
 
-GsMemorySort *
-gpusort_participant_begin_rows(GsParticipant *participant)
-{
-	return gpusort_shared_member_begin_rows(participant->member);
-}
-
 void
 gpusort_participant_spill(GsParticipant *participant)
 {

@@ -114,9 +114,6 @@ extern bool gpusort_participant_attach(GsParticipant *participant);
 extern void gpusort_participant_leave(GsParticipant *participant);
 extern void gpusort_participant_fail(GsParticipant *participant);
 
-/* Create an empty memory sort for the rows of this process, in the current memory context. */
-extern GsMemorySort *gpusort_participant_begin_rows(GsParticipant *participant);
-
 /* In ADD: rows of this process are not in memory, but in runs or on a GPU. */
 extern void gpusort_participant_spill(GsParticipant *participant);
 

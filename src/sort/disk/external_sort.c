@@ -46,11 +46,8 @@ typedef struct GsRunCursor
 	GsBlockAddress start;		/* of the run's first block */
 	GsBlockAddress marked;
 	GsRunBlock *block;
+	GsBlockRows rows;
 	GsRowBuffer buffer;			/* for the row that was read last */
-
-	/* Offsets of the rows in the block. */
-	uint32	   *offsets;
-	uint32		max_offsets;
 } GsRunCursor;
 
 struct GsExternalSort
@@ -297,30 +294,6 @@ gpusort_external_limit_runs(GsExternalSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Compute the offsets of the rows in the block. */
-static void
-find_rows(GsRunCursor *cursor)
-{
-	GsRunBlock *block = cursor->block;
-	uint32		offset = sizeof(GsRunBlock);
-
-	if (block->nrows > cursor->max_offsets)
-	{
-		cursor->max_offsets = Max(block->nrows, 2 * cursor->max_offsets);
-		cursor->offsets = repalloc_huge(cursor->offsets, cursor->max_offsets *
-										sizeof(uint32));
-	}
-	for (uint32 i = 0; i < block->nrows; i++)
-	{
-		Size		bytes;
-
-		cursor->offsets[i] = offset;
-		gpusort_dense_row_expand_fast(cursor->format, (char *) block + offset,
-									  &cursor->buffer, &bytes);
-		offset += bytes;
-	}
-}
-
 /* Read the block in 'extent'.  Its first row has the position 'first_row'. */
 static void
 read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
@@ -332,7 +305,7 @@ read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
 	cursor->address.extent = extent;
 	gpusort_sorted_run_seek(cursor->run, extent);
 	gpusort_sorted_run_read(cursor->run, cursor->block);
-	find_rows(cursor);
+	gpusort_block_rows_find(&cursor->rows, cursor->block, cursor->format, &cursor->buffer);
 }
 
 static void
@@ -368,8 +341,6 @@ make_cursor(const GsRowFormat *format, GsSortedRun *run)
 	cursor->format = format;
 	cursor->run = run;
 	cursor->block = gpusort_sorted_run_alloc_block(run);
-	cursor->max_offsets = 64;
-	cursor->offsets = palloc(cursor->max_offsets * sizeof(uint32));
 	read_block(cursor, run->first, 0);
 	cursor->start = cursor->marked = cursor->address;
 	return cursor;
@@ -416,7 +387,7 @@ get_by_cursor(GsRunCursor *cursor, int64 position)
 	}
 	return gpusort_dense_row_expand_fast(cursor->format,
 										 (char *) cursor->block +
-										 cursor->offsets[index],
+										 cursor->rows.offsets[index],
 										 &cursor->buffer, &bytes);
 }
 

@@ -73,8 +73,7 @@ struct GsRunRanges
 	GsKeyRow	row;
 	GsRunBlock *block;
 	Size		block_room;
-	uint32	   *offsets;		/* of the rows in the block */
-	uint32		max_offsets;
+	GsBlockRows block_rows;
 	GsRunCut   *cuts;			/* where range 'cuts_of' begins in each run, */
 	GsRunCut   *next_cuts;		/* and where it ends */
 	int			cuts_of;		/* or -1 */
@@ -294,32 +293,6 @@ begins_before(GsRunRanges *ranges, int run, GsSortedRun *file,
 	return is_before(ranges, run, splitter);
 }
 
-/* Note where the rows of the block begin. */
-static void
-find_rows(GsRunRanges *ranges)
-{
-	const GsRunBlock *block = ranges->block;
-	uint32		offset = sizeof(GsRunBlock);
-
-	if (block->nrows > ranges->max_offsets)
-	{
-		if (ranges->offsets != NULL)
-			pfree(ranges->offsets);
-		ranges->max_offsets = block->nrows;
-		ranges->offsets = MemoryContextAllocHuge(ranges->context,
-												 block->nrows * sizeof(uint32));
-	}
-	for (uint32 i = 0; i < block->nrows; i++)
-	{
-		Size		bytes;
-
-		ranges->offsets[i] = offset;
-		gpusort_dense_row_expand_fast(ranges->format, (char *) block + offset,
-									  &ranges->row.buffer, &bytes);
-		offset += bytes;
-	}
-}
-
 /* Returns how many rows of the block sort before a splitter.  The first one does. */
 static uint32
 count_before(GsRunRanges *ranges, int run, const GsSample *splitter)
@@ -332,7 +305,7 @@ count_before(GsRunRanges *ranges, int run, const GsSample *splitter)
 		uint32		middle = (low + high) / 2;
 
 		(void) read_row(ranges, (char *) ranges->block +
-						ranges->offsets[middle], &ranges->row);
+						ranges->block_rows.offsets[middle], &ranges->row);
 		if (is_before(ranges, run, splitter))
 			low = middle + 1;
 		else
@@ -379,13 +352,14 @@ find_cut(GsRunRanges *ranges, int run, GsSortedRun *file,
 	if (low == 0)
 		return cut_at(ranges, run, 0);
 	read_block(ranges, run, file, low - 1);
-	find_rows(ranges);
+	gpusort_block_rows_find(&ranges->block_rows, ranges->block, ranges->format,
+							&ranges->row.buffer);
 	nrows = count_before(ranges, run, splitter);
 	if (nrows == ranges->block->nrows)
 		return cut_at(ranges, run, low);
 	cut = cut_at(ranges, run, low - 1);
 	cut.row += nrows;
-	cut.offset = ranges->offsets[nrows];
+	cut.offset = ranges->block_rows.offsets[nrows];
 	return cut;
 }
 

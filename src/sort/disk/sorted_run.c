@@ -446,6 +446,29 @@ gpusort_sorted_run_read_rows(GsSortedRun *run, GsRunBlock *block, int64 most, ch
 }
 
 void
+gpusort_block_rows_find(GsBlockRows *rows, const GsRunBlock *block, const GsRowFormat *format,
+						GsRowBuffer *buffer)
+{
+	uint32		offset = sizeof(GsRunBlock);
+
+	if (block->nrows > rows->room)
+	{
+		if (rows->offsets != NULL)
+			pfree(rows->offsets);
+		rows->room = Max(block->nrows, 2 * rows->room);
+		rows->offsets = MemoryContextAllocHuge(buffer->context, rows->room * sizeof(uint32));
+	}
+	for (uint32 i = 0; i < block->nrows; i++)
+	{
+		Size		bytes;
+
+		rows->offsets[i] = offset;
+		gpusort_dense_row_expand_fast(format, (char *) block + offset, buffer, &bytes);
+		offset += bytes;
+	}
+}
+
+void
 gpusort_sorted_run_free(GsSortedRun *run)
 {
 	if (run->owns_file)

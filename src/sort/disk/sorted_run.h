@@ -8,6 +8,7 @@
 #ifndef GPUSORT_SORTED_RUN_H
 #define GPUSORT_SORTED_RUN_H
 
+#include "sort/base/dense_row.h"
 #include "sort/base/row_format.h"
 #include "sort/disk/extent_file.h"
 #include "sort/disk/run_set.h"
@@ -133,6 +134,17 @@ extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
  */
 extern uint32 gpusort_sorted_run_read_rows(GsSortedRun *run, GsRunBlock *block,
 										   int64 most, char **first);
+
+/* Where the rows of a block begin: offsets in bytes from its start. */
+typedef struct GsBlockRows
+{
+	uint32	   *offsets;
+	uint32		room;			/* allocated length */
+} GsBlockRows;
+
+/* Find them, with an array in the memory context of 'buffer', which is overwritten. */
+extern void gpusort_block_rows_find(GsBlockRows *rows, const GsRunBlock *block,
+									const GsRowFormat *format, GsRowBuffer *buffer);
 
 /* Make a block the next one of a frozen run. */
 static inline void

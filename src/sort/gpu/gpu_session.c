@@ -16,7 +16,7 @@
  * rows out, to sort them together with the rest of its input.  The owner sorts and reads those
  * that are on the device, and then releases the session's memory.
  *
- * Sorts open sessions by row_sorter.c, and array functions open sessions of their own.
+ * Sorts open sessions by gpu_rows.c, and array functions open sessions of their own.
  *
  *-------------------------------------------------------------------------
  */

@@ -19,7 +19,7 @@
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
 #include "sort/base/tuple_rows.h"
-#include "sort/disk/host_sort.h"
+#include "sort/disk/cpu_sort.h"
 #include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/gpu/gpu_ties.h"
 #include "work.h"
@@ -49,7 +49,9 @@ struct GsGpuTies
 	/* The sort of a long group. */
 	int64		long_end;		/* position after the long group read last */
 	MemoryContext nested_context;	/* NULL if it is short */
-	GsHostSort *nested;
+	GsSortSpec	nested_spec;
+	GsCpuSort	nested;
+	int64		next_position;	/* in it, after that of the row last read */
 };
 
 GsGpuTies *
@@ -184,6 +186,19 @@ sort_short_group(GsGpuTies *ties)
  * ----------------------------------------------------------------
  */
 
+/* Put the row that was read into the sort of a long group. */
+static void
+put_in_long_group(GsGpuTies *ties)
+{
+	GsCpuSort  *nested = &ties->nested;
+
+	if (gpusort_cpu_sort_put(nested, ties->values, ties->isnull))
+		return;
+	if (nested->external == NULL)
+		gpusort_cpu_sort_overflow(nested, gpusort_memory_sort_refusal(nested->rows));
+	gpusort_cpu_sort_add(nested, ties->values, ties->isnull);
+}
+
 /*
  * Sort the group that begins at ties->start in a sort of its own, so that its rows
  * can be read.  Returns false if the rows are lost.
@@ -191,26 +206,34 @@ sort_short_group(GsGpuTies *ties)
 static bool
 sort_long_group(GsGpuTies *ties)
 {
-	GsSortSpec	spec = *ties->spec;
+	GsSortSpec *spec = &ties->nested_spec;
 	int			tie = 1;
 	MemoryContext caller;
+
+	*spec = *ties->spec;
+	spec->bound = 0;
+	spec->expected_rows = SHORT_GROUP;
+	spec->memory = gpusort_sort_spec_memory(spec) - gpusort_sort_spec_marked_memory(spec);
 
 	ties->nested_context = AllocSetContextCreate(ties->context,
 												 "pg_gpusort ties",
 												 ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(ties->nested_context);
-	spec.expected_rows = SHORT_GROUP;
-	spec.memory = gpusort_sort_spec_memory(&spec) - gpusort_sort_spec_marked_memory(&spec);
-	ties->nested = gpusort_host_sort_begin(&spec);
+	gpusort_cpu_sort_init(&ties->nested, spec, ties->nested_context);
+	gpusort_cpu_sort_begin_rows(&ties->nested, NULL);
+	ties->next_position = 0;
 	for (ties->end = ties->start; tie > 0; ties->end++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		tie = read_row(ties, ties->end) ? gpusort_gpu_session_is_tie(ties->gpu, ties->end) : -1;
 		if (tie >= 0)
-			gpusort_host_sort_put(ties->nested, ties->values, ties->isnull);
+			put_in_long_group(ties);
 	}
 	if (tie == 0)
-		gpusort_host_sort_perform(ties->nested);
+	{
+		gpusort_cpu_sort_sort(&ties->nested);
+		gpusort_cpu_sort_perform(&ties->nested);
+	}
 	ties->long_end = ties->end;
 	MemoryContextSwitchTo(caller);
 	return tie == 0;
@@ -226,7 +249,7 @@ close_group(GsGpuTies *ties)
 {
 	if (likely(ties->nested_context == NULL))
 		return;
-	gpusort_host_sort_end(ties->nested);
+	gpusort_cpu_sort_end(&ties->nested);
 	MemoryContextDelete(ties->nested_context);
 	ties->nested_context = NULL;
 }
@@ -299,8 +322,8 @@ open_group(GsGpuTies *ties, int64 position)
 static bool
 has_passed(const GsGpuTies *ties, int64 position)
 {
-	return ties->nested_context != NULL &&
-		!gpusort_host_sort_can_get(ties->nested, position - ties->start);
+	return ties->nested_context != NULL && ties->nested.external != NULL &&
+		!ties->spec->random_access && position - ties->start < ties->next_position;
 }
 
 bool
@@ -349,8 +372,8 @@ gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
 	}
 	if (ties->nested_context != NULL)
 	{
-		gpusort_host_sort_get(ties->nested, position - ties->start, values,
-							  isnull);
+		gpusort_cpu_sort_get(&ties->nested, position - ties->start, values, isnull);
+		ties->next_position = position - ties->start + 1;
 		return true;
 	}
 	if (ties->end - ties->start > 1)

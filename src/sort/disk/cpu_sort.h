@@ -1,0 +1,113 @@
+/*-------------------------------------------------------------------------
+ *
+ * cpu_sort.h
+ *		Sorts rows without a GPU, in memory or, if they do not fit, on disk.
+ *
+ * Rows are put into a memory sort until it refuses one.  Then begin_runs() says that they go to
+ * disk, and write_rows() writes them as a run.  From then on, add() collects rows in memory, and
+ * writes them as another run when that is full.  After the last row, sort() sorts what is in
+ * memory, or writes it as the last run.  perform() merges the runs.
+ *
+ * The struct is public because callers may read its members, and may call the functions of
+ * 'rows' and 'external' that read rows and merge runs.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_CPU_SORT_H
+#define GPUSORT_CPU_SORT_H
+
+#include "sort/base/sort_spec.h"
+#include "sort/disk/external_sort.h"
+#include "sort/memory/memory_sort.h"
+#include "sort/memory/shared_sort.h"
+
+typedef struct GsCpuSort
+{
+	const GsSortSpec *spec;
+	GsSortSpec	run_spec;		/* of the rows in memory when there are runs */
+	MemoryContext context;
+	MemoryContext rows_context; /* for 'rows' */
+	GsMemorySort *rows;			/* NULL if no rows are in memory */
+	GsExternalSort *external;	/* NULL if there are no runs */
+	const GsRunTarget *target;	/* where runs are written that other processes
+								 * read; or NULL, for a file of its own */
+	GsFallback	overflow;		/* why rows are on disk, here or in another
+								 * process, or GS_FALLBACK_NONE */
+	Size		limit;			/* bytes of rows in memory when there are runs */
+	bool		may_merge;		/* merge runs as soon as there are many? */
+} GsCpuSort;
+
+/*
+ * Initialize, without rows.  Memory will be in children of 'context'.  'spec' and what it points
+ * to must stay valid.
+ */
+extern void gpusort_cpu_sort_init(GsCpuSort *sort, const GsSortSpec *spec, MemoryContext context);
+
+/* Write runs to a target; NULL is allowed.  Call this before there are any. */
+extern void gpusort_cpu_sort_set_target(GsCpuSort *sort, const GsRunTarget *target);
+
+/*
+ * Begin rows in memory, when there are neither rows nor runs: in memory that processes share if
+ * 'member' is not NULL.
+ */
+extern void gpusort_cpu_sort_begin_rows(GsCpuSort *sort, GsSharedMember *member);
+
+/*
+ * Put a row into memory.  Returns false if there is no room; then the caller calls
+ * gpusort_cpu_sort_add() if there are runs already.
+ */
+static inline bool
+gpusort_cpu_sort_put(GsCpuSort *sort, const Datum *values, const bool *isnull)
+{
+	return sort->rows != NULL && gpusort_memory_sort_put(sort->rows, values, isnull);
+}
+
+/*
+ * Let rows go to disk.  The reason is counted, except in a worker, for which the leader does that.
+ * It is GS_FALLBACK_NONE if only rows of other processes do not fit in memory.
+ */
+extern void gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsFallback reason);
+
+/*
+ * Write the rows in memory, if any, as a run, or as several if there is not enough memory to sort
+ * all of them at once.  Checks for interrupts.
+ */
+extern void gpusort_cpu_sort_write_rows(GsCpuSort *sort);
+
+/* Add a row that will be in a run.  Writes runs when memory is full. */
+extern void gpusort_cpu_sort_add(GsCpuSort *sort, const Datum *values, const bool *isnull);
+
+/* All of that: the rows in memory become a run, as do those that are added. */
+extern void gpusort_cpu_sort_overflow(GsCpuSort *sort, GsFallback reason);
+
+/*
+ * After the last row: sort the rows in memory.  If there are runs, or the system has no memory
+ * left, they become runs instead.
+ */
+extern void gpusort_cpu_sort_sort(GsCpuSort *sort);
+
+/* After that: merge the runs, if any, as far as is necessary to read rows. */
+extern void gpusort_cpu_sort_perform(GsCpuSort *sort);
+
+/* The number of rows; and the row at a position, as for external_sort.h. */
+extern int64 gpusort_cpu_sort_count(const GsCpuSort *sort);
+extern void gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values, bool *isnull);
+
+/*
+ * Take the memory sort out, and *context, which the caller deletes.  Then new rows can be begun.
+ */
+extern GsMemorySort *gpusort_cpu_sort_detach_rows(GsCpuSort *sort, MemoryContext *context);
+
+/*
+ * Begin runs in a file of this process alone, and forget those before.  Who reads these has opened
+ * their file.
+ */
+extern void gpusort_cpu_sort_begin_anew(GsCpuSort *sort);
+
+/* Another process has written runs for this reason. */
+extern void gpusort_cpu_sort_note_overflow(GsCpuSort *sort, GsFallback reason);
+
+/* Remove all rows and runs, and forget the reason for the runs. */
+extern void gpusort_cpu_sort_end(GsCpuSort *sort);
+
+#endif							/* GPUSORT_CPU_SORT_H */

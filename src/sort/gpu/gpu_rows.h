@@ -1,0 +1,68 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_rows.h
+ *		The rows of a sort that are on a GPU: a session, and the order of its ties.
+ *
+ * The struct is public because get(), which is called for each row, is inline, and because a sort
+ * calls functions of the session.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GPU_ROWS_H
+#define GPUSORT_GPU_ROWS_H
+
+#include "sort/base/rows_in_place.h"
+#include "sort/disk/cpu_sort.h"
+#include "sort/gpu/gpu_session.h"
+#include "sort/gpu/gpu_sorted_rows.h"
+#include "sort/gpu/gpu_ties.h"
+
+/* All NULL if there are no such rows. */
+typedef struct GsGpuRows
+{
+	MemoryContext context;		/* for what follows */
+	GsGpuSession *session;
+	GsGpuTies  *ties;			/* after sorting, unless keys are exact */
+} GsGpuRows;
+
+/*
+ * Open a session, with a context below the current one.  Returns false and sets *reason if no GPU
+ * is available.
+ */
+extern bool gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reason);
+
+/* Sort the rows.  Returns false if they are lost. */
+extern bool gpusort_gpu_rows_sort(GsGpuRows *rows, const GsSortSpec *spec);
+
+/*
+ * After sorting: write the rows as runs, also those for which there was no device memory.  Returns
+ * false, and leaves no run of them, if rows are lost.
+ */
+extern bool gpusort_gpu_rows_write(const GsGpuRows *rows, GsCpuSort *sort);
+
+/*
+ * After sorting: can the rows from a position to the one read last be read again about as fast as
+ * rows in memory?
+ */
+extern bool gpusort_gpu_rows_is_near(const GsGpuRows *rows, int64 position);
+
+/* See gpusort_gpu_session_in_place(). */
+extern bool gpusort_gpu_rows_in_place(const GsGpuRows *rows, int64 position,
+									  GsRowsInPlace *in_place);
+
+/* End the session, if there is one. */
+extern void gpusort_gpu_rows_end(GsGpuRows *rows);
+
+/*
+ * After sorting: read the row at a position as gpusort_gpu_session_get() does, except that ties
+ * are in the order of the comparators.  Returns false if the rows are lost.
+ */
+static inline bool
+gpusort_gpu_rows_get(const GsGpuRows *rows, int64 position, Datum *values, bool *isnull)
+{
+	if (unlikely(rows->ties != NULL))
+		return gpusort_gpu_ties_get(rows->ties, position, values, isnull);
+	return gpusort_gpu_session_get(rows->session, position, values, isnull);
+}
+
+#endif							/* GPUSORT_GPU_ROWS_H */
