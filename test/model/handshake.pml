@@ -9,8 +9,9 @@
  * most once if the reader stopped early or an error ended all.
  *
  * OWN = 0: the leader reads all rows, the others help.  OWN = 1, which the code does not have yet:
- * each process reads ranges of its own; without a device.  PLANT = 1 to 6 plants a fault, which a
- * check must find: see where PLANT stands.  run checks all of this.
+ * each process reads ranges of its own; without a device.  PART = 0: the leader adds no rows.
+ * PLANT = 1 to 7 plants a fault, which a check must find: see where PLANT stands.  run checks all
+ * of this.
  */
 #ifndef PLANT
 #define PLANT	0
@@ -20,6 +21,9 @@
 #endif
 #ifndef OWN
 #define OWN	0
+#endif
+#ifndef PART
+#define PART	1				/* does the leader add rows? */
 #endif
 #ifndef GPU
 #define GPU	1					/* does the sort begin with a session? */
@@ -236,7 +240,8 @@ proctype worker(byte p)
 {
 	byte ph, i, j, k, r;
 
-	if :: skip :: goto ended fi;			/* may never start */
+	/* It may never start, which is an error if the leader adds no rows. */
+	if :: skip :: if :: PART -> skip :: else -> aborted = true fi; goto ended fi;
 	attach(ph);
 	if :: ph != ADD ->						/* late: all rows have been read */
 			if :: PLANT != 4 -> detach() :: else fi;		/* 4: stays attached */
@@ -302,7 +307,12 @@ repeat:
 	attach(ph);
 	if :: ph != ADD -> detach(); goto out :: else fi;
 #endif
+#if PART
 	add(0, ph);
+#else
+	(nparticipants > 1 || aborted || PLANT == 7);	/* 7: does not wait for others */
+	if :: aborted -> goto out :: else fi;
+#endif
 	place_and_settle(0, ph);
 #if OWN
 	do :: take_range(0, r, NRANGES);
