@@ -286,8 +286,8 @@ gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
 		return false;
 
 	/*
-	 * A row that is too long for a chunk, or a bound, has the input read
-	 * again once others have put rows into the session.
+	 * A row that is too long for a chunk has the input read again once others
+	 * have put rows into the session.
 	 */
 	if (!spec->repeatable)
 		return false;
