@@ -212,6 +212,7 @@ sub misjudge
 #				exact, which says whether equal values are identical, and its
 #				element in the list of columns
 #	keys		those that can be the first key, without id
+#	misjudged	whether the planner expects any number of rows
 #	pieces		that make the table
 # Besides, each table has the columns id, which is unique, and o1.
 sub random_table
@@ -219,22 +220,25 @@ sub random_table
 	my ($number, $parameters) = @_;
 	my @keys = map { random_key("k$_") } 1 .. number(1, 7);
 	my @columns = (@keys, map { random_payload("p$_") } 1 .. number(0, 4));
-	my @list;
+	my (@list, @judged, $misjudged);
 
 	push @columns, { name => 'o1', type => 'other',
 		value => with_nulls(one_of(@other_types)->(random_number())) };
 	$_->{element} = element("$_->{value} AS $_->{name}") foreach @columns;
 	@list = map { $_->{element} } @columns;
 	splice @list, int rand(@list + 1), 0, 'g AS id';
+	push @judged, "ANALYZE t$number;\n" if chance(0.7);
+	$misjudged = chance(0.1);
+	push @judged, misjudge("t$number") if $misjudged;
 	return {
 		name => "t$number",
 		columns => \@columns,
 		keys => \@keys,
+		misjudged => $misjudged,
 		pieces => [
 			"CREATE TABLE t$number" . ($parameters // '') . ' AS SELECT ' . list_of(@list)
 			  . "\n\tFROM generate_series(1, :rows$number) g;\n",
-			chance(0.7) ? ("ANALYZE t$number;\n") : (),
-			chance(0.1) ? (misjudge("t$number")) : () ],
+			@judged ],
 	};
 }
 
