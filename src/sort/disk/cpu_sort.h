@@ -53,13 +53,13 @@ extern void gpusort_cpu_sort_set_target(GsCpuSort *sort, const GsRunTarget *targ
 extern void gpusort_cpu_sort_begin_rows(GsCpuSort *sort, GsSharedMember *member);
 
 /*
- * Put a row into memory.  Returns false if there is no room; then the caller calls
- * gpusort_cpu_sort_add() if there are runs already.
+ * Put a row into memory.  Returns false if there are runs, so that gpusort_cpu_sort_add() must be
+ * called, or if there is no room.  Memory that has refused a row takes no other one.
  */
 static inline bool
 gpusort_cpu_sort_put(GsCpuSort *sort, const Datum *values, const bool *isnull)
 {
-	return sort->rows != NULL && gpusort_memory_sort_put(sort->rows, values, isnull);
+	return sort->external == NULL && gpusort_memory_sort_put(sort->rows, values, isnull);
 }
 
 /*
