@@ -14,12 +14,12 @@
  */
 #include "compat.h"
 
-#include "miscadmin.h"
 #include "utils/memutils.h"
 
 #include "sort/base/budget.h"
 #include "sort/base/sort_stats.h"
 #include "sort/disk/cpu_sort.h"
+#include "work.h"
 
 /* The least limit to try, and the divisor by which a limit is reduced. */
 #define MIN_LIMIT		((Size) 64 * 1024)
