@@ -43,8 +43,9 @@ extern double gpusort_memory_sort_capacity(const GsSortSpec *spec);
 
 /*
  * Add a row.  Returns false, and adds nothing, if there is no memory for it or
- * the capacity is reached.  Then no other row must be added.  gpusort_memory_sort_refusal() then returns the
- * reason; it does not know about the capacity.
+ * the capacity is reached.  Then no other row must be added, and
+ * gpusort_memory_sort_refusal() returns the reason; it does not know about the
+ * capacity.
  */
 extern bool gpusort_memory_sort_put(GsMemorySort *sort,
 									const Datum *values, const bool *isnull);
