@@ -104,6 +104,7 @@ OBJS = \
 	src/sort/sort_report.o \
 	src/sort/sort_rows.o \
 	src/sort/sort_input.o \
+	src/sort/sort_finish.o \
 	src/sort/producer.o \
 	src/sort/requirement.o \
 	src/exec/worker_reports.o \

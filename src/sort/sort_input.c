@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_input.c
- *		The facade of a sort: adds rows and sorts them.
+ *		The facade of a sort: begins it and adds rows.
  *
  * Rows are added to a GPU session or a memory sort.  When that refuses a row, the sort is cut if
  * it has a bound, or it overflows: the rows are sorted and written as a run, and those that follow
@@ -11,8 +11,7 @@
  * it is cut: its rows are sorted, and only the first ones are kept.  The last of these is the
  * cutoff.  From then on, rows that sort after it are dropped as they arrive.
  *
- * After the last row, the rows of this process are sorted wherever they are, together with
- * those of other processes if there are any.  Runs are merged.  sort_rows.c returns the rows.
+ * After the last row, sort_finish.c sorts the rows, and sort_rows.c returns them.
  *
  *-------------------------------------------------------------------------
  */
@@ -29,20 +28,6 @@
 #include "work.h"
 
 static bool put_elsewhere(GsSort *sort, TupleTableSlot *slot);
-
-/* Returns the milliseconds of the lap that ends now.  The next one begins. */
-static double
-lap_ms(GsSort *sort)
-{
-	instr_time	now;
-	instr_time	lap;
-
-	INSTR_TIME_SET_CURRENT(now);
-	lap = now;
-	INSTR_TIME_SUBTRACT(lap, sort->lap_start);
-	sort->lap_start = now;
-	return INSTR_TIME_GET_MILLISEC(lap);
-}
 
 /* ----------------------------------------------------------------
  *		keys
@@ -215,9 +200,8 @@ gpusort_sort_begin(const GsSortSpec *spec)
 	return sort;
 }
 
-/* End what this process has in common with others. */
-static void
-end_participant(GsSort *sort)
+void
+gpusort_sort_end_participant(GsSort *sort)
 {
 	if (sort->participant != NULL)
 		gpusort_participant_end(sort->participant);
@@ -232,7 +216,7 @@ end_rows(GsSort *sort)
 {
 	gpusort_gpu_rows_end(&sort->gpu);
 	gpusort_cpu_sort_end(&sort->cpu);
-	end_participant(sort);
+	gpusort_sort_end_participant(sort);
 }
 
 void
@@ -257,7 +241,7 @@ gpusort_sort_restart(GsSort *sort)
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
 	progress->rows_read = 0;
 	progress->rows_sorted = 0;
-	(void) lap_ms(sort);
+	(void) gpusort_sort_lap_ms(sort);
 }
 
 void
@@ -375,12 +359,8 @@ gpusort_sort_fail(GsSort *sort, GsFallback reason)
  * ----------------------------------------------------------------
  */
 
-/*
- * May rows of a GPU be written?  Not if there are more than temp_file_limit allows, and the
- * sort can start over: they may fit in memory then.
- */
-static bool
-may_write_rows(const GsSort *sort)
+bool
+gpusort_sort_may_write_rows(const GsSort *sort)
 {
 	if (sort->location != GS_ROWS_ON_GPU || !sort->spec->repeatable)
 		return true;
@@ -390,9 +370,8 @@ may_write_rows(const GsSort *sort)
 									sort->spec->expected_width);
 }
 
-/* Write the rows on a GPU, or in memory.  Returns false if they are lost. */
-static bool
-move_to_runs(GsSort *sort)
+bool
+gpusort_sort_move_to_runs(GsSort *sort)
 {
 	if (sort->location == GS_ROWS_ON_GPU)
 	{
@@ -406,13 +385,12 @@ move_to_runs(GsSort *sort)
 	return true;
 }
 
-/* As above, but sort a GPU session first, and limit the number of runs. */
-static bool
-sort_to_runs(GsSort *sort)
+bool
+gpusort_sort_to_runs(GsSort *sort)
 {
 	if (sort->location == GS_ROWS_ON_GPU && !gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
 		return false;
-	if (!move_to_runs(sort))
+	if (!gpusort_sort_move_to_runs(sort))
 		return false;
 	gpusort_external_limit_runs(sort->cpu.external);
 	return true;
@@ -439,7 +417,7 @@ write_rows(GsSort *sort)
 	if (sort->participant != NULL)
 		gpusort_participant_spill(sort->participant);
 	gpusort_cpu_sort_begin_runs(&sort->cpu, refusal(sort));
-	if (!sort_to_runs(sort))
+	if (!gpusort_sort_to_runs(sort))
 		return false;
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
 	return true;
@@ -478,7 +456,7 @@ gpusort_sort_overflow(GsSort *sort)
  *		dropping rows beyond the bound
  *
  * In a parallel query, each process drops rows of its own, and then moves the others to memory
- * that all processes share.  Of these, drop_last_rows() has only the first ones returned.
+ * that all processes share.  Of these, only the first ones are returned (sort_finish.c).
  * ----------------------------------------------------------------
  */
 
@@ -559,17 +537,6 @@ keep_first_rows(GsSort *sort)
 	ExecDropSingleTupleTableSlot(slot);
 }
 
-/* Sort the rows in memory.  Returns false if the system has no memory for that. */
-static bool
-sort_in_memory(GsSort *sort)
-{
-	MemoryContext caller = MemoryContextSwitchTo(sort->cpu.rows_context);
-	bool		sorted = gpusort_memory_sort_sort(sort->cpu.rows);
-
-	MemoryContextSwitchTo(caller);
-	return sorted;
-}
-
 /*
  * Move the rows of a memory sort that are wanted to another one, which is 'shared' after the last
  * row.  It may overflow.
@@ -577,7 +544,7 @@ sort_in_memory(GsSort *sort)
 static void
 cut(GsSort *sort, bool shared)
 {
-	if (!sort_in_memory(sort))
+	if (!gpusort_cpu_sort_sort_rows(&sort->cpu))
 	{
 		(void) write_rows(sort);
 		return;
@@ -586,27 +553,15 @@ cut(GsSort *sort, bool shared)
 	move_rows(sort, shared);
 }
 
-/* After the last row: have the rows that are wanted where all processes can sort them. */
-static void
-share_rows(GsSort *sort)
+void
+gpusort_sort_share_rows(GsSort *sort)
 {
+	if (!has_private_rows(sort))
+		return;
 	if (may_cut(sort))
 		cut(sort, true);
 	else
 		move_rows(sort, true);
-}
-
-/* If rows have been dropped, return only those within the bound. */
-static void
-drop_last_rows(GsSort *sort)
-{
-	int64		unwanted = sort->nrows - sort->spec->bound;
-
-	if (sort->ndropped > 0 && unwanted > 0)
-	{
-		sort->ndropped += unwanted;
-		sort->nrows -= unwanted;
-	}
 }
 
 /* ----------------------------------------------------------------
@@ -663,7 +618,7 @@ put_elsewhere(GsSort *sort, TupleTableSlot *slot)
 			cut(sort, false);
 			return put(sort, slot);
 		}
-		if (!may_write_rows(sort) || !write_rows(sort))
+		if (!gpusort_sort_may_write_rows(sort) || !write_rows(sort))
 			return false;
 	}
 	gpusort_cpu_sort_add(&sort->cpu, slot->tts_values, slot->tts_isnull);
@@ -677,262 +632,4 @@ gpusort_sort_add(GsSort *sort, TupleTableSlot *slot)
 	if (unlikely(++sort->progress->rows_read % GPUSORT_ROWS_PER_REPORT == 0))
 		gpusort_sort_show_space(sort);
 	return likely(put(sort, slot)) || gpusort_sort_lost_unless(sort, false);
-}
-
-/* ----------------------------------------------------------------
- *		sorting
- * ----------------------------------------------------------------
- */
-
-/*
- * A GPU session is sorted, but the device refused the last rows.  Add these.  Returns
- * false if rows are lost.
- */
-static bool
-sort_with_rest(GsSort *sort)
-{
-	if (!may_write_rows(sort))
-	{
-		sort->failure = GS_FALLBACK_DEVICE_MEMORY;
-		return false;
-	}
-	gpusort_cpu_sort_begin_runs(&sort->cpu, GS_FALLBACK_DEVICE_MEMORY);
-	return move_to_runs(sort);
-}
-
-/* Have other processes written runs, since the GPU session is full? */
-static bool
-has_overflowed(const GsSort *sort)
-{
-	return sort->participant != NULL && gpusort_gpu_session_is_full(sort->gpu.session);
-}
-
-/* Sort the rows of a GPU session.  Returns false if they are lost. */
-static bool
-sort_gpu(GsSort *sort)
-{
-	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
-		return false;
-	if (gpusort_gpu_session_has_rest(sort->gpu.session) || has_overflowed(sort))
-		return sort_with_rest(sort);
-	return true;
-}
-
-/* Sort the rows of a memory sort, on disk if there is not enough memory. */
-static void
-sort_memory(GsSort *sort)
-{
-	gpusort_cpu_sort_sort(&sort->cpu);
-	if (sort->cpu.external != NULL)
-		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
-}
-
-/* Sort the rows of this process without those of others.  Returns false if they are lost. */
-static bool
-sort_apart(GsSort *sort)
-{
-	if (sort->location == GS_ROWS_ON_GPU)
-		return sort_gpu(sort);
-	if (sort->location == GS_ROWS_IN_MEMORY)
-		sort_memory(sort);
-	return true;
-}
-
-/*
- * Rows of other processes are in runs.  Write those of this one, too, unless that has been done.
- * Returns false if they are lost.
- */
-static bool
-settle(GsSort *sort)
-{
-	if (sort->location == GS_ROWS_IN_RUNS)
-		return true;
-	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
-	gpusort_cpu_sort_begin_runs(&sort->cpu, sort->location == GS_ROWS_ON_GPU ?
-								GS_FALLBACK_DEVICE_MEMORY : GS_FALLBACK_NONE);
-	return sort_to_runs(sort);
-}
-
-/* Likewise, and merge the runs of all processes. */
-static bool
-merge_together(GsSort *sort)
-{
-	GsTogether	together;
-
-	if (!settle(sort))
-		return false;
-	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-	together = gpusort_participant_merge(sort->participant, sort->cpu.external,
-										 sort->cpu.overflow);
-	if (together == GS_TOGETHER_IN_RUNS)
-		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
-	return together != GS_TOGETHER_LOST;
-}
-
-/* Sort the rows of all processes together.  Returns false if they are lost. */
-static bool
-sort_together(GsSort *sort)
-{
-	/* Do not wait with that until all others have come so far. */
-	if (sort->location == GS_ROWS_IN_MEMORY &&
-		gpusort_participant_wants_runs(sort->participant) && !settle(sort))
-		return false;
-	if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-
-	switch (gpusort_participant_place(sort->participant, sort->cpu.rows))
-	{
-		case GS_TOGETHER_IN_MEMORY:
-			gpusort_sort_set_location(sort, GS_ROWS_SHARED);
-			return true;
-		case GS_TOGETHER_IN_RUNS:
-			return merge_together(sort);
-		case GS_APART:
-			return sort_apart(sort);
-		case GS_TOGETHER_LOST:
-			break;
-	}
-	return false;
-}
-
-/* Sort the rows of this process.  Returns false if they are lost. */
-static bool
-sort_rows(GsSort *sort)
-{
-	GsParticipant *participant = sort->participant;
-
-	if (participant != NULL && participant->attached && has_private_rows(sort) &&
-		!gpusort_participant_wants_runs(participant))
-		share_rows(sort);
-	if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_cpu_sort_write_rows(&sort->cpu);
-	if (participant == NULL)
-		return sort_apart(sort);
-	gpusort_participant_add_dropped(participant, sort->ndropped);
-	return sort_together(sort);
-}
-
-/* The last row of this process has been added: sort them.  Returns false if they are lost. */
-static bool
-end_adding(GsSort *sort)
-{
-	bool		kept;
-
-	sort->drain_ms += lap_ms(sort);
-	gpusort_sort_show_phase(sort, GS_PHASE_SORTING);
-	kept = gpusort_sort_lost_unless(sort, sort_rows(sort));
-	if (kept)
-		gpusort_sort_enter(sort, GS_SORT_SORTED);
-	sort->sort_ms += lap_ms(sort);
-	return kept;
-}
-
-bool
-gpusort_sort_end_adding(GsSort *sort, bool *ahead)
-{
-	if (!end_adding(sort))
-		return false;
-	*ahead = sort->location == GS_ROWS_SHARED;
-	return true;
-}
-
-/*
- * Rows that are merged together can be read only once, and forward.  Write them as a run, which
- * can be read again, and backward.
- */
-static void
-write_shared_rows(GsSort *sort)
-{
-	GsCpuSort  *cpu = &sort->cpu;
-	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
-
-	gpusort_cpu_sort_begin_anew(cpu);
-	gpusort_external_begin_run(cpu->external);
-	for (int64 i = 0; i < sort->nrows; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gpusort_range_reader_get(sort->ranges, i, slot->tts_values, slot->tts_isnull);
-		gpusort_external_put(cpu->external, slot->tts_values, slot->tts_isnull);
-	}
-	gpusort_external_read_run(cpu->external);
-	ExecDropSingleTupleTableSlot(slot);
-	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
-}
-
-/* The processes have sorted their rows together.  The leader will return them. */
-static void
-read_shared_rows(GsSort *sort)
-{
-	if (sort->spec->team != NULL)
-		return;
-	sort->ranges = gpusort_participant_read(sort->participant);
-	sort->nrows = sort->ranges->nrows;
-	sort->ndropped = gpusort_participant_dropped(sort->participant);
-	drop_last_rows(sort);
-	gpusort_cpu_sort_note_overflow(&sort->cpu,
-								   gpusort_participant_overflow(sort->participant));
-	if (sort->participant->merged && sort->spec->random_access)
-		write_shared_rows(sort);
-}
-
-/* No other process has rows. */
-static void
-read_own_rows(GsSort *sort)
-{
-	if (sort->location == GS_ROWS_ON_GPU)
-		sort->nrows = gpusort_gpu_session_count(sort->gpu.session);
-	else
-	{
-		if (sort->location == GS_ROWS_IN_RUNS)
-			gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-		gpusort_cpu_sort_perform(&sort->cpu);
-		sort->nrows = gpusort_cpu_sort_count(&sort->cpu);
-	}
-	drop_last_rows(sort);
-}
-
-/* All rows of this process are sorted.  Read those of all processes in one order. */
-static void
-finish_rows(GsSort *sort)
-{
-	/* Each process has taken the rows that were refused. */
-	if (sort->location != GS_ROWS_ON_GPU && sort->gpu.session != NULL &&
-		gpusort_gpu_session_has_rest(sort->gpu.session))
-		elog(ERROR, "rows of a sort are left in the pool");
-	if (sort->location == GS_ROWS_SHARED)
-		read_shared_rows(sort);
-	else
-		read_own_rows(sort);
-	/* Nobody has written runs, so the memory for merging them is not needed. */
-	if (sort->location == GS_ROWS_ON_GPU)
-		end_participant(sort);
-	gpusort_sort_enter(sort, GS_SORT_READY);
-	gpusort_sort_show_phase(sort, GS_PHASE_RETURNING);
-	sort->progress->rows_sorted = sort->nrows + sort->ndropped;
-	if (sort->nrows_lost >= 0 && sort->nrows_lost != sort->nrows + sort->ndropped)
-		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
-			 INT64_FORMAT, sort->nrows_lost, sort->nrows + sort->ndropped);
-}
-
-bool
-gpusort_sort_finish(GsSort *sort)
-{
-	if (sort->state == GS_SORT_ADDING)
-		(void) end_adding(sort);
-	if (sort->state == GS_SORT_SORTED)
-		finish_rows(sort);
-	sort->sort_ms += lap_ms(sort);
-	if (sort->state == GS_SORT_LOST)
-	{
-		if (sort->spec->team == NULL)
-			gpusort_sort_check_restart(sort);
-		return false;
-	}
-	sort->sorted = true;
-	if (sort->spec->team == NULL)
-	{
-		gpusort_sort_begin_check(sort);
-		gpusort_sort_count_it(sort);
-	}
-	return true;
 }

@@ -3,8 +3,8 @@
  * sort_private.h
  *		The state of a sort.
  *
- * Only the files of the facade access members of the struct: sort_input.c, which adds and
- * sorts rows, sort_rows.c, which returns them, sort_report.c, and sort_state.c.
+ * Only the files of the facade access members of the struct: sort_input.c, which adds rows,
+ * sort_finish.c, which sorts them, sort_rows.c, which returns them, sort_report.c, and sort_state.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -124,6 +124,9 @@ extern bool gpusort_sort_lost_unless(GsSort *sort, bool kept);
 /* Raise an error, unless rows that were lost can be added again. */
 extern void gpusort_sort_check_restart(GsSort *sort);
 
+/* Returns the milliseconds of the lap that ends now.  The next one begins. */
+extern double gpusort_sort_lap_ms(GsSort *sort);
+
 /* Show in sort->progress the memory, GPU and files that the sort has now. */
 extern void gpusort_sort_show_space(GsSort *sort);
 
@@ -135,6 +138,30 @@ extern void gpusort_sort_count_it(GsSort *sort);
 
 /* The sort is finished: begin to check the order of the rows that will be returned. */
 extern void gpusort_sort_begin_check(GsSort *sort);
+
+/* ---- From adding rows to sorting them ---- */
+
+/* End what this process has in common with others. */
+extern void gpusort_sort_end_participant(GsSort *sort);
+
+/*
+ * After the last row: have the rows that are wanted where all processes can sort them, if they
+ * are in memory.  May write them to disk instead.
+ */
+extern void gpusort_sort_share_rows(GsSort *sort);
+
+/*
+ * May rows of a GPU be written?  Not if there are more than temp_file_limit allows, and the sort
+ * can start over: they may fit in memory then.
+ */
+extern bool gpusort_sort_may_write_rows(const GsSort *sort);
+
+/*
+ * When runs have begun: write the rows on a GPU, which are sorted, or in memory.  Returns false if
+ * they are lost.  to_runs() sorts those of a GPU first, and limits the number of runs.
+ */
+extern bool gpusort_sort_move_to_runs(GsSort *sort);
+extern bool gpusort_sort_to_runs(GsSort *sort);
 
 /* ---- For producers: producer.c ---- */
 

@@ -3,9 +3,9 @@
  * sort_rows.c
  *		Returns the rows of a sort: a cursor that checks their order.
  *
- * gpusort_sort_finish() (sort_input.c) has put the cursor before the first row.  Here it is decided
- * from where each row comes: the backend's memory, a GPU, runs on disk, or ranges that several
- * processes have sorted.
+ * gpusort_sort_finish() (sort_finish.c) has put the cursor before the first row.  Here it is
+ * decided from where each row comes: the backend's memory, a GPU, runs on disk, or ranges that
+ * several processes have sorted.
  *
  *-------------------------------------------------------------------------
  */

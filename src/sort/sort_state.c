@@ -124,6 +124,19 @@ gpusort_sort_check_restart(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
+double
+gpusort_sort_lap_ms(GsSort *sort)
+{
+	instr_time	now;
+	instr_time	lap;
+
+	INSTR_TIME_SET_CURRENT(now);
+	lap = now;
+	INSTR_TIME_SUBTRACT(lap, sort->lap_start);
+	sort->lap_start = now;
+	return INSTR_TIME_GET_MILLISEC(lap);
+}
+
 void
 gpusort_sort_show_space(GsSort *sort)
 {

@@ -19,10 +19,11 @@
  *
  * These are the phases of a Barrier.  A participant arrives at the end of each and waits for the
  * others, so whatever is decided in a phase is the same for all of them in the next one.  Without
- * runs, READ follows PLACE.  A leader that adds rows is attached before others start, and remains
- * until READ.  Who attaches after ADD finds that all rows have been added, and has nothing to do.
+ * runs, READ follows PLACE.  The leader is attached before others start, and remains until READ.
+ * Who attaches after ADD finds that all rows have been added, and has nothing to do.
  *
- * With a bound, each participant keeps at most so many rows, and these are sorted together.
+ * With a bound, each participant drops the rows that sort after its first 'bound' ones.  Only the
+ * others are sorted together.
  *
  * There are these ways to leave before READ: a participant has no rows (gpusort_team_leave());
  * rows are missing, as after the loss of a GPU, so that all begin again (gpusort_team_fail());

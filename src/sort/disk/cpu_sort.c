@@ -226,18 +226,22 @@ write_portions(GsCpuSort *sort)
 	pfree(isnull);
 }
 
+bool
+gpusort_cpu_sort_sort_rows(GsCpuSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->rows_context);
+	bool		sorted = gpusort_memory_sort_sort(sort->rows);
+
+	MemoryContextSwitchTo(caller);
+	return sorted;
+}
+
 void
 gpusort_cpu_sort_write_rows(GsCpuSort *sort)
 {
-	MemoryContext caller;
-	bool		sorted;
-
 	if (sort->rows == NULL)
 		return;
-	caller = MemoryContextSwitchTo(sort->rows_context);
-	sorted = gpusort_memory_sort_sort(sort->rows);
-	MemoryContextSwitchTo(caller);
-	if (!sorted)
+	if (!gpusort_cpu_sort_sort_rows(sort))
 	{
 		write_portions(sort);
 		return;
@@ -310,18 +314,9 @@ gpusort_cpu_sort_overflow(GsCpuSort *sort, GsFallback reason)
 void
 gpusort_cpu_sort_sort(GsCpuSort *sort)
 {
-	MemoryContext caller;
-	bool		sorted;
-
 	if (sort->external != NULL)
-	{
 		gpusort_cpu_sort_write_rows(sort);
-		return;
-	}
-	caller = MemoryContextSwitchTo(sort->rows_context);
-	sorted = gpusort_memory_sort_sort(sort->rows);
-	MemoryContextSwitchTo(caller);
-	if (!sorted)
+	else if (!gpusort_cpu_sort_sort_rows(sort))
 		gpusort_cpu_sort_overflow(sort, GS_FALLBACK_OUT_OF_MEMORY);
 }
 

@@ -34,7 +34,8 @@ typedef struct GsCpuSort
 	GsFallback	overflow;		/* why rows are on disk, here or in another
 								 * process, or GS_FALLBACK_NONE */
 	Size		limit;			/* bytes of rows in memory when there are runs */
-	bool		may_merge;		/* merge runs as soon as there are many? */
+	bool		may_merge;		/* merge runs as soon as there are many?  Also
+								 * set by gpu_rows.c */
 } GsCpuSort;
 
 /*
@@ -61,6 +62,9 @@ gpusort_cpu_sort_put(GsCpuSort *sort, const Datum *values, const bool *isnull)
 {
 	return sort->external == NULL && gpusort_memory_sort_put(sort->rows, values, isnull);
 }
+
+/* Sort the rows in memory.  Returns false, and changes nothing, if the system has none left. */
+extern bool gpusort_cpu_sort_sort_rows(GsCpuSort *sort);
 
 /*
  * Let rows go to disk.  The reason is counted, except in a worker, for which the leader does that.
@@ -99,8 +103,8 @@ extern void gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values,
 extern GsMemorySort *gpusort_cpu_sort_detach_rows(GsCpuSort *sort, MemoryContext *context);
 
 /*
- * Begin runs in a file of this process alone, and forget those before.  Who reads these has opened
- * their file.
+ * Begin runs in a file of this process alone, and forget those before.  Those who still read them
+ * have opened their file themselves.
  */
 extern void gpusort_cpu_sort_begin_anew(GsCpuSort *sort);
 

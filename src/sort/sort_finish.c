@@ -1,0 +1,293 @@
+/*-------------------------------------------------------------------------
+ *
+ * sort_finish.c
+ *		The facade of a sort: sorts the rows after the last one.
+ *
+ * The rows of this process are sorted wherever they are, together with those of other processes
+ * if there are any.  Then runs are merged.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "executor/executor.h"
+
+#include "sort/gpu/gpu_session.h"
+#include "sort/sort_private.h"
+#include "work.h"
+
+/* ----------------------------------------------------------------
+ *		the rows of this process
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * A GPU session is sorted, but the device refused the last rows.  Add these.  Returns
+ * false if rows are lost.
+ */
+static bool
+sort_with_rest(GsSort *sort)
+{
+	if (!gpusort_sort_may_write_rows(sort))
+	{
+		sort->failure = GS_FALLBACK_DEVICE_MEMORY;
+		return false;
+	}
+	gpusort_cpu_sort_begin_runs(&sort->cpu, GS_FALLBACK_DEVICE_MEMORY);
+	return gpusort_sort_move_to_runs(sort);
+}
+
+/* Have other processes written runs, since the GPU session is full? */
+static bool
+has_overflowed(const GsSort *sort)
+{
+	return sort->participant != NULL && gpusort_gpu_session_is_full(sort->gpu.session);
+}
+
+/* Sort the rows of a GPU session.  Returns false if they are lost. */
+static bool
+sort_gpu(GsSort *sort)
+{
+	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
+		return false;
+	if (gpusort_gpu_session_has_rest(sort->gpu.session) || has_overflowed(sort))
+		return sort_with_rest(sort);
+	return true;
+}
+
+/* Sort the rows of a memory sort, on disk if there is not enough memory. */
+static void
+sort_memory(GsSort *sort)
+{
+	gpusort_cpu_sort_sort(&sort->cpu);
+	if (sort->cpu.external != NULL)
+		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+}
+
+/* Sort the rows of this process without those of others.  Returns false if they are lost. */
+static bool
+sort_apart(GsSort *sort)
+{
+	if (sort->location == GS_ROWS_ON_GPU)
+		return sort_gpu(sort);
+	if (sort->location == GS_ROWS_IN_MEMORY)
+		sort_memory(sort);
+	return true;
+}
+
+/*
+ * Rows of other processes are in runs.  Write those of this one, too, unless that has been done.
+ * Returns false if they are lost.
+ */
+static bool
+settle(GsSort *sort)
+{
+	if (sort->location == GS_ROWS_IN_RUNS)
+		return true;
+	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
+	gpusort_cpu_sort_begin_runs(&sort->cpu, sort->location == GS_ROWS_ON_GPU ?
+								GS_FALLBACK_DEVICE_MEMORY : GS_FALLBACK_NONE);
+	return gpusort_sort_to_runs(sort);
+}
+
+/* Likewise, and merge the runs of all processes. */
+static bool
+merge_together(GsSort *sort)
+{
+	GsTogether	together;
+
+	if (!settle(sort))
+		return false;
+	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+	together = gpusort_participant_merge(sort->participant, sort->cpu.external,
+										 sort->cpu.overflow);
+	if (together == GS_TOGETHER_IN_RUNS)
+		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+	return together != GS_TOGETHER_LOST;
+}
+
+/* Sort the rows of all processes together.  Returns false if they are lost. */
+static bool
+sort_together(GsSort *sort)
+{
+	/* Do not wait with that until all others have come so far. */
+	if (sort->location == GS_ROWS_IN_MEMORY &&
+		gpusort_participant_wants_runs(sort->participant) && !settle(sort))
+		return false;
+	if (sort->location == GS_ROWS_IN_RUNS)
+		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+
+	switch (gpusort_participant_place(sort->participant, sort->cpu.rows))
+	{
+		case GS_TOGETHER_IN_MEMORY:
+			gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+			return true;
+		case GS_TOGETHER_IN_RUNS:
+			return merge_together(sort);
+		case GS_APART:
+			return sort_apart(sort);
+		case GS_TOGETHER_LOST:
+			break;
+	}
+	return false;
+}
+
+/* Sort the rows of this process.  Returns false if they are lost. */
+static bool
+sort_rows(GsSort *sort)
+{
+	GsParticipant *participant = sort->participant;
+
+	if (participant != NULL && participant->attached &&
+		!gpusort_participant_wants_runs(participant))
+		gpusort_sort_share_rows(sort);
+	if (sort->location == GS_ROWS_IN_RUNS)
+		gpusort_cpu_sort_write_rows(&sort->cpu);
+	if (participant == NULL)
+		return sort_apart(sort);
+	gpusort_participant_add_dropped(participant, sort->ndropped);
+	return sort_together(sort);
+}
+
+/* The last row of this process has been added: sort them.  Returns false if they are lost. */
+static bool
+end_adding(GsSort *sort)
+{
+	bool		kept;
+
+	sort->drain_ms += gpusort_sort_lap_ms(sort);
+	gpusort_sort_show_phase(sort, GS_PHASE_SORTING);
+	kept = gpusort_sort_lost_unless(sort, sort_rows(sort));
+	if (kept)
+		gpusort_sort_enter(sort, GS_SORT_SORTED);
+	sort->sort_ms += gpusort_sort_lap_ms(sort);
+	return kept;
+}
+
+bool
+gpusort_sort_end_adding(GsSort *sort, bool *ahead)
+{
+	if (!end_adding(sort))
+		return false;
+	*ahead = sort->location == GS_ROWS_SHARED;
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		the sort as a whole
+ * ----------------------------------------------------------------
+ */
+
+/* If rows have been dropped, return only those within the bound. */
+static void
+drop_last_rows(GsSort *sort)
+{
+	int64		unwanted = sort->nrows - sort->spec->bound;
+
+	if (sort->ndropped > 0 && unwanted > 0)
+	{
+		sort->ndropped += unwanted;
+		sort->nrows -= unwanted;
+	}
+}
+
+/*
+ * Rows that are merged together can be read only once, and forward.  Write them as a run, which
+ * can be read again, and backward.
+ */
+static void
+write_shared_rows(GsSort *sort)
+{
+	GsCpuSort  *cpu = &sort->cpu;
+	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
+
+	gpusort_cpu_sort_begin_anew(cpu);
+	gpusort_external_begin_run(cpu->external);
+	for (int64 i = 0; i < sort->nrows; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_range_reader_get(sort->ranges, i, slot->tts_values, slot->tts_isnull);
+		gpusort_external_put(cpu->external, slot->tts_values, slot->tts_isnull);
+	}
+	gpusort_external_read_run(cpu->external);
+	ExecDropSingleTupleTableSlot(slot);
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+}
+
+/* The processes have sorted their rows together.  The leader will return them. */
+static void
+read_shared_rows(GsSort *sort)
+{
+	if (sort->spec->team != NULL)
+		return;
+	sort->ranges = gpusort_participant_read(sort->participant);
+	sort->nrows = sort->ranges->nrows;
+	sort->ndropped = gpusort_participant_dropped(sort->participant);
+	drop_last_rows(sort);
+	gpusort_cpu_sort_note_overflow(&sort->cpu,
+								   gpusort_participant_overflow(sort->participant));
+	if (sort->participant->merged && sort->spec->random_access)
+		write_shared_rows(sort);
+}
+
+/* No other process has rows. */
+static void
+read_own_rows(GsSort *sort)
+{
+	if (sort->location == GS_ROWS_ON_GPU)
+		sort->nrows = gpusort_gpu_session_count(sort->gpu.session);
+	else
+	{
+		if (sort->location == GS_ROWS_IN_RUNS)
+			gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+		gpusort_cpu_sort_perform(&sort->cpu);
+		sort->nrows = gpusort_cpu_sort_count(&sort->cpu);
+	}
+	drop_last_rows(sort);
+}
+
+/* All rows of this process are sorted.  Read those of all processes in one order. */
+static void
+finish_rows(GsSort *sort)
+{
+	/* Each process has taken the rows that were refused. */
+	if (sort->location != GS_ROWS_ON_GPU && sort->gpu.session != NULL &&
+		gpusort_gpu_session_has_rest(sort->gpu.session))
+		elog(ERROR, "rows of a sort are left in the pool");
+	if (sort->location == GS_ROWS_SHARED)
+		read_shared_rows(sort);
+	else
+		read_own_rows(sort);
+	/* Nobody has written runs, so the memory for merging them is not needed. */
+	if (sort->location == GS_ROWS_ON_GPU)
+		gpusort_sort_end_participant(sort);
+	gpusort_sort_enter(sort, GS_SORT_READY);
+	gpusort_sort_show_phase(sort, GS_PHASE_RETURNING);
+	sort->progress->rows_sorted = sort->nrows + sort->ndropped;
+	if (sort->nrows_lost >= 0 && sort->nrows_lost != sort->nrows + sort->ndropped)
+		elog(ERROR, "input of a sort had " INT64_FORMAT " rows and then "
+			 INT64_FORMAT, sort->nrows_lost, sort->nrows + sort->ndropped);
+}
+
+bool
+gpusort_sort_finish(GsSort *sort)
+{
+	if (sort->state == GS_SORT_ADDING)
+		(void) end_adding(sort);
+	if (sort->state == GS_SORT_SORTED)
+		finish_rows(sort);
+	sort->sort_ms += gpusort_sort_lap_ms(sort);
+	if (sort->state == GS_SORT_LOST)
+	{
+		if (sort->spec->team == NULL)
+			gpusort_sort_check_restart(sort);
+		return false;
+	}
+	sort->sorted = true;
+	if (sort->spec->team == NULL)
+	{
+		gpusort_sort_begin_check(sort);
+		gpusort_sort_count_it(sort);
+	}
+	return true;
+}
