@@ -55,8 +55,8 @@ struct GsExternalSort
 	MemoryContext context;
 	const GsSortSpec *spec;
 	GsRowFormat *format;
-	Size		limit;			/* bytes */
 	GsRunFile  *file;
+	Size		reader_bytes;	/* memory to read a run */
 	int			merge_order;	/* number of runs merged at a time */
 	int			max_runs;		/* number that may wait */
 	GsSortedRun **runs;
@@ -81,9 +81,9 @@ gpusort_external_begin(const GsSortSpec *spec, Size limit,
 	sort->context = CurrentMemoryContext;
 	sort->spec = spec;
 	sort->format = gpusort_row_format_create(spec);
-	sort->limit = limit;
-	sort->file = gpusort_run_file_create(sort->format, limit, target);
-	order = limit / gpusort_run_file_reader_bytes(limit);
+	sort->file = gpusort_run_file_create(spec, sort->format, limit, target);
+	sort->reader_bytes = gpusort_run_file_reader_bytes(limit, target != NULL);
+	order = limit / sort->reader_bytes;
 	sort->merge_order = Max(order, MIN_MERGE_ORDER);
 	sort->max_runs = Max(limit / WAITING_PART / WAITING_RUN_BYTES,
 						 2 * sort->merge_order);
@@ -180,8 +180,7 @@ begin_merge(GsExternalSort *sort, int first, int nruns)
 {
 	MemoryContext caller;
 
-	gpusort_budget_make_room(nruns *
-							 gpusort_run_file_reader_bytes(sort->limit));
+	gpusort_budget_make_room(nruns * sort->reader_bytes);
 	sort->merge_context = AllocSetContextCreate(sort->context,
 												"pg_gpusort merge",
 												ALLOCSET_DEFAULT_SIZES);

@@ -12,6 +12,9 @@
  * run's next block with the next rows of the other runs.  If it comes before these,
  * all rows of its block are returned without looking at their keys.
  *
+ * A range of the order begins and ends amid blocks.  Rows before it are left out when the merge
+ * begins.  Where it ends is one more source of the loser tree, whose only row is the splitter.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -43,9 +46,14 @@
 #define RANK_REGULAR		1
 #define RANK_NULL_LAST		2
 
+#define NO_SOURCE			PG_UINT32_MAX
+
 typedef struct GsMergeSource
 {
-	GsSortedRun *run;
+	GsSortedRun *run;			/* NULL for the end of a range */
+	uint32		place;			/* among the sources, for ties */
+	bool		begins_before;	/* may it have rows that come before the
+								 * range? */
 	int64		rows_to_read;	/* rows after the block */
 	GsRunBlock *block;
 	uint32		rows_left;		/* in the block, including 'row' */
@@ -80,6 +88,9 @@ struct GsRunMerge
 	GsLoserTree tree;
 	GsMergeSource *sources;		/* in the order of the runs, and one for rows
 								 * that are only compared */
+	const GsRunRange *range;	/* or NULL if all rows are merged */
+	uint32		start_place;	/* of ties of its start */
+	uint32		end;			/* the source that ends it, or NO_SOURCE */
 	bool		started;
 	uint32		latest;			/* the source of the latest row, and how */
 	uint64		streak;			/* many latest rows came from there */
@@ -125,23 +136,18 @@ is_before(void *arg, uint32 a, uint32 b)
 	int			cmp = compare_rest(merge, &merge->sources[a],
 								   &merge->sources[b]);
 
-	return cmp != 0 ? cmp < 0 : a < b;
+	return cmp != 0 ? cmp < 0 : merge->sources[a].place < merge->sources[b].place;
 }
 
-/* Encode the key of a source's next row, and pass it to the tree. */
+/* Encode the sort keys of a source's row, and pass them to the tree. */
 static inline void
-show_key(GsRunMerge *merge, uint32 number)
+show_values(GsRunMerge *merge, uint32 number, Datum *values, bool *isnull)
 {
 	GsMergeSource *source = &merge->sources[number];
 	GsPlayer   *player = &merge->tree.players[number];
 	const GsSortKeys *keys = &merge->spec->keys;
 	const GsKeyPlan *plan = merge->plan;
-	Datum	   *values = merge->exact ? merge->key_values : source->values;
-	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
 
-	gpusort_work_add(GPUSORT_WORK_ROW);
-	gpusort_row_format_unpack_columns_fast(merge->format, source->row, keys->attnos,
-										   keys->nkeys, values, isnull);
 	for (int k = 0; k < keys->nkeys; k++)
 	{
 		merge->row_values[keys->attnos[k] - 1] = values[k];
@@ -157,14 +163,46 @@ show_key(GsRunMerge *merge, uint32 number)
 	player->word = source->key[0];
 }
 
+/* The same for a source's next row. */
+static inline void
+show_key(GsRunMerge *merge, uint32 number)
+{
+	GsMergeSource *source = &merge->sources[number];
+	const GsSortKeys *keys = &merge->spec->keys;
+	Datum	   *values = merge->exact ? merge->key_values : source->values;
+	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
+
+	gpusort_work_add(GPUSORT_WORK_ROW);
+	gpusort_row_format_unpack_columns_fast(merge->format, source->row, keys->attnos,
+										   keys->nkeys, values, isnull);
+	show_values(merge, number, values, isnull);
+}
+
+/* Make a splitter the row of a source. */
+static void
+show_splitter(GsRunMerge *merge, uint32 number, const GsRunSplitter *splitter)
+{
+	GsMergeSource *source = &merge->sources[number];
+	int			nkeys = merge->spec->keys.nkeys;
+
+	if (!merge->exact)
+	{
+		memcpy(source->values, splitter->values, nkeys * sizeof(Datum));
+		memcpy(source->isnull, splitter->isnull, nkeys * sizeof(bool));
+	}
+	source->row_bytes = 0;
+	show_values(merge, number, splitter->values, splitter->isnull);
+}
+
 /* Go to the first row of a source's next block.  Returns false if there is none. */
 static bool
 read_block(GsRunMerge *merge, GsMergeSource *source)
 {
 	if (source->rows_to_read == 0)
 		return false;
-	source->rows_left = gpusort_sorted_run_read_rows(source->run, source->block,
-													 source->rows_to_read, &source->dense);
+	gpusort_sorted_run_read(source->run, source->block);
+	source->dense = (char *) (source->block + 1);
+	source->rows_left = Min(source->block->nrows, source->rows_to_read);
 	if (merge->scratch != NULL)
 		MemoryContextReset(merge->scratch);
 	source->block_rows = source->rows_left;
@@ -220,21 +258,14 @@ block_is_before_others(GsRunMerge *merge)
 	uint32		second = gpusort_loser_tree_second(tree);
 	uint32		spare = tree->count;
 	GsMergeSource *last = &merge->sources[spare];
-	GsPlayer   *player = &tree->players[spare];
-	const GsPlayer *other = &tree->players[second];
-	int			cmp;
 
-	if (tree->count == 1 || other->rank == GPUSORT_RANK_OUT)
+	if (tree->count == 1 || tree->players[second].rank == GPUSORT_RANK_OUT)
 		return true;
 	last->dense = (char *) source->block + source->block->last_row;
 	expand_row(merge, last);
 	show_key(merge, spare);
-	if (player->rank != other->rank)
-		return player->rank < other->rank;
-	if (player->word != other->word)
-		return player->word < other->word;
-	cmp = compare_rest(merge, last, &merge->sources[second]);
-	return cmp != 0 ? cmp < 0 : tree->winner < second;
+	last->place = source->place;
+	return gpusort_loser_tree_is_before(tree, spare, second);
 }
 
 /*
@@ -338,7 +369,9 @@ use_pivot(GsRunMerge *merge)
 	merge->plan = merge->spec->key_plan;
 	merge->words = gpusort_key_plan_words(merge->plan);
 	for (uint32 i = 0; i < merge->tree.count; i++)
-		if (merge->tree.players[i].rank != GPUSORT_RANK_OUT)
+		if (i == merge->end)
+			show_splitter(merge, i, merge->range->end);
+		else if (merge->tree.players[i].rank != GPUSORT_RANK_OUT)
 			show_key(merge, i);
 }
 
@@ -361,8 +394,10 @@ prepare_row(const GsRunMerge *merge, GsMergeSource *source)
 }
 
 static void
-begin_source(GsRunMerge *merge, GsMergeSource *source, GsSortedRun *run)
+begin_source(GsRunMerge *merge, uint32 number, GsSortedRun *run)
 {
+	GsMergeSource *source = &merge->sources[number];
+
 	source->run = run;
 	source->rows_to_read = run->nrows;
 	source->block = gpusort_sorted_run_alloc_block(run);
@@ -403,9 +438,9 @@ init_order(GsRunMerge *merge)
 										   ALLOCSET_SMALL_SIZES);
 }
 
-GsRunMerge *
-gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
-						GsSortedRun *const *runs, int nruns)
+/* Make a merge whose sources are to be begun. */
+static GsRunMerge *
+create_merge(const GsSortSpec *spec, const GsRowFormat *format, uint32 nsources)
 {
 	GsRunMerge *merge = palloc0(sizeof(GsRunMerge));
 
@@ -419,16 +454,100 @@ gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
 	merge->row_values = palloc0(format->ncolumns * sizeof(Datum));
 	merge->row_isnull = palloc0(format->ncolumns * sizeof(bool));
 
-	merge->sources = palloc0((nruns + 1) * sizeof(GsMergeSource));
-	merge->tree.count = nruns;
-	merge->tree.players = palloc0((nruns + 1) * sizeof(GsPlayer));
-	merge->tree.losers = palloc(nruns * sizeof(uint32));
+	merge->sources = palloc0((nsources + 1) * sizeof(GsMergeSource));
+	merge->end = NO_SOURCE;
+	merge->tree.count = nsources;
+	merge->tree.players = palloc0((nsources + 1) * sizeof(GsPlayer));
+	merge->tree.losers = palloc(nsources * sizeof(uint32));
 	merge->tree.tie = is_before;
 	merge->tree.tie_arg = merge;
-	for (int i = 0; i < nruns; i++)
-		begin_source(merge, &merge->sources[i], runs[i]);
-	prepare_row(merge, &merge->sources[nruns]);
+	for (uint32 i = 0; i < nsources; i++)
+		merge->sources[i].place = i;
+	prepare_row(merge, &merge->sources[nsources]);
 	return merge;
+}
+
+GsRunMerge *
+gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
+						GsSortedRun *const *runs, int nruns)
+{
+	GsRunMerge *merge = create_merge(spec, format, nruns);
+
+	for (int i = 0; i < nruns; i++)
+		begin_source(merge, i, runs[i]);
+	return merge;
+}
+
+/* Make the end of the range, whose ties come from the runs before it, a source. */
+static void
+begin_end(GsRunMerge *merge, uint32 number)
+{
+	merge->end = number;
+	prepare_row(merge, &merge->sources[number]);
+}
+
+GsRunMerge *
+gpusort_run_merge_begin_range(const GsSortSpec *spec, const GsRowFormat *format,
+							  const GsRunRange *range)
+{
+	const GsRunSplitter *start = range->start;
+	const GsRunSplitter *end = range->end;
+	GsRunMerge *merge = create_merge(spec, format, range->nslices + (end != NULL ? 1 : 0));
+	uint32		n = 0;
+
+	merge->range = range;
+	for (int s = 0; s < range->nslices; s++)
+	{
+		GsRunSlice *slice = &range->slices[s];
+
+		if (end != NULL && merge->end == NO_SOURCE && slice->number > end->run)
+			begin_end(merge, n++);
+		merge->sources[n].begins_before = slice->begins_before;
+		begin_source(merge, n++, &slice->run);
+		if (start != NULL && slice->number < start->run)
+			merge->start_place = n;
+	}
+	if (end != NULL && merge->end == NO_SOURCE)
+		begin_end(merge, n);
+	return merge;
+}
+
+/* Leave out the rows that come before the range. */
+static void
+skip_rows_before(GsRunMerge *merge)
+{
+	uint32		spare = merge->tree.count;
+
+	show_splitter(merge, spare, merge->range->start);
+	merge->sources[spare].place = merge->start_place;
+	for (uint32 i = 0; i < merge->tree.count; i++)
+		if (merge->sources[i].begins_before)
+			while (merge->tree.players[i].rank != GPUSORT_RANK_OUT &&
+				   gpusort_loser_tree_is_before(&merge->tree, i, spare))
+				advance(merge, i);
+}
+
+/* Go to the first row of each source. */
+static void
+start_sources(GsRunMerge *merge)
+{
+	for (uint32 i = 0; i < merge->tree.count; i++)
+		if (i == merge->end)
+			show_splitter(merge, i, merge->range->end);
+		else
+			advance(merge, i);
+	if (merge->range != NULL && merge->range->start != NULL)
+		skip_rows_before(merge);
+	use_pivot(merge);
+}
+
+/* Have all rows been returned? */
+static inline bool
+is_at_end(const GsRunMerge *merge)
+{
+	uint32		winner = merge->tree.winner;
+
+	return merge->tree.players[winner].rank == GPUSORT_RANK_OUT || winner == merge->end;
 }
 
 bool
@@ -438,7 +557,7 @@ gpusort_run_merge_next(GsRunMerge *merge)
 
 	if (likely(merge->started))
 	{
-		if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
+		if (is_at_end(merge))
 			return false;
 		advance(merge, tree->winner);
 		if (merge->sources[tree->winner].is_before_others)
@@ -451,13 +570,11 @@ gpusort_run_merge_next(GsRunMerge *merge)
 	}
 	else
 	{
-		for (uint32 i = 0; i < tree->count; i++)
-			advance(merge, i);
-		use_pivot(merge);
+		start_sources(merge);
 		gpusort_loser_tree_start(tree);
 		merge->started = true;
 	}
-	if (tree->players[tree->winner].rank == GPUSORT_RANK_OUT)
+	if (is_at_end(merge))
 		return false;
 	note_winner(merge);
 	return true;

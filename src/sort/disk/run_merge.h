@@ -14,12 +14,47 @@
 typedef struct GsRunMerge GsRunMerge;
 
 /*
+ * A place in the order of all rows: in front of the first row of a block.  Its ties in runs
+ * before that one come before it, and its ties in runs behind that one do not.
+ */
+typedef struct GsRunSplitter
+{
+	int			run;			/* its number among all runs */
+	uint32		block;
+	Datum	   *values;			/* the sort keys of the row */
+	bool	   *isnull;
+} GsRunSplitter;
+
+/* The blocks of a run that have rows of a range. */
+typedef struct GsRunSlice
+{
+	GsSortedRun run;
+	int			number;			/* of the run among all runs */
+	bool		begins_before;	/* may its first block have rows that come
+								 * before the range? */
+} GsRunSlice;
+
+/* The rows between two splitters, each of which is NULL if there is none. */
+typedef struct GsRunRange
+{
+	const GsRunSplitter *start;
+	const GsRunSplitter *end;
+	GsRunSlice *slices;			/* in the order of the runs */
+	int			nslices;
+} GsRunRange;
+
+/*
  * Begin a merge, in the current memory context, of at least one run.  Ties are returned in
  * the order of the runs.  All arguments must stay valid.  The merge consumes the runs.
  */
 extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
 										   const GsRowFormat *format,
 										   GsSortedRun *const *runs, int nruns);
+
+/* The same for the rows of a range, which has at least one slice. */
+extern GsRunMerge *gpusort_run_merge_begin_range(const GsSortSpec *spec,
+												 const GsRowFormat *format,
+												 const GsRunRange *range);
 
 /*
  * Go to the next row.  Returns false after the last one.  The row, in its packed form or

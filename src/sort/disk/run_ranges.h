@@ -9,6 +9,7 @@
 #define GPUSORT_RUN_RANGES_H
 
 #include "sort/base/sort_spec.h"
+#include "sort/disk/run_merge.h"
 #include "sort/disk/sorted_run.h"
 
 typedef struct GsRunRanges GsRunRanges;
@@ -28,10 +29,9 @@ extern GsRunRanges *gpusort_run_ranges_create(const GsSortSpec *spec,
 extern int	gpusort_run_ranges_count(const GsRunRanges *ranges);
 
 /*
- * Set 'slices', an array of 'nruns', to those parts of runs that are a range, in the order of
- * the runs.  Returns how many there are.  Ranges are found fastest one after the other.  Calls
- * comparators, which may raise errors, and reads blocks.
+ * Find a range, with slices in the current memory context.  It may have no slices.  Calls
+ * comparators, which may raise errors, and reads blocks that have no sample.
  */
-extern int	gpusort_run_ranges_slices(GsRunRanges *ranges, int range, GsSortedRun *slices);
+extern void gpusort_run_ranges_get(GsRunRanges *ranges, int number, GsRunRange *range);
 
 #endif							/* GPUSORT_RUN_RANGES_H */

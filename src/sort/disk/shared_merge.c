@@ -85,6 +85,7 @@ struct GsSharedMerge
 typedef struct GsOpenRange
 {
 	MemoryContext context;
+	GsRunRange	range;
 	GsRunMerge *merge;			/* NULL if there are no rows */
 	char	   *row;			/* the last one */
 } GsOpenRange;
@@ -111,6 +112,8 @@ struct GsMergeMember
 
 	/* In the leader. */
 	int			reading;		/* number of the range, or -1 */
+	int64		nreturned;		/* rows of it, unless it was left, and of all
+								 * ranges before */
 	const GsRangePiece *piece;	/* of it, or if it was left: */
 	GsOpenRange *left;
 	int			nleft;			/* ranges that were left */
@@ -266,7 +269,7 @@ choose_range_bytes(const GsMergeMember *member)
 {
 	Size		memory = member->merge->memory;
 	Size		bytes = (Size) member->nruns * BLOCKS_PER_RANGE *
-		gpusort_run_file_reader_bytes(memory);
+		gpusort_run_file_reader_bytes(memory, true);
 
 	return Max(Min(bytes, memory / RANGE_PART), MIN_RANGE_BYTES);
 }
@@ -333,15 +336,12 @@ begin_open_range(GsMergeMember *member, int range)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsOpenRange *open = palloc0(sizeof(GsOpenRange));
-	GsSortedRun *slices = palloc(member->nruns * sizeof(GsSortedRun));
-	GsSortedRun **sources = palloc(member->nruns * sizeof(GsSortedRun *));
-	int			n = gpusort_run_ranges_slices(member->ranges, range, slices);
 
-	for (int r = 0; r < n; r++)
-		sources[r] = &slices[r];
 	open->context = context;
-	if (n > 0)
-		open->merge = gpusort_run_merge_begin(member->spec, member->format, sources, n);
+	gpusort_run_ranges_get(member->ranges, range, &open->range);
+	if (open->range.nslices > 0)
+		open->merge = gpusort_run_merge_begin_range(member->spec, member->format,
+													&open->range);
 	MemoryContextSwitchTo(caller);
 	return open;
 }
@@ -452,7 +452,7 @@ static int
 runs_of_process(const GsSharedMerge *merge)
 {
 	Size		blocks = merge->memory / BLOCKS_PART /
-		gpusort_run_file_reader_bytes(merge->memory);
+		gpusort_run_file_reader_bytes(merge->memory, true);
 
 	return (int) Max(Min(blocks, INT_MAX) / merge->nshares, 1);
 }
@@ -559,6 +559,20 @@ count_rows(const GsRangePiece *piece)
 	return nrows;
 }
 
+/*
+ * Count the rows of the range that is read.  Where it ends, one process has found out, and where
+ * the next one begins, another: no row must be in both or in neither.
+ */
+static void
+add_rows(GsMergeMember *member, int64 nrows)
+{
+	member->longest = Max(member->longest, nrows);
+	member->nreturned += nrows;
+	if (member->reading == member->nranges - 1 && member->nreturned != member->nrows)
+		elog(ERROR, "merged runs have " INT64_FORMAT " instead of " INT64_FORMAT " rows",
+			 member->nreturned, member->nrows);
+}
+
 /* Go to the next range. */
 static void
 begin_next_range(GsMergeMember *member)
@@ -584,7 +598,7 @@ begin_next_range(GsMergeMember *member)
 	else
 	{
 		member->piece = slot->pieces;
-		member->longest = Max(member->longest, count_rows(member->piece));
+		add_rows(member, count_rows(member->piece));
 	}
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_SUBTRACT(end, start);
@@ -605,6 +619,7 @@ next_row_left(GsMergeMember *member, GsSortedRange *rows)
 		return false;
 	}
 	member->nmerged++;
+	member->nreturned++;
 	memset(rows, 0, sizeof(*rows));
 	rows->nrows = 1;
 	rows->packed = true;

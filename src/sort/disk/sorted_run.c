@@ -20,9 +20,11 @@
 
 /*
  * A block is this part of the memory allowed.  Larger blocks take fewer calls of the
- * system, and smaller ones allow more runs to be merged at a time.
+ * system, and smaller ones allow more runs to be merged at a time.  Where processes merge
+ * together, each of them reads short slices of all runs, which begin and end amid a block.
  */
 #define BLOCKS_PER_LIMIT	128
+#define BLOCKS_TOGETHER		512
 
 /*
  * Runs that other processes merge have about the same size and the same distribution of
@@ -55,12 +57,18 @@ struct GsRunFile
 	GsRowBuffer packed;			/* for the row that is put */
 	uint32		n_begun;		/* runs with an index */
 
+	/* For samples. */
+	const GsSortKeys *keys;
+	GsRowFormat *key_format;
+	GsRowBuffer first_row;
+	Datum	   *key_values;
+	bool	   *key_isnull;
+
 	/* The run that is being written. */
 	GsSortedRun *run;
 	GsRunBlock *block;
 	Size		room;			/* bytes of 'block' that can be used */
 	Size		end;			/* bytes of 'block' in use */
-	Size		first_bytes;	/* size of its first row */
 	GsExtent	extent;			/* of the block, unless it is the first one */
 	GsExtent	previous;		/* of the previous block */
 
@@ -85,19 +93,41 @@ begin_block(GsRunFile *file)
 	file->end = sizeof(GsRunBlock);
 }
 
-static Size
-block_bytes(Size limit)
+Size
+gpusort_run_file_reader_bytes(Size limit, bool together)
 {
+	Size		wanted = limit / (together ? BLOCKS_TOGETHER : BLOCKS_PER_LIMIT);
 	Size		bytes = GPUSORT_MIN_EXTENT_BYTES;
 
-	while (bytes < GPUSORT_MAX_EXTENT_BYTES &&
-		   2 * bytes <= limit / BLOCKS_PER_LIMIT)
+	while (bytes < GPUSORT_MAX_EXTENT_BYTES && 2 * bytes <= wanted)
 		bytes *= 2;
 	return bytes;
 }
 
+GsRowFormat *
+gpusort_run_key_format(const GsSortSpec *spec)
+{
+	TupleDesc	tupdesc = CreateTemplateTupleDesc(spec->keys.nkeys);
+	GsSortSpec	keys = {.tupdesc = tupdesc};
+
+	for (int k = 0; k < spec->keys.nkeys; k++)
+		TupleDescCopyEntry(tupdesc, k + 1, spec->tupdesc, spec->keys.attnos[k]);
+	TupleDescFinalize(tupdesc);
+	return gpusort_row_format_create(&keys);
+}
+
+static void
+prepare_samples(GsRunFile *file, const GsSortSpec *spec)
+{
+	file->keys = &spec->keys;
+	file->key_format = gpusort_run_key_format(spec);
+	file->first_row.context = file->context;
+	file->key_values = palloc(spec->keys.nkeys * sizeof(Datum));
+	file->key_isnull = palloc(spec->keys.nkeys * sizeof(bool));
+}
+
 GsRunFile *
-gpusort_run_file_create(const GsRowFormat *format, Size limit,
+gpusort_run_file_create(const GsSortSpec *spec, const GsRowFormat *format, Size limit,
 						const GsRunTarget *target)
 {
 	GsRunFile  *file = palloc0(sizeof(GsRunFile));
@@ -108,16 +138,12 @@ gpusort_run_file_create(const GsRowFormat *format, Size limit,
 	file->packed.context = CurrentMemoryContext;
 	file->format = format;
 	file->target = target;
-	file->block_bytes = block_bytes(limit);
+	file->block_bytes = gpusort_run_file_reader_bytes(limit, target != NULL);
+	if (target != NULL)
+		prepare_samples(file, spec);
 	file->extents = gpusort_extent_file_create(file->block_bytes, target);
 	set_room(file, file->block_bytes);
 	return file;
-}
-
-Size
-gpusort_run_file_reader_bytes(Size limit)
-{
-	return block_bytes(limit);
 }
 
 int64
@@ -133,6 +159,8 @@ gpusort_run_file_close(GsRunFile *file)
 	pfree(file->block);
 	if (file->packed.row != NULL)
 		pfree(file->packed.row);
+	if (file->first_row.row != NULL)
+		pfree(file->first_row.row);
 	pfree(file);
 }
 
@@ -168,13 +196,27 @@ part_of(Size bytes, uint32 part)
 	return (Size) ((uint64) bytes * part >> 32);
 }
 
-/* Copy the first row of the block to the samples, and return where. */
+/* Read the sort keys of the first row of the block, and return their size as a sample. */
+static Size
+read_first_keys(GsRunFile *file)
+{
+	Size		bytes;
+	char	   *row = gpusort_dense_row_expand(file->format, (char *) (file->block + 1),
+											   &file->first_row, &bytes);
+
+	gpusort_row_format_unpack_columns(file->format, row, file->keys->attnos,
+									  file->keys->nkeys, file->key_values,
+									  file->key_isnull);
+	return MAXALIGN(gpusort_row_format_packed_size(file->key_format, file->key_values,
+												   file->key_isnull));
+}
+
+/* Copy the sort keys of the first row of the block to the samples, and return where. */
 static int64
 add_sample(GsRunFile *file, GsRunIndex *index)
 {
-	const char *row = (char *) (file->block + 1);
 	Size		start = index->sample_bytes;
-	Size		bytes = file->first_bytes;
+	Size		bytes = read_first_keys(file);
 	Size		earlier = part_of(Min(bytes, file->block_bytes / SMALLEST_FIRST_PART),
 								  file->n_begun * STEP_2 +
 								  producer_of(file) * STEP_1);
@@ -186,7 +228,8 @@ add_sample(GsRunFile *file, GsRunIndex *index)
 		file->index_sample_bytes = 2 * (start + bytes);
 		index->samples = repalloc_huge(index->samples, file->index_sample_bytes);
 	}
-	memcpy(index->samples + start, row, bytes);
+	(void) gpusort_row_format_pack(file->key_format, file->key_values, file->key_isnull,
+								   index->samples + start, bytes);
 	index->sample_bytes += bytes;
 	return (int64) start;
 }
@@ -309,8 +352,7 @@ static inline void
 add_row(GsRunFile *file, Size bytes)
 {
 	gpusort_work_add(GPUSORT_WORK_ROW + bytes);
-	if (file->block->nrows++ == 0)
-		file->first_bytes = bytes;
+	file->block->nrows++;
 	file->block->last_row = file->end;
 	file->end += bytes;
 }
@@ -431,18 +473,6 @@ gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block)
 		gpusort_extent_file_free(run->file, extent,
 								 gpusort_extent_file_count(run->file,
 														   block->bytes));
-}
-
-uint32
-gpusort_sorted_run_read_rows(GsSortedRun *run, GsRunBlock *block, int64 most, char **first)
-{
-	uint32		nrows;
-
-	gpusort_sorted_run_read(run, block);
-	nrows = block->nrows - run->skip_rows;
-	*first = (char *) block + (run->skip_rows > 0 ? run->skip_bytes : sizeof(GsRunBlock));
-	run->skip_rows = 0;
-	return Min(nrows, most);
 }
 
 void

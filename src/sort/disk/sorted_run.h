@@ -20,14 +20,15 @@ typedef struct GsRunFile GsRunFile;
 typedef struct GsBlockEntry
 {
 	int64		first_row;		/* number of its first row in the run */
-	int64		sample;			/* offset of a copy of that row among the
-								 * samples of the run, or -1 if there is none */
+	int64		sample;			/* offset of the sort keys of that row among
+								 * the samples of the run, or -1 */
 	GsExtent	extent;
 } GsBlockEntry;
 
 /*
- * Where all blocks of a run are.  Samples are dense rows, the first ones of blocks.  Most
- * blocks have one, unless rows are so long that the samples would take much memory.
+ * Where all blocks of a run are.  A sample has the sort keys of a block's first row, as a packed
+ * row of gpusort_run_key_format().  Most blocks have one, unless keys are so long that the
+ * samples would take much memory.
  */
 typedef struct GsRunIndex
 {
@@ -61,9 +62,6 @@ typedef struct GsSortedRun
 	uint32		longest_block;	/* bytes */
 	int			level;			/* how often its rows have been merged */
 	GsRunIndex *index;			/* if runs of its file are indexed, or NULL */
-	uint32		skip_rows;		/* rows, and bytes from the start, of the
-								 * first block that are not to be read */
-	uint32		skip_bytes;
 } GsSortedRun;
 
 /*
@@ -86,12 +84,17 @@ typedef struct GsRunBlock
  * is not NULL, the file belongs to the run set of several processes, and its runs are
  * indexed; 'target' must stay valid.
  */
-extern GsRunFile *gpusort_run_file_create(const GsRowFormat *format,
-										  Size limit,
-										  const GsRunTarget *target);
+extern GsRunFile *gpusort_run_file_create(const GsSortSpec *spec, const GsRowFormat *format,
+										  Size limit, const GsRunTarget *target);
 
-/* Bytes of memory that reading a run takes if 'limit' bytes are allowed. */
-extern Size gpusort_run_file_reader_bytes(Size limit);
+/*
+ * Bytes of memory that reading a run takes if 'limit' bytes are allowed, where several
+ * processes merge the runs together or one merges its own.
+ */
+extern Size gpusort_run_file_reader_bytes(Size limit, bool together);
+
+/* Make the format of samples, in the current memory context: a row of the sort keys alone. */
+extern GsRowFormat *gpusort_run_key_format(const GsSortSpec *spec);
 
 /* The kB used on disk.  Call this after everything has been written. */
 extern int64 gpusort_run_file_kb(const GsRunFile *file);
@@ -127,13 +130,6 @@ extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
 
 /* Read the next block, which must exist.  Checks for interrupts. */
 extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
-
-/*
- * The same.  Sets *first to its first dense row that belongs to the run, and returns how many
- * such rows it has, of which there are at most 'most'.
- */
-extern uint32 gpusort_sorted_run_read_rows(GsSortedRun *run, GsRunBlock *block,
-										   int64 most, char **first);
 
 /* Where the rows of a block begin: offsets in bytes from its start. */
 typedef struct GsBlockRows
