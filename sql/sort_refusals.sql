@@ -19,6 +19,13 @@ EXPLAIN (COSTS OFF) SELECT * FROM refused ORDER BY i;
 SET pg_gpusort.min_rows = 1000;
 EXPLAIN (COSTS OFF) SELECT * FROM refused ORDER BY i;
 
+-- as many as take PostgreSQL some milliseconds: fewer if a library compares strings
+RESET pg_gpusort.min_rows;
+SELECT rows, error_of(format('SELECT * FROM generate_series(1, %s) i ORDER BY i', rows)) AS number,
+	error_of(format('SELECT * FROM generate_series(1, %s) i ORDER BY i::text COLLATE "en-x-icu"', rows)) AS text,
+	error_of(format('SELECT * FROM generate_series(1, %s) i ORDER BY i LIMIT %s', rows, rows / 20)) AS bounded
+FROM (VALUES (1900), (3000), (14000), (15000), (40000)) v(rows);
+
 -- switched off
 SET pg_gpusort.min_rows = 0;
 SET pg_gpusort.enable = off;

@@ -12,7 +12,7 @@ FROM pg_settings WHERE name LIKE 'pg\_gpusort.%' AND name NOT IN ('pg_gpusort.de
 SET pg_gpusort.enable = maybe;
 SET pg_gpusort.backend = tpu;
 SET pg_gpusort.debug_require = always;
-SET pg_gpusort.min_rows = -1;
+SET pg_gpusort.min_rows = -2;
 SET pg_gpusort.min_rows = 3000000000;
 SET pg_gpusort.min_rows = 'many';
 SET pg_gpusort.min_index_rows = -1;

@@ -12,7 +12,7 @@
 static const char *const fallback_texts[] = {
 	[GS_FALLBACK_NONE] = "none",
 	[GS_FALLBACK_DISABLED] = "pg_gpusort.enable is off",
-	[GS_FALLBACK_FEW_ROWS] = "fewer rows than pg_gpusort.min_rows",
+	[GS_FALLBACK_FEW_ROWS] = "too few rows to gain",
 	[GS_FALLBACK_LIMIT] = "LIMIT needs only some of the rows",
 	[GS_FALLBACK_TYPE] = "no encoding for the type of a sort key",
 	[GS_FALLBACK_WRONG_ORDER] = "an encoding has sorted rows into a wrong order",

@@ -25,7 +25,7 @@ bool		gpusort_enable_index_build = true;
 int			gpusort_backend = GS_BACKEND_AUTO;
 int			gpusort_gpu_min_rows = -1;
 int			gpusort_verify = GS_VERIFY_SAMPLE;
-int			gpusort_min_rows = 100000;
+int			gpusort_min_rows = -1;
 int			gpusort_min_index_rows = 10000;
 int			gpusort_work_mem = -1;
 int			gpusort_debug_require = GS_REQUIRE_OFF;
@@ -93,6 +93,9 @@ static const struct config_enum_entry wrong_options[] = {
 	{NULL, 0, false}
 };
 #endif
+
+/* See gpusort_settings_plan_rows(). */
+#define PLAN_ROWS			100000
 
 /* The minimum is 64kB, as for work_mem; -1 means "the value of work_mem". */
 static bool
@@ -170,6 +173,12 @@ gpusort_settings_use_device(int wanted)
 		if (ordinal == wanted)
 			return true;
 	return false;
+}
+
+int
+gpusort_settings_plan_rows(void)
+{
+	return gpusort_min_rows >= 0 ? gpusort_min_rows : PLAN_ROWS;
 }
 
 int
@@ -281,9 +290,9 @@ gpusort_settings_init(void)
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_rows",
 							"Sets the minimum estimated number of rows for a sort to be taken over.",
-							"0 means that every eligible sort is taken over.",
+							"-1 means as many as PostgreSQL needs some milliseconds for, 0 that every eligible sort is taken over.",
 							&gpusort_min_rows,
-							100000, 0, INT_MAX,
+							-1, -1, INT_MAX,
 							PGC_USERSET, GUC_EXPLAIN,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_index_rows",

@@ -46,7 +46,7 @@ extern bool gpusort_enable_index_build;
 extern int	gpusort_backend;	/* GsBackendSetting */
 extern int	gpusort_gpu_min_rows;	/* -1: as the service has measured */
 extern int	gpusort_verify;		/* GsVerifySetting */
-extern int	gpusort_min_rows;
+extern int	gpusort_min_rows;	/* -1: as many as make a sort long */
 extern int	gpusort_min_index_rows; /* or gpusort_min_rows, if that is lower */
 extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */
 extern int	gpusort_debug_require;	/* GsRequireSetting */
@@ -88,6 +88,13 @@ typedef enum GsWrongSetting
 #else
 #define GPUSORT_IS_WRONG(what)	false
 #endif
+
+/*
+ * The rows from which other plans than PostgreSQL's are considered, and from which sorts are
+ * taken over that are not nodes of a plan.  A Sort can be taken over with fewer rows, which
+ * changes nothing else.
+ */
+extern int	gpusort_settings_plan_rows(void);
 
 /* Returns the host memory that one sort may use, in kB. */
 extern int	gpusort_settings_work_mem(void);

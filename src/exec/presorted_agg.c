@@ -72,7 +72,7 @@ keys_of_input(PlanState *input, GsSortKeys *keys)
 	if (!IsA(input, SortState))
 		return gpusort_node_keys(input, keys);
 	*keys = gpusort_private_keys_of_sort((const Sort *) input->plan);
-	return input->plan->plan_rows >= gpusort_min_rows;
+	return input->plan->plan_rows >= gpusort_settings_plan_rows();
 }
 
 /* Are the first sort keys those of the groups, in any order? */
@@ -280,7 +280,7 @@ replace_sorts(AggState *state)
 	const		Agg *agg = (const Agg *) state->ss.ps.plan;
 	bool		can_build = state->ss.ps.subPlan == NIL;
 	bool		many_rows =
-		outerPlanState(state)->plan->plan_rows >= gpusort_min_rows;
+		outerPlanState(state)->plan->plan_rows >= gpusort_settings_plan_rows();
 	bool		build = false;
 	GsAggSort **sorts = palloc0(state->numtrans * sizeof(GsAggSort *));
 	GsSortKeys	keys;

@@ -156,7 +156,7 @@ cost_of_part(const Path *path, Selectivity part)
 static bool
 is_sortable(const RelOptInfo *rel)
 {
-	return rel->cheapest_total_path->rows >= gpusort_min_rows;
+	return rel->cheapest_total_path->rows >= gpusort_settings_plan_rows();
 }
 
 /* Returns a lower bound of the startup cost of a GpuSort of this input. */
@@ -443,7 +443,7 @@ has_sortable_input(const RelOptInfo *joinrel, const RelOptInfo *outerrel,
 	const Path *inner = innerrel->cheapest_total_path;
 
 	return extra->mergeclause_list != NIL &&
-		Max(outer->rows, inner->rows) >= gpusort_min_rows &&
+		Max(outer->rows, inner->rows) >= gpusort_settings_plan_rows() &&
 		(jointype != JOIN_INNER || outer->rows >= inner->rows) &&
 		outer->param_info == NULL && inner->param_info == NULL &&
 		joinrel->pathlist != NIL && !IS_OTHER_REL(joinrel);

@@ -123,7 +123,7 @@ static Path *
 sort_appended(PlannerInfo *root, RelOptInfo *rel, const List *inputs,
 			  Path *append, List *pathkeys)
 {
-	if (append->rows < gpusort_min_rows)
+	if (append->rows < gpusort_settings_plan_rows())
 		return NULL;
 	return gpusort_cost_cheapest_sort_path(root, rel, rel, append,
 										   partial_append_path(root, rel, inputs),
@@ -206,7 +206,7 @@ sort_input(PlannerInfo *root, Path *input, List *clauses)
 {
 	RelOptInfo *rel = input->parent;
 
-	if (input->rows < gpusort_min_rows)
+	if (input->rows < gpusort_settings_plan_rows())
 		return NULL;
 	return gpusort_cost_cheapest_sort_path(root, rel, rel, input,
 										   gpusort_cost_partial_path(rel),

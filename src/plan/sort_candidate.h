@@ -45,6 +45,14 @@ extern GsSortCandidate gpusort_sort_candidate_of_plan(const Sort *sort,
 extern bool gpusort_sort_candidate_fits(const GsSortCandidate *candidate,
 										unsigned words);
 
+/*
+ * Does PostgreSQL's sort take so long that the time to begin a GpuSort does not matter?  With
+ * fewer rows than these it does not, whatever the keys are.
+ */
+#define GPUSORT_FEWEST_LONG_ROWS	2000
+extern bool gpusort_sort_candidate_is_long(const GsSortCandidate *candidate,
+										   const GsKeyShape *key);
+
 /* The cost of a GpuSort whose rows stay in memory. */
 typedef struct GsRowCost
 {

@@ -3,7 +3,7 @@
  * sort_eligibility.c
  *		Determines which sorts of a plan are taken over.
  *
- * No sort may become slower than in stock PostgreSQL.  So small sorts, and
+ * No sort may become slower than in stock PostgreSQL.  So sorts that take it no time, and
  * sorts of which a LIMIT wants few rows, stay as they are.  Sorts that
  * will not fit in memory are taken over, because writing sorted runs and
  * merging them is also faster here, whatever the size of memory.  Sorts of
@@ -316,13 +316,13 @@ order_of_input(const Sort *sort, const PlannedStmt *statement)
  * ----------------------------------------------------------------
  */
 
-/* The questions that need no catalogs. */
+/* The questions that need no catalogs.  'least' is the minimum number of rows. */
 static GsFallback
-reason_of_rows(double rows, double bound)
+reason_of_rows(double rows, double least, double bound)
 {
 	if (!gpusort_enable)
 		return GS_FALLBACK_DISABLED;
-	if (rows < gpusort_min_rows)
+	if (rows < least)
 		return GS_FALLBACK_FEW_ROWS;
 	if (gpusort_limit_bound_is_small(bound, rows))
 		return GS_FALLBACK_LIMIT;
@@ -333,7 +333,7 @@ GsFallback
 gpusort_eligibility_of_path(const Path *input, List *pathkeys, double bound,
 							GsKeyShape *shape)
 {
-	GsFallback	reason = reason_of_rows(input->rows, bound);
+	GsFallback	reason = reason_of_rows(input->rows, gpusort_settings_plan_rows(), bound);
 
 	if (reason == GS_FALLBACK_NONE &&
 		!find_shape(pathkeys, input->parent->relids, shape))
@@ -375,7 +375,9 @@ GsFallback
 gpusort_eligibility_of_sort(const Sort *sort, double bound,
 							const PlannedStmt *statement)
 {
-	GsFallback	reason = reason_of_rows(sort->plan.plan_rows, bound);
+	GsFallback	reason = reason_of_rows(sort->plan.plan_rows,
+										gpusort_min_rows >= 0 ? gpusort_min_rows :
+										GPUSORT_FEWEST_LONG_ROWS, bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
 	GsKeyShape	shape;
 	GsSortCandidate candidate;
@@ -385,6 +387,8 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 	if (reason != GS_FALLBACK_NONE)
 		return reason;
 	candidate = gpusort_sort_candidate_of_plan(sort, bound, statement);
+	if (gpusort_min_rows < 0 && !gpusort_sort_candidate_is_long(&candidate, &shape))
+		return GS_FALLBACK_FEW_ROWS;
 	return gains(sort, statement, &candidate, &shape) ?
 		GS_FALLBACK_NONE : GS_FALLBACK_NO_GAIN;
 }
@@ -417,7 +421,8 @@ GsFallback
 gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 										double bound)
 {
-	GsFallback	reason = reason_of_rows(sort->sort.plan.plan_rows, bound);
+	GsFallback	reason = reason_of_rows(sort->sort.plan.plan_rows,
+										gpusort_settings_plan_rows(), bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(&sort->sort);
 	GsKeyShape	shape;
 

@@ -470,7 +470,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (stage == UPPERREL_SETOP)
 		gpusort_setop_paths_add(root, output_rel);
 	if (input_rel == NULL || input_rel->cheapest_total_path == NULL ||
-		input_rel->cheapest_total_path->rows < gpusort_min_rows)
+		input_rel->cheapest_total_path->rows < gpusort_settings_plan_rows())
 		return;
 	switch (stage)
 	{

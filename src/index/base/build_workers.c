@@ -74,7 +74,7 @@ gpusort_build_rows_estimate(Relation heap)
 bool
 gpusort_build_rows_suffice(double rows)
 {
-	return rows >= Min(gpusort_min_index_rows, gpusort_min_rows);
+	return rows >= Min(gpusort_min_index_rows, gpusort_settings_plan_rows());
 }
 
 /*
