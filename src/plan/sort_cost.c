@@ -401,24 +401,19 @@ cost_of_sort(const Path *sort)
 	return sort->total_cost - ((const SortPath *) sort)->subpath->total_cost;
 }
 
-/* Lower the total cost of a path. */
-static void
-set_total_cost(Path *path, Cost total)
-{
-	path->total_cost = total;
-	path->startup_cost = Min(path->startup_cost, total);
-}
-
 /*
- * Lower the cost of a sort by 'excess' at most.  The planner does not look at
- * it any more, but EXPLAIN shows it.
+ * Lower the cost of a sort by 'excess' at most, of which its input has no part.  The planner
+ * does not look at it any more, but EXPLAIN shows it.
  */
 static void
 lower_sort(Path *sort, Cost excess)
 {
-	set_total_cost(sort,
-				   Max(sort->total_cost - excess,
-					   ((SortPath *) sort)->subpath->total_cost));
+	Cost		input = ((const SortPath *) sort)->subpath->total_cost;
+	Cost		own = cost_of_sort(sort);
+	double		factor = own > excess ? 1 - excess / own : 0;
+
+	sort->startup_cost = input + (sort->startup_cost - input) * factor;
+	sort->total_cost = input + own * factor;
 }
 
 /* Returns the total cost of the inputs of a path over a sort. */
@@ -434,29 +429,35 @@ cost_of_inputs(const Path *path, const Path *sort)
 
 /*
  * Lower the cost of a path by 'excess'.  Its own part and those of its sorts are lowered
- * in proportion.  The startup cost is kept as it is if possible: with LIMIT, it still
- * counts that the path does not start earlier.
+ * in proportion, and the startup cost by as much as those of the sorts, which it consists of.
  */
 static void
 lower_path(Path *path, Path *const sorts[2], Cost excess)
 {
 	Cost		costs[2] = {0, 0};
+	Cost		startup = path->startup_cost;
+	Cost		inputs = 0;
 	Cost		own = 0;
 
 	for (int i = 0; i < 2; i++)
 		if (sorts[i] != NULL)
 		{
 			costs[i] = cost_of_sort(sorts[i]);
-			own = path->total_cost - cost_of_inputs(path, sorts[i]);
+			inputs = cost_of_inputs(path, sorts[i]);
 		}
 
 	/* A merge join need not read its inputs to their ends. */
-	own = Max(own, 0);
+	own = Max(path->total_cost - inputs, 0);
 	for (int i = 0; i < 2; i++)
 		if (costs[i] > 0)
+		{
+			startup -= sorts[i]->startup_cost;
 			lower_sort(sorts[i],
 					   excess * costs[i] / (own + costs[0] + costs[1]));
-	set_total_cost(path, path->total_cost - excess);
+			startup += sorts[i]->startup_cost;
+		}
+	path->total_cost -= excess;
+	path->startup_cost = Max(Min(startup, path->total_cost), 0);
 }
 
 void
@@ -468,7 +469,7 @@ gpusort_cost_prefer_sort(Path *path, Path *sort, Cost other)
 	if (excess <= 0)
 		return;
 	if (sort == path)
-		set_total_cost(path, path->total_cost - excess);
+		lower_sort(path, excess);
 	else
 		lower_path(path, sorts, excess);
 }
