@@ -74,7 +74,6 @@ OBJS = \
 	src/sort/base/tuple_rows.o \
 	src/sort/base/warm_memory.o \
 	src/sort/memory/ordering.o \
-	src/sort/memory/range_sorter.o \
 	src/sort/memory/range_splitters.o \
 	src/sort/memory/row_store.o \
 	src/sort/memory/shared_sort.o \
@@ -94,12 +93,10 @@ OBJS = \
 	src/sort/disk/cpu_sort.o \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_sorted_rows.o \
-	src/sort/gpu/gpu_ties.o \
 	src/sort/gpu/gpu_rows.o \
 	src/sort/stock_sort.o \
 	src/sort/team.o \
 	src/sort/cutoff.o \
-	src/sort/marked_rows.o \
 	src/sort/sort_state.o \
 	src/sort/sort_report.o \
 	src/sort/sort_rows.o \

@@ -20,7 +20,6 @@
 #include "sort/disk/cpu_sort.h"
 #include "sort/cutoff.h"
 #include "sort/gpu/gpu_rows.h"
-#include "sort/marked_rows.h"
 #include "sort/sort.h"
 #include "sort/team.h"
 
@@ -66,6 +65,9 @@ typedef enum GsRowLocation
 	GS_ROWS_SHARED				/* ranges that processes share have all rows,
 								 * also those of other processes */
 } GsRowLocation;
+
+/* Rows after a mark of a cursor; see sort_rows.c. */
+typedef struct GsMarkedRows GsMarkedRows;
 
 struct GsSort
 {

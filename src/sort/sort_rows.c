@@ -17,7 +17,132 @@
 #include "key/distrust.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
+#include "sort/memory/row_store.h"
 #include "sort/sort_private.h"
+
+/* ----------------------------------------------------------------
+ *		rows after a mark, kept where reading them again is slow
+ *
+ * A merge join reads the rows of a group again for each of its outer rows.  If the group
+ * crosses a chunk of a GPU session, or has many ties, that would fetch chunks or sort ties
+ * each time.  The rows are in a row store.  Those of several marks follow each other there, since
+ * most groups of a join have few rows, until the store has many rows or no memory for more.
+ * ----------------------------------------------------------------
+ */
+
+#define MARKED_CHUNK_SHIFT	6
+
+/* A new mark begins a new store if the old one has this many rows. */
+#define MANY_MARKED_ROWS	4096
+
+struct GsMarkedRows
+{
+	const GsSortSpec *spec;
+	MemoryContext context;		/* of the store */
+	GsRowStore *store;			/* NULL before the first mark */
+	uint32		nrows;			/* in the store */
+	bool		full;			/* has the store refused a row? */
+
+	/*
+	 * Positions first to end - 1 are kept, from number 'base' of the store
+	 * on.
+	 */
+	int64		first;
+	int64		end;
+	uint32		base;
+	bool		adding;			/* is the row at 'end' to be kept? */
+};
+
+/* Keep no rows yet.  The memory is that of the current memory context. */
+static GsMarkedRows *
+marked_rows_create(const GsSortSpec *spec)
+{
+	GsMarkedRows *marked = palloc0(sizeof(GsMarkedRows));
+
+	marked->spec = spec;
+	marked->context = AllocSetContextCreate(CurrentMemoryContext,
+											"pg_gpusort marked rows",
+											ALLOCSET_DEFAULT_SIZES);
+	return marked;
+}
+
+static void
+begin_store(GsMarkedRows *marked)
+{
+	MemoryContext caller;
+	GsBudget   *budget;
+
+	MemoryContextReset(marked->context);
+	caller = MemoryContextSwitchTo(marked->context);
+	budget = gpusort_budget_create(gpusort_sort_spec_marked_memory(marked->spec));
+	marked->store = gpusort_row_store_create(budget, marked->spec, MARKED_CHUNK_SHIFT);
+	MemoryContextSwitchTo(caller);
+	marked->nrows = 0;
+	marked->full = false;
+}
+
+static inline bool
+is_kept(const GsMarkedRows *marked, int64 position)
+{
+	return position >= marked->first && position < marked->end;
+}
+
+/*
+ * The cursor returns to a mark: keep the rows that are read from there on.  Nobody may use the
+ * values of a row returned before.
+ */
+static void
+marked_rows_restore(GsMarkedRows *marked, int64 position)
+{
+	/* With a store of its own, more of the group may be kept. */
+	if (!is_kept(marked, position) || (marked->full && marked->base > 0))
+	{
+		if (marked->store == NULL || marked->full || marked->nrows >= MANY_MARKED_ROWS)
+			begin_store(marked);
+		marked->first = marked->end = position;
+		marked->base = marked->nrows;
+	}
+	marked->adding = true;
+}
+
+/* The cursor is marked elsewhere: keep no further rows. */
+static void
+marked_rows_stop(GsMarkedRows *marked)
+{
+	marked->adding = false;
+}
+
+/*
+ * Read the row at a position.  Returns false if it is not kept.  Values that are passed by
+ * reference are valid until marked_rows_restore() is called.
+ */
+static bool
+marked_rows_get(const GsMarkedRows *marked, int64 position,
+				Datum *values, bool *isnull)
+{
+	if (!is_kept(marked, position))
+		return false;
+	gpusort_row_store_get(marked->store,
+						  marked->base + (uint32) (position - marked->first),
+						  values, isnull);
+	return true;
+}
+
+/* Keep the row at a position, if it is the next one to be kept, and there is memory. */
+static void
+marked_rows_add(GsMarkedRows *marked, int64 position,
+				const Datum *values, const bool *isnull)
+{
+	if (!marked->adding || marked->full || position != marked->end)
+		return;
+	if (gpusort_row_store_put(marked->store, values, isnull))
+	{
+		marked->nrows++;
+		marked->end++;
+	}
+	else
+		marked->full = true;
+}
 
 /* ----------------------------------------------------------------
  *		from where rows come
@@ -31,11 +156,11 @@ get_marked(GsSort *sort, int64 position, TupleTableSlot *slot)
 	Datum	   *values = slot->tts_values;
 	bool	   *isnull = slot->tts_isnull;
 
-	if (gpusort_marked_rows_get(sort->marked, position, values, isnull))
+	if (marked_rows_get(sort->marked, position, values, isnull))
 		return true;
 	if (!gpusort_gpu_rows_get(&sort->gpu, position, values, isnull))
 		return false;
-	gpusort_marked_rows_add(sort->marked, position, values, isnull);
+	marked_rows_add(sort->marked, position, values, isnull);
 	return true;
 }
 
@@ -317,7 +442,7 @@ gpusort_sort_mark(GsSort *sort)
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_external_mark(sort->cpu.external);
 	if (sort->marked != NULL)
-		gpusort_marked_rows_stop(sort->marked);
+		marked_rows_stop(sort->marked);
 	sort->mark = sort->position;
 }
 
@@ -332,10 +457,10 @@ restore_gpu_rows(GsSort *sort)
 	if (sort->marked == NULL)
 	{
 		caller = MemoryContextSwitchTo(sort->context);
-		sort->marked = gpusort_marked_rows_create(sort->spec);
+		sort->marked = marked_rows_create(sort->spec);
 		MemoryContextSwitchTo(caller);
 	}
-	gpusort_marked_rows_restore(sort->marked, sort->position);
+	marked_rows_restore(sort->marked, sort->position);
 }
 
 void

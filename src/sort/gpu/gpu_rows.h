@@ -15,7 +15,9 @@
 #include "sort/disk/cpu_sort.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/gpu/gpu_sorted_rows.h"
-#include "sort/gpu/gpu_ties.h"
+
+/* Breaks ties; see gpu_rows.c. */
+typedef struct GsGpuTies GsGpuTies;
 
 /* All NULL if there are no such rows. */
 typedef struct GsGpuRows
@@ -52,6 +54,14 @@ extern bool gpusort_gpu_rows_in_place(const GsGpuRows *rows, int64 position,
 
 /* End the session, if there is one. */
 extern void gpusort_gpu_rows_end(GsGpuRows *rows);
+
+/*
+ * Read a row as gpusort_gpu_session_get() does, but return ties in the order of the
+ * comparators, and rows that these consider equal in the order of arrival.
+ * Comparators may raise errors.
+ */
+extern bool gpusort_gpu_ties_get(GsGpuTies *ties, int64 position,
+								 Datum *values, bool *isnull);
 
 /*
  * After sorting: read the row at a position as gpusort_gpu_session_get() does, except that ties

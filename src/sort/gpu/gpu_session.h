@@ -4,7 +4,7 @@
  *		Opens GPU sessions, adds rows to them, and takes out those that do not fit.
  *
  * A session has rows in the memory of one GPU.  gpu_sorted_rows.h declares how they are sorted
- * and read, and gpu_ties.h how they are read with ties in the order of the comparators.
+ * and read, and gpu_rows.h how they are read with ties in the order of the comparators.
  *
  *-------------------------------------------------------------------------
  */

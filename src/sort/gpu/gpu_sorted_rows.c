@@ -10,8 +10,7 @@
  * Rows with NULL keys and all others are two parts.  Each is sorted by itself, and has
  * chunks of its own; they are read one after the other.
  *
- * gpu_rows.c has the session sorted.  If no ties have to be broken, it reads the rows
- * directly.  Otherwise gpu_ties.c, which breaks ties, reads them.
+ * gpu_rows.c has the session sorted.  It reads the rows, and breaks ties if there are any.
  *
  *-------------------------------------------------------------------------
  */
