@@ -105,8 +105,6 @@ OBJS = \
 	src/sort/producer.o \
 	src/sort/requirement.o \
 	src/exec/worker_reports.o \
-	src/exec/limit_bound.o \
-	src/exec/gather_start.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_private.o \
 	src/exec/stock_ties.o \
@@ -115,7 +113,7 @@ OBJS = \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \
 	src/exec/incremental_node.o \
-	src/exec/limit_hooks.o \
+	src/exec/limit_bound.o \
 	src/exec/sorted_values.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \

@@ -10,7 +10,7 @@
 #include "fmgr.h"
 
 #include "exec/gpusort_node.h"
-#include "exec/limit_hooks.h"
+#include "exec/limit_bound.h"
 #include "exec/presorted_agg.h"
 #include "index/index_hook.h"
 #include "key/distrust.h"
@@ -39,7 +39,7 @@ _PG_init(void)
 	gpusort_service_shmem_init();
 	gpusort_service_worker_init();
 	gpusort_node_init();
-	gpusort_limit_hooks_init();
+	gpusort_limit_bound_init();
 	gpusort_presorted_agg_init();
 	gpusort_plan_swap_init();
 	gpusort_sort_paths_init();

@@ -8,7 +8,6 @@
 #ifndef GPUSORT_LIMIT_BOUND_H
 #define GPUSORT_LIMIT_BOUND_H
 
-#include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
 /* The value of a bound if all rows may be wanted. */
@@ -31,15 +30,12 @@ extern double gpusort_limit_bound_estimate(const Node *count,
 extern bool gpusort_limit_bound_passes(const Plan *plan);
 
 /*
- * Returns how many rows a Limit needs of its input, or -1 for all of them.
- * The Limit must have started to read or rescan its input.
- */
-extern int64 gpusort_limit_bound_now(const LimitState *limit);
-
-/*
  * Is a bound so small that the sort of 'rows' expected rows can stay stock?
  * Returns false if there is no bound or it is unknown.
  */
 extern bool gpusort_limit_bound_is_small(double bound, double rows);
+
+/* Called once by _PG_init(). */
+extern void gpusort_limit_bound_init(void);
 
 #endif							/* GPUSORT_LIMIT_BOUND_H */
