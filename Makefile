@@ -135,7 +135,6 @@ OBJS = \
 	src/index/base/index_rows.o \
 	src/index/base/leaf_tuples.o \
 	src/index/base/page_writer.o \
-	src/index/base/wrong_order.o \
 	src/index/btree/unique_check.o \
 	src/index/btree/btree_validate.o \
 	src/index/btree/btree_workers.o \

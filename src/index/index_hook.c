@@ -51,8 +51,7 @@
 #include "utils/rel.h"
 #include "utils/relcache.h"
 
-#include "index/btree/btree_build.h"
-#include "index/btree/btree_validate.h"
+#include "index/btree/btree.h"
 #include "index/gin/gin_build.h"
 #include "index/index_hook.h"
 #include "loading.h"

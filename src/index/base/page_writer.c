@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * page_writer.c
- *		Writes finished pages of a new index.
+ *		Writes finished pages of a new index, or leaves the index to PostgreSQL.
  *
  * PostgreSQL 17 and later have functions by which one process writes pages (bulk_write.h).
  * In older versions the index build does it itself.  Several processes need the queue of
@@ -20,10 +20,13 @@
 #include "compat.h"
 
 #include "access/nbtree.h"
+#include "catalog/storage.h"
+#include "storage/bufmgr.h"
 #ifdef GPUSORT_HAVE_BULK_WRITE
 #include "storage/bulk_write.h"
 #endif
 #include "storage/smgr.h"
+#include "utils/rel.h"
 
 #include "index/base/page_writer.h"
 
@@ -109,4 +112,26 @@ gpusort_page_writer_abandon(GsPageWriter *writer)
 {
 	if (writer->queue != NULL)
 		gpusort_page_queue_discard(writer->queue);
+}
+
+/* ----------------------------------------------------------------
+ *		if rows or keys are not in order
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_wrong_order_truncate(Relation index)
+{
+	if (RelationGetNumberOfBlocks(index) > 0)
+		RelationTruncate(index, 0);
+}
+
+void
+gpusort_wrong_order_warn(Relation index, const char *encoding)
+{
+	ereport(WARNING,
+			(errmsg("rows of index \"%s\" were not sorted into the right order, so PostgreSQL builds it",
+					RelationGetRelationName(index)),
+			 errdetail("They were sorted by type %s.", encoding),
+			 errhint("Check other indexes of this type with amcheck.")));
 }

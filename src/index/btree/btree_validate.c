@@ -36,7 +36,7 @@
 
 #include "index/base/build_workers.h"
 #include "index/base/index_rows.h"
-#include "index/btree/btree_validate.h"
+#include "index/btree/btree.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
 #include "work.h"

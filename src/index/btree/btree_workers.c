@@ -17,7 +17,7 @@
 
 #include "index/base/build_workers.h"
 #include "index/base/index_rows.h"
-#include "index/btree/btree_workers.h"
+#include "index/btree/btree_private.h"
 #include "sort/base/sort_stats.h"
 #include "sort/producer.h"
 

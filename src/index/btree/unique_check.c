@@ -15,7 +15,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "index/btree/unique_check.h"
+#include "index/btree/btree_private.h"
 #include "key/key_comparison.h"
 
 struct GsUniqueCheck

@@ -24,7 +24,7 @@
 #include "utils/memutils.h"
 
 #include "index/base/build_workers.h"
-#include "index/base/wrong_order.h"
+#include "index/base/page_writer.h"
 #include "index/gin/gin_build.h"
 #include "index/gin/gin_collect.h"
 #include "index/gin/gin_workers.h"
