@@ -130,7 +130,6 @@ OBJS = \
 	src/plan/sort_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
-	src/index/base/page_queue.o \
 	src/index/base/build_workers.o \
 	src/index/base/index_rows.o \
 	src/index/base/leaf_tuples.o \
@@ -152,7 +151,6 @@ OBJS = \
 	src/index/gin/gin_build.o \
 	src/index/index_hook.o \
 	src/sqlfn/array_elements.o \
-	src/sqlfn/array_stats.o \
 	src/sqlfn/element_order.o \
 	src/sqlfn/array_sort.o \
 	src/sqlfn/sort_agg.o \

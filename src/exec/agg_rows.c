@@ -23,8 +23,7 @@
 #include "utils/lsyscache.h"
 #include "utils/sortsupport.h"
 
-#include "exec/agg_rows.h"
-#include "exec/sorted_values.h"
+#include "exec/agg_private.h"
 #include "key/key_comparison.h"
 #include "sort/sort.h"
 #include "work.h"

@@ -30,10 +30,7 @@
 #include "utils/expandeddatum.h"
 
 #include "agg_context.h"
-#include "exec/agg_rows.h"
-#include "exec/agg_sort.h"
-#include "exec/distinct_rows.h"
-#include "exec/percentiles.h"
+#include "exec/agg_private.h"
 #include "work.h"
 
 struct GsAggSort

@@ -19,7 +19,7 @@
 #include "utils/lsyscache.h"
 
 #include "agg_context.h"
-#include "exec/distinct_rows.h"
+#include "exec/agg_private.h"
 
 /* An argument that DISTINCT compares. */
 typedef struct GsDistinctKey

@@ -22,8 +22,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
-#include "exec/percentiles.h"
-#include "exec/sorted_values.h"
+#include "exec/agg_private.h"
 #include "work.h"
 
 /* The type of the values. */

@@ -33,11 +33,9 @@
 #include "optimizer/optimizer.h"
 #include "utils/lsyscache.h"
 
-#include "exec/agg_sort.h"
-#include "exec/distinct_rows.h"
+#include "exec/agg_private.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
-#include "exec/percentiles.h"
 #include "exec/presorted_agg.h"
 #include "loading.h"
 #include "settings.h"

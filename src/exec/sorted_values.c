@@ -21,7 +21,7 @@
 #include "utils/tuplestore.h"
 
 #include "agg_context.h"
-#include "exec/sorted_values.h"
+#include "exec/agg_private.h"
 
 #define INITIAL_CAPACITY	16
 

@@ -14,7 +14,7 @@
 #include "catalog/pg_collation.h"
 #include "utils/formatting.h"
 
-#include "key/citext_bytes.h"
+#include "key/type_words.h"
 #include "work.h"
 
 #define ASCII_CHARACTERS	128

@@ -38,7 +38,8 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
-#include "key/enum_words.h"
+#include "key/type_words.h"
+
 
 /* All numbers are below this. */
 #define END_OF_NUMBERS		(UINT64CONST(1) << 32)

@@ -22,7 +22,8 @@
 #include "utils/memutils.h"
 #include "utils/varlena.h"
 
-#include "key/icu_agreement.h"
+#include "key/type_words.h"
+
 
 /* Beginnings of strings. */
 static const char *const beginnings[] = {"", "a", "á", "1", "я", "३"};

@@ -15,8 +15,8 @@
 #include "mb/pg_wchar.h"
 #include "utils/memutils.h"
 
-#include "key/icu_keys.h"
 #include "key/icu_library.h"
+#include "key/type_words.h"
 #include "work.h"
 
 /* After so many strings, which take as long, a table of primary weights is made. */

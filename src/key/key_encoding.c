@@ -34,13 +34,9 @@
 #include "utils/uuid.h"
 #include "utils/varbit.h"
 
-#include "key/citext_bytes.h"
 #include "key/distrust.h"
-#include "key/enum_words.h"
-#include "key/icu_agreement.h"
-#include "key/icu_keys.h"
 #include "key/key_encoding.h"
-#include "key/numeric_words.h"
+#include "key/type_words.h"
 #include "work.h"
 
 #define WORD_BITS	64

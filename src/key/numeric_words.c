@@ -22,7 +22,8 @@
 
 #include "fmgr.h"
 
-#include "key/numeric_words.h"
+#include "key/type_words.h"
+
 
 /* Bits in the first integer of the header. */
 #define HEADER_KIND_MASK		0xC000

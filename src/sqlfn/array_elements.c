@@ -14,7 +14,8 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "sqlfn/array_elements.h"
+#include "sqlfn/arrays.h"
+
 
 /*
  * How many elements ahead elements are prefetched when they are read out of

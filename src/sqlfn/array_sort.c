@@ -21,8 +21,7 @@
 #include "utils/syscache.h"
 
 #include "loading.h"
-#include "sqlfn/array_sort.h"
-#include "sqlfn/element_order.h"
+#include "sqlfn/arrays.h"
 #include "work.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_array_sort);

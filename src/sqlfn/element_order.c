@@ -18,6 +18,7 @@
 
 #include "catalog/pg_type.h"
 #include "port/pg_bitutils.h"
+#include "portability/instr_time.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/sortsupport.h"
@@ -25,11 +26,11 @@
 
 #include "key/key_plan.h"
 #include "key/order_check.h"
+#include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/memory/ordering.h"
-#include "sqlfn/array_stats.h"
-#include "sqlfn/element_order.h"
+#include "sqlfn/arrays.h"
 #include "work.h"
 
 /*
@@ -164,6 +165,86 @@ alloc_entries(int count)
 }
 
 /* ----------------------------------------------------------------
+ *		counting sorts of arrays, for pg_stat_gpusort
+ *
+ * Arrays can be short, and there can be one in each row of a query, so this
+ * must not take long.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Shorter arrays are not timed.  Reading the clock would take a good part of their
+ * time, of which there are not enough microseconds to count.
+ */
+#define MIN_TIMED_ELEMENTS	100
+
+typedef struct GsArraySortTimer
+{
+	MemoryContextCallback callback;
+	uint64		elements;
+	instr_time	start;			/* if there are enough of them */
+	bool		ended;
+} GsArraySortTimer;
+
+/* Called when the memory context ends. */
+static void
+memory_is_freed(void *arg)
+{
+	GsArraySortTimer *timer = arg;
+
+	if (!timer->ended)
+		gpusort_stats_count_error();
+}
+
+/*
+ * Begin to measure a sort of so many elements, in the current memory
+ * context.  If that context ends before one of the functions below is called, an
+ * error is counted.
+ */
+static GsArraySortTimer *
+begin_timer(uint64 elements)
+{
+	GsArraySortTimer *timer = palloc(sizeof(GsArraySortTimer));
+
+	timer->elements = elements;
+	timer->ended = false;
+	timer->callback.func = memory_is_freed;
+	timer->callback.arg = timer;
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &timer->callback);
+	if (elements >= MIN_TIMED_ELEMENTS)
+		INSTR_TIME_SET_CURRENT(timer->start);
+	return timer;
+}
+
+/* They are sorted: count the sort.  'bytes' are those that it took. */
+static void
+count_sort(GsArraySortTimer *timer, GsSortKind kind,
+		   uint64 bytes)
+{
+	GsSortCounts counts = {.sorts = 1,.array_sorts = 1};
+
+	timer->ended = true;
+	counts.rows = timer->elements;
+	counts.bytes = bytes;
+	if (timer->elements >= MIN_TIMED_ELEMENTS)
+	{
+		instr_time	duration;
+
+		INSTR_TIME_SET_CURRENT(duration);
+		INSTR_TIME_SUBTRACT(duration, timer->start);
+		counts.sort_us = (uint64) INSTR_TIME_GET_MICROSEC(duration);
+	}
+	gpusort_stats_count_sort(kind, &counts);
+}
+
+/* They have to be sorted in another way: count nothing. */
+static void
+cancel_timer(GsArraySortTimer *timer)
+{
+	timer->ended = true;
+}
+
+/* ----------------------------------------------------------------
  *		by radix
  * ----------------------------------------------------------------
  */
@@ -206,7 +287,7 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
 	}
 	if (!gpusort_ordering_sort(ordering, NULL, NULL))
 		report_out_of_memory(elements);
-	gpusort_array_stats_count(timer, GS_KIND_CPU, unlimited->used);
+	count_sort(timer, GS_KIND_CPU, unlimited->used);
 	return gpusort_ordering_entries(ordering);
 }
 
@@ -316,7 +397,7 @@ end_gpu_session(GsGpuSession *session, bool done, GsArraySortTimer *timer,
 		GsGpuReport report;
 
 		gpusort_gpu_session_report(session, &report);
-		gpusort_array_stats_count(timer, GS_KIND_GPU, report.device_bytes);
+		count_sort(timer, GS_KIND_GPU, report.device_bytes);
 	}
 	else if (gpusort_gpu_session_failure(session) != GS_FALLBACK_NONE)
 		gpusort_stats_count_fallback(gpusort_gpu_session_failure(session));
@@ -501,9 +582,9 @@ order_by_comparison(const GsElementOrder *order,
 		first[i] = items[i].number;
 	}
 	pfree(items);
-	gpusort_array_stats_count(timer, GS_KIND_CPU,
-							  elements->count * sizeof(uint64) +
-							  regular * sizeof(SortItem));
+	count_sort(timer, GS_KIND_CPU,
+			   elements->count * sizeof(uint64) +
+			   regular * sizeof(SortItem));
 	return entries;
 }
 
@@ -511,7 +592,7 @@ uint64 *
 gpusort_element_order_apply(const GsElementOrder *order,
 							const GsArrayElements *elements)
 {
-	GsArraySortTimer *timer = gpusort_array_stats_begin(elements->count);
+	GsArraySortTimer *timer = begin_timer(elements->count);
 	uint64	   *entries;
 
 	if (order->key_plan == NULL ||
@@ -522,7 +603,7 @@ gpusort_element_order_apply(const GsElementOrder *order,
 		entries = order_by_radix(order, elements, timer);
 	if (likely(are_in_order(order, elements, entries)))
 		return entries;
-	return order_by_comparison(order, elements, gpusort_array_stats_begin(elements->count));
+	return order_by_comparison(order, elements, begin_timer(elements->count));
 }
 
 /*
@@ -572,7 +653,7 @@ gpusort_element_order_sort(const GsElementOrder *order,
 	session = begin_gpu_session(order, elements, elements->type, &context);
 	if (session == NULL)
 		return NULL;
-	timer = gpusort_array_stats_begin(elements->count);
+	timer = begin_timer(elements->count);
 	if (put_elements(session, elements, true) &&
 		sort_on_gpu(session, elements))
 	{
@@ -588,6 +669,6 @@ gpusort_element_order_sort(const GsElementOrder *order,
 	}
 	end_gpu_session(session, result != NULL, timer, context);
 	if (result == NULL)
-		gpusort_array_stats_cancel(timer);
+		cancel_timer(timer);
 	return result;
 }

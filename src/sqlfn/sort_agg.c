@@ -28,7 +28,7 @@
 
 #include "agg_context.h"
 #include "loading.h"
-#include "sqlfn/array_sort.h"
+#include "sqlfn/arrays.h"
 #include "work.h"
 
 GPUSORT_SQL_FUNCTION(gpusort_sort_agg_add);

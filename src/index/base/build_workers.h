@@ -14,7 +14,7 @@
 #include "access/parallel.h"
 #include "nodes/execnodes.h"
 
-#include "index/base/page_queue.h"
+#include "index/base/page_writer.h"
 
 /* In memory that all processes share. */
 typedef struct GsBuildShared GsBuildShared;

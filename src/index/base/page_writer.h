@@ -6,6 +6,16 @@
  * Nobody else looks at the index before its transaction commits, so pages
  * bypass shared buffers.
  *
+ * If parallel workers write as well, pages go through a queue.  The process that lays pages out,
+ * the leader, puts them into batches.  It hands full batches over, and any of the processes forms
+ * tuples that they lack and writes them: workers, or the leader itself when it has no free page
+ * left.  So it needs no workers, and may have any number of them.
+ *
+ *		free page --leader--> batch --any process--> tuples, WAL, file --> free page
+ *
+ * The leader alone makes the file longer, before it hands a batch over.  A process thus
+ * writes only blocks that are there, and no two processes the same one.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_PAGE_WRITER_H
@@ -16,7 +26,30 @@
 #include "utils/rel.h"
 
 #include "index/base/leaf_tuples.h"
-#include "index/base/page_queue.h"
+
+/* ---- The queue, in memory of the leader, or in memory that it shares with workers ---- */
+
+typedef struct GsPageQueue GsPageQueue;
+
+/* The number of bytes of a queue for the leader alone, or for workers as well. */
+extern Size gpusort_page_queue_bytes(bool shared);
+
+/*
+ * Make an empty queue for an index without blocks in so many bytes.  'use_wal' says whether
+ * pages are logged.
+ */
+extern GsPageQueue *gpusort_page_queue_init(void *memory, bool shared, bool use_wal);
+
+/* In the leader, before any page lacks tuples: say how they are formed. */
+extern void gpusort_page_queue_set_form(GsPageQueue *queue, const GsLeafForm *form);
+
+/* There will be no more pages, so workers can end. */
+extern void gpusort_page_queue_close(GsPageQueue *queue);
+
+/* In a worker: write pages until the queue is closed. */
+extern void gpusort_page_queue_work(GsPageQueue *queue, Relation index);
+
+/* ---- In the leader ---- */
 
 typedef struct GsPageWriter GsPageWriter;
 
@@ -37,7 +70,8 @@ extern Page gpusort_page_writer_new_page(GsPageWriter *writer);
 /*
  * Write a page as the given block.  Blocks may come in any order, each of them
  * once.  The caller must not use the page any more.  If tuples of the page are still to be
- * formed, which takes a queue, 'later' tells which.  Otherwise it is empty or NULL.
+ * formed, which takes a queue, 'later' tells which, in the order of their rows' positions.
+ * Otherwise it is empty or NULL.
  */
 extern void gpusort_page_writer_put(GsPageWriter *writer, BlockNumber block,
 									Page page, const GsPageFills *later);
@@ -51,7 +85,10 @@ extern void gpusort_page_writer_recall(GsPageWriter *writer, int64 position);
  */
 extern void gpusort_page_writer_end(GsPageWriter *writer);
 
-/* Instead of that: forget pages, and wait until no process writes any. */
+/*
+ * Instead of that: forget all pages, also those that are being filled, and wait until no process
+ * writes any.  The index must then be truncated, and can be written from its first block on.
+ */
 extern void gpusort_page_writer_abandon(GsPageWriter *writer);
 
 /* ---- If its rows or keys turn out not to be in order ---- */

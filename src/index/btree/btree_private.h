@@ -14,7 +14,7 @@
 
 #include "heap/heap_rows.h"
 #include "index/base/leaf_tuples.h"
-#include "index/base/page_queue.h"
+#include "index/base/page_writer.h"
 #include "key/key_plan.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"

@@ -15,7 +15,7 @@
 #include "nodes/execnodes.h"
 
 #include "fallback.h"
-#include "index/base/page_queue.h"
+#include "index/base/page_writer.h"
 #include "index/gin/gin_runs.h"
 
 typedef struct GsGinWorkers GsGinWorkers;

@@ -10,7 +10,7 @@
 
 #include "access/gin.h"
 
-#include "index/base/page_queue.h"
+#include "index/base/page_writer.h"
 #include "index/gin/gin_order.h"
 
 typedef struct GsGinWriter GsGinWriter;

@@ -1,0 +1,99 @@
+/*-------------------------------------------------------------------------
+ *
+ * type_words.h
+ *		The words and bytes of types of which key_encoding.c does not make them itself.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_TYPE_WORDS_H
+#define GPUSORT_TYPE_WORDS_H
+
+#include "key/string_bytes.h"
+
+/* ---- Enum types: enum_words.c ---- */
+
+/* Our own numbers for the labels of one enum type. */
+typedef struct GsEnumNumbers GsEnumNumbers;
+
+/*
+ * Create an empty object, for the labels of one type, in the current memory
+ * context.
+ */
+extern GsEnumNumbers *gpusort_enum_numbers_create(void);
+
+/*
+ * Returns the word of a label, which has 32 bits.  The first call reads
+ * pg_enum, and so does a later call for a label that was not in it then.
+ * Words of the same GsEnumNumbers have the order of their labels, even if the
+ * type changes meanwhile.
+ */
+extern uint64 gpusort_enum_word(GsEnumNumbers *numbers, Oid label);
+
+/*
+ * Returns true if other processes with the same active snapshot would assign
+ * the same words to all labels encoded so far.
+ */
+extern bool gpusort_enum_numbers_are_common(const GsEnumNumbers *numbers);
+
+/* ---- Type numeric: numeric_words.c ---- */
+
+/* Returns the word of a value at 'index', counted from 0. */
+extern uint64 gpusort_numeric_word(Datum value, uint32 index);
+
+/* Do the first 'nwords' words of a value include all of its digits? */
+extern bool gpusort_numeric_ends(Datum value, uint32 nwords);
+
+/* ---- Type citext of PostgreSQL's contrib modules: citext_bytes.c ---- */
+
+/* Get the bytes of a value in lower case, as a copy in the current memory context. */
+extern GsBytes gpusort_citext_bytes(Datum value);
+
+/* ---- Strings by a collation of ICU: icu_keys.c ---- */
+
+typedef struct GsIcuCollator GsIcuCollator;
+
+/* The bytes of recent strings. */
+typedef struct GsIcuRecent GsIcuRecent;
+
+/*
+ * Returns the collator for a locale of ICU, which remains for the life of the process.
+ * Returns NULL if the server's encoding is not UTF-8, if ICU's functions cannot be found in
+ * the server, or if ICU cannot open the locale.
+ */
+extern GsIcuCollator *gpusort_icu_collator_get(const char *locale);
+
+/*
+ * Make room for recent strings of one collator, in the current memory context.  It begins
+ * with some kilobytes, when the first string comes, and grows with the number of strings up
+ * to 'limit' bytes, if that is more.
+ */
+extern GsIcuRecent *gpusort_icu_recent_create(void);
+extern void gpusort_icu_recent_set_limit(GsIcuRecent *recent, Size limit);
+
+/* Returns how many bytes they will take at most. */
+extern Size gpusort_icu_recent_bytes(const GsIcuRecent *recent);
+
+/*
+ * Write up to 'count' bytes of a string of 'length' bytes, from the first one on.  Returns
+ * their number, less than 'count' if they end.  'recent' may be NULL.
+ */
+extern Size gpusort_icu_key(GsIcuCollator *collator, GsIcuRecent *recent,
+							const unsigned char *string, Size length,
+							unsigned char *key, Size count);
+
+/* ---- Whether ICU's keys agree with PostgreSQL's comparisons: icu_agreement.c ---- */
+
+/*
+ * Writes the first bytes of a string's sort key, at most 'count'.  Returns their number.
+ */
+typedef Size (*GsIcuKeyWriter) (const unsigned char *string, Size length, unsigned char *key,
+								Size count, void *argument);
+
+/*
+ * Returns true if keys that differ always have the order of PostgreSQL's comparisons by a
+ * collation of ICU, as far as a sample of strings shows.  The answer for a collation is kept
+ * for the life of the process.  The first time takes 1 to 2 ms.
+ */
+extern bool gpusort_icu_agreement_check(Oid collation, GsIcuKeyWriter write, void *argument);
+
+#endif							/* GPUSORT_TYPE_WORDS_H */
