@@ -82,12 +82,10 @@ OBJS = \
 	src/sort/memory/tie_comparisons.o \
 	src/sort/memory/tie_sorter.o \
 	src/sort/memory/memory_sort.o \
-	src/sort/disk/run_set.o \
 	src/sort/disk/extent_file.o \
 	src/sort/disk/sorted_run.o \
 	src/sort/disk/run_merge.o \
 	src/sort/disk/run_ranges.o \
-	src/sort/disk/range_pieces.o \
 	src/sort/disk/shared_merge.o \
 	src/sort/disk/external_sort.o \
 	src/sort/disk/cpu_sort.o \
@@ -98,12 +96,10 @@ OBJS = \
 	src/sort/team.o \
 	src/sort/cutoff.o \
 	src/sort/sort_state.o \
-	src/sort/sort_report.o \
 	src/sort/sort_rows.o \
 	src/sort/sort_input.o \
 	src/sort/sort_finish.o \
 	src/sort/producer.o \
-	src/sort/requirement.o \
 	src/exec/worker_reports.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_private.o \

@@ -30,8 +30,8 @@
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
 #include "settings.h"
+#include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/requirement.h"
 #include "work.h"
 
 static void gpusort_node_begin(CustomScanState *css, EState *estate,

@@ -35,7 +35,7 @@
 #include "exec/gpusort_private.h"
 #include "exec/incremental_node.h"
 #include "exec/node_rows.h"
-#include "sort/requirement.h"
+#include "sort/base/sort_stats.h"
 #include "work.h"
 
 /* The least number of rows of a batch; PostgreSQL's own has 32. */

@@ -39,9 +39,9 @@
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
+#include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/requirement.h"
 #include "work.h"
 
 static planner_hook_type prev_planner_hook = NULL;

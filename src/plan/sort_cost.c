@@ -26,7 +26,7 @@
 #include "plan/sort_eligibility.h"
 #include "settings.h"
 #include "sort/base/warm_memory.h"
-#include "sort/disk/run_set.h"
+#include "sort/disk/extent_file.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 

@@ -27,8 +27,8 @@
 
 #include "fallback.h"
 #include "service/service_client.h"
-#include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
+#include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/sort.h"
 

@@ -39,9 +39,9 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
-#include "sort/base/sort_report.h"
-#include "sort/base/sort_spec.h"
 #include "sort/base/rows_in_place.h"
+#include "sort/base/sort_spec.h"
+#include "sort/base/sort_stats.h"
 
 typedef struct GsSort GsSort;
 

@@ -22,7 +22,7 @@
 
 #include "sort/base/sort_stats.h"
 #include "sort/base/tuple_rows.h"
-#include "sort/disk/run_set.h"
+#include "sort/disk/extent_file.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/sort_private.h"
 #include "work.h"

@@ -4,8 +4,7 @@
  *		The state of a sort.
  *
  * Only the files of the facade access members of the struct: sort_input.c, which adds rows,
- * sort_finish.c, which sorts them, sort_rows.c, which returns them, sort_report.c, and
- * sort_state.c.
+ * sort_finish.c, which sorts them, sort_rows.c, which returns them, and sort_state.c.
  *
  *-------------------------------------------------------------------------
  */

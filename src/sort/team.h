@@ -39,8 +39,8 @@
 #ifndef GPUSORT_TEAM_H
 #define GPUSORT_TEAM_H
 
-#include "sort/base/sort_report.h"
 #include "sort/base/sort_spec.h"
+#include "sort/base/sort_stats.h"
 #include "sort/disk/shared_merge.h"
 #include "sort/memory/shared_sort.h"
 

@@ -32,10 +32,10 @@
 #include "index/btree/btree.h"
 #include "index/btree/btree_private.h"
 #include "settings.h"
+#include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/producer.h"
-#include "sort/requirement.h"
 #include "sort/sort.h"
 #include "work.h"
 

@@ -31,7 +31,7 @@
 #include "index/gin/gin_writer.h"
 #include "key/distrust.h"
 #include "settings.h"
-#include "sort/requirement.h"
+#include "sort/base/sort_stats.h"
 #include "work.h"
 
 /* The number of keys between two reports of progress. */

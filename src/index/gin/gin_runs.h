@@ -10,7 +10,7 @@
 
 #include "index/gin/gin_order.h"
 #include "index/gin/gin_tids.h"
-#include "sort/disk/run_set.h"
+#include "sort/disk/extent_file.h"
 
 /* The runs of one process, in one file. */
 typedef struct GsGinRuns GsGinRuns;

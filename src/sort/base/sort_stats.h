@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * sort_stats.h
- *		Counts sorts, for pg_stat_gpusort and pg_stat_gpusort_fallbacks.
+ *		Counts sorts, for pg_stat_gpusort and pg_stat_gpusort_fallbacks, and checks what
+ *		tests require of them.
  *
  *-------------------------------------------------------------------------
  */
@@ -61,5 +62,53 @@ extern bool gpusort_stats_are_shared(void);
 
 /* Called once by _PG_init(). */
 extern void gpusort_stats_init(void);
+
+/* ---- How a sort was done, and what is left to stock PostgreSQL ---- */
+
+/* What GsSortReport.space_kb measures. */
+typedef enum GsSortSpace
+{
+	GS_SPACE_MEMORY,
+	GS_SPACE_DISK,
+	GS_SPACE_DEVICE
+} GsSortSpace;
+
+/*
+ * How a sort was done, for EXPLAIN.  Contains no pointers, because workers pass it to
+ * their leader.
+ */
+typedef struct GsSortReport
+{
+	GsSortKind	kind;
+	GsFallback	fallback;		/* why it is GS_KIND_EXTERNAL */
+	GsFallback	gpu_reason;		/* why it is not GS_KIND_GPU */
+	char		method[32];		/* as EXPLAIN names it */
+	GsSortSpace space;
+	int64		space_kb;
+	double		drain_ms;		/* reading the input */
+	double		wait_ms;		/* GPU: waiting for the device, except for its
+								 * sort */
+	double		sort_ms;
+	int64		range_rows;		/* shared sort: rows that this process has
+								 * sorted; otherwise 0 */
+	bool		fetches;		/* are rows fetched while they are returned? */
+	double		fetch_ms;		/* if so: waiting for sorted rows, so far */
+} GsSortReport;
+
+/* What can be left to PostgreSQL. */
+typedef enum GsLeft
+{
+	GS_LEFT_SORT,
+	GS_LEFT_INDEX_BUILD
+} GsLeft;
+
+/*
+ * Count a sort or an index build that is left to PostgreSQL, unless it is disabled or
+ * too small to matter.  Raises an error if pg_gpusort.debug_require is set.
+ */
+extern void gpusort_requirement_leave(GsLeft what, GsFallback reason);
+
+/* Raise an error if a sort was not done as pg_gpusort.debug_require demands. */
+extern void gpusort_requirement_check(const GsSortReport *report);
 
 #endif							/* GPUSORT_SORT_STATS_H */

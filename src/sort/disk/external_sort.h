@@ -9,7 +9,7 @@
 #define GPUSORT_EXTERNAL_SORT_H
 
 #include "sort/base/sort_spec.h"
-#include "sort/disk/run_set.h"
+#include "sort/disk/extent_file.h"
 #include "sort/disk/sorted_run.h"
 #include "sort/memory/memory_sort.h"
 

@@ -11,7 +11,6 @@
 #include "sort/base/dense_row.h"
 #include "sort/base/row_format.h"
 #include "sort/disk/extent_file.h"
-#include "sort/disk/run_set.h"
 
 /* The file with all runs of a process. */
 typedef struct GsRunFile GsRunFile;
