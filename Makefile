@@ -105,7 +105,6 @@ OBJS = \
 	src/exec/gpusort_private.o \
 	src/exec/stock_ties.o \
 	src/exec/row_source.o \
-	src/exec/node_rows.o \
 	src/exec/sink_node.o \
 	src/exec/gpusort_node.o \
 	src/exec/incremental_node.o \

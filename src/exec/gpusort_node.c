@@ -130,7 +130,8 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 
 	node->spec.keys = node->keys = gpusort_private_keys(plan);
-	gpusort_node_rows_init(&node->rows, css, &node->spec);
+	gpusort_node_rows_init(&node->rows, css, gpusort_sink_input(outerPlanState(css)),
+						   &node->spec);
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;

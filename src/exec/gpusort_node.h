@@ -11,7 +11,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
-#include "exec/node_rows.h"
+#include "exec/row_source.h"
 #include "exec/sink_node.h"
 #include "exec/worker_reports.h"
 #include "sort/sort.h"

@@ -34,7 +34,7 @@
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_private.h"
 #include "exec/incremental_node.h"
-#include "exec/node_rows.h"
+#include "exec/row_source.h"
 #include "sort/base/sort_stats.h"
 #include "work.h"
 
@@ -242,7 +242,7 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 									   eflags & ~EXEC_FLAG_REWIND);
 	node->spec.keys = node->keys = gpusort_private_keys(plan);
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
-	gpusort_node_rows_init(&node->rows, css, &node->spec);
+	gpusort_node_rows_init(&node->rows, css, outerPlanState(css), &node->spec);
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.nested = true;
 	css->ss.ps.ExecProcNode = exec_proc_node;

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * row_source.c
- *		Reads the input of a GpuSort or GpuSortSink node.
+ *		Reads the input of a sort node or a GpuSortSink node, and returns the sorted rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -122,9 +122,10 @@ take_narrow(const GsNarrowRows *rows, TupleTableSlot *wide)
 	return narrow;
 }
 
-void
-gpusort_narrow_rows_widen(const GsNarrowRows *rows, const TupleTableSlot *narrow,
-						  TupleTableSlot *wide)
+/* Store a narrow row in a virtual slot for wide rows, which stays valid as long. */
+static void
+widen(const GsNarrowRows *rows, const TupleTableSlot *narrow,
+	  TupleTableSlot *wide)
 {
 	ExecClearTuple(wide);
 	memset(wide->tts_isnull, true, wide->tts_tupleDescriptor->natts * sizeof(bool));
@@ -175,8 +176,9 @@ tuples_pay(TupleDesc tupdesc)
 	return gpusort_tuple_rows_pay(tupdesc->natts - variable, variable);
 }
 
-bool
-gpusort_row_source_wants_tuples(PlanState *input, TupleDesc tupdesc)
+/* Should a sort keep the rows of 'input', which are of that type, as whole tuples? */
+static bool
+wants_tuples(PlanState *input, TupleDesc tupdesc)
 {
 	if (gpusort_debug_whole_tuples == GS_WHOLE_TUPLES_AUTO)
 		return tuples_pay(tupdesc) && returns_tuples(input);
@@ -285,4 +287,79 @@ gpusort_row_source_rewind(GsRowSource *source)
 		gpusort_page_scan_rewind(source->scan);
 	if (source->ties != NULL)
 		gpusort_stock_ties_reset(source->ties);
+}
+
+/* ----------------------------------------------------------------
+ *		the rows of a sort node: as it reads them, sorts them and returns them
+ *
+ * A node returns rows in its scan slot.  That is a virtual slot whose columns
+ * point into the memory of the sort, unless rows are sorted as whole tuples:
+ * then it is a slot for minimal tuples.
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Return rows in a slot for minimal tuples, which extracts columns when they are
+ * asked for, instead of the virtual slot that the executor has made.
+ */
+static void
+return_tuples(CustomScanState *css)
+{
+	PlanState  *state = &css->ss.ps;
+	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+
+	GPUSORT_INIT_SCAN_SLOT(state->state, &css->ss, tupdesc, &TTSOpsMinimalTuple);
+	state->resultops = &TTSOpsMinimalTuple;
+	state->resultopsfixed = true;
+	state->resultopsset = true;
+}
+
+void
+gpusort_node_rows_init(GsNodeRows *rows, CustomScanState *css,
+					   PlanState *sorted, GsSortSpec *spec)
+{
+	PlanState  *input = outerPlanState(css);
+	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
+	bool		whole_tuples = wants_tuples(sorted, tupdesc);
+
+	/* A sink comes to the same result. */
+	if (!whole_tuples)
+		rows->narrow = gpusort_narrow_rows_create(sorted->plan, tupdesc,
+												  &spec->keys);
+	if (rows->narrow != NULL)
+		rows->source = gpusort_row_source_create_narrow(input, rows->narrow,
+														spec);
+	else
+		rows->source = gpusort_row_source_create(input, tupdesc, whole_tuples,
+												 spec);
+	if (!whole_tuples && rows->narrow == NULL)
+		return;
+	rows->tuple_attno = spec->tuple_attno;
+	rows->sorted_row = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
+	if (whole_tuples)
+		return_tuples(css);
+}
+
+TupleTableSlot *
+gpusort_node_rows_next(const GsNodeRows *rows, GsSort *sort, bool forward,
+					   TupleTableSlot *slot)
+{
+	TupleTableSlot *row = rows->sorted_row;
+	MinimalTuple tuple;
+
+	if (row == NULL)
+	{
+		(void) gpusort_sort_next(sort, forward, slot);
+		return slot;
+	}
+	if (!gpusort_sort_next(sort, forward, row))
+		return ExecClearTuple(slot);
+	if (rows->narrow != NULL)
+	{
+		widen(rows->narrow, row, slot);
+		return slot;
+	}
+	tuple = (MinimalTuple)
+		DatumGetPointer(row->tts_values[rows->tuple_attno - 1]);
+	return ExecStoreMinimalTuple(tuple, slot, false);
 }

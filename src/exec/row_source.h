@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * row_source.h
- *		Reads the input of a GpuSort or GpuSortSink node.
+ *		Reads the input of a sort node or a GpuSortSink node, and returns the sorted rows.
  *
  * A plain scan is read page by page; any other input is executed.  Rows of many
  * columns are given to the sort as whole tuples (sort/base/tuple_rows.h) if the
@@ -18,6 +18,7 @@
 
 #include "key/key_plan.h"
 #include "sort/base/sort_spec.h"
+#include "sort/sort.h"
 
 typedef struct GsRowSource GsRowSource;
 
@@ -41,15 +42,6 @@ typedef struct GsNarrowRows
 extern GsNarrowRows *gpusort_narrow_rows_create(const Plan *input,
 												TupleDesc tupdesc,
 												const GsSortKeys *keys);
-
-/* Store a narrow row in a virtual slot for wide rows, which stays valid as long. */
-extern void gpusort_narrow_rows_widen(const GsNarrowRows *rows,
-									  const TupleTableSlot *narrow,
-									  TupleTableSlot *wide);
-
-/* Should a sort keep the rows of 'input', which are of that type, as whole tuples? */
-extern bool gpusort_row_source_wants_tuples(PlanState *input,
-											TupleDesc tupdesc);
 
 /*
  * Create a source that reads the rows of 'input', which are of type 'tupdesc', in
@@ -85,5 +77,33 @@ extern TupleTableSlot *gpusort_row_source_take(const GsRowSource *source,
 
 /* Rescan the input, to read it again from its start. */
 extern void gpusort_row_source_rewind(GsRowSource *source);
+
+/* ---- The rows of a sort node: as it reads them, sorts them and returns them ---- */
+
+typedef struct GsNodeRows
+{
+	GsRowSource *source;		/* reads the input */
+	const GsNarrowRows *narrow; /* what the sort gets, or NULL */
+	TupleTableSlot *sorted_row; /* as the sort returns it, if rows are whole
+								 * tuples or narrow; otherwise NULL */
+	AttrNumber	tuple_attno;	/* the column with the whole tuple, or 0 */
+} GsNodeRows;
+
+/*
+ * Decide in which form rows are sorted, and set what 'spec' says of them.  Called
+ * when the node begins, with its input in place.  'sorted' is the node whose rows go to
+ * the sort: the input, or that of a sink below it.  spec->keys must be set, and 'spec'
+ * must stay.
+ */
+extern void gpusort_node_rows_init(GsNodeRows *rows, CustomScanState *css,
+								   PlanState *sorted, GsSortSpec *spec);
+
+/*
+ * Move the cursor of a sort of these rows.  'slot' is the scan slot of the node.
+ * Returns the slot with the row, or empty.
+ */
+extern TupleTableSlot *gpusort_node_rows_next(const GsNodeRows *rows,
+											  GsSort *sort, bool forward,
+											  TupleTableSlot *slot);
 
 #endif							/* GPUSORT_ROW_SOURCE_H */

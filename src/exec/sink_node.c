@@ -124,9 +124,11 @@ gpusort_sink_find(PlanState *input)
 }
 
 PlanState *
-gpusort_sink_input(GsSinkState *sink)
+gpusort_sink_input(PlanState *input)
 {
-	return outerPlanState(sink);
+	GsSinkState *sink = gpusort_sink_find(input);
+
+	return sink != NULL ? outerPlanState(sink) : input;
 }
 
 bool

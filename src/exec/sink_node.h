@@ -21,8 +21,8 @@ extern Node *gpusort_sink_create_state(CustomScan *plan);
 /* Returns the sink below a Gather that is the input of a GpuSort, or NULL. */
 extern GsSinkState *gpusort_sink_find(PlanState *input);
 
-/* Returns the node that a sink reads. */
-extern PlanState *gpusort_sink_input(GsSinkState *sink);
+/* Returns the node whose rows go to the sort: that input, or what such a sink reads. */
+extern PlanState *gpusort_sink_input(PlanState *input);
 
 /*
  * Do the rows below such a Gather arrive in the sort in the order in which

@@ -28,7 +28,6 @@
 #include "key/order_check.h"
 #include "sort/base/sort_stats.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/gpu/gpu_sorted_rows.h"
 #include "sort/memory/ordering.h"
 #include "sqlfn/arrays.h"
 #include "work.h"

@@ -28,8 +28,8 @@
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
 #include "sort/base/dense_row.h"
-#include "sort/disk/run_merge.h"
 #include "settings.h"
+#include "sort/disk/run_merge.h"
 #include "work.h"
 
 /*

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * run_merge.h
- *		Merges sorted runs.
+ *		Merges sorted runs, and divides their rows into ranges that can be merged separately.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,5 +63,29 @@ extern GsRunMerge *gpusort_run_merge_begin_range(const GsSortSpec *spec,
 extern bool gpusort_run_merge_next(GsRunMerge *merge);
 extern char *gpusort_run_merge_packed_row(const GsRunMerge *merge);
 extern char *gpusort_run_merge_dense_row(const GsRunMerge *merge, Size *bytes);
+
+/* ---- Ranges: run_ranges.c ---- */
+
+typedef struct GsRunRanges GsRunRanges;
+
+/*
+ * Divide 'nruns' runs into about 'nranges' ranges, in the current memory context.  The result
+ * is the same in all processes.  files[r] is runs[r], opened to be read any number of times.
+ * All arguments must stay valid.
+ */
+extern GsRunRanges *gpusort_run_ranges_create(const GsSortSpec *spec,
+											  const GsRowFormat *format,
+											  const GsSharedRun *runs,
+											  GsSortedRun *files,
+											  int nruns, int nranges);
+
+/* The number of ranges, from 1 to those wanted. */
+extern int	gpusort_run_ranges_count(const GsRunRanges *ranges);
+
+/*
+ * Find a range, with slices in the current memory context.  It may have no slices.  Calls
+ * comparators, which may raise errors, and reads blocks that have no sample.
+ */
+extern void gpusort_run_ranges_get(GsRunRanges *ranges, int number, GsRunRange *range);
 
 #endif							/* GPUSORT_RUN_MERGE_H */

@@ -23,7 +23,7 @@
 
 #include "key/key_comparison.h"
 #include "sort/base/dense_row.h"
-#include "sort/disk/run_ranges.h"
+#include "sort/disk/run_merge.h"
 
 /* How many samples each range should have, unless there would be very many of them. */
 #define SAMPLES_PER_RANGE	24

@@ -21,7 +21,6 @@
 #include "utils/memutils.h"
 
 #include "sort/disk/run_merge.h"
-#include "sort/disk/run_ranges.h"
 #include "sort/disk/shared_merge.h"
 #include "sort/memory/shared_sort.h"
 #include "sort/memory/sorted_ranges.h"

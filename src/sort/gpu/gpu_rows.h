@@ -14,7 +14,6 @@
 #include "sort/base/rows_in_place.h"
 #include "sort/disk/cpu_sort.h"
 #include "sort/gpu/gpu_session.h"
-#include "sort/gpu/gpu_sorted_rows.h"
 
 /* Breaks ties; see gpu_rows.c. */
 typedef struct GsGpuTies GsGpuTies;

@@ -20,8 +20,8 @@
 
 #include "sort/base/budget.h"
 #include "sort/base/row_format.h"
+#include "sort/gpu/gpu_session.h"
 #include "sort/gpu/gpu_session_private.h"
-#include "sort/gpu/gpu_sorted_rows.h"
 #include "work.h"
 
 StaticAssertDecl(LENT_CHUNKS + 1 < GPUSORT_SLOT_CHUNKS,

@@ -16,8 +16,8 @@
 #include "compat.h"
 
 #include "key/key_comparison.h"
-#include "sort/memory/range_splitters.h"
-#include "sort/memory/tie_comparisons.h"
+#include "sort/memory/shared_view.h"
+#include "sort/memory/tie_sorter.h"
 #include "work.h"
 
 #define TABLE_BITS		12

@@ -13,7 +13,6 @@
 
 #include "utils/memutils.h"
 
-#include "sort/memory/range_splitters.h"
 #include "sort/memory/shared_view.h"
 #include "work.h"
 

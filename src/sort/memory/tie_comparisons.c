@@ -21,7 +21,7 @@
 #include "utils/memutils.h"
 
 #include "key/key_comparison.h"
-#include "sort/memory/tie_comparisons.h"
+#include "sort/memory/tie_sorter.h"
 #include "work.h"
 
 /* Up to this many rows are sorted by insertion. */

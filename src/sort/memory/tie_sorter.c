@@ -31,7 +31,6 @@
 #include "utils/datum.h"
 #include "utils/memutils.h"
 
-#include "sort/memory/tie_comparisons.h"
 #include "sort/memory/tie_sorter.h"
 #include "work.h"
 
