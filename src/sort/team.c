@@ -15,7 +15,6 @@
 #include "storage/barrier.h"
 #include "storage/condition_variable.h"
 #include "utils/memutils.h"
-#include "utils/tuplesort.h"
 
 #include "service/fault.h"
 #include "sort/team.h"
@@ -407,48 +406,13 @@ gpusort_participant_stop(GsParticipant *participant)
 	gpusort_participant_leave(participant);
 }
 
-/* ----------------------------------------------------------------
- *		reports
- * ----------------------------------------------------------------
- */
-
-static void
-report_sort(const GsParticipant *participant, const GsMemorySort *rows,
-			GsSortReport *report)
-{
-	GsSharedBudget *budget = &participant->team->budget;
-	Size		bytes = participant->spec->team != NULL ?
-		gpusort_memory_sort_bytes(rows) : pg_atomic_read_u64(&budget->granted);
-
-	report->kind = GS_KIND_CPU;
-	report->space = GS_SPACE_MEMORY;
-	report->space_kb = (bytes + 1023) / 1024;
-	report->range_rows = gpusort_shared_member_rows(participant->member);
-	report->fetch_ms = gpusort_shared_member_wait_ms(participant->member);
-	strlcpy(report->method, "cpu radix, shared", sizeof(report->method));
-}
-
-static void
-report_merge(const GsParticipant *participant, GsSortReport *report)
-{
-	report->kind = GS_KIND_EXTERNAL;
-	report->space = GS_SPACE_DISK;
-	report->space_kb = participant->spec->team != NULL ?
-		gpusort_merge_member_kb(participant->merger) :
-		gpusort_shared_merge_kb(participant->team->merge);
-	report->range_rows = gpusort_merge_member_rows(participant->merger);
-	report->fetch_ms = gpusort_merge_member_wait_ms(participant->merger);
-	snprintf(report->method, sizeof(report->method), "%s, shared",
-			 tuplesort_method_name(SORT_TYPE_EXTERNAL_MERGE));
-}
-
 void
 gpusort_participant_report(const GsParticipant *participant, const GsMemorySort *rows,
 						   GsSortReport *report)
 {
 	report->fetches = true;
 	if (participant->merged)
-		report_merge(participant, report);
+		gpusort_merge_member_report(participant->merger, report);
 	else
-		report_sort(participant, rows, report);
+		gpusort_shared_member_report(participant->member, rows, report);
 }

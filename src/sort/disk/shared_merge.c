@@ -19,6 +19,7 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 #include "utils/memutils.h"
+#include "utils/tuplesort.h"
 
 #include "sort/disk/run_merge.h"
 #include "sort/disk/shared_merge.h"
@@ -119,7 +120,7 @@ struct GsMergeMember
 	int64		longest;		/* rows of the longest range that was not */
 
 	int64		nmerged;		/* rows of ranges that were merged here */
-	double		wait_ms;
+	double		wait_ms;		/* for ranges that are read, or to merge them */
 };
 
 /* ----------------------------------------------------------------
@@ -694,32 +695,30 @@ gpusort_shared_merge_stop(GsSharedMerge *merge)
  * ----------------------------------------------------------------
  */
 
-int64
-gpusort_merge_member_rows(const GsMergeMember *member)
-{
-	return member->nmerged;
-}
-
-double
-gpusort_merge_member_wait_ms(const GsMergeMember *member)
-{
-	return member->wait_ms;
-}
-
-int64
-gpusort_merge_member_kb(const GsMergeMember *member)
-{
-	return member->merge->shares[member->spec->process].file_kb;
-}
-
-int64
-gpusort_shared_merge_kb(const GsSharedMerge *merge)
+/* The kB that all processes have on disk. */
+static int64
+kb_of_all(const GsSharedMerge *merge)
 {
 	int64		kb = 0;
 
 	for (int p = 0; p < merge->nshares; p++)
 		kb += merge->shares[p].file_kb;
 	return kb;
+}
+
+void
+gpusort_merge_member_report(const GsMergeMember *member, GsSortReport *report)
+{
+	const GsSortSpec *spec = member->spec;
+
+	report->kind = GS_KIND_EXTERNAL;
+	report->space = GS_SPACE_DISK;
+	report->space_kb = spec->team != NULL ? member->merge->shares[spec->process].file_kb :
+		kb_of_all(member->merge);
+	report->range_rows = member->nmerged;
+	report->fetch_ms = member->wait_ms;
+	snprintf(report->method, sizeof(report->method), "%s, shared",
+			 tuplesort_method_name(SORT_TYPE_EXTERNAL_MERGE));
 }
 
 GsFallback

@@ -18,6 +18,7 @@
 
 #include "sort/base/budget.h"
 #include "sort/base/sort_spec.h"
+#include "sort/base/sort_stats.h"
 #include "sort/disk/external_sort.h"
 #include "sort/memory/sorted_ranges.h"
 
@@ -71,13 +72,12 @@ extern void gpusort_merge_member_end(GsMergeMember *member);
 /* In the leader: no more rows are wanted, so the others need not merge further ranges. */
 extern void gpusort_shared_merge_stop(GsSharedMerge *merge);
 
-/* After merging, as for shared_sort.h. */
-extern int64 gpusort_merge_member_rows(const GsMergeMember *member);
-extern double gpusort_merge_member_wait_ms(const GsMergeMember *member);
+/*
+ * After merging: report what this process has done.  The leader reports the space of all.
+ */
+extern void gpusort_merge_member_report(const GsMergeMember *member, GsSortReport *report);
 
-/* The kB that this process, or all of them, have on disk; and why. */
-extern int64 gpusort_merge_member_kb(const GsMergeMember *member);
-extern int64 gpusort_shared_merge_kb(const GsSharedMerge *merge);
+/* Returns why the rows are on disk. */
 extern GsFallback gpusort_shared_merge_overflow(const GsSharedMerge *merge);
 
 #endif							/* GPUSORT_SHARED_MERGE_H */

@@ -62,7 +62,7 @@ struct GsSharedMember
 	GsRangeWriter *writer;
 	GsRangeWriter *private_writer;	/* in the leader, for ranges left to it */
 	int64		nsorted;		/* rows of ranges that were sorted here */
-	double		wait_ms;
+	double		wait_ms;		/* for ranges that are read, or to sort them */
 };
 
 /* ----------------------------------------------------------------
@@ -603,14 +603,17 @@ gpusort_shared_member_read(GsSharedMember *member)
 	return reader;
 }
 
-int64
-gpusort_shared_member_rows(const GsSharedMember *member)
+void
+gpusort_shared_member_report(const GsSharedMember *member, const GsMemorySort *rows,
+							 GsSortReport *report)
 {
-	return member->nsorted;
-}
+	Size		bytes = member->spec->team != NULL ? gpusort_memory_sort_bytes(rows) :
+		pg_atomic_read_u64(&member->shared->budget->granted);
 
-double
-gpusort_shared_member_wait_ms(const GsSharedMember *member)
-{
-	return member->wait_ms;
+	report->kind = GS_KIND_CPU;
+	report->space = GS_SPACE_MEMORY;
+	report->space_kb = (bytes + 1023) / 1024;
+	report->range_rows = member->nsorted;
+	report->fetch_ms = member->wait_ms;
+	strlcpy(report->method, "cpu radix, shared", sizeof(report->method));
 }

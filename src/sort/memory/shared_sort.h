@@ -16,6 +16,7 @@
 #define GPUSORT_SHARED_SORT_H
 
 #include "sort/base/sort_spec.h"
+#include "sort/base/sort_stats.h"
 #include "sort/memory/memory_sort.h"
 #include "sort/memory/sorted_ranges.h"
 
@@ -76,11 +77,9 @@ extern void gpusort_shared_sort_stop(GsSharedSort *shared);
 /* In the leader, after sorting: create a reader of all rows in the current memory context. */
 extern GsRangeReader *gpusort_shared_member_read(GsSharedMember *member);
 
-/* The number of rows in ranges that this process has sorted. */
-extern int64 gpusort_shared_member_rows(const GsSharedMember *member);
-
-/* Milliseconds for which the reader has waited for ranges, or has sorted them. */
-extern double gpusort_shared_member_wait_ms(const GsSharedMember *member);
+/* After sorting: report what this process has done.  The leader reports the memory of all. */
+extern void gpusort_shared_member_report(const GsSharedMember *member, const GsMemorySort *rows,
+										 GsSortReport *report);
 
 /* The wait event of processes that wait for others with which they sort. */
 extern uint32 gpusort_shared_wait_event(void);
