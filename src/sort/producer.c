@@ -24,6 +24,34 @@ typedef TupleTableSlot *(*GsNextRow) (GsProducer *producer);
  * ----------------------------------------------------------------
  */
 
+/*
+ * Get the handle of the GPU session, so that other processes can add rows of the
+ * input to it.  Returns false if there is none, or if the input cannot be read again.
+ */
+static bool
+get_gpu_handle(GsSort *sort, GsClientHandle *handle)
+{
+	const GsSortSpec *spec = sort->spec;
+
+	if (sort->location != GS_ROWS_ON_GPU)
+		return false;
+
+	/* The plan was made for the CPU, and a GPU has become available since. */
+	if (gpusort_key_plan_string_words(spec->key_plan) !=
+		GPUSORT_GPU_STRING_WORDS)
+		return false;
+
+	/*
+	 * A row that is too long for a chunk has the input read again once others
+	 * have put rows into the session.
+	 */
+	if (!spec->repeatable)
+		return false;
+	sort->fed_by_others = true;
+	*handle = gpusort_gpu_session_handle(sort->gpu.session);
+	return true;
+}
+
 bool
 gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, bool may_overflow,
 						   int64 bound)
@@ -31,10 +59,10 @@ gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, bool may_over
 	memset(parallel, 0, sizeof(*parallel));
 	pg_atomic_init_u32(&parallel->failure, GS_FALLBACK_NONE);
 	parallel->bound = bound;
-	parallel->gpu = gpusort_sort_gpu_handle(sort, &parallel->handle);
+	parallel->gpu = get_gpu_handle(sort, &parallel->handle);
 	if (parallel->gpu ? may_overflow && gpusort_sort_allow_overflow(sort) :
 		gpusort_sort_open(sort))
-		parallel->team = gpusort_sort_team(sort);
+		parallel->team = sort->participant->team;
 	return parallel->gpu || parallel->team != NULL;
 }
 
@@ -80,6 +108,16 @@ give_up(GsProducer *producer, GsSort *sort)
 	gpusort_sort_fail(sort, failure);
 }
 
+/*
+ * In each process that adds rows, before its first one: take part in that.  Returns false
+ * if the other processes have read all of the input already.
+ */
+static bool
+attach(GsSort *sort)
+{
+	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
+}
+
 /* Returns the next row of this process's share, or NULL. */
 static TupleTableSlot *
 read_row(GsProducer *producer)
@@ -104,13 +142,6 @@ next_row(GsProducer *producer)
 	if (slot != NULL)
 		producer->nrows++;
 	return slot;
-}
-
-/* Make a key plan that encodes strings in that number of words. */
-static const GsKeyPlan *
-plan_keys(const GsProducer *producer, int string_words)
-{
-	return gpusort_sort_plan_leader_keys(&producer->spec, string_words);
 }
 
 /* Add the rows that next() returns to a sort.  Returns false if rows of any process are lost. */
@@ -149,11 +180,12 @@ sort_rows(GsProducer *producer, MemoryContext context, GsNextRow next)
 	spec.team = producer->parallel->team;
 	spec.process = ParallelWorkerNumber + 1;
 	spec.attached = producer->parallel->gpu;
-	spec.key_plan = plan_keys(producer, gpusort_team_string_words(spec.team));
+	spec.key_plan = gpusort_sort_plan_leader_keys(&producer->spec,
+												  gpusort_team_string_words(spec.team));
 	spec.nested = true;
 	sort = gpusort_sort_begin(&spec);
 	MemoryContextSwitchTo(caller);
-	if (!gpusort_sort_attach(sort))
+	if (!attach(sort))
 	{
 		gpusort_sort_end(sort);
 		return;
@@ -174,7 +206,7 @@ put_without_gpu(GsProducer *producer, MemoryContext context)
 {
 	if (IsParallelWorker())
 		sort_rows(producer, context, next_row);
-	else if (gpusort_sort_attach(producer->sort))
+	else if (attach(producer->sort))
 		fill_sort(producer, next_row);
 }
 
@@ -194,7 +226,7 @@ expect_overflow(GsProducer *producer)
 
 	if (team == NULL)
 		return true;
-	return IsParallelWorker() ? gpusort_team_attach(team) : gpusort_sort_attach(producer->sort);
+	return IsParallelWorker() ? gpusort_team_attach(team) : attach(producer->sort);
 }
 
 /*
@@ -278,6 +310,36 @@ next_left_row(GsProducer *producer)
 	return next_row(producer);
 }
 
+/*
+ * The GPU session of all processes is full.  Write its rows, but keep the session, since
+ * other processes may still have to find that out.  Returns false if the rows are lost.
+ */
+static bool
+drain_session(GsSort *sort)
+{
+	gpusort_cpu_sort_begin_runs(&sort->cpu, GS_FALLBACK_DEVICE_MEMORY);
+	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec) ||
+		!gpusort_gpu_rows_write(&sort->gpu, &sort->cpu) ||
+		!gpusort_gpu_session_release(sort->gpu.session))
+		return false;
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	return true;
+}
+
+/* In the leader, which finds that its session is full: have its rows in runs. */
+static bool
+write_session(GsSort *sort)
+{
+	Assert(sort->location == GS_ROWS_ON_GPU && sort->fed_by_others);
+	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
+	if (sort->participant != NULL)
+		gpusort_participant_spill(sort->participant);
+	if (!gpusort_sort_lost_unless(sort, drain_session(sort)))
+		return false;
+	gpusort_sort_show_phase(sort, GS_PHASE_READING);
+	return true;
+}
+
 /* The GPU has no room for more rows: sort the others. */
 static void
 overflow(GsProducer *producer, GsGpuSession *session, MemoryContext context)
@@ -289,7 +351,7 @@ overflow(GsProducer *producer, GsGpuSession *session, MemoryContext context)
 	MemoryContextSwitchTo(caller);
 	if (IsParallelWorker())
 		sort_rows(producer, context, next_left_row);
-	else if (gpusort_sort_overflow(producer->sort))
+	else if (write_session(producer->sort))
 		fill_sort(producer, next_left_row);
 	else
 		give_up(producer, producer->sort);
@@ -306,7 +368,8 @@ fill_gpu_session(GsProducer *producer, MemoryContext context)
 	GsFallback	failure;
 	bool		added;
 
-	producer->spec.key_plan = plan_keys(producer, GPUSORT_GPU_STRING_WORDS);
+	producer->spec.key_plan = gpusort_sort_plan_leader_keys(&producer->spec,
+															GPUSORT_GPU_STRING_WORDS);
 	session = gpusort_gpu_session_attach(&producer->spec, producer->parallel->handle);
 	MemoryContextSwitchTo(caller);
 	added = add_to_session(producer, session);
@@ -352,7 +415,7 @@ gpusort_producer_attend(GsProducer *producer)
 	reset(producer);
 	if (producer->parallel->team == NULL)
 		return;
-	gpusort_sort_await_others(producer->sort);
+	gpusort_participant_await_others(producer->sort->participant);
 	if (!gpusort_sort_end_adding(producer->sort, &producer->ahead))
 		give_up(producer, producer->sort);
 }

@@ -256,30 +256,6 @@ gpusort_sort_end(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
-bool
-gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle)
-{
-	const GsSortSpec *spec = sort->spec;
-
-	if (sort->location != GS_ROWS_ON_GPU)
-		return false;
-
-	/* The plan was made for the CPU, and a GPU has become available since. */
-	if (gpusort_key_plan_string_words(spec->key_plan) !=
-		GPUSORT_GPU_STRING_WORDS)
-		return false;
-
-	/*
-	 * A row that is too long for a chunk has the input read again once others
-	 * have put rows into the session.
-	 */
-	if (!spec->repeatable)
-		return false;
-	sort->fed_by_others = true;
-	*handle = gpusort_gpu_session_handle(sort->gpu.session);
-	return true;
-}
-
 /*
  * Let other processes take part.  Returns false if there is no team, or if rows are 'expected' on
  * disk and temp_file_limit does not allow that.
@@ -320,24 +296,6 @@ gpusort_sort_open(GsSort *sort)
 {
 	return sort->location == GS_ROWS_IN_MEMORY &&
 		open_participant(sort, !will_fit_in_memory(sort->spec));
-}
-
-GsTeam *
-gpusort_sort_team(const GsSort *sort)
-{
-	return sort->participant != NULL ? sort->participant->team : NULL;
-}
-
-bool
-gpusort_sort_attach(GsSort *sort)
-{
-	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
-}
-
-void
-gpusort_sort_await_others(GsSort *sort)
-{
-	gpusort_participant_await_others(sort->participant);
 }
 
 void
@@ -418,35 +376,6 @@ write_rows(GsSort *sort)
 		gpusort_participant_spill(sort->participant);
 	gpusort_cpu_sort_begin_runs(&sort->cpu, refusal(sort));
 	if (!gpusort_sort_to_runs(sort))
-		return false;
-	gpusort_sort_show_phase(sort, GS_PHASE_READING);
-	return true;
-}
-
-/*
- * The GPU session of all processes is full.  Write its rows, but keep the session, since
- * other processes may still have to find that out.  Returns false if the rows are lost.
- */
-static bool
-drain_session(GsSort *sort)
-{
-	gpusort_cpu_sort_begin_runs(&sort->cpu, GS_FALLBACK_DEVICE_MEMORY);
-	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec) ||
-		!gpusort_gpu_rows_write(&sort->gpu, &sort->cpu) ||
-		!gpusort_gpu_session_release(sort->gpu.session))
-		return false;
-	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
-	return true;
-}
-
-bool
-gpusort_sort_overflow(GsSort *sort)
-{
-	Assert(sort->location == GS_ROWS_ON_GPU && sort->fed_by_others);
-	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
-	if (sort->participant != NULL)
-		gpusort_participant_spill(sort->participant);
-	if (!gpusort_sort_lost_unless(sort, drain_session(sort)))
 		return false;
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
 	return true;

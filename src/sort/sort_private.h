@@ -4,7 +4,8 @@
  *		The state of a sort.
  *
  * Only the files of the facade access members of the struct: sort_input.c, which adds rows,
- * sort_finish.c, which sorts them, sort_rows.c, which returns them, and sort_state.c.
+ * sort_finish.c, which sorts them, sort_rows.c, which returns them, producer.c, for several
+ * processes, and sort_state.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -168,35 +169,16 @@ extern bool gpusort_sort_to_runs(GsSort *sort);
 /* ---- For producers: producer.c ---- */
 
 /*
- * Get the handle of the GPU session, so that other processes can add rows of the
- * input to it.  Returns false if there is none, or if the input cannot be read again.
- */
-extern bool gpusort_sort_gpu_handle(GsSort *sort, GsClientHandle *handle);
-
-/*
  * Without a GPU: let other processes sort rows of the input together with this one.  They pass
- * gpusort_sort_team() in spec->team.  Returns false if they must not do that.
+ * the team of sort->participant in spec->team.  Returns false if they must not do that.
  */
 extern bool gpusort_sort_open(GsSort *sort);
-extern struct GsTeam *gpusort_sort_team(const GsSort *sort);
 
 /*
- * The same after gpusort_sort_gpu_handle(), for rows for which the GPU has no room.  If this
- * process finds that there is none, it calls gpusort_sort_overflow(), which writes the GPU's rows,
- * and then gpusort_sort_add().  If only others find that, the GPU's rows are written after the
- * last row.
+ * The same when other processes have the handle of the GPU session, for rows for which the GPU has
+ * no room.  If only others find that there is none, the GPU's rows are written after the last row.
  */
 extern bool gpusort_sort_allow_overflow(GsSort *sort);
-extern bool gpusort_sort_overflow(GsSort *sort);
-
-/*
- * In each process that adds rows, before its first one: take part in that.  Returns false
- * if the other processes have read all of the input already.
- */
-extern bool gpusort_sort_attach(GsSort *sort);
-
-/* In a leader that adds no rows: wait until another process takes part. */
-extern void gpusort_sort_await_others(GsSort *sort);
 
 /*
  * In a leader, after its last row: sort its rows.  Sets *ahead to whether all processes sort
