@@ -36,8 +36,7 @@ _PG_init(void)
 	gpusort_stats_init();
 	gpusort_progress_init();
 	gpusort_warm_memory_init();
-	gpusort_service_shmem_init();
-	gpusort_service_worker_init();
+	gpusort_service_init();
 	gpusort_node_init();
 	gpusort_limit_bound_init();
 	gpusort_presorted_agg_init();

@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 
 #include "core/poison.h"
+#include "register_worker.h"
 #include "service/service_shmem.h"
 #include "settings.h"
 #include "shared_memory.h"
@@ -179,7 +180,7 @@ static const GsSharedMemory shared_memory = {
 };
 
 void
-gpusort_service_shmem_init(void)
+gpusort_service_init(void)
 {
 	if (!process_shared_preload_libraries_in_progress)
 		return;
@@ -194,19 +195,10 @@ gpusort_service_shmem_init(void)
 		ereport(WARNING,
 				(errmsg("pg_gpusort sorts on the CPU: there is no device library \"%s\"",
 						gpusort_device_library)));
+	if (service_is_wanted &&
+		!gpusort_register_worker("pg_gpusort service", "gpusort_service_main"))
+		service_failure = "max_worker_processes allows no background worker for the GPU service";
 	gpusort_shared_memory_add(&shared_memory);
-}
-
-bool
-gpusort_service_is_wanted(void)
-{
-	return service_is_wanted;
-}
-
-void
-gpusort_service_fail(const char *reason)
-{
-	service_failure = reason;
 }
 
 bool

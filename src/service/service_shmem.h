@@ -344,26 +344,11 @@ gpusort_service_end_process(GsProcessEnd end)
  */
 extern void gpusort_slot_free(uint32 slot);
 
-/* Called once by _PG_init(). */
-extern void gpusort_service_shmem_init(void);
-
 /*
- * Register the worker if there should be a GPU service.  Called once by
- * _PG_init(), after gpusort_service_shmem_init().
+ * Decide whether there should be a GPU service, and register its worker.  Called once by
+ * _PG_init().
  */
-extern void gpusort_service_worker_init(void);
-
-/*
- * Is there a GPU service until the server stops?  Valid after
- * gpusort_service_shmem_init().
- */
-extern bool gpusort_service_is_wanted(void);
-
-/*
- * Let there be no service, although it is wanted, for this reason, a constant.  To be
- * called before the server's shared memory is there.
- */
-extern void gpusort_service_fail(const char *reason);
+extern void gpusort_service_init(void);
 
 /*
  * Was the library preloaded, and the file of pg_gpusort.device_library there when

@@ -34,7 +34,6 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "register_worker.h"
 #include "service/device_process.h"
 #include "service/device_record.h"
 #include "service/service_shmem.h"
@@ -535,12 +534,4 @@ gpusort_service_main(Datum arg)
 
 	/* Not 0, after which the worker would not be restarted. */
 	proc_exit(1);
-}
-
-void
-gpusort_service_worker_init(void)
-{
-	if (gpusort_service_is_wanted() &&
-		!gpusort_register_worker("pg_gpusort service", "gpusort_service_main"))
-		gpusort_service_fail("max_worker_processes allows no background worker for the GPU service");
 }
