@@ -202,14 +202,8 @@ gpusort_ordering_fill_entries(const GsOrdering *ordering, uint64 *regular,
 	}
 }
 
-/*
- * GsStopCallback.  An interrupt that ends the query does so from here, by a jump
- * out of the radix sort.  This is safe because the radix sort holds no resources.
- * Other interrupts, such as a barrier that all processes have to pass, are
- * processed here, and the sort continues.
- */
-static bool
-check_interrupts(void *arg)
+bool
+gpusort_ordering_check_interrupts(void *arg)
 {
 	gpusort_work_add(BLOCK_BYTES);
 	CHECK_FOR_INTERRUPTS();
@@ -241,7 +235,7 @@ gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries, uint32 count)
 
 	(void) gpusort_radix_sort(&keys, (uint64_t *) entries,
 							  (uint64_t *) ordering->scratch, count,
-							  check_interrupts, NULL);
+							  gpusort_ordering_check_interrupts, NULL);
 }
 
 uint64 *
@@ -264,7 +258,7 @@ sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
 	if (ordering->nnull_keys == 0)
 		(void) gpusort_radix_sort_all(&keys, (uint64_t *) entries,
 									  (uint64_t *) ordering->scratch,
-									  nregular, check_interrupts, NULL);
+									  nregular, gpusort_ordering_check_interrupts, NULL);
 	else
 	{
 		gpusort_ordering_fill_entries(ordering, regular, null_keys);

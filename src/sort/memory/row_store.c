@@ -465,12 +465,6 @@ gpusort_row_store_make_dense(const GsRowStore *store, uint32 number, char *dense
 							store->format->fixed_bytes, dense);
 }
 
-#ifdef __GNUC__
-#define PREFETCH(address)	__builtin_prefetch(address)
-#else
-#define PREFETCH(address)	((void) 0)
-#endif
-
 /*
  * gcc drops calls of a function that only prefetches if it sees the function's body.
  * Therefore this one calls no others, and is not in the file that calls it.
@@ -492,7 +486,7 @@ gpusort_row_store_fetch_ahead(const GsRowStore *store, const uint64 *entries,
 	end = slot + chunk->slot_bytes;
 	for (char *line = slot - (uintptr_t) slot % LINE_BYTES; line < end;
 		 line += LINE_BYTES)
-		PREFETCH(line);
+		__builtin_prefetch(line);
 	if (!store->format->variable)
 		return;
 
@@ -502,10 +496,10 @@ gpusort_row_store_fetch_ahead(const GsRowStore *store, const uint64 *entries,
 	if (!store->whole_tuples && !is_elsewhere(store, slot))
 		return;
 	row = *(char **) (slot + store->pointer_offset);
-	PREFETCH(row);
-	PREFETCH(row + LINE_BYTES);
+	__builtin_prefetch(row);
+	__builtin_prefetch(row + LINE_BYTES);
 	if (store->whole_tuples)
-		PREFETCH(row + 2 * LINE_BYTES);
+		__builtin_prefetch(row + 2 * LINE_BYTES);
 }
 
 /* ----------------------------------------------------------------

@@ -143,9 +143,6 @@ gpusort_shared_member_begin_rows(GsSharedMember *member)
 /* For an ordering with one chunk, whatever its length. */
 #define ONE_CHUNK_SHIFT		31
 
-/* Bytes that the radix sort processes between two callbacks. */
-#define BLOCK_BYTES			32768
-
 /* The keys of a range. */
 typedef struct GsRangeKeys
 {
@@ -253,15 +250,6 @@ collect_keys(const GsRangeSorter *sorter, int range, uint64 *keys)
 	}
 }
 
-/* GsStopCallback; see ordering.c. */
-static bool
-check_interrupts(void *arg)
-{
-	gpusort_work_add(BLOCK_BYTES);
-	CHECK_FOR_INTERRUPTS();
-	return false;
-}
-
 /*
  * Sort the entries of a range by their values, and then the few rows with equal ones by
  * their keys, which are all over the memory.
@@ -275,7 +263,7 @@ sort_by_values(GsRangeSorter *sorter, uint32 count)
 
 	(void) gpusort_radix_sort_by_values((uint64_t *) entries,
 										(uint64_t *) sorter->scratch, count,
-										check_interrupts, NULL);
+										gpusort_ordering_check_interrupts, NULL);
 	if (view->complete && view->exact)
 		return;
 	for (uint32 start = 0; start < count; start = end)

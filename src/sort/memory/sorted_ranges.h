@@ -101,12 +101,6 @@ extern GsRangeReader *gpusort_range_reader_create_array(const GsSortSpec *spec,
 #define GPUSORT_RANGE_BYTES_AHEAD	1024
 #define GPUSORT_RANGE_ROWS_AHEAD	12
 
-#ifdef __GNUC__
-#define GPUSORT_RANGE_PREFETCH(address)	__builtin_prefetch(address)
-#else
-#define GPUSORT_RANGE_PREFETCH(address)	((void) 0)
-#endif
-
 /*
  * Read the row at a position, counted from 0.  Values passed by reference point into the
  * range.
@@ -130,15 +124,15 @@ gpusort_range_reader_get(GsRangeReader *reader, int64 position, Datum *values,
 	{
 		row = reader->range.rows[within];
 		if (within + GPUSORT_RANGE_ROWS_AHEAD < reader->range.nrows)
-			GPUSORT_RANGE_PREFETCH(reader->range.rows[within +
-													  GPUSORT_RANGE_ROWS_AHEAD]);
+			__builtin_prefetch(reader->range.rows[within +
+												  GPUSORT_RANGE_ROWS_AHEAD]);
 	}
 	else
 	{
 		slot_bytes = reader->range.packed ? format->packed_bytes :
 			format->fixed_bytes;
 		row = reader->range.slots + within * slot_bytes;
-		GPUSORT_RANGE_PREFETCH(row + GPUSORT_RANGE_BYTES_AHEAD);
+		__builtin_prefetch(row + GPUSORT_RANGE_BYTES_AHEAD);
 	}
 	if (reader->range.packed)
 	{

@@ -56,12 +56,6 @@
 /* How many rows ahead we prefetch keys. */
 #define PREFETCH_ROWS		24
 
-#ifdef __GNUC__
-#define PREFETCH(address)	__builtin_prefetch(address)
-#else
-#define PREFETCH(address)	((void) 0)
-#endif
-
 struct GsTieSorter
 {
 	const GsKeyPlan *key_plan;
@@ -212,16 +206,16 @@ group_length(const GsTieSorter *sorter, const GsOrdering *ordering,
 						   sorter->words))
 	{
 		if (length + PREFETCH_ROWS < count)
-			PREFETCH(gpusort_ordering_key(ordering,
-										  (uint32) entries[length + PREFETCH_ROWS]));
+			__builtin_prefetch(gpusort_ordering_key(ordering,
+													(uint32) entries[length + PREFETCH_ROWS]));
 		length++;
 		gpusort_work_add(sizeof(uint64));
 		if (length % GPUSORT_ROWS_PER_LOOK == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
 	if (length + PREFETCH_ROWS < count)
-		PREFETCH(gpusort_ordering_key(ordering,
-									  (uint32) entries[length + PREFETCH_ROWS]));
+		__builtin_prefetch(gpusort_ordering_key(ordering,
+												(uint32) entries[length + PREFETCH_ROWS]));
 	return length;
 }
 
