@@ -162,9 +162,12 @@ gpusort_budget_make_room(Size bytes)
 	}
 }
 
-/* Make a mapping of warm memory, or else of new memory. */
+/*
+ * Make a mapping of memory of a group; or without one, of warm memory, or else of new memory.
+ * Returns NULL if there is none.
+ */
 static GsMapping *
-make_mapping(Size size)
+make_mapping(const GsWarmGroup *group, Size size)
 {
 	GsMapping  *mapping;
 
@@ -173,10 +176,11 @@ make_mapping(Size size)
 	if (mapping == NULL)
 		return NULL;
 	mapping->size = size;
-	mapping->shared = false;
-	mapping->memory = gpusort_warm_memory_take(size);
-	mapping->warm = mapping->memory != NULL;
-	if (!mapping->warm)
+	mapping->shared = group != NULL;
+	mapping->memory = group != NULL ? gpusort_warm_memory_take_shared(group, size) :
+		gpusort_warm_memory_take(size);
+	mapping->warm = group == NULL && mapping->memory != NULL;
+	if (group == NULL && !mapping->warm)
 	{
 		gpusort_budget_make_room(size);
 		mapping->memory = map_aligned(size);
@@ -189,39 +193,24 @@ make_mapping(Size size)
 	return mapping;
 }
 
-/* Returns a kept mapping or a new one, or NULL if there is no memory. */
+/*
+ * Returns a mapping of memory of a group; or without one, a kept mapping or a new one.  Returns
+ * NULL if there is no memory.
+ */
 static GsMapping *
-get_mapping(Size size)
+get_mapping(const GsWarmGroup *group, Size size)
 {
 	GsMapping  *mapping;
 
 	size = TYPEALIGN(HUGE_PAGE_BYTES, size);
+	if (group != NULL)
+		return make_mapping(group, size);
 	mapping = take_kept(size);
 	if (mapping == NULL)
-		mapping = make_mapping(size);
+		mapping = make_mapping(NULL, size);
 	if (mapping != NULL)
 		used_bytes += mapping->size;
 	return mapping;
-}
-
-/* Make a mapping in the memory of a group.  Returns NULL if there is none. */
-static GsMapping *
-get_shared_mapping(const GsWarmGroup *group, Size size)
-{
-	GsMapping  *mapping;
-
-	mapping = MemoryContextAllocExtended(TopMemoryContext, sizeof(GsMapping),
-										 MCXT_ALLOC_NO_OOM);
-	if (mapping == NULL)
-		return NULL;
-	mapping->size = TYPEALIGN(HUGE_PAGE_BYTES, size);
-	mapping->warm = false;
-	mapping->shared = true;
-	mapping->memory = gpusort_warm_memory_take_shared(group, mapping->size);
-	if (mapping->memory != NULL)
-		return mapping;
-	pfree(mapping);
-	return NULL;
 }
 
 /* Return a mapping to the warm memory, keep it for the next sort, or unmap it. */
@@ -371,8 +360,8 @@ gpusort_budget_get_granted(GsBudget *budget, Size size)
 static char *
 take_mapping(GsBudget *budget, Size size)
 {
-	GsMapping  *mapping = budget->shared != NULL ?
-		get_shared_mapping(&budget->shared->group, size) : get_mapping(size);
+	GsMapping  *mapping = get_mapping(budget->shared != NULL ? &budget->shared->group : NULL,
+									  size);
 
 	if (mapping == NULL)
 		return NULL;
