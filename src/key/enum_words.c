@@ -40,7 +40,6 @@
 
 #include "key/type_words.h"
 
-
 /* All numbers are below this. */
 #define END_OF_NUMBERS		(UINT64CONST(1) << 32)
 

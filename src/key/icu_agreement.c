@@ -24,7 +24,6 @@
 
 #include "key/type_words.h"
 
-
 /* Beginnings of strings. */
 static const char *const beginnings[] = {"", "a", "á", "1", "я", "३"};
 

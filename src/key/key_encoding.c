@@ -574,7 +574,6 @@ network_bytes(Datum value, unsigned char bytes[MAX_NETWORK_BYTES])
 	return 2 + 2 * size;
 }
 
-
 static uint64
 tid_word(ItemPointer tid)
 {

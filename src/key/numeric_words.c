@@ -24,7 +24,6 @@
 
 #include "key/type_words.h"
 
-
 /* Bits in the first integer of the header. */
 #define HEADER_KIND_MASK		0xC000
 #define HEADER_KIND_NEGATIVE	0x4000	/* otherwise positive; a weight

@@ -16,7 +16,6 @@
 
 #include "sqlfn/arrays.h"
 
-
 /*
  * How many elements ahead elements are prefetched when they are read out of
  * order.
