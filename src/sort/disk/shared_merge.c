@@ -190,6 +190,12 @@ publish_bytes(GsBudget *budget, const void *data, Size bytes)
 {
 	void	   *copy = gpusort_budget_alloc(budget, Max(bytes, 1));
 
+	/* What earlier sorts have left may be in the way. */
+	if (copy == NULL)
+	{
+		gpusort_budget_make_room(bytes);
+		copy = gpusort_budget_alloc(budget, Max(bytes, 1));
+	}
 	if (copy == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
