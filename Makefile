@@ -137,8 +137,7 @@ OBJS = \
 	src/index/gin/gin_order.o \
 	src/index/gin/gin_arena.o \
 	src/index/gin/gin_keys.o \
-	src/index/gin/gin_runs.o \
-	src/index/gin/gin_merge.o \
+	src/index/gin/gin_reader.o \
 	src/index/gin/gin_posting_tree.o \
 	src/index/gin/gin_writer.o \
 	src/index/gin/gin_collect.o \

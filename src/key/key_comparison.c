@@ -37,7 +37,10 @@ gpusort_key_comparison_prepare(const GsSortKeys *keys, int k, SortSupport ssup)
 	ssup->ssup_collation = keys->collations[k];
 	ssup->ssup_nulls_first = keys->nulls_first[k];
 	ssup->ssup_attno = keys->attnos[k];
-	PrepareSortSupportFromOrderingOp(keys->operators[k], ssup);
+	if (keys->functions != NULL && OidIsValid(keys->functions[k]))
+		PrepareSortSupportComparisonShim(keys->functions[k], ssup);
+	else
+		PrepareSortSupportFromOrderingOp(keys->operators[k], ssup);
 }
 
 GsKeyComparison *

@@ -22,6 +22,10 @@ typedef struct GsSortKeys
 	Oid		   *operators;		/* "<" or ">" of a btree operator family */
 	Oid		   *collations;
 	bool	   *nulls_first;
+	Oid		   *functions;		/* NULL, or functions that compare values
+								 * instead of the operators' comparators; if
+								 * the operator is InvalidOid as well, the key
+								 * is not encoded */
 } GsSortKeys;
 
 typedef struct GsKeyPlan GsKeyPlan;

@@ -159,38 +159,44 @@ add_to_sort(GsProducer *producer, GsSort *sort, GsNextRow next)
 	return !has_failed(producer);
 }
 
-/* In the leader: put the rows that next() returns into its own sort, and sort them there. */
-static void
-fill_sort(GsProducer *producer, GsNextRow next)
+/* Begin the sort of this worker.  Returns NULL if all rows have been added without it. */
+static GsSort *
+begin_worker(GsProducer *producer, MemoryContext context)
 {
-	if (!add_to_sort(producer, producer->sort, next) ||
-		!gpusort_sort_end_adding(producer->sort, &producer->ahead))
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsSortSpec *spec = palloc(sizeof(GsSortSpec));
+	GsSort	   *sort;
+
+	*spec = producer->spec;
+	spec->team = producer->parallel->team;
+	spec->process = ParallelWorkerNumber + 1;
+	spec->attached = producer->parallel->gpu;
+	spec->key_plan = gpusort_sort_plan_leader_keys(&producer->spec,
+												   gpusort_team_string_words(spec->team));
+	spec->nested = true;
+	sort = gpusort_sort_begin(spec);
+	MemoryContextSwitchTo(caller);
+	if (attach(sort))
+		return sort;
+	gpusort_sort_end(sort);
+	return NULL;
+}
+
+/* In the leader: sort the rows that have been 'added', unless others are missing. */
+static void
+end_leader(GsProducer *producer, bool added)
+{
+	if (!added || !gpusort_sort_end_adding(producer->sort, &producer->ahead))
 		give_up(producer, producer->sort);
 }
 
-/* In a worker: sort the rows that next() returns together with the other processes. */
+/* The same in a worker.  They are sorted together with those of the other processes. */
 static void
-sort_rows(GsProducer *producer, MemoryContext context, GsNextRow next)
+end_worker(GsProducer *producer, GsSort *sort, bool added)
 {
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsSortSpec	spec = producer->spec;
 	GsProducerReport *report = &producer->report;
-	GsSort	   *sort;
 
-	spec.team = producer->parallel->team;
-	spec.process = ParallelWorkerNumber + 1;
-	spec.attached = producer->parallel->gpu;
-	spec.key_plan = gpusort_sort_plan_leader_keys(&producer->spec,
-												  gpusort_team_string_words(spec.team));
-	spec.nested = true;
-	sort = gpusort_sort_begin(&spec);
-	MemoryContextSwitchTo(caller);
-	if (!attach(sort))
-	{
-		gpusort_sort_end(sort);
-		return;
-	}
-	if (add_to_sort(producer, sort, next) && gpusort_sort_finish(sort))
+	if (added && gpusort_sort_finish(sort))
 	{
 		gpusort_sort_report(sort, &report->sort);
 		report->sorted = true;
@@ -198,6 +204,23 @@ sort_rows(GsProducer *producer, MemoryContext context, GsNextRow next)
 	else
 		give_up(producer, sort);
 	gpusort_sort_end(sort);
+}
+
+/* In the leader: put the rows that next() returns into its own sort, and sort them there. */
+static void
+fill_sort(GsProducer *producer, GsNextRow next)
+{
+	end_leader(producer, add_to_sort(producer, producer->sort, next));
+}
+
+/* In a worker: sort the rows that next() returns together with the other processes. */
+static void
+sort_rows(GsProducer *producer, MemoryContext context, GsNextRow next)
+{
+	GsSort	   *sort = begin_worker(producer, context);
+
+	if (sort != NULL)
+		end_worker(producer, sort, add_to_sort(producer, sort, next));
 }
 
 /* In a worker: sort all rows of its share; in the leader: add them to its sort. */
@@ -396,6 +419,25 @@ reset(GsProducer *producer)
 	producer->input_ended = false;
 	producer->failure = GS_FALLBACK_NONE;
 	producer->refused = NULL;
+}
+
+GsSort *
+gpusort_producer_begin(GsProducer *producer, MemoryContext context)
+{
+	Assert(!producer->parallel->gpu);
+	reset(producer);
+	if (IsParallelWorker())
+		return begin_worker(producer, context);
+	return attach(producer->sort) ? producer->sort : NULL;
+}
+
+void
+gpusort_producer_end(GsProducer *producer, GsSort *sort)
+{
+	if (IsParallelWorker())
+		end_worker(producer, sort, !has_failed(producer));
+	else
+		end_leader(producer, !has_failed(producer));
 }
 
 void

@@ -98,6 +98,14 @@ extern GsFallback gpusort_parallel_sort_failure(const GsParallelSort *parallel);
  */
 extern void gpusort_producer_run(GsProducer *producer, MemoryContext context);
 
+/*
+ * The same without a GPU, if it is the caller who adds the rows.  Returns the sort to which it adds
+ * them, or NULL if all rows have been added without this process.  In the leader, end() sorts the
+ * rows that have been added; in a worker, it returns when they are sorted, and ends the sort.
+ */
+extern GsSort *gpusort_producer_begin(GsProducer *producer, MemoryContext context);
+extern void gpusort_producer_end(GsProducer *producer, GsSort *sort);
+
 /* In a leader that leaves all rows to the others, when these have started: call this instead. */
 extern void gpusort_producer_attend(GsProducer *producer);
 

@@ -39,6 +39,7 @@
 #include "executor/tuptable.h"
 
 #include "service/service_client.h"
+#include "sort/base/progress.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
 #include "sort/base/sort_stats.h"
@@ -63,6 +64,9 @@ extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
 
 /* Add a row.  Returns false if rows are lost. */
 extern bool gpusort_sort_add(GsSort *sort, TupleTableSlot *slot);
+
+/* Returns the progress of a sort, also of one with spec->unseen. */
+extern const GsProgress *gpusort_sort_progress(const GsSort *sort);
 
 /* Rows of other processes are lost, for that reason: end what these do together. */
 extern void gpusort_sort_fail(GsSort *sort, GsFallback reason);

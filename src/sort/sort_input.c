@@ -187,8 +187,9 @@ gpusort_sort_begin(const GsSortSpec *spec)
 	sort->context = context;
 	sort->counted = !spec->nested;
 	sort->nrows_lost = -1;
-	sort->progress = gpusort_progress_begin(context, spec->index_build ? -1 : spec->plan_node,
-											spec->processes - 1, spec->expected_rows);
+	sort->progress = spec->unseen ? palloc0(sizeof(GsProgress)) :
+		gpusort_progress_begin(context, spec->index_build ? -1 : spec->plan_node,
+							   spec->processes - 1, spec->expected_rows);
 	callback->func = memory_is_freed;
 	callback->arg = sort;
 	MemoryContextRegisterResetCallback(context, callback);

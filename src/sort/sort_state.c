@@ -137,6 +137,12 @@ gpusort_sort_lap_ms(GsSort *sort)
 	return INSTR_TIME_GET_MILLISEC(lap);
 }
 
+const GsProgress *
+gpusort_sort_progress(const GsSort *sort)
+{
+	return sort->progress;
+}
+
 void
 gpusort_sort_show_space(GsSort *sort)
 {

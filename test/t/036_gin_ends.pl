@@ -22,7 +22,7 @@ add_index_tools($node);
 # rows have a long key of their own, others share short ones.
 #
 # The functions wait while another session has their lock: at_row() at each row, comparing() at each
-# comparison, if stop.merge is on only in the leader while it merges, which is when it knows the number
+# comparison, if stop.merge is on only in the leader while it reads the sorted keys, which is when it knows the number
 # of entries.  Both are in C, since workers call no others before PostgreSQL 18, and have bodies in PL/pgSQL.
 $node->safe_psql('postgres', q{
 	CREATE TABLE items (id int, a text[]) WITH (parallel_workers = 2);
@@ -80,20 +80,22 @@ sub wait_for_lock
 # begin_build PHASE, SETTING...: returns a session whose build has come to a phase, and the session for
 # which it waits, if any:
 #	reading		each process extracts the keys of its first row
-#	sorting		each process sorts its keys, or merges its runs
-#	merging		the leader merges, and the workers wait for pages
-#	writing		the same, but the leader continues, and the workers wait with the pages that they have
+#	sorting		each process sorts keys of all, or merges their runs
+#	merging		the leader reads the keys in order, and the workers wait for pages
+#	writing		the same, but the leader continues, and the only worker waits with the pages that it has;
+#				the fault would have further workers wait before they read rows
 sub begin_build
 {
 	my ($phase, @settings) = @_;
 	my $builder = Session($node, 'SET pg_gpusort.debug_require = node', @settings);
 	my $rows = hold(1000);
 	my $comparisons = $phase eq 'reading' ? undef : hold(1001);
+	my $count = $phase eq 'writing' ? 2 : 3;
 
 	$builder->run('SET stop.merge = ' . ($phase eq 'sorting' ? 'off' : 'on')) if $phase ne 'reading';
-	$builder->run(q{SET pg_gpusort.debug_fault = 'host:late:600000'}) if $phase eq 'writing';
+	$builder->run(q{SET pg_gpusort.debug_fault = 'host:late:600000'; SET max_parallel_maintenance_workers = 1}) if $phase eq 'writing';
 	$builder->begin($create);
-	wait_for_lock($builder, 1000, 3);
+	wait_for_lock($builder, 1000, $count);
 	return ($builder, $rows) if $phase eq 'reading';
 	$rows->quit;
 	wait_for_lock($builder, 1001, $phase eq 'sorting' ? 3 : 1);

@@ -4,7 +4,8 @@
  *		Reads a table, or a process's share of it, and collects the keys of a GIN index.
  *
  * PostgreSQL scans the table and passes each row to us.  The operator class's function
- * extracts the keys of each column.
+ * extracts the keys of each column.  They are collected in memory, and added to the sort
+ * whenever it is full, and at the end.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,14 +14,21 @@
 #include "access/gin_private.h"
 #include "access/tableam.h"
 #include "access/toast_internals.h"
+#include "executor/executor.h"
 #include "utils/memutils.h"
 
 #include "index/base/build_workers.h"
 #include "index/gin/gin_collect.h"
+#include "index/gin/gin_keys.h"
+#include "index/gin/gin_tids.h"
+#include "sort/base/sort_stats.h"
 #include "work.h"
 
-/* The part of the memory that buffers of runs have. */
-#define RUN_MEMORY_PART		8
+/* The part of the memory that the sort has. */
+#define SORT_PART			2
+
+/* The width of a row of the sort, if keys have few TIDs. */
+#define ROW_WIDTH			64
 
 /* The least memory of a process, for the first block of keys and some more. */
 #define MIN_MEMORY			((Size) 256 * 1024)
@@ -38,7 +46,8 @@ typedef struct GsGinCollector
 {
 	GsGinCollection *collection;
 	GsGinOrder *order;
-	int			ncolumns;
+	GsGinKeys  *keys;
+	TupleTableSlot *slot;		/* for a row of the sort */
 	MemoryContext row_context;	/* reset after each row */
 	GsGinKey   *row_keys;		/* of a column of the row */
 	uint32		max_row_keys;
@@ -51,40 +60,38 @@ typedef struct GsGinCollector
 
 /* For the view of progress. */
 static void
-show_memory(GsGinCollection *collection)
+show_memory(const GsGinCollector *collector)
 {
-	collection->progress->memory_bytes = gpusort_gin_keys_bytes(collection->keys);
-	collection->progress->file_bytes = gpusort_gin_runs_bytes(collection->runs);
+	const GsProgress *sort = gpusort_sort_progress(collector->collection->sort);
+	GsProgress *progress = collector->collection->progress;
+
+	progress->memory_bytes = gpusort_gin_keys_bytes(collector->keys) + sort->memory_bytes;
+	progress->file_bytes = sort->file_bytes;
 }
 
 static void
-write_run(GsGinCollector *collector)
+add_row_to_sort(GsGinCollector *collector, const GsGinRow *row)
 {
-	GsGinCollection *collection = collector->collection;
+	GsSort	   *sort = collector->collection->sort;
 
-	collection->progress->phase = GS_PHASE_WRITING_RUN;
-	show_memory(collection);
-	gpusort_gin_keys_sort(collection->keys);
-	gpusort_gin_merge_write(collection->order, collection->keys, NULL, 0,
-							collection->runs);
-	gpusort_gin_keys_reset(collection->keys);
-	collection->progress->phase = GS_PHASE_READING;
-	show_memory(collection);
+	gpusort_gin_order_store(collector->order, row, collector->slot);
+	if (!gpusort_sort_add(sort, collector->slot))
+		elog(ERROR, "keys of a GIN index are lost");
 }
 
-/* Write a key that has no room even among no others as a run of its own. */
+/* Add all keys in memory to the sort. */
 static void
-write_long_key(GsGinCollector *collector, GsGinKey *key, uint64 tid)
+empty_keys(GsGinCollector *collector)
 {
-	GsGinRuns  *runs = collector->collection->runs;
+	GsGinRow	row;
 
-	key->word = key->category != GIN_CAT_NORM_KEY ? 0 :
-		gpusort_gin_order_word(collector->order, key->attnum, key->value);
-	gpusort_gin_runs_begin_run(runs);
-	gpusort_gin_runs_begin_key(runs, key);
-	gpusort_gin_runs_add(runs, &tid, 1);
-	gpusort_gin_runs_end_key(runs);
-	gpusort_gin_runs_end_run(runs);
+	show_memory(collector);
+	while (gpusort_gin_keys_take(collector->keys, &row))
+	{
+		CHECK_FOR_INTERRUPTS();
+		add_row_to_sort(collector, &row);
+	}
+	show_memory(collector);
 }
 
 /* Make room for so many keys of a row. */
@@ -162,24 +169,32 @@ fetch_values(GsGinCollector *collector, uint32 count)
 	}
 }
 
-/* Add keys of the row.  Whenever memory is used up, those in memory become a run. */
+/*
+ * Add keys of the row.  Whenever memory is used up, those in memory go to the sort, and so does a
+ * key that has no room even among no others.
+ */
 static void
 add_keys(GsGinCollector *collector, uint32 count, uint64 tid)
 {
-	GsGinCollection *collection = collector->collection;
+	GsProgress *progress = collector->collection->progress;
 	GsGinKey   *row_keys = collector->row_keys;
 	uint32		added;
 
-	while ((added = gpusort_gin_keys_add(collection->keys, row_keys, count, tid)) < count)
+	while ((added = gpusort_gin_keys_add(collector->keys, row_keys, count, tid)) < count)
 	{
 		row_keys += added;
 		count -= added;
-		collection->overflow = GS_FALLBACK_MAINTENANCE_MEM;
-		if (!gpusort_gin_keys_is_empty(collection->keys))
-			write_run(collector);
+		if (!gpusort_gin_keys_is_empty(collector->keys))
+		{
+			progress->phase = GS_PHASE_WRITING_RUN;
+			empty_keys(collector);
+			progress->phase = GS_PHASE_READING;
+		}
 		else
 		{
-			write_long_key(collector, row_keys++, tid);
+			GsGinRow	row = {.key = *row_keys++,.first = tid};
+
+			add_row_to_sort(collector, &row);
 			count--;
 		}
 	}
@@ -210,33 +225,44 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	GsGinCollector *collector = arg;
 	MemoryContext caller = MemoryContextSwitchTo(collector->row_context);
 
-	for (int i = 0; i < collector->ncolumns; i++)
+	for (int i = 0; i < collector->collection->info->ii_NumIndexAttrs; i++)
 	{
 		add_column(collector, i + 1, values[i], isnull[i], gpusort_tid_number(tid));
 		MemoryContextReset(collector->row_context);
 	}
 	MemoryContextSwitchTo(caller);
 	if (++collector->collection->progress->rows_read % ROWS_PER_REPORT == 0)
-		show_memory(collector->collection);
+		show_memory(collector);
 }
 
-GsGinCollection *
-gpusort_gin_collect(Relation heap, Relation index, IndexInfo *info, TableScanDesc scan,
-					int nworkers, Size memory)
+void
+gpusort_gin_describe_sort(const GsGinOrder *order, double expected_rows, Size memory,
+						  GsSortSpec *spec)
 {
-	GsGinCollection *collection = palloc0(sizeof(GsGinCollection));
-	GsGinCollector collector = {.collection = collection};
+	gpusort_gin_order_describe(order, spec);
+	spec->memory = memory / SORT_PART;
+	spec->expected_rows = expected_rows;
+	spec->expected_width = ROW_WIDTH;
+	spec->index_build = true;
+	spec->nested = true;
+	spec->unseen = true;
+}
 
-	memory = Max(memory, MIN_MEMORY);
-	collection->order = gpusort_gin_order_create(index);
-	collection->run_memory = memory / RUN_MEMORY_PART;
-	collection->keys = gpusort_gin_keys_create(collection->order,
-											   memory - collection->run_memory);
-	collection->runs = gpusort_gin_runs_create(collection->order, NULL);
+void
+gpusort_gin_collect(GsGinCollection *collection, int nworkers)
+{
+	GsGinCollector collector = {.collection = collection,.order = collection->order};
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN keys",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller;
+
 	collection->progress = gpusort_progress_begin(CurrentMemoryContext, -1, nworkers,
-												  gpusort_build_rows_estimate(heap));
-	collector.order = collection->order;
-	collector.ncolumns = info->ii_NumIndexAttrs;
+												  gpusort_build_rows_estimate(collection->heap));
+	caller = MemoryContextSwitchTo(context);
+	collector.keys = gpusort_gin_keys_create(collection->order,
+											 Max(collection->memory - collection->spec->memory,
+												 MIN_MEMORY));
+	collector.slot = MakeSingleTupleTableSlot(collection->spec->tupdesc, &TTSOpsVirtual);
 	collector.max_row_keys = FIRST_KEYS;
 	collector.row_keys = palloc(FIRST_KEYS * sizeof(GsGinKey));
 	collector.row_context = AllocSetContextCreate(CurrentMemoryContext,
@@ -245,19 +271,16 @@ gpusort_gin_collect(Relation heap, Relation index, IndexInfo *info, TableScanDes
 												  ALLOCSET_DEFAULT_MAXSIZE);
 
 	/* TIDs have to come in order, so the scan begins with the first block. */
-	collection->nlive = table_index_build_scan(heap, index, info, false, nworkers >= 0,
-											   add_row, &collector, scan);
+	collection->nlive = table_index_build_scan(collection->heap, collection->index,
+											   collection->info, false,
+											   nworkers >= 0, add_row, &collector,
+											   collection->scan);
 	collection->progress->phase = GS_PHASE_SORTING;
-	show_memory(collection);
-	gpusort_gin_keys_sort(collection->keys);
-	if (gpusort_gin_keys_lacked_memory(collection->keys))
-		collection->overflow = GS_FALLBACK_OUT_OF_MEMORY;
-	MemoryContextDelete(collector.row_context);
-	return collection;
-}
-
-void
-gpusort_gin_collection_end(GsGinCollection *collection)
-{
-	gpusort_gin_runs_end(collection->runs);
+	empty_keys(&collector);
+	collection->nentries = gpusort_gin_keys_entries(collector.keys);
+	if (nworkers >= 0 && gpusort_gin_keys_lacked_memory(collector.keys))
+		gpusort_stats_count_fallback(GS_FALLBACK_OUT_OF_MEMORY);
+	ExecDropSingleTupleTableSlot(collector.slot);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 }

@@ -11,32 +11,42 @@
 #include "access/relscan.h"
 #include "nodes/execnodes.h"
 
-#include "fallback.h"
-#include "index/gin/gin_merge.h"
+#include "index/gin/gin_order.h"
 #include "sort/base/progress.h"
+#include "sort/sort.h"
 
-/* What a process has collected.  The fields are for reading. */
+/* What a process has to collect. */
 typedef struct GsGinCollection
 {
+	/* Set by the caller. */
+	Relation	heap;
+	Relation	index;
+	IndexInfo  *info;
+	TableScanDesc scan;			/* ended; NULL for the whole table */
 	GsGinOrder *order;
-	GsGinKeys  *keys;			/* sorted, in memory */
-	GsGinRuns  *runs;			/* those that did not fit there */
-	Size		run_memory;		/* bytes for buffers of runs */
-	GsProgress *progress;		/* of this process, for writing too */
-	GsFallback	overflow;		/* why there are runs, or GS_FALLBACK_NONE */
+	const GsSortSpec *spec;
+	GsSort	   *sort;			/* to which rows are added */
+	Size		memory;			/* bytes, with those of the sort */
+
+	/* Afterwards. */
+	GsProgress *progress;		/* of this process */
 	double		nlive;			/* live rows of the table */
+	int64		nentries;		/* pairs of a key and a TID */
 } GsGinCollection;
 
 /*
- * Read the table in blocks' order, or the share of it that 'scan' has, which is ended, and
- * collect the keys of its rows in 'memory' bytes.  'scan' is NULL for the whole table.  In a
- * worker, 'nworkers' is -1, and in the leader the number of workers beside it, which also
- * reports blocks.  The collection is allocated in the current memory context.
+ * Describe the sort, in the current memory context, of a process that has 'memory' bytes for the
+ * sort and the keys that it collects.
  */
-extern GsGinCollection *gpusort_gin_collect(Relation heap, Relation index, IndexInfo *info,
-											TableScanDesc scan, int nworkers, Size memory);
+extern void gpusort_gin_describe_sort(const GsGinOrder *order, double expected_rows,
+									  Size memory, GsSortSpec *spec);
 
-/* Remove the collection's file. */
-extern void gpusort_gin_collection_end(GsGinCollection *collection);
+/*
+ * Read the table in the order of blocks, or the share of it that the scan has, collect the keys
+ * of its rows, and add them to the sort.  In a worker, 'nworkers' is -1, and in the leader the
+ * number of workers beside it, which also reports blocks.  All memory is in the current memory
+ * context.
+ */
+extern void gpusort_gin_collect(GsGinCollection *collection, int nworkers);
 
 #endif							/* GPUSORT_GIN_COLLECT_H */

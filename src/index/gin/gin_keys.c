@@ -4,18 +4,20 @@
  *		Collects the keys of a GIN index in memory, each with its TIDs.
  *
  * A table has far fewer keys than it has pairs of key and TID.  So each key is stored once,
- * in a record that is found by a hash of its bytes, and comparisons are needed only to sort
- * the keys at the end.  TIDs come nearly in order: a record has the bytes of their
- * differences, one or two for most of them.  So the memory holds several times as many as
- * it would of pairs to be sorted.
+ * in a record that is found by a hash of its bytes.  TIDs come nearly in order: a record has
+ * the bytes of their differences, one or two for most of them.  So few rows have to be sorted,
+ * and the memory holds several times as many TIDs as it would of pairs.
  *
  *		slots --> record --> chunk --> chunk
  *
- * Records and chunks come from large blocks in sequence.  The slots of the hash table have
- * twice as many places as there are records, so that a sort can use their memory.
+ * Records and chunks come from large blocks in sequence.  When memory is full, or all keys have
+ * been added, each record becomes a row of the sort, in the order in which they were added.  A
+ * record with many TIDs becomes several rows, each of which begins with a chunk.  So in the
+ * chunks of the largest size, which a record has from some kB on, the first TID is stored
+ * itself, after a difference of 0, which no two TIDs have.
  *
- * HOT updates make the TIDs of a heap page come out of order.  Such a list is sorted page by
- * page as it is read.
+ * HOT updates make the TIDs of a heap page come out of order.  Their differences are stored
+ * modulo GPUSORT_TID_MASK + 1.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,8 +39,8 @@
 /* Keys that are looked up together, while the memory they need is fetched. */
 #define LOOKUP_BATCH		32
 
-/* Keys that are fetched before they are needed, in their order. */
-#define PREFETCH_KEYS		4
+/* The most bytes of TIDs of a row. */
+#define MAX_ROW_BYTES		((Size) 8 * 1024)
 
 /* A part of the bytes of a list. */
 typedef struct GsTidChunk
@@ -58,10 +60,9 @@ typedef struct GsGinRecord
 	GsTidChunk *chunk;			/* the last one */
 	uint8	   *end;			/* of its bytes */
 	Datum		value;			/* or the length of the bytes */
-	uint32		number;			/* records before it */
+	uint32		next;			/* record that was added after it, or 0 */
 	OffsetNumber attnum;
 	GinNullCategory category;
-	bool		disordered;		/* are TIDs of a heap page out of order? */
 } GsGinRecord;
 
 #define RECORD_BYTES(record) ((char *) (record) + MAXALIGN(sizeof(GsGinRecord)))
@@ -73,31 +74,6 @@ typedef struct GsGinSlot
 	uint32		ref;
 } GsGinSlot;
 
-/* A record to be sorted; takes the place of two slots. */
-typedef struct GsSortedKey
-{
-	uint64		word;
-	uint32		ref;
-	OffsetNumber attnum;
-	GinNullCategory category;
-} GsSortedKey;
-
-StaticAssertDecl(sizeof(GsSortedKey) <= 2 * sizeof(GsGinSlot),
-				 "a sorted key must fit into two slots");
-
-/* Reads the list of a record. */
-typedef struct GsRecordReader
-{
-	GsTidStream stream;
-	const GsGinRecord *record;
-	const GsTidChunk *chunk;	/* NULL before the first TID */
-	const uint8 *bytes;			/* in the chunk */
-	uint64		last;
-	bool		ended;
-	bool		has_next;		/* of a disordered list: was 'next' read? */
-	uint64		next;
-} GsRecordReader;
-
 struct GsGinKeys
 {
 	GsGinOrder *order;
@@ -106,13 +82,14 @@ struct GsGinKeys
 	GsGinSlot  *slots;
 	uint32		nslots;			/* a power of two */
 	uint32		nrecords;
+	uint32		first;			/* record that was added first, or 0 */
+	GsGinRecord *last;			/* and last, or NULL */
 	int64		nentries;
 
-	GsSortedKey *sorted;		/* in the memory of the slots, or NULL */
-	uint32		next;			/* of those */
-	GsRecordReader **readers;
-	GsTidStream **streams;
-	uint32		nreaders;
+	/* While records are taken: */
+	const GsGinRecord *taken;	/* the current one, or NULL */
+	const GsTidChunk *chunk;	/* the first one that is left of it, or NULL */
+	bytea	   *others;			/* of a row; has room for MAX_ROW_BYTES */
 };
 
 /* ----------------------------------------------------------------
@@ -126,14 +103,17 @@ record_of(const GsGinKeys *keys, uint32 ref)
 	return gpusort_gin_arena_at(&keys->memory, ref);
 }
 
-void
-gpusort_gin_keys_reset(GsGinKeys *keys)
+/* Forget all records, but keep the memory. */
+static void
+reset(GsGinKeys *keys)
 {
 	memset(keys->slots, 0, (Size) keys->nslots * sizeof(GsGinSlot));
 	gpusort_gin_arena_reset(&keys->memory);
 	keys->nrecords = 0;
-	keys->sorted = NULL;
-	keys->next = 0;
+	keys->first = 0;
+	keys->last = NULL;
+	keys->taken = NULL;
+	keys->chunk = NULL;
 }
 
 /* Double the number of slots, or allocate the first ones.  Returns false without memory. */
@@ -171,6 +151,7 @@ gpusort_gin_keys_create(GsGinOrder *order, Size limit)
 	GsGinKeys  *keys = palloc0(sizeof(GsGinKeys));
 
 	keys->order = order;
+	keys->others = palloc(VARHDRSZ + MAX_ROW_BYTES);
 	gpusort_gin_arena_init(&keys->memory, limit);
 	if (!add_slots(keys) && !add_slots(keys))
 		ereport(ERROR,
@@ -296,14 +277,19 @@ add_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup, uint64 tid)
 	record->chunks = record->chunk = NULL;
 	record->end = NULL;
 	record->value = lookup->value;
-	record->number = keys->nrecords++;
+	record->next = 0;
 	record->attnum = key->attnum;
 	record->category = key->category;
-	record->disordered = false;
 	if (lookup->bytes != NULL)
 		memcpy(RECORD_BYTES(record), lookup->bytes, lookup->length);
 	keys->slots[lookup->slot].hash = lookup->hash;
 	keys->slots[lookup->slot].ref = gpusort_gin_arena_ref(&keys->memory, record);
+	if (keys->last == NULL)
+		keys->first = keys->slots[lookup->slot].ref;
+	else
+		keys->last->next = keys->slots[lookup->slot].ref;
+	keys->last = record;
+	keys->nrecords++;
 	keys->nentries++;
 	return true;
 }
@@ -331,6 +317,13 @@ add_chunk(GsGinKeys *keys, GsGinRecord *record)
 	}
 	record->chunk = chunk;
 	record->end = chunk->bytes;
+
+	/* A row can begin here. */
+	if (size == MAX_CHUNK_BYTES)
+	{
+		*record->end++ = 0;
+		record->last = 0;
+	}
 	return true;
 }
 
@@ -346,7 +339,6 @@ add_tid(GsGinKeys *keys, GsGinRecord *record, uint64 tid)
 		if (!add_chunk(keys, record))
 			return false;
 	}
-	record->disordered |= tid < record->last;
 	record->end = gpusort_varbyte_write(record->end, (tid - record->last) & GPUSORT_TID_MASK);
 	record->last = tid;
 	keys->nentries++;
@@ -386,7 +378,7 @@ add_batch(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint64 tid)
 uint32
 gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint64 tid)
 {
-	Assert(keys->sorted == NULL);
+	Assert(keys->taken == NULL);
 	for (uint32 i = 0; i < count; i += LOOKUP_BATCH)
 	{
 		uint32		size = Min(LOOKUP_BATCH, count - i);
@@ -425,281 +417,84 @@ gpusort_gin_keys_entries(const GsGinKeys *keys)
 }
 
 /* ----------------------------------------------------------------
- *		sorting
+ *		taking records
  * ----------------------------------------------------------------
  */
 
-/* Set 'key' to a sorted key. */
 static void
-set_key(const GsGinKeys *keys, const GsSortedKey *sorted, GsGinKey *key)
+set_key(const GsGinKeys *keys, const GsGinRecord *record, GsGinKey *key)
 {
-	const GsGinRecord *record = record_of(keys, sorted->ref);
-
-	key->attnum = sorted->attnum;
-	key->category = sorted->category;
-	key->word = sorted->word;
-	key->value = 0;
-	if (sorted->category == GIN_CAT_NORM_KEY)
-		key->value = keys->order->columns[sorted->attnum - 1].attbyval ?
-			record->value : PointerGetDatum(RECORD_BYTES(record));
+	key->attnum = record->attnum;
+	key->category = record->category;
+	key->value = record->category != GIN_CAT_NORM_KEY ? 0 :
+		keys->order->columns[record->attnum - 1].attbyval ? record->value :
+		PointerGetDatum(RECORD_BYTES(record));
 }
 
-static inline int
-compare_records(const GsSortedKey *a, const GsSortedKey *b, GsGinKeys *keys)
+/* Go to the next record.  Returns false if there is none. */
+static bool
+next_record(GsGinKeys *keys)
 {
-	GsGinKey	key_a,
-				key_b;
-	int			order;
+	uint32		ref = keys->taken == NULL ? keys->first : keys->taken->next;
 
-	if (a->attnum != b->attnum)
-		return a->attnum < b->attnum ? -1 : 1;
-	if (a->category != b->category)
-		return a->category < b->category ? -1 : 1;
-	if (a->word != b->word)
-		return a->word < b->word ? -1 : 1;
-	if (a == b)
-		return 0;
-	gpusort_work_add(2 * GPUSORT_WORK_ROW);
-	set_key(keys, a, &key_a);
-	set_key(keys, b, &key_b);
-	order = gpusort_gin_order_compare(keys->order, &key_a, &key_b);
-	if (order != 0)
-		return order;
-
-	/* Of equal keys the one added first is kept. */
-	return record_of(keys, a->ref)->number < record_of(keys, b->ref)->number ? -1 : 1;
-}
-
-#define ST_SORT sort_keys
-#define ST_ELEMENT_TYPE GsSortedKey
-#define ST_COMPARE(a, b, arg) compare_records(a, b, arg)
-#define ST_COMPARE_ARG_TYPE GsGinKeys
-#define ST_SCOPE static
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-/*
- * Turn the slots into keys to be sorted, in the same memory: first the references move to
- * its beginning, and then each makes room for its key, from the last one on.
- */
-static void
-collect_records(GsGinKeys *keys)
-{
-	uint32	   *refs = (uint32 *) keys->slots;
-	uint32		n = 0;
-
-	for (uint32 i = 0; i < keys->nslots; i++)
-	{
-		uint32		ref = keys->slots[i].ref;
-
-		if (ref != 0)
-			refs[n++] = ref;
-	}
-	Assert(n == keys->nrecords);
-	keys->sorted = (GsSortedKey *) keys->slots;
-	while (n-- > 0)
-	{
-		GsSortedKey *sorted = &keys->sorted[n];
-		uint32		ref = refs[n];
-		const GsGinRecord *record = record_of(keys, ref);
-		GsGinKey	key;
-
-		if (n % LOOKUP_BATCH == 0)
-			CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(GPUSORT_WORK_ROW);
-		sorted->ref = ref;
-		sorted->attnum = record->attnum;
-		sorted->category = record->category;
-		sorted->word = 0;
-		if (record->category != GIN_CAT_NORM_KEY)
-			continue;
-		set_key(keys, sorted, &key);
-		sorted->word = gpusort_gin_order_word(keys->order, key.attnum, key.value);
-	}
-}
-
-void
-gpusort_gin_keys_sort(GsGinKeys *keys)
-{
-	collect_records(keys);
-	sort_keys(keys->sorted, keys->nrecords, keys);
-	keys->next = 0;
-}
-
-/* ----------------------------------------------------------------
- *		reading
- * ----------------------------------------------------------------
- */
-
-/* Read the next TID of a list, in the order in which they were added. */
-static inline bool
-read_tid(GsRecordReader *reader, uint64 *tid)
-{
-	const GsGinRecord *record = reader->record;
-	const GsTidChunk *chunk = reader->chunk;
-	uint64		difference;
-
-	if (reader->bytes == NULL)
-	{
-		/* The first one. */
-		reader->bytes = chunk != NULL ? chunk->bytes : (const uint8 *) record;
-		*tid = reader->last = record->first;
-		return true;
-	}
-	if (chunk == NULL)
+	if (ref == 0)
 		return false;
-	if (reader->bytes == (chunk->next != NULL ? chunk->bytes + chunk->used : record->end))
-	{
-		if (chunk->next == NULL)
-			return false;
-		reader->chunk = chunk = chunk->next;
-		reader->bytes = chunk->bytes;
-	}
-	reader->bytes = gpusort_varbyte_read(reader->bytes, &difference);
-	*tid = reader->last = (reader->last + difference) & GPUSORT_TID_MASK;
+	keys->taken = record_of(keys, ref);
+	keys->chunk = keys->taken->chunks;
+	if (keys->taken->next != 0)
+		__builtin_prefetch(record_of(keys, keys->taken->next));
 	return true;
 }
 
-/* GsTidStream.fill */
-static void
-fill_ordered(GsTidStream *stream)
+/*
+ * Collect the bytes of chunks of the current record, as long as there is room.  Returns them, or
+ * NULL if there are none.
+ */
+static bytea *
+collect_chunks(GsGinKeys *keys, const uint8 *from)
 {
-	GsRecordReader *reader = stream->arg;
-	uint32		n = 0;
+	char	   *to = VARDATA(keys->others);
+	char	   *limit = to + MAX_ROW_BYTES - MAX_CHUNK_BYTES;
 
-	while (n < GPUSORT_TID_BATCH && read_tid(reader, &stream->tids[n]))
+	while (keys->chunk != NULL && to <= limit)
 	{
-		const GsTidChunk *chunk = reader->chunk;
-		const uint8 *bytes = reader->bytes;
-		uint64		last = reader->last;
-		const uint8 *end;
+		const GsTidChunk *chunk = keys->chunk;
+		const uint8 *end = chunk->next != NULL ? chunk->bytes + chunk->used : keys->taken->end;
 
-		n++;
-		if (chunk == NULL)
-			break;
-		/* Most of the chunk can be read faster. */
-		end = chunk->next != NULL ? chunk->bytes + chunk->used : reader->record->end;
-		while (n < GPUSORT_TID_BATCH && end - bytes >= GPUSORT_VARBYTE_ROOM)
-		{
-			uint64		difference;
-
-			bytes = gpusort_varbyte_read_ahead(bytes, &difference);
-			stream->tids[n++] = last += difference;
-		}
-		reader->bytes = bytes;
-		reader->last = last;
+		memcpy(to, from, end - from);
+		to += end - from;
+		keys->chunk = chunk->next;
+		if (chunk->next != NULL)
+			from = chunk->next->bytes;
 	}
-	stream->count = n;
-	stream->next = 0;
+	if (to == VARDATA(keys->others))
+		return NULL;
+	SET_VARSIZE(keys->others, to - (char *) keys->others);
+	gpusort_work_add(to - (char *) keys->others);
+	return keys->others;
 }
 
-/* GsTidStream.fill: the TIDs of one heap page, sorted. */
-static void
-fill_page(GsTidStream *stream)
+bool
+gpusort_gin_keys_take(GsGinKeys *keys, GsGinRow *row)
 {
-	GsRecordReader *reader = stream->arg;
-	uint64	   *tids = stream->tids;
-	uint32		n = 0;
+	const uint8 *from;
 
-	if (!reader->has_next)
-		reader->has_next = read_tid(reader, &reader->next);
-	while (reader->has_next &&
-		   (n == 0 || tids[0] >> GPUSORT_TID_OFFSET_BITS ==
-			reader->next >> GPUSORT_TID_OFFSET_BITS))
+	if (keys->chunk != NULL)
 	{
-		uint32		k = n++;
-
-		for (; k > 0 && tids[k - 1] > reader->next; k--)
-			tids[k] = tids[k - 1];
-		tids[k] = reader->next;
-		reader->has_next = read_tid(reader, &reader->next);
-	}
-	stream->count = n;
-	stream->next = 0;
-}
-
-/* Get one more reader. */
-static GsRecordReader *
-add_reader(GsGinKeys *keys, uint32 n)
-{
-	MemoryContext caller;
-	uint32		more = Max(keys->nreaders * 2, 1);
-
-	if (n < keys->nreaders)
-		return keys->readers[n];
-	caller = MemoryContextSwitchTo(GetMemoryChunkContext(keys));
-	if (keys->nreaders == 0)
-	{
-		keys->readers = palloc(more * sizeof(GsRecordReader *));
-		keys->streams = palloc(more * sizeof(GsTidStream *));
+		/* The row before had MAX_ROW_BYTES, so this chunk is a large one. */
+		from = gpusort_varbyte_read(keys->chunk->bytes + 1, &row->first);
 	}
 	else
 	{
-		keys->readers = repalloc(keys->readers, more * sizeof(GsRecordReader *));
-		keys->streams = repalloc(keys->streams, more * sizeof(GsTidStream *));
+		if (!next_record(keys))
+		{
+			reset(keys);
+			return false;
+		}
+		row->first = keys->taken->first;
+		from = keys->chunk == NULL ? NULL : keys->chunk->bytes;
 	}
-	for (uint32 i = keys->nreaders; i < more; i++)
-	{
-		keys->readers[i] = palloc(sizeof(GsRecordReader));
-		keys->streams[i] = &keys->readers[i]->stream;
-	}
-	keys->nreaders = more;
-	MemoryContextSwitchTo(caller);
-	return keys->readers[n];
-}
-
-static void
-start_reader(GsGinKeys *keys, uint32 n, const GsSortedKey *sorted)
-{
-	GsRecordReader *reader = add_reader(keys, n);
-	const GsGinRecord *record = record_of(keys, sorted->ref);
-
-	reader->record = record;
-	reader->chunk = record->chunks;
-	reader->bytes = NULL;
-	reader->has_next = false;
-	reader->stream.arg = reader;
-	reader->stream.fill = record->disordered ? fill_page : fill_ordered;
-	gpusort_tid_stream_start(&reader->stream);
-}
-
-/* Fetch what the following keys need, which is anywhere in memory. */
-static inline void
-prefetch_next(const GsGinKeys *keys)
-{
-	uint32		record = keys->next + 2 * PREFETCH_KEYS;
-	uint32		chunk = keys->next + PREFETCH_KEYS;
-
-	if (record < keys->nrecords)
-		__builtin_prefetch(record_of(keys, keys->sorted[record].ref));
-	if (chunk < keys->nrecords)
-		__builtin_prefetch(record_of(keys, keys->sorted[chunk].ref)->chunks);
-}
-
-uint32
-gpusort_gin_keys_next(GsGinKeys *keys, GsGinKey *key, GsTidStream ***streams)
-{
-	uint32		n = 0;
-
-	if (keys->next == keys->nrecords)
-		return 0;
-	prefetch_next(keys);
-	set_key(keys, &keys->sorted[keys->next], key);
-	start_reader(keys, n++, &keys->sorted[keys->next++]);
-	while (keys->next < keys->nrecords)
-	{
-		const GsSortedKey *sorted = &keys->sorted[keys->next];
-		GsGinKey	other;
-
-		if (sorted->word != key->word)
-			break;
-		set_key(keys, sorted, &other);
-		if (gpusort_gin_order_compare(keys->order, key, &other) != 0)
-			break;
-		start_reader(keys, n++, sorted);
-		keys->next++;
-	}
-	*streams = keys->streams;
-	return n;
+	set_key(keys, keys->taken, &row->key);
+	row->others = collect_chunks(keys, from);
+	return true;
 }

@@ -20,10 +20,9 @@ typedef struct GsGinKeys GsGinKeys;
 extern GsGinKeys *gpusort_gin_keys_create(GsGinOrder *order, Size limit);
 
 /*
- * Add the keys of one column of a row.  A key may occur more than once; words need not be
- * set.  Rows come in the order of their heap blocks.  Returns how many of the keys, the first
- * ones, were added before memory was used up: then write all keys as a run, call reset(), and
- * add the others.
+ * Add the keys of one column of a row.  A key may occur more than once.  Rows come in the order
+ * of their heap blocks.  Returns how many of the keys, the first ones, were added before memory
+ * was used up: then take all rows, and add the others.
  */
 extern uint32 gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count,
 								   uint64 tid);
@@ -39,17 +38,11 @@ extern bool gpusort_gin_keys_is_empty(const GsGinKeys *keys);
 /* The number of pairs of key and TID that were added, without repeated ones. */
 extern int64 gpusort_gin_keys_entries(const GsGinKeys *keys);
 
-/* Sort the keys.  None can be added before reset(). */
-extern void gpusort_gin_keys_sort(GsGinKeys *keys);
-
 /*
- * Get the next key in the order of the index, and its TIDs in 'streams', which belong to the
- * collection.  Keys that are equal but have other bytes are one key: the one added first.
- * Returns the number of streams, or 0 at the end.  All of it is valid until the next call.
+ * Take a row for the sort.  A key has one row, or several if it has many TIDs.  What a row points
+ * to is valid until the next call.  Returns false after the last row.  Then the collection is
+ * empty, and keys can be added again.
  */
-extern uint32 gpusort_gin_keys_next(GsGinKeys *keys, GsGinKey *key, GsTidStream ***streams);
-
-/* Forget all keys, but keep the memory. */
-extern void gpusort_gin_keys_reset(GsGinKeys *keys);
+extern bool gpusort_gin_keys_take(GsGinKeys *keys, GsGinRow *row);
 
 #endif							/* GPUSORT_GIN_KEYS_H */

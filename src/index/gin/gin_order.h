@@ -1,11 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * gin_order.h
- *		The order of the keys of a GIN index.
+ *		The order of the keys of a GIN index, and the rows that are sorted.
  *
  * Keys are ordered by the index column, then by their category (a value, NULL, or what
  * stands for an item without keys or a NULL item), and then by the comparison function of
- * the operator class.  The first word of a value's encoding decides most comparisons.
+ * the operator class.
  *
  *-------------------------------------------------------------------------
  */
@@ -13,9 +13,9 @@
 #define GPUSORT_GIN_ORDER_H
 
 #include "access/gin_private.h"
+#include "executor/tuptable.h"
 
-#include "key/key_encoding.h"
-#include "settings.h"
+#include "sort/base/sort_spec.h"
 
 /* A key of a GIN index. */
 typedef struct GsGinKey
@@ -23,19 +23,24 @@ typedef struct GsGinKey
 	OffsetNumber attnum;
 	GinNullCategory category;
 	Datum		value;			/* if the category is GIN_CAT_NORM_KEY */
-	uint64		word;			/* set by gpusort_gin_order_word() */
 } GsGinKey;
+
+/* A row of the sort: a key and some of its TIDs. */
+typedef struct GsGinRow
+{
+	GsGinKey	key;
+	uint64		first;			/* a TID; none of the row is on a heap page
+								 * before */
+	bytea	   *others;			/* the differences of the other TIDs */
+} GsGinRow;
 
 typedef struct GsGinColumn
 {
 	int16		attlen;
 	bool		attbyval;
 	bool		bytes_tell_keys;	/* have equal keys always equal bytes? */
-	bool		exact;			/* are keys with equal words equal? */
-	Oid			operator;		/* that has the encoding, unless that is
-								 * GS_ENCODE_NONE */
+	Oid			operator;		/* "<" in the order of keys, or InvalidOid */
 	Oid			collation;
-	GsKeyEncoding encoding;
 } GsGinColumn;
 
 typedef struct GsGinOrder
@@ -47,25 +52,27 @@ typedef struct GsGinOrder
 /* Create the order of an index in the current memory context. */
 extern GsGinOrder *gpusort_gin_order_create(Relation index);
 
-/* Returns the first word of a value's encoding. */
-static inline uint64
-gpusort_gin_order_word(const GsGinOrder *order, OffsetNumber attnum, Datum value)
+/* Set the rows of the sort and its keys, in the current memory context. */
+extern void gpusort_gin_order_describe(const GsGinOrder *order, GsSortSpec *spec);
+
+/* Returns the number of bytes of a key that is not passed by value. */
+static inline Size
+gpusort_gin_order_key_bytes(const GsGinColumn *column, Datum value)
 {
-	const GsKeyEncoding *encoding = &order->columns[attnum - 1].encoding;
+	const char *bytes = DatumGetPointer(value);
 
-	uint64		word = encoding->kind == GS_ENCODE_NONE ? 0 :
-		gpusort_key_encoding_word(encoding, value, 0);
-
-	/* One value of many, always the same. */
-	if (GPUSORT_IS_WRONG(GS_WRONG_ENCODING) && word % 97 == 3)
-		word = ~word;
-	return word;
+	if (column->attlen > 0)
+		return column->attlen;
+	return column->attlen == -1 ? VARSIZE_ANY(bytes) : strlen(bytes) + 1;
 }
 
-/* Is the encoding of a column distrusted (see key/distrust.h)? */
-extern bool gpusort_gin_order_is_distrusted(const GsGinOrder *order);
+/* Store a row in a virtual slot, or get it from there.  Values are not copied. */
+extern void gpusort_gin_order_store(const GsGinOrder *order, const GsGinRow *row,
+									TupleTableSlot *slot);
+extern void gpusort_gin_order_load(const GsGinOrder *order, const TupleTableSlot *slot,
+								   GsGinRow *row);
 
-/* Compare two keys, including their words. */
+/* Compare two keys of the same column and category by the operator class's function. */
 extern int	gpusort_gin_order_compare(GsGinOrder *order, const GsGinKey *a,
 									  const GsGinKey *b);
 

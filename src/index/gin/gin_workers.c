@@ -3,8 +3,8 @@
  * gin_workers.c
  *		Parallel workers that help to build a GIN index.
  *
- * Extraction takes most of the time of a build and is shared.  The leader alone merges the
- * runs and makes the pages, which all processes write.
+ * All processes extract keys, sort them together and write pages.  The leader alone makes the
+ * pages.
  *
  * The scan must not begin in the middle of the table, as a synchronized scan would: the TIDs
  * of a process have to come in the order of their blocks.
@@ -31,6 +31,7 @@
 #include "index/base/build_workers.h"
 #include "index/gin/gin_collect.h"
 #include "index/gin/gin_workers.h"
+#include "sort/base/warm_memory.h"
 #include "work.h"
 
 /* Keys of the parts of shared memory. */
@@ -38,18 +39,17 @@
 #define KEY_SCAN		(GPUSORT_BUILD_FIRST_KEY + 1)
 #define KEY_RESULTS		(GPUSORT_BUILD_FIRST_KEY + 2)
 
-/* Set by the leader before it starts the workers. */
+/* Set by the leader before it starts the workers, except for the failure. */
 typedef struct GsGinShared
 {
-	Size		memory;			/* of each process */
-	GsRunSetHandle runs;
+	GsParallelSort parallel;
+	double		expected_rows;	/* of each process */
+	Size		memory;			/* likewise */
 } GsGinShared;
 
-/* Set by a worker when it has read its rows. */
+/* Set by a worker when it has read its rows, before it sorts them with the others. */
 typedef struct GsGinResult
 {
-	GsGinRun	run;
-	GsFallback	overflow;
 	double		nlive;
 	bool		broken_chains;
 } GsGinResult;
@@ -59,10 +59,8 @@ struct GsGinWorkers
 	GsBuildWorkers build;
 	Snapshot	snapshot;		/* SnapshotAny, or registered */
 	ParallelTableScanDesc scan;
-	GsRunSetHandle runs;
+	GsGinShared *shared;
 	GsGinResult *results;
-	GsRunTarget *targets;
-	int			nworkers;		/* that have started */
 };
 
 PGDLLEXPORT void gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc);
@@ -146,19 +144,22 @@ plan_workers(Relation heap, Relation index, const IndexInfo *info)
 int
 gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info)
 {
+	if (gpusort_warm_memory_shared_limit() == 0)
+		return 0;
 	return gpusort_build_workers_useful(heap, plan_workers(heap, index, info));
 }
 
 static void
-fill_shared_memory(GsGinWorkers *workers, Relation heap, int nworkers, Size memory)
+fill_shared_memory(GsGinWorkers *workers, Relation heap, const GsParallelSort *parallel,
+				   double expected_rows, Size memory, int nworkers)
 {
 	GsBuildWorkers *build = &workers->build;
 	Size		scan_bytes = table_parallelscan_estimate(heap, workers->snapshot);
-	GsGinShared *shared = gpusort_build_workers_make(build, KEY_SHARED, sizeof(GsGinShared));
 
-	workers->runs = gpusort_run_set_handle(gpusort_run_set_create());
-	shared->memory = memory;
-	shared->runs = workers->runs;
+	workers->shared = gpusort_build_workers_make(build, KEY_SHARED, sizeof(GsGinShared));
+	workers->shared->parallel = *parallel;
+	workers->shared->expected_rows = expected_rows / (nworkers + 1);
+	workers->shared->memory = memory;
 	workers->scan = gpusort_build_workers_make(build, KEY_SCAN, scan_bytes);
 	table_parallelscan_initialize(heap, workers->scan, workers->snapshot);
 	workers->scan->phs_syncscan = false;
@@ -176,7 +177,8 @@ forget_snapshot(GsGinWorkers *workers)
 
 GsGinWorkers *
 gpusort_gin_workers_start(Relation heap, Relation index, const IndexInfo *info,
-						  int nworkers, Size memory)
+						  const GsParallelSort *parallel, double expected_rows, Size memory,
+						  int nworkers)
 {
 	GsGinWorkers *workers = palloc0(sizeof(GsGinWorkers));
 	GsBuildWorkers *build = &workers->build;
@@ -193,7 +195,7 @@ gpusort_gin_workers_start(Relation heap, Relation index, const IndexInfo *info,
 		pfree(workers);
 		return NULL;
 	}
-	fill_shared_memory(workers, heap, nworkers, memory);
+	fill_shared_memory(workers, heap, parallel, expected_rows, memory, nworkers);
 	gpusort_build_workers_launch(build);
 	return workers;
 }
@@ -204,19 +206,27 @@ gpusort_gin_workers_scan(GsGinWorkers *workers, Relation heap)
 	return GPUSORT_BEGIN_SHARED_SCAN(heap, workers->scan);
 }
 
+GsParallelSort *
+gpusort_gin_workers_parallel(const GsGinWorkers *workers)
+{
+	return &workers->shared->parallel;
+}
+
 void
-gpusort_gin_workers_await(GsGinWorkers *workers, IndexInfo *info, double *nlive,
-						  GsFallback *overflow)
+gpusort_gin_workers_await(GsGinWorkers *workers)
+{
+	(void) gpusort_build_workers_await(&workers->build);
+}
+
+void
+gpusort_gin_workers_collect(const GsGinWorkers *workers, IndexInfo *info, double *nlive)
 {
 	const GsGinResult *results = workers->results;
 
-	workers->nworkers = gpusort_build_workers_await(&workers->build);
-	for (int i = 0; i < workers->nworkers; i++)
+	for (int i = 0; i < workers->build.context->nworkers_launched; i++)
 	{
 		*nlive += results[i].nlive;
 		info->ii_BrokenHotChain |= results[i].broken_chains;
-		if (results[i].overflow != GS_FALLBACK_NONE)
-			*overflow = results[i].overflow;
 	}
 }
 
@@ -233,62 +243,65 @@ gpusort_gin_workers_finish(GsGinWorkers *workers)
 	forget_snapshot(workers);
 }
 
-uint32
-gpusort_gin_workers_open(GsGinWorkers *workers, GsGinOrder *order, GsGinRuns ***runs)
-{
-	*runs = palloc(Max(workers->nworkers, 1) * sizeof(GsGinRuns *));
-	workers->targets = palloc(Max(workers->nworkers, 1) * sizeof(GsRunTarget));
-	for (int i = 0; i < workers->nworkers; i++)
-	{
-		workers->targets[i].set = workers->runs;
-		workers->targets[i].producer = i;
-		(*runs)[i] = gpusort_gin_runs_open(order, &workers->targets[i],
-										   &workers->results[i].run);
-	}
-	return workers->nworkers;
-}
-
 /* ----------------------------------------------------------------
  *		a worker
  * ----------------------------------------------------------------
  */
 
-/* Collect the keys of this worker's share of the table, and write them as one run. */
+/* Collect the keys of this worker's share of the table, in this context. */
 static void
-write_keys(GsBuildWorker *worker, const GsGinShared *shared, GsGinResult *result)
+collect_keys(GsBuildWorker *worker, GsProducer *producer, GsSort *sort, GsGinOrder *order,
+			 GsGinResult *result)
 {
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort keys of a worker",
-												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsRunTarget target = {.set = shared->runs,.producer = ParallelWorkerNumber};
-	TableScanDesc scan = GPUSORT_BEGIN_SHARED_SCAN(worker->heap,
-												   shm_toc_lookup(worker->toc, KEY_SCAN, false));
-	GsGinCollection *collection = gpusort_gin_collect(worker->heap, worker->index, worker->info,
-													  scan, -1, shared->memory);
-	GsGinRuns  *runs = gpusort_gin_runs_create(collection->order, &target);
+	GsGinShared *shared = shm_toc_lookup(worker->toc, KEY_SHARED, false);
+	ParallelTableScanDesc scan = shm_toc_lookup(worker->toc, KEY_SCAN, false);
+	GsGinCollection collection = {
+		.heap = worker->heap,
+		.index = worker->index,
+		.info = worker->info,
+		.scan = GPUSORT_BEGIN_SHARED_SCAN(worker->heap, scan),
+		.order = order,
+		.spec = &producer->spec,
+		.sort = sort,
+		.memory = shared->memory
+	};
 
-	gpusort_gin_merge_write(collection->order, collection->keys, collection->runs,
-							collection->run_memory, runs);
-	result->run = gpusort_gin_runs_get(runs, 0);
-	result->overflow = collection->overflow;
-	result->nlive = collection->nlive;
+	gpusort_gin_collect(&collection, -1);
+	result->nlive = collection.nlive;
 	result->broken_chains = worker->info->ii_BrokenHotChain;
-	gpusort_gin_runs_end(runs);
-	gpusort_gin_collection_end(collection);
-	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
+}
+
+/* Take part in the sort of all processes, in this context. */
+static void
+sort_keys(GsBuildWorker *worker, GsGinResult *result)
+{
+	GsGinShared *shared = shm_toc_lookup(worker->toc, KEY_SHARED, false);
+	GsGinOrder *order = gpusort_gin_order_create(worker->index);
+	GsProducer	producer = {.parallel = &shared->parallel};
+	GsSort	   *sort;
+
+	gpusort_gin_describe_sort(order, shared->expected_rows, shared->memory, &producer.spec);
+	sort = gpusort_producer_begin(&producer, CurrentMemoryContext);
+	if (sort == NULL)
+		return;
+	collect_keys(worker, &producer, sort, order, result);
+	gpusort_producer_end(&producer, sort);
 }
 
 /* Main function of a worker.  The parallel context finds it by its name. */
 void
 gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc)
 {
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort keys of a worker",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsGinResult *results = shm_toc_lookup(toc, KEY_RESULTS, false);
 	GsBuildWorker worker;
 
 	gpusort_build_worker_begin(&worker, toc);
-	write_keys(&worker, shm_toc_lookup(toc, KEY_SHARED, false),
-			   &results[ParallelWorkerNumber]);
+	sort_keys(&worker, &results[ParallelWorkerNumber]);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
 	gpusort_build_worker_end(&worker);
 }

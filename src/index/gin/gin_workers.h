@@ -3,8 +3,8 @@
  * gin_workers.h
  *		Parallel workers that help to build a GIN index.
  *
- * Each process reads a share of the table and collects the keys there.  A worker leaves its
- * keys as a run, in a file that the leader opens.  Then it writes pages.
+ * Each process reads a share of the table and collects the keys there.  All of them sort these
+ * together.  Then the workers write pages.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,40 +14,41 @@
 #include "access/relscan.h"
 #include "nodes/execnodes.h"
 
-#include "fallback.h"
 #include "index/base/page_writer.h"
-#include "index/gin/gin_runs.h"
+#include "sort/producer.h"
 
 typedef struct GsGinWorkers GsGinWorkers;
 
 /*
  * Returns how many workers a build should have: those that PostgreSQL has planned, or that it
- * would plan for a btree of the same table.
+ * would plan for a btree of the same table; none without memory that processes share.
  */
 extern int	gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info);
 
 /*
- * Start workers in the current memory context, with 'memory' bytes for each process.
- * Returns NULL if none are available.
+ * Start workers in the current memory context, with 'memory' bytes for each process.  All of them
+ * together are expected to add that many rows to the sort.  Returns NULL if none are available.
  */
 extern GsGinWorkers *gpusort_gin_workers_start(Relation heap, Relation index,
-											   const IndexInfo *info, int nworkers,
-											   Size memory);
+											   const IndexInfo *info,
+											   const GsParallelSort *parallel,
+											   double expected_rows, Size memory, int nworkers);
 
 /* Begin to scan the leader's share of the table. */
 extern TableScanDesc gpusort_gin_workers_scan(GsGinWorkers *workers, Relation heap);
 
-/*
- * Wait until the workers have written their runs, and rethrow an error of theirs.  Adds the
- * live rows that they have read to *nlive, and sets *overflow if keys of one did not fit in
- * its memory, and info->ii_BrokenHotChain if one found such a chain.
- */
-extern void gpusort_gin_workers_await(GsGinWorkers *workers, IndexInfo *info, double *nlive,
-									  GsFallback *overflow);
+/* Returns the sort of all processes. */
+extern GsParallelSort *gpusort_gin_workers_parallel(const GsGinWorkers *workers);
 
-/* After that: open the runs of all workers.  Returns their number. */
-extern uint32 gpusort_gin_workers_open(GsGinWorkers *workers, GsGinOrder *order,
-									   GsGinRuns ***runs);
+/* Wait until the workers have sorted their rows, and rethrow an error of theirs. */
+extern void gpusort_gin_workers_await(GsGinWorkers *workers);
+
+/*
+ * When all rows have been read: add the live rows that the workers have read to *nlive, and set
+ * info->ii_BrokenHotChain if one found such a chain.
+ */
+extern void gpusort_gin_workers_collect(const GsGinWorkers *workers, IndexInfo *info,
+										double *nlive);
 
 /* The queue of pages that they write from then on, or NULL if none has started. */
 extern GsPageQueue *gpusort_gin_workers_pages(const GsGinWorkers *workers);

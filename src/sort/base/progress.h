@@ -4,8 +4,8 @@
  *		Shows the sorts and index builds that run, for pg_stat_progress_gpusort.
  *
  * A sort owns a slot from its begin to its end, and only its process writes to it, by
- * plain stores.  That is cheap enough for each row.  A GIN index has no sort of rows; its
- * build owns a slot in the same way.
+ * plain stores.  That is cheap enough for each row.  In a build of a GIN index, whose sort has
+ * other rows than the table, the build owns the slot in the same way.
  *
  *-------------------------------------------------------------------------
  */

@@ -48,7 +48,9 @@ typedef struct GsSortSpec
 	int			process;		/* number of the worker in it */
 	bool		attached;		/* is the worker attached to it, with rows
 								 * that are not in memory? */
-	bool		nested;			/* part of another sort: not counted, no GPU */
+	bool		nested;			/* not counted, since it is part of another
+								 * sort or its caller does; no GPU */
+	bool		unseen;			/* does the caller show progress itself? */
 	int			plan_node;		/* number of the node in its plan; not of an
 								 * index build */
 	bool		index_build;	/* rows have TIDs; the caller sorts again if
