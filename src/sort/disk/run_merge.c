@@ -140,7 +140,7 @@ is_before(void *arg, uint32 a, uint32 b)
 }
 
 /* Encode the sort keys of a source's row, and pass them to the tree. */
-static inline void
+static pg_attribute_always_inline void
 show_values(GsRunMerge *merge, uint32 number, Datum *values, bool *isnull)
 {
 	GsMergeSource *source = &merge->sources[number];
@@ -164,7 +164,7 @@ show_values(GsRunMerge *merge, uint32 number, Datum *values, bool *isnull)
 }
 
 /* The same for a source's next row. */
-static inline void
+static pg_attribute_always_inline void
 show_key(GsRunMerge *merge, uint32 number)
 {
 	GsMergeSource *source = &merge->sources[number];
