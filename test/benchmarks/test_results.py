@@ -12,11 +12,11 @@ sys.path.insert(0, os.path.join(REPO, 'scripts', 'lib', 'bench'))
 # pylint: disable=wrong-import-position
 import gpu_lines
 import measuring
+import queries
 import restore
 import results
 import row_lines
 import scale_lines
-import tpch
 
 MACHINE = {'commit': 'abc', 'cpu': 'a "fast", one', 'cores': 2, 'memory_mb': 1000, 'gpu': '',
            'version': '15.20'}
@@ -79,16 +79,17 @@ class Lines(unittest.TestCase):
         self.assertEqual(gpu_lines.in_plan(plan, gpu_lines.METHOD), [('Sort Method', 'gpu')])
 
 
-class Tpch(unittest.TestCase):
-    def test_queries_of_the_file(self):
-        queries = tpch.read_queries()
-        self.assertEqual(len(queries), 24)
-        for name, query in queries.items():
-            self.assertTrue(query.text.startswith(('SELECT', 'WITH')), name)
-            self.assertFalse(query.text.endswith(';'), name)
-        self.assertEqual(tpch.Query('q', 'a, b_c', 'SELECT 1;\n').keys, '(r).a, (r).b_c')
-        self.assertEqual(tpch.Query('q', '', 'SELECT 1').keys, '1')
-        self.assertNotIn('OFFSET', tpch.Query('q', '', 'SELECT 1 LIMIT 3').timed())
+class Queries(unittest.TestCase):
+    def test_queries_of_the_files(self):
+        for file, number in (('tpch_queries.sql', 24), ('corpus_queries.sql', 40)):
+            found = queries.read_queries(file)
+            self.assertEqual(len(found), number)
+            for name, query in found.items():
+                self.assertTrue(query.text.startswith(('SELECT', 'WITH')), name)
+                self.assertFalse(query.text.endswith(';'), name)
+        self.assertEqual(queries.Query('q', 'a, b_c', 'SELECT 1;\n').keys, '(r).a, (r).b_c')
+        self.assertEqual(queries.Query('q', '', 'SELECT 1').keys, '1')
+        self.assertNotIn('OFFSET', queries.Query('q', '', 'SELECT 1 LIMIT 3').timed())
 
     def test_sorts_of_a_plan(self):
         plan = """Limit
@@ -98,9 +99,9 @@ class Tpch(unittest.TestCase):
               Sort Key: b
               ->  Incremental Sort
                     Sort Key: c"""
-        self.assertEqual(tpch.ours_of_all(plan), '1/3')
-        self.assertEqual(tpch.ours_of_all('Sort\n  Sort Key: a'), '0/1')
-        self.assertEqual(tpch.shape('->  Custom Scan (GpuSort)'), '->  Sort')
+        self.assertEqual(queries.ours_of_all(plan), '1/3')
+        self.assertEqual(queries.ours_of_all('Sort\n  Sort Key: a'), '0/1')
+        self.assertEqual(queries.shape('->  Custom Scan (GpuSort)'), '->  Sort')
 
 
 class Restore(unittest.TestCase):

@@ -8,8 +8,8 @@ import sys
 from servers import Failure
 
 # Modules by the names of their programs.
-PROGRAMS = {'demo': 'demo', 'pictures': 'gallery', 'restore': 'restore', 'scale-out': 'scale_out',
-            'sessions': 'sessions', 'tpch': 'tpch'}
+PROGRAMS = {'corpus': 'corpus', 'demo': 'demo', 'pictures': 'gallery', 'restore': 'restore',
+            'scale-out': 'scale_out', 'sessions': 'sessions', 'tpch': 'tpch'}
 
 
 def main(arguments):

@@ -29,6 +29,7 @@ LINES = {**sort_lines.LINES, **row_lines.LINES, **sort_lines.LATER_LINES, **inde
          **index_lines.LINES, **index_lines.GIN_LINES, **row_lines.LOCALE_LINES}
 
 OTHERS = """other programs, of which -h lists the options:
+  scripts/bench corpus     runs what analysts ask, and says where ours is slower
   scripts/bench matrix     runs scripts/bench with the PostgreSQL of other releases of Debian
   scripts/bench pictures   draws pictures of the results in docs/results
   scripts/bench restore    restores dumps with pg_restore and several jobs

@@ -11,54 +11,13 @@ import os
 import re
 
 import servers
-from measuring import SETTINGS_OF, discarded, same_rows, times_in_turn
+from measuring import SETTINGS_OF, same_rows, times_in_turn
 from options import add_device, chosen, device_of, parser_of
+from queries import ours_of_all, plan_of, read_queries, shape
 from results import Results, median, ratio, spread
 from servers import HERE, Failure, Server, Session
 
 HEADING = '{:<15} {:<30} {:<30} {:>6} {:<5} {:<6} {}'
-
-
-# ---- Queries ----
-
-class Query:
-    """A query of the file: "-- NAME (KEYS)" and what follows."""
-
-    def __init__(self, name, keys, text):
-        self.name = name
-        self.text = text.strip().rstrip(';')
-        # Columns of the rows r, or a constant.
-        self.keys = re.sub('([a-z_]+)', r'(r).\1', keys) or '1'
-
-    def timed(self):
-        """The form that is timed.  A query with LIMIT returns few rows and is not changed, since
-        an OFFSET would change what it asks."""
-        return self.text if 'LIMIT' in self.text else discarded(self.text)
-
-
-def read_queries():
-    with open(os.path.join(HERE, 'tpch_queries.sql'), encoding='utf-8') as file:
-        parts = re.split(r'^-- ([a-z_]+) \(([^)]*)\).*\n', file.read(), flags=re.MULTILINE)
-    return {name: Query(name, keys, text)
-            for name, keys, text in zip(parts[1::3], parts[2::3], parts[3::3])}
-
-
-# ---- Plans ----
-
-def plan_of(session, query):
-    return session.ask(f'EXPLAIN (COSTS OFF) {query}')
-
-
-def shape(plan):
-    """The plan with each GpuSort replaced by Sort."""
-    return plan.replace('Custom Scan (GpuSort)', 'Sort')
-
-
-def ours_of_all(plan):
-    """Returns the number of GpuSorts of all sorts, such as 1/2."""
-    ours = plan.count('Custom Scan (GpuSort)')
-    stock = len(re.findall(r'(?:^|-> +)(?:Incremental )?Sort *$', plan, re.MULTILINE))
-    return f'{ours}/{ours + stock}'
 
 
 # ---- The table ----
@@ -155,7 +114,7 @@ def parse_options(arguments):
 
 def main(arguments):
     options = parse_options(arguments)
-    queries = read_queries()
+    queries = read_queries('tpch_queries.sql')
     names = chosen(options, 'query', queries)
     if not names:
         return

@@ -1,0 +1,156 @@
+"""scripts/bench corpus: runs what analysts ask, by stock PostgreSQL and by ours in turn, with several
+settings, and says where ours is slower.
+
+Each query is run in new sessions, first and a second time, with each work_mem and each maximum of
+workers; everything else is as the server has it.  Prints milliseconds, medians; whether the plans
+differ in more than who sorts; and how many of all sorts are GpuSorts.  Rows are compared.  The
+end has geometric means, of the queries with a GpuSort and of all, and all losers: queries that take
+stock PostgreSQL %d ms or more, and ours more than a twentieth longer.  Tables and queries are in
+corpus_tables.sql and corpus_queries.sql."""
+
+import math
+import os
+
+import servers
+from measuring import SETTINGS_OF, same_rows
+from options import add_device, chosen, device_of, parser_of
+from queries import ours_of_all, plan_of, read_queries, shape
+from results import Results, is_slower, median, ratio
+from servers import HERE, Failure, Server, Session
+
+HEADING = '{:<20} {:>6} {:>7} {:>9} {:>9} {:>6} {:>9} {:>9} {:>6}  {:<5} {:<5} {}'
+
+# Below that, a query is no loser.
+LEAST_MS = 200
+
+__doc__ %= LEAST_MS
+
+
+def mean(ratios):
+    """The geometric mean, to be printed."""
+    return f'{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}' if ratios else 'none'
+
+
+class Corpus:
+    """Measures queries with some settings."""
+
+    def __init__(self, options, server, results, who):
+        self.options = options
+        self.server = server
+        self.results = results
+        self.who = who
+        self.ratios = {True: [], False: []}  # pairs, by whether there is a GpuSort
+        self.losers = []
+        self.different = []
+
+    def open(self, who, settings):
+        return Session(self.server, who, settings + (SETTINGS_OF['stock'] if who == 'stock' else ''))
+
+    def times(self, who, settings, text):
+        """Returns the time of the first run in a new session, and that of the second."""
+        session = self.open(who, settings)
+        times = session.time(text), session.time(text)
+        session.close()
+        return times
+
+    def compare(self, settings, query):
+        """Returns whether both have the same rows, and their plans."""
+        stock, ours = self.open('stock', settings), self.open('ours', settings)
+        same = same_rows(stock, ours, query.text, query.keys)
+        plans = [plan_of(session, query.timed()) for session in (stock, ours)]
+        stock.close()
+        ours.close()
+        return same, plans
+
+    def measure(self, query, memory, workers):
+        settings = f"SET work_mem = '{memory}'; SET max_parallel_workers_per_gather = {workers};"
+        same, plans = self.compare(settings, query)
+        plan = 'same' if shape(plans[0]) == shape(plans[1]) else 'other'
+        taken = {'stock': [], 'ours': []}
+        for _ in range(self.options.runs):
+            for who, times in taken.items():
+                times.append(self.times(who, settings, query.timed()))
+        medians = {who: [median(column) for column in zip(*times)] for who, times in taken.items()}
+        ratios = [ratio(*pair) for pair in zip(medians['stock'], medians['ours'])]
+        print(HEADING.format(
+            query.name, memory, workers, f'{medians["stock"][0]:.0f}', f'{medians["ours"][0]:.0f}', f'{ratios[0]:.2f}',
+            f'{medians["stock"][1]:.0f}', f'{medians["ours"][1]:.0f}', f'{ratios[1]:.2f}', plan, ours_of_all(plans[1]),
+            'yes' if same else 'no'), flush=True)
+        self.note(f'{query.name}, {memory}, {workers} workers', medians['stock'][0], ratios, plans[1], same)
+        for who, times in taken.items():
+            for session, column in zip(('first', 'later'), zip(*times)):
+                self.results.add(
+                    f'corpus_{query.name}', self.events, 'stock' if who == 'stock' else self.who, column,
+                    workers=workers, session=session, settings=f'work_mem={memory}',
+                    method='' if who == 'stock' else f'{plan} {ours_of_all(plans[1])}')
+
+    def note(self, what, stock_ms, ratios, plan, same):
+        self.ratios['GpuSort' in plan].append(ratios)
+        if stock_ms >= LEAST_MS and is_slower(ratios):
+            self.losers.append(f'{what} ({", ".join(f"{ratio:.2f}" for ratio in ratios)})')
+        if not same:
+            self.different.append(what)
+
+    def run(self, queries):
+        self.events = self.server.sql('SELECT count(*) FROM events')
+        print(f'Tables:     scale {self.options.scale}, seed {self.options.seed}, {self.events} events; '
+              f'texts in {self.options.locale}')
+        print(f'Times:      {self.options.runs} new sessions each, of two runs; milliseconds, medians\n')
+        print(HEADING.format('query', 'memory', 'workers', 'stock 1st', 'ours 1st', 'ratio', 'stock 2nd',
+                             'ours 2nd', 'ratio', 'plan', 'sorts', 'same'))
+        for query in queries:
+            for memory in self.options.memory.split(','):
+                for workers in self.options.workers.split(','):
+                    self.measure(query, memory, workers)
+        for name, ratios in (('with a GpuSort', self.ratios[True]),
+                             ('all', self.ratios[True] + self.ratios[False])):
+            firsts, laters = zip(*ratios) if ratios else ((), ())
+            print(f'\nGeometric means of {len(ratios)}, {name}: {mean(firsts)} first, {mean(laters)} second', end='')
+        print('\nLosers:', '; '.join(self.losers) or 'none')
+        if self.different:
+            raise Failure(f'different results: {"; ".join(self.different)}')
+
+
+def make_database(server, options):
+    server.sql(f"CREATE DATABASE corpus TEMPLATE template0 LOCALE '{options.locale}'")
+    server.environment['PGDATABASE'] = 'corpus'
+    print('Making the tables', flush=True)
+    with open(os.path.join(HERE, 'corpus_tables.sql'), encoding='utf-8') as file:
+        server.sql(text=f'\\set scale {options.scale}\n\\set seed {options.seed}\n{file.read()}')
+
+
+def parse_options(arguments):
+    parser = parser_of('bench corpus', __doc__, 'query')
+    parser.add_argument('-s', dest='scale', type=float, default=0.5, metavar='SCALE',
+                        help='scale of the tables (default 0.5); 1 has 3 million events')
+    parser.add_argument('-q', dest='seed', type=int, default=1, metavar='SEED',
+                        help='seed of the tables (default 1)')
+    parser.add_argument('-n', dest='runs', type=int, default=3, metavar='RUNS',
+                        help='new sessions for each query, of both (default 3)')
+    parser.add_argument('-w', dest='memory', default='4MB,64MB,256MB', metavar='MEMORY,...',
+                        help='each work_mem (default 4MB,64MB,256MB)')
+    parser.add_argument('-j', dest='workers', default='0,2,8', metavar='WORKERS,...',
+                        help='each maximum of parallel workers (default 0,2,8)')
+    parser.add_argument('--locale', default='en_US.UTF-8', metavar='LOCALE',
+                        help='of the texts, by the C library (default en_US.UTF-8)')
+    add_device(parser)
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    options = parse_options(arguments)
+    queries = read_queries('corpus_queries.sql')
+    names = chosen(options, 'query', queries)
+    if not names:
+        return
+    device_settings, flags, gpu, who = device_of(options)
+    buffers = min(int(512 + 1500 * options.scale), servers.memory_mb() // 4)
+    settings = [f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
+                'checkpoint_timeout = 1h', "shared_preload_libraries = 'pg_gpusort'", *device_settings]
+    with Server(int(1000 + 4000 * options.scale), settings, flags) as server:
+        make_database(server, options)
+        servers.describe_machine(server)
+        if gpu:
+            print(f'GPU:        {gpu}')
+        results = Results(options.csv, servers.machine(server, gpu))
+        Corpus(options, server, results, who).run([queries[name] for name in names])
