@@ -100,6 +100,11 @@ INSERT INTO long_keys SELECT ARRAY[string_agg(md5(g::text), '')] FROM generate_s
 SELECT * FROM check_errors('CREATE INDEX built ON long_keys USING gin', '(a)');
 DROP TABLE long_keys;
 
+-- lists of nearly a third of a page, of which three are on each page
+CREATE TABLE long_lists AS SELECT ARRAY[abs(hashint4(g)) % 51] AS a FROM generate_series(1, 100000) g;
+SELECT check_gin('CREATE INDEX built ON long_lists USING gin (a)');
+DROP TABLE long_lists;
+
 -- Posting trees of one page and of several levels, beside keys of one row; HOT chains, whose TIDs are out of order
 CREATE TABLE many (a int[], i int) WITH (fillfactor = 60);
 INSERT INTO many SELECT ARRAY[g % 2, g % 20, 1000 + g % 200, 10000 + g], g FROM generate_series(1, 30000) g;

@@ -18,7 +18,7 @@
  *
  * PostgreSQL's build inserts one key after the other and splits pages in the middle, so that
  * they are half full if keys come in order.  Here a tenth of each page but the first one of
- * a level is left free.
+ * a level is left free, if tuples are short.
  *
  *-------------------------------------------------------------------------
  */
@@ -37,8 +37,12 @@
 #include "index/gin/gin_writer.h"
 #include "work.h"
 
-/* Bytes to leave free on each page of the entry tree. */
+/*
+ * Bytes to leave free on each page of the entry tree, unless it would be more than the other
+ * number: long posting lists take a third of a page.
+ */
 #define MIN_FREE_BYTES	(BLCKSZ / 10)
+#define MAX_FREE_BYTES	(BLCKSZ / 4)
 
 /* A posting list in a tuple has at least one byte for each TID but the first one. */
 #define MAX_LIST_TIDS	((uint32) GinMaxItemSize)
@@ -295,7 +299,8 @@ add_to_level(GsGinWriter *writer, GsEntryLevel *level, IndexTuple tuple)
 	 * root.  A page of an upper level needs at least two tuples.
 	 */
 	if (room < needed ||
-		(room < needed + MIN_FREE_BYTES && level->block != InvalidBlockNumber &&
+		(room < needed + MIN_FREE_BYTES && room <= MAX_FREE_BYTES &&
+		 level->block != InvalidBlockNumber &&
 		 PageGetMaxOffsetNumber(level->page) >= 2))
 		next_page(writer, level);
 	if (PageAddItem(level->page, (char *) tuple, size, InvalidOffsetNumber, false,
