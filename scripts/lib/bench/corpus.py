@@ -11,12 +11,11 @@ corpus_tables.sql and corpus_queries.sql."""
 import math
 import os
 
-import servers
 from measuring import SETTINGS_OF, same_rows
-from options import add_device, chosen, device_of, parser_of
-from queries import ours_of_all, plan_of, read_queries, shape
-from results import Results, is_slower, median, ratio
-from servers import HERE, Failure, Server, Session
+from options import add_device, parser_of
+from queries import measure_file, ours_of_all, plan_of, shape
+from results import is_slower, median, ratio
+from servers import HERE, Failure, Session
 
 HEADING = '{:<20} {:>6} {:>7} {:>9} {:>9} {:>6} {:>9} {:>9} {:>6}  {:<5} {:<5} {}'
 
@@ -138,19 +137,4 @@ def parse_options(arguments):
 
 
 def main(arguments):
-    options = parse_options(arguments)
-    queries = read_queries('corpus_queries.sql')
-    names = chosen(options, 'query', queries)
-    if not names:
-        return
-    device_settings, flags, gpu, who = device_of(options)
-    buffers = min(int(512 + 1500 * options.scale), servers.memory_mb() // 4)
-    settings = [f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
-                'checkpoint_timeout = 1h', "shared_preload_libraries = 'pg_gpusort'", *device_settings]
-    with Server(int(1000 + 4000 * options.scale), settings, flags) as server:
-        make_database(server, options)
-        servers.describe_machine(server)
-        if gpu:
-            print(f'GPU:        {gpu}')
-        results = Results(options.csv, servers.machine(server, gpu))
-        Corpus(options, server, results, who).run([queries[name] for name in names])
+    measure_file(parse_options(arguments), 'corpus_queries.sql', make_database, Corpus, 1500, preload=True)

@@ -1,10 +1,13 @@
-"""Queries in files, and the shapes of their plans."""
+"""Queries in files, the shapes of their plans, and the programs that measure them."""
 
 import os
 import re
 
+import servers
 from measuring import discarded
-from servers import HERE
+from options import chosen, device_of
+from results import Results
+from servers import HERE, Server
 
 
 # ---- Queries ----
@@ -48,3 +51,27 @@ def ours_of_all(plan):
     ours = plan.count('Custom Scan (GpuSort)')
     stock = len(re.findall(r'(?:^|-> +)(?:Incremental )?Sort *$', plan, re.MULTILINE))
     return f'{ours}/{ours + stock}'
+
+
+# ---- Programs ----
+
+def measure_file(options, file, make_database, measure, buffers_mb, preload=False):
+    """Starts a server with buffers_mb of shared_buffers for each unit of scale, makes its database,
+    and measures the queries of a file that the options name.  A GPU takes a preloaded library."""
+    queries = read_queries(file)
+    names = chosen(options, 'query', queries)
+    if not names:
+        return
+    device_settings, flags, gpu, who = device_of(options)
+    buffers = min(int(512 + buffers_mb * options.scale), servers.memory_mb() // 4)
+    settings = [f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
+                'checkpoint_timeout = 1h']
+    if preload or options.device_library:
+        settings += ["shared_preload_libraries = 'pg_gpusort'", *device_settings]
+    with Server(int(1000 + 4000 * options.scale), settings, flags) as server:
+        make_database(server, options)
+        servers.describe_machine(server)
+        if gpu:
+            print(f'GPU:        {gpu}')
+        results = Results(options.csv, servers.machine(server, gpu))
+        measure(options, server, results, who).run([queries[name] for name in names])

@@ -10,12 +10,11 @@ import argparse
 import os
 import re
 
-import servers
 from measuring import SETTINGS_OF, same_rows, times_in_turn
-from options import add_device, chosen, device_of, parser_of
-from queries import ours_of_all, plan_of, read_queries, shape
-from results import Results, median, ratio, spread
-from servers import HERE, Failure, Server, Session
+from options import add_device, parser_of
+from queries import measure_file, ours_of_all, plan_of, shape
+from results import median, ratio, spread
+from servers import HERE, Failure, Session
 
 HEADING = '{:<15} {:<30} {:<30} {:>6} {:<5} {:<6} {}'
 
@@ -113,21 +112,4 @@ def parse_options(arguments):
 
 
 def main(arguments):
-    options = parse_options(arguments)
-    queries = read_queries('tpch_queries.sql')
-    names = chosen(options, 'query', queries)
-    if not names:
-        return
-    device_settings, flags, gpu, who = device_of(options)
-    buffers = min(int(512 + 2500 * options.scale), servers.memory_mb() // 4)
-    settings = [f'shared_buffers = {buffers}MB', 'autovacuum = off', 'max_wal_size = 8GB',
-                'checkpoint_timeout = 1h']
-    if options.device_library:
-        settings += ["shared_preload_libraries = 'pg_gpusort'", *device_settings]
-    with Server(int(1000 + 4000 * options.scale), settings, flags) as server:
-        make_database(server, options)
-        servers.describe_machine(server)
-        if gpu:
-            print(f'GPU:        {gpu}')
-        results = Results(options.csv, servers.machine(server, gpu))
-        Tpch(options, server, results, who).run([queries[name] for name in names])
+    measure_file(parse_options(arguments), 'tpch_queries.sql', make_database, Tpch, 2500)

@@ -35,8 +35,8 @@ typedef struct GsPageQueue GsPageQueue;
 extern Size gpusort_page_queue_bytes(bool shared);
 
 /*
- * Make an empty queue for an index without blocks in so many bytes.  'use_wal' says whether
- * pages are logged.
+ * Make an empty queue in memory of gpusort_page_queue_bytes().  The index has no blocks yet.
+ * 'use_wal' says whether pages are logged.
  */
 extern GsPageQueue *gpusort_page_queue_init(void *memory, bool shared, bool use_wal);
 

@@ -49,7 +49,7 @@ struct GsGinReader
 	uint32		ntids;
 	uint32		max_tids;		/* that each array has room for */
 	uint32		nfinal;			/* no TID will come before or between these */
-	uint32		ngiven;			/* of those the caller has got so many */
+	uint32		ngiven;			/* how many of those the caller has */
 };
 
 /* ----------------------------------------------------------------
@@ -173,7 +173,7 @@ gpusort_gin_reader_wrong_encoding(const GsGinReader *reader)
  * ----------------------------------------------------------------
  */
 
-/* Make room for so many more TIDs. */
+/* Make room for 'count' more TIDs. */
 static void
 reserve_tids(GsGinReader *reader, Size count)
 {
@@ -250,7 +250,7 @@ are_ascending(const uint64 *tids, uint32 count)
 	return true;
 }
 
-/* Merge the added TIDs, of which there is room for so many, with the others. */
+/* Merge 'count' added TIDs with the others.  There is room for all of them. */
 static void
 merge_tids(GsGinReader *reader, uint32 count)
 {
