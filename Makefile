@@ -52,6 +52,7 @@ OBJS = \
 	src/key/distrust.o \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \
+	src/key/key_statistics.o \
 	src/key/key_comparison.o \
 	src/key/order_check.o \
 	src/service/device_trial.o \
@@ -116,6 +117,7 @@ OBJS = \
 	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \
 	src/plan/plan_children.o \
+	src/plan/plan_column.o \
 	src/plan/input_repeat.o \
 	src/plan/sort_candidate.o \
 	src/plan/sort_eligibility.o \

@@ -30,6 +30,7 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_SERVICE_STARTING] = "the GPU service is starting",
 	[GS_FALLBACK_SERVICE_FAILED] = "the GPU service has no device",
 	[GS_FALLBACK_GPU_FEW_ROWS] = "too few rows to gain from a GPU",
+	[GS_FALLBACK_GPU_TIES] = "a GPU would leave too many ties to the CPU",
 	[GS_FALLBACK_NO_SESSION] = "all sessions of the GPU service are in use",
 	[GS_FALLBACK_BACKEND_SESSIONS] = "pg_gpusort.max_sessions_per_backend is reached",
 	[GS_FALLBACK_ROW_WIDTH] = "a row is too long for pg_gpusort.pool_size",

@@ -135,6 +135,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
+	node->spec.expected_ties = gpusort_private_ties(plan);
 	node->spec.repeatable = gpusort_private_repeatable(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
 

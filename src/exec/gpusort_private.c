@@ -19,6 +19,8 @@ enum
 {
 	GS_PRIVATE_SORT,			/* the Sort, without children */
 	GS_PRIVATE_REPEATABLE,		/* can its input be read again? as an Integer */
+	GS_PRIVATE_TIES,			/* would a GPU leave most rows as ties? as an
+								 * Integer */
 	GS_PRIVATE_PRESORTED,		/* number of presorted keys, as an Integer */
 	GS_PRIVATE_COUNT
 };
@@ -37,13 +39,13 @@ copy_childless(const Sort *sort)
 }
 
 List *
-gpusort_private_make(const Sort *sort, bool repeatable)
+gpusort_private_make(const Sort *sort, bool repeatable, bool ties)
 {
 	int			presorted = 0;
 
 	if (IsA(sort, IncrementalSort))
 		presorted = ((const IncrementalSort *) sort)->nPresortedCols;
-	return list_make3(copy_childless(sort), makeInteger(repeatable),
+	return list_make4(copy_childless(sort), makeInteger(repeatable), makeInteger(ties),
 					  makeInteger(presorted));
 }
 
@@ -73,6 +75,12 @@ bool
 gpusort_private_repeatable(const CustomScan *gpusort)
 {
 	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_REPEATABLE)) != 0;
+}
+
+bool
+gpusort_private_ties(const CustomScan *gpusort)
+{
+	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_TIES)) != 0;
 }
 
 int

@@ -14,12 +14,16 @@
 
 /*
  * Make custom_private of a node that sorts as 'sort' does, which may be an
- * IncrementalSort.  'repeatable' says whether its input can be read again.
+ * IncrementalSort.  'repeatable' says whether its input can be read again, and 'ties' whether a
+ * GPU would leave most rows as ties.
  */
-extern List *gpusort_private_make(const Sort *sort, bool repeatable);
+extern List *gpusort_private_make(const Sort *sort, bool repeatable, bool ties);
 
 /* Can the input of a GpuSort node be read a second time? */
 extern bool gpusort_private_repeatable(const CustomScan *gpusort);
+
+/* Would a GPU leave most of its rows as ties? */
+extern bool gpusort_private_ties(const CustomScan *gpusort);
 
 /*
  * Returns the sort keys of a Sort, or of a node that was made from one.  They point into

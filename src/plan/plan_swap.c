@@ -33,9 +33,11 @@
 #include "exec/incremental_node.h"
 #include "exec/limit_bound.h"
 #include "exec/sink_node.h"
+#include "key/key_statistics.h"
 #include "loading.h"
 #include "plan/input_repeat.h"
 #include "plan/plan_children.h"
+#include "plan/plan_column.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -113,9 +115,9 @@ make_column_tlist(List *columns, int varno)
 	return tlist;
 }
 
-/* Make a node in the place of a Sort or an IncrementalSort. */
+/* Make a node in the place of a Sort or an IncrementalSort; see gpusort_private_make(). */
 static CustomScan *
-make_sort_node(const Sort *sort, bool repeatable, uint32 flags,
+make_sort_node(const Sort *sort, bool repeatable, bool ties, uint32 flags,
 			   const CustomScanMethods *methods)
 {
 	CustomScan *node = makeNode(CustomScan);
@@ -127,19 +129,20 @@ make_sort_node(const Sort *sort, bool repeatable, uint32 flags,
 	node->scan.scanrelid = 0;
 	node->flags = flags;
 	node->custom_scan_tlist = sort->plan.targetlist;
-	node->custom_private = gpusort_private_make(sort, repeatable);
+	node->custom_private = gpusort_private_make(sort, repeatable, ties);
 	node->methods = methods;
 	return node;
 }
 
 /*
  * Make a GpuSort node that is equivalent to 'sort' and has its children.
- * 'repeatable' says whether its input can be read again.
+ * 'repeatable' says whether its input can be read again, and 'ties' whether a GPU would leave
+ * most rows as ties.
  */
 static CustomScan *
-make_gpusort(const Sort *sort, bool repeatable)
+make_gpusort(const Sort *sort, bool repeatable, bool ties)
 {
-	return make_sort_node(sort, repeatable,
+	return make_sort_node(sort, repeatable, ties,
 						  CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 						  CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods);
 }
@@ -148,7 +151,7 @@ make_gpusort(const Sort *sort, bool repeatable)
 static CustomScan *
 make_incremental_sort(const IncrementalSort * sort)
 {
-	return make_sort_node(&sort->sort, false, 0,
+	return make_sort_node(&sort->sort, false, false, 0,
 						  &incremental_plan_methods);
 }
 
@@ -178,7 +181,7 @@ make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	 * cannot be copied.
 	 */
 	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR);
-	sink->custom_private = gpusort_private_make(sort, false);
+	sink->custom_private = gpusort_private_make(sort, false, false);
 	sink->methods = &sink_plan_methods;
 	return sink;
 }
@@ -260,23 +263,45 @@ passes_columns_on(const Gather *gather)
 
 /* Can processes add rows to one sort: on a GPU, or in memory that they share? */
 static bool
-can_sort_together(const Sort *sort)
+can_sort_together(const Sort *sort, bool ties)
 {
 	return gpusort_warm_memory_shared_limit() > 0 ||
-		gpusort_gpu_session_check(sort->plan.plan_rows) == GS_FALLBACK_NONE;
+		gpusort_gpu_session_check(sort->plan.plan_rows, ties) == GS_FALLBACK_NONE;
 }
 
 /* Make the processes below a Gather put their rows into the sort directly. */
 static void
-add_sink(Sort *sort, GsSwapStatement *statement)
+add_sink(Sort *sort, bool ties, GsSwapStatement *statement)
 {
 	Gather	   *gather = (Gather *) sort->plan.lefttree;
 
 	if (IsA(gather, Gather) && !gather->single_copy &&
-		passes_columns_on(gather) && can_sort_together(sort))
+		passes_columns_on(gather) && can_sort_together(sort, ties))
 		gather->plan.lefttree = (Plan *)
 			make_sink(sort, gather->plan.lefttree,
 					  new_plan_node_id(statement));
+}
+
+/*
+ * Would a GPU leave most rows as ties?  Strings are compared behind the words that it sorts by,
+ * and so are further keys.
+ */
+static bool
+expect_ties(const Sort *sort, const PlannedStmt *statement)
+{
+	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
+	GsTableColumn *columns;
+	bool		ties;
+
+	if (gpusort_gpu_session_check(sort->plan.plan_rows, false) != GS_FALLBACK_NONE)
+		return false;
+	columns = palloc(keys.nkeys * sizeof(GsTableColumn));
+	for (int k = 0; k < keys.nkeys; k++)
+		columns[k] = gpusort_plan_column(sort->plan.lefttree, keys.attnos[k], statement);
+	ties = gpusort_key_statistics_expect_ties(&keys, columns, GPUSORT_GPU_STRING_WORDS,
+											  sort->plan.plan_rows);
+	pfree(columns);
+	return ties;
 }
 
 static double
@@ -297,6 +322,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
 													 context->statement->planned);
 	bool		repeatable;
+	bool		ties;
 
 	if (reason != GS_FALLBACK_NONE)
 	{
@@ -305,8 +331,9 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	}
 	repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
 											 &context->statement->subplans);
-	add_sink(sort, context->statement);
-	return (Plan *) make_gpusort(sort, repeatable);
+	ties = expect_ties(sort, context->statement->planned);
+	add_sink(sort, ties, context->statement);
+	return (Plan *) make_gpusort(sort, repeatable, ties);
 }
 
 /*

@@ -185,7 +185,7 @@ bool
 gpusort_sort_candidate_fits(const GsSortCandidate *candidate, unsigned words)
 {
 	/* A GPU keeps rows in its own memory, and will report if it lacks room. */
-	return gpusort_gpu_session_check(candidate->rows) == GS_FALLBACK_NONE ||
+	return gpusort_gpu_session_check(candidate->rows, false) == GS_FALLBACK_NONE ||
 		gpusort_memory_sort_estimate(words, candidate->rows,
 									 candidate->width) <=
 		(double) gpusort_settings_work_mem() * 1024;

@@ -90,7 +90,7 @@ method_of(const GsSortCandidate *candidate, GsKeyShape key)
 	GsSortMethod method = {
 		.candidate = *candidate,
 		.key = key,
-		.gpu = gpusort_gpu_session_check(candidate->rows) == GS_FALLBACK_NONE,
+		.gpu = gpusort_gpu_session_check(candidate->rows, false) == GS_FALLBACK_NONE,
 		.disk = !gpusort_sort_candidate_fits(candidate, key.words),
 		.processes = 1
 	};

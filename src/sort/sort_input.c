@@ -46,7 +46,7 @@ GsFallback
 gpusort_sort_plan_keys(GsSortSpec *spec)
 {
 	bool		gpu = !spec->nested &&
-		gpusort_gpu_session_check(spec->expected_rows) == GS_FALLBACK_NONE;
+		gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties) == GS_FALLBACK_NONE;
 	GsFallback	reason;
 	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys,
 											   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
@@ -113,7 +113,7 @@ begin_gpu(GsSort *sort)
 		return false;
 	if (will_cut(spec))
 	{
-		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows);
+		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);
 		if (sort->gpu_reason == GS_FALLBACK_NONE)
 			sort->gpu_reason = GS_FALLBACK_LIMIT;
 	}

@@ -309,7 +309,7 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 	GsFallback	reason;
 	MemoryContext caller;
 
-	if (gpusort_gpu_session_check(elements->count) != GS_FALLBACK_NONE)
+	if (gpusort_gpu_session_check(elements->count, false) != GS_FALLBACK_NONE)
 		return NULL;
 	*context = AllocSetContextCreate(CurrentMemoryContext,
 									 "pg_gpusort GPU session",

@@ -76,6 +76,36 @@ sorts_like_stock($node, 'on the GPU', $on_gpu);
 	my $default = $node->safe_psql('postgres', "$auto = -1; $explain");
 	ok($measured ne '' && $measured <= 20000 ? $default !~ $few : $default =~ $few, 'gpu_min_rows: as measured');
 }
+# "auto" looks at the statistics of strings, in which a GPU compares 16 bytes.
+$node->safe_psql('postgres', q{
+	CREATE TABLE strings AS SELECT i AS id, 'word ' || i % 100 AS few, substr(md5(i::text), 1, 20) AS many,
+		'https://example.org/' || md5(i::text) AS far, CASE WHEN i % 2 = 0 THEN '' ELSE md5(i::text) END AS half,
+		i % 1000 AS n, 'b' || i % 50 AS b
+	FROM generate_series(1, 20000) AS i;
+	VACUUM ANALYZE strings});
+foreach my $case (
+	[ 'many', 1 ], [ 'many, id', 1 ], [ 'many COLLATE "C" DESC, few', 1 ], [ 'id', 1 ], [ 'id, few', 1 ], [ 'n, id', 1 ],
+	[ 'few', 0 ], [ 'few, id', 0 ], [ 'few COLLATE "C", id', 0 ], [ 'far', 0 ], [ 'half', 0 ], [ 'n, b', 1 ],
+	[ 'n % 2, b, id', 0 ], [ 'upper(many)', 1 ], [ 'upper(many), id', 0 ])
+{
+	my ($keys, $gains) = @$case;
+	my $sorts = "SET pg_gpusort.gpu_min_rows = 0;
+		EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM strings ORDER BY $keys";
+	my $ties = qr/GPU Not Used: a GPU would leave too many ties to the CPU/;
+	my $auto = $node->safe_psql('postgres', "SET pg_gpusort.backend = auto; $sorts");
+
+	like($auto, $gains ? qr/Sort Method: gpu onesweep/ : $ties, "auto, ORDER BY $keys");
+	like($node->safe_psql('postgres', "SET pg_gpusort.backend = gpu; $sorts"), qr/Sort Method: gpu onesweep/,
+		"a GPU on request, ORDER BY $keys");
+}
+foreach my $case ([ 'many', 1 ], [ 'few', 0 ], [ 'few, id', 0 ], [ 'id, few', 1 ])
+{
+	my ($keys, $gains) = @$case;
+
+	$node->safe_psql('postgres', "SELECT pg_stat_gpusort_reset();
+		SET pg_gpusort.backend = auto; SET pg_gpusort.gpu_min_rows = 0; CREATE INDEX ON strings ($keys)");
+	is($node->safe_psql('postgres', $gpu_sorts), $gains ? '1|20000' : '0|0', "auto, index on $keys");
+}
 holds_nothing($node, 'after sorts');
 is(status_of($node, 'device_process_pid'), $device_pid, 'all that with one device process');
 

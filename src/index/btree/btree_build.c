@@ -31,6 +31,7 @@
 #include "index/base/page_writer.h"
 #include "index/btree/btree.h"
 #include "index/btree/btree_private.h"
+#include "key/key_statistics.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
@@ -81,7 +82,7 @@ wants_workers(GsBtreeBuild *build)
 	build->nworkers = gpusort_build_workers_useful(build->heap, build->info->ii_ParallelWorkers);
 	if (build->nworkers == 0 ||
 		(gpusort_warm_memory_shared_limit() == 0 &&
-		 gpusort_gpu_session_check(spec->expected_rows) != GS_FALLBACK_NONE))
+		 gpusort_gpu_session_check(spec->expected_rows, false) != GS_FALLBACK_NONE))
 		return false;
 	spec->processes = 1 + build->nworkers;
 	return true;
@@ -114,6 +115,30 @@ estimate_width(const GsBtreeBuild *build)
 	return width;
 }
 
+/* Would a GPU leave most rows as ties? */
+static bool
+expect_ties(const GsBtreeBuild *build)
+{
+	const GsSortSpec *spec = &build->spec;
+	GsSortKeys	keys = spec->keys;
+	GsTableColumn columns[INDEX_MAX_KEYS];
+
+	/*
+	 * Behind the keys of the index there may be the TID, by which a GPU
+	 * leaves no ties.
+	 */
+	keys.nkeys = build->info->ii_NumIndexKeyAttrs;
+	if (gpusort_gpu_session_check(spec->expected_rows, false) != GS_FALLBACK_NONE)
+		return false;
+	for (int k = 0; k < keys.nkeys; k++)
+	{
+		columns[k].table = RelationGetRelid(build->heap);
+		columns[k].attno = build->info->ii_IndexAttrNumbers[k];
+	}
+	return gpusort_key_statistics_expect_ties(&keys, columns, GPUSORT_GPU_STRING_WORDS,
+											  spec->expected_rows);
+}
+
 /*
  * Returns GS_FALLBACK_NONE, or why the build is left to PostgreSQL.  Cheap
  * checks come first.  The estimate in particular comes after the check of the
@@ -139,6 +164,7 @@ check_build(GsBtreeBuild *build)
 	spec->memory = (Size) maintenance_work_mem * 1024 / Max(spec->processes, 1);
 	if (!gpusort_index_rows_describe(build->index, build->by_tid, spec))
 		return GS_FALLBACK_TYPE;
+	spec->expected_ties = expect_ties(build);
 	reason = gpusort_sort_plan_keys(spec);
 	if (reason == GS_FALLBACK_NONE)
 		spec->expected_width = estimate_width(build);

@@ -37,6 +37,8 @@ typedef struct GsSortSpec
 	bool		repeatable;
 	bool		by_pages;		/* is it read by a page scan? */
 	double		expected_rows;	/* the planner's estimate */
+	bool		expected_ties;	/* will most rows tie in the words that a GPU
+								 * sorts by? */
 	int			expected_width; /* bytes of a row, estimated likewise */
 	int64		bound;			/* only so many first rows are wanted; 0 for
 								 * all */

@@ -42,7 +42,7 @@ min_rows(void)
 }
 
 GsFallback
-gpusort_gpu_session_check(double rows)
+gpusort_gpu_session_check(double rows, bool ties)
 {
 	GsFallback	reason;
 
@@ -53,6 +53,8 @@ gpusort_gpu_session_check(double rows)
 		return reason;
 	if (gpusort_backend == GS_BACKEND_AUTO && rows < min_rows())
 		return GS_FALLBACK_GPU_FEW_ROWS;
+	if (gpusort_backend == GS_BACKEND_AUTO && ties)
+		return GS_FALLBACK_GPU_TIES;
 	return GS_FALLBACK_NONE;
 }
 
@@ -79,7 +81,7 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	GsGpuSession *session;
 	int			first_open;
 
-	*reason = gpusort_gpu_session_check(spec->expected_rows);
+	*reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);
 	if (*reason != GS_FALLBACK_NONE)
 		return NULL;
 

@@ -23,10 +23,11 @@
 typedef struct GsGpuSession GsGpuSession;
 
 /*
- * Should a GPU be tried for 'rows' rows?  Returns GS_FALLBACK_NONE, or the reason against
- * it.  The planner calls this, too.
+ * Should a GPU be tried for 'rows' rows?  'ties' says whether most of them are expected to tie in
+ * the words that it sorts by: then the host would have to order them, in one process.  Returns
+ * GS_FALLBACK_NONE, or the reason against it.  The planner calls this, too.
  */
-extern GsFallback gpusort_gpu_session_check(double rows);
+extern GsFallback gpusort_gpu_session_check(double rows, bool ties);
 
 /*
  * Open an empty session in the current memory context.  It is closed and freed with

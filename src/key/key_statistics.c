@@ -1,0 +1,172 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_statistics.c
+ *		Tells from statistics how well the words of keys tell rows apart.
+ *
+ * The words of a key end within a string.  Rows whose words are the same have yet to be
+ * ordered, which takes a GPU's rows back to the host.  ANALYZE has found how many different
+ * values a column has, and a histogram of them.  Of strings, the latter tells in which byte
+ * they begin to differ.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include <math.h>
+
+#include "access/htup_details.h"
+#include "catalog/pg_statistic.h"
+#include "port/pg_bitutils.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+
+#include "core/radix_sort.h"
+#include "key/key_encoding.h"
+#include "key/key_statistics.h"
+
+/* More rows than this for each key, and most of them tie. */
+#define ROWS_OF_KEY		2.0
+
+/* This part of the rows is most of them, since it takes longer to break ties than to sort. */
+#define MOST_ROWS		0.25
+
+/* So many different symbols stand for a byte of a string, about as many as there are digits. */
+#define SYMBOLS			10.0
+
+/* The bounds of a histogram that are looked at. */
+#define MOST_BOUNDS		101
+
+/* What the statistics say of the words of a column. */
+typedef struct GsColumnWords
+{
+	double		distinct;		/* number of different ones */
+	double		common;			/* part of the rows with one of the most
+								 * common values */
+} GsColumnWords;
+
+/* Returns how many bytes two strings of words have in common at their beginning. */
+static int
+common_bytes(const uint64 *a, const uint64 *b)
+{
+	for (int w = 0; w < GPUSORT_CPU_MAX_KEY_WORDS; w++)
+		if (a[w] != b[w])
+			return w * sizeof(uint64) +
+				(63 - pg_leftmost_one_pos64(a[w] ^ b[w])) / BITS_PER_BYTE;
+	return GPUSORT_CPU_MAX_KEY_WORDS * sizeof(uint64);
+}
+
+/*
+ * Returns how many bytes neighbours among the bounds of a histogram have in common, on average.
+ */
+static double
+mean_common_bytes(const GsKeyEncoding *encoding, const Datum *bounds, int nbounds)
+{
+	uint64		words[2][GPUSORT_CPU_MAX_KEY_WORDS];
+	double		sum = 0;
+
+	gpusort_key_encoding_string_words(encoding, bounds[0], words[0],
+									  GPUSORT_CPU_MAX_KEY_WORDS);
+	for (int i = 1; i < nbounds; i++)
+	{
+		gpusort_key_encoding_string_words(encoding, bounds[i], words[i % 2],
+										  GPUSORT_CPU_MAX_KEY_WORDS);
+		sum += common_bytes(words[0], words[1]);
+	}
+	return sum / (nbounds - 1);
+}
+
+/*
+ * Returns how many bytes tell apart 'distinct' strings of a column.  Between two bounds of the
+ * histogram there are many strings, which differ in some bytes more than the bounds do.
+ */
+static double
+bytes_needed(const GsKeyEncoding *encoding, HeapTuple statistics, double distinct)
+{
+	AttStatsSlot slot;
+	double		bytes = 0;
+
+	if (!get_attstatsslot(&slot, statistics, STATISTIC_KIND_HISTOGRAM, InvalidOid,
+						  ATTSTATSSLOT_VALUES))
+		return 0;
+	if (slot.nvalues > 1)
+		bytes = mean_common_bytes(encoding, slot.values, Min(slot.nvalues, MOST_BOUNDS)) +
+			Max(log(distinct / (slot.nvalues - 1)) / log(SYMBOLS), 0);
+	free_attstatsslot(&slot);
+	return bytes;
+}
+
+/* Returns the part of the rows that have one of the most common values. */
+static double
+part_of_common_values(HeapTuple statistics)
+{
+	AttStatsSlot slot;
+	double		part = 0;
+
+	if (!get_attstatsslot(&slot, statistics, STATISTIC_KIND_MCV, InvalidOid,
+						  ATTSTATSSLOT_NUMBERS))
+		return 0;
+	for (int i = 0; i < slot.nnumbers; i++)
+		part += slot.numbers[i];
+	free_attstatsslot(&slot);
+	return part;
+}
+
+/* Look up what is known of a column.  Returns false if there are no statistics. */
+static bool
+look_up(const GsTableColumn *column, const GsKeyEncoding *encoding, unsigned string_words,
+		double rows, GsColumnWords *words)
+{
+	HeapTuple	statistics = SearchSysCache3(STATRELATTINH, ObjectIdGetDatum(column->table),
+											 Int16GetDatum(column->attno), BoolGetDatum(false));
+	double		distinct;
+
+	if (!HeapTupleIsValid(statistics))
+		return false;
+	distinct = ((Form_pg_statistic) GETSTRUCT(statistics))->stadistinct;
+	words->distinct = Max(distinct < 0 ? -distinct * rows : distinct, 1);
+	words->common = part_of_common_values(statistics);
+	if (gpusort_key_encoding_is_string(encoding))
+	{
+		double		missing = bytes_needed(encoding, statistics, words->distinct) -
+			string_words * (double) sizeof(uint64);
+
+		words->distinct /= pow(SYMBOLS, Max(missing, 0));
+	}
+	ReleaseSysCache(statistics);
+	return true;
+}
+
+/* The same, of the keys before number 'end', of which the last one may be open. */
+static bool
+expect_ties(const GsSortKeys *keys, const GsTableColumn *columns, int end,
+			unsigned string_words, double rows)
+{
+	double		distinct = 1;
+	GsColumnWords words = {0};
+
+	for (int k = 0; k < end; k++)
+	{
+		bool		descending;
+		GsKeyEncoding encoding = gpusort_key_encoding_find(keys->operators[k],
+														   keys->collations[k], &descending);
+
+		if (!look_up(&columns[k], &encoding, string_words, rows, &words))
+			return end < keys->nkeys;
+		distinct *= words.distinct;
+	}
+	return distinct * ROWS_OF_KEY < rows || (end == 1 && words.common > MOST_ROWS);
+}
+
+bool
+gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *columns,
+								   unsigned string_words, double rows)
+{
+	GsFallback	reason;
+	GsKeyPlan  *plan = gpusort_key_plan_create(keys, string_words, &reason);
+	int			open;
+	bool		exact = gpusort_key_plan_is_exact(plan, &open);
+
+	gpusort_key_plan_free(plan);
+	return reason == GS_FALLBACK_NONE && !exact &&
+		expect_ties(keys, columns, open + 1, string_words, rows);
+}

@@ -1,0 +1,30 @@
+/*-------------------------------------------------------------------------
+ *
+ * key_statistics.h
+ *		Tells from statistics how well the words of keys tell rows apart.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_KEY_STATISTICS_H
+#define GPUSORT_KEY_STATISTICS_H
+
+#include "key/key_plan.h"
+
+/* The column of a table that a sort key is; table is InvalidOid if it is none. */
+typedef struct GsTableColumn
+{
+	Oid			table;
+	AttrNumber	attno;
+} GsTableColumn;
+
+/*
+ * Will most of 'rows' rows have the same words as others, with up to 'string_words' words of a
+ * string, so that comparisons or further words have to order them?  columns[k] is what sort key k
+ * is.  A string of which nothing is known ties if there is a sort key behind it.  Reads the
+ * system catalogs.
+ */
+extern bool gpusort_key_statistics_expect_ties(const GsSortKeys *keys,
+											   const GsTableColumn *columns,
+											   unsigned string_words, double rows);
+
+#endif							/* GPUSORT_KEY_STATISTICS_H */
