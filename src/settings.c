@@ -26,7 +26,7 @@ int			gpusort_backend = GS_BACKEND_AUTO;
 int			gpusort_gpu_min_rows = -1;
 int			gpusort_verify = GS_VERIFY_SAMPLE;
 int			gpusort_min_rows = -1;
-int			gpusort_min_index_rows = 10000;
+int			gpusort_min_index_rows = -1;
 int			gpusort_work_mem = -1;
 int			gpusort_debug_require = GS_REQUIRE_OFF;
 bool		gpusort_debug_hide = false;
@@ -297,9 +297,9 @@ gpusort_settings_init(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.min_index_rows",
 							"Sets the minimum estimated number of rows for an index build to be taken over.",
-							"If pg_gpusort.min_rows is lower, that is the minimum.",
+							"-1 means as many as make it faster. If pg_gpusort.min_rows is lower, that is the minimum.",
 							&gpusort_min_index_rows,
-							10000, 0, INT_MAX,
+							-1, -1, INT_MAX,
 							PGC_USERSET, 0,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.work_mem",

@@ -47,7 +47,8 @@ extern int	gpusort_backend;	/* GsBackendSetting */
 extern int	gpusort_gpu_min_rows;	/* -1: as the service has measured */
 extern int	gpusort_verify;		/* GsVerifySetting */
 extern int	gpusort_min_rows;	/* -1: as many as make a sort long */
-extern int	gpusort_min_index_rows; /* or gpusort_min_rows, if that is lower */
+extern int	gpusort_min_index_rows; /* or gpusort_min_rows, if that is lower;
+									 * -1: as many as make a build faster */
 extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */
 extern int	gpusort_debug_require;	/* GsRequireSetting */
 extern bool gpusort_debug_hide;

@@ -13,6 +13,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/pg_am_d.h"
 #include "executor/instrument.h"
 #include "optimizer/plancat.h"
 #include "pgstat.h"
@@ -22,9 +23,17 @@
 #include "tcop/tcopprot.h"
 
 #include "index/base/build_workers.h"
+#include "key/key_encoding.h"
 #include "settings.h"
 #include "sort/base/progress.h"
 #include "sort/memory/shared_sort.h"
+
+/*
+ * A build of fewer rows is hardly faster than PostgreSQL's; and if that takes long for a row, since
+ * it makes many keys of it or compares strings by the rules of a language.
+ */
+#define FEWEST_ROWS			10000
+#define FEWEST_LONG_ROWS	2000
 
 /* Keys of the parts of shared memory. */
 #define KEY_SHARED		UINT64CONST(1)
@@ -71,10 +80,27 @@ gpusort_build_rows_estimate(Relation heap)
 	return rows;
 }
 
-bool
-gpusort_build_rows_suffice(double rows)
+/* Does PostgreSQL take long for each row of an index? */
+static bool
+takes_long(Relation index)
 {
-	return rows >= Min(gpusort_min_index_rows, gpusort_settings_plan_rows());
+	if (index->rd_rel->relam == GIN_AM_OID)
+		return true;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (OidIsValid(index->rd_indcollation[i]) &&
+			!gpusort_key_encoding_compares_bytes(index->rd_indcollation[i]))
+			return true;
+	return false;
+}
+
+bool
+gpusort_build_rows_suffice(Relation index, double rows)
+{
+	double		least = gpusort_min_index_rows;
+
+	if (least < 0)
+		least = takes_long(index) ? FEWEST_LONG_ROWS : FEWEST_ROWS;
+	return rows >= Min(least, gpusort_settings_plan_rows());
 }
 
 /*

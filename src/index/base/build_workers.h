@@ -40,9 +40,9 @@ typedef struct GsBuildWorker
 /* Keys of the parts of a kind of index begin with this one. */
 #define GPUSORT_BUILD_FIRST_KEY	UINT64CONST(16)
 
-/* Estimate how many rows a table has; and say whether a build of that many is ours. */
+/* Estimate how many rows a table has; and say whether a build of an index of that many is ours. */
 extern double gpusort_build_rows_estimate(Relation heap);
-extern bool gpusort_build_rows_suffice(double rows);
+extern bool gpusort_build_rows_suffice(Relation index, double rows);
 
 /*
  * Returns how many of the planned workers a build should use: fewer if processors are busy with

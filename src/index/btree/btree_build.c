@@ -156,7 +156,7 @@ check_build(GsBtreeBuild *build)
 	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
 		return GS_FALLBACK_TABLE_AM;
 	spec->expected_rows = gpusort_build_rows_estimate(build->heap);
-	if (!gpusort_build_rows_suffice(spec->expected_rows))
+	if (!gpusort_build_rows_suffice(build->index, spec->expected_rows))
 		return GS_FALLBACK_FEW_INDEX_ROWS;
 	spec->repeatable = true;
 	build->by_tid = wants_workers(build);

@@ -341,11 +341,11 @@ validate_table(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot
  * for a set is counted.
  */
 static bool
-is_eligible(Relation heap, BlockNumber *nblocks)
+is_eligible(Relation heap, Relation index, BlockNumber *nblocks)
 {
 	if (!gpusort_enable_index_build ||
 		heap->rd_tableam != GetHeapamTableAmRoutine() ||
-		!gpusort_build_rows_suffice(gpusort_build_rows_estimate(heap)))
+		!gpusort_build_rows_suffice(index, gpusort_build_rows_estimate(heap)))
 		return false;
 	*nblocks = RelationGetNumberOfBlocks(heap);
 	if (tid_set_size(*nblocks) <= (uint64) maintenance_work_mem * 1024)
@@ -404,7 +404,7 @@ gpusort_btree_validate_collect(IndexVacuumInfo *info, IndexBulkDeleteResult *res
 	BlockNumber nblocks;
 	GsBtreeTids *tids;
 
-	if (!is_eligible(heap, &nblocks))
+	if (!is_eligible(heap, info->index, &nblocks))
 	{
 		RelationClose(heap);
 		return btbulkdelete(info, result, callback, callback_arg);

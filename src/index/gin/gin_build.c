@@ -87,7 +87,7 @@ check_build(GsGinBuild *build)
 		return GS_FALLBACK_INDEX_DISABLED;
 	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
 		return GS_FALLBACK_TABLE_AM;
-	if (!gpusort_build_rows_suffice(gpusort_build_rows_estimate(build->heap)))
+	if (!gpusort_build_rows_suffice(build->index, gpusort_build_rows_estimate(build->heap)))
 		return GS_FALLBACK_FEW_INDEX_ROWS;
 	return describe_sort(build);
 }
