@@ -149,6 +149,7 @@ CLOSE c;
 COMMIT;
 
 -- costs that are lowered are those of all nodes: a sort costs something, and no node less than its inputs
+CREATE FUNCTION costly(int) RETURNS bool LANGUAGE plpgsql IMMUTABLE COST 10000 AS 'BEGIN RETURN true; END';
 CREATE FUNCTION strange_costs(query text) RETURNS TABLE (gpusorts bigint, strange bigint) LANGUAGE plpgsql AS $$
 DECLARE
 	plan json;
@@ -164,7 +165,8 @@ BEGIN
 END $$;
 SELECT s.*, query FROM (VALUES ('SELECT * FROM facts JOIN dims ON other = dims.id'), ('SELECT * FROM facts LEFT JOIN dims ON other = dims.id'),
 	('SELECT many, count(*), sum(id) FROM facts GROUP BY many'), ('SELECT DISTINCT many, few FROM facts'),
-	('SELECT many FROM facts UNION SELECT id FROM facts'), ('SELECT many, count(DISTINCT d) FROM facts GROUP BY many')) v (query), strange_costs(query) s;
+	('SELECT many FROM facts UNION SELECT id FROM facts'), ('SELECT many, count(DISTINCT d) FROM facts GROUP BY many'),
+	('SELECT few, count(DISTINCT many) FROM facts WHERE costly(id) GROUP BY few')) v (query), strange_costs(query) s;
 DROP FUNCTION strange_costs;
 
 -- where no such path is made

@@ -643,6 +643,6 @@ gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
 	if (path->total_cost >= best->total_cost + order.own_sorts)
 		return;
 	if (order.own_sorts > 0)
-		gpusort_cost_prefer_sort(path, sort, best->total_cost);
+		gpusort_cost_prefer_sort(path, sort, best);
 	add_path(grouped_rel, path);
 }

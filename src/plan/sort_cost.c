@@ -71,6 +71,9 @@
  */
 #define CHEAPER				0.98
 
+/* What a path over sorts costs at least, in proportion to their inputs. */
+#define LEAST_SORT			1.005
+
 /* How a sort would be done. */
 typedef struct GsSortMethod
 {
@@ -460,12 +463,29 @@ lower_path(Path *path, Path *const sorts[2], Cost excess)
 	path->startup_cost = Max(Min(startup, path->total_cost), 0);
 }
 
+/*
+ * Returns what a path over sorts costs if it is preferred to one that costs 'other': always a little
+ * more than what the sorts have to read.
+ */
+static Cost
+preferred_cost(Path *const sorts[2], Cost other)
+{
+	Cost		least = 0;
+
+	for (int i = 0; i < 2; i++)
+		if (sorts[i] != NULL)
+			least += ((const SortPath *) sorts[i])->subpath->total_cost;
+	return Max(other * CHEAPER, least * LEAST_SORT);
+}
+
 void
-gpusort_cost_prefer_sort(Path *path, Path *sort, Cost other)
+gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other)
 {
 	Path	   *const sorts[2] = {sort, NULL};
-	Cost		excess = path->total_cost - other * CHEAPER;
+	Cost		preferred = preferred_cost(sorts, other->total_cost);
+	Cost		excess = path->total_cost - preferred;
 
+	other->total_cost = Max(other->total_cost, preferred / CHEAPER);
 	if (excess <= 0)
 		return;
 	if (sort == path)
@@ -478,7 +498,7 @@ void
 gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 {
 	Cost		misses = gpusort_cost_hash_misses(hash);
-	Cost		excess = path->total_cost - hash->total_cost * CHEAPER;
+	Cost		excess = path->total_cost - preferred_cost(sorts, hash->total_cost);
 	Cost		caution = 0;
 
 	for (int i = 0; i < 2; i++)

@@ -87,10 +87,11 @@ extern bool gpusort_cost_prefer_to_agg(PlannerInfo *root, Path *path, Path *sort
 									   double groups);
 
 /*
- * Lower the costs of 'path' so that it is preferred to one that costs 'other'.
- * 'sort' is the sort made here below 'path', or 'path' itself.
+ * Lower the costs of 'path' so that it is preferred to 'other', which is charged more if it
+ * costs hardly more than the input of 'sort'.  That is the sort made here below 'path', or 'path'
+ * itself.
  */
-extern void gpusort_cost_prefer_sort(Path *path, Path *sort, Cost other);
+extern void gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other);
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does

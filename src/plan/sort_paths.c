@@ -138,8 +138,7 @@ serial_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input)
 											  root->limit_tuples);
 
 	if (sort != NULL && waits_for_servers(root, ordered_rel, input))
-		gpusort_cost_prefer_sort(sort, sort,
-								 ((Path *) linitial(ordered_rel->pathlist))->total_cost);
+		gpusort_cost_prefer_sort(sort, sort, linitial(ordered_rel->pathlist));
 	return sort;
 }
 
