@@ -10,8 +10,10 @@ REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(REPO, 'scripts', 'lib', 'bench'))
 
 # pylint: disable=wrong-import-position
+import families
 import gpu_lines
 import measuring
+import planning
 import queries
 import restore
 import results
@@ -81,15 +83,23 @@ class Lines(unittest.TestCase):
 
 class Queries(unittest.TestCase):
     def test_queries_of_the_files(self):
-        for file, number in (('tpch_queries.sql', 24), ('corpus_queries.sql', 40)):
-            found = queries.read_queries(file)
-            self.assertEqual(len(found), number)
-            for name, query in found.items():
-                self.assertTrue(query.text.startswith(('SELECT', 'WITH')), name)
-                self.assertFalse(query.text.endswith(';'), name)
+        tpch = queries.read_queries('tpch_queries.sql')
+        self.assertEqual(len(tpch), 24)
+        corpus = [families.queries_of([family]) for family in families.FAMILIES] + [planning.large_queries()]
+        self.assertEqual([len(found) for found in corpus], [40, 22, 23, 19, 17])
+        # No name is in two families.
+        together = {**families.queries_of(families.FAMILIES), **planning.large_queries()}
+        self.assertEqual(len(together), sum(map(len, corpus)))
+        for name, query in {**tpch, **together}.items():
+            self.assertTrue(query.text.startswith(('SELECT', 'WITH')), name)
+            self.assertFalse(query.text.endswith(';'), name)
         self.assertEqual(queries.Query('q', 'a, b_c', 'SELECT 1;\n').keys, '(r).a, (r).b_c')
         self.assertEqual(queries.Query('q', '', 'SELECT 1').keys, '1')
         self.assertNotIn('OFFSET', queries.Query('q', '', 'SELECT 1 LIMIT 3').timed())
+
+    def test_longer_planning(self):
+        for stock, ours, longer in ((1, 1.15, False), (1, 1.25, True), (100, 101.9, False), (100, 102.1, True)):
+            self.assertEqual(planning.is_longer({'stock': [stock], 'ours': [ours]}), longer)
 
     def test_sorts_of_a_plan(self):
         plan = """Limit

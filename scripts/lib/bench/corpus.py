@@ -1,23 +1,27 @@
 """scripts/bench corpus: runs what analysts ask, by stock PostgreSQL and by ours in turn, with several
 settings, and says where ours is slower.
 
+There are families of tables and queries: analysts (events, customers and orders of a shop), hits (a
+table of 105 columns, as in ClickBench), groups (groups and joins of a few columns, as in the H2O
+benchmark) and movies (joins of many tables, as in the Join Order Benchmark); they are in corpus/.
+
 Each query is run in new sessions, first and a second time, with each work_mem and each maximum of
 workers; everything else is as the server has it.  Prints milliseconds, medians; whether the plans
 differ in more than who sorts; and how many of all sorts are GpuSorts.  Rows are compared.  The
 end has geometric means, of the queries with a GpuSort and of all, and all losers: queries that take
-stock PostgreSQL %d ms or more, and ours more than a twentieth longer.  Tables and queries are in
-corpus_tables.sql and corpus_queries.sql."""
+stock PostgreSQL %d ms or more, and ours more than a twentieth longer."""
 
 import math
-import os
 
+from families import FAMILIES, in_databases, queries_of
 from measuring import SETTINGS_OF, same_rows
 from options import add_device, parser_of
-from queries import measure_file, ours_of_all, plan_of, shape
+from planning import Planning, large_queries
+from queries import measure_queries, ours_of_all, plan_of, shape
 from results import is_slower, median, ratio
-from servers import HERE, Failure, Session
+from servers import Failure, Session
 
-HEADING = '{:<20} {:>6} {:>7} {:>9} {:>9} {:>6} {:>9} {:>9} {:>6}  {:<5} {:<5} {}'
+HEADING = '{:<28} {:>6} {:>7} {:>9} {:>9} {:>6} {:>9} {:>9} {:>6}  {:<5} {:<5} {}'
 
 # Below that, a query is no loser.
 LEAST_MS = 200
@@ -79,7 +83,7 @@ class Corpus:
         for who, times in taken.items():
             for session, column in zip(('first', 'later'), zip(*times)):
                 self.results.add(
-                    f'corpus_{query.name}', self.events, 'stock' if who == 'stock' else self.who, column,
+                    f'corpus_{query.name}', self.rows, 'stock' if who == 'stock' else self.who, column,
                     workers=workers, session=session, settings=f'work_mem={memory}',
                     method='' if who == 'stock' else f'{plan} {ours_of_all(plans[1])}')
 
@@ -90,17 +94,22 @@ class Corpus:
         if not same:
             self.different.append(what)
 
-    def run(self, queries):
-        self.events = self.server.sql('SELECT count(*) FROM events')
-        print(f'Tables:     scale {self.options.scale}, seed {self.options.seed}, {self.events} events; '
-              f'texts in {self.options.locale}')
-        print(f'Times:      {self.options.runs} new sessions each, of two runs; milliseconds, medians\n')
-        print(HEADING.format('query', 'memory', 'workers', 'stock 1st', 'ours 1st', 'ratio', 'stock 2nd',
-                             'ours 2nd', 'ratio', 'plan', 'sorts', 'same'))
+    def measure_family(self, queries):
+        """Measures the queries with all settings.  Results have the rows of all tables together."""
+        self.rows = self.server.sql("""
+            SELECT sum(reltuples)::int8 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace""")
         for query in queries:
             for memory in self.options.memory.split(','):
                 for workers in self.options.workers.split(','):
                     self.measure(query, memory, workers)
+
+    def run(self, queries):
+        print(f'Tables:     scale {self.options.scale}, seed {self.options.seed}; texts in {self.options.locale}')
+        print(f'Times:      {self.options.runs} new sessions each, of two runs; milliseconds, medians\n')
+        print(HEADING.format('query', 'memory', 'workers', 'stock 1st', 'ours 1st', 'ratio', 'stock 2nd',
+                             'ours 2nd', 'ratio', 'plan', 'sorts', 'same'))
+        for _, queries_of_family in in_databases(self.server, self.options, queries):
+            self.measure_family(queries_of_family)
         for name, ratios in (('with a GpuSort', self.ratios[True]),
                              ('all', self.ratios[True] + self.ratios[False])):
             firsts, laters = zip(*ratios) if ratios else ((), ())
@@ -110,22 +119,18 @@ class Corpus:
             raise Failure(f'different results: {"; ".join(self.different)}')
 
 
-def make_database(server, options):
-    server.sql(f"CREATE DATABASE corpus TEMPLATE template0 LOCALE '{options.locale}'")
-    server.environment['PGDATABASE'] = 'corpus'
-    print('Making the tables', flush=True)
-    with open(os.path.join(HERE, 'corpus_tables.sql'), encoding='utf-8') as file:
-        server.sql(text=f'\\set scale {options.scale}\n\\set seed {options.seed}\n{file.read()}')
-
-
 def parse_options(arguments):
     parser = parser_of('bench corpus', __doc__, 'query')
+    parser.add_argument('-f', dest='families', default=','.join(FAMILIES), metavar='FAMILY,...',
+                        help='families of queries (default all)')
+    parser.add_argument('--planning', action='store_true',
+                        help='only plan the queries, and some large ones, and say which take longer to plan')
     parser.add_argument('-s', dest='scale', type=float, default=0.5, metavar='SCALE',
-                        help='scale of the tables (default 0.5); 1 has 3 million events')
+                        help='scale of the tables (default 0.5); 1 has 3 million events, a million hits')
     parser.add_argument('-q', dest='seed', type=int, default=1, metavar='SEED',
                         help='seed of the tables (default 1)')
     parser.add_argument('-n', dest='runs', type=int, default=3, metavar='RUNS',
-                        help='new sessions for each query, of both (default 3)')
+                        help='new sessions for each query, of both (default 3); with --planning, rounds (at least 15)')
     parser.add_argument('-w', dest='memory', default='4MB,64MB,256MB', metavar='MEMORY,...',
                         help='each work_mem (default 4MB,64MB,256MB)')
     parser.add_argument('-j', dest='workers', default='0,2,8', metavar='WORKERS,...',
@@ -137,4 +142,12 @@ def parse_options(arguments):
 
 
 def main(arguments):
-    measure_file(parse_options(arguments), 'corpus_queries.sql', make_database, Corpus, 1500, preload=True)
+    options = parse_options(arguments)
+    families = options.families.split(',')
+    for family in families:
+        if family not in FAMILIES:
+            raise Failure(f'no family {family}; there are {" ".join(FAMILIES)}')
+    queries = queries_of(families)
+    if options.planning:
+        queries.update(large_queries())
+    measure_queries(options, queries, Planning if options.planning else Corpus, 1500, preload=True)

@@ -55,10 +55,9 @@ def ours_of_all(plan):
 
 # ---- Programs ----
 
-def measure_file(options, file, make_database, measure, buffers_mb, preload=False):
-    """Starts a server with buffers_mb of shared_buffers for each unit of scale, makes its database,
-    and measures the queries of a file that the options name.  A GPU takes a preloaded library."""
-    queries = read_queries(file)
+def measure_queries(options, queries, measure, buffers_mb, preload=False):
+    """Starts a server with buffers_mb of shared_buffers for each unit of scale, and measures those of
+    the queries that the options name.  A GPU takes a preloaded library."""
     names = chosen(options, 'query', queries)
     if not names:
         return
@@ -69,7 +68,6 @@ def measure_file(options, file, make_database, measure, buffers_mb, preload=Fals
     if preload or options.device_library:
         settings += ["shared_preload_libraries = 'pg_gpusort'", *device_settings]
     with Server(int(1000 + 4000 * options.scale), settings, flags) as server:
-        make_database(server, options)
         servers.describe_machine(server)
         if gpu:
             print(f'GPU:        {gpu}')

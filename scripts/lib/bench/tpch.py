@@ -12,7 +12,7 @@ import re
 
 from measuring import SETTINGS_OF, same_rows, times_in_turn
 from options import add_device, parser_of
-from queries import measure_file, ours_of_all, plan_of, shape
+from queries import measure_queries, ours_of_all, plan_of, read_queries, shape
 from results import median, ratio, spread
 from servers import HERE, Failure, Session
 
@@ -28,6 +28,7 @@ class Tpch:
         settings = f"""SET jit = off; SET max_parallel_workers_per_gather = {options.workers};
             SET work_mem = '{options.memory}';"""
         ours = ''.join(f"SET {name} = '{value}';" for name, value in options.settings)
+        make_database(server, options)
         self.options = options
         self.results = results
         self.stock = Session(server, 'stock', settings + SETTINGS_OF['stock'])
@@ -112,4 +113,4 @@ def parse_options(arguments):
 
 
 def main(arguments):
-    measure_file(parse_options(arguments), 'tpch_queries.sql', make_database, Tpch, 2500)
+    measure_queries(parse_options(arguments), read_queries('tpch_queries.sql'), Tpch, 2500)

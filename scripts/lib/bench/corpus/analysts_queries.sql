@@ -1,9 +1,10 @@
 --
--- corpus_queries.sql
---	What analysts ask of the tables of corpus_tables.sql.
+-- analysts_queries.sql
+--	What analysts ask of the tables of analysts_tables.sql.
 --
--- A line "-- NAME (KEYS): TEXT" begins a query.  KEYS are the columns of its ORDER BY, or empty.
--- The result must not depend on the order of ties: sums are of whole numbers or numeric.
+-- In this and the other files of queries, a line "-- NAME (KEYS): TEXT" begins one.  KEYS are the
+-- columns of its ORDER BY, or empty.  The result must not depend on the order of ties: sums are of
+-- whole numbers or numeric, or of fractions that float8 adds exactly.
 --
 
 -- funnel (day): how many sessions reach each step, by day

@@ -1,12 +1,10 @@
 --
--- corpus_tables.sql
+-- analysts_tables.sql
 --	Tables as analysts of a shop have them: events of its web site, sessions, customers, orders
 --	and their lines.
 --
--- The psql variable "scale" is 1 for 3 million events and 3 million lines, and "seed" chooses
--- the rows: the same two give the same rows.  Texts have the default collation of the database.
--- Customers and products are skewed, some columns depend on each other, and there are NULLs, NaN
--- and jsonb.
+-- Scale 1 has 3 million events and 3 million lines.  Customers and products are skewed, some columns
+-- depend on each other, and there are NULLs, NaN and jsonb.
 --
 
 \set events 'round(3000000 * :scale)::int8'
@@ -14,16 +12,6 @@
 \set customers 'round(150000 * :scale)::int8'
 \set orders 'round(750000 * :scale)::int8'
 \set products 'round(20000 * :scale)::int8'
-
--- Returns a number from 0 to n - 1 for row i, evenly distributed and different for each column.
-CREATE FUNCTION draw(i int8, salt int8, n int8) RETURNS int8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (hashint8extended(i, salt) & 9007199254740991) % n;
-
--- The same, but small numbers are much more frequent.
-CREATE FUNCTION skewed(i int8, salt int8, n int8) RETURNS int8
-LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (n * ((draw(i, salt, 1000000) / 1000000.0::float8) ^ 3))::int8 % n;
 
 CREATE FUNCTION person(i int8, salt int8) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
