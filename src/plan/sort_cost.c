@@ -464,8 +464,8 @@ lower_path(Path *path, Path *const sorts[2], Cost excess)
 }
 
 /*
- * Returns what a path over sorts costs if it is preferred to one that costs 'other': always a little
- * more than what the sorts have to read.
+ * Returns what a path over sorts costs if it is preferred to one that costs 'other': always a
+ * little more than what the sorts have to read.
  */
 static Cost
 preferred_cost(Path *const sorts[2], Cost other)
