@@ -93,7 +93,6 @@ OBJS = \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_sorted_rows.o \
 	src/sort/gpu/gpu_rows.o \
-	src/sort/stock_sort.o \
 	src/sort/team.o \
 	src/sort/cutoff.o \
 	src/sort/sort_state.o \

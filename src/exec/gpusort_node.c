@@ -251,23 +251,24 @@ wanted_rows(const GsNodeState *node)
 static void
 publish_report(GsNodeState *node)
 {
-	if (node->stock != NULL)
-		gpusort_stock_sort_report(node->stock, &node->report);
-	else
-		gpusort_sort_report(node->sort, &node->report);
+	gpusort_sort_report(node->sort, &node->report);
 	node->has_report = true;
 	if (IsParallelWorker() && node->shared != NULL)
 		gpusort_worker_reports_publish(shared_reports(node->shared),
 									   &node->report);
 }
 
-/* Returns how many processes can put rows into the sort, or 0 if there is no sink. */
+/*
+ * Returns how many processes can put rows into the sort, or 0 if there is no sink.  Workers trust
+ * encodings, so they encode no rows of a sort whose encoding is distrusted.
+ */
 static int
 count_processes(const GsNodeState *node)
 {
 	PlanState  *gather = outerPlanState(node);
 
-	if (gpusort_sink_find(gather) == NULL)
+	if (gpusort_sink_find(gather) == NULL ||
+		gpusort_key_plan_is_distrusted(node->spec.key_plan))
 		return 0;
 	return castNode(Gather, gather->plan)->num_workers + 1;
 }
@@ -287,7 +288,7 @@ open_sink(GsNodeState *node)
 	 * that a worker takes back after an overflow would change the order of
 	 * ties.
 	 */
-	if (node->sort == NULL ||
+	if (node->spec.processes == 0 ||
 		(gpusort_debug_stock_ties && !gpusort_sink_keeps_order(gather)) ||
 		!gpusort_sink_open(node->sink, castNode(GatherState, gather),
 						   node->spec.tuple_attno > 0, node->sort,
@@ -444,16 +445,6 @@ sort_rows(GsNodeState *node)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Sort the input with PostgreSQL's own sort. */
-static void
-sort_stock(GsNodeState *node)
-{
-	gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
-	open_sink(node);
-	node->stock = gpusort_stock_sort(&node->spec, &node->keys,
-									 ExecGetResultType(&node->css.ss.ps), outerPlanState(node));
-}
-
 /* Sort the input. */
 static void
 sort_input(GsNodeState *node)
@@ -463,29 +454,17 @@ sort_input(GsNodeState *node)
 	GsSortSpec *spec = &node->spec;
 
 	if (spec->key_plan == NULL)
-		node->distrusted = gpusort_sort_plan_keys(spec) == GS_FALLBACK_WRONG_ORDER;
+		(void) gpusort_sort_plan_keys(spec);
 	node->bound = wanted_rows(node);
 	spec->processes = count_processes(node);
-	if (node->distrusted)
-		sort_stock(node);
-	else
-	{
-		spec->by_pages = gpusort_row_source_prepare(node->rows.source);
-		spec->bound = Max(node->bound, 0);
-		node->sort = gpusort_sort_begin(spec);
-		open_sink(node);
-		sort_rows(node);
-	}
-
+	spec->by_pages = gpusort_row_source_prepare(node->rows.source);
+	spec->bound = Max(node->bound, 0);
+	node->sort = gpusort_sort_begin(spec);
+	open_sink(node);
+	sort_rows(node);
 	publish_report(node);
 	gpusort_requirement_check(&node->report);
 	MemoryContextSwitchTo(caller);
-}
-
-static inline bool
-is_sorted(const GsNodeState *node)
-{
-	return node->sort != NULL || node->stock != NULL;
 }
 
 static inline TupleTableSlot *
@@ -514,7 +493,7 @@ static TupleTableSlot *
 gpusort_node_exec(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
-	TupleTableSlot *slot = css->ss.ss_ScanTupleSlot;
+	TupleTableSlot *slot;
 	EState	   *estate = css->ss.ps.state;
 	ScanDirection direction = estate->es_direction;
 
@@ -522,13 +501,9 @@ gpusort_node_exec(CustomScanState *css)
 
 	/* The input is always read forward. */
 	estate->es_direction = ForwardScanDirection;
-	if (!is_sorted(node))
+	if (node->sort == NULL)
 		sort_input(node);
-	if (unlikely(node->stock != NULL))
-		gpusort_stock_sort_next(node->stock, ScanDirectionIsForward(direction),
-								slot);
-	else
-		slot = next_row(node, ScanDirectionIsForward(direction));
+	slot = next_row(node, ScanDirectionIsForward(direction));
 	estate->es_direction = direction;
 	return slot;
 }
@@ -543,9 +518,6 @@ end_sort(GsNodeState *node)
 	if (node->sort != NULL)
 		gpusort_sort_end(node->sort);
 	node->sort = NULL;
-	if (node->stock != NULL)
-		gpusort_stock_sort_end(node->stock);
-	node->stock = NULL;
 }
 
 static void
@@ -567,8 +539,6 @@ can_rewind(const GsNodeState *node)
 	int64		wanted = wanted_rows(node);
 	bool		enough = wanted >= 0 && wanted <= node->bound;
 
-	if (node->stock != NULL)
-		return node->spec.random_access;
 	return gpusort_sort_can_rewind(node->sort) &&
 		(enough || !gpusort_sort_is_cut(node->sort));
 }
@@ -583,22 +553,18 @@ gpusort_node_rescan(CustomScanState *css)
 	 * The input has not been read yet.  If it has to be rescanned, that
 	 * happens when it is first read.
 	 */
-	if (!is_sorted(node))
+	if (node->sort == NULL)
 		return;
 
 	if (input->chgParam == NULL && can_rewind(node))
 	{
 		ExecClearTuple(css->ss.ss_ScanTupleSlot);
-		if (node->stock != NULL)
-			gpusort_stock_sort_rescan(node->stock);
-		else
-			gpusort_sort_rescan(node->sort);
+		gpusort_sort_rescan(node->sort);
 		return;
 	}
 
 	/* End other processes that still sort, before the memory that they use. */
-	if (node->sort != NULL)
-		gpusort_sort_stop(node->sort);
+	gpusort_sort_stop(node->sort);
 
 	/* With changed parameters, ExecProcNode() does this otherwise. */
 	if (node->sink != NULL || input->chgParam == NULL)
@@ -613,8 +579,6 @@ gpusort_node_mark(CustomScanState *css)
 
 	if (node->sort != NULL)
 		gpusort_sort_mark(node->sort);
-	else if (node->stock != NULL)
-		gpusort_stock_sort_mark(node->stock);
 }
 
 static void
@@ -624,8 +588,6 @@ gpusort_node_restore(CustomScanState *css)
 
 	if (node->sort != NULL)
 		gpusort_sort_restore(node->sort);
-	else if (node->stock != NULL)
-		gpusort_stock_sort_restore(node->stock);
 }
 
 /* ----------------------------------------------------------------

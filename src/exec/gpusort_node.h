@@ -15,7 +15,6 @@
 #include "exec/sink_node.h"
 #include "exec/worker_reports.h"
 #include "sort/sort.h"
-#include "sort/stock_sort.h"
 
 /*
  * Stored in the dynamic shared memory of a parallel query, followed by
@@ -34,14 +33,7 @@ typedef struct GsNodeState
 	GsNodeRows	rows;			/* reads and returns rows */
 	GsSinkState *sink;			/* below the input, or NULL */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
-	bool		distrusted;		/* is an encoding of the keys distrusted? */
-
-	/*
-	 * One of these holds the rows.  Both are NULL until the first row is
-	 * requested.
-	 */
-	GsSort	   *sort;
-	GsStockSort *stock;			/* if the keys are distrusted */
+	GsSort	   *sort;			/* NULL until the first row is requested */
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */
 

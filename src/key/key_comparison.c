@@ -56,7 +56,8 @@ gpusort_key_comparison_create(const GsSortKeys *keys)
 		GsComparedKey *key = &comparison->keys[k];
 
 		gpusort_key_comparison_prepare(keys, k, &key->ssup);
-		if (!OidIsValid(keys->collations[k]))
+		if (!OidIsValid(keys->collations[k]) ||
+			gpusort_key_encoding_is_distrusted(keys->operators[k], keys->collations[k]))
 			continue;
 		key->encoding = gpusort_key_encoding_find(keys->operators[k],
 												  keys->collations[k],

@@ -60,6 +60,7 @@ struct GsKeyPlan
 	MemoryContext context;
 	unsigned	words;			/* of the first stage, and of each slice */
 	unsigned	string_words;	/* that the plan was made with */
+	bool		distrusted;		/* so that no column has an encoding */
 	int			ncolumns;
 	GsKeyColumn *columns;
 	int			nstages;
@@ -71,15 +72,15 @@ struct GsKeyPlan
  * ----------------------------------------------------------------
  */
 
-/* Find the encoding of each column, unless they are 'distrusted'. */
+/* Find the encoding of each column, unless any is distrusted. */
 static void
-find_encodings(GsKeyPlan *plan, const GsSortKeys *keys, bool distrusted)
+find_encodings(GsKeyPlan *plan, const GsSortKeys *keys)
 {
 	for (int i = 0; i < keys->nkeys; i++)
 	{
 		GsKeyColumn *column = &plan->columns[i];
 
-		if (!distrusted)
+		if (!plan->distrusted)
 			column->encoding = gpusort_key_encoding_find(keys->operators[i],
 														 keys->collations[i],
 														 &column->descending);
@@ -132,10 +133,11 @@ create_plan(const GsSortKeys *keys, unsigned string_words, bool distrusted)
 
 	plan->context = context;
 	plan->string_words = string_words;
+	plan->distrusted = distrusted;
 	plan->ncolumns = keys->nkeys;
 	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
 	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
-	find_encodings(plan, keys, distrusted);
+	find_encodings(plan, keys);
 	for (int i = 0; i < plan->ncolumns;
 		 i = plan->stages[plan->nstages - 1].end)
 		lay_out_stage(plan, i, string_words);
@@ -160,10 +162,9 @@ GsKeyPlan *
 gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 						GsFallback *reason)
 {
-	bool		distrusted = any_is_distrusted(keys);
-	GsKeyPlan  *plan = create_plan(keys, string_words, distrusted);
+	GsKeyPlan  *plan = create_plan(keys, string_words, any_is_distrusted(keys));
 
-	if (distrusted)
+	if (plan->distrusted)
 		*reason = GS_FALLBACK_WRONG_ORDER;
 	else
 		*reason = plan->columns[0].encoding.kind == GS_ENCODE_NONE ?
@@ -210,6 +211,12 @@ gpusort_key_plan_shape_of(const GsKeyEncoding *encodings, int nkeys)
 		columns[i].encoding = encodings[i];
 	lay_out_stage(&plan, 0, 1);
 	return gpusort_key_plan_shape(&plan);
+}
+
+bool
+gpusort_key_plan_is_distrusted(const GsKeyPlan *plan)
+{
+	return plan->distrusted;
 }
 
 void

@@ -65,6 +65,9 @@ extern GsKeyPlan *gpusort_key_plan_create_for_leader(const GsSortKeys *keys,
 													 unsigned string_words);
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 
+/* Does no column have an encoding, since that of one is distrusted? */
+extern bool gpusort_key_plan_is_distrusted(const GsKeyPlan *plan);
+
 /*
  * Let encodings keep what they have made of recent values, in 'limit' bytes, or some
  * kilobytes for each key if that is more.  Returns the maximum, in bytes.

@@ -111,6 +111,11 @@ begin_gpu(GsSort *sort)
 
 	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
 		return false;
+	if (gpusort_key_plan_is_distrusted(spec->key_plan))
+	{
+		gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+		return false;
+	}
 	if (will_cut(spec))
 	{
 		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);

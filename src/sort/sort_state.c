@@ -201,6 +201,15 @@ report_gpu(const GsSort *sort, GsSortReport *report)
 	strlcpy(report->method, "gpu onesweep", sizeof(report->method));
 }
 
+/* Returns how rows in memory are sorted, as EXPLAIN names it. */
+static const char *
+memory_method(const GsSort *sort)
+{
+	if (gpusort_key_plan_is_distrusted(sort->spec->key_plan))
+		return "cpu comparisons";
+	return sort->ndropped > 0 ? "cpu radix, top-N" : "cpu radix";
+}
+
 static void
 report_memory(const GsSort *sort, GsSortReport *report)
 {
@@ -209,16 +218,15 @@ report_memory(const GsSort *sort, GsSortReport *report)
 	report->kind = GS_KIND_CPU;
 	report->space = GS_SPACE_MEMORY;
 	report->space_kb = (Max(bytes, sort->most_bytes) + 1023) / 1024;
-	strlcpy(report->method,
-			sort->ndropped > 0 ? "cpu radix, top-N" : "cpu radix",
-			sizeof(report->method));
+	strlcpy(report->method, memory_method(sort), sizeof(report->method));
 }
 
 void
 gpusort_sort_report(GsSort *sort, GsSortReport *report)
 {
 	memset(report, 0, sizeof(*report));
-	report->fallback = sort->cpu.overflow;
+	report->fallback = gpusort_key_plan_is_distrusted(sort->spec->key_plan) ?
+		GS_FALLBACK_WRONG_ORDER : sort->cpu.overflow;
 	report->gpu_reason = sort->gpu_reason;
 	report->drain_ms = sort->drain_ms;
 	report->sort_ms = sort->sort_ms;

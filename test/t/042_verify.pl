@@ -139,7 +139,7 @@ finds('comparison of all keys', "$encoding; SET pg_gpusort.verify = 'all'", sort
 finds('whole tuples', "$encoding; SET pg_gpusort.debug_whole_tuples = on; SET pg_gpusort.verify = 'all'",
 	sorted('*', 'float8 DESC'), 'double precision (values)');
 
-# A plan that was made before is executed by PostgreSQL's sort.
+# The sort of a plan that was made before compares the keys.
 $right->run('RESET ALL; PREPARE stamps AS ' . sorted('timestamp', 'timestamp'));
 $right->run("PREPARE marks AS SELECT count(*) FROM (SELECT * FROM items OFFSET 0) a JOIN (SELECT * FROM items OFFSET 0) b USING (timestamp)");
 $right->run('SET plan_cache_mode = force_generic_plan; SET enable_hashjoin = off; SET enable_nestloop = off');
@@ -147,7 +147,7 @@ is($right->run("EXECUTE $_"), $rows, "$_: a plan that is kept") foreach qw(stamp
 like($wrong->run("RESET ALL; $encoding; " . sorted('timestamp', 'timestamp')), qr/ERROR:  XX000/, 'its encoding is wrong');
 is($right->run("EXECUTE $_"), $rows, "$_: its encoding is not used") foreach qw(stamps marks);
 like($right->run("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE stamps"),
-	qr/GpuSort.*Sort Method: quicksort.*Sort Fallback: $reason/s, 'it says so');
+	qr/GpuSort.*Sort Method: cpu comparisons.*Sort Fallback: $reason/s, 'it says so');
 $right->run('RESET ALL');
 
 # With pg_gpusort.verify = off, nobody looks.
@@ -162,8 +162,12 @@ SKIP:
 		ORDER BY collname LIMIT 1});
 
 	skip 'no collation of a language', 1 unless $locale;
-	finds('comparison', q{SET pg_gpusort.debug_wrong = 'comparison'},
-		sorted('word', qq{word COLLATE "$locale"}), "text (weights of the C library in $locale of libc)");
+	my $words = sorted('word', qq{word COLLATE "$locale"});
+	my $comparison = q{SET pg_gpusort.debug_wrong = 'comparison'};
+	$wrong->run("RESET ALL; PREPARE words AS $words; SET plan_cache_mode = force_generic_plan");
+	is($wrong->run('EXECUTE words'), $rows, 'words: a plan that is kept');
+	finds('comparison', $comparison, $words, "text (weights of the C library in $locale of libc)");
+	is($wrong->run("SET pg_gpusort.verify = 'all'; $comparison; EXECUTE words"), $rows, 'words: their weights are not used');
 }
 
 # ---- After a restart ----

@@ -18,7 +18,7 @@ typedef enum GsSortKind
 {
 	GS_KIND_GPU,
 	GS_KIND_CPU,
-	GS_KIND_EXTERNAL,			/* runs on disk, or a stock sort */
+	GS_KIND_EXTERNAL,			/* runs on disk */
 	GS_SORT_KINDS
 } GsSortKind;
 
@@ -80,7 +80,7 @@ typedef enum GsSortSpace
 typedef struct GsSortReport
 {
 	GsSortKind	kind;
-	GsFallback	fallback;		/* why it is GS_KIND_EXTERNAL */
+	GsFallback	fallback;		/* why it is GS_KIND_EXTERNAL, or slow */
 	GsFallback	gpu_reason;		/* why it is not GS_KIND_GPU */
 	char		method[32];		/* as EXPLAIN names it */
 	GsSortSpace space;
