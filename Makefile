@@ -77,6 +77,7 @@ OBJS = \
 	src/sort/memory/ordering.o \
 	src/sort/memory/range_splitters.o \
 	src/sort/memory/row_store.o \
+	src/sort/memory/shared_ranges.o \
 	src/sort/memory/shared_sort.o \
 	src/sort/memory/shared_view.o \
 	src/sort/memory/sorted_ranges.o \

@@ -235,9 +235,9 @@ aim_check(GsSort *sort)
 	const GsRangeReader *ranges = sort->ranges;
 
 	/* The row with that number is at a position counted from 1. */
-	if (sort->location == GS_ROWS_SHARED && ranges->start + ranges->range.nrows > 0)
+	if (sort->location == GS_ROWS_SHARED && ranges->start + ranges->rows.nrows > 0)
 		gpusort_checked_rows_aim(&sort->checked,
-								 ranges->start + ranges->range.nrows + 1 - sort->position);
+								 ranges->start + ranges->rows.nrows + 1 - sort->position);
 }
 
 void

@@ -33,7 +33,8 @@ struct GsTeam
 	pg_atomic_uint32 failed;	/* are rows of any process missing? */
 	pg_atomic_uint64 ndropped;	/* rows beyond the bound */
 	GsRunSetHandle files;		/* with all runs; set before others start */
-	GsSharedSort *sort;			/* follows the struct */
+	GsSharedRanges *ranges;		/* follows the struct */
+	GsSharedSort *sort;			/* follows that */
 	GsSharedMerge *merge;		/* follows that */
 };
 
@@ -54,11 +55,10 @@ create_team(const GsSortSpec *spec)
 {
 	int			processes = spec->processes;
 	Size		limit = mul_size(gpusort_sort_spec_memory(spec), processes);
-	Size		team_bytes = MAXALIGN(sizeof(GsTeam));
-	Size		sort_bytes = gpusort_shared_sort_size(processes);
+	Size		sort_at = MAXALIGN(sizeof(GsTeam)) + gpusort_shared_ranges_size();
+	Size		merge_at = sort_at + gpusort_shared_sort_size(processes);
 	GsTeam	   *team = (GsTeam *)
-		gpusort_budget_create_group(limit, team_bytes + sort_bytes +
-									gpusort_shared_merge_size(processes));
+		gpusort_budget_create_group(limit, merge_at + gpusort_shared_merge_size(processes));
 
 	if (team == NULL)
 		return NULL;
@@ -71,9 +71,11 @@ create_team(const GsSortSpec *spec)
 	pg_atomic_init_u32(&team->spilled, 0);
 	pg_atomic_init_u32(&team->failed, 0);
 	pg_atomic_init_u64(&team->ndropped, 0);
-	team->sort = gpusort_shared_sort_init((char *) team + team_bytes, &team->budget, spec);
-	team->merge = gpusort_shared_merge_init((char *) team + team_bytes + sort_bytes,
-											&team->budget, spec);
+	team->ranges = gpusort_shared_ranges_init((char *) team + MAXALIGN(sizeof(GsTeam)));
+	team->sort = gpusort_shared_sort_init((char *) team + sort_at, &team->budget,
+										  team->ranges, spec);
+	team->merge = gpusort_shared_merge_init((char *) team + merge_at, &team->budget,
+											team->ranges, spec);
 	return team;
 }
 
@@ -320,6 +322,15 @@ end_adding(GsParticipant *participant, GsMemorySort *rows)
 	return has_others(team) ? GS_TOGETHER_IN_RUNS : leave_apart(participant);
 }
 
+/* Sort or merge ranges in a worker, until none is left.  The leader reads them later. */
+static void
+make_ranges(GsParticipant *participant, GsRangeMaker *maker)
+{
+	participant->maker = maker;
+	if (participant->spec->team != NULL)
+		gpusort_range_maker_run(maker);
+}
+
 GsTogether
 gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows)
 {
@@ -332,7 +343,7 @@ gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows)
 	caller = MemoryContextSwitchTo(participant->context);
 	together = end_adding(participant, rows);
 	if (together == GS_TOGETHER_IN_MEMORY)
-		gpusort_shared_member_sort(participant->member, rows);
+		make_ranges(participant, gpusort_shared_member_prepare(participant->member, rows));
 	else if (rows != NULL)
 		gpusort_shared_member_unpublish(participant->member, rows);
 	MemoryContextSwitchTo(caller);
@@ -353,7 +364,8 @@ open_runs(GsParticipant *participant, GsExternalSort *external, GsFallback overf
 	if (!end_phase(participant))
 		return GS_TOGETHER_LOST;
 	gpusort_participant_leave(participant);
-	gpusort_merge_member_open(participant->merger);
+	participant->merged = true;
+	make_ranges(participant, gpusort_merge_member_open(participant->merger));
 	return GS_TOGETHER_IN_RUNS;
 }
 
@@ -367,9 +379,6 @@ gpusort_participant_merge(GsParticipant *participant, GsExternalSort *external,
 	gpusort_merge_reduce_runs(participant->team->merge, external);
 	caller = MemoryContextSwitchTo(participant->context);
 	together = open_runs(participant, external, overflow);
-	participant->merged = together == GS_TOGETHER_IN_RUNS;
-	if (participant->merged)
-		gpusort_merge_member_merge(participant->merger);
 	MemoryContextSwitchTo(caller);
 	return together;
 }
@@ -383,9 +392,7 @@ GsRangeReader *
 gpusort_participant_read(GsParticipant *participant)
 {
 	MemoryContext caller = MemoryContextSwitchTo(participant->context);
-	GsRangeReader *reader = participant->merged ?
-		gpusort_merge_member_read(participant->merger) :
-		gpusort_shared_member_read(participant->member);
+	GsRangeReader *reader = gpusort_range_reader_create(participant->maker);
 
 	MemoryContextSwitchTo(caller);
 	return reader;
@@ -401,8 +408,7 @@ gpusort_participant_overflow(const GsParticipant *participant)
 void
 gpusort_participant_stop(GsParticipant *participant)
 {
-	gpusort_shared_sort_stop(participant->team->sort);
-	gpusort_shared_merge_stop(participant->team->merge);
+	gpusort_shared_ranges_stop(participant->team->ranges);
 	gpusort_participant_leave(participant);
 }
 
@@ -411,6 +417,7 @@ gpusort_participant_report(const GsParticipant *participant, const GsMemorySort 
 						   GsSortReport *report)
 {
 	report->fetches = true;
+	report->fetch_ms = participant->maker->wait_ms;
 	if (participant->merged)
 		gpusort_merge_member_report(participant->merger, report);
 	else

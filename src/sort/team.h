@@ -67,6 +67,8 @@ typedef struct GsParticipant
 	bool		merged;			/* has it merged runs with the others? */
 	GsSharedMember *member;		/* of the sort in memory */
 	GsMergeMember *merger;		/* of the merge, or NULL */
+	GsRangeMaker *maker;		/* of ranges in memory or of runs, from READ
+								 * on */
 } GsParticipant;
 
 /* ---- The team, in any process ---- */

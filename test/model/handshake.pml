@@ -37,6 +37,7 @@
 #ifndef NSLOTS
 #define NSLOTS	1				/* ranges that may be merged ahead of the leader */
 #endif
+#define SLOTS	(spilled -> NSLOTS : NRANGES)	/* with rows in memory, each range has one */
 #define NP		(NW + 1)
 #ifndef MEMORY
 #define MEMORY	1				/* rows for which one participant has memory */
@@ -71,8 +72,7 @@ bool spilled;					/* rows of a participant are not in memory */
 byte next_range;				/* that nobody has taken */
 byte nread;						/* ranges that the leader has read */
 bool published[NP];				/* the runs of a participant */
-bool sorted[NRANGES];			/* of rows in memory */
-byte slot[NSLOTS];				/* the merged range that is there + 1, or 0 */
+byte slot[NRANGES];				/* the range that is there + 1, or 0 */
 
 /* the session */
 bool session, device_full, lost, drained;
@@ -131,6 +131,10 @@ inline take_range(p, r, most)
 				r = next_range; next_range++
 		   :: else -> r = NRANGES fi }
 }
+
+/* Make a range that has been taken. */
+inline make_range(r)	{ assert(slot[r % SLOTS] == 0); slot[r % SLOTS] = r + 1 }
+
 #define IS_READABLE(i)	((where[i] == IN_FILE && published[owner[i]]) || (where[i] == IN_MEMORY && !spilled))
 #define IS_ANY_IN_CHUNK	(where[0] == IN_CHUNK || where[1] == IN_CHUNK || where[NROWS - 1] == IN_CHUNK)
 
@@ -258,15 +262,10 @@ read:
 		if :: early = true; break :: skip fi	/* a LIMIT above */
 	od;
 #else
-	do :: !spilled ->
-			if :: is_stopped || aborted -> break :: else fi;
-			take_range(p, r, NRANGES);
-			if :: r == NRANGES -> break :: else -> sorted[r] = true fi
-	   :: spilled ->
-			((is_stopped && PLANT != 5) || aborted || next_range == NRANGES || next_range < nread + NSLOTS);	/* 5: does not look at it */
+	do :: ((is_stopped && PLANT != 5) || aborted || next_range == NRANGES || next_range < nread + SLOTS);	/* 5: does not look at it */
 			if :: is_stopped || aborted || next_range == NRANGES -> break :: else fi;
-			take_range(p, r, nread + NSLOTS);
-			if :: r < NRANGES -> assert(slot[r % NSLOTS] == 0); slot[r % NSLOTS] = r + 1 :: else fi
+			take_range(p, r, nread + SLOTS);
+			if :: r < NRANGES -> make_range(r) :: else fi
 	od;
 #endif
 alone:
@@ -285,9 +284,7 @@ inline init_team()
 		next_row = 0; early = false; again = false; k = 0;
 		do :: k < NROWS -> where[k] = UNREAD; owner[k] = 0; returned[k] = 0; k++ :: else -> break od;
 		k = 0;
-		do :: k < NRANGES -> sorted[k] = false; k++ :: else -> break od;
-		k = 0;
-		do :: k < NSLOTS -> slot[k] = 0; k++ :: else -> break od;
+		do :: k < NRANGES -> slot[k] = 0; k++ :: else -> break od;
 		k = 0;
 		do :: k < NP -> nmemory[k] = 0; published[k] = false; k++ :: else -> break od; k = 0 }
 }
@@ -325,19 +322,14 @@ repeat:
 	do :: r < NRANGES ->
 		if :: early = true; break :: skip fi;			/* a LIMIT, a cursor, a rescan */
 		do :: aborted -> break							/* its own ranges while it waits for this one */
-		   :: !aborted && !spilled && sorted[r] -> break
-		   :: !aborted && spilled && slot[r % NSLOTS] == r + 1 -> break
-		   :: !aborted && !spilled && !sorted[r] && next_range < NRANGES ->
-				take_range(0, q, NRANGES);
-				if :: q < NRANGES -> sorted[q] = true :: else fi
-		   :: !aborted && spilled && slot[r % NSLOTS] != r + 1 && next_range < NRANGES && next_range < nread + NSLOTS ->
-				take_range(0, q, nread + NSLOTS);
-				if :: q < NRANGES -> assert(slot[q % NSLOTS] == 0); slot[q % NSLOTS] = q + 1 :: else fi
+		   :: !aborted && slot[r % SLOTS] == r + 1 -> break
+		   :: !aborted && slot[r % SLOTS] != r + 1 && next_range < NRANGES && next_range < nread + SLOTS ->
+				take_range(0, q, nread + SLOTS);
+				if :: q < NRANGES -> make_range(q) :: else fi
 		od;
 		if :: aborted -> break :: else fi;
 		return_range(r);
-		if :: spilled -> slot[r % NSLOTS] = 0 :: else fi;
-		nread++; r++
+		slot[r % SLOTS] = 0; nread++; r++
 	   :: else -> break od;
 #endif
 	goto out;

@@ -26,7 +26,7 @@
 #include "key/key_encoding.h"
 #include "settings.h"
 #include "sort/base/progress.h"
-#include "sort/memory/shared_sort.h"
+#include "sort/memory/shared_ranges.h"
 
 /*
  * A build of fewer rows is hardly faster than PostgreSQL's; and if that takes long for a row, since

@@ -14,7 +14,7 @@
 #include "index/base/leaf_tuples.h"
 #include "sort/base/row_column.h"
 #include "sort/base/row_format.h"
-#include "sort/memory/sorted_ranges.h"
+#include "sort/memory/shared_ranges.h"
 #include "work.h"
 
 /* ----------------------------------------------------------------

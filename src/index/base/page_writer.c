@@ -35,7 +35,7 @@
 
 #include "index/base/page_writer.h"
 #include "service/fault.h"
-#include "sort/memory/shared_sort.h"
+#include "sort/memory/shared_ranges.h"
 #include "work.h"
 
 /* ----------------------------------------------------------------

@@ -3,29 +3,19 @@
  * shared_merge.c
  *		Merges the runs of several processes, by all of these processes.
  *
- * A range is merged into a slot, of which there are a few for each process.  When the leader
- * has read the rows of a slot, the slot is used again for a later range.  Range r is in slot
- * r modulo the number of slots.
- *
- * A process that has no memory for the rows of a range leaves the range to the leader, which
- * then reads the rows one by one as it merges them.
+ * shared_ranges.c decides who merges which range, and reads them.  There are a few slots for each
+ * process.  If there was no memory for the rows of a range, the leader merges it again, and reads
+ * the rows one by one.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "port/atomics.h"
-#include "portability/instr_time.h"
-#include "storage/condition_variable.h"
-#include "storage/spin.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
 #include "sort/disk/run_merge.h"
 #include "sort/disk/shared_merge.h"
-#include "sort/memory/shared_sort.h"
-#include "sort/memory/sorted_ranges.h"
-#include "work.h"
 
 /*
  * Half of the memory of each process is for ranges, and half for a block of each run.  A
@@ -44,14 +34,6 @@
 #define PIECE_PART			4
 #define MAX_PIECE_BYTES		((Size) 256 * 1024)
 
-/* Where a range is that has been merged. */
-typedef struct GsMergeSlot
-{
-	int			ready;			/* the number of the range, plus 1; or 0 */
-	bool		left;			/* to the leader, for want of memory */
-	GsRangePiece *pieces;
-} GsMergeSlot;
-
 /* The runs of a process. */
 typedef struct GsMergeShare
 {
@@ -64,20 +46,10 @@ typedef struct GsMergeShare
 struct GsSharedMerge
 {
 	GsSharedBudget *budget;
+	GsSharedRanges *ranges;
 	Size		memory;			/* of each process, as the leader has it: all
 								 * must divide the rows alike */
 	int			nshares;
-	pg_atomic_uint32 nranges;	/* as the first process has divided them; or 0 */
-
-	slock_t		mutex;			/* for what follows */
-	int			next_range;		/* that nobody has taken */
-	int			nread;			/* ranges that the leader has read */
-	bool		stopped;		/* do the other processes leave the remaining
-								 * ranges to the leader? */
-	int			nslots;
-	ConditionVariable progress; /* any of this has changed */
-
-	GsMergeSlot *slots;
 	GsMergeShare shares[FLEXIBLE_ARRAY_MEMBER];
 };
 
@@ -94,7 +66,6 @@ struct GsMergeMember
 {
 	GsSharedMerge *merge;
 	const GsSortSpec *spec;
-	bool		is_leader;
 	GsRunSetHandle set;			/* of all runs */
 	MemoryContext context;
 
@@ -105,22 +76,12 @@ struct GsMergeMember
 	GsSortedRun *files;			/* the first one of a process owns the file */
 	int64		nrows;
 
-	GsRunRanges *ranges;
-	int			nranges;
+	GsRunRanges *ranges;		/* NULL if there are no rows */
 	GsBudget   *budget;
 	Size		piece_bytes;
-
-	/* In the leader. */
-	int			reading;		/* number of the range, or -1 */
-	int64		nreturned;		/* rows of it, unless it was left, and of all
-								 * ranges before */
-	const GsRangePiece *piece;	/* of it, or if it was left: */
-	GsOpenRange *left;
-	int			nleft;			/* ranges that were left */
-	int64		longest;		/* rows of the longest range that was not */
-
+	GsRangeMaker *maker;
+	GsOpenRange *left;			/* the range that the leader has been left */
 	int64		nmerged;		/* rows of ranges that were merged here */
-	double		wait_ms;		/* for ranges that are read, or to merge them */
 };
 
 /* ----------------------------------------------------------------
@@ -128,34 +89,23 @@ struct GsMergeMember
  * ----------------------------------------------------------------
  */
 
-static Size
-bytes_of_struct(int processes)
+Size
+gpusort_shared_merge_size(int processes)
 {
 	return MAXALIGN(sizeof(GsSharedMerge) + processes * sizeof(GsMergeShare));
 }
 
-Size
-gpusort_shared_merge_size(int processes)
-{
-	return bytes_of_struct(processes) +
-		processes * SLOTS_PER_PROCESS * sizeof(GsMergeSlot);
-}
-
 GsSharedMerge *
-gpusort_shared_merge_init(void *memory, GsSharedBudget *budget, const GsSortSpec *spec)
+gpusort_shared_merge_init(void *memory, GsSharedBudget *budget, GsSharedRanges *ranges,
+						  const GsSortSpec *spec)
 {
 	GsSharedMerge *merge = memory;
-	int			processes = spec->processes;
 
-	memset(merge, 0, gpusort_shared_merge_size(processes));
+	memset(merge, 0, gpusort_shared_merge_size(spec->processes));
 	merge->budget = budget;
+	merge->ranges = ranges;
 	merge->memory = gpusort_sort_spec_memory(spec);
-	merge->nshares = processes;
-	pg_atomic_init_u32(&merge->nranges, 0);
-	SpinLockInit(&merge->mutex);
-	merge->nslots = processes * SLOTS_PER_PROCESS;
-	ConditionVariableInit(&merge->progress);
-	merge->slots = (GsMergeSlot *) ((char *) memory + bytes_of_struct(processes));
+	merge->nshares = spec->processes;
 	return merge;
 }
 
@@ -167,12 +117,10 @@ gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, GsRunS
 	Assert(spec->process < merge->nshares);
 	member->merge = merge;
 	member->spec = spec;
-	member->is_leader = spec->team == NULL;
 	member->set = set;
 	member->context = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort shared merge",
 											ALLOCSET_DEFAULT_SIZES);
-	member->reading = -1;
 	return member;
 }
 
@@ -293,18 +241,6 @@ estimate_bytes(const GsMergeMember *member)
 	return format->variable ? fixed + variable : fixed;
 }
 
-/* All processes must come to the same ranges. */
-static void
-check_ranges(const GsMergeMember *member)
-{
-	uint32		first = 0;
-
-	if (!pg_atomic_compare_exchange_u32(&member->merge->nranges, &first, member->nranges) &&
-		first != (uint32) member->nranges)
-		elog(ERROR, "processes have divided the rows of a sort into %u and %d ranges",
-			 first, member->nranges);
-}
-
 /*
  * Divide the rows into ranges.  If rows are so long that there are few samples, ranges may not
  * fit in memory.
@@ -323,8 +259,6 @@ split_runs(GsMergeMember *member)
 	member->ranges = gpusort_run_ranges_create(member->spec, member->format,
 											   member->runs, member->files,
 											   member->nruns, (int) nranges);
-	member->nranges = gpusort_run_ranges_count(member->ranges);
-	check_ranges(member);
 	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);
 }
 
@@ -375,10 +309,11 @@ finish_open_range(GsOpenRange *open)
 	MemoryContextDelete(open->context);
 }
 
-/* Merge a range into pieces.  Returns false if there is no memory for its rows. */
+/* GsRangeSource.make: merge a range into pieces. */
 static bool
-merge_range(GsMergeMember *member, int range, GsRangePiece **pieces)
+merge_range(void *arg, int range, GsRangePiece **pieces)
 {
+	GsMergeMember *member = arg;
 	GsOpenRange *open = begin_open_range(member, range);
 	GsPieceWriter writer;
 	bool		fits = true;
@@ -398,60 +333,44 @@ merge_range(GsMergeMember *member, int range, GsRangePiece **pieces)
 	return fits;
 }
 
-/*
- * Take the next range.  Returns -1 if there is none now, and sets *end to whether there will
- * be none later.  The leader takes ranges also after the others have been stopped.
- */
-static int
-take_range(GsMergeMember *member, bool *end)
+/* GsRangeSource.open_left */
+static void
+open_left(void *arg, int range)
 {
-	GsSharedMerge *merge = member->merge;
-	int			range = -1;
+	GsMergeMember *member = arg;
 
-	SpinLockAcquire(&merge->mutex);
-	*end = merge->next_range >= member->nranges ||
-		(merge->stopped && !member->is_leader);
-	if (!*end && merge->next_range < merge->nread + merge->nslots)
-		range = merge->next_range++;
-	SpinLockRelease(&merge->mutex);
-	return range;
+	member->left = begin_open_range(member, range);
 }
 
-/* Merge a range that this process has taken into its slot. */
-static void
-fill_slot(GsMergeMember *member, int range)
+/* GsRangeSource.next_left: get the next row. */
+static bool
+next_row_left(void *arg, GsSortedRange *rows)
 {
-	GsSharedMerge *merge = member->merge;
-	GsMergeSlot *slot = &merge->slots[range % merge->nslots];
-	bool		fits = merge_range(member, range, &slot->pieces);
+	GsMergeMember *member = arg;
+	GsOpenRange *open = member->left;
 
-	SpinLockAcquire(&merge->mutex);
-	slot->left = !fits;
-	slot->ready = range + 1;
-	SpinLockRelease(&merge->mutex);
-	ConditionVariableBroadcast(&merge->progress);
-}
-
-/* Merge ranges until there are none left. */
-static void
-merge_ranges(GsMergeMember *member)
-{
-	bool		end = false;
-
-	while (!end)
+	if (!read_open_range(open))
 	{
-		int			range = take_range(member, &end);
-
-		if (range >= 0)
-		{
-			ConditionVariableCancelSleep();
-			fill_slot(member, range);
-		}
-		else if (!end)
-			ConditionVariableSleep(&member->merge->progress, gpusort_shared_wait_event());
+		finish_open_range(open);
+		member->left = NULL;
+		return false;
 	}
-	ConditionVariableCancelSleep();
+	member->nmerged++;
+	memset(rows, 0, sizeof(*rows));
+	rows->nrows = 1;
+	rows->packed = true;
+	if (member->format->variable)
+		rows->rows = &open->row;
+	else
+		rows->slots = open->row;
+	return true;
 }
+
+static const GsRangeSource range_source = {
+	.make = merge_range,
+	.open_left = open_left,
+	.next_left = next_row_left
+};
 
 /* Returns how many runs each process may have, so that a merge has memory for all blocks. */
 static int
@@ -483,7 +402,7 @@ gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
 	MemoryContextSwitchTo(caller);
 }
 
-void
+GsRangeMaker *
 gpusort_merge_member_open(GsMergeMember *member)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
@@ -491,209 +410,29 @@ gpusort_merge_member_open(GsMergeMember *member)
 	collect_runs(member);
 	if (member->nrows > 0)
 		split_runs(member);
+	member->maker =
+		gpusort_range_maker_create(member->merge->ranges, member->spec, &range_source, member,
+								   member->nrows > 0 ?
+								   gpusort_run_ranges_count(member->ranges) : 0,
+								   member->merge->nshares * SLOTS_PER_PROCESS, member->nrows);
 	MemoryContextSwitchTo(caller);
-}
-
-void
-gpusort_merge_member_merge(GsMergeMember *member)
-{
-	MemoryContext caller = MemoryContextSwitchTo(member->context);
-
-	if (!member->is_leader)
-		merge_ranges(member);
-	MemoryContextSwitchTo(caller);
-}
-
-/* ----------------------------------------------------------------
- *		reading, in the leader
- * ----------------------------------------------------------------
- */
-
-static bool
-is_ready(GsSharedMerge *merge, int range)
-{
-	bool		ready;
-
-	SpinLockAcquire(&merge->mutex);
-	ready = merge->slots[range % merge->nslots].ready == range + 1;
-	SpinLockRelease(&merge->mutex);
-	return ready;
-}
-
-/* Merge other ranges until this one is ready, or wait for the process that merges it. */
-static void
-wait_for_range(GsMergeMember *member, int range)
-{
-	GsSharedMerge *merge = member->merge;
-
-	while (!is_ready(merge, range))
-	{
-		bool		end;
-		int			other = take_range(member, &end);
-
-		if (other >= 0)
-		{
-			ConditionVariableCancelSleep();
-			fill_slot(member, other);
-		}
-		else
-			ConditionVariableSleep(&merge->progress, gpusort_shared_wait_event());
-	}
-	ConditionVariableCancelSleep();
-}
-
-/* All rows of the range that is read have been read. */
-static void
-end_range(GsMergeMember *member)
-{
-	GsSharedMerge *merge = member->merge;
-
-	SpinLockAcquire(&merge->mutex);
-	merge->nread++;
-	SpinLockRelease(&merge->mutex);
-	ConditionVariableBroadcast(&merge->progress);
-}
-
-/* Returns the number of rows in the pieces of a range. */
-static int64
-count_rows(const GsRangePiece *piece)
-{
-	int64		nrows = 0;
-
-	for (; piece != NULL && piece->range.nrows > 0; piece = piece->next)
-		nrows += piece->range.nrows;
-	return nrows;
-}
-
-/*
- * Count the rows of the range that is read.  Where it ends, one process has found out, and where
- * the next one begins, another: no row must be in both or in neither.
- */
-static void
-add_rows(GsMergeMember *member, int64 nrows)
-{
-	member->longest = Max(member->longest, nrows);
-	member->nreturned += nrows;
-	if (member->reading == member->nranges - 1 && member->nreturned != member->nrows)
-		elog(ERROR, "merged runs have " INT64_FORMAT " instead of " INT64_FORMAT " rows",
-			 member->nreturned, member->nrows);
-}
-
-/* Go to the next range. */
-static void
-begin_next_range(GsMergeMember *member)
-{
-	GsSharedMerge *merge = member->merge;
-	MemoryContext caller = MemoryContextSwitchTo(member->context);
-	const GsMergeSlot *slot;
-	instr_time	start;
-	instr_time	end;
-
-	if (member->reading >= 0)
-		end_range(member);
-	if (++member->reading >= member->nranges)
-		elog(ERROR, "merged runs have fewer rows than they should");
-	INSTR_TIME_SET_CURRENT(start);
-	wait_for_range(member, member->reading);
-	slot = &merge->slots[member->reading % merge->nslots];
-	if (slot->left)
-	{
-		member->left = begin_open_range(member, member->reading);
-		member->nleft++;
-	}
-	else
-	{
-		member->piece = slot->pieces;
-		add_rows(member, count_rows(member->piece));
-	}
-	INSTR_TIME_SET_CURRENT(end);
-	INSTR_TIME_SUBTRACT(end, start);
-	member->wait_ms += INSTR_TIME_GET_MILLISEC(end);
-	MemoryContextSwitchTo(caller);
-}
-
-/* Sets *rows to the next row of a range that was left.  Returns false if there is none. */
-static bool
-next_row_left(GsMergeMember *member, GsSortedRange *rows)
-{
-	GsOpenRange *open = member->left;
-
-	if (!read_open_range(open))
-	{
-		finish_open_range(open);
-		member->left = NULL;
-		return false;
-	}
-	member->nmerged++;
-	member->nreturned++;
-	memset(rows, 0, sizeof(*rows));
-	rows->nrows = 1;
-	rows->packed = true;
-	if (member->format->variable)
-		rows->rows = &open->row;
-	else
-		rows->slots = open->row;
-	return true;
-}
-
-/* Sets *rows to the next rows of the range that is read.  Returns false if there are none. */
-static bool
-next_rows(GsMergeMember *member, GsSortedRange *rows)
-{
-	const GsRangePiece *piece = member->piece;
-
-	if (member->left != NULL)
-		return next_row_left(member, rows);
-	if (piece == NULL || piece->range.nrows == 0)
-		return false;
-	*rows = piece->range;
-	member->piece = piece->next;
-	return true;
-}
-
-/* GsRangeSeek: positions ascend. */
-static void
-seek_forward(GsRangeReader *reader, int64 position)
-{
-	GsMergeMember *member = reader->arg;
-
-	Assert(position >= reader->start);
-	while (position - reader->start >= reader->range.nrows)
-	{
-		reader->start += reader->range.nrows;
-		while (!next_rows(member, &reader->range))
-			begin_next_range(member);
-	}
-}
-
-GsRangeReader *
-gpusort_merge_member_read(GsMergeMember *member)
-{
-	return gpusort_range_reader_create(member->spec, member->nrows, seek_forward,
-									   member);
+	return member->maker;
 }
 
 void
 gpusort_merge_member_end(GsMergeMember *member)
 {
+	const GsRangeMaker *maker = member->maker;
+
 	for (int r = 0; r < member->nruns; r++)
 		if (member->files[r].owns_file)
 			gpusort_extent_file_close(member->files[r].file);
-	if (member->is_leader && member->nruns > 0)
+	if (member->spec->team == NULL && member->nruns > 0)
 		elog(DEBUG1, "merged %d runs in %d ranges of " INT64_FORMAT " rows, the longest of "
 			 INT64_FORMAT "; %d found no shared memory",
-			 member->nruns, member->nranges, member->nrows / Max(member->nranges, 1),
-			 member->longest, member->nleft);
+			 member->nruns, maker->nranges, member->nrows / Max(maker->nranges, 1),
+			 maker->longest, maker->nleft);
 	member->nruns = 0;
-}
-
-void
-gpusort_shared_merge_stop(GsSharedMerge *merge)
-{
-	SpinLockAcquire(&merge->mutex);
-	merge->stopped = true;
-	SpinLockRelease(&merge->mutex);
-	ConditionVariableBroadcast(&merge->progress);
 }
 
 /* ----------------------------------------------------------------
@@ -722,7 +461,6 @@ gpusort_merge_member_report(const GsMergeMember *member, GsSortReport *report)
 	report->space_kb = spec->team != NULL ? member->merge->shares[spec->process].file_kb :
 		kb_of_all(member->merge);
 	report->range_rows = member->nmerged;
-	report->fetch_ms = member->wait_ms;
 	snprintf(report->method, sizeof(report->method), "%s, shared",
 			 tuplesort_method_name(SORT_TYPE_EXTERNAL_MERGE));
 }

@@ -4,10 +4,9 @@
  *		Merges the runs of several processes, by all of these processes.
  *
  * Each process has written sorted runs to files of a run set.  Splitters divide the rows of all
- * runs into ranges.  Each process takes the next range that nobody has taken, and merges it into
- * shared memory, from which the leader reads it.  There is memory for a few ranges that the
- * leader has not read yet; when it is full, the others wait.  So they end when it does, or soon
- * before.
+ * runs into ranges.  Each process merges ranges into shared memory, from which the leader reads
+ * them.  There is memory for a few ranges that the leader has not read yet; when it is full, the
+ * others wait.  So they end when it does, or soon before.
  *
  * team.h has the processes wait for each other before that.
  *
@@ -20,7 +19,7 @@
 #include "sort/base/sort_spec.h"
 #include "sort/base/sort_stats.h"
 #include "sort/disk/external_sort.h"
-#include "sort/memory/sorted_ranges.h"
+#include "sort/memory/shared_ranges.h"
 
 /* In the memory that the processes share, at the same address in all of them. */
 typedef struct GsSharedMerge GsSharedMerge;
@@ -30,10 +29,12 @@ typedef struct GsMergeMember GsMergeMember;
 
 /*
  * In the leader: make a merge by spec->processes processes.  size() returns how many bytes of
- * shared memory it takes; everything else that the processes share comes from 'budget'.
+ * shared memory it takes; everything else that the processes share comes from 'budget'.  They merge
+ * 'ranges'.
  */
 extern Size gpusort_shared_merge_size(int processes);
 extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *budget,
+												GsSharedRanges *ranges,
 												const GsSortSpec *spec);
 
 /* Merge runs of this process until there is memory to read all processes' runs at the same time. */
@@ -54,23 +55,14 @@ extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge, const Gs
 extern void gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
 										 GsFallback overflow);
 
-/* After all have published their runs: open these. */
-extern void gpusort_merge_member_open(GsMergeMember *member);
-
 /*
- * After that: in a worker, merge ranges until none is left, or gpusort_shared_merge_stop() was
- * called.  The leader merges ranges as it waits for those that it reads.
+ * After all have published their runs: open these, and prepare to merge ranges, or to read them
+ * once and forward.
  */
-extern void gpusort_merge_member_merge(GsMergeMember *member);
-
-/* In the leader, after that: create a reader of all rows, from the first to the last one. */
-extern GsRangeReader *gpusort_merge_member_read(GsMergeMember *member);
+extern GsRangeMaker *gpusort_merge_member_open(GsMergeMember *member);
 
 /* End: close the files, which are not removed. */
 extern void gpusort_merge_member_end(GsMergeMember *member);
-
-/* In the leader: no more rows are wanted, so the others need not merge further ranges. */
-extern void gpusort_shared_merge_stop(GsSharedMerge *merge);
 
 /*
  * After merging: report what this process has done.  The leader reports the space of all.

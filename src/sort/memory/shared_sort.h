@@ -5,8 +5,8 @@
  *
  * Each process has added rows to a memory sort of its own.  It publishes them, and then places
  * them in ranges.  Ranges follow each other in sorted order, and have about the same number of
- * rows.  Then each process takes the next range that nobody has taken, sorts it and copies its
- * rows in order, until no range is left.  The leader can read the first rows meanwhile.
+ * rows.  Then each process sorts ranges and copies their rows in order, while the leader reads
+ * them.
  *
  * team.h has the processes wait for each other between these steps.
  *
@@ -18,7 +18,7 @@
 #include "sort/base/sort_spec.h"
 #include "sort/base/sort_stats.h"
 #include "sort/memory/memory_sort.h"
-#include "sort/memory/sorted_ranges.h"
+#include "sort/memory/shared_ranges.h"
 
 /* In the memory that the processes share, at the same address in all of them. */
 typedef struct GsSharedSort GsSharedSort;
@@ -29,9 +29,11 @@ typedef struct GsSharedMember GsSharedMember;
 /*
  * In the leader: make a shared sort of spec->processes processes.  size() returns how many bytes of
  * shared memory it takes.  For rows, each process has gpusort_sort_spec_memory() from 'budget'.
+ * Later the processes sort 'ranges'.
  */
 extern Size gpusort_shared_sort_size(int processes);
 extern GsSharedSort *gpusort_shared_sort_init(void *memory, GsSharedBudget *budget,
+											  GsSharedRanges *ranges,
 											  const GsSortSpec *spec);
 
 /*
@@ -65,23 +67,11 @@ extern void gpusort_shared_member_unpublish(GsSharedMember *member, GsMemorySort
  */
 extern bool gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows);
 
-/*
- * After all have placed their rows: in a worker, sort ranges until none is left.  The leader sorts
- * those that no other process has taken when it reads them.
- */
-extern void gpusort_shared_member_sort(GsSharedMember *member, GsMemorySort *rows);
-
-/* In the leader: the others need not sort further ranges. */
-extern void gpusort_shared_sort_stop(GsSharedSort *shared);
-
-/* In the leader, after sorting: create a reader of all rows in the current memory context. */
-extern GsRangeReader *gpusort_shared_member_read(GsSharedMember *member);
+/* After all have placed their rows: prepare to sort ranges, or to read them. */
+extern GsRangeMaker *gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows);
 
 /* After sorting: report what this process has done.  The leader reports the memory of all. */
 extern void gpusort_shared_member_report(const GsSharedMember *member, const GsMemorySort *rows,
 										 GsSortReport *report);
-
-/* The wait event of processes that wait for others with which they sort. */
-extern uint32 gpusort_shared_wait_event(void);
 
 #endif							/* GPUSORT_SHARED_SORT_H */

@@ -27,7 +27,7 @@
 
 /* Rows with NULL keys have ranges of their own. */
 #define NCLASSES			2
-#define MOST_RANGES			(GPUSORT_MAX_RANGES - NCLASSES)
+#define MOST_RANGES			(GPUSORT_MAX_SLOTS - NCLASSES)
 
 /* Rows that are sorted apart from others: those with, or without a NULL key. */
 struct GsRowClass

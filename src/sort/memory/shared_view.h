@@ -14,9 +14,7 @@
 #define GPUSORT_SHARED_VIEW_H
 
 #include "sort/memory/memory_sort.h"
-
-/* The most ranges into which rows are divided. */
-#define GPUSORT_MAX_RANGES	2050
+#include "sort/memory/shared_ranges.h"
 
 /* What one process has added, and where it has placed it. */
 typedef struct GsShare

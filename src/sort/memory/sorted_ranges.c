@@ -4,7 +4,7 @@
  *		Rows in sorted order, which several processes have written to shared memory.
  *
  * The process that writes a range reads its rows all over the memory and prefetches them,
- * so that the process that returns all rows reads them in sequence.
+ * so that the process that returns all rows reads them in sequence (shared_ranges.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -135,97 +135,28 @@ gpusort_range_writer_write(GsRangeWriter *writer, const uint64 *entries,
 	return true;
 }
 
-/* ----------------------------------------------------------------
- *		reading
- * ----------------------------------------------------------------
- */
-
-GsRangeReader *
-gpusort_range_reader_create(const GsSortSpec *spec, int64 nrows,
-							GsRangeSeek seek, void *arg)
+void
+gpusort_range_writer_find(const GsRangeWriter *writer, const uint64 *entries,
+						  uint32 count, GsSortedRange *range)
 {
-	GsRangeReader *reader = palloc0(sizeof(GsRangeReader));
-
-	reader->format = gpusort_row_format_create(spec);
-	reader->nrows = nrows;
-	reader->seek = seek;
-	reader->arg = arg;
-	return reader;
-}
-
-/* GsRangeSeek for an array of ranges. */
-static void
-seek_in_array(GsRangeReader *reader, int64 position)
-{
-	int			low = 0;
-	int			high = reader->nranges;
-
-	/*
-	 * The range starts at or before the position, and the one at 'high'
-	 * after.
-	 */
-	while (high - low > 1)
+	memset(range, 0, sizeof(*range));
+	range->nrows = count;
+	range->rows = palloc_extended(count * sizeof(char *), MCXT_ALLOC_HUGE);
+	if (writer->has_nulls)
+		range->nulls = palloc_extended(count * writer->format->null_bytes, MCXT_ALLOC_HUGE);
+	for (uint32 i = 0; i < count; i++)
 	{
-		int			middle = (low + high) / 2;
+		const uint8 *bitmap;
+		Size		bytes;
 
-		if (reader->starts[middle] <= position)
-			low = middle;
-		else
-			high = middle;
+		CHECK_FOR_INTERRUPTS();
+		gpusort_row_store_fetch_ahead(writer->store, entries + i, count - i);
+		range->rows[i] = gpusort_row_store_find(writer->store, (uint32) entries[i],
+												&bitmap, &bytes);
+		gpusort_work_add(bytes);
+		if (writer->has_nulls)
+			copy_bitmap(writer, range, i, bitmap);
 	}
-	reader->prepare(reader->arg, low);
-	reader->start = reader->starts[low];
-	reader->range = reader->ranges[low];
-}
-
-GsRangeReader *
-gpusort_range_reader_create_array(const GsSortSpec *spec,
-								  const GsSortedRange *ranges,
-								  const int64 *counts, int nranges,
-								  GsRangePrepare prepare, void *arg)
-{
-	int64	   *starts = palloc((nranges + 1) * sizeof(int64));
-	GsRangeReader *reader;
-
-	starts[0] = 0;
-	for (int r = 0; r < nranges; r++)
-		starts[r + 1] = starts[r] + counts[r];
-	reader = gpusort_range_reader_create(spec, starts[nranges], seek_in_array,
-										 arg);
-	reader->ranges = ranges;
-	reader->nranges = nranges;
-	reader->prepare = prepare;
-	reader->starts = starts;
-	return reader;
-}
-
-bool
-gpusort_range_reader_in_place(const GsRangeReader *reader, int64 position,
-							  GsRowsInPlace *rows)
-{
-	const GsRowFormat *format = reader->format;
-	const GsSortedRange *range = &reader->range;
-	uint64		within = position - reader->start;
-
-	if (within >= range->nrows || format->null_bytes != 1)
-		return false;
-	memset(rows, 0, sizeof(*rows));
-	rows->nrows = range->nrows - within;
-	if (range->rows != NULL)
-	{
-		rows->addresses = range->rows + within;
-		rows->first = rows->addresses[0];
-	}
-	else
-	{
-		rows->row_bytes = range->packed ? format->packed_bytes : format->fixed_bytes;
-		rows->first = range->slots + within * rows->row_bytes;
-	}
-	if (range->packed)
-		rows->null_offset = format->columns_bytes;
-	else if (range->nulls != NULL)
-		rows->nulls = range->nulls + within;
-	return true;
 }
 
 /* ----------------------------------------------------------------

@@ -27,6 +27,14 @@ typedef struct GsSortedRange
 	uint8	   *nulls;			/* a NULL bitmap for each stored row, or NULL */
 } GsSortedRange;
 
+/* Some rows of a range.  Lists of pieces are linked by 'next'. */
+typedef struct GsRangePiece
+{
+	struct GsRangePiece *next;
+	Size		bytes;			/* of the memory behind this header */
+	GsSortedRange range;		/* no rows behind the last piece in use */
+} GsRangePiece;
+
 /* Writes ranges.  Belongs to one process. */
 typedef struct GsRangeWriter GsRangeWriter;
 
@@ -48,119 +56,13 @@ extern bool gpusort_range_writer_write(GsRangeWriter *writer,
 									   GsSortedRange *range);
 
 /*
- * Reads the rows of all ranges.  The struct is public because get(), which is called for
- * each row, is inline.
+ * Instead, find these rows where they are in the store.  Their addresses are in the current memory
+ * context.
  */
-typedef struct GsRangeReader GsRangeReader;
-
-/* Goes to the range of a position: sets 'start' and 'range' of the reader. */
-typedef void (*GsRangeSeek) (GsRangeReader *reader, int64 position);
-
-/* Called before a range is read for the first time after another one. */
-typedef void (*GsRangePrepare) (void *arg, int range);
-
-struct GsRangeReader
-{
-	const GsRowFormat *format;
-	int64		nrows;			/* of all ranges */
-	GsRangeSeek seek;
-	void	   *arg;			/* for callbacks */
-
-	/* The range of the row last read, and the position of its first row. */
-	int64		start;
-	GsSortedRange range;
-
-	/* If the ranges are those of an array. */
-	const GsSortedRange *ranges;
-	int			nranges;
-	GsRangePrepare prepare;
-	int64	   *starts;			/* position of the first row of each range,
-								 * and at last the number of rows */
-};
-
-/* Create a reader of 'nrows' rows in the current memory context. */
-extern GsRangeReader *gpusort_range_reader_create(const GsSortSpec *spec,
-												  int64 nrows, GsRangeSeek seek,
-												  void *arg);
-
-/*
- * The same for an array of ranges.  Range r will have counts[r] rows when it has been
- * prepared.
- */
-extern GsRangeReader *gpusort_range_reader_create_array(const GsSortSpec *spec,
-														const GsSortedRange *ranges,
-														const int64 *counts,
-														int nranges,
-														GsRangePrepare prepare,
-														void *arg);
-
-/*
- * Rows are read in sequence, but another processor has just written them, from whose cache
- * they come slowly.  How many bytes, or rows of different lengths, to prefetch ahead.
- */
-#define GPUSORT_RANGE_BYTES_AHEAD	1024
-#define GPUSORT_RANGE_ROWS_AHEAD	12
-
-/*
- * Read the row at a position, counted from 0.  Values passed by reference point into the
- * range.
- */
-static inline void
-gpusort_range_reader_get(GsRangeReader *reader, int64 position, Datum *values,
-						 bool *isnull)
-{
-	const GsRowFormat *format = reader->format;
-	uint64		within = position - reader->start;
-	const uint8 *bitmap = NULL;
-	Size		slot_bytes;
-	char	   *row;
-
-	if (unlikely(within >= reader->range.nrows))
-	{
-		reader->seek(reader, position);
-		within = position - reader->start;
-	}
-	if (reader->range.rows != NULL)
-	{
-		row = reader->range.rows[within];
-		if (within + GPUSORT_RANGE_ROWS_AHEAD < reader->range.nrows)
-			__builtin_prefetch(reader->range.rows[within +
-												  GPUSORT_RANGE_ROWS_AHEAD]);
-	}
-	else
-	{
-		slot_bytes = reader->range.packed ? format->packed_bytes :
-			format->fixed_bytes;
-		row = reader->range.slots + within * slot_bytes;
-		__builtin_prefetch(row + GPUSORT_RANGE_BYTES_AHEAD);
-	}
-	if (reader->range.packed)
-	{
-		gpusort_row_format_unpack_fast(format, row, values, isnull);
-		return;
-	}
-	if (reader->range.nulls != NULL)
-		bitmap = reader->range.nulls + within * format->null_bytes;
-	gpusort_row_format_read_fast(format, row, bitmap, values, isnull);
-}
-
-/*
- * Sets *rows to the rows from a position on, to the end of the range that was read last.
- * They are valid until another range is read.  Returns false if they have to be read one by
- * one.
- */
-extern bool gpusort_range_reader_in_place(const GsRangeReader *reader, int64 position,
-										  GsRowsInPlace *rows);
+extern void gpusort_range_writer_find(const GsRangeWriter *writer, const uint64 *entries,
+									  uint32 count, GsSortedRange *range);
 
 /* ---- Ranges of merged rows: pieces of shared memory, which are used again and again ---- */
-
-/* A piece of memory, with packed rows.  Lists of pieces are linked by 'next'. */
-typedef struct GsRangePiece
-{
-	struct GsRangePiece *next;
-	Size		bytes;			/* of the memory behind this header */
-	GsSortedRange range;		/* no rows behind the last piece in use */
-} GsRangePiece;
 
 /* Writes rows to lists of pieces.  Belongs to one process. */
 typedef struct GsPieceWriter

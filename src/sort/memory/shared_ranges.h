@@ -1,0 +1,179 @@
+/*-------------------------------------------------------------------------
+ *
+ * shared_ranges.h
+ *		Ranges of sorted rows, which several processes make and their leader reads.
+ *
+ * All processes have divided the rows into the same ranges of the sorted order.  Each takes the
+ * next range that nobody has taken, writes its rows in order to shared memory, and takes another
+ * one, until there is none.  The leader reads range 0, 1, 2, ...  While the next one is not
+ * ready, it makes others.
+ *
+ * Range r is in slot r modulo the number of slots.  With fewer slots than ranges, a slot is used
+ * again when the leader has read its range, and before that nobody takes the next range for it.
+ * Then rows can only be read once, and forward.
+ *
+ * A process that has no memory for the rows of a range leaves the range to the leader, which
+ * reads them without a copy.
+ *
+ * No wait is circular: who has taken a range waits for nobody before the range is ready.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_SHARED_RANGES_H
+#define GPUSORT_SHARED_RANGES_H
+
+#include "sort/base/sort_spec.h"
+#include "sort/memory/sorted_ranges.h"
+
+/* In the memory that the processes share, at the same address in all of them. */
+typedef struct GsSharedRanges GsSharedRanges;
+
+/* How a process gets the rows of a range in order. */
+typedef struct GsRangeSource
+{
+	/*
+	 * Write the rows to *pieces, a list that may have been used for another
+	 * range.  Returns false if there is no memory.
+	 */
+	bool		(*make) (void *arg, int range, GsRangePiece **pieces);
+
+	/*
+	 * In the leader, if that has failed, here or elsewhere: begin to read the
+	 * rows, and set *rows to the next ones.  next_left() returns false after
+	 * the last ones.
+	 */
+	void		(*open_left) (void *arg, int range);
+	bool		(*next_left) (void *arg, GsSortedRange *rows);
+} GsRangeSource;
+
+/* What a process knows of the ranges. */
+typedef struct GsRangeMaker
+{
+	GsSharedRanges *shared;
+	const GsSortSpec *spec;
+	const GsRangeSource *source;
+	void	   *arg;			/* of its functions */
+	MemoryContext context;		/* in which they are called */
+	int			nranges;
+	int			nslots;
+	int64		nrows;			/* of all ranges */
+
+	/* In the leader, which reads them. */
+	int64		longest;		/* rows of the longest range, unless it was
+								 * left */
+	int			nleft;			/* ranges that were left */
+	double		wait_ms;		/* for ranges, or to make them */
+} GsRangeMaker;
+
+/* The most slots that there can be. */
+#define GPUSORT_MAX_SLOTS	2050
+
+/* In the leader: prepare in memory of that size, before other processes use it. */
+extern Size gpusort_shared_ranges_size(void);
+extern GsSharedRanges *gpusort_shared_ranges_init(void *memory);
+
+/*
+ * In each process, when the rows are divided into ranges: prepare to make some, in the current
+ * memory context.  An error is raised if processes have come to different ranges.
+ */
+extern GsRangeMaker *gpusort_range_maker_create(GsSharedRanges *shared, const GsSortSpec *spec,
+												const GsRangeSource *source, void *arg,
+												int nranges, int nslots, int64 nrows);
+
+/* In a worker: make ranges until none is left, or the leader wants no more. */
+extern void gpusort_range_maker_run(GsRangeMaker *maker);
+
+/*
+ * In the leader: the other processes need not make further ranges.  If more rows are read
+ * nevertheless, the leader makes them.
+ */
+extern void gpusort_shared_ranges_stop(GsSharedRanges *shared);
+
+/* The wait event of processes that wait for others with which they sort. */
+extern uint32 gpusort_shared_wait_event(void);
+
+/* ---- Reading, in the leader ---- */
+
+/* The struct is public because get(), which is called for each row, is inline. */
+typedef struct GsRangeReader
+{
+	const GsRowFormat *format;
+	int64		nrows;			/* of all ranges */
+
+	/* Some rows of the range that is read, and the position of the first one. */
+	int64		start;
+	GsSortedRange rows;
+
+	GsRangeMaker *maker;
+	int			reading;		/* number of the range, or -1 */
+	bool		left;			/* was it left to the leader? */
+	const GsRangePiece *piece;	/* the next one, or NULL */
+	int64	   *starts;			/* positions of the first rows of ranges up to
+								 * this one at least; NULL if rows are read
+								 * once */
+} GsRangeReader;
+
+/* Create a reader of the rows of all ranges, in the current memory context. */
+extern GsRangeReader *gpusort_range_reader_create(GsRangeMaker *maker);
+
+/* Set reader->rows to those with a position. */
+extern void gpusort_range_reader_seek(GsRangeReader *reader, int64 position);
+
+/*
+ * Rows are read in sequence, but another processor has just written them, from whose cache
+ * they come slowly.  How many bytes, or rows of different lengths, to prefetch ahead.
+ */
+#define GPUSORT_RANGE_BYTES_AHEAD	1024
+#define GPUSORT_RANGE_ROWS_AHEAD	12
+
+/*
+ * Read the row at a position, counted from 0.  Values passed by reference point into the
+ * range.
+ */
+static inline void
+gpusort_range_reader_get(GsRangeReader *reader, int64 position, Datum *values,
+						 bool *isnull)
+{
+	const GsRowFormat *format = reader->format;
+	uint64		within = position - reader->start;
+	const uint8 *bitmap = NULL;
+	Size		slot_bytes;
+	char	   *row;
+
+	if (unlikely(within >= reader->rows.nrows))
+	{
+		gpusort_range_reader_seek(reader, position);
+		within = position - reader->start;
+	}
+	if (reader->rows.rows != NULL)
+	{
+		row = reader->rows.rows[within];
+		if (within + GPUSORT_RANGE_ROWS_AHEAD < reader->rows.nrows)
+			__builtin_prefetch(reader->rows.rows[within +
+												 GPUSORT_RANGE_ROWS_AHEAD]);
+	}
+	else
+	{
+		slot_bytes = reader->rows.packed ? format->packed_bytes :
+			format->fixed_bytes;
+		row = reader->rows.slots + within * slot_bytes;
+		__builtin_prefetch(row + GPUSORT_RANGE_BYTES_AHEAD);
+	}
+	if (reader->rows.packed)
+	{
+		gpusort_row_format_unpack_fast(format, row, values, isnull);
+		return;
+	}
+	if (reader->rows.nulls != NULL)
+		bitmap = reader->rows.nulls + within * format->null_bytes;
+	gpusort_row_format_read_fast(format, row, bitmap, values, isnull);
+}
+
+/*
+ * Sets *rows to rows from a position on, of those that were read last.  They are valid until
+ * others are read.  Returns false if they have to be read one by one.
+ */
+extern bool gpusort_range_reader_in_place(const GsRangeReader *reader, int64 position,
+										  GsRowsInPlace *rows);
+
+#endif							/* GPUSORT_SHARED_RANGES_H */
