@@ -104,11 +104,10 @@ extern bool gpusort_percentiles_supports(const Aggref *aggref,
 										 Oid transition_oid, Oid final_oid);
 
 /*
- * Replace the functions of aggregates that gpusort_percentiles_supports(), and
- * whose values will come in order.
+ * Replace the functions of all aggregates with a transition state, which
+ * gpusort_percentiles_supports(), and whose values will come in order.
  */
-extern void gpusort_percentiles_connect_transition(AggStatePerTrans pertrans);
-extern void gpusort_percentiles_connect_final(AggStatePerAgg peragg);
+extern void gpusort_percentiles_connect(AggState *state, int transno);
 
 /* ---- The values of a group, which come in order: sorted_values.c ---- */
 

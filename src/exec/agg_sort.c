@@ -267,16 +267,6 @@ gpusort_agg_sort_create(AggState *state, int transno)
 	return sort;
 }
 
-/* Make an ordered-set aggregate one whose values come in order. */
-static void
-use_ordered_functions(AggState *state, int transno)
-{
-	gpusort_percentiles_connect_transition(&state->pertrans[transno]);
-	for (int a = 0; a < state->numaggs; a++)
-		if (state->peragg[a].transno == transno)
-			gpusort_percentiles_connect_final(&state->peragg[a]);
-}
-
 /* Make the call of a transition function that has this many arguments. */
 static FunctionCallInfo
 make_call(AggState *state, FmgrInfo *function, int nargs, Oid collation)
@@ -296,7 +286,7 @@ save_transition(GsAggSort *sort)
 	const Aggref *aggref = pertrans->aggref;
 
 	if (AGGKIND_IS_ORDERED_SET(aggref->aggkind))
-		use_ordered_functions(sort->agg, sort->transno);
+		gpusort_percentiles_connect(sort->agg, sort->transno);
 	else if (pertrans->numDistinctCols > 0)
 		sort->distinct = gpusort_distinct_rows_create(pertrans);
 	sort->skips_nulls = pertrans->transfn.fn_strict ||

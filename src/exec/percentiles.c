@@ -335,13 +335,10 @@ gpusort_percentiles_supports(const Aggref *aggref, Oid transition_oid,
 }
 
 void
-gpusort_percentiles_connect_transition(AggStatePerTrans pertrans)
+gpusort_percentiles_connect(AggState *state, int transno)
 {
-	pertrans->transfn.fn_addr = add_value;
-}
-
-void
-gpusort_percentiles_connect_final(AggStatePerAgg peragg)
-{
-	peragg->finalfn.fn_addr = replacement_of(peragg->finalfn_oid);
+	state->pertrans[transno].transfn.fn_addr = add_value;
+	for (int a = 0; a < state->numaggs; a++)
+		if (state->peragg[a].transno == transno)
+			state->peragg[a].finalfn.fn_addr = replacement_of(state->peragg[a].finalfn_oid);
 }

@@ -198,15 +198,6 @@ drop_order(AggStatePerTrans pertrans)
 	pertrans->numDistinctCols = 0;
 }
 
-static void
-replace_functions(AggState *state, int transno)
-{
-	gpusort_percentiles_connect_transition(&state->pertrans[transno]);
-	for (int a = 0; a < state->numaggs; a++)
-		if (state->peragg[a].transno == transno)
-			gpusort_percentiles_connect_final(&state->peragg[a]);
-}
-
 /*
  * Leave out the sort of an aggregate if that is possible.  Returns whether it
  * is.
@@ -223,7 +214,7 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
 							pertrans->aggref->args))
 		return false;
 	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
-		replace_functions(state, transno);
+		gpusort_percentiles_connect(state, transno);
 	else
 		drop_order(pertrans);
 	return true;
