@@ -198,8 +198,7 @@ gpusort_row_source_create(PlanState *input, TupleDesc tupdesc,
 	spec->tuple_attno = 0;
 	if (!whole_tuples)
 		return source;
-	source->tuples = gpusort_tuple_rows_create(tupdesc, &spec->keys);
-	gpusort_tuple_rows_describe(source->tuples, spec);
+	source->tuples = gpusort_tuple_rows_create(spec);
 	source->target = (GsScanTarget)
 	{
 		.slot = gpusort_tuple_rows_slot(source->tuples),

@@ -345,7 +345,10 @@ gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows)
 	if (together == GS_TOGETHER_IN_MEMORY)
 		make_ranges(participant, gpusort_shared_member_prepare(participant->member, rows));
 	else if (rows != NULL)
-		gpusort_shared_member_unpublish(participant->member, rows);
+	{
+		/* Nobody accesses them any more, so their memory can be freed. */
+		gpusort_budget_set_published(gpusort_memory_sort_budget(rows), false);
+	}
 	MemoryContextSwitchTo(caller);
 	return together;
 }
@@ -356,11 +359,10 @@ open_runs(GsParticipant *participant, GsExternalSort *external, GsFallback overf
 {
 	GsTeam	   *team = participant->team;
 
-	participant->merger = gpusort_merge_member_create(team->merge, participant->spec,
-													  team->files);
 	if (!end_phase(participant))
 		return GS_TOGETHER_LOST;
-	gpusort_merge_member_publish(participant->merger, external, overflow);
+	participant->merger = gpusort_merge_member_publish(team->merge, participant->spec,
+													   team->files, external, overflow);
 	if (!end_phase(participant))
 		return GS_TOGETHER_LOST;
 	gpusort_participant_leave(participant);

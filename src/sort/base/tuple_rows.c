@@ -56,27 +56,21 @@ make_tupdesc(TupleDesc tupdesc)
 }
 
 GsTupleRows *
-gpusort_tuple_rows_create(TupleDesc tupdesc, const GsSortKeys *keys)
+gpusort_tuple_rows_create(GsSortSpec *spec)
 {
 	GsTupleRows *rows = palloc0(sizeof(GsTupleRows));
+	const GsSortKeys *keys = &spec->keys;
 
 	rows->keys = keys;
 	rows->context = CurrentMemoryContext;
 	for (int k = 0; k < keys->nkeys; k++)
 		rows->last_key = Max(rows->last_key, keys->attnos[k]);
-	rows->tuple_attno = tupdesc->natts + 1;
-	rows->tupdesc = make_tupdesc(tupdesc);
+	spec->tuple_attno = rows->tuple_attno = spec->tupdesc->natts + 1;
+	spec->tupdesc = rows->tupdesc = make_tupdesc(spec->tupdesc);
 	rows->slot = MakeSingleTupleTableSlot(rows->tupdesc, &TTSOpsVirtual);
 	memset(rows->slot->tts_isnull, 0, rows->tupdesc->natts * sizeof(bool));
 	ExecStoreVirtualTuple(rows->slot);
 	return rows;
-}
-
-void
-gpusort_tuple_rows_describe(const GsTupleRows *rows, GsSortSpec *spec)
-{
-	spec->tupdesc = rows->tupdesc;
-	spec->tuple_attno = rows->tuple_attno;
 }
 
 TupleTableSlot *

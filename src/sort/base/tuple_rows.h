@@ -31,16 +31,12 @@ typedef struct GsTupleRows GsTupleRows;
  */
 extern bool gpusort_tuple_rows_pay(int fixed_columns, int variable_columns);
 
-/* Prepare for rows of this type, in the current memory context.  'keys' must stay valid. */
-extern GsTupleRows *gpusort_tuple_rows_create(TupleDesc tupdesc,
-											  const GsSortKeys *keys);
-
 /*
- * Set spec->tupdesc and spec->tuple_attno for a sort of such rows.  'rows' must stay
- * valid as long as the sort.
+ * Prepare for rows of the type spec->tupdesc, in the current memory context, and describe the sort
+ * of them: sets spec->tupdesc and spec->tuple_attno.  'spec' must stay valid, and the result as
+ * long as the sort.
  */
-extern void gpusort_tuple_rows_describe(const GsTupleRows *rows,
-										GsSortSpec *spec);
+extern GsTupleRows *gpusort_tuple_rows_create(GsSortSpec *spec);
 
 /*
  * Returns the row of 'slot' as a row with a whole tuple, which can be added to the sort,

@@ -109,21 +109,6 @@ gpusort_shared_merge_init(void *memory, GsSharedBudget *budget, GsSharedRanges *
 	return merge;
 }
 
-GsMergeMember *
-gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, GsRunSetHandle set)
-{
-	GsMergeMember *member = palloc0(sizeof(GsMergeMember));
-
-	Assert(spec->process < merge->nshares);
-	member->merge = merge;
-	member->spec = spec;
-	member->set = set;
-	member->context = AllocSetContextCreate(CurrentMemoryContext,
-											"pg_gpusort shared merge",
-											ALLOCSET_DEFAULT_SIZES);
-	return member;
-}
-
 /* ----------------------------------------------------------------
  *		the runs of all processes
  * ----------------------------------------------------------------
@@ -388,18 +373,28 @@ gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external)
 	gpusort_external_reduce_runs(external, runs_of_process(merge));
 }
 
-void
-gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
-							 GsFallback overflow)
+GsMergeMember *
+gpusort_merge_member_publish(GsSharedMerge *merge, const GsSortSpec *spec, GsRunSetHandle set,
+							 GsExternalSort *external, GsFallback overflow)
 {
-	MemoryContext caller = MemoryContextSwitchTo(member->context);
+	GsMergeMember *member = palloc0(sizeof(GsMergeMember));
+	MemoryContext caller;
 
-	member->merge->shares[member->spec->process].overflow = overflow;
-	member->format = gpusort_row_format_create(member->spec);
-	member->budget = gpusort_budget_create_shared(member->merge->budget);
+	Assert(spec->process < merge->nshares);
+	member->merge = merge;
+	member->spec = spec;
+	member->set = set;
+	member->context = AllocSetContextCreate(CurrentMemoryContext,
+											"pg_gpusort shared merge",
+											ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(member->context);
+	merge->shares[spec->process].overflow = overflow;
+	member->format = gpusort_row_format_create(spec);
+	member->budget = gpusort_budget_create_shared(merge->budget);
 	gpusort_budget_set_published(member->budget, true);
 	publish_runs(member, external);
 	MemoryContextSwitchTo(caller);
+	return member;
 }
 
 GsRangeMaker *

@@ -139,23 +139,6 @@ struct GsRangeSorter
 	GsTieSorter *ties;			/* or NULL if there are none */
 };
 
-/* Create a row store in which the rows that are sorted by keys have the numbers of these. */
-static GsRowStore *
-create_store(const GsRangeSorter *sorter)
-{
-	const GsSharedView *view = sorter->view;
-	GsSharedRows *rows = palloc(view->nshares * sizeof(GsSharedRows));
-	GsRowStore *store;
-
-	for (int p = 0; p < view->nshares; p++)
-		rows[p] = view->shares[p].rows;
-	store = gpusort_row_store_create_view(rows, view->nshares, view->spec,
-										  view->chunk_shift);
-	gpusort_row_store_set_numbers(store, sorter->numbers);
-	pfree(rows);
-	return store;
-}
-
 /*
  * Create a sorter in the current memory context, after all processes have placed their
  * rows.
@@ -177,7 +160,7 @@ range_sorter_create(const GsSharedView *view)
 	sorter->numbers = palloc_extended(most * sizeof(uint32), MCXT_ALLOC_HUGE);
 	sorter->ordering = gpusort_ordering_create_view(&keys, 1, words, ONE_CHUNK_SHIFT);
 	gpusort_ordering_set_scratch(sorter->ordering, sorter->scratch);
-	sorter->ties = gpusort_tie_sorter_create(view->spec, create_store(sorter));
+	sorter->ties = gpusort_tie_sorter_create(view->spec, view->store);
 	return sorter;
 }
 
@@ -244,7 +227,11 @@ sort_by_keys(GsRangeSorter *sorter, uint64 *entries, uint32 count)
 	}
 	gpusort_ordering_sort_some(sorter->ordering, entries, count);
 	if (sorter->ties != NULL)
+	{
+		gpusort_row_store_set_numbers(sorter->view->store, sorter->numbers);
 		gpusort_tie_sorter_sort(sorter->ordering, entries, count, sorter->ties);
+		gpusort_row_store_set_numbers(sorter->view->store, NULL);
+	}
 	for (uint32 i = 0; i < count; i++)
 		entries[i] = sorter->numbers[(uint32) entries[i]];
 }
@@ -306,19 +293,6 @@ range_sorter_sort(GsRangeSorter *sorter, int range, uint32 *count)
  * ----------------------------------------------------------------
  */
 
-/* Make what sorting ranges needs.  All processes have placed their rows. */
-static void
-prepare_ranges(GsSharedMember *member, GsBudget *budget)
-{
-	GsSharedView *view = member->view;
-
-	member->sorter = range_sorter_create(view);
-	member->left_context = AllocSetContextCreate(member->context, "pg_gpusort range",
-												 ALLOCSET_SMALL_SIZES);
-	member->writer = gpusort_range_writer_create(view->store, budget,
-												 view->has_nulls);
-}
-
 /* GsRangeSource.make: sort a range and write its rows. */
 static bool
 sort_range(void *arg, int range, GsRangePiece **pieces)
@@ -369,27 +343,12 @@ static const GsRangeSource range_source = {
  * ----------------------------------------------------------------
  */
 
-static GsSharedView *
-create_view(const GsSharedMember *member)
-{
-	GsSharedSort *shared = member->shared;
-
-	return gpusort_shared_view_create(shared->shares, shared->nshares,
-									  shared->chunk_shift, member->spec);
-}
-
 bool
 gpusort_shared_member_publish(GsSharedMember *member, GsMemorySort *rows)
 {
 	GsShare    *share = &member->shared->shares[member->spec->process];
 
 	return gpusort_share_publish(share, member->spec, rows);
-}
-
-void
-gpusort_shared_member_unpublish(GsSharedMember *member, GsMemorySort *rows)
-{
-	gpusort_budget_set_published(gpusort_memory_sort_budget(rows), false);
 }
 
 bool
@@ -404,8 +363,9 @@ gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
 	if (!gpusort_shares_have_numbers(shared->shares, shared->nshares, shared->chunk_shift))
 		return false;
 	caller = MemoryContextSwitchTo(member->context);
-	view = member->view = create_view(member);
-	gpusort_shared_view_split(view);
+	view = gpusort_shared_view_create(shared->shares, shared->nshares, shared->chunk_shift,
+									  member->spec);
+	member->view = view;
 	placed = gpusort_shared_view_place(view, member->spec->process,
 									   gpusort_memory_sort_budget(rows));
 	MemoryContextSwitchTo(caller);
@@ -416,16 +376,17 @@ GsRangeMaker *
 gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows)
 {
 	GsSharedSort *shared = member->shared;
-	const GsSharedView *view = member->view;
+	GsSharedView *view = member->view;
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
-	int64		nrows = 0;
 	GsRangeMaker *maker;
 
-	for (int p = 0; p < shared->nshares; p++)
-		nrows += shared->shares[p].keys.nrows;
-	prepare_ranges(member, gpusort_memory_sort_budget(rows));
+	member->sorter = range_sorter_create(view);
+	member->writer = gpusort_range_writer_create(view->store, gpusort_memory_sort_budget(rows),
+												 view->has_nulls);
+	member->left_context = AllocSetContextCreate(member->context, "pg_gpusort range",
+												 ALLOCSET_SMALL_SIZES);
 	maker = gpusort_range_maker_create(shared->ranges, member->spec, &range_source, member,
-									   view->nranges, GPUSORT_MAX_SLOTS, nrows);
+									   view->nranges, GPUSORT_MAX_SLOTS, view->nrows);
 	MemoryContextSwitchTo(caller);
 	return maker;
 }

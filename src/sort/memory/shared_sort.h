@@ -55,11 +55,9 @@ extern GsMemorySort *gpusort_shared_member_begin_rows(GsSharedMember *member);
 
 /*
  * Let the others access the rows of this process, which must remain until the leader has read
- * all of them.  Returns false if there is no memory to sort them together.  If they will not be,
- * and nobody accesses them any more, unpublish() lets their memory be freed.
+ * all of them.  Returns false if there is no memory to sort them together.
  */
 extern bool gpusort_shared_member_publish(GsSharedMember *member, GsMemorySort *rows);
-extern void gpusort_shared_member_unpublish(GsSharedMember *member, GsMemorySort *rows);
 
 /*
  * After all have published their rows: place those of this process in ranges.  Returns false if

@@ -149,6 +149,7 @@ combine_shares(GsSharedView *view)
 		keys[p] = view->shares[p].keys;
 		rows[p] = view->shares[p].rows;
 		view->has_nulls |= rows[p].has_nulls;
+		view->nrows += keys[p].nrows;
 		view->first_rows[p] = nchunks << view->chunk_shift;
 		nchunks += keys[p].nchunks;
 	}
@@ -183,23 +184,6 @@ make_window(GsSharedView *view)
 	}
 	view->complete = !gpusort_key_window_make((uint64_t *) varying, words,
 											  &view->window);
-}
-
-GsSharedView *
-gpusort_shared_view_create(GsShare *shares, int nshares, unsigned chunk_shift,
-						   const GsSortSpec *spec)
-{
-	GsSharedView *view = palloc0(sizeof(GsSharedView));
-	int			first_compared;
-
-	view->spec = spec;
-	view->shares = shares;
-	view->nshares = nshares;
-	view->chunk_shift = chunk_shift;
-	view->exact = gpusort_key_plan_is_exact(spec->key_plan, &first_compared);
-	combine_shares(view);
-	make_window(view);
-	return view;
 }
 
 /* ----------------------------------------------------------------
@@ -261,32 +245,22 @@ split_class(GsSharedView *view, GsRowClass *class)
 	pfree(sample);
 }
 
-static uint64
-count_rows(const GsSharedView *view)
-{
-	uint64		rows = 0;
-
-	for (int p = 0; p < view->nshares; p++)
-		rows += view->shares[p].keys.nrows;
-	return rows;
-}
-
-/* Returns how many ranges so many rows should have. */
+/* Returns how many ranges there should be. */
 static int
-choose_ranges(const GsSharedView *view, uint64 rows)
+choose_ranges(const GsSharedView *view)
 {
-	uint64		ranges = Max(rows / ROWS_PER_RANGE,
+	uint64		ranges = Max(view->nrows / ROWS_PER_RANGE,
 							 Min((uint64) view->nshares * RANGES_PER_PROCESS,
-								 rows / MIN_ROWS_PER_RANGE));
+								 view->nrows / MIN_ROWS_PER_RANGE));
 
 	return (int) Min(Max(ranges, 1), MOST_RANGES);
 }
 
-void
-gpusort_shared_view_split(GsSharedView *view)
+/* Divide the rows into ranges. */
+static void
+split(GsSharedView *view)
 {
-	uint64		all_rows = count_rows(view);
-	int			all_ranges = choose_ranges(view, all_rows);
+	int			all_ranges = choose_ranges(view);
 	bool		nulls_first = gpusort_key_plan_nulls_first(view->spec->key_plan);
 	int			first_range = 0;
 
@@ -303,7 +277,7 @@ gpusort_shared_view_split(GsSharedView *view)
 		if (class->nrows == 0)
 			continue;
 		class->nranges = 1 + (int) ((all_ranges - 1) * (uint64) class->nrows /
-									all_rows);
+									view->nrows);
 		first_range += class->nranges;
 		split_class(view, class);
 		view->places_keys |= !(view->complete && view->exact) &&
@@ -311,6 +285,24 @@ gpusort_shared_view_split(GsSharedView *view)
 	}
 
 	view->nranges = first_range;
+}
+
+GsSharedView *
+gpusort_shared_view_create(GsShare *shares, int nshares, unsigned chunk_shift,
+						   const GsSortSpec *spec)
+{
+	GsSharedView *view = palloc0(sizeof(GsSharedView));
+	int			first_compared;
+
+	view->spec = spec;
+	view->shares = shares;
+	view->nshares = nshares;
+	view->chunk_shift = chunk_shift;
+	view->exact = gpusort_key_plan_is_exact(spec->key_plan, &first_compared);
+	combine_shares(view);
+	make_window(view);
+	split(view);
+	return view;
 }
 
 /* ----------------------------------------------------------------

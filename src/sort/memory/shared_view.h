@@ -59,8 +59,7 @@ typedef struct GsSharedView
 	GsKeyWindow window;			/* the highest bits in which any keys differ */
 	bool		complete;		/* are all such bits in the window? */
 	bool		exact;			/* are there no ties to break? */
-
-	/* After splitting. */
+	uint64		nrows;
 	GsRowClass *classes;		/* in sorted order */
 	int			nranges;
 	bool		places_keys;	/* along with the entries? */
@@ -77,13 +76,13 @@ extern bool gpusort_share_publish(GsShare *share, const GsSortSpec *spec,
 extern bool gpusort_shares_have_numbers(const GsShare *shares, int nshares,
 										unsigned chunk_shift);
 
-/* After all processes have published: create a view in the current memory context. */
+/*
+ * After all processes have published: create a view in the current memory context, and divide
+ * the rows into ranges, by splitters from a sample.
+ */
 extern GsSharedView *gpusort_shared_view_create(GsShare *shares, int nshares,
 												unsigned chunk_shift,
 												const GsSortSpec *spec);
-
-/* Divide the rows into ranges, by splitters from a sample. */
-extern void gpusort_shared_view_split(GsSharedView *view);
 
 /*
  * Place the rows of a process in ranges, in memory of its budget.  Returns false if there is
