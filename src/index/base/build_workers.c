@@ -46,6 +46,10 @@ struct GsBuildShared
 	Oid			heap;
 	Oid			index;
 	bool		concurrent;
+	GsParallelSort parallel;
+	double		expected_rows;	/* of each process */
+	int			expected_width;
+	Size		memory;			/* of each process */
 	pg_atomic_uint32 n_done;	/* workers that have taken all of their rows */
 	ConditionVariable worker_done;
 };
@@ -150,7 +154,8 @@ leave_parallel_mode(GsBuildWorkers *workers)
 
 bool
 gpusort_build_workers_allocate(GsBuildWorkers *workers, Relation heap, Relation index,
-							   const IndexInfo *info)
+							   const IndexInfo *info, const GsSortSpec *spec,
+							   const GsParallelSort *parallel)
 {
 	Size		queue_bytes = gpusort_page_queue_bytes(true);
 	GsBuildShared *shared;
@@ -165,9 +170,14 @@ gpusort_build_workers_allocate(GsBuildWorkers *workers, Relation heap, Relation 
 	shared->heap = RelationGetRelid(heap);
 	shared->index = RelationGetRelid(index);
 	shared->concurrent = info->ii_Concurrent;
+	shared->parallel = *parallel;
+	shared->expected_rows = spec->expected_rows / (workers->context->nworkers + 1);
+	shared->expected_width = spec->expected_width;
+	shared->memory = spec->memory;
 	pg_atomic_init_u32(&shared->n_done, 0);
 	ConditionVariableInit(&shared->worker_done);
 	workers->shared = shared;
+	workers->parallel = &shared->parallel;
 	strcpy(gpusort_build_workers_make(workers, KEY_QUERY, strlen(query_text()) + 1),
 		   query_text());
 	workers->pages =
@@ -247,8 +257,18 @@ gpusort_build_worker_begin(GsBuildWorker *worker, shm_toc *toc)
 	worker->info = BuildIndexInfo(worker->index);
 	worker->info->ii_Concurrent = shared->concurrent;
 	worker->shared = shared;
+	worker->parallel = &shared->parallel;
 	worker->toc = toc;
 	InstrStartParallelQuery();
+}
+
+void
+gpusort_build_worker_describe(const GsBuildWorker *worker, GsSortSpec *spec)
+{
+	spec->expected_rows = worker->shared->expected_rows;
+	spec->expected_width = worker->shared->expected_width;
+	spec->memory = worker->shared->memory;
+	spec->index_build = true;
 }
 
 void

@@ -15,6 +15,7 @@
 #include "nodes/execnodes.h"
 
 #include "index/base/page_writer.h"
+#include "sort/producer.h"
 
 /* In memory that all processes share. */
 typedef struct GsBuildShared GsBuildShared;
@@ -24,6 +25,7 @@ typedef struct GsBuildWorkers
 {
 	ParallelContext *context;
 	GsBuildShared *shared;
+	GsParallelSort *parallel;	/* the sort of all processes */
 	GsPageQueue *pages;
 } GsBuildWorkers;
 
@@ -34,6 +36,7 @@ typedef struct GsBuildWorker
 	Relation	index;
 	IndexInfo  *info;
 	GsBuildShared *shared;
+	GsParallelSort *parallel;
 	shm_toc    *toc;			/* to look up parts by their keys */
 } GsBuildWorker;
 
@@ -59,9 +62,14 @@ extern void gpusort_build_workers_create(GsBuildWorkers *workers, const char *fu
 /* Count a part of shared memory of so many bytes. */
 extern void gpusort_build_workers_estimate(GsBuildWorkers *workers, Size size);
 
-/* Make the shared memory.  If there is none, leave parallel mode and return false. */
+/*
+ * Make the shared memory, for the leader's sort.  If there is none, leave parallel mode and return
+ * false.
+ */
 extern bool gpusort_build_workers_allocate(GsBuildWorkers *workers, Relation heap,
-										   Relation index, const IndexInfo *info);
+										   Relation index, const IndexInfo *info,
+										   const GsSortSpec *spec,
+										   const GsParallelSort *parallel);
 
 /* Returns a part of it, which workers find by its key. */
 extern void *gpusort_build_workers_make(GsBuildWorkers *workers, uint64 key, Size size);
@@ -83,6 +91,9 @@ extern void gpusort_build_workers_finish(GsBuildWorkers *workers);
 /* ---- A worker ---- */
 
 extern void gpusort_build_worker_begin(GsBuildWorker *worker, shm_toc *toc);
+
+/* Describe the size of this worker's share of the leader's sort. */
+extern void gpusort_build_worker_describe(const GsBuildWorker *worker, GsSortSpec *spec);
 
 /* This worker has taken its rows: write pages until the leader has made all. */
 extern void gpusort_build_worker_end(GsBuildWorker *worker);

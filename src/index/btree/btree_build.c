@@ -274,7 +274,7 @@ produce_rows(GsBtreeBuild *build)
 	GsProducer	producer = {
 		.spec = build->spec,
 		.sort = build->sort,
-		.parallel = gpusort_btree_workers_parallel(build->workers),
+		.parallel = build->workers->build.parallel,
 		.next = next_row,
 		.arg = build
 	};
@@ -396,7 +396,7 @@ begin_writing(GsBtreeBuild *build, GsBtreeWriter *writer)
 {
 	bool		unique = build->info->ii_Unique;
 	GsPageQueue *pages = build->workers == NULL ? NULL :
-		gpusort_btree_workers_pages(build->workers);
+		gpusort_build_workers_pages(&build->workers->build);
 
 	memset(writer, 0, sizeof(*writer));
 	writer->loader = gpusort_btree_loader_begin(build->heap, build->index, unique,

@@ -13,8 +13,8 @@
 #include "utils/rel.h"
 
 #include "heap/heap_rows.h"
+#include "index/base/build_workers.h"
 #include "index/base/leaf_tuples.h"
-#include "index/base/page_writer.h"
 #include "key/key_plan.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
@@ -44,7 +44,12 @@ extern void gpusort_unique_check_row(GsUniqueCheck *check, const Datum *values,
  * does, or sort their rows together with the leader.  Then they write pages.
  */
 
-typedef struct GsBtreeWorkers GsBtreeWorkers;
+typedef struct GsBtreeWorkers
+{
+	GsBuildWorkers build;
+	GsHeapRows *rows;
+	bool		collected;		/* are the results of workers in 'rows'? */
+} GsBtreeWorkers;
 
 /*
  * Start up to 'nworkers' workers to help to read 'rows', whose remaining rows
@@ -59,9 +64,6 @@ extern GsBtreeWorkers *gpusort_btree_workers_start(Relation heap,
 												   const GsParallelSort *parallel,
 												   int nworkers);
 
-/* Returns a copy of 'parallel' that all processes share. */
-extern GsParallelSort *gpusort_btree_workers_parallel(const GsBtreeWorkers *workers);
-
 /*
  * Called when the leader has no more rows to read, and all workers have read theirs: adds
  * their results to 'rows'.
@@ -74,9 +76,6 @@ extern void gpusort_btree_workers_collect(GsBtreeWorkers *workers);
  * are missing, or GS_FALLBACK_NONE.
  */
 extern GsFallback gpusort_btree_workers_await(GsBtreeWorkers *workers);
-
-/* The queue of pages that they write, or NULL if none has started. */
-extern GsPageQueue *gpusort_btree_workers_pages(const GsBtreeWorkers *workers);
 
 /* Waits for the workers to end, and rethrows an error of theirs. */
 extern void gpusort_btree_workers_finish(GsBtreeWorkers *workers);

@@ -22,29 +22,8 @@
 #include "sort/producer.h"
 
 /* Keys of the parts of shared memory. */
-#define KEY_SHARED		GPUSORT_BUILD_FIRST_KEY
+#define KEY_BLOCKS		GPUSORT_BUILD_FIRST_KEY
 #define KEY_SNAPSHOT	(GPUSORT_BUILD_FIRST_KEY + 1)
-
-/*
- * State shared by all processes.  The leader sets everything before it
- * launches the workers.  After that only 'blocks' and the failure change, by atomic operations.
- */
-typedef struct GsWorkersShared
-{
-	GsParallelSort parallel;
-	double		expected_rows;	/* of each process */
-	int			expected_width;
-	Size		memory;			/* of each process */
-	GsHeapShare blocks;
-} GsWorkersShared;
-
-struct GsBtreeWorkers
-{
-	GsBuildWorkers build;
-	GsWorkersShared *shared;
-	GsHeapRows *rows;
-	bool		collected;
-};
 
 PGDLLEXPORT void gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc);
 
@@ -52,26 +31,6 @@ PGDLLEXPORT void gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc);
  *		the leader
  * ----------------------------------------------------------------
  */
-
-static void
-fill_shared_memory(GsBtreeWorkers *workers, const GsSortSpec *spec,
-				   const GsParallelSort *parallel, int nworkers)
-{
-	Snapshot	snapshot = gpusort_heap_rows_snapshot(workers->rows);
-	GsWorkersShared *shared = gpusort_build_workers_make(&workers->build, KEY_SHARED,
-														 sizeof(GsWorkersShared));
-
-	shared->parallel = *parallel;
-	shared->expected_rows = spec->expected_rows / (nworkers + 1);
-	shared->expected_width = spec->expected_width;
-	shared->memory = spec->memory;
-	gpusort_heap_rows_share(workers->rows, &shared->blocks);
-	workers->shared = shared;
-	if (snapshot != NULL)
-		SerializeSnapshot(snapshot,
-						  gpusort_build_workers_make(&workers->build, KEY_SNAPSHOT,
-													 EstimateSnapshotSpace(snapshot)));
-}
 
 GsBtreeWorkers *
 gpusort_btree_workers_start(Relation heap, Relation index,
@@ -84,23 +43,22 @@ gpusort_btree_workers_start(Relation heap, Relation index,
 
 	workers->rows = rows;
 	gpusort_build_workers_create(&workers->build, "gpusort_btree_worker_main", nworkers);
-	gpusort_build_workers_estimate(&workers->build, sizeof(GsWorkersShared));
+	gpusort_build_workers_estimate(&workers->build, sizeof(GsHeapShare));
 	if (snapshot != NULL)
 		gpusort_build_workers_estimate(&workers->build, EstimateSnapshotSpace(snapshot));
-	if (!gpusort_build_workers_allocate(&workers->build, heap, index, info))
+	if (!gpusort_build_workers_allocate(&workers->build, heap, index, info, spec, parallel))
 	{
 		pfree(workers);
 		return NULL;
 	}
-	fill_shared_memory(workers, spec, parallel, nworkers);
+	gpusort_heap_rows_share(rows, gpusort_build_workers_make(&workers->build, KEY_BLOCKS,
+															 sizeof(GsHeapShare)));
+	if (snapshot != NULL)
+		SerializeSnapshot(snapshot,
+						  gpusort_build_workers_make(&workers->build, KEY_SNAPSHOT,
+													 EstimateSnapshotSpace(snapshot)));
 	gpusort_build_workers_launch(&workers->build);
 	return workers;
-}
-
-GsParallelSort *
-gpusort_btree_workers_parallel(const GsBtreeWorkers *workers)
-{
-	return &workers->shared->parallel;
 }
 
 void
@@ -116,13 +74,7 @@ gpusort_btree_workers_await(GsBtreeWorkers *workers)
 {
 	(void) gpusort_build_workers_await(&workers->build);
 	gpusort_btree_workers_collect(workers);
-	return gpusort_parallel_sort_failure(&workers->shared->parallel);
-}
-
-GsPageQueue *
-gpusort_btree_workers_pages(const GsBtreeWorkers *workers)
-{
-	return gpusort_build_workers_pages(&workers->build);
+	return gpusort_parallel_sort_failure(workers->build.parallel);
 }
 
 void
@@ -164,36 +116,27 @@ next_row(void *arg)
 	return slot;
 }
 
-static void
-describe_sort(Relation index, const GsWorkersShared *shared, GsSortSpec *spec)
-{
-	if (!gpusort_index_rows_describe(index, true, spec))
-		elog(ERROR, "no operators for an index build");
-	spec->memory = shared->memory;
-	spec->index_build = true;
-	spec->expected_rows = shared->expected_rows;
-	spec->expected_width = shared->expected_width;
-}
-
 /* Add this worker's share of the rows. */
 static void
-take_rows(GsBtreeWorker *worker, Relation index, GsWorkersShared *shared)
+take_rows(GsBtreeWorker *worker, const GsBuildWorker *build)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort rows of a worker",
 												  ALLOCSET_DEFAULT_SIZES);
 	GsSortCounts page_scan = {.page_scans = 1};
 	GsProducer	producer = {
-		.parallel = &shared->parallel,
+		.parallel = build->parallel,
 		.next = next_row,
 		.arg = worker
 	};
 
-	describe_sort(index, shared, &producer.spec);
+	if (!gpusort_index_rows_describe(build->index, true, &producer.spec))
+		elog(ERROR, "no operators for an index build");
+	gpusort_build_worker_describe(build, &producer.spec);
 	worker->slot = MakeSingleTupleTableSlot(producer.spec.tupdesc, &TTSOpsVirtual);
 	memset(worker->slot->tts_isnull, 0, producer.spec.tupdesc->natts * sizeof(bool));
 	ExecStoreVirtualTuple(worker->slot);
-	gpusort_stats_count_sort(shared->parallel.gpu ? GS_KIND_GPU : GS_KIND_CPU, &page_scan);
+	gpusort_stats_count_sort(build->parallel->gpu ? GS_KIND_GPU : GS_KIND_CPU, &page_scan);
 	gpusort_producer_run(&producer, context);
 	ExecDropSingleTupleTableSlot(worker->slot);
 	MemoryContextDelete(context);
@@ -203,7 +146,6 @@ take_rows(GsBtreeWorker *worker, Relation index, GsWorkersShared *shared)
 void
 gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc)
 {
-	GsWorkersShared *shared = shm_toc_lookup(toc, KEY_SHARED, false);
 	GsBtreeWorker worker = {0};
 	GsBuildWorker build;
 
@@ -211,8 +153,8 @@ gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc)
 	worker.info = build.info;
 	worker.rows = gpusort_heap_rows_join(build.heap, build.index, build.info,
 										 shm_toc_lookup(toc, KEY_SNAPSHOT, true),
-										 &shared->blocks);
-	take_rows(&worker, build.index, shared);
+										 shm_toc_lookup(toc, KEY_BLOCKS, false));
+	take_rows(&worker, &build);
 	gpusort_heap_rows_end(worker.rows);
 	gpusort_build_worker_end(&build);
 }

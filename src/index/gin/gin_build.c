@@ -46,7 +46,6 @@ typedef struct GsGinBuild
 	IndexInfo  *info;
 	GsGinOrder *order;
 	int			nworkers;		/* that may be started */
-	Size		memory;			/* of each process */
 	GsSortSpec	spec;
 	GsSort	   *sort;
 	GsGinWorkers *workers;		/* or NULL */
@@ -65,9 +64,10 @@ describe_sort(GsGinBuild *build)
 
 	build->order = gpusort_gin_order_create(build->index);
 	build->nworkers = gpusort_gin_workers_plan(build->heap, build->index, build->info);
-	build->memory = (Size) maintenance_work_mem * 1024 / (build->nworkers + 1);
-	gpusort_gin_describe_sort(build->order, gpusort_build_rows_estimate(build->heap),
-							  build->memory, &build->spec);
+	gpusort_gin_describe_sort(build->order, &build->spec);
+	build->spec.memory = (Size) maintenance_work_mem * 1024 / (build->nworkers + 1) /
+		GPUSORT_GIN_SORT_PART;
+	build->spec.expected_rows = gpusort_build_rows_estimate(build->heap);
 	if (build->nworkers > 0)
 		build->spec.processes = build->nworkers + 1;
 	reason = gpusort_sort_plan_keys(&build->spec);
@@ -105,9 +105,8 @@ start_workers(GsGinBuild *build)
 
 	if (build->nworkers > 0 && gpusort_parallel_sort_open(&parallel, build->sort, false, 0))
 		build->workers =
-			gpusort_gin_workers_start(build->heap, build->index, build->info, &parallel,
-									  build->spec.expected_rows, build->memory,
-									  build->nworkers);
+			gpusort_gin_workers_start(build->heap, build->index, build->info, &build->spec,
+									  &parallel, build->nworkers);
 }
 
 /* Read this process's share of the table and add its keys to the sort. */
@@ -120,8 +119,7 @@ collect_keys(GsGinBuild *build)
 		.info = build->info,
 		.order = build->order,
 		.spec = &build->spec,
-		.sort = build->sort,
-		.memory = build->memory
+		.sort = build->sort
 	};
 
 	if (build->workers != NULL)
@@ -139,7 +137,7 @@ sort_together(GsGinBuild *build)
 	GsProducer	producer = {
 		.spec = build->spec,
 		.sort = build->sort,
-		.parallel = gpusort_gin_workers_parallel(build->workers)
+		.parallel = build->workers->build.parallel
 	};
 
 	if (gpusort_producer_begin(&producer, CurrentMemoryContext) == NULL)
@@ -147,7 +145,7 @@ sort_together(GsGinBuild *build)
 	collect_keys(build);
 	gpusort_producer_end(&producer, build->sort);
 	if (!producer.ahead)
-		gpusort_gin_workers_await(build->workers);
+		(void) gpusort_build_workers_await(&build->workers->build);
 	gpusort_gin_workers_collect(build->workers, build->info, &build->nlive);
 }
 
@@ -179,7 +177,7 @@ static bool
 write_index(GsGinBuild *build, GsGinReader *reader)
 {
 	GsPageQueue *queue = build->workers == NULL ? NULL :
-		gpusort_gin_workers_pages(build->workers);
+		gpusort_build_workers_pages(&build->workers->build);
 	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, build->order, queue);
 	uint64		nkeys = 0;
 	GsGinKey	key;

@@ -24,9 +24,6 @@
 #include "sort/base/sort_stats.h"
 #include "work.h"
 
-/* The part of the memory that the sort has. */
-#define SORT_PART			2
-
 /* The width of a row of the sort, if keys have few TIDs. */
 #define ROW_WIDTH			64
 
@@ -236,12 +233,9 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 }
 
 void
-gpusort_gin_describe_sort(const GsGinOrder *order, double expected_rows, Size memory,
-						  GsSortSpec *spec)
+gpusort_gin_describe_sort(const GsGinOrder *order, GsSortSpec *spec)
 {
 	gpusort_gin_order_describe(order, spec);
-	spec->memory = memory / SORT_PART;
-	spec->expected_rows = expected_rows;
 	spec->expected_width = ROW_WIDTH;
 	spec->index_build = true;
 	spec->nested = true;
@@ -260,8 +254,8 @@ gpusort_gin_collect(GsGinCollection *collection, int nworkers)
 												  gpusort_build_rows_estimate(collection->heap));
 	caller = MemoryContextSwitchTo(context);
 	collector.keys = gpusort_gin_keys_create(collection->order,
-											 Max(collection->memory - collection->spec->memory,
-												 MIN_MEMORY));
+											 Max((GPUSORT_GIN_SORT_PART - 1) *
+												 collection->spec->memory, MIN_MEMORY));
 	collector.slot = MakeSingleTupleTableSlot(collection->spec->tupdesc, &TTSOpsVirtual);
 	collector.max_row_keys = FIRST_KEYS;
 	collector.row_keys = palloc(FIRST_KEYS * sizeof(GsGinKey));

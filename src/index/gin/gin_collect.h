@@ -26,7 +26,6 @@ typedef struct GsGinCollection
 	GsGinOrder *order;
 	const GsSortSpec *spec;
 	GsSort	   *sort;			/* to which rows are added */
-	Size		memory;			/* bytes, with those of the sort */
 
 	/* Afterwards. */
 	GsProgress *progress;		/* of this process */
@@ -35,11 +34,13 @@ typedef struct GsGinCollection
 } GsGinCollection;
 
 /*
- * Describe the sort, in the current memory context, of a process that has 'memory' bytes for the
- * sort and the keys that it collects.
+ * Describe the sort, in the current memory context.  The caller sets the memory and the rows that
+ * are expected.  The sort has this part of a process's memory, and the keys that it collects have
+ * the rest.
  */
-extern void gpusort_gin_describe_sort(const GsGinOrder *order, double expected_rows,
-									  Size memory, GsSortSpec *spec);
+extern void gpusort_gin_describe_sort(const GsGinOrder *order, GsSortSpec *spec);
+
+#define GPUSORT_GIN_SORT_PART	2
 
 /*
  * Read the table in the order of blocks, or the share of it that the scan has, collect the keys

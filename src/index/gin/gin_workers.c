@@ -35,32 +35,14 @@
 #include "work.h"
 
 /* Keys of the parts of shared memory. */
-#define KEY_SHARED		GPUSORT_BUILD_FIRST_KEY
-#define KEY_SCAN		(GPUSORT_BUILD_FIRST_KEY + 1)
-#define KEY_RESULTS		(GPUSORT_BUILD_FIRST_KEY + 2)
-
-/* Set by the leader before it starts the workers, except for the failure. */
-typedef struct GsGinShared
-{
-	GsParallelSort parallel;
-	double		expected_rows;	/* of each process */
-	Size		memory;			/* likewise */
-} GsGinShared;
+#define KEY_SCAN		GPUSORT_BUILD_FIRST_KEY
+#define KEY_RESULTS		(GPUSORT_BUILD_FIRST_KEY + 1)
 
 /* Set by a worker when it has read its rows, before it sorts them with the others. */
-typedef struct GsGinResult
+struct GsGinResult
 {
 	double		nlive;
 	bool		broken_chains;
-} GsGinResult;
-
-struct GsGinWorkers
-{
-	GsBuildWorkers build;
-	Snapshot	snapshot;		/* SnapshotAny, or registered */
-	ParallelTableScanDesc scan;
-	GsGinShared *shared;
-	GsGinResult *results;
 };
 
 PGDLLEXPORT void gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc);
@@ -150,16 +132,11 @@ gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info)
 }
 
 static void
-fill_shared_memory(GsGinWorkers *workers, Relation heap, const GsParallelSort *parallel,
-				   double expected_rows, Size memory, int nworkers)
+fill_shared_memory(GsGinWorkers *workers, Relation heap, int nworkers)
 {
 	GsBuildWorkers *build = &workers->build;
 	Size		scan_bytes = table_parallelscan_estimate(heap, workers->snapshot);
 
-	workers->shared = gpusort_build_workers_make(build, KEY_SHARED, sizeof(GsGinShared));
-	workers->shared->parallel = *parallel;
-	workers->shared->expected_rows = expected_rows / (nworkers + 1);
-	workers->shared->memory = memory;
 	workers->scan = gpusort_build_workers_make(build, KEY_SCAN, scan_bytes);
 	table_parallelscan_initialize(heap, workers->scan, workers->snapshot);
 	workers->scan->phs_syncscan = false;
@@ -177,8 +154,7 @@ forget_snapshot(GsGinWorkers *workers)
 
 GsGinWorkers *
 gpusort_gin_workers_start(Relation heap, Relation index, const IndexInfo *info,
-						  const GsParallelSort *parallel, double expected_rows, Size memory,
-						  int nworkers)
+						  const GsSortSpec *spec, const GsParallelSort *parallel, int nworkers)
 {
 	GsGinWorkers *workers = palloc0(sizeof(GsGinWorkers));
 	GsBuildWorkers *build = &workers->build;
@@ -186,16 +162,15 @@ gpusort_gin_workers_start(Relation heap, Relation index, const IndexInfo *info,
 	gpusort_build_workers_create(build, "gpusort_gin_worker_main", nworkers);
 	workers->snapshot = info->ii_Concurrent ?
 		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
-	gpusort_build_workers_estimate(build, sizeof(GsGinShared));
 	gpusort_build_workers_estimate(build, table_parallelscan_estimate(heap, workers->snapshot));
 	gpusort_build_workers_estimate(build, mul_size(sizeof(GsGinResult), nworkers));
-	if (!gpusort_build_workers_allocate(build, heap, index, info))
+	if (!gpusort_build_workers_allocate(build, heap, index, info, spec, parallel))
 	{
 		forget_snapshot(workers);
 		pfree(workers);
 		return NULL;
 	}
-	fill_shared_memory(workers, heap, parallel, expected_rows, memory, nworkers);
+	fill_shared_memory(workers, heap, nworkers);
 	gpusort_build_workers_launch(build);
 	return workers;
 }
@@ -204,18 +179,6 @@ TableScanDesc
 gpusort_gin_workers_scan(GsGinWorkers *workers, Relation heap)
 {
 	return GPUSORT_BEGIN_SHARED_SCAN(heap, workers->scan);
-}
-
-GsParallelSort *
-gpusort_gin_workers_parallel(const GsGinWorkers *workers)
-{
-	return &workers->shared->parallel;
-}
-
-void
-gpusort_gin_workers_await(GsGinWorkers *workers)
-{
-	(void) gpusort_build_workers_await(&workers->build);
 }
 
 void
@@ -228,12 +191,6 @@ gpusort_gin_workers_collect(const GsGinWorkers *workers, IndexInfo *info, double
 		*nlive += results[i].nlive;
 		info->ii_BrokenHotChain |= results[i].broken_chains;
 	}
-}
-
-GsPageQueue *
-gpusort_gin_workers_pages(const GsGinWorkers *workers)
-{
-	return gpusort_build_workers_pages(&workers->build);
 }
 
 void
@@ -253,7 +210,6 @@ static void
 collect_keys(GsBuildWorker *worker, GsProducer *producer, GsSort *sort, GsGinOrder *order,
 			 GsGinResult *result)
 {
-	GsGinShared *shared = shm_toc_lookup(worker->toc, KEY_SHARED, false);
 	ParallelTableScanDesc scan = shm_toc_lookup(worker->toc, KEY_SCAN, false);
 	GsGinCollection collection = {
 		.heap = worker->heap,
@@ -262,8 +218,7 @@ collect_keys(GsBuildWorker *worker, GsProducer *producer, GsSort *sort, GsGinOrd
 		.scan = GPUSORT_BEGIN_SHARED_SCAN(worker->heap, scan),
 		.order = order,
 		.spec = &producer->spec,
-		.sort = sort,
-		.memory = shared->memory
+		.sort = sort
 	};
 
 	gpusort_gin_collect(&collection, -1);
@@ -275,12 +230,12 @@ collect_keys(GsBuildWorker *worker, GsProducer *producer, GsSort *sort, GsGinOrd
 static void
 sort_keys(GsBuildWorker *worker, GsGinResult *result)
 {
-	GsGinShared *shared = shm_toc_lookup(worker->toc, KEY_SHARED, false);
 	GsGinOrder *order = gpusort_gin_order_create(worker->index);
-	GsProducer	producer = {.parallel = &shared->parallel};
+	GsProducer	producer = {.parallel = worker->parallel};
 	GsSort	   *sort;
 
-	gpusort_gin_describe_sort(order, shared->expected_rows, shared->memory, &producer.spec);
+	gpusort_gin_describe_sort(order, &producer.spec);
+	gpusort_build_worker_describe(worker, &producer.spec);
 	sort = gpusort_producer_begin(&producer, CurrentMemoryContext);
 	if (sort == NULL)
 		return;

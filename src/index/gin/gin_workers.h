@@ -14,10 +14,17 @@
 #include "access/relscan.h"
 #include "nodes/execnodes.h"
 
-#include "index/base/page_writer.h"
-#include "sort/producer.h"
+#include "index/base/build_workers.h"
 
-typedef struct GsGinWorkers GsGinWorkers;
+typedef struct GsGinResult GsGinResult;
+
+typedef struct GsGinWorkers
+{
+	GsBuildWorkers build;
+	Snapshot	snapshot;		/* SnapshotAny, or registered */
+	ParallelTableScanDesc scan;
+	GsGinResult *results;		/* of each worker */
+} GsGinWorkers;
 
 /*
  * Returns how many workers a build should have: those that PostgreSQL has planned, or that it
@@ -26,22 +33,15 @@ typedef struct GsGinWorkers GsGinWorkers;
 extern int	gpusort_gin_workers_plan(Relation heap, Relation index, const IndexInfo *info);
 
 /*
- * Start workers in the current memory context, with 'memory' bytes for each process.  All of them
- * together are expected to add that many rows to the sort.  Returns NULL if none are available.
+ * Start workers in the current memory context, which add rows to the leader's sort.  Returns NULL
+ * if none are available.
  */
 extern GsGinWorkers *gpusort_gin_workers_start(Relation heap, Relation index,
-											   const IndexInfo *info,
-											   const GsParallelSort *parallel,
-											   double expected_rows, Size memory, int nworkers);
+											   const IndexInfo *info, const GsSortSpec *spec,
+											   const GsParallelSort *parallel, int nworkers);
 
 /* Begin to scan the leader's share of the table. */
 extern TableScanDesc gpusort_gin_workers_scan(GsGinWorkers *workers, Relation heap);
-
-/* Returns the sort of all processes. */
-extern GsParallelSort *gpusort_gin_workers_parallel(const GsGinWorkers *workers);
-
-/* Wait until the workers have sorted their rows, and rethrow an error of theirs. */
-extern void gpusort_gin_workers_await(GsGinWorkers *workers);
 
 /*
  * When all rows have been read: add the live rows that the workers have read to *nlive, and set
@@ -49,9 +49,6 @@ extern void gpusort_gin_workers_await(GsGinWorkers *workers);
  */
 extern void gpusort_gin_workers_collect(const GsGinWorkers *workers, IndexInfo *info,
 										double *nlive);
-
-/* The queue of pages that they write from then on, or NULL if none has started. */
-extern GsPageQueue *gpusort_gin_workers_pages(const GsGinWorkers *workers);
 
 /* Wait for the workers to end, and rethrow an error of theirs. */
 extern void gpusort_gin_workers_finish(GsGinWorkers *workers);
