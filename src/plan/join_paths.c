@@ -26,6 +26,7 @@
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
+#include "work.h"
 
 static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
 
@@ -211,15 +212,30 @@ input_floor(const GsJoin *join, const RelOptInfo *rel, Cost sorted)
 }
 
 /*
+ * Returns a lower bound of what an inner merge pays for its rows: each of them,
+ * and what it compares and reads again of the inner input, if equal keys of
+ * the outer one meet the same inner rows.
+ */
+static Cost
+rows_floor(const GsJoin *join)
+{
+	double		rows = join->joinrel->rows;
+	double		again = join->extra->inner_unique ? 0 :
+		Max(rows - join->innerrel->cheapest_total_path->rows, 0);
+
+	if (join->jointype != JOIN_INNER)
+		return 0;
+	return cpu_tuple_cost * rows + 2 * cpu_operator_cost * again;
+}
+
+/*
  * Returns a lower bound of the cost of a merge that has a GpuSort as at least
  * one of its inputs.  The bound need not be tight if it exceeds 'limit'.
  */
 static Cost
 merge_floor(const GsJoin *join, bool caution, Cost limit)
 {
-	/* Every path is charged for the rows that it returns. */
-	Cost		rows = join->jointype == JOIN_INNER ?
-		cpu_tuple_cost * join->joinrel->rows : 0;
+	Cost		rows = rows_floor(join);
 	Cost		outer;
 	Cost		inner;
 	Cost		floor = get_float8_infinity();
@@ -396,6 +412,7 @@ add_merge_path(const GsJoin *join)
 									  &sorts[1]);
 	Path	   *path;
 
+	gpusort_work_add(GPUSORT_WORK_PLANNING);
 	if (sorts[0] == NULL && sorts[1] == NULL)
 		return;
 	path = merge_path(join, outer, inner, pathkeys, clauses);

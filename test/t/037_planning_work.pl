@@ -56,5 +56,21 @@ foreach my $kind (sort keys %many)
 	$session->quit;
 }
 
+# Joins of keys that both inputs have many times cost more by a merge than by a hash table, which
+# is known before a path is made.  Each path counts as 1024 bytes; 140 were made for these joins.
+my $session = Session($node, 'SET max_parallel_workers_per_gather = 0; SET geqo = off');
+my $joins = join(' AND ', map { "d$_.one = d" . ($_ - 1) . '.two' } 2 .. 9);
+my $total;
+
+$node->safe_psql(
+	'postgres', q{
+	CREATE UNLOGGED TABLE link AS SELECT g % 200 AS one, g * 7 % 300 AS two FROM generate_series(1, 20000) g;
+	VACUUM ANALYZE link});
+$session->run("SET pg_gpusort.debug_work = ''");
+$session->run('EXPLAIN SELECT count(*) FROM ' . join(', ', map { "link d$_" } 1 .. 9) . " WHERE $joins");
+($total) = $session->run('SHOW pg_gpusort.debug_work') =~ /^\d+ of ([1-9]\d*)/;
+cmp_ok($total, '<=', 64 * 1024, "9 joins of frequent keys: few merges are considered ($total)");
+$session->quit;
+
 $node->stop;
 done_testing();
