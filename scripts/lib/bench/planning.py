@@ -39,8 +39,8 @@ def large_queries():
 
     texts = {
         'aggregates': f'SELECT c1, {many(1000, "sum(c{j} + {i})")} FROM wide GROUP BY c1 ORDER BY c1',
-        'aggregates_in_order': f'SELECT {many(1000, "array_agg(c{j} ORDER BY c{j} + {i})")} FROM wide',
-        'different_numbers': f'SELECT c1, {many(1000, "count(DISTINCT c{j} + {i})")} FROM wide GROUP BY c1',
+        'aggregates_in_order': f'SELECT {many(250, "array_agg(c{j} ORDER BY c{j} + {i})")} FROM wide',
+        'different_numbers': f'SELECT c1, {many(250, "count(DISTINCT c{j} + {i})")} FROM wide GROUP BY c1',
         'windows': f'SELECT {many(100, "sum(c1) OVER (PARTITION BY c{j} ORDER BY c{k})")} FROM wide',
         'windows_alike': f'SELECT {many(1000, "sum(c{j} + {i}) OVER (PARTITION BY c1 ORDER BY id)")} FROM wide',
         'order_of_columns': f'SELECT * FROM wide ORDER BY {many(200, "c{i}")}',
