@@ -309,7 +309,7 @@ sub wait_for_restart
 	my ($node, $from) = @_;
 
 	$node->wait_for_log(qr/all server processes terminated; reinitializing/, $from);
-	$node->poll_query_until('postgres', 'SELECT 1', '1') or die 'the server does not restart';
+	becomes_true($node, 'SELECT true') or die 'the server does not restart';
 }
 
 # holds_nothing NODE, NAME: tests that in the end no session or chunk is in use, and no
@@ -585,7 +585,7 @@ sub wait_for_end
 {
 	my ($node) = @_;
 
-	$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+	becomes_true($node, 'SELECT true') or die 'the server does not come back';
 	becomes_true($node, "SELECT count(*) = 0 FROM ($WORKERS) w") or die 'workers stay';
 }
 

@@ -364,7 +364,7 @@ foreach my $memory ('64MB', '64kB')
 	like($ending->finish, qr/terminating connection because of crash of another server process|server closed the connection/,
 		'a worker killed: error');
 	$_->quit foreach $ending, $stops, $session;
-	$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+	becomes_true($node, 'SELECT true') or die 'the server does not come back';
 	leaves_nothing($node, 'a worker killed');
 	like(slurp_file($node->logfile, $position), qr/was terminated by signal 9/, 'a worker killed');
 	$session = Session($node, $parallel, $in_memory);
