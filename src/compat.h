@@ -151,6 +151,14 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_MOVE_DISABLED_NODES(path, from, to) ((void) 0)
 #endif
 
+/* Does the genetic optimizer search for an order of joins?  Needs optimizer/geqo.h. */
+#if PG_VERSION_NUM >= 190000
+#define GPUSORT_IS_GENETIC(root) \
+	(Geqo_planner_extension_id >= 0 && GetGeqoPrivateData(root) != NULL)
+#else
+#define GPUSORT_IS_GENETIC(root) ((root)->join_search_private != NULL)
+#endif
+
 /*
  * 16 tries each anti join a second time with its sides exchanged
  * (JOIN_RIGHT_ANTI), so that it can hash the side whose rows are returned.

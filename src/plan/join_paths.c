@@ -7,7 +7,9 @@
  * PostgreSQL's cost.  This adds a path in which each input is put into order
  * in the cheapest way, at least one of them by a sort at GpuSort's cost.
  *
- * Joins of partitions, parameterized paths and partial paths are left alone.
+ * Joins of partitions, parameterized paths and partial paths are left alone.  So are joins for
+ * which the genetic optimizer searches an order: it tries only some orders, and each path less or
+ * more makes these other ones, better or worse.
  *
  *-------------------------------------------------------------------------
  */
@@ -15,6 +17,7 @@
 
 #include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
+#include "optimizer/geqo.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
@@ -508,7 +511,7 @@ add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 									jointype, extra);
 	if (gpusort_loading_is_wanted() && gpusort_enable &&
 		!gpusort_debug_hide && enable_sort &&
-		enable_mergejoin &&
+		enable_mergejoin && !GPUSORT_IS_GENETIC(root) &&
 		has_sortable_input(joinrel, outerrel, innerrel, jointype, extra))
 	{
 		GsJoin		join = {
