@@ -20,6 +20,7 @@ H100 = '2026-11-24-h100'
 QUERIES = '2026-11-25-h100-queries-gin'
 DEFAULTS = '2026-11-23-defaults'
 TPCH = '2026-11-21-tpch'
+CHOICE = '2026-11-28-h200-choice'
 TPCH_DEFAULTS = '2026-11-25-tpch'
 DUCKDB = '2026-11-24-duckdb'
 SCALE = '2026-11-25-two-cores-epyc-scale'
@@ -149,6 +150,10 @@ def draw_scale(rows, directory):
     curve_picture(directory, 'over-rows', [
         (f'{titles[kind]}, 2 cores', select(scale, line=f'rows_{kind}')) for kind in titles],
                   'rows', 'rows', log=True)
+    keys = {'narrow': 'two int8', 'ordinary': '15 columns by int8', 'reports': '15 columns by one of 1000 texts and int8'}
+    curve_picture(directory, 'gpu-or-cpu', [
+        (f'{keys[kind]}, {workers} workers', select(rows, file=CHOICE, line=f'choice_{kind}', workers=workers))
+        for kind in keys for workers in ('2', '8')], 'rows', 'rows', log=True)
     curve_picture(directory, 'over-workers', [
         (f'{titles[kind]}, {row["cores"]} cores, {int(row["rows"]) / 1e6:g} M rows',
          select(scale, line=f'workers_{kind}')) for kind in titles
