@@ -132,7 +132,7 @@ extern int64 gpusort_sorted_values_count(const GsSortedValues *sorted);
  */
 extern Datum gpusort_sorted_values_get(GsSortedValues *sorted, int64 position);
 
-/* The same, but a value that is passed by reference is a copy in the current memory context. */
+/* The same, but values passed by reference are copied into the current memory context. */
 extern Datum gpusort_sorted_values_copy(GsSortedValues *sorted, int64 position);
 
 /*

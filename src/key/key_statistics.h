@@ -20,7 +20,7 @@ typedef struct GsTableColumn
 /*
  * Will most of 'rows' rows have the same words as others, with up to 'string_words' words of a
  * string, so that comparisons or further words have to order them?  columns[k] is what sort key k
- * is.  A string of which nothing is known ties if there is a sort key behind it.  Reads the
+ * is.  A string without statistics is assumed to tie if another key follows it.  Reads the
  * system catalogs.
  */
 extern bool gpusort_key_statistics_expect_ties(const GsSortKeys *keys,

@@ -7,9 +7,9 @@
  * PostgreSQL's cost.  This adds a path in which each input is put into order
  * in the cheapest way, at least one of them by a sort at GpuSort's cost.
  *
- * Joins of partitions, parameterized paths and partial paths are left alone.  So are joins for
- * which the genetic optimizer searches an order: it tries only some orders, and each path less or
- * more makes these other ones, better or worse.
+ * Joins of partitions, parameterized paths and partial paths are left alone.  So are joins whose
+ * order the genetic optimizer chooses: it tries only some orders, and further paths would make it
+ * try others, which may be better or worse.
  *
  *-------------------------------------------------------------------------
  */

@@ -283,8 +283,8 @@ add_sink(Sort *sort, bool ties, GsSwapStatement *statement)
 }
 
 /*
- * Would a GPU leave most rows as ties?  Strings are compared behind the words that it sorts by,
- * and so are further keys.
+ * Would a GPU leave most rows as ties?  It does not look at what follows the first words of a
+ * string, which is the rest of that string and the keys after it.
  */
 static bool
 expect_ties(const Sort *sort, const PlannedStmt *statement)

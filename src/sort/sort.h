@@ -116,7 +116,7 @@ extern void gpusort_sort_skip(GsSort *sort, uint32 n);
 
 /*
  * From now on such rows may be read for longer, if they are 'lasting': until recall(), which
- * gpusort_sort_next() calls, has returned for a position behind them, or until the sort ends.
+ * gpusort_sort_next() calls, has returned for a later position, or until the sort ends.
  */
 extern void gpusort_sort_lend(GsSort *sort, GsRecallRows recall, void *arg);
 

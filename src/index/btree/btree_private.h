@@ -120,8 +120,8 @@ extern void gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple);
  * those with the same keys; it stays what it is if there are none.
  *
  * Lasting rows are read later, by any process.  They must stay until
- * gpusort_btree_loader_recall() has returned for a position behind them, or the loader has
- * ended or has been abandoned.
+ * gpusort_btree_loader_recall() has returned for a later position, or the loader has ended or has
+ * been abandoned.
  */
 extern uint32 gpusort_btree_loader_add_rows(GsBtreeLoader *loader, const GsRowsInPlace *rows,
 											int64 position, const char **last);
