@@ -107,6 +107,7 @@ OBJS = \
 	src/exec/stock_ties.o \
 	src/exec/row_source.o \
 	src/exec/sink_node.o \
+	src/exec/divided_sort.o \
 	src/exec/gpusort_node.o \
 	src/exec/incremental_node.o \
 	src/exec/limit_bound.o \
@@ -118,6 +119,7 @@ OBJS = \
 	src/exec/presorted_agg.o \
 	src/plan/plan_children.o \
 	src/plan/plan_column.o \
+	src/plan/divided_paths.o \
 	src/plan/input_repeat.o \
 	src/plan/sort_candidate.o \
 	src/plan/sort_eligibility.o \

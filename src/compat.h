@@ -281,6 +281,13 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_SIG_DFL	SIG_DFL
 #endif
 
+/* Up to 16, the run condition of a window is in its clause. */
+#if PG_VERSION_NUM >= 170000
+#define GPUSORT_RUN_CONDITION(window)	((window)->runCondition)
+#else
+#define GPUSORT_RUN_CONDITION(window)	((window)->winclause->runCondition)
+#endif
+
 /* 16 removes redundant columns from GROUP BY. */
 #if PG_VERSION_NUM >= 160000
 #define GPUSORT_GROUP_CLAUSE(root)	((root)->processed_groupClause)

@@ -31,7 +31,8 @@ int			gpusort_work_mem = -1;
 int			gpusort_debug_require = GS_REQUIRE_OFF;
 bool		gpusort_debug_hide = false;
 bool		gpusort_debug_stock_ties = false;
-int			gpusort_debug_whole_tuples = GS_WHOLE_TUPLES_AUTO;
+int			gpusort_debug_divide = GS_AUTO;
+int			gpusort_debug_whole_tuples = GS_AUTO;
 char	   *gpusort_device_library = NULL;
 char	   *gpusort_device_list = NULL;
 int			gpusort_pool_size = 0;
@@ -77,10 +78,10 @@ static const struct config_enum_entry verify_options[] = {
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry whole_tuples_options[] = {
-	{"auto", GS_WHOLE_TUPLES_AUTO, false},
-	{"on", GS_WHOLE_TUPLES_ON, false},
-	{"off", GS_WHOLE_TUPLES_OFF, false},
+static const struct config_enum_entry auto_options[] = {
+	{"auto", GS_AUTO, false},
+	{"on", GS_ON, false},
+	{"off", GS_OFF, false},
 	{NULL, 0, false}
 };
 
@@ -330,11 +331,18 @@ gpusort_settings_init(void)
 							 false,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("pg_gpusort.debug_divide",
+							 "Sets whether sorts below a Gather are divided among its processes.",
+							 "For tests, since the choice is made for speed.",
+							 &gpusort_debug_divide,
+							 GS_AUTO, auto_options,
+							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
+							 NULL, NULL, NULL);
 	DefineCustomEnumVariable("pg_gpusort.debug_whole_tuples",
 							 "Sets whether sorts keep rows as whole tuples.",
 							 "For tests, since the choice is made for speed.",
 							 &gpusort_debug_whole_tuples,
-							 GS_WHOLE_TUPLES_AUTO, whole_tuples_options,
+							 GS_AUTO, auto_options,
 							 PGC_USERSET, GUC_NOT_IN_SAMPLE,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("pg_gpusort.device_memory",

@@ -34,12 +34,12 @@ typedef enum GsVerifySetting
 	GS_VERIFY_ALL
 } GsVerifySetting;
 
-typedef enum GsWholeTuplesSetting
+typedef enum GsAutoSetting
 {
-	GS_WHOLE_TUPLES_AUTO,
-	GS_WHOLE_TUPLES_ON,
-	GS_WHOLE_TUPLES_OFF
-} GsWholeTuplesSetting;
+	GS_AUTO,
+	GS_ON,
+	GS_OFF
+} GsAutoSetting;
 
 extern bool gpusort_enable;
 extern bool gpusort_enable_index_build;
@@ -53,7 +53,8 @@ extern int	gpusort_work_mem;	/* kB, or -1 for work_mem */
 extern int	gpusort_debug_require;	/* GsRequireSetting */
 extern bool gpusort_debug_hide;
 extern bool gpusort_debug_stock_ties;
-extern int	gpusort_debug_whole_tuples; /* GsWholeTuplesSetting */
+extern int	gpusort_debug_divide;	/* GsAutoSetting */
+extern int	gpusort_debug_whole_tuples; /* GsAutoSetting */
 
 /* It is not an error if no library of this name exists. */
 #define GPUSORT_DEFAULT_DEVICE_LIBRARY	"pg_gpusort_cuda"

@@ -111,11 +111,14 @@ gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 					 List *ancestors, ExplainState *es)
 {
 	int			presorted = gpusort_private_presorted(gpusort);
+	int			divided = gpusort_private_divided(gpusort);
 
 	show_keys("Sort Key", gpusort, keys, keys->nkeys, true, ancestors, es);
 	if (presorted > 0)
 		show_keys("Presorted Key", gpusort, keys, presorted, false, ancestors,
 				  es);
+	if (divided > 0)
+		show_keys("Divided By", gpusort, keys, divided, false, ancestors, es);
 	if (es->verbose)
 		show_encodings(keys, es);
 }

@@ -137,8 +137,11 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.expected_ties = gpusort_private_ties(plan);
 	node->spec.repeatable = gpusort_private_repeatable(plan);
+	node->divided = gpusort_private_divided(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
 
+	if (node->divided > 0)
+		return;
 	if (IsParallelWorker() ||
 		(estate->es_plannedstmt->parallelModeNeeded &&
 		 (eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0))
@@ -445,12 +448,34 @@ sort_rows(GsNodeState *node)
 	MemoryContextSwitchTo(caller);
 }
 
-/* Sort the input. */
-static void
-sort_input(GsNodeState *node)
+/* Is the node divided, and not executed without shared memory by one process? */
+static bool
+is_divided(const GsNodeState *node)
 {
-	EState	   *estate = node->css.ss.ps.state;
-	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
+	return node->divided > 0 && node->shared != NULL;
+}
+
+/* Sort the input together with the other processes that execute the node. */
+static void
+sort_divided(GsNodeState *node)
+{
+	GsSortSpec *spec = &node->spec;
+
+	node->bound = -1;
+	spec->group_keys = node->divided;
+	spec->by_pages = gpusort_row_source_prepare(node->rows.source);
+	node->sort = gpusort_divided_sort(&node->shared->divided, spec, node->sort,
+									  node->rows.source);
+	if (node->sort == NULL)
+		return;
+	publish_report(node);
+	gpusort_requirement_check(&node->report);
+}
+
+/* Sort the input below this node alone. */
+static void
+sort_alone(GsNodeState *node)
+{
 	GsSortSpec *spec = &node->spec;
 
 	if (spec->key_plan == NULL)
@@ -464,6 +489,19 @@ sort_input(GsNodeState *node)
 	sort_rows(node);
 	publish_report(node);
 	gpusort_requirement_check(&node->report);
+}
+
+/* Sort the input. */
+static void
+sort_input(GsNodeState *node)
+{
+	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+
+	if (is_divided(node))
+		sort_divided(node);
+	else
+		sort_alone(node);
+	node->sorted = true;
 	MemoryContextSwitchTo(caller);
 }
 
@@ -501,9 +539,11 @@ gpusort_node_exec(CustomScanState *css)
 
 	/* The input is always read forward. */
 	estate->es_direction = ForwardScanDirection;
-	if (node->sort == NULL)
+	if (!node->sorted)
 		sort_input(node);
-	slot = next_row(node, ScanDirectionIsForward(direction));
+	slot = likely(node->sort != NULL) ?
+		next_row(node, ScanDirectionIsForward(direction)) :
+		ExecClearTuple(css->ss.ss_ScanTupleSlot);
 	estate->es_direction = direction;
 	return slot;
 }
@@ -518,6 +558,7 @@ end_sort(GsNodeState *node)
 	if (node->sort != NULL)
 		gpusort_sort_end(node->sort);
 	node->sort = NULL;
+	node->sorted = false;
 }
 
 static void
@@ -526,10 +567,18 @@ gpusort_node_end(CustomScanState *css)
 	GsNodeState *node = (GsNodeState *) css;
 
 	/* Other processes may still be sorting, so end them first. */
-	if (node->sort != NULL)
+	if (node->sort != NULL && !IsParallelWorker())
 		gpusort_sort_stop(node->sort);
 	ExecEndNode(outerPlanState(css));
-	end_sort(node);
+
+	/* The Gather above will end those, so their memory ends with the query. */
+	if (node->divided > 0 && node->sort != NULL && !IsParallelWorker())
+	{
+		ExecClearTuple(css->ss.ss_ScanTupleSlot);
+		gpusort_sort_end_reading(node->sort);
+	}
+	else
+		end_sort(node);
 }
 
 /* Can the sorted rows be returned again, starting with the first one? */
@@ -555,6 +604,19 @@ gpusort_node_rescan(CustomScanState *css)
 	 */
 	if (node->sort == NULL)
 		return;
+
+	/*
+	 * The Gather has ended the workers.  If the leader has begun another sort
+	 * already, that remains.
+	 */
+	if (node->divided > 0)
+	{
+		if (node->sorted)
+			end_sort(node);
+		if (input->chgParam == NULL)
+			ExecReScan(input);
+		return;
+	}
 
 	if (input->chgParam == NULL && can_rewind(node))
 	{
@@ -598,6 +660,18 @@ gpusort_node_restore(CustomScanState *css)
  * ----------------------------------------------------------------
  */
 
+/* In the leader of a divided sort, when no worker of an earlier scan is left: begin. */
+static void
+begin_divided(GsNodeState *node, int nworkers)
+{
+	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+
+	end_sort(node);
+	node->spec.group_keys = node->divided;
+	node->sort = gpusort_divided_begin(&node->shared->divided, &node->spec, nworkers);
+	MemoryContextSwitchTo(caller);
+}
+
 static Size
 gpusort_node_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
@@ -616,6 +690,8 @@ gpusort_node_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 	node->shared->bound = wanted_rows(node);
 	gpusort_worker_reports_init(shared_reports(node->shared), pcxt->nworkers,
 								sizeof(GsSortReport));
+	if (node->divided > 0)
+		begin_divided(node, pcxt->nworkers);
 }
 
 /*
@@ -625,7 +701,11 @@ static void
 gpusort_node_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 						void *coordinate)
 {
-	((GsNodeShared *) coordinate)->bound = wanted_rows((GsNodeState *) css);
+	GsNodeState *node = (GsNodeState *) css;
+
+	node->shared->bound = wanted_rows(node);
+	if (node->divided > 0)
+		begin_divided(node, pcxt->nworkers);
 }
 
 static void
@@ -645,6 +725,8 @@ gpusort_node_shutdown(CustomScanState *css)
 
 	if (IsParallelWorker() || node->shared == NULL)
 		return;
+	if (node->divided > 0 && node->sort != NULL)
+		gpusort_sort_stop(node->sort);
 	if (css->ss.ps.instrument != NULL)
 		node->worker_reports =
 			gpusort_worker_reports_copy(shared_reports(node->shared),

@@ -11,6 +11,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
+#include "exec/divided_sort.h"
 #include "exec/row_source.h"
 #include "exec/sink_node.h"
 #include "exec/worker_reports.h"
@@ -23,6 +24,7 @@
 typedef struct GsNodeShared
 {
 	int64		bound;			/* rows wanted of each process, or -1 */
+	GsDividedShared divided;	/* if the node is divided */
 } GsNodeShared;
 
 typedef struct GsNodeState
@@ -33,7 +35,11 @@ typedef struct GsNodeState
 	GsNodeRows	rows;			/* reads and returns rows */
 	GsSinkState *sink;			/* below the input, or NULL */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
-	GsSort	   *sort;			/* NULL until the first row is requested */
+	GsSort	   *sort;			/* NULL until the first row is requested; in
+								 * the leader of a divided sort, until there
+								 * is shared memory */
+	bool		sorted;			/* has this process sorted its rows? */
+	int			divided;		/* see gpusort_private_divided() */
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */
 

@@ -22,6 +22,8 @@ enum
 	GS_PRIVATE_TIES,			/* would a GPU leave most rows as ties? as an
 								 * Integer */
 	GS_PRIVATE_PRESORTED,		/* number of presorted keys, as an Integer */
+	GS_PRIVATE_DIVIDED,			/* number of keys by which it is divided, as
+								 * an Integer */
 	GS_PRIVATE_COUNT
 };
 
@@ -39,14 +41,14 @@ copy_childless(const Sort *sort)
 }
 
 List *
-gpusort_private_make(const Sort *sort, bool repeatable, bool ties)
+gpusort_private_make(const Sort *sort, bool repeatable, bool ties, int divided)
 {
 	int			presorted = 0;
 
 	if (IsA(sort, IncrementalSort))
 		presorted = ((const IncrementalSort *) sort)->nPresortedCols;
-	return list_make4(copy_childless(sort), makeInteger(repeatable), makeInteger(ties),
-					  makeInteger(presorted));
+	return list_make5(copy_childless(sort), makeInteger(repeatable), makeInteger(ties),
+					  makeInteger(presorted), makeInteger(divided));
 }
 
 GsSortKeys
@@ -87,4 +89,10 @@ int
 gpusort_private_presorted(const CustomScan *gpusort)
 {
 	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_PRESORTED));
+}
+
+int
+gpusort_private_divided(const CustomScan *gpusort)
+{
+	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_DIVIDED));
 }

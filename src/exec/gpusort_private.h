@@ -15,9 +15,9 @@
 /*
  * Make custom_private of a node that sorts as 'sort' does, which may be an
  * IncrementalSort.  'repeatable' says whether its input can be read again, and 'ties' whether a
- * GPU would leave most rows as ties.
+ * GPU would leave most rows as ties.  'divided' is as gpusort_private_divided() returns it.
  */
-extern List *gpusort_private_make(const Sort *sort, bool repeatable, bool ties);
+extern List *gpusort_private_make(const Sort *sort, bool repeatable, bool ties, int divided);
 
 /* Can the input of a GpuSort node be read a second time? */
 extern bool gpusort_private_repeatable(const CustomScan *gpusort);
@@ -37,5 +37,12 @@ extern GsSortKeys gpusort_private_keys(const CustomScan *gpusort);
  * sorted already: 0 unless the node was made from an IncrementalSort.
  */
 extern int	gpusort_private_presorted(const CustomScan *gpusort);
+
+/*
+ * Returns by how many of its sort keys a GpuSort below a Gather is divided: then each process
+ * returns all rows that agree in these keys, or none of them.  0 if each process sorts its own
+ * input.
+ */
+extern int	gpusort_private_divided(const CustomScan *gpusort);
 
 #endif							/* GPUSORT_GPUSORT_PRIVATE_H */

@@ -180,9 +180,9 @@ tuples_pay(TupleDesc tupdesc)
 static bool
 wants_tuples(PlanState *input, TupleDesc tupdesc)
 {
-	if (gpusort_debug_whole_tuples == GS_WHOLE_TUPLES_AUTO)
+	if (gpusort_debug_whole_tuples == GS_AUTO)
 		return tuples_pay(tupdesc) && returns_tuples(input);
-	return gpusort_debug_whole_tuples == GS_WHOLE_TUPLES_ON &&
+	return gpusort_debug_whole_tuples == GS_ON &&
 		tupdesc->natts > 0;
 }
 

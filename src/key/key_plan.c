@@ -272,6 +272,24 @@ gpusort_key_plan_is_string(const GsKeyPlan *plan)
 		gpusort_key_encoding_is_string(&plan->columns[0].encoding);
 }
 
+void
+gpusort_key_plan_mask(const GsKeyPlan *plan, int nkeys, uint64 *mask)
+{
+	const GsKeyStage *stage = &plan->stages[0];
+	unsigned	bits = plan->words * WORD_BITS;
+
+	/* A key of one column need not begin with the first bit. */
+	if (nkeys < stage->end)
+		bits = plan->columns[nkeys - 1].position + plan->columns[nkeys - 1].encoding.bits;
+	for (unsigned w = 0; w < plan->words; w++)
+	{
+		unsigned	before = Min(w * WORD_BITS, bits);
+		unsigned	here = Min(bits - before, WORD_BITS);
+
+		mask[w] = here == 0 ? 0 : PG_UINT64_MAX << (WORD_BITS - here);
+	}
+}
+
 bool
 gpusort_key_plan_is_common(const GsKeyPlan *plan)
 {

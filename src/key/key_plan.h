@@ -121,6 +121,13 @@ extern bool gpusort_key_plan_is_common(const GsKeyPlan *plan);
  */
 extern bool gpusort_key_plan_is_string(const GsKeyPlan *plan);
 
+/*
+ * Set 'mask', as many words as a key has, to the bits that encode the first 'nkeys' sort keys, or
+ * as much of these as there is.  A key whose other bits are cleared comes before the keys of all
+ * rows with the same values of these sort keys, or is equal to them.
+ */
+extern void gpusort_key_plan_mask(const GsKeyPlan *plan, int nkeys, uint64 *mask);
+
 /* Do rows whose first sort key is NULL come before the others? */
 extern bool gpusort_key_plan_nulls_first(const GsKeyPlan *plan);
 

@@ -35,6 +35,7 @@
 #include "utils/selfuncs.h"
 
 #include "exec/presorted_agg.h"
+#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "work.h"
@@ -50,6 +51,12 @@
 #define OWN_SORT_TUPLE		12.0	/* more, if it sorts several columns */
 #define OWN_SORT_DISK		15.0	/* more, if it exceeds work_mem */
 #define OWN_SORT_GROUP		150.0	/* to start and end the sort of a group */
+
+/*
+ * What it takes to add a sorted row to the state of an aggregate, in addition to what the planner
+ * charges.
+ */
+#define TRANSITION_ROW		15.0
 
 /* What it keeps of a row in addition to values of variable length. */
 #define OWN_SORT_BYTES		24
@@ -531,6 +538,17 @@ compute_exprs(PlannerInfo *root, RelOptInfo *input_rel, Path *input,
 	return (Path *) create_projection_path(root, input_rel, input, target);
 }
 
+/* Returns a partial path that computes these expressions, or NULL. */
+static Path *
+partial_input(PlannerInfo *root, RelOptInfo *input_rel, const GsAggOrder *order)
+{
+	Path	   *partial = gpusort_cost_partial_path(input_rel);
+
+	if (partial == NULL || !is_parallel_safe(root, (Node *) order->exprs))
+		return NULL;
+	return compute_exprs(root, input_rel, partial, order->exprs);
+}
+
 /* Make a sort of the input in one process, or by several if that is cheaper. */
 static Path *
 cheapest_sort(PlannerInfo *root, RelOptInfo *input_rel,
@@ -539,14 +557,10 @@ cheapest_sort(PlannerInfo *root, RelOptInfo *input_rel,
 	Path	   *input = compute_exprs(root, input_rel,
 									  input_rel->cheapest_total_path,
 									  order->exprs);
-	Path	   *partial = gpusort_cost_partial_path(input_rel);
 
-	if (partial != NULL && is_parallel_safe(root, (Node *) order->exprs))
-		partial = compute_exprs(root, input_rel, partial, order->exprs);
-	else
-		partial = NULL;
 	return gpusort_cost_cheapest_sort_path(root, grouped_rel, input_rel, input,
-										   partial, order->pathkeys);
+										   partial_input(root, input_rel, order),
+										   order->pathkeys);
 }
 
 /* Make an Agg over a sort. */
@@ -615,7 +629,36 @@ sorts_by_itself(const Path *path)
 	return inputs != NIL;
 }
 
-void
+/*
+ * Add a path whose processes each compute the aggregates of some of the groups.  'serial' does it
+ * in one process, and 'best' is the planner's best path.  Returns whether it is better than both.
+ */
+static bool
+add_divided_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
+				 const GsAggOrder *order, GroupPathExtraData *extra, double groups,
+				 const Path *serial, const Path *best)
+{
+	Path	   *input = partial_input(root, input_rel, order);
+	Cost		transitions = cpu_operator_cost * TRANSITION_ROW;
+	double		rows = input_rel->cheapest_total_path->rows;
+	Cost		other = Min(serial->total_cost, best->total_cost + order->own_sorts);
+	Path	   *sort;
+
+	if (input == NULL || !grouped_rel->consider_parallel ||
+		GPUSORT_GROUP_CLAUSE(root) == NIL)
+		return false;
+	sort = gpusort_divided_sort_path(root, grouped_rel, input_rel, input, order->pathkeys,
+									 GPUSORT_GROUPBY_PATHKEYS(root));
+	if (sort == NULL)
+		return false;
+	return gpusort_divided_path_add(root, grouped_rel,
+									agg_path(root, grouped_rel, sort, extra,
+											 clamp_row_est(groups * sort->rows / rows)),
+									transitions * sort->rows, groups,
+									other + transitions * rows, best);
+}
+
+bool
 gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
 					  RelOptInfo *grouped_rel, GroupPathExtraData *extra,
 					  double groups)
@@ -632,17 +675,20 @@ gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
 		grouped_rel->pathlist == NIL ||
 		!find_order(root, input->rows, groups, &order) ||
 		pathkeys_contained_in(order.pathkeys, input->pathkeys))
-		return;
+		return false;
 	best = linitial(grouped_rel->pathlist);
 	if (!sorts_by_itself(best))
 		order.own_sorts = 0;
 	sort = cheapest_sort(root, input_rel, grouped_rel, &order);
 	if (sort == NULL)
-		return;
+		return false;
 	path = agg_path(root, grouped_rel, sort, extra, groups);
+	if (add_divided_path(root, input_rel, grouped_rel, &order, extra, groups, path, best))
+		return true;
 	if (path->total_cost >= best->total_cost + order.own_sorts)
-		return;
+		return false;
 	if (order.own_sorts > 0)
 		gpusort_cost_prefer_sort(path, sort, best);
 	add_path(grouped_rel, path);
+	return false;
 }

@@ -117,7 +117,7 @@ make_column_tlist(List *columns, int varno)
 
 /* Make a node in the place of a Sort or an IncrementalSort; see gpusort_private_make(). */
 static CustomScan *
-make_sort_node(const Sort *sort, bool repeatable, bool ties, uint32 flags,
+make_sort_node(const Sort *sort, bool repeatable, bool ties, int divided, uint32 flags,
 			   const CustomScanMethods *methods)
 {
 	CustomScan *node = makeNode(CustomScan);
@@ -129,7 +129,7 @@ make_sort_node(const Sort *sort, bool repeatable, bool ties, uint32 flags,
 	node->scan.scanrelid = 0;
 	node->flags = flags;
 	node->custom_scan_tlist = sort->plan.targetlist;
-	node->custom_private = gpusort_private_make(sort, repeatable, ties);
+	node->custom_private = gpusort_private_make(sort, repeatable, ties, divided);
 	node->methods = methods;
 	return node;
 }
@@ -142,7 +142,7 @@ make_sort_node(const Sort *sort, bool repeatable, bool ties, uint32 flags,
 static CustomScan *
 make_gpusort(const Sort *sort, bool repeatable, bool ties)
 {
-	return make_sort_node(sort, repeatable, ties,
+	return make_sort_node(sort, repeatable, ties, 0,
 						  CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 						  CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods);
 }
@@ -151,8 +151,26 @@ make_gpusort(const Sort *sort, bool repeatable, bool ties)
 static CustomScan *
 make_incremental_sort(const IncrementalSort * sort)
 {
-	return make_sort_node(&sort->sort, false, false, 0,
+	return make_sort_node(&sort->sort, false, false, 0, 0,
 						  &incremental_plan_methods);
+}
+
+Plan *
+gpusort_plan_divided_sort(const Sort *sort, int divided)
+{
+	CustomScan *node = make_sort_node(sort, false, false, divided, 0, &plan_methods);
+
+	/* The planner is going to match these columns by their expressions. */
+	node->scan.plan.targetlist = sort->plan.targetlist;
+	node->custom_scan_tlist = copyObject(sort->plan.targetlist);
+	return &node->scan.plan;
+}
+
+/* When the planner has done that: describe the input as other nodes do. */
+static void
+finish_divided_sort(CustomScan *node)
+{
+	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR);
 }
 
 /*
@@ -181,7 +199,7 @@ make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	 * cannot be copied.
 	 */
 	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR);
-	sink->custom_private = gpusort_private_make(sort, false, false);
+	sink->custom_private = gpusort_private_make(sort, false, false, 0);
 	sink->methods = &sink_plan_methods;
 	return sink;
 }
@@ -380,6 +398,8 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 		return swap_sort((Sort *) plan, context);
 	if (IsA(plan, IncrementalSort))
 		return swap_incremental_sort((IncrementalSort *) plan, context);
+	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &plan_methods)
+		finish_divided_sort((CustomScan *) plan);
 	return plan;
 }
 

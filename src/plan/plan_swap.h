@@ -8,6 +8,14 @@
 #ifndef GPUSORT_PLAN_SWAP_H
 #define GPUSORT_PLAN_SWAP_H
 
+#include "nodes/plannodes.h"
+
+/*
+ * While a plan is made: make a GpuSort that is divided by its first 'divided' keys, from a Sort
+ * below a Gather, whose child it gets.
+ */
+extern Plan *gpusort_plan_divided_sort(const Sort *sort, int divided);
+
 /*
  * Install the hooks and register the nodes, so that parallel workers can read plans that
  * contain them.  Called once by _PG_init().

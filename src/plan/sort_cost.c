@@ -249,6 +249,28 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 }
 
 Path *
+gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel,
+							   Path *partial, List *pathkeys)
+{
+	double		rows = input_rel->cheapest_total_path->rows;
+	Path	   *gather = (Path *) create_gather_path(root, input_rel, partial,
+													 partial->pathtarget, NULL, &rows);
+	GsSortMethod method;
+
+	if (gpusort_warm_memory_shared_limit() == 0 ||
+		!choose_method(gather, pathkeys, GPUSORT_NO_BOUND, &method))
+		return NULL;
+	method.gpu = false;
+	method.disk = false;
+	method.shared = sort_together(&method, 1 + partial->parallel_workers);
+	method.runs = !method.shared;
+	if (method.runs && !can_merge(gather))
+		return NULL;
+	/* The rows of 'partial' are those of one process already. */
+	return make_sort_path(root, rel, partial, pathkeys, &method);
+}
+
+Path *
 gpusort_cost_partial_path(const RelOptInfo *rel)
 {
 	if (!rel->consider_parallel || rel->partial_pathlist == NIL)
@@ -492,6 +514,17 @@ gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other)
 		lower_sort(path, excess);
 	else
 		lower_path(path, sorts, excess);
+}
+
+void
+gpusort_cost_prefer_gather(Path *gather, const Path *partial, const Path *other)
+{
+	Cost		least = partial->total_cost + parallel_setup_cost;
+
+	if (gpusort_debug_divide == GS_ON)
+		least = 0;
+	gather->total_cost = Min(gather->total_cost, Max(other->total_cost * CHEAPER, least));
+	gather->startup_cost = Min(gather->startup_cost, gather->total_cost);
 }
 
 void

@@ -33,6 +33,15 @@ extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root,
 											 List *pathkeys, double bound,
 											 bool *gpu);
 
+/*
+ * Make a path that sorts 'partial', a partial path of 'input_rel', in a divided sort, with the
+ * costs of one process.  Returns NULL if that is not possible, or if the sort would not be taken
+ * over.
+ */
+extern Path *gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel,
+											RelOptInfo *input_rel, Path *partial,
+											List *pathkeys);
+
 /* Returns the cheapest partial path of a relation, or NULL if there is none. */
 extern Path *gpusort_cost_partial_path(const RelOptInfo *rel);
 
@@ -92,6 +101,12 @@ extern bool gpusort_cost_prefer_to_agg(PlannerInfo *root, Path *path, Path *sort
  * itself.
  */
 extern void gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other);
+
+/*
+ * Lower the cost of a Gather over 'partial' so that it is preferred to 'other', but not to less
+ * than its input costs.
+ */
+extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, const Path *other);
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does

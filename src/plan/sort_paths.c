@@ -29,6 +29,7 @@
 #include "utils/selfuncs.h"
 
 #include "loading.h"
+#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
@@ -289,22 +290,81 @@ group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 }
 
 /*
- * Add a path for GROUP BY without grouping sets, for all rows and not for a
- * partition.
+ * What it takes to find the groups of sorted rows and to add a row to the state of an aggregate, in
+ * addition to what the planner charges, in the units of sort_candidate.h.
  */
+#define GROUP_ROW_COST		15.0
+#define UNIQUE_ROW_COST		8.0
+
+/*
+ * Returns what 'best' takes, which groups 'rows' rows.  If it does so in parallel, each process has
+ * a part of them.
+ */
+static Cost
+cost_of_groups(const Path *best, double rows, double process_rows, double row_cost)
+{
+	const Path *path = without_projection(best);
+	bool		parallel = IsA(path, AggPath) &&
+		((const AggPath *) path)->aggsplit != AGGSPLIT_SIMPLE;
+
+	return best->total_cost + gpusort_cost_hash_misses(path) +
+		cpu_operator_cost * row_cost * (parallel ? process_rows : rows);
+}
+
+/*
+ * May a path sort the rows of GROUP BY?  Not of grouping sets, and only if it is for all rows and
+ * not for a partition.
+ */
+static bool
+may_sort_groups(const PlannerInfo *root, const RelOptInfo *grouped_rel,
+				const GroupPathExtraData *extra)
+{
+	return GPUSORT_GROUP_CLAUSE(root) != NIL && root->parse->groupingSets == NIL &&
+		root->group_pathkeys != NIL && (extra->flags & GROUPING_CAN_USE_SORT) != 0 &&
+		grouped_rel->reloptkind == RELOPT_UPPER_REL;
+}
+
+/* Add a path whose processes each group the rows of some of the groups. */
+static void
+add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
+				   GroupPathExtraData *extra)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+	Path	   *partial = gpusort_cost_partial_path(input_rel);
+	Path	   *best = linitial(grouped_rel->pathlist);
+	AggClauseCosts costs = {0};
+	double		groups;
+	Path	   *sort;
+
+	if (!may_sort_groups(root, grouped_rel, extra) || partial == NULL ||
+		!grouped_rel->consider_parallel)
+		return;
+	sort = gpusort_divided_sort_path(root, grouped_rel, input_rel, partial,
+									 root->group_pathkeys, GPUSORT_GROUPBY_PATHKEYS(root));
+	if (sort == NULL)
+		return;
+	if (root->parse->hasAggs)
+		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+	groups = number_of_groups(root, input, grouped_rel, extra);
+	gpusort_divided_path_add(root, grouped_rel,
+							 group_path(root, grouped_rel, sort, extra, &costs,
+										clamp_row_est(groups * sort->rows / input->rows)),
+							 cpu_operator_cost * GROUP_ROW_COST * sort->rows, groups,
+							 cost_of_groups(best, input->rows, sort->rows, GROUP_ROW_COST),
+							 best);
+}
+
+/* Add a path that groups sorted rows. */
 static void
 add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 			   RelOptInfo *grouped_rel, GroupPathExtraData *extra)
 {
 	Path	   *input = input_rel->cheapest_total_path;
-	AggClauseCosts costs;
+	AggClauseCosts costs = {0};
 	Path	   *sort;
 	Path	   *path;
 
-	if (GPUSORT_GROUP_CLAUSE(root) == NIL ||
-		root->parse->groupingSets != NIL || root->group_pathkeys == NIL ||
-		(extra->flags & GROUPING_CAN_USE_SORT) == 0 ||
-		grouped_rel->reloptkind != RELOPT_UPPER_REL ||
+	if (!may_sort_groups(root, grouped_rel, extra) ||
 		pathkeys_contained_in(root->group_pathkeys, input->pathkeys))
 		return;
 	sort = gpusort_cost_cheapest_sort_path(root, grouped_rel, input_rel, input,
@@ -312,7 +372,6 @@ add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 										   root->group_pathkeys);
 	if (sort == NULL)
 		return;
-	memset(&costs, 0, sizeof(costs));
 	if (root->parse->hasAggs)
 		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
 	path = group_path(root, grouped_rel, sort, extra, &costs,
@@ -322,18 +381,41 @@ add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 		add_path(grouped_rel, path);
 }
 
-/* Add paths in the order that aggregates want, for all rows likewise. */
-static void
+/* Add paths in the order that aggregates want.  Returns whether a divided one is best. */
+static bool
 add_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 			  RelOptInfo *grouped_rel, GroupPathExtraData *extra)
 {
 	if (root->numOrderedAggs == 0)
+		return false;
+	return gpusort_agg_paths_add(root, input_rel, grouped_rel, extra,
+								 GPUSORT_GROUP_CLAUSE(root) == NIL ? 1 :
+								 number_of_groups(root,
+												  input_rel->cheapest_total_path,
+												  grouped_rel, extra));
+}
+
+/* Add a path whose processes each return some of the different rows. */
+static void
+add_divided_distinct(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *distinct_rel,
+					 List *pathkeys, double rows, const Path *best)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+	Path	   *partial = gpusort_cost_partial_path(input_rel);
+	int			divided = list_length(root->distinct_pathkeys);
+	Path	   *sort;
+
+	if (partial == NULL || !distinct_rel->consider_parallel)
 		return;
-	gpusort_agg_paths_add(root, input_rel, grouped_rel, extra,
-						  GPUSORT_GROUP_CLAUSE(root) == NIL ? 1 :
-						  number_of_groups(root,
-										   input_rel->cheapest_total_path,
-										   grouped_rel, extra));
+	sort = gpusort_divided_sort_path(root, distinct_rel, input_rel, partial, pathkeys, divided);
+	if (sort == NULL)
+		return;
+	gpusort_divided_path_add(root, distinct_rel, (Path *)
+							 GPUSORT_UNIQUE_PATH(root, distinct_rel, sort, divided,
+												 clamp_row_est(rows * sort->rows / input->rows)),
+							 cpu_operator_cost * UNIQUE_ROW_COST * sort->rows, rows,
+							 cost_of_groups(best, input->rows, sort->rows, UNIQUE_ROW_COST),
+							 best);
 }
 
 static void
@@ -363,7 +445,11 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 		GPUSORT_UNIQUE_PATH(root, distinct_rel, sort,
 							list_length(root->distinct_pathkeys),
 							best->rows);
-	if (prefer_to_hash_table(root, path, sort, best, NULL))
+	if (!prefer_to_hash_table(root, path, sort, best, NULL))
+		path = NULL;
+	add_divided_distinct(root, input_rel, distinct_rel, pathkeys, best->rows,
+						 path != NULL && path->total_cost < best->total_cost ? path : best);
+	if (path != NULL)
 		add_path(distinct_rel, path);
 }
 
@@ -420,10 +506,12 @@ add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
 				RelOptInfo *window_rel)
 {
 	Path	   *path = input_rel->cheapest_total_path;
+	List	   *windows = windows_of_path(linitial(window_rel->pathlist), input_rel);
 	bool		any_sort = false;
+	const Path *best;
 	ListCell   *lc;
 
-	foreach(lc, windows_of_path(linitial(window_rel->pathlist), input_rel))
+	foreach(lc, windows)
 	{
 		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
 		WindowClause *clause = window->winclause;
@@ -452,6 +540,11 @@ add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
 		}
 		path = copy_window_path(window, path);
 	}
+	/* Adding a path may free the planner's, which have the windows. */
+	best = linitial(window_rel->pathlist);
+	if (any_sort && path->total_cost < best->total_cost)
+		best = path;
+	gpusort_divided_windows_add(root, input_rel, window_rel, windows, best);
 	if (any_sort)
 		add_path(window_rel, path);
 }
@@ -475,7 +568,8 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	{
 		case UPPERREL_GROUP_AGG:
 			add_group_path(root, input_rel, output_rel, extra);
-			add_agg_paths(root, input_rel, output_rel, extra);
+			if (!add_agg_paths(root, input_rel, output_rel, extra))
+				add_divided_groups(root, input_rel, output_rel, extra);
 			break;
 		case UPPERREL_WINDOW:
 			add_window_path(root, input_rel, output_rel);

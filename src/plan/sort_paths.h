@@ -17,9 +17,10 @@ extern void gpusort_sort_paths_init(void);
 /*
  * Add paths that sort the rows of 'input_rel' by the groups and by what the
  * aggregates sort by, so that these need no sorts of their own.  Called after
- * all other paths have been added to 'grouped_rel'.
+ * all other paths have been added to 'grouped_rel'.  Returns whether one is best whose sort is
+ * divided.
  */
-extern void gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
+extern bool gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
 								  RelOptInfo *grouped_rel,
 								  GroupPathExtraData *extra, double groups);
 

@@ -108,16 +108,6 @@ give_up(GsProducer *producer, GsSort *sort)
 	gpusort_sort_fail(sort, failure);
 }
 
-/*
- * In each process that adds rows, before its first one: take part in that.  Returns false
- * if the other processes have read all of the input already.
- */
-static bool
-attach(GsSort *sort)
-{
-	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
-}
-
 /* Returns the next row of this process's share, or NULL. */
 static TupleTableSlot *
 read_row(GsProducer *producer)
@@ -176,7 +166,7 @@ begin_worker(GsProducer *producer, MemoryContext context)
 	spec->nested = true;
 	sort = gpusort_sort_begin(spec);
 	MemoryContextSwitchTo(caller);
-	if (attach(sort))
+	if (gpusort_sort_attach(sort))
 		return sort;
 	gpusort_sort_end(sort);
 	return NULL;
@@ -229,7 +219,7 @@ put_without_gpu(GsProducer *producer, MemoryContext context)
 {
 	if (IsParallelWorker())
 		sort_rows(producer, context, next_row);
-	else if (attach(producer->sort))
+	else if (gpusort_sort_attach(producer->sort))
 		fill_sort(producer, next_row);
 }
 
@@ -249,7 +239,7 @@ expect_overflow(GsProducer *producer)
 
 	if (team == NULL)
 		return true;
-	return IsParallelWorker() ? gpusort_team_attach(team) : attach(producer->sort);
+	return IsParallelWorker() ? gpusort_team_attach(team) : gpusort_sort_attach(producer->sort);
 }
 
 /*
@@ -428,7 +418,7 @@ gpusort_producer_begin(GsProducer *producer, MemoryContext context)
 	reset(producer);
 	if (IsParallelWorker())
 		return begin_worker(producer, context);
-	return attach(producer->sort) ? producer->sort : NULL;
+	return gpusort_sort_attach(producer->sort) ? producer->sort : NULL;
 }
 
 void

@@ -23,7 +23,9 @@
  * is no index build, which can discard them, the sort raises an error instead.
  *
  * A sort with spec->team, in another process than the leader, is not a cursor.  Its rows are
- * returned by the leader's sort.
+ * returned by the leader's sort.  But with spec->group_keys, the sort of each process is a cursor:
+ * it takes ranges of the rows of all processes, until none is left, and returns them in order.  It
+ * cannot move back.
  *
  * gpusort_sort_end() ends the sort at any time.  So does the end of the
  * memory context in which it was begun, after an error too.
@@ -61,6 +63,13 @@ extern GsKeyPlan *gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned
  * spec and what it points to must stay valid.
  */
 extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
+
+/*
+ * In each process that adds rows, before its first one: take part in that.  Returns false
+ * if the other processes have read all of the input already.  In the leader of a sort with
+ * spec->group_keys, it counts from then on.
+ */
+extern bool gpusort_sort_attach(GsSort *sort);
 
 /* Add a row.  Returns false if rows are lost. */
 extern bool gpusort_sort_add(GsSort *sort, TupleTableSlot *slot);
@@ -149,5 +158,11 @@ extern void gpusort_sort_report(GsSort *sort,
 								GsSortReport *report);
 
 extern void gpusort_sort_end(GsSort *sort);
+
+/*
+ * In the leader of a sort with spec->group_keys, whose rows others may still be reading: give back
+ * what only this process uses.  The memory context must end when they have ended.
+ */
+extern void gpusort_sort_end_reading(GsSort *sort);
 
 #endif							/* GPUSORT_SORT_H */

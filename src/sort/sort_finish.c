@@ -214,13 +214,22 @@ write_shared_rows(GsSort *sort)
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
 
-/* The processes have sorted their rows together.  The leader will return them. */
+/* Does this process return rows?  In a team, the leader does, unless all of them do. */
+static bool
+returns_rows(const GsSort *sort)
+{
+	return sort->spec->team == NULL || sort->spec->group_keys > 0;
+}
+
+/* The processes have sorted their rows together. */
 static void
 read_shared_rows(GsSort *sort)
 {
-	if (sort->spec->team != NULL)
+	if (!returns_rows(sort))
 		return;
 	sort->ranges = gpusort_participant_read(sort->participant);
+	if (sort->spec->group_keys > 0)
+		return;					/* it is not known how many rows will be ours */
 	sort->nrows = sort->ranges->nrows;
 	sort->ndropped = gpusort_participant_dropped(sort->participant);
 	drop_last_rows(sort);
@@ -284,7 +293,7 @@ gpusort_sort_finish(GsSort *sort)
 		return false;
 	}
 	sort->sorted = true;
-	if (sort->spec->team == NULL)
+	if (returns_rows(sort))
 	{
 		gpusort_sort_begin_check(sort);
 		gpusort_sort_count_it(sort);

@@ -42,10 +42,17 @@ give_encodings_memory(const GsSortSpec *spec, GsKeyPlan *plan)
 								gpusort_sort_spec_all_memory(spec) / GPUSORT_ENCODING_PART);
 }
 
+/* If each process returns rows, these are sorted without a GPU. */
+static bool
+may_use_gpu(const GsSortSpec *spec)
+{
+	return !spec->nested && spec->group_keys == 0;
+}
+
 GsFallback
 gpusort_sort_plan_keys(GsSortSpec *spec)
 {
-	bool		gpu = !spec->nested &&
+	bool		gpu = may_use_gpu(spec) &&
 		gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties) == GS_FALLBACK_NONE;
 	GsFallback	reason;
 	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys,
@@ -109,7 +116,7 @@ begin_gpu(GsSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
 
-	if (sort->gpu_reason != GS_FALLBACK_NONE || spec->nested)
+	if (sort->gpu_reason != GS_FALLBACK_NONE || !may_use_gpu(spec))
 		return false;
 	if (gpusort_key_plan_is_distrusted(spec->key_plan))
 	{
@@ -190,7 +197,7 @@ gpusort_sort_begin(const GsSortSpec *spec)
 
 	sort->spec = spec;
 	sort->context = context;
-	sort->counted = !spec->nested;
+	sort->counted = !spec->nested && spec->group_keys == 0;
 	sort->nrows_lost = -1;
 	sort->progress = spec->unseen ? palloc0(sizeof(GsProgress)) :
 		gpusort_progress_begin(context, spec->index_build ? -1 : spec->plan_node,
@@ -251,6 +258,14 @@ gpusort_sort_restart(GsSort *sort)
 }
 
 void
+gpusort_sort_end_reading(GsSort *sort)
+{
+	gpusort_cpu_sort_end(&sort->cpu);
+	if (sort->participant != NULL)
+		gpusort_participant_close(sort->participant);
+}
+
+void
 gpusort_sort_end(GsSort *sort)
 {
 	end_rows(sort);
@@ -302,6 +317,13 @@ gpusort_sort_open(GsSort *sort)
 {
 	return sort->location == GS_ROWS_IN_MEMORY &&
 		open_participant(sort, !will_fit_in_memory(sort->spec));
+}
+
+bool
+gpusort_sort_attach(GsSort *sort)
+{
+	sort->counted = !sort->spec->nested;
+	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
 }
 
 void

@@ -332,13 +332,26 @@ gpusort_sort_wrong_encoding(const GsSort *sort)
  * ----------------------------------------------------------------
  */
 
+/*
+ * The cursor is at the last row that is known.  If this process returns ranges of its own, take
+ * the next rows.  Returns false if there are none.
+ */
+static bool
+take_more_rows(GsSort *sort)
+{
+	if (sort->spec->group_keys == 0 || sort->location != GS_ROWS_SHARED)
+		return false;
+	sort->nrows += gpusort_range_reader_advance(sort->ranges);
+	return sort->position < sort->nrows;
+}
+
 /* Move the cursor.  Returns false if it is then before the first or after the last row. */
 static inline bool
 move_cursor(GsSort *sort, bool forward)
 {
 	if (forward)
 	{
-		if (sort->position >= sort->nrows)
+		if (sort->position >= sort->nrows && !take_more_rows(sort))
 		{
 			if (unlikely(sort->ndropped > 0))
 				elog(ERROR, "more rows are asked of a sort than it was to keep");

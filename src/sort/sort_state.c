@@ -264,7 +264,9 @@ gpusort_sort_count_it(GsSort *sort)
 	if (!sort->counted)
 		return;
 	gpusort_sort_report(sort, &report);
-	counts.rows = sort->nrows + sort->ndropped;
+	/* This process need not return all of them. */
+	counts.rows = sort->location == GS_ROWS_SHARED ? sort->ranges->nrows : sort->nrows;
+	counts.rows += sort->ndropped;
 	counts.bytes = (uint64) report.space_kb * 1024;
 	counts.drain_us = (uint64) (report.drain_ms * 1000);
 	counts.sort_us = (uint64) ((report.wait_ms + report.sort_ms) * 1000);

@@ -19,8 +19,14 @@
 #include "service/fault.h"
 #include "sort/team.h"
 
-/* The first phase of the barrier. */
-#define PHASE_ADD			0
+/* The phases of the barrier; without runs, READ has the number of SETTLE. */
+enum
+{
+	PHASE_ADD,
+	PHASE_PLACE,
+	PHASE_SETTLE,
+	PHASE_OPEN
+};
 
 struct GsTeam
 {
@@ -85,17 +91,28 @@ gpusort_team_string_words(const GsTeam *team)
 	return team->string_words;
 }
 
-bool
-gpusort_team_attach(GsTeam *team)
+/* Attach to the barrier.  Returns its phase. */
+static int
+attach(GsTeam *team)
 {
+	int			phase;
+
 	if (IsParallelWorker() && ParallelWorkerNumber != 0)
 		gpusort_fault_host_late();
-	if (BarrierAttach(&team->barrier) == PHASE_ADD)
+	phase = BarrierAttach(&team->barrier);
+	if (phase == PHASE_ADD)
 	{
 		pg_atomic_fetch_add_u32(&team->nattached, 1);
 		ConditionVariableBroadcast(&team->attached);
-		return true;
 	}
+	return phase;
+}
+
+bool
+gpusort_team_attach(GsTeam *team)
+{
+	if (attach(team) == PHASE_ADD)
+		return true;
 	BarrierDetach(&team->barrier);
 	return false;
 }
@@ -117,6 +134,13 @@ gpusort_team_fail(GsTeam *team)
  *		participants
  * ----------------------------------------------------------------
  */
+
+/* Do all participants return rows, and not only the leader? */
+static bool
+returns_rows(const GsParticipant *participant)
+{
+	return participant->spec->group_keys > 0;
+}
 
 /* Write runs to the files of the team. */
 static void
@@ -158,10 +182,17 @@ gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 }
 
 void
-gpusort_participant_end(GsParticipant *participant)
+gpusort_participant_close(GsParticipant *participant)
 {
 	if (participant->merger != NULL)
 		gpusort_merge_member_end(participant->merger);
+	participant->merger = NULL;
+}
+
+void
+gpusort_participant_end(GsParticipant *participant)
+{
+	gpusort_participant_close(participant);
 	MemoryContextDelete(participant->context);
 }
 
@@ -173,7 +204,7 @@ gpusort_participant_open(GsParticipant *participant)
 	participant->team->files = gpusort_run_set_handle(gpusort_run_set_create());
 	MemoryContextSwitchTo(caller);
 	set_files(participant);
-	if (!gpusort_participant_attach(participant))
+	if (!returns_rows(participant) && !gpusort_participant_attach(participant))
 		elog(ERROR, "other processes have begun to sort before their leader");
 }
 
@@ -201,6 +232,13 @@ gpusort_participant_await_others(GsParticipant *participant)
 bool
 gpusort_participant_attach(GsParticipant *participant)
 {
+	if (returns_rows(participant))
+	{
+		/* Even one who adds no rows can return some. */
+		participant->phase = attach(participant->team);
+		participant->attached = true;
+		return participant->phase == PHASE_ADD;
+	}
 	if (!participant->attached)
 		participant->attached = gpusort_team_attach(participant->team);
 	return participant->attached;
@@ -251,13 +289,17 @@ gpusort_participant_dropped(const GsParticipant *participant)
  * ----------------------------------------------------------------
  */
 
-/* End a phase.  Returns false if rows are missing; then this participant has left. */
+/*
+ * End a phase, unless this participant has come later.  Returns false if rows are missing; then it
+ * has left.
+ */
 static bool
-end_phase(GsParticipant *participant)
+end_phase(GsParticipant *participant, int phase)
 {
 	GsTeam	   *team = participant->team;
 
-	(void) BarrierArriveAndWait(&team->barrier, gpusort_shared_wait_event());
+	if (participant->phase <= phase)
+		(void) BarrierArriveAndWait(&team->barrier, gpusort_shared_wait_event());
 	if (!is_set(&team->failed))
 		return true;
 	gpusort_participant_leave(participant);
@@ -268,20 +310,21 @@ end_phase(GsParticipant *participant)
 static bool
 publish_rows(GsParticipant *participant, GsMemorySort *rows)
 {
-	if (rows != NULL && !is_set(&participant->team->spilled) &&
+	if (participant->phase == PHASE_ADD && rows != NULL &&
+		!is_set(&participant->team->spilled) &&
 		!gpusort_shared_member_publish(participant->member, rows))
 		gpusort_participant_spill(participant);
-	return end_phase(participant);
+	return end_phase(participant, PHASE_ADD);
 }
 
 /* End PLACE. */
 static bool
 place_rows(GsParticipant *participant, GsMemorySort *rows)
 {
-	if (!is_set(&participant->team->spilled) &&
+	if (participant->phase <= PHASE_PLACE && !is_set(&participant->team->spilled) &&
 		!gpusort_shared_member_place(participant->member, rows))
 		gpusort_participant_spill(participant);
-	return end_phase(participant);
+	return end_phase(participant, PHASE_PLACE);
 }
 
 /*
@@ -318,16 +361,20 @@ end_adding(GsParticipant *participant, GsMemorySort *rows)
 		return GS_TOGETHER_IN_MEMORY;
 	}
 
-	/* Those who come later have no rows. */
-	return has_others(team) ? GS_TOGETHER_IN_RUNS : leave_apart(participant);
+	/* Those who come later have no rows, but may return some. */
+	return has_others(team) || returns_rows(participant) ? GS_TOGETHER_IN_RUNS :
+		leave_apart(participant);
 }
 
-/* Sort or merge ranges in a worker, until none is left.  The leader reads them later. */
+/*
+ * Sort or merge ranges in a worker, until none is left.  The leader reads them later.  If each
+ * participant returns rows, it does this then.
+ */
 static void
 make_ranges(GsParticipant *participant, GsRangeMaker *maker)
 {
 	participant->maker = maker;
-	if (participant->spec->team != NULL)
+	if (participant->spec->team != NULL && !returns_rows(participant))
 		gpusort_range_maker_run(maker);
 }
 
@@ -359,11 +406,13 @@ open_runs(GsParticipant *participant, GsExternalSort *external, GsFallback overf
 {
 	GsTeam	   *team = participant->team;
 
-	if (!end_phase(participant))
+	if (!end_phase(participant, PHASE_SETTLE))
 		return GS_TOGETHER_LOST;
-	participant->merger = gpusort_merge_member_publish(team->merge, participant->spec,
-													   team->files, external, overflow);
-	if (!end_phase(participant))
+	participant->merger = gpusort_merge_member_create(team->merge, participant->spec,
+													  team->files);
+	if (participant->phase <= PHASE_OPEN)
+		gpusort_merge_member_publish(participant->merger, external, overflow);
+	if (!end_phase(participant, PHASE_OPEN))
 		return GS_TOGETHER_LOST;
 	gpusort_participant_leave(participant);
 	participant->merged = true;

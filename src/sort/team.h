@@ -22,6 +22,10 @@
  * runs, READ follows PLACE.  The leader is attached before others start, and remains until READ.
  * Who attaches after ADD finds that all rows have been added, and has nothing to do.
  *
+ * With spec->group_keys, each participant reads the ranges that it takes, and none is special: the
+ * leader need not be attached, and who attaches after ADD has no rows, but takes ranges.  So nobody
+ * waits for one that is not attached, and nobody who returns rows is waited for.
+ *
  * With a bound, each participant drops the rows that sort after its first 'bound' ones.  Only the
  * others are sorted together.
  *
@@ -63,6 +67,7 @@ typedef struct GsParticipant
 	const GsSortSpec *spec;
 	MemoryContext context;
 	bool		attached;
+	int			phase;			/* in which it has come */
 	GsRunTarget target;			/* where it writes runs */
 	bool		merged;			/* has it merged runs with the others? */
 	GsSharedMember *member;		/* of the sort in memory */
@@ -98,7 +103,10 @@ extern void gpusort_team_fail(GsTeam *team);
  */
 extern GsParticipant *gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent);
 
-/* End.  In the leader, no other process may use the team any more. */
+/* Close the files that this process reads. */
+extern void gpusort_participant_close(GsParticipant *participant);
+
+/* The same, and end.  In the leader, no other process may use the team any more. */
 extern void gpusort_participant_end(GsParticipant *participant);
 
 /*
@@ -110,7 +118,10 @@ extern void gpusort_participant_open(GsParticipant *participant);
 /* In a leader that adds no rows: wait until another process is attached. */
 extern void gpusort_participant_await_others(GsParticipant *participant);
 
-/* Attach, unless that has been done.  See gpusort_team_attach(). */
+/*
+ * Attach, unless that has been done.  See gpusort_team_attach().  With spec->group_keys, the
+ * participant remains attached in any case.
+ */
 extern bool gpusort_participant_attach(GsParticipant *participant);
 
 /* See gpusort_team_leave() and gpusort_team_fail(). */
@@ -146,7 +157,10 @@ extern GsTogether gpusort_participant_place(GsParticipant *participant, GsMemory
 extern GsTogether gpusort_participant_merge(GsParticipant *participant,
 											GsExternalSort *external, GsFallback overflow);
 
-/* In the leader, after that: create a reader of all rows. */
+/*
+ * In the leader, after that: create a reader of all rows.  With spec->group_keys, in each process:
+ * of ranges that it takes.
+ */
 extern GsRangeReader *gpusort_participant_read(GsParticipant *participant);
 
 /* If they come from runs: returns why rows of any process are on disk; or GS_FALLBACK_NONE. */

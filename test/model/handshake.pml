@@ -8,8 +8,8 @@
  * others read are where they are for all, and in the end each row has been returned once, or at
  * most once if the reader stopped early or an error ended all.
  *
- * OWN = 0: the leader reads all rows, the others help.  OWN = 1, which the code does not have yet:
- * each process reads ranges of its own; without a device.  PART = 0: the leader adds no rows.
+ * OWN = 0: the leader reads all rows, the others help.  OWN = 1: each process reads ranges of its
+ * own (spec->group_keys); without a device.  PART = 0: the leader adds no rows.
  * PLANT = 1 to 7 plants a fault, which a check must find: see where PLANT stands.  run checks all
  * of this.
  */
@@ -201,25 +201,27 @@ inline end_phase(ph)
 	if :: failed -> detach(); goto out :: else fi
 }
 
-/* From the end of ADD to READ, in who has not left. */
+/* From the end of ADD to READ, in who has not left; with OWN, also from a later phase on. */
 inline place_and_settle(p, ph)
 {
-	end_phase(ph);
+	if :: ph == ADD -> end_phase(ph) :: else fi;
 	if :: p == 0 && session && !drained && !spilled -> detach(); goto alone :: else fi;
 
 	/* PLACE: there may be no memory for that */
-	if :: !spilled -> if :: FAULTY -> spilled = true :: skip fi :: else fi;
-	end_phase(ph);
-	if :: spilled ->
-			/* SETTLE */
+	if :: ph == PLACE ->
+			if :: !spilled -> if :: FAULTY -> spilled = true :: skip fi :: else fi;
+			end_phase(ph)
+	   :: else fi;
+	if :: spilled && ph == SETTLE ->
 			if :: p == 0 && session && !drained -> drain();
 					if :: aborted -> goto out :: else fi;
 					if :: lost -> fail(); goto out :: else fi
 			   :: else fi;
 			if :: nmemory[p] > 0 && PLANT != 2 -> spill(p) :: else fi;	/* 2: keeps rows in memory */
 			if	:: FAULTY -> aborted = true; goto out :: skip fi;
-			end_phase(ph);
-			/* OPEN */
+			end_phase(ph)
+	   :: else fi;
+	if :: spilled && ph == OPEN ->
 			published[p] = true;
 			if :: PLANT != 6 -> end_phase(ph) :: else fi		/* 6: does not wait for others' runs */
 	   :: else fi;
@@ -247,15 +249,13 @@ proctype worker(byte p)
 	/* It may never start, which is an error if the leader adds no rows. */
 	if :: skip :: if :: PART -> skip :: else -> aborted = true fi; goto ended fi;
 	attach(ph);
-	if :: ph != ADD ->						/* late: all rows have been read */
+	if :: ph != ADD && !OWN ->				/* late: all rows have been read */
 			if :: PLANT != 4 -> detach() :: else fi;		/* 4: stays attached */
-			if :: OWN -> goto read :: else -> goto out fi
+			goto out
 	   :: else fi;
-	add(p, ph);
+	if :: ph == ADD -> add(p, ph) :: else fi;
 	place_and_settle(p, ph);
-read:
 #if OWN
-	if :: ph < READ && (ph != SETTLE || spilled) -> goto out :: else fi;
 	do :: take_range(p, r, NRANGES);
 		if :: r == NRANGES -> break :: else fi;
 		return_range(r);
@@ -302,10 +302,9 @@ repeat:
 #if OWN
 	if :: skip :: goto out fi;	/* the Gather may not let the leader take part */
 	attach(ph);
-	if :: ph != ADD -> detach(); goto out :: else fi;
 #endif
 #if PART
-	add(0, ph);
+	if :: ph == ADD -> add(0, ph) :: else fi;
 #else
 	(nparticipants > 1 || aborted || PLANT == 7);	/* 7: does not wait for others */
 	if :: aborted -> goto out :: else fi;

@@ -50,6 +50,9 @@ typedef struct GsSortSpec
 	int			process;		/* number of the worker in it */
 	bool		attached;		/* is the worker attached to it, with rows
 								 * that are not in memory? */
+	int			group_keys;		/* if not 0, each process of the team returns
+								 * rows: all those that agree in so many first
+								 * sort keys are returned by one of them */
 	bool		nested;			/* not counted, since it is part of another
 								 * sort or its caller does; no GPU */
 	bool		unseen;			/* does the caller show progress itself? */

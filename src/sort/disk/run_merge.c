@@ -51,6 +51,8 @@
 typedef struct GsMergeSource
 {
 	GsSortedRun *run;			/* NULL for the end of a range */
+	int			end_compared;	/* of its sort keys, only those before this
+								 * one are compared */
 	uint32		place;			/* among the sources, for ties */
 	bool		begins_before;	/* may it have rows that come before the
 								 * range? */
@@ -121,9 +123,10 @@ compare_rest(const GsRunMerge *merge, const GsMergeSource *left,
 		return 0;
 	gpusort_work_add(left->row_bytes + right->row_bytes);
 	caller = MemoryContextSwitchTo(merge->scratch);
-	cmp = gpusort_key_comparison_compare(merge->comparison, merge->first_inexact,
-										 left->values, left->isnull,
-										 right->values, right->isnull);
+	cmp = gpusort_key_comparison_compare_some(merge->comparison, merge->first_inexact,
+											  Min(left->end_compared, right->end_compared),
+											  left->values, left->isnull,
+											  right->values, right->isnull);
 	MemoryContextSwitchTo(caller);
 	return cmp;
 }
@@ -178,6 +181,20 @@ show_key(GsRunMerge *merge, uint32 number)
 	show_values(merge, number, values, isnull);
 }
 
+/* A splitter is in front of all rows that agree with it in the first keys. */
+static void
+keep_group_words(GsRunMerge *merge, uint32 number)
+{
+	GsMergeSource *source = &merge->sources[number];
+	uint64		mask[GPUSORT_CPU_MAX_KEY_WORDS];
+
+	source->end_compared = merge->spec->group_keys;
+	gpusort_key_plan_mask(merge->plan, source->end_compared, mask);
+	for (unsigned w = 0; w < merge->words; w++)
+		source->key[w] &= mask[w];
+	merge->tree.players[number].word = source->key[0];
+}
+
 /* Make a splitter the row of a source. */
 static void
 show_splitter(GsRunMerge *merge, uint32 number, const GsRunSplitter *splitter)
@@ -192,6 +209,8 @@ show_splitter(GsRunMerge *merge, uint32 number, const GsRunSplitter *splitter)
 	}
 	source->row_bytes = 0;
 	show_values(merge, number, splitter->values, splitter->isnull);
+	if (splitter->run == GPUSORT_BEFORE_RUNS)
+		keep_group_words(merge, number);
 }
 
 /* Go to the first row of a source's next block.  Returns false if there is none. */
@@ -387,6 +406,7 @@ prepare_row(const GsRunMerge *merge, GsMergeSource *source)
 	int			nkeys = merge->spec->keys.nkeys;
 
 	source->buffer.context = merge->context;
+	source->end_compared = nkeys;
 	if (merge->exact)
 		return;
 	source->values = palloc(nkeys * sizeof(Datum));
@@ -525,6 +545,7 @@ skip_rows_before(GsRunMerge *merge)
 			while (merge->tree.players[i].rank != GPUSORT_RANK_OUT &&
 				   gpusort_loser_tree_is_before(&merge->tree, i, spare))
 				advance(merge, i);
+	merge->sources[spare].end_compared = merge->spec->keys.nkeys;
 }
 
 /* Go to the first row of each source. */

@@ -15,11 +15,15 @@ typedef struct GsRunMerge GsRunMerge;
 
 /*
  * A place in the order of all rows: in front of the first row of a block.  Its ties in runs
- * before that one come before it, and its ties in runs behind that one do not.
+ * before that one come before it, and its ties in runs behind that one do not.  If it is in front
+ * of all rows that agree with it in the first keys, no ties come before it.
  */
+#define GPUSORT_BEFORE_RUNS		(-1)
+
 typedef struct GsRunSplitter
 {
-	int			run;			/* its number among all runs */
+	int			run;			/* its number among all runs, or
+								 * GPUSORT_BEFORE_RUNS */
 	uint32		block;
 	Datum	   *values;			/* the sort keys of the row */
 	bool	   *isnull;

@@ -6,7 +6,8 @@
  * Range r has the rows of all runs that sort before splitter r, and not before splitter
  * r - 1.  Splitters are rows, the first ones of blocks.  No two rows are equal: ties are in
  * the order of the runs, and within a run in its order.  So ranges have about the same
- * length whatever the keys are.
+ * length whatever the keys are.  With spec->group_keys, rows that agree in so many first keys
+ * are equal, and are in one range: a splitter comes before all of its ties.
  *
  * Which blocks of a run have rows of a range is found by a binary search among the first rows
  * of its blocks, of which nearly all are in memory.  Which rows of these blocks belong to the
@@ -33,6 +34,7 @@
 struct GsRunRanges
 {
 	const GsSortKeys *keys;
+	int			group_keys;		/* or 0; see GsSortSpec */
 	const GsRowFormat *format;
 	GsRowFormat *key_format;	/* of samples */
 	const GsSharedRun *runs;
@@ -67,8 +69,11 @@ compare_keys(const GsRunRanges *ranges, Datum *values, bool *isnull,
 {
 	MemoryContext caller = MemoryContextSwitchTo(ranges->scratch);
 	int			order =
-		gpusort_key_comparison_compare(ranges->comparison, 0, values, isnull,
-									   splitter->values, splitter->isnull);
+		gpusort_key_comparison_compare_some(ranges->comparison, 0,
+											ranges->group_keys > 0 ? ranges->group_keys :
+											ranges->keys->nkeys,
+											values, isnull,
+											splitter->values, splitter->isnull);
 
 	MemoryContextSwitchTo(caller);
 	return order;
@@ -172,7 +177,13 @@ choose_splitters(GsRunRanges *ranges, int nranges)
 	ranges->nranges = nranges;
 	ranges->splitters = palloc(nranges * sizeof(GsRunSplitter));
 	for (int r = 1; r < nranges; r++)
-		ranges->splitters[r - 1] = samples[(uint64) r * wanted / nranges];
+	{
+		GsRunSplitter *splitter = &ranges->splitters[r - 1];
+
+		*splitter = samples[(uint64) r * wanted / nranges];
+		if (ranges->group_keys > 0)
+			splitter->run = GPUSORT_BEFORE_RUNS;
+	}
 	pfree(samples);
 }
 
@@ -184,6 +195,7 @@ gpusort_run_ranges_create(const GsSortSpec *spec, const GsRowFormat *format,
 	GsRunRanges *ranges = palloc0(sizeof(GsRunRanges));
 
 	ranges->keys = &spec->keys;
+	ranges->group_keys = spec->group_keys;
 	ranges->format = format;
 	ranges->key_format = gpusort_run_key_format(spec);
 	ranges->runs = runs;

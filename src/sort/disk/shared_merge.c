@@ -80,7 +80,8 @@ struct GsMergeMember
 	GsBudget   *budget;
 	Size		piece_bytes;
 	GsRangeMaker *maker;
-	GsOpenRange *left;			/* the range that the leader has been left */
+	GsOpenRange *left;			/* the range that this process reads without a
+								 * copy */
 	int64		nmerged;		/* rows of ranges that were merged here */
 };
 
@@ -318,18 +319,18 @@ merge_range(void *arg, int range, GsRangePiece **pieces)
 	return fits;
 }
 
-/* GsRangeSource.open_left */
+/* GsRangeSource.open */
 static void
-open_left(void *arg, int range)
+open_range(void *arg, int range)
 {
 	GsMergeMember *member = arg;
 
 	member->left = begin_open_range(member, range);
 }
 
-/* GsRangeSource.next_left: get the next row. */
+/* GsRangeSource.next: get the next row. */
 static bool
-next_row_left(void *arg, GsSortedRange *rows)
+next_row(void *arg, GsSortedRange *rows)
 {
 	GsMergeMember *member = arg;
 	GsOpenRange *open = member->left;
@@ -353,8 +354,8 @@ next_row_left(void *arg, GsSortedRange *rows)
 
 static const GsRangeSource range_source = {
 	.make = merge_range,
-	.open_left = open_left,
-	.next_left = next_row_left
+	.open = open_range,
+	.next = next_row
 };
 
 /* Returns how many runs each process may have, so that a merge has memory for all blocks. */
@@ -374,8 +375,7 @@ gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external)
 }
 
 GsMergeMember *
-gpusort_merge_member_publish(GsSharedMerge *merge, const GsSortSpec *spec, GsRunSetHandle set,
-							 GsExternalSort *external, GsFallback overflow)
+gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, GsRunSetHandle set)
 {
 	GsMergeMember *member = palloc0(sizeof(GsMergeMember));
 	MemoryContext caller;
@@ -388,13 +388,22 @@ gpusort_merge_member_publish(GsSharedMerge *merge, const GsSortSpec *spec, GsRun
 											"pg_gpusort shared merge",
 											ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(member->context);
-	merge->shares[spec->process].overflow = overflow;
 	member->format = gpusort_row_format_create(spec);
 	member->budget = gpusort_budget_create_shared(merge->budget);
 	gpusort_budget_set_published(member->budget, true);
-	publish_runs(member, external);
 	MemoryContextSwitchTo(caller);
 	return member;
+}
+
+void
+gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
+							 GsFallback overflow)
+{
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+
+	member->merge->shares[member->spec->process].overflow = overflow;
+	publish_runs(member, external);
+	MemoryContextSwitchTo(caller);
 }
 
 GsRangeMaker *

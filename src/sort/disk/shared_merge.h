@@ -41,13 +41,16 @@ extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *bu
 extern void gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external);
 
 /*
- * When no process has rows in memory any more: become a member, in the current memory context, and
- * let the others find the runs of this process.  spec->process is 0 for the leader, and different
- * for all others.  The runs of all processes are in 'set'.  'overflow' says why they are on disk.
+ * When no process has rows in memory any more: become a member, in the current memory context.
+ * spec->process is 0 for the leader, and different for all others.  The runs of all processes are
+ * in 'set'.
  */
-extern GsMergeMember *gpusort_merge_member_publish(GsSharedMerge *merge, const GsSortSpec *spec,
-												   GsRunSetHandle set, GsExternalSort *external,
-												   GsFallback overflow);
+extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec,
+												  GsRunSetHandle set);
+
+/* Let the others find the runs of this process.  'overflow' says why they are on disk. */
+extern void gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
+										 GsFallback overflow);
 
 /*
  * After all have published their runs: open these, and prepare to merge ranges, or to read them

@@ -8,6 +8,9 @@
  * that of a splitter are the keys compared, and only if those are equal and not exact, the
  * rows.
  *
+ * If rows that agree in their first sort keys must be in one range, only these keys are compared,
+ * and the words of a splitter are the least with which such a group of rows can begin.
+ *
  * Strings that begin alike have equal keys.  They are compared by words relative to a pivot
  * first, one of the splitters, which are encoded once for each row.
  *
@@ -59,9 +62,15 @@ struct GsRangeSplitters
 	unsigned	table_shift;
 	int			table[TABLE_LENGTH + 1];
 
-	/* If words are not exact: the sort keys from 'first_compared' on decide. */
+	/*
+	 * If words are not exact: the sort keys from 'first_compared' to before
+	 * 'end_compared' decide.
+	 */
 	bool		exact;
 	int			first_compared;
+	int			end_compared;
+	bool		by_groups;		/* are the rest of the keys, and row numbers,
+								 * not compared at all? */
 	const GsKeyComparison *comparison;
 	bool		has_pivot;
 	GsPivot		pivot;
@@ -135,17 +144,20 @@ read_values(GsRangeSplitters *splitters, uint32 row, GsKeyValues *values)
 							 values->words);
 }
 
+/* Add a row.  Of its words, only the bits of 'mask' count. */
 static void
-add_splitter(GsRangeSplitters *splitters, const GsKeyWindow *window, uint32 row)
+add_splitter(GsRangeSplitters *splitters, const GsKeyWindow *window, const uint64 *mask,
+			 uint32 row)
 {
 	int			n = splitters->nsplitters++;
-	const uint64 *key = gpusort_ordering_key(splitters->ordering, row);
+	const uint64 *ours = gpusort_ordering_key(splitters->ordering, row);
+	uint64	   *key = splitters->key_words + n * splitters->words;
 
+	for (unsigned w = 0; w < splitters->words; w++)
+		key[w] = ours[w] & mask[w];
 	splitters->window_values[n] =
 		gpusort_key_window_value(window, (const uint64_t *) key);
 	splitters->rows[n] = row;
-	memcpy(splitters->key_words + n * splitters->words, key,
-		   splitters->words * sizeof(uint64));
 	if (splitters->exact)
 		return;
 	splitters->splitter_values[n] = make_values(splitters->keys);
@@ -209,6 +221,41 @@ gpusort_range_splitters_separate(const GsRangeSplitters *splitters, uint32 rows)
 	return splitters->equal_values * ratio * ratio <= MOST_EQUAL_PAIRS * rows;
 }
 
+/* Is there no row between two splitters, since they have the same keys? */
+static bool
+is_same_splitter(const GsRangeSplitters *splitters, int a, int b)
+{
+	const GsKeyValues *one = &splitters->splitter_values[a];
+	const GsKeyValues *two = &splitters->splitter_values[b];
+
+	if (memcmp(splitters->key_words + a * splitters->words,
+			   splitters->key_words + b * splitters->words,
+			   splitters->words * sizeof(uint64)) != 0)
+		return false;
+	return splitters->exact ||
+		gpusort_key_comparison_compare_some(splitters->comparison,
+											splitters->first_compared,
+											splitters->end_compared,
+											one->values, one->isnull,
+											two->values, two->isnull) == 0;
+}
+
+double
+gpusort_range_splitters_longest(const GsRangeSplitters *splitters)
+{
+	int			most = 1;
+	int			here = 1;
+
+	if (!splitters->by_groups)
+		return 1.0 / (splitters->nsplitters + 1);
+	for (int s = 1; s < splitters->nsplitters; s++)
+	{
+		here = is_same_splitter(splitters, s - 1, s) ? here + 1 : 1;
+		most = Max(most, here);
+	}
+	return (double) (most + (most > 1)) / (splitters->nsplitters + 1);
+}
+
 static void
 make_table(GsRangeSplitters *splitters, const GsKeyWindow *window)
 {
@@ -234,6 +281,7 @@ gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
 {
 	GsRangeSplitters *splitters = palloc0(sizeof(GsRangeSplitters));
 	uint64	   *scratch = palloc(count * sizeof(uint64));
+	uint64		mask[GPUSORT_CPU_MAX_KEY_WORDS];
 
 	splitters->keys = &spec->keys;
 	splitters->ordering = ordering;
@@ -241,6 +289,9 @@ gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
 	splitters->words = gpusort_key_plan_words(spec->key_plan);
 	splitters->exact = gpusort_key_plan_is_exact(spec->key_plan,
 												 &splitters->first_compared);
+	splitters->by_groups = spec->group_keys > 0;
+	splitters->end_compared = splitters->by_groups ? spec->group_keys : spec->keys.nkeys;
+	gpusort_key_plan_mask(spec->key_plan, splitters->end_compared, mask);
 	splitters->window_values = palloc(nranges * sizeof(uint32));
 	splitters->rows = palloc(nranges * sizeof(uint32));
 	splitters->key_words = palloc(nranges * splitters->words * sizeof(uint64));
@@ -259,7 +310,7 @@ gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
 	}
 	count_equal_values(splitters, window, sample, count);
 	for (int r = 1; r < nranges; r++)
-		add_splitter(splitters, window,
+		add_splitter(splitters, window, mask,
 					 (uint32) sample[(uint64) r * count / nranges]);
 	if (!splitters->exact)
 		use_pivot(splitters, spec->key_plan);
@@ -305,10 +356,11 @@ compare_values(GsRangeSplitters *splitters, uint32 row, int splitter)
 	if (splitters->has_pivot)
 		order = compare_words(splitters, ours, other);
 	if (order == 0)
-		order = gpusort_key_comparison_compare(splitters->comparison,
-											   splitters->first_compared,
-											   ours->values, ours->isnull,
-											   other->values, other->isnull);
+		order = gpusort_key_comparison_compare_some(splitters->comparison,
+													splitters->first_compared,
+													splitters->end_compared,
+													ours->values, ours->isnull,
+													other->values, other->isnull);
 	MemoryContextSwitchTo(caller);
 	if (++splitters->ncompared % COMPARISONS_PER_RESET == 0)
 		MemoryContextReset(splitters->scratch);
@@ -328,7 +380,9 @@ is_before(GsRangeSplitters *splitters, uint32 row, int splitter)
 			return ours[w] < other[w];
 	if (!splitters->exact)
 		order = compare_values(splitters, row, splitter);
-	return order != 0 ? order < 0 : row < splitters->rows[splitter];
+	if (order == 0 && !splitters->by_groups)
+		return row < splitters->rows[splitter];
+	return order < 0;
 }
 
 int

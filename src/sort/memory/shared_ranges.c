@@ -31,6 +31,9 @@ struct GsSharedRanges
 {
 	pg_atomic_uint32 nranges;	/* as the first process has divided the rows;
 								 * or 0 */
+	pg_atomic_uint32 nranges_own;	/* ranges that processes have read for
+									 * themselves, */
+	pg_atomic_uint64 nrows_own; /* and their rows */
 
 	slock_t		mutex;			/* for what follows */
 	int			next_range;		/* that nobody has taken */
@@ -55,6 +58,8 @@ gpusort_shared_ranges_init(void *memory)
 
 	memset(shared, 0, sizeof(GsSharedRanges));
 	pg_atomic_init_u32(&shared->nranges, 0);
+	pg_atomic_init_u32(&shared->nranges_own, 0);
+	pg_atomic_init_u64(&shared->nrows_own, 0);
 	SpinLockInit(&shared->mutex);
 	ConditionVariableInit(&shared->progress);
 	return shared;
@@ -122,11 +127,12 @@ take_range(const GsRangeMaker *maker, bool *end)
 {
 	GsSharedRanges *shared = maker->shared;
 	bool		is_leader = maker->spec->team == NULL;
+	bool		has_slots = maker->spec->group_keys == 0;
 	int			range = -1;
 
 	SpinLockAcquire(&shared->mutex);
 	*end = shared->next_range >= maker->nranges || (shared->stopped && !is_leader);
-	if (!*end && shared->next_range < shared->nread + maker->nslots)
+	if (!*end && (!has_slots || shared->next_range < shared->nread + maker->nslots))
 		range = shared->next_range++;
 	SpinLockRelease(&shared->mutex);
 	return range;
@@ -286,7 +292,7 @@ open_range(GsRangeReader *reader)
 	reader->left = slot->left;
 	reader->piece = slot->left ? NULL : slot->pieces;
 	if (slot->left)
-		maker->source->open_left(maker->arg, reader->reading);
+		maker->source->open(maker->arg, reader->reading);
 	else
 		check_rows(reader);
 	MemoryContextSwitchTo(caller);
@@ -329,7 +335,7 @@ next_rows(GsRangeReader *reader)
 	const GsRangePiece *piece = reader->piece;
 
 	if (reader->left)
-		return maker->source->next_left(maker->arg, &reader->rows);
+		return maker->source->next(maker->arg, &reader->rows);
 	if (piece == NULL || piece->range.nrows == 0)
 		return false;
 	reader->rows = piece->range;
@@ -349,6 +355,61 @@ gpusort_range_reader_seek(GsRangeReader *reader, int64 position)
 		while (reader->reading < 0 || !next_rows(reader))
 			begin_next_range(reader);
 	}
+}
+
+/*
+ * This process has read the last row of a range of its own.  The last one of all compares the
+ * number of rows with that before they were sorted.
+ */
+static void
+check_own_range(GsRangeReader *reader)
+{
+	GsRangeMaker *maker = reader->maker;
+	GsSharedRanges *shared = maker->shared;
+	int64		nrows = pg_atomic_add_fetch_u64(&shared->nrows_own,
+												reader->start - reader->own_start);
+
+	if (pg_atomic_add_fetch_u32(&shared->nranges_own, 1) == (uint32) maker->nranges &&
+		nrows != maker->nrows)
+		elog(ERROR, "ranges of a sort have " INT64_FORMAT " instead of " INT64_FORMAT " rows",
+			 nrows, maker->nrows);
+}
+
+/* Take a range and begin to read it.  Returns false if there is none. */
+static bool
+begin_own_range(GsRangeReader *reader)
+{
+	const GsRangeMaker *maker = reader->maker;
+	MemoryContext caller;
+	bool		end;
+
+	reader->reading = take_range(maker, &end);
+	if (reader->reading < 0)
+		return false;
+	caller = MemoryContextSwitchTo(maker->context);
+	maker->source->open(maker->arg, reader->reading);
+	MemoryContextSwitchTo(caller);
+	reader->left = true;
+	reader->own_start = reader->start;
+	return true;
+}
+
+int64
+gpusort_range_reader_advance(GsRangeReader *reader)
+{
+	const GsRangeMaker *maker = reader->maker;
+
+	reader->start += reader->rows.nrows;
+	reader->rows.nrows = 0;
+	do
+	{
+		if (reader->reading < 0)
+			continue;
+		if (maker->source->next(maker->arg, &reader->rows))
+			return reader->rows.nrows;
+		check_own_range(reader);
+	} while (begin_own_range(reader));
+	return 0;
 }
 
 bool

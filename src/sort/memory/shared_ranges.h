@@ -15,6 +15,9 @@
  * A process that has no memory for the rows of a range leaves the range to the leader, which
  * reads them without a copy.
  *
+ * With spec->group_keys, each process reads the ranges that it takes in this way, and there are no
+ * slots.
+ *
  * No wait is circular: who has taken a range waits for nobody before the range is ready.
  *
  *-------------------------------------------------------------------------
@@ -38,12 +41,12 @@ typedef struct GsRangeSource
 	bool		(*make) (void *arg, int range, GsRangePiece **pieces);
 
 	/*
-	 * In the leader, if that has failed, here or elsewhere: begin to read the
-	 * rows, and set *rows to the next ones.  next_left() returns false after
-	 * the last ones.
+	 * In the leader, if that has failed, here or elsewhere, and in a process
+	 * that reads ranges of its own: begin to read the rows, and set *rows to
+	 * the next ones.  next() returns false after the last ones.
 	 */
-	void		(*open_left) (void *arg, int range);
-	bool		(*next_left) (void *arg, GsSortedRange *rows);
+	void		(*open) (void *arg, int range);
+	bool		(*next) (void *arg, GsSortedRange *rows);
 } GsRangeSource;
 
 /* What a process knows of the ranges. */
@@ -106,7 +109,9 @@ typedef struct GsRangeReader
 
 	GsRangeMaker *maker;
 	int			reading;		/* number of the range, or -1 */
-	bool		left;			/* was it left to the leader? */
+	bool		left;			/* was it left to the leader, or is it one of
+								 * this process? */
+	int64		own_start;		/* then: the position of its first row */
 	const GsRangePiece *piece;	/* the next one, or NULL */
 	int64	   *starts;			/* positions of the first rows of ranges up to
 								 * this one at least; NULL if rows are read
@@ -118,6 +123,12 @@ extern GsRangeReader *gpusort_range_reader_create(GsRangeMaker *maker);
 
 /* Set reader->rows to those with a position. */
 extern void gpusort_range_reader_seek(GsRangeReader *reader, int64 position);
+
+/*
+ * Of a process that reads ranges of its own: set reader->rows to the next ones, whose positions
+ * follow those before, and return their number.  Returns 0 if there are no more.
+ */
+extern int64 gpusort_range_reader_advance(GsRangeReader *reader);
 
 /*
  * Rows are read in sequence, but another processor has just written them, from whose cache

@@ -46,7 +46,7 @@ struct GsSharedMember
 	GsRangeWriter *writer;
 	int64		nsorted;		/* rows of ranges that were sorted here */
 
-	/* In the leader: rows of a range that it has been left. */
+	/* Rows of the range that this process reads where they are. */
 	GsSortedRange left;
 	MemoryContext left_context; /* for their addresses */
 };
@@ -306,24 +306,26 @@ sort_range(void *arg, int range, GsRangePiece **pieces)
 	return gpusort_range_writer_write(member->writer, entries, count, &(*pieces)->range);
 }
 
-/* GsRangeSource.open_left: sort a range again, and find its rows. */
+/* GsRangeSource.open: sort a range again, and find its rows. */
 static void
-open_left(void *arg, int range)
+open_range(void *arg, int range)
 {
 	GsSharedMember *member = arg;
 	uint32		count;
 	const uint64 *entries = range_sorter_sort(member->sorter, range, &count);
 	MemoryContext caller;
 
+	if (member->spec->group_keys > 0)
+		member->nsorted += count;
 	MemoryContextReset(member->left_context);
 	caller = MemoryContextSwitchTo(member->left_context);
 	gpusort_range_writer_find(member->writer, entries, count, &member->left);
 	MemoryContextSwitchTo(caller);
 }
 
-/* GsRangeSource.next_left: return all rows of the range at once. */
+/* GsRangeSource.next: return all rows of the range at once. */
 static bool
-next_left(void *arg, GsSortedRange *rows)
+next_rows(void *arg, GsSortedRange *rows)
 {
 	GsSharedMember *member = arg;
 
@@ -334,8 +336,8 @@ next_left(void *arg, GsSortedRange *rows)
 
 static const GsRangeSource range_source = {
 	.make = sort_range,
-	.open_left = open_left,
-	.next_left = next_left
+	.open = open_range,
+	.next = next_rows
 };
 
 /* ----------------------------------------------------------------
@@ -351,6 +353,31 @@ gpusort_shared_member_publish(GsSharedMember *member, GsMemorySort *rows)
 	return gpusort_share_publish(share, member->spec, rows);
 }
 
+/*
+ * Ranges of about the same length are sorted in little memory, which does not count.  But if a
+ * group of rows must be in one range, that can be long.
+ */
+static bool
+has_memory_for_groups(const GsSharedView *view, GsBudget *budget)
+{
+	double		row_bytes = sizeof(uint32) +
+		sizeof(uint64) * (2 + gpusort_key_plan_words(view->spec->key_plan));
+
+	return view->spec->group_keys == 0 || view->longest * view->nranges < 2.0 * view->nrows ||
+		gpusort_budget_reserve(budget, (Size) (view->longest * row_bytes));
+}
+
+/* All rows have been published: make a view of them. */
+static void
+make_view(GsSharedMember *member)
+{
+	GsSharedSort *shared = member->shared;
+
+	if (member->view == NULL)
+		member->view = gpusort_shared_view_create(shared->shares, shared->nshares,
+												  shared->chunk_shift, member->spec);
+}
+
 bool
 gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
 {
@@ -363,11 +390,11 @@ gpusort_shared_member_place(GsSharedMember *member, GsMemorySort *rows)
 	if (!gpusort_shares_have_numbers(shared->shares, shared->nshares, shared->chunk_shift))
 		return false;
 	caller = MemoryContextSwitchTo(member->context);
-	view = gpusort_shared_view_create(shared->shares, shared->nshares, shared->chunk_shift,
-									  member->spec);
-	member->view = view;
-	placed = gpusort_shared_view_place(view, member->spec->process,
-									   gpusort_memory_sort_budget(rows));
+	make_view(member);
+	view = member->view;
+	placed = has_memory_for_groups(view, gpusort_memory_sort_budget(rows)) &&
+		gpusort_shared_view_place(view, member->spec->process,
+								  gpusort_memory_sort_budget(rows));
 	MemoryContextSwitchTo(caller);
 	return placed;
 }
@@ -376,10 +403,12 @@ GsRangeMaker *
 gpusort_shared_member_prepare(GsSharedMember *member, GsMemorySort *rows)
 {
 	GsSharedSort *shared = member->shared;
-	GsSharedView *view = member->view;
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
+	GsSharedView *view;
 	GsRangeMaker *maker;
 
+	make_view(member);			/* in a process that has come later */
+	view = member->view;
 	member->sorter = range_sorter_create(view);
 	member->writer = gpusort_range_writer_create(view->store, gpusort_memory_sort_budget(rows),
 												 view->has_nulls);

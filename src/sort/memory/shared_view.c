@@ -280,6 +280,8 @@ split(GsSharedView *view)
 									view->nrows);
 		first_range += class->nranges;
 		split_class(view, class);
+		view->longest = Max(view->longest, class->nrows *
+							gpusort_range_splitters_longest(class->splitters));
 		view->places_keys |= !(view->complete && view->exact) &&
 			!gpusort_range_splitters_separate(class->splitters, class->nrows);
 	}

@@ -62,6 +62,7 @@ typedef struct GsSharedView
 	uint64		nrows;
 	GsRowClass *classes;		/* in sorted order */
 	int			nranges;
+	double		longest;		/* rows of the longest range, about */
 	bool		places_keys;	/* along with the entries? */
 } GsSharedView;
 
@@ -107,6 +108,8 @@ extern uint32 gpusort_shares_count(const GsShare *shares, int nshares, int range
  * Splitters are rows of a sample.  Range r has the rows that sort before splitter r, and
  * not before splitter r - 1.  No two rows are equal, since row numbers decide in the end.
  * So the ranges have about the same length whatever the keys are, even if all are equal.
+ *
+ * With spec->group_keys, rows that agree in so many first keys are equal, and are in one range.
  */
 
 typedef struct GsRangeSplitters GsRangeSplitters;
@@ -134,6 +137,12 @@ extern GsRangeSplitters *gpusort_range_splitters_create(const GsSortSpec *spec,
  */
 extern bool gpusort_range_splitters_separate(const GsRangeSplitters *splitters,
 											 uint32 rows);
+
+/*
+ * Returns about which part of all rows the longest range has.  That is more than others have only
+ * if rows of a group are in one range (spec->group_keys).
+ */
+extern double gpusort_range_splitters_longest(const GsRangeSplitters *splitters);
 
 /* Returns the range of a row with this value of the window, from 0. */
 extern int	gpusort_range_splitters_find(GsRangeSplitters *splitters,

@@ -1,0 +1,95 @@
+/*-------------------------------------------------------------------------
+ *
+ * divided_sort.c
+ *		A GpuSort below a Gather whose processes sort together and each return a part of the rows.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "access/parallel.h"
+#include "miscadmin.h"
+
+#include "exec/divided_sort.h"
+#include "key/order_check.h"
+#include "sort/sort.h"
+#include "sort/team.h"
+
+GsSort *
+gpusort_divided_begin(GsDividedShared *shared, GsSortSpec *spec, int nworkers)
+{
+	GsSort	   *sort;
+
+	pg_atomic_init_u32(&shared->claimed, 0);
+	memset(&shared->parallel, 0, sizeof(shared->parallel));
+	if (spec->key_plan == NULL)
+		(void) gpusort_sort_plan_keys(spec);
+
+	/*
+	 * Workers trust encodings, so they encode no rows by one that is
+	 * distrusted.
+	 */
+	if (gpusort_key_plan_is_distrusted(spec->key_plan))
+		return NULL;
+	spec->processes = nworkers + 1;
+	sort = gpusort_sort_begin(spec);
+	if (gpusort_parallel_sort_open(&shared->parallel, sort, false, 0))
+		return sort;
+	gpusort_sort_end(sort);
+	return NULL;
+}
+
+/* Prepare to sort all rows in this process. */
+static GsSort *
+begin_alone(GsSortSpec *spec)
+{
+	spec->processes = 0;
+	spec->group_keys = 0;
+	if (spec->key_plan == NULL)
+		(void) gpusort_sort_plan_keys(spec);
+	return gpusort_sort_begin(spec);
+}
+
+/* Begin the sort of a worker.  It counts as a part of the leader's. */
+static GsSort *
+begin_worker(const GsDividedShared *shared, GsSortSpec *spec)
+{
+	spec->team = shared->parallel.team;
+	spec->process = ParallelWorkerNumber + 1;
+	spec->nested = true;
+	spec->key_plan = gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(spec->team));
+	spec->check = gpusort_order_check_create(&spec->keys);
+	return gpusort_sort_begin(spec);
+}
+
+static void
+add_rows(GsSort *sort, GsRowSource *source)
+{
+	TupleTableSlot *slot;
+
+	while (slot = gpusort_row_source_next(source), !TupIsNull(slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_sort_add(sort, slot))
+			elog(ERROR, "rows of a divided sort are lost");
+	}
+}
+
+GsSort *
+gpusort_divided_sort(GsDividedShared *shared, GsSortSpec *spec, GsSort *sort,
+					 GsRowSource *source)
+{
+	if (shared->parallel.team == NULL)
+	{
+		if (pg_atomic_exchange_u32(&shared->claimed, 1) != 0)
+			return NULL;
+		sort = begin_alone(spec);
+	}
+	else if (IsParallelWorker())
+		sort = begin_worker(shared, spec);
+	if (gpusort_sort_attach(sort))
+		add_rows(sort, source);
+	if (!gpusort_sort_finish(sort))
+		elog(ERROR, "rows of a divided sort are lost");
+	return sort;
+}

@@ -1,0 +1,303 @@
+/*-------------------------------------------------------------------------
+ *
+ * divided_paths.c
+ *		Adds partial paths over sorts that are divided among processes.
+ *
+ * In a divided sort, all processes below a Gather sort their rows together, and each of them
+ * returns all rows that agree in the first sort keys, or none of them (exec/divided_sort.h).  So
+ * what is computed for each group of such rows can be computed there:
+ *
+ *		Gather -> WindowAgg -> GpuSort -> Parallel Seq Scan
+ *
+ * PostgreSQL does not let workers compute window functions, since ties may come in another order in
+ * each copy of a complete path.  The paths made here are partial: each row is computed once.
+ * Complete paths remain unsafe for workers.
+ *
+ * The sort is not a SortPath whose Sort is replaced later, because one that stays would sort the
+ * rows of each process alone.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "catalog/pg_proc.h"
+#include "miscadmin.h"
+#include "nodes/extensible.h"
+#include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/clauses.h"
+#include "optimizer/cost.h"
+#include "optimizer/optimizer.h"
+#include "optimizer/pathnode.h"
+#include "optimizer/paths.h"
+#include "utils/lsyscache.h"
+
+#include "plan/divided_paths.h"
+#include "plan/plan_swap.h"
+#include "plan/sort_cost.h"
+#include "settings.h"
+#include "work.h"
+
+/*
+ * What it takes to send a row through a Gather, and to compute a window function for it in addition
+ * to what the planner charges, in the units of sort_candidate.h.  The planner charges twice the
+ * first.
+ */
+#define QUEUE_ROW_COST		20.0
+#define WINDOW_ROW_COST		43.0
+
+/* A divided sort is used if it takes at most this part of the time of the planner's best path. */
+#define MOST_TIME			0.8
+
+/* Without statistics on what a run condition leaves, the planner's default for inequalities. */
+#define RUN_CONDITION_PART	0.3333
+
+/* ----------------------------------------------------------------
+ *		the sort
+ * ----------------------------------------------------------------
+ */
+
+/* PlanCustomPath: make a GpuSort from the Sort of the path's only child. */
+static Plan *
+plan_divided_sort(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist,
+				  List *clauses, List *custom_plans)
+{
+	return gpusort_plan_divided_sort(linitial_node(Sort, custom_plans),
+									 intVal(linitial(path->custom_private)));
+}
+
+static const CustomPathMethods path_methods = {
+	.CustomName = "GpuSort",
+	.PlanCustomPath = plan_divided_sort,
+};
+
+Path *
+gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel,
+						  Path *partial, List *pathkeys, int divided)
+{
+	Path	   *sort;
+	CustomPath *path;
+
+	if (divided == 0 || gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties)
+		return NULL;
+	sort = gpusort_cost_divided_sort_path(root, rel, input_rel, partial, pathkeys);
+	if (sort == NULL)
+		return NULL;
+	path = makeNode(CustomPath);
+	path->path = *sort;
+	path->path.type = T_CustomPath;
+	path->path.pathtype = T_CustomScan;
+	path->path.parallel_aware = true;
+	path->path.parallel_safe = true;
+	path->path.parallel_workers = partial->parallel_workers;
+	path->custom_paths = list_make1(sort);
+	path->custom_private = list_make1(makeInteger(divided));
+	path->methods = &path_methods;
+	return &path->path;
+}
+
+bool
+gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, Cost node,
+						 double rows, Cost other, const Path *best)
+{
+	Cost		parallel = partial->total_cost + node + parallel_setup_cost +
+		cpu_operator_cost * rows * QUEUE_ROW_COST;
+	bool		better = parallel <= other * MOST_TIME || gpusort_debug_divide == GS_ON;
+	Path	   *gather;
+
+	if (better)
+	{
+		gather = (Path *) create_gather_path(root, rel, partial, partial->pathtarget, NULL,
+											 &rows);
+		gpusort_cost_prefer_gather(gather, partial, best);
+		add_path(rel, gather);
+	}
+	add_partial_path(rel, partial);
+	return better;
+}
+
+/* ----------------------------------------------------------------
+ *		windows
+ * ----------------------------------------------------------------
+ */
+
+/* Replace window functions by what they are computed from; see is_safe_in_workers(). */
+static Node *
+replace_window_functions(Node *node, void *all_safe)
+{
+	if (node == NULL)
+		return NULL;
+	if (IsA(node, WindowFunc))
+	{
+		const		WindowFunc *function = (const WindowFunc *) node;
+		List	   *inputs = list_copy(function->args);
+
+		if (func_parallel(function->winfnoid) != PROPARALLEL_SAFE)
+			*(bool *) all_safe = false;
+		if (function->aggfilter != NULL)
+			inputs = lappend(inputs, function->aggfilter);
+		return expression_tree_mutator((Node *) inputs, replace_window_functions, all_safe);
+	}
+	return expression_tree_mutator(node, replace_window_functions, all_safe);
+}
+
+/* May workers compute an expression or list, if they may compute window functions at all? */
+static bool
+is_safe_in_workers(PlannerInfo *root, const void *expression)
+{
+	bool		all_safe = true;
+	Node	   *node = replace_window_functions(unconstify(void *, expression), &all_safe);
+
+	return all_safe && is_parallel_safe(root, node);
+}
+
+static bool
+windows_are_safe(PlannerInfo *root, const List *windows)
+{
+	ListCell   *lc;
+
+	foreach(lc, windows)
+	{
+		const WindowAggPath *window = lfirst_node(WindowAggPath, lc);
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_PLANNING);
+		if (!is_safe_in_workers(root, window->path.pathtarget->exprs) ||
+			!is_safe_in_workers(root, window->qual) ||
+			!is_safe_in_workers(root, GPUSORT_RUN_CONDITION(window)) ||
+			!is_safe_in_workers(root, window->winclause->startOffset) ||
+			!is_safe_in_workers(root, window->winclause->endOffset))
+			return false;
+	}
+	return true;
+}
+
+/* Does a list of pathkeys have one of the same column, in whatever direction? */
+static bool
+has_column_of(const List *pathkeys, const PathKey *pathkey)
+{
+	ListCell   *lc;
+
+	foreach(lc, pathkeys)
+		if (lfirst_node(PathKey, lc)->pk_eclass == pathkey->pk_eclass)
+		return true;
+	return false;
+}
+
+static List *
+partition_pathkeys(PlannerInfo *root, const WindowAggPath *window)
+{
+	return make_pathkeys_for_sortclauses(root, window->winclause->partitionClause,
+										 root->processed_tlist);
+}
+
+/*
+ * Returns by how many columns the sort of the first window can be divided: those that lead its
+ * PARTITION BY, and that all windows partition by.
+ */
+static int
+count_common_columns(PlannerInfo *root, const List *windows)
+{
+	List	   *columns = partition_pathkeys(root, linitial(windows));
+	int			common = list_length(columns);
+	ListCell   *lc;
+
+	for_each_from(lc, windows, 1)
+	{
+		List	   *others = partition_pathkeys(root, lfirst(lc));
+
+		for (int c = 0; c < common; c++)
+			if (!has_column_of(others, list_nth_node(PathKey, columns, c)))
+				common = c;
+	}
+	return common;
+}
+
+/* Copy a WindowAggPath to an input that has the rows of one process. */
+static Path *
+copy_window_to(const WindowAggPath *window, Path *input)
+{
+	WindowAggPath *copy = makeNode(WindowAggPath);
+	const Path *old_input = window->subpath;
+	Cost		own = window->path.total_cost - old_input->total_cost;
+
+	*copy = *window;
+	copy->subpath = input;
+	copy->path.parallel_aware = false;
+	copy->path.parallel_safe = true;
+	copy->path.parallel_workers = input->parallel_workers;
+	copy->path.pathkeys = input->pathkeys;
+	copy->path.rows = input->rows;
+	copy->path.startup_cost = input->startup_cost;
+	copy->path.total_cost = input->total_cost +
+		Max(own, 0) * input->rows / Max(old_input->rows, 1);
+	GPUSORT_MOVE_DISABLED_NODES(&copy->path, old_input, input);
+	return &copy->path;
+}
+
+/*
+ * Make the windows over a divided sort.  Those that need another order have a sort of the rows that
+ * the process has.  Returns NULL if the sort would not be taken over.
+ */
+static Path *
+partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
+					const List *windows, int divided)
+{
+	Path	   *path = gpusort_cost_partial_path(input_rel);
+	ListCell   *lc;
+
+	foreach(lc, windows)
+	{
+		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
+		List	   *clauses = list_concat_copy(window->winclause->partitionClause,
+											   window->winclause->orderClause);
+		List	   *pathkeys = make_pathkeys_for_sortclauses(root, clauses,
+															 root->processed_tlist);
+
+		if (foreach_current_index(lc) == 0)
+			path = gpusort_divided_sort_path(root, window_rel, input_rel, path, pathkeys,
+											 divided);
+		else if (!pathkeys_contained_in(pathkeys, path->pathkeys))
+			path = (Path *) create_sort_path(root, window_rel, path, pathkeys, -1.0);
+		if (path == NULL)
+			return NULL;
+		path = copy_window_to(window, path);
+	}
+	return path;
+}
+
+/* Returns about how many rows come out of the top window, of a process or of all. */
+static double
+rows_out(const WindowAggPath *top, double rows)
+{
+	return GPUSORT_RUN_CONDITION(top) != NIL || top->qual != NIL ?
+		rows * RUN_CONDITION_PART : rows;
+}
+
+void
+gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
+							List *windows, const Path *best)
+{
+	Path	   *input = gpusort_cost_partial_path(input_rel);
+	double		nwindows = list_length(windows);
+	Path	   *path;
+
+	if (windows == NIL || input == NULL || root->parse->hasTargetSRFs ||
+		!windows_are_safe(root, windows))
+		return;
+	path = partial_window_path(root, input_rel, window_rel, windows,
+							   count_common_columns(root, windows));
+	if (path == NULL)
+		return;
+
+	/*
+	 * The planner has made its complete paths, which must not be safe for
+	 * workers.
+	 */
+	window_rel->consider_parallel = true;
+	gpusort_divided_path_add(root, window_rel, path,
+							 cpu_operator_cost * WINDOW_ROW_COST * nwindows * input->rows,
+							 rows_out((WindowAggPath *) path, best->rows),
+							 best->total_cost +
+							 cpu_operator_cost * WINDOW_ROW_COST * nwindows * best->rows, best);
+}

@@ -1,0 +1,41 @@
+/*-------------------------------------------------------------------------
+ *
+ * divided_paths.h
+ *		Adds partial paths over sorts that are divided among processes.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_DIVIDED_PATHS_H
+#define GPUSORT_DIVIDED_PATHS_H
+
+#include "nodes/pathnodes.h"
+
+/*
+ * Make a partial path of 'rel' that sorts 'partial', the rows of each process, and is divided by
+ * the first 'divided' keys.  'input_rel' has all of the rows.  Returns NULL if 'divided' is 0, or
+ * if the sort would not be taken over.
+ */
+extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel,
+									   RelOptInfo *input_rel, Path *partial,
+									   List *pathkeys, int divided);
+
+/*
+ * Add a partial path over such a sort, and a Gather of it if that takes clearly less time than any
+ * other way, which is 'other'.  'node' is what the nodes above the sort take in one process in
+ * addition to what the planner charges; 'rows' is the number of rows that pass the Gather.  Since
+ * the planner charges much for these, a path that is better is charged a little less than 'best'.
+ * Returns whether it is.
+ */
+extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial,
+									 Cost node, double rows, Cost other,
+									 const Path *best);
+
+/*
+ * Add paths for the window functions of 'windows', WindowAggPaths of the planner's best path, the
+ * lowest one first.  Each process computes them for some of the partitions.  Called after the
+ * planner has added its paths to 'window_rel'.  'best' is the best path in one process.
+ */
+extern void gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel,
+										RelOptInfo *window_rel, List *windows, const Path *best);
+
+#endif							/* GPUSORT_DIVIDED_PATHS_H */

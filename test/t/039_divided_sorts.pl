@@ -1,0 +1,214 @@
+# Sorts that are divided among the processes below a Gather: each computes windows and groups of
+# some of the rows.  Which queries have such plans; that their rows are those of stock PostgreSQL,
+# in memory and on disk, whoever comes late, fails or stops reading.
+#
+#	GPUSORT_ALLOCATION_STEP	of how many allocations one fails (default 4)
+#
+# needs: nothing
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::RealBin/../perl";
+
+use GpuSortTest;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $node = start_node('main', q{shared_preload_libraries = 'pg_gpusort'}, 'pg_gpusort.min_rows = 0',
+	q{pg_gpusort.backend = 'cpu'}, q{work_mem = '64MB'}, 'max_worker_processes = 16', 'max_parallel_workers = 8',
+	'enable_incremental_sort = off', 'jit = off');
+my $parallel = parallel_plans(3, 'pg_gpusort.debug_divide = on', q{statement_timeout = '60s'});
+my $step = $ENV{GPUSORT_ALLOCATION_STEP} // 4;
+
+$node->safe_psql('postgres', q{CREATE TABLE visits AS
+	SELECT g AS id, hashint4(g) % 500 AS who, CASE WHEN g % 10 = 0 THEN NULL ELSE hashint4(g * 3) % 40 END AS page,
+		   CASE WHEN g % 2 = 0 THEN 7 ELSE g END AS skewed, 'http://www.example.org/a/long/prefix/' || hashint4(g) % 300 AS url,
+		   (hashint4(g * 7) % 500) / 10.0 AS price, md5(g::text) AS note
+	FROM generate_series(1, 30000) g;
+	CREATE TABLE nobody (LIKE visits);
+	CREATE FUNCTION restricted(integer) RETURNS bigint LANGUAGE plpgsql PARALLEL RESTRICTED AS 'BEGIN RETURN $1; END';
+	ANALYZE});
+
+# ---- Plans ----
+
+sub plan_of
+{
+	my ($query, @settings) = @_;
+
+	return $node->safe_psql('postgres', join('; ', $parallel, @settings, "EXPLAIN (COSTS OFF) $query"));
+}
+
+# divided NAME, QUERY, EXPECTED: tests by which keys the sorts of a query are divided.
+sub divided
+{
+	my ($name, $query, $expected, @settings) = @_;
+	my $plan = plan_of($query, @settings);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	is(join('; ', $plan =~ /Divided By: (.*)/g), $expected, "plan: $name") or note($plan);
+}
+
+my $window = 'SELECT *, row_number() OVER (PARTITION BY who ORDER BY price, id) FROM visits';
+
+like(plan_of($window), qr/^Gather\n.*Workers Planned: 3\n +->  WindowAgg\n(.*Window: .*\n)? +->  Parallel Custom Scan \(GpuSort\)\n/, 'plan: a window');
+divided('windows with a column in common',
+	'SELECT sum(page) OVER (PARTITION BY who, page ORDER BY id), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'page');
+divided('windows without', 'SELECT sum(page) OVER (PARTITION BY who), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', '');
+divided('a window of all rows', 'SELECT count(*) OVER (ORDER BY id) FROM visits', '');
+divided('an argument that workers must not compute', 'SELECT sum(restricted(page)) OVER (PARTITION BY who) FROM visits', '');
+divided('another column', 'SELECT restricted(page) + sum(page) OVER (PARTITION BY who) FROM visits', '');
+divided('the bound of a frame', 'SELECT sum(page) OVER (PARTITION BY who ORDER BY id ROWS restricted(2) PRECEDING) FROM visits', '');
+divided('a filter', 'SELECT sum(page) FILTER (WHERE restricted(page) > 3) OVER (PARTITION BY who) FROM visits', '');
+divided('a set-returning function', 'SELECT generate_series(1, 2), sum(page) OVER (PARTITION BY who) FROM visits', '');
+divided('an aggregate above', "SELECT max(row_number) FROM ($window) s", 'visits.who');
+divided('groups', q{SELECT who, string_agg(note, ',' ORDER BY id) FROM visits GROUP BY who}, 'who');
+divided('groups of two columns', 'SELECT who, page, count(DISTINCT url) FROM visits GROUP BY page, who', 'page, who', 'SET enable_hashagg = off');
+divided('all rows as one group', 'SELECT count(DISTINCT who) FROM visits', '');
+divided('grouping sets', 'SELECT who, count(DISTINCT page) FROM visits GROUP BY ROLLUP (who)', '');
+divided('distinct rows', 'SELECT DISTINCT who, page FROM visits', 'who, page');
+divided('windows over groups', 'SELECT who, n, rank() OVER (PARTITION BY who ORDER BY n)
+	FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s', 's.who; visits.who, visits.page');
+divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
+divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
+divided('few rows', "$window WHERE id < 500", '', 'RESET pg_gpusort.debug_divide', 'RESET parallel_setup_cost', 'RESET parallel_tuple_cost');
+unlike($node->safe_psql('postgres', "$parallel; BEGIN; DECLARE c CURSOR FOR $window; EXPLAIN DECLARE c CURSOR FOR $window"),
+	qr/Divided By/, 'plan: no cursor');
+
+my $explained = $node->safe_psql('postgres', "$parallel; SET parallel_leader_participation = off; EXPLAIN (ANALYZE, VERBOSE) $window");
+
+like($explained, qr/Worker 0: +Sort Method: cpu radix, shared  Memory: \d+kB\n/, 'EXPLAIN: workers');
+like($explained, qr/Parallel Custom Scan \(GpuSort\).*actual.* rows=10000(\.00)? loops=3\)/, 'EXPLAIN: rows');
+
+# ---- Rows ----
+
+my %queries = (
+	'a window' => 'SELECT id, row_number() OVER (PARTITION BY who ORDER BY price DESC, id) FROM visits',
+	'the first of each partition' => 'SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY page ORDER BY note) AS n FROM visits) s WHERE n <= 3',
+	'windows of strings that begin alike' => 'SELECT id, sum(price) OVER (PARTITION BY url, who ORDER BY id ROWS BETWEEN 3 PRECEDING AND CURRENT ROW),
+		max(note) OVER (PARTITION BY url ORDER BY price, id) FROM visits',
+	'a partition of half of the rows' => 'SELECT id, count(*) OVER (PARTITION BY skewed) FROM visits',
+	'partitions by other columns in another order' => 'SELECT id, ntile(4) OVER (PARTITION BY page, skewed ORDER BY url, id),
+		lag(id, 2) OVER (PARTITION BY skewed, page ORDER BY note) FROM visits',
+	'descending partitions, NULLs first' => 'SELECT id, rank() OVER (PARTITION BY page ORDER BY id) FROM (SELECT * FROM visits WHERE id % 3 > 0) s',
+	'aggregates that sort' => 'SELECT page, count(DISTINCT who), array_agg(note ORDER BY id DESC),
+		percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM visits GROUP BY page',
+	'groups' => 'SELECT url, min(id), sum(price) FROM visits GROUP BY url HAVING count(*) > 60',
+	'distinct rows' => 'SELECT DISTINCT skewed, page FROM visits',
+	'distinct numbers' => 'SELECT DISTINCT price::text::numeric FROM visits',
+	'windows over groups' => 'SELECT who, n, dense_rank() OVER (PARTITION BY who ORDER BY n)
+		FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s',
+	'a join above' => 'SELECT id, s.n FROM visits JOIN (SELECT id, rank() OVER (PARTITION BY who ORDER BY url) AS n FROM visits) s USING (id)',
+	'no rows' => 'SELECT id, first_value(id) OVER (PARTITION BY who ORDER BY id) FROM nobody',
+	'again and again' => 'SELECT o, (SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY page) AS n
+		FROM visits WHERE id % 3 = o) s) FROM generate_series(0, 2) o');
+
+# Returns a query for a digest of the rows of another one, in any order, which may be in a parallel plan.
+sub digest_of
+{
+	my ($query) = @_;
+
+	return "CREATE TEMP TABLE kept AS SELECT s::text AS r FROM ($query) s;
+		SELECT count(*), md5(string_agg(r, ',' ORDER BY r COLLATE \"C\")) FROM kept";
+}
+
+my %stock = map { $_ => $node->safe_psql('postgres', 'SET pg_gpusort.enable = off; ' . digest_of($queries{$_})) } keys %queries;
+
+foreach my $settings ('', q{SET pg_gpusort.work_mem = '64kB'}, q{SET pg_gpusort.work_mem = '256kB'}, 'SET parallel_leader_participation = off',
+	q{SET parallel_leader_participation = off; SET pg_gpusort.work_mem = '100kB'}, 'SET max_parallel_workers = 0',
+	'SET max_parallel_workers = 1; SET pg_gpusort.debug_whole_tuples = on', q{SET pg_gpusort.verify = 'all'; SET pg_gpusort.debug_fault = 'host:late:20'},
+	q{SET pg_gpusort.work_mem = '64kB'; SET pg_gpusort.debug_fault = 'host:late:60'})
+{
+	foreach my $name (sort keys %queries)
+	{
+		my ($code, $output, $error) = $node->psql('postgres', "$parallel; $settings; " . digest_of($queries{$name}));
+
+		is("$output$error", $stock{$name}, "$name: $settings");
+	}
+}
+leaves_nothing($node, 'rows');
+
+# The Gather is executed without parallel mode, by one process.
+$node->safe_psql('postgres', 'CREATE FUNCTION one_by_one() RETURNS bigint LANGUAGE plpgsql AS $$
+	DECLARE
+		visit record;
+		total bigint := 0;
+	BEGIN
+		FOR visit IN EXECUTE \'SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits\' LOOP
+			total := total + visit.n * (visit.id % 7);
+		END LOOP;
+		RETURN total;
+	END $$');
+is($node->safe_psql('postgres', "$parallel; SELECT one_by_one() = (SELECT sum(n * (id % 7))
+	FROM (SELECT id, row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits) s)"), 't', 'a loop in PL/pgSQL');
+
+# A plan that was made while sorts were divided remains one.
+is( $node->safe_psql('postgres', "$parallel; SET plan_cache_mode = force_generic_plan; PREPARE kept AS SELECT sum(row_number) FROM ($window) s;
+	EXECUTE kept; SET pg_gpusort.enable = off; EXECUTE kept; DEALLOCATE kept; SELECT sum(row_number) FROM ($window) s") =~ s/^(\d+)\n\1\n\1$/same/r,
+	'same', 'a prepared statement');
+
+# ---- Ends ----
+
+foreach my $settings ('', q{SET pg_gpusort.work_mem = '64kB'})
+{
+	is($node->safe_psql('postgres', "$parallel; $settings; SELECT count(*) FROM ($window LIMIT 5) s"), '5', "a LIMIT: $settings");
+	my ($code, $output, $error) = $node->psql('postgres',
+		"$parallel; $settings; SELECT count(*) FROM (SELECT sum(1 / (id - 15000)) OVER (PARTITION BY who ORDER BY id) AS x FROM visits) s WHERE x > 0");
+
+	like($error, qr/division by zero/, "an error above the sort: $settings");
+	($code, $output, $error) = $node->psql('postgres',
+		"$parallel; $settings; SELECT count(*) FROM (SELECT sum(id) OVER (PARTITION BY who ORDER BY 1 / (id - 15000)) AS x FROM visits) s");
+	like($error, qr/division by zero/, "an error below the sort: $settings");
+}
+leaves_nothing($node, 'ends');
+
+# Memory that ends at any allocation: all rows go to disk, or one process sorts them, or there is an error that says so.
+foreach my $memory ('64MB', '256kB')
+{
+	my $query = digest_of($queries{'a partition of half of the rows'});
+	my @wrong;
+
+	foreach my $allocation (map { 1 + $step * $_ } 0 .. 80 / $step)
+	{
+		my ($code, $output, $error) = $node->psql('postgres',
+			"$parallel; SET pg_gpusort.work_mem = '$memory'; SET pg_gpusort.debug_fault = 'host:alloc:$allocation'; $query");
+
+		push @wrong, "$allocation: $output$error" if $code == 0 ? $output ne $stock{'a partition of half of the rows'} : $error !~ /out of memory/;
+	}
+	is("@wrong", '', "memory that ends, $memory");
+}
+leaves_nothing($node, 'memory that ends');
+
+# Processes that are stopped and cancelled while they add, sort and return rows.
+{
+	my $leader = Session($node, $parallel, 'SET parallel_leader_participation = on');
+	my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND leader_pid = } . $leader->pid;
+	my ($cancelled, @wrong) = (0);
+
+	foreach my $round (1 .. 16)
+	{
+		my $memory = $round % 2 == 0 ? '64MB' : '64kB';
+
+		$leader->run("DROP TABLE IF EXISTS kept; SET pg_gpusort.work_mem = '$memory'");
+		$leader->begin(digest_of($queries{'windows of strings that begin alike'}));
+		PostgreSQL::Test::Utils::system_log('sleep', 0.01 * $round);
+		my @pids = split /\n/, $node->safe_psql('postgres', $workers);
+
+		kill 'STOP', @pids if @pids;
+		$node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $leader->pid . ')') if $round % 4 == 3;
+		PostgreSQL::Test::Utils::system_log('sleep', 0.1);
+		kill 'CONT', @pids if @pids;
+		my $output = $leader->finish;
+
+		$cancelled++ if $output =~ /canceling statement/;
+		push @wrong, "$round: $output" if $output !~ /canceling statement/ && $output !~ /\Q$stock{'windows of strings that begin alike'}\E/;
+	}
+	is("@wrong", '', 'processes that are stopped');
+	note("$cancelled cancelled");
+	$leader->quit;
+	leaves_nothing($node, 'processes that are stopped');
+}
+
+$node->stop;
+done_testing();
