@@ -53,10 +53,11 @@
 #define OWN_SORT_GROUP		150.0	/* to start and end the sort of a group */
 
 /*
- * What it takes to add a sorted row to the state of an aggregate, in addition to what the planner
- * charges.
+ * What it takes to add a sorted row to the state of an aggregate, and to end a group, in addition
+ * to what the planner charges.
  */
 #define TRANSITION_ROW		15.0
+#define END_OF_GROUP		60.0
 
 /* What it keeps of a row in addition to values of variable length. */
 #define OWN_SORT_BYTES		24
@@ -639,10 +640,11 @@ add_divided_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 				 const Path *serial, const Path *best)
 {
 	Path	   *input = partial_input(root, input_rel, order);
-	Cost		transitions = cpu_operator_cost * TRANSITION_ROW;
 	double		rows = input_rel->cheapest_total_path->rows;
-	Cost		other = Min(serial->total_cost, best->total_cost + order->own_sorts);
+	Cost		node = cpu_operator_cost * (TRANSITION_ROW * rows + END_OF_GROUP * groups);
 	Path	   *sort;
+	Path	   *path;
+	double		part;			/* of each process */
 
 	if (input == NULL || !grouped_rel->consider_parallel ||
 		GPUSORT_GROUP_CLAUSE(root) == NIL)
@@ -651,11 +653,11 @@ add_divided_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 									 GPUSORT_GROUPBY_PATHKEYS(root));
 	if (sort == NULL)
 		return false;
-	return gpusort_divided_path_add(root, grouped_rel,
-									agg_path(root, grouped_rel, sort, extra,
-											 clamp_row_est(groups * sort->rows / rows)),
-									transitions * sort->rows, groups,
-									other + transitions * rows, best);
+	part = sort->rows / rows;
+	path = agg_path(root, grouped_rel, sort, extra, clamp_row_est(groups * part));
+	return gpusort_divided_path_add(root, grouped_rel, path, node * part, path->rows / part,
+									Min(serial->total_cost,
+										best->total_cost + order->own_sorts) + node, best);
 }
 
 bool

@@ -40,11 +40,12 @@
 
 /*
  * What it takes to send a row through a Gather, and to compute a window function for it in addition
- * to what the planner charges, in the units of sort_candidate.h.  The planner charges twice the
- * first.
+ * to what the planner charges, in the units of sort_candidate.h.  The planner charges 40 for the
+ * first, and 7 for the second.
  */
-#define QUEUE_ROW_COST		20.0
-#define WINDOW_ROW_COST		43.0
+#define QUEUE_ROW_COST		6.0
+#define QUEUE_BYTE_COST		0.03
+#define WINDOW_ROW_COST		55.0
 
 /* A divided sort is used if it takes at most this part of the time of the planner's best path. */
 #define MOST_TIME			0.8
@@ -100,8 +101,9 @@ bool
 gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, Cost node,
 						 double rows, Cost other, const Path *best)
 {
+	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
 	Cost		parallel = partial->total_cost + node + parallel_setup_cost +
-		cpu_operator_cost * rows * QUEUE_ROW_COST;
+		cpu_operator_cost * rows * queue;
 	bool		better = parallel <= other * MOST_TIME || gpusort_debug_divide == GS_ON;
 	Path	   *gather;
 

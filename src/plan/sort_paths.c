@@ -290,10 +290,11 @@ group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 }
 
 /*
- * What it takes to find the groups of sorted rows and to add a row to the state of an aggregate, in
- * addition to what the planner charges, in the units of sort_candidate.h.
+ * What it takes to add a row to the state of an aggregate, to end a group, and to compare a row
+ * with the one before, in addition to what the planner charges, in the units of sort_candidate.h.
  */
 #define GROUP_ROW_COST		15.0
+#define GROUP_COST			60.0
 #define UNIQUE_ROW_COST		8.0
 
 /*
@@ -334,7 +335,9 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 	Path	   *best = linitial(grouped_rel->pathlist);
 	AggClauseCosts costs = {0};
 	double		groups;
+	double		part;			/* of each process */
 	Path	   *sort;
+	Path	   *path;
 
 	if (!may_sort_groups(root, grouped_rel, extra) || partial == NULL ||
 		!grouped_rel->consider_parallel)
@@ -346,11 +349,14 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 	if (root->parse->hasAggs)
 		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
 	groups = number_of_groups(root, input, grouped_rel, extra);
-	gpusort_divided_path_add(root, grouped_rel,
-							 group_path(root, grouped_rel, sort, extra, &costs,
-										clamp_row_est(groups * sort->rows / input->rows)),
-							 cpu_operator_cost * GROUP_ROW_COST * sort->rows, groups,
-							 cost_of_groups(best, input->rows, sort->rows, GROUP_ROW_COST),
+	part = sort->rows / input->rows;
+	path = group_path(root, grouped_rel, sort, extra, &costs, clamp_row_est(groups * part));
+	gpusort_divided_path_add(root, grouped_rel, path,
+							 cpu_operator_cost * part * (GROUP_ROW_COST * input->rows +
+														 GROUP_COST * groups),
+							 path->rows / part,
+							 cost_of_groups(best, input->rows, sort->rows, GROUP_ROW_COST) +
+							 cpu_operator_cost * GROUP_COST * groups,
 							 best);
 }
 

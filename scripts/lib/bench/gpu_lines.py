@@ -9,6 +9,7 @@ rounds."""
 import json
 import re
 
+import gpu_above_lines
 import gpu_choice_lines
 import gpu_index_lines
 import gpu_query_lines
@@ -342,6 +343,7 @@ NAMES = ('narrow', 'wide', 'text', 'ordinary', 'names', 'names_c', 'first', 'arr
 LINES = {
     **{name: lambda lines, name: getattr(lines, f'line_{name}')() for name in NAMES},
     **gpu_scale_lines.LINES,
+    **gpu_above_lines.LINES,
     **gpu_choice_lines.LINES,
     **gpu_query_lines.LINES,
     **gpu_index_lines.LINES,
