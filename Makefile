@@ -139,13 +139,11 @@ OBJS = \
 	src/index/btree/btree_loader.o \
 	src/index/btree/btree_build.o \
 	src/index/gin/gin_order.o \
-	src/index/gin/gin_arena.o \
 	src/index/gin/gin_keys.o \
 	src/index/gin/gin_reader.o \
 	src/index/gin/gin_posting_tree.o \
 	src/index/gin/gin_writer.o \
 	src/index/gin/gin_collect.o \
-	src/index/gin/gin_workers.o \
 	src/index/gin/gin_build.o \
 	src/index/index_hook.o \
 	src/sqlfn/array_elements.o \

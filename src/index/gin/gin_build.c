@@ -12,32 +12,61 @@
  *															 |
  *				file, WAL <--page_writer-- gin_writer <-- gin_reader
  *
+ * With workers, each process reads a share of the table and collects the keys there.  All of them
+ * sort these together.  Then the workers write pages, which the leader alone makes.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include "access/genam.h"
 #include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/pg_language.h"
+#include "catalog/pg_proc.h"
 #include "commands/progress.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "pgstat.h"
 #include "storage/bufmgr.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/relcache.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
 
 #include "index/base/build_workers.h"
-#include "index/base/page_writer.h"
 #include "index/gin/gin_build.h"
-#include "index/gin/gin_collect.h"
-#include "index/gin/gin_reader.h"
-#include "index/gin/gin_tids.h"
-#include "index/gin/gin_workers.h"
-#include "index/gin/gin_writer.h"
+#include "index/gin/gin_private.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
+#include "sort/base/warm_memory.h"
 #include "sort/producer.h"
-#include "sort/sort.h"
 #include "work.h"
 
 /* The number of keys between two reports of progress. */
 #define KEYS_PER_REPORT		1024
+
+/* Keys of the parts of shared memory. */
+#define KEY_SCAN		GPUSORT_BUILD_FIRST_KEY
+#define KEY_RESULTS		(GPUSORT_BUILD_FIRST_KEY + 1)
+
+/* Set by a worker when it has read its rows, before it sorts them with the others. */
+typedef struct GsGinResult
+{
+	double		nlive;
+	bool		broken_chains;
+} GsGinResult;
+
+/* In the leader. */
+typedef struct GsGinWorkers
+{
+	GsBuildWorkers build;
+	Snapshot	snapshot;		/* SnapshotAny, or registered */
+	ParallelTableScanDesc scan;
+	GsGinResult *results;		/* of each worker */
+} GsGinWorkers;
 
 typedef struct GsGinBuild
 {
@@ -56,6 +85,95 @@ typedef struct GsGinBuild
 	char	   *wrong_encoding; /* due to which keys are not in order, or NULL */
 } GsGinBuild;
 
+PGDLLEXPORT void gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc);
+
+/* ----------------------------------------------------------------
+ *		which builds are ours, and how many workers they have
+ * ----------------------------------------------------------------
+ */
+
+/* check_function_callback: is the function not written in C? */
+static bool
+is_not_in_c(Oid function, void *context)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			language;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+	ReleaseSysCache(tuple);
+	return language != INTERNALlanguageId && language != ClanguageId;
+}
+
+/* Does an expression call a function that is not written in C? */
+static bool
+calls_others(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return check_functions_in_node(node, is_not_in_c, NULL) ||
+		expression_tree_walker(node, calls_others, context);
+}
+
+/* Returns the function that compares keys of a column, from 0. */
+static Oid
+comparison_of(Relation index, int column)
+{
+	Oid			function = index_getprocid(index, column + 1, GIN_COMPARE_PROC);
+	Oid			type = TupleDescAttr(RelationGetDescr(index), column)->atttypid;
+
+	return OidIsValid(function) ? function :
+		lookup_type_cache(type, TYPECACHE_CMP_PROC)->cmp_proc;
+}
+
+static bool
+is_usable(Oid function)
+{
+	return OidIsValid(function) && func_parallel(function) == PROPARALLEL_SAFE &&
+		!is_not_in_c(function, NULL);
+}
+
+/*
+ * Can workers call the functions of the index?  Those in other languages than C are often
+ * marked as parallel safe without being so, and must not let a build fail that PostgreSQL
+ * does in one process.  Whether the others are marked, plan_create_index_workers() checks,
+ * except for those of operator classes.
+ */
+static bool
+is_for_workers(Relation index)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+		if (!is_usable(comparison_of(index, i)) ||
+			!is_usable(index_getprocid(index, i + 1, GIN_EXTRACTVALUE_PROC)))
+			return false;
+	return !calls_others((Node *) RelationGetIndexExpressions(index), NULL) &&
+		!calls_others((Node *) RelationGetIndexPredicate(index), NULL);
+}
+
+/* Returns how many workers PostgreSQL plans or, before PostgreSQL 18, would plan for a btree. */
+static int
+count_planned_workers(const GsGinBuild *build)
+{
+	Relation	heap = build->heap;
+
+	if (build->info->ii_ParallelWorkers > 0)
+		return build->info->ii_ParallelWorkers;
+	if (max_parallel_maintenance_workers == 0 || IsInParallelMode() ||
+		RelationUsesLocalBuffers(heap) || !is_for_workers(build->index))
+		return 0;
+	return plan_create_index_workers(RelationGetRelid(heap), RelationGetRelid(build->index));
+}
+
+/* Returns how many workers to start; none without memory that processes share. */
+static int
+plan_workers(const GsGinBuild *build)
+{
+	if (gpusort_warm_memory_shared_limit() == 0)
+		return 0;
+	return gpusort_build_workers_useful(build->heap, count_planned_workers(build));
+}
+
 /* Describe the sort.  Returns GS_FALLBACK_NONE, or why the build is left to PostgreSQL. */
 static GsFallback
 describe_sort(GsGinBuild *build)
@@ -63,7 +181,7 @@ describe_sort(GsGinBuild *build)
 	GsFallback	reason;
 
 	build->order = gpusort_gin_order_create(build->index);
-	build->nworkers = gpusort_gin_workers_plan(build->heap, build->index, build->info);
+	build->nworkers = plan_workers(build);
 	gpusort_gin_describe_sort(build->order, &build->spec);
 	build->spec.memory = (Size) maintenance_work_mem * 1024 / (build->nworkers + 1) /
 		GPUSORT_GIN_SORT_PART;
@@ -97,6 +215,56 @@ check_build(GsGinBuild *build)
  * ----------------------------------------------------------------
  */
 
+/*
+ * Fill the shared memory.  The scan must not begin in the middle of the table, as a synchronized
+ * scan would: the TIDs of a process have to come in the order of their blocks.
+ */
+static void
+fill_shared_memory(GsGinWorkers *workers, Relation heap, int nworkers)
+{
+	GsBuildWorkers *build = &workers->build;
+	Size		scan_bytes = table_parallelscan_estimate(heap, workers->snapshot);
+
+	workers->scan = gpusort_build_workers_make(build, KEY_SCAN, scan_bytes);
+	table_parallelscan_initialize(heap, workers->scan, workers->snapshot);
+	workers->scan->phs_syncscan = false;
+	workers->results = gpusort_build_workers_make(build, KEY_RESULTS,
+												  mul_size(sizeof(GsGinResult), nworkers));
+	memset(workers->results, 0, mul_size(sizeof(GsGinResult), nworkers));
+}
+
+static void
+forget_snapshot(GsGinWorkers *workers)
+{
+	if (workers->snapshot != SnapshotAny)
+		UnregisterSnapshot(workers->snapshot);
+}
+
+/* Start the planned workers.  Returns NULL if none are available. */
+static GsGinWorkers *
+start_planned_workers(const GsGinBuild *build, const GsParallelSort *parallel)
+{
+	GsGinWorkers *workers = palloc0(sizeof(GsGinWorkers));
+	GsBuildWorkers *base = &workers->build;
+
+	gpusort_build_workers_create(base, "gpusort_gin_worker_main", build->nworkers);
+	workers->snapshot = build->info->ii_Concurrent ?
+		RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
+	gpusort_build_workers_estimate(base,
+								   table_parallelscan_estimate(build->heap, workers->snapshot));
+	gpusort_build_workers_estimate(base, mul_size(sizeof(GsGinResult), build->nworkers));
+	if (!gpusort_build_workers_allocate(base, build->heap, build->index, build->info,
+										&build->spec, parallel))
+	{
+		forget_snapshot(workers);
+		pfree(workers);
+		return NULL;
+	}
+	fill_shared_memory(workers, build->heap, build->nworkers);
+	gpusort_build_workers_launch(base);
+	return workers;
+}
+
 /* Start workers, if they are planned. */
 static void
 start_workers(GsGinBuild *build)
@@ -104,9 +272,7 @@ start_workers(GsGinBuild *build)
 	GsParallelSort parallel;
 
 	if (build->nworkers > 0 && gpusort_parallel_sort_open(&parallel, build->sort, false, 0))
-		build->workers =
-			gpusort_gin_workers_start(build->heap, build->index, build->info, &build->spec,
-									  &parallel, build->nworkers);
+		build->workers = start_planned_workers(build, &parallel);
 }
 
 /* Read this process's share of the table and add its keys to the sort. */
@@ -123,11 +289,24 @@ collect_keys(GsGinBuild *build)
 	};
 
 	if (build->workers != NULL)
-		collection.scan = gpusort_gin_workers_scan(build->workers, build->heap);
+		collection.scan = GPUSORT_BEGIN_SHARED_SCAN(build->heap, build->workers->scan);
 	gpusort_gin_collect(&collection, build->nworkers);
 	build->progress = collection.progress;
 	build->nlive = collection.nlive;
 	build->ncollected = collection.nentries;
+}
+
+/* When all processes have read their rows: add what the workers have found out. */
+static void
+add_results(GsGinBuild *build)
+{
+	const GsGinResult *results = build->workers->results;
+
+	for (int i = 0; i < build->workers->build.context->nworkers_launched; i++)
+	{
+		build->nlive += results[i].nlive;
+		build->info->ii_BrokenHotChain |= results[i].broken_chains;
+	}
 }
 
 /* Have all processes collect keys and sort them. */
@@ -146,7 +325,7 @@ sort_together(GsGinBuild *build)
 	gpusort_producer_end(&producer, build->sort);
 	if (!producer.ahead)
 		(void) gpusort_build_workers_await(&build->workers->build);
-	gpusort_gin_workers_collect(build->workers, build->info, &build->nlive);
+	add_results(build);
 }
 
 /* Read the table and sort its keys. */
@@ -279,7 +458,10 @@ build_index(GsGinBuild *build)
 	if (!written)
 		gpusort_sort_stop(build->sort);
 	if (build->workers != NULL)
-		gpusort_gin_workers_finish(build->workers);
+	{
+		gpusort_build_workers_finish(&build->workers->build);
+		forget_snapshot(build->workers);
+	}
 	gpusort_sort_end(build->sort);
 	if (written)
 	{
@@ -320,4 +502,65 @@ gpusort_gin_build(Relation heap, Relation index, IndexInfo *info)
 	result->heap_tuples = build.nlive;
 	result->index_tuples = build.nentries;
 	return result;
+}
+
+/* ----------------------------------------------------------------
+ *		a worker
+ * ----------------------------------------------------------------
+ */
+
+/* Collect the keys of this worker's share of the table, in this context. */
+static void
+collect_share(GsBuildWorker *worker, GsProducer *producer, GsSort *sort, GsGinOrder *order,
+			  GsGinResult *result)
+{
+	ParallelTableScanDesc scan = shm_toc_lookup(worker->toc, KEY_SCAN, false);
+	GsGinCollection collection = {
+		.heap = worker->heap,
+		.index = worker->index,
+		.info = worker->info,
+		.scan = GPUSORT_BEGIN_SHARED_SCAN(worker->heap, scan),
+		.order = order,
+		.spec = &producer->spec,
+		.sort = sort
+	};
+
+	gpusort_gin_collect(&collection, -1);
+	result->nlive = collection.nlive;
+	result->broken_chains = worker->info->ii_BrokenHotChain;
+}
+
+/* Take part in the sort of all processes, in this context. */
+static void
+sort_share(GsBuildWorker *worker, GsGinResult *result)
+{
+	GsGinOrder *order = gpusort_gin_order_create(worker->index);
+	GsProducer	producer = {.parallel = worker->parallel};
+	GsSort	   *sort;
+
+	gpusort_gin_describe_sort(order, &producer.spec);
+	gpusort_build_worker_describe(worker, &producer.spec);
+	sort = gpusort_producer_begin(&producer, CurrentMemoryContext);
+	if (sort == NULL)
+		return;
+	collect_share(worker, &producer, sort, order, result);
+	gpusort_producer_end(&producer, sort);
+}
+
+/* Main function of a worker.  The parallel context finds it by its name. */
+void
+gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort keys of a worker",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsGinResult *results = shm_toc_lookup(toc, KEY_RESULTS, false);
+	GsBuildWorker worker;
+
+	gpusort_build_worker_begin(&worker, toc);
+	sort_share(&worker, &results[ParallelWorkerNumber]);
+	MemoryContextSwitchTo(caller);
+	MemoryContextDelete(context);
+	gpusort_build_worker_end(&worker);
 }

@@ -11,16 +11,13 @@
  */
 #include "compat.h"
 
-#include "access/gin_private.h"
 #include "access/tableam.h"
 #include "access/toast_internals.h"
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
 #include "index/base/build_workers.h"
-#include "index/gin/gin_collect.h"
-#include "index/gin/gin_keys.h"
-#include "index/gin/gin_tids.h"
+#include "index/gin/gin_private.h"
 #include "sort/base/sort_stats.h"
 #include "work.h"
 

@@ -25,8 +25,8 @@
 
 #include "utils/memutils.h"
 
-#include "index/gin/gin_arena.h"
-#include "index/gin/gin_keys.h"
+#include "index/gin/gin_private.h"
+#include "sort/base/budget.h"
 #include "work.h"
 
 /* The first number of slots. */
@@ -41,6 +41,35 @@
 
 /* The most bytes of TIDs of a row. */
 #define MAX_ROW_BYTES		((Size) 8 * 1024)
+
+/*
+ * A reference is the number of a block and an offset in units of 8 bytes.  No reference
+ * is 0.
+ */
+#define REF_OFFSET_BITS	18
+
+#define MAX_BLOCK_BYTES		((Size) 8 << REF_OFFSET_BITS)
+#define MIN_BLOCK_BYTES		((Size) 32 * 1024)
+#define MAX_BLOCKS			(1 << (32 - REF_OFFSET_BITS))
+
+/* The part of the memory that is one block. */
+#define BLOCK_PART			16
+
+typedef struct GsMemoryBlock
+{
+	char	   *memory;
+	Size		size;
+} GsMemoryBlock;
+
+typedef struct GsGinArena
+{
+	GsBudget   *budget;
+	Size		block_bytes;
+	GsMemoryBlock *blocks;
+	uint32		nblocks;		/* allocated */
+	uint32		block;			/* the one that is being used up */
+	Size		used;			/* bytes of it */
+} GsGinArena;
 
 /* A part of the bytes of a list. */
 typedef struct GsTidChunk
@@ -93,14 +122,141 @@ struct GsGinKeys
 };
 
 /* ----------------------------------------------------------------
- *		memory
+ *		memory for records and chunks: large blocks that are used up in sequence
+ *
+ * A block is one huge page, or less if memory is short.  What is larger than that has a block
+ * of its own, up to a huge page, since no reference could be made into the rest of it.
+ * ----------------------------------------------------------------
+ */
+
+static Size
+choose_block_bytes(Size limit)
+{
+	Size		size = MAX_BLOCK_BYTES;
+
+	while (size > MIN_BLOCK_BYTES && size > limit / BLOCK_PART)
+		size /= 2;
+	return size;
+}
+
+/*
+ * Allocate bytes apart from the blocks, within the same limit.  Returns NULL if the limit is
+ * reached, or the system has no memory left (memory->budget->out_of_memory).
+ */
+static void *
+arena_alloc(GsGinArena *memory, Size size)
+{
+	if (!gpusort_budget_reserve(memory->budget, size))
+		return NULL;
+	return gpusort_budget_alloc(memory->budget, size);
+}
+
+static void
+arena_free(GsGinArena *memory, void *allocated, Size size)
+{
+	gpusort_budget_free(memory->budget, allocated);
+	memory->budget->used -= size;
+}
+
+/*
+ * Use a further block, with room for 'size' bytes.  Returns false likewise, or if that is more
+ * than a block can have.
+ */
+static bool
+arena_next_block(GsGinArena *memory, Size size)
+{
+	GsMemoryBlock *block;
+
+	/* Blocks are left from before a reset. */
+	while (memory->block + 1 < memory->nblocks)
+	{
+		memory->block++;
+		memory->used = 0;
+		if (memory->blocks[memory->block].size >= size)
+			return true;
+	}
+	if (memory->nblocks == MAX_BLOCKS || size > MAX_BLOCK_BYTES)
+		return false;
+	block = &memory->blocks[memory->nblocks];
+	block->size = Max(size, memory->block_bytes);
+	block->memory = arena_alloc(memory, block->size);
+	if (block->memory == NULL)
+		return false;
+	memory->block = memory->nblocks++;
+	memory->used = 0;
+	return true;
+}
+
+/* Forget everything that was taken, and use the blocks again. */
+static void
+arena_reset(GsGinArena *memory)
+{
+	memory->block = 0;
+
+	/* This leaves the reference 0 out. */
+	memory->used = 8;
+}
+
+/*
+ * Prepare memory of up to 'limit' bytes, in the current memory context, with which it is
+ * freed.  Raises an error if the system has no memory for the first block.
+ */
+static void
+arena_init(GsGinArena *memory, Size limit)
+{
+	memory->budget = gpusort_budget_create(limit);
+	gpusort_budget_use_arena(memory->budget);
+	memory->block_bytes = choose_block_bytes(limit);
+	memory->blocks = palloc(MAX_BLOCKS * sizeof(GsMemoryBlock));
+	memory->nblocks = 0;
+	memory->block = 0;
+	for (int attempt = 0; !arena_next_block(memory, memory->block_bytes); attempt++)
+		if (attempt > 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory")));
+	arena_reset(memory);
+}
+
+/* Take bytes, rounded up to a multiple of 8, from the blocks.  Returns NULL likewise. */
+static inline void *
+arena_take(GsGinArena *memory, Size size)
+{
+	char	   *taken;
+
+	size = MAXALIGN(size);
+	if (memory->used + size > memory->blocks[memory->block].size &&
+		!arena_next_block(memory, size))
+		return NULL;
+	taken = memory->blocks[memory->block].memory + memory->used;
+	memory->used += size;
+	return taken;
+}
+
+/* Returns the reference of what was taken last. */
+static inline uint32
+arena_ref(const GsGinArena *memory, const void *taken)
+{
+	return memory->block << REF_OFFSET_BITS |
+		((const char *) taken - memory->blocks[memory->block].memory) / 8;
+}
+
+static inline void *
+arena_at(const GsGinArena *memory, uint32 ref)
+{
+	return memory->blocks[ref >> REF_OFFSET_BITS].memory +
+		(Size) (ref & ((1 << REF_OFFSET_BITS) - 1)) * 8;
+}
+
+/* ----------------------------------------------------------------
+ *		slots
  * ----------------------------------------------------------------
  */
 
 static inline GsGinRecord *
 record_of(const GsGinKeys *keys, uint32 ref)
 {
-	return gpusort_gin_arena_at(&keys->memory, ref);
+	return arena_at(&keys->memory, ref);
 }
 
 /* Forget all records, but keep the memory. */
@@ -108,7 +264,7 @@ static void
 reset(GsGinKeys *keys)
 {
 	memset(keys->slots, 0, (Size) keys->nslots * sizeof(GsGinSlot));
-	gpusort_gin_arena_reset(&keys->memory);
+	arena_reset(&keys->memory);
 	keys->nrecords = 0;
 	keys->first = 0;
 	keys->last = NULL;
@@ -122,7 +278,7 @@ add_slots(GsGinKeys *keys)
 {
 	uint32		nslots = keys->slots == NULL ? FIRST_SLOTS : keys->nslots * 2;
 	Size		size = (Size) nslots * sizeof(GsGinSlot);
-	GsGinSlot  *slots = nslots == 0 ? NULL : gpusort_gin_arena_alloc(&keys->memory, size);
+	GsGinSlot  *slots = nslots == 0 ? NULL : arena_alloc(&keys->memory, size);
 
 	if (slots == NULL)
 		return false;
@@ -138,8 +294,8 @@ add_slots(GsGinKeys *keys)
 		slots[k] = keys->slots[i];
 	}
 	if (keys->slots != NULL)
-		gpusort_gin_arena_free(&keys->memory, keys->slots,
-							   (Size) keys->nslots * sizeof(GsGinSlot));
+		arena_free(&keys->memory, keys->slots,
+				   (Size) keys->nslots * sizeof(GsGinSlot));
 	keys->slots = slots;
 	keys->nslots = nslots;
 	return true;
@@ -152,7 +308,7 @@ gpusort_gin_keys_create(GsGinOrder *order, Size limit)
 
 	keys->order = order;
 	keys->others = palloc(VARHDRSZ + MAX_ROW_BYTES);
-	gpusort_gin_arena_init(&keys->memory, limit);
+	arena_init(&keys->memory, limit);
 	if (!add_slots(keys) && !add_slots(keys))
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -269,8 +425,8 @@ add_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup, uint64 tid)
 		lookup->slot = lookup->hash & (keys->nslots - 1);
 		find_record(keys, key, lookup);
 	}
-	record = gpusort_gin_arena_take(&keys->memory,
-									MAXALIGN(sizeof(GsGinRecord)) + lookup->length);
+	record = arena_take(&keys->memory,
+						MAXALIGN(sizeof(GsGinRecord)) + lookup->length);
 	if (record == NULL)
 		return false;
 	record->first = record->last = tid;
@@ -283,7 +439,7 @@ add_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup, uint64 tid)
 	if (lookup->bytes != NULL)
 		memcpy(RECORD_BYTES(record), lookup->bytes, lookup->length);
 	keys->slots[lookup->slot].hash = lookup->hash;
-	keys->slots[lookup->slot].ref = gpusort_gin_arena_ref(&keys->memory, record);
+	keys->slots[lookup->slot].ref = arena_ref(&keys->memory, record);
 	if (keys->last == NULL)
 		keys->first = keys->slots[lookup->slot].ref;
 	else
@@ -301,7 +457,7 @@ add_chunk(GsGinKeys *keys, GsGinRecord *record)
 	GsTidChunk *last = record->chunk;
 	Size		size = last == NULL ? FIRST_CHUNK_BYTES :
 		Min((offsetof(GsTidChunk, bytes) + last->size) * 2, MAX_CHUNK_BYTES);
-	GsTidChunk *chunk = gpusort_gin_arena_take(&keys->memory, size);
+	GsTidChunk *chunk = arena_take(&keys->memory, size);
 
 	if (chunk == NULL)
 		return false;

@@ -31,7 +31,7 @@
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
-#include "index/gin/gin_order.h"
+#include "index/gin/gin_private.h"
 
 /*
  * Do the values of this encoding have equal bytes if they are equal?  In PostgreSQL 15, texts

@@ -15,10 +15,7 @@
  */
 #include "compat.h"
 
-#include "access/gin_private.h"
-
-#include "index/gin/gin_posting_tree.h"
-#include "index/gin/gin_tids.h"
+#include "index/gin/gin_private.h"
 #include "work.h"
 
 /* The most bytes of a segment, with its header, as in PostgreSQL. */

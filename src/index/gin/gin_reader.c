@@ -19,8 +19,7 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
-#include "index/gin/gin_reader.h"
-#include "index/gin/gin_tids.h"
+#include "index/gin/gin_private.h"
 #include "settings.h"
 #include "work.h"
 

@@ -24,7 +24,6 @@
  */
 #include "compat.h"
 
-#include "access/gin.h"
 #include "access/tupmacs.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
@@ -32,9 +31,7 @@
 #include "utils/memutils.h"
 
 #include "core/copy_bytes.h"
-#include "index/gin/gin_posting_tree.h"
-#include "index/gin/gin_tids.h"
-#include "index/gin/gin_writer.h"
+#include "index/gin/gin_private.h"
 #include "work.h"
 
 /*

@@ -1,0 +1,278 @@
+/*-------------------------------------------------------------------------
+ *
+ * gin_private.h
+ *		What the files of this room call of each other to build a GIN index.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GIN_PRIVATE_H
+#define GPUSORT_GIN_PRIVATE_H
+
+#include "access/gin.h"
+#include "access/gin_private.h"
+#include "access/relscan.h"
+#include "executor/tuptable.h"
+#include "nodes/execnodes.h"
+#include "storage/itemptr.h"
+
+#include "core/varbyte.h"
+#include "index/base/page_writer.h"
+#include "sort/base/progress.h"
+#include "sort/base/sort_spec.h"
+#include "sort/sort.h"
+
+/*
+ * ---- TIDs of a key, as numbers ----
+ *
+ * A TID is a number that has the offset number in its lowest bits, and above it the block
+ * number.  Of ascending TIDs the differences are stored (varbyte.h).  GIN's posting lists have
+ * the same bytes.
+ */
+
+#define GPUSORT_TID_OFFSET_BITS	11
+#define GPUSORT_TID_BITS		(32 + GPUSORT_TID_OFFSET_BITS)
+#define GPUSORT_TID_MASK		((UINT64CONST(1) << GPUSORT_TID_BITS) - 1)
+
+static inline uint64
+gpusort_tid_number(const ItemPointerData *tid)
+{
+	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) << GPUSORT_TID_OFFSET_BITS |
+		ItemPointerGetOffsetNumberNoCheck(tid);
+}
+
+static inline void
+gpusort_tid_set(ItemPointerData *tid, uint64 number)
+{
+	ItemPointerSet(tid, (BlockNumber) (number >> GPUSORT_TID_OFFSET_BITS),
+				   (OffsetNumber) (number & ((1 << GPUSORT_TID_OFFSET_BITS) - 1)));
+}
+
+/*
+ * ---- The order of the keys of an index, and the rows that are sorted: gin_order.c ----
+ *
+ * Keys are ordered by the index column, then by their category (a value, NULL, or what
+ * stands for an item without keys or a NULL item), and then by the comparison function of
+ * the operator class.
+ */
+
+/* A key of a GIN index. */
+typedef struct GsGinKey
+{
+	OffsetNumber attnum;
+	GinNullCategory category;
+	Datum		value;			/* if the category is GIN_CAT_NORM_KEY */
+} GsGinKey;
+
+/* A row of the sort: a key and some of its TIDs. */
+typedef struct GsGinRow
+{
+	GsGinKey	key;
+	uint64		first;			/* a TID; none of the row is on a heap page
+								 * before */
+	bytea	   *others;			/* the differences of the other TIDs */
+} GsGinRow;
+
+typedef struct GsGinColumn
+{
+	int16		attlen;
+	bool		attbyval;
+	bool		bytes_tell_keys;	/* have equal keys always equal bytes? */
+	Oid			operator;		/* "<" in the order of keys, or InvalidOid */
+	Oid			collation;
+} GsGinColumn;
+
+typedef struct GsGinOrder
+{
+	GinState	state;			/* of the server's functions */
+	GsGinColumn columns[INDEX_MAX_KEYS];
+} GsGinOrder;
+
+/* Create the order of an index in the current memory context. */
+extern GsGinOrder *gpusort_gin_order_create(Relation index);
+
+/* Set the rows of the sort and its keys, in the current memory context. */
+extern void gpusort_gin_order_describe(const GsGinOrder *order, GsSortSpec *spec);
+
+/* Returns the number of bytes of a key that is not passed by value. */
+static inline Size
+gpusort_gin_order_key_bytes(const GsGinColumn *column, Datum value)
+{
+	const char *bytes = DatumGetPointer(value);
+
+	if (column->attlen > 0)
+		return column->attlen;
+	return column->attlen == -1 ? VARSIZE_ANY(bytes) : strlen(bytes) + 1;
+}
+
+/* Store a row in a virtual slot, or get it from there.  Values are not copied. */
+extern void gpusort_gin_order_store(const GsGinOrder *order, const GsGinRow *row,
+									TupleTableSlot *slot);
+extern void gpusort_gin_order_load(const GsGinOrder *order, const TupleTableSlot *slot,
+								   GsGinRow *row);
+
+/* Compare two keys of the same column and category by the operator class's function. */
+extern int	gpusort_gin_order_compare(GsGinOrder *order, const GsGinKey *a,
+									  const GsGinKey *b);
+
+/* ---- Reading a table, or a share of it, and collecting its keys: gin_collect.c ---- */
+
+/* What a process has to collect. */
+typedef struct GsGinCollection
+{
+	/* Set by the caller. */
+	Relation	heap;
+	Relation	index;
+	IndexInfo  *info;
+	TableScanDesc scan;			/* ended; NULL for the whole table */
+	GsGinOrder *order;
+	const GsSortSpec *spec;
+	GsSort	   *sort;			/* to which rows are added */
+
+	/* Afterwards. */
+	GsProgress *progress;		/* of this process */
+	double		nlive;			/* live rows of the table */
+	int64		nentries;		/* pairs of a key and a TID */
+} GsGinCollection;
+
+/*
+ * Describe the sort, in the current memory context.  The caller sets the memory and the rows that
+ * are expected.  The sort has this part of a process's memory, and the keys that it collects have
+ * the rest.
+ */
+extern void gpusort_gin_describe_sort(const GsGinOrder *order, GsSortSpec *spec);
+
+#define GPUSORT_GIN_SORT_PART	2
+
+/*
+ * Read the table in the order of blocks, or the share of it that the scan has, collect the keys
+ * of its rows, and add them to the sort.  In a worker, 'nworkers' is -1, and in the leader the
+ * number of workers beside it, which also reports blocks.  All memory is in the current memory
+ * context.
+ */
+extern void gpusort_gin_collect(GsGinCollection *collection, int nworkers);
+
+/* ---- Keys in memory, each with its TIDs: gin_keys.c ---- */
+
+typedef struct GsGinKeys GsGinKeys;
+
+/*
+ * Create an empty collection that uses up to 'limit' bytes, in the current memory context.
+ * All of it is freed with that context.
+ */
+extern GsGinKeys *gpusort_gin_keys_create(GsGinOrder *order, Size limit);
+
+/*
+ * Add the keys of one column of a row.  A key may occur more than once.  Rows come in the order
+ * of their heap blocks.  Returns how many of the keys, the first ones, were added before memory
+ * was used up: then take all rows, and add the others.
+ */
+extern uint32 gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count,
+								   uint64 tid);
+
+/* Has the system had no memory left at any time? */
+extern bool gpusort_gin_keys_lacked_memory(const GsGinKeys *keys);
+
+/* The memory that is in use. */
+extern Size gpusort_gin_keys_bytes(const GsGinKeys *keys);
+
+extern bool gpusort_gin_keys_is_empty(const GsGinKeys *keys);
+
+/* The number of pairs of key and TID that were added, without repeated ones. */
+extern int64 gpusort_gin_keys_entries(const GsGinKeys *keys);
+
+/*
+ * Take a row for the sort.  A key has one row, or several if it has many TIDs.  What a row points
+ * to is valid until the next call.  Returns false after the last row.  Then the collection is
+ * empty, and keys can be added again.
+ */
+extern bool gpusort_gin_keys_take(GsGinKeys *keys, GsGinRow *row);
+
+/* ---- Reading keys and their TIDs from a sort: gin_reader.c ---- */
+
+/* The most TIDs that are read at a time. */
+#define GPUSORT_GIN_READER_TIDS	2048
+
+typedef struct GsGinReader GsGinReader;
+
+/* Begin to read a sort that is finished, in the current memory context. */
+extern GsGinReader *gpusort_gin_reader_begin(GsGinOrder *order, GsSort *sort, TupleDesc tupdesc);
+
+/*
+ * Get the next key in the order of the index.  Of equal keys with other bytes it is the one with
+ * the first TID.  It is valid until the next call, before which all of its TIDs have to be read.
+ * Returns false at the end, or if the keys are not in order.
+ */
+extern bool gpusort_gin_reader_next(GsGinReader *reader, GsGinKey *key);
+
+/*
+ * Get up to GPUSORT_GIN_READER_TIDS of the key's TIDs in ascending order, each once.  They are
+ * valid until the next call.  Returns their number, which is 0 at the end.
+ */
+extern uint32 gpusort_gin_reader_tids(GsGinReader *reader, const uint64 **tids);
+
+/*
+ * If keys are not in order, distrust their encoding.  Returns a text that describes it, in the
+ * current memory context, or NULL if keys are in order.
+ */
+extern char *gpusort_gin_reader_wrong_encoding(const GsGinReader *reader);
+
+/* ---- The posting tree of a key that has many TIDs: gin_posting_tree.c ---- */
+
+/* Where the pages of an index go, and how many there are. */
+typedef struct GsGinPages
+{
+	GsPageWriter *writer;
+	BlockNumber n_blocks;		/* block numbers given to pages so far */
+	BlockNumber n_entry_pages;
+	BlockNumber n_data_pages;	/* of posting trees */
+} GsGinPages;
+
+typedef struct GsPostingTree GsPostingTree;
+
+/* Create a writer of posting trees, one after the other, in the current memory context. */
+extern GsPostingTree *gpusort_posting_tree_create(GsGinPages *pages);
+
+/*
+ * Begin a tree, add ascending TIDs, of which there is at least one, and end it.  Returns the
+ * block of its root.
+ */
+extern void gpusort_posting_tree_begin(GsPostingTree *tree);
+extern void gpusort_posting_tree_add(GsPostingTree *tree, const uint64 *tids, uint32 count);
+extern BlockNumber gpusort_posting_tree_end(GsPostingTree *tree);
+
+/* ---- Writing the pages of an index from its keys in order: gin_writer.c ---- */
+
+typedef struct GsGinWriter GsGinWriter;
+
+/* Create the metapage and an empty root, in the buffer pool, of an index without blocks. */
+extern void gpusort_gin_writer_create_pages(Relation index);
+
+/* Have rows been inserted since then?  A writer would overwrite them. */
+extern bool gpusort_gin_writer_has_rows(Relation index);
+
+/* Set the statistics of the metapage, and log the first 'nblocks' blocks if needed. */
+extern void gpusort_gin_writer_end_index(Relation index, const GinStatsData *stats,
+										 BlockNumber nblocks);
+
+/*
+ * Begin to write an index that has no blocks but those.  'queue' is an empty one that workers
+ * write as well, or NULL.  The writer is allocated in the current memory context.  After an
+ * error, freeing that context is all that is needed.
+ */
+extern GsGinWriter *gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue);
+
+/*
+ * Write a key: begin it, add its TIDs in ascending order, of which there is at least one, and
+ * end it.  The key must be valid until its end.  Raises PostgreSQL's error if it is too long.
+ */
+extern void gpusort_gin_writer_begin_key(GsGinWriter *writer, const GsGinKey *key);
+extern void gpusort_gin_writer_add(GsGinWriter *writer, const uint64 *tids, uint32 count);
+extern void gpusort_gin_writer_end_key(GsGinWriter *writer);
+
+/* Write no more pages, and forget those that are not written yet. */
+extern void gpusort_gin_writer_abandon(GsGinWriter *writer);
+
+/* Write the remaining pages and the statistics, and make the file durable if needed. */
+extern void gpusort_gin_writer_end(GsGinWriter *writer);
+
+#endif							/* GPUSORT_GIN_PRIVATE_H */
