@@ -3,10 +3,6 @@
  * page_writer.c
  *		Writes finished pages of a new index, or leaves the index to PostgreSQL.
  *
- * PostgreSQL 17 and later have functions by which one process writes pages (bulk_write.h).
- * In older versions the index build does it itself.  Several processes need a queue, which also
- * serves one process of an older version.  The file is the same in the end.
- *
  * WAL-logging the pages is not enough.  A checkpoint that began while the
  * pages were being written did not know of them, and recovery after a crash
  * starts after their WAL records.  So the file is synced at the end, or, from 17 on, left to
@@ -371,85 +367,12 @@ gpusort_page_queue_set_form(GsPageQueue *queue, const GsLeafForm *form)
 	queue->form = *form;
 }
 
-/* Returns a page to fill, as _bt_pageinit() leaves it. */
-static Page
-new_queue_page(GsPageQueue *queue)
-{
-	/* The pages of all full batches leave some. */
-	Assert(queue->n_free > 0);
-	return page_with_number(queue, queue->free[--queue->n_free]);
-}
-
 /* Most pages lack one stretch of tuples, or none. */
 static void
 copy_fills(GsPageFills *dest, const GsPageFills *fills)
 {
 	dest->n = fills->n;
 	memcpy(dest->fills, fills->fills, fills->n * sizeof(GsLeafFill));
-}
-
-/* Put a page into the open batch; see gpusort_page_writer_put(). */
-static void
-put_into_queue(GsPageQueue *queue, Relation index, BlockNumber block, Page page,
-			   const GsPageFills *later)
-{
-	GsPageBatch *batch = open_batch(queue);
-
-	batch->later[batch->n_pages].n = 0;
-	if (later != NULL && later->n > 0)
-	{
-		copy_fills(&batch->later[batch->n_pages], later);
-		batch->first_row = Min(batch->first_row, later->fills[0].position);
-	}
-	batch->pages[batch->n_pages] = ((char *) page - (char *) page_with_number(queue, 0)) / BLCKSZ;
-	batch->blocks[batch->n_pages] = block;
-	if (++batch->n_pages == BATCH_PAGES)
-		hand_over(queue, index);
-}
-
-static void
-recall_from_queue(GsPageQueue *queue, Relation index, int64 position)
-{
-	uint64		n = queue->n_handed;
-
-	if (open_batch(queue)->first_row < position)
-	{
-		form_tuples(queue, open_batch(queue));
-		open_batch(queue)->first_row = PG_INT64_MAX;
-	}
-	while (n > queue->n_used_again && batch_with_number(queue, n - 1)->first_row >= position)
-		n--;
-	write_first(queue, index, n);
-}
-
-/* Write all pages that were put, and wait until they are in the file. */
-static void
-flush_queue(GsPageQueue *queue, Relation index)
-{
-	if (open_batch(queue)->n_pages > 0)
-		hand_over(queue, index);
-	write_first(queue, index, queue->n_handed);
-}
-
-/*
- * Forget all pages, also those that are being filled, and wait until no process writes any.
- * The index must then be truncated, and can be written from its first block on.
- */
-static void
-discard_queue(GsPageQueue *queue)
-{
-	bool		closed;
-	GsPageBatch *batch;
-
-	while ((batch = take_batch(queue, &closed)) != NULL)
-		pg_atomic_write_u32(&batch->written, 1);
-	for (use_again(queue); queue->n_used_again < queue->n_handed; use_again(queue))
-		ConditionVariableSleep(&queue->batch_written, gpusort_shared_wait_event());
-	ConditionVariableCancelSleep();
-	open_batch(queue)->n_pages = 0;
-	open_batch(queue)->first_row = PG_INT64_MAX;
-	free_all_pages(queue);
-	queue->n_blocks = 0;
 }
 
 void
@@ -469,9 +392,9 @@ gpusort_page_queue_close(GsPageQueue *queue)
 struct GsPageWriter
 {
 	Relation	index;
-	GsPageQueue *queue;			/* NULL if PostgreSQL's functions write */
+	GsPageQueue *queue;
 #ifdef GPUSORT_HAVE_BULK_WRITE
-	BulkWriteState *bulk;
+	BulkWriteState *bulk;		/* writes nothing, but knows of checkpoints */
 #endif
 };
 
@@ -482,12 +405,11 @@ gpusort_page_writer_begin(Relation index, GsPageQueue *queue)
 
 	writer->index = index;
 	writer->queue = queue;
-#ifdef GPUSORT_HAVE_BULK_WRITE
-	writer->bulk = smgr_bulk_start_rel(index, MAIN_FORKNUM);
-#else
 	if (queue == NULL)
 		writer->queue = gpusort_page_queue_init(palloc(gpusort_page_queue_bytes(false)),
 												false, RelationNeedsWAL(index));
+#ifdef GPUSORT_HAVE_BULK_WRITE
+	writer->bulk = smgr_bulk_start_rel(index, MAIN_FORKNUM);
 #endif
 	return writer;
 }
@@ -495,47 +417,63 @@ gpusort_page_writer_begin(Relation index, GsPageQueue *queue)
 Page
 gpusort_page_writer_new_page(GsPageWriter *writer)
 {
-#ifdef GPUSORT_HAVE_BULK_WRITE
-	if (writer->queue == NULL)
-	{
-		Page		page = (Page) smgr_bulk_get_buf(writer->bulk);
+	GsPageQueue *queue = writer->queue;
 
-		_bt_pageinit(page, BLCKSZ);
-		return page;
-	}
-#endif
-	return new_queue_page(writer->queue);
+	/* The pages of all full batches leave some. */
+	Assert(queue->n_free > 0);
+	return page_with_number(queue, queue->free[--queue->n_free]);
 }
 
 void
 gpusort_page_writer_put(GsPageWriter *writer, BlockNumber block, Page page,
 						const GsPageFills *later)
 {
-#ifdef GPUSORT_HAVE_BULK_WRITE
-	if (writer->queue == NULL)
+	GsPageQueue *queue = writer->queue;
+	GsPageBatch *batch = open_batch(queue);
+
+	batch->later[batch->n_pages].n = 0;
+	if (later != NULL && later->n > 0)
 	{
-		Assert(later == NULL || later->n == 0);
-		smgr_bulk_write(writer->bulk, block, (BulkWriteBuffer) page, true);
-		return;
+		copy_fills(&batch->later[batch->n_pages], later);
+		batch->first_row = Min(batch->first_row, later->fills[0].position);
 	}
-#endif
-	put_into_queue(writer->queue, writer->index, block, page, later);
+	batch->pages[batch->n_pages] = ((char *) page - (char *) page_with_number(queue, 0)) / BLCKSZ;
+	batch->blocks[batch->n_pages] = block;
+	if (++batch->n_pages == BATCH_PAGES)
+		hand_over(queue, writer->index);
 }
 
 void
 gpusort_page_writer_recall(GsPageWriter *writer, int64 position)
 {
-	if (writer->queue != NULL)
-		recall_from_queue(writer->queue, writer->index, position);
+	GsPageQueue *queue = writer->queue;
+	uint64		n = queue->n_handed;
+
+	if (open_batch(queue)->first_row < position)
+	{
+		form_tuples(queue, open_batch(queue));
+		open_batch(queue)->first_row = PG_INT64_MAX;
+	}
+	while (n > queue->n_used_again && batch_with_number(queue, n - 1)->first_row >= position)
+		n--;
+	write_first(queue, writer->index, n);
+}
+
+/* Write all pages that were put, and wait until they are in the file. */
+static void
+flush_queue(GsPageQueue *queue, Relation index)
+{
+	if (open_batch(queue)->n_pages > 0)
+		hand_over(queue, index);
+	write_first(queue, index, queue->n_handed);
 }
 
 void
 gpusort_page_writer_end(GsPageWriter *writer)
 {
-	if (writer->queue != NULL)
-		flush_queue(writer->queue, writer->index);
+	flush_queue(writer->queue, writer->index);
 #ifdef GPUSORT_HAVE_BULK_WRITE
-	/* This syncs the file as well, whoever has written it. */
+	/* This syncs the file, although others have written it. */
 	smgr_bulk_finish(writer->bulk);
 #else
 	if (RelationNeedsWAL(writer->index))
@@ -546,8 +484,19 @@ gpusort_page_writer_end(GsPageWriter *writer)
 void
 gpusort_page_writer_abandon(GsPageWriter *writer)
 {
-	if (writer->queue != NULL)
-		discard_queue(writer->queue);
+	GsPageQueue *queue = writer->queue;
+	bool		closed;
+	GsPageBatch *batch;
+
+	while ((batch = take_batch(queue, &closed)) != NULL)
+		pg_atomic_write_u32(&batch->written, 1);
+	for (use_again(queue); queue->n_used_again < queue->n_handed; use_again(queue))
+		ConditionVariableSleep(&queue->batch_written, gpusort_shared_wait_event());
+	ConditionVariableCancelSleep();
+	open_batch(queue)->n_pages = 0;
+	open_batch(queue)->first_row = PG_INT64_MAX;
+	free_all_pages(queue);
+	queue->n_blocks = 0;
 }
 
 /* ----------------------------------------------------------------

@@ -6,10 +6,10 @@
  * Nobody else looks at the index before its transaction commits, so pages
  * bypass shared buffers.
  *
- * If parallel workers write as well, pages go through a queue.  The process that lays pages out,
- * the leader, puts them into batches.  It hands full batches over, and any of the processes forms
- * tuples that they lack and writes them: workers, or the leader itself when it has no free page
- * left.  So it needs no workers, and may have any number of them.
+ * Pages go through a queue.  The process that lays pages out, the leader, puts them into
+ * batches.  It hands full batches over, and any of the processes forms tuples that they lack and
+ * writes them: parallel workers, or the leader itself when it has no free page left.  So it needs
+ * no workers, and may have any number of them.
  *
  *		free page --leader--> batch --any process--> tuples, WAL, file --> free page
  *
@@ -70,8 +70,8 @@ extern Page gpusort_page_writer_new_page(GsPageWriter *writer);
 /*
  * Write a page as the given block.  Blocks may come in any order, each of them
  * once.  The caller must not use the page any more.  If tuples of the page are still to be
- * formed, which takes a queue, 'later' tells which, in the order of their rows' positions.
- * Otherwise it is empty or NULL.
+ * formed, 'later' tells which, in the order of their rows' positions.  Otherwise it is empty or
+ * NULL.
  */
 extern void gpusort_page_writer_put(GsPageWriter *writer, BlockNumber block,
 									Page page, const GsPageFills *later);
