@@ -135,7 +135,6 @@ OBJS = \
 	src/index/base/page_writer.o \
 	src/index/btree/unique_check.o \
 	src/index/btree/btree_validate.o \
-	src/index/btree/btree_workers.o \
 	src/index/btree/btree_loader.o \
 	src/index/btree/btree_build.o \
 	src/index/gin/gin_order.o \

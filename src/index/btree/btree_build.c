@@ -12,6 +12,11 @@
  * starts over.  If a GPU is lost with rows after that, the index is truncated
  * and the build starts over.
  *
+ * With workers, the processes take blocks of the table from a common counter, and add the rows to
+ * the leader's sort (producer.h).  Rows of several processes come in no particular order, so the
+ * TID is an additional sort key.  Without a GPU, workers may still sort the last rows while the
+ * leader makes the first pages.  Then they write pages.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -24,6 +29,7 @@
 #include "pgstat.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/snapmgr.h"
 
 #include "heap/heap_rows.h"
 #include "index/base/build_workers.h"
@@ -46,6 +52,10 @@
 /* If so few rows can be written where they are, so many are not tried. */
 #define FEW_ROWS_IN_PLACE	64
 
+/* Keys of the parts of shared memory. */
+#define KEY_BLOCKS		GPUSORT_BUILD_FIRST_KEY
+#define KEY_SNAPSHOT	(GPUSORT_BUILD_FIRST_KEY + 1)
+
 typedef struct GsBtreeBuild
 {
 	Relation	heap;
@@ -55,7 +65,8 @@ typedef struct GsBtreeBuild
 	GsHeapRows *rows;
 	GsSort	   *sort;
 	bool		by_tid;			/* is the TID a sort key, as workers need? */
-	GsBtreeWorkers *workers;	/* or NULL */
+	GsBuildWorkers *workers;	/* or NULL */
+	bool		collected;		/* are their results in 'rows'? */
 	bool		together;		/* do they add rows? */
 	int			nworkers;		/* that may be started */
 	bool		awaited;		/* have they put all of their rows? */
@@ -64,6 +75,8 @@ typedef struct GsBtreeBuild
 	double		nlive;			/* live rows of the table */
 	double		nrows;			/* rows that went into the index */
 } GsBtreeBuild;
+
+PGDLLEXPORT void gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc);
 
 /* ----------------------------------------------------------------
  *		choice of builds
@@ -197,6 +210,36 @@ enter_phase(int phase, int64 nrows)
 }
 
 /*
+ * Start the planned workers to help to read the table, whose remaining rows are shared with them
+ * from now on.  Returns NULL if none are available.
+ */
+static GsBuildWorkers *
+start_planned_workers(GsBtreeBuild *build, const GsParallelSort *parallel)
+{
+	GsBuildWorkers *workers = palloc0(sizeof(GsBuildWorkers));
+	Snapshot	snapshot = gpusort_heap_rows_snapshot(build->rows);
+
+	gpusort_build_workers_create(workers, "gpusort_btree_worker_main", build->nworkers);
+	gpusort_build_workers_estimate(workers, sizeof(GsHeapShare));
+	if (snapshot != NULL)
+		gpusort_build_workers_estimate(workers, EstimateSnapshotSpace(snapshot));
+	if (!gpusort_build_workers_allocate(workers, build->heap, build->index, build->info,
+										&build->spec, parallel))
+	{
+		pfree(workers);
+		return NULL;
+	}
+	gpusort_heap_rows_share(build->rows, gpusort_build_workers_make(workers, KEY_BLOCKS,
+																	sizeof(GsHeapShare)));
+	if (snapshot != NULL)
+		SerializeSnapshot(snapshot,
+						  gpusort_build_workers_make(workers, KEY_SNAPSHOT,
+													 EstimateSnapshotSpace(snapshot)));
+	gpusort_build_workers_launch(workers);
+	return workers;
+}
+
+/*
  * Start workers, if they are wanted and the sort accepts rows of other
  * processes.
  */
@@ -209,18 +252,32 @@ start_workers(GsBtreeBuild *build)
 		!gpusort_parallel_sort_open(&parallel, build->sort, true, 0) ||
 		(!parallel.gpu && parallel.team == NULL))
 		return;
-	build->workers =
-		gpusort_btree_workers_start(build->heap, build->index, build->info,
-									build->rows, &build->spec, &parallel, build->nworkers);
+	build->workers = start_planned_workers(build, &parallel);
 	build->together = build->workers != NULL;
 }
 
-/* Wait for the rows of workers. */
+/*
+ * When the leader has no more rows to read, and all workers have read theirs: add their results
+ * to 'rows'.
+ */
+static void
+collect_results(GsBtreeBuild *build)
+{
+	if (!build->collected)
+		gpusort_heap_rows_unshare(build->rows);
+	build->collected = true;
+}
+
+/* Wait for the rows of workers, and rethrow an error of theirs. */
 static void
 await_workers(GsBtreeBuild *build)
 {
 	if (build->workers != NULL && !build->awaited)
-		build->failure = gpusort_btree_workers_await(build->workers);
+	{
+		(void) gpusort_build_workers_await(build->workers);
+		collect_results(build);
+		build->failure = gpusort_parallel_sort_failure(build->workers->parallel);
+	}
 	build->awaited = true;
 }
 
@@ -274,7 +331,7 @@ produce_rows(GsBtreeBuild *build)
 	GsProducer	producer = {
 		.spec = build->spec,
 		.sort = build->sort,
-		.parallel = build->workers->build.parallel,
+		.parallel = build->workers->parallel,
 		.next = next_row,
 		.arg = build
 	};
@@ -290,7 +347,7 @@ add_rows_together(GsBtreeBuild *build)
 {
 	if (produce_rows(build))
 	{
-		gpusort_btree_workers_collect(build->workers);
+		collect_results(build);
 		return;
 	}
 	await_workers(build);
@@ -396,7 +453,7 @@ begin_writing(GsBtreeBuild *build, GsBtreeWriter *writer)
 {
 	bool		unique = build->info->ii_Unique;
 	GsPageQueue *pages = build->workers == NULL ? NULL :
-		gpusort_build_workers_pages(&build->workers->build);
+		gpusort_build_workers_pages(build->workers);
 
 	memset(writer, 0, sizeof(*writer));
 	writer->loader = gpusort_btree_loader_begin(build->heap, build->index, unique,
@@ -564,7 +621,10 @@ build_index(GsBtreeBuild *build)
 	if (!written)
 		gpusort_sort_stop(build->sort);
 	if (build->workers != NULL)
-		gpusort_btree_workers_finish(build->workers);
+	{
+		gpusort_build_workers_finish(build->workers);
+		collect_results(build);
+	}
 	if (written)
 		count_build(build->sort);
 	else if (reason == GS_FALLBACK_WRONG_ORDER)
@@ -608,4 +668,78 @@ gpusort_btree_build(Relation heap, Relation index, IndexInfo *info)
 	result->heap_tuples = build.nlive;
 	result->index_tuples = build.nrows;
 	return result;
+}
+
+/* ----------------------------------------------------------------
+ *		a worker
+ * ----------------------------------------------------------------
+ */
+
+/* What this worker reads. */
+typedef struct GsBtreeWorker
+{
+	IndexInfo  *info;
+	GsHeapRows *rows;
+	TupleTableSlot *slot;		/* for a row */
+} GsBtreeWorker;
+
+/* GsProducerNext */
+static TupleTableSlot *
+next_shared_row(void *arg)
+{
+	GsBtreeWorker *worker = arg;
+	TupleTableSlot *slot = worker->slot;
+	GsHeapRow	row;
+
+	if (!gpusort_heap_rows_next(worker->rows, &row, slot->tts_values,
+								slot->tts_isnull))
+	{
+		gpusort_heap_rows_report(worker->rows);
+		return NULL;
+	}
+	slot->tts_values[worker->info->ii_NumIndexAttrs] = gpusort_index_rows_pack_tid(&row);
+	return slot;
+}
+
+/* Add this worker's share of the rows. */
+static void
+take_rows(GsBtreeWorker *worker, const GsBuildWorker *build)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort rows of a worker",
+												  ALLOCSET_DEFAULT_SIZES);
+	GsSortCounts page_scan = {.page_scans = 1};
+	GsProducer	producer = {
+		.parallel = build->parallel,
+		.next = next_shared_row,
+		.arg = worker
+	};
+
+	if (!gpusort_index_rows_describe(build->index, true, &producer.spec))
+		elog(ERROR, "no operators for an index build");
+	gpusort_build_worker_describe(build, &producer.spec);
+	worker->slot = MakeSingleTupleTableSlot(producer.spec.tupdesc, &TTSOpsVirtual);
+	memset(worker->slot->tts_isnull, 0, producer.spec.tupdesc->natts * sizeof(bool));
+	ExecStoreVirtualTuple(worker->slot);
+	gpusort_stats_count_sort(build->parallel->gpu ? GS_KIND_GPU : GS_KIND_CPU, &page_scan);
+	gpusort_producer_run(&producer, context);
+	ExecDropSingleTupleTableSlot(worker->slot);
+	MemoryContextDelete(context);
+}
+
+/* Main function of a worker.  The parallel context finds it by its name. */
+void
+gpusort_btree_worker_main(dsm_segment *segment, shm_toc *toc)
+{
+	GsBtreeWorker worker = {0};
+	GsBuildWorker build;
+
+	gpusort_build_worker_begin(&build, toc);
+	worker.info = build.info;
+	worker.rows = gpusort_heap_rows_join(build.heap, build.index, build.info,
+										 shm_toc_lookup(toc, KEY_SNAPSHOT, true),
+										 shm_toc_lookup(toc, KEY_BLOCKS, false));
+	take_rows(&worker, &build);
+	gpusort_heap_rows_end(worker.rows);
+	gpusort_build_worker_end(&build);
 }

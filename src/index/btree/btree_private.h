@@ -12,13 +12,11 @@
 #include "nodes/execnodes.h"
 #include "utils/rel.h"
 
-#include "heap/heap_rows.h"
-#include "index/base/build_workers.h"
 #include "index/base/leaf_tuples.h"
+#include "index/base/page_writer.h"
 #include "key/key_plan.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
-#include "sort/producer.h"
 
 /* ---- That no two live rows of a unique index are equal: unique_check.c ---- */
 
@@ -36,49 +34,6 @@ extern GsUniqueCheck *gpusort_unique_check_create(Relation heap, Relation index,
  */
 extern void gpusort_unique_check_row(GsUniqueCheck *check, const Datum *values,
 									 const bool *isnull);
-
-/*
- * ---- Parallel workers that help with an index build: btree_workers.c ----
- *
- * They read the table, and put rows into the GPU session of the leader's sort, as the leader
- * does, or sort their rows together with the leader.  Then they write pages.
- */
-
-typedef struct GsBtreeWorkers
-{
-	GsBuildWorkers build;
-	GsHeapRows *rows;
-	bool		collected;		/* are the results of workers in 'rows'? */
-} GsBtreeWorkers;
-
-/*
- * Start up to 'nworkers' workers to help to read 'rows', whose remaining rows
- * are shared with them from now on.  'spec' is that of the leader's sort, and 'parallel' where
- * rows go.  Returns NULL if no workers are available.
- */
-extern GsBtreeWorkers *gpusort_btree_workers_start(Relation heap,
-												   Relation index,
-												   const IndexInfo *info,
-												   GsHeapRows *rows,
-												   const GsSortSpec *spec,
-												   const GsParallelSort *parallel,
-												   int nworkers);
-
-/*
- * Called when the leader has no more rows to read, and all workers have read theirs: adds
- * their results to 'rows'.
- */
-extern void gpusort_btree_workers_collect(GsBtreeWorkers *workers);
-
-/*
- * Waits until the workers have put or written all of their rows, and rethrows an error of
- * theirs.  Collects their results if that was not done before.  Returns why rows of workers
- * are missing, or GS_FALLBACK_NONE.
- */
-extern GsFallback gpusort_btree_workers_await(GsBtreeWorkers *workers);
-
-/* Waits for the workers to end, and rethrows an error of theirs. */
-extern void gpusort_btree_workers_finish(GsBtreeWorkers *workers);
 
 /*
  * ---- Writing pages from tuples in index order: btree_loader.c ----
