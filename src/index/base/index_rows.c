@@ -25,18 +25,6 @@
 #define MAX_TUPLE_BYTES		1024
 #define MAX_VALUE_BYTES		256
 
-/* The form of tuples whose columns are all passed by value, and not NULL. */
-typedef struct GsWordTuple
-{
-	int			ncolumns;
-	Size		size;
-	struct
-	{
-		uint16		offset;
-		uint16		length;
-	}			columns[INDEX_MAX_KEYS];
-} GsWordTuple;
-
 typedef struct GsTupleColumn
 {
 	int16		length;			/* as pg_attribute.attlen; -2 if not formed
@@ -50,7 +38,6 @@ struct GsTupleFormer
 {
 	TupleDesc	tupdesc;
 	int			ncolumns;
-	const GsWordTuple *words;	/* NULL unless all columns are passed by value */
 	GsTupleColumn columns[INDEX_MAX_KEYS];
 	IndexTuple	tuple;			/* MAX_TUPLE_BYTES, for tuples formed here */
 	MemoryContext context;		/* of a tuple formed by PostgreSQL */
@@ -132,30 +119,6 @@ gpusort_index_rows_describe(Relation index, bool by_tid, GsSortSpec *spec)
  * ----------------------------------------------------------------
  */
 
-/* Returns the form of tuples of an index, or NULL if not all columns are passed by value. */
-static const GsWordTuple *
-make_word_tuple(Relation index)
-{
-	TupleDesc	columns = RelationGetDescr(index);
-	GsWordTuple *form = palloc0(sizeof(GsWordTuple));
-	Size		offset = MAXALIGN(sizeof(IndexTupleData));
-
-	form->ncolumns = columns->natts;
-	for (int i = 0; i < form->ncolumns; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(columns, i);
-
-		if (!att->attbyval)
-			return NULL;
-		offset = att_align_nominal(offset, att->attalign);
-		form->columns[i].offset = offset;
-		form->columns[i].length = att->attlen;
-		offset += att->attlen;
-	}
-	form->size = MAXALIGN(offset);
-	return form;
-}
-
 GsTupleFormer *
 gpusort_tuple_former_create(Relation index)
 {
@@ -175,7 +138,6 @@ gpusort_tuple_former_create(Relation index)
 				.packable = att->attstorage != TYPSTORAGE_PLAIN
 		};
 	}
-	former->words = make_word_tuple(index);
 	former->tuple = palloc0(MAX_TUPLE_BYTES);
 	former->context = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort index tuple",
@@ -242,26 +204,6 @@ put_value(const GsTupleColumn *column, char *dest, Datum value)
 }
 
 /*
- * Form a tuple of by-value columns.  The padding between them stays zero.
- * Returns NULL if a value is NULL.
- */
-static inline IndexTuple
-form_words(const GsTupleFormer *former, const Datum *values,
-		   const bool *isnull)
-{
-	const GsWordTuple *words = former->words;
-
-	for (int i = 0; i < words->ncolumns; i++)
-		if (isnull[i])
-			return NULL;
-	former->tuple->t_info = (unsigned short) words->size;
-	for (int i = 0; i < words->ncolumns; i++)
-		store_att_byval((char *) former->tuple + words->columns[i].offset, values[i],
-						words->columns[i].length);
-	return former->tuple;
-}
-
-/*
  * Form a tuple of short values without NULLs.  Returns NULL if the row has
  * other values.
  */
@@ -274,8 +216,6 @@ form_plainly(const GsTupleFormer *former, const Datum *values,
 	const char *limit = (char *) tuple + MAX_TUPLE_BYTES - 2 * MAX_VALUE_BYTES;
 	bool		variable = false;
 
-	if (former->words != NULL)
-		return form_words(former, values, isnull);
 	for (int i = 0; i < former->ncolumns; i++)
 	{
 		const GsTupleColumn *column = &former->columns[i];

@@ -43,9 +43,6 @@
 /* A tuple that is larger than this might be too large for a btree. */
 #define LONG_TUPLE_BYTES	(BLCKSZ / 4)
 
-/* The size of a tuple with a key of at most 8 bytes. */
-#define SMALL_TUPLE_BYTES	16
-
 /* A level of the tree, and the page that is being filled. */
 typedef struct GsBtreeLevel
 {
@@ -141,19 +138,6 @@ begin_level(GsBtreeLoader *loader, uint32 height)
 	return level;
 }
 
-/*
- * Copy a tuple.  The constant size lets the compiler copy the most common
- * tuples by one or two instructions.
- */
-static inline void
-copy_tuple(void *dest, const IndexTupleData *tuple, Size size)
-{
-	if (size == SMALL_TUPLE_BYTES)
-		memcpy(dest, tuple, SMALL_TUPLE_BYTES);
-	else
-		gpusort_copy_bytes(dest, tuple, size);
-}
-
 /* Returns a line pointer. */
 static inline ItemIdData
 line_pointer(unsigned offset, Size size)
@@ -181,7 +165,7 @@ store_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
 	/* ItemIdSetNormal() on the page would read and write it three times. */
 	header->pd_upper -= size;
 	*item = line_pointer(header->pd_upper, size);
-	copy_tuple((char *) page + header->pd_upper, tuple, size);
+	gpusort_copy_bytes((char *) page + header->pd_upper, tuple, size);
 }
 
 static inline void
@@ -359,7 +343,7 @@ keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
 {
 	Size		size = IndexTupleSize(tuple);
 
-	copy_tuple(duplicates->tuple, tuple, size);
+	gpusort_copy_bytes(duplicates->tuple, tuple, size);
 	duplicates->key_bytes = size;
 	duplicate_tids(duplicates)[0] = tuple->t_tid;
 	duplicates->n_tids = 1;
@@ -376,9 +360,6 @@ equal_bytes(const IndexTupleData *a, const IndexTupleData *b)
 
 	if (a->t_info != b->t_info)
 		return false;
-	if (size == SMALL_TUPLE_BYTES)
-		return memcmp(a + 1, b + 1,
-					  SMALL_TUPLE_BYTES - sizeof(IndexTupleData)) == 0;
 	return memcmp(a + 1, b + 1, size - sizeof(IndexTupleData)) == 0;
 }
 
