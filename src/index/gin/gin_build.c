@@ -182,7 +182,7 @@ describe_sort(GsGinBuild *build)
 
 	build->order = gpusort_gin_order_create(build->index);
 	build->nworkers = plan_workers(build);
-	gpusort_gin_describe_sort(build->order, &build->spec);
+	gpusort_gin_order_describe(build->order, &build->spec);
 	build->spec.memory = (Size) maintenance_work_mem * 1024 / (build->nworkers + 1) /
 		GPUSORT_GIN_SORT_PART;
 	build->spec.expected_rows = gpusort_build_rows_estimate(build->heap);
@@ -538,7 +538,7 @@ sort_share(GsBuildWorker *worker, GsGinResult *result)
 	GsProducer	producer = {.parallel = worker->parallel};
 	GsSort	   *sort;
 
-	gpusort_gin_describe_sort(order, &producer.spec);
+	gpusort_gin_order_describe(order, &producer.spec);
 	gpusort_build_worker_describe(worker, &producer.spec);
 	sort = gpusort_producer_begin(&producer, CurrentMemoryContext);
 	if (sort == NULL)

@@ -21,9 +21,6 @@
 #include "sort/base/sort_stats.h"
 #include "work.h"
 
-/* The width of a row of the sort, if keys have few TIDs. */
-#define ROW_WIDTH			64
-
 /* The least memory of a process, for the first block of keys and some more. */
 #define MIN_MEMORY			((Size) 256 * 1024)
 
@@ -227,16 +224,6 @@ add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive
 	MemoryContextSwitchTo(caller);
 	if (++collector->collection->progress->rows_read % ROWS_PER_REPORT == 0)
 		show_memory(collector);
-}
-
-void
-gpusort_gin_describe_sort(const GsGinOrder *order, GsSortSpec *spec)
-{
-	gpusort_gin_order_describe(order, spec);
-	spec->expected_width = ROW_WIDTH;
-	spec->index_build = true;
-	spec->nested = true;
-	spec->unseen = true;
 }
 
 void

@@ -368,9 +368,7 @@ begin_lookup(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup)
 	else if (key->category == GIN_CAT_NORM_KEY)
 	{
 		lookup->bytes = DatumGetPointer(key->value);
-		lookup->length = column->attlen > 0 ? column->attlen :
-			column->attlen == -1 ? VARSIZE_ANY(lookup->bytes) :
-			strlen(lookup->bytes) + 1;
+		lookup->length = gpusort_gin_order_key_bytes(column, key->value);
 		lookup->value = (Datum) lookup->length;
 		gpusort_work_add(lookup->length);
 	}

@@ -143,6 +143,9 @@ gpusort_gin_order_compare(GsGinOrder *order, const GsGinKey *a, const GsGinKey *
 /* The bits of the number that have the category. */
 #define CATEGORY_BITS	2
 
+/* The width of a row of the sort, if keys have few TIDs. */
+#define ROW_WIDTH			64
+
 StaticAssertDecl(INDEX_MAX_KEYS << CATEGORY_BITS < 0xFF, "numbers must fit into a byte");
 StaticAssertDecl(GIN_CAT_NULL_ITEM < 1 << CATEGORY_BITS, "categories must fit into their bits");
 
@@ -216,6 +219,10 @@ gpusort_gin_order_describe(const GsGinOrder *order, GsSortSpec *spec)
 {
 	spec->tupdesc = make_tupdesc(order);
 	describe_keys(order, &spec->keys);
+	spec->expected_width = ROW_WIDTH;
+	spec->index_build = true;
+	spec->nested = true;
+	spec->unseen = true;
 }
 
 void

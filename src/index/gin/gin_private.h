@@ -90,7 +90,10 @@ typedef struct GsGinOrder
 /* Create the order of an index in the current memory context. */
 extern GsGinOrder *gpusort_gin_order_create(Relation index);
 
-/* Set the rows of the sort and its keys, in the current memory context. */
+/*
+ * Describe the sort, in the current memory context.  The caller sets the memory and the rows that
+ * are expected.
+ */
 extern void gpusort_gin_order_describe(const GsGinOrder *order, GsSortSpec *spec);
 
 /* Returns the number of bytes of a key that is not passed by value. */
@@ -134,13 +137,7 @@ typedef struct GsGinCollection
 	int64		nentries;		/* pairs of a key and a TID */
 } GsGinCollection;
 
-/*
- * Describe the sort, in the current memory context.  The caller sets the memory and the rows that
- * are expected.  The sort has this part of a process's memory, and the keys that it collects have
- * the rest.
- */
-extern void gpusort_gin_describe_sort(const GsGinOrder *order, GsSortSpec *spec);
-
+/* The sort has this part of a process's memory, and the keys that are collected have the rest. */
 #define GPUSORT_GIN_SORT_PART	2
 
 /*
