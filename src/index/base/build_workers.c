@@ -11,6 +11,7 @@
 
 #include "access/genam.h"
 #include "access/table.h"
+#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/pg_am_d.h"
@@ -97,14 +98,19 @@ takes_long(Relation index)
 	return false;
 }
 
-bool
-gpusort_build_rows_suffice(Relation index, double rows)
+GsFallback
+gpusort_build_check(Relation heap, Relation index)
 {
 	double		least = gpusort_min_index_rows;
 
+	if (!gpusort_enable_index_build)
+		return GS_FALLBACK_INDEX_DISABLED;
+	if (heap->rd_tableam != GetHeapamTableAmRoutine())
+		return GS_FALLBACK_TABLE_AM;
 	if (least < 0)
 		least = takes_long(index) ? FEWEST_LONG_ROWS : FEWEST_ROWS;
-	return rows >= Min(least, gpusort_settings_plan_rows());
+	return gpusort_build_rows_estimate(heap) >= Min(least, gpusort_settings_plan_rows()) ?
+		GS_FALLBACK_NONE : GS_FALLBACK_FEW_INDEX_ROWS;
 }
 
 /*

@@ -14,6 +14,7 @@
 #include "access/parallel.h"
 #include "nodes/execnodes.h"
 
+#include "fallback.h"
 #include "index/base/page_writer.h"
 #include "sort/producer.h"
 
@@ -43,9 +44,15 @@ typedef struct GsBuildWorker
 /* Keys of the parts of a kind of index begin with this one. */
 #define GPUSORT_BUILD_FIRST_KEY	UINT64CONST(16)
 
-/* Estimate how many rows a table has; and say whether a build of an index of that many is ours. */
+/* Estimate how many rows a table has. */
 extern double gpusort_build_rows_estimate(Relation heap);
-extern bool gpusort_build_rows_suffice(Relation index, double rows);
+
+/*
+ * Returns GS_FALLBACK_NONE, or why a build or validation of any kind of index is left to
+ * PostgreSQL: it is switched off, or the table is not a heap or has too few rows.  The estimate
+ * comes last, because for other access methods it may take long or have visible effects.
+ */
+extern GsFallback gpusort_build_check(Relation heap, Relation index);
 
 /*
  * Returns how many of the planned workers a build should use: fewer if processors are busy with

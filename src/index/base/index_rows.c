@@ -18,7 +18,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
-#include "core/copy_bytes.h"
 #include "index/base/index_rows.h"
 
 /* Longer tuples, and tuples with longer values, are not formed here. */
@@ -157,33 +156,6 @@ zero_pad(char *dest, Size alignment)
 }
 
 /*
- * Append a value of variable length to a tuple that ends at 'dest'.  Returns
- * the new end.  Returns NULL if the value is neither stored with a one-byte
- * header nor can get one.
- */
-static inline char *
-put_short_value(const GsTupleColumn *column, char *dest,
-				const struct varlena *value)
-{
-	Size		length;
-
-	if (VARATT_IS_SHORT(value) && !VARATT_IS_EXTERNAL(value))
-	{
-		length = VARSIZE_SHORT(value);
-		gpusort_copy_bytes(dest, value, length);
-		return dest + length;
-	}
-	if (!column->packable || VARATT_IS_EXTERNAL(value) ||
-		!VARATT_CAN_MAKE_SHORT(value))
-		return NULL;
-	length = VARATT_CONVERTED_SHORT_SIZE(value);
-	SET_VARSIZE_SHORT(dest, length);
-	gpusort_copy_bytes(dest + VARHDRSZ_SHORT, VARDATA(value),
-					   length - VARHDRSZ_SHORT);
-	return dest + length;
-}
-
-/*
  * Append a value to a tuple that ends at 'dest'.  Returns the new end, or
  * NULL if the value is not supported here.
  */
@@ -191,8 +163,8 @@ static inline char *
 put_value(const GsTupleColumn *column, char *dest, Datum value)
 {
 	if (column->length == -1)
-		return put_short_value(column, dest,
-							   (struct varlena *) DatumGetPointer(value));
+		return gpusort_put_short_value(dest, (struct varlena *) DatumGetPointer(value),
+									   column->packable);
 	if (column->length < 0)
 		return NULL;
 	dest = zero_pad(dest, column->alignment);

@@ -14,6 +14,7 @@
 
 #include "access/itup.h"
 
+#include "core/copy_bytes.h"
 #include "heap/heap_rows.h"
 #include "sort/base/sort_spec.h"
 
@@ -43,6 +44,31 @@ gpusort_index_rows_unpack_tid(Datum tid, GsHeapRow *row)
 	ItemPointerSet(&row->tid, (BlockNumber) (bits >> 17),
 				   (OffsetNumber) ((bits >> 1) & 0xFFFF));
 	row->alive = (bits & 1) == 0;
+}
+
+/*
+ * Copy a value of variable length with a header of one byte, which it may get only if it is
+ * 'packable'.  Returns the end of the copy, or NULL if it can have no such header.
+ */
+static inline char *
+gpusort_put_short_value(char *dest, const struct varlena *value, bool packable)
+{
+	Size		length;
+
+	if (VARATT_IS_EXTERNAL(value))
+		return NULL;
+	if (VARATT_IS_SHORT(value))
+	{
+		length = VARSIZE_SHORT(value);
+		gpusort_copy_bytes(dest, value, length);
+		return dest + length;
+	}
+	if (!packable || !VARATT_CAN_MAKE_SHORT(value))
+		return NULL;
+	length = VARATT_CONVERTED_SHORT_SIZE(value);
+	SET_VARSIZE_SHORT(dest, length);
+	gpusort_copy_bytes(dest + VARHDRSZ_SHORT, VARDATA(value), length - VARHDRSZ_SHORT);
+	return dest + length;
 }
 
 /* Forms the index tuples of rows. */

@@ -22,7 +22,6 @@
 #include "compat.h"
 
 #include "access/nbtree.h"
-#include "access/tableam.h"
 #include "catalog/catalog.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
@@ -38,7 +37,6 @@
 #include "index/btree/btree.h"
 #include "index/btree/btree_private.h"
 #include "key/key_statistics.h"
-#include "settings.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
 #include "sort/gpu/gpu_session.h"
@@ -152,25 +150,14 @@ expect_ties(const GsBtreeBuild *build)
 											  spec->expected_rows);
 }
 
-/*
- * Returns GS_FALLBACK_NONE, or why the build is left to PostgreSQL.  Cheap
- * checks come first.  The estimate in particular comes after the check of the
- * access method, because for other access methods it may take long or have
- * visible effects.
- */
+/* Describe the sort.  Returns GS_FALLBACK_NONE, or why the build is left to PostgreSQL. */
 static GsFallback
-check_build(GsBtreeBuild *build)
+describe_sort(GsBtreeBuild *build)
 {
 	GsSortSpec *spec = &build->spec;
 	GsFallback	reason;
 
-	if (!gpusort_enable_index_build)
-		return GS_FALLBACK_INDEX_DISABLED;
-	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
-		return GS_FALLBACK_TABLE_AM;
 	spec->expected_rows = gpusort_build_rows_estimate(build->heap);
-	if (!gpusort_build_rows_suffice(build->index, spec->expected_rows))
-		return GS_FALLBACK_FEW_INDEX_ROWS;
 	spec->repeatable = true;
 	build->by_tid = wants_workers(build);
 	/* All processes together have maintenance_work_mem. */
@@ -643,12 +630,14 @@ gpusort_btree_build(Relation heap, Relation index, IndexInfo *info)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsBtreeBuild build = {.heap = heap,.index = index,.info = info};
-	GsFallback	reason = check_build(&build);
+	GsFallback	reason = gpusort_build_check(heap, index);
 	IndexBuildResult *result;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
+	if (reason == GS_FALLBACK_NONE)
+		reason = describe_sort(&build);
 	if (reason == GS_FALLBACK_NONE)
 	{
 		reason = build_index(&build);

@@ -343,9 +343,7 @@ validate_table(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot
 static bool
 is_eligible(Relation heap, Relation index, BlockNumber *nblocks)
 {
-	if (!gpusort_enable_index_build ||
-		heap->rd_tableam != GetHeapamTableAmRoutine() ||
-		!gpusort_build_rows_suffice(index, gpusort_build_rows_estimate(heap)))
+	if (gpusort_build_check(heap, index) != GS_FALLBACK_NONE)
 		return false;
 	*nblocks = RelationGetNumberOfBlocks(heap);
 	if (tid_set_size(*nblocks) <= (uint64) maintenance_work_mem * 1024)

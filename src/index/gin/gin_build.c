@@ -39,7 +39,6 @@
 #include "index/base/build_workers.h"
 #include "index/gin/gin_build.h"
 #include "index/gin/gin_private.h"
-#include "settings.h"
 #include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
 #include "sort/producer.h"
@@ -195,19 +194,6 @@ describe_sort(GsGinBuild *build)
 
 	/* Keys without an encoding are sorted by comparisons. */
 	return reason == GS_FALLBACK_TYPE ? GS_FALLBACK_NONE : reason;
-}
-
-/* Returns GS_FALLBACK_NONE, or why the build is left to PostgreSQL. */
-static GsFallback
-check_build(GsGinBuild *build)
-{
-	if (!gpusort_enable_index_build)
-		return GS_FALLBACK_INDEX_DISABLED;
-	if (build->heap->rd_tableam != GetHeapamTableAmRoutine())
-		return GS_FALLBACK_TABLE_AM;
-	if (!gpusort_build_rows_suffice(build->index, gpusort_build_rows_estimate(build->heap)))
-		return GS_FALLBACK_FEW_INDEX_ROWS;
-	return describe_sort(build);
 }
 
 /* ----------------------------------------------------------------
@@ -483,12 +469,14 @@ gpusort_gin_build(Relation heap, Relation index, IndexInfo *info)
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsGinBuild	build = {.heap = heap,.index = index,.info = info};
-	GsFallback	reason = check_build(&build);
+	GsFallback	reason = gpusort_build_check(heap, index);
 	IndexBuildResult *result;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
+	if (reason == GS_FALLBACK_NONE)
+		reason = describe_sort(&build);
 	if (reason == GS_FALLBACK_NONE)
 		reason = build_index(&build);
 	if (reason != GS_FALLBACK_NONE)

@@ -30,7 +30,7 @@
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 
-#include "core/copy_bytes.h"
+#include "index/base/index_rows.h"
 #include "index/gin/gin_private.h"
 #include "work.h"
 
@@ -93,30 +93,13 @@ create_form(GsGinOrder *order)
 	return form;
 }
 
-/* Put a string that can have a header of one byte.  Returns the number of bytes. */
-static inline Size
-put_short_string(char *bytes, const struct varlena *value)
-{
-	Size		size;
-
-	if (VARATT_IS_SHORT(value))
-	{
-		size = VARSIZE_SHORT(value);
-		gpusort_copy_bytes(bytes, value, size);
-		return size;
-	}
-	size = VARATT_CONVERTED_SHORT_SIZE(value);
-	SET_VARSIZE_SHORT(bytes, size);
-	gpusort_copy_bytes(bytes + 1, VARDATA(value), size - 1);
-	return size;
-}
-
 /* Copy the key after the header.  Returns its size, or 0 if GinFormTuple() must form the tuple. */
 static inline Size
 put_key(GsGinTupleForm *form, const GsGinKey *key)
 {
 	char	   *bytes = form->tuple.bytes + sizeof(IndexTupleData);
-	const struct varlena *value;
+	const struct varlena *value = (const struct varlena *) DatumGetPointer(key->value);
+	char	   *end;
 
 	if (key->category != GIN_CAT_NORM_KEY || form->kind == GS_GIN_TUPLE_OTHER)
 		return 0;
@@ -125,10 +108,8 @@ put_key(GsGinTupleForm *form, const GsGinKey *key)
 		store_att_byval(bytes, key->value, form->attlen);
 		return form->attlen;
 	}
-	value = (const struct varlena *) DatumGetPointer(key->value);
-	if (VARATT_IS_EXTERNAL(value) || (!VARATT_IS_SHORT(value) && !VARATT_CAN_MAKE_SHORT(value)))
-		return 0;
-	return put_short_string(bytes, value);
+	end = gpusort_put_short_value(bytes, value, true);
+	return end == NULL ? 0 : end - bytes;
 }
 
 /*
