@@ -98,6 +98,12 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_SINCE_16(new, old)	(PG_VERSION_NUM >= 160000 ? (new) : (old))
 
 /*
+ * Do sorts by a locale of the C library ignore what is behind a zero byte?  In
+ * 19, they compare all bytes of strings that are equal for strcoll().
+ */
+#define GPUSORT_ENDS_AT_ZERO	(PG_VERSION_NUM < 190000)
+
+/*
  * The provider of built-in collations, added in 17.  All of its collations
  * compare bytes.  Needs catalog/pg_collation.h.
  */

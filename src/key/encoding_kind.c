@@ -241,6 +241,7 @@ gpusort_collation_compares_bytes(const GsCollation *collation)
 bool
 gpusort_collation_ends_at_zero(const GsCollation *collation)
 {
-	return collation->provider == COLLPROVIDER_LIBC && collation->locale != NULL &&
+	return GPUSORT_ENDS_AT_ZERO &&
+		collation->provider == COLLPROVIDER_LIBC && collation->locale != NULL &&
 		!is_name_of_c_locale(collation->locale);
 }

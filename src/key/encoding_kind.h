@@ -80,7 +80,10 @@ extern GsCollation gpusort_collation_find(Oid oid);
 /* Does it compare strings byte by byte? */
 extern bool gpusort_collation_compares_bytes(const GsCollation *collation);
 
-/* Does it compare strings by strcoll(), which ends at the first zero byte? */
+/*
+ * If it compares bytes: do its strings end at the first zero byte, as those of
+ * strcoll() do?
+ */
 extern bool gpusort_collation_ends_at_zero(const GsCollation *collation);
 
 #endif							/* GPUSORT_ENCODING_KIND_H */
