@@ -116,6 +116,9 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 		"$loaded: one statement, with us and without");
 	my @seen;
 
+	# Since 18 a function in SQL is analyzed once in a session, and pg_stat_statements puts $2 in the
+	# place of a constant only then.
+	$session->run('SELECT count(*) FROM listing(7000)');
 	foreach my $settings ($STOCK, $OURS)
 	{
 		$session->run("$settings; SELECT pg_stat_statements_reset()");
@@ -132,9 +135,11 @@ foreach my $loaded (join(', ', @hooks, 'pg_gpusort'), join(', ', 'pg_gpusort', @
 
 	# ---- JIT ----
 
-	# The expressions of the nodes below and above are compiled, and the node works with them.
+	# The expressions of the nodes below and above are compiled, and the node works with them.  Some
+	# packages of PostgreSQL leave the compiler to another package.
+	my $has_jit = $session->run("$jit; SELECT pg_jit_available()") eq 't';
 	like($session->run("$jit; EXPLAIN (ANALYZE) SELECT k % 7 + id FROM halves WHERE id % 3 = 1 ORDER BY k % 7, id + 1"),
-		qr/Custom Scan \(GpuSort\).*JIT:\s+Functions: [1-9]/s, "$loaded: JIT");
+		$has_jit ? qr/Custom Scan \(GpuSort\).*JIT:\s+Functions: [1-9]/s : qr/Custom Scan \(GpuSort\)/, "$loaded: JIT");
 	foreach my $name (sort keys %SORTS_BELOW)
 	{
 		my ($query, $settings) = @{ $SORTS_BELOW{$name} };
