@@ -655,7 +655,7 @@ add_divided_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 		return false;
 	part = sort->rows / rows;
 	path = agg_path(root, grouped_rel, sort, extra, clamp_row_est(groups * part));
-	return gpusort_divided_path_add(root, grouped_rel, path, node * part, path->rows / part,
+	return gpusort_divided_path_add(root, grouped_rel, path, sort, node * part, path->rows / part,
 									Min(serial->total_cost,
 										best->total_cost + order->own_sorts) + node, best);
 }

@@ -20,7 +20,9 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "catalog/pg_proc.h"
+#include "catalog/pg_statistic.h"
 #include "miscadmin.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
@@ -31,6 +33,7 @@
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
 #include "utils/lsyscache.h"
+#include "utils/selfuncs.h"
 
 #include "plan/divided_paths.h"
 #include "plan/plan_swap.h"
@@ -97,13 +100,56 @@ gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_
 	return &path->path;
 }
 
+/* Returns which part of all rows have the most common value of a column, by the statistics. */
+static double
+most_common_part(PlannerInfo *root, const PathKey *pathkey)
+{
+	const EquivalenceMember *member = linitial(pathkey->pk_eclass->ec_members);
+	VariableStatData variable;
+	AttStatsSlot values;
+	double		part = 0;
+
+	examine_variable(root, (Node *) member->em_expr, 0, &variable);
+	if (HeapTupleIsValid(variable.statsTuple))
+	{
+		part = ((Form_pg_statistic) GETSTRUCT(variable.statsTuple))->stanullfrac;
+		if (get_attstatsslot(&values, variable.statsTuple, STATISTIC_KIND_MCV, InvalidOid,
+							 ATTSTATSSLOT_NUMBERS))
+		{
+			if (values.nnumbers > 0)
+				part = Max(part, values.numbers[0]);
+			free_attstatsslot(&values);
+		}
+	}
+	ReleaseVariableStats(variable);
+	return part;
+}
+
+/*
+ * Returns how many times more rows the process has that returns the largest group than all would
+ * have if groups were small.
+ */
+static double
+largest_share(PlannerInfo *root, const CustomPath *sort)
+{
+	int			divided = intVal(linitial(sort->custom_private));
+	double		processes = 1 + sort->path.parallel_workers;
+	double		group = 1;
+
+	for (int k = 0; k < divided; k++)
+		group = Min(group, most_common_part(root, list_nth_node(PathKey, sort->path.pathkeys, k)));
+	return Max(group * processes, 1);
+}
+
 bool
-gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, Cost node,
-						 double rows, Cost other, const Path *best)
+gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
+						 Cost node, double rows, Cost other, const Path *best)
 {
 	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
-	Cost		parallel = partial->total_cost + node + parallel_setup_cost +
-		cpu_operator_cost * rows * queue;
+	double		share = largest_share(root, (const CustomPath *) sort);
+	Cost		parallel = sort->startup_cost +
+		(partial->total_cost - sort->startup_cost + node) * share +
+		parallel_setup_cost + cpu_operator_cost * rows * queue;
 	bool		better = parallel <= other * MOST_TIME || gpusort_debug_divide == GS_ON;
 	Path	   *gather;
 
@@ -114,7 +160,8 @@ gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, Cost
 		gpusort_cost_prefer_gather(gather, partial, best);
 		add_path(rel, gather);
 	}
-	add_partial_path(rel, partial);
+	if (share <= 2 || gpusort_debug_divide == GS_ON)
+		add_partial_path(rel, partial);
 	return better;
 }
 
@@ -239,11 +286,11 @@ copy_window_to(const WindowAggPath *window, Path *input)
 
 /*
  * Make the windows over a divided sort.  Those that need another order have a sort of the rows that
- * the process has.  Returns NULL if the sort would not be taken over.
+ * the process has.  Returns NULL if the sort would not be taken over, or else sets *sort.
  */
 static Path *
 partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
-					const List *windows, int divided)
+					const List *windows, int divided, Path **sort)
 {
 	Path	   *path = gpusort_cost_partial_path(input_rel);
 	ListCell   *lc;
@@ -257,8 +304,8 @@ partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window
 															 root->processed_tlist);
 
 		if (foreach_current_index(lc) == 0)
-			path = gpusort_divided_sort_path(root, window_rel, input_rel, path, pathkeys,
-											 divided);
+			path = *sort = gpusort_divided_sort_path(root, window_rel, input_rel, path,
+													 pathkeys, divided);
 		else if (!pathkeys_contained_in(pathkeys, path->pathkeys))
 			path = (Path *) create_sort_path(root, window_rel, path, pathkeys, -1.0);
 		if (path == NULL)
@@ -282,13 +329,14 @@ gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo
 {
 	Path	   *input = gpusort_cost_partial_path(input_rel);
 	double		nwindows = list_length(windows);
+	Path	   *sort = NULL;
 	Path	   *path;
 
 	if (windows == NIL || input == NULL || root->parse->hasTargetSRFs ||
 		!windows_are_safe(root, windows))
 		return;
 	path = partial_window_path(root, input_rel, window_rel, windows,
-							   count_common_columns(root, windows));
+							   count_common_columns(root, windows), &sort);
 	if (path == NULL)
 		return;
 
@@ -297,7 +345,7 @@ gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo
 	 * workers.
 	 */
 	window_rel->consider_parallel = true;
-	gpusort_divided_path_add(root, window_rel, path,
+	gpusort_divided_path_add(root, window_rel, path, sort,
 							 cpu_operator_cost * WINDOW_ROW_COST * nwindows * input->rows,
 							 rows_out((WindowAggPath *) path, best->rows),
 							 best->total_cost +

@@ -20,14 +20,15 @@ extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel,
 									   List *pathkeys, int divided);
 
 /*
- * Add a partial path over such a sort, and a Gather of it if that takes clearly less time than any
+ * Add 'partial', a path over such a sort, and a Gather of it if that takes clearly less time than any
  * other way, which is 'other'.  'node' is what the nodes above the sort take in one process in
  * addition to what the planner charges; 'rows' is the number of rows that pass the Gather.  Since
  * the planner charges much for these, a path that is better is charged a little less than 'best'.
+ * The process that has the largest group takes longest.
  * Returns whether it is.
  */
 extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial,
-									 Cost node, double rows, Cost other,
+									 const Path *sort, Cost node, double rows, Cost other,
 									 const Path *best);
 
 /*

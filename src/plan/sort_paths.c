@@ -351,7 +351,7 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 	groups = number_of_groups(root, input, grouped_rel, extra);
 	part = sort->rows / input->rows;
 	path = group_path(root, grouped_rel, sort, extra, &costs, clamp_row_est(groups * part));
-	gpusort_divided_path_add(root, grouped_rel, path,
+	gpusort_divided_path_add(root, grouped_rel, path, sort,
 							 cpu_operator_cost * part * (GROUP_ROW_COST * input->rows +
 														 GROUP_COST * groups),
 							 path->rows / part,
@@ -419,7 +419,7 @@ add_divided_distinct(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *disti
 	gpusort_divided_path_add(root, distinct_rel, (Path *)
 							 GPUSORT_UNIQUE_PATH(root, distinct_rel, sort, divided,
 												 clamp_row_est(rows * sort->rows / input->rows)),
-							 cpu_operator_cost * UNIQUE_ROW_COST * sort->rows, rows,
+							 sort, cpu_operator_cost * UNIQUE_ROW_COST * sort->rows, rows,
 							 cost_of_groups(best, input->rows, sort->rows, UNIQUE_ROW_COST),
 							 best);
 }

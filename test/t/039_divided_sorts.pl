@@ -72,6 +72,9 @@ divided('windows over groups', 'SELECT who, n, rank() OVER (PARTITION BY who ORD
 	FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s', 's.who; visits.who, visits.page');
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
 divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
+divided('small partitions', 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits', 'who', 'RESET pg_gpusort.debug_divide');
+divided('a partition of half of the rows', 'SELECT id, sum(page) OVER (PARTITION BY skewed ORDER BY id) FROM visits', '',
+	'RESET pg_gpusort.debug_divide');
 divided('few rows', "$window WHERE id < 500", '', 'RESET pg_gpusort.debug_divide', 'RESET parallel_setup_cost', 'RESET parallel_tuple_cost');
 unlike($node->safe_psql('postgres', "$parallel; BEGIN; DECLARE c CURSOR FOR $window; EXPLAIN DECLARE c CURSOR FOR $window"),
 	qr/Divided By/, 'plan: no cursor');
