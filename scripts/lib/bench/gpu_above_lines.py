@@ -27,7 +27,7 @@ QUERIES = {
     'count_distinct': ('SELECT count(DISTINCT k8) FROM facts', True),
 }
 SETTINGS_OF = {'leader': 'off', 'divided': 'on'}
-WAYS = ('stock', 'stock_8', 'leader_8', 'divided_8', 'cpu_2', 'cpu_8', 'gpu_8')
+WAYS = ('stock', 'stock_8', 'leader_2', 'leader_8', 'divided_8', 'cpu_2', 'cpu_8', 'gpu_8')
 
 
 def measure(lines, name):
