@@ -637,7 +637,7 @@ sorts_by_itself(const Path *path)
 static bool
 add_divided_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 				 const GsAggOrder *order, GroupPathExtraData *extra, double groups,
-				 const Path *serial, const Path *best)
+				 const Path *serial, Path *best)
 {
 	Path	   *input = partial_input(root, input_rel, order);
 	double		rows = input_rel->cheapest_total_path->rows;

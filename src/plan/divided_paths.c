@@ -143,7 +143,7 @@ largest_share(PlannerInfo *root, const CustomPath *sort)
 
 bool
 gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
-						 Cost node, double rows, Cost other, const Path *best)
+						 Cost node, double rows, Cost other, Path *best)
 {
 	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
 	double		share = largest_share(root, (const CustomPath *) sort);
@@ -157,7 +157,7 @@ gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, cons
 	{
 		gather = (Path *) create_gather_path(root, rel, partial, partial->pathtarget, NULL,
 											 &rows);
-		gpusort_cost_prefer_gather(gather, partial, best);
+		gpusort_cost_prefer_gather(gather, partial, rel, best);
 		add_path(rel, gather);
 	}
 	if (share <= 2 || gpusort_debug_divide == GS_ON)
@@ -325,7 +325,7 @@ rows_out(const WindowAggPath *top, double rows)
 
 void
 gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
-							List *windows, const Path *best)
+							List *windows, Path *best)
 {
 	Path	   *input = gpusort_cost_partial_path(input_rel);
 	double		nwindows = list_length(windows);

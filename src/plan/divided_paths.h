@@ -20,16 +20,16 @@ extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel,
 									   List *pathkeys, int divided);
 
 /*
- * Add 'partial', a path over such a sort, and a Gather of it if that takes clearly less time than any
- * other way, which is 'other'.  'node' is what the nodes above the sort take in one process in
- * addition to what the planner charges; 'rows' is the number of rows that pass the Gather.  Since
- * the planner charges much for these, a path that is better is charged a little less than 'best'.
- * The process that has the largest group takes longest.
- * Returns whether it is.
+ * Add 'partial', a path over such a sort, and a Gather of it if that takes clearly less time than
+ * any other way, which is 'other'.  'node' is what the nodes above the sort take in one process in
+ * addition to what the planner charges; 'rows' is the number of rows that pass the Gather.  The
+ * process that has the largest group takes longest.  Since the planner charges much for rows that
+ * pass, a path that is better is preferred to 'best', the cheapest path so far, and to those of
+ * 'rel'.  Returns whether it is.
  */
 extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 									 const Path *sort, Cost node, double rows, Cost other,
-									 const Path *best);
+									 Path *best);
 
 /*
  * Add paths for the window functions of 'windows', WindowAggPaths of the planner's best path, the
@@ -37,6 +37,6 @@ extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *p
  * planner has added its paths to 'window_rel'.  'best' is the best path in one process.
  */
 extern void gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel,
-										RelOptInfo *window_rel, List *windows, const Path *best);
+										RelOptInfo *window_rel, List *windows, Path *best);
 
 #endif							/* GPUSORT_DIVIDED_PATHS_H */

@@ -517,14 +517,20 @@ gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other)
 }
 
 void
-gpusort_cost_prefer_gather(Path *gather, const Path *partial, const Path *other)
+gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, Path *best)
 {
 	Cost		least = partial->total_cost + parallel_setup_cost;
+	ListCell   *lc;
 
-	if (gpusort_debug_divide == GS_ON)
-		least = 0;
-	gather->total_cost = Min(gather->total_cost, Max(other->total_cost * CHEAPER, least));
+	gather->total_cost = Min(gather->total_cost, Max(best->total_cost * CHEAPER, least));
 	gather->startup_cost = Min(gather->startup_cost, gather->total_cost);
+	best->total_cost = Max(best->total_cost, gather->total_cost / CHEAPER);
+	foreach(lc, rel->pathlist)
+	{
+		Path	   *path = lfirst(lc);
+
+		path->total_cost = Max(path->total_cost, gather->total_cost / CHEAPER);
+	}
 }
 
 void

@@ -103,10 +103,11 @@ extern bool gpusort_cost_prefer_to_agg(PlannerInfo *root, Path *path, Path *sort
 extern void gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other);
 
 /*
- * Lower the cost of a Gather over 'partial' so that it is preferred to 'other', but not to less
- * than its input costs.
+ * Set the cost of a Gather over 'partial' so that it is preferred to 'best' and to the paths of
+ * 'rel', but not to less than its input costs.  Instead, those may be charged more.
  */
-extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, const Path *other);
+extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel,
+									   Path *best);
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does

@@ -404,7 +404,7 @@ add_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 /* Add a path whose processes each return some of the different rows. */
 static void
 add_divided_distinct(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *distinct_rel,
-					 List *pathkeys, double rows, const Path *best)
+					 List *pathkeys, double rows, Path *best)
 {
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *partial = gpusort_cost_partial_path(input_rel);
@@ -514,7 +514,7 @@ add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
 	Path	   *path = input_rel->cheapest_total_path;
 	List	   *windows = windows_of_path(linitial(window_rel->pathlist), input_rel);
 	bool		any_sort = false;
-	const Path *best;
+	Path	   *best;
 	ListCell   *lc;
 
 	foreach(lc, windows)
