@@ -27,6 +27,7 @@
 #include "settings.h"
 #include "sort/base/warm_memory.h"
 #include "sort/disk/extent_file.h"
+#include "sort/disk/shared_merge.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 
@@ -83,6 +84,8 @@ typedef struct GsSortMethod
 	bool		disk;
 	bool		shared;			/* do processes sort their rows together? */
 	bool		runs;			/* or merge runs of them? */
+	bool		twice;			/* are these so many that most rows are merged
+								 * twice? */
 	double		processes;		/* number that add or sort rows */
 } GsSortMethod;
 
@@ -160,7 +163,8 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
 	}
 	if (method->runs)
 	{
-		row.keep += WRITE_RUN_COST + cost_of_merging(input, &method->key);
+		row.keep += (WRITE_RUN_COST + cost_of_merging(input, &method->key)) *
+			(method->twice ? 2 : 1);
 		row.emit = RETURN_PLACED_ROW;
 	}
 	path->startup_cost = input->total_cost +
@@ -170,6 +174,8 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
 	{
 		Cost		pages = cost_of_pages(input);
 
+		if (method->twice)
+			pages *= 2;
 		path->startup_cost += pages;
 		path->total_cost += 2 * pages;
 		if (!method->runs)
@@ -223,6 +229,23 @@ can_merge(const Path *gather)
 		gpusort_shared_runs_allowed(gather->rows, gather->pathtarget->width);
 }
 
+/* Choose the way in which processes sort the rows of 'gather'.  Returns false if there is none. */
+static bool
+choose_together(const Path *gather, int processes, GsSortMethod *method)
+{
+	Size		memory = (Size) gpusort_settings_work_mem() * 1024;
+	double		bytes = gpusort_memory_sort_estimate(method->key.words, gather->rows,
+													 gather->pathtarget->width);
+
+	method->shared = sort_together(method, processes);
+	method->runs = !method->gpu && !method->shared;
+	method->twice = method->runs && bytes / processes / memory >
+		gpusort_shared_merge_most_runs(memory, processes);
+	if (method->shared)
+		method->disk = false;
+	return !method->runs || can_merge(gather);
+}
+
 Path *
 gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 								RelOptInfo *input_rel, Path *partial,
@@ -237,12 +260,8 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 	if (!choose_method(gather, pathkeys, bound, &method))
 		return NULL;
 	*gpu = method.gpu;
-	method.shared = sort_together(&method, 1 + partial->parallel_workers);
-	method.runs = !method.gpu && !method.shared;
-	if (method.runs && !can_merge(gather))
+	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
 		return NULL;
-	if (method.shared)
-		method.disk = false;
 	gather->total_cost = partial->total_cost + parallel_setup_cost;
 	method.processes = 1 + partial->parallel_workers;
 	return make_sort_path(root, rel, gather, pathkeys, &method);
@@ -261,10 +280,7 @@ gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *i
 		!choose_method(gather, pathkeys, GPUSORT_NO_BOUND, &method))
 		return NULL;
 	method.gpu = false;
-	method.disk = false;
-	method.shared = sort_together(&method, 1 + partial->parallel_workers);
-	method.runs = !method.shared;
-	if (method.runs && !can_merge(gather))
+	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
 		return NULL;
 	/* The rows of 'partial' are those of one process already. */
 	return make_sort_path(root, rel, partial, pathkeys, &method);

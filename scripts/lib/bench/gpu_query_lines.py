@@ -26,6 +26,7 @@ SETTINGS_OF = {
     'stock': 'SET pg_gpusort.enable = off',
     'cpu': 'SET pg_gpusort.backend = cpu',
     'gpu': '',
+    'leader': 'SET pg_gpusort.debug_divide = off',
 }
 
 

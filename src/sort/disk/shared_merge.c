@@ -358,20 +358,19 @@ static const GsRangeSource range_source = {
 	.next = next_row
 };
 
-/* Returns how many runs each process may have, so that a merge has memory for all blocks. */
-static int
-runs_of_process(const GsSharedMerge *merge)
+int
+gpusort_shared_merge_most_runs(Size memory, int processes)
 {
-	Size		blocks = merge->memory / BLOCKS_PART /
-		gpusort_run_file_reader_bytes(merge->memory, true);
+	Size		blocks = memory / BLOCKS_PART / gpusort_run_file_reader_bytes(memory, true);
 
-	return (int) Max(Min(blocks, INT_MAX) / merge->nshares, 1);
+	return (int) Max(Min(blocks, INT_MAX) / processes, 1);
 }
 
 void
 gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external)
 {
-	gpusort_external_reduce_runs(external, runs_of_process(merge));
+	gpusort_external_reduce_runs(external,
+								 gpusort_shared_merge_most_runs(merge->memory, merge->nshares));
 }
 
 GsMergeMember *

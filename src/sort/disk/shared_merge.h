@@ -37,6 +37,12 @@ extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *bu
 												GsSharedRanges *ranges,
 												const GsSortSpec *spec);
 
+/*
+ * Returns how many runs each of so many processes may have, so that a merge has memory for a block
+ * of each.  If a process has more, it merges some of them first.
+ */
+extern int	gpusort_shared_merge_most_runs(Size memory, int processes);
+
 /* Merge runs of this process until there is memory to read all processes' runs at the same time. */
 extern void gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external);
 
