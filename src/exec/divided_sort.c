@@ -50,13 +50,12 @@ begin_alone(GsSortSpec *spec)
 	return gpusort_sort_begin(spec);
 }
 
-/* Begin the sort of a worker.  It counts as a part of the leader's. */
+/* Begin the sort of a worker. */
 static GsSort *
 begin_worker(const GsDividedShared *shared, GsSortSpec *spec)
 {
 	spec->team = shared->parallel.team;
 	spec->process = ParallelWorkerNumber + 1;
-	spec->nested = true;
 	spec->key_plan = gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(spec->team));
 	spec->check = gpusort_order_check_create(&spec->keys);
 	return gpusort_sort_begin(spec);
@@ -79,9 +78,14 @@ GsSort *
 gpusort_divided_sort(GsDividedShared *shared, GsSortSpec *spec, GsSort *sort,
 					 GsRowSource *source)
 {
+	/*
+	 * The sort is counted once.  The leader may not execute the node at all,
+	 * so the first process that does so counts it.
+	 */
+	spec->nested = pg_atomic_exchange_u32(&shared->claimed, 1) != 0;
 	if (shared->parallel.team == NULL)
 	{
-		if (pg_atomic_exchange_u32(&shared->claimed, 1) != 0)
+		if (spec->nested)
 			return NULL;
 		sort = begin_alone(spec);
 	}

@@ -26,7 +26,8 @@ typedef struct GsDividedShared
 {
 	GsParallelSort parallel;	/* the sort of all; without a team, one
 								 * process sorts all rows */
-	pg_atomic_uint32 claimed;	/* has a process begun to do that? */
+	pg_atomic_uint32 claimed;	/* has a process begun to execute the node? It
+								 * counts the sort, or does it alone */
 } GsDividedShared;
 
 /*

@@ -66,8 +66,8 @@ extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
 
 /*
  * In each process that adds rows, before its first one: take part in that.  Returns false
- * if the other processes have read all of the input already.  In the leader of a sort with
- * spec->group_keys, it counts from then on.
+ * if the other processes have read all of the input already.  A sort with
+ * spec->group_keys is counted, unless it is nested, from then on.
  */
 extern bool gpusort_sort_attach(GsSort *sort);
 

@@ -228,13 +228,14 @@ read_shared_rows(GsSort *sort)
 	if (!returns_rows(sort))
 		return;
 	sort->ranges = gpusort_participant_read(sort->participant);
+	if (!sort->spec->nested)
+		gpusort_cpu_sort_note_overflow(&sort->cpu,
+									   gpusort_participant_overflow(sort->participant));
 	if (sort->spec->group_keys > 0)
 		return;					/* it is not known how many rows will be ours */
 	sort->nrows = sort->ranges->nrows;
 	sort->ndropped = gpusort_participant_dropped(sort->participant);
 	drop_last_rows(sort);
-	gpusort_cpu_sort_note_overflow(&sort->cpu,
-								   gpusort_participant_overflow(sort->participant));
 	if (sort->participant->merged && sort->spec->random_access)
 		write_shared_rows(sort);
 }

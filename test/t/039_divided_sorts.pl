@@ -132,6 +132,21 @@ foreach my $settings ('', q{SET pg_gpusort.work_mem = '64kB'}, q{SET pg_gpusort.
 }
 leaves_nothing($node, 'rows');
 
+# A sort is counted once, whether or not the leader takes part.
+foreach my $settings ('', 'SET parallel_leader_participation = off', q{SET pg_gpusort.work_mem = '64kB'},
+	q{SET parallel_leader_participation = off; SET pg_gpusort.work_mem = '64kB'})
+{
+	my $counts = q{SELECT sum(sorts), sum(rows), sum(parallel_sorts), (SELECT sum(sorts) FROM pg_stat_gpusort_fallbacks WHERE reason LIKE 'rows exceeded%')
+		FROM pg_stat_gpusort};
+	my @before = split /\|/, $node->safe_psql('postgres', $counts);
+
+	$node->safe_psql('postgres', "$parallel; $settings; CREATE TEMP TABLE kept AS $queries{'a window'}");
+	my @after = split /\|/, $node->safe_psql('postgres', $counts);
+	my @counted = map { $after[$_] - $before[$_] } 0 .. $#after;
+
+	is("@counted", '1 30000 1 ' . ($settings =~ /work_mem/ ? 1 : 0), "counted: $settings");
+}
+
 # The Gather is executed without parallel mode, by one process.
 $node->safe_psql('postgres', 'CREATE FUNCTION one_by_one() RETURNS bigint LANGUAGE plpgsql AS $$
 	DECLARE

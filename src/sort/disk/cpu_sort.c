@@ -118,8 +118,11 @@ begin_external(GsCpuSort *sort)
 static void
 count_overflow(const GsCpuSort *sort)
 {
-	/* The leader counts the sort as a whole. */
-	if (sort->spec->team == NULL)
+	const GsSortSpec *spec = sort->spec;
+	bool		is_part = spec->group_keys > 0 ? spec->nested : spec->team != NULL;
+
+	/* One process counts the sort as a whole. */
+	if (!is_part)
 		gpusort_stats_count_fallback(sort->overflow);
 }
 

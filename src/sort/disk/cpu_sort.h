@@ -67,7 +67,7 @@ gpusort_cpu_sort_put(GsCpuSort *sort, const Datum *values, const bool *isnull)
 extern bool gpusort_cpu_sort_sort_rows(GsCpuSort *sort);
 
 /*
- * Let rows go to disk.  The reason is counted, except in a worker, for which the leader does that.
+ * Let rows go to disk.  The reason is counted by the process that counts the sort.
  * It is GS_FALLBACK_NONE if only rows of other processes do not fit in memory.
  */
 extern void gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsFallback reason);
