@@ -287,11 +287,16 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_SIG_DFL	SIG_DFL
 #endif
 
-/* Up to 16, the run condition of a window is in its clause. */
+/*
+ * Up to 16, the run condition of a window is in its clause.  The planner does not see there which
+ * parameters the WindowAgg needs, and a Gather would not send them to workers.
+ */
 #if PG_VERSION_NUM >= 170000
 #define GPUSORT_RUN_CONDITION(window)	((window)->runCondition)
+#define GPUSORT_RUN_CONDITION_IS_SENT	true
 #else
 #define GPUSORT_RUN_CONDITION(window)	((window)->winclause->runCondition)
+#define GPUSORT_RUN_CONDITION_IS_SENT	false
 #endif
 
 /* 16 removes redundant columns from GROUP BY. */

@@ -200,6 +200,27 @@ is_safe_in_workers(PlannerInfo *root, const void *expression)
 	return all_safe && is_parallel_safe(root, node);
 }
 
+/* Does an expression need a parameter of the executor, such as the result of a subquery? */
+static bool
+needs_parameter(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, Param))
+		return ((const Param *) node)->paramkind == PARAM_EXEC;
+	return expression_tree_walker(node, needs_parameter, context);
+}
+
+/* May workers check the run condition of a window? */
+static bool
+is_safe_run_condition(PlannerInfo *root, const WindowAggPath *window)
+{
+	List	   *condition = GPUSORT_RUN_CONDITION(window);
+
+	return is_safe_in_workers(root, condition) &&
+		(GPUSORT_RUN_CONDITION_IS_SENT || !needs_parameter((Node *) condition, NULL));
+}
+
 static bool
 windows_are_safe(PlannerInfo *root, const List *windows)
 {
@@ -213,7 +234,7 @@ windows_are_safe(PlannerInfo *root, const List *windows)
 		gpusort_work_add(GPUSORT_WORK_PLANNING);
 		if (!is_safe_in_workers(root, window->path.pathtarget->exprs) ||
 			!is_safe_in_workers(root, window->qual) ||
-			!is_safe_in_workers(root, GPUSORT_RUN_CONDITION(window)) ||
+			!is_safe_run_condition(root, window) ||
 			!is_safe_in_workers(root, window->winclause->startOffset) ||
 			!is_safe_in_workers(root, window->winclause->endOffset))
 			return false;

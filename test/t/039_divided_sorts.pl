@@ -89,6 +89,11 @@ like($explained, qr/Parallel Custom Scan \(GpuSort\).*actual.* rows=10000(\.00)?
 my %queries = (
 	'a window' => 'SELECT id, row_number() OVER (PARTITION BY who ORDER BY price DESC, id) FROM visits',
 	'the first of each partition' => 'SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY page ORDER BY note) AS n FROM visits) s WHERE n <= 3',
+	'as many of each partition as a subquery says' => 'SELECT * FROM (SELECT id, row_number() OVER (PARTITION BY page ORDER BY note) AS n FROM visits) s
+		WHERE n <= (SELECT count(*) + 3 FROM nobody)',
+	'as many as the row above says' => 'SELECT o, (SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY who ORDER BY id) AS n FROM visits) s
+		WHERE n < (SELECT o + 2)) FROM generate_series(0, 2) o',
+	'a frame as long as a subquery says' => 'SELECT id, sum(id) OVER (PARTITION BY who ORDER BY id ROWS (SELECT count(*) + 2 FROM nobody) PRECEDING) FROM visits',
 	'windows of strings that begin alike' => 'SELECT id, sum(price) OVER (PARTITION BY url, who ORDER BY id ROWS BETWEEN 3 PRECEDING AND CURRENT ROW),
 		max(note) OVER (PARTITION BY url ORDER BY price, id) FROM visits',
 	'a partition of half of the rows' => 'SELECT id, count(*) OVER (PARTITION BY skewed) FROM visits',
