@@ -160,7 +160,9 @@ gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, cons
 		gpusort_cost_prefer_gather(gather, partial, rel, best);
 		add_path(rel, gather);
 	}
-	if (share <= 2 || gpusort_debug_divide == GS_ON)
+
+	/* Another partial path could have it freed, but the Gather refers to it. */
+	if (rel->partial_pathlist == NIL && (share <= 2 || gpusort_debug_divide == GS_ON))
 		add_partial_path(rel, partial);
 	return better;
 }

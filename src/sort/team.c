@@ -19,7 +19,7 @@
 #include "service/fault.h"
 #include "sort/team.h"
 
-/* The phases of the barrier; without runs, READ has the number of SETTLE. */
+/* The phases of the barrier.  Unless the team is spilled, READ follows PLACE. */
 enum
 {
 	PHASE_ADD,

@@ -139,13 +139,15 @@ sub gpu_settings
 }
 
 # parallel_plans WORKERS, SETTING...: returns statements that make plans parallel where
-# possible, with that many workers, followed by these settings.
+# possible, with that many workers, followed by these settings.  Sorts are not divided, which
+# 039_divided_sorts.pl tests.
 sub parallel_plans
 {
 	my ($workers, @settings) = @_;
 
 	return join('; ', map { "SET $_" } "max_parallel_workers_per_gather = $workers",
-		'min_parallel_table_scan_size = 0', 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0', @settings);
+		'min_parallel_table_scan_size = 0', 'parallel_setup_cost = 0', 'parallel_tuple_cost = 0',
+		'pg_gpusort.debug_divide = off', @settings);
 }
 
 # Queries whose nodes need sorted rows of the table "halves", with the settings that leave
@@ -157,8 +159,7 @@ our %SORTS_BELOW = (
 	'few groups' => [ 'SELECT b, count(*), min(id), max(f) FROM halves GROUP BY b HAVING count(*) > 0', 'SET enable_hashagg = off' ],
 	'distinct' => [ 'SELECT DISTINCT t, b FROM halves', 'SET enable_hashagg = off' ],
 	'distinct on' => [ 'SELECT DISTINCT ON (k) k, id, t FROM halves ORDER BY k, id DESC' ],
-	'windows' => [ 'SELECT id, row_number() OVER w, lag(t) OVER w FROM halves WINDOW w AS (PARTITION BY id % 100 ORDER BY k, id)',
-		'SET pg_gpusort.debug_divide = off' ],
+	'windows' => [ 'SELECT id, row_number() OVER w, lag(t) OVER w FROM halves WINDOW w AS (PARTITION BY id % 100 ORDER BY k, id)' ],
 	'windows in two orders' => [ 'SELECT id, rank() OVER (ORDER BY t, id) AS r, sum(f) OVER (PARTITION BY b ORDER BY k, id) FROM halves' ],
 	'windows above groups' => [ 'SELECT k, rank() OVER (ORDER BY k DESC), count(*) FROM halves GROUP BY k', 'SET enable_hashagg = off' ],
 	'a join' => [ 'SELECT count(*), sum(id * hashtext(t)::int8), count(k) FROM (SELECT a.id, b.t, a.k FROM halves a JOIN halves b USING (id) OFFSET 0) s',
