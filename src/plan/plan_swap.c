@@ -71,6 +71,8 @@ typedef struct GsSwapStatement
 	GsSubplans	subplans;
 	int			last_id;		/* the greatest plan_node_id, or 0 before it
 								 * is needed */
+	List	   *columns;		/* the target list of the last node made in
+								 * the place of a sort, or NIL */
 } GsSwapStatement;
 
 /* What a parent passes to its child. */
@@ -90,32 +92,68 @@ typedef struct GsSwapContext
  * custom_private holds the Sort itself (see exec/gpusort_private.c).
  */
 
+/* Make an entry of a target list for a column of another target list. */
+static TargetEntry *
+make_column_entry(const TargetEntry *column, int varno)
+{
+	TargetEntry *entry = flatCopyTargetEntry(unconstify(TargetEntry *, column));
+
+	entry->expr = (Expr *) makeVar(varno, column->resno,
+								   exprType((Node *) column->expr),
+								   exprTypmod((Node *) column->expr),
+								   exprCollation((Node *) column->expr), 0);
+	return entry;
+}
+
+/*
+ * Is an entry, made for a column at the same position, as one made for this column would be?  Only
+ * Vars are compared, since they are most columns, and quickly.
+ */
+static bool
+describes_column(const TargetEntry *entry, const TargetEntry *column)
+{
+	const Var  *var = (const Var *) entry->expr;
+	const Var  *from = (const Var *) column->expr;
+
+	return IsA(from, Var) &&
+		var->vartype == from->vartype &&
+		var->vartypmod == from->vartypmod &&
+		var->varcollid == from->varcollid &&
+		entry->resname == column->resname &&
+		entry->ressortgroupref == column->ressortgroupref &&
+		entry->resorigtbl == column->resorigtbl &&
+		entry->resorigcol == column->resorigcol &&
+		entry->resjunk == column->resjunk;
+}
+
 /*
  * Make a target list of the columns of another target list, as Vars of the
- * scan tuple (INDEX_VAR) or of the input (OUTER_VAR).
+ * scan tuple (INDEX_VAR) or of the input (OUTER_VAR).  It takes what entries it can from
+ * 'similar', a list that was made with the same varno: a sort for each of many windows has the
+ * columns of the sort below and a few more.
  */
 static List *
-make_column_tlist(List *columns, int varno)
+make_column_tlist(const List *columns, int varno, const List *similar)
 {
-	List	   *tlist = NIL;
+	List	   *tlist = list_copy(columns);
 	ListCell   *lc;
 
-	foreach(lc, columns)
+	foreach(lc, tlist)
 	{
-		TargetEntry *from = lfirst_node(TargetEntry, lc);
-		Var		   *var = makeVar(varno, from->resno,
-								  exprType((Node *) from->expr),
-								  exprTypmod((Node *) from->expr),
-								  exprCollation((Node *) from->expr), 0);
-		TargetEntry *to = flatCopyTargetEntry(from);
+		const TargetEntry *column = lfirst_node(TargetEntry, lc);
+		int			n = foreach_current_index(lc);
+		TargetEntry *entry = n < list_length(similar) ? list_nth(similar, n) : NULL;
 
-		to->expr = (Expr *) var;
-		tlist = lappend(tlist, to);
+		lfirst(lc) = entry != NULL && describes_column(entry, column) ?
+			entry : make_column_entry(column, varno);
 	}
 	return tlist;
 }
 
-/* Make a node in the place of a Sort or an IncrementalSort; see gpusort_private_make(). */
+/*
+ * Make a node in the place of a Sort or an IncrementalSort; see gpusort_private_make().  It still
+ * has the target list of the sort.
+ */
 static CustomScan *
 make_sort_node(const Sort *sort, bool repeatable, bool ties, int divided, uint32 flags,
 			   const CustomScanMethods *methods)
@@ -124,8 +162,6 @@ make_sort_node(const Sort *sort, bool repeatable, bool ties, int divided, uint32
 
 	memcpy(&node->scan.plan, &sort->plan, sizeof(Plan));
 	node->scan.plan.type = T_CustomScan;
-	node->scan.plan.targetlist = make_column_tlist(sort->plan.targetlist,
-												   INDEX_VAR);
 	node->scan.scanrelid = 0;
 	node->flags = flags;
 	node->custom_scan_tlist = sort->plan.targetlist;
@@ -134,25 +170,36 @@ make_sort_node(const Sort *sort, bool repeatable, bool ties, int divided, uint32
 	return node;
 }
 
+/* Give such a node its own target list. */
+static Plan *
+with_columns(CustomScan *node, GsSwapStatement *statement)
+{
+	statement->columns = make_column_tlist(node->custom_scan_tlist, INDEX_VAR,
+										   statement->columns);
+	node->scan.plan.targetlist = statement->columns;
+	return &node->scan.plan;
+}
+
 /*
  * Make a GpuSort node that is equivalent to 'sort' and has its children.
  * 'repeatable' says whether its input can be read again, and 'ties' whether a GPU would leave
  * most rows as ties.
  */
-static CustomScan *
-make_gpusort(const Sort *sort, bool repeatable, bool ties)
+static Plan *
+make_gpusort(const Sort *sort, bool repeatable, bool ties, GsSwapStatement *statement)
 {
-	return make_sort_node(sort, repeatable, ties, 0,
-						  CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
-						  CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods);
+	return with_columns(make_sort_node(sort, repeatable, ties, 0,
+									   CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
+									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods),
+						statement);
 }
 
 /* The same for a GpuIncrementalSort, whose input is not read again. */
-static CustomScan *
-make_incremental_sort(const IncrementalSort * sort)
+static Plan *
+make_incremental_sort(const IncrementalSort * sort, GsSwapStatement *statement)
 {
-	return make_sort_node(&sort->sort, false, false, 0, 0,
-						  &incremental_plan_methods);
+	return with_columns(make_sort_node(&sort->sort, false, false, 0, 0,
+									   &incremental_plan_methods), statement);
 }
 
 Plan *
@@ -161,7 +208,6 @@ gpusort_plan_divided_sort(const Sort *sort, int divided)
 	CustomScan *node = make_sort_node(sort, false, false, divided, 0, &plan_methods);
 
 	/* The planner is going to match these columns by their expressions. */
-	node->scan.plan.targetlist = sort->plan.targetlist;
 	node->custom_scan_tlist = copyObject(sort->plan.targetlist);
 	return &node->scan.plan;
 }
@@ -170,7 +216,8 @@ gpusort_plan_divided_sort(const Sort *sort, int divided)
 static void
 finish_divided_sort(CustomScan *node)
 {
-	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR);
+	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR,
+												NIL);
 }
 
 /*
@@ -187,7 +234,7 @@ make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	plan->type = T_CustomScan;
 	plan->plan_node_id = plan_node_id;
 	plan->parallel_aware = true;
-	plan->targetlist = make_column_tlist(partial->targetlist, INDEX_VAR);
+	plan->targetlist = make_column_tlist(partial->targetlist, INDEX_VAR, NIL);
 	plan->qual = NIL;
 	plan->initPlan = NIL;
 	plan->lefttree = partial;
@@ -198,7 +245,7 @@ make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	 * The expressions of the input refer to the input's own inputs, so they
 	 * cannot be copied.
 	 */
-	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR);
+	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR, NIL);
 	sink->custom_private = gpusort_private_make(sort, false, false, 0);
 	sink->methods = &sink_plan_methods;
 	return sink;
@@ -351,7 +398,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 											 &context->statement->subplans);
 	ties = expect_ties(sort, context->statement->planned);
 	add_sink(sort, ties, context->statement);
-	return (Plan *) make_gpusort(sort, repeatable, ties);
+	return make_gpusort(sort, repeatable, ties, context->statement);
 }
 
 /*
@@ -367,7 +414,7 @@ swap_incremental_sort(IncrementalSort * sort, const GsSwapContext *context)
 		return &sort->sort.plan;
 	reason = gpusort_eligibility_of_incremental_sort(sort, context->bound);
 	if (reason == GS_FALLBACK_NONE)
-		return (Plan *) make_incremental_sort(sort);
+		return make_incremental_sort(sort, context->statement);
 	gpusort_requirement_leave(GS_LEFT_SORT, reason);
 	return &sort->sort.plan;
 }
