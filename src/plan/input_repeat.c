@@ -82,43 +82,40 @@ is_gather(const Plan *plan)
 	return IsA(plan, Gather) || IsA(plan, GatherMerge);
 }
 
-/*
- * Is the expression a target list of input columns and constants, as most are?
- */
+/* Is this an entry of a target list that is an input column or a constant, as most are? */
 static bool
-is_plain_targetlist(const Node *expression)
+is_plain_entry(const Node *node)
 {
-	ListCell   *lc;
+	const Expr *expr;
 
-	if (!IsA(expression, List))
+	if (!IsA(node, TargetEntry))
 		return false;
-	foreach(lc, (const List *) expression)
-	{
-		const TargetEntry *entry = lfirst(lc);
-
-		/* Nodes of other extensions have lists of lists, which may be empty. */
-		if (entry == NULL || !IsA(entry, TargetEntry) ||
-			!(IsA(entry->expr, Var) || IsA(entry->expr, Const)))
-			return false;
-	}
-	return true;
+	expr = ((const TargetEntry *) node)->expr;
+	return IsA(expr, Var) || IsA(expr, Const);
 }
 
 /*
- * Add an expression to a list, unless it clearly has neither functions nor
- * subplans.
+ * Add an expression to a list, or those of a list of expressions, but none that clearly has
+ * neither functions nor subplans.
  */
 static List *
 add_expression(List *list, const void *expression)
 {
-	if (expression == NULL || is_plain_targetlist(expression))
+	ListCell   *lc;
+
+	if (expression == NULL)
 		return list;
-	return lappend(list, unconstify(void *, expression));
+	if (!IsA(expression, List))
+		return lappend(list, unconstify(void *, expression));
+	foreach(lc, (const List *) expression)
+		if (lfirst(lc) != NULL && !is_plain_entry(lfirst(lc)))
+		list = lappend(list, lfirst(lc));
+	return list;
 }
 
 /*
  * Returns all expressions of a node that may have functions or subplans, as a
- * list of lists and nodes.  This has to be cheap, because a plan over
+ * list of nodes.  This has to be cheap, because a plan over
  * partitions may have thousands of nodes.
  */
 static List *
@@ -340,7 +337,6 @@ examine_plan(Plan **link, void *context)
 		search->repeat = Min(search->repeat, repeat_of_gpusort((const CustomScan *) plan));
 		return;
 	}
-	expressions = (Node *) expressions_of(plan);
 	gpusort_plan_children_visit(*link, examine_plan, &below);
 	below.repeat = repeat_of_node(plan, below.repeat);
 
@@ -348,6 +344,17 @@ examine_plan(Plan **link, void *context)
 	if (plan->parallel_aware && !is_gather(plan))
 		below.repeat = search->below_gather ?
 			Min(below.repeat, GS_INPUT_SAME_ROWS) : GS_INPUT_ONCE;
+
+	/*
+	 * Nothing else matters then, and the lists of a window above a GpuSort
+	 * may be long.
+	 */
+	if (below.repeat == GS_INPUT_ONCE)
+	{
+		search->repeat = GS_INPUT_ONCE;
+		return;
+	}
+	expressions = (Node *) expressions_of(plan);
 	if (contain_volatile_functions(expressions))
 		below.repeat = GS_INPUT_ONCE;
 

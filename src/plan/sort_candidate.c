@@ -95,13 +95,26 @@
  * ----------------------------------------------------------------
  */
 
+/* The type of the column before, which often is that of the next one as well. */
+typedef struct ColumnType
+{
+	Oid			type;
+	bool		variable;
+}			ColumnType;
+
 /* Add the column at a position, counted from 1. */
 static void
-add_column(GsSortCandidate *candidate, const Node *expression, int position)
+add_column(GsSortCandidate *candidate, const Node *expression, int position, ColumnType * last)
 {
 	const Var  *var = (const Var *) expression;
+	Oid			type = exprType(expression);
 
-	if (get_typlen(exprType(expression)) < 0)
+	if (type != last->type)
+	{
+		last->type = type;
+		last->variable = get_typlen(type) < 0;
+	}
+	if (last->variable)
 		candidate->variable_columns++;
 	else
 		candidate->fixed_columns++;
@@ -125,11 +138,12 @@ gpusort_sort_candidate_of_path(const Path *input, double bound)
 		.stored_rows = true
 	};
 	const Path *scan = input;
+	ColumnType	last = {InvalidOid, false};
 	int			position = 0;
 	ListCell   *lc;
 
 	foreach(lc, input->pathtarget->exprs)
-		add_column(&candidate, lfirst(lc), ++position);
+		add_column(&candidate, lfirst(lc), ++position, &last);
 
 	if (IsA(scan, GatherPath))
 		scan = ((const GatherPath *) scan)->subpath;
@@ -156,25 +170,18 @@ gpusort_sort_candidate_of_plan(const Sort *sort, double bound,
 		.bound = bound,
 		.stored_rows = true
 	};
-	const Plan *scan = sort->plan.lefttree;
-	const RangeTblEntry *table;
+	const		Scan *scan = (const Scan *) sort->plan.lefttree;
+	const RangeTblEntry *table = rt_fetch(scan->scanrelid, statement->rtable);
+	ColumnType	last = {InvalidOid, false};
 	ListCell   *lc;
 
-	if (IsA(scan, Gather))
-		scan = scan->lefttree;
-	foreach(lc, scan->targetlist)
+	foreach(lc, scan->plan.targetlist)
 	{
 		const TargetEntry *entry = lfirst_node(TargetEntry, lc);
 
-		add_column(&candidate, (const Node *) entry->expr, entry->resno);
+		add_column(&candidate, (const Node *) entry->expr, entry->resno, &last);
 	}
-	if (!IsA(scan, SeqScan))
-	{
-		candidate.stored_rows = false;
-		return candidate;
-	}
-	candidate.all_rows = scan->qual == NIL;
-	table = rt_fetch(((const Scan *) scan)->scanrelid, statement->rtable);
+	candidate.all_rows = scan->plan.qual == NIL;
 	if (SearchSysCacheExists2(ATTNUM, ObjectIdGetDatum(table->relid),
 							  Int16GetDatum(ncolumns(&candidate) + 1)))
 		candidate.stored_rows = false;
@@ -192,10 +199,9 @@ gpusort_sort_candidate_fits(const GsSortCandidate *candidate, unsigned words)
 }
 
 bool
-gpusort_sort_candidate_is_long(const GsSortCandidate *candidate, const GsKeyShape *key)
+gpusort_sort_candidate_is_long(double rows, double bound, const GsKeyShape *key)
 {
-	double		rows = candidate->rows;
-	double		kept = candidate->bound > 0 ? Min(rows, candidate->bound) : rows;
+	double		kept = bound > 0 ? Min(rows, bound) : rows;
 	double		comparisons = rows * log2(Max(kept, 2));
 
 	if (key->has_weights || key->collated || key->compared)

@@ -33,7 +33,7 @@ typedef struct GsSortCandidate
 extern GsSortCandidate gpusort_sort_candidate_of_path(const Path *input,
 													  double bound);
 
-/* Describe a Sort of a finished plan. */
+/* Describe a Sort of a finished plan, whose input is a scan of a table. */
 extern GsSortCandidate gpusort_sort_candidate_of_plan(const Sort *sort,
 													  double bound,
 													  const PlannedStmt *statement);
@@ -50,8 +50,7 @@ extern bool gpusort_sort_candidate_fits(const GsSortCandidate *candidate,
  * fewer rows than these it does not, whatever the keys are.
  */
 #define GPUSORT_FEWEST_LONG_ROWS	2000
-extern bool gpusort_sort_candidate_is_long(const GsSortCandidate *candidate,
-										   const GsKeyShape *key);
+extern bool gpusort_sort_candidate_is_long(double rows, double bound, const GsKeyShape *key);
 
 /* The cost of a GpuSort whose rows stay in memory. */
 typedef struct GsRowCost

@@ -282,9 +282,15 @@ column_of(const Expr *expr)
 	return IsA(expr, Var) ? ((const Var *) expr)->varattno : InvalidAttrNumber;
 }
 
+static bool
+returns_rows_as_stored(const Plan *plan)
+{
+	return IsA(plan, SeqScan) && !plan->parallel_aware;
+}
+
 /*
- * Returns the order in which the input of a Sort returns its rows, in relation
- * to the order that the Sort makes.  Reads the system catalogs.
+ * Returns the order in which the input of a Sort, a scan that returns rows as stored, returns
+ * them, in relation to the order that the Sort makes.  Reads the system catalogs.
  */
 static GsRowOrder
 order_of_input(const Sort *sort, const PlannedStmt *statement)
@@ -293,8 +299,6 @@ order_of_input(const Sort *sort, const PlannedStmt *statement)
 	GsRowOrder	order = GS_ROWS_UNORDERED;
 	ColumnKey	key;
 
-	if (!IsA(scan, SeqScan) || scan->parallel_aware)
-		return order;
 	key.table = rt_fetch(((const Scan *) scan)->scanrelid,
 						 statement->rtable)->relid;
 	for (int k = 0; k < sort->numCols; k++)
@@ -354,20 +358,24 @@ reason_of_keys(const GsSortKeys *keys, GsKeyShape *shape)
 }
 
 /*
- * Is a GpuSort faster?  The statistics are looked up only if it would not be
- * for rows in order.  With pg_gpusort.min_rows = 0, sorts are not taken over
- * for their speed, and neither are those for which PostgreSQL's own sort may give another
- * order than its comparisons.
+ * Is a GpuSort faster?  It is if nothing is known of the order of the rows.  The statistics
+ * are looked up only if it would not be for rows in order.  With pg_gpusort.min_rows = 0, sorts
+ * are not taken over for their speed, and neither are those for which PostgreSQL's own sort may
+ * give another order than its comparisons.
  */
 static bool
-gains(const Sort *sort, const PlannedStmt *statement,
-	  const GsSortCandidate *candidate, const GsKeyShape *shape)
+gains(const Sort *sort, double bound, const PlannedStmt *statement, const GsKeyShape *shape)
 {
+	GsSortCandidate candidate;
+
 	if (gpusort_min_rows == 0 || shape->compared ||
-		(gpusort_row_cost_gains(candidate, shape, GS_ROWS_IN_ORDER) &&
-		 gpusort_row_cost_gains(candidate, shape, GS_ROWS_REVERSED)))
+		!returns_rows_as_stored(sort->plan.lefttree))
 		return true;
-	return gpusort_row_cost_gains(candidate, shape,
+	candidate = gpusort_sort_candidate_of_plan(sort, bound, statement);
+	if (gpusort_row_cost_gains(&candidate, shape, GS_ROWS_IN_ORDER) &&
+		gpusort_row_cost_gains(&candidate, shape, GS_ROWS_REVERSED))
+		return true;
+	return gpusort_row_cost_gains(&candidate, shape,
 								  order_of_input(sort, statement));
 }
 
@@ -380,16 +388,15 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 										GPUSORT_FEWEST_LONG_ROWS, bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
 	GsKeyShape	shape;
-	GsSortCandidate candidate;
 
 	if (reason == GS_FALLBACK_NONE)
 		reason = reason_of_keys(&keys, &shape);
 	if (reason != GS_FALLBACK_NONE)
 		return reason;
-	candidate = gpusort_sort_candidate_of_plan(sort, bound, statement);
-	if (gpusort_min_rows < 0 && !gpusort_sort_candidate_is_long(&candidate, &shape))
+	if (gpusort_min_rows < 0 &&
+		!gpusort_sort_candidate_is_long(sort->plan.plan_rows, bound, &shape))
 		return GS_FALLBACK_FEW_ROWS;
-	return gains(sort, statement, &candidate, &shape) ?
+	return gains(sort, bound, statement, &shape) ?
 		GS_FALLBACK_NONE : GS_FALLBACK_NO_GAIN;
 }
 
