@@ -96,15 +96,15 @@
  */
 
 /* The type of the column before, which often is that of the next one as well. */
-typedef struct ColumnType
+typedef struct GsColumnType
 {
 	Oid			type;
 	bool		variable;
-}			ColumnType;
+} GsColumnType;
 
 /* Add the column at a position, counted from 1. */
 static void
-add_column(GsSortCandidate *candidate, const Node *expression, int position, ColumnType * last)
+add_column(GsSortCandidate *candidate, const Node *expression, int position, GsColumnType *last)
 {
 	const Var  *var = (const Var *) expression;
 	Oid			type = exprType(expression);
@@ -138,7 +138,7 @@ gpusort_sort_candidate_of_path(const Path *input, double bound)
 		.stored_rows = true
 	};
 	const Path *scan = input;
-	ColumnType	last = {InvalidOid, false};
+	GsColumnType last = {InvalidOid, false};
 	int			position = 0;
 	ListCell   *lc;
 
@@ -172,7 +172,7 @@ gpusort_sort_candidate_of_plan(const Sort *sort, double bound,
 	};
 	const		Scan *scan = (const Scan *) sort->plan.lefttree;
 	const RangeTblEntry *table = rt_fetch(scan->scanrelid, statement->rtable);
-	ColumnType	last = {InvalidOid, false};
+	GsColumnType last = {InvalidOid, false};
 	ListCell   *lc;
 
 	foreach(lc, scan->plan.targetlist)
