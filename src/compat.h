@@ -98,7 +98,7 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_SINCE_16(new, old)	(PG_VERSION_NUM >= 160000 ? (new) : (old))
 
 /*
- * Do sorts by a locale of the C library ignore what is behind a zero byte?  In
+ * Do sorts by a locale of the C library ignore what follows a zero byte?  In
  * 19, they compare all bytes of strings that are equal for strcoll().
  */
 #define GPUSORT_ENDS_AT_ZERO	(PG_VERSION_NUM < 190000)

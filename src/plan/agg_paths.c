@@ -52,13 +52,6 @@
 #define OWN_SORT_DISK		15.0	/* more, if it exceeds work_mem */
 #define OWN_SORT_GROUP		150.0	/* to start and end the sort of a group */
 
-/*
- * What it takes to add a sorted row to the state of an aggregate, and to end a group, in addition
- * to what the planner charges.
- */
-#define TRANSITION_ROW		15.0
-#define END_OF_GROUP		60.0
-
 /* What it keeps of a row in addition to values of variable length. */
 #define OWN_SORT_BYTES		24
 
@@ -641,7 +634,8 @@ add_divided_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 {
 	Path	   *input = partial_input(root, input_rel, order);
 	double		rows = input_rel->cheapest_total_path->rows;
-	Cost		node = cpu_operator_cost * (TRANSITION_ROW * rows + END_OF_GROUP * groups);
+	Cost		node = cpu_operator_cost * (GPUSORT_GROUP_ROW_COST * rows +
+											GPUSORT_GROUP_COST * groups);
 	Path	   *sort;
 	Path	   *path;
 	double		part;			/* of each process */

@@ -11,6 +11,13 @@
 #include "nodes/pathnodes.h"
 
 /*
+ * What it takes to add a sorted row to the state of an aggregate, and to end a group, in addition
+ * to what the planner charges, in the units of sort_candidate.h.
+ */
+#define GPUSORT_GROUP_ROW_COST	15.0
+#define GPUSORT_GROUP_COST		60.0
+
+/*
  * Make a partial path of 'rel' that sorts 'partial', the rows of each process, and is divided by
  * the first 'divided' keys.  'input_rel' has all of the rows.  Returns NULL if 'divided' is 0, or
  * if the sort would not be taken over.

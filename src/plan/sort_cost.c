@@ -84,8 +84,8 @@ typedef struct GsSortMethod
 	bool		disk;
 	bool		shared;			/* do processes sort their rows together? */
 	bool		runs;			/* or merge runs of them? */
-	bool		twice;			/* are these so many that most rows are merged
-								 * twice? */
+	bool		twice;			/* too many to merge at once, so that most
+								 * rows are merged twice? */
 	double		processes;		/* number that add or sort rows */
 } GsSortMethod;
 

@@ -289,12 +289,7 @@ group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 									groups);
 }
 
-/*
- * What it takes to add a row to the state of an aggregate, to end a group, and to compare a row
- * with the one before, in addition to what the planner charges, in the units of sort_candidate.h.
- */
-#define GROUP_ROW_COST		15.0
-#define GROUP_COST			60.0
+/* What it takes to compare a row with the one before it, likewise (divided_paths.h). */
 #define UNIQUE_ROW_COST		8.0
 
 /*
@@ -352,11 +347,11 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 	part = sort->rows / input->rows;
 	path = group_path(root, grouped_rel, sort, extra, &costs, clamp_row_est(groups * part));
 	gpusort_divided_path_add(root, grouped_rel, path, sort,
-							 cpu_operator_cost * part * (GROUP_ROW_COST * input->rows +
-														 GROUP_COST * groups),
+							 cpu_operator_cost * part * (GPUSORT_GROUP_ROW_COST * input->rows +
+														 GPUSORT_GROUP_COST * groups),
 							 path->rows / part,
-							 cost_of_groups(best, input->rows, sort->rows, GROUP_ROW_COST) +
-							 cpu_operator_cost * GROUP_COST * groups,
+							 cost_of_groups(best, input->rows, sort->rows, GPUSORT_GROUP_ROW_COST) +
+							 cpu_operator_cost * GPUSORT_GROUP_COST * groups,
 							 best);
 }
 

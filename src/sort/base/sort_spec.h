@@ -51,8 +51,8 @@ typedef struct GsSortSpec
 	bool		attached;		/* is the worker attached to it, with rows
 								 * that are not in memory? */
 	int			group_keys;		/* if not 0, each process of the team returns
-								 * rows: all those that agree in so many first
-								 * sort keys are returned by one of them */
+								 * rows, and rows that agree in this number of
+								 * leading sort keys come from one process */
 	bool		nested;			/* not counted, since it is part of another
 								 * sort or its caller does; no GPU */
 	bool		unseen;			/* does the caller show progress itself? */

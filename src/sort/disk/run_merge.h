@@ -14,9 +14,9 @@
 typedef struct GsRunMerge GsRunMerge;
 
 /*
- * A place in the order of all rows: in front of the first row of a block.  Its ties in runs
- * before that one come before it, and its ties in runs behind that one do not.  If it is in front
- * of all rows that agree with it in the first keys, no ties come before it.
+ * A place in the order of all rows: in front of the first row of a block.  Ties in earlier runs
+ * come before it, and ties in later runs come after it.  If it is in front of all rows that agree
+ * with it in the first keys, no ties come before it.
  */
 #define GPUSORT_BEFORE_RUNS		(-1)
 

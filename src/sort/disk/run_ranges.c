@@ -6,8 +6,8 @@
  * Range r has the rows of all runs that sort before splitter r, and not before splitter
  * r - 1.  Splitters are rows, the first ones of blocks.  No two rows are equal: ties are in
  * the order of the runs, and within a run in its order.  So ranges have about the same
- * length whatever the keys are.  With spec->group_keys, rows that agree in so many first keys
- * are equal, and are in one range: a splitter comes before all of its ties.
+ * length whatever the keys are.  With spec->group_keys, only that number of leading keys is
+ * compared, so that rows which agree in them are in one range: a splitter comes before its ties.
  *
  * Which blocks of a run have rows of a range is found by a binary search among the first rows
  * of its blocks, of which nearly all are in memory.  Which rows of these blocks belong to the

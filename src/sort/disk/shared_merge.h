@@ -38,8 +38,8 @@ extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *bu
 												const GsSortSpec *spec);
 
 /*
- * Returns how many runs each of so many processes may have, so that a merge has memory for a block
- * of each.  If a process has more, it merges some of them first.
+ * Returns how many runs each process may have, so that a merge has memory for a block of each run.
+ * If a process has more, it merges some of them first.
  */
 extern int	gpusort_shared_merge_most_runs(Size memory, int processes);
 

@@ -109,7 +109,8 @@ extern uint32 gpusort_shares_count(const GsShare *shares, int nshares, int range
  * not before splitter r - 1.  No two rows are equal, since row numbers decide in the end.
  * So the ranges have about the same length whatever the keys are, even if all are equal.
  *
- * With spec->group_keys, rows that agree in so many first keys are equal, and are in one range.
+ * With spec->group_keys, rows that agree in that number of leading keys count as equal, and are in
+ * one range.
  */
 
 typedef struct GsRangeSplitters GsRangeSplitters;
