@@ -96,6 +96,7 @@ OBJS = \
 	src/sort/gpu/gpu_rows.o \
 	src/sort/team.o \
 	src/sort/cutoff.o \
+	src/sort/first_keys.o \
 	src/sort/sort_state.o \
 	src/sort/sort_rows.o \
 	src/sort/sort_input.o \
@@ -114,6 +115,7 @@ OBJS = \
 	src/exec/sorted_values.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
+	src/exec/agg_of_sort.o \
 	src/exec/agg_rows.o \
 	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \

@@ -14,6 +14,9 @@
 #include "nodes/execnodes.h"
 #include "nodes/primnodes.h"
 
+#include "sort/base/sort_spec.h"
+#include "sort/sort.h"
+
 /* ---- An aggregate whose rows do not come in order: agg_sort.c ---- */
 
 typedef struct GsAggSort GsAggSort;
@@ -97,6 +100,26 @@ extern void gpusort_distinct_rows_begin(GsDistinctRows *rows);
 extern bool gpusort_distinct_rows_is_new(GsDistinctRows *rows,
 										 FunctionCallInfo fcinfo);
 
+/* ---- Aggregates whose rows come in order: presorted_agg.c ---- */
+
+/* Does an aggregate want the rows in the order of the first of these keys, and of no others? */
+extern bool gpusort_presorted_agg_wants_first_key(const AggState *state, int transno,
+												  const GsSortKeys *keys);
+
+/*
+ * Make an aggregate one without DISTINCT and ORDER BY.  Arguments that only ORDER BY needs are
+ * dropped.
+ */
+extern void gpusort_presorted_agg_drop_order(AggStatePerTrans pertrans);
+
+/* ---- Aggregates of all rows that ask the sort below: agg_of_sort.c ---- */
+
+/*
+ * If the aggregates of an Agg over a GpuSort by 'keys' need no rows of it, have them ask it.
+ * Otherwise returns false.
+ */
+extern bool gpusort_agg_of_sort_connect(AggState *state, const GsSortKeys *keys);
+
 /* ---- Percentiles and the mode of values that come in order: percentiles.c ---- */
 
 /* Can an ordered-set aggregate with these functions be computed here? */
@@ -105,9 +128,10 @@ extern bool gpusort_percentiles_supports(const Aggref *aggref,
 
 /*
  * Replace the functions of all aggregates with a transition state, which
- * gpusort_percentiles_supports(), and whose values will come in order.
+ * gpusort_percentiles_supports(), and whose values will come in order.  'sort' is the GpuSort below
+ * if it may withhold its rows, or NULL.
  */
-extern void gpusort_percentiles_connect(AggState *state, int transno);
+extern void gpusort_percentiles_connect(AggState *state, int transno, PlanState *sort);
 
 /* ---- The values of a group, which come in order: sorted_values.c ---- */
 
@@ -119,6 +143,13 @@ typedef struct GsSortedValues GsSortedValues;
  * aggregate that 'fcinfo' calls.
  */
 extern GsSortedValues *gpusort_sorted_values_create(FunctionCallInfo fcinfo, Oid type);
+
+/*
+ * The same for all values that are first keys of a sort, which has withheld its rows.  Returns NULL
+ * if there are none.
+ */
+extern GsSortedValues *gpusort_sorted_values_of_sort(FunctionCallInfo fcinfo, Oid type,
+													 GsSort *sort);
 
 /* Appends a value that is not NULL.  A value that is passed by reference is copied. */
 extern void gpusort_sorted_values_add(FunctionCallInfo fcinfo,

@@ -286,7 +286,7 @@ save_transition(GsAggSort *sort)
 	const Aggref *aggref = pertrans->aggref;
 
 	if (AGGKIND_IS_ORDERED_SET(aggref->aggkind))
-		gpusort_percentiles_connect(sort->agg, sort->transno);
+		gpusort_percentiles_connect(sort->agg, sort->transno, NULL);
 	else if (pertrans->numDistinctCols > 0)
 		sort->distinct = gpusort_distinct_rows_create(pertrans);
 	sort->skips_nulls = pertrans->transfn.fn_strict ||

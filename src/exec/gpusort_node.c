@@ -178,6 +178,31 @@ gpusort_node_keys(PlanState *state, GsSortKeys *keys)
 }
 
 bool
+gpusort_node_withhold(PlanState *state, GsWanted wanted)
+{
+	GsNodeState *node = as_gpusort(state);
+
+	if (node == NULL || node->divided > 0)
+		return false;
+	node->wanted = wanted;
+	return true;
+}
+
+GsKeyCounts
+gpusort_node_counts(const PlanState *state)
+{
+	return ((const GsNodeState *) state)->counts;
+}
+
+GsSort *
+gpusort_node_withheld_sort(const PlanState *state)
+{
+	const GsNodeState *node = (const GsNodeState *) state;
+
+	return node->withheld ? node->sort : NULL;
+}
+
+bool
 gpusort_node_leaders_bound(PlanState *state, int64 *bound)
 {
 	GsNodeState *node = as_gpusort(state);
@@ -472,6 +497,50 @@ sort_divided(GsNodeState *node)
 	gpusort_requirement_check(&node->report);
 }
 
+/*
+ * Begin a sort.  If first keys are to be counted, and there is no GPU, each process counts those of
+ * some ranges, unless the sink stays closed.
+ */
+static void
+begin_sort(GsNodeState *node)
+{
+	GsSortSpec *spec = &node->spec;
+	bool		gpu = gpusort_key_plan_string_words(spec->key_plan) == GPUSORT_GPU_STRING_WORDS;
+
+	spec->group_keys = node->wanted == GS_WANTS_COUNTS && spec->processes > 1 && !gpu ? 1 : 0;
+	node->sort = gpusort_sort_begin(spec);
+	open_sink(node);
+	if (spec->group_keys == 0 || gpusort_sink_is_open(node->sink))
+		return;
+	gpusort_sort_end(node->sort);
+	spec->group_keys = 0;
+	node->sort = gpusort_sort_begin(spec);
+}
+
+/* Count the first keys of the rows of all processes. */
+static void
+count_keys(GsNodeState *node)
+{
+	while (memset(&node->counts, 0, sizeof(node->counts)),
+		   !gpusort_first_keys_count(node->sort, &node->counts))
+		sort_rows(node);
+	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
+		return;
+	await_gather(castNode(GatherState, outerPlanState(node)));
+	gpusort_sink_add_counts(node->sink, &node->counts);
+}
+
+/* The rows are sorted: withhold them if that is wanted. */
+static void
+withhold_rows(GsNodeState *node)
+{
+	if (node->wanted == GS_WANTS_COUNTS)
+		count_keys(node);
+	node->withheld = node->wanted == GS_WANTS_COUNTS ||
+		(node->wanted == GS_WANTS_KEYS && gpusort_sort_can_rewind(node->sort));
+	node->answered = false;
+}
+
 /* Sort the input below this node alone. */
 static void
 sort_alone(GsNodeState *node)
@@ -484,9 +553,9 @@ sort_alone(GsNodeState *node)
 	spec->processes = count_processes(node);
 	spec->by_pages = gpusort_row_source_prepare(node->rows.source);
 	spec->bound = Max(node->bound, 0);
-	node->sort = gpusort_sort_begin(spec);
-	open_sink(node);
+	begin_sort(node);
 	sort_rows(node);
+	withhold_rows(node);
 	publish_report(node);
 	gpusort_requirement_check(&node->report);
 }
@@ -527,6 +596,20 @@ next_row(GsNodeState *node, bool forward)
 	return slot;
 }
 
+/* Returns one row that stands for all rows, if there are any. */
+static TupleTableSlot *
+withheld_row(GsNodeState *node)
+{
+	TupleTableSlot *slot = ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
+	int64		nrows = node->wanted == GS_WANTS_COUNTS ? node->counts.rows :
+		gpusort_sort_count(node->sort);
+
+	if (node->answered || nrows == 0)
+		return slot;
+	node->answered = true;
+	return ExecStoreAllNullTuple(slot);
+}
+
 static TupleTableSlot *
 gpusort_node_exec(CustomScanState *css)
 {
@@ -541,9 +624,12 @@ gpusort_node_exec(CustomScanState *css)
 	estate->es_direction = ForwardScanDirection;
 	if (!node->sorted)
 		sort_input(node);
-	slot = likely(node->sort != NULL) ?
-		next_row(node, ScanDirectionIsForward(direction)) :
-		ExecClearTuple(css->ss.ss_ScanTupleSlot);
+	if (unlikely(node->sort == NULL))
+		slot = ExecClearTuple(css->ss.ss_ScanTupleSlot);
+	else if (unlikely(node->withheld))
+		slot = withheld_row(node);
+	else
+		slot = next_row(node, ScanDirectionIsForward(direction));
 	estate->es_direction = direction;
 	return slot;
 }
@@ -559,6 +645,7 @@ end_sort(GsNodeState *node)
 		gpusort_sort_end(node->sort);
 	node->sort = NULL;
 	node->sorted = false;
+	node->withheld = false;
 }
 
 static void
@@ -618,6 +705,9 @@ gpusort_node_rescan(CustomScanState *css)
 		return;
 	}
 
+	node->answered = false;
+	if (input->chgParam == NULL && node->wanted == GS_WANTS_COUNTS)
+		return;
 	if (input->chgParam == NULL && can_rewind(node))
 	{
 		ExecClearTuple(css->ss.ss_ScanTupleSlot);

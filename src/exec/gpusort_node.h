@@ -15,6 +15,7 @@
 #include "exec/row_source.h"
 #include "exec/sink_node.h"
 #include "exec/worker_reports.h"
+#include "sort/first_keys.h"
 #include "sort/sort.h"
 
 /*
@@ -26,6 +27,14 @@ typedef struct GsNodeShared
 	int64		bound;			/* rows wanted of each process, or -1 */
 	GsDividedShared divided;	/* if the node is divided */
 } GsNodeShared;
+
+/* What the node above wants of the sorted rows. */
+typedef enum GsWanted
+{
+	GS_WANTS_ROWS,
+	GS_WANTS_COUNTS,			/* of first keys */
+	GS_WANTS_KEYS				/* first keys, by their positions */
+} GsWanted;
 
 typedef struct GsNodeState
 {
@@ -42,6 +51,11 @@ typedef struct GsNodeState
 	int			divided;		/* see gpusort_private_divided() */
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */
+	GsWanted	wanted;
+	bool		withheld;		/* are the sorted rows not returned? then: */
+	bool		answered;		/* has the row been returned that stands for
+								 * them? */
+	GsKeyCounts counts;			/* if these are wanted */
 
 	bool		has_report;		/* is there a report of this process's last
 								 * sort? */
@@ -69,6 +83,18 @@ extern bool gpusort_node_leaders_bound(PlanState *state, int64 *bound);
 
 /* If the state is a GpuSort, get its sort keys.  Otherwise return false. */
 extern bool gpusort_node_keys(PlanState *state, GsSortKeys *keys);
+
+/*
+ * Before the execution: if the state is a GpuSort, have it withhold its rows, since the node above
+ * wants only counts of their first keys, or these keys by position.  If it has any rows, it returns
+ * one row of NULLs instead.  If keys cannot be read by position, it returns its rows nevertheless.
+ * Otherwise returns false.
+ */
+extern bool gpusort_node_withhold(PlanState *state, GsWanted wanted);
+
+/* From the first row on: returns these counts; or the sort with these keys, or NULL. */
+extern GsKeyCounts gpusort_node_counts(const PlanState *state);
+extern GsSort *gpusort_node_withheld_sort(const PlanState *state);
 
 /* Called once by _PG_init(). */
 extern void gpusort_node_init(void);

@@ -4,7 +4,8 @@
  *		Percentiles and the mode of values that come in order.
  *
  * PostgreSQL's ordered-set aggregates put all values of a group into a sort of
- * their own.  If the values come in order, a list of them is enough.
+ * their own.  If the values come in order, a list of them is enough, or the sort itself, if it
+ * withholds its rows.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,6 +24,7 @@
 #include "utils/lsyscache.h"
 
 #include "exec/agg_private.h"
+#include "exec/gpusort_node.h"
 #include "work.h"
 
 /* The type of the values. */
@@ -38,7 +40,12 @@ add_value(PG_FUNCTION_ARGS)
 {
 	GsSortedValues *sorted = PG_ARGISNULL(0) ? NULL :
 		(GsSortedValues *) PG_GETARG_POINTER(0);
+	const PlanState *below = fcinfo->flinfo->fn_extra;
+	GsSort	   *sort = below != NULL ? gpusort_node_withheld_sort(below) : NULL;
 
+	if (sort != NULL)
+		sorted = gpusort_sorted_values_of_sort(fcinfo, type_of_values(AggGetAggref(fcinfo)),
+											   sort);
 	if (PG_ARGISNULL(1))
 	{
 		fcinfo->isnull = sorted == NULL;
@@ -335,9 +342,10 @@ gpusort_percentiles_supports(const Aggref *aggref, Oid transition_oid,
 }
 
 void
-gpusort_percentiles_connect(AggState *state, int transno)
+gpusort_percentiles_connect(AggState *state, int transno, PlanState *sort)
 {
 	state->pertrans[transno].transfn.fn_addr = add_value;
+	state->pertrans[transno].transfn.fn_extra = sort;
 	for (int a = 0; a < state->numaggs; a++)
 		if (state->peragg[a].transno == transno)
 			state->peragg[a].finalfn.fn_addr = replacement_of(state->peragg[a].finalfn_oid);

@@ -14,6 +14,8 @@
  * functions are replaced with those of percentiles.c.  Hypothetical-set aggregates
  * stay stock.
  *
+ * If no aggregate needs any rows of a GpuSort, agg_of_sort.c has them ask that instead.
+ *
  * The rows of other aggregates, such as those of grouping sets, are sorted by agg_sort.c.
  *
  * That the rows come in order is derived from the plan itself, and not from
@@ -176,17 +178,25 @@ all_finals_possible(const AggState *state, int transno)
 	return true;
 }
 
-/*
- * Make an aggregate one without DISTINCT and ORDER BY.  Arguments that only
- * ORDER BY needs are dropped.
- */
-static void
-drop_order(AggStatePerTrans pertrans)
+bool
+gpusort_presorted_agg_wants_first_key(const AggState *state, int transno,
+									  const GsSortKeys *keys)
+{
+	const Aggref *aggref = state->pertrans[transno].aggref;
+	const List *clauses = clauses_of(aggref);
+
+	/* A constant would be in any order. */
+	return list_length(clauses) == 1 &&
+		!IsA(get_sortgroupclause_expr(linitial(clauses), aggref->args), Const) &&
+		(!AGGKIND_IS_ORDERED_SET(aggref->aggkind) || all_finals_possible(state, transno)) &&
+		rows_come_in_order(keys, 0, clauses, aggref->args);
+}
+
+void
+gpusort_presorted_agg_drop_order(AggStatePerTrans pertrans)
 {
 	Aggref	   *aggref = makeNode(Aggref);
 
-	if (pertrans->numDistinctCols > 0)
-		gpusort_distinct_rows_connect(pertrans);
 	*aggref = *pertrans->aggref;
 	aggref->args = list_truncate(list_copy(aggref->args),
 								 pertrans->numTransInputs);
@@ -214,9 +224,13 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
 							pertrans->aggref->args))
 		return false;
 	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
-		gpusort_percentiles_connect(state, transno);
+		gpusort_percentiles_connect(state, transno, NULL);
 	else
-		drop_order(pertrans);
+	{
+		if (pertrans->numDistinctCols > 0)
+			gpusort_distinct_rows_connect(pertrans);
+		gpusort_presorted_agg_drop_order(pertrans);
+	}
 	return true;
 }
 
@@ -277,6 +291,11 @@ replace_sorts(AggState *state)
 		keys_of_input(outerPlanState(state), &keys) &&
 		starts_with_groups(&keys, agg);
 
+	if (in_order && gpusort_agg_of_sort_connect(state, &keys))
+	{
+		build_transitions(state);
+		return;
+	}
 	for (int transno = 0; transno < state->numtrans; transno++)
 	{
 		if (in_order && leave_out_sort(state, transno, &keys))

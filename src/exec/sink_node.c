@@ -199,6 +199,22 @@ gpusort_sink_failure(const GsSinkState *sink)
 	return gpusort_parallel_sort_failure(&sink->shared->parallel);
 }
 
+void
+gpusort_sink_add_counts(const GsSinkState *sink, GsKeyCounts *counts)
+{
+	if (sink->shared == &sink->local)
+		return;					/* there are no workers */
+	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
+	{
+		const GsProducerReport *report = gpusort_worker_reports_get(sink->reports, n);
+
+		if (report == NULL)
+			continue;
+		counts->rows += report->counts.rows;
+		counts->groups += report->counts.groups;
+	}
+}
+
 bool
 gpusort_sink_is_open(const GsSinkState *sink)
 {

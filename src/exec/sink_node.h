@@ -11,6 +11,7 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
+#include "sort/first_keys.h"
 #include "sort/sort.h"
 
 typedef struct GsSinkState GsSinkState;
@@ -56,6 +57,9 @@ extern void gpusort_sink_forget_sort(GsSinkState *sink);
  * GS_FALLBACK_NONE.
  */
 extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
+
+/* Likewise, if the sort has spec->group_keys: add to *counts what workers have counted. */
+extern void gpusort_sink_add_counts(const GsSinkState *sink, GsKeyCounts *counts);
 
 /* Do the sinks put their rows into a sort? */
 extern bool gpusort_sink_is_open(const GsSinkState *sink);

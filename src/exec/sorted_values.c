@@ -22,6 +22,7 @@
 
 #include "agg_context.h"
 #include "exec/agg_private.h"
+#include "sort/first_keys.h"
 
 #define INITIAL_CAPACITY	16
 
@@ -46,6 +47,8 @@ struct GsSortedValues
 	int64		in_store;
 	int64		next;			/* position that it returns next */
 	TupleTableSlot *slot;
+
+	GsFirstKeys *keys;			/* if a sort has all values; or NULL */
 };
 
 /* At the end of a group, if the list has not been cleared before. */
@@ -65,21 +68,39 @@ end_store(Datum sorted)
 	tuplestore_end(((GsSortedValues *) DatumGetPointer(sorted))->store);
 }
 
+/* Make an empty list without memory for values. */
+static GsSortedValues *
+create(MemoryContext group, Oid type)
+{
+	GsSortedValues *sorted = MemoryContextAllocZero(group, sizeof(GsSortedValues));
+
+	sorted->context = group;
+	sorted->type = type;
+	get_typlenbyval(type, &sorted->typlen, &sorted->typbyval);
+	return sorted;
+}
+
 GsSortedValues *
 gpusort_sorted_values_create(FunctionCallInfo fcinfo, Oid type)
 {
 	MemoryContext group = gpusort_agg_context(fcinfo);
-	MemoryContext caller = MemoryContextSwitchTo(group);
-	GsSortedValues *sorted;
+	GsSortedValues *sorted = create(group, type);
 
-	sorted = palloc0(sizeof(GsSortedValues));
-	sorted->context = group;
-	sorted->type = type;
-	get_typlenbyval(type, &sorted->typlen, &sorted->typbyval);
 	sorted->capacity = INITIAL_CAPACITY;
-	sorted->values = palloc(INITIAL_CAPACITY * sizeof(Datum));
-	MemoryContextSwitchTo(caller);
+	sorted->values = MemoryContextAlloc(group, INITIAL_CAPACITY * sizeof(Datum));
 	return sorted;
+}
+
+GsSortedValues *
+gpusort_sorted_values_of_sort(FunctionCallInfo fcinfo, Oid type, GsSort *sort)
+{
+	MemoryContext group = gpusort_agg_context(fcinfo);
+	MemoryContext caller = MemoryContextSwitchTo(group);
+	GsSortedValues *sorted = create(group, type);
+
+	sorted->keys = gpusort_first_keys_create(sort);
+	MemoryContextSwitchTo(caller);
+	return gpusort_first_keys_number(sorted->keys) > 0 ? sorted : NULL;
 }
 
 /* Move the values in memory to the end of the file. */
@@ -201,6 +222,8 @@ gpusort_sorted_values_add(FunctionCallInfo fcinfo, GsSortedValues *sorted,
 int64
 gpusort_sorted_values_count(const GsSortedValues *sorted)
 {
+	if (sorted->keys != NULL)
+		return gpusort_first_keys_number(sorted->keys);
 	return sorted->in_file + sorted->in_memory + sorted->in_store;
 }
 
@@ -237,6 +260,8 @@ value_in_store(GsSortedValues *sorted, int64 position)
 Datum
 gpusort_sorted_values_get(GsSortedValues *sorted, int64 position)
 {
+	if (sorted->keys != NULL)
+		return gpusort_first_keys_get(sorted->keys, position);
 	if (sorted->store != NULL)
 		return value_in_store(sorted, position);
 	if (position < sorted->in_file)

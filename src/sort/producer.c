@@ -59,6 +59,7 @@ gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, bool may_over
 	memset(parallel, 0, sizeof(*parallel));
 	pg_atomic_init_u32(&parallel->failure, GS_FALLBACK_NONE);
 	parallel->bound = bound;
+	parallel->group_keys = sort->spec->group_keys;
 	parallel->gpu = get_gpu_handle(sort, &parallel->handle);
 	if (parallel->gpu ? may_overflow && gpusort_sort_allow_overflow(sort) :
 		gpusort_sort_open(sort))
@@ -149,6 +150,19 @@ add_to_sort(GsProducer *producer, GsSort *sort, GsNextRow next)
 	return !has_failed(producer);
 }
 
+/*
+ * Attach to the sort that this process adds to.  Returns false if it can leave, since all rows have
+ * been added.  If each process returns rows, it remains, but adds none.
+ */
+static bool
+attach(GsProducer *producer, GsSort *sort)
+{
+	if (gpusort_sort_attach(sort))
+		return true;
+	producer->input_ended = true;
+	return producer->spec.group_keys > 0;
+}
+
 /* Begin the sort of this worker.  Returns NULL if all rows have been added without it. */
 static GsSort *
 begin_worker(GsProducer *producer, MemoryContext context)
@@ -166,7 +180,7 @@ begin_worker(GsProducer *producer, MemoryContext context)
 	spec->nested = true;
 	sort = gpusort_sort_begin(spec);
 	MemoryContextSwitchTo(caller);
-	if (gpusort_sort_attach(sort))
+	if (attach(producer, sort))
 		return sort;
 	gpusort_sort_end(sort);
 	return NULL;
@@ -188,6 +202,8 @@ end_worker(GsProducer *producer, GsSort *sort, bool added)
 
 	if (added && gpusort_sort_finish(sort))
 	{
+		if (producer->spec.group_keys > 0)
+			(void) gpusort_first_keys_count(sort, &report->counts);
 		gpusort_sort_report(sort, &report->sort);
 		report->sorted = true;
 	}
@@ -219,7 +235,7 @@ put_without_gpu(GsProducer *producer, MemoryContext context)
 {
 	if (IsParallelWorker())
 		sort_rows(producer, context, next_row);
-	else if (gpusort_sort_attach(producer->sort))
+	else if (attach(producer, producer->sort))
 		fill_sort(producer, next_row);
 }
 
@@ -403,6 +419,7 @@ static void
 reset(GsProducer *producer)
 {
 	producer->spec.bound = producer->parallel->bound;
+	producer->spec.group_keys = producer->parallel->group_keys;
 	producer->ahead = false;
 	memset(&producer->report, 0, sizeof(producer->report));
 	producer->nrows = 0;
@@ -447,7 +464,8 @@ gpusort_producer_attend(GsProducer *producer)
 	reset(producer);
 	if (producer->parallel->team == NULL)
 		return;
-	gpusort_participant_await_others(producer->sort->participant);
+	if (gpusort_sort_attach(producer->sort))
+		gpusort_participant_await_others(producer->sort->participant);
 	if (!gpusort_sort_end_adding(producer->sort, &producer->ahead))
 		give_up(producer, producer->sort);
 }

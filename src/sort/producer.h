@@ -29,6 +29,7 @@
 #include "service/service_client.h"
 #include "sort/base/sort_spec.h"
 #include "sort/base/sort_stats.h"
+#include "sort/first_keys.h"
 #include "sort/gpu/gpu_session.h"
 #include "sort/sort.h"
 
@@ -43,6 +44,8 @@ typedef struct GsParallelSort
 	struct GsTeam *team;		/* for rows that are not on the GPU; or NULL
 								 * if all are there */
 	int64		bound;			/* rows wanted of each process; 0 for all */
+	int			group_keys;		/* see GsSortSpec: then each process counts
+								 * the first keys of the rows that it returns */
 	pg_atomic_uint32 failure;	/* GsFallback: why rows are missing */
 } GsParallelSort;
 
@@ -52,6 +55,7 @@ typedef struct GsProducerReport
 	int64		nrows;			/* rows that it has added */
 	bool		sorted;			/* has it sorted them itself?  If so: */
 	GsSortReport sort;
+	GsKeyCounts counts;			/* with group_keys */
 } GsProducerReport;
 
 /* Returns the next row of this process's share, or NULL after the last one. */

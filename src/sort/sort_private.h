@@ -4,8 +4,8 @@
  *		The state of a sort.
  *
  * Only the files of the facade access members of the struct: sort_input.c, which adds rows,
- * sort_finish.c, which sorts them, sort_rows.c, which returns them, producer.c, for several
- * processes, and sort_state.c.
+ * sort_finish.c, which sorts them, sort_rows.c, which returns them, first_keys.c, producer.c, for
+ * several processes, and sort_state.c.
  *
  *-------------------------------------------------------------------------
  */
@@ -165,6 +165,17 @@ extern bool gpusort_sort_may_write_rows(const GsSort *sort);
  */
 extern bool gpusort_sort_move_to_runs(GsSort *sort);
 extern bool gpusort_sort_to_runs(GsSort *sort);
+
+/* ---- For those who need no more than first keys: first_keys.c ---- */
+
+/* Do values that are passed by reference stay where they are until the sort ends? */
+extern bool gpusort_sort_is_lasting(const GsSort *sort);
+
+/*
+ * Move the cursor of a sort that can be rewound before the row at a position, counted from 0.  Rows
+ * that are lost from now on are an error.
+ */
+extern void gpusort_sort_go_to(GsSort *sort, int64 position);
 
 /* ---- For producers: producer.c ---- */
 

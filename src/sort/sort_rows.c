@@ -188,9 +188,8 @@ get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 	return true;
 }
 
-/* Do values that are passed by reference stay where they are until the sort ends? */
-static bool
-has_lasting_rows(const GsSort *sort)
+bool
+gpusort_sort_is_lasting(const GsSort *sort)
 {
 	return sort->location == GS_ROWS_IN_MEMORY ||
 		(sort->location == GS_ROWS_SHARED && !sort->participant->merged);
@@ -247,7 +246,7 @@ gpusort_sort_begin_check(GsSort *sort)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 
 	gpusort_checked_rows_begin(&sort->checked, spec->check, spec->tupdesc,
-							   spec->tuple_attno > 0, has_lasting_rows(sort));
+							   spec->tuple_attno > 0, gpusort_sort_is_lasting(sort));
 	MemoryContextSwitchTo(caller);
 	if (sort->checked.check != NULL)
 		aim_check(sort);
@@ -424,6 +423,14 @@ gpusort_sort_skip(GsSort *sort, uint32 n)
 	sort->progress->rows_returned = sort->position;
 }
 
+void
+gpusort_sort_go_to(GsSort *sort, int64 position)
+{
+	sort->position = position;
+	sort->returned = true;
+	gpusort_checked_rows_forget(&sort->checked);
+}
+
 int64
 gpusort_sort_count(const GsSort *sort)
 {
@@ -446,7 +453,7 @@ bool
 gpusort_sort_can_rewind(const GsSort *sort)
 {
 	return sort->spec->random_access || sort->location == GS_ROWS_ON_GPU ||
-		has_lasting_rows(sort);
+		gpusort_sort_is_lasting(sort);
 }
 
 void
