@@ -47,6 +47,18 @@ counter_of(const AggStatePerTransData * pertrans)
 	return NULL;
 }
 
+/* Does a final function need some of the keys, and not all, as mode() does? */
+static bool
+needs_some_keys(const AggState *state, int transno)
+{
+	if (!AGGKIND_IS_ORDERED_SET(state->pertrans[transno].aggref->aggkind))
+		return false;
+	for (int a = 0; a < state->numaggs; a++)
+		if (state->peragg[a].transno == transno && state->peragg[a].finalfn_oid == F_MODE_FINAL)
+			return false;
+	return true;
+}
+
 /* Does a transition only need what the sort withholds for 'wanted'? */
 static bool
 is_answered(const AggState *state, int transno, const GsSortKeys *keys, GsWanted wanted)
@@ -58,7 +70,7 @@ is_answered(const AggState *state, int transno, const GsSortKeys *keys, GsWanted
 		return false;
 	if (wanted == GS_WANTS_COUNTS && pertrans->transfn_oid == F_INT8INC)
 		return true;
-	return (wanted == GS_WANTS_KEYS ? AGGKIND_IS_ORDERED_SET(aggref->aggkind) :
+	return (wanted == GS_WANTS_KEYS ? needs_some_keys(state, transno) :
 			counter_of(pertrans) != NULL) &&
 		gpusort_presorted_agg_wants_first_key(state, transno, keys);
 }

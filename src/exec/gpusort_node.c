@@ -539,6 +539,10 @@ withhold_rows(GsNodeState *node)
 	node->withheld = node->wanted == GS_WANTS_COUNTS ||
 		(node->wanted == GS_WANTS_KEYS && gpusort_sort_can_rewind(node->sort));
 	node->answered = false;
+
+	/* Only few rows will be read, so others need not sort ranges. */
+	if (node->withheld)
+		gpusort_sort_stop(node->sort);
 }
 
 /* Sort the input below this node alone. */

@@ -28,9 +28,9 @@ extern bool gpusort_first_keys_count(GsSort *sort, GsKeyCounts *counts);
 typedef struct GsFirstKeys GsFirstKeys;
 
 /*
- * Prepare to read the keys that are not NULL of a finished sort, in the current memory context.  The
- * sort must be one that gpusort_sort_can_rewind(), and remain.  If its rows are lost, that is an
- * error.
+ * Prepare to read the keys that are not NULL of a finished sort, in the current memory context.
+ * The sort must be one that gpusort_sort_can_rewind(), and remain.  If its rows are lost, that is
+ * an error.
  */
 extern GsFirstKeys *gpusort_first_keys_create(GsSort *sort);
 

@@ -426,6 +426,8 @@ gpusort_sort_skip(GsSort *sort, uint32 n)
 void
 gpusort_sort_go_to(GsSort *sort, int64 position)
 {
+	if (sort->location == GS_ROWS_SHARED)
+		gpusort_range_reader_jump(sort->ranges, position);
 	sort->position = position;
 	sort->returned = true;
 	gpusort_checked_rows_forget(&sort->checked);

@@ -135,6 +135,9 @@ as_stock('a subquery', 'SELECT count(*), sum(place * id) FROM (SELECT id, row_nu
 as_stock('a common table', 'WITH s AS MATERIALIZED (SELECT * FROM big ORDER BY k, id)
 	SELECT md5(string_agg(a.id::text, $$ $$)), (SELECT count(*) FROM s) FROM s a');
 as_stock('a window', digest('SELECT id, row_number() OVER (ORDER BY k, id) FROM big'));
+as_stock('different keys', 'SELECT count(*), count(DISTINCT k) FROM halves');
+as_stock("percentiles by $_", "SELECT percentile_disc(array[0.7, 0, 0.31, 1, 0.999, 0.5]) WITHIN GROUP (ORDER BY $_) FROM halves")
+	foreach 'k', 'n', 't', 't DESC', '-f', q{'a long prefix of a text ' || id};
 as_stock($_, digest($SORTS_BELOW{$_}[0]), $SORTS_BELOW{$_}[1], $anywhere) foreach sort keys %SORTS_BELOW;
 as_stock('sorts side by side', digest('SELECT * FROM (SELECT k, id FROM big ORDER BY k, id OFFSET 0) a
 	UNION ALL SELECT * FROM (SELECT k, id FROM halves ORDER BY k DESC, id OFFSET 0) b'));

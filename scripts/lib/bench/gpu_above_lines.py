@@ -25,6 +25,7 @@ QUERIES = {
     'texts': ("""SELECT count(*) FROM (SELECT id, row_number() OVER (PARTITION BY 'name ' || k4 % 10000 ORDER BY id) AS n
         FROM facts) AS s WHERE n <= 3""", True),
     'count_distinct': ('SELECT count(DISTINCT k8) FROM facts', True),
+    'percentile': ('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f8) FROM facts', True),
 }
 SETTINGS_OF = {'leader': 'off', 'divided': 'on'}
 WAYS = ('stock', 'stock_8', 'leader_2', 'leader_8', 'divided_8', 'cpu_2', 'cpu_8', 'gpu_8')

@@ -117,12 +117,32 @@ part_of_position(const GsGpuSession *session, int64 position)
 		GS_PART_NULL_KEYS;
 }
 
-/* Returns the chunk with a position: one seen before, or the first one not seen. */
+/*
+ * Returns the number of a chunk that is not known, with a position or not far from it.  If that
+ * follows the chunks that are known, it is the right one.
+ */
+static uint64
+guess_chunk(const GsSortedPart *part, int64 position)
+{
+	uint64		known = part->nstarts - 1;
+	int64		rows = part->rows - part->starts[known];
+	int64		before = position - part->first - part->starts[known];
+
+	return known + (uint64) ((double) before / rows * (part->chunks - known));
+}
+
+/*
+ * Returns the chunk with a position, if it has been seen, or its rows follow those that have.
+ * Otherwise it is a guess.
+ */
 static uint64
 chunk_of_position(const GsSortedPart *part, int64 position)
 {
 	uint64		low = 0;
 	uint64		high = part->nstarts;
+
+	if (part->nstarts <= part->chunks && position - part->first >= part->starts[high - 1])
+		return guess_chunk(part, position);
 
 	/* Find the last chunk that does not start after the position. */
 	while (high - low > 1)
@@ -268,6 +288,29 @@ open_window(GsGpuSession *session, GsPoolChunk *chunk)
 	}
 }
 
+/*
+ * Get the chunk with a position of a part, whose number is *number or not far from it.  Sets
+ * *number to it.
+ */
+static GsPoolChunk *
+find_chunk(GsGpuSession *session, GsPart part, int64 position, uint64 *number)
+{
+	int64		row = position - session->parts[part].first;
+	GsPoolChunk *chunk;
+
+	while (chunk = get_chunk(session, part, *number), chunk != NULL)
+	{
+		if (row < chunk->first_row)
+			--* number;
+		else if (row >= chunk->first_row + chunk->rows)
+			++* number;
+		else
+			break;
+		gpusort_chunk_free(chunk);
+	}
+	return chunk;
+}
+
 /* Move the window to the chunk with a position. */
 static bool
 move_window(GsGpuSession *session, int64 position)
@@ -282,7 +325,7 @@ move_window(GsGpuSession *session, int64 position)
 	INSTR_TIME_SET_CURRENT(start);
 	if (session->nahead > 0)
 		ask_ahead(session, part, number);
-	chunk = get_chunk(session, part, number);
+	chunk = find_chunk(session, part, position, &number);
 	if (chunk == NULL)
 		return gpusort_gpu_session_fail(session);
 	ask_ahead(session, part, number);

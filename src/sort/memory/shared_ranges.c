@@ -357,6 +357,35 @@ gpusort_range_reader_seek(GsRangeReader *reader, int64 position)
 	}
 }
 
+void
+gpusort_range_reader_jump(GsRangeReader *reader, int64 position)
+{
+	const GsRangeMaker *maker = reader->maker;
+	const GsRangeSource *source = maker->source;
+	MemoryContext caller;
+	int64		start = 0;
+	int64		nrows;
+	int			range = 0;
+
+	Assert(position < maker->nrows);
+	if (source->count == NULL || reader->starts == NULL ||
+		(uint64) (position - reader->start) < reader->rows.nrows)
+		return;
+	while (nrows = source->count(maker->arg, range), position - start >= nrows)
+	{
+		reader->starts[range++] = start;
+		start += nrows;
+	}
+	reader->starts[range] = start;
+	reader->reading = range;
+	reader->start = start;
+	reader->rows.nrows = 0;
+	reader->left = true;
+	caller = MemoryContextSwitchTo(maker->context);
+	source->open(maker->arg, range);
+	MemoryContextSwitchTo(caller);
+}
+
 /*
  * This process has read the last row of a range of its own.  The last one of all compares the
  * number of rows with that before they were sorted.

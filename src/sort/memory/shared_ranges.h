@@ -47,6 +47,9 @@ typedef struct GsRangeSource
 	 */
 	void		(*open) (void *arg, int range);
 	bool		(*next) (void *arg, GsSortedRange *rows);
+
+	/* Returns the number of rows of a range; or NULL if that is not known. */
+	int64		(*count) (void *arg, int range);
 } GsRangeSource;
 
 /* What a process knows of the ranges. */
@@ -123,6 +126,12 @@ extern GsRangeReader *gpusort_range_reader_create(GsRangeMaker *maker);
 
 /* Set reader->rows to those with a position. */
 extern void gpusort_range_reader_seek(GsRangeReader *reader, int64 position);
+
+/*
+ * A position will be read that need not be near others.  If possible, only its range is put into
+ * order for that, and not those before it.
+ */
+extern void gpusort_range_reader_jump(GsRangeReader *reader, int64 position);
 
 /*
  * Of a process that reads ranges of its own: set reader->rows to the next ones, whose positions

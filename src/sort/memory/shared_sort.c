@@ -334,10 +334,20 @@ next_rows(void *arg, GsSortedRange *rows)
 	return rows->nrows > 0;
 }
 
+/* GsRangeSource.count */
+static int64
+count_range(void *arg, int range)
+{
+	const GsSharedView *view = ((const GsSharedMember *) arg)->view;
+
+	return gpusort_shares_count(view->shares, view->nshares, range);
+}
+
 static const GsRangeSource range_source = {
 	.make = sort_range,
 	.open = open_range,
-	.next = next_rows
+	.next = next_rows,
+	.count = count_range
 };
 
 /* ----------------------------------------------------------------
