@@ -116,6 +116,7 @@ OBJS = \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
 	src/exec/agg_of_sort.o \
+	src/exec/agg_order.o \
 	src/exec/agg_rows.o \
 	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \

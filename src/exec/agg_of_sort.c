@@ -47,14 +47,17 @@ counter_of(const AggStatePerTransData * pertrans)
 	return NULL;
 }
 
-/* Does a final function need some of the keys, and not all, as mode() does? */
+/* Do all final functions of a transition need some of the keys, and not all, as mode() does? */
 static bool
 needs_some_keys(const AggState *state, int transno)
 {
-	if (!AGGKIND_IS_ORDERED_SET(state->pertrans[transno].aggref->aggkind))
-		return false;
+	const		AggStatePerTransData *pertrans = &state->pertrans[transno];
+
 	for (int a = 0; a < state->numaggs; a++)
-		if (state->peragg[a].transno == transno && state->peragg[a].finalfn_oid == F_MODE_FINAL)
+		if (state->peragg[a].transno == transno &&
+			(state->peragg[a].finalfn_oid == F_MODE_FINAL ||
+			 !gpusort_percentiles_supports(pertrans->aggref, pertrans->transfn_oid,
+										   state->peragg[a].finalfn_oid)))
 			return false;
 	return true;
 }
@@ -72,7 +75,7 @@ is_answered(const AggState *state, int transno, const GsSortKeys *keys, GsWanted
 		return true;
 	return (wanted == GS_WANTS_KEYS ? needs_some_keys(state, transno) :
 			counter_of(pertrans) != NULL) &&
-		gpusort_presorted_agg_wants_first_key(state, transno, keys);
+		gpusort_agg_order_is_of_first_key(aggref, keys);
 }
 
 /*
@@ -102,7 +105,7 @@ connect_counter(AggStatePerTrans pertrans, PlanState *sort)
 	pertrans->transfn.fn_addr = counter_of(pertrans);
 	pertrans->transfn.fn_extra = sort;
 	pertrans->transfn.fn_strict = false;	/* the row has NULLs */
-	gpusort_presorted_agg_drop_order(pertrans);
+	gpusort_agg_order_drop(pertrans);
 }
 
 bool

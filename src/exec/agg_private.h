@@ -100,17 +100,26 @@ extern void gpusort_distinct_rows_begin(GsDistinctRows *rows);
 extern bool gpusort_distinct_rows_is_new(GsDistinctRows *rows,
 										 FunctionCallInfo fcinfo);
 
-/* ---- Aggregates whose rows come in order: presorted_agg.c ---- */
+/* ---- The order in which an aggregate wants its rows: agg_order.c ---- */
 
-/* Does an aggregate want the rows in the order of the first of these keys, and of no others? */
-extern bool gpusort_presorted_agg_wants_first_key(const AggState *state, int transno,
-												  const GsSortKeys *keys);
+/* Returns by what an aggregate sorts: SortGroupClauses, or NIL. */
+extern const List *gpusort_agg_order_clauses(const Aggref *aggref);
+
+/*
+ * Do rows that are sorted by 'keys' come in this order, within groups?  The first 'ngroups' keys
+ * are those of the groups.  A constant has no part in the order, nor has a column that the rows
+ * are sorted by already.
+ */
+extern bool gpusort_agg_order_is_of(const Aggref *aggref, const GsSortKeys *keys, int ngroups);
+
+/* Does an aggregate of all rows sort by the first of these keys, and by nothing else? */
+extern bool gpusort_agg_order_is_of_first_key(const Aggref *aggref, const GsSortKeys *keys);
 
 /*
  * Make an aggregate one without DISTINCT and ORDER BY.  Arguments that only ORDER BY needs are
  * dropped.
  */
-extern void gpusort_presorted_agg_drop_order(AggStatePerTrans pertrans);
+extern void gpusort_agg_order_drop(AggStatePerTrans pertrans);
 
 /* ---- Aggregates of all rows that ask the sort below: agg_of_sort.c ---- */
 

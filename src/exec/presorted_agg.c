@@ -94,70 +94,6 @@ starts_with_groups(const GsSortKeys *keys, const Agg * agg)
 	return true;
 }
 
-/* Is sort key k the column of an argument, in the order of 'clause'? */
-static bool
-sorts_by(const GsSortKeys *keys, int k, AttrNumber attno,
-		 const SortGroupClause *clause, Oid collation)
-{
-	return k < keys->nkeys && keys->attnos[k] == attno &&
-		keys->operators[k] == clause->sortop &&
-		keys->collations[k] == collation &&
-		keys->nulls_first[k] == clause->nulls_first;
-}
-
-/* Is one of the first k sort keys this column, in that order? */
-static bool
-has_sorted_by(const GsSortKeys *keys, int k, AttrNumber attno,
-			  const SortGroupClause *clause, Oid collation)
-{
-	while (--k >= 0)
-		if (sorts_by(keys, k, attno, clause, collation))
-			return true;
-	return false;
-}
-
-/*
- * Do the rows of each group come in the order of the clauses?  The first
- * 'ngroups' sort keys are those of the groups.  A constant has no part in the
- * order, nor has a column that the rows are sorted by already.
- */
-static bool
-rows_come_in_order(const GsSortKeys *keys, int ngroups, const List *clauses,
-				   List *args)
-{
-	int			k = ngroups;
-	ListCell   *lc;
-
-	foreach(lc, clauses)
-	{
-		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
-		TargetEntry *entry = get_sortgroupclause_tle(clause, args);
-		const Expr *expr = entry->expr;
-		const Var  *var;
-		Oid			collation = exprCollation((Node *) expr);
-
-		if (IsA(expr, Const))
-			continue;
-		while (IsA(expr, RelabelType))
-			expr = ((const RelabelType *) expr)->arg;
-		var = (const Var *) expr;
-		if (!IsA(var, Var) || var->varno != OUTER_VAR)
-			return false;
-		if (has_sorted_by(keys, k, var->varattno, clause, collation))
-			continue;
-		if (!sorts_by(keys, k, var->varattno, clause, collation))
-			return false;
-		k++;
-	}
-	return true;
-}
-
-static const List *
-clauses_of(const Aggref *aggref)
-{
-	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
-}
-
 /* Does every aggregate that shares a transition state have such functions? */
 static bool
 all_finals_possible(const AggState *state, int transno)
@@ -178,36 +114,6 @@ all_finals_possible(const AggState *state, int transno)
 	return true;
 }
 
-bool
-gpusort_presorted_agg_wants_first_key(const AggState *state, int transno,
-									  const GsSortKeys *keys)
-{
-	const Aggref *aggref = state->pertrans[transno].aggref;
-	const List *clauses = clauses_of(aggref);
-
-	/* A constant would be in any order. */
-	return list_length(clauses) == 1 &&
-		!IsA(get_sortgroupclause_expr(linitial(clauses), aggref->args), Const) &&
-		(!AGGKIND_IS_ORDERED_SET(aggref->aggkind) || all_finals_possible(state, transno)) &&
-		rows_come_in_order(keys, 0, clauses, aggref->args);
-}
-
-void
-gpusort_presorted_agg_drop_order(AggStatePerTrans pertrans)
-{
-	Aggref	   *aggref = makeNode(Aggref);
-
-	*aggref = *pertrans->aggref;
-	aggref->args = list_truncate(list_copy(aggref->args),
-								 pertrans->numTransInputs);
-	aggref->aggorder = NIL;
-	aggref->aggdistinct = NIL;
-	pertrans->aggref = aggref;
-	pertrans->numInputs = pertrans->numTransInputs;
-	pertrans->numSortCols = 0;
-	pertrans->numDistinctCols = 0;
-}
-
 /*
  * Leave out the sort of an aggregate if that is possible.  Returns whether it
  * is.
@@ -218,10 +124,9 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
 	AggStatePerTrans pertrans = &state->pertrans[transno];
 	const		Agg *agg = (const Agg *) state->ss.ps.plan;
 
-	if (clauses_of(pertrans->aggref) == NIL ||
+	if (gpusort_agg_order_clauses(pertrans->aggref) == NIL ||
 		!all_finals_possible(state, transno) ||
-		!rows_come_in_order(keys, agg->numCols, clauses_of(pertrans->aggref),
-							pertrans->aggref->args))
+		!gpusort_agg_order_is_of(pertrans->aggref, keys, agg->numCols))
 		return false;
 	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
 		gpusort_percentiles_connect(state, transno, NULL);
@@ -229,7 +134,7 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
 	{
 		if (pertrans->numDistinctCols > 0)
 			gpusort_distinct_rows_connect(pertrans);
-		gpusort_presorted_agg_drop_order(pertrans);
+		gpusort_agg_order_drop(pertrans);
 	}
 	return true;
 }
