@@ -202,7 +202,7 @@ add_union_path(PlannerInfo *root, RelOptInfo *rel, Path *best, Path *below,
 
 /* Sort the rows of a single input.  Returns NULL likewise. */
 static Path *
-sort_input(PlannerInfo *root, Path *input, List *clauses)
+sort_input(PlannerInfo *root, Path *input, List *pathkeys)
 {
 	RelOptInfo *rel = input->parent;
 
@@ -210,7 +210,7 @@ sort_input(PlannerInfo *root, Path *input, List *clauses)
 		return NULL;
 	return gpusort_cost_cheapest_sort_path(root, rel, rel, input,
 										   gpusort_cost_partial_path(rel),
-										   pathkeys_of(root, input, clauses));
+										   pathkeys);
 }
 
 /*
@@ -222,27 +222,21 @@ ordered_input(PlannerInfo *root, RelOptInfo *rel, Path *input, List *clauses,
 			  bool *taken_over)
 {
 	List	   *inputs = inputs_of(rel, input);
-	Path	   *cheapest;
+	Path	   *cheapest = inputs != NIL ? append_path(root, rel, inputs) : cheapest_path(input);
+	List	   *pathkeys = pathkeys_of(root, cheapest, clauses);
 	Path	   *sort;
 
+	/* Since 18, all columns of an input may be constants. */
+	if (pathkeys == NIL)
+		return cheapest;
 	if (inputs != NIL)
-	{
-		cheapest = append_path(root, rel, inputs);
-		sort = sort_appended(root, rel, inputs, cheapest,
-							 pathkeys_of(root, cheapest, clauses));
-	}
+		sort = sort_appended(root, rel, inputs, cheapest, pathkeys);
 	else
-	{
-		cheapest = cheapest_path(input);
-		sort = sort_input(root, cheapest, clauses);
-	}
-	if (sort != NULL)
-	{
-		*taken_over = true;
-		return sort;
-	}
-	return (Path *) create_sort_path(root, cheapest->parent, cheapest,
-									 pathkeys_of(root, cheapest, clauses), -1.0);
+		sort = sort_input(root, cheapest, pathkeys);
+	if (sort == NULL)
+		return (Path *) create_sort_path(root, cheapest->parent, cheapest, pathkeys, -1.0);
+	*taken_over = true;
+	return sort;
 }
 
 /* Add a path for an INTERSECT or EXCEPT. */
