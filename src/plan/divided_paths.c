@@ -76,15 +76,15 @@ static const CustomPathMethods path_methods = {
 };
 
 Path *
-gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel,
-						  Path *partial, List *pathkeys, int divided)
+gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
+						  List *pathkeys, int divided)
 {
 	Path	   *sort;
 	CustomPath *path;
 
 	if (divided == 0 || gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties)
 		return NULL;
-	sort = gpusort_cost_divided_sort_path(root, rel, input_rel, partial, pathkeys);
+	sort = gpusort_cost_divided_sort_path(root, rel, partial, rows, pathkeys);
 	if (sort == NULL)
 		return NULL;
 	path = makeNode(CustomPath);
@@ -102,14 +102,13 @@ gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_
 
 /* Returns which part of all rows have the most common value of a column, by the statistics. */
 static double
-most_common_part(PlannerInfo *root, const PathKey *pathkey)
+most_common_part(PlannerInfo *root, Node *column)
 {
-	const EquivalenceMember *member = linitial(pathkey->pk_eclass->ec_members);
 	VariableStatData variable;
 	AttStatsSlot values;
-	double		part = 0;
+	double		part = IsA(column, Const) ? 1 : 0;
 
-	examine_variable(root, (Node *) member->em_expr, 0, &variable);
+	examine_variable(root, column, 0, &variable);
 	if (HeapTupleIsValid(variable.statsTuple))
 	{
 		part = ((Form_pg_statistic) GETSTRUCT(variable.statsTuple))->stanullfrac;
@@ -125,6 +124,42 @@ most_common_part(PlannerInfo *root, const PathKey *pathkey)
 	return part;
 }
 
+/* The same for a column of a set operation: the most among the inputs of 'rel'. */
+static double
+most_common_part_of_inputs(PlannerInfo *root, const RelOptInfo *rel, AttrNumber column)
+{
+	double		part = 0;
+	int			relid = -1;
+
+	while ((relid = bms_next_member(rel->relids, relid)) >= 0)
+	{
+		const RelOptInfo *input = root->simple_rel_array[relid];
+		const TargetEntry *entry;
+
+		if (input == NULL || input->subroot == NULL)
+			continue;
+		entry = list_nth_node(TargetEntry, input->subroot->parse->targetList, column - 1);
+		part = Max(part, most_common_part(input->subroot, (Node *) entry->expr));
+	}
+	return part;
+}
+
+/* The same for the column of a sort key of 'rel'. */
+static double
+most_common_part_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey *pathkey)
+{
+	const EquivalenceMember *member = linitial(pathkey->pk_eclass->ec_members);
+	Expr	   *column = member->em_expr;
+
+	/* As in a sort of varchar by operators of text. */
+	while (IsA(column, RelabelType))
+		column = ((RelabelType *) column)->arg;
+	/* Columns of set operations belong to no relation. */
+	if (IsA(column, Var) && ((Var *) column)->varno == 0)
+		return most_common_part_of_inputs(root, rel, ((Var *) column)->varattno);
+	return most_common_part(root, (Node *) column);
+}
+
 /*
  * Returns how many times more rows the process has that returns the largest group than all would
  * have if groups were small.
@@ -137,8 +172,21 @@ largest_share(PlannerInfo *root, const CustomPath *sort)
 	double		group = 1;
 
 	for (int k = 0; k < divided; k++)
-		group = Min(group, most_common_part(root, list_nth_node(PathKey, sort->path.pathkeys, k)));
+		group = Min(group, most_common_part_of_key(root, sort->path.parent,
+												   list_nth_node(PathKey, sort->path.pathkeys,
+																 k)));
 	return Max(group * processes, 1);
+}
+
+Cost
+gpusort_divided_cost_of_groups(const Path *best, double rows, double process_rows, double row_cost)
+{
+	const Path *path = IsA(best, ProjectionPath) ? ((const ProjectionPath *) best)->subpath : best;
+	bool		parallel = IsA(path, AggPath) &&
+		((const AggPath *) path)->aggsplit != AGGSPLIT_SIMPLE;
+
+	return best->total_cost + gpusort_cost_hash_misses(path) +
+		cpu_operator_cost * row_cost * (parallel ? process_rows : rows);
 }
 
 bool
@@ -327,7 +375,8 @@ partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window
 															 root->processed_tlist);
 
 		if (foreach_current_index(lc) == 0)
-			path = *sort = gpusort_divided_sort_path(root, window_rel, input_rel, path,
+			path = *sort = gpusort_divided_sort_path(root, window_rel, path,
+													 input_rel->cheapest_total_path->rows,
 													 pathkeys, divided);
 		else if (!pathkeys_contained_in(pathkeys, path->pathkeys))
 			path = (Path *) create_sort_path(root, window_rel, path, pathkeys, -1.0);
@@ -346,31 +395,29 @@ rows_out(const WindowAggPath *top, double rows)
 		rows * RUN_CONDITION_PART : rows;
 }
 
-void
+bool
 gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
 							List *windows, Path *best)
 {
 	Path	   *input = gpusort_cost_partial_path(input_rel);
-	double		nwindows = list_length(windows);
+	Cost		row = cpu_operator_cost * WINDOW_ROW_COST * list_length(windows);
 	Path	   *sort = NULL;
 	Path	   *path;
 
 	if (windows == NIL || input == NULL || root->parse->hasTargetSRFs ||
 		!windows_are_safe(root, windows))
-		return;
+		return false;
 	path = partial_window_path(root, input_rel, window_rel, windows,
 							   count_common_columns(root, windows), &sort);
 	if (path == NULL)
-		return;
+		return false;
 
 	/*
 	 * The planner has made its complete paths, which must not be safe for
 	 * workers.
 	 */
 	window_rel->consider_parallel = true;
-	gpusort_divided_path_add(root, window_rel, path, sort,
-							 cpu_operator_cost * WINDOW_ROW_COST * nwindows * input->rows,
-							 rows_out((WindowAggPath *) path, best->rows),
-							 best->total_cost +
-							 cpu_operator_cost * WINDOW_ROW_COST * nwindows * best->rows, best);
+	return gpusort_divided_path_add(root, window_rel, path, sort, row * input->rows,
+									rows_out((WindowAggPath *) path, best->rows),
+									best->total_cost + row * best->rows, best);
 }

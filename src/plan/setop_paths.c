@@ -13,7 +13,8 @@
  *
  * The planner itself never lets several processes add rows to the sorts of INTERSECT and
  * EXCEPT, and those of UNION get them through a Gather.  Here each sort can have the
- * inputs' partial paths below a Gather with a sink.
+ * inputs' partial paths below a Gather with a sink.  Or the operation itself is below the Gather,
+ * over a sort that is divided by all columns; since 18, only that of UNION is.
  *
  *-------------------------------------------------------------------------
  */
@@ -27,9 +28,17 @@
 #include "port/pg_bitutils.h"
 #include "utils/selfuncs.h"
 
+#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
+
+/* Paths of the rows of all inputs of a set operation. */
+typedef struct GsAppendedInputs
+{
+	Path	   *all;			/* all rows, in one process */
+	Path	   *partial;		/* those of each process, or NULL */
+} GsAppendedInputs;
 
 /*
  * Returns the cheapest path of an input.  Up to 16 the paths of a nested UNION belong to a
@@ -116,18 +125,31 @@ pathkeys_of(PlannerInfo *root, const Path *path, List *clauses)
 }
 
 /*
+ * Append the rows of all inputs.  There are no paths of workers if there are too few rows for a
+ * sort.
+ */
+static GsAppendedInputs
+append_inputs(PlannerInfo *root, RelOptInfo *rel, const List *inputs)
+{
+	GsAppendedInputs appended = {
+		.all = append_path(root, rel, inputs)
+	};
+
+	if (appended.all->rows >= gpusort_settings_plan_rows())
+		appended.partial = partial_append_path(root, rel, inputs);
+	return appended;
+}
+
+/*
  * Sort the rows of all inputs in the cheapest way.  Returns NULL if the sort would not
  * be taken over.
  */
 static Path *
-sort_appended(PlannerInfo *root, RelOptInfo *rel, const List *inputs,
-			  Path *append, List *pathkeys)
+sort_appended(PlannerInfo *root, RelOptInfo *rel, const GsAppendedInputs *inputs, List *pathkeys)
 {
-	if (append->rows < gpusort_settings_plan_rows())
+	if (inputs->all->rows < gpusort_settings_plan_rows())
 		return NULL;
-	return gpusort_cost_cheapest_sort_path(root, rel, rel, append,
-										   partial_append_path(root, rel, inputs),
-										   pathkeys);
+	return gpusort_cost_cheapest_sort_path(root, rel, rel, inputs->all, inputs->partial, pathkeys);
 }
 
 /*
@@ -169,6 +191,57 @@ certain_rows(PlannerInfo *root, const List *inputs, int ncolumns)
 	return rows;
 }
 
+/*
+ * Sort the rows of all inputs, divided by all columns.  Returns NULL if that is not possible, or if
+ * the sort would not be taken over.  The planner has made its complete paths, which remain unsafe
+ * for workers.
+ */
+static Path *
+sort_divided(PlannerInfo *root, RelOptInfo *rel, const GsAppendedInputs *inputs, List *pathkeys)
+{
+	Path	   *sort;
+
+	if (inputs->partial == NULL)
+		return NULL;
+	sort = gpusort_divided_sort_path(root, rel, inputs->partial, inputs->all->rows, pathkeys,
+									 list_length(pathkeys));
+	if (sort != NULL)
+		rel->consider_parallel = true;
+	return sort;
+}
+
+/*
+ * Add 'path' over such a sort, which returns a part of 'rows' rows.  'best' is the best path so
+ * far.  Returns whether it is better.
+ */
+static bool
+add_divided_path(PlannerInfo *root, RelOptInfo *rel, Path *path, const Path *sort,
+				 const GsAppendedInputs *inputs, double rows, Path *best, PathTarget *target)
+{
+	Cost		other = gpusort_divided_cost_of_groups(best, inputs->all->rows, sort->rows,
+													   GPUSORT_UNIQUE_ROW_COST);
+
+	return gpusort_divided_path_add(root, rel, apply_projection_to_path(root, rel, path, target),
+									sort, cpu_operator_cost * GPUSORT_UNIQUE_ROW_COST * sort->rows,
+									rows, other, best);
+}
+
+/* Add a path for a UNION that is computed by all processes.  Returns likewise. */
+static bool
+add_divided_union_path(PlannerInfo *root, RelOptInfo *rel, const GsAppendedInputs *inputs,
+					   List *pathkeys, Path *best, PathTarget *target)
+{
+	Path	   *sort = sort_divided(root, rel, inputs, pathkeys);
+	Path	   *path;
+
+	if (sort == NULL)
+		return false;
+	path = (Path *) GPUSORT_UNIQUE_PATH(root, rel, sort, list_length(pathkeys),
+										clamp_row_est(best->rows * sort->rows /
+													  inputs->all->rows));
+	return add_divided_path(root, rel, path, sort, inputs, best->rows, best, target);
+}
+
 /* Add a path for a UNION whose best path is an Agg or a Unique over 'below'. */
 static void
 add_union_path(PlannerInfo *root, RelOptInfo *rel, Path *best, Path *below,
@@ -176,27 +249,32 @@ add_union_path(PlannerInfo *root, RelOptInfo *rel, Path *best, Path *below,
 {
 	List	   *clauses = IsA(best, AggPath) ? ((AggPath *) best)->groupClause : NIL;
 	List	   *inputs = inputs_of(rel, below);
-	Path	   *append;
+	GsAppendedInputs appended;
 	List	   *pathkeys = below->pathkeys;
 	Path	   *sort;
 	Path	   *path;
 
 	if (inputs == NIL || !grouping_is_sortable(clauses))
 		return;
-	append = append_path(root, rel, inputs);
+	appended = append_inputs(root, rel, inputs);
 	if (IsA(best, AggPath))
-		pathkeys = pathkeys_of(root, append, clauses);
+		pathkeys = pathkeys_of(root, appended.all, clauses);
 	if (pathkeys == NIL)
 		return;
-	sort = sort_appended(root, rel, inputs, append, pathkeys);
+	sort = sort_appended(root, rel, &appended, pathkeys);
 	if (sort == NULL)
 		return;
 	path = (Path *) GPUSORT_UNIQUE_PATH(root, rel, sort, list_length(pathkeys),
 										best->rows);
-	if (!IsA(best, AggPath) ||
-		gpusort_cost_prefer_to_agg(root, path, sort, (AggPath *) best, NULL,
-								   certain_rows(root, inputs,
-												list_length(clauses))))
+	if (IsA(best, AggPath) &&
+		!gpusort_cost_prefer_to_agg(root, path, sort, (AggPath *) best, NULL,
+									certain_rows(root, inputs, list_length(clauses))))
+		path = NULL;
+	if (add_divided_union_path(root, rel, &appended, pathkeys,
+							   path != NULL && path->total_cost < best->total_cost ? path : best,
+							   target))
+		return;
+	if (path != NULL)
 		add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
@@ -222,21 +300,56 @@ ordered_input(PlannerInfo *root, RelOptInfo *rel, Path *input, List *clauses,
 			  bool *taken_over)
 {
 	List	   *inputs = inputs_of(rel, input);
-	Path	   *cheapest = inputs != NIL ? append_path(root, rel, inputs) : cheapest_path(input);
-	List	   *pathkeys = pathkeys_of(root, cheapest, clauses);
+	GsAppendedInputs appended = {0};
+	Path	   *cheapest = cheapest_path(input);
+	List	   *pathkeys;
 	Path	   *sort;
+
+	if (inputs != NIL)
+	{
+		appended = append_inputs(root, rel, inputs);
+		cheapest = appended.all;
+	}
+	pathkeys = pathkeys_of(root, cheapest, clauses);
 
 	/* Since 18, all columns of an input may be constants. */
 	if (pathkeys == NIL)
 		return cheapest;
 	if (inputs != NIL)
-		sort = sort_appended(root, rel, inputs, cheapest, pathkeys);
+		sort = sort_appended(root, rel, &appended, pathkeys);
 	else
 		sort = sort_input(root, cheapest, pathkeys);
 	if (sort == NULL)
 		return (Path *) create_sort_path(root, cheapest->parent, cheapest, pathkeys, -1.0);
 	*taken_over = true;
 	return sort;
+}
+
+/*
+ * Add a path for an INTERSECT or EXCEPT whose sort of the rows of both relations is divided.
+ * 'other' is the best path so far.  Returns whether it is better.
+ */
+static bool
+add_divided_setop_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, List *clauses,
+					   Path *other, PathTarget *target)
+{
+	List	   *inputs = inputs_of(rel, linitial(GPUSORT_SETOP_INPUTS(best)));
+	GsAppendedInputs appended;
+	Path	   *sort;
+	SetOpPath  *path;
+
+	/* Since 18, two sorts would have to be divided alike. */
+	if (inputs == NIL)
+		return false;
+	appended = append_inputs(root, rel, inputs);
+	sort = sort_divided(root, rel, &appended, pathkeys_of(root, appended.all, clauses));
+	if (sort == NULL)
+		return false;
+	path = GPUSORT_SORTED_SETOP_PATH(root, rel, best, list_make1(sort));
+	path->path.pathkeys = sort->pathkeys;
+	path->path.rows = clamp_row_est(best->path.rows * sort->rows / appended.all->rows);
+	return add_divided_path(root, rel, &path->path, sort, &appended, best->path.rows, other,
+							target);
 }
 
 /* Add a path for an INTERSECT or EXCEPT. */
@@ -261,7 +374,10 @@ add_setop_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best,
 
 	/* The order of the inputs' columns is that of its own columns. */
 	path->pathkeys = pathkeys_of(root, &best->path, clauses);
-	add_path(rel, apply_projection_to_path(root, rel, path, target));
+	if (!add_divided_setop_path(root, rel, best, clauses,
+								path->total_cost < best->path.total_cost ? path : &best->path,
+								target))
+		add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
 void

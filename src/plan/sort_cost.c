@@ -268,11 +268,10 @@ gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
 }
 
 Path *
-gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel,
-							   Path *partial, List *pathkeys)
+gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
+							   List *pathkeys)
 {
-	double		rows = input_rel->cheapest_total_path->rows;
-	Path	   *gather = (Path *) create_gather_path(root, input_rel, partial,
+	Path	   *gather = (Path *) create_gather_path(root, partial->parent, partial,
 													 partial->pathtarget, NULL, &rows);
 	GsSortMethod method;
 

@@ -34,13 +34,12 @@ extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root,
 											 bool *gpu);
 
 /*
- * Make a path that sorts 'partial', a partial path of 'input_rel', in a divided sort, with the
- * costs of one process.  Returns NULL if that is not possible, or if the sort would not be taken
- * over.
+ * Make a path that sorts 'partial', a partial path of 'rows' rows in all processes, in a divided
+ * sort, with the costs of one process.  Returns NULL if that is not possible, or if the sort would
+ * not be taken over.
  */
-extern Path *gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel,
-											RelOptInfo *input_rel, Path *partial,
-											List *pathkeys);
+extern Path *gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
+											double rows, List *pathkeys);
 
 /* Returns the cheapest partial path of a relation, or NULL if there is none. */
 extern Path *gpusort_cost_partial_path(const RelOptInfo *rel);

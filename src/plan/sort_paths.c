@@ -289,24 +289,6 @@ group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 									groups);
 }
 
-/* What it takes to compare a row with the one before it, likewise (divided_paths.h). */
-#define UNIQUE_ROW_COST		8.0
-
-/*
- * Returns what 'best' takes, which groups 'rows' rows.  If it does so in parallel, each process has
- * a part of them.
- */
-static Cost
-cost_of_groups(const Path *best, double rows, double process_rows, double row_cost)
-{
-	const Path *path = without_projection(best);
-	bool		parallel = IsA(path, AggPath) &&
-		((const AggPath *) path)->aggsplit != AGGSPLIT_SIMPLE;
-
-	return best->total_cost + gpusort_cost_hash_misses(path) +
-		cpu_operator_cost * row_cost * (parallel ? process_rows : rows);
-}
-
 /*
  * May a path sort the rows of GROUP BY?  Not of grouping sets, and only if it is for all rows and
  * not for a partition.
@@ -337,7 +319,7 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 	if (!may_sort_groups(root, grouped_rel, extra) || partial == NULL ||
 		!grouped_rel->consider_parallel)
 		return;
-	sort = gpusort_divided_sort_path(root, grouped_rel, input_rel, partial,
+	sort = gpusort_divided_sort_path(root, grouped_rel, partial, input->rows,
 									 root->group_pathkeys, GPUSORT_GROUPBY_PATHKEYS(root));
 	if (sort == NULL)
 		return;
@@ -350,7 +332,8 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 							 cpu_operator_cost * part * (GPUSORT_GROUP_ROW_COST * input->rows +
 														 GPUSORT_GROUP_COST * groups),
 							 path->rows / part,
-							 cost_of_groups(best, input->rows, sort->rows, GPUSORT_GROUP_ROW_COST) +
+							 gpusort_divided_cost_of_groups(best, input->rows, sort->rows,
+															GPUSORT_GROUP_ROW_COST) +
 							 cpu_operator_cost * GPUSORT_GROUP_COST * groups,
 							 best);
 }
@@ -396,8 +379,11 @@ add_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
 												  grouped_rel, extra));
 }
 
-/* Add a path whose processes each return some of the different rows. */
-static void
+/*
+ * Add a path whose processes each return some of the different rows.  Returns whether it is better
+ * than 'best'.
+ */
+static bool
 add_divided_distinct(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *distinct_rel,
 					 List *pathkeys, double rows, Path *best)
 {
@@ -405,18 +391,20 @@ add_divided_distinct(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *disti
 	Path	   *partial = gpusort_cost_partial_path(input_rel);
 	int			divided = list_length(root->distinct_pathkeys);
 	Path	   *sort;
+	Path	   *path;
+	Cost		other;
 
 	if (partial == NULL || !distinct_rel->consider_parallel)
-		return;
-	sort = gpusort_divided_sort_path(root, distinct_rel, input_rel, partial, pathkeys, divided);
+		return false;
+	sort = gpusort_divided_sort_path(root, distinct_rel, partial, input->rows, pathkeys, divided);
 	if (sort == NULL)
-		return;
-	gpusort_divided_path_add(root, distinct_rel, (Path *)
-							 GPUSORT_UNIQUE_PATH(root, distinct_rel, sort, divided,
-												 clamp_row_est(rows * sort->rows / input->rows)),
-							 sort, cpu_operator_cost * UNIQUE_ROW_COST * sort->rows, rows,
-							 cost_of_groups(best, input->rows, sort->rows, UNIQUE_ROW_COST),
-							 best);
+		return false;
+	other = gpusort_divided_cost_of_groups(best, input->rows, sort->rows, GPUSORT_UNIQUE_ROW_COST);
+	path = (Path *) GPUSORT_UNIQUE_PATH(root, distinct_rel, sort, divided,
+										clamp_row_est(rows * sort->rows / input->rows));
+	return gpusort_divided_path_add(root, distinct_rel, path, sort,
+									cpu_operator_cost * GPUSORT_UNIQUE_ROW_COST * sort->rows,
+									rows, other, best);
 }
 
 static void
@@ -448,8 +436,9 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 							best->rows);
 	if (!prefer_to_hash_table(root, path, sort, best, NULL))
 		path = NULL;
-	add_divided_distinct(root, input_rel, distinct_rel, pathkeys, best->rows,
-						 path != NULL && path->total_cost < best->total_cost ? path : best);
+	if (add_divided_distinct(root, input_rel, distinct_rel, pathkeys, best->rows,
+							 path != NULL && path->total_cost < best->total_cost ? path : best))
+		return;
 	if (path != NULL)
 		add_path(distinct_rel, path);
 }
@@ -545,8 +534,7 @@ add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
 	best = linitial(window_rel->pathlist);
 	if (any_sort && path->total_cost < best->total_cost)
 		best = path;
-	gpusort_divided_windows_add(root, input_rel, window_rel, windows, best);
-	if (any_sort)
+	if (!gpusort_divided_windows_add(root, input_rel, window_rel, windows, best) && any_sort)
 		add_path(window_rel, path);
 }
 

@@ -70,6 +70,23 @@ divided('grouping sets', 'SELECT who, count(DISTINCT page) FROM visits GROUP BY 
 divided('distinct rows', 'SELECT DISTINCT who, page FROM visits', 'who, page');
 divided('windows over groups', 'SELECT who, n, rank() OVER (PARTITION BY who ORDER BY n)
 	FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s', 's.who; visits.who, visits.page');
+divided('a UNION', 'SELECT who FROM visits UNION SELECT page FROM visits', 'visits.who');
+divided('UNIONs', 'SELECT who, note FROM visits UNION (SELECT who, url FROM visits UNION ALL SELECT 1, note FROM visits)', 'visits.who, visits.note');
+divided('a UNION that workers must not compute', 'SELECT restricted(who) FROM visits UNION SELECT page FROM visits', '');
+divided('a column of which half of the rows are equal', 'SELECT skewed, 1 FROM visits UNION SELECT skewed, 1 FROM visits', '',
+	'RESET pg_gpusort.debug_divide');
+
+# Since 18, these have two sorts, which are not divided.
+sub divided_setop
+{
+	my ($name, $query, $expected) = @_;
+
+	divided($name, $query, $node->pg_version->major >= 18 ? '' : $expected);
+}
+
+divided_setop('an INTERSECT', 'SELECT who, page FROM visits INTERSECT SELECT page, who FROM visits',
+	'"*SELECT* 1".who, "*SELECT* 1".page');
+divided_setop('an EXCEPT', 'SELECT note FROM visits EXCEPT ALL SELECT url FROM visits', '"*SELECT* 1".note');
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
 divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
 divided('small partitions', 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits', 'who', 'RESET pg_gpusort.debug_divide');
@@ -105,6 +122,12 @@ my %queries = (
 	'groups' => 'SELECT url, min(id), sum(price) FROM visits GROUP BY url HAVING count(*) > 60',
 	'distinct rows' => 'SELECT DISTINCT skewed, page FROM visits',
 	'distinct numbers' => 'SELECT DISTINCT price::text::numeric FROM visits',
+	'a UNION' => 'SELECT page, url FROM visits UNION SELECT who, note FROM visits WHERE id < 900 UNION SELECT NULL, url FROM visits',
+	'a UNION of varchar' => 'SELECT note::varchar FROM visits UNION SELECT url::varchar(20) FROM visits',
+	'an INTERSECT' => 'SELECT who FROM visits INTERSECT SELECT page FROM visits',
+	'an INTERSECT ALL' => 'SELECT page, price FROM visits INTERSECT ALL SELECT page, price FROM visits WHERE id % 3 > 0',
+	'an EXCEPT' => 'SELECT skewed, price::text::numeric FROM visits EXCEPT SELECT skewed, price + 0.00 FROM visits WHERE id > 3000',
+	'an EXCEPT ALL of a UNION' => 'SELECT page FROM visits EXCEPT ALL (SELECT page + 3 FROM visits UNION SELECT who FROM visits)',
 	'windows over groups' => 'SELECT who, n, dense_rank() OVER (PARTITION BY who ORDER BY n)
 		FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s',
 	'a join above' => 'SELECT id, s.n FROM visits JOIN (SELECT id, rank() OVER (PARTITION BY who ORDER BY url) AS n FROM visits) s USING (id)',
