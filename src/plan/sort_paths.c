@@ -289,17 +289,98 @@ group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
 									groups);
 }
 
-/*
- * May a path sort the rows of GROUP BY?  Not of grouping sets, and only if it is for all rows and
- * not for a partition.
- */
+/* May a path sort the rows of GROUP BY?  Only if it is for all rows and not for a partition. */
 static bool
 may_sort_groups(const PlannerInfo *root, const RelOptInfo *grouped_rel,
 				const GroupPathExtraData *extra)
 {
-	return GPUSORT_GROUP_CLAUSE(root) != NIL && root->parse->groupingSets == NIL &&
-		root->group_pathkeys != NIL && (extra->flags & GROUPING_CAN_USE_SORT) != 0 &&
+	return GPUSORT_GROUP_CLAUSE(root) != NIL && root->group_pathkeys != NIL &&
+		(extra->flags & GROUPING_CAN_USE_SORT) != 0 &&
 		grouped_rel->reloptkind == RELOPT_UPPER_REL;
+}
+
+/* Do all grouping sets of a path have a column? */
+static bool
+is_in_all_sets(const GroupingSetsPath * sets, Index ref)
+{
+	ListCell   *lc;
+	ListCell   *set;
+	ListCell   *column;
+
+	foreach(lc, sets->rollups)
+	{
+		const		RollupData *rollup = lfirst_node(RollupData, lc);
+
+		foreach(set, rollup->gsets)
+		{
+			bool		found = false;
+
+			foreach(column, (List *) lfirst(set))
+				found |= list_nth_node(SortGroupClause, rollup->groupClause,
+									   lfirst_int(column))->tleSortGroupRef == ref;
+			if (!found)
+				return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * Returns by how many columns the sort of the rows of grouping sets can be divided: those that
+ * lead it, and that all sets have.  It is the sort of the first rollup.
+ */
+static int
+count_common_columns(PlannerInfo *root, const GroupingSetsPath * sets)
+{
+	const		RollupData *first = linitial_node(RollupData, sets->rollups);
+	int			common = 0;
+	ListCell   *lc;
+
+	/* Without a column that equals another one or a constant. */
+	if (list_length(first->groupClause) != list_length(root->group_pathkeys))
+		return 0;
+	foreach(lc, first->groupClause)
+	{
+		if (!is_in_all_sets(sets, lfirst_node(SortGroupClause, lc)->tleSortGroupRef))
+			break;
+		common++;
+	}
+	return common;
+}
+
+/* Returns the planner's path that computes grouping sets of sorted rows, or NULL. */
+static const GroupingSetsPath *
+sorted_sets(const RelOptInfo *grouped_rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, grouped_rel->pathlist)
+	{
+		const		GroupingSetsPath *path = lfirst(lc);
+
+		if (IsA(path, GroupingSetsPath) && path->aggstrategy == AGG_SORTED)
+			return path;
+	}
+	return NULL;
+}
+
+/* Copy such a path to the rows of one process. */
+static Path *
+copy_sets_to(const GroupingSetsPath * sets, Path *sort)
+{
+	GroupingSetsPath *copy = makeNode(GroupingSetsPath);
+	double		part = sort->rows / sets->subpath->rows;
+
+	*copy = *sets;
+	copy->subpath = sort;
+	copy->path.parallel_safe = true;
+	copy->path.parallel_workers = sort->parallel_workers;
+	copy->path.rows = clamp_row_est(sets->path.rows * part);
+	copy->path.startup_cost = sort->startup_cost;
+	copy->path.total_cost = sort->total_cost +
+		(sets->path.total_cost - sets->subpath->total_cost) * part;
+	GPUSORT_MOVE_DISABLED_NODES(&copy->path, sets->subpath, sort);
+	return &copy->path;
 }
 
 /* Add a path whose processes each group the rows of some of the groups. */
@@ -310,6 +391,7 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *partial = gpusort_cost_partial_path(input_rel);
 	Path	   *best = linitial(grouped_rel->pathlist);
+	const		GroupingSetsPath *sets = sorted_sets(grouped_rel);
 	AggClauseCosts costs = {0};
 	double		groups;
 	double		part;			/* of each process */
@@ -317,17 +399,20 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 	Path	   *path;
 
 	if (!may_sort_groups(root, grouped_rel, extra) || partial == NULL ||
-		!grouped_rel->consider_parallel)
+		!grouped_rel->consider_parallel || (root->parse->groupingSets != NIL && sets == NULL))
 		return;
 	sort = gpusort_divided_sort_path(root, grouped_rel, partial, input->rows,
-									 root->group_pathkeys, GPUSORT_GROUPBY_PATHKEYS(root));
+									 root->group_pathkeys,
+									 sets != NULL ? count_common_columns(root, sets) :
+									 GPUSORT_GROUPBY_PATHKEYS(root));
 	if (sort == NULL)
 		return;
 	if (root->parse->hasAggs)
 		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
-	groups = number_of_groups(root, input, grouped_rel, extra);
 	part = sort->rows / input->rows;
-	path = group_path(root, grouped_rel, sort, extra, &costs, clamp_row_est(groups * part));
+	groups = sets != NULL ? sets->path.rows : number_of_groups(root, input, grouped_rel, extra);
+	path = sets != NULL ? copy_sets_to(sets, sort) :
+		group_path(root, grouped_rel, sort, extra, &costs, clamp_row_est(groups * part));
 	gpusort_divided_path_add(root, grouped_rel, path, sort,
 							 cpu_operator_cost * part * (GPUSORT_GROUP_ROW_COST * input->rows +
 														 GPUSORT_GROUP_COST * groups),
@@ -348,7 +433,7 @@ add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
 	Path	   *sort;
 	Path	   *path;
 
-	if (!may_sort_groups(root, grouped_rel, extra) ||
+	if (!may_sort_groups(root, grouped_rel, extra) || root->parse->groupingSets != NIL ||
 		pathkeys_contained_in(root->group_pathkeys, input->pathkeys))
 		return;
 	sort = gpusort_cost_cheapest_sort_path(root, grouped_rel, input_rel, input,

@@ -67,6 +67,10 @@ divided('groups', q{SELECT who, string_agg(note, ',' ORDER BY id) FROM visits GR
 divided('groups of two columns', 'SELECT who, page, count(DISTINCT url) FROM visits GROUP BY page, who', 'page, who', 'SET enable_hashagg = off');
 divided('all rows as one group', 'SELECT count(DISTINCT who) FROM visits', '');
 divided('grouping sets', 'SELECT who, count(DISTINCT page) FROM visits GROUP BY ROLLUP (who)', '');
+divided('grouping sets with a column in common', 'SELECT who, page, count(*) FROM visits GROUP BY who, ROLLUP (page, url)', 'who');
+divided('grouping sets with two', 'SELECT sum(id) FROM visits GROUP BY GROUPING SETS ((who, page, url), (page, who), (page, who))', 'page, who');
+divided('grouping sets that are no rollup', 'SELECT sum(id) FROM visits GROUP BY url, CUBE (page, who)', 'url', 'SET enable_hashagg = off');
+divided('grouping sets by a constant', 'SELECT sum(id) FROM visits WHERE who = 3 GROUP BY who, ROLLUP (page)', '');
 divided('distinct rows', 'SELECT DISTINCT who, page FROM visits', 'who, page');
 divided('windows over groups', 'SELECT who, n, rank() OVER (PARTITION BY who ORDER BY n)
 	FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s', 's.who; visits.who, visits.page');
@@ -120,6 +124,8 @@ my %queries = (
 	'aggregates that sort' => 'SELECT page, count(DISTINCT who), array_agg(note ORDER BY id DESC),
 		percentile_disc(0.5) WITHIN GROUP (ORDER BY id) FROM visits GROUP BY page',
 	'groups' => 'SELECT url, min(id), sum(price) FROM visits GROUP BY url HAVING count(*) > 60',
+	'grouping sets' => 'SELECT who, page, count(*), GROUPING(who, page, skewed) FROM visits GROUP BY who, ROLLUP (page, skewed)',
+	'grouping sets that are no rollup' => 'SELECT url, page, who, count(DISTINCT price), sum(id) FROM visits GROUP BY url, CUBE (page, who) HAVING count(*) > 2',
 	'distinct rows' => 'SELECT DISTINCT skewed, page FROM visits',
 	'distinct numbers' => 'SELECT DISTINCT price::text::numeric FROM visits',
 	'a UNION' => 'SELECT page, url FROM visits UNION SELECT who, note FROM visits WHERE id < 900 UNION SELECT NULL, url FROM visits',
