@@ -643,8 +643,7 @@ add_divided_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_r
 	if (input == NULL || !grouped_rel->consider_parallel ||
 		GPUSORT_GROUP_CLAUSE(root) == NIL)
 		return false;
-	sort = gpusort_divided_sort_path(root, grouped_rel, input, rows, order->pathkeys,
-									 GPUSORT_GROUPBY_PATHKEYS(root));
+	sort = gpusort_divided_group_sort_path(root, grouped_rel, input, rows, order->pathkeys);
 	if (sort == NULL)
 		return false;
 	part = sort->rows / rows;

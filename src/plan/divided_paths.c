@@ -32,6 +32,7 @@
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
 #include "optimizer/paths.h"
+#include "optimizer/tlist.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
 
@@ -42,13 +43,11 @@
 #include "work.h"
 
 /*
- * What it takes to send a row through a Gather, and to compute a window function for it in addition
- * to what the planner charges, in the units of sort_candidate.h.  The planner charges 40 for the
- * first, and 7 for the second.
+ * What it takes to send a row through a Gather, in the units of sort_candidate.h.  The planner
+ * charges 40.
  */
 #define QUEUE_ROW_COST		6.0
 #define QUEUE_BYTE_COST		0.03
-#define WINDOW_ROW_COST		55.0
 
 /* A divided sort is used if it takes at most this part of the time of the planner's best path. */
 #define MOST_TIME			0.8
@@ -99,6 +98,100 @@ gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, dou
 	path->methods = &path_methods;
 	return &path->path;
 }
+
+static bool
+is_divided_sort(const Path *path)
+{
+	return IsA(path, CustomPath) && ((const CustomPath *) path)->methods == &path_methods;
+}
+
+static int
+divided_keys(const Path *sort)
+{
+	return intVal(linitial(((const CustomPath *) sort)->custom_private));
+}
+
+/* Returns the path from which a path of one input has its rows, or NULL if it is another path. */
+static const Path *
+input_of(const Path *path)
+{
+	if (GPUSORT_IS_UNIQUE_PATH(path))
+		return ((const GsUniquePath *) path)->subpath;
+	switch (nodeTag(path))
+	{
+		case T_ProjectionPath:
+			return ((const ProjectionPath *) path)->subpath;
+		case T_SubqueryScanPath:
+			return ((const SubqueryScanPath *) path)->subpath;
+		case T_SortPath:
+		case T_IncrementalSortPath:
+			return ((const SortPath *) path)->subpath;
+		case T_GroupPath:
+			return ((const GroupPath *) path)->subpath;
+		case T_AggPath:
+			return ((const AggPath *) path)->subpath;
+		case T_GroupingSetsPath:
+			return ((const GroupingSetsPath *) path)->subpath;
+		case T_WindowAggPath:
+			return ((const WindowAggPath *) path)->subpath;
+		default:
+			return NULL;
+	}
+}
+
+/* Returns by which columns a scan of a subquery is divided. */
+static List *
+division_of_subquery(PlannerInfo *root, const SubqueryScanPath * scan)
+{
+	RelOptInfo *rel = scan->path.parent;
+	List	   *inner = gpusort_division_of(rel->subroot, scan->subpath);
+	List	   *outer =
+		convert_subquery_pathkeys(root, rel, inner,
+								  make_tlist_from_pathtarget(scan->subpath->pathtarget));
+
+	return list_length(outer) == list_length(inner) ? outer : NIL;
+}
+
+List *
+gpusort_division_of(PlannerInfo *root, const Path *path)
+{
+	while (path != NULL && !is_divided_sort(path))
+	{
+		if (IsA(path, SubqueryScanPath))
+			return division_of_subquery(root, (const SubqueryScanPath *) path);
+		path = input_of(path);
+	}
+	return path != NULL ? list_copy_head(path->pathkeys, divided_keys(path)) : NIL;
+}
+
+/* Does a list of pathkeys have one of the same column, in whatever direction? */
+static bool
+has_column_of(const List *pathkeys, const PathKey *pathkey)
+{
+	ListCell   *lc;
+
+	foreach(lc, pathkeys)
+		if (lfirst_node(PathKey, lc)->pk_eclass == pathkey->pk_eclass)
+		return true;
+	return false;
+}
+
+/* Returns how many pathkeys in a row, the first ones, are of columns that others have. */
+static int
+count_columns_of(const List *pathkeys, const List *others)
+{
+	ListCell   *lc;
+
+	foreach(lc, pathkeys)
+		if (!has_column_of(others, lfirst_node(PathKey, lc)))
+		return foreach_current_index(lc);
+	return list_length(pathkeys);
+}
+
+/* ----------------------------------------------------------------
+ *		costs
+ * ----------------------------------------------------------------
+ */
 
 /* Returns which part of all rows have the most common value of a column, by the statistics. */
 static double
@@ -161,21 +254,90 @@ most_common_part_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey 
 }
 
 /*
- * Returns how many times more rows the process has that returns the largest group than all would
- * have if groups were small.
+ * Returns how many times more rows the process has that returns the largest group of a sort than
+ * all would have if groups were small.
  */
 static double
-largest_share(PlannerInfo *root, const CustomPath *sort)
+share_of_sort(PlannerInfo *root, const Path *sort)
 {
-	int			divided = intVal(linitial(sort->custom_private));
-	double		processes = 1 + sort->path.parallel_workers;
+	double		processes = 1 + sort->parallel_workers;
 	double		group = 1;
 
-	for (int k = 0; k < divided; k++)
-		group = Min(group, most_common_part_of_key(root, sort->path.parent,
-												   list_nth_node(PathKey, sort->path.pathkeys,
-																 k)));
+	for (int k = 0; k < divided_keys(sort); k++)
+		group = Min(group, most_common_part_of_key(root, sort->parent,
+												   list_nth_node(PathKey, sort->pathkeys, k)));
 	return Max(group * processes, 1);
+}
+
+/* The same for the divided sorts of a path, of the one of which it is most. */
+static double
+largest_share(PlannerInfo *root, const Path *path)
+{
+	double		share = 1;
+
+	for (; path != NULL; path = input_of(path))
+	{
+		if (is_divided_sort(path))
+			share = Max(share, share_of_sort(root, path));
+		if (IsA(path, SubqueryScanPath))
+			root = path->parent->subroot;
+	}
+	return share;
+}
+
+static List *
+partition_pathkeys(PlannerInfo *root, const WindowClause *window)
+{
+	return make_pathkeys_for_sortclauses(root, window->partitionClause, root->processed_tlist);
+}
+
+/*
+ * Returns how many columns of GROUP BY, the first ones, all windows partition by that have a
+ * PARTITION BY.  Returns 0 if there is no window.
+ */
+static int
+count_window_columns(PlannerInfo *root, List *columns)
+{
+	bool		any = false;
+	ListCell   *lc;
+
+	foreach(lc, root->parse->windowClause)
+	{
+		List	   *partition = partition_pathkeys(root, lfirst_node(WindowClause, lc));
+
+		if (partition == NIL)
+			continue;
+		columns = list_truncate(columns, count_columns_of(columns, partition));
+		any = true;
+	}
+	return any ? list_length(columns) : 0;
+}
+
+Path *
+gpusort_divided_group_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
+								List *pathkeys)
+{
+	int			divided = GPUSORT_GROUPBY_PATHKEYS(root);
+	int			few = count_window_columns(root, list_copy_head(pathkeys, divided));
+	Path	   *sort = NULL;
+
+	if (few > 0)
+		sort = gpusort_divided_sort_path(root, rel, partial, rows, pathkeys, few);
+	if (sort != NULL && share_of_sort(root, sort) <= 1)
+		return sort;
+	return gpusort_divided_sort_path(root, rel, partial, rows, pathkeys, divided);
+}
+
+/* Returns the lowest of the divided sorts of a path. */
+static const Path *
+lowest_sort(const Path *path)
+{
+	const Path *lowest = NULL;
+
+	for (; path != NULL; path = input_of(path))
+		if (is_divided_sort(path))
+			lowest = path;
+	return lowest;
 }
 
 Cost
@@ -189,16 +351,29 @@ gpusort_divided_cost_of_groups(const Path *best, double rows, double process_row
 		cpu_operator_cost * row_cost * (parallel ? process_rows : rows);
 }
 
+Cost
+gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort, Cost node,
+					 double rows)
+{
+	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
+
+	return sort->startup_cost +
+		(partial->total_cost - sort->startup_cost + node) * largest_share(root, partial) +
+		parallel_setup_cost + cpu_operator_cost * rows * queue;
+}
+
+bool
+gpusort_divided_is_better(Cost time, Cost other)
+{
+	return time <= other * MOST_TIME || gpusort_debug_divide == GS_ON;
+}
+
 bool
 gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
 						 Cost node, double rows, Cost other, Path *best)
 {
-	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
-	double		share = largest_share(root, (const CustomPath *) sort);
-	Cost		parallel = sort->startup_cost +
-		(partial->total_cost - sort->startup_cost + node) * share +
-		parallel_setup_cost + cpu_operator_cost * rows * queue;
-	bool		better = parallel <= other * MOST_TIME || gpusort_debug_divide == GS_ON;
+	bool		better =
+		gpusort_divided_is_better(gpusort_divided_time(root, partial, sort, node, rows), other);
 	Path	   *gather;
 
 	if (better)
@@ -210,7 +385,8 @@ gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, cons
 	}
 
 	/* Another partial path could have it freed, but the Gather refers to it. */
-	if (rel->partial_pathlist == NIL && (share <= 2 || gpusort_debug_divide == GS_ON))
+	if (rel->partial_pathlist == NIL &&
+		(largest_share(root, partial) <= 2 || gpusort_debug_divide == GS_ON))
 		add_partial_path(rel, partial);
 	return better;
 }
@@ -272,7 +448,21 @@ is_safe_run_condition(PlannerInfo *root, const WindowAggPath *window)
 }
 
 static bool
-windows_are_safe(PlannerInfo *root, const List *windows)
+is_safe_window(PlannerInfo *root, const WindowAggPath *window)
+{
+	return is_safe_in_workers(root, window->path.pathtarget->exprs) &&
+		is_safe_in_workers(root, window->qual) &&
+		is_safe_run_condition(root, window) &&
+		is_safe_in_workers(root, window->winclause->startOffset) &&
+		is_safe_in_workers(root, window->winclause->endOffset);
+}
+
+/*
+ * Returns how many of the windows, the lowest ones, can be computed in all processes: those that
+ * are safe there, and have a PARTITION BY.
+ */
+static int
+count_divisible(PlannerInfo *root, const List *windows)
 {
 	ListCell   *lc;
 
@@ -282,55 +472,34 @@ windows_are_safe(PlannerInfo *root, const List *windows)
 
 		CHECK_FOR_INTERRUPTS();
 		gpusort_work_add(GPUSORT_WORK_PLANNING);
-		if (!is_safe_in_workers(root, window->path.pathtarget->exprs) ||
-			!is_safe_in_workers(root, window->qual) ||
-			!is_safe_run_condition(root, window) ||
-			!is_safe_in_workers(root, window->winclause->startOffset) ||
-			!is_safe_in_workers(root, window->winclause->endOffset))
-			return false;
+		if (partition_pathkeys(root, window->winclause) == NIL || !is_safe_window(root, window))
+			return foreach_current_index(lc);
 	}
-	return true;
-}
-
-/* Does a list of pathkeys have one of the same column, in whatever direction? */
-static bool
-has_column_of(const List *pathkeys, const PathKey *pathkey)
-{
-	ListCell   *lc;
-
-	foreach(lc, pathkeys)
-		if (lfirst_node(PathKey, lc)->pk_eclass == pathkey->pk_eclass)
-		return true;
-	return false;
-}
-
-static List *
-partition_pathkeys(PlannerInfo *root, const WindowAggPath *window)
-{
-	return make_pathkeys_for_sortclauses(root, window->winclause->partitionClause,
-										 root->processed_tlist);
+	return list_length(windows);
 }
 
 /*
- * Returns by how many columns the sort of the first window can be divided: those that lead its
- * PARTITION BY, and that all windows partition by.
+ * Returns by how many columns the sort of a window, by number, can be divided: those that lead its
+ * PARTITION BY, and that the windows above it partition by as well.  Those from the first one on
+ * that has no such column need another divided sort.
  */
 static int
-count_common_columns(PlannerInfo *root, const List *windows)
+count_common_columns(PlannerInfo *root, const List *windows, int first)
 {
-	List	   *columns = partition_pathkeys(root, linitial(windows));
-	int			common = list_length(columns);
+	List	   *columns = partition_pathkeys(root, list_nth_node(WindowAggPath, windows,
+																 first)->winclause);
 	ListCell   *lc;
 
-	for_each_from(lc, windows, 1)
+	for_each_from(lc, windows, first + 1)
 	{
-		List	   *others = partition_pathkeys(root, lfirst(lc));
+		List	   *others = partition_pathkeys(root, lfirst_node(WindowAggPath, lc)->winclause);
+		int			common = count_columns_of(columns, others);
 
-		for (int c = 0; c < common; c++)
-			if (!has_column_of(others, list_nth_node(PathKey, columns, c)))
-				common = c;
+		if (common == 0)
+			break;
+		columns = list_truncate(columns, common);
 	}
-	return common;
+	return list_length(columns);
 }
 
 /* Copy a WindowAggPath to an input that has the rows of one process. */
@@ -356,38 +525,64 @@ copy_window_to(const WindowAggPath *window, Path *input)
 }
 
 /*
- * Make the windows over a divided sort.  Those that need another order have a sort of the rows that
- * the process has.  Returns NULL if the sort would not be taken over, or else sets *sort.
+ * Make windows over the rows of each process.  Where these are not divided by columns of a window's
+ * PARTITION BY, there is a divided sort.  Where they only need another order, there is a sort of
+ * the rows that the process has.  Returns NULL if a divided sort would not be taken over.
  */
 static Path *
 partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
-					const List *windows, int divided, Path **sort)
+					const List *windows)
 {
+	double		rows = input_rel->cheapest_total_path->rows;
 	Path	   *path = gpusort_cost_partial_path(input_rel);
+	List	   *division = gpusort_division_of(root, path);
 	ListCell   *lc;
 
 	foreach(lc, windows)
 	{
 		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
+		List	   *partition = partition_pathkeys(root, window->winclause);
 		List	   *clauses = list_concat_copy(window->winclause->partitionClause,
 											   window->winclause->orderClause);
 		List	   *pathkeys = make_pathkeys_for_sortclauses(root, clauses,
 															 root->processed_tlist);
 
-		if (foreach_current_index(lc) == 0)
-			path = *sort = gpusort_divided_sort_path(root, window_rel, path,
-													 input_rel->cheapest_total_path->rows,
-													 pathkeys, divided);
+		if (division == NIL || count_columns_of(division, partition) < list_length(division))
+		{
+			path = gpusort_divided_sort_path(root, window_rel, path, rows, pathkeys,
+											 count_common_columns(root, windows,
+																  foreach_current_index(lc)));
+			if (path == NULL)
+				return NULL;
+			division = gpusort_division_of(root, path);
+		}
 		else if (!pathkeys_contained_in(pathkeys, path->pathkeys))
 			path = (Path *) create_sort_path(root, window_rel, path, pathkeys, -1.0);
-		if (path == NULL)
-			return NULL;
 		path = copy_window_to(window, path);
 	}
 	return path;
 }
 
-/* Returns about how many rows come out of the top window, of a process or of all. */
+GsDividedWindows
+gpusort_divided_windows(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
+						const List *windows)
+{
+	GsDividedWindows divided = {0};
+
+	if (windows == NIL || gpusort_cost_partial_path(input_rel) == NULL ||
+		root->parse->hasTargetSRFs)
+		return divided;
+	divided.count = count_divisible(root, windows);
+	if (divided.count == 0)
+		return divided;
+	divided.path = partial_window_path(root, input_rel, window_rel,
+									   list_copy_head(windows, divided.count));
+	if (divided.path != NULL)
+		divided.sort = lowest_sort(divided.path);
+	return divided;
+}
+
+/* Returns about how many rows come out of the top window. */
 static double
 rows_out(const WindowAggPath *top, double rows)
 {
@@ -396,28 +591,18 @@ rows_out(const WindowAggPath *top, double rows)
 }
 
 bool
-gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
-							List *windows, Path *best)
+gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *window_rel,
+							const GsDividedWindows *windows, Path *best)
 {
-	Path	   *input = gpusort_cost_partial_path(input_rel);
-	Cost		row = cpu_operator_cost * WINDOW_ROW_COST * list_length(windows);
-	Path	   *sort = NULL;
-	Path	   *path;
-
-	if (windows == NIL || input == NULL || root->parse->hasTargetSRFs ||
-		!windows_are_safe(root, windows))
-		return false;
-	path = partial_window_path(root, input_rel, window_rel, windows,
-							   count_common_columns(root, windows), &sort);
-	if (path == NULL)
-		return false;
+	Path	   *path = windows->path;
+	Cost		row = cpu_operator_cost * GPUSORT_WINDOW_ROW_COST * windows->count;
 
 	/*
 	 * The planner has made its complete paths, which must not be safe for
 	 * workers.
 	 */
 	window_rel->consider_parallel = true;
-	return gpusort_divided_path_add(root, window_rel, path, sort, row * input->rows,
+	return gpusort_divided_path_add(root, window_rel, path, windows->sort, row * path->rows,
 									rows_out((WindowAggPath *) path, best->rows),
 									best->total_cost + row * best->rows, best);
 }

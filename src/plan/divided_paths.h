@@ -11,13 +11,14 @@
 #include "nodes/pathnodes.h"
 
 /*
- * What it takes to add a sorted row to the state of an aggregate, to end a group, and to compare a
- * row with the one before it, in addition to what the planner charges, in the units of
- * sort_candidate.h.
+ * What it takes to add a sorted row to the state of an aggregate, to end a group, to compare a row
+ * with the one before it, and to compute a window function for it, in addition to what the planner
+ * charges, in the units of sort_candidate.h.
  */
 #define GPUSORT_GROUP_ROW_COST	15.0
 #define GPUSORT_GROUP_COST		60.0
 #define GPUSORT_UNIQUE_ROW_COST	8.0
+#define GPUSORT_WINDOW_ROW_COST	55.0
 
 /*
  * Make a partial path of 'rel' that sorts 'partial', the rows of each process, and is divided by
@@ -26,6 +27,20 @@
  */
 extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 									   double rows, List *pathkeys, int divided);
+
+/*
+ * Make such a path for GROUP BY, whose columns are the first sort keys.  It is divided by all of
+ * them, or by the first ones that windows above the groups partition by as well, if none of their
+ * values is frequent.  Then the windows need no other divided sort.
+ */
+extern Path *gpusort_divided_group_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
+											 double rows, List *pathkeys);
+
+/*
+ * Returns the sort keys by which the rows of a partial path are divided: each process has all rows
+ * that agree in these keys, or none of them.  NIL if they are not.
+ */
+extern List *gpusort_division_of(PlannerInfo *root, const Path *path);
 
 /*
  * Returns what 'best' takes, which groups 'rows' rows at 'row_cost' each.  If it does so in
@@ -47,12 +62,35 @@ extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *p
 									 Path *best);
 
 /*
- * Add paths for the window functions of 'windows', WindowAggPaths of the planner's best path, the
- * lowest one first.  Each process computes them for some of the partitions.  Called after the
- * planner has added its paths to 'window_rel'.  'best' is the best path in one process.  Returns
- * whether one of the paths is better.
+ * Returns what such a path takes up to the end of a Gather above it, and whether that is clearly
+ * less than 'other'.
  */
-extern bool gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *input_rel,
-										RelOptInfo *window_rel, List *windows, Path *best);
+extern Cost gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort,
+								 Cost node, double rows);
+extern bool gpusort_divided_is_better(Cost time, Cost other);
+
+/* Windows of which each process computes some of the partitions. */
+typedef struct GsDividedWindows
+{
+	Path	   *path;			/* partial, of the first 'count' windows; or
+								 * NULL */
+	const Path *sort;			/* its lowest divided sort */
+	int			count;
+} GsDividedWindows;
+
+/*
+ * Make a partial path for as many as possible of 'windows', WindowAggPaths of the planner's best
+ * path, the lowest one first.
+ */
+extern GsDividedWindows gpusort_divided_windows(PlannerInfo *root, RelOptInfo *input_rel,
+												RelOptInfo *window_rel, const List *windows);
+
+/*
+ * Add paths for all windows, of which 'windows' has a path.  Called after the planner has added its
+ * paths to 'window_rel'.  'best' is the best path in one process.  Returns whether one of them is
+ * better.
+ */
+extern bool gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *window_rel,
+										const GsDividedWindows *windows, Path *best);
 
 #endif							/* GPUSORT_DIVIDED_PATHS_H */

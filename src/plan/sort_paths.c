@@ -401,10 +401,11 @@ add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped
 	if (!may_sort_groups(root, grouped_rel, extra) || partial == NULL ||
 		!grouped_rel->consider_parallel || (root->parse->groupingSets != NIL && sets == NULL))
 		return;
-	sort = gpusort_divided_sort_path(root, grouped_rel, partial, input->rows,
-									 root->group_pathkeys,
-									 sets != NULL ? count_common_columns(root, sets) :
-									 GPUSORT_GROUPBY_PATHKEYS(root));
+	sort = sets != NULL ?
+		gpusort_divided_sort_path(root, grouped_rel, partial, input->rows, root->group_pathkeys,
+								  count_common_columns(root, sets)) :
+		gpusort_divided_group_sort_path(root, grouped_rel, partial, input->rows,
+										root->group_pathkeys);
 	if (sort == NULL)
 		return;
 	if (root->parse->hasAggs)
@@ -572,18 +573,13 @@ copy_window_path(const WindowAggPath *window, Path *input)
 }
 
 /*
- * Add a path for window functions.  The planner's own path says which windows
- * there are and in which order.  Which sorts they need has to be determined
- * anew, because that path may have started with rows in some order.
+ * Put windows over a path, and sorts where they need another order.  'partial' has the rows of each
+ * process, or is NULL.  *any_sort is set if a sort would be taken over.
  */
-static void
-add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
-				RelOptInfo *window_rel)
+static Path *
+windows_over(PlannerInfo *root, RelOptInfo *window_rel, const List *windows, Path *path,
+			 Path *partial, bool *any_sort)
 {
-	Path	   *path = input_rel->cheapest_total_path;
-	List	   *windows = windows_of_path(linitial(window_rel->pathlist), input_rel);
-	bool		any_sort = false;
-	Path	   *best;
 	ListCell   *lc;
 
 	foreach(lc, windows)
@@ -600,26 +596,85 @@ add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
 												 root->processed_tlist);
 		if (!pathkeys_contained_in(pathkeys, path->pathkeys))
 		{
-			/* Above the first window, the rows are in one process. */
 			Path	   *sort =
-				gpusort_cost_cheapest_sort_path(root, window_rel, input_rel, path,
-												path->parent == input_rel ?
-												gpusort_cost_partial_path(input_rel) : NULL,
+				gpusort_cost_cheapest_sort_path(root, window_rel, path->parent, path, partial,
 												pathkeys);
 
-			any_sort |= sort != NULL;
+			*any_sort |= sort != NULL;
 			if (sort == NULL)
 				sort = (Path *) create_sort_path(root, window_rel, path,
 												 pathkeys, -1.0);
 			path = sort;
 		}
 		path = copy_window_path(window, path);
+		/* Above the first window, the rows are in one process. */
+		partial = NULL;
 	}
+	return path;
+}
+
+/*
+ * Add a path whose lowest windows, those of 'divided', are computed by all processes, and the
+ * others above a Gather.  Returns whether it is better than 'best'.
+ */
+static bool
+add_windows_above(PlannerInfo *root, RelOptInfo *window_rel, const List *windows,
+				  const GsDividedWindows *divided, Path *best)
+{
+	double		rows = best->rows;
+	Cost		row = cpu_operator_cost * GPUSORT_WINDOW_ROW_COST;
+	int			count = list_length(windows);
+	bool		any_sort = false;
+	Path	   *gather = (Path *) create_gather_path(root, window_rel, divided->path,
+													 divided->path->pathtarget, NULL, &rows);
+	Path	   *path;
+	Cost		time = gpusort_divided_time(root, divided->path, divided->sort,
+											row * divided->count * divided->path->rows, rows);
+
+	gather->total_cost = gpusort_divided_time(root, divided->path, divided->sort, 0, rows);
+	path = windows_over(root, window_rel, list_copy_tail(windows, divided->count), gather,
+						divided->path, &any_sort);
+	time += path->total_cost - gather->total_cost + row * (count - divided->count) * rows;
+	if (!gpusort_divided_is_better(time, best->total_cost + row * count * rows))
+		return false;
+	gpusort_cost_prefer_gather(path, divided->path, window_rel, best);
+	add_path(window_rel, path);
+	return true;
+}
+
+/* Add a path whose windows, or the lowest ones, all processes compute.  Returns likewise. */
+static bool
+add_divided_windows(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
+					const List *windows, Path *best)
+{
+	GsDividedWindows divided = gpusort_divided_windows(root, input_rel, window_rel, windows);
+
+	if (divided.path == NULL)
+		return false;
+	if (divided.count == list_length(windows))
+		return gpusort_divided_windows_add(root, window_rel, &divided, best);
+	return add_windows_above(root, window_rel, windows, &divided, best);
+}
+
+/*
+ * Add a path for window functions.  The planner's own path says which windows
+ * there are and in which order.  Which sorts they need has to be determined
+ * anew, because that path may have started with rows in some order.
+ */
+static void
+add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
+				RelOptInfo *window_rel)
+{
+	List	   *windows = windows_of_path(linitial(window_rel->pathlist), input_rel);
+	bool		any_sort = false;
+	Path	   *path = windows_over(root, window_rel, windows, input_rel->cheapest_total_path,
+									gpusort_cost_partial_path(input_rel), &any_sort);
+	Path	   *best = linitial(window_rel->pathlist);
+
 	/* Adding a path may free the planner's, which have the windows. */
-	best = linitial(window_rel->pathlist);
 	if (any_sort && path->total_cost < best->total_cost)
 		best = path;
-	if (!gpusort_divided_windows_add(root, input_rel, window_rel, windows, best) && any_sort)
+	if (!add_divided_windows(root, input_rel, window_rel, windows, best) && any_sort)
 		add_path(window_rel, path);
 }
 

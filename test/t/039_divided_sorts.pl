@@ -55,7 +55,12 @@ my $window = 'SELECT *, row_number() OVER (PARTITION BY who ORDER BY price, id) 
 like(plan_of($window), qr/^Gather\n.*Workers Planned: 3\n +->  WindowAgg\n(.*Window: .*\n)? +->  Parallel Custom Scan \(GpuSort\)\n/, 'plan: a window');
 divided('windows with a column in common',
 	'SELECT sum(page) OVER (PARTITION BY who, page ORDER BY id), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'page');
-divided('windows without', 'SELECT sum(page) OVER (PARTITION BY who), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', '');
+divided('windows without', 'SELECT sum(page) OVER (PARTITION BY who), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'who; page');
+divided('some windows with', 'SELECT count(*) OVER (PARTITION BY page, who), rank() OVER (PARTITION BY page ORDER BY id),
+	sum(id) OVER (PARTITION BY url) FROM visits', 'page; url');
+divided('a window of all rows above another', 'SELECT count(*) OVER (), rank() OVER (PARTITION BY who ORDER BY id) FROM visits', 'who');
+divided('a window that workers must not compute above another',
+	'SELECT sum(restricted(page)) OVER (PARTITION BY who), rank() OVER (PARTITION BY page) FROM visits', 'page');
 divided('a window of all rows', 'SELECT count(*) OVER (ORDER BY id) FROM visits', '');
 divided('an argument that workers must not compute', 'SELECT sum(restricted(page)) OVER (PARTITION BY who) FROM visits', '');
 divided('another column', 'SELECT restricted(page) + sum(page) OVER (PARTITION BY who) FROM visits', '');
@@ -74,6 +79,14 @@ divided('grouping sets by a constant', 'SELECT sum(id) FROM visits WHERE who = 3
 divided('distinct rows', 'SELECT DISTINCT who, page FROM visits', 'who, page');
 divided('windows over groups', 'SELECT who, n, rank() OVER (PARTITION BY who ORDER BY n)
 	FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s', 's.who; visits.who, visits.page');
+divided('windows over groups of the same columns', 'SELECT rank() OVER (PARTITION BY page, who ORDER BY n)
+	FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s', 'visits.who, visits.page');
+divided('windows by columns that lead the groups', 'SELECT who, rank() OVER (PARTITION BY who ORDER BY sum(id)) FROM visits GROUP BY who, page',
+	'who');
+divided('windows by other columns of the groups', 'SELECT who, rank() OVER (PARTITION BY page ORDER BY sum(id)) FROM visits GROUP BY who, page',
+	'page; who, page');
+divided('windows by a column that has frequent values', 'SELECT rank() OVER (PARTITION BY skewed ORDER BY sum(id)) FROM visits
+	GROUP BY skewed, page', 'skewed; skewed, page');
 divided('a UNION', 'SELECT who FROM visits UNION SELECT page FROM visits', 'visits.who');
 divided('UNIONs', 'SELECT who, note FROM visits UNION (SELECT who, url FROM visits UNION ALL SELECT 1, note FROM visits)', 'visits.who, visits.note');
 divided('a UNION that workers must not compute', 'SELECT restricted(who) FROM visits UNION SELECT page FROM visits', '');
@@ -136,6 +149,11 @@ my %queries = (
 	'an EXCEPT ALL of a UNION' => 'SELECT page FROM visits EXCEPT ALL (SELECT page + 3 FROM visits UNION SELECT who FROM visits)',
 	'windows over groups' => 'SELECT who, n, dense_rank() OVER (PARTITION BY who ORDER BY n)
 		FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s',
+	'windows over the largest groups' => 'SELECT who, page, rank() OVER (PARTITION BY who ORDER BY sum(id), page), count(*) OVER (PARTITION BY page)
+		FROM visits GROUP BY who, page',
+	'windows by other columns' => 'SELECT id, row_number() OVER (PARTITION BY who ORDER BY id), sum(price) OVER (PARTITION BY url, page),
+		rank() OVER (PARTITION BY url ORDER BY note), lag(id) OVER (PARTITION BY skewed ORDER BY id) FROM visits',
+	'a window of all rows above another' => 'SELECT id, count(*) OVER (), sum(id) OVER (ORDER BY id), rank() OVER (PARTITION BY who ORDER BY id) FROM visits',
 	'a join above' => 'SELECT id, s.n FROM visits JOIN (SELECT id, rank() OVER (PARTITION BY who ORDER BY url) AS n FROM visits) s USING (id)',
 	'no rows' => 'SELECT id, first_value(id) OVER (PARTITION BY who ORDER BY id) FROM nobody',
 	'again and again' => 'SELECT o, (SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY page) AS n
