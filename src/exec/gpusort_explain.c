@@ -200,11 +200,47 @@ gpu_was_expected(GsFallback reason)
 }
 
 /*
+ * Print a number, such as that of rows.  In text format, this begins in the middle of a
+ * line and does not end it.
+ */
+static void
+show_number(const char *name, int64 number, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfo(es->str, "%s: " INT64_FORMAT, name, number);
+	else
+		ExplainPropertyInteger(name, NULL, number, es);
+}
+
+/* The same, behind another number. */
+static void
+show_number_behind(const char *name, int64 number, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoString(es->str, "  ");
+	show_number(name, number, es);
+}
+
+/* Print what a process has had of a divided sort. */
+static void
+show_part(const GsSortReport *report, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		indent_line(es);
+	show_number("Ranges Read", report->ranges, es);
+	show_number_behind("Rows Returned", report->returned, es);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoChar(es->str, '\n');
+}
+
+/*
  * Print everything about a sort except its method, one property per line.
  */
 static void
 show_details(const GsSortReport *report, ExplainState *es)
 {
+	if (report->divided)
+		show_part(report, es);
 	if (es->timing)
 		show_phases(report, es);
 	if (report->fallback != GS_FALLBACK_NONE)
@@ -228,28 +264,6 @@ show_session(const void *report, ExplainState *es)
 	show_details(report, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		es->indent--;
-}
-
-/*
- * Print a number, such as that of rows.  In text format, this begins in the middle of a
- * line and does not end it.
- */
-static void
-show_number(const char *name, int64 number, ExplainState *es)
-{
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		appendStringInfo(es->str, "%s: " INT64_FORMAT, name, number);
-	else
-		ExplainPropertyInteger(name, NULL, number, es);
-}
-
-/* The same, behind another number. */
-static void
-show_number_behind(const char *name, int64 number, ExplainState *es)
-{
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		appendStringInfoString(es->str, "  ");
-	show_number(name, number, es);
 }
 
 /* Print a GsProducerReport.  A GsReportPrinter. */

@@ -810,13 +810,16 @@ gpusort_node_init_worker(CustomScanState *css, shm_toc *toc, void *coordinate)
 
 /*
  * The shared memory is about to be freed, so copy what EXPLAIN needs.  Workers
- * have published their reports before they returned their first rows.
+ * have published their reports before they returned their first rows.  In a worker: if the sort is
+ * divided, publish once more, with the rows that it has returned.
  */
 static void
 gpusort_node_shutdown(CustomScanState *css)
 {
 	GsNodeState *node = (GsNodeState *) css;
 
+	if (IsParallelWorker() && node->divided > 0 && node->sort != NULL)
+		publish_report(node);
 	if (IsParallelWorker() || node->shared == NULL)
 		return;
 	if (node->divided > 0 && node->sort != NULL)

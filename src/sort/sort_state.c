@@ -245,6 +245,12 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 			gpusort_participant_report(sort->participant, sort->cpu.rows, report);
 			break;
 	}
+	if (sort->spec->group_keys > 0 && sort->ranges != NULL)
+	{
+		report->divided = true;
+		report->ranges = sort->ranges->nown;
+		report->returned = Min(sort->position, sort->nrows);
+	}
 }
 
 /* Have other processes sorted rows, or added rows to the GPU session? */

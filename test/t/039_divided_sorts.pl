@@ -116,6 +116,8 @@ unlike($node->safe_psql('postgres', "$parallel; BEGIN; DECLARE c CURSOR FOR $win
 my $explained = $node->safe_psql('postgres', "$parallel; SET parallel_leader_participation = off; EXPLAIN (ANALYZE, VERBOSE) $window");
 
 like($explained, qr/Worker 0: +Sort Method: cpu radix, shared  Memory: \d+kB\n/, 'EXPLAIN: workers');
+is(eval { my $rows = 0; $rows += $_ for $explained =~ /Ranges Read: [1-9]\d*  Rows Returned: (\d+)\n/g; $rows }, 30000,
+	'EXPLAIN: what each process returned');
 like($explained, qr/Parallel Custom Scan \(GpuSort\).*actual.* rows=10000(\.00)? loops=3\)/, 'EXPLAIN: rows');
 
 # ---- Rows ----

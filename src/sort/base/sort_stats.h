@@ -91,6 +91,9 @@ typedef struct GsSortReport
 	double		sort_ms;
 	int64		range_rows;		/* shared sort: rows that this process has
 								 * sorted; otherwise 0 */
+	bool		divided;		/* does each process read ranges of its own? */
+	int			ranges;			/* if so: their number, */
+	int64		returned;		/* and the rows returned, so far */
 	bool		fetches;		/* are rows fetched while they are returned? */
 	double		fetch_ms;		/* if so: waiting for sorted rows, so far */
 } GsSortReport;

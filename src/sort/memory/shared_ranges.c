@@ -420,6 +420,7 @@ begin_own_range(GsRangeReader *reader)
 	MemoryContextSwitchTo(caller);
 	reader->left = true;
 	reader->own_start = reader->start;
+	reader->nown++;
 	return true;
 }
 

@@ -115,6 +115,7 @@ typedef struct GsRangeReader
 	bool		left;			/* was it left to the leader, or is it one of
 								 * this process? */
 	int64		own_start;		/* then: the position of its first row */
+	int			nown;			/* ranges of this process, so far */
 	const GsRangePiece *piece;	/* the next one, or NULL */
 	int64	   *starts;			/* positions of the first rows of ranges up to
 								 * this one at least; NULL if rows are read
