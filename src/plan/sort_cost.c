@@ -423,6 +423,16 @@ gpusort_cost_hash_misses(const Path *path)
 			return miss_cost(agg->subpath->rows, agg->numGroups,
 							 path->pathtarget->width);
 	}
+	else if (IsA(path, SetOpPath) && ((const SetOpPath *) path)->strategy == SETOP_HASHED)
+	{
+		const SetOpPath *setop = (const SetOpPath *) path;
+		double		rows = 0;
+		ListCell   *lc;
+
+		foreach(lc, GPUSORT_SETOP_INPUTS(setop))
+			rows += ((const Path *) lfirst(lc))->rows;
+		return miss_cost(rows, setop->numGroups, path->pathtarget->width);
+	}
 	else if (IsA(path, HashPath))
 	{
 		const		JoinPath *join = (const JoinPath *) path;

@@ -110,7 +110,7 @@ extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOpt
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does
- * not charge, or 0 if 'path' is neither a HashAgg nor a hash join.
+ * not charge, or 0 if 'path' is neither a HashAgg, a HashSetOp nor a hash join.
  */
 extern Cost gpusort_cost_hash_misses(const Path *path);
 
