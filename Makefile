@@ -93,6 +93,7 @@ OBJS = \
 	src/sort/disk/cpu_sort.o \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_sorted_rows.o \
+	src/sort/gpu/gpu_ranges.o \
 	src/sort/gpu/gpu_rows.o \
 	src/sort/team.o \
 	src/sort/cutoff.o \

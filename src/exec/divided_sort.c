@@ -9,11 +9,21 @@
 
 #include "access/parallel.h"
 #include "miscadmin.h"
+#include "optimizer/optimizer.h"
 
 #include "exec/divided_sort.h"
 #include "key/order_check.h"
 #include "sort/sort.h"
 #include "sort/team.h"
+
+/* The planner's estimate is how many rows each process reads: see get_parallel_divisor(). */
+static double
+count_all_rows(double rows, int nworkers)
+{
+	double		leader = parallel_leader_participation ? Max(1.0 - 0.3 * nworkers, 0) : 0;
+
+	return rows * (nworkers + leader);
+}
 
 GsSort *
 gpusort_divided_begin(GsDividedShared *shared, GsSortSpec *spec, int nworkers)
@@ -22,6 +32,8 @@ gpusort_divided_begin(GsDividedShared *shared, GsSortSpec *spec, int nworkers)
 
 	pg_atomic_init_u32(&shared->claimed, 0);
 	memset(&shared->parallel, 0, sizeof(shared->parallel));
+	spec->nested = false;
+	spec->expected_rows = count_all_rows(spec->expected_rows, nworkers);
 	if (spec->key_plan == NULL)
 		(void) gpusort_sort_plan_keys(spec);
 
@@ -33,7 +45,8 @@ gpusort_divided_begin(GsDividedShared *shared, GsSortSpec *spec, int nworkers)
 		return NULL;
 	spec->processes = nworkers + 1;
 	sort = gpusort_sort_begin(spec);
-	if (gpusort_parallel_sort_open(&shared->parallel, sort, false, 0))
+	if (gpusort_parallel_sort_open(&shared->parallel, sort, true, 0) &&
+		shared->parallel.team != NULL)
 		return sort;
 	gpusort_sort_end(sort);
 	return NULL;
@@ -55,6 +68,8 @@ static GsSort *
 begin_worker(const GsDividedShared *shared, GsSortSpec *spec)
 {
 	spec->team = shared->parallel.team;
+	if (shared->parallel.gpu)
+		spec->session = &shared->parallel.handle;
 	spec->process = ParallelWorkerNumber + 1;
 	spec->key_plan = gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(spec->team));
 	spec->check = gpusort_order_check_create(&spec->keys);
@@ -70,7 +85,7 @@ add_rows(GsSort *sort, GsRowSource *source)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (!gpusort_sort_add(sort, slot))
-			elog(ERROR, "rows of a divided sort are lost");
+			break;
 	}
 }
 
@@ -93,6 +108,8 @@ gpusort_divided_sort(GsDividedShared *shared, GsSortSpec *spec, GsSort *sort,
 		sort = begin_worker(shared, spec);
 	if (gpusort_sort_attach(sort))
 		add_rows(sort, source);
+
+	/* If rows are lost, this raises an error. */
 	if (!gpusort_sort_finish(sort))
 		elog(ERROR, "rows of a divided sort are lost");
 	return sort;

@@ -762,6 +762,7 @@ begin_divided(GsNodeState *node, int nworkers)
 
 	end_sort(node);
 	node->spec.group_keys = node->divided;
+	node->spec.expected_rows = node->css.ss.ps.plan->plan_rows;
 	node->sort = gpusort_divided_begin(&node->shared->divided, &node->spec, nworkers);
 	MemoryContextSwitchTo(caller);
 }

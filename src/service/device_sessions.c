@@ -579,6 +579,27 @@ swap_rows(GsServed *session, const GsPoolChunk *chunk)
 	session->swap_rows = false;
 }
 
+/* A chunk is filled: let the process that has asked for it know. */
+static void
+deliver_chunk(GsServed *session, GsPoolChunk *chunk)
+{
+	Latch	   *client = chunk->client;
+
+	if (unlikely(session->swap_rows))
+		swap_rows(session, chunk);
+	pg_write_barrier();
+	pg_atomic_write_u32(&chunk->state, GS_CHUNK_DONE);
+	SetLatch(client);
+}
+
+/* The rows of a chunk are on the device.  The owner may wait for a free chunk. */
+static void
+free_chunk(GsSlot *slot, GsPoolChunk *chunk)
+{
+	gpusort_chunk_free(chunk);
+	SetLatch(slot->client);
+}
+
 /* Poll the chunks in transfer; returns true if any transfer has completed. */
 static bool
 poll_transfers(uint32 s)
@@ -607,18 +628,11 @@ poll_transfers(uint32 s)
 		}
 		landed = true;
 		if (chunk->op == GS_CHUNK_PUT)
-			gpusort_chunk_free(chunk);
+			free_chunk(slot, chunk);
 		else
-		{
-			if (unlikely(session->swap_rows))
-				swap_rows(session, chunk);
-			pg_write_barrier();
-			pg_atomic_write_u32(&chunk->state, GS_CHUNK_DONE);
-		}
+			deliver_chunk(session, chunk);
 	}
 	session->ntransfers = still_in_transfer;
-	if (landed)
-		SetLatch(slot->client);
 	return landed;
 }
 

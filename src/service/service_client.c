@@ -26,7 +26,7 @@
 /*
  * Timeouts of waits in milliseconds: for the owner of a session, in case a
  * latch is missed, and for a client that joined a session, whose latch is
- * never set.
+ * set only for a chunk that it has asked for.
  */
 #define LOOK_AROUND_MS		1000
 #define JOINED_LOOK_MS		1
@@ -528,7 +528,7 @@ is_full(GsClient *client)
 }
 
 static GsPoolChunk *
-get_chunk(GsClient *client, bool wait)
+get_chunk(GsClient *client, GsChunkOp op, bool wait)
 {
 	/*
 	 * Sooner or later a chunk is free, because the slot's own ones come back.
@@ -537,9 +537,11 @@ get_chunk(GsClient *client, bool wait)
 	{
 		GsPoolChunk *chunk;
 
-		if (has_failed(client) || is_full(client))
+		if (has_failed(client) || (op == GS_CHUNK_PUT && is_full(client)))
 			return NULL;
 		chunk = gpusort_chunk_alloc(client->number);
+		if (chunk != NULL)
+			chunk->op = op;
 		if (chunk != NULL || !wait)
 			return chunk;
 		wait_for_service(client, GS_WAIT_POOL);
@@ -549,11 +551,10 @@ get_chunk(GsClient *client, bool wait)
 GsPoolChunk *
 gpusort_client_new_chunk(GsClient *client, bool wait)
 {
-	GsPoolChunk *chunk = get_chunk(client, wait);
+	GsPoolChunk *chunk = get_chunk(client, GS_CHUNK_PUT, wait);
 
 	if (chunk != NULL)
 	{
-		chunk->op = GS_CHUNK_PUT;
 		chunk->rows = 0;
 		chunk->data_bytes = 0;
 	}
@@ -566,6 +567,7 @@ hand_over(GsClient *client, GsPoolChunk *chunk)
 	GsSlot	   *slot = client->slot;
 	uint32		position = pg_atomic_fetch_add_u32(&slot->ring_head, 1);
 
+	chunk->client = MyLatch;
 	if (chunk->op == GS_CHUNK_PUT)
 		chunk->number = position;
 	pg_atomic_write_u32(&chunk->state, GS_CHUNK_DEVICES);
@@ -689,6 +691,16 @@ gpusort_client_release(GsClient *client)
 	return wait_while(client, GS_SLOT_RELEASING, GS_WAIT_SORT);
 }
 
+bool
+gpusort_client_is_sorted(GsClient *client)
+{
+	if (has_failed(client))
+		return false;
+	pg_read_barrier();			/* who knows that it is sorted sees the
+								 * results */
+	return true;
+}
+
 const GsPartResult *
 gpusort_client_result(const GsClient *client, GsPart part)
 {
@@ -715,12 +727,11 @@ gpusort_client_device_bytes(const GsClient *client)
 GsPoolChunk *
 gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
 {
-	GsPoolChunk *chunk = get_chunk(client, wait);
+	GsPoolChunk *chunk = get_chunk(client, GS_CHUNK_GET, wait);
 	const GsSlotRequest *request = &client->slot->request;
 
 	if (chunk == NULL)
 		return NULL;
-	chunk->op = GS_CHUNK_GET;
 	chunk->part = part;
 	chunk->number = number;
 	chunk->rows = 0;

@@ -64,8 +64,9 @@ typedef struct GsClientHandle
 extern GsClientHandle gpusort_client_handle(const GsClient *client);
 
 /*
- * Join a session, only to put chunks.  The owner must not close the session
- * before this client is done.
+ * Join a session, to put chunks and to get sorted ones.  Any one of its clients
+ * can sort it when all have put their chunks.  The owner must not close the
+ * session before this client is done.
  */
 extern GsClient *gpusort_client_attach(GsClientHandle handle);
 
@@ -73,7 +74,7 @@ extern GsClient *gpusort_client_attach(GsClientHandle handle);
 extern bool gpusort_client_is_full(const GsClient *client);
 
 /*
- * In the owner, after it has got the sorted rows of a session that was full: free their
+ * In one client, after it has got the sorted rows of a session that was full: free their
  * device memory, and wait for that.  Other producers can still find out that the session is
  * full.
  */
@@ -120,6 +121,9 @@ extern GsPoolChunk *gpusort_client_take_refused(GsClient *client);
 
 /* Sort the rows that were put, and wait for the end of the sort. */
 extern bool gpusort_client_sort(GsClient *client);
+
+/* In the other clients, after that: has the session not failed? */
+extern bool gpusort_client_is_sorted(GsClient *client);
 
 /* To be called after the sort. */
 extern const GsPartResult *gpusort_client_result(const GsClient *client,

@@ -179,6 +179,7 @@ typedef struct GsPoolChunk
 	pg_atomic_uint32 owner;		/* 0: free; else its slot's number + 1 */
 	pg_atomic_uint32 state;		/* GsChunkState */
 	GsChunkOp	op;
+	Latch	   *client;			/* of the process that has handed it over */
 	GsPart		part;
 	uint32		rows;
 	uint32		keys_offset[GPUSORT_MAX_KEY_WORDS];

@@ -43,9 +43,9 @@ get_gpu_handle(GsSort *sort, GsClientHandle *handle)
 
 	/*
 	 * A row that is too long for a chunk has the input read again once others
-	 * have put rows into the session.
+	 * have put rows into the session, unless all processes read it.
 	 */
-	if (!spec->repeatable)
+	if (!spec->repeatable && spec->group_keys == 0)
 		return false;
 	sort->fed_by_others = true;
 	*handle = gpusort_gpu_session_handle(sort->gpu.session);

@@ -126,11 +126,86 @@ sort_together(GsSort *sort)
 			return merge_together(sort);
 		case GS_APART:
 			return sort_apart(sort);
+		case GS_TOGETHER_ON_GPU:
 		case GS_TOGETHER_LOST:
 			break;
 	}
 	return false;
 }
+
+/* ----------------------------------------------------------------
+ *		a GPU session that all processes read
+ * ----------------------------------------------------------------
+ */
+
+/* Sort the rows that all processes have put.  Returns false if they are lost. */
+static bool
+sort_session(GsSort *sort)
+{
+	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
+		return false;
+	if (gpusort_gpu_session_has_rest(sort->gpu.session))
+		gpusort_participant_spill(sort->participant);
+	return true;
+}
+
+/*
+ * The session does not have all rows: have those that it has in runs of the process that has
+ * sorted them.  Returns false if they are lost.
+ */
+static bool
+write_session(GsSort *sort, bool chosen)
+{
+	GsGpuSession *session = sort->gpu.session;
+
+	if (sort->location == GS_ROWS_ON_GPU)
+	{
+		gpusort_cpu_sort_begin_runs(&sort->cpu, gpusort_gpu_session_has_rest(session) ?
+									GS_FALLBACK_DEVICE_MEMORY : GS_FALLBACK_NONE);
+		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	}
+	return !chosen ||
+		(gpusort_gpu_rows_write(&sort->gpu, &sort->cpu) && gpusort_gpu_session_release(session));
+}
+
+/* All rows of this process have been put, or are in runs.  Returns false if rows are lost. */
+static bool
+sort_in_session(GsSort *sort)
+{
+	bool		chosen;
+
+	if (!gpusort_participant_end_adding(sort->participant, &chosen) ||
+		(chosen && !sort_session(sort)))
+		return false;
+	switch (gpusort_participant_end_sorting(sort->participant))
+	{
+		case GS_TOGETHER_ON_GPU:
+			return chosen || gpusort_gpu_rows_join(&sort->gpu, sort->spec);
+		case GS_TOGETHER_IN_RUNS:
+			return write_session(sort, chosen) && merge_together(sort);
+		default:
+			return false;
+	}
+}
+
+/* The same, and sets sort->failure. */
+static bool
+sort_session_together(GsSort *sort)
+{
+	if (sort_in_session(sort))
+		return true;
+
+	/* It may be another process that has noticed. */
+	sort->failure = gpusort_gpu_session_failure(sort->gpu.session);
+	if (sort->failure == GS_FALLBACK_NONE || sort->failure == GS_FALLBACK_DEVICE_MEMORY)
+		sort->failure = GS_FALLBACK_SERVICE_LOST;
+	return false;
+}
+
+/* ----------------------------------------------------------------
+ *		all rows of this process
+ * ----------------------------------------------------------------
+ */
 
 /* Sort the rows of this process.  Returns false if they are lost. */
 static bool
@@ -141,10 +216,14 @@ sort_rows(GsSort *sort)
 	if (participant != NULL && participant->attached &&
 		!gpusort_participant_wants_runs(participant))
 		gpusort_sort_share_rows(sort);
+	if (gpusort_sort_shares_session(sort) && !gpusort_sort_flush_session(sort))
+		return false;
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_cpu_sort_write_rows(&sort->cpu);
 	if (participant == NULL)
 		return sort_apart(sort);
+	if (sort->spec->group_keys > 0 && sort->gpu.session != NULL)
+		return sort_session_together(sort);
 	gpusort_participant_add_dropped(participant, sort->ndropped);
 	return sort_together(sort);
 }
@@ -240,6 +319,14 @@ read_shared_rows(GsSort *sort)
 		write_shared_rows(sort);
 }
 
+/* The processes read a GPU session together. */
+static void
+read_session(GsSort *sort)
+{
+	sort->gpu_ranges = gpusort_participant_share_session(sort->participant, &sort->gpu);
+	sort->ranges = gpusort_participant_read(sort->participant);
+}
+
 /* No other process has rows. */
 static void
 read_own_rows(GsSort *sort)
@@ -266,10 +353,12 @@ finish_rows(GsSort *sort)
 		elog(ERROR, "rows of a sort are left in the pool");
 	if (sort->location == GS_ROWS_SHARED)
 		read_shared_rows(sort);
+	else if (gpusort_sort_shares_session(sort))
+		read_session(sort);
 	else
 		read_own_rows(sort);
 	/* Nobody has written runs, so the memory for merging them is not needed. */
-	if (sort->location == GS_ROWS_ON_GPU)
+	if (sort->location == GS_ROWS_ON_GPU && sort->ranges == NULL)
 		gpusort_sort_end_participant(sort);
 	gpusort_sort_enter(sort, GS_SORT_READY);
 	gpusort_sort_show_phase(sort, GS_PHASE_RETURNING);
@@ -289,7 +378,7 @@ gpusort_sort_finish(GsSort *sort)
 	sort->sort_ms += gpusort_sort_lap_ms(sort);
 	if (sort->state == GS_SORT_LOST)
 	{
-		if (sort->spec->team == NULL)
+		if (returns_rows(sort))
 			gpusort_sort_check_restart(sort);
 		return false;
 	}

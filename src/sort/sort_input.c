@@ -42,11 +42,11 @@ give_encodings_memory(const GsSortSpec *spec, GsKeyPlan *plan)
 								gpusort_sort_spec_all_memory(spec) / GPUSORT_ENCODING_PART);
 }
 
-/* If each process returns rows, these are sorted without a GPU. */
+/* May this process open a session with a GPU?  Workers use that of the leader, or none. */
 static bool
 may_use_gpu(const GsSortSpec *spec)
 {
-	return !spec->nested && spec->group_keys == 0;
+	return !spec->nested && spec->team == NULL;
 }
 
 GsFallback
@@ -116,6 +116,11 @@ begin_gpu(GsSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
 
+	if (spec->session != NULL)
+	{
+		gpusort_gpu_rows_attach(&sort->gpu, spec, spec->session);
+		return true;
+	}
 	if (sort->gpu_reason != GS_FALLBACK_NONE || !may_use_gpu(spec))
 		return false;
 	if (gpusort_key_plan_is_distrusted(spec->key_plan))
@@ -160,14 +165,19 @@ begin_memory(GsSort *sort, bool shared)
 static void
 begin_rows(GsSort *sort, bool again)
 {
-	if (begin_gpu(sort))
+	bool		on_gpu = begin_gpu(sort);
+
+	/*
+	 * If only the leader reads rows of a GPU, it opens the sort for others
+	 * later.
+	 */
+	if (!again && (!on_gpu || sort->spec->group_keys > 0))
+		begin_participant(sort);
+	if (on_gpu)
 	{
 		sort->location = GS_ROWS_ON_GPU;
 		return;
 	}
-
-	if (!again)
-		begin_participant(sort);
 	begin_memory(sort, sort->participant != NULL && !bound_fits_in_memory(sort->spec));
 	sort->location = GS_ROWS_IN_MEMORY;
 }
@@ -260,6 +270,7 @@ gpusort_sort_restart(GsSort *sort)
 void
 gpusort_sort_end_reading(GsSort *sort)
 {
+	gpusort_gpu_rows_close(&sort->gpu);
 	gpusort_cpu_sort_end(&sort->cpu);
 	if (sort->participant != NULL)
 		gpusort_participant_close(sort->participant);
@@ -299,6 +310,13 @@ gpusort_sort_allow_overflow(GsSort *sort)
 {
 	if (!sort->fed_by_others)
 		return false;
+
+	/*
+	 * If all processes read the rows, few sorts overflow, and no other way is
+	 * left.
+	 */
+	if (sort->spec->group_keys > 0)
+		return open_participant(sort, false);
 	begin_participant(sort);
 	return open_participant(sort, true);
 }
@@ -407,6 +425,37 @@ write_rows(GsSort *sort)
 		return false;
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
 	return true;
+}
+
+/*
+ * The GPU takes no more rows of this process, in a sort whose rows all processes read.  Those that
+ * it does not have become runs, as those that follow will.  Returns false if rows are lost.
+ */
+static bool
+leave_session(GsSort *sort)
+{
+	GsGpuSession *session = sort->gpu.session;
+	GsFallback	reason = gpusort_gpu_session_failure(session);
+	TupleTableSlot *slot;
+
+	if (reason == GS_FALLBACK_SERVICE_LOST || reason == GS_FALLBACK_DEVICE_ERROR)
+		return false;
+	gpusort_participant_spill(sort->participant);
+	gpusort_cpu_sort_begin_runs(&sort->cpu, reason);
+	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
+	while (gpusort_gpu_session_take_left(session, slot->tts_values, slot->tts_isnull))
+		gpusort_cpu_sort_add(&sort->cpu, slot->tts_values, slot->tts_isnull);
+	ExecDropSingleTupleTableSlot(slot);
+	if (gpusort_gpu_session_failure(session) == GS_FALLBACK_SERVICE_LOST)
+		return false;
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	return true;
+}
+
+bool
+gpusort_sort_flush_session(GsSort *sort)
+{
+	return gpusort_gpu_session_flush(sort->gpu.session) || leave_session(sort);
 }
 
 /* ----------------------------------------------------------------
@@ -566,7 +615,12 @@ put(GsSort *sort, TupleTableSlot *slot)
 static bool
 put_elsewhere(GsSort *sort, TupleTableSlot *slot)
 {
-	if (sort->location != GS_ROWS_IN_RUNS)
+	if (gpusort_sort_shares_session(sort))
+	{
+		if (!leave_session(sort))
+			return false;
+	}
+	else if (sort->location != GS_ROWS_IN_RUNS)
 	{
 		if (!keeps_its_rows(sort))
 			return false;

@@ -85,6 +85,9 @@ struct GsSort
 								 * session? */
 	GsParticipant *participant; /* in what processes sort together, or NULL */
 	GsRangeReader *ranges;		/* of them, in the leader; or NULL */
+	GsGpuRanges *gpu_ranges;	/* if the ranges are on a GPU; or NULL */
+	int64		gpu_offset;		/* then: of positions there from those of the
+								 * rows that this process returns */
 	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
 	GsFallback	failure;		/* why rows of other processes are missing */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
@@ -166,6 +169,12 @@ extern bool gpusort_sort_may_write_rows(const GsSort *sort);
 extern bool gpusort_sort_move_to_runs(GsSort *sort);
 extern bool gpusort_sort_to_runs(GsSort *sort);
 
+/*
+ * If all processes will read a GPU session: put the last rows of this one, or write them to disk
+ * if the session is full.  Returns false if rows are lost.
+ */
+extern bool gpusort_sort_flush_session(GsSort *sort);
+
 /* ---- For those who need no more than first keys: first_keys.c ---- */
 
 /* Do values that are passed by reference stay where they are until the sort ends? */
@@ -207,6 +216,13 @@ static inline bool
 gpusort_sort_is_on_gpu(const GsSort *sort)
 {
 	return sort->location == GS_ROWS_ON_GPU;
+}
+
+/* Likewise, and will all processes read them? */
+static inline bool
+gpusort_sort_shares_session(const GsSort *sort)
+{
+	return sort->location == GS_ROWS_ON_GPU && sort->spec->group_keys > 0;
 }
 
 #endif							/* GPUSORT_SORT_PRIVATE_H */

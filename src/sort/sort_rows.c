@@ -184,7 +184,7 @@ get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 	else if (unlikely(sort->marked != NULL))
 		return get_marked(sort, position, slot);
 	else
-		return gpusort_gpu_rows_get(&sort->gpu, position, values, isnull);
+		return gpusort_gpu_rows_get(&sort->gpu, position + sort->gpu_offset, values, isnull);
 	return true;
 }
 
@@ -208,7 +208,7 @@ gpusort_sort_in_place(GsSort *sort, GsRowsInPlace *rows)
 		rows->lasting = !sort->participant->merged;
 		return true;
 	}
-	return gpusort_sort_is_on_gpu(sort) &&
+	return gpusort_sort_is_on_gpu(sort) && sort->ranges == NULL &&
 		gpusort_gpu_rows_in_place(&sort->gpu, sort->position, rows);
 }
 
@@ -338,9 +338,11 @@ gpusort_sort_wrong_encoding(const GsSort *sort)
 static bool
 take_more_rows(GsSort *sort)
 {
-	if (sort->spec->group_keys == 0 || sort->location != GS_ROWS_SHARED)
+	if (sort->spec->group_keys == 0 || sort->ranges == NULL)
 		return false;
 	sort->nrows += gpusort_range_reader_advance(sort->ranges);
+	if (sort->gpu_ranges != NULL)
+		sort->gpu_offset = gpusort_gpu_ranges_position(sort->gpu_ranges) - sort->position;
 	return sort->position < sort->nrows;
 }
 

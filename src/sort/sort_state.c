@@ -104,7 +104,9 @@ gpusort_sort_check_restart(GsSort *sort)
 {
 	GsFallback	failure;
 
-	if (sort->spec->repeatable && (!sort->returned || sort->spec->index_build))
+	/* What other processes have read of a parallel scan does not come again. */
+	if (sort->spec->repeatable && sort->spec->group_keys == 0 &&
+		(!sort->returned || sort->spec->index_build))
 		return;
 	failure = gpusort_sort_loss(sort);
 	gpusort_stats_count_fallback(failure);
@@ -257,7 +259,7 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 static bool
 is_parallel(const GsSort *sort)
 {
-	return sort->location == GS_ROWS_SHARED ||
+	return sort->location == GS_ROWS_SHARED || sort->gpu_ranges != NULL ||
 		(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU);
 }
 
@@ -271,7 +273,8 @@ gpusort_sort_count_it(GsSort *sort)
 		return;
 	gpusort_sort_report(sort, &report);
 	/* This process need not return all of them. */
-	counts.rows = sort->location == GS_ROWS_SHARED ? sort->ranges->nrows : sort->nrows;
+	counts.rows = sort->location == GS_ROWS_SHARED || sort->gpu_ranges != NULL ?
+		sort->ranges->nrows : sort->nrows;
 	counts.rows += sort->ndropped;
 	counts.bytes = (uint64) report.space_kb * 1024;
 	counts.drain_us = (uint64) (report.drain_ms * 1000);

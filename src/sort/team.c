@@ -33,6 +33,7 @@ struct GsTeam
 	GsSharedBudget budget;		/* must be first */
 	Barrier		barrier;
 	unsigned	string_words;	/* in all key plans */
+	int			processes;
 	pg_atomic_uint32 nattached; /* processes that have taken part in ADD */
 	ConditionVariable attached; /* one more has */
 	pg_atomic_uint32 spilled;	/* are rows of any process not in memory? */
@@ -72,6 +73,7 @@ create_team(const GsSortSpec *spec)
 		   sizeof(GsTeam) - sizeof(GsSharedBudget));
 	BarrierInit(&team->barrier, 0);
 	team->string_words = gpusort_key_plan_string_words(spec->key_plan);
+	team->processes = processes;
 	pg_atomic_init_u32(&team->nattached, 0);
 	ConditionVariableInit(&team->attached);
 	pg_atomic_init_u32(&team->spilled, 0);
@@ -291,19 +293,27 @@ gpusort_participant_dropped(const GsParticipant *participant)
 
 /*
  * End a phase, unless this participant has come later.  Returns false if rows are missing; then it
- * has left.
+ * has left.  Sets *chosen in one of those that have not come later.
  */
 static bool
-end_phase(GsParticipant *participant, int phase)
+end_phase_and_choose(GsParticipant *participant, int phase, bool *chosen)
 {
 	GsTeam	   *team = participant->team;
 
-	if (participant->phase <= phase)
-		(void) BarrierArriveAndWait(&team->barrier, gpusort_shared_wait_event());
+	*chosen = participant->phase <= phase &&
+		BarrierArriveAndWait(&team->barrier, gpusort_shared_wait_event());
 	if (!is_set(&team->failed))
 		return true;
 	gpusort_participant_leave(participant);
 	return false;
+}
+
+static bool
+end_phase(GsParticipant *participant, int phase)
+{
+	bool		chosen;
+
+	return end_phase_and_choose(participant, phase, &chosen);
 }
 
 /* End ADD: let the others access the rows of this process. */
@@ -400,6 +410,23 @@ gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows)
 	return together;
 }
 
+bool
+gpusort_participant_end_adding(GsParticipant *participant, bool *chosen)
+{
+	return end_phase_and_choose(participant, PHASE_ADD, chosen);
+}
+
+GsTogether
+gpusort_participant_end_sorting(GsParticipant *participant)
+{
+	if (!end_phase(participant, PHASE_PLACE))
+		return GS_TOGETHER_LOST;
+	if (gpusort_participant_wants_runs(participant))
+		return GS_TOGETHER_IN_RUNS;
+	gpusort_participant_leave(participant);
+	return GS_TOGETHER_ON_GPU;
+}
+
 /* End SETTLE and OPEN.  The runs of this process are written. */
 static GsTogether
 open_runs(GsParticipant *participant, GsExternalSort *external, GsFallback overflow)
@@ -447,6 +474,17 @@ gpusort_participant_read(GsParticipant *participant)
 
 	MemoryContextSwitchTo(caller);
 	return reader;
+}
+
+GsGpuRanges *
+gpusort_participant_share_session(GsParticipant *participant, const GsGpuRows *rows)
+{
+	GsTeam	   *team = participant->team;
+	GsGpuRanges *ranges = gpusort_gpu_ranges_create(rows, participant->spec, team->ranges,
+													team->processes);
+
+	make_ranges(participant, gpusort_gpu_ranges_maker(ranges));
+	return ranges;
 }
 
 GsFallback

@@ -26,6 +26,10 @@
  * leader need not be attached, and who attaches after ADD has no rows, but takes ranges.  So nobody
  * waits for one that is not attached, and nobody who returns rows is waited for.
  *
+ * If such a team has a GPU session, each participant puts its rows there in ADD, and one of those
+ * that arrive has them sorted in PLACE, while the others wait.  The team is spilled if the GPU does
+ * not take all rows.  Then that one writes those on the GPU as a run in SETTLE.
+ *
  * With a bound, each participant drops the rows that sort after its first 'bound' ones.  Only the
  * others are sorted together.
  *
@@ -46,6 +50,7 @@
 #include "sort/base/sort_spec.h"
 #include "sort/base/sort_stats.h"
 #include "sort/disk/shared_merge.h"
+#include "sort/gpu/gpu_ranges.h"
 #include "sort/memory/shared_sort.h"
 
 /* In the memory that the processes share, at the same address in all of them. */
@@ -56,6 +61,7 @@ typedef enum GsTogether
 {
 	GS_TOGETHER_IN_MEMORY,		/* in ranges that all processes sort */
 	GS_TOGETHER_IN_RUNS,		/* from runs that all processes merge */
+	GS_TOGETHER_ON_GPU,			/* in a GPU session that all processes read */
 	GS_APART,					/* by this process alone */
 	GS_TOGETHER_LOST			/* rows of any process are missing */
 } GsTogether;
@@ -151,6 +157,14 @@ extern int64 gpusort_participant_dropped(const GsParticipant *participant);
 extern GsTogether gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows);
 
 /*
+ * The same if all participants put rows into a GPU session: end ADD.  Returns false if rows are
+ * missing.  In one process, sets *chosen: it has the session sorted, and spills the team if rows
+ * are left.  Then end_sorting() ends PLACE.
+ */
+extern bool gpusort_participant_end_adding(GsParticipant *participant, bool *chosen);
+extern GsTogether gpusort_participant_end_sorting(GsParticipant *participant);
+
+/*
  * End SETTLE and OPEN, and merge the runs of this process with those of the others.  'overflow'
  * says why they are on disk.  Returns as gpusort_participant_place() does.
  */
@@ -162,6 +176,10 @@ extern GsTogether gpusort_participant_merge(GsParticipant *participant,
  * of ranges that it takes.
  */
 extern GsRangeReader *gpusort_participant_read(GsParticipant *participant);
+
+/* Before that, if the rows are on a GPU: prepare to take ranges of them. */
+extern GsGpuRanges *gpusort_participant_share_session(GsParticipant *participant,
+													  const GsGpuRows *rows);
 
 /* If they come from runs: returns why rows of any process are on disk; or GS_FALLBACK_NONE. */
 extern GsFallback gpusort_participant_overflow(const GsParticipant *participant);

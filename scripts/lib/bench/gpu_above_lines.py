@@ -1,6 +1,6 @@
 """The lines of scripts/bench -g about what is above a sort: windows, groups and DISTINCT.  The way leader
-computes them in the leader, and divided in all processes, among which the sort is divided; cpu and gpu
-do what is expected to be faster."""
+computes them in the leader, and divided in all processes, among which the sort is divided, on the CPU or,
+dividedgpu, on a GPU; cpu and gpu do what is expected to be faster."""
 
 import re
 
@@ -27,15 +27,16 @@ QUERIES = {
     'count_distinct': ('SELECT count(DISTINCT k8) FROM facts', True),
     'percentile': ('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f8) FROM facts', True),
 }
-SETTINGS_OF = {'leader': 'off', 'divided': 'on'}
-WAYS = ('stock', 'stock_8', 'leader_2', 'leader_8', 'divided_8', 'cpu_2', 'cpu_8', 'gpu_8')
+# Of each way where it sorts, and pg_gpusort.debug_divide.
+SETTINGS_OF = {'leader': ('cpu', 'off'), 'divided': ('cpu', 'on'), 'dividedgpu': ('gpu', 'on')}
+WAYS = ('stock', 'stock_8', 'leader_2', 'leader_8', 'divided_8', 'dividedgpu_8', 'cpu_2', 'cpu_8', 'gpu_8')
 
 
 def measure(lines, name):
     query, one_row = QUERIES[name.removeprefix('above_')]
-    for way, divide in SETTINGS_OF.items():
+    for way, (backend, divide) in SETTINGS_OF.items():
         if way not in lines.sessions:
-            lines.sessions[way] = lines.open('cpu')
+            lines.sessions[way] = lines.open(backend)
             lines.sessions[way].ask(f'SET pg_gpusort.debug_divide = {divide}')
     lines.load('facts', FACTS_COLUMNS)
     lines.methods = {}

@@ -17,8 +17,9 @@
 #include "settings.h"
 
 
-/* See sort/team.h. */
+/* See sort/team.h and service/service_client.h. */
 struct GsTeam;
+struct GsClientHandle;
 
 typedef struct GsSortSpec
 {
@@ -47,6 +48,9 @@ typedef struct GsSortSpec
 	int			processes;		/* that can add rows to the leader's sort, or
 								 * 0 */
 	struct GsTeam *team;		/* in a worker: the leader's; else NULL */
+	const struct GsClientHandle *session;	/* likewise: the leader's GPU
+											 * session, whose rows all will
+											 * read; else NULL */
 	int			process;		/* number of the worker in it */
 	bool		attached;		/* is the worker attached to it, with rows
 								 * that are not in memory? */

@@ -216,6 +216,8 @@ sort_long_group(GsGpuTies *ties)
 
 	*spec = *ties->spec;
 	spec->bound = 0;
+	spec->team = NULL;
+	spec->group_keys = 0;
 	spec->expected_rows = SHORT_GROUP;
 	spec->memory = gpusort_sort_spec_memory(spec) - gpusort_sort_spec_marked_memory(spec);
 
@@ -404,16 +406,50 @@ gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reas
 	return rows->session != NULL;
 }
 
-bool
-gpusort_gpu_rows_sort(GsGpuRows *rows, const GsSortSpec *spec)
+void
+gpusort_gpu_rows_attach(GsGpuRows *rows, const GsSortSpec *spec, const GsClientHandle *handle)
+{
+	MemoryContext caller;
+
+	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
+										  ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(rows->context);
+	rows->session = gpusort_gpu_session_attach(spec, *handle);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Prepare to read rows, which sort() sorts, or has located if another process has sorted them. */
+static bool
+prepare(GsGpuRows *rows, const GsSortSpec *spec, bool (*sort) (GsGpuSession *session))
 {
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
 	bool		sorted;
 
 	rows->ties = create_ties(spec, rows->session);
-	sorted = gpusort_gpu_session_sort(rows->session);
+	sorted = sort(rows->session);
 	MemoryContextSwitchTo(caller);
 	return sorted;
+}
+
+bool
+gpusort_gpu_rows_sort(GsGpuRows *rows, const GsSortSpec *spec)
+{
+	return prepare(rows, spec, gpusort_gpu_session_sort);
+}
+
+bool
+gpusort_gpu_rows_join(GsGpuRows *rows, const GsSortSpec *spec)
+{
+	return prepare(rows, spec, gpusort_gpu_session_join);
+}
+
+void
+gpusort_gpu_rows_seek(const GsGpuRows *rows, int64 position)
+{
+	if (rows->ties == NULL)
+		return;
+	close_group(rows->ties);
+	rows->ties->start = rows->ties->end = position;
 }
 
 /* Write the rows that the device has refused, in the order of arrival. */
@@ -479,10 +515,16 @@ gpusort_gpu_rows_in_place(const GsGpuRows *rows, int64 position, GsRowsInPlace *
 }
 
 void
-gpusort_gpu_rows_end(GsGpuRows *rows)
+gpusort_gpu_rows_close(const GsGpuRows *rows)
 {
 	if (rows->ties != NULL)
 		close_group(rows->ties);
+}
+
+void
+gpusort_gpu_rows_end(GsGpuRows *rows)
+{
+	gpusort_gpu_rows_close(rows);
 	if (rows->context != NULL)
 		MemoryContextDelete(rows->context);
 	memset(rows, 0, sizeof(*rows));

@@ -32,8 +32,19 @@ typedef struct GsGpuRows
  */
 extern bool gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reason);
 
-/* Sort the rows.  Returns false if they are lost. */
+/* In another process of the query: attach to the session.  See gpusort_gpu_session_attach(). */
+extern void gpusort_gpu_rows_attach(GsGpuRows *rows, const GsSortSpec *spec,
+									const GsClientHandle *handle);
+
+/*
+ * Sort the rows.  Returns false if they are lost.  join() is for other processes, when one has
+ * done this.
+ */
 extern bool gpusort_gpu_rows_sort(GsGpuRows *rows, const GsSortSpec *spec);
+extern bool gpusort_gpu_rows_join(GsGpuRows *rows, const GsSortSpec *spec);
+
+/* No row between the one read last and a position is wanted, at which no group of ties goes on. */
+extern void gpusort_gpu_rows_seek(const GsGpuRows *rows, int64 position);
 
 /*
  * After sorting: write the rows as runs, also those for which there was no device memory.  Returns
@@ -50,6 +61,9 @@ extern bool gpusort_gpu_rows_is_near(const GsGpuRows *rows, int64 position);
 /* See gpusort_gpu_session_in_place(). */
 extern bool gpusort_gpu_rows_in_place(const GsGpuRows *rows, int64 position,
 									  GsRowsInPlace *in_place);
+
+/* No more rows are read: close the files of this process. */
+extern void gpusort_gpu_rows_close(const GsGpuRows *rows);
 
 /* End the session, if there is one. */
 extern void gpusort_gpu_rows_end(GsGpuRows *rows);

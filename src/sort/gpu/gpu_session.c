@@ -10,11 +10,12 @@
  * Rows with NULL keys form a part of their own, with a chunk of their own, since the device
  * sorts them separately.
  *
- * The process that opens the session owns it, and sorts it when all are done.  Others of the
- * same query, its parallel workers, attach to it.  Each producer fills chunks of its own, and
- * flushes them after its last row.  When the device is full, each takes a part of the refused
- * rows out, to sort them together with the rest of its input.  The owner sorts and reads those
- * that are on the device, and then releases the session's memory.
+ * The process that opens the session owns it.  Others of the same query, its parallel workers,
+ * attach to it.  Each producer fills chunks of its own, and flushes them after its last row.  When
+ * all are done, one process sorts the session, which is the owner unless all of them read the
+ * sorted rows.  When the device is full, each producer takes a part of the refused rows out, to
+ * sort them together with the rest of its input.  The one that has sorted those on the device
+ * reads them, and then releases the session's memory.
  *
  * Sorts open sessions by gpu_rows.c, and array functions open sessions of their own.
  *
@@ -63,11 +64,13 @@ static GsGpuSession *
 make_session(const GsSortSpec *spec)
 {
 	GsGpuSession *session = palloc0(sizeof(GsGpuSession));
+	int			first_open;
 
 	session->budget = gpusort_budget_create(SIZE_MAX);
 	session->spec = spec;
 	session->format = gpusort_row_format_create(spec);
 	session->words = gpusort_key_plan_words(spec->key_plan);
+	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
 
 	/* A row must fit into a chunk with its key, and into a sorted one. */
 	session->max_row_bytes = gpusort_client_chunk_bytes() / 4 * 3;
@@ -79,7 +82,6 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 {
 	GsClientOptions options = {.expected_rows = spec->expected_rows};
 	GsGpuSession *session;
-	int			first_open;
 
 	*reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);
 	if (*reason != GS_FALLBACK_NONE)
@@ -88,7 +90,6 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 	session = make_session(spec);
 	options.key_words = session->words;
 	options.variable = session->format->variable;
-	session->has_ties = !gpusort_key_plan_is_exact(spec->key_plan, &first_open);
 	options.ties = session->has_ties;
 	options.row_width = session->format->packed_bytes;
 	options.expected_row_bytes =

@@ -79,8 +79,8 @@ extern bool gpusort_gpu_session_take_rest(GsGpuSession *session,
 
 /*
  * Attach to the session of another process of the same query, given its handle.  The
- * rows must be of the same type.  An attached process can only add rows, and must
- * flush the session after its last one.
+ * rows must be of the same type.  An attached process must flush the session after
+ * the last row that it adds.
  */
 extern GsClientHandle gpusort_gpu_session_handle(GsGpuSession *session);
 extern GsGpuSession *gpusort_gpu_session_attach(const GsSortSpec *spec,
@@ -101,7 +101,7 @@ extern bool gpusort_gpu_session_is_full(const GsGpuSession *session);
 extern bool gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull);
 
 /*
- * In the process that has opened it, after reading all sorted rows: free the device memory.
+ * In the process that has sorted it, after reading all sorted rows: free the device memory.
  * Others can still find out that it is full.  Returns false if the session is lost.
  */
 extern bool gpusort_gpu_session_release(GsGpuSession *session);
@@ -114,8 +114,26 @@ extern bool gpusort_gpu_session_release(GsGpuSession *session);
 /* Sort the rows.  Returns false if they are lost, also if host memory ran out. */
 extern bool gpusort_gpu_session_sort(GsGpuSession *session);
 
+/* In other processes, when one has sorted the rows: prepare to read them.  Returns as sort(). */
+extern bool gpusort_gpu_session_join(GsGpuSession *session);
+
 /* After sorting: the number of rows that can be read by position. */
 extern int64 gpusort_gpu_session_count(const GsGpuSession *session);
+
+/*
+ * Several processes will read the rows.  What one keeps in the pool while it does something else
+ * could be what another one waits for, so each copies the chunk that it reads.
+ */
+extern void gpusort_gpu_session_copy_chunks(GsGpuSession *session);
+
+/*
+ * The rows are in this number of chunks.  seek() reads one of them, counted from 0, whose position
+ * need not be known.  enter() does this with the one that has a position.  Both return the position
+ * after its last row, or -1 if the rows are lost.
+ */
+extern int64 gpusort_gpu_session_chunks(const GsGpuSession *session);
+extern int64 gpusort_gpu_session_seek(GsGpuSession *session, int64 chunk);
+extern int64 gpusort_gpu_session_enter(GsGpuSession *session, int64 position);
 
 /*
  * After sorting: read the row at a position in sorted order, counted from 0.  It must

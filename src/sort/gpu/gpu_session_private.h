@@ -47,13 +47,14 @@ typedef struct GsSortedPart
 	int64		rows;
 	uint64		chunks;
 	int64	   *starts;			/* first rows of the chunks seen so far */
+	uint64		first_start;	/* those from this chunk on are known */
 	uint64		nstarts;		/* length, including that of the next one */
 } GsSortedPart;
 
 /* The chunk that is being read. */
 typedef struct GsWindow
 {
-	GsPoolChunk *chunk;			/* or NULL */
+	GsPoolChunk *chunk;			/* or NULL, also if it is a copy */
 	int64		first;			/* position of its first row */
 	uint32		rows;
 	char	   *data;
@@ -98,6 +99,8 @@ struct GsGpuSession
 	GsLentChunk lent[LENT_CHUNKS];	/* in the order in which they were read */
 	int			nahead;
 	GsPoolChunk *ahead[CHUNKS_AHEAD];	/* requested, in order */
+	char	   *copy;			/* of the chunk in the window, if several
+								 * processes read rows; or NULL */
 	instr_time	fetch_time;
 
 	/* Taking refused rows: gpu_session.c. */

@@ -7,6 +7,9 @@
  * the one that is being read, which is the window.  If rows are lent, the chunks read last
  * stay for a while.
  *
+ * If several processes read the rows, none of them keeps a chunk in the pool.  Each asks for one,
+ * waits for it, copies and frees it.
+ *
  * Rows with NULL keys and all others are two parts.  Each is sorted by itself, and has
  * chunks of its own; they are read one after the other.
  *
@@ -67,6 +70,17 @@ locate_parts(GsGpuSession *session)
 }
 
 bool
+gpusort_gpu_session_join(GsGpuSession *session)
+{
+	if (!gpusort_client_is_sorted(session->client))
+		return gpusort_gpu_session_fail(session);
+	if (locate_parts(session))
+		return true;
+	session->failure = GS_FALLBACK_OUT_OF_MEMORY;
+	return false;
+}
+
+bool
 gpusort_gpu_session_sort(GsGpuSession *session)
 {
 	bool		full = session->failure == GS_FALLBACK_DEVICE_MEMORY;
@@ -80,12 +94,7 @@ gpusort_gpu_session_sort(GsGpuSession *session)
 	}
 	if (!gpusort_client_sort(session->client))
 		return gpusort_gpu_session_fail(session);
-	if (!locate_parts(session))
-	{
-		session->failure = GS_FALLBACK_OUT_OF_MEMORY;
-		return false;
-	}
-	return true;
+	return gpusort_gpu_session_join(session);
 }
 
 int64
@@ -138,7 +147,7 @@ guess_chunk(const GsSortedPart *part, int64 position)
 static uint64
 chunk_of_position(const GsSortedPart *part, int64 position)
 {
-	uint64		low = 0;
+	uint64		low = part->first_start;
 	uint64		high = part->nstarts;
 
 	if (part->nstarts <= part->chunks && position - part->first >= part->starts[high - 1])
@@ -260,14 +269,13 @@ leave_window(GsGpuSession *session)
 	window->rows = 0;
 }
 
+/* Have the window show a chunk, whose bytes are at an address. */
 static void
-open_window(GsGpuSession *session, GsPoolChunk *chunk)
+open_window(GsGpuSession *session, const GsPoolChunk *chunk, char *address)
 {
 	GsWindow   *window = &session->window;
 	GsSortedPart *part = &session->parts[chunk->part];
-	char	   *address = gpusort_chunk_address(chunk);
 
-	window->chunk = chunk;
 	window->first = part->first + chunk->first_row;
 	window->rows = chunk->rows;
 	window->data = address + chunk->data_offset;
@@ -311,12 +319,31 @@ find_chunk(GsGpuSession *session, GsPart part, int64 position, uint64 *number)
 	return chunk;
 }
 
-/* Move the window to the chunk with a position. */
-static bool
-move_window(GsGpuSession *session, int64 position)
+/* Open the window on a chunk, or on a copy of it. */
+static void
+open_chunk(GsGpuSession *session, GsPoolChunk *chunk)
 {
-	GsPart		part = part_of_position(session, position);
-	uint64		number = chunk_of_position(&session->parts[part], position);
+	char	   *address = gpusort_chunk_address(chunk);
+
+	if (session->copy != NULL)
+	{
+		memcpy(session->copy, address, gpusort_client_chunk_bytes());
+		open_window(session, chunk, session->copy);
+		gpusort_chunk_free(chunk);
+		return;
+	}
+	ask_ahead(session, chunk->part, chunk->number);
+	session->window.chunk = chunk;
+	open_window(session, chunk, address);
+}
+
+/*
+ * Move the window to the chunk with a position of a part, or if that is -1, to the one with this
+ * number.
+ */
+static bool
+move_to_chunk(GsGpuSession *session, GsPart part, int64 position, uint64 number)
+{
 	instr_time	start;
 	instr_time	end;
 	GsPoolChunk *chunk;
@@ -325,14 +352,24 @@ move_window(GsGpuSession *session, int64 position)
 	INSTR_TIME_SET_CURRENT(start);
 	if (session->nahead > 0)
 		ask_ahead(session, part, number);
-	chunk = find_chunk(session, part, position, &number);
+	chunk = position < 0 ? get_chunk(session, part, number) :
+		find_chunk(session, part, position, &number);
 	if (chunk == NULL)
 		return gpusort_gpu_session_fail(session);
-	ask_ahead(session, part, number);
-	open_window(session, chunk);
+	open_chunk(session, chunk);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(session->fetch_time, end, start);
 	return true;
+}
+
+/* Move the window to the chunk with a position. */
+static bool
+move_window(GsGpuSession *session, int64 position)
+{
+	GsPart		part = part_of_position(session, position);
+
+	return move_to_chunk(session, part, position,
+						 chunk_of_position(&session->parts[part], position));
 }
 
 /*
@@ -475,4 +512,50 @@ int64
 gpusort_gpu_session_chunk_end(const GsGpuSession *session)
 {
 	return session->window.first + session->window.rows;
+}
+
+/* ----------------------------------------------------------------
+ *		several processes read the rows
+ * ----------------------------------------------------------------
+ */
+
+void
+gpusort_gpu_session_copy_chunks(GsGpuSession *session)
+{
+	session->copy = palloc_extended(gpusort_client_chunk_bytes(), MCXT_ALLOC_HUGE);
+}
+
+int64
+gpusort_gpu_session_chunks(const GsGpuSession *session)
+{
+	return session->parts[GS_PART_REGULAR].chunks + session->parts[GS_PART_NULL_KEYS].chunks;
+}
+
+int64
+gpusort_gpu_session_seek(GsGpuSession *session, int64 chunk)
+{
+	GsPart		part = part_of_position(session, 0);
+	GsSortedPart *sorted = &session->parts[part];
+
+	if ((uint64) chunk >= sorted->chunks)
+	{
+		chunk -= sorted->chunks;
+		part = part == GS_PART_REGULAR ? GS_PART_NULL_KEYS : GS_PART_REGULAR;
+		sorted = &session->parts[part];
+	}
+	sorted->first_start = chunk;
+	sorted->nstarts = chunk + 1;
+	if (!move_to_chunk(session, part, -1, chunk))
+		return -1;
+	sorted->starts[chunk] = session->window.first - sorted->first;
+	return gpusort_gpu_session_chunk_end(session);
+}
+
+int64
+gpusort_gpu_session_enter(GsGpuSession *session, int64 position)
+{
+	uint64		within;
+
+	return find_in_window(session, position, &within) ?
+		gpusort_gpu_session_chunk_end(session) : -1;
 }

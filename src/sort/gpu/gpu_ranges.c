@@ -1,0 +1,322 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpu_ranges.c
+ *		Ranges of the sorted rows of a GPU session, each of which one process reads.
+ *
+ * A range is a number of neighbouring chunks.  Its rows are those from the first group on that
+ * begins in one of its chunks, to the end of the last group that does.  So who reads a range skips
+ * the rows of a group that begins before it, and reads on into chunks of other ranges as long as
+ * the last group goes on.  All processes find the same beginnings of groups, so each row is read by
+ * one of them.  Rows are in one group if they agree in the first spec->group_keys keys.
+ *
+ * If the words of keys decide these, the comparators find where a group ends.  Otherwise rows
+ * that agree in all words are not in the order of the comparators, so the rows of a range end only
+ * where words differ.  Then the rows are of different groups, too, because there are no words of
+ * keys after one whose words do not decide.
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "compat.h"
+
+#include "utils/datum.h"
+#include "utils/memutils.h"
+
+#include "key/key_comparison.h"
+#include "sort/base/tuple_rows.h"
+#include "sort/gpu/gpu_ranges.h"
+#include "work.h"
+
+/*
+ * A range has about so many chunks: to find where it begins and ends, up to two more are read.
+ * There are fewer if there would be less than so many ranges for each process.
+ */
+#define CHUNKS_PER_RANGE	10
+#define RANGES_PER_PROCESS	4
+
+struct GsGpuRanges
+{
+	const GsGpuRows *rows;
+	const GsSortSpec *spec;
+	GsRangeMaker *maker;
+	int64		nchunks;
+	int64		chunks_per_range;
+
+	/* The range that is read. */
+	int64		chunk;			/* of the next row */
+	int64		end_chunk;		/* after the last one of the range */
+	int64		position;		/* of the rows that were returned last */
+	int64		next;			/* of the next row */
+	bool		ended;
+	bool		lost;			/* the rows */
+
+	/* Does the group of the row before the next one go on? */
+	bool		by_words;		/* as long as its words do */
+	bool		tie;			/* then: do they? */
+	GsKeyComparison *comparison;
+	Datum	   *keys;			/* else: the first keys of that row */
+	bool	   *keys_isnull;
+	MemoryContext keys_context;
+	Datum	   *row_keys;		/* of another one */
+	bool	   *row_keys_isnull;
+	Datum	   *values;			/* of all columns */
+	bool	   *isnull;
+	MemoryContext scratch;		/* for what comparators leak */
+};
+
+/* ----------------------------------------------------------------
+ *		groups
+ * ----------------------------------------------------------------
+ */
+
+/* Read the first keys of a row.  Returns false if the rows are lost. */
+static bool
+read_keys(GsGpuRanges *ranges, int64 position, Datum *keys, bool *isnull)
+{
+	const GsSortSpec *spec = ranges->spec;
+
+	if (!gpusort_gpu_session_get(ranges->rows->session, position, ranges->values, ranges->isnull))
+		return false;
+	gpusort_tuple_row_get_keys(spec, ranges->values, ranges->isnull);
+	for (int k = 0; k < spec->group_keys; k++)
+	{
+		keys[k] = ranges->values[spec->keys.attnos[k] - 1];
+		isnull[k] = ranges->isnull[spec->keys.attnos[k] - 1];
+	}
+	return true;
+}
+
+/* Copy the keys of the row before the next one. */
+static void
+keep_keys(GsGpuRanges *ranges)
+{
+	const GsSortSpec *spec = ranges->spec;
+	MemoryContext caller;
+
+	MemoryContextReset(ranges->keys_context);
+	caller = MemoryContextSwitchTo(ranges->keys_context);
+	for (int k = 0; k < spec->group_keys; k++)
+	{
+		Form_pg_attribute attr = TupleDescAttr(spec->tupdesc, spec->keys.attnos[k] - 1);
+
+		if (!ranges->keys_isnull[k])
+			ranges->keys[k] = datumCopy(ranges->keys[k], attr->attbyval, attr->attlen);
+	}
+	MemoryContextSwitchTo(caller);
+}
+
+/* Note in which group the row before the next one is.  Returns false if the rows are lost. */
+static bool
+note_group(GsGpuRanges *ranges)
+{
+	int			tie;
+
+	if (ranges->by_words)
+	{
+		tie = gpusort_gpu_session_is_tie(ranges->rows->session, ranges->next - 1);
+		ranges->tie = tie > 0;
+		return tie >= 0;
+	}
+	if (!read_keys(ranges, ranges->next - 1, ranges->keys, ranges->keys_isnull))
+		return false;
+	keep_keys(ranges);
+	return true;
+}
+
+/* Is a row of the chunk that is read in that group?  Rows of others come after it. */
+static bool
+is_in_group(GsGpuRanges *ranges, int64 position)
+{
+	MemoryContext caller = MemoryContextSwitchTo(ranges->scratch);
+	bool		in_group;
+
+	in_group = read_keys(ranges, position, ranges->row_keys, ranges->row_keys_isnull) &&
+		gpusort_key_comparison_compare_some(ranges->comparison, 0, ranges->spec->group_keys,
+											ranges->keys, ranges->keys_isnull,
+											ranges->row_keys, ranges->row_keys_isnull) == 0;
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(ranges->scratch);
+	return in_group;
+}
+
+/*
+ * Returns the position after the rows of that group in the chunk of the next row, which is read,
+ * and has its last row before 'end'.
+ */
+static int64
+find_end_of_group(GsGpuRanges *ranges, int64 end)
+{
+	int64		low = ranges->next;
+
+	while (ranges->by_words && ranges->tie && low < end)
+		ranges->tie = gpusort_gpu_session_is_tie(ranges->rows->session, low++) > 0;
+	while (!ranges->by_words && low < end)
+	{
+		int64		middle = low + (end - low) / 2;
+
+		CHECK_FOR_INTERRUPTS();
+		if (is_in_group(ranges, middle))
+			low = middle + 1;
+		else
+			end = middle;
+	}
+	return low;
+}
+
+/* ----------------------------------------------------------------
+ *		ranges
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Skip the rows of a group that begins before the range, which may be all rows of its chunks.
+ * Returns false if the rows are lost.
+ */
+static bool
+skip_group(GsGpuRanges *ranges)
+{
+	while (ranges->chunk < ranges->end_chunk)
+	{
+		int64		end = gpusort_gpu_session_enter(ranges->rows->session, ranges->next);
+
+		if (end < 0)
+			return false;
+		ranges->next = find_end_of_group(ranges, end);
+		if (ranges->next < end)
+			return true;
+		ranges->chunk++;
+	}
+	ranges->ended = true;
+	return true;
+}
+
+/* Find the first row of a range.  Returns false if the rows are lost. */
+static bool
+find_first_row(GsGpuRanges *ranges)
+{
+	ranges->next = 0;
+	if (ranges->chunk == 0)
+		return true;
+	ranges->next = gpusort_gpu_session_seek(ranges->rows->session, ranges->chunk - 1);
+	return ranges->next >= 0 && note_group(ranges) && skip_group(ranges);
+}
+
+/* GsRangeSource.open */
+static void
+open_range(void *arg, int range)
+{
+	GsGpuRanges *ranges = arg;
+
+	ranges->chunk = range * ranges->chunks_per_range;
+	ranges->end_chunk = Min(ranges->chunk + ranges->chunks_per_range, ranges->nchunks);
+	ranges->ended = false;
+	ranges->lost = !find_first_row(ranges);
+	gpusort_gpu_rows_seek(ranges->rows, ranges->next);
+}
+
+/*
+ * Returns the position after the rows of the range that are in the chunk of the next row, or -1 if
+ * the rows are lost.
+ */
+static int64
+find_end_in_chunk(GsGpuRanges *ranges)
+{
+	int64		end;
+
+	if (ranges->chunk == ranges->end_chunk && !note_group(ranges))
+		return -1;
+	end = gpusort_gpu_session_enter(ranges->rows->session, ranges->next);
+	if (end < 0 || ranges->chunk < ranges->end_chunk)
+		return end;
+	return find_end_of_group(ranges, end);
+}
+
+/* GsRangeSource.next: tell of the rows of the next chunk. */
+static bool
+next_rows(void *arg, GsSortedRange *rows)
+{
+	GsGpuRanges *ranges = arg;
+	int64		end = ranges->next;
+
+	memset(rows, 0, sizeof(*rows));
+	ranges->position = ranges->next;
+	if (!ranges->lost && !ranges->ended && ranges->chunk < ranges->nchunks)
+		end = find_end_in_chunk(ranges);
+
+	/* If rows are lost, whoever reads the next one will learn why. */
+	ranges->lost |= end < 0;
+	rows->nrows = ranges->lost ? 1 : (uint32) (end - ranges->next);
+	ranges->ended = ranges->chunk >= ranges->end_chunk &&
+		end < gpusort_gpu_session_chunk_end(ranges->rows->session);
+	ranges->next = end;
+	ranges->chunk++;
+	return rows->nrows > 0;
+}
+
+static const GsRangeSource range_source = {
+	.open = open_range,
+	.next = next_rows
+};
+
+/* ----------------------------------------------------------------
+ *		beginning
+ * ----------------------------------------------------------------
+ */
+
+/* Prepare to find out where groups end. */
+static void
+prepare_groups(GsGpuRanges *ranges)
+{
+	const GsSortSpec *spec = ranges->spec;
+	int			natts = spec->tupdesc->natts;
+	int			first_open;
+
+	(void) gpusort_key_plan_is_exact(spec->key_plan, &first_open);
+	ranges->by_words = spec->group_keys > first_open;
+	ranges->comparison = gpusort_key_comparison_create(&spec->keys);
+	ranges->keys = palloc0(spec->group_keys * sizeof(Datum));
+	ranges->keys_isnull = palloc0(spec->group_keys * sizeof(bool));
+	ranges->row_keys = palloc0(spec->group_keys * sizeof(Datum));
+	ranges->row_keys_isnull = palloc0(spec->group_keys * sizeof(bool));
+	ranges->values = palloc0(natts * sizeof(Datum));
+	ranges->isnull = palloc0(natts * sizeof(bool));
+	ranges->keys_context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort group",
+												 ALLOCSET_SMALL_SIZES);
+	ranges->scratch = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort comparisons",
+											ALLOCSET_SMALL_SIZES);
+}
+
+GsGpuRanges *
+gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec, GsSharedRanges *shared,
+						  int processes)
+{
+	MemoryContext caller = MemoryContextSwitchTo(rows->context);
+	GsGpuRanges *ranges = palloc0(sizeof(GsGpuRanges));
+	int64		nranges;
+
+	ranges->rows = rows;
+	ranges->spec = spec;
+	ranges->nchunks = gpusort_gpu_session_chunks(rows->session);
+	ranges->chunks_per_range = Min(ranges->nchunks / (processes * RANGES_PER_PROCESS),
+								   CHUNKS_PER_RANGE);
+	ranges->chunks_per_range = Max(ranges->chunks_per_range, 1);
+	nranges = (ranges->nchunks + ranges->chunks_per_range - 1) / ranges->chunks_per_range;
+	prepare_groups(ranges);
+	gpusort_gpu_session_copy_chunks(rows->session);
+	ranges->maker = gpusort_range_maker_create(shared, spec, &range_source, ranges,
+											   (int) nranges, 1,
+											   gpusort_gpu_session_count(rows->session));
+	MemoryContextSwitchTo(caller);
+	return ranges;
+}
+
+GsRangeMaker *
+gpusort_gpu_ranges_maker(const GsGpuRanges *ranges)
+{
+	return ranges->maker;
+}
+
+int64
+gpusort_gpu_ranges_position(const GsGpuRanges *ranges)
+{
+	return ranges->position;
+}
