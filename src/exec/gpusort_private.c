@@ -85,6 +85,12 @@ gpusort_private_ties(const CustomScan *gpusort)
 	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_TIES)) != 0;
 }
 
+void
+gpusort_private_set_ties(CustomScan *gpusort, bool ties)
+{
+	lfirst(list_nth_cell(gpusort->custom_private, GS_PRIVATE_TIES)) = makeInteger(ties);
+}
+
 int
 gpusort_private_presorted(const CustomScan *gpusort)
 {

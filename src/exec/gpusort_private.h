@@ -22,8 +22,9 @@ extern List *gpusort_private_make(const Sort *sort, bool repeatable, bool ties, 
 /* Can the input of a GpuSort node be read a second time? */
 extern bool gpusort_private_repeatable(const CustomScan *gpusort);
 
-/* Would a GPU leave most of its rows as ties? */
+/* Would a GPU leave most of its rows as ties?  Of a divided sort, this is set later. */
 extern bool gpusort_private_ties(const CustomScan *gpusort);
+extern void gpusort_private_set_ties(CustomScan *gpusort, bool ties);
 
 /*
  * Returns the sort keys of a Sort, or of a node that was made from one.  They point into

@@ -202,6 +202,27 @@ make_incremental_sort(const IncrementalSort * sort, GsSwapStatement *statement)
 									   &incremental_plan_methods), statement);
 }
 
+/*
+ * Would a GPU leave most rows of a sort as ties?  It does not look at what follows the first words
+ * of a string, which is the rest of that string and the keys after it.
+ */
+static bool
+expect_ties(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *statement)
+{
+	GsTableColumn *columns;
+	bool		ties;
+
+	if (gpusort_gpu_session_check(sort->plan_rows, false) != GS_FALLBACK_NONE)
+		return false;
+	columns = palloc(keys->nkeys * sizeof(GsTableColumn));
+	for (int k = 0; k < keys->nkeys; k++)
+		columns[k] = gpusort_plan_column(outerPlan(sort), keys->attnos[k], statement);
+	ties = gpusort_key_statistics_expect_ties(keys, columns, GPUSORT_GPU_STRING_WORDS,
+											  sort->plan_rows);
+	pfree(columns);
+	return ties;
+}
+
 Plan *
 gpusort_plan_divided_sort(const Sort *sort, int divided)
 {
@@ -214,8 +235,11 @@ gpusort_plan_divided_sort(const Sort *sort, int divided)
 
 /* When the planner has done that: describe the input as other nodes do. */
 static void
-finish_divided_sort(CustomScan *node)
+finish_divided_sort(CustomScan *node, const PlannedStmt *statement)
 {
+	GsSortKeys	keys = gpusort_private_keys(node);
+
+	gpusort_private_set_ties(node, expect_ties(&keys, &node->scan.plan, statement));
 	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR,
 												NIL);
 }
@@ -347,28 +371,6 @@ add_sink(Sort *sort, bool ties, GsSwapStatement *statement)
 					  new_plan_node_id(statement));
 }
 
-/*
- * Would a GPU leave most rows as ties?  It does not look at what follows the first words of a
- * string, which is the rest of that string and the keys after it.
- */
-static bool
-expect_ties(const Sort *sort, const PlannedStmt *statement)
-{
-	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
-	GsTableColumn *columns;
-	bool		ties;
-
-	if (gpusort_gpu_session_check(sort->plan.plan_rows, false) != GS_FALLBACK_NONE)
-		return false;
-	columns = palloc(keys.nkeys * sizeof(GsTableColumn));
-	for (int k = 0; k < keys.nkeys; k++)
-		columns[k] = gpusort_plan_column(sort->plan.lefttree, keys.attnos[k], statement);
-	ties = gpusort_key_statistics_expect_ties(&keys, columns, GPUSORT_GPU_STRING_WORDS,
-											  sort->plan.plan_rows);
-	pfree(columns);
-	return ties;
-}
-
 static double
 bound_of_limit(const Limit *limit)
 {
@@ -386,6 +388,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 {
 	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
 													 context->statement->planned);
+	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
 	bool		repeatable;
 	bool		ties;
 
@@ -396,7 +399,7 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	}
 	repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
 											 &context->statement->subplans);
-	ties = expect_ties(sort, context->statement->planned);
+	ties = expect_ties(&keys, &sort->plan, context->statement->planned);
 	add_sink(sort, ties, context->statement);
 	return make_gpusort(sort, repeatable, ties, context->statement);
 }
@@ -446,7 +449,7 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 	if (IsA(plan, IncrementalSort))
 		return swap_incremental_sort((IncrementalSort *) plan, context);
 	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &plan_methods)
-		finish_divided_sort((CustomScan *) plan);
+		finish_divided_sort((CustomScan *) plan, context->statement->planned);
 	return plan;
 }
 

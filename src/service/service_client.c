@@ -544,7 +544,10 @@ get_chunk(GsClient *client, GsChunkOp op, bool wait)
 			chunk->op = op;
 		if (chunk != NULL || !wait)
 			return chunk;
-		wait_for_service(client, GS_WAIT_POOL);
+
+		/* Other processes that read chunks free them without a word. */
+		wait_for(GS_WAIT_POOL, client->joined || op == GS_CHUNK_GET ?
+				 JOINED_LOOK_MS : LOOK_AROUND_MS);
 	}
 }
 

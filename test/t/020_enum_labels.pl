@@ -89,6 +89,23 @@ in_order('descending', q{SELECT id, l FROM items WHERE wait_for('descending', id
 in_order('casts',
 	q{SELECT CASE WHEN wait_for('casts', id) % 25 > 0 THEN l ELSE ('casts ' || 1 + id % 60)::level END AS l, id
 		FROM items ORDER BY l, id}, 'node', "$added 1");
+
+# The same in a divided sort, whose processes all read the session, or else merge runs.
+foreach my $way ('divided', 'divided casts')
+{
+	my ($name) = $way =~ s/ /_/r;
+	my $label = $way eq 'divided' ? 'l' : "CASE WHEN id % 25 > 0 THEN l ELSE ('$name ' || 1 + id % 60)::level END";
+	my $query = "SELECT md5(string_agg(s::text, ',' ORDER BY id)) FROM (SELECT l, id, row_number() OVER (PARTITION BY l ORDER BY id)
+		FROM (SELECT $label AS l, id FROM items WHERE wait_for('$name', id) > 0) i) s";
+	my $rows;
+
+	$session->run('SET pg_gpusort.debug_divide = on; SET cpu_tuple_cost = 1');
+	like($session->run("EXPLAIN $query"), qr/Divided By/, "$way: plan");
+	$rows = add_labels_during($name, $query);
+	is($session->run($reasons), $way eq 'divided' ? '' : "$added 1", "$way: reasons");
+	is($rows, $session->run("SET pg_gpusort.enable = off; $query"), "$way: rows");
+	$session->run('SET pg_gpusort.enable = on; SET pg_gpusort.debug_divide = off; RESET cpu_tuple_cost');
+}
 holds_nothing($node, 'queries');
 
 # ---- Index builds ----

@@ -93,6 +93,11 @@ rows_of('SET max_parallel_workers = 0', 'a window', 'a row longer than a chunk',
 # Groups of ties are sorted on disk, and processes copy chunks one by one.
 rows_of(q{SET pg_gpusort.work_mem = '64kB'});
 rows_of(q{SET pg_gpusort.debug_fault = 'host:late:300'}, 'a window', 'two windows', 'again and again');
+# Ties are left to the CPU unless a GPU is demanded.
+like($node->safe_psql('postgres', "$parallel; SET pg_gpusort.backend = auto; SET pg_gpusort.gpu_min_rows = 0; EXPLAIN (ANALYZE) $queries{'a window'}"),
+	qr/Sort Method: gpu onesweep/, 'auto: EXPLAIN');
+like($node->safe_psql('postgres', "$parallel; SET pg_gpusort.backend = auto; SET pg_gpusort.gpu_min_rows = 0; EXPLAIN (ANALYZE) $queries{'partitions that differ after the words of a key'}"),
+	qr/Sort Method: cpu radix, shared.*GPU Not Used: a GPU would leave too many ties to the CPU/s, 'auto and ties: EXPLAIN');
 holds_nothing($node, 'rows');
 leaves_nothing($node, 'rows');
 
