@@ -49,6 +49,17 @@ may_use_gpu(const GsSortSpec *spec)
 	return !spec->nested && spec->team == NULL;
 }
 
+/*
+ * Has a GPU become available since the keys of a sort were planned whose rows several processes
+ * read?  They would not share a session (producer.c).
+ */
+static bool
+is_planned_for_cpu(const GsSortSpec *spec)
+{
+	return spec->group_keys > 0 &&
+		gpusort_key_plan_string_words(spec->key_plan) != GPUSORT_GPU_STRING_WORDS;
+}
+
 GsFallback
 gpusort_sort_plan_keys(GsSortSpec *spec)
 {
@@ -128,10 +139,10 @@ begin_gpu(GsSort *sort)
 		gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
 		return false;
 	}
-	if (will_cut(spec))
+	if (will_cut(spec) || is_planned_for_cpu(spec))
 	{
 		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);
-		if (sort->gpu_reason == GS_FALLBACK_NONE)
+		if (sort->gpu_reason == GS_FALLBACK_NONE && will_cut(spec))
 			sort->gpu_reason = GS_FALLBACK_LIMIT;
 	}
 	else if (gpusort_gpu_rows_begin(&sort->gpu, spec, &sort->gpu_reason))
