@@ -1,6 +1,6 @@
 """The lines of scripts/bench -g about what is above a sort: windows, groups and DISTINCT.  The way leader
-computes them in the leader, and divided in all processes, among which the sort is divided, on the CPU or,
-dividedgpu, on a GPU; cpu and gpu do what is expected to be faster."""
+computes them in the leader, and divided in all processes, among which the sort is divided, on the CPU, and
+gpudiv likewise on a GPU; cpu and gpu do what is expected to be faster."""
 
 import re
 
@@ -28,8 +28,8 @@ QUERIES = {
     'percentile': ('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f8) FROM facts', True),
 }
 # Of each way where it sorts, and pg_gpusort.debug_divide.
-SETTINGS_OF = {'leader': ('cpu', 'off'), 'divided': ('cpu', 'on'), 'dividedgpu': ('gpu', 'on')}
-WAYS = ('stock', 'stock_8', 'leader_2', 'leader_8', 'divided_8', 'dividedgpu_8', 'cpu_2', 'cpu_8', 'gpu_8')
+SETTINGS_OF = {'leader': ('cpu', 'off'), 'divided': ('cpu', 'on'), 'gpudiv': ('gpu', 'on')}
+WAYS = ('stock', 'stock_8', 'leader_2', 'leader_8', 'divided_8', 'gpudiv_8', 'cpu_2', 'cpu_8', 'gpu_8')
 
 
 def measure(lines, name):
