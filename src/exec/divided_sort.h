@@ -13,6 +13,14 @@
  * the others (sort/team.h), and then returns the rows of the ranges that it takes.  No process
  * waits for one that does not execute the node.
  *
+ * Two such nodes below a Merge Join are a pair.  They have the same sort keys, those of the join,
+ * and each process returns the same ranges of both, so that it can join their rows:
+ *
+ *		Gather -> Merge Join -> GpuSort -> Parallel Seq Scan
+ *							 -> GpuSort -> Parallel Seq Scan
+ *
+ * The first of them adds the rows of both, when it is executed.
+ *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_DIVIDED_SORT_H
@@ -30,18 +38,32 @@ typedef struct GsDividedShared
 								 * counts the sort, or does it alone */
 } GsDividedShared;
 
-/*
- * In the leader, before workers are launched: begin the sort, by spec->group_keys keys, in the
- * current memory context.  Returns NULL if one process will have to sort all rows.
- */
-extern GsSort *gpusort_divided_begin(GsDividedShared *shared, GsSortSpec *spec, int nworkers);
+/* What a process knows of it. */
+typedef struct GsDividedSort
+{
+	GsDividedShared *shared;	/* NULL if one process executes the plan */
+	GsSortSpec *spec;			/* spec->group_keys are the keys by which it
+								 * is divided */
+	GsRowSource *source;
+	bool		paired;			/* is there a second sort of a pair? They use
+								 * no GPU */
+	GsSort	   *sort;			/* the leader's, from begin() on; or NULL */
+} GsDividedSort;
 
 /*
- * In each process: add the rows of 'source' and have them sorted.  'sort' is the leader's, or NULL
- * in a worker.  Returns the sort whose rows this process returns, in the current memory context; or
- * NULL if it returns none.
+ * In the leader, before workers are launched: begin the sort, in the current memory context.
+ * Leaves divided->sort NULL if one process will have to sort all rows.
  */
-extern GsSort *gpusort_divided_sort(GsDividedShared *shared, GsSortSpec *spec, GsSort *sort,
-									GsRowSource *source);
+extern void gpusort_divided_begin(GsDividedSort *divided, int nworkers);
+
+/* Then, for both sorts of a pair: make them one.  May leave both to one process. */
+extern void gpusort_divided_pair(GsDividedSort *first, GsDividedSort *second);
+
+/*
+ * In each process: add the rows of the source and have them sorted.  Sets divided->sort to the sort
+ * whose rows this process returns, in the current memory context; or leaves it NULL if it returns
+ * none.  'second' is the other one of a pair, or NULL.
+ */
+extern void gpusort_divided_sort(GsDividedSort *divided, GsDividedSort *second);
 
 #endif							/* GPUSORT_DIVIDED_SORT_H */

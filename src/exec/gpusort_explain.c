@@ -123,6 +123,13 @@ gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 		show_encodings(keys, es);
 }
 
+void
+gpusort_explain_pair(const CustomScan *other, const GsSortKeys *keys, List *ancestors,
+					 ExplainState *es)
+{
+	show_keys("Divided With", other, keys, gpusort_private_divided(other), false, ancestors, es);
+}
+
 /* Start a line in text format. */
 static void
 indent_line(ExplainState *es)

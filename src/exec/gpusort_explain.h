@@ -23,6 +23,10 @@ extern void gpusort_explain_keys(const CustomScan *gpusort,
 								 const GsSortKeys *keys, List *ancestors,
 								 struct ExplainState *es);
 
+/* Print by which keys the other one of a pair is divided. */
+extern void gpusort_explain_pair(const CustomScan *other, const GsSortKeys *keys,
+								 List *ancestors, struct ExplainState *es);
+
 /*
  * With ANALYZE, print how the leader sorted, and how each worker did, as for a
  * Sort.

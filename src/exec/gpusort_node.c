@@ -138,6 +138,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.expected_ties = gpusort_private_ties(plan);
 	node->spec.repeatable = gpusort_private_repeatable(plan);
 	node->divided = gpusort_private_divided(plan);
+	node->paired = gpusort_private_paired(plan);
 	css->ss.ps.ExecProcNode = exec_proc_node;
 
 	if (node->divided > 0)
@@ -175,6 +176,31 @@ gpusort_node_keys(PlanState *state, GsSortKeys *keys)
 	if (node != NULL)
 		*keys = node->keys;
 	return node != NULL;
+}
+
+/* Returns the input of a Merge Join below the Material that it may have. */
+static PlanState *
+below_material(PlanState *state)
+{
+	return IsA(state, MaterialState) ? outerPlanState(state) : state;
+}
+
+void
+gpusort_node_connect_pair(PlanState *state)
+{
+	GsNodeState *pair[2];
+
+	if (!IsA(state, MergeJoinState))
+		return;
+	pair[0] = as_gpusort(outerPlanState(state));
+	pair[1] = as_gpusort(below_material(innerPlanState(state)));
+	if (pair[0] == NULL || pair[1] == NULL || !pair[0]->paired || !pair[1]->paired)
+		return;
+	for (int i = 0; i < 2; i++)
+	{
+		pair[i]->join = (MergeJoinState *) state;
+		memcpy(pair[i]->pair, pair, sizeof(pair));
+	}
 }
 
 bool
@@ -480,21 +506,80 @@ is_divided(const GsNodeState *node)
 	return node->divided > 0 && node->shared != NULL;
 }
 
-/* Sort the input together with the other processes that execute the node. */
-static void
-sort_divided(GsNodeState *node)
+static GsDividedSort
+divided_sort_of(GsNodeState *node)
 {
-	GsSortSpec *spec = &node->spec;
+	node->spec.group_keys = node->divided;
+	return (GsDividedSort)
+	{
+		.shared = &node->shared->divided,
+			.spec = &node->spec,
+			.source = node->rows.source,
+			.paired = node->paired,
+			.sort = node->sort
+	};
+}
 
+/* Prepare to sort the input together with the other processes that execute the node. */
+static GsDividedSort
+prepare_divided(GsNodeState *node)
+{
 	node->bound = -1;
-	spec->group_keys = node->divided;
-	spec->by_pages = gpusort_row_source_prepare(node->rows.source);
-	node->sort = gpusort_divided_sort(&node->shared->divided, spec, node->sort,
-									  node->rows.source);
+	node->spec.by_pages = gpusort_row_source_prepare(node->rows.source);
+	return divided_sort_of(node);
+}
+
+/* That has been done. */
+static void
+finish_divided(GsNodeState *node, const GsDividedSort *divided)
+{
+	node->sort = divided->sort;
+	node->sorted = true;
 	if (node->sort == NULL)
 		return;
 	publish_report(node);
 	gpusort_requirement_check(&node->report);
+}
+
+static void
+sort_divided(GsNodeState *node)
+{
+	GsDividedSort divided = prepare_divided(node);
+
+	gpusort_divided_sort(&divided, NULL);
+	finish_divided(node, &divided);
+}
+
+/*
+ * The inner sort of a pair is about to be read before the join does so.  If it has to be rescanned,
+ * do that now.
+ */
+static void
+rescan_inner(GsNodeState *node)
+{
+	PlanState  *inner = innerPlanState(node->join);
+
+	if (inner->chgParam != NULL)
+		ExecReScan(inner);
+	inner = below_material(inner);
+	if (inner->chgParam != NULL)
+		ExecReScan(inner);
+}
+
+/* The outer sort of a pair, which the join executes first, sorts the inputs of both. */
+static void
+sort_pair(GsNodeState *node)
+{
+	GsDividedSort divided[2];
+
+	if (node->join == NULL || node != node->pair[0])
+		elog(ERROR, "sorts of a merge join are not executed by it");
+	rescan_inner(node);
+	for (int i = 0; i < 2; i++)
+		divided[i] = prepare_divided(node->pair[i]);
+	gpusort_divided_sort(&divided[0], &divided[1]);
+	for (int i = 0; i < 2; i++)
+		finish_divided(node->pair[i], &divided[i]);
 }
 
 /*
@@ -570,10 +655,12 @@ sort_input(GsNodeState *node)
 {
 	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
 
-	if (is_divided(node))
-		sort_divided(node);
-	else
+	if (!is_divided(node))
 		sort_alone(node);
+	else if (node->paired)
+		sort_pair(node);
+	else
+		sort_divided(node);
 	node->sorted = true;
 	MemoryContextSwitchTo(caller);
 }
@@ -754,16 +841,33 @@ gpusort_node_restore(CustomScanState *css)
  * ----------------------------------------------------------------
  */
 
+/* Both sorts of a pair have begun, the inner one last: make them one. */
+static void
+begin_pair(GsNodeState *node)
+{
+	GsDividedSort divided[2];
+
+	for (int i = 0; i < 2; i++)
+		divided[i] = divided_sort_of(node->pair[i]);
+	gpusort_divided_pair(&divided[0], &divided[1]);
+	for (int i = 0; i < 2; i++)
+		node->pair[i]->sort = divided[i].sort;
+}
+
 /* In the leader of a divided sort, when no worker of an earlier scan is left: begin. */
 static void
 begin_divided(GsNodeState *node, int nworkers)
 {
 	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
+	GsDividedSort divided;
 
 	end_sort(node);
-	node->spec.group_keys = node->divided;
 	node->spec.expected_rows = node->css.ss.ps.plan->plan_rows;
-	node->sort = gpusort_divided_begin(&node->shared->divided, &node->spec, nworkers);
+	divided = divided_sort_of(node);
+	gpusort_divided_begin(&divided, nworkers);
+	node->sort = divided.sort;
+	if (node->paired && node == node->pair[1])
+		begin_pair(node);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -832,6 +936,15 @@ gpusort_node_shutdown(CustomScanState *css)
 	node->shared = NULL;
 }
 
+/* Print with which other sort a sort is divided. */
+static void
+explain_pair(const GsNodeState *node, List *ancestors, struct ExplainState *es)
+{
+	const GsNodeState *other = node->pair[node == node->pair[0] ? 1 : 0];
+
+	gpusort_explain_pair(castNode(CustomScan, other->css.ss.ps.plan), &other->keys, ancestors, es);
+}
+
 static void
 gpusort_node_explain(CustomScanState *css, List *ancestors,
 					 struct ExplainState *es)
@@ -841,6 +954,8 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 
 	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan),
 						 &node->keys, ancestors, es);
+	if (node->join != NULL)
+		explain_pair(node, ancestors, es);
 	if (node->has_report)
 	{
 		/*

@@ -36,7 +36,8 @@ typedef enum GsWanted
 	GS_WANTS_KEYS				/* first keys, by their positions */
 } GsWanted;
 
-typedef struct GsNodeState
+typedef struct GsNodeState GsNodeState;
+struct GsNodeState
 {
 	CustomScanState css;		/* must be first */
 	GsSortKeys	keys;			/* by the columns of the node */
@@ -49,6 +50,9 @@ typedef struct GsNodeState
 								 * is shared memory */
 	bool		sorted;			/* has this process sorted its rows? */
 	int			divided;		/* see gpusort_private_divided() */
+	bool		paired;			/* see gpusort_private_paired() */
+	MergeJoinState *join;		/* then: the join of the pair, */
+	GsNodeState *pair[2];		/* and its outer and inner sort */
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */
 	GsWanted	wanted;
@@ -63,7 +67,7 @@ typedef struct GsNodeState
 	GsNodeShared *shared;		/* NULL unless the query is parallel */
 	GsWorkerReports *worker_reports;	/* the leader's copy, or NULL */
 	Plan	   *own_plan;		/* see ask_for_shared_memory() */
-} GsNodeState;
+};
 
 /* CreateCustomScanState of the GpuSort plan node. */
 extern Node *gpusort_node_create_state(CustomScan *plan);
@@ -73,6 +77,9 @@ extern Node *gpusort_node_create_state(CustomScan *plan);
  * it; NULL means none.
  */
 extern void gpusort_node_set_limit(PlanState *state, LimitState *limit);
+
+/* If the state is a Merge Join of two sorts that are divided alike, connect them. */
+extern void gpusort_node_connect_pair(PlanState *state);
 
 /*
  * In a parallel worker, if the state is a GpuSort, get the number of rows that

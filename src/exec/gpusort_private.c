@@ -24,6 +24,7 @@ enum
 	GS_PRIVATE_PRESORTED,		/* number of presorted keys, as an Integer */
 	GS_PRIVATE_DIVIDED,			/* number of keys by which it is divided, as
 								 * an Integer */
+	GS_PRIVATE_PAIRED,			/* is it so with another one? as an Integer */
 	GS_PRIVATE_COUNT
 };
 
@@ -41,14 +42,15 @@ copy_childless(const Sort *sort)
 }
 
 List *
-gpusort_private_make(const Sort *sort, bool repeatable, bool ties, int divided)
+gpusort_private_make(const Sort *sort, bool repeatable, bool ties, int divided, bool paired)
 {
 	int			presorted = 0;
 
 	if (IsA(sort, IncrementalSort))
 		presorted = ((const IncrementalSort *) sort)->nPresortedCols;
-	return list_make5(copy_childless(sort), makeInteger(repeatable), makeInteger(ties),
-					  makeInteger(presorted), makeInteger(divided));
+	return lappend(list_make5(copy_childless(sort), makeInteger(repeatable), makeInteger(ties),
+							  makeInteger(presorted), makeInteger(divided)),
+				   makeInteger(paired));
 }
 
 GsSortKeys
@@ -101,4 +103,10 @@ int
 gpusort_private_divided(const CustomScan *gpusort)
 {
 	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_DIVIDED));
+}
+
+bool
+gpusort_private_paired(const CustomScan *gpusort)
+{
+	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_PAIRED)) != 0;
 }

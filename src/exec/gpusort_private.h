@@ -15,9 +15,11 @@
 /*
  * Make custom_private of a node that sorts as 'sort' does, which may be an
  * IncrementalSort.  'repeatable' says whether its input can be read again, and 'ties' whether a
- * GPU would leave most rows as ties.  'divided' is as gpusort_private_divided() returns it.
+ * GPU would leave most rows as ties.  'divided' and 'paired' are as gpusort_private_divided() and
+ * gpusort_private_paired() return them.
  */
-extern List *gpusort_private_make(const Sort *sort, bool repeatable, bool ties, int divided);
+extern List *gpusort_private_make(const Sort *sort, bool repeatable, bool ties, int divided,
+								  bool paired);
 
 /* Can the input of a GpuSort node be read a second time? */
 extern bool gpusort_private_repeatable(const CustomScan *gpusort);
@@ -45,5 +47,8 @@ extern int	gpusort_private_presorted(const CustomScan *gpusort);
  * input.
  */
 extern int	gpusort_private_divided(const CustomScan *gpusort);
+
+/* Is it one of the two sorts below a Merge Join that are divided alike? */
+extern bool gpusort_private_paired(const CustomScan *gpusort);
 
 #endif							/* GPUSORT_GPUSORT_PRIVATE_H */

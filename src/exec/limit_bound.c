@@ -97,9 +97,9 @@ static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun_hook = NULL;
 
 /*
- * Set the Limit of the GpuSorts in a tree.  Subplans are among the children of
- * the nodes that use them; a Limit does not bound them.  A
- * planstate_tree_walker callback.
+ * Set the Limit of the GpuSorts in a tree, and connect those that are a pair.
+ * Subplans are among the children of the nodes that use them; a Limit does not
+ * bound them.  A planstate_tree_walker callback.
  */
 static bool
 connect_below(PlanState *state, void *context)
@@ -109,6 +109,7 @@ connect_below(PlanState *state, void *context)
 	if (limit != NULL &&
 		list_member_ptr(state->state->es_subplanstates, state))
 		limit = NULL;
+	gpusort_node_connect_pair(state);
 	if (IsA(state, LimitState))
 		limit = (LimitState *) state;
 	else

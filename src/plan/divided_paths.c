@@ -49,6 +49,9 @@
 #define QUEUE_ROW_COST		6.0
 #define QUEUE_BYTE_COST		0.03
 
+/* What it takes to merge a row of either input of a join, likewise. */
+#define MERGE_ROW_COST		5.0
+
 /* A divided sort is used if it takes at most this part of the time of the planner's best path. */
 #define MOST_TIME			0.8
 
@@ -66,7 +69,8 @@ plan_divided_sort(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tl
 				  List *clauses, List *custom_plans)
 {
 	return gpusort_plan_divided_sort(linitial_node(Sort, custom_plans),
-									 intVal(linitial(path->custom_private)));
+									 intVal(linitial(path->custom_private)),
+									 intVal(lsecond(path->custom_private)) != 0);
 }
 
 static const CustomPathMethods path_methods = {
@@ -74,16 +78,17 @@ static const CustomPathMethods path_methods = {
 	.PlanCustomPath = plan_divided_sort,
 };
 
-Path *
-gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
-						  List *pathkeys, int divided)
+/*
+ * Make the sort of the rows of each process, 'rows' of all, which may be 'paired' with the other
+ * input of a merge join.  Returns NULL if it would not be taken over.
+ */
+static Path *
+make_sort(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows, List *pathkeys,
+		  int divided, bool paired)
 {
-	Path	   *sort;
+	Path	   *sort = gpusort_cost_divided_sort_path(root, rel, partial, rows, pathkeys);
 	CustomPath *path;
 
-	if (divided == 0 || gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties)
-		return NULL;
-	sort = gpusort_cost_divided_sort_path(root, rel, partial, rows, pathkeys);
 	if (sort == NULL)
 		return NULL;
 	path = makeNode(CustomPath);
@@ -94,7 +99,7 @@ gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, dou
 	path->path.parallel_safe = true;
 	path->path.parallel_workers = partial->parallel_workers;
 	path->custom_paths = list_make1(sort);
-	path->custom_private = list_make1(makeInteger(divided));
+	path->custom_private = list_make2(makeInteger(divided), makeInteger(paired));
 	path->methods = &path_methods;
 	return &path->path;
 }
@@ -111,7 +116,10 @@ divided_keys(const Path *sort)
 	return intVal(linitial(((const CustomPath *) sort)->custom_private));
 }
 
-/* Returns the path from which a path of one input has its rows, or NULL if it is another path. */
+/*
+ * Returns the path from which a path has its rows, or the outer one of a merge join; or NULL if it
+ * is another path.
+ */
 static const Path *
 input_of(const Path *path)
 {
@@ -134,6 +142,8 @@ input_of(const Path *path)
 			return ((const GroupingSetsPath *) path)->subpath;
 		case T_WindowAggPath:
 			return ((const WindowAggPath *) path)->subpath;
+		case T_MergePath:
+			return ((const JoinPath *) path)->outerjoinpath;
 		default:
 			return NULL;
 	}
@@ -152,6 +162,13 @@ division_of_subquery(PlannerInfo *root, const SubqueryScanPath * scan)
 	return list_length(outer) == list_length(inner) ? outer : NIL;
 }
 
+/* Does a merge join return rows in other processes than that which has them of the outer input? */
+static bool
+adds_rows(const JoinPath * merge)
+{
+	return merge->jointype == JOIN_FULL || merge->jointype == JOIN_RIGHT;
+}
+
 List *
 gpusort_division_of(PlannerInfo *root, const Path *path)
 {
@@ -159,6 +176,8 @@ gpusort_division_of(PlannerInfo *root, const Path *path)
 	{
 		if (IsA(path, SubqueryScanPath))
 			return division_of_subquery(root, (const SubqueryScanPath *) path);
+		if (IsA(path, MergePath) && adds_rows((const JoinPath *) path))
+			return NIL;
 		path = input_of(path);
 	}
 	return path != NULL ? list_copy_head(path->pathkeys, divided_keys(path)) : NIL;
@@ -186,6 +205,42 @@ count_columns_of(const List *pathkeys, const List *others)
 		if (!has_column_of(others, lfirst_node(PathKey, lc)))
 		return foreach_current_index(lc);
 	return list_length(pathkeys);
+}
+
+/* Are the rows of each process sorted, and are rows that agree in the first keys in one process? */
+static bool
+is_divided(PlannerInfo *root, const Path *path, List *pathkeys, int divided)
+{
+	List	   *division = gpusort_division_of(root, path);
+
+	return division != NIL && pathkeys_contained_in(pathkeys, path->pathkeys) &&
+		count_columns_of(division, list_copy_head(pathkeys, divided)) == list_length(division);
+}
+
+/* Returns the cheapest such partial path of a relation, or NULL. */
+static Path *
+divided_path_of(PlannerInfo *root, const RelOptInfo *rel, List *pathkeys, int divided)
+{
+	ListCell   *lc;
+
+	foreach(lc, rel->partial_pathlist)
+		if (is_divided(root, lfirst(lc), pathkeys, divided))
+		return lfirst(lc);
+	return NULL;
+}
+
+Path *
+gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
+						  List *pathkeys, int divided)
+{
+	Path	   *sort;
+	Path	   *ready;
+
+	if (divided == 0 || gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties)
+		return NULL;
+	sort = make_sort(root, rel, partial, rows, pathkeys, divided, false);
+	ready = divided_path_of(root, partial->parent, pathkeys, divided);
+	return ready != NULL && (sort == NULL || ready->total_cost < sort->total_cost) ? ready : sort;
 }
 
 /* ----------------------------------------------------------------
@@ -237,12 +292,27 @@ most_common_part_of_inputs(PlannerInfo *root, const RelOptInfo *rel, AttrNumber 
 	return part;
 }
 
+/* Returns an expression of a rel that a sort by a pathkey has, or of any rel. */
+static Node *
+expression_of(const PathKey *pathkey, const RelOptInfo *rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, pathkey->pk_eclass->ec_members)
+	{
+		const EquivalenceMember *member = lfirst(lc);
+
+		if (rel->relids != NULL && bms_is_subset(member->em_relids, rel->relids))
+			return (Node *) member->em_expr;
+	}
+	return (Node *) linitial_node(EquivalenceMember, pathkey->pk_eclass->ec_members)->em_expr;
+}
+
 /* The same for the column of a sort key of 'rel'. */
 static double
 most_common_part_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey *pathkey)
 {
-	const EquivalenceMember *member = linitial(pathkey->pk_eclass->ec_members);
-	Expr	   *column = member->em_expr;
+	Expr	   *column = (Expr *) expression_of(pathkey, rel);
 
 	/* As in a sort of varchar by operators of text. */
 	while (IsA(column, RelabelType))
@@ -279,6 +349,8 @@ largest_share(PlannerInfo *root, const Path *path)
 	{
 		if (is_divided_sort(path))
 			share = Max(share, share_of_sort(root, path));
+		if (IsA(path, MergePath))
+			share = Max(share, largest_share(root, ((const JoinPath *) path)->innerjoinpath));
 		if (IsA(path, SubqueryScanPath))
 			root = path->parent->subroot;
 	}
@@ -368,12 +440,16 @@ gpusort_divided_is_better(Cost time, Cost other)
 	return time <= other * MOST_TIME || gpusort_debug_divide == GS_ON;
 }
 
-bool
-gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
-						 Cost node, double rows, Cost other, Path *best)
+/* Add a Gather of a partial path, as gpusort_divided_path_add() does. */
+static bool
+add_gather(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
+		   Cost node, double rows, Cost other, Path *best)
 {
-	bool		better =
-		gpusort_divided_is_better(gpusort_divided_time(root, partial, sort, node, rows), other);
+	Cost		time = gpusort_divided_time(root, partial, sort, node, rows);
+
+	/* There is nothing in the place of a join below that has been chosen. */
+	bool		better = gpusort_divided_is_better(time, other) ||
+		(IsA(sort, MergePath) && sort->parent != rel && time <= other);
 	Path	   *gather;
 
 	if (better)
@@ -383,12 +459,146 @@ gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, cons
 		gpusort_cost_prefer_gather(gather, partial, rel, best);
 		add_path(rel, gather);
 	}
+	return better;
+}
+
+bool
+gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
+						 Cost node, double rows, Cost other, Path *best)
+{
+	bool		better = add_gather(root, rel, partial, sort, node, rows, other, best);
 
 	/* Another partial path could have it freed, but the Gather refers to it. */
 	if (rel->partial_pathlist == NIL &&
 		(largest_share(root, partial) <= 2 || gpusort_debug_divide == GS_ON))
 		add_partial_path(rel, partial);
 	return better;
+}
+
+/* ----------------------------------------------------------------
+ *		merge joins
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the type of all expressions of a column, or InvalidOid if they have several. */
+static Oid
+type_of_column(const PathKey *pathkey)
+{
+	const EquivalenceMember *first = linitial(pathkey->pk_eclass->ec_members);
+	ListCell   *lc;
+
+	foreach(lc, pathkey->pk_eclass->ec_members)
+		if (lfirst_node(EquivalenceMember, lc)->em_datatype != first->em_datatype)
+		return InvalidOid;
+	return first->em_datatype;
+}
+
+/* Are the keys of both inputs encoded alike? */
+static bool
+have_same_types(const List *outer, const List *inner)
+{
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	forboth(lc1, outer, lc2, inner)
+	{
+		const PathKey *a = lfirst_node(PathKey, lc1);
+		const PathKey *b = lfirst_node(PathKey, lc2);
+
+		if (!OidIsValid(type_of_column(a)) || type_of_column(a) != type_of_column(b) ||
+			a->pk_eclass->ec_collation != b->pk_eclass->ec_collation)
+			return false;
+	}
+	return list_length(outer) == list_length(inner);
+}
+
+bool
+gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],
+						   List *const pathkeys[2], Path *sorts[2])
+{
+	if (gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties ||
+		!have_same_types(pathkeys[0], pathkeys[1]))
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		sorts[i] = make_sort(root, rels[i], gpusort_cost_partial_path(rels[i]),
+							 rels[i]->cheapest_total_path->rows, pathkeys[i],
+							 list_length(pathkeys[i]), true);
+		if (sorts[i] == NULL)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Charge what the planner does not.  It multiplies the rows that a process has of each input, but
+ * those that match are in the same process.
+ */
+static void
+charge_merge(const RelOptInfo *joinrel, MergePath *merge)
+{
+	Path	   *path = &merge->jpath.path;
+	double		outer_rows = merge->jpath.outerjoinpath->rows;
+	double		inner_rows = merge->jpath.innerjoinpath->rows;
+	double		again = merge->skip_mark_restore ? 0 : Max(path->rows - inner_rows, 0);
+	double		missed = path->rows * (1 - path->rows / Max(joinrel->rows, 1));
+
+	path->total_cost += cpu_tuple_cost * missed + 2 * cpu_operator_cost * again +
+		cpu_operator_cost * MERGE_ROW_COST * (outer_rows + inner_rows);
+}
+
+/* Copy it, since another partial path could have it freed. */
+static Path *
+copy_merge(const MergePath *merge)
+{
+	MergePath  *copy = makeNode(MergePath);
+
+	*copy = *merge;
+	return &copy->jpath.path;
+}
+
+/* Add it to the partial paths, and prefer it to them if it is 'better'. */
+static void
+add_partial_merge(RelOptInfo *joinrel, Path *merge, bool better)
+{
+	const Path *best = gpusort_cost_partial_path(joinrel);
+
+	if (better && best != NULL)
+		gpusort_cost_prefer_partial(merge, best);
+	add_partial_path(joinrel, merge);
+}
+
+/* Returns what a merge takes if none of its processes has more rows than others. */
+static Cost
+time_of_merge(const MergePath *merge)
+{
+	return merge->jpath.path.total_cost -
+		gpusort_cost_of_caution(merge->jpath.outerjoinpath) -
+		gpusort_cost_of_caution(merge->jpath.innerjoinpath);
+}
+
+void
+gpusort_divided_merge_add(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge)
+{
+	Path	   *path = &merge->jpath.path;
+	Path	   *best = linitial(joinrel->pathlist);
+	const Path *partial = gpusort_cost_partial_path(joinrel);
+	Cost		other = best->total_cost + gpusort_cost_hash_misses(best);
+	Cost		excess;
+	bool		better = true;
+
+	charge_merge(joinrel, merge);
+	excess = time_of_merge(merge) - path->total_cost;
+	if (partial != NULL)
+	{
+		Cost		time = partial->total_cost + gpusort_cost_hash_misses(partial);
+
+		better = time_of_merge(merge) * largest_share(root, path) <= time * MOST_TIME ||
+			gpusort_debug_divide == GS_ON;
+		other = Min(other, time + parallel_setup_cost);
+	}
+	(void) add_gather(root, joinrel, copy_merge(merge), path, excess, joinrel->rows, other, best);
+	add_partial_merge(joinrel, copy_merge(merge), better);
 }
 
 /* ----------------------------------------------------------------

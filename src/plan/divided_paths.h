@@ -22,8 +22,9 @@
 
 /*
  * Make a partial path of 'rel' that sorts 'partial', the rows of each process, and is divided by
- * the first 'divided' keys.  All processes have 'rows' rows.  Returns NULL if 'divided' is 0, or if
- * the sort would not be taken over.
+ * the first 'divided' keys.  All processes have 'rows' rows.  If the relation of 'partial' has a
+ * partial path that is sorted and divided already, and cheaper, returns that.  Returns NULL if
+ * 'divided' is 0, or if the sort would not be taken over.
  */
 extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 									   double rows, List *pathkeys, int divided);
@@ -48,6 +49,19 @@ extern List *gpusort_division_of(PlannerInfo *root, const Path *path);
  */
 extern Cost gpusort_divided_cost_of_groups(const Path *best, double rows, double process_rows,
 										   double row_cost);
+
+/*
+ * Make such sorts of the inputs of a merge join, which are divided alike by all of their keys: each
+ * process has the rows of both that match.  Returns false if that is not possible.
+ */
+extern bool gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],
+									   List *const pathkeys[2], Path *sorts[2]);
+
+/*
+ * Add a partial path that merges such sorts, and a Gather of it if that takes clearly less time
+ * than any other way.
+ */
+extern void gpusort_divided_merge_add(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge);
 
 /*
  * Add 'partial', a path over such a sort, and a Gather of it if that takes clearly less time than

@@ -26,6 +26,7 @@
 
 #include "key/key_encoding.h"
 #include "loading.h"
+#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
@@ -389,47 +390,85 @@ merge_path(const GsJoin *join, Path *outer, Path *inner, List *pathkeys,
 	return (Path *) path;
 }
 
+/* An order in which a join merges its inputs. */
+typedef struct GsMergeOrder
+{
+	List	   *keys[2];		/* pathkeys of the outer and the inner input */
+	List	   *clauses;
+	List	   *pathkeys;		/* of the join */
+} GsMergeOrder;
+
 /*
- * Add a path that merges in the order that serves the query best.  The planner
- * considers as many orders as there are keys, with a different key first in
- * each.  Doing so here took too much time.
+ * Returns the order that serves the query best.  The planner considers as many
+ * orders as there are keys, with a different key first in each.  Doing so here
+ * took too much time.
  */
+static GsMergeOrder
+choose_order(const GsJoin *join)
+{
+	PlannerInfo *root = join->root;
+	GsMergeOrder order;
+
+	order.keys[0] =
+		select_outer_pathkeys_for_merge(root, join->extra->mergeclause_list,
+										join->joinrel);
+	order.clauses =
+		find_mergeclauses_for_outer_pathkeys(root, order.keys[0],
+											 join->extra->mergeclause_list);
+	order.keys[1] = make_inner_pathkeys_for_merge(root, order.clauses,
+												  order.keys[0]);
+	order.pathkeys = build_join_pathkeys(root, join->joinrel, join->jointype,
+										 order.keys[0]);
+	return order;
+}
+
+/* Add a path that merges in that order. */
 static void
 add_merge_path(const GsJoin *join)
 {
-	PlannerInfo *root = join->root;
-	List	   *outer_keys =
-		select_outer_pathkeys_for_merge(root, join->extra->mergeclause_list,
-										join->joinrel);
-	List	   *clauses =
-		find_mergeclauses_for_outer_pathkeys(root, outer_keys,
-											 join->extra->mergeclause_list);
-	List	   *inner_keys = make_inner_pathkeys_for_merge(root, clauses,
-														   outer_keys);
-	List	   *pathkeys = build_join_pathkeys(root, join->joinrel,
-											   join->jointype, outer_keys);
+	GsMergeOrder order = choose_order(join);
 	Path	   *sorts[2];
-	Path	   *outer = ordered_input(join, join->outerrel, outer_keys,
+	Path	   *outer = ordered_input(join, join->outerrel, order.keys[0],
 									  &sorts[0]);
-	Path	   *inner = ordered_input(join, join->innerrel, inner_keys,
+	Path	   *inner = ordered_input(join, join->innerrel, order.keys[1],
 									  &sorts[1]);
 	Path	   *path;
 
 	gpusort_work_add(GPUSORT_WORK_PLANNING);
 	if (sorts[0] == NULL && sorts[1] == NULL)
 		return;
-	path = merge_path(join, outer, inner, pathkeys, clauses);
+	path = merge_path(join, outer, inner, order.pathkeys, order.clauses);
 	gpusort_cost_prefer(path, sorts, linitial(join->joinrel->pathlist));
 	add_path(join->joinrel, path);
 }
 
 /*
- * Add a path to compete with a right anti hash join, which returns unmatched
+ * Add a path whose processes each merge the rows of both inputs that match, if
+ * there is one sort key for each clause.
+ */
+static void
+add_divided_path(const GsJoin *join)
+{
+	RelOptInfo *const rels[2] = {join->outerrel, join->innerrel};
+	GsMergeOrder order = choose_order(join);
+	Path	   *sorts[2];
+
+	gpusort_work_add(GPUSORT_WORK_PLANNING);
+	if (list_length(order.clauses) != list_length(order.keys[0]) ||
+		!gpusort_divided_pair_paths(join->root, rels, order.keys, sorts))
+		return;
+	gpusort_divided_merge_add(join->root, join->joinrel, (MergePath *)
+							  merge_path(join, sorts[0], sorts[1],
+										 order.pathkeys, order.clauses));
+}
+
+/*
+ * Add a path by 'add' to compete with a right anti hash join, which returns unmatched
  * rows of the input that it has hashed.  A merge path for the join as it is
  * written has been made earlier, but was not compared with that hash join.
  */
 static void
-add_path_of_right_anti(const GsJoin *right)
+add_path_of_right_anti(const GsJoin *right, void (*add) (const GsJoin *join))
 {
 	GsJoin		join = *right;
 	JoinPathExtraData extra = *right->extra;
@@ -442,7 +481,7 @@ add_path_of_right_anti(const GsJoin *right)
 	extra.inner_unique = false;
 	foreach(lc, extra.mergeclause_list)
 		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
-	add_merge_path(&join);
+	add(&join);
 	foreach(lc, extra.mergeclause_list)
 		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
 }
@@ -490,15 +529,58 @@ compares_language(const GsJoin *join)
 	return false;
 }
 
+/*
+ * Does it take longer to sort the inputs in all processes together than to join them in another
+ * way?  As in cannot_win(), the order is worth the cost of sorting the rows of the join.
+ */
+static bool
+cannot_divide(const GsJoin *join)
+{
+	const Path *best = gpusort_cost_partial_path(join->joinrel);
+	Cost		least = sort_minimum(join->outerrel, false) +
+		sort_minimum(join->innerrel, false);
+	Cost		limit;
+	Path		sort;
+
+	if (best == NULL)
+		best = linitial(join->joinrel->pathlist);
+	limit = best->total_cost + gpusort_cost_hash_misses(best);
+	if (least <= limit || !order_is_useful(join))
+		return least > limit;
+	gpusort_cost_sort_floor(best, NULL, true, &sort);
+	return least > limit + sort.total_cost - best->total_cost;
+}
+
+/* May processes each have a part of the rows of the join? */
+static bool
+may_divide(const GsJoin *join)
+{
+	if (!join->joinrel->consider_parallel || gpusort_debug_divide == GS_OFF ||
+		!bms_is_empty(join->joinrel->lateral_relids) ||
+		gpusort_cost_partial_path(join->outerrel) == NULL ||
+		gpusort_cost_partial_path(join->innerrel) == NULL ||
+		!is_sortable(join->outerrel) || !is_sortable(join->innerrel))
+		return false;
+	return gpusort_debug_divide == GS_ON ||
+		(!compares_language(join) && !cannot_divide(join));
+}
+
+static void
+add_path_by(const GsJoin *join, void (*add) (const GsJoin *join))
+{
+	if (GPUSORT_IS_RIGHT_ANTI(join->jointype))
+		add_path_of_right_anti(join, add);
+	else if (can_merge(join))
+		add(join);
+}
+
 static void
 add_paths_of_join(const GsJoin *join)
 {
-	if (cannot_win(join) || compares_language(join))
-		return;
-	if (GPUSORT_IS_RIGHT_ANTI(join->jointype))
-		add_path_of_right_anti(join);
-	else if (can_merge(join))
-		add_merge_path(join);
+	if (!cannot_win(join) && !compares_language(join))
+		add_path_by(join, add_merge_path);
+	if (may_divide(join))
+		add_path_by(join, add_divided_path);
 }
 
 static void

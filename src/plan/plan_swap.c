@@ -155,7 +155,7 @@ make_column_tlist(const List *columns, int varno, const List *similar)
  * has the target list of the sort.
  */
 static CustomScan *
-make_sort_node(const Sort *sort, bool repeatable, bool ties, int divided, uint32 flags,
+make_sort_node(const Sort *sort, List *custom_private, uint32 flags,
 			   const CustomScanMethods *methods)
 {
 	CustomScan *node = makeNode(CustomScan);
@@ -165,7 +165,7 @@ make_sort_node(const Sort *sort, bool repeatable, bool ties, int divided, uint32
 	node->scan.scanrelid = 0;
 	node->flags = flags;
 	node->custom_scan_tlist = sort->plan.targetlist;
-	node->custom_private = gpusort_private_make(sort, repeatable, ties, divided);
+	node->custom_private = custom_private;
 	node->methods = methods;
 	return node;
 }
@@ -188,7 +188,8 @@ with_columns(CustomScan *node, GsSwapStatement *statement)
 static Plan *
 make_gpusort(const Sort *sort, bool repeatable, bool ties, GsSwapStatement *statement)
 {
-	return with_columns(make_sort_node(sort, repeatable, ties, 0,
+	return with_columns(make_sort_node(sort,
+									   gpusort_private_make(sort, repeatable, ties, 0, false),
 									   CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods),
 						statement);
@@ -198,8 +199,9 @@ make_gpusort(const Sort *sort, bool repeatable, bool ties, GsSwapStatement *stat
 static Plan *
 make_incremental_sort(const IncrementalSort * sort, GsSwapStatement *statement)
 {
-	return with_columns(make_sort_node(&sort->sort, false, false, 0, 0,
-									   &incremental_plan_methods), statement);
+	return with_columns(make_sort_node(&sort->sort,
+									   gpusort_private_make(&sort->sort, false, false, 0, false),
+									   0, &incremental_plan_methods), statement);
 }
 
 /*
@@ -224,9 +226,11 @@ expect_ties(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *stateme
 }
 
 Plan *
-gpusort_plan_divided_sort(const Sort *sort, int divided)
+gpusort_plan_divided_sort(const Sort *sort, int divided, bool paired)
 {
-	CustomScan *node = make_sort_node(sort, false, false, divided, 0, &plan_methods);
+	CustomScan *node = make_sort_node(sort,
+									  gpusort_private_make(sort, false, false, divided, paired),
+									  0, &plan_methods);
 
 	/* The planner is going to match these columns by their expressions. */
 	node->custom_scan_tlist = copyObject(sort->plan.targetlist);
@@ -270,7 +274,7 @@ make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	 * cannot be copied.
 	 */
 	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR, NIL);
-	sink->custom_private = gpusort_private_make(sort, false, false, 0);
+	sink->custom_private = gpusort_private_make(sort, false, false, 0, false);
 	sink->methods = &sink_plan_methods;
 	return sink;
 }

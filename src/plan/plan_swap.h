@@ -12,9 +12,9 @@
 
 /*
  * While a plan is made: make a GpuSort that is divided by its first 'divided' keys, from a Sort
- * below a Gather, whose child it gets.
+ * below a Gather, whose child it gets.  Is it 'paired' with the other input of a Merge Join?
  */
-extern Plan *gpusort_plan_divided_sort(const Sort *sort, int divided);
+extern Plan *gpusort_plan_divided_sort(const Sort *sort, int divided, bool paired);
 
 /*
  * Install the hooks and register the nodes, so that parallel workers can read plans that

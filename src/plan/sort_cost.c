@@ -558,6 +558,21 @@ gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, P
 	}
 }
 
+Cost
+gpusort_cost_of_caution(const Path *sort)
+{
+	if (IsA(sort, CustomPath))
+		sort = linitial(((const CustomPath *) sort)->custom_paths);
+	return cost_of_sort(sort) * (1 - 1 / CAUTION);
+}
+
+void
+gpusort_cost_prefer_partial(Path *path, const Path *best)
+{
+	path->total_cost = Min(path->total_cost, best->total_cost * CHEAPER);
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+}
+
 void
 gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 {
@@ -567,7 +582,7 @@ gpusort_cost_prefer(Path *path, Path *const sorts[2], const Path *hash)
 
 	for (int i = 0; i < 2; i++)
 		if (sorts[i] != NULL)
-			caution += cost_of_sort(sorts[i]) * (1 - 1 / CAUTION);
+			caution += gpusort_cost_of_caution(sorts[i]);
 	if (misses == 0 || excess <= 0 || excess >= misses + caution)
 		return;
 	lower_path(path, sorts, excess);

@@ -108,6 +108,12 @@ extern void gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other);
 extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel,
 									   Path *best);
 
+/* Returns how much more a sort made here, or a divided one, is charged than it takes. */
+extern Cost gpusort_cost_of_caution(const Path *sort);
+
+/* Set the cost of a partial path so that it is preferred to 'best'. */
+extern void gpusort_cost_prefer_partial(Path *path, const Path *best);
+
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does
  * not charge, or 0 if 'path' is neither a HashAgg, a HashSetOp nor a hash join.

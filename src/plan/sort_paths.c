@@ -510,7 +510,10 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	if (pathkeys_contained_in(pathkeys, root->sort_pathkeys))
 		pathkeys = root->sort_pathkeys;
 	if (pathkeys_contained_in(pathkeys, input->pathkeys))
+	{
+		add_divided_distinct(root, input_rel, distinct_rel, pathkeys, best->rows, best);
 		return;
+	}
 	sort = gpusort_cost_cheapest_sort_path(root, distinct_rel, input_rel, input,
 										   gpusort_cost_partial_path(input_rel),
 										   pathkeys);

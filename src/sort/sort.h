@@ -71,6 +71,15 @@ extern GsSort *gpusort_sort_begin(const GsSortSpec *spec);
  */
 extern bool gpusort_sort_attach(GsSort *sort);
 
+/*
+ * Make a pair of two sorts with spec->group_keys, which have the same sort keys: each process takes
+ * the same ranges of both, so it returns all rows of both that agree in the first keys, or none of
+ * them.  This is done in each process, in the leader before others start, and before
+ * gpusort_sort_attach() of the first sort, which attaches both.  The rows of both are added before
+ * gpusort_sort_finish() of the first, and that of the second follows.
+ */
+extern void gpusort_sort_pair(GsSort *first, GsSort *second);
+
 /* Add a row.  Returns false if rows are lost. */
 extern bool gpusort_sort_add(GsSort *sort, TupleTableSlot *slot);
 

@@ -90,25 +90,36 @@ settle(GsSort *sort)
 	return gpusort_sort_to_runs(sort);
 }
 
-/* Likewise, and merge the runs of all processes. */
+/* All processes sort their rows together. */
+static void
+set_shared(GsSort *sort)
+{
+	for (GsSort *s = sort; s != NULL; s = s->second)
+		gpusort_sort_set_location(s, GS_ROWS_SHARED);
+}
+
+/* Write them, and merge the runs of all processes. */
 static bool
 merge_together(GsSort *sort)
 {
 	GsTogether	together;
 
-	if (!settle(sort))
-		return false;
-	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-	together = gpusort_participant_merge(sort->participant, sort->cpu.external,
-										 sort->cpu.overflow);
+	for (GsSort *s = sort; s != NULL; s = s->second)
+	{
+		if (!settle(s))
+			return false;
+		gpusort_sort_show_phase(s, GS_PHASE_MERGING);
+		gpusort_participant_offer_runs(s->participant, s->cpu.external, s->cpu.overflow);
+	}
+	together = gpusort_participant_merge(sort->participant);
 	if (together == GS_TOGETHER_IN_RUNS)
-		gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+		set_shared(sort);
 	return together != GS_TOGETHER_LOST;
 }
 
-/* Sort the rows of all processes together.  Returns false if they are lost. */
+/* Offer the rows of this process to the others.  Returns false if they are lost. */
 static bool
-sort_together(GsSort *sort)
+offer_rows(GsSort *sort)
 {
 	/* Do not wait with that until all others have come so far. */
 	if (sort->location == GS_ROWS_IN_MEMORY &&
@@ -116,11 +127,22 @@ sort_together(GsSort *sort)
 		return false;
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+	gpusort_participant_offer(sort->participant, sort->cpu.rows);
+	return true;
+}
 
-	switch (gpusort_participant_place(sort->participant, sort->cpu.rows))
+/* Sort the rows of all processes together.  Returns false if they are lost. */
+static bool
+sort_together(GsSort *sort)
+{
+	for (GsSort *s = sort; s != NULL; s = s->second)
+		if (!offer_rows(s))
+			return false;
+
+	switch (gpusort_participant_place(sort->participant))
 	{
 		case GS_TOGETHER_IN_MEMORY:
-			gpusort_sort_set_location(sort, GS_ROWS_SHARED);
+			set_shared(sort);
 			return true;
 		case GS_TOGETHER_IN_RUNS:
 			return merge_together(sort);
@@ -207,9 +229,9 @@ sort_session_together(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
-/* Sort the rows of this process.  Returns false if they are lost. */
+/* Have the rows of this process where they can be sorted.  Returns false if they are lost. */
 static bool
-sort_rows(GsSort *sort)
+prepare_rows(GsSort *sort)
 {
 	GsParticipant *participant = sort->participant;
 
@@ -220,11 +242,21 @@ sort_rows(GsSort *sort)
 		return false;
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_cpu_sort_write_rows(&sort->cpu);
-	if (participant == NULL)
+	return true;
+}
+
+/* Sort the rows of this process.  Returns false if they are lost. */
+static bool
+sort_rows(GsSort *sort)
+{
+	for (GsSort *s = sort; s != NULL; s = s->second)
+		if (!prepare_rows(s))
+			return false;
+	if (sort->participant == NULL)
 		return sort_apart(sort);
 	if (sort->spec->group_keys > 0 && sort->gpu.session != NULL)
 		return sort_session_together(sort);
-	gpusort_participant_add_dropped(participant, sort->ndropped);
+	gpusort_participant_add_dropped(sort->participant, sort->ndropped);
 	return sort_together(sort);
 }
 
@@ -234,12 +266,18 @@ end_adding(GsSort *sort)
 {
 	bool		kept;
 
-	sort->drain_ms += gpusort_sort_lap_ms(sort);
-	gpusort_sort_show_phase(sort, GS_PHASE_SORTING);
+	for (GsSort *s = sort; s != NULL; s = s->second)
+	{
+		s->drain_ms += gpusort_sort_lap_ms(s);
+		gpusort_sort_show_phase(s, GS_PHASE_SORTING);
+	}
 	kept = gpusort_sort_lost_unless(sort, sort_rows(sort));
-	if (kept)
-		gpusort_sort_enter(sort, GS_SORT_SORTED);
-	sort->sort_ms += gpusort_sort_lap_ms(sort);
+	for (GsSort *s = sort; s != NULL; s = s->second)
+	{
+		if (kept)
+			gpusort_sort_enter(s, GS_SORT_SORTED);
+		s->sort_ms += gpusort_sort_lap_ms(s);
+	}
 	return kept;
 }
 

@@ -348,10 +348,18 @@ gpusort_sort_open(GsSort *sort)
 		open_participant(sort, !will_fit_in_memory(sort->spec));
 }
 
+void
+gpusort_sort_pair(GsSort *first, GsSort *second)
+{
+	first->second = second;
+	gpusort_participants_pair(first->participant, second->participant);
+}
+
 bool
 gpusort_sort_attach(GsSort *sort)
 {
-	sort->counted = !sort->spec->nested;
+	for (GsSort *s = sort; s != NULL; s = s->second)
+		s->counted = !s->spec->nested;
 	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
 }
 

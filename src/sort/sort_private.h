@@ -84,6 +84,8 @@ struct GsSort
 	bool		fed_by_others;	/* can other processes add rows to the GPU
 								 * session? */
 	GsParticipant *participant; /* in what processes sort together, or NULL */
+	struct GsSort *second;		/* of a pair, of which this is the first; or
+								 * NULL */
 	GsRangeReader *ranges;		/* of them, in the leader; or NULL */
 	GsGpuRanges *gpu_ranges;	/* if the ranges are on a GPU; or NULL */
 	int64		gpu_offset;		/* then: of positions there from those of the

@@ -31,6 +31,9 @@ enum
 struct GsTeam
 {
 	GsSharedBudget budget;		/* must be first */
+	GsTeam	   *first;			/* the team whose barrier and flags are used:
+								 * this one, or the first one of a pair; set
+								 * before others start */
 	Barrier		barrier;
 	unsigned	string_words;	/* in all key plans */
 	int			processes;
@@ -71,6 +74,7 @@ create_team(const GsSortSpec *spec)
 		return NULL;
 	memset((char *) team + sizeof(GsSharedBudget), 0,
 		   sizeof(GsTeam) - sizeof(GsSharedBudget));
+	team->first = team;
 	BarrierInit(&team->barrier, 0);
 	team->string_words = gpusort_key_plan_string_words(spec->key_plan);
 	team->processes = processes;
@@ -199,6 +203,15 @@ gpusort_participant_end(GsParticipant *participant)
 }
 
 void
+gpusort_participants_pair(GsParticipant *first, GsParticipant *second)
+{
+	first->second = second;
+	gpusort_shared_members_pair(first->member, second->member);
+	if (second->spec->team == NULL)
+		second->team->first = first->team;
+}
+
+void
 gpusort_participant_open(GsParticipant *participant)
 {
 	MemoryContext caller = MemoryContextSwitchTo(participant->context);
@@ -239,6 +252,8 @@ gpusort_participant_attach(GsParticipant *participant)
 		/* Even one who adds no rows can return some. */
 		participant->phase = attach(participant->team);
 		participant->attached = true;
+		if (participant->second != NULL)
+			participant->second->phase = participant->phase;
 		return participant->phase == PHASE_ADD;
 	}
 	if (!participant->attached)
@@ -265,13 +280,13 @@ gpusort_participant_fail(GsParticipant *participant)
 void
 gpusort_participant_spill(GsParticipant *participant)
 {
-	pg_atomic_write_u32(&participant->team->spilled, 1);
+	pg_atomic_write_u32(&participant->team->first->spilled, 1);
 }
 
 bool
 gpusort_participant_wants_runs(const GsParticipant *participant)
 {
-	return is_set(&participant->team->spilled);
+	return is_set(&participant->team->first->spilled);
 }
 
 void
@@ -318,22 +333,23 @@ end_phase(GsParticipant *participant, int phase)
 
 /* End ADD: let the others access the rows of this process. */
 static bool
-publish_rows(GsParticipant *participant, GsMemorySort *rows)
+publish_rows(GsParticipant *participant)
 {
-	if (participant->phase == PHASE_ADD && rows != NULL &&
-		!is_set(&participant->team->spilled) &&
-		!gpusort_shared_member_publish(participant->member, rows))
-		gpusort_participant_spill(participant);
+	for (GsParticipant *p = participant; p != NULL; p = p->second)
+		if (p->phase == PHASE_ADD && p->rows != NULL && !gpusort_participant_wants_runs(p) &&
+			!gpusort_shared_member_publish(p->member, p->rows))
+			gpusort_participant_spill(p);
 	return end_phase(participant, PHASE_ADD);
 }
 
 /* End PLACE. */
 static bool
-place_rows(GsParticipant *participant, GsMemorySort *rows)
+place_rows(GsParticipant *participant)
 {
-	if (participant->phase <= PHASE_PLACE && !is_set(&participant->team->spilled) &&
-		!gpusort_shared_member_place(participant->member, rows))
-		gpusort_participant_spill(participant);
+	for (GsParticipant *p = participant; p != NULL; p = p->second)
+		if (p->phase <= PHASE_PLACE && !gpusort_participant_wants_runs(p) &&
+			!gpusort_shared_member_place(p->member, p->rows))
+			gpusort_participant_spill(p);
 	return end_phase(participant, PHASE_PLACE);
 }
 
@@ -350,20 +366,20 @@ leave_apart(GsParticipant *participant)
 
 /* End ADD and PLACE, in a process that is attached. */
 static GsTogether
-end_adding(GsParticipant *participant, GsMemorySort *rows)
+end_adding(GsParticipant *participant)
 {
 	GsTeam	   *team = participant->team;
 
-	if (!publish_rows(participant, rows))
+	if (!publish_rows(participant))
 		return GS_TOGETHER_LOST;
 
 	/*
 	 * If ours are on a GPU, and nobody has runs, that GPU has the rows of
 	 * all.
 	 */
-	if (rows == NULL && !is_set(&team->spilled))
+	if (participant->rows == NULL && !is_set(&team->spilled))
 		return leave_apart(participant);
-	if (!place_rows(participant, rows))
+	if (!place_rows(participant))
 		return GS_TOGETHER_LOST;
 	if (!is_set(&team->spilled))
 	{
@@ -381,15 +397,49 @@ end_adding(GsParticipant *participant, GsMemorySort *rows)
  * participant returns rows, it does this then.
  */
 static void
-make_ranges(GsParticipant *participant, GsRangeMaker *maker)
+make_ranges(GsParticipant *participant)
 {
-	participant->maker = maker;
+	if (participant->second != NULL)
+		gpusort_range_makers_pair(participant->maker, participant->second->maker);
 	if (participant->spec->team != NULL && !returns_rows(participant))
-		gpusort_range_maker_run(maker);
+		gpusort_range_maker_run(participant->maker);
+}
+
+void
+gpusort_participant_offer(GsParticipant *participant, GsMemorySort *rows)
+{
+	participant->rows = rows;
+}
+
+void
+gpusort_participant_offer_runs(GsParticipant *participant, GsExternalSort *external,
+							   GsFallback overflow)
+{
+	gpusort_merge_reduce_runs(participant->team->merge, external);
+	participant->external = external;
+	participant->overflow = overflow;
+}
+
+/* All rows have been placed: sort them together. */
+static void
+sort_ranges(GsParticipant *participant)
+{
+	for (GsParticipant *p = participant; p != NULL; p = p->second)
+		p->maker = gpusort_shared_member_prepare(p->member, p->rows);
+	make_ranges(participant);
+}
+
+/* They will not be: nobody accesses them any more, so their memory can be freed. */
+static void
+take_rows_back(GsParticipant *participant)
+{
+	for (GsParticipant *p = participant; p != NULL; p = p->second)
+		if (p->rows != NULL)
+			gpusort_budget_set_published(gpusort_memory_sort_budget(p->rows), false);
 }
 
 GsTogether
-gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows)
+gpusort_participant_place(GsParticipant *participant)
 {
 	MemoryContext caller;
 	GsTogether	together;
@@ -398,14 +448,11 @@ gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows)
 	if (!participant->attached)
 		return GS_APART;
 	caller = MemoryContextSwitchTo(participant->context);
-	together = end_adding(participant, rows);
+	together = end_adding(participant);
 	if (together == GS_TOGETHER_IN_MEMORY)
-		make_ranges(participant, gpusort_shared_member_prepare(participant->member, rows));
-	else if (rows != NULL)
-	{
-		/* Nobody accesses them any more, so their memory can be freed. */
-		gpusort_budget_set_published(gpusort_memory_sort_budget(rows), false);
-	}
+		sort_ranges(participant);
+	else
+		take_rows_back(participant);
 	MemoryContextSwitchTo(caller);
 	return together;
 }
@@ -427,36 +474,56 @@ gpusort_participant_end_sorting(GsParticipant *participant)
 	return GS_TOGETHER_ON_GPU;
 }
 
-/* End SETTLE and OPEN.  The runs of this process are written. */
-static GsTogether
-open_runs(GsParticipant *participant, GsExternalSort *external, GsFallback overflow)
+/* Let the others find the runs of this process. */
+static void
+publish_runs(GsParticipant *participant)
 {
 	GsTeam	   *team = participant->team;
+	MemoryContext caller = MemoryContextSwitchTo(participant->context);
 
-	if (!end_phase(participant, PHASE_SETTLE))
-		return GS_TOGETHER_LOST;
 	participant->merger = gpusort_merge_member_create(team->merge, participant->spec,
 													  team->files);
 	if (participant->phase <= PHASE_OPEN)
-		gpusort_merge_member_publish(participant->merger, external, overflow);
+		gpusort_merge_member_publish(participant->merger, participant->external,
+									 participant->overflow);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Merge the runs of all processes. */
+static void
+open_runs(GsParticipant *participant)
+{
+	if (participant->second != NULL)
+		gpusort_merge_members_pair(participant->merger, participant->second->merger);
+	for (GsParticipant *p = participant; p != NULL; p = p->second)
+	{
+		p->merged = true;
+		p->maker = gpusort_merge_member_open(p->merger);
+	}
+	make_ranges(participant);
+}
+
+/* End SETTLE and OPEN.  The runs of this process are written. */
+static GsTogether
+merge_runs(GsParticipant *participant)
+{
+	if (!end_phase(participant, PHASE_SETTLE))
+		return GS_TOGETHER_LOST;
+	for (GsParticipant *p = participant; p != NULL; p = p->second)
+		publish_runs(p);
 	if (!end_phase(participant, PHASE_OPEN))
 		return GS_TOGETHER_LOST;
 	gpusort_participant_leave(participant);
-	participant->merged = true;
-	make_ranges(participant, gpusort_merge_member_open(participant->merger));
+	open_runs(participant);
 	return GS_TOGETHER_IN_RUNS;
 }
 
 GsTogether
-gpusort_participant_merge(GsParticipant *participant, GsExternalSort *external,
-						  GsFallback overflow)
+gpusort_participant_merge(GsParticipant *participant)
 {
-	GsTogether	together;
-	MemoryContext caller;
+	MemoryContext caller = MemoryContextSwitchTo(participant->context);
+	GsTogether	together = merge_runs(participant);
 
-	gpusort_merge_reduce_runs(participant->team->merge, external);
-	caller = MemoryContextSwitchTo(participant->context);
-	together = open_runs(participant, external, overflow);
 	MemoryContextSwitchTo(caller);
 	return together;
 }
@@ -483,7 +550,8 @@ gpusort_participant_share_session(GsParticipant *participant, const GsGpuRows *r
 	GsGpuRanges *ranges = gpusort_gpu_ranges_create(rows, participant->spec, team->ranges,
 													team->processes);
 
-	make_ranges(participant, gpusort_gpu_ranges_maker(ranges));
+	participant->maker = gpusort_gpu_ranges_maker(ranges);
+	make_ranges(participant);
 	return ranges;
 }
 

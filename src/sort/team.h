@@ -30,6 +30,11 @@
  * that arrive has them sorted in PLACE, while the others wait.  The team is spilled if the GPU does
  * not take all rows.  Then that one writes those on the GPU as a run in SETTLE.
  *
+ * Two such sorts, by the same keys, can be a pair: they are divided into the same ranges, and who
+ * takes a range reads it in both.  They go through the phases as one: each process has a
+ * participant in both teams, but only the barrier and flags of the first team are used.  They use
+ * no GPU.
+ *
  * With a bound, each participant drops the rows that sort after its first 'bound' ones.  Only the
  * others are sorted together.
  *
@@ -70,11 +75,18 @@ typedef enum GsTogether
 typedef struct GsParticipant
 {
 	GsTeam	   *team;
+	struct GsParticipant *second;	/* of the same process, in the second team
+									 * of a pair; or NULL */
 	const GsSortSpec *spec;
 	MemoryContext context;
 	bool		attached;
 	int			phase;			/* in which it has come */
 	GsRunTarget target;			/* where it writes runs */
+
+	/* What it has after the last row, to be sorted together. */
+	GsMemorySort *rows;			/* or NULL if they are not in memory */
+	GsExternalSort *external;	/* its runs, if the team is spilled, */
+	GsFallback	overflow;		/* and why they are on disk */
 	bool		merged;			/* has it merged runs with the others? */
 	GsSharedMember *member;		/* of the sort in memory */
 	GsMergeMember *merger;		/* of the merge, or NULL */
@@ -116,6 +128,13 @@ extern void gpusort_participant_close(GsParticipant *participant);
 extern void gpusort_participant_end(GsParticipant *participant);
 
 /*
+ * Make a pair of two sorts with spec->group_keys by the same keys, which are encoded alike.  In the
+ * leader this is done before the others start; 'second' must not be used otherwise before that.
+ * Then 'second' is attached, placed and merged with 'first', and never by itself.
+ */
+extern void gpusort_participants_pair(GsParticipant *first, GsParticipant *second);
+
+/*
  * In the leader, before the others start: attach, so that they wait for it, and create the files
  * of all runs.
  */
@@ -148,13 +167,20 @@ extern void gpusort_participant_add_dropped(GsParticipant *participant, int64 nr
 extern int64 gpusort_participant_dropped(const GsParticipant *participant);
 
 /*
- * After the last row: end ADD and PLACE.  'rows' are those of this process, or NULL if they are
- * not in memory.  They must remain until the leader has read them, if they are sorted together
- * in memory: then workers return when all ranges are sorted, and the leader as soon as ranges
- * can be read.  If GS_TOGETHER_IN_RUNS is returned, call gpusort_participant_merge() when all
- * rows of this process are in runs.  Checks for interrupts.
+ * After the last row: offer those of this process in memory, or NULL if they are not there; and
+ * when the team is spilled, and all are in runs, these.  'overflow' says why they are on disk.
  */
-extern GsTogether gpusort_participant_place(GsParticipant *participant, GsMemorySort *rows);
+extern void gpusort_participant_offer(GsParticipant *participant, GsMemorySort *rows);
+extern void gpusort_participant_offer_runs(GsParticipant *participant,
+										   GsExternalSort *external, GsFallback overflow);
+
+/*
+ * After rows have been offered: end ADD and PLACE.  The rows must remain until the leader has read
+ * them, if they are sorted together in memory: then workers return when all ranges are sorted, and
+ * the leader as soon as ranges can be read.  If GS_TOGETHER_IN_RUNS is returned, offer the runs and
+ * call gpusort_participant_merge().  Checks for interrupts.
+ */
+extern GsTogether gpusort_participant_place(GsParticipant *participant);
 
 /*
  * The same if all participants put rows into a GPU session: end ADD.  Returns false if rows are
@@ -165,11 +191,10 @@ extern bool gpusort_participant_end_adding(GsParticipant *participant, bool *cho
 extern GsTogether gpusort_participant_end_sorting(GsParticipant *participant);
 
 /*
- * End SETTLE and OPEN, and merge the runs of this process with those of the others.  'overflow'
- * says why they are on disk.  Returns as gpusort_participant_place() does.
+ * After runs have been offered: end SETTLE and OPEN, and merge them with those of the others.
+ * Returns as gpusort_participant_place() does.
  */
-extern GsTogether gpusort_participant_merge(GsParticipant *participant,
-											GsExternalSort *external, GsFallback overflow);
+extern GsTogether gpusort_participant_merge(GsParticipant *participant);
 
 /*
  * In the leader, after that: create a reader of all rows.  With spec->group_keys, in each process:

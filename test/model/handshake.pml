@@ -9,7 +9,8 @@
  * most once if the reader stopped early or an error ended all.
  *
  * OWN = 0: the leader reads all rows, the others help.  OWN = 1: each process reads ranges of its
- * own (spec->group_keys); without a device.  PART = 0: the leader adds no rows.
+ * own (spec->group_keys); without a device.  Two such sorts that are a pair go through the phases as
+ * one, whose rows are those of both.  PART = 0: the leader adds no rows.
  * PLANT = 1 to 7 plants a fault, which a check must find: see where PLANT stands.  run checks all
  * of this.
  */

@@ -83,7 +83,13 @@ extern GsRunRanges *gpusort_run_ranges_create(const GsSortSpec *spec,
 											  GsSortedRun *files,
 											  int nruns, int nranges);
 
-/* The number of ranges, from 1 to those wanted. */
+/*
+ * Divide the runs of two sorts with spec->group_keys, which have the same keys, into the same
+ * ranges: between the splitters of both.
+ */
+extern void gpusort_run_ranges_unite(GsRunRanges *a, GsRunRanges *b);
+
+/* The number of ranges, from 1 to those wanted, of both if they were united. */
 extern int	gpusort_run_ranges_count(const GsRunRanges *ranges);
 
 /*

@@ -213,6 +213,29 @@ gpusort_run_ranges_create(const GsSortSpec *spec, const GsRowFormat *format,
 	return ranges;
 }
 
+void
+gpusort_run_ranges_unite(GsRunRanges *a, GsRunRanges *b)
+{
+	int			n = a->nranges + b->nranges - 1;
+	GsRunSplitter *splitters = palloc(n * sizeof(GsRunSplitter));
+	int			i = 0;
+	int			j = 0;
+
+	while (i + j < n - 1)
+	{
+		bool		from_b = i == a->nranges - 1 ||
+			(j < b->nranges - 1 && compare_keys(a, b->splitters[j].values, b->splitters[j].isnull,
+												&a->splitters[i]) < 0);
+
+		splitters[i + j] = from_b ? b->splitters[j] : a->splitters[i];
+		i += !from_b;
+		j += from_b;
+	}
+	MemoryContextReset(a->scratch);
+	a->splitters = b->splitters = splitters;
+	a->nranges = b->nranges = n;
+}
+
 int
 gpusort_run_ranges_count(const GsRunRanges *ranges)
 {

@@ -76,7 +76,9 @@ struct GsMergeMember
 	GsSortedRun *files;			/* the first one of a process owns the file */
 	int64		nrows;
 
-	GsRunRanges *ranges;		/* NULL if there are no rows */
+	GsRunRanges *ranges;		/* NULL until all runs are published */
+	GsMergeMember *other;		/* of the same process, in a merge that is
+								 * divided into the same ranges; or NULL */
 	GsBudget   *budget;
 	Size		piece_bytes;
 	GsRangeMaker *maker;
@@ -405,18 +407,46 @@ gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
 	MemoryContextSwitchTo(caller);
 }
 
+void
+gpusort_merge_members_pair(GsMergeMember *a, GsMergeMember *b)
+{
+	a->other = b;
+	b->other = a;
+}
+
+/* Find all runs, and divide them into ranges. */
+static void
+divide_runs(GsMergeMember *member)
+{
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+
+	collect_runs(member);
+	split_runs(member);
+	MemoryContextSwitchTo(caller);
+}
+
+/* The same for both merges of a pair. */
+static void
+make_ranges(GsMergeMember *member)
+{
+	if (member->ranges != NULL)
+		return;
+	divide_runs(member);
+	if (member->other == NULL)
+		return;
+	divide_runs(member->other);
+	gpusort_run_ranges_unite(member->ranges, member->other->ranges);
+}
+
 GsRangeMaker *
 gpusort_merge_member_open(GsMergeMember *member)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 
-	collect_runs(member);
-	if (member->nrows > 0)
-		split_runs(member);
+	make_ranges(member);
 	member->maker =
 		gpusort_range_maker_create(member->merge->ranges, member->spec, &range_source, member,
-								   member->nrows > 0 ?
-								   gpusort_run_ranges_count(member->ranges) : 0,
+								   gpusort_run_ranges_count(member->ranges),
 								   member->merge->nshares * SLOTS_PER_PROCESS, member->nrows);
 	MemoryContextSwitchTo(caller);
 	return member->maker;

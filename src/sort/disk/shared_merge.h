@@ -59,6 +59,12 @@ extern void gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *
 										 GsFallback overflow);
 
 /*
+ * Before the runs are opened: two merges with spec->group_keys, which have the same keys, will be
+ * divided into the same ranges.
+ */
+extern void gpusort_merge_members_pair(GsMergeMember *a, GsMergeMember *b);
+
+/*
  * After all have published their runs: open these, and prepare to merge ranges, or to read them
  * once and forward.
  */

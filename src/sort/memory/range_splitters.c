@@ -121,6 +121,16 @@ sort_ties(GsRangeSplitters *splitters, const GsSortSpec *spec, uint64 *sample,
 	}
 }
 
+static void
+allocate_splitters(GsRangeSplitters *splitters, int count)
+{
+	splitters->window_values = palloc(count * sizeof(uint32));
+	splitters->rows = palloc(count * sizeof(uint32));
+	splitters->key_words = palloc(count * splitters->words * sizeof(uint64));
+	if (!splitters->exact)
+		splitters->splitter_values = palloc(count * sizeof(GsKeyValues));
+}
+
 static GsKeyValues
 make_values(const GsSortKeys *keys)
 {
@@ -132,6 +142,15 @@ make_values(const GsSortKeys *keys)
 	return row;
 }
 
+/* If there is a pivot, encode the words relative to it. */
+static void
+encode_values(GsRangeSplitters *splitters, GsKeyValues *values)
+{
+	if (splitters->has_pivot && !values->isnull[0])
+		gpusort_pivot_encode(&splitters->pivot, values->values[0],
+							 values->words);
+}
+
 static void
 read_values(GsRangeSplitters *splitters, uint32 row, GsKeyValues *values)
 {
@@ -139,9 +158,7 @@ read_values(GsRangeSplitters *splitters, uint32 row, GsKeyValues *values)
 								  splitters->keys->attnos,
 								  splitters->keys->nkeys,
 								  values->values, values->isnull);
-	if (splitters->has_pivot && !values->isnull[0])
-		gpusort_pivot_encode(&splitters->pivot, values->values[0],
-							 values->words);
+	encode_values(splitters, values);
 }
 
 /* Add a row.  Of its words, only the bits of 'mask' count. */
@@ -189,8 +206,7 @@ use_pivot(GsRangeSplitters *splitters, const GsKeyPlan *plan)
 							   &splitters->pivot);
 	splitters->has_pivot = true;
 	for (int s = 0; s < splitters->nsplitters; s++)
-		read_values(splitters, splitters->rows[s],
-					&splitters->splitter_values[s]);
+		encode_values(splitters, &splitters->splitter_values[s]);
 }
 
 /* Count neighbours of the sorted sample that have the same value. */
@@ -292,16 +308,13 @@ gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
 	splitters->by_groups = spec->group_keys > 0;
 	splitters->end_compared = splitters->by_groups ? spec->group_keys : spec->keys.nkeys;
 	gpusort_key_plan_mask(spec->key_plan, splitters->end_compared, mask);
-	splitters->window_values = palloc(nranges * sizeof(uint32));
-	splitters->rows = palloc(nranges * sizeof(uint32));
-	splitters->key_words = palloc(nranges * splitters->words * sizeof(uint64));
+	allocate_splitters(splitters, nranges);
 
 	gpusort_ordering_set_scratch(ordering, scratch);
 	gpusort_ordering_sort_some(ordering, sample, count);
 	if (!splitters->exact)
 	{
 		splitters->comparison = gpusort_key_comparison_create(&spec->keys);
-		splitters->splitter_values = palloc(nranges * sizeof(GsKeyValues));
 		splitters->row_values = make_values(&spec->keys);
 		splitters->scratch = AllocSetContextCreate(CurrentMemoryContext,
 												   "pg_gpusort splitters",
@@ -317,6 +330,88 @@ gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
 	make_table(splitters, window);
 	pfree(scratch);
 	return splitters;
+}
+
+/* ----------------------------------------------------------------
+ *		the splitters of two sorts
+ * ----------------------------------------------------------------
+ */
+
+int
+gpusort_range_splitters_count(const GsRangeSplitters *splitters)
+{
+	return splitters->nsplitters;
+}
+
+/* Does a splitter sort before one of the other sort? */
+static bool
+sorts_before(const GsRangeSplitters *splitters, int s,
+			 const GsRangeSplitters *others, int o)
+{
+	const uint64 *ours = splitters->key_words + s * splitters->words;
+	const uint64 *theirs = others->key_words + o * others->words;
+
+	for (unsigned w = 0; w < splitters->words; w++)
+		if (ours[w] != theirs[w])
+			return ours[w] < theirs[w];
+	return !splitters->exact &&
+		gpusort_key_comparison_compare_some(splitters->comparison,
+											splitters->first_compared,
+											splitters->end_compared,
+											splitters->splitter_values[s].values,
+											splitters->splitter_values[s].isnull,
+											others->splitter_values[o].values,
+											others->splitter_values[o].isnull) < 0;
+}
+
+/* Add splitter 's' of 'from', which may be of the other sort. */
+static void
+copy_splitter(GsRangeSplitters *splitters, const GsRangeSplitters *from, int s)
+{
+	int			n = splitters->nsplitters++;
+
+	memcpy(splitters->key_words + n * splitters->words, from->key_words + s * from->words,
+		   from->words * sizeof(uint64));
+	splitters->window_values[n] = from->window_values[s];
+	splitters->rows[n] = from->rows[s];
+	if (!splitters->exact)
+		splitters->splitter_values[n] = from->splitter_values[s];
+}
+
+/* Take the splitters of 'others' as well, in order. */
+static void
+merge_splitters(GsRangeSplitters *splitters, const GsRangeSplitters *ours,
+				const GsRangeSplitters *others)
+{
+	int			o = 0;
+
+	allocate_splitters(splitters, ours->nsplitters + others->nsplitters);
+	splitters->nsplitters = 0;
+	splitters->has_pivot = false;
+	for (int s = 0; s < ours->nsplitters; s++)
+	{
+		while (o < others->nsplitters && sorts_before(others, o, ours, s))
+			copy_splitter(splitters, others, o++);
+		copy_splitter(splitters, ours, s);
+	}
+	while (o < others->nsplitters)
+		copy_splitter(splitters, others, o++);
+}
+
+void
+gpusort_range_splitters_unite(GsRangeSplitters *a, GsRangeSplitters *b,
+							  const GsKeyPlan *plan, const GsKeyWindow *window)
+{
+	GsRangeSplitters *const both[2] = {a, b};
+	const GsRangeSplitters own[2] = {*a, *b};
+
+	for (int i = 0; i < 2; i++)
+	{
+		merge_splitters(both[i], &own[i], &own[1 - i]);
+		if (!both[i]->exact)
+			use_pivot(both[i], plan);
+		make_table(both[i], window);
+	}
 }
 
 /* ----------------------------------------------------------------

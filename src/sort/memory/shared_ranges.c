@@ -109,7 +109,15 @@ gpusort_range_maker_create(GsSharedRanges *shared, const GsSortSpec *spec,
 	maker->nranges = nranges;
 	maker->nslots = nslots;
 	maker->nrows = nrows;
+	maker->first = maker;
 	return maker;
+}
+
+void
+gpusort_range_makers_pair(GsRangeMaker *first, GsRangeMaker *second)
+{
+	Assert(first->nranges == second->nranges);
+	second->first = first;
 }
 
 static GsRangeSlot *
@@ -404,15 +412,38 @@ check_own_range(GsRangeReader *reader)
 			 nrows, maker->nrows);
 }
 
-/* Take a range and begin to read it.  Returns false if there is none. */
+/*
+ * Returns the next range that this process reads: the one that it has taken for the other sort of a
+ * pair, or that nobody has taken.  Returns -1 if there is none.
+ */
+static int
+next_own_range(GsRangeReader *reader)
+{
+	GsRangeMaker *first = reader->maker->first;
+	MemoryContext caller;
+	bool		end;
+	int			range;
+
+	if (reader->nread < list_length(first->taken))
+		return list_nth_int(first->taken, reader->nread++);
+	range = take_range(first, &end);
+	if (range < 0)
+		return -1;
+	caller = MemoryContextSwitchTo(first->context);
+	first->taken = lappend_int(first->taken, range);
+	MemoryContextSwitchTo(caller);
+	reader->nread++;
+	return range;
+}
+
+/* Begin to read the next range.  Returns false if there is none. */
 static bool
 begin_own_range(GsRangeReader *reader)
 {
 	const GsRangeMaker *maker = reader->maker;
 	MemoryContext caller;
-	bool		end;
 
-	reader->reading = take_range(maker, &end);
+	reader->reading = next_own_range(reader);
 	if (reader->reading < 0)
 		return false;
 	caller = MemoryContextSwitchTo(maker->context);

@@ -16,7 +16,8 @@
  * reads them without a copy.
  *
  * With spec->group_keys, each process reads the ranges that it takes in this way, and there are no
- * slots.
+ * slots.  Two such sorts may be divided into the same ranges: then a process takes each range for
+ * both of them.
  *
  * No wait is circular: who has taken a range waits for nobody before the range is ready.
  *
@@ -53,7 +54,8 @@ typedef struct GsRangeSource
 } GsRangeSource;
 
 /* What a process knows of the ranges. */
-typedef struct GsRangeMaker
+typedef struct GsRangeMaker GsRangeMaker;
+struct GsRangeMaker
 {
 	GsSharedRanges *shared;
 	const GsSortSpec *spec;
@@ -64,12 +66,18 @@ typedef struct GsRangeMaker
 	int			nslots;
 	int64		nrows;			/* of all ranges */
 
+	/* In a process that reads ranges of its own. */
+	GsRangeMaker *first;		/* that takes ranges for both sorts of a pair,
+								 * or this one */
+	List	   *taken;			/* in the first: the ranges that this process
+								 * has taken, integers */
+
 	/* In the leader, which reads them. */
 	int64		longest;		/* rows of the longest range, unless it was
 								 * left */
 	int			nleft;			/* ranges that were left */
 	double		wait_ms;		/* for ranges, or to make them */
-} GsRangeMaker;
+};
 
 /* The most slots that there can be. */
 #define GPUSORT_MAX_SLOTS	2050
@@ -85,6 +93,12 @@ extern GsSharedRanges *gpusort_shared_ranges_init(void *memory);
 extern GsRangeMaker *gpusort_range_maker_create(GsSharedRanges *shared, const GsSortSpec *spec,
 												const GsRangeSource *source, void *arg,
 												int nranges, int nslots, int64 nrows);
+
+/*
+ * Before ranges of its own are read: this process will read the same ones of both, in the same
+ * order.
+ */
+extern void gpusort_range_makers_pair(GsRangeMaker *first, GsRangeMaker *second);
 
 /* In a worker: make ranges until none is left, or the leader wants no more. */
 extern void gpusort_range_maker_run(GsRangeMaker *maker);
@@ -116,6 +130,7 @@ typedef struct GsRangeReader
 								 * this process? */
 	int64		own_start;		/* then: the position of its first row */
 	int			nown;			/* ranges of this process, so far */
+	int			nread;			/* of the ranges taken */
 	const GsRangePiece *piece;	/* the next one, or NULL */
 	int64	   *starts;			/* positions of the first rows of ranges up to
 								 * this one at least; NULL if rows are read

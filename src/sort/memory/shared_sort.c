@@ -40,6 +40,8 @@ struct GsSharedMember
 	const GsSortSpec *spec;
 	MemoryContext context;		/* for the view and what it needs */
 	GsSharedView *view;			/* NULL until all rows are published */
+	GsSharedMember *other;		/* of the same process, in a sort that is
+								 * divided into the same ranges; or NULL */
 
 	/* Once rows have been placed. */
 	GsRangeSorter *sorter;
@@ -373,19 +375,40 @@ has_memory_for_groups(const GsSharedView *view, GsBudget *budget)
 	double		row_bytes = sizeof(uint32) +
 		sizeof(uint64) * (2 + gpusort_key_plan_words(view->spec->key_plan));
 
-	return view->spec->group_keys == 0 || view->longest * view->nranges < 2.0 * view->nrows ||
+	return view->spec->group_keys == 0 || !view->has_long_range ||
 		gpusort_budget_reserve(budget, (Size) (view->longest * row_bytes));
 }
 
-/* All rows have been published: make a view of them. */
+void
+gpusort_shared_members_pair(GsSharedMember *a, GsSharedMember *b)
+{
+	a->other = b;
+	b->other = a;
+}
+
+static void
+create_view(GsSharedMember *member)
+{
+	GsSharedSort *shared = member->shared;
+	const GsShare *others = member->other == NULL ? NULL : member->other->shared->shares;
+	MemoryContext caller = MemoryContextSwitchTo(member->context);
+
+	member->view = gpusort_shared_view_create(shared->shares, shared->nshares,
+											  shared->chunk_shift, member->spec, others);
+	MemoryContextSwitchTo(caller);
+}
+
+/* All rows, of both sorts of a pair, have been published: make a view of them. */
 static void
 make_view(GsSharedMember *member)
 {
-	GsSharedSort *shared = member->shared;
-
-	if (member->view == NULL)
-		member->view = gpusort_shared_view_create(shared->shares, shared->nshares,
-												  shared->chunk_shift, member->spec);
+	if (member->view != NULL)
+		return;
+	create_view(member);
+	if (member->other == NULL)
+		return;
+	create_view(member->other);
+	gpusort_shared_views_unite(member->view, member->other->view);
 }
 
 bool

@@ -50,6 +50,12 @@ extern bool gpusort_shared_sort_fits(unsigned words, double rows, int width,
 extern GsSharedMember *gpusort_shared_member_create(GsSharedSort *shared,
 													const GsSortSpec *spec);
 
+/*
+ * Before any rows are published: two sorts with spec->group_keys, whose keys are encoded alike,
+ * will be divided into the same ranges.
+ */
+extern void gpusort_shared_members_pair(GsSharedMember *a, GsSharedMember *b);
+
 /* Create an empty memory sort for the rows, in the current memory context. */
 extern GsMemorySort *gpusort_shared_member_begin_rows(GsSharedMember *member);
 

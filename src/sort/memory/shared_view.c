@@ -163,25 +163,41 @@ combine_shares(GsSharedView *view)
 	pfree(rows);
 }
 
-/* Make the window of the most significant bits in which any keys differ. */
+/*
+ * Add the bits in which the keys of some shares differ from each other, and from *first, which is
+ * set to one of them if it is NULL.
+ */
 static void
-make_window(GsSharedView *view)
+add_varying_bits(const GsShare *shares, int nshares, unsigned words,
+				 const uint64 **first, uint64 *varying)
+{
+	for (int p = 0; p < nshares; p++)
+	{
+		const GsShare *share = &shares[p];
+
+		if (share->keys.nrows == 0)
+			continue;
+		if (*first == NULL)
+			*first = share->key;
+		for (unsigned w = 0; w < words; w++)
+			varying[w] |= share->varying[w] | (share->key[w] ^ (*first)[w]);
+	}
+}
+
+/*
+ * Make the window of the most significant bits in which any keys differ, also those of 'others'
+ * unless that is NULL.
+ */
+static void
+make_window(GsSharedView *view, const GsShare *others)
 {
 	unsigned	words = gpusort_key_plan_words(view->spec->key_plan);
 	const uint64 *first = NULL;
 	uint64		varying[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
 
-	for (int p = 0; p < view->nshares; p++)
-	{
-		const GsShare *share = &view->shares[p];
-
-		if (share->keys.nrows == 0)
-			continue;
-		if (first == NULL)
-			first = share->key;
-		for (unsigned w = 0; w < words; w++)
-			varying[w] |= share->varying[w] | (share->key[w] ^ first[w]);
-	}
+	add_varying_bits(view->shares, view->nshares, words, &first, varying);
+	if (others != NULL)
+		add_varying_bits(others, view->nshares, words, &first, varying);
 	view->complete = !gpusort_key_window_make((uint64_t *) varying, words,
 											  &view->window);
 }
@@ -287,11 +303,12 @@ split(GsSharedView *view)
 	}
 
 	view->nranges = first_range;
+	view->has_long_range = view->longest * view->nranges >= 2.0 * view->nrows;
 }
 
 GsSharedView *
 gpusort_shared_view_create(GsShare *shares, int nshares, unsigned chunk_shift,
-						   const GsSortSpec *spec)
+						   const GsSortSpec *spec, const GsShare *others)
 {
 	GsSharedView *view = palloc0(sizeof(GsSharedView));
 	int			first_compared;
@@ -302,9 +319,37 @@ gpusort_shared_view_create(GsShare *shares, int nshares, unsigned chunk_shift,
 	view->chunk_shift = chunk_shift;
 	view->exact = gpusort_key_plan_is_exact(spec->key_plan, &first_compared);
 	combine_shares(view);
-	make_window(view);
+	make_window(view, others);
 	split(view);
 	return view;
+}
+
+/* Divide the rows of a class alike in both sorts.  Returns the number of ranges. */
+static int
+unite_class(const GsSharedView *view, GsRowClass *a, GsRowClass *b)
+{
+	if (a->nrows == 0 && b->nrows == 0)
+		return 0;
+	if (a->nrows > 0 && b->nrows > 0)
+		gpusort_range_splitters_unite(a->splitters, b->splitters, view->spec->key_plan,
+									  &view->window);
+	return 1 + gpusort_range_splitters_count(a->nrows > 0 ? a->splitters : b->splitters);
+}
+
+void
+gpusort_shared_views_unite(GsSharedView *a, GsSharedView *b)
+{
+	int			first_range = 0;
+
+	for (int c = 0; c < NCLASSES; c++)
+	{
+		int			nranges = unite_class(a, &a->classes[c], &b->classes[c]);
+
+		a->classes[c].first_range = b->classes[c].first_range = first_range;
+		a->classes[c].nranges = b->classes[c].nranges = nranges;
+		first_range += nranges;
+	}
+	a->nranges = b->nranges = first_range;
 }
 
 /* ----------------------------------------------------------------

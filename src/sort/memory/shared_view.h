@@ -63,6 +63,8 @@ typedef struct GsSharedView
 	GsRowClass *classes;		/* in sorted order */
 	int			nranges;
 	double		longest;		/* rows of the longest range, about */
+	bool		has_long_range; /* is that long because a group of rows must
+								 * be in one range? */
 	bool		places_keys;	/* along with the entries? */
 } GsSharedView;
 
@@ -79,11 +81,19 @@ extern bool gpusort_shares_have_numbers(const GsShare *shares, int nshares,
 
 /*
  * After all processes have published: create a view in the current memory context, and divide
- * the rows into ranges, by splitters from a sample.
+ * the rows into ranges, by splitters from a sample.  'others' are the shares of a sort with which
+ * this one will be united, or NULL.
  */
 extern GsSharedView *gpusort_shared_view_create(GsShare *shares, int nshares,
 												unsigned chunk_shift,
-												const GsSortSpec *spec);
+												const GsSortSpec *spec,
+												const GsShare *others);
+
+/*
+ * Divide the rows of two sorts, whose keys are encoded alike, into the same ranges: between the
+ * splitters of both.  So no range has more rows of either than it would have alone.
+ */
+extern void gpusort_shared_views_unite(GsSharedView *a, GsSharedView *b);
 
 /*
  * Place the rows of a process in ranges, in memory of its budget.  Returns false if there is
@@ -144,6 +154,16 @@ extern bool gpusort_range_splitters_separate(const GsRangeSplitters *splitters,
  * if rows of a group are in one range (spec->group_keys).
  */
 extern double gpusort_range_splitters_longest(const GsRangeSplitters *splitters);
+
+/* Returns the number of splitters, one less than there are ranges. */
+extern int	gpusort_range_splitters_count(const GsRangeSplitters *splitters);
+
+/*
+ * Let both have the splitters of both.  They are those of two sorts with spec->group_keys, whose
+ * keys are encoded alike, and were made with the same window.
+ */
+extern void gpusort_range_splitters_unite(GsRangeSplitters *a, GsRangeSplitters *b,
+										  const GsKeyPlan *plan, const GsKeyWindow *window);
 
 /* Returns the range of a row with this value of the window, from 0. */
 extern int	gpusort_range_splitters_find(GsRangeSplitters *splitters,
