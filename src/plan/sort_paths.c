@@ -130,6 +130,57 @@ waits_for_servers(const PlannerInfo *root, const RelOptInfo *ordered_rel,
 		is_async_append(input);
 }
 
+/* Returns how many rows a relation has, from one of its paths. */
+static double
+rows_of(const RelOptInfo *rel)
+{
+	return rel->pathlist == NIL ? 0 : ((const Path *) linitial(rel->pathlist))->rows;
+}
+
+static bool
+has_gather_merge(const RelOptInfo *ordered_rel)
+{
+	ListCell   *lc;
+
+	foreach(lc, ordered_rel->pathlist)
+		if (IsA(without_projection(lfirst(lc)), GatherMergePath))
+		return true;
+	return false;
+}
+
+/* Has the planner put a Sort on a path?  That may have been freed. */
+static bool
+is_sorted_by_planner(const RelOptInfo *ordered_rel, const Path *input)
+{
+	ListCell   *lc;
+
+	foreach(lc, ordered_rel->pathlist)
+	{
+		const Path *path = without_projection(lfirst(lc));
+
+		if ((IsA(path, SortPath) || IsA(path, IncrementalSortPath)) &&
+			((const SortPath *) path)->subpath == input)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Returns the cheapest path of the input if it is known not to be sorted, or else NULL.  A path
+ * that is sorted has become one of 'ordered_rel'.  There, a Gather Merge that is better has it
+ * freed.
+ */
+static Path *
+unsorted_input(const PlannerInfo *root, const RelOptInfo *input_rel,
+			   const RelOptInfo *ordered_rel)
+{
+	Path	   *input = input_rel->cheapest_total_path;
+
+	if (has_gather_merge(ordered_rel))
+		return is_sorted_by_planner(ordered_rel, input) ? input : NULL;
+	return pathkeys_contained_in(root->sort_pathkeys, input->pathkeys) ? NULL : input;
+}
+
 /* Make a sort of the input in one process, or return NULL. */
 static Path *
 serial_path(PlannerInfo *root, RelOptInfo *ordered_rel, Path *input)
@@ -147,22 +198,23 @@ static void
 add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 				  RelOptInfo *ordered_rel)
 {
-	Path	   *input = input_rel->cheapest_total_path;
+	Path	   *input = unsorted_input(root, input_rel, ordered_rel);
 	List	   *pathkeys = root->sort_pathkeys;
 	Path	   *partial = gpusort_cost_partial_path(input_rel);
 	Path	   *parallel = NULL;
 	bool		gpu = false;
 
 	if (pathkeys == NIL || root->upper_targets[UPPERREL_ORDERED] == NULL ||
-		pathkeys_contained_in(pathkeys, input->pathkeys))
+		(input == NULL && !has_gather_merge(ordered_rel)))
 		return;
-	if (ordered_rel->consider_parallel && partial != NULL)
+	if (ordered_rel->consider_parallel && partial != NULL &&
+		!pathkeys_contained_in(pathkeys, partial->pathkeys))
 		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, input_rel,
 												   partial,
-												   input->rows, pathkeys,
+												   rows_of(ordered_rel), pathkeys,
 												   root->limit_tuples,
 												   &gpu);
-	if ((parallel != NULL && gpu) || !sorts_in_parallel(ordered_rel))
+	if (input != NULL && ((parallel != NULL && gpu) || !sorts_in_parallel(ordered_rel)))
 		add_ordered_path(root, ordered_rel,
 						 serial_path(root, ordered_rel, input));
 	add_ordered_path(root, ordered_rel, parallel);
@@ -694,7 +746,8 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	if (stage == UPPERREL_SETOP)
 		gpusort_setop_paths_add(root, output_rel);
 	if (input_rel == NULL || input_rel->cheapest_total_path == NULL ||
-		input_rel->cheapest_total_path->rows < gpusort_settings_plan_rows())
+		(stage == UPPERREL_ORDERED ? rows_of(output_rel) :
+		 input_rel->cheapest_total_path->rows) < gpusort_settings_plan_rows())
 		return;
 	switch (stage)
 	{

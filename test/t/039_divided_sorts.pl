@@ -104,6 +104,8 @@ sub divided_setop
 divided_setop('an INTERSECT', 'SELECT who, page FROM visits INTERSECT SELECT page, who FROM visits',
 	'"*SELECT* 1".who, "*SELECT* 1".page');
 divided_setop('an EXCEPT', 'SELECT note FROM visits EXCEPT ALL SELECT url FROM visits', '"*SELECT* 1".note');
+divided('an order of a window above, in a Gather Merge', 'SELECT * FROM (SELECT id, rank() OVER (PARTITION BY who ORDER BY id) AS r FROM visits WHERE id % 3 = 0) s
+	ORDER BY r, id', 'visits.who');
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
 divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
 divided('small partitions', 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits', 'who', 'RESET pg_gpusort.debug_divide');
