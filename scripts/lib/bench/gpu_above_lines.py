@@ -24,6 +24,9 @@ QUERIES = {
     'distinct_of_groups': ('SELECT count(*), sum(n) FROM (SELECT k8 % 1000, count(DISTINCT k4) AS n FROM facts GROUP BY 1) AS s', True),
     'texts': ("""SELECT count(*) FROM (SELECT id, row_number() OVER (PARTITION BY 'name ' || k4 % 10000 ORDER BY id) AS n
         FROM facts) AS s WHERE n <= 3""", True),
+    'join_groups': ("""SELECT count(*), sum(n) FROM (SELECT a.k8, count(*) AS n, sum(b.id) FROM facts AS a JOIN facts AS b USING (k8)
+        GROUP BY a.k8) AS s""", True),
+    'join_count': ('SELECT count(*), sum(a.id + b.id) FROM facts AS a JOIN facts AS b USING (k8)', True),
     'count_distinct': ('SELECT count(DISTINCT k8) FROM facts', True),
     'percentile': ('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f8) FROM facts', True),
 }
