@@ -396,18 +396,21 @@ gpusort_range_reader_jump(GsRangeReader *reader, int64 position)
 
 /*
  * This process has read the last row of a range of its own.  The last one of all compares the
- * number of rows with that before they were sorted.
+ * number of rows with that before they were sorted.  Each adds its rows first, so the last one
+ * must read their number after it has found out that it is the last.
  */
 static void
 check_own_range(GsRangeReader *reader)
 {
 	GsRangeMaker *maker = reader->maker;
 	GsSharedRanges *shared = maker->shared;
-	int64		nrows = pg_atomic_add_fetch_u64(&shared->nrows_own,
-												reader->start - reader->own_start);
+	int64		nrows;
 
-	if (pg_atomic_add_fetch_u32(&shared->nranges_own, 1) == (uint32) maker->nranges &&
-		nrows != maker->nrows)
+	pg_atomic_fetch_add_u64(&shared->nrows_own, reader->start - reader->own_start);
+	if (pg_atomic_add_fetch_u32(&shared->nranges_own, 1) != (uint32) maker->nranges)
+		return;
+	nrows = pg_atomic_read_u64(&shared->nrows_own);
+	if (nrows != maker->nrows)
 		elog(ERROR, "ranges of a sort have " INT64_FORMAT " instead of " INT64_FORMAT " rows",
 			 nrows, maker->nrows);
 }
