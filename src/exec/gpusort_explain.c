@@ -219,7 +219,7 @@ show_number(const char *name, int64 number, ExplainState *es)
 		ExplainPropertyInteger(name, NULL, number, es);
 }
 
-/* The same, behind another number. */
+/* Print a number behind another one. */
 static void
 show_number_behind(const char *name, int64 number, ExplainState *es)
 {

@@ -17,15 +17,14 @@
 #include "compat.h"
 
 #include "access/parallel.h"
-#include "executor/execParallel.h"
 #include "executor/executor.h"
-#include "executor/instrument.h"
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 
+#include "exec/gather.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
@@ -350,90 +349,6 @@ open_sink(GsNodeState *node)
 		gpusort_sink_close(node->sink);
 }
 
-/* ----------------------------------------------------------------
- *		executing a Gather whose input returns no rows
- *
- * When the last of its queues ends, a Gather that is executed waits for the ends of its
- * workers.  So it cannot return while workers still sort, although the leader could read the
- * first rows.  start_gather() does what ExecGather() does at its first call, but does not read
- * the queues, which remain empty.  All else, from rescan to EXPLAIN, goes by the state that it
- * sets, and is the Gather's own.
- * ----------------------------------------------------------------
- */
-
-static void
-launch_workers(GatherState *gather)
-{
-	EState	   *estate = gather->ps.state;
-	Gather	   *plan = castNode(Gather, gather->ps.plan);
-
-	if (gather->pei == NULL)
-		gather->pei = ExecInitParallelPlan(outerPlanState(gather), estate, plan->initParam,
-										   plan->num_workers, gather->tuples_needed);
-	else
-		ExecParallelReinitialize(outerPlanState(gather), gather->pei, plan->initParam);
-	LaunchParallelWorkers(gather->pei->pcxt);
-	gather->nworkers_launched = gather->pei->pcxt->nworkers_launched;
-	GPUSORT_COUNT_WORKERS(estate, gather->pei->pcxt);
-}
-
-/* Execute the input in this process, with what it shares with workers. */
-static void
-execute_input(GatherState *gather)
-{
-	EState	   *estate = gather->ps.state;
-	TupleTableSlot *slot;
-
-	estate->es_query_dsa = gather->pei != NULL ? gather->pei->area : NULL;
-	slot = ExecProcNode(outerPlanState(gather));
-	estate->es_query_dsa = NULL;
-	if (!TupIsNull(slot))
-		elog(ERROR, "the input of a Gather has returned a row, but should return none");
-}
-
-/*
- * Start the workers of a Gather, and execute its input in this process as well, if that takes
- * part.  Returns when this process is done, while workers may go on.  Returns false if it takes no
- * part.  Then all workers have started.
- */
-static bool
-start_gather(GatherState *gather)
-{
-	PlanState  *state = &gather->ps;
-	Gather	   *plan = castNode(Gather, state->plan);
-	bool		takes_part;
-
-	if (state->chgParam != NULL)
-		ExecReScan(state);
-	if (state->instrument != NULL)
-		InstrStartNode(state->instrument);
-	gather->nworkers_launched = 0;	/* those of an earlier scan have ended */
-	if (plan->num_workers > 0 && state->state->es_use_parallel_mode)
-		launch_workers(gather);
-	gather->initialized = true;
-	takes_part = gather->nworkers_launched == 0 || parallel_leader_participation;
-	if (takes_part)
-		execute_input(gather);
-	else
-		WaitForParallelWorkersToAttach(gather->pei->pcxt);
-	if (state->instrument != NULL)
-		InstrStopNode(state->instrument, 0);
-	return takes_part;
-}
-
-/* Wait for the workers, if there are any.  Their shared memory remains. */
-static void
-await_gather(GatherState *gather)
-{
-	if (gather->pei == NULL)
-		return;
-	if (gather->ps.instrument != NULL)
-		InstrStartNode(gather->ps.instrument);
-	ExecParallelFinish(gather->pei);
-	if (gather->ps.instrument != NULL)
-		InstrStopNode(gather->ps.instrument, 0);
-}
-
 /*
  * Have all processes put their rows into the sort.  Wait for the workers, unless they sort while
  * rows are read.
@@ -444,10 +359,10 @@ add_rows_together(GsNodeState *node)
 	GatherState *gather = castNode(GatherState, outerPlanState(node));
 	GsFallback	failure;
 
-	if (!start_gather(gather))
+	if (!gpusort_gather_start(gather))
 		gpusort_sink_attend(node->sink);
 	if (!gpusort_sink_is_ahead(node->sink))
-		await_gather(gather);
+		gpusort_gather_await(gather);
 	failure = gpusort_sink_failure(node->sink);
 	if (failure != GS_FALLBACK_NONE)
 		gpusort_sort_fail(node->sort, failure);
@@ -611,7 +526,7 @@ count_keys(GsNodeState *node)
 		sort_rows(node);
 	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
 		return;
-	await_gather(castNode(GatherState, outerPlanState(node)));
+	gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
 	gpusort_sink_add_counts(node->sink, &node->counts);
 }
 
@@ -682,7 +597,7 @@ next_row(GsNodeState *node, bool forward)
 	{
 		/* They may still sort rows beyond the bound. */
 		gpusort_sort_stop(node->sort);
-		await_gather(castNode(GatherState, outerPlanState(node)));
+		gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
 	}
 	return slot;
 }

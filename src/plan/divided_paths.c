@@ -162,7 +162,10 @@ division_of_subquery(PlannerInfo *root, const SubqueryScanPath * scan)
 	return list_length(outer) == list_length(inner) ? outer : NIL;
 }
 
-/* Does a merge join return rows in other processes than that which has them of the outer input? */
+/*
+ * Does a merge join also return rows that have no outer row?  The keys of the outer input do not
+ * say in which process these are.
+ */
 static bool
 adds_rows(const JoinPath * merge)
 {
@@ -272,7 +275,10 @@ most_common_part(PlannerInfo *root, Node *column)
 	return part;
 }
 
-/* The same for a column of a set operation: the most among the inputs of 'rel'. */
+/*
+ * Returns which part of the rows of an input of the set operation 'rel' has the most common value
+ * of a column, for the input where this is largest.
+ */
 static double
 most_common_part_of_inputs(PlannerInfo *root, const RelOptInfo *rel, AttrNumber column)
 {
@@ -308,7 +314,7 @@ expression_of(const PathKey *pathkey, const RelOptInfo *rel)
 	return (Node *) linitial_node(EquivalenceMember, pathkey->pk_eclass->ec_members)->em_expr;
 }
 
-/* The same for the column of a sort key of 'rel'. */
+/* Returns which part of the rows of 'rel' has the most common value of a sort key. */
 static double
 most_common_part_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey *pathkey)
 {
@@ -339,7 +345,7 @@ share_of_sort(PlannerInfo *root, const Path *sort)
 	return Max(group * processes, 1);
 }
 
-/* The same for the divided sorts of a path, of the one of which it is most. */
+/* Returns the largest share_of_sort() of the divided sorts of a path, or 1. */
 static double
 largest_share(PlannerInfo *root, const Path *path)
 {

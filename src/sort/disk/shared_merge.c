@@ -425,7 +425,7 @@ divide_runs(GsMergeMember *member)
 	MemoryContextSwitchTo(caller);
 }
 
-/* The same for both merges of a pair. */
+/* Divide the runs of this merge, and if it is one of a pair, those of the other merge. */
 static void
 make_ranges(GsMergeMember *member)
 {

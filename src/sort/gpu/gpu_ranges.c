@@ -27,8 +27,9 @@
 #include "work.h"
 
 /*
- * A range has about so many chunks: to find where it begins and ends, up to two more are read.
- * There are fewer if there would be less than so many ranges for each process.
+ * How many chunks a range has.  More chunks would leave less for other processes; with fewer, the
+ * two chunks that are read to find out where a range begins and ends would count more.  A range has
+ * fewer chunks if each process would otherwise have less than RANGES_PER_PROCESS ranges.
  */
 #define CHUNKS_PER_RANGE	10
 #define RANGES_PER_PROCESS	4
