@@ -15,7 +15,7 @@ use Time::HiRes 'usleep';
 
 our @EXPORT = qw(value_of becomes_true logged start_node start_gpu_node gpu_settings gpu_library_file parallel_plans
   wait_for_service status_of service_pid ends crash_server wait_for_restart holds_nothing make_table make_halves make_distributions
-  ordered_keys sorts_like_stock digest leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
+  ordered_keys sorts_like_stock digest digest_of bears_failing_allocations bears_stops leaves_nothing add_stops hold_stops wait_for_stop stopped add_long_values
   build_while_values_go add_index_tools indexes_are_sound index_digests files_belong Session @ENDS $WORKERS %SORTS_BELOW %LATE_LIMITS %GPU_QUERIES
   end_session error_of_end wait_for_end make_plain same_as_stock crash_device kill_hung $OURS $ON_GPU $STOCK $EXPLAIN $REASONS);
 
@@ -449,6 +449,69 @@ sub same_as_stock
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	is($result, $session->run("$STOCK; $query"), $name);
+}
+
+# Returns a query for a digest of the rows of another one, in any order, which may be in a parallel
+# plan.  It makes a table "kept".
+sub digest_of
+{
+	my ($query) = @_;
+
+	return "CREATE TEMP TABLE kept AS SELECT s::text AS r FROM ($query) s; SET pg_gpusort.debug_require = off;
+		SELECT count(*), md5(string_agg(r, ',' ORDER BY r COLLATE \"C\")) FROM kept";
+}
+
+# bears_failing_allocations NODE, SETTINGS, QUERY, EXPECTED, ALLOCATION...: tests that the query
+# returns what is expected, or that there is no memory, while each of the allocations fails.
+sub bears_failing_allocations
+{
+	my ($node, $settings, $query, $expected, @allocations) = @_;
+	my @wrong;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $allocation (@allocations)
+	{
+		my ($code, $output, $error) =
+			$node->psql('postgres', "$settings; SET pg_gpusort.debug_fault = 'host:alloc:$allocation'; $query");
+
+		push @wrong, "$allocation: $output$error" if $code == 0 ? $output ne $expected : $error !~ /out of memory/;
+	}
+	is("@wrong", '', "memory that ends: $settings");
+}
+
+# bears_stops NODE, SETTINGS, QUERY, EXPECTED, SECONDS, STATEMENTS...: tests that the query, which
+# makes a table "kept", returns what is expected, or is cancelled or terminated, while its workers
+# are stopped after so many more seconds each time.  Before, it runs these statements by turns.
+sub bears_stops
+{
+	my ($node, $settings, $query, $expected, $seconds, @statements) = @_;
+	my $leader = Session($node, $settings);
+	my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND leader_pid = } . $leader->pid;
+	my $end = qr/canceling statement|terminating (connection|background worker)/;
+	my ($ended, @wrong) = (0);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	foreach my $round (1 .. 20)
+	{
+		$leader->run("DROP TABLE IF EXISTS kept; $statements[$round % @statements]");
+		$leader->begin($query);
+		PostgreSQL::Test::Utils::system_log('sleep', $seconds * $round);
+		my @pids = split /\n/, $node->safe_psql('postgres', $workers);
+
+		kill 'STOP', @pids if @pids;
+		$node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $leader->pid . ')') if $round % 4 == 3;
+		$node->safe_psql('postgres', "SELECT pg_terminate_backend($pids[0])") if $round % 4 == 1 && @pids;
+		PostgreSQL::Test::Utils::system_log('sleep', 0.1);
+		kill 'CONT', @pids if @pids;
+		my $output = $leader->finish;
+
+		$ended++ if $output =~ $end;
+		push @wrong, "$round: $output" if $output !~ $end && $output !~ /\Q$expected\E/;
+	}
+	is("@wrong", '', 'processes that are stopped');
+	note("$ended ended");
+	$leader->quit;
+	leaves_nothing($node, 'processes that are stopped');
 }
 
 # leaves_nothing NODE, NAME: tests that there are no temporary files, and that no process

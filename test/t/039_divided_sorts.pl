@@ -163,15 +163,6 @@ my %queries = (
 	'again and again' => 'SELECT o, (SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY page) AS n
 		FROM visits WHERE id % 3 = o) s) FROM generate_series(0, 2) o');
 
-# Returns a query for a digest of the rows of another one, in any order, which may be in a parallel plan.
-sub digest_of
-{
-	my ($query) = @_;
-
-	return "CREATE TEMP TABLE kept AS SELECT s::text AS r FROM ($query) s;
-		SELECT count(*), md5(string_agg(r, ',' ORDER BY r COLLATE \"C\")) FROM kept";
-}
-
 my %stock = map { $_ => $node->safe_psql('postgres', 'SET pg_gpusort.enable = off; ' . digest_of($queries{$_})) } keys %queries;
 
 foreach my $settings ('', q{SET pg_gpusort.work_mem = '64kB'}, q{SET pg_gpusort.work_mem = '256kB'}, 'SET parallel_leader_participation = off',
@@ -242,51 +233,13 @@ foreach my $settings ('', q{SET pg_gpusort.work_mem = '64kB'})
 leaves_nothing($node, 'ends');
 
 # Memory that ends at any allocation: all rows go to disk, or one process sorts them, or there is an error that says so.
-foreach my $memory ('64MB', '256kB')
-{
-	my $query = digest_of($queries{'a partition of half of the rows'});
-	my @wrong;
-
-	foreach my $allocation (map { 1 + $step * $_ } 0 .. 80 / $step)
-	{
-		my ($code, $output, $error) = $node->psql('postgres',
-			"$parallel; SET pg_gpusort.work_mem = '$memory'; SET pg_gpusort.debug_fault = 'host:alloc:$allocation'; $query");
-
-		push @wrong, "$allocation: $output$error" if $code == 0 ? $output ne $stock{'a partition of half of the rows'} : $error !~ /out of memory/;
-	}
-	is("@wrong", '', "memory that ends, $memory");
-}
+bears_failing_allocations($node, "$parallel; SET pg_gpusort.work_mem = '$_'", digest_of($queries{'a partition of half of the rows'}),
+	$stock{'a partition of half of the rows'}, map { 1 + $step * $_ } 0 .. 80 / $step)
+	foreach '64MB', '256kB';
 leaves_nothing($node, 'memory that ends');
 
-# Processes that are stopped and cancelled while they add, sort and return rows.
-{
-	my $leader = Session($node, $parallel, 'SET parallel_leader_participation = on');
-	my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND leader_pid = } . $leader->pid;
-	my ($cancelled, @wrong) = (0);
-
-	foreach my $round (1 .. 16)
-	{
-		my $memory = $round % 2 == 0 ? '64MB' : '64kB';
-
-		$leader->run("DROP TABLE IF EXISTS kept; SET pg_gpusort.work_mem = '$memory'");
-		$leader->begin(digest_of($queries{'windows of strings that begin alike'}));
-		PostgreSQL::Test::Utils::system_log('sleep', 0.01 * $round);
-		my @pids = split /\n/, $node->safe_psql('postgres', $workers);
-
-		kill 'STOP', @pids if @pids;
-		$node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $leader->pid . ')') if $round % 4 == 3;
-		PostgreSQL::Test::Utils::system_log('sleep', 0.1);
-		kill 'CONT', @pids if @pids;
-		my $output = $leader->finish;
-
-		$cancelled++ if $output =~ /canceling statement/;
-		push @wrong, "$round: $output" if $output !~ /canceling statement/ && $output !~ /\Q$stock{'windows of strings that begin alike'}\E/;
-	}
-	is("@wrong", '', 'processes that are stopped');
-	note("$cancelled cancelled");
-	$leader->quit;
-	leaves_nothing($node, 'processes that are stopped');
-}
+# Processes that are stopped and ended while they add, sort and return rows.
+bears_stops($node, $parallel, digest_of($queries{'windows of strings that begin alike'}), $stock{'windows of strings that begin alike'}, 0.01, map { "SET pg_gpusort.work_mem = '$_'" } '64MB', '64kB');
 
 $node->stop;
 done_testing();

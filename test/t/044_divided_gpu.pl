@@ -55,15 +55,6 @@ my %queries = (
 	'again and again' => 'SELECT o, (SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY page) AS n
 		FROM visits WHERE id % 3 = o) s) FROM generate_series(0, 2) o');
 
-# Returns a query for a digest of the rows of another one, in any order, which may be in a parallel plan.
-sub digest_of
-{
-	my ($query) = @_;
-
-	return "CREATE TEMP TABLE kept AS SELECT s::text AS r FROM ($query) s; SET pg_gpusort.debug_require = off;
-		SELECT count(*), md5(string_agg(r, ',' ORDER BY r COLLATE \"C\")) FROM kept";
-}
-
 my %stock = map { $_ => $node->safe_psql('postgres', 'SET pg_gpusort.enable = off; ' . digest_of($queries{$_})) } keys %queries;
 
 # rows_of SETTINGS, NAME...: tests the rows of these queries, or of all.
@@ -201,37 +192,10 @@ is($node->safe_psql('postgres', "$parallel; SELECT one_by_one() = (SELECT sum(n 
 holds_nothing($node, 'ends');
 leaves_nothing($node, 'ends');
 
-# Processes that are stopped, cancelled and terminated while they add, sort and return rows.
-{
-	my $leader = Session($node, $parallel);
-	my $workers = q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker' AND leader_pid = } . $leader->pid;
-	my $expected = $stock{'a window over long rows'};
-	my ($ended, @wrong) = (0);
-
-	foreach my $round (1 .. 20)
-	{
-		$leader->run('DROP TABLE IF EXISTS kept');
-		$leader->run("SET pg_gpusort.debug_fault = '" . ($round % 3 == 0 ? 'put:memory:9' : '') . q{'});
-		$leader->begin(digest_of($queries{'a window over long rows'}));
-		PostgreSQL::Test::Utils::system_log('sleep', 0.03 * $round);
-		my @pids = split /\n/, $node->safe_psql('postgres', $workers);
-
-		kill 'STOP', @pids if @pids;
-		$node->safe_psql('postgres', 'SELECT pg_cancel_backend(' . $leader->pid . ')') if $round % 4 == 3;
-		$node->safe_psql('postgres', "SELECT pg_terminate_backend($pids[0])") if $round % 4 == 1 && @pids;
-		PostgreSQL::Test::Utils::system_log('sleep', 0.1);
-		kill 'CONT', @pids if @pids;
-		my $output = $leader->finish;
-
-		$ended++ if $output =~ /canceling statement|terminating (connection|background worker)/;
-		push @wrong, "$round: $output" if $output !~ /canceling statement|terminating (connection|background worker)/ && $output !~ /\Q$expected\E/;
-	}
-	is("@wrong", '', 'processes that are stopped');
-	note("$ended ended");
-	$leader->quit;
-	holds_nothing($node, 'processes that are stopped');
-	leaves_nothing($node, 'processes that are stopped');
-}
+# Processes that are stopped and ended while they add, sort and return rows.
+bears_stops($node, $parallel, digest_of($queries{'a window over long rows'}), $stock{'a window over long rows'}, 0.03,
+	map { "SET pg_gpusort.debug_fault = '$_'" } 'put:memory:9', '', '');
+holds_nothing($node, 'processes that are stopped');
 
 $node->stop;
 done_testing();
