@@ -47,8 +47,7 @@ gpusort_divided_begin(GsDividedSort *divided, int nworkers)
 		return;
 	spec->processes = nworkers + 1;
 	sort = gpusort_sort_begin(spec);
-	if (gpusort_parallel_sort_open(&shared->parallel, sort, true, 0) &&
-		shared->parallel.team != NULL)
+	if (gpusort_parallel_sort_open(&shared->parallel, sort, 0))
 		divided->sort = sort;
 	else
 		gpusort_sort_end(sort);

@@ -336,16 +336,10 @@ open_sink(GsNodeState *node)
 	if (node->sink == NULL)
 		return;
 
-	/*
-	 * Ties cannot be exchanged unless a single process has all rows.  Rows
-	 * that a worker takes back after an overflow would change the order of
-	 * ties.
-	 */
-	if (node->spec.processes == 0 ||
-		(gpusort_debug_stock_ties && !gpusort_sink_keeps_order(gather)) ||
+	/* Ties cannot be exchanged unless a single process has all rows. */
+	if (node->spec.processes == 0 || gpusort_debug_stock_ties ||
 		!gpusort_sink_open(node->sink, castNode(GatherState, gather),
-						   node->spec.tuple_attno > 0, node->sort,
-						   !gpusort_debug_stock_ties, node->spec.bound))
+						   node->spec.tuple_attno > 0, node->sort, node->spec.bound))
 		gpusort_sink_close(node->sink);
 }
 

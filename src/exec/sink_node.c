@@ -131,16 +131,6 @@ gpusort_sink_input(PlanState *input)
 	return sink != NULL ? outerPlanState(sink) : input;
 }
 
-bool
-gpusort_sink_keeps_order(const PlanState *gather)
-{
-	int			num_workers = castNode(Gather, gather->plan)->num_workers;
-
-	/* The leader participates nevertheless if there are no workers. */
-	return Min(num_workers, max_parallel_workers) <= 1 &&
-		!parallel_leader_participation;
-}
-
 /*
  * Copy the leader's settings to the shared state.  This is done when the
  * settings change, for workers that are not launched again, and whenever
@@ -156,11 +146,11 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 
 bool
 gpusort_sink_open(GsSinkState *sink, GatherState *gather, bool whole_tuples, GsSort *sort,
-				  bool may_overflow, int64 bound)
+				  int64 bound)
 {
 	GsSinkShared *local = &sink->local;
 
-	if (!gpusort_parallel_sort_open(&local->parallel, sort, may_overflow, bound))
+	if (!gpusort_parallel_sort_open(&local->parallel, sort, bound))
 		return false;
 	sink->gather = gather;
 	local->open = true;

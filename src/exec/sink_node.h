@@ -26,13 +26,6 @@ extern GsSinkState *gpusort_sink_find(PlanState *input);
 extern PlanState *gpusort_sink_input(PlanState *input);
 
 /*
- * Do the rows below such a Gather arrive in the sort in the order in which
- * the Gather would return them?  They do if all of them go through one
- * process.
- */
-extern bool gpusort_sink_keeps_order(const PlanState *gather);
-
-/*
  * Called by the leader before the Gather above the sink is executed or started.  open() makes all
  * processes put their rows into 'sort', see gpusort_parallel_sort_open().  'whole_tuples' says how
  * the sort keeps rows, and 'bound' is that of its specification.  The sink then returns no rows.
@@ -40,7 +33,7 @@ extern bool gpusort_sink_keeps_order(const PlanState *gather);
  * Gather.
  */
 extern bool gpusort_sink_open(GsSinkState *sink, GatherState *gather, bool whole_tuples,
-							  GsSort *sort, bool may_overflow, int64 bound);
+							  GsSort *sort, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
 /*

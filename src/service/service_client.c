@@ -452,17 +452,6 @@ gpusort_client_attach(GsClientHandle handle)
  * ----------------------------------------------------------------
  */
 
-bool
-gpusort_client_is_full(const GsClient *client)
-{
-	GsSlotState state = slot_state(client);
-
-	if (state < GS_SLOT_FULL || state >= GS_SLOT_FAILED)
-		return false;
-	pg_read_barrier();			/* who sees the state sees what was refused */
-	return client->slot->refused > 0;
-}
-
 /* Does a chunk belong to this session? */
 static bool
 has_chunk(const GsClient *client, GsPoolChunk *chunk)

@@ -70,9 +70,6 @@ extern GsClientHandle gpusort_client_handle(const GsClient *client);
  */
 extern GsClient *gpusort_client_attach(GsClientHandle handle);
 
-/* Has the device refused chunks of the session, since it has no room for them? */
-extern bool gpusort_client_is_full(const GsClient *client);
-
 /*
  * In one client, after it has got the sorted rows of a session that was full: free their
  * device memory, and wait for that.  Other producers can still find out that the session is

@@ -5,17 +5,10 @@
  *
  * The leader of a parallel query or index build has begun a sort, and opens it for other
  * processes.  Then each of them, the leader too, is a producer: it reads its share of the input.
+ * The leader adds its rows to its sort, and a worker to a sort of its own.  All processes sort these
+ * rows together (team.h), on a GPU if the leader's sort has opened a session there.
  *
- * Without a GPU, the leader adds its rows to its sort, and a worker to a sort of its own.  All
- * processes sort these rows together (team.h).
- *
- * With a GPU, the leader's sort has opened a session.  Each producer, also the leader, attaches to
- * it and adds its rows.  When the device is full, the leader has the rows that are
- * there written as a run.  Each process sorts the rows that were refused and the rest of its input
- * as it would without a GPU, and all of them merge their runs.  Nobody may merge while another
- * process could still write a run, so each is attached to the team from its first row on; a worker
- * leaves it after its last one if it has no runs.  Any other failure loses the rows, and the
- * leader has the input read again.
+ * If rows are lost with a GPU, the leader has the input read again.
  *
  *-------------------------------------------------------------------------
  */
@@ -34,15 +27,16 @@
 #include "sort/sort.h"
 
 /*
- * Where producers put rows, in memory that the processes share, or the leader's.  Only the leader
- * changes it, before the others start; except for 'failure', which any process may set.
+ * What producers know of the leader's sort, in memory that the processes share, or the leader's.
+ * Only the leader changes it, before the others start; except for 'failure', which any process may
+ * set.
  */
 typedef struct GsParallelSort
 {
 	bool		gpu;			/* is there a GPU session? */
 	GsClientHandle handle;		/* of it */
-	struct GsTeam *team;		/* for rows that are not on the GPU; or NULL
-								 * if all are there */
+	struct GsTeam *team;		/* NULL if no other process must add rows */
+	bool		repeatable;		/* see GsSortSpec */
 	int64		bound;			/* rows wanted of each process; 0 for all */
 	int			group_keys;		/* see GsSortSpec: then each process counts
 								 * the first keys of the rows that it returns */
@@ -77,33 +71,26 @@ typedef struct GsProducer
 	int64		nrows;			/* rows added */
 
 	/* Private. */
-	bool		input_ended;	/* has next() returned the last row? */
-	GsFallback	failure;		/* why rows of this process are lost, or
-								 * GS_FALLBACK_NONE */
-	TupleTableSlot *refused;	/* row for which the GPU had no room, or NULL */
-	GsGpuSession *full;			/* where others are, or NULL */
-	TupleTableSlot *left;		/* the last of these */
+	bool		input_ended;	/* have others read all rows? */
 } GsProducer;
 
 /*
- * In the leader, before its first row: open its sort for other processes.  'may_overflow' says
- * whether ties may come in any order, as they do when a GPU is full.  Returns false if no other
- * process must add rows.
+ * In the leader, before its first row: open its sort for other processes, each of which keeps
+ * 'bound' rows, or all if that is 0.  Returns false if no other process must add rows.
  */
-extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort,
-									   bool may_overflow, int64 bound);
+extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound);
 
 /* Returns why rows are missing, or GS_FALLBACK_NONE. */
 extern GsFallback gpusort_parallel_sort_failure(const GsParallelSort *parallel);
 
 /*
- * Read all rows, and add them.  In the leader, its own are then sorted unless others still add
- * rows to the GPU session.  'context' is for memory that is needed until the function returns.
+ * Read all rows, add them, and sort them together with those of the others.  'context' is for
+ * memory that is needed until the function returns.
  */
 extern void gpusort_producer_run(GsProducer *producer, MemoryContext context);
 
 /*
- * The same without a GPU, if it is the caller who adds the rows.  Returns the sort to which it adds
+ * The same if it is the caller who adds the rows.  Returns the sort to which it adds
  * them, or NULL if all rows have been added without this process.  In the leader, end() sorts the
  * rows that have been added; in a worker, it returns when they are sorted, and ends the sort.
  */

@@ -22,37 +22,56 @@
  */
 
 /*
- * A GPU session is sorted, but the device refused the last rows.  Add these.  Returns
- * false if rows are lost.
+ * Sort the rows of a GPU session, to which no process adds rows any more.  Returns false if they
+ * are lost.
  */
 static bool
-sort_with_rest(GsSort *sort)
+sort_session(GsSort *sort)
 {
-	if (!gpusort_sort_may_write_rows(sort))
+	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
+		return false;
+	if (!gpusort_gpu_session_has_rest(sort->gpu.session))
+		return true;
+	if (!gpusort_sort_may_write_session(sort))
 	{
 		sort->failure = GS_FALLBACK_DEVICE_MEMORY;
 		return false;
 	}
-	gpusort_cpu_sort_begin_runs(&sort->cpu, GS_FALLBACK_DEVICE_MEMORY);
-	return gpusort_sort_move_to_runs(sort);
-}
-
-/* Have other processes written runs, since the GPU session is full? */
-static bool
-has_overflowed(const GsSort *sort)
-{
-	return sort->participant != NULL && gpusort_gpu_session_is_full(sort->gpu.session);
-}
-
-/* Sort the rows of a GPU session.  Returns false if they are lost. */
-static bool
-sort_gpu(GsSort *sort)
-{
-	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
-		return false;
-	if (gpusort_gpu_session_has_rest(sort->gpu.session) || has_overflowed(sort))
-		return sort_with_rest(sort);
+	if (sort->participant != NULL)
+		gpusort_participant_spill(sort->participant);
 	return true;
+}
+
+/*
+ * A sorted session does not have all rows: have them in runs.  The process that has sorted it
+ * writes those that the session has, and those that the device has refused.  Returns false if
+ * they are lost.
+ */
+static bool
+write_session(GsSort *sort, bool has_sorted)
+{
+	GsGpuSession *session = sort->gpu.session;
+
+	if (sort->location == GS_ROWS_ON_GPU)
+	{
+		gpusort_cpu_sort_begin_runs(&sort->cpu, gpusort_gpu_session_has_rest(session) ?
+									GS_FALLBACK_DEVICE_MEMORY : GS_FALLBACK_NONE);
+		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+	}
+	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
+	return !has_sorted ||
+		(gpusort_gpu_rows_write(&sort->gpu, &sort->cpu) && gpusort_gpu_session_release(session));
+}
+
+/* The same in one process that has all rows. */
+static bool
+sort_session_alone(GsSort *sort)
+{
+	if (!sort_session(sort))
+		return false;
+	if (sort->location == GS_ROWS_ON_GPU && !gpusort_gpu_session_has_rest(sort->gpu.session))
+		return true;
+	return write_session(sort, true);
 }
 
 /* Sort the rows of a memory sort, on disk if there is not enough memory. */
@@ -68,26 +87,20 @@ sort_memory(GsSort *sort)
 static bool
 sort_apart(GsSort *sort)
 {
-	if (sort->location == GS_ROWS_ON_GPU)
-		return sort_gpu(sort);
+	if (sort->gpu.session != NULL)
+		return sort_session_alone(sort);
 	if (sort->location == GS_ROWS_IN_MEMORY)
 		sort_memory(sort);
 	return true;
 }
 
-/*
- * Rows of other processes are in runs.  Write those of this one, too, unless that has been done.
- * Returns false if they are lost.
- */
-static bool
+/* Rows of other processes are in runs.  Write those of this one, too, unless that has been done. */
+static void
 settle(GsSort *sort)
 {
-	if (sort->location == GS_ROWS_IN_RUNS)
-		return true;
-	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
-	gpusort_cpu_sort_begin_runs(&sort->cpu, sort->location == GS_ROWS_ON_GPU ?
-								GS_FALLBACK_DEVICE_MEMORY : GS_FALLBACK_NONE);
-	return gpusort_sort_to_runs(sort);
+	if (sort->location == GS_ROWS_IN_MEMORY)
+		gpusort_sort_write_memory(sort, GS_FALLBACK_NONE);
+	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
 }
 
 /* All processes sort their rows together. */
@@ -106,9 +119,7 @@ merge_together(GsSort *sort)
 
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
-		if (!settle(s))
-			return false;
-		gpusort_sort_show_phase(s, GS_PHASE_MERGING);
+		settle(s);
 		gpusort_participant_offer_runs(s->participant, s->cpu.external, s->cpu.overflow);
 	}
 	together = gpusort_participant_merge(sort->participant);
@@ -117,18 +128,14 @@ merge_together(GsSort *sort)
 	return together != GS_TOGETHER_LOST;
 }
 
-/* Offer the rows of this process to the others.  Returns false if they are lost. */
-static bool
+/* Offer the rows of this process to the others. */
+static void
 offer_rows(GsSort *sort)
 {
 	/* Do not wait with that until all others have come so far. */
-	if (sort->location == GS_ROWS_IN_MEMORY &&
-		gpusort_participant_wants_runs(sort->participant) && !settle(sort))
-		return false;
-	if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+	if (gpusort_participant_wants_runs(sort->participant))
+		settle(sort);
 	gpusort_participant_offer(sort->participant, sort->cpu.rows);
-	return true;
 }
 
 /* Sort the rows of all processes together.  Returns false if they are lost. */
@@ -136,8 +143,7 @@ static bool
 sort_together(GsSort *sort)
 {
 	for (GsSort *s = sort; s != NULL; s = s->second)
-		if (!offer_rows(s))
-			return false;
+		offer_rows(s);
 
 	switch (gpusort_participant_place(sort->participant))
 	{
@@ -155,40 +161,17 @@ sort_together(GsSort *sort)
 	return false;
 }
 
+/* Does this process return rows?  In a team, the leader does, unless all of them do. */
+static bool
+returns_rows(const GsSort *sort)
+{
+	return sort->spec->team == NULL || sort->spec->group_keys > 0;
+}
+
 /* ----------------------------------------------------------------
- *		a GPU session that all processes read
+ *		a GPU session of all processes
  * ----------------------------------------------------------------
  */
-
-/* Sort the rows that all processes have put.  Returns false if they are lost. */
-static bool
-sort_session(GsSort *sort)
-{
-	if (!gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
-		return false;
-	if (gpusort_gpu_session_has_rest(sort->gpu.session))
-		gpusort_participant_spill(sort->participant);
-	return true;
-}
-
-/*
- * The session does not have all rows: have those that it has in runs of the process that has
- * sorted them.  Returns false if they are lost.
- */
-static bool
-write_session(GsSort *sort, bool chosen)
-{
-	GsGpuSession *session = sort->gpu.session;
-
-	if (sort->location == GS_ROWS_ON_GPU)
-	{
-		gpusort_cpu_sort_begin_runs(&sort->cpu, gpusort_gpu_session_has_rest(session) ?
-									GS_FALLBACK_DEVICE_MEMORY : GS_FALLBACK_NONE);
-		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
-	}
-	return !chosen ||
-		(gpusort_gpu_rows_write(&sort->gpu, &sort->cpu) && gpusort_gpu_session_release(session));
-}
 
 /* All rows of this process have been put, or are in runs.  Returns false if rows are lost. */
 static bool
@@ -196,13 +179,16 @@ sort_in_session(GsSort *sort)
 {
 	bool		chosen;
 
+	if (sort->location == GS_ROWS_IN_RUNS)
+		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
 	if (!gpusort_participant_end_adding(sort->participant, &chosen) ||
 		(chosen && !sort_session(sort)))
 		return false;
 	switch (gpusort_participant_end_sorting(sort->participant))
 	{
 		case GS_TOGETHER_ON_GPU:
-			return chosen || gpusort_gpu_rows_join(&sort->gpu, sort->spec);
+			return chosen || !returns_rows(sort) ||
+				gpusort_gpu_rows_join(&sort->gpu, sort->spec);
 		case GS_TOGETHER_IN_RUNS:
 			return write_session(sort, chosen) && merge_together(sort);
 		default:
@@ -210,16 +196,18 @@ sort_in_session(GsSort *sort)
 	}
 }
 
-/* The same, and sets sort->failure. */
+/* The same, and sets sort->failure if the reason is known. */
 static bool
 sort_session_together(GsSort *sort)
 {
 	if (sort_in_session(sort))
 		return true;
 
-	/* It may be another process that has noticed. */
-	sort->failure = gpusort_gpu_session_failure(sort->gpu.session);
-	if (sort->failure == GS_FALLBACK_NONE || sort->failure == GS_FALLBACK_DEVICE_MEMORY)
+	/*
+	 * It may be another process that has noticed.  In a sort with
+	 * spec->group_keys, nobody will say why.
+	 */
+	if (sort->failure == GS_FALLBACK_NONE && sort->spec->group_keys > 0)
 		sort->failure = GS_FALLBACK_SERVICE_LOST;
 	return false;
 }
@@ -238,7 +226,7 @@ prepare_rows(GsSort *sort)
 	if (participant != NULL && participant->attached &&
 		!gpusort_participant_wants_runs(participant))
 		gpusort_sort_share_rows(sort);
-	if (gpusort_sort_shares_session(sort) && !gpusort_sort_flush_session(sort))
+	if (sort->location == GS_ROWS_ON_GPU && !gpusort_sort_flush_session(sort))
 		return false;
 	if (sort->location == GS_ROWS_IN_RUNS)
 		gpusort_cpu_sort_write_rows(&sort->cpu);
@@ -254,9 +242,9 @@ sort_rows(GsSort *sort)
 			return false;
 	if (sort->participant == NULL)
 		return sort_apart(sort);
-	if (sort->spec->group_keys > 0 && sort->gpu.session != NULL)
-		return sort_session_together(sort);
 	gpusort_participant_add_dropped(sort->participant, sort->ndropped);
+	if (sort->gpu.session != NULL && sort->participant->attached)
+		return sort_session_together(sort);
 	return sort_together(sort);
 }
 
@@ -331,19 +319,10 @@ write_shared_rows(GsSort *sort)
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
 
-/* Does this process return rows?  In a team, the leader does, unless all of them do. */
-static bool
-returns_rows(const GsSort *sort)
-{
-	return sort->spec->team == NULL || sort->spec->group_keys > 0;
-}
-
 /* The processes have sorted their rows together. */
 static void
 read_shared_rows(GsSort *sort)
 {
-	if (!returns_rows(sort))
-		return;
 	sort->ranges = gpusort_participant_read(sort->participant);
 	if (!sort->spec->nested)
 		gpusort_cpu_sort_note_overflow(&sort->cpu,
@@ -381,6 +360,18 @@ read_own_rows(GsSort *sort)
 	drop_last_rows(sort);
 }
 
+/* Prepare to read the rows, which are sorted. */
+static void
+begin_reading(GsSort *sort)
+{
+	if (sort->location == GS_ROWS_SHARED)
+		read_shared_rows(sort);
+	else if (sort->location == GS_ROWS_ON_GPU && sort->spec->group_keys > 0)
+		read_session(sort);
+	else
+		read_own_rows(sort);
+}
+
 /* All rows of this process are sorted.  Read those of all processes in one order. */
 static void
 finish_rows(GsSort *sort)
@@ -389,12 +380,8 @@ finish_rows(GsSort *sort)
 	if (sort->location != GS_ROWS_ON_GPU && sort->gpu.session != NULL &&
 		gpusort_gpu_session_has_rest(sort->gpu.session))
 		elog(ERROR, "rows of a sort are left in the pool");
-	if (sort->location == GS_ROWS_SHARED)
-		read_shared_rows(sort);
-	else if (gpusort_sort_shares_session(sort))
-		read_session(sort);
-	else
-		read_own_rows(sort);
+	if (returns_rows(sort))
+		begin_reading(sort);
 	/* Nobody has written runs, so the memory for merging them is not needed. */
 	if (sort->location == GS_ROWS_ON_GPU && sort->ranges == NULL)
 		gpusort_sort_end_participant(sort);

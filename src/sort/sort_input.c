@@ -3,9 +3,9 @@
  * sort_input.c
  *		The facade of a sort: begins it and adds rows.
  *
- * Rows are added to a GPU session or a memory sort.  When that refuses a row, the sort is cut if
+ * Rows are added to a GPU session or a memory sort.  When memory refuses a row, the sort is cut if
  * it has a bound, or it overflows: the rows are sorted and written as a run, and those that follow
- * become runs, too.
+ * become runs, too.  So do the rows that a GPU refuses.
  *
  * With spec->bound, only that many rows are kept.  When a memory sort has several times as many,
  * it is cut: its rows are sorted, and only the first ones are kept.  The last of these is the
@@ -50,13 +50,13 @@ may_use_gpu(const GsSortSpec *spec)
 }
 
 /*
- * Has a GPU become available since the keys of a sort were planned whose rows several processes
- * read?  They would not share a session (producer.c).
+ * Has a GPU become available since the keys of a sort were planned to which several processes add
+ * rows?  They would not share a session.
  */
 static bool
 is_planned_for_cpu(const GsSortSpec *spec)
 {
-	return spec->group_keys > 0 &&
+	return spec->processes > 1 &&
 		gpusort_key_plan_string_words(spec->key_plan) != GPUSORT_GPU_STRING_WORDS;
 }
 
@@ -178,11 +178,7 @@ begin_rows(GsSort *sort, bool again)
 {
 	bool		on_gpu = begin_gpu(sort);
 
-	/*
-	 * If only the leader reads rows of a GPU, it opens the sort for others
-	 * later.
-	 */
-	if (!again && (!on_gpu || sort->spec->group_keys > 0))
+	if (!again)
 		begin_participant(sort);
 	if (on_gpu)
 	{
@@ -299,39 +295,6 @@ gpusort_sort_end(GsSort *sort)
  * ----------------------------------------------------------------
  */
 
-/*
- * Let other processes take part.  Returns false if there is no team, or if rows are 'expected' on
- * disk and temp_file_limit does not allow that.
- */
-static bool
-open_participant(GsSort *sort, bool expected)
-{
-	const GsSortSpec *spec = sort->spec;
-
-	if (sort->participant == NULL ||
-		(expected && !gpusort_shared_runs_allowed(rows_kept(spec), spec->expected_width)))
-		return false;
-	gpusort_participant_open(sort->participant);
-	gpusort_cpu_sort_set_target(&sort->cpu, &sort->participant->target);
-	return true;
-}
-
-bool
-gpusort_sort_allow_overflow(GsSort *sort)
-{
-	if (!sort->fed_by_others)
-		return false;
-
-	/*
-	 * If all processes read the rows, few sorts overflow, and no other way is
-	 * left.
-	 */
-	if (sort->spec->group_keys > 0)
-		return open_participant(sort, false);
-	begin_participant(sort);
-	return open_participant(sort, true);
-}
-
 /* Will the processes sort their rows in memory, as far as the estimates tell? */
 static bool
 will_fit_in_memory(const GsSortSpec *spec)
@@ -341,11 +304,24 @@ will_fit_in_memory(const GsSortSpec *spec)
 									spec->processes);
 }
 
+/* Are rows expected on disk, although temp_file_limit does not allow that? */
+static bool
+will_exceed_limit(const GsSortSpec *spec)
+{
+	return !will_fit_in_memory(spec) &&
+		!gpusort_shared_runs_allowed(rows_kept(spec), spec->expected_width);
+}
+
 bool
 gpusort_sort_open(GsSort *sort)
 {
-	return sort->location == GS_ROWS_IN_MEMORY &&
-		open_participant(sort, !will_fit_in_memory(sort->spec));
+	/* Few sorts on a GPU overflow. */
+	if (sort->participant == NULL ||
+		(sort->location == GS_ROWS_IN_MEMORY && will_exceed_limit(sort->spec)))
+		return false;
+	gpusort_participant_open(sort->participant);
+	gpusort_cpu_sort_set_target(&sort->cpu, &sort->participant->target);
+	return true;
 }
 
 void
@@ -359,7 +335,10 @@ bool
 gpusort_sort_attach(GsSort *sort)
 {
 	for (GsSort *s = sort; s != NULL; s = s->second)
+	{
 		s->counted = !s->spec->nested;
+		s->together = s->participant != NULL;
+	}
 	return sort->participant == NULL || gpusort_participant_attach(sort->participant);
 }
 
@@ -383,84 +362,78 @@ gpusort_sort_fail(GsSort *sort, GsFallback reason)
  */
 
 bool
-gpusort_sort_may_write_rows(const GsSort *sort)
+gpusort_sort_may_write_session(const GsSort *sort)
 {
-	if (sort->location != GS_ROWS_ON_GPU || !sort->spec->repeatable)
+	const GsSortSpec *spec = sort->spec;
+	double		nrows = gpusort_gpu_session_rows_put(sort->gpu.session);
+
+	if (!gpusort_sort_spec_can_restart(spec))
 		return true;
+	/* Others will have put about as many. */
+	if (sort->participant != NULL)
+		nrows *= gpusort_participant_processes(sort->participant);
 	/* If a memory sort can drop rows, better read the input again. */
-	return !bound_fits_in_memory(sort->spec) &&
-		gpusort_shared_runs_allowed(gpusort_gpu_session_rows_put(sort->gpu.session),
-									sort->spec->expected_width);
+	return !bound_fits_in_memory(spec) &&
+		gpusort_shared_runs_allowed(nrows, spec->expected_width);
 }
 
-bool
-gpusort_sort_move_to_runs(GsSort *sort)
+/* Rows go to disk, so the processes cannot sort all of them in memory, or on a GPU. */
+static void
+begin_runs(GsSort *sort, GsFallback reason)
 {
-	if (sort->location == GS_ROWS_ON_GPU)
-	{
-		if (!gpusort_gpu_rows_write(&sort->gpu, &sort->cpu))
-			return false;
-		gpusort_gpu_rows_end(&sort->gpu);
-	}
-	else
-		gpusort_cpu_sort_write_rows(&sort->cpu);
-	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
-	return true;
-}
-
-bool
-gpusort_sort_to_runs(GsSort *sort)
-{
-	if (sort->location == GS_ROWS_ON_GPU && !gpusort_gpu_rows_sort(&sort->gpu, sort->spec))
-		return false;
-	if (!gpusort_sort_move_to_runs(sort))
-		return false;
-	gpusort_external_limit_runs(sort->cpu.external);
-	return true;
-}
-
-/* Returns why a row was refused, or rows were lost. */
-static GsFallback
-refusal(const GsSort *sort)
-{
-	return sort->location == GS_ROWS_ON_GPU ? gpusort_gpu_session_failure(sort->gpu.session) :
-		gpusort_memory_sort_refusal(sort->cpu.rows);
-}
-
-/*
- * A row is refused.  Let the others, and those that follow, go to disk.  Returns false if rows are
- * lost.
- */
-static bool
-write_rows(GsSort *sort)
-{
-	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
-
-	/* Rows go to disk, so the processes cannot sort their rows in memory. */
 	if (sort->participant != NULL)
 		gpusort_participant_spill(sort->participant);
-	gpusort_cpu_sort_begin_runs(&sort->cpu, refusal(sort));
-	if (!gpusort_sort_to_runs(sort))
-		return false;
+	gpusort_cpu_sort_begin_runs(&sort->cpu, reason);
+}
+
+void
+gpusort_sort_write_memory(GsSort *sort, GsFallback reason)
+{
+	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
+	begin_runs(sort, reason);
+	gpusort_cpu_sort_write_rows(&sort->cpu);
+	gpusort_external_limit_runs(sort->cpu.external);
+	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
+}
+
+/* Memory has refused a row: let its rows, and those that follow, go to disk. */
+static void
+write_memory(GsSort *sort)
+{
+	gpusort_sort_write_memory(sort, gpusort_memory_sort_refusal(sort->cpu.rows));
 	gpusort_sort_show_phase(sort, GS_PHASE_READING);
-	return true;
+}
+
+/* Are the rows on a GPU still there, and better kept, after it has refused a row? */
+static bool
+keeps_its_rows(const GsSort *sort)
+{
+	switch (gpusort_gpu_session_failure(sort->gpu.session))
+	{
+		case GS_FALLBACK_DEVICE_MEMORY:
+			return gpusort_sort_may_write_session(sort);
+		case GS_FALLBACK_ROW_WIDTH:
+		case GS_FALLBACK_ENUM_LABELS:
+			return !gpusort_sort_spec_can_restart(sort->spec);
+		default:
+			return false;
+	}
 }
 
 /*
- * The GPU takes no more rows of this process, in a sort whose rows all processes read.  Those that
- * it does not have become runs, as those that follow will.  Returns false if rows are lost.
+ * The GPU takes no more rows of this process.  Those that it does not have become runs, as those
+ * that follow will; those that it has, after the last row (sort_finish.c).  Returns false if rows
+ * are lost.
  */
 static bool
 leave_session(GsSort *sort)
 {
 	GsGpuSession *session = sort->gpu.session;
-	GsFallback	reason = gpusort_gpu_session_failure(session);
 	TupleTableSlot *slot;
 
-	if (reason == GS_FALLBACK_SERVICE_LOST || reason == GS_FALLBACK_DEVICE_ERROR)
+	if (!keeps_its_rows(sort))
 		return false;
-	gpusort_participant_spill(sort->participant);
-	gpusort_cpu_sort_begin_runs(&sort->cpu, reason);
+	begin_runs(sort, gpusort_gpu_session_failure(session));
 	slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
 	while (gpusort_gpu_session_take_left(session, slot->tts_values, slot->tts_isnull))
 		gpusort_cpu_sort_add(&sort->cpu, slot->tts_values, slot->tts_isnull);
@@ -571,7 +544,7 @@ cut(GsSort *sort, bool shared)
 {
 	if (!gpusort_cpu_sort_sort_rows(&sort->cpu))
 	{
-		(void) write_rows(sort);
+		write_memory(sort);
 		return;
 	}
 	keep_first_rows(sort);
@@ -593,21 +566,6 @@ gpusort_sort_share_rows(GsSort *sort)
  *		rows in
  * ----------------------------------------------------------------
  */
-
-/* Are the rows still there after one was refused? */
-static bool
-keeps_its_rows(const GsSort *sort)
-{
-	GsFallback	failure;
-
-	if (sort->location == GS_ROWS_IN_MEMORY)
-		return true;
-	failure = refusal(sort);
-	/* We cannot read the rows while other processes may still be adding some. */
-	return !(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU) &&
-		(failure == GS_FALLBACK_DEVICE_MEMORY ||
-		 (failure == GS_FALLBACK_ROW_WIDTH && !sort->spec->repeatable));
-}
 
 /* Add the row in a slot.  Returns false if rows are lost. */
 static inline bool
@@ -634,22 +592,16 @@ put(GsSort *sort, TupleTableSlot *slot)
 static bool
 put_elsewhere(GsSort *sort, TupleTableSlot *slot)
 {
-	if (gpusort_sort_shares_session(sort))
+	if (sort->location == GS_ROWS_ON_GPU && !leave_session(sort))
+		return false;
+	if (sort->location == GS_ROWS_IN_MEMORY)
 	{
-		if (!leave_session(sort))
-			return false;
-	}
-	else if (sort->location != GS_ROWS_IN_RUNS)
-	{
-		if (!keeps_its_rows(sort))
-			return false;
 		if (may_cut(sort))
 		{
 			cut(sort, false);
 			return put(sort, slot);
 		}
-		if (!gpusort_sort_may_write_rows(sort) || !write_rows(sort))
-			return false;
+		write_memory(sort);
 	}
 	gpusort_cpu_sort_add(&sort->cpu, slot->tts_values, slot->tts_isnull);
 	return true;

@@ -49,7 +49,8 @@ typedef enum GsSortState
 /*
  * Where the rows of a sort are.  They move between these locations as follows:
  *
- *	GPU -----> RUNS		overflow: the device has no memory for more rows
+ *	GPU -----> RUNS		overflow: the device takes no more rows.  Those that it has follow
+ *						after the last row
  *	MEMORY --> RUNS		overflow, here or in another process
  *	MEMORY --> SHARED	all processes have sorted their rows together
  *	RUNS ----> SHARED	all processes are merging their runs together
@@ -58,7 +59,8 @@ typedef enum GsSortState
  */
 typedef enum GsRowLocation
 {
-	GS_ROWS_ON_GPU,				/* a GPU session has all rows */
+	GS_ROWS_ON_GPU,				/* a GPU session has all rows, also those of
+								 * other processes */
 	GS_ROWS_IN_MEMORY,			/* a memory sort has all rows */
 	GS_ROWS_IN_RUNS,			/* runs have all rows, but for those that will
 								 * be the next one */
@@ -78,12 +80,10 @@ struct GsSort
 	GsRowLocation location;
 
 	/* The rows. */
-	GsGpuRows	gpu;			/* also when its rows are in runs, while other
-								 * processes may still find that it is full */
+	GsGpuRows	gpu;			/* also when there are rows in runs */
 	GsCpuSort	cpu;
-	bool		fed_by_others;	/* can other processes add rows to the GPU
-								 * session? */
 	GsParticipant *participant; /* in what processes sort together, or NULL */
+	bool		together;		/* has this process taken part in that? */
 	struct GsSort *second;		/* of a pair, of which this is the first; or
 								 * NULL */
 	GsRangeReader *ranges;		/* of them, in the leader; or NULL */
@@ -162,18 +162,14 @@ extern void gpusort_sort_share_rows(GsSort *sort);
  * May rows of a GPU be written?  Not if there are more than temp_file_limit allows, and the sort
  * can start over: they may fit in memory then.
  */
-extern bool gpusort_sort_may_write_rows(const GsSort *sort);
+extern bool gpusort_sort_may_write_session(const GsSort *sort);
+
+/* Let the rows in memory, and those that follow, go to disk for that reason. */
+extern void gpusort_sort_write_memory(GsSort *sort, GsFallback reason);
 
 /*
- * When runs have begun: write the rows on a GPU, which are sorted, or in memory.  Returns false if
- * they are lost.  to_runs() sorts those of a GPU first, and limits the number of runs.
- */
-extern bool gpusort_sort_move_to_runs(GsSort *sort);
-extern bool gpusort_sort_to_runs(GsSort *sort);
-
-/*
- * If all processes will read a GPU session: put the last rows of this one, or write them to disk
- * if the session is full.  Returns false if rows are lost.
+ * Put the last rows of this process into the GPU session, or write them to disk if it is full.
+ * Returns false if rows are lost.
  */
 extern bool gpusort_sort_flush_session(GsSort *sort);
 
@@ -191,16 +187,11 @@ extern void gpusort_sort_go_to(GsSort *sort, int64 position);
 /* ---- For producers: producer.c ---- */
 
 /*
- * Without a GPU: let other processes sort rows of the input together with this one.  They pass
- * the team of sort->participant in spec->team.  Returns false if they must not do that.
+ * Let other processes sort rows of the input together with this one.  They pass the team of
+ * sort->participant in spec->team, and the GPU session, if there is one, in spec->session.  Returns
+ * false if they must not do that.
  */
 extern bool gpusort_sort_open(GsSort *sort);
-
-/*
- * The same when other processes have the handle of the GPU session, for rows for which the GPU has
- * no room.  If only others find that there is none, the GPU's rows are written after the last row.
- */
-extern bool gpusort_sort_allow_overflow(GsSort *sort);
 
 /*
  * In a leader, after its last row: sort its rows.  Sets *ahead to whether all processes sort
@@ -218,13 +209,6 @@ static inline bool
 gpusort_sort_is_on_gpu(const GsSort *sort)
 {
 	return sort->location == GS_ROWS_ON_GPU;
-}
-
-/* Likewise, and will all processes read them? */
-static inline bool
-gpusort_sort_shares_session(const GsSort *sort)
-{
-	return sort->location == GS_ROWS_ON_GPU && sort->spec->group_keys > 0;
 }
 
 #endif							/* GPUSORT_SORT_PRIVATE_H */

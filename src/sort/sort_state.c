@@ -86,7 +86,7 @@ gpusort_sort_loss(const GsSort *sort)
 {
 	GsFallback	reason = GS_FALLBACK_NONE;
 
-	if (gpusort_sort_is_on_gpu(sort))
+	if (sort->gpu.session != NULL)
 		reason = gpusort_gpu_session_failure(sort->gpu.session);
 
 	/*
@@ -104,8 +104,7 @@ gpusort_sort_check_restart(GsSort *sort)
 {
 	GsFallback	failure;
 
-	/* What other processes have read of a parallel scan does not come again. */
-	if (sort->spec->repeatable && sort->spec->group_keys == 0 &&
+	if (gpusort_sort_spec_can_restart(sort->spec) &&
 		(!sort->returned || sort->spec->index_build))
 		return;
 	failure = gpusort_sort_loss(sort);
@@ -259,8 +258,8 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 static bool
 is_parallel(const GsSort *sort)
 {
-	return sort->location == GS_ROWS_SHARED || sort->gpu_ranges != NULL ||
-		(sort->fed_by_others && sort->location == GS_ROWS_ON_GPU);
+	return sort->location == GS_ROWS_SHARED ||
+		(sort->location == GS_ROWS_ON_GPU && sort->together);
 }
 
 void

@@ -114,28 +114,6 @@ attach(GsTeam *team)
 	return phase;
 }
 
-bool
-gpusort_team_attach(GsTeam *team)
-{
-	if (attach(team) == PHASE_ADD)
-		return true;
-	BarrierDetach(&team->barrier);
-	return false;
-}
-
-void
-gpusort_team_leave(GsTeam *team)
-{
-	BarrierDetach(&team->barrier);
-}
-
-void
-gpusort_team_fail(GsTeam *team)
-{
-	pg_atomic_write_u32(&team->failed, 1);
-	gpusort_team_leave(team);
-}
-
 /* ----------------------------------------------------------------
  *		participants
  * ----------------------------------------------------------------
@@ -175,11 +153,8 @@ gpusort_participant_begin(const GsSortSpec *spec, MemoryContext parent)
 		participant->team = team;
 		participant->spec = spec;
 		participant->context = context;
-		participant->attached = spec->attached;
 		set_files(participant);
 		participant->member = gpusort_shared_member_create(team->sort, spec);
-		if (spec->attached)
-			gpusort_participant_spill(participant);
 	}
 	MemoryContextSwitchTo(caller);
 	if (participant == NULL)
@@ -247,25 +222,32 @@ gpusort_participant_await_others(GsParticipant *participant)
 bool
 gpusort_participant_attach(GsParticipant *participant)
 {
-	if (returns_rows(participant))
-	{
-		/* Even one who adds no rows can return some. */
-		participant->phase = attach(participant->team);
-		participant->attached = true;
-		if (participant->second != NULL)
-			participant->second->phase = participant->phase;
-		return participant->phase == PHASE_ADD;
-	}
+	GsTeam	   *team = participant->team;
+	int			phase;
+
+	if (participant->attached)
+		return true;			/* the leader, since it has opened the team */
+	phase = attach(team);
+	participant->attached = phase == PHASE_ADD || returns_rows(participant);
 	if (!participant->attached)
-		participant->attached = gpusort_team_attach(participant->team);
-	return participant->attached;
+		BarrierDetach(&team->barrier);
+	participant->phase = phase;
+	if (participant->second != NULL)
+		participant->second->phase = phase;
+	return phase == PHASE_ADD;
+}
+
+int
+gpusort_participant_processes(const GsParticipant *participant)
+{
+	return participant->team->processes;
 }
 
 void
 gpusort_participant_leave(GsParticipant *participant)
 {
 	if (participant->attached)
-		gpusort_team_leave(participant->team);
+		BarrierDetach(&participant->team->barrier);
 	participant->attached = false;
 }
 
@@ -273,8 +255,8 @@ void
 gpusort_participant_fail(GsParticipant *participant)
 {
 	if (participant->attached)
-		gpusort_team_fail(participant->team);
-	participant->attached = false;
+		pg_atomic_write_u32(&participant->team->failed, 1);
+	gpusort_participant_leave(participant);
 }
 
 void
@@ -353,17 +335,6 @@ place_rows(GsParticipant *participant)
 	return end_phase(participant, PHASE_PLACE);
 }
 
-/*
- * Leave without the others, or with all of them, to sort the rows alone.  Nobody accesses those of
- * another process.
- */
-static GsTogether
-leave_apart(GsParticipant *participant)
-{
-	gpusort_participant_leave(participant);
-	return GS_APART;
-}
-
 /* End ADD and PLACE, in a process that is attached. */
 static GsTogether
 end_adding(GsParticipant *participant)
@@ -372,13 +343,6 @@ end_adding(GsParticipant *participant)
 
 	if (!publish_rows(participant))
 		return GS_TOGETHER_LOST;
-
-	/*
-	 * If ours are on a GPU, and nobody has runs, that GPU has the rows of
-	 * all.
-	 */
-	if (participant->rows == NULL && !is_set(&team->spilled))
-		return leave_apart(participant);
 	if (!place_rows(participant))
 		return GS_TOGETHER_LOST;
 	if (!is_set(&team->spilled))
@@ -388,8 +352,10 @@ end_adding(GsParticipant *participant)
 	}
 
 	/* Those who come later have no rows, but may return some. */
-	return has_others(team) || returns_rows(participant) ? GS_TOGETHER_IN_RUNS :
-		leave_apart(participant);
+	if (has_others(team) || returns_rows(participant))
+		return GS_TOGETHER_IN_RUNS;
+	gpusort_participant_leave(participant);
+	return GS_APART;
 }
 
 /*

@@ -38,9 +38,9 @@
  * With a bound, each participant drops the rows that sort after its first 'bound' ones.  Only the
  * others are sorted together.
  *
- * There are these ways to leave before READ: a participant has no rows (gpusort_team_leave());
- * rows are missing, as after the loss of a GPU, so that all begin again (gpusort_team_fail());
- * the leader is the only one that has come (GS_APART).  An error ends all processes.
+ * There are these ways to leave before READ: rows are missing, as after the loss of a GPU, so that
+ * all begin again (gpusort_participant_fail()); the leader is the only one that has come (GS_APART).
+ * An error ends all processes.
  *
  * Ties come in the order of the processes, the leader first and then by worker number, and
  * in the order of arrival for each process.
@@ -99,18 +99,6 @@ typedef struct GsParticipant
 /* Returns the 'string_words' with which all processes must make their key plans. */
 extern unsigned gpusort_team_string_words(const GsTeam *team);
 
-/*
- * Before the first row of this process is added: take part.  Returns false if all rows have been
- * added without it.  A sort does this itself, unless spec->attached.
- */
-extern bool gpusort_team_attach(GsTeam *team);
-
-/* Let the others go on without this process, which has no rows. */
-extern void gpusort_team_leave(GsTeam *team);
-
-/* Likewise, because rows of this process are missing: the rows of all processes are lost. */
-extern void gpusort_team_fail(GsTeam *team);
-
 /* ---- A participant, whose sort calls these ---- */
 
 /*
@@ -149,7 +137,10 @@ extern void gpusort_participant_await_others(GsParticipant *participant);
  */
 extern bool gpusort_participant_attach(GsParticipant *participant);
 
-/* See gpusort_team_leave() and gpusort_team_fail(). */
+/* Returns how many processes can take part. */
+extern int	gpusort_participant_processes(const GsParticipant *participant);
+
+/* Let the others go on without this process.  fail(): because its rows, or those of all, are lost. */
 extern void gpusort_participant_leave(GsParticipant *participant);
 extern void gpusort_participant_fail(GsParticipant *participant);
 

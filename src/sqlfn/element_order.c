@@ -360,7 +360,7 @@ put_elements(GsGpuSession *session, const GsArrayElements *elements,
 static bool
 sort_on_gpu(GsGpuSession *session, const GsArrayElements *elements)
 {
-	return gpusort_gpu_session_sort(session) &&
+	return gpusort_gpu_session_flush(session) && gpusort_gpu_session_sort(session) &&
 		gpusort_gpu_session_count(session) == elements->count;
 }
 

@@ -9,9 +9,9 @@
  * most once if the reader stopped early or an error ended all.
  *
  * OWN = 0: the leader reads all rows, the others help.  OWN = 1: each process reads ranges of its
- * own (spec->group_keys); without a device.  Two such sorts that are a pair go through the phases as
+ * own (spec->group_keys).  Two such sorts that are a pair go through the phases as
  * one, whose rows are those of both.  PART = 0: the leader adds no rows.
- * PLANT = 1 to 7 plants a fault, which a check must find: see where PLANT stands.  run checks all
+ * PLANT = 1 to 8 plants a fault, which a check must find: see where PLANT stands.  run checks all
  * of this.
  */
 #ifndef PLANT
@@ -78,6 +78,7 @@ byte slot[NRANGES];				/* the range that is there + 1, or 0 */
 /* the session */
 bool session, device_full, lost, drained;
 byte ndevice;
+byte sorter;					/* who has it sorted, from the end of ADD on; or NP */
 
 byte next_row;					/* of the input */
 byte where[NROWS], owner[NROWS];
@@ -104,7 +105,7 @@ inline detach()
 		if :: nattached > 0 && narrived == nattached -> narrived = 0; phase++ :: else fi }
 }
 
-/* gpusort_team_fail(): publish the failure, then leave */
+/* gpusort_participant_fail(): publish the failure, then leave */
 #if PLANT == 3					/* publishes a failure without leaving */
 inline fail()			{ failed = true }
 #else
@@ -137,13 +138,14 @@ inline take_range(p, r, most)
 inline make_range(r)	{ assert(slot[r % SLOTS] == 0); slot[r % SLOTS] = r + 1 }
 
 #define IS_READABLE(i)	((where[i] == IN_FILE && published[owner[i]]) || (where[i] == IN_MEMORY && !spilled))
-#define IS_ANY_IN_CHUNK	(where[0] == IN_CHUNK || where[1] == IN_CHUNK || where[NROWS - 1] == IN_CHUNK)
+#define IS_ANY(place)	(where[0] == place || where[1] == place || where[NROWS - 1] == place)
+#define IS_ANY_IN_CHUNK	IS_ANY(IN_CHUNK)
 
 /* Wait until the device has taken or refused all chunks; then row j, for each that it has refused. */
 inline await_device()	{ (!IS_ANY_IN_CHUNK || lost || aborted) }
 
-/* The session is full: take the refused rows, whoever has put them. */
-inline take_refused(p)
+/* leave_session(): take the rows that have been refused, whoever has put them. */
+inline leave_session(p)
 {
 	spilled = true;
 	await_device();
@@ -156,21 +158,17 @@ inline take_refused(p)
 	j = 0
 }
 
-/* The leader has the device sort, and writes its rows, and those that it has refused, as runs. */
-inline drain()
+/* Write the rows of the session, and those that it has refused, as runs of one process. */
+inline drain(p)
 {
-	await_device();
 	d_step { k = 0;
 		do :: k < NROWS && !lost && !aborted ->
-				if :: where[k] == ON_DEVICE || where[k] == REFUSED -> where[k] = IN_FILE; owner[k] = 0 :: else fi; k++
+				if :: where[k] == ON_DEVICE || where[k] == REFUSED -> where[k] = IN_FILE; owner[k] = p :: else fi; k++
 		   :: k >= NROWS || lost || aborted -> break od;
-		k = 0; device_full = true; drained = !lost && !aborted }
+		k = 0; drained = !lost && !aborted }
 }
 
-/*
- * ADD, in all processes.  'out' is left to by who ends for any reason, and 'alone' by a leader
- * whose session has all rows.
- */
+/* ADD, in all processes.  'out' is left to by who ends for any reason. */
 inline add(p, ph)
 {
 	do
@@ -179,19 +177,15 @@ inline add(p, ph)
 		atomic { i = next_row; if :: i < NROWS -> next_row++; owner[i] = p :: else -> break fi };
 		if	:: session && !device_full && !lost -> where[i] = IN_CHUNK
 			:: else ->
-				if :: session && p == 0 && !drained && !lost -> spilled = true; drain() :: else fi;
+				if :: session && !lost -> leave_session(p) :: else fi;
 				add_to_memory(p, i) fi
 	:: ph != ADD || failed || aborted -> break
 	od;
 	if :: aborted -> goto out :: else fi;
-	if :: ph == ADD && (failed || (session && lost && !drained)) -> fail(); goto out :: else fi;
-	if :: ph == ADD && session && device_full ->		/* it looks once more after its last chunk */
-			if :: p == 0 && !drained -> spilled = true; drain() :: else fi;
-			take_refused(p);
-			if :: lost -> fail(); goto out :: else fi
-	   :: ph == ADD && session && !device_full && p != 0 ->
-			detach(); goto out							/* a worker without runs */
-	   :: else fi
+	if :: ph == ADD && session && device_full && !failed && !lost -> leave_session(p)	/* after its last chunk */
+	   :: ph == ADD && session && !failed -> skip	/* it has not noticed */
+	   :: else fi;
+	if :: ph == ADD && (failed || (session && lost)) -> fail(); goto out :: else fi
 }
 
 /* Wait at the end of a phase, and leave if rows are missing. */
@@ -202,19 +196,31 @@ inline end_phase(ph)
 	if :: failed -> detach(); goto out :: else fi
 }
 
-/* From the end of ADD to READ, in who has not left; with OWN, also from a later phase on. */
+/*
+ * From the end of ADD to READ, in who has not left; with OWN, also from a later phase on.  'session_read'
+ * is left to by who finds that the session has all rows.
+ */
 inline place_and_settle(p, ph)
 {
-	if :: ph == ADD -> end_phase(ph) :: else fi;
-	if :: p == 0 && session && !drained && !spilled -> detach(); goto alone :: else fi;
+	if :: ph == ADD ->
+			end_phase(ph);
+			atomic { if :: session && sorter == NP -> sorter = p :: else fi }
+	   :: else fi;
 
-	/* PLACE: there may be no memory for that */
+	/* PLACE: there may be no memory for that; or one process has the session sorted */
 	if :: ph == PLACE ->
-			if :: !spilled -> if :: FAULTY -> spilled = true :: skip fi :: else fi;
+			if :: session && sorter == p ->
+					await_device();
+					if :: aborted -> goto out :: else fi;
+					if :: lost -> fail(); goto out :: else fi;
+					if :: IS_ANY(REFUSED) && PLANT != 8 -> spilled = true :: else fi	/* 8: leaves them */
+			   :: !session && !spilled -> if :: FAULTY -> spilled = true :: skip fi
+			   :: else fi;
 			end_phase(ph)
 	   :: else fi;
+	if :: session && !spilled -> detach(); goto session_read :: else fi;
 	if :: spilled && ph == SETTLE ->
-			if :: p == 0 && session && !drained -> drain();
+			if :: session && sorter == p -> drain(p);
 					if :: aborted -> goto out :: else fi;
 					if :: lost -> fail(); goto out :: else fi
 			   :: else fi;
@@ -231,6 +237,20 @@ inline place_and_settle(p, ph)
 	k = 0;
 	do :: k < NROWS -> assert(IS_READABLE(k)); k++ :: else -> break od;
 	k = 0
+}
+
+/*
+ * Return the rows of a session, from row 'k' on, of which each 'step'-th is read.  If it is lost, the
+ * others are missing.
+ */
+inline return_session(first, step)
+{
+	k = first;
+	do :: k < NROWS && !aborted && !lost ->
+			assert(where[k] == ON_DEVICE);
+			d_step { returned[k]++; assert(returned[k] == 1); k = k + step }
+	   :: k >= NROWS || aborted || lost -> break od;
+	if :: lost && !aborted && k < NROWS -> failed = true :: else fi
 }
 
 /* Return the rows of a range directly, from row 'k' on. */
@@ -269,7 +289,15 @@ proctype worker(byte p)
 			if :: r < NRANGES -> make_range(r) :: else fi
 	od;
 #endif
-alone:
+	goto out;
+session_read:
+#if OWN
+	do :: take_range(p, r, NRANGES);
+		if :: r == NRANGES -> break :: else fi;
+		return_session(r, NRANGES);
+		if :: early = true; break :: skip fi
+	od;
+#endif
 out: skip;
 ended:
 	nrunning--
@@ -281,7 +309,7 @@ inline init_team()
 {
 	d_step { phase = ADD; narrived = 0; nattached = 1 - OWN; nparticipants = 1 - OWN; failed = false;
 		is_stopped = false; spilled = false; next_range = 0; nread = 0; device_full = false;
-		lost = false; drained = false; ndevice = 0;
+		lost = false; drained = false; ndevice = 0; sorter = NP;
 		next_row = 0; early = false; again = false; k = 0;
 		do :: k < NROWS -> where[k] = UNREAD; owner[k] = 0; returned[k] = 0; k++ :: else -> break od;
 		k = 0;
@@ -333,15 +361,16 @@ repeat:
 	   :: else -> break od;
 #endif
 	goto out;
-alone:							/* the rows of the session, and those that it has refused */
-	await_device();
-	i = 0;
-	do :: i < NROWS && !aborted && !lost ->
-			if :: early = true; break :: skip fi;
-			assert(where[i] == ON_DEVICE || where[i] == REFUSED);
-			d_step { returned[i]++; assert(returned[i] == 1); i++ }
-	   :: i >= NROWS || aborted || lost -> break od;
-	if :: lost && !aborted && i < NROWS && !early -> failed = true :: else fi;
+session_read:
+#if OWN
+	do :: take_range(0, r, NRANGES);
+		if :: r == NRANGES -> break :: else fi;
+		return_session(r, NRANGES);
+		if :: early = true; break :: skip fi
+	od;
+#else
+	if :: early = true :: return_session(0, 1) fi;
+#endif
 out:
 	is_stopped = true;
 	(nrunning == 0);			/* PostgreSQL waits for them, after an error too */

@@ -236,8 +236,7 @@ start_workers(GsBtreeBuild *build)
 	GsParallelSort parallel;
 
 	if (!build->by_tid ||
-		!gpusort_parallel_sort_open(&parallel, build->sort, true, 0) ||
-		(!parallel.gpu && parallel.team == NULL))
+		!gpusort_parallel_sort_open(&parallel, build->sort, 0))
 		return;
 	build->workers = start_planned_workers(build, &parallel);
 	build->together = build->workers != NULL;

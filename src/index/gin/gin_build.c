@@ -257,7 +257,7 @@ start_workers(GsGinBuild *build)
 {
 	GsParallelSort parallel;
 
-	if (build->nworkers > 0 && gpusort_parallel_sort_open(&parallel, build->sort, false, 0))
+	if (build->nworkers > 0 && gpusort_parallel_sort_open(&parallel, build->sort, 0))
 		build->workers = start_planned_workers(build, &parallel);
 }
 

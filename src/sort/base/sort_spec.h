@@ -49,11 +49,8 @@ typedef struct GsSortSpec
 								 * 0 */
 	struct GsTeam *team;		/* in a worker: the leader's; else NULL */
 	const struct GsClientHandle *session;	/* likewise: the leader's GPU
-											 * session, whose rows all will
-											 * read; else NULL */
+											 * session, or NULL */
 	int			process;		/* number of the worker in it */
-	bool		attached;		/* is the worker attached to it, with rows
-								 * that are not in memory? */
 	int			group_keys;		/* if not 0, each process of the team returns
 								 * rows, and rows that agree in this number of
 								 * leading sort keys come from one process */
@@ -65,6 +62,16 @@ typedef struct GsSortSpec
 	bool		index_build;	/* rows have TIDs; the caller sorts again if
 								 * rows are lost */
 } GsSortSpec;
+
+/*
+ * Can the sort begin again if its rows are lost?  Not if each process returns rows: what others
+ * have read of a parallel scan does not come again.
+ */
+static inline bool
+gpusort_sort_spec_can_restart(const GsSortSpec *spec)
+{
+	return spec->repeatable && spec->group_keys == 0;
+}
 
 /* The part of a sort's memory for what the encodings of its keys keep of recent values. */
 #define GPUSORT_ENCODING_PART	8

@@ -34,8 +34,7 @@ typedef struct GsCpuSort
 	GsFallback	overflow;		/* why rows are on disk, here or in another
 								 * process, or GS_FALLBACK_NONE */
 	Size		limit;			/* bytes of rows in memory when there are runs */
-	bool		may_merge;		/* merge runs as soon as there are many?  Also
-								 * set by gpu_rows.c */
+	bool		may_merge;		/* merge runs as soon as there are many? */
 } GsCpuSort;
 
 /*

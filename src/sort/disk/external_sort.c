@@ -157,18 +157,6 @@ gpusort_external_end_run(GsExternalSort *sort, int index)
 	insert_run(sort, run, index);
 }
 
-void
-gpusort_external_drop_runs(GsExternalSort *sort, int first)
-{
-	while (sort->nruns > first)
-	{
-		GsSortedRun *run = sort->runs[--sort->nruns];
-
-		sort->nrows -= run->nrows;
-		gpusort_sorted_run_free(run);
-	}
-}
-
 /* ----------------------------------------------------------------
  *		merging
  * ----------------------------------------------------------------

@@ -39,12 +39,6 @@ extern void gpusort_external_end_run(GsExternalSort *sort, int index);
 /* The number of runs. */
 extern int	gpusort_external_runs(const GsExternalSort *sort);
 
-/*
- * Remove the runs from an index on, which are not complete.  Their space in the file
- * remains in use.
- */
-extern void gpusort_external_drop_runs(GsExternalSort *sort, int first);
-
 /* With a target: describe a run, which other processes can open. */
 extern void gpusort_external_describe_run(const GsExternalSort *sort, int index,
 										  GsSharedRun *run);

@@ -456,36 +456,32 @@ gpusort_gpu_rows_seek(const GsGpuRows *rows, int64 position)
 static void
 write_rest(const GsGpuRows *rows, GsCpuSort *sort, TupleTableSlot *slot)
 {
-	sort->may_merge = false;	/* the rows before these are not in a run yet */
 	while (gpusort_gpu_session_take_rest(rows->session, slot->tts_values, slot->tts_isnull))
 		gpusort_cpu_sort_add(sort, slot->tts_values, slot->tts_isnull);
 	gpusort_cpu_sort_write_rows(sort);
-	sort->may_merge = true;
 }
 
-/* Write the rows on the device as a run.  Returns false if rows are lost. */
+/* Write the rows on the device as the first run.  Returns false if rows are lost. */
 static bool
-write_run(const GsGpuRows *rows, GsExternalSort *external, int number, TupleTableSlot *slot)
+write_run(const GsGpuRows *rows, GsExternalSort *external, TupleTableSlot *slot)
 {
 	int64		nrows = gpusort_gpu_session_count(rows->session);
-	int64		position = 0;
 
 	gpusort_external_begin_run(external);
-	while (position < nrows &&
-		   gpusort_gpu_rows_get(rows, position, slot->tts_values, slot->tts_isnull))
+	for (int64 i = 0; i < nrows; i++)
 	{
+		if (!gpusort_gpu_rows_get(rows, i, slot->tts_values, slot->tts_isnull))
+			return false;
 		gpusort_external_put(external, slot->tts_values, slot->tts_isnull);
-		position++;
 	}
-	gpusort_external_end_run(external, number);
-	return position == nrows;
+	gpusort_external_end_run(external, 0);
+	return true;
 }
 
 bool
 gpusort_gpu_rows_write(const GsGpuRows *rows, GsCpuSort *sort)
 {
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
-	int			first_run = gpusort_external_runs(sort->external);
 	bool		written;
 
 	/*
@@ -493,9 +489,7 @@ gpusort_gpu_rows_write(const GsGpuRows *rows, GsCpuSort *sort)
 	 * first.
 	 */
 	write_rest(rows, sort, slot);
-	written = write_run(rows, sort->external, first_run, slot);
-	if (!written)
-		gpusort_external_drop_runs(sort->external, first_run);
+	written = write_run(rows, sort->external, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	return written;
 }

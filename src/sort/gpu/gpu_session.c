@@ -329,25 +329,6 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 	return true;
 }
 
-/* Has this process rows in chunks that it has not put? */
-static bool
-has_fills(const GsGpuSession *session)
-{
-	for (int p = 0; p < GS_PARTS; p++)
-		if (session->fills[p].chunk != NULL)
-			return true;
-	return false;
-}
-
-bool
-gpusort_gpu_session_flush_shared(GsGpuSession *session)
-{
-	/* The owner will find chunks that were put and are refused. */
-	return gpusort_gpu_session_flush(session) ||
-		(session->failure == GS_FALLBACK_DEVICE_MEMORY &&
-		 !has_fills(session));
-}
-
 /* ----------------------------------------------------------------
  *		rows that are refused
  *
@@ -358,12 +339,14 @@ gpusort_gpu_session_flush_shared(GsGpuSession *session)
  * ----------------------------------------------------------------
  */
 
-bool
-gpusort_gpu_session_is_full(const GsGpuSession *session)
+/* Has this process rows in chunks that it has not put? */
+static bool
+has_fills(const GsGpuSession *session)
 {
-	return (session->failure == GS_FALLBACK_NONE ||
-			session->failure == GS_FALLBACK_DEVICE_MEMORY) &&
-		gpusort_client_is_full(session->client);
+	for (int p = 0; p < GS_PARTS; p++)
+		if (session->fills[p].chunk != NULL)
+			return true;
+	return false;
 }
 
 bool

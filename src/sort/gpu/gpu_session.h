@@ -50,10 +50,7 @@ extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
 									const Datum *values, const bool *isnull);
 
-/*
- * Hand over the rows that have been added.  Sorting does that, too.  Returns false as put()
- * does.
- */
+/* After the last row: hand over the rows that have been added.  Returns false as put() does. */
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);
 
 extern GsFallback gpusort_gpu_session_failure(const GsGpuSession *session);
@@ -87,17 +84,10 @@ extern GsGpuSession *gpusort_gpu_session_attach(const GsSortSpec *spec,
 												GsClientHandle handle);
 
 /*
- * After the last row: hand over the rows that have been added.  Returns true as well if the
- * session is full, but all of them are handed over.
+ * In each process that has put rows, when the session takes no more: take the rows that it has not
+ * put, and those that the device has refused, one by one, until it returns false, also if the
+ * session is lost.  The processes can do that at the same time.
  */
-extern bool gpusort_gpu_session_flush_shared(GsGpuSession *session);
-
-/*
- * Is the session full?  If so, in each process that has put rows: take_left() takes the rows
- * that it has not put, and those that the device has refused, one by one, until it returns
- * false, also if the session is lost.  The processes can do that at the same time.
- */
-extern bool gpusort_gpu_session_is_full(const GsGpuSession *session);
 extern bool gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull);
 
 /*

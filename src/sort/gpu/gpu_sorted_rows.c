@@ -83,15 +83,8 @@ gpusort_gpu_session_join(GsGpuSession *session)
 bool
 gpusort_gpu_session_sort(GsGpuSession *session)
 {
-	bool		full = session->failure == GS_FALLBACK_DEVICE_MEMORY;
-
+	/* It may have refused a row, but sorts those that it has. */
 	session->failure = GS_FALLBACK_NONE;
-	if (!full && !gpusort_gpu_session_flush(session))
-	{
-		if (session->failure != GS_FALLBACK_DEVICE_MEMORY)
-			return false;
-		session->failure = GS_FALLBACK_NONE;
-	}
 	if (!gpusort_client_sort(session->client))
 		return gpusort_gpu_session_fail(session);
 	return gpusort_gpu_session_join(session);
