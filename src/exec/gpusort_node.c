@@ -491,21 +491,19 @@ sort_pair(GsNodeState *node)
 		finish_divided(node->pair[i], &divided[i]);
 }
 
-/*
- * Begin a sort.  If first keys are to be counted, and there is no GPU, each process counts those of
- * some ranges, unless the sink stays closed.
- */
+/* Begin a sort.  If first keys are to be counted, each process counts those of some ranges. */
 static void
 begin_sort(GsNodeState *node)
 {
 	GsSortSpec *spec = &node->spec;
-	bool		gpu = gpusort_key_plan_string_words(spec->key_plan) == GPUSORT_GPU_STRING_WORDS;
 
-	spec->group_keys = node->wanted == GS_WANTS_COUNTS && spec->processes > 1 && !gpu ? 1 : 0;
+	spec->group_keys = node->wanted == GS_WANTS_COUNTS && spec->processes > 1 ? 1 : 0;
 	node->sort = gpusort_sort_begin(spec);
 	open_sink(node);
 	if (spec->group_keys == 0 || gpusort_sink_is_open(node->sink))
 		return;
+
+	/* The sink stays closed, so the leader does. */
 	gpusort_sort_end(node->sort);
 	spec->group_keys = 0;
 	node->sort = gpusort_sort_begin(spec);

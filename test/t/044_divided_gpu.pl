@@ -51,6 +51,8 @@ my %queries = (
 	'distinct rows' => 'SELECT DISTINCT skewed, page FROM visits',
 	'windows over groups' => 'SELECT who, n, dense_rank() OVER (PARTITION BY who ORDER BY n)
 		FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s',
+	'counted keys' => 'SELECT count(DISTINCT note), count(*) FROM visits',
+	'counted keys that differ after words' => 'SELECT count(DISTINCT name) FROM visits',
 	'no rows' => 'SELECT id, first_value(id) OVER (PARTITION BY who ORDER BY id) FROM visits WHERE id + 0 < 0',
 	'again and again' => 'SELECT o, (SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY page) AS n
 		FROM visits WHERE id % 3 = o) s) FROM generate_series(0, 2) o');
@@ -76,7 +78,10 @@ my $on_gpu = 'SET pg_gpusort.debug_require = gpu';
 my @fit = grep { $_ ne 'a row longer than a chunk' } sort keys %queries;
 
 like($node->safe_psql('postgres', "$parallel; EXPLAIN (ANALYZE) $queries{$_}"), qr/Divided By:.*Sort Method: gpu onesweep/s, "$_: EXPLAIN")
-  foreach grep { !/again/ } @fit;
+  foreach grep { !/again|counted/ } @fit;
+like($node->safe_psql('postgres', "$parallel; EXPLAIN (ANALYZE) $queries{$_}"), qr/Sort Method: gpu onesweep.*Workers Launched: 3.*Rows Sent: 9000$/ms,
+	"$_: EXPLAIN")
+  foreach grep { /counted/ } @fit;
 rows_of($on_gpu, @fit);
 rows_of("$on_gpu; SET parallel_leader_participation = off; SET pg_gpusort.verify = 'all'", @fit);
 rows_of("SET max_parallel_workers = 1; SET pg_gpusort.debug_whole_tuples = on");
@@ -108,7 +113,8 @@ foreach my $settings ('', 'SET parallel_leader_participation = off', q{SET pg_gp
 foreach my $chunk (1, 2, 7, 30)
 {
 	rows_of("SET pg_gpusort.debug_fault = 'put:memory:$chunk'; SET parallel_leader_participation = " . ($chunk == 2 ? 'off' : 'on'),
-		'a window over long rows', 'partitions that differ after the words of a key', 'no keys', 'windows over groups', 'again and again');
+		'a window over long rows', 'partitions that differ after the words of a key', 'no keys', 'windows over groups', 'counted keys',
+		'again and again');
 }
 rows_of("SET pg_gpusort.work_mem = '64kB'; SET pg_gpusort.debug_fault = 'put:memory:5'", 'a window over long rows', 'one partition', 'two windows');
 rows_of("SET pg_gpusort.device_memory = '1MB'", 'a window over long rows', 'groups');
@@ -144,6 +150,15 @@ foreach my $fault ('open:lost', 'put:lost:1', 'put:lost:9', 'put:error:3', 'put:
 		$node->restart;
 		wait_for_service($node);
 	}
+}
+foreach my $fault ('put:lost:1', 'put:error:2', 'sort:error', 'sort:crash', 'get:error:1')
+{
+	my ($code, $output, $error) = $node->psql('postgres', "$parallel; SET pg_gpusort.debug_fault = '$fault'; " . digest_of($queries{'counted keys'}));
+
+	like($error, qr/ERROR:  could not (sort rows|read the remaining rows).*HINT:  The query might succeed if retried/s, "counted keys, $fault: error");
+	holds_nothing($node, "counted keys, $fault");
+	$node->restart;
+	wait_for_service($node);
 }
 leaves_nothing($node, 'a lost device');
 rows_of($on_gpu, 'a window');
