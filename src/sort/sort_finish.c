@@ -94,129 +94,6 @@ sort_apart(GsSort *sort)
 	return true;
 }
 
-/* Rows of other processes are in runs.  Write those of this one, too, unless that has been done. */
-static void
-settle(GsSort *sort)
-{
-	if (sort->location == GS_ROWS_IN_MEMORY)
-		gpusort_sort_write_memory(sort, GS_FALLBACK_NONE);
-	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-}
-
-/* All processes sort their rows together. */
-static void
-set_shared(GsSort *sort)
-{
-	for (GsSort *s = sort; s != NULL; s = s->second)
-		gpusort_sort_set_location(s, GS_ROWS_SHARED);
-}
-
-/* Write them, and merge the runs of all processes. */
-static bool
-merge_together(GsSort *sort)
-{
-	GsTogether	together;
-
-	for (GsSort *s = sort; s != NULL; s = s->second)
-	{
-		settle(s);
-		gpusort_participant_offer_runs(s->participant, s->cpu.external, s->cpu.overflow);
-	}
-	together = gpusort_participant_merge(sort->participant);
-	if (together == GS_TOGETHER_IN_RUNS)
-		set_shared(sort);
-	return together != GS_TOGETHER_LOST;
-}
-
-/* Offer the rows of this process to the others. */
-static void
-offer_rows(GsSort *sort)
-{
-	/* Do not wait with that until all others have come so far. */
-	if (gpusort_participant_wants_runs(sort->participant))
-		settle(sort);
-	gpusort_participant_offer(sort->participant, sort->cpu.rows);
-}
-
-/* Sort the rows of all processes together.  Returns false if they are lost. */
-static bool
-sort_together(GsSort *sort)
-{
-	for (GsSort *s = sort; s != NULL; s = s->second)
-		offer_rows(s);
-
-	switch (gpusort_participant_place(sort->participant))
-	{
-		case GS_TOGETHER_IN_MEMORY:
-			set_shared(sort);
-			return true;
-		case GS_TOGETHER_IN_RUNS:
-			return merge_together(sort);
-		case GS_APART:
-			return sort_apart(sort);
-		case GS_TOGETHER_ON_GPU:
-		case GS_TOGETHER_LOST:
-			break;
-	}
-	return false;
-}
-
-/* Does this process return rows?  In a team, the leader does, unless all of them do. */
-static bool
-returns_rows(const GsSort *sort)
-{
-	return sort->spec->team == NULL || sort->spec->group_keys > 0;
-}
-
-/* ----------------------------------------------------------------
- *		a GPU session of all processes
- * ----------------------------------------------------------------
- */
-
-/* All rows of this process have been put, or are in runs.  Returns false if rows are lost. */
-static bool
-sort_in_session(GsSort *sort)
-{
-	bool		chosen;
-
-	if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
-	if (!gpusort_participant_end_adding(sort->participant, &chosen) ||
-		(chosen && !sort_session(sort)))
-		return false;
-	switch (gpusort_participant_end_sorting(sort->participant))
-	{
-		case GS_TOGETHER_ON_GPU:
-			return chosen || !returns_rows(sort) ||
-				gpusort_gpu_rows_join(&sort->gpu, sort->spec);
-		case GS_TOGETHER_IN_RUNS:
-			return write_session(sort, chosen) && merge_together(sort);
-		default:
-			return false;
-	}
-}
-
-/* The same, and sets sort->failure if the reason is known. */
-static bool
-sort_session_together(GsSort *sort)
-{
-	if (sort_in_session(sort))
-		return true;
-
-	/*
-	 * It may be another process that has noticed.  In a sort with
-	 * spec->group_keys, nobody will say why.
-	 */
-	if (sort->failure == GS_FALLBACK_NONE && sort->spec->group_keys > 0)
-		sort->failure = GS_FALLBACK_SERVICE_LOST;
-	return false;
-}
-
-/* ----------------------------------------------------------------
- *		all rows of this process
- * ----------------------------------------------------------------
- */
-
 /* Have the rows of this process where they can be sorted.  Returns false if they are lost. */
 static bool
 prepare_rows(GsSort *sort)
@@ -233,19 +110,154 @@ prepare_rows(GsSort *sort)
 	return true;
 }
 
-/* Sort the rows of this process.  Returns false if they are lost. */
+/* ----------------------------------------------------------------
+ *		the rows of all processes
+ *
+ * team.h describes the phases in which they are sorted.  Of a pair, the first sort goes through
+ * them, and each of its steps is one of both.
+ * ----------------------------------------------------------------
+ */
+
+/* Does this process return rows?  In a team, the leader does, unless all of them do. */
+static bool
+returns_rows(const GsSort *sort)
+{
+	return sort->spec->team == NULL || sort->spec->group_keys > 0;
+}
+
+/* Rows of other processes are in runs.  Write those of this one, too, unless that has been done. */
+static void
+write_rows(GsSort *sort)
+{
+	if (sort->location == GS_ROWS_IN_MEMORY)
+		gpusort_sort_write_memory(sort, GS_FALLBACK_NONE);
+	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
+}
+
+/* At the end of ADD: let the others access the rows of this process. */
+static void
+publish_rows(GsSort *sort)
+{
+	/* Do not wait with that until all others have come so far. */
+	if (gpusort_participant_wants_runs(sort->participant) && sort->location != GS_ROWS_ON_GPU)
+		write_rows(sort);
+	gpusort_participant_publish_rows(sort->participant, sort->cpu.rows);
+}
+
+/* PLACE.  One process has been 'chosen'.  Returns false if rows are lost. */
+static bool
+place_rows(GsSort *sort, bool chosen)
+{
+	if (sort->gpu.session != NULL)
+		return !chosen || sort_session(sort);
+	for (GsSort *s = sort; s != NULL; s = s->second)
+		gpusort_participant_place_rows(s->participant, s->cpu.rows);
+	return true;
+}
+
+/* SETTLE.  Returns false if rows are lost. */
+static bool
+settle_rows(GsSort *sort, bool chosen)
+{
+	if (sort->gpu.session != NULL && !write_session(sort, chosen))
+		return false;
+	for (GsSort *s = sort; s != NULL; s = s->second)
+	{
+		write_rows(s);
+		gpusort_participant_settle_runs(s->participant, s->cpu.external);
+	}
+	return true;
+}
+
+/* Begin READ of rows that are in memory or on a GPU.  Returns false if they are lost. */
+static bool
+share_rows(GsSort *sort, bool chosen)
+{
+	gpusort_participant_leave(sort->participant);
+	if (sort->gpu.session != NULL)
+		return chosen || !returns_rows(sort) || gpusort_gpu_rows_join(&sort->gpu, sort->spec);
+	for (GsSort *s = sort; s != NULL; s = s->second)
+	{
+		gpusort_participant_open_rows(s->participant, s->cpu.rows);
+		gpusort_sort_set_location(s, GS_ROWS_SHARED);
+	}
+	gpusort_participant_make_ranges(sort->participant);
+	return true;
+}
+
+/* Begin READ of runs. */
+static void
+share_runs(GsSort *sort)
+{
+	gpusort_participant_leave(sort->participant);
+	for (GsSort *s = sort; s != NULL; s = s->second)
+	{
+		gpusort_participant_open_runs(s->participant);
+		gpusort_sort_set_location(s, GS_ROWS_SHARED);
+	}
+	gpusort_participant_make_ranges(sort->participant);
+}
+
+/* The team is spilled: have all rows in runs, and merge these.  Returns false if rows are lost. */
+static bool
+merge_together(GsSort *sort, bool chosen)
+{
+	for (GsSort *s = sort; s != NULL; s = s->second)
+		gpusort_participant_take_back_rows(s->participant, s->cpu.rows);
+	if (sort->gpu.session == NULL && gpusort_participant_is_alone(sort->participant))
+	{
+		gpusort_participant_leave(sort->participant);
+		return sort_apart(sort);
+	}
+	if (!settle_rows(sort, chosen) ||
+		!gpusort_participant_end_phase(sort->participant, GS_TEAM_SETTLE, NULL))
+		return false;
+	for (GsSort *s = sort; s != NULL; s = s->second)
+		gpusort_participant_publish_runs(s->participant, s->cpu.external, s->cpu.overflow);
+	if (!gpusort_participant_end_phase(sort->participant, GS_TEAM_OPEN, NULL))
+		return false;
+	share_runs(sort);
+	return true;
+}
+
+/* Sort the rows of all processes together.  Returns false if rows are lost. */
+static bool
+sort_together(GsSort *sort)
+{
+	GsParticipant *participant = sort->participant;
+	bool		chosen;
+
+	for (GsSort *s = sort; s != NULL; s = s->second)
+		publish_rows(s);
+	if (!gpusort_participant_end_phase(participant, GS_TEAM_ADD, &chosen) ||
+		!place_rows(sort, chosen) ||
+		!gpusort_participant_end_phase(participant, GS_TEAM_PLACE, NULL))
+		return false;
+	if (gpusort_participant_wants_runs(participant))
+		return merge_together(sort, chosen);
+	return share_rows(sort, chosen);
+}
+
+/* Sort the rows, with those of other processes if there are any.  Returns false if they are lost. */
 static bool
 sort_rows(GsSort *sort)
 {
 	for (GsSort *s = sort; s != NULL; s = s->second)
 		if (!prepare_rows(s))
 			return false;
-	if (sort->participant == NULL)
+	if (sort->participant == NULL || !sort->participant->attached)
 		return sort_apart(sort);
 	gpusort_participant_add_dropped(sort->participant, sort->ndropped);
-	if (sort->gpu.session != NULL && sort->participant->attached)
-		return sort_session_together(sort);
-	return sort_together(sort);
+	if (sort_together(sort))
+		return true;
+
+	/*
+	 * It may be another process that has lost rows.  In a sort with
+	 * spec->group_keys, nobody will say why.
+	 */
+	if (sort->failure == GS_FALLBACK_NONE && sort->spec->group_keys > 0)
+		sort->failure = GS_FALLBACK_SERVICE_LOST;
+	return false;
 }
 
 /* The last row of this process has been added: sort them.  Returns false if they are lost. */
@@ -340,7 +352,7 @@ read_shared_rows(GsSort *sort)
 static void
 read_session(GsSort *sort)
 {
-	sort->gpu_ranges = gpusort_participant_share_session(sort->participant, &sort->gpu);
+	sort->gpu_ranges = gpusort_participant_open_session(sort->participant, &sort->gpu);
 	sort->ranges = gpusort_participant_read(sort->participant);
 }
 

@@ -19,15 +19,6 @@
 #include "service/fault.h"
 #include "sort/team.h"
 
-/* The phases of the barrier.  Unless the team is spilled, READ follows PLACE. */
-enum
-{
-	PHASE_ADD,
-	PHASE_PLACE,
-	PHASE_SETTLE,
-	PHASE_OPEN
-};
-
 struct GsTeam
 {
 	GsSharedBudget budget;		/* must be first */
@@ -106,7 +97,7 @@ attach(GsTeam *team)
 	if (IsParallelWorker() && ParallelWorkerNumber != 0)
 		gpusort_fault_host_late();
 	phase = BarrierAttach(&team->barrier);
-	if (phase == PHASE_ADD)
+	if (phase == GS_TEAM_ADD)
 	{
 		pg_atomic_fetch_add_u32(&team->nattached, 1);
 		ConditionVariableBroadcast(&team->attached);
@@ -228,13 +219,13 @@ gpusort_participant_attach(GsParticipant *participant)
 	if (participant->attached)
 		return true;			/* the leader, since it has opened the team */
 	phase = attach(team);
-	participant->attached = phase == PHASE_ADD || returns_rows(participant);
+	participant->attached = phase == GS_TEAM_ADD || returns_rows(participant);
 	if (!participant->attached)
 		BarrierDetach(&team->barrier);
 	participant->phase = phase;
 	if (participant->second != NULL)
 		participant->second->phase = phase;
-	return phase == PHASE_ADD;
+	return phase == GS_TEAM_ADD;
 }
 
 int
@@ -288,210 +279,105 @@ gpusort_participant_dropped(const GsParticipant *participant)
  * ----------------------------------------------------------------
  */
 
-/*
- * End a phase, unless this participant has come later.  Returns false if rows are missing; then it
- * has left.  Sets *chosen in one of those that have not come later.
- */
-static bool
-end_phase_and_choose(GsParticipant *participant, int phase, bool *chosen)
+bool
+gpusort_participant_end_phase(GsParticipant *participant, GsTeamPhase phase, bool *chosen)
 {
 	GsTeam	   *team = participant->team;
-
-	*chosen = participant->phase <= phase &&
+	bool		elected = participant->phase <= phase &&
 		BarrierArriveAndWait(&team->barrier, gpusort_shared_wait_event());
+
+	if (chosen != NULL)
+		*chosen = elected;
 	if (!is_set(&team->failed))
 		return true;
 	gpusort_participant_leave(participant);
 	return false;
 }
 
-static bool
-end_phase(GsParticipant *participant, int phase)
+void
+gpusort_participant_publish_rows(GsParticipant *participant, GsMemorySort *rows)
 {
-	bool		chosen;
-
-	return end_phase_and_choose(participant, phase, &chosen);
-}
-
-/* End ADD: let the others access the rows of this process. */
-static bool
-publish_rows(GsParticipant *participant)
-{
-	for (GsParticipant *p = participant; p != NULL; p = p->second)
-		if (p->phase == PHASE_ADD && p->rows != NULL && !gpusort_participant_wants_runs(p) &&
-			!gpusort_shared_member_publish(p->member, p->rows))
-			gpusort_participant_spill(p);
-	return end_phase(participant, PHASE_ADD);
-}
-
-/* End PLACE. */
-static bool
-place_rows(GsParticipant *participant)
-{
-	for (GsParticipant *p = participant; p != NULL; p = p->second)
-		if (p->phase <= PHASE_PLACE && !gpusort_participant_wants_runs(p) &&
-			!gpusort_shared_member_place(p->member, p->rows))
-			gpusort_participant_spill(p);
-	return end_phase(participant, PHASE_PLACE);
-}
-
-/* End ADD and PLACE, in a process that is attached. */
-static GsTogether
-end_adding(GsParticipant *participant)
-{
-	GsTeam	   *team = participant->team;
-
-	if (!publish_rows(participant))
-		return GS_TOGETHER_LOST;
-	if (!place_rows(participant))
-		return GS_TOGETHER_LOST;
-	if (!is_set(&team->spilled))
-	{
-		gpusort_participant_leave(participant);
-		return GS_TOGETHER_IN_MEMORY;
-	}
-
-	/* Those who come later have no rows, but may return some. */
-	if (has_others(team) || returns_rows(participant))
-		return GS_TOGETHER_IN_RUNS;
-	gpusort_participant_leave(participant);
-	return GS_APART;
-}
-
-/*
- * Sort or merge ranges in a worker, until none is left.  The leader reads them later.  If each
- * participant returns rows, it does this then.
- */
-static void
-make_ranges(GsParticipant *participant)
-{
-	if (participant->second != NULL)
-		gpusort_range_makers_pair(participant->maker, participant->second->maker);
-	if (participant->spec->team != NULL && !returns_rows(participant))
-		gpusort_range_maker_run(participant->maker);
+	if (participant->phase == GS_TEAM_ADD && rows != NULL &&
+		!gpusort_participant_wants_runs(participant) &&
+		!gpusort_shared_member_publish(participant->member, rows))
+		gpusort_participant_spill(participant);
 }
 
 void
-gpusort_participant_offer(GsParticipant *participant, GsMemorySort *rows)
+gpusort_participant_place_rows(GsParticipant *participant, GsMemorySort *rows)
 {
-	participant->rows = rows;
+	if (participant->phase <= GS_TEAM_PLACE && !gpusort_participant_wants_runs(participant) &&
+		!gpusort_shared_member_place(participant->member, rows))
+		gpusort_participant_spill(participant);
 }
 
 void
-gpusort_participant_offer_runs(GsParticipant *participant, GsExternalSort *external,
-							   GsFallback overflow)
+gpusort_participant_take_back_rows(GsParticipant *participant, GsMemorySort *rows)
 {
-	gpusort_merge_reduce_runs(participant->team->merge, external);
-	participant->external = external;
-	participant->overflow = overflow;
-}
-
-/* All rows have been placed: sort them together. */
-static void
-sort_ranges(GsParticipant *participant)
-{
-	for (GsParticipant *p = participant; p != NULL; p = p->second)
-		p->maker = gpusort_shared_member_prepare(p->member, p->rows);
-	make_ranges(participant);
-}
-
-/* They will not be: nobody accesses them any more, so their memory can be freed. */
-static void
-take_rows_back(GsParticipant *participant)
-{
-	for (GsParticipant *p = participant; p != NULL; p = p->second)
-		if (p->rows != NULL)
-			gpusort_budget_set_published(gpusort_memory_sort_budget(p->rows), false);
-}
-
-GsTogether
-gpusort_participant_place(GsParticipant *participant)
-{
-	MemoryContext caller;
-	GsTogether	together;
-
-	/* There are no other processes. */
-	if (!participant->attached)
-		return GS_APART;
-	caller = MemoryContextSwitchTo(participant->context);
-	together = end_adding(participant);
-	if (together == GS_TOGETHER_IN_MEMORY)
-		sort_ranges(participant);
-	else
-		take_rows_back(participant);
-	MemoryContextSwitchTo(caller);
-	return together;
+	if (rows != NULL)
+		gpusort_budget_set_published(gpusort_memory_sort_budget(rows), false);
 }
 
 bool
-gpusort_participant_end_adding(GsParticipant *participant, bool *chosen)
+gpusort_participant_is_alone(const GsParticipant *participant)
 {
-	return end_phase_and_choose(participant, PHASE_ADD, chosen);
+	/* Those who come later have no rows, but may return some. */
+	return !returns_rows(participant) && !has_others(participant->team);
 }
 
-GsTogether
-gpusort_participant_end_sorting(GsParticipant *participant)
+void
+gpusort_participant_settle_runs(GsParticipant *participant, GsExternalSort *external)
 {
-	if (!end_phase(participant, PHASE_PLACE))
-		return GS_TOGETHER_LOST;
-	if (gpusort_participant_wants_runs(participant))
-		return GS_TOGETHER_IN_RUNS;
-	gpusort_participant_leave(participant);
-	return GS_TOGETHER_ON_GPU;
+	gpusort_merge_reduce_runs(participant->team->merge, external);
 }
 
-/* Let the others find the runs of this process. */
-static void
-publish_runs(GsParticipant *participant)
+void
+gpusort_participant_publish_runs(GsParticipant *participant, GsExternalSort *external,
+								 GsFallback overflow)
 {
 	GsTeam	   *team = participant->team;
 	MemoryContext caller = MemoryContextSwitchTo(participant->context);
 
 	participant->merger = gpusort_merge_member_create(team->merge, participant->spec,
 													  team->files);
-	if (participant->phase <= PHASE_OPEN)
-		gpusort_merge_member_publish(participant->merger, participant->external,
-									 participant->overflow);
+	if (participant->phase <= GS_TEAM_OPEN)
+		gpusort_merge_member_publish(participant->merger, external, overflow);
 	MemoryContextSwitchTo(caller);
 }
 
-/* Merge the runs of all processes. */
-static void
-open_runs(GsParticipant *participant)
+void
+gpusort_participant_open_rows(GsParticipant *participant, GsMemorySort *rows)
+{
+	participant->maker = gpusort_shared_member_prepare(participant->member, rows);
+}
+
+void
+gpusort_participant_open_runs(GsParticipant *participant)
 {
 	if (participant->second != NULL)
 		gpusort_merge_members_pair(participant->merger, participant->second->merger);
-	for (GsParticipant *p = participant; p != NULL; p = p->second)
-	{
-		p->merged = true;
-		p->maker = gpusort_merge_member_open(p->merger);
-	}
-	make_ranges(participant);
+	participant->merged = true;
+	participant->maker = gpusort_merge_member_open(participant->merger);
 }
 
-/* End SETTLE and OPEN.  The runs of this process are written. */
-static GsTogether
-merge_runs(GsParticipant *participant)
+GsGpuRanges *
+gpusort_participant_open_session(GsParticipant *participant, const GsGpuRows *rows)
 {
-	if (!end_phase(participant, PHASE_SETTLE))
-		return GS_TOGETHER_LOST;
-	for (GsParticipant *p = participant; p != NULL; p = p->second)
-		publish_runs(p);
-	if (!end_phase(participant, PHASE_OPEN))
-		return GS_TOGETHER_LOST;
-	gpusort_participant_leave(participant);
-	open_runs(participant);
-	return GS_TOGETHER_IN_RUNS;
+	GsTeam	   *team = participant->team;
+	GsGpuRanges *ranges = gpusort_gpu_ranges_create(rows, participant->spec, team->ranges,
+													team->processes);
+
+	participant->maker = gpusort_gpu_ranges_maker(ranges);
+	return ranges;
 }
 
-GsTogether
-gpusort_participant_merge(GsParticipant *participant)
+void
+gpusort_participant_make_ranges(GsParticipant *participant)
 {
-	MemoryContext caller = MemoryContextSwitchTo(participant->context);
-	GsTogether	together = merge_runs(participant);
-
-	MemoryContextSwitchTo(caller);
-	return together;
+	if (participant->second != NULL)
+		gpusort_range_makers_pair(participant->maker, participant->second->maker);
+	if (participant->spec->team != NULL && !returns_rows(participant))
+		gpusort_range_maker_run(participant->maker);
 }
 
 /* ----------------------------------------------------------------
@@ -507,18 +393,6 @@ gpusort_participant_read(GsParticipant *participant)
 
 	MemoryContextSwitchTo(caller);
 	return reader;
-}
-
-GsGpuRanges *
-gpusort_participant_share_session(GsParticipant *participant, const GsGpuRows *rows)
-{
-	GsTeam	   *team = participant->team;
-	GsGpuRanges *ranges = gpusort_gpu_ranges_create(rows, participant->spec, team->ranges,
-													team->processes);
-
-	participant->maker = gpusort_gpu_ranges_maker(ranges);
-	make_ranges(participant);
-	return ranges;
 }
 
 GsFallback

@@ -61,15 +61,14 @@
 /* In the memory that the processes share, at the same address in all of them. */
 typedef struct GsTeam GsTeam;
 
-/* How the rows of a participant are sorted after the last one has been added. */
-typedef enum GsTogether
+/* The phases before READ. */
+typedef enum GsTeamPhase
 {
-	GS_TOGETHER_IN_MEMORY,		/* in ranges that all processes sort */
-	GS_TOGETHER_IN_RUNS,		/* from runs that all processes merge */
-	GS_TOGETHER_ON_GPU,			/* in a GPU session that all processes read */
-	GS_APART,					/* by this process alone */
-	GS_TOGETHER_LOST			/* rows of any process are missing */
-} GsTogether;
+	GS_TEAM_ADD,
+	GS_TEAM_PLACE,
+	GS_TEAM_SETTLE,
+	GS_TEAM_OPEN
+} GsTeamPhase;
 
 /* What a process knows of its team. */
 typedef struct GsParticipant
@@ -80,18 +79,13 @@ typedef struct GsParticipant
 	const GsSortSpec *spec;
 	MemoryContext context;
 	bool		attached;
-	int			phase;			/* in which it has come */
+	GsTeamPhase phase;			/* in which it has come */
 	GsRunTarget target;			/* where it writes runs */
 
-	/* What it has after the last row, to be sorted together. */
-	GsMemorySort *rows;			/* or NULL if they are not in memory */
-	GsExternalSort *external;	/* its runs, if the team is spilled, */
-	GsFallback	overflow;		/* and why they are on disk */
-	bool		merged;			/* has it merged runs with the others? */
 	GsSharedMember *member;		/* of the sort in memory */
 	GsMergeMember *merger;		/* of the merge, or NULL */
-	GsRangeMaker *maker;		/* of ranges in memory or of runs, from READ
-								 * on */
+	bool		merged;			/* are runs merged together? */
+	GsRangeMaker *maker;		/* of ranges */
 } GsParticipant;
 
 /* ---- The team, in any process ---- */
@@ -132,8 +126,8 @@ extern void gpusort_participant_open(GsParticipant *participant);
 extern void gpusort_participant_await_others(GsParticipant *participant);
 
 /*
- * Attach, unless that has been done.  See gpusort_team_attach().  With spec->group_keys, the
- * participant remains attached in any case.
+ * Before the first row of this process is added: attach, unless that has been done.  Returns false
+ * if all rows have been added without it.  Then it remains attached only with spec->group_keys.
  */
 extern bool gpusort_participant_attach(GsParticipant *participant);
 
@@ -158,44 +152,54 @@ extern void gpusort_participant_add_dropped(GsParticipant *participant, int64 nr
 extern int64 gpusort_participant_dropped(const GsParticipant *participant);
 
 /*
- * After the last row: offer those of this process in memory, or NULL if they are not there; and
- * when the team is spilled, and all are in runs, these.  'overflow' says why they are on disk.
+ * End a phase, unless this participant has come later: wait for the others.  Returns false if rows
+ * of any process are missing; then it has left.  Sets *chosen, unless that is NULL, in one of those
+ * that have not come later.  The first one of a pair does this for both.  Checks for interrupts.
  */
-extern void gpusort_participant_offer(GsParticipant *participant, GsMemorySort *rows);
-extern void gpusort_participant_offer_runs(GsParticipant *participant,
-										   GsExternalSort *external, GsFallback overflow);
+extern bool gpusort_participant_end_phase(GsParticipant *participant, GsTeamPhase phase,
+										  bool *chosen);
 
 /*
- * After rows have been offered: end ADD and PLACE.  The rows must remain until the leader has read
- * them, if they are sorted together in memory: then workers return when all ranges are sorted, and
- * the leader as soon as ranges can be read.  If GS_TOGETHER_IN_RUNS is returned, offer the runs and
- * call gpusort_participant_merge().  Checks for interrupts.
+ * After the last row, those of this process are in memory, or 'rows' is NULL.  In ADD: publish them,
+ * so that the others can access them.  In PLACE: place them in ranges.  Both do nothing if the team
+ * is spilled or the participant has come later, and spill it if there is no memory.  If it is
+ * spilled after PLACE, take them back: nobody accesses them any more, so their memory can be freed.
  */
-extern GsTogether gpusort_participant_place(GsParticipant *participant);
+extern void gpusort_participant_publish_rows(GsParticipant *participant, GsMemorySort *rows);
+extern void gpusort_participant_place_rows(GsParticipant *participant, GsMemorySort *rows);
+extern void gpusort_participant_take_back_rows(GsParticipant *participant, GsMemorySort *rows);
+
+/* Has no other process come in time, in a team whose leader reads all rows? */
+extern bool gpusort_participant_is_alone(const GsParticipant *participant);
 
 /*
- * The same if all participants put rows into a GPU session: end ADD.  Returns false if rows are
- * missing.  In one process, sets *chosen: it has the session sorted, and spills the team if rows
- * are left.  Then end_sorting() ends PLACE.
+ * If the team is spilled, the rows of this process are in runs, for the reason 'overflow'.  In
+ * SETTLE: let there be no more runs than can be merged.  In OPEN: let the others find them.
  */
-extern bool gpusort_participant_end_adding(GsParticipant *participant, bool *chosen);
-extern GsTogether gpusort_participant_end_sorting(GsParticipant *participant);
+extern void gpusort_participant_settle_runs(GsParticipant *participant, GsExternalSort *external);
+extern void gpusort_participant_publish_runs(GsParticipant *participant,
+											 GsExternalSort *external, GsFallback overflow);
 
 /*
- * After runs have been offered: end SETTLE and OPEN, and merge them with those of the others.
- * Returns as gpusort_participant_place() does.
+ * In READ: prepare to sort ranges of rows in memory, which must remain until the leader has read
+ * them; to merge ranges of runs; or to take ranges of a GPU session.
  */
-extern GsTogether gpusort_participant_merge(GsParticipant *participant);
+extern void gpusort_participant_open_rows(GsParticipant *participant, GsMemorySort *rows);
+extern void gpusort_participant_open_runs(GsParticipant *participant);
+extern GsGpuRanges *gpusort_participant_open_session(GsParticipant *participant,
+													 const GsGpuRows *rows);
+
+/*
+ * Then, of a pair in the first one: make ranges until none is left, in a worker whose leader reads
+ * all of them.
+ */
+extern void gpusort_participant_make_ranges(GsParticipant *participant);
 
 /*
  * In the leader, after that: create a reader of all rows.  With spec->group_keys, in each process:
  * of ranges that it takes.
  */
 extern GsRangeReader *gpusort_participant_read(GsParticipant *participant);
-
-/* Before that, if the rows are on a GPU: prepare to take ranges of them. */
-extern GsGpuRanges *gpusort_participant_share_session(GsParticipant *participant,
-													  const GsGpuRows *rows);
 
 /* If they come from runs: returns why rows of any process are on disk; or GS_FALLBACK_NONE. */
 extern GsFallback gpusort_participant_overflow(const GsParticipant *participant);
