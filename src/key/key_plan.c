@@ -200,19 +200,6 @@ gpusort_key_plan_shape(const GsKeyPlan *plan)
 	return shape;
 }
 
-GsKeyShape
-gpusort_key_plan_shape_of(const GsKeyEncoding *encodings, int nkeys)
-{
-	GsKeyColumn columns[GPUSORT_KEY_SHAPE_COLUMNS];
-	GsKeyStage	stage = {0};
-	GsKeyPlan	plan = {.ncolumns = nkeys,.columns = columns,.stages = &stage};
-
-	for (int i = 0; i < nkeys; i++)
-		columns[i].encoding = encodings[i];
-	lay_out_stage(&plan, 0, 1);
-	return gpusort_key_plan_shape(&plan);
-}
-
 bool
 gpusort_key_plan_is_distrusted(const GsKeyPlan *plan)
 {

@@ -76,17 +76,6 @@ extern void gpusort_key_plan_set_memory(GsKeyPlan *plan, Size limit);
 extern Size gpusort_key_plan_memory(const GsKeyPlan *plan);
 
 /*
- * Returns the shape that a plan would have for sort keys with these encodings,
- * with one word of a string.  'nkeys' is 1 to GPUSORT_KEY_SHAPE_COLUMNS.  If
- * there are more keys, pass the first ones: since a column takes at least two
- * bits, these exceed a key.
- */
-#define GPUSORT_KEY_SHAPE_COLUMNS	129
-
-extern GsKeyShape gpusort_key_plan_shape_of(const GsKeyEncoding *encodings,
-											int nkeys);
-
-/*
  * Returns the number of 64-bit words of an encoded key: 1 to
  * GPUSORT_CPU_MAX_KEY_WORDS.
  */

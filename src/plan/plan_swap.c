@@ -477,22 +477,13 @@ swap_in_statement(PlannedStmt *planned)
 static PlannedStmt *
 plan_with_gpusort(GPUSORT_PLANNER_ARGS)
 {
-	PlannedStmt *volatile statement;
-	GsPathKeyCache previous = gpusort_eligibility_begin();
+	PlannedStmt *statement;
 	bool		wanted = gpusort_loading_is_wanted();
 
-	PG_TRY();
-	{
-		if (prev_planner_hook)
-			statement = prev_planner_hook(GPUSORT_PLANNER_PASS);
-		else
-			statement = standard_planner(GPUSORT_PLANNER_PASS);
-	}
-	PG_FINALLY();
-	{
-		gpusort_eligibility_end(previous);
-	}
-	PG_END_TRY();
+	if (prev_planner_hook)
+		statement = prev_planner_hook(GPUSORT_PLANNER_PASS);
+	else
+		statement = standard_planner(GPUSORT_PLANNER_PASS);
 	if (wanted && !gpusort_debug_hide &&
 		(gpusort_enable || gpusort_debug_require != GS_REQUIRE_OFF))
 		swap_in_statement(statement);

@@ -34,49 +34,9 @@
 #define FEWEST_GROUP_ROWS	50
 
 /* ----------------------------------------------------------------
- *		encodings of the keys that the planner considers
+ *		sort keys
  * ----------------------------------------------------------------
- *
- * Finding the encoding of a key takes several lookups in the system catalogs.
- * The planner asks for the same few keys thousands of times in a join of many
- * tables, once for each path that might be sorted.  The answers are therefore
- * cached while a statement is planned.  The address of a PathKey identifies
- * it, because the planner makes one PathKey for each meaning, and frees none.
  */
-
-/* The number of cache entries.  A power of two makes the remainder cheap. */
-#define CACHE_ENTRIES	128
-
-typedef struct GsPathKeyEncoding
-{
-	const PathKey *pathkey;		/* NULL in an empty entry */
-	Oid			type;			/* of the equivalence class member to encode */
-	bool		usable;
-	GsKeyEncoding encoding;		/* if usable */
-} GsPathKeyEncoding;
-
-/*
- * The cache of the statement that is being planned; its context is NULL if
- * there is no such statement.  An entry's index is a hash of its key.  A new
- * entry replaces an old one with the same hash.
- */
-static GsPathKeyCache current = {NULL, NULL};
-
-GsPathKeyCache
-gpusort_eligibility_begin(void)
-{
-	GsPathKeyCache previous = current;
-
-	current.context = CurrentMemoryContext;
-	current.entries = NULL;
-	return previous;
-}
-
-void
-gpusort_eligibility_end(GsPathKeyCache previous)
-{
-	current = previous;
-}
 
 /*
  * Returns the type of a sort key: that of the member of its equivalence class
@@ -99,72 +59,41 @@ type_of_pathkey(const PathKey *pathkey, Relids relids)
 	return linitial_node(EquivalenceMember, members)->em_datatype;
 }
 
-/*
- * Look up the encoding in the catalogs.  It is allocated in the current memory
- * context.
- */
-static GsPathKeyEncoding
-look_up(const PathKey *pathkey, Oid type)
+/* Returns the sort keys of a Sort by 'pathkeys', whose rows come from the relations 'relids'. */
+static GsSortKeys
+keys_of_path(List *pathkeys, Relids relids)
 {
-	GsPathKeyEncoding found = {.pathkey = pathkey,.type = type};
-	Oid			operator = GPUSORT_PATHKEY_OPERATOR(pathkey, type);
-	Oid			collation = pathkey->pk_eclass->ec_collation;
-	bool		descending;
-
-	found.usable = OidIsValid(operator) &&
-		!gpusort_key_encoding_is_distrusted(operator, collation);
-	if (found.usable)
-		found.encoding = gpusort_key_encoding_find(operator, collation, &descending);
-	return found;
-}
-
-static GsPathKeyEncoding
-look_up_cached(const PathKey *pathkey, Oid type)
-{
-	MemoryContext caller;
-	GsPathKeyEncoding *entry;
-
-	if (current.context == NULL)
-		return look_up(pathkey, type);
-	caller = MemoryContextSwitchTo(current.context);
-	if (current.entries == NULL)
-		current.entries = palloc0(CACHE_ENTRIES * sizeof(GsPathKeyEncoding));
-	entry = &current.entries[((uintptr_t) pathkey / sizeof(PathKey) ^ type) %
-							 CACHE_ENTRIES];
-	if (entry->pathkey != pathkey || entry->type != type)
-		*entry = look_up(pathkey, type);
-	MemoryContextSwitchTo(caller);
-	return *entry;
-}
-
-/*
- * Get the shape of the encoded keys of a sort by 'pathkeys', whose rows come
- * from the relations 'relids'.  Returns false if the sort would not be taken
- * over.
- */
-static bool
-find_shape(List *pathkeys, Relids relids,
-		   GsKeyShape *shape)
-{
-	GsKeyEncoding encodings[GPUSORT_KEY_SHAPE_COLUMNS];
-	int			nkeys = 0;
+	int			nkeys = list_length(pathkeys);
+	GsSortKeys	keys = {
+		.nkeys = nkeys,
+		.attnos = palloc0(nkeys * sizeof(AttrNumber)),
+		.operators = palloc(nkeys * sizeof(Oid)),
+		.collations = palloc(nkeys * sizeof(Oid)),
+		.nulls_first = palloc0(nkeys * sizeof(bool))
+	};
 	ListCell   *lc;
 
 	foreach(lc, pathkeys)
 	{
 		const PathKey *pathkey = lfirst_node(PathKey, lc);
-		GsPathKeyEncoding found =
-			look_up_cached(pathkey, type_of_pathkey(pathkey, relids));
+		Oid			type = type_of_pathkey(pathkey, relids);
 
-		if (!found.usable)
-			return false;
-		if (nkeys < GPUSORT_KEY_SHAPE_COLUMNS)
-			encodings[nkeys++] = found.encoding;
+		keys.operators[foreach_current_index(lc)] = GPUSORT_PATHKEY_OPERATOR(pathkey, type);
+		keys.collations[foreach_current_index(lc)] = pathkey->pk_eclass->ec_collation;
 	}
-	if (encodings[0].kind == GS_ENCODE_NONE)
-		return false;
-	*shape = gpusort_key_plan_shape_of(encodings, nkeys);
-	return true;
+	return keys;
+}
+
+/* Sets *shape if the keys have one.  Otherwise returns the reason. */
+static GsFallback
+reason_of_keys(const GsSortKeys *keys, GsKeyShape *shape)
+{
+	GsFallback	reason;
+	GsKeyPlan  *plan = gpusort_key_plan_create(keys, 1, &reason);
+
+	*shape = gpusort_key_plan_shape(plan);
+	gpusort_key_plan_free(plan);
+	return reason;
 }
 
 /* ----------------------------------------------------------------
@@ -339,22 +268,12 @@ gpusort_eligibility_of_path(const Path *input, List *pathkeys, double bound,
 {
 	GsFallback	reason = reason_of_rows(input->rows, gpusort_settings_plan_rows(), bound);
 
-	if (reason == GS_FALLBACK_NONE &&
-		!find_shape(pathkeys, input->parent->relids, shape))
-		reason = GS_FALLBACK_TYPE;
-	return reason;
-}
+	GsSortKeys	keys;
 
-/* Sets *shape if the keys have one.  Otherwise returns the reason. */
-static GsFallback
-reason_of_keys(const GsSortKeys *keys, GsKeyShape *shape)
-{
-	GsFallback	reason;
-	GsKeyPlan  *plan = gpusort_key_plan_create(keys, 1, &reason);
-
-	*shape = gpusort_key_plan_shape(plan);
-	gpusort_key_plan_free(plan);
-	return reason;
+	if (reason != GS_FALLBACK_NONE)
+		return reason;
+	keys = keys_of_path(pathkeys, input->parent->relids);
+	return reason_of_keys(&keys, shape);
 }
 
 /*

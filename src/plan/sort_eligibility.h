@@ -36,20 +36,4 @@ extern GsFallback gpusort_eligibility_of_sort(const Sort *sort, double bound,
 extern GsFallback gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 														  double bound);
 
-/*
- * Call gpusort_eligibility_begin() before a statement is planned, and
- * gpusort_eligibility_end() afterwards, also after an error, with what
- * the former returned.  In between the
- * encodings of sort keys are cached.  Such pairs of
- * calls may be nested, because planning may run queries of its own.
- */
-typedef struct GsPathKeyCache
-{
-	MemoryContext context;		/* must live as long as the cache */
-	struct GsPathKeyEncoding *entries;	/* NULL if there are none yet */
-} GsPathKeyCache;
-
-extern GsPathKeyCache gpusort_eligibility_begin(void);
-extern void gpusort_eligibility_end(GsPathKeyCache previous);
-
 #endif							/* GPUSORT_SORT_ELIGIBILITY_H */
