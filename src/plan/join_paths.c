@@ -139,18 +139,6 @@ part_by_clause(const RestrictInfo *clause, bool outer)
 	return part;
 }
 
-/* Returns the least part that a merge reads of an input, by any one of the clauses. */
-static Selectivity
-least_part(const GsJoin *join, bool outer)
-{
-	Selectivity part = 1;
-	ListCell   *lc;
-
-	foreach(lc, join->extra->mergeclause_list)
-		part = Min(part, part_by_clause(lfirst_node(RestrictInfo, lc), outer));
-	return part;
-}
-
 static Cost
 cost_of_part(const Path *path, Selectivity part)
 {
@@ -164,28 +152,17 @@ is_sortable(const RelOptInfo *rel)
 	return rel->cheapest_total_path->rows >= gpusort_settings_plan_rows();
 }
 
-/* Returns a lower bound of the startup cost of a GpuSort of this input. */
-static Cost
-sort_minimum(const RelOptInfo *rel, bool caution)
-{
-	return gpusort_cost_sort_minimum(rel->cheapest_total_path,
-									 gpusort_cost_partial_path(rel), caution);
-}
-
 /*
- * Returns a lower bound of what a merge pays for an input that is sorted by a
- * GpuSort.
+ * Returns a lower bound of what a merge pays for an input that is sorted by a GpuSort: what that
+ * costs before it returns a row.  A merge need not read all of them.
  */
 static Cost
-sort_floor(const GsJoin *join, const RelOptInfo *rel, bool caution)
+sort_floor(const RelOptInfo *rel, bool caution)
 {
-	Path		sort;
-
 	if (!is_sortable(rel))
 		return get_float8_infinity();
-	gpusort_cost_sort_floor(rel->cheapest_total_path,
-							gpusort_cost_partial_path(rel), caution, &sort);
-	return cost_of_part(&sort, least_part(join, rel == join->outerrel));
+	return gpusort_cost_sort_minimum(rel->cheapest_total_path, gpusort_cost_partial_path(rel),
+									 caution);
 }
 
 /*
@@ -234,26 +211,29 @@ rows_floor(const GsJoin *join)
 
 /*
  * Returns a lower bound of the cost of a merge that has a GpuSort as at least
- * one of its inputs.  The bound need not be tight if it exceeds 'limit'.
+ * one of its inputs.
  */
 static Cost
-merge_floor(const GsJoin *join, bool caution, Cost limit)
+merge_floor(const GsJoin *join, bool caution)
 {
-	Cost		rows = rows_floor(join);
-	Cost		outer;
-	Cost		inner;
-	Cost		floor = get_float8_infinity();
+	Cost		outer = sort_floor(join->outerrel, caution);
+	Cost		inner = sort_floor(join->innerrel, caution);
 
-	if (is_sortable(join->outerrel))
-		floor = sort_minimum(join->outerrel, caution);
-	if (is_sortable(join->innerrel))
-		floor = Min(floor, sort_minimum(join->innerrel, caution));
-	if (floor + rows > limit)
-		return floor + rows;
-	outer = sort_floor(join, join->outerrel, caution);
-	inner = sort_floor(join, join->innerrel, caution);
 	return Min(outer + input_floor(join, join->innerrel, inner),
-			   inner + input_floor(join, join->outerrel, outer)) + rows;
+			   inner + input_floor(join, join->outerrel, outer)) + rows_floor(join);
+}
+
+/*
+ * Returns what the order of the rows of a join is worth at most: what PostgreSQL would charge for
+ * sorting them.
+ */
+static Cost
+worth_of_order(const GsJoin *join, Path *best)
+{
+	if (!order_is_useful(join))
+		return 0;
+	return create_sort_path(join->root, join->joinrel, best, NIL, -1.0)->path.total_cost -
+		best->total_cost;
 }
 
 /*
@@ -263,7 +243,7 @@ merge_floor(const GsJoin *join, bool caution, Cost limit)
 static bool
 may_start_first(const RelOptInfo *rel, const Path *best)
 {
-	return is_sortable(rel) && sort_minimum(rel, false) < best->startup_cost;
+	return sort_floor(rel, false) < best->startup_cost;
 }
 
 /*
@@ -274,22 +254,17 @@ may_start_first(const RelOptInfo *rel, const Path *best)
 static bool
 cannot_win(const GsJoin *join)
 {
-	const Path *best = linitial(join->joinrel->pathlist);
+	Path	   *best = linitial(join->joinrel->pathlist);
 	Cost		misses = gpusort_cost_hash_misses(best);
 	Cost		limit = best->total_cost + misses;
-	Path		sort;
+	Cost		floor;
 
 	if (join->joinrel->consider_startup &&
 		(may_start_first(join->outerrel, best) ||
 		 may_start_first(join->innerrel, best)))
 		return false;
-	if (merge_floor(join, misses == 0, limit) <= limit)
-		return false;
-	if (!order_is_useful(join))
-		return true;
-	gpusort_cost_sort_floor(best, NULL, true, &sort);
-	limit += sort.total_cost - best->total_cost;
-	return merge_floor(join, misses == 0, limit) > limit;
+	floor = merge_floor(join, misses == 0);
+	return floor > limit && floor > limit + worth_of_order(join, best);
 }
 
 /* ----------------------------------------------------------------
@@ -343,17 +318,11 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 	Path	   *ordered = get_cheapest_path_for_pathkeys(rel->pathlist, pathkeys,
 														 NULL, TOTAL_COST, false);
 
-	Path		floor;
-
 	*sort = NULL;
-	if (ordered == input)
+	if (ordered == input ||
+		(ordered != NULL &&
+		 ordered->total_cost <= gpusort_cost_sort_minimum(input, partial, true)))
 		return ordered;
-	if (ordered != NULL)
-	{
-		gpusort_cost_sort_floor(input, partial, true, &floor);
-		if (ordered->total_cost <= floor.total_cost)
-			return ordered;
-	}
 	*sort = gpusort_cost_cheapest_sort_path(join->root, rel, rel, input, partial,
 											pathkeys);
 	if (*sort != NULL &&
@@ -536,19 +505,14 @@ compares_language(const GsJoin *join)
 static bool
 cannot_divide(const GsJoin *join)
 {
-	const Path *best = gpusort_cost_partial_path(join->joinrel);
-	Cost		least = sort_minimum(join->outerrel, false) +
-		sort_minimum(join->innerrel, false);
+	Path	   *best = gpusort_cost_partial_path(join->joinrel);
+	Cost		least = sort_floor(join->outerrel, false) + sort_floor(join->innerrel, false);
 	Cost		limit;
-	Path		sort;
 
 	if (best == NULL)
 		best = linitial(join->joinrel->pathlist);
 	limit = best->total_cost + gpusort_cost_hash_misses(best);
-	if (least <= limit || !order_is_useful(join))
-		return least > limit;
-	gpusort_cost_sort_floor(best, NULL, true, &sort);
-	return least > limit + sort.total_cost - best->total_cost;
+	return least > limit && least > limit + worth_of_order(join, best);
 }
 
 /* May processes each have a part of the rows of the join? */

@@ -363,29 +363,6 @@ gpusort_cost_sort_minimum(const Path *input, const Path *partial, bool caution)
 									 1 + partial->parallel_workers));
 }
 
-void
-gpusort_cost_sort_floor(const Path *input, const Path *partial, bool caution,
-						Path *floor)
-{
-	GsSortCandidate candidate = narrow_candidate(input);
-	GsKeyShape	key = {.words = 1,.exact = true};
-	GsSortMethod method = method_of(&candidate, key);
-	double		factor = caution ? CAUTION : 1;
-	Path		gathered;
-	Path		parallel;
-
-	set_sort_cost(floor, input, &method, factor);
-	if (partial == NULL)
-		return;
-	gathered = gathered_input(input, partial);
-	method.processes = 1 + partial->parallel_workers;
-	method.shared = sort_together(&method, method.processes);
-	method.disk = method.disk && !method.shared;
-	set_sort_cost(&parallel, &gathered, &method, factor);
-	floor->startup_cost = Min(floor->startup_cost, parallel.startup_cost);
-	floor->total_cost = Min(floor->total_cost, parallel.total_cost);
-}
-
 bool
 gpusort_cost_in_memory(const Path *sort_path)
 {

@@ -55,17 +55,9 @@ extern Path *gpusort_cost_cheapest_sort_path(PlannerInfo *root,
 											 List *pathkeys);
 
 /*
- * Set the costs of *floor to lower bounds for such a path, whatever its sort
- * keys are.  With 'caution' these are bounds of what the path is charged at
- * first.  Without it they are bounds of what gpusort_cost_prefer() can lower
- * that to.
- */
-extern void gpusort_cost_sort_floor(const Path *input, const Path *partial,
-									bool caution, Path *floor);
-
-/*
- * Returns a lower bound of its startup cost, which is less tight but faster to
- * compute.
+ * Returns a lower bound of the startup cost of such a path, whatever its sort keys are.  With
+ * 'caution' it is one of what the path is charged at first.  Without it, it is one of what
+ * gpusort_cost_prefer() can lower that to.
  */
 extern Cost gpusort_cost_sort_minimum(const Path *input, const Path *partial,
 									  bool caution);
