@@ -543,50 +543,6 @@ partial_input(PlannerInfo *root, RelOptInfo *input_rel, const GsAggOrder *order)
 	return compute_exprs(root, input_rel, partial, order->exprs);
 }
 
-/* Make a sort of the input in one process, or by several if that is cheaper. */
-static Path *
-cheapest_sort(PlannerInfo *root, RelOptInfo *input_rel,
-			  RelOptInfo *grouped_rel, const GsAggOrder *order)
-{
-	Path	   *input = compute_exprs(root, input_rel,
-									  input_rel->cheapest_total_path,
-									  order->exprs);
-
-	return gpusort_cost_cheapest_sort_path(root, grouped_rel, input_rel, input,
-										   partial_input(root, input_rel, order),
-										   order->pathkeys);
-}
-
-/* Make an Agg over a sort. */
-static Path *
-agg_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
-		 GroupPathExtraData *extra, double groups)
-{
-	AggClauseCosts costs = {0};
-	Path	   *path;
-
-	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
-
-	/*
-	 * If all columns of GROUP BY are constant, 16 and later have none left in
-	 * the list of those to compare.  Without rows there is no group even so.
-	 */
-	path = (Path *) create_agg_path(root, grouped_rel, sort,
-									grouped_rel->reltarget,
-									root->parse->groupClause != NIL ?
-									AGG_SORTED : AGG_PLAIN,
-									AGGSPLIT_SIMPLE,
-									GPUSORT_GROUP_CLAUSE(root),
-									(List *) extra->havingQual, &costs,
-									groups);
-
-	/* The order within a group is not that of the groups. */
-	if (path->pathkeys != NIL)
-		path->pathkeys = list_truncate(list_copy(path->pathkeys),
-									   GPUSORT_GROUPBY_PATHKEYS(root));
-	return path;
-}
-
 /*
  * Do the aggregates of a path sort here?  Those that a foreign server or another extension
  * computes do not, as far as we know.  Of an Append, such as one of partitions, all inputs
@@ -623,67 +579,36 @@ sorts_by_itself(const Path *path)
 	return inputs != NIL;
 }
 
-/*
- * Add a path whose processes each compute the aggregates of some of the groups.  'serial' does it
- * in one process, and 'best' is the planner's best path.  Returns whether it is better than both.
- */
-static bool
-add_divided_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
-				 const GsAggOrder *order, GroupPathExtraData *extra, double groups,
-				 const Path *serial, Path *best)
-{
-	Path	   *input = partial_input(root, input_rel, order);
-	double		rows = input_rel->cheapest_total_path->rows;
-	Cost		node = cpu_operator_cost * (GPUSORT_GROUP_ROW_COST * rows +
-											GPUSORT_GROUP_COST * groups);
-	Path	   *sort;
-	Path	   *path;
-	double		part;			/* of each process */
-
-	if (input == NULL || !grouped_rel->consider_parallel ||
-		GPUSORT_GROUP_CLAUSE(root) == NIL)
-		return false;
-	sort = gpusort_divided_group_sort_path(root, grouped_rel, input, rows, order->pathkeys);
-	if (sort == NULL)
-		return false;
-	part = sort->rows / rows;
-	path = agg_path(root, grouped_rel, sort, extra, clamp_row_est(groups * part));
-	return gpusort_divided_path_add(root, grouped_rel, path, sort, node * part, path->rows / part,
-									Min(serial->total_cost,
-										best->total_cost + order->own_sorts) + node, best);
-}
-
 bool
-gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
-					  RelOptInfo *grouped_rel, GroupPathExtraData *extra,
-					  double groups)
+gpusort_agg_paths_add(const GsSortedNode *group)
 {
-	Path	   *input = input_rel->cheapest_total_path;
+	PlannerInfo *root = group->root;
+	GsSortedNode agg = *group;
 	Path	   *sort;
 	Path	   *path;
 	Path	   *best;
 	GsAggOrder	order;
 
-	if (!root->parse->hasAggs || root->parse->groupingSets != NIL ||
-		(extra->flags & GROUPING_CAN_USE_SORT) == 0 ||
-		grouped_rel->reloptkind != RELOPT_UPPER_REL ||
-		grouped_rel->pathlist == NIL ||
-		!find_order(root, input->rows, groups, &order) ||
-		pathkeys_contained_in(order.pathkeys, input->pathkeys))
+	if (root->numOrderedAggs == 0 || root->parse->groupingSets != NIL ||
+		!find_order(root, group->input->rows, group->groups, &order) ||
+		pathkeys_contained_in(order.pathkeys, group->input->pathkeys))
 		return false;
-	best = linitial(grouped_rel->pathlist);
+	best = linitial(group->rel->pathlist);
 	if (!sorts_by_itself(best))
 		order.own_sorts = 0;
-	sort = cheapest_sort(root, input_rel, grouped_rel, &order);
-	if (sort == NULL)
+	agg.pathkeys = order.pathkeys;
+	agg.input = compute_exprs(root, group->input_rel, group->input, order.exprs);
+	agg.partial = partial_input(root, group->input_rel, &order);
+	path = gpusort_sorted_node_path(&agg, &sort);
+	if (path == NULL)
 		return false;
-	path = agg_path(root, grouped_rel, sort, extra, groups);
-	if (add_divided_path(root, input_rel, grouped_rel, &order, extra, groups, path, best))
+	if (gpusort_sorted_node_divide(&agg, best,
+								   Min(path->total_cost - best->total_cost, order.own_sorts)))
 		return true;
 	if (path->total_cost >= best->total_cost + order.own_sorts)
 		return false;
 	if (order.own_sorts > 0)
 		gpusort_cost_prefer_sort(path, sort, best);
-	add_path(grouped_rel, path);
+	add_path(group->rel, path);
 	return false;
 }

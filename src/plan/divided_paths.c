@@ -330,19 +330,25 @@ most_common_part_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey 
 }
 
 /*
- * Returns how many times more rows the process has that returns the largest group of a sort than
- * all would have if groups were small.
+ * Returns how many times more rows the process has that returns the largest group of a sort that
+ * is divided by the first keys than all would have if groups were small.
  */
+static double
+share_of_keys(PlannerInfo *root, const RelOptInfo *rel, const List *pathkeys, int divided,
+			  int processes)
+{
+	double		group = 1;
+
+	for (int k = 0; k < divided; k++)
+		group = Min(group, most_common_part_of_key(root, rel, list_nth_node(PathKey, pathkeys, k)));
+	return Max(group * processes, 1);
+}
+
 static double
 share_of_sort(PlannerInfo *root, const Path *sort)
 {
-	double		processes = 1 + sort->parallel_workers;
-	double		group = 1;
-
-	for (int k = 0; k < divided_keys(sort); k++)
-		group = Min(group, most_common_part_of_key(root, sort->parent,
-												   list_nth_node(PathKey, sort->pathkeys, k)));
-	return Max(group * processes, 1);
+	return share_of_keys(root, sort->parent, sort->pathkeys, divided_keys(sort),
+						 1 + sort->parallel_workers);
 }
 
 /* Returns the largest share_of_sort() of the divided sorts of a path, or 1. */
@@ -391,19 +397,15 @@ count_window_columns(PlannerInfo *root, List *columns)
 	return any ? list_length(columns) : 0;
 }
 
-Path *
-gpusort_divided_group_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
-								List *pathkeys)
+int
+gpusort_divided_group_columns(PlannerInfo *root, const RelOptInfo *rel, const Path *partial,
+							  List *pathkeys)
 {
-	int			divided = GPUSORT_GROUPBY_PATHKEYS(root);
-	int			few = count_window_columns(root, list_copy_head(pathkeys, divided));
-	Path	   *sort = NULL;
+	int			all = GPUSORT_GROUPBY_PATHKEYS(root);
+	int			few = count_window_columns(root, list_copy_head(pathkeys, all));
 
-	if (few > 0)
-		sort = gpusort_divided_sort_path(root, rel, partial, rows, pathkeys, few);
-	if (sort != NULL && share_of_sort(root, sort) <= 1)
-		return sort;
-	return gpusort_divided_sort_path(root, rel, partial, rows, pathkeys, divided);
+	return few > 0 &&
+		share_of_keys(root, rel, pathkeys, few, 1 + partial->parallel_workers) <= 1 ? few : all;
 }
 
 /* Returns the lowest of the divided sorts of a path. */
@@ -416,17 +418,6 @@ lowest_sort(const Path *path)
 		if (is_divided_sort(path))
 			lowest = path;
 	return lowest;
-}
-
-Cost
-gpusort_divided_cost_of_groups(const Path *best, double rows, double process_rows, double row_cost)
-{
-	const Path *path = IsA(best, ProjectionPath) ? ((const ProjectionPath *) best)->subpath : best;
-	bool		parallel = IsA(path, AggPath) &&
-		((const AggPath *) path)->aggsplit != AGGSPLIT_SIMPLE;
-
-	return best->total_cost + gpusort_cost_hash_misses(path) +
-		cpu_operator_cost * row_cost * (parallel ? process_rows : rows);
 }
 
 Cost
@@ -479,6 +470,104 @@ gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, cons
 		(largest_share(root, partial) <= 2 || gpusort_debug_divide == GS_ON))
 		add_partial_path(rel, partial);
 	return better;
+}
+
+/* ----------------------------------------------------------------
+ *		nodes that need rows in order
+ * ----------------------------------------------------------------
+ */
+
+static Path *
+make_unique(const GsSortedNode *node, Path *sort, double part)
+{
+	return (Path *) GPUSORT_UNIQUE_PATH(node->root, node->rel, sort, node->columns,
+										clamp_row_est(node->rows * part));
+}
+
+GsSortedNode
+gpusort_sorted_node(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, List *pathkeys,
+					int columns, double rows)
+{
+	return (GsSortedNode)
+	{
+		.root = root,
+			.rel = rel,
+			.input_rel = input_rel,
+			.input = input_rel->cheapest_total_path,
+			.partial = gpusort_cost_partial_path(input_rel),
+			.pathkeys = pathkeys,
+			.columns = columns,
+			.may_divide = rel->consider_parallel,
+			.row_cost = GPUSORT_UNIQUE_ROW_COST,
+			.rows = rows,
+			.make = make_unique
+	};
+}
+
+Path *
+gpusort_sorted_node_path(const GsSortedNode *node, Path **sort)
+{
+	*sort = gpusort_cost_cheapest_sort_path(node->root, node->rel, node->input_rel, node->input,
+											node->partial, node->pathkeys);
+	return *sort != NULL ? node->make(node, *sort, 1) : NULL;
+}
+
+static Path *
+project(const GsSortedNode *node, Path *path)
+{
+	return node->target != NULL ?
+		apply_projection_to_path(node->root, node->rel, path, node->target) : path;
+}
+
+/*
+ * Returns what 'best' takes for the rows of the node, at 'row_cost' each.  If it groups them in
+ * parallel, each process has 'process_rows' of them.
+ */
+static Cost
+cost_of_best(const GsSortedNode *node, const Path *best, double process_rows)
+{
+	const Path *path = IsA(best, ProjectionPath) ? ((const ProjectionPath *) best)->subpath : best;
+	bool		parallel = IsA(path, AggPath) &&
+		((const AggPath *) path)->aggsplit != AGGSPLIT_SIMPLE;
+
+	return best->total_cost + gpusort_cost_hash_misses(path) +
+		cpu_operator_cost * node->row_cost * (parallel ? process_rows : node->input->rows);
+}
+
+bool
+gpusort_sorted_node_divide(const GsSortedNode *node, Path *best, Cost more)
+{
+	double		rows = node->input->rows;
+	Cost		groups = cpu_operator_cost * GPUSORT_GROUP_COST * node->groups;
+	Path	   *sort = NULL;
+	Path	   *path;
+	double		part;			/* of each process */
+
+	if (node->partial != NULL && node->may_divide)
+		sort = gpusort_divided_sort_path(node->root, node->rel, node->partial, rows,
+										 node->pathkeys, node->columns);
+	if (sort == NULL)
+		return false;
+
+	/*
+	 * The planner has made its complete paths, which remain unsafe for
+	 * workers.
+	 */
+	node->rel->consider_parallel = true;
+	part = sort->rows / rows;
+	path = project(node, node->make(node, sort, part));
+	return gpusort_divided_path_add(node->root, node->rel, path, sort,
+									(cpu_operator_cost * node->row_cost * rows + groups) * part,
+									node->rows > 0 ? node->rows : path->rows / part,
+									cost_of_best(node, best, sort->rows) + groups + more, best);
+}
+
+void
+gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Path *best)
+{
+	if (!gpusort_sorted_node_divide(node, path != NULL && path->total_cost < best->total_cost ?
+									path : best, 0) && path != NULL)
+		add_path(node->rel, project(node, path));
 }
 
 /* ----------------------------------------------------------------

@@ -21,6 +21,60 @@
 #define GPUSORT_WINDOW_ROW_COST	55.0
 
 /*
+ * A node that needs rows in order, for which paths are made: a Group, an Agg, a Unique or a SetOp.
+ */
+typedef struct GsSortedNode
+{
+	PlannerInfo *root;
+	RelOptInfo *rel;			/* of the node */
+	RelOptInfo *input_rel;
+	Path	   *input;			/* all rows, in one process */
+	Path	   *partial;		/* those of each process, or NULL */
+	List	   *pathkeys;
+	int			columns;		/* how many of them, the first ones, it groups
+								 * rows by */
+	bool		may_divide;		/* may a sort be divided by these? */
+	double		row_cost;		/* one of those above */
+	double		groups;			/* that take GPUSORT_GROUP_COST each */
+	double		rows;			/* that it returns, or 0 for those of its path */
+	PathTarget *target;			/* of a projection above it, or NULL */
+	/* Make its path over a sort of this part of the rows. */
+	Path	   *(*make) (const struct GsSortedNode *node, Path *sort, double part);
+	void	   *extra;			/* for 'make' */
+} GsSortedNode;
+
+/* Describe a Unique over rows of 'input_rel', or the members that another node has as well. */
+extern GsSortedNode gpusort_sorted_node(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel,
+										List *pathkeys, int columns, double rows);
+
+/*
+ * Make the path of a node over a sort in one process, or by several if that is cheaper, which
+ * *sort is set to.  Returns NULL if that would not be taken over.
+ */
+extern Path *gpusort_sorted_node_path(const GsSortedNode *node, Path **sort);
+
+/*
+ * Add a path of the node over a divided sort.  'best' is the best path so far, and takes so much
+ * 'more' than it is charged, besides what the cache misses of a hash table take.  Returns whether
+ * it is better.
+ */
+extern bool gpusort_sorted_node_divide(const GsSortedNode *node, Path *best, Cost more);
+
+/*
+ * Add 'path', made as above, or NULL, unless one over a divided sort is better.  'best' is the
+ * planner's best path.
+ */
+extern void gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Path *best);
+
+/*
+ * Returns by how many of the columns of GROUP BY, which are the first sort keys, a sort of
+ * 'partial' is divided: all of them, or the first ones that windows above the groups partition by
+ * as well, if none of their values is frequent.  Then the windows need no other divided sort.
+ */
+extern int	gpusort_divided_group_columns(PlannerInfo *root, const RelOptInfo *rel,
+										  const Path *partial, List *pathkeys);
+
+/*
  * Make a partial path of 'rel' that sorts 'partial', the rows of each process, and is divided by
  * the first 'divided' keys.  All processes have 'rows' rows.  If the relation of 'partial' has a
  * partial path that is sorted and divided already, and cheaper, returns that.  Returns NULL if
@@ -30,25 +84,10 @@ extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path 
 									   double rows, List *pathkeys, int divided);
 
 /*
- * Make such a path for GROUP BY, whose columns are the first sort keys.  It is divided by all of
- * them, or by the first ones that windows above the groups partition by as well, if none of their
- * values is frequent.  Then the windows need no other divided sort.
- */
-extern Path *gpusort_divided_group_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
-											 double rows, List *pathkeys);
-
-/*
  * Returns the sort keys by which the rows of a partial path are divided: each process has all rows
  * that agree in these keys, or none of them.  NIL if they are not.
  */
 extern List *gpusort_division_of(PlannerInfo *root, const Path *path);
-
-/*
- * Returns what 'best' takes, which groups 'rows' rows at 'row_cost' each.  If it does so in
- * parallel, each process has 'process_rows' of them.
- */
-extern Cost gpusort_divided_cost_of_groups(const Path *best, double rows, double process_rows,
-										   double row_cost);
 
 /*
  * Make such sorts of the inputs of a merge join, which are divided alike by all of their keys: each

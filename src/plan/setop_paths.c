@@ -33,13 +33,6 @@
 #include "plan/sort_paths.h"
 #include "settings.h"
 
-/* Paths of the rows of all inputs of a set operation. */
-typedef struct GsAppendedInputs
-{
-	Path	   *all;			/* all rows, in one process */
-	Path	   *partial;		/* those of each process, or NULL */
-} GsAppendedInputs;
-
 /*
  * Returns the cheapest path of an input.  Up to 16 the paths of a nested UNION belong to a
  * relation that has none.
@@ -125,34 +118,6 @@ pathkeys_of(PlannerInfo *root, const Path *path, List *clauses)
 }
 
 /*
- * Append the rows of all inputs.  There are no paths of workers if there are too few rows for a
- * sort.
- */
-static GsAppendedInputs
-append_inputs(PlannerInfo *root, RelOptInfo *rel, const List *inputs)
-{
-	GsAppendedInputs appended = {
-		.all = append_path(root, rel, inputs)
-	};
-
-	if (appended.all->rows >= gpusort_settings_plan_rows())
-		appended.partial = partial_append_path(root, rel, inputs);
-	return appended;
-}
-
-/*
- * Sort the rows of all inputs in the cheapest way.  Returns NULL if the sort would not
- * be taken over.
- */
-static Path *
-sort_appended(PlannerInfo *root, RelOptInfo *rel, const GsAppendedInputs *inputs, List *pathkeys)
-{
-	if (inputs->all->rows < gpusort_settings_plan_rows())
-		return NULL;
-	return gpusort_cost_cheapest_sort_path(root, rel, rel, inputs->all, inputs->partial, pathkeys);
-}
-
-/*
  * Returns how many values a column of an input has.  The UNION returns at least as many
  * rows.  Returns 1 if that is not known.
  */
@@ -191,182 +156,89 @@ certain_rows(PlannerInfo *root, const List *inputs, int ncolumns)
 	return rows;
 }
 
-/*
- * Sort the rows of all inputs, divided by all columns.  Returns NULL if that is not possible, or if
- * the sort would not be taken over.  The planner has made its complete paths, which remain unsafe
- * for workers.
- */
+/* Make a SetOp over a sort of the rows of both inputs, as up to 17. */
 static Path *
-sort_divided(PlannerInfo *root, RelOptInfo *rel, const GsAppendedInputs *inputs, List *pathkeys)
+make_setop(const GsSortedNode *node, Path *sort, double part)
 {
-	Path	   *sort;
+	const SetOpPath *best = node->extra;
+	SetOpPath  *path = GPUSORT_SORTED_SETOP_PATH(node->root, node->rel, best, list_make1(sort));
 
-	if (inputs->partial == NULL)
-		return NULL;
-	sort = gpusort_divided_sort_path(root, rel, inputs->partial, inputs->all->rows, pathkeys,
-									 list_length(pathkeys));
-	if (sort != NULL)
-		rel->consider_parallel = true;
-	return sort;
+	path->path.pathkeys = sort->pathkeys;
+	path->path.rows = clamp_row_est(node->rows * part);
+	return &path->path;
 }
 
 /*
- * Add 'path' over such a sort, which returns a part of 'rows' rows.  'best' is the best path so
- * far.  Returns whether it is better.
+ * Add paths that sort the rows of all inputs together: by 'clauses', or else by 'pathkeys'.  There
+ * are no paths of workers if there are too few rows for a sort.
  */
-static bool
-add_divided_path(PlannerInfo *root, RelOptInfo *rel, Path *path, const Path *sort,
-				 const GsAppendedInputs *inputs, double rows, Path *best, PathTarget *target)
-{
-	Cost		other = gpusort_divided_cost_of_groups(best, inputs->all->rows, sort->rows,
-													   GPUSORT_UNIQUE_ROW_COST);
-
-	return gpusort_divided_path_add(root, rel, apply_projection_to_path(root, rel, path, target),
-									sort, cpu_operator_cost * GPUSORT_UNIQUE_ROW_COST * sort->rows,
-									rows, other, best);
-}
-
-/* Add a path for a UNION that is computed by all processes.  Returns likewise. */
-static bool
-add_divided_union_path(PlannerInfo *root, RelOptInfo *rel, const GsAppendedInputs *inputs,
-					   List *pathkeys, Path *best, PathTarget *target)
-{
-	Path	   *sort = sort_divided(root, rel, inputs, pathkeys);
-	Path	   *path;
-
-	if (sort == NULL)
-		return false;
-	path = (Path *) GPUSORT_UNIQUE_PATH(root, rel, sort, list_length(pathkeys),
-										clamp_row_est(best->rows * sort->rows /
-													  inputs->all->rows));
-	return add_divided_path(root, rel, path, sort, inputs, best->rows, best, target);
-}
-
-/* Add a path for a UNION whose best path is an Agg or a Unique over 'below'. */
 static void
-add_union_path(PlannerInfo *root, RelOptInfo *rel, Path *best, Path *below,
-			   PathTarget *target)
+add_path_of_all(PlannerInfo *root, RelOptInfo *rel, Path *best, const List *inputs, List *clauses,
+				List *pathkeys, PathTarget *target)
 {
-	List	   *clauses = IsA(best, AggPath) ? ((AggPath *) best)->groupClause : NIL;
-	List	   *inputs = inputs_of(rel, below);
-	GsAppendedInputs appended;
-	List	   *pathkeys = below->pathkeys;
+	Path	   *input = append_path(root, rel, inputs);
+	GsSortedNode node;
 	Path	   *sort;
 	Path	   *path;
 
-	if (inputs == NIL || !grouping_is_sortable(clauses))
+	if (clauses != NIL)
+		pathkeys = pathkeys_of(root, input, clauses);
+	if (pathkeys == NIL || input->rows < gpusort_settings_plan_rows())
 		return;
-	appended = append_inputs(root, rel, inputs);
-	if (IsA(best, AggPath))
-		pathkeys = pathkeys_of(root, appended.all, clauses);
-	if (pathkeys == NIL)
+	node = gpusort_sorted_node(root, rel, rel, pathkeys, list_length(pathkeys), best->rows);
+	node.input = input;
+	node.partial = partial_append_path(root, rel, inputs);
+	node.may_divide = true;
+	node.target = target;
+	if (IsA(best, SetOpPath))
+	{
+		node.make = make_setop;
+		node.extra = best;
+	}
+	path = gpusort_sorted_node_path(&node, &sort);
+	if (path == NULL)
 		return;
-	sort = sort_appended(root, rel, &appended, pathkeys);
-	if (sort == NULL)
-		return;
-	path = (Path *) GPUSORT_UNIQUE_PATH(root, rel, sort, list_length(pathkeys),
-										best->rows);
 	if (IsA(best, AggPath) &&
 		!gpusort_cost_prefer_to_agg(root, path, sort, (AggPath *) best, NULL,
 									certain_rows(root, inputs, list_length(clauses))))
 		path = NULL;
-	if (add_divided_union_path(root, rel, &appended, pathkeys,
-							   path != NULL && path->total_cost < best->total_cost ? path : best,
-							   target))
-		return;
-	if (path != NULL)
-		add_path(rel, apply_projection_to_path(root, rel, path, target));
-}
-
-/* Sort the rows of a single input.  Returns NULL likewise. */
-static Path *
-sort_input(PlannerInfo *root, Path *input, List *pathkeys)
-{
-	RelOptInfo *rel = input->parent;
-
-	if (input->rows < gpusort_settings_plan_rows())
-		return NULL;
-	return gpusort_cost_cheapest_sort_path(root, rel, rel, input,
-										   gpusort_cost_partial_path(rel),
-										   pathkeys);
+	gpusort_sorted_node_add(&node, path, best);
 }
 
 /*
- * Put an input of an INTERSECT or EXCEPT into order: the rows of both relations, or since
- * 18 those of one.  *taken_over is set if that is a sort that would be taken over.
+ * Put an input of an INTERSECT or EXCEPT since 18 into order.  *taken_over is set if that is a
+ * sort that would be taken over.
  */
 static Path *
-ordered_input(PlannerInfo *root, RelOptInfo *rel, Path *input, List *clauses,
-			  bool *taken_over)
+ordered_input(PlannerInfo *root, Path *input, List *clauses, bool *taken_over)
 {
-	List	   *inputs = inputs_of(rel, input);
-	GsAppendedInputs appended = {0};
-	Path	   *cheapest = cheapest_path(input);
-	List	   *pathkeys;
+	RelOptInfo *rel = input->parent;
+	List	   *pathkeys = pathkeys_of(root, input, clauses);
 	Path	   *sort;
 
-	if (inputs != NIL)
-	{
-		appended = append_inputs(root, rel, inputs);
-		cheapest = appended.all;
-	}
-	pathkeys = pathkeys_of(root, cheapest, clauses);
-
-	/* Since 18, all columns of an input may be constants. */
+	/* All columns of an input may be constants. */
 	if (pathkeys == NIL)
-		return cheapest;
-	if (inputs != NIL)
-		sort = sort_appended(root, rel, &appended, pathkeys);
-	else
-		sort = sort_input(root, cheapest, pathkeys);
+		return input;
+	sort = gpusort_cost_cheapest_sort_path(root, rel, rel, input, gpusort_cost_partial_path(rel),
+										   pathkeys);
 	if (sort == NULL)
-		return (Path *) create_sort_path(root, cheapest->parent, cheapest, pathkeys, -1.0);
+		return (Path *) create_sort_path(root, rel, input, pathkeys, -1.0);
 	*taken_over = true;
 	return sort;
 }
 
-/*
- * Add a path for an INTERSECT or EXCEPT whose sort of the rows of both relations is divided.
- * 'other' is the best path so far.  Returns whether it is better.
- */
-static bool
-add_divided_setop_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, List *clauses,
-					   Path *other, PathTarget *target)
-{
-	List	   *inputs = inputs_of(rel, linitial(GPUSORT_SETOP_INPUTS(best)));
-	GsAppendedInputs appended;
-	Path	   *sort;
-	SetOpPath  *path;
-
-	/* Since 18, two sorts would have to be divided alike. */
-	if (inputs == NIL)
-		return false;
-	appended = append_inputs(root, rel, inputs);
-	sort = sort_divided(root, rel, &appended, pathkeys_of(root, appended.all, clauses));
-	if (sort == NULL)
-		return false;
-	path = GPUSORT_SORTED_SETOP_PATH(root, rel, best, list_make1(sort));
-	path->path.pathkeys = sort->pathkeys;
-	path->path.rows = clamp_row_est(best->path.rows * sort->rows / appended.all->rows);
-	return add_divided_path(root, rel, &path->path, sort, &appended, best->path.rows, other,
-							target);
-}
-
-/* Add a path for an INTERSECT or EXCEPT. */
+/* Add a path that sorts each input for itself. */
 static void
-add_setop_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best,
-			   PathTarget *target)
+add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, List *clauses,
+				 PathTarget *target)
 {
-	List	   *clauses = GPUSORT_SETOP_CLAUSES(best);
 	List	   *inputs = NIL;
 	bool		taken_over = false;
 	ListCell   *lc;
 	Path	   *path;
 
-	if (clauses == NIL || !grouping_is_sortable(clauses))
-		return;
 	foreach(lc, GPUSORT_SETOP_INPUTS(best))
-		inputs = lappend(inputs, ordered_input(root, rel, lfirst(lc), clauses,
+		inputs = lappend(inputs, ordered_input(root, cheapest_path(lfirst(lc)), clauses,
 											   &taken_over));
 	if (!taken_over)
 		return;
@@ -374,30 +246,52 @@ add_setop_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best,
 
 	/* The order of the inputs' columns is that of its own columns. */
 	path->pathkeys = pathkeys_of(root, &best->path, clauses);
-	if (!add_divided_setop_path(root, rel, best, clauses,
-								path->total_cost < best->path.total_cost ? path : &best->path,
-								target))
-		add_path(rel, apply_projection_to_path(root, rel, path, target));
+	add_path(rel, apply_projection_to_path(root, rel, path, target));
+}
+
+/* Returns the path below a set operation, or the first one. */
+static Path *
+path_below(const Path *path)
+{
+	if (IsA(path, SetOpPath))
+		return linitial(GPUSORT_SETOP_INPUTS((const SetOpPath *) path));
+	if (IsA(path, AggPath))
+		return ((const AggPath *) path)->subpath;
+	return GPUSORT_IS_UNIQUE_PATH(path) ? ((const GsUniquePath *) path)->subpath : NULL;
+}
+
+/* Returns the columns by which it compares rows, or NIL if it needs the order of its input. */
+static List *
+clauses_of(const Path *path)
+{
+	if (IsA(path, SetOpPath))
+		return GPUSORT_SETOP_CLAUSES((const SetOpPath *) path);
+	return IsA(path, AggPath) ? ((const AggPath *) path)->groupClause : NIL;
 }
 
 void
 gpusort_setop_paths_add(PlannerInfo *root, RelOptInfo *rel)
 {
-	Path	   *best;
+	Path	   *best = rel->pathlist != NIL ? linitial(rel->pathlist) : NULL;
 	PathTarget *target;
+	Path	   *below;
+	List	   *clauses;
+	List	   *inputs;
 
-	if (rel->pathlist == NIL)
+	if (best == NULL)
 		return;
-	best = linitial(rel->pathlist);
 	target = best->pathtarget;
 
 	/* Another set operation above may want other columns. */
 	if (IsA(best, ProjectionPath))
 		best = ((ProjectionPath *) best)->subpath;
-	if (IsA(best, SetOpPath))
-		add_setop_path(root, rel, (SetOpPath *) best, target);
-	else if (IsA(best, AggPath))
-		add_union_path(root, rel, best, ((AggPath *) best)->subpath, target);
-	else if (GPUSORT_IS_UNIQUE_PATH(best))
-		add_union_path(root, rel, best, ((GsUniquePath *) best)->subpath, target);
+	below = path_below(best);
+	clauses = clauses_of(best);
+	if (below == NULL || !grouping_is_sortable(clauses))
+		return;
+	inputs = inputs_of(rel, below);
+	if (inputs != NIL)
+		add_path_of_all(root, rel, best, inputs, clauses, below->pathkeys, target);
+	else if (IsA(best, SetOpPath) && clauses != NIL)
+		add_path_of_each(root, rel, (SetOpPath *) best, clauses, target);
 }

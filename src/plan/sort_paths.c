@@ -323,32 +323,40 @@ prefer_to_hash_table(PlannerInfo *root, Path *path, Path *sort, Path *best,
 													 agg->numGroups));
 }
 
-/* Make a path that groups the rows of 'sort'. */
 static Path *
-group_path(PlannerInfo *root, RelOptInfo *grouped_rel, Path *sort,
-		   GroupPathExtraData *extra, const AggClauseCosts *costs,
-		   double groups)
+make_group(const GsSortedNode *node, Path *sort, double part)
 {
+	PlannerInfo *root = node->root;
+	double		groups = clamp_row_est(node->groups * part);
 	List	   *clause = GPUSORT_GROUP_CLAUSE(root);
-	List	   *having = (List *) extra->havingQual;
+	List	   *having = (List *) ((const GroupPathExtraData *) node->extra)->havingQual;
+	AggClauseCosts costs = {0};
+	Path	   *path;
 
 	if (!root->parse->hasAggs)
-		return (Path *) create_group_path(root, grouped_rel, sort, clause,
-										  having, groups);
-	return (Path *) create_agg_path(root, grouped_rel, sort,
-									grouped_rel->reltarget, AGG_SORTED,
-									AGGSPLIT_SIMPLE, clause, having, costs,
-									groups);
+		return (Path *) create_group_path(root, node->rel, sort, clause, having, groups);
+	get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
+
+	/*
+	 * If all columns of GROUP BY are constant, 16 and later have none left in
+	 * the list of those to compare.  Without rows there is no group even so.
+	 */
+	path = (Path *) create_agg_path(root, node->rel, sort, node->rel->reltarget,
+									root->parse->groupClause != NIL ? AGG_SORTED : AGG_PLAIN,
+									AGGSPLIT_SIMPLE, clause, having, &costs, groups);
+
+	/* The order within a group is not that of the groups. */
+	if (path->pathkeys != NIL)
+		path->pathkeys = list_truncate(list_copy(path->pathkeys), GPUSORT_GROUPBY_PATHKEYS(root));
+	return path;
 }
 
 /* May a path sort the rows of GROUP BY?  Only if it is for all rows and not for a partition. */
 static bool
-may_sort_groups(const PlannerInfo *root, const RelOptInfo *grouped_rel,
-				const GroupPathExtraData *extra)
+may_sort_groups(const RelOptInfo *grouped_rel, const GroupPathExtraData *extra)
 {
-	return GPUSORT_GROUP_CLAUSE(root) != NIL && root->group_pathkeys != NIL &&
-		(extra->flags & GROUPING_CAN_USE_SORT) != 0 &&
-		grouped_rel->reloptkind == RELOPT_UPPER_REL;
+	return (extra->flags & GROUPING_CAN_USE_SORT) != 0 &&
+		grouped_rel->reloptkind == RELOPT_UPPER_REL && grouped_rel->pathlist != NIL;
 }
 
 /* Do all grouping sets of a path have a column? */
@@ -418,10 +426,10 @@ sorted_sets(const RelOptInfo *grouped_rel)
 
 /* Copy such a path to the rows of one process. */
 static Path *
-copy_sets_to(const GroupingSetsPath * sets, Path *sort)
+make_sets(const GsSortedNode *node, Path *sort, double part)
 {
+	const		GroupingSetsPath *sets = node->extra;
 	GroupingSetsPath *copy = makeNode(GroupingSetsPath);
-	double		part = sort->rows / sets->subpath->rows;
 
 	*copy = *sets;
 	copy->subpath = sort;
@@ -435,153 +443,103 @@ copy_sets_to(const GroupingSetsPath * sets, Path *sort)
 	return &copy->path;
 }
 
-/* Add a path whose processes each group the rows of some of the groups. */
-static void
-add_divided_groups(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
-				   GroupPathExtraData *extra)
+/* Describe the node for GROUP BY, or for aggregates without it. */
+static GsSortedNode
+group_node(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
+		   GroupPathExtraData *extra)
 {
-	Path	   *input = input_rel->cheapest_total_path;
-	Path	   *partial = gpusort_cost_partial_path(input_rel);
-	Path	   *best = linitial(grouped_rel->pathlist);
-	const		GroupingSetsPath *sets = sorted_sets(grouped_rel);
-	AggClauseCosts costs = {0};
-	double		groups;
-	double		part;			/* of each process */
-	Path	   *sort;
-	Path	   *path;
+	GsSortedNode node = gpusort_sorted_node(root, grouped_rel, input_rel, root->group_pathkeys, 0, 0);
 
-	if (!may_sort_groups(root, grouped_rel, extra) || partial == NULL ||
-		!grouped_rel->consider_parallel || (root->parse->groupingSets != NIL && sets == NULL))
-		return;
-	sort = sets != NULL ?
-		gpusort_divided_sort_path(root, grouped_rel, partial, input->rows, root->group_pathkeys,
-								  count_common_columns(root, sets)) :
-		gpusort_divided_group_sort_path(root, grouped_rel, partial, input->rows,
-										root->group_pathkeys);
-	if (sort == NULL)
-		return;
-	if (root->parse->hasAggs)
-		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
-	part = sort->rows / input->rows;
-	groups = sets != NULL ? sets->path.rows : number_of_groups(root, input, grouped_rel, extra);
-	path = sets != NULL ? copy_sets_to(sets, sort) :
-		group_path(root, grouped_rel, sort, extra, &costs, clamp_row_est(groups * part));
-	gpusort_divided_path_add(root, grouped_rel, path, sort,
-							 cpu_operator_cost * part * (GPUSORT_GROUP_ROW_COST * input->rows +
-														 GPUSORT_GROUP_COST * groups),
-							 path->rows / part,
-							 gpusort_divided_cost_of_groups(best, input->rows, sort->rows,
-															GPUSORT_GROUP_ROW_COST) +
-							 cpu_operator_cost * GPUSORT_GROUP_COST * groups,
-							 best);
+	node.row_cost = GPUSORT_GROUP_ROW_COST;
+	node.groups = GPUSORT_GROUP_CLAUSE(root) == NIL ? 1 :
+		number_of_groups(root, node.input, grouped_rel, extra);
+	node.make = make_group;
+	node.extra = extra;
+	if (node.partial != NULL && node.may_divide)
+		node.columns = gpusort_divided_group_columns(root, grouped_rel, node.partial,
+													 node.pathkeys);
+	return node;
 }
 
-/* Add a path that groups sorted rows. */
+/* Add a path that groups rows which are sorted in one process, or by several together. */
 static void
-add_group_path(PlannerInfo *root, RelOptInfo *input_rel,
-			   RelOptInfo *grouped_rel, GroupPathExtraData *extra)
+add_group_path(const GsSortedNode *node)
 {
-	Path	   *input = input_rel->cheapest_total_path;
+	PlannerInfo *root = node->root;
 	AggClauseCosts costs = {0};
 	Path	   *sort;
 	Path	   *path;
 
-	if (!may_sort_groups(root, grouped_rel, extra) || root->parse->groupingSets != NIL ||
-		pathkeys_contained_in(root->group_pathkeys, input->pathkeys))
+	if (node->pathkeys == NIL || GPUSORT_GROUP_CLAUSE(root) == NIL ||
+		pathkeys_contained_in(node->pathkeys, node->input->pathkeys))
 		return;
-	sort = gpusort_cost_cheapest_sort_path(root, grouped_rel, input_rel, input,
-										   gpusort_cost_partial_path(input_rel),
-										   root->group_pathkeys);
-	if (sort == NULL)
+	path = gpusort_sorted_node_path(node, &sort);
+	if (path == NULL)
 		return;
 	if (root->parse->hasAggs)
 		get_agg_clause_costs(root, AGGSPLIT_SIMPLE, &costs);
-	path = group_path(root, grouped_rel, sort, extra, &costs,
-					  number_of_groups(root, input, grouped_rel, extra));
-	if (prefer_to_hash_table(root, path, sort, linitial(grouped_rel->pathlist),
-							 &costs))
-		add_path(grouped_rel, path);
+	if (prefer_to_hash_table(root, path, sort, linitial(node->rel->pathlist), &costs))
+		add_path(node->rel, path);
 }
 
-/* Add paths in the order that aggregates want.  Returns whether a divided one is best. */
-static bool
-add_agg_paths(PlannerInfo *root, RelOptInfo *input_rel,
-			  RelOptInfo *grouped_rel, GroupPathExtraData *extra)
+/* Add a path for grouping sets, as the planner has one of sorted rows, over a divided sort. */
+static void
+add_path_of_sets(GsSortedNode *node, const GroupingSetsPath * sets)
 {
-	if (root->numOrderedAggs == 0)
-		return false;
-	return gpusort_agg_paths_add(root, input_rel, grouped_rel, extra,
-								 GPUSORT_GROUP_CLAUSE(root) == NIL ? 1 :
-								 number_of_groups(root,
-												  input_rel->cheapest_total_path,
-												  grouped_rel, extra));
+	if (sets == NULL)
+		return;
+	node->columns = count_common_columns(node->root, sets);
+	node->groups = sets->path.rows;
+	node->make = make_sets;
+	node->extra = unconstify(GroupingSetsPath *, sets);
+	gpusort_sorted_node_divide(node, linitial(node->rel->pathlist), 0);
 }
 
-/*
- * Add a path whose processes each return some of the different rows.  Returns whether it is better
- * than 'best'.
- */
-static bool
-add_divided_distinct(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *distinct_rel,
-					 List *pathkeys, double rows, Path *best)
+static void
+add_group_paths(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
+				GroupPathExtraData *extra)
 {
-	Path	   *input = input_rel->cheapest_total_path;
-	Path	   *partial = gpusort_cost_partial_path(input_rel);
-	int			divided = list_length(root->distinct_pathkeys);
-	Path	   *sort;
-	Path	   *path;
-	Cost		other;
+	GsSortedNode node;
 
-	if (partial == NULL || !distinct_rel->consider_parallel)
-		return false;
-	sort = gpusort_divided_sort_path(root, distinct_rel, partial, input->rows, pathkeys, divided);
-	if (sort == NULL)
-		return false;
-	other = gpusort_divided_cost_of_groups(best, input->rows, sort->rows, GPUSORT_UNIQUE_ROW_COST);
-	path = (Path *) GPUSORT_UNIQUE_PATH(root, distinct_rel, sort, divided,
-										clamp_row_est(rows * sort->rows / input->rows));
-	return gpusort_divided_path_add(root, distinct_rel, path, sort,
-									cpu_operator_cost * GPUSORT_UNIQUE_ROW_COST * sort->rows,
-									rows, other, best);
+	if (!may_sort_groups(grouped_rel, extra))
+		return;
+	node = group_node(root, input_rel, grouped_rel, extra);
+	if (root->parse->groupingSets != NIL)
+	{
+		add_path_of_sets(&node, sorted_sets(grouped_rel));
+		return;
+	}
+	add_group_path(&node);
+	if (!gpusort_agg_paths_add(&node))
+		gpusort_sorted_node_divide(&node, linitial(grouped_rel->pathlist), 0);
 }
 
 static void
 add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 				  RelOptInfo *distinct_rel)
 {
-	Path	   *input = input_rel->cheapest_total_path;
 	Path	   *best = linitial(distinct_rel->pathlist);
 	List	   *pathkeys = root->distinct_pathkeys;
+	GsSortedNode node = gpusort_sorted_node(root, distinct_rel, input_rel, pathkeys,
+											list_length(pathkeys), best->rows);
+	Path	   *path = NULL;
 	Path	   *sort;
-	Path	   *path;
 
 	if (pathkeys == NIL ||
 		!grouping_is_sortable(root->parse->distinctClause))
 		return;
 	/* For DISTINCT ON, which returns the first row by ORDER BY. */
 	if (pathkeys_contained_in(pathkeys, root->sort_pathkeys))
-		pathkeys = root->sort_pathkeys;
-	if (pathkeys_contained_in(pathkeys, input->pathkeys))
+		node.pathkeys = root->sort_pathkeys;
+	if (!pathkeys_contained_in(node.pathkeys, node.input->pathkeys))
 	{
-		add_divided_distinct(root, input_rel, distinct_rel, pathkeys, best->rows, best);
-		return;
+		path = gpusort_sorted_node_path(&node, &sort);
+		if (path == NULL)
+			return;
+		if (!prefer_to_hash_table(root, path, sort, best, NULL))
+			path = NULL;
 	}
-	sort = gpusort_cost_cheapest_sort_path(root, distinct_rel, input_rel, input,
-										   gpusort_cost_partial_path(input_rel),
-										   pathkeys);
-	if (sort == NULL)
-		return;
-	path = (Path *)
-		GPUSORT_UNIQUE_PATH(root, distinct_rel, sort,
-							list_length(root->distinct_pathkeys),
-							best->rows);
-	if (!prefer_to_hash_table(root, path, sort, best, NULL))
-		path = NULL;
-	if (add_divided_distinct(root, input_rel, distinct_rel, pathkeys, best->rows,
-							 path != NULL && path->total_cost < best->total_cost ? path : best))
-		return;
-	if (path != NULL)
-		add_path(distinct_rel, path);
+	gpusort_sorted_node_add(&node, path, best);
 }
 
 /*
@@ -752,9 +710,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 	switch (stage)
 	{
 		case UPPERREL_GROUP_AGG:
-			add_group_path(root, input_rel, output_rel, extra);
-			if (!add_agg_paths(root, input_rel, output_rel, extra))
-				add_divided_groups(root, input_rel, output_rel, extra);
+			add_group_paths(root, input_rel, output_rel, extra);
 			break;
 		case UPPERREL_WINDOW:
 			add_window_path(root, input_rel, output_rel);

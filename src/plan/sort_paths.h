@@ -8,21 +8,19 @@
 #ifndef GPUSORT_SORT_PATHS_H
 #define GPUSORT_SORT_PATHS_H
 
-#include "nodes/pathnodes.h"
+#include "plan/divided_paths.h"
 
 /* Install the hooks for joins and for what is above them.  Called once by _PG_init(). */
 extern void gpusort_join_paths_init(void);
 extern void gpusort_sort_paths_init(void);
 
 /*
- * Add paths that sort the rows of 'input_rel' by the groups and by what the
- * aggregates sort by, so that these need no sorts of their own.  Called after
- * all other paths have been added to 'grouped_rel'.  Returns whether one is best whose sort is
+ * Add paths that sort the rows of the node for GROUP BY, or for aggregates alone, by the groups and
+ * by what the aggregates sort by, so that these need no sorts of their own.  Called after
+ * all other paths have been added to its relation.  Returns whether one is best whose sort is
  * divided.
  */
-extern bool gpusort_agg_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
-								  RelOptInfo *grouped_rel,
-								  GroupPathExtraData *extra, double groups);
+extern bool gpusort_agg_paths_add(const GsSortedNode *group);
 
 /*
  * Add a path to the relation of a UNION, INTERSECT or EXCEPT, if it sorts enough rows.

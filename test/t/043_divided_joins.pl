@@ -73,6 +73,8 @@ divided('groups by more', 'SELECT who, visits.page, count(*) FROM visits JOIN or
 	"visits.who, visits.page; $both", 'SET enable_hashagg = off');
 divided('distinct keys', 'SELECT DISTINCT who FROM visits JOIN orders USING (who)', $both);
 divided('a window', 'SELECT count(*) OVER (PARTITION BY who) FROM visits JOIN orders USING (who)', $both);
+divided('a window over groups', 'SELECT who, rank() OVER (PARTITION BY who ORDER BY count(*)) FROM visits JOIN orders USING (who) GROUP BY who',
+	$both);
 divided('keys of a left join', 'SELECT visits.who, count(orders.id) FROM visits LEFT JOIN orders USING (who) GROUP BY visits.who', $both);
 divided('types that differ', 'SELECT count(*) FROM visits JOIN buyers ON visits.who = buyers.n', '');
 divided('a condition that workers must not check',
@@ -114,6 +116,7 @@ foreach my $not ('', 'NOT')
 	'groups of a left join' => 'SELECT v.url, count(o.id), min(o.note) FROM visits v LEFT JOIN orders o USING (url) GROUP BY v.url HAVING count(*) > 3',
 	'groups of a full join' => 'SELECT v.who, o.who AS w, count(*) FROM visits v FULL JOIN orders o ON v.who = o.who GROUP BY v.who, o.who',
 	'a window' => 'SELECT v.id AS v, o.id AS o, row_number() OVER (PARTITION BY who ORDER BY v.id, o.id) FROM visits v JOIN orders o USING (who)',
+	'a window over groups' => 'SELECT who, count(*), rank() OVER (PARTITION BY who ORDER BY count(*)) FROM visits v JOIN orders o USING (who) GROUP BY who',
 	'distinct keys' => 'SELECT DISTINCT url FROM visits JOIN orders USING (url)',
 	'all of one key' => 'SELECT count(*), sum(v.id) FROM visits v JOIN orders o ON v.who / 5000 = o.who / 5000 WHERE v.id < 200 AND o.id < 300',
 	'a join of a join' => 'SELECT v.id AS v, o.id AS o, b.n FROM visits v JOIN orders o USING (url) LEFT JOIN buyers b ON b.who = o.who',
