@@ -132,6 +132,7 @@ OBJS = \
 	src/plan/agg_paths.o \
 	src/plan/setop_paths.o \
 	src/plan/sort_paths.o \
+	src/plan/window_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
 	src/index/base/build_workers.o \

@@ -35,7 +35,6 @@
 #include "utils/selfuncs.h"
 
 #include "exec/presorted_agg.h"
-#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "work.h"

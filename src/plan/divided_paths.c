@@ -21,13 +21,8 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
-#include "catalog/pg_proc.h"
 #include "catalog/pg_statistic.h"
-#include "miscadmin.h"
 #include "nodes/extensible.h"
-#include "nodes/makefuncs.h"
-#include "nodes/nodeFuncs.h"
-#include "optimizer/clauses.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -40,7 +35,6 @@
 #include "plan/plan_swap.h"
 #include "plan/sort_cost.h"
 #include "settings.h"
-#include "work.h"
 
 /*
  * What it takes to send a row through a Gather, in the units of sort_candidate.h.  The planner
@@ -54,9 +48,6 @@
 
 /* A divided sort is used if it takes at most this part of the time of the planner's best path. */
 #define MOST_TIME			0.8
-
-/* Without statistics on what a run condition leaves, the planner's default for inequalities. */
-#define RUN_CONDITION_PART	0.3333
 
 /* ----------------------------------------------------------------
  *		the sort
@@ -198,9 +189,8 @@ has_column_of(const List *pathkeys, const PathKey *pathkey)
 	return false;
 }
 
-/* Returns how many pathkeys in a row, the first ones, are of columns that others have. */
-static int
-count_columns_of(const List *pathkeys, const List *others)
+int
+gpusort_count_columns_of(const List *pathkeys, const List *others)
 {
 	ListCell   *lc;
 
@@ -217,7 +207,7 @@ is_divided(PlannerInfo *root, const Path *path, List *pathkeys, int divided)
 	List	   *division = gpusort_division_of(root, path);
 
 	return division != NIL && pathkeys_contained_in(pathkeys, path->pathkeys) &&
-		count_columns_of(division, list_copy_head(pathkeys, divided)) == list_length(division);
+		gpusort_count_columns_of(division, list_copy_head(pathkeys, divided)) == list_length(division);
 }
 
 /* Returns the cheapest such partial path of a relation, or NULL. */
@@ -369,8 +359,8 @@ largest_share(PlannerInfo *root, const Path *path)
 	return share;
 }
 
-static List *
-partition_pathkeys(PlannerInfo *root, const WindowClause *window)
+List *
+gpusort_partition_pathkeys(PlannerInfo *root, const WindowClause *window)
 {
 	return make_pathkeys_for_sortclauses(root, window->partitionClause, root->processed_tlist);
 }
@@ -387,11 +377,11 @@ count_window_columns(PlannerInfo *root, List *columns)
 
 	foreach(lc, root->parse->windowClause)
 	{
-		List	   *partition = partition_pathkeys(root, lfirst_node(WindowClause, lc));
+		List	   *partition = gpusort_partition_pathkeys(root, lfirst_node(WindowClause, lc));
 
 		if (partition == NIL)
 			continue;
-		columns = list_truncate(columns, count_columns_of(columns, partition));
+		columns = list_truncate(columns, gpusort_count_columns_of(columns, partition));
 		any = true;
 	}
 	return any ? list_length(columns) : 0;
@@ -426,6 +416,8 @@ gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort, C
 {
 	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
 
+	if (sort == NULL)
+		sort = lowest_sort(partial);
 	return sort->startup_cost +
 		(partial->total_cost - sort->startup_cost + node) * largest_share(root, partial) +
 		parallel_setup_cost + cpu_operator_cost * rows * queue;
@@ -446,7 +438,7 @@ add_gather(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
 
 	/* There is nothing in the place of a join below that has been chosen. */
 	bool		better = gpusort_divided_is_better(time, other) ||
-		(IsA(sort, MergePath) && sort->parent != rel && time <= other);
+		(sort != NULL && IsA(sort, MergePath) && sort->parent != rel && time <= other);
 	Path	   *gather;
 
 	if (better)
@@ -694,220 +686,4 @@ gpusort_divided_merge_add(PlannerInfo *root, RelOptInfo *joinrel, MergePath *mer
 	}
 	(void) add_gather(root, joinrel, copy_merge(merge), path, excess, joinrel->rows, other, best);
 	add_partial_merge(joinrel, copy_merge(merge), better);
-}
-
-/* ----------------------------------------------------------------
- *		windows
- * ----------------------------------------------------------------
- */
-
-/* Replace window functions by what they are computed from; see is_safe_in_workers(). */
-static Node *
-replace_window_functions(Node *node, void *all_safe)
-{
-	if (node == NULL)
-		return NULL;
-	if (IsA(node, WindowFunc))
-	{
-		const		WindowFunc *function = (const WindowFunc *) node;
-		List	   *inputs = list_copy(function->args);
-
-		if (func_parallel(function->winfnoid) != PROPARALLEL_SAFE)
-			*(bool *) all_safe = false;
-		if (function->aggfilter != NULL)
-			inputs = lappend(inputs, function->aggfilter);
-		return expression_tree_mutator((Node *) inputs, replace_window_functions, all_safe);
-	}
-	return expression_tree_mutator(node, replace_window_functions, all_safe);
-}
-
-/* May workers compute an expression or list, if they may compute window functions at all? */
-static bool
-is_safe_in_workers(PlannerInfo *root, const void *expression)
-{
-	bool		all_safe = true;
-	Node	   *node = replace_window_functions(unconstify(void *, expression), &all_safe);
-
-	return all_safe && is_parallel_safe(root, node);
-}
-
-/* Does an expression need a parameter of the executor, such as the result of a subquery? */
-static bool
-needs_parameter(Node *node, void *context)
-{
-	if (node == NULL)
-		return false;
-	if (IsA(node, Param))
-		return ((const Param *) node)->paramkind == PARAM_EXEC;
-	return expression_tree_walker(node, needs_parameter, context);
-}
-
-/* May workers check the run condition of a window? */
-static bool
-is_safe_run_condition(PlannerInfo *root, const WindowAggPath *window)
-{
-	List	   *condition = GPUSORT_RUN_CONDITION(window);
-
-	return is_safe_in_workers(root, condition) &&
-		(GPUSORT_RUN_CONDITION_IS_SENT || !needs_parameter((Node *) condition, NULL));
-}
-
-static bool
-is_safe_window(PlannerInfo *root, const WindowAggPath *window)
-{
-	return is_safe_in_workers(root, window->path.pathtarget->exprs) &&
-		is_safe_in_workers(root, window->qual) &&
-		is_safe_run_condition(root, window) &&
-		is_safe_in_workers(root, window->winclause->startOffset) &&
-		is_safe_in_workers(root, window->winclause->endOffset);
-}
-
-/*
- * Returns how many of the windows, the lowest ones, can be computed in all processes: those that
- * are safe there, and have a PARTITION BY.
- */
-static int
-count_divisible(PlannerInfo *root, const List *windows)
-{
-	ListCell   *lc;
-
-	foreach(lc, windows)
-	{
-		const WindowAggPath *window = lfirst_node(WindowAggPath, lc);
-
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(GPUSORT_WORK_PLANNING);
-		if (partition_pathkeys(root, window->winclause) == NIL || !is_safe_window(root, window))
-			return foreach_current_index(lc);
-	}
-	return list_length(windows);
-}
-
-/*
- * Returns by how many columns the sort of a window, by number, can be divided: those that lead its
- * PARTITION BY, and that the windows above it partition by as well.  Those from the first one on
- * that has no such column need another divided sort.
- */
-static int
-count_common_columns(PlannerInfo *root, const List *windows, int first)
-{
-	List	   *columns = partition_pathkeys(root, list_nth_node(WindowAggPath, windows,
-																 first)->winclause);
-	ListCell   *lc;
-
-	for_each_from(lc, windows, first + 1)
-	{
-		List	   *others = partition_pathkeys(root, lfirst_node(WindowAggPath, lc)->winclause);
-		int			common = count_columns_of(columns, others);
-
-		if (common == 0)
-			break;
-		columns = list_truncate(columns, common);
-	}
-	return list_length(columns);
-}
-
-/* Copy a WindowAggPath to an input that has the rows of one process. */
-static Path *
-copy_window_to(const WindowAggPath *window, Path *input)
-{
-	WindowAggPath *copy = makeNode(WindowAggPath);
-	const Path *old_input = window->subpath;
-	Cost		own = window->path.total_cost - old_input->total_cost;
-
-	*copy = *window;
-	copy->subpath = input;
-	copy->path.parallel_aware = false;
-	copy->path.parallel_safe = true;
-	copy->path.parallel_workers = input->parallel_workers;
-	copy->path.pathkeys = input->pathkeys;
-	copy->path.rows = input->rows;
-	copy->path.startup_cost = input->startup_cost;
-	copy->path.total_cost = input->total_cost +
-		Max(own, 0) * input->rows / Max(old_input->rows, 1);
-	GPUSORT_MOVE_DISABLED_NODES(&copy->path, old_input, input);
-	return &copy->path;
-}
-
-/*
- * Make windows over the rows of each process.  Where these are not divided by columns of a window's
- * PARTITION BY, there is a divided sort.  Where they only need another order, there is a sort of
- * the rows that the process has.  Returns NULL if a divided sort would not be taken over.
- */
-static Path *
-partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
-					const List *windows)
-{
-	double		rows = input_rel->cheapest_total_path->rows;
-	Path	   *path = gpusort_cost_partial_path(input_rel);
-	List	   *division = gpusort_division_of(root, path);
-	ListCell   *lc;
-
-	foreach(lc, windows)
-	{
-		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
-		List	   *partition = partition_pathkeys(root, window->winclause);
-		List	   *clauses = list_concat_copy(window->winclause->partitionClause,
-											   window->winclause->orderClause);
-		List	   *pathkeys = make_pathkeys_for_sortclauses(root, clauses,
-															 root->processed_tlist);
-
-		if (division == NIL || count_columns_of(division, partition) < list_length(division))
-		{
-			path = gpusort_divided_sort_path(root, window_rel, path, rows, pathkeys,
-											 count_common_columns(root, windows,
-																  foreach_current_index(lc)));
-			if (path == NULL)
-				return NULL;
-			division = gpusort_division_of(root, path);
-		}
-		else if (!pathkeys_contained_in(pathkeys, path->pathkeys))
-			path = (Path *) create_sort_path(root, window_rel, path, pathkeys, -1.0);
-		path = copy_window_to(window, path);
-	}
-	return path;
-}
-
-GsDividedWindows
-gpusort_divided_windows(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
-						const List *windows)
-{
-	GsDividedWindows divided = {0};
-
-	if (windows == NIL || gpusort_cost_partial_path(input_rel) == NULL ||
-		root->parse->hasTargetSRFs)
-		return divided;
-	divided.count = count_divisible(root, windows);
-	if (divided.count == 0)
-		return divided;
-	divided.path = partial_window_path(root, input_rel, window_rel,
-									   list_copy_head(windows, divided.count));
-	if (divided.path != NULL)
-		divided.sort = lowest_sort(divided.path);
-	return divided;
-}
-
-/* Returns about how many rows come out of the top window. */
-static double
-rows_out(const WindowAggPath *top, double rows)
-{
-	return GPUSORT_RUN_CONDITION(top) != NIL || top->qual != NIL ?
-		rows * RUN_CONDITION_PART : rows;
-}
-
-bool
-gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *window_rel,
-							const GsDividedWindows *windows, Path *best)
-{
-	Path	   *path = windows->path;
-	Cost		row = cpu_operator_cost * GPUSORT_WINDOW_ROW_COST * windows->count;
-
-	/*
-	 * The planner has made its complete paths, which must not be safe for
-	 * workers.
-	 */
-	window_rel->consider_parallel = true;
-	return gpusort_divided_path_add(root, window_rel, path, windows->sort, row * path->rows,
-									rows_out((WindowAggPath *) path, best->rows),
-									best->total_cost + row * best->rows, best);
 }

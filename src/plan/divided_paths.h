@@ -89,6 +89,12 @@ extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path 
  */
 extern List *gpusort_division_of(PlannerInfo *root, const Path *path);
 
+/* Returns how many pathkeys in a row, the first ones, are of columns that others have. */
+extern int	gpusort_count_columns_of(const List *pathkeys, const List *others);
+
+/* Returns the pathkeys of a PARTITION BY. */
+extern List *gpusort_partition_pathkeys(PlannerInfo *root, const WindowClause *window);
+
 /*
  * Make such sorts of the inputs of a merge join, which are divided alike by all of their keys: each
  * process has the rows of both that match.  Returns false if that is not possible.
@@ -116,34 +122,10 @@ extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *p
 
 /*
  * Returns what such a path takes up to the end of a Gather above it, and whether that is clearly
- * less than 'other'.
+ * less than 'other'.  If 'sort' is NULL, it is the lowest divided sort of the path.
  */
 extern Cost gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort,
 								 Cost node, double rows);
 extern bool gpusort_divided_is_better(Cost time, Cost other);
-
-/* Windows of which each process computes some of the partitions. */
-typedef struct GsDividedWindows
-{
-	Path	   *path;			/* partial, of the first 'count' windows; or
-								 * NULL */
-	const Path *sort;			/* its lowest divided sort */
-	int			count;
-} GsDividedWindows;
-
-/*
- * Make a partial path for as many as possible of 'windows', WindowAggPaths of the planner's best
- * path, the lowest one first.
- */
-extern GsDividedWindows gpusort_divided_windows(PlannerInfo *root, RelOptInfo *input_rel,
-												RelOptInfo *window_rel, const List *windows);
-
-/*
- * Add paths for all windows, of which 'windows' has a path.  Called after the planner has added its
- * paths to 'window_rel'.  'best' is the best path in one process.  Returns whether one of them is
- * better.
- */
-extern bool gpusort_divided_windows_add(PlannerInfo *root, RelOptInfo *window_rel,
-										const GsDividedWindows *windows, Path *best);
 
 #endif							/* GPUSORT_DIVIDED_PATHS_H */

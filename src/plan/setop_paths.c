@@ -28,7 +28,6 @@
 #include "port/pg_bitutils.h"
 #include "utils/selfuncs.h"
 
-#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"

@@ -5,8 +5,8 @@
  *
  * Swapping Sorts in finished plans speeds up only those sorts that the planner
  * chose at stock PostgreSQL's cost.  This adds paths over sorts at GpuSort's
- * cost for the final ORDER BY, for groups, DISTINCT and window functions; those for
- * set operations are in setop_paths.c.  A
+ * cost for the final ORDER BY, for groups and for DISTINCT; those for windows and set operations are
+ * in window_paths.c and setop_paths.c.  A
  * sort can then win against an index scan, a hash table or a Gather Merge
  * where it is the faster way.  The paths have the same shape as those that the
  * planner makes itself, except that a sort can be over a Gather, if it is cheaper
@@ -29,11 +29,9 @@
 #include "utils/selfuncs.h"
 
 #include "loading.h"
-#include "plan/divided_paths.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
-#include "work.h"
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 
@@ -542,155 +540,6 @@ add_distinct_path(PlannerInfo *root, RelOptInfo *input_rel,
 	gpusort_sorted_node_add(&node, path, best);
 }
 
-/*
- * Returns the WindowAggs of a path, the lowest one first, without the sorts
- * between them.  Returns NIL if there are other nodes above 'input_rel'.
- */
-static List *
-windows_of_path(Path *path, const RelOptInfo *input_rel)
-{
-	List	   *windows = NIL;
-
-	while (path->parent != input_rel)
-	{
-		if (IsA(path, WindowAggPath))
-		{
-			windows = lcons(path, windows);
-			path = ((WindowAggPath *) path)->subpath;
-		}
-		else if (IsA(path, SortPath) || IsA(path, IncrementalSortPath))
-			path = ((SortPath *) path)->subpath;
-		else
-			return NIL;
-	}
-	return windows;
-}
-
-/* Copy a WindowAggPath to another input with the same rows. */
-static Path *
-copy_window_path(const WindowAggPath *window, Path *input)
-{
-	WindowAggPath *copy = makeNode(WindowAggPath);
-	const Path *old_input = window->subpath;
-
-	*copy = *window;
-	copy->subpath = input;
-	copy->path.parallel_safe = window->path.parent->consider_parallel &&
-		input->parallel_safe;
-	copy->path.parallel_workers = input->parallel_workers;
-	copy->path.pathkeys = input->pathkeys;
-	copy->path.startup_cost += input->startup_cost - old_input->startup_cost;
-	copy->path.total_cost += input->total_cost - old_input->total_cost;
-	GPUSORT_MOVE_DISABLED_NODES(&copy->path, old_input, input);
-	return &copy->path;
-}
-
-/*
- * Put windows over a path, and sorts where they need another order.  'partial' has the rows of each
- * process, or is NULL.  *any_sort is set if a sort would be taken over.
- */
-static Path *
-windows_over(PlannerInfo *root, RelOptInfo *window_rel, const List *windows, Path *path,
-			 Path *partial, bool *any_sort)
-{
-	ListCell   *lc;
-
-	foreach(lc, windows)
-	{
-		WindowAggPath *window = lfirst_node(WindowAggPath, lc);
-		WindowClause *clause = window->winclause;
-		List	   *pathkeys;
-
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(GPUSORT_WORK_PLANNING);
-		pathkeys = make_pathkeys_for_sortclauses(root,
-												 list_concat_copy(clause->partitionClause,
-																  clause->orderClause),
-												 root->processed_tlist);
-		if (!pathkeys_contained_in(pathkeys, path->pathkeys))
-		{
-			Path	   *sort =
-				gpusort_cost_cheapest_sort_path(root, window_rel, path->parent, path, partial,
-												pathkeys);
-
-			*any_sort |= sort != NULL;
-			if (sort == NULL)
-				sort = (Path *) create_sort_path(root, window_rel, path,
-												 pathkeys, -1.0);
-			path = sort;
-		}
-		path = copy_window_path(window, path);
-		/* Above the first window, the rows are in one process. */
-		partial = NULL;
-	}
-	return path;
-}
-
-/*
- * Add a path whose lowest windows, those of 'divided', are computed by all processes, and the
- * others above a Gather.  Returns whether it is better than 'best'.
- */
-static bool
-add_windows_above(PlannerInfo *root, RelOptInfo *window_rel, const List *windows,
-				  const GsDividedWindows *divided, Path *best)
-{
-	double		rows = best->rows;
-	Cost		row = cpu_operator_cost * GPUSORT_WINDOW_ROW_COST;
-	int			count = list_length(windows);
-	bool		any_sort = false;
-	Path	   *gather = (Path *) create_gather_path(root, window_rel, divided->path,
-													 divided->path->pathtarget, NULL, &rows);
-	Path	   *path;
-	Cost		time = gpusort_divided_time(root, divided->path, divided->sort,
-											row * divided->count * divided->path->rows, rows);
-
-	gather->total_cost = gpusort_divided_time(root, divided->path, divided->sort, 0, rows);
-	path = windows_over(root, window_rel, list_copy_tail(windows, divided->count), gather,
-						divided->path, &any_sort);
-	time += path->total_cost - gather->total_cost + row * (count - divided->count) * rows;
-	if (!gpusort_divided_is_better(time, best->total_cost + row * count * rows))
-		return false;
-	gpusort_cost_prefer_gather(path, divided->path, window_rel, best);
-	add_path(window_rel, path);
-	return true;
-}
-
-/* Add a path whose windows, or the lowest ones, all processes compute.  Returns likewise. */
-static bool
-add_divided_windows(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window_rel,
-					const List *windows, Path *best)
-{
-	GsDividedWindows divided = gpusort_divided_windows(root, input_rel, window_rel, windows);
-
-	if (divided.path == NULL)
-		return false;
-	if (divided.count == list_length(windows))
-		return gpusort_divided_windows_add(root, window_rel, &divided, best);
-	return add_windows_above(root, window_rel, windows, &divided, best);
-}
-
-/*
- * Add a path for window functions.  The planner's own path says which windows
- * there are and in which order.  Which sorts they need has to be determined
- * anew, because that path may have started with rows in some order.
- */
-static void
-add_window_path(PlannerInfo *root, RelOptInfo *input_rel,
-				RelOptInfo *window_rel)
-{
-	List	   *windows = windows_of_path(linitial(window_rel->pathlist), input_rel);
-	bool		any_sort = false;
-	Path	   *path = windows_over(root, window_rel, windows, input_rel->cheapest_total_path,
-									gpusort_cost_partial_path(input_rel), &any_sort);
-	Path	   *best = linitial(window_rel->pathlist);
-
-	/* Adding a path may free the planner's, which have the windows. */
-	if (any_sort && path->total_cost < best->total_cost)
-		best = path;
-	if (!add_divided_windows(root, input_rel, window_rel, windows, best) && any_sort)
-		add_path(window_rel, path);
-}
-
 static void
 add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 				RelOptInfo *input_rel, RelOptInfo *output_rel, void *extra)
@@ -713,7 +562,7 @@ add_upper_paths(PlannerInfo *root, UpperRelationKind stage,
 			add_group_paths(root, input_rel, output_rel, extra);
 			break;
 		case UPPERREL_WINDOW:
-			add_window_path(root, input_rel, output_rel);
+			gpusort_window_paths_add(root, input_rel, output_rel);
 			break;
 		case UPPERREL_DISTINCT:
 			add_distinct_path(root, input_rel, output_rel);

@@ -22,6 +22,10 @@ extern void gpusort_sort_paths_init(void);
  */
 extern bool gpusort_agg_paths_add(const GsSortedNode *group);
 
+/* Add paths for window functions.  'window_rel' must have the planner's own paths. */
+extern void gpusort_window_paths_add(PlannerInfo *root, RelOptInfo *input_rel,
+									 RelOptInfo *window_rel);
+
 /*
  * Add a path to the relation of a UNION, INTERSECT or EXCEPT, if it sorts enough rows.
  * 'rel' must have the planner's own paths.
