@@ -55,25 +55,11 @@ typedef struct RepeatSearch
 	bool		uses_subplans;	/* does any plan visited use them? */
 } RepeatSearch;
 
+/* Is a CustomScan the node that this function makes the state of? */
 static bool
-is_gpusort(const Plan *plan)
+is_made_by(const Plan *plan, Node *(*create_state) (CustomScan *scan))
 {
-	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
-		gpusort_node_create_state;
-}
-
-static bool
-is_incremental_sort(const Plan *plan)
-{
-	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
-		gpusort_incremental_create_state;
-}
-
-static bool
-is_sink(const Plan *plan)
-{
-	return ((const CustomScan *) plan)->methods->CreateCustomScanState ==
-		gpusort_sink_create_state;
+	return ((const CustomScan *) plan)->methods->CreateCustomScanState == create_state;
 }
 
 static bool
@@ -265,9 +251,10 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 			 * next.  A GpuIncrementalSort is stable.
 			 */
 		case T_CustomScan:
-			if (is_sink(plan) || is_incremental_sort(plan))
+			if (is_made_by(plan, gpusort_sink_create_state) ||
+				is_made_by(plan, gpusort_incremental_create_state))
 				return input;
-			return is_gpusort(plan) ? any_order : GS_INPUT_ONCE;
+			return is_made_by(plan, gpusort_node_create_state) ? any_order : GS_INPUT_ONCE;
 
 			/*
 			 * If groups spill to disk, they spill differently the next time,
@@ -306,7 +293,7 @@ repeat_of_gpusort(const CustomScan *gpusort)
 static bool
 is_judged(const Plan *plan, bool below_gather)
 {
-	return IsA(plan, CustomScan) && is_gpusort(plan) &&
+	return IsA(plan, CustomScan) && is_made_by(plan, gpusort_node_create_state) &&
 		(!below_gather ||
 		 gpusort_private_repeatable((const CustomScan *) plan));
 }

@@ -27,6 +27,7 @@
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
+#include "parser/parsetree.h"
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
@@ -37,7 +38,6 @@
 #include "loading.h"
 #include "plan/input_repeat.h"
 #include "plan/plan_children.h"
-#include "plan/plan_column.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -204,6 +204,69 @@ make_incremental_sort(const IncrementalSort * sort, GsSwapStatement *statement)
 									   0, &incremental_plan_methods), statement);
 }
 
+/* Returns the column that an entry of a target list is, or NULL if it is an expression. */
+static const Var *
+var_of(const List *tlist, AttrNumber attno)
+{
+	const Expr *expr;
+
+	if (attno <= 0 || attno > list_length(tlist))
+		return NULL;
+	expr = list_nth_node(TargetEntry, tlist, attno - 1)->expr;
+	if (IsA(expr, RelabelType))
+		expr = ((const RelabelType *) expr)->arg;
+	return IsA(expr, Var) ? (const Var *) expr : NULL;
+}
+
+/* Returns the plan below a subquery scan, or NULL. */
+static const Plan *
+subplan_of(const Plan *plan)
+{
+	return IsA(plan, SubqueryScan) ? ((const SubqueryScan *) plan)->subplan : NULL;
+}
+
+/*
+ * Returns the column of a table that column 'attno' of a plan's rows is.  The table is InvalidOid
+ * if it is an expression, or if rows come from several tables.
+ */
+static GsTableColumn
+column_of_plan(const Plan *plan, AttrNumber attno, const PlannedStmt *statement)
+{
+	GsTableColumn none = {InvalidOid, InvalidAttrNumber};
+	const List *tlist = NIL;
+
+	while (plan != NULL)
+	{
+		const Var  *var = var_of(tlist != NIL ? tlist : plan->targetlist, attno);
+		const RangeTblEntry *table;
+
+		if (var == NULL || var->varattno <= 0)
+			return none;
+		attno = var->varattno;
+		tlist = NIL;
+		if (var->varno == OUTER_VAR)
+			plan = plan->lefttree;
+		else if (var->varno == INNER_VAR)
+			plan = plan->righttree;
+		else if (var->varno == INDEX_VAR && IsA(plan, CustomScan))
+			tlist = ((const CustomScan *) plan)->custom_scan_tlist;
+		else if (var->varno == INDEX_VAR && IsA(plan, IndexOnlyScan))
+			tlist = ((const IndexOnlyScan *) plan)->indextlist;
+		else if (subplan_of(plan) != NULL)
+			plan = subplan_of(plan);
+		else
+		{
+			table = rt_fetch(var->varno, statement->rtable);
+			return table->rtekind == RTE_RELATION ?
+				(GsTableColumn)
+			{
+				table->relid, attno
+			} : none;
+		}
+	}
+	return none;
+}
+
 /*
  * Would a GPU leave most rows of a sort as ties?  It does not look at what follows the first words
  * of a string, which is the rest of that string and the keys after it.
@@ -218,7 +281,7 @@ expect_ties(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *stateme
 		return false;
 	columns = palloc(keys->nkeys * sizeof(GsTableColumn));
 	for (int k = 0; k < keys->nkeys; k++)
-		columns[k] = gpusort_plan_column(outerPlan(sort), keys->attnos[k], statement);
+		columns[k] = column_of_plan(outerPlan(sort), keys->attnos[k], statement);
 	ties = gpusort_key_statistics_expect_ties(keys, columns, GPUSORT_GPU_STRING_WORDS,
 											  sort->plan_rows);
 	pfree(columns);

@@ -5,8 +5,8 @@
  *
  * Swapping Sorts in finished plans speeds up only those sorts that the planner
  * chose at stock PostgreSQL's cost.  This adds paths over sorts at GpuSort's
- * cost for the final ORDER BY, for groups and for DISTINCT; those for windows and set operations are
- * in window_paths.c and setop_paths.c.  A
+ * cost for the final ORDER BY, for groups and for DISTINCT; those for windows and
+ * set operations are in window_paths.c and setop_paths.c.  A
  * sort can then win against an index scan, a hash table or a Gather Merge
  * where it is the faster way.  The paths have the same shape as those that the
  * planner makes itself, except that a sort can be over a Gather, if it is cheaper
