@@ -110,15 +110,14 @@ void
 gpusort_explain_keys(const CustomScan *gpusort, const GsSortKeys *keys,
 					 List *ancestors, ExplainState *es)
 {
-	int			presorted = gpusort_private_presorted(gpusort);
-	int			divided = gpusort_private_divided(gpusort);
+	GsSortTraits traits = gpusort_private_traits(gpusort);
 
 	show_keys("Sort Key", gpusort, keys, keys->nkeys, true, ancestors, es);
-	if (presorted > 0)
-		show_keys("Presorted Key", gpusort, keys, presorted, false, ancestors,
+	if (traits.presorted > 0)
+		show_keys("Presorted Key", gpusort, keys, traits.presorted, false, ancestors,
 				  es);
-	if (divided > 0)
-		show_keys("Divided By", gpusort, keys, divided, false, ancestors, es);
+	if (traits.divided > 0)
+		show_keys("Divided By", gpusort, keys, traits.divided, false, ancestors, es);
 	if (es->verbose)
 		show_encodings(keys, es);
 }
@@ -127,7 +126,8 @@ void
 gpusort_explain_pair(const CustomScan *other, const GsSortKeys *keys, List *ancestors,
 					 ExplainState *es)
 {
-	show_keys("Divided With", other, keys, gpusort_private_divided(other), false, ancestors, es);
+	show_keys("Divided With", other, keys, gpusort_private_traits(other).divided, false,
+			  ancestors, es);
 }
 
 /* Start a line in text format. */

@@ -120,6 +120,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 {
 	GsNodeState *node = (GsNodeState *) css;
 	CustomScan *plan = castNode(CustomScan, css->ss.ps.plan);
+	GsSortTraits traits = gpusort_private_traits(plan);
 
 	/* As for a Sort, the input is read once and forward. */
 	node->spec.random_access = (eflags & (EXEC_FLAG_REWIND |
@@ -134,10 +135,10 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
-	node->spec.expected_ties = gpusort_private_ties(plan);
-	node->spec.repeatable = gpusort_private_repeatable(plan);
-	node->divided = gpusort_private_divided(plan);
-	node->paired = gpusort_private_paired(plan);
+	node->spec.expected_ties = traits.ties;
+	node->spec.repeatable = traits.repeatable;
+	node->divided = traits.divided;
+	node->paired = traits.paired;
 	css->ss.ps.ExecProcNode = exec_proc_node;
 
 	if (node->divided > 0)

@@ -3,30 +3,14 @@
  * gpusort_private.c
  *		Makes and reads custom_private of the plan nodes of sorts.
  *
- * It holds the Sort without its children.  The Sort has everything that is
- * needed, and can be copied and sent to parallel workers.
+ * It is a list of the Sort without its children, and of the traits as a list of integers.  Both can
+ * be copied and sent to parallel workers.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "nodes/value.h"
-
 #include "exec/gpusort_private.h"
-
-/* The list elements of custom_private, by index. */
-enum
-{
-	GS_PRIVATE_SORT,			/* the Sort, without children */
-	GS_PRIVATE_REPEATABLE,		/* can its input be read again? as an Integer */
-	GS_PRIVATE_TIES,			/* would a GPU leave most rows as ties? as an
-								 * Integer */
-	GS_PRIVATE_PRESORTED,		/* number of presorted keys, as an Integer */
-	GS_PRIVATE_DIVIDED,			/* number of keys by which it is divided, as
-								 * an Integer */
-	GS_PRIVATE_PAIRED,			/* is it so with another one? as an Integer */
-	GS_PRIVATE_COUNT
-};
 
 static Sort *
 copy_childless(const Sort *sort)
@@ -41,16 +25,19 @@ copy_childless(const Sort *sort)
 	return copy;
 }
 
-List *
-gpusort_private_make(const Sort *sort, bool repeatable, bool ties, int divided, bool paired)
+static List *
+list_of_traits(GsSortTraits traits)
 {
-	int			presorted = 0;
+	return list_make5_int(traits.repeatable, traits.ties, traits.presorted, traits.divided,
+						  traits.paired);
+}
 
+List *
+gpusort_private_make(const Sort *sort, GsSortTraits traits)
+{
 	if (IsA(sort, IncrementalSort))
-		presorted = ((const IncrementalSort *) sort)->nPresortedCols;
-	return lappend(list_make5(copy_childless(sort), makeInteger(repeatable), makeInteger(ties),
-							  makeInteger(presorted), makeInteger(divided)),
-				   makeInteger(paired));
+		traits.presorted = ((const IncrementalSort *) sort)->nPresortedCols;
+	return list_make2(copy_childless(sort), list_of_traits(traits));
 }
 
 GsSortKeys
@@ -69,44 +56,26 @@ gpusort_private_keys_of_sort(const Sort *sort)
 GsSortKeys
 gpusort_private_keys(const CustomScan *gpusort)
 {
-	Assert(list_length(gpusort->custom_private) == GS_PRIVATE_COUNT);
-	return gpusort_private_keys_of_sort(list_nth_node(Sort,
-													  gpusort->custom_private,
-													  GS_PRIVATE_SORT));
+	return gpusort_private_keys_of_sort(linitial_node(Sort, gpusort->custom_private));
 }
 
-bool
-gpusort_private_repeatable(const CustomScan *gpusort)
+GsSortTraits
+gpusort_private_traits(const CustomScan *node)
 {
-	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_REPEATABLE)) != 0;
-}
+	const List *list = lsecond(node->custom_private);
 
-bool
-gpusort_private_ties(const CustomScan *gpusort)
-{
-	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_TIES)) != 0;
+	return (GsSortTraits)
+	{
+		.repeatable = list_nth_int(list, 0),
+			.ties = list_nth_int(list, 1),
+			.presorted = list_nth_int(list, 2),
+			.divided = list_nth_int(list, 3),
+			.paired = list_nth_int(list, 4)
+	};
 }
 
 void
-gpusort_private_set_ties(CustomScan *gpusort, bool ties)
+gpusort_private_set_traits(CustomScan *node, GsSortTraits traits)
 {
-	lfirst(list_nth_cell(gpusort->custom_private, GS_PRIVATE_TIES)) = makeInteger(ties);
-}
-
-int
-gpusort_private_presorted(const CustomScan *gpusort)
-{
-	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_PRESORTED));
-}
-
-int
-gpusort_private_divided(const CustomScan *gpusort)
-{
-	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_DIVIDED));
-}
-
-bool
-gpusort_private_paired(const CustomScan *gpusort)
-{
-	return intVal(list_nth(gpusort->custom_private, GS_PRIVATE_PAIRED)) != 0;
+	lsecond(node->custom_private) = list_of_traits(traits);
 }

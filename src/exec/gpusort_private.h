@@ -12,21 +12,31 @@
 
 #include "sort/base/sort_spec.h"
 
+/* What the plan node of a sort has besides the sort itself. */
+typedef struct GsSortTraits
+{
+	bool		repeatable;		/* can its input be read a second time? */
+	bool		ties;			/* would a GPU leave most of its rows as ties? */
+	int			presorted;		/* by how many of its sort keys, the first
+								 * ones, its input is sorted already: 0 unless
+								 * it was made from an IncrementalSort */
+	int			divided;		/* by how many, likewise, it is divided below
+								 * a Gather: each process returns all rows
+								 * that agree in these keys, or none of them.
+								 * 0 if each process sorts its own input */
+	bool		paired;			/* is it divided like the other sort below a
+								 * Merge Join? */
+} GsSortTraits;
+
 /*
- * Make custom_private of a node that sorts as 'sort' does, which may be an
- * IncrementalSort.  'repeatable' says whether its input can be read again, and 'ties' whether a
- * GPU would leave most rows as ties.  'divided' and 'paired' are as gpusort_private_divided() and
- * gpusort_private_paired() return them.
+ * Make custom_private of a node that sorts as 'sort' does, which may be an IncrementalSort.  That
+ * says what is presorted.
  */
-extern List *gpusort_private_make(const Sort *sort, bool repeatable, bool ties, int divided,
-								  bool paired);
+extern List *gpusort_private_make(const Sort *sort, GsSortTraits traits);
 
-/* Can the input of a GpuSort node be read a second time? */
-extern bool gpusort_private_repeatable(const CustomScan *gpusort);
-
-/* Would a GPU leave most of its rows as ties?  Of a divided sort, this is set later. */
-extern bool gpusort_private_ties(const CustomScan *gpusort);
-extern void gpusort_private_set_ties(CustomScan *gpusort, bool ties);
+/* Read and change what it says. */
+extern GsSortTraits gpusort_private_traits(const CustomScan *node);
+extern void gpusort_private_set_traits(CustomScan *node, GsSortTraits traits);
 
 /*
  * Returns the sort keys of a Sort, or of a node that was made from one.  They point into
@@ -34,21 +44,5 @@ extern void gpusort_private_set_ties(CustomScan *gpusort, bool ties);
  */
 extern GsSortKeys gpusort_private_keys_of_sort(const Sort *sort);
 extern GsSortKeys gpusort_private_keys(const CustomScan *gpusort);
-
-/*
- * Returns by how many of its sort keys, the first ones, the input of the node is
- * sorted already: 0 unless the node was made from an IncrementalSort.
- */
-extern int	gpusort_private_presorted(const CustomScan *gpusort);
-
-/*
- * Returns by how many of its sort keys a GpuSort below a Gather is divided: then each process
- * returns all rows that agree in these keys, or none of them.  0 if each process sorts its own
- * input.
- */
-extern int	gpusort_private_divided(const CustomScan *gpusort);
-
-/* Is it one of the two sorts below a Merge Join that are divided alike? */
-extern bool gpusort_private_paired(const CustomScan *gpusort);
 
 #endif							/* GPUSORT_GPUSORT_PRIVATE_H */

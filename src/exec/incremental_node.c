@@ -257,7 +257,7 @@ prepare(GsIncrementalState *node)
 	(void) gpusort_sort_plan_keys(&node->spec);
 	node->batches = create_batches(&node->css.ss.ps,
 								   node->rows.source, &node->keys,
-								   gpusort_private_presorted(plan));
+								   gpusort_private_traits(plan).presorted);
 }
 
 /* Did a batch need more space than another one? */

@@ -282,7 +282,7 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 static GsInputRepeat
 repeat_of_gpusort(const CustomScan *gpusort)
 {
-	return gpusort_private_repeatable(gpusort) ? GS_INPUT_SAME_ROWS : GS_INPUT_ONCE;
+	return gpusort_private_traits(gpusort).repeatable ? GS_INPUT_SAME_ROWS : GS_INPUT_ONCE;
 }
 
 /*
@@ -295,7 +295,7 @@ is_judged(const Plan *plan, bool below_gather)
 {
 	return IsA(plan, CustomScan) && is_made_by(plan, gpusort_node_create_state) &&
 		(!below_gather ||
-		 gpusort_private_repeatable((const CustomScan *) plan));
+		 gpusort_private_traits((const CustomScan *) plan).repeatable);
 }
 
 /* Determine how a plan can be repeated.  A GsChildVisitor. */

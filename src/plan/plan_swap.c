@@ -151,11 +151,11 @@ make_column_tlist(const List *columns, int varno, const List *similar)
 }
 
 /*
- * Make a node in the place of a Sort or an IncrementalSort; see gpusort_private_make().  It still
- * has the target list of the sort.
+ * Make a node in the place of a Sort or an IncrementalSort.  It still has the target list of the
+ * sort.
  */
 static CustomScan *
-make_sort_node(const Sort *sort, List *custom_private, uint32 flags,
+make_sort_node(const Sort *sort, GsSortTraits traits, uint32 flags,
 			   const CustomScanMethods *methods)
 {
 	CustomScan *node = makeNode(CustomScan);
@@ -165,7 +165,7 @@ make_sort_node(const Sort *sort, List *custom_private, uint32 flags,
 	node->scan.scanrelid = 0;
 	node->flags = flags;
 	node->custom_scan_tlist = sort->plan.targetlist;
-	node->custom_private = custom_private;
+	node->custom_private = gpusort_private_make(sort, traits);
 	node->methods = methods;
 	return node;
 }
@@ -180,16 +180,11 @@ with_columns(CustomScan *node, GsSwapStatement *statement)
 	return &node->scan.plan;
 }
 
-/*
- * Make a GpuSort node that is equivalent to 'sort' and has its children.
- * 'repeatable' says whether its input can be read again, and 'ties' whether a GPU would leave
- * most rows as ties.
- */
+/* Make a GpuSort node that is equivalent to 'sort' and has its children. */
 static Plan *
-make_gpusort(const Sort *sort, bool repeatable, bool ties, GsSwapStatement *statement)
+make_gpusort(const Sort *sort, GsSortTraits traits, GsSwapStatement *statement)
 {
-	return with_columns(make_sort_node(sort,
-									   gpusort_private_make(sort, repeatable, ties, 0, false),
+	return with_columns(make_sort_node(sort, traits,
 									   CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
 									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods),
 						statement);
@@ -199,9 +194,10 @@ make_gpusort(const Sort *sort, bool repeatable, bool ties, GsSwapStatement *stat
 static Plan *
 make_incremental_sort(const IncrementalSort * sort, GsSwapStatement *statement)
 {
-	return with_columns(make_sort_node(&sort->sort,
-									   gpusort_private_make(&sort->sort, false, false, 0, false),
-									   0, &incremental_plan_methods), statement);
+	GsSortTraits traits = {0};
+
+	return with_columns(make_sort_node(&sort->sort, traits, 0,
+									   &incremental_plan_methods), statement);
 }
 
 /* Returns the column that an entry of a target list is, or NULL if it is an expression. */
@@ -291,9 +287,8 @@ expect_ties(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *stateme
 Plan *
 gpusort_plan_divided_sort(const Sort *sort, int divided, bool paired)
 {
-	CustomScan *node = make_sort_node(sort,
-									  gpusort_private_make(sort, false, false, divided, paired),
-									  0, &plan_methods);
+	GsSortTraits traits = {.divided = divided,.paired = paired};
+	CustomScan *node = make_sort_node(sort, traits, 0, &plan_methods);
 
 	/* The planner is going to match these columns by their expressions. */
 	node->custom_scan_tlist = copyObject(sort->plan.targetlist);
@@ -305,8 +300,10 @@ static void
 finish_divided_sort(CustomScan *node, const PlannedStmt *statement)
 {
 	GsSortKeys	keys = gpusort_private_keys(node);
+	GsSortTraits traits = gpusort_private_traits(node);
 
-	gpusort_private_set_ties(node, expect_ties(&keys, &node->scan.plan, statement));
+	traits.ties = expect_ties(&keys, &node->scan.plan, statement);
+	gpusort_private_set_traits(node, traits);
 	node->custom_scan_tlist = make_column_tlist(outerPlan(node)->targetlist, OUTER_VAR,
 												NIL);
 }
@@ -318,6 +315,7 @@ finish_divided_sort(CustomScan *node, const PlannedStmt *statement)
 static CustomScan *
 make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 {
+	GsSortTraits traits = {0};
 	CustomScan *sink = makeNode(CustomScan);
 	Plan	   *plan = &sink->scan.plan;
 
@@ -337,7 +335,7 @@ make_sink(const Sort *sort, Plan *partial, int plan_node_id)
 	 * cannot be copied.
 	 */
 	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR, NIL);
-	sink->custom_private = gpusort_private_make(sort, false, false, 0, false);
+	sink->custom_private = gpusort_private_make(sort, traits);
 	sink->methods = &sink_plan_methods;
 	return sink;
 }
@@ -456,19 +454,18 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
 													 context->statement->planned);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
-	bool		repeatable;
-	bool		ties;
+	GsSortTraits traits = {0};
 
 	if (reason != GS_FALLBACK_NONE)
 	{
 		gpusort_requirement_leave(GS_LEFT_SORT, reason);
 		return &sort->plan;
 	}
-	repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
-											 &context->statement->subplans);
-	ties = expect_ties(&keys, &sort->plan, context->statement->planned);
-	add_sink(sort, ties, context->statement);
-	return make_gpusort(sort, repeatable, ties, context->statement);
+	traits.repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
+													&context->statement->subplans);
+	traits.ties = expect_ties(&keys, &sort->plan, context->statement->planned);
+	add_sink(sort, traits.ties, context->statement);
+	return make_gpusort(sort, traits, context->statement);
 }
 
 /*
