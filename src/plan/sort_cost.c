@@ -89,24 +89,7 @@ typedef struct GsSortMethod
 	double		processes;		/* number that add or sort rows */
 } GsSortMethod;
 
-/* Returns how a sort would be done by one process. */
-static GsSortMethod
-method_of(const GsSortCandidate *candidate, GsKeyShape key)
-{
-	GsSortMethod method = {
-		.candidate = *candidate,
-		.key = key,
-		.gpu = gpusort_gpu_session_check(candidate->rows, false) == GS_FALLBACK_NONE,
-		.disk = !gpusort_sort_candidate_fits(candidate, key.words),
-		.processes = 1
-	};
-
-	return method;
-}
-
-/*
- * Determines how a sort would be done.  Returns false if it gets no path.
- */
+/* Determines how one process would do a sort.  Returns false if it gets no path. */
 static bool
 choose_method(const Path *input, List *pathkeys, double bound,
 			  GsSortMethod *method)
@@ -118,7 +101,14 @@ choose_method(const Path *input, List *pathkeys, double bound,
 		GS_FALLBACK_NONE)
 		return false;
 	candidate = gpusort_sort_candidate_of_path(input, bound);
-	*method = method_of(&candidate, key);
+	*method = (GsSortMethod)
+	{
+		.candidate = candidate,
+			.key = key,
+			.gpu = gpusort_gpu_session_check(candidate.rows, false) == GS_FALLBACK_NONE,
+			.disk = !gpusort_sort_candidate_fits(&candidate, key.words),
+			.processes = 1
+	};
 	return true;
 }
 
@@ -144,17 +134,13 @@ cost_of_merging(const Path *input, const GsKeyShape *key)
 		(key->exact ? 0 : MERGE_TIES_COST);
 }
 
-/*
- * Set the cost of a path that sorts 'input'.  'caution' is the factor by which
- * it exceeds the measured cost.
- */
+/* Set the cost of a path that sorts 'input'. */
 static void
-set_sort_cost(Path *path, const Path *input, const GsSortMethod *method,
-			  double caution)
+set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 {
 	GsRowCost	row = gpusort_row_cost(&method->candidate, &method->key,
 									   method->gpu);
-	Cost		per_unit = caution * cpu_operator_cost * input->rows;
+	Cost		per_unit = CAUTION * cpu_operator_cost * input->rows;
 
 	if (method->shared)
 	{
@@ -190,7 +176,7 @@ make_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
 	Path	   *path = (Path *) create_sort_path(root, rel, input, pathkeys,
 												 -1.0);
 
-	set_sort_cost(path, input, method, CAUTION);
+	set_sort_cost(path, input, method);
 	return path;
 }
 
@@ -313,60 +299,32 @@ gpusort_cost_cheapest_sort_path(PlannerInfo *root, RelOptInfo *rel,
 	return parallel->total_cost < sort->total_cost ? parallel : sort;
 }
 
-/*
- * Returns a candidate with the rows of 'input', whose columns cost nothing.
- * This is fast.
- */
-static GsSortCandidate
-narrow_candidate(const Path *input)
-{
-	GsSortCandidate candidate = {
-		.rows = input->rows,
-		.width = input->pathtarget->width,
-		.bound = GPUSORT_NO_BOUND
-	};
-
-	return candidate;
-}
-
-/*
- * Returns a copy of 'input' with the cost of a Gather over 'partial', as a parallel sort
- * is charged for it.
- */
-static Path
-gathered_input(const Path *input, const Path *partial)
-{
-	Path		gathered = *input;
-
-	gathered.total_cost = partial->total_cost + parallel_setup_cost;
-	return gathered;
-}
-
+/* As set_sort_cost(), with what the keys and columns cost at least. */
 static Cost
-sort_minimum(const Path *input, bool caution, double processes)
+sort_minimum(const Path *input, Cost input_cost, bool caution, double processes)
 {
-	return input->total_cost +
-		(caution ? CAUTION : 1) * cpu_operator_cost * input->rows *
+	return input_cost + (caution ? CAUTION : 1) * cpu_operator_cost * input->rows *
 		gpusort_row_cost_minimum(input->pathtarget->width) / processes;
 }
 
 Cost
 gpusort_cost_sort_minimum(const Path *input, const Path *partial, bool caution)
 {
-	Cost		minimum = sort_minimum(input, caution, 1);
-	Path		gathered;
+	Cost		minimum = sort_minimum(input, input->total_cost, caution, 1);
 
 	if (partial == NULL)
 		return minimum;
-	gathered = gathered_input(input, partial);
-	return Min(minimum, sort_minimum(&gathered, caution,
+	return Min(minimum, sort_minimum(input, partial->total_cost + parallel_setup_cost, caution,
 									 1 + partial->parallel_workers));
 }
 
 bool
 gpusort_cost_in_memory(const Path *sort_path)
 {
-	GsSortCandidate candidate = narrow_candidate(sort_path);
+	GsSortCandidate candidate = {
+		.rows = sort_path->rows,
+		.width = sort_path->pathtarget->width
+	};
 
 	return gpusort_sort_candidate_fits(&candidate, 1);
 }
