@@ -64,6 +64,7 @@ OBJS = \
 	src/service/service_client.o \
 	src/service/service_shmem.o \
 	src/service/service_worker.o \
+	src/heap/heap_blocks.o \
 	src/heap/heap_columns.o \
 	src/heap/heap_rows.o \
 	src/heap/page_scan.o \
@@ -134,11 +135,10 @@ OBJS = \
 	src/plan/window_paths.o \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
-	src/index/base/build_workers.o \
+	src/index/base/index_build.o \
 	src/index/base/index_rows.o \
 	src/index/base/leaf_tuples.o \
 	src/index/base/page_writer.o \
-	src/index/btree/unique_check.o \
 	src/index/btree/btree_validate.o \
 	src/index/btree/btree_loader.o \
 	src/index/btree/btree_build.o \

@@ -29,23 +29,23 @@
 
 #include "access/heapam.h"
 #include "access/itup.h"
+#include "access/parallel.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "commands/progress.h"
 #include "executor/executor.h"
 #include "pgstat.h"
+#include "port/atomics.h"
 #include "storage/bufmgr.h"
 #include "storage/procarray.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "heap/heap_blocks.h"
 #include "heap/heap_columns.h"
 #include "heap/heap_rows.h"
 #include "work.h"
-
-/* The number of blocks of a shared heap that a process takes at a time. */
-#define BLOCKS_PER_TAKE		64
 
 /* Values that exceed this size in total do not fit in a btree uncompressed. */
 #define LONG_BYTES			(BLCKSZ / 3)
@@ -59,20 +59,28 @@ typedef struct GsPageItem
 	bool		alive;
 } GsPageItem;
 
+struct GsHeapShare
+{
+	pg_atomic_uint64 nlive;		/* live rows that workers have reported */
+	pg_atomic_uint64 nrows;		/* rows for the index, likewise */
+	pg_atomic_uint32 broken_chains; /* did a worker find broken HOT chains? */
+	pg_atomic_uint32 blocked;	/* is a worker blocked? */
+	/* a ParallelTableScanDesc follows */
+};
+
 struct GsHeapRows
 {
 	MemoryContext context;
 	Relation	heap;
 	IndexInfo  *info;
-	Snapshot	snapshot;		/* registered; NULL unless the build is
-								 * concurrent */
-	TransactionId horizon;		/* without a snapshot: deleters before it make
+	Snapshot	snapshot;		/* registered, or SnapshotAny; NULL in workers */
+	TransactionId horizon;		/* with SnapshotAny: deleters before it make
 								 * tuples dead to all */
-	HeapScanDesc scan;
-	BlockNumber next_block;		/* of the blocks taken */
-	BlockNumber end_block;		/* end of the blocks taken */
-	GsHeapShare *share;			/* from which to take more blocks, or NULL */
-	bool		is_worker;
+	GsHeapBlocks blocks;
+	HeapScanDesc scan;			/* that of the blocks; NULL before the first
+								 * row */
+	bool		concurrent;		/* does it have a snapshot? */
+	GsHeapShare *share;			/* with other processes, or NULL */
 	double		nlive;
 	int64		nrows;
 	bool		blocked;
@@ -88,7 +96,8 @@ struct GsHeapRows
 	/* State for fetching out-of-line values. */
 	TupleDesc	index_type;
 	bool		from_tuple;		/* are all values in the heap tuple? */
-	int			nvarying;		/* columns of variable length */
+	int			nvarying;		/* columns of variable length; 0 if they are
+								 * not fetched */
 	int			varying[INDEX_MAX_KEYS];
 	MemoryContext fetched;		/* for the values of the current row */
 
@@ -106,6 +115,12 @@ struct GsHeapRows
  * ----------------------------------------------------------------
  */
 
+static ParallelTableScanDesc
+scan_of(GsHeapShare *share)
+{
+	return (ParallelTableScanDesc) ((char *) share + MAXALIGN(sizeof(GsHeapShare)));
+}
+
 /*
  * Each scan determines anew which tuples are dead to all, as PostgreSQL's own
  * build does when it starts: rows that died in the meantime may have lost
@@ -114,16 +129,16 @@ struct GsHeapRows
 static void
 begin_scan(GsHeapRows *rows)
 {
-	if (rows->snapshot == NULL)
+	if (!rows->concurrent)
 		rows->horizon = GetOldestNonRemovableTransactionId(rows->heap);
 	rows->info->ii_BrokenHotChain = false;
 	rows->scan = (HeapScanDesc)
-		table_beginscan_strat(rows->heap,
-							  rows->snapshot != NULL ? rows->snapshot : SnapshotAny,
-							  0, NULL, true, false);
-	rows->next_block = 0;
-	rows->end_block = rows->scan->rs_nblocks;
-	rows->nitems = rows->next_item = 0;
+		(rows->share != NULL ?
+		 GPUSORT_BEGIN_SHARED_SCAN(rows->heap, scan_of(rows->share)) :
+		 table_beginscan_strat(rows->heap, rows->snapshot, 0, NULL, true, false));
+	gpusort_heap_blocks_begin(&rows->blocks, rows->scan);
+	if (!IsParallelWorker())
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, rows->scan->rs_nblocks);
 	rows->nlive = 0;
 	rows->nrows = 0;
 	rows->blocked = false;
@@ -133,7 +148,7 @@ static void
 release_page(GsHeapRows *rows)
 {
 	/* With a snapshot, the scan releases the buffer. */
-	if (rows->snapshot == NULL && BufferIsValid(rows->buffer))
+	if (!rows->concurrent && BufferIsValid(rows->buffer))
 		ReleaseBuffer(rows->buffer);
 	rows->buffer = InvalidBuffer;
 }
@@ -144,7 +159,10 @@ end_scan(GsHeapRows *rows)
 	release_page(rows);
 	if (rows->slot != NULL)
 		ExecClearTuple(rows->slot);
-	table_endscan((TableScanDesc) rows->scan);
+	if (rows->scan != NULL)
+		table_endscan((TableScanDesc) rows->scan);
+	rows->scan = NULL;
+	rows->nitems = rows->next_item = 0;
 }
 
 /* Prepare to extract values from tuples. */
@@ -185,7 +203,7 @@ prepare_fetching(GsHeapRows *rows, Relation index)
 }
 
 static GsHeapRows *
-create_rows(Relation heap, Relation index, IndexInfo *info, char *snapshot)
+create_rows(Relation heap, Relation index, IndexInfo *info, bool fetch)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort heap rows",
@@ -197,56 +215,44 @@ create_rows(Relation heap, Relation index, IndexInfo *info, char *snapshot)
 	rows->heap = heap;
 	rows->info = info;
 	rows->buffer = InvalidBuffer;
-	if (info->ii_Concurrent)
-		rows->snapshot = RegisterSnapshot(snapshot != NULL ?
-										  RestoreSnapshot(snapshot) :
-										  GetTransactionSnapshot());
+	rows->concurrent = info->ii_Concurrent;
 	prepare_values(rows);
-	prepare_fetching(rows, index);
-	begin_scan(rows);
+	if (fetch)
+		prepare_fetching(rows, index);
 	MemoryContextSwitchTo(caller);
 	return rows;
 }
 
-static void
-report_size(const GsHeapRows *rows)
-{
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL,
-								 rows->scan->rs_nblocks);
-}
-
 GsHeapRows *
-gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info)
+gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info, bool fetch)
 {
-	GsHeapRows *rows = create_rows(heap, index, info, NULL);
+	GsHeapRows *rows = create_rows(heap, index, info, fetch);
 
-	report_size(rows);
+	rows->snapshot = rows->concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
 	return rows;
 }
 
-Snapshot
-gpusort_heap_rows_snapshot(const GsHeapRows *rows)
+Size
+gpusort_heap_rows_share_bytes(const GsHeapRows *rows)
 {
-	return rows->snapshot;
+	return MAXALIGN(sizeof(GsHeapShare)) +
+		table_parallelscan_estimate(rows->heap, rows->snapshot);
 }
 
-static void
-take_from(GsHeapRows *rows, GsHeapShare *share)
-{
-	rows->share = share;
-	rows->next_block = rows->end_block = 0;
-}
-
+/*
+ * The scan must not begin in the middle of the table, as a synchronized one would: rows
+ * come in TID order.
+ */
 void
 gpusort_heap_rows_share(GsHeapRows *rows, GsHeapShare *share)
 {
-	share->nblocks = rows->scan->rs_nblocks;
-	pg_atomic_init_u64(&share->next_block, 0);
 	pg_atomic_init_u64(&share->nlive, 0);
 	pg_atomic_init_u64(&share->nrows, 0);
 	pg_atomic_init_u32(&share->broken_chains, 0);
 	pg_atomic_init_u32(&share->blocked, 0);
-	take_from(rows, share);
+	table_parallelscan_initialize(rows->heap, scan_of(share), rows->snapshot);
+	scan_of(share)->phs_syncscan = false;
+	rows->share = share;
 }
 
 void
@@ -254,6 +260,8 @@ gpusort_heap_rows_unshare(GsHeapRows *rows)
 {
 	GsHeapShare *share = rows->share;
 
+	if (share == NULL)
+		return;
 	rows->nlive += (double) pg_atomic_read_u64(&share->nlive);
 	rows->nrows += (int64) pg_atomic_read_u64(&share->nrows);
 	rows->info->ii_BrokenHotChain |=
@@ -263,13 +271,12 @@ gpusort_heap_rows_unshare(GsHeapRows *rows)
 }
 
 GsHeapRows *
-gpusort_heap_rows_join(Relation heap, Relation index, IndexInfo *info,
-					   char *snapshot, GsHeapShare *share)
+gpusort_heap_rows_join(Relation heap, Relation index, IndexInfo *info, bool fetch,
+					   GsHeapShare *share)
 {
-	GsHeapRows *rows = create_rows(heap, index, info, snapshot);
+	GsHeapRows *rows = create_rows(heap, index, info, fetch);
 
-	rows->is_worker = true;
-	take_from(rows, share);
+	rows->share = share;
 	return rows;
 }
 
@@ -288,8 +295,6 @@ void
 gpusort_heap_rows_rewind(GsHeapRows *rows)
 {
 	end_scan(rows);
-	begin_scan(rows);
-	report_size(rows);
 }
 
 void
@@ -305,7 +310,7 @@ gpusort_heap_rows_end(GsHeapRows *rows)
 		rows->info->ii_ExpressionsState = NIL;
 		rows->info->ii_PredicateState = NULL;
 	}
-	if (rows->snapshot != NULL)
+	if (rows->concurrent && rows->snapshot != NULL)
 		UnregisterSnapshot(rows->snapshot);
 	MemoryContextDelete(rows->context);
 }
@@ -522,7 +527,7 @@ read_page(GsHeapRows *rows)
 
 	release_page(rows);
 	rows->nitems = rows->next_item = 0;
-	if (rows->snapshot != NULL)
+	if (rows->concurrent)
 	{
 		GPUSORT_HEAP_READ_PAGE(rows->scan, block);
 		rows->buffer = rows->scan->rs_cbuf;
@@ -532,35 +537,24 @@ read_page(GsHeapRows *rows)
 										  RBM_NORMAL, rows->scan->rs_strategy);
 	rows->page = BufferGetPage(rows->buffer);
 	LockBuffer(rows->buffer, BUFFER_LOCK_SHARE);
-	heap_only = rows->snapshot != NULL ? extract_visible(rows) :
+	heap_only = rows->concurrent ? extract_visible(rows) :
 		check_page(rows);
 	if (heap_only)
 		find_roots(rows);
 	LockBuffer(rows->buffer, BUFFER_LOCK_UNLOCK);
 }
 
-/*
- * Returns the next block to read, or InvalidBlockNumber.  Several blocks of a
- * shared heap are taken at a time, so that each process reads ranges of them
- * in sequence.
- */
+/* Returns the next block to read, or InvalidBlockNumber. */
 static BlockNumber
 take_block(GsHeapRows *rows)
 {
-	if (rows->next_block >= rows->end_block && rows->share != NULL)
-	{
-		uint64		first = pg_atomic_fetch_add_u64(&rows->share->next_block,
-													BLOCKS_PER_TAKE);
+	BlockNumber block = gpusort_heap_blocks_take(&rows->blocks);
 
-		rows->next_block = (BlockNumber) Min(first, rows->share->nblocks);
-		rows->end_block = (BlockNumber) Min(first + BLOCKS_PER_TAKE,
-											rows->share->nblocks);
-	}
-	if (!rows->is_worker)
+	if (!IsParallelWorker())
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
-									 rows->next_block);
-	return rows->next_block < rows->end_block ? rows->next_block++ :
-		InvalidBlockNumber;
+									 BlockNumberIsValid(block) ? block :
+									 rows->scan->rs_nblocks);
+	return block;
 }
 
 /*
@@ -570,6 +564,8 @@ take_block(GsHeapRows *rows)
 static bool
 next_page(GsHeapRows *rows)
 {
+	if (rows->scan == NULL)
+		begin_scan(rows);
 	do
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -10,7 +10,6 @@
 #define GPUSORT_HEAP_ROWS_H
 
 #include "nodes/execnodes.h"
-#include "port/atomics.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
 
@@ -23,55 +22,36 @@ typedef struct GsHeapRow
 	bool		alive;			/* does it count for uniqueness? */
 } GsHeapRow;
 
-/*
- * Shared state of the processes that read a heap together.  'nblocks' is
- * constant; the rest is changed by atomic operations.
- */
-typedef struct GsHeapShare
-{
-	BlockNumber nblocks;		/* of the heap */
-	pg_atomic_uint64 next_block;	/* the next one to take */
-	pg_atomic_uint64 nlive;		/* live rows that workers have reported */
-	pg_atomic_uint64 nrows;		/* rows for the index, likewise */
-	pg_atomic_uint32 broken_chains; /* did a worker find broken HOT chains? */
-	pg_atomic_uint32 blocked;	/* is a worker blocked? */
-} GsHeapShare;
+/* Shared state of the processes that read a heap together. */
+typedef struct GsHeapShare GsHeapShare;
 
 /*
  * Begin to read a heap, in a new memory context below the current one.  The
- * caller must hold the locks that an index build needs.
+ * caller must hold the locks that an index build needs.  Values of the index
+ * that are stored out of line are fetched with their rows, or if 'fetch' is
+ * false by the caller.
  */
 extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, Relation index,
-										   IndexInfo *info);
+										   IndexInfo *info, bool fetch);
 
 /*
  * To read the heap together with other processes, call share() before the
- * first row; it fills in the shared state.  Each of the others calls report() after its
- * last row.  Call unshare() when all of them have done so; it adds their results.  The
- * rows of each process come in TID order.
+ * first row, with so many bytes.  The others call join() instead of begin(), and report()
+ * after their last row.  Call unshare() when all of them have done so; it adds
+ * their results, the first time.  The rows of each process come in TID order.
  */
+extern Size gpusort_heap_rows_share_bytes(const GsHeapRows *rows);
 extern void gpusort_heap_rows_share(GsHeapRows *rows, GsHeapShare *share);
+extern GsHeapRows *gpusort_heap_rows_join(Relation heap, Relation index,
+										  IndexInfo *info, bool fetch,
+										  GsHeapShare *share);
 extern void gpusort_heap_rows_report(GsHeapRows *rows);
 extern void gpusort_heap_rows_unshare(GsHeapRows *rows);
 
 /*
- * Returns the snapshot that the other processes need, to be serialized, or
- * NULL.
- */
-extern Snapshot gpusort_heap_rows_snapshot(const GsHeapRows *rows);
-
-/*
- * Begin to read in one of the other processes.  'snapshot' is serialized, or
- * NULL.
- */
-extern GsHeapRows *gpusort_heap_rows_join(Relation heap, Relation index,
-										  IndexInfo *info, char *snapshot,
-										  GsHeapShare *share);
-
-/*
  * Get the next row, in TID order, and the values of the index's columns.
- * By-reference values are valid until the next call, and depend on nothing
- * that is stored out of line.  'isnull' must be all false at the first call,
+ * By-reference values are valid until the next call; if they are fetched, they depend on
+ * nothing that is stored out of line.  'isnull' must be all false at the first call,
  * and be passed to each later call as the previous one left it.
  *
  * Raises the error of PostgreSQL's build if a value is too long for any index.

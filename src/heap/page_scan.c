@@ -19,7 +19,6 @@
 
 #include "access/heapam.h"
 #include "access/htup_details.h"
-#include "access/syncscan.h"
 #include "access/tableam.h"
 #include "executor/executor.h"
 #include "executor/instrument.h"
@@ -27,6 +26,7 @@
 #include "storage/bufmgr.h"
 #include "utils/rel.h"
 
+#include "heap/heap_blocks.h"
 #include "heap/heap_columns.h"
 #include "heap/page_scan.h"
 #include "work.h"
@@ -50,8 +50,7 @@ struct GsPageScan
 	Page		page;
 	uint32		next_tuple;
 	uint32		ntuples;
-	BlockNumber next_block;
-	BlockNumber blocks_left;
+	GsHeapBlocks blocks;
 };
 
 /* ----------------------------------------------------------------
@@ -191,12 +190,6 @@ create_scan(PlanState *node, const GsScanTarget *target)
  * ----------------------------------------------------------------
  */
 
-static ParallelBlockTableScanDesc
-parallel_state(HeapScanDesc heap)
-{
-	return (ParallelBlockTableScanDesc) heap->rs_base.rs_parallel;
-}
-
 static void
 begin_scan(GsPageScan *scan)
 {
@@ -205,31 +198,7 @@ begin_scan(GsPageScan *scan)
 	if (node->ss_currentScanDesc == NULL)
 		node->ss_currentScanDesc = GPUSORT_BEGIN_SEQ_SCAN(node);
 	scan->heap = (HeapScanDesc) node->ss_currentScanDesc;
-	scan->next_block = scan->heap->rs_startblock;
-	scan->blocks_left = scan->heap->rs_nblocks;
-	if (scan->heap->rs_base.rs_parallel != NULL)
-		GPUSORT_BEGIN_PARALLEL_SCAN(scan->heap, parallel_state(scan->heap));
-}
-
-/* Returns the next block to read, or InvalidBlockNumber. */
-static BlockNumber
-take_block(GsPageScan *scan)
-{
-	BlockNumber block = scan->next_block;
-
-	/* The processes of a parallel scan share the blocks. */
-	if (scan->heap->rs_base.rs_parallel != NULL)
-		return table_block_parallelscan_nextpage(scan->heap->rs_base.rs_rd,
-												 scan->heap->rs_parallelworkerdata,
-												 parallel_state(scan->heap));
-	if (scan->blocks_left == 0)
-		return InvalidBlockNumber;
-	scan->blocks_left--;
-	if (++scan->next_block == scan->heap->rs_nblocks)
-		scan->next_block = 0;
-	if (scan->heap->rs_base.rs_flags & SO_ALLOW_SYNC)
-		ss_report_location(scan->heap->rs_base.rs_rd, scan->next_block);
-	return block;
+	gpusort_heap_blocks_begin(&scan->blocks, scan->heap);
 }
 
 static void
@@ -254,7 +223,7 @@ read_page(GsPageScan *scan)
 		begin_scan(scan);
 	heap = scan->heap;
 	scan->next_tuple = scan->ntuples = 0;
-	block = take_block(scan);
+	block = gpusort_heap_blocks_take(&scan->blocks);
 	if (block == InvalidBlockNumber)
 	{
 		end_scan(scan);

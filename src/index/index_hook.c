@@ -1,9 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * index_hook.c
- *		Directs PostgreSQL's index builds to gpusort_btree_build() and
- *		gpusort_gin_build(), and the validation of a btree built concurrently to
- *		gpusort_btree_validate_collect().
+ *		Directs PostgreSQL's index builds to gpusort_index_build(), and the
+ *		validation of a btree built concurrently to gpusort_btree_validate_collect().
  *
  * PostgreSQL has no hook for index builds.  But it looks up the function that
  * builds an index in the index's relation cache entry, in the table of access
@@ -32,7 +31,6 @@
 #include "compat.h"
 
 #include "access/amapi.h"
-#include "access/gin_private.h"
 #include "access/nbtree.h"
 #include "access/xact.h"
 #include "catalog/catalog.h"
@@ -111,30 +109,34 @@ append_oid(List *list, Oid relid)
 	return list;
 }
 
-/* ambuild of a GIN index */
-static IndexBuildResult *
-build_gin(Relation heap, Relation index, IndexInfo *info)
+/* Returns the kind of an index that we build, or NULL. */
+static const GsIndexKind *
+kind_of(Relation index)
 {
-	IndexBuildResult *result;
-
-	is_calling = false;
-	unbuilt = list_delete_oid(unbuilt, RelationGetRelid(index));
-	result = gpusort_gin_build(heap, index, info);
-	return result != NULL ? result : ginbuild(heap, index, info);
+	switch (index->rd_rel->relam)
+	{
+		case BTREE_AM_OID:
+			return &gpusort_btree_kind;
+		case GIN_AM_OID:
+			return &gpusort_gin_kind;
+		default:
+			return NULL;
+	}
 }
 
-/* ambuild of a btree */
+/* ambuild */
 static IndexBuildResult *
 build_index(Relation heap, Relation index, IndexInfo *info)
 {
+	const GsIndexKind *kind = kind_of(index);
 	IndexBuildResult *result;
 
 	is_calling = false;
 	unbuilt = list_delete_oid(unbuilt, RelationGetRelid(index));
-	if (info->ii_Concurrent)
+	if (info->ii_Concurrent && kind == &gpusort_btree_kind)
 		unvalidated = append_oid(unvalidated, RelationGetRelid(index));
-	result = gpusort_btree_build(heap, index, info);
-	return result != NULL ? result : btbuild(heap, index, info);
+	result = gpusort_index_build(kind, heap, index, info);
+	return result != NULL ? result : kind->stock_build(heap, index, info);
 }
 
 /*
@@ -171,35 +173,23 @@ insert_tuple(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relat
 	return btinsert(index, values, isnull, tid, heap, check, unchanged, info);
 }
 
-/* Is it an index of a kind that we build? */
-static bool
-is_ours(Relation index)
-{
-	return index->rd_rel->relam == BTREE_AM_OID || index->rd_rel->relam == GIN_AM_OID;
-}
-
-/*
- * Make gpusort_btree_build() build a btree, and gpusort_btree_validate_collect() validate
- * it, or gpusort_gin_build() build a GIN index, unless its table is a system catalog.
- */
+/* Make our functions build an index, and validate a btree, unless its table is a system catalog. */
 static void
 take_over(Relation index)
 {
+	const GsIndexKind *kind = kind_of(index);
 	IndexAmRoutine *copy;
-	bool		is_gin = index->rd_rel->relam == GIN_AM_OID;
 
-	if (!is_ours(index) || index->rd_indam == NULL ||
-		index->rd_indam->ambuild != (is_gin ? ginbuild : btbuild) ||
+	if (kind == NULL || index->rd_indam == NULL ||
+		index->rd_indam->ambuild != kind->stock_build ||
 		index->rd_index->indrelid < FirstNormalObjectId ||
 		IsSystemRelation(index))
 		return;
 	copy = MemoryContextAlloc(index->rd_indexcxt, sizeof(IndexAmRoutine));
 	memcpy(copy, index->rd_indam, sizeof(IndexAmRoutine));
-	if (is_gin)
-		copy->ambuild = build_gin;
-	else
+	copy->ambuild = build_index;
+	if (kind == &gpusort_btree_kind)
 	{
-		copy->ambuild = build_index;
 		copy->ambulkdelete = bulk_delete;
 		copy->aminsert = insert_tuple;
 	}
@@ -376,7 +366,7 @@ remember_index(Oid relid)
 	if (!RelationIsValid(relation))
 		return;
 	if (relation->rd_rel->relkind == RELKIND_INDEX &&
-		is_ours(relation) && !IsSystemRelation(relation))
+		kind_of(relation) != NULL && !IsSystemRelation(relation))
 	{
 		unbuilt = append_oid(unbuilt, relid);
 		take_over(relation);

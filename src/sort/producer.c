@@ -124,7 +124,10 @@ begin_worker(GsProducer *producer, MemoryContext context)
 	sort = gpusort_sort_begin(spec);
 	MemoryContextSwitchTo(caller);
 	if (attach(producer, sort))
+	{
+		producer->sort = sort;
 		return sort;
+	}
 	gpusort_sort_end(sort);
 	return NULL;
 }
@@ -153,6 +156,7 @@ end_worker(GsProducer *producer, GsSort *sort, bool added)
 	else
 		give_up(producer, sort);
 	gpusort_sort_end(sort);
+	producer->sort = NULL;
 }
 
 /* Begin without rows. */
@@ -167,38 +171,31 @@ reset(GsProducer *producer)
 	producer->input_ended = false;
 }
 
-GsSort *
-gpusort_producer_begin(GsProducer *producer, MemoryContext context)
+/* Begin the sort of a worker, or attach to the leader's.  Returns NULL as begin_worker() does. */
+static GsSort *
+begin(GsProducer *producer, MemoryContext context)
 {
-	reset(producer);
 	if (IsParallelWorker())
 		return begin_worker(producer, context);
 	return attach(producer, producer->sort) ? producer->sort : NULL;
 }
 
-/* Sort the rows that have been 'added', unless rows of any process are missing. */
-static void
-end(GsProducer *producer, GsSort *sort, bool added)
-{
-	if (IsParallelWorker())
-		end_worker(producer, sort, added);
-	else
-		end_leader(producer, added);
-}
-
-void
-gpusort_producer_end(GsProducer *producer, GsSort *sort)
-{
-	end(producer, sort, !has_failed(producer));
-}
-
 void
 gpusort_producer_run(GsProducer *producer, MemoryContext context)
 {
-	GsSort	   *sort = gpusort_producer_begin(producer, context);
+	GsSort	   *sort;
+	bool		added;
 
+	reset(producer);
+	sort = begin(producer, context);
 	if (sort != NULL)
-		end(producer, sort, add_rows(producer, sort));
+	{
+		added = add_rows(producer, sort);
+		if (IsParallelWorker())
+			end_worker(producer, sort, added);
+		else
+			end_leader(producer, added);
+	}
 	producer->report.nrows = producer->nrows;
 }
 

@@ -59,7 +59,8 @@ typedef struct GsProducer
 {
 	/* Set by the caller. */
 	GsSortSpec	spec;			/* of the leader's sort */
-	GsSort	   *sort;			/* in the leader; else NULL */
+	GsSort	   *sort;			/* in the leader; in a worker set while it
+								 * adds rows to one of its own */
 	GsParallelSort *parallel;
 	GsProducerNext next;
 	void	   *arg;
@@ -88,14 +89,6 @@ extern GsFallback gpusort_parallel_sort_failure(const GsParallelSort *parallel);
  * memory that is needed until the function returns.
  */
 extern void gpusort_producer_run(GsProducer *producer, MemoryContext context);
-
-/*
- * The same if it is the caller who adds the rows.  Returns the sort to which it adds
- * them, or NULL if all rows have been added without this process.  In the leader, end() sorts the
- * rows that have been added; in a worker, it returns when they are sorted, and ends the sort.
- */
-extern GsSort *gpusort_producer_begin(GsProducer *producer, MemoryContext context);
-extern void gpusort_producer_end(GsProducer *producer, GsSort *sort);
 
 /* In a leader that leaves all rows to the others, when these have started: call this instead. */
 extern void gpusort_producer_attend(GsProducer *producer);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * page_writer.c
- *		Writes finished pages of a new index, or leaves the index to PostgreSQL.
+ *		Writes finished pages of a new index.
  *
  * WAL-logging the pages is not enough.  A checkpoint that began while the
  * pages were being written did not know of them, and recovery after a crash
@@ -497,26 +497,4 @@ gpusort_page_writer_abandon(GsPageWriter *writer)
 	open_batch(queue)->first_row = PG_INT64_MAX;
 	free_all_pages(queue);
 	queue->n_blocks = 0;
-}
-
-/* ----------------------------------------------------------------
- *		if rows or keys are not in order
- * ----------------------------------------------------------------
- */
-
-void
-gpusort_wrong_order_truncate(Relation index)
-{
-	if (RelationGetNumberOfBlocks(index) > 0)
-		RelationTruncate(index, 0);
-}
-
-void
-gpusort_wrong_order_warn(Relation index, const char *encoding)
-{
-	ereport(WARNING,
-			(errmsg("rows of index \"%s\" were not sorted into the right order, so PostgreSQL builds it",
-					RelationGetRelationName(index)),
-			 errdetail("They were sorted by type %s.", encoding),
-			 errhint("Check other indexes of this type with amcheck.")));
 }

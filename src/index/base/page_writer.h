@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * page_writer.h
- *		Writes finished pages of a new index, or leaves the index to PostgreSQL.
+ *		Writes finished pages of a new index.
  *
  * Nobody else looks at the index before its transaction commits, so pages
  * bypass shared buffers.
@@ -90,17 +90,5 @@ extern void gpusort_page_writer_end(GsPageWriter *writer);
  * writes any.  The index must then be truncated, and can be written from its first block on.
  */
 extern void gpusort_page_writer_abandon(GsPageWriter *writer);
-
-/* ---- If its rows or keys turn out not to be in order ---- */
-
-/* Empty the file, as PostgreSQL's build wants to find it. */
-extern void gpusort_wrong_order_truncate(Relation index);
-
-/*
- * Warn that PostgreSQL builds the index.  That is more than a reason to be counted: indexes that
- * were built before should be looked at.  'encoding' describes what the rows or keys were
- * sorted by.
- */
-extern void gpusort_wrong_order_warn(Relation index, const char *encoding);
 
 #endif							/* GPUSORT_PAGE_WRITER_H */

@@ -8,17 +8,9 @@
 #ifndef GPUSORT_BTREE_H
 #define GPUSORT_BTREE_H
 
-#include "access/genam.h"
-#include "nodes/execnodes.h"
-#include "utils/relcache.h"
+#include "index/base/index_build.h"
 
-/*
- * Build an empty btree index, as an access method's ambuild does.  Returns
- * NULL, with nothing written, if the build is left to PostgreSQL.  In that
- * case an error is raised if pg_gpusort.debug_require is set.
- */
-extern IndexBuildResult *gpusort_btree_build(Relation heap, Relation index,
-											 IndexInfo *info);
+extern const GsIndexKind gpusort_btree_kind;
 
 /* ---- Validation, which inserts the rows that are missing: btree_validate.c ---- */
 

@@ -651,9 +651,6 @@ gpusort_btree_loader_end(GsBtreeLoader *loader)
 void
 gpusort_btree_loader_abandon(GsBtreeLoader *loader)
 {
-	Relation	index = loader->index;
-
 	gpusort_page_writer_abandon(loader->writer);
 	MemoryContextDelete(loader->context);
-	gpusort_wrong_order_truncate(index);
 }

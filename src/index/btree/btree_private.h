@@ -9,31 +9,12 @@
 #define GPUSORT_BTREE_PRIVATE_H
 
 #include "access/itup.h"
-#include "nodes/execnodes.h"
 #include "utils/rel.h"
 
 #include "index/base/leaf_tuples.h"
 #include "index/base/page_writer.h"
-#include "key/key_plan.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
-
-/* ---- That no two live rows of a unique index are equal: unique_check.c ---- */
-
-typedef struct GsUniqueCheck GsUniqueCheck;
-
-/* Create a check in the current memory context.  'keys' must stay valid. */
-extern GsUniqueCheck *gpusort_unique_check_create(Relation heap, Relation index,
-												  const IndexInfo *info,
-												  const GsSortKeys *keys);
-
-/*
- * Check the key columns of the next live row in index order.  Raises stock
- * PostgreSQL's error if they are equal to those of the previous live row.
- * NULLs are equal if the index is NULLS NOT DISTINCT.
- */
-extern void gpusort_unique_check_row(GsUniqueCheck *check, const Datum *values,
-									 const bool *isnull);
 
 /*
  * ---- Writing pages from tuples in index order: btree_loader.c ----
@@ -89,9 +70,7 @@ extern void gpusort_btree_loader_recall(GsBtreeLoader *loader, int64 position);
  */
 extern void gpusort_btree_loader_end(GsBtreeLoader *loader);
 
-/*
- * Free the loader and truncate the index to no blocks, instead of ending it.
- */
+/* Free the loader, instead of ending it.  The index must then be truncated to no blocks. */
 extern void gpusort_btree_loader_abandon(GsBtreeLoader *loader);
 
 #endif							/* GPUSORT_BTREE_PRIVATE_H */

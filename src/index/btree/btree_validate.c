@@ -34,7 +34,7 @@
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
-#include "index/base/build_workers.h"
+#include "index/base/index_build.h"
 #include "index/base/index_rows.h"
 #include "index/btree/btree.h"
 #include "settings.h"

@@ -8,15 +8,8 @@
 #ifndef GPUSORT_GIN_BUILD_H
 #define GPUSORT_GIN_BUILD_H
 
-#include "access/genam.h"
-#include "nodes/execnodes.h"
-#include "utils/relcache.h"
+#include "index/base/index_build.h"
 
-/*
- * Build an empty GIN index, as an access method's ambuild does.  Returns NULL, with nothing
- * written, if the build is left to PostgreSQL.  In that case an error is raised if
- * pg_gpusort.debug_require is set.
- */
-extern IndexBuildResult *gpusort_gin_build(Relation heap, Relation index, IndexInfo *info);
+extern const GsIndexKind gpusort_gin_kind;
 
 #endif							/* GPUSORT_GIN_BUILD_H */

@@ -1,22 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * gin_collect.c
- *		Reads a table, or a process's share of it, and collects the keys of a GIN index.
+ *		Collects the keys of a GIN index from rows of the table, and makes rows of a sort of them.
  *
- * PostgreSQL scans the table and passes each row to us.  The operator class's function
- * extracts the keys of each column.  They are collected in memory, and added to the sort
- * whenever it is full, and at the end.
+ * The operator class's function extracts the keys of each column.  They are collected in
+ * memory.  Whenever that is full, and at the end of the table, they become rows of the sort, one
+ * after the other, and the memory is used again.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
-#include "access/tableam.h"
 #include "access/toast_internals.h"
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
-#include "index/base/build_workers.h"
 #include "index/gin/gin_private.h"
 #include "sort/base/sort_stats.h"
 #include "work.h"
@@ -33,57 +31,32 @@
 /* The memory that extraction keeps from row to row. */
 #define EXTRACTION_BYTES	((Size) 64 * 1024)
 
-typedef struct GsGinCollector
+struct GsGinCollector
 {
-	GsGinCollection *collection;
+	GsIndexBuild *build;
 	GsGinOrder *order;
+	GsProgress *progress;
+	MemoryContext context;		/* of all that is here but the collector */
 	GsGinKeys  *keys;
-	TupleTableSlot *slot;		/* for a row of the sort */
-	MemoryContext row_context;	/* reset after each row */
-	GsGinKey   *row_keys;		/* of a column of the row */
+	bool		emptying;		/* do they become rows of the sort? */
+	bool		ended;			/* has the table no more rows? */
+
+	/* The current row, of which the keys of a column are added. */
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint64		tid;
+	int			ncolumns;		/* whose keys have been extracted */
+	MemoryContext row_context;	/* has those of the last of these columns */
+	GsGinKey   *row_keys;
 	uint32		max_row_keys;
-} GsGinCollector;
+	uint32		next_key;		/* the first one that is not added */
+	uint32		end_key;
+};
 
 /* ----------------------------------------------------------------
  *		extracting keys
  * ----------------------------------------------------------------
  */
-
-/* For the view of progress. */
-static void
-show_memory(const GsGinCollector *collector)
-{
-	const GsProgress *sort = gpusort_sort_progress(collector->collection->sort);
-	GsProgress *progress = collector->collection->progress;
-
-	progress->memory_bytes = gpusort_gin_keys_bytes(collector->keys) + sort->memory_bytes;
-	progress->file_bytes = sort->file_bytes;
-}
-
-static void
-add_row_to_sort(GsGinCollector *collector, const GsGinRow *row)
-{
-	GsSort	   *sort = collector->collection->sort;
-
-	gpusort_gin_order_store(collector->order, row, collector->slot);
-	if (!gpusort_sort_add(sort, collector->slot))
-		elog(ERROR, "keys of a GIN index are lost");
-}
-
-/* Add all keys in memory to the sort. */
-static void
-empty_keys(GsGinCollector *collector)
-{
-	GsGinRow	row;
-
-	show_memory(collector);
-	while (gpusort_gin_keys_take(collector->keys, &row))
-	{
-		CHECK_FOR_INTERRUPTS();
-		add_row_to_sort(collector, &row);
-	}
-	show_memory(collector);
-}
 
 /* Make room for so many keys of a row. */
 static void
@@ -160,105 +133,169 @@ fetch_values(GsGinCollector *collector, uint32 count)
 	}
 }
 
-/*
- * Add keys of the row.  Whenever memory is used up, those in memory go to the sort, and so does a
- * key that has no room even among no others.
- */
+/* Extract the keys of a column of the row, from 0. */
 static void
-add_keys(GsGinCollector *collector, uint32 count, uint64 tid)
+extract_column(GsGinCollector *collector, int i)
 {
-	GsProgress *progress = collector->collection->progress;
-	GsGinKey   *row_keys = collector->row_keys;
-	uint32		added;
-
-	while ((added = gpusort_gin_keys_add(collector->keys, row_keys, count, tid)) < count)
-	{
-		row_keys += added;
-		count -= added;
-		if (!gpusort_gin_keys_is_empty(collector->keys))
-		{
-			progress->phase = GS_PHASE_WRITING_RUN;
-			empty_keys(collector);
-			progress->phase = GS_PHASE_READING;
-		}
-		else
-		{
-			GsGinRow	row = {.key = *row_keys++,.first = tid};
-
-			add_row_to_sort(collector, &row);
-			count--;
-		}
-	}
-}
-
-static void
-add_column(GsGinCollector *collector, OffsetNumber attnum, Datum value, bool isnull, uint64 tid)
-{
-	const GsGinColumn *column = &collector->order->columns[attnum - 1];
+	const GsGinColumn *column = &collector->order->columns[i];
+	MemoryContext caller;
 	uint32		count;
 
-	if (column->bytes_tell_keys && !isnull)
-		count = extract_directly(collector, attnum, value);
+	MemoryContextReset(collector->row_context);
+	caller = MemoryContextSwitchTo(collector->row_context);
+	if (column->bytes_tell_keys && !collector->isnull[i])
+		count = extract_directly(collector, i + 1, collector->values[i]);
 	else
-		count = extract_distinct(collector, attnum, value, isnull);
-	for (uint32 i = 0; i < count; i++)
-		collector->row_keys[i].attnum = attnum;
+		count = extract_distinct(collector, i + 1, collector->values[i], collector->isnull[i]);
+	for (uint32 k = 0; k < count; k++)
+		collector->row_keys[k].attnum = i + 1;
 	if (column->attlen == -1)
 		fetch_values(collector, count);
-
-	add_keys(collector, count, tid);
-}
-
-/* IndexBuildCallback */
-static void
-add_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *arg)
-{
-	GsGinCollector *collector = arg;
-	MemoryContext caller = MemoryContextSwitchTo(collector->row_context);
-
-	for (int i = 0; i < collector->collection->info->ii_NumIndexAttrs; i++)
-	{
-		add_column(collector, i + 1, values[i], isnull[i], gpusort_tid_number(tid));
-		MemoryContextReset(collector->row_context);
-	}
+	collector->next_key = 0;
+	collector->end_key = count;
 	MemoryContextSwitchTo(caller);
-	if (++collector->collection->progress->rows_read % ROWS_PER_REPORT == 0)
-		show_memory(collector);
 }
 
-void
-gpusort_gin_collect(GsGinCollection *collection, int nworkers)
+/* ----------------------------------------------------------------
+ *		collecting keys
+ * ----------------------------------------------------------------
+ */
+
+/* For the view of progress. */
+static void
+show_memory(const GsGinCollector *collector)
 {
-	GsGinCollector collector = {.collection = collection,.order = collection->order};
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN keys",
-												  ALLOCSET_DEFAULT_SIZES);
+	const GsProgress *sort = gpusort_sort_progress(collector->build->producer.sort);
+
+	collector->progress->memory_bytes = gpusort_gin_keys_bytes(collector->keys) +
+		sort->memory_bytes;
+	collector->progress->file_bytes = sort->file_bytes;
+}
+
+/* Read the next row of the table.  Returns false if there is none. */
+static bool
+next_row(GsGinCollector *collector)
+{
+	GsHeapRow	row;
+
+	if (!gpusort_heap_rows_next(collector->build->rows, &row, collector->values,
+								collector->isnull))
+		return false;
+	collector->tid = gpusort_tid_number(&row.tid);
+	collector->ncolumns = 0;
+	if (++collector->progress->rows_read % ROWS_PER_REPORT == 0)
+		show_memory(collector);
+	return true;
+}
+
+/* Collect keys until memory is used up, or at most until the table ends. */
+static void
+collect(GsGinCollector *collector)
+{
+	for (;;)
+	{
+		if (collector->next_key < collector->end_key)
+			collector->next_key += gpusort_gin_keys_add(collector->keys,
+														collector->row_keys + collector->next_key,
+														collector->end_key - collector->next_key,
+														collector->tid);
+		if (collector->next_key < collector->end_key)
+			return;
+		if (collector->ncolumns == collector->build->info->ii_NumIndexAttrs &&
+			!next_row(collector))
+		{
+			collector->ended = true;
+			return;
+		}
+		extract_column(collector, collector->ncolumns++);
+	}
+}
+
+/*
+ * Collect keys, and begin to make rows of them.  Returns false, with a row, if that is a key that
+ * has no room even among no others.
+ */
+static bool
+begin_emptying(GsGinCollector *collector, GsGinRow *row)
+{
+	collector->progress->phase = GS_PHASE_READING;
+	collect(collector);
+	if (!collector->ended && gpusort_gin_keys_is_empty(collector->keys))
+	{
+		*row = (GsGinRow)
+		{
+			.key = collector->row_keys[collector->next_key++],.first = collector->tid
+		};
+		return false;
+	}
+	collector->progress->phase = collector->ended ? GS_PHASE_SORTING : GS_PHASE_WRITING_RUN;
+	show_memory(collector);
+	return collector->emptying = true;
+}
+
+/* All keys are in the sort. */
+static void
+end_collecting(GsGinCollector *collector)
+{
+	gpusort_gin_build_of(collector->build)->ncollected = gpusort_gin_keys_entries(collector->keys);
+	if (!IsParallelWorker() && gpusort_gin_keys_lacked_memory(collector->keys))
+		gpusort_stats_count_fallback(GS_FALLBACK_OUT_OF_MEMORY);
+	MemoryContextDelete(collector->context);
+}
+
+/* Get the next row of the sort.  Returns false after the last one. */
+static bool
+take_row(GsGinCollector *collector, GsGinRow *row)
+{
+	for (;;)
+	{
+		if (!collector->emptying && !begin_emptying(collector, row))
+			return true;
+		if (gpusort_gin_keys_take(collector->keys, row))
+			return true;
+		collector->emptying = false;
+		show_memory(collector);
+		if (collector->ended)
+			return false;
+	}
+}
+
+TupleTableSlot *
+gpusort_gin_collect_next(GsGinCollector *collector)
+{
+	TupleTableSlot *slot = collector->build->slot;
+	GsGinRow	row;
+
+	if (!take_row(collector, &row))
+	{
+		end_collecting(collector);
+		return NULL;
+	}
+	gpusort_gin_order_store(collector->order, &row, slot);
+	return slot;
+}
+
+GsGinCollector *
+gpusort_gin_collect_begin(GsIndexBuild *build)
+{
+	GsGinCollector *collector = palloc0(sizeof(GsGinCollector));
 	MemoryContext caller;
 
-	collection->progress = gpusort_progress_begin(CurrentMemoryContext, -1, nworkers,
-												  gpusort_build_rows_estimate(collection->heap));
-	caller = MemoryContextSwitchTo(context);
-	collector.keys = gpusort_gin_keys_create(collection->order,
-											 Max((GPUSORT_GIN_SORT_PART - 1) *
-												 collection->spec->memory, MIN_MEMORY));
-	collector.slot = MakeSingleTupleTableSlot(collection->spec->tupdesc, &TTSOpsVirtual);
-	collector.max_row_keys = FIRST_KEYS;
-	collector.row_keys = palloc(FIRST_KEYS * sizeof(GsGinKey));
-	collector.row_context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort GIN extraction",
-												  EXTRACTION_BYTES, EXTRACTION_BYTES,
-												  ALLOCSET_DEFAULT_MAXSIZE);
-
-	/* TIDs have to come in order, so the scan begins with the first block. */
-	collection->nlive = table_index_build_scan(collection->heap, collection->index,
-											   collection->info, false,
-											   nworkers >= 0, add_row, &collector,
-											   collection->scan);
-	collection->progress->phase = GS_PHASE_SORTING;
-	empty_keys(&collector);
-	collection->nentries = gpusort_gin_keys_entries(collector.keys);
-	if (nworkers >= 0 && gpusort_gin_keys_lacked_memory(collector.keys))
-		gpusort_stats_count_fallback(GS_FALLBACK_OUT_OF_MEMORY);
-	ExecDropSingleTupleTableSlot(collector.slot);
+	collector->build = build;
+	collector->order = gpusort_gin_build_of(build)->order;
+	collector->progress = gpusort_gin_build_of(build)->progress;
+	collector->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN keys",
+											   ALLOCSET_DEFAULT_SIZES);
+	collector->ncolumns = build->info->ii_NumIndexAttrs;
+	caller = MemoryContextSwitchTo(collector->context);
+	collector->keys = gpusort_gin_keys_create(collector->order,
+											  Max(build->spec.memory, MIN_MEMORY));
+	collector->max_row_keys = FIRST_KEYS;
+	collector->row_keys = palloc(FIRST_KEYS * sizeof(GsGinKey));
+	collector->row_context = AllocSetContextCreate(collector->context,
+												   "pg_gpusort GIN extraction",
+												   EXTRACTION_BYTES, EXTRACTION_BYTES,
+												   ALLOCSET_DEFAULT_MAXSIZE);
 	MemoryContextSwitchTo(caller);
-	MemoryContextDelete(context);
+	return collector;
 }

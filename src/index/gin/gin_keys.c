@@ -4,7 +4,7 @@
  *		Collects the keys of a GIN index in memory, each with its TIDs.
  *
  * A table has far fewer keys than it has pairs of key and TID.  So each key is stored once,
- * in a record that is found by a hash of its bytes.  TIDs come nearly in order: a record has
+ * in a record that is found by a hash of its bytes.  TIDs come in order: a record has
  * the bytes of their differences, one or two for most of them.  So few rows have to be sorted,
  * and the memory holds several times as many TIDs as it would of pairs.
  *
@@ -15,9 +15,6 @@
  * record with many TIDs becomes several rows, each of which begins with a chunk.  So in the
  * chunks of the largest size, which a record has from some kB on, the first TID is stored
  * itself, after a difference of 0, which no two TIDs have.
- *
- * HOT updates make the TIDs of a heap page come out of order.  Their differences are stored
- * modulo GPUSORT_TID_MASK + 1.
  *
  *-------------------------------------------------------------------------
  */
@@ -493,7 +490,7 @@ add_tid(GsGinKeys *keys, GsGinRecord *record, uint64 tid)
 		if (!add_chunk(keys, record))
 			return false;
 	}
-	record->end = gpusort_varbyte_write(record->end, (tid - record->last) & GPUSORT_TID_MASK);
+	record->end = gpusort_varbyte_write(record->end, tid - record->last);
 	record->last = tid;
 	keys->nentries++;
 	return true;

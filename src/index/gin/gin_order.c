@@ -220,7 +220,6 @@ gpusort_gin_order_describe(const GsGinOrder *order, GsSortSpec *spec)
 	spec->tupdesc = make_tupdesc(order);
 	describe_keys(order, &spec->keys);
 	spec->expected_width = ROW_WIDTH;
-	spec->index_build = true;
 	spec->nested = true;
 	spec->unseen = true;
 }

@@ -10,12 +10,11 @@
 
 #include "access/gin.h"
 #include "access/gin_private.h"
-#include "access/relscan.h"
 #include "executor/tuptable.h"
-#include "nodes/execnodes.h"
 #include "storage/itemptr.h"
 
 #include "core/varbyte.h"
+#include "index/base/index_build.h"
 #include "index/base/page_writer.h"
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
@@ -30,8 +29,6 @@
  */
 
 #define GPUSORT_TID_OFFSET_BITS	11
-#define GPUSORT_TID_BITS		(32 + GPUSORT_TID_OFFSET_BITS)
-#define GPUSORT_TID_MASK		((UINT64CONST(1) << GPUSORT_TID_BITS) - 1)
 
 static inline uint64
 gpusort_tid_number(const ItemPointerData *tid)
@@ -67,9 +64,8 @@ typedef struct GsGinKey
 typedef struct GsGinRow
 {
 	GsGinKey	key;
-	uint64		first;			/* a TID; none of the row is on a heap page
-								 * before */
-	bytea	   *others;			/* the differences of the other TIDs */
+	uint64		first;			/* the first TID */
+	bytea	   *others;			/* the differences of the others, which ascend */
 } GsGinRow;
 
 typedef struct GsGinColumn
@@ -117,36 +113,35 @@ extern void gpusort_gin_order_load(const GsGinOrder *order, const TupleTableSlot
 extern int	gpusort_gin_order_compare(GsGinOrder *order, const GsGinKey *a,
 									  const GsGinKey *b);
 
-/* ---- Reading a table, or a share of it, and collecting its keys: gin_collect.c ---- */
+/* ---- A build, in each process: gin_build.c ---- */
 
-/* What a process has to collect. */
-typedef struct GsGinCollection
+/* The state of a build, see GsIndexBuild. */
+typedef struct GsGinBuild
 {
-	/* Set by the caller. */
-	Relation	heap;
-	Relation	index;
-	IndexInfo  *info;
-	TableScanDesc scan;			/* ended; NULL for the whole table */
 	GsGinOrder *order;
-	const GsSortSpec *spec;
-	GsSort	   *sort;			/* to which rows are added */
-
-	/* Afterwards. */
+	struct GsGinCollector *collector;
 	GsProgress *progress;		/* of this process */
-	double		nlive;			/* live rows of the table */
-	int64		nentries;		/* pairs of a key and a TID */
-} GsGinCollection;
+	int64		ncollected;		/* pairs of key and TID, of this process */
+} GsGinBuild;
 
-/* The sort has this part of a process's memory, and the keys that are collected have the rest. */
-#define GPUSORT_GIN_SORT_PART	2
+static inline GsGinBuild *
+gpusort_gin_build_of(const GsIndexBuild *build)
+{
+	return build->state;
+}
+
+/* ---- Collecting the keys of a table, or of a process's share of it: gin_collect.c ---- */
+
+typedef struct GsGinCollector GsGinCollector;
 
 /*
- * Read the table in the order of blocks, or the share of it that the scan has, collect the keys
- * of its rows, and add them to the sort.  In a worker, 'nworkers' is -1, and in the leader the
- * number of workers beside it, which also reports blocks.  All memory is in the current memory
- * context.
+ * Begin to read the rows of a build, in the current memory context.  As much memory is used as the
+ * sort may use.
  */
-extern void gpusort_gin_collect(GsGinCollection *collection, int nworkers);
+extern GsGinCollector *gpusort_gin_collect_begin(GsIndexBuild *build);
+
+/* Returns a row for the sort, of keys that have been collected, or NULL after the last one. */
+extern TupleTableSlot *gpusort_gin_collect_next(GsGinCollector *collector);
 
 /* ---- Keys in memory, each with its TIDs: gin_keys.c ---- */
 
@@ -160,7 +155,7 @@ extern GsGinKeys *gpusort_gin_keys_create(GsGinOrder *order, Size limit);
 
 /*
  * Add the keys of one column of a row.  A key may occur more than once.  Rows come in the order
- * of their heap blocks.  Returns how many of the keys, the first ones, were added before memory
+ * of their TIDs.  Returns how many of the keys, the first ones, were added before memory
  * was used up: then take all rows, and add the others.
  */
 extern uint32 gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count,

@@ -4,9 +4,9 @@
  *		Reads the keys of a GIN index and their TIDs from a sort.
  *
  * A key has several rows if it has many TIDs, if memory was full between them, or if several
- * processes have found it.  Its rows come in the order of their first TIDs.  No TID of a row is on
- * a heap page before that of its first one.  So when the next row is known, all TIDs on pages
- * before it can be written, and few have to be merged.
+ * processes have found it.  Its rows come in the order of their first TIDs, and the TIDs of a row
+ * ascend.  So when the next row is known, all TIDs before its first one can be written, and few
+ * have to be merged.
  *
  * A key is compared with the one before by the operator class's function, to find rows of equal
  * keys that have other bytes.  This also tells whether the sort, which uses encodings, has
@@ -185,7 +185,7 @@ reserve_tids(GsGinReader *reader, Size count)
 	reader->added = repalloc_huge(reader->added, reader->max_tids * sizeof(uint64));
 }
 
-/* Read the TIDs of the row, in the order in which they were added.  Returns their number. */
+/* Read the TIDs of the row.  Returns their number. */
 static uint32
 decode_row(const GsGinRow *row, uint64 *tids)
 {
@@ -213,40 +213,9 @@ decode_row(const GsGinRow *row, uint64 *tids)
 			last = 0;
 			continue;
 		}
-		tids[n++] = last = (last + difference) & GPUSORT_TID_MASK;
+		tids[n++] = last += difference;
 	}
 	return n;
-}
-
-/* Sort TIDs that are nearly in order, and drop repeated ones.  Returns how many are left. */
-static uint32
-sort_tids(uint64 *tids, uint32 count)
-{
-	uint32		n = 0;
-
-	for (uint32 i = 0; i < count; i++)
-	{
-		uint64		tid = tids[i];
-		uint32		k = n;
-
-		for (; k > 0 && tids[k - 1] > tid; k--)
-			;
-		if (k > 0 && tids[k - 1] == tid)
-			continue;
-		memmove(tids + k + 1, tids + k, (n - k) * sizeof(uint64));
-		tids[k] = tid;
-		n++;
-	}
-	return n;
-}
-
-static inline bool
-are_ascending(const uint64 *tids, uint32 count)
-{
-	for (uint32 i = 1; i < count; i++)
-		if (tids[i - 1] >= tids[i])
-			return false;
-	return true;
 }
 
 /* Merge 'count' added TIDs with the others.  There is room for all of them. */
@@ -289,8 +258,6 @@ add_row(GsGinReader *reader)
 	added = reader->tids + reader->ntids;
 	count = decode_row(&reader->row, added);
 	gpusort_work_add(count * sizeof(uint64));
-	if (unlikely(!are_ascending(added, count)))
-		count = sort_tids(added, count);
 	if (reader->ntids == 0 || added[-1] < added[0])
 		reader->ntids += count;
 	else
@@ -300,11 +267,11 @@ add_row(GsGinReader *reader)
 	}
 }
 
-/* Returns how many of the TIDs are on pages before that of the row. */
+/* Returns how many of the TIDs are before those of the row. */
 static uint32
 count_before_row(const GsGinReader *reader)
 {
-	uint64		limit = reader->row.first >> GPUSORT_TID_OFFSET_BITS << GPUSORT_TID_OFFSET_BITS;
+	uint64		limit = reader->row.first;
 	uint32		low = 0;
 	uint32		high = reader->ntids;
 
