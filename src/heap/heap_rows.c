@@ -81,6 +81,8 @@ struct GsHeapRows
 								 * row */
 	bool		concurrent;		/* does it have a snapshot? */
 	GsHeapShare *share;			/* with other processes, or NULL */
+	GsKnownTids known;			/* those of rows to skip, or NULL */
+	const void *known_arg;
 	double		nlive;
 	int64		nrows;
 	bool		blocked;
@@ -229,6 +231,19 @@ gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info, bool fet
 	GsHeapRows *rows = create_rows(heap, index, info, fetch);
 
 	rows->snapshot = rows->concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
+	return rows;
+}
+
+GsHeapRows *
+gpusort_heap_rows_begin_missing(Relation heap, Relation index, IndexInfo *info,
+								Snapshot snapshot, GsKnownTids known, const void *arg)
+{
+	GsHeapRows *rows = create_rows(heap, index, info, false);
+
+	Assert(rows->concurrent);
+	rows->snapshot = RegisterSnapshot(snapshot);
+	rows->known = known;
+	rows->known_arg = arg;
 	return rows;
 }
 
@@ -518,6 +533,23 @@ find_roots(GsHeapRows *rows)
 	qsort(rows->items, rows->nitems, sizeof(GsPageItem), compare_roots);
 }
 
+/* Drop tuples whose roots are known. */
+static void
+drop_known(GsHeapRows *rows)
+{
+	const uint64 *known = rows->known(rows->known_arg, rows->block);
+	int			n = 0;
+
+	for (int i = 0; i < rows->nitems; i++)
+	{
+		unsigned	bit = rows->items[i].root - 1;
+
+		if ((known[bit / 64] >> (bit % 64) & 1) == 0)
+			rows->items[n++] = rows->items[i];
+	}
+	rows->nitems = n;
+}
+
 /* Read a page, and find its tuples that go into the index. */
 static void
 read_page(GsHeapRows *rows)
@@ -542,6 +574,8 @@ read_page(GsHeapRows *rows)
 	if (heap_only)
 		find_roots(rows);
 	LockBuffer(rows->buffer, BUFFER_LOCK_UNLOCK);
+	if (rows->known != NULL)
+		drop_known(rows);
 }
 
 /* Returns the next block to read, or InvalidBlockNumber. */

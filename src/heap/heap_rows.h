@@ -35,6 +35,16 @@ extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, Relation index,
 										   IndexInfo *info, bool fetch);
 
 /*
+ * Begin to read those rows that a snapshot sees and an index lacks.  known() returns the TIDs of a
+ * block that it has, as bits: bit offset - 1 for each offset.  Values are not fetched.
+ */
+typedef const uint64 *(*GsKnownTids) (const void *arg, BlockNumber block);
+
+extern GsHeapRows *gpusort_heap_rows_begin_missing(Relation heap, Relation index,
+												   IndexInfo *info, Snapshot snapshot,
+												   GsKnownTids known, const void *arg);
+
+/*
  * To read the heap together with other processes, call share() before the
  * first row, with so many bytes.  The others call join() instead of begin(), and report()
  * after their last row.  Call unshare() when all of them have done so; it adds

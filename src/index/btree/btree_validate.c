@@ -22,24 +22,19 @@
  */
 #include "compat.h"
 
-#include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/nbtree.h"
 #include "access/tableam.h"
 #include "catalog/index.h"
-#include "commands/progress.h"
-#include "executor/executor.h"
-#include "pgstat.h"
+#include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
 
+#include "heap/heap_rows.h"
 #include "index/base/index_build.h"
-#include "index/base/index_rows.h"
 #include "index/btree/btree.h"
 #include "settings.h"
 #include "sort/base/sort_stats.h"
-#include "work.h"
 
 /* ----------------------------------------------------------------
  *		a set of TIDs
@@ -109,22 +104,17 @@ add_to_set(GsTidSet *set, const ItemPointerData *tid)
 	(*chunk)[block % PAGES_PER_CHUNK][bit / 64] |= UINT64CONST(1) << (bit % 64);
 }
 
-/* Returns the bits of a block, which must be one of the set's. */
+/* GsKnownTids */
 static const uint64 *
-bits_of(const GsTidSet *set, BlockNumber block)
+bits_of(const void *arg, BlockNumber block)
 {
-	const GsTidSetPage *chunk = set->chunks[block / PAGES_PER_CHUNK];
+	const GsTidSet *set = arg;
+	const GsTidSetPage *chunk;
 
+	if (block >= set->nblocks)
+		return no_tids;
+	chunk = set->chunks[block / PAGES_PER_CHUNK];
 	return chunk != NULL ? chunk[block % PAGES_PER_CHUNK] : no_tids;
-}
-
-/* Is an offset in the bits of a block? */
-static inline bool
-has_offset(const uint64 *bits, OffsetNumber offset)
-{
-	unsigned	bit = offset - 1;
-
-	return (bits[bit / 64] >> (bit % 64) & 1) != 0;
 }
 
 /* The TIDs of an index, until its table has been scanned. */
@@ -138,19 +128,6 @@ typedef struct GsBtreeTids
 	bool		is_pending;		/* has the heap's entry our routines? */
 } GsBtreeTids;
 
-/* A scan of the table. */
-typedef struct GsValidateScan
-{
-	Relation	heap;
-	Relation	index;
-	IndexInfo  *info;
-	HeapScanDesc scan;
-	EState	   *estate;
-	ExprState  *predicate;
-	TupleTableSlot *slot;
-	ValidateIndexState *state;
-} GsValidateScan;
-
 /* Of the validation that this process does, or NULL. */
 static GsBtreeTids *current = NULL;
 
@@ -159,145 +136,29 @@ static GsBtreeTids *current = NULL;
  * ----------------------------------------------------------------
  */
 
-/* Insert a visible row of the current page that is missing in the index. */
+/*
+ * Insert the rows that a snapshot sees and the index lacks.  Uniqueness is checked even if a row
+ * is dead by now, because it stands for its HOT chain, of which another row may be live.
+ */
 static void
-insert_row(GsValidateScan *scan, HeapTuple tuple, OffsetNumber root)
+insert_missing(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot,
+			   const GsTidSet *set, ValidateIndexState *state)
 {
-	ExprContext *econtext = GetPerTupleExprContext(scan->estate);
+	GsHeapRows *rows = gpusort_heap_rows_begin_missing(heap, index, info, snapshot, bits_of,
+													   set);
 	Datum		values[INDEX_MAX_KEYS];
-	bool		isnull[INDEX_MAX_KEYS];
-	ItemPointerData tid;
+	bool		isnull[INDEX_MAX_KEYS] = {false};
+	GsHeapRow	row;
 
-	ResetExprContext(econtext);
-	ExecStoreHeapTuple(tuple, scan->slot, false);
-	if (scan->predicate != NULL && !ExecQual(scan->predicate, econtext))
-		return;
-	FormIndexDatum(scan->info, scan->slot, scan->estate, values, isnull);
-
-	/*
-	 * Uniqueness is checked even if this row is dead by now, because it
-	 * stands for its HOT chain, of which another row may be live.
-	 */
-	ItemPointerSet(&tid, ItemPointerGetBlockNumber(&tuple->t_self), root);
-	index_insert(scan->index, values, isnull, &tid, scan->heap,
-				 scan->info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO,
-				 false, scan->info);
-	scan->state->tups_inserted += 1;
-}
-
-/* Find the roots of the HOT chains of the current page. */
-static void
-find_roots(const GsValidateScan *scan, OffsetNumber *roots)
-{
-	Buffer		buffer = scan->scan->rs_cbuf;
-
-	LockBuffer(buffer, BUFFER_LOCK_SHARE);
-	heap_get_root_tuples(BufferGetPage(buffer), roots);
-	LockBuffer(buffer, BUFFER_LOCK_UNLOCK);
-}
-
-/* Returns the root of a heap-only tuple. */
-static OffsetNumber
-root_of(const GsValidateScan *scan, const OffsetNumber *roots, OffsetNumber offset)
-{
-	OffsetNumber root = roots[offset - 1];
-
-	if (!OffsetNumberIsValid(root))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg_internal("failed to find parent tuple for heap-only tuple at (%u,%u) in table \"%s\"",
-								 scan->scan->rs_cblock, offset,
-								 RelationGetRelationName(scan->heap))));
-	return root;
-}
-
-/*
- * Insert the visible rows of the current page that are missing in the index, whose TIDs of
- * the page are 'tids'.  The page is pinned but not locked.  So neither line pointers nor
- * chains of visible tuples change, except that updates can add to the chains.
- */
-static void
-validate_page(GsValidateScan *scan, const uint64 *tids)
-{
-	HeapScanDesc heap_scan = scan->scan;
-	Page		page = BufferGetPage(heap_scan->rs_cbuf);
-	OffsetNumber roots[MaxHeapTuplesPerPage];
-	bool		have_roots = false;
-
-	for (int i = 0; i < heap_scan->rs_ntuples; i++)
-	{
-		OffsetNumber offset = heap_scan->rs_vistuples[i];
-		OffsetNumber root = offset;
-		ItemId		item = PageGetItemId(page, offset);
-		HeapTupleData tuple;
-
-		tuple.t_data = (HeapTupleHeader) PageGetItem(page, item);
-		if (unlikely(HeapTupleIsHeapOnly(&tuple)))
-		{
-			if (!have_roots)
-				find_roots(scan, roots);
-			have_roots = true;
-			root = root_of(scan, roots, offset);
-		}
-		if (likely(has_offset(tids, root)))
-			continue;
-		CHECK_FOR_INTERRUPTS();
-		tuple.t_len = ItemIdGetLength(item);
-		tuple.t_tableOid = RelationGetRelid(scan->heap);
-		ItemPointerSet(&tuple.t_self, heap_scan->rs_cblock, offset);
-		insert_row(scan, &tuple, root);
-	}
-}
-
-/*
- * Scan the blocks that the table had when the TIDs were collected.  The snapshot is older,
- * and sees no rows of blocks added since then.
- */
-static void
-validate_blocks(GsValidateScan *scan, const GsTidSet *set)
-{
-	HeapScanDesc heap_scan = scan->scan;
-	BlockNumber end = Min(heap_scan->rs_nblocks, set->nblocks);
-
-	pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, heap_scan->rs_nblocks);
-	for (BlockNumber block = 0; block < end; block++)
+	while (gpusort_heap_rows_next(rows, &row, values, isnull))
 	{
 		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(BLCKSZ);
-		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE, block);
-		GPUSORT_HEAP_READ_PAGE(heap_scan, block);
-		scan->state->htups += heap_scan->rs_ntuples;
-		/* The same counter as for rows that a scan of a heap returns. */
-		pgstat_count_index_tuples(scan->heap, heap_scan->rs_ntuples);
-		validate_page(scan, bits_of(set, block));
+		index_insert(index, values, isnull, &row.tid, heap,
+					 info->ii_Unique ? UNIQUE_CHECK_YES : UNIQUE_CHECK_NO, false, info);
+		state->tups_inserted += 1;
 	}
-}
-
-/*
- * Prepare to scan the table as heapam_index_validate_scan() does.  Its blocks are read in
- * ascending order, since inserts of duplicates would raise other errors otherwise.
- */
-static void
-begin_scan(GsValidateScan *scan, Snapshot snapshot)
-{
-	scan->estate = CreateExecutorState();
-	scan->slot = MakeSingleTupleTableSlot(RelationGetDescr(scan->heap), &TTSOpsHeapTuple);
-	GetPerTupleExprContext(scan->estate)->ecxt_scantuple = scan->slot;
-	scan->predicate = ExecPrepareQual(scan->info->ii_Predicate, scan->estate);
-	scan->scan = (HeapScanDesc) table_beginscan_strat(scan->heap, snapshot, 0, NULL, true, false);
-	if ((scan->scan->rs_base.rs_flags & SO_ALLOW_PAGEMODE) == 0)
-		elog(ERROR, "snapshot of a validation is not for reading page by page");
-}
-
-static void
-end_scan(GsValidateScan *scan)
-{
-	table_endscan((TableScanDesc) scan->scan);
-	ExecDropSingleTupleTableSlot(scan->slot);
-	FreeExecutorState(scan->estate);
-	/* Their memory has been freed with the executor state. */
-	scan->info->ii_ExpressionsState = NIL;
-	scan->info->ii_PredicateState = NULL;
+	state->htups += gpusort_heap_rows_live(rows);
+	gpusort_heap_rows_end(rows);
 }
 
 /* Give the heap's entry its own routines back. */
@@ -313,7 +174,6 @@ validate_table(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot
 			   ValidateIndexState *state)
 {
 	GsBtreeTids *tids = current;
-	GsValidateScan scan = {.heap = heap,.index = index,.info = info,.state = state};
 
 	restore_routines(heap);
 	if (tids == NULL || !tids->is_pending || tids->heap != heap ||
@@ -323,9 +183,7 @@ validate_table(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot
 	tids->is_pending = false;
 	RelationClose(heap);
 	state->itups += tids->count;
-	begin_scan(&scan, snapshot);
-	validate_blocks(&scan, tids->set);
-	end_scan(&scan);
+	insert_missing(heap, index, info, snapshot, tids->set, state);
 	MemoryContextDelete(tids->context);
 	current = NULL;
 	gpusort_stats_count_validation();
