@@ -220,25 +220,6 @@ typedef int16 GsOperatorOrder;
 #define GPUSORT_EXECUTOR_RUN_PASS(rows)	query, direction, rows, execute_once
 #endif
 
-/*
- * The hook that is called once the planner has the data of a table, with its
- * RelOptInfo 'rel' and the PlannerInfo 'root'.  The hook of 19 is called for
- * every entry of FROM.  Needs optimizer/pathnode.h and optimizer/plancat.h.
- */
-#if PG_VERSION_NUM >= 190000
-#define GPUSORT_RELATION_HOOK		build_simple_rel_hook
-#define GPUSORT_RELATION_HOOK_TYPE	build_simple_rel_hook_type
-#define GPUSORT_RELATION_HOOK_ARGS \
-	PlannerInfo *root, RelOptInfo *rel, RangeTblEntry *rte
-#define GPUSORT_RELATION_HOOK_PASS	root, rel, rte
-#else
-#define GPUSORT_RELATION_HOOK		get_relation_info_hook
-#define GPUSORT_RELATION_HOOK_TYPE	get_relation_info_hook_type
-#define GPUSORT_RELATION_HOOK_ARGS \
-	PlannerInfo *root, Oid relid, bool inhparent, RelOptInfo *rel
-#define GPUSORT_RELATION_HOOK_PASS	root, relid, inhparent, rel
-#endif
-
 /* The statement node of CLUSTER; in 19 it also stands for other commands. */
 #if PG_VERSION_NUM >= 190000
 #define GPUSORT_CLUSTER_STATEMENT	T_RepackStmt

@@ -8,15 +8,8 @@
  * builds an index in the index's relation cache entry, in the table of access
  * method routines.  We replace the function there: the entry gets its own copy
  * of the table, in the entry's memory context.  That must happen before the
- * build, and there are two ways to be called in time:
- *
- * - If workers are allowed, PostgreSQL plans their number, with the index open
- *   and locked.  The planner asks for information about the table, and there
- *   is a hook for that.
- * - If max_parallel_maintenance_workers is 0, nothing is planned, and changing
- *   that setting would be visible to users.  But before a build the relation
- *   cache is told that the index is new or has a new file, and calls its
- *   callbacks.
+ * build.  Just then the relation cache is told that the index is new or has a new file, and
+ * calls its callbacks.
  *
  * A concurrent statement builds an index in one transaction, and validates it in a later
  * one, where validate_index() calls the function with which VACUUM deletes index tuples.  So
@@ -39,9 +32,6 @@
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
-#include "nodes/pathnodes.h"
-#include "optimizer/pathnode.h"
-#include "optimizer/plancat.h"
 #include "storage/sinval.h"
 #include "tcop/utility.h"
 #include "utils/inval.h"
@@ -62,7 +52,6 @@
 #define CALL_OID_BASE	((Oid) 0xC0000000)
 #define CALL_PID_MASK	0x3FFFFF
 
-static GPUSORT_RELATION_HOOK_TYPE prev_relation_hook = NULL;
 static ProcessUtility_hook_type prev_ProcessUtility_hook = NULL;
 
 /*
@@ -224,54 +213,8 @@ take_over_listed(const List *indexes)
 	list_free(copy);
 }
 
-/* Take over all btrees and GIN indexes of a table. */
-static void
-take_over_all(Relation heap)
-{
-	List	   *indexes = RelationGetIndexList(heap);
-
-	take_over_listed(indexes);
-	list_free(indexes);
-}
-
 /* ----------------------------------------------------------------
- *		called before a build whose workers are planned
- * ----------------------------------------------------------------
- */
-
-/* Is this the planner's bare state for a table whose index is to be built? */
-static bool
-is_for_build(const PlannerInfo *root, const RelOptInfo *rel)
-{
-	const Query *query = root->parse;
-
-	return root->query_level == 1 && root->parent_root == NULL &&
-		query->jointree == NULL && query->commandType == CMD_SELECT &&
-		rel->relid == 1;
-}
-
-static void
-check_relation(GPUSORT_RELATION_HOOK_ARGS)
-{
-	const RangeTblEntry *entry = root->simple_rte_array[rel->relid];
-	Relation	heap;
-
-	if (prev_relation_hook)
-		prev_relation_hook(GPUSORT_RELATION_HOOK_PASS);
-	if (!gpusort_loading_is_wanted() ||
-		entry->rtekind != RTE_RELATION || !entry->inh ||
-		!is_for_build(root, rel) || entry->relid < FirstNormalObjectId)
-		return;
-	heap = RelationIdGetRelation(entry->relid);
-	if (!RelationIsValid(heap))
-		return;
-	if (!IsSystemRelation(heap))
-		take_over_all(heap);
-	RelationClose(heap);
-}
-
-/* ----------------------------------------------------------------
- *		called before any build
+ *		called before a build
  * ----------------------------------------------------------------
  */
 
@@ -469,8 +412,6 @@ process_utility(PlannedStmt *statement, const char *query_string,
 void
 gpusort_index_hook_init(void)
 {
-	prev_relation_hook = GPUSORT_RELATION_HOOK;
-	GPUSORT_RELATION_HOOK = check_relation;
 	prev_ProcessUtility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = process_utility;
 	CacheRegisterRelcacheCallback(entry_changed, (Datum) 0);
