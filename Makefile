@@ -147,7 +147,6 @@ OBJS = \
 	src/index/gin/gin_reader.o \
 	src/index/gin/gin_posting_tree.o \
 	src/index/gin/gin_writer.o \
-	src/index/gin/gin_collect.o \
 	src/index/gin/gin_build.o \
 	src/index/index_hook.o \
 	src/sqlfn/array_elements.o \

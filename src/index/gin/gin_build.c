@@ -3,10 +3,10 @@
  * gin_build.c
  *		Builds a GIN index: extracts keys, sorts them, writes pages.
  *
- * The keys of the table's rows are extracted and collected in memory, each once, with the TIDs
- * of its rows (gin_collect.c, gin_keys.c).  When memory is full, and in the end, they are added to
- * a sort, as rows of a key and TIDs.  The index is written from the keys in order (gin_reader.c,
- * gin_writer.c).
+ * The operator class's function extracts keys from the table's rows.  They are collected in memory,
+ * each once, with the TIDs of its rows (gin_keys.c).  Whenever memory is full, and at the end of the
+ * table, they become rows of a sort, of a key and TIDs, one after the other, and the memory is used
+ * again.  The index is written from the keys in order (gin_reader.c, gin_writer.c).
  *
  *		row --extractValue--> keys and TID --> gin_keys --> sort
  *															 |
@@ -17,6 +17,7 @@
 #include "compat.h"
 
 #include "access/genam.h"
+#include "access/toast_internals.h"
 #include "access/xact.h"
 #include "catalog/pg_language.h"
 #include "catalog/pg_proc.h"
@@ -26,17 +27,56 @@
 #include "pgstat.h"
 #include "storage/bufmgr.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/relcache.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
 #include "index/gin/gin_build.h"
 #include "index/gin/gin_private.h"
+#include "sort/base/sort_stats.h"
 #include "sort/base/warm_memory.h"
 #include "work.h"
 
 /* The number of keys between two reports of progress. */
 #define KEYS_PER_REPORT		1024
+
+/* The least memory of a process, for the first block of keys and some more. */
+#define MIN_MEMORY			((Size) 256 * 1024)
+
+/* Keys of a column of most rows fit into so many. */
+#define FIRST_KEYS			64
+
+/* The number of rows between two reports of the memory. */
+#define ROWS_PER_REPORT		1024
+
+/* The memory that extraction keeps from row to row. */
+#define EXTRACTION_BYTES	((Size) 64 * 1024)
+
+/* The state of a build, see GsIndexBuild.  All but the first four is for reading the table. */
+typedef struct GsGinBuild
+{
+	GsIndexBuild *build;
+	GsGinOrder *order;
+	GsProgress *progress;		/* of this process */
+	int64		ncollected;		/* pairs of key and TID, of this process */
+
+	MemoryContext context;		/* of the keys */
+	GsGinKeys  *keys;
+	bool		emptying;		/* do they become rows of the sort? */
+	bool		ended;			/* has the table no more rows? */
+
+	/* The current row, of which the keys of a column are added. */
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint64		tid;
+	int			ncolumns;		/* whose keys have been extracted */
+	MemoryContext row_context;	/* has those of the last of these columns */
+	GsGinKey   *row_keys;
+	uint32		max_row_keys;
+	uint32		next_key;		/* the first one that is not added */
+	uint32		end_key;
+} GsGinBuild;
 
 PGDLLEXPORT void gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc);
 
@@ -124,7 +164,214 @@ plan_workers(const GsIndexBuild *build)
 }
 
 /* ----------------------------------------------------------------
- *		sorting keys
+ *		extracting keys
+ * ----------------------------------------------------------------
+ */
+
+/* Make room for so many keys of a row. */
+static void
+reserve_row_keys(GsGinBuild *gin, uint32 count)
+{
+	if (count <= gin->max_row_keys)
+		return;
+	gin->max_row_keys = Max(count, gin->max_row_keys * 2);
+	gin->row_keys = repalloc_huge(gin->row_keys,
+								  gin->max_row_keys * sizeof(GsGinKey));
+}
+
+/*
+ * Set the keys of a value by the operator class's function alone.  PostgreSQL sorts the keys
+ * of each row and drops equal ones.  Where these have equal bytes that is not needed, since
+ * they have the same record.  Returns their number.
+ */
+static uint32
+extract_directly(GsGinBuild *gin, OffsetNumber attnum, Datum value)
+{
+	GinState   *state = &gin->order->state;
+	int32		count = 0;
+	bool	   *nulls = NULL;
+	Datum	   *values = (Datum *)
+		DatumGetPointer(FunctionCall3Coll(&state->extractValueFn[attnum - 1],
+										  state->supportCollation[attnum - 1],
+										  value, PointerGetDatum(&count),
+										  PointerGetDatum(&nulls)));
+
+	if (values == NULL || count <= 0)
+	{
+		gin->row_keys[0].category = GIN_CAT_EMPTY_ITEM;
+		return 1;
+	}
+	reserve_row_keys(gin, count);
+	for (int32 i = 0; i < count; i++)
+	{
+		gin->row_keys[i].value = values[i];
+		gin->row_keys[i].category = nulls != NULL && nulls[i] ? GIN_CAT_NULL_KEY :
+			GIN_CAT_NORM_KEY;
+	}
+	return count;
+}
+
+/* Set the keys of a value as PostgreSQL does.  Returns their number. */
+static uint32
+extract_distinct(GsGinBuild *gin, OffsetNumber attnum, Datum value, bool isnull)
+{
+	int32		count;
+	GinNullCategory *categories;
+	Datum	   *values = ginExtractEntries(&gin->order->state, attnum, value, isnull,
+										   &count, &categories);
+
+	reserve_row_keys(gin, count);
+	for (int32 i = 0; i < count; i++)
+	{
+		gin->row_keys[i].value = values[i];
+		gin->row_keys[i].category = categories[i];
+	}
+	return count;
+}
+
+/* Fetch values that are stored out of line, which rarely happens to keys. */
+static void
+fetch_values(GsGinBuild *gin, uint32 count)
+{
+	for (uint32 i = 0; i < count; i++)
+	{
+		GsGinKey   *key = &gin->row_keys[i];
+		struct varlena *value = (struct varlena *) DatumGetPointer(key->value);
+
+		if (key->category == GIN_CAT_NORM_KEY && VARATT_IS_EXTERNAL(value))
+			key->value = PointerGetDatum(detoast_external_attr(value));
+	}
+}
+
+/* Extract the keys of a column of the row, from 0. */
+static void
+extract_column(GsGinBuild *gin, int i)
+{
+	const GsGinColumn *column = &gin->order->columns[i];
+	MemoryContext caller;
+	uint32		count;
+
+	MemoryContextReset(gin->row_context);
+	caller = MemoryContextSwitchTo(gin->row_context);
+	if (column->bytes_tell_keys && !gin->isnull[i])
+		count = extract_directly(gin, i + 1, gin->values[i]);
+	else
+		count = extract_distinct(gin, i + 1, gin->values[i], gin->isnull[i]);
+	for (uint32 k = 0; k < count; k++)
+		gin->row_keys[k].attnum = i + 1;
+	if (column->attlen == -1)
+		fetch_values(gin, count);
+	gin->next_key = 0;
+	gin->end_key = count;
+	MemoryContextSwitchTo(caller);
+}
+
+/* ----------------------------------------------------------------
+ *		collecting keys
+ * ----------------------------------------------------------------
+ */
+
+/* For the view of progress. */
+static void
+show_memory(const GsGinBuild *gin)
+{
+	const GsProgress *sort = gpusort_sort_progress(gin->build->producer.sort);
+
+	gin->progress->memory_bytes = gpusort_gin_keys_bytes(gin->keys) +
+		sort->memory_bytes;
+	gin->progress->file_bytes = sort->file_bytes;
+}
+
+/* Read the next row of the table.  Returns false if there is none. */
+static bool
+read_row(GsGinBuild *gin)
+{
+	GsHeapRow	row;
+
+	if (!gpusort_heap_rows_next(gin->build->rows, &row, gin->values,
+								gin->isnull))
+		return false;
+	gin->tid = gpusort_tid_number(&row.tid);
+	gin->ncolumns = 0;
+	if (++gin->progress->rows_read % ROWS_PER_REPORT == 0)
+		show_memory(gin);
+	return true;
+}
+
+/* Collect keys until memory is used up, or at most until the table ends. */
+static void
+collect(GsGinBuild *gin)
+{
+	for (;;)
+	{
+		if (gin->next_key < gin->end_key)
+			gin->next_key += gpusort_gin_keys_add(gin->keys,
+												  gin->row_keys + gin->next_key,
+												  gin->end_key - gin->next_key,
+												  gin->tid);
+		if (gin->next_key < gin->end_key)
+			return;
+		if (gin->ncolumns == gin->build->info->ii_NumIndexAttrs &&
+			!read_row(gin))
+		{
+			gin->ended = true;
+			return;
+		}
+		extract_column(gin, gin->ncolumns++);
+	}
+}
+
+/*
+ * Collect keys, and begin to make rows of them.  Returns false, with a row, if that is a key that
+ * has no room even among no others.
+ */
+static bool
+begin_emptying(GsGinBuild *gin, GsGinRow *row)
+{
+	gin->progress->phase = GS_PHASE_READING;
+	collect(gin);
+	if (!gin->ended && gpusort_gin_keys_is_empty(gin->keys))
+	{
+		*row = (GsGinRow)
+		{
+			.key = gin->row_keys[gin->next_key++],.first = gin->tid
+		};
+		return false;
+	}
+	gin->progress->phase = gin->ended ? GS_PHASE_SORTING : GS_PHASE_WRITING_RUN;
+	show_memory(gin);
+	return gin->emptying = true;
+}
+
+/* All keys are in the sort. */
+static void
+end_collecting(GsGinBuild *gin)
+{
+	gin->ncollected = gpusort_gin_keys_entries(gin->keys);
+	if (!IsParallelWorker() && gpusort_gin_keys_lacked_memory(gin->keys))
+		gpusort_stats_count_fallback(GS_FALLBACK_OUT_OF_MEMORY);
+	MemoryContextDelete(gin->context);
+}
+
+/* Get the next row of the sort.  Returns false after the last one. */
+static bool
+take_row(GsGinBuild *gin, GsGinRow *row)
+{
+	for (;;)
+	{
+		if (!gin->emptying && !begin_emptying(gin, row))
+			return true;
+		if (gpusort_gin_keys_take(gin->keys, row))
+			return true;
+		gin->emptying = false;
+		show_memory(gin);
+		if (gin->ended)
+			return false;
+	}
+}
+
+/* ----------------------------------------------------------------
+ *		rows of the sort
  * ----------------------------------------------------------------
  */
 
@@ -133,6 +380,7 @@ describe(GsIndexBuild *build)
 {
 	GsGinBuild *gin = palloc0(sizeof(GsGinBuild));
 
+	gin->build = build;
 	gin->order = gpusort_gin_order_create(build->index);
 	build->state = gin;
 	gpusort_gin_order_describe(gin->order, &build->spec);
@@ -155,23 +403,50 @@ plan_keys(GsIndexBuild *build)
 	return reason == GS_FALLBACK_TYPE ? GS_FALLBACK_NONE : reason;
 }
 
+/* Prepare to collect keys in the current memory context. */
+static void
+begin_collecting(GsGinBuild *gin)
+{
+	gin->ncolumns = gin->build->info->ii_NumIndexAttrs;
+	gin->keys = gpusort_gin_keys_create(gin->order, Max(gin->build->spec.memory, MIN_MEMORY));
+	gin->max_row_keys = FIRST_KEYS;
+	gin->row_keys = palloc(FIRST_KEYS * sizeof(GsGinKey));
+	gin->row_context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN extraction",
+											 EXTRACTION_BYTES, EXTRACTION_BYTES,
+											 ALLOCSET_DEFAULT_MAXSIZE);
+}
+
 static void
 begin_reading(GsIndexBuild *build)
 {
-	GsGinBuild *gin = gpusort_gin_build_of(build);
+	GsGinBuild *gin = build->state;
+	MemoryContext caller;
 
 	if (!IsParallelWorker())
 		gpusort_gin_writer_create_pages(build->index);
 	gin->progress = gpusort_progress_begin(CurrentMemoryContext, -1,
 										   IsParallelWorker() ? -1 : build->nworkers,
 										   gpusort_build_rows_estimate(build->heap));
-	gin->collector = gpusort_gin_collect_begin(build);
+	gin->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN keys",
+										 ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(gin->context);
+	begin_collecting(gin);
+	MemoryContextSwitchTo(caller);
 }
 
 static TupleTableSlot *
 next_row(GsIndexBuild *build)
 {
-	return gpusort_gin_collect_next(gpusort_gin_build_of(build)->collector);
+	GsGinBuild *gin = build->state;
+	GsGinRow	row;
+
+	if (!take_row(gin, &row))
+	{
+		end_collecting(gin);
+		return NULL;
+	}
+	gpusort_gin_order_store(gin->order, &row, build->slot);
+	return build->slot;
 }
 
 /* ----------------------------------------------------------------
@@ -183,7 +458,7 @@ next_row(GsIndexBuild *build)
 static bool
 write_keys(GsIndexBuild *build, GsGinReader *reader)
 {
-	GsGinBuild *gin = gpusort_gin_build_of(build);
+	GsGinBuild *gin = build->state;
 	GsGinWriter *writer = gpusort_gin_writer_begin(build->index, gin->order,
 												   gpusort_index_build_pages(build));
 	uint64		nkeys = 0;
@@ -226,7 +501,7 @@ insert_keys(GsIndexBuild *build, GsGinReader *reader)
 {
 	GinStatsData stats = {.nEntryPages = 1};
 	ItemPointerData items[GPUSORT_GIN_READER_TIDS];
-	GinState   *state = &gpusort_gin_build_of(build)->order->state;
+	GinState   *state = &((GsGinBuild *) build->state)->order->state;
 	GsGinKey	key;
 
 	while (gpusort_gin_reader_next(reader, &key))
@@ -252,7 +527,7 @@ insert_keys(GsIndexBuild *build, GsGinReader *reader)
 static bool
 write_index(GsIndexBuild *build)
 {
-	GsGinBuild *gin = gpusort_gin_build_of(build);
+	GsGinBuild *gin = build->state;
 	GsGinReader *reader = gpusort_gin_reader_begin(gin->order, build->producer.sort,
 												   build->spec.tupdesc);
 	bool		written = true;

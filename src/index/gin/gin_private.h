@@ -113,36 +113,6 @@ extern void gpusort_gin_order_load(const GsGinOrder *order, const TupleTableSlot
 extern int	gpusort_gin_order_compare(GsGinOrder *order, const GsGinKey *a,
 									  const GsGinKey *b);
 
-/* ---- A build, in each process: gin_build.c ---- */
-
-/* The state of a build, see GsIndexBuild. */
-typedef struct GsGinBuild
-{
-	GsGinOrder *order;
-	struct GsGinCollector *collector;
-	GsProgress *progress;		/* of this process */
-	int64		ncollected;		/* pairs of key and TID, of this process */
-} GsGinBuild;
-
-static inline GsGinBuild *
-gpusort_gin_build_of(const GsIndexBuild *build)
-{
-	return build->state;
-}
-
-/* ---- Collecting the keys of a table, or of a process's share of it: gin_collect.c ---- */
-
-typedef struct GsGinCollector GsGinCollector;
-
-/*
- * Begin to read the rows of a build, in the current memory context.  As much memory is used as the
- * sort may use.
- */
-extern GsGinCollector *gpusort_gin_collect_begin(GsIndexBuild *build);
-
-/* Returns a row for the sort, of keys that have been collected, or NULL after the last one. */
-extern TupleTableSlot *gpusort_gin_collect_next(GsGinCollector *collector);
-
 /* ---- Keys in memory, each with its TIDs: gin_keys.c ---- */
 
 typedef struct GsGinKeys GsGinKeys;
