@@ -83,27 +83,12 @@ attribute_of_column(const PlanState *node, int column)
 										 column));
 }
 
-/* Are the columns that are wanted columns of the table? */
-static bool
-passes_columns_on(const PlanState *node, const GsScanTarget *target)
-{
-	int			ncolumns = target != NULL ? target->ncolumns :
-		list_length(node->plan->targetlist);
-
-	if (node->ps_ProjInfo == NULL)
-		return true;
-	for (int i = 0; i < ncolumns; i++)
-		if (attribute_of_column(node, target != NULL ? target->attnos[i] - 1 : i) == 0)
-			return false;
-	return true;
-}
-
 /*
  * Can the node's rows be read page by page?  The descriptor of a parallel scan
  * was created when the workers were launched.
  */
 static bool
-is_plain_scan(const PlanState *node, const GsScanTarget *target)
+is_plain_scan(const PlanState *node)
 {
 	return IsA(node, SeqScanState) &&
 		node->qual == NULL &&
@@ -113,40 +98,31 @@ is_plain_scan(const PlanState *node, const GsScanTarget *target)
 		node->plan->parallel_aware ==
 		(((const ScanState *) node)->ss_currentScanDesc != NULL) &&
 		((const ScanState *) node)->ss_currentRelation->rd_tableam ==
-		GetHeapamTableAmRoutine() &&
-		passes_columns_on(node, target);
+		GetHeapamTableAmRoutine();
 }
 
-/* The columns to extract of rows of which all are wanted. */
+/* Returns the columns to extract, or NULL if some are no columns of the table. */
 static GsHeapColumns *
-find_columns(const PlanState *node, TupleDesc table, int natts)
+find_columns(PlanState *node, const GsScanTarget *target, TupleDesc table)
 {
-	AttrNumber *attnos = palloc(natts * sizeof(AttrNumber));
-	GsHeapColumns *columns;
-
-	for (int column = 0; column < natts; column++)
-		attnos[column] = attribute_of_column(node, column);
-	columns = gpusort_heap_columns_create(table, natts, attnos, NULL);
-	pfree(attnos);
-	return columns;
-}
-
-/* The columns to extract for a target. */
-static GsHeapColumns *
-find_target_columns(const PlanState *node, const GsScanTarget *target,
-					TupleDesc table)
-{
-	int			ncolumns = target->ncolumns;
+	int			ncolumns = target != NULL ? target->ncolumns :
+		ExecGetResultType(node)->natts;
 	AttrNumber *attnos = palloc(ncolumns * sizeof(AttrNumber));
 	int		   *places = palloc(ncolumns * sizeof(int));
-	GsHeapColumns *columns;
+	GsHeapColumns *columns = NULL;
+	int			n;
 
-	for (int i = 0; i < ncolumns; i++)
+	for (n = 0; n < ncolumns; n++)
 	{
-		attnos[i] = attribute_of_column(node, target->attnos[i] - 1);
-		places[i] = target->tuple_attno > 0 ? target->attnos[i] - 1 : i;
+		int			column = target != NULL ? target->attnos[n] - 1 : n;
+
+		attnos[n] = attribute_of_column(node, column);
+		places[n] = target != NULL && target->tuple_attno == 0 ? n : column;
+		if (attnos[n] == 0)
+			break;
 	}
-	columns = gpusort_heap_columns_create(table, ncolumns, attnos, places);
+	if (n == ncolumns)
+		columns = gpusort_heap_columns_create(table, ncolumns, attnos, places);
 	pfree(attnos);
 	pfree(places);
 	return columns;
@@ -159,28 +135,29 @@ find_target_columns(const PlanState *node, const GsScanTarget *target,
 static GsPageScan *
 create_scan(PlanState *node, const GsScanTarget *target)
 {
-	TupleDesc	result = ExecGetResultType(node);
-	TupleDesc	table;
+	GsHeapColumns *columns;
 	GsPageScan *scan;
 
-	if (!is_plain_scan(node, target))
+	if (!is_plain_scan(node))
+		return NULL;
+	columns = find_columns(node, target,
+						   RelationGetDescr(((ScanState *) node)->ss_currentRelation));
+	if (columns == NULL)
 		return NULL;
 	scan = palloc0(sizeof(GsPageScan));
 	scan->node = castNode(SeqScanState, node);
-	table = RelationGetDescr(scan->node->ss.ss_currentRelation);
+	scan->columns = columns;
 	if (target != NULL)
 	{
 		Assert(target->tuple_attno == 0 || node->ps_ProjInfo == NULL);
-		scan->columns = find_target_columns(node, target, table);
 		scan->tuple_column = Max(target->tuple_attno - 1, 0);
 		scan->slot = target->slot;
 		return scan;
 	}
-	scan->columns = find_columns(node, table, result->natts);
 
 	/* The slot stays valid while rows are written into its arrays. */
-	scan->slot = MakeSingleTupleTableSlot(result, &TTSOpsVirtual);
-	memset(scan->slot->tts_isnull, 0, result->natts * sizeof(bool));
+	scan->slot = MakeSingleTupleTableSlot(ExecGetResultType(node), &TTSOpsVirtual);
+	memset(scan->slot->tts_isnull, 0, scan->slot->tts_tupleDescriptor->natts * sizeof(bool));
 	ExecStoreVirtualTuple(scan->slot);
 	return scan;
 }
