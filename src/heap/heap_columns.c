@@ -14,21 +14,13 @@
 
 #include "heap/heap_columns.h"
 
-typedef enum GsFixedKind
-{
-	GS_FIXED_1,					/* passed by value, by size */
-	GS_FIXED_2,
-	GS_FIXED_4,
-	GS_FIXED_8,
-	GS_FIXED_POINTER			/* passed by reference */
-} GsFixedKind;
-
 /* A column of the result. */
 typedef struct GsHeapColumn
 {
 	int			target;			/* index in the result, from 0 */
 	int			attno;			/* attribute number in the table */
-	GsFixedKind kind;
+	bool		byval;
+	int16		length;
 	uint32		offset;			/* if it is constant */
 } GsHeapColumn;
 
@@ -50,24 +42,6 @@ struct GsHeapColumns
 	int			nfixed;
 	GsHeapColumn columns[FLEXIBLE_ARRAY_MEMBER];
 };
-
-static GsFixedKind
-kind_of_attribute(Form_pg_attribute att)
-{
-	if (!att->attbyval)
-		return GS_FIXED_POINTER;
-	switch (att->attlen)
-	{
-		case 1:
-			return GS_FIXED_1;
-		case 2:
-			return GS_FIXED_2;
-		case 4:
-			return GS_FIXED_4;
-		default:
-			return GS_FIXED_8;
-	}
-}
 
 /* Find the attributes at constant offsets in tuples without NULLs. */
 static void
@@ -97,6 +71,7 @@ add_columns(GsHeapColumns *columns, int n, const AttrNumber *attnos,
 	for (int i = 0; i < n; i++)
 	{
 		int			attno = attnos[i];
+		Form_pg_attribute att = TupleDescAttr(columns->table, attno - 1);
 
 		if ((attno < columns->walk_attno) != fixed)
 			continue;
@@ -104,7 +79,8 @@ add_columns(GsHeapColumns *columns, int n, const AttrNumber *attnos,
 		{
 			.target = targets != NULL ? targets[i] : i,
 				.attno = attno,
-				.kind = kind_of_attribute(TupleDescAttr(columns->table, attno - 1)),
+				.byval = att->attbyval,
+				.length = att->attlen,
 				.offset = fixed ? offsets[attno - 1] : 0
 		};
 	}
@@ -139,27 +115,8 @@ extract_fixed(const GsHeapColumns *columns, char *data, Datum *values)
 	for (int c = 0; c < columns->nfixed; c++)
 	{
 		const GsHeapColumn *column = &columns->columns[c];
-		Datum	   *value = &values[column->target];
-		char	   *ptr = data + column->offset;
 
-		switch (column->kind)
-		{
-			case GS_FIXED_1:
-				*value = CharGetDatum(*ptr);
-				break;
-			case GS_FIXED_2:
-				*value = Int16GetDatum(*(int16 *) ptr);
-				break;
-			case GS_FIXED_4:
-				*value = Int32GetDatum(*(int32 *) ptr);
-				break;
-			case GS_FIXED_8:
-				*value = *(Datum *) ptr;
-				break;
-			case GS_FIXED_POINTER:
-				*value = PointerGetDatum(ptr);
-				break;
-		}
+		values[column->target] = fetch_att(data + column->offset, column->byval, column->length);
 	}
 }
 
