@@ -26,7 +26,7 @@
 #include "index/base/index_build.h"
 #include "index/base/index_rows.h"
 #include "index/btree/btree.h"
-#include "index/btree/btree_private.h"
+#include "index/btree/btree_loader.h"
 #include "key/key_comparison.h"
 #include "key/key_statistics.h"
 #include "sort/base/warm_memory.h"

@@ -37,7 +37,7 @@
 #include "core/copy_bytes.h"
 #include "index/base/leaf_tuples.h"
 #include "index/base/page_writer.h"
-#include "index/btree/btree_private.h"
+#include "index/btree/btree_loader.h"
 #include "work.h"
 
 /* A tuple that is larger than this might be too large for a btree. */

@@ -1,12 +1,17 @@
 /*-------------------------------------------------------------------------
  *
- * btree_private.h
- *		What the files of this room call of each other to build a btree index.
+ * btree_loader.h
+ *		Writes the pages of a new btree index from its tuples in index order.
+ *
+ * The pages are those that PostgreSQL's own index build writes, byte for byte:
+ * they have posting lists for duplicates, truncated pivot tuples, the
+ * requested fillfactor, and block numbers in the order in which pages are
+ * begun.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_BTREE_PRIVATE_H
-#define GPUSORT_BTREE_PRIVATE_H
+#ifndef GPUSORT_BTREE_LOADER_H
+#define GPUSORT_BTREE_LOADER_H
 
 #include "access/itup.h"
 #include "utils/rel.h"
@@ -15,15 +20,6 @@
 #include "index/base/page_writer.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
-
-/*
- * ---- Writing pages from tuples in index order: btree_loader.c ----
- *
- * The pages are those that PostgreSQL's own index build writes, byte for byte:
- * they have posting lists for duplicates, truncated pivot tuples, the
- * requested fillfactor, and block numbers in the order in which pages are
- * begun.
- */
 
 typedef struct GsBtreeLoader GsBtreeLoader;
 
@@ -73,4 +69,4 @@ extern void gpusort_btree_loader_end(GsBtreeLoader *loader);
 /* Free the loader, instead of ending it.  The index must then be truncated to no blocks. */
 extern void gpusort_btree_loader_abandon(GsBtreeLoader *loader);
 
-#endif							/* GPUSORT_BTREE_PRIVATE_H */
+#endif							/* GPUSORT_BTREE_LOADER_H */
