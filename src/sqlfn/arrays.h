@@ -119,7 +119,7 @@ extern GsElementOrder *gpusort_element_order_create(Oid type, Oid collation,
  * Returns an array of words in the current memory context.  The low 32 bits of
  * the i-th word are the number of the element that belongs at index i.
  */
-extern uint64 *gpusort_element_order_apply(const GsElementOrder *order,
+extern uint64 *gpusort_element_order_apply(GsElementOrder *order,
 										   const GsArrayElements *elements);
 
 /*

@@ -3,10 +3,10 @@
  * element_order.c
  *		Determines the sorted order of the elements of an array.
  *
- * If the encoding of the element type is exact, the elements are sorted by
- * radix sort, or on a GPU if there are many and one is available.  All other
- * elements are sorted by comparison, with the number of the element as the last
- * key.  So all of these sorts are stable.
+ * The elements are sorted by radix, and ties of an encoding that is not exact by comparisons.
+ * Elements without an encoding that is trusted, and few elements whose encoding is not exact, are
+ * only compared.  If the encoding is exact, a GPU sorts the elements, if there are many and one is
+ * available.  All of these sorts are stable.
  *
  * Memory is not limited by a budget here: the array and the result are in
  * memory in any case, and there is no other sort that could take the elements
@@ -21,9 +21,9 @@
 #include "portability/instr_time.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
-#include "utils/sortsupport.h"
 #include "utils/typcache.h"
 
+#include "key/key_comparison.h"
 #include "key/key_plan.h"
 #include "key/order_check.h"
 #include "sort/base/sort_stats.h"
@@ -39,9 +39,6 @@
 #define MIN_CHUNK_SHIFT		6
 #define MAX_CHUNK_SHIFT		20
 
-/* The number of elements after which abbreviation is first evaluated. */
-#define FIRST_ABBREV_CHECK	10
-
 struct GsElementOrder
 {
 	Oid			operator;
@@ -50,10 +47,15 @@ struct GsElementOrder
 	bool		nulls_first;
 	AttrNumber	attno;			/* of the element in rows, as encoded */
 	GsSortKeys	keys;
-	GsKeyPlan  *key_plan;		/* NULL if there is no exact encoding */
+	GsKeyPlan  *key_plan;		/* NULL if there is no encoding */
+	bool		exact;			/* does it leave no ties to break? */
+	SortSupportData comparison; /* prepared when it is needed */
 	GsOrderCheck *check;
 	TupleDesc	tupdesc;		/* of these rows */
 };
+
+/* So many elements are compared, unless their encoding is exact. */
+#define FEW_ELEMENTS		32
 
 /*
  * Elements are encoded as rows of two columns: something that accompanies the
@@ -90,16 +92,17 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	order->keys.collations = &order->collation;
 	order->keys.nulls_first = &order->nulls_first;
 	order->key_plan = gpusort_key_plan_create(&order->keys, 1, &reason);
+	order->exact = gpusort_key_plan_is_exact(order->key_plan, &first_open);
+	if (reason != GS_FALLBACK_NONE)
+	{
+		gpusort_key_plan_free(order->key_plan);
+		order->key_plan = NULL;
+	}
 	order->check = gpusort_order_check_create(&order->keys);
 	order->tupdesc = CreateTemplateTupleDesc(ROW_COLUMNS);
 	TupleDescInitEntry(order->tupdesc, 1, "along", INT4OID, -1, 0);
 	TupleDescInitEntry(order->tupdesc, ELEMENT_ATTNO, "element", type, -1, 0);
 	TupleDescFinalize(order->tupdesc);
-	if (!gpusort_key_plan_is_exact(order->key_plan, &first_open))
-	{
-		gpusort_key_plan_free(order->key_plan);
-		order->key_plan = NULL;
-	}
 	return order;
 }
 
@@ -116,7 +119,7 @@ begin_check(const GsElementOrder *order, GsCheckedRows *checked)
 
 /*
  * Check the next element in sorted order.  If it is not in order, returns false; then the array
- * is sorted by comparison.
+ * is sorted by comparisons.
  */
 static inline bool
 check_element(GsCheckedRows *checked, Datum value, bool value_isnull)
@@ -159,8 +162,7 @@ are_in_order(const GsElementOrder *order, const GsArrayElements *elements,
 static uint64 *
 alloc_entries(int count)
 {
-	return MemoryContextAllocHuge(CurrentMemoryContext,
-								  Max(count, 1) * sizeof(uint64));
+	return MemoryContextAllocHuge(CurrentMemoryContext, Max(count, 1) * sizeof(uint64));
 }
 
 /* ----------------------------------------------------------------
@@ -244,6 +246,97 @@ cancel_timer(GsArraySortTimer *timer)
 }
 
 /* ----------------------------------------------------------------
+ *		by comparisons
+ * ----------------------------------------------------------------
+ */
+
+typedef struct SortItem
+{
+	Datum		value;
+	uint32		number;
+} SortItem;
+
+static inline int
+compare_items(const SortItem *a, const SortItem *b, SortSupport comparison)
+{
+	int			cmp = ApplySortComparator(a->value, false, b->value, false, comparison);
+
+	return cmp != 0 ? cmp : (a->number > b->number) - (a->number < b->number);
+}
+
+#define ST_SORT sort_items
+#define ST_ELEMENT_TYPE SortItem
+#define ST_COMPARE(a, b, comparison) compare_items(a, b, comparison)
+#define ST_COMPARE_ARG_TYPE SortSupportData
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_SCOPE static
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+/* This is not done before there are elements to compare, because it may raise errors. */
+static void
+prepare_comparison(GsElementOrder *order)
+{
+	MemoryContext caller = MemoryContextSwitchTo(GetMemoryChunkContext(order));
+
+	memset(&order->comparison, 0, sizeof(SortSupportData));
+	gpusort_key_comparison_prepare(&order->keys, 0, &order->comparison);
+	MemoryContextSwitchTo(caller);
+}
+
+/* Sort entries of elements that are not NULL. */
+static void
+sort_by_comparisons(GsElementOrder *order, const GsArrayElements *elements, uint64 *entries,
+					uint32 count)
+{
+	SortItem   *items = MemoryContextAllocHuge(CurrentMemoryContext,
+											   Max(count, 1) * sizeof(SortItem));
+
+	if (order->comparison.comparator == NULL)
+		prepare_comparison(order);
+	for (uint32 i = 0; i < count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		items[i].number = (uint32) entries[i];
+		(void) gpusort_elements_get(elements, items[i].number, &items[i].value);
+	}
+	sort_items(items, count, &order->comparison);
+	for (uint32 i = 0; i < count; i++)
+	{
+		if (i % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(sizeof(SortItem));
+		entries[i] = items[i].number;
+	}
+	pfree(items);
+}
+
+static uint64 *
+order_by_comparisons(GsElementOrder *order, const GsArrayElements *elements,
+					 GsArraySortTimer *timer)
+{
+	uint32		regular = elements->count - elements->nulls;
+	uint64	   *entries = alloc_entries(elements->count);
+	uint64	   *first = order->nulls_first ? entries + elements->nulls : entries;
+	uint64	   *next = first;
+	uint64	   *nulls = order->nulls_first ? entries : entries + regular;
+	Datum		value;
+
+	for (int i = 0; i < elements->count; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (gpusort_elements_get(elements, i, &value))
+			*next++ = i;
+		else
+			*nulls++ = i;
+	}
+	sort_by_comparisons(order, elements, first, regular);
+	count_sort(timer, GS_KIND_CPU,
+			   elements->count * sizeof(uint64) + regular * sizeof(SortItem));
+	return entries;
+}
+
+/* ----------------------------------------------------------------
  *		by radix
  * ----------------------------------------------------------------
  */
@@ -258,10 +351,57 @@ report_out_of_memory(const GsArrayElements *elements)
 					   elements->count)));
 }
 
+/* What breaking ties needs. */
+typedef struct GsElementTies
+{
+	GsElementOrder *order;
+	const GsArrayElements *elements;
+} GsElementTies;
+
+/* How many of the entries, from the first one on, have the same key? */
+static uint32
+count_ties(const GsOrdering *ordering, const GsKeyPlan *plan, const uint64 *entries, uint32 count)
+{
+	const uint64 *key = gpusort_ordering_key(ordering, (uint32) entries[0]);
+	Size		bytes = gpusort_key_plan_words(plan) * sizeof(uint64);
+	uint32		n;
+
+	for (n = 1; n < count; n++)
+	{
+		if (n % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(bytes);
+		if (memcmp(gpusort_ordering_key(ordering, (uint32) entries[n]), key, bytes) != 0)
+			break;
+	}
+	return n;
+}
+
+/* GsTiesCallback */
+static void
+break_ties(GsOrdering *ordering, uint64 *entries, uint32 count, void *arg)
+{
+	const GsElementTies *ties = arg;
+	Datum		value;
+	uint32		n;
+
+	/* NULLs are apart from other elements, and all equal. */
+	if (count == 0 || !gpusort_elements_get(ties->elements, (uint32) entries[0], &value))
+		return;
+	for (uint32 i = 0; i < count; i += n)
+	{
+		CHECK_FOR_INTERRUPTS();
+		n = count_ties(ordering, ties->order->key_plan, entries + i, count - i);
+		if (n > 1)
+			sort_by_comparisons(ties->order, ties->elements, entries + i, n);
+	}
+}
+
 static uint64 *
-order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
+order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
 			   GsArraySortTimer *timer)
 {
+	GsElementTies ties = {.order = order,.elements = elements};
 	unsigned	chunk_shift = pg_ceil_log2_32(elements->count);
 	GsBudget   *unlimited = gpusort_budget_create(SIZE_MAX);
 	GsOrdering *ordering;
@@ -284,7 +424,7 @@ order_by_radix(const GsElementOrder *order, const GsArrayElements *elements,
 		if (!gpusort_ordering_add(ordering, isnull[1]))
 			report_out_of_memory(elements);
 	}
-	if (!gpusort_ordering_sort(ordering, NULL, NULL))
+	if (!gpusort_ordering_sort(ordering, order->exact ? NULL : break_ties, &ties))
 		report_out_of_memory(elements);
 	count_sort(timer, GS_KIND_CPU, unlimited->used);
 	return gpusort_ordering_entries(ordering);
@@ -430,179 +570,32 @@ order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements,
 }
 
 /* ----------------------------------------------------------------
- *		by comparison
+ *		by whichever it is
  * ----------------------------------------------------------------
  */
 
-typedef struct Comparison
+static bool
+is_trusted(const GsElementOrder *order)
 {
-	const GsArrayElements *elements;
-	SortSupportData ssup;
-} Comparison;
-
-typedef struct SortItem
-{
-	Datum		key;			/* the value, or its abbreviation */
-	uint32		number;
-} SortItem;
-
-static void
-prepare_comparison(Comparison *comparison, const GsElementOrder *order,
-				   const GsArrayElements *elements)
-{
-	SortSupport ssup = &comparison->ssup;
-
-	memset(comparison, 0, sizeof(*comparison));
-	comparison->elements = elements;
-	ssup->ssup_cxt = CurrentMemoryContext;
-	ssup->ssup_collation = order->collation;
-	ssup->ssup_attno = 1;		/* NULLs are not compared */
-
-	/* As in tuplesort.c, by-value types are not abbreviated. */
-	ssup->abbreviate = !elements->typbyval;
-	PrepareSortSupportFromOrderingOp(order->operator, ssup);
-}
-
-/* Compare two elements in full whose abbreviations are equal. */
-static int
-compare_abbreviated(const Comparison *comparison, uint32 a, uint32 b)
-{
-	Datum		left = (Datum) 0;
-	Datum		right = (Datum) 0;
-
-	(void) gpusort_elements_get(comparison->elements, a, &left);
-	(void) gpusort_elements_get(comparison->elements, b, &right);
-	return ApplySortAbbrevFullComparator(left, false, right, false,
-										 (SortSupport) &comparison->ssup);
-}
-
-static inline int
-compare_items(const SortItem *a, const SortItem *b,
-			  const Comparison *comparison)
-{
-	int			cmp = ApplySortComparator(a->key, false, b->key, false,
-										  (SortSupport) &comparison->ssup);
-
-	if (cmp == 0 && comparison->ssup.abbrev_converter != NULL)
-		cmp = compare_abbreviated(comparison, a->number, b->number);
-	if (cmp == 0)
-		cmp = (a->number > b->number) - (a->number < b->number);
-	return cmp;
-}
-
-#define ST_SORT sort_items
-#define ST_ELEMENT_TYPE SortItem
-#define ST_COMPARE(a, b, comparison) compare_items(a, b, comparison)
-#define ST_COMPARE_ARG_TYPE const Comparison
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_SCOPE static
-#define ST_DEFINE
-#include "lib/sort_template.h"
-
-/*
- * Replace all abbreviations with the values, because abbreviation does not
- * pay.
- */
-static void
-give_up_abbreviation(Comparison *comparison, SortItem *items, Size count)
-{
-	SortSupport ssup = &comparison->ssup;
-
-	for (Size i = 0; i < count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		(void) gpusort_elements_get(comparison->elements, items[i].number,
-									&items[i].key);
-	}
-	ssup->comparator = ssup->abbrev_full_comparator;
-	ssup->abbrev_converter = NULL;
-	ssup->abbrev_abort = NULL;
-	ssup->abbrev_full_comparator = NULL;
-}
-
-/*
- * Make an item for each element that is not NULL, and return their number.
- * The numbers of NULLs are written to 'nulls'.
- */
-static Size
-make_items(Comparison *comparison, SortItem *items, uint64 *nulls)
-{
-	const GsArrayElements *elements = comparison->elements;
-	SortSupport ssup = &comparison->ssup;
-	Size		next_check = FIRST_ABBREV_CHECK;
-	Size		count = 0;
-
-	for (int i = 0; i < elements->count; i++)
-	{
-		SortItem   *item = &items[count];
-
-		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_elements_get(elements, i, &item->key))
-		{
-			*nulls++ = i;
-			continue;
-		}
-		item->number = i;
-		if (ssup->abbrev_converter != NULL && count >= next_check)
-		{
-			next_check *= 2;
-			if (ssup->abbrev_abort(count, ssup))
-				give_up_abbreviation(comparison, items, count);
-		}
-		if (ssup->abbrev_converter != NULL)
-			item->key = ssup->abbrev_converter(item->key, ssup);
-		count++;
-	}
-	return count;
-}
-
-static uint64 *
-order_by_comparison(const GsElementOrder *order,
-					const GsArrayElements *elements,
-					GsArraySortTimer *timer)
-{
-	Size		regular = elements->count - elements->nulls;
-	uint64	   *entries = alloc_entries(elements->count);
-	uint64	   *first = order->nulls_first ? entries + elements->nulls : entries;
-	uint64	   *nulls = order->nulls_first ? entries : entries + regular;
-	Comparison	comparison;
-	SortItem   *items;
-
-	prepare_comparison(&comparison, order, elements);
-	items = MemoryContextAllocHuge(CurrentMemoryContext,
-								   Max(regular, 1) * sizeof(SortItem));
-	make_items(&comparison, items, nulls);
-	sort_items(items, regular, &comparison);
-	for (Size i = 0; i < regular; i++)
-	{
-		if (i % GPUSORT_ROWS_PER_LOOK == 0)
-			CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(sizeof(SortItem));
-		first[i] = items[i].number;
-	}
-	pfree(items);
-	count_sort(timer, GS_KIND_CPU,
-			   elements->count * sizeof(uint64) +
-			   regular * sizeof(SortItem));
-	return entries;
+	return order->key_plan != NULL &&
+		!gpusort_key_encoding_is_distrusted(order->operator, order->collation);
 }
 
 uint64 *
-gpusort_element_order_apply(const GsElementOrder *order,
-							const GsArrayElements *elements)
+gpusort_element_order_apply(GsElementOrder *order, const GsArrayElements *elements)
 {
 	GsArraySortTimer *timer = begin_timer(elements->count);
-	uint64	   *entries;
+	uint64	   *entries = NULL;
 
-	if (order->key_plan == NULL ||
-		gpusort_key_encoding_is_distrusted(order->operator, order->collation))
-		return order_by_comparison(order, elements, timer);
-	entries = order_by_gpu(order, elements, timer);
+	if (!is_trusted(order) || (!order->exact && elements->count <= FEW_ELEMENTS))
+		return order_by_comparisons(order, elements, timer);
+	if (order->exact)
+		entries = order_by_gpu(order, elements, timer);
 	if (entries == NULL)
 		entries = order_by_radix(order, elements, timer);
 	if (likely(are_in_order(order, elements, entries)))
 		return entries;
-	return order_by_comparison(order, elements, begin_timer(elements->count));
+	return order_by_comparisons(order, elements, begin_timer(elements->count));
 }
 
 /*
@@ -646,8 +639,7 @@ gpusort_element_order_sort(const GsElementOrder *order,
 	 * The session's rows are the elements themselves, so these must be passed
 	 * by value.
 	 */
-	if (order->key_plan == NULL || !elements->typbyval ||
-		elements->offsets != NULL)
+	if (!is_trusted(order) || !order->exact || !elements->typbyval || elements->offsets != NULL)
 		return NULL;
 	session = begin_gpu_session(order, elements, elements->type, &context);
 	if (session == NULL)
