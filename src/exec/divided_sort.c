@@ -127,19 +127,6 @@ begin_worker(GsDividedSort *divided)
 	divided->sort = gpusort_sort_begin(spec);
 }
 
-static void
-add_rows(const GsDividedSort *divided)
-{
-	TupleTableSlot *slot;
-
-	while (slot = gpusort_row_source_next(divided->source), !TupIsNull(slot))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_sort_add(divided->sort, slot))
-			break;
-	}
-}
-
 /* If rows are lost, this raises an error. */
 static void
 finish(const GsDividedSort *divided)
@@ -153,7 +140,7 @@ sort_alone(GsDividedSort *divided)
 {
 	begin_alone(divided);
 	(void) gpusort_sort_attach(divided->sort);
-	add_rows(divided);
+	gpusort_row_source_add_rows(divided->source, divided->sort);
 	finish(divided);
 }
 
@@ -171,9 +158,9 @@ sort_together(GsDividedSort *divided, GsDividedSort *second)
 	}
 	if (gpusort_sort_attach(divided->sort))
 	{
-		add_rows(divided);
+		gpusort_row_source_add_rows(divided->source, divided->sort);
 		if (second != NULL)
-			add_rows(second);
+			gpusort_row_source_add_rows(second->source, second->sort);
 	}
 	finish(divided);
 	if (second != NULL)

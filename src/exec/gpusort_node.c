@@ -130,8 +130,8 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	outerPlanState(css) = ExecInitNode(outerPlan(plan), estate, eflags);
 
 	node->spec.keys = node->keys = gpusort_private_keys(plan);
-	gpusort_node_rows_init(&node->rows, css, gpusort_sink_input(outerPlanState(css)),
-						   &node->spec);
+	node->source = gpusort_row_source_create_for_node(css, gpusort_sink_input(outerPlanState(css)),
+													  &node->spec);
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
 	node->spec.expected_rows = plan->scan.plan.plan_rows;
 	node->spec.expected_width = plan->scan.plan.plan_width;
@@ -367,19 +367,10 @@ add_rows_together(GsNodeState *node)
 static void
 add_rows(GsNodeState *node)
 {
-	TupleTableSlot *slot;
-
 	if (node->sink != NULL && gpusort_sink_is_open(node->sink))
-	{
 		add_rows_together(node);
-		return;
-	}
-	while (slot = gpusort_row_source_next(node->rows.source), !TupIsNull(slot))
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_sort_add(node->sort, slot))
-			break;
-	}
+	else
+		gpusort_row_source_add_rows(node->source, node->sort);
 }
 
 /* Rows are lost: prepare to read the input again from its start. */
@@ -390,7 +381,7 @@ begin_again(GsNodeState *node)
 	gpusort_sort_stop(node->sort);
 	if (node->sink != NULL)
 		gpusort_sink_close(node->sink);
-	gpusort_row_source_rewind(node->rows.source);
+	gpusort_row_source_rewind(node->source);
 	gpusort_sort_restart(node->sort);
 }
 
@@ -424,7 +415,7 @@ divided_sort_of(GsNodeState *node)
 	{
 		.shared = &node->shared->divided,
 			.spec = &node->spec,
-			.source = node->rows.source,
+			.source = node->source,
 			.paired = node->paired,
 			.sort = node->sort
 	};
@@ -435,7 +426,7 @@ static GsDividedSort
 prepare_divided(GsNodeState *node)
 {
 	node->bound = -1;
-	node->spec.by_pages = gpusort_row_source_prepare(node->rows.source);
+	node->spec.by_pages = gpusort_row_source_prepare(node->source);
 	return divided_sort_of(node);
 }
 
@@ -548,7 +539,7 @@ sort_alone(GsNodeState *node)
 		(void) gpusort_sort_plan_keys(spec);
 	node->bound = wanted_rows(node);
 	spec->processes = count_processes(node);
-	spec->by_pages = gpusort_row_source_prepare(node->rows.source);
+	spec->by_pages = gpusort_row_source_prepare(node->source);
 	spec->bound = Max(node->bound, 0);
 	begin_sort(node);
 	sort_rows(node);
@@ -578,13 +569,13 @@ next_row(GsNodeState *node, bool forward)
 {
 	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
 
-	slot = gpusort_node_rows_next(&node->rows, node->sort, forward, slot);
+	slot = gpusort_row_source_return(node->source, node->sort, forward, slot);
 	if (likely(!TupIsNull(slot)))
 		return slot;
 	if (gpusort_sort_is_lost(node->sort))
 	{
 		sort_rows(node);
-		return gpusort_node_rows_next(&node->rows, node->sort, forward, slot);
+		return gpusort_row_source_return(node->source, node->sort, forward, slot);
 	}
 	if (node->sink != NULL)
 	{

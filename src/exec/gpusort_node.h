@@ -42,7 +42,7 @@ struct GsNodeState
 	CustomScanState css;		/* must be first */
 	GsSortKeys	keys;			/* by the columns of the node */
 	GsSortSpec	spec;
-	GsNodeRows	rows;			/* reads and returns rows */
+	GsRowSource *source;		/* reads and returns rows */
 	GsSinkState *sink;			/* below the input, or NULL */
 	LimitState *limit;			/* bounds the rows wanted, or NULL */
 	GsSort	   *sort;			/* NULL until the first row is requested; in

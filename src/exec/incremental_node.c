@@ -74,7 +74,7 @@ typedef struct GsIncrementalState
 	CustomScanState css;		/* must be first */
 	GsSortKeys	keys;			/* by the columns of the node */
 	GsSortSpec	spec;			/* of the sort of a batch */
-	GsNodeRows	rows;
+	GsRowSource *source;
 	GsRowBatches *batches;		/* NULL until the first row is requested */
 	GsSort	   *sort;			/* of the current batch, or NULL */
 	int64		nbatches;		/* that have been sorted in this scan */
@@ -242,7 +242,7 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 									   eflags & ~EXEC_FLAG_REWIND);
 	node->spec.keys = node->keys = gpusort_private_keys(plan);
 	node->spec.plan_node = plan->scan.plan.plan_node_id;
-	gpusort_node_rows_init(&node->rows, css, outerPlanState(css), &node->spec);
+	node->source = gpusort_row_source_create_for_node(css, outerPlanState(css), &node->spec);
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.nested = true;
 	css->ss.ps.ExecProcNode = exec_proc_node;
@@ -256,7 +256,7 @@ prepare(GsIncrementalState *node)
 
 	(void) gpusort_sort_plan_keys(&node->spec);
 	node->batches = create_batches(&node->css.ss.ps,
-								   node->rows.source, &node->keys,
+								   node->source, &node->keys,
 								   gpusort_private_traits(plan).presorted);
 }
 
@@ -361,7 +361,7 @@ incremental_exec(CustomScanState *css)
 	{
 		if (likely(node->sort != NULL))
 		{
-			slot = gpusort_node_rows_next(&node->rows, node->sort, true, slot);
+			slot = gpusort_row_source_return(node->source, node->sort, true, slot);
 			if (likely(!TupIsNull(slot)))
 				return slot;
 		}

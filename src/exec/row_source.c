@@ -14,6 +14,7 @@
 #include "exec/stock_ties.h"
 #include "heap/page_scan.h"
 #include "sort/base/tuple_rows.h"
+#include "work.h"
 
 struct GsRowSource
 {
@@ -21,8 +22,12 @@ struct GsRowSource
 	const GsSortSpec *spec;
 	GsPageScan *scan;			/* reads the input; NULL if that is executed */
 	GsTupleRows *tuples;		/* NULL unless rows are whole tuples */
-	const GsNarrowRows *narrow; /* NULL unless rows are narrow */
-	GsScanTarget target;		/* for 'scan', if they are either */
+	const AttrNumber *columns;	/* NULL unless rows are narrow: their columns
+								 * in the input */
+	GsScanTarget target;		/* of 'scan', if rows are either; else its
+								 * slot is NULL */
+	TupleTableSlot *sorted_row; /* likewise, of a sort node: as the sort
+								 * returns it */
 	GsStockTies *ties;			/* NULL unless ties are exchanged */
 };
 
@@ -51,90 +56,95 @@ is_absent(const Plan *input, const GsSortKeys *keys, AttrNumber attno)
 		!is_key(keys, attno);
 }
 
-/* Find the columns of the narrow rows, and return their number. */
+/*
+ * Find the columns of narrow rows and return their number, which is 'natts' if all columns can have
+ * values.
+ */
 static int
-find_columns(GsNarrowRows *rows, const Plan *input, int natts,
-			 const GsSortKeys *keys)
+find_columns(AttrNumber *columns, const Plan *input, int natts, const GsSortKeys *keys)
 {
 	int			ncolumns = 0;
 
-	rows->attnos = palloc(natts * sizeof(AttrNumber));
+	if (list_length(input->targetlist) != natts)
+		return natts;
 	for (AttrNumber attno = 1; attno <= natts; attno++)
 	{
 		if (!is_absent(input, keys, attno))
-			rows->attnos[ncolumns++] = attno;
+			columns[ncolumns++] = attno;
 	}
 	return ncolumns;
 }
 
-/* The sort keys, by the columns of the narrow rows. */
-static GsSortKeys
-narrow_keys(const GsNarrowRows *rows, const GsSortKeys *keys, int ncolumns)
+/* Returns the numbers of the sort keys among the columns of narrow rows. */
+static AttrNumber *
+narrow_attnos(const GsSortKeys *keys, const AttrNumber *columns, int ncolumns)
 {
-	GsSortKeys	narrow = *keys;
+	AttrNumber *attnos = palloc(keys->nkeys * sizeof(AttrNumber));
 
-	narrow.attnos = palloc(keys->nkeys * sizeof(AttrNumber));
 	for (int k = 0; k < keys->nkeys; k++)
 		for (int column = 0; column < ncolumns; column++)
-			if (rows->attnos[column] == keys->attnos[k])
-				narrow.attnos[k] = column + 1;
-	return narrow;
+			if (columns[column] == keys->attnos[k])
+				attnos[k] = column + 1;
+	return attnos;
 }
 
-GsNarrowRows *
-gpusort_narrow_rows_create(const Plan *input, TupleDesc tupdesc,
-						   const GsSortKeys *keys)
+/* Have the sort get narrow rows, if the columns of 'input' that are always NULL allow it. */
+static void
+use_narrow_rows(GsRowSource *source, const Plan *input, GsSortSpec *spec)
 {
-	GsNarrowRows *rows = palloc0(sizeof(GsNarrowRows));
-	int			natts = tupdesc->natts;
-	int			ncolumns;
+	int			natts = spec->tupdesc->natts;
+	AttrNumber *columns = palloc(natts * sizeof(AttrNumber));
+	int			ncolumns = find_columns(columns, input, natts, &spec->keys);
+	TupleDesc	tupdesc;
 
-	ncolumns = list_length(input->targetlist) == natts ?
-		find_columns(rows, input, natts, keys) : natts;
 	if (ncolumns == natts)
-		return NULL;
-	rows->tupdesc = CreateTemplateTupleDesc(ncolumns);
+		return;
+	tupdesc = CreateTemplateTupleDesc(ncolumns);
 	for (int column = 0; column < ncolumns; column++)
-		TupleDescCopyEntry(rows->tupdesc, column + 1, tupdesc,
-						   rows->attnos[column]);
-	TupleDescFinalize(rows->tupdesc);
-	rows->keys = narrow_keys(rows, keys, ncolumns);
-	rows->slot = MakeSingleTupleTableSlot(rows->tupdesc, &TTSOpsVirtual);
-	memset(rows->slot->tts_isnull, 0, ncolumns * sizeof(bool));
-	ExecStoreVirtualTuple(rows->slot);
-	return rows;
+		TupleDescCopyEntry(tupdesc, column + 1, spec->tupdesc, columns[column]);
+	TupleDescFinalize(tupdesc);
+	spec->tupdesc = tupdesc;
+	spec->keys.attnos = narrow_attnos(&spec->keys, columns, ncolumns);
+	source->columns = columns;
+	source->target = (GsScanTarget)
+	{
+		.slot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsVirtual),
+			.ncolumns = ncolumns,
+			.attnos = columns
+	};
+	memset(source->target.slot->tts_isnull, 0, ncolumns * sizeof(bool));
+	ExecStoreVirtualTuple(source->target.slot);
 }
 
-/* Return the columns of a wide row in the slot of narrow rows, or NULL if 'wide' is empty. */
+/* Returns a row of the input as a narrow row, or NULL if it is empty. */
 static TupleTableSlot *
-take_narrow(const GsNarrowRows *rows, TupleTableSlot *wide)
+take_narrow(const GsRowSource *source, TupleTableSlot *wide)
 {
-	TupleTableSlot *narrow = rows->slot;
+	TupleTableSlot *narrow = source->target.slot;
 
 	if (TupIsNull(wide))
 		return NULL;
 	slot_getallattrs(wide);
-	for (int column = 0; column < rows->tupdesc->natts; column++)
+	for (int column = 0; column < source->target.ncolumns; column++)
 	{
-		narrow->tts_values[column] = wide->tts_values[rows->attnos[column] - 1];
-		narrow->tts_isnull[column] = wide->tts_isnull[rows->attnos[column] - 1];
+		narrow->tts_values[column] = wide->tts_values[source->columns[column] - 1];
+		narrow->tts_isnull[column] = wide->tts_isnull[source->columns[column] - 1];
 	}
 	return narrow;
 }
 
 /* Store a narrow row in a virtual slot for wide rows, which stays valid as long. */
-static void
-widen(const GsNarrowRows *rows, const TupleTableSlot *narrow,
-	  TupleTableSlot *wide)
+static TupleTableSlot *
+widen(const GsRowSource *source, const TupleTableSlot *narrow, TupleTableSlot *wide)
 {
 	ExecClearTuple(wide);
 	memset(wide->tts_isnull, true, wide->tts_tupleDescriptor->natts * sizeof(bool));
-	for (int column = 0; column < rows->tupdesc->natts; column++)
+	for (int column = 0; column < source->target.ncolumns; column++)
 	{
-		wide->tts_values[rows->attnos[column] - 1] = narrow->tts_values[column];
-		wide->tts_isnull[rows->attnos[column] - 1] = narrow->tts_isnull[column];
+		wide->tts_values[source->columns[column] - 1] = narrow->tts_values[column];
+		wide->tts_isnull[source->columns[column] - 1] = narrow->tts_isnull[column];
 	}
-	ExecStoreVirtualTuple(wide);
+	return ExecStoreVirtualTuple(wide);
 }
 
 /* ----------------------------------------------------------------
@@ -186,18 +196,9 @@ wants_tuples(PlanState *input, TupleDesc tupdesc)
 		tupdesc->natts > 0;
 }
 
-GsRowSource *
-gpusort_row_source_create(PlanState *input, TupleDesc tupdesc,
-						  bool whole_tuples, GsSortSpec *spec)
+static void
+use_tuples(GsRowSource *source, GsSortSpec *spec)
 {
-	GsRowSource *source = palloc0(sizeof(GsRowSource));
-
-	source->input = input;
-	source->spec = spec;
-	spec->tupdesc = tupdesc;
-	spec->tuple_attno = 0;
-	if (!whole_tuples)
-		return source;
 	source->tuples = gpusort_tuple_rows_create(spec);
 	source->target = (GsScanTarget)
 	{
@@ -206,96 +207,24 @@ gpusort_row_source_create(PlanState *input, TupleDesc tupdesc,
 			.attnos = spec->keys.attnos,
 			.tuple_attno = spec->tuple_attno
 	};
-	return source;
 }
 
 GsRowSource *
-gpusort_row_source_create_narrow(PlanState *input, const GsNarrowRows *narrow,
-								 GsSortSpec *spec)
+gpusort_row_source_create(PlanState *input, const PlanState *sorted, TupleDesc tupdesc,
+						  bool whole_tuples, GsSortSpec *spec)
 {
 	GsRowSource *source = palloc0(sizeof(GsRowSource));
 
 	source->input = input;
 	source->spec = spec;
-	source->narrow = narrow;
-	source->target = (GsScanTarget)
-	{
-		.slot = narrow->slot,
-			.ncolumns = narrow->tupdesc->natts,
-			.attnos = narrow->attnos
-	};
-	spec->tupdesc = narrow->tupdesc;
+	spec->tupdesc = tupdesc;
 	spec->tuple_attno = 0;
-	spec->keys = narrow->keys;
+	if (whole_tuples)
+		use_tuples(source, spec);
+	else
+		use_narrow_rows(source, sorted->plan, spec);
 	return source;
 }
-
-/* Returns the next row of the input, in the form that the sort keeps. */
-static TupleTableSlot *
-read_row(void *arg)
-{
-	GsRowSource *source = arg;
-
-	if (source->scan != NULL)
-		return gpusort_page_scan_next(source->scan);
-	return gpusort_row_source_take(source, ExecProcNode(source->input));
-}
-
-bool
-gpusort_row_source_prepare(GsRowSource *source)
-{
-	bool		tuples = source->tuples != NULL;
-	bool		has_target = tuples || source->narrow != NULL;
-
-	/* The tuples of a scan that projects are not those of its table. */
-	if (!tuples || source->input->ps_ProjInfo == NULL)
-		gpusort_page_scan_prepare(&source->scan, source->input,
-								  has_target ? &source->target : NULL);
-	if (source->ties != NULL)
-		gpusort_stock_ties_reset(source->ties);
-	if (!gpusort_debug_stock_ties)
-		source->ties = NULL;
-	else if (source->ties == NULL)
-		source->ties = gpusort_stock_ties_create(source->spec, read_row, source);
-	return source->scan != NULL;
-}
-
-TupleTableSlot *
-gpusort_row_source_take(const GsRowSource *source, TupleTableSlot *slot)
-{
-	if (source->tuples != NULL)
-		return gpusort_tuple_rows_wrap(source->tuples, slot);
-	if (source->narrow != NULL)
-		return take_narrow(source->narrow, slot);
-	return slot;
-}
-
-TupleTableSlot *
-gpusort_row_source_next(GsRowSource *source)
-{
-	if (unlikely(source->ties != NULL))
-		return gpusort_stock_ties_next(source->ties);
-	return read_row(source);
-}
-
-void
-gpusort_row_source_rewind(GsRowSource *source)
-{
-	ExecReScan(source->input);
-	if (source->scan != NULL)
-		gpusort_page_scan_rewind(source->scan);
-	if (source->ties != NULL)
-		gpusort_stock_ties_reset(source->ties);
-}
-
-/* ----------------------------------------------------------------
- *		the rows of a sort node: as it reads them, sorts them and returns them
- *
- * A node returns rows in its scan slot.  That is a virtual slot whose columns
- * point into the memory of the sort, unless rows are sorted as whole tuples:
- * then it is a slot for minimal tuples.
- * ----------------------------------------------------------------
- */
 
 /*
  * Return rows in a slot for minimal tuples, which extracts columns when they are
@@ -313,38 +242,100 @@ return_tuples(CustomScanState *css)
 	state->resultopsset = true;
 }
 
-void
-gpusort_node_rows_init(GsNodeRows *rows, CustomScanState *css,
-					   PlanState *sorted, GsSortSpec *spec)
+GsRowSource *
+gpusort_row_source_create_for_node(CustomScanState *css, PlanState *sorted, GsSortSpec *spec)
 {
-	PlanState  *input = outerPlanState(css);
 	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	bool		whole_tuples = wants_tuples(sorted, tupdesc);
+	GsRowSource *source = gpusort_row_source_create(outerPlanState(css), sorted, tupdesc,
+													whole_tuples, spec);
 
-	/* A sink comes to the same result. */
-	if (!whole_tuples)
-		rows->narrow = gpusort_narrow_rows_create(sorted->plan, tupdesc,
-												  &spec->keys);
-	if (rows->narrow != NULL)
-		rows->source = gpusort_row_source_create_narrow(input, rows->narrow,
-														spec);
-	else
-		rows->source = gpusort_row_source_create(input, tupdesc, whole_tuples,
-												 spec);
-	if (!whole_tuples && rows->narrow == NULL)
-		return;
-	rows->tuple_attno = spec->tuple_attno;
-	rows->sorted_row = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
+	if (source->target.slot != NULL)
+		source->sorted_row = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
 	if (whole_tuples)
 		return_tuples(css);
+	return source;
+}
+
+/* ----------------------------------------------------------------
+ *		reading and returning rows
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the next row of the input, in the form that the sort keeps. */
+static TupleTableSlot *
+read_row(void *arg)
+{
+	GsRowSource *source = arg;
+
+	if (source->scan != NULL)
+		return gpusort_page_scan_next(source->scan);
+	return gpusort_row_source_take(source, ExecProcNode(source->input));
+}
+
+bool
+gpusort_row_source_prepare(GsRowSource *source)
+{
+	/* The tuples of a scan that projects are not those of its table. */
+	if (source->tuples == NULL || source->input->ps_ProjInfo == NULL)
+		gpusort_page_scan_prepare(&source->scan, source->input,
+								  source->target.slot != NULL ? &source->target : NULL);
+	if (source->ties != NULL)
+		gpusort_stock_ties_reset(source->ties);
+	if (!gpusort_debug_stock_ties)
+		source->ties = NULL;
+	else if (source->ties == NULL)
+		source->ties = gpusort_stock_ties_create(source->spec, read_row, source);
+	return source->scan != NULL;
 }
 
 TupleTableSlot *
-gpusort_node_rows_next(const GsNodeRows *rows, GsSort *sort, bool forward,
-					   TupleTableSlot *slot)
+gpusort_row_source_take(const GsRowSource *source, TupleTableSlot *slot)
 {
-	TupleTableSlot *row = rows->sorted_row;
-	MinimalTuple tuple;
+	if (source->tuples != NULL)
+		return gpusort_tuple_rows_wrap(source->tuples, slot);
+	if (source->columns != NULL)
+		return take_narrow(source, slot);
+	return slot;
+}
+
+TupleTableSlot *
+gpusort_row_source_next(GsRowSource *source)
+{
+	if (unlikely(source->ties != NULL))
+		return gpusort_stock_ties_next(source->ties);
+	return read_row(source);
+}
+
+void
+gpusort_row_source_add_rows(GsRowSource *source, GsSort *sort)
+{
+	TupleTableSlot *slot;
+
+	while (slot = gpusort_row_source_next(source), !TupIsNull(slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!gpusort_sort_add(sort, slot))
+			break;
+	}
+}
+
+void
+gpusort_row_source_rewind(GsRowSource *source)
+{
+	ExecReScan(source->input);
+	if (source->scan != NULL)
+		gpusort_page_scan_rewind(source->scan);
+	if (source->ties != NULL)
+		gpusort_stock_ties_reset(source->ties);
+}
+
+TupleTableSlot *
+gpusort_row_source_return(const GsRowSource *source, GsSort *sort, bool forward,
+						  TupleTableSlot *slot)
+{
+	TupleTableSlot *row = source->sorted_row;
+	Datum		tuple;
 
 	if (row == NULL)
 	{
@@ -353,12 +344,8 @@ gpusort_node_rows_next(const GsNodeRows *rows, GsSort *sort, bool forward,
 	}
 	if (!gpusort_sort_next(sort, forward, row))
 		return ExecClearTuple(slot);
-	if (rows->narrow != NULL)
-	{
-		widen(rows->narrow, row, slot);
-		return slot;
-	}
-	tuple = (MinimalTuple)
-		DatumGetPointer(row->tts_values[rows->tuple_attno - 1]);
-	return ExecStoreMinimalTuple(tuple, slot, false);
+	if (source->columns != NULL)
+		return widen(source, row, slot);
+	tuple = row->tts_values[source->spec->tuple_attno - 1];
+	return ExecStoreMinimalTuple((MinimalTuple) DatumGetPointer(tuple), slot, false);
 }

@@ -247,23 +247,6 @@ gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
  * ----------------------------------------------------------------
  */
 
-/* As the GpuSort does it, to whose sort the rows go. */
-static GsRowSource *
-create_source(GsSinkState *sink)
-{
-	PlanState  *input = outerPlanState(sink);
-	TupleDesc	tupdesc = sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
-	bool		whole_tuples = sink->shared->whole_tuples;
-	const GsNarrowRows *narrow = NULL;
-
-	if (!whole_tuples)
-		narrow = gpusort_narrow_rows_create(input->plan, tupdesc,
-											&sink->producer.spec.keys);
-	if (narrow != NULL)
-		return gpusort_row_source_create_narrow(input, narrow, &sink->producer.spec);
-	return gpusort_row_source_create(input, tupdesc, whole_tuples, &sink->producer.spec);
-}
-
 /* GsProducerNext */
 static TupleTableSlot *
 next_row(void *arg)
@@ -278,6 +261,8 @@ static void
 take_rows(GsSinkState *sink)
 {
 	GsProducer *producer = &sink->producer;
+	PlanState  *input = outerPlanState(sink);
+	TupleDesc	tupdesc = sink->css.ss.ss_ScanTupleSlot->tts_tupleDescriptor;
 	MemoryContext query = sink->css.ss.ps.state->es_query_cxt;
 	MemoryContext caller = MemoryContextSwitchTo(query);
 	MemoryContext context = AllocSetContextCreate(query, "pg_gpusort sink",
@@ -287,8 +272,10 @@ take_rows(GsSinkState *sink)
 	producer->parallel = &sink->shared->parallel;
 	producer->next = next_row;
 	producer->arg = sink;
-	if (sink->source == NULL)
-		sink->source = create_source(sink);
+	if (sink->source == NULL)	/* it comes to the same form of rows as the
+								 * GpuSort */
+		sink->source = gpusort_row_source_create(input, input, tupdesc, sink->shared->whole_tuples,
+												 &producer->spec);
 	if (gpusort_row_source_prepare(sink->source))
 		gpusort_stats_count_sort(producer->parallel->gpu ? GS_KIND_GPU : GS_KIND_CPU,
 								 &page_scan);
