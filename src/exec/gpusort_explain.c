@@ -25,10 +25,9 @@
 #include "exec/gpusort_private.h"
 #include "key/key_encoding.h"
 #include "service/service_shmem.h"
-#include "sort/producer.h"
 
 /* Prints what a process has reported about a node. */
-typedef void (*GsReportPrinter) (const void *report, ExplainState *es);
+typedef void (*GsReportPrinter) (const GsProducerReport *report, ExplainState *es);
 
 /* Append the options of a sort key that differ from the defaults. */
 static void
@@ -259,26 +258,24 @@ show_details(const GsSortReport *report, ExplainState *es)
 }
 
 /*
- * Print a GsSortReport.  In text format, this begins in the middle of a
+ * Print what a worker reports of a GpuSort.  In text format, this begins in the middle of a
  * line.  A GsReportPrinter.
  */
 static void
-show_session(const void *report, ExplainState *es)
+show_sort_report(const GsProducerReport *report, ExplainState *es)
 {
-	show_method(report, es);
+	show_method(&report->sort, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		es->indent++;
-	show_details(report, es);
+	show_details(&report->sort, es);
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		es->indent--;
 }
 
-/* Print a GsProducerReport.  A GsReportPrinter. */
+/* The same of a sink.  A GsReportPrinter. */
 static void
-show_sink_report(const void *arg, ExplainState *es)
+show_sink_report(const GsProducerReport *report, ExplainState *es)
 {
-	const GsProducerReport *report = arg;
-
 	show_number("Rows Sent", report->nrows, es);
 	if (report->sorted && report->sort.range_rows > 0)
 		show_number_behind("Rows Sorted", report->sort.range_rows, es);
@@ -299,9 +296,9 @@ show_worker_reports(const char *list, const char *member,
 					ExplainState *es)
 {
 	ExplainOpenGroup(list, list, false, es);
-	for (int n = 0; n < gpusort_worker_reports_count(reports); n++)
+	for (int n = 0; n < reports->nworkers; n++)
 	{
-		const void *report = gpusort_worker_reports_get(reports, n);
+		const GsProducerReport *report = gpusort_worker_reports_get(reports, n);
 
 		if (report == NULL)
 			continue;
@@ -345,14 +342,14 @@ gpusort_explain_sort_workers(const GsWorkerReports *reports, ExplainState *es)
 {
 	if (es->analyze)
 		show_worker_reports("Sort Workers", "Sort Worker", reports,
-							show_session, es);
+							show_sort_report, es);
 }
 
 void
 gpusort_explain_sink(int64 nrows, const GsWorkerReports *reports,
 					 bool writes_runs, ExplainState *es)
 {
-	if (!es->analyze || nrows < 0)
+	if (!es->analyze)
 		return;
 	if (es->format == EXPLAIN_FORMAT_TEXT)
 		indent_line(es);

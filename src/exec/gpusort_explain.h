@@ -44,10 +44,9 @@ extern void gpusort_explain_batches(int64 nbatches, const GsSortReport *most,
 									struct ExplainState *es);
 
 /*
- * With ANALYZE, print the number of rows that all processes have added, unless
- * it is -1, and each worker's part, if there are GsProducerReports.  Parts are
- * shown with VERBOSE, or if the workers have sorted them and written runs, as
- * stock PostgreSQL shows the sorts of workers.
+ * With ANALYZE, print the number of rows that all processes have added, and each worker's part, if
+ * there are reports.  Parts are shown with VERBOSE, or if the workers have sorted them and written
+ * runs, as stock PostgreSQL shows the sorts of workers.
  */
 extern void gpusort_explain_sink(int64 nrows, const GsWorkerReports *reports,
 								 bool writes_runs, struct ExplainState *es);

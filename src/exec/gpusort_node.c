@@ -305,11 +305,13 @@ wanted_rows(const GsNodeState *node)
 static void
 publish_report(GsNodeState *node)
 {
+	GsProducerReport report = {0};
+
 	gpusort_sort_report(node->sort, &node->report);
 	node->has_report = true;
+	report.sort = node->report;
 	if (IsParallelWorker() && node->shared != NULL)
-		gpusort_worker_reports_publish(shared_reports(node->shared),
-									   &node->report);
+		gpusort_worker_reports_publish(shared_reports(node->shared), &report);
 }
 
 /*
@@ -505,13 +507,17 @@ begin_sort(GsNodeState *node)
 static void
 count_keys(GsNodeState *node)
 {
+	GsKeyCounts others;
+
 	while (memset(&node->counts, 0, sizeof(node->counts)),
 		   !gpusort_first_keys_count(node->sort, &node->counts))
 		sort_rows(node);
 	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
 		return;
 	gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
-	gpusort_sink_add_counts(node->sink, &node->counts);
+	others = gpusort_sink_counts(node->sink);
+	node->counts.rows += others.rows;
+	node->counts.groups += others.groups;
 }
 
 /* The rows are sorted: withhold them if that is wanted. */
@@ -774,8 +780,7 @@ static Size
 gpusort_node_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	return add_size(MAXALIGN(sizeof(GsNodeShared)),
-					gpusort_worker_reports_size(pcxt->nworkers,
-												sizeof(GsSortReport)));
+					gpusort_worker_reports_size(pcxt->nworkers));
 }
 
 static void
@@ -786,8 +791,7 @@ gpusort_node_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 
 	node->shared = coordinate;
 	node->shared->bound = wanted_rows(node);
-	gpusort_worker_reports_init(shared_reports(node->shared), pcxt->nworkers,
-								sizeof(GsSortReport));
+	gpusort_worker_reports_init(shared_reports(node->shared), pcxt->nworkers);
 	if (node->divided > 0)
 		begin_divided(node, pcxt->nworkers);
 }

@@ -189,20 +189,10 @@ gpusort_sink_failure(const GsSinkState *sink)
 	return gpusort_parallel_sort_failure(&sink->shared->parallel);
 }
 
-void
-gpusort_sink_add_counts(const GsSinkState *sink, GsKeyCounts *counts)
+GsKeyCounts
+gpusort_sink_counts(const GsSinkState *sink)
 {
-	if (sink->shared == &sink->local)
-		return;					/* there are no workers */
-	for (int n = 0; n < gpusort_worker_reports_count(sink->reports); n++)
-	{
-		const GsProducerReport *report = gpusort_worker_reports_get(sink->reports, n);
-
-		if (report == NULL)
-			continue;
-		counts->rows += report->counts.rows;
-		counts->groups += report->counts.groups;
-	}
+	return gpusort_worker_reports_sum(sink->shared == &sink->local ? NULL : sink->reports).counts;
 }
 
 bool
@@ -348,8 +338,7 @@ static Size
 gpusort_sink_estimate_dsm(CustomScanState *css, ParallelContext *pcxt)
 {
 	return add_size(MAXALIGN(sizeof(GsSinkShared)),
-					gpusort_worker_reports_size(pcxt->nworkers,
-												sizeof(GsProducerReport)));
+					gpusort_worker_reports_size(pcxt->nworkers));
 }
 
 static void
@@ -361,8 +350,7 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 	sink->shared = coordinate;
 	sink->reports = shared_reports(coordinate);
 	pg_atomic_init_u32(&sink->shared->parallel.failure, GS_FALLBACK_NONE);
-	gpusort_worker_reports_init(sink->reports, pcxt->nworkers,
-								sizeof(GsProducerReport));
+	gpusort_worker_reports_init(sink->reports, pcxt->nworkers);
 	tell_workers(sink, sink->shared);
 }
 
@@ -370,8 +358,7 @@ static void
 gpusort_sink_reinit_dsm(CustomScanState *css, ParallelContext *pcxt,
 						void *coordinate)
 {
-	gpusort_worker_reports_init(shared_reports(coordinate), pcxt->nworkers,
-								sizeof(GsProducerReport));
+	gpusort_worker_reports_init(shared_reports(coordinate), pcxt->nworkers);
 	tell_workers((GsSinkState *) css, coordinate);
 }
 
@@ -410,49 +397,14 @@ gpusort_sink_shutdown(CustomScanState *css)
 	sink->shared = &sink->local;
 }
 
-/*
- * Returns how many rows all processes have added in the last execution, or -1
- * if the sink has returned them to the Gather.
- */
-static int64
-added_rows(const GsSinkState *sink)
-{
-	int64		nrows = sink->producer.nrows;
-
-	if (!sink->local.open)
-		return -1;
-	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
-	{
-		const GsProducerReport *report =
-			gpusort_worker_reports_get(sink->kept_reports, n);
-
-		if (report != NULL)
-			nrows += report->nrows;
-	}
-	return nrows;
-}
-
-/* Have workers written runs? */
-static bool
-has_runs(const GsSinkState *sink)
-{
-	for (int n = 0; n < gpusort_worker_reports_count(sink->kept_reports); n++)
-	{
-		const GsProducerReport *report =
-			gpusort_worker_reports_get(sink->kept_reports, n);
-
-		if (report != NULL && report->sorted)
-			return true;
-	}
-	return false;
-}
-
+/* Unless the sink has returned its rows, show how many all processes have added. */
 static void
-gpusort_sink_explain(CustomScanState *css, List *ancestors,
-					 struct ExplainState *es)
+gpusort_sink_explain(CustomScanState *css, List *ancestors, struct ExplainState *es)
 {
 	const GsSinkState *sink = (GsSinkState *) css;
+	GsProducerReport workers = gpusort_worker_reports_sum(sink->kept_reports);
 
-	gpusort_explain_sink(added_rows(sink), sink->kept_reports,
-						 (sink->local.open && !sink->local.parallel.gpu) || has_runs(sink), es);
+	if (sink->local.open)
+		gpusort_explain_sink(sink->producer.nrows + workers.nrows, sink->kept_reports,
+							 !sink->local.parallel.gpu || workers.sorted, es);
 }

@@ -51,8 +51,8 @@ extern void gpusort_sink_forget_sort(GsSinkState *sink);
  */
 extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
 
-/* Likewise, if the sort has spec->group_keys: add to *counts what workers have counted. */
-extern void gpusort_sink_add_counts(const GsSinkState *sink, GsKeyCounts *counts);
+/* Likewise, if the sort has spec->group_keys: returns what workers have counted. */
+extern GsKeyCounts gpusort_sink_counts(const GsSinkState *sink);
 
 /* Do the sinks put their rows into a sort? */
 extern bool gpusort_sink_is_open(const GsSinkState *sink);
