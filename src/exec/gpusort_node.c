@@ -24,7 +24,6 @@
 #include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 
-#include "exec/gather.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
@@ -321,58 +320,40 @@ publish_report(GsNodeState *node)
 static int
 count_processes(const GsNodeState *node)
 {
-	PlanState  *gather = outerPlanState(node);
+	const GsSinkState *sink = gpusort_sink_find(outerPlanState(node));
 
-	if (gpusort_sink_find(gather) == NULL ||
-		gpusort_key_plan_is_distrusted(node->spec.key_plan))
-		return 0;
-	return castNode(Gather, gather->plan)->num_workers + 1;
+	return sink == NULL || gpusort_key_plan_is_distrusted(node->spec.key_plan) ? 0 :
+		gpusort_sink_processes(sink);
 }
 
 /* If there is a sink below, tell it where to put the rows. */
 static void
 open_sink(GsNodeState *node)
 {
-	PlanState  *gather = outerPlanState(node);
-
-	node->sink = gpusort_sink_find(gather);
+	node->sink = gpusort_sink_find(outerPlanState(node));
 	if (node->sink == NULL)
 		return;
 
 	/* Ties cannot be exchanged unless a single process has all rows. */
 	if (node->spec.processes == 0 || gpusort_debug_stock_ties ||
-		!gpusort_sink_open(node->sink, castNode(GatherState, gather),
-						   node->spec.tuple_attno > 0, node->sort, node->spec.bound))
+		!gpusort_sink_open(node->sink, node->spec.tuple_attno > 0, node->sort, node->spec.bound))
 		gpusort_sink_close(node->sink);
-}
-
-/*
- * Have all processes put their rows into the sort.  Wait for the workers, unless they sort while
- * rows are read.
- */
-static void
-add_rows_together(GsNodeState *node)
-{
-	GatherState *gather = castNode(GatherState, outerPlanState(node));
-	GsFallback	failure;
-
-	if (!gpusort_gather_start(gather))
-		gpusort_sink_attend(node->sink);
-	if (!gpusort_sink_is_ahead(node->sink))
-		gpusort_gather_await(gather);
-	failure = gpusort_sink_failure(node->sink);
-	if (failure != GS_FALLBACK_NONE)
-		gpusort_sort_fail(node->sort, failure);
 }
 
 /* Add the rows of the input to the sort. */
 static void
 add_rows(GsNodeState *node)
 {
-	if (node->sink != NULL && gpusort_sink_is_open(node->sink))
-		add_rows_together(node);
-	else
+	GsFallback	failure;
+
+	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
+	{
 		gpusort_row_source_add_rows(node->source, node->sort);
+		return;
+	}
+	failure = gpusort_sink_add_rows(node->sink);
+	if (failure != GS_FALLBACK_NONE)
+		gpusort_sort_fail(node->sort, failure);
 }
 
 /* Rows are lost: prepare to read the input again from its start. */
@@ -514,7 +495,7 @@ count_keys(GsNodeState *node)
 		sort_rows(node);
 	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
 		return;
-	gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
+	gpusort_sink_await(node->sink);
 	others = gpusort_sink_counts(node->sink);
 	node->counts.rows += others.rows;
 	node->counts.groups += others.groups;
@@ -587,7 +568,7 @@ next_row(GsNodeState *node, bool forward)
 	{
 		/* They may still sort rows beyond the bound. */
 		gpusort_sort_stop(node->sort);
-		gpusort_gather_await(castNode(GatherState, outerPlanState(node)));
+		gpusort_sink_await(node->sink);
 	}
 	return slot;
 }

@@ -28,6 +28,7 @@
 #include "port/atomics.h"
 #include "utils/memutils.h"
 
+#include "exec/gather.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_private.h"
 #include "exec/row_source.h"
@@ -52,7 +53,7 @@ struct GsSinkState
 {
 	CustomScanState css;		/* must be first */
 	GsProducer	producer;		/* of the rows of this process */
-	GatherState *gather;		/* that has started the workers; set by open() */
+	GatherState *gather;		/* above, in the leader */
 	GsRowSource *source;		/* NULL before the first row is requested */
 	GsSinkShared local;			/* the leader's settings */
 	GsSinkShared *shared;		/* those in force: in shared memory if there
@@ -112,15 +113,15 @@ gpusort_sink_create_state(CustomScan *plan)
 GsSinkState *
 gpusort_sink_find(PlanState *input)
 {
-	PlanState  *child;
+	GsSinkState *sink;
 
 	if (!IsA(input, GatherState))
 		return NULL;
-	child = outerPlanState(input);
-	if (child == NULL || !IsA(child, CustomScanState) ||
-		((CustomScanState *) child)->methods != &sink_methods)
+	sink = (GsSinkState *) outerPlanState(input);
+	if (sink == NULL || !IsA(sink, CustomScanState) || sink->css.methods != &sink_methods)
 		return NULL;
-	return (GsSinkState *) child;
+	sink->gather = (GatherState *) input;
+	return sink;
 }
 
 PlanState *
@@ -129,6 +130,12 @@ gpusort_sink_input(PlanState *input)
 	GsSinkState *sink = gpusort_sink_find(input);
 
 	return sink != NULL ? outerPlanState(sink) : input;
+}
+
+int
+gpusort_sink_processes(const GsSinkState *sink)
+{
+	return castNode(Gather, sink->gather->ps.plan)->num_workers + 1;
 }
 
 /*
@@ -145,14 +152,12 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 }
 
 bool
-gpusort_sink_open(GsSinkState *sink, GatherState *gather, bool whole_tuples, GsSort *sort,
-				  int64 bound)
+gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int64 bound)
 {
 	GsSinkShared *local = &sink->local;
 
 	if (!gpusort_parallel_sort_open(&local->parallel, sort, bound))
 		return false;
-	sink->gather = gather;
 	local->open = true;
 	local->whole_tuples = whole_tuples;
 	sink->producer.sort = sort;
@@ -160,13 +165,6 @@ gpusort_sink_open(GsSinkState *sink, GatherState *gather, bool whole_tuples, GsS
 	sink->producer.ahead = false;
 	tell_workers(sink, sink->shared);
 	return true;
-}
-
-void
-gpusort_sink_attend(GsSinkState *sink)
-{
-	sink->producer.parallel = &sink->shared->parallel;
-	gpusort_producer_attend(&sink->producer);
 }
 
 void
@@ -183,10 +181,30 @@ gpusort_sink_close(GsSinkState *sink)
 	tell_workers(sink, sink->shared);
 }
 
-GsFallback
-gpusort_sink_failure(const GsSinkState *sink)
+static GsFallback
+failure_of(const GsSinkState *sink)
 {
 	return gpusort_parallel_sort_failure(&sink->shared->parallel);
+}
+
+GsFallback
+gpusort_sink_add_rows(GsSinkState *sink)
+{
+	if (!gpusort_gather_start(sink->gather))
+	{
+		sink->producer.parallel = &sink->shared->parallel;
+		gpusort_producer_attend(&sink->producer);
+	}
+	if (!sink->producer.ahead)
+		gpusort_gather_await(sink->gather);
+	return failure_of(sink);
+}
+
+void
+gpusort_sink_await(const GsSinkState *sink)
+{
+	if (sink->local.open)
+		gpusort_gather_await(sink->gather);
 }
 
 GsKeyCounts
@@ -199,12 +217,6 @@ bool
 gpusort_sink_is_open(const GsSinkState *sink)
 {
 	return sink->local.open;
-}
-
-bool
-gpusort_sink_is_ahead(const GsSinkState *sink)
-{
-	return sink->producer.ahead;
 }
 
 /* ----------------------------------------------------------------
@@ -230,6 +242,8 @@ gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
 	sink->producer.spec.expected_rows = plan->scan.plan.plan_rows;
 	sink->producer.spec.expected_width = plan->scan.plan.plan_width;
 	css->ss.ps.ExecProcNode = exec_proc_node;
+	css->ss.ps.resultopsfixed = false;	/* a closed sink returns slots of its
+										 * input */
 }
 
 /* ----------------------------------------------------------------
@@ -276,23 +290,6 @@ take_rows(GsSinkState *sink)
 	MemoryContextDelete(context);
 }
 
-/* Returns the next row of the input, in this node's own slot. */
-static TupleTableSlot *
-forward_row(GsSinkState *sink)
-{
-	TupleTableSlot *slot = sink->css.ss.ss_ScanTupleSlot;
-	TupleTableSlot *row = ExecProcNode(outerPlanState(sink));
-	int			natts = slot->tts_tupleDescriptor->natts;
-
-	ExecClearTuple(slot);
-	if (TupIsNull(row))
-		return slot;
-	slot_getallattrs(row);
-	memcpy(slot->tts_values, row->tts_values, natts * sizeof(Datum));
-	memcpy(slot->tts_isnull, row->tts_isnull, natts * sizeof(bool));
-	return ExecStoreVirtualTuple(slot);
-}
-
 static TupleTableSlot *
 gpusort_sink_exec(CustomScanState *css)
 {
@@ -300,7 +297,7 @@ gpusort_sink_exec(CustomScanState *css)
 
 	CHECK_FOR_INTERRUPTS();
 	if (!sink->shared->open)
-		return forward_row(sink);
+		return ExecProcNode(outerPlanState(css));
 	take_rows(sink);
 	return ExecClearTuple(css->ss.ss_ScanTupleSlot);
 }
@@ -384,7 +381,7 @@ gpusort_sink_shutdown(CustomScanState *css)
 		gpusort_sort_stop(sink->producer.sort);
 	if (IsParallelWorker() || sink->shared == &sink->local)
 		return;
-	pg_atomic_write_u32(&sink->local.parallel.failure, gpusort_sink_failure(sink));
+	pg_atomic_write_u32(&sink->local.parallel.failure, failure_of(sink));
 	if (css->ss.ps.instrument != NULL)
 	{
 		/* The last rows may have been returned while workers still sort. */

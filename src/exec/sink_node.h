@@ -25,6 +25,9 @@ extern GsSinkState *gpusort_sink_find(PlanState *input);
 /* Returns the node whose rows go to the sort: that input, or what such a sink reads. */
 extern PlanState *gpusort_sink_input(PlanState *input);
 
+/* Returns how many processes can execute the sink, with the leader. */
+extern int	gpusort_sink_processes(const GsSinkState *sink);
+
 /*
  * Called by the leader before the Gather above the sink is executed or started.  open() makes all
  * processes put their rows into 'sort', see gpusort_parallel_sort_open().  'whole_tuples' says how
@@ -32,35 +35,25 @@ extern PlanState *gpusort_sink_input(PlanState *input);
  * Returns false if the processes must not do that.  close() makes the sink return all rows to the
  * Gather.
  */
-extern bool gpusort_sink_open(GsSinkState *sink, GatherState *gather, bool whole_tuples,
-							  GsSort *sort, int64 bound);
+extern bool gpusort_sink_open(GsSinkState *sink, bool whole_tuples, GsSort *sort, int64 bound);
 extern void gpusort_sink_close(GsSinkState *sink);
 
 /*
- * In a leader that takes no part, when workers have started and the sink is open: wait for them
- * until rows can be returned, or they end.
+ * When the sink is open: have all processes add their rows to the sort.  Waits for the workers,
+ * unless they sort while rows are read.  Returns why rows are missing, or GS_FALLBACK_NONE.
  */
-extern void gpusort_sink_attend(GsSinkState *sink);
+extern GsFallback gpusort_sink_add_rows(GsSinkState *sink);
+
+/* Wait for workers that have not ended. */
+extern void gpusort_sink_await(const GsSinkState *sink);
 
 /* The sort that was passed to open() ends. */
 extern void gpusort_sink_forget_sort(GsSinkState *sink);
 
-/*
- * After the Gather has ended: returns why rows are missing, or
- * GS_FALLBACK_NONE.
- */
-extern GsFallback gpusort_sink_failure(const GsSinkState *sink);
-
-/* Likewise, if the sort has spec->group_keys: returns what workers have counted. */
+/* After that, if the sort has spec->group_keys: returns what workers have counted. */
 extern GsKeyCounts gpusort_sink_counts(const GsSinkState *sink);
 
 /* Do the sinks put their rows into a sort? */
 extern bool gpusort_sink_is_open(const GsSinkState *sink);
-
-/*
- * After the leader has put its rows: can the sort return rows although workers have not ended?
- * If not, wait for them before the sort is performed.
- */
-extern bool gpusort_sink_is_ahead(const GsSinkState *sink);
 
 #endif							/* GPUSORT_SINK_NODE_H */
