@@ -13,7 +13,6 @@
 
 #include "exec/divided_sort.h"
 #include "key/order_check.h"
-#include "sort/sort.h"
 #include "sort/team.h"
 
 /* The planner's estimate is how many rows each process reads: see get_parallel_divisor(). */
@@ -24,39 +23,6 @@ count_all_rows(double rows, int nworkers)
 
 	return rows * (nworkers + leader);
 }
-
-void
-gpusort_divided_begin(GsDividedSort *divided, int nworkers)
-{
-	GsDividedShared *shared = divided->shared;
-	GsSortSpec *spec = divided->spec;
-	GsSort	   *sort;
-
-	pg_atomic_init_u32(&shared->claimed, 0);
-	memset(&shared->parallel, 0, sizeof(shared->parallel));
-	spec->nested = divided->paired;
-	spec->expected_rows = count_all_rows(spec->expected_rows, nworkers);
-	if (spec->key_plan == NULL)
-		(void) gpusort_sort_plan_keys(spec);
-
-	/*
-	 * Workers trust encodings, so they encode no rows by one that is
-	 * distrusted.
-	 */
-	if (gpusort_key_plan_is_distrusted(spec->key_plan))
-		return;
-	spec->processes = nworkers + 1;
-	sort = gpusort_sort_begin(spec);
-	if (gpusort_parallel_sort_open(&shared->parallel, sort, 0))
-		divided->sort = sort;
-	else
-		gpusort_sort_end(sort);
-}
-
-/* ----------------------------------------------------------------
- *		pairs
- * ----------------------------------------------------------------
- */
 
 /* Are the keys of two sorts encoded alike?  The planner has looked at their types. */
 static bool
@@ -71,27 +37,55 @@ have_same_keys(const GsSortSpec *a, const GsSortSpec *b)
 		gpusort_key_plan_string_words(a->key_plan) == gpusort_key_plan_string_words(b->key_plan);
 }
 
-/* Leave the rows to one process. */
+/* Both sorts of a pair have begun: make them one, or leave the rows of both to one process. */
 static void
-leave_to_one(GsDividedSort *divided)
+begin_pair(GsNodeState *const *pair)
 {
-	if (divided->sort != NULL)
-		gpusort_sort_end(divided->sort);
-	divided->sort = NULL;
-	divided->shared->parallel.team = NULL;
+	if (pair[0]->sort != NULL && pair[1]->sort != NULL &&
+		have_same_keys(&pair[0]->spec, &pair[1]->spec))
+	{
+		gpusort_sort_pair(pair[0]->sort, pair[1]->sort);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+	{
+		if (pair[i]->sort != NULL)
+			gpusort_sort_end(pair[i]->sort);
+		pair[i]->sort = NULL;
+		pair[i]->shared->divided.parallel.team = NULL;
+	}
 }
 
 void
-gpusort_divided_pair(GsDividedSort *first, GsDividedSort *second)
+gpusort_divided_begin(GsNodeState *node, int nworkers)
 {
-	if (first->sort != NULL && second->sort != NULL &&
-		have_same_keys(first->spec, second->spec))
-		gpusort_sort_pair(first->sort, second->sort);
-	else
+	GsDividedShared *shared = &node->shared->divided;
+	GsSortSpec *spec = &node->spec;
+
+	pg_atomic_init_u32(&shared->claimed, 0);
+	memset(&shared->parallel, 0, sizeof(shared->parallel));
+	spec->nested = node->paired;	/* so that it has no GPU */
+	spec->group_keys = node->divided;
+	spec->expected_rows = count_all_rows(node->css.ss.ps.plan->plan_rows, nworkers);
+	if (spec->key_plan == NULL)
+		(void) gpusort_sort_plan_keys(spec);
+
+	/*
+	 * Workers trust encodings, so they encode no rows by one that is
+	 * distrusted.
+	 */
+	if (!gpusort_key_plan_is_distrusted(spec->key_plan))
 	{
-		leave_to_one(first);
-		leave_to_one(second);
+		spec->processes = nworkers + 1;
+		node->sort = gpusort_sort_begin(spec);
+		if (!gpusort_parallel_sort_open(&shared->parallel, node->sort, 0))
+		{
+			gpusort_sort_end(node->sort);
+			node->sort = NULL;
+		}
 	}
+	if (node->paired && node == node->pair[1])
+		begin_pair(node->pair);
 }
 
 /* ----------------------------------------------------------------
@@ -99,93 +93,84 @@ gpusort_divided_pair(GsDividedSort *first, GsDividedSort *second)
  * ----------------------------------------------------------------
  */
 
-/* Prepare to sort all rows in this process. */
+/* Begin the sort of a worker. */
 static void
-begin_alone(GsDividedSort *divided)
+begin_worker(GsNodeState *node)
 {
-	GsSortSpec *spec = divided->spec;
+	GsSortSpec *spec = &node->spec;
+	GsParallelSort *parallel = &node->shared->divided.parallel;
+
+	spec->group_keys = node->divided;
+	spec->team = parallel->team;
+	if (parallel->gpu)
+		spec->session = &parallel->handle;
+	spec->process = ParallelWorkerNumber + 1;
+	spec->key_plan = gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(spec->team));
+	spec->check = gpusort_order_check_create(&spec->keys);
+	node->sort = gpusort_sort_begin(spec);
+}
+
+/* If rows are lost, this raises an error. */
+static void
+finish(const GsNodeState *node)
+{
+	if (!gpusort_sort_finish(node->sort))
+		elog(ERROR, "rows of a divided sort are lost");
+}
+
+/* Sort all rows in this process. */
+static void
+sort_alone(GsNodeState *node)
+{
+	GsSortSpec *spec = &node->spec;
 
 	spec->processes = 0;
 	spec->group_keys = 0;
 	if (spec->key_plan == NULL)
 		(void) gpusort_sort_plan_keys(spec);
-	divided->sort = gpusort_sort_begin(spec);
-}
-
-/* Begin the sort of a worker. */
-static void
-begin_worker(GsDividedSort *divided)
-{
-	GsSortSpec *spec = divided->spec;
-
-	spec->team = divided->shared->parallel.team;
-	if (divided->shared->parallel.gpu)
-		spec->session = &divided->shared->parallel.handle;
-	spec->process = ParallelWorkerNumber + 1;
-	spec->key_plan = gpusort_sort_plan_leader_keys(spec, gpusort_team_string_words(spec->team));
-	spec->check = gpusort_order_check_create(&spec->keys);
-	divided->sort = gpusort_sort_begin(spec);
-}
-
-/* If rows are lost, this raises an error. */
-static void
-finish(const GsDividedSort *divided)
-{
-	if (!gpusort_sort_finish(divided->sort))
-		elog(ERROR, "rows of a divided sort are lost");
+	node->sort = gpusort_sort_begin(spec);
+	(void) gpusort_sort_attach(node->sort);
+	gpusort_row_source_add_rows(node->source, node->sort);
+	finish(node);
 }
 
 static void
-sort_alone(GsDividedSort *divided)
-{
-	begin_alone(divided);
-	(void) gpusort_sort_attach(divided->sort);
-	gpusort_row_source_add_rows(divided->source, divided->sort);
-	finish(divided);
-}
-
-static void
-sort_together(GsDividedSort *divided, GsDividedSort *second)
+sort_together(GsNodeState *const *nodes, int n)
 {
 	if (IsParallelWorker())
 	{
-		begin_worker(divided);
-		if (second != NULL)
-		{
-			begin_worker(second);
-			gpusort_sort_pair(divided->sort, second->sort);
-		}
+		for (int i = 0; i < n; i++)
+			begin_worker(nodes[i]);
+		if (n == 2)
+			gpusort_sort_pair(nodes[0]->sort, nodes[1]->sort);
 	}
-	if (gpusort_sort_attach(divided->sort))
-	{
-		gpusort_row_source_add_rows(divided->source, divided->sort);
-		if (second != NULL)
-			gpusort_row_source_add_rows(second->source, second->sort);
-	}
-	finish(divided);
-	if (second != NULL)
-		finish(second);
+	if (gpusort_sort_attach(nodes[0]->sort))
+		for (int i = 0; i < n; i++)
+			gpusort_row_source_add_rows(nodes[i]->source, nodes[i]->sort);
+	for (int i = 0; i < n; i++)
+		finish(nodes[i]);
 }
 
 void
-gpusort_divided_sort(GsDividedSort *divided, GsDividedSort *second)
+gpusort_divided_sort(GsNodeState *const *nodes, int n)
 {
 	/*
 	 * The sort is counted once.  The leader may not execute the node at all,
 	 * so the first process that does so counts it.
 	 */
-	bool		nested = pg_atomic_exchange_u32(&divided->shared->claimed, 1) != 0;
-	bool		alone = divided->shared->parallel.team == NULL;
+	GsDividedShared *shared = &nodes[0]->shared->divided;
+	bool		nested = pg_atomic_exchange_u32(&shared->claimed, 1) != 0;
 
-	divided->spec->nested = nested;
-	if (second != NULL)
-		second->spec->nested = nested;
-	if (!alone)
-		sort_together(divided, second);
+	for (int i = 0; i < n; i++)
+	{
+		nodes[i]->spec.nested = nested;
+		nodes[i]->spec.by_pages = gpusort_row_source_prepare(nodes[i]->source);
+	}
+	if (shared->parallel.team != NULL)
+		sort_together(nodes, n);
 	else if (!nested)
 	{
-		sort_alone(divided);
-		if (second != NULL)
-			sort_alone(second);
+		for (int i = 0; i < n; i++)
+			sort_alone(nodes[i]);
 	}
 }

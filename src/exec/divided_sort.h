@@ -26,44 +26,20 @@
 #ifndef GPUSORT_DIVIDED_SORT_H
 #define GPUSORT_DIVIDED_SORT_H
 
-#include "exec/row_source.h"
-#include "sort/producer.h"
-
-/* In the dynamic shared memory of the query. */
-typedef struct GsDividedShared
-{
-	GsParallelSort parallel;	/* the sort of all; without a team, one
-								 * process sorts all rows */
-	pg_atomic_uint32 claimed;	/* has a process begun to execute the node? It
-								 * counts the sort, or does it alone */
-} GsDividedShared;
-
-/* What a process knows of it. */
-typedef struct GsDividedSort
-{
-	GsDividedShared *shared;	/* NULL if one process executes the plan */
-	GsSortSpec *spec;			/* spec->group_keys are the keys by which it
-								 * is divided */
-	GsRowSource *source;
-	bool		paired;			/* is there a second sort of a pair? They use
-								 * no GPU */
-	GsSort	   *sort;			/* the leader's, from begin() on; or NULL */
-} GsDividedSort;
+#include "exec/gpusort_state.h"
 
 /*
- * In the leader, before workers are launched: begin the sort, in the current memory context.
- * Leaves divided->sort NULL if one process will have to sort all rows.
+ * In the leader, before workers are launched, in the current memory context: begin the sort of the
+ * node, after that of its pair also that.  Leaves node->sort NULL if one process will have to sort
+ * all rows.
  */
-extern void gpusort_divided_begin(GsDividedSort *divided, int nworkers);
-
-/* Then, for both sorts of a pair: make them one.  May leave both to one process. */
-extern void gpusort_divided_pair(GsDividedSort *first, GsDividedSort *second);
+extern void gpusort_divided_begin(GsNodeState *node, int nworkers);
 
 /*
- * In each process: add the rows of the source and have them sorted.  Sets divided->sort to the sort
- * whose rows this process returns, in the current memory context; or leaves it NULL if it returns
- * none.  'second' is the other one of a pair, or NULL.
+ * In each process, in the current memory context: add the rows of a node, or of both of a pair, and
+ * have them sorted.  Sets node->sort to the sort whose rows this process returns, or leaves it NULL
+ * if it returns none.
  */
-extern void gpusort_divided_sort(GsDividedSort *divided, GsDividedSort *second);
+extern void gpusort_divided_sort(GsNodeState *const *nodes, int n);
 
 #endif							/* GPUSORT_DIVIDED_SORT_H */

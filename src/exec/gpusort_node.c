@@ -21,9 +21,9 @@
 #include "nodes/execnodes.h"
 #include "nodes/extensible.h"
 #include "nodes/nodeFuncs.h"
-#include "optimizer/optimizer.h"
 #include "utils/memutils.h"
 
+#include "exec/divided_sort.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
@@ -390,50 +390,6 @@ is_divided(const GsNodeState *node)
 	return node->divided > 0 && node->shared != NULL;
 }
 
-static GsDividedSort
-divided_sort_of(GsNodeState *node)
-{
-	node->spec.group_keys = node->divided;
-	return (GsDividedSort)
-	{
-		.shared = &node->shared->divided,
-			.spec = &node->spec,
-			.source = node->source,
-			.paired = node->paired,
-			.sort = node->sort
-	};
-}
-
-/* Prepare to sort the input together with the other processes that execute the node. */
-static GsDividedSort
-prepare_divided(GsNodeState *node)
-{
-	node->bound = -1;
-	node->spec.by_pages = gpusort_row_source_prepare(node->source);
-	return divided_sort_of(node);
-}
-
-/* That has been done. */
-static void
-finish_divided(GsNodeState *node, const GsDividedSort *divided)
-{
-	node->sort = divided->sort;
-	node->sorted = true;
-	if (node->sort == NULL)
-		return;
-	publish_report(node);
-	gpusort_requirement_check(&node->report);
-}
-
-static void
-sort_divided(GsNodeState *node)
-{
-	GsDividedSort divided = prepare_divided(node);
-
-	gpusort_divided_sort(&divided, NULL);
-	finish_divided(node, &divided);
-}
-
 /*
  * The inner sort of a pair is about to be read before the join does so.  If it has to be rescanned,
  * do that now.
@@ -450,20 +406,32 @@ rescan_inner(GsNodeState *node)
 		ExecReScan(inner);
 }
 
-/* The outer sort of a pair, which the join executes first, sorts the inputs of both. */
+/*
+ * Sort together with the other processes that execute the node.  The outer sort of a pair, which
+ * the join executes first, sorts the inputs of both.
+ */
 static void
-sort_pair(GsNodeState *node)
+sort_divided(GsNodeState *node)
 {
-	GsDividedSort divided[2];
+	GsNodeState *const *nodes = node->paired ? node->pair : &node;
+	int			n = node->paired ? 2 : 1;
 
-	if (node->join == NULL || node != node->pair[0])
-		elog(ERROR, "sorts of a merge join are not executed by it");
-	rescan_inner(node);
-	for (int i = 0; i < 2; i++)
-		divided[i] = prepare_divided(node->pair[i]);
-	gpusort_divided_sort(&divided[0], &divided[1]);
-	for (int i = 0; i < 2; i++)
-		finish_divided(node->pair[i], &divided[i]);
+	if (node->paired)
+	{
+		if (node != node->pair[0])
+			elog(ERROR, "sorts of a merge join are not executed by it");
+		rescan_inner(node);
+	}
+	gpusort_divided_sort(nodes, n);
+	for (int i = 0; i < n; i++)
+	{
+		nodes[i]->bound = -1;
+		nodes[i]->sorted = true;
+		if (nodes[i]->sort == NULL)
+			continue;
+		publish_report(nodes[i]);
+		gpusort_requirement_check(&nodes[i]->report);
+	}
 }
 
 /* Begin a sort.  If first keys are to be counted, each process counts those of some ranges. */
@@ -541,12 +509,10 @@ sort_input(GsNodeState *node)
 {
 	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
 
-	if (!is_divided(node))
-		sort_alone(node);
-	else if (node->paired)
-		sort_pair(node);
-	else
+	if (is_divided(node))
 		sort_divided(node);
+	else
+		sort_alone(node);
 	node->sorted = true;
 	MemoryContextSwitchTo(caller);
 }
@@ -727,33 +693,14 @@ gpusort_node_restore(CustomScanState *css)
  * ----------------------------------------------------------------
  */
 
-/* Both sorts of a pair have begun, the inner one last: make them one. */
-static void
-begin_pair(GsNodeState *node)
-{
-	GsDividedSort divided[2];
-
-	for (int i = 0; i < 2; i++)
-		divided[i] = divided_sort_of(node->pair[i]);
-	gpusort_divided_pair(&divided[0], &divided[1]);
-	for (int i = 0; i < 2; i++)
-		node->pair[i]->sort = divided[i].sort;
-}
-
 /* In the leader of a divided sort, when no worker of an earlier scan is left: begin. */
 static void
 begin_divided(GsNodeState *node, int nworkers)
 {
 	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
-	GsDividedSort divided;
 
 	end_sort(node);
-	node->spec.expected_rows = node->css.ss.ps.plan->plan_rows;
-	divided = divided_sort_of(node);
-	gpusort_divided_begin(&divided, nworkers);
-	node->sort = divided.sort;
-	if (node->paired && node == node->pair[1])
-		begin_pair(node);
+	gpusort_divided_begin(node, nworkers);
 	MemoryContextSwitchTo(caller);
 }
 

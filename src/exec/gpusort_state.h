@@ -1,0 +1,80 @@
+/*-------------------------------------------------------------------------
+ *
+ * gpusort_state.h
+ *		The state of a GpuSort executor node, for the files that execute it.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_GPUSORT_STATE_H
+#define GPUSORT_GPUSORT_STATE_H
+
+#include "nodes/execnodes.h"
+
+#include "exec/row_source.h"
+#include "exec/sink_node.h"
+#include "exec/worker_reports.h"
+#include "sort/first_keys.h"
+#include "sort/producer.h"
+#include "sort/sort.h"
+
+/* In the dynamic shared memory of the query, of a node that is divided. */
+typedef struct GsDividedShared
+{
+	GsParallelSort parallel;	/* the sort of all; without a team, one
+								 * process sorts all rows */
+	pg_atomic_uint32 claimed;	/* has a process begun to execute the node? It
+								 * counts the sort, or does it alone */
+} GsDividedShared;
+
+/*
+ * Stored in the dynamic shared memory of a parallel query, followed by
+ * reports.  The leader sets it before workers are launched.
+ */
+typedef struct GsNodeShared
+{
+	int64		bound;			/* rows wanted of each process, or -1 */
+	GsDividedShared divided;	/* see divided_sort.h */
+} GsNodeShared;
+
+/* What the node above wants of the sorted rows. */
+typedef enum GsWanted
+{
+	GS_WANTS_ROWS,
+	GS_WANTS_COUNTS,			/* of first keys */
+	GS_WANTS_KEYS				/* first keys, by their positions */
+} GsWanted;
+
+typedef struct GsNodeState GsNodeState;
+struct GsNodeState
+{
+	CustomScanState css;		/* must be first */
+	GsSortKeys	keys;			/* by the columns of the node */
+	GsSortSpec	spec;
+	GsRowSource *source;		/* reads and returns rows */
+	GsSinkState *sink;			/* below the input, or NULL */
+	LimitState *limit;			/* bounds the rows wanted, or NULL */
+	GsSort	   *sort;			/* NULL until the first row is requested; in
+								 * the leader of a divided sort, until there
+								 * is shared memory */
+	bool		sorted;			/* has this process sorted its rows? */
+	int			divided;		/* see gpusort_private_divided() */
+	bool		paired;			/* see gpusort_private_paired() */
+	MergeJoinState *join;		/* then: the join of the pair, */
+	GsNodeState *pair[2];		/* and its outer and inner sort */
+	int64		bound;			/* rows wanted when they were sorted, or -1
+								 * for all */
+	GsWanted	wanted;
+	bool		withheld;		/* are the sorted rows not returned? then: */
+	bool		answered;		/* has the row been returned that stands for
+								 * them? */
+	GsKeyCounts counts;			/* if these are wanted */
+
+	bool		has_report;		/* is there a report of this process's last
+								 * sort? */
+	GsSortReport report;
+	GsNodeShared *shared;		/* NULL unless the query is parallel */
+	GsWorkerReports *worker_reports;	/* the leader's copy, or NULL */
+	Plan	   *own_plan;		/* see ask_for_shared_memory() */
+};
+
+#endif							/* GPUSORT_GPUSORT_STATE_H */
