@@ -118,8 +118,6 @@ OBJS = \
 	src/exec/sorted_values.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
-	src/exec/agg_of_sort.o \
-	src/exec/agg_order.o \
 	src/exec/agg_rows.o \
 	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \

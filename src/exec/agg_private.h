@@ -33,6 +33,15 @@ extern GsAggSort *gpusort_agg_sort_create(AggState *state, int transno);
  */
 extern void gpusort_agg_sort_connect(GsAggSort *sort, int nsorts);
 
+/* Returns by what an aggregate sorts: SortGroupClauses, or NIL. */
+extern const List *gpusort_agg_order_clauses(const Aggref *aggref);
+
+/*
+ * Make an aggregate one without DISTINCT and ORDER BY, which has the first 'nargs' arguments.
+ * Those that only ORDER BY needs may be among the others.
+ */
+extern void gpusort_agg_leave_out_order(AggStatePerTrans pertrans, int nargs);
+
 /*
  * ---- Sorting the rows of a group: agg_rows.c ----
  *
@@ -100,35 +109,6 @@ extern void gpusort_distinct_rows_begin(GsDistinctRows *rows);
 extern bool gpusort_distinct_rows_is_new(GsDistinctRows *rows,
 										 FunctionCallInfo fcinfo);
 
-/* ---- The order in which an aggregate wants its rows: agg_order.c ---- */
-
-/* Returns by what an aggregate sorts: SortGroupClauses, or NIL. */
-extern const List *gpusort_agg_order_clauses(const Aggref *aggref);
-
-/*
- * Do rows that are sorted by 'keys' come in this order, within groups?  The first 'ngroups' keys
- * are those of the groups.  A constant has no part in the order, nor has a column that the rows
- * are sorted by already.
- */
-extern bool gpusort_agg_order_is_of(const Aggref *aggref, const GsSortKeys *keys, int ngroups);
-
-/* Does an aggregate of all rows sort by the first of these keys, and by nothing else? */
-extern bool gpusort_agg_order_is_of_first_key(const Aggref *aggref, const GsSortKeys *keys);
-
-/*
- * Make an aggregate one without DISTINCT and ORDER BY.  Arguments that only ORDER BY needs are
- * dropped.
- */
-extern void gpusort_agg_order_drop(AggStatePerTrans pertrans);
-
-/* ---- Aggregates of all rows that ask the sort below: agg_of_sort.c ---- */
-
-/*
- * If the aggregates of an Agg over a GpuSort by 'keys' need no rows of it, have them ask it.
- * Otherwise returns false.
- */
-extern bool gpusort_agg_of_sort_connect(AggState *state, const GsSortKeys *keys);
-
 /* ---- Percentiles and the mode of values that come in order: percentiles.c ---- */
 
 /* Can an ordered-set aggregate with these functions be computed here? */
@@ -136,8 +116,14 @@ extern bool gpusort_percentiles_supports(const Aggref *aggref,
 										 Oid transition_oid, Oid final_oid);
 
 /*
+ * Likewise, all aggregates with a transition state?  If 'all_values' is false, also none of
+ * them may need all values, as mode() does.
+ */
+extern bool gpusort_percentiles_support(const AggState *state, int transno, bool all_values);
+
+/*
  * Replace the functions of all aggregates with a transition state, which
- * gpusort_percentiles_supports(), and whose values will come in order.  'sort' is the GpuSort below
+ * gpusort_percentiles_support(), and whose values will come in order.  'sort' is the GpuSort below
  * if it may withhold its rows, or NULL.
  */
 extern void gpusort_percentiles_connect(AggState *state, int transno, PlanState *sort);

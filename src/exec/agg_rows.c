@@ -15,7 +15,7 @@
  */
 #include "compat.h"
 
-#include "access/tupdesc.h"
+#include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
@@ -74,30 +74,10 @@ struct GsAggRows
 	GsSort	   *sort;			/* has the rows, or NULL */
 };
 
-static TupleDesc
-type_of_rows(const Aggref *aggref)
-{
-	TupleDesc	tupdesc = CreateTemplateTupleDesc(list_length(aggref->args));
-	AttrNumber	attno = 0;
-	ListCell   *lc;
-
-	foreach(lc, aggref->args)
-	{
-		Node	   *expr = (Node *) lfirst_node(TargetEntry, lc)->expr;
-
-		TupleDescInitEntry(tupdesc, ++attno, NULL, exprType(expr),
-						   exprTypmod(expr), 0);
-		TupleDescInitEntryCollation(tupdesc, attno, exprCollation(expr));
-	}
-	TupleDescFinalize(tupdesc);
-	return tupdesc;
-}
-
 static GsSortKeys
 keys_of(const Aggref *aggref)
 {
-	List	   *clauses = aggref->aggdistinct != NIL ? aggref->aggdistinct :
-		aggref->aggorder;
+	const List *clauses = gpusort_agg_order_clauses(aggref);
 	int			count = list_length(clauses);
 	GsSortKeys	keys = {
 		.attnos = palloc(count * sizeof(AttrNumber)),
@@ -145,7 +125,7 @@ gpusort_agg_row_order_create(const AggState *agg, const Aggref *aggref)
 		return NULL;
 	order = palloc0(sizeof(GsAggRowOrder));
 	order->context = CurrentMemoryContext;
-	order->template.tupdesc = type_of_rows(aggref);
+	order->template.tupdesc = ExecTypeFromTL(aggref->args);
 	order->template.keys = keys;
 	order->template.plan_node = agg->ss.ps.plan->plan_node_id;
 	order->template.nested = true;

@@ -228,21 +228,20 @@ return_result(PG_FUNCTION_ARGS)
  * ----------------------------------------------------------------
  */
 
+const List *
+gpusort_agg_order_clauses(const Aggref *aggref)
+{
+	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+}
+
 /* Does an aggregate sort its rows, and could it get sorted rows from us? */
 static bool
 is_possible(const AggState *state, int transno)
 {
 	const AggStatePerTrans pertrans = &state->pertrans[transno];
 
-	if (!AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
-		return GPUSORT_AGG_SORTS(pertrans);
-	for (int a = 0; a < state->numaggs; a++)
-		if (state->peragg[a].transno == transno &&
-			!gpusort_percentiles_supports(pertrans->aggref,
-										  pertrans->transfn_oid,
-										  state->peragg[a].finalfn_oid))
-			return false;
-	return true;
+	return AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind) ?
+		gpusort_percentiles_support(state, transno, true) : GPUSORT_AGG_SORTS(pertrans);
 }
 
 GsAggSort *
@@ -296,22 +295,30 @@ save_transition(GsAggSort *sort)
 						   pertrans->aggCollation);
 }
 
+void
+gpusort_agg_leave_out_order(AggStatePerTrans pertrans, int nargs)
+{
+	Aggref	   *aggref = makeNode(Aggref);
+
+	*aggref = *pertrans->aggref;
+	aggref->args = list_truncate(list_copy(aggref->args), nargs);
+	aggref->aggorder = NIL;
+	aggref->aggdistinct = NIL;
+	pertrans->aggref = aggref;
+	pertrans->numInputs = nargs;
+	pertrans->numTransInputs = nargs;
+	pertrans->numSortCols = 0;
+	pertrans->numDistinctCols = 0;
+	GPUSORT_AGG_LEAVE_OUT_SORT(pertrans);
+}
+
 /* Make the aggregate one without an order, whose state is a pointer to its rows. */
 static void
 wrap_transition(GsAggSort *sort)
 {
 	AggStatePerTrans pertrans = &sort->agg->pertrans[sort->transno];
-	Aggref	   *aggref = makeNode(Aggref);
 
-	*aggref = *pertrans->aggref;
-	aggref->aggorder = NIL;
-	aggref->aggdistinct = NIL;
-	pertrans->aggref = aggref;
-	pertrans->numInputs = sort->ncolumns;
-	pertrans->numTransInputs = sort->ncolumns;
-	pertrans->numSortCols = 0;
-	pertrans->numDistinctCols = 0;
-	GPUSORT_AGG_LEAVE_OUT_SORT(pertrans);
+	gpusort_agg_leave_out_order(pertrans, sort->ncolumns);
 	pertrans->transfn.fn_addr = keep_row;
 	pertrans->transfn.fn_extra = sort;
 	pertrans->transfn.fn_strict = false;

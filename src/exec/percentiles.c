@@ -341,6 +341,24 @@ gpusort_percentiles_supports(const Aggref *aggref, Oid transition_oid,
 		replacement_of(final_oid) != NULL;
 }
 
+bool
+gpusort_percentiles_support(const AggState *state, int transno, bool all_values)
+{
+	const AggStatePerTrans pertrans = &state->pertrans[transno];
+
+	for (int a = 0; a < state->numaggs; a++)
+	{
+		const AggStatePerAgg peragg = &state->peragg[a];
+
+		if (peragg->transno == transno &&
+			((!all_values && peragg->finalfn_oid == F_MODE_FINAL) ||
+			 !gpusort_percentiles_supports(pertrans->aggref, pertrans->transfn_oid,
+										   peragg->finalfn_oid)))
+			return false;
+	}
+	return true;
+}
+
 void
 gpusort_percentiles_connect(AggState *state, int transno, PlanState *sort)
 {

@@ -14,7 +14,14 @@
  * functions are replaced with those of percentiles.c.  Hypothetical-set aggregates
  * stay stock.
  *
- * If no aggregate needs any rows of a GpuSort, agg_of_sort.c has them ask that instead.
+ * An Agg without GROUP BY over a GpuSort may only want to know how many different keys there are,
+ * or which keys are at some positions:
+ *
+ *		SELECT count(*), count(DISTINCT x) FROM ...
+ *		SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY x) FROM ...
+ *
+ * Then the GpuSort returns a single row, and the aggregates ask it instead.  Keys are counted in
+ * all processes that sort, each of which has whole groups of equal ones.
  *
  * The rows of other aggregates, such as those of grouping sets, are sorted by agg_sort.c.
  *
@@ -33,6 +40,7 @@
 #include "jit/jit.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 
 #include "exec/agg_private.h"
@@ -65,6 +73,186 @@ gpusort_presorted_agg_possible(const Aggref *aggref, Oid transition_oid,
 		calls_for_first_row(aggref, func_strict(transition_oid), has_initial);
 }
 
+/* ----------------------------------------------------------------
+ *		the order in which an aggregate wants its rows
+ * ----------------------------------------------------------------
+ */
+
+/* Is sort key k the column of an argument, in the order of 'clause'? */
+static bool
+sorts_by(const GsSortKeys *keys, int k, AttrNumber attno,
+		 const SortGroupClause *clause, Oid collation)
+{
+	return k < keys->nkeys && keys->attnos[k] == attno &&
+		keys->operators[k] == clause->sortop &&
+		keys->collations[k] == collation &&
+		keys->nulls_first[k] == clause->nulls_first;
+}
+
+/* Is one of the first k sort keys this column, in that order? */
+static bool
+has_sorted_by(const GsSortKeys *keys, int k, AttrNumber attno,
+			  const SortGroupClause *clause, Oid collation)
+{
+	while (--k >= 0)
+		if (sorts_by(keys, k, attno, clause, collation))
+			return true;
+	return false;
+}
+
+/*
+ * Do rows that are sorted by 'keys' come in the order of an aggregate, within groups?  The first
+ * 'ngroups' keys are those of the groups.  A constant has no part in the order, nor has a column
+ * that the rows are sorted by already.
+ */
+static bool
+comes_in_order(const Aggref *aggref, const GsSortKeys *keys, int ngroups)
+{
+	int			k = ngroups;
+	ListCell   *lc;
+
+	foreach(lc, gpusort_agg_order_clauses(aggref))
+	{
+		SortGroupClause *clause = lfirst_node(SortGroupClause, lc);
+		TargetEntry *entry = get_sortgroupclause_tle(clause, aggref->args);
+		const Expr *expr = entry->expr;
+		const Var  *var;
+		Oid			collation = exprCollation((Node *) expr);
+
+		if (IsA(expr, Const))
+			continue;
+		while (IsA(expr, RelabelType))
+			expr = ((const RelabelType *) expr)->arg;
+		var = (const Var *) expr;
+		if (!IsA(var, Var) || var->varno != OUTER_VAR)
+			return false;
+		if (has_sorted_by(keys, k, var->varattno, clause, collation))
+			continue;
+		if (!sorts_by(keys, k, var->varattno, clause, collation))
+			return false;
+		k++;
+	}
+	return true;
+}
+
+/* Does an aggregate of all rows sort by the first of these keys, and by nothing else? */
+static bool
+sorts_by_first_key(const Aggref *aggref, const GsSortKeys *keys)
+{
+	const List *clauses = gpusort_agg_order_clauses(aggref);
+
+	/* A constant would be in any order. */
+	return list_length(clauses) == 1 &&
+		!IsA(get_sortgroupclause_expr(linitial(clauses), aggref->args), Const) &&
+		comes_in_order(aggref, keys, 0);
+}
+
+/* ----------------------------------------------------------------
+ *		aggregates that ask the sort below
+ * ----------------------------------------------------------------
+ */
+
+/* The transition function of count(*), which is called once. */
+static Datum
+count_rows(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(gpusort_node_counts(fcinfo->flinfo->fn_extra).rows);
+}
+
+/* That of count(DISTINCT x). */
+static Datum
+count_groups(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_INT64(gpusort_node_counts(fcinfo->flinfo->fn_extra).groups);
+}
+
+/* Returns the function that counts what an aggregate wants to know, or NULL. */
+static PGFunction
+counter_of(const AggStatePerTransData * pertrans)
+{
+	if (pertrans->transfn_oid == F_INT8INC)
+		return count_rows;
+	if (pertrans->transfn_oid == F_INT8INC_ANY && pertrans->aggref->aggdistinct != NIL)
+		return count_groups;
+	return NULL;
+}
+
+/* Does a transition only need what the sort withholds for 'wanted'? */
+static bool
+is_answered(const AggState *state, int transno, const GsSortKeys *keys, GsWanted wanted)
+{
+	const		AggStatePerTransData *pertrans = &state->pertrans[transno];
+	const Aggref *aggref = pertrans->aggref;
+
+	if (aggref->aggfilter != NULL)
+		return false;
+	if (wanted == GS_WANTS_COUNTS && pertrans->transfn_oid == F_INT8INC)
+		return true;
+	return (wanted == GS_WANTS_KEYS ? gpusort_percentiles_support(state, transno, false) :
+			counter_of(pertrans) != NULL) &&
+		sorts_by_first_key(aggref, keys);
+}
+
+/*
+ * Returns what all aggregates of an Agg want of the sort below it, whose keys these are.  That is
+ * rows if not all want the same, or if all they want is count(*).
+ */
+static GsWanted
+find_wanted(const AggState *state, const GsSortKeys *keys)
+{
+	GsWanted	wanted = AGGKIND_IS_ORDERED_SET(state->pertrans[0].aggref->aggkind) ?
+		GS_WANTS_KEYS : GS_WANTS_COUNTS;
+	bool		first_key = false;
+
+	for (int transno = 0; transno < state->numtrans; transno++)
+	{
+		if (!is_answered(state, transno, keys, wanted))
+			return GS_WANTS_ROWS;
+		first_key |= state->pertrans[transno].numTransInputs > 0;
+	}
+	return first_key ? wanted : GS_WANTS_ROWS;
+}
+
+/* Replace the transition function of a count. */
+static void
+connect_counter(AggStatePerTrans pertrans, PlanState *sort)
+{
+	pertrans->transfn.fn_addr = counter_of(pertrans);
+	pertrans->transfn.fn_extra = sort;
+	pertrans->transfn.fn_strict = false;	/* the row has NULLs */
+	gpusort_agg_leave_out_order(pertrans, pertrans->numTransInputs);
+}
+
+/*
+ * If the aggregates of an Agg over a GpuSort by 'keys' need no rows of it, have them ask it.
+ * Otherwise returns false.
+ */
+static bool
+ask_sort(AggState *state, const GsSortKeys *keys)
+{
+	PlanState  *sort = outerPlanState(state);
+	GsWanted	wanted;
+
+	if (((const Agg *) state->ss.ps.plan)->aggstrategy != AGG_PLAIN)
+		return false;
+	wanted = find_wanted(state, keys);
+	if (wanted == GS_WANTS_ROWS || !gpusort_node_withhold(sort, wanted))
+		return false;
+	for (int transno = 0; transno < state->numtrans; transno++)
+	{
+		if (wanted == GS_WANTS_KEYS)
+			gpusort_percentiles_connect(state, transno, sort);
+		else
+			connect_counter(&state->pertrans[transno], sort);
+	}
+	return true;
+}
+
+/* ----------------------------------------------------------------
+ *		leaving sorts out
+ * ----------------------------------------------------------------
+ */
+
 /* Get the keys by which the input of an Agg is sorted. */
 static bool
 keys_of_input(PlanState *input, GsSortKeys *keys)
@@ -94,24 +282,16 @@ starts_with_groups(const GsSortKeys *keys, const Agg * agg)
 	return true;
 }
 
-/* Does every aggregate that shares a transition state have such functions? */
+/* Can the sort of all aggregates that share a transition state be left out? */
 static bool
-all_finals_possible(const AggState *state, int transno)
+is_possible(const AggState *state, int transno)
 {
 	const AggStatePerTrans pertrans = &state->pertrans[transno];
 
-	for (int a = 0; a < state->numaggs; a++)
-	{
-		const AggStatePerAgg peragg = &state->peragg[a];
-
-		if (peragg->transno == transno &&
-			!gpusort_presorted_agg_possible(peragg->aggref,
-											pertrans->transfn_oid,
-											peragg->finalfn_oid,
-											!pertrans->initValueIsNull))
-			return false;
-	}
-	return true;
+	if (pertrans->aggref->aggkind != AGGKIND_NORMAL)
+		return gpusort_percentiles_support(state, transno, true);
+	return gpusort_presorted_agg_possible(pertrans->aggref, pertrans->transfn_oid, InvalidOid,
+										  !pertrans->initValueIsNull);
 }
 
 /*
@@ -125,8 +305,8 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
 	const		Agg *agg = (const Agg *) state->ss.ps.plan;
 
 	if (gpusort_agg_order_clauses(pertrans->aggref) == NIL ||
-		!all_finals_possible(state, transno) ||
-		!gpusort_agg_order_is_of(pertrans->aggref, keys, agg->numCols))
+		!is_possible(state, transno) ||
+		!comes_in_order(pertrans->aggref, keys, agg->numCols))
 		return false;
 	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
 		gpusort_percentiles_connect(state, transno, NULL);
@@ -134,7 +314,7 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
 	{
 		if (pertrans->numDistinctCols > 0)
 			gpusort_distinct_rows_connect(pertrans);
-		gpusort_agg_order_drop(pertrans);
+		gpusort_agg_leave_out_order(pertrans, pertrans->numTransInputs);
 	}
 	return true;
 }
@@ -196,7 +376,7 @@ replace_sorts(AggState *state)
 		keys_of_input(outerPlanState(state), &keys) &&
 		starts_with_groups(&keys, agg);
 
-	if (in_order && gpusort_agg_of_sort_connect(state, &keys))
+	if (in_order && ask_sort(state, &keys))
 	{
 		build_transitions(state);
 		return;
