@@ -52,33 +52,29 @@
 #define MOST_BYTES			((Size) 32 * 1024 * 1024)
 #define PART_OF_MEMORY		4
 
-typedef struct GsRowBatches
-{
-	PlanState  *input;
-	const GsRowSource *source;
-	ExprState  *same_group;		/* compares the columns of two rows */
-	ExprContext *econtext;		/* for it */
-
-	TupleTableSlot *pivot;		/* a row of the group that ends the batch */
-	TupleTableSlot *carried;	/* first row of the next batch, or empty */
-	bool		input_ended;
-	int64		nrows;			/* of this batch */
-	int64		least;			/* rows before the batch may end */
-	int64		rows_before;	/* of all batches before */
-	int64		most;			/* as the last batch has shown */
-	Size		memory;			/* that the sort may use */
-} GsRowBatches;
-
 typedef struct GsIncrementalState
 {
 	CustomScanState css;		/* must be first */
 	GsSortKeys	keys;			/* by the columns of the node */
 	GsSortSpec	spec;			/* of the sort of a batch */
-	GsRowSource *source;
-	GsRowBatches *batches;		/* NULL until the first row is requested */
-	GsSort	   *sort;			/* of the current batch, or NULL */
-	int64		nbatches;		/* that have been sorted in this scan */
-	GsSortReport report;		/* of all of them */
+	GsRowSource *source;		/* makes rows of the sort from those of the
+								 * input */
+	ExprState  *same_group;		/* compares the presorted columns of two rows;
+								 * NULL until the first row is requested */
+
+	/* The current batch. */
+	GsSort	   *sort;			/* or NULL */
+	TupleTableSlot *pivot;		/* a row of the group that ends it */
+	TupleTableSlot *carried;	/* first row of the next batch, or empty */
+	bool		input_ended;
+	int64		nrows;
+	int64		least;			/* rows before the batch may end */
+
+	/* All batches before. */
+	int64		nbatches;		/* in this scan */
+	int64		rows_before;
+	int64		most;			/* rows of a batch, as the last one has shown */
+	GsSortReport report;
 } GsIncrementalState;
 
 static void incremental_begin(CustomScanState *css, EState *estate,
@@ -113,110 +109,77 @@ gpusort_incremental_create_state(CustomScan *plan)
  * ----------------------------------------------------------------
  */
 
-/*
- * Divide the input of 'parent', which comes in the order of the first 'presorted' of 'keys', in the
- * current memory context.  'source' makes rows of the sort from rows of the input.
- */
-static GsRowBatches *
-create_batches(PlanState *parent, const GsRowSource *source,
-			   const GsSortKeys *keys, int presorted)
+/* Called when the first row is requested. */
+static void
+prepare(GsIncrementalState *node)
 {
-	GsRowBatches *batches = palloc0(sizeof(GsRowBatches));
-	TupleDesc	tupdesc = ExecGetResultType(outerPlanState(parent));
+	PlanState  *state = &node->css.ss.ps;
+	TupleDesc	tupdesc = ExecGetResultType(outerPlanState(node));
+	int			presorted = gpusort_private_presorted(castNode(CustomScan, state->plan));
 	Oid		   *equals = palloc(presorted * sizeof(Oid));
 
+	(void) gpusort_sort_plan_keys(&node->spec);
 	for (int k = 0; k < presorted; k++)
 	{
-		equals[k] = get_equality_op_for_ordering_op(keys->operators[k], NULL);
+		equals[k] = get_equality_op_for_ordering_op(node->keys.operators[k], NULL);
 		if (!OidIsValid(equals[k]))
 			elog(ERROR, "missing equality operator for ordering operator %u",
-				 keys->operators[k]);
+				 node->keys.operators[k]);
 	}
-	batches->input = outerPlanState(parent);
-	batches->source = source;
-	batches->same_group = execTuplesMatchPrepare(tupdesc, presorted, keys->attnos,
-												 equals, keys->collations, parent);
-	batches->econtext = parent->ps_ExprContext;
-	batches->pivot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
-	batches->carried = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
-	batches->most = MOST_ROWS;
-	return batches;
-}
-
-/*
- * Begin a batch, the first one too.  Returns how many rows it should have at least, or 0 if there
- * are no rows left.  'memory' is what a sort may use, in bytes.
- */
-static int64
-begin_batch(GsRowBatches *batches, Size memory)
-{
-	if (batches->input_ended)
-		return 0;
-	batches->memory = memory;
-	batches->nrows = 0;
-	batches->least = Max(Min(batches->rows_before / PART_OF_ROWS, batches->most),
-						 FEWEST_ROWS);
-	return batches->least;
+	node->pivot = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
+	node->carried = MakeSingleTupleTableSlot(tupdesc, &TTSOpsMinimalTuple);
+	node->most = MOST_ROWS;
+	node->same_group = execTuplesMatchPrepare(tupdesc, presorted, node->keys.attnos, equals,
+											  node->keys.collations, state);
 }
 
 /* Does a row belong to the group of the pivot? */
 static bool
-is_in_last_group(GsRowBatches *batches, TupleTableSlot *slot)
+is_in_last_group(const GsIncrementalState *node, TupleTableSlot *slot)
 {
-	batches->econtext->ecxt_outertuple = batches->pivot;
-	batches->econtext->ecxt_innertuple = slot;
-	return ExecQualAndReset(batches->same_group, batches->econtext);
+	ExprContext *econtext = node->css.ss.ps.ps_ExprContext;
+
+	econtext->ecxt_outertuple = node->pivot;
+	econtext->ecxt_innertuple = slot;
+	return ExecQualAndReset(node->same_group, econtext);
 }
 
 /* Returns the next row of the batch, or NULL at its end. */
 static TupleTableSlot *
-next_of_batch(GsRowBatches *batches)
+next_of_batch(GsIncrementalState *node)
 {
 	TupleTableSlot *slot;
 
-	if (unlikely(batches->nrows == 0 && !TupIsNull(batches->carried)))
-		slot = batches->carried;
+	if (unlikely(node->nrows == 0 && !TupIsNull(node->carried)))
+		slot = node->carried;
 	else
-		slot = ExecProcNode(batches->input);
+		slot = ExecProcNode(outerPlanState(node));
 	if (TupIsNull(slot))
 	{
-		batches->input_ended = true;
+		node->input_ended = true;
 		return NULL;
 	}
-	if (batches->nrows >= batches->least && !is_in_last_group(batches, slot))
+	if (node->nrows >= node->least && !is_in_last_group(node, slot))
 	{
-		ExecCopySlot(batches->carried, slot);
+		ExecCopySlot(node->carried, slot);
 		return NULL;
 	}
-	batches->nrows++;
-	if (batches->nrows == batches->least)
-		ExecCopySlot(batches->pivot, slot);
-	return gpusort_row_source_take(batches->source, slot);
+	node->nrows++;
+	if (node->nrows == node->least)
+		ExecCopySlot(node->pivot, slot);
+	return gpusort_row_source_take(node->source, slot);
 }
 
-/*
- * The batch has been sorted.  What its rows needed decides on the size of the next one.  Returns
- * the number of its rows.
- */
-static int64
-note_sorted(GsRowBatches *batches, const GsSortReport *report)
-{
-	Size		most_bytes = Min(MOST_BYTES, batches->memory / PART_OF_MEMORY);
-	double		bytes = report->space_kb * 1024.0 / Max(batches->nrows, 1);
-
-	batches->rows_before += batches->nrows;
-	batches->most = Min(MOST_ROWS, most_bytes / Max(bytes, 1));
-	return batches->nrows;
-}
-
-/* Start over, since the input is read again from its start. */
+/* The batch has been sorted.  What its rows needed decides on the size of the next one. */
 static void
-rewind_batches(GsRowBatches *batches)
+note_sorted(GsIncrementalState *node, const GsSortReport *report)
 {
-	ExecClearTuple(batches->pivot);
-	ExecClearTuple(batches->carried);
-	batches->input_ended = false;
-	batches->rows_before = 0;
+	Size		memory = gpusort_sort_spec_memory(&node->spec);
+	Size		most_bytes = Min(MOST_BYTES, memory / PART_OF_MEMORY);
+	double		bytes = report->space_kb * 1024.0 / Max(node->nrows, 1);
+
+	node->rows_before += node->nrows;
+	node->most = Min(MOST_ROWS, most_bytes / Max(bytes, 1));
 }
 
 /* ----------------------------------------------------------------
@@ -248,18 +211,6 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	css->ss.ps.ExecProcNode = exec_proc_node;
 }
 
-/* Called when the first row is requested. */
-static void
-prepare(GsIncrementalState *node)
-{
-	CustomScan *plan = castNode(CustomScan, node->css.ss.ps.plan);
-
-	(void) gpusort_sort_plan_keys(&node->spec);
-	node->batches = create_batches(&node->css.ss.ps,
-								   node->source, &node->keys,
-								   gpusort_private_traits(plan).presorted);
-}
-
 /* Did a batch need more space than another one? */
 static bool
 needed_more(const GsSortReport *batch, const GsSortReport *other)
@@ -280,7 +231,8 @@ add_report(GsIncrementalState *node)
 	double		sort_ms;
 
 	gpusort_sort_report(node->sort, &batch);
-	counts.rows = note_sorted(node->batches, &batch);
+	note_sorted(node, &batch);
+	counts.rows = node->nrows;
 	counts.bytes = (uint64) batch.space_kb * 1024;
 	counts.drain_us = (uint64) (batch.drain_ms * 1000);
 	counts.sort_us = (uint64) (batch.sort_ms * 1000);
@@ -313,7 +265,7 @@ sort_rows(GsIncrementalState *node)
 	TupleTableSlot *slot;
 
 	node->sort = gpusort_sort_begin(&node->spec);
-	while (slot = next_of_batch(node->batches), !TupIsNull(slot))
+	while (slot = next_of_batch(node), !TupIsNull(slot))
 	{
 		CHECK_FOR_INTERRUPTS();
 		(void) gpusort_sort_add(node->sort, slot);
@@ -321,32 +273,28 @@ sort_rows(GsIncrementalState *node)
 	(void) gpusort_sort_finish(node->sort);
 }
 
-/* Read and sort the next batch.  Returns false if there are no rows left. */
-static bool
+/* Read and sort the next batch, the first one too. */
+static void
 sort_batch(GsIncrementalState *node)
 {
 	EState	   *estate = node->css.ss.ps.state;
 	MemoryContext caller = MemoryContextSwitchTo(estate->es_query_cxt);
 	ScanDirection direction = estate->es_direction;
-	int64		least;
 
-	if (node->batches == NULL)
+	if (node->same_group == NULL)
 		prepare(node);
 	end_batch(node);
-	least = begin_batch(node->batches,
-						gpusort_sort_spec_memory(&node->spec));
-	if (least > 0)
-	{
-		/* The input is always read forward. */
-		estate->es_direction = ForwardScanDirection;
-		node->spec.expected_rows = least;
-		sort_rows(node);
-		estate->es_direction = direction;
-		add_report(node);
-		gpusort_requirement_check(&node->report);
-	}
+	node->nrows = 0;
+	node->least = Max(Min(node->rows_before / PART_OF_ROWS, node->most), FEWEST_ROWS);
+	node->spec.expected_rows = node->least;
+
+	/* The input is always read forward. */
+	estate->es_direction = ForwardScanDirection;
+	sort_rows(node);
+	estate->es_direction = direction;
+	add_report(node);
+	gpusort_requirement_check(&node->report);
 	MemoryContextSwitchTo(caller);
-	return least > 0;
 }
 
 static TupleTableSlot *
@@ -365,8 +313,12 @@ incremental_exec(CustomScanState *css)
 			if (likely(!TupIsNull(slot)))
 				return slot;
 		}
-		if (!sort_batch(node))
-			return ExecClearTuple(slot);
+		if (node->input_ended)
+		{
+			end_batch(node);
+			return slot;
+		}
+		sort_batch(node);
 	}
 }
 
@@ -386,11 +338,14 @@ incremental_rescan(CustomScanState *css)
 	 * If the input has not been read yet but has to be rescanned, that
 	 * happens when it is first read.
 	 */
-	if (node->batches == NULL)
+	if (node->same_group == NULL)
 		return;
 	end_batch(node);
-	rewind_batches(node->batches);
+	ExecClearTuple(node->pivot);
+	ExecClearTuple(node->carried);
+	node->input_ended = false;
 	node->nbatches = 0;
+	node->rows_before = 0;
 	memset(&node->report, 0, sizeof(node->report));
 
 	/* With changed parameters, ExecProcNode() does this. */
