@@ -32,42 +32,11 @@
 #include "sort/gpu/gpu_session.h"
 #include "work.h"
 
-static void gpusort_node_begin(CustomScanState *css, EState *estate,
-							   int eflags);
-static TupleTableSlot *gpusort_node_exec(CustomScanState *css);
-static void gpusort_node_end(CustomScanState *css);
-static void gpusort_node_rescan(CustomScanState *css);
-static void gpusort_node_mark(CustomScanState *css);
-static void gpusort_node_restore(CustomScanState *css);
-static Size gpusort_node_estimate_dsm(CustomScanState *css,
-									  ParallelContext *pcxt);
-static void gpusort_node_init_dsm(CustomScanState *css, ParallelContext *pcxt,
-								  void *coordinate);
-static void gpusort_node_reinit_dsm(CustomScanState *css,
-									ParallelContext *pcxt, void *coordinate);
-static void gpusort_node_init_worker(CustomScanState *css, shm_toc *toc,
-									 void *coordinate);
-static void gpusort_node_shutdown(CustomScanState *css);
-static void gpusort_node_explain(CustomScanState *css, List *ancestors,
-								 struct ExplainState *es);
-
 static ExecutorFinish_hook_type prev_ExecutorFinish_hook = NULL;
 
-static const CustomExecMethods exec_methods = {
-	.CustomName = "GpuSort",
-	.BeginCustomScan = gpusort_node_begin,
-	.ExecCustomScan = gpusort_node_exec,
-	.EndCustomScan = gpusort_node_end,
-	.ReScanCustomScan = gpusort_node_rescan,
-	.MarkPosCustomScan = gpusort_node_mark,
-	.RestrPosCustomScan = gpusort_node_restore,
-	.EstimateDSMCustomScan = gpusort_node_estimate_dsm,
-	.InitializeDSMCustomScan = gpusort_node_init_dsm,
-	.ReInitializeDSMCustomScan = gpusort_node_reinit_dsm,
-	.InitializeWorkerCustomScan = gpusort_node_init_worker,
-	.ShutdownCustomScan = gpusort_node_shutdown,
-	.ExplainCustomScan = gpusort_node_explain,
-};
+static TupleTableSlot *gpusort_node_exec(CustomScanState *css);
+
+static const CustomExecMethods exec_methods;
 
 Node *
 gpusort_node_create_state(CustomScan *plan)
@@ -799,3 +768,19 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 	if (node->worker_reports != NULL)
 		gpusort_explain_sort_workers(node->worker_reports, es);
 }
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "GpuSort",
+	.BeginCustomScan = gpusort_node_begin,
+	.ExecCustomScan = gpusort_node_exec,
+	.EndCustomScan = gpusort_node_end,
+	.ReScanCustomScan = gpusort_node_rescan,
+	.MarkPosCustomScan = gpusort_node_mark,
+	.RestrPosCustomScan = gpusort_node_restore,
+	.EstimateDSMCustomScan = gpusort_node_estimate_dsm,
+	.InitializeDSMCustomScan = gpusort_node_init_dsm,
+	.ReInitializeDSMCustomScan = gpusort_node_reinit_dsm,
+	.InitializeWorkerCustomScan = gpusort_node_init_worker,
+	.ShutdownCustomScan = gpusort_node_shutdown,
+	.ExplainCustomScan = gpusort_node_explain,
+};

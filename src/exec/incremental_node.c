@@ -77,22 +77,9 @@ typedef struct GsIncrementalState
 	GsSortReport report;
 } GsIncrementalState;
 
-static void incremental_begin(CustomScanState *css, EState *estate,
-							  int eflags);
 static TupleTableSlot *incremental_exec(CustomScanState *css);
-static void incremental_end(CustomScanState *css);
-static void incremental_rescan(CustomScanState *css);
-static void incremental_explain(CustomScanState *css, List *ancestors,
-								struct ExplainState *es);
 
-static const CustomExecMethods exec_methods = {
-	.CustomName = "GpuIncrementalSort",
-	.BeginCustomScan = incremental_begin,
-	.ExecCustomScan = incremental_exec,
-	.EndCustomScan = incremental_end,
-	.ReScanCustomScan = incremental_rescan,
-	.ExplainCustomScan = incremental_explain,
-};
+static const CustomExecMethods exec_methods;
 
 Node *
 gpusort_incremental_create_state(CustomScan *plan)
@@ -364,3 +351,12 @@ incremental_explain(CustomScanState *css, List *ancestors,
 	if (node->nbatches > 0)
 		gpusort_explain_batches(node->nbatches, &node->report, es);
 }
+
+static const CustomExecMethods exec_methods = {
+	.CustomName = "GpuIncrementalSort",
+	.BeginCustomScan = incremental_begin,
+	.ExecCustomScan = incremental_exec,
+	.EndCustomScan = incremental_end,
+	.ReScanCustomScan = incremental_rescan,
+	.ExplainCustomScan = incremental_explain,
+};

@@ -62,36 +62,9 @@ struct GsSinkState
 	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
 
-static void gpusort_sink_begin(CustomScanState *css, EState *estate,
-							   int eflags);
 static TupleTableSlot *gpusort_sink_exec(CustomScanState *css);
-static void gpusort_sink_end(CustomScanState *css);
-static void gpusort_sink_rescan(CustomScanState *css);
-static Size gpusort_sink_estimate_dsm(CustomScanState *css,
-									  ParallelContext *pcxt);
-static void gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
-								  void *coordinate);
-static void gpusort_sink_reinit_dsm(CustomScanState *css,
-									ParallelContext *pcxt, void *coordinate);
-static void gpusort_sink_init_worker(CustomScanState *css, shm_toc *toc,
-									 void *coordinate);
-static void gpusort_sink_shutdown(CustomScanState *css);
-static void gpusort_sink_explain(CustomScanState *css, List *ancestors,
-								 struct ExplainState *es);
 
-static const CustomExecMethods sink_methods = {
-	.CustomName = "GpuSortSink",
-	.BeginCustomScan = gpusort_sink_begin,
-	.ExecCustomScan = gpusort_sink_exec,
-	.EndCustomScan = gpusort_sink_end,
-	.ReScanCustomScan = gpusort_sink_rescan,
-	.EstimateDSMCustomScan = gpusort_sink_estimate_dsm,
-	.InitializeDSMCustomScan = gpusort_sink_init_dsm,
-	.ReInitializeDSMCustomScan = gpusort_sink_reinit_dsm,
-	.InitializeWorkerCustomScan = gpusort_sink_init_worker,
-	.ShutdownCustomScan = gpusort_sink_shutdown,
-	.ExplainCustomScan = gpusort_sink_explain,
-};
+static const CustomExecMethods sink_methods;
 
 Node *
 gpusort_sink_create_state(CustomScan *plan)
@@ -405,3 +378,17 @@ gpusort_sink_explain(CustomScanState *css, List *ancestors, struct ExplainState 
 		gpusort_explain_sink(sink->producer.nrows + workers.nrows, sink->kept_reports,
 							 !sink->local.parallel.gpu || workers.sorted, es);
 }
+
+static const CustomExecMethods sink_methods = {
+	.CustomName = "GpuSortSink",
+	.BeginCustomScan = gpusort_sink_begin,
+	.ExecCustomScan = gpusort_sink_exec,
+	.EndCustomScan = gpusort_sink_end,
+	.ReScanCustomScan = gpusort_sink_rescan,
+	.EstimateDSMCustomScan = gpusort_sink_estimate_dsm,
+	.InitializeDSMCustomScan = gpusort_sink_init_dsm,
+	.ReInitializeDSMCustomScan = gpusort_sink_reinit_dsm,
+	.InitializeWorkerCustomScan = gpusort_sink_init_worker,
+	.ShutdownCustomScan = gpusort_sink_shutdown,
+	.ExplainCustomScan = gpusort_sink_explain,
+};
