@@ -89,7 +89,7 @@ gpusort_elements_open_data(GsArrayElements *elements, Oid type, int ndim,
  */
 
 ArrayType *
-gpusort_elements_make_array(const GsArrayElements *elements)
+gpusort_elements_make_array(const GsArrayElements *elements, MemoryContext target)
 {
 	int			ndim = elements->ndim;
 	Size		header;
@@ -110,7 +110,7 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("array size exceeds the maximum allowed (%d)",
 						(int) MaxAllocSize)));
-	result = palloc_extended(size, MCXT_ALLOC_NO_OOM);
+	result = MemoryContextAllocExtended(target, size, MCXT_ALLOC_NO_OOM);
 	if (result == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -128,56 +128,49 @@ gpusort_elements_make_array(const GsArrayElements *elements)
 	return result;
 }
 
-/* Copy elements that fit in an integer type, in the given order. */
-#define GATHER(inttype) \
-	do { \
-		const inttype *from = (const inttype *) elements->data; \
-		inttype    *to = (inttype *) dest; \
-		for (int start = 0; start < count; start += GPUSORT_ROWS_PER_LOOK) \
-		{ \
-			int			end = Min(count - start, GPUSORT_ROWS_PER_LOOK) + start; \
-			CHECK_FOR_INTERRUPTS(); \
-			for (int i = start; i < end; i++) \
-			{ \
-				if (i + PREFETCH_DISTANCE < count) \
-					__builtin_prefetch(&from[(uint32) order[i + PREFETCH_DISTANCE]]); \
-				gpusort_work_add(sizeof(inttype)); \
-				to[i] = from[(uint32) order[i]]; \
-			} \
-		} \
-	} while (0)
+/*
+ * Copy elements that have a fixed length and no offsets.  Inlined for each of the common lengths.
+ */
+static pg_attribute_always_inline void
+gather_length(const GsArrayElements *elements, const uint64 *order, char *dest, Size length)
+{
+	int			count = elements->count;
 
-/* Copy elements of one length, without NULLs. */
+	for (int start = 0; start < count; start += GPUSORT_ROWS_PER_LOOK)
+	{
+		int			end = Min(count - start, GPUSORT_ROWS_PER_LOOK) + start;
+
+		CHECK_FOR_INTERRUPTS();
+		for (int i = start; i < end; i++)
+		{
+			if (i + PREFETCH_DISTANCE < count)
+				__builtin_prefetch(elements->data +
+								   (uint32) order[i + PREFETCH_DISTANCE] * length);
+			gpusort_work_add(length);
+			memcpy(dest + i * length, elements->data + (uint32) order[i] * length, length);
+		}
+	}
+}
+
 static void
 gather_fixed(const GsArrayElements *elements, const uint64 *order, char *dest)
 {
-	Size		stride = elements->stride;
-	int			count = elements->count;
-
-	switch (stride)
+	switch (elements->stride)
 	{
 		case 1:
-			GATHER(uint8);
-			return;
+			gather_length(elements, order, dest, 1);
+			break;
 		case 2:
-			GATHER(uint16);
-			return;
+			gather_length(elements, order, dest, 2);
+			break;
 		case 4:
-			GATHER(uint32);
-			return;
+			gather_length(elements, order, dest, 4);
+			break;
 		case 8:
-			GATHER(uint64);
-			return;
-	}
-	for (int i = 0; i < count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (i + PREFETCH_DISTANCE < count)
-			__builtin_prefetch(elements->data +
-							   (uint32) order[i + PREFETCH_DISTANCE] * stride);
-		gpusort_work_add(stride);
-		memcpy(dest, elements->data + (uint32) order[i] * stride, stride);
-		dest += stride;
+			gather_length(elements, order, dest, 8);
+			break;
+		default:
+			gather_length(elements, order, dest, elements->stride);
 	}
 }
 
@@ -224,10 +217,10 @@ gather_variable(const GsArrayElements *elements, const uint64 *order,
 }
 
 ArrayType *
-gpusort_elements_rearrange(const GsArrayElements *elements,
-						   const uint64 *order)
+gpusort_elements_rearrange(const GsArrayElements *elements, const uint64 *order,
+						   MemoryContext target)
 {
-	ArrayType  *result = gpusort_elements_make_array(elements);
+	ArrayType  *result = gpusort_elements_make_array(elements, target);
 
 	if (elements->offsets == NULL)
 		gather_fixed(elements, order, ARR_DATA_PTR(result));

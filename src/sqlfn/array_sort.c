@@ -140,28 +140,15 @@ gpusort_sort_call_end(MemoryContext caller)
 	MemoryContextDelete(context);
 }
 
-/*
- * Returns the sorted order of the elements as gpusort_element_order_apply() does.
- */
-static uint64 *
-get_sorted_order(FunctionCallInfo fcinfo,
-				 const GsArrayElements *elements,
+/* Returns the sorted order of the elements.  Fewer than two need none. */
+static const uint64 *
+get_sorted_order(FunctionCallInfo fcinfo, const GsArrayElements *elements,
 				 const GsSortDirection *direction)
 {
-	return gpusort_element_order_apply(get_order(fcinfo, elements->type,
-												 direction),
-									   elements);
-}
+	static const uint64 single = 0;
 
-ArrayType *
-gpusort_sort_call_rearrange(const GsArrayElements *elements,
-							const uint64 *order, MemoryContext target)
-{
-	MemoryContext context = MemoryContextSwitchTo(target);
-	ArrayType  *result = gpusort_elements_rearrange(elements, order);
-
-	MemoryContextSwitchTo(context);
-	return result;
+	return elements->count < 2 ? &single :
+		gpusort_element_order_apply(get_order(fcinfo, elements->type, direction), elements);
 }
 
 ArrayType *
@@ -169,15 +156,14 @@ gpusort_sort_call_sort(FunctionCallInfo fcinfo,
 					   const GsArrayElements *elements,
 					   const GsSortDirection *direction, MemoryContext target)
 {
-	ArrayType  *result =
+	ArrayType  *result = elements->count < 2 ? NULL :
 		gpusort_element_order_sort(get_order(fcinfo, elements->type, direction),
 								   elements, target);
 
 	if (result == NULL)
-		result = gpusort_sort_call_rearrange(elements,
-											 get_sorted_order(fcinfo, elements,
-															  direction),
-											 target);
+		result = gpusort_elements_rearrange(elements,
+											get_sorted_order(fcinfo, elements, direction),
+											target);
 	return result;
 }
 
@@ -185,15 +171,13 @@ gpusort_sort_call_sort(FunctionCallInfo fcinfo,
  * Make a one-dimensional array of int4 with the lower bound 1 from an order.
  */
 static ArrayType *
-make_positions(const uint64 *order, int count)
+make_positions(const uint64 *order, int count, MemoryContext target)
 {
 	Size		size = ARR_OVERHEAD_NONULLS(1) + count * sizeof(int32);
 	ArrayType  *result;
 	int32	   *positions;
 
-	if (count == 0)
-		return construct_empty_array(INT4OID);
-	result = palloc(size);
+	result = MemoryContextAlloc(target, size);
 	SET_VARSIZE(result, size);
 	result->ndim = 1;
 	result->dataoffset = 0;
@@ -217,17 +201,15 @@ gpusort_sort_call_positions(FunctionCallInfo fcinfo,
 							const GsSortDirection *direction,
 							MemoryContext target)
 {
-	uint64		single = 0;
-	uint64	   *order = &single;
-	MemoryContext context;
-	ArrayType  *result;
+	if (elements->count == 0)
+	{
+		MemoryContext context = MemoryContextSwitchTo(target);
+		ArrayType  *result = construct_empty_array(INT4OID);
 
-	if (elements->count > 1)
-		order = get_sorted_order(fcinfo, elements, direction);
-	context = MemoryContextSwitchTo(target);
-	result = make_positions(order, elements->count);
-	MemoryContextSwitchTo(context);
-	return result;
+		MemoryContextSwitchTo(context);
+		return result;
+	}
+	return make_positions(get_sorted_order(fcinfo, elements, direction), elements->count, target);
 }
 
 /* ----------------------------------------------------------------
@@ -350,16 +332,16 @@ gpusort_array_sort_pairs(PG_FUNCTION_ARGS)
 	{
 		MemoryContext caller = gpusort_sort_call_begin();
 		GsArrayElements val_elements;
-		uint64	   *order;
+		const uint64 *order;
 
 		gpusort_elements_open(&key_elements, keys);
 		order = get_sorted_order(fcinfo, &key_elements, &direction);
-		results[0] = PointerGetDatum(gpusort_sort_call_rearrange(&key_elements, order,
-																 caller));
+		results[0] = PointerGetDatum(gpusort_elements_rearrange(&key_elements, order,
+																caller));
 		PG_FREE_IF_COPY(keys, 0);
 		gpusort_elements_open(&val_elements, vals);
-		results[1] = PointerGetDatum(gpusort_sort_call_rearrange(&val_elements, order,
-																 caller));
+		results[1] = PointerGetDatum(gpusort_elements_rearrange(&val_elements, order,
+																caller));
 		PG_FREE_IF_COPY(vals, 1);
 		gpusort_sort_call_end(caller);
 	}

@@ -63,19 +63,20 @@ extern void gpusort_elements_open_data(GsArrayElements *elements, Oid type,
 
 /*
  * Make an array with the same dimensions and lower bounds that has the
- * elements in another order, bit for bit.  The low 32 bits of order[i] are the
- * number of the element to store at index i.  The result is allocated in the
- * current memory context.  Checks for interrupts.
+ * elements in another order, bit for bit, in the memory context 'target'.  The low
+ * 32 bits of order[i] are the number of the element to store at index i.  Checks
+ * for interrupts.
  */
 extern ArrayType *gpusort_elements_rearrange(const GsArrayElements *elements,
-											 const uint64 *order);
+											 const uint64 *order, MemoryContext target);
 
 /*
- * Make an array with the same dimensions and lower bounds in the current
- * memory context.  The caller must write its elements.  If there are NULLs,
- * the array has a null bitmap, which is cleared.
+ * Make an array with the same dimensions and lower bounds in the memory context
+ * 'target'.  The caller must write its elements.  If there are NULLs, the array
+ * has a null bitmap, which is cleared.
  */
-extern ArrayType *gpusort_elements_make_array(const GsArrayElements *elements);
+extern ArrayType *gpusort_elements_make_array(const GsArrayElements *elements,
+											  MemoryContext target);
 
 /* Get an element.  Returns false if it is NULL. */
 static inline bool
@@ -155,15 +156,7 @@ extern bool gpusort_sort_call_direction(FunctionCallInfo fcinfo, int argno,
 extern MemoryContext gpusort_sort_call_begin(void);
 extern void gpusort_sort_call_end(MemoryContext caller);
 
-/* Make the array that has this order, in the memory context 'target'. */
-extern ArrayType *gpusort_sort_call_rearrange(const GsArrayElements *elements,
-											  const uint64 *order,
-											  MemoryContext target);
-
-/*
- * Make the array of the sorted elements, of which there must be at least two, in the
- * memory context 'target'.
- */
+/* Make the array of the sorted elements, in the memory context 'target'. */
 extern ArrayType *gpusort_sort_call_sort(FunctionCallInfo fcinfo,
 										 const GsArrayElements *elements,
 										 const GsSortDirection *direction,

@@ -648,10 +648,7 @@ gpusort_element_order_sort(const GsElementOrder *order,
 	if (put_elements(session, elements, true) &&
 		sort_on_gpu(session, elements))
 	{
-		MemoryContext caller = MemoryContextSwitchTo(target);
-
-		result = gpusort_elements_make_array(elements);
-		MemoryContextSwitchTo(caller);
+		result = gpusort_elements_make_array(elements, target);
 		if (!fetch_elements(order, session, elements, ARR_DATA_PTR(result)))
 		{
 			pfree(result);

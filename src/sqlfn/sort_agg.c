@@ -23,6 +23,7 @@
 #include "compat.h"
 
 #include "fmgr.h"
+#include "lib/stringinfo.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -38,27 +39,22 @@ GPUSORT_SQL_FUNCTION(gpusort_sort_agg_deserialize);
 GPUSORT_SQL_FUNCTION(gpusort_sort_agg_sort);
 GPUSORT_SQL_FUNCTION(gpusort_sort_agg_argsort);
 
-/* Room for the first elements. */
+/* Room for the first elements, and for the first bits that say which are NULL. */
 #define FIRST_BYTES			64
-#define FIRST_NULLABLE		64	/* a multiple of 8 */
+#define FIRST_BIT_BYTES		8
 
 /* Elements of one type. */
 typedef struct GsElementList
 {
-	MemoryContext context;		/* of 'data' and 'bitmap'; NULL if the list is
-								 * a view */
 	Oid			type;
 	int16		typlen;
 	bool		typbyval;
 	char		typalign;
 	int			count;			/* elements, including NULLs */
 	int			nulls;
-	int			lbound;			/* lower bound as an array: 1 */
-	char	   *data;			/* those that are not NULL, as in an array */
-	Size		bytes;
-	Size		capacity;		/* of 'data', in bytes */
-	uint8	   *bitmap;			/* as in an array; NULL if none is NULL */
-	int			bitmap_capacity;	/* in elements */
+	StringInfoData data;		/* those that are not NULL, as in an array */
+	StringInfoData bits;		/* as in an array, up to the last NULL or
+								 * further; empty if none is NULL */
 } GsElementList;
 
 /* ----------------------------------------------------------------
@@ -66,17 +62,21 @@ typedef struct GsElementList
  * ----------------------------------------------------------------
  */
 
-/* Begin an empty list, whose elements will be in this memory context. */
 static void
-init_list(GsElementList *list, Oid type,
-		  MemoryContext context)
+init_list(GsElementList *list, Oid type)
 {
 	memset(list, 0, sizeof(*list));
-	list->context = context;
 	list->type = type;
-	list->lbound = 1;
 	get_typlenbyvalalign(type, &list->typlen, &list->typbyval,
 						 &list->typalign);
+}
+
+/* As initStringInfo(), but begins with few bytes, since there may be very many lists. */
+static void
+init_bytes(StringInfo bytes, MemoryContext context, int size)
+{
+	bytes->data = MemoryContextAlloc(context, size);
+	bytes->maxlen = size;
 }
 
 static void
@@ -88,36 +88,18 @@ report_too_large(Size limit)
 					(int) limit)));
 }
 
-/* ----------------------------------------------------------------
- *		room for more elements
- * ----------------------------------------------------------------
- */
-
-static void
-enlarge_data(GsElementList *list, Size bytes)
-{
-	Size		needed = list->bytes + bytes;
-	Size		capacity = Max(list->capacity * 2, FIRST_BYTES);
-
-	/* The array has a header, too, which is checked when it is made. */
-	if (!AllocSizeIsValid(needed))
-		report_too_large(MaxAllocSize);
-	while (capacity < needed)
-		capacity *= 2;
-	capacity = Min(capacity, MaxAllocSize);
-	list->data = list->data == NULL ?
-		MemoryContextAlloc(list->context, capacity) :
-		repalloc(list->data, capacity);
-	list->capacity = capacity;
-}
-
 /* Returns where so many bytes can be added. */
 static inline char *
 reserve(GsElementList *list, Size bytes)
 {
-	if (bytes > list->capacity - list->bytes)
-		enlarge_data(list, bytes);
-	return list->data + list->bytes;
+	if (bytes >= list->data.maxlen - list->data.len)
+	{
+		/* The array has a header, too, which is checked when it is made. */
+		if (!AllocSizeIsValid(list->data.len + bytes + 1))
+			report_too_large(MaxAllocSize);
+		enlargeStringInfo(&list->data, bytes);
+	}
+	return list->data.data + list->data.len;
 }
 
 static void
@@ -127,37 +109,33 @@ check_count(const GsElementList *list, int more)
 		report_too_large(GPUSORT_MAX_ARRAY_SIZE);
 }
 
-/*
- * Make room for the bits of 'more' elements.  If there was no bitmap, none of the
- * present elements is NULL.
- */
+/* Let the bits cover the first 'count' elements.  Those not covered before are not NULL. */
 static void
-enlarge_bitmap(GsElementList *list, int more)
+extend_bits(GsElementList *list, int count)
 {
-	int64		needed = (int64) list->count + more;
-	int64		capacity = Max(list->bitmap_capacity, FIRST_NULLABLE);
+	int			missing = (count + 7) / 8 - list->bits.len;
 
-	while (capacity < needed)
-		capacity *= 2;
-	if (list->bitmap == NULL)
-	{
-		list->bitmap = MemoryContextAlloc(list->context, capacity / 8);
-		memset(list->bitmap, 0xFF, (list->count + 7) / 8);
-	}
-	else if (capacity > list->bitmap_capacity)
-		list->bitmap = repalloc(list->bitmap, capacity / 8);
-	list->bitmap_capacity = (int) capacity;
+	if (list->bits.data == NULL)
+		init_bytes(&list->bits, GetMemoryChunkContext(list->data.data), FIRST_BIT_BYTES);
+	if (missing <= 0)
+		return;
+	enlargeStringInfo(&list->bits, missing);
+	memset(list->bits.data + list->bits.len, 0xFF, missing);
+	list->bits.len += missing;
 }
 
-static inline void
-set_bit(GsElementList *list, int number, bool isnull)
+static void
+set_null(GsElementList *list, int number)
 {
-	uint8		mask = 1 << (number % 8);
+	extend_bits(list, number + 1);
+	list->bits.data[number / 8] &= ~(1 << (number % 8));
+	list->nulls++;
+}
 
-	if (isnull)
-		list->bitmap[number / 8] &= ~mask;
-	else
-		list->bitmap[number / 8] |= mask;
+static bool
+is_null(const GsElementList *list, int number)
+{
+	return number / 8 < list->bits.len && (list->bits.data[number / 8] & (1 << (number % 8))) == 0;
 }
 
 /* ----------------------------------------------------------------
@@ -177,7 +155,7 @@ add_bytes(GsElementList *list, const char *from, Size header, Size size)
 
 	gpusort_work_copy(dest + header, from, size - header);
 	memset(dest + size, 0, padded - size);
-	list->bytes += padded;
+	list->data.len += padded;
 	return dest;
 }
 
@@ -213,7 +191,7 @@ add_value(GsElementList *list, Datum value)
 
 		store_att_byval(dest, value, list->typlen);
 		memset(dest + list->typlen, 0, padded - list->typlen);
-		list->bytes += padded;
+		list->data.len += padded;
 	}
 	else if (list->typlen == -1)
 		add_varlena(list, (struct varlena *) DatumGetPointer(value));
@@ -231,46 +209,30 @@ add_element(GsElementList *list, Datum value, bool isnull)
 {
 	CHECK_FOR_INTERRUPTS();
 	check_count(list, 1);
-	if (isnull || list->bitmap != NULL)
-	{
-		if (list->count >= list->bitmap_capacity)
-			enlarge_bitmap(list, 1);
-		set_bit(list, list->count, isnull);
-	}
 	if (isnull)
-		list->nulls++;
+		set_null(list, list->count);
 	else
 		add_value(list, value);
 	list->count++;
 }
 
-/* Add a copy of all elements of another list, which may be a view. */
+/* Add a copy of all elements of another list, which may have been read. */
 static void
-add_list(GsElementList *list,
-		 const GsElementList *other)
+add_list(GsElementList *list, const GsElementList *other)
 {
 	check_count(list, other->count);
-	if (list->bitmap != NULL || other->bitmap != NULL)
+	for (int i = 0; i < other->count && other->nulls > 0; i++)
 	{
-		enlarge_bitmap(list, other->count);
-		for (int i = 0; i < other->count; i++)
-		{
-			if (i % GPUSORT_ROWS_PER_LOOK == 0)
-				CHECK_FOR_INTERRUPTS();
-			gpusort_work_add(1);
-			set_bit(list, list->count + i, other->bitmap != NULL &&
-					(other->bitmap[i / 8] & (1 << (i % 8))) == 0);
-		}
+		if (i % GPUSORT_ROWS_PER_LOOK == 0)
+			CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(1);
+		if (is_null(other, i))
+			set_null(list, list->count + i);
 	}
-	if (other->bytes > 0)
-	{
-		char	   *dest = reserve(list, other->bytes);
-
-		gpusort_work_copy(dest, other->data, other->bytes);
-	}
-	list->bytes += other->bytes;
+	if (other->data.len > 0)
+		gpusort_work_copy(reserve(list, other->data.len), other->data.data, other->data.len);
+	list->data.len += other->data.len;
 	list->count += other->count;
-	list->nulls += other->nulls;
 }
 
 /*
@@ -280,74 +242,12 @@ add_list(GsElementList *list,
 static void
 open_list(GsElementList *list, GsArrayElements *elements)
 {
-	gpusort_elements_open_data(elements, list->type, 1, &list->count,
-							   &list->lbound, list->data, list->bitmap);
-}
+	static const int lbound = 1;
 
-/* ----------------------------------------------------------------
- *		lists of other processes
- * ----------------------------------------------------------------
- */
-
-/* What precedes the elements and then the bitmap. */
-typedef struct WrittenList
-{
-	Oid			type;
-	int			count;
-	int			nulls;
-	Size		bytes;
-} WrittenList;
-
-static Size
-bitmap_bytes(const GsElementList *list)
-{
-	return list->bitmap != NULL ? (list->count + 7) / 8 : 0;
-}
-
-/* How many bytes a list takes when it is written. */
-static Size
-list_size(const GsElementList *list)
-{
-	return sizeof(WrittenList) + list->bytes + bitmap_bytes(list);
-}
-
-/*
- * Write a list to so many bytes, for a process of the same parallel query.  Reading
- * them makes a view, whose elements are not aligned and can only be added to a list.
- * It is valid as long as the bytes are.
- */
-static void
-write_list(const GsElementList *list, char *dest)
-{
-	WrittenList written = {
-		.type = list->type,
-		.count = list->count,
-		.nulls = list->nulls,
-		.bytes = list->bytes
-	};
-
-	memcpy(dest, &written, sizeof(written));
-	dest += sizeof(written);
-	if (list->bytes > 0)
-		gpusort_work_copy(dest, list->data, list->bytes);
-	dest += list->bytes;
-	if (list->bitmap != NULL)
-		gpusort_work_copy(dest, (char *) list->bitmap, bitmap_bytes(list));
-}
-
-static void
-read_list(GsElementList *list, char *from)
-{
-	WrittenList written;
-
-	memcpy(&written, from, sizeof(written));
-	init_list(list, written.type, NULL);
-	list->count = written.count;
-	list->nulls = written.nulls;
-	list->data = from + sizeof(written);
-	list->bytes = written.bytes;
-	if (written.nulls > 0)
-		list->bitmap = (uint8 *) list->data + list->bytes;
+	if (list->nulls > 0)
+		extend_bits(list, list->count);
+	gpusort_elements_open_data(elements, list->type, 1, &list->count, &lbound, list->data.data,
+							   list->nulls > 0 ? (uint8 *) list->bits.data : NULL);
 }
 
 /* ----------------------------------------------------------------
@@ -375,7 +275,8 @@ create_state(FunctionCallInfo fcinfo, Oid type, const AggDirection *direction)
 	SortAggState *state = MemoryContextAlloc(context, sizeof(SortAggState));
 
 	state->direction = *direction;
-	init_list(&state->list, type, context);
+	init_list(&state->list, type);
+	init_bytes(&state->list.data, context, FIRST_BYTES);
 	return state;
 }
 
@@ -453,12 +354,31 @@ gpusort_sort_agg_combine(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(state);
 }
 
+/* What precedes the elements and then the bits in a state that is sent to a process. */
+typedef struct WrittenState
+{
+	AggDirection direction;
+	Oid			type;
+	int			count;
+	int			nulls;
+	int			bytes;
+	int			bit_bytes;
+} WrittenState;
+
 Datum
 gpusort_sort_agg_serialize(PG_FUNCTION_ARGS)
 {
-	SortAggState *state = (SortAggState *) PG_GETARG_POINTER(0);
-	Size		size = VARHDRSZ + sizeof(AggDirection) +
-		list_size(&state->list);
+	const SortAggState *state = (SortAggState *) PG_GETARG_POINTER(0);
+	const GsElementList *list = &state->list;
+	WrittenState written = {
+		.direction = state->direction,
+		.type = list->type,
+		.count = list->count,
+		.nulls = list->nulls,
+		.bytes = list->data.len,
+		.bit_bytes = list->bits.len
+	};
+	Size		size = VARHDRSZ + sizeof(written) + list->data.len + list->bits.len;
 	bytea	   *result;
 	char	   *next;
 
@@ -466,22 +386,37 @@ gpusort_sort_agg_serialize(PG_FUNCTION_ARGS)
 	result = palloc(size);
 	SET_VARSIZE(result, size);
 	next = VARDATA(result);
-	memcpy(next, &state->direction, sizeof(AggDirection));
-	write_list(&state->list, next + sizeof(AggDirection));
+	memcpy(next, &written, sizeof(written));
+	next += sizeof(written);
+	if (list->data.len > 0)
+		gpusort_work_copy(next, list->data.data, list->data.len);
+	next += list->data.len;
+	if (list->bits.len > 0)
+		gpusort_work_copy(next, list->bits.data, list->bits.len);
 	PG_RETURN_BYTEA_P(result);
 }
 
-/* The state has the elements where they are, until it is combined with another one. */
+/*
+ * The state has the elements where they are, not aligned, until it is combined with another one.
+ */
 Datum
 gpusort_sort_agg_deserialize(PG_FUNCTION_ARGS)
 {
-	bytea	   *written = PG_GETARG_BYTEA_PP(0);
+	bytea	   *bytes = PG_GETARG_BYTEA_PP(0);
 	SortAggState *state = palloc(sizeof(SortAggState));
-	char	   *next = VARDATA_ANY(written);
+	GsElementList *list = &state->list;
+	WrittenState written;
 
 	(void) gpusort_agg_context(fcinfo);
-	memcpy(&state->direction, next, sizeof(AggDirection));
-	read_list(&state->list, next + sizeof(AggDirection));
+	memcpy(&written, VARDATA_ANY(bytes), sizeof(written));
+	state->direction = written.direction;
+	init_list(list, written.type);
+	list->count = written.count;
+	list->nulls = written.nulls;
+	list->data.data = VARDATA_ANY(bytes) + sizeof(written);
+	list->data.len = written.bytes;
+	list->bits.data = list->data.data + written.bytes;
+	list->bits.len = written.bit_bytes;
 	PG_RETURN_POINTER(state);
 }
 
@@ -520,14 +455,7 @@ gpusort_sort_agg_sort(PG_FUNCTION_ARGS)
 
 	caller = gpusort_sort_call_begin();
 	open_list(&state->list, &elements);
-	if (elements.count > 1)
-		result = gpusort_sort_call_sort(fcinfo, &elements, &state->direction.sort, caller);
-	else
-	{
-		uint64		first = 0;
-
-		result = gpusort_sort_call_rearrange(&elements, &first, caller);
-	}
+	result = gpusort_sort_call_sort(fcinfo, &elements, &state->direction.sort, caller);
 	gpusort_sort_call_end(caller);
 	PG_RETURN_ARRAYTYPE_P(result);
 }
