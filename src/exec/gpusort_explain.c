@@ -129,11 +129,19 @@ gpusort_explain_pair(const CustomScan *other, const GsSortKeys *keys, List *ance
 			  ancestors, es);
 }
 
-/* Start a line in text format. */
+/* Start and end a line in text format. */
 static void
-indent_line(ExplainState *es)
+begin_line(ExplainState *es)
 {
-	appendStringInfoSpaces(es->str, es->indent * 2);
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoSpaces(es->str, es->indent * 2);
+}
+
+static void
+end_line(ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfoChar(es->str, '\n');
 }
 
 static const char *const space_names[] = {
@@ -158,32 +166,27 @@ show_method(const GsSortReport *report, ExplainState *es)
 	}
 }
 
+/* Print how long a phase took.  In text format, this is a part of a line. */
+static void
+show_phase(const char *label, const char *property, double ms, ExplainState *es)
+{
+	if (es->format == EXPLAIN_FORMAT_TEXT)
+		appendStringInfo(es->str, "%s=%.3f ms", label, ms);
+	else
+		ExplainPropertyFloat(property, "ms", ms, 3, es);
+}
+
 static void
 show_phases(const GsSortReport *report, ExplainState *es)
 {
-	bool		gpu = report->kind == GS_KIND_GPU;
-
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-	{
-		indent_line(es);
-		appendStringInfo(es->str, "Sort Phases: drain=%.3f ms", report->drain_ms);
-		if (gpu)
-			appendStringInfo(es->str, "  wait=%.3f ms", report->wait_ms);
-		appendStringInfo(es->str, "  sort=%.3f ms", report->sort_ms);
-		if (report->fetches)
-			appendStringInfo(es->str, "  fetch=%.3f ms", report->fetch_ms);
-		appendStringInfoChar(es->str, '\n');
-	}
-	else
-	{
-		ExplainPropertyFloat("Sort Drain Time", "ms", report->drain_ms, 3, es);
-		if (gpu)
-			ExplainPropertyFloat("Sort Wait Time", "ms", report->wait_ms, 3, es);
-		ExplainPropertyFloat("Sort Time", "ms", report->sort_ms, 3, es);
-		if (report->fetches)
-			ExplainPropertyFloat("Sort Fetch Time", "ms", report->fetch_ms, 3,
-								 es);
-	}
+	begin_line(es);
+	show_phase("Sort Phases: drain", "Sort Drain Time", report->drain_ms, es);
+	if (report->kind == GS_KIND_GPU)
+		show_phase("  wait", "Sort Wait Time", report->wait_ms, es);
+	show_phase("  sort", "Sort Time", report->sort_ms, es);
+	if (report->fetches)
+		show_phase("  fetch", "Sort Fetch Time", report->fetch_ms, es);
+	end_line(es);
 }
 
 /*
@@ -231,12 +234,10 @@ show_number_behind(const char *name, int64 number, ExplainState *es)
 static void
 show_part(const GsSortReport *report, ExplainState *es)
 {
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		indent_line(es);
+	begin_line(es);
 	show_number("Ranges Read", report->ranges, es);
 	show_number_behind("Rows Returned", report->returned, es);
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		appendStringInfoChar(es->str, '\n');
+	end_line(es);
 }
 
 /*
@@ -303,11 +304,9 @@ show_worker_reports(const char *list, const char *member,
 		if (report == NULL)
 			continue;
 		ExplainOpenGroup(member, NULL, true, es);
+		begin_line(es);
 		if (es->format == EXPLAIN_FORMAT_TEXT)
-		{
-			indent_line(es);
 			appendStringInfo(es->str, "Worker %d:  ", n);
-		}
 		else
 			ExplainPropertyInteger("Worker Number", NULL, n, es);
 		show(report, es);
@@ -321,8 +320,7 @@ gpusort_explain_sort(const GsSortReport *report, ExplainState *es)
 {
 	if (!es->analyze)
 		return;
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		indent_line(es);
+	begin_line(es);
 	show_method(report, es);
 	show_details(report, es);
 }
@@ -351,11 +349,9 @@ gpusort_explain_sink(int64 nrows, const GsWorkerReports *reports,
 {
 	if (!es->analyze)
 		return;
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		indent_line(es);
+	begin_line(es);
 	show_number("Rows Sent", nrows, es);
-	if (es->format == EXPLAIN_FORMAT_TEXT)
-		appendStringInfoChar(es->str, '\n');
+	end_line(es);
 	if (reports != NULL && (es->verbose || writes_runs))
 		show_worker_reports("Sink Workers", "Sink Worker", reports,
 							show_sink_report, es);
