@@ -217,6 +217,22 @@ gpusort_sort_call_positions(FunctionCallInfo fcinfo,
  * ----------------------------------------------------------------
  */
 
+/* Returns what 'sort' makes of the elements of the first argument, which is 'array'. */
+static Datum
+return_sorted(FunctionCallInfo fcinfo, ArrayType *array, const GsSortDirection *direction,
+			  GsSortCall sort)
+{
+	MemoryContext caller = gpusort_sort_call_begin();
+	GsArrayElements elements;
+	ArrayType  *result;
+
+	gpusort_elements_open(&elements, array);
+	result = sort(fcinfo, &elements, direction, caller);
+	gpusort_sort_call_end(caller);
+	PG_FREE_IF_COPY(array, 0);
+	PG_RETURN_ARRAYTYPE_P(result);
+}
+
 /*
  * gpu_sort(anyarray, descending, nulls_first): returns the array with its
  * elements sorted.
@@ -225,10 +241,7 @@ Datum
 gpusort_array_sort(PG_FUNCTION_ARGS)
 {
 	ArrayType  *array;
-	ArrayType  *result;
 	GsSortDirection direction;
-	GsArrayElements elements;
-	MemoryContext caller;
 
 	if (PG_ARGISNULL(0) || !gpusort_sort_call_direction(fcinfo, 1, &direction))
 		PG_RETURN_NULL();
@@ -239,14 +252,7 @@ gpusort_array_sort(PG_FUNCTION_ARGS)
 				 errmsg("sorting multidimensional arrays is not supported")));
 	if (ARR_NDIM(array) == 0 || ARR_DIMS(array)[0] < 2)
 		PG_RETURN_ARRAYTYPE_P(array);
-
-	caller = gpusort_sort_call_begin();
-	gpusort_elements_open(&elements, array);
-	result = gpusort_sort_call_sort(fcinfo, &elements, &direction, caller);
-	gpusort_sort_call_end(caller);
-
-	PG_FREE_IF_COPY(array, 0);
-	PG_RETURN_ARRAYTYPE_P(result);
+	return return_sorted(fcinfo, array, &direction, gpusort_sort_call_sort);
 }
 
 /*
@@ -257,10 +263,7 @@ Datum
 gpusort_array_argsort(PG_FUNCTION_ARGS)
 {
 	ArrayType  *array;
-	ArrayType  *result;
 	GsSortDirection direction;
-	GsArrayElements elements;
-	MemoryContext caller;
 
 	if (PG_ARGISNULL(0) || !gpusort_sort_call_direction(fcinfo, 1, &direction))
 		PG_RETURN_NULL();
@@ -269,14 +272,7 @@ gpusort_array_argsort(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("sorting positions in a multidimensional array is not supported")));
-
-	caller = gpusort_sort_call_begin();
-	gpusort_elements_open(&elements, array);
-	result = gpusort_sort_call_positions(fcinfo, &elements, &direction, caller);
-	gpusort_sort_call_end(caller);
-
-	PG_FREE_IF_COPY(array, 0);
-	PG_RETURN_ARRAYTYPE_P(result);
+	return return_sorted(fcinfo, array, &direction, gpusort_sort_call_positions);
 }
 
 static void

@@ -156,16 +156,17 @@ extern bool gpusort_sort_call_direction(FunctionCallInfo fcinfo, int argno,
 extern MemoryContext gpusort_sort_call_begin(void);
 extern void gpusort_sort_call_end(MemoryContext caller);
 
-/* Make the array of the sorted elements, in the memory context 'target'. */
+/*
+ * Make an array in the memory context 'target': of the sorted elements, or of the elements'
+ * positions in sorted order, counted from 1.
+ */
+typedef ArrayType *(*GsSortCall) (FunctionCallInfo fcinfo, const GsArrayElements *elements,
+								  const GsSortDirection *direction, MemoryContext target);
+
 extern ArrayType *gpusort_sort_call_sort(FunctionCallInfo fcinfo,
 										 const GsArrayElements *elements,
 										 const GsSortDirection *direction,
 										 MemoryContext target);
-
-/*
- * Make the array of the elements' positions in sorted order, counted from 1, in the
- * memory context 'target'.
- */
 extern ArrayType *gpusort_sort_call_positions(FunctionCallInfo fcinfo,
 											  const GsArrayElements *elements,
 											  const GsSortDirection *direction,

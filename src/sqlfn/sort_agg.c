@@ -425,57 +425,35 @@ gpusort_sort_agg_deserialize(PG_FUNCTION_ARGS)
  * ----------------------------------------------------------------
  */
 
-/* Returns the state whose elements are to be sorted, or NULL if the result is NULL. */
-static SortAggState *
-state_of_result(FunctionCallInfo fcinfo)
+/* Returns what 'sort' makes of the elements, or NULL if there are none. */
+static Datum
+return_sorted(FunctionCallInfo fcinfo, GsSortCall sort)
 {
-	SortAggState *state;
-
-	(void) gpusort_agg_context(fcinfo);
-	if (PG_ARGISNULL(0))
-		return NULL;
-	state = (SortAggState *) PG_GETARG_POINTER(0);
-	return state->direction.isnull ? NULL : state;
-}
-
-/*
- * gpu_sort_agg(): returns what gpu_sort() makes of an array of the elements, NULL if
- * there is none.
- */
-Datum
-gpusort_sort_agg_sort(PG_FUNCTION_ARGS)
-{
-	SortAggState *state = state_of_result(fcinfo);
+	SortAggState *state = PG_ARGISNULL(0) ? NULL : (SortAggState *) PG_GETARG_POINTER(0);
 	GsArrayElements elements;
 	MemoryContext caller;
 	ArrayType  *result;
 
-	if (state == NULL)
+	(void) gpusort_agg_context(fcinfo);
+	if (state == NULL || state->direction.isnull)
 		PG_RETURN_NULL();
-
 	caller = gpusort_sort_call_begin();
 	open_list(&state->list, &elements);
-	result = gpusort_sort_call_sort(fcinfo, &elements, &state->direction.sort, caller);
+	result = sort(fcinfo, &elements, &state->direction.sort, caller);
 	gpusort_sort_call_end(caller);
 	PG_RETURN_ARRAYTYPE_P(result);
+}
+
+/* gpu_sort_agg(): returns what gpu_sort() makes of an array of the elements. */
+Datum
+gpusort_sort_agg_sort(PG_FUNCTION_ARGS)
+{
+	return return_sorted(fcinfo, gpusort_sort_call_sort);
 }
 
 /* gpu_argsort_agg(): the same for gpu_argsort(). */
 Datum
 gpusort_sort_agg_argsort(PG_FUNCTION_ARGS)
 {
-	SortAggState *state = state_of_result(fcinfo);
-	GsArrayElements elements;
-	MemoryContext caller;
-	ArrayType  *result;
-
-	if (state == NULL)
-		PG_RETURN_NULL();
-
-	caller = gpusort_sort_call_begin();
-	open_list(&state->list, &elements);
-	result = gpusort_sort_call_positions(fcinfo, &elements,
-										 &state->direction.sort, caller);
-	gpusort_sort_call_end(caller);
-	PG_RETURN_ARRAYTYPE_P(result);
+	return return_sorted(fcinfo, gpusort_sort_call_positions);
 }
