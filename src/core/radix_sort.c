@@ -31,9 +31,8 @@
  *
  * A sample of the most significant window decides.
  *
- * This file does not allocate memory.  The only early exit is the stop
- * callback, which is called between blocks of rows, also when these are
- * copied.
+ * This file does not allocate memory.  The callback is called between blocks
+ * of rows, also when these are copied.
  *
  *-------------------------------------------------------------------------
  */
@@ -66,8 +65,8 @@
 #define SAMPLE_ROWS			16384
 #define SAMPLE_FROM_ROWS	(4 * SAMPLE_ROWS)
 
-/* Rows between two calls of the stop callback. */
-#define STOP_INTERVAL		65536
+/* Rows between two calls of the callback. */
+#define LOOK_INTERVAL		65536
 
 /*
  * Number of rows to prefetch keys ahead of their use, if the rows are not in
@@ -95,9 +94,18 @@
 typedef struct Sorter
 {
 	const GsKeyTable *keys;
-	GsStopCallback stop;
-	void	   *stop_arg;
+	GsLookCallback look;		/* or NULL */
 } Sorter;
+
+/* Rows, from 'start' to 'end' - 1, between two calls of the callback. */
+typedef struct Block
+{
+	size_t		start;
+	size_t		end;
+} Block;
+
+/* Where a loop over blocks begins: next_block() goes to the first one. */
+static const Block no_rows = {0, 0};
 
 /* The bits that vary within a range of rows. */
 typedef struct VaryingBits
@@ -106,20 +114,29 @@ typedef struct VaryingBits
 	unsigned	count;
 } VaryingBits;
 
-static GsSortStatus sort_range(const Sorter *sorter, const uint64_t *source,
-							   uint64_t *entries, uint64_t *scratch,
-							   size_t count);
+static void sort_range(const Sorter *sorter, const uint64_t *source,
+					   uint64_t *entries, uint64_t *scratch,
+					   size_t count);
 
-static inline bool
-must_stop(const Sorter *sorter)
+/* Check for interrupts before a block of rows. */
+static inline void
+look(const Sorter *sorter)
 {
-	return sorter->stop != NULL && sorter->stop(sorter->stop_arg);
+	if (sorter->look != NULL)
+		sorter->look();
 }
 
-static inline size_t
-block_end(size_t start, size_t count)
+/* Go to the next block of 'count' rows.  Returns false after the last one. */
+static inline bool
+next_block(const Sorter *sorter, Block *block, size_t count)
 {
-	return count - start > STOP_INTERVAL ? start + STOP_INTERVAL : count;
+	if (block->end == count)
+		return false;
+	look(sorter);
+	block->start = block->end;
+	block->end = count - block->start > LOOK_INTERVAL ?
+		block->start + LOOK_INTERVAL : count;
+	return true;
 }
 
 static inline const uint64_t *
@@ -155,7 +172,7 @@ count_ones(uint64_t word)
 }
 
 /* Find the bits that differ between the keys of any rows of the range. */
-static GsSortStatus
+static void
 find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 				  VaryingBits *varying)
 {
@@ -165,13 +182,8 @@ find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 	memset(varying, 0, sizeof(*varying));
 	memcpy(first, source_key(sorter, source, 0), words * sizeof(uint64_t));
 
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (must_stop(sorter))
-			return GS_SORT_STOPPED;
-		for (size_t i = start; i < end; i++)
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
 		{
 			const uint64_t *key = source_key(sorter, source, i);
 
@@ -179,11 +191,8 @@ find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 			for (unsigned w = 0; w < words; w++)
 				varying->mask[w] |= key[w] ^ first[w];
 		}
-		start = end;
-	}
 	for (unsigned w = 0; w < words; w++)
 		varying->count += count_ones(varying->mask[w]);
-	return GS_SORT_DONE;
 }
 
 /*
@@ -249,24 +258,18 @@ start_bins(uint32_t *bins, unsigned nbins)
 }
 
 /*
- * Make entries of the rows, with their values.  Sets *in_order to whether the
- * values ascend.  'loaded' may be 'source'.
+ * Make entries of the rows, with their values.  Returns whether the values
+ * ascend.  'loaded' may be 'source'.
  */
-static GsSortStatus
+static bool
 load_entries(const Sorter *sorter, const GsKeyWindow *window,
-			 const uint64_t *source, uint64_t *loaded, size_t count,
-			 bool *in_order)
+			 const uint64_t *source, uint64_t *loaded, size_t count)
 {
 	uint32_t	previous = 0;
 	bool		ascending = true;
 
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (must_stop(sorter))
-			return GS_SORT_STOPPED;
-		for (size_t i = start; i < end; i++)
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
 		{
 			uint32_t	row = source_row(source, i);
 			uint32_t	value;
@@ -277,14 +280,11 @@ load_entries(const Sorter *sorter, const GsKeyWindow *window,
 			ascending &= value >= previous;
 			previous = value;
 		}
-		start = end;
-	}
-	*in_order = ascending;
-	return GS_SORT_DONE;
+	return ascending;
 }
 
 /* Count all digits of the entries' values in one pass. */
-static GsSortStatus
+static void
 count_digits(const Sorter *sorter, const uint64_t *entries, size_t count,
 			 unsigned digits, unsigned digit_bits,
 			 uint32_t bins[MAX_DIGITS][CACHE_DIGIT_BINS])
@@ -293,26 +293,18 @@ count_digits(const Sorter *sorter, const uint64_t *entries, size_t count,
 
 	for (unsigned d = 0; d < digits; d++)
 		memset(bins[d], 0, sizeof(uint32_t) << digit_bits);
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (must_stop(sorter))
-			return GS_SORT_STOPPED;
-		for (size_t i = start; i < end; i++)
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
 		{
 			uint32_t	value = gpusort_entry_value(entries[i]);
 
 			for (unsigned d = 0; d < digits; d++)
 				bins[d][(value >> (d * digit_bits)) & digit_mask]++;
 		}
-		start = end;
-	}
-	return GS_SORT_DONE;
 }
 
 /* Move each entry to the next free index in the bin of its digit. */
-static GsSortStatus
+static void
 scatter_digit(const Sorter *sorter, const uint64_t *from, uint64_t *to,
 			  size_t count, unsigned shift, unsigned digit_bits,
 			  uint32_t *bins)
@@ -320,37 +312,22 @@ scatter_digit(const Sorter *sorter, const uint64_t *from, uint64_t *to,
 	const uint64_t digit_mask = (UINT64_C(1) << digit_bits) - 1;
 
 	start_bins(bins, 1u << digit_bits);
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (must_stop(sorter))
-			return GS_SORT_STOPPED;
-		for (size_t i = start; i < end; i++)
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
 			to[bins[(from[i] >> shift) & digit_mask]++] = from[i];
-		start = end;
-	}
-	return GS_SORT_DONE;
 }
 
-static GsSortStatus
+static void
 copy_entries(const Sorter *sorter, uint64_t *to, const uint64_t *from,
 			 size_t count)
 {
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (start > 0 && must_stop(sorter))
-			return GS_SORT_STOPPED;
-		memcpy(to + start, from + start, (end - start) * sizeof(uint64_t));
-		start = end;
-	}
-	return GS_SORT_DONE;
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		memcpy(to + block.start, from + block.start,
+			   (block.end - block.start) * sizeof(uint64_t));
 }
 
 /* Sort entries by the low 'bits' bits of their values, stably. */
-static GsSortStatus
+static void
 sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 			 size_t count, unsigned bits)
 {
@@ -362,23 +339,20 @@ sort_entries(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 	uint64_t   *to = scratch;
 
 	if (bits == 0)
-		return GS_SORT_DONE;
+		return;
 	digit_bits = (bits + digits - 1) / digits;
-	if (count_digits(sorter, entries, count, digits, digit_bits,
-					 bins) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
+	count_digits(sorter, entries, count, digits, digit_bits, bins);
 	for (unsigned d = 0; d < digits; d++)
 	{
 		uint64_t   *swap = from;
 
-		if (scatter_digit(sorter, from, to, count, 32 + d * digit_bits,
-						  digit_bits, bins[d]) != GS_SORT_DONE)
-			return GS_SORT_STOPPED;
+		scatter_digit(sorter, from, to, count, 32 + d * digit_bits,
+					  digit_bits, bins[d]);
 		from = to;
 		to = swap;
 	}
-	return from != entries ? copy_entries(sorter, entries, from, count) :
-		GS_SORT_DONE;
+	if (from != entries)
+		copy_entries(sorter, entries, from, count);
 }
 
 /*
@@ -401,23 +375,18 @@ insertion_sort_entries(uint64_t *entries, size_t count)
 
 /*
  * Count how many of the rows from 0 on have each value of the bits from
- * 'shift' up.
+ * 'shift' up.  Returns whether the values ascend.
  */
-static GsSortStatus
+static bool
 count_rows(const Sorter *sorter, const GsKeyWindow *window, size_t count,
-		   unsigned shift, uint32_t bins[DIGIT_BINS], bool *in_order)
+		   unsigned shift, uint32_t bins[DIGIT_BINS])
 {
 	uint32_t	previous = 0;
 	bool		ascending = true;
 
 	memset(bins, 0, DIGIT_BINS * sizeof(uint32_t));
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (must_stop(sorter))
-			return GS_SORT_STOPPED;
-		for (size_t i = start; i < end; i++)
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
 		{
 			uint32_t	value = gpusort_key_window_value(window, source_key(sorter, NULL, i));
 
@@ -425,56 +394,42 @@ count_rows(const Sorter *sorter, const GsKeyWindow *window, size_t count,
 			ascending &= value >= previous;
 			previous = value;
 		}
-		start = end;
-	}
-	*in_order = ascending;
-	return GS_SORT_DONE;
+	return ascending;
 }
 
 /* Make entries of the rows from 0 on, each in its bin. */
-static GsSortStatus
+static void
 spread_rows(const Sorter *sorter, const GsKeyWindow *window, uint64_t *entries,
 			size_t count, unsigned shift, uint32_t bins[DIGIT_BINS])
 {
 	start_bins(bins, DIGIT_BINS);
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (must_stop(sorter))
-			return GS_SORT_STOPPED;
-		for (size_t i = start; i < end; i++)
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
 		{
 			uint32_t	value = gpusort_key_window_value(window, source_key(sorter, NULL, i));
 
 			entries[bins[value >> shift]++] = make_entry(value, (uint32_t) i);
 		}
-		start = end;
-	}
-	return GS_SORT_DONE;
 }
 
 /*
  * sort_by_window() for all rows from 0 on: distribute them to bins, then sort
  * each bin.
  */
-static GsSortStatus
+static void
 sort_rows_by_window(const Sorter *sorter, const GsKeyWindow *window,
 					uint64_t *entries, uint64_t *scratch, size_t count)
 {
 	unsigned	shift = window->bits > DIGIT_BITS ? window->bits - DIGIT_BITS : 0;
 	uint32_t	bins[DIGIT_BINS];
 	size_t		start = 0;
-	bool		in_order;
 
-	if (count_rows(sorter, window, count, shift, bins,
-				   &in_order) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
-	if (in_order)
-		return load_entries(sorter, window, NULL, entries, count, &in_order);
-	if (spread_rows(sorter, window, entries, count, shift,
-					bins) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
+	if (count_rows(sorter, window, count, shift, bins))
+	{
+		(void) load_entries(sorter, window, NULL, entries, count);
+		return;
+	}
+	spread_rows(sorter, window, entries, count, shift, bins);
 
 	/* spread_rows() has advanced each bin's start index to its end. */
 	for (unsigned b = 0; b < DIGIT_BINS; b++)
@@ -483,50 +438,34 @@ sort_rows_by_window(const Sorter *sorter, const GsKeyWindow *window,
 
 		if (size <= INSERTION_LIMIT)
 			insertion_sort_entries(entries + start, size);
-		else if (sort_entries(sorter, entries + start, scratch, size,
-							  shift) != GS_SORT_DONE)
-			return GS_SORT_STOPPED;
+		else
+			sort_entries(sorter, entries + start, scratch, size, shift);
 		start = bins[b];
 	}
-	return GS_SORT_DONE;
 }
 
 /*
  * Sort rows by one window, stably, into entries with its values.  'source' is
  * NULL or 'entries'.
  */
-static GsSortStatus
+static void
 sort_by_window(const Sorter *sorter, const GsKeyWindow *window,
 			   const uint64_t *source, uint64_t *entries, uint64_t *scratch,
 			   size_t count)
 {
-	bool		in_order;
-
 	if (source == NULL && count >= SPREAD_FROM_ROWS)
-		return sort_rows_by_window(sorter, window, entries, scratch, count);
-	if (load_entries(sorter, window, source, entries, count,
-					 &in_order) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
-	if (in_order)
-		return GS_SORT_DONE;
-	return sort_entries(sorter, entries, scratch, count, window->bits);
+		sort_rows_by_window(sorter, window, entries, scratch, count);
+	else if (!load_entries(sorter, window, source, entries, count))
+		sort_entries(sorter, entries, scratch, count, window->bits);
 }
 
 /* Make entries of the rows from 0 on, without values. */
-static GsSortStatus
+static void
 number_entries(const Sorter *sorter, uint64_t *entries, size_t count)
 {
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (start > 0 && must_stop(sorter))
-			return GS_SORT_STOPPED;
-		for (size_t i = start; i < end; i++)
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
 			entries[i] = i;
-		start = end;
-	}
-	return GS_SORT_DONE;
 }
 
 static inline int
@@ -562,32 +501,29 @@ insertion_sort(const Sorter *sorter, uint64_t *entries, size_t count)
 /*
  * Sort each group of entries with equal values of the most significant window.
  */
-static GsSortStatus
+static void
 finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
 			size_t count)
 {
-	size_t		next_question = 0;
+	size_t		next_look = 0;
 
 	for (size_t start = 0; start < count;)
 	{
 		uint32_t	value = gpusort_entry_value(entries[start]);
 		size_t		end = start + 1;
 
-		if (start >= next_question)
+		if (start >= next_look)
 		{
-			if (must_stop(sorter))
-				return GS_SORT_STOPPED;
-			next_question = start + STOP_INTERVAL;
+			look(sorter);
+			next_look = start + LOOK_INTERVAL;
 		}
 		while (end < count && gpusort_entry_value(entries[end]) == value)
 			end++;
-		if (end - start > 1 &&
+		if (end - start > 1)
 			sort_range(sorter, entries + start, entries + start, scratch,
-					   end - start) != GS_SORT_DONE)
-			return GS_SORT_STOPPED;
+					   end - start);
 		start = end;
 	}
-	return GS_SORT_DONE;
 }
 
 /*
@@ -598,99 +534,81 @@ finish_runs(const Sorter *sorter, uint64_t *entries, uint64_t *scratch,
  * about d * (n / s)^2 pairs.  If there are at most n / 5 pairs, sorting the
  * groups of equal values is cheaper than sorting by the lower windows.
  */
-static GsSortStatus
+static bool
 window_separates(const Sorter *sorter, const GsKeyWindow *window,
-				 const uint64_t *source, uint64_t *scratch, size_t count,
-				 bool *separates)
+				 const uint64_t *source, uint64_t *scratch, size_t count)
 {
 	uint64_t   *sample = scratch;
 	size_t		stride = count / SAMPLE_ROWS;
 	double		equal = 0;
 	double		ratio = (double) count / SAMPLE_ROWS;
 
-	*separates = true;
 	if (count < SAMPLE_FROM_ROWS)
-		return GS_SORT_DONE;
+		return true;
 	for (size_t i = 0; i < SAMPLE_ROWS; i++)
 		sample[i] = source_row(source, i * stride);
-	if (sort_by_window(sorter, window, sample, sample, scratch + SAMPLE_ROWS,
-					   SAMPLE_ROWS) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
+	sort_by_window(sorter, window, sample, sample, scratch + SAMPLE_ROWS,
+				   SAMPLE_ROWS);
 	for (size_t i = 1; i < SAMPLE_ROWS; i++)
 		equal += gpusort_entry_value(sample[i]) == gpusort_entry_value(sample[i - 1]);
-	*separates = equal * ratio * ratio <= 0.2 * (double) count;
-	return GS_SORT_DONE;
+	return equal * ratio * ratio <= 0.2 * (double) count;
 }
 
 /* Sort rows into entries, stably.  'source' is NULL or 'entries'. */
-static GsSortStatus
+static void
 sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 		   uint64_t *scratch, size_t count)
 {
 	unsigned	words = sorter->keys->words;
 	VaryingBits varying;
 	GsKeyWindow window;
-	bool		separates;
 
 	if (count <= INSERTION_LIMIT)
 	{
 		if (source == NULL)
-			(void) number_entries(sorter, entries, count);
+			number_entries(sorter, entries, count);
 		insertion_sort(sorter, entries, count);
-		return GS_SORT_DONE;
+		return;
 	}
-	if (find_varying_bits(sorter, source, count, &varying) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
-	if (varying.count == 0)
-		return source == NULL ? number_entries(sorter, entries, count) :
-			GS_SORT_DONE;
-	if (varying.count <= GPUSORT_WINDOW_BITS)
+	find_varying_bits(sorter, source, count, &varying);
+	if (varying.count == 0 && source == NULL)
+		number_entries(sorter, entries, count);
+	if (varying.count > GPUSORT_WINDOW_BITS)
 	{
-		make_window(&varying, words, 0, &window);
-		return sort_by_window(sorter, &window, source, entries, scratch,
-							  count);
-	}
-
-	make_window(&varying, words, varying.count - GPUSORT_WINDOW_BITS, &window);
-	if (window_separates(sorter, &window, source, scratch, count,
-						 &separates) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
-	if (separates)
-	{
-		if (sort_by_window(sorter, &window, source, entries, scratch,
-						   count) != GS_SORT_DONE)
-			return GS_SORT_STOPPED;
-		return finish_runs(sorter, entries, scratch, count);
+		make_window(&varying, words, varying.count - GPUSORT_WINDOW_BITS, &window);
+		if (window_separates(sorter, &window, source, scratch, count))
+		{
+			sort_by_window(sorter, &window, source, entries, scratch, count);
+			finish_runs(sorter, entries, scratch, count);
+			return;
+		}
 	}
 	for (unsigned skip = 0; skip < varying.count; skip += GPUSORT_WINDOW_BITS)
 	{
 		make_window(&varying, words, skip, &window);
-		if (sort_by_window(sorter, &window, source, entries, scratch,
-						   count) != GS_SORT_DONE)
-			return GS_SORT_STOPPED;
+		sort_by_window(sorter, &window, source, entries, scratch, count);
 		source = entries;
 	}
-	return GS_SORT_DONE;
 }
 
-GsSortStatus
+void
 gpusort_radix_sort(const GsKeyTable *keys, uint64_t *entries,
 				   uint64_t *scratch, size_t count,
-				   GsStopCallback stop, void *stop_arg)
+				   GsLookCallback look)
 {
-	Sorter		sorter = {keys, stop, stop_arg};
+	Sorter		sorter = {keys, look};
 
-	return sort_range(&sorter, entries, entries, scratch, count);
+	sort_range(&sorter, entries, entries, scratch, count);
 }
 
-GsSortStatus
+void
 gpusort_radix_sort_all(const GsKeyTable *keys, uint64_t *entries,
 					   uint64_t *scratch, size_t count,
-					   GsStopCallback stop, void *stop_arg)
+					   GsLookCallback look)
 {
-	Sorter		sorter = {keys, stop, stop_arg};
+	Sorter		sorter = {keys, look};
 
-	return sort_range(&sorter, NULL, entries, scratch, count);
+	sort_range(&sorter, NULL, entries, scratch, count);
 }
 
 /* ----------------------------------------------------------------
@@ -716,24 +634,20 @@ gpusort_key_window_make(const uint64_t *varying, unsigned words,
 }
 
 /*
- * Find the number of low bits in which values differ, and whether they ascend.
+ * Find the number of low bits in which values differ.  Returns whether the
+ * values ascend.
  */
-static GsSortStatus
+static bool
 compare_values(const Sorter *sorter, const uint64_t *entries, size_t count,
-			   unsigned *bits, bool *in_order)
+			   unsigned *bits)
 {
 	uint32_t	first = gpusort_entry_value(entries[0]);
 	uint32_t	previous = first;
 	uint32_t	varying = 0;
 	bool		ascending = true;
 
-	for (size_t start = 0; start < count;)
-	{
-		size_t		end = block_end(start, count);
-
-		if (must_stop(sorter))
-			return GS_SORT_STOPPED;
-		for (size_t i = start; i < end; i++)
+	for (Block block = no_rows; next_block(sorter, &block, count);)
+		for (size_t i = block.start; i < block.end; i++)
 		{
 			uint32_t	value = gpusort_entry_value(entries[i]);
 
@@ -741,31 +655,22 @@ compare_values(const Sorter *sorter, const uint64_t *entries, size_t count,
 			ascending &= value >= previous;
 			previous = value;
 		}
-		start = end;
-	}
 	for (*bits = 0; varying != 0; varying >>= 1)
 		(*bits)++;
-	*in_order = ascending;
-	return GS_SORT_DONE;
+	return ascending;
 }
 
-GsSortStatus
+void
 gpusort_radix_sort_by_values(uint64_t *entries, uint64_t *scratch, size_t count,
-							 GsStopCallback stop, void *stop_arg)
+							 GsLookCallback look)
 {
-	Sorter		sorter = {NULL, stop, stop_arg};
+	Sorter		sorter = {NULL, look};
 	unsigned	bits;
-	bool		in_order;
 
-	if (count < 2)
-		return GS_SORT_DONE;
-	if (compare_values(&sorter, entries, count, &bits,
-					   &in_order) != GS_SORT_DONE)
-		return GS_SORT_STOPPED;
-	if (in_order)
-		return GS_SORT_DONE;
+	if (count < 2 || compare_values(&sorter, entries, count, &bits))
+		return;
 	if (count > INSERTION_LIMIT)
-		return sort_entries(&sorter, entries, scratch, count, bits);
-	insertion_sort_entries(entries, count);
-	return GS_SORT_DONE;
+		sort_entries(&sorter, entries, scratch, count, bits);
+	else
+		insertion_sort_entries(entries, count);
 }

@@ -20,12 +20,6 @@
 /* Maximum number of rows in one sort: row numbers are 32 bits wide. */
 #define GPUSORT_MAX_ROWS		UINT32_MAX
 
-typedef enum GsSortStatus
-{
-	GS_SORT_DONE,
-	GS_SORT_STOPPED				/* the stop callback returned true */
-} GsSortStatus;
-
 /*
  * The keys of a set of rows.  The key of row r is the 'words' consecutive
  * words, most significant first, at
@@ -40,11 +34,10 @@ typedef struct GsKeyTable
 } GsKeyTable;
 
 /*
- * Called every few ten thousand rows; if it returns true, the sort stops at
- * once.  It need not return: it may leave the sort by longjmp(), since the
- * sort holds no resources.
+ * Called every few ten thousand rows, to look for interrupts.  It may leave the
+ * sort by longjmp(), since the sort holds no resources.
  */
-typedef bool (*GsStopCallback) (void *arg);
+typedef void (*GsLookCallback) (void);
 
 static inline const uint64_t *
 gpusort_key_of_row(const GsKeyTable *keys, uint32_t row)
@@ -62,26 +55,23 @@ gpusort_key_of_row(const GsKeyTable *keys, uint32_t row)
  * The low 32 bits of an entry are its row number, any subset of the table's
  * rows in any order; the high 32 bits are ignored on input and undefined on
  * output.  'scratch' has room for 'count' entries; nothing else is allocated.
- * 'stop' may be NULL.
+ * 'look' may be NULL.
  *
- * After GS_SORT_STOPPED the entries are in no particular order, and row
- * numbers can occur twice.
+ * If the callback leaves the sort, the entries are in no particular order, and
+ * row numbers can occur twice.
  */
-extern GsSortStatus gpusort_radix_sort(const GsKeyTable *keys,
-									   uint64_t *entries, uint64_t *scratch,
-									   size_t count,
-									   GsStopCallback stop, void *stop_arg);
+extern void gpusort_radix_sort(const GsKeyTable *keys,
+							   uint64_t *entries, uint64_t *scratch,
+							   size_t count, GsLookCallback look);
 
 /*
  * The same for the rows 0 to count - 1, all of them and in this order:
  * 'entries' need not be initialized.  This is faster, and most of 'scratch'
  * stays untouched unless the keys are skewed.
  */
-extern GsSortStatus gpusort_radix_sort_all(const GsKeyTable *keys,
-										   uint64_t *entries,
-										   uint64_t *scratch, size_t count,
-										   GsStopCallback stop,
-										   void *stop_arg);
+extern void gpusort_radix_sort_all(const GsKeyTable *keys,
+								   uint64_t *entries,
+								   uint64_t *scratch, size_t count, GsLookCallback look);
 
 /* Adjacent bits of one key word, and their position in a window. */
 typedef struct GsBitField
@@ -128,11 +118,9 @@ gpusort_key_window_value(const GsKeyWindow *window, const uint64_t *key)
  * Sort entries by the values in their high 32 bits, stably.  Their row numbers must
  * ascend.  The values remain.
  */
-extern GsSortStatus gpusort_radix_sort_by_values(uint64_t *entries,
-												 uint64_t *scratch,
-												 size_t count,
-												 GsStopCallback stop,
-												 void *stop_arg);
+extern void gpusort_radix_sort_by_values(uint64_t *entries,
+										 uint64_t *scratch,
+										 size_t count, GsLookCallback look);
 
 /* Returns the value in an entry. */
 static inline uint32_t

@@ -309,7 +309,7 @@ sort_on_cpu(const GsTrial *trial, uint64 *entries)
 	GsKeyTable	keys = {.chunks = &chunk,.chunk_shift = 31,.words = 1};
 
 	gpusort_radix_sort_all(&keys, (uint64_t *) entries, (uint64_t *) entries + trial->rows,
-						   trial->rows, NULL, NULL);
+						   trial->rows, NULL);
 	for (uint32 i = 0; i < trial->rows; i++)
 		trial->sorted[i] = trial->numbers[(uint32) entries[i]];
 }

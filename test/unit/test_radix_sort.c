@@ -502,14 +502,11 @@ sort_by_values_is_right(uint64_t *entries, size_t count)
 {
 	uint64_t   *expected = must_allocate(count * sizeof(uint64_t));
 	uint64_t   *scratch = must_allocate(count * sizeof(uint64_t));
-	bool		right;
+	bool		right = true;
 
 	memcpy(expected, entries, count * sizeof(uint64_t));
 	qsort(expected, count, sizeof(uint64_t), compare_entries);
-	right = gpusort_radix_sort_by_values(entries, scratch, count,
-										 NULL, NULL) == GS_SORT_DONE;
-	if (!right)
-		tap_note("the sort stopped without having been asked to");
+	gpusort_radix_sort_by_values(entries, scratch, count, NULL);
 	for (size_t i = 0; i < count && right; i++)
 	{
 		right = entries[i] == expected[i] &&

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_radix_stop.c
- *		Tests that the radix sort ends when its stop callback asks for it.
+ *		Tests that a callback can leave the radix sort.
  *
  * The sort is stopped at each of its first calls of the callback, at some of
  * the following, and at the last one.  The entries must then still be row
@@ -9,6 +9,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,19 +35,17 @@ enum SortFunction
 	BY_VALUES					/* the keys are words that fit in 32 bits */
 };
 
-typedef struct StopAfter
-{
-	unsigned	questions;
-	unsigned	stop_at;		/* number of the call, or 0: never */
-} StopAfter;
+/* The calls of the callback, and the number of that which leaves the sort, or 0: none. */
+static unsigned questions;
+static unsigned stop_at;
+static jmp_buf stop;
 
-static bool
-stop_after(void *arg)
+static void
+count_or_stop(void)
 {
-	StopAfter  *stop = arg;
-
-	stop->questions++;
-	return stop->questions == stop->stop_at;
+	questions++;
+	if (questions == stop_at)
+		longjmp(stop, 1);
 }
 
 static const char *
@@ -56,10 +55,10 @@ function_name(enum SortFunction function)
 		function == OF_ALL_ROWS ? " as all rows" : "";
 }
 
-/* Sorts all rows with one of the functions, and stops at a call. */
-static GsSortStatus
+/* Sorts all rows with one of the functions.  Returns false if a call, unless it is 0, left the sort. */
+static bool
 sort_until(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
-		   enum SortFunction function, StopAfter *stop)
+		   enum SortFunction function, unsigned call)
 {
 	const GsKeyTable *keys = &chunks->table;
 	uint32_t	rows = chunks->rows;
@@ -67,30 +66,26 @@ sort_until(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
 	for (uint32_t row = 0; row < rows; row++)
 		entries[row] = function != BY_VALUES ? row :
 			gpusort_key_of_row(keys, row)[0] << 32 | row;
+	questions = 0;
+	stop_at = call;
+	if (setjmp(stop) != 0)
+		return false;
 	if (function == BY_VALUES)
-		return gpusort_radix_sort_by_values(entries, scratch, rows,
-											stop_after, stop);
-	if (function == OF_ALL_ROWS)
-		return gpusort_radix_sort_all(keys, entries, scratch, rows,
-									  stop_after, stop);
-	return gpusort_radix_sort(keys, entries, scratch, rows, stop_after, stop);
+		gpusort_radix_sort_by_values(entries, scratch, rows, count_or_stop);
+	else if (function == OF_ALL_ROWS)
+		gpusort_radix_sort_all(keys, entries, scratch, rows, count_or_stop);
+	else
+		gpusort_radix_sort(keys, entries, scratch, rows, count_or_stop);
+	return true;
 }
 
 static bool
 stop_is_right(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
-			  enum SortFunction function, unsigned stop_at)
+			  enum SortFunction function, unsigned call)
 {
-	StopAfter	stop = {0, stop_at};
-
-	if (sort_until(chunks, entries, scratch, function, &stop) != GS_SORT_STOPPED)
+	if (sort_until(chunks, entries, scratch, function, call))
 	{
-		tap_note("went on after question %u", stop_at);
-		return false;
-	}
-	if (stop.questions != stop_at)
-	{
-		tap_note("asked %u times, though told to stop at %u", stop.questions,
-				 stop_at);
+		tap_note("went on after question %u", call);
 		return false;
 	}
 	for (uint32_t i = 0; i < chunks->rows; i++)
@@ -104,13 +99,13 @@ stop_is_right(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
 
 /* Returns the call to stop at after this one was tested. */
 static unsigned
-next_question(unsigned question, unsigned questions)
+next_question(unsigned question, unsigned last)
 {
 	unsigned	next = question + 1;
 
 	if (question >= FIRST_QUESTIONS)
-		next += questions / MORE_QUESTIONS;
-	return question < questions && next > questions ? questions : next;
+		next += last / MORE_QUESTIONS;
+	return question < last && next > last ? last : next;
 }
 
 static void
@@ -122,8 +117,8 @@ test_stop(KeyPattern pattern, uint32_t rows, unsigned words,
 	KeyChunks  *chunks;
 	uint64_t   *entries = must_allocate(rows * sizeof(uint64_t));
 	uint64_t   *scratch = must_allocate(rows * sizeof(uint64_t));
-	StopAfter	never = {0, 0};
 	uint32_t   *expected;
+	unsigned	last;
 	bool		passed;
 
 	for (uint32_t row = 0; row < rows && function == BY_VALUES; row++)
@@ -132,21 +127,21 @@ test_stop(KeyPattern pattern, uint32_t rows, unsigned words,
 	for (uint32_t row = 0; row < rows; row++)
 		entries[row] = row;
 	expected = reference_order(chunks, entries, rows);
-	passed = sort_until(chunks, entries, scratch, function, &never) == GS_SORT_DONE &&
+	passed = sort_until(chunks, entries, scratch, function, 0) &&
 		order_is_right(chunks, entries, expected, rows);
-	passed &= never.questions >= rows / MAX_ROWS_PER_QUESTION;
-	for (unsigned question = 1; question <= never.questions && passed;
-		 question = next_question(question, never.questions))
+	last = questions;
+	passed &= last >= rows / MAX_ROWS_PER_QUESTION;
+	for (unsigned question = 1; question <= last && passed;
+		 question = next_question(question, last))
 		passed = stop_is_right(chunks, entries, scratch, function, question);
 
 	/*
 	 * Whatever a stopped sort left in its memory must not matter to the next.
 	 */
-	never.questions = 0;
-	passed &= sort_until(chunks, entries, scratch, function, &never) == GS_SORT_DONE &&
+	passed &= sort_until(chunks, entries, scratch, function, 0) &&
 		order_is_right(chunks, entries, expected, rows);
 	tap_ok(passed, "stopped at one of %u questions, %u rows of %u words%s, %s",
-		   never.questions, (unsigned) rows, words,
+		   last, (unsigned) rows, words,
 		   function_name(function), key_pattern_name(pattern));
 	free(expected);
 	free(scratch);
@@ -167,7 +162,6 @@ count_questions(uint32_t rows, bool pairs)
 	uint64_t   *entries = must_allocate(rows * sizeof(uint64_t));
 	uint64_t   *scratch = must_allocate(rows * sizeof(uint64_t));
 	KeyChunks  *chunks;
-	StopAfter	never = {0, 0};
 
 	for (uint32_t row = 0; row < rows; row++)
 	{
@@ -179,12 +173,12 @@ count_questions(uint32_t rows, bool pairs)
 		keys[2 * row + 1] = place;
 	}
 	chunks = key_chunks_create(keys, rows, 2, 14);
-	(void) sort_until(chunks, entries, scratch, OF_ENTRIES, &never);
+	(void) sort_until(chunks, entries, scratch, OF_ENTRIES, 0);
 	key_chunks_free(chunks);
 	free(scratch);
 	free(entries);
 	free(keys);
-	return never.questions;
+	return questions;
 }
 
 /*

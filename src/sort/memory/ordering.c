@@ -202,12 +202,11 @@ gpusort_ordering_fill_entries(const GsOrdering *ordering, uint64 *regular,
 	}
 }
 
-bool
-gpusort_ordering_check_interrupts(void *arg)
+void
+gpusort_ordering_check_interrupts(void)
 {
 	gpusort_work_add(BLOCK_BYTES);
 	CHECK_FOR_INTERRUPTS();
-	return false;
 }
 
 GsKeyTable
@@ -233,9 +232,8 @@ gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries, uint32 count)
 {
 	GsKeyTable	keys = gpusort_ordering_key_table(ordering);
 
-	(void) gpusort_radix_sort(&keys, (uint64_t *) entries,
-							  (uint64_t *) ordering->scratch, count,
-							  gpusort_ordering_check_interrupts, NULL);
+	gpusort_radix_sort(&keys, (uint64_t *) entries, (uint64_t *) ordering->scratch,
+					   count, gpusort_ordering_check_interrupts);
 }
 
 uint64 *
@@ -256,9 +254,8 @@ sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
 	uint64	   *null_keys = ordering->nulls_first ? entries : entries + nregular;
 
 	if (ordering->nnull_keys == 0)
-		(void) gpusort_radix_sort_all(&keys, (uint64_t *) entries,
-									  (uint64_t *) ordering->scratch,
-									  nregular, gpusort_ordering_check_interrupts, NULL);
+		gpusort_radix_sort_all(&keys, (uint64_t *) entries, (uint64_t *) ordering->scratch,
+							   nregular, gpusort_ordering_check_interrupts);
 	else
 	{
 		gpusort_ordering_fill_entries(ordering, regular, null_keys);

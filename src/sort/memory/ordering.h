@@ -120,11 +120,11 @@ extern void gpusort_ordering_fill_entries(const GsOrdering *ordering,
 extern void gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk);
 
 /*
- * GsStopCallback.  An interrupt that ends the query does so from here, by a jump
+ * GsLookCallback.  An interrupt that ends the query does so from here, by a jump
  * out of the radix sort.  This is safe because the radix sort holds no resources.
  * Other interrupts, such as a barrier that all processes have to pass, are
  * processed here, and the sort continues.
  */
-extern bool gpusort_ordering_check_interrupts(void *arg);
+extern void gpusort_ordering_check_interrupts(void);
 
 #endif							/* GPUSORT_ORDERING_H */

@@ -249,9 +249,8 @@ sort_by_values(GsRangeSorter *sorter, uint32 count)
 	uint64	   *entries = sorter->entries;
 	uint32		end;
 
-	(void) gpusort_radix_sort_by_values((uint64_t *) entries,
-										(uint64_t *) sorter->scratch, count,
-										gpusort_ordering_check_interrupts, NULL);
+	gpusort_radix_sort_by_values((uint64_t *) entries, (uint64_t *) sorter->scratch, count,
+								 gpusort_ordering_check_interrupts);
 	if (view->complete && view->exact)
 		return;
 	for (uint32 start = 0; start < count; start = end)
