@@ -141,22 +141,16 @@ gpusort_progress_begin(MemoryContext context, int plan_node, int workers,
 	callback->arg = progress;
 	progress->generation++;
 	pg_write_barrier();
+	memset(&progress->pid, 0, sizeof(GsProgress) - offsetof(GsProgress, pid));
 	progress->pid = MyProcPid;
-	progress->leader_pid = IsParallelWorker() && MyProc->lockGroupLeader != NULL ?
-		MyProc->lockGroupLeader->pid : 0;
+	if (IsParallelWorker() && MyProc->lockGroupLeader != NULL)
+		progress->leader_pid = MyProc->lockGroupLeader->pid;
 	progress->database = MyDatabaseId;
 	progress->role = GetSessionUserId();
 	progress->plan_node = plan_node;
 	progress->workers = Max(workers, 0);
-	progress->devices = 0;
 	progress->phase = GS_PHASE_READING;
 	progress->rows_expected = (int64) Min(rows_expected, 1e18);
-	progress->rows_read = 0;
-	progress->rows_sorted = 0;
-	progress->rows_returned = 0;
-	progress->memory_bytes = 0;
-	progress->device_bytes = 0;
-	progress->file_bytes = 0;
 	pg_write_barrier();
 	progress->generation++;
 	MemoryContextRegisterResetCallback(context, callback);

@@ -8,8 +8,8 @@
  * and cover the whole server since its start.  If it is loaded into a session, there
  * is no shared memory for it, and the counters cover only that backend.
  *
- * No locking is needed.  Every field is an atomic to which each sort adds once, and
- * no reader requires the fields to be consistent with each other.
+ * No locking is needed.  Every counter is an atomic to which each sort adds once, and
+ * no reader requires them to be consistent with each other.
  *
  *-------------------------------------------------------------------------
  */
@@ -23,30 +23,13 @@
 #include "shared_memory.h"
 #include "sort/base/sort_stats.h"
 
-typedef struct GsAtomicCounts
-{
-	pg_atomic_uint64 sorts;
-	pg_atomic_uint64 rows;
-	pg_atomic_uint64 bytes;
-	pg_atomic_uint64 drain_us;
-	pg_atomic_uint64 sort_us;
-	pg_atomic_uint64 parallel_sorts;
-	pg_atomic_uint64 page_scans;
-	pg_atomic_uint64 index_builds;
-	pg_atomic_uint64 array_sorts;
-} GsAtomicCounts;
+/* The counters have the order of GsStatsSnapshot, all of whose members have 64 bits. */
+#define NCOUNTERS			(sizeof(GsStatsSnapshot) / sizeof(uint64))
+#define COUNTERS_OF_KIND	(sizeof(GsSortCounts) / sizeof(uint64))
+#define COUNTER(member)		(&counters[offsetof(GsStatsSnapshot, member) / sizeof(uint64)])
 
-typedef struct GsStats
-{
-	GsAtomicCounts kinds[GS_SORT_KINDS];
-	pg_atomic_uint64 fallbacks[GS_FALLBACK_COUNT];
-	pg_atomic_uint64 validations;
-	pg_atomic_uint64 errors;
-	pg_atomic_uint64 reset_time;	/* a TimestampTz */
-} GsStats;
-
-static GsStats local_stats;
-static GsStats *stats = &local_stats;
+static pg_atomic_uint64 local_counters[NCOUNTERS];
+static pg_atomic_uint64 *counters = local_counters;
 
 static const char *const kind_names[] = {
 	[GS_KIND_GPU] = "gpu",
@@ -60,141 +43,79 @@ gpusort_stats_kind_name(GsSortKind kind)
 	return kind_names[kind];
 }
 
-static void
-init_stats(GsStats *target)
-{
-	for (int k = 0; k < GS_SORT_KINDS; k++)
-	{
-		GsAtomicCounts *counts = &target->kinds[k];
-
-		pg_atomic_init_u64(&counts->sorts, 0);
-		pg_atomic_init_u64(&counts->rows, 0);
-		pg_atomic_init_u64(&counts->bytes, 0);
-		pg_atomic_init_u64(&counts->drain_us, 0);
-		pg_atomic_init_u64(&counts->sort_us, 0);
-		pg_atomic_init_u64(&counts->parallel_sorts, 0);
-		pg_atomic_init_u64(&counts->page_scans, 0);
-		pg_atomic_init_u64(&counts->index_builds, 0);
-		pg_atomic_init_u64(&counts->array_sorts, 0);
-	}
-	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
-		pg_atomic_init_u64(&target->fallbacks[r], 0);
-	pg_atomic_init_u64(&target->validations, 0);
-	pg_atomic_init_u64(&target->errors, 0);
-	pg_atomic_init_u64(&target->reset_time, (uint64) GetCurrentTimestamp());
-}
-
-/* Most counters of a sort do not change.  Adding nothing takes as long as adding. */
-static inline void
-add(pg_atomic_uint64 *total, uint64 count)
-{
-	if (count > 0)
-		pg_atomic_fetch_add_u64(total, count);
-}
-
 void
 gpusort_stats_count_sort(GsSortKind kind, const GsSortCounts *counts)
 {
-	GsAtomicCounts *total = &stats->kinds[kind];
+	pg_atomic_uint64 *totals = COUNTER(kinds) + kind * COUNTERS_OF_KIND;
+	const uint64 *numbers = (const uint64 *) counts;
 
-	add(&total->sorts, counts->sorts);
-	add(&total->rows, counts->rows);
-	add(&total->bytes, counts->bytes);
-	add(&total->drain_us, counts->drain_us);
-	add(&total->sort_us, counts->sort_us);
-	add(&total->parallel_sorts, counts->parallel_sorts);
-	add(&total->page_scans, counts->page_scans);
-	add(&total->index_builds, counts->index_builds);
-	add(&total->array_sorts, counts->array_sorts);
+	/* Most of them are 0, and adding nothing takes as long as adding. */
+	for (Size i = 0; i < COUNTERS_OF_KIND; i++)
+		if (numbers[i] > 0)
+			pg_atomic_fetch_add_u64(&totals[i], numbers[i]);
 }
 
 void
 gpusort_stats_count_fallback(GsFallback reason)
 {
-	pg_atomic_fetch_add_u64(&stats->fallbacks[reason], 1);
+	pg_atomic_fetch_add_u64(COUNTER(fallbacks) + reason, 1);
 }
 
 void
 gpusort_stats_count_validation(void)
 {
-	pg_atomic_fetch_add_u64(&stats->validations, 1);
+	pg_atomic_fetch_add_u64(COUNTER(validations), 1);
 }
 
 void
 gpusort_stats_count_error(void)
 {
-	pg_atomic_fetch_add_u64(&stats->errors, 1);
+	pg_atomic_fetch_add_u64(COUNTER(errors), 1);
 }
 
 void
 gpusort_stats_read(GsStatsSnapshot *snapshot)
 {
-	for (int k = 0; k < GS_SORT_KINDS; k++)
-	{
-		GsAtomicCounts *counts = &stats->kinds[k];
+	uint64	   *numbers = (uint64 *) snapshot;
 
-		snapshot->kinds[k] = (GsSortCounts)
-		{
-			.sorts = pg_atomic_read_u64(&counts->sorts),
-				.rows = pg_atomic_read_u64(&counts->rows),
-				.bytes = pg_atomic_read_u64(&counts->bytes),
-				.drain_us = pg_atomic_read_u64(&counts->drain_us),
-				.sort_us = pg_atomic_read_u64(&counts->sort_us),
-				.parallel_sorts = pg_atomic_read_u64(&counts->parallel_sorts),
-				.page_scans = pg_atomic_read_u64(&counts->page_scans),
-				.index_builds = pg_atomic_read_u64(&counts->index_builds),
-				.array_sorts = pg_atomic_read_u64(&counts->array_sorts)
-		};
-	}
-	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
-		snapshot->fallbacks[r] = pg_atomic_read_u64(&stats->fallbacks[r]);
-	snapshot->validations = pg_atomic_read_u64(&stats->validations);
-	snapshot->errors = pg_atomic_read_u64(&stats->errors);
-	snapshot->reset_time = (TimestampTz) pg_atomic_read_u64(&stats->reset_time);
+	for (Size i = 0; i < NCOUNTERS; i++)
+		numbers[i] = pg_atomic_read_u64(&counters[i]);
 }
 
 void
 gpusort_stats_reset(void)
 {
-	for (int k = 0; k < GS_SORT_KINDS; k++)
-	{
-		GsAtomicCounts *counts = &stats->kinds[k];
-
-		pg_atomic_write_u64(&counts->sorts, 0);
-		pg_atomic_write_u64(&counts->rows, 0);
-		pg_atomic_write_u64(&counts->bytes, 0);
-		pg_atomic_write_u64(&counts->drain_us, 0);
-		pg_atomic_write_u64(&counts->sort_us, 0);
-		pg_atomic_write_u64(&counts->parallel_sorts, 0);
-		pg_atomic_write_u64(&counts->page_scans, 0);
-		pg_atomic_write_u64(&counts->index_builds, 0);
-		pg_atomic_write_u64(&counts->array_sorts, 0);
-	}
-	for (int r = 0; r < GS_FALLBACK_COUNT; r++)
-		pg_atomic_write_u64(&stats->fallbacks[r], 0);
-	pg_atomic_write_u64(&stats->validations, 0);
-	pg_atomic_write_u64(&stats->errors, 0);
-	pg_atomic_write_u64(&stats->reset_time, (uint64) GetCurrentTimestamp());
+	for (Size i = 0; i < NCOUNTERS; i++)
+		pg_atomic_write_u64(&counters[i], 0);
+	pg_atomic_write_u64(COUNTER(reset_time), (uint64) GetCurrentTimestamp());
 }
 
 bool
 gpusort_stats_are_shared(void)
 {
-	return stats != &local_stats;
+	return counters != local_counters;
+}
+
+static void
+init_counters(void)
+{
+	for (Size i = 0; i < NCOUNTERS; i++)
+		pg_atomic_init_u64(&counters[i], 0);
+	gpusort_stats_reset();
 }
 
 static Size
 shared_bytes(void)
 {
-	return sizeof(GsStats);
+	return sizeof(local_counters);
 }
 
 static void
 start_shared(void *memory, bool found)
 {
-	stats = memory;
+	counters = memory;
 	if (!found)
-		init_stats(stats);
+		init_counters();
 }
 
 static const GsSharedMemory shared_memory = {
@@ -206,7 +127,7 @@ static const GsSharedMemory shared_memory = {
 void
 gpusort_stats_init(void)
 {
-	init_stats(&local_stats);
+	init_counters();
 	gpusort_shared_memory_add(&shared_memory);
 }
 

@@ -22,6 +22,7 @@ typedef enum GsSortKind
 	GS_SORT_KINDS
 } GsSortKind;
 
+/* All members have 64 bits: see sort_stats.c. */
 typedef struct GsSortCounts
 {
 	uint64		sorts;
@@ -35,6 +36,7 @@ typedef struct GsSortCounts
 	uint64		array_sorts;	/* sorts of the functions for arrays */
 } GsSortCounts;
 
+/* Likewise. */
 typedef struct GsStatsSnapshot
 {
 	GsSortCounts kinds[GS_SORT_KINDS];
