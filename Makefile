@@ -90,7 +90,6 @@ OBJS = \
 	src/sort/disk/run_merge.o \
 	src/sort/disk/run_ranges.o \
 	src/sort/disk/shared_merge.o \
-	src/sort/disk/external_sort.o \
 	src/sort/disk/cpu_sort.o \
 	src/sort/gpu/gpu_session.o \
 	src/sort/gpu/gpu_sorted_rows.o \

@@ -79,7 +79,7 @@ static void
 sort_memory(GsSort *sort)
 {
 	gpusort_cpu_sort_sort(&sort->cpu);
-	if (sort->cpu.external != NULL)
+	if (sort->cpu.file != NULL)
 		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
 
@@ -164,7 +164,7 @@ settle_rows(GsSort *sort, bool chosen)
 	for (GsSort *s = sort; s != NULL; s = s->second)
 	{
 		write_rows(s);
-		gpusort_participant_settle_runs(s->participant, s->cpu.external);
+		gpusort_participant_settle_runs(s->participant, &s->cpu);
 	}
 	return true;
 }
@@ -213,7 +213,7 @@ merge_together(GsSort *sort, bool chosen)
 		!gpusort_participant_end_phase(sort->participant, GS_TEAM_SETTLE, NULL))
 		return false;
 	for (GsSort *s = sort; s != NULL; s = s->second)
-		gpusort_participant_publish_runs(s->participant, s->cpu.external, s->cpu.overflow);
+		gpusort_participant_publish_runs(s->participant, &s->cpu);
 	if (!gpusort_participant_end_phase(sort->participant, GS_TEAM_OPEN, NULL))
 		return false;
 	share_runs(sort);
@@ -319,14 +319,14 @@ write_shared_rows(GsSort *sort)
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
 
 	gpusort_cpu_sort_begin_anew(cpu);
-	gpusort_external_begin_run(cpu->external);
+	gpusort_run_file_begin(cpu->file);
 	for (int64 i = 0; i < sort->nrows; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
 		gpusort_range_reader_get(sort->ranges, i, slot->tts_values, slot->tts_isnull);
-		gpusort_external_put(cpu->external, slot->tts_values, slot->tts_isnull);
+		gpusort_run_file_put(cpu->file, slot->tts_values, slot->tts_isnull);
 	}
-	gpusort_external_read_run(cpu->external);
+	gpusort_cpu_sort_read_run(cpu);
 	ExecDropSingleTupleTableSlot(slot);
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }

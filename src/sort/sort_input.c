@@ -392,7 +392,7 @@ gpusort_sort_write_memory(GsSort *sort, GsFallback reason)
 	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
 	begin_runs(sort, reason);
 	gpusort_cpu_sort_write_rows(&sort->cpu);
-	gpusort_external_limit_runs(sort->cpu.external);
+	gpusort_cpu_sort_limit_runs(&sort->cpu);
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }
 

@@ -178,7 +178,7 @@ get_row(GsSort *sort, int64 position, TupleTableSlot *slot)
 	if (sort->location == GS_ROWS_SHARED)
 		gpusort_range_reader_get(sort->ranges, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_external_get(sort->cpu.external, position, values, isnull);
+		gpusort_cpu_sort_get(&sort->cpu, position, values, isnull);
 	else if (sort->location == GS_ROWS_IN_MEMORY)
 		gpusort_memory_sort_get(sort->cpu.rows, position, values, isnull);
 	else if (unlikely(sort->marked != NULL))
@@ -464,7 +464,7 @@ void
 gpusort_sort_mark(GsSort *sort)
 {
 	if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_external_mark(sort->cpu.external);
+		gpusort_cpu_sort_mark(&sort->cpu);
 	if (sort->marked != NULL)
 		marked_rows_stop(sort->marked);
 	sort->mark = sort->position;

@@ -160,8 +160,8 @@ gpusort_sort_show_space(GsSort *sort)
 		gpusort_memory_sort_bytes(sort->cpu.rows);
 	progress->devices = devices;
 	progress->device_bytes = gpu.device_bytes;
-	progress->file_bytes = sort->cpu.external == NULL ? 0 :
-		gpusort_external_kb(sort->cpu.external) * 1024;
+	progress->file_bytes = sort->cpu.file == NULL ? 0 :
+		gpusort_run_file_kb(sort->cpu.file) * 1024;
 }
 
 void
@@ -181,8 +181,8 @@ report_runs(const GsCpuSort *cpu, GsSortReport *report)
 {
 	report->kind = GS_KIND_EXTERNAL;
 	report->space = GS_SPACE_DISK;
-	report->space_kb = gpusort_external_kb(cpu->external);
-	strlcpy(report->method, gpusort_external_method(cpu->external), sizeof(report->method));
+	report->space_kb = gpusort_run_file_kb(cpu->file);
+	strlcpy(report->method, gpusort_cpu_sort_method(cpu), sizeof(report->method));
 }
 
 /* For a GPU session, sort_ms is the time of the device itself. */

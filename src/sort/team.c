@@ -33,7 +33,7 @@ struct GsTeam
 	pg_atomic_uint32 spilled;	/* are rows of any process not in memory? */
 	pg_atomic_uint32 failed;	/* are rows of any process missing? */
 	pg_atomic_uint64 ndropped;	/* rows beyond the bound */
-	GsRunSetHandle files;		/* with all runs; set before others start */
+	FileSet		files;			/* with all runs; set before others start */
 	GsSharedRanges *ranges;		/* follows the struct */
 	GsSharedSort *sort;			/* follows that */
 	GsSharedMerge *merge;		/* follows that */
@@ -121,7 +121,7 @@ returns_rows(const GsParticipant *participant)
 static void
 set_files(GsParticipant *participant)
 {
-	participant->target.set = participant->team->files;
+	participant->target.files = participant->team->files;
 	participant->target.producer = participant->spec->process;
 }
 
@@ -182,7 +182,7 @@ gpusort_participant_open(GsParticipant *participant)
 {
 	MemoryContext caller = MemoryContextSwitchTo(participant->context);
 
-	participant->team->files = gpusort_run_set_handle(gpusort_run_set_create());
+	participant->team->files = gpusort_run_set_create();
 	MemoryContextSwitchTo(caller);
 	set_files(participant);
 	if (!returns_rows(participant) && !gpusort_participant_attach(participant))
@@ -326,14 +326,13 @@ gpusort_participant_is_alone(const GsParticipant *participant)
 }
 
 void
-gpusort_participant_settle_runs(GsParticipant *participant, GsExternalSort *external)
+gpusort_participant_settle_runs(GsParticipant *participant, GsCpuSort *sort)
 {
-	gpusort_merge_reduce_runs(participant->team->merge, external);
+	gpusort_merge_reduce_runs(participant->team->merge, sort);
 }
 
 void
-gpusort_participant_publish_runs(GsParticipant *participant, GsExternalSort *external,
-								 GsFallback overflow)
+gpusort_participant_publish_runs(GsParticipant *participant, const GsCpuSort *sort)
 {
 	GsTeam	   *team = participant->team;
 	MemoryContext caller = MemoryContextSwitchTo(participant->context);
@@ -341,7 +340,7 @@ gpusort_participant_publish_runs(GsParticipant *participant, GsExternalSort *ext
 	participant->merger = gpusort_merge_member_create(team->merge, participant->spec,
 													  team->files);
 	if (participant->phase <= GS_TEAM_OPEN)
-		gpusort_merge_member_publish(participant->merger, external, overflow);
+		gpusort_merge_member_publish(participant->merger, sort);
 	MemoryContextSwitchTo(caller);
 }
 

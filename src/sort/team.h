@@ -173,12 +173,12 @@ extern void gpusort_participant_take_back_rows(GsParticipant *participant, GsMem
 extern bool gpusort_participant_is_alone(const GsParticipant *participant);
 
 /*
- * If the team is spilled, the rows of this process are in runs, for the reason 'overflow'.  In
+ * If the team is spilled, the rows of this process are in runs.  In
  * SETTLE: let there be no more runs than can be merged.  In OPEN: let the others find them.
  */
-extern void gpusort_participant_settle_runs(GsParticipant *participant, GsExternalSort *external);
+extern void gpusort_participant_settle_runs(GsParticipant *participant, GsCpuSort *sort);
 extern void gpusort_participant_publish_runs(GsParticipant *participant,
-											 GsExternalSort *external, GsFallback overflow);
+											 const GsCpuSort *sort);
 
 /*
  * In READ: prepare to sort ranges of rows in memory, which must remain until the leader has read

@@ -424,7 +424,8 @@ order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
 		if (!gpusort_ordering_add(ordering, isnull[1]))
 			report_out_of_memory(elements);
 	}
-	if (!gpusort_ordering_sort(ordering, order->exact ? NULL : break_ties, &ties))
+	if (!gpusort_ordering_sort(ordering, 0, gpusort_ordering_count(ordering),
+							   order->exact ? NULL : break_ties, &ties))
 		report_out_of_memory(elements);
 	count_sort(timer, GS_KIND_CPU, unlimited->used);
 	return gpusort_ordering_entries(ordering);

@@ -55,7 +55,7 @@ function_name(enum SortFunction function)
 		function == OF_ALL_ROWS ? " as all rows" : "";
 }
 
-/* Sorts all rows with one of the functions.  Returns false if a call, unless it is 0, left the sort. */
+/* Sorts all rows with one of the functions.  Returns false if a call, unless 0, left the sort. */
 static bool
 sort_until(const KeyChunks *chunks, uint64_t *entries, uint64_t *scratch,
 		   enum SortFunction function, unsigned call)

@@ -12,7 +12,6 @@
 
 #include "core/copy_bytes.h"
 #include "index/base/leaf_tuples.h"
-#include "sort/base/row_column.h"
 #include "sort/base/row_format.h"
 #include "sort/memory/shared_ranges.h"
 #include "work.h"

@@ -11,8 +11,7 @@
 #include "utils/memdebug.h"
 #include "utils/memutils.h"
 
-#include "sort/base/dense_row.h"
-#include "sort/base/row_column.h"
+#include "sort/base/row_format.h"
 
 /* ----------------------------------------------------------------
  *		whole tuples

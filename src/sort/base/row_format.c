@@ -24,7 +24,6 @@
 #include "access/tupmacs.h"
 #include "utils/expandeddatum.h"
 
-#include "sort/base/row_column.h"
 #include "sort/base/row_format.h"
 
 /* ----------------------------------------------------------------

@@ -3,27 +3,36 @@
  * cpu_sort.c
  *		Sorts rows without a GPU, in memory or, if they do not fit, on disk.
  *
- * Runs are kept in the order in which their rows arrived, because among ties, the rows of
- * earlier runs are returned first.
+ * Runs are kept in the order in which their rows arrived, and only neighbours are merged, so that
+ * the whole sort is stable.
  *
- * If the system has less memory than the sort may use, the runs get shorter.  Rows for which there
- * is not enough memory to sort them where they are move in portions to a smaller memory sort,
- * and their memory is freed on the way.
+ * If the system has less memory than the sort may use, the runs get shorter.
+ *
+ * If the rows of runs are read only once and forward, the last merge returns them as it proceeds.
+ * Otherwise it writes another run, and a cursor moves over that.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "utils/memutils.h"
+#include "utils/tuplesort.h"
 
 #include "sort/base/budget.h"
 #include "sort/base/sort_stats.h"
 #include "sort/disk/cpu_sort.h"
 #include "work.h"
 
-/* The least limit to try, and the divisor by which a limit is reduced. */
-#define MIN_LIMIT		((Size) 64 * 1024)
-#define PORTION			8
+/* The least limit of rows in memory, and the divisor by which a limit is reduced. */
+#define MIN_LIMIT			((Size) 64 * 1024)
+#define LIMIT_DIVISOR		8
+
+/* At least this many runs are merged at a time, even with little memory. */
+#define MIN_MERGE_ORDER		6
+
+/* A run that waits to be merged takes this much memory; all take this fraction. */
+#define WAITING_RUN_BYTES	256
+#define WAITING_PART		8
 
 /* There are more rows than expected, so chunks are not chosen by that number. */
 #define MANY_ROWS		1e9
@@ -34,7 +43,6 @@ gpusort_cpu_sort_init(GsCpuSort *sort, const GsSortSpec *spec, MemoryContext con
 	memset(sort, 0, sizeof(*sort));
 	sort->spec = spec;
 	sort->context = context;
-	sort->may_merge = true;
 }
 
 void
@@ -76,7 +84,7 @@ begin_run_rows(GsCpuSort *sort)
 	MemoryContext caller = enter_rows_context(sort);
 
 	sort->rows = gpusort_memory_sort_create(&sort->run_spec,
-											gpusort_budget_create(sort->limit));
+											gpusort_budget_create(sort->rows_limit));
 	MemoryContextSwitchTo(caller);
 }
 
@@ -105,14 +113,37 @@ end_rows(GsCpuSort *sort)
  * ----------------------------------------------------------------
  */
 
+/* Begin an empty list of runs, in a file. */
 static void
-begin_external(GsCpuSort *sort)
+begin_file(GsCpuSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	bool		together = sort->target != NULL;
 
-	sort->external = gpusort_external_begin(sort->spec, gpusort_sort_spec_memory(sort->spec),
-											sort->target);
+	sort->format = gpusort_row_format_create(sort->spec);
+	sort->file = gpusort_run_file_create(sort->spec, sort->format, sort->limit, sort->target);
+	sort->reader_bytes = gpusort_run_file_reader_bytes(sort->limit, together);
+	sort->merge_order = Max(sort->limit / sort->reader_bytes, MIN_MERGE_ORDER);
+	sort->size_of_runs = 16;
+	sort->runs = palloc(sort->size_of_runs * sizeof(GsSortedRun *));
+	sort->nruns = 0;
+	sort->nrows = 0;
 	MemoryContextSwitchTo(caller);
+}
+
+/* End all runs, and remove their file. */
+static void
+end_file(GsCpuSort *sort)
+{
+	for (int i = 0; i < sort->nruns; i++)
+		gpusort_sorted_run_free(sort->runs[i]);
+	gpusort_run_file_close(sort->file);
+	if (sort->merge_context != NULL)
+		MemoryContextDelete(sort->merge_context);
+	sort->merge_context = NULL;
+	sort->merge = NULL;
+	sort->cursor = NULL;
+	sort->file = NULL;
 }
 
 static void
@@ -144,16 +175,16 @@ gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsFallback reason)
 	 */
 	sort->run_spec.bound = 0;
 	sort->run_spec.expected_rows = Max(sort->spec->expected_rows, MANY_ROWS);
-	sort->limit = gpusort_sort_spec_memory(sort->spec);
-	begin_external(sort);
+	sort->limit = sort->rows_limit = gpusort_sort_spec_memory(sort->spec);
+	begin_file(sort);
 }
 
 void
 gpusort_cpu_sort_begin_anew(GsCpuSort *sort)
 {
-	gpusort_external_end(sort->external);
+	end_file(sort);
 	sort->target = NULL;
-	begin_external(sort);
+	begin_file(sort);
 }
 
 void
@@ -165,69 +196,159 @@ gpusort_cpu_sort_note_overflow(GsCpuSort *sort, GsFallback reason)
 	count_overflow(sort);
 }
 
-/* Append the run that is being written. */
 static void
-end_run(GsCpuSort *sort)
+insert_run(GsCpuSort *sort, GsSortedRun *run, int index)
 {
-	gpusort_external_end_run(sort->external, gpusort_external_runs(sort->external));
-}
-
-/* Write the sorted rows as a run. */
-static void
-write_sorted(GsCpuSort *sort)
-{
-	int64		nrows = gpusort_memory_sort_count(sort->rows);
-
-	gpusort_external_begin_run(sort->external);
-	for (int64 row = 0; row < nrows; row++)
+	if (sort->nruns == sort->size_of_runs)
 	{
-		Size		bytes = gpusort_memory_sort_dense_size(sort->rows, row);
-
-		CHECK_FOR_INTERRUPTS();
-		gpusort_memory_sort_make_dense(sort->rows, row,
-									   gpusort_external_reserve(sort->external, bytes), bytes);
+		sort->size_of_runs *= 2;
+		sort->runs = repalloc_huge(sort->runs, sort->size_of_runs *
+								   sizeof(GsSortedRun *));
 	}
-	end_run(sort);
+	memmove(&sort->runs[index + 1], &sort->runs[index],
+			(sort->nruns - index) * sizeof(GsSortedRun *));
+	sort->runs[index] = run;
+	sort->nruns++;
 }
 
-/* Returns the limit to try next after the system ran out of memory. */
-static Size
-smaller_limit(Size limit)
+void
+gpusort_cpu_sort_end_run(GsCpuSort *sort, int index)
 {
-	if (limit <= MIN_LIMIT)
-		ereport(ERROR,
-				(errcode(ERRCODE_OUT_OF_MEMORY),
-				 errmsg("out of memory"),
-				 errdetail("Failed while sorting rows.")));
-	return Max(limit / PORTION, MIN_LIMIT);
+	GsSortedRun *run = gpusort_run_file_end(sort->file, false);
+
+	Assert(index <= sort->nruns);
+	if (run == NULL)
+		return;
+	sort->nrows += run->nrows;
+	insert_run(sort, run, index);
 }
 
-/* Write the rows as several runs, since there is no memory to sort all of them at once. */
+/* ----------------------------------------------------------------
+ *		merging
+ * ----------------------------------------------------------------
+ */
+
+/* Begin to merge some runs. */
 static void
-write_portions(GsCpuSort *sort)
+begin_merge(GsCpuSort *sort, int first, int nruns)
 {
-	int			natts = sort->spec->tupdesc->natts;
-	Size		limit = sort->limit;
-	bool		may_merge = sort->may_merge;
-	Datum	   *values = palloc(natts * sizeof(Datum));
-	bool	   *isnull = palloc(natts * sizeof(bool));
-	MemoryContext context;
-	GsMemorySort *rows = gpusort_cpu_sort_detach_rows(sort, &context);
+	MemoryContext caller;
 
-	sort->limit = smaller_limit(limit);
-	sort->may_merge = false;	/* there is no memory for that either */
-	while (gpusort_memory_sort_take(rows, values, isnull))
-	{
-		CHECK_FOR_INTERRUPTS();
-		gpusort_cpu_sort_add(sort, values, isnull);
-	}
-	gpusort_cpu_sort_write_rows(sort);
-	sort->limit = limit;
-	sort->may_merge = may_merge;
-	MemoryContextDelete(context);
-	pfree(values);
-	pfree(isnull);
+	gpusort_budget_make_room(nruns * sort->reader_bytes);
+	sort->merge_context = AllocSetContextCreate(sort->context,
+												"pg_gpusort merge",
+												ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(sort->merge_context);
+	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format,
+										  &sort->runs[first], nruns);
+	MemoryContextSwitchTo(caller);
 }
+
+/* End the merge, and replace the runs by the one merged from them. */
+static void
+end_merge(GsCpuSort *sort, int first, int nruns, GsSortedRun *merged)
+{
+	MemoryContextDelete(sort->merge_context);
+	sort->merge_context = NULL;
+	sort->merge = NULL;
+	for (int i = first; i < first + nruns; i++)
+	{
+		merged->level = Max(merged->level, sort->runs[i]->level + 1);
+		gpusort_sorted_run_free(sort->runs[i]);
+	}
+	memmove(&sort->runs[first], &sort->runs[first + nruns],
+			(sort->nruns - first - nruns) * sizeof(GsSortedRun *));
+	sort->nruns -= nruns;
+	insert_run(sort, merged, first);
+}
+
+/* Replace some runs by a single one.  If it is to 'freeze', it can be read any number of times. */
+static void
+merge_runs(GsCpuSort *sort, int first, int nruns, bool freeze)
+{
+	begin_merge(sort, first, nruns);
+	gpusort_run_file_begin(sort->file);
+	while (gpusort_run_merge_next(sort->merge))
+	{
+		Size		bytes;
+		const char *row = gpusort_run_merge_dense_row(sort->merge, &bytes);
+
+		gpusort_run_file_put_dense(sort->file, row, bytes);
+	}
+	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, freeze));
+}
+
+/* Returns the index of the first of the 'nruns' neighbours with the fewest bytes. */
+static int
+find_smallest(const GsCpuSort *sort, int nruns)
+{
+	uint64		bytes = 0;
+	uint64		fewest = PG_UINT64_MAX;
+	int			smallest = 0;
+
+	for (int i = 0; i < sort->nruns; i++)
+	{
+		bytes += sort->runs[i]->bytes;
+		if (i >= nruns)
+			bytes -= sort->runs[i - nruns]->bytes;
+		if (i >= nruns - 1 && bytes < fewest)
+		{
+			fewest = bytes;
+			smallest = i - nruns + 1;
+		}
+	}
+	return smallest;
+}
+
+/*
+ * Choose merge_order neighbours to merge, and return the index of the first one.
+ * They must have been merged equally often, and less often than others of which this
+ * is true.  This ensures that no row takes part in many more merges than others.  If
+ * there are no such neighbours, choose those with the fewest bytes.
+ */
+static int
+find_level(const GsCpuSort *sort)
+{
+	int			found = -1;
+	int			alike = 0;
+
+	for (int i = 0; i < sort->nruns; i++)
+	{
+		int			level = sort->runs[i]->level;
+
+		alike = i > 0 && sort->runs[i - 1]->level == level ? alike + 1 : 1;
+		if (alike == sort->merge_order &&
+			(found < 0 || level < sort->runs[found]->level))
+			found = i - sort->merge_order + 1;
+	}
+	return found >= 0 ? found : find_smallest(sort, sort->merge_order);
+}
+
+void
+gpusort_cpu_sort_reduce_runs(GsCpuSort *sort, int most)
+{
+	while (sort->nruns > most)
+	{
+		int			nruns = Min(sort->merge_order, sort->nruns - most + 1);
+
+		merge_runs(sort, find_smallest(sort, nruns), nruns, false);
+	}
+}
+
+void
+gpusort_cpu_sort_limit_runs(GsCpuSort *sort)
+{
+	Size		most = Max(sort->limit / WAITING_PART / WAITING_RUN_BYTES,
+						   2 * sort->merge_order);
+
+	if (sort->nruns >= most)
+		merge_runs(sort, find_level(sort), sort->merge_order, false);
+}
+
+/* ----------------------------------------------------------------
+ *		writing rows
+ * ----------------------------------------------------------------
+ */
 
 bool
 gpusort_cpu_sort_sort_rows(GsCpuSort *sort)
@@ -239,48 +360,63 @@ gpusort_cpu_sort_sort_rows(GsCpuSort *sort)
 	return sorted;
 }
 
+/* Write the first rows in sorted order as a run. */
+static void
+write_sorted(GsCpuSort *sort, uint32 nrows)
+{
+	gpusort_run_file_begin(sort->file);
+	for (uint32 i = 0; i < nrows; i++)
+	{
+		const uint8 *bitmap;
+		char	   *row = gpusort_memory_sort_find(sort->rows, i, &bitmap);
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_run_file_put_row(sort->file, row, bitmap, sort->format->fixed_bytes);
+	}
+	gpusort_cpu_sort_end_run(sort, sort->nruns);
+}
+
 void
 gpusort_cpu_sort_write_rows(GsCpuSort *sort)
 {
+	int64		nrows;
+	MemoryContext caller;
+
 	if (sort->rows == NULL)
 		return;
-	if (!gpusort_cpu_sort_sort_rows(sort))
+	nrows = gpusort_memory_sort_count(sort->rows);
+	caller = MemoryContextSwitchTo(sort->rows_context);
+	for (int64 first = 0; first < nrows;)
 	{
-		write_portions(sort);
-		return;
+		uint32		sorted = gpusort_memory_sort_sort_from(sort->rows, first);
+
+		write_sorted(sort, sorted);
+		first += sorted;
 	}
-	write_sorted(sort);
+	MemoryContextSwitchTo(caller);
 	end_rows(sort);
-}
-
-/* Do not let there be too many runs. */
-static void
-limit_runs(GsCpuSort *sort)
-{
-	if (sort->may_merge)
-		gpusort_external_limit_runs(sort->external);
-}
-
-/* Memory is full: write the rows. */
-static void
-write_run(GsCpuSort *sort)
-{
-	bool		out_of_memory = gpusort_memory_sort_budget(sort->rows)->out_of_memory;
-
-	gpusort_cpu_sort_write_rows(sort);
-	if (out_of_memory)
-		sort->limit = smaller_limit(sort->limit);
-	limit_runs(sort);
 }
 
 /* Write a run of a single row, which does not fit into the memory allowed. */
 static void
 write_row(GsCpuSort *sort, const Datum *values, const bool *isnull)
 {
-	gpusort_external_begin_run(sort->external);
-	gpusort_external_put(sort->external, values, isnull);
-	end_run(sort);
-	limit_runs(sort);
+	gpusort_run_file_begin(sort->file);
+	gpusort_run_file_put(sort->file, values, isnull);
+	gpusort_cpu_sort_end_run(sort, sort->nruns);
+	gpusort_cpu_sort_limit_runs(sort);
+}
+
+/* The system has no memory for a single row within the limit: try a smaller one. */
+static void
+reduce_limit(GsCpuSort *sort)
+{
+	if (sort->rows_limit <= MIN_LIMIT)
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed while sorting rows.")));
+	sort->rows_limit = Max(sort->rows_limit / LIMIT_DIVISOR, MIN_LIMIT);
 }
 
 void
@@ -290,13 +426,19 @@ gpusort_cpu_sort_add(GsCpuSort *sort, const Datum *values, const bool *isnull)
 		begin_run_rows(sort);
 	while (!gpusort_memory_sort_put(sort->rows, values, isnull))
 	{
-		if (gpusort_memory_sort_count(sort->rows) == 0 &&
-			!gpusort_memory_sort_budget(sort->rows)->out_of_memory)
+		bool		out_of_memory = gpusort_memory_sort_budget(sort->rows)->out_of_memory;
+
+		if (gpusort_memory_sort_count(sort->rows) == 0)
 		{
-			write_row(sort, values, isnull);
-			return;
+			if (!out_of_memory)
+			{
+				write_row(sort, values, isnull);
+				return;
+			}
+			reduce_limit(sort);
 		}
-		write_run(sort);
+		gpusort_cpu_sort_write_rows(sort);
+		gpusort_cpu_sort_limit_runs(sort);
 		begin_run_rows(sort);
 	}
 }
@@ -306,7 +448,7 @@ gpusort_cpu_sort_overflow(GsCpuSort *sort, GsFallback reason)
 {
 	gpusort_cpu_sort_begin_runs(sort, reason);
 	gpusort_cpu_sort_write_rows(sort);
-	limit_runs(sort);
+	gpusort_cpu_sort_limit_runs(sort);
 }
 
 /* ----------------------------------------------------------------
@@ -317,41 +459,117 @@ gpusort_cpu_sort_overflow(GsCpuSort *sort, GsFallback reason)
 void
 gpusort_cpu_sort_sort(GsCpuSort *sort)
 {
-	if (sort->external != NULL)
+	if (sort->file != NULL)
 		gpusort_cpu_sort_write_rows(sort);
 	else if (!gpusort_cpu_sort_sort_rows(sort))
 		gpusort_cpu_sort_overflow(sort, GS_FALLBACK_OUT_OF_MEMORY);
 }
 
+/* Open a cursor over the only run, which is frozen. */
+static void
+open_cursor(GsCpuSort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+
+	sort->cursor = gpusort_run_cursor_create(sort->format, sort->runs[0]);
+	MemoryContextSwitchTo(caller);
+}
+
+void
+gpusort_cpu_sort_read_run(GsCpuSort *sort)
+{
+	GsSortedRun *run = gpusort_run_file_end(sort->file, true);
+
+	if (run == NULL)
+		return;
+	sort->nrows = run->nrows;
+	insert_run(sort, run, 0);
+	open_cursor(sort);
+}
+
+/* Begin the last merge.  Nothing more is written, so extents need not be used again. */
+static void
+begin_last_merge(GsCpuSort *sort)
+{
+	for (int i = 0; i < sort->nruns; i++)
+		sort->runs[i]->frozen = true;
+	begin_merge(sort, 0, sort->nruns);
+}
+
 void
 gpusort_cpu_sort_perform(GsCpuSort *sort)
 {
-	if (sort->external != NULL)
-		gpusort_external_perform(sort->external);
+	if (sort->file == NULL)
+		return;
+	gpusort_cpu_sort_reduce_runs(sort, sort->merge_order);
+	if (sort->nruns == 0)
+		return;
+	if (!sort->spec->random_access)
+	{
+		begin_last_merge(sort);
+		return;
+	}
+	merge_runs(sort, 0, sort->nruns, true);
+	open_cursor(sort);
 }
 
 int64
 gpusort_cpu_sort_count(const GsCpuSort *sort)
 {
-	return sort->external != NULL ? gpusort_external_count(sort->external) :
-		gpusort_memory_sort_count(sort->rows);
+	return sort->file != NULL ? sort->nrows : gpusort_memory_sort_count(sort->rows);
+}
+
+static char *
+get_merged(GsCpuSort *sort, int64 position)
+{
+	Assert(position >= sort->next_position);
+	do
+	{
+		if (!gpusort_run_merge_next(sort->merge))
+			elog(ERROR, "sorted runs have no row " INT64_FORMAT,
+				 sort->next_position);
+	} while (sort->next_position++ < position);
+	return gpusort_run_merge_packed_row(sort->merge);
+}
+
+/* Read a row of the runs. */
+static void
+get_from_runs(GsCpuSort *sort, int64 position, Datum *values, bool *isnull)
+{
+	char	   *row = sort->cursor != NULL ? gpusort_run_cursor_get(sort->cursor, position) :
+		get_merged(sort, position);
+
+	gpusort_row_format_unpack(sort->format, row, values, isnull);
 }
 
 void
 gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values, bool *isnull)
 {
-	if (sort->external != NULL)
-		gpusort_external_get(sort->external, position, values, isnull);
+	if (sort->file != NULL)
+		get_from_runs(sort, position, values, isnull);
 	else
 		gpusort_memory_sort_get(sort->rows, position, values, isnull);
+}
+
+void
+gpusort_cpu_sort_mark(GsCpuSort *sort)
+{
+	if (sort->cursor != NULL)
+		gpusort_run_cursor_mark(sort->cursor);
+}
+
+const char *
+gpusort_cpu_sort_method(const GsCpuSort *sort)
+{
+	return tuplesort_method_name(sort->cursor != NULL ? SORT_TYPE_EXTERNAL_SORT :
+								 SORT_TYPE_EXTERNAL_MERGE);
 }
 
 void
 gpusort_cpu_sort_end(GsCpuSort *sort)
 {
 	end_rows(sort);
-	if (sort->external != NULL)
-		gpusort_external_end(sort->external);
-	sort->external = NULL;
+	if (sort->file != NULL)
+		end_file(sort);
 	sort->overflow = GS_FALLBACK_NONE;
 }

@@ -4,12 +4,12 @@
  *		Sorts rows without a GPU, in memory or, if they do not fit, on disk.
  *
  * Rows are put into a memory sort until it refuses one.  Then begin_runs() says that they go to
- * disk, and write_rows() writes them as a run.  From then on, add() collects rows in memory, and
- * writes them as another run when that is full.  After the last row, sort() sorts what is in
+ * disk, and write_rows() writes them as a sorted run.  From then on, add() collects rows in memory,
+ * and writes them as another run when that is full.  After the last row, sort() sorts what is in
  * memory, or writes it as the last run.  perform() merges the runs.
  *
- * The struct is public because callers may read its members, and may call the functions of
- * 'rows' and 'external' that read rows and merge runs.
+ * The struct is public because callers may read its members, call the functions that read 'rows',
+ * and write runs to 'file'.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,24 +17,45 @@
 #define GPUSORT_CPU_SORT_H
 
 #include "sort/base/sort_spec.h"
-#include "sort/disk/external_sort.h"
+#include "sort/disk/run_merge.h"
+#include "sort/disk/sorted_run.h"
 #include "sort/memory/memory_sort.h"
 #include "sort/memory/shared_sort.h"
 
 typedef struct GsCpuSort
 {
 	const GsSortSpec *spec;
-	GsSortSpec	run_spec;		/* of the rows in memory when there are runs */
 	MemoryContext context;
-	MemoryContext rows_context; /* for 'rows' */
-	GsMemorySort *rows;			/* NULL if no rows are in memory */
-	GsExternalSort *external;	/* NULL if there are no runs */
-	const GsRunTarget *target;	/* where runs are written that other processes
-								 * read; or NULL, for a file of its own */
 	GsFallback	overflow;		/* why rows are on disk, here or in another
 								 * process, or GS_FALLBACK_NONE */
-	Size		limit;			/* bytes of rows in memory when there are runs */
-	bool		may_merge;		/* merge runs as soon as there are many? */
+
+	/* Rows in memory. */
+	MemoryContext rows_context; /* for 'rows' */
+	GsMemorySort *rows;			/* NULL if no rows are in memory */
+
+	/*
+	 * Runs, in the order in which their rows arrived.  Merging takes up to
+	 * 'limit' bytes.
+	 */
+	const GsRunTarget *target;	/* where runs are written that other processes
+								 * read; or NULL, for a file of its own */
+	GsRunFile  *file;			/* NULL if there are no runs */
+	GsRowFormat *format;
+	GsSortSpec	run_spec;		/* of the rows in memory that become a run */
+	Size		limit;
+	Size		rows_limit;		/* of run_spec; less if the system has less */
+	Size		reader_bytes;	/* memory to read a run */
+	int			merge_order;	/* number of runs merged at a time */
+	GsSortedRun **runs;
+	int			nruns;
+	int			size_of_runs;	/* allocated length of 'runs' */
+	int64		nrows;			/* in runs */
+
+	/* After performing, there is either a merge or a cursor. */
+	MemoryContext merge_context;
+	GsRunMerge *merge;
+	int64		next_position;	/* of the next row of the merge */
+	GsRunCursor *cursor;
 } GsCpuSort;
 
 /*
@@ -59,7 +80,7 @@ extern void gpusort_cpu_sort_begin_rows(GsCpuSort *sort, GsSharedMember *member)
 static inline bool
 gpusort_cpu_sort_put(GsCpuSort *sort, const Datum *values, const bool *isnull)
 {
-	return sort->external == NULL && gpusort_memory_sort_put(sort->rows, values, isnull);
+	return sort->file == NULL && gpusort_memory_sort_put(sort->rows, values, isnull);
 }
 
 /* Sort the rows in memory.  Returns false, and changes nothing, if the system has none left. */
@@ -89,12 +110,43 @@ extern void gpusort_cpu_sort_overflow(GsCpuSort *sort, GsFallback reason);
  */
 extern void gpusort_cpu_sort_sort(GsCpuSort *sort);
 
-/* After that: merge the runs, if any, as far as is necessary to read rows. */
+/*
+ * After that: merge the runs, if any, as far as is necessary to read rows: except for the last
+ * merge if the rows will be read only once and forward.
+ */
 extern void gpusort_cpu_sort_perform(GsCpuSort *sort);
 
-/* The number of rows; and the row at a position, as for external_sort.h. */
+/*
+ * The number of rows; and the row at a position, counted from 0.  If there are runs, positions must
+ * ascend without random_access, and values passed by reference are valid until the next call.
+ */
 extern int64 gpusort_cpu_sort_count(const GsCpuSort *sort);
 extern void gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values, bool *isnull);
+
+/* Note that the row read last may be read again. */
+extern void gpusort_cpu_sort_mark(GsCpuSort *sort);
+
+/* How runs are merged, as EXPLAIN shows it. */
+extern const char *gpusort_cpu_sort_method(const GsCpuSort *sort);
+
+/*
+ * Insert the run that has been written to sort->file: among ties, the rows of runs with lower
+ * indexes come first.
+ */
+extern void gpusort_cpu_sort_end_run(GsCpuSort *sort, int index);
+
+/*
+ * Merge some runs if there are too many, which changes their number, or until there are at most
+ * 'most'.  Call this between runs, while the memory allowed is not used for anything else.
+ */
+extern void gpusort_cpu_sort_limit_runs(GsCpuSort *sort);
+extern void gpusort_cpu_sort_reduce_runs(GsCpuSort *sort, int most);
+
+/*
+ * Instead of inserting and performing, when the run that has been written has all rows: prepare to
+ * read it in both directions.
+ */
+extern void gpusort_cpu_sort_read_run(GsCpuSort *sort);
 
 /*
  * Take the memory sort out, and *context, which the caller deletes.  Then new rows can be begun.

@@ -46,15 +46,13 @@ struct GsExtentFile
 	Size		extent_bytes;
 	bool		shared;			/* is the file in a run set? */
 	bool		opened;			/* was it written by another process? */
-	FileSet		set;			/* if shared */
-	int			producer;
+	GsRunTarget target;			/* if shared */
 
 	int			nsegments;
 	File	   *segments;
 	uint64		bytes_on_disk;	/* up to the last byte written */
 
 	GsExtent	next_unused;
-	bool		keeps_room;		/* are freed extents noted? */
 	uint32		nfree;
 	uint32		max_free;		/* allocated length of 'free_extents' */
 	GsExtent   *free_extents;	/* those freed last are used first */
@@ -77,25 +75,18 @@ gpusort_extent_file_create(Size extent_bytes, const GsRunTarget *target)
 {
 	GsExtentFile *file = make_file(extent_bytes);
 
-	file->keeps_room = true;
-	if (target != NULL)
-	{
-		file->shared = true;
-		file->set = target->set.files;
-		file->producer = target->producer;
-	}
+	file->shared = target != NULL;
+	if (file->shared)
+		file->target = *target;
 	return file;
 }
 
 GsExtentFile *
-gpusort_extent_file_open(Size extent_bytes, GsRunSetHandle set, int producer)
+gpusort_extent_file_open(Size extent_bytes, const GsRunTarget *target)
 {
-	GsExtentFile *file = make_file(extent_bytes);
+	GsExtentFile *file = gpusort_extent_file_create(extent_bytes, target);
 
-	file->shared = true;
 	file->opened = true;
-	file->set = set.files;
-	file->producer = producer;
 	return file;
 }
 
@@ -170,18 +161,12 @@ enlarge_free_list(GsExtentFile *file, uint32 count)
 void
 gpusort_extent_file_free(GsExtentFile *file, GsExtent first, uint32 count)
 {
-	if (!file->keeps_room)
+	if (file->opened)
 		return;
 	if (file->max_free - file->nfree < count)
 		enlarge_free_list(file, count);
 	while (count-- > 0)
 		file->free_extents[file->nfree++] = first + count;
-}
-
-void
-gpusort_extent_file_forget_room(GsExtentFile *file)
-{
-	file->keeps_room = false;
 }
 
 /* ----------------------------------------------------------------
@@ -204,11 +189,11 @@ add_segment(GsExtentFile *file)
 								  (file->nsegments + 1) * sizeof(File));
 
 	CurrentResourceOwner = file->owner;
-	snprintf(name, sizeof(name), "%d.%d", file->producer, file->nsegments);
+	snprintf(name, sizeof(name), "%d.%d", file->target.producer, file->nsegments);
 	if (file->opened)
-		segment = FileSetOpen(&file->set, name, O_RDONLY);
+		segment = FileSetOpen(&file->target.files, name, O_RDONLY);
 	else if (file->shared)
-		segment = FileSetCreate(&file->set, name);
+		segment = FileSetCreate(&file->target.files, name);
 	else
 	{
 		/* This has no effect unless it is the transaction's first time. */
@@ -251,39 +236,54 @@ blocks_of(Size bytes)
 	return (bytes + BLCKSZ - 1) / BLCKSZ;
 }
 
+/* Returns how many bytes were written or read, or -1. */
 static int
-write_timed(File segment, const char *data, Size bytes, off_t offset)
+transfer_timed(File segment, bool write, char *data, Size bytes, off_t offset)
 {
+	instr_time *total = write ? &pgBufferUsage.temp_blk_write_time :
+		&pgBufferUsage.temp_blk_read_time;
 	instr_time	start;
 	instr_time	end;
-	int			written;
+	int			done;
 
-	if (!track_io_timing)
-		return FileWrite(segment, (char *) data, bytes, offset,
-						 WAIT_EVENT_BUFFILE_WRITE);
-	INSTR_TIME_SET_CURRENT(start);
-	written = FileWrite(segment, (char *) data, bytes, offset,
-						WAIT_EVENT_BUFFILE_WRITE);
-	INSTR_TIME_SET_CURRENT(end);
-	INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_write_time, end, start);
-	return written;
+	if (track_io_timing)
+		INSTR_TIME_SET_CURRENT(start);
+	done = write ? FileWrite(segment, data, bytes, offset, WAIT_EVENT_BUFFILE_WRITE) :
+		FileRead(segment, data, bytes, offset, WAIT_EVENT_BUFFILE_READ);
+	if (track_io_timing)
+	{
+		INSTR_TIME_SET_CURRENT(end);
+		INSTR_TIME_ACCUM_DIFF(*total, end, start);
+	}
+	return done;
 }
 
-static int
-read_timed(File segment, char *data, Size bytes, off_t offset)
+/* Write or read bytes.  Returns how many there were: fewer only if the file ends before. */
+static Size
+transfer(GsExtentFile *file, bool write, uint64 position, char *data, Size bytes)
 {
-	instr_time	start;
-	instr_time	end;
-	int			there;
+	Size		total = 0;
 
-	if (!track_io_timing)
-		return FileRead(segment, data, bytes, offset,
-						WAIT_EVENT_BUFFILE_READ);
-	INSTR_TIME_SET_CURRENT(start);
-	there = FileRead(segment, data, bytes, offset, WAIT_EVENT_BUFFILE_READ);
-	INSTR_TIME_SET_CURRENT(end);
-	INSTR_TIME_ACCUM_DIFF(pgBufferUsage.temp_blk_read_time, end, start);
-	return there;
+	while (total < bytes)
+	{
+		off_t		within;
+		File		segment = find_segment(file, position + total, &within);
+		int			done;
+
+		CHECK_FOR_INTERRUPTS();
+		done = transfer_timed(segment, write, data + total,
+							  transfer_bytes(position + total, bytes - total), within);
+		if (done < 0 || (write && done == 0))
+			ereport(ERROR,
+					(errcode_for_file_access(),
+					 write ?
+					 errmsg("could not write to file \"%s\": %m", FilePathName(segment)) :
+					 errmsg("could not read file \"%s\": %m", FilePathName(segment))));
+		if (done == 0)
+			break;
+		total += done;
+	}
+	return total;
 }
 
 void
@@ -292,25 +292,8 @@ gpusort_extent_file_write(GsExtentFile *file, GsExtent extent, const char *data,
 	uint64		position = (uint64) extent * file->extent_bytes;
 
 	pgBufferUsage.temp_blks_written += blocks_of(bytes);
-	while (bytes > 0)
-	{
-		off_t		within;
-		File		segment = find_segment(file, position, &within);
-		int			written;
-
-		CHECK_FOR_INTERRUPTS();
-		written = write_timed(segment, data, transfer_bytes(position, bytes),
-							  within);
-		if (written <= 0)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not write to file \"%s\": %m",
-							FilePathName(segment))));
-		data += written;
-		position += written;
-		bytes -= written;
-	}
-	file->bytes_on_disk = Max(file->bytes_on_disk, position);
+	(void) transfer(file, true, position, (char *) data, bytes);
+	file->bytes_on_disk = Max(file->bytes_on_disk, position + bytes);
 }
 
 Size
@@ -318,27 +301,8 @@ gpusort_extent_file_read(GsExtentFile *file, GsExtent extent, Size offset,
 						 char *data, Size bytes)
 {
 	uint64		position = (uint64) extent * file->extent_bytes + offset;
-	Size		total = 0;
+	Size		total = transfer(file, false, position, data, bytes);
 
-	while (total < bytes)
-	{
-		off_t		within;
-		File		segment = find_segment(file, position + total, &within);
-		int			there;
-
-		CHECK_FOR_INTERRUPTS();
-		there = read_timed(segment, data + total,
-						   transfer_bytes(position + total, bytes - total),
-						   within);
-		if (there < 0)
-			ereport(ERROR,
-					(errcode_for_file_access(),
-					 errmsg("could not read file \"%s\": %m",
-							FilePathName(segment))));
-		if (there == 0)
-			break;
-		total += there;
-	}
 	pgBufferUsage.temp_blks_read += blocks_of(total);
 	return total;
 }
@@ -356,46 +320,30 @@ gpusort_extent_file_read(GsExtentFile *file, GsExtent extent, Size offset,
 /* Bytes of a row in a run besides its columns. */
 #define ROW_OVERHEAD	8
 
-struct GsRunSet
-{
-	SharedFileSet files;
-};
-
 /* Memory context callback */
 static void
 remove_files(void *arg)
 {
-	GsRunSet   *set = arg;
-
 	/*
 	 * An interrupt while files are being removed would leave the others
 	 * behind.
 	 */
 	HOLD_INTERRUPTS();
-	SharedFileSetDeleteAll(&set->files);
+	FileSetDeleteAll(arg);
 	RESUME_INTERRUPTS();
 }
 
-GsRunSet *
+FileSet
 gpusort_run_set_create(void)
 {
-	GsRunSet   *set = palloc0(sizeof(GsRunSet));
+	FileSet    *files = palloc0(sizeof(FileSet));
 	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
 
-	SharedFileSetInit(&set->files, NULL);
+	FileSetInit(files);
 	callback->func = remove_files;
-	callback->arg = set;
+	callback->arg = files;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
-	return set;
-}
-
-GsRunSetHandle
-gpusort_run_set_handle(const GsRunSet *set)
-{
-	return (GsRunSetHandle)
-	{
-		.files = set->files.fs
-	};
+	return *files;
 }
 
 bool

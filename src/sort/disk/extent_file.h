@@ -8,34 +8,22 @@
 #ifndef GPUSORT_EXTENT_FILE_H
 #define GPUSORT_EXTENT_FILE_H
 
-#include "storage/sharedfileset.h"
+#include "storage/fileset.h"
 
 /* ---- Sets of files to which several processes write sorted runs ---- */
-
-/* The files with the runs of all processes.  Belongs to the leader. */
-typedef struct GsRunSet GsRunSet;
-
-/* What other processes need to know about it.  Contains no pointers. */
-typedef struct GsRunSetHandle
-{
-	FileSet		files;
-} GsRunSetHandle;
 
 /* Where a process writes its runs. */
 typedef struct GsRunTarget
 {
-	GsRunSetHandle set;
+	FileSet		files;			/* with the runs of all processes */
 	int			producer;		/* different in each process */
 } GsRunTarget;
 
 /*
- * Create an empty set in the current memory context.  The files are removed when
- * that context is deleted, also after an error.  No other process may be writing
- * to them at that time.
+ * Create an empty set, whose files are removed when the current memory context is deleted, also
+ * after an error.  No other process may be writing to them at that time.
  */
-extern GsRunSet *gpusort_run_set_create(void);
-
-extern GsRunSetHandle gpusort_run_set_handle(const GsRunSet *set);
+extern FileSet gpusort_run_set_create(void);
 
 /* Does temp_file_limit allow that many rows of 'width' bytes in temporary files? */
 extern bool gpusort_shared_runs_allowed(double rows, int width);
@@ -63,8 +51,7 @@ extern GsExtentFile *gpusort_extent_file_create(Size extent_bytes,
 												const GsRunTarget *target);
 
 /* Open a file that another process has written, to be read only. */
-extern GsExtentFile *gpusort_extent_file_open(Size extent_bytes,
-											  GsRunSetHandle set, int producer);
+extern GsExtentFile *gpusort_extent_file_open(Size extent_bytes, const GsRunTarget *target);
 
 extern void gpusort_extent_file_close(GsExtentFile *file);
 
@@ -83,9 +70,6 @@ extern uint32 gpusort_extent_file_count(const GsExtentFile *file, Size bytes);
 extern GsExtent gpusort_extent_file_alloc(GsExtentFile *file, uint32 count);
 extern void gpusort_extent_file_free(GsExtentFile *file, GsExtent first,
 									 uint32 count);
-
-/* Nothing more will be allocated, so forget what is freed. */
-extern void gpusort_extent_file_forget_room(GsExtentFile *file);
 
 /*
  * Write bytes to an extent and to those that follow it, or read them from 'offset' on.

@@ -27,7 +27,7 @@
 #include "core/loser_tree.h"
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
-#include "sort/base/dense_row.h"
+#include "sort/base/row_format.h"
 #include "settings.h"
 #include "sort/disk/run_merge.h"
 #include "work.h"

@@ -62,7 +62,7 @@ extern GsRunMerge *gpusort_run_merge_begin_range(const GsSortSpec *spec,
 
 /*
  * Go to the next row.  Returns false after the last one.  The row, in its packed form or
- * in its dense form of *bytes bytes (see dense_row.h), is valid until the next call.
+ * in its dense form of *bytes bytes (see row_format.h), is valid until the next call.
  */
 extern bool gpusort_run_merge_next(GsRunMerge *merge);
 extern char *gpusort_run_merge_packed_row(const GsRunMerge *merge);

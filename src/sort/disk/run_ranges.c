@@ -23,7 +23,7 @@
 #include "utils/memutils.h"
 
 #include "key/key_comparison.h"
-#include "sort/base/dense_row.h"
+#include "sort/base/row_format.h"
 #include "sort/disk/run_merge.h"
 
 /* How many samples each range should have, unless there would be very many of them. */

@@ -66,7 +66,7 @@ struct GsMergeMember
 {
 	GsSharedMerge *merge;
 	const GsSortSpec *spec;
-	GsRunSetHandle set;			/* of all runs */
+	FileSet		set;			/* of all runs */
 	MemoryContext context;
 
 	/* All runs, the leader's first, and their files. */
@@ -142,17 +142,17 @@ publish_bytes(GsBudget *budget, const void *data, Size bytes)
 
 /* Let other processes find the runs of this one. */
 static void
-publish_runs(GsMergeMember *member, GsExternalSort *external)
+publish_runs(GsMergeMember *member, const GsCpuSort *sort)
 {
 	GsMergeShare *share = &member->merge->shares[member->spec->process];
-	int			nruns = gpusort_external_runs(external);
+	int			nruns = sort->nruns;
 	GsSharedRun *runs = palloc0(Max(nruns, 1) * sizeof(GsSharedRun));
 
 	for (int r = 0; r < nruns; r++)
 	{
 		GsRunIndex *index = &runs[r].index;
 
-		gpusort_external_describe_run(external, r, &runs[r]);
+		gpusort_sorted_run_share(sort->runs[r], sort->file, &runs[r]);
 		index->blocks = publish_bytes(member->budget, index->blocks,
 									  index->nblocks * sizeof(GsBlockEntry));
 		index->samples = publish_bytes(member->budget, index->samples,
@@ -161,7 +161,7 @@ publish_runs(GsMergeMember *member, GsExternalSort *external)
 	share->runs = publish_bytes(member->budget, runs,
 								nruns * sizeof(GsSharedRun));
 	share->nruns = nruns;
-	share->file_kb = gpusort_external_kb(external);
+	share->file_kb = gpusort_run_file_kb(sort->file);
 	pfree(runs);
 }
 
@@ -169,8 +169,9 @@ publish_runs(GsMergeMember *member, GsExternalSort *external)
 static GsExtentFile *
 open_file(const GsMergeMember *member, const GsSharedRun *run)
 {
-	return gpusort_extent_file_open(run->extent_bytes, member->set,
-									run->producer);
+	GsRunTarget target = {.files = member->set,.producer = run->producer};
+
+	return gpusort_extent_file_open(run->extent_bytes, &target);
 }
 
 /* After all processes have published their runs: collect and open them. */
@@ -369,14 +370,15 @@ gpusort_shared_merge_most_runs(Size memory, int processes)
 }
 
 void
-gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external)
+gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsCpuSort *sort)
 {
-	gpusort_external_reduce_runs(external,
-								 gpusort_shared_merge_most_runs(merge->memory, merge->nshares));
+	int			most = gpusort_shared_merge_most_runs(merge->memory, merge->nshares);
+
+	gpusort_cpu_sort_reduce_runs(sort, most);
 }
 
 GsMergeMember *
-gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, GsRunSetHandle set)
+gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, FileSet set)
 {
 	GsMergeMember *member = palloc0(sizeof(GsMergeMember));
 	MemoryContext caller;
@@ -397,13 +399,12 @@ gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec, GsRunS
 }
 
 void
-gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
-							 GsFallback overflow)
+gpusort_merge_member_publish(GsMergeMember *member, const GsCpuSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(member->context);
 
-	member->merge->shares[member->spec->process].overflow = overflow;
-	publish_runs(member, external);
+	member->merge->shares[member->spec->process].overflow = sort->overflow;
+	publish_runs(member, sort);
 	MemoryContextSwitchTo(caller);
 }
 

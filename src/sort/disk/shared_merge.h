@@ -18,7 +18,7 @@
 #include "sort/base/budget.h"
 #include "sort/base/sort_spec.h"
 #include "sort/base/sort_stats.h"
-#include "sort/disk/external_sort.h"
+#include "sort/disk/cpu_sort.h"
 #include "sort/memory/shared_ranges.h"
 
 /* In the memory that the processes share, at the same address in all of them. */
@@ -44,7 +44,7 @@ extern GsSharedMerge *gpusort_shared_merge_init(void *memory, GsSharedBudget *bu
 extern int	gpusort_shared_merge_most_runs(Size memory, int processes);
 
 /* Merge runs of this process until there is memory to read all processes' runs at the same time. */
-extern void gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort *external);
+extern void gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsCpuSort *sort);
 
 /*
  * When no process has rows in memory any more: become a member, in the current memory context.
@@ -52,11 +52,10 @@ extern void gpusort_merge_reduce_runs(const GsSharedMerge *merge, GsExternalSort
  * in 'set'.
  */
 extern GsMergeMember *gpusort_merge_member_create(GsSharedMerge *merge, const GsSortSpec *spec,
-												  GsRunSetHandle set);
+												  FileSet set);
 
-/* Let the others find the runs of this process.  'overflow' says why they are on disk. */
-extern void gpusort_merge_member_publish(GsMergeMember *member, GsExternalSort *external,
-										 GsFallback overflow);
+/* Let the others find the runs of this process. */
+extern void gpusort_merge_member_publish(GsMergeMember *member, const GsCpuSort *sort);
 
 /*
  * Before the runs are opened: two merges with spec->group_keys, which have the same keys, will be

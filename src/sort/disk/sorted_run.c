@@ -14,7 +14,7 @@
 
 #include "utils/memutils.h"
 
-#include "sort/base/dense_row.h"
+#include "sort/base/row_format.h"
 #include "sort/disk/sorted_run.h"
 #include "work.h"
 
@@ -357,20 +357,15 @@ add_row(GsRunFile *file, Size bytes)
 	file->end += bytes;
 }
 
+/* Add a row of 'bytes' bytes, and return where to write it. */
 static inline char *
-next_free(GsRunFile *file)
-{
-	return (char *) file->block + file->end;
-}
-
-char *
-gpusort_run_file_reserve(GsRunFile *file, Size bytes)
+reserve(GsRunFile *file, Size bytes)
 {
 	char	   *dest;
 
 	if (unlikely(file->room - file->end < bytes))
 		make_room(file, bytes);
-	dest = next_free(file);
+	dest = (char *) file->block + file->end;
 	add_row(file, bytes);
 	return dest;
 }
@@ -378,19 +373,15 @@ gpusort_run_file_reserve(GsRunFile *file, Size bytes)
 void
 gpusort_run_file_put_dense(GsRunFile *file, const char *row, Size bytes)
 {
-	memcpy(gpusort_run_file_reserve(file, bytes), row, bytes);
+	memcpy(reserve(file, bytes), row, bytes);
 }
 
-static void
-put_packed(GsRunFile *file, char *row)
+void
+gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bitmap, Size start)
 {
-	const GsRowFormat *format = file->format;
-	const uint8 *bitmap = gpusort_row_format_bitmap(format, row);
-	Size		bytes = gpusort_dense_row_size(format, row, bitmap,
-											   format->packed_bytes);
+	Size		bytes = gpusort_dense_row_size(file->format, row, bitmap, start);
 
-	gpusort_dense_row_write(format, row, bitmap, format->packed_bytes,
-							gpusort_run_file_reserve(file, bytes));
+	gpusort_dense_row_write(file->format, row, bitmap, start, reserve(file, bytes));
 }
 
 void
@@ -401,7 +392,8 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 	char	   *row = gpusort_row_buffer_reserve(&file->packed, bytes);
 
 	(void) gpusort_row_format_pack(format, values, isnull, row, bytes);
-	put_packed(file, row);
+	gpusort_run_file_put_row(file, row, gpusort_row_format_bitmap(format, row),
+							 format->packed_bytes);
 }
 
 GsSortedRun *
@@ -431,12 +423,6 @@ gpusort_sorted_run_share(const GsSortedRun *run, const GsRunFile *file,
 	shared->bytes = run->bytes;
 	shared->longest_block = run->longest_block;
 	shared->index = *run->index;
-}
-
-void
-gpusort_run_file_forget_room(GsRunFile *file)
-{
-	gpusort_extent_file_forget_room(file->extents);
 }
 
 /* ----------------------------------------------------------------
@@ -476,29 +462,6 @@ gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block)
 }
 
 void
-gpusort_block_rows_find(GsBlockRows *rows, const GsRunBlock *block, const GsRowFormat *format,
-						GsRowBuffer *buffer)
-{
-	uint32		offset = sizeof(GsRunBlock);
-
-	if (block->nrows > rows->room)
-	{
-		if (rows->offsets != NULL)
-			pfree(rows->offsets);
-		rows->room = Max(block->nrows, 2 * rows->room);
-		rows->offsets = MemoryContextAllocHuge(buffer->context, rows->room * sizeof(uint32));
-	}
-	for (uint32 i = 0; i < block->nrows; i++)
-	{
-		Size		bytes;
-
-		rows->offsets[i] = offset;
-		gpusort_dense_row_expand_fast(format, (char *) block + offset, buffer, &bytes);
-		offset += bytes;
-	}
-}
-
-void
 gpusort_sorted_run_free(GsSortedRun *run)
 {
 	if (run->owns_file)
@@ -506,4 +469,153 @@ gpusort_sorted_run_free(GsSortedRun *run)
 	if (run->index != NULL)
 		free_index(run->index);
 	pfree(run);
+}
+
+/* ----------------------------------------------------------------
+ *		cursor
+ * ----------------------------------------------------------------
+ */
+
+/* Where a block of the run is. */
+typedef struct GsBlockAddress
+{
+	int64		first_row;		/* position of its first row */
+	GsExtent	extent;
+} GsBlockAddress;
+
+/* One block of the run is in memory. */
+struct GsRunCursor
+{
+	const GsRowFormat *format;
+	GsSortedRun *run;
+	GsBlockAddress address;		/* of the block in memory */
+	GsBlockAddress start;		/* of the run's first block */
+	GsBlockAddress marked;
+	GsRunBlock *block;
+	uint32	   *offsets;		/* of its rows, in bytes from its start */
+	uint32		noffsets;		/* allocated length of 'offsets' */
+	GsRowBuffer buffer;			/* for the row that was read last */
+};
+
+/* Find where the rows of the block begin. */
+static void
+find_rows(GsRunCursor *cursor)
+{
+	const GsRunBlock *block = cursor->block;
+	uint32		offset = sizeof(GsRunBlock);
+
+	if (block->nrows > cursor->noffsets)
+	{
+		if (cursor->offsets != NULL)
+			pfree(cursor->offsets);
+		cursor->noffsets = Max(block->nrows, 2 * cursor->noffsets);
+		cursor->offsets = MemoryContextAllocHuge(cursor->buffer.context,
+												 cursor->noffsets * sizeof(uint32));
+	}
+	for (uint32 i = 0; i < block->nrows; i++)
+	{
+		Size		bytes;
+
+		cursor->offsets[i] = offset;
+		gpusort_dense_row_expand_fast(cursor->format, (char *) block + offset, &cursor->buffer,
+									  &bytes);
+		offset += bytes;
+	}
+}
+
+/* Read the block in 'extent'.  Its first row has the position 'first_row'. */
+static void
+read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
+{
+	if (extent == GPUSORT_NO_EXTENT)
+		elog(ERROR, "a sorted run has no block next to row " INT64_FORMAT,
+			 cursor->address.first_row);
+	cursor->address.first_row = first_row;
+	cursor->address.extent = extent;
+	gpusort_sorted_run_seek(cursor->run, extent);
+	gpusort_sorted_run_read(cursor->run, cursor->block);
+	find_rows(cursor);
+}
+
+static void
+go_to_block(GsRunCursor *cursor, GsBlockAddress address)
+{
+	if (address.first_row != cursor->address.first_row)
+		read_block(cursor, address.extent, address.first_row);
+}
+
+static void
+go_to_next_block(GsRunCursor *cursor)
+{
+	read_block(cursor, cursor->block->next,
+			   cursor->address.first_row + cursor->block->nrows);
+}
+
+static void
+go_to_previous_block(GsRunCursor *cursor)
+{
+	int64		behind = cursor->address.first_row;
+
+	read_block(cursor, cursor->block->previous, behind);
+	cursor->address.first_row = behind - cursor->block->nrows;
+}
+
+GsRunCursor *
+gpusort_run_cursor_create(const GsRowFormat *format, GsSortedRun *run)
+{
+	GsRunCursor *cursor = palloc0(sizeof(GsRunCursor));
+
+	cursor->buffer.context = CurrentMemoryContext;
+	cursor->format = format;
+	cursor->run = run;
+	cursor->block = gpusort_sorted_run_alloc_block(run);
+	read_block(cursor, run->first, 0);
+	cursor->start = cursor->marked = cursor->address;
+	return cursor;
+}
+
+static inline int64
+distance_to(const GsBlockAddress *address, int64 position)
+{
+	return position < address->first_row ? address->first_row - position :
+		position - address->first_row;
+}
+
+/* Go to the first or the marked block if it is nearer than the current one. */
+static void
+jump(GsRunCursor *cursor, int64 position)
+{
+	if (distance_to(&cursor->marked, position) <
+		distance_to(&cursor->address, position))
+		go_to_block(cursor, cursor->marked);
+	if (position < distance_to(&cursor->address, position))
+		go_to_block(cursor, cursor->start);
+}
+
+char *
+gpusort_run_cursor_get(GsRunCursor *cursor, int64 position)
+{
+	int64		index = position - cursor->address.first_row;
+	Size		bytes;
+
+	if (index < 0 || index >= cursor->block->nrows)
+	{
+		Assert(position >= 0 && position < cursor->run->nrows);
+		jump(cursor, position);
+		while (position < cursor->address.first_row)
+			go_to_previous_block(cursor);
+		while (position - cursor->address.first_row >= cursor->block->nrows)
+			go_to_next_block(cursor);
+		index = position - cursor->address.first_row;
+	}
+	return gpusort_dense_row_expand_fast(cursor->format,
+										 (char *) cursor->block +
+										 cursor->offsets[index],
+										 &cursor->buffer, &bytes);
+}
+
+void
+gpusort_run_cursor_mark(GsRunCursor *cursor)
+{
+	cursor->marked = cursor->address;
 }

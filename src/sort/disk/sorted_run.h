@@ -8,7 +8,6 @@
 #ifndef GPUSORT_SORTED_RUN_H
 #define GPUSORT_SORTED_RUN_H
 
-#include "sort/base/dense_row.h"
 #include "sort/base/row_format.h"
 #include "sort/disk/extent_file.h"
 
@@ -113,11 +112,9 @@ extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
 									   Size bytes);
 
-/*
- * Add a row of 'bytes' bytes to the run, and return where the caller must write the
- * dense row before the next call.
- */
-extern char *gpusort_run_file_reserve(GsRunFile *file, Size bytes);
+/* The same for a stored or packed row: see gpusort_dense_row_size(). */
+extern void gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bitmap,
+									 Size start);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
 
 /* Describe a run, so that other processes of the run set can read it. */
@@ -130,17 +127,6 @@ extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
 /* Read the next block, which must exist.  Checks for interrupts. */
 extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
 
-/* Where the rows of a block begin: offsets in bytes from its start. */
-typedef struct GsBlockRows
-{
-	uint32	   *offsets;
-	uint32		room;			/* allocated length */
-} GsBlockRows;
-
-/* Find them, with an array in the memory context of 'buffer', which is overwritten. */
-extern void gpusort_block_rows_find(GsBlockRows *rows, const GsRunBlock *block,
-									const GsRowFormat *format, GsRowBuffer *buffer);
-
 /* Make a block the next one of a frozen run. */
 static inline void
 gpusort_sorted_run_seek(GsSortedRun *run, GsExtent block)
@@ -148,10 +134,24 @@ gpusort_sorted_run_seek(GsSortedRun *run, GsExtent block)
 	run->next = block;
 }
 
-/* Stop tracking free space in the file, because no more runs will be written. */
-extern void gpusort_run_file_forget_room(GsRunFile *file);
-
 /* Free a run.  The extents of blocks that were read once are free already. */
 extern void gpusort_sorted_run_free(GsSortedRun *run);
+
+/* ---- A cursor that moves over a frozen run in both directions ---- */
+
+typedef struct GsRunCursor GsRunCursor;
+
+/* Open a cursor in the current memory context. */
+extern GsRunCursor *gpusort_run_cursor_create(const GsRowFormat *format, GsSortedRun *run);
+
+/*
+ * Returns the row at a position, counted from 0, in the packed form.  It is valid until the next
+ * call.  Moving to the next or the previous row is fast.  To get to another row, the cursor reads
+ * all blocks from the current, the first or the marked row, whichever is nearest.
+ */
+extern char *gpusort_run_cursor_get(GsRunCursor *cursor, int64 position);
+
+/* Mark the row read last. */
+extern void gpusort_run_cursor_mark(GsRunCursor *cursor);
 
 #endif							/* GPUSORT_SORTED_RUN_H */

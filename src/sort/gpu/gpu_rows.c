@@ -198,7 +198,7 @@ put_in_long_group(GsGpuTies *ties)
 
 	if (gpusort_cpu_sort_put(nested, ties->values, ties->isnull))
 		return;
-	if (nested->external == NULL)
+	if (nested->file == NULL)
 		gpusort_cpu_sort_overflow(nested, gpusort_memory_sort_refusal(nested->rows));
 	gpusort_cpu_sort_add(nested, ties->values, ties->isnull);
 }
@@ -328,7 +328,7 @@ open_group(GsGpuTies *ties, int64 position)
 static bool
 has_passed(const GsGpuTies *ties, int64 position)
 {
-	return ties->nested_context != NULL && ties->nested.external != NULL &&
+	return ties->nested_context != NULL && ties->nested.file != NULL &&
 		!ties->spec->random_access && position - ties->start < ties->next_position;
 }
 
@@ -463,18 +463,18 @@ write_rest(const GsGpuRows *rows, GsCpuSort *sort, TupleTableSlot *slot)
 
 /* Write the rows on the device as the first run.  Returns false if rows are lost. */
 static bool
-write_run(const GsGpuRows *rows, GsExternalSort *external, TupleTableSlot *slot)
+write_run(const GsGpuRows *rows, GsCpuSort *sort, TupleTableSlot *slot)
 {
 	int64		nrows = gpusort_gpu_session_count(rows->session);
 
-	gpusort_external_begin_run(external);
+	gpusort_run_file_begin(sort->file);
 	for (int64 i = 0; i < nrows; i++)
 	{
 		if (!gpusort_gpu_rows_get(rows, i, slot->tts_values, slot->tts_isnull))
 			return false;
-		gpusort_external_put(external, slot->tts_values, slot->tts_isnull);
+		gpusort_run_file_put(sort->file, slot->tts_values, slot->tts_isnull);
 	}
-	gpusort_external_end_run(external, 0);
+	gpusort_cpu_sort_end_run(sort, 0);
 	return true;
 }
 
@@ -489,7 +489,7 @@ gpusort_gpu_rows_write(const GsGpuRows *rows, GsCpuSort *sort)
 	 * first.
 	 */
 	write_rest(rows, sort, slot);
-	written = write_run(rows, sort->external, slot);
+	written = write_run(rows, sort, slot);
 	ExecDropSingleTupleTableSlot(slot);
 	return written;
 }

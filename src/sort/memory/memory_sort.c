@@ -43,7 +43,8 @@ struct GsMemorySort
 	unsigned	chunk_shift;
 	GsOrdering *ordering;
 	GsRowStore *store;
-	uint64	   *entries;		/* after sorting */
+	uint64	   *entries;		/* after sorting, of so many rows */
+	uint32		nsorted;
 	uint32		next_to_take;	/* while rows are taken */
 	uint8	   *kept;			/* a bit for each row that may be taken, or
 								 * NULL for all; shares memory with 'entries' */
@@ -184,28 +185,49 @@ gpusort_memory_sort_count(const GsMemorySort *sort)
 	return gpusort_ordering_count(sort->ordering);
 }
 
+/* Sort as many rows as there is memory for, from a number on, but at least 'least'. */
+static bool
+sort_some(GsMemorySort *sort, uint32 first, uint32 least)
+{
+	GsTieSorter *ties = gpusort_tie_sorter_create(sort->spec, sort->store);
+	uint32		left = gpusort_ordering_count(sort->ordering) - first;
+
+	for (uint32 count = left; count >= least; count /= 2)
+	{
+		if (gpusort_ordering_sort(sort->ordering, first, count,
+								  ties != NULL ? gpusort_tie_sorter_sort : NULL, ties))
+		{
+			sort->entries = gpusort_ordering_entries(sort->ordering);
+			sort->nsorted = count;
+			return true;
+		}
+	}
+	return false;
+}
+
 bool
 gpusort_memory_sort_sort(GsMemorySort *sort)
 {
-	GsTieSorter *ties = gpusort_tie_sorter_create(sort->spec,
-												  sort->store);
+	return sort_some(sort, 0, gpusort_ordering_count(sort->ordering));
+}
 
-	if (!gpusort_ordering_sort(sort->ordering,
-							   ties != NULL ? gpusort_tie_sorter_sort : NULL,
-							   ties))
-		return false;
-	sort->entries = gpusort_ordering_entries(sort->ordering);
-	return true;
+uint32
+gpusort_memory_sort_sort_from(GsMemorySort *sort, uint32 first)
+{
+	if (!sort_some(sort, first, 1))
+		ereport(ERROR,
+				(errcode(ERRCODE_OUT_OF_MEMORY),
+				 errmsg("out of memory"),
+				 errdetail("Failed while sorting rows.")));
+	return sort->nsorted;
 }
 
 /* Prefetch rows at somewhat higher positions. */
 static inline void
 prefetch(const GsMemorySort *sort, int64 position)
 {
-	const uint64 *entry = sort->entries + position;
-	int64		left = gpusort_ordering_count(sort->ordering) - position;
-
-	gpusort_row_store_fetch_ahead(sort->store, entry, left);
+	gpusort_row_store_fetch_ahead(sort->store, sort->entries + position,
+								  sort->nsorted - position);
 }
 
 void
@@ -217,20 +239,11 @@ gpusort_memory_sort_get(GsMemorySort *sort, int64 position,
 						  values, isnull);
 }
 
-Size
-gpusort_memory_sort_dense_size(GsMemorySort *sort, int64 position)
+char *
+gpusort_memory_sort_find(GsMemorySort *sort, int64 position, const uint8 **bitmap)
 {
 	prefetch(sort, position);
-	return gpusort_row_store_dense_size(sort->store,
-										(uint32) sort->entries[position]);
-}
-
-void
-gpusort_memory_sort_make_dense(GsMemorySort *sort, int64 position, char *dense,
-							   Size bytes)
-{
-	gpusort_row_store_make_dense(sort->store, (uint32) sort->entries[position],
-								 dense, bytes);
+	return gpusort_row_store_find(sort->store, (uint32) sort->entries[position], bitmap, NULL);
 }
 
 void

@@ -53,10 +53,15 @@ extern GsFallback gpusort_memory_sort_refusal(const GsMemorySort *sort);
 
 /*
  * Sort the rows.  Returns false if the system has no memory left.  All rows are
- * kept in that case, and can be taken out by gpusort_memory_sort_take().
- * Checks for interrupts.
+ * kept in that case.  Checks for interrupts.
  */
 extern bool gpusort_memory_sort_sort(GsMemorySort *sort);
+
+/*
+ * Sort the rows from a number on, or if the system has too little memory, as many of them
+ * as it has memory for.  Returns how many, which are at the first positions from then on.
+ */
+extern uint32 gpusort_memory_sort_sort_from(GsMemorySort *sort, uint32 first);
 
 /* Bytes of the budget in use. */
 extern Size gpusort_memory_sort_bytes(const GsMemorySort *sort);
@@ -73,13 +78,9 @@ extern void gpusort_memory_sort_get(GsMemorySort *sort, int64 position,
 									Datum *values, bool *isnull);
 
 /*
- * The same for the dense form of a row (see dense_row.h): return its size, and
- * write it to 'dense'.  'bytes' must be that size.
+ * The same, but return the stored row itself, and set *bitmap to its NULL bitmap or to NULL.
  */
-extern Size gpusort_memory_sort_dense_size(GsMemorySort *sort,
-										   int64 position);
-extern void gpusort_memory_sort_make_dense(GsMemorySort *sort, int64 position,
-										   char *dense, Size bytes);
+extern char *gpusort_memory_sort_find(GsMemorySort *sort, int64 position, const uint8 **bitmap);
 
 /*
  * When memory is full, rows beyond the bound are dropped only if they are at least
@@ -88,9 +89,8 @@ extern void gpusort_memory_sort_make_dense(GsMemorySort *sort, int64 position,
 #define GPUSORT_LEAST_CUT_PART	8
 
 /*
- * Take the rows out again, in the order of arrival, either instead of sorting
- * them or after sorting failed.  Memory is freed on the way, so values passed by
- * reference are valid only until the next call.  Returns false when all rows
+ * Take the rows out again, in the order of arrival.  Memory is freed on the way, so values
+ * passed by reference are valid only until the next call.  Returns false when all rows
  * have been taken.
  *
  * After sorting, gpusort_memory_sort_keep_first() restricts this to the first

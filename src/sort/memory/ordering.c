@@ -183,16 +183,19 @@ gpusort_ordering_is_full(const GsOrdering *ordering)
 		gpusort_fault_host_rows(GPUSORT_MAX_ROWS);
 }
 
-void
-gpusort_ordering_fill_entries(const GsOrdering *ordering, uint64 *regular,
-							  uint64 *null_keys)
+uint32
+gpusort_ordering_fill_entries(const GsOrdering *ordering, uint32 first, uint32 count,
+							  uint64 *regular, uint64 *null_keys)
 {
-	for (uint32 row = 0; row < ordering->nrows; row++)
+	uint64	   *start = regular;
+
+	for (uint32 i = 0; i < count; i++)
 	{
+		uint32		row = first + i;
 		const uint8 *bits = ordering->null_keys[row >> ordering->chunk_shift];
 		Size		within = row & (chunk_rows(ordering) - 1);
 
-		if (row % GPUSORT_ROWS_PER_LOOK == 0)
+		if (i % GPUSORT_ROWS_PER_LOOK == 0)
 			CHECK_FOR_INTERRUPTS();
 		gpusort_work_add(sizeof(uint64));
 		if (bits != NULL && (bits[within / 8] & 1 << within % 8) != 0)
@@ -200,6 +203,7 @@ gpusort_ordering_fill_entries(const GsOrdering *ordering, uint64 *regular,
 		else
 			*regular++ = row;
 	}
+	return regular - start;
 }
 
 void
@@ -242,57 +246,82 @@ gpusort_ordering_scratch(const GsOrdering *ordering)
 	return ordering->scratch;
 }
 
-/* Sort the entries of rows with NULL keys, and those of the others. */
+/* Sort rows by their regular keys.  All rows need no entries before. */
 static void
-sort_entries(GsOrdering *ordering, uint64 *entries, GsTiesCallback ties,
-			 void *arg)
+sort_all_rows(GsOrdering *ordering)
 {
 	GsKeyTable	keys = gpusort_ordering_key_table(ordering);
-	uint32		nregular = ordering->nrows - ordering->nnull_keys;
-	uint64	   *regular = ordering->nulls_first ? entries + ordering->nnull_keys :
-		entries;
-	uint64	   *null_keys = ordering->nulls_first ? entries : entries + nregular;
 
-	if (ordering->nnull_keys == 0)
-		gpusort_radix_sort_all(&keys, (uint64_t *) entries, (uint64_t *) ordering->scratch,
-							   nregular, gpusort_ordering_check_interrupts);
+	gpusort_radix_sort_all(&keys, (uint64_t *) ordering->entries,
+						   (uint64_t *) ordering->scratch, ordering->nrows,
+						   gpusort_ordering_check_interrupts);
+}
+
+/* Sort the entries of rows with NULL keys, and those of the others. */
+static void
+sort_entries(GsOrdering *ordering, uint32 first, uint32 count, GsTiesCallback ties,
+			 void *arg)
+{
+	uint64	   *regular = ordering->entries;
+	uint64	   *null_keys = ordering->entries;
+	uint32		nregular = count;
+
+	if (ordering->nnull_keys == 0 && count == ordering->nrows)
+		sort_all_rows(ordering);
 	else
 	{
-		gpusort_ordering_fill_entries(ordering, regular, null_keys);
+		nregular = gpusort_ordering_fill_entries(ordering, first, count, ordering->entries,
+												 ordering->scratch);
+		if (ordering->nulls_first)
+		{
+			regular += count - nregular;
+			memmove(regular, ordering->entries, nregular * sizeof(uint64));
+		}
+		else
+			null_keys += nregular;
+		memcpy(null_keys, ordering->scratch, (count - nregular) * sizeof(uint64));
 		gpusort_ordering_sort_some(ordering, regular, nregular);
-		gpusort_ordering_sort_some(ordering, null_keys, ordering->nnull_keys);
+		gpusort_ordering_sort_some(ordering, null_keys, count - nregular);
 	}
 	if (ties != NULL)
 	{
 		ties(ordering, regular, nregular, arg);
-		ties(ordering, null_keys, ordering->nnull_keys, arg);
+		ties(ordering, null_keys, count - nregular, arg);
 	}
 }
 
-bool
-gpusort_ordering_sort(GsOrdering *ordering, GsTiesCallback ties, void *arg)
+/* Allocate the entries of rows, and scratch space.  Returns false if there is no memory. */
+static bool
+allocate_entries(GsOrdering *ordering, Size bytes)
 {
-	Size		bytes = (Size) ordering->nrows * sizeof(uint64);
-	uint64	   *entries;
-
-	if (ordering->nrows == 0)
-		return true;
-	entries = gpusort_budget_alloc(ordering->budget, bytes);
-	if (entries == NULL)
+	/* Those of the rows before are no longer needed. */
+	if (ordering->entries != NULL)
+		gpusort_budget_free(ordering->budget, ordering->entries);
+	ordering->entries = gpusort_budget_alloc(ordering->budget, bytes);
+	if (ordering->entries == NULL)
 		return false;
 	ordering->scratch = gpusort_budget_alloc(ordering->budget, bytes);
-	if (ordering->scratch == NULL)
-	{
-		gpusort_budget_free(ordering->budget, entries);
-		return false;
-	}
-	sort_entries(ordering, entries, ties, arg);
+	if (ordering->scratch != NULL)
+		return true;
+	gpusort_budget_free(ordering->budget, ordering->entries);
+	ordering->entries = NULL;
+	return false;
+}
 
+bool
+gpusort_ordering_sort(GsOrdering *ordering, uint32 first, uint32 count,
+					  GsTiesCallback ties, void *arg)
+{
+	if (count == 0)
+		return true;
+	if (!allocate_entries(ordering, count * sizeof(uint64)))
+		return false;
+	sort_entries(ordering, first, count, ties, arg);
 	gpusort_budget_free(ordering->budget, ordering->scratch);
 	ordering->scratch = NULL;
-	for (uint32 chunk = 0; chunk < ordering->nchunks; chunk++)
-		gpusort_ordering_free_chunk(ordering, chunk);
-	ordering->entries = entries;
+	if (first + count == ordering->nrows)
+		for (uint32 chunk = 0; chunk < ordering->nchunks; chunk++)
+			gpusort_ordering_free_chunk(ordering, chunk);
 	return true;
 }
 

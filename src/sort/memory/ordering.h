@@ -60,11 +60,12 @@ typedef void (*GsTiesCallback) (GsOrdering *ordering, uint64 *entries,
 								uint32 count, void *arg);
 
 /*
- * Sort the rows and free the keys.  The sort is stable.  'ties' may be NULL.
- * Returns false, and changes nothing, if memory ran out.  Checks for interrupts.
+ * Sort 'count' rows, from a number on, and free all keys if these are the last rows.  The
+ * sort is stable.  'ties' may be NULL.  Returns false if memory ran out.  Checks for
+ * interrupts.
  */
-extern bool gpusort_ordering_sort(GsOrdering *ordering, GsTiesCallback ties,
-								  void *arg);
+extern bool gpusort_ordering_sort(GsOrdering *ordering, uint32 first, uint32 count,
+								  GsTiesCallback ties, void *arg);
 
 /*
  * For the callback: the key of a row; a stable sort of some entries by the current
@@ -76,7 +77,7 @@ extern void gpusort_ordering_sort_some(GsOrdering *ordering, uint64 *entries,
 extern uint64 *gpusort_ordering_scratch(const GsOrdering *ordering);
 
 /*
- * After sorting: the entries of all rows in sorted order.  The low 32 bits of an
+ * After sorting: the entries of the rows in sorted order.  The low 32 bits of an
  * entry are the number of its row.
  */
 extern uint64 *gpusort_ordering_entries(GsOrdering *ordering);
@@ -111,10 +112,12 @@ extern void gpusort_ordering_set_scratch(GsOrdering *ordering, uint64 *scratch);
 extern GsKeyTable gpusort_ordering_key_table(const GsOrdering *ordering);
 
 /*
- * Write an entry for each row: to 'null_keys' if it has a NULL key, or to 'regular'.
+ * Write an entry for each of 'count' rows, from a number on: to 'null_keys' if it has a
+ * NULL key, or to 'regular'.  Returns how many have none.
  */
-extern void gpusort_ordering_fill_entries(const GsOrdering *ordering,
-										  uint64 *regular, uint64 *null_keys);
+extern uint32 gpusort_ordering_fill_entries(const GsOrdering *ordering,
+											uint32 first, uint32 count,
+											uint64 *regular, uint64 *null_keys);
 
 /* Free the keys of a chunk that is no longer needed. */
 extern void gpusort_ordering_free_chunk(GsOrdering *ordering, uint32 chunk);

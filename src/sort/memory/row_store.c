@@ -23,7 +23,6 @@
 #include "utils/memutils.h"
 
 #include "sort/base/row_format.h"
-#include "sort/base/dense_row.h"
 #include "sort/memory/row_store.h"
 #include "work.h"
 
@@ -73,8 +72,9 @@ struct GsRowStore
 	bool		whole_tuples;	/* is each slot a pointer to a tuple? */
 
 	/*
-	 * If there are columns of variable length, a slot whose offset of the
-	 * first one is 0 has a pointer to the row, at pointer_offset.
+	 * The slot of a whole tuple, or if there are columns of variable length,
+	 * one whose offset of the first one is 0, has a pointer to the row, at
+	 * pointer_offset.
 	 */
 	uint32		pointer_offset;
 	Size		min_slot_bytes;
@@ -322,19 +322,13 @@ allocate_row(GsRowStore *store, GsRowChunk *chunk, char *slot, Size row_bytes)
 {
 	char	   *row = slot;
 
-	if (store->whole_tuples)
+	if (store->whole_tuples || row_bytes > chunk->slot_bytes)
 	{
 		row = block_alloc(store, chunk, row_bytes);
 		if (row == NULL)
 			return NULL;
-		*(char **) slot = row;
-	}
-	else if (row_bytes > chunk->slot_bytes)
-	{
-		row = block_alloc(store, chunk, row_bytes);
-		if (row == NULL)
-			return NULL;
-		*(uint32 *) (slot + store->format->first_offset) = 0;
+		if (!store->whole_tuples)
+			*(uint32 *) (slot + store->format->first_offset) = 0;
 		*(char **) (slot + store->pointer_offset) = row;
 	}
 	store->sum_row_bytes += row_bytes;
@@ -398,8 +392,9 @@ chunk_of_row(const GsRowStore *store, uint32 number, Size *within)
 static inline bool
 is_elsewhere(const GsRowStore *store, const char *slot)
 {
-	return store->format->variable && !store->whole_tuples &&
-		*(const uint32 *) (slot + store->format->first_offset) == 0;
+	return store->whole_tuples ||
+		(store->format->variable &&
+		 *(const uint32 *) (slot + store->format->first_offset) == 0);
 }
 
 /* Returns the address of a row, and sets *bitmap to its NULL bitmap or to NULL. */
@@ -411,9 +406,7 @@ find_row(const GsRowStore *store, uint32 number, const uint8 **bitmap)
 	char	   *row = chunk->slots + within * chunk->slot_bytes;
 
 	gpusort_work_add(GPUSORT_WORK_ROW);
-	if (store->whole_tuples)
-		row = *(char **) row;
-	else if (is_elsewhere(store, row))
+	if (is_elsewhere(store, row))
 		row = *(char **) (row + store->pointer_offset);
 	*bitmap = NULL;
 	if (chunk->nulls != NULL)
@@ -441,28 +434,6 @@ gpusort_row_store_get_columns(const GsRowStore *store, uint32 number,
 
 	gpusort_row_format_read_columns(store->format, row, bitmap, attnos, n,
 									values, isnull);
-}
-
-Size
-gpusort_row_store_dense_size(const GsRowStore *store, uint32 number)
-{
-	const uint8 *bitmap;
-	char	   *row = find_row(store, number, &bitmap);
-
-	return gpusort_dense_row_size(store->format, row, bitmap,
-								  store->format->fixed_bytes);
-}
-
-void
-gpusort_row_store_make_dense(const GsRowStore *store, uint32 number, char *dense,
-							 Size bytes)
-{
-	const uint8 *bitmap;
-	char	   *row = find_row(store, number, &bitmap);
-
-	gpusort_work_add(bytes);
-	gpusort_dense_row_write(store->format, row, bitmap,
-							store->format->fixed_bytes, dense);
 }
 
 /*
@@ -493,7 +464,7 @@ gpusort_row_store_fetch_ahead(const GsRowStore *store, const uint64 *entries,
 	/* By now, the slot of this row is in the cache. */
 	chunk = chunk_of_row(store, (uint32) entries[PREFETCH_ROWS / 2], &within);
 	slot = chunk->slots + within * chunk->slot_bytes;
-	if (!store->whole_tuples && !is_elsewhere(store, slot))
+	if (!is_elsewhere(store, slot))
 		return;
 	row = *(char **) (slot + store->pointer_offset);
 	__builtin_prefetch(row);
@@ -554,6 +525,8 @@ gpusort_row_store_find(const GsRowStore *store, uint32 number,
 {
 	char	   *row = find_row(store, number, bitmap);
 
+	if (bytes == NULL)
+		return row;
 	if (store->whole_tuples)
 		*bytes = ((MinimalTuple) row)->t_len;
 	else if (store->format->variable)

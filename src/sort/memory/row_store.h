@@ -50,14 +50,6 @@ extern void gpusort_row_store_get_columns(const GsRowStore *store, uint32 row,
 										  Datum *values, bool *isnull);
 
 /*
- * The dense form of a row (see dense_row.h): returns its size, and writes that many
- * bytes.
- */
-extern Size gpusort_row_store_dense_size(const GsRowStore *store, uint32 row);
-extern void gpusort_row_store_make_dense(const GsRowStore *store, uint32 row,
-										 char *dense, Size bytes);
-
-/*
  * Prefetch rows that will be read soon after that of entries[0], of which 'left' follow:
  * a slot, and half way before it is read, its row if that is not in the slot.  Rows in
  * sorted order are at random addresses.
@@ -95,8 +87,8 @@ extern void gpusort_row_store_set_numbers(GsRowStore *store,
 extern const struct GsRowFormat *gpusort_row_store_format(const GsRowStore *store);
 
 /*
- * Returns where a stored row is and how long it is, and sets *bitmap to its NULL bitmap or
- * to NULL.
+ * Returns where a stored row is, and sets *bitmap to its NULL bitmap or to NULL, and unless 'bytes'
+ * is NULL, *bytes to its length.
  */
 extern char *gpusort_row_store_find(const GsRowStore *store, uint32 row,
 									const uint8 **bitmap, Size *bytes);

@@ -76,9 +76,9 @@ separate_null_keys(GsShare *share, GsOrdering *ordering, GsBudget *budget)
 	share->arrived = gpusort_budget_alloc(budget, bytes);
 	if (share->arrived == NULL)
 		return false;
-	gpusort_ordering_fill_entries(ordering, share->arrived,
-								  share->arrived + share->keys.nrows -
-								  share->keys.nnull_keys);
+	(void) gpusort_ordering_fill_entries(ordering, 0, share->keys.nrows, share->arrived,
+										 share->arrived + share->keys.nrows -
+										 share->keys.nnull_keys);
 	return true;
 }
 
