@@ -17,7 +17,6 @@
 
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
-#include "sort/base/budget.h"
 #include "sort/cutoff.h"
 
 struct GsCutoff
@@ -32,7 +31,7 @@ struct GsCutoff
 
 	/* Unless exact: its sort keys, and those of a row to compare with it. */
 	GsKeyComparison *comparison;
-	GsBudget   *budget;			/* for 'copies'; no limit */
+	MemoryContext context;		/* for 'copies' */
 	MemoryContext scratch;		/* for what comparators leak */
 	char	   *copies;			/* what 'values' point to, or NULL */
 	Datum	   *values;
@@ -47,7 +46,7 @@ prepare_comparison(GsCutoff *cutoff)
 	int			nkeys = cutoff->spec->keys.nkeys;
 
 	cutoff->comparison = gpusort_key_comparison_create(&cutoff->spec->keys);
-	cutoff->budget = gpusort_budget_create(SIZE_MAX);
+	cutoff->context = CurrentMemoryContext;
 	cutoff->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort comparisons",
 											ALLOCSET_SMALL_SIZES);
@@ -95,11 +94,11 @@ copy_keys(GsCutoff *cutoff, const Datum *values, const bool *isnull)
 		bytes += copy_bytes(TupleDescAttr(tupdesc, keys->attnos[k] - 1),
 							values[keys->attnos[k] - 1],
 							isnull[keys->attnos[k] - 1]);
-	copy = gpusort_budget_alloc(cutoff->budget, bytes);
+	copy = MemoryContextAllocExtended(cutoff->context, bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
 	if (copy == NULL)
 		return false;
 	if (cutoff->copies != NULL)
-		gpusort_budget_free(cutoff->budget, cutoff->copies);
+		pfree(cutoff->copies);
 	cutoff->copies = copy;
 	for (int k = 0; k < keys->nkeys; k++)
 	{

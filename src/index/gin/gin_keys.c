@@ -202,7 +202,6 @@ static void
 arena_init(GsGinArena *memory, Size limit)
 {
 	memory->budget = gpusort_budget_create(limit);
-	gpusort_budget_use_arena(memory->budget);
 	memory->block_bytes = choose_block_bytes(limit);
 	memory->blocks = palloc(MAX_BLOCKS * sizeof(GsMemoryBlock));
 	memory->nblocks = 0;

@@ -41,7 +41,7 @@
 /* The size of a transparent huge page. */
 #define HUGE_PAGE_BYTES		GPUSORT_WARM_BLOCK_BYTES
 
-/* Without an arena, blocks of at least this size are mappings; with one, of that. */
+/* Before the arena is used, blocks of at least this size are mappings; then, of that. */
 #define MAPPING_FROM_BYTES	HUGE_PAGE_BYTES
 #define MAPPING_BESIDE_ARENA_BYTES	(4 * HUGE_PAGE_BYTES)
 
@@ -74,6 +74,7 @@ struct GsMapping
 	bool		warm;			/* belongs to the server's warm memory */
 	bool		shared;			/* belongs to a group of processes */
 	bool		is_arena;		/* is divided among blocks */
+	uint32		nblocks;		/* that are in use */
 };
 
 /* Mappings that are kept for later sorts, the newest first. */
@@ -327,7 +328,6 @@ gpusort_budget_create_shared(GsSharedBudget *shared)
 
 	budget->shared = shared;
 	budget->granted = 0;
-	budget->has_arena = true;
 	return budget;
 }
 
@@ -366,21 +366,16 @@ take_mapping(GsBudget *budget, Size size)
 	if (mapping == NULL)
 		return NULL;
 	mapping->is_arena = false;
+	mapping->nblocks = 0;
 	mapping->next = budget->mappings;
 	budget->mappings = mapping;
 	return mapping->memory;
 }
 
-void
-gpusort_budget_use_arena(GsBudget *budget)
-{
-	budget->has_arena = true;
-}
-
 static bool
 uses_arena(const GsBudget *budget, Size size)
 {
-	return budget->has_arena && size < MAPPING_BESIDE_ARENA_BYTES &&
+	return size < MAPPING_BESIDE_ARENA_BYTES &&
 		(budget->shared != NULL ||
 		 budget->used >= Min(budget->limit / ARENA_FROM_PART, ARENA_FROM_BYTES));
 }
@@ -434,7 +429,7 @@ take_from_arena(GsBudget *budget, Size size)
 	Size		rest_bytes = budget->arena_free;
 	char	   *memory;
 
-	size = MAXALIGN(size);
+	size = MAXALIGN(Max(size, 1));
 	if (size > rest_bytes && !enlarge_arena(budget, size))
 		return NULL;
 	memory = budget->arena;
@@ -448,22 +443,43 @@ take_from_arena(GsBudget *budget, Size size)
 	return memory;
 }
 
+/*
+ * Returns the pointer to the mapping of a block in the budget's list, or NULL if the
+ * block is in the memory context.
+ */
+static GsMapping **
+find_mapping(GsBudget *budget, const char *memory)
+{
+	for (GsMapping **link = &budget->mappings; *link != NULL;
+		 link = &(*link)->next)
+		if (memory >= (*link)->memory &&
+			memory < (*link)->memory + (*link)->size)
+			return link;
+	return NULL;
+}
+
+/* Take a block from the arena, a mapping or the memory context.  Returns NULL if that fails. */
+static char *
+take_block(GsBudget *budget, Size size)
+{
+	char	   *memory = uses_arena(budget, size) ? take_from_arena(budget, size) : NULL;
+
+	if (memory == NULL && size < MAPPING_FROM_BYTES && budget->shared == NULL)
+		return MemoryContextAllocExtended(budget->context, size, MCXT_ALLOC_NO_OOM);
+	if (memory == NULL)
+		memory = take_mapping(budget, size);
+	if (memory != NULL)
+		(*find_mapping(budget, memory))->nblocks++;
+	return memory;
+}
+
 void *
 gpusort_budget_alloc(GsBudget *budget, Size size)
 {
 	char	   *memory = NULL;
 
 	if (likely(!gpusort_fault_host_alloc(&budget->allocations)))
-	{
-		if (uses_arena(budget, size))
-			memory = take_from_arena(budget, size);
-		if (memory == NULL &&
-			(size >= MAPPING_FROM_BYTES || budget->shared != NULL))
-			memory = take_mapping(budget, size);
-		else if (memory == NULL)
-			memory = MemoryContextAllocExtended(budget->context, size,
-												MCXT_ALLOC_NO_OOM);
-	}
+		memory = take_block(budget, size);
 	if (memory == NULL)
 		budget->out_of_memory = true;
 	else
@@ -491,35 +507,31 @@ gpusort_budget_enlarge(GsBudget *budget, void *array, Size old_bytes,
 	return larger;
 }
 
-/*
- * Returns the pointer to the mapping of a block in the budget's list, or NULL if the
- * block is in the memory context.
- */
-static GsMapping **
-find_mapping(GsBudget *budget, const char *memory)
+/* No block of a mapping is in use.  It may be what is left of the arena: then use it again. */
+static void
+end_mapping(GsBudget *budget, GsMapping **link)
 {
-	for (GsMapping **link = &budget->mappings; *link != NULL;
-		 link = &(*link)->next)
-		if (memory >= (*link)->memory &&
-			memory < (*link)->memory + (*link)->size)
-			return link;
-	return NULL;
+	GsMapping  *mapping = *link;
+
+	if (mapping->is_arena && budget->arena + budget->arena_free == mapping->memory + mapping->size)
+	{
+		budget->arena = mapping->memory;
+		budget->arena_free = mapping->size;
+		return;
+	}
+	if (mapping->is_arena)
+		budget->arena_total -= mapping->size;
+	*link = mapping->next;
+	free_mapping(budget, mapping);
 }
 
 void
 gpusort_budget_free(GsBudget *budget, void *memory)
 {
 	GsMapping **link = find_mapping(budget, memory);
-	GsMapping  *mapping;
 
 	if (link == NULL)
-	{
 		pfree(memory);
-		return;
-	}
-	mapping = *link;
-	if (mapping->is_arena)
-		return;
-	*link = mapping->next;
-	free_mapping(budget, mapping);
+	else if (--(*link)->nblocks == 0)
+		end_mapping(budget, link);
 }

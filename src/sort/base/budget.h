@@ -37,8 +37,7 @@ typedef struct GsBudget
 	bool		out_of_memory;	/* the system had no memory left */
 	uint32		allocations;	/* so far, see service/fault.h */
 	GsMapping  *mappings;		/* those in use */
-	bool		has_arena;		/* gpusort_budget_use_arena() */
-	char	   *arena;			/* what is left of its last mapping */
+	char	   *arena;			/* what is left of a mapping of it */
 	Size		arena_free;		/* bytes of that */
 	Size		arena_total;	/* bytes of all its mappings */
 } GsBudget;
@@ -62,12 +61,6 @@ extern GsSharedBudget *gpusort_budget_create_group(Size limit, Size extra);
  */
 extern GsBudget *gpusort_budget_create_shared(GsSharedBudget *shared);
 extern void gpusort_budget_set_published(GsBudget *budget, bool published);
-
-/*
- * Let the smaller blocks of a new budget share mappings, which saves page faults.  The
- * memory of such a block that is freed cannot be used again before the budget ends.
- */
-extern void gpusort_budget_use_arena(GsBudget *budget);
 
 /* Ask for more of what processes share.  Returns false if less than 'size' is left. */
 extern bool gpusort_budget_get_granted(GsBudget *budget, Size size);

@@ -168,11 +168,6 @@ gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsFallback reason)
 		count_overflow(sort);
 	}
 	sort->run_spec = *sort->spec;
-
-	/*
-	 * Without a bound, each run can use the same memory: see
-	 * gpusort_budget_use_arena().
-	 */
 	sort->run_spec.bound = 0;
 	sort->run_spec.expected_rows = Max(sort->spec->expected_rows, MANY_ROWS);
 	sort->limit = sort->rows_limit = gpusort_sort_spec_memory(sort->spec);

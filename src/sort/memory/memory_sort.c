@@ -112,9 +112,6 @@ gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
 {
 	GsMemorySort *sort;
 
-	/* With a bound, rows are freed on the way, which an arena cannot do. */
-	if (spec->bound == 0)
-		gpusort_budget_use_arena(budget);
 	sort = create_sort(spec, budget,
 					   gpusort_memory_sort_choose_shift(spec, budget->limit, 1));
 	if (gpusort_memory_sort_capacity(spec) < PG_UINT32_MAX)
