@@ -12,11 +12,11 @@
  */
 #include "compat.h"
 
-#include "utils/datum.h"
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
 #include "key/key_comparison.h"
+#include "sort/base/row_format.h"
 #include "sort/cutoff.h"
 
 struct GsCutoff
@@ -31,10 +31,11 @@ struct GsCutoff
 
 	/* Unless exact: its sort keys, and those of a row to compare with it. */
 	GsKeyComparison *comparison;
-	MemoryContext context;		/* for 'copies' */
+	MemoryContext context;		/* for 'row' */
 	MemoryContext scratch;		/* for what comparators leak */
-	char	   *copies;			/* what 'values' point to, or NULL */
-	Datum	   *values;
+	GsRowFormat *format;		/* of a row of the sort keys */
+	char	   *row;			/* that row of the cutoff, or NULL */
+	Datum	   *values;			/* of it */
 	bool	   *isnull;
 	Datum	   *row_values;
 	bool	   *row_isnull;
@@ -47,6 +48,7 @@ prepare_comparison(GsCutoff *cutoff)
 
 	cutoff->comparison = gpusort_key_comparison_create(&cutoff->spec->keys);
 	cutoff->context = CurrentMemoryContext;
+	cutoff->format = gpusort_row_format_create_keys(cutoff->spec);
 	cutoff->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort comparisons",
 											ALLOCSET_SMALL_SIZES);
@@ -72,48 +74,39 @@ gpusort_cutoff_create(const GsSortSpec *spec)
 	return cutoff;
 }
 
-/* Returns the size of a copy of an attribute's value. */
-static Size
-copy_bytes(Form_pg_attribute att, Datum value, bool isnull)
+/* Read the sort keys of a row, from number 'first' on. */
+static void
+read_keys(GsCutoff *cutoff, int first, const Datum *values, const bool *isnull)
 {
-	if (isnull || att->attbyval)
-		return 0;
-	return MAXALIGN(datumGetSize(value, false, att->attlen));
+	const GsSortKeys *keys = &cutoff->spec->keys;
+
+	for (int k = first; k < keys->nkeys; k++)
+	{
+		cutoff->row_values[k] = values[keys->attnos[k] - 1];
+		cutoff->row_isnull[k] = isnull[keys->attnos[k] - 1];
+	}
 }
 
 /* Copy the sort keys of a row.  Returns false if there is not enough memory. */
 static bool
 copy_keys(GsCutoff *cutoff, const Datum *values, const bool *isnull)
 {
-	const GsSortKeys *keys = &cutoff->spec->keys;
-	TupleDesc	tupdesc = cutoff->spec->tupdesc;
-	Size		bytes = 1;
-	char	   *copy;
+	Size		bytes;
+	char	   *row;
 
-	for (int k = 0; k < keys->nkeys; k++)
-		bytes += copy_bytes(TupleDescAttr(tupdesc, keys->attnos[k] - 1),
-							values[keys->attnos[k] - 1],
-							isnull[keys->attnos[k] - 1]);
-	copy = MemoryContextAllocExtended(cutoff->context, bytes, MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
-	if (copy == NULL)
+	read_keys(cutoff, 0, values, isnull);
+	bytes = gpusort_row_format_packed_size(cutoff->format, cutoff->row_values,
+										   cutoff->row_isnull);
+	row = MemoryContextAllocExtended(cutoff->context, bytes,
+									 MCXT_ALLOC_HUGE | MCXT_ALLOC_NO_OOM);
+	if (row == NULL)
 		return false;
-	if (cutoff->copies != NULL)
-		pfree(cutoff->copies);
-	cutoff->copies = copy;
-	for (int k = 0; k < keys->nkeys; k++)
-	{
-		int			column = keys->attnos[k] - 1;
-		Form_pg_attribute att = TupleDescAttr(tupdesc, column);
-
-		cutoff->values[k] = values[column];
-		cutoff->isnull[k] = isnull[column];
-		if (isnull[column] || att->attbyval)
-			continue;
-		cutoff->values[k] = PointerGetDatum(copy);
-		memcpy(copy, DatumGetPointer(values[column]),
-			   datumGetSize(values[column], false, att->attlen));
-		copy += copy_bytes(att, values[column], false);
-	}
+	(void) gpusort_row_format_pack(cutoff->format, cutoff->row_values, cutoff->row_isnull,
+								   row, bytes);
+	if (cutoff->row != NULL)
+		pfree(cutoff->row);
+	cutoff->row = row;
+	gpusort_row_format_unpack(cutoff->format, row, cutoff->values, cutoff->isnull);
 	return true;
 }
 
@@ -131,15 +124,10 @@ gpusort_cutoff_set(GsCutoff *cutoff, const Datum *values, const bool *isnull)
 static bool
 comes_before(GsCutoff *cutoff, const TupleTableSlot *slot)
 {
-	const GsSortKeys *keys = &cutoff->spec->keys;
 	MemoryContext caller;
 	int			cmp;
 
-	for (int k = cutoff->first_inexact; k < keys->nkeys; k++)
-	{
-		cutoff->row_values[k] = slot->tts_values[keys->attnos[k] - 1];
-		cutoff->row_isnull[k] = slot->tts_isnull[keys->attnos[k] - 1];
-	}
+	read_keys(cutoff, cutoff->first_inexact, slot->tts_values, slot->tts_isnull);
 	caller = MemoryContextSwitchTo(cutoff->scratch);
 	cmp = gpusort_key_comparison_compare(cutoff->comparison,
 										 cutoff->first_inexact,

@@ -172,6 +172,18 @@ gpusort_row_format_create(const GsSortSpec *spec)
 	return format;
 }
 
+GsRowFormat *
+gpusort_row_format_create_keys(const GsSortSpec *spec)
+{
+	TupleDesc	tupdesc = CreateTemplateTupleDesc(spec->keys.nkeys);
+	GsSortSpec	keys = {.tupdesc = tupdesc};
+
+	for (int k = 0; k < spec->keys.nkeys; k++)
+		TupleDescCopyEntry(tupdesc, k + 1, spec->tupdesc, spec->keys.attnos[k]);
+	TupleDescFinalize(tupdesc);
+	return gpusort_row_format_create(&keys);
+}
+
 void
 gpusort_row_format_free(GsRowFormat *format)
 {
@@ -586,32 +598,6 @@ gpusort_row_format_pack(const GsRowFormat *format, const Datum *values,
 	next = MAXALIGN(end);
 	zero_bytes(row + end, next - end);
 	return next;
-}
-
-void
-gpusort_row_format_unpack(const GsRowFormat *format, char *row, Datum *values,
-						  bool *isnull)
-{
-	const uint8 *bitmap = gpusort_row_format_bitmap(format, row);
-
-	if (format->tuple_column > 0)
-	{
-		read_tuple(format, row, values, isnull);
-		return;
-	}
-	if (!gpusort_bitmap_has_null(bitmap, format->null_bytes))
-		bitmap = NULL;
-	read_columns(format, row, bitmap, values, isnull);
-}
-
-void
-gpusort_row_format_unpack_columns(const GsRowFormat *format, char *row,
-								  const AttrNumber *attnos, int n,
-								  Datum *values, bool *isnull)
-{
-	gpusort_row_format_read_columns(format, row,
-									gpusort_row_format_bitmap(format, row),
-									attnos, n, values, isnull);
 }
 
 /* Returns the end of the last value of variable length, or 'end' if there is none. */

@@ -39,6 +39,38 @@ typedef struct GsRowColumn
 	bool		can_shorten;	/* may a varlena header become one byte? */
 } GsRowColumn;
 
+static inline bool
+gpusort_column_is_variable(const GsRowColumn *column)
+{
+	return column->kind == GS_COLUMN_VARLENA ||
+		column->kind == GS_COLUMN_CSTRING;
+}
+
+/* Returns the offset in the row of a value of variable length. */
+static inline uint32
+gpusort_column_offset_of_value(const GsRowColumn *column, const char *row)
+{
+	uint32		offset;
+
+	memcpy(&offset, row + column->offset, sizeof(offset));
+	return offset;
+}
+
+static inline bool
+gpusort_bitmap_is_null(const uint8 *bitmap, int column)
+{
+	return (bitmap[column / 8] >> (column % 8)) & 1;
+}
+
+static inline bool
+gpusort_bitmap_has_null(const uint8 *bitmap, uint32 bytes)
+{
+	for (uint32 i = 0; i < bytes; i++)
+		if (bitmap[i] != 0)
+			return true;
+	return false;
+}
+
 /* Made once for a row type, and then only read. */
 typedef struct GsRowFormat
 {
@@ -83,6 +115,9 @@ typedef struct GsRowFormat
 
 /* Make the format of a sort's rows in the current memory context. */
 extern GsRowFormat *gpusort_row_format_create(const GsSortSpec *spec);
+
+/* The same for rows that have the sort keys alone, in their order. */
+extern GsRowFormat *gpusort_row_format_create_keys(const GsSortSpec *spec);
 
 extern void gpusort_row_format_free(GsRowFormat *format);
 
@@ -139,6 +174,24 @@ extern void gpusort_row_format_read_columns(const GsRowFormat *format,
 											const AttrNumber *attnos, int n,
 											Datum *values, bool *isnull);
 
+/* The same, inline for the most common rows: words without NULLs. */
+static inline void
+gpusort_row_format_read_columns_fast(const GsRowFormat *format, char *row,
+									 const uint8 *bitmap, const AttrNumber *attnos,
+									 int n, Datum *values, bool *isnull)
+{
+	if (unlikely(!format->only_words || bitmap != NULL))
+	{
+		gpusort_row_format_read_columns(format, row, bitmap, attnos, n, values, isnull);
+		return;
+	}
+	for (int i = 0; i < n; i++)
+	{
+		memcpy(&values[i], row + (attnos[i] - 1) * sizeof(Datum), sizeof(Datum));
+		isnull[i] = false;
+	}
+}
+
 /*
  * Packed rows: the fixed part, the NULL bitmap, and then the values of variable
  * length.  The first row starts at a multiple of packed_align, and the others
@@ -149,6 +202,15 @@ static inline uint8 *
 gpusort_row_format_bitmap(const GsRowFormat *format, char *row)
 {
 	return (uint8 *) row + format->columns_bytes;
+}
+
+/* Returns the bitmap, or NULL if it has no NULLs. */
+static inline const uint8 *
+gpusort_row_format_nulls(const GsRowFormat *format, char *row)
+{
+	const uint8 *bitmap = gpusort_row_format_bitmap(format, row);
+
+	return gpusort_bitmap_has_null(bitmap, format->null_bytes) ? bitmap : NULL;
 }
 
 /* Returns the size of a row, a multiple of packed_align. */
@@ -187,50 +249,20 @@ gpusort_row_format_pack_fast(const GsRowFormat *format, const Datum *values,
 	return format->packed_bytes;
 }
 
-/* Read a row.  Values that are passed by reference point into it. */
-extern void gpusort_row_format_unpack(const GsRowFormat *format, char *row,
-									  Datum *values, bool *isnull);
-
-/* The same, inline for the most common rows: a few words without NULLs. */
+/* Read a row, or some of its columns, as a stored one. */
 static inline void
-gpusort_row_format_unpack_fast(const GsRowFormat *format, char *row,
-							   Datum *values, bool *isnull)
+gpusort_row_format_unpack(const GsRowFormat *format, char *row, Datum *values, bool *isnull)
 {
-	if (unlikely(!format->only_words || format->null_bytes != 1 ||
-				 row[format->columns_bytes] != 0))
-	{
-		gpusort_row_format_unpack(format, row, values, isnull);
-		return;
-	}
-	for (int i = 0; i < format->ncolumns; i++)
-	{
-		memcpy(&values[i], row + i * sizeof(Datum), sizeof(Datum));
-		isnull[i] = false;
-	}
+	gpusort_row_format_read_fast(format, row, gpusort_row_format_nulls(format, row), values,
+								 isnull);
 }
 
-extern void gpusort_row_format_unpack_columns(const GsRowFormat *format,
-											  char *row,
-											  const AttrNumber *attnos, int n,
-											  Datum *values, bool *isnull);
-
-/* The same, inline for the most common rows: a few words without NULLs. */
 static inline void
-gpusort_row_format_unpack_columns_fast(const GsRowFormat *format, char *row,
-									   const AttrNumber *attnos, int n,
-									   Datum *values, bool *isnull)
+gpusort_row_format_unpack_columns(const GsRowFormat *format, char *row,
+								  const AttrNumber *attnos, int n, Datum *values, bool *isnull)
 {
-	if (unlikely(!format->only_words || format->null_bytes != 1 ||
-				 row[format->columns_bytes] != 0))
-	{
-		gpusort_row_format_unpack_columns(format, row, attnos, n, values, isnull);
-		return;
-	}
-	for (int i = 0; i < n; i++)
-	{
-		memcpy(&values[i], row + (attnos[i] - 1) * sizeof(Datum), sizeof(Datum));
-		isnull[i] = false;
-	}
+	gpusort_row_format_read_columns_fast(format, row, gpusort_row_format_nulls(format, row),
+										 attnos, n, values, isnull);
 }
 
 /*
@@ -301,40 +333,6 @@ gpusort_dense_row_expand_fast(const GsRowFormat *format, const char *dense,
 	buffer->row[format->columns_bytes] = 0;
 	*bytes = 1 + format->columns_bytes;
 	return buffer->row;
-}
-
-/* ---- Columns, for row_format.c and dense_row.c ---- */
-
-static inline bool
-gpusort_column_is_variable(const GsRowColumn *column)
-{
-	return column->kind == GS_COLUMN_VARLENA ||
-		column->kind == GS_COLUMN_CSTRING;
-}
-
-/* Returns the offset in the row of a value of variable length. */
-static inline uint32
-gpusort_column_offset_of_value(const GsRowColumn *column, const char *row)
-{
-	uint32		offset;
-
-	memcpy(&offset, row + column->offset, sizeof(offset));
-	return offset;
-}
-
-static inline bool
-gpusort_bitmap_is_null(const uint8 *bitmap, int column)
-{
-	return (bitmap[column / 8] >> (column % 8)) & 1;
-}
-
-static inline bool
-gpusort_bitmap_has_null(const uint8 *bitmap, uint32 bytes)
-{
-	for (uint32 i = 0; i < bytes; i++)
-		if (bitmap[i] != 0)
-			return true;
-	return false;
 }
 
 #endif							/* GPUSORT_ROW_FORMAT_H */

@@ -176,8 +176,8 @@ show_key(GsRunMerge *merge, uint32 number)
 	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
 
 	gpusort_work_add(GPUSORT_WORK_ROW);
-	gpusort_row_format_unpack_columns_fast(merge->format, source->row, keys->attnos,
-										   keys->nkeys, values, isnull);
+	gpusort_row_format_unpack_columns(merge->format, source->row, keys->attnos,
+									  keys->nkeys, values, isnull);
 	show_values(merge, number, values, isnull);
 }
 

@@ -197,7 +197,7 @@ gpusort_run_ranges_create(const GsSortSpec *spec, const GsRowFormat *format,
 	ranges->keys = &spec->keys;
 	ranges->group_keys = spec->group_keys;
 	ranges->format = format;
-	ranges->key_format = gpusort_run_key_format(spec);
+	ranges->key_format = gpusort_row_format_create_keys(spec);
 	ranges->runs = runs;
 	ranges->files = files;
 	ranges->nruns = nruns;

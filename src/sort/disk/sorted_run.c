@@ -104,23 +104,11 @@ gpusort_run_file_reader_bytes(Size limit, bool together)
 	return bytes;
 }
 
-GsRowFormat *
-gpusort_run_key_format(const GsSortSpec *spec)
-{
-	TupleDesc	tupdesc = CreateTemplateTupleDesc(spec->keys.nkeys);
-	GsSortSpec	keys = {.tupdesc = tupdesc};
-
-	for (int k = 0; k < spec->keys.nkeys; k++)
-		TupleDescCopyEntry(tupdesc, k + 1, spec->tupdesc, spec->keys.attnos[k]);
-	TupleDescFinalize(tupdesc);
-	return gpusort_row_format_create(&keys);
-}
-
 static void
 prepare_samples(GsRunFile *file, const GsSortSpec *spec)
 {
 	file->keys = &spec->keys;
-	file->key_format = gpusort_run_key_format(spec);
+	file->key_format = gpusort_row_format_create_keys(spec);
 	file->first_row.context = file->context;
 	file->key_values = palloc(spec->keys.nkeys * sizeof(Datum));
 	file->key_isnull = palloc(spec->keys.nkeys * sizeof(bool));

@@ -25,7 +25,7 @@ typedef struct GsBlockEntry
 
 /*
  * Where all blocks of a run are.  A sample has the sort keys of a block's first row, as a packed
- * row of gpusort_run_key_format().  Most blocks have one, unless keys are so long that the
+ * row of gpusort_row_format_create_keys().  Most blocks have one, unless keys are so long that the
  * samples would take much memory.
  */
 typedef struct GsRunIndex
@@ -90,9 +90,6 @@ extern GsRunFile *gpusort_run_file_create(const GsSortSpec *spec, const GsRowFor
  * processes merge the runs together or one merges its own.
  */
 extern Size gpusort_run_file_reader_bytes(Size limit, bool together);
-
-/* Make the format of samples, in the current memory context: a row of the sort keys alone. */
-extern GsRowFormat *gpusort_run_key_format(const GsSortSpec *spec);
 
 /* The kB used on disk.  Call this after everything has been written. */
 extern int64 gpusort_run_file_kb(const GsRunFile *file);

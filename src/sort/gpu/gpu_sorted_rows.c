@@ -395,13 +395,7 @@ packed_row(const GsGpuSession *session, uint64 within)
 static inline void
 unpack_row(const GsGpuSession *session, uint64 within, Datum *values, bool *isnull)
 {
-	const GsRowFormat *format = session->format;
-	char	   *row = packed_row(session, within);
-
-	if (format->variable)
-		gpusort_row_format_unpack(format, row, values, isnull);
-	else
-		gpusort_row_format_unpack_fast(format, row, values, isnull);
+	gpusort_row_format_unpack(session->format, packed_row(session, within), values, isnull);
 }
 
 static inline bool

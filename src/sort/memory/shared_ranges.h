@@ -197,7 +197,7 @@ gpusort_range_reader_get(GsRangeReader *reader, int64 position, Datum *values,
 	}
 	if (reader->rows.packed)
 	{
-		gpusort_row_format_unpack_fast(format, row, values, isnull);
+		gpusort_row_format_unpack(format, row, values, isnull);
 		return;
 	}
 	if (reader->rows.nulls != NULL)
