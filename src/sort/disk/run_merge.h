@@ -78,7 +78,6 @@ typedef struct GsRunRanges GsRunRanges;
  * All arguments must stay valid.
  */
 extern GsRunRanges *gpusort_run_ranges_create(const GsSortSpec *spec,
-											  const GsRowFormat *format,
 											  const GsSharedRun *runs,
 											  GsSortedRun *files,
 											  int nruns, int nranges);
@@ -94,7 +93,7 @@ extern int	gpusort_run_ranges_count(const GsRunRanges *ranges);
 
 /*
  * Find a range, with slices in the current memory context.  It may have no slices.  Calls
- * comparators, which may raise errors, and reads blocks that have no sample.
+ * comparators, which may raise errors.
  */
 extern void gpusort_run_ranges_get(GsRunRanges *ranges, int number, GsRunRange *range);
 

@@ -9,8 +9,8 @@
  * length whatever the keys are.  With spec->group_keys, only that number of leading keys is
  * compared, so that rows which agree in them are in one range: a splitter comes before its ties.
  *
- * Which blocks of a run have rows of a range is found by a binary search among the first rows
- * of its blocks, of which nearly all are in memory.  Which rows of these blocks belong to the
+ * Which blocks of a run have rows of a range is found by a binary search among the samples of the
+ * run, which are the first rows of most of its blocks.  Which rows of these blocks belong to the
  * range is left to the merge, which encodes their keys in any case.
  *
  * Processes that merge together take ranges in turn (shared_merge.c).
@@ -35,7 +35,6 @@ struct GsRunRanges
 {
 	const GsSortKeys *keys;
 	int			group_keys;		/* or 0; see GsSortSpec */
-	const GsRowFormat *format;
 	GsRowFormat *key_format;	/* of samples */
 	const GsSharedRun *runs;
 	GsSortedRun *files;
@@ -47,15 +46,8 @@ struct GsRunRanges
 	int			nranges;
 	GsRunSplitter *splitters;	/* one less than there are ranges */
 
-	/*
-	 * The sort keys of the first row of a block, and the block if it had to
-	 * be read.
-	 */
-	Datum	   *values;
+	Datum	   *values;			/* of a sample */
 	bool	   *isnull;
-	GsRunBlock *block;
-	Size		block_room;
-	GsRowBuffer row;
 };
 
 /* ----------------------------------------------------------------
@@ -100,8 +92,7 @@ count_samples(const GsSharedRun *runs, int nruns)
 	uint64		count = 0;
 
 	for (int r = 0; r < nruns; r++)
-		for (uint32 b = 0; b < runs[r].index.nblocks; b++)
-			count += runs[r].index.blocks[b].sample >= 0;
+		count += runs[r].index.nblocks;
 	return count;
 }
 
@@ -114,7 +105,7 @@ choose_samples(uint64 nranges, uint64 count)
 	return Min(Min(wanted, SAMPLES_PER_RANGE * nranges), count);
 }
 
-/* Read a sample, which there must be.  Values point into it. */
+/* Read a sample.  Values point into it. */
 static void
 read_sample(const GsRunRanges *ranges, int run, uint32 block, Datum *values, bool *isnull)
 {
@@ -152,8 +143,7 @@ read_samples(const GsRunRanges *ranges, int nruns, uint64 count,
 
 		for (uint32 b = 0; b < index->nblocks; b++)
 		{
-			if (index->blocks[b].sample < 0 ||
-				seen++ * wanted / count < taken)
+			if (seen++ * wanted / count < taken)
 				continue;
 			CHECK_FOR_INTERRUPTS();
 			samples[taken++] = read_splitter(ranges, r, b);
@@ -188,15 +178,13 @@ choose_splitters(GsRunRanges *ranges, int nranges)
 }
 
 GsRunRanges *
-gpusort_run_ranges_create(const GsSortSpec *spec, const GsRowFormat *format,
-						  const GsSharedRun *runs, GsSortedRun *files,
+gpusort_run_ranges_create(const GsSortSpec *spec, const GsSharedRun *runs, GsSortedRun *files,
 						  int nruns, int nranges)
 {
 	GsRunRanges *ranges = palloc0(sizeof(GsRunRanges));
 
 	ranges->keys = &spec->keys;
 	ranges->group_keys = spec->group_keys;
-	ranges->format = format;
 	ranges->key_format = gpusort_row_format_create_keys(spec);
 	ranges->runs = runs;
 	ranges->files = files;
@@ -206,7 +194,6 @@ gpusort_run_ranges_create(const GsSortSpec *spec, const GsRowFormat *format,
 	ranges->scratch = AllocSetContextCreate(CurrentMemoryContext,
 											"pg_gpusort splitters",
 											ALLOCSET_SMALL_SIZES);
-	ranges->row.context = CurrentMemoryContext;
 	ranges->values = palloc(spec->keys.nkeys * sizeof(Datum));
 	ranges->isnull = palloc(spec->keys.nkeys * sizeof(bool));
 	choose_splitters(ranges, nranges);
@@ -247,49 +234,20 @@ gpusort_run_ranges_count(const GsRunRanges *ranges)
  * ----------------------------------------------------------------
  */
 
-/* Read the sort keys of the first row of a block that has no sample. */
-static void
-read_first_row(GsRunRanges *ranges, int run, uint32 block)
-{
-	const GsSharedRun *shared = &ranges->runs[run];
-	GsSortedRun *file = &ranges->files[run];
-	Size		room = Max(shared->longest_block, shared->extent_bytes);
-	Size		bytes;
-
-	if (room > ranges->block_room)
-	{
-		if (ranges->block != NULL)
-			pfree(ranges->block);
-		ranges->block = MemoryContextAllocHuge(ranges->context, room);
-		ranges->block_room = room;
-	}
-	gpusort_sorted_run_seek(file, shared->index.blocks[block].extent);
-	gpusort_sorted_run_read(file, ranges->block);
-	gpusort_row_format_unpack_columns(ranges->format,
-									  gpusort_dense_row_expand(ranges->format,
-															   (char *) (ranges->block + 1),
-															   &ranges->row, &bytes),
-									  ranges->keys->attnos, ranges->keys->nkeys,
-									  ranges->values, ranges->isnull);
-}
-
-/* Does the first row of a block sort before a splitter, which is in another run? */
+/* Does a sample sort before a splitter, which is in another run? */
 static bool
-begins_before(GsRunRanges *ranges, int run, uint32 block, const GsRunSplitter *splitter)
+is_before(GsRunRanges *ranges, int run, uint32 block, const GsRunSplitter *splitter)
 {
 	int			order;
 
-	if (ranges->runs[run].index.blocks[block].sample >= 0)
-		read_sample(ranges, run, block, ranges->values, ranges->isnull);
-	else
-		read_first_row(ranges, run, block);
+	read_sample(ranges, run, block, ranges->values, ranges->isnull);
 	order = compare_keys(ranges, ranges->values, ranges->isnull, splitter);
 	return order < 0 || (order == 0 && run < splitter->run);
 }
 
-/* Returns how many blocks of a run begin before a splitter. */
+/* Returns how many samples of a run sort before a splitter. */
 static uint32
-count_blocks_before(GsRunRanges *ranges, int run, const GsRunSplitter *splitter)
+count_samples_before(GsRunRanges *ranges, int run, const GsRunSplitter *splitter)
 {
 	uint32		low = 0;
 	uint32		high = ranges->runs[run].index.nblocks;
@@ -300,7 +258,7 @@ count_blocks_before(GsRunRanges *ranges, int run, const GsRunSplitter *splitter)
 	{
 		uint32		middle = (low + high) / 2;
 
-		if (begins_before(ranges, run, middle, splitter))
+		if (is_before(ranges, run, middle, splitter))
 			low = middle + 1;
 		else
 			high = middle;
@@ -309,43 +267,49 @@ count_blocks_before(GsRunRanges *ranges, int run, const GsRunSplitter *splitter)
 	return low;
 }
 
-/* Returns how many rows of a run are in the blocks before one of them. */
+/* Returns how many rows of a run are before the block of a sample. */
 static int64
-rows_before_block(const GsSharedRun *run, uint32 block)
+rows_before_sample(const GsSharedRun *run, uint32 sample)
 {
-	return block < run->index.nblocks ? run->index.blocks[block].first_row : run->nrows;
+	return sample < run->index.nblocks ? run->index.blocks[sample].first_row : run->nrows;
 }
 
 /*
- * Set the slice of a run that is in a range.  Of the blocks that begin before the range, the
- * last one may end in it.  Returns false if there are no such blocks.
+ * Set the slice of a run that is in a range.  The rows after the last sample before the range, or
+ * after the start of the run, may come before the range or be in it.  Returns false if no rows are
+ * left.
  */
 static bool
 find_slice(GsRunRanges *ranges, const GsRunRange *range, int run, GsRunSlice *slice)
 {
 	const GsSharedRun *shared = &ranges->runs[run];
+	const GsRunIndex *index = &shared->index;
 	uint32		first = 0;
-	uint32		behind = shared->index.nblocks;
+	uint32		behind = index->nblocks;
+	int64		first_row = 0;
 
 	memset(slice, 0, sizeof(*slice));
 	slice->number = run;
+	slice->run.first = shared->first;
 	if (range->start != NULL)
-		first = count_blocks_before(ranges, run, range->start);
-	if (range->end != NULL)
-		behind = count_blocks_before(ranges, run, range->end);
-	if (first > 0 && range->start->run != run)
 	{
-		first--;
-		slice->begins_before = true;
+		/* The splitter is a sample of its own run, which begins the range. */
+		first = count_samples_before(ranges, run, range->start) + (range->start->run == run);
+		slice->begins_before = range->start->run != run;
 	}
-	if (first >= behind)
-		return false;
+	if (range->end != NULL)
+		behind = count_samples_before(ranges, run, range->end);
+	if (first > 0)
+	{
+		first_row = index->blocks[first - 1].first_row;
+		slice->run.first = index->blocks[first - 1].extent;
+	}
 	slice->run.file = ranges->files[run].file;
 	slice->run.frozen = true;
-	slice->run.first = slice->run.next = shared->index.blocks[first].extent;
-	slice->run.nrows = rows_before_block(shared, behind) - rows_before_block(shared, first);
+	slice->run.next = slice->run.first;
+	slice->run.nrows = rows_before_sample(shared, behind) - first_row;
 	slice->run.longest_block = shared->longest_block;
-	return true;
+	return slice->run.nrows > 0;
 }
 
 void

@@ -245,7 +245,7 @@ split_runs(GsMergeMember *member)
 				  Min((uint64) member->merge->nshares * RANGES_PER_PROCESS,
 					  bytes / MIN_RANGE_BYTES));
 	nranges = Min(nranges + 1, INT_MAX / 2);
-	member->ranges = gpusort_run_ranges_create(member->spec, member->format,
+	member->ranges = gpusort_run_ranges_create(member->spec,
 											   member->runs, member->files,
 											   member->nruns, (int) nranges);
 	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);

@@ -199,48 +199,61 @@ read_first_keys(GsRunFile *file)
 												   file->key_isnull));
 }
 
-/* Copy the sort keys of the first row of the block to the samples, and return where. */
-static int64
-add_sample(GsRunFile *file, GsRunIndex *index)
+/*
+ * Are there so many samples already that a sample of 'bytes' bytes at the start of the block would
+ * be more than their part of the run?
+ */
+static bool
+has_enough_samples(const GsRunFile *file, Size bytes)
 {
-	Size		start = index->sample_bytes;
-	Size		bytes = read_first_keys(file);
-	Size		earlier = part_of(Min(bytes, file->block_bytes / SMALLEST_FIRST_PART),
-								  file->n_begun * STEP_2 +
-								  producer_of(file) * STEP_1);
+	uint32		part = file->n_begun * STEP_2 + producer_of(file) * STEP_1;
+	Size		earlier = part_of(Min(bytes, file->block_bytes / SMALLEST_FIRST_PART), part);
 
-	if (start + bytes > (file->run->bytes + file->end) / SAMPLE_PART + earlier)
-		return -1;
-	if (start + bytes > file->index_sample_bytes)
-	{
-		file->index_sample_bytes = 2 * (start + bytes);
-		index->samples = repalloc_huge(index->samples, file->index_sample_bytes);
-	}
-	(void) gpusort_row_format_pack(file->key_format, file->key_values, file->key_isnull,
-								   index->samples + start, bytes);
-	index->sample_bytes += bytes;
-	return (int64) start;
+	return file->run->index->sample_bytes + bytes >
+		(file->run->bytes + file->end) / SAMPLE_PART + earlier;
 }
 
-/* Add the block, which is in file->extent, to the index of the run. */
+/* Make room in the index for a block and a sample of 'bytes' bytes. */
 static void
-index_block(GsRunFile *file)
+enlarge_index(GsRunFile *file, Size bytes)
 {
 	GsRunIndex *index = file->run->index;
-	GsBlockEntry *entry;
 
-	if (index == NULL)
-		return;
 	if (index->nblocks == file->index_blocks)
 	{
 		file->index_blocks *= 2;
 		index->blocks = repalloc_huge(index->blocks, file->index_blocks *
 									  sizeof(GsBlockEntry));
 	}
-	entry = &index->blocks[index->nblocks++];
-	entry->first_row = file->run->nrows;
-	entry->extent = file->extent;
-	entry->sample = add_sample(file, index);
+	if (index->sample_bytes + bytes > file->index_sample_bytes)
+	{
+		file->index_sample_bytes = 2 * (index->sample_bytes + bytes);
+		index->samples = repalloc_huge(index->samples, file->index_sample_bytes);
+	}
+}
+
+/* Add the block, which is in file->extent, to the index of the run, if it is to have a sample. */
+static void
+index_block(GsRunFile *file)
+{
+	GsRunIndex *index = file->run->index;
+	Size		bytes;
+
+	if (index == NULL)
+		return;
+	bytes = read_first_keys(file);
+	if (has_enough_samples(file, bytes))
+		return;
+	enlarge_index(file, bytes);
+	index->blocks[index->nblocks++] = (GsBlockEntry)
+	{
+		.first_row = file->run->nrows,
+			.sample = index->sample_bytes,
+			.extent = file->extent
+	};
+	(void) gpusort_row_format_pack(file->key_format, file->key_values, file->key_isnull,
+								   index->samples + index->sample_bytes, bytes);
+	index->sample_bytes += bytes;
 }
 
 static void
@@ -407,6 +420,7 @@ gpusort_sorted_run_share(const GsSortedRun *run, const GsRunFile *file,
 {
 	shared->producer = producer_of(file);
 	shared->extent_bytes = file->block_bytes;
+	shared->first = run->first;
 	shared->nrows = run->nrows;
 	shared->bytes = run->bytes;
 	shared->longest_block = run->longest_block;
@@ -452,8 +466,6 @@ gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block)
 void
 gpusort_sorted_run_free(GsSortedRun *run)
 {
-	if (run->owns_file)
-		gpusort_extent_file_close(run->file);
 	if (run->index != NULL)
 		free_index(run->index);
 	pfree(run);
@@ -520,7 +532,7 @@ read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
 			 cursor->address.first_row);
 	cursor->address.first_row = first_row;
 	cursor->address.extent = extent;
-	gpusort_sorted_run_seek(cursor->run, extent);
+	cursor->run->next = extent;
 	gpusort_sorted_run_read(cursor->run, cursor->block);
 	find_rows(cursor);
 }

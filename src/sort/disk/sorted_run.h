@@ -14,19 +14,18 @@
 /* The file with all runs of a process. */
 typedef struct GsRunFile GsRunFile;
 
-/* Where a block of a run is. */
+/* Where a block of a run is, whose first row is a sample of the run. */
 typedef struct GsBlockEntry
 {
-	int64		first_row;		/* number of its first row in the run */
-	int64		sample;			/* offset of the sort keys of that row among
-								 * the samples of the run, or -1 */
+	int64		first_row;		/* number of that row in the run */
+	Size		sample;			/* offset of its sort keys among the samples */
 	GsExtent	extent;
 } GsBlockEntry;
 
 /*
- * Where all blocks of a run are.  A sample has the sort keys of a block's first row, as a packed
- * row of gpusort_row_format_create_keys().  Most blocks have one, unless keys are so long that the
- * samples would take much memory.
+ * Where blocks of a run are.  A sample has the sort keys of a block's first row, as a packed row of
+ * gpusort_row_format_create_keys().  Most blocks are here, unless keys are so long that the samples
+ * would take much memory.
  */
 typedef struct GsRunIndex
 {
@@ -41,6 +40,7 @@ typedef struct GsSharedRun
 {
 	int			producer;		/* who has written it, see GsRunTarget */
 	uint32		extent_bytes;
+	GsExtent	first;			/* of its first block */
 	int64		nrows;
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
@@ -123,13 +123,6 @@ extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
 
 /* Read the next block, which must exist.  Checks for interrupts. */
 extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
-
-/* Make a block the next one of a frozen run. */
-static inline void
-gpusort_sorted_run_seek(GsSortedRun *run, GsExtent block)
-{
-	run->next = block;
-}
 
 /* Free a run.  The extents of blocks that were read once are free already. */
 extern void gpusort_sorted_run_free(GsSortedRun *run);
