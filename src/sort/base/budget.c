@@ -72,7 +72,6 @@ struct GsMapping
 	char	   *memory;			/* aligned to HUGE_PAGE_BYTES */
 	Size		size;			/* a multiple of HUGE_PAGE_BYTES */
 	bool		warm;			/* belongs to the server's warm memory */
-	bool		shared;			/* belongs to a group of processes */
 	bool		is_arena;		/* is divided among blocks */
 	uint32		nblocks;		/* that are in use */
 };
@@ -177,10 +176,8 @@ make_mapping(const GsWarmGroup *group, Size size)
 	if (mapping == NULL)
 		return NULL;
 	mapping->size = size;
-	mapping->shared = group != NULL;
-	mapping->memory = group != NULL ? gpusort_warm_memory_take_shared(group, size) :
-		gpusort_warm_memory_take(size);
-	mapping->warm = group == NULL && mapping->memory != NULL;
+	mapping->memory = gpusort_warm_memory_take(group, size);
+	mapping->warm = mapping->memory != NULL;
 	if (group == NULL && !mapping->warm)
 	{
 		gpusort_budget_make_room(size);
@@ -194,18 +191,15 @@ make_mapping(const GsWarmGroup *group, Size size)
 	return mapping;
 }
 
-/*
- * Returns a mapping of memory of a group; or without one, a kept mapping or a new one.  Returns
- * NULL if there is no memory.
- */
+/* Returns a mapping for a budget, which may be a kept one.  Returns NULL if there is no memory. */
 static GsMapping *
-get_mapping(const GsWarmGroup *group, Size size)
+get_mapping(const GsBudget *budget, Size size)
 {
 	GsMapping  *mapping;
 
 	size = TYPEALIGN(HUGE_PAGE_BYTES, size);
-	if (group != NULL)
-		return make_mapping(group, size);
+	if (budget->shared != NULL)
+		return make_mapping(&budget->shared->group, size);
 	mapping = take_kept(size);
 	if (mapping == NULL)
 		mapping = make_mapping(NULL, size);
@@ -214,17 +208,10 @@ get_mapping(const GsWarmGroup *group, Size size)
 	return mapping;
 }
 
-/* Return a mapping to the warm memory, keep it for the next sort, or unmap it. */
+/* Keep a mapping for the next sort, or unmap it. */
 static void
-put_mapping(GsMapping *mapping)
+keep_mapping(GsMapping *mapping)
 {
-	used_bytes -= mapping->size;
-	if (mapping->warm)
-	{
-		gpusort_warm_memory_return(mapping->memory, mapping->size);
-		pfree(mapping);
-		return;
-	}
 #ifdef MADV_FREE
 	/* Unmap the oldest first, because the next sort may be like the last one. */
 	gpusort_budget_make_room(mapping->size);
@@ -241,24 +228,26 @@ put_mapping(GsMapping *mapping)
 	unmap(mapping);
 }
 
-/* ----------------------------------------------------------------
- *		budgets
- * ----------------------------------------------------------------
- */
-
-/* Free a mapping that is off the list of its budget. */
+/* Free a mapping that is off the list of its budget, unless other processes access it. */
 static void
 free_mapping(const GsBudget *budget, GsMapping *mapping)
 {
-	if (!mapping->shared)
+	if (budget->shared == NULL)
+		used_bytes -= mapping->size;
+	if (!mapping->warm)
 	{
-		put_mapping(mapping);
+		keep_mapping(mapping);
 		return;
 	}
 	if (!budget->published)
 		gpusort_warm_memory_return(mapping->memory, mapping->size);
 	pfree(mapping);
 }
+
+/* ----------------------------------------------------------------
+ *		budgets
+ * ----------------------------------------------------------------
+ */
 
 /* Memory context callback: frees what is not in the memory context. */
 static void
@@ -312,7 +301,7 @@ gpusort_budget_create_group(Size limit, Size extra)
 	callback->func = end_group;
 	callback->arg = group;
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
-	shared = (GsSharedBudget *) gpusort_warm_memory_take_shared(group, size);
+	shared = (GsSharedBudget *) gpusort_warm_memory_take(group, size);
 	if (shared == NULL)
 		return NULL;
 	shared->group = *group;
@@ -360,8 +349,7 @@ gpusort_budget_get_granted(GsBudget *budget, Size size)
 static char *
 take_mapping(GsBudget *budget, Size size)
 {
-	GsMapping  *mapping = get_mapping(budget->shared != NULL ? &budget->shared->group : NULL,
-									  size);
+	GsMapping  *mapping = get_mapping(budget, size);
 
 	if (mapping == NULL)
 		return NULL;

@@ -484,24 +484,44 @@ return_at_exit(void)
 	returns_at_exit = true;
 }
 
+/* Take warm blocks for this process.  Returns the first one, or -1. */
+static int
+take_warm(int n)
+{
+	int			first = take_blocks(n, MyProcPid, 0, was_refused() ? 0 : nwarm);
+
+	if (first < 0 || warm_up_blocks(first, n))
+		return first;
+	gpusort_warm_memory_return(block_address(first), (Size) n * BLOCK_BYTES);
+	return -1;
+}
+
+/* Take blocks for a group, warm or not.  Returns the first one, or -1. */
+static int
+take_for_group(const GsWarmGroup *group, int n)
+{
+	int			first = take_blocks(n, group->pid, group->number, nblocks);
+
+	if (first >= 0 && nwarm > 0 && !was_refused())
+		(void) warm_up_blocks(first, n);
+
+	/* What is left has ordinary pages, from their first access on. */
+	for (int b = first; first >= 0 && b < first + n; b++)
+		state->blocks[b].warm = true;
+	return first;
+}
+
 char *
-gpusort_warm_memory_take(Size size)
+gpusort_warm_memory_take(const GsWarmGroup *group, Size size)
 {
 	Size		n = size / BLOCK_BYTES;
 	int			first;
 
-	if (state == NULL || n > (Size) nwarm)
+	if (state == NULL || n > (Size) (group != NULL ? nblocks : nwarm))
 		return NULL;
 	return_at_exit();
-	first = take_blocks((int) n, MyProcPid, 0, was_refused() ? 0 : nwarm);
-	if (first < 0)
-		return NULL;
-	if (!warm_up_blocks(first, (int) n))
-	{
-		gpusort_warm_memory_return(block_address(first), size);
-		return NULL;
-	}
-	return block_address(first);
+	first = group != NULL ? take_for_group(group, (int) n) : take_warm((int) n);
+	return first >= 0 ? block_address(first) : NULL;
 }
 
 void
@@ -536,26 +556,6 @@ gpusort_warm_memory_create_group(GsWarmGroup *group)
 	group->number = state->last_group;
 	LWLockRelease(lock);
 	return true;
-}
-
-char *
-gpusort_warm_memory_take_shared(const GsWarmGroup *group, Size size)
-{
-	Size		n = size / BLOCK_BYTES;
-	int			first;
-
-	if (state == NULL || n > (Size) nblocks)
-		return NULL;
-	first = take_blocks((int) n, group->pid, group->number, nblocks);
-	if (first < 0)
-		return NULL;
-	if (nwarm > 0 && !was_refused())
-		(void) warm_up_blocks(first, (int) n);
-
-	/* What is left has ordinary pages, from their first access on. */
-	for (int b = first; b < first + (int) n; b++)
-		state->blocks[b].warm = true;
-	return block_address(first);
 }
 
 void

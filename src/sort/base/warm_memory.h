@@ -27,13 +27,6 @@ typedef struct GsWarmMemoryStatus
 extern void gpusort_warm_memory_init(void);
 
 /*
- * Take 'size' bytes, a multiple of GPUSORT_WARM_BLOCK_BYTES.  The address is a multiple
- * of it as well; the contents are undefined.  Returns NULL if there is no warm memory, or
- * not as much in one stretch.
- */
-extern char *gpusort_warm_memory_take(Size size);
-
-/*
  * Return what has been taken.  The end of the process returns what it has not.
  */
 extern void gpusort_warm_memory_return(char *memory, Size size);
@@ -57,11 +50,12 @@ extern bool gpusort_warm_memory_create_group(GsWarmGroup *group);
 extern void gpusort_warm_memory_end_group(const GsWarmGroup *group);
 
 /*
- * In any of the processes: take memory for the group.  Other than above, it may have
- * ordinary pages, and its contents are undefined.  Returns NULL if there are not as many
- * free addresses in one stretch.
+ * Take 'size' bytes, a multiple of GPUSORT_WARM_BLOCK_BYTES.  The address is a multiple of it as
+ * well; the contents are undefined.  Returns NULL if there is no warm memory, or not as much in one
+ * stretch.  For a group, in any of its processes, the memory may have ordinary pages, and is only
+ * missing if there are not as many free addresses in one stretch.
  */
-extern char *gpusort_warm_memory_take_shared(const GsWarmGroup *group, Size size);
+extern char *gpusort_warm_memory_take(const GsWarmGroup *group, Size size);
 
 /* Returns how much memory groups can have, in bytes, if nothing else is in use. */
 extern Size gpusort_warm_memory_shared_limit(void);

@@ -21,6 +21,7 @@
 #include "commands/tablespace.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
+#include "nodes/pg_list.h"
 #include "storage/bufmgr.h"
 #include "storage/fd.h"
 #include "utils/guc.h"
@@ -53,9 +54,7 @@ struct GsExtentFile
 	uint64		bytes_on_disk;	/* up to the last byte written */
 
 	GsExtent	next_unused;
-	uint32		nfree;
-	uint32		max_free;		/* allocated length of 'free_extents' */
-	GsExtent   *free_extents;	/* those freed last are used first */
+	List	   *free_extents;	/* those freed last are used first */
 };
 
 static GsExtentFile *
@@ -97,8 +96,7 @@ gpusort_extent_file_close(GsExtentFile *file)
 		FileClose(file->segments[i]);
 	if (file->segments != NULL)
 		pfree(file->segments);
-	if (file->free_extents != NULL)
-		pfree(file->free_extents);
+	list_free(file->free_extents);
 	pfree(file);
 }
 
@@ -131,8 +129,12 @@ gpusort_extent_file_alloc(GsExtentFile *file, uint32 count)
 	GsExtent	first = file->next_unused;
 
 	Assert(!file->opened);
-	if (count == 1 && file->nfree > 0)
-		return file->free_extents[--file->nfree];
+	if (count == 1 && file->free_extents != NIL)
+	{
+		first = (GsExtent) llast_int(file->free_extents);
+		file->free_extents = list_delete_last(file->free_extents);
+		return first;
+	}
 	if (count >= GPUSORT_NO_EXTENT - first)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
@@ -142,31 +144,14 @@ gpusort_extent_file_alloc(GsExtentFile *file, uint32 count)
 	return first;
 }
 
-/* Make space in the list of free extents. */
-static void
-enlarge_free_list(GsExtentFile *file, uint32 count)
-{
-	Size		size = Max((Size) file->nfree + count,
-						   Max(64, (Size) file->max_free * 2));
-
-	if (file->free_extents == NULL)
-		file->free_extents = MemoryContextAllocHuge(file->context,
-													size * sizeof(GsExtent));
-	else
-		file->free_extents = repalloc_huge(file->free_extents,
-										   size * sizeof(GsExtent));
-	file->max_free = size;
-}
-
 void
 gpusort_extent_file_free(GsExtentFile *file, GsExtent first, uint32 count)
 {
-	if (file->opened)
-		return;
-	if (file->max_free - file->nfree < count)
-		enlarge_free_list(file, count);
-	while (count-- > 0)
-		file->free_extents[file->nfree++] = first + count;
+	MemoryContext caller = MemoryContextSwitchTo(file->context);
+
+	while (!file->opened && count-- > 0)
+		file->free_extents = lappend_int(file->free_extents, (int) (first + count));
+	MemoryContextSwitchTo(caller);
 }
 
 /* ----------------------------------------------------------------
