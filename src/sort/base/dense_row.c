@@ -18,60 +18,34 @@
  * ----------------------------------------------------------------
  */
 
-/* The first bit of a length says that it has 4 bytes. */
-#define LONG_TUPLE	0x8000
-
-/* Returns the size of the length of a tuple that has 'body' bytes from t_infomask2 on. */
-static inline Size
-header_bytes(Size body)
+/* Returns the size of a tuple from t_infomask2 on. */
+static inline uint32
+body_bytes(const char *row)
 {
-	return body < LONG_TUPLE ? sizeof(uint16) : 2 * sizeof(uint16);
-}
-
-static inline Size
-size_of_tuple(const char *row)
-{
-	Size		body = ((const MinimalTupleData *) row)->t_len -
-		MINIMAL_TUPLE_DATA_OFFSET;
-
-	return header_bytes(body) + body;
+	return ((const MinimalTupleData *) row)->t_len - MINIMAL_TUPLE_DATA_OFFSET;
 }
 
 static inline void
 write_tuple(const char *row, char *dense)
 {
-	Size		body = ((const MinimalTupleData *) row)->t_len -
-		MINIMAL_TUPLE_DATA_OFFSET;
-	uint16		length[2] = {(uint16) body, 0};
+	uint32		body = body_bytes(row);
 
-	if (unlikely(body >= LONG_TUPLE))
-	{
-		length[0] = LONG_TUPLE | (uint16) (body >> 16);
-		length[1] = (uint16) body;
-	}
-	memcpy(dense, length, header_bytes(body));
-	memcpy(dense + header_bytes(body), row + MINIMAL_TUPLE_DATA_OFFSET, body);
+	memcpy(dense, &body, sizeof(body));
+	memcpy(dense + sizeof(body), row + MINIMAL_TUPLE_DATA_OFFSET, body);
 }
 
 static char *
 expand_tuple(const char *dense, GsRowBuffer *buffer, Size *bytes)
 {
-	uint16		length[2];
-	Size		body;
+	uint32		body;
 	char	   *row;
 
-	memcpy(&length[0], dense, sizeof(uint16));
-	body = length[0];
-	if (unlikely(body >= LONG_TUPLE))
-	{
-		memcpy(&length[1], dense + sizeof(uint16), sizeof(uint16));
-		body = ((Size) (length[0] & ~LONG_TUPLE) << 16) | length[1];
-	}
+	memcpy(&body, dense, sizeof(body));
 	/* The bytes in between remain 0. */
 	row = gpusort_row_buffer_reserve(buffer, MINIMAL_TUPLE_DATA_OFFSET + body);
 	((MinimalTuple) row)->t_len = MINIMAL_TUPLE_DATA_OFFSET + body;
-	memcpy(row + MINIMAL_TUPLE_DATA_OFFSET, dense + header_bytes(body), body);
-	*bytes = header_bytes(body) + body;
+	memcpy(row + MINIMAL_TUPLE_DATA_OFFSET, dense + sizeof(body), body);
+	*bytes = sizeof(body) + body;
 	return row;
 }
 
@@ -290,7 +264,7 @@ gpusort_dense_row_size(const GsRowFormat *format, char *row,
 					   const uint8 *bitmap, Size start)
 {
 	if (format->tuple_column > 0)
-		return size_of_tuple(row);
+		return sizeof(uint32) + body_bytes(row);
 	return size_of_columns(format, row, bitmap_with_nulls(format, bitmap), start);
 }
 

@@ -282,8 +282,8 @@ extern Size gpusort_row_format_packed_length(const GsRowFormat *format,
  *
  *	* the NULL bitmap, the columns of the fixed part that are not NULL, and the values
  *	  of variable length; or
- *	* for a whole tuple its length, in 2 bytes or, if it is long, in 4, and what a
- *	  MinimalTuple has from t_infomask2 on.
+ *	* for a whole tuple what a MinimalTuple has from t_infomask2 on, and before that the
+ *	  length of this.
  *
  * Before it can be used, it is expanded to a packed row.
  */
