@@ -319,7 +319,7 @@ write_shared_rows(GsSort *sort)
 	TupleTableSlot *slot = MakeSingleTupleTableSlot(sort->spec->tupdesc, &TTSOpsVirtual);
 
 	gpusort_cpu_sort_begin_anew(cpu);
-	gpusort_run_file_begin(cpu->file);
+	gpusort_run_file_begin(cpu->file, true);
 	for (int64 i = 0; i < sort->nrows; i++)
 	{
 		CHECK_FOR_INTERRUPTS();

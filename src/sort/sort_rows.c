@@ -463,8 +463,6 @@ gpusort_sort_can_rewind(const GsSort *sort)
 void
 gpusort_sort_mark(GsSort *sort)
 {
-	if (sort->location == GS_ROWS_IN_RUNS)
-		gpusort_cpu_sort_mark(&sort->cpu);
 	if (sort->marked != NULL)
 		marked_rows_stop(sort->marked);
 	sort->mark = sort->position;

@@ -209,7 +209,7 @@ insert_run(GsCpuSort *sort, GsSortedRun *run, int index)
 void
 gpusort_cpu_sort_end_run(GsCpuSort *sort, int index)
 {
-	GsSortedRun *run = gpusort_run_file_end(sort->file, false);
+	GsSortedRun *run = gpusort_run_file_end(sort->file);
 
 	Assert(index <= sort->nruns);
 	if (run == NULL)
@@ -262,7 +262,7 @@ static void
 merge_runs(GsCpuSort *sort, int first, int nruns, bool freeze)
 {
 	begin_merge(sort, first, nruns);
-	gpusort_run_file_begin(sort->file);
+	gpusort_run_file_begin(sort->file, freeze);
 	while (gpusort_run_merge_next(sort->merge))
 	{
 		Size		bytes;
@@ -270,7 +270,7 @@ merge_runs(GsCpuSort *sort, int first, int nruns, bool freeze)
 
 		gpusort_run_file_put_dense(sort->file, row, bytes);
 	}
-	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file, freeze));
+	end_merge(sort, first, nruns, gpusort_run_file_end(sort->file));
 }
 
 /* Returns the index of the first of the 'nruns' neighbours with the fewest bytes. */
@@ -359,7 +359,7 @@ gpusort_cpu_sort_sort_rows(GsCpuSort *sort)
 static void
 write_sorted(GsCpuSort *sort, uint32 nrows)
 {
-	gpusort_run_file_begin(sort->file);
+	gpusort_run_file_begin(sort->file, false);
 	for (uint32 i = 0; i < nrows; i++)
 	{
 		const uint8 *bitmap;
@@ -396,7 +396,7 @@ gpusort_cpu_sort_write_rows(GsCpuSort *sort)
 static void
 write_row(GsCpuSort *sort, const Datum *values, const bool *isnull)
 {
-	gpusort_run_file_begin(sort->file);
+	gpusort_run_file_begin(sort->file, false);
 	gpusort_run_file_put(sort->file, values, isnull);
 	gpusort_cpu_sort_end_run(sort, sort->nruns);
 	gpusort_cpu_sort_limit_runs(sort);
@@ -473,7 +473,7 @@ open_cursor(GsCpuSort *sort)
 void
 gpusort_cpu_sort_read_run(GsCpuSort *sort)
 {
-	GsSortedRun *run = gpusort_run_file_end(sort->file, true);
+	GsSortedRun *run = gpusort_run_file_end(sort->file);
 
 	if (run == NULL)
 		return;
@@ -544,13 +544,6 @@ gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values, bool *isnul
 		get_from_runs(sort, position, values, isnull);
 	else
 		gpusort_memory_sort_get(sort->rows, position, values, isnull);
-}
-
-void
-gpusort_cpu_sort_mark(GsCpuSort *sort)
-{
-	if (sort->cursor != NULL)
-		gpusort_run_cursor_mark(sort->cursor);
 }
 
 const char *

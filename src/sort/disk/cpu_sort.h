@@ -123,9 +123,6 @@ extern void gpusort_cpu_sort_perform(GsCpuSort *sort);
 extern int64 gpusort_cpu_sort_count(const GsCpuSort *sort);
 extern void gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values, bool *isnull);
 
-/* Note that the row read last may be read again. */
-extern void gpusort_cpu_sort_mark(GsCpuSort *sort);
-
 /* How runs are merged, as EXPLAIN shows it. */
 extern const char *gpusort_cpu_sort_method(const GsCpuSort *sort);
 
@@ -143,8 +140,8 @@ extern void gpusort_cpu_sort_limit_runs(GsCpuSort *sort);
 extern void gpusort_cpu_sort_reduce_runs(GsCpuSort *sort, int most);
 
 /*
- * Instead of inserting and performing, when the run that has been written has all rows: prepare to
- * read it in both directions.
+ * Instead of inserting and performing, when the run that has been written, and will freeze, has all
+ * rows: prepare to read it in both directions.
  */
 extern void gpusort_cpu_sort_read_run(GsCpuSort *sort);
 

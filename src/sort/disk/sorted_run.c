@@ -55,7 +55,7 @@ struct GsRunFile
 	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
 	GsRowBuffer packed;			/* for the row that is put */
-	uint32		n_begun;		/* runs with an index */
+	uint32		n_begun;		/* runs with samples */
 
 	/* For samples. */
 	const GsSortKeys *keys;
@@ -70,7 +70,6 @@ struct GsRunFile
 	Size		room;			/* bytes of 'block' that can be used */
 	Size		end;			/* bytes of 'block' in use */
 	GsExtent	extent;			/* of the block, unless it is the first one */
-	GsExtent	previous;		/* of the previous block */
 
 	/* Allocated lengths of its index. */
 	uint32		index_blocks;
@@ -232,17 +231,18 @@ enlarge_index(GsRunFile *file, Size bytes)
 	}
 }
 
-/* Add the block, which is in file->extent, to the index of the run, if it is to have a sample. */
+/*
+ * Add the block, which is in file->extent, to the index of the run, in a run set only if it is to
+ * have a sample.
+ */
 static void
 index_block(GsRunFile *file)
 {
 	GsRunIndex *index = file->run->index;
-	Size		bytes;
+	bool		sampled = file->target != NULL;
+	Size		bytes = sampled ? read_first_keys(file) : 0;
 
-	if (index == NULL)
-		return;
-	bytes = read_first_keys(file);
-	if (has_enough_samples(file, bytes))
+	if (index == NULL || (sampled && has_enough_samples(file, bytes)))
 		return;
 	enlarge_index(file, bytes);
 	index->blocks[index->nblocks++] = (GsBlockEntry)
@@ -251,6 +251,8 @@ index_block(GsRunFile *file)
 			.sample = index->sample_bytes,
 			.extent = file->extent
 	};
+	if (!sampled)
+		return;
 	(void) gpusort_row_format_pack(file->key_format, file->key_values, file->key_isnull,
 								   index->samples + index->sample_bytes, bytes);
 	index->sample_bytes += bytes;
@@ -280,14 +282,15 @@ first_block_bytes(const GsRunFile *file)
 }
 
 void
-gpusort_run_file_begin(GsRunFile *file)
+gpusort_run_file_begin(GsRunFile *file, bool freeze)
 {
 	file->run = MemoryContextAllocZero(file->context, sizeof(GsSortedRun));
 	file->run->file = file->extents;
-	file->previous = GPUSORT_NO_EXTENT;
+	file->run->frozen = freeze;
+	if (freeze || file->target != NULL)
+		begin_index(file);
 	if (file->target != NULL)
 	{
-		begin_index(file);
 		file->room = first_block_bytes(file);
 		file->n_begun++;
 	}
@@ -314,15 +317,12 @@ write_block(GsRunFile *file, Size next_bytes)
 		block->next = gpusort_extent_file_alloc(file->extents,
 												gpusort_extent_file_count(file->extents,
 																		  next_bytes));
-	block->previous = file->previous;
-	block->unused = 0;
 	index_block(file);
 	gpusort_extent_file_write(file->extents, file->extent, (char *) block,
 							  block->bytes);
 	run->nrows += block->nrows;
 	run->bytes += block->bytes;
 	run->longest_block = Max(run->longest_block, block->bytes);
-	file->previous = file->extent;
 	file->extent = block->next;
 	if (file->room > file->block_bytes)
 		set_room(file, file->block_bytes);
@@ -398,7 +398,7 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 }
 
 GsSortedRun *
-gpusort_run_file_end(GsRunFile *file, bool freeze)
+gpusort_run_file_end(GsRunFile *file)
 {
 	GsSortedRun *run = file->run;
 
@@ -410,7 +410,6 @@ gpusort_run_file_end(GsRunFile *file, bool freeze)
 		gpusort_sorted_run_free(run);
 		return NULL;
 	}
-	run->frozen = freeze;
 	return run;
 }
 
@@ -476,22 +475,13 @@ gpusort_sorted_run_free(GsSortedRun *run)
  * ----------------------------------------------------------------
  */
 
-/* Where a block of the run is. */
-typedef struct GsBlockAddress
-{
-	int64		first_row;		/* position of its first row */
-	GsExtent	extent;
-} GsBlockAddress;
-
 /* One block of the run is in memory. */
 struct GsRunCursor
 {
 	const GsRowFormat *format;
 	GsSortedRun *run;
-	GsBlockAddress address;		/* of the block in memory */
-	GsBlockAddress start;		/* of the run's first block */
-	GsBlockAddress marked;
 	GsRunBlock *block;
+	int64		first_row;		/* position of its first row */
 	uint32	   *offsets;		/* of its rows, in bytes from its start */
 	uint32		noffsets;		/* allocated length of 'offsets' */
 	GsRowBuffer buffer;			/* for the row that was read last */
@@ -528,36 +518,11 @@ static void
 read_block(GsRunCursor *cursor, GsExtent extent, int64 first_row)
 {
 	if (extent == GPUSORT_NO_EXTENT)
-		elog(ERROR, "a sorted run has no block next to row " INT64_FORMAT,
-			 cursor->address.first_row);
-	cursor->address.first_row = first_row;
-	cursor->address.extent = extent;
+		elog(ERROR, "a sorted run has no row " INT64_FORMAT, first_row);
+	cursor->first_row = first_row;
 	cursor->run->next = extent;
 	gpusort_sorted_run_read(cursor->run, cursor->block);
 	find_rows(cursor);
-}
-
-static void
-go_to_block(GsRunCursor *cursor, GsBlockAddress address)
-{
-	if (address.first_row != cursor->address.first_row)
-		read_block(cursor, address.extent, address.first_row);
-}
-
-static void
-go_to_next_block(GsRunCursor *cursor)
-{
-	read_block(cursor, cursor->block->next,
-			   cursor->address.first_row + cursor->block->nrows);
-}
-
-static void
-go_to_previous_block(GsRunCursor *cursor)
-{
-	int64		behind = cursor->address.first_row;
-
-	read_block(cursor, cursor->block->previous, behind);
-	cursor->address.first_row = behind - cursor->block->nrows;
 }
 
 GsRunCursor *
@@ -570,52 +535,55 @@ gpusort_run_cursor_create(const GsRowFormat *format, GsSortedRun *run)
 	cursor->run = run;
 	cursor->block = gpusort_sorted_run_alloc_block(run);
 	read_block(cursor, run->first, 0);
-	cursor->start = cursor->marked = cursor->address;
 	return cursor;
 }
 
-static inline int64
-distance_to(const GsBlockAddress *address, int64 position)
+/* Returns the last block in the index that begins at or before a position. */
+static GsBlockEntry
+find_block(const GsSortedRun *run, int64 position)
 {
-	return position < address->first_row ? address->first_row - position :
-		position - address->first_row;
+	GsBlockEntry found = {.extent = run->first};
+	uint32		low = 0;
+	uint32		high = run->index->nblocks;
+
+	while (low < high)
+	{
+		uint32		middle = (low + high) / 2;
+
+		if (run->index->blocks[middle].first_row <= position)
+		{
+			found = run->index->blocks[middle];
+			low = middle + 1;
+		}
+		else
+			high = middle;
+	}
+	return found;
 }
 
-/* Go to the first or the marked block if it is nearer than the current one. */
+/* Read the block with a position. */
 static void
-jump(GsRunCursor *cursor, int64 position)
+go_to(GsRunCursor *cursor, int64 position)
 {
-	if (distance_to(&cursor->marked, position) <
-		distance_to(&cursor->address, position))
-		go_to_block(cursor, cursor->marked);
-	if (position < distance_to(&cursor->address, position))
-		go_to_block(cursor, cursor->start);
+	GsBlockEntry entry = find_block(cursor->run, position);
+
+	Assert(position >= 0 && position < cursor->run->nrows);
+	if (position < cursor->first_row || entry.first_row > cursor->first_row)
+		read_block(cursor, entry.extent, entry.first_row);
+	while (position - cursor->first_row >= cursor->block->nrows)
+		read_block(cursor, cursor->block->next, cursor->first_row + cursor->block->nrows);
 }
 
 char *
 gpusort_run_cursor_get(GsRunCursor *cursor, int64 position)
 {
-	int64		index = position - cursor->address.first_row;
 	Size		bytes;
 
-	if (index < 0 || index >= cursor->block->nrows)
-	{
-		Assert(position >= 0 && position < cursor->run->nrows);
-		jump(cursor, position);
-		while (position < cursor->address.first_row)
-			go_to_previous_block(cursor);
-		while (position - cursor->address.first_row >= cursor->block->nrows)
-			go_to_next_block(cursor);
-		index = position - cursor->address.first_row;
-	}
+	if (position < cursor->first_row ||
+		position - cursor->first_row >= cursor->block->nrows)
+		go_to(cursor, position);
 	return gpusort_dense_row_expand_fast(cursor->format,
 										 (char *) cursor->block +
-										 cursor->offsets[index],
+										 cursor->offsets[position - cursor->first_row],
 										 &cursor->buffer, &bytes);
-}
-
-void
-gpusort_run_cursor_mark(GsRunCursor *cursor)
-{
-	cursor->marked = cursor->address;
 }

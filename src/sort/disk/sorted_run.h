@@ -14,18 +14,20 @@
 /* The file with all runs of a process. */
 typedef struct GsRunFile GsRunFile;
 
-/* Where a block of a run is, whose first row is a sample of the run. */
+/* Where a block of a run is. */
 typedef struct GsBlockEntry
 {
-	int64		first_row;		/* number of that row in the run */
-	Size		sample;			/* offset of its sort keys among the samples */
+	int64		first_row;		/* number of its first row in the run */
+	Size		sample;			/* offset of the sort keys of that row among
+								 * the samples */
 	GsExtent	extent;
 } GsBlockEntry;
 
 /*
- * Where blocks of a run are.  A sample has the sort keys of a block's first row, as a packed row of
- * gpusort_row_format_create_keys().  Most blocks are here, unless keys are so long that the samples
- * would take much memory.
+ * Where blocks of a run are.  In a run set, their first rows are samples of the run, of which this
+ * has the sort keys, as packed rows of gpusort_row_format_create_keys().  Most blocks are here
+ * then, unless keys are so long that the samples would take much memory.  Otherwise all are here,
+ * without samples.
  */
 typedef struct GsRunIndex
 {
@@ -59,7 +61,8 @@ typedef struct GsSortedRun
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
 	int			level;			/* how often its rows have been merged */
-	GsRunIndex *index;			/* if runs of its file are indexed, or NULL */
+	GsRunIndex *index;			/* NULL if it is neither frozen nor in a run
+								 * set */
 } GsSortedRun;
 
 /*
@@ -70,10 +73,9 @@ typedef struct GsRunBlock
 {
 	uint32		bytes;			/* including this header */
 	uint32		nrows;			/* at least 1 */
-	GsExtent	next;			/* first extents of the neighbours, or */
-	GsExtent	previous;		/* GPUSORT_NO_EXTENT */
+	GsExtent	next;			/* first extent of the next block, or
+								 * GPUSORT_NO_EXTENT */
 	uint32		last_row;		/* offset of the last row */
-	uint32		unused;			/* for alignment */
 } GsRunBlock;
 
 /*
@@ -99,11 +101,11 @@ extern void gpusort_run_file_close(GsRunFile *file);
 /*
  * Write a run: begin it, put its rows in sorted order, and end it.  Only one run can
  * be written at a time.  If no rows were put, there is no run, and
- * gpusort_run_file_end() returns NULL.  A run that is frozen can be read in both
+ * gpusort_run_file_end() returns NULL.  A run that will 'freeze' can be read in both
  * directions and any number of times; others can be read only once.  Checks for
  * interrupts.
  */
-extern void gpusort_run_file_begin(GsRunFile *file);
+extern void gpusort_run_file_begin(GsRunFile *file, bool freeze);
 extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 								 const bool *isnull);
 extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
@@ -112,7 +114,7 @@ extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
 /* The same for a stored or packed row: see gpusort_dense_row_size(). */
 extern void gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bitmap,
 									 Size start);
-extern GsSortedRun *gpusort_run_file_end(GsRunFile *file, bool freeze);
+extern GsSortedRun *gpusort_run_file_end(GsRunFile *file);
 
 /* Describe a run, so that other processes of the run set can read it. */
 extern void gpusort_sorted_run_share(const GsSortedRun *run,
@@ -136,12 +138,8 @@ extern GsRunCursor *gpusort_run_cursor_create(const GsRowFormat *format, GsSorte
 
 /*
  * Returns the row at a position, counted from 0, in the packed form.  It is valid until the next
- * call.  Moving to the next or the previous row is fast.  To get to another row, the cursor reads
- * all blocks from the current, the first or the marked row, whichever is nearest.
+ * call.
  */
 extern char *gpusort_run_cursor_get(GsRunCursor *cursor, int64 position);
-
-/* Mark the row read last. */
-extern void gpusort_run_cursor_mark(GsRunCursor *cursor);
 
 #endif							/* GPUSORT_SORTED_RUN_H */

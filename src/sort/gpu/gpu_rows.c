@@ -467,7 +467,7 @@ write_run(const GsGpuRows *rows, GsCpuSort *sort, TupleTableSlot *slot)
 {
 	int64		nrows = gpusort_gpu_session_count(rows->session);
 
-	gpusort_run_file_begin(sort->file);
+	gpusort_run_file_begin(sort->file, false);
 	for (int64 i = 0; i < nrows; i++)
 	{
 		if (!gpusort_gpu_rows_get(rows, i, slot->tts_values, slot->tts_isnull))
