@@ -73,7 +73,7 @@ gpusort_cpu_sort_begin_rows(GsCpuSort *sort, GsSharedMember *member)
 	Size		limit = gpusort_sort_spec_memory(sort->spec);
 
 	sort->rows = member != NULL ? gpusort_shared_member_begin_rows(member) :
-		gpusort_memory_sort_create(sort->spec, gpusort_budget_create(limit));
+		gpusort_memory_sort_create(sort->spec, gpusort_budget_create(limit), 0);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -84,7 +84,7 @@ begin_run_rows(GsCpuSort *sort)
 	MemoryContext caller = enter_rows_context(sort);
 
 	sort->rows = gpusort_memory_sort_create(&sort->run_spec,
-											gpusort_budget_create(sort->rows_limit));
+											gpusort_budget_create(sort->rows_limit), 0);
 	MemoryContextSwitchTo(caller);
 }
 

@@ -89,14 +89,16 @@ gpusort_memory_sort_choose_shift(const GsSortSpec *spec, Size limit,
 	return shift;
 }
 
-static GsMemorySort *
-create_sort(const GsSortSpec *spec, GsBudget *budget, unsigned chunk_shift)
+GsMemorySort *
+gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget, unsigned chunk_shift)
 {
 	GsMemorySort *sort = palloc0(sizeof(GsMemorySort));
+	double		capacity = gpusort_memory_sort_capacity(spec);
 
 	sort->spec = spec;
 	sort->budget = budget;
-	sort->chunk_shift = chunk_shift;
+	sort->chunk_shift = chunk_shift > 0 ? chunk_shift :
+		gpusort_memory_sort_choose_shift(spec, budget->limit, 1);
 	sort->ordering =
 		gpusort_ordering_create(budget,
 								gpusort_key_plan_words(spec->key_plan),
@@ -104,27 +106,9 @@ create_sort(const GsSortSpec *spec, GsBudget *budget, unsigned chunk_shift)
 								gpusort_key_plan_nulls_first(spec->key_plan));
 	sort->store = gpusort_row_store_create(budget, spec,
 										   sort->chunk_shift);
+	if (budget->shared == NULL && capacity < PG_UINT32_MAX)
+		gpusort_ordering_set_capacity(sort->ordering, (uint32) capacity);
 	return sort;
-}
-
-GsMemorySort *
-gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget)
-{
-	GsMemorySort *sort;
-
-	sort = create_sort(spec, budget,
-					   gpusort_memory_sort_choose_shift(spec, budget->limit, 1));
-	if (gpusort_memory_sort_capacity(spec) < PG_UINT32_MAX)
-		gpusort_ordering_set_capacity(sort->ordering,
-									  (uint32) gpusort_memory_sort_capacity(spec));
-	return sort;
-}
-
-GsMemorySort *
-gpusort_memory_sort_create_shared(const GsSortSpec *spec, GsBudget *budget,
-								  unsigned chunk_shift)
-{
-	return create_sort(spec, budget, chunk_shift);
 }
 
 GsOrdering *

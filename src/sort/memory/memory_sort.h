@@ -18,20 +18,15 @@ typedef struct GsMemorySort GsMemorySort;
 /*
  * Create an empty sort in the current memory context.  It is freed with that
  * context.  'spec' and what it points to must stay valid.
+ *
+ * For rows that several processes sort together (shared_sort.h), 'budget' is a shared one, and all
+ * processes use the same chunk_shift, which choose_shift() chooses in one of them for 'limit' bytes
+ * of all of them.  Otherwise it is 0.
  */
-extern GsMemorySort *gpusort_memory_sort_create(const GsSortSpec *spec,
-												GsBudget *budget);
-
-/*
- * The same for rows that several processes sort together (shared_sort.h): 'budget' is a
- * shared one, and all processes use the same chunk_shift, which one of them chooses.
- * 'limit' is the memory of all of them.
- */
+extern GsMemorySort *gpusort_memory_sort_create(const GsSortSpec *spec, GsBudget *budget,
+												unsigned chunk_shift);
 extern unsigned gpusort_memory_sort_choose_shift(const GsSortSpec *spec,
 												 Size limit, int processes);
-extern GsMemorySort *gpusort_memory_sort_create_shared(const GsSortSpec *spec,
-													   GsBudget *budget,
-													   unsigned chunk_shift);
 
 /* The keys, the rows and the budget of a sort that has not sorted its rows. */
 extern GsOrdering *gpusort_memory_sort_ordering(GsMemorySort *sort);

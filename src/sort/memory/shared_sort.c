@@ -110,9 +110,9 @@ gpusort_shared_member_begin_rows(GsSharedMember *member)
 {
 	GsSharedSort *shared = member->shared;
 
-	return gpusort_memory_sort_create_shared(member->spec,
-											 gpusort_budget_create_shared(shared->budget),
-											 shared->chunk_shift);
+	return gpusort_memory_sort_create(member->spec,
+									  gpusort_budget_create_shared(shared->budget),
+									  shared->chunk_shift);
 }
 
 /* ----------------------------------------------------------------
