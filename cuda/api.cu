@@ -128,11 +128,6 @@ GsStatus device_trim(GsDevice *device)
 	return status;
 }
 
-GsStatus device_recover(GsDevice *device)
-{
-	return device ? gpusort_device_recover(device) : GPUSORT_BAD_ARGUMENT;
-}
-
 GsStatus host_register(GsDevice *device, void *address, size_t size)
 {
 	if (!device || !address || !size)
@@ -358,7 +353,6 @@ const GsDeviceApi api = {
 	device_message,
 	device_memory,
 	device_trim,
-	device_recover,
 	host_register,
 	host_unregister,
 	buffer_alloc,

@@ -1,10 +1,9 @@
 /*
  * device.cu
- *		Opens and recovers devices; accounts for device memory; translates errors.
+ *		Opens devices; accounts for device memory; translates errors.
  */
 #include "device.h"
 
-#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -18,18 +17,6 @@ struct GsAllocation {
 
 namespace
 {
-
-/*
- * Number of resets of each device in this process, by ordinal.  If the count differs from that
- * at the start of a GsDevice, everything that the GsDevice allocated on its device is gone.
- */
-constexpr int MAX_DEVICES = 64;
-std::atomic<uint32_t> resets[MAX_DEVICES];
-
-std::atomic<uint32_t> &resets_of(const GsDevice *device)
-{
-	return resets[device->ordinal % MAX_DEVICES];
-}
 
 /* Addresses are multiples of 256, and often of much more. */
 GsAllocation **list_of(GsDevice *device, const void *pointer)
@@ -125,7 +112,6 @@ GsStatus start_device(GsDevice *device)
 {
 	cudaDeviceProp properties;
 	device->started = false;
-	device->resets = resets_of(device);
 	GsStatus status =
 		gpusort_device_check(device, cudaSetDevice(device->ordinal), "select the device");
 	if (!status)
@@ -194,19 +180,9 @@ GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *w
 							   cudaGetErrorString(error));
 }
 
-bool gpusort_device_is_lost(GsDevice *device)
-{
-	if (!device->lost && device->resets != resets_of(device)) {
-		device->lost = true;
-		gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
-							"the device was reset by another user");
-	}
-	return device->lost;
-}
-
 GsStatus gpusort_device_select(GsDevice *device)
 {
-	if (gpusort_device_is_lost(device))
+	if (device->lost)
 		return GPUSORT_DEVICE_LOST;
 	return gpusort_device_check(device, cudaSetDevice(device->ordinal), "select the device");
 }
@@ -214,13 +190,8 @@ GsStatus gpusort_device_select(GsDevice *device)
 GsStatus gpusort_device_alloc(GsDevice *device, GsAccount *account, size_t size, void **pointer)
 {
 	*pointer = nullptr;
-	if (gpusort_device_is_lost(device))
+	if (device->lost)
 		return GPUSORT_DEVICE_LOST;
-	if (device->memory_limit && size > device->memory_limit - device->in_use)
-		return gpusort_device_fail(
-			device, GPUSORT_DEVICE_MEMORY,
-			"could not allocate device memory: limit of %llu bytes exceeded",
-			(unsigned long long)device->memory_limit);
 	if (account && account->limit && size > account->limit - account->in_use)
 		return gpusort_device_fail(
 			device, GPUSORT_DEVICE_MEMORY,
@@ -268,7 +239,7 @@ GsStatus gpusort_device_free(GsDevice *device, GsAccount *account, void *pointer
 		if (account)
 			account->in_use -= allocation->size;
 		delete allocation;
-		if (gpusort_device_is_lost(device))
+		if (device->lost)
 			return GPUSORT_OK; /* gone with the context */
 		return gpusort_device_check(device, cudaFree(pointer), "free device memory");
 	}
@@ -329,7 +300,6 @@ GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **result, 
 		return GPUSORT_HOST_MEMORY;
 	}
 	device->ordinal = options->ordinal;
-	device->memory_limit = options->memory_limit;
 	status = start_device(device);
 	if (status) {
 		if (message && message_size)
@@ -350,57 +320,13 @@ static void free_all(GsDevice *device)
 
 void gpusort_device_close(GsDevice *device)
 {
-	if (!gpusort_device_is_lost(device))
+	if (!device->lost)
 		cudaSetDevice(device->ordinal);
 	gpusort_device_free_workspace(device);
 	free_all(device);
 	if (!device->lost && device->compute)
 		cudaStreamDestroy(device->compute);
 	delete device;
-}
-
-static bool is_out_of_memory(GsStatus status)
-{
-	return status == GPUSORT_DEVICE_MEMORY || status == GPUSORT_HOST_MEMORY;
-}
-
-static GsStatus restart_device(GsDevice *device)
-{
-	device->lost = false;
-	GsStatus status = start_device(device);
-	device->lost = status != GPUSORT_OK;
-	return status;
-}
-
-GsStatus gpusort_device_recover(GsDevice *device)
-{
-	bool was_reset = device->resets != resets_of(device);
-	device->lost = true;
-	/* The allocations are gone with the context; only their records remain. */
-	free_all(device);
-	device->workspace = nullptr;
-	device->workspace_size = 0;
-	device->sorter.exchange = nullptr;
-	device->compute = nullptr;
-	device->in_use = 0;
-	device->epoch++;
-
-	GsStatus status = GPUSORT_DEVICE_LOST;
-	if (was_reset)
-		status = restart_device(device);
-	if (status != GPUSORT_OK && !is_out_of_memory(status)) {
-		cudaSetDevice(device->ordinal);
-		cudaDeviceReset();
-		cudaGetLastError(); /* if the error persists, starting the device reports it */
-		resets_of(device)++;
-		status = restart_device(device);
-	}
-	if (status == GPUSORT_OK || is_out_of_memory(status))
-		return status;
-	char reason[sizeof device->message];
-	memcpy(reason, device->message, sizeof reason);
-	return gpusort_device_fail(device, GPUSORT_DEVICE_LOST,
-							   "the device is lost for this process: %.180s", reason);
 }
 
 GsStatus gpusort_device_count(int *count, char *message, size_t message_size)

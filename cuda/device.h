@@ -17,8 +17,7 @@ constexpr uint32_t GPUSORT_ALLOCATION_LISTS = 4096; /* a power of two */
 struct GsDevice {
 	int ordinal;
 	bool started; /* the device was found and can run the library's code */
-	bool lost;
-	uint64_t memory_limit;
+	bool lost;	  /* everything on the device is gone, because of a sticky error */
 	uint64_t in_use;
 	uint32_t sessions;
 	GsSession *all_sessions;
@@ -33,8 +32,6 @@ struct GsDevice {
 	size_t workspace_size;
 	uint32_t allocs_left; /* for tests: allocations until one fails; 0: none fails */
 	uint32_t launches_left;
-	uint32_t epoch;	 /* number of calls of device_recover() */
-	uint32_t resets; /* resets of this ordinal in this process when the device was started */
 	char message[256];
 };
 
@@ -47,12 +44,6 @@ GsStatus gpusort_device_fail(GsDevice *device, GsStatus status, const char *form
  * not <what>".
  */
 GsStatus gpusort_device_check(GsDevice *device, cudaError_t error, const char *what);
-
-/*
- * Returns whether everything on the device is gone, because of a sticky error or because
- * another GsDevice of the same ordinal was reset.
- */
-bool gpusort_device_is_lost(GsDevice *device);
 
 /* Makes the device current.  Returns DEVICE_LOST if it is lost. */
 GsStatus gpusort_device_select(GsDevice *device);
@@ -89,7 +80,6 @@ GsStatus gpusort_device_run(GsDevice *device, const GsSortJob *job, void *worksp
 GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **device, char *message,
 							 size_t message_size);
 void gpusort_device_close(GsDevice *device);
-GsStatus gpusort_device_recover(GsDevice *device);
 GsStatus gpusort_device_count(int *count, char *message, size_t message_size);
 GsStatus gpusort_device_info(int ordinal, GsDeviceInfo *info, char *message,
 							 size_t message_size);

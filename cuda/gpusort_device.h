@@ -21,9 +21,10 @@
  * - Host memory given to an asynchronous call must stay valid and unchanged until the ticket of
  *   that call is done.  Copies overlap with the caller only if the memory was registered with
  *   host_register().  Otherwise they work, but may be complete before the call returns.
- * - After GPUSORT_DEVICE_LOST, every call on that device returns the same status, until
- *   device_recover() succeeds or the device is closed.  Ending sessions and closing the device
- *   remain allowed, and free all host memory.
+ * - After GPUSORT_DEVICE_LOST, every call on that device returns the same status.  Ending
+ *   sessions and closing the device remain allowed, and free all host memory.  CUDA does not
+ *   guarantee that a process can use a device after a fault of a kernel, so a new process is
+ *   needed.
  */
 #ifndef GPUSORT_DEVICE_H
 #define GPUSORT_DEVICE_H
@@ -35,7 +36,7 @@
 extern "C" {
 #endif
 
-#define GPUSORT_DEVICE_ABI_VERSION 3
+#define GPUSORT_DEVICE_ABI_VERSION 4
 #define GPUSORT_DEVICE_ENTRY	   "gpusort_device_api"
 #define GPUSORT_MAX_KEY_WORDS	   4
 
@@ -97,7 +98,6 @@ typedef struct GsDeviceMemory {
 typedef struct GsDeviceOptions {
 	uint32_t struct_size;
 	int32_t ordinal;
-	uint64_t memory_limit; /* maximum for this GsDevice; 0: no limit */
 } GsDeviceOptions;
 
 /*
@@ -298,20 +298,6 @@ typedef struct GsDeviceApi {
 
 	/* Frees the cached workspace.  Waits for work in progress. */
 	GsStatus (*device_trim)(GsDevice *device);
-
-	/*
-	 * After DEVICE_LOST: resets the device for this process and starts it again.  All sessions
-	 * and buffers of this GsDevice are gone: sessions must still be ended, buffers must not be
-	 * freed.  Host memory must be registered again.  Any other GsDevice of this ordinal is lost
-	 * as well, and must not be in a call meanwhile.  Recovering it does not reset the device a
-	 * second time.
-	 *
-	 * CUDA does not guarantee that a process can continue after a fault of a kernel.  If it
-	 * cannot, this function returns DEVICE_LOST with a message: the device is lost for this
-	 * process, and a new process is needed.  After DEVICE_MEMORY or HOST_MEMORY, try again
-	 * later.
-	 */
-	GsStatus (*device_recover)(GsDevice *device);
 
 	/*
 	 * Pins host memory, so that copies from and to it are asynchronous.  address and size must

@@ -130,13 +130,11 @@ GsSegments gpusort_segments_view(const GsSegmentedArray *array)
 	return {array->table, array->shift};
 }
 
-void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array, bool gone)
+void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array)
 {
-	if (!gone) {
-		while (array->allocated.count > 0)
-			free_last(owner, array);
-		gpusort_device_free(owner->device, &owner->account, array->table);
-	}
+	while (array->allocated.count > 0)
+		free_last(owner, array);
+	gpusort_device_free(owner->device, &owner->account, array->table);
 	array->segments.release();
 	array->allocated.release();
 	array->table = nullptr;
@@ -187,9 +185,9 @@ void gpusort_arena_trim(GsOwner *owner, GsArena *arena)
 	arena->block_size = 0; /* the block before has rows, and what is left of it is not used */
 }
 
-void gpusort_arena_release(GsOwner *owner, GsArena *arena, bool gone)
+void gpusort_arena_release(GsOwner *owner, GsArena *arena)
 {
-	for (size_t i = 0; i < arena->blocks.count && !gone; i++)
+	for (size_t i = 0; i < arena->blocks.count; i++)
 		gpusort_device_free(owner->device, &owner->account, arena->blocks.items[i]);
 	arena->blocks.release();
 	arena->size = arena->block_size = arena->used = 0;

@@ -129,8 +129,8 @@ GsStatus gpusort_segments_upload_table(GsOwner *owner, GsSegmentedArray *array,
 									   cudaStream_t stream);
 GsSegments gpusort_segments_view(const GsSegmentedArray *array);
 
-/* Frees everything.  gone: the device memory no longer exists. */
-void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array, bool gone);
+/* Frees everything. */
+void gpusort_segments_release(GsOwner *owner, GsSegmentedArray *array);
 
 /* An arena, which allocates bytes in blocks.  The bytes of one reservation are contiguous. */
 struct GsArena {
@@ -154,6 +154,6 @@ void gpusort_arena_commit(GsArena *arena, uint64_t bytes);
 
 /* Frees the last block if nothing has been committed in it. */
 void gpusort_arena_trim(GsOwner *owner, GsArena *arena);
-void gpusort_arena_release(GsOwner *owner, GsArena *arena, bool gone);
+void gpusort_arena_release(GsOwner *owner, GsArena *arena);
 
 #endif /* GPUSORT_SEGMENTS_H */

@@ -6,9 +6,6 @@
  * device's compute stream and leaves the row numbers in sorted order; it does not move rows.
  * Delivery gathers the rows of a chunk into a staging buffer and copies that to the host.  Two
  * streams take turns, each with its own staging buffer.
- *
- * After the device was recovered (GsDevice.epoch), its older sessions are dead: their device
- * memory, streams and events are gone.  The only call that they still need is session_end().
  */
 #include <cstring>
 #include <new>
@@ -313,7 +310,6 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 	session->owner.device = device;
 	session->owner.account.limit = options->device_memory_limit;
 	session->options = *options;
-	session->epoch = device->epoch;
 	session->in_order = true;
 	for (uint32_t w = 0; w < options->key_words; w++)
 		gpusort_segments_init(&session->keys[w], sizeof(uint64_t),
@@ -418,29 +414,22 @@ uint64_t gpusort_session_memory(const GsSession *session, const GsChunk *chunk)
 void gpusort_session_end(GsSession *session)
 {
 	GsDevice *device = device_of(session);
-	bool gone = is_gone(session);
 	/* If the device is broken, the next call on it reports that. */
-	if (!gone && gpusort_device_select(device) == GPUSORT_OK) {
+	if (gpusort_device_select(device) == GPUSORT_OK) {
 		if (session->upload)
 			synchronize(session, session->upload);
 		for (Delivery &delivery : session->deliveries)
 			if (delivery.stream)
 				synchronize(session, delivery.stream);
 	}
-	if (gone) {
-		session->sorted = nullptr;
-		session->offsets = nullptr;
-		for (Delivery &delivery : session->deliveries)
-			delivery.staging = nullptr;
-	}
 	free_result(session);
 	for (GsSegmentedArray &keys : session->keys)
-		gpusort_segments_release(&session->owner, &keys, gone);
-	gpusort_segments_release(&session->owner, &session->data, gone);
-	gpusort_arena_release(&session->owner, &session->bytes, gone);
-	gpusort_segments_release(&session->owner, &session->lengths, gone);
-	gpusort_segments_release(&session->owner, &session->starts, gone);
-	if (!gone && !gpusort_device_is_lost(device)) {
+		gpusort_segments_release(&session->owner, &keys);
+	gpusort_segments_release(&session->owner, &session->data);
+	gpusort_arena_release(&session->owner, &session->bytes);
+	gpusort_segments_release(&session->owner, &session->lengths);
+	gpusort_segments_release(&session->owner, &session->starts);
+	if (!device->lost) {
 		for (size_t i = 0; i < session->pending.count; i++)
 			cudaEventDestroy(session->pending.items[i].event);
 		for (size_t i = 0; i < session->idle_events.count; i++)

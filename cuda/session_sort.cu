@@ -235,7 +235,7 @@ GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
 		}
 		if (!session->options.return_keys)
 			for (GsSegmentedArray &keys : session->keys)
-				gpusort_segments_release(&session->owner, &keys, false);
+				gpusort_segments_release(&session->owner, &keys);
 	}
 	session->state = SORTED;
 	session->result.rows = session->rows;

@@ -45,7 +45,6 @@ struct Delivery {
 struct GsSession {
 	GsOwner owner;
 	GsSessionOptions options;
-	uint32_t epoch;
 	gpusort_session::State state;
 	GsSession *next; /* in the list of the device's sessions */
 	cudaStream_t upload;
@@ -86,15 +85,8 @@ inline GsDevice *device_of(const GsSession *session)
 	return session->owner.device;
 }
 
-inline bool is_gone(const GsSession *session)
-{
-	return session->epoch != device_of(session)->epoch;
-}
-
 inline GsStatus select_device(GsSession *session)
 {
-	if (is_gone(session))
-		return GPUSORT_DEVICE_LOST;
 	return gpusort_device_select(device_of(session));
 }
 

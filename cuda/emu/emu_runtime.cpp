@@ -8,7 +8,7 @@
  * Streams are queues.  An operation is executed when the host waits for its stream or for a
  * later event, or queries such an event.  There is no cudaMemcpy(): on a real device it may
  * return before other streams than the default one see the bytes.  A kernel that violates a
- * rule leaves a sticky error, as a fault on a real device does; cudaDeviceReset() clears it.
+ * rule leaves a sticky error, as a fault on a real device does.
  *
  * The file named by the environment variable GPUSORT_EMU_FAULTS lists the faults of the
  * devices.  It may change at any time.  Each line is "ORDINAL FAULT", or "ORDINAL FAULT
@@ -261,22 +261,6 @@ cudaError_t cudaSetDevice(int ordinal)
 	if (has_fault(ordinal, "lost"))
 		current_device().sticky = cudaErrorLaunchFailure;
 	return end_call(has_fault(ordinal, "gone") ? cudaErrorNoDevice : cudaSuccess);
-}
-
-cudaError_t cudaDeviceReset()
-{
-	Device &device = current_device();
-	for (cudaStream_t stream : device.streams)
-		stream->queue.clear();
-	for (auto &allocation : device.allocations)
-		free(allocation.first);
-	device.allocations.clear();
-	runtime().registered.clear();
-	device.in_use = 0;
-	/* Tests can request that a lost device does not recover. */
-	if (!device.sticky || !getenv("GPUSORT_EMU_STAYS_LOST"))
-		device.sticky = runtime().last = cudaSuccess;
-	return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)

@@ -62,6 +62,15 @@ uint64_t TestRandom::below(uint64_t n)
 	return (*this)() % n;
 }
 
+void reopen_device()
+{
+	GsDeviceOptions options = {};
+	options.struct_size = sizeof options;
+	library.api->device_close(library.device);
+	GsStatus status = library.api->device_open(&options, &library.device, nullptr, 0);
+	test_check(!status, "opening the device again: %s", library.api->status_text(status));
+}
+
 void set_debug(const std::function<void(GsDebugSettings &)> &change)
 {
 	static GsDebugSettings settings;

@@ -70,6 +70,9 @@ std::vector<uint64_t> entropy_keys(uint64_t n, int samples, uint32_t width, uint
 std::vector<uint64_t> float_keys(uint64_t n, uint32_t width, uint64_t seed);
 std::vector<uint64_t> sorted_keys(uint64_t n, uint32_t width, uint64_t seed);
 
+/* Closes the device, and opens it again. */
+void reopen_device();
+
 void set_debug(const std::function<void(GsDebugSettings &)> &change);
 
 /* How much of a group is run. */
