@@ -12,18 +12,6 @@
 namespace
 {
 
-/* Copies a caller's struct.  Fields that the caller does not know become zero. */
-template <class T>
-bool copy_struct(T *target, const T *source)
-{
-	memset(target, 0, sizeof *target);
-	if (!source || source->struct_size < sizeof source->struct_size)
-		return false;
-	size_t size = source->struct_size < sizeof *target ? source->struct_size : sizeof *target;
-	memcpy(target, source, size);
-	return true;
-}
-
 GsStatus bad_argument(char *message, size_t message_size, const char *text)
 {
 	if (message && message_size)
@@ -76,16 +64,12 @@ GsStatus device_info(int ordinal, GsDeviceInfo *info, char *message, size_t mess
 	return gpusort_device_info(ordinal, info, message, message_size);
 }
 
-GsStatus device_open(const GsDeviceOptions *options, GsDevice **device, char *message,
-					 size_t message_size)
+GsStatus device_open(int ordinal, GsDevice **device, char *message, size_t message_size)
 {
-	GsDeviceOptions copy;
 	if (!device)
 		return bad_argument(message, message_size, "device is NULL");
 	*device = nullptr;
-	if (!copy_struct(&copy, options))
-		return bad_argument(message, message_size, "options are NULL or have no struct_size");
-	return gpusort_device_open(&copy, device, message, message_size);
+	return gpusort_device_open(ordinal, device, message, message_size);
 }
 
 void device_close(GsDevice *device)
@@ -199,32 +183,29 @@ GsStatus buffer_read(GsDevice *device, void *target, const void *buffer, size_t 
 
 GsStatus sort(GsDevice *device, const GsSortRequest *request)
 {
-	GsSortRequest copy;
-	if (!device || !copy_struct(&copy, request))
+	if (!device || !request)
 		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_select(device);
-	return status ? status : gpusort_device_sort_arrays(device, &copy);
+	return status ? status : gpusort_device_sort_arrays(device, request);
 }
 
 GsStatus session_begin(GsDevice *device, const GsSessionOptions *options, GsSession **session)
 {
-	GsSessionOptions copy;
 	if (!session)
 		return GPUSORT_BAD_ARGUMENT;
 	*session = nullptr;
-	if (!device || !copy_struct(&copy, options))
+	if (!device || !options)
 		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_select(device);
-	return status ? status : gpusort_session_begin(device, &copy, session);
+	return status ? status : gpusort_session_begin(device, options, session);
 }
 
 GsStatus session_put(GsSession *session, const GsChunk *chunk, GsTicket *ticket)
 {
-	GsChunk copy;
-	if (!session || !ticket || !copy_struct(&copy, chunk))
+	if (!session || !ticket || !chunk)
 		return GPUSORT_BAD_ARGUMENT;
 	*ticket = 0;
-	return gpusort_session_put(session, &copy, ticket);
+	return gpusort_session_put(session, chunk, ticket);
 }
 
 GsStatus session_sort(GsSession *session, GsSessionResult *result)
@@ -237,7 +218,7 @@ GsStatus session_sort(GsSession *session, GsSessionResult *result)
 GsStatus session_get(GsSession *session, uint64_t chunk, GsSortedChunk *target,
 					 GsTicket *ticket)
 {
-	if (!session || !target || target->struct_size != sizeof *target || !ticket)
+	if (!session || !target || !ticket)
 		return GPUSORT_BAD_ARGUMENT;
 	*ticket = 0;
 	return gpusort_session_get(session, chunk, target, ticket);
@@ -255,10 +236,9 @@ GsStatus session_wait(GsSession *session, GsTicket ticket)
 
 GsStatus session_memory(GsSession *session, const GsChunk *chunk, uint64_t *device_bytes)
 {
-	GsChunk copy;
-	if (!session || !device_bytes || (chunk && !copy_struct(&copy, chunk)))
+	if (!session || !device_bytes)
 		return GPUSORT_BAD_ARGUMENT;
-	*device_bytes = gpusort_session_memory(session, chunk ? &copy : nullptr);
+	*device_bytes = gpusort_session_memory(session, chunk);
 	return GPUSORT_OK;
 }
 
@@ -270,9 +250,9 @@ void session_end(GsSession *session)
 
 GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
 {
-	GsDebugSettings copy = {};
-	if (!device || (settings && !copy_struct(&copy, settings)))
+	if (!device)
 		return GPUSORT_BAD_ARGUMENT;
+	GsDebugSettings copy = settings ? *settings : GsDebugSettings();
 	device->sorter.debug = copy;
 	device->allocs_left = copy.fail_alloc;
 	device->launches_left = copy.fail_launch;
@@ -339,7 +319,6 @@ GsStatus debug_sizes(GsDevice *device, uint32_t key_width, uint32_t value_width,
 
 const GsDeviceApi api = {
 	GPUSORT_DEVICE_ABI_VERSION,
-	sizeof(GsDeviceApi),
 #ifdef __CUDACC__
 	"cuda",
 #else

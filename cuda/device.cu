@@ -280,17 +280,16 @@ GsStatus gpusort_device_run(GsDevice *device, const GsSortJob *job, void *worksp
 		"launch a kernel");
 }
 
-GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **result, char *message,
-							 size_t message_size)
+GsStatus gpusort_device_open(int ordinal, GsDevice **result, char *message, size_t message_size)
 {
 	*result = nullptr;
 	int count;
 	GsStatus status = gpusort_device_count(&count, message, message_size);
 	if (status)
 		return status;
-	if (options->ordinal < 0 || options->ordinal >= count) {
+	if (ordinal < 0 || ordinal >= count) {
 		if (message && message_size)
-			snprintf(message, message_size, "device %d does not exist", (int)options->ordinal);
+			snprintf(message, message_size, "device %d does not exist", ordinal);
 		return GPUSORT_NO_DEVICE;
 	}
 	GsDevice *device = new (std::nothrow) GsDevice();
@@ -299,7 +298,7 @@ GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **result, 
 			snprintf(message, message_size, "out of memory");
 		return GPUSORT_HOST_MEMORY;
 	}
-	device->ordinal = options->ordinal;
+	device->ordinal = ordinal;
 	status = start_device(device);
 	if (status) {
 		if (message && message_size)

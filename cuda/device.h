@@ -77,7 +77,7 @@ void gpusort_device_free_workspace(GsDevice *device);
 /* Queues a sort on the stream compute, or fails if the settings for tests request it. */
 GsStatus gpusort_device_run(GsDevice *device, const GsSortJob *job, void *workspace);
 
-GsStatus gpusort_device_open(const GsDeviceOptions *options, GsDevice **device, char *message,
+GsStatus gpusort_device_open(int ordinal, GsDevice **device, char *message,
 							 size_t message_size);
 void gpusort_device_close(GsDevice *device);
 GsStatus gpusort_device_count(int *count, char *message, size_t message_size);

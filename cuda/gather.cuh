@@ -24,14 +24,6 @@ __device__ __forceinline__ uint64_t gpusort_thread_count()
 	return (uint64_t)gridDim.x * blockDim.x;
 }
 
-/* values[i] = first + i */
-[[maybe_unused]] static __global__ void gpusort_number_kernel(uint32_t *values, uint32_t first,
-															  uint64_t n)
-{
-	for (uint64_t i = gpusort_thread_number(); i < n; i += gpusort_thread_count())
-		values[i] = first + (uint32_t)i;
-}
-
 /* target[i] = items[rows[i]] */
 template <class T>
 __global__ void gpusort_gather_items_kernel(T *target, GsSegments items, const uint32_t *rows,
@@ -39,13 +31,6 @@ __global__ void gpusort_gather_items_kernel(T *target, GsSegments items, const u
 {
 	for (uint64_t i = gpusort_thread_number(); i < n; i += gpusort_thread_count())
 		target[i] = *items.template at<T>(rows[i]);
-}
-
-[[maybe_unused]] static __global__ void gpusort_widen_kernel(uint64_t *target,
-															 const uint32_t *rows, uint64_t n)
-{
-	for (uint64_t i = gpusort_thread_number(); i < n; i += gpusort_thread_count())
-		target[i] = rows[i];
 }
 
 /*

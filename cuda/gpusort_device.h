@@ -13,9 +13,8 @@
  *   message to the caller's buffer.  Others keep it until the next failing call on the same
  *   device, and device_message() returns it.  The library prints nothing, raises no signals and
  *   throws no exceptions.
- * - Sizes are in bytes unless a name says rows, items or words.  Structs that callers fill
- *   start with struct_size, which is the size of the struct with which the caller was compiled.
- *   Fields beyond it count as zero, so that fields can be added at the end within one version.
+ * - Sizes are in bytes unless a name says rows, items or words.  A caller and the library must
+ *   be compiled for the same version of this interface.
  * - A GsDevice and everything that belongs to it must be used by one thread at a time.
  *   Different threads may use different GsDevices at the same time.
  * - Host memory given to an asynchronous call must stay valid and unchanged until the ticket of
@@ -66,9 +65,8 @@ typedef enum GsKeyOrder {
 typedef enum GsArrayLocation { GPUSORT_HOST_ARRAYS = 0, GPUSORT_DEVICE_ARRAYS } GsArrayLocation;
 
 typedef enum GsRowLayout {
-	GPUSORT_ROWS_NONE = 0, /* no rows: sorted chunks consist of row numbers (argsort) */
-	GPUSORT_ROWS_FIXED,	   /* every row has row_width bytes */
-	GPUSORT_ROWS_VARIABLE  /* each row has its own length */
+	GPUSORT_ROWS_FIXED = 0, /* every row has row_width bytes */
+	GPUSORT_ROWS_VARIABLE	/* each row has its own length */
 } GsRowLayout;
 
 typedef struct GsDevice GsDevice;
@@ -95,11 +93,6 @@ typedef struct GsDeviceMemory {
 	uint32_t sessions;
 } GsDeviceMemory;
 
-typedef struct GsDeviceOptions {
-	uint32_t struct_size;
-	int32_t ordinal;
-} GsDeviceOptions;
-
 /*
  * A sort of an array.
  *
@@ -118,7 +111,6 @@ typedef struct GsDeviceOptions {
  * NULL arrays.
  */
 typedef struct GsSortRequest {
-	uint32_t struct_size;
 	uint32_t key_width;
 	uint32_t value_width;
 	uint32_t begin_bit;
@@ -135,20 +127,18 @@ typedef struct GsSortRequest {
 
 /*
  * Options of a session.  The key of a row consists of key_words 64-bit words, which compare as
- * unsigned numbers, the first word first.  Ties keep their order of arrival (see
- * GsChunk.order).  A session takes up to 2^32 - 1 rows.
+ * unsigned numbers, the first word first.  Ties keep the order in
+ * which they were put.  A session takes up to 2^32 - 1 rows.
  *
  * Memory for rows is allocated in segments of an eighth to a quarter of expected_rows, or, with
  * device_memory_limit, of a 32nd to a 16th, so that less of it is unused; and of up to 256 MB.
  * Beyond expected_rows, an eighth, or a 32nd, of what there is already is allocated at a time.
  */
 typedef struct GsSessionOptions {
-	uint32_t struct_size;
 	uint32_t key_words; /* 1 .. GPUSORT_MAX_KEY_WORDS */
 	GsRowLayout row_layout;
 	uint32_t row_width;			  /* GPUSORT_ROWS_FIXED: bytes per row, > 0 */
-	uint32_t return_keys;		  /* not 0: sorted chunks can also return the key words */
-	uint32_t return_ties;		  /* not 0: they can also tell which rows have equal keys */
+	uint32_t return_ties;		  /* not 0: sorted chunks tell which rows have equal keys */
 	uint32_t chunk_rows;		  /* maximum rows of a sorted chunk, > 0 */
 	uint64_t chunk_bytes;		  /* maximum row bytes of a sorted chunk, and of a row */
 	uint64_t device_memory_limit; /* of this session; 0: no limit */
@@ -160,23 +150,19 @@ typedef struct GsSessionOptions {
  *
  * keys[w] is the column of word w of the keys, of `rows` words.  data has the rows packed one
  * after another without padding: rows * row_width bytes, or the sum of lengths, which must be
- * less than 4 GiB.  Chunks count as having arrived in ascending order of `order`, and those
- * with equal `order` in the sequence of the calls.
+ * less than 4 GiB.
  */
 typedef struct GsChunk {
-	uint32_t struct_size;
 	uint32_t rows;
-	uint64_t order;
 	const uint64_t *keys[GPUSORT_MAX_KEY_WORDS];
-	const void *data;		 /* NULL with GPUSORT_ROWS_NONE */
+	const void *data;
 	const uint32_t *lengths; /* GPUSORT_ROWS_VARIABLE: bytes of each row */
 	uint64_t data_bytes;	 /* size of data */
 } GsChunk;
 
 /*
  * A sorted chunk.  The caller provides arrays that are large enough for chunk_rows rows and
- * chunk_bytes bytes; NULL arrays are not filled.  Row numbers count rows in the sequence of the
- * session_put calls, from 0.
+ * chunk_bytes bytes.
  *
  * ties has a bit for each row, which is set if the next row of the sorted sequence has an equal
  * key; that row may be in the next chunk.  The bit of row i is bit (first_row + i) % 32 of
@@ -184,15 +170,12 @@ typedef struct GsChunk {
  * gpusort_ties_words() says how long the array has to be.
  */
 typedef struct GsSortedChunk {
-	uint32_t struct_size;
 	uint32_t rows;
 	uint64_t first_row; /* position of the chunk's first row in the sorted sequence */
 	uint64_t data_bytes;
-	uint64_t *keys[GPUSORT_MAX_KEY_WORDS]; /* used if return_keys is set */
-	uint64_t *row_numbers;
 	void *data;
 	uint32_t *lengths; /* GPUSORT_ROWS_VARIABLE */
-	uint32_t *ties;	   /* used if return_ties is set */
+	uint32_t *ties;	   /* with return_ties */
 } GsSortedChunk;
 
 /* The length of the array ties of a sorted chunk with up to so many rows. */
@@ -224,7 +207,6 @@ typedef enum GsSortPath {
  * emulator.
  */
 typedef struct GsDebugSettings {
-	uint32_t struct_size;
 	GsSortPath path;	  /* if the path cannot sort the input: BAD_ARGUMENT */
 	uint64_t strip_items; /* items per strip, rounded up to whole tiles (0: the normal 2^30) */
 	uint32_t delay_every; /* every delay_every-th tile publishes its counts late (0: none) */
@@ -258,7 +240,6 @@ typedef struct GsDebugSizes {
 
 typedef struct GsDeviceApi {
 	uint32_t abi_version;
-	uint32_t struct_size;
 	const char *build; /* "cuda" or "emulator", for messages */
 
 	/* Returns a constant lower-case text for a status, without a period; never NULL. */
@@ -279,8 +260,7 @@ typedef struct GsDeviceApi {
 	 * of device memory, and its stream.  On failure *device is NULL.  Errors are those above,
 	 * DEVICE_MEMORY and DEVICE_BUSY.
 	 */
-	GsStatus (*device_open)(const GsDeviceOptions *options, GsDevice **device, char *message,
-							size_t message_size);
+	GsStatus (*device_open)(int ordinal, GsDevice **device, char *message, size_t message_size);
 
 	/* Ends all sessions and frees all buffers.  device may be NULL. */
 	void (*device_close)(GsDevice *device);

@@ -77,8 +77,6 @@ GsStatus check_chunk(GsSession *session, const GsChunk *chunk)
 	for (uint32_t w = 0; w < options.key_words; w++)
 		if (!chunk->keys[w])
 			return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk has no keys");
-	if (options.row_layout == GPUSORT_ROWS_NONE)
-		return GPUSORT_OK;
 	if (!chunk->data && chunk->data_bytes)
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "a chunk has no row data");
 	uint64_t bytes = (uint64_t)chunk->rows * options.row_width;
@@ -163,11 +161,9 @@ GsStatus reserve_chunk(GsSession *session, const GsChunk *chunk, unsigned char *
 {
 	GsOwner *owner = &session->owner;
 	GsStatus status = reserve_ticket(session);
-	if (!status && !session->arrivals.reserve(1))
-		status = gpusort_device_fail(owner->device, GPUSORT_HOST_MEMORY, "out of memory");
 	for (uint32_t w = 0; w < session->options.key_words && !status; w++)
 		status = gpusort_segments_reserve(owner, &session->keys[w], chunk->rows);
-	if (!status && is_fixed(session))
+	if (!status && !is_variable(session))
 		status = gpusort_segments_reserve(owner, &session->data, chunk->rows);
 	if (!status && is_variable(session)) {
 		status = gpusort_arena_reserve(owner, &session->bytes, chunk->data_bytes, bytes);
@@ -185,7 +181,7 @@ uint64_t growth_for_chunk(const GsSession *session, const GsChunk *chunk)
 	uint64_t bytes = 0;
 	for (uint32_t w = 0; w < session->options.key_words; w++)
 		bytes += gpusort_segments_growth(&session->keys[w], chunk->rows);
-	if (is_fixed(session))
+	if (!is_variable(session))
 		bytes += gpusort_segments_growth(&session->data, chunk->rows);
 	if (is_variable(session))
 		bytes += gpusort_arena_growth(&session->bytes, chunk->data_bytes) +
@@ -211,7 +207,7 @@ GsStatus copy_chunk(GsSession *session, const GsChunk *chunk, unsigned char *byt
 	GsStatus status = GPUSORT_OK;
 	for (uint32_t w = 0; w < session->options.key_words && !status; w++)
 		status = append_items(session, &session->keys[w], chunk->keys[w], chunk->rows);
-	if (!status && is_fixed(session))
+	if (!status && !is_variable(session))
 		status = append_items(session, &session->data, chunk->data, chunk->rows);
 	if (!status && is_variable(session)) {
 		status = copy_async(session, bytes, chunk->data, chunk->data_bytes,
@@ -233,13 +229,9 @@ GsStatus copy_chunk(GsSession *session, const GsChunk *chunk, unsigned char *byt
 
 void record_chunk(GsSession *session, const GsChunk *chunk)
 {
-	const GsList<Arrival> &arrivals = session->arrivals;
-	if (arrivals.count && arrivals.items[arrivals.count - 1].order > chunk->order)
-		session->in_order = false;
-	session->arrivals.append({chunk->order, session->rows, chunk->rows});
 	for (uint32_t w = 0; w < session->options.key_words; w++)
 		session->keys[w].count += chunk->rows;
-	if (is_fixed(session))
+	if (!is_variable(session))
 		session->data.count += chunk->rows;
 	if (is_variable(session)) {
 		gpusort_arena_commit(&session->bytes, chunk->data_bytes);
@@ -277,7 +269,7 @@ GsStatus check_options(GsDevice *device, const GsSessionOptions *o)
 	if (o->key_words < 1 || o->key_words > GPUSORT_MAX_KEY_WORDS)
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT,
 								   "unsupported number of key words: %u", o->key_words);
-	if ((int)o->row_layout < GPUSORT_ROWS_NONE || o->row_layout > GPUSORT_ROWS_VARIABLE)
+	if ((int)o->row_layout < GPUSORT_ROWS_FIXED || o->row_layout > GPUSORT_ROWS_VARIABLE)
 		return gpusort_device_fail(device, GPUSORT_BAD_ARGUMENT, "unrecognized row layout: %d",
 								   (int)o->row_layout);
 	if (o->chunk_rows == 0)
@@ -310,11 +302,10 @@ GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options
 	session->owner.device = device;
 	session->owner.account.limit = options->device_memory_limit;
 	session->options = *options;
-	session->in_order = true;
 	for (uint32_t w = 0; w < options->key_words; w++)
 		gpusort_segments_init(&session->keys[w], sizeof(uint64_t),
 							  growth_of(*options, sizeof(uint64_t)));
-	if (is_fixed(session))
+	if (!is_variable(session))
 		gpusort_segments_init(&session->data, options->row_width,
 							  growth_of(*options, options->row_width));
 	if (is_variable(session)) {
@@ -443,7 +434,6 @@ void gpusort_session_end(GsSession *session)
 	}
 	session->pending.release();
 	session->idle_events.release();
-	session->arrivals.release();
 	for (GsSession **link = &device->all_sessions; *link; link = &(*link)->next)
 		if (*link == session) {
 			*link = session->next;

@@ -104,35 +104,19 @@ GsStatus find_ties(GsSession *session)
 	return status ? status : synchronize(session, stream);
 }
 
+/* Where in a staging buffer the lengths and the data of rows begin, and where it ends. */
 struct StagingLayout {
-	size_t keys[GPUSORT_MAX_KEY_WORDS];
-	size_t numbers;
-	size_t lengths;
 	size_t data;
 	size_t total;
 };
 
 StagingLayout staging_layout(const GsSession *session)
 {
-	StagingLayout layout = {};
-	const GsSessionOptions &options = session->options;
-	size_t rows = session->rows_per_chunk, at = 0;
-	auto add = [&](size_t bytes) {
-		size_t offset = at;
-		at = (at + bytes + 255) / 256 * 256;
-		return offset;
-	};
-	for (uint32_t w = 0; w < options.key_words; w++)
-		layout.keys[w] = add(options.return_keys ? rows * sizeof(uint64_t) : 0);
-	layout.numbers = add(rows * sizeof(uint64_t));
-	if (is_variable(session))
-		layout.lengths = add(rows * sizeof(uint32_t));
-	if (is_fixed(session))
-		layout.data = add(rows * options.row_width);
-	if (is_variable(session))
-		layout.data = add(session->chunk_bytes);
-	layout.total = at;
-	return layout;
+	size_t rows = session->rows_per_chunk;
+	if (!is_variable(session))
+		return {0, rows * session->options.row_width};
+	size_t data = (rows * sizeof(uint32_t) + 255) / 256 * 256;
+	return {data, data + session->chunk_bytes};
 }
 
 template <class Word>
@@ -162,50 +146,28 @@ GsStatus gather_fixed_rows(GsSession *session, void *target, const uint32_t *row
 GsStatus deliver_rows(GsSession *session, const Delivery &delivery, uint64_t first, uint64_t n,
 					  const GsSortedChunk *target)
 {
-	StagingLayout layout = staging_layout(session);
+	unsigned char *lengths = delivery.staging;
+	unsigned char *data = delivery.staging + staging_layout(session).data;
 	const uint32_t *rows = session->sorted + first;
-	GsStatus status = GPUSORT_OK;
-	auto copy_to_host = [&](void *to, size_t from, size_t bytes) {
-		return copy_async(session, to, delivery.staging + from, bytes, cudaMemcpyDeviceToHost,
-						  delivery.stream);
+	GsStatus status;
+	auto copy_to_host = [&](void *to, const void *from, size_t bytes) {
+		return copy_async(session, to, from, bytes, cudaMemcpyDeviceToHost, delivery.stream);
 	};
-	for (uint32_t w = 0; w < session->options.key_words && !status; w++) {
-		if (!session->options.return_keys || !target->keys[w])
-			continue;
-		status = launch_rows(session, delivery.stream, n, gpusort_gather_items_kernel<uint64_t>,
-							 (uint64_t *)(delivery.staging + layout.keys[w]),
-							 gpusort_segments_view(&session->keys[w]), rows, n);
+	if (is_variable(session)) {
+		status = launch_rows(session, delivery.stream, n * 32, gpusort_gather_variable_kernel,
+							 data, (uint32_t *)lengths, gpusort_segments_view(&session->starts),
+							 gpusort_segments_view(&session->lengths),
+							 (const uint64_t *)session->offsets + first, rows, n);
 		if (!status)
-			status = copy_to_host(target->keys[w], layout.keys[w], n * sizeof(uint64_t));
-	}
-	if (!status && target->row_numbers) {
-		status = launch_rows(session, delivery.stream, n, gpusort_widen_kernel,
-							 (uint64_t *)(delivery.staging + layout.numbers), rows, n);
-		if (!status)
-			status = copy_to_host(target->row_numbers, layout.numbers, n * sizeof(uint64_t));
-	}
-	if (!status && session->options.return_ties && target->ties) {
+			status = copy_to_host(target->lengths, lengths, n * sizeof(uint32_t));
+	} else
+		status = gather_fixed_rows(session, data, rows, n, delivery.stream);
+	if (!status)
+		status = copy_to_host(target->data, data, target->data_bytes);
+	if (!status && session->options.return_ties) {
 		uint64_t from = first / 32, end = (first + n + 31) / 32;
-		status = copy_async(session, target->ties, session->ties + from,
-							(end - from) * sizeof(uint32_t), cudaMemcpyDeviceToHost,
-							delivery.stream);
-	}
-	if (!status && is_fixed(session) && target->data) {
-		status = gather_fixed_rows(session, delivery.staging + layout.data, rows, n,
-								   delivery.stream);
-		if (!status)
-			status = copy_to_host(target->data, layout.data, target->data_bytes);
-	}
-	if (!status && is_variable(session) && (target->data || target->lengths)) {
-		status = launch_rows(
-			session, delivery.stream, n * 32, gpusort_gather_variable_kernel,
-			delivery.staging + layout.data, (uint32_t *)(delivery.staging + layout.lengths),
-			gpusort_segments_view(&session->starts), gpusort_segments_view(&session->lengths),
-			(const uint64_t *)session->offsets + first, rows, n);
-		if (!status && target->data)
-			status = copy_to_host(target->data, layout.data, target->data_bytes);
-		if (!status && target->lengths)
-			status = copy_to_host(target->lengths, layout.lengths, n * sizeof(uint32_t));
+		status =
+			copy_to_host(target->ties, session->ties + from, (end - from) * sizeof(uint32_t));
 	}
 	return status;
 }
@@ -235,7 +197,8 @@ GsStatus prepare_result(GsSession *session)
 	const GsSessionOptions &options = session->options;
 	session->rows_per_chunk =
 		options.chunk_rows < session->rows ? options.chunk_rows : session->rows;
-	if (is_fixed(session) && options.chunk_bytes / options.row_width < session->rows_per_chunk)
+	if (!is_variable(session) &&
+		options.chunk_bytes / options.row_width < session->rows_per_chunk)
 		session->rows_per_chunk = options.chunk_bytes / options.row_width;
 	session->chunks = (session->rows + session->rows_per_chunk - 1) / session->rows_per_chunk;
 	GsStatus status = GPUSORT_OK;
@@ -273,7 +236,7 @@ GsStatus gpusort_session_get(GsSession *session, uint64_t chunk, GsSortedChunk *
 		first = chunk * session->rows_per_chunk;
 		end = first + session->rows_per_chunk;
 		end = end < session->rows ? end : session->rows;
-		target->data_bytes = is_fixed(session) ? (end - first) * session->options.row_width : 0;
+		target->data_bytes = (end - first) * session->options.row_width;
 	}
 	target->rows = (uint32_t)(end - first);
 	target->first_row = first;

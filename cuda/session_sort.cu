@@ -19,48 +19,19 @@ struct SortBuffers {
 	void *workspace;
 };
 
-int compare_arrivals(const void *a, const void *b)
-{
-	const Arrival *x = (const Arrival *)a, *y = (const Arrival *)b;
-	if (x->order != y->order)
-		return x->order < y->order ? -1 : 1;
-	return x->first < y->first ? -1 : x->first > y->first;
-}
-
-/* Copies one word of all keys to target, ordered by the chunks' order. */
+/* Copies one word of all keys to target. */
 GsStatus collect_keys(GsSession *session, const GsSegmentedArray *keys, uint64_t *target,
 					  cudaStream_t stream)
 {
 	GsStatus status = GPUSORT_OK;
-	Arrival all = {0, 0, session->rows};
-	const Arrival *arrivals = session->in_order ? &all : session->arrivals.items;
-	size_t count = session->in_order ? 1 : session->arrivals.count;
-	for (size_t c = 0; c < count; c++) {
-		uint64_t first = arrivals[c].first, left = arrivals[c].rows;
-		while (left && !status) {
-			GsPiece piece = gpusort_segments_piece(keys, first, left);
-			status = copy_async(session, target, piece.address, piece.items * sizeof *target,
-								cudaMemcpyDeviceToDevice, stream);
-			target += piece.items;
-			first += piece.items;
-			left -= piece.items;
-		}
-	}
-	return status;
-}
-
-/*
- * Writes the row numbers in the order of arrival, if that differs from the sequence of the
- * calls.
- */
-GsStatus write_row_numbers(GsSession *session, uint32_t *target, cudaStream_t stream)
-{
-	GsStatus status = GPUSORT_OK;
-	for (size_t c = 0; c < session->arrivals.count && !status; c++) {
-		const Arrival &arrival = session->arrivals.items[c];
-		status = launch_rows(session, stream, arrival.rows, gpusort_number_kernel, target,
-							 (uint32_t)arrival.first, arrival.rows);
-		target += arrival.rows;
+	uint64_t first = 0, left = session->rows;
+	while (left && !status) {
+		GsPiece piece = gpusort_segments_piece(keys, first, left);
+		status = copy_async(session, target, piece.address, piece.items * sizeof *target,
+							cudaMemcpyDeviceToDevice, stream);
+		target += piece.items;
+		first += piece.items;
+		left -= piece.items;
 	}
 	return status;
 }
@@ -111,10 +82,8 @@ GsStatus sort_words(GsSession *session, SortBuffers &buffers, int *current)
 	uint32_t words = session->options.key_words;
 	GsStatus status =
 		collect_keys(session, &session->keys[words - 1], buffers.keys[0], device->compute);
-	if (!status && !session->in_order)
-		status = write_row_numbers(session, buffers.values[*current], device->compute);
 	if (!status)
-		status = sort_word(session, buffers, current, session->in_order);
+		status = sort_word(session, buffers, current, true);
 	/*
 	 * The least significant word is sorted first.  Each further word is gathered into the order
 	 * so far.
@@ -155,7 +124,7 @@ GsStatus upload_tables(GsSession *session)
 	GsStatus status = GPUSORT_OK;
 	for (uint32_t w = 0; w < session->options.key_words && !status; w++)
 		status = gpusort_segments_upload_table(owner, &session->keys[w], stream);
-	if (!status && is_fixed(session))
+	if (!status && !is_variable(session))
 		status = gpusort_segments_upload_table(owner, &session->data, stream);
 	if (!status && is_variable(session)) {
 		status = gpusort_segments_upload_table(owner, &session->lengths, stream);
@@ -223,9 +192,6 @@ GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
 	session->result = {};
 	float milliseconds = 0;
 	if (session->rows) {
-		if (!session->in_order)
-			qsort(session->arrivals.items, session->arrivals.count, sizeof(Arrival),
-				  compare_arrivals);
 		status = sort_rows(session, &milliseconds);
 		if (!status)
 			status = prepare_result(session);
@@ -233,9 +199,8 @@ GsStatus gpusort_session_sort(GsSession *session, GsSessionResult *result)
 			free_result(session);
 			return status;
 		}
-		if (!session->options.return_keys)
-			for (GsSegmentedArray &keys : session->keys)
-				gpusort_segments_release(&session->owner, &keys);
+		for (GsSegmentedArray &keys : session->keys)
+			gpusort_segments_release(&session->owner, &keys);
 	}
 	session->state = SORTED;
 	session->result.rows = session->rows;

@@ -23,12 +23,6 @@ constexpr int DELIVERIES = 2;							 /* concurrent deliveries */
 
 enum State { LOADING, SORTED };
 
-struct Arrival {
-	uint64_t order;
-	uint64_t first; /* row number of the chunk's first row */
-	uint64_t rows;
-};
-
 struct Pending {
 	GsTicket ticket;
 	cudaEvent_t event;
@@ -53,8 +47,6 @@ struct GsSession {
 
 	/* Input, indexed by row number. */
 	uint64_t rows;
-	GsList<gpusort_session::Arrival> arrivals;
-	bool in_order; /* arrivals are in ascending order */
 	GsSegmentedArray keys[GPUSORT_MAX_KEY_WORDS];
 	GsSegmentedArray data;	  /* fixed width */
 	GsArena bytes;			  /* variable width */
@@ -93,11 +85,6 @@ inline GsStatus select_device(GsSession *session)
 inline bool is_variable(const GsSession *session)
 {
 	return session->options.row_layout == GPUSORT_ROWS_VARIABLE;
-}
-
-inline bool is_fixed(const GsSession *session)
-{
-	return session->options.row_layout == GPUSORT_ROWS_FIXED;
 }
 
 inline GsStatus allocate(GsSession *session, size_t size, void **pointer)

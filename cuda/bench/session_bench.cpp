@@ -81,7 +81,6 @@ struct Times {
 Times run_session(uint64_t rows, size_t chunk_bytes)
 {
 	GsSessionOptions options = {};
-	options.struct_size = sizeof options;
 	options.key_words = 1;
 	options.row_layout = GPUSORT_ROWS_FIXED;
 	options.row_width = ROW_BYTES;
@@ -102,7 +101,6 @@ Times run_session(uint64_t rows, size_t chunk_bytes)
 		uint64_t left = rows - done;
 		unsigned char *address = pool + next * chunk_bytes;
 		next = (next + 1) % chunks_in_pool;
-		chunk.struct_size = sizeof chunk;
 		chunk.rows = left < rows_per_chunk ? (uint32_t)left : rows_per_chunk;
 		chunk.keys[0] = (const uint64_t *)address;
 		chunk.data = address + (size_t)rows_per_chunk * 8;
@@ -127,7 +125,6 @@ Times run_session(uint64_t rows, size_t chunk_bytes)
 	GsTicket gets[IN_FLIGHT] = {};
 	for (uint64_t c = 0; c < result.chunks; c++) {
 		GsSortedChunk target = {};
-		target.struct_size = sizeof target;
 		target.data = pool + c % chunks_in_pool * chunk_bytes;
 		slot = (int)(c % IN_FLIGHT);
 		if (gets[slot])
@@ -151,15 +148,13 @@ int main(int argc, char **argv)
 	void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : nullptr;
 	GsDeviceApiFunction get =
 		library ? (GsDeviceApiFunction)dlsym(library, GPUSORT_DEVICE_ENTRY) : nullptr;
-	GsDeviceOptions options = {};
 	char message[256] = "";
 
 	if (!get || !(api = get(GPUSORT_DEVICE_ABI_VERSION))) {
 		fprintf(stderr, "usage: session_bench LIBRARY [MILLIONS [CHUNK_KB]]\n");
 		return 2;
 	}
-	options.struct_size = sizeof options;
-	if (api->device_open(&options, &device, message, sizeof message)) {
+	if (api->device_open(0, &device, message, sizeof message)) {
 		fprintf(stderr, "%s\n", message);
 		return 1;
 	}

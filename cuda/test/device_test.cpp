@@ -64,10 +64,8 @@ uint64_t TestRandom::below(uint64_t n)
 
 void reopen_device()
 {
-	GsDeviceOptions options = {};
-	options.struct_size = sizeof options;
 	library.api->device_close(library.device);
-	GsStatus status = library.api->device_open(&options, &library.device, nullptr, 0);
+	GsStatus status = library.api->device_open(0, &library.device, nullptr, 0);
 	test_check(!status, "opening the device again: %s", library.api->status_text(status));
 }
 
@@ -81,7 +79,6 @@ void set_debug(const std::function<void(GsDebugSettings &)> &change)
 		settings.emu_bug = bug;
 	} else
 		change(settings);
-	settings.struct_size = sizeof settings;
 	library.api->debug_set(library.device, &settings);
 }
 
@@ -311,7 +308,6 @@ bool run_sort_case(const SortCase &c, const std::vector<uint64_t> &keys)
 			keys_in.upload() && keys_out.upload() && values_in.upload() && values_out.upload();
 
 	GsSortRequest request = {};
-	request.struct_size = sizeof request;
 	request.key_width = c.key_width;
 	request.value_width = c.value_width;
 	request.begin_bit = c.begin_bit;
@@ -471,10 +467,7 @@ int main(int count, char **arguments)
 	}
 
 	char message[256] = "";
-	GsDeviceOptions options = {};
-	options.struct_size = sizeof options;
-	GsStatus status =
-		library.api->device_open(&options, &library.device, message, sizeof message);
+	GsStatus status = library.api->device_open(0, &library.device, message, sizeof message);
 	if (status) {
 		printf("could not open the device: %s: %s\n", library.api->status_text(status),
 			   message);

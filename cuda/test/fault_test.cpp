@@ -16,7 +16,6 @@
 static GsSortRequest good_request(void *in, void *out, uint64_t n)
 {
 	GsSortRequest request = {};
-	request.struct_size = sizeof request;
 	request.key_width = 4;
 	request.end_bit = 32;
 	request.n = n;
@@ -57,7 +56,6 @@ static void test_requests()
 
 	expect(api->sort(nullptr, &request), GPUSORT_BAD_ARGUMENT, "no device");
 	expect(api->sort(device, nullptr), GPUSORT_BAD_ARGUMENT, "no request");
-	rejects("no struct size", [](GsSortRequest &r) { r.struct_size = 0; });
 	rejects("no input", [](GsSortRequest &r) { r.keys_in = nullptr; });
 	rejects("no output", [](GsSortRequest &r) { r.keys_out = nullptr; });
 	rejects("key width", [](GsSortRequest &r) { r.key_width = 5; });
@@ -109,7 +107,6 @@ static void test_pointers_and_sizes()
 	GsDevice *other = device;
 	GsSession *session = nullptr;
 	GsSessionOptions session_options = {};
-	GsDeviceOptions options = {};
 	GsDeviceInfo info;
 	GsDeviceMemory memory;
 	GsDebugSizes sizes;
@@ -122,10 +119,7 @@ static void test_pointers_and_sizes()
 	test_check(message[0], "device_count(NULL) has no message");
 	null(api->device_count(nullptr, nullptr, 0), "device_count(NULL) without a message");
 	null(api->device_info(0, nullptr, message, sizeof message), "device_info(NULL)");
-	null(api->device_open(nullptr, &other, message, sizeof message), "device_open(NULL)");
-	test_check(!other, "device_open(NULL) gives a device");
-	null(api->device_open(&options, nullptr, message, 0),
-		 "device_open() without an output pointer");
+	null(api->device_open(0, nullptr, message, 0), "device_open() without an output pointer");
 	null(api->device_memory(nullptr, &memory), "device_memory(NULL)");
 	null(api->device_memory(device, nullptr), "device_memory() without an output pointer");
 	null(api->device_trim(nullptr), "device_trim(NULL)");
@@ -181,14 +175,9 @@ static void test_pointers_and_sizes()
 	}
 	test_check(in_use() == before, "memory that could not be allocated is counted");
 
-	expect(api->device_open(&options, &other, message, sizeof message), GPUSORT_BAD_ARGUMENT,
-		   "options without a size");
-	test_check(!other && message[0], "no message for options without a size");
-	options.struct_size = sizeof options;
 	for (int32_t ordinal : {1000, -1, INT32_MAX, INT32_MIN}) {
-		options.ordinal = ordinal;
 		message[0] = 0;
-		expect(api->device_open(&options, &other, message, sizeof message), GPUSORT_NO_DEVICE,
+		expect(api->device_open(ordinal, &other, message, sizeof message), GPUSORT_NO_DEVICE,
 			   "a device that does not exist");
 		test_check(!other && message[0], "device %d: no message", ordinal);
 		message[0] = 0;
@@ -197,7 +186,7 @@ static void test_pointers_and_sizes()
 		test_check(message[0], "info of device %d: no message", ordinal);
 	}
 	char tiny[4] = "###";
-	api->device_open(&options, &other, tiny, 2);
+	api->device_open(-1, &other, tiny, 2);
 	test_check(!tiny[1] && tiny[2] == '#', "a message is longer than its buffer");
 	expect(api->device_info(0, &info, message, sizeof message), GPUSORT_OK, "info");
 	test_check(info.multiprocessors > 0 && info.name[0], "info is empty");
@@ -227,8 +216,6 @@ static void test_pinning()
 static void expect_missing(const char *what, GsStatus expected)
 {
 	const GsDeviceApi *api = library.api;
-	GsDeviceOptions options = {};
-	options.struct_size = sizeof options;
 	auto good = [&](GsStatus status) {
 		return expected ? status == expected
 						: status == GPUSORT_NO_DRIVER || status == GPUSORT_NO_DEVICE;
@@ -245,11 +232,10 @@ static void expect_missing(const char *what, GsStatus expected)
 			   api->status_text(status), message);
 	GsDevice *device = library.device;
 	message[0] = 0;
-	status = api->device_open(&options, &device, message, sizeof message);
+	status = api->device_open(0, &device, message, sizeof message);
 	test_check(good(status) && !device && message[0], "%s: device_open: %s, %s", what,
 			   api->status_text(status), message);
-	test_check(good(api->device_open(&options, &device, nullptr, 0)), "%s: without a message",
-			   what);
+	test_check(good(api->device_open(0, &device, nullptr, 0)), "%s: without a message", what);
 }
 
 bool test_no_device()
@@ -261,10 +247,8 @@ bool test_no_device()
 		setenv("GPUSORT_EMU_NO_DEVICE", "1", 1);
 		expect_missing("no device", GPUSORT_NO_DEVICE);
 		unsetenv("GPUSORT_EMU_NO_DEVICE");
-		GsDeviceOptions options = {};
-		options.struct_size = sizeof options;
 		GsDevice *device = nullptr;
-		expect(library.api->device_open(&options, &device, nullptr, 0), GPUSORT_OK,
+		expect(library.api->device_open(0, &device, nullptr, 0), GPUSORT_OK,
 			   "the device that has returned");
 		library.api->device_close(device);
 	} else
@@ -280,10 +264,8 @@ static void test_older_code()
 {
 	const GsDeviceApi *api = library.api;
 	GsDevice *device = library.device;
-	GsDeviceOptions options = {};
-	options.struct_size = sizeof options;
 	setenv("GPUSORT_EMU_PTX", "75", 1);
-	expect(api->device_open(&options, &library.device, nullptr, 0), GPUSORT_OK,
+	expect(api->device_open(0, &library.device, nullptr, 0), GPUSORT_OK,
 		   "opening a device with older code");
 	SortCase c;
 	c.key_width = 8;
@@ -378,8 +360,8 @@ static void expect_lost(const char *what)
 	uint32_t in[4] = {3, 1, 2, 0}, out[4];
 	GsSortRequest request = good_request(in, out, 4);
 	GsSessionOptions options = {};
-	options.struct_size = sizeof options;
 	options.key_words = options.chunk_rows = 1;
+	options.row_width = options.chunk_bytes = 8;
 	GsSession *session;
 	GsDeviceMemory memory;
 	void *buffer = &buffer;
@@ -438,8 +420,8 @@ bool test_losing_device()
 	const size_t page = 4096;
 	void *memory = aligned_alloc(page, page), *buffer = nullptr;
 	GsSessionOptions options = {};
-	options.struct_size = sizeof options;
 	options.key_words = options.chunk_rows = 1;
+	options.row_width = options.chunk_bytes = 8;
 	GsSession *session = nullptr;
 	expect(api->host_register(device, memory, page), GPUSORT_OK, "pinning");
 	expect(api->buffer_alloc(device, 1000, &buffer), GPUSORT_OK, "a buffer");
@@ -492,8 +474,8 @@ static void test_lost_while_idle(const char *fault)
 	const GsDeviceApi *api = library.api;
 	GsDevice *device = library.device;
 	GsSessionOptions options = {};
-	options.struct_size = sizeof options;
 	options.key_words = options.chunk_rows = 1;
+	options.row_width = options.chunk_bytes = 8;
 	GsSession *session = nullptr;
 	GsDeviceMemory memory;
 	expect(api->session_begin(device, &options, &session), GPUSORT_OK, "begin");
@@ -525,13 +507,11 @@ static void test_lost_while_idle_elsewhere(const char *fault)
 /* The library has no code for the device. */
 static void test_no_code()
 {
-	GsDeviceOptions options = {};
-	options.struct_size = sizeof options;
 	GsDevice *device = library.device;
 	char message[256] = "";
 	set_device_fault("no-code");
-	expect(library.api->device_open(&options, &device, message, sizeof message),
-		   GPUSORT_NO_DEVICE, "a device without code");
+	expect(library.api->device_open(0, &device, message, sizeof message), GPUSORT_NO_DEVICE,
+		   "a device without code");
 	test_check(!device && strstr(message, "no kernel image"), "a device without code: %s",
 			   message);
 	set_device_fault(nullptr);
@@ -565,13 +545,15 @@ static void test_closing()
 	const GsDeviceApi *api = library.api;
 	std::vector<uint64_t> keys = entropy_keys(5000, 1, 8, 1);
 	GsSessionOptions options = {};
-	options.struct_size = sizeof options;
 	options.key_words = 1;
+	options.row_width = 8;
 	options.chunk_rows = 5000;
+	options.chunk_bytes = 8 * 5000;
 	GsChunk chunk = {};
-	chunk.struct_size = sizeof chunk;
 	chunk.rows = 5000;
 	chunk.keys[0] = keys.data();
+	chunk.data = keys.data();
+	chunk.data_bytes = 8 * 5000;
 	GsSession *session = nullptr;
 	GsTicket ticket;
 	void *buffer = nullptr;

@@ -131,7 +131,6 @@ void run(const HugeCase &c)
 		problem = "writing the keys failed";
 	if (!status && !problem) {
 		GsSortRequest request = {};
-		request.struct_size = sizeof request;
 		request.key_width = c.key_width;
 		request.value_width = c.value_width;
 		request.end_bit = 8 * c.key_width;

@@ -11,7 +11,6 @@ namespace
 {
 
 constexpr uint32_t WORDS = GPUSORT_MAX_KEY_WORDS;
-constexpr uint64_t PARTS_ROWS = 301; /* sessions of this size also deliver parts of chunks */
 
 /* Parameters of a session. */
 struct SessionCase {
@@ -24,8 +23,6 @@ struct SessionCase {
 	uint64_t chunk_bytes = 4096;
 	uint64_t distinct = 0; /* number of distinct keys; 0: all random */
 	uint32_t longest = 89; /* maximum bytes of most rows of variable width; a few are longer */
-	bool shuffled = false; /* chunks are not put in the order of arrival */
-	bool return_keys = true;
 	bool return_ties = true;
 	uint64_t expected_rows = 0;
 	uint64_t device_memory_limit = 0;
@@ -33,13 +30,10 @@ struct SessionCase {
 
 struct Row {
 	uint64_t key[WORDS];
-	uint64_t arrival; /* position in the order of chunks */
-	uint64_t put;	  /* row number */
 	std::string bytes;
 };
 
 struct Put {
-	uint64_t order;
 	std::vector<uint64_t> keys[WORDS];
 	std::vector<uint32_t> lengths;
 	std::string data;
@@ -54,10 +48,8 @@ std::vector<Row> make_rows(const SessionCase &c, uint64_t seed)
 		Row &row = rows[i];
 		for (uint64_t &key : row.key)
 			key = c.distinct ? random.below(c.distinct) * 0x0101010101010101ull : random();
-		row.arrival = i;
-		uint64_t bytes = c.layout == GPUSORT_ROWS_FIXED		 ? c.row_width
-						 : c.layout == GPUSORT_ROWS_VARIABLE ? random.below(c.longest + 1)
-															 : 0;
+		uint64_t bytes =
+			c.layout == GPUSORT_ROWS_FIXED ? c.row_width : random.below(c.longest + 1);
 		if (c.layout == GPUSORT_ROWS_VARIABLE && c.longest && random.below(50) == 0)
 			bytes = std::min<uint64_t>(c.chunk_bytes, 1000);
 		row.bytes.resize(bytes);
@@ -67,23 +59,13 @@ std::vector<Row> make_rows(const SessionCase &c, uint64_t seed)
 	return rows;
 }
 
-/* Divides the rows into chunks, in the order in which they are put. */
-std::vector<Put> make_puts(const SessionCase &c, std::vector<Row> &rows)
+/* Divides the rows into chunks. */
+std::vector<Put> make_puts(const SessionCase &c, const std::vector<Row> &rows)
 {
-	std::vector<uint64_t> firsts;
-	for (uint64_t first = 0; first < rows.size(); first += c.put_rows)
-		firsts.push_back(first);
-	if (c.shuffled)
-		std::reverse(firsts.begin(), firsts.end());
-	if (c.shuffled && firsts.size() > 3)
-		std::swap(firsts[0], firsts[2]);
 	std::vector<Put> puts;
-	uint64_t number = 0;
-	for (uint64_t first : firsts) {
+	for (uint64_t first = 0; first < rows.size(); first += c.put_rows) {
 		Put put;
-		put.order = first;
 		for (uint64_t i = first; i < first + c.put_rows && i < rows.size(); i++) {
-			rows[i].put = number++;
 			for (uint32_t w = 0; w < WORDS; w++)
 				put.keys[w].push_back(rows[i].key[w]);
 			put.lengths.push_back((uint32_t)rows[i].bytes.size());
@@ -97,9 +79,7 @@ std::vector<Put> make_puts(const SessionCase &c, std::vector<Row> &rows)
 GsChunk chunk_of(const Put &put)
 {
 	GsChunk chunk = {};
-	chunk.struct_size = sizeof chunk;
 	chunk.rows = (uint32_t)put.keys[0].size();
-	chunk.order = put.order;
 	for (uint32_t w = 0; w < WORDS; w++)
 		chunk.keys[w] = put.keys[w].data();
 	chunk.data = put.data.data();
@@ -111,11 +91,9 @@ GsChunk chunk_of(const Put &put)
 GsSessionOptions options_of(const SessionCase &c)
 {
 	GsSessionOptions options = {};
-	options.struct_size = sizeof options;
 	options.key_words = c.key_words;
 	options.row_layout = c.layout;
 	options.row_width = c.row_width;
-	options.return_keys = c.return_keys;
 	options.return_ties = c.return_ties;
 	options.chunk_rows = c.chunk_rows;
 	options.chunk_bytes = c.chunk_bytes;
@@ -127,7 +105,6 @@ GsSessionOptions options_of(const SessionCase &c)
 /* The host side of a delivery, with canaries after the arrays. */
 struct Target {
 	GsSortedChunk chunk;
-	std::vector<uint64_t> keys[WORDS], numbers;
 	std::vector<uint32_t> lengths, ties;
 	std::string data;
 	GsTicket ticket;
@@ -135,16 +112,9 @@ struct Target {
 	explicit Target(const SessionCase &c)
 	{
 		chunk = {};
-		chunk.struct_size = sizeof chunk;
-		for (uint32_t w = 0; w < WORDS; w++)
-			keys[w].assign(c.chunk_rows + 1, 77);
-		numbers.assign(c.chunk_rows + 1, 77);
 		lengths.assign(c.chunk_rows + 1, 77);
 		ties.assign(gpusort_ties_words(c.chunk_rows) + 1, 77);
 		data.assign(c.chunk_bytes + 1, '#');
-		for (uint32_t w = 0; w < WORDS; w++)
-			chunk.keys[w] = keys[w].data();
-		chunk.row_numbers = numbers.data();
 		chunk.lengths = lengths.data();
 		chunk.ties = ties.data();
 		chunk.data = &data[0];
@@ -172,17 +142,10 @@ const char *compare_chunk(const SessionCase &c, const Target &t, const std::vect
 		return "there are too many rows";
 	for (uint32_t i = 0; i < chunk.rows; i++) {
 		const Row &row = sorted[chunk.first_row + i];
-		if (t.numbers[i] != row.put)
-			return "a row number is wrong";
-		for (uint32_t w = 0; w < c.key_words; w++)
-			if (c.return_keys && t.keys[w][i] != row.key[w])
-				return "a key is wrong";
 		uint64_t next = chunk.first_row + i + 1;
 		if (c.return_ties &&
 			t.is_tie(i) != (next < sorted.size() && have_equal_keys(c, row, sorted[next])))
 			return "a tie is wrong";
-		if (c.layout == GPUSORT_ROWS_NONE)
-			continue;
 		if (c.layout == GPUSORT_ROWS_VARIABLE && t.lengths[i] != row.bytes.size())
 			return "a length is wrong";
 		if (t.data.compare(at, row.bytes.size(), row.bytes) != 0)
@@ -191,8 +154,7 @@ const char *compare_chunk(const SessionCase &c, const Target &t, const std::vect
 	}
 	if (chunk.data_bytes != at)
 		return "the size of a chunk is wrong";
-	if (t.numbers[c.chunk_rows] != 77 || t.keys[0][c.chunk_rows] != 77 ||
-		t.lengths[c.chunk_rows] != 77 || t.ties.back() != 77 || t.data[c.chunk_bytes] != '#')
+	if (t.lengths[c.chunk_rows] != 77 || t.ties.back() != 77 || t.data[c.chunk_bytes] != '#')
 		return "memory behind a chunk was written";
 	return nullptr;
 }
@@ -204,55 +166,6 @@ void sort_rows(const SessionCase &c, std::vector<Row> &rows)
 		return std::lexicographical_compare(a.key, a.key + c.key_words, b.key,
 											b.key + c.key_words);
 	});
-}
-
-/*
- * Gets a chunk without some of its arrays: these must not change, and the others must be
- * filled.
- */
-const char *get_parts(const SessionCase &c, GsSession *session, const std::vector<Row> &sorted)
-{
-	for (int without = 0; without < 32; without++) {
-		Target all(c), t(c);
-		t.chunk.data = &t.data[0];
-		if (without & 1)
-			t.chunk.data = nullptr;
-		if (without & 2)
-			t.chunk.lengths = nullptr;
-		if (without & 4)
-			t.chunk.row_numbers = nullptr;
-		if (without & 8)
-			std::fill(t.chunk.keys, t.chunk.keys + WORDS, nullptr);
-		if (without & 16)
-			t.chunk.ties = nullptr;
-		if (library.api->session_get(session, 0, &t.chunk, &t.ticket) ||
-			library.api->session_wait(session, t.ticket))
-			return "getting a part of a chunk failed";
-		/* Arrays that were not requested must not change.  The others must match. */
-		if ((without & 1 && t.data != all.data) || (without & 2 && t.lengths != all.lengths) ||
-			(without & 4 && t.numbers != all.numbers) || (without & 16 && t.ties != all.ties) ||
-			(without & 8 && !std::equal(t.keys, t.keys + WORDS, all.keys)))
-			return "an array that was not requested was written";
-		uint64_t at = 0;
-		for (uint32_t i = 0; i < t.chunk.rows; i++) {
-			const Row &row = sorted[i];
-			if (without & 1)
-				t.data.replace(at, row.bytes.size(), row.bytes);
-			at += row.bytes.size();
-			if (without & 2)
-				t.lengths[i] = (uint32_t)row.bytes.size();
-			if (without & 4)
-				t.numbers[i] = row.put;
-			for (uint32_t w = 0; w < c.key_words && without & 8; w++)
-				t.keys[w][i] = row.key[w];
-		}
-		SessionCase got = c;
-		got.return_ties = c.return_ties && !(without & 16);
-		const char *problem = compare_chunk(got, t, sorted);
-		if (problem)
-			return problem;
-	}
-	return nullptr;
 }
 
 /*
@@ -323,7 +236,7 @@ const char *get_all(const SessionCase &c, GsSession *session, const GsSessionRes
 		if (problem)
 			return problem;
 	}
-	return rows.size() == PARTS_ROWS ? get_parts(c, session, rows) : nullptr;
+	return nullptr;
 }
 
 const char *run_session(const SessionCase &c, GsSession *session, std::vector<Put> &puts,
@@ -361,11 +274,10 @@ void test_session(const SessionCase &c, uint64_t seed)
 	test_check(
 		!problem,
 		"session: %s (%s): layout %d, width %u, %u words, %llu rows, put %u, chunks of %u "
-		"rows and %llu bytes, distinct %llu%s",
+		"rows and %llu bytes, distinct %llu",
 		problem ? problem : "", library.api->device_message(library.device), (int)c.layout,
 		c.row_width, c.key_words, (unsigned long long)c.rows, c.put_rows, c.chunk_rows,
-		(unsigned long long)c.chunk_bytes, (unsigned long long)c.distinct,
-		c.shuffled ? ", shuffled" : "");
+		(unsigned long long)c.chunk_bytes, (unsigned long long)c.distinct);
 }
 
 void test_session_states()
@@ -384,7 +296,6 @@ void test_session_states()
 					   !none,
 				   "session options: %s", what);
 	};
-	refuses("no size", [](GsSessionOptions &o) { o.struct_size = 0; });
 	refuses("no key", [](GsSessionOptions &o) { o.key_words = 0; });
 	refuses("too many words", [](GsSessionOptions &o) { o.key_words = WORDS + 1; });
 	refuses("layout", [](GsSessionOptions &o) { o.row_layout = (GsRowLayout)7; });
@@ -405,7 +316,6 @@ void test_session_states()
 	Target target(c);
 	test_check(!api->session_begin(library.device, &options, &session), "begin");
 	GsChunk empty = {};
-	empty.struct_size = sizeof empty;
 	test_check(!api->session_put(session, &empty, &ticket) &&
 				   !api->session_poll(session, ticket),
 			   "an empty chunk");
@@ -446,19 +356,12 @@ void test_session_states()
 	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
 			   "a row longer than a chunk");
 	chunk = chunk_of(puts[1]);
-	chunk.struct_size = 0;
-	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
-			   "a chunk without a size");
-	chunk = chunk_of(puts[1]);
 	test_check(api->session_put(session, &chunk, nullptr) == GPUSORT_BAD_ARGUMENT, "no ticket");
 	test_check(!api->session_put(session, &chunk, &ticket), "a good chunk after bad ones");
 	chunk.rows = UINT32_MAX;
 	test_check(api->session_put(session, &chunk, &ticket) == GPUSORT_BAD_ARGUMENT, "2^32 rows");
 	test_check(!api->session_sort(session, &result) && result.rows == puts[1].lengths.size(),
 			   "bad chunks have left rows");
-	target.chunk.struct_size = 0;
-	test_check(api->session_get(session, 0, &target.chunk, &ticket) == GPUSORT_BAD_ARGUMENT,
-			   "a target without a size");
 	api->session_end(session);
 
 	/* Sorted chunks may have more rows than fit in memory. */
@@ -478,7 +381,7 @@ void test_session_states()
 void test_few_rows_in_large_chunks()
 {
 	const GsDeviceApi *api = library.api;
-	for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
+	for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
 		SessionCase c;
 		c.layout = layout;
 		c.key_words = WORDS;
@@ -553,7 +456,6 @@ void test_more_rows_than_expected()
 		c.put_rows = 20;
 		c.key_words = 2;
 		c.device_memory_limit = 4 << 20;
-		c.shuffled = true;
 		test_session(c, layout);
 	}
 
@@ -665,7 +567,6 @@ void test_session_faults()
 	SessionCase c;
 	c.rows = 20000;
 	c.put_rows = 20000;
-	c.layout = GPUSORT_ROWS_NONE;
 	c.expected_rows = 20000;
 	GsSessionOptions options = options_of(c);
 	std::vector<Row> kept = make_rows(c, 6);
@@ -757,13 +658,12 @@ void test_session_faults()
 /* A session of each layout, and the faults that do not lose the device. */
 static void test_tiny_sessions()
 {
-	for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
+	for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
 		SessionCase c;
 		c.layout = layout;
-		c.key_words = 2 + layout; /* all numbers of words up to the maximum */
+		c.key_words = 2 + 2 * layout;
 		c.rows = 701;
 		c.distinct = 9;
-		c.shuffled = true;
 		test_session(c, 1);
 	}
 	for (uint32_t width : {3, 4, 16}) { /* covers all word sizes in which rows are copied */
@@ -786,7 +686,7 @@ void test_sessions(TestAmount amount)
 	test_few_rows_in_large_chunks();
 	test_more_rows_than_expected();
 	test_two_sessions();
-	for (GsRowLayout layout : {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE})
+	for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE})
 		for (uint32_t key_words = 1; key_words <= WORDS; key_words++)
 			for (uint64_t n : {1, 2, 33, 300, 301, 1000, 2500}) {
 				if (quick && n > 1000)
@@ -798,10 +698,8 @@ void test_sessions(TestAmount amount)
 				test_session(c, n);
 				c.distinct = 5;
 				test_session(c, n + 1);
-				c.shuffled = true;
 				c.expected_rows = n;
 				test_session(c, n + 2);
-				c.return_keys = false;
 				c.chunk_rows = 1000000;
 				test_session(c, n + 3);
 				c.return_ties = false;
@@ -831,8 +729,7 @@ void test_sessions(TestAmount amount)
 		c.put_rows = 40000;
 		c.chunk_rows = 30000;
 		c.chunk_bytes = 1 << 20;
-		for (GsRowLayout layout :
-			 {GPUSORT_ROWS_NONE, GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
+		for (GsRowLayout layout : {GPUSORT_ROWS_FIXED, GPUSORT_ROWS_VARIABLE}) {
 			c.layout = layout;
 			c.key_words = 1 + c.key_words % WORDS;
 			test_session(c, 1);

@@ -262,7 +262,6 @@ begin_part(uint32 s, GsPart part)
 {
 	const GsSlotRequest *request = &gpusort_service->slots[s].request;
 	GsSessionOptions options = {
-		.struct_size = sizeof(GsSessionOptions),
 		.key_words = request->key_words,
 		.row_layout = request->variable ? GPUSORT_ROWS_VARIABLE :
 		GPUSORT_ROWS_FIXED,
@@ -287,7 +286,6 @@ static void
 set_alloc_fault(uint32 s, bool on)
 {
 	GsDebugSettings settings = {
-		.struct_size = sizeof(GsDebugSettings),
 		.fail_alloc = gpusort_fault_device_alloc(&gpusort_service->slots[s].request.fault)
 	};
 
@@ -464,7 +462,6 @@ put_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	GsTicket	ticket;
 	GsStatus	status = reach_fault(s, GS_FAULT_PUT);
 	GsChunk		chunk = {
-		.struct_size = sizeof(GsChunk),
 		.rows = pool_chunk->rows,
 		.data = address + pool_chunk->data_offset,
 		.data_bytes = pool_chunk->data_bytes
@@ -504,7 +501,6 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	GsServed   *session = &served[s];
 	char	   *address = gpusort_chunk_address(pool_chunk);
 	GsSortedChunk target = {
-		.struct_size = sizeof(GsSortedChunk),
 		.data = address + pool_chunk->data_offset
 	};
 	GsTicket	ticket;

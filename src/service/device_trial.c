@@ -104,7 +104,6 @@ put_chunk(const GsDeviceApi * api, GsSession * session, const GsTrial *trial,
 	GsTicket	ticket;
 	GsStatus	status;
 	GsChunk		chunk = {
-		.struct_size = sizeof(GsChunk),
 		.rows = rows,
 		.data = trial->numbers + first,
 		.data_bytes = rows * sizeof(uint64)
@@ -124,7 +123,6 @@ get_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
 	for (uint64 c = 0; c < chunks && *returned <= trial->rows; c++)
 	{
 		GsSortedChunk target = {
-			.struct_size = sizeof(GsSortedChunk),
 			.data = trial->sorted + *returned
 		};
 		GsTicket	ticket;
@@ -165,7 +163,6 @@ sort_trial(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial, uin
 		   uint32 *returned)
 {
 	GsSessionOptions options = {
-		.struct_size = sizeof(GsSessionOptions),
 		.key_words = trial->words,
 		.row_layout = GPUSORT_ROWS_FIXED,
 		.row_width = sizeof(uint64),

@@ -110,8 +110,7 @@ open_library(char *message, Size message_bytes)
 		return NULL;
 	}
 	api = get_api(GPUSORT_DEVICE_ABI_VERSION);
-	if (api == NULL || api->abi_version != GPUSORT_DEVICE_ABI_VERSION ||
-		api->struct_size < sizeof(GsDeviceApi))
+	if (api == NULL || api->abi_version != GPUSORT_DEVICE_ABI_VERSION)
 	{
 		snprintf(message, message_bytes,
 				 "\"%s\" is of another version of pg_gpusort", path);
@@ -178,19 +177,16 @@ static GsStatus
 open_device(int d, char *message)
 {
 	GsServiceDevice *shared = &gpusort_service->devices[d];
-	GsDeviceOptions options = {
-		.struct_size = sizeof(GsDeviceOptions),
-		.ordinal = shared->info.ordinal
-	};
+	int			ordinal = shared->info.ordinal;
 	GsDeviceInfo info;
 	GsStatus	status;
 
-	status = devices.api->device_info(options.ordinal, &info, message,
+	status = devices.api->device_info(ordinal, &info, message,
 									  GPUSORT_MESSAGE_BYTES);
 	if (status != GPUSORT_OK)
 		return status;
 	shared->info = info;
-	status = devices.api->device_open(&options, &devices.use[d].device, message,
+	status = devices.api->device_open(ordinal, &devices.use[d].device, message,
 									  GPUSORT_MESSAGE_BYTES);
 	gpusort_service_step();
 	if (status != GPUSORT_OK)
