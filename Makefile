@@ -56,8 +56,7 @@ OBJS = \
 	src/key/key_comparison.o \
 	src/key/order_check.o \
 	src/service/device_trial.o \
-	src/service/device_record.o \
-	src/service/device_use.o \
+	src/service/devices.o \
 	src/service/device_sessions.o \
 	src/service/device_process.o \
 	src/service/fault.o \

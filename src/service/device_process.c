@@ -110,7 +110,7 @@ gpusort_device_process_main(void)
 	int			naps = 0;
 
 	set_up_signals();
-	gpusort_device_sessions_init(gpusort_device_use_begin());
+	gpusort_device_sessions_init(gpusort_devices_open());
 	set_ps_display("serving");
 	pg_write_barrier();			/* who sees the state sees the devices */
 	pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_READY);
@@ -146,8 +146,8 @@ gpusort_device_process_main(void)
 		 * must be no sessions.
 		 */
 		if (!gpusort_device_sessions_any())
-			gpusort_device_use_try_again();
+			gpusort_devices_try_again();
 	}
-	gpusort_device_use_end();
+	gpusort_devices_close();
 	gpusort_service_end_process(GS_END_ASKED);
 }

@@ -17,7 +17,6 @@
 #include "miscadmin.h"
 
 #include "service/device_process.h"
-#include "service/device_record.h"
 #include "service/fault.h"
 #include "service/service_shmem.h"
 
@@ -111,7 +110,7 @@ fail_session(uint32 s, GsStatus status)
 	if (message[0] == '\0')
 		message = devices->api->status_text(status);
 	if (status == GPUSORT_DEVICE_LOST)
-		gpusort_device_use_lose(served[s].device, message);
+		gpusort_devices_lose(served[s].device, message);
 	served[s].failed = true;
 	served[s].ntransfers = 0;	/* chunks in transfer are dropped with the
 								 * session */
@@ -240,7 +239,7 @@ choose_device(const GsSlotRequest *request)
 
 		if (devices->use[d].device == NULL)
 			continue;
-		available = gpusort_device_use_memory(d);
+		available = gpusort_devices_memory(d);
 		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
 		if (expected > within_limit(request->device_memory, available))
@@ -362,9 +361,9 @@ close_session(uint32 s)
 		speak_for(s, 0);
 		session->open = false;
 		pg_atomic_fetch_sub_u32(&shared->sessions, 1);
-		(void) gpusort_device_use_memory(session->device);
+		(void) gpusort_devices_memory(session->device);
 		if (session->sorted && session->rows > 0 && !session->failed)
-			gpusort_device_record_success(session->device);
+			gpusort_devices_succeeded(session->device);
 	}
 	gpusort_slot_free(s);
 }
@@ -427,7 +426,7 @@ has_room(uint32 s, GsPart part, const GsChunk *chunk)
 		return true;
 	}
 	others = use->spoken_for - session->spoken_for;
-	if (gpusort_device_use_memory(session->device) < others + wanted)
+	if (gpusort_devices_memory(session->device) < others + wanted)
 		return false;
 	speak_for(s, wanted);
 	return true;
@@ -664,7 +663,7 @@ sort_session(uint32 s)
 	}
 	session->sorted = true;
 	speak_for(s, 0);
-	(void) gpusort_device_use_memory(session->device);
+	(void) gpusort_devices_memory(session->device);
 	change_state(slot, GS_SLOT_SORTING, GS_SLOT_SORTED);
 }
 
@@ -681,7 +680,7 @@ release_session(uint32 s)
 	}
 	speak_for(s, 0);
 	session->full = true;
-	(void) gpusort_device_use_memory(session->device);
+	(void) gpusort_devices_memory(session->device);
 	change_state(&gpusort_service->slots[s], GS_SLOT_RELEASING, GS_SLOT_RELEASED);
 }
 

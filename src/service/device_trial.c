@@ -28,7 +28,7 @@
 #include "utils/float.h"
 
 #include "core/radix_sort.h"
-#include "service/device_process.h"
+#include "service/devices.h"
 
 /*
  * More rows than one thread block of a GPU sorts, so that blocks must exchange

@@ -230,8 +230,6 @@ typedef struct GsServiceDevice
 	pg_atomic_uint32 failures;	/* consecutive ones */
 	pg_atomic_uint64 retry_at;	/* TimestampTz before which it is not opened */
 	char		message[GPUSORT_MESSAGE_BYTES]; /* of the last failure, or "" */
-	char		logged[GPUSORT_MESSAGE_BYTES];	/* last logged reason why it
-												 * could not be opened */
 	GsDeviceInfo info;			/* only the ordinal is set until it was opened */
 	GsDeviceSpeed speed;		/* measured when it was first opened */
 	pg_atomic_uint64 free_memory;

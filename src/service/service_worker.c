@@ -35,7 +35,7 @@
 #include "utils/wait_event.h"
 
 #include "service/device_process.h"
-#include "service/device_record.h"
+#include "service/devices.h"
 #include "service/service_shmem.h"
 #include "settings.h"
 
@@ -232,7 +232,7 @@ record_end(int status)
 	else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL &&
 			 WTERMSIG(status) != SIGTERM)
 		snprintf(cause, sizeof(cause), "was terminated by signal %d", WTERMSIG(status));
-	gpusort_device_record_process_ended(cause);
+	gpusort_devices_process_ended(cause);
 }
 
 /* Log an end that was not requested. */
@@ -256,7 +256,7 @@ report_end(int status)
 				(errmsg("pg_gpusort lost GPU %d: %s",
 						gpusort_service->devices[d].info.ordinal,
 						gpusort_service->message),
-				 gpusort_device_record_left_out(d) ?
+				 gpusort_devices_left_out(d) ?
 				 errdetail("Sorts in progress continue on the CPU. The GPU has failed %u times in a row, and is left out for an hour, or until the configuration is reloaded.",
 						   pg_atomic_read_u32(&gpusort_service->devices[d].failures)) :
 				 errdetail("Sorts in progress continue on the CPU.")));
@@ -292,7 +292,7 @@ child_ended(int status)
 		pg_write_barrier();		/* who sees the state sees the message */
 		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_FAILED);
 		report_reason(gpusort_service->message);
-		next_start = gpusort_device_record_next_try();
+		next_start = gpusort_devices_next_try();
 	}
 	else
 	{
@@ -348,7 +348,7 @@ look_for_hang(void)
 	steps_seen = steps;
 	silent_us += since_us;
 	if (pg_atomic_read_u32(&gpusort_service->state) == GS_SERVICE_STARTING ||
-		gpusort_device_record_any_opening())
+		gpusort_devices_any_opening())
 		limit_us *= OPENING_FACTOR;
 	if (limit_us == 0 || silent_us < limit_us)
 		return;
@@ -401,7 +401,7 @@ end_child(int code, Datum arg)
 	if (ended)
 	{
 		pg_atomic_write_u32(&gpusort_service->device_pid, 0);
-		gpusort_device_record_process_ended("");
+		gpusort_devices_process_ended("");
 		pg_atomic_write_u32(&gpusort_service->state, GS_SERVICE_OFF);
 	}
 	else
@@ -428,7 +428,7 @@ is_left_over(void)
 		return true;
 	left_over = 0;
 	pg_atomic_write_u32(&gpusort_service->device_pid, 0);
-	gpusort_device_record_process_ended("");
+	gpusort_devices_process_ended("");
 	return false;
 }
 
@@ -470,7 +470,7 @@ reload(void)
 {
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
-	gpusort_device_record_try_all();
+	gpusort_devices_try_all();
 	if (child == 0)
 		next_start = GetCurrentTimestamp();
 	else

@@ -24,7 +24,7 @@
 
 #include "key/distrust.h"
 #include "loading.h"
-#include "service/device_record.h"
+#include "service/devices.h"
 #include "service/service_client.h"
 #include "settings.h"
 #include "sort/base/progress.h"
@@ -100,7 +100,7 @@ device_state(int n)
 {
 	uint32		state = pg_atomic_read_u32(&gpusort_service->devices[n].state);
 
-	if (state == GS_DEVICE_FAILED && gpusort_device_record_left_out(n))
+	if (state == GS_DEVICE_FAILED && gpusort_devices_left_out(n))
 		return "left out";
 	return device_states[state];
 }

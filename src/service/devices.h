@@ -1,0 +1,89 @@
+/*-------------------------------------------------------------------------
+ *
+ * devices.h
+ *		The GPUs of the machine: which are open, which have failed, and their memory.
+ *
+ * A device is named by its index in GsService.devices.  The device process opens devices and
+ * uses them.  The supervisor notes what it has left behind.
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef GPUSORT_DEVICES_H
+#define GPUSORT_DEVICES_H
+
+#include "service/service_shmem.h"
+#include "utils/timestamp.h"
+
+/* Has the device failed so many times in a row that it is left out for an hour? */
+extern bool gpusort_devices_left_out(int device);
+
+/* ---- in the device process ---- */
+
+typedef struct GsDeviceUse
+{
+	GsDevice   *device;			/* NULL unless it is open */
+	uint64		spoken_for;		/* bytes reserved for sessions, not allocated
+								 * yet */
+} GsDeviceUse;
+
+typedef struct GsOpenDevices
+{
+	const		GsDeviceApi *api;
+	int			count;
+	GsDeviceUse use[GPUSORT_MAX_DEVICES];
+} GsOpenDevices;
+
+/*
+ * Open the devices that the settings allow.  Ends the process if none can be opened.
+ */
+extern GsOpenDevices *gpusort_devices_open(void);
+
+/* Try to open the others that are due, which takes a while and may end the process. */
+extern void gpusort_devices_try_again(void);
+
+extern void gpusort_devices_close(void);
+
+/*
+ * Returns the free memory of a device, and publishes it in shared memory.  Ends the process if
+ * the device is lost.
+ */
+extern uint64 gpusort_devices_memory(int device);
+
+/* Note that a device has sorted rows. */
+extern void gpusort_devices_succeeded(int device);
+
+/* End the process because a device is lost. */
+extern void gpusort_devices_lose(int device, const char *message);
+
+/* ---- device_trial.c: sorts made-up rows on a device that was just opened ---- */
+
+/*
+ * Sort some rows and check the result.  Returns GPUSORT_OK if it is correct; otherwise writes
+ * the reason to 'message'.
+ */
+extern GsStatus gpusort_device_trial_check(const GsDeviceApi * api, GsDevice * device,
+										   char *message, Size message_bytes);
+
+/* Measure the device.  'speed' is set if that was possible. */
+extern GsStatus gpusort_device_trial_measure(const GsDeviceApi * api, GsDevice * device,
+											 GsDeviceSpeed *speed);
+
+/* ---- in the supervisor ---- */
+
+/*
+ * The device process has ended, so that no device is open any more.  'cause' says what the
+ * process did then, as in "exited with exit code 1", if that counts as a failure of a device
+ * that was being opened; or it is "".
+ */
+extern void gpusort_devices_process_ended(const char *cause);
+
+/* Is a device being opened? */
+extern bool gpusort_devices_any_opening(void);
+
+/* Returns when to try again to open a device, if none could be opened. */
+extern TimestampTz gpusort_devices_next_try(void);
+
+/* Make all devices that are not open due for opening. */
+extern void gpusort_devices_try_all(void);
+
+#endif							/* GPUSORT_DEVICES_H */
