@@ -41,12 +41,10 @@ OBJS = \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \
 	src/key/citext_bytes.o \
-	src/key/icu_library.o \
 	src/key/icu_agreement.o \
 	src/key/icu_keys.o \
 	src/key/locale_tables.o \
 	src/key/locale_weights.o \
-	src/key/locales.o \
 	src/key/string_pivot.o \
 	src/key/encoding_kind.o \
 	src/key/distrust.o \

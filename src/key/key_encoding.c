@@ -187,7 +187,7 @@ encoding_of_collation(GsEncodingKind string, Oid oid)
 		return encoding;
 	}
 	if (collation.locale != NULL && collation.provider == COLLPROVIDER_LIBC)
-		weights = gpusort_locales_get(collation.locale);
+		weights = gpusort_locale_weights_get(collation.locale);
 	else if (collation.locale != NULL && collation.provider == COLLPROVIDER_ICU &&
 			 !collation.has_rules)
 		collator = gpusort_icu_collator_get(collation.locale);

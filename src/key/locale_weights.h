@@ -13,8 +13,6 @@
 #ifndef GPUSORT_LOCALE_WEIGHTS_H
 #define GPUSORT_LOCALE_WEIGHTS_H
 
-#include "lib/stringinfo.h"
-
 #include "key/locale_tables.h"
 
 typedef struct GsLocaleWeights GsLocaleWeights;
@@ -24,7 +22,7 @@ typedef struct GsLocaleWeights GsLocaleWeights;
  * NULL if it is none of the GNU C library with rules of its own, or if its tables or
  * weights are not as they should be.
  */
-extern const GsLocaleWeights *gpusort_locales_get(const char *name);
+extern const GsLocaleWeights *gpusort_locale_weights_get(const char *name);
 
 /*
  * The weights of the most common characters, at most GPUSORT_ALPHABET_SIZE of them, are written
@@ -41,31 +39,10 @@ typedef struct GsWeightAlphabet
 } GsWeightAlphabet;
 
 /*
- * Write the bytes for 'length' bytes of well-formed weights.  Returns their number, which is
- * at most twice as large.
- */
-extern unsigned gpusort_weight_alphabet_write(const GsWeightAlphabet *alphabet,
-											  const unsigned char *weights, Size length,
-											  unsigned char *bytes);
-
-/*
- * Append the most common characters, from whose weights alphabets are chosen: ASCII, the
- * letters of Latin-1, and those of the Cyrillic, Greek, Hebrew and Arabic scripts.
- */
-extern void gpusort_weight_alphabet_sample(StringInfo string);
-
-/*
  * The most bytes for one sequence of characters: each of at most 255 bytes of weights can
  * be a weight of its own, which takes one byte more.
  */
 #define GPUSORT_MAX_SEQUENCE_BYTES	(2 * 255)
-
-/*
- * Make the weights of a locale.  They are all zero but for 'recent', which is memory that is all
- * zero.  Returns false if the locale is none of the GNU C library, or has other tables than
- * those that we know.
- */
-extern bool gpusort_locale_weights_init(GsLocaleWeights *weights, locale_t locale);
 
 /* For a test: make wrong weights. */
 extern bool gpusort_locale_weights_spoil;

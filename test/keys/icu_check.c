@@ -103,8 +103,8 @@ icu_table_count(PG_FUNCTION_ARGS)
 	int			count = 0;
 
 	spoil_primaries = PG_GETARG_BOOL(1);
-	if (gpusort_icu_library_is_there())
-		primaries = make_primaries(gpusort_icu_library_open(locale));
+	if (library_is_there())
+		primaries = make_primaries(open_collator(locale));
 	spoil_primaries = false;
 	for (unsigned c = 0; c < CHARACTERS && primaries != NULL; c++)
 		count += primaries->characters[c].lead != 0;
@@ -130,11 +130,11 @@ icu_table_is_right(PG_FUNCTION_ARGS)
 	unsigned char icus[1000];
 	int			count = 0;
 
-	if (!gpusort_icu_library_is_there())
+	if (!library_is_there())
 		PG_RETURN_NULL();
 	if (known == NULL || strcmp(known, locale) != 0)
 	{
-		collator = gpusort_icu_library_open(locale);
+		collator = open_collator(locale);
 		primaries = make_primaries(collator);
 		known = MemoryContextStrdup(TopMemoryContext, locale);
 	}
@@ -144,7 +144,7 @@ icu_table_is_right(PG_FUNCTION_ARGS)
 
 		count = write_primaries(primaries, bytes, length, ours, most);
 		if (count >= 0 &&
-			(gpusort_icu_library_primaries(collator, bytes, length, icus, most) != count ||
+			(icu_primaries(collator, bytes, length, icus, most) != count ||
 			 memcmp(ours, icus, count) != 0))
 			PG_RETURN_BOOL(false);
 	}

@@ -58,7 +58,7 @@ locale_is_used(PG_FUNCTION_ARGS)
 	const GsLocaleWeights *weights;
 
 	gpusort_locale_weights_spoil = PG_GETARG_BOOL(1);
-	weights = gpusort_locales_get(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	weights = gpusort_locale_weights_get(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	gpusort_locale_weights_spoil = false;
 	PG_RETURN_BOOL(weights != NULL);
 }
@@ -71,7 +71,7 @@ Datum
 locale_tables_hash(PG_FUNCTION_ARGS)
 {
 	const GsLocaleWeights *weights =
-		gpusort_locales_get(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+		gpusort_locale_weights_get(text_to_cstring(PG_GETARG_TEXT_PP(0)));
 	const GsLocaleTables *tables;
 
 	if (weights == NULL)
@@ -214,7 +214,7 @@ locale_contractions(PG_FUNCTION_ARGS)
 	Contractions *contractions = palloc0(sizeof(Contractions));
 	const GsLocaleTables *tables;
 
-	contractions->weights = gpusort_locales_get(name);
+	contractions->weights = gpusort_locale_weights_get(name);
 	if (contractions->weights == NULL)
 		PG_RETURN_NULL();
 	contractions->locale = newlocale(LC_COLLATE_MASK, name, (locale_t) 0);
