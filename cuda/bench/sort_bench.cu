@@ -1,6 +1,6 @@
 /*
  * sort_bench.cu
- *		Benchmark against CUB and reduce-then-scan: sort_bench [--csv FILE] [GROUP ...]
+ *		Benchmark against CUB: sort_bench [--csv FILE] [GROUP ...]
  *
  * Every line is one input, sorted by this library and by cub::DeviceRadixSort in the same
  * process, one after the other, on the same arrays.  It has the median and spread in
@@ -15,7 +15,6 @@
 #include <string>
 
 #include "bench/bench_support.cuh"
-#include "bench/reduce_then_scan.cuh"
 #include "onesweep_run.cuh"
 
 namespace
@@ -209,26 +208,7 @@ void bench_database()
 	bench_shapes((uint64_t)1 << 28, BENCH_SORTED, 0, "sorted");
 }
 
-/* ---- phases, and reduce-then-scan ---- */
-
-template <class Key, class Value, int BITS>
-void bench_reduce_then_scan(uint64_t n)
-{
-	BENCH_CHECK(cudaMemset(arrays.out, 0xEE, n * sizeof(Key)));
-	BenchTime time = bench_time(1, 5, stream, [&] {
-		BENCH_CHECK((bench_reduce_then_scan_sort<Key, Value, BITS>(
-			(const Key *)arrays.in, (Key *)arrays.out, (const Value *)arrays.values_in,
-			(Value *)arrays.values_out, n, sorter.multiprocessors, arrays.workspace, stream)));
-	});
-	bool good = bench_verify((const Key *)arrays.in, (const Key *)arrays.out,
-							 (const Value *)arrays.values_out, n);
-	all_good &= good;
-	BenchTime ours = time_ours<Key, Value>(n);
-	printf("u%zu/%zu  n %llu  reduce-then-scan, %d bits: %.3f ms; onesweep %.3f ms, %.2f x%s\n",
-		   8 * sizeof(Key), 8 * GPUSORT_VALUE_BYTES<Value>, (unsigned long long)n, BITS,
-		   time.median, ours.median, time.median / ours.median, good ? "" : "  WRONG");
-	fflush(stdout);
-}
+/* ---- phases ---- */
 
 template <class Key, class Value>
 void bench_phases(uint64_t n)
@@ -256,8 +236,6 @@ void bench_phases(uint64_t n)
 		   8 * sizeof(Key), 8 * GPUSORT_VALUE_BYTES<Value>, (unsigned long long)n,
 		   histogram.median, n * sizeof(Key) / histogram.median / 1e9, sweep,
 		   sweep_bytes / sweep / 1e9, 100 * sweep_bytes / (sweep * 1e-3) / copy_bandwidth);
-	bench_reduce_then_scan<Key, Value, 4>(n);
-	bench_reduce_then_scan<Key, Value, 8>(n);
 }
 
 void measure_copy()
