@@ -610,65 +610,41 @@ timetz_word(const TimeTzADT * time, uint32 index)
 		gpusort_codec_int32(time->zone);
 }
 
-static uint64
-text_word(const GsKeyEncoding *encoding, Datum value, uint32 index)
+/*
+ * Get 'count' words of a string from that at 'index' on.  Of a text, the bytes in the words
+ * before it are known when these have been read.
+ */
+static inline void
+string_words(const GsKeyEncoding *encoding, Datum value, uint32 index, uint64 *words,
+			 unsigned count)
 {
-	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, 0,
-												   ((Size) index + 1) * 8);
-	GsTextBytes text = {.next = bytes.data,.length = bytes.length};
-	uint64		word;
+	Size		word_bytes = gpusort_key_encoding_word_bytes(encoding);
+	uint32		skipped = gpusort_key_encoding_is_text(encoding) ? index : 0;
+	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, (index - skipped) * word_bytes,
+												   (skipped + count) * word_bytes);
+	GsTextBytes rest = {.next = bytes.data,.length = bytes.length};
 
-	while (index-- > 0)
-		(void) gpusort_codec_text(&text, 8);
-	word = gpusort_codec_text(&text, 8);
+	while (skipped-- > 0)
+		(void) gpusort_key_encoding_next_word(encoding, &rest);
+	for (unsigned w = 0; w < count; w++)
+		words[w] = gpusort_key_encoding_next_word(encoding, &rest);
 	gpusort_bytes_free(&bytes);
-	return word;
-}
-
-static uint64
-string_word(const GsKeyEncoding *encoding, Datum value, uint32 index)
-{
-	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value,
-												   (Size) index * 8, 8);
-	uint64		word = gpusort_codec_string(bytes.data, bytes.length);
-
-	gpusort_bytes_free(&bytes);
-	return word;
-}
-
-static uint64
-bytea_word(Datum value, uint32 index)
-{
-	GsBytes		bytes = gpusort_bytes_get(value, (Size) index * 7, 7);
-	uint64		word = gpusort_codec_binary(bytes.data, bytes.length);
-
-	gpusort_bytes_free(&bytes);
-	return word;
 }
 
 void
 gpusort_key_encoding_string_words(const GsKeyEncoding *encoding, Datum value,
 								  uint64 *words, unsigned count)
 {
-	bool		is_text = gpusort_key_encoding_is_text(encoding);
-	bool		binary = encoding->kind == GS_ENCODE_BYTEA;
-	Size		word_bytes = binary ? 7 : 8;
-	GsBytes		bytes = gpusort_key_encoding_bytes(encoding, value, 0,
-												   count * word_bytes);
-	GsBytes		rest = bytes;
-	GsTextBytes text = {.next = bytes.data,.length = bytes.length};
+	string_words(encoding, value, 0, words, count);
+}
 
-	for (unsigned w = 0; w < count; w++)
-	{
-		if (is_text)
-			words[w] = gpusort_codec_text(&text, 8);
-		else if (binary)
-			words[w] = gpusort_codec_binary(rest.data, rest.length);
-		else
-			words[w] = gpusort_codec_string(rest.data, rest.length);
-		rest = gpusort_bytes_skip(rest, word_bytes);
-	}
-	gpusort_bytes_free(&bytes);
+static uint64
+string_word(const GsKeyEncoding *encoding, Datum value, uint32 index)
+{
+	uint64		word;
+
+	string_words(encoding, value, index, &word, 1);
+	return word;
 }
 
 /* The first word of a string's weights. */
@@ -750,16 +726,14 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
 			return timetz_word(DatumGetTimeTzADTP(value), index);
 		case GS_ENCODE_TEXT:
 		case GS_ENCODE_BPCHAR:
-			return text_word(encoding, value, index);
 		case GS_ENCODE_NAME:
 		case GS_ENCODE_CITEXT:
 		case GS_ENCODE_ICU:
+		case GS_ENCODE_BYTEA:
 			return string_word(encoding, value, index);
 		case GS_ENCODE_LOCALE:
 			return index == 0 ? first_word_of_weights(encoding, value) :
 				string_word(encoding, value, index);
-		case GS_ENCODE_BYTEA:
-			return bytea_word(value, index);
 		case GS_ENCODE_INET:
 			return inet_word(value, index);
 		case GS_ENCODE_NUMERIC:
@@ -777,31 +751,6 @@ gpusort_key_encoding_long_word(const GsKeyEncoding *encoding, Datum value,
  *		ties of words
  * ----------------------------------------------------------------
  */
-
-/* Returns the number of bytes of a value whose kind can need more words. */
-static Size
-count_bytes(const GsKeyEncoding *encoding, Datum value)
-{
-	GsBytes		bytes;
-
-	switch (encoding->kind)
-	{
-		case GS_ENCODE_BYTEA:
-			return toast_raw_datum_size(value) - VARHDRSZ;
-		case GS_ENCODE_NAME:
-		case GS_ENCODE_CITEXT:
-			bytes = gpusort_key_encoding_bytes(encoding, value, 0, 0);
-			gpusort_bytes_free(&bytes);
-			return bytes.length;
-		default:
-			{
-				unsigned char network[MAX_NETWORK_BYTES];
-
-				Assert(encoding->kind == GS_ENCODE_INET);
-				return network_bytes(value, network);
-			}
-	}
-}
 
 /* Does a text end before 'nwords' words are full? */
 static bool
@@ -821,7 +770,10 @@ text_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 	return ends;
 }
 
-/* Do the weights of a string end before so many words are full? */
+/*
+ * Does a string end before so many words are full?  Otherwise a longer one may have the same
+ * words.
+ */
 static bool
 bytes_end(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 {
@@ -836,6 +788,7 @@ GsEncodingRest
 gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 						  uint32 nwords)
 {
+	unsigned char network[MAX_NETWORK_BYTES];
 	bool		ended;
 
 	switch (encoding->kind)
@@ -850,18 +803,13 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 			break;
 		case GS_ENCODE_NAME:
 		case GS_ENCODE_CITEXT:
-
-			/*
-			 * A longer string may have the same words, unless the last one
-			 * has a zero byte.
-			 */
-			ended = count_bytes(encoding, value) < (Size) nwords * 8;
+			ended = bytes_end(encoding, value, nwords);
 			break;
 		case GS_ENCODE_BYTEA:
-			ended = count_bytes(encoding, value) <= (Size) nwords * 7;
+			ended = toast_raw_datum_size(value) - VARHDRSZ <= (Size) nwords * 7;
 			break;
 		case GS_ENCODE_INET:
-			ended = count_bytes(encoding, value) <= (Size) nwords * 8;
+			ended = network_bytes(value, network) <= (Size) nwords * 8;
 			break;
 		case GS_ENCODE_NUMERIC:
 			ended = gpusort_numeric_ends(value, nwords);
@@ -881,7 +829,7 @@ Size
 gpusort_key_encoding_bytes_in_words(const GsKeyEncoding *encoding, Datum value,
 									uint32 nwords)
 {
-	Size		most = (Size) nwords * (encoding->kind == GS_ENCODE_BYTEA ? 7 : 8);
+	Size		most = nwords * gpusort_key_encoding_word_bytes(encoding);
 	GsBytes		bytes;
 
 	if (!gpusort_key_encoding_is_text(encoding))

@@ -123,6 +123,30 @@ extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
 extern void gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit);
 extern Size gpusort_key_encoding_memory(const GsKeyEncoding *encoding);
 
+/* Returns how many bytes of a string are in a word, unless a text has the bytes 0 or 1. */
+static inline Size
+gpusort_key_encoding_word_bytes(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_BYTEA ? 7 : 8;
+}
+
+/* Read the next word of a string from its bytes. */
+static inline uint64
+gpusort_key_encoding_next_word(const GsKeyEncoding *encoding, GsTextBytes *bytes)
+{
+	Size		count = Min(gpusort_key_encoding_word_bytes(encoding), bytes->length);
+	uint64		word;
+
+	if (gpusort_key_encoding_is_text(encoding))
+		return gpusort_codec_text(bytes, 8);
+	word = encoding->kind == GS_ENCODE_BYTEA ?
+		gpusort_codec_binary(bytes->next, bytes->length) :
+		gpusort_codec_string(bytes->next, bytes->length);
+	bytes->next += count;
+	bytes->length -= count;
+	return word;
+}
+
 /* Get the first words of a string, of which there are up to GPUSORT_CPU_MAX_KEY_WORDS. */
 extern void gpusort_key_encoding_string_words(const GsKeyEncoding *encoding, Datum value,
 											  uint64 *words, unsigned count);

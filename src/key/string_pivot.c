@@ -188,11 +188,11 @@ leading_bytes(const GsBytes *bytes, unsigned count)
 
 /*
  * Returns the first word of a string that has 'length' bytes in common with
- * the pivot; 'rest' are the bytes after these.  Reads the word's bytes of a text.
+ * the pivot; 'rest' are the bytes after these.  Sets *next to the bytes after the word.
  */
 static inline uint64
 first_word(const GsPivot *pivot, const GsPivotLayout *layout, Size length,
-		   const GsBytes *rest, GsTextBytes *text)
+		   const GsBytes *rest, GsTextBytes *next)
 {
 	const GsBytes *other = &pivot->bytes;
 	uint64		word;
@@ -204,9 +204,15 @@ first_word(const GsPivot *pivot, const GsPivotLayout *layout, Size length,
 	else
 		word = (uint64) length << layout->position_shift;
 	if (layout->text)
-		word |= gpusort_codec_text(text, layout->bytes) << layout->bytes_shift;
+		word |= gpusort_codec_text(next, layout->bytes) << layout->bytes_shift;
 	else if (rest->length > 0)
+	{
+		unsigned	count = Min(rest->length, layout->bytes);
+
 		word |= leading_bytes(rest, layout->bytes) << layout->bytes_shift;
+		next->next += count;
+		next->length -= count;
+	}
 	if (layout->binary)
 		word |= (uint64) Min(rest->length, layout->bytes + 1) <<
 			(layout->bytes_shift - COUNT_BITS);
@@ -221,22 +227,12 @@ gpusort_pivot_encode(GsPivot *pivot, Datum value, uint64 *key)
 	GsBytes		bytes;
 	Size		length = relate(pivot, value, &bytes);
 	GsBytes		rest = gpusort_bytes_skip(bytes, length);
-	GsTextBytes text = {.next = rest.data,.length = rest.length};
+	GsTextBytes next = {.next = rest.data,.length = rest.length};
 
 	gpusort_work_add(GPUSORT_WORK_ROW + Min(length, BLOCK_BYTES));
-	key[0] = first_word(pivot, &layout, length, &rest, &text);
-	rest = gpusort_bytes_skip(rest, layout.bytes);
+	key[0] = first_word(pivot, &layout, length, &rest, &next);
 	for (unsigned w = 1; w < frame->words; w++)
-	{
-		if (layout.text)
-			key[w] = gpusort_codec_text(&text, STRING_BYTES);
-		else if (layout.binary)
-			key[w] = gpusort_codec_binary(rest.data, rest.length);
-		else
-			key[w] = gpusort_codec_string(rest.data, rest.length);
-		rest = gpusort_bytes_skip(rest, layout.binary ? BINARY_BYTES :
-								  STRING_BYTES);
-	}
+		key[w] = gpusort_key_encoding_next_word(frame->encoding, &next);
 	if (frame->descending)
 		for (unsigned w = 0; w < frame->words; w++)
 			key[w] = ~key[w];
