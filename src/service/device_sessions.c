@@ -192,24 +192,26 @@ speak_for(uint32 s, uint64 bytes)
 static uint64
 staging_bytes(const GsSlotRequest *request)
 {
-	return STAGING_FACTOR * request->chunk_bytes;
+	return STAGING_FACTOR * request->options.chunk_bytes;
 }
 
 /* Returns the device memory for the expected rows and for sorting them. */
 static uint64
 expected_memory(const GsSlotRequest *request)
 {
-	uint64		arrays = request->key_words + (request->variable ? 3 : 1);
-	uint64		per_row = request->key_words * sizeof(uint64);
+	const		GsSessionOptions *options = &request->options;
+	bool		variable = options->row_layout == GPUSORT_ROWS_VARIABLE;
+	uint64		arrays = options->key_words + (variable ? 3 : 1);
+	uint64		per_row = options->key_words * sizeof(uint64);
 	uint64		held;			/* for the rows */
 	uint64		unused;			/* of the last segments */
 
-	if (request->variable)
+	if (variable)
 		per_row += sizeof(uint32) + 2 * sizeof(uint64);
-	held = request->expected_rows * per_row + request->expected_bytes;
-	unused = Min(held / (request->device_memory > 0 ? LIMITED_UNUSED_PART : UNUSED_PART),
+	held = options->expected_rows * per_row + request->expected_bytes;
+	unused = Min(held / (options->device_memory_limit > 0 ? LIMITED_UNUSED_PART : UNUSED_PART),
 				 arrays * MAX_UNUSED_BYTES);
-	return held + unused + request->expected_rows * SORT_BYTES_PER_ROW +
+	return held + unused + options->expected_rows * SORT_BYTES_PER_ROW +
 		staging_bytes(request);
 }
 
@@ -242,7 +244,7 @@ choose_device(const GsSlotRequest *request)
 		available = gpusort_devices_memory(d);
 		sessions = pg_atomic_read_u32(&gpusort_service->devices[d].sessions);
 		available -= Min(available, devices->use[d].spoken_for);
-		if (expected > within_limit(request->device_memory, available))
+		if (expected > within_limit(request->options.device_memory_limit, available))
 			continue;
 		if (best < 0 || available > 2 * most ||
 			(available > most && sessions <= best_sessions) ||
@@ -259,20 +261,10 @@ choose_device(const GsSlotRequest *request)
 static GsStatus
 begin_part(uint32 s, GsPart part)
 {
-	const GsSlotRequest *request = &gpusort_service->slots[s].request;
-	GsSessionOptions options = {
-		.key_words = request->key_words,
-		.row_layout = request->variable ? GPUSORT_ROWS_VARIABLE :
-		GPUSORT_ROWS_FIXED,
-		.row_width = request->row_width,
-		.return_ties = request->ties,
-		.chunk_rows = request->chunk_rows,
-		.chunk_bytes = request->chunk_bytes,
-		.device_memory_limit = request->device_memory,
-		.expected_rows = part == GS_PART_REGULAR ? request->expected_rows :
-		request->expected_rows / EXPECTED_NULL_KEYS_PART + 1
-	};
+	GsSessionOptions options = gpusort_service->slots[s].request.options;
 
+	if (part == GS_PART_NULL_KEYS)
+		options.expected_rows = options.expected_rows / EXPECTED_NULL_KEYS_PART + 1;
 	return devices->api->session_begin(devices->use[served[s].device].device, &options,
 									   &served[s].parts[part]);
 }
@@ -403,6 +395,8 @@ static bool
 has_room(uint32 s, GsPart part, const GsChunk *chunk)
 {
 	const GsSlotRequest *request = &gpusort_service->slots[s].request;
+	uint64		limit = request->options.device_memory_limit;
+	uint64		expected_rows = request->options.expected_rows;
 	GsServed   *session = &served[s];
 	GsDeviceUse *use = &devices->use[session->device];
 	uint64		rows = session->rows + chunk->rows;
@@ -412,14 +406,14 @@ has_room(uint32 s, GsPart part, const GsChunk *chunk)
 	uint64		wanted = then - now + to_sort + to_sort / 4 + MEMORY_CHECK_BYTES;
 	uint64		others;			/* reserved by other sessions */
 
-	if (request->device_memory > 0 && then + to_sort > request->device_memory)
+	if (limit > 0 && then + to_sort > limit)
 		return false;
 	session->put_bytes += then - now;
 	if (session->put_bytes < MEMORY_CHECK_BYTES &&
-		(rows <= request->expected_rows || session->spoken_for >= to_sort))
+		(rows <= expected_rows || session->spoken_for >= to_sort))
 		return true;
 	session->put_bytes = 0;
-	if (rows <= request->expected_rows)
+	if (rows <= expected_rows)
 	{
 		speak_for(s, Max(to_sort, session->expected_memory -
 						 Min(session->expected_memory, now)));
@@ -471,9 +465,9 @@ put_chunk(uint32 s, GsPoolChunk *pool_chunk)
 		refuse_chunk(slot, session, pool_chunk);
 		return;
 	}
-	for (uint32 w = 0; w < slot->request.key_words; w++)
+	for (uint32 w = 0; w < slot->request.options.key_words; w++)
 		chunk.keys[w] = (uint64_t *) (address + pool_chunk->keys_offset[w]);
-	if (slot->request.variable)
+	if (slot->request.options.row_layout == GPUSORT_ROWS_VARIABLE)
 		chunk.lengths = (uint32_t *) (address + pool_chunk->lengths_offset);
 	if (status == GPUSORT_OK && session->parts[pool_chunk->part] == NULL)
 		status = begin_part(s, pool_chunk->part);
@@ -505,9 +499,9 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	GsTicket	ticket;
 	GsStatus	status = reach_fault(s, GS_FAULT_GET);
 
-	if (slot->request.variable)
+	if (slot->request.options.row_layout == GPUSORT_ROWS_VARIABLE)
 		target.lengths = (uint32_t *) (address + pool_chunk->lengths_offset);
-	if (slot->request.ties)
+	if (slot->request.options.return_ties)
 		target.ties = (uint32_t *) (address + pool_chunk->ties_offset);
 	if (status == GPUSORT_OK)
 		status = devices->api->session_get(session->parts[pool_chunk->part],

@@ -186,47 +186,30 @@ sort_trial(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial, uin
  */
 
 /*
- * Make keys in no particular order, some of them equal.  Only a few bits vary,
- * which keeps the number of passes small, but both words have some of them.
+ * Make keys in no particular order, some of them equal.  Only a few bits vary, which keeps the
+ * number of passes small, but both words have some of them.  A row consists of its number.
  */
-static void
-make_checked_key(uint64 row, uint64 *key)
-{
-	uint64		scattered = row * UINT64CONST(2654435761);
-
-	key[0] = (scattered >> 8 & 63) << 40;
-	key[1] = (scattered >> 14 & 63) << 5;
-}
-
-/* Does row 'b' come after row 'a'?  Rows with equal keys keep their order. */
-static bool
-is_in_order(uint64 a, uint64 b)
-{
-	uint64		key_a[CHECK_WORDS];
-	uint64		key_b[CHECK_WORDS];
-
-	make_checked_key(a, key_a);
-	make_checked_key(b, key_b);
-	if (key_a[0] != key_b[0])
-		return key_a[0] < key_b[0];
-	if (key_a[1] != key_b[1])
-		return key_a[1] < key_b[1];
-	return a < b;
-}
-
-/* A row consists of its number, from which its key is computed. */
 static void
 make_checked_rows(const GsTrial *trial)
 {
 	for (uint32 row = 0; row < trial->rows; row++)
 	{
-		uint64		key[CHECK_WORDS];
+		uint64		scattered = row * UINT64CONST(2654435761);
 
-		make_checked_key(row, key);
-		for (int w = 0; w < CHECK_WORDS; w++)
-			trial->keys[w][row] = key[w];
+		trial->keys[0][row] = (scattered >> 8 & 63) << 40;
+		trial->keys[1][row] = (scattered >> 14 & 63) << 5;
 		trial->numbers[row] = row;
 	}
+}
+
+/* Does row 'b' come after row 'a'?  Rows with equal keys keep their order. */
+static bool
+is_in_order(const GsTrial *trial, uint64 a, uint64 b)
+{
+	for (int w = 0; w < CHECK_WORDS; w++)
+		if (trial->keys[w][a] != trial->keys[w][b])
+			return trial->keys[w][a] < trial->keys[w][b];
+	return a < b;
 }
 
 /*
@@ -241,7 +224,7 @@ rows_are_right(const GsTrial *trial, uint32 returned)
 	for (uint32 i = 0; i < returned; i++)
 	{
 		if (trial->sorted[i] >= trial->rows ||
-			(i > 0 && !is_in_order(trial->sorted[i - 1], trial->sorted[i])))
+			(i > 0 && !is_in_order(trial, trial->sorted[i - 1], trial->sorted[i])))
 			return false;
 	}
 	return true;

@@ -323,7 +323,7 @@ expect_rows(GsSlotRequest *request, double rows, double row_bytes)
 
 	rows = rows < MOST_EXPECTED_ROWS ? Max(rows, 0) : MOST_EXPECTED_ROWS;
 	bytes = rows * row_bytes;
-	request->expected_rows = (uint64) rows;
+	request->options.expected_rows = (uint64) rows;
 	request->expected_bytes = (uint64) Min(bytes, MOST_EXPECTED_BYTES);
 }
 
@@ -331,30 +331,31 @@ static void
 fill_request(GsSlotRequest *request, const GsClientOptions *options)
 {
 	Size		chunk_bytes = gpusort_service->chunk_bytes;
+	GsSessionOptions *session = &request->options;
 
 	memset(request, 0, sizeof(*request));
-	request->key_words = options->key_words;
-	request->variable = options->variable;
-	request->row_width = options->row_width;
+	session->key_words = options->key_words;
+	session->row_layout = options->variable ? GPUSORT_ROWS_VARIABLE : GPUSORT_ROWS_FIXED;
+	session->row_width = options->row_width;
 	if (options->variable)
 	{
 		/*
 		 * Use an eighth of the chunk for lengths, which is enough for rows of
 		 * 28 bytes or more.
 		 */
-		request->chunk_rows = chunk_bytes / 8 / sizeof(uint32);
-		request->chunk_bytes = chunk_bytes - chunk_bytes / 8;
+		session->chunk_rows = chunk_bytes / 8 / sizeof(uint32);
+		session->chunk_bytes = chunk_bytes - chunk_bytes / 8;
 	}
 	else
 	{
-		request->chunk_rows = chunk_bytes / options->row_width;
-		request->chunk_bytes = chunk_bytes;
+		session->chunk_rows = chunk_bytes / options->row_width;
+		session->chunk_bytes = chunk_bytes;
 	}
-	request->ties = options->ties;
+	session->return_ties = options->ties;
 	if (options->ties)
-		request->chunk_bytes -= MAXALIGN(gpusort_ties_words(request->chunk_rows) * sizeof(uint32));
+		session->chunk_bytes -= MAXALIGN(gpusort_ties_words(session->chunk_rows) * sizeof(uint32));
 	expect_rows(request, options->expected_rows, options->expected_row_bytes);
-	request->device_memory = (uint64) gpusort_settings_device_memory() * 1024;
+	session->device_memory_limit = (uint64) gpusort_settings_device_memory() * 1024;
 	request->fault = gpusort_fault_of_service();
 }
 
@@ -720,7 +721,7 @@ GsPoolChunk *
 gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
 {
 	GsPoolChunk *chunk = get_chunk(client, GS_CHUNK_GET, wait);
-	const GsSlotRequest *request = &client->slot->request;
+	const		GsSessionOptions *options = &client->slot->request.options;
 
 	if (chunk == NULL)
 		return NULL;
@@ -728,10 +729,10 @@ gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
 	chunk->number = number;
 	chunk->rows = 0;
 	chunk->data_offset = 0;
-	chunk->lengths_offset = request->chunk_bytes;
-	chunk->ties_offset = request->chunk_bytes;
-	if (request->variable)
-		chunk->ties_offset += request->chunk_rows * sizeof(uint32);
+	chunk->lengths_offset = options->chunk_bytes;
+	chunk->ties_offset = options->chunk_bytes;
+	if (options->row_layout == GPUSORT_ROWS_VARIABLE)
+		chunk->ties_offset += options->chunk_rows * sizeof(uint32);
 	hand_over(client, chunk);
 	return chunk;
 }

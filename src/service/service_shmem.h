@@ -100,15 +100,8 @@ typedef struct GsFault
 /* What the client requests, written before OPENING. */
 typedef struct GsSlotRequest
 {
-	uint32		key_words;
-	bool		variable;		/* rows of variable length */
-	uint32		row_width;		/* bytes, unless variable */
-	bool		ties;			/* sorted chunks tell which rows are ties */
-	uint32		chunk_rows;		/* maximum number of rows in a sorted chunk */
-	uint64		chunk_bytes;	/* maximum row bytes in a sorted chunk */
-	uint64		expected_rows;
+	GsSessionOptions options;	/* of the session of all rows */
 	uint64		expected_bytes; /* of all rows, without keys */
-	uint64		device_memory;	/* limit in bytes, or 0 */
 	GsFault		fault;
 } GsSlotRequest;
 
