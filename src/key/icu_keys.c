@@ -181,16 +181,38 @@ typedef struct GsIcuFunctions
 
 static GsIcuFunctions functions;
 
-/* Look a function up.  A version of 0 stands for names without a version. */
-static void *
-look_up(const char *name, int version)
+/* The names of the functions in GsIcuFunctions, in order. */
+static const char *const function_names[] = {
+	"ucol_open", "ucol_close", "ucol_getVersion", "u_versionToString",
+	"ucol_nextSortKeyPart", "uiter_setUTF8", "ucol_getContractionsAndExpansions",
+	"uset_openEmpty", "uset_close", "uset_getItemCount", "uset_getItem"
+};
+
+StaticAssertDecl(sizeof(GsIcuFunctions) == lengthof(function_names) * sizeof(void *),
+				 "every function has a name");
+
+/*
+ * Look the functions of a version up.  A version of 0 stands for names without a version.  Returns
+ * false if one is missing.
+ */
+static bool
+look_up(int version)
 {
 	char		symbol[NAMEDATALEN];
 
-	if (version == 0)
-		return dlsym(RTLD_DEFAULT, name);
-	snprintf(symbol, sizeof(symbol), "%s_%d", name, version);
-	return dlsym(RTLD_DEFAULT, symbol);
+	for (int i = 0; i < lengthof(function_names); i++)
+	{
+		void	  **function = (void **) &functions + i;
+
+		if (version == 0)
+			strlcpy(symbol, function_names[i], sizeof(symbol));
+		else
+			snprintf(symbol, sizeof(symbol), "%s_%d", function_names[i], version);
+		*function = dlsym(RTLD_DEFAULT, symbol);
+		if (*function == NULL)
+			return false;
+	}
+	return true;
 }
 
 /* Does the ICU that was looked up order strings as that of the server does? */
@@ -219,30 +241,13 @@ static bool
 library_is_there(void)
 {
 	static bool searched = false;
+	static bool found = false;
 
-	for (int version = FIRST_VERSION - 1; version <= LAST_VERSION && !searched; version++)
-	{
-		int			suffix = version < FIRST_VERSION ? 0 : version;
-
-		*(void **) &functions.open = look_up("ucol_open", suffix);
-		*(void **) &functions.close = look_up("ucol_close", suffix);
-		*(void **) &functions.version = look_up("ucol_getVersion", suffix);
-		*(void **) &functions.version_text = look_up("u_versionToString", suffix);
-		*(void **) &functions.next_part = look_up("ucol_nextSortKeyPart", suffix);
-		*(void **) &functions.set_utf8 = look_up("uiter_setUTF8", suffix);
-		*(void **) &functions.contractions = look_up("ucol_getContractionsAndExpansions", suffix);
-		*(void **) &functions.set_open = look_up("uset_openEmpty", suffix);
-		*(void **) &functions.set_close = look_up("uset_close", suffix);
-		*(void **) &functions.set_count = look_up("uset_getItemCount", suffix);
-		*(void **) &functions.set_item = look_up("uset_getItem", suffix);
-		if (functions.open != NULL && functions.close != NULL &&
-			functions.version != NULL && functions.version_text != NULL &&
-			functions.next_part != NULL && functions.set_utf8 != NULL && is_of_server())
-			break;
-		functions.open = NULL;
-	}
+	for (int version = FIRST_VERSION - 1; version <= LAST_VERSION && !searched && !found;
+		 version++)
+		found = look_up(version < FIRST_VERSION ? 0 : version) && is_of_server();
 	searched = true;
-	return functions.open != NULL;
+	return found;
 }
 
 /* Open a collator for a locale.  Returns NULL if ICU cannot; raises an error if memory is short. */
@@ -326,10 +331,6 @@ find_contractions(const void *collator,
 	bool		complete;
 	void	   *set;
 
-	if (functions.contractions == NULL || functions.set_open == NULL ||
-		functions.set_close == NULL || functions.set_count == NULL ||
-		functions.set_item == NULL)
-		return false;
 	set = functions.set_open();
 	if (set == NULL)
 		return false;
