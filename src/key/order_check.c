@@ -115,8 +115,6 @@ shared_comparator(const SortSupportData *ssup)
 		return GS_COMPARE_SIGNED;
 	if (ssup->comparator == ssup_datum_int32_cmp)
 		return GS_COMPARE_INT32;
-	if (ssup->comparator == ssup_datum_unsigned_cmp)
-		return GS_COMPARE_UNSIGNED;
 	return GS_COMPARE_OTHERWISE;
 }
 
@@ -151,7 +149,6 @@ gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check, TupleDesc t
 		rows->shared = shared_comparator(rows->ssup);
 	if (rows->shared != GS_COMPARE_OTHERWISE)
 		rows->all_keys = check->nkeys > 1;
-	rows->quick = rows->shared == GS_COMPARE_SIGNED || rows->shared == GS_COMPARE_INT32;
 	rows->reverse = rows->ssup->ssup_reverse ? ~(Datum) 0 : 0;
 	rows->first_isnull = true;
 
@@ -297,6 +294,23 @@ is_in_order(GsCheckedRows *rows)
 						  rows->values[nkeys + k], rows->isnull[nkeys + k]);
 	}
 	MemoryContextReset(check->scratch);
+	return cmp <= 0;
+}
+
+bool
+gpusort_checked_rows_compare_first(GsCheckedRows *rows, const Datum *values, const bool *isnull)
+{
+	Datum		value = values[rows->column];
+	bool		value_isnull = isnull[rows->column];
+	int			cmp = 0;
+
+	if (rows->has_first)
+		cmp = ApplySortComparator(rows->first, rows->first_isnull, value, value_isnull,
+								  rows->ssup);
+	rows->has_first = true;
+	rows->first = value;
+	rows->first_isnull = value_isnull;
+	rows->wrong_key = 0;
 	return cmp <= 0;
 }
 

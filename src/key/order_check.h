@@ -23,8 +23,7 @@ typedef enum GsSharedComparator
 {
 	GS_COMPARE_OTHERWISE,
 	GS_COMPARE_INT32,
-	GS_COMPARE_SIGNED,
-	GS_COMPARE_UNSIGNED
+	GS_COMPARE_SIGNED
 } GsSharedComparator;
 
 /* The comparators of sort keys.  Sorts by the same keys can share it. */
@@ -53,7 +52,6 @@ typedef struct GsCheckedRows
 	GsSharedComparator shared;	/* or GS_COMPARE_OTHERWISE */
 	SortSupport ssup;			/* of the first key */
 	int			column;			/* of the first key, from 0 */
-	bool		quick;			/* does gpusort_checked_rows_quick() know it? */
 	Datum		reverse;		/* all bits if the key is descending, or 0 */
 	bool		has_first;		/* is this the first key of the row before? */
 	bool		first_isnull;	/* true if there is none */
@@ -88,50 +86,33 @@ gpusort_checked_rows_forget(GsCheckedRows *rows)
 	rows->kept = false;
 }
 
-/*
- * For speed: what the comparators of signed integers do if there are no NULLs.  Returns false if
- * gpusort_checked_rows_first() has to be asked.
- */
-static pg_attribute_always_inline bool
-gpusort_checked_rows_quick(GsCheckedRows *rows, const Datum *values, const bool *isnull)
-{
-	Datum		value = values[rows->column];
-	Datum		a = rows->first ^ rows->reverse;
-	Datum		b = value ^ rows->reverse;
-
-	if (unlikely(isnull[rows->column] || rows->first_isnull))
-		return false;
-	if (unlikely(rows->shared == GS_COMPARE_SIGNED ? DatumGetInt64(a) > DatumGetInt64(b) :
-				 DatumGetInt32(a) > DatumGetInt32(b)))
-		return false;
-	rows->first = value;
-	return true;
-}
+/* gpusort_checked_rows_first() of NULLs, and of keys that may not be in order. */
+extern bool gpusort_checked_rows_compare_first(GsCheckedRows *rows, const Datum *values,
+											   const bool *isnull);
 
 /*
  * Returns whether the first key of a row is in order, if it is compared in each row.  Otherwise
- * returns true.
+ * returns true.  For speed, this does itself what the comparators of signed integers do.
  */
-static inline bool
+static pg_attribute_always_inline bool
 gpusort_checked_rows_first(GsCheckedRows *rows, const Datum *values, const bool *isnull)
 {
-	Datum		value = values[rows->column];
-	bool		value_isnull = isnull[rows->column];
-	int			cmp = 0;
+	Datum		value;
+	Datum		a;
+	Datum		b;
 
-	if (unlikely(!rows->has_first))
-		rows->has_first = true;
-	else if (rows->shared == GS_COMPARE_UNSIGNED && !value_isnull && !rows->first_isnull)
-		cmp = (rows->first ^ rows->reverse) > (value ^ rows->reverse);
-	else
-		cmp = ApplySortComparator(rows->first, rows->first_isnull, value, value_isnull,
-								  rows->ssup);
-	rows->first = value;
-	rows->first_isnull = value_isnull;
-	if (likely(cmp <= 0))
+	if (rows->shared == GS_COMPARE_OTHERWISE)
 		return true;
-	rows->wrong_key = 0;
-	return false;
+	value = values[rows->column];
+	a = rows->first ^ rows->reverse;
+	b = value ^ rows->reverse;
+	if (unlikely(isnull[rows->column] || rows->first_isnull))
+		return gpusort_checked_rows_compare_first(rows, values, isnull);
+	if (unlikely(rows->shared == GS_COMPARE_SIGNED ? DatumGetInt64(a) > DatumGetInt64(b) :
+				 DatumGetInt32(a) > DatumGetInt32(b)))
+		return gpusort_checked_rows_compare_first(rows, values, isnull);
+	rows->first = value;
+	return true;
 }
 
 /* Is all that is compared of each row its first key? */
@@ -169,13 +150,9 @@ gpusort_checked_rows_passes(GsCheckedRows *rows)
 static inline bool
 gpusort_checked_rows_add(GsCheckedRows *rows, const Datum *values, const bool *isnull)
 {
-	if (rows->quick && likely(gpusort_checked_rows_quick(rows, values, isnull)))
-		;
-	else if (rows->shared != GS_COMPARE_OTHERWISE &&
-			 unlikely(!gpusort_checked_rows_first(rows, values, isnull)))
-		return false;
-	return gpusort_checked_rows_skip(rows) ||
-		gpusort_checked_rows_compare(rows, values, isnull);
+	return likely(gpusort_checked_rows_first(rows, values, isnull)) &&
+		(gpusort_checked_rows_skip(rows) ||
+		 gpusort_checked_rows_compare(rows, values, isnull));
 }
 
 /* Have the row at a distance compared with the one before it, 1 being the next row. */

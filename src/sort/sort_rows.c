@@ -276,15 +276,8 @@ is_in_order(GsSort *sort, bool forward, TupleTableSlot *slot)
 		gpusort_checked_rows_forget(checked);
 		return true;
 	}
-	if (checked->quick &&
-		likely(gpusort_checked_rows_quick(checked, slot->tts_values, slot->tts_isnull)))
-		return gpusort_checked_rows_skip(checked) || compare_row(sort, slot);
-	if (checked->check == NULL)
-		return true;
-	if (checked->shared != GS_COMPARE_OTHERWISE &&
-		unlikely(!gpusort_checked_rows_first(checked, slot->tts_values, slot->tts_isnull)))
-		return false;
-	return gpusort_checked_rows_skip(checked) || compare_row(sort, slot);
+	return likely(gpusort_checked_rows_first(checked, slot->tts_values, slot->tts_isnull)) &&
+		(gpusort_checked_rows_skip(checked) || compare_row(sort, slot));
 }
 
 /*
