@@ -1,6 +1,6 @@
 /*
  * api.cu
- *		The function table: checks the caller's arguments and calls the implementation.
+ *		The function table, and those of its functions that are about no session or array.
  */
 #include "device.h"
 
@@ -11,13 +11,6 @@
 
 namespace
 {
-
-GsStatus bad_argument(char *message, size_t message_size, const char *text)
-{
-	if (message && message_size)
-		snprintf(message, message_size, "%s", text);
-	return GPUSORT_BAD_ARGUMENT;
-}
 
 const char *status_text(GsStatus status)
 {
@@ -50,28 +43,6 @@ const char *status_text(GsStatus status)
 	return "unknown status";
 }
 
-GsStatus device_count(int *count, char *message, size_t message_size)
-{
-	if (!count)
-		return bad_argument(message, message_size, "count is NULL");
-	return gpusort_device_count(count, message, message_size);
-}
-
-GsStatus device_info(int ordinal, GsDeviceInfo *info, char *message, size_t message_size)
-{
-	if (!info)
-		return bad_argument(message, message_size, "info is NULL");
-	return gpusort_device_info(ordinal, info, message, message_size);
-}
-
-GsStatus device_open(int ordinal, GsDevice **device, char *message, size_t message_size)
-{
-	if (!device)
-		return bad_argument(message, message_size, "device is NULL");
-	*device = nullptr;
-	return gpusort_device_open(ordinal, device, message, message_size);
-}
-
 void device_close(GsDevice *device)
 {
 	if (!device)
@@ -82,13 +53,11 @@ void device_close(GsDevice *device)
 
 const char *device_message(const GsDevice *device)
 {
-	return device ? device->message : "";
+	return device->message;
 }
 
 GsStatus device_memory(GsDevice *device, GsDeviceMemory *memory)
 {
-	if (!device || !memory)
-		return GPUSORT_BAD_ARGUMENT;
 	memset(memory, 0, sizeof *memory);
 	memory->in_use = device->in_use;
 	memory->sessions = device->sessions;
@@ -104,8 +73,6 @@ GsStatus device_memory(GsDevice *device, GsDeviceMemory *memory)
 
 GsStatus device_trim(GsDevice *device)
 {
-	if (!device)
-		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_select(device);
 	if (!status)
 		gpusort_device_free_workspace(device);
@@ -114,8 +81,6 @@ GsStatus device_trim(GsDevice *device)
 
 GsStatus host_register(GsDevice *device, void *address, size_t size)
 {
-	if (!device || !address || !size)
-		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_select(device);
 	if (!status)
 		status = gpusort_device_check(device,
@@ -126,8 +91,6 @@ GsStatus host_register(GsDevice *device, void *address, size_t size)
 
 GsStatus host_unregister(GsDevice *device, void *address)
 {
-	if (!device || !address)
-		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_select(device);
 	if (!status)
 		status = gpusort_device_check(device, cudaHostUnregister(address), "unpin host memory");
@@ -136,8 +99,6 @@ GsStatus host_unregister(GsDevice *device, void *address)
 
 GsStatus buffer_alloc(GsDevice *device, size_t size, void **buffer)
 {
-	if (!device || !buffer)
-		return GPUSORT_BAD_ARGUMENT;
 	*buffer = nullptr;
 	GsStatus status = gpusort_device_select(device);
 	return status ? status : gpusort_device_alloc(device, nullptr, size, buffer);
@@ -145,8 +106,6 @@ GsStatus buffer_alloc(GsDevice *device, size_t size, void **buffer)
 
 GsStatus buffer_free(GsDevice *device, void *buffer)
 {
-	if (!device)
-		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_select(device);
 	return status ? status : gpusort_device_free(device, nullptr, buffer);
 }
@@ -159,8 +118,6 @@ GsStatus buffer_free(GsDevice *device, void *buffer)
 GsStatus copy_and_wait(GsDevice *device, void *target, const void *source, size_t size,
 					   cudaMemcpyKind kind)
 {
-	if (!device || (size && (!target || !source)))
-		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_select(device);
 	if (status || !size)
 		return status;
@@ -183,75 +140,12 @@ GsStatus buffer_read(GsDevice *device, void *target, const void *buffer, size_t 
 
 GsStatus sort(GsDevice *device, const GsSortRequest *request)
 {
-	if (!device || !request)
-		return GPUSORT_BAD_ARGUMENT;
 	GsStatus status = gpusort_device_select(device);
 	return status ? status : gpusort_device_sort_arrays(device, request);
 }
 
-GsStatus session_begin(GsDevice *device, const GsSessionOptions *options, GsSession **session)
-{
-	if (!session)
-		return GPUSORT_BAD_ARGUMENT;
-	*session = nullptr;
-	if (!device || !options)
-		return GPUSORT_BAD_ARGUMENT;
-	GsStatus status = gpusort_device_select(device);
-	return status ? status : gpusort_session_begin(device, options, session);
-}
-
-GsStatus session_put(GsSession *session, const GsChunk *chunk, GsTicket *ticket)
-{
-	if (!session || !ticket || !chunk)
-		return GPUSORT_BAD_ARGUMENT;
-	*ticket = 0;
-	return gpusort_session_put(session, chunk, ticket);
-}
-
-GsStatus session_sort(GsSession *session, GsSessionResult *result)
-{
-	if (!session || !result)
-		return GPUSORT_BAD_ARGUMENT;
-	return gpusort_session_sort(session, result);
-}
-
-GsStatus session_get(GsSession *session, uint64_t chunk, GsSortedChunk *target,
-					 GsTicket *ticket)
-{
-	if (!session || !target || !ticket)
-		return GPUSORT_BAD_ARGUMENT;
-	*ticket = 0;
-	return gpusort_session_get(session, chunk, target, ticket);
-}
-
-GsStatus session_poll(GsSession *session, GsTicket ticket)
-{
-	return session ? gpusort_session_poll(session, ticket) : GPUSORT_BAD_ARGUMENT;
-}
-
-GsStatus session_wait(GsSession *session, GsTicket ticket)
-{
-	return session ? gpusort_session_wait(session, ticket) : GPUSORT_BAD_ARGUMENT;
-}
-
-GsStatus session_memory(GsSession *session, const GsChunk *chunk, uint64_t *device_bytes)
-{
-	if (!session || !device_bytes)
-		return GPUSORT_BAD_ARGUMENT;
-	*device_bytes = gpusort_session_memory(session, chunk);
-	return GPUSORT_OK;
-}
-
-void session_end(GsSession *session)
-{
-	if (session)
-		gpusort_session_end(session);
-}
-
 GsStatus debug_set(GsDevice *device, const GsDebugSettings *settings)
 {
-	if (!device)
-		return GPUSORT_BAD_ARGUMENT;
 	GsDebugSettings copy = settings ? *settings : GsDebugSettings();
 	device->sorter.debug = copy;
 	device->allocs_left = copy.fail_alloc;
@@ -303,7 +197,7 @@ uint32_t largest_n(const GsSorter *sorter, GsSortJob job, GsSortPath path)
 GsStatus debug_sizes(GsDevice *device, uint32_t key_width, uint32_t value_width,
 					 GsDebugSizes *sizes)
 {
-	if (!device || !sizes || (key_width != 4 && key_width != 8) ||
+	if ((key_width != 4 && key_width != 8) ||
 		(value_width != 0 && value_width != 4 && value_width != 8))
 		return GPUSORT_BAD_ARGUMENT;
 	*sizes = gpusort_sorter_sizes(&device->sorter, key_width, value_width);
@@ -325,9 +219,9 @@ const GsDeviceApi api = {
 	"emulator",
 #endif
 	status_text,
-	device_count,
-	device_info,
-	device_open,
+	gpusort_device_count,
+	gpusort_device_info,
+	gpusort_device_open,
 	device_close,
 	device_message,
 	device_memory,
@@ -339,14 +233,14 @@ const GsDeviceApi api = {
 	buffer_write,
 	buffer_read,
 	sort,
-	session_begin,
-	session_put,
-	session_sort,
-	session_get,
-	session_poll,
-	session_wait,
-	session_memory,
-	session_end,
+	gpusort_session_begin,
+	gpusort_session_put,
+	gpusort_session_sort,
+	gpusort_session_get,
+	gpusort_session_poll,
+	gpusort_session_wait,
+	gpusort_session_memory,
+	gpusort_session_end,
 	debug_set,
 	debug_sizes,
 };

@@ -9,6 +9,7 @@
  *
  * Conventions
  *
+ * - Pointers must not be NULL unless it says so.
  * - Every function that can fail returns a GsStatus.  Functions without an open device write a
  *   message to the caller's buffer.  Others keep it until the next failing call on the same
  *   device, and device_message() returns it.  The library prints nothing, raises no signals and
@@ -336,8 +337,7 @@ typedef struct GsDeviceApi {
 							GsTicket *ticket);
 	GsStatus (*session_poll)(GsSession *session, GsTicket ticket);
 	GsStatus (*session_wait)(GsSession *session, GsTicket ticket);
-	GsStatus (*session_memory)(GsSession *session, const GsChunk *chunk,
-							   uint64_t *device_bytes);
+	uint64_t (*session_memory)(const GsSession *session, const GsChunk *chunk);
 	void (*session_end)(GsSession *session);
 
 	/* For tests.  If settings is NULL, normal operation is restored. */

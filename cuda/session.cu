@@ -293,7 +293,10 @@ GsStatus check_options(GsDevice *device, const GsSessionOptions *o)
 GsStatus gpusort_session_begin(GsDevice *device, const GsSessionOptions *options,
 							   GsSession **result)
 {
-	GsStatus status = check_options(device, options);
+	*result = nullptr;
+	GsStatus status = gpusort_device_select(device);
+	if (!status)
+		status = check_options(device, options);
 	if (status)
 		return status;
 	GsSession *session = new (std::nothrow) GsSession();
@@ -404,6 +407,8 @@ uint64_t gpusort_session_memory(const GsSession *session, const GsChunk *chunk)
 
 void gpusort_session_end(GsSession *session)
 {
+	if (!session)
+		return;
 	GsDevice *device = device_of(session);
 	/* If the device is broken, the next call on it reports that. */
 	if (gpusort_device_select(device) == GPUSORT_OK) {

@@ -2,7 +2,7 @@
  * session.h
  *		Sort sessions, as described in gpusort_device.h.  Internal to the library.
  *
- * Callers have checked that pointers are not NULL.  All other checks are made here.
+ * These are functions of the table GsDeviceApi.
  */
 #ifndef GPUSORT_SESSION_H
 #define GPUSORT_SESSION_H

@@ -375,14 +375,8 @@ session_memory(const GsServed *session, GsPart part, const GsChunk *chunk)
 	uint64		sum = 0;
 
 	for (int p = 0; p < GS_PARTS; p++)
-	{
-		uint64		bytes;
-
-		if (session->parts[p] != NULL &&
-			devices->api->session_memory(session->parts[p], p == part ? chunk : NULL,
-										 &bytes) == GPUSORT_OK)
-			sum += bytes;
-	}
+		if (session->parts[p] != NULL)
+			sum += devices->api->session_memory(session->parts[p], p == part ? chunk : NULL);
 	return sum;
 }
 
