@@ -102,7 +102,7 @@ prepare(GsIncrementalState *node)
 {
 	PlanState  *state = &node->css.ss.ps;
 	TupleDesc	tupdesc = ExecGetResultType(outerPlanState(node));
-	int			presorted = gpusort_private_presorted(castNode(CustomScan, state->plan));
+	int			presorted = gpusort_private_traits(castNode(CustomScan, state->plan)).presorted;
 	Oid		   *equals = palloc(presorted * sizeof(Oid));
 
 	(void) gpusort_sort_plan_keys(&node->spec);
