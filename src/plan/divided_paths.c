@@ -207,7 +207,8 @@ is_divided(PlannerInfo *root, const Path *path, List *pathkeys, int divided)
 	List	   *division = gpusort_division_of(root, path);
 
 	return division != NIL && pathkeys_contained_in(pathkeys, path->pathkeys) &&
-		gpusort_count_columns_of(division, list_copy_head(pathkeys, divided)) == list_length(division);
+		gpusort_count_columns_of(division, list_copy_head(pathkeys, divided)) ==
+		list_length(division);
 }
 
 /* Returns the cheapest such partial path of a relation, or NULL. */

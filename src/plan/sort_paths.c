@@ -446,7 +446,8 @@ static GsSortedNode
 group_node(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *grouped_rel,
 		   GroupPathExtraData *extra)
 {
-	GsSortedNode node = gpusort_sorted_node(root, grouped_rel, input_rel, root->group_pathkeys, 0, 0);
+	GsSortedNode node = gpusort_sorted_node(root, grouped_rel, input_rel,
+											root->group_pathkeys, 0, 0);
 
 	node.row_cost = GPUSORT_GROUP_ROW_COST;
 	node.groups = GPUSORT_GROUP_CLAUSE(root) == NIL ? 1 :

@@ -204,7 +204,8 @@ count_divisible(PlannerInfo *root, const List *windows)
 
 		CHECK_FOR_INTERRUPTS();
 		gpusort_work_add(GPUSORT_WORK_PLANNING);
-		if (gpusort_partition_pathkeys(root, window->winclause) == NIL || !is_safe_window(root, window))
+		if (gpusort_partition_pathkeys(root, window->winclause) == NIL ||
+			!is_safe_window(root, window))
 			return foreach_current_index(lc);
 	}
 	return list_length(windows);
@@ -224,7 +225,8 @@ count_common_columns(PlannerInfo *root, const List *windows, int first)
 
 	for_each_from(lc, windows, first + 1)
 	{
-		List	   *others = gpusort_partition_pathkeys(root, lfirst_node(WindowAggPath, lc)->winclause);
+		const WindowAggPath *window = lfirst_node(WindowAggPath, lc);
+		List	   *others = gpusort_partition_pathkeys(root, window->winclause);
 		int			common = gpusort_count_columns_of(columns, others);
 
 		if (common == 0)
@@ -254,7 +256,8 @@ partial_window_path(PlannerInfo *root, RelOptInfo *input_rel, RelOptInfo *window
 		List	   *division = gpusort_division_of(root, path);
 
 		if (division == NIL ||
-			gpusort_count_columns_of(division, gpusort_partition_pathkeys(root, window->winclause)) <
+			gpusort_count_columns_of(division,
+									 gpusort_partition_pathkeys(root, window->winclause)) <
 			list_length(division))
 			path = gpusort_divided_sort_path(root, window_rel, path, rows, pathkeys,
 											 count_common_columns(root, windows,

@@ -5,8 +5,8 @@
  *
  * The leader of a parallel query or index build has begun a sort, and opens it for other
  * processes.  Then each of them, the leader too, is a producer: it reads its share of the input.
- * The leader adds its rows to its sort, and a worker to a sort of its own.  All processes sort these
- * rows together (team.h), on a GPU if the leader's sort has opened a session there.
+ * The leader adds its rows to its sort, and a worker to a sort of its own.  All processes sort
+ * these rows together (team.h), on a GPU if the leader's sort has opened a session there.
  *
  * If rows are lost with a GPU, the leader has the input read again.
  *

@@ -238,7 +238,9 @@ sort_together(GsSort *sort)
 	return share_rows(sort, chosen);
 }
 
-/* Sort the rows, with those of other processes if there are any.  Returns false if they are lost. */
+/*
+ * Sort the rows, with those of other processes if there are any.  Returns false if they are lost.
+ */
 static bool
 sort_rows(GsSort *sort)
 {

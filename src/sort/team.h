@@ -39,8 +39,8 @@
  * others are sorted together.
  *
  * There are these ways to leave before READ: rows are missing, as after the loss of a GPU, so that
- * all begin again (gpusort_participant_fail()); the leader is the only one that has come (GS_APART).
- * An error ends all processes.
+ * all begin again (gpusort_participant_fail()); the leader is the only one that has come
+ * (gpusort_participant_is_alone()).  An error ends all processes.
  *
  * Ties come in the order of the processes, the leader first and then by worker number, and
  * in the order of arrival for each process.
@@ -134,7 +134,7 @@ extern bool gpusort_participant_attach(GsParticipant *participant);
 /* Returns how many processes can take part. */
 extern int	gpusort_participant_processes(const GsParticipant *participant);
 
-/* Let the others go on without this process.  fail(): because its rows, or those of all, are lost. */
+/* Let the others go on without this process.  fail() is for one that has lost rows. */
 extern void gpusort_participant_leave(GsParticipant *participant);
 extern void gpusort_participant_fail(GsParticipant *participant);
 
@@ -160,10 +160,11 @@ extern bool gpusort_participant_end_phase(GsParticipant *participant, GsTeamPhas
 										  bool *chosen);
 
 /*
- * After the last row, those of this process are in memory, or 'rows' is NULL.  In ADD: publish them,
- * so that the others can access them.  In PLACE: place them in ranges.  Both do nothing if the team
- * is spilled or the participant has come later, and spill it if there is no memory.  If it is
- * spilled after PLACE, take them back: nobody accesses them any more, so their memory can be freed.
+ * After the last row, those of this process are in memory, or 'rows' is NULL.  In ADD: publish
+ * them, so that the others can access them.  In PLACE: place them in ranges.  Both do nothing if
+ * the team is spilled or the participant has come later, and spill it if there is no memory.  If it
+ * is spilled after PLACE, take them back: nobody accesses them any more, so that their memory can
+ * be freed.
  */
 extern void gpusort_participant_publish_rows(GsParticipant *participant, GsMemorySort *rows);
 extern void gpusort_participant_place_rows(GsParticipant *participant, GsMemorySort *rows);

@@ -47,8 +47,8 @@ extern bool gpusort_gpu_rows_join(GsGpuRows *rows, const GsSortSpec *spec);
 extern void gpusort_gpu_rows_seek(const GsGpuRows *rows, int64 position);
 
 /*
- * After sorting: write the rows as the first run, since they arrived before those in other runs, and
- * then those for which there was no device memory.  Returns false if rows are lost.
+ * After sorting: write the rows as the first run, since they arrived before those in other runs,
+ * and those for which there was no device memory as further ones.  Returns false if rows are lost.
  */
 extern bool gpusort_gpu_rows_write(const GsGpuRows *rows, GsCpuSort *sort);
 
