@@ -33,9 +33,6 @@ extern GsAggSort *gpusort_agg_sort_create(AggState *state, int transno);
  */
 extern void gpusort_agg_sort_connect(GsAggSort *sort, int nsorts);
 
-/* Returns by what an aggregate sorts: SortGroupClauses, or NIL. */
-extern const List *gpusort_agg_order_clauses(const Aggref *aggref);
-
 /*
  * Make an aggregate one without DISTINCT and ORDER BY, which has the first 'nargs' arguments.
  * Those that only ORDER BY needs may be among the others.
@@ -53,6 +50,9 @@ typedef struct GsAggRowOrder GsAggRowOrder;
 
 /* The rows of a group. */
 typedef struct GsAggRows GsAggRows;
+
+/* Returns by what an aggregate sorts: SortGroupClauses, or NIL. */
+extern const List *gpusort_agg_order_clauses(const Aggref *aggref);
 
 /*
  * Create the order of an aggregate, which must have one, in the current memory

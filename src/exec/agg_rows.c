@@ -115,6 +115,12 @@ can_sort_by(const GsSortKeys *keys)
 									 &descending).kind != GS_ENCODE_NONE;
 }
 
+const List *
+gpusort_agg_order_clauses(const Aggref *aggref)
+{
+	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
+}
+
 GsAggRowOrder *
 gpusort_agg_row_order_create(const AggState *agg, const Aggref *aggref)
 {

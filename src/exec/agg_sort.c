@@ -228,12 +228,6 @@ return_result(PG_FUNCTION_ARGS)
  * ----------------------------------------------------------------
  */
 
-const List *
-gpusort_agg_order_clauses(const Aggref *aggref)
-{
-	return aggref->aggdistinct != NIL ? aggref->aggdistinct : aggref->aggorder;
-}
-
 /* Does an aggregate sort its rows, and could it get sorted rows from us? */
 static bool
 is_possible(const AggState *state, int transno)

@@ -304,6 +304,7 @@ collect(GsGinBuild *gin)
 {
 	for (;;)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (gin->next_key < gin->end_key)
 			gin->next_key += gpusort_gin_keys_add(gin->keys,
 												  gin->row_keys + gin->next_key,
@@ -359,6 +360,7 @@ take_row(GsGinBuild *gin, GsGinRow *row)
 {
 	for (;;)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (!gin->emptying && !begin_emptying(gin, row))
 			return true;
 		if (gpusort_gin_keys_take(gin->keys, row))
