@@ -361,20 +361,32 @@ gpusort_sort_fail(GsSort *sort, GsFallback reason)
  * ----------------------------------------------------------------
  */
 
+/* Returns how many rows all processes have put into a GPU session, about, unless it is sorted. */
+static double
+count_session_rows(const GsSort *sort)
+{
+	const GsGpuSession *session = sort->gpu.session;
+	double		nrows = gpusort_gpu_session_count(session);
+
+	if (nrows > 0)
+		return nrows;
+	nrows = gpusort_gpu_session_rows_put(session);
+	/* The others will have put about as many. */
+	if (sort->participant != NULL)
+		nrows *= gpusort_participant_processes(sort->participant);
+	return nrows;
+}
+
 bool
 gpusort_sort_may_write_session(const GsSort *sort)
 {
 	const GsSortSpec *spec = sort->spec;
-	double		nrows = gpusort_gpu_session_rows_put(sort->gpu.session);
 
 	if (!gpusort_sort_spec_can_restart(spec))
 		return true;
-	/* Others will have put about as many. */
-	if (sort->participant != NULL)
-		nrows *= gpusort_participant_processes(sort->participant);
 	/* If a memory sort can drop rows, better read the input again. */
 	return !bound_fits_in_memory(spec) &&
-		gpusort_shared_runs_allowed(nrows, spec->expected_width);
+		gpusort_shared_runs_allowed(count_session_rows(sort), spec->expected_width);
 }
 
 /* Rows go to disk, so the processes cannot sort all of them in memory, or on a GPU. */

@@ -129,8 +129,7 @@ gpusort_gpu_session_device(const GsGpuSession *session)
 double
 gpusort_gpu_session_rows_put(const GsGpuSession *session)
 {
-	/* If others have put rows, too, we know how many when they are sorted. */
-	return Max(session->nput, session->nrows);
+	return session->nput;
 }
 
 GsFallback

@@ -37,7 +37,7 @@ extern GsFallback gpusort_gpu_session_check(double rows, bool ties);
 extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
 												GsFallback *reason);
 
-/* A bit for the session's device; and the rows that were put so far. */
+/* A bit for the session's device; and the rows that this process has put so far. */
 extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
 extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
 
