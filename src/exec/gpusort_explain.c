@@ -221,7 +221,7 @@ show_number(const char *name, int64 number, ExplainState *es)
 		ExplainPropertyInteger(name, NULL, number, es);
 }
 
-/* Print a number behind another one. */
+/* Print a number after another one, on the same line if the format is text. */
 static void
 show_number_behind(const char *name, int64 number, ExplainState *es)
 {
@@ -273,7 +273,7 @@ show_sort_report(const GsProducerReport *report, ExplainState *es)
 		es->indent--;
 }
 
-/* The same of a sink.  A GsReportPrinter. */
+/* Print what a worker of a sink reports.  A GsReportPrinter. */
 static void
 show_sink_report(const GsProducerReport *report, ExplainState *es)
 {

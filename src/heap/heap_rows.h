@@ -46,8 +46,8 @@ extern GsHeapRows *gpusort_heap_rows_begin_missing(Relation heap, Relation index
 
 /*
  * To read the heap together with other processes, call share() before the
- * first row, with so many bytes.  The others call join() instead of begin(), and report()
- * after their last row.  Call unshare() when all of them have done so; it adds
+ * first row, with share_bytes() bytes of memory.  The others call join() instead of begin(), and
+ * report() after their last row.  Call unshare() when all of them have done so; it adds
  * their results, the first time.  The rows of each process come in TID order.
  */
 extern Size gpusort_heap_rows_share_bytes(const GsHeapRows *rows);

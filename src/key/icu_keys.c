@@ -27,7 +27,7 @@
 #include "key/type_words.h"
 #include "work.h"
 
-/* After so many strings, which take as long, a table of primary weights is made. */
+/* A table of primary weights is made after this number of strings, which take as long. */
 static int	strings_before_table = 50000;
 
 /*
@@ -140,7 +140,7 @@ extern char *get_collation_actual_version(char collprovider, const char *collcol
 #define VERSION_BYTES	4
 #define VERSION_STRING_BYTES	20
 
-/* The byte of a sort key behind the weights of a level. */
+/* The byte that follows the weights of a level in a sort key. */
 #define LEVEL_SEPARATOR	1
 
 /* The longest contraction that is looked at, in units of UTF-16; they have up to ten. */

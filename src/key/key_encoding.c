@@ -771,7 +771,7 @@ text_ends(const GsKeyEncoding *encoding, Datum value, uint32 nwords)
 }
 
 /*
- * Does a string end before so many words are full?  Otherwise a longer one may have the same
+ * Does a string end before that number of words is full?  If not, a longer one may have the same
  * words.
  */
 static bool

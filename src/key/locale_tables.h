@@ -60,8 +60,7 @@ extern bool gpusort_locale_tables_find(GsLocaleTables *tables, locale_t locale);
 
 /*
  * Read the sequence at *next, and advance it.  Returns the position of its weights.  Sets
- * *alone to whether it is one character of so many bytes, and would be so whatever follows
- * this.
+ * *alone to whether it is one character of that length, and would be so whatever follows.
  */
 extern int32 gpusort_locale_tables_next(const GsLocaleTables *tables,
 										const unsigned char **next,

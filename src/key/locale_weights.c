@@ -527,8 +527,8 @@ read_all(const GsLocale *locale, const char *string, Size length,
 }
 
 /*
- * Does strxfrm_l() give a string the same weights?  Its result has those of the first
- * level first, and the byte 1 behind them if there are more levels.
+ * Does strxfrm_l() give a string the same weights?  Its result begins with those of the first
+ * level, followed by the byte 1 if there are more levels.
  */
 static bool
 agrees_with_strxfrm(const GsLocale *locale, const char *string, Size length)

@@ -198,7 +198,7 @@ memory_is_freed(void *arg)
 }
 
 /*
- * Begin to measure a sort of so many elements, in the current memory
+ * Begin to measure a sort of that number of elements, in the current memory
  * context.  If that context ends before one of the functions below is called, an
  * error is counted.
  */

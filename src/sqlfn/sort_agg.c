@@ -88,7 +88,7 @@ report_too_large(Size limit)
 					(int) limit)));
 }
 
-/* Returns where so many bytes can be added. */
+/* Returns where 'bytes' bytes can be added. */
 static inline char *
 reserve(GsElementList *list, Size bytes)
 {

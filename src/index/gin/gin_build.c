@@ -44,7 +44,7 @@
 /* The least memory of a process, for the first block of keys and some more. */
 #define MIN_MEMORY			((Size) 256 * 1024)
 
-/* Keys of a column of most rows fit into so many. */
+/* There is room for this number of keys at first.  Most rows have fewer in a column. */
 #define FIRST_KEYS			64
 
 /* The number of rows between two reports of the memory. */
@@ -168,7 +168,7 @@ plan_workers(const GsIndexBuild *build)
  * ----------------------------------------------------------------
  */
 
-/* Make room for so many keys of a row. */
+/* Make room for 'count' keys of a row. */
 static void
 reserve_row_keys(GsGinBuild *gin, uint32 count)
 {

@@ -46,19 +46,18 @@
 #define MAPPING_BESIDE_ARENA_BYTES	(4 * HUGE_PAGE_BYTES)
 
 /*
- * A mapping of the arena has the first part of what the budget has in use, but at most
- * the second part of what is left of its limit, and so many bytes, so that little of the
- * last one is left over.
+ * The size of a mapping of the arena: a part of what the budget has in use, but at most a part
+ * of what is left of its limit, and MAX_ARENA_BYTES, so that little of the last one is left over.
  */
 #define ARENA_PART			8
 #define ARENA_LEFT_PART		4
 #define MAX_ARENA_BYTES		(16 * HUGE_PAGE_BYTES)
 
-/* The arena is used when this part of the limit is in use, or so many bytes. */
+/* The arena is used when this part of the limit is in use, or this number of bytes. */
 #define ARENA_FROM_PART		16
 #define ARENA_FROM_BYTES	(HUGE_PAGE_BYTES / 2)
 
-/* A process gets at least so much at once of what processes share. */
+/* The least that a process gets at once of what processes share. */
 #define GRANT_BYTES			((Size) 64 * 1024)
 
 #ifndef MAP_ANONYMOUS

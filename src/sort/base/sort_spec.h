@@ -41,8 +41,8 @@ typedef struct GsSortSpec
 	bool		expected_ties;	/* will most rows tie in the words that a GPU
 								 * sorts by? */
 	int			expected_width; /* bytes of a row, estimated likewise */
-	int64		bound;			/* only so many first rows are wanted; 0 for
-								 * all */
+	int64		bound;			/* how many of the first rows are wanted; 0
+								 * for all */
 	Size		memory;			/* bytes; 0 for pg_gpusort.work_mem */
 	bool		random_access;	/* will rows be read again, or backward? */
 	int			processes;		/* that can add rows to the leader's sort, or

@@ -26,7 +26,7 @@
 typedef struct GsTupleRows GsTupleRows;
 
 /*
- * Is it faster to keep rows with so many columns, of fixed and of variable length, as
+ * Is it faster to keep rows with these numbers of columns, of fixed and of variable length, as
  * whole tuples, if they arrive as tuples?
  */
 extern bool gpusort_tuple_rows_pay(int fixed_columns, int variable_columns);

@@ -30,7 +30,7 @@
 /* Also, there are this many ranges for each process, so that all end at about the same time. */
 #define RANGES_PER_PROCESS	8
 
-/* A range is in pieces of this part of it, but of no more than so many bytes. */
+/* The size of a piece: this part of its range, but at most MAX_PIECE_BYTES. */
 #define PIECE_PART			4
 #define MAX_PIECE_BYTES		((Size) 256 * 1024)
 

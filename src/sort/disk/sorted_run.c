@@ -176,7 +176,7 @@ producer_of(const GsRunFile *file)
 	return file->target != NULL ? file->target->producer : 0;
 }
 
-/* Returns a part of 'bytes': so many of 2^32. */
+/* Returns 'part' 2^32ths of 'bytes'. */
 static Size
 part_of(Size bytes, uint32 part)
 {
