@@ -3,10 +3,9 @@
  * range_splitters.c
  *		Divides sorted rows into ranges of about the same length before they are sorted.
  *
- * The range of most rows follows from a table that is indexed by the highest bits of the
- * window's value, and a comparison or two with values of splitters.  Only if the value is
- * that of a splitter are the keys compared, and only if those are equal and not exact, the
- * rows.
+ * The range of most rows follows from a table of the values between the first splitter and the
+ * last one, and a comparison or two with values of splitters.  Only if the value is that of a
+ * splitter are the keys compared, and only if those are equal and not exact, the rows.
  *
  * If rows that agree in their first sort keys must be in one range, only these keys are compared,
  * and the words of a splitter are the least with which such a group of rows can begin.
@@ -58,7 +57,11 @@ struct GsRangeSplitters
 	uint64	   *key_words;		/* 'words' for each splitter */
 	uint32	   *rows;
 
-	/* table[b]: how many splitters have a value below b << table_shift. */
+	/*
+	 * table[b]: how many splitters have a value below least_value + (b <<
+	 * table_shift).
+	 */
+	uint32		least_value;	/* of any splitter */
 	unsigned	table_shift;
 	int			table[TABLE_LENGTH + 1];
 
@@ -272,21 +275,29 @@ gpusort_range_splitters_longest(const GsRangeSplitters *splitters)
 	return (double) (most + (most > 1)) / (splitters->nsplitters + 1);
 }
 
+/*
+ * Make the table.  Integers of both signs vary in all bits, although they may be few: so it divides
+ * the values that there are, and not the bits.
+ */
 static void
-make_table(GsRangeSplitters *splitters, const GsKeyWindow *window)
+make_table(GsRangeSplitters *splitters)
 {
+	int			n = splitters->nsplitters;
+	uint32		least = n == 0 ? 0 : splitters->window_values[0];
+	uint32		span = n == 0 ? 0 : splitters->window_values[n - 1] - least;
+	unsigned	shift = 0;
 	int			below = 0;
 
-	splitters->table_shift = window->bits > TABLE_BITS ?
-		window->bits - TABLE_BITS : 0;
+	while (span >> shift >= TABLE_LENGTH)
+		shift++;
 	for (int b = 0; b <= TABLE_LENGTH; b++)
 	{
-		while (below < splitters->nsplitters &&
-			   splitters->window_values[below] >> splitters->table_shift <
-			   (uint32) b)
+		while (below < n && (splitters->window_values[below] - least) >> shift < (uint32) b)
 			below++;
 		splitters->table[b] = below;
 	}
+	splitters->least_value = least;
+	splitters->table_shift = shift;
 }
 
 GsRangeSplitters *
@@ -327,7 +338,7 @@ gpusort_range_splitters_create(const GsSortSpec *spec, GsOrdering *ordering,
 					 (uint32) sample[(uint64) r * count / nranges]);
 	if (!splitters->exact)
 		use_pivot(splitters, spec->key_plan);
-	make_table(splitters, window);
+	make_table(splitters);
 	pfree(scratch);
 	return splitters;
 }
@@ -400,7 +411,7 @@ merge_splitters(GsRangeSplitters *splitters, const GsRangeSplitters *ours,
 
 void
 gpusort_range_splitters_unite(GsRangeSplitters *a, GsRangeSplitters *b,
-							  const GsKeyPlan *plan, const GsKeyWindow *window)
+							  const GsKeyPlan *plan)
 {
 	GsRangeSplitters *const both[2] = {a, b};
 	const GsRangeSplitters own[2] = {*a, *b};
@@ -410,7 +421,7 @@ gpusort_range_splitters_unite(GsRangeSplitters *a, GsRangeSplitters *b,
 		merge_splitters(both[i], &own[i], &own[1 - i]);
 		if (!both[i]->exact)
 			use_pivot(both[i], plan);
-		make_table(both[i], window);
+		make_table(both[i]);
 	}
 }
 
@@ -484,7 +495,8 @@ int
 gpusort_range_splitters_find(GsRangeSplitters *splitters, uint32 value,
 							 uint32 row)
 {
-	uint32		b = value >> splitters->table_shift;
+	uint32		above = value - Min(value, splitters->least_value);
+	uint32		b = Min(above >> splitters->table_shift, TABLE_LENGTH - 1);
 	int			low = splitters->table[b];
 	int			high = splitters->table[b + 1];
 

@@ -331,8 +331,7 @@ unite_class(const GsSharedView *view, GsRowClass *a, GsRowClass *b)
 	if (a->nrows == 0 && b->nrows == 0)
 		return 0;
 	if (a->nrows > 0 && b->nrows > 0)
-		gpusort_range_splitters_unite(a->splitters, b->splitters, view->spec->key_plan,
-									  &view->window);
+		gpusort_range_splitters_unite(a->splitters, b->splitters, view->spec->key_plan);
 	return 1 + gpusort_range_splitters_count(a->nrows > 0 ? a->splitters : b->splitters);
 }
 

@@ -163,7 +163,7 @@ extern int	gpusort_range_splitters_count(const GsRangeSplitters *splitters);
  * keys are encoded alike, and were made with the same window.
  */
 extern void gpusort_range_splitters_unite(GsRangeSplitters *a, GsRangeSplitters *b,
-										  const GsKeyPlan *plan, const GsKeyWindow *window);
+										  const GsKeyPlan *plan);
 
 /* Returns the range of a row with this value of the window, from 0. */
 extern int	gpusort_range_splitters_find(GsRangeSplitters *splitters,
