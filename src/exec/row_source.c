@@ -226,12 +226,8 @@ gpusort_row_source_create(PlanState *input, const PlanState *sorted, TupleDesc t
 	return source;
 }
 
-/*
- * Return rows in a slot for minimal tuples, which extracts columns when they are
- * asked for, instead of the virtual slot that the executor has made.
- */
-static void
-return_tuples(CustomScanState *css)
+void
+gpusort_row_source_return_tuples(CustomScanState *css)
 {
 	PlanState  *state = &css->ss.ps;
 	TupleDesc	tupdesc = css->ss.ss_ScanTupleSlot->tts_tupleDescriptor;
@@ -253,7 +249,7 @@ gpusort_row_source_create_for_node(CustomScanState *css, PlanState *sorted, GsSo
 	if (source->target.slot != NULL)
 		source->sorted_row = MakeSingleTupleTableSlot(spec->tupdesc, &TTSOpsVirtual);
 	if (whole_tuples)
-		return_tuples(css);
+		gpusort_row_source_return_tuples(css);
 	return source;
 }
 

@@ -67,4 +67,10 @@ extern void gpusort_row_source_rewind(GsRowSource *source);
 extern TupleTableSlot *gpusort_row_source_return(const GsRowSource *source, GsSort *sort,
 												 bool forward, TupleTableSlot *slot);
 
+/*
+ * Have a custom node return rows in a slot for minimal tuples, which extracts columns when they are
+ * asked for, instead of the virtual slot that the executor has made.
+ */
+extern void gpusort_row_source_return_tuples(CustomScanState *css);
+
 #endif							/* GPUSORT_ROW_SOURCE_H */

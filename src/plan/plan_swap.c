@@ -21,18 +21,23 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
 #include "access/parallel.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "nodes/extensible.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/planner.h"
 #include "parser/parsetree.h"
+#include "utils/builtins.h"
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
 #include "exec/incremental_node.h"
 #include "exec/limit_bound.h"
+#include "exec/packed_rows.h"
 #include "exec/sink_node.h"
 #include "key/key_statistics.h"
 #include "loading.h"
@@ -64,6 +69,19 @@ static const CustomScanMethods sink_plan_methods = {
 	.CreateCustomScanState = gpusort_sink_create_state,
 };
 
+static const CustomScanMethods pack_plan_methods = {
+	.CustomName = "GpuSortPack",
+	.CreateCustomScanState = gpusort_pack_create_state,
+};
+
+static const CustomScanMethods unpack_plan_methods = {
+	.CustomName = "GpuSortUnpack",
+	.CreateCustomScanState = gpusort_unpack_create_state,
+};
+
+/* A Gather of at least this many rows is worth packing them. */
+#define MIN_PACKED_ROWS		10000
+
 /* A statement whose sorts are replaced. */
 typedef struct GsSwapStatement
 {
@@ -73,6 +91,7 @@ typedef struct GsSwapStatement
 								 * is needed */
 	List	   *columns;		/* the target list of the last node made in
 								 * the place of a sort, or NIL */
+	bool		any_divided;	/* is any sort divided? */
 } GsSwapStatement;
 
 /* What a parent passes to its child. */
@@ -309,35 +328,64 @@ finish_divided_sort(CustomScan *node, const PlannedStmt *statement)
 }
 
 /*
- * Make a GpuSortSink node over a partial plan, to be put below the Gather that
- * is the input of 'sort'.  'plan_node_id' must not be in use.
+ * Make a node that returns the columns of 'input', and is executed where that is.  'plan_node_id'
+ * must not be in use.
  */
 static CustomScan *
-make_sink(const Sort *sort, Plan *partial, int plan_node_id)
+make_node_over(Plan *input, int plan_node_id, const CustomScanMethods *methods)
 {
-	GsSortTraits traits = {0};
-	CustomScan *sink = makeNode(CustomScan);
-	Plan	   *plan = &sink->scan.plan;
+	CustomScan *node = makeNode(CustomScan);
+	Plan	   *plan = &node->scan.plan;
 
-	memcpy(plan, partial, sizeof(Plan));
+	memcpy(plan, input, sizeof(Plan));
 	plan->type = T_CustomScan;
 	plan->plan_node_id = plan_node_id;
-	plan->parallel_aware = true;
-	plan->targetlist = make_column_tlist(partial->targetlist, INDEX_VAR, NIL);
+	plan->parallel_aware = false;
+	plan->targetlist = make_column_tlist(input->targetlist, INDEX_VAR, NIL);
 	plan->qual = NIL;
 	plan->initPlan = NIL;
-	plan->lefttree = partial;
+	plan->lefttree = input;
 	plan->righttree = NULL;
-	sink->scan.scanrelid = 0;
+	node->scan.scanrelid = 0;
 
 	/*
 	 * The expressions of the input refer to the input's own inputs, so they
 	 * cannot be copied.
 	 */
-	sink->custom_scan_tlist = make_column_tlist(partial->targetlist, OUTER_VAR, NIL);
+	node->custom_scan_tlist = make_column_tlist(input->targetlist, OUTER_VAR, NIL);
+	node->methods = methods;
+	return node;
+}
+
+/*
+ * Make a GpuSortSink node over a partial plan, to be put below the Gather that
+ * is the input of 'sort'.
+ */
+static CustomScan *
+make_sink(const Sort *sort, Plan *partial, int plan_node_id)
+{
+	GsSortTraits traits = {0};
+	CustomScan *sink = make_node_over(partial, plan_node_id, &sink_plan_methods);
+
+	sink->scan.plan.parallel_aware = true;
 	sink->custom_private = gpusort_private_make(sort, traits);
-	sink->methods = &sink_plan_methods;
 	return sink;
+}
+
+/* Make a GpuSortPack, whose last column has the rows. */
+static CustomScan *
+make_pack(Plan *partial, int plan_node_id)
+{
+	CustomScan *pack = make_node_over(partial, plan_node_id, &pack_plan_methods);
+	Const	   *rows = makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1,
+								 CStringGetTextDatum("packed rows"), false, false);
+	TargetEntry *column = makeTargetEntry((Expr *) rows, list_length(partial->targetlist) + 1,
+										  "rows", false);
+
+	pack->custom_scan_tlist = lappend(pack->custom_scan_tlist, column);
+	pack->scan.plan.targetlist = lappend(pack->scan.plan.targetlist,
+										 make_column_entry(column, INDEX_VAR));
+	return pack;
 }
 
 /* ----------------------------------------------------------------
@@ -436,6 +484,39 @@ add_sink(Sort *sort, bool ties, GsSwapStatement *statement)
 					  new_plan_node_id(statement));
 }
 
+/* Is a plan, below a Gather, over a divided sort? */
+static bool
+is_over_divided_sort(const Plan *plan)
+{
+	while (plan != NULL && !IsA(plan, CustomScan))
+		plan = subplan_of(plan) != NULL ? subplan_of(plan) : outerPlan(plan);
+	return plan != NULL && ((const CustomScan *) plan)->methods == &plan_methods &&
+		gpusort_private_traits((const CustomScan *) plan).divided > 0;
+}
+
+/* Have the rows of a divided sort pass their Gather many at a time.  A GsChildVisitor. */
+static void
+pack_in_child(Plan **child, void *context)
+{
+	GsSwapStatement *statement = context;
+	Gather	   *gather = (Gather *) *child;
+	CustomScan *unpack;
+
+	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	gpusort_work_add(GPUSORT_WORK_PLANNING);
+	gpusort_plan_children_visit(*child, pack_in_child, context);
+	if (!IsA(gather, Gather) || !is_over_divided_sort(outerPlan(gather)) ||
+		!passes_columns_on(gather) ||
+		list_length(gather->plan.targetlist) >= MaxTupleAttributeNumber ||
+		(gather->plan.plan_rows < MIN_PACKED_ROWS && gpusort_debug_divide != GS_ON))
+		return;
+	unpack = make_node_over(&gather->plan, new_plan_node_id(statement), &unpack_plan_methods);
+	outerPlan(gather) = (Plan *) make_pack(outerPlan(gather), new_plan_node_id(statement));
+	gather->plan.targetlist = make_column_tlist(outerPlan(gather)->targetlist, OUTER_VAR, NIL);
+	*child = &unpack->scan.plan;
+}
+
 static double
 bound_of_limit(const Limit *limit)
 {
@@ -513,7 +594,10 @@ swap_sorts(Plan *plan, const GsSwapContext *context)
 	if (IsA(plan, IncrementalSort))
 		return swap_incremental_sort((IncrementalSort *) plan, context);
 	if (IsA(plan, CustomScan) && ((CustomScan *) plan)->methods == &plan_methods)
+	{
 		finish_divided_sort((CustomScan *) plan, context->statement->planned);
+		context->statement->any_divided = true;
+	}
 	return plan;
 }
 
@@ -532,6 +616,11 @@ swap_in_statement(PlannedStmt *planned)
 	swap_in_child(&planned->planTree, &context);
 	gpusort_plan_children_visit_list(planned->subplans, swap_in_child,
 									 &context);
+	if (statement.any_divided)
+	{
+		pack_in_child(&planned->planTree, &statement);
+		gpusort_plan_children_visit_list(planned->subplans, pack_in_child, &statement);
+	}
 }
 
 static PlannedStmt *
@@ -574,6 +663,8 @@ gpusort_plan_swap_init(void)
 	RegisterCustomScanMethods(&plan_methods);
 	RegisterCustomScanMethods(&incremental_plan_methods);
 	RegisterCustomScanMethods(&sink_plan_methods);
+	RegisterCustomScanMethods(&pack_plan_methods);
+	RegisterCustomScanMethods(&unpack_plan_methods);
 	prev_planner_hook = planner_hook;
 	planner_hook = plan_with_gpusort;
 	prev_ExecutorStart_hook = ExecutorStart_hook;

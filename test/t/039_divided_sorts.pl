@@ -52,7 +52,7 @@ sub divided
 
 my $window = 'SELECT *, row_number() OVER (PARTITION BY who ORDER BY price, id) FROM visits';
 
-like(plan_of($window), qr/^Gather\n.*Workers Planned: 3\n +->  WindowAgg\n(.*Window: .*\n)? +->  Parallel Custom Scan \(GpuSort\)\n/, 'plan: a window');
+like(plan_of($window), qr/^Custom Scan \(GpuSortUnpack\)\n +->  Gather\n.*Workers Planned: 3\n +->  Custom Scan \(GpuSortPack\)\n +->  WindowAgg\n(.*Window: .*\n)? +->  Parallel Custom Scan \(GpuSort\)\n/, 'plan: a window');
 divided('windows with a column in common',
 	'SELECT sum(page) OVER (PARTITION BY who, page ORDER BY id), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'page');
 divided('windows without', 'SELECT sum(page) OVER (PARTITION BY who), lag(id) OVER (PARTITION BY page ORDER BY note) FROM visits', 'who; page');
@@ -111,6 +111,8 @@ divided('off', $window, '', 'SET pg_gpusort.debug_divide = off');
 divided('small partitions', 'SELECT id, sum(page) OVER (PARTITION BY who ORDER BY id) FROM visits', 'who', 'RESET pg_gpusort.debug_divide');
 divided('a partition of half of the rows', 'SELECT id, sum(page) OVER (PARTITION BY skewed ORDER BY id) FROM visits', '',
 	'RESET pg_gpusort.debug_divide');
+unlike(plan_of("$window WHERE id < 500", 'SET pg_gpusort.debug_divide = auto'), qr/Pack/, 'plan: few rows pass the Gather one by one');
+unlike(plan_of("SELECT * FROM ($window) s ORDER BY note", 'SET enable_sort = on'), qr/Unpack/, 'plan: rows that a sort takes pass no Gather');
 divided('few rows', "$window WHERE id < 500", '', 'RESET pg_gpusort.debug_divide', 'RESET parallel_setup_cost', 'RESET parallel_tuple_cost');
 unlike($node->safe_psql('postgres', "$parallel; BEGIN; DECLARE c CURSOR FOR $window; EXPLAIN DECLARE c CURSOR FOR $window"),
 	qr/Divided By/, 'plan: no cursor');
@@ -159,6 +161,11 @@ my %queries = (
 		rank() OVER (PARTITION BY url ORDER BY note), lag(id) OVER (PARTITION BY skewed ORDER BY id) FROM visits',
 	'a window of all rows above another' => 'SELECT id, count(*) OVER (), sum(id) OVER (ORDER BY id), rank() OVER (PARTITION BY who ORDER BY id) FROM visits',
 	'a join above' => 'SELECT id, s.n FROM visits JOIN (SELECT id, rank() OVER (PARTITION BY who ORDER BY url) AS n FROM visits) s USING (id)',
+	'long rows, which are a message each' => q{SELECT id, repeat(note, 600 + id % 90) || id, rank() OVER (PARTITION BY who ORDER BY id), NULL::text
+		FROM visits WHERE id % 60 = 0},
+	'rows of all kinds' => q{SELECT CASE WHEN id % 3 > 0 THEN note END, id % 7 = 0, (who, page), ARRAY[id, page], max(price) OVER (PARTITION BY who), s
+		FROM visits s},
+	'rows without columns' => 'SELECT FROM visits GROUP BY who, page',
 	'no rows' => 'SELECT id, first_value(id) OVER (PARTITION BY who ORDER BY id) FROM nobody',
 	'again and again' => 'SELECT o, (SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY page) AS n
 		FROM visits WHERE id % 3 = o) s) FROM generate_series(0, 2) o');
@@ -222,6 +229,8 @@ is( $node->safe_psql('postgres', "$parallel; SET plan_cache_mode = force_generic
 foreach my $settings ('', q{SET pg_gpusort.work_mem = '64kB'})
 {
 	is($node->safe_psql('postgres', "$parallel; $settings; SELECT count(*) FROM ($window LIMIT 5) s"), '5', "a LIMIT: $settings");
+	is($node->safe_psql('postgres', "$parallel; $settings; SELECT sum((SELECT count(*) FROM ($window LIMIT 3000 * (o % 2) + 1) s)) FROM generate_series(1, 4) o"),
+		'6004', "a LIMIT again and again: $settings");
 	my ($code, $output, $error) = $node->psql('postgres',
 		"$parallel; $settings; SELECT count(*) FROM (SELECT sum(1 / (id - 15000)) OVER (PARTITION BY who ORDER BY id) AS x FROM visits) s WHERE x > 0");
 

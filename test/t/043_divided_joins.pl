@@ -62,7 +62,7 @@ my $join = 'SELECT visits.id, orders.id FROM visits JOIN orders USING (who)';
 
 like(
 	plan_of($join),
-	qr/^Gather\n +Workers Planned: 3\n +->  Merge Join\n.*\n +->  Parallel Custom Scan \(GpuSort\)\n +Sort Key: visits.who
+	qr/^Custom Scan \(GpuSortUnpack\)\n +->  Gather\n +Workers Planned: 3\n +->  Custom Scan \(GpuSortPack\)\n +->  Merge Join\n.*\n +->  Parallel Custom Scan \(GpuSort\)\n +Sort Key: visits.who
  +Divided By: visits.who\n +Divided With: orders.who\n +->  Parallel Seq Scan on visits\n +->  Materialize
  +->  Parallel Custom Scan \(GpuSort\)\n +Sort Key: orders.who\n +Divided By: orders.who\n +Divided With: visits.who/,
 	'plan: a join');
