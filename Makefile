@@ -112,7 +112,6 @@ OBJS = \
 	src/exec/incremental_node.o \
 	src/exec/limit_bound.o \
 	src/exec/packed_rows.o \
-	src/exec/sorted_values.o \
 	src/exec/percentiles.o \
 	src/exec/distinct_rows.o \
 	src/exec/agg_rows.o \

@@ -91,11 +91,16 @@ SELECT percentile_cont(1.1) WITHIN GROUP (ORDER BY f) FROM agg_rows;
 SELECT percentile_disc('NaN') WITHIN GROUP (ORDER BY f) FROM agg_rows;
 SELECT percentile_cont('{0.5,-1}'::float8[]) WITHIN GROUP (ORDER BY f) FROM agg_rows;
 SELECT percentile_cont(2) WITHIN GROUP (ORDER BY f) FROM agg_rows WHERE f IS NULL;
--- values that work_mem does not hold
+-- values that do not fit in memory
 SET work_mem = '64kB';
+SET pg_gpusort.work_mem = '64kB';
 SELECT check_aggs('SELECT percentile_cont(ARRAY[0.9, 0.001, 0.5, 1, 0]) WITHIN GROUP (ORDER BY f) AS a, mode() WITHIN GROUP (ORDER BY f) AS b FROM agg_rows');
 SELECT check_aggs('SELECT grp > 3 AS g, percentile_disc(ARRAY[0.9, 0.001, 0.5, 1, 0]) WITHIN GROUP (ORDER BY f) AS a FROM agg_rows GROUP BY grp > 3');
+SELECT check_aggs('SELECT percentile_disc(ARRAY[0.9, 0.1, 1]) WITHIN GROUP (ORDER BY s) AS a, mode() WITHIN GROUP (ORDER BY n) AS b FROM agg_rows');
+SELECT check_aggs('SELECT grp > 3 AS g, percentile_disc(ARRAY[0.9, 0.1, 1]) WITHIN GROUP (ORDER BY s) AS a, mode() WITHIN GROUP (ORDER BY s) AS b
+				  FROM agg_rows GROUP BY grp > 3');
 SET work_mem = '256kB';
+SET pg_gpusort.work_mem = '64MB';
 
 -- hypothetical-set aggregates stay stock, also beside others
 EXPLAIN (COSTS OFF) SELECT dense_rank(500) WITHIN GROUP (ORDER BY few) FROM agg_rows;

@@ -19,19 +19,13 @@
 
 /* ---- An aggregate whose rows do not come in order: agg_sort.c ---- */
 
-typedef struct GsAggSort GsAggSort;
-
 /*
- * Create the sort of an aggregate in the current memory context, which must live as long
- * as the execution.  Returns NULL if PostgreSQL has to sort its rows.
+ * Have an aggregate with DISTINCT or ORDER BY, or a percentile, sort its rows in the current memory
+ * context, which must live as long as the execution.  'nsorts' is the number of aggregates of the
+ * Agg that may do so.  The expression that calls the transition functions has to be built again
+ * after that.  Returns false if PostgreSQL has to sort the rows.
  */
-extern GsAggSort *gpusort_agg_sort_create(AggState *state, int transno);
-
-/*
- * Have the aggregate use its sort.  The expression that calls the transition functions has
- * to be built again after that.  'nsorts' is the number of such sorts of the Agg.
- */
-extern void gpusort_agg_sort_connect(GsAggSort *sort, int nsorts);
+extern bool gpusort_agg_sort_connect(AggState *state, int transno, int nsorts);
 
 /*
  * Make an aggregate one without DISTINCT and ORDER BY, which has the first 'nargs' arguments.
@@ -40,7 +34,7 @@ extern void gpusort_agg_sort_connect(GsAggSort *sort, int nsorts);
 extern void gpusort_agg_leave_out_order(AggStatePerTrans pertrans, int nargs);
 
 /*
- * ---- Sorting the rows of a group: agg_rows.c ----
+ * ---- The rows of a group: agg_rows.c ----
  *
  * A row is what an aggregate passes to its transition function, and what it sorts by.
  */
@@ -56,24 +50,21 @@ extern const List *gpusort_agg_order_clauses(const Aggref *aggref);
 
 /*
  * Create the order of an aggregate, which must have one, in the current memory
- * context, which must live as long as the execution.  Returns NULL if the rows cannot
- * be sorted by radix.
+ * context, which must live as long as the execution.  'nsorts' is as above.  'sorted' is the node
+ * below the Agg if its rows come in order, or NULL.  Returns NULL if they do not, and cannot be
+ * sorted by radix.
  */
-extern GsAggRowOrder *gpusort_agg_row_order_create(const AggState *agg,
-												   const Aggref *aggref);
-
-/* Set how many groups can be sorted at the same time: they share pg_gpusort.work_mem. */
-extern void gpusort_agg_row_order_share(GsAggRowOrder *order, int ngroups);
+extern GsAggRowOrder *gpusort_agg_row_order_create(AggState *agg, const Aggref *aggref,
+												   int nsorts, const PlanState *sorted);
 
 /*
- * Begin a group, in the current memory context.  The end of that context releases
- * everything.  'set' is the number of its grouping set: of each set there must be one
- * group at a time.
+ * Begin a group.  Its memory context releases everything.  Of each grouping set there must be one
+ * group at a time.  If the node below is a GpuSort that withholds its rows, the group has these.
  */
-extern GsAggRows *gpusort_agg_rows_begin(GsAggRowOrder *order, int set);
+extern GsAggRows *gpusort_agg_rows_begin(FunctionCallInfo fcinfo, GsAggRowOrder *order);
 
 /* Add a copy of the row that is passed to a transition function, after its state. */
-extern void gpusort_agg_rows_add(GsAggRows *rows, FunctionCallInfo fcinfo);
+extern void gpusort_agg_rows_add(FunctionCallInfo fcinfo, GsAggRows *rows);
 
 /*
  * Sort all rows, and then return one after the other.  It is valid until the next call.
@@ -81,6 +72,15 @@ extern void gpusort_agg_rows_add(GsAggRows *rows, FunctionCallInfo fcinfo);
  */
 extern void gpusort_agg_rows_sort(GsAggRows *rows);
 extern bool gpusort_agg_rows_next(GsAggRows *rows, NullableDatum *row);
+
+/*
+ * Of an ordered-set aggregate, whose rows are single values that are not NULL, instead: returns
+ * their number, and the value at a position, from 0.  It is valid until the next call, or a copy in
+ * the current memory context.
+ */
+extern int64 gpusort_agg_rows_count(const GsAggRows *rows);
+extern Datum gpusort_agg_rows_get(GsAggRows *rows, int64 position);
+extern Datum gpusort_agg_rows_copy(GsAggRows *rows, int64 position);
 
 /* ---- DISTINCT of rows that come in order: distinct_rows.c ---- */
 
@@ -109,7 +109,7 @@ extern void gpusort_distinct_rows_begin(GsDistinctRows *rows);
 extern bool gpusort_distinct_rows_is_new(GsDistinctRows *rows,
 										 FunctionCallInfo fcinfo);
 
-/* ---- Percentiles and the mode of values that come in order: percentiles.c ---- */
+/* ---- Percentiles and the mode: percentiles.c ---- */
 
 /* Can an ordered-set aggregate with these functions be computed here? */
 extern bool gpusort_percentiles_supports(const Aggref *aggref,
@@ -122,49 +122,10 @@ extern bool gpusort_percentiles_supports(const Aggref *aggref,
 extern bool gpusort_percentiles_support(const AggState *state, int transno, bool all_values);
 
 /*
- * Replace the functions of all aggregates with a transition state, which
- * gpusort_percentiles_support(), and whose values will come in order.  'sort' is the GpuSort below
- * if it may withhold its rows, or NULL.
+ * Replace the functions of all aggregates with a transition state, if they are supported and
+ * gpusort_agg_row_order_create() does not return NULL.  Otherwise returns false.
  */
-extern void gpusort_percentiles_connect(AggState *state, int transno, PlanState *sort);
-
-/* ---- The values of a group, which come in order: sorted_values.c ---- */
-
-/* NULL instead of this struct means that there are no values. */
-typedef struct GsSortedValues GsSortedValues;
-
-/*
- * Makes an empty list of values of a type.  It lives until the end of the group of the
- * aggregate that 'fcinfo' calls.
- */
-extern GsSortedValues *gpusort_sorted_values_create(FunctionCallInfo fcinfo, Oid type);
-
-/*
- * The same for all values that are first keys of a sort, which has withheld its rows.  Returns NULL
- * if there are none.
- */
-extern GsSortedValues *gpusort_sorted_values_of_sort(FunctionCallInfo fcinfo, Oid type,
-													 GsSort *sort);
-
-/* Appends a value that is not NULL.  A value that is passed by reference is copied. */
-extern void gpusort_sorted_values_add(FunctionCallInfo fcinfo,
-									  GsSortedValues *sorted, Datum value);
-
-extern int64 gpusort_sorted_values_count(const GsSortedValues *sorted);
-
-/*
- * Returns the value at a position, from 0.  It is valid until the next call if it is passed by
- * reference.  Ascending positions are fastest.
- */
-extern Datum gpusort_sorted_values_get(GsSortedValues *sorted, int64 position);
-
-/* The same, but values passed by reference are copied into the current memory context. */
-extern Datum gpusort_sorted_values_copy(GsSortedValues *sorted, int64 position);
-
-/*
- * Frees the memory and the file of values that are passed by value.  The list cannot be used
- * any more.
- */
-extern void gpusort_sorted_values_clear(GsSortedValues *sorted);
+extern bool gpusort_percentiles_connect(AggState *state, int transno, int nsorts,
+										const PlanState *sorted);
 
 #endif							/* GPUSORT_AGG_PRIVATE_H */

@@ -3,10 +3,12 @@
  * agg_rows.c
  *		Sorts the rows of a group of an aggregate.
  *
- * Most groups may be small, so the first rows are kept in arrays and sorted by
+ * Most groups may be small, so the first rows are kept in an array and sorted by
  * comparisons, which costs less than to begin a sort.  When a group has more rows, a
  * sort takes them and all that follow.  But as long as rows come in order, and are single
- * values that are passed by value, a list of them is enough.
+ * values that are passed by value, the array is enough, and continues in a temporary file.
+ * The same holds for rows that are known to come in order, except that a sort takes those
+ * passed by reference when memory is full.
  *
  * That sort has no GPU, because its rows could not be read again if they were lost.  It
  * is a nested sort: all groups of an aggregate together are counted as one sort.
@@ -15,31 +17,41 @@
  */
 #include "compat.h"
 
+#include "catalog/pg_aggregate.h"
+#include "commands/tablespace.h"
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/tlist.h"
+#include "storage/buffile.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/sortsupport.h"
 
+#include "agg_context.h"
 #include "exec/agg_private.h"
+#include "exec/gpusort_node.h"
 #include "key/key_comparison.h"
+#include "sort/first_keys.h"
 #include "sort/sort.h"
 #include "work.h"
 
-/* A group of more rows than this is sorted by radix. */
+/* A group of more rows than this is sorted by radix, unless they come in order. */
 #define FEW_ROWS			128
 
 #define INITIAL_CAPACITY	8
 
 struct GsAggRowOrder
 {
+	AggState   *agg;
+	const PlanState *sorted;	/* below the Agg, if its rows come in order */
 	MemoryContext context;		/* as long as the execution */
 	GsSortSpec	template;		/* of the sort of a group, without key plan */
 	GsSortSpec **specs;			/* for each grouping set; NULL before use */
 	SortSupport comparisons;	/* of the sort keys; NULL before use */
 	TupleTableSlot *slot;		/* for a row of a sort */
+	NullableDatum *row;			/* for a row that is put there */
 	int			ngroups;		/* that share the memory */
 	bool		by_value;		/* is there one column, passed by value? */
 	bool		counted;		/* in the statistics? */
@@ -59,19 +71,23 @@ struct GsAggRows
 	int			set;
 	int			ncolumns;
 
-	/* The rows, while there are few of them. */
-	int			nrows;
-	int			capacity;
+	/* Rows in memory: all, or those after the rows in the file. */
+	int64		nrows;
+	int64		capacity;
 	NullableDatum *values;		/* row by row */
 	Size		bytes;			/* of those that are passed by reference */
-	GsFewRow   *sorted;			/* in order */
+	bool		in_order;		/* have all rows come in order? */
+	GsFewRow   *sorted;			/* otherwise: few rows in order */
 
-	/* Or all rows, none of which is NULL, if they have come in order so far. */
-	GsSortedValues *in_order;
-	NullableDatum last;			/* of them */
+	/* Rows of a single value that is passed by value, which come in order. */
+	NullableDatum last;			/* the last one of all */
+	BufFile    *file;			/* or NULL */
+	int64		in_file;
 
 	int64		next;			/* that is returned next, unless by 'sort' */
 	GsSort	   *sort;			/* has the rows, or NULL */
+	GsFirstKeys *keys;			/* to read them by their positions, or those
+								 * that the node below withholds */
 };
 
 static GsSortKeys
@@ -122,32 +138,31 @@ gpusort_agg_order_clauses(const Aggref *aggref)
 }
 
 GsAggRowOrder *
-gpusort_agg_row_order_create(const AggState *agg, const Aggref *aggref)
+gpusort_agg_row_order_create(AggState *agg, const Aggref *aggref, int nsorts,
+							 const PlanState *sorted)
 {
 	GsSortKeys	keys = keys_of(aggref);
 	GsAggRowOrder *order;
 
-	if (!can_sort_by(&keys))
+	if (sorted == NULL && !can_sort_by(&keys))
 		return NULL;
 	order = palloc0(sizeof(GsAggRowOrder));
+	order->agg = agg;
+	order->sorted = sorted;
 	order->context = CurrentMemoryContext;
 	order->template.tupdesc = ExecTypeFromTL(aggref->args);
 	order->template.keys = keys;
 	order->template.plan_node = agg->ss.ps.plan->plan_node_id;
 	order->template.nested = true;
+	order->template.random_access = AGGKIND_IS_ORDERED_SET(aggref->aggkind);
 	order->specs = palloc0(Max(agg->maxsets, 1) * sizeof(GsSortSpec *));
 	order->slot = MakeSingleTupleTableSlot(order->template.tupdesc,
 										   &TTSOpsVirtual);
 	order->by_value = order->template.tupdesc->natts == 1 &&
 		TupleDescAttr(order->template.tupdesc, 0)->attbyval;
-	order->ngroups = 1;
+	order->row = palloc0(order->template.tupdesc->natts * sizeof(NullableDatum));
+	order->ngroups = nsorts * Max(agg->maxsets, 1);
 	return order;
-}
-
-void
-gpusort_agg_row_order_share(GsAggRowOrder *order, int ngroups)
-{
-	order->ngroups = ngroups;
 }
 
 /*
@@ -171,27 +186,30 @@ prepare_comparisons(GsAggRowOrder *order)
 }
 
 GsAggRows *
-gpusort_agg_rows_begin(GsAggRowOrder *order, int set)
+gpusort_agg_rows_begin(FunctionCallInfo fcinfo, GsAggRowOrder *order)
 {
+	MemoryContext group = gpusort_agg_context(fcinfo);
+	MemoryContext caller = MemoryContextSwitchTo(group);
 	GsAggRows  *rows = palloc0(sizeof(GsAggRows));
+	GsSort	   *withheld = order->sorted == NULL ? NULL :
+		gpusort_node_withheld_sort(order->sorted);
 
-	if (order->comparisons == NULL)
+	if (order->comparisons == NULL && order->sorted == NULL)
 		prepare_comparisons(order);
 	rows->order = order;
-	rows->context = CurrentMemoryContext;
-	rows->set = set;
+	rows->context = group;
+	rows->set = order->agg->current_set;
 	rows->ncolumns = order->template.tupdesc->natts;
+	rows->in_order = order->sorted != NULL;
+	if (withheld != NULL)
+		rows->keys = gpusort_first_keys_create(withheld);
+	MemoryContextSwitchTo(caller);
 	return rows;
 }
 
-/* ----------------------------------------------------------------
- *		many rows
- * ----------------------------------------------------------------
- */
-
 /*
- * Returns the memory for the sort of a group: a share of pg_gpusort.work_mem, but no less
- * than PostgreSQL gives each of these sorts.
+ * Returns the memory for a group: a share of pg_gpusort.work_mem, but no less than PostgreSQL gives
+ * each of these sorts.
  */
 static Size
 memory_for_group(const GsAggRowOrder *order)
@@ -199,6 +217,150 @@ memory_for_group(const GsAggRowOrder *order)
 	return (Size) Max(gpusort_settings_work_mem() / order->ngroups,
 					  work_mem) * 1024;
 }
+
+/*
+ * At the end of a group, which comes early if the Agg is rescanned or no more of its rows
+ * are wanted.  The end of the memory context alone would leave temporary files open.
+ */
+static void
+release(Datum arg)
+{
+	GsAggRows  *rows = (GsAggRows *) DatumGetPointer(arg);
+
+	if (rows->file != NULL)
+		BufFileClose(rows->file);
+	if (rows->sort != NULL)
+		gpusort_sort_end(rows->sort);
+	rows->file = NULL;
+	rows->sort = NULL;
+}
+
+/* ----------------------------------------------------------------
+ *		rows in memory and in a file
+ * ----------------------------------------------------------------
+ */
+
+/* Is there memory for another row? */
+static bool
+has_room(GsAggRows *rows)
+{
+	Size		limit = memory_for_group(rows->order);
+	Size		row_bytes = rows->ncolumns * sizeof(NullableDatum);
+	int64		capacity = Max(2 * rows->capacity, INITIAL_CAPACITY);
+
+	if (rows->nrows * row_bytes + rows->bytes > limit)
+		return false;
+	if (rows->nrows < rows->capacity)
+		return true;
+	if (capacity * row_bytes > limit)
+		return false;
+	rows->values = rows->values == NULL ?
+		MemoryContextAlloc(rows->context, capacity * row_bytes) :
+		repalloc_huge(rows->values, capacity * row_bytes);
+	rows->capacity = capacity;
+	return true;
+}
+
+static void
+keep_row(GsAggRows *rows, const NullableDatum *row)
+{
+	TupleDesc	tupdesc = rows->order->template.tupdesc;
+	MemoryContext caller = MemoryContextSwitchTo(rows->context);
+	NullableDatum *copy = &rows->values[rows->nrows++ * rows->ncolumns];
+
+	for (int c = 0; c < rows->ncolumns; c++)
+	{
+		Form_pg_attribute column = TupleDescAttr(tupdesc, c);
+
+		copy[c] = row[c];
+		if (!column->attbyval && !row[c].isnull)
+		{
+			copy[c].value = datumCopy(row[c].value, false, column->attlen);
+			rows->bytes += GetMemoryChunkSpace(DatumGetPointer(copy[c].value));
+		}
+	}
+	rows->last = row[0];
+	MemoryContextSwitchTo(caller);
+}
+
+/* Move the rows in memory to the end of the file. */
+static void
+spill(FunctionCallInfo fcinfo, GsAggRows *rows)
+{
+	if (rows->file == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(rows->context);
+
+		PrepareTempTablespaces();
+		rows->file = BufFileCreateTemp(false);
+		AggRegisterCallback(fcinfo, release, PointerGetDatum(rows));
+		MemoryContextSwitchTo(caller);
+	}
+	BufFileWrite(rows->file, rows->values, rows->nrows * sizeof(NullableDatum));
+	rows->in_file += rows->nrows;
+	rows->nrows = 0;
+}
+
+static void
+read_file(const GsAggRows *rows, int64 position, NullableDatum *row)
+{
+	if (BufFileSeek(rows->file, 0, position * sizeof(NullableDatum), SEEK_SET) != 0)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not seek in temporary file: %m")));
+	GPUSORT_BUFFILE_READ(rows->file, row, sizeof(NullableDatum));
+}
+
+static const NullableDatum *
+row_in_memory(const GsAggRows *rows, int64 number)
+{
+	return &rows->values[number * rows->ncolumns];
+}
+
+/* Get the row with a number, in the order in which they came unless they are sorted. */
+static void
+get_row(const GsAggRows *rows, int64 number, NullableDatum *row)
+{
+	if (rows->sorted != NULL)
+		number = rows->sorted[number].number;
+	if (number < rows->in_file)
+		read_file(rows, number, row);
+	else
+		memcpy(row, row_in_memory(rows, number - rows->in_file),
+			   rows->ncolumns * sizeof(NullableDatum));
+}
+
+static void
+free_rows(GsAggRows *rows)
+{
+	TupleDesc	tupdesc = rows->order->template.tupdesc;
+
+	for (int c = 0; c < rows->ncolumns; c++)
+	{
+		if (TupleDescAttr(tupdesc, c)->attbyval)
+			continue;
+		for (int64 r = 0; r < rows->nrows; r++)
+		{
+			const NullableDatum *value = &row_in_memory(rows, r)[c];
+
+			if (!value->isnull)
+				pfree(DatumGetPointer(value->value));
+		}
+	}
+	if (rows->values != NULL)
+		pfree(rows->values);
+	if (rows->file != NULL)
+		BufFileClose(rows->file);
+	rows->values = NULL;
+	rows->file = NULL;
+	rows->nrows = 0;
+	rows->in_file = 0;
+}
+
+/* ----------------------------------------------------------------
+ *		many rows
+ * ----------------------------------------------------------------
+ */
 
 /* Returns the description of the sorts of a grouping set. */
 static const GsSortSpec *
@@ -235,76 +397,24 @@ put_into_sort(GsAggRows *rows, const NullableDatum *row)
 	(void) gpusort_sort_add(rows->sort, slot);
 }
 
-/* Free the arrays. */
-static void
-free_arrays(GsAggRows *rows)
-{
-	TupleDesc	tupdesc = rows->order->template.tupdesc;
-
-	if (rows->values == NULL)
-		return;
-	for (int c = 0; c < rows->ncolumns; c++)
-	{
-		if (TupleDescAttr(tupdesc, c)->attbyval)
-			continue;
-		for (int r = 0; r < rows->nrows; r++)
-		{
-			const NullableDatum *value = &rows->values[r * rows->ncolumns + c];
-
-			if (!value->isnull)
-				pfree(DatumGetPointer(value->value));
-		}
-	}
-	pfree(rows->values);
-	rows->values = NULL;
-	rows->nrows = 0;
-}
-
-/* Put the rows that have come in order into the sort. */
-static void
-put_list_into_sort(GsAggRows *rows)
-{
-	int64		count = gpusort_sorted_values_count(rows->in_order);
-	NullableDatum value = {.isnull = false};
-
-	for (int64 i = 0; i < count; i++)
-	{
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(sizeof(Datum));
-		value.value = gpusort_sorted_values_get(rows->in_order, i);
-		put_into_sort(rows, &value);
-	}
-	gpusort_sorted_values_clear(rows->in_order);
-	rows->in_order = NULL;
-}
-
-/*
- * At the end of a group, which comes early if the Agg is rescanned or no more of its rows
- * are wanted.  The end of the memory context alone would leave temporary files open.
- */
-static void
-end_sort(Datum arg)
-{
-	GsAggRows  *rows = (GsAggRows *) DatumGetPointer(arg);
-
-	if (rows->sort != NULL)
-		gpusort_sort_end(rows->sort);
-	rows->sort = NULL;
-}
-
 /* Let a sort have the rows, and all that follow. */
 static void
-begin_sort(GsAggRows *rows, FunctionCallInfo fcinfo)
+begin_sort(FunctionCallInfo fcinfo, GsAggRows *rows)
 {
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
+	int64		count = rows->in_file + rows->nrows;
 
-	AggRegisterCallback(fcinfo, end_sort, PointerGetDatum(rows));
+	AggRegisterCallback(fcinfo, release, PointerGetDatum(rows));
 	rows->sort = gpusort_sort_begin(spec_for_set(rows->order, rows->set));
-	for (int r = 0; r < rows->nrows; r++)
-		put_into_sort(rows, &rows->values[r * rows->ncolumns]);
-	free_arrays(rows);
-	if (rows->in_order != NULL)
-		put_list_into_sort(rows);
+	for (int64 r = 0; r < count; r++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(rows->ncolumns * sizeof(Datum));
+		get_row(rows, r, rows->order->row);
+		put_into_sort(rows, rows->order->row);
+	}
+	free_rows(rows);
+	rows->in_order = false;
 	MemoryContextSwitchTo(caller);
 }
 
@@ -334,6 +444,8 @@ perform_sort(GsAggRows *rows)
 
 	(void) gpusort_sort_finish(rows->sort);
 	count_sort(rows->order, rows->sort);
+	if (rows->order->template.random_access)
+		rows->keys = gpusort_first_keys_create(rows->sort);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -344,7 +456,7 @@ next_of_sort(GsAggRows *rows, NullableDatum *row)
 
 	if (!gpusort_sort_next(rows->sort, true, slot))
 	{
-		end_sort(PointerGetDatum(rows));
+		release(PointerGetDatum(rows));
 		return false;
 	}
 	for (int c = 0; c < rows->ncolumns; c++)
@@ -359,53 +471,6 @@ next_of_sort(GsAggRows *rows, NullableDatum *row)
  *		few rows
  * ----------------------------------------------------------------
  */
-
-static void
-make_room(GsAggRows *rows)
-{
-	Size		row_bytes = rows->ncolumns * sizeof(NullableDatum);
-
-	if (rows->capacity == 0)
-	{
-		rows->capacity = INITIAL_CAPACITY;
-		rows->values = MemoryContextAlloc(rows->context,
-										  INITIAL_CAPACITY * row_bytes);
-		return;
-	}
-	rows->capacity *= 2;
-	rows->values = repalloc(rows->values, rows->capacity * row_bytes);
-}
-
-static void
-copy_into_arrays(GsAggRows *rows, const NullableDatum *row)
-{
-	TupleDesc	tupdesc = rows->order->template.tupdesc;
-	MemoryContext caller;
-	NullableDatum *copy;
-
-	if (rows->nrows == rows->capacity)
-		make_room(rows);
-	copy = &rows->values[rows->nrows++ * rows->ncolumns];
-	caller = MemoryContextSwitchTo(rows->context);
-	for (int c = 0; c < rows->ncolumns; c++)
-	{
-		Form_pg_attribute column = TupleDescAttr(tupdesc, c);
-
-		copy[c] = row[c];
-		if (!column->attbyval && !row[c].isnull)
-		{
-			copy[c].value = datumCopy(row[c].value, false, column->attlen);
-			rows->bytes += datumGetSize(copy[c].value, false, column->attlen);
-		}
-	}
-	MemoryContextSwitchTo(caller);
-}
-
-static const NullableDatum *
-row_in_arrays(const GsAggRows *rows, int number)
-{
-	return &rows->values[number * rows->ncolumns];
-}
 
 /* Compare two rows by one of the sort keys.  The first one may have been abbreviated. */
 static int
@@ -451,14 +516,14 @@ compare_rows(const void *a, const void *b, void *arg)
 		bool		is_whole = rows->order->comparisons[0].abbrev_converter == NULL;
 
 		result = compare_from(rows->order, is_whole ? 1 : 0,
-							  row_in_arrays(rows, one->number),
-							  row_in_arrays(rows, two->number));
+							  row_in_memory(rows, one->number),
+							  row_in_memory(rows, two->number));
 	}
 	return result != 0 ? result : one->number - two->number;
 }
 
 static void
-sort_arrays(GsAggRows *rows)
+sort_few_rows(GsAggRows *rows)
 {
 	SortSupport first = &rows->order->comparisons[0];
 
@@ -469,25 +534,15 @@ sort_arrays(GsAggRows *rows)
 		GsFewRow   *row = &rows->sorted[r];
 
 		row->number = r;
-		row->key = row_in_arrays(rows, r)[first->ssup_attno - 1];
+		row->key = row_in_memory(rows, r)[first->ssup_attno - 1];
 		if (first->abbrev_converter != NULL && !row->key.isnull)
 			row->key.value = first->abbrev_converter(row->key.value, first);
 	}
 	qsort_arg(rows->sorted, rows->nrows, sizeof(GsFewRow), compare_rows, rows);
 }
 
-static bool
-next_of_arrays(GsAggRows *rows, NullableDatum *row)
-{
-	if (rows->next >= rows->nrows)
-		return false;
-	memcpy(row, row_in_arrays(rows, rows->sorted[rows->next++].number),
-		   rows->ncolumns * sizeof(NullableDatum));
-	return true;
-}
-
 /* ----------------------------------------------------------------
- *		rows that come in order
+ *		all rows
  * ----------------------------------------------------------------
  */
 
@@ -504,92 +559,62 @@ follows(const GsAggRows *rows, const NullableDatum *value,
 static bool
 came_in_order(const GsAggRows *rows)
 {
-	for (int r = 1; r < rows->nrows; r++)
+	for (int64 r = 1; r < rows->nrows; r++)
 		if (!follows(rows, &rows->values[r], &rows->values[r - 1]))
 			return false;
 	return true;
 }
 
-static void
-add_to_list(GsAggRows *rows, FunctionCallInfo fcinfo, const NullableDatum *value)
-{
-	gpusort_sorted_values_add(fcinfo, rows->in_order, value->value);
-	rows->last = *value;
-}
-
-/* Move the few rows to a list. */
-static void
-begin_list(GsAggRows *rows, FunctionCallInfo fcinfo)
-{
-	Oid			type = TupleDescAttr(rows->order->template.tupdesc, 0)->atttypid;
-
-	rows->in_order = gpusort_sorted_values_create(fcinfo, type);
-	for (int r = 0; r < rows->nrows; r++)
-		add_to_list(rows, fcinfo, &rows->values[r]);
-	free_arrays(rows);
-}
-
+/* After the first rows: do rows still come in order, with one more row? */
 static bool
-next_of_list(GsAggRows *rows, NullableDatum *row)
+comes_in_order(GsAggRows *rows, const NullableDatum *row)
 {
-	if (rows->next >= gpusort_sorted_values_count(rows->in_order))
+	if (rows->order->sorted != NULL)
+		return true;
+	if (rows->nrows == FEW_ROWS && rows->in_file == 0)
+		rows->in_order = rows->order->by_value && came_in_order(rows);
+	return rows->in_order && follows(rows, row, &rows->last);
+}
+
+/* Can one more row be kept without a sort?  Then there is room for it. */
+static bool
+can_keep(FunctionCallInfo fcinfo, GsAggRows *rows, const NullableDatum *row)
+{
+	if (gpusort_agg_rows_count(rows) >= FEW_ROWS && !comes_in_order(rows, row))
 		return false;
-	row->value = gpusort_sorted_values_get(rows->in_order, rows->next++);
-	row->isnull = false;
+	if (has_room(rows))
+		return true;
+	if (!rows->in_order || !rows->order->by_value)
+		return false;
+	spill(fcinfo, rows);
 	return true;
 }
 
-/* ----------------------------------------------------------------
- *		all rows
- * ----------------------------------------------------------------
- */
-
-/* After the first rows: is a list still enough, with one more row? */
-static bool
-is_list(GsAggRows *rows, FunctionCallInfo fcinfo, const NullableDatum *row)
-{
-	if (rows->in_order != NULL)
-		return follows(rows, row, &rows->last);
-	if (rows->order->by_value && came_in_order(rows) &&
-		follows(rows, row, &rows->values[rows->nrows - 1]))
-		begin_list(rows, fcinfo);
-	return rows->in_order != NULL;
-}
-
-/* Is one row more still one of few? */
-static bool
-is_one_of_few(const GsAggRows *rows)
-{
-	return rows->in_order == NULL && rows->nrows < FEW_ROWS &&
-		rows->bytes <= memory_for_group(rows->order);
-}
-
 void
-gpusort_agg_rows_add(GsAggRows *rows, FunctionCallInfo fcinfo)
+gpusort_agg_rows_add(FunctionCallInfo fcinfo, GsAggRows *rows)
 {
 	const NullableDatum *row = &fcinfo->args[1];
 
 	CHECK_FOR_INTERRUPTS();
-	if (rows->sort != NULL)
-		put_into_sort(rows, row);
-	else if (is_one_of_few(rows))
-		copy_into_arrays(rows, row);
-	else if (is_list(rows, fcinfo, row))
-		add_to_list(rows, fcinfo, row);
-	else
+	if (rows->sort == NULL && can_keep(fcinfo, rows, row))
 	{
-		begin_sort(rows, fcinfo);
-		put_into_sort(rows, row);
+		keep_row(rows, row);
+		return;
 	}
+	if (rows->sort == NULL)
+		begin_sort(fcinfo, rows);
+	put_into_sort(rows, row);
 }
 
 void
 gpusort_agg_rows_sort(GsAggRows *rows)
 {
+	if (rows->in_order || rows->sorted != NULL || rows->keys != NULL)
+		return;
 	if (rows->sort != NULL)
 		perform_sort(rows);
-	else if (rows->in_order == NULL)
-		sort_arrays(rows);
+	else
+		sort_few_rows(rows);
 }
 
 bool
@@ -597,7 +622,35 @@ gpusort_agg_rows_next(GsAggRows *rows, NullableDatum *row)
 {
 	if (rows->sort != NULL)
 		return next_of_sort(rows, row);
-	if (rows->in_order != NULL)
-		return next_of_list(rows, row);
-	return next_of_arrays(rows, row);
+	if (rows->next >= gpusort_agg_rows_count(rows))
+		return false;
+	get_row(rows, rows->next++, row);
+	return true;
+}
+
+int64
+gpusort_agg_rows_count(const GsAggRows *rows)
+{
+	if (rows->keys != NULL)
+		return gpusort_first_keys_number(rows->keys);
+	return rows->in_file + rows->nrows;
+}
+
+Datum
+gpusort_agg_rows_get(GsAggRows *rows, int64 position)
+{
+	NullableDatum row;
+
+	if (rows->keys != NULL)
+		return gpusort_first_keys_get(rows->keys, position);
+	get_row(rows, position, &row);
+	return row.value;
+}
+
+Datum
+gpusort_agg_rows_copy(GsAggRows *rows, int64 position)
+{
+	Form_pg_attribute column = TupleDescAttr(rows->order->template.tupdesc, 0);
+
+	return datumCopy(gpusort_agg_rows_get(rows, position), column->attbyval, column->attlen);
 }

@@ -12,8 +12,8 @@
  * wrapped.  The wrapper of the transition function keeps the rows of the group, which are
  * the transition state as far as the Agg knows.  The wrapper of the final function sorts
  * them, passes them to the original transition function one by one, as the Agg would, and
- * calls the original final function.  Of ordered-set aggregates, the originals are
- * the functions for values that come in order (percentiles.c).
+ * calls the original final function.  Ordered-set aggregates sort in functions of their own
+ * (percentiles.c).
  *
  * Each grouping set has a transition state of its own.  The Agg selects the memory context
  * of a set before it calls a function, so the functions find the right one.
@@ -33,7 +33,7 @@
 #include "exec/agg_private.h"
 #include "work.h"
 
-struct GsAggSort
+typedef struct GsAggSort
 {
 	AggState   *agg;
 	int			transno;
@@ -45,7 +45,7 @@ struct GsAggSort
 	GsDistinctRows *distinct;	/* or NULL */
 	FunctionCallInfo call;		/* of the transition function */
 	NullableDatum *row;			/* for a sorted row */
-};
+} GsAggSort;
 
 /* An aggregate that has this transition state. */
 typedef struct GsAggFinal
@@ -75,7 +75,7 @@ begin_group(FunctionCallInfo fcinfo, GsAggSort *sort)
 	GsAggGroup *group = palloc0(sizeof(GsAggGroup));
 	const		AggStatePerTransData *original = &sort->original;
 
-	group->rows = gpusort_agg_rows_begin(sort->order, sort->agg->current_set);
+	group->rows = gpusort_agg_rows_begin(fcinfo, sort->order);
 	group->no_value = original->initValueIsNull;
 	group->value.isnull = original->initValueIsNull;
 	group->value.value = original->initValueIsNull ? original->initValue :
@@ -103,7 +103,7 @@ keep_row(PG_FUNCTION_ARGS)
 		(GsAggGroup *) PG_GETARG_POINTER(0);
 
 	if (!sort->skips_nulls || !has_null(&fcinfo->args[1], sort->nargs))
-		gpusort_agg_rows_add(group->rows, fcinfo);
+		gpusort_agg_rows_add(fcinfo, group->rows);
 	PG_RETURN_POINTER(group);
 }
 
@@ -228,38 +228,6 @@ return_result(PG_FUNCTION_ARGS)
  * ----------------------------------------------------------------
  */
 
-/* Does an aggregate sort its rows, and could it get sorted rows from us? */
-static bool
-is_possible(const AggState *state, int transno)
-{
-	const AggStatePerTrans pertrans = &state->pertrans[transno];
-
-	return AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind) ?
-		gpusort_percentiles_support(state, transno, true) : GPUSORT_AGG_SORTS(pertrans);
-}
-
-GsAggSort *
-gpusort_agg_sort_create(AggState *state, int transno)
-{
-	const AggStatePerTrans pertrans = &state->pertrans[transno];
-	GsAggRowOrder *order;
-	GsAggSort  *sort;
-
-	if (!is_possible(state, transno))
-		return NULL;
-	order = gpusort_agg_row_order_create(state, pertrans->aggref);
-	if (order == NULL)
-		return NULL;
-	sort = palloc0(sizeof(GsAggSort));
-	sort->agg = state;
-	sort->transno = transno;
-	sort->order = order;
-	sort->nargs = pertrans->numTransInputs;
-	sort->ncolumns = list_length(pertrans->aggref->args);
-	sort->row = palloc0(sort->ncolumns * sizeof(NullableDatum));
-	return sort;
-}
-
 /* Make the call of a transition function that has this many arguments. */
 static FunctionCallInfo
 make_call(AggState *state, FmgrInfo *function, int nargs, Oid collation)
@@ -276,14 +244,10 @@ static void
 save_transition(GsAggSort *sort)
 {
 	AggStatePerTrans pertrans = &sort->agg->pertrans[sort->transno];
-	const Aggref *aggref = pertrans->aggref;
 
-	if (AGGKIND_IS_ORDERED_SET(aggref->aggkind))
-		gpusort_percentiles_connect(sort->agg, sort->transno, NULL);
-	else if (pertrans->numDistinctCols > 0)
+	if (pertrans->numDistinctCols > 0)
 		sort->distinct = gpusort_distinct_rows_create(pertrans);
-	sort->skips_nulls = pertrans->transfn.fn_strict ||
-		aggref->aggkind == AGGKIND_ORDERED_SET;
+	sort->skips_nulls = pertrans->transfn.fn_strict;
 	sort->original = *pertrans;
 	sort->call = make_call(sort->agg, &sort->original.transfn, sort->nargs,
 						   pertrans->aggCollation);
@@ -344,15 +308,31 @@ wrap_final(GsAggSort *sort, AggStatePerAgg peragg)
 	peragg->finalfn.fn_strict = false;
 }
 
-void
-gpusort_agg_sort_connect(GsAggSort *sort, int nsorts)
+bool
+gpusort_agg_sort_connect(AggState *state, int transno, int nsorts)
 {
-	AggState   *state = sort->agg;
+	const AggStatePerTrans pertrans = &state->pertrans[transno];
+	GsAggRowOrder *order;
+	GsAggSort  *sort;
 
-	gpusort_agg_row_order_share(sort->order, nsorts * Max(state->maxsets, 1));
+	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
+		return gpusort_percentiles_connect(state, transno, nsorts, NULL);
+	if (!GPUSORT_AGG_SORTS(pertrans))
+		return false;
+	order = gpusort_agg_row_order_create(state, pertrans->aggref, nsorts, NULL);
+	if (order == NULL)
+		return false;
+	sort = palloc0(sizeof(GsAggSort));
+	sort->agg = state;
+	sort->transno = transno;
+	sort->order = order;
+	sort->nargs = pertrans->numTransInputs;
+	sort->ncolumns = list_length(pertrans->aggref->args);
+	sort->row = palloc0(sort->ncolumns * sizeof(NullableDatum));
 	save_transition(sort);
 	wrap_transition(sort);
 	for (int a = 0; a < state->numaggs; a++)
-		if (state->peragg[a].transno == sort->transno)
+		if (state->peragg[a].transno == transno)
 			wrap_final(sort, &state->peragg[a]);
+	return true;
 }

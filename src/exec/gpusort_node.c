@@ -191,9 +191,9 @@ gpusort_node_counts(const PlanState *state)
 GsSort *
 gpusort_node_withheld_sort(const PlanState *state)
 {
-	const GsNodeState *node = (const GsNodeState *) state;
+	const GsNodeState *node = as_gpusort(unconstify(PlanState *, state));
 
-	return node->withheld ? node->sort : NULL;
+	return node != NULL && node->withheld ? node->sort : NULL;
 }
 
 bool

@@ -1,11 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * percentiles.c
- *		Percentiles and the mode of values that come in order.
+ *		Percentiles and the mode.
  *
  * PostgreSQL's ordered-set aggregates put all values of a group into a sort of
- * their own.  If the values come in order, a list of them is enough, or the sort itself, if it
- * withholds its rows.
+ * their own.  Here they are rows of a group (agg_rows.c), which need no sort if they come in order.
  *
  *-------------------------------------------------------------------------
  */
@@ -38,24 +37,24 @@ type_of_values(const Aggref *aggref)
 static Datum
 add_value(PG_FUNCTION_ARGS)
 {
-	GsSortedValues *sorted = PG_ARGISNULL(0) ? NULL :
-		(GsSortedValues *) PG_GETARG_POINTER(0);
-	const PlanState *below = fcinfo->flinfo->fn_extra;
-	GsSort	   *sort = below != NULL ? gpusort_node_withheld_sort(below) : NULL;
+	GsAggRows  *rows = PG_ARGISNULL(0) ? gpusort_agg_rows_begin(fcinfo, fcinfo->flinfo->fn_extra) :
+		(GsAggRows *) PG_GETARG_POINTER(0);
 
-	if (sort != NULL)
-		sorted = gpusort_sorted_values_of_sort(fcinfo, type_of_values(AggGetAggref(fcinfo)),
-											   sort);
-	if (PG_ARGISNULL(1))
-	{
-		fcinfo->isnull = sorted == NULL;
-		return PointerGetDatum(sorted);
-	}
-	if (sorted == NULL)
-		sorted = gpusort_sorted_values_create(fcinfo,
-											  type_of_values(AggGetAggref(fcinfo)));
-	gpusort_sorted_values_add(fcinfo, sorted, PG_GETARG_DATUM(1));
-	PG_RETURN_POINTER(sorted);
+	if (!PG_ARGISNULL(1))
+		gpusort_agg_rows_add(fcinfo, rows);
+	PG_RETURN_POINTER(rows);
+}
+
+/* Returns the values of a group, in order, or NULL if there are none. */
+static GsAggRows *
+sorted_values(FunctionCallInfo fcinfo)
+{
+	GsAggRows  *rows = PG_ARGISNULL(0) ? NULL : (GsAggRows *) PG_GETARG_POINTER(0);
+
+	if (rows == NULL)
+		return NULL;
+	gpusort_agg_rows_sort(rows);
+	return gpusort_agg_rows_count(rows) > 0 ? rows : NULL;
 }
 
 static void
@@ -70,11 +69,11 @@ check_fraction(double fraction)
 
 /* The first value that at least this fraction of the values do not exceed. */
 static Datum
-discrete_percentile(GsSortedValues *sorted, double fraction)
+discrete_percentile(GsAggRows *rows, double fraction)
 {
-	int64		position = (int64) ceil(fraction * gpusort_sorted_values_count(sorted)) - 1;
+	int64		position = (int64) ceil(fraction * gpusort_agg_rows_count(rows)) - 1;
 
-	return gpusort_sorted_values_copy(sorted, Max(position, 0));
+	return gpusort_agg_rows_copy(rows, Max(position, 0));
 }
 
 /* Interpolates between two values. */
@@ -125,66 +124,68 @@ part_of_many(double fraction, int64 last, double below)
 
 /* Interpolates between the two values that are next to the fraction. */
 static Datum
-continuous_percentile(GsSortedValues *sorted, double fraction, GsPartBetween part,
+continuous_percentile(GsAggRows *rows, double fraction, GsPartBetween part,
 					  GsInterpolate interpolate)
 {
-	int64		last = gpusort_sorted_values_count(sorted) - 1;
+	int64		last = gpusort_agg_rows_count(rows) - 1;
 	double		below = floor(fraction * last);
 	double		above = ceil(fraction * last);
-	Datum		low = gpusort_sorted_values_copy(sorted, (int64) below);
+	Datum		low = gpusort_agg_rows_copy(rows, (int64) below);
 
 	return below == above ? low :
-		interpolate(low, gpusort_sorted_values_get(sorted, (int64) above),
+		interpolate(low, gpusort_agg_rows_get(rows, (int64) above),
 					part(fraction, last, below));
 }
 
 static Datum
-continuous_float8(GsSortedValues *sorted, double fraction)
+continuous_float8(GsAggRows *rows, double fraction)
 {
-	return continuous_percentile(sorted, fraction, part_of_one,
+	return continuous_percentile(rows, fraction, part_of_one,
 								 interpolate_float8);
 }
 
 static Datum
-continuous_float8_of_many(GsSortedValues *sorted, double fraction)
+continuous_float8_of_many(GsAggRows *rows, double fraction)
 {
-	return continuous_percentile(sorted, fraction, part_of_many,
+	return continuous_percentile(rows, fraction, part_of_many,
 								 interpolate_float8);
 }
 
 static Datum
-continuous_interval(GsSortedValues *sorted, double fraction)
+continuous_interval(GsAggRows *rows, double fraction)
 {
-	return continuous_percentile(sorted, fraction, part_of_one,
+	return continuous_percentile(rows, fraction, part_of_one,
 								 interpolate_interval);
 }
 
 static Datum
-continuous_interval_of_many(GsSortedValues *sorted, double fraction)
+continuous_interval_of_many(GsAggRows *rows, double fraction)
 {
-	return continuous_percentile(sorted, fraction, part_of_many,
+	return continuous_percentile(rows, fraction, part_of_many,
 								 interpolate_interval);
 }
 
-typedef Datum (*GsPercentile) (GsSortedValues *sorted, double fraction);
+typedef Datum (*GsPercentile) (GsAggRows *rows, double fraction);
 
 static Datum
 one_percentile(FunctionCallInfo fcinfo, GsPercentile percentile)
 {
+	GsAggRows  *rows;
+
 	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
 	check_fraction(PG_GETARG_FLOAT8(1));
-	if (PG_ARGISNULL(0))
+	rows = sorted_values(fcinfo);
+	if (rows == NULL)
 		PG_RETURN_NULL();
-	return percentile((GsSortedValues *) PG_GETARG_POINTER(0),
-					  PG_GETARG_FLOAT8(1));
+	return percentile(rows, PG_GETARG_FLOAT8(1));
 }
 
 /* Returns an array of the same shape as that of the fractions. */
 static Datum
 many_percentiles(FunctionCallInfo fcinfo, GsPercentile percentile, Oid type)
 {
-	GsSortedValues *sorted;
+	GsAggRows  *rows = sorted_values(fcinfo);
 	ArrayType  *fractions;
 	Datum	   *values;
 	bool	   *nulls;
@@ -193,9 +194,8 @@ many_percentiles(FunctionCallInfo fcinfo, GsPercentile percentile, Oid type)
 	bool		typbyval;
 	char		typalign;
 
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+	if (rows == NULL || PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	sorted = (GsSortedValues *) PG_GETARG_POINTER(0);
 	fractions = PG_GETARG_ARRAYTYPE_P(1);
 	deconstruct_array(fractions, FLOAT8OID, sizeof(float8), true,
 					  TYPALIGN_DOUBLE, &values, &nulls, &count);
@@ -206,7 +206,7 @@ many_percentiles(FunctionCallInfo fcinfo, GsPercentile percentile, Oid type)
 			check_fraction(DatumGetFloat8(values[i]));
 	for (int i = 0; i < count; i++)
 		if (!nulls[i])
-			values[i] = percentile(sorted, DatumGetFloat8(values[i]));
+			values[i] = percentile(rows, DatumGetFloat8(values[i]));
 	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
 	PG_RETURN_ARRAYTYPE_P(construct_md_array(values, nulls,
 											 ARR_NDIM(fractions),
@@ -267,7 +267,7 @@ look_up_equal(const Aggref *aggref, FmgrInfo *equal)
 static Datum
 mode(PG_FUNCTION_ARGS)
 {
-	GsSortedValues *sorted;
+	GsAggRows  *rows = sorted_values(fcinfo);
 	FmgrInfo	equal;
 	Datum		value = 0;		/* the first of those that are equal */
 	int64		first = 0;		/* its position */
@@ -277,15 +277,14 @@ mode(PG_FUNCTION_ARGS)
 	int16		typlen;
 	bool		typbyval;
 
-	if (PG_ARGISNULL(0))
+	if (rows == NULL)
 		PG_RETURN_NULL();
-	sorted = (GsSortedValues *) PG_GETARG_POINTER(0);
-	count = gpusort_sorted_values_count(sorted);
+	count = gpusort_agg_rows_count(rows);
 	look_up_equal(AggGetAggref(fcinfo), &equal);
 	get_typlenbyval(type_of_values(AggGetAggref(fcinfo)), &typlen, &typbyval);
 	for (int64 i = 0; i < count; i++)
 	{
-		Datum		next = gpusort_sorted_values_get(sorted, i);
+		Datum		next = gpusort_agg_rows_get(rows, i);
 
 		if (i == 0 ||
 			!DatumGetBool(FunctionCall2Coll(&equal, PG_GET_COLLATION(), value, next)))
@@ -304,7 +303,7 @@ mode(PG_FUNCTION_ARGS)
 		if (i % 1024 == 0)
 			CHECK_FOR_INTERRUPTS();
 	}
-	return gpusort_sorted_values_copy(sorted, best);
+	return gpusort_agg_rows_copy(rows, best);
 }
 
 /* Returns the function that replaces a final function, or NULL. */
@@ -359,12 +358,21 @@ gpusort_percentiles_support(const AggState *state, int transno, bool all_values)
 	return true;
 }
 
-void
-gpusort_percentiles_connect(AggState *state, int transno, PlanState *sort)
+bool
+gpusort_percentiles_connect(AggState *state, int transno, int nsorts, const PlanState *sorted)
 {
-	state->pertrans[transno].transfn.fn_addr = add_value;
-	state->pertrans[transno].transfn.fn_extra = sort;
+	AggStatePerTrans pertrans = &state->pertrans[transno];
+	GsAggRowOrder *order;
+
+	if (!gpusort_percentiles_support(state, transno, true))
+		return false;
+	order = gpusort_agg_row_order_create(state, pertrans->aggref, nsorts, sorted);
+	if (order == NULL)
+		return false;
+	pertrans->transfn.fn_addr = add_value;
+	pertrans->transfn.fn_extra = order;
 	for (int a = 0; a < state->numaggs; a++)
 		if (state->peragg[a].transno == transno)
 			state->peragg[a].finalfn.fn_addr = replacement_of(state->peragg[a].finalfn_oid);
+	return true;
 }

@@ -228,7 +228,7 @@ connect_counter(AggStatePerTrans pertrans, PlanState *sort)
  * Otherwise returns false.
  */
 static bool
-ask_sort(AggState *state, const GsSortKeys *keys)
+ask_sort(AggState *state, const GsSortKeys *keys, int nsorts)
 {
 	PlanState  *sort = outerPlanState(state);
 	GsWanted	wanted;
@@ -241,7 +241,7 @@ ask_sort(AggState *state, const GsSortKeys *keys)
 	for (int transno = 0; transno < state->numtrans; transno++)
 	{
 		if (wanted == GS_WANTS_KEYS)
-			gpusort_percentiles_connect(state, transno, sort);
+			(void) gpusort_percentiles_connect(state, transno, nsorts, sort);
 		else
 			connect_counter(&state->pertrans[transno], sort);
 	}
@@ -282,40 +282,27 @@ starts_with_groups(const GsSortKeys *keys, const Agg * agg)
 	return true;
 }
 
-/* Can the sort of all aggregates that share a transition state be left out? */
-static bool
-is_possible(const AggState *state, int transno)
-{
-	const AggStatePerTrans pertrans = &state->pertrans[transno];
-
-	if (pertrans->aggref->aggkind != AGGKIND_NORMAL)
-		return gpusort_percentiles_support(state, transno, true);
-	return gpusort_presorted_agg_possible(pertrans->aggref, pertrans->transfn_oid, InvalidOid,
-										  !pertrans->initValueIsNull);
-}
-
 /*
  * Leave out the sort of an aggregate if that is possible.  Returns whether it
  * is.
  */
 static bool
-leave_out_sort(AggState *state, int transno, const GsSortKeys *keys)
+leave_out_sort(AggState *state, int transno, const GsSortKeys *keys, int nsorts)
 {
 	AggStatePerTrans pertrans = &state->pertrans[transno];
 	const		Agg *agg = (const Agg *) state->ss.ps.plan;
 
 	if (gpusort_agg_order_clauses(pertrans->aggref) == NIL ||
-		!is_possible(state, transno) ||
 		!comes_in_order(pertrans->aggref, keys, agg->numCols))
 		return false;
-	if (AGGKIND_IS_ORDERED_SET(pertrans->aggref->aggkind))
-		gpusort_percentiles_connect(state, transno, NULL);
-	else
-	{
-		if (pertrans->numDistinctCols > 0)
-			gpusort_distinct_rows_connect(pertrans);
-		gpusort_agg_leave_out_order(pertrans, pertrans->numTransInputs);
-	}
+	if (pertrans->aggref->aggkind != AGGKIND_NORMAL)
+		return gpusort_percentiles_connect(state, transno, nsorts, outerPlanState(state));
+	if (!gpusort_presorted_agg_possible(pertrans->aggref, pertrans->transfn_oid, InvalidOid,
+										!pertrans->initValueIsNull))
+		return false;
+	if (pertrans->numDistinctCols > 0)
+		gpusort_distinct_rows_connect(pertrans);
+	gpusort_agg_leave_out_order(pertrans, pertrans->numTransInputs);
 	return true;
 }
 
@@ -342,20 +329,16 @@ build_transitions(AggState *state)
 	estate->es_jit_flags = jit_flags;
 }
 
-/*
- * Sort the rows of aggregates that are left.  'sorts' has those that can be sorted, and
- * NULLs.
- */
-static void
-connect_sorts(GsAggSort *const *sorts, int count)
+/* Returns how many of the aggregates want their rows in an order. */
+static int
+count_sorts(const AggState *state)
 {
 	int			nsorts = 0;
 
-	for (int i = 0; i < count; i++)
-		nsorts += sorts[i] != NULL;
-	for (int i = 0; i < count; i++)
-		if (sorts[i] != NULL)
-			gpusort_agg_sort_connect(sorts[i], nsorts);
+	for (int transno = 0; transno < state->numtrans; transno++)
+		if (gpusort_agg_order_clauses(state->pertrans[transno].aggref) != NIL)
+			nsorts++;
+	return nsorts;
 }
 
 /*
@@ -370,28 +353,23 @@ replace_sorts(AggState *state)
 	bool		many_rows =
 		outerPlanState(state)->plan->plan_rows >= gpusort_settings_plan_rows();
 	bool		build = false;
-	GsAggSort **sorts = palloc0(state->numtrans * sizeof(GsAggSort *));
+	int			nsorts = count_sorts(state);
 	GsSortKeys	keys;
 	bool		in_order = can_build && agg->groupingSets == NIL &&
 		keys_of_input(outerPlanState(state), &keys) &&
 		starts_with_groups(&keys, agg);
 
-	if (in_order && ask_sort(state, &keys))
+	if (in_order && ask_sort(state, &keys, nsorts))
 	{
 		build_transitions(state);
 		return;
 	}
 	for (int transno = 0; transno < state->numtrans; transno++)
 	{
-		if (in_order && leave_out_sort(state, transno, &keys))
+		if ((in_order && leave_out_sort(state, transno, &keys, nsorts)) ||
+			(many_rows && can_build && gpusort_agg_sort_connect(state, transno, nsorts)))
 			build = true;
-		else if (many_rows && can_build)
-		{
-			sorts[transno] = gpusort_agg_sort_create(state, transno);
-			build |= sorts[transno] != NULL;
-		}
 	}
-	connect_sorts(sorts, state->numtrans);
 	if (build)
 		build_transitions(state);
 }
