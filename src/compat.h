@@ -412,12 +412,6 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #define GPUSORT_HAVE_BULK_WRITE
 #endif
 
-/*
- * The largest number of elements of an array.  Not all versions have it in utils/array.h,
- * as MaxArraySize.  Needs utils/memutils.h.
- */
-#define GPUSORT_MAX_ARRAY_SIZE	((Size) (MaxAllocSize / sizeof(Datum)))
-
 /* Sets the checksum of a page; renamed in 19.  Needs storage/bufpage.h. */
 #if PG_VERSION_NUM < 190000
 #define PageSetChecksum(page, block)	PageSetChecksumInplace(page, block)

@@ -53,25 +53,17 @@ find_offsets(GsArrayElements *elements, const uint8 *bitmap)
 void
 gpusort_elements_open(GsArrayElements *elements, ArrayType *array)
 {
-	gpusort_elements_open_data(elements, ARR_ELEMTYPE(array), ARR_NDIM(array),
-							   ARR_DIMS(array), ARR_LBOUND(array),
-							   ARR_DATA_PTR(array), ARR_NULLBITMAP(array));
-}
+	const uint8 *bitmap = ARR_NULLBITMAP(array);
 
-void
-gpusort_elements_open_data(GsArrayElements *elements, Oid type, int ndim,
-						   const int *dims, const int *lbounds, char *data,
-						   const uint8 *bitmap)
-{
 	memset(elements, 0, sizeof(*elements));
-	elements->ndim = ndim;
-	elements->dims = dims;
-	elements->lbounds = lbounds;
-	elements->count = ArrayGetNItems(ndim, dims);
-	elements->type = type;
-	get_typlenbyvalalign(type, &elements->typlen, &elements->typbyval,
+	elements->ndim = ARR_NDIM(array);
+	elements->dims = ARR_DIMS(array);
+	elements->lbounds = ARR_LBOUND(array);
+	elements->count = ArrayGetNItems(elements->ndim, elements->dims);
+	elements->type = ARR_ELEMTYPE(array);
+	get_typlenbyvalalign(elements->type, &elements->typlen, &elements->typbyval,
 						 &elements->typalign);
-	elements->data = data;
+	elements->data = ARR_DATA_PTR(array);
 
 	if (elements->typlen > 0 && bitmap == NULL)
 	{

@@ -124,16 +124,20 @@ gpusort_sort_call_direction(FunctionCallInfo fcinfo, int argno,
 	return true;
 }
 
-MemoryContext
-gpusort_sort_call_begin(void)
+/*
+ * Begin a sort in a new memory context, which is for everything except the
+ * result.  Returns the caller's context, to be passed to end_sort().
+ */
+static MemoryContext
+begin_sort(void)
 {
 	return MemoryContextSwitchTo(AllocSetContextCreate(CurrentMemoryContext,
 													   "pg_gpusort array sort",
 													   ALLOCSET_DEFAULT_SIZES));
 }
 
-void
-gpusort_sort_call_end(MemoryContext caller)
+static void
+end_sort(MemoryContext caller)
 {
 	MemoryContext context = MemoryContextSwitchTo(caller);
 
@@ -151,10 +155,10 @@ get_sorted_order(FunctionCallInfo fcinfo, const GsArrayElements *elements,
 		gpusort_element_order_apply(get_order(fcinfo, elements->type, direction), elements);
 }
 
-ArrayType *
-gpusort_sort_call_sort(FunctionCallInfo fcinfo,
-					   const GsArrayElements *elements,
-					   const GsSortDirection *direction, MemoryContext target)
+/* Make an array of the sorted elements in the memory context 'target'. */
+static ArrayType *
+make_sorted(FunctionCallInfo fcinfo, const GsArrayElements *elements,
+			const GsSortDirection *direction, MemoryContext target)
 {
 	ArrayType  *result = elements->count < 2 ? NULL :
 		gpusort_element_order_sort(get_order(fcinfo, elements->type, direction),
@@ -168,7 +172,8 @@ gpusort_sort_call_sort(FunctionCallInfo fcinfo,
 }
 
 /*
- * Make a one-dimensional array of int4 with the lower bound 1 from an order.
+ * Make a one-dimensional array of int4 with the lower bound 1 from an order.  There must be an
+ * element.
  */
 static ArrayType *
 make_positions(const uint64 *order, int count, MemoryContext target)
@@ -195,43 +200,27 @@ make_positions(const uint64 *order, int count, MemoryContext target)
 	return result;
 }
 
-ArrayType *
-gpusort_sort_call_positions(FunctionCallInfo fcinfo,
-							const GsArrayElements *elements,
-							const GsSortDirection *direction,
-							MemoryContext target)
+Datum
+gpusort_sort_call_return(FunctionCallInfo fcinfo, ArrayType *array,
+						 const GsSortDirection *direction, bool positions)
 {
-	if (elements->count == 0)
-	{
-		MemoryContext context = MemoryContextSwitchTo(target);
-		ArrayType  *result = construct_empty_array(INT4OID);
+	MemoryContext caller = begin_sort();
+	GsArrayElements elements;
+	ArrayType  *result;
 
-		MemoryContextSwitchTo(context);
-		return result;
-	}
-	return make_positions(get_sorted_order(fcinfo, elements, direction), elements->count, target);
+	gpusort_elements_open(&elements, array);
+	result = positions ?
+		make_positions(get_sorted_order(fcinfo, &elements, direction), elements.count, caller) :
+		make_sorted(fcinfo, &elements, direction, caller);
+	end_sort(caller);
+	PG_FREE_IF_COPY(array, 0);
+	PG_RETURN_ARRAYTYPE_P(result);
 }
 
 /* ----------------------------------------------------------------
  *		functions
  * ----------------------------------------------------------------
  */
-
-/* Returns what 'sort' makes of the elements of the first argument, which is 'array'. */
-static Datum
-return_sorted(FunctionCallInfo fcinfo, ArrayType *array, const GsSortDirection *direction,
-			  GsSortCall sort)
-{
-	MemoryContext caller = gpusort_sort_call_begin();
-	GsArrayElements elements;
-	ArrayType  *result;
-
-	gpusort_elements_open(&elements, array);
-	result = sort(fcinfo, &elements, direction, caller);
-	gpusort_sort_call_end(caller);
-	PG_FREE_IF_COPY(array, 0);
-	PG_RETURN_ARRAYTYPE_P(result);
-}
 
 /*
  * gpu_sort(anyarray, descending, nulls_first): returns the array with its
@@ -252,7 +241,7 @@ gpusort_array_sort(PG_FUNCTION_ARGS)
 				 errmsg("sorting multidimensional arrays is not supported")));
 	if (ARR_NDIM(array) == 0 || ARR_DIMS(array)[0] < 2)
 		PG_RETURN_ARRAYTYPE_P(array);
-	return return_sorted(fcinfo, array, &direction, gpusort_sort_call_sort);
+	return gpusort_sort_call_return(fcinfo, array, &direction, false);
 }
 
 /*
@@ -272,7 +261,9 @@ gpusort_array_argsort(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("sorting positions in a multidimensional array is not supported")));
-	return return_sorted(fcinfo, array, &direction, gpusort_sort_call_positions);
+	if (ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array)) == 0)
+		PG_RETURN_ARRAYTYPE_P(construct_empty_array(INT4OID));
+	return gpusort_sort_call_return(fcinfo, array, &direction, true);
 }
 
 static void
@@ -326,7 +317,7 @@ gpusort_array_sort_pairs(PG_FUNCTION_ARGS)
 
 	if (ARR_NDIM(keys) == 1 && ARR_DIMS(keys)[0] > 1)
 	{
-		MemoryContext caller = gpusort_sort_call_begin();
+		MemoryContext caller = begin_sort();
 		GsArrayElements val_elements;
 		const uint64 *order;
 
@@ -339,7 +330,7 @@ gpusort_array_sort_pairs(PG_FUNCTION_ARGS)
 		results[1] = PointerGetDatum(gpusort_elements_rearrange(&val_elements, order,
 																caller));
 		PG_FREE_IF_COPY(vals, 1);
-		gpusort_sort_call_end(caller);
+		end_sort(caller);
 	}
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(tupdesc, results, nulls)));
 }

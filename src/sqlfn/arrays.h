@@ -53,15 +53,6 @@ typedef struct GsArrayElements
 extern void gpusort_elements_open(GsArrayElements *elements, ArrayType *array);
 
 /*
- * The same for an array in parts.  'data' has the elements that are not NULL as an array
- * has them.  'bitmap' says which these are, or is NULL if all are.
- */
-extern void gpusort_elements_open_data(GsArrayElements *elements, Oid type,
-									   int ndim, const int *dims,
-									   const int *lbounds, char *data,
-									   const uint8 *bitmap);
-
-/*
  * Make an array with the same dimensions and lower bounds that has the
  * elements in another order, bit for bit, in the memory context 'target'.  The low
  * 32 bits of order[i] are the number of the element to store at index i.  Checks
@@ -150,26 +141,10 @@ extern bool gpusort_sort_call_direction(FunctionCallInfo fcinfo, int argno,
 										GsSortDirection *direction);
 
 /*
- * Begin a sort in a new memory context, which is for everything except the
- * result.  Returns the caller's context, to be passed to gpusort_sort_call_end().
+ * Returns an array of the sorted elements of 'array', or of their positions in sorted order,
+ * counted from 1.  Frees 'array' unless it is the first argument of the call.
  */
-extern MemoryContext gpusort_sort_call_begin(void);
-extern void gpusort_sort_call_end(MemoryContext caller);
-
-/*
- * Make an array in the memory context 'target': of the sorted elements, or of the elements'
- * positions in sorted order, counted from 1.
- */
-typedef ArrayType *(*GsSortCall) (FunctionCallInfo fcinfo, const GsArrayElements *elements,
-								  const GsSortDirection *direction, MemoryContext target);
-
-extern ArrayType *gpusort_sort_call_sort(FunctionCallInfo fcinfo,
-										 const GsArrayElements *elements,
-										 const GsSortDirection *direction,
-										 MemoryContext target);
-extern ArrayType *gpusort_sort_call_positions(FunctionCallInfo fcinfo,
-											  const GsArrayElements *elements,
-											  const GsSortDirection *direction,
-											  MemoryContext target);
+extern Datum gpusort_sort_call_return(FunctionCallInfo fcinfo, ArrayType *array,
+									  const GsSortDirection *direction, bool positions);
 
 #endif							/* GPUSORT_ARRAYS_H */
