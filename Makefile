@@ -113,7 +113,6 @@ OBJS = \
 	src/exec/limit_bound.o \
 	src/exec/packed_rows.o \
 	src/exec/percentiles.o \
-	src/exec/distinct_rows.o \
 	src/exec/agg_rows.o \
 	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \

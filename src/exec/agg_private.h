@@ -34,6 +34,13 @@ extern bool gpusort_agg_sort_connect(AggState *state, int transno, int nsorts);
 extern void gpusort_agg_leave_out_order(AggStatePerTrans pertrans, int nargs);
 
 /*
+ * Make the transition function of an aggregate with DISTINCT, whose rows come in order, skip rows
+ * that are equal to the row before, within a group.  Allocates in the current memory context, which
+ * must live as long as the execution.
+ */
+extern void gpusort_agg_skip_duplicates(AggStatePerTrans pertrans);
+
+/*
  * ---- The rows of a group: agg_rows.c ----
  *
  * A row is what an aggregate passes to its transition function, and what it sorts by.
@@ -81,33 +88,6 @@ extern bool gpusort_agg_rows_next(GsAggRows *rows, NullableDatum *row);
 extern int64 gpusort_agg_rows_count(const GsAggRows *rows);
 extern Datum gpusort_agg_rows_get(GsAggRows *rows, int64 position);
 extern Datum gpusort_agg_rows_copy(GsAggRows *rows, int64 position);
-
-/* ---- DISTINCT of rows that come in order: distinct_rows.c ---- */
-
-/*
- * Make the transition function of an aggregate with DISTINCT skip rows that
- * are equal to the row before, within a group.  Allocates in the current
- * memory context, which must live as long as the execution.
- */
-extern void gpusort_distinct_rows_connect(AggStatePerTrans pertrans);
-
-typedef struct GsDistinctRows GsDistinctRows;
-
-/*
- * The same for a caller that looks at all rows of a group at once, so that one state
- * serves the groups of all grouping sets.
- */
-extern GsDistinctRows *gpusort_distinct_rows_create(AggStatePerTrans pertrans);
-
-/* Begin a group. */
-extern void gpusort_distinct_rows_begin(GsDistinctRows *rows);
-
-/*
- * Does a row differ from the row before within the group?  'fcinfo' is the call of the
- * transition function for it.
- */
-extern bool gpusort_distinct_rows_is_new(GsDistinctRows *rows,
-										 FunctionCallInfo fcinfo);
 
 /* ---- Percentiles and the mode: percentiles.c ---- */
 

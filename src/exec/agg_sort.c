@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * agg_sort.c
- *		Sorts the rows of an aggregate by radix, if they do not come in order.
+ *		Sorts the rows of an aggregate by radix, if they do not come in order, and skips
+ *		duplicates of an aggregate with DISTINCT.
  *
  * An Agg sorts the rows of an aggregate with DISTINCT or ORDER BY by itself if
  * they do not come in its order, and ordered-set aggregates do so in their functions.
@@ -26,12 +27,174 @@
 #include "executor/execExpr.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
+#include "optimizer/optimizer.h"
 #include "utils/datum.h"
 #include "utils/expandeddatum.h"
+#include "utils/lsyscache.h"
 
 #include "agg_context.h"
 #include "exec/agg_private.h"
 #include "work.h"
+
+/* ----------------------------------------------------------------
+ *		DISTINCT
+ *
+ * Rows with equal arguments are neighbours when they are sorted, so the arguments are compared
+ * with those of the row before.
+ * ----------------------------------------------------------------
+ */
+
+/* An argument that DISTINCT compares. */
+typedef struct GsDistinctKey
+{
+	int			argument;		/* its index in the arguments of the function */
+	int16		typlen;
+	bool		typbyval;
+	Oid			collation;
+	FmgrInfo	equal;
+	NullableDatum last;			/* of the last row, if there is one */
+} GsDistinctKey;
+
+typedef struct GsDistinctRows
+{
+	FmgrInfo	transition;		/* the aggregate's own function */
+	bool		has_last;
+	int			nkeys;
+	GsDistinctKey keys[FLEXIBLE_ARRAY_MEMBER];
+} GsDistinctRows;
+
+/* At the end of a group. */
+static void
+forget_last_row(Datum state)
+{
+	((GsDistinctRows *) DatumGetPointer(state))->has_last = false;
+}
+
+static bool
+equals_last(GsDistinctKey *key, const NullableDatum *argument)
+{
+	if (argument->isnull || key->last.isnull)
+		return argument->isnull && key->last.isnull;
+	return DatumGetBool(FunctionCall2Coll(&key->equal, key->collation,
+										  key->last.value, argument->value));
+}
+
+static bool
+is_duplicate(GsDistinctRows *state, FunctionCallInfo fcinfo)
+{
+	if (!state->has_last)
+		return false;
+	for (int k = 0; k < state->nkeys; k++)
+	{
+		GsDistinctKey *key = &state->keys[k];
+
+		if (!equals_last(key, &fcinfo->args[key->argument]))
+			return false;
+	}
+	return true;
+}
+
+static void
+remember_row(GsDistinctRows *state, FunctionCallInfo fcinfo)
+{
+	MemoryContext caller = MemoryContextSwitchTo(gpusort_agg_context(fcinfo));
+
+	if (!state->has_last)
+		AggRegisterCallback(fcinfo, forget_last_row, PointerGetDatum(state));
+	for (int k = 0; k < state->nkeys; k++)
+	{
+		GsDistinctKey *key = &state->keys[k];
+		const NullableDatum *argument = &fcinfo->args[key->argument];
+
+		if (state->has_last && !key->typbyval && !key->last.isnull)
+			pfree(DatumGetPointer(key->last.value));
+		key->last.isnull = argument->isnull;
+		if (!argument->isnull)
+			key->last.value = datumCopy(argument->value, key->typbyval,
+										key->typlen);
+	}
+	state->has_last = true;
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Does a row differ from the row before within the group?  'fcinfo' is the call of the
+ * transition function for it.
+ */
+static bool
+is_new_row(GsDistinctRows *state, FunctionCallInfo fcinfo)
+{
+	if (is_duplicate(state, fcinfo))
+		return false;
+	remember_row(state, fcinfo);
+	return true;
+}
+
+/* The wrapper of the transition function, if rows come in order. */
+static Datum
+transition_if_distinct(PG_FUNCTION_ARGS)
+{
+	FmgrInfo   *own = fcinfo->flinfo;
+	GsDistinctRows *state = own->fn_extra;
+	Datum		result;
+
+	if (!is_new_row(state, fcinfo))
+	{
+		fcinfo->isnull = fcinfo->args[0].isnull;
+		return fcinfo->args[0].value;
+	}
+	fcinfo->flinfo = &state->transition;
+	result = FunctionCallInvoke(fcinfo);
+	fcinfo->flinfo = own;
+	return result;
+}
+
+static void
+init_key(GsDistinctKey *key, const SortGroupClause *clause,
+		 AggStatePerTrans pertrans)
+{
+	const TargetEntry *entry =
+		get_sortgroupclause_tle((SortGroupClause *) clause,
+								pertrans->aggref->args);
+	Oid			type = exprType((Node *) entry->expr);
+
+	key->argument = entry->resno;
+	get_typlenbyval(type, &key->typlen, &key->typbyval);
+	key->collation = list_length(pertrans->aggref->aggdistinct) == 1 ?
+		pertrans->aggCollation : exprCollation((Node *) entry->expr);
+	fmgr_info(get_opcode(clause->eqop), &key->equal);
+}
+
+static GsDistinctRows *
+create_distinct(AggStatePerTrans pertrans)
+{
+	const List *clauses = pertrans->aggref->aggdistinct;
+	GsDistinctRows *state =
+		palloc0(offsetof(GsDistinctRows, keys) +
+				list_length(clauses) * sizeof(GsDistinctKey));
+	ListCell   *lc;
+
+	foreach(lc, clauses)
+		init_key(&state->keys[state->nkeys++], lfirst_node(SortGroupClause, lc),
+				 pertrans);
+	return state;
+}
+
+void
+gpusort_agg_skip_duplicates(AggStatePerTrans pertrans)
+{
+	GsDistinctRows *state = create_distinct(pertrans);
+
+	state->transition = pertrans->transfn;
+	pertrans->transfn.fn_addr = transition_if_distinct;
+	pertrans->transfn.fn_extra = state;
+}
+
+/* ----------------------------------------------------------------
+ *		rows of a group
+ * ----------------------------------------------------------------
+ */
 
 typedef struct GsAggSort
 {
@@ -62,11 +225,6 @@ typedef struct GsAggGroup
 	NullableDatum value;		/* then: the original transition state */
 	bool		no_value;		/* before the first row: is there none? */
 } GsAggGroup;
-
-/* ----------------------------------------------------------------
- *		rows of a group
- * ----------------------------------------------------------------
- */
 
 static GsAggGroup *
 begin_group(FunctionCallInfo fcinfo, GsAggSort *sort)
@@ -168,7 +326,7 @@ end_group(FunctionCallInfo fcinfo, GsAggSort *sort, GsAggGroup *group)
 
 	gpusort_agg_rows_sort(group->rows);
 	if (sort->distinct != NULL)
-		gpusort_distinct_rows_begin(sort->distinct);
+		sort->distinct->has_last = false;
 	caller = MemoryContextSwitchTo(temporary);
 	while (gpusort_agg_rows_next(group->rows, sort->row))
 	{
@@ -178,7 +336,7 @@ end_group(FunctionCallInfo fcinfo, GsAggSort *sort, GsAggGroup *group)
 		memcpy(&sort->call->args[1], sort->row,
 			   sort->nargs * sizeof(NullableDatum));
 		if (sort->distinct == NULL ||
-			gpusort_distinct_rows_is_new(sort->distinct, sort->call))
+			is_new_row(sort->distinct, sort->call))
 			advance(sort, group, context);
 	}
 	MemoryContextSwitchTo(caller);
@@ -246,7 +404,7 @@ save_transition(GsAggSort *sort)
 	AggStatePerTrans pertrans = &sort->agg->pertrans[sort->transno];
 
 	if (pertrans->numDistinctCols > 0)
-		sort->distinct = gpusort_distinct_rows_create(pertrans);
+		sort->distinct = create_distinct(pertrans);
 	sort->skips_nulls = pertrans->transfn.fn_strict;
 	sort->original = *pertrans;
 	sort->call = make_call(sort->agg, &sort->original.transfn, sort->nargs,

@@ -8,7 +8,7 @@
  * order of the groups and then of the arguments, that is wasted.  PostgreSQL
  * 16 leaves it out.  In 15 we do: when the execution starts, the Agg is told
  * that such an aggregate has no order, and the expression that calls its
- * transition function is built anew.  DISTINCT is left to distinct_rows.c.
+ * transition function is built anew.  DISTINCT is left to agg_sort.c.
  *
  * Percentiles and the mode sort in their own functions, in all versions.  These
  * functions are replaced with those of percentiles.c.  Hypothetical-set aggregates
@@ -301,7 +301,7 @@ leave_out_sort(AggState *state, int transno, const GsSortKeys *keys, int nsorts)
 										!pertrans->initValueIsNull))
 		return false;
 	if (pertrans->numDistinctCols > 0)
-		gpusort_distinct_rows_connect(pertrans);
+		gpusort_agg_skip_duplicates(pertrans);
 	gpusort_agg_leave_out_order(pertrans, pertrans->numTransInputs);
 	return true;
 }
