@@ -101,7 +101,6 @@ OBJS = \
 	src/sort/sort_finish.o \
 	src/sort/producer.o \
 	src/exec/worker_reports.o \
-	src/exec/gather.o \
 	src/exec/gpusort_explain.o \
 	src/exec/gpusort_private.o \
 	src/exec/stock_ties.o \

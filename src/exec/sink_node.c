@@ -28,7 +28,6 @@
 #include "port/atomics.h"
 #include "utils/memutils.h"
 
-#include "exec/gather.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_private.h"
 #include "exec/row_source.h"
@@ -76,6 +75,90 @@ gpusort_sink_create_state(CustomScan *plan)
 	pg_atomic_init_u32(&sink->local.parallel.failure, GS_FALLBACK_NONE);
 	sink->shared = &sink->local;
 	return (Node *) sink;
+}
+
+/* ----------------------------------------------------------------
+ *		executing the Gather
+ *
+ * When the last of its queues ends, a Gather that is executed waits for the ends of its
+ * workers.  So it cannot return while workers still sort, although the leader could read the
+ * first rows.  start_gather() does what ExecGather() does at its first call, but does not
+ * read the queues, which remain empty.  All else, from rescan to EXPLAIN, goes by the state that it
+ * sets, and is the Gather's own.
+ * ----------------------------------------------------------------
+ */
+
+static void
+launch_workers(GatherState *gather)
+{
+	EState	   *estate = gather->ps.state;
+	Gather	   *plan = castNode(Gather, gather->ps.plan);
+
+	if (gather->pei == NULL)
+		gather->pei = ExecInitParallelPlan(outerPlanState(gather), estate, plan->initParam,
+										   plan->num_workers, gather->tuples_needed);
+	else
+		ExecParallelReinitialize(outerPlanState(gather), gather->pei, plan->initParam);
+	LaunchParallelWorkers(gather->pei->pcxt);
+	gather->nworkers_launched = gather->pei->pcxt->nworkers_launched;
+	GPUSORT_COUNT_WORKERS(estate, gather->pei->pcxt);
+}
+
+/* Execute the input in this process, with what it shares with workers. */
+static void
+execute_input(GatherState *gather)
+{
+	EState	   *estate = gather->ps.state;
+	TupleTableSlot *slot;
+
+	estate->es_query_dsa = gather->pei != NULL ? gather->pei->area : NULL;
+	slot = ExecProcNode(outerPlanState(gather));
+	estate->es_query_dsa = NULL;
+	if (!TupIsNull(slot))
+		elog(ERROR, "the input of a Gather has returned a row, but should return none");
+}
+
+/*
+ * Start the workers of the Gather, and execute the sink in this process as well, if that takes
+ * part.  Returns when this process is done, while workers may go on.  Returns false if it takes no
+ * part.  Then all workers have started.
+ */
+static bool
+start_gather(GatherState *gather)
+{
+	PlanState  *state = &gather->ps;
+	Gather	   *plan = castNode(Gather, state->plan);
+	bool		takes_part;
+
+	if (state->chgParam != NULL)
+		ExecReScan(state);
+	if (state->instrument != NULL)
+		InstrStartNode(state->instrument);
+	gather->nworkers_launched = 0;	/* those of an earlier scan have ended */
+	if (plan->num_workers > 0 && state->state->es_use_parallel_mode)
+		launch_workers(gather);
+	gather->initialized = true;
+	takes_part = gather->nworkers_launched == 0 || parallel_leader_participation;
+	if (takes_part)
+		execute_input(gather);
+	else
+		WaitForParallelWorkersToAttach(gather->pei->pcxt);
+	if (state->instrument != NULL)
+		InstrStopNode(state->instrument, 0);
+	return takes_part;
+}
+
+/* Wait for the workers, if there are any.  Their shared memory remains. */
+static void
+await_gather(GatherState *gather)
+{
+	if (gather->pei == NULL)
+		return;
+	if (gather->ps.instrument != NULL)
+		InstrStartNode(gather->ps.instrument);
+	ExecParallelFinish(gather->pei);
+	if (gather->ps.instrument != NULL)
+		InstrStopNode(gather->ps.instrument, 0);
 }
 
 /* ----------------------------------------------------------------
@@ -163,13 +246,13 @@ failure_of(const GsSinkState *sink)
 GsFallback
 gpusort_sink_add_rows(GsSinkState *sink)
 {
-	if (!gpusort_gather_start(sink->gather))
+	if (!start_gather(sink->gather))
 	{
 		sink->producer.parallel = &sink->shared->parallel;
 		gpusort_producer_attend(&sink->producer);
 	}
 	if (!sink->producer.ahead)
-		gpusort_gather_await(sink->gather);
+		await_gather(sink->gather);
 	return failure_of(sink);
 }
 
@@ -177,7 +260,7 @@ void
 gpusort_sink_await(const GsSinkState *sink)
 {
 	if (sink->local.open)
-		gpusort_gather_await(sink->gather);
+		await_gather(sink->gather);
 }
 
 GsKeyCounts
