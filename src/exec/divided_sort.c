@@ -3,6 +3,24 @@
  * divided_sort.c
  *		A GpuSort below a Gather whose processes sort together and each return a part of the rows.
  *
+ * The node is parallel-aware.  Rows that agree in the first sort keys are returned by one process,
+ * so that what is above the sort, such as a window function, can be computed there:
+ *
+ *		Gather -> WindowAgg -> GpuSort -> Parallel Seq Scan
+ *
+ * The leader begins the sort when it makes the shared memory of the query, before it starts
+ * workers.  When the node is executed in a process, this adds its share of the input, sorts with
+ * the others (sort/team.h), and then returns the rows of the ranges that it takes.  No process
+ * waits for one that does not execute the node.
+ *
+ * Two such nodes below a Merge Join are a pair.  They have the same sort keys, those of the join,
+ * and each process returns the same ranges of both, so that it can join their rows:
+ *
+ *		Gather -> Merge Join -> GpuSort -> Parallel Seq Scan
+ *							 -> GpuSort -> Parallel Seq Scan
+ *
+ * The first of them adds the rows of both, when it is executed.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -11,7 +29,7 @@
 #include "miscadmin.h"
 #include "optimizer/optimizer.h"
 
-#include "exec/divided_sort.h"
+#include "exec/gpusort_state.h"
 #include "key/order_check.h"
 #include "sort/team.h"
 

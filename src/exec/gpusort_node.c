@@ -23,7 +23,6 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/memutils.h"
 
-#include "exec/divided_sort.h"
 #include "exec/gpusort_explain.h"
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
@@ -33,8 +32,6 @@
 #include "work.h"
 
 static ExecutorFinish_hook_type prev_ExecutorFinish_hook = NULL;
-
-static TupleTableSlot *gpusort_node_exec(CustomScanState *css);
 
 static const CustomExecMethods exec_methods;
 
@@ -52,13 +49,6 @@ static GsWorkerReports *
 shared_reports(GsNodeShared *shared)
 {
 	return (GsWorkerReports *) ((char *) shared + MAXALIGN(sizeof(GsNodeShared)));
-}
-
-/* ExecProcNode of the node, without the detour through ExecCustomScan(). */
-static TupleTableSlot *
-exec_proc_node(PlanState *state)
-{
-	return gpusort_node_exec((CustomScanState *) state);
 }
 
 /*
@@ -107,7 +97,6 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.repeatable = traits.repeatable;
 	node->divided = traits.divided;
 	node->paired = traits.paired;
-	css->ss.ps.ExecProcNode = exec_proc_node;
 
 	if (node->divided > 0)
 		return;

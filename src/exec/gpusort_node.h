@@ -13,8 +13,9 @@
 
 #include "exec/gpusort_state.h"
 
-/* CreateCustomScanState of the GpuSort plan node. */
+/* CreateCustomScanState of the GpuSort and the GpuIncrementalSort (incremental_node.c). */
 extern Node *gpusort_node_create_state(CustomScan *plan);
+extern Node *gpusort_incremental_create_state(CustomScan *plan);
 
 /*
  * If the state is a GpuSort, set the Limit that bounds the rows wanted from

@@ -33,7 +33,7 @@ typedef struct GsDividedShared
 typedef struct GsNodeShared
 {
 	int64		bound;			/* rows wanted of each process, or -1 */
-	GsDividedShared divided;	/* see divided_sort.h */
+	GsDividedShared divided;	/* see divided_sort.c */
 } GsNodeShared;
 
 /* What the node above wants of the sorted rows. */
@@ -76,5 +76,21 @@ struct GsNodeState
 	GsWorkerReports *worker_reports;	/* the leader's copy, or NULL */
 	Plan	   *own_plan;		/* see ask_for_shared_memory() */
 };
+
+/* ---- Of a node that is divided: divided_sort.c ---- */
+
+/*
+ * In the leader, before workers are launched, in the current memory context: begin the sort of the
+ * node, after that of its pair also that.  Leaves node->sort NULL if one process will have to sort
+ * all rows.
+ */
+extern void gpusort_divided_begin(GsNodeState *node, int nworkers);
+
+/*
+ * In each process, in the current memory context: add the rows of a node, or of both of a pair, and
+ * have them sorted.  Sets node->sort to the sort whose rows this process returns, or leaves it NULL
+ * if it returns none.
+ */
+extern void gpusort_divided_sort(GsNodeState *const *nodes, int n);
 
 #endif							/* GPUSORT_GPUSORT_STATE_H */

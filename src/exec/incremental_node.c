@@ -32,8 +32,8 @@
 #include "utils/lsyscache.h"
 
 #include "exec/gpusort_explain.h"
+#include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
-#include "exec/incremental_node.h"
 #include "exec/row_source.h"
 #include "sort/base/sort_stats.h"
 #include "work.h"
@@ -76,8 +76,6 @@ typedef struct GsIncrementalState
 	int64		most;			/* rows of a batch, as the last one has shown */
 	GsSortReport report;
 } GsIncrementalState;
-
-static TupleTableSlot *incremental_exec(CustomScanState *css);
 
 static const CustomExecMethods exec_methods;
 
@@ -174,13 +172,6 @@ note_sorted(GsIncrementalState *node, const GsSortReport *report)
  * ----------------------------------------------------------------
  */
 
-/* ExecProcNode of the node, without the detour through ExecCustomScan(). */
-static TupleTableSlot *
-exec_proc_node(PlanState *state)
-{
-	return incremental_exec((CustomScanState *) state);
-}
-
 static void
 incremental_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -195,7 +186,6 @@ incremental_begin(CustomScanState *css, EState *estate, int eflags)
 	node->source = gpusort_row_source_create_for_node(css, outerPlanState(css), &node->spec);
 	node->spec.expected_width = plan->scan.plan.plan_width;
 	node->spec.nested = true;
-	css->ss.ps.ExecProcNode = exec_proc_node;
 }
 
 /* Did a batch need more space than another one? */

@@ -4,7 +4,7 @@
  *		Adds partial paths over sorts that are divided among processes.
  *
  * In a divided sort, all processes below a Gather sort their rows together, and each of them
- * returns all rows that agree in the first sort keys, or none of them (exec/divided_sort.h).  So
+ * returns all rows that agree in the first sort keys, or none of them (exec/divided_sort.c).  So
  * what is computed for each group of such rows can be computed there:
  *
  *		Gather -> WindowAgg -> GpuSort -> Parallel Seq Scan

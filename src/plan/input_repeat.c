@@ -34,7 +34,6 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
-#include "exec/incremental_node.h"
 #include "exec/sink_node.h"
 #include "plan/input_repeat.h"
 #include "plan/plan_children.h"

@@ -35,7 +35,6 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/gpusort_private.h"
-#include "exec/incremental_node.h"
 #include "exec/limit_bound.h"
 #include "exec/packed_rows.h"
 #include "exec/sink_node.h"
