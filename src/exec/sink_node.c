@@ -61,8 +61,6 @@ struct GsSinkState
 	GsWorkerReports *kept_reports;	/* the leader's copy, or NULL */
 };
 
-static TupleTableSlot *gpusort_sink_exec(CustomScanState *css);
-
 static const CustomExecMethods sink_methods;
 
 Node *
@@ -280,12 +278,6 @@ gpusort_sink_is_open(const GsSinkState *sink)
  * ----------------------------------------------------------------
  */
 
-static TupleTableSlot *
-exec_proc_node(PlanState *state)
-{
-	return gpusort_sink_exec((CustomScanState *) state);
-}
-
 static void
 gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
 {
@@ -297,7 +289,6 @@ gpusort_sink_begin(CustomScanState *css, EState *estate, int eflags)
 	sink->producer.spec.plan_node = plan->scan.plan.plan_node_id;
 	sink->producer.spec.expected_rows = plan->scan.plan.plan_rows;
 	sink->producer.spec.expected_width = plan->scan.plan.plan_width;
-	css->ss.ps.ExecProcNode = exec_proc_node;
 	css->ss.ps.resultopsfixed = false;	/* a closed sink returns slots of its
 										 * input */
 }
