@@ -238,13 +238,6 @@ count_sort(GsArraySortTimer *timer, GsSortKind kind,
 	gpusort_stats_count_sort(kind, &counts);
 }
 
-/* They have to be sorted in another way: count nothing. */
-static void
-cancel_timer(GsArraySortTimer *timer)
-{
-	timer->ended = true;
-}
-
 /* ----------------------------------------------------------------
  *		by comparisons
  * ----------------------------------------------------------------
@@ -436,6 +429,14 @@ order_by_radix(GsElementOrder *order, const GsArrayElements *elements,
  * ----------------------------------------------------------------
  */
 
+/* Can a GPU sort the elements? */
+static bool
+may_use_gpu(const GsElementOrder *order, const GsArrayElements *elements)
+{
+	return order->exact &&
+		gpusort_gpu_session_check(elements->count, false) == GS_FALLBACK_NONE;
+}
+
 /*
  * Begin a GPU session for the elements, each with a value of type 'along'.
  * The session is made in a new memory context; deleting that ends the session.
@@ -450,8 +451,6 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 	GsFallback	reason;
 	MemoryContext caller;
 
-	if (gpusort_gpu_session_check(elements->count, false) != GS_FALLBACK_NONE)
-		return NULL;
 	*context = AllocSetContextCreate(CurrentMemoryContext,
 									 "pg_gpusort GPU session",
 									 ALLOCSET_SMALL_SIZES);
@@ -497,41 +496,54 @@ put_elements(GsGpuSession *session, const GsArrayElements *elements,
 	return true;
 }
 
-/* Sort the session.  Returns false if that failed or elements are missing. */
-static bool
-sort_on_gpu(GsGpuSession *session, const GsArrayElements *elements)
-{
-	return gpusort_gpu_session_flush(session) && gpusort_gpu_session_sort(session) &&
-		gpusort_gpu_session_count(session) == elements->count;
-}
-
 /*
- * Fetch the elements' numbers from a sorted session.  Returns false after a
- * failure.
+ * Fetch what accompanies the sorted elements: the elements, as the data of an array, or their
+ * numbers as words.  Returns false after a failure.
  */
 static bool
-fetch_numbers(GsGpuSession *session, uint64 *entries, int count)
+fetch_sorted(const GsElementOrder *order, GsGpuSession *session,
+			 const GsArrayElements *elements, bool themselves, void *dest)
 {
-	for (int i = 0; i < count; i++)
+	GsCheckedRows checked;
+
+	begin_check(order, &checked);
+	for (int i = 0; i < elements->count; i++)
 	{
-		Datum		number;
+		Datum		value;
 		bool		isnull;
 
 		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_gpu_session_get(session, i, &number, &isnull))
+		if (!gpusort_gpu_session_get(session, i, &value, &isnull))
 			return false;
-		entries[i] = (uint32) DatumGetInt32(number);
+		if (!themselves)
+			((uint64 *) dest)[i] = (uint32) DatumGetInt32(value);
+		else if (checked.check != NULL && !check_element(&checked, value, isnull))
+			return false;
+		else
+			store_att_byval((char *) dest + i * elements->stride, value, elements->typlen);
 	}
 	return true;
 }
 
 /*
- * End a session: count the sort if it is 'done', and otherwise why it is not.
+ * Sort the elements on a GPU, each accompanied by itself or by its number, and fetch that.  Counts
+ * the sort, or why it is not done.  Returns false if no GPU is used or it failed.
  */
-static void
-end_gpu_session(GsGpuSession *session, bool done, GsArraySortTimer *timer,
-				MemoryContext context)
+static bool
+sort_on_gpu(const GsElementOrder *order, const GsArrayElements *elements, bool themselves,
+			GsArraySortTimer *timer, void *dest)
 {
+	MemoryContext context;
+	GsGpuSession *session = begin_gpu_session(order, elements,
+											  themselves ? elements->type : INT4OID, &context);
+	bool		done;
+
+	if (session == NULL)
+		return false;
+	done = put_elements(session, elements, themselves) &&
+		gpusort_gpu_session_flush(session) && gpusort_gpu_session_sort(session) &&
+		gpusort_gpu_session_count(session) == elements->count &&
+		fetch_sorted(order, session, elements, themselves, dest);
 	if (done)
 	{
 		GsGpuReport report;
@@ -542,32 +554,7 @@ end_gpu_session(GsGpuSession *session, bool done, GsArraySortTimer *timer,
 	else if (gpusort_gpu_session_failure(session) != GS_FALLBACK_NONE)
 		gpusort_stats_count_fallback(gpusort_gpu_session_failure(session));
 	MemoryContextDelete(context);
-}
-
-/* Returns the order, or NULL if no GPU is used or it failed. */
-static uint64 *
-order_by_gpu(const GsElementOrder *order, const GsArrayElements *elements,
-			 GsArraySortTimer *timer)
-{
-	MemoryContext context;
-	GsGpuSession *session = begin_gpu_session(order, elements, INT4OID,
-											  &context);
-	uint64	   *entries = NULL;
-
-	if (session == NULL)
-		return NULL;
-	if (put_elements(session, elements, false) &&
-		sort_on_gpu(session, elements))
-	{
-		entries = alloc_entries(elements->count);
-		if (!fetch_numbers(session, entries, elements->count))
-		{
-			pfree(entries);
-			entries = NULL;
-		}
-	}
-	end_gpu_session(session, entries != NULL, timer, context);
-	return entries;
+	return done;
 }
 
 /* ----------------------------------------------------------------
@@ -590,8 +577,15 @@ gpusort_element_order_apply(GsElementOrder *order, const GsArrayElements *elemen
 
 	if (!is_trusted(order) || (!order->exact && elements->count <= FEW_ELEMENTS))
 		return order_by_comparisons(order, elements, timer);
-	if (order->exact)
-		entries = order_by_gpu(order, elements, timer);
+	if (may_use_gpu(order, elements))
+	{
+		entries = alloc_entries(elements->count);
+		if (!sort_on_gpu(order, elements, false, timer, entries))
+		{
+			pfree(entries);
+			entries = NULL;
+		}
+	}
 	if (entries == NULL)
 		entries = order_by_radix(order, elements, timer);
 	if (likely(are_in_order(order, elements, entries)))
@@ -599,65 +593,26 @@ gpusort_element_order_apply(GsElementOrder *order, const GsArrayElements *elemen
 	return order_by_comparisons(order, elements, begin_timer(elements->count));
 }
 
-/*
- * Write the elements of a sorted session to an array.  Returns false after a
- * failure.
- */
-static bool
-fetch_elements(const GsElementOrder *order, GsGpuSession *session,
-			   const GsArrayElements *elements, char *dest)
-{
-	GsCheckedRows checked;
-
-	begin_check(order, &checked);
-	for (int i = 0; i < elements->count; i++)
-	{
-		Datum		value;
-		bool		isnull;
-
-		CHECK_FOR_INTERRUPTS();
-		if (!gpusort_gpu_session_get(session, i, &value, &isnull))
-			return false;
-		if (checked.check != NULL && !check_element(&checked, value, isnull))
-			return false;
-		store_att_byval(dest, value, elements->typlen);
-		dest += elements->stride;
-	}
-	return true;
-}
-
 ArrayType *
 gpusort_element_order_sort(const GsElementOrder *order,
 						   const GsArrayElements *elements,
 						   MemoryContext target)
 {
-	MemoryContext context;
 	GsArraySortTimer *timer;
-	GsGpuSession *session;
-	ArrayType  *result = NULL;
+	ArrayType  *result;
 
 	/*
 	 * The session's rows are the elements themselves, so these must be passed
 	 * by value.
 	 */
-	if (!is_trusted(order) || !order->exact || !elements->typbyval || elements->offsets != NULL)
-		return NULL;
-	session = begin_gpu_session(order, elements, elements->type, &context);
-	if (session == NULL)
+	if (!is_trusted(order) || !may_use_gpu(order, elements) || !elements->typbyval ||
+		elements->offsets != NULL)
 		return NULL;
 	timer = begin_timer(elements->count);
-	if (put_elements(session, elements, true) &&
-		sort_on_gpu(session, elements))
-	{
-		result = gpusort_elements_make_array(elements, target);
-		if (!fetch_elements(order, session, elements, ARR_DATA_PTR(result)))
-		{
-			pfree(result);
-			result = NULL;
-		}
-	}
-	end_gpu_session(session, result != NULL, timer, context);
-	if (result == NULL)
-		cancel_timer(timer);
-	return result;
+	result = gpusort_elements_make_array(elements, target);
+	if (sort_on_gpu(order, elements, true, timer, ARR_DATA_PTR(result)))
+		return result;
+	timer->ended = true;		/* they have to be sorted in another way */
+	pfree(result);
+	return NULL;
 }
