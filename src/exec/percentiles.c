@@ -69,7 +69,7 @@ check_fraction(double fraction)
 
 /* The first value that at least this fraction of the values do not exceed. */
 static Datum
-discrete_percentile(GsAggRows *rows, double fraction)
+discrete_percentile(GsAggRows *rows, double fraction, bool many)
 {
 	int64		position = (int64) ceil(fraction * gpusort_agg_rows_count(rows)) - 1;
 
@@ -108,8 +108,6 @@ interpolate_interval(Datum low, Datum high, double part)
  * is one fraction, and uses it for floor() too if there is an array of them.  These two
  * functions do the same, and are not inlined so that they use no product of their caller.
  */
-typedef double (*GsPartBetween) (double fraction, int64 last, double below);
-
 static pg_noinline double
 part_of_one(double fraction, int64 last, double below)
 {
@@ -117,15 +115,14 @@ part_of_one(double fraction, int64 last, double below)
 }
 
 static pg_noinline double
-part_of_many(double fraction, int64 last, double below)
+part_of_many(double fraction, int64 last)
 {
 	return fraction * last - floor(fraction * last);
 }
 
 /* Interpolates between the two values that are next to the fraction. */
 static Datum
-continuous_percentile(GsAggRows *rows, double fraction, GsPartBetween part,
-					  GsInterpolate interpolate)
+continuous_percentile(GsAggRows *rows, double fraction, bool many, GsInterpolate interpolate)
 {
 	int64		last = gpusort_agg_rows_count(rows) - 1;
 	double		below = floor(fraction * last);
@@ -134,38 +131,23 @@ continuous_percentile(GsAggRows *rows, double fraction, GsPartBetween part,
 
 	return below == above ? low :
 		interpolate(low, gpusort_agg_rows_get(rows, (int64) above),
-					part(fraction, last, below));
+					many ? part_of_many(fraction, last) : part_of_one(fraction, last, below));
 }
 
 static Datum
-continuous_float8(GsAggRows *rows, double fraction)
+continuous_float8(GsAggRows *rows, double fraction, bool many)
 {
-	return continuous_percentile(rows, fraction, part_of_one,
-								 interpolate_float8);
+	return continuous_percentile(rows, fraction, many, interpolate_float8);
 }
 
 static Datum
-continuous_float8_of_many(GsAggRows *rows, double fraction)
+continuous_interval(GsAggRows *rows, double fraction, bool many)
 {
-	return continuous_percentile(rows, fraction, part_of_many,
-								 interpolate_float8);
+	return continuous_percentile(rows, fraction, many, interpolate_interval);
 }
 
-static Datum
-continuous_interval(GsAggRows *rows, double fraction)
-{
-	return continuous_percentile(rows, fraction, part_of_one,
-								 interpolate_interval);
-}
-
-static Datum
-continuous_interval_of_many(GsAggRows *rows, double fraction)
-{
-	return continuous_percentile(rows, fraction, part_of_many,
-								 interpolate_interval);
-}
-
-typedef Datum (*GsPercentile) (GsAggRows *rows, double fraction);
+/* Returns a percentile, which is one of 'many' if there is an array of fractions. */
+typedef Datum (*GsPercentile) (GsAggRows *rows, double fraction, bool many);
 
 static Datum
 one_percentile(FunctionCallInfo fcinfo, GsPercentile percentile)
@@ -178,7 +160,7 @@ one_percentile(FunctionCallInfo fcinfo, GsPercentile percentile)
 	rows = sorted_values(fcinfo);
 	if (rows == NULL)
 		PG_RETURN_NULL();
-	return percentile(rows, PG_GETARG_FLOAT8(1));
+	return percentile(rows, PG_GETARG_FLOAT8(1), false);
 }
 
 /* Returns an array of the same shape as that of the fractions. */
@@ -206,7 +188,7 @@ many_percentiles(FunctionCallInfo fcinfo, GsPercentile percentile, Oid type)
 			check_fraction(DatumGetFloat8(values[i]));
 	for (int i = 0; i < count; i++)
 		if (!nulls[i])
-			values[i] = percentile(rows, DatumGetFloat8(values[i]));
+			values[i] = percentile(rows, DatumGetFloat8(values[i]), true);
 	get_typlenbyvalalign(type, &typlen, &typbyval, &typalign);
 	PG_RETURN_ARRAYTYPE_P(construct_md_array(values, nulls,
 											 ARR_NDIM(fractions),
@@ -237,13 +219,13 @@ percentile_disc(PG_FUNCTION_ARGS)
 static Datum
 percentiles_cont(PG_FUNCTION_ARGS)
 {
-	return many_percentiles(fcinfo, continuous_float8_of_many, FLOAT8OID);
+	return many_percentiles(fcinfo, continuous_float8, FLOAT8OID);
 }
 
 static Datum
 percentiles_cont_interval(PG_FUNCTION_ARGS)
 {
-	return many_percentiles(fcinfo, continuous_interval_of_many, INTERVALOID);
+	return many_percentiles(fcinfo, continuous_interval, INTERVALOID);
 }
 
 static Datum
