@@ -11,7 +11,6 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/limit_bound.h"
-#include "exec/presorted_agg.h"
 #include "index/index_hook.h"
 #include "key/distrust.h"
 #include "loading.h"
@@ -39,7 +38,6 @@ _PG_init(void)
 	gpusort_service_init();
 	gpusort_node_init();
 	gpusort_limit_bound_init();
-	gpusort_presorted_agg_init();
 	gpusort_plan_swap_init();
 	gpusort_sort_paths_init();
 	gpusort_join_paths_init();

@@ -32,6 +32,7 @@
 
 #include "exec/gpusort_node.h"
 #include "exec/limit_bound.h"
+#include "exec/presorted_agg.h"
 
 /*
  * The greatest part of the rows for which a sort stays stock, if it is known when
@@ -97,9 +98,9 @@ static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
 static ExecutorRun_hook_type prev_ExecutorRun_hook = NULL;
 
 /*
- * Set the Limit of the GpuSorts in a tree, and connect those that are a pair.
- * Subplans are among the children of the nodes that use them; a Limit does not
- * bound them.  A planstate_tree_walker callback.
+ * Set the Limit of the GpuSorts in a tree, connect those that are a pair, and replace the sorts of
+ * aggregates.  Subplans are among the children of the nodes that use them; a Limit does not bound
+ * them.  A planstate_tree_walker callback.
  */
 static bool
 connect_below(PlanState *state, void *context)
@@ -110,6 +111,7 @@ connect_below(PlanState *state, void *context)
 		list_member_ptr(state->state->es_subplanstates, state))
 		limit = NULL;
 	gpusort_node_connect_pair(state);
+	gpusort_presorted_agg_replace_sorts(state);
 	if (IsA(state, LimitState))
 		limit = (LimitState *) state;
 	else

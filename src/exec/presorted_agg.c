@@ -50,8 +50,6 @@
 #include "loading.h"
 #include "settings.h"
 
-static ExecutorStart_hook_type prev_ExecutorStart_hook = NULL;
-
 /*
  * A strict function whose state begins with the first value is not called for
  * that value, so DISTINCT would not see it.
@@ -384,36 +382,16 @@ may_sort(const AggState *state)
 		(agg->aggstrategy == AGG_PLAIN || agg->aggstrategy == AGG_SORTED);
 }
 
-/* A planstate_tree_walker callback. */
-static bool
-visit(PlanState *state, void *context)
-{
-	if (IsA(state, AggState) && may_sort((AggState *) state))
-	{
-		MemoryContext caller =
-			MemoryContextSwitchTo(state->state->es_query_cxt);
-
-		replace_sorts((AggState *) state);
-		MemoryContextSwitchTo(caller);
-	}
-	return planstate_tree_walker(state, visit, context);
-}
-
-static void
-start_with_presorted_aggs(QueryDesc *query, int eflags)
-{
-	if (prev_ExecutorStart_hook)
-		prev_ExecutorStart_hook(query, eflags);
-	else
-		standard_ExecutorStart(query, eflags);
-	if (gpusort_loading_is_wanted() && gpusort_enable &&
-		(eflags & EXEC_FLAG_EXPLAIN_ONLY) == 0)
-		(void) visit(query->planstate, NULL);
-}
-
 void
-gpusort_presorted_agg_init(void)
+gpusort_presorted_agg_replace_sorts(PlanState *state)
 {
-	prev_ExecutorStart_hook = ExecutorStart_hook;
-	ExecutorStart_hook = start_with_presorted_aggs;
+	MemoryContext caller;
+
+	if (!IsA(state, AggState) || !may_sort((AggState *) state) ||
+		!gpusort_loading_is_wanted() || !gpusort_enable ||
+		(state->state->es_top_eflags & EXEC_FLAG_EXPLAIN_ONLY) != 0)
+		return;
+	caller = MemoryContextSwitchTo(state->state->es_query_cxt);
+	replace_sorts((AggState *) state);
+	MemoryContextSwitchTo(caller);
 }

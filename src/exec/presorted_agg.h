@@ -8,7 +8,7 @@
 #ifndef GPUSORT_PRESORTED_AGG_H
 #define GPUSORT_PRESORTED_AGG_H
 
-#include "nodes/primnodes.h"
+#include "nodes/execnodes.h"
 
 /*
  * Can the sort of this aggregate be left out if the rows of each group come in
@@ -20,7 +20,10 @@ extern bool gpusort_presorted_agg_possible(const Aggref *aggref,
 										   Oid transition_oid, Oid final_oid,
 										   bool has_initial);
 
-/* Called once by _PG_init(). */
-extern void gpusort_presorted_agg_init(void);
+/*
+ * When the execution starts, if the state is an Agg: leave out the sorts of its aggregates that are
+ * superfluous, and replace the others.
+ */
+extern void gpusort_presorted_agg_replace_sorts(PlanState *state);
 
 #endif							/* GPUSORT_PRESORTED_AGG_H */
