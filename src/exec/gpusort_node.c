@@ -33,6 +33,8 @@
 
 static ExecutorFinish_hook_type prev_ExecutorFinish_hook = NULL;
 
+static TupleTableSlot *gpusort_node_exec(CustomScanState *css);
+
 static const CustomExecMethods exec_methods;
 
 Node *
@@ -49,6 +51,13 @@ static GsWorkerReports *
 shared_reports(GsNodeShared *shared)
 {
 	return (GsWorkerReports *) ((char *) shared + MAXALIGN(sizeof(GsNodeShared)));
+}
+
+/* ExecProcNode of the node, without the detour through ExecCustomScan(). */
+static TupleTableSlot *
+exec_proc_node(PlanState *state)
+{
+	return gpusort_node_exec((CustomScanState *) state);
 }
 
 /*
@@ -97,6 +106,7 @@ gpusort_node_begin(CustomScanState *css, EState *estate, int eflags)
 	node->spec.repeatable = traits.repeatable;
 	node->divided = traits.divided;
 	node->paired = traits.paired;
+	css->ss.ps.ExecProcNode = exec_proc_node;
 
 	if (node->divided > 0)
 		return;
