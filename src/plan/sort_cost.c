@@ -379,70 +379,62 @@ gpusort_cost_hash_misses(const Path *path)
 	return 0;
 }
 
+/* Returns what a sort has to read, or 0 if there is none. */
+static Cost
+cost_below(const Path *sort)
+{
+	return sort != NULL ? ((const SortPath *) sort)->subpath->total_cost : 0;
+}
+
 /* Returns the cost of a sort without its input. */
 static Cost
 cost_of_sort(const Path *sort)
 {
-	return sort->total_cost - ((const SortPath *) sort)->subpath->total_cost;
+	return sort != NULL ? sort->total_cost - cost_below(sort) : 0;
 }
 
-/*
- * Lower the cost of a sort by 'excess' at most, of which its input has no part.  The planner
- * does not look at it any more, but EXPLAIN shows it.
- */
-static void
-lower_sort(Path *sort, Cost excess)
-{
-	Cost		input = ((const SortPath *) sort)->subpath->total_cost;
-	Cost		own = cost_of_sort(sort);
-	double		factor = own > excess ? 1 - excess / own : 0;
-
-	sort->startup_cost = input + (sort->startup_cost - input) * factor;
-	sort->total_cost = input + own * factor;
-}
-
-/* Returns the total cost of the inputs of a path over a sort. */
+/* Returns the cost of a path over sorts without its inputs. */
 static Cost
-cost_of_inputs(const Path *path, const Path *sort)
+own_cost(const Path *path, Path *const sorts[2])
 {
 	const		JoinPath *join = (const JoinPath *) path;
-
-	return IsA(path, MergePath) ?
+	Cost		inputs = IsA(path, MergePath) ?
 		join->outerjoinpath->total_cost + join->innerjoinpath->total_cost :
-		sort->total_cost;
+		sorts[0]->total_cost;
+
+	/* A merge join need not read its inputs to their ends. */
+	return Max(path->total_cost - inputs, 0);
+}
+
+/* Lower the cost of a sort by a part of it.  Returns by how much its startup cost is lowered. */
+static Cost
+lower_sort(Path *sort, double part)
+{
+	Cost		startup = (sort->startup_cost - cost_below(sort)) * part;
+
+	sort->startup_cost -= startup;
+	sort->total_cost -= cost_of_sort(sort) * part;
+	return startup;
 }
 
 /*
- * Lower the cost of a path by 'excess'.  Its own part and those of its sorts are lowered
- * in proportion, and the startup cost by as much as those of the sorts, which it consists of.
+ * Lower the cost of a path by 'excess'.  Its own part and those of its sorts, which it may be one
+ * of, are lowered in proportion, and the startup cost by as much as those of the sorts, which it
+ * consists of.  The planner does not look at the sorts any more, but EXPLAIN shows them.
  */
 static void
 lower_path(Path *path, Path *const sorts[2], Cost excess)
 {
-	Cost		costs[2] = {0, 0};
+	Cost		cost = own_cost(path, sorts) + cost_of_sort(sorts[0]) + cost_of_sort(sorts[1]);
+	double		part = Min(excess / cost, 1);
+	Cost		total = path->total_cost - excess;
 	Cost		startup = path->startup_cost;
-	Cost		inputs = 0;
-	Cost		own = 0;
 
 	for (int i = 0; i < 2; i++)
 		if (sorts[i] != NULL)
-		{
-			costs[i] = cost_of_sort(sorts[i]);
-			inputs = cost_of_inputs(path, sorts[i]);
-		}
-
-	/* A merge join need not read its inputs to their ends. */
-	own = Max(path->total_cost - inputs, 0);
-	for (int i = 0; i < 2; i++)
-		if (costs[i] > 0)
-		{
-			startup -= sorts[i]->startup_cost;
-			lower_sort(sorts[i],
-					   excess * costs[i] / (own + costs[0] + costs[1]));
-			startup += sorts[i]->startup_cost;
-		}
-	path->total_cost -= excess;
-	path->startup_cost = Max(Min(startup, path->total_cost), 0);
+			startup -= lower_sort(sorts[i], part);
+	path->total_cost = total;
+	path->startup_cost = Max(Min(startup, total), 0);
 }
 
 /*
@@ -452,12 +444,7 @@ lower_path(Path *path, Path *const sorts[2], Cost excess)
 static Cost
 preferred_cost(Path *const sorts[2], Cost other)
 {
-	Cost		least = 0;
-
-	for (int i = 0; i < 2; i++)
-		if (sorts[i] != NULL)
-			least += ((const SortPath *) sorts[i])->subpath->total_cost;
-	return Max(other * CHEAPER, least * LEAST_SORT);
+	return Max(other * CHEAPER, (cost_below(sorts[0]) + cost_below(sorts[1])) * LEAST_SORT);
 }
 
 void
@@ -468,11 +455,7 @@ gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other)
 	Cost		excess = path->total_cost - preferred;
 
 	other->total_cost = Max(other->total_cost, preferred / CHEAPER);
-	if (excess <= 0)
-		return;
-	if (sort == path)
-		lower_sort(path, excess);
-	else
+	if (excess > 0)
 		lower_path(path, sorts, excess);
 }
 
