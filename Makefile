@@ -121,7 +121,6 @@ OBJS = \
 	src/plan/plan_children.o \
 	src/plan/divided_paths.o \
 	src/plan/input_repeat.o \
-	src/plan/sort_candidate.o \
 	src/plan/sort_eligibility.o \
 	src/plan/sort_cost.o \
 	src/plan/agg_paths.o \

@@ -40,7 +40,7 @@
 #include "work.h"
 
 /*
- * What an aggregate's own sort costs per row, in the units of sort_candidate.h;
+ * What an aggregate's own sort costs per row, in the units of sort_eligibility.h;
  * docs/experiments.md has the measurements.
  */
 #define OWN_SORT_ROW		5.0

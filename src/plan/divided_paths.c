@@ -37,7 +37,7 @@
 #include "settings.h"
 
 /*
- * What it takes to send a row through a Gather, in the units of sort_candidate.h.  The planner
+ * What it takes to send a row through a Gather, in the units of sort_eligibility.h.  The planner
  * charges 40.
  */
 #define QUEUE_ROW_COST		6.0

@@ -13,7 +13,7 @@
 /*
  * What it takes to add a sorted row to the state of an aggregate, to end a group, to compare a row
  * with the one before it, and to compute a window function for it, in addition to what the planner
- * charges, in the units of sort_candidate.h.
+ * charges, in the units of sort_eligibility.h.
  */
 #define GPUSORT_GROUP_ROW_COST	15.0
 #define GPUSORT_GROUP_COST		60.0

@@ -21,7 +21,6 @@
 #include "optimizer/pathnode.h"
 
 #include "exec/limit_bound.h"
-#include "plan/sort_candidate.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -31,8 +30,11 @@
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 
+/* What a row costs in addition on disk, in the units of sort_eligibility.h. */
+#define DISK_ROW_COST		5.0
+
 /*
- * Additional costs per row, in the units of sort_candidate.h, if processes write their rows as
+ * Additional costs per row, likewise, if processes write their rows as
  * runs, which all of them merge.
  */
 #define WRITE_RUN_COST		6.0
@@ -79,7 +81,6 @@
 typedef struct GsSortMethod
 {
 	GsSortCandidate candidate;
-	GsKeyShape	key;
 	bool		gpu;
 	bool		disk;
 	bool		shared;			/* do processes sort their rows together? */
@@ -95,18 +96,14 @@ choose_method(const Path *input, List *pathkeys, double bound,
 			  GsSortMethod *method)
 {
 	GsSortCandidate candidate;
-	GsKeyShape	key;
 
-	if (gpusort_eligibility_of_path(input, pathkeys, bound, &key) !=
-		GS_FALLBACK_NONE)
+	if (!gpusort_sort_candidate_of_path(input, pathkeys, bound, &candidate))
 		return false;
-	candidate = gpusort_sort_candidate_of_path(input, bound);
 	*method = (GsSortMethod)
 	{
 		.candidate = candidate,
-			.key = key,
 			.gpu = gpusort_gpu_session_check(candidate.rows, false) == GS_FALLBACK_NONE,
-			.disk = !gpusort_sort_candidate_fits(&candidate, key.words),
+			.disk = !gpusort_sort_candidate_fits(&candidate),
 			.processes = 1
 	};
 	return true;
@@ -138,8 +135,7 @@ cost_of_merging(const Path *input, const GsKeyShape *key)
 static void
 set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 {
-	GsRowCost	row = gpusort_row_cost(&method->candidate, &method->key,
-									   method->gpu);
+	GsRowCost	row = gpusort_row_cost(&method->candidate, method->gpu);
 	Cost		per_unit = CAUTION * cpu_operator_cost * input->rows;
 
 	if (method->shared)
@@ -149,7 +145,7 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 	}
 	if (method->runs)
 	{
-		row.keep += (WRITE_RUN_COST + cost_of_merging(input, &method->key)) *
+		row.keep += (WRITE_RUN_COST + cost_of_merging(input, &method->candidate.key)) *
 			(method->twice ? 2 : 1);
 		row.emit = RETURN_PLACED_ROW;
 	}
@@ -165,7 +161,7 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 		path->startup_cost += pages;
 		path->total_cost += 2 * pages;
 		if (!method->runs)
-			path->total_cost += per_unit * GPUSORT_DISK_ROW_COST;
+			path->total_cost += per_unit * DISK_ROW_COST;
 	}
 }
 
@@ -202,7 +198,7 @@ sort_together(const GsSortMethod *method, int processes)
 	if (candidate->bound != GPUSORT_NO_BOUND)
 		rows = Min(rows, candidate->bound * processes);
 	return !method->gpu &&
-		gpusort_shared_sort_fits(method->key.words, rows, candidate->width,
+		gpusort_shared_sort_fits(method->candidate.key.words, rows, candidate->width,
 								 (Size) gpusort_settings_work_mem() * 1024,
 								 processes);
 }
@@ -220,7 +216,7 @@ static bool
 choose_together(const Path *gather, int processes, GsSortMethod *method)
 {
 	Size		memory = (Size) gpusort_settings_work_mem() * 1024;
-	double		bytes = gpusort_memory_sort_estimate(method->key.words, gather->rows,
+	double		bytes = gpusort_memory_sort_estimate(method->candidate.key.words, gather->rows,
 													 gather->pathtarget->width);
 
 	method->shared = sort_together(method, processes);
@@ -323,10 +319,11 @@ gpusort_cost_in_memory(const Path *sort_path)
 {
 	GsSortCandidate candidate = {
 		.rows = sort_path->rows,
-		.width = sort_path->pathtarget->width
+		.width = sort_path->pathtarget->width,
+		.key.words = 1
 	};
 
-	return gpusort_sort_candidate_fits(&candidate, 1);
+	return gpusort_sort_candidate_fits(&candidate);
 }
 
 /*
