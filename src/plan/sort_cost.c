@@ -68,12 +68,6 @@
 /* The size of a row in a hash table, in addition to its columns. */
 #define HASH_ENTRY_BYTES	60
 
-/*
- * A path must be cheaper by this factor to be preferred, since the planner
- * compares costs fuzzily.
- */
-#define CHEAPER				0.98
-
 /* What a path over sorts costs at least, in proportion to their inputs. */
 #define LEAST_SORT			1.005
 
@@ -441,7 +435,7 @@ lower_path(Path *path, Path *const sorts[2], Cost excess)
 static Cost
 preferred_cost(Path *const sorts[2], Cost other)
 {
-	return Max(other * CHEAPER, (cost_below(sorts[0]) + cost_below(sorts[1])) * LEAST_SORT);
+	return Max(other * GPUSORT_CHEAPER, (cost_below(sorts[0]) + cost_below(sorts[1])) * LEAST_SORT);
 }
 
 void
@@ -451,7 +445,7 @@ gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other)
 	Cost		preferred = preferred_cost(sorts, other->total_cost);
 	Cost		excess = path->total_cost - preferred;
 
-	other->total_cost = Max(other->total_cost, preferred / CHEAPER);
+	other->total_cost = Max(other->total_cost, preferred / GPUSORT_CHEAPER);
 	if (excess > 0)
 		lower_path(path, sorts, excess);
 }
@@ -462,14 +456,14 @@ gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, P
 	Cost		least = partial->total_cost + parallel_setup_cost;
 	ListCell   *lc;
 
-	gather->total_cost = Min(gather->total_cost, Max(best->total_cost * CHEAPER, least));
+	gather->total_cost = Min(gather->total_cost, Max(best->total_cost * GPUSORT_CHEAPER, least));
 	gather->startup_cost = Min(gather->startup_cost, gather->total_cost);
-	best->total_cost = Max(best->total_cost, gather->total_cost / CHEAPER);
+	best->total_cost = Max(best->total_cost, gather->total_cost / GPUSORT_CHEAPER);
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
-		path->total_cost = Max(path->total_cost, gather->total_cost / CHEAPER);
+		path->total_cost = Max(path->total_cost, gather->total_cost / GPUSORT_CHEAPER);
 	}
 }
 
@@ -479,13 +473,6 @@ gpusort_cost_of_caution(const Path *sort)
 	if (IsA(sort, CustomPath))
 		sort = linitial(((const CustomPath *) sort)->custom_paths);
 	return cost_of_sort(sort) * (1 - 1 / CAUTION);
-}
-
-void
-gpusort_cost_prefer_partial(Path *path, const Path *best)
-{
-	path->total_cost = Min(path->total_cost, best->total_cost * CHEAPER);
-	path->startup_cost = Min(path->startup_cost, path->total_cost);
 }
 
 void

@@ -10,6 +10,9 @@
 
 #include "nodes/pathnodes.h"
 
+/* A path must be cheaper by this factor to be preferred: the planner compares costs fuzzily. */
+#define GPUSORT_CHEAPER		0.98
+
 /*
  * Make a path of 'rel' that sorts 'input' at GpuSort's cost.  It is not added
  * to the list of paths.  The Sort that it becomes will be swapped.  'bound' is
@@ -102,9 +105,6 @@ extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOpt
 
 /* Returns how much more a sort made here, or a divided one, is charged than it takes. */
 extern Cost gpusort_cost_of_caution(const Path *sort);
-
-/* Set the cost of a partial path so that it is preferred to 'best'. */
-extern void gpusort_cost_prefer_partial(Path *path, const Path *best);
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does
