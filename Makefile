@@ -118,7 +118,6 @@ OBJS = \
 	src/exec/agg_rows.o \
 	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \
-	src/plan/plan_children.o \
 	src/plan/divided_paths.o \
 	src/plan/input_repeat.o \
 	src/plan/sort_eligibility.o \

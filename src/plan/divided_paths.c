@@ -476,8 +476,8 @@ gpusort_sorted_node(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, L
 Path *
 gpusort_sorted_node_path(const GsSortedNode *node, Path **sort)
 {
-	*sort = gpusort_cost_cheapest_sort_path(node->root, node->rel, node->input_rel, node->input,
-											node->partial, node->pathkeys);
+	*sort = gpusort_cost_cheapest_sort_path(node->root, node->rel, node->input, node->partial,
+											node->pathkeys);
 	return *sort != NULL ? node->make(node, *sort, 1) : NULL;
 }
 

@@ -103,12 +103,12 @@ extern int	gpusort_count_columns_of(const List *pathkeys, const List *others);
 extern List *gpusort_partition_pathkeys(PlannerInfo *root, const WindowClause *window);
 
 /*
- * Add 'partial', a path over such a sort, if 'rel' has no partial path, and a Gather of it if that takes clearly less time than
- * any other way, which is 'other'.  'node' is what the nodes above the sort take in one process in
- * addition to what the planner charges; 'rows' is the number of rows that pass the Gather.  The
- * process that has the largest group takes longest.  Since the planner charges much for rows that
- * pass, a path that is better is preferred to 'best', the cheapest path so far, and to those of
- * 'rel'.  Returns whether it is.
+ * Add 'partial', a path over such a sort, if 'rel' has no partial path, and a Gather of it if that
+ * takes clearly less time than any other way, which is 'other'.  'node' is what the nodes above the
+ * sort take in one process in addition to what the planner charges; 'rows' is the number of rows
+ * that pass the Gather.  The process that has the largest group takes longest.  Since the planner
+ * charges much for rows that pass, a path that is better is preferred to 'best', the cheapest path
+ * so far, and to those of 'rel'.  Returns whether it is.
  */
 extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 									 const Path *sort, Cost node, double rows, Cost other,

@@ -348,8 +348,7 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 		(ordered != NULL &&
 		 ordered->total_cost <= gpusort_cost_sort_minimum(input, partial, true)))
 		return ordered;
-	*sort = gpusort_cost_cheapest_sort_path(join->root, rel, rel, input, partial,
-											pathkeys);
+	*sort = gpusort_cost_cheapest_sort_path(join->root, rel, input, partial, pathkeys);
 	if (*sort != NULL &&
 		(ordered == NULL || (*sort)->total_cost < ordered->total_cost))
 		return *sort;

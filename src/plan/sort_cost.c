@@ -224,18 +224,15 @@ choose_together(const Path *gather, int processes, GsSortMethod *method)
 
 Path *
 gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
-								RelOptInfo *input_rel, Path *partial,
-								double rows, List *pathkeys, double bound,
-								bool *gpu)
+								Path *partial, double rows, List *pathkeys, double bound)
 {
-	Path	   *gather = (Path *) create_gather_path(root, input_rel, partial,
+	Path	   *gather = (Path *) create_gather_path(root, partial->parent, partial,
 													 partial->pathtarget, NULL,
 													 &rows);
 	GsSortMethod method;
 
 	if (!choose_method(gather, pathkeys, bound, &method))
 		return NULL;
-	*gpu = method.gpu;
 	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
 		return NULL;
 	gather->total_cost = partial->total_cost + parallel_setup_cost;
@@ -271,19 +268,16 @@ gpusort_cost_partial_path(const RelOptInfo *rel)
 
 Path *
 gpusort_cost_cheapest_sort_path(PlannerInfo *root, RelOptInfo *rel,
-								RelOptInfo *input_rel, Path *input,
-								Path *partial, List *pathkeys)
+								Path *input, Path *partial, List *pathkeys)
 {
 	Path	   *sort = gpusort_cost_sort_path(root, rel, input, pathkeys,
 											  GPUSORT_NO_BOUND);
 	Path	   *parallel;
-	bool		gpu;
 
 	if (partial == NULL)
 		return sort;
-	parallel = gpusort_cost_parallel_sort_path(root, rel, input_rel, partial,
-											   input->rows, pathkeys,
-											   GPUSORT_NO_BOUND, &gpu);
+	parallel = gpusort_cost_parallel_sort_path(root, rel, partial, input->rows, pathkeys,
+											   GPUSORT_NO_BOUND);
 	if (sort == NULL || parallel == NULL)
 		return sort != NULL ? sort : parallel;
 	return parallel->total_cost < sort->total_cost ? parallel : sort;
