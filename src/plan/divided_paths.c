@@ -223,7 +223,8 @@ Path *
 gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
 						  List *pathkeys, int divided)
 {
-	Path	   *sort = gpusort_divided_sort_make(root, rel, partial, rows, pathkeys, divided, false);
+	Path	   *sort = gpusort_divided_sort_make(root, rel, partial, rows, pathkeys, divided,
+												 false);
 	Path	   *ready = divided_path_of(root, partial->parent, pathkeys, divided);
 
 	return ready != NULL && (sort == NULL || ready->total_cost < sort->total_cost) ? ready : sort;
@@ -338,7 +339,8 @@ gpusort_divided_share(PlannerInfo *root, const Path *path)
 			share = Max(share, share_of_keys(root, path->parent, path->pathkeys,
 											 divided_keys(path), 1 + path->parallel_workers));
 		if (IsA(path, MergePath))
-			share = Max(share, gpusort_divided_share(root, ((const JoinPath *) path)->innerjoinpath));
+			share = Max(share,
+						gpusort_divided_share(root, ((const JoinPath *) path)->innerjoinpath));
 		if (IsA(path, SubqueryScanPath))
 			root = path->parent->subroot;
 	}
@@ -401,11 +403,12 @@ gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort, C
 					 double rows)
 {
 	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
+	double		share = gpusort_divided_share(root, partial);
 
 	if (sort == NULL)
 		sort = lowest_sort(partial);
 	return sort->startup_cost +
-		(partial->total_cost - sort->startup_cost + node) * gpusort_divided_share(root, partial) +
+		(partial->total_cost - sort->startup_cost + node) * share +
 		parallel_setup_cost + cpu_operator_cost * rows * queue;
 }
 

@@ -136,9 +136,8 @@ add_columns(GsSortCandidate *candidate, const List *columns)
 
 	foreach(lc, columns)
 	{
-		const Node *column = lfirst(lc);
-		const Var  *var = (const Var *) (IsA(column, TargetEntry) ?
-										 (const Node *) ((const TargetEntry *) column)->expr : column);
+		const TargetEntry *entry = lfirst(lc);
+		const Var  *var = IsA(entry, TargetEntry) ? (const Var *) entry->expr : lfirst(lc);
 		Oid			type = exprType((const Node *) var);
 
 		if (type != last)
