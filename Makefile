@@ -115,10 +115,8 @@ OBJS = \
 	src/exec/agg_rows.o \
 	src/exec/agg_sort.o \
 	src/exec/presorted_agg.o \
-	src/plan/plan_children.o \
 	src/plan/divided_paths.o \
 	src/plan/input_repeat.o \
-	src/plan/sort_candidate.o \
 	src/plan/sort_eligibility.o \
 	src/plan/sort_cost.o \
 	src/plan/agg_paths.o \

@@ -206,7 +206,9 @@ DROP FUNCTION sort_key;
 SELECT count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), sum(special) FROM agg_rows'),
 	   count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), array_agg(id) FROM agg_rows'),
 	   count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), max(n) FROM agg_rows'),
-	   count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), max(s), sum(n), count(s), bool_or(id > 5) FROM agg_rows');
+	   count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), max(s), sum(n), count(s), bool_or(id > 5) FROM agg_rows'),
+	   count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), max((''0/'' || id)::pg_lsn), every(id > 5) FROM agg_rows'),
+	   count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f), min(make_interval(id::int)) FROM agg_rows');
 -- of few rows, or of volatile values, or without the nodes
 SELECT count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f) FILTER (WHERE grp = 1) FROM agg_rows'),
 	   count_gpusorts('SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY f + random()) FROM agg_rows');

@@ -20,6 +20,8 @@
 #include <math.h>
 
 #include "access/htup_details.h"
+#include "access/nbtree.h"
+#include "catalog/pg_aggregate.h"
 #include "catalog/pg_statistic.h"
 #include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
@@ -33,6 +35,7 @@
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
+#include "utils/syscache.h"
 
 #include "exec/presorted_agg.h"
 #include "plan/sort_cost.h"
@@ -40,7 +43,7 @@
 #include "work.h"
 
 /*
- * What an aggregate's own sort costs per row, in the units of sort_candidate.h;
+ * What an aggregate's own sort costs per row, in the units of sort_eligibility.h;
  * docs/experiments.md has the measurements.
  */
 #define OWN_SORT_ROW		5.0
@@ -54,20 +57,16 @@
 /* What it keeps of a row in addition to values of variable length. */
 #define OWN_SORT_BYTES		24
 
-/*
- * An order is chosen among those of this many aggregates: the ones whose sorts cost
- * most.
- */
-#define MOST_CANDIDATES		32
+/* An order is chosen among this many at most: those that the first aggregates want. */
+#define MOST_ORDERS		32
 
-/* An aggregate whose own sort can be left out. */
-typedef struct GsAggCandidate
+/* An order that aggregates want whose own sorts can be left out. */
+typedef struct GsAggOrder
 {
-	const AggInfo *info;
-	int			number;			/* of the aggregate in the query */
-	Cost		own_sorts;
-	List	   *pathkeys;		/* its order */
-} GsAggCandidate;
+	List	   *pathkeys;
+	List	   *exprs;			/* that these aggregates compare */
+	Cost		own_sorts;		/* what their own sorts cost */
+} GsAggOrder;
 
 /* What the statistics say about the first sort key of an aggregate. */
 typedef struct GsAggKey
@@ -77,15 +76,6 @@ typedef struct GsAggKey
 	bool		in_order;		/* are rows in this order already? */
 } GsAggKey;
 
-typedef struct GsAggOrder
-{
-	List	   *pathkeys;		/* of the groups, then of the aggregates */
-	List	   *exprs;			/* that the latter compare */
-	Cost		own_sorts;		/* what the aggregates' own sorts cost that
-								 * become superfluous, if the planner does not
-								 * charge for them */
-} GsAggOrder;
-
 /* ----------------------------------------------------------------
  *		the order that aggregates want
  * ----------------------------------------------------------------
@@ -93,13 +83,14 @@ typedef struct GsAggOrder
  * An aggregate with DISTINCT or ORDER BY, or an ordered-set aggregate, sorts
  * its arguments by itself.  presorted_agg.c leaves that out if rows come in
  * the right order.  If aggregates want different orders, the one whose sorts
- * cost most is chosen.
+ * cost most is chosen.  Aggregates that share a transition state, such as several percentiles of
+ * one column, share a sort.
  *
  * Since 16 the planner chooses an order for aggregates with DISTINCT or ORDER
  * BY.  Then that is the order here, whatever other aggregates there are.
  *
- * A query can have thousands of aggregates.  Each of them is looked at once, and only
- * a limited number of orders are compared with each other.
+ * A query can have thousands of aggregates.  Each of them is looked at once, and compared with a
+ * limited number of orders.
  */
 
 static const AggTransInfo *
@@ -109,40 +100,30 @@ transition_of(const PlannerInfo *root, const AggInfo *info)
 }
 
 /*
- * Is the result of min() or max() the same in any order of rows?  Values that
- * are equal must have the same bytes, which excludes numbers such as 1.0 and
- * 1.00, or 0.0 and -0.0.
+ * Is this min(), max() or another aggregate that returns the first value by some order, and the
+ * same one in any order of rows?  Values that are equal must have the same bytes, as in a btree
+ * without duplicates, which excludes numbers such as 1.0 and 1.00, or 0.0 and -0.0.
  */
 static bool
-extreme_is_unique(Oid transition, Oid collation)
+is_unique_extreme(const Aggref *aggref)
 {
-	switch (transition)
-	{
-		case F_INT2LARGER:
-		case F_INT2SMALLER:
-		case F_INT4LARGER:
-		case F_INT4SMALLER:
-		case F_INT8LARGER:
-		case F_INT8SMALLER:
-		case F_OIDLARGER:
-		case F_OIDSMALLER:
-		case F_CASHLARGER:
-		case F_CASHSMALLER:
-		case F_DATE_LARGER:
-		case F_DATE_SMALLER:
-		case F_TIME_LARGER:
-		case F_TIME_SMALLER:
-		case F_TIMESTAMP_LARGER:
-		case F_TIMESTAMP_SMALLER:
-		case F_TIMESTAMPTZ_LARGER:
-		case F_TIMESTAMPTZ_SMALLER:
-			return true;
-		case F_TEXT_LARGER:
-		case F_TEXT_SMALLER:
-			return get_collation_isdeterministic(collation);
-		default:
-			return false;
-	}
+	HeapTuple	tuple = SearchSysCache1(AGGFNOID, ObjectIdGetDatum(aggref->aggfnoid));
+	Oid			operator;
+	Oid			opfamily;
+	Oid			type;
+	Oid			same_image;
+	GsOperatorOrder direction;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for aggregate %u", aggref->aggfnoid);
+	operator = ((Form_pg_aggregate) GETSTRUCT(tuple))->aggsortop;
+	ReleaseSysCache(tuple);
+	if (!OidIsValid(operator) ||
+		!get_ordering_op_properties(operator, &opfamily, &type, &direction))
+		return false;
+	same_image = get_opfamily_proc(opfamily, type, type, BTEQUALIMAGE_PROC);
+	return OidIsValid(same_image) &&
+		DatumGetBool(OidFunctionCall1Coll(same_image, aggref->inputcollid, ObjectIdGetDatum(type)));
 }
 
 /*
@@ -167,9 +148,6 @@ order_is_irrelevant(const Aggref *aggref, Oid transition)
 		case F_INT8_ACCUM:
 		case F_NUMERIC_ACCUM:
 		case F_CASH_PL:
-		case F_BOOLAND_STATEFUNC:
-		case F_BOOLOR_STATEFUNC:
-		case F_BOOL_ACCUM:
 		case F_INT2AND:
 		case F_INT4AND:
 		case F_INT8AND:
@@ -178,7 +156,7 @@ order_is_irrelevant(const Aggref *aggref, Oid transition)
 		case F_INT8OR:
 			return true;
 		default:
-			return extreme_is_unique(transition, aggref->inputcollid);
+			return is_unique_extreme(aggref);
 	}
 }
 
@@ -314,110 +292,24 @@ cost_of_own_sorts(PlannerInfo *root, const Aggref *aggref, double rows,
 	return cpu_operator_cost * (rows * row + groups * OWN_SORT_GROUP);
 }
 
-/* A qsort comparator: those whose sorts cost most come first. */
-static int
-compare_candidates(const void *a, const void *b)
+/* Returns an order of the list, or a new one. */
+static GsAggOrder *
+look_up_order(List **orders, List *pathkeys)
 {
-	const GsAggCandidate *one = a;
-	const GsAggCandidate *two = b;
-
-	if (one->own_sorts != two->own_sorts)
-		return one->own_sorts > two->own_sorts ? -1 : 1;
-	return one->number - two->number;
-}
-
-/*
- * Returns the aggregates whose sorts could be left out, or those whose sorts cost most.
- * Aggregates that share a transition state, such as several percentiles of one column,
- * share a sort and are one candidate.
- */
-static GsAggCandidate *
-find_candidates(PlannerInfo *root, double rows, double groups, int *count)
-{
-	GsAggCandidate *candidates = palloc(list_length(root->agginfos) *
-										sizeof(GsAggCandidate));
-	Bitmapset  *found = NULL;	/* their transition states */
+	GsAggOrder *order;
 	ListCell   *lc;
 
-	*count = 0;
-	foreach(lc, root->agginfos)
+	foreach(lc, *orders)
 	{
-		const AggInfo *info = lfirst(lc);
-
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(GPUSORT_WORK_PLANNING);
-		if (bms_is_member(info->transno, found) || !is_candidate(root, info))
-			continue;
-		found = bms_add_member(found, info->transno);
-		candidates[*count] = (GsAggCandidate)
-		{
-			.info = info,
-				.number = foreach_current_index(lc),
-				.own_sorts = cost_of_own_sorts(root, GPUSORT_AGGREF_OF(info),
-											   rows, groups)
-		};
-		(*count)++;
+		order = lfirst(lc);
+		gpusort_work_add(sizeof(GsAggOrder));
+		if (equal(order->pathkeys, pathkeys))
+			return order;
 	}
-	if (*count > MOST_CANDIDATES)
-	{
-		qsort(candidates, *count, sizeof(GsAggCandidate), compare_candidates);
-		*count = MOST_CANDIDATES;
-	}
-	return candidates;
-}
-
-/*
- * Determine the order of each candidate.  Drops those whose order the executor would not
- * recognize.
- */
-static void
-find_orders(PlannerInfo *root, GsAggCandidate *candidates, int *count)
-{
-	int			kept = 0;
-
-	for (int c = 0; c < *count; c++)
-	{
-		GsAggCandidate candidate = candidates[c];
-		Aggref	   *aggref = GPUSORT_AGGREF_OF(candidate.info);
-		List	   *clauses = (List *) clauses_of(aggref);
-
-		CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(GPUSORT_WORK_PLANNING);
-		candidate.pathkeys = make_pathkeys_for_sortclauses(root, clauses,
-														   aggref->args);
-		if (candidate.pathkeys != NIL &&
-			has_all_pathkeys(candidate.pathkeys, clauses, aggref->args))
-			candidates[kept++] = candidate;
-	}
-	*count = kept;
-}
-
-/* Returns the costs of the sorts of all candidates that want this order. */
-static Cost
-cost_of_sorts_by(const List *pathkeys, const GsAggCandidate *candidates,
-				 int count)
-{
-	Cost		cost = 0;
-
-	for (int c = 0; c < count; c++)
-	{
-		gpusort_work_add(sizeof(GsAggCandidate));
-		if (equal(pathkeys, candidates[c].pathkeys))
-			cost += candidates[c].own_sorts;
-	}
-	return cost;
-}
-
-/* Append the pathkeys that do not occur yet. */
-static List *
-append_pathkeys_to(List *pathkeys, const List *more)
-{
-	ListCell   *lc;
-
-	pathkeys = list_copy(pathkeys);
-	foreach(lc, more)
-		pathkeys = list_append_unique_ptr(pathkeys, lfirst(lc));
-	return pathkeys;
+	order = palloc0(sizeof(GsAggOrder));
+	order->pathkeys = pathkeys;
+	*orders = lappend(*orders, order);
+	return order;
 }
 
 static List *
@@ -428,21 +320,62 @@ append_exprs_to(List *exprs, const Aggref *aggref)
 											   aggref->args));
 }
 
+/* Add an aggregate to its order, if the executor would recognize that. */
+static void
+add_to_order(PlannerInfo *root, List **orders, const Aggref *aggref, double rows, double groups)
+{
+	List	   *clauses = (List *) clauses_of(aggref);
+	List	   *pathkeys = make_pathkeys_for_sortclauses(root, clauses, aggref->args);
+	GsAggOrder *order;
+
+	if (pathkeys == NIL || !has_all_pathkeys(pathkeys, clauses, aggref->args))
+		return;
+	order = look_up_order(orders, pathkeys);
+	order->own_sorts += cost_of_own_sorts(root, aggref, rows, groups);
+	order->exprs = append_exprs_to(order->exprs, aggref);
+}
+
+/* Returns the orders of all aggregates whose sorts could be left out. */
+static List *
+find_orders(PlannerInfo *root, double rows, double groups)
+{
+	List	   *orders = NIL;
+	Bitmapset  *found = NULL;	/* their transition states */
+	ListCell   *lc;
+
+	foreach(lc, root->agginfos)
+	{
+		const AggInfo *info = lfirst(lc);
+
+		CHECK_FOR_INTERRUPTS();
+		gpusort_work_add(GPUSORT_WORK_PLANNING);
+		if (list_length(orders) == MOST_ORDERS)
+			break;
+		if (bms_is_member(info->transno, found) || !is_candidate(root, info))
+			continue;
+		found = bms_add_member(found, info->transno);
+		add_to_order(root, &orders, GPUSORT_AGGREF_OF(info), rows, groups);
+	}
+	return orders;
+}
+
 /*
- * Returns the expressions that aggregates sort by which want such an order: candidates, and
- * those for which the planner has chosen it.
+ * Returns the expressions that aggregates sort by which are served by an order: those of a list of
+ * orders, and those for which the planner has chosen it.
  */
 static List *
-exprs_of(const PlannerInfo *root, const List *pathkeys,
-		 const GsAggCandidate *candidates, int count)
+exprs_of(const PlannerInfo *root, const List *pathkeys, const List *orders)
 {
 	List	   *exprs = NIL;
 	ListCell   *lc;
 
-	for (int c = 0; c < count; c++)
-		if (list_difference_ptr(candidates[c].pathkeys, pathkeys) == NIL)
-			exprs = append_exprs_to(exprs,
-									GPUSORT_AGGREF_OF(candidates[c].info));
+	foreach(lc, orders)
+	{
+		const GsAggOrder *order = lfirst(lc);
+
+		if (list_difference_ptr(order->pathkeys, pathkeys) == NIL)
+			exprs = list_concat(exprs, order->exprs);
+	}
 	foreach(lc, root->agginfos)
 	{
 		const Aggref *aggref = GPUSORT_AGGREF_OF((AggInfo *) lfirst(lc));
@@ -453,31 +386,23 @@ exprs_of(const PlannerInfo *root, const List *pathkeys,
 	return exprs;
 }
 
-/* Choose the order whose sorts cost most.  Returns false if there is none. */
-static bool
-choose_pathkeys(const PlannerInfo *root, const GsAggCandidate *candidates,
-				int count, GsAggOrder *order)
+/* Returns the order whose sorts cost most, of all orders in a list. */
+static const GsAggOrder *
+most_expensive(const List *orders)
 {
-	const List *best = NIL;
+	const GsAggOrder *best = linitial(orders);
+	ListCell   *lc;
 
-	for (int c = 0; c < count; c++)
-	{
-		Cost		cost = cost_of_sorts_by(candidates[c].pathkeys, candidates,
-											count);
-
-		if (cost > order->own_sorts)
-		{
-			order->own_sorts = cost;
-			best = candidates[c].pathkeys;
-		}
-	}
-	order->pathkeys = append_pathkeys_to(root->group_pathkeys, best);
-	return best != NIL;
+	foreach(lc, orders)
+		if (((const GsAggOrder *) lfirst(lc))->own_sorts > best->own_sorts)
+		best = lfirst(lc);
+	return best;
 }
 
 /*
  * Find the order of rows that makes most of the aggregates' own sorts
- * superfluous.  'rows' and 'groups' are estimates.  Returns false if there is
+ * superfluous: that of the groups and then of aggregates.  If the planner has chosen it, it does
+ * not cost these sorts anything.  'rows' and 'groups' are estimates.  Returns false if there is
  * none, or if rows must not be reordered for it, because the result of another
  * aggregate depends on their order.
  */
@@ -487,21 +412,22 @@ find_order(PlannerInfo *root, double rows, double groups,
 {
 	bool		is_chosen =
 		list_length(root->group_pathkeys) > GPUSORT_GROUPBY_PATHKEYS(root);
-	GsAggCandidate *candidates;
-	int			count;
+	List	   *orders;
 
-	order->own_sorts = 0;
-	order->pathkeys = root->group_pathkeys;
 	if (!is_chosen &&
 		(root->parse->hasSubLinks || !rows_may_be_reordered(root) ||
 		 list_length(root->group_pathkeys) <
 		 list_length(GPUSORT_GROUP_CLAUSE(root))))
 		return false;
-	candidates = find_candidates(root, rows, groups, &count);
-	find_orders(root, candidates, &count);
-	if (!is_chosen && !choose_pathkeys(root, candidates, count, order))
+	orders = find_orders(root, rows, groups);
+	if (!is_chosen && orders == NIL)
 		return false;
-	order->exprs = exprs_of(root, order->pathkeys, candidates, count);
+	*order = is_chosen ? (GsAggOrder)
+	{
+		0
+	} : *most_expensive(orders);
+	order->pathkeys = list_concat_unique_ptr(list_copy(root->group_pathkeys), order->pathkeys);
+	order->exprs = exprs_of(root, order->pathkeys, orders);
 	return true;
 }
 

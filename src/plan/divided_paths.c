@@ -37,14 +37,11 @@
 #include "settings.h"
 
 /*
- * What it takes to send a row through a Gather, in the units of sort_candidate.h.  The planner
+ * What it takes to send a row through a Gather, in the units of sort_eligibility.h.  The planner
  * charges 40.
  */
 #define QUEUE_ROW_COST		6.0
 #define QUEUE_BYTE_COST		0.03
-
-/* What it takes to merge a row of either input of a join, likewise. */
-#define MERGE_ROW_COST		5.0
 
 /* A divided sort is used if it takes at most this part of the time of the planner's best path. */
 #define MOST_TIME			0.8
@@ -69,17 +66,16 @@ static const CustomPathMethods path_methods = {
 	.PlanCustomPath = plan_divided_sort,
 };
 
-/*
- * Make the sort of the rows of each process, 'rows' of all, which may be 'paired' with the other
- * input of a merge join.  Returns NULL if it would not be taken over.
- */
-static Path *
-make_sort(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows, List *pathkeys,
-		  int divided, bool paired)
+Path *
+gpusort_divided_sort_make(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
+						  List *pathkeys, int divided, bool paired)
 {
-	Path	   *sort = gpusort_cost_divided_sort_path(root, rel, partial, rows, pathkeys);
 	CustomPath *path;
+	Path	   *sort;
 
+	if (divided == 0 || gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties)
+		return NULL;
+	sort = gpusort_cost_divided_sort_path(root, rel, partial, rows, pathkeys);
 	if (sort == NULL)
 		return NULL;
 	path = makeNode(CustomPath);
@@ -227,13 +223,10 @@ Path *
 gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
 						  List *pathkeys, int divided)
 {
-	Path	   *sort;
-	Path	   *ready;
+	Path	   *sort = gpusort_divided_sort_make(root, rel, partial, rows, pathkeys, divided,
+												 false);
+	Path	   *ready = divided_path_of(root, partial->parent, pathkeys, divided);
 
-	if (divided == 0 || gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties)
-		return NULL;
-	sort = make_sort(root, rel, partial, rows, pathkeys, divided, false);
-	ready = divided_path_of(root, partial->parent, pathkeys, divided);
 	return ready != NULL && (sort == NULL || ready->total_cost < sort->total_cost) ? ready : sort;
 }
 
@@ -335,25 +328,19 @@ share_of_keys(PlannerInfo *root, const RelOptInfo *rel, const List *pathkeys, in
 	return Max(group * processes, 1);
 }
 
-static double
-share_of_sort(PlannerInfo *root, const Path *sort)
-{
-	return share_of_keys(root, sort->parent, sort->pathkeys, divided_keys(sort),
-						 1 + sort->parallel_workers);
-}
-
-/* Returns the largest share_of_sort() of the divided sorts of a path, or 1. */
-static double
-largest_share(PlannerInfo *root, const Path *path)
+double
+gpusort_divided_share(PlannerInfo *root, const Path *path)
 {
 	double		share = 1;
 
 	for (; path != NULL; path = input_of(path))
 	{
 		if (is_divided_sort(path))
-			share = Max(share, share_of_sort(root, path));
+			share = Max(share, share_of_keys(root, path->parent, path->pathkeys,
+											 divided_keys(path), 1 + path->parallel_workers));
 		if (IsA(path, MergePath))
-			share = Max(share, largest_share(root, ((const JoinPath *) path)->innerjoinpath));
+			share = Max(share,
+						gpusort_divided_share(root, ((const JoinPath *) path)->innerjoinpath));
 		if (IsA(path, SubqueryScanPath))
 			root = path->parent->subroot;
 	}
@@ -416,11 +403,12 @@ gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort, C
 					 double rows)
 {
 	double		queue = QUEUE_ROW_COST + QUEUE_BYTE_COST * partial->pathtarget->width;
+	double		share = gpusort_divided_share(root, partial);
 
 	if (sort == NULL)
 		sort = lowest_sort(partial);
 	return sort->startup_cost +
-		(partial->total_cost - sort->startup_cost + node) * largest_share(root, partial) +
+		(partial->total_cost - sort->startup_cost + node) * share +
 		parallel_setup_cost + cpu_operator_cost * rows * queue;
 }
 
@@ -430,10 +418,9 @@ gpusort_divided_is_better(Cost time, Cost other)
 	return time <= other * MOST_TIME || gpusort_debug_divide == GS_ON;
 }
 
-/* Add a Gather of a partial path, as gpusort_divided_path_add() does. */
-static bool
-add_gather(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
-		   Cost node, double rows, Cost other, Path *best)
+bool
+gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
+						 Cost node, double rows, Cost other, Path *best)
 {
 	Cost		time = gpusort_divided_time(root, partial, sort, node, rows);
 
@@ -449,18 +436,10 @@ add_gather(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
 		gpusort_cost_prefer_gather(gather, partial, rel, best);
 		add_path(rel, gather);
 	}
-	return better;
-}
-
-bool
-gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial, const Path *sort,
-						 Cost node, double rows, Cost other, Path *best)
-{
-	bool		better = add_gather(root, rel, partial, sort, node, rows, other, best);
 
 	/* Another partial path could have it freed, but the Gather refers to it. */
 	if (rel->partial_pathlist == NIL &&
-		(largest_share(root, partial) <= 2 || gpusort_debug_divide == GS_ON))
+		(gpusort_divided_share(root, partial) <= 2 || gpusort_debug_divide == GS_ON))
 		add_partial_path(rel, partial);
 	return better;
 }
@@ -500,8 +479,8 @@ gpusort_sorted_node(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *input_rel, L
 Path *
 gpusort_sorted_node_path(const GsSortedNode *node, Path **sort)
 {
-	*sort = gpusort_cost_cheapest_sort_path(node->root, node->rel, node->input_rel, node->input,
-											node->partial, node->pathkeys);
+	*sort = gpusort_cost_cheapest_sort_path(node->root, node->rel, node->input, node->partial,
+											node->pathkeys);
 	return *sort != NULL ? node->make(node, *sort, 1) : NULL;
 }
 
@@ -561,130 +540,4 @@ gpusort_sorted_node_add(const GsSortedNode *node, Path *path, Path *best)
 	if (!gpusort_sorted_node_divide(node, path != NULL && path->total_cost < best->total_cost ?
 									path : best, 0) && path != NULL)
 		add_path(node->rel, project(node, path));
-}
-
-/* ----------------------------------------------------------------
- *		merge joins
- * ----------------------------------------------------------------
- */
-
-/* Returns the type of all expressions of a column, or InvalidOid if they have several. */
-static Oid
-type_of_column(const PathKey *pathkey)
-{
-	const EquivalenceMember *first = linitial(pathkey->pk_eclass->ec_members);
-	ListCell   *lc;
-
-	foreach(lc, pathkey->pk_eclass->ec_members)
-		if (lfirst_node(EquivalenceMember, lc)->em_datatype != first->em_datatype)
-		return InvalidOid;
-	return first->em_datatype;
-}
-
-/* Are the keys of both inputs encoded alike? */
-static bool
-have_same_types(const List *outer, const List *inner)
-{
-	ListCell   *lc1;
-	ListCell   *lc2;
-
-	forboth(lc1, outer, lc2, inner)
-	{
-		const PathKey *a = lfirst_node(PathKey, lc1);
-		const PathKey *b = lfirst_node(PathKey, lc2);
-
-		if (!OidIsValid(type_of_column(a)) || type_of_column(a) != type_of_column(b) ||
-			a->pk_eclass->ec_collation != b->pk_eclass->ec_collation)
-			return false;
-	}
-	return list_length(outer) == list_length(inner);
-}
-
-bool
-gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],
-						   List *const pathkeys[2], Path *sorts[2])
-{
-	if (gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties ||
-		!have_same_types(pathkeys[0], pathkeys[1]))
-		return false;
-	for (int i = 0; i < 2; i++)
-	{
-		sorts[i] = make_sort(root, rels[i], gpusort_cost_partial_path(rels[i]),
-							 rels[i]->cheapest_total_path->rows, pathkeys[i],
-							 list_length(pathkeys[i]), true);
-		if (sorts[i] == NULL)
-			return false;
-	}
-	return true;
-}
-
-/*
- * Charge what the planner does not.  It multiplies the rows that a process has of each input, but
- * those that match are in the same process.
- */
-static void
-charge_merge(const RelOptInfo *joinrel, MergePath *merge)
-{
-	Path	   *path = &merge->jpath.path;
-	double		outer_rows = merge->jpath.outerjoinpath->rows;
-	double		inner_rows = merge->jpath.innerjoinpath->rows;
-	double		again = merge->skip_mark_restore ? 0 : Max(path->rows - inner_rows, 0);
-	double		missed = path->rows * (1 - path->rows / Max(joinrel->rows, 1));
-
-	path->total_cost += cpu_tuple_cost * missed + 2 * cpu_operator_cost * again +
-		cpu_operator_cost * MERGE_ROW_COST * (outer_rows + inner_rows);
-}
-
-/* Copy it, since another partial path could have it freed. */
-static Path *
-copy_merge(const MergePath *merge)
-{
-	MergePath  *copy = makeNode(MergePath);
-
-	*copy = *merge;
-	return &copy->jpath.path;
-}
-
-/* Add it to the partial paths, and prefer it to them if it is 'better'. */
-static void
-add_partial_merge(RelOptInfo *joinrel, Path *merge, bool better)
-{
-	const Path *best = gpusort_cost_partial_path(joinrel);
-
-	if (better && best != NULL)
-		gpusort_cost_prefer_partial(merge, best);
-	add_partial_path(joinrel, merge);
-}
-
-/* Returns what a merge takes if none of its processes has more rows than others. */
-static Cost
-time_of_merge(const MergePath *merge)
-{
-	return merge->jpath.path.total_cost -
-		gpusort_cost_of_caution(merge->jpath.outerjoinpath) -
-		gpusort_cost_of_caution(merge->jpath.innerjoinpath);
-}
-
-void
-gpusort_divided_merge_add(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge)
-{
-	Path	   *path = &merge->jpath.path;
-	Path	   *best = linitial(joinrel->pathlist);
-	const Path *partial = gpusort_cost_partial_path(joinrel);
-	Cost		other = best->total_cost + gpusort_cost_hash_misses(best);
-	Cost		excess;
-	bool		better = true;
-
-	charge_merge(joinrel, merge);
-	excess = time_of_merge(merge) - path->total_cost;
-	if (partial != NULL)
-	{
-		Cost		time = partial->total_cost + gpusort_cost_hash_misses(partial);
-
-		better = time_of_merge(merge) * largest_share(root, path) <= time * MOST_TIME ||
-			gpusort_debug_divide == GS_ON;
-		other = Min(other, time + parallel_setup_cost);
-	}
-	(void) add_gather(root, joinrel, copy_merge(merge), path, excess, joinrel->rows, other, best);
-	add_partial_merge(joinrel, copy_merge(merge), better);
 }

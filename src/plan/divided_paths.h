@@ -13,7 +13,7 @@
 /*
  * What it takes to add a sorted row to the state of an aggregate, to end a group, to compare a row
  * with the one before it, and to compute a window function for it, in addition to what the planner
- * charges, in the units of sort_candidate.h.
+ * charges, in the units of sort_eligibility.h.
  */
 #define GPUSORT_GROUP_ROW_COST	15.0
 #define GPUSORT_GROUP_COST		60.0
@@ -84,6 +84,13 @@ extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path 
 									   double rows, List *pathkeys, int divided);
 
 /*
+ * The same, but always a new one, which may be 'paired' with the other input of a merge join: by
+ * the same number of keys, of the same types.  Then each process has the rows of both that match.
+ */
+extern Path *gpusort_divided_sort_make(PlannerInfo *root, RelOptInfo *rel, Path *partial,
+									   double rows, List *pathkeys, int divided, bool paired);
+
+/*
  * Returns the sort keys by which the rows of a partial path are divided: each process has all rows
  * that agree in these keys, or none of them.  NIL if they are not.
  */
@@ -96,25 +103,12 @@ extern int	gpusort_count_columns_of(const List *pathkeys, const List *others);
 extern List *gpusort_partition_pathkeys(PlannerInfo *root, const WindowClause *window);
 
 /*
- * Make such sorts of the inputs of a merge join, which are divided alike by all of their keys: each
- * process has the rows of both that match.  Returns false if that is not possible.
- */
-extern bool gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],
-									   List *const pathkeys[2], Path *sorts[2]);
-
-/*
- * Add a partial path that merges such sorts, and a Gather of it if that takes clearly less time
- * than any other way.
- */
-extern void gpusort_divided_merge_add(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge);
-
-/*
- * Add 'partial', a path over such a sort, and a Gather of it if that takes clearly less time than
- * any other way, which is 'other'.  'node' is what the nodes above the sort take in one process in
- * addition to what the planner charges; 'rows' is the number of rows that pass the Gather.  The
- * process that has the largest group takes longest.  Since the planner charges much for rows that
- * pass, a path that is better is preferred to 'best', the cheapest path so far, and to those of
- * 'rel'.  Returns whether it is.
+ * Add 'partial', a path over such a sort, if 'rel' has no partial path, and a Gather of it if that
+ * takes clearly less time than any other way, which is 'other'.  'node' is what the nodes above the
+ * sort take in one process in addition to what the planner charges; 'rows' is the number of rows
+ * that pass the Gather.  The process that has the largest group takes longest.  Since the planner
+ * charges much for rows that pass, a path that is better is preferred to 'best', the cheapest path
+ * so far, and to those of 'rel'.  Returns whether it is.
  */
 extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *partial,
 									 const Path *sort, Cost node, double rows, Cost other,
@@ -127,5 +121,11 @@ extern bool gpusort_divided_path_add(PlannerInfo *root, RelOptInfo *rel, Path *p
 extern Cost gpusort_divided_time(PlannerInfo *root, const Path *partial, const Path *sort,
 								 Cost node, double rows);
 extern bool gpusort_divided_is_better(Cost time, Cost other);
+
+/*
+ * Returns how many times more rows the process has that returns the largest group of the divided
+ * sorts of a path than all would have if groups were small.
+ */
+extern double gpusort_divided_share(PlannerInfo *root, const Path *path);
 
 #endif							/* GPUSORT_DIVIDED_PATHS_H */

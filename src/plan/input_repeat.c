@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * input_repeat.c
- *		Determines whether the input of a sort can be read a second time.
+ *		Visits plans, and determines whether the input of a sort can be read a second time.
  *
  * A sort that loses its rows with a GPU before it has returned any of them reads its
  * input again.  That is correct only if the input returns the same rows.
@@ -36,7 +36,6 @@
 #include "exec/gpusort_private.h"
 #include "exec/sink_node.h"
 #include "plan/input_repeat.h"
-#include "plan/plan_children.h"
 #include "work.h"
 
 /* How the output of a node comes again. */
@@ -53,6 +52,54 @@ typedef struct RepeatSearch
 	bool		below_gather;
 	bool		uses_subplans;	/* does any plan visited use them? */
 } RepeatSearch;
+
+/* PostgreSQL has a walker for trees of plan states, but not for plans. */
+void
+gpusort_plan_children_visit_list(List *plans, GsChildVisitor visit,
+								 void *context)
+{
+	ListCell   *lc;
+
+	/* The planner leaves NULL where it has dropped an unused subplan. */
+	foreach(lc, plans)
+		if (lfirst(lc) != NULL)
+		visit((Plan **) &lfirst(lc), context);
+}
+
+void
+gpusort_plan_children_visit(Plan *plan, GsChildVisitor visit, void *context)
+{
+	List	   *others = NIL;
+
+	if (plan->lefttree != NULL)
+		visit(&plan->lefttree, context);
+	if (plan->righttree != NULL)
+		visit(&plan->righttree, context);
+	switch (nodeTag(plan))
+	{
+		case T_SubqueryScan:
+			visit(&((SubqueryScan *) plan)->subplan, context);
+			break;
+		case T_Append:
+			others = ((Append *) plan)->appendplans;
+			break;
+		case T_MergeAppend:
+			others = ((MergeAppend *) plan)->mergeplans;
+			break;
+		case T_BitmapAnd:
+			others = ((BitmapAnd *) plan)->bitmapplans;
+			break;
+		case T_BitmapOr:
+			others = ((BitmapOr *) plan)->bitmapplans;
+			break;
+		case T_CustomScan:
+			others = ((CustomScan *) plan)->custom_plans;
+			break;
+		default:
+			break;
+	}
+	gpusort_plan_children_visit_list(others, visit, context);
+}
 
 /* Is a CustomScan the node that this function makes the state of? */
 static bool
@@ -277,13 +324,6 @@ repeat_of_node(const Plan *plan, GsInputRepeat input)
 	}
 }
 
-/* How a GpuSort's input comes again.  The sort returns its rows in any order of ties. */
-static GsInputRepeat
-repeat_of_gpusort(const CustomScan *gpusort)
-{
-	return gpusort_private_traits(gpusort).repeatable ? GS_INPUT_SAME_ROWS : GS_INPUT_ONCE;
-}
-
 /*
  * Has this plan been judged, as the input of a sort?  A process that reads its part of a
  * table cannot repeat that by itself, but all processes below a Gather together can.  So a
@@ -316,11 +356,13 @@ examine_plan(Plan **link, void *context)
 	if (is_judged(plan, search->below_gather))
 	{
 		/*
-		 * So have the subplans of its input, but not those of the node
-		 * itself.
+		 * It returns its rows in any order of ties.  The subplans of its
+		 * input have been judged as well, but not those of the node itself.
 		 */
 		search->uses_subplans |= plan->initPlan != NIL;
-		search->repeat = Min(search->repeat, repeat_of_gpusort((const CustomScan *) plan));
+		search->repeat = Min(search->repeat,
+							 gpusort_private_traits((const CustomScan *) plan).repeatable ?
+							 GS_INPUT_SAME_ROWS : GS_INPUT_ONCE);
 		return;
 	}
 	gpusort_plan_children_visit(*link, examine_plan, &below);

@@ -5,7 +5,8 @@
  *
  * The planner itself considers sorting the inputs of a merge join at stock
  * PostgreSQL's cost.  This adds a path in which each input is put into order
- * in the cheapest way, at least one of them by a sort at GpuSort's cost.
+ * in the cheapest way, at least one of them by a sort at GpuSort's cost, and one that all
+ * processes compute over divided sorts.
  *
  * Joins of partitions, parameterized paths and partial paths are left alone.  So are joins whose
  * order the genetic optimizer chooses: it tries only some orders, and further paths would make it
@@ -31,6 +32,9 @@
 #include "plan/sort_paths.h"
 #include "settings.h"
 #include "work.h"
+
+/* What it takes to merge a row of either input, in the units of sort_eligibility.h. */
+#define MERGE_ROW_COST		5.0
 
 static set_join_pathlist_hook_type prev_set_join_pathlist_hook = NULL;
 
@@ -247,6 +251,18 @@ may_start_first(const RelOptInfo *rel, const Path *best)
 }
 
 /*
+ * Is a path of the join that costs 'floor' at least worse than the best one, whatever its order is
+ * worth?
+ */
+static bool
+loses(const GsJoin *join, Path *best, Cost floor)
+{
+	Cost		limit = best->total_cost + gpusort_cost_hash_misses(best);
+
+	return floor > limit && floor > limit + worth_of_order(join, best);
+}
+
+/*
  * Is every merge join over a GpuSort more expensive than the paths that the
  * join has?  The join must already have a path.  The cheapest paths of its
  * inputs must not be parameterized.
@@ -255,16 +271,25 @@ static bool
 cannot_win(const GsJoin *join)
 {
 	Path	   *best = linitial(join->joinrel->pathlist);
-	Cost		misses = gpusort_cost_hash_misses(best);
-	Cost		limit = best->total_cost + misses;
-	Cost		floor;
 
 	if (join->joinrel->consider_startup &&
 		(may_start_first(join->outerrel, best) ||
 		 may_start_first(join->innerrel, best)))
 		return false;
-	floor = merge_floor(join, misses == 0);
-	return floor > limit && floor > limit + worth_of_order(join, best);
+	return loses(join, best, merge_floor(join, gpusort_cost_hash_misses(best) == 0));
+}
+
+/*
+ * Does it take longer to sort the inputs in all processes together than to join them in another
+ * way?
+ */
+static bool
+cannot_divide(const GsJoin *join)
+{
+	Path	   *best = gpusort_cost_partial_path(join->joinrel);
+
+	return loses(join, best != NULL ? best : linitial(join->joinrel->pathlist),
+				 sort_floor(join->outerrel, false) + sort_floor(join->innerrel, false));
 }
 
 /* ----------------------------------------------------------------
@@ -323,8 +348,7 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 		(ordered != NULL &&
 		 ordered->total_cost <= gpusort_cost_sort_minimum(input, partial, true)))
 		return ordered;
-	*sort = gpusort_cost_cheapest_sort_path(join->root, rel, rel, input, partial,
-											pathkeys);
+	*sort = gpusort_cost_cheapest_sort_path(join->root, rel, input, partial, pathkeys);
 	if (*sort != NULL &&
 		(ordered == NULL || (*sort)->total_cost < ordered->total_cost))
 		return *sort;
@@ -332,31 +356,6 @@ ordered_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys, Path **sort)
 	if (ordered != NULL)
 		return ordered;
 	return (Path *) create_sort_path(join->root, rel, input, pathkeys, -1.0);
-}
-
-/* Make a path that merges by the given clauses. */
-static Path *
-merge_path(const GsJoin *join, Path *outer, Path *inner, List *pathkeys,
-		   List *clauses)
-{
-	PlannerInfo *root = join->root;
-	JoinCostWorkspace cost;
-	MergePath  *path;
-
-	GPUSORT_MERGEJOIN_COST(root, &cost, join->jointype, clauses, outer, inner,
-						   join->extra);
-	path = GPUSORT_MERGEJOIN_PATH(root, join->joinrel, join->jointype, &cost,
-								  join->extra, outer, inner, pathkeys,
-								  clauses);
-
-	/*
-	 * A sort in memory rereads rows as cheaply as a Material node does.  A
-	 * sort on disk would have to merge all runs before it returns a row.
-	 */
-	if (IsA(inner, SortPath) && !path->skip_mark_restore)
-		path->materialize_inner = enable_material &&
-			!gpusort_cost_in_memory(inner);
-	return (Path *) path;
 }
 
 /* An order in which a join merges its inputs. */
@@ -391,7 +390,30 @@ choose_order(const GsJoin *join)
 	return order;
 }
 
-/* Add a path that merges in that order. */
+/* Make a path that merges in an order. */
+static MergePath *
+merge_path(const GsJoin *join, const GsMergeOrder *order, Path *outer, Path *inner)
+{
+	PlannerInfo *root = join->root;
+	JoinCostWorkspace cost;
+	MergePath  *path;
+
+	GPUSORT_MERGEJOIN_COST(root, &cost, join->jointype, order->clauses, outer, inner,
+						   join->extra);
+	path = GPUSORT_MERGEJOIN_PATH(root, join->joinrel, join->jointype, &cost,
+								  join->extra, outer, inner, order->pathkeys,
+								  order->clauses);
+
+	/*
+	 * A sort in memory rereads rows as cheaply as a Material node does.  A
+	 * sort on disk would have to merge all runs before it returns a row.
+	 */
+	if (IsA(inner, SortPath) && !path->skip_mark_restore)
+		path->materialize_inner = enable_material &&
+			!gpusort_cost_in_memory(inner);
+	return path;
+}
+
 static void
 add_merge_path(const GsJoin *join)
 {
@@ -406,53 +428,144 @@ add_merge_path(const GsJoin *join)
 	gpusort_work_add(GPUSORT_WORK_PLANNING);
 	if (sorts[0] == NULL && sorts[1] == NULL)
 		return;
-	path = merge_path(join, outer, inner, order.pathkeys, order.clauses);
+	path = (Path *) merge_path(join, &order, outer, inner);
 	gpusort_cost_prefer(path, sorts, linitial(join->joinrel->pathlist));
 	add_path(join->joinrel, path);
 }
 
-/*
- * Add a path whose processes each merge the rows of both inputs that match, if
- * there is one sort key for each clause.
+/* ----------------------------------------------------------------
+ *		merge joins in all processes
+ * ----------------------------------------------------------------
+ *
+ * Each process merges the rows of both inputs that match, over two sorts that are divided alike.
  */
-static void
-add_divided_path(const GsJoin *join)
-{
-	RelOptInfo *const rels[2] = {join->outerrel, join->innerrel};
-	GsMergeOrder order = choose_order(join);
-	Path	   *sorts[2];
 
-	gpusort_work_add(GPUSORT_WORK_PLANNING);
-	if (list_length(order.clauses) != list_length(order.keys[0]) ||
-		!gpusort_divided_pair_paths(join->root, rels, order.keys, sorts))
-		return;
-	gpusort_divided_merge_add(join->root, join->joinrel, (MergePath *)
-							  merge_path(join, sorts[0], sorts[1],
-										 order.pathkeys, order.clauses));
+/* Returns the type of all expressions of a column, or InvalidOid if they have several. */
+static Oid
+type_of_column(const PathKey *pathkey)
+{
+	const EquivalenceMember *first = linitial(pathkey->pk_eclass->ec_members);
+	ListCell   *lc;
+
+	foreach(lc, pathkey->pk_eclass->ec_members)
+		if (lfirst_node(EquivalenceMember, lc)->em_datatype != first->em_datatype)
+		return InvalidOid;
+	return first->em_datatype;
+}
+
+/* Are the keys of both inputs encoded alike? */
+static bool
+have_same_types(const List *outer, const List *inner)
+{
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	forboth(lc1, outer, lc2, inner)
+	{
+		const PathKey *a = lfirst_node(PathKey, lc1);
+		const PathKey *b = lfirst_node(PathKey, lc2);
+
+		if (!OidIsValid(type_of_column(a)) || type_of_column(a) != type_of_column(b) ||
+			a->pk_eclass->ec_collation != b->pk_eclass->ec_collation)
+			return false;
+	}
+	return list_length(outer) == list_length(inner);
+}
+
+/* Make a divided sort of an input, or return NULL. */
+static Path *
+divided_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys)
+{
+	return gpusort_divided_sort_make(join->root, rel, gpusort_cost_partial_path(rel),
+									 rel->cheapest_total_path->rows, pathkeys,
+									 list_length(pathkeys), true);
 }
 
 /*
- * Add a path by 'add' to compete with a right anti hash join, which returns unmatched
- * rows of the input that it has hashed.  A merge path for the join as it is
- * written has been made earlier, but was not compared with that hash join.
+ * Charge what the planner does not.  It multiplies the rows that a process has of each input, but
+ * those that match are in the same process.
  */
 static void
-add_path_of_right_anti(const GsJoin *right, void (*add) (const GsJoin *join))
+charge_merge(const RelOptInfo *joinrel, MergePath *merge)
 {
-	GsJoin		join = *right;
-	JoinPathExtraData extra = *right->extra;
-	ListCell   *lc;
+	Path	   *path = &merge->jpath.path;
+	double		outer_rows = merge->jpath.outerjoinpath->rows;
+	double		inner_rows = merge->jpath.innerjoinpath->rows;
+	double		again = merge->skip_mark_restore ? 0 : Max(path->rows - inner_rows, 0);
+	double		missed = path->rows * (1 - path->rows / Max(joinrel->rows, 1));
 
-	join.jointype = JOIN_ANTI;
-	join.outerrel = right->innerrel;
-	join.innerrel = right->outerrel;
-	join.extra = &extra;
-	extra.inner_unique = false;
-	foreach(lc, extra.mergeclause_list)
-		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
-	add(&join);
-	foreach(lc, extra.mergeclause_list)
-		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
+	path->total_cost += cpu_tuple_cost * missed + 2 * cpu_operator_cost * again +
+		cpu_operator_cost * MERGE_ROW_COST * (outer_rows + inner_rows);
+}
+
+/* Returns what a merge takes if none of its processes has more rows than others. */
+static Cost
+time_of_merge(const MergePath *merge)
+{
+	return merge->jpath.path.total_cost -
+		gpusort_cost_of_caution(merge->jpath.outerjoinpath) -
+		gpusort_cost_of_caution(merge->jpath.innerjoinpath);
+}
+
+/* Set the cost of a partial path so that it is preferred to 'best'. */
+static void
+prefer_partial(Path *path, const Path *best)
+{
+	path->total_cost = Min(path->total_cost, best->total_cost * GPUSORT_CHEAPER);
+	path->startup_cost = Min(path->startup_cost, path->total_cost);
+}
+
+/*
+ * Add a partial path that merges such sorts, and a Gather of it if that takes clearly less time
+ * than any other way.
+ */
+static void
+add_divided_merge(PlannerInfo *root, RelOptInfo *joinrel, MergePath *merge)
+{
+	Path	   *best = linitial(joinrel->pathlist);
+	const Path *partial = gpusort_cost_partial_path(joinrel);
+	Cost		other = best->total_cost + gpusort_cost_hash_misses(best);
+	MergePath  *copy = makeNode(MergePath);
+	Path	   *path = &copy->jpath.path;
+	Cost		excess;
+
+	charge_merge(joinrel, merge);
+	excess = time_of_merge(merge) - merge->jpath.path.total_cost;
+
+	/*
+	 * Another partial path could have it freed, but not what a Gather refers
+	 * to.
+	 */
+	*copy = *merge;
+	if (partial != NULL)
+	{
+		Cost		time = partial->total_cost + gpusort_cost_hash_misses(partial);
+
+		other = Min(other, time + parallel_setup_cost);
+		if (gpusort_divided_is_better((path->total_cost + excess) *
+									  gpusort_divided_share(root, path), time))
+			prefer_partial(path, partial);
+	}
+	add_partial_path(joinrel, path);
+	gpusort_divided_path_add(root, joinrel, &merge->jpath.path, &merge->jpath.path, excess,
+							 joinrel->rows, other, best);
+}
+
+static void
+add_divided_path(const GsJoin *join)
+{
+	GsMergeOrder order = choose_order(join);
+	Path	   *outer;
+	Path	   *inner;
+
+	gpusort_work_add(GPUSORT_WORK_PLANNING);
+	if (list_length(order.clauses) != list_length(order.keys[0]) ||
+		!have_same_types(order.keys[0], order.keys[1]))
+		return;
+	outer = divided_input(join, join->outerrel, order.keys[0]);
+	inner = divided_input(join, join->innerrel, order.keys[1]);
+	if (outer != NULL && inner != NULL)
+		add_divided_merge(join->root, join->joinrel, merge_path(join, &order, outer, inner));
 }
 
 /*
@@ -498,23 +611,6 @@ compares_language(const GsJoin *join)
 	return false;
 }
 
-/*
- * Does it take longer to sort the inputs in all processes together than to join them in another
- * way?  As in cannot_win(), the order is worth the cost of sorting the rows of the join.
- */
-static bool
-cannot_divide(const GsJoin *join)
-{
-	Path	   *best = gpusort_cost_partial_path(join->joinrel);
-	Cost		least = sort_floor(join->outerrel, false) + sort_floor(join->innerrel, false);
-	Cost		limit;
-
-	if (best == NULL)
-		best = linitial(join->joinrel->pathlist);
-	limit = best->total_cost + gpusort_cost_hash_misses(best);
-	return least > limit && least > limit + worth_of_order(join, best);
-}
-
 /* May processes each have a part of the rows of the join? */
 static bool
 may_divide(const GsJoin *join)
@@ -530,21 +626,36 @@ may_divide(const GsJoin *join)
 }
 
 static void
-add_path_by(const GsJoin *join, void (*add) (const GsJoin *join))
-{
-	if (GPUSORT_IS_RIGHT_ANTI(join->jointype))
-		add_path_of_right_anti(join, add);
-	else if (can_merge(join))
-		add(join);
-}
-
-static void
 add_paths_of_join(const GsJoin *join)
 {
 	if (!cannot_win(join) && !compares_language(join))
-		add_path_by(join, add_merge_path);
+		add_merge_path(join);
 	if (may_divide(join))
-		add_path_by(join, add_divided_path);
+		add_divided_path(join);
+}
+
+/*
+ * Add paths to compete with a right anti hash join, which returns unmatched
+ * rows of the input that it has hashed.  A merge path for the join as it is
+ * written has been made earlier, but was not compared with that hash join.
+ */
+static void
+add_paths_of_right_anti(const GsJoin *right)
+{
+	GsJoin		join = *right;
+	JoinPathExtraData extra = *right->extra;
+	ListCell   *lc;
+
+	join.jointype = JOIN_ANTI;
+	join.outerrel = right->innerrel;
+	join.innerrel = right->outerrel;
+	join.extra = &extra;
+	extra.inner_unique = false;
+	foreach(lc, extra.mergeclause_list)
+		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
+	add_paths_of_join(&join);
+	foreach(lc, extra.mergeclause_list)
+		lfirst_node(RestrictInfo, lc)->outer_is_left ^= true;
 }
 
 static void
@@ -569,7 +680,10 @@ add_join_paths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 			.extra = extra
 		};
 
-		add_paths_of_join(&join);
+		if (GPUSORT_IS_RIGHT_ANTI(jointype))
+			add_paths_of_right_anti(&join);
+		else if (can_merge(&join))
+			add_paths_of_join(&join);
 	}
 }
 

@@ -41,7 +41,6 @@
 #include "key/key_statistics.h"
 #include "loading.h"
 #include "plan/input_repeat.h"
-#include "plan/plan_children.h"
 #include "plan/plan_swap.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -196,26 +195,6 @@ with_columns(CustomScan *node, GsSwapStatement *statement)
 										   statement->columns);
 	node->scan.plan.targetlist = statement->columns;
 	return &node->scan.plan;
-}
-
-/* Make a GpuSort node that is equivalent to 'sort' and has its children. */
-static Plan *
-make_gpusort(const Sort *sort, GsSortTraits traits, GsSwapStatement *statement)
-{
-	return with_columns(make_sort_node(sort, traits,
-									   CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
-									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods),
-						statement);
-}
-
-/* The same for a GpuIncrementalSort, whose input is not read again. */
-static Plan *
-make_incremental_sort(const IncrementalSort * sort, GsSwapStatement *statement)
-{
-	GsSortTraits traits = {0};
-
-	return with_columns(make_sort_node(&sort->sort, traits, 0,
-									   &incremental_plan_methods), statement);
 }
 
 /* Returns the column that an entry of a target list is, or NULL if it is an expression. */
@@ -545,7 +524,9 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 													&context->statement->subplans);
 	traits.ties = expect_ties(&keys, &sort->plan, context->statement->planned);
 	add_sink(sort, traits.ties, context->statement);
-	return make_gpusort(sort, traits, context->statement);
+	return with_columns(make_sort_node(sort, traits, CUSTOMPATH_SUPPORT_BACKWARD_SCAN |
+									   CUSTOMPATH_SUPPORT_MARK_RESTORE, &plan_methods),
+						context->statement);
 }
 
 /*
@@ -555,13 +536,15 @@ swap_sort(Sort *sort, const GsSwapContext *context)
 static Plan *
 swap_incremental_sort(IncrementalSort * sort, const GsSwapContext *context)
 {
+	GsSortTraits traits = {0};	/* its input is not read again */
 	GsFallback	reason;
 
 	if (gpusort_debug_stock_ties)
 		return &sort->sort.plan;
 	reason = gpusort_eligibility_of_incremental_sort(sort, context->bound);
 	if (reason == GS_FALLBACK_NONE)
-		return make_incremental_sort(sort, context->statement);
+		return with_columns(make_sort_node(&sort->sort, traits, 0, &incremental_plan_methods),
+							context->statement);
 	gpusort_requirement_leave(GS_LEFT_SORT, reason);
 	return &sort->sort.plan;
 }

@@ -218,7 +218,7 @@ ordered_input(PlannerInfo *root, Path *input, List *clauses, bool *taken_over)
 	/* All columns of an input may be constants. */
 	if (pathkeys == NIL)
 		return input;
-	sort = gpusort_cost_cheapest_sort_path(root, rel, rel, input, gpusort_cost_partial_path(rel),
+	sort = gpusort_cost_cheapest_sort_path(root, rel, input, gpusort_cost_partial_path(rel),
 										   pathkeys);
 	if (sort == NULL)
 		return (Path *) create_sort_path(root, rel, input, pathkeys, -1.0);

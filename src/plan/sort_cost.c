@@ -21,7 +21,6 @@
 #include "optimizer/pathnode.h"
 
 #include "exec/limit_bound.h"
-#include "plan/sort_candidate.h"
 #include "plan/sort_cost.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
@@ -31,8 +30,11 @@
 #include "sort/gpu/gpu_session.h"
 #include "sort/memory/shared_sort.h"
 
+/* What a row costs in addition on disk, in the units of sort_eligibility.h. */
+#define DISK_ROW_COST		5.0
+
 /*
- * Additional costs per row, in the units of sort_candidate.h, if processes write their rows as
+ * Additional costs per row, likewise, if processes write their rows as
  * runs, which all of them merge.
  */
 #define WRITE_RUN_COST		6.0
@@ -66,12 +68,6 @@
 /* The size of a row in a hash table, in addition to its columns. */
 #define HASH_ENTRY_BYTES	60
 
-/*
- * A path must be cheaper by this factor to be preferred, since the planner
- * compares costs fuzzily.
- */
-#define CHEAPER				0.98
-
 /* What a path over sorts costs at least, in proportion to their inputs. */
 #define LEAST_SORT			1.005
 
@@ -79,7 +75,6 @@
 typedef struct GsSortMethod
 {
 	GsSortCandidate candidate;
-	GsKeyShape	key;
 	bool		gpu;
 	bool		disk;
 	bool		shared;			/* do processes sort their rows together? */
@@ -95,18 +90,14 @@ choose_method(const Path *input, List *pathkeys, double bound,
 			  GsSortMethod *method)
 {
 	GsSortCandidate candidate;
-	GsKeyShape	key;
 
-	if (gpusort_eligibility_of_path(input, pathkeys, bound, &key) !=
-		GS_FALLBACK_NONE)
+	if (!gpusort_sort_candidate_of_path(input, pathkeys, bound, &candidate))
 		return false;
-	candidate = gpusort_sort_candidate_of_path(input, bound);
 	*method = (GsSortMethod)
 	{
 		.candidate = candidate,
-			.key = key,
 			.gpu = gpusort_gpu_session_check(candidate.rows, false) == GS_FALLBACK_NONE,
-			.disk = !gpusort_sort_candidate_fits(&candidate, key.words),
+			.disk = !gpusort_sort_candidate_fits(&candidate),
 			.processes = 1
 	};
 	return true;
@@ -138,8 +129,7 @@ cost_of_merging(const Path *input, const GsKeyShape *key)
 static void
 set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 {
-	GsRowCost	row = gpusort_row_cost(&method->candidate, &method->key,
-									   method->gpu);
+	GsRowCost	row = gpusort_row_cost(&method->candidate, method->gpu);
 	Cost		per_unit = CAUTION * cpu_operator_cost * input->rows;
 
 	if (method->shared)
@@ -149,7 +139,7 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 	}
 	if (method->runs)
 	{
-		row.keep += (WRITE_RUN_COST + cost_of_merging(input, &method->key)) *
+		row.keep += (WRITE_RUN_COST + cost_of_merging(input, &method->candidate.key)) *
 			(method->twice ? 2 : 1);
 		row.emit = RETURN_PLACED_ROW;
 	}
@@ -165,7 +155,7 @@ set_sort_cost(Path *path, const Path *input, const GsSortMethod *method)
 		path->startup_cost += pages;
 		path->total_cost += 2 * pages;
 		if (!method->runs)
-			path->total_cost += per_unit * GPUSORT_DISK_ROW_COST;
+			path->total_cost += per_unit * DISK_ROW_COST;
 	}
 }
 
@@ -202,7 +192,7 @@ sort_together(const GsSortMethod *method, int processes)
 	if (candidate->bound != GPUSORT_NO_BOUND)
 		rows = Min(rows, candidate->bound * processes);
 	return !method->gpu &&
-		gpusort_shared_sort_fits(method->key.words, rows, candidate->width,
+		gpusort_shared_sort_fits(method->candidate.key.words, rows, candidate->width,
 								 (Size) gpusort_settings_work_mem() * 1024,
 								 processes);
 }
@@ -220,7 +210,7 @@ static bool
 choose_together(const Path *gather, int processes, GsSortMethod *method)
 {
 	Size		memory = (Size) gpusort_settings_work_mem() * 1024;
-	double		bytes = gpusort_memory_sort_estimate(method->key.words, gather->rows,
+	double		bytes = gpusort_memory_sort_estimate(method->candidate.key.words, gather->rows,
 													 gather->pathtarget->width);
 
 	method->shared = sort_together(method, processes);
@@ -234,18 +224,15 @@ choose_together(const Path *gather, int processes, GsSortMethod *method)
 
 Path *
 gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel,
-								RelOptInfo *input_rel, Path *partial,
-								double rows, List *pathkeys, double bound,
-								bool *gpu)
+								Path *partial, double rows, List *pathkeys, double bound)
 {
-	Path	   *gather = (Path *) create_gather_path(root, input_rel, partial,
+	Path	   *gather = (Path *) create_gather_path(root, partial->parent, partial,
 													 partial->pathtarget, NULL,
 													 &rows);
 	GsSortMethod method;
 
 	if (!choose_method(gather, pathkeys, bound, &method))
 		return NULL;
-	*gpu = method.gpu;
 	if (!choose_together(gather, 1 + partial->parallel_workers, &method))
 		return NULL;
 	gather->total_cost = partial->total_cost + parallel_setup_cost;
@@ -281,19 +268,16 @@ gpusort_cost_partial_path(const RelOptInfo *rel)
 
 Path *
 gpusort_cost_cheapest_sort_path(PlannerInfo *root, RelOptInfo *rel,
-								RelOptInfo *input_rel, Path *input,
-								Path *partial, List *pathkeys)
+								Path *input, Path *partial, List *pathkeys)
 {
 	Path	   *sort = gpusort_cost_sort_path(root, rel, input, pathkeys,
 											  GPUSORT_NO_BOUND);
 	Path	   *parallel;
-	bool		gpu;
 
 	if (partial == NULL)
 		return sort;
-	parallel = gpusort_cost_parallel_sort_path(root, rel, input_rel, partial,
-											   input->rows, pathkeys,
-											   GPUSORT_NO_BOUND, &gpu);
+	parallel = gpusort_cost_parallel_sort_path(root, rel, partial, input->rows, pathkeys,
+											   GPUSORT_NO_BOUND);
 	if (sort == NULL || parallel == NULL)
 		return sort != NULL ? sort : parallel;
 	return parallel->total_cost < sort->total_cost ? parallel : sort;
@@ -323,10 +307,11 @@ gpusort_cost_in_memory(const Path *sort_path)
 {
 	GsSortCandidate candidate = {
 		.rows = sort_path->rows,
-		.width = sort_path->pathtarget->width
+		.width = sort_path->pathtarget->width,
+		.key.words = 1
 	};
 
-	return gpusort_sort_candidate_fits(&candidate, 1);
+	return gpusort_sort_candidate_fits(&candidate);
 }
 
 /*
@@ -379,70 +364,62 @@ gpusort_cost_hash_misses(const Path *path)
 	return 0;
 }
 
+/* Returns what a sort has to read, or 0 if there is none. */
+static Cost
+cost_below(const Path *sort)
+{
+	return sort != NULL ? ((const SortPath *) sort)->subpath->total_cost : 0;
+}
+
 /* Returns the cost of a sort without its input. */
 static Cost
 cost_of_sort(const Path *sort)
 {
-	return sort->total_cost - ((const SortPath *) sort)->subpath->total_cost;
+	return sort != NULL ? sort->total_cost - cost_below(sort) : 0;
 }
 
-/*
- * Lower the cost of a sort by 'excess' at most, of which its input has no part.  The planner
- * does not look at it any more, but EXPLAIN shows it.
- */
-static void
-lower_sort(Path *sort, Cost excess)
-{
-	Cost		input = ((const SortPath *) sort)->subpath->total_cost;
-	Cost		own = cost_of_sort(sort);
-	double		factor = own > excess ? 1 - excess / own : 0;
-
-	sort->startup_cost = input + (sort->startup_cost - input) * factor;
-	sort->total_cost = input + own * factor;
-}
-
-/* Returns the total cost of the inputs of a path over a sort. */
+/* Returns the cost of a path over sorts without its inputs. */
 static Cost
-cost_of_inputs(const Path *path, const Path *sort)
+own_cost(const Path *path, Path *const sorts[2])
 {
 	const		JoinPath *join = (const JoinPath *) path;
-
-	return IsA(path, MergePath) ?
+	Cost		inputs = IsA(path, MergePath) ?
 		join->outerjoinpath->total_cost + join->innerjoinpath->total_cost :
-		sort->total_cost;
+		sorts[0]->total_cost;
+
+	/* A merge join need not read its inputs to their ends. */
+	return Max(path->total_cost - inputs, 0);
+}
+
+/* Lower the cost of a sort by a part of it.  Returns by how much its startup cost is lowered. */
+static Cost
+lower_sort(Path *sort, double part)
+{
+	Cost		startup = (sort->startup_cost - cost_below(sort)) * part;
+
+	sort->startup_cost -= startup;
+	sort->total_cost -= cost_of_sort(sort) * part;
+	return startup;
 }
 
 /*
- * Lower the cost of a path by 'excess'.  Its own part and those of its sorts are lowered
- * in proportion, and the startup cost by as much as those of the sorts, which it consists of.
+ * Lower the cost of a path by 'excess'.  Its own part and those of its sorts, which it may be one
+ * of, are lowered in proportion, and the startup cost by as much as those of the sorts, which it
+ * consists of.  The planner does not look at the sorts any more, but EXPLAIN shows them.
  */
 static void
 lower_path(Path *path, Path *const sorts[2], Cost excess)
 {
-	Cost		costs[2] = {0, 0};
+	Cost		cost = own_cost(path, sorts) + cost_of_sort(sorts[0]) + cost_of_sort(sorts[1]);
+	double		part = Min(excess / cost, 1);
+	Cost		total = path->total_cost - excess;
 	Cost		startup = path->startup_cost;
-	Cost		inputs = 0;
-	Cost		own = 0;
 
 	for (int i = 0; i < 2; i++)
 		if (sorts[i] != NULL)
-		{
-			costs[i] = cost_of_sort(sorts[i]);
-			inputs = cost_of_inputs(path, sorts[i]);
-		}
-
-	/* A merge join need not read its inputs to their ends. */
-	own = Max(path->total_cost - inputs, 0);
-	for (int i = 0; i < 2; i++)
-		if (costs[i] > 0)
-		{
-			startup -= sorts[i]->startup_cost;
-			lower_sort(sorts[i],
-					   excess * costs[i] / (own + costs[0] + costs[1]));
-			startup += sorts[i]->startup_cost;
-		}
-	path->total_cost -= excess;
-	path->startup_cost = Max(Min(startup, path->total_cost), 0);
+			startup -= lower_sort(sorts[i], part);
+	path->total_cost = total;
+	path->startup_cost = Max(Min(startup, total), 0);
 }
 
 /*
@@ -452,12 +429,7 @@ lower_path(Path *path, Path *const sorts[2], Cost excess)
 static Cost
 preferred_cost(Path *const sorts[2], Cost other)
 {
-	Cost		least = 0;
-
-	for (int i = 0; i < 2; i++)
-		if (sorts[i] != NULL)
-			least += ((const SortPath *) sorts[i])->subpath->total_cost;
-	return Max(other * CHEAPER, least * LEAST_SORT);
+	return Max(other * GPUSORT_CHEAPER, (cost_below(sorts[0]) + cost_below(sorts[1])) * LEAST_SORT);
 }
 
 void
@@ -467,12 +439,8 @@ gpusort_cost_prefer_sort(Path *path, Path *sort, Path *other)
 	Cost		preferred = preferred_cost(sorts, other->total_cost);
 	Cost		excess = path->total_cost - preferred;
 
-	other->total_cost = Max(other->total_cost, preferred / CHEAPER);
-	if (excess <= 0)
-		return;
-	if (sort == path)
-		lower_sort(path, excess);
-	else
+	other->total_cost = Max(other->total_cost, preferred / GPUSORT_CHEAPER);
+	if (excess > 0)
 		lower_path(path, sorts, excess);
 }
 
@@ -482,14 +450,14 @@ gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOptInfo *rel, P
 	Cost		least = partial->total_cost + parallel_setup_cost;
 	ListCell   *lc;
 
-	gather->total_cost = Min(gather->total_cost, Max(best->total_cost * CHEAPER, least));
+	gather->total_cost = Min(gather->total_cost, Max(best->total_cost * GPUSORT_CHEAPER, least));
 	gather->startup_cost = Min(gather->startup_cost, gather->total_cost);
-	best->total_cost = Max(best->total_cost, gather->total_cost / CHEAPER);
+	best->total_cost = Max(best->total_cost, gather->total_cost / GPUSORT_CHEAPER);
 	foreach(lc, rel->pathlist)
 	{
 		Path	   *path = lfirst(lc);
 
-		path->total_cost = Max(path->total_cost, gather->total_cost / CHEAPER);
+		path->total_cost = Max(path->total_cost, gather->total_cost / GPUSORT_CHEAPER);
 	}
 }
 
@@ -499,13 +467,6 @@ gpusort_cost_of_caution(const Path *sort)
 	if (IsA(sort, CustomPath))
 		sort = linitial(((const CustomPath *) sort)->custom_paths);
 	return cost_of_sort(sort) * (1 - 1 / CAUTION);
-}
-
-void
-gpusort_cost_prefer_partial(Path *path, const Path *best)
-{
-	path->total_cost = Min(path->total_cost, best->total_cost * CHEAPER);
-	path->startup_cost = Min(path->startup_cost, path->total_cost);
 }
 
 void

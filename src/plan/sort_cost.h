@@ -10,6 +10,9 @@
 
 #include "nodes/pathnodes.h"
 
+/* A path must be cheaper by this factor to be preferred: the planner compares costs fuzzily. */
+#define GPUSORT_CHEAPER		0.98
+
 /*
  * Make a path of 'rel' that sorts 'input' at GpuSort's cost.  It is not added
  * to the list of paths.  The Sort that it becomes will be swapped.  'bound' is
@@ -21,17 +24,12 @@ extern Path *gpusort_cost_sort_path(PlannerInfo *root, RelOptInfo *rel,
 									double bound);
 
 /*
- * The same over a Gather of 'partial', a partial path of 'input_rel'.  The
- * processes below the Gather put their rows into a GPU session directly, or
- * sort them and write runs, so that no row passes through the Gather.  *gpu is
- * set to whether a GPU would be tried.
+ * The same over a Gather of 'partial', a partial path.  The processes below the Gather put their
+ * rows into a GPU session directly, or sort them and write runs, so that no row passes through the
+ * Gather.
  */
-extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root,
-											 RelOptInfo *rel,
-											 RelOptInfo *input_rel,
-											 Path *partial, double rows,
-											 List *pathkeys, double bound,
-											 bool *gpu);
+extern Path *gpusort_cost_parallel_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial,
+											 double rows, List *pathkeys, double bound);
 
 /*
  * Make a path that sorts 'partial', a partial path of 'rows' rows in all processes, in a divided
@@ -45,14 +43,11 @@ extern Path *gpusort_cost_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, 
 extern Path *gpusort_cost_partial_path(const RelOptInfo *rel);
 
 /*
- * Make the cheaper one of these two paths, for a sort of all rows.  'input' and 'partial'
- * are paths of 'input_rel'.  If 'partial' is NULL, one process sorts.
+ * Make the cheaper one of these two paths, for a sort of all rows.  If 'partial' is NULL, one
+ * process sorts.
  */
-extern Path *gpusort_cost_cheapest_sort_path(PlannerInfo *root,
-											 RelOptInfo *rel,
-											 RelOptInfo *input_rel,
-											 Path *input, Path *partial,
-											 List *pathkeys);
+extern Path *gpusort_cost_cheapest_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *input,
+											 Path *partial, List *pathkeys);
 
 /*
  * Returns a lower bound of the startup cost of such a path, whatever its sort keys are.  With
@@ -102,9 +97,6 @@ extern void gpusort_cost_prefer_gather(Path *gather, const Path *partial, RelOpt
 
 /* Returns how much more a sort made here, or a divided one, is charged than it takes. */
 extern Cost gpusort_cost_of_caution(const Path *sort);
-
-/* Set the cost of a partial path so that it is preferred to 'best'. */
-extern void gpusort_cost_prefer_partial(Path *path, const Path *best);
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does

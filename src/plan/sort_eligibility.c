@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sort_eligibility.c
- *		Determines which sorts of a plan are taken over.
+ *		Determines which sorts are taken over, and what a row of one costs.
  *
  * No sort may become slower than in stock PostgreSQL.  So sorts that take it no time, and
  * sorts of which a LIMIT wants few rows, stay as they are.  Sorts that
@@ -10,12 +10,19 @@
  * rows that come in order already, however, cost stock PostgreSQL little more
  * than copying them.  These are taken over only if that is expected to gain.
  *
+ * What a sort costs depends on the columns of its rows and on where they come
+ * from.  The same description is made of a path, before the planner chooses,
+ * and of the Sort that the path has become, so that both are judged alike.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include <math.h>
+
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
+#include "miscadmin.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/paths.h"
@@ -26,12 +33,176 @@
 #include "exec/gpusort_private.h"
 #include "exec/limit_bound.h"
 #include "key/key_encoding.h"
-#include "plan/sort_candidate.h"
 #include "plan/sort_eligibility.h"
 #include "settings.h"
+#include "sort/base/tuple_rows.h"
+#include "sort/base/warm_memory.h"
+#include "sort/gpu/gpu_session.h"
+#include "sort/memory/memory_sort.h"
+
+/*
+ * The costs of a row are from regressions over sorts of many shapes with PostgreSQL
+ * 15, 18 and 19; docs/experiments.md has the measurements.
+ */
+
+/* A GpuSort.  Its sort proper costs next to nothing on a GPU. */
+#define STORE_ROW			3.0
+#define STORE_BYTE			0.04
+#define STORE_TUPLE			2.0 /* rows are whole tuples, or else: */
+#define STORE_FIXED			0.3 /* per column */
+#define STORE_VARIABLE		2.0
+#define COLD_BYTE			0.04	/* of memory that is not warm */
+#define SORT_WORD			2.0
+#define SORT_TIES			6.0 /* if the encoded keys are not exact */
+#define SORT_KEY_OF_ICU		40.0	/* more, if sort keys of ICU are made */
+#define COMPARISON_OF_ICU	25.0	/* for each doubling of the rows, if ICU
+									 * compares them */
+#define RETURN_ROW			2.5
+
+/* What else matters if the rows are in order or reversed. */
+#define IN_ORDER			(-3.5)
+#define IN_ORDER_TIES		(-2.0)
+#define REVERSED			(-2.5)
+#define PAGE_SCAN			(-0.8)
+#define ORDERED_TUPLE		2.0
+#define ORDERED_FIXED		0.35	/* per column, unless rows are tuples */
+#define ORDERED_VARIABLE	1.3
+#define ORDERED_DISK		3.5
+#define ORDERED_DISK_BYTE	0.07
+
+/*
+ * A stock sort of rows that are in order or reversed; 16 and later have a
+ * faster one.  A sort of a single column of fixed length keeps values instead
+ * of tuples.
+ */
+#define STOCK_ROW			GPUSORT_SINCE_16(7.0, 9.0)
+#define STOCK_BYTE			0.11
+#define STOCK_VALUE			GPUSORT_SINCE_16(-3.5, -5.5)
+#define STOCK_VARIABLE		GPUSORT_SINCE_16(3.3, 5.0)	/* per column if rows
+														 * are not as stored */
+#define STOCK_REVERSED		GPUSORT_SINCE_16(3.0, 5.0)
+#define STOCK_STRING		4.5 /* if words cannot compare the first key */
+#define STOCK_STRING_REVERSED	30.0
+#define STOCK_LOCALE		14.0	/* if the C library compares it */
+#define STOCK_RUNS			GPUSORT_SINCE_16(-1.8, -3.5)
+#define STOCK_RUNS_BYTE		GPUSORT_SINCE_16(0.03, 0.0)
+#define STOCK_RUNS_LEVEL	GPUSORT_SINCE_16(1.9, 3.0)	/* for each doubling of
+														 * the runs */
+
+/* The size of a row that a stock sort keeps, in addition to its columns. */
+#define STOCK_TUPLE_BYTES	48
+#define STOCK_VALUE_BYTES	16
+
+/* A GpuSort must be faster by this factor. */
+#define LEAST_GAIN			1.1
+
+/*
+ * A stock sort takes 10 ns for a comparison, or nine times as long if a library compares strings
+ * by the rules of a language.  One of so many comparisons takes two milliseconds; the first
+ * GpuSort of a session is faster from half of that on.
+ */
+#define LONG_SORT			200000
+#define LANGUAGE_COMPARISON	9
+
+/* A Sort of fewer rows takes no time, whatever its keys are. */
+#define FEWEST_LONG_ROWS	2000
 
 /* An IncrementalSort of groups with fewer rows stays stock. */
 #define FEWEST_GROUP_ROWS	50
+
+/* The order in which rows come, in relation to that of a sort. */
+typedef enum GsRowOrder
+{
+	GS_ROWS_UNORDERED,			/* or it is not known */
+	GS_ROWS_IN_ORDER,
+	GS_ROWS_REVERSED
+} GsRowOrder;
+
+/* ----------------------------------------------------------------
+ *		descriptions
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Count the columns of a list of expressions or a target list, and look whether each is the column
+ * of the table at the same position.
+ */
+static void
+add_columns(GsSortCandidate *candidate, const List *columns)
+{
+	Oid			last = InvalidOid;	/* often that of the next column as well */
+	bool		variable = false;
+	ListCell   *lc;
+
+	foreach(lc, columns)
+	{
+		const TargetEntry *entry = lfirst(lc);
+		const Var  *var = IsA(entry, TargetEntry) ? (const Var *) entry->expr : lfirst(lc);
+		Oid			type = exprType((const Node *) var);
+
+		if (type != last)
+			variable = get_typlen(type) < 0;
+		last = type;
+		if (variable)
+			candidate->variable_columns++;
+		else
+			candidate->fixed_columns++;
+		if (!IsA(var, Var) || var->varattno != foreach_current_index(lc) + 1)
+			candidate->stored_rows = false;
+	}
+}
+
+static int
+ncolumns(const GsSortCandidate *candidate)
+{
+	return candidate->fixed_columns + candidate->variable_columns;
+}
+
+/* Describe a sort of the rows of a path. */
+static GsSortCandidate
+describe_path(const Path *input, double bound, const GsKeyShape *key)
+{
+	GsSortCandidate candidate = {
+		.rows = input->rows,
+		.width = input->pathtarget->width,
+		.bound = bound,
+		.stored_rows = true,
+		.key = *key
+	};
+	const Path *scan = input;
+
+	add_columns(&candidate, input->pathtarget->exprs);
+	if (IsA(scan, GatherPath))
+		scan = ((const GatherPath *) scan)->subpath;
+	if (IsA(scan, ProjectionPath))
+		scan = ((const ProjectionPath *) scan)->subpath;
+	if (scan->pathtype != T_SeqScan || ncolumns(&candidate) != scan->parent->max_attr)
+		candidate.stored_rows = false;
+	return candidate;
+}
+
+/* Describe a Sort of a finished plan, whose input is a scan of a table. */
+static GsSortCandidate
+describe_plan(const Sort *sort, double bound, const PlannedStmt *statement,
+			  const GsKeyShape *key)
+{
+	GsSortCandidate candidate = {
+		.rows = sort->plan.plan_rows,
+		.width = sort->plan.plan_width,
+		.bound = bound,
+		.stored_rows = true,
+		.key = *key
+	};
+	const		Scan *scan = (const Scan *) sort->plan.lefttree;
+	const RangeTblEntry *table = rt_fetch(scan->scanrelid, statement->rtable);
+
+	add_columns(&candidate, scan->plan.targetlist);
+	candidate.all_rows = scan->plan.qual == NIL;
+	if (SearchSysCacheExists2(ATTNUM, ObjectIdGetDatum(table->relid),
+							  Int16GetDatum(ncolumns(&candidate) + 1)))
+		candidate.stored_rows = false;
+	return candidate;
+}
 
 /* ----------------------------------------------------------------
  *		sort keys
@@ -94,6 +265,144 @@ reason_of_keys(const GsSortKeys *keys, GsKeyShape *shape)
 	*shape = gpusort_key_plan_shape(plan);
 	gpusort_key_plan_free(plan);
 	return reason;
+}
+
+/* ----------------------------------------------------------------
+ *		costs
+ * ----------------------------------------------------------------
+ */
+
+bool
+gpusort_sort_candidate_fits(const GsSortCandidate *candidate)
+{
+	/* A GPU keeps rows in its own memory, and will report if it lacks room. */
+	return gpusort_gpu_session_check(candidate->rows, false) == GS_FALLBACK_NONE ||
+		gpusort_memory_sort_estimate(candidate->key.words, candidate->rows,
+									 candidate->width) <=
+		(double) gpusort_settings_work_mem() * 1024;
+}
+
+double
+gpusort_row_cost_minimum(int width)
+{
+	return STORE_ROW + STORE_BYTE * width;
+}
+
+/* Would the sort keep rows as whole tuples? */
+static bool
+keeps_tuples(const GsSortCandidate *candidate)
+{
+	return candidate->stored_rows &&
+		gpusort_tuple_rows_pay(candidate->fixed_columns,
+							   candidate->variable_columns);
+}
+
+/* Returns the cost per row of memory that the system has yet to provide. */
+static double
+cost_of_cold_memory(const GsSortCandidate *candidate)
+{
+	double		bytes = gpusort_memory_sort_estimate(candidate->key.words, 1,
+													 candidate->width);
+	double		warm = gpusort_warm_memory_limit() / Max(candidate->rows, 1);
+
+	return COLD_BYTE * Max(bytes - warm, 0);
+}
+
+GsRowCost
+gpusort_row_cost(const GsSortCandidate *candidate, bool gpu)
+{
+	GsRowCost	cost = {
+		.keep = gpusort_row_cost_minimum(candidate->width),
+		.emit = RETURN_ROW
+	};
+
+	if (keeps_tuples(candidate))
+		cost.keep += STORE_TUPLE;
+	else
+		cost.keep += STORE_FIXED * candidate->fixed_columns +
+			STORE_VARIABLE * candidate->variable_columns;
+	if (!gpu)
+		cost.keep += SORT_WORD * candidate->key.words;
+	if (!candidate->key.exact)
+		cost.keep += SORT_TIES;
+	if (candidate->key.collated)
+		cost.keep += SORT_KEY_OF_ICU;
+	if (candidate->key.compared)
+		cost.keep += COMPARISON_OF_ICU * log2(Max(candidate->rows, 2));
+	return cost;
+}
+
+/* Returns what a GpuSort costs in all, if rows are in order or reversed. */
+static double
+cost_of_gpusort(const GsSortCandidate *candidate, bool reversed)
+{
+	GsRowCost	row = gpusort_row_cost(candidate, false);
+	double		cost = row.keep + row.emit;
+
+	if (reversed)
+		cost += REVERSED;
+	else
+		cost += IN_ORDER + (candidate->key.first_exact ? 0 : IN_ORDER_TIES);
+	if (keeps_tuples(candidate))
+		cost += ORDERED_TUPLE;
+	else
+		cost += ORDERED_FIXED * candidate->fixed_columns +
+			ORDERED_VARIABLE * candidate->variable_columns;
+	if (candidate->all_rows)
+		cost += PAGE_SCAN;
+	if (gpusort_sort_candidate_fits(candidate))
+		return cost + cost_of_cold_memory(candidate);
+	return cost + ORDERED_DISK + ORDERED_DISK_BYTE * candidate->width;
+}
+
+/* Returns what the runs of a stock sort cost if it needs any. */
+static double
+cost_of_stock_runs(const GsSortCandidate *candidate, bool values)
+{
+	double		bytes = candidate->rows *
+		(candidate->width + (values ? STOCK_VALUE_BYTES : STOCK_TUPLE_BYTES));
+	double		runs = bytes / ((double) work_mem * 1024);
+
+	if (runs <= 1)
+		return 0;
+	return Max(STOCK_RUNS + STOCK_RUNS_BYTE * candidate->width +
+			   STOCK_RUNS_LEVEL * log2(runs), 0);
+}
+
+/* The same as cost_of_gpusort(). */
+static double
+cost_of_stock_sort(const GsSortCandidate *candidate, bool reversed)
+{
+	bool		values = candidate->fixed_columns == 1 &&
+		candidate->variable_columns == 0;
+	double		cost = STOCK_ROW + STOCK_BYTE * candidate->width;
+
+	if (values)
+		cost += STOCK_VALUE;
+	if (!candidate->stored_rows)
+		cost += STOCK_VARIABLE * candidate->variable_columns;
+	if (!candidate->key.first_exact)
+		cost += STOCK_STRING;
+	if (candidate->key.has_weights)
+		cost += STOCK_LOCALE;
+	if (reversed)
+		cost += candidate->key.first_exact ? STOCK_REVERSED : STOCK_STRING_REVERSED;
+	return cost + cost_of_stock_runs(candidate, values);
+}
+
+/*
+ * Is a GpuSort faster by LEAST_GAIN, if rows come in this order?  It always is if they are
+ * unordered.
+ */
+static bool
+gains_by_order(const GsSortCandidate *candidate, GsRowOrder order)
+{
+	bool		reversed = order == GS_ROWS_REVERSED;
+
+	if (order == GS_ROWS_UNORDERED)
+		return true;
+	return cost_of_stock_sort(candidate, reversed) >=
+		LEAST_GAIN * cost_of_gpusort(candidate, reversed);
 }
 
 /* ----------------------------------------------------------------
@@ -186,22 +495,6 @@ order_of_column(const ColumnKey *key)
 	return result;
 }
 
-/*
- * Add the next sort key to the order by the keys before it.  Returns false if
- * further keys do not matter.
- */
-static bool
-add_key(const ColumnKey *key, bool is_first, GsRowOrder *order)
-{
-	ColumnOrder column = order_of_column(key);
-
-	if (is_first)
-		*order = column.order;
-	else if (column.order != *order)
-		*order = GS_ROWS_UNORDERED;
-	return *order != GS_ROWS_UNORDERED && !column.unique;
-}
-
 /* Returns the column that an expression is, or InvalidAttrNumber. */
 static AttrNumber
 column_of(const Expr *expr)
@@ -226,11 +519,13 @@ order_of_input(const Sort *sort, const PlannedStmt *statement)
 {
 	const Plan *scan = sort->plan.lefttree;
 	GsRowOrder	order = GS_ROWS_UNORDERED;
+	ColumnOrder column = {GS_ROWS_UNORDERED, false};
 	ColumnKey	key;
 
 	key.table = rt_fetch(((const Scan *) scan)->scanrelid,
 						 statement->rtable)->relid;
-	for (int k = 0; k < sort->numCols; k++)
+	/* Further keys do not matter once each row has another value. */
+	for (int k = 0; k < sort->numCols && !column.unique; k++)
 	{
 		const TargetEntry *entry = list_nth_node(TargetEntry, scan->targetlist,
 												 sort->sortColIdx[k] - 1);
@@ -238,8 +533,12 @@ order_of_input(const Sort *sort, const PlannedStmt *statement)
 		key.attno = column_of(entry->expr);
 		key.operator = sort->sortOperators[k];
 		key.collation = sort->collations[k];
-		if (!add_key(&key, k == 0, &order))
-			return order;
+		column = order_of_column(&key);
+		if (k > 0 && column.order != order)
+			column.order = GS_ROWS_UNORDERED;
+		order = column.order;
+		if (order == GS_ROWS_UNORDERED)
+			break;
 	}
 	return order;
 }
@@ -262,18 +561,34 @@ reason_of_rows(double rows, double least, double bound)
 	return GS_FALLBACK_NONE;
 }
 
-GsFallback
-gpusort_eligibility_of_path(const Path *input, List *pathkeys, double bound,
-							GsKeyShape *shape)
+bool
+gpusort_sort_candidate_of_path(const Path *input, List *pathkeys, double bound,
+							   GsSortCandidate *candidate)
 {
-	GsFallback	reason = reason_of_rows(input->rows, gpusort_settings_plan_rows(), bound);
-
 	GsSortKeys	keys;
+	GsKeyShape	shape;
 
-	if (reason != GS_FALLBACK_NONE)
-		return reason;
+	if (reason_of_rows(input->rows, gpusort_settings_plan_rows(), bound) != GS_FALLBACK_NONE)
+		return false;
 	keys = keys_of_path(pathkeys, input->parent->relids);
-	return reason_of_keys(&keys, shape);
+	if (reason_of_keys(&keys, &shape) != GS_FALLBACK_NONE)
+		return false;
+	*candidate = describe_path(input, bound, &shape);
+	return true;
+}
+
+/*
+ * Does PostgreSQL's sort take so long that the time to begin a GpuSort does not matter?
+ */
+static bool
+is_long(double rows, double bound, const GsKeyShape *key)
+{
+	double		kept = bound > 0 ? Min(rows, bound) : rows;
+	double		comparisons = rows * log2(Max(kept, 2));
+
+	if (key->has_weights || key->collated || key->compared)
+		comparisons *= LANGUAGE_COMPARISON;
+	return comparisons >= LONG_SORT;
 }
 
 /*
@@ -290,12 +605,10 @@ gains(const Sort *sort, double bound, const PlannedStmt *statement, const GsKeyS
 	if (gpusort_min_rows == 0 || shape->compared ||
 		!returns_rows_as_stored(sort->plan.lefttree))
 		return true;
-	candidate = gpusort_sort_candidate_of_plan(sort, bound, statement);
-	if (gpusort_row_cost_gains(&candidate, shape, GS_ROWS_IN_ORDER) &&
-		gpusort_row_cost_gains(&candidate, shape, GS_ROWS_REVERSED))
-		return true;
-	return gpusort_row_cost_gains(&candidate, shape,
-								  order_of_input(sort, statement));
+	candidate = describe_plan(sort, bound, statement, shape);
+	return (gains_by_order(&candidate, GS_ROWS_IN_ORDER) &&
+			gains_by_order(&candidate, GS_ROWS_REVERSED)) ||
+		gains_by_order(&candidate, order_of_input(sort, statement));
 }
 
 GsFallback
@@ -304,7 +617,7 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 {
 	GsFallback	reason = reason_of_rows(sort->plan.plan_rows,
 										gpusort_min_rows >= 0 ? gpusort_min_rows :
-										GPUSORT_FEWEST_LONG_ROWS, bound);
+										FEWEST_LONG_ROWS, bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
 	GsKeyShape	shape;
 
@@ -313,7 +626,7 @@ gpusort_eligibility_of_sort(const Sort *sort, double bound,
 	if (reason != GS_FALLBACK_NONE)
 		return reason;
 	if (gpusort_min_rows < 0 &&
-		!gpusort_sort_candidate_is_long(sort->plan.plan_rows, bound, &shape))
+		!is_long(sort->plan.plan_rows, bound, &shape))
 		return GS_FALLBACK_FEW_ROWS;
 	return gains(sort, bound, statement, &shape) ?
 		GS_FALLBACK_NONE : GS_FALLBACK_NO_GAIN;

@@ -1,7 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * sort_eligibility.h
- *		Determines which sorts of a plan are taken over.
+ *		Determines which sorts are taken over, and what a row of one costs.
+ *
+ * All costs are in units of cpu_operator_cost, one of which stands for 6 ns on
+ * the machine where they were measured; see docs/design/planner.md.  They do
+ * not include what the input costs.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,16 +18,42 @@
 #include "fallback.h"
 #include "key/key_plan.h"
 
+/* What determines the cost of a sort. */
+typedef struct GsSortCandidate
+{
+	double		rows;			/* estimated */
+	int			width;			/* of a row in bytes, estimated */
+	double		bound;			/* rows wanted; see exec/limit_bound.h */
+	int			fixed_columns;	/* of a row */
+	int			variable_columns;	/* those of variable length */
+	bool		all_rows;		/* is the input of a Sort a scan of a table
+								 * without a condition? */
+	bool		stored_rows;	/* is the input a scan that returns all
+								 * columns? */
+	GsKeyShape	key;
+} GsSortCandidate;
+
 /*
- * Is a path to be made that sorts 'input' at GpuSort's cost?  Returns
- * GS_FALLBACK_NONE and sets *shape, or returns the reason why not.  The Sort
- * that the path becomes will be taken over, except where PostgreSQL's own sort
- * costs as little.  There are no paths for collations whose comparisons cost
- * as much as in a stock sort.
+ * Describe a sort of the rows of a path.  Returns false if no path is to be made of it: the Sort
+ * that it becomes would not be taken over, except where PostgreSQL's own sort costs as little.
  */
-extern GsFallback gpusort_eligibility_of_path(const Path *input,
-											  List *pathkeys, double bound,
-											  GsKeyShape *shape);
+extern bool gpusort_sort_candidate_of_path(const Path *input, List *pathkeys, double bound,
+										   GsSortCandidate *candidate);
+
+/* Will a GpuSort need no disk, as far as the estimates tell? */
+extern bool gpusort_sort_candidate_fits(const GsSortCandidate *candidate);
+
+/* The cost of a GpuSort whose rows stay in memory. */
+typedef struct GsRowCost
+{
+	double		keep;			/* to take and sort a row */
+	double		emit;			/* to return it */
+} GsRowCost;
+
+extern GsRowCost gpusort_row_cost(const GsSortCandidate *candidate, bool gpu);
+
+/* A lower bound of 'keep', which is faster to compute. */
+extern double gpusort_row_cost_minimum(int width);
 
 /*
  * Is a Sort of a finished plan to be taken over?  Returns GS_FALLBACK_NONE, or the

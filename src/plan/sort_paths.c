@@ -32,6 +32,7 @@
 #include "plan/sort_cost.h"
 #include "plan/sort_paths.h"
 #include "settings.h"
+#include "sort/gpu/gpu_session.h"
 
 static create_upper_paths_hook_type prev_create_upper_paths_hook = NULL;
 
@@ -200,18 +201,16 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	List	   *pathkeys = root->sort_pathkeys;
 	Path	   *partial = gpusort_cost_partial_path(input_rel);
 	Path	   *parallel = NULL;
-	bool		gpu = false;
+	bool		gpu = gpusort_gpu_session_check(rows_of(ordered_rel), false) == GS_FALLBACK_NONE;
 
 	if (pathkeys == NIL || root->upper_targets[UPPERREL_ORDERED] == NULL ||
 		(input == NULL && !has_gather_merge(ordered_rel)))
 		return;
 	if (ordered_rel->consider_parallel && partial != NULL &&
 		!pathkeys_contained_in(pathkeys, partial->pathkeys))
-		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, input_rel,
-												   partial,
+		parallel = gpusort_cost_parallel_sort_path(root, ordered_rel, partial,
 												   rows_of(ordered_rel), pathkeys,
-												   root->limit_tuples,
-												   &gpu);
+												   root->limit_tuples);
 	if (input != NULL && ((parallel != NULL && gpu) || !sorts_in_parallel(ordered_rel)))
 		add_ordered_path(root, ordered_rel,
 						 serial_path(root, ordered_rel, input));

@@ -107,8 +107,7 @@ windows_over(PlannerInfo *root, RelOptInfo *window_rel, const List *windows, Pat
 		if (!pathkeys_contained_in(pathkeys, path->pathkeys))
 		{
 			Path	   *sort =
-				gpusort_cost_cheapest_sort_path(root, window_rel, path->parent, path, partial,
-												pathkeys);
+				gpusort_cost_cheapest_sort_path(root, window_rel, path, partial, pathkeys);
 
 			*any_sort |= sort != NULL;
 			if (sort == NULL)
