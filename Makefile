@@ -137,7 +137,6 @@ OBJS = \
 	src/index/gin/gin_order.o \
 	src/index/gin/gin_keys.o \
 	src/index/gin/gin_reader.o \
-	src/index/gin/gin_posting_tree.o \
 	src/index/gin/gin_writer.o \
 	src/index/gin/gin_build.o \
 	src/index/index_hook.o \

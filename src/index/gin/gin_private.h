@@ -178,30 +178,6 @@ extern uint32 gpusort_gin_reader_tids(GsGinReader *reader, const uint64 **tids);
  */
 extern char *gpusort_gin_reader_wrong_encoding(const GsGinReader *reader);
 
-/* ---- The posting tree of a key that has many TIDs: gin_posting_tree.c ---- */
-
-/* Where the pages of an index go, and how many there are. */
-typedef struct GsGinPages
-{
-	GsPageWriter *writer;
-	BlockNumber n_blocks;		/* block numbers given to pages so far */
-	BlockNumber n_entry_pages;
-	BlockNumber n_data_pages;	/* of posting trees */
-} GsGinPages;
-
-typedef struct GsPostingTree GsPostingTree;
-
-/* Create a writer of posting trees, one after the other, in the current memory context. */
-extern GsPostingTree *gpusort_posting_tree_create(GsGinPages *pages);
-
-/*
- * Begin a tree, add ascending TIDs, of which there is at least one, and end it.  Returns the
- * block of its root.
- */
-extern void gpusort_posting_tree_begin(GsPostingTree *tree);
-extern void gpusort_posting_tree_add(GsPostingTree *tree, const uint64 *tids, uint32 count);
-extern BlockNumber gpusort_posting_tree_end(GsPostingTree *tree);
-
 /* ---- Writing the pages of an index from its keys in order: gin_writer.c ---- */
 
 typedef struct GsGinWriter GsGinWriter;
