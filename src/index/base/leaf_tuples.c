@@ -38,9 +38,9 @@ constant_size(const GsLeafForm *form)
 
 	for (int i = 0; i < form->ncolumns; i++)
 	{
-		if (form->columns[i].length < 0)
+		if (form->columns[i].tuple.length < 0)
 			return 0;
-		size = TYPEALIGN(form->columns[i].align, size) + form->columns[i].length;
+		size = TYPEALIGN(form->columns[i].tuple.align, size) + form->columns[i].tuple.length;
 	}
 	return MAXALIGN(size);
 }
@@ -64,13 +64,11 @@ gpusort_leaf_form_init(GsLeafForm *form, Relation index, const GsSortSpec *spec,
 
 		form->columns[i] = (GsLeafColumn)
 		{
-			.row_offset = format->columns[i].offset,
-				.length = att->attlen,
-				.align = att_align_nominal(1, att->attalign),
-				.byval = att->attbyval,
+			.tuple = gpusort_tuple_column(columns, i),
+				.row_offset = format->columns[i].offset,
 				.bits = value_bits(att)
 		};
-		if (att->attlen < -1)
+		if (form->columns[i].tuple.length < -1)
 			return false;
 	}
 	gpusort_row_format_free(format);
@@ -98,21 +96,22 @@ address_of(const GsLeafColumn *column, const char *row)
 {
 	uint32		offset = column->row_offset;
 
-	if (column->length < 0)
+	if (column->tuple.length < 0)
 		memcpy(&offset, row + offset, sizeof(offset));
 	return row + offset;
+}
+
+static inline Datum
+value_of(const GsLeafColumn *column, const char *row)
+{
+	return column->tuple.byval ? word_of(column, row) : PointerGetDatum(address_of(column, row));
 }
 
 void
 gpusort_leaf_values(const GsLeafForm *form, const char *row, Datum *values)
 {
 	for (int i = 0; i < form->ncolumns; i++)
-	{
-		const GsLeafColumn *column = &form->columns[i];
-
-		values[i] = column->byval ? word_of(column, row) :
-			PointerGetDatum(address_of(column, row));
-	}
+		values[i] = value_of(&form->columns[i], row);
 	memcpy(&values[form->ncolumns], row + form->tid_offset, sizeof(Datum));
 }
 
@@ -126,12 +125,10 @@ is_short(const char *value)
 static inline GsHeapRow
 heap_row_of(const GsLeafForm *form, const char *row)
 {
-	GsHeapRow	heap_row;
 	Datum		tid;
 
 	memcpy(&tid, row + form->tid_offset, sizeof(tid));
-	gpusort_index_rows_unpack_tid(tid, &heap_row);
-	return heap_row;
+	return gpusort_leaf_unpack_tid(tid);
 }
 
 ItemPointerData
@@ -150,7 +147,7 @@ varying_size(const GsLeafForm *form, const char *row)
 	{
 		const GsLeafColumn *column = &form->columns[i];
 
-		if (column->length < 0)
+		if (column->tuple.length < 0)
 		{
 			const char *value = address_of(column, row);
 
@@ -159,7 +156,7 @@ varying_size(const GsLeafForm *form, const char *row)
 			size += VARSIZE_SHORT(value);
 		}
 		else
-			size = TYPEALIGN(column->align, size) + column->length;
+			size = TYPEALIGN(column->tuple.align, size) + column->tuple.length;
 	}
 	size = MAXALIGN(size);
 	return size <= GPUSORT_LEAF_TUPLE_BYTES ? size : 0;
@@ -211,7 +208,7 @@ keys_are_equal(const GsLeafForm *form, const char *a, const char *b)
 	{
 		const GsLeafColumn *column = &form->columns[i];
 
-		if (column->byval)
+		if (column->tuple.byval)
 		{
 			if (((word_of(column, a) ^ word_of(column, b)) & column->bits) != 0)
 				return false;
@@ -220,7 +217,7 @@ keys_are_equal(const GsLeafForm *form, const char *a, const char *b)
 		{
 			const char *value = address_of(column, a);
 			const char *other = address_of(column, b);
-			Size		length = column->length >= 0 ? column->length : VARSIZE_SHORT(value);
+			Size		length = column->tuple.length >= 0 ? column->tuple.length : VARSIZE_SHORT(value);
 
 			/* The first byte of a varlena has its length. */
 			if (*value != *other || !bytes_are_equal(value, other, length))
@@ -291,33 +288,18 @@ find_group(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace first,
 void
 gpusort_leaf_form_tuple(const GsLeafForm *form, const char *row, IndexTuple tuple)
 {
-	Size		end = MAXALIGN(sizeof(IndexTupleData));
+	char	   *end = (char *) tuple + MAXALIGN(sizeof(IndexTupleData));
 	unsigned short variable = 0;
 
 	for (int i = 0; i < form->ncolumns; i++)
 	{
 		const GsLeafColumn *column = &form->columns[i];
-		Size		length = column->length;
 
-		if (column->length < 0)
-		{
-			const char *value = address_of(column, row);
-
-			length = VARSIZE_SHORT(value);
-			gpusort_copy_bytes((char *) tuple + end, value, length);
+		end = gpusort_put_value(&column->tuple, end, value_of(column, row));
+		if (column->tuple.length < 0)
 			variable = INDEX_VAR_MASK;
-		}
-		else
-		{
-			end = TYPEALIGN(column->align, end);
-			if (column->byval)
-				store_att_byval((char *) tuple + end, word_of(column, row), length);
-			else
-				gpusort_copy_bytes((char *) tuple + end, address_of(column, row), length);
-		}
-		end += length;
 	}
-	tuple->t_info = (unsigned short) MAXALIGN(end) | variable;
+	tuple->t_info = (unsigned short) MAXALIGN(end - (char *) tuple) | variable;
 	tuple->t_tid = gpusort_leaf_tid(form, row);
 }
 
@@ -415,7 +397,7 @@ count_singles(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace plac
 
 	/* One key is compared, and the row after the last one must be there. */
 	if (form->size == 0 || row_bytes == 0 || rows->nulls != NULL || form->nkeys != 1 ||
-		!column->byval || place.number + 1 >= rows->nrows)
+		!column->tuple.byval || place.number + 1 >= rows->nrows)
 		return 0;
 	most = Min(most, rows->nrows - 1 - place.number);
 	value = word_of(column, row);

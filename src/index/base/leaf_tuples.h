@@ -7,7 +7,8 @@
  * keys.  So one process can lay out pages, and another one form the tuples on them later, from
  * rows that are still where the sort has left them.
  *
- * This is for rows of short values without NULLs.  All others go through GsTupleFormer.
+ * This is for rows of short values without NULLs.  All others become tuples one by one
+ * (btree_build.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -15,10 +16,10 @@
 #define GPUSORT_LEAF_TUPLES_H
 
 #include "access/itup.h"
-#include "access/tupmacs.h"
 #include "storage/bufpage.h"
 #include "utils/rel.h"
 
+#include "heap/heap_rows.h"
 #include "index/base/index_rows.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
@@ -35,10 +36,8 @@
 
 typedef struct GsLeafColumn
 {
+	GsTupleColumn tuple;
 	uint32		row_offset;		/* of the value, or of its offset */
-	int16		length;			/* bytes, or -1 for a varlena */
-	uint8		align;			/* in the tuple, bytes */
-	bool		byval;
 	Datum		bits;			/* of a Datum that are part of the value */
 } GsLeafColumn;
 
@@ -55,6 +54,22 @@ typedef struct GsLeafForm
 	uint32		tid_offset;		/* of the TID in a row */
 	GsLeafColumn columns[INDEX_MAX_KEYS];
 } GsLeafForm;
+
+/* Convert between a row's TID and dead flag and the "tid", a Datum of eight bytes. */
+static inline Datum
+gpusort_leaf_pack_tid(const GsHeapRow *row)
+{
+	return UInt64GetDatum(gpusort_tid_number(&row->tid) << 1 | (row->alive ? 0 : 1));
+}
+
+static inline GsHeapRow
+gpusort_leaf_unpack_tid(Datum tid)
+{
+	GsHeapRow	row = {.alive = (DatumGetUInt64(tid) & 1) == 0};
+
+	gpusort_tid_set(&row.tid, DatumGetUInt64(tid) >> 1);
+	return row;
+}
 
 /* Returns false if the tuples of an index cannot be formed here. */
 extern bool gpusort_leaf_form_init(GsLeafForm *form, Relation index,

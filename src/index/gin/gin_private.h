@@ -11,38 +11,14 @@
 #include "access/gin.h"
 #include "access/gin_private.h"
 #include "executor/tuptable.h"
-#include "storage/itemptr.h"
 
 #include "core/varbyte.h"
 #include "index/base/index_build.h"
+#include "index/base/index_rows.h"
 #include "index/base/page_writer.h"
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
 #include "sort/sort.h"
-
-/*
- * ---- TIDs of a key, as numbers ----
- *
- * A TID is a number that has the offset number in its lowest bits, and above it the block
- * number.  Of ascending TIDs the differences are stored (varbyte.h).  GIN's posting lists have
- * the same bytes.
- */
-
-#define GPUSORT_TID_OFFSET_BITS	11
-
-static inline uint64
-gpusort_tid_number(const ItemPointerData *tid)
-{
-	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) << GPUSORT_TID_OFFSET_BITS |
-		ItemPointerGetOffsetNumberNoCheck(tid);
-}
-
-static inline void
-gpusort_tid_set(ItemPointerData *tid, uint64 number)
-{
-	ItemPointerSet(tid, (BlockNumber) (number >> GPUSORT_TID_OFFSET_BITS),
-				   (OffsetNumber) (number & ((1 << GPUSORT_TID_OFFSET_BITS) - 1)));
-}
 
 /*
  * ---- The order of the keys of an index, and the rows that are sorted: gin_order.c ----

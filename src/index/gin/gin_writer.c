@@ -24,7 +24,6 @@
  */
 #include "compat.h"
 
-#include "access/tupmacs.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -48,30 +47,22 @@
  *		tuples of keys
  *
  * GinFormTuple() allocates memory, and looks at the key several times.  The tuples of most
- * indexes are simple: one column, a key that is passed by value or is a short string.  These
- * are formed here.  PostgreSQL's function forms all others.
+ * indexes are simple: one column, a key that is short.  These are formed here.  PostgreSQL's
+ * function forms all others.
  *
  *		header, key, padding to 8 bytes, posting list, padding to 8 bytes
  * ----------------------------------------------------------------
  */
 
-/* What the keys of the index's only column are. */
-typedef enum GsGinTupleKind
-{
-	GS_GIN_TUPLE_OTHER,			/* or there are several columns */
-	GS_GIN_TUPLE_BY_VALUE,
-	GS_GIN_TUPLE_STRING			/* short ones get a header of one byte */
-} GsGinTupleKind;
-
 typedef struct GsGinTupleForm
 {
 	GsGinOrder *order;
-	GsGinTupleKind kind;
-	int16		attlen;
+	GsTupleColumn column;		/* if the index has only one */
 	union
 	{
 		IndexTupleData header;
 		char		bytes[MAXALIGN(GinMaxItemSize)];
+		double		force_align;
 	}			tuple;
 } GsGinTupleForm;
 
@@ -80,16 +71,9 @@ static GsGinTupleForm *
 create_form(GsGinOrder *order)
 {
 	GsGinTupleForm *form = palloc0(sizeof(GsGinTupleForm));
-	Form_pg_attribute att = TupleDescAttr(order->state.tupdesc[0], 0);
 
 	form->order = order;
-	if (!order->state.oneCol)
-		form->kind = GS_GIN_TUPLE_OTHER;
-	else if (att->attbyval)
-		form->kind = GS_GIN_TUPLE_BY_VALUE;
-	else if (att->attlen == -1 && att->attstorage != TYPSTORAGE_PLAIN)
-		form->kind = GS_GIN_TUPLE_STRING;
-	form->attlen = att->attlen;
+	form->column = gpusort_tuple_column(order->state.tupdesc[0], 0);
 	return form;
 }
 
@@ -98,17 +82,11 @@ static inline Size
 put_key(GsGinTupleForm *form, const GsGinKey *key)
 {
 	char	   *bytes = form->tuple.bytes + sizeof(IndexTupleData);
-	const struct varlena *value = (const struct varlena *) DatumGetPointer(key->value);
 	char	   *end;
 
-	if (key->category != GIN_CAT_NORM_KEY || form->kind == GS_GIN_TUPLE_OTHER)
+	if (key->category != GIN_CAT_NORM_KEY || !form->order->state.oneCol)
 		return 0;
-	if (form->kind == GS_GIN_TUPLE_BY_VALUE)
-	{
-		store_att_byval(bytes, key->value, form->attlen);
-		return form->attlen;
-	}
-	end = gpusort_put_short_value(bytes, value, true);
+	end = gpusort_put_value(&form->column, bytes, key->value);
 	return end == NULL ? 0 : end - bytes;
 }
 
@@ -137,7 +115,7 @@ form_key_tuple(GsGinTupleForm *form, const GsGinKey *key, const char *list, Size
 	if (list_bytes > 0)
 		memcpy(form->tuple.bytes + offset, list, list_bytes);
 	memset(form->tuple.bytes + offset + list_bytes, 0, size - offset - list_bytes);
-	tuple->t_info = size | (form->kind == GS_GIN_TUPLE_STRING ? INDEX_VAR_MASK : 0);
+	tuple->t_info = size | (form->column.length < 0 ? INDEX_VAR_MASK : 0);
 	GinSetPostingOffset(tuple, offset);
 	GinSetNPosting(tuple, ntids);
 	return tuple;
