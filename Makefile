@@ -133,8 +133,7 @@ OBJS = \
 	src/index/btree/btree_validate.o \
 	src/index/btree/btree_loader.o \
 	src/index/btree/btree_build.o \
-	src/index/gin/gin_order.o \
-	src/index/gin/gin_reader.o \
+	src/index/gin/gin_rows.o \
 	src/index/gin/gin_keys.o \
 	src/index/gin/gin_writer.o \
 	src/index/gin/gin_build.o \

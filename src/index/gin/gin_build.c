@@ -6,11 +6,11 @@
  * The operator class's function extracts keys from the table's rows.  They are collected in
  * memory, each once, with the TIDs of its rows (gin_keys.c).  Whenever memory is full, and at the
  * end of the table, they become rows of a sort, of a key and TIDs, one after the other, and the
- * memory is used again.  The index is written from the keys in order (gin_reader.c, gin_writer.c).
+ * memory is used again.  The index is written from the keys in order (gin_rows.c, gin_writer.c).
  *
  *		row --extractValue--> keys and TID --> gin_keys --> sort
  *															 |
- *				file, WAL <--page_writer-- gin_writer <-- gin_reader
+ *				file, WAL <--page_writer-- gin_writer <-- gin_rows
  *
  *-------------------------------------------------------------------------
  */

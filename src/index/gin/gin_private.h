@@ -21,7 +21,7 @@
 #include "sort/sort.h"
 
 /*
- * ---- The order of the keys of an index, and the rows that are sorted: gin_order.c ----
+ * ---- The order of the keys of an index, and the rows that are sorted: gin_rows.c ----
  *
  * Keys are ordered by the index column, then by their category (a value, NULL, or what
  * stands for an item without keys or a NULL item), and then by the comparison function of
@@ -79,15 +79,9 @@ gpusort_gin_order_key_bytes(const GsGinColumn *column, Datum value)
 	return column->attlen == -1 ? VARSIZE_ANY(bytes) : strlen(bytes) + 1;
 }
 
-/* Store a row in a virtual slot, or get it from there.  Values are not copied. */
+/* Store a row in a virtual slot.  Values are not copied. */
 extern void gpusort_gin_order_store(const GsGinOrder *order, const GsGinRow *row,
 									TupleTableSlot *slot);
-extern void gpusort_gin_order_load(const GsGinOrder *order, const TupleTableSlot *slot,
-								   GsGinRow *row);
-
-/* Compare two keys of the same column and category by the operator class's function. */
-extern int	gpusort_gin_order_compare(GsGinOrder *order, const GsGinKey *a,
-									  const GsGinKey *b);
 
 /* ---- Keys in memory, each with its TIDs: gin_keys.c ---- */
 
@@ -125,7 +119,7 @@ extern int64 gpusort_gin_keys_entries(const GsGinKeys *keys);
  */
 extern bool gpusort_gin_keys_take(GsGinKeys *keys, GsGinRow *row);
 
-/* ---- Reading keys and their TIDs from a sort: gin_reader.c ---- */
+/* ---- Reading keys and their TIDs from a sort: gin_rows.c ---- */
 
 /* The most TIDs that are read at a time. */
 #define GPUSORT_GIN_READER_TIDS	2048
