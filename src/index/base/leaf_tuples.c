@@ -227,12 +227,6 @@ keys_are_equal(const GsLeafForm *form, const char *a, const char *b)
 	return true;
 }
 
-bool
-gpusort_leaf_keys_equal(const GsLeafForm *form, const char *a, const char *b)
-{
-	return keys_are_equal(form, a, b);
-}
-
 /* Rows that become one tuple. */
 typedef struct GsLeafGroup
 {
@@ -342,15 +336,18 @@ form_group(const GsLeafForm *form, const GsRowsInPlace *rows, const GsLeafGroup 
 	}
 }
 
-static void
-fill_page(const GsLeafForm *form, const GsLeafFill *fill, Page page)
+void
+gpusort_page_fill(const GsLeafForm *form, GsLeafFill *fill, Page page)
 {
 	const GsRowsInPlace *rows = &fill->rows;
 	GsRowPlace	place = gpusort_first_place(rows);
 	ItemId		item = &((PageHeader) page)->pd_linp[fill->item];
 	unsigned	upper = fill->upper;
-	Size		key_bytes = key_bytes_of(form, rows, place);
+	Size		key_bytes;
 
+	if (rows->nrows == 0)
+		return;
+	key_bytes = key_bytes_of(form, rows, place);
 	while (place.number < rows->nrows)
 	{
 		GsLeafGroup group = find_group(form, rows, place, key_bytes);
@@ -361,14 +358,7 @@ fill_page(const GsLeafForm *form, const GsLeafFill *fill, Page page)
 		key_bytes = group.next_key_bytes;
 	}
 	gpusort_work_add(rows->nrows * GPUSORT_WORK_ROW);
-}
-
-void
-gpusort_page_fill(const GsLeafForm *form, GsPageFills *fills, Page page)
-{
-	for (int i = 0; i < fills->n; i++)
-		fill_page(form, &fills->fills[i], page);
-	fills->n = 0;
+	fill->rows.nrows = 0;
 }
 
 /* Returns the n-th row after one, of rows of the same length. */
@@ -514,11 +504,9 @@ gpusort_leaf_page_close(GsLeafPage *leaf, Page page, const GsLeafForm *form, boo
 		form_last(leaf, page, form, leaf->before, offset);
 	if (leaf->ngroups > 0)
 	{
-		GsPageFills *later = &leaf->later;
-
-		if (later->n == GPUSORT_PAGE_FILLS)
-			gpusort_page_fill(form, later, page);
-		later->fills[later->n++] = leaf->open;
+		/* Few pages have a second stretch of rows. */
+		gpusort_page_fill(form, &leaf->later, page);
+		leaf->later = leaf->open;
 		leaf->ngroups = 0;
 	}
 	if (!defer)

@@ -83,9 +83,6 @@ extern bool gpusort_leaf_form_init(GsLeafForm *form, Relation index,
 extern Size gpusort_leaf_key_bytes(const GsLeafForm *form, const GsRowsInPlace *rows,
 								   GsRowPlace place);
 
-/* Of two rows that can be formed here: do they have the same keys, to the byte? */
-extern bool gpusort_leaf_keys_equal(const GsLeafForm *form, const char *a, const char *b);
-
 /* Returns the TID of a row. */
 extern ItemPointerData gpusort_leaf_tid(const GsLeafForm *form, const char *row);
 
@@ -151,35 +148,26 @@ gpusort_page_count_fitting(const GsPageRoom *room, int lower, int upper, int siz
 /* Rows that become one tuple after the other, from 'upper' on downwards. */
 typedef struct GsLeafFill
 {
-	GsRowsInPlace rows;
+	GsRowsInPlace rows;			/* none if there are no such tuples */
 	int64		position;		/* of the first row in the sort */
 	uint16		item;			/* number of its tuple's line pointer, from 0 */
 	uint16		upper;			/* offset on the page where its tuple ends */
 } GsLeafFill;
 
-/* As many as a page can have. */
-#define GPUSORT_PAGE_FILLS	4
+/* Form the tuples, and set their line pointers. */
+extern void gpusort_page_fill(const GsLeafForm *form, GsLeafFill *fill, Page page);
 
-typedef struct GsPageFills
-{
-	int			n;
-	GsLeafFill	fills[GPUSORT_PAGE_FILLS];
-} GsPageFills;
-
-/* Form all of them, and set their line pointers. */
-extern void gpusort_page_fill(const GsLeafForm *form, GsPageFills *fills, Page page);
-
-/* Does any of them need rows before a position? */
+/* Does it need rows before a position? */
 static inline bool
-gpusort_page_needs_rows(const GsPageFills *fills, int64 position)
+gpusort_page_needs_rows(const GsLeafFill *fill, int64 position)
 {
-	return fills->n > 0 && fills->fills[0].position < position;
+	return fill->rows.nrows > 0 && fill->position < position;
 }
 
 /* The page that gets tuples now. */
 typedef struct GsLeafPage
 {
-	GsPageFills later;
+	GsLeafFill	later;
 	GsLeafFill	open;			/* further tuples, of which more may come */
 	GsRowsInPlace rows;			/* of which those groups are */
 	int			ngroups;		/* in it; 0 if there is none */
@@ -200,7 +188,7 @@ extern bool gpusort_leaf_page_add(GsLeafPage *leaf, Page page, GsPageRoom *room,
 
 /*
  * Called before a tuple is added in another way: form at least the last two tuples, and all
- * unless 'defer'.
+ * unless 'defer'.  Those that remain are one stretch of rows.
  */
 extern void gpusort_leaf_page_close(GsLeafPage *leaf, Page page, const GsLeafForm *form,
 									bool defer);

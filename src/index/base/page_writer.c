@@ -69,7 +69,7 @@ typedef struct GsPageBatch
 	int			n_pages;
 	uint32		pages[BATCH_PAGES]; /* numbers */
 	BlockNumber blocks[BATCH_PAGES];
-	GsPageFills later[BATCH_PAGES];
+	GsLeafFill	later[BATCH_PAGES];
 } GsPageBatch;
 
 struct GsPageQueue
@@ -367,14 +367,6 @@ gpusort_page_queue_set_form(GsPageQueue *queue, const GsLeafForm *form)
 	queue->form = *form;
 }
 
-/* Most pages lack one stretch of tuples, or none. */
-static void
-copy_fills(GsPageFills *dest, const GsPageFills *fills)
-{
-	dest->n = fills->n;
-	memcpy(dest->fills, fills->fills, fills->n * sizeof(GsLeafFill));
-}
-
 void
 gpusort_page_queue_close(GsPageQueue *queue)
 {
@@ -426,16 +418,16 @@ gpusort_page_writer_new_page(GsPageWriter *writer)
 
 void
 gpusort_page_writer_put(GsPageWriter *writer, BlockNumber block, Page page,
-						const GsPageFills *later)
+						const GsLeafFill *later)
 {
 	GsPageQueue *queue = writer->queue;
 	GsPageBatch *batch = open_batch(queue);
 
-	batch->later[batch->n_pages].n = 0;
-	if (later != NULL && later->n > 0)
+	batch->later[batch->n_pages].rows.nrows = 0;
+	if (later != NULL && later->rows.nrows > 0)
 	{
-		copy_fills(&batch->later[batch->n_pages], later);
-		batch->first_row = Min(batch->first_row, later->fills[0].position);
+		batch->later[batch->n_pages] = *later;
+		batch->first_row = Min(batch->first_row, later->position);
 	}
 	batch->pages[batch->n_pages] = ((char *) page - (char *) page_with_number(queue, 0)) / BLCKSZ;
 	batch->blocks[batch->n_pages] = block;
