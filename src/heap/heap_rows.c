@@ -81,8 +81,8 @@ struct GsHeapRows
 								 * row */
 	bool		concurrent;		/* does it have a snapshot? */
 	GsHeapShare *share;			/* with other processes, or NULL */
-	GsKnownTids known;			/* those of rows to skip, or NULL */
-	const void *known_arg;
+	const GsKnownTids *known;	/* those of rows to skip, or NULL */
+	BlockNumber nknown;			/* of the first so many blocks */
 	double		nlive;
 	int64		nrows;
 	bool		blocked;
@@ -236,14 +236,15 @@ gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info, bool fet
 
 GsHeapRows *
 gpusort_heap_rows_begin_missing(Relation heap, Relation index, IndexInfo *info,
-								Snapshot snapshot, GsKnownTids known, const void *arg)
+								Snapshot snapshot, const GsKnownTids *known,
+								BlockNumber nknown)
 {
 	GsHeapRows *rows = create_rows(heap, index, info, false);
 
 	Assert(rows->concurrent);
 	rows->snapshot = RegisterSnapshot(snapshot);
 	rows->known = known;
-	rows->known_arg = arg;
+	rows->nknown = nknown;
 	return rows;
 }
 
@@ -537,7 +538,7 @@ find_roots(GsHeapRows *rows)
 static void
 drop_known(GsHeapRows *rows)
 {
-	const uint64 *known = rows->known(rows->known_arg, rows->block);
+	const uint64 *known = rows->known[rows->block];
 	int			n = 0;
 
 	for (int i = 0; i < rows->nitems; i++)
@@ -574,7 +575,7 @@ read_page(GsHeapRows *rows)
 	if (heap_only)
 		find_roots(rows);
 	LockBuffer(rows->buffer, BUFFER_LOCK_UNLOCK);
-	if (rows->known != NULL)
+	if (rows->known != NULL && rows->block < rows->nknown)
 		drop_known(rows);
 }
 

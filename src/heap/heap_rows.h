@@ -9,6 +9,7 @@
 #ifndef GPUSORT_HEAP_ROWS_H
 #define GPUSORT_HEAP_ROWS_H
 
+#include "access/htup_details.h"
 #include "nodes/execnodes.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
@@ -34,15 +35,17 @@ typedef struct GsHeapShare GsHeapShare;
 extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, Relation index,
 										   IndexInfo *info, bool fetch);
 
-/*
- * Begin to read those rows that a snapshot sees and an index lacks.  known() returns the TIDs of a
- * block that it has, as bits: bit offset - 1 for each offset.  Values are not fetched.
- */
-typedef const uint64 *(*GsKnownTids) (const void *arg, BlockNumber block);
+/* TIDs of a block, as bits: bit offset - 1 for each offset. */
+typedef uint64 GsKnownTids[(MaxHeapTuplesPerPage + 63) / 64];
 
+/*
+ * Begin to read those rows that a snapshot sees and an index lacks.  'known' has the TIDs of the
+ * first 'nknown' blocks that it has.  Values are not fetched.
+ */
 extern GsHeapRows *gpusort_heap_rows_begin_missing(Relation heap, Relation index,
 												   IndexInfo *info, Snapshot snapshot,
-												   GsKnownTids known, const void *arg);
+												   const GsKnownTids *known,
+												   BlockNumber nknown);
 
 /*
  * To read the heap together with other processes, call share() before the
