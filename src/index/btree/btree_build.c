@@ -229,8 +229,7 @@ typedef struct GsUniqueCheck
 	bool		has_previous;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	MemoryContext copies;		/* of by-reference values; NULL if there are
-								 * none */
+	MemoryContext copies;		/* of by-reference values */
 } GsUniqueCheck;
 
 static GsUniqueCheck *
@@ -251,12 +250,9 @@ create_check(const GsIndexBuild *build)
 	check->context = AllocSetContextCreate(CurrentMemoryContext,
 										   "pg_gpusort comparisons",
 										   ALLOCSET_DEFAULT_SIZES);
-	for (int k = 0; k < check->nkeys; k++)
-		if (!TupleDescAttr(RelationGetDescr(index), k)->attbyval &&
-			check->copies == NULL)
-			check->copies = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort previous row",
-												  ALLOCSET_DEFAULT_SIZES);
+	check->copies = AllocSetContextCreate(CurrentMemoryContext,
+										  "pg_gpusort previous row",
+										  ALLOCSET_DEFAULT_SIZES);
 	return check;
 }
 
@@ -301,11 +297,6 @@ keep_row(GsUniqueCheck *check, const Datum *values, const bool *isnull)
 	MemoryContext caller;
 
 	memcpy(check->isnull, isnull, check->nkeys * sizeof(bool));
-	if (check->copies == NULL)
-	{
-		memcpy(check->values, values, check->nkeys * sizeof(Datum));
-		return;
-	}
 	MemoryContextReset(check->copies);
 	caller = MemoryContextSwitchTo(check->copies);
 	for (int k = 0; k < check->nkeys; k++)
