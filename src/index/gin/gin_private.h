@@ -93,13 +93,31 @@ typedef struct GsGinKeys GsGinKeys;
  */
 extern GsGinKeys *gpusort_gin_keys_create(GsGinOrder *order, Size limit);
 
+/* The keys of one column of a row of the table. */
+typedef struct GsGinRowKeys
+{
+	OffsetNumber attnum;
+	const Datum *values;
+	const		GinNullCategory *categories;
+	uint32		count;
+	uint32		next;			/* the first one that has not been added */
+} GsGinRowKeys;
+
+static inline GsGinKey
+gpusort_gin_row_key(const GsGinRowKeys *keys, uint32 i)
+{
+	return (GsGinKey)
+	{
+		keys->attnum, keys->categories[i], keys->values[i]
+	};
+}
+
 /*
- * Add the keys of one column of a row.  A key may occur more than once.  Rows come in the order
- * of their TIDs.  Returns how many of the keys, the first ones, were added before memory
- * was used up: then take all rows, and add the others.
+ * Add the keys that have not been added.  A key may occur more than once.  Rows come in the order
+ * of their TIDs.  Returns false if memory was used up before the last key: then take all rows, and
+ * call this again.
  */
-extern uint32 gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count,
-								   uint64 tid);
+extern bool gpusort_gin_keys_add(GsGinKeys *keys, GsGinRowKeys *added, uint64 tid);
 
 /* Has the system had no memory left at any time? */
 extern bool gpusort_gin_keys_lacked_memory(const GsGinKeys *keys);
