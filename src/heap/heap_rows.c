@@ -226,11 +226,15 @@ create_rows(Relation heap, Relation index, IndexInfo *info, bool fetch)
 }
 
 GsHeapRows *
-gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info, bool fetch)
+gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info, bool fetch,
+						GsHeapShare *share)
 {
 	GsHeapRows *rows = create_rows(heap, index, info, fetch);
 
-	rows->snapshot = rows->concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
+	rows->share = share;
+	if (share == NULL)
+		rows->snapshot = rows->concurrent ? RegisterSnapshot(GetTransactionSnapshot()) :
+			SnapshotAny;
 	return rows;
 }
 
@@ -284,16 +288,6 @@ gpusort_heap_rows_unshare(GsHeapRows *rows)
 		pg_atomic_read_u32(&share->broken_chains) != 0;
 	rows->blocked |= pg_atomic_read_u32(&share->blocked) != 0;
 	rows->share = NULL;
-}
-
-GsHeapRows *
-gpusort_heap_rows_join(Relation heap, Relation index, IndexInfo *info, bool fetch,
-					   GsHeapShare *share)
-{
-	GsHeapRows *rows = create_rows(heap, index, info, fetch);
-
-	rows->share = share;
-	return rows;
 }
 
 void
@@ -437,14 +431,6 @@ is_plainly_live(HeapTupleHeader tuple)
 		(tuple->t_infomask & HEAP_XMAX_INVALID) != 0;
 }
 
-/* Count tuples for pg_stat_all_tables as a scan of the heap returns them, dead ones included. */
-static void
-count_tuples(const GsHeapRows *rows, int ntuples)
-{
-	/* Of a table, this counter is for scans. */
-	pgstat_count_index_tuples(rows->heap, ntuples);
-}
-
 /*
  * Find the tuples of a locked page that go into the index.  Returns whether
  * the page has heap-only tuples, whose roots have to be found.
@@ -474,7 +460,12 @@ check_page(GsHeapRows *rows)
 		else
 			check_visibility(rows, offset, item);
 	}
-	count_tuples(rows, ntuples);
+
+	/*
+	 * A scan of the heap returns dead tuples, too.  Of a table, this counter
+	 * is for scans.
+	 */
+	pgstat_count_index_tuples(rows->heap, ntuples);
 	return heap_only;
 }
 
@@ -497,7 +488,7 @@ extract_visible(GsHeapRows *rows)
 		add_item(rows, offset, true);
 	}
 	rows->nlive += rows->nitems;
-	count_tuples(rows, rows->nitems);
+	pgstat_count_index_tuples(rows->heap, rows->nitems);
 	return heap_only;
 }
 

@@ -17,66 +17,6 @@
 #include "work.h"
 
 /* ----------------------------------------------------------------
- *		the form
- * ----------------------------------------------------------------
- */
-
-static Datum
-value_bits(Form_pg_attribute att)
-{
-	if (!att->attbyval)
-		return 0;
-	return att->attlen == sizeof(Datum) ? ~(Datum) 0 :
-		((Datum) 1 << (8 * att->attlen)) - 1;
-}
-
-/* Returns the size of all tuples, or 0 if it varies. */
-static Size
-constant_size(const GsLeafForm *form)
-{
-	Size		size = MAXALIGN(sizeof(IndexTupleData));
-
-	for (int i = 0; i < form->ncolumns; i++)
-	{
-		if (form->columns[i].tuple.length < 0)
-			return 0;
-		size = TYPEALIGN(form->columns[i].tuple.align, size) + form->columns[i].tuple.length;
-	}
-	return MAXALIGN(size);
-}
-
-bool
-gpusort_leaf_form_init(GsLeafForm *form, Relation index, const GsSortSpec *spec,
-					   bool deduplicate, bool unique)
-{
-	TupleDesc	columns = RelationGetDescr(index);
-	GsRowFormat *format = gpusort_row_format_create(spec);
-
-	memset(form, 0, sizeof(*form));
-	form->ncolumns = columns->natts;
-	form->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	form->deduplicate = deduplicate;
-	form->unique = unique;
-	form->tid_offset = format->columns[columns->natts].offset;
-	for (int i = 0; i < form->ncolumns; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(columns, i);
-
-		form->columns[i] = (GsLeafColumn)
-		{
-			.tuple = gpusort_tuple_column(columns, i),
-				.row_offset = format->columns[i].offset,
-				.bits = value_bits(att)
-		};
-		if (form->columns[i].tuple.length < -1)
-			return false;
-	}
-	gpusort_row_format_free(format);
-	form->size = constant_size(form);
-	return form->size <= GPUSORT_LEAF_TUPLE_BYTES;
-}
-
-/* ----------------------------------------------------------------
  *		values of a row
  * ----------------------------------------------------------------
  */
@@ -137,9 +77,9 @@ gpusort_leaf_tid(const GsLeafForm *form, const char *row)
 	return heap_row_of(form, row).tid;
 }
 
-/* Returns the size of a tuple with values of variable length, or 0. */
+/* Returns the size of a row's tuple, or 0 if it is not formed here. */
 static inline Size
-varying_size(const GsLeafForm *form, const char *row)
+tuple_size(const GsLeafForm *form, const char *row)
 {
 	Size		size = MAXALIGN(sizeof(IndexTupleData));
 
@@ -168,7 +108,7 @@ key_bytes_of(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace place
 	if (place.number >= rows->nrows || gpusort_place_has_null(rows, place) ||
 		(form->unique && !heap_row_of(form, place.row).alive))
 		return 0;
-	return form->size > 0 ? form->size : varying_size(form, place.row);
+	return form->size > 0 ? form->size : tuple_size(form, place.row);
 }
 
 Size
@@ -272,6 +212,54 @@ find_group(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace first,
 			.next = next,
 			.next_key_bytes = next_key_bytes
 	};
+}
+
+/* ----------------------------------------------------------------
+ *		the form
+ * ----------------------------------------------------------------
+ */
+
+static Datum
+value_bits(Form_pg_attribute att)
+{
+	if (!att->attbyval)
+		return 0;
+	return att->attlen == sizeof(Datum) ? ~(Datum) 0 :
+		((Datum) 1 << (8 * att->attlen)) - 1;
+}
+
+bool
+gpusort_leaf_form_init(GsLeafForm *form, Relation index, const GsSortSpec *spec,
+					   bool deduplicate, bool unique)
+{
+	TupleDesc	columns = RelationGetDescr(index);
+	GsRowFormat *format = gpusort_row_format_create(spec);
+	bool		varies = false;
+
+	memset(form, 0, sizeof(*form));
+	form->ncolumns = columns->natts;
+	form->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	form->deduplicate = deduplicate;
+	form->unique = unique;
+	form->tid_offset = format->columns[columns->natts].offset;
+	for (int i = 0; i < form->ncolumns; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(columns, i);
+
+		form->columns[i] = (GsLeafColumn)
+		{
+			.tuple = gpusort_tuple_column(columns, i),
+				.row_offset = format->columns[i].offset,
+				.bits = value_bits(att)
+		};
+		if (form->columns[i].tuple.length < -1)
+			return false;
+		varies |= form->columns[i].tuple.length < 0;
+	}
+	gpusort_row_format_free(format);
+	if (!varies)
+		form->size = tuple_size(form, NULL);
+	return varies || form->size > 0;
 }
 
 /* ----------------------------------------------------------------

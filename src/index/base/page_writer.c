@@ -58,6 +58,9 @@
 #define SHARED_BATCHES	16
 #define LOCAL_BATCHES	2
 
+#define SHARED_PAGES	(OPEN_PAGES + SHARED_BATCHES * BATCH_PAGES)
+#define LOCAL_PAGES		(OPEN_PAGES + LOCAL_BATCHES * BATCH_PAGES)
+
 /* Direct I/O requires this alignment. */
 #define PAGE_ALIGNMENT	4096
 
@@ -95,36 +98,23 @@ struct GsPageQueue
 	uint64		n_used_again;	/* batches whose pages are free again */
 	BlockNumber n_blocks;		/* of the file */
 	uint32		n_free;
-	uint32		free[OPEN_PAGES + SHARED_BATCHES * BATCH_PAGES];
+	uint32		free[SHARED_PAGES];
 
 	GsPageBatch batches[FLEXIBLE_ARRAY_MEMBER];
 };
 
-static uint32
-count_batches(bool shared)
-{
-	return shared ? SHARED_BATCHES : LOCAL_BATCHES;
-}
-
-static uint32
-count_pages(uint32 n_batches)
-{
-	return OPEN_PAGES + n_batches * BATCH_PAGES;
-}
-
 static Size
-header_bytes(uint32 n_batches)
+header_bytes(bool shared)
 {
-	return offsetof(GsPageQueue, batches) + n_batches * sizeof(GsPageBatch);
+	return offsetof(GsPageQueue, batches) +
+		(shared ? SHARED_BATCHES : LOCAL_BATCHES) * sizeof(GsPageBatch);
 }
 
 Size
 gpusort_page_queue_bytes(bool shared)
 {
-	uint32		n_batches = count_batches(shared);
-
-	return header_bytes(n_batches) + PAGE_ALIGNMENT +
-		(Size) count_pages(n_batches) * BLCKSZ;
+	return header_bytes(shared) + PAGE_ALIGNMENT +
+		(Size) (shared ? SHARED_PAGES : LOCAL_PAGES) * BLCKSZ;
 }
 
 static inline Page
@@ -150,12 +140,11 @@ gpusort_page_queue_init(void *memory, bool shared, bool use_wal)
 	GsPageQueue *queue = memory;
 	char	   *pages;
 
-	memset(queue, 0, header_bytes(count_batches(shared)));
+	memset(queue, 0, header_bytes(shared));
 	queue->use_wal = use_wal;
-	queue->n_batches = count_batches(shared);
-	queue->n_pages = count_pages(queue->n_batches);
-	pages = (char *) TYPEALIGN(PAGE_ALIGNMENT,
-							   (char *) memory + header_bytes(queue->n_batches));
+	queue->n_batches = shared ? SHARED_BATCHES : LOCAL_BATCHES;
+	queue->n_pages = shared ? SHARED_PAGES : LOCAL_PAGES;
+	pages = (char *) TYPEALIGN(PAGE_ALIGNMENT, (char *) memory + header_bytes(shared));
 	queue->first_page = pages - (char *) queue;
 	SpinLockInit(&queue->mutex);
 	ConditionVariableInit(&queue->batch_handed);

@@ -138,18 +138,6 @@ begin_level(GsBtreeLoader *loader, uint32 height)
 	return level;
 }
 
-/* Returns a line pointer. */
-static inline ItemIdData
-line_pointer(unsigned offset, Size size)
-{
-	ItemIdData	line;
-
-	line.lp_off = offset;
-	line.lp_flags = LP_NORMAL;
-	line.lp_len = size;
-	return line;
-}
-
 /*
  * Put a tuple at the end of a page's tuple space, and set a line pointer to
  * it.  The page must have room for it.
@@ -158,13 +146,14 @@ static inline void
 store_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
 {
 	PageHeader	header = (PageHeader) page;
+	ItemIdData	line;
 
 	Assert(size == MAXALIGN(IndexTupleSize(tuple)));
 	Assert(header->pd_upper >= header->pd_lower + size);
-
-	/* ItemIdSetNormal() on the page would read and write it three times. */
 	header->pd_upper -= size;
-	*item = line_pointer(header->pd_upper, size);
+	/* On the page, this would read and write it three times. */
+	ItemIdSetNormal(&line, header->pd_upper, size);
+	*item = line;
 	gpusort_copy_bytes((char *) page + header->pd_upper, tuple, size);
 }
 

@@ -221,13 +221,6 @@ arena_ref(const GsGinArena *memory, const void *taken)
 		((const char *) taken - memory->blocks[memory->nused - 1]) / 8;
 }
 
-static inline void *
-arena_at(const GsGinArena *memory, uint32 ref)
-{
-	return memory->blocks[ref >> REF_OFFSET_BITS] +
-		(Size) (ref & ((1 << REF_OFFSET_BITS) - 1)) * 8;
-}
-
 /* ----------------------------------------------------------------
  *		slots
  * ----------------------------------------------------------------
@@ -236,7 +229,8 @@ arena_at(const GsGinArena *memory, uint32 ref)
 static inline GsGinRecord *
 record_of(const GsGinKeys *keys, uint32 ref)
 {
-	return arena_at(&keys->memory, ref);
+	return (GsGinRecord *) (keys->memory.blocks[ref >> REF_OFFSET_BITS] +
+							(Size) (ref & ((1 << REF_OFFSET_BITS) - 1)) * 8);
 }
 
 /* Forget all records, but keep the memory. */
