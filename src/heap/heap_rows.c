@@ -155,8 +155,8 @@ release_page(GsHeapRows *rows)
 	rows->buffer = InvalidBuffer;
 }
 
-static void
-end_scan(GsHeapRows *rows)
+void
+gpusort_heap_rows_rewind(GsHeapRows *rows)
 {
 	release_page(rows);
 	if (rows->slot != NULL)
@@ -302,15 +302,9 @@ gpusort_heap_rows_report(GsHeapRows *rows)
 }
 
 void
-gpusort_heap_rows_rewind(GsHeapRows *rows)
-{
-	end_scan(rows);
-}
-
-void
 gpusort_heap_rows_end(GsHeapRows *rows)
 {
-	end_scan(rows);
+	gpusort_heap_rows_rewind(rows);
 	if (rows->slot != NULL)
 		ExecDropSingleTupleTableSlot(rows->slot);
 	if (rows->estate != NULL)

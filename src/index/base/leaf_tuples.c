@@ -157,7 +157,8 @@ keys_are_equal(const GsLeafForm *form, const char *a, const char *b)
 		{
 			const char *value = address_of(column, a);
 			const char *other = address_of(column, b);
-			Size		length = column->tuple.length >= 0 ? column->tuple.length : VARSIZE_SHORT(value);
+			Size		length = column->tuple.length >= 0 ? column->tuple.length :
+				VARSIZE_SHORT(value);
 
 			/* The first byte of a varlena has its length. */
 			if (*value != *other || !bytes_are_equal(value, other, length))

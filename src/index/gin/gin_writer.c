@@ -44,84 +44,6 @@
 #define MAX_LIST_TIDS	((uint32) GinMaxItemSize)
 
 /* ----------------------------------------------------------------
- *		tuples of keys
- *
- * GinFormTuple() allocates memory, and looks at the key several times.  The tuples of most
- * indexes are simple: one column, a key that is short.  These are formed here.  PostgreSQL's
- * function forms all others.
- *
- *		header, key, padding to 8 bytes, posting list, padding to 8 bytes
- * ----------------------------------------------------------------
- */
-
-typedef struct GsGinTupleForm
-{
-	GsGinOrder *order;
-	GsTupleColumn column;		/* if the index has only one */
-	union
-	{
-		IndexTupleData header;
-		char		bytes[MAXALIGN(GinMaxItemSize)];
-		double		force_align;
-	}			tuple;
-} GsGinTupleForm;
-
-/* Prepare to form tuples of an index, in the current memory context. */
-static GsGinTupleForm *
-create_form(GsGinOrder *order)
-{
-	GsGinTupleForm *form = palloc0(sizeof(GsGinTupleForm));
-
-	form->order = order;
-	form->column = gpusort_tuple_column(order->state.tupdesc[0], 0);
-	return form;
-}
-
-/* Copy the key after the header.  Returns its size, or 0 if GinFormTuple() must form the tuple. */
-static inline Size
-put_key(GsGinTupleForm *form, const GsGinKey *key)
-{
-	char	   *bytes = form->tuple.bytes + sizeof(IndexTupleData);
-	char	   *end;
-
-	if (key->category != GIN_CAT_NORM_KEY || !form->order->state.oneCol)
-		return 0;
-	end = gpusort_put_value(&form->column, bytes, key->value);
-	return end == NULL ? 0 : end - bytes;
-}
-
-/*
- * Returns the same bytes as GinFormTuple() for a key with a posting list of list_bytes bytes and
- * ntids TIDs.  'list' is NULL if there is no such list.  If the tuple is too long, raises
- * PostgreSQL's error or, if 'error' is false, returns NULL.  The tuple belongs to the form until
- * the next call, or was allocated in the current memory context.
- */
-static IndexTuple
-form_key_tuple(GsGinTupleForm *form, const GsGinKey *key, const char *list, Size list_bytes,
-			   uint32 ntids, bool error)
-{
-	IndexTuple	tuple = &form->tuple.header;
-	Size		key_bytes = put_key(form, key);
-	Size		offset = MAXALIGN(sizeof(IndexTupleData) + key_bytes);
-	Size		size = MAXALIGN(offset + list_bytes);
-	Size		used = sizeof(IndexTupleData) + key_bytes;
-
-	if (key_bytes == 0)
-		return GinFormTuple(&form->order->state, key->attnum, key->value, key->category,
-							(Pointer) list, list_bytes, ntids, error);
-	if (size > GinMaxItemSize)
-		return NULL;			/* a list; no simple key is too long */
-	memset(form->tuple.bytes + used, 0, offset - used);
-	if (list_bytes > 0)
-		memcpy(form->tuple.bytes + offset, list, list_bytes);
-	memset(form->tuple.bytes + offset + list_bytes, 0, size - offset - list_bytes);
-	tuple->t_info = size | (form->column.length < 0 ? INDEX_VAR_MASK : 0);
-	GinSetPostingOffset(tuple, offset);
-	GinSetNPosting(tuple, ntids);
-	return tuple;
-}
-
-/* ----------------------------------------------------------------
  *		the writer
  * ----------------------------------------------------------------
  */
@@ -168,13 +90,20 @@ struct GsGinWriter
 	Relation	index;
 	MemoryContext context;
 	MemoryContext key_context;	/* reset after each key */
-	GsGinTupleForm *form;
+	GinState   *state;
+	GsTupleColumn column;		/* of the keys, if the index has only one */
 	GsPageWriter *pages;
 	GinStatsData stats;			/* nTotalPages: block numbers given to pages */
 	GsEntryLevel *leaves;
 
 	/* The current key: */
 	const GsGinKey *key;
+	union
+	{
+		IndexTupleData header;
+		char		bytes[MAXALIGN(GinMaxItemSize)];
+		double		force_align;
+	}			tuple;			/* of it, if it is simple */
 	bool		in_tree;		/* do its TIDs go to a posting tree? */
 	uint32		ntids;			/* otherwise: its TIDs */
 	uint64		tids[MAX_LIST_TIDS];
@@ -209,6 +138,63 @@ static void
 write_page(GsGinWriter *writer, BlockNumber block, Page page)
 {
 	gpusort_page_writer_put(writer->pages, block, page, NULL);
+}
+
+/* ----------------------------------------------------------------
+ *		tuples of keys
+ *
+ * GinFormTuple() allocates memory, and looks at the key several times.  The tuples of most
+ * indexes are simple: one column, a key that is short.  These are formed here.  PostgreSQL's
+ * function forms all others.
+ *
+ *		header, key, padding to 8 bytes, posting list, padding to 8 bytes
+ * ----------------------------------------------------------------
+ */
+
+/* Copy the key after the header.  Returns its size, or 0 if GinFormTuple() must form the tuple. */
+static inline Size
+put_key(GsGinWriter *writer)
+{
+	char	   *bytes = writer->tuple.bytes + sizeof(IndexTupleData);
+	char	   *end;
+
+	if (writer->key->category != GIN_CAT_NORM_KEY || !writer->state->oneCol)
+		return 0;
+	end = gpusort_put_value(&writer->column, bytes, writer->key->value);
+	return end == NULL ? 0 : end - bytes;
+}
+
+/*
+ * Returns the same bytes as GinFormTuple() for the current key with a posting list of list_bytes
+ * bytes, or none if 'list' is NULL.  If the tuple is too long, raises PostgreSQL's error or, if
+ * 'error' is false, returns NULL.  The tuple belongs to the writer until the next call, or was
+ * allocated in the current memory context.
+ */
+static IndexTuple
+form_tuple(GsGinWriter *writer, const char *list, Size list_bytes, bool error)
+{
+	const GsGinKey *key = writer->key;
+	IndexTuple	tuple = &writer->tuple.header;
+	char	   *bytes = writer->tuple.bytes;
+	uint32		ntids = list == NULL ? 0 : writer->ntids;
+	Size		key_bytes = put_key(writer);
+	Size		used = sizeof(IndexTupleData) + key_bytes;
+	Size		offset = MAXALIGN(used);
+	Size		size = MAXALIGN(offset + list_bytes);
+
+	if (key_bytes == 0)
+		return GinFormTuple(writer->state, key->attnum, key->value, key->category,
+							(Pointer) list, list_bytes, ntids, error);
+	if (size > GinMaxItemSize)
+		return NULL;			/* a list; no simple key is too long */
+	memset(bytes + used, 0, offset - used);
+	if (list_bytes > 0)
+		memcpy(bytes + offset, list, list_bytes);
+	memset(bytes + offset + list_bytes, 0, size - offset - list_bytes);
+	tuple->t_info = size | (writer->column.length < 0 ? INDEX_VAR_MASK : 0);
+	GinSetPostingOffset(tuple, offset);
+	GinSetNPosting(tuple, ntids);
+	return tuple;
 }
 
 /* ----------------------------------------------------------------
@@ -507,7 +493,8 @@ gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue)
 	writer->key_context = AllocSetContextCreate(CurrentMemoryContext,
 												"pg_gpusort GIN key",
 												ALLOCSET_DEFAULT_SIZES);
-	writer->form = create_form(order);
+	writer->state = &order->state;
+	writer->column = gpusort_tuple_column(order->state.tupdesc[0], 0);
 	writer->pages = gpusort_page_writer_begin(index, queue);
 	writer->stats.nTotalPages = GIN_ROOT_BLKNO + 1;
 	writer->leaves = begin_level(writer, GIN_LEAF);
@@ -520,14 +507,6 @@ gpusort_gin_writer_begin_key(GsGinWriter *writer, const GsGinKey *key)
 	writer->key = key;
 	writer->in_tree = false;
 	writer->ntids = 0;
-}
-
-/* Form the tuple of the current key. */
-static IndexTuple
-form_tuple(GsGinWriter *writer, const char *list, Size size, bool error)
-{
-	return form_key_tuple(writer->form, writer->key, list, size,
-						  list == NULL ? 0 : writer->ntids, error);
 }
 
 /*
