@@ -126,16 +126,13 @@ OBJS = \
 	src/plan/join_paths.o \
 	src/plan/plan_swap.o \
 	src/index/base/index_build.o \
-	src/index/base/index_rows.o \
 	src/index/base/leaf_tuples.o \
 	src/index/base/page_writer.o \
 	src/index/btree/btree_validate.o \
 	src/index/btree/btree_loader.o \
 	src/index/btree/btree_build.o \
-	src/index/gin/gin_order.o \
+	src/index/gin/gin_rows.o \
 	src/index/gin/gin_keys.o \
-	src/index/gin/gin_reader.o \
-	src/index/gin/gin_posting_tree.o \
 	src/index/gin/gin_writer.o \
 	src/index/gin/gin_build.o \
 	src/index/index_hook.o \

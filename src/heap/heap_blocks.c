@@ -15,32 +15,28 @@
 
 #include "heap/heap_blocks.h"
 
-static ParallelBlockTableScanDesc
-shared_state(HeapScanDesc scan)
-{
-	return (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
-}
-
 void
 gpusort_heap_blocks_begin(GsHeapBlocks *blocks, HeapScanDesc scan)
 {
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
+
 	blocks->scan = scan;
 	blocks->next = scan->rs_startblock;
 	blocks->left = scan->rs_nblocks;
-	if (scan->rs_base.rs_parallel != NULL)
-		GPUSORT_BEGIN_PARALLEL_SCAN(scan, shared_state(scan));
+	if (shared != NULL)
+		GPUSORT_BEGIN_PARALLEL_SCAN(scan, shared);
 }
 
 BlockNumber
 gpusort_heap_blocks_take(GsHeapBlocks *blocks)
 {
 	HeapScanDesc scan = blocks->scan;
+	ParallelBlockTableScanDesc shared = (ParallelBlockTableScanDesc) scan->rs_base.rs_parallel;
 	BlockNumber block = blocks->next;
 
-	if (scan->rs_base.rs_parallel != NULL)
+	if (shared != NULL)
 		return table_block_parallelscan_nextpage(scan->rs_base.rs_rd,
-												 scan->rs_parallelworkerdata,
-												 shared_state(scan));
+												 scan->rs_parallelworkerdata, shared);
 	if (blocks->left == 0)
 		return InvalidBlockNumber;
 	blocks->left--;

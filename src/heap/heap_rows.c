@@ -81,8 +81,8 @@ struct GsHeapRows
 								 * row */
 	bool		concurrent;		/* does it have a snapshot? */
 	GsHeapShare *share;			/* with other processes, or NULL */
-	GsKnownTids known;			/* those of rows to skip, or NULL */
-	const void *known_arg;
+	const GsKnownTids *known;	/* those of rows to skip, or NULL */
+	BlockNumber nknown;			/* of the first so many blocks */
 	double		nlive;
 	int64		nrows;
 	bool		blocked;
@@ -155,8 +155,8 @@ release_page(GsHeapRows *rows)
 	rows->buffer = InvalidBuffer;
 }
 
-static void
-end_scan(GsHeapRows *rows)
+void
+gpusort_heap_rows_rewind(GsHeapRows *rows)
 {
 	release_page(rows);
 	if (rows->slot != NULL)
@@ -226,24 +226,29 @@ create_rows(Relation heap, Relation index, IndexInfo *info, bool fetch)
 }
 
 GsHeapRows *
-gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info, bool fetch)
+gpusort_heap_rows_begin(Relation heap, Relation index, IndexInfo *info, bool fetch,
+						GsHeapShare *share)
 {
 	GsHeapRows *rows = create_rows(heap, index, info, fetch);
 
-	rows->snapshot = rows->concurrent ? RegisterSnapshot(GetTransactionSnapshot()) : SnapshotAny;
+	rows->share = share;
+	if (share == NULL)
+		rows->snapshot = rows->concurrent ? RegisterSnapshot(GetTransactionSnapshot()) :
+			SnapshotAny;
 	return rows;
 }
 
 GsHeapRows *
 gpusort_heap_rows_begin_missing(Relation heap, Relation index, IndexInfo *info,
-								Snapshot snapshot, GsKnownTids known, const void *arg)
+								Snapshot snapshot, const GsKnownTids *known,
+								BlockNumber nknown)
 {
 	GsHeapRows *rows = create_rows(heap, index, info, false);
 
 	Assert(rows->concurrent);
 	rows->snapshot = RegisterSnapshot(snapshot);
 	rows->known = known;
-	rows->known_arg = arg;
+	rows->nknown = nknown;
 	return rows;
 }
 
@@ -285,16 +290,6 @@ gpusort_heap_rows_unshare(GsHeapRows *rows)
 	rows->share = NULL;
 }
 
-GsHeapRows *
-gpusort_heap_rows_join(Relation heap, Relation index, IndexInfo *info, bool fetch,
-					   GsHeapShare *share)
-{
-	GsHeapRows *rows = create_rows(heap, index, info, fetch);
-
-	rows->share = share;
-	return rows;
-}
-
 void
 gpusort_heap_rows_report(GsHeapRows *rows)
 {
@@ -307,15 +302,9 @@ gpusort_heap_rows_report(GsHeapRows *rows)
 }
 
 void
-gpusort_heap_rows_rewind(GsHeapRows *rows)
-{
-	end_scan(rows);
-}
-
-void
 gpusort_heap_rows_end(GsHeapRows *rows)
 {
-	end_scan(rows);
+	gpusort_heap_rows_rewind(rows);
 	if (rows->slot != NULL)
 		ExecDropSingleTupleTableSlot(rows->slot);
 	if (rows->estate != NULL)
@@ -436,14 +425,6 @@ is_plainly_live(HeapTupleHeader tuple)
 		(tuple->t_infomask & HEAP_XMAX_INVALID) != 0;
 }
 
-/* Count tuples for pg_stat_all_tables as a scan of the heap returns them, dead ones included. */
-static void
-count_tuples(const GsHeapRows *rows, int ntuples)
-{
-	/* Of a table, this counter is for scans. */
-	pgstat_count_index_tuples(rows->heap, ntuples);
-}
-
 /*
  * Find the tuples of a locked page that go into the index.  Returns whether
  * the page has heap-only tuples, whose roots have to be found.
@@ -473,7 +454,12 @@ check_page(GsHeapRows *rows)
 		else
 			check_visibility(rows, offset, item);
 	}
-	count_tuples(rows, ntuples);
+
+	/*
+	 * A scan of the heap returns dead tuples, too.  Of a table, this counter
+	 * is for scans.
+	 */
+	pgstat_count_index_tuples(rows->heap, ntuples);
 	return heap_only;
 }
 
@@ -496,7 +482,7 @@ extract_visible(GsHeapRows *rows)
 		add_item(rows, offset, true);
 	}
 	rows->nlive += rows->nitems;
-	count_tuples(rows, rows->nitems);
+	pgstat_count_index_tuples(rows->heap, rows->nitems);
 	return heap_only;
 }
 
@@ -537,7 +523,7 @@ find_roots(GsHeapRows *rows)
 static void
 drop_known(GsHeapRows *rows)
 {
-	const uint64 *known = rows->known(rows->known_arg, rows->block);
+	const uint64 *known = rows->known[rows->block];
 	int			n = 0;
 
 	for (int i = 0; i < rows->nitems; i++)
@@ -574,7 +560,7 @@ read_page(GsHeapRows *rows)
 	if (heap_only)
 		find_roots(rows);
 	LockBuffer(rows->buffer, BUFFER_LOCK_UNLOCK);
-	if (rows->known != NULL)
+	if (rows->known != NULL && rows->block < rows->nknown)
 		drop_known(rows);
 }
 

@@ -9,6 +9,7 @@
 #ifndef GPUSORT_HEAP_ROWS_H
 #define GPUSORT_HEAP_ROWS_H
 
+#include "access/htup_details.h"
 #include "nodes/execnodes.h"
 #include "storage/itemptr.h"
 #include "utils/rel.h"
@@ -29,32 +30,32 @@ typedef struct GsHeapShare GsHeapShare;
  * Begin to read a heap, in a new memory context below the current one.  The
  * caller must hold the locks that an index build needs.  Values of the index
  * that are stored out of line are fetched with their rows, or if 'fetch' is
- * false by the caller.
+ * false by the caller.  'share' is NULL but in a worker.
  */
 extern GsHeapRows *gpusort_heap_rows_begin(Relation heap, Relation index,
-										   IndexInfo *info, bool fetch);
+										   IndexInfo *info, bool fetch,
+										   GsHeapShare *share);
+
+/* TIDs of a block, as bits: bit offset - 1 for each offset. */
+typedef uint64 GsKnownTids[(MaxHeapTuplesPerPage + 63) / 64];
 
 /*
- * Begin to read those rows that a snapshot sees and an index lacks.  known() returns the TIDs of a
- * block that it has, as bits: bit offset - 1 for each offset.  Values are not fetched.
+ * Begin to read those rows that a snapshot sees and an index lacks.  'known' has the TIDs of the
+ * first 'nknown' blocks that it has.  Values are not fetched.
  */
-typedef const uint64 *(*GsKnownTids) (const void *arg, BlockNumber block);
-
 extern GsHeapRows *gpusort_heap_rows_begin_missing(Relation heap, Relation index,
 												   IndexInfo *info, Snapshot snapshot,
-												   GsKnownTids known, const void *arg);
+												   const GsKnownTids *known,
+												   BlockNumber nknown);
 
 /*
  * To read the heap together with other processes, call share() before the
- * first row, with share_bytes() bytes of memory.  The others call join() instead of begin(), and
+ * first row, with share_bytes() bytes of memory.  The others begin with these, and call
  * report() after their last row.  Call unshare() when all of them have done so; it adds
  * their results, the first time.  The rows of each process come in TID order.
  */
 extern Size gpusort_heap_rows_share_bytes(const GsHeapRows *rows);
 extern void gpusort_heap_rows_share(GsHeapRows *rows, GsHeapShare *share);
-extern GsHeapRows *gpusort_heap_rows_join(Relation heap, Relation index,
-										  IndexInfo *info, bool fetch,
-										  GsHeapShare *share);
 extern void gpusort_heap_rows_report(GsHeapRows *rows);
 extern void gpusort_heap_rows_unshare(GsHeapRows *rows);
 

@@ -59,28 +59,18 @@ struct GsPageScan
  */
 
 /*
- * Returns the table's attribute that a target list entry is, or 0 if the entry
- * is anything else.
- */
-static AttrNumber
-plain_attribute(const TargetEntry *entry)
-{
-	const Var  *var = (const Var *) entry->expr;
-
-	return IsA(var, Var) && var->varattno > 0 ? var->varattno : 0;
-}
-
-/*
  * Returns the table's attribute that is the given column of the result, from
- * 0.
+ * 0, or 0 if that is anything else.
  */
 static AttrNumber
 attribute_of_column(const PlanState *node, int column)
 {
+	const Var  *var;
+
 	if (node->ps_ProjInfo == NULL)
 		return column + 1;
-	return plain_attribute(list_nth_node(TargetEntry, node->plan->targetlist,
-										 column));
+	var = (const Var *) list_nth_node(TargetEntry, node->plan->targetlist, column)->expr;
+	return IsA(var, Var) && var->varattno > 0 ? var->varattno : 0;
 }
 
 /*

@@ -459,18 +459,16 @@ sort_rows(GsIndexBuild *build)
 	} while (!gpusort_sort_finish(build->producer.sort));
 }
 
-/* Begin to sort. */
+/* Begin to read rows.  'share' is NULL but in a worker. */
 static void
-begin_sort(GsIndexBuild *build)
+begin_rows(GsIndexBuild *build, GsHeapShare *share)
 {
 	build->slot = MakeSingleTupleTableSlot(build->spec.tupdesc, &TTSOpsVirtual);
 	begin_reading(build);
 	build->rows = gpusort_heap_rows_begin(build->heap, build->index, build->info,
-										  build->kind->fetch);
+										  build->kind->fetch, share);
 	if (build->kind->begin != NULL)
 		build->kind->begin(build);
-	build->producer.sort = gpusort_sort_begin(&build->spec);
-	start_workers(build);
 }
 
 /* ----------------------------------------------------------------
@@ -565,7 +563,9 @@ build_index(GsIndexBuild *build)
 	GsFallback	reason = GS_FALLBACK_NONE;
 	bool		written;
 
-	begin_sort(build);
+	begin_rows(build, NULL);
+	build->producer.sort = gpusort_sort_begin(&build->spec);
+	start_workers(build);
 	written = sort_and_write(build);
 	if (build->workers != NULL)
 	{
@@ -650,12 +650,7 @@ take_rows(GsIndexBuild *build, GsBuildShared *shared, GsHeapShare *heap)
 	GsSortCounts counts = {.page_scans = 1};
 
 	describe_share(build, shared);
-	build->slot = MakeSingleTupleTableSlot(build->spec.tupdesc, &TTSOpsVirtual);
-	begin_reading(build);
-	build->rows = gpusort_heap_rows_join(build->heap, build->index, build->info,
-										 build->kind->fetch, heap);
-	if (build->kind->begin != NULL)
-		build->kind->begin(build);
+	begin_rows(build, heap);
 	if (build->spec.by_pages)
 		gpusort_stats_count_sort(shared->parallel.gpu ? GS_KIND_GPU : GS_KIND_CPU, &counts);
 	produce_rows(build, &shared->parallel);

@@ -1,89 +1,112 @@
 /*-------------------------------------------------------------------------
  *
  * index_rows.h
- *		The rows that an index build sorts, and the index tuples they become.
- *
- * A row has the columns of the index and one more, the "tid": the row's TID
- * and whether the row is dead.  Rows are sorted by the key columns.  They are
- * read in TID order and sorts are stable, so ties stay in TID order.
+ *		TIDs of rows as numbers, and values of rows as index tuples have them.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_INDEX_ROWS_H
 #define GPUSORT_INDEX_ROWS_H
 
-#include "access/itup.h"
+#include "access/tupdesc.h"
+#include "access/tupmacs.h"
+#include "catalog/pg_type.h"
+#include "storage/itemptr.h"
 
 #include "core/copy_bytes.h"
-#include "heap/heap_rows.h"
-#include "sort/base/sort_spec.h"
 
 /*
- * Set the row type and the sort keys in 'spec', allocated in the current
- * memory context.  'by_tid' makes the TID the last sort key, for rows that
- * do not arrive in TID order.  Returns false if an operator class lacks an
- * operator.
+ * A TID is a number that has the offset number in its lowest bits, and above it the block
+ * number.  The posting lists of GIN indexes have the differences of such numbers.
  */
-extern bool gpusort_index_rows_describe(Relation index, bool by_tid,
-										GsSortSpec *spec);
+#define GPUSORT_TID_OFFSET_BITS	11
 
-/* Convert between a row's TID and dead flag and a Datum of eight bytes. */
-static inline Datum
-gpusort_index_rows_pack_tid(const GsHeapRow *row)
+static inline uint64
+gpusort_tid_number(const ItemPointerData *tid)
 {
-	return UInt64GetDatum((uint64) ItemPointerGetBlockNumberNoCheck(&row->tid) << 17 |
-						  (uint64) ItemPointerGetOffsetNumberNoCheck(&row->tid) << 1 |
-						  (row->alive ? 0 : 1));
+	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) << GPUSORT_TID_OFFSET_BITS |
+		ItemPointerGetOffsetNumberNoCheck(tid);
 }
 
 static inline void
-gpusort_index_rows_unpack_tid(Datum tid, GsHeapRow *row)
+gpusort_tid_set(ItemPointerData *tid, uint64 number)
 {
-	uint64		bits = DatumGetUInt64(tid);
+	ItemPointerSet(tid, (BlockNumber) (number >> GPUSORT_TID_OFFSET_BITS),
+				   (OffsetNumber) (number & ((1 << GPUSORT_TID_OFFSET_BITS) - 1)));
+}
 
-	ItemPointerSet(&row->tid, (BlockNumber) (bits >> 17),
-				   (OffsetNumber) ((bits >> 1) & 0xFFFF));
-	row->alive = (bits & 1) == 0;
+/* A longer value of fixed length is left to index_form_tuple(). */
+#define GPUSORT_TUPLE_VALUE_BYTES	256
+
+/* A column of an index. */
+typedef struct GsTupleColumn
+{
+	int16		length;			/* bytes, -1 for a varlena, or -2 for what is
+								 * left to index_form_tuple() */
+	uint8		align;			/* bytes */
+	bool		byval;
+	bool		packable;		/* can its values have one-byte headers? */
+} GsTupleColumn;
+
+/* Returns column i, from 0. */
+static inline GsTupleColumn
+gpusort_tuple_column(TupleDesc index, int i)
+{
+	Form_pg_attribute att = TupleDescAttr(index, i);
+
+	return (GsTupleColumn)
+	{
+		.length = att->attlen <= GPUSORT_TUPLE_VALUE_BYTES ? att->attlen : -2,
+			.align = att_align_nominal(1, att->attalign),
+			.byval = att->attbyval,
+			.packable = att->attstorage != TYPSTORAGE_PLAIN
+	};
+}
+
+/* Align a pointer into a tuple, and fill the gap with zeros. */
+static inline char *
+gpusort_zero_pad(char *dest, Size align)
+{
+	char	   *aligned = (char *) TYPEALIGN(align, dest);
+
+	while (dest < aligned)
+		*dest++ = 0;
+	return aligned;
 }
 
 /*
- * Copy a value of variable length with a header of one byte, which it may get only if it is
- * 'packable'.  Returns the end of the copy, or NULL if it can have no such header.
+ * Append a value to a tuple that ends at 'dest', as index_form_tuple() does.  Returns the new end,
+ * or NULL if the value is left to that function: a string that is not short is.
  */
 static inline char *
-gpusort_put_short_value(char *dest, const struct varlena *value, bool packable)
+gpusort_put_value(const GsTupleColumn *column, char *dest, Datum value)
 {
-	Size		length;
+	const struct varlena *string = (const struct varlena *) DatumGetPointer(value);
+	Size		length = column->length;
 
-	if (VARATT_IS_EXTERNAL(value))
-		return NULL;
-	if (VARATT_IS_SHORT(value))
+	if (column->length >= 0)
 	{
-		length = VARSIZE_SHORT(value);
-		gpusort_copy_bytes(dest, value, length);
+		dest = gpusort_zero_pad(dest, column->align);
+		if (column->byval)
+			store_att_byval(dest, value, column->length);
+		else
+			gpusort_copy_bytes(dest, DatumGetPointer(value), length);
 		return dest + length;
 	}
-	if (!packable || !VARATT_CAN_MAKE_SHORT(value))
+	if (column->length != -1 || VARATT_IS_EXTERNAL(string))
 		return NULL;
-	length = VARATT_CONVERTED_SHORT_SIZE(value);
+	if (VARATT_IS_SHORT(string))
+	{
+		length = VARSIZE_SHORT(string);
+		gpusort_copy_bytes(dest, string, length);
+		return dest + length;
+	}
+	if (!column->packable || !VARATT_CAN_MAKE_SHORT(string))
+		return NULL;
+	length = VARATT_CONVERTED_SHORT_SIZE(string);
 	SET_VARSIZE_SHORT(dest, length);
-	gpusort_copy_bytes(dest + VARHDRSZ_SHORT, VARDATA(value), length - VARHDRSZ_SHORT);
+	gpusort_copy_bytes(dest + VARHDRSZ_SHORT, VARDATA(string), length - VARHDRSZ_SHORT);
 	return dest + length;
 }
-
-/* Forms the index tuples of rows. */
-typedef struct GsTupleFormer GsTupleFormer;
-
-/* Create a former in the current memory context. */
-extern GsTupleFormer *gpusort_tuple_former_create(Relation index);
-
-/*
- * Form the index tuple of a row.  It is valid until the next call, and belongs
- * to the former.  Raises PostgreSQL's error if it is too large.
- */
-extern IndexTuple gpusort_tuple_former_form(GsTupleFormer *former,
-											const Datum *values,
-											const bool *isnull,
-											const ItemPointerData *tid);
 
 #endif							/* GPUSORT_INDEX_ROWS_H */

@@ -17,68 +17,6 @@
 #include "work.h"
 
 /* ----------------------------------------------------------------
- *		the form
- * ----------------------------------------------------------------
- */
-
-static Datum
-value_bits(Form_pg_attribute att)
-{
-	if (!att->attbyval)
-		return 0;
-	return att->attlen == sizeof(Datum) ? ~(Datum) 0 :
-		((Datum) 1 << (8 * att->attlen)) - 1;
-}
-
-/* Returns the size of all tuples, or 0 if it varies. */
-static Size
-constant_size(const GsLeafForm *form)
-{
-	Size		size = MAXALIGN(sizeof(IndexTupleData));
-
-	for (int i = 0; i < form->ncolumns; i++)
-	{
-		if (form->columns[i].length < 0)
-			return 0;
-		size = TYPEALIGN(form->columns[i].align, size) + form->columns[i].length;
-	}
-	return MAXALIGN(size);
-}
-
-bool
-gpusort_leaf_form_init(GsLeafForm *form, Relation index, const GsSortSpec *spec,
-					   bool deduplicate, bool unique)
-{
-	TupleDesc	columns = RelationGetDescr(index);
-	GsRowFormat *format = gpusort_row_format_create(spec);
-
-	memset(form, 0, sizeof(*form));
-	form->ncolumns = columns->natts;
-	form->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
-	form->deduplicate = deduplicate;
-	form->unique = unique;
-	form->tid_offset = format->columns[columns->natts].offset;
-	for (int i = 0; i < form->ncolumns; i++)
-	{
-		Form_pg_attribute att = TupleDescAttr(columns, i);
-
-		form->columns[i] = (GsLeafColumn)
-		{
-			.row_offset = format->columns[i].offset,
-				.length = att->attlen,
-				.align = att_align_nominal(1, att->attalign),
-				.byval = att->attbyval,
-				.bits = value_bits(att)
-		};
-		if (att->attlen < -1)
-			return false;
-	}
-	gpusort_row_format_free(format);
-	form->size = constant_size(form);
-	return form->size <= GPUSORT_LEAF_TUPLE_BYTES;
-}
-
-/* ----------------------------------------------------------------
  *		values of a row
  * ----------------------------------------------------------------
  */
@@ -98,21 +36,22 @@ address_of(const GsLeafColumn *column, const char *row)
 {
 	uint32		offset = column->row_offset;
 
-	if (column->length < 0)
+	if (column->tuple.length < 0)
 		memcpy(&offset, row + offset, sizeof(offset));
 	return row + offset;
+}
+
+static inline Datum
+value_of(const GsLeafColumn *column, const char *row)
+{
+	return column->tuple.byval ? word_of(column, row) : PointerGetDatum(address_of(column, row));
 }
 
 void
 gpusort_leaf_values(const GsLeafForm *form, const char *row, Datum *values)
 {
 	for (int i = 0; i < form->ncolumns; i++)
-	{
-		const GsLeafColumn *column = &form->columns[i];
-
-		values[i] = column->byval ? word_of(column, row) :
-			PointerGetDatum(address_of(column, row));
-	}
+		values[i] = value_of(&form->columns[i], row);
 	memcpy(&values[form->ncolumns], row + form->tid_offset, sizeof(Datum));
 }
 
@@ -126,12 +65,10 @@ is_short(const char *value)
 static inline GsHeapRow
 heap_row_of(const GsLeafForm *form, const char *row)
 {
-	GsHeapRow	heap_row;
 	Datum		tid;
 
 	memcpy(&tid, row + form->tid_offset, sizeof(tid));
-	gpusort_index_rows_unpack_tid(tid, &heap_row);
-	return heap_row;
+	return gpusort_leaf_unpack_tid(tid);
 }
 
 ItemPointerData
@@ -140,9 +77,9 @@ gpusort_leaf_tid(const GsLeafForm *form, const char *row)
 	return heap_row_of(form, row).tid;
 }
 
-/* Returns the size of a tuple with values of variable length, or 0. */
+/* Returns the size of a row's tuple, or 0 if it is not formed here. */
 static inline Size
-varying_size(const GsLeafForm *form, const char *row)
+tuple_size(const GsLeafForm *form, const char *row)
 {
 	Size		size = MAXALIGN(sizeof(IndexTupleData));
 
@@ -150,7 +87,7 @@ varying_size(const GsLeafForm *form, const char *row)
 	{
 		const GsLeafColumn *column = &form->columns[i];
 
-		if (column->length < 0)
+		if (column->tuple.length < 0)
 		{
 			const char *value = address_of(column, row);
 
@@ -159,7 +96,7 @@ varying_size(const GsLeafForm *form, const char *row)
 			size += VARSIZE_SHORT(value);
 		}
 		else
-			size = TYPEALIGN(column->align, size) + column->length;
+			size = TYPEALIGN(column->tuple.align, size) + column->tuple.length;
 	}
 	size = MAXALIGN(size);
 	return size <= GPUSORT_LEAF_TUPLE_BYTES ? size : 0;
@@ -171,7 +108,7 @@ key_bytes_of(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace place
 	if (place.number >= rows->nrows || gpusort_place_has_null(rows, place) ||
 		(form->unique && !heap_row_of(form, place.row).alive))
 		return 0;
-	return form->size > 0 ? form->size : varying_size(form, place.row);
+	return form->size > 0 ? form->size : tuple_size(form, place.row);
 }
 
 Size
@@ -211,7 +148,7 @@ keys_are_equal(const GsLeafForm *form, const char *a, const char *b)
 	{
 		const GsLeafColumn *column = &form->columns[i];
 
-		if (column->byval)
+		if (column->tuple.byval)
 		{
 			if (((word_of(column, a) ^ word_of(column, b)) & column->bits) != 0)
 				return false;
@@ -220,7 +157,8 @@ keys_are_equal(const GsLeafForm *form, const char *a, const char *b)
 		{
 			const char *value = address_of(column, a);
 			const char *other = address_of(column, b);
-			Size		length = column->length >= 0 ? column->length : VARSIZE_SHORT(value);
+			Size		length = column->tuple.length >= 0 ? column->tuple.length :
+				VARSIZE_SHORT(value);
 
 			/* The first byte of a varlena has its length. */
 			if (*value != *other || !bytes_are_equal(value, other, length))
@@ -228,12 +166,6 @@ keys_are_equal(const GsLeafForm *form, const char *a, const char *b)
 		}
 	}
 	return true;
-}
-
-bool
-gpusort_leaf_keys_equal(const GsLeafForm *form, const char *a, const char *b)
-{
-	return keys_are_equal(form, a, b);
 }
 
 /* Rows that become one tuple. */
@@ -284,6 +216,54 @@ find_group(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace first,
 }
 
 /* ----------------------------------------------------------------
+ *		the form
+ * ----------------------------------------------------------------
+ */
+
+static Datum
+value_bits(Form_pg_attribute att)
+{
+	if (!att->attbyval)
+		return 0;
+	return att->attlen == sizeof(Datum) ? ~(Datum) 0 :
+		((Datum) 1 << (8 * att->attlen)) - 1;
+}
+
+bool
+gpusort_leaf_form_init(GsLeafForm *form, Relation index, const GsSortSpec *spec,
+					   bool deduplicate, bool unique)
+{
+	TupleDesc	columns = RelationGetDescr(index);
+	GsRowFormat *format = gpusort_row_format_create(spec);
+	bool		varies = false;
+
+	memset(form, 0, sizeof(*form));
+	form->ncolumns = columns->natts;
+	form->nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	form->deduplicate = deduplicate;
+	form->unique = unique;
+	form->tid_offset = format->columns[columns->natts].offset;
+	for (int i = 0; i < form->ncolumns; i++)
+	{
+		Form_pg_attribute att = TupleDescAttr(columns, i);
+
+		form->columns[i] = (GsLeafColumn)
+		{
+			.tuple = gpusort_tuple_column(columns, i),
+				.row_offset = format->columns[i].offset,
+				.bits = value_bits(att)
+		};
+		if (form->columns[i].tuple.length < -1)
+			return false;
+		varies |= form->columns[i].tuple.length < 0;
+	}
+	gpusort_row_format_free(format);
+	if (!varies)
+		form->size = tuple_size(form, NULL);
+	return varies || form->size > 0;
+}
+
+/* ----------------------------------------------------------------
  *		tuples
  * ----------------------------------------------------------------
  */
@@ -291,33 +271,18 @@ find_group(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace first,
 void
 gpusort_leaf_form_tuple(const GsLeafForm *form, const char *row, IndexTuple tuple)
 {
-	Size		end = MAXALIGN(sizeof(IndexTupleData));
+	char	   *end = (char *) tuple + MAXALIGN(sizeof(IndexTupleData));
 	unsigned short variable = 0;
 
 	for (int i = 0; i < form->ncolumns; i++)
 	{
 		const GsLeafColumn *column = &form->columns[i];
-		Size		length = column->length;
 
-		if (column->length < 0)
-		{
-			const char *value = address_of(column, row);
-
-			length = VARSIZE_SHORT(value);
-			gpusort_copy_bytes((char *) tuple + end, value, length);
+		end = gpusort_put_value(&column->tuple, end, value_of(column, row));
+		if (column->tuple.length < 0)
 			variable = INDEX_VAR_MASK;
-		}
-		else
-		{
-			end = TYPEALIGN(column->align, end);
-			if (column->byval)
-				store_att_byval((char *) tuple + end, word_of(column, row), length);
-			else
-				gpusort_copy_bytes((char *) tuple + end, address_of(column, row), length);
-		}
-		end += length;
 	}
-	tuple->t_info = (unsigned short) MAXALIGN(end) | variable;
+	tuple->t_info = (unsigned short) MAXALIGN(end - (char *) tuple) | variable;
 	tuple->t_tid = gpusort_leaf_tid(form, row);
 }
 
@@ -360,15 +325,18 @@ form_group(const GsLeafForm *form, const GsRowsInPlace *rows, const GsLeafGroup 
 	}
 }
 
-static void
-fill_page(const GsLeafForm *form, const GsLeafFill *fill, Page page)
+void
+gpusort_page_fill(const GsLeafForm *form, GsLeafFill *fill, Page page)
 {
 	const GsRowsInPlace *rows = &fill->rows;
 	GsRowPlace	place = gpusort_first_place(rows);
 	ItemId		item = &((PageHeader) page)->pd_linp[fill->item];
 	unsigned	upper = fill->upper;
-	Size		key_bytes = key_bytes_of(form, rows, place);
+	Size		key_bytes;
 
+	if (rows->nrows == 0)
+		return;
+	key_bytes = key_bytes_of(form, rows, place);
 	while (place.number < rows->nrows)
 	{
 		GsLeafGroup group = find_group(form, rows, place, key_bytes);
@@ -379,14 +347,7 @@ fill_page(const GsLeafForm *form, const GsLeafFill *fill, Page page)
 		key_bytes = group.next_key_bytes;
 	}
 	gpusort_work_add(rows->nrows * GPUSORT_WORK_ROW);
-}
-
-void
-gpusort_page_fill(const GsLeafForm *form, GsPageFills *fills, Page page)
-{
-	for (int i = 0; i < fills->n; i++)
-		fill_page(form, &fills->fills[i], page);
-	fills->n = 0;
+	fill->rows.nrows = 0;
 }
 
 /* Returns the n-th row after one, of rows of the same length. */
@@ -415,7 +376,7 @@ count_singles(const GsLeafForm *form, const GsRowsInPlace *rows, GsRowPlace plac
 
 	/* One key is compared, and the row after the last one must be there. */
 	if (form->size == 0 || row_bytes == 0 || rows->nulls != NULL || form->nkeys != 1 ||
-		!column->byval || place.number + 1 >= rows->nrows)
+		!column->tuple.byval || place.number + 1 >= rows->nrows)
 		return 0;
 	most = Min(most, rows->nrows - 1 - place.number);
 	value = word_of(column, row);
@@ -532,11 +493,9 @@ gpusort_leaf_page_close(GsLeafPage *leaf, Page page, const GsLeafForm *form, boo
 		form_last(leaf, page, form, leaf->before, offset);
 	if (leaf->ngroups > 0)
 	{
-		GsPageFills *later = &leaf->later;
-
-		if (later->n == GPUSORT_PAGE_FILLS)
-			gpusort_page_fill(form, later, page);
-		later->fills[later->n++] = leaf->open;
+		/* Few pages have a second stretch of rows. */
+		gpusort_page_fill(form, &leaf->later, page);
+		leaf->later = leaf->open;
 		leaf->ngroups = 0;
 	}
 	if (!defer)

@@ -7,7 +7,8 @@
  * keys.  So one process can lay out pages, and another one form the tuples on them later, from
  * rows that are still where the sort has left them.
  *
- * This is for rows of short values without NULLs.  All others go through GsTupleFormer.
+ * This is for rows of short values without NULLs.  All others become tuples one by one
+ * (btree_build.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -15,10 +16,10 @@
 #define GPUSORT_LEAF_TUPLES_H
 
 #include "access/itup.h"
-#include "access/tupmacs.h"
 #include "storage/bufpage.h"
 #include "utils/rel.h"
 
+#include "heap/heap_rows.h"
 #include "index/base/index_rows.h"
 #include "sort/base/rows_in_place.h"
 #include "sort/base/sort_spec.h"
@@ -35,10 +36,8 @@
 
 typedef struct GsLeafColumn
 {
+	GsTupleColumn tuple;
 	uint32		row_offset;		/* of the value, or of its offset */
-	int16		length;			/* bytes, or -1 for a varlena */
-	uint8		align;			/* in the tuple, bytes */
-	bool		byval;
 	Datum		bits;			/* of a Datum that are part of the value */
 } GsLeafColumn;
 
@@ -56,6 +55,22 @@ typedef struct GsLeafForm
 	GsLeafColumn columns[INDEX_MAX_KEYS];
 } GsLeafForm;
 
+/* Convert between a row's TID and dead flag and the "tid", a Datum of eight bytes. */
+static inline Datum
+gpusort_leaf_pack_tid(const GsHeapRow *row)
+{
+	return UInt64GetDatum(gpusort_tid_number(&row->tid) << 1 | (row->alive ? 0 : 1));
+}
+
+static inline GsHeapRow
+gpusort_leaf_unpack_tid(Datum tid)
+{
+	GsHeapRow	row = {.alive = (DatumGetUInt64(tid) & 1) == 0};
+
+	gpusort_tid_set(&row.tid, DatumGetUInt64(tid) >> 1);
+	return row;
+}
+
 /* Returns false if the tuples of an index cannot be formed here. */
 extern bool gpusort_leaf_form_init(GsLeafForm *form, Relation index,
 								   const GsSortSpec *spec, bool deduplicate,
@@ -67,9 +82,6 @@ extern bool gpusort_leaf_form_init(GsLeafForm *form, Relation index,
  */
 extern Size gpusort_leaf_key_bytes(const GsLeafForm *form, const GsRowsInPlace *rows,
 								   GsRowPlace place);
-
-/* Of two rows that can be formed here: do they have the same keys, to the byte? */
-extern bool gpusort_leaf_keys_equal(const GsLeafForm *form, const char *a, const char *b);
 
 /* Returns the TID of a row. */
 extern ItemPointerData gpusort_leaf_tid(const GsLeafForm *form, const char *row);
@@ -136,35 +148,26 @@ gpusort_page_count_fitting(const GsPageRoom *room, int lower, int upper, int siz
 /* Rows that become one tuple after the other, from 'upper' on downwards. */
 typedef struct GsLeafFill
 {
-	GsRowsInPlace rows;
+	GsRowsInPlace rows;			/* none if there are no such tuples */
 	int64		position;		/* of the first row in the sort */
 	uint16		item;			/* number of its tuple's line pointer, from 0 */
 	uint16		upper;			/* offset on the page where its tuple ends */
 } GsLeafFill;
 
-/* As many as a page can have. */
-#define GPUSORT_PAGE_FILLS	4
+/* Form the tuples, and set their line pointers. */
+extern void gpusort_page_fill(const GsLeafForm *form, GsLeafFill *fill, Page page);
 
-typedef struct GsPageFills
-{
-	int			n;
-	GsLeafFill	fills[GPUSORT_PAGE_FILLS];
-} GsPageFills;
-
-/* Form all of them, and set their line pointers. */
-extern void gpusort_page_fill(const GsLeafForm *form, GsPageFills *fills, Page page);
-
-/* Does any of them need rows before a position? */
+/* Does it need rows before a position? */
 static inline bool
-gpusort_page_needs_rows(const GsPageFills *fills, int64 position)
+gpusort_page_needs_rows(const GsLeafFill *fill, int64 position)
 {
-	return fills->n > 0 && fills->fills[0].position < position;
+	return fill->rows.nrows > 0 && fill->position < position;
 }
 
 /* The page that gets tuples now. */
 typedef struct GsLeafPage
 {
-	GsPageFills later;
+	GsLeafFill	later;
 	GsLeafFill	open;			/* further tuples, of which more may come */
 	GsRowsInPlace rows;			/* of which those groups are */
 	int			ngroups;		/* in it; 0 if there is none */
@@ -185,7 +188,7 @@ extern bool gpusort_leaf_page_add(GsLeafPage *leaf, Page page, GsPageRoom *room,
 
 /*
  * Called before a tuple is added in another way: form at least the last two tuples, and all
- * unless 'defer'.
+ * unless 'defer'.  Those that remain are one stretch of rows.
  */
 extern void gpusort_leaf_page_close(GsLeafPage *leaf, Page page, const GsLeafForm *form,
 									bool defer);

@@ -58,6 +58,9 @@
 #define SHARED_BATCHES	16
 #define LOCAL_BATCHES	2
 
+#define SHARED_PAGES	(OPEN_PAGES + SHARED_BATCHES * BATCH_PAGES)
+#define LOCAL_PAGES		(OPEN_PAGES + LOCAL_BATCHES * BATCH_PAGES)
+
 /* Direct I/O requires this alignment. */
 #define PAGE_ALIGNMENT	4096
 
@@ -69,7 +72,7 @@ typedef struct GsPageBatch
 	int			n_pages;
 	uint32		pages[BATCH_PAGES]; /* numbers */
 	BlockNumber blocks[BATCH_PAGES];
-	GsPageFills later[BATCH_PAGES];
+	GsLeafFill	later[BATCH_PAGES];
 } GsPageBatch;
 
 struct GsPageQueue
@@ -95,36 +98,23 @@ struct GsPageQueue
 	uint64		n_used_again;	/* batches whose pages are free again */
 	BlockNumber n_blocks;		/* of the file */
 	uint32		n_free;
-	uint32		free[OPEN_PAGES + SHARED_BATCHES * BATCH_PAGES];
+	uint32		free[SHARED_PAGES];
 
 	GsPageBatch batches[FLEXIBLE_ARRAY_MEMBER];
 };
 
-static uint32
-count_batches(bool shared)
-{
-	return shared ? SHARED_BATCHES : LOCAL_BATCHES;
-}
-
-static uint32
-count_pages(uint32 n_batches)
-{
-	return OPEN_PAGES + n_batches * BATCH_PAGES;
-}
-
 static Size
-header_bytes(uint32 n_batches)
+header_bytes(bool shared)
 {
-	return offsetof(GsPageQueue, batches) + n_batches * sizeof(GsPageBatch);
+	return offsetof(GsPageQueue, batches) +
+		(shared ? SHARED_BATCHES : LOCAL_BATCHES) * sizeof(GsPageBatch);
 }
 
 Size
 gpusort_page_queue_bytes(bool shared)
 {
-	uint32		n_batches = count_batches(shared);
-
-	return header_bytes(n_batches) + PAGE_ALIGNMENT +
-		(Size) count_pages(n_batches) * BLCKSZ;
+	return header_bytes(shared) + PAGE_ALIGNMENT +
+		(Size) (shared ? SHARED_PAGES : LOCAL_PAGES) * BLCKSZ;
 }
 
 static inline Page
@@ -150,12 +140,11 @@ gpusort_page_queue_init(void *memory, bool shared, bool use_wal)
 	GsPageQueue *queue = memory;
 	char	   *pages;
 
-	memset(queue, 0, header_bytes(count_batches(shared)));
+	memset(queue, 0, header_bytes(shared));
 	queue->use_wal = use_wal;
-	queue->n_batches = count_batches(shared);
-	queue->n_pages = count_pages(queue->n_batches);
-	pages = (char *) TYPEALIGN(PAGE_ALIGNMENT,
-							   (char *) memory + header_bytes(queue->n_batches));
+	queue->n_batches = shared ? SHARED_BATCHES : LOCAL_BATCHES;
+	queue->n_pages = shared ? SHARED_PAGES : LOCAL_PAGES;
+	pages = (char *) TYPEALIGN(PAGE_ALIGNMENT, (char *) memory + header_bytes(shared));
 	queue->first_page = pages - (char *) queue;
 	SpinLockInit(&queue->mutex);
 	ConditionVariableInit(&queue->batch_handed);
@@ -367,14 +356,6 @@ gpusort_page_queue_set_form(GsPageQueue *queue, const GsLeafForm *form)
 	queue->form = *form;
 }
 
-/* Most pages lack one stretch of tuples, or none. */
-static void
-copy_fills(GsPageFills *dest, const GsPageFills *fills)
-{
-	dest->n = fills->n;
-	memcpy(dest->fills, fills->fills, fills->n * sizeof(GsLeafFill));
-}
-
 void
 gpusort_page_queue_close(GsPageQueue *queue)
 {
@@ -426,16 +407,16 @@ gpusort_page_writer_new_page(GsPageWriter *writer)
 
 void
 gpusort_page_writer_put(GsPageWriter *writer, BlockNumber block, Page page,
-						const GsPageFills *later)
+						const GsLeafFill *later)
 {
 	GsPageQueue *queue = writer->queue;
 	GsPageBatch *batch = open_batch(queue);
 
-	batch->later[batch->n_pages].n = 0;
-	if (later != NULL && later->n > 0)
+	batch->later[batch->n_pages].rows.nrows = 0;
+	if (later != NULL && later->rows.nrows > 0)
 	{
-		copy_fills(&batch->later[batch->n_pages], later);
-		batch->first_row = Min(batch->first_row, later->fills[0].position);
+		batch->later[batch->n_pages] = *later;
+		batch->first_row = Min(batch->first_row, later->position);
 	}
 	batch->pages[batch->n_pages] = ((char *) page - (char *) page_with_number(queue, 0)) / BLCKSZ;
 	batch->blocks[batch->n_pages] = block;

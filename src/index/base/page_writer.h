@@ -70,11 +70,10 @@ extern Page gpusort_page_writer_new_page(GsPageWriter *writer);
 /*
  * Write a page as the given block.  Blocks may come in any order, each of them
  * once.  The caller must not use the page any more.  If tuples of the page are still to be
- * formed, 'later' tells which, in the order of their rows' positions.  Otherwise it is empty or
- * NULL.
+ * formed, 'later' tells which.  Otherwise it has no rows or is NULL.
  */
 extern void gpusort_page_writer_put(GsPageWriter *writer, BlockNumber block,
-									Page page, const GsPageFills *later);
+									Page page, const GsLeafFill *later);
 
 /* Returns when no row before a position is needed for the pages that were put. */
 extern void gpusort_page_writer_recall(GsPageWriter *writer, int64 position);

@@ -16,6 +16,10 @@
 
 #include "access/genam.h"
 #include "access/nbtree.h"
+#include "access/stratnum.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
 #include "commands/progress.h"
 #include "pgstat.h"
 #include "utils/datum.h"
@@ -24,7 +28,7 @@
 #include "utils/rel.h"
 
 #include "index/base/index_build.h"
-#include "index/base/index_rows.h"
+#include "index/base/leaf_tuples.h"
 #include "index/btree/btree.h"
 #include "index/btree/btree_loader.h"
 #include "key/key_comparison.h"
@@ -60,11 +64,75 @@ plan_workers(const GsIndexBuild *build)
 	return build->info->ii_ParallelWorkers;
 }
 
+/* Set a sort key.  Returns false if there is no operator for it. */
+static bool
+set_key(GsSortKeys *keys, int k, Relation index)
+{
+	int16		options = index->rd_indoption[k];
+	bool		descending = (options & INDOPTION_DESC) != 0;
+
+	keys->attnos[k] = k + 1;
+	keys->operators[k] = get_opfamily_member(index->rd_opfamily[k], index->rd_opcintype[k],
+											 index->rd_opcintype[k],
+											 descending ? BTGreaterStrategyNumber :
+											 BTLessStrategyNumber);
+	keys->collations[k] = index->rd_indcollation[k];
+	keys->nulls_first[k] = (options & INDOPTION_NULLS_FIRST) != 0;
+	return OidIsValid(keys->operators[k]);
+}
+
+/*
+ * Set the sort keys.  'by_tid' makes the TID the last one, for rows that do not arrive in TID
+ * order.
+ */
+static bool
+set_keys(GsSortKeys *keys, Relation index, bool by_tid)
+{
+	int			nkeys = IndexRelationGetNumberOfKeyAttributes(index);
+	int			size = nkeys + 1;
+
+	keys->attnos = palloc(size * sizeof(AttrNumber));
+	keys->operators = palloc(size * sizeof(Oid));
+	keys->collations = palloc0(size * sizeof(Oid));
+	keys->nulls_first = palloc0(size * sizeof(bool));
+	for (int k = 0; k < nkeys; k++)
+		if (!set_key(keys, k, index))
+			return false;
+	keys->attnos[nkeys] = RelationGetNumberOfAttributes(index) + 1;
+	keys->operators[nkeys] = Int8LessOperator;
+	keys->nkeys = nkeys + (by_tid ? 1 : 0);
+	return true;
+}
+
+/*
+ * Make the descriptor of the sort's rows: the columns of the index and the "tid", which is the
+ * row's TID and whether the row is dead.  All columns that are passed by value become 8 bytes
+ * wide, because a sort reads and writes such rows fastest.
+ */
+static TupleDesc
+make_tupdesc(Relation index)
+{
+	TupleDesc	columns = RelationGetDescr(index);
+	TupleDesc	rows = CreateTemplateTupleDesc(columns->natts + 1);
+
+	for (int i = 0; i < columns->natts; i++)
+	{
+		if (TupleDescAttr(columns, i)->attbyval)
+			TupleDescInitEntry(rows, i + 1, NULL, INT8OID, -1, 0);
+		else
+			TupleDescCopyEntry(rows, i + 1, columns, i + 1);
+	}
+	TupleDescInitEntry(rows, columns->natts + 1, "tid", INT8OID, -1, 0);
+	TupleDescFinalize(rows);
+	return rows;
+}
+
 static bool
 describe(GsIndexBuild *build)
 {
 	build->spec.by_pages = true;
-	return gpusort_index_rows_describe(build->index, build->nworkers > 0, &build->spec);
+	build->spec.tupdesc = make_tupdesc(build->index);
+	return set_keys(&build->spec.keys, build->index, build->nworkers > 0);
 }
 
 /* Estimates the width of an index column in bytes. */
@@ -139,7 +207,7 @@ next_row(GsIndexBuild *build)
 
 	if (!gpusort_heap_rows_next(build->rows, &row, slot->tts_values, slot->tts_isnull))
 		return NULL;
-	slot->tts_values[build->info->ii_NumIndexAttrs] = gpusort_index_rows_pack_tid(&row);
+	slot->tts_values[build->info->ii_NumIndexAttrs] = gpusort_leaf_pack_tid(&row);
 	return slot;
 }
 
@@ -161,8 +229,7 @@ typedef struct GsUniqueCheck
 	bool		has_previous;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	MemoryContext copies;		/* of by-reference values; NULL if there are
-								 * none */
+	MemoryContext copies;		/* of by-reference values */
 } GsUniqueCheck;
 
 static GsUniqueCheck *
@@ -183,12 +250,9 @@ create_check(const GsIndexBuild *build)
 	check->context = AllocSetContextCreate(CurrentMemoryContext,
 										   "pg_gpusort comparisons",
 										   ALLOCSET_DEFAULT_SIZES);
-	for (int k = 0; k < check->nkeys; k++)
-		if (!TupleDescAttr(RelationGetDescr(index), k)->attbyval &&
-			check->copies == NULL)
-			check->copies = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort previous row",
-												  ALLOCSET_DEFAULT_SIZES);
+	check->copies = AllocSetContextCreate(CurrentMemoryContext,
+										  "pg_gpusort previous row",
+										  ALLOCSET_DEFAULT_SIZES);
 	return check;
 }
 
@@ -233,11 +297,6 @@ keep_row(GsUniqueCheck *check, const Datum *values, const bool *isnull)
 	MemoryContext caller;
 
 	memcpy(check->isnull, isnull, check->nkeys * sizeof(bool));
-	if (check->copies == NULL)
-	{
-		memcpy(check->values, values, check->nkeys * sizeof(Datum));
-		return;
-	}
 	MemoryContextReset(check->copies);
 	caller = MemoryContextSwitchTo(check->copies);
 	for (int k = 0; k < check->nkeys; k++)
@@ -269,6 +328,83 @@ check_row(GsUniqueCheck *check, const Datum *values, const bool *isnull)
 		raise_duplicate(check);
 	keep_row(check, values, isnull);
 	check->has_previous = true;
+}
+
+/* ----------------------------------------------------------------
+ *		index tuples of rows that are not in place
+ *
+ * Most tuples have short values and no NULLs.  They are formed here, in a buffer that is reused.
+ * Others are left to index_form_tuple().
+ * ----------------------------------------------------------------
+ */
+
+typedef struct GsTupleFormer
+{
+	TupleDesc	tupdesc;
+	GsTupleColumn columns[INDEX_MAX_KEYS];
+	IndexTuple	tuple;			/* GPUSORT_LEAF_TUPLE_BYTES */
+	MemoryContext context;		/* of a tuple formed by PostgreSQL */
+} GsTupleFormer;
+
+static GsTupleFormer *
+create_former(Relation index)
+{
+	GsTupleFormer *former = palloc(sizeof(GsTupleFormer));
+
+	former->tupdesc = RelationGetDescr(index);
+	for (int i = 0; i < former->tupdesc->natts; i++)
+		former->columns[i] = gpusort_tuple_column(former->tupdesc, i);
+	former->tuple = palloc0(GPUSORT_LEAF_TUPLE_BYTES);
+	former->context = AllocSetContextCreate(CurrentMemoryContext,
+											"pg_gpusort index tuple",
+											ALLOCSET_DEFAULT_SIZES);
+	return former;
+}
+
+/* Form a tuple of short values without NULLs.  Returns NULL if the row has other values. */
+static inline IndexTuple
+form_plainly(const GsTupleFormer *former, const Datum *values, const bool *isnull)
+{
+	IndexTuple	tuple = former->tuple;
+	char	   *dest = (char *) tuple + MAXALIGN(sizeof(IndexTupleData));
+	const char *limit = (char *) tuple + GPUSORT_LEAF_TUPLE_BYTES -
+		2 * GPUSORT_TUPLE_VALUE_BYTES;
+	bool		variable = false;
+
+	for (int i = 0; i < former->tupdesc->natts; i++)
+	{
+		const GsTupleColumn *column = &former->columns[i];
+
+		if (isnull[i] || dest > limit)
+			return NULL;
+		dest = gpusort_put_value(column, dest, values[i]);
+		if (dest == NULL)
+			return NULL;
+		variable |= column->length < 0;
+	}
+	dest = gpusort_zero_pad(dest, MAXIMUM_ALIGNOF);
+	tuple->t_info = (unsigned short) (dest - (char *) tuple) |
+		(variable ? INDEX_VAR_MASK : 0);
+	return tuple;
+}
+
+/* Returns the tuple of a row, which is valid until the next call. */
+static IndexTuple
+form_tuple(GsTupleFormer *former, Datum *values, bool *isnull, const ItemPointerData *tid)
+{
+	IndexTuple	tuple = form_plainly(former, values, isnull);
+
+	if (unlikely(tuple == NULL))
+	{
+		MemoryContext caller;
+
+		MemoryContextReset(former->context);
+		caller = MemoryContextSwitchTo(former->context);
+		tuple = index_form_tuple(former->tupdesc, values, isnull);
+		MemoryContextSwitchTo(caller);
+	}
+	tuple->t_tid = *tid;
+	return tuple;
 }
 
 /* ----------------------------------------------------------------
@@ -306,7 +442,7 @@ begin_writing(GsIndexBuild *build, GsBtreeWriter *writer)
 	memset(writer, 0, sizeof(*writer));
 	writer->loader = gpusort_btree_loader_begin(build->heap, build->index, unique,
 												&build->spec, pages);
-	writer->former = gpusort_tuple_former_create(build->index);
+	writer->former = create_former(build->index);
 	writer->form = gpusort_btree_loader_form(writer->loader);
 	if (writer->form != NULL && pages != NULL)
 		gpusort_sort_lend(build->producer.sort, recall_rows, writer);
@@ -322,12 +458,11 @@ write_row(GsIndexBuild *build, GsBtreeWriter *writer)
 	bool	   *isnull = build->slot->tts_isnull;
 	GsHeapRow	row;
 
-	gpusort_index_rows_unpack_tid(values[build->info->ii_NumIndexAttrs], &row);
+	row = gpusort_leaf_unpack_tid(values[build->info->ii_NumIndexAttrs]);
 	if (writer->check != NULL && row.alive)
 		check_row(writer->check, values, isnull);
 	gpusort_btree_loader_add(writer->loader,
-							 gpusort_tuple_former_form(writer->former, values, isnull,
-													   &row.tid));
+							 form_tuple(writer->former, values, isnull, &row.tid));
 	writer->nrows++;
 }
 

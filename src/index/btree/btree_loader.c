@@ -138,18 +138,6 @@ begin_level(GsBtreeLoader *loader, uint32 height)
 	return level;
 }
 
-/* Returns a line pointer. */
-static inline ItemIdData
-line_pointer(unsigned offset, Size size)
-{
-	ItemIdData	line;
-
-	line.lp_off = offset;
-	line.lp_flags = LP_NORMAL;
-	line.lp_len = size;
-	return line;
-}
-
 /*
  * Put a tuple at the end of a page's tuple space, and set a line pointer to
  * it.  The page must have room for it.
@@ -158,13 +146,14 @@ static inline void
 store_tuple(Page page, ItemId item, const IndexTupleData *tuple, Size size)
 {
 	PageHeader	header = (PageHeader) page;
+	ItemIdData	line;
 
 	Assert(size == MAXALIGN(IndexTupleSize(tuple)));
 	Assert(header->pd_upper >= header->pd_lower + size);
-
-	/* ItemIdSetNormal() on the page would read and write it three times. */
 	header->pd_upper -= size;
-	*item = line_pointer(header->pd_upper, size);
+	/* On the page, this would read and write it three times. */
+	ItemIdSetNormal(&line, header->pd_upper, size);
+	*item = line;
 	gpusort_copy_bytes((char *) page + header->pd_upper, tuple, size);
 }
 
@@ -265,11 +254,11 @@ close_leaf(GsBtreeLoader *loader)
 static void
 put_page(GsBtreeLoader *loader, GsBtreeLevel *level, BlockNumber block, Page page)
 {
-	GsPageFills *later = level->height == 0 ? &loader->leaf.later : NULL;
+	GsLeafFill *later = level->height == 0 ? &loader->leaf.later : NULL;
 
 	gpusort_page_writer_put(loader->writer, block, page, later);
 	if (later != NULL)
-		later->n = 0;
+		later->rows.nrows = 0;
 }
 
 /* Write the level's page, and begin the next one with the last tuple. */
@@ -328,6 +317,7 @@ add_duplicates(GsBtreeLoader *loader)
 		posting_bytes = IndexTupleSize(tuple) - duplicates->key_bytes;
 	}
 	add_to_level(loader, loader->leaves, tuple, posting_bytes);
+	duplicates->n_tids = 0;
 }
 
 /* Returns where the TIDs are collected. */
@@ -337,7 +327,7 @@ duplicate_tids(GsBtreeDuplicates *duplicates)
 	return (ItemPointer) ((char *) duplicates->tuple + duplicates->key_bytes);
 }
 
-/* Keep a copy of a tuple, since equal ones may follow. */
+/* Keep a copy of a tuple, without its TID, since equal ones may follow. */
 static inline void
 keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
 {
@@ -345,8 +335,6 @@ keep_tuple(GsBtreeDuplicates *duplicates, IndexTuple tuple)
 
 	gpusort_copy_bytes(duplicates->tuple, tuple, size);
 	duplicates->key_bytes = size;
-	duplicate_tids(duplicates)[0] = tuple->t_tid;
-	duplicates->n_tids = 1;
 }
 
 /*
@@ -398,11 +386,15 @@ equal_keys(GsBtreeLoader *loader, IndexTuple a, IndexTuple b)
 		IndexRelationGetNumberOfKeyAttributes(loader->index);
 }
 
-/* Is there room in the posting list for one more TID? */
-static inline bool
-takes_tid(const GsBtreeDuplicates *duplicates)
+/* Add a TID to the tuple that was kept, and that to its page if no other fits. */
+static inline void
+add_tid(GsBtreeLoader *loader, ItemPointerData tid)
 {
-	return gpusort_posting_fits(duplicates->key_bytes, duplicates->n_tids + 1);
+	GsBtreeDuplicates *duplicates = &loader->duplicates;
+
+	duplicate_tids(duplicates)[duplicates->n_tids++] = tid;
+	if (!gpusort_posting_fits(duplicates->key_bytes, duplicates->n_tids + 1))
+		add_duplicates(loader);
 }
 
 void
@@ -417,18 +409,11 @@ gpusort_btree_loader_add(GsBtreeLoader *loader, IndexTuple tuple)
 		add_to_level(loader, loader->leaves, tuple, 0);
 		return;
 	}
-
-	if (duplicates->n_tids > 0)
-	{
-		if (equal_keys(loader, duplicates->tuple, tuple) &&
-			takes_tid(duplicates))
-		{
-			duplicate_tids(duplicates)[duplicates->n_tids++] = tuple->t_tid;
-			return;
-		}
+	if (duplicates->n_tids > 0 && !equal_keys(loader, duplicates->tuple, tuple))
 		add_duplicates(loader);
-	}
-	keep_tuple(duplicates, tuple);
+	if (duplicates->n_tids == 0)
+		keep_tuple(duplicates, tuple);
+	add_tid(loader, tuple->t_tid);
 }
 
 /* Is the tuple that was kept equal to that of a row? */
@@ -453,22 +438,19 @@ is_kept(GsBtreeLoader *loader, const char *row)
 static GsRowPlace
 add_to_kept(GsBtreeLoader *loader, const GsRowsInPlace *rows)
 {
-	const GsLeafForm *form = loader->form;
-	GsBtreeDuplicates *duplicates = &loader->duplicates;
 	GsRowPlace	place = gpusort_first_place(rows);
 
-	if (is_kept(loader, place.row))
-		do
+	while (loader->duplicates.n_tids > 0 &&
+		   gpusort_leaf_key_bytes(loader->form, rows, place) > 0)
+	{
+		if (is_kept(loader, place.row))
 		{
-			if (!takes_tid(duplicates))
-				break;
-			duplicate_tids(duplicates)[duplicates->n_tids++] = gpusort_leaf_tid(form, place.row);
+			add_tid(loader, gpusort_leaf_tid(loader->form, place.row));
 			place = gpusort_next_place(rows, place);
-			if (gpusort_leaf_key_bytes(form, rows, place) == 0)
-				return place;
-		} while (gpusort_leaf_keys_equal(form, rows->first, place.row));
-	add_duplicates(loader);
-	duplicates->n_tids = 0;
+		}
+		else
+			add_duplicates(loader);
+	}
 	return place;
 }
 
@@ -477,14 +459,11 @@ gpusort_btree_loader_add_rows(GsBtreeLoader *loader, const GsRowsInPlace *rows, 
 							  const char **last)
 {
 	GsBtreeLevel *level = loader->leaves;
-	GsRowPlace	place = gpusort_first_place(rows);
+	GsRowPlace	place;
 	bool		full;
 
 	loader->defer = loader->shared && rows->lasting;
-	if (gpusort_leaf_key_bytes(loader->form, rows, place) == 0)
-		return 0;
-	if (loader->duplicates.n_tids > 0)
-		place = add_to_kept(loader, rows);
+	place = add_to_kept(loader, rows);
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();

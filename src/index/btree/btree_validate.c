@@ -36,94 +36,22 @@
 #include "settings.h"
 #include "sort/base/sort_stats.h"
 
-/* ----------------------------------------------------------------
- *		a set of TIDs
- *
- * It has a bit for each possible TID of a heap.  A page of 8 kB has 40 bytes of bits, which is
- * the space of five TIDs in a sort.  The bits of all pages fit in the processor's caches for
- * tables of some gigabytes, so that it is fast to add TIDs in any order, and the set yields
- * them in ascending order.
- *
- * The bits are allocated in chunks of pages when the first TID of a chunk is added: to
- * clear all of them at the beginning could take longer than a cancelled query may.
- * ----------------------------------------------------------------
+/* The blocks of whose bits are cleared at a time. */
+#define BLOCKS_PER_CLEAR	4096
+
+/*
+ * The TIDs of an index, until its table has been scanned.  There is a bit for each possible TID of
+ * a heap.  A page of 8 kB has 40 bytes of bits, which is the space of five TIDs in a sort.  The
+ * bits of all pages fit in the processor's caches for tables of some gigabytes, so that it is fast
+ * to add TIDs in any order.
  */
-
-#define PAGES_PER_CHUNK		1024
-
-/* That of an offset is offset - 1. */
-typedef uint64 GsTidSetPage[(MaxHeapTuplesPerPage + 63) / 64];
-
-typedef struct GsTidSet
-{
-	MemoryContext context;
-	BlockNumber nblocks;		/* TIDs of other blocks are not added */
-	GsTidSetPage *chunks[FLEXIBLE_ARRAY_MEMBER];	/* NULL if without TIDs */
-} GsTidSet;
-
-static const GsTidSetPage no_tids = {0};
-
-static size_t
-chunks_of(BlockNumber nblocks)
-{
-	return ((size_t) nblocks + PAGES_PER_CHUNK - 1) / PAGES_PER_CHUNK;
-}
-
-/* Returns an upper bound, in bytes, of the memory of a set for a table of nblocks blocks. */
-static uint64
-tid_set_size(BlockNumber nblocks)
-{
-	return sizeof(GsTidSet) + chunks_of(nblocks) *
-		(sizeof(GsTidSetPage *) + PAGES_PER_CHUNK * sizeof(GsTidSetPage));
-}
-
-/* Create an empty set in the current memory context. */
-static GsTidSet *
-create_tid_set(BlockNumber nblocks)
-{
-	GsTidSet   *set = palloc0(sizeof(GsTidSet) + chunks_of(nblocks) * sizeof(GsTidSetPage *));
-
-	set->context = CurrentMemoryContext;
-	set->nblocks = nblocks;
-	return set;
-}
-
-/* Add a TID.  One that no tuple of the set's blocks can have is ignored. */
-static inline void
-add_to_set(GsTidSet *set, const ItemPointerData *tid)
-{
-	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
-	unsigned	bit = (unsigned) ItemPointerGetOffsetNumberNoCheck(tid) - 1;
-	GsTidSetPage **chunk;
-
-	if (unlikely(block >= set->nblocks || bit >= MaxHeapTuplesPerPage))
-		return;
-	chunk = &set->chunks[block / PAGES_PER_CHUNK];
-	if (unlikely(*chunk == NULL))
-		*chunk = MemoryContextAllocZero(set->context, PAGES_PER_CHUNK * sizeof(GsTidSetPage));
-	(*chunk)[block % PAGES_PER_CHUNK][bit / 64] |= UINT64CONST(1) << (bit % 64);
-}
-
-/* GsKnownTids */
-static const uint64 *
-bits_of(const void *arg, BlockNumber block)
-{
-	const GsTidSet *set = arg;
-	const GsTidSetPage *chunk;
-
-	if (block >= set->nblocks)
-		return no_tids;
-	chunk = set->chunks[block / PAGES_PER_CHUNK];
-	return chunk != NULL ? chunk[block % PAGES_PER_CHUNK] : no_tids;
-}
-
-/* The TIDs of an index, until its table has been scanned. */
 typedef struct GsBtreeTids
 {
 	MemoryContext context;
 	Relation	heap;			/* referenced while 'is_pending' */
 	Oid			index;
-	GsTidSet   *set;
+	BlockNumber nblocks;		/* TIDs of other blocks are not added */
+	GsKnownTids *blocks;
 	double		count;
 	bool		is_pending;		/* has the heap's entry our routines? */
 } GsBtreeTids;
@@ -142,10 +70,10 @@ static GsBtreeTids *current = NULL;
  */
 static void
 insert_missing(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot,
-			   const GsTidSet *set, ValidateIndexState *state)
+			   const GsBtreeTids *tids, ValidateIndexState *state)
 {
-	GsHeapRows *rows = gpusort_heap_rows_begin_missing(heap, index, info, snapshot, bits_of,
-													   set);
+	GsHeapRows *rows = gpusort_heap_rows_begin_missing(heap, index, info, snapshot,
+													   tids->blocks, tids->nblocks);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS] = {false};
 	GsHeapRow	row;
@@ -183,7 +111,7 @@ validate_table(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot
 	tids->is_pending = false;
 	RelationClose(heap);
 	state->itups += tids->count;
-	insert_missing(heap, index, info, snapshot, tids->set, state);
+	insert_missing(heap, index, info, snapshot, tids, state);
 	MemoryContextDelete(tids->context);
 	current = NULL;
 	gpusort_stats_count_validation();
@@ -204,26 +132,34 @@ is_eligible(Relation heap, Relation index, BlockNumber *nblocks)
 	if (gpusort_build_check(heap, index) != GS_FALLBACK_NONE)
 		return false;
 	*nblocks = RelationGetNumberOfBlocks(heap);
-	if (tid_set_size(*nblocks) <= (uint64) maintenance_work_mem * 1024)
+	if ((uint64) *nblocks * sizeof(GsKnownTids) <= (uint64) maintenance_work_mem * 1024)
 		return true;
 	gpusort_stats_count_fallback(GS_FALLBACK_MAINTENANCE_MEM);
 	return false;
 }
 
-/* Prepare to collect TIDs, which last until the transaction ends. */
+/*
+ * Prepare to collect TIDs, which last until the transaction ends.  To clear the bits can take
+ * longer than a cancelled query may.
+ */
 static GsBtreeTids *
 create_tids(Relation index, BlockNumber nblocks)
 {
 	MemoryContext context = AllocSetContextCreate(TopTransactionContext,
 												  "pg_gpusort index validation",
 												  ALLOCSET_DEFAULT_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsBtreeTids *tids = palloc0(sizeof(GsBtreeTids));
+	GsBtreeTids *tids = MemoryContextAllocZero(context, sizeof(GsBtreeTids));
 
 	tids->context = context;
 	tids->index = RelationGetRelid(index);
-	tids->set = create_tid_set(nblocks);
-	MemoryContextSwitchTo(caller);
+	tids->nblocks = nblocks;
+	tids->blocks = MemoryContextAllocHuge(context, (Size) nblocks * sizeof(GsKnownTids));
+	for (size_t block = 0; block < nblocks; block += BLOCKS_PER_CLEAR)
+	{
+		CHECK_FOR_INTERRUPTS();
+		memset(&tids->blocks[block], 0,
+			   Min(BLOCKS_PER_CLEAR, nblocks - block) * sizeof(GsKnownTids));
+	}
 	return tids;
 }
 
@@ -232,9 +168,12 @@ static bool
 add_tid(ItemPointer tid, void *arg)
 {
 	GsBtreeTids *tids = arg;
+	BlockNumber block = ItemPointerGetBlockNumberNoCheck(tid);
+	unsigned	bit = (unsigned) ItemPointerGetOffsetNumberNoCheck(tid) - 1;
 
-	add_to_set(tids->set, tid);
 	tids->count += 1;
+	if (likely(block < tids->nblocks && bit < MaxHeapTuplesPerPage))
+		tids->blocks[block][bit / 64] |= UINT64CONST(1) << (bit % 64);
 	return false;
 }
 

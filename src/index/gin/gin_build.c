@@ -6,11 +6,11 @@
  * The operator class's function extracts keys from the table's rows.  They are collected in
  * memory, each once, with the TIDs of its rows (gin_keys.c).  Whenever memory is full, and at the
  * end of the table, they become rows of a sort, of a key and TIDs, one after the other, and the
- * memory is used again.  The index is written from the keys in order (gin_reader.c, gin_writer.c).
+ * memory is used again.  The index is written from the keys in order (gin_rows.c, gin_writer.c).
  *
  *		row --extractValue--> keys and TID --> gin_keys --> sort
  *															 |
- *				file, WAL <--page_writer-- gin_writer <-- gin_reader
+ *				file, WAL <--page_writer-- gin_writer <-- gin_rows
  *
  *-------------------------------------------------------------------------
  */
@@ -44,9 +44,6 @@
 /* The least memory of a process, for the first block of keys and some more. */
 #define MIN_MEMORY			((Size) 256 * 1024)
 
-/* There is room for this number of keys at first.  Most rows have fewer in a column. */
-#define FIRST_KEYS			64
-
 /* The number of rows between two reports of the memory. */
 #define ROWS_PER_REPORT		1024
 
@@ -72,10 +69,7 @@ typedef struct GsGinBuild
 	uint64		tid;
 	int			ncolumns;		/* whose keys have been extracted */
 	MemoryContext row_context;	/* has those of the last of these columns */
-	GsGinKey   *row_keys;
-	uint32		max_row_keys;
-	uint32		next_key;		/* the first one that is not added */
-	uint32		end_key;
+	GsGinRowKeys row_keys;
 } GsGinBuild;
 
 PGDLLEXPORT void gpusort_gin_worker_main(dsm_segment *segment, shm_toc *toc);
@@ -168,79 +162,50 @@ plan_workers(const GsIndexBuild *build)
  * ----------------------------------------------------------------
  */
 
-/* Make room for 'count' keys of a row. */
-static void
-reserve_row_keys(GsGinBuild *gin, uint32 count)
-{
-	if (count <= gin->max_row_keys)
-		return;
-	gin->max_row_keys = Max(count, gin->max_row_keys * 2);
-	gin->row_keys = repalloc_huge(gin->row_keys,
-								  gin->max_row_keys * sizeof(GsGinKey));
-}
+StaticAssertDecl(true == GIN_CAT_NULL_KEY && false == GIN_CAT_NORM_KEY &&
+				 sizeof(bool) == sizeof(GinNullCategory),
+				 "flags of NULLs must be categories of keys");
 
 /*
- * Set the keys of a value by the operator class's function alone.  PostgreSQL sorts the keys
+ * Get the keys of a value by the operator class's function alone.  PostgreSQL sorts the keys
  * of each row and drops equal ones.  Where these have equal bytes that is not needed, since
- * they have the same record.  Returns their number.
+ * they have the same record.
  */
-static uint32
-extract_directly(GsGinBuild *gin, OffsetNumber attnum, Datum value)
+static Datum *
+extract_directly(GsGinBuild *gin, OffsetNumber attnum, Datum value, int32 *count,
+				 GinNullCategory * *categories)
 {
 	GinState   *state = &gin->order->state;
-	int32		count = 0;
 	bool	   *nulls = NULL;
-	Datum	   *values = (Datum *)
+	Datum	   *values;
+
+	*count = 0;
+	values = (Datum *)
 		DatumGetPointer(FunctionCall3Coll(&state->extractValueFn[attnum - 1],
 										  state->supportCollation[attnum - 1],
-										  value, PointerGetDatum(&count),
+										  value, PointerGetDatum(count),
 										  PointerGetDatum(&nulls)));
-
-	if (values == NULL || count <= 0)
+	if (values == NULL || *count <= 0)
 	{
-		gin->row_keys[0].category = GIN_CAT_EMPTY_ITEM;
-		return 1;
+		*count = 1;
+		values = palloc0(sizeof(Datum));
+		*categories = palloc(sizeof(GinNullCategory));
+		(*categories)[0] = GIN_CAT_EMPTY_ITEM;
 	}
-	reserve_row_keys(gin, count);
-	for (int32 i = 0; i < count; i++)
-	{
-		gin->row_keys[i].value = values[i];
-		gin->row_keys[i].category = nulls != NULL && nulls[i] ? GIN_CAT_NULL_KEY :
-			GIN_CAT_NORM_KEY;
-	}
-	return count;
-}
-
-/* Set the keys of a value as PostgreSQL does.  Returns their number. */
-static uint32
-extract_distinct(GsGinBuild *gin, OffsetNumber attnum, Datum value, bool isnull)
-{
-	int32		count;
-	GinNullCategory *categories;
-	Datum	   *values = ginExtractEntries(&gin->order->state, attnum, value, isnull,
-										   &count, &categories);
-
-	reserve_row_keys(gin, count);
-	for (int32 i = 0; i < count; i++)
-	{
-		gin->row_keys[i].value = values[i];
-		gin->row_keys[i].category = categories[i];
-	}
-	return count;
+	else
+		*categories = (GinNullCategory *) (nulls != NULL ? nulls : palloc0(*count));
+	return values;
 }
 
 /* Fetch values that are stored out of line, which rarely happens to keys. */
 static void
-fetch_values(GsGinBuild *gin, uint32 count)
+fetch_values(Datum *values, const GinNullCategory * categories, int32 count)
 {
-	for (uint32 i = 0; i < count; i++)
-	{
-		GsGinKey   *key = &gin->row_keys[i];
-		struct varlena *value = (struct varlena *) DatumGetPointer(key->value);
-
-		if (key->category == GIN_CAT_NORM_KEY && VARATT_IS_EXTERNAL(value))
-			key->value = PointerGetDatum(detoast_external_attr(value));
-	}
+	for (int32 i = 0; i < count; i++)
+		if (categories[i] == GIN_CAT_NORM_KEY &&
+			VARATT_IS_EXTERNAL((struct varlena *) DatumGetPointer(values[i])))
+			values[i] = PointerGetDatum(detoast_external_attr((struct varlena *)
+															  DatumGetPointer(values[i])));
 }
 
 /* Extract the keys of a column of the row, from 0. */
@@ -249,20 +214,23 @@ extract_column(GsGinBuild *gin, int i)
 {
 	const GsGinColumn *column = &gin->order->columns[i];
 	MemoryContext caller;
-	uint32		count;
+	GinNullCategory *categories;
+	Datum	   *values;
+	int32		count;
 
 	MemoryContextReset(gin->row_context);
 	caller = MemoryContextSwitchTo(gin->row_context);
 	if (column->bytes_tell_keys && !gin->isnull[i])
-		count = extract_directly(gin, i + 1, gin->values[i]);
+		values = extract_directly(gin, i + 1, gin->values[i], &count, &categories);
 	else
-		count = extract_distinct(gin, i + 1, gin->values[i], gin->isnull[i]);
-	for (uint32 k = 0; k < count; k++)
-		gin->row_keys[k].attnum = i + 1;
+		values = ginExtractEntries(&gin->order->state, i + 1, gin->values[i], gin->isnull[i],
+								   &count, &categories);
 	if (column->attlen == -1)
-		fetch_values(gin, count);
-	gin->next_key = 0;
-	gin->end_key = count;
+		fetch_values(values, categories, count);
+	gin->row_keys = (GsGinRowKeys)
+	{
+		i + 1, values, categories, count, 0
+	};
 	MemoryContextSwitchTo(caller);
 }
 
@@ -305,12 +273,7 @@ collect(GsGinBuild *gin)
 	for (;;)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (gin->next_key < gin->end_key)
-			gin->next_key += gpusort_gin_keys_add(gin->keys,
-												  gin->row_keys + gin->next_key,
-												  gin->end_key - gin->next_key,
-												  gin->tid);
-		if (gin->next_key < gin->end_key)
+		if (!gpusort_gin_keys_add(gin->keys, &gin->row_keys, gin->tid))
 			return;
 		if (gin->ncolumns == gin->build->info->ii_NumIndexAttrs &&
 			!read_row(gin))
@@ -335,7 +298,7 @@ begin_emptying(GsGinBuild *gin, GsGinRow *row)
 	{
 		*row = (GsGinRow)
 		{
-			.key = gin->row_keys[gin->next_key++],.first = gin->tid
+			.key = gpusort_gin_row_key(&gin->row_keys, gin->row_keys.next++),.first = gin->tid
 		};
 		return false;
 	}
@@ -411,8 +374,6 @@ begin_collecting(GsGinBuild *gin)
 {
 	gin->ncolumns = gin->build->info->ii_NumIndexAttrs;
 	gin->keys = gpusort_gin_keys_create(gin->order, Max(gin->build->spec.memory, MIN_MEMORY));
-	gin->max_row_keys = FIRST_KEYS;
-	gin->row_keys = palloc(FIRST_KEYS * sizeof(GsGinKey));
 	gin->row_context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort GIN extraction",
 											 EXTRACTION_BYTES, EXTRACTION_BYTES,
 											 ALLOCSET_DEFAULT_MAXSIZE);

@@ -52,19 +52,13 @@
 /* The part of the memory that is one block. */
 #define BLOCK_PART			16
 
-typedef struct GsMemoryBlock
-{
-	char	   *memory;
-	Size		size;
-} GsMemoryBlock;
-
 typedef struct GsGinArena
 {
 	GsBudget   *budget;
 	Size		block_bytes;
-	GsMemoryBlock *blocks;
+	char	  **blocks;
 	uint32		nblocks;		/* allocated */
-	uint32		block;			/* the one that is being used up */
+	uint32		nused;			/* the last of these is being used up */
 	Size		used;			/* bytes of it */
 } GsGinArena;
 
@@ -73,7 +67,7 @@ typedef struct GsTidChunk
 {
 	struct GsTidChunk *next;
 	uint32		size;			/* of 'bytes' */
-	uint32		used;			/* likewise, unless it is the last chunk */
+	uint32		used;			/* of these */
 	uint8		bytes[FLEXIBLE_ARRAY_MEMBER];
 } GsTidChunk;
 
@@ -84,9 +78,8 @@ typedef struct GsGinRecord
 	uint64		last;			/* the TID that was added last */
 	GsTidChunk *chunks;			/* the differences of the others, or NULL */
 	GsTidChunk *chunk;			/* the last one */
-	uint8	   *end;			/* of its bytes */
 	Datum		value;			/* or the length of the bytes */
-	uint32		next;			/* record that was added after it, or 0 */
+	struct GsGinRecord *next;	/* the one that was added after it, or NULL */
 	OffsetNumber attnum;
 	GinNullCategory category;
 } GsGinRecord;
@@ -108,8 +101,8 @@ struct GsGinKeys
 	GsGinSlot  *slots;
 	uint32		nslots;			/* a power of two */
 	uint32		nrecords;
-	uint32		first;			/* record that was added first, or 0 */
-	GsGinRecord *last;			/* and last, or NULL */
+	GsGinRecord *first;			/* the record that was added first, or NULL */
+	GsGinRecord *last;			/* and last */
 	int64		nentries;
 
 	/* While records are taken: */
@@ -121,8 +114,7 @@ struct GsGinKeys
 /* ----------------------------------------------------------------
  *		memory for records and chunks: large blocks that are used up in sequence
  *
- * A block is one huge page, or less if memory is short.  What is larger than that has a block
- * of its own, up to a huge page, since no reference could be made into the rest of it.
+ * A block is one huge page, or less if memory is short.
  * ----------------------------------------------------------------
  */
 
@@ -155,31 +147,21 @@ arena_free(GsGinArena *memory, void *allocated, Size size)
 	memory->budget->used -= size;
 }
 
-/*
- * Use a further block, with room for 'size' bytes.  Returns false likewise, or if that is more
- * than a block can have.
- */
+/* Use a further block.  Returns false likewise. */
 static bool
-arena_next_block(GsGinArena *memory, Size size)
+arena_next_block(GsGinArena *memory)
 {
-	GsMemoryBlock *block;
-
 	/* Blocks are left from before a reset. */
-	while (memory->block + 1 < memory->nblocks)
+	if (memory->nused == memory->nblocks)
 	{
-		memory->block++;
-		memory->used = 0;
-		if (memory->blocks[memory->block].size >= size)
-			return true;
+		char	   *block = memory->nblocks == MAX_BLOCKS ? NULL :
+			arena_alloc(memory, memory->block_bytes);
+
+		if (block == NULL)
+			return false;
+		memory->blocks[memory->nblocks++] = block;
 	}
-	if (memory->nblocks == MAX_BLOCKS || size > MAX_BLOCK_BYTES)
-		return false;
-	block = &memory->blocks[memory->nblocks];
-	block->size = Max(size, memory->block_bytes);
-	block->memory = arena_alloc(memory, block->size);
-	if (block->memory == NULL)
-		return false;
-	memory->block = memory->nblocks++;
+	memory->nused++;
 	memory->used = 0;
 	return true;
 }
@@ -188,7 +170,7 @@ arena_next_block(GsGinArena *memory, Size size)
 static void
 arena_reset(GsGinArena *memory)
 {
-	memory->block = 0;
+	memory->nused = 1;
 
 	/* This leaves the reference 0 out. */
 	memory->used = 8;
@@ -203,10 +185,9 @@ arena_init(GsGinArena *memory, Size limit)
 {
 	memory->budget = gpusort_budget_create(limit);
 	memory->block_bytes = choose_block_bytes(limit);
-	memory->blocks = palloc(MAX_BLOCKS * sizeof(GsMemoryBlock));
-	memory->nblocks = 0;
-	memory->block = 0;
-	for (int attempt = 0; !arena_next_block(memory, memory->block_bytes); attempt++)
+	memory->blocks = palloc(MAX_BLOCKS * sizeof(char *));
+	memory->nblocks = memory->nused = 0;
+	for (int attempt = 0; !arena_next_block(memory); attempt++)
 		if (attempt > 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_OUT_OF_MEMORY),
@@ -214,17 +195,20 @@ arena_init(GsGinArena *memory, Size limit)
 	arena_reset(memory);
 }
 
-/* Take bytes, rounded up to a multiple of 8, from the blocks.  Returns NULL likewise. */
+/*
+ * Take bytes, rounded up to a multiple of 8, from the blocks.  Returns NULL likewise, or if that
+ * is more than a block has.
+ */
 static inline void *
 arena_take(GsGinArena *memory, Size size)
 {
 	char	   *taken;
 
 	size = MAXALIGN(size);
-	if (memory->used + size > memory->blocks[memory->block].size &&
-		!arena_next_block(memory, size))
+	if (memory->used + size > memory->block_bytes &&
+		(size > memory->block_bytes || !arena_next_block(memory)))
 		return NULL;
-	taken = memory->blocks[memory->block].memory + memory->used;
+	taken = memory->blocks[memory->nused - 1] + memory->used;
 	memory->used += size;
 	return taken;
 }
@@ -233,15 +217,8 @@ arena_take(GsGinArena *memory, Size size)
 static inline uint32
 arena_ref(const GsGinArena *memory, const void *taken)
 {
-	return memory->block << REF_OFFSET_BITS |
-		((const char *) taken - memory->blocks[memory->block].memory) / 8;
-}
-
-static inline void *
-arena_at(const GsGinArena *memory, uint32 ref)
-{
-	return memory->blocks[ref >> REF_OFFSET_BITS].memory +
-		(Size) (ref & ((1 << REF_OFFSET_BITS) - 1)) * 8;
+	return (memory->nused - 1) << REF_OFFSET_BITS |
+		((const char *) taken - memory->blocks[memory->nused - 1]) / 8;
 }
 
 /* ----------------------------------------------------------------
@@ -252,7 +229,8 @@ arena_at(const GsGinArena *memory, uint32 ref)
 static inline GsGinRecord *
 record_of(const GsGinKeys *keys, uint32 ref)
 {
-	return arena_at(&keys->memory, ref);
+	return (GsGinRecord *) (keys->memory.blocks[ref >> REF_OFFSET_BITS] +
+							(Size) (ref & ((1 << REF_OFFSET_BITS) - 1)) * 8);
 }
 
 /* Forget all records, but keep the memory. */
@@ -262,8 +240,7 @@ reset(GsGinKeys *keys)
 	memset(keys->slots, 0, (Size) keys->nslots * sizeof(GsGinSlot));
 	arena_reset(&keys->memory);
 	keys->nrecords = 0;
-	keys->first = 0;
-	keys->last = NULL;
+	keys->first = keys->last = NULL;
 	keys->taken = NULL;
 	keys->chunk = NULL;
 }
@@ -320,6 +297,7 @@ gpusort_gin_keys_create(GsGinOrder *order, Size limit)
 /* A key to be looked up. */
 typedef struct GsLookup
 {
+	GsGinKey	key;
 	const char *bytes;			/* NULL if it is passed by value */
 	Size		length;
 	Datum		value;			/* or the length, as in records */
@@ -351,8 +329,9 @@ hash_bytes_of(const char *bytes, Size length, uint64 hash)
 
 /* Prepare to look up a key. */
 static inline void
-begin_lookup(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup)
+begin_lookup(GsGinKeys *keys, GsLookup *lookup)
 {
+	const GsGinKey *key = &lookup->key;
 	const GsGinColumn *column = &keys->order->columns[key->attnum - 1];
 	uint64		hash = (uint64) key->attnum << 8 | (uint8) key->category;
 
@@ -378,17 +357,17 @@ begin_lookup(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup)
 }
 
 static inline bool
-is_key(const GsGinRecord *record, const GsGinKey *key, const GsLookup *lookup)
+is_key(const GsGinRecord *record, const GsLookup *lookup)
 {
-	return record->value == lookup->value && record->attnum == key->attnum &&
-		record->category == key->category &&
+	return record->value == lookup->value && record->attnum == lookup->key.attnum &&
+		record->category == lookup->key.category &&
 		(lookup->bytes == NULL ||
 		 memcmp(RECORD_BYTES(record), lookup->bytes, lookup->length) == 0);
 }
 
 /* Find the record of a key, or set lookup->slot to where it belongs and return NULL. */
 static inline GsGinRecord *
-find_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup)
+find_record(GsGinKeys *keys, GsLookup *lookup)
 {
 	uint32		k = lookup->slot;
 
@@ -398,7 +377,7 @@ find_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup)
 		{
 			GsGinRecord *record = record_of(keys, keys->slots[k].ref);
 
-			if (is_key(record, key, lookup))
+			if (is_key(record, lookup))
 				return record;
 		}
 	}
@@ -408,7 +387,7 @@ find_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup)
 
 /* Add a record that was not found, with its first TID.  Returns false without memory. */
 static bool
-add_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup, uint64 tid)
+add_record(GsGinKeys *keys, GsLookup *lookup, uint64 tid)
 {
 	GsGinRecord *record;
 
@@ -417,7 +396,7 @@ add_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup, uint64 tid)
 		if (!add_slots(keys))
 			return false;
 		lookup->slot = lookup->hash & (keys->nslots - 1);
-		find_record(keys, key, lookup);
+		find_record(keys, lookup);
 	}
 	record = arena_take(&keys->memory,
 						MAXALIGN(sizeof(GsGinRecord)) + lookup->length);
@@ -425,19 +404,18 @@ add_record(GsGinKeys *keys, const GsGinKey *key, GsLookup *lookup, uint64 tid)
 		return false;
 	record->first = record->last = tid;
 	record->chunks = record->chunk = NULL;
-	record->end = NULL;
 	record->value = lookup->value;
-	record->next = 0;
-	record->attnum = key->attnum;
-	record->category = key->category;
+	record->next = NULL;
+	record->attnum = lookup->key.attnum;
+	record->category = lookup->key.category;
 	if (lookup->bytes != NULL)
 		memcpy(RECORD_BYTES(record), lookup->bytes, lookup->length);
 	keys->slots[lookup->slot].hash = lookup->hash;
 	keys->slots[lookup->slot].ref = arena_ref(&keys->memory, record);
 	if (keys->last == NULL)
-		keys->first = keys->slots[lookup->slot].ref;
+		keys->first = record;
 	else
-		keys->last->next = keys->slots[lookup->slot].ref;
+		keys->last->next = record;
 	keys->last = record;
 	keys->nrecords++;
 	keys->nentries++;
@@ -461,17 +439,13 @@ add_chunk(GsGinKeys *keys, GsGinRecord *record)
 	if (last == NULL)
 		record->chunks = chunk;
 	else
-	{
-		last->used = record->end - last->bytes;
 		last->next = chunk;
-	}
 	record->chunk = chunk;
-	record->end = chunk->bytes;
 
 	/* A row can begin here. */
 	if (size == MAX_CHUNK_BYTES)
 	{
-		*record->end++ = 0;
+		chunk->bytes[chunk->used++] = 0;
 		record->last = 0;
 	}
 	return true;
@@ -481,28 +455,34 @@ add_chunk(GsGinKeys *keys, GsGinRecord *record)
 static inline bool
 add_tid(GsGinKeys *keys, GsGinRecord *record, uint64 tid)
 {
+	GsTidChunk *chunk = record->chunk;
+
 	if (tid == record->last)
 		return true;
-	if (record->chunk == NULL ||
-		record->end + GPUSORT_VARBYTE_ROOM > record->chunk->bytes + record->chunk->size)
+	if (chunk == NULL || chunk->used + GPUSORT_VARBYTE_ROOM > chunk->size)
 	{
 		if (!add_chunk(keys, record))
 			return false;
+		chunk = record->chunk;
 	}
-	record->end = gpusort_varbyte_write(record->end, tid - record->last);
+	chunk->used = gpusort_varbyte_write(chunk->bytes + chunk->used, tid - record->last) -
+		chunk->bytes;
 	record->last = tid;
 	keys->nentries++;
 	return true;
 }
 
-/* Add up to LOOKUP_BATCH keys.  Returns how many were added before memory was used up. */
+/* Add up to LOOKUP_BATCH of the keys.  Returns how many were added before memory was used up. */
 static uint32
-add_batch(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint64 tid)
+add_batch(GsGinKeys *keys, const GsGinRowKeys *added, uint32 first, uint32 count, uint64 tid)
 {
 	GsLookup	lookups[LOOKUP_BATCH];
 
 	for (uint32 i = 0; i < count; i++)
-		begin_lookup(keys, &added[i], &lookups[i]);
+	{
+		lookups[i].key = gpusort_gin_row_key(added, first + i);
+		begin_lookup(keys, &lookups[i]);
+	}
 	for (uint32 i = 0; i < count; i++)
 	{
 		const GsGinSlot *slot = &keys->slots[lookups[i].slot];
@@ -516,30 +496,30 @@ add_batch(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint64 tid)
 
 		/* More slots may have been added since. */
 		lookups[i].slot = lookups[i].hash & (keys->nslots - 1);
-		record = find_record(keys, &added[i], &lookups[i]);
-		if (record == NULL ? !add_record(keys, &added[i], &lookups[i], tid) :
-			!add_tid(keys, record, tid))
+		record = find_record(keys, &lookups[i]);
+		if (record == NULL ? !add_record(keys, &lookups[i], tid) : !add_tid(keys, record, tid))
 			return i;
 		gpusort_work_add(GPUSORT_WORK_ROW);
 	}
 	return count;
 }
 
-uint32
-gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count, uint64 tid)
+bool
+gpusort_gin_keys_add(GsGinKeys *keys, GsGinRowKeys *added, uint64 tid)
 {
 	Assert(keys->taken == NULL);
-	for (uint32 i = 0; i < count; i += LOOKUP_BATCH)
+	while (added->next < added->count)
 	{
-		uint32		size = Min(LOOKUP_BATCH, count - i);
+		uint32		size = Min(LOOKUP_BATCH, added->count - added->next);
 		uint32		n;
 
 		CHECK_FOR_INTERRUPTS();
-		n = add_batch(keys, added + i, size, tid);
+		n = add_batch(keys, added, added->next, size, tid);
+		added->next += n;
 		if (n < size)
-			return i + n;
+			return false;
 	}
-	return count;
+	return true;
 }
 
 Size
@@ -585,14 +565,13 @@ set_key(const GsGinKeys *keys, const GsGinRecord *record, GsGinKey *key)
 static bool
 next_record(GsGinKeys *keys)
 {
-	uint32		ref = keys->taken == NULL ? keys->first : keys->taken->next;
+	const GsGinRecord *next = keys->taken == NULL ? keys->first : keys->taken->next;
 
-	if (ref == 0)
+	if (next == NULL)
 		return false;
-	keys->taken = record_of(keys, ref);
-	keys->chunk = keys->taken->chunks;
-	if (keys->taken->next != 0)
-		__builtin_prefetch(record_of(keys, keys->taken->next));
+	keys->taken = next;
+	keys->chunk = next->chunks;
+	__builtin_prefetch(next->next);
 	return true;
 }
 
@@ -609,7 +588,7 @@ collect_chunks(GsGinKeys *keys, const uint8 *from)
 	while (keys->chunk != NULL && to <= limit)
 	{
 		const GsTidChunk *chunk = keys->chunk;
-		const uint8 *end = chunk->next != NULL ? chunk->bytes + chunk->used : keys->taken->end;
+		const uint8 *end = chunk->bytes + chunk->used;
 
 		memcpy(to, from, end - from);
 		to += end - from;

@@ -11,41 +11,17 @@
 #include "access/gin.h"
 #include "access/gin_private.h"
 #include "executor/tuptable.h"
-#include "storage/itemptr.h"
 
 #include "core/varbyte.h"
 #include "index/base/index_build.h"
+#include "index/base/index_rows.h"
 #include "index/base/page_writer.h"
 #include "sort/base/progress.h"
 #include "sort/base/sort_spec.h"
 #include "sort/sort.h"
 
 /*
- * ---- TIDs of a key, as numbers ----
- *
- * A TID is a number that has the offset number in its lowest bits, and above it the block
- * number.  Of ascending TIDs the differences are stored (varbyte.h).  GIN's posting lists have
- * the same bytes.
- */
-
-#define GPUSORT_TID_OFFSET_BITS	11
-
-static inline uint64
-gpusort_tid_number(const ItemPointerData *tid)
-{
-	return (uint64) ItemPointerGetBlockNumberNoCheck(tid) << GPUSORT_TID_OFFSET_BITS |
-		ItemPointerGetOffsetNumberNoCheck(tid);
-}
-
-static inline void
-gpusort_tid_set(ItemPointerData *tid, uint64 number)
-{
-	ItemPointerSet(tid, (BlockNumber) (number >> GPUSORT_TID_OFFSET_BITS),
-				   (OffsetNumber) (number & ((1 << GPUSORT_TID_OFFSET_BITS) - 1)));
-}
-
-/*
- * ---- The order of the keys of an index, and the rows that are sorted: gin_order.c ----
+ * ---- The order of the keys of an index, and the rows that are sorted: gin_rows.c ----
  *
  * Keys are ordered by the index column, then by their category (a value, NULL, or what
  * stands for an item without keys or a NULL item), and then by the comparison function of
@@ -103,15 +79,9 @@ gpusort_gin_order_key_bytes(const GsGinColumn *column, Datum value)
 	return column->attlen == -1 ? VARSIZE_ANY(bytes) : strlen(bytes) + 1;
 }
 
-/* Store a row in a virtual slot, or get it from there.  Values are not copied. */
+/* Store a row in a virtual slot.  Values are not copied. */
 extern void gpusort_gin_order_store(const GsGinOrder *order, const GsGinRow *row,
 									TupleTableSlot *slot);
-extern void gpusort_gin_order_load(const GsGinOrder *order, const TupleTableSlot *slot,
-								   GsGinRow *row);
-
-/* Compare two keys of the same column and category by the operator class's function. */
-extern int	gpusort_gin_order_compare(GsGinOrder *order, const GsGinKey *a,
-									  const GsGinKey *b);
 
 /* ---- Keys in memory, each with its TIDs: gin_keys.c ---- */
 
@@ -123,13 +93,31 @@ typedef struct GsGinKeys GsGinKeys;
  */
 extern GsGinKeys *gpusort_gin_keys_create(GsGinOrder *order, Size limit);
 
+/* The keys of one column of a row of the table. */
+typedef struct GsGinRowKeys
+{
+	OffsetNumber attnum;
+	const Datum *values;
+	const		GinNullCategory *categories;
+	uint32		count;
+	uint32		next;			/* the first one that has not been added */
+} GsGinRowKeys;
+
+static inline GsGinKey
+gpusort_gin_row_key(const GsGinRowKeys *keys, uint32 i)
+{
+	return (GsGinKey)
+	{
+		keys->attnum, keys->categories[i], keys->values[i]
+	};
+}
+
 /*
- * Add the keys of one column of a row.  A key may occur more than once.  Rows come in the order
- * of their TIDs.  Returns how many of the keys, the first ones, were added before memory
- * was used up: then take all rows, and add the others.
+ * Add the keys that have not been added.  A key may occur more than once.  Rows come in the order
+ * of their TIDs.  Returns false if memory was used up before the last key: then take all rows, and
+ * call this again.
  */
-extern uint32 gpusort_gin_keys_add(GsGinKeys *keys, const GsGinKey *added, uint32 count,
-								   uint64 tid);
+extern bool gpusort_gin_keys_add(GsGinKeys *keys, GsGinRowKeys *added, uint64 tid);
 
 /* Has the system had no memory left at any time? */
 extern bool gpusort_gin_keys_lacked_memory(const GsGinKeys *keys);
@@ -149,7 +137,7 @@ extern int64 gpusort_gin_keys_entries(const GsGinKeys *keys);
  */
 extern bool gpusort_gin_keys_take(GsGinKeys *keys, GsGinRow *row);
 
-/* ---- Reading keys and their TIDs from a sort: gin_reader.c ---- */
+/* ---- Reading keys and their TIDs from a sort: gin_rows.c ---- */
 
 /* The most TIDs that are read at a time. */
 #define GPUSORT_GIN_READER_TIDS	2048
@@ -177,30 +165,6 @@ extern uint32 gpusort_gin_reader_tids(GsGinReader *reader, const uint64 **tids);
  * current memory context, or NULL if keys are in order.
  */
 extern char *gpusort_gin_reader_wrong_encoding(const GsGinReader *reader);
-
-/* ---- The posting tree of a key that has many TIDs: gin_posting_tree.c ---- */
-
-/* Where the pages of an index go, and how many there are. */
-typedef struct GsGinPages
-{
-	GsPageWriter *writer;
-	BlockNumber n_blocks;		/* block numbers given to pages so far */
-	BlockNumber n_entry_pages;
-	BlockNumber n_data_pages;	/* of posting trees */
-} GsGinPages;
-
-typedef struct GsPostingTree GsPostingTree;
-
-/* Create a writer of posting trees, one after the other, in the current memory context. */
-extern GsPostingTree *gpusort_posting_tree_create(GsGinPages *pages);
-
-/*
- * Begin a tree, add ascending TIDs, of which there is at least one, and end it.  Returns the
- * block of its root.
- */
-extern void gpusort_posting_tree_begin(GsPostingTree *tree);
-extern void gpusort_posting_tree_add(GsPostingTree *tree, const uint64 *tids, uint32 count);
-extern BlockNumber gpusort_posting_tree_end(GsPostingTree *tree);
 
 /* ---- Writing the pages of an index from its keys in order: gin_writer.c ---- */
 

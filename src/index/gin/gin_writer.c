@@ -24,7 +24,6 @@
  */
 #include "compat.h"
 
-#include "access/tupmacs.h"
 #include "access/xloginsert.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
@@ -45,108 +44,37 @@
 #define MAX_LIST_TIDS	((uint32) GinMaxItemSize)
 
 /* ----------------------------------------------------------------
- *		tuples of keys
- *
- * GinFormTuple() allocates memory, and looks at the key several times.  The tuples of most
- * indexes are simple: one column, a key that is passed by value or is a short string.  These
- * are formed here.  PostgreSQL's function forms all others.
- *
- *		header, key, padding to 8 bytes, posting list, padding to 8 bytes
+ *		the writer
  * ----------------------------------------------------------------
  */
 
-/* What the keys of the index's only column are. */
-typedef enum GsGinTupleKind
+/* The most bytes of a segment of a posting tree's leaf, with its header, as in PostgreSQL. */
+#define MAX_SEGMENT_BYTES	384
+
+/* A segment is begun only if there is room for so many bytes. */
+#define MIN_SEGMENT_BYTES	32
+
+/* Levels of a posting tree.  Each page above the leaves has hundreds of downlinks. */
+#define MAX_LEVELS			9
+
+/* A posting list that is being written. */
+typedef struct GsTidList
 {
-	GS_GIN_TUPLE_OTHER,			/* or there are several columns */
-	GS_GIN_TUPLE_BY_VALUE,
-	GS_GIN_TUPLE_STRING			/* short ones get a header of one byte */
-} GsGinTupleKind;
+	GinPostingList *list;		/* NULL if there is none */
+	uint8	   *end;			/* of its bytes */
+	uint8	   *limit;			/* up to which it can grow */
+	uint64		last;			/* the TID that was added last */
+} GsTidList;
 
-typedef struct GsGinTupleForm
+/* A level of a posting tree, and the page that is being filled. */
+typedef struct GsPostingLevel
 {
-	GsGinOrder *order;
-	GsGinTupleKind kind;
-	int16		attlen;
-	union
-	{
-		IndexTupleData header;
-		char		bytes[MAXALIGN(GinMaxItemSize)];
-	}			tuple;
-} GsGinTupleForm;
-
-/* Prepare to form tuples of an index, in the current memory context. */
-static GsGinTupleForm *
-create_form(GsGinOrder *order)
-{
-	GsGinTupleForm *form = palloc0(sizeof(GsGinTupleForm));
-	Form_pg_attribute att = TupleDescAttr(order->state.tupdesc[0], 0);
-
-	form->order = order;
-	if (!order->state.oneCol)
-		form->kind = GS_GIN_TUPLE_OTHER;
-	else if (att->attbyval)
-		form->kind = GS_GIN_TUPLE_BY_VALUE;
-	else if (att->attlen == -1 && att->attstorage != TYPSTORAGE_PLAIN)
-		form->kind = GS_GIN_TUPLE_STRING;
-	form->attlen = att->attlen;
-	return form;
-}
-
-/* Copy the key after the header.  Returns its size, or 0 if GinFormTuple() must form the tuple. */
-static inline Size
-put_key(GsGinTupleForm *form, const GsGinKey *key)
-{
-	char	   *bytes = form->tuple.bytes + sizeof(IndexTupleData);
-	const struct varlena *value = (const struct varlena *) DatumGetPointer(key->value);
-	char	   *end;
-
-	if (key->category != GIN_CAT_NORM_KEY || form->kind == GS_GIN_TUPLE_OTHER)
-		return 0;
-	if (form->kind == GS_GIN_TUPLE_BY_VALUE)
-	{
-		store_att_byval(bytes, key->value, form->attlen);
-		return form->attlen;
-	}
-	end = gpusort_put_short_value(bytes, value, true);
-	return end == NULL ? 0 : end - bytes;
-}
-
-/*
- * Returns the same bytes as GinFormTuple() for a key with a posting list of list_bytes bytes and
- * ntids TIDs.  'list' is NULL if there is no such list.  If the tuple is too long, raises
- * PostgreSQL's error or, if 'error' is false, returns NULL.  The tuple belongs to the form until
- * the next call, or was allocated in the current memory context.
- */
-static IndexTuple
-form_key_tuple(GsGinTupleForm *form, const GsGinKey *key, const char *list, Size list_bytes,
-			   uint32 ntids, bool error)
-{
-	IndexTuple	tuple = &form->tuple.header;
-	Size		key_bytes = put_key(form, key);
-	Size		offset = MAXALIGN(sizeof(IndexTupleData) + key_bytes);
-	Size		size = MAXALIGN(offset + list_bytes);
-	Size		used = sizeof(IndexTupleData) + key_bytes;
-
-	if (key_bytes == 0)
-		return GinFormTuple(&form->order->state, key->attnum, key->value, key->category,
-							(Pointer) list, list_bytes, ntids, error);
-	if (size > GinMaxItemSize)
-		return NULL;			/* a list; no simple key is too long */
-	memset(form->tuple.bytes + used, 0, offset - used);
-	if (list_bytes > 0)
-		memcpy(form->tuple.bytes + offset, list, list_bytes);
-	memset(form->tuple.bytes + offset + list_bytes, 0, size - offset - list_bytes);
-	tuple->t_info = size | (form->kind == GS_GIN_TUPLE_STRING ? INDEX_VAR_MASK : 0);
-	GinSetPostingOffset(tuple, offset);
-	GinSetNPosting(tuple, ntids);
-	return tuple;
-}
-
-/* ----------------------------------------------------------------
- *		the entry tree
- * ----------------------------------------------------------------
- */
+	Page		page;
+	BlockNumber block;
+	Size		size;			/* bytes of its data; of a leaf without those
+								 * of the list that is being written */
+	uint64		last;			/* its greatest TID */
+} GsPostingLevel;
 
 /* A level of the entry tree, and the page that is being filled. */
 typedef struct GsEntryLevel
@@ -162,34 +90,304 @@ struct GsGinWriter
 	Relation	index;
 	MemoryContext context;
 	MemoryContext key_context;	/* reset after each key */
-	GsGinTupleForm *form;
-	GsGinPages	pages;
-	GsPostingTree *tree;
+	GinState   *state;
+	GsTupleColumn column;		/* of the keys, if the index has only one */
+	GsPageWriter *pages;
+	GinStatsData stats;			/* nTotalPages: block numbers given to pages */
 	GsEntryLevel *leaves;
-	uint64		nkeys;
 
 	/* The current key: */
 	const GsGinKey *key;
+	union
+	{
+		IndexTupleData header;
+		char		bytes[MAXALIGN(GinMaxItemSize)];
+		double		force_align;
+	}			tuple;			/* of it, if it is simple */
 	bool		in_tree;		/* do its TIDs go to a posting tree? */
-	IndexTuple	tree_tuple;		/* if so: its tuple */
 	uint32		ntids;			/* otherwise: its TIDs */
 	uint64		tids[MAX_LIST_TIDS];
+
+	/* Its posting tree, whose leaves are level 0: */
+	IndexTuple	tree_tuple;		/* the tuple of the key */
+	GsTidList	segment;		/* the last one of the leaf */
+	int			nlevels;
+	GsPostingLevel levels[MAX_LEVELS];
 };
+
+static Page
+begin_page(GsGinWriter *writer, uint32 flags)
+{
+	Page		page = gpusort_page_writer_new_page(writer->pages);
+
+	GinInitPage(page, flags, BLCKSZ);
+	if ((flags & GIN_DATA) != 0)
+		writer->stats.nDataPages++;
+	else
+		writer->stats.nEntryPages++;
+	return page;
+}
+
+static BlockNumber
+next_block(GsGinWriter *writer)
+{
+	return writer->stats.nTotalPages++;
+}
+
+static void
+write_page(GsGinWriter *writer, BlockNumber block, Page page)
+{
+	gpusort_page_writer_put(writer->pages, block, page, NULL);
+}
+
+/* ----------------------------------------------------------------
+ *		tuples of keys
+ *
+ * GinFormTuple() allocates memory, and looks at the key several times.  The tuples of most
+ * indexes are simple: one column, a key that is short.  These are formed here.  PostgreSQL's
+ * function forms all others.
+ *
+ *		header, key, padding to 8 bytes, posting list, padding to 8 bytes
+ * ----------------------------------------------------------------
+ */
+
+/* Copy the key after the header.  Returns its size, or 0 if GinFormTuple() must form the tuple. */
+static inline Size
+put_key(GsGinWriter *writer)
+{
+	char	   *bytes = writer->tuple.bytes + sizeof(IndexTupleData);
+	char	   *end;
+
+	if (writer->key->category != GIN_CAT_NORM_KEY || !writer->state->oneCol)
+		return 0;
+	end = gpusort_put_value(&writer->column, bytes, writer->key->value);
+	return end == NULL ? 0 : end - bytes;
+}
+
+/*
+ * Returns the same bytes as GinFormTuple() for the current key with a posting list of list_bytes
+ * bytes, or none if 'list' is NULL.  If the tuple is too long, raises PostgreSQL's error or, if
+ * 'error' is false, returns NULL.  The tuple belongs to the writer until the next call, or was
+ * allocated in the current memory context.
+ */
+static IndexTuple
+form_tuple(GsGinWriter *writer, const char *list, Size list_bytes, bool error)
+{
+	const GsGinKey *key = writer->key;
+	IndexTuple	tuple = &writer->tuple.header;
+	char	   *bytes = writer->tuple.bytes;
+	uint32		ntids = list == NULL ? 0 : writer->ntids;
+	Size		key_bytes = put_key(writer);
+	Size		used = sizeof(IndexTupleData) + key_bytes;
+	Size		offset = MAXALIGN(used);
+	Size		size = MAXALIGN(offset + list_bytes);
+
+	if (key_bytes == 0)
+		return GinFormTuple(writer->state, key->attnum, key->value, key->category,
+							(Pointer) list, list_bytes, ntids, error);
+	if (size > GinMaxItemSize)
+		return NULL;			/* a list; no simple key is too long */
+	memset(bytes + used, 0, offset - used);
+	if (list_bytes > 0)
+		memcpy(bytes + offset, list, list_bytes);
+	memset(bytes + offset + list_bytes, 0, size - offset - list_bytes);
+	tuple->t_info = size | (writer->column.length < 0 ? INDEX_VAR_MASK : 0);
+	GinSetPostingOffset(tuple, offset);
+	GinSetNPosting(tuple, ntids);
+	return tuple;
+}
+
+/* ----------------------------------------------------------------
+ *		posting lists, with the same bytes as those of ginCompressPostingList()
+ * ----------------------------------------------------------------
+ */
+
+/* Begin a list with a TID, in memory for an even number of bytes. */
+static void
+begin_list(GsTidList *list, void *memory, Size bytes, uint64 tid)
+{
+	list->list = memory;
+	gpusort_tid_set(&list->list->first, tid);
+	list->end = list->list->bytes;
+	list->limit = (uint8 *) memory + bytes;
+	list->last = tid;
+}
+
+/* Add ascending TIDs as long as there is room.  Returns their number. */
+static inline uint32
+extend_list(GsTidList *list, const uint64 *tids, uint32 count)
+{
+	uint8	   *end = list->end;
+	uint64		last = list->last;
+	uint32		i;
+
+	for (i = 0; i < count; i++)
+	{
+		if (likely(list->limit - end >= GPUSORT_VARBYTE_ROOM))
+			end = gpusort_varbyte_write(end, tids[i] - last);
+		else
+		{
+			uint8		bytes[GPUSORT_VARBYTE_ROOM];
+			ptrdiff_t	length = gpusort_varbyte_write(bytes, tids[i] - last) - bytes;
+
+			if (length > list->limit - end)
+				break;
+			memcpy(end, bytes, length);
+			end += length;
+		}
+		last = tids[i];
+	}
+	list->end = end;
+	list->last = last;
+	return i;
+}
+
+/* Finish a list, padded to an even number of bytes.  Returns its size. */
+static Size
+finish_list(GsTidList *list)
+{
+	GinPostingList *finished = list->list;
+
+	finished->nbytes = list->end - finished->bytes;
+	if (finished->nbytes % 2 != 0)
+		*list->end = 0;
+	list->list = NULL;
+	return SizeOfGinPostingList(finished);
+}
+
+/* ----------------------------------------------------------------
+ *		the posting tree of a key that has many TIDs
+ *
+ * A leaf has segments, which are lists.  Pages are filled completely, as in PostgreSQL's build: a
+ * table mostly grows at its end, and new TIDs go to the last leaf.
+ *
+ * The right bound of a page is its greatest TID, and none on the last page of a level.  Its
+ * downlink has the same bound.
+ * ----------------------------------------------------------------
+ */
+
+static void
+begin_tree_page(GsGinWriter *writer, int k)
+{
+	GsPostingLevel *level = &writer->levels[k];
+
+	level->page = begin_page(writer, k == 0 ? GIN_DATA | GIN_LEAF | GIN_COMPRESSED : GIN_DATA);
+	level->block = next_block(writer);
+	level->size = 0;
+}
+
+static void add_downlink(GsGinWriter *writer, int k, BlockNumber child, ItemPointerData bound);
+
+/* Finish a page of a level.  'next' is the block of the next one, or invalid. */
+static void
+finish_tree_page(GsGinWriter *writer, int k, const GsPostingLevel *level, BlockNumber next)
+{
+	ItemPointerData bound;
+
+	ItemPointerSetMin(&bound);
+	if (next != InvalidBlockNumber)
+		gpusort_tid_set(&bound, level->last);
+	*GinDataPageGetRightBound(level->page) = bound;
+	if (k > 0)
+		GinPageGetOpaque(level->page)->maxoff = level->size / sizeof(PostingItem);
+	GinPageGetOpaque(level->page)->rightlink = next;
+	GinDataPageSetDataSize(level->page, level->size);
+	if (next != InvalidBlockNumber || k + 1 < writer->nlevels)
+		add_downlink(writer, k + 1, level->block, bound);
+	write_page(writer, level->block, level->page);
+}
+
+/* Finish the page of a level, and begin the next one. */
+static void
+next_tree_page(GsGinWriter *writer, int k)
+{
+	GsPostingLevel full = writer->levels[k];
+
+	begin_tree_page(writer, k);
+	finish_tree_page(writer, k, &full, writer->levels[k].block);
+}
+
+static void
+begin_tree_level(GsGinWriter *writer)
+{
+	if (writer->nlevels == MAX_LEVELS)
+		elog(ERROR, "a posting tree has too many levels");
+	begin_tree_page(writer, writer->nlevels++);
+}
+
+/* Add the downlink of a page to the level above it. */
+static void
+add_downlink(GsGinWriter *writer, int k, BlockNumber child, ItemPointerData bound)
+{
+	GsPostingLevel *level = &writer->levels[k];
+	PostingItem *item;
+
+	if (k == writer->nlevels)
+		begin_tree_level(writer);
+	else if (level->size + sizeof(PostingItem) > GinDataPageMaxDataSize)
+		next_tree_page(writer, k);
+	level->size += sizeof(PostingItem);
+	item = GinDataPageGetPostingItem(level->page, level->size / sizeof(PostingItem));
+	PostingItemSetBlockNumber(item, child);
+	item->key = bound;
+	level->last = gpusort_tid_number(&bound);
+}
+
+/* Finish the last segment of the leaf, if there is one. */
+static void
+finish_segment(GsGinWriter *writer)
+{
+	GsPostingLevel *leaf = &writer->levels[0];
+
+	if (writer->segment.list == NULL)
+		return;
+	leaf->size += finish_list(&writer->segment);
+	leaf->last = writer->segment.last;
+}
+
+/* Begin a segment with a TID, on a new leaf if necessary. */
+static void
+begin_segment(GsGinWriter *writer, uint64 tid)
+{
+	GsPostingLevel *leaf = &writer->levels[0];
+	Size		room;
+
+	finish_segment(writer);
+	if (GinDataPageMaxDataSize - leaf->size < MIN_SEGMENT_BYTES)
+		next_tree_page(writer, 0);
+	room = Min(GinDataPageMaxDataSize - leaf->size, MAX_SEGMENT_BYTES);
+	begin_list(&writer->segment, (char *) GinDataLeafPageGetPostingList(leaf->page) + leaf->size,
+			   room & ~(Size) 1, tid);
+}
+
+/* Add ascending TIDs to the tree. */
+static void
+add_to_tree(GsGinWriter *writer, const uint64 *tids, uint32 count)
+{
+	for (uint32 i = 0; i < count;)
+	{
+		if (writer->segment.list != NULL)
+			i += extend_list(&writer->segment, tids + i, count - i);
+		if (i < count)
+			begin_segment(writer, tids[i++]);
+	}
+	gpusort_work_add(count * sizeof(uint64));
+}
+
+/* Returns the block of the root. */
+static BlockNumber
+end_tree(GsGinWriter *writer)
+{
+	finish_segment(writer);
+	for (int k = 0; k < writer->nlevels; k++)
+		finish_tree_page(writer, k, &writer->levels[k], InvalidBlockNumber);
+	return writer->levels[writer->nlevels - 1].block;
+}
 
 /* ----------------------------------------------------------------
  *		the entry tree
  * ----------------------------------------------------------------
  */
-
-static Page
-begin_page(GsGinWriter *writer, uint32 flags)
-{
-	Page		page = gpusort_page_writer_new_page(writer->pages.writer);
-
-	GinInitPage(page, flags, BLCKSZ);
-	writer->pages.n_entry_pages++;
-	return page;
-}
 
 static GsEntryLevel *
 begin_level(GsGinWriter *writer, uint32 flags)
@@ -228,12 +426,6 @@ form_downlink(IndexTuple tuple, bool leaf, BlockNumber block)
 	return downlink;
 }
 
-static void
-write_page(GsGinWriter *writer, BlockNumber block, Page page)
-{
-	gpusort_page_writer_put(writer->pages.writer, block, page, NULL);
-}
-
 static void add_to_level(GsGinWriter *writer, GsEntryLevel *level, IndexTuple tuple);
 
 /* Finish the page of a level that has a level above it. */
@@ -256,8 +448,8 @@ next_page(GsGinWriter *writer, GsEntryLevel *level)
 	BlockNumber next;
 
 	if (level->block == InvalidBlockNumber)
-		level->block = writer->pages.n_blocks++;
-	next = writer->pages.n_blocks++;
+		level->block = next_block(writer);
+	next = next_block(writer);
 	if (level->parent == NULL)
 		level->parent = begin_level(writer, 0);
 	finish_page(writer, level, next);
@@ -301,10 +493,10 @@ gpusort_gin_writer_begin(Relation index, GsGinOrder *order, GsPageQueue *queue)
 	writer->key_context = AllocSetContextCreate(CurrentMemoryContext,
 												"pg_gpusort GIN key",
 												ALLOCSET_DEFAULT_SIZES);
-	writer->form = create_form(order);
-	writer->pages.writer = gpusort_page_writer_begin(index, queue);
-	writer->pages.n_blocks = GIN_ROOT_BLKNO + 1;
-	writer->tree = gpusort_posting_tree_create(&writer->pages);
+	writer->state = &order->state;
+	writer->column = gpusort_tuple_column(order->state.tupdesc[0], 0);
+	writer->pages = gpusort_page_writer_begin(index, queue);
+	writer->stats.nTotalPages = GIN_ROOT_BLKNO + 1;
 	writer->leaves = begin_level(writer, GIN_LEAF);
 	return writer;
 }
@@ -317,14 +509,6 @@ gpusort_gin_writer_begin_key(GsGinWriter *writer, const GsGinKey *key)
 	writer->ntids = 0;
 }
 
-/* Form the tuple of the current key. */
-static IndexTuple
-form_tuple(GsGinWriter *writer, const char *list, Size size, bool error)
-{
-	return form_key_tuple(writer->form, writer->key, list, size,
-						  list == NULL ? 0 : writer->ntids, error);
-}
-
 /*
  * Write the TIDs collected so far to a posting tree.  The tuple comes first, since it raises
  * an error if the key is too long.
@@ -334,8 +518,9 @@ move_to_tree(GsGinWriter *writer)
 {
 	writer->tree_tuple = form_tuple(writer, NULL, 0, true);
 	writer->in_tree = true;
-	gpusort_posting_tree_begin(writer->tree);
-	gpusort_posting_tree_add(writer->tree, writer->tids, writer->ntids);
+	writer->nlevels = 0;
+	begin_tree_level(writer);
+	add_to_tree(writer, writer->tids, writer->ntids);
 }
 
 void
@@ -347,7 +532,7 @@ gpusort_gin_writer_add(GsGinWriter *writer, const uint64 *tids, uint32 count)
 	if (!writer->in_tree && count > MAX_LIST_TIDS - writer->ntids)
 		move_to_tree(writer);
 	if (writer->in_tree)
-		gpusort_posting_tree_add(writer->tree, tids, count);
+		add_to_tree(writer, tids, count);
 	else
 	{
 		memcpy(writer->tids + writer->ntids, tids, count * sizeof(uint64));
@@ -356,28 +541,17 @@ gpusort_gin_writer_add(GsGinWriter *writer, const uint64 *tids, uint32 count)
 	MemoryContextSwitchTo(caller);
 }
 
-/*
- * Returns a tuple with the TIDs as a posting list, or NULL if that is too long.  Its bytes are
- * padded to an even number.
- */
+/* Returns a tuple with the TIDs as a posting list, or NULL if that is too long. */
 static IndexTuple
 form_list_tuple(GsGinWriter *writer)
 {
 	PGAlignedBlock memory;
-	GinPostingList *list = (GinPostingList *) memory.data;
-	const uint8 *limit = (uint8 *) memory.data + GinMaxItemSize - GPUSORT_VARBYTE_ROOM;
-	uint8	   *end = list->bytes;
+	GsTidList	list;
 
-	gpusort_tid_set(&list->first, writer->tids[0]);
-	for (uint32 i = 1; i < writer->ntids; i++)
-	{
-		if (end > limit)
-			return NULL;
-		end = gpusort_varbyte_write(end, writer->tids[i] - writer->tids[i - 1]);
-	}
-	list->nbytes = end - list->bytes;
-	*end = 0;
-	return form_tuple(writer, memory.data, SizeOfGinPostingList(list), false);
+	begin_list(&list, memory.data, GinMaxItemSize, writer->tids[0]);
+	if (extend_list(&list, writer->tids + 1, writer->ntids - 1) < writer->ntids - 1)
+		return NULL;
+	return form_tuple(writer, memory.data, finish_list(&list), false);
 }
 
 void
@@ -393,11 +567,11 @@ gpusort_gin_writer_end_key(GsGinWriter *writer)
 		if (!writer->in_tree)
 			move_to_tree(writer);
 		tuple = writer->tree_tuple;
-		root = gpusort_posting_tree_end(writer->tree);
+		root = end_tree(writer);
 		GinSetPostingTree(tuple, root);
 	}
 	add_to_level(writer, writer->leaves, tuple);
-	writer->nkeys++;
+	writer->stats.nEntries++;
 	gpusort_work_add(IndexTupleSize(tuple));
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(writer->key_context);
@@ -481,19 +655,13 @@ finish_levels(GsGinWriter *writer)
 void
 gpusort_gin_writer_abandon(GsGinWriter *writer)
 {
-	gpusort_page_writer_abandon(writer->pages.writer);
+	gpusort_page_writer_abandon(writer->pages);
 }
 
 void
 gpusort_gin_writer_end(GsGinWriter *writer)
 {
-	GinStatsData stats = {0};
-
 	finish_levels(writer);
-	stats.nTotalPages = writer->pages.n_blocks;
-	stats.nEntryPages = writer->pages.n_entry_pages;
-	stats.nDataPages = writer->pages.n_data_pages;
-	stats.nEntries = (int64) writer->nkeys;
-	gpusort_gin_writer_end_index(writer->index, &stats, GIN_ROOT_BLKNO + 1);
-	gpusort_page_writer_end(writer->pages.writer);
+	gpusort_gin_writer_end_index(writer->index, &writer->stats, GIN_ROOT_BLKNO + 1);
+	gpusort_page_writer_end(writer->pages);
 }
