@@ -12,8 +12,11 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
+#include "utils/memdebug.h"
 #include "utils/memutils.h"
 
+#include "core/copy_bytes.h"
 #include "sort/base/row_format.h"
 #include "sort/disk/sorted_run.h"
 #include "work.h"
@@ -149,6 +152,183 @@ gpusort_run_file_close(GsRunFile *file)
 	if (file->first_row.row != NULL)
 		pfree(file->first_row.row);
 	pfree(file);
+}
+
+/* ----------------------------------------------------------------
+ *		dense rows
+ *
+ * Rows in files have as few bytes as possible.  They have no alignment, and follow each other
+ * without a gap.  A dense row has
+ *
+ *	* the NULL bitmap, the columns of the fixed part that are not NULL, and the values
+ *	  of variable length; or
+ *	* for a whole tuple what a MinimalTuple has from t_infomask2 on, and before that the
+ *	  length of this.
+ *
+ * Offsets of values of variable length are those of the packed row.
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the size of a tuple from t_infomask2 on. */
+static inline uint32
+body_bytes(const char *row)
+{
+	return ((const MinimalTupleData *) row)->t_len - MINIMAL_TUPLE_DATA_OFFSET;
+}
+
+static inline void
+write_tuple(const char *row, char *dense)
+{
+	uint32		body = body_bytes(row);
+
+	memcpy(dense, &body, sizeof(body));
+	memcpy(dense + sizeof(body), row + MINIMAL_TUPLE_DATA_OFFSET, body);
+}
+
+/* Make room for a row of 'bytes' bytes, and return where it is.  Keeps what is there. */
+static char *
+reserve_buffer(GsRowBuffer *buffer, Size bytes)
+{
+	if (likely(bytes <= buffer->room))
+		return buffer->row;
+	bytes = MAXALIGN(bytes);
+	if (buffer->row == NULL)
+		buffer->row = MemoryContextAllocHuge(buffer->context, bytes);
+	else
+	{
+		bytes = Max(bytes, 2 * buffer->room);
+		buffer->row = repalloc_huge(buffer->row, bytes);
+	}
+	memset(buffer->row + buffer->room, 0, bytes - buffer->room);
+	buffer->room = bytes;
+	return buffer->row;
+}
+
+static char *
+expand_tuple(const char *dense, GsRowBuffer *buffer, Size *bytes)
+{
+	uint32		body;
+	char	   *row;
+
+	memcpy(&body, dense, sizeof(body));
+	/* The bytes in between remain 0. */
+	row = reserve_buffer(buffer, MINIMAL_TUPLE_DATA_OFFSET + body);
+	((MinimalTuple) row)->t_len = MINIMAL_TUPLE_DATA_OFFSET + body;
+	memcpy(row + MINIMAL_TUPLE_DATA_OFFSET, dense + sizeof(body), body);
+	*bytes = sizeof(body) + body;
+	return row;
+}
+
+/* Is the fixed part of a row, with its padding, that of the dense row? */
+static inline bool
+is_copied_whole(const GsRowFormat *format, const uint8 *nulls)
+{
+	return nulls == NULL && !format->variable;
+}
+
+/* Returns the bytes of the columns in the fixed part that are not NULL. */
+static Size
+bytes_of_columns(const GsRowFormat *format, const uint8 *nulls)
+{
+	Size		bytes = 0;
+
+	for (int i = 0; i < format->ncolumns; i++)
+		if (nulls == NULL || !gpusort_bitmap_is_null(nulls, i))
+			bytes += format->columns[i].bytes;
+	return bytes;
+}
+
+/* Write the columns that are not NULL. */
+static void
+write_columns(const GsRowFormat *format, const char *row, const uint8 *nulls, Size start,
+			  char *dest)
+{
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const GsRowColumn *column = &format->columns[i];
+
+		if (nulls != NULL && gpusort_bitmap_is_null(nulls, i))
+			continue;
+		if (gpusort_column_is_variable(column))
+		{
+			uint32		offset = gpusort_column_offset_of_value(column, row) - start +
+				format->packed_bytes;
+
+			memcpy(dest, &offset, sizeof(offset));
+		}
+		else
+			gpusort_copy_bytes(dest, row + column->offset, column->bytes);
+		dest += column->bytes;
+	}
+}
+
+/* Returns the length of a value of variable length that is not aligned. */
+static inline Size
+length_of_value(const GsRowColumn *column, const char *value)
+{
+	struct varlena header;
+
+	if (column->kind == GS_COLUMN_CSTRING)
+		return strlen(value) + 1;
+	if (VARATT_IS_1B_E(value))
+		return VARSIZE_EXTERNAL(value);
+	if (VARATT_IS_1B(value))
+		return VARSIZE_1B(value);
+	memcpy(&header, value, VARHDRSZ);
+	return VARSIZE_4B(&header);
+}
+
+/*
+ * Copy the columns that are not NULL to the fixed part of a packed row, and advance *dense to the
+ * values of variable length.  Returns the length of these, which are in the order of the columns.
+ */
+static Size
+expand_columns(const GsRowFormat *format, const uint8 *bitmap, const char **dense, char *row)
+{
+	const GsRowColumn *last = NULL;
+	Size		start;
+
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const GsRowColumn *column = &format->columns[i];
+
+		if (gpusort_bitmap_is_null(bitmap, i))
+			continue;
+		gpusort_copy_bytes(row + column->offset, *dense, column->bytes);
+		*dense += column->bytes;
+		if (gpusort_column_is_variable(column))
+			last = column;
+	}
+	if (last == NULL)
+		return 0;
+	start = gpusort_column_offset_of_value(last, row) - format->packed_bytes;
+	return start + length_of_value(last, *dense + start);
+}
+
+char *
+gpusort_dense_row_expand(const GsRowFormat *format, const char *dense, GsRowBuffer *buffer,
+						 Size *bytes)
+{
+	const uint8 *bitmap = (const uint8 *) dense;
+	const char *values = dense + format->null_bytes;
+	char	   *row;
+	Size		length;
+
+	if (format->tuple_column > 0)
+		return expand_tuple(dense, buffer, bytes);
+	row = reserve_buffer(buffer, format->packed_bytes);
+	memcpy(gpusort_row_format_bitmap(format, row), bitmap, format->null_bytes);
+	if (is_copied_whole(format, gpusort_row_format_nulls(format, row)))
+	{
+		memcpy(row, values, format->columns_bytes);
+		*bytes = format->null_bytes + format->columns_bytes;
+		return row;
+	}
+	length = expand_columns(format, bitmap, &values, row);
+	row = reserve_buffer(buffer, format->packed_bytes + length);
+	memcpy(row + format->packed_bytes, values, length);
+	*bytes = values + length - dense;
+	return row;
 }
 
 /* ----------------------------------------------------------------
@@ -377,12 +557,43 @@ gpusort_run_file_put_dense(GsRunFile *file, const char *row, Size bytes)
 	memcpy(reserve(file, bytes), row, bytes);
 }
 
+/* The same for a row that is no whole tuple.  'nulls' is NULL if it has no NULLs. */
+static void
+put_columns(GsRunFile *file, const char *row, const uint8 *nulls, Size start)
+{
+	const GsRowFormat *format = file->format;
+	bool		whole = is_copied_whole(format, nulls);
+	Size		columns = whole ? format->columns_bytes : bytes_of_columns(format, nulls);
+	Size		length = format->variable ?
+		gpusort_row_format_end(format, row, nulls, start) - start : 0;
+	char	   *dense = reserve(file, format->null_bytes + columns + length);
+	char	   *dest = dense + format->null_bytes;
+
+	if (nulls != NULL)
+		memcpy(dense, nulls, format->null_bytes);
+	else
+		memset(dense, 0, format->null_bytes);
+	if (whole)
+		memcpy(dest, row, columns);
+	else
+		write_columns(format, row, nulls, start, dest);
+	memcpy(dest + columns, row + start, length);
+
+	/* Padding bytes are undefined, which is harmless in a file. */
+	VALGRIND_MAKE_MEM_DEFINED(dense, format->null_bytes + columns + length);
+}
+
 void
 gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bitmap, Size start)
 {
-	Size		bytes = gpusort_dense_row_size(file->format, row, bitmap, start);
+	const GsRowFormat *format = file->format;
 
-	gpusort_dense_row_write(file->format, row, bitmap, start, reserve(file, bytes));
+	if (format->tuple_column > 0)
+		write_tuple(row, reserve(file, sizeof(uint32) + body_bytes(row)));
+	else if (bitmap != NULL && gpusort_bitmap_has_null(bitmap, format->null_bytes))
+		put_columns(file, row, bitmap, start);
+	else
+		put_columns(file, row, NULL, start);
 }
 
 void
@@ -390,7 +601,7 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 {
 	const GsRowFormat *format = file->format;
 	Size		bytes = gpusort_row_format_packed_size(format, values, isnull);
-	char	   *row = gpusort_row_buffer_reserve(&file->packed, bytes);
+	char	   *row = reserve_buffer(&file->packed, bytes);
 
 	(void) gpusort_row_format_pack(format, values, isnull, row, bytes);
 	gpusort_run_file_put_row(file, row, gpusort_row_format_bitmap(format, row),

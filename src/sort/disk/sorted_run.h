@@ -65,6 +65,14 @@ typedef struct GsSortedRun
 								 * set */
 } GsSortedRun;
 
+/* Memory for a packed row, a multiple of MAXIMUM_ALIGNOF.  All bytes are 0 at first. */
+typedef struct GsRowBuffer
+{
+	MemoryContext context;		/* set by its owner */
+	char	   *row;			/* NULL at first */
+	Size		room;
+} GsRowBuffer;
+
 /*
  * The header of a block of rows.  The dense rows follow it.  A block is in one extent,
  * or in several that follow each other if it has a single row that is longer.
@@ -111,7 +119,10 @@ extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
 									   Size bytes);
 
-/* The same for a stored or packed row: see gpusort_dense_row_size(). */
+/*
+ * The same for a stored or packed row, whose values of variable length begin at 'start', which is
+ * fixed_bytes or packed_bytes.  'bitmap' is as in gpusort_row_format_read().
+ */
 extern void gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bitmap,
 									 Size start);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file);
@@ -125,6 +136,29 @@ extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
 
 /* Read the next block, which must exist.  Checks for interrupts. */
 extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
+
+/*
+ * Expand a dense row to a packed row in the buffer, whose address is returned, and set
+ * *bytes to the size of the dense row.
+ */
+extern char *gpusort_dense_row_expand(const GsRowFormat *format, const char *dense,
+									  GsRowBuffer *buffer, Size *bytes);
+
+/* The same, inline for the most common rows: a few words without NULLs. */
+static inline char *
+gpusort_dense_row_expand_fast(const GsRowFormat *format, const char *dense,
+							  GsRowBuffer *buffer, Size *bytes)
+{
+	if (unlikely(!format->only_words || format->null_bytes != 1 ||
+				 dense[0] != 0 || buffer->row == NULL))
+		return gpusort_dense_row_expand(format, dense, buffer, bytes);
+	for (int i = 0; i < format->ncolumns; i++)
+		memcpy(buffer->row + i * sizeof(Datum),
+			   dense + 1 + i * sizeof(Datum), sizeof(Datum));
+	buffer->row[format->columns_bytes] = 0;
+	*bytes = 1 + format->columns_bytes;
+	return buffer->row;
+}
 
 /* Free a run.  The extents of blocks that were read once are free already. */
 extern void gpusort_sorted_run_free(GsSortedRun *run);
