@@ -470,18 +470,6 @@ open_cursor(GsCpuSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
-void
-gpusort_cpu_sort_read_run(GsCpuSort *sort)
-{
-	GsSortedRun *run = gpusort_run_file_end(sort->file);
-
-	if (run == NULL)
-		return;
-	sort->nrows = run->nrows;
-	insert_run(sort, run, 0);
-	open_cursor(sort);
-}
-
 /* Begin the last merge.  Nothing more is written, so extents need not be used again. */
 static void
 begin_last_merge(GsCpuSort *sort)
@@ -504,7 +492,8 @@ gpusort_cpu_sort_perform(GsCpuSort *sort)
 		begin_last_merge(sort);
 		return;
 	}
-	merge_runs(sort, 0, sort->nruns, true);
+	if (sort->nruns > 1 || !sort->runs[0]->frozen)
+		merge_runs(sort, 0, sort->nruns, true);
 	open_cursor(sort);
 }
 

@@ -140,12 +140,6 @@ extern void gpusort_cpu_sort_limit_runs(GsCpuSort *sort);
 extern void gpusort_cpu_sort_reduce_runs(GsCpuSort *sort, int most);
 
 /*
- * Instead of inserting and performing, when the run that has been written, and will freeze, has all
- * rows: prepare to read it in both directions.
- */
-extern void gpusort_cpu_sort_read_run(GsCpuSort *sort);
-
-/*
  * Take the memory sort out, and *context, which the caller deletes.  Then new rows can be begun.
  */
 extern GsMemorySort *gpusort_cpu_sort_detach_rows(GsCpuSort *sort, MemoryContext *context);

@@ -74,12 +74,11 @@ typedef struct GsRunRanges GsRunRanges;
 
 /*
  * Divide 'nruns' runs into about 'nranges' ranges, in the current memory context.  The result
- * is the same in all processes.  files[r] is runs[r], opened to be read any number of times.
+ * is the same in all processes.  The runs have samples, and can be read any number of times.
  * All arguments must stay valid.
  */
 extern GsRunRanges *gpusort_run_ranges_create(const GsSortSpec *spec,
-											  const GsSharedRun *runs,
-											  GsSortedRun *files,
+											  const GsSortedRun *runs,
 											  int nruns, int nranges);
 
 /*

@@ -339,14 +339,13 @@ gpusort_dense_row_expand(const GsRowFormat *format, const char *dense, GsRowBuff
 static void
 begin_index(GsRunFile *file)
 {
-	GsRunIndex *index = MemoryContextAllocZero(file->context, sizeof(GsRunIndex));
+	GsRunIndex *index = &file->run->index;
 
 	file->index_blocks = INDEX_BLOCKS;
 	file->index_sample_bytes = INDEX_SAMPLE_BYTES;
 	index->blocks = MemoryContextAlloc(file->context, file->index_blocks *
 									   sizeof(GsBlockEntry));
 	index->samples = MemoryContextAlloc(file->context, file->index_sample_bytes);
-	file->run->index = index;
 }
 
 /* The number of the process that writes the file. */
@@ -388,7 +387,7 @@ has_enough_samples(const GsRunFile *file, Size bytes)
 	uint32		part = file->n_begun * STEP_2 + producer_of(file) * STEP_1;
 	Size		earlier = part_of(Min(bytes, file->block_bytes / SMALLEST_FIRST_PART), part);
 
-	return file->run->index->sample_bytes + bytes >
+	return file->run->index.sample_bytes + bytes >
 		(file->run->bytes + file->end) / SAMPLE_PART + earlier;
 }
 
@@ -396,7 +395,7 @@ has_enough_samples(const GsRunFile *file, Size bytes)
 static void
 enlarge_index(GsRunFile *file, Size bytes)
 {
-	GsRunIndex *index = file->run->index;
+	GsRunIndex *index = &file->run->index;
 
 	if (index->nblocks == file->index_blocks)
 	{
@@ -418,11 +417,11 @@ enlarge_index(GsRunFile *file, Size bytes)
 static void
 index_block(GsRunFile *file)
 {
-	GsRunIndex *index = file->run->index;
+	GsRunIndex *index = &file->run->index;
 	bool		sampled = file->target != NULL;
 	Size		bytes = sampled ? read_first_keys(file) : 0;
 
-	if (index == NULL || (sampled && has_enough_samples(file, bytes)))
+	if (index->blocks == NULL || (sampled && has_enough_samples(file, bytes)))
 		return;
 	enlarge_index(file, bytes);
 	index->blocks[index->nblocks++] = (GsBlockEntry)
@@ -436,14 +435,6 @@ index_block(GsRunFile *file)
 	(void) gpusort_row_format_pack(file->key_format, file->key_values, file->key_isnull,
 								   index->samples + index->sample_bytes, bytes);
 	index->sample_bytes += bytes;
-}
-
-static void
-free_index(GsRunIndex *index)
-{
-	pfree(index->blocks);
-	pfree(index->samples);
-	pfree(index);
 }
 
 /* ----------------------------------------------------------------
@@ -624,19 +615,6 @@ gpusort_run_file_end(GsRunFile *file)
 	return run;
 }
 
-void
-gpusort_sorted_run_share(const GsSortedRun *run, const GsRunFile *file,
-						 GsSharedRun *shared)
-{
-	shared->producer = producer_of(file);
-	shared->extent_bytes = file->block_bytes;
-	shared->first = run->first;
-	shared->nrows = run->nrows;
-	shared->bytes = run->bytes;
-	shared->longest_block = run->longest_block;
-	shared->index = *run->index;
-}
-
 /* ----------------------------------------------------------------
  *		reading
  * ----------------------------------------------------------------
@@ -676,8 +654,11 @@ gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block)
 void
 gpusort_sorted_run_free(GsSortedRun *run)
 {
-	if (run->index != NULL)
-		free_index(run->index);
+	if (run->index.blocks != NULL)
+	{
+		pfree(run->index.blocks);
+		pfree(run->index.samples);
+	}
 	pfree(run);
 }
 
@@ -755,15 +736,15 @@ find_block(const GsSortedRun *run, int64 position)
 {
 	GsBlockEntry found = {.extent = run->first};
 	uint32		low = 0;
-	uint32		high = run->index->nblocks;
+	uint32		high = run->index.nblocks;
 
 	while (low < high)
 	{
 		uint32		middle = (low + high) / 2;
 
-		if (run->index->blocks[middle].first_row <= position)
+		if (run->index.blocks[middle].first_row <= position)
 		{
-			found = run->index->blocks[middle];
+			found = run->index.blocks[middle];
 			low = middle + 1;
 		}
 		else

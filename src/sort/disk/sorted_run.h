@@ -37,23 +37,13 @@ typedef struct GsRunIndex
 	Size		sample_bytes;
 } GsRunIndex;
 
-/* A run as other processes of the run set see it. */
-typedef struct GsSharedRun
-{
-	int			producer;		/* who has written it, see GsRunTarget */
-	uint32		extent_bytes;
-	GsExtent	first;			/* of its first block */
-	int64		nrows;
-	uint64		bytes;
-	uint32		longest_block;	/* bytes */
-	GsRunIndex	index;
-} GsSharedRun;
-
-/* A run that has been written. */
+/*
+ * A run that has been written.  Processes of a run set read copies of it, with a file that they
+ * have opened, and an index in memory that they share.
+ */
 typedef struct GsSortedRun
 {
 	GsExtentFile *file;
-	bool		owns_file;		/* is the file closed with the run? */
 	bool		frozen;			/* can its blocks be read several times? */
 	GsExtent	first;			/* of its first block */
 	GsExtent	next;			/* of the block to read next */
@@ -61,7 +51,7 @@ typedef struct GsSortedRun
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
 	int			level;			/* how often its rows have been merged */
-	GsRunIndex *index;			/* NULL if it is neither frozen nor in a run
+	GsRunIndex	index;			/* empty if it is neither frozen nor in a run
 								 * set */
 } GsSortedRun;
 
@@ -126,10 +116,6 @@ extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
 extern void gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bitmap,
 									 Size start);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file);
-
-/* Describe a run, so that other processes of the run set can read it. */
-extern void gpusort_sorted_run_share(const GsSortedRun *run,
-									 const GsRunFile *file, GsSharedRun *shared);
 
 /* Allocate memory for any block of the run in the current memory context. */
 extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
