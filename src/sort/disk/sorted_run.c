@@ -13,6 +13,7 @@
 #include "compat.h"
 
 #include "access/htup_details.h"
+#include "common/pg_prng.h"
 #include "utils/memdebug.h"
 #include "utils/memutils.h"
 
@@ -34,13 +35,9 @@
  * keys.  If the blocks of all runs had samples at the same distances, these would be nearly
  * the same rows in all runs, and splitters chosen among them would make ranges of very
  * different lengths.  Therefore the first block has only a part of its bytes, and the first
- * sample comes earlier by a part of the distance.  These parts, of 2^32, differ from run to
- * run: they are multiples of irrational numbers.
+ * sample comes earlier by a part of the distance.  These parts are random.  The first block has
+ * at least this part.
  */
-#define STEP_1				0x9E3779B9U /* the golden ratio */
-#define STEP_2				0x6A09E667U /* the root of 2 */
-
-/* The first block has at least this part. */
 #define SMALLEST_FIRST_PART	16
 
 /* The samples of a run are at most this part of its bytes. */
@@ -58,7 +55,6 @@ struct GsRunFile
 	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
 	GsRowBuffer packed;			/* for the row that is put */
-	uint32		n_begun;		/* runs with samples */
 
 	/* For samples. */
 	const GsSortKeys *keys;
@@ -74,7 +70,8 @@ struct GsRunFile
 	Size		end;			/* bytes of 'block' in use */
 	GsExtent	extent;			/* of the block, unless it is the first one */
 
-	/* Allocated lengths of its index. */
+	/* How much earlier the samples in its index begin; allocated lengths. */
+	double		earlier;
 	uint32		index_blocks;
 	Size		index_sample_bytes;
 };
@@ -348,20 +345,6 @@ begin_index(GsRunFile *file)
 	index->samples = MemoryContextAlloc(file->context, file->index_sample_bytes);
 }
 
-/* The number of the process that writes the file. */
-static uint32
-producer_of(const GsRunFile *file)
-{
-	return file->target != NULL ? file->target->producer : 0;
-}
-
-/* Returns 'part' 2^32ths of 'bytes'. */
-static Size
-part_of(Size bytes, uint32 part)
-{
-	return (Size) ((uint64) bytes * part >> 32);
-}
-
 /* Read the sort keys of the first row of the block, and return their size as a sample. */
 static Size
 read_first_keys(GsRunFile *file)
@@ -384,8 +367,7 @@ read_first_keys(GsRunFile *file)
 static bool
 has_enough_samples(const GsRunFile *file, Size bytes)
 {
-	uint32		part = file->n_begun * STEP_2 + producer_of(file) * STEP_1;
-	Size		earlier = part_of(Min(bytes, file->block_bytes / SMALLEST_FIRST_PART), part);
+	Size		earlier = Min(bytes, file->block_bytes / SMALLEST_FIRST_PART) * file->earlier;
 
 	return file->run->index.sample_bytes + bytes >
 		(file->run->bytes + file->end) / SAMPLE_PART + earlier;
@@ -442,16 +424,6 @@ index_block(GsRunFile *file)
  * ----------------------------------------------------------------
  */
 
-/* Returns how many bytes the first block of the next run has. */
-static Size
-first_block_bytes(const GsRunFile *file)
-{
-	Size		bytes = part_of(file->block_bytes, file->n_begun * STEP_1 +
-								producer_of(file) * STEP_2);
-
-	return Max(bytes, file->block_bytes / SMALLEST_FIRST_PART);
-}
-
 void
 gpusort_run_file_begin(GsRunFile *file, bool freeze)
 {
@@ -462,8 +434,10 @@ gpusort_run_file_begin(GsRunFile *file, bool freeze)
 		begin_index(file);
 	if (file->target != NULL)
 	{
-		file->room = first_block_bytes(file);
-		file->n_begun++;
+		Size		least = file->block_bytes / SMALLEST_FIRST_PART;
+
+		file->room = least + (file->block_bytes - least) * pg_prng_double(&pg_global_prng_state);
+		file->earlier = pg_prng_double(&pg_global_prng_state);
 	}
 	begin_block(file);
 }
