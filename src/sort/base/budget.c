@@ -351,18 +351,6 @@ uses_arena(const GsBudget *budget, Size size)
 		 budget->used >= Min(budget->limit / ARENA_FROM_PART, ARENA_FROM_BYTES));
 }
 
-/* Returns how much of the limit is left if mappings count in full. */
-static Size
-unmapped_bytes(const GsBudget *budget)
-{
-	Size		left = budget->limit;
-
-	for (GsMapping *mapping = budget->mappings; mapping != NULL;
-		 mapping = mapping->next)
-		left -= Min(left, mapping->size);
-	return left;
-}
-
 /*
  * Begin a new mapping of the arena that has room for a block.  Returns false if that
  * would make the arena larger than the budget, or if there is no memory.
@@ -372,7 +360,7 @@ enlarge_arena(GsBudget *budget, Size size)
 {
 	Size		bytes = Min(budget->used / ARENA_PART, MAX_ARENA_BYTES);
 
-	bytes = Min(bytes, unmapped_bytes(budget) / ARENA_LEFT_PART);
+	bytes = Min(bytes, (budget->limit - budget->used) / ARENA_LEFT_PART);
 	bytes = TYPEALIGN(HUGE_PAGE_BYTES, Max(bytes, size));
 	if (budget->arena_total + bytes > Max(budget->limit, HUGE_PAGE_BYTES))
 		return false;

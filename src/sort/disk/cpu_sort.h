@@ -9,7 +9,7 @@
  * memory, or writes it as the last run.  perform() merges the runs.
  *
  * The struct is public because callers may read its members, call the functions that read 'rows',
- * and write runs to 'file'.
+ * write runs to 'file', and set 'target' before there are runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,9 +63,6 @@ typedef struct GsCpuSort
  * to must stay valid.
  */
 extern void gpusort_cpu_sort_init(GsCpuSort *sort, const GsSortSpec *spec, MemoryContext context);
-
-/* Write runs to a target; NULL is allowed.  Call this before there are any. */
-extern void gpusort_cpu_sort_set_target(GsCpuSort *sort, const GsRunTarget *target);
 
 /*
  * Begin rows in memory, when there are neither rows nor runs: in memory that processes share if
@@ -122,9 +119,6 @@ extern void gpusort_cpu_sort_perform(GsCpuSort *sort);
  */
 extern int64 gpusort_cpu_sort_count(const GsCpuSort *sort);
 extern void gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values, bool *isnull);
-
-/* How runs are merged, as EXPLAIN shows it. */
-extern const char *gpusort_cpu_sort_method(const GsCpuSort *sort);
 
 /*
  * Insert the run that has been written to sort->file: among ties, the rows of runs with lower

@@ -264,8 +264,7 @@ begin_open_range(GsMergeMember *member, int range)
 	open->context = context;
 	gpusort_run_ranges_get(member->ranges, range, &open->range);
 	if (open->range.nslices > 0)
-		open->merge = gpusort_run_merge_begin_range(member->spec, member->format,
-													&open->range);
+		open->merge = gpusort_run_merge_begin(member->spec, member->format, &open->range);
 	MemoryContextSwitchTo(caller);
 	return open;
 }
