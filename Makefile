@@ -66,7 +66,6 @@ OBJS = \
 	src/heap/heap_rows.o \
 	src/heap/page_scan.o \
 	src/sort/base/budget.o \
-	src/sort/base/dense_row.o \
 	src/sort/base/progress.o \
 	src/sort/base/row_format.o \
 	src/sort/base/sort_stats.o \

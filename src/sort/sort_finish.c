@@ -328,7 +328,8 @@ write_shared_rows(GsSort *sort)
 		gpusort_range_reader_get(sort->ranges, i, slot->tts_values, slot->tts_isnull);
 		gpusort_run_file_put(cpu->file, slot->tts_values, slot->tts_isnull);
 	}
-	gpusort_cpu_sort_read_run(cpu);
+	gpusort_cpu_sort_end_run(cpu, 0);
+	gpusort_cpu_sort_perform(cpu);
 	ExecDropSingleTupleTableSlot(slot);
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 }

@@ -158,7 +158,7 @@ begin_participant(GsSort *sort)
 {
 	sort->participant = gpusort_participant_begin(sort->spec, sort->context);
 	if (sort->spec->team != NULL)
-		gpusort_cpu_sort_set_target(&sort->cpu, &sort->participant->target);
+		sort->cpu.target = &sort->participant->target;
 }
 
 /* Begin a memory sort, whose rows other processes can sort if it is 'shared'. */
@@ -236,7 +236,7 @@ gpusort_sort_end_participant(GsSort *sort)
 	if (sort->participant != NULL)
 		gpusort_participant_end(sort->participant);
 	sort->participant = NULL;
-	gpusort_cpu_sort_set_target(&sort->cpu, NULL);
+	sort->cpu.target = NULL;
 	sort->ranges = NULL;
 }
 
@@ -320,7 +320,7 @@ gpusort_sort_open(GsSort *sort)
 		(sort->location == GS_ROWS_IN_MEMORY && will_exceed_limit(sort->spec)))
 		return false;
 	gpusort_participant_open(sort->participant);
-	gpusort_cpu_sort_set_target(&sort->cpu, &sort->participant->target);
+	sort->cpu.target = &sort->participant->target;
 	return true;
 }
 

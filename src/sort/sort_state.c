@@ -10,6 +10,8 @@
  */
 #include "compat.h"
 
+#include "utils/tuplesort.h"
+
 #include "sort/base/sort_stats.h"
 #include "sort/sort_private.h"
 
@@ -182,7 +184,9 @@ report_runs(const GsCpuSort *cpu, GsSortReport *report)
 	report->kind = GS_KIND_EXTERNAL;
 	report->space = GS_SPACE_DISK;
 	report->space_kb = gpusort_run_file_kb(cpu->file);
-	strlcpy(report->method, gpusort_cpu_sort_method(cpu), sizeof(report->method));
+	strlcpy(report->method, tuplesort_method_name(cpu->cursor != NULL ? SORT_TYPE_EXTERNAL_SORT :
+												  SORT_TYPE_EXTERNAL_MERGE),
+			sizeof(report->method));
 }
 
 /* For a GPU session, sort_ms is the time of the device itself. */

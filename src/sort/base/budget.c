@@ -60,10 +60,6 @@
 /* The least that a process gets at once of what processes share. */
 #define GRANT_BYTES			((Size) 64 * 1024)
 
-#ifndef MAP_ANONYMOUS
-#define MAP_ANONYMOUS		MAP_ANON
-#endif
-
 /* Allocated in TopMemoryContext. */
 struct GsMapping
 {
@@ -87,26 +83,31 @@ static Size used_bytes = 0;
  * ----------------------------------------------------------------
  */
 
+/* Take the mapping to which a link points off the list of kept ones. */
+static GsMapping *
+take_kept(GsMapping **link)
+{
+	GsMapping  *mapping = *link;
+
+	*link = mapping->next;
+	kept_bytes -= mapping->size;
+	return mapping;
+}
+
 /*
- * Take the smallest kept mapping of at least this size off the list.  Returns NULL if
- * there is none, or if it is more than twice as large.
+ * Take the smallest kept mapping of at least this size.  Returns NULL if there is none, or if it is
+ * more than twice as large.
  */
 static GsMapping *
-take_kept(Size size)
+find_kept(Size size)
 {
 	GsMapping **best = NULL;
-	GsMapping  *mapping;
 
 	for (GsMapping **link = &kept; *link != NULL; link = &(*link)->next)
 		if ((*link)->size >= size && (*link)->size / 2 <= size &&
 			(best == NULL || (*link)->size < (*best)->size))
 			best = link;
-	if (best == NULL)
-		return NULL;
-	mapping = *best;
-	*best = mapping->next;
-	kept_bytes -= mapping->size;
-	return mapping;
+	return best != NULL ? take_kept(best) : NULL;
 }
 
 static void
@@ -116,49 +117,40 @@ unmap(GsMapping *mapping)
 	pfree(mapping);
 }
 
-/*
- * Map 'size' bytes, aligned to huge pages: map one huge page more, and unmap what is
- * before and after.  Returns NULL if that fails.
- */
-static char *
-map_aligned(Size size)
+/* May so many bytes be kept or allocated, beside what is used and kept? */
+static bool
+has_room(Size bytes)
 {
-	char	   *start = mmap(NULL, size + HUGE_PAGE_BYTES,
-							 PROT_READ | PROT_WRITE,
-							 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char	   *aligned;
-	Size		before;
-
-	if (start == MAP_FAILED)
-		return NULL;
-	aligned = (char *) TYPEALIGN(HUGE_PAGE_BYTES, start);
-	before = aligned - start;
-	if (before > 0)
-		(void) munmap(start, before);
-	if (before < HUGE_PAGE_BYTES)
-		(void) munmap(aligned + size, HUGE_PAGE_BYTES - before);
-#ifdef MADV_HUGEPAGE
-	/* If the advice is refused, ordinary pages are used. */
-	(void) madvise(aligned, size, MADV_HUGEPAGE);
-#endif
-	return aligned;
+	return kept_bytes + used_bytes + bytes <= (Size) gpusort_settings_work_mem() * 1024;
 }
 
 void
 gpusort_budget_make_room(Size bytes)
 {
-	Size		limit = (Size) gpusort_settings_work_mem() * 1024;
-
-	while (kept != NULL && kept_bytes + used_bytes + bytes > limit)
+	while (kept != NULL && !has_room(bytes))
 	{
 		GsMapping **last = &kept;
 
 		while ((*last)->next != NULL)
 			last = &(*last)->next;
-		kept_bytes -= (*last)->size;
-		unmap(*last);
-		*last = NULL;
+		unmap(take_kept(last));
 	}
+}
+
+/* Map memory of this process alone.  Returns NULL if that fails. */
+static char *
+map_private(Size size)
+{
+	char	   *memory;
+
+	gpusort_budget_make_room(size);
+	memory = gpusort_warm_memory_map(size, false);
+#ifdef MADV_HUGEPAGE
+	/* If the advice is refused, ordinary pages are used. */
+	if (memory != NULL)
+		(void) madvise(memory, size, MADV_HUGEPAGE);
+#endif
+	return memory;
 }
 
 /*
@@ -168,26 +160,20 @@ gpusort_budget_make_room(Size bytes)
 static GsMapping *
 make_mapping(const GsWarmGroup *group, Size size)
 {
-	GsMapping  *mapping;
+	GsMapping  *mapping = MemoryContextAllocExtended(TopMemoryContext, sizeof(GsMapping),
+													 MCXT_ALLOC_NO_OOM);
 
-	mapping = MemoryContextAllocExtended(TopMemoryContext, sizeof(GsMapping),
-										 MCXT_ALLOC_NO_OOM);
 	if (mapping == NULL)
 		return NULL;
 	mapping->size = size;
 	mapping->memory = gpusort_warm_memory_take(group, size);
 	mapping->warm = mapping->memory != NULL;
 	if (group == NULL && !mapping->warm)
-	{
-		gpusort_budget_make_room(size);
-		mapping->memory = map_aligned(size);
-	}
-	if (mapping->memory == NULL)
-	{
-		pfree(mapping);
-		return NULL;
-	}
-	return mapping;
+		mapping->memory = map_private(size);
+	if (mapping->memory != NULL)
+		return mapping;
+	pfree(mapping);
+	return NULL;
 }
 
 /* Returns a mapping for a budget, which may be a kept one.  Returns NULL if there is no memory. */
@@ -199,7 +185,7 @@ get_mapping(const GsBudget *budget, Size size)
 	size = TYPEALIGN(HUGE_PAGE_BYTES, size);
 	if (budget->shared != NULL)
 		return make_mapping(&budget->shared->group, size);
-	mapping = take_kept(size);
+	mapping = find_kept(size);
 	if (mapping == NULL)
 		mapping = make_mapping(NULL, size);
 	if (mapping != NULL)
@@ -214,9 +200,7 @@ keep_mapping(GsMapping *mapping)
 #ifdef MADV_FREE
 	/* Unmap the oldest first, because the next sort may be like the last one. */
 	gpusort_budget_make_room(mapping->size);
-	if (kept_bytes + used_bytes + mapping->size <=
-		(Size) gpusort_settings_work_mem() * 1024 &&
-		madvise(mapping->memory, mapping->size, MADV_FREE) == 0)
+	if (has_room(mapping->size) && madvise(mapping->memory, mapping->size, MADV_FREE) == 0)
 	{
 		mapping->next = kept;
 		kept = mapping;
@@ -367,18 +351,6 @@ uses_arena(const GsBudget *budget, Size size)
 		 budget->used >= Min(budget->limit / ARENA_FROM_PART, ARENA_FROM_BYTES));
 }
 
-/* Returns how much of the limit is left if mappings count in full. */
-static Size
-unmapped_bytes(const GsBudget *budget)
-{
-	Size		left = budget->limit;
-
-	for (GsMapping *mapping = budget->mappings; mapping != NULL;
-		 mapping = mapping->next)
-		left -= Min(left, mapping->size);
-	return left;
-}
-
 /*
  * Begin a new mapping of the arena that has room for a block.  Returns false if that
  * would make the arena larger than the budget, or if there is no memory.
@@ -388,7 +360,7 @@ enlarge_arena(GsBudget *budget, Size size)
 {
 	Size		bytes = Min(budget->used / ARENA_PART, MAX_ARENA_BYTES);
 
-	bytes = Min(bytes, unmapped_bytes(budget) / ARENA_LEFT_PART);
+	bytes = Min(bytes, (budget->limit - budget->used) / ARENA_LEFT_PART);
 	bytes = TYPEALIGN(HUGE_PAGE_BYTES, Max(bytes, size));
 	if (budget->arena_total + bytes > Max(budget->limit, HUGE_PAGE_BYTES))
 		return false;

@@ -14,7 +14,6 @@
 #include "access/parallel.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
-#include "storage/ipc.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
@@ -75,56 +74,23 @@ own_slots(void)
 	return first + SLOTS_PER_PROCESS <= nslots ? slots + first : NULL;
 }
 
-static void
-free_slot(GsProgress *progress)
-{
-	progress->generation++;
-	pg_write_barrier();
-	progress->pid = 0;
-	pg_write_barrier();
-	progress->generation++;
-}
-
-/* on_shmem_exit: a process that ends has no sorts, whatever has ended it. */
-static void
-free_own_slots(int code, Datum arg)
-{
-	GsProgressSlot *own = own_slots();
-
-	for (int i = 0; own != NULL && i < SLOTS_PER_PROCESS; i++)
-	{
-		if (own[i].progress.pid != 0)
-			free_slot(&own[i].progress);
-	}
-}
-
 /* Returns a free slot of this process, or NULL. */
 static GsProgress *
 find_free_slot(void)
 {
-	static bool registered = false;
 	GsProgressSlot *own = own_slots();
 
-	if (own == NULL)
-		return NULL;
-	if (!registered)
-	{
-		on_shmem_exit(free_own_slots, 0);
-		registered = true;
-	}
-	for (int i = 0; i < SLOTS_PER_PROCESS; i++)
-	{
+	for (int i = 0; own != NULL && i < SLOTS_PER_PROCESS; i++)
 		if (own[i].progress.pid == 0)
 			return &own[i].progress;
-	}
 	return NULL;
 }
 
-/* A MemoryContextCallback. */
+/* A MemoryContextCallback, which the end of the process calls as well. */
 static void
 end_progress(void *arg)
 {
-	free_slot(arg);
+	((GsProgress *) arg)->pid = 0;
 }
 
 GsProgress *

@@ -27,9 +27,9 @@ typedef enum GsProgressPhase
 typedef struct GsProgress
 {
 	/*
-	 * Odd while the slot begins or ends a sort.  A reader whose copy was made
-	 * in the meantime discards it.  Other fields change at any time, each by
-	 * one store.
+	 * Odd while the slot begins a sort.  A reader whose copy was made in the
+	 * meantime discards it.  Other fields change at any time, each by one
+	 * store.
 	 */
 	uint32		generation;
 	int			pid;			/* 0 if the slot is free */

@@ -31,27 +31,11 @@
  * ----------------------------------------------------------------
  */
 
-static uint32
-align_bytes(char typalign)
-{
-	switch (typalign)
-	{
-		case TYPALIGN_CHAR:
-			return 1;
-		case TYPALIGN_SHORT:
-			return ALIGNOF_SHORT;
-		case TYPALIGN_INT:
-			return ALIGNOF_INT;
-		default:
-			return ALIGNOF_DOUBLE;
-	}
-}
-
 /* Returns the description of a column, without its offset. */
 static GsRowColumn
 classify_column(Form_pg_attribute att)
 {
-	GsRowColumn column = {.align = align_bytes(att->attalign)};
+	GsRowColumn column = {.align = att_align_nominal(1, att->attalign)};
 
 	if (att->attlen == -1)
 	{

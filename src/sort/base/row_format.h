@@ -7,7 +7,7 @@
  * not contain its NULL bitmap: the row store keeps that, because NULLs are rare.
  * A packed row is self-contained.  Pool chunks consist of packed rows.  A dense row,
  * in a run on disk, has fewer bytes, and becomes a packed row again before it is used
- * (dense_row.c).
+ * (sort/disk/sorted_run.c).
  *
  *-------------------------------------------------------------------------
  */
@@ -275,64 +275,5 @@ extern Size gpusort_row_format_end(const GsRowFormat *format, const char *row,
 /* Returns the size of a row that has been written, at whose end the next one starts. */
 extern Size gpusort_row_format_packed_length(const GsRowFormat *format,
 											 char *row);
-
-/*
- * Dense rows, in files, have as few bytes as possible.  They have no alignment, and follow each
- * other without a gap.  A dense row has
- *
- *	* the NULL bitmap, the columns of the fixed part that are not NULL, and the values
- *	  of variable length; or
- *	* for a whole tuple what a MinimalTuple has from t_infomask2 on, and before that the
- *	  length of this.
- *
- * Before it can be used, it is expanded to a packed row.
- */
-
-/*
- * Returns the size of the dense form of a row, and writes it, which takes that many bytes.
- * The row is stored or packed: its values of variable length begin at 'start', which is
- * fixed_bytes or packed_bytes.  'bitmap' is as in gpusort_row_format_read().  Padding bytes
- * may be undefined, so the result may go to a file, but not to other processes.
- */
-extern Size gpusort_dense_row_size(const GsRowFormat *format, char *row,
-								   const uint8 *bitmap, Size start);
-extern void gpusort_dense_row_write(const GsRowFormat *format, char *row,
-									const uint8 *bitmap, Size start,
-									char *dense);
-
-/* Memory for a packed row, a multiple of MAXIMUM_ALIGNOF.  All bytes are 0 at first. */
-typedef struct GsRowBuffer
-{
-	MemoryContext context;		/* set by its owner */
-	char	   *row;			/* NULL at first */
-	Size		room;
-} GsRowBuffer;
-
-/* Make room for a row of 'bytes' bytes, and return where it is.  Keeps what is there. */
-extern char *gpusort_row_buffer_reserve(GsRowBuffer *buffer, Size bytes);
-
-/*
- * Expand a dense row to a packed row in the buffer, whose address is returned, and set
- * *bytes to the size of the dense row.
- */
-extern char *gpusort_dense_row_expand(const GsRowFormat *format,
-									  const char *dense, GsRowBuffer *buffer,
-									  Size *bytes);
-
-/* The same, inline for the most common rows: a few words without NULLs. */
-static inline char *
-gpusort_dense_row_expand_fast(const GsRowFormat *format, const char *dense,
-							  GsRowBuffer *buffer, Size *bytes)
-{
-	if (unlikely(!format->only_words || format->null_bytes != 1 ||
-				 dense[0] != 0 || buffer->row == NULL))
-		return gpusort_dense_row_expand(format, dense, buffer, bytes);
-	for (int i = 0; i < format->ncolumns; i++)
-		memcpy(buffer->row + i * sizeof(Datum),
-			   dense + 1 + i * sizeof(Datum), sizeof(Datum));
-	buffer->row[format->columns_bytes] = 0;
-	*bytes = 1 + format->columns_bytes;
-	return buffer->row;
-}
 
 #endif							/* GPUSORT_ROW_FORMAT_H */

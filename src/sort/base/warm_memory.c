@@ -97,7 +97,6 @@ typedef struct WarmBlock
 typedef struct WarmMemory
 {
 	TimestampTz refused;		/* when the system last had no huge page */
-	Latch	   *worker;			/* to be set when a block gets warm, or NULL */
 	uint32		last_group;		/* number of the last group created */
 	WarmBlock	blocks[FLEXIBLE_ARRAY_MEMBER];
 } WarmMemory;
@@ -201,25 +200,25 @@ bytes_to_reserve(Size warm)
 }
 
 /*
- * Map shared memory at an address that is a multiple of BLOCK_BYTES: reserve a block more
- * than needed, and map over it.  (If only a part of the shared memory were used, its
- * huge pages would begin elsewhere.)  Returns NULL if that fails.
+ * Reserve a block more than needed, unmap what is before and after, and map over the rest.  (If
+ * only a part of shared memory were used, its huge pages would begin elsewhere.)
  */
-static char *
-map_shared(Size bytes)
+char *
+gpusort_warm_memory_map(Size bytes, bool shared)
 {
+	int			flags = MAP_ANONYMOUS | (shared ? MAP_SHARED | MAP_NORESERVE : MAP_PRIVATE);
 	char	   *start = mmap(NULL, bytes + BLOCK_BYTES, PROT_NONE,
 							 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	char	   *aligned;
+	char	   *aligned = (char *) TYPEALIGN(BLOCK_BYTES, start);
 
 	if (start == MAP_FAILED)
 		return NULL;
-	aligned = (char *) TYPEALIGN(BLOCK_BYTES, start);
-	if (mmap(aligned, bytes, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-			 0) != MAP_FAILED)
+	if (aligned > start)
+		(void) munmap(start, aligned - start);
+	(void) munmap(aligned + bytes, start + BLOCK_BYTES - aligned);
+	if (mmap(aligned, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) != MAP_FAILED)
 		return aligned;
-	(void) munmap(start, bytes + BLOCK_BYTES);
+	(void) munmap(aligned, bytes);
 	return NULL;
 }
 
@@ -251,11 +250,11 @@ reserve_addresses(void)
 		reason = "pg_gpusort.warm_memory is 0";
 		return;
 	}
-	base = map_shared(bytes);
+	base = gpusort_warm_memory_map(bytes, true);
 	if (base == NULL && warm > 0)
 	{
 		bytes = warm;
-		base = map_shared(bytes);
+		base = gpusort_warm_memory_map(bytes, true);
 	}
 	if (base == NULL)
 	{
@@ -352,34 +351,26 @@ set_owner(int first, int n, int pid, uint32 group)
 }
 
 /*
- * Give the memory of blocks that are not kept warm back to the system.  Nobody else uses
- * them yet, so this needs no lock.
+ * Return blocks, and give the memory of those that are not kept warm back to the system.  Nobody
+ * else uses them yet, so that needs no lock.
  */
-static void
-cool_down_rest(int first, int n)
-{
-	int			from = Max(first, nwarm);
-	int			to = first + n;
-
-	if (from >= to)
-		return;
-	cool_down(block_address(from), (Size) (to - from) * BLOCK_BYTES);
-	for (int b = from; b < to; b++)
-		state->blocks[b].warm = false;
-}
-
-/* Return blocks.  The caller has the lock. */
 static void
 free_blocks(int first, int n)
 {
 	TimestampTz now = GetCurrentTimestamp();
+	int			end = first + n;
+	int			rest = Max(first, nwarm);
 
-	for (int b = first; b < first + n; b++)
+	if (rest < end)
+		cool_down(block_address(rest), (Size) (end - rest) * BLOCK_BYTES);
+	LWLockAcquire(lock, LW_EXCLUSIVE);
+	for (int b = first; b < end; b++)
 	{
-		state->blocks[b].pid = 0;
-		state->blocks[b].group = 0;
+		state->blocks[b].warm &= b < nwarm;
 		state->blocks[b].free_since = now;
 	}
+	set_owner(first, n, 0, 0);
+	LWLockRelease(lock);
 }
 
 /* Return all blocks of a process, of a group or, if that is 0, of any. */
@@ -395,10 +386,7 @@ return_blocks(int pid, uint32 group)
 			end++;
 		if (end == first)
 			continue;
-		cool_down_rest(first, end - first);
-		LWLockAcquire(lock, LW_EXCLUSIVE);
 		free_blocks(first, end - first);
-		LWLockRelease(lock);
 		first = end;
 	}
 }
@@ -418,33 +406,23 @@ return_all(int code, Datum arg)
 static bool
 warm_up_blocks(int first, int n)
 {
-	bool		got_warm = false;
-	bool		refused = false;
-
-	for (int b = first; b < first + n && !refused; b++)
+	for (int b = first; b < first + n; b++)
 	{
 		WarmBlock  *block = &state->blocks[b];
 
 		if (block->warm)
 			continue;
-		block->warm = warm_up(block_address(b));
-		got_warm |= block->warm;
-		if (!block->warm)
+		if (!warm_up(block_address(b)))
 		{
 			cool_down(block_address(b), BLOCK_BYTES);
-			refused = true;
-		}
-	}
-	if (got_warm || refused)
-	{
-		LWLockAcquire(lock, LW_EXCLUSIVE);
-		if (refused)
+			LWLockAcquire(lock, LW_EXCLUSIVE);
 			state->refused = GetCurrentTimestamp();
-		if (state->worker != NULL)
-			SetLatch(state->worker);
-		LWLockRelease(lock);
+			LWLockRelease(lock);
+			return false;
+		}
+		block->warm = true;
 	}
-	return !refused;
+	return true;
 }
 
 /* Has the system refused a huge page a short time ago? */
@@ -527,15 +505,9 @@ gpusort_warm_memory_take(const GsWarmGroup *group, Size size)
 void
 gpusort_warm_memory_return(char *memory, Size size)
 {
-	int			first = (int) ((memory - base) / BLOCK_BYTES);
-	int			n = (int) (size / BLOCK_BYTES);
-
-	if (state == NULL)
-		return;					/* the process is about to end */
-	cool_down_rest(first, n);
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	free_blocks(first, n);
-	LWLockRelease(lock);
+	/* It is NULL if the process is about to end. */
+	if (state != NULL)
+		free_blocks((int) ((memory - base) / BLOCK_BYTES), (int) (size / BLOCK_BYTES));
 }
 
 /* ----------------------------------------------------------------
@@ -599,26 +571,19 @@ gpusort_warm_memory_status(GsWarmMemoryStatus *status)
  * ----------------------------------------------------------------
  */
 
-/*
- * Take a free block that is due to be given back.  Returns -1 if there is none, and tells
- * whether any block is warm.
- */
+/* Take a free block that is due to be given back.  Returns -1 if there is none. */
 static int
-take_due(bool *any_warm)
+take_due(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	int			due = -1;
 
-	*any_warm = false;
 	LWLockAcquire(lock, LW_EXCLUSIVE);
-	for (int b = nblocks - 1; b >= 0 && due < 0; b--)
+	for (int b = nwarm - 1; b >= 0 && due < 0; b--)
 	{
 		const WarmBlock *block = &state->blocks[b];
 
-		if (!block->warm)
-			continue;
-		*any_warm = true;
-		if (block->pid == 0 &&
+		if (block->warm && block->pid == 0 &&
 			TimestampDifferenceExceeds(block->free_since, now,
 									   gpusort_warm_memory_timeout * 1000))
 			due = b;
@@ -629,39 +594,20 @@ take_due(bool *any_warm)
 	return due;
 }
 
-/* Give back what is due.  Returns false if no block is warm any more. */
-static bool
+/* Give back what is due. */
+static void
 give_back(void)
 {
-	bool		any_warm;
+	int			block;
 
-	for (;;)
+	while ((block = take_due()) >= 0)
 	{
-		int			block = take_due(&any_warm);
-
-		if (block < 0)
-			return any_warm;
 		cool_down(block_address(block), BLOCK_BYTES);
 		LWLockAcquire(lock, LW_EXCLUSIVE);
 		state->blocks[block].warm = false;
 		set_owner(block, 1, 0, 0);
 		LWLockRelease(lock);
 	}
-}
-
-static void
-set_worker(Latch *latch)
-{
-	LWLockAcquire(lock, LW_EXCLUSIVE);
-	state->worker = latch;
-	LWLockRelease(lock);
-}
-
-static void
-end_worker(int code, Datum arg)
-{
-	set_worker(NULL);
-	return_all(code, arg);
 }
 
 void
@@ -675,17 +621,13 @@ gpusort_warm_memory_main(Datum arg)
 
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	wait_event = GPUSORT_NEW_WAIT_EVENT("GpuSortMemoryMain");
-	set_worker(MyLatch);
-	on_shmem_exit(end_worker, (Datum) 0);
+	return_at_exit();
 
 	while (!ShutdownRequestPending)
 	{
-		bool		any_warm = give_back();
-
-		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
-						 (any_warm ? WL_TIMEOUT : 0),
-						 LOOK_MS, wait_event);
+		give_back();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS,
+						 wait_event);
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		if (ConfigReloadPending)

@@ -62,4 +62,10 @@ extern Size gpusort_warm_memory_shared_limit(void);
 
 extern void gpusort_warm_memory_status(GsWarmMemoryStatus *status);
 
+/*
+ * Map new memory, at an address that is a multiple of GPUSORT_WARM_BLOCK_BYTES as 'bytes' is.
+ * Returns NULL if that fails.
+ */
+extern char *gpusort_warm_memory_map(Size bytes, bool shared);
+
 #endif							/* GPUSORT_WARM_MEMORY_H */

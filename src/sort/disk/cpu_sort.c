@@ -16,7 +16,6 @@
 #include "compat.h"
 
 #include "utils/memutils.h"
-#include "utils/tuplesort.h"
 
 #include "sort/base/budget.h"
 #include "sort/base/sort_stats.h"
@@ -43,12 +42,6 @@ gpusort_cpu_sort_init(GsCpuSort *sort, const GsSortSpec *spec, MemoryContext con
 	memset(sort, 0, sizeof(*sort));
 	sort->spec = spec;
 	sort->context = context;
-}
-
-void
-gpusort_cpu_sort_set_target(GsCpuSort *sort, const GsRunTarget *target)
-{
-	sort->target = target;
 }
 
 /* ----------------------------------------------------------------
@@ -146,15 +139,18 @@ end_file(GsCpuSort *sort)
 	sort->file = NULL;
 }
 
-static void
-count_overflow(const GsCpuSort *sort)
+void
+gpusort_cpu_sort_note_overflow(GsCpuSort *sort, GsFallback reason)
 {
 	const GsSortSpec *spec = sort->spec;
 	bool		is_part = spec->group_keys > 0 ? spec->nested : spec->team != NULL;
 
+	if (reason == GS_FALLBACK_NONE || sort->overflow != GS_FALLBACK_NONE)
+		return;
+	sort->overflow = reason;
 	/* One process counts the sort as a whole. */
 	if (!is_part)
-		gpusort_stats_count_fallback(sort->overflow);
+		gpusort_stats_count_fallback(reason);
 }
 
 void
@@ -162,11 +158,7 @@ gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsFallback reason)
 {
 	if (reason == GS_FALLBACK_WORK_MEM && sort->spec->index_build)
 		reason = GS_FALLBACK_MAINTENANCE_MEM;
-	if (reason != GS_FALLBACK_NONE)
-	{
-		sort->overflow = reason;
-		count_overflow(sort);
-	}
+	gpusort_cpu_sort_note_overflow(sort, reason);
 	sort->run_spec = *sort->spec;
 	sort->run_spec.bound = 0;
 	sort->run_spec.expected_rows = Max(sort->spec->expected_rows, MANY_ROWS);
@@ -180,15 +172,6 @@ gpusort_cpu_sort_begin_anew(GsCpuSort *sort)
 	end_file(sort);
 	sort->target = NULL;
 	begin_file(sort);
-}
-
-void
-gpusort_cpu_sort_note_overflow(GsCpuSort *sort, GsFallback reason)
-{
-	if (reason == GS_FALLBACK_NONE || sort->overflow != GS_FALLBACK_NONE)
-		return;
-	sort->overflow = reason;
-	count_overflow(sort);
 }
 
 static void
@@ -228,14 +211,19 @@ static void
 begin_merge(GsCpuSort *sort, int first, int nruns)
 {
 	MemoryContext caller;
+	GsRunRange *all;
 
 	gpusort_budget_make_room(nruns * sort->reader_bytes);
 	sort->merge_context = AllocSetContextCreate(sort->context,
 												"pg_gpusort merge",
 												ALLOCSET_DEFAULT_SIZES);
 	caller = MemoryContextSwitchTo(sort->merge_context);
-	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format,
-										  &sort->runs[first], nruns);
+	all = palloc0(sizeof(GsRunRange));
+	all->nslices = nruns;
+	all->slices = palloc0(nruns * sizeof(GsRunSlice));
+	for (int i = 0; i < nruns; i++)
+		all->slices[i].run = *sort->runs[first + i];
+	sort->merge = gpusort_run_merge_begin(sort->spec, sort->format, all);
 	MemoryContextSwitchTo(caller);
 }
 
@@ -470,18 +458,6 @@ open_cursor(GsCpuSort *sort)
 	MemoryContextSwitchTo(caller);
 }
 
-void
-gpusort_cpu_sort_read_run(GsCpuSort *sort)
-{
-	GsSortedRun *run = gpusort_run_file_end(sort->file);
-
-	if (run == NULL)
-		return;
-	sort->nrows = run->nrows;
-	insert_run(sort, run, 0);
-	open_cursor(sort);
-}
-
 /* Begin the last merge.  Nothing more is written, so extents need not be used again. */
 static void
 begin_last_merge(GsCpuSort *sort)
@@ -504,7 +480,8 @@ gpusort_cpu_sort_perform(GsCpuSort *sort)
 		begin_last_merge(sort);
 		return;
 	}
-	merge_runs(sort, 0, sort->nruns, true);
+	if (sort->nruns > 1 || !sort->runs[0]->frozen)
+		merge_runs(sort, 0, sort->nruns, true);
 	open_cursor(sort);
 }
 
@@ -544,13 +521,6 @@ gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values, bool *isnul
 		get_from_runs(sort, position, values, isnull);
 	else
 		gpusort_memory_sort_get(sort->rows, position, values, isnull);
-}
-
-const char *
-gpusort_cpu_sort_method(const GsCpuSort *sort)
-{
-	return tuplesort_method_name(sort->cursor != NULL ? SORT_TYPE_EXTERNAL_SORT :
-								 SORT_TYPE_EXTERNAL_MERGE);
 }
 
 void

@@ -9,7 +9,7 @@
  * memory, or writes it as the last run.  perform() merges the runs.
  *
  * The struct is public because callers may read its members, call the functions that read 'rows',
- * and write runs to 'file'.
+ * write runs to 'file', and set 'target' before there are runs.
  *
  *-------------------------------------------------------------------------
  */
@@ -63,9 +63,6 @@ typedef struct GsCpuSort
  * to must stay valid.
  */
 extern void gpusort_cpu_sort_init(GsCpuSort *sort, const GsSortSpec *spec, MemoryContext context);
-
-/* Write runs to a target; NULL is allowed.  Call this before there are any. */
-extern void gpusort_cpu_sort_set_target(GsCpuSort *sort, const GsRunTarget *target);
 
 /*
  * Begin rows in memory, when there are neither rows nor runs: in memory that processes share if
@@ -123,9 +120,6 @@ extern void gpusort_cpu_sort_perform(GsCpuSort *sort);
 extern int64 gpusort_cpu_sort_count(const GsCpuSort *sort);
 extern void gpusort_cpu_sort_get(GsCpuSort *sort, int64 position, Datum *values, bool *isnull);
 
-/* How runs are merged, as EXPLAIN shows it. */
-extern const char *gpusort_cpu_sort_method(const GsCpuSort *sort);
-
 /*
  * Insert the run that has been written to sort->file: among ties, the rows of runs with lower
  * indexes come first.
@@ -138,12 +132,6 @@ extern void gpusort_cpu_sort_end_run(GsCpuSort *sort, int index);
  */
 extern void gpusort_cpu_sort_limit_runs(GsCpuSort *sort);
 extern void gpusort_cpu_sort_reduce_runs(GsCpuSort *sort, int most);
-
-/*
- * Instead of inserting and performing, when the run that has been written, and will freeze, has all
- * rows: prepare to read it in both directions.
- */
-extern void gpusort_cpu_sort_read_run(GsCpuSort *sort);
 
 /*
  * Take the memory sort out, and *context, which the caller deletes.  Then new rows can be begun.

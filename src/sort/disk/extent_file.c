@@ -57,8 +57,8 @@ struct GsExtentFile
 	List	   *free_extents;	/* those freed last are used first */
 };
 
-static GsExtentFile *
-make_file(Size extent_bytes)
+GsExtentFile *
+gpusort_extent_file_create(Size extent_bytes, const GsRunTarget *target)
 {
 	GsExtentFile *file = palloc0(sizeof(GsExtentFile));
 
@@ -66,14 +66,6 @@ make_file(Size extent_bytes)
 	file->context = CurrentMemoryContext;
 	file->owner = CurrentResourceOwner;
 	file->extent_bytes = extent_bytes;
-	return file;
-}
-
-GsExtentFile *
-gpusort_extent_file_create(Size extent_bytes, const GsRunTarget *target)
-{
-	GsExtentFile *file = make_file(extent_bytes);
-
 	file->shared = target != NULL;
 	if (file->shared)
 		file->target = *target;

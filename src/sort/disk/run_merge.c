@@ -69,7 +69,7 @@ typedef struct GsMergeSource
 	GsRowBuffer buffer;
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
 
-	/* The sort keys of 'row', if their encoding is not exact. */
+	/* The sort keys of 'row'. */
 	Datum	   *values;
 	bool	   *isnull;
 } GsMergeSource;
@@ -90,16 +90,14 @@ struct GsRunMerge
 	GsLoserTree tree;
 	GsMergeSource *sources;		/* in the order of the runs, and one for rows
 								 * that are only compared */
-	const GsRunRange *range;	/* or NULL if all rows are merged */
+	const GsRunRange *range;
 	uint32		start_place;	/* of ties of its start */
 	uint32		end;			/* the source that ends it, or NO_SOURCE */
 	bool		started;
 	uint32		latest;			/* the source of the latest row, and how */
 	uint64		streak;			/* many latest rows came from there */
 
-	/* Sort keys of a row, by number of the key and by column. */
-	Datum	   *key_values;
-	bool	   *key_isnull;
+	/* Sort keys of a row, by column. */
 	Datum	   *row_values;
 	bool	   *row_isnull;
 };
@@ -144,9 +142,11 @@ is_before(void *arg, uint32 a, uint32 b)
 
 /* Encode the sort keys of a source's row, and pass them to the tree. */
 static pg_attribute_always_inline void
-show_values(GsRunMerge *merge, uint32 number, Datum *values, bool *isnull)
+show_values(GsRunMerge *merge, uint32 number)
 {
 	GsMergeSource *source = &merge->sources[number];
+	const Datum *values = source->values;
+	const bool *isnull = source->isnull;
 	GsPlayer   *player = &merge->tree.players[number];
 	const GsSortKeys *keys = &merge->spec->keys;
 	const GsKeyPlan *plan = merge->plan;
@@ -172,13 +172,11 @@ show_key(GsRunMerge *merge, uint32 number)
 {
 	GsMergeSource *source = &merge->sources[number];
 	const GsSortKeys *keys = &merge->spec->keys;
-	Datum	   *values = merge->exact ? merge->key_values : source->values;
-	bool	   *isnull = merge->exact ? merge->key_isnull : source->isnull;
 
 	gpusort_work_add(GPUSORT_WORK_ROW);
 	gpusort_row_format_unpack_columns(merge->format, source->row, keys->attnos,
-									  keys->nkeys, values, isnull);
-	show_values(merge, number, values, isnull);
+									  keys->nkeys, source->values, source->isnull);
+	show_values(merge, number);
 }
 
 /* A splitter is in front of all rows that agree with it in the first keys. */
@@ -202,13 +200,10 @@ show_splitter(GsRunMerge *merge, uint32 number, const GsRunSplitter *splitter)
 	GsMergeSource *source = &merge->sources[number];
 	int			nkeys = merge->spec->keys.nkeys;
 
-	if (!merge->exact)
-	{
-		memcpy(source->values, splitter->values, nkeys * sizeof(Datum));
-		memcpy(source->isnull, splitter->isnull, nkeys * sizeof(bool));
-	}
+	memcpy(source->values, splitter->values, nkeys * sizeof(Datum));
+	memcpy(source->isnull, splitter->isnull, nkeys * sizeof(bool));
 	source->row_bytes = 0;
-	show_values(merge, number, splitter->values, splitter->isnull);
+	show_values(merge, number);
 	if (splitter->run == GPUSORT_BEFORE_RUNS)
 		keep_group_words(merge, number);
 }
@@ -407,8 +402,6 @@ prepare_row(const GsRunMerge *merge, GsMergeSource *source)
 
 	source->buffer.context = merge->context;
 	source->end_compared = nkeys;
-	if (merge->exact)
-		return;
 	source->values = palloc(nkeys * sizeof(Datum));
 	source->isnull = palloc(nkeys * sizeof(bool));
 }
@@ -469,8 +462,6 @@ create_merge(const GsSortSpec *spec, const GsRowFormat *format, uint32 nsources)
 	merge->format = format;
 	merge->plan = plan_of_merge(spec);
 	init_order(merge);
-	merge->key_values = palloc(spec->keys.nkeys * sizeof(Datum));
-	merge->key_isnull = palloc(spec->keys.nkeys * sizeof(bool));
 	merge->row_values = palloc0(format->ncolumns * sizeof(Datum));
 	merge->row_isnull = palloc0(format->ncolumns * sizeof(bool));
 
@@ -487,17 +478,6 @@ create_merge(const GsSortSpec *spec, const GsRowFormat *format, uint32 nsources)
 	return merge;
 }
 
-GsRunMerge *
-gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
-						GsSortedRun *const *runs, int nruns)
-{
-	GsRunMerge *merge = create_merge(spec, format, nruns);
-
-	for (int i = 0; i < nruns; i++)
-		begin_source(merge, i, runs[i]);
-	return merge;
-}
-
 /* Make the end of the range, whose ties come from the runs before it, a source. */
 static void
 begin_end(GsRunMerge *merge, uint32 number)
@@ -507,8 +487,7 @@ begin_end(GsRunMerge *merge, uint32 number)
 }
 
 GsRunMerge *
-gpusort_run_merge_begin_range(const GsSortSpec *spec, const GsRowFormat *format,
-							  const GsRunRange *range)
+gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format, const GsRunRange *range)
 {
 	const GsRunSplitter *start = range->start;
 	const GsRunSplitter *end = range->end;
@@ -557,7 +536,7 @@ start_sources(GsRunMerge *merge)
 			show_splitter(merge, i, merge->range->end);
 		else
 			advance(merge, i);
-	if (merge->range != NULL && merge->range->start != NULL)
+	if (merge->range->start != NULL)
 		skip_rows_before(merge);
 	use_pivot(merge);
 }

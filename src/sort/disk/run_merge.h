@@ -38,7 +38,7 @@ typedef struct GsRunSlice
 								 * before the range? */
 } GsRunSlice;
 
-/* The rows between two splitters, each of which is NULL if there is none. */
+/* The rows between two splitters, each of which is NULL if there is none: all rows without. */
 typedef struct GsRunRange
 {
 	const GsRunSplitter *start;
@@ -48,17 +48,11 @@ typedef struct GsRunRange
 } GsRunRange;
 
 /*
- * Begin a merge, in the current memory context, of at least one run.  Ties are returned in
- * the order of the runs.  All arguments must stay valid.  The merge consumes the runs.
+ * Begin to merge the rows of a range, which has at least one slice, in the current memory context.
+ * Ties are returned in the order of the slices.  All arguments must stay valid.
  */
-extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec,
-										   const GsRowFormat *format,
-										   GsSortedRun *const *runs, int nruns);
-
-/* The same for the rows of a range, which has at least one slice. */
-extern GsRunMerge *gpusort_run_merge_begin_range(const GsSortSpec *spec,
-												 const GsRowFormat *format,
-												 const GsRunRange *range);
+extern GsRunMerge *gpusort_run_merge_begin(const GsSortSpec *spec, const GsRowFormat *format,
+										   const GsRunRange *range);
 
 /*
  * Go to the next row.  Returns false after the last one.  The row, in its packed form or
@@ -74,12 +68,11 @@ typedef struct GsRunRanges GsRunRanges;
 
 /*
  * Divide 'nruns' runs into about 'nranges' ranges, in the current memory context.  The result
- * is the same in all processes.  files[r] is runs[r], opened to be read any number of times.
+ * is the same in all processes.  The runs have samples, and can be read any number of times.
  * All arguments must stay valid.
  */
 extern GsRunRanges *gpusort_run_ranges_create(const GsSortSpec *spec,
-											  const GsSharedRun *runs,
-											  GsSortedRun *files,
+											  const GsSortedRun *runs,
 											  int nruns, int nranges);
 
 /*

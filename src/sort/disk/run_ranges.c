@@ -36,8 +36,7 @@ struct GsRunRanges
 	const GsSortKeys *keys;
 	int			group_keys;		/* or 0; see GsSortSpec */
 	GsRowFormat *key_format;	/* of samples */
-	const GsSharedRun *runs;
-	GsSortedRun *files;
+	const GsSortedRun *runs;
 	int			nruns;
 	const GsKeyComparison *comparison;
 	MemoryContext context;
@@ -87,7 +86,7 @@ compare_splitters(const void *a, const void *b, void *arg)
 }
 
 static uint64
-count_samples(const GsSharedRun *runs, int nruns)
+count_samples(const GsSortedRun *runs, int nruns)
 {
 	uint64		count = 0;
 
@@ -178,8 +177,8 @@ choose_splitters(GsRunRanges *ranges, int nranges)
 }
 
 GsRunRanges *
-gpusort_run_ranges_create(const GsSortSpec *spec, const GsSharedRun *runs, GsSortedRun *files,
-						  int nruns, int nranges)
+gpusort_run_ranges_create(const GsSortSpec *spec, const GsSortedRun *runs, int nruns,
+						  int nranges)
 {
 	GsRunRanges *ranges = palloc0(sizeof(GsRunRanges));
 
@@ -187,7 +186,6 @@ gpusort_run_ranges_create(const GsSortSpec *spec, const GsSharedRun *runs, GsSor
 	ranges->group_keys = spec->group_keys;
 	ranges->key_format = gpusort_row_format_create_keys(spec);
 	ranges->runs = runs;
-	ranges->files = files;
 	ranges->nruns = nruns;
 	ranges->context = CurrentMemoryContext;
 	ranges->comparison = gpusort_key_comparison_create(&spec->keys);
@@ -269,7 +267,7 @@ count_samples_before(GsRunRanges *ranges, int run, const GsRunSplitter *splitter
 
 /* Returns how many rows of a run are before the block of a sample. */
 static int64
-rows_before_sample(const GsSharedRun *run, uint32 sample)
+rows_before_sample(const GsSortedRun *run, uint32 sample)
 {
 	return sample < run->index.nblocks ? run->index.blocks[sample].first_row : run->nrows;
 }
@@ -282,15 +280,16 @@ rows_before_sample(const GsSharedRun *run, uint32 sample)
 static bool
 find_slice(GsRunRanges *ranges, const GsRunRange *range, int run, GsRunSlice *slice)
 {
-	const GsSharedRun *shared = &ranges->runs[run];
-	const GsRunIndex *index = &shared->index;
+	const GsSortedRun *whole = &ranges->runs[run];
+	const GsRunIndex *index = &whole->index;
 	uint32		first = 0;
 	uint32		behind = index->nblocks;
 	int64		first_row = 0;
 
-	memset(slice, 0, sizeof(*slice));
-	slice->number = run;
-	slice->run.first = shared->first;
+	*slice = (GsRunSlice)
+	{
+		.run = *whole,.number = run
+	};
 	if (range->start != NULL)
 	{
 		/* The splitter is a sample of its own run, which begins the range. */
@@ -302,13 +301,9 @@ find_slice(GsRunRanges *ranges, const GsRunRange *range, int run, GsRunSlice *sl
 	if (first > 0)
 	{
 		first_row = index->blocks[first - 1].first_row;
-		slice->run.first = index->blocks[first - 1].extent;
+		slice->run.next = index->blocks[first - 1].extent;
 	}
-	slice->run.file = ranges->files[run].file;
-	slice->run.frozen = true;
-	slice->run.next = slice->run.first;
-	slice->run.nrows = rows_before_sample(shared, behind) - first_row;
-	slice->run.longest_block = shared->longest_block;
+	slice->run.nrows = rows_before_sample(whole, behind) - first_row;
 	return slice->run.nrows > 0;
 }
 

@@ -38,7 +38,8 @@
 typedef struct GsMergeShare
 {
 	int			nruns;
-	GsSharedRun *runs;
+	GsSortedRun *runs;
+	Size		extent_bytes;	/* of their file */
 	int64		file_kb;
 	GsFallback	overflow;
 } GsMergeShare;
@@ -69,11 +70,11 @@ struct GsMergeMember
 	FileSet		set;			/* of all runs */
 	MemoryContext context;
 
-	/* All runs, the leader's first, and their files. */
+	/* All runs, the leader's first, and the file of each process, or NULL. */
 	GsRowFormat *format;
 	int			nruns;
-	GsSharedRun *runs;
-	GsSortedRun *files;			/* the first one of a process owns the file */
+	GsSortedRun *runs;
+	GsExtentFile **files;
 	int64		nrows;
 
 	GsRunRanges *ranges;		/* NULL until all runs are published */
@@ -146,32 +147,44 @@ publish_runs(GsMergeMember *member, const GsCpuSort *sort)
 {
 	GsMergeShare *share = &member->merge->shares[member->spec->process];
 	int			nruns = sort->nruns;
-	GsSharedRun *runs = palloc0(Max(nruns, 1) * sizeof(GsSharedRun));
+	GsSortedRun *runs = palloc0(Max(nruns, 1) * sizeof(GsSortedRun));
 
 	for (int r = 0; r < nruns; r++)
 	{
 		GsRunIndex *index = &runs[r].index;
 
-		gpusort_sorted_run_share(sort->runs[r], sort->file, &runs[r]);
+		runs[r] = *sort->runs[r];
 		index->blocks = publish_bytes(member->budget, index->blocks,
 									  index->nblocks * sizeof(GsBlockEntry));
 		index->samples = publish_bytes(member->budget, index->samples,
 									   index->sample_bytes);
 	}
 	share->runs = publish_bytes(member->budget, runs,
-								nruns * sizeof(GsSharedRun));
+								nruns * sizeof(GsSortedRun));
 	share->nruns = nruns;
+	share->extent_bytes = sort->reader_bytes;
 	share->file_kb = gpusort_run_file_kb(sort->file);
 	pfree(runs);
 }
 
-/* Open the file of a process, to which several runs belong. */
-static GsExtentFile *
-open_file(const GsMergeMember *member, const GsSharedRun *run)
+/* Add the runs of a process, and open their file. */
+static void
+collect_runs_of(GsMergeMember *member, int process)
 {
-	GsRunTarget target = {.files = member->set,.producer = run->producer};
+	const GsMergeShare *share = &member->merge->shares[process];
+	GsRunTarget target = {.files = member->set,.producer = process};
 
-	return gpusort_extent_file_open(run->extent_bytes, &target);
+	if (share->nruns > 0)
+		member->files[process] = gpusort_extent_file_open(share->extent_bytes, &target);
+	for (int r = 0; r < share->nruns; r++)
+	{
+		GsSortedRun *run = &member->runs[member->nruns++];
+
+		*run = share->runs[r];
+		run->file = member->files[process];
+		run->frozen = true;
+		member->nrows += run->nrows;
+	}
 }
 
 /* After all processes have published their runs: collect and open them. */
@@ -183,27 +196,10 @@ collect_runs(GsMergeMember *member)
 
 	for (int p = 0; p < merge->nshares; p++)
 		n += merge->shares[p].nruns;
-	member->nruns = n;
-	member->runs = palloc0(Max(n, 1) * sizeof(GsSharedRun));
-	member->files = palloc0(Max(n, 1) * sizeof(GsSortedRun));
-	n = 0;
+	member->runs = palloc(Max(n, 1) * sizeof(GsSortedRun));
+	member->files = palloc0(merge->nshares * sizeof(GsExtentFile *));
 	for (int p = 0; p < merge->nshares; p++)
-	{
-		const GsMergeShare *share = &merge->shares[p];
-		GsExtentFile *file = NULL;
-
-		for (int r = 0; r < share->nruns; r++, n++)
-		{
-			member->runs[n] = share->runs[r];
-			if (file == NULL)
-				file = open_file(member, &share->runs[r]);
-			member->files[n].file = file;
-			member->files[n].owns_file = r == 0;
-			member->files[n].frozen = true;
-			member->files[n].longest_block = share->runs[r].longest_block;
-			member->nrows += share->runs[r].nrows;
-		}
-	}
+		collect_runs_of(member, p);
 }
 
 /* Returns how many bytes a range should have. */
@@ -246,8 +242,7 @@ split_runs(GsMergeMember *member)
 					  bytes / MIN_RANGE_BYTES));
 	nranges = Min(nranges + 1, INT_MAX / 2);
 	member->ranges = gpusort_run_ranges_create(member->spec,
-											   member->runs, member->files,
-											   member->nruns, (int) nranges);
+											   member->runs, member->nruns, (int) nranges);
 	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);
 }
 
@@ -269,8 +264,7 @@ begin_open_range(GsMergeMember *member, int range)
 	open->context = context;
 	gpusort_run_ranges_get(member->ranges, range, &open->range);
 	if (open->range.nslices > 0)
-		open->merge = gpusort_run_merge_begin_range(member->spec, member->format,
-													&open->range);
+		open->merge = gpusort_run_merge_begin(member->spec, member->format, &open->range);
 	MemoryContextSwitchTo(caller);
 	return open;
 }
@@ -458,9 +452,9 @@ gpusort_merge_member_end(GsMergeMember *member)
 {
 	const GsRangeMaker *maker = member->maker;
 
-	for (int r = 0; r < member->nruns; r++)
-		if (member->files[r].owns_file)
-			gpusort_extent_file_close(member->files[r].file);
+	for (int p = 0; member->nruns > 0 && p < member->merge->nshares; p++)
+		if (member->files[p] != NULL)
+			gpusort_extent_file_close(member->files[p]);
 	if (member->spec->team == NULL && member->nruns > 0)
 		elog(DEBUG1, "merged %d runs in %d ranges of " INT64_FORMAT " rows, the longest of "
 			 INT64_FORMAT "; %d found no shared memory",

@@ -12,8 +12,12 @@
  */
 #include "compat.h"
 
+#include "access/htup_details.h"
+#include "common/pg_prng.h"
+#include "utils/memdebug.h"
 #include "utils/memutils.h"
 
+#include "core/copy_bytes.h"
 #include "sort/base/row_format.h"
 #include "sort/disk/sorted_run.h"
 #include "work.h"
@@ -31,13 +35,9 @@
  * keys.  If the blocks of all runs had samples at the same distances, these would be nearly
  * the same rows in all runs, and splitters chosen among them would make ranges of very
  * different lengths.  Therefore the first block has only a part of its bytes, and the first
- * sample comes earlier by a part of the distance.  These parts, of 2^32, differ from run to
- * run: they are multiples of irrational numbers.
+ * sample comes earlier by a part of the distance.  These parts are random.  The first block has
+ * at least this part.
  */
-#define STEP_1				0x9E3779B9U /* the golden ratio */
-#define STEP_2				0x6A09E667U /* the root of 2 */
-
-/* The first block has at least this part. */
 #define SMALLEST_FIRST_PART	16
 
 /* The samples of a run are at most this part of its bytes. */
@@ -55,7 +55,6 @@ struct GsRunFile
 	GsExtentFile *extents;
 	Size		block_bytes;	/* size of a block, unless a row is longer */
 	GsRowBuffer packed;			/* for the row that is put */
-	uint32		n_begun;		/* runs with samples */
 
 	/* For samples. */
 	const GsSortKeys *keys;
@@ -71,7 +70,8 @@ struct GsRunFile
 	Size		end;			/* bytes of 'block' in use */
 	GsExtent	extent;			/* of the block, unless it is the first one */
 
-	/* Allocated lengths of its index. */
+	/* How much earlier the samples in its index begin; allocated lengths. */
+	double		earlier;
 	uint32		index_blocks;
 	Size		index_sample_bytes;
 };
@@ -152,6 +152,183 @@ gpusort_run_file_close(GsRunFile *file)
 }
 
 /* ----------------------------------------------------------------
+ *		dense rows
+ *
+ * Rows in files have as few bytes as possible.  They have no alignment, and follow each other
+ * without a gap.  A dense row has
+ *
+ *	* the NULL bitmap, the columns of the fixed part that are not NULL, and the values
+ *	  of variable length; or
+ *	* for a whole tuple what a MinimalTuple has from t_infomask2 on, and before that the
+ *	  length of this.
+ *
+ * Offsets of values of variable length are those of the packed row.
+ * ----------------------------------------------------------------
+ */
+
+/* Returns the size of a tuple from t_infomask2 on. */
+static inline uint32
+body_bytes(const char *row)
+{
+	return ((const MinimalTupleData *) row)->t_len - MINIMAL_TUPLE_DATA_OFFSET;
+}
+
+static inline void
+write_tuple(const char *row, char *dense)
+{
+	uint32		body = body_bytes(row);
+
+	memcpy(dense, &body, sizeof(body));
+	memcpy(dense + sizeof(body), row + MINIMAL_TUPLE_DATA_OFFSET, body);
+}
+
+/* Make room for a row of 'bytes' bytes, and return where it is.  Keeps what is there. */
+static char *
+reserve_buffer(GsRowBuffer *buffer, Size bytes)
+{
+	if (likely(bytes <= buffer->room))
+		return buffer->row;
+	bytes = MAXALIGN(bytes);
+	if (buffer->row == NULL)
+		buffer->row = MemoryContextAllocHuge(buffer->context, bytes);
+	else
+	{
+		bytes = Max(bytes, 2 * buffer->room);
+		buffer->row = repalloc_huge(buffer->row, bytes);
+	}
+	memset(buffer->row + buffer->room, 0, bytes - buffer->room);
+	buffer->room = bytes;
+	return buffer->row;
+}
+
+static char *
+expand_tuple(const char *dense, GsRowBuffer *buffer, Size *bytes)
+{
+	uint32		body;
+	char	   *row;
+
+	memcpy(&body, dense, sizeof(body));
+	/* The bytes in between remain 0. */
+	row = reserve_buffer(buffer, MINIMAL_TUPLE_DATA_OFFSET + body);
+	((MinimalTuple) row)->t_len = MINIMAL_TUPLE_DATA_OFFSET + body;
+	memcpy(row + MINIMAL_TUPLE_DATA_OFFSET, dense + sizeof(body), body);
+	*bytes = sizeof(body) + body;
+	return row;
+}
+
+/* Is the fixed part of a row, with its padding, that of the dense row? */
+static inline bool
+is_copied_whole(const GsRowFormat *format, const uint8 *nulls)
+{
+	return nulls == NULL && !format->variable;
+}
+
+/* Returns the bytes of the columns in the fixed part that are not NULL. */
+static Size
+bytes_of_columns(const GsRowFormat *format, const uint8 *nulls)
+{
+	Size		bytes = 0;
+
+	for (int i = 0; i < format->ncolumns; i++)
+		if (nulls == NULL || !gpusort_bitmap_is_null(nulls, i))
+			bytes += format->columns[i].bytes;
+	return bytes;
+}
+
+/* Write the columns that are not NULL. */
+static void
+write_columns(const GsRowFormat *format, const char *row, const uint8 *nulls, Size start,
+			  char *dest)
+{
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const GsRowColumn *column = &format->columns[i];
+
+		if (nulls != NULL && gpusort_bitmap_is_null(nulls, i))
+			continue;
+		if (gpusort_column_is_variable(column))
+		{
+			uint32		offset = gpusort_column_offset_of_value(column, row) - start +
+				format->packed_bytes;
+
+			memcpy(dest, &offset, sizeof(offset));
+		}
+		else
+			gpusort_copy_bytes(dest, row + column->offset, column->bytes);
+		dest += column->bytes;
+	}
+}
+
+/* Returns the length of a value of variable length that is not aligned. */
+static inline Size
+length_of_value(const GsRowColumn *column, const char *value)
+{
+	struct varlena header;
+
+	if (column->kind == GS_COLUMN_CSTRING)
+		return strlen(value) + 1;
+	if (VARATT_IS_1B_E(value))
+		return VARSIZE_EXTERNAL(value);
+	if (VARATT_IS_1B(value))
+		return VARSIZE_1B(value);
+	memcpy(&header, value, VARHDRSZ);
+	return VARSIZE_4B(&header);
+}
+
+/*
+ * Copy the columns that are not NULL to the fixed part of a packed row, and advance *dense to the
+ * values of variable length.  Returns the length of these, which are in the order of the columns.
+ */
+static Size
+expand_columns(const GsRowFormat *format, const uint8 *bitmap, const char **dense, char *row)
+{
+	const GsRowColumn *last = NULL;
+	Size		start;
+
+	for (int i = 0; i < format->ncolumns; i++)
+	{
+		const GsRowColumn *column = &format->columns[i];
+
+		if (gpusort_bitmap_is_null(bitmap, i))
+			continue;
+		gpusort_copy_bytes(row + column->offset, *dense, column->bytes);
+		*dense += column->bytes;
+		if (gpusort_column_is_variable(column))
+			last = column;
+	}
+	if (last == NULL)
+		return 0;
+	start = gpusort_column_offset_of_value(last, row) - format->packed_bytes;
+	return start + length_of_value(last, *dense + start);
+}
+
+char *
+gpusort_dense_row_expand(const GsRowFormat *format, const char *dense, GsRowBuffer *buffer,
+						 Size *bytes)
+{
+	const uint8 *bitmap = (const uint8 *) dense;
+	const char *values = dense + format->null_bytes;
+	char	   *row;
+	Size		length;
+
+	if (format->tuple_column > 0)
+		return expand_tuple(dense, buffer, bytes);
+	row = reserve_buffer(buffer, format->packed_bytes);
+	memcpy(gpusort_row_format_bitmap(format, row), bitmap, format->null_bytes);
+	if (is_copied_whole(format, gpusort_row_format_nulls(format, row)))
+	{
+		memcpy(row, values, format->columns_bytes);
+		*bytes = format->null_bytes + format->columns_bytes;
+		return row;
+	}
+	length = expand_columns(format, bitmap, &values, row);
+	row = reserve_buffer(buffer, format->packed_bytes + length);
+	memcpy(row + format->packed_bytes, values, length);
+	*bytes = values + length - dense;
+	return row;
+}
+
+/* ----------------------------------------------------------------
  *		indexes
  * ----------------------------------------------------------------
  */
@@ -159,28 +336,13 @@ gpusort_run_file_close(GsRunFile *file)
 static void
 begin_index(GsRunFile *file)
 {
-	GsRunIndex *index = MemoryContextAllocZero(file->context, sizeof(GsRunIndex));
+	GsRunIndex *index = &file->run->index;
 
 	file->index_blocks = INDEX_BLOCKS;
 	file->index_sample_bytes = INDEX_SAMPLE_BYTES;
 	index->blocks = MemoryContextAlloc(file->context, file->index_blocks *
 									   sizeof(GsBlockEntry));
 	index->samples = MemoryContextAlloc(file->context, file->index_sample_bytes);
-	file->run->index = index;
-}
-
-/* The number of the process that writes the file. */
-static uint32
-producer_of(const GsRunFile *file)
-{
-	return file->target != NULL ? file->target->producer : 0;
-}
-
-/* Returns 'part' 2^32ths of 'bytes'. */
-static Size
-part_of(Size bytes, uint32 part)
-{
-	return (Size) ((uint64) bytes * part >> 32);
 }
 
 /* Read the sort keys of the first row of the block, and return their size as a sample. */
@@ -205,10 +367,9 @@ read_first_keys(GsRunFile *file)
 static bool
 has_enough_samples(const GsRunFile *file, Size bytes)
 {
-	uint32		part = file->n_begun * STEP_2 + producer_of(file) * STEP_1;
-	Size		earlier = part_of(Min(bytes, file->block_bytes / SMALLEST_FIRST_PART), part);
+	Size		earlier = Min(bytes, file->block_bytes / SMALLEST_FIRST_PART) * file->earlier;
 
-	return file->run->index->sample_bytes + bytes >
+	return file->run->index.sample_bytes + bytes >
 		(file->run->bytes + file->end) / SAMPLE_PART + earlier;
 }
 
@@ -216,7 +377,7 @@ has_enough_samples(const GsRunFile *file, Size bytes)
 static void
 enlarge_index(GsRunFile *file, Size bytes)
 {
-	GsRunIndex *index = file->run->index;
+	GsRunIndex *index = &file->run->index;
 
 	if (index->nblocks == file->index_blocks)
 	{
@@ -238,11 +399,11 @@ enlarge_index(GsRunFile *file, Size bytes)
 static void
 index_block(GsRunFile *file)
 {
-	GsRunIndex *index = file->run->index;
+	GsRunIndex *index = &file->run->index;
 	bool		sampled = file->target != NULL;
 	Size		bytes = sampled ? read_first_keys(file) : 0;
 
-	if (index == NULL || (sampled && has_enough_samples(file, bytes)))
+	if (index->blocks == NULL || (sampled && has_enough_samples(file, bytes)))
 		return;
 	enlarge_index(file, bytes);
 	index->blocks[index->nblocks++] = (GsBlockEntry)
@@ -258,28 +419,10 @@ index_block(GsRunFile *file)
 	index->sample_bytes += bytes;
 }
 
-static void
-free_index(GsRunIndex *index)
-{
-	pfree(index->blocks);
-	pfree(index->samples);
-	pfree(index);
-}
-
 /* ----------------------------------------------------------------
  *		writing
  * ----------------------------------------------------------------
  */
-
-/* Returns how many bytes the first block of the next run has. */
-static Size
-first_block_bytes(const GsRunFile *file)
-{
-	Size		bytes = part_of(file->block_bytes, file->n_begun * STEP_1 +
-								producer_of(file) * STEP_2);
-
-	return Max(bytes, file->block_bytes / SMALLEST_FIRST_PART);
-}
 
 void
 gpusort_run_file_begin(GsRunFile *file, bool freeze)
@@ -291,8 +434,10 @@ gpusort_run_file_begin(GsRunFile *file, bool freeze)
 		begin_index(file);
 	if (file->target != NULL)
 	{
-		file->room = first_block_bytes(file);
-		file->n_begun++;
+		Size		least = file->block_bytes / SMALLEST_FIRST_PART;
+
+		file->room = least + (file->block_bytes - least) * pg_prng_double(&pg_global_prng_state);
+		file->earlier = pg_prng_double(&pg_global_prng_state);
 	}
 	begin_block(file);
 }
@@ -377,12 +522,43 @@ gpusort_run_file_put_dense(GsRunFile *file, const char *row, Size bytes)
 	memcpy(reserve(file, bytes), row, bytes);
 }
 
+/* The same for a row that is no whole tuple.  'nulls' is NULL if it has no NULLs. */
+static void
+put_columns(GsRunFile *file, const char *row, const uint8 *nulls, Size start)
+{
+	const GsRowFormat *format = file->format;
+	bool		whole = is_copied_whole(format, nulls);
+	Size		columns = whole ? format->columns_bytes : bytes_of_columns(format, nulls);
+	Size		length = format->variable ?
+		gpusort_row_format_end(format, row, nulls, start) - start : 0;
+	char	   *dense = reserve(file, format->null_bytes + columns + length);
+	char	   *dest = dense + format->null_bytes;
+
+	if (nulls != NULL)
+		memcpy(dense, nulls, format->null_bytes);
+	else
+		memset(dense, 0, format->null_bytes);
+	if (whole)
+		memcpy(dest, row, columns);
+	else
+		write_columns(format, row, nulls, start, dest);
+	memcpy(dest + columns, row + start, length);
+
+	/* Padding bytes are undefined, which is harmless in a file. */
+	VALGRIND_MAKE_MEM_DEFINED(dense, format->null_bytes + columns + length);
+}
+
 void
 gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bitmap, Size start)
 {
-	Size		bytes = gpusort_dense_row_size(file->format, row, bitmap, start);
+	const GsRowFormat *format = file->format;
 
-	gpusort_dense_row_write(file->format, row, bitmap, start, reserve(file, bytes));
+	if (format->tuple_column > 0)
+		write_tuple(row, reserve(file, sizeof(uint32) + body_bytes(row)));
+	else if (bitmap != NULL && gpusort_bitmap_has_null(bitmap, format->null_bytes))
+		put_columns(file, row, bitmap, start);
+	else
+		put_columns(file, row, NULL, start);
 }
 
 void
@@ -390,7 +566,7 @@ gpusort_run_file_put(GsRunFile *file, const Datum *values, const bool *isnull)
 {
 	const GsRowFormat *format = file->format;
 	Size		bytes = gpusort_row_format_packed_size(format, values, isnull);
-	char	   *row = gpusort_row_buffer_reserve(&file->packed, bytes);
+	char	   *row = reserve_buffer(&file->packed, bytes);
 
 	(void) gpusort_row_format_pack(format, values, isnull, row, bytes);
 	gpusort_run_file_put_row(file, row, gpusort_row_format_bitmap(format, row),
@@ -411,19 +587,6 @@ gpusort_run_file_end(GsRunFile *file)
 		return NULL;
 	}
 	return run;
-}
-
-void
-gpusort_sorted_run_share(const GsSortedRun *run, const GsRunFile *file,
-						 GsSharedRun *shared)
-{
-	shared->producer = producer_of(file);
-	shared->extent_bytes = file->block_bytes;
-	shared->first = run->first;
-	shared->nrows = run->nrows;
-	shared->bytes = run->bytes;
-	shared->longest_block = run->longest_block;
-	shared->index = *run->index;
 }
 
 /* ----------------------------------------------------------------
@@ -465,8 +628,11 @@ gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block)
 void
 gpusort_sorted_run_free(GsSortedRun *run)
 {
-	if (run->index != NULL)
-		free_index(run->index);
+	if (run->index.blocks != NULL)
+	{
+		pfree(run->index.blocks);
+		pfree(run->index.samples);
+	}
 	pfree(run);
 }
 
@@ -544,15 +710,15 @@ find_block(const GsSortedRun *run, int64 position)
 {
 	GsBlockEntry found = {.extent = run->first};
 	uint32		low = 0;
-	uint32		high = run->index->nblocks;
+	uint32		high = run->index.nblocks;
 
 	while (low < high)
 	{
 		uint32		middle = (low + high) / 2;
 
-		if (run->index->blocks[middle].first_row <= position)
+		if (run->index.blocks[middle].first_row <= position)
 		{
-			found = run->index->blocks[middle];
+			found = run->index.blocks[middle];
 			low = middle + 1;
 		}
 		else

@@ -37,23 +37,13 @@ typedef struct GsRunIndex
 	Size		sample_bytes;
 } GsRunIndex;
 
-/* A run as other processes of the run set see it. */
-typedef struct GsSharedRun
-{
-	int			producer;		/* who has written it, see GsRunTarget */
-	uint32		extent_bytes;
-	GsExtent	first;			/* of its first block */
-	int64		nrows;
-	uint64		bytes;
-	uint32		longest_block;	/* bytes */
-	GsRunIndex	index;
-} GsSharedRun;
-
-/* A run that has been written. */
+/*
+ * A run that has been written.  Processes of a run set read copies of it, with a file that they
+ * have opened, and an index in memory that they share.
+ */
 typedef struct GsSortedRun
 {
 	GsExtentFile *file;
-	bool		owns_file;		/* is the file closed with the run? */
 	bool		frozen;			/* can its blocks be read several times? */
 	GsExtent	first;			/* of its first block */
 	GsExtent	next;			/* of the block to read next */
@@ -61,9 +51,17 @@ typedef struct GsSortedRun
 	uint64		bytes;
 	uint32		longest_block;	/* bytes */
 	int			level;			/* how often its rows have been merged */
-	GsRunIndex *index;			/* NULL if it is neither frozen nor in a run
+	GsRunIndex	index;			/* empty if it is neither frozen nor in a run
 								 * set */
 } GsSortedRun;
+
+/* Memory for a packed row, a multiple of MAXIMUM_ALIGNOF.  All bytes are 0 at first. */
+typedef struct GsRowBuffer
+{
+	MemoryContext context;		/* set by its owner */
+	char	   *row;			/* NULL at first */
+	Size		room;
+} GsRowBuffer;
 
 /*
  * The header of a block of rows.  The dense rows follow it.  A block is in one extent,
@@ -111,20 +109,42 @@ extern void gpusort_run_file_put(GsRunFile *file, const Datum *values,
 extern void gpusort_run_file_put_dense(GsRunFile *file, const char *row,
 									   Size bytes);
 
-/* The same for a stored or packed row: see gpusort_dense_row_size(). */
+/*
+ * The same for a stored or packed row, whose values of variable length begin at 'start', which is
+ * fixed_bytes or packed_bytes.  'bitmap' is as in gpusort_row_format_read().
+ */
 extern void gpusort_run_file_put_row(GsRunFile *file, char *row, const uint8 *bitmap,
 									 Size start);
 extern GsSortedRun *gpusort_run_file_end(GsRunFile *file);
-
-/* Describe a run, so that other processes of the run set can read it. */
-extern void gpusort_sorted_run_share(const GsSortedRun *run,
-									 const GsRunFile *file, GsSharedRun *shared);
 
 /* Allocate memory for any block of the run in the current memory context. */
 extern GsRunBlock *gpusort_sorted_run_alloc_block(const GsSortedRun *run);
 
 /* Read the next block, which must exist.  Checks for interrupts. */
 extern void gpusort_sorted_run_read(GsSortedRun *run, GsRunBlock *block);
+
+/*
+ * Expand a dense row to a packed row in the buffer, whose address is returned, and set
+ * *bytes to the size of the dense row.
+ */
+extern char *gpusort_dense_row_expand(const GsRowFormat *format, const char *dense,
+									  GsRowBuffer *buffer, Size *bytes);
+
+/* The same, inline for the most common rows: a few words without NULLs. */
+static inline char *
+gpusort_dense_row_expand_fast(const GsRowFormat *format, const char *dense,
+							  GsRowBuffer *buffer, Size *bytes)
+{
+	if (unlikely(!format->only_words || format->null_bytes != 1 ||
+				 dense[0] != 0 || buffer->row == NULL))
+		return gpusort_dense_row_expand(format, dense, buffer, bytes);
+	for (int i = 0; i < format->ncolumns; i++)
+		memcpy(buffer->row + i * sizeof(Datum),
+			   dense + 1 + i * sizeof(Datum), sizeof(Datum));
+	buffer->row[format->columns_bytes] = 0;
+	*bytes = 1 + format->columns_bytes;
+	return buffer->row;
+}
 
 /* Free a run.  The extents of blocks that were read once are free already. */
 extern void gpusort_sorted_run_free(GsSortedRun *run);
