@@ -59,7 +59,7 @@ extern bool gpusort_range_writer_write(GsRangeWriter *writer,
  * Instead, find these rows where they are in the store.  Their addresses are in the current memory
  * context.
  */
-extern void gpusort_range_writer_find(const GsRangeWriter *writer, const uint64 *entries,
+extern void gpusort_range_writer_find(GsRangeWriter *writer, const uint64 *entries,
 									  uint32 count, GsSortedRange *range);
 
 /* ---- Ranges of merged rows: pieces of shared memory, which are used again and again ---- */
