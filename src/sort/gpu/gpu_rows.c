@@ -391,14 +391,20 @@ gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
  * ----------------------------------------------------------------
  */
 
+/* Make and enter the context of rows.  Returns that of the caller. */
+static MemoryContext
+enter_context(GsGpuRows *rows)
+{
+	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
+										  ALLOCSET_DEFAULT_SIZES);
+	return MemoryContextSwitchTo(rows->context);
+}
+
 bool
 gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reason)
 {
-	MemoryContext caller;
+	MemoryContext caller = enter_context(rows);
 
-	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
-										  ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(rows->context);
 	rows->session = gpusort_gpu_session_create(spec, reason);
 	MemoryContextSwitchTo(caller);
 	if (rows->session == NULL)
@@ -409,11 +415,8 @@ gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reas
 void
 gpusort_gpu_rows_attach(GsGpuRows *rows, const GsSortSpec *spec, const GsClientHandle *handle)
 {
-	MemoryContext caller;
+	MemoryContext caller = enter_context(rows);
 
-	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
-										  ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(rows->context);
 	rows->session = gpusort_gpu_session_attach(spec, *handle);
 	MemoryContextSwitchTo(caller);
 }

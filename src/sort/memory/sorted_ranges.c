@@ -11,7 +11,7 @@
 #include "compat.h"
 
 #include "core/copy_bytes.h"
-#include "sort/memory/sorted_ranges.h"
+#include "sort/memory/shared_ranges.h"
 #include "work.h"
 
 /* Rows whose lengths differ are in blocks of at least this size. */
