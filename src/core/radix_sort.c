@@ -79,16 +79,12 @@
  * This is a macro because gcc assumes that a function that only prefetches has
  * no effect, and removes its calls.
  */
-#if defined(__GNUC__) || defined(__clang__)
 #define PREFETCH_KEY(sorter, source, i, count) \
 	do { \
 		if ((source) != NULL && (i) + PREFETCH_DISTANCE < (count)) \
 			__builtin_prefetch(source_key(sorter, source, \
 										  (i) + PREFETCH_DISTANCE)); \
 	} while (0)
-#else
-#define PREFETCH_KEY(sorter, source, i, count)	((void) 0)
-#endif
 
 /* Arguments that all steps of one sort share. */
 typedef struct Sorter
@@ -107,12 +103,8 @@ typedef struct Block
 /* Where a loop over blocks begins: next_block() goes to the first one. */
 static const Block no_rows = {0, 0};
 
-/* The bits that vary within a range of rows. */
-typedef struct VaryingBits
-{
-	uint64_t	mask[GPUSORT_CPU_MAX_KEY_WORDS];
-	unsigned	count;
-} VaryingBits;
+/* In it the values of all rows are 0. */
+static const GsKeyWindow no_bits = {.bits = 0};
 
 static void sort_range(const Sorter *sorter, const uint64_t *source,
 					   uint64_t *entries, uint64_t *scratch,
@@ -161,25 +153,26 @@ source_key(const Sorter *sorter, const uint64_t *source, size_t i)
 	return gpusort_key_of_row(sorter->keys, source_row(source, i));
 }
 
+/* Returns how many bits are set in the words. */
 static unsigned
-count_ones(uint64_t word)
+count_bits(const uint64_t *words, unsigned nwords)
 {
-	unsigned	ones = 0;
+	unsigned	count = 0;
 
-	for (; word != 0; word &= word - 1)
-		ones++;
-	return ones;
+	for (unsigned w = 0; w < nwords; w++)
+		count += (unsigned) __builtin_popcountll(words[w]);
+	return count;
 }
 
-/* Find the bits that differ between the keys of any rows of the range. */
+/* Set the bits that differ between the keys of any rows of the range. */
 static void
 find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
-				  VaryingBits *varying)
+				  uint64_t *varying)
 {
 	unsigned	words = sorter->keys->words;
+	uint64_t	bits[GPUSORT_CPU_MAX_KEY_WORDS] = {0};
 	uint64_t	first[GPUSORT_CPU_MAX_KEY_WORDS];
 
-	memset(varying, 0, sizeof(*varying));
 	memcpy(first, source_key(sorter, source, 0), words * sizeof(uint64_t));
 
 	for (Block block = no_rows; next_block(sorter, &block, count);)
@@ -189,10 +182,9 @@ find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
 
 			PREFETCH_KEY(sorter, source, i, count);
 			for (unsigned w = 0; w < words; w++)
-				varying->mask[w] |= key[w] ^ first[w];
+				bits[w] |= key[w] ^ first[w];
 		}
-	for (unsigned w = 0; w < words; w++)
-		varying->count += count_ones(varying->mask[w]);
+	memcpy(varying, bits, words * sizeof(uint64_t));
 }
 
 /*
@@ -200,7 +192,7 @@ find_varying_bits(const Sorter *sorter, const uint64_t *source, size_t count,
  * 'skip' + GPUSORT_WINDOW_BITS varying bits below them.
  */
 static void
-make_window(const VaryingBits *varying, unsigned words, unsigned skip,
+make_window(const uint64_t *varying, unsigned words, unsigned skip,
 			GsKeyWindow *window)
 {
 	unsigned	below = 0;
@@ -213,7 +205,7 @@ make_window(const VaryingBits *varying, unsigned words, unsigned skip,
 
 		for (unsigned bit = 0; bit < 64; bit++)
 		{
-			if (((varying->mask[w] >> bit) & 1) == 0)
+			if (((varying[w] >> bit) & 1) == 0)
 			{
 				field = NULL;
 				continue;
@@ -459,15 +451,6 @@ sort_by_window(const Sorter *sorter, const GsKeyWindow *window,
 		sort_entries(sorter, entries, scratch, count, window->bits);
 }
 
-/* Make entries of the rows from 0 on, without values. */
-static void
-number_entries(const Sorter *sorter, uint64_t *entries, size_t count)
-{
-	for (Block block = no_rows; next_block(sorter, &block, count);)
-		for (size_t i = block.start; i < block.end; i++)
-			entries[i] = i;
-}
-
 static inline int
 compare_keys(const uint64_t *a, const uint64_t *b, unsigned words)
 {
@@ -560,22 +543,24 @@ sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 		   uint64_t *scratch, size_t count)
 {
 	unsigned	words = sorter->keys->words;
-	VaryingBits varying;
+	uint64_t	varying[GPUSORT_CPU_MAX_KEY_WORDS];
+	unsigned	nvarying;
 	GsKeyWindow window;
 
 	if (count <= INSERTION_LIMIT)
 	{
 		if (source == NULL)
-			number_entries(sorter, entries, count);
+			(void) load_entries(sorter, &no_bits, NULL, entries, count);
 		insertion_sort(sorter, entries, count);
 		return;
 	}
-	find_varying_bits(sorter, source, count, &varying);
-	if (varying.count == 0 && source == NULL)
-		number_entries(sorter, entries, count);
-	if (varying.count > GPUSORT_WINDOW_BITS)
+	find_varying_bits(sorter, source, count, varying);
+	nvarying = count_bits(varying, words);
+	if (nvarying == 0 && source == NULL)
+		(void) load_entries(sorter, &no_bits, NULL, entries, count);
+	if (nvarying > GPUSORT_WINDOW_BITS)
 	{
-		make_window(&varying, words, varying.count - GPUSORT_WINDOW_BITS, &window);
+		make_window(varying, words, nvarying - GPUSORT_WINDOW_BITS, &window);
 		if (window_separates(sorter, &window, source, scratch, count))
 		{
 			sort_by_window(sorter, &window, source, entries, scratch, count);
@@ -583,9 +568,9 @@ sort_range(const Sorter *sorter, const uint64_t *source, uint64_t *entries,
 			return;
 		}
 	}
-	for (unsigned skip = 0; skip < varying.count; skip += GPUSORT_WINDOW_BITS)
+	for (unsigned skip = 0; skip < nvarying; skip += GPUSORT_WINDOW_BITS)
 	{
-		make_window(&varying, words, skip, &window);
+		make_window(varying, words, skip, &window);
 		sort_by_window(sorter, &window, source, entries, scratch, count);
 		source = entries;
 	}
@@ -620,17 +605,20 @@ bool
 gpusort_key_window_make(const uint64_t *varying, unsigned words,
 						GsKeyWindow *window)
 {
-	VaryingBits bits = {.count = 0};
-	unsigned	below;
+	unsigned	count = count_bits(varying, words);
+	unsigned	below = count > GPUSORT_WINDOW_BITS ? count - GPUSORT_WINDOW_BITS : 0;
 
-	for (unsigned w = 0; w < words; w++)
-	{
-		bits.mask[w] = varying[w];
-		bits.count += count_ones(varying[w]);
-	}
-	below = bits.count > GPUSORT_WINDOW_BITS ? bits.count - GPUSORT_WINDOW_BITS : 0;
-	make_window(&bits, words, below, window);
+	make_window(varying, words, below, window);
 	return below > 0;
+}
+
+void
+gpusort_key_table_varying(const GsKeyTable *keys, size_t count, uint64_t *varying,
+						  GsLookCallback look)
+{
+	Sorter		sorter = {keys, look};
+
+	find_varying_bits(&sorter, NULL, count, varying);
 }
 
 /*
@@ -655,8 +643,7 @@ compare_values(const Sorter *sorter, const uint64_t *entries, size_t count,
 			ascending &= value >= previous;
 			previous = value;
 		}
-	for (*bits = 0; varying != 0; varying >>= 1)
-		(*bits)++;
+	*bits = varying == 0 ? 0 : 32 - (unsigned) __builtin_clz(varying);
 	return ascending;
 }
 

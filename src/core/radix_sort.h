@@ -92,6 +92,10 @@ typedef struct GsKeyWindow
 	GsBitField	fields[GPUSORT_WINDOW_BITS];
 } GsKeyWindow;
 
+/* Set the bits of 'varying' in which the keys of rows 0 to count - 1, at least one, differ. */
+extern void gpusort_key_table_varying(const GsKeyTable *keys, size_t count,
+									  uint64_t *varying, GsLookCallback look);
+
 /*
  * Make a window of the most significant bits that are set in 'varying', which has
  * 'words' words.  Returns whether bits are left below it.

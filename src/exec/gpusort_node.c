@@ -587,7 +587,7 @@ can_rewind(const GsNodeState *node)
 	bool		enough = wanted >= 0 && wanted <= node->bound;
 
 	return gpusort_sort_can_rewind(node->sort) &&
-		(enough || !gpusort_sort_is_cut(node->sort));
+		(enough || !(gpusort_sort_is_cut(node->sort) || gpusort_row_source_is_cut(node->source)));
 }
 
 static void

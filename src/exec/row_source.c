@@ -28,7 +28,7 @@ struct GsRowSource
 								 * slot is NULL */
 	TupleTableSlot *sorted_row; /* likewise, of a sort node: as the sort
 								 * returns it */
-	GsStockTies *ties;			/* NULL unless ties are exchanged */
+	GsStockTies *ties;			/* NULL unless ties come in stock order */
 };
 
 /* ----------------------------------------------------------------
@@ -209,6 +209,16 @@ use_tuples(GsRowSource *source, GsSortSpec *spec)
 	};
 }
 
+/* GsRowReader: returns the next row as it is in the input. */
+static TupleTableSlot *
+read_input(void *arg)
+{
+	GsRowSource *source = arg;
+
+	return source->scan != NULL ? gpusort_page_scan_next(source->scan) :
+		ExecProcNode(source->input);
+}
+
 GsRowSource *
 gpusort_row_source_create(PlanState *input, const PlanState *sorted, TupleDesc tupdesc,
 						  bool whole_tuples, GsSortSpec *spec)
@@ -219,6 +229,8 @@ gpusort_row_source_create(PlanState *input, const PlanState *sorted, TupleDesc t
 	source->spec = spec;
 	spec->tupdesc = tupdesc;
 	spec->tuple_attno = 0;
+	if (gpusort_debug_stock_ties)
+		source->ties = gpusort_stock_ties_create(spec, read_input, source);
 	if (whole_tuples)
 		use_tuples(source, spec);
 	else
@@ -258,30 +270,17 @@ gpusort_row_source_create_for_node(CustomScanState *css, PlanState *sorted, GsSo
  * ----------------------------------------------------------------
  */
 
-/* Returns the next row of the input, in the form that the sort keeps. */
-static TupleTableSlot *
-read_row(void *arg)
-{
-	GsRowSource *source = arg;
-
-	if (source->scan != NULL)
-		return gpusort_page_scan_next(source->scan);
-	return gpusort_row_source_take(source, ExecProcNode(source->input));
-}
-
 bool
 gpusort_row_source_prepare(GsRowSource *source)
 {
+	bool		has_target = source->target.slot != NULL && source->ties == NULL;
+
 	/* The tuples of a scan that projects are not those of its table. */
 	if (source->tuples == NULL || source->input->ps_ProjInfo == NULL)
 		gpusort_page_scan_prepare(&source->scan, source->input,
-								  source->target.slot != NULL ? &source->target : NULL);
+								  has_target ? &source->target : NULL);
 	if (source->ties != NULL)
 		gpusort_stock_ties_reset(source->ties);
-	if (!gpusort_debug_stock_ties)
-		source->ties = NULL;
-	else if (source->ties == NULL)
-		source->ties = gpusort_stock_ties_create(source->spec, read_row, source);
 	return source->scan != NULL;
 }
 
@@ -299,8 +298,16 @@ TupleTableSlot *
 gpusort_row_source_next(GsRowSource *source)
 {
 	if (unlikely(source->ties != NULL))
-		return gpusort_stock_ties_next(source->ties);
-	return read_row(source);
+		return gpusort_row_source_take(source, gpusort_stock_ties_next(source->ties));
+	if (source->scan != NULL)
+		return gpusort_page_scan_next(source->scan);
+	return gpusort_row_source_take(source, ExecProcNode(source->input));
+}
+
+bool
+gpusort_row_source_is_cut(const GsRowSource *source)
+{
+	return source->ties != NULL && source->spec->bound > 0;
 }
 
 void

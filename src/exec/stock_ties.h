@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * stock_ties.h
- *		Exchanges ties of an input, for pg_gpusort.debug_stock_ties.
+ *		Puts ties of an input in stock PostgreSQL's order, for pg_gpusort.debug_stock_ties.
  *
  *-------------------------------------------------------------------------
  */
@@ -14,20 +14,20 @@
 
 typedef struct GsStockTies GsStockTies;
 
-/* Returns the next row, in the form that a sort keeps; or NULL or an empty slot. */
+/* Returns the next row of the input, or NULL or an empty slot. */
 typedef TupleTableSlot *(*GsRowReader) (void *arg);
 
 /*
- * Prepare to exchange ties of the rows that 'read' returns, in the current memory context.
- * 'spec' must stay valid.  The rows are read when the first one is requested, and spec->bound
- * must be set by then.
+ * Prepare to return the rows of an input in another order, in the current memory context.  'spec'
+ * describes them.  Later only its bound counts, which must be set when the first row is requested.
  */
 extern GsStockTies *gpusort_stock_ties_create(const GsSortSpec *spec, GsRowReader read,
 											  void *arg);
 
 /*
- * Returns the next row, or NULL after the last one.  A stable sort of these rows is in the
- * order of a stock sort of those that were read.  The row is valid until the next call.
+ * Returns the next row, or NULL after the last one, or after as many as the bound.  A stable sort
+ * of these rows is in the order of a stock sort of those that were read.  The row is valid until
+ * the next call.
  */
 extern TupleTableSlot *gpusort_stock_ties_next(GsStockTies *ties);
 

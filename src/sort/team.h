@@ -55,7 +55,7 @@
 #include "sort/base/sort_spec.h"
 #include "sort/base/sort_stats.h"
 #include "sort/disk/shared_merge.h"
-#include "sort/gpu/gpu_ranges.h"
+#include "sort/gpu/gpu_rows.h"
 #include "sort/memory/shared_sort.h"
 
 /* In the memory that the processes share, at the same address in all of them. */

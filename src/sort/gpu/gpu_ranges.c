@@ -23,7 +23,7 @@
 
 #include "key/key_comparison.h"
 #include "sort/base/tuple_rows.h"
-#include "sort/gpu/gpu_ranges.h"
+#include "sort/gpu/gpu_rows.h"
 #include "work.h"
 
 /*

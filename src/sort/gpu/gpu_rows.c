@@ -5,10 +5,10 @@
  *
  * A device knows nothing about comparators.  It returns ties, which are rows with
  * equal keys, in the order of arrival, and tells which rows are ties.  This file breaks
- * the ties as rows are read.  Nearly always a row has no ties, and is returned as it is.
- * A short group of ties within one chunk is sorted in place by comparisons.  Any
- * other group is copied to a sort of its own on the host, which can use further
- * words of the keys, and temporary files.
+ * the ties as rows are read.  A row that has no ties is returned as it is.  When one has, the
+ * ties of its chunk from there on, a batch, are copied to a sort of their own on the host, which
+ * can use further words of the keys, and temporary files.  Tied rows have the same order there
+ * as their positions here, so the next one of them is the next one there.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,44 +17,37 @@
 #include "executor/executor.h"
 #include "utils/memutils.h"
 
-#include "core/radix_sort.h"
-#include "key/key_comparison.h"
 #include "sort/base/tuple_rows.h"
 #include "sort/gpu/gpu_rows.h"
 #include "work.h"
-
-/* The maximum number of rows in a group that is sorted in its chunk. */
-#define SHORT_GROUP		32
 
 struct GsGpuTies
 {
 	const GsSortSpec *spec;
 	GsGpuSession *gpu;
 	MemoryContext context;
-	int			first_open;		/* the first sort key to compare */
-	GsKeyComparison *comparison;	/* NULL until it is needed */
-	MemoryContext scratch;		/* for what comparators leak */
-	Datum	   *values;			/* of a row of a group that is being sorted */
+	Datum	   *values;			/* of a row that is copied */
 	bool	   *isnull;
 
 	/*
-	 * The group that is being read: positions start to end - 1.  Initially it
-	 * is empty, before the first row.
+	 * The batch: the groups of ties at positions start to end - 1.  There may
+	 * be rows without ties between them.  Initially it is empty.
 	 */
 	int64		start;
 	int64		end;
-	uint8		order[SHORT_GROUP]; /* sorted order of a short group */
+	bool		single;			/* is it one group? */
+	MemoryContext batch_context;	/* NULL if there is none */
+	GsSortSpec	batch_spec;
+	GsCpuSort	batch;			/* of its rows with ties */
 
-	/* The sort of a long group. */
-	int64		long_end;		/* position after the long group read last */
-	MemoryContext nested_context;	/* NULL if it is short */
-	GsSortSpec	nested_spec;
-	GsCpuSort	nested;
-	int64		next_position;	/* in it, after that of the row last read */
+	/* The row that is expected to be read next. */
+	int64		next;
+	int64		number;			/* of it in the batch, if it has ties */
+	bool		tied;			/* is it a tie of the row before? */
 };
 
 /*
- * Create a reader in the current memory context.  Its group must be closed before that context
+ * Create a reader in the current memory context.  Its batch must be closed before that context
  * is deleted, except after an error.  Returns NULL if the encoded keys are exact, so
  * that there are no ties to break and the session returns its rows in order.
  */
@@ -70,266 +63,281 @@ create_ties(const GsSortSpec *spec, GsGpuSession *gpu)
 	ties->spec = spec;
 	ties->gpu = gpu;
 	ties->context = CurrentMemoryContext;
-	ties->first_open = first_open;
-	ties->scratch = AllocSetContextCreate(CurrentMemoryContext,
-										  "pg_gpusort comparisons",
-										  ALLOCSET_SMALL_SIZES);
 	ties->values = palloc0(spec->tupdesc->natts * sizeof(Datum));
 	ties->isnull = palloc0(spec->tupdesc->natts * sizeof(bool));
 	return ties;
 }
 
-/* Read a row of a group, with its sort keys.  Returns false if the rows are lost. */
-static bool
-read_row(GsGpuTies *ties, int64 position)
-{
-	if (!gpusort_gpu_session_get(ties->gpu, position, ties->values, ties->isnull))
-		return false;
-	gpusort_tuple_row_get_keys(ties->spec, ties->values, ties->isnull);
-	return true;
-}
-
 /* ----------------------------------------------------------------
- *		short groups
+ *		batches
  * ----------------------------------------------------------------
  */
 
-/* Read the sort keys of a row in the group.  Returns false if the rows are lost. */
-static bool
-read_sort_keys(GsGpuTies *ties, int64 position, Datum *values, bool *isnull)
-{
-	const GsSortKeys *keys = &ties->spec->keys;
-
-	if (!read_row(ties, position))
-		return false;
-	for (int k = ties->first_open; k < keys->nkeys; k++)
-	{
-		values[k] = ties->values[keys->attnos[k] - 1];
-		isnull[k] = ties->isnull[keys->attnos[k] - 1];
-	}
-	return true;
-}
-
-/* The sort keys of those rows of a short group that have been read. */
-typedef struct GsShortGroup
-{
-	Datum	   *values;			/* nkeys of each */
-	bool	   *isnull;
-} GsShortGroup;
-
-/* Does the i-th row of a short group sort after the j-th, which arrived before it? */
-static bool
-comes_after(const GsGpuTies *ties, const GsShortGroup *group, int i, int j)
-{
-	int			nkeys = ties->spec->keys.nkeys;
-
-	CHECK_FOR_INTERRUPTS();
-	return gpusort_key_comparison_compare(ties->comparison, ties->first_open,
-										  group->values + j * nkeys,
-										  group->isnull + j * nkeys,
-										  group->values + i * nkeys,
-										  group->isnull + i * nkeys) <= 0;
-}
-
-/*
- * Returns the index at which to insert the i-th row into the rows before it, which are
- * sorted.  Usually it belongs at the end.  Otherwise we find the index by bisection.
- */
-static int
-find_index(const GsGpuTies *ties, const GsShortGroup *group, int i)
-{
-	int			low = 0;
-	int			high = i - 1;
-
-	if (i == 0 || comes_after(ties, group, i, ties->order[i - 1]))
-		return i;
-	while (low < high)
-	{
-		int			middle = (low + high) / 2;
-
-		if (comes_after(ties, group, i, ties->order[middle]))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Sort a short group, which is in one chunk.  Returns false if the rows are lost. */
-static bool
-sort_short_group(GsGpuTies *ties)
-{
-	int			nkeys = ties->spec->keys.nkeys;
-	int			count = ties->end - ties->start;
-	MemoryContext caller = MemoryContextSwitchTo(ties->context);
-	GsShortGroup group;
-
-	if (ties->comparison == NULL)
-		ties->comparison = gpusort_key_comparison_create(&ties->spec->keys);
-	MemoryContextSwitchTo(ties->scratch);
-	group.values = palloc(count * nkeys * sizeof(Datum));
-	group.isnull = palloc(count * nkeys * sizeof(bool));
-	for (int i = 0; i < count; i++)
-	{
-		int			index;
-
-		if (!read_sort_keys(ties, ties->start + i, group.values + i * nkeys,
-							group.isnull + i * nkeys))
-			break;
-		index = find_index(ties, &group, i);
-		memmove(ties->order + index + 1, ties->order + index, i - index);
-		ties->order[index] = i;
-	}
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(ties->scratch);
-	return gpusort_gpu_session_failure(ties->gpu) == GS_FALLBACK_NONE;
-}
-
-/* ----------------------------------------------------------------
- *		long groups
- * ----------------------------------------------------------------
- */
-
-/* Put the row that was read into the sort of a long group. */
+/* 'chunk_end' is the position after the chunk in which it begins. */
 static void
-put_in_long_group(GsGpuTies *ties)
+begin_batch(GsGpuTies *ties, int64 chunk_end)
 {
-	GsCpuSort  *nested = &ties->nested;
-
-	if (gpusort_cpu_sort_put(nested, ties->values, ties->isnull))
-		return;
-	if (nested->file == NULL)
-		gpusort_cpu_sort_overflow(nested, gpusort_memory_sort_refusal(nested->rows));
-	gpusort_cpu_sort_add(nested, ties->values, ties->isnull);
-}
-
-/*
- * Sort the group that begins at ties->start in a sort of its own, so that its rows
- * can be read.  Returns false if the rows are lost.
- */
-static bool
-sort_long_group(GsGpuTies *ties)
-{
-	GsSortSpec *spec = &ties->nested_spec;
-	int			tie = 1;
+	GsSortSpec *spec = &ties->batch_spec;
 	MemoryContext caller;
 
 	*spec = *ties->spec;
 	spec->bound = 0;
 	spec->team = NULL;
 	spec->group_keys = 0;
-	spec->expected_rows = SHORT_GROUP;
+	spec->expected_rows = chunk_end - ties->start;
 	spec->memory = gpusort_sort_spec_memory(spec) - gpusort_sort_spec_marked_memory(spec);
+	ties->batch_context = AllocSetContextCreate(ties->context, "pg_gpusort ties",
+												ALLOCSET_DEFAULT_SIZES);
+	caller = MemoryContextSwitchTo(ties->batch_context);
+	gpusort_cpu_sort_init(&ties->batch, spec, ties->batch_context);
+	gpusort_cpu_sort_begin_rows(&ties->batch, NULL);
+	MemoryContextSwitchTo(caller);
+}
 
-	ties->nested_context = AllocSetContextCreate(ties->context,
-												 "pg_gpusort ties",
-												 ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(ties->nested_context);
-	gpusort_cpu_sort_init(&ties->nested, spec, ties->nested_context);
-	gpusort_cpu_sort_begin_rows(&ties->nested, NULL);
-	ties->next_position = 0;
-	for (ties->end = ties->start; tie > 0; ties->end++)
+static void
+close_batch(GsGpuTies *ties)
+{
+	if (ties->batch_context != NULL)
+	{
+		gpusort_cpu_sort_end(&ties->batch);
+		MemoryContextDelete(ties->batch_context);
+	}
+	ties->batch_context = NULL;
+	ties->start = ties->end = 0;
+}
+
+/* Copy the row that was read. */
+static void
+put_row(GsGpuTies *ties)
+{
+	GsCpuSort  *batch = &ties->batch;
+
+	if (gpusort_cpu_sort_put(batch, ties->values, ties->isnull))
+		return;
+	if (batch->file == NULL)
+		gpusort_cpu_sort_overflow(batch, gpusort_memory_sort_refusal(batch->rows));
+	gpusort_cpu_sort_add(batch, ties->values, ties->isnull);
+}
+
+/* Copy the rows of the group that begins at ties->end.  Returns false if the rows are lost. */
+static bool
+put_group(GsGpuTies *ties)
+{
+	int			tie;
+
+	do
 	{
 		CHECK_FOR_INTERRUPTS();
-		tie = read_row(ties, ties->end) ? gpusort_gpu_session_is_tie(ties->gpu, ties->end) : -1;
-		if (tie >= 0)
-			put_in_long_group(ties);
-	}
-	if (tie == 0)
-	{
-		gpusort_cpu_sort_sort(&ties->nested);
-		gpusort_cpu_sort_perform(&ties->nested);
-	}
-	ties->long_end = ties->end;
-	MemoryContextSwitchTo(caller);
+		if (!gpusort_gpu_session_get(ties->gpu, ties->end, ties->values, ties->isnull))
+			return false;
+		gpusort_tuple_row_get_keys(ties->spec, ties->values, ties->isnull);
+		put_row(ties);
+		tie = gpusort_gpu_session_is_tie(ties->gpu, ties->end++);
+	} while (tie > 0);
 	return tie == 0;
 }
 
-/* ----------------------------------------------------------------
- *		all groups
- * ----------------------------------------------------------------
- */
-
-static inline void
-close_group(GsGpuTies *ties)
+/* May the batch take more groups?  It leaves memory for one that is as large as the others. */
+static bool
+has_room(const GsGpuTies *ties)
 {
-	if (likely(ties->nested_context == NULL))
-		return;
-	gpusort_cpu_sort_end(&ties->nested);
-	MemoryContextDelete(ties->nested_context);
-	ties->nested_context = NULL;
+	return ties->batch.file == NULL &&
+		gpusort_memory_sort_bytes(ties->batch.rows) < ties->batch_spec.memory / 2;
 }
 
 /*
- * Find the start of the group that contains a position.  If that follows the group
- * read last, it is the start.  Returns false if the rows are lost.
+ * Does a group begin at a position, or after it, and end in the chunk that is being read?  Sets
+ * *start to where it begins.
  */
 static bool
-find_start(GsGpuTies *ties, int64 position)
+find_group(const GsGpuTies *ties, int64 position, int64 chunk_end, int64 *start)
 {
-	int64		start = position;
-	int			tie = position == ties->end ? 0 : 1;
+	while (position < chunk_end && gpusort_gpu_session_is_tie(ties->gpu, position) == 0)
+		position++;
+	*start = position;
+	while (position < chunk_end && gpusort_gpu_session_is_tie(ties->gpu, position) > 0)
+		position++;
+	return position < chunk_end;
+}
 
-	while (start > 0 && tie > 0)
+/*
+ * Copy the group that begins at ties->start, and those that follow it in its chunk.  Returns false
+ * if the rows are lost.
+ */
+static bool
+fill_batch(GsGpuTies *ties, int64 chunk_end)
+{
+	int64		start = ties->start;
+	int			ngroups = 0;
+
+	do
+	{
+		ties->end = start;
+		if (!put_group(ties))
+			return false;
+		ngroups++;
+	} while (ties->end < chunk_end && has_room(ties) &&
+			 find_group(ties, ties->end, chunk_end, &start));
+	ties->single = ngroups == 1;
+	return true;
+}
+
+/* Open the batch whose first group begins at a position.  Returns false if the rows are lost. */
+static bool
+open_batch(GsGpuTies *ties, int64 start)
+{
+	int64		chunk_end = gpusort_gpu_session_enter(ties->gpu, start);
+	MemoryContext caller;
+	bool		filled;
+
+	close_batch(ties);
+	if (chunk_end < 0)
+		return false;
+	ties->start = start;
+	begin_batch(ties, chunk_end);
+	caller = MemoryContextSwitchTo(ties->batch_context);
+	filled = fill_batch(ties, chunk_end);
+	if (filled)
+	{
+		gpusort_cpu_sort_sort(&ties->batch);
+		gpusort_cpu_sort_perform(&ties->batch);
+	}
+	MemoryContextSwitchTo(caller);
+	if (!filled)
+		close_batch(ties);
+	return filled;
+}
+
+/* ----------------------------------------------------------------
+ *		rows in sequence, and elsewhere
+ * ----------------------------------------------------------------
+ */
+
+/*
+ * Sets *start to where the group of a position begins, which is the position itself if it is no tie
+ * of the row before.  Returns false if the rows are lost.
+ */
+static bool
+find_start(const GsGpuTies *ties, int64 position, int64 *start)
+{
+	int			tie = 1;
+
+	*start = position;
+	while (*start > 0 && tie > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
-		tie = gpusort_gpu_session_is_tie(ties->gpu, start - 1);
+		tie = gpusort_gpu_session_is_tie(ties->gpu, *start - 1);
 		if (tie > 0)
-			start--;
+			--* start;
 	}
-	ties->start = start;
 	return tie >= 0;
 }
 
 /*
- * Find the end of the group that begins at ties->start, if the group is short and in one
- * chunk.  Returns 1 if the end was found, 0 if the group is another one, and -1 if the rows
+ * Does the next row, which is in the batch, have a tie after it?  Returns 1 or 0, or -1 if the rows
  * are lost.
  */
 static int
-find_end(GsGpuTies *ties)
+next_is_tie(const GsGpuTies *ties)
 {
-	int64		position = ties->start;
-	int			tie = gpusort_gpu_session_is_tie(ties->gpu, position);
-	int64		chunk_end = gpusort_gpu_session_chunk_end(ties->gpu);
+	/* The chunks of a long group are not read again to find that out. */
+	if (ties->single)
+		return ties->next + 1 < ties->end;
+	return gpusort_gpu_session_is_tie(ties->gpu, ties->next);
+}
 
-	while (tie > 0)
+/* Go on to a position in the batch.  Returns false if the rows are lost. */
+static bool
+advance(GsGpuTies *ties, int64 position)
+{
+	while (ties->next < position)
 	{
-		position++;
-		if (position == chunk_end || position - ties->start == SHORT_GROUP)
-			return 0;
-		tie = gpusort_gpu_session_is_tie(ties->gpu, position);
+		int			tie = next_is_tie(ties);
+
+		if (tie < 0)
+			return false;
+		ties->number += tie > 0 || ties->tied;
+		ties->tied = tie > 0;
+		ties->next++;
 	}
-	ties->end = position + 1;
-	return tie < 0 ? -1 : 1;
+	return true;
 }
 
-/*
- * Find the group that contains a position, and sort it.  Returns false if the rows are
- * lost.
- */
-static bool
-open_group(GsGpuTies *ties, int64 position)
+/* Expect the first row of the batch next. */
+static void
+rewind_batch(GsGpuTies *ties)
 {
-	int			found;
-
-	close_group(ties);
-	if (!find_start(ties, position))
-		return false;
-	found = find_end(ties);
-	if (found < 0)
-		return false;
-	if (found == 0)
-		return sort_long_group(ties);
-	return ties->end - ties->start == 1 || sort_short_group(ties);
+	ties->next = ties->start;
+	ties->number = 0;
+	ties->tied = false;
 }
 
-/* Is the position in the current group, but cannot be read again? */
+/* Can the rows of the batch be read from before ties->next on? */
 static bool
-has_passed(const GsGpuTies *ties, int64 position)
+can_rewind(const GsGpuTies *ties)
 {
-	return ties->nested_context != NULL && ties->nested.file != NULL &&
-		!ties->spec->random_access && position - ties->start < ties->next_position;
+	return ties->batch.file == NULL || ties->spec->random_access;
+}
+
+/* Have the row at a position be the next one.  Returns false if the rows are lost. */
+static bool
+move_to(GsGpuTies *ties, int64 position)
+{
+	bool		forward = position > ties->next && ties->next >= ties->start;
+	int64		start;
+
+	if (position < ties->start || position >= ties->end || !(forward || can_rewind(ties)))
+	{
+		if (!find_start(ties, position, &start))
+			return false;
+		close_batch(ties);
+		ties->tied = false;
+		ties->next = position;
+		if (start == position)
+			return true;
+		if (!open_batch(ties, start))
+			return false;
+		forward = false;
+	}
+	if (!forward)
+		rewind_batch(ties);
+	return advance(ties, position);
+}
+
+/* Read the next row, which has ties.  Returns false if the rows are lost. */
+static bool
+get_tied(GsGpuTies *ties, Datum *values, bool *isnull)
+{
+	int64		number;
+
+	if (ties->next >= ties->end)
+	{
+		if (!open_batch(ties, ties->next))
+			return false;
+		rewind_batch(ties);
+	}
+	number = ties->number;
+	if (!advance(ties, ties->next + 1))
+		return false;
+	gpusort_cpu_sort_get(&ties->batch, number, values, isnull);
+	return true;
+}
+
+bool
+gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
+					 bool *isnull)
+{
+	if (unlikely(position != ties->next) && !move_to(ties, position))
+		return false;
+	if (likely(!ties->tied))
+	{
+		int			read = gpusort_gpu_session_get_untied(ties->gpu, position, values, isnull);
+
+		ties->next += read > 0;
+		if (read != 0)
+			return read > 0;
+	}
+	return get_tied(ties, values, isnull);
 }
 
 /*
@@ -339,51 +347,16 @@ has_passed(const GsGpuTies *ties, int64 position)
 static bool
 ties_in_place(const GsGpuTies *ties, int64 position, GsRowsInPlace *rows)
 {
-	return position == ties->end && gpusort_gpu_session_in_place(ties->gpu, position, rows);
+	return position == ties->next && !ties->tied &&
+		gpusort_gpu_session_in_place(ties->gpu, position, rows);
 }
 
-/* See gpusort_gpu_session_is_near(): false as well if long groups would be sorted again. */
+/* See gpusort_gpu_session_is_near(): false as well if ties would be sorted again. */
 static bool
 ties_are_near(const GsGpuTies *ties, int64 position)
 {
-	return position >= ties->long_end && gpusort_gpu_session_is_near(ties->gpu, position);
-}
-
-bool
-gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
-					 bool *isnull)
-{
-	if (likely(position == ties->end))
-	{
-		int			read = gpusort_gpu_session_get_untied(ties->gpu, position, values, isnull);
-
-		if (likely(read > 0))
-		{
-			close_group(ties);
-			ties->start = position;
-			ties->end = position + 1;
-		}
-		if (read != 0)
-			return read > 0;
-	}
-	if (position < ties->start || position >= ties->end ||
-		has_passed(ties, position))
-	{
-		if (!open_group(ties, position))
-		{
-			ties->start = ties->end = 0;
-			return false;
-		}
-	}
-	if (ties->nested_context != NULL)
-	{
-		gpusort_cpu_sort_get(&ties->nested, position - ties->start, values, isnull);
-		ties->next_position = position - ties->start + 1;
-		return true;
-	}
-	if (ties->end - ties->start > 1)
-		position = ties->start + ties->order[position - ties->start];
-	return gpusort_gpu_session_get(ties->gpu, position, values, isnull);
+	return position >= (can_rewind(ties) ? ties->start : ties->end) &&
+		gpusort_gpu_session_is_near(ties->gpu, position);
 }
 
 /* ----------------------------------------------------------------
@@ -391,14 +364,20 @@ gpusort_gpu_ties_get(GsGpuTies *ties, int64 position, Datum *values,
  * ----------------------------------------------------------------
  */
 
+/* Make and enter the context of rows.  Returns that of the caller. */
+static MemoryContext
+enter_context(GsGpuRows *rows)
+{
+	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
+										  ALLOCSET_DEFAULT_SIZES);
+	return MemoryContextSwitchTo(rows->context);
+}
+
 bool
 gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reason)
 {
-	MemoryContext caller;
+	MemoryContext caller = enter_context(rows);
 
-	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
-										  ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(rows->context);
 	rows->session = gpusort_gpu_session_create(spec, reason);
 	MemoryContextSwitchTo(caller);
 	if (rows->session == NULL)
@@ -409,11 +388,8 @@ gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reas
 void
 gpusort_gpu_rows_attach(GsGpuRows *rows, const GsSortSpec *spec, const GsClientHandle *handle)
 {
-	MemoryContext caller;
+	MemoryContext caller = enter_context(rows);
 
-	rows->context = AllocSetContextCreate(CurrentMemoryContext, "pg_gpusort rows on a GPU",
-										  ALLOCSET_DEFAULT_SIZES);
-	caller = MemoryContextSwitchTo(rows->context);
 	rows->session = gpusort_gpu_session_attach(spec, *handle);
 	MemoryContextSwitchTo(caller);
 }
@@ -446,10 +422,13 @@ gpusort_gpu_rows_join(GsGpuRows *rows, const GsSortSpec *spec)
 void
 gpusort_gpu_rows_seek(const GsGpuRows *rows, int64 position)
 {
-	if (rows->ties == NULL)
+	GsGpuTies  *ties = rows->ties;
+
+	if (ties == NULL)
 		return;
-	close_group(rows->ties);
-	rows->ties->start = rows->ties->end = position;
+	close_batch(ties);
+	ties->next = position;
+	ties->tied = false;
 }
 
 /* Write the rows that the device has refused, in the order of arrival. */
@@ -512,7 +491,7 @@ void
 gpusort_gpu_rows_close(const GsGpuRows *rows)
 {
 	if (rows->ties != NULL)
-		close_group(rows->ties);
+		close_batch(rows->ties);
 }
 
 void

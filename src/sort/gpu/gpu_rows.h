@@ -14,6 +14,7 @@
 #include "sort/base/rows_in_place.h"
 #include "sort/disk/cpu_sort.h"
 #include "sort/gpu/gpu_session.h"
+#include "sort/memory/shared_ranges.h"
 
 /* Breaks ties; see gpu_rows.c. */
 typedef struct GsGpuTies GsGpuTies;
@@ -87,5 +88,27 @@ gpusort_gpu_rows_get(const GsGpuRows *rows, int64 position, Datum *values, bool 
 		return gpusort_gpu_ties_get(rows->ties, position, values, isnull);
 	return gpusort_gpu_session_get(rows->session, position, values, isnull);
 }
+
+/*
+ * ---- Ranges of the sorted rows, each of which one process reads: gpu_ranges.c ----
+ *
+ * For sorts with spec->group_keys.  Each process is a client of the session, and reads the ranges
+ * that it takes (memory/shared_ranges.h).
+ */
+
+typedef struct GsGpuRanges GsGpuRanges;
+
+/*
+ * Prepare to read ranges of 'rows', which are sorted, by that number of processes.  Must be
+ * called with the same number in all of them.  All memory is that of 'rows'.
+ */
+extern GsGpuRanges *gpusort_gpu_ranges_create(const GsGpuRows *rows, const GsSortSpec *spec,
+											  GsSharedRanges *shared, int processes);
+
+/* Takes ranges.  It tells how many rows come next, but not where they are. */
+extern GsRangeMaker *gpusort_gpu_ranges_maker(const GsGpuRanges *ranges);
+
+/* Returns the position in the session of the first of the rows that the maker has told of. */
+extern int64 gpusort_gpu_ranges_position(const GsGpuRanges *ranges);
 
 #endif							/* GPUSORT_GPU_ROWS_H */

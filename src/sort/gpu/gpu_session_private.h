@@ -40,17 +40,6 @@ typedef struct GsFill
 	char	   *end;
 } GsFill;
 
-/* A part of the sorted rows. */
-typedef struct GsSortedPart
-{
-	int64		first;			/* position of its first row */
-	int64		rows;
-	uint64		chunks;
-	int64	   *starts;			/* first rows of the chunks seen so far */
-	uint64		first_start;	/* those from this chunk on are known */
-	uint64		nstarts;		/* length, including that of the next one */
-} GsSortedPart;
-
 /* The chunk that is being read. */
 typedef struct GsWindow
 {
@@ -90,8 +79,14 @@ struct GsGpuSession
 	uint64		sum_bytes;
 
 	/* Reading sorted rows: gpu_sorted_rows.c. */
-	int64		nrows;
-	GsSortedPart parts[GS_PARTS];
+	int64		nrows;			/* of both parts, as all below */
+	int64		nchunks;
+	GsPart		first_part;		/* whose rows come first */
+	int64		first_rows;
+	int64		first_chunks;
+	int64	   *starts;			/* positions of the chunks seen so far */
+	int64		first_start;	/* those from this chunk on are known */
+	int64		nstarts;		/* length, including that of the next one */
 	GsWindow	window;
 	GsRecallRows recall;		/* NULL if rows are not lent */
 	void	   *recall_arg;

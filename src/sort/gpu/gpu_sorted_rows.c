@@ -11,7 +11,7 @@
  * waits for it, copies and frees it.
  *
  * Rows with NULL keys and all others are two parts.  Each is sorted by itself, and has
- * chunks of its own; they are read one after the other.
+ * chunks of its own.  Here the chunks of the part that comes last follow those of the first.
  *
  * gpu_rows.c has the session sorted.  It reads the rows, and breaks ties if there are any.
  *
@@ -35,33 +35,34 @@ StaticAssertDecl(LENT_CHUNKS + 1 < GPUSORT_SLOT_CHUNKS,
  * ----------------------------------------------------------------
  */
 
-/*
- * Compute the positions of both parts, and prepare to read them.  Returns false if
- * there is not enough memory.
- */
-static bool
-locate_parts(GsGpuSession *session)
+/* Returns the part whose rows come last. */
+static GsPart
+other_part(const GsGpuSession *session)
 {
-	bool		nulls_first =
-		gpusort_key_plan_nulls_first(session->spec->key_plan);
+	return session->first_part == GS_PART_REGULAR ? GS_PART_NULL_KEYS : GS_PART_REGULAR;
+}
 
-	for (int p = 0; p < GS_PARTS; p++)
-	{
-		GsSortedPart *part = &session->parts[p];
-		const GsPartResult *result = gpusort_client_result(session->client, p);
+/* Prepare to read the rows of both parts.  Returns false if there is not enough memory. */
+static bool
+locate_rows(GsGpuSession *session)
+{
+	bool		nulls_first = gpusort_key_plan_nulls_first(session->spec->key_plan);
+	const GsPartResult *first;
+	const GsPartResult *second;
 
-		part->rows = result->rows;
-		part->chunks = result->chunks;
-		part->starts = gpusort_budget_alloc(session->budget,
-											(part->chunks + 1) * sizeof(int64));
-		if (part->starts == NULL)
-			return false;
-		part->starts[0] = 0;
-		part->nstarts = 1;
-		session->nrows += part->rows;
-	}
-	session->parts[nulls_first ? GS_PART_REGULAR : GS_PART_NULL_KEYS].first =
-		session->parts[nulls_first ? GS_PART_NULL_KEYS : GS_PART_REGULAR].rows;
+	session->first_part = nulls_first ? GS_PART_NULL_KEYS : GS_PART_REGULAR;
+	first = gpusort_client_result(session->client, session->first_part);
+	second = gpusort_client_result(session->client, other_part(session));
+	session->first_rows = first->rows;
+	session->first_chunks = first->chunks;
+	session->nrows = first->rows + second->rows;
+	session->nchunks = first->chunks + second->chunks;
+	session->starts = gpusort_budget_alloc(session->budget,
+										   (session->nchunks + 1) * sizeof(int64));
+	if (session->starts == NULL)
+		return false;
+	session->starts[0] = 0;
+	session->nstarts = 1;
 	if (session->format->variable)
 		session->window.offsets =
 			gpusort_budget_alloc(session->budget,
@@ -74,7 +75,7 @@ gpusort_gpu_session_join(GsGpuSession *session)
 {
 	if (!gpusort_client_is_sorted(session->client))
 		return gpusort_gpu_session_fail(session);
-	if (locate_parts(session))
+	if (locate_rows(session))
 		return true;
 	session->failure = GS_FALLBACK_OUT_OF_MEMORY;
 	return false;
@@ -109,49 +110,63 @@ gpusort_gpu_session_report(const GsGpuSession *session, GsGpuReport *report)
  * ----------------------------------------------------------------
  */
 
-static GsPart
-part_of_position(const GsGpuSession *session, int64 position)
+/* Returns the number of a chunk among those of both parts. */
+static int64
+number_of_chunk(const GsGpuSession *session, const GsPoolChunk *chunk)
 {
-	const GsSortedPart *regular = &session->parts[GS_PART_REGULAR];
+	return chunk->number + (chunk->part == session->first_part ? 0 : session->first_chunks);
+}
 
-	return position >= regular->first &&
-		position < regular->first + regular->rows ? GS_PART_REGULAR :
-		GS_PART_NULL_KEYS;
+/* Returns the position of a chunk's first row. */
+static int64
+start_of_chunk(const GsGpuSession *session, const GsPoolChunk *chunk)
+{
+	return chunk->first_row + (chunk->part == session->first_part ? 0 : session->first_rows);
+}
+
+/* Request a chunk.  Returns as gpusort_client_ask() does. */
+static GsPoolChunk *
+ask(const GsGpuSession *session, int64 number, bool wait)
+{
+	if (number < session->first_chunks)
+		return gpusort_client_ask(session->client, session->first_part, number, wait);
+	return gpusort_client_ask(session->client, other_part(session),
+							  number - session->first_chunks, wait);
 }
 
 /*
  * Returns the number of a chunk that is not known, with a position or not far from it.  If that
  * follows the chunks that are known, it is the right one.
  */
-static uint64
-guess_chunk(const GsSortedPart *part, int64 position)
+static int64
+guess_chunk(const GsGpuSession *session, int64 position)
 {
-	uint64		known = part->nstarts - 1;
-	int64		rows = part->rows - part->starts[known];
-	int64		before = position - part->first - part->starts[known];
+	int64		known = session->nstarts - 1;
+	int64		rows = session->nrows - session->starts[known];
+	int64		before = position - session->starts[known];
 
-	return known + (uint64) ((double) before / rows * (part->chunks - known));
+	return known + (int64) ((double) before / rows * (session->nchunks - known));
 }
 
 /*
  * Returns the chunk with a position, if it has been seen, or its rows follow those that have.
  * Otherwise it is a guess.
  */
-static uint64
-chunk_of_position(const GsSortedPart *part, int64 position)
+static int64
+chunk_of_position(const GsGpuSession *session, int64 position)
 {
-	uint64		low = part->first_start;
-	uint64		high = part->nstarts;
+	int64		low = session->first_start;
+	int64		high = session->nstarts;
 
-	if (part->nstarts <= part->chunks && position - part->first >= part->starts[high - 1])
-		return guess_chunk(part, position);
+	if (session->nstarts <= session->nchunks && position >= session->starts[high - 1])
+		return guess_chunk(session, position);
 
 	/* Find the last chunk that does not start after the position. */
 	while (high - low > 1)
 	{
-		uint64		middle = low + (high - low) / 2;
+		int64		middle = low + (high - low) / 2;
 
-		if (part->starts[middle] <= position - part->first)
+		if (session->starts[middle] <= position)
 			low = middle;
 		else
 			high = middle;
@@ -159,38 +174,15 @@ chunk_of_position(const GsSortedPart *part, int64 position)
 	return low;
 }
 
-/* Move on to the next chunk in sorted order.  Returns false after the last one. */
-static bool
-next_chunk(const GsGpuSession *session, GsPart *part, uint64 *number)
-{
-	const GsSortedPart *current = &session->parts[*part];
-	GsPart		other = *part == GS_PART_REGULAR ? GS_PART_NULL_KEYS :
-		GS_PART_REGULAR;
-
-	if (++*number < current->chunks)
-		return true;
-	if (session->parts[other].chunks == 0 ||
-		session->parts[other].first < current->first)
-		return false;
-	*part = other;
-	*number = 0;
-	return true;
-}
-
 /* Request the sorted chunks after one, as long as pool chunks are available. */
 static void
-ask_ahead(GsGpuSession *session, GsPart part, uint64 number)
+ask_ahead(GsGpuSession *session, int64 number)
 {
 	if (session->nahead > 0)
+		number = number_of_chunk(session, session->ahead[session->nahead - 1]);
+	while (session->nahead < CHUNKS_AHEAD && ++number < session->nchunks)
 	{
-		part = session->ahead[session->nahead - 1]->part;
-		number = session->ahead[session->nahead - 1]->number;
-	}
-	while (session->nahead < CHUNKS_AHEAD &&
-		   next_chunk(session, &part, &number))
-	{
-		GsPoolChunk *chunk = gpusort_client_ask(session->client, part, number,
-												false);
+		GsPoolChunk *chunk = ask(session, number, false);
 
 		if (chunk == NULL)
 			return;
@@ -215,7 +207,7 @@ take_ahead(GsGpuSession *session)
  * another one, and chunks ahead that are not wanted are dropped.
  */
 static GsPoolChunk *
-get_chunk(GsGpuSession *session, GsPart part, uint64 number)
+get_chunk(GsGpuSession *session, int64 number)
 {
 	GsPoolChunk *chunk;
 
@@ -224,11 +216,11 @@ get_chunk(GsGpuSession *session, GsPart part, uint64 number)
 		chunk = take_ahead(session);
 		if (!gpusort_client_await(session->client, chunk))
 			return NULL;
-		if (chunk->part == part && chunk->number == number)
+		if (number_of_chunk(session, chunk) == number)
 			return chunk;
 		gpusort_chunk_free(chunk);
 	}
-	chunk = gpusort_client_ask(session->client, part, number, true);
+	chunk = ask(session, number, true);
 	if (chunk == NULL || !gpusort_client_await(session->client, chunk))
 		return NULL;
 	return chunk;
@@ -267,15 +259,14 @@ static void
 open_window(GsGpuSession *session, const GsPoolChunk *chunk, char *address)
 {
 	GsWindow   *window = &session->window;
-	GsSortedPart *part = &session->parts[chunk->part];
 
-	window->first = part->first + chunk->first_row;
+	window->first = start_of_chunk(session, chunk);
 	window->rows = chunk->rows;
 	window->data = address + chunk->data_offset;
 	window->ties = (const uint32 *) (address + chunk->ties_offset);
 	window->first_tie = chunk->first_row % 32;
-	if (chunk->number + 1 == part->nstarts)
-		part->starts[part->nstarts++] = chunk->first_row + chunk->rows;
+	if (number_of_chunk(session, chunk) + 1 == session->nstarts)
+		session->starts[session->nstarts++] = window->first + window->rows;
 	if (session->format->variable)
 	{
 		uint32		offset = 0;
@@ -289,22 +280,20 @@ open_window(GsGpuSession *session, const GsPoolChunk *chunk, char *address)
 	}
 }
 
-/*
- * Get the chunk with a position of a part, whose number is *number or not far from it.  Sets
- * *number to it.
- */
+/* Get the chunk with a position, whose number is this one or not far from it. */
 static GsPoolChunk *
-find_chunk(GsGpuSession *session, GsPart part, int64 position, uint64 *number)
+find_chunk(GsGpuSession *session, int64 position, int64 number)
 {
-	int64		row = position - session->parts[part].first;
 	GsPoolChunk *chunk;
 
-	while (chunk = get_chunk(session, part, *number), chunk != NULL)
+	while (chunk = get_chunk(session, number), chunk != NULL)
 	{
-		if (row < chunk->first_row)
-			--* number;
-		else if (row >= chunk->first_row + chunk->rows)
-			++* number;
+		int64		start = start_of_chunk(session, chunk);
+
+		if (position < start)
+			number--;
+		else if (position >= start + chunk->rows)
+			number++;
 		else
 			break;
 		gpusort_chunk_free(chunk);
@@ -325,17 +314,17 @@ open_chunk(GsGpuSession *session, GsPoolChunk *chunk)
 		gpusort_chunk_free(chunk);
 		return;
 	}
-	ask_ahead(session, chunk->part, chunk->number);
+	ask_ahead(session, number_of_chunk(session, chunk));
 	session->window.chunk = chunk;
 	open_window(session, chunk, address);
 }
 
 /*
- * Move the window to the chunk with a position of a part, or if that is -1, to the one with this
- * number.
+ * Move the window to the chunk with a position, whose number is this one or not far from it; or if
+ * the position is -1, to the one with this number.
  */
 static bool
-move_to_chunk(GsGpuSession *session, GsPart part, int64 position, uint64 number)
+move_window(GsGpuSession *session, int64 position, int64 number)
 {
 	instr_time	start;
 	instr_time	end;
@@ -344,25 +333,15 @@ move_to_chunk(GsGpuSession *session, GsPart part, int64 position, uint64 number)
 	leave_window(session);
 	INSTR_TIME_SET_CURRENT(start);
 	if (session->nahead > 0)
-		ask_ahead(session, part, number);
-	chunk = position < 0 ? get_chunk(session, part, number) :
-		find_chunk(session, part, position, &number);
+		ask_ahead(session, number);
+	chunk = position < 0 ? get_chunk(session, number) :
+		find_chunk(session, position, number);
 	if (chunk == NULL)
 		return gpusort_gpu_session_fail(session);
 	open_chunk(session, chunk);
 	INSTR_TIME_SET_CURRENT(end);
 	INSTR_TIME_ACCUM_DIFF(session->fetch_time, end, start);
 	return true;
-}
-
-/* Move the window to the chunk with a position. */
-static bool
-move_window(GsGpuSession *session, int64 position)
-{
-	GsPart		part = part_of_position(session, position);
-
-	return move_to_chunk(session, part, position,
-						 chunk_of_position(&session->parts[part], position));
 }
 
 /*
@@ -376,7 +355,7 @@ find_in_window(GsGpuSession *session, int64 position, uint64 *within)
 	*within = (uint64) (position - session->window.first);
 	if (likely(*within < session->window.rows))
 		return true;
-	if (!move_window(session, position))
+	if (!move_window(session, position, chunk_of_position(session, position)))
 		return false;
 	*within = position - session->window.first;
 	return true;
@@ -515,26 +494,17 @@ gpusort_gpu_session_copy_chunks(GsGpuSession *session)
 int64
 gpusort_gpu_session_chunks(const GsGpuSession *session)
 {
-	return session->parts[GS_PART_REGULAR].chunks + session->parts[GS_PART_NULL_KEYS].chunks;
+	return session->nchunks;
 }
 
 int64
 gpusort_gpu_session_seek(GsGpuSession *session, int64 chunk)
 {
-	GsPart		part = part_of_position(session, 0);
-	GsSortedPart *sorted = &session->parts[part];
-
-	if ((uint64) chunk >= sorted->chunks)
-	{
-		chunk -= sorted->chunks;
-		part = part == GS_PART_REGULAR ? GS_PART_NULL_KEYS : GS_PART_REGULAR;
-		sorted = &session->parts[part];
-	}
-	sorted->first_start = chunk;
-	sorted->nstarts = chunk + 1;
-	if (!move_to_chunk(session, part, -1, chunk))
+	session->first_start = chunk;
+	session->nstarts = chunk + 1;
+	if (!move_window(session, -1, chunk))
 		return -1;
-	sorted->starts[chunk] = session->window.first - sorted->first;
+	session->starts[chunk] = session->window.first;
 	return gpusort_gpu_session_chunk_end(session);
 }
 

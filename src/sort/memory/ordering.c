@@ -352,7 +352,6 @@ gpusort_ordering_share(const GsOrdering *ordering)
 	return (GsSharedKeys)
 	{
 		.chunks = ordering->chunks,
-			.null_keys = ordering->null_keys,
 			.nchunks = ordering->nchunks,
 			.nrows = ordering->nrows,
 			.nnull_keys = ordering->nnull_keys

@@ -89,7 +89,6 @@ extern uint64 *gpusort_ordering_entries(GsOrdering *ordering);
 typedef struct GsSharedKeys
 {
 	uint64	  **chunks;
-	uint8	  **null_keys;
 	uint32		nchunks;
 	uint32		nrows;
 	uint32		nnull_keys;

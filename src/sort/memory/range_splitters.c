@@ -42,6 +42,14 @@ typedef struct GsKeyValues
 	uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
 } GsKeyValues;
 
+/* A row between two ranges. */
+typedef struct GsSplitter
+{
+	uint32		row;
+	uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
+	GsKeyValues values;			/* unless words are exact */
+} GsSplitter;
+
 struct GsRangeSplitters
 {
 	const GsSortKeys *keys;
@@ -54,8 +62,7 @@ struct GsRangeSplitters
 
 	int			nsplitters;		/* one less than there are ranges */
 	uint32	   *window_values;
-	uint64	   *key_words;		/* 'words' for each splitter */
-	uint32	   *rows;
+	GsSplitter *list;
 
 	/*
 	 * table[b]: how many splitters have a value below least_value + (b <<
@@ -77,7 +84,6 @@ struct GsRangeSplitters
 	const GsKeyComparison *comparison;
 	bool		has_pivot;
 	GsPivot		pivot;
-	GsKeyValues *splitter_values;
 	GsKeyValues row_values;
 	bool		has_row;		/* are row_values those of 'row'? */
 	uint32		row;
@@ -90,12 +96,20 @@ struct GsRangeSplitters
  * ----------------------------------------------------------------
  */
 
+static int
+compare_words(const GsRangeSplitters *splitters, const uint64 *a, const uint64 *b)
+{
+	for (unsigned w = 0; w < splitters->words; w++)
+		if (a[w] != b[w])
+			return a[w] < b[w] ? -1 : 1;
+	return 0;
+}
+
 static bool
 have_equal_words(const GsRangeSplitters *splitters, uint64 a, uint64 b)
 {
-	return memcmp(gpusort_ordering_key(splitters->ordering, (uint32) a),
-				  gpusort_ordering_key(splitters->ordering, (uint32) b),
-				  splitters->words * sizeof(uint64)) == 0;
+	return compare_words(splitters, gpusort_ordering_key(splitters->ordering, (uint32) a),
+						 gpusort_ordering_key(splitters->ordering, (uint32) b)) == 0;
 }
 
 /*
@@ -128,10 +142,7 @@ static void
 allocate_splitters(GsRangeSplitters *splitters, int count)
 {
 	splitters->window_values = palloc(count * sizeof(uint32));
-	splitters->rows = palloc(count * sizeof(uint32));
-	splitters->key_words = palloc(count * splitters->words * sizeof(uint64));
-	if (!splitters->exact)
-		splitters->splitter_values = palloc(count * sizeof(GsKeyValues));
+	splitters->list = palloc(count * sizeof(GsSplitter));
 }
 
 static GsKeyValues
@@ -171,17 +182,17 @@ add_splitter(GsRangeSplitters *splitters, const GsKeyWindow *window, const uint6
 {
 	int			n = splitters->nsplitters++;
 	const uint64 *ours = gpusort_ordering_key(splitters->ordering, row);
-	uint64	   *key = splitters->key_words + n * splitters->words;
+	GsSplitter *splitter = &splitters->list[n];
 
 	for (unsigned w = 0; w < splitters->words; w++)
-		key[w] = ours[w] & mask[w];
+		splitter->words[w] = ours[w] & mask[w];
 	splitters->window_values[n] =
-		gpusort_key_window_value(window, (const uint64_t *) key);
-	splitters->rows[n] = row;
+		gpusort_key_window_value(window, (const uint64_t *) splitter->words);
+	splitter->row = row;
 	if (splitters->exact)
 		return;
-	splitters->splitter_values[n] = make_values(splitters->keys);
-	read_values(splitters, row, &splitters->splitter_values[n]);
+	splitter->values = make_values(splitters->keys);
+	read_values(splitters, row, &splitter->values);
 }
 
 /*
@@ -191,25 +202,21 @@ add_splitter(GsRangeSplitters *splitters, const GsKeyWindow *window, const uint6
 static void
 use_pivot(GsRangeSplitters *splitters, const GsKeyPlan *plan)
 {
-	Size		bytes = splitters->words * sizeof(uint64);
-	int			middle = splitters->nsplitters / 2;
-	const uint64 *words = splitters->key_words + middle * splitters->words;
+	GsSplitter *list = splitters->list;
+	int			n = splitters->nsplitters;
+	const GsSplitter *middle = &list[n / 2];
 	GsKeyCursor cursor = {0};
 	int			alike = 0;
 
-	for (int s = 0; s < splitters->nsplitters; s++)
-		alike += memcmp(splitters->key_words + s * splitters->words, words,
-						bytes) == 0;
-	if (alike <= splitters->nsplitters / 2 || alike < 2 ||
-		!gpusort_key_plan_is_string(plan) ||
-		splitters->splitter_values[middle].isnull[0])
+	for (int s = 0; s < n; s++)
+		alike += compare_words(splitters, list[s].words, middle->words) == 0;
+	if (alike <= n / 2 || alike < 2 || !gpusort_key_plan_is_string(plan) ||
+		middle->values.isnull[0])
 		return;
-	gpusort_key_plan_set_pivot(plan, &cursor,
-							   splitters->splitter_values[middle].values[0],
-							   &splitters->pivot);
+	gpusort_key_plan_set_pivot(plan, &cursor, middle->values.values[0], &splitters->pivot);
 	splitters->has_pivot = true;
-	for (int s = 0; s < splitters->nsplitters; s++)
-		encode_values(splitters, &splitters->splitter_values[s]);
+	for (int s = 0; s < n; s++)
+		encode_values(splitters, &list[s].values);
 }
 
 /* Count neighbours of the sorted sample that have the same value. */
@@ -240,23 +247,19 @@ gpusort_range_splitters_separate(const GsRangeSplitters *splitters, uint32 rows)
 	return splitters->equal_values * ratio * ratio <= MOST_EQUAL_PAIRS * rows;
 }
 
-/* Is there no row between two splitters, since they have the same keys? */
-static bool
-is_same_splitter(const GsRangeSplitters *splitters, int a, int b)
+/* Compare two splitters, without the numbers of their rows. */
+static int
+compare_splitters(const GsRangeSplitters *splitters, const GsSplitter *a, const GsSplitter *b)
 {
-	const GsKeyValues *one = &splitters->splitter_values[a];
-	const GsKeyValues *two = &splitters->splitter_values[b];
+	int			order = compare_words(splitters, a->words, b->words);
 
-	if (memcmp(splitters->key_words + a * splitters->words,
-			   splitters->key_words + b * splitters->words,
-			   splitters->words * sizeof(uint64)) != 0)
-		return false;
-	return splitters->exact ||
-		gpusort_key_comparison_compare_some(splitters->comparison,
-											splitters->first_compared,
-											splitters->end_compared,
-											one->values, one->isnull,
-											two->values, two->isnull) == 0;
+	if (order != 0 || splitters->exact)
+		return order;
+	return gpusort_key_comparison_compare_some(splitters->comparison,
+											   splitters->first_compared,
+											   splitters->end_compared,
+											   a->values.values, a->values.isnull,
+											   b->values.values, b->values.isnull);
 }
 
 double
@@ -269,7 +272,9 @@ gpusort_range_splitters_longest(const GsRangeSplitters *splitters)
 		return 1.0 / (splitters->nsplitters + 1);
 	for (int s = 1; s < splitters->nsplitters; s++)
 	{
-		here = is_same_splitter(splitters, s - 1, s) ? here + 1 : 1;
+		/* Between two that are equal there are no rows. */
+		here = compare_splitters(splitters, &splitters->list[s - 1],
+								 &splitters->list[s]) == 0 ? here + 1 : 1;
 		most = Max(most, here);
 	}
 	return (double) (most + (most > 1)) / (splitters->nsplitters + 1);
@@ -354,39 +359,14 @@ gpusort_range_splitters_count(const GsRangeSplitters *splitters)
 	return splitters->nsplitters;
 }
 
-/* Does a splitter sort before one of the other sort? */
-static bool
-sorts_before(const GsRangeSplitters *splitters, int s,
-			 const GsRangeSplitters *others, int o)
-{
-	const uint64 *ours = splitters->key_words + s * splitters->words;
-	const uint64 *theirs = others->key_words + o * others->words;
-
-	for (unsigned w = 0; w < splitters->words; w++)
-		if (ours[w] != theirs[w])
-			return ours[w] < theirs[w];
-	return !splitters->exact &&
-		gpusort_key_comparison_compare_some(splitters->comparison,
-											splitters->first_compared,
-											splitters->end_compared,
-											splitters->splitter_values[s].values,
-											splitters->splitter_values[s].isnull,
-											others->splitter_values[o].values,
-											others->splitter_values[o].isnull) < 0;
-}
-
 /* Add splitter 's' of 'from', which may be of the other sort. */
 static void
 copy_splitter(GsRangeSplitters *splitters, const GsRangeSplitters *from, int s)
 {
 	int			n = splitters->nsplitters++;
 
-	memcpy(splitters->key_words + n * splitters->words, from->key_words + s * from->words,
-		   from->words * sizeof(uint64));
+	splitters->list[n] = from->list[s];
 	splitters->window_values[n] = from->window_values[s];
-	splitters->rows[n] = from->rows[s];
-	if (!splitters->exact)
-		splitters->splitter_values[n] = from->splitter_values[s];
 }
 
 /* Take the splitters of 'others' as well, in order. */
@@ -401,7 +381,8 @@ merge_splitters(GsRangeSplitters *splitters, const GsRangeSplitters *ours,
 	splitters->has_pivot = false;
 	for (int s = 0; s < ours->nsplitters; s++)
 	{
-		while (o < others->nsplitters && sorts_before(others, o, ours, s))
+		while (o < others->nsplitters &&
+			   compare_splitters(ours, &others->list[o], &ours->list[s]) < 0)
 			copy_splitter(splitters, others, o++);
 		copy_splitter(splitters, ours, s);
 	}
@@ -430,25 +411,11 @@ gpusort_range_splitters_unite(GsRangeSplitters *a, GsRangeSplitters *b,
  * ----------------------------------------------------------------
  */
 
-/* Compare two rows by their words relative to the pivot.  Returns 0 if these are equal. */
-static int
-compare_words(const GsRangeSplitters *splitters, const GsKeyValues *a,
-			  const GsKeyValues *b)
-{
-	if (a->isnull[0] || b->isnull[0])
-		return 0;
-	for (unsigned w = 0; w < splitters->words; w++)
-		if (a->words[w] != b->words[w])
-			return a->words[w] < b->words[w] ? -1 : 1;
-	return 0;
-}
-
 /* Compare a row with a splitter by the sort keys that words do not decide. */
 static int
-compare_values(GsRangeSplitters *splitters, uint32 row, int splitter)
+compare_values(GsRangeSplitters *splitters, uint32 row, const GsKeyValues *other)
 {
 	GsKeyValues *ours = &splitters->row_values;
-	const GsKeyValues *other = &splitters->splitter_values[splitter];
 	MemoryContext caller = MemoryContextSwitchTo(splitters->scratch);
 	int			order = 0;
 
@@ -459,8 +426,8 @@ compare_values(GsRangeSplitters *splitters, uint32 row, int splitter)
 		splitters->has_row = true;
 		splitters->row = row;
 	}
-	if (splitters->has_pivot)
-		order = compare_words(splitters, ours, other);
+	if (splitters->has_pivot && !ours->isnull[0] && !other->isnull[0])
+		order = compare_words(splitters, ours->words, other->words);
 	if (order == 0)
 		order = gpusort_key_comparison_compare_some(splitters->comparison,
 													splitters->first_compared,
@@ -477,17 +444,14 @@ compare_values(GsRangeSplitters *splitters, uint32 row, int splitter)
 static bool
 is_before(GsRangeSplitters *splitters, uint32 row, int splitter)
 {
-	const uint64 *ours = gpusort_ordering_key(splitters->ordering, row);
-	const uint64 *other = splitters->key_words + splitter * splitters->words;
-	int			order = 0;
+	const GsSplitter *other = &splitters->list[splitter];
+	int			order = compare_words(splitters, gpusort_ordering_key(splitters->ordering, row),
+									  other->words);
 
-	for (unsigned w = 0; w < splitters->words; w++)
-		if (ours[w] != other[w])
-			return ours[w] < other[w];
-	if (!splitters->exact)
-		order = compare_values(splitters, row, splitter);
+	if (order == 0 && !splitters->exact)
+		order = compare_values(splitters, row, &other->values);
 	if (order == 0 && !splitters->by_groups)
-		return row < splitters->rows[splitter];
+		return row < other->row;
 	return order < 0;
 }
 

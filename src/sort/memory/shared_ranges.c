@@ -288,22 +288,34 @@ check_rows(const GsRangeReader *reader)
 			 reader->start + nrows, reader->nrows);
 }
 
-/* Begin to read the range reader->reading, which is ready and begins at reader->start. */
+/* Begin to read the range reader->reading from its source, where it begins at reader->start. */
 static void
-open_range(GsRangeReader *reader)
+open_source(GsRangeReader *reader)
 {
 	const GsRangeMaker *maker = reader->maker;
-	const GsRangeSlot *slot = slot_of(maker, reader->reading);
 	MemoryContext caller = MemoryContextSwitchTo(maker->context);
 
 	reader->rows.nrows = 0;
-	reader->left = slot->left;
-	reader->piece = slot->left ? NULL : slot->pieces;
-	if (slot->left)
-		maker->source->open(maker->arg, reader->reading);
-	else
-		check_rows(reader);
+	reader->left = true;
+	maker->source->open(maker->arg, reader->reading);
 	MemoryContextSwitchTo(caller);
+}
+
+/* The same for a range that is ready, which is in its slot unless it was left. */
+static void
+open_range(GsRangeReader *reader)
+{
+	const GsRangeSlot *slot = slot_of(reader->maker, reader->reading);
+
+	if (slot->left)
+	{
+		open_source(reader);
+		return;
+	}
+	reader->rows.nrows = 0;
+	reader->left = false;
+	reader->piece = slot->pieces;
+	check_rows(reader);
 }
 
 /* Go to the next range. */
@@ -370,7 +382,6 @@ gpusort_range_reader_jump(GsRangeReader *reader, int64 position)
 {
 	const GsRangeMaker *maker = reader->maker;
 	const GsRangeSource *source = maker->source;
-	MemoryContext caller;
 	int64		start = 0;
 	int64		nrows;
 	int			range = 0;
@@ -387,11 +398,7 @@ gpusort_range_reader_jump(GsRangeReader *reader, int64 position)
 	reader->starts[range] = start;
 	reader->reading = range;
 	reader->start = start;
-	reader->rows.nrows = 0;
-	reader->left = true;
-	caller = MemoryContextSwitchTo(maker->context);
-	source->open(maker->arg, range);
-	MemoryContextSwitchTo(caller);
+	open_source(reader);
 }
 
 /*
@@ -443,16 +450,10 @@ next_own_range(GsRangeReader *reader)
 static bool
 begin_own_range(GsRangeReader *reader)
 {
-	const GsRangeMaker *maker = reader->maker;
-	MemoryContext caller;
-
 	reader->reading = next_own_range(reader);
 	if (reader->reading < 0)
 		return false;
-	caller = MemoryContextSwitchTo(maker->context);
-	maker->source->open(maker->arg, reader->reading);
-	MemoryContextSwitchTo(caller);
-	reader->left = true;
+	open_source(reader);
 	reader->own_start = reader->start;
 	reader->nown++;
 	return true;

@@ -46,20 +46,13 @@ struct GsRowClass
 
 /* Find the bits in which the keys of the process differ. */
 static void
-find_varying_bits(GsShare *share, const GsOrdering *ordering, unsigned words)
+find_varying_bits(GsShare *share, const GsOrdering *ordering)
 {
-	memcpy(share->key, gpusort_ordering_key(ordering, 0),
-		   words * sizeof(uint64));
-	for (uint32 row = 0; row < share->keys.nrows; row++)
-	{
-		const uint64 *key = gpusort_ordering_key(ordering, row);
+	GsKeyTable	keys = gpusort_ordering_key_table(ordering);
 
-		if (row % GPUSORT_ROWS_PER_LOOK == 0)
-			CHECK_FOR_INTERRUPTS();
-		gpusort_work_add(words * sizeof(uint64));
-		for (unsigned w = 0; w < words; w++)
-			share->varying[w] |= key[w] ^ share->key[w];
-	}
+	memcpy(share->key, gpusort_ordering_key(ordering, 0), keys.words * sizeof(uint64));
+	gpusort_key_table_varying(&keys, share->keys.nrows, (uint64_t *) share->varying,
+							  gpusort_ordering_check_interrupts);
 }
 
 /*
@@ -95,8 +88,7 @@ gpusort_share_publish(GsShare *share, const GsSortSpec *spec, GsMemorySort *rows
 	share->rows = gpusort_row_store_share(gpusort_memory_sort_store(rows));
 	if (share->keys.nrows > 0)
 	{
-		find_varying_bits(share, ordering,
-						  gpusort_key_plan_words(spec->key_plan));
+		find_varying_bits(share, ordering);
 		share->placed = gpusort_budget_alloc(budget, share->keys.nrows *
 											 sizeof(uint64));
 		if (share->placed == NULL)

@@ -11,7 +11,7 @@
 #include "compat.h"
 
 #include "core/copy_bytes.h"
-#include "sort/memory/sorted_ranges.h"
+#include "sort/memory/shared_ranges.h"
 #include "work.h"
 
 /* Rows whose lengths differ are in blocks of at least this size. */
@@ -101,12 +101,11 @@ allocate_range(GsRangeWriter *writer, uint32 count, GsSortedRange *range)
 	return range->nulls != NULL;
 }
 
-bool
-gpusort_range_writer_write(GsRangeWriter *writer, const uint64 *entries,
-						   uint32 count, GsSortedRange *range)
+/* Read the rows of entries, and copy them or note where they are.  Returns as write() does. */
+static inline bool
+collect_rows(GsRangeWriter *writer, const uint64 *entries, uint32 count,
+			 GsSortedRange *range, bool copies)
 {
-	if (!allocate_range(writer, count, range))
-		return false;
 	for (uint32 i = 0; i < count; i++)
 	{
 		const uint8 *bitmap;
@@ -118,25 +117,34 @@ gpusort_range_writer_write(GsRangeWriter *writer, const uint64 *entries,
 		gpusort_row_store_fetch_ahead(writer->store, entries + i, count - i);
 		row = gpusort_row_store_find(writer->store, (uint32) entries[i],
 									 &bitmap, &bytes);
-		if (range->slots != NULL)
-			copy = range->slots + i * bytes;
-		else
+		gpusort_work_add(bytes);
+		if (copies)
 		{
-			copy = allocate_row(writer, bytes);
+			copy = range->slots != NULL ? range->slots + i * bytes :
+				allocate_row(writer, bytes);
 			if (copy == NULL)
 				return false;
-			range->rows[i] = copy;
+			gpusort_copy_bytes(copy, row, bytes);
+			row = copy;
 		}
-		gpusort_work_add(bytes);
-		gpusort_copy_bytes(copy, row, bytes);
+		if (range->rows != NULL)
+			range->rows[i] = row;
 		if (writer->has_nulls)
 			copy_bitmap(writer, range, i, bitmap);
 	}
 	return true;
 }
 
+bool
+gpusort_range_writer_write(GsRangeWriter *writer, const uint64 *entries,
+						   uint32 count, GsSortedRange *range)
+{
+	return allocate_range(writer, count, range) &&
+		collect_rows(writer, entries, count, range, true);
+}
+
 void
-gpusort_range_writer_find(const GsRangeWriter *writer, const uint64 *entries,
+gpusort_range_writer_find(GsRangeWriter *writer, const uint64 *entries,
 						  uint32 count, GsSortedRange *range)
 {
 	memset(range, 0, sizeof(*range));
@@ -144,19 +152,7 @@ gpusort_range_writer_find(const GsRangeWriter *writer, const uint64 *entries,
 	range->rows = palloc_extended(count * sizeof(char *), MCXT_ALLOC_HUGE);
 	if (writer->has_nulls)
 		range->nulls = palloc_extended(count * writer->format->null_bytes, MCXT_ALLOC_HUGE);
-	for (uint32 i = 0; i < count; i++)
-	{
-		const uint8 *bitmap;
-		Size		bytes;
-
-		CHECK_FOR_INTERRUPTS();
-		gpusort_row_store_fetch_ahead(writer->store, entries + i, count - i);
-		range->rows[i] = gpusort_row_store_find(writer->store, (uint32) entries[i],
-												&bitmap, &bytes);
-		gpusort_work_add(bytes);
-		if (writer->has_nulls)
-			copy_bitmap(writer, range, i, bitmap);
-	}
+	(void) collect_rows(writer, entries, count, range, false);
 }
 
 /* ----------------------------------------------------------------
@@ -203,23 +199,17 @@ complete_piece(GsPieceWriter *writer)
 	}
 }
 
-/* Returns NULL if the budget has no memory. */
-static GsRangePiece *
-allocate_piece(GsPieceWriter *writer, Size size)
-{
-	if (!gpusort_budget_reserve(writer->budget, size))
-		return NULL;
-	return gpusort_budget_alloc(writer->budget, size);
-}
-
 /* Insert a new piece with room for 'bytes' bytes.  Returns false if there is no memory. */
 static bool
 insert_piece(GsPieceWriter *writer, Size bytes)
 {
 	Size		size = MAXALIGN(sizeof(GsRangePiece)) +
 		Max(writer->piece_bytes, bytes);
-	GsRangePiece *piece = allocate_piece(writer, size);
+	GsRangePiece *piece;
 
+	if (!gpusort_budget_reserve(writer->budget, size))
+		return false;
+	piece = gpusort_budget_alloc(writer->budget, size);
 	if (piece == NULL)
 		return false;
 	piece->bytes = Max(writer->piece_bytes, bytes);
