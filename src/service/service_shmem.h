@@ -89,11 +89,11 @@ typedef enum GsSlotState
 	GS_SLOT_CLOSING
 } GsSlotState;
 
-/* Faults for tests; see service/fault.h. */
+/* A fault for tests, or all zeros; see service/fault.h. */
 typedef struct GsFault
 {
-	uint8		point;			/* GsFaultPoint */
-	uint8		action;			/* GsFaultAction */
+	char		point[8];
+	char		action[12];
 	uint32		number;			/* at which visit of the point, from 1 */
 } GsFault;
 
