@@ -46,7 +46,7 @@ OBJS = \
 	src/key/locale_tables.o \
 	src/key/locale_weights.o \
 	src/key/string_pivot.o \
-	src/key/encoding_kind.o \
+	src/key/find_encoding.o \
 	src/key/distrust.o \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \

@@ -27,24 +27,7 @@
 
 #include "core/key_codec.h"
 #include "key/encoding_kind.h"
-#include "key/locale_weights.h"
 #include "key/string_bytes.h"
-
-typedef struct GsKeyEncoding
-{
-	GsEncodingKind kind;
-	unsigned	bits;			/* of the words that are encoded initially */
-	bool		ends_at_zero;	/* does a text end at its first zero byte? */
-	struct GsEncodingState *state;	/* state of some kinds, or NULL */
-} GsKeyEncoding;
-
-/* How to break ties of the first words of values. */
-typedef enum GsEncodingRest
-{
-	GS_REST_NONE,				/* no ties: the values are equal */
-	GS_REST_WORDS,				/* by the following words */
-	GS_REST_COMPARE				/* by comparisons only */
-} GsEncodingRest;
 
 /* Does a collation compare strings byte by byte? */
 extern bool gpusort_key_encoding_compares_bytes(Oid collation);
@@ -58,16 +41,10 @@ extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 											   bool *descending);
 
 /*
- * Has the encoding of a sort operator sorted rows into a wrong order (see distrust.h)?  Then
- * sorts by the operator are left to stock PostgreSQL.
+ * Returns the name of the locale that compares strings by a collation, and of its library; or
+ * "" if they are compared byte by byte, or not by a collation.
  */
-extern bool gpusort_key_encoding_is_distrusted(Oid operator, Oid collation);
-
-/*
- * Note that it has.  Returns a text that describes the encoding to users, in the current
- * memory context.
- */
-extern char *gpusort_key_encoding_distrust(Oid operator, Oid collation);
+extern char *gpusort_key_encoding_locale(Oid collation);
 
 /* Returns what the words are made from, for EXPLAIN. */
 extern const char *gpusort_key_encoding_name(const GsKeyEncoding *encoding);

@@ -29,6 +29,7 @@
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
+#include "key/distrust.h"
 #include "key/key_encoding.h"
 #include "key/key_plan.h"
 #include "settings.h"
@@ -153,7 +154,7 @@ static bool
 any_is_distrusted(const GsSortKeys *keys)
 {
 	for (int i = 0; i < keys->nkeys; i++)
-		if (gpusort_key_encoding_is_distrusted(keys->operators[i], keys->collations[i]))
+		if (gpusort_distrust_has(keys->operators[i], keys->collations[i]))
 			return true;
 	return false;
 }

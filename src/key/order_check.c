@@ -20,6 +20,7 @@
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
+#include "key/distrust.h"
 #include "key/key_comparison.h"
 #include "key/key_encoding.h"
 #include "key/order_check.h"
@@ -394,5 +395,5 @@ gpusort_checked_rows_distrust(GsCheckedRows *rows)
 				wrong = k;
 				break;
 			}
-	return gpusort_key_encoding_distrust(keys->operators[wrong], keys->collations[wrong]);
+	return gpusort_distrust_add(keys->operators[wrong], keys->collations[wrong]);
 }

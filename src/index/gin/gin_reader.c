@@ -20,6 +20,7 @@
 #include "utils/memutils.h"
 
 #include "index/gin/gin_private.h"
+#include "key/distrust.h"
 #include "settings.h"
 #include "work.h"
 
@@ -164,7 +165,7 @@ gpusort_gin_reader_wrong_encoding(const GsGinReader *reader)
 	const GsGinColumn *column = &reader->order->columns[reader->key.attnum - 1];
 
 	return reader->wrong ?
-		gpusort_key_encoding_distrust(column->operator, column->collation) : NULL;
+		gpusort_distrust_add(column->operator, column->collation) : NULL;
 }
 
 /* ----------------------------------------------------------------
