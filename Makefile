@@ -36,8 +36,7 @@ OBJS = \
 	src/fallback.o \
 	src/loading.o \
 	src/work.o \
-	src/register_worker.o \
-	src/shared_memory.o \
+	src/preload.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \
 	src/key/citext_bytes.o \

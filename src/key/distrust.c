@@ -24,7 +24,7 @@
 
 #include "key/distrust.h"
 #include "key/key_encoding.h"
-#include "shared_memory.h"
+#include "preload.h"
 
 #define MAX_ENTRIES		32
 #define TEXT_BYTES		128
