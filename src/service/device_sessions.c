@@ -16,7 +16,7 @@
 
 #include "miscadmin.h"
 
-#include "service/device_process.h"
+#include "service/devices.h"
 #include "service/fault.h"
 #include "service/service_shmem.h"
 
@@ -624,18 +624,17 @@ sort_session(uint32 s)
 	GsServed   *session = &served[s];
 	GsStatus	status = reach_fault(s, "sort");
 
-	slot->device_bytes = 0;
-	slot->sort_ms = 0;
+	memset(&slot->result, 0, sizeof(slot->result));
 	for (int p = 0; p < GS_PARTS && status == GPUSORT_OK; p++)
 	{
 		GsSessionResult result = {0};
 
 		if (session->parts[p] != NULL)
 			status = devices->api->session_sort(session->parts[p], &result);
-		slot->parts[p].rows = result.rows;
-		slot->parts[p].chunks = result.chunks;
-		slot->device_bytes += result.device_bytes_peak;
-		slot->sort_ms += result.sort_ms;
+		slot->result.parts[p].rows = result.rows;
+		slot->result.parts[p].chunks = result.chunks;
+		slot->result.device_bytes += result.device_bytes_peak;
+		slot->result.sort_ms += result.sort_ms;
 	}
 	if (status != GPUSORT_OK)
 	{

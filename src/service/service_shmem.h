@@ -112,6 +112,13 @@ typedef struct GsPartResult
 	uint64		chunks;
 } GsPartResult;
 
+typedef struct GsSlotResult
+{
+	GsPartResult parts[GS_PARTS];
+	uint64		device_bytes;	/* peak */
+	double		sort_ms;		/* on the device */
+} GsSlotResult;
+
 #define GPUSORT_MESSAGE_BYTES	256
 
 typedef struct GsSlot
@@ -126,9 +133,7 @@ typedef struct GsSlot
 	GsStatus	status;			/* why it FAILED */
 	char		message[GPUSORT_MESSAGE_BYTES];
 	uint32		refused;		/* number of chunks refused for lack of room */
-	GsPartResult parts[GS_PARTS];
-	uint64		device_bytes;	/* peak */
-	double		sort_ms;		/* on the device */
+	GsSlotResult result;
 
 	/*
 	 * Chunks that the clients hand over, in order.  A client takes a position

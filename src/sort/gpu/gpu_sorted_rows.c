@@ -48,7 +48,7 @@ locate_parts(GsGpuSession *session)
 	for (int p = 0; p < GS_PARTS; p++)
 	{
 		GsSortedPart *part = &session->parts[p];
-		const GsPartResult *result = gpusort_client_result(session->client, p);
+		const GsPartResult *result = &gpusort_client_result(session->client)->parts[p];
 
 		part->rows = result->rows;
 		part->chunks = result->chunks;
@@ -99,8 +99,10 @@ gpusort_gpu_session_count(const GsGpuSession *session)
 void
 gpusort_gpu_session_report(const GsGpuSession *session, GsGpuReport *report)
 {
-	report->device_bytes = gpusort_client_device_bytes(session->client);
-	report->sort_ms = gpusort_client_sort_ms(session->client);
+	const GsSlotResult *result = gpusort_client_result(session->client);
+
+	report->device_bytes = result->device_bytes;
+	report->sort_ms = result->sort_ms;
 	report->fetch_ms = INSTR_TIME_GET_MILLISEC(session->fetch_time);
 }
 
