@@ -50,63 +50,17 @@ gpusort_key_encoding_name(const GsKeyEncoding *encoding)
 }
 
 bool
-gpusort_key_encoding_has_words(const GsKeyEncoding *encoding)
-{
-	return encoding->kind >= GS_ENCODE_TEXT &&
-		encoding->kind <= GS_ENCODE_NUMERIC;
-}
-
-bool
-gpusort_key_encoding_is_string(const GsKeyEncoding *encoding)
-{
-	return encoding->kind >= GS_ENCODE_TEXT &&
-		encoding->kind <= GS_ENCODE_BYTEA;
-}
-
-bool
-gpusort_key_encoding_is_text(const GsKeyEncoding *encoding)
-{
-	return encoding->kind == GS_ENCODE_TEXT || encoding->kind == GS_ENCODE_BPCHAR;
-}
-
-bool
-gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding)
-{
-	return encoding->kind == GS_ENCODE_LOCALE;
-}
-
-bool
-gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding)
-{
-	return encoding->kind == GS_ENCODE_LOCALE || encoding->kind == GS_ENCODE_ICU;
-}
-
-bool
-gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
-{
-	return encoding->kind >= GS_ENCODE_BOOL &&
-		encoding->kind <= GS_ENCODE_TIMETZ;
-}
-
-bool
 gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
 {
 	return encoding->kind != GS_ENCODE_ENUM ||
 		gpusort_enum_numbers_are_common(encoding->state->numbers);
 }
 
-void
+Size
 gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit)
 {
-	if (encoding->kind == GS_ENCODE_ICU)
-		gpusort_icu_recent_set_limit(encoding->state->recent, limit);
-}
-
-Size
-gpusort_key_encoding_memory(const GsKeyEncoding *encoding)
-{
 	return encoding->kind == GS_ENCODE_ICU ?
-		gpusort_icu_recent_bytes(encoding->state->recent) : 0;
+		gpusort_icu_recent_set_limit(encoding->state->recent, limit) : 0;
 }
 
 /* ----------------------------------------------------------------
@@ -514,8 +468,7 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 			ended = network_bytes(value, network) <= (Size) nwords * 8;
 			break;
 		case GS_ENCODE_NUMERIC:
-			ended = gpusort_numeric_ends(value, nwords);
-			break;
+			return gpusort_numeric_rest(value, nwords);
 		case GS_ENCODE_NONE:
 		case GS_ENCODE_VARBIT:
 		case GS_ENCODE_ABBREVIATION:

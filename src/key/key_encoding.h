@@ -50,19 +50,35 @@ extern char *gpusort_key_encoding_locale(Oid collation);
 extern const char *gpusort_key_encoding_name(const GsKeyEncoding *encoding);
 
 /* Are values sequences of words, of which one is encoded initially? */
-extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_has_words(const GsKeyEncoding *encoding)
+{
+	return encoding->kind >= GS_ENCODE_TEXT && encoding->kind <= GS_ENCODE_NUMERIC;
+}
 
 /* Are values strings that are ordered by bytes: their own, or those of weights? */
-extern bool gpusort_key_encoding_is_string(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_is_string(const GsKeyEncoding *encoding)
+{
+	return encoding->kind >= GS_ENCODE_TEXT && encoding->kind <= GS_ENCODE_BYTEA;
+}
 
 /* If so: do equal bytes leave open which value is less? */
-extern bool gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_LOCALE || encoding->kind == GS_ENCODE_ICU;
+}
 
 /*
  * Are they texts, whose words have other bytes for 0 and 1, as gpusort_codec_text() writes
  * them?
  */
-extern bool gpusort_key_encoding_is_text(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_is_text(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_TEXT || encoding->kind == GS_ENCODE_BPCHAR;
+}
 
 /*
  * If values are strings: get these bytes from offset 'start' on.  Of a value that is not
@@ -75,7 +91,11 @@ extern GsBytes gpusort_key_encoding_bytes(const GsKeyEncoding *encoding,
 										  Datum value, Size start, Size count);
 
 /* Are values ordered by the weights of a locale, as far as these differ? */
-extern bool gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_LOCALE;
+}
 
 /*
  * If so: compare two values by their weights.  Returns 0 if these are equal, and sets
@@ -85,7 +105,11 @@ extern int	gpusort_key_encoding_compare_weights(const GsKeyEncoding *encoding,
 												 Datum a, Datum b, bool *same);
 
 /* Are the words that are encoded initially exact for every value? */
-extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
+{
+	return encoding->kind >= GS_ENCODE_BOOL && encoding->kind <= GS_ENCODE_TIMETZ;
+}
 
 /*
  * Returns true if other processes with the same active snapshot would encode
@@ -97,8 +121,7 @@ extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
  * Some encodings keep what they have made of recent values.  Let that be 'limit' bytes, or
  * some kilobytes if that is more, and return the maximum, in bytes.
  */
-extern void gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit);
-extern Size gpusort_key_encoding_memory(const GsKeyEncoding *encoding);
+extern Size gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit);
 
 /* Returns how many bytes of a string are in a word, unless a text has the bytes 0 or 1. */
 static inline Size

@@ -61,6 +61,7 @@ struct GsKeyPlan
 	MemoryContext context;
 	unsigned	words;			/* of the first stage, and of each slice */
 	unsigned	string_words;	/* that the plan was made with */
+	Size		memory;			/* of what encodings keep */
 	bool		distrusted;		/* so that no column has an encoding */
 	int			ncolumns;
 	GsKeyColumn *columns;
@@ -123,33 +124,6 @@ lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 	stage->words = Max((bits + WORD_BITS - 1) / WORD_BITS, 1);
 }
 
-static GsKeyPlan *
-create_plan(const GsSortKeys *keys, unsigned string_words, bool distrusted)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
-												  "pg_gpusort key plan",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext caller = MemoryContextSwitchTo(context);
-	GsKeyPlan  *plan = palloc0(sizeof(GsKeyPlan));
-
-	plan->context = context;
-	plan->string_words = string_words;
-	plan->distrusted = distrusted;
-	plan->ncolumns = keys->nkeys;
-	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
-	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
-	find_encodings(plan, keys);
-	for (int i = 0; i < plan->ncolumns;
-		 i = plan->stages[plan->nstages - 1].end)
-		lay_out_stage(plan, i, string_words);
-	plan->words = plan->stages[0].words;
-	for (int s = 0; s < plan->nstages; s++)
-		plan->stages[s].slices = (plan->stages[s].words + plan->words - 1) /
-			plan->words;
-	MemoryContextSwitchTo(caller);
-	return plan;
-}
-
 static bool
 any_is_distrusted(const GsSortKeys *keys)
 {
@@ -163,20 +137,33 @@ GsKeyPlan *
 gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 						GsFallback *reason)
 {
-	GsKeyPlan  *plan = create_plan(keys, string_words, any_is_distrusted(keys));
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "pg_gpusort key plan",
+												  ALLOCSET_SMALL_SIZES);
+	MemoryContext caller = MemoryContextSwitchTo(context);
+	GsKeyPlan  *plan = palloc0(sizeof(GsKeyPlan));
 
-	if (plan->distrusted)
+	plan->context = context;
+	plan->string_words = string_words;
+	plan->distrusted = reason != NULL && any_is_distrusted(keys);
+	plan->ncolumns = keys->nkeys;
+	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
+	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
+	find_encodings(plan, keys);
+	for (int i = 0; i < plan->ncolumns;
+		 i = plan->stages[plan->nstages - 1].end)
+		lay_out_stage(plan, i, string_words);
+	plan->words = plan->stages[0].words;
+	for (int s = 0; s < plan->nstages; s++)
+		plan->stages[s].slices = (plan->stages[s].words + plan->words - 1) /
+			plan->words;
+	MemoryContextSwitchTo(caller);
+	if (reason != NULL && plan->distrusted)
 		*reason = GS_FALLBACK_WRONG_ORDER;
-	else
+	else if (reason != NULL)
 		*reason = plan->columns[0].encoding.kind == GS_ENCODE_NONE ?
 			GS_FALLBACK_TYPE : GS_FALLBACK_NONE;
 	return plan;
-}
-
-GsKeyPlan *
-gpusort_key_plan_create_for_leader(const GsSortKeys *keys, unsigned string_words)
-{
-	return create_plan(keys, string_words, false);
 }
 
 GsKeyShape
@@ -216,18 +203,16 @@ gpusort_key_plan_free(GsKeyPlan *plan)
 void
 gpusort_key_plan_set_memory(GsKeyPlan *plan, Size limit)
 {
+	plan->memory = 0;
 	for (int i = 0; i < plan->ncolumns; i++)
-		gpusort_key_encoding_set_memory(&plan->columns[i].encoding, limit / plan->ncolumns);
+		plan->memory += gpusort_key_encoding_set_memory(&plan->columns[i].encoding,
+														limit / plan->ncolumns);
 }
 
 Size
 gpusort_key_plan_memory(const GsKeyPlan *plan)
 {
-	Size		memory = 0;
-
-	for (int i = 0; i < plan->ncolumns; i++)
-		memory += gpusort_key_encoding_memory(&plan->columns[i].encoding);
-	return memory;
+	return plan->memory;
 }
 
 unsigned

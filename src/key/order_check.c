@@ -368,7 +368,7 @@ encoding_is_wrong(const GsOrderCheck *check, int k, const Datum *values, const b
 
 	if (isnull[k] || isnull[nkeys + k])
 		return false;
-	plan = gpusort_key_plan_create_for_leader(&keys, GPUSORT_CPU_MAX_KEY_WORDS);
+	plan = gpusort_key_plan_create(&keys, GPUSORT_CPU_MAX_KEY_WORDS, NULL);
 	(void) gpusort_key_plan_encode(plan, &values[k], &isnull[k], a);
 	(void) gpusort_key_plan_encode(plan, &values[nkeys + k], &isnull[nkeys + k], b);
 	for (unsigned w = 0; order == 0 && w < gpusort_key_plan_words(plan); w++)

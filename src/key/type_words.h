@@ -44,8 +44,8 @@ extern bool gpusort_enum_numbers_are_common(const GsEnumNumbers *numbers);
 /* Returns the word of a value at 'index', counted from 0. */
 extern uint64 gpusort_numeric_word(Datum value, uint32 index);
 
-/* Do the first 'nwords' words of a value include all of its digits? */
-extern bool gpusort_numeric_ends(Datum value, uint32 nwords);
+/* gpusort_key_encoding_rest() of a value. */
+extern GsEncodingRest gpusort_numeric_rest(Datum value, uint32 nwords);
 
 /* ---- Type citext of PostgreSQL's contrib modules: citext_bytes.c ---- */
 
@@ -72,10 +72,9 @@ extern GsIcuCollator *gpusort_icu_collator_get(const char *locale);
  * to 'limit' bytes, if that is more.
  */
 extern GsIcuRecent *gpusort_icu_recent_create(void);
-extern void gpusort_icu_recent_set_limit(GsIcuRecent *recent, Size limit);
 
 /* Returns how many bytes they will take at most. */
-extern Size gpusort_icu_recent_bytes(const GsIcuRecent *recent);
+extern Size gpusort_icu_recent_set_limit(GsIcuRecent *recent, Size limit);
 
 /*
  * Write up to 'count' bytes of a string of 'length' bytes, from the first one on.  Returns
