@@ -309,7 +309,10 @@ read_file(const GsAggRows *rows, int64 position, NullableDatum *row)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not seek in temporary file: %m")));
-	GPUSORT_BUFFILE_READ(rows->file, row, sizeof(NullableDatum));
+	if (BufFileRead(rows->file, row, sizeof(NullableDatum)) != sizeof(NullableDatum))
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read from temporary file: %m")));
 }
 
 static const NullableDatum *
