@@ -36,8 +36,7 @@ OBJS = \
 	src/fallback.o \
 	src/loading.o \
 	src/work.o \
-	src/register_worker.o \
-	src/shared_memory.o \
+	src/preload.o \
 	src/key/enum_words.o \
 	src/key/numeric_words.o \
 	src/key/citext_bytes.o \
@@ -46,7 +45,7 @@ OBJS = \
 	src/key/locale_tables.o \
 	src/key/locale_weights.o \
 	src/key/string_pivot.o \
-	src/key/encoding_kind.o \
+	src/key/find_encoding.o \
 	src/key/distrust.o \
 	src/key/key_encoding.o \
 	src/key/key_plan.o \

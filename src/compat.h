@@ -483,22 +483,6 @@ typedef struct Instrumentation GsNodeInstrumentation;
 #endif
 
 /*
- * Reads so many bytes of a BufFile, or raises an error.  16 has a function for
- * that.  Needs storage/buffile.h.
- */
-#if PG_VERSION_NUM >= 160000
-#define GPUSORT_BUFFILE_READ(file, data, size)	BufFileReadExact(file, data, size)
-#else
-#define GPUSORT_BUFFILE_READ(file, data, size) \
-	do { \
-		if (BufFileRead(file, data, size) != (size)) \
-			ereport(ERROR, \
-					(errcode_for_file_access(), \
-					 errmsg("could not read from temporary file: %m"))); \
-	} while (0)
-#endif
-
-/*
  * The path of a Unique node; renamed in 19.  Needs nodes/pathnodes.h.
  */
 #if PG_VERSION_NUM >= 190000

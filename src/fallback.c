@@ -27,10 +27,10 @@ static const char *const fallback_texts[] = {
 	[GS_FALLBACK_ROW_COUNT] = "too many rows for a sort in memory",
 	[GS_FALLBACK_BACKEND_CPU] = "pg_gpusort.backend is cpu",
 	[GS_FALLBACK_NO_GPU] = "no GPU service",
-	[GS_FALLBACK_SERVICE_STARTING] = "the GPU service is starting",
-	[GS_FALLBACK_SERVICE_FAILED] = "the GPU service has no device",
 	[GS_FALLBACK_GPU_FEW_ROWS] = "too few rows to gain from a GPU",
 	[GS_FALLBACK_GPU_TIES] = "a GPU would leave too many ties to the CPU",
+	[GS_FALLBACK_SERVICE_STARTING] = "the GPU service is starting",
+	[GS_FALLBACK_SERVICE_FAILED] = "the GPU service has no device",
 	[GS_FALLBACK_NO_SESSION] = "all sessions of the GPU service are in use",
 	[GS_FALLBACK_BACKEND_SESSIONS] = "pg_gpusort.max_sessions_per_backend is reached",
 	[GS_FALLBACK_ROW_WIDTH] = "a row is too long for pg_gpusort.pool_size",
@@ -53,12 +53,5 @@ gpusort_fallback_text(GsFallback reason)
 bool
 gpusort_fallback_is_want_of_gpu(GsFallback reason)
 {
-	return reason == GS_FALLBACK_SERVICE_STARTING ||
-		reason == GS_FALLBACK_SERVICE_FAILED ||
-		reason == GS_FALLBACK_NO_SESSION ||
-		reason == GS_FALLBACK_BACKEND_SESSIONS ||
-		reason == GS_FALLBACK_ROW_WIDTH ||
-		reason == GS_FALLBACK_DEVICE_MEMORY ||
-		reason == GS_FALLBACK_DEVICE_ERROR ||
-		reason == GS_FALLBACK_SERVICE_LOST;
+	return reason >= GS_FALLBACK_SERVICE_STARTING && reason <= GS_FALLBACK_SERVICE_LOST;
 }

@@ -32,6 +32,7 @@
 #include "agg_context.h"
 #include "exec/agg_private.h"
 #include "exec/gpusort_node.h"
+#include "key/distrust.h"
 #include "key/key_comparison.h"
 #include "sort/first_keys.h"
 #include "sort/sort.h"
@@ -125,7 +126,7 @@ can_sort_by(const GsSortKeys *keys)
 
 	for (int k = 0; k < keys->nkeys; k++)
 		if (!OidIsValid(keys->operators[k]) ||
-			gpusort_key_encoding_is_distrusted(keys->operators[k], keys->collations[k]))
+			gpusort_distrust_has(keys->operators[k], keys->collations[k]))
 			return false;
 	return gpusort_key_encoding_find(keys->operators[0], keys->collations[0],
 									 &descending).kind != GS_ENCODE_NONE;
@@ -308,7 +309,10 @@ read_file(const GsAggRows *rows, int64 position, NullableDatum *row)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not seek in temporary file: %m")));
-	GPUSORT_BUFFILE_READ(rows->file, row, sizeof(NullableDatum));
+	if (BufFileRead(rows->file, row, sizeof(NullableDatum)) != sizeof(NullableDatum))
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read from temporary file: %m")));
 }
 
 static const NullableDatum *

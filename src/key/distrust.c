@@ -7,22 +7,40 @@
  * session has its own.
  *
  * Entries are only added, so they are read without a lock.  If the list is full, all encodings
- * of the kind are distrusted.
+ * are distrusted.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
+#include "access/nbtree.h"
+#include "access/transam.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "port/atomics.h"
 #include "storage/spin.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
 
 #include "key/distrust.h"
-#include "shared_memory.h"
+#include "key/key_encoding.h"
+#include "preload.h"
 
 #define MAX_ENTRIES		32
 #define TEXT_BYTES		128
+#define LOCALE_BYTES	64
+
+/*
+ * What tells encodings apart.  A locale has one encoding, whichever collation or database has
+ * it.  OIDs of functions that extensions create belong to a database.
+ */
+typedef struct GsEncodingName
+{
+	GsEncodingKind kind;
+	Oid			function;		/* the btree comparison function */
+	Oid			database;		/* or InvalidOid for a built-in function */
+	char		locale[LOCALE_BYTES];
+} GsEncodingName;
 
 typedef struct GsDistrustEntry
 {
@@ -34,22 +52,12 @@ typedef struct GsDistrust
 {
 	slock_t		lock;			/* for adding an entry */
 	pg_atomic_uint32 count;		/* of entries, which have been filled */
-	pg_atomic_uint32 kinds;		/* a bit for each kind of which all encodings
-								 * are distrusted */
 	pg_atomic_uint64 wrong_orders;
 	GsDistrustEntry entries[MAX_ENTRIES];
 } GsDistrust;
 
-StaticAssertDecl(GS_ENCODE_ABBREVIATION < 32, "every kind of encoding has a bit");
-
 static GsDistrust local_distrust;
 static GsDistrust *distrust = &local_distrust;
-
-bool
-gpusort_distrust_any(void)
-{
-	return pg_atomic_read_u32(&distrust->count) > 0;
-}
 
 /* Returns the number of entries that can be read. */
 static uint32
@@ -78,13 +86,41 @@ is_among(const GsEncodingName *name, uint32 count)
 	for (uint32 i = 0; i < count; i++)
 		if (is_same(&distrust->entries[i].name, name))
 			return true;
-	return (pg_atomic_read_u32(&distrust->kinds) & UINT32_C(1) << name->kind) != 0;
+	return count == MAX_ENTRIES;
+}
+
+/* Returns the name of a sort operator's encoding, and the type that it is of. */
+static GsEncodingName
+name_of_encoding(Oid operator, Oid collation, const GsKeyEncoding *encoding, Oid *type)
+{
+	GsEncodingName name = {.kind = encoding->kind};
+	GsOperatorOrder order;
+	Oid			family;
+
+	*type = InvalidOid;
+	if (!get_ordering_op_properties(operator, &family, type, &order))
+		return name;
+	name.function = get_opfamily_proc(family, *type, *type, BTORDER_PROC);
+	if (name.function >= FirstNormalObjectId)
+		name.database = MyDatabaseId;
+	strlcpy(name.locale, gpusort_key_encoding_locale(collation), LOCALE_BYTES);
+	return name;
 }
 
 bool
-gpusort_distrust_has(const GsEncodingName *name)
+gpusort_distrust_has(Oid operator, Oid collation)
 {
-	return is_among(name, read_count());
+	uint32		count = read_count();
+	GsKeyEncoding encoding;
+	GsEncodingName name;
+	bool		descending;
+	Oid			type;
+
+	if (likely(count == 0))
+		return false;
+	encoding = gpusort_key_encoding_find(operator, collation, &descending);
+	name = name_of_encoding(operator, collation, &encoding, &type);
+	return is_among(&name, count);
 }
 
 /* Returns false if the encoding is distrusted already. */
@@ -97,9 +133,7 @@ add_entry(const GsEncodingName *name, const char *text)
 	SpinLockAcquire(&distrust->lock);
 	count = pg_atomic_read_u32(&distrust->count);
 	known = is_among(name, count);
-	if (!known && count == MAX_ENTRIES)
-		pg_atomic_fetch_or_u32(&distrust->kinds, UINT32_C(1) << name->kind);
-	else if (!known)
+	if (!known)
 	{
 		distrust->entries[count].name = *name;
 		strlcpy(distrust->entries[count].text, text, TEXT_BYTES);
@@ -111,12 +145,20 @@ add_entry(const GsEncodingName *name, const char *text)
 	return !known;
 }
 
-void
-gpusort_distrust_add(const GsEncodingName *name, const char *text)
+char *
+gpusort_distrust_add(Oid operator, Oid collation)
 {
+	bool		descending;
+	GsKeyEncoding encoding = gpusort_key_encoding_find(operator, collation, &descending);
+	Oid			type;
+	GsEncodingName name = name_of_encoding(operator, collation, &encoding, &type);
+	char	   *text = psprintf("%s (%s%s%s)", format_type_be(type),
+								gpusort_key_encoding_name(&encoding),
+								name.locale[0] != '\0' ? " in " : "", name.locale);
+
 	pg_atomic_fetch_add_u64(&distrust->wrong_orders, 1);
-	if (!add_entry(name, text))
-		return;
+	if (!add_entry(&name, text))
+		return text;
 	if (gpusort_distrust_is_shared())
 		ereport(LOG,
 				(errmsg("sorts by type %s are left to PostgreSQL until the server restarts", text),
@@ -125,6 +167,7 @@ gpusort_distrust_add(const GsEncodingName *name, const char *text)
 		ereport(LOG,
 				(errmsg("sorts by type %s are left to PostgreSQL until the session ends", text),
 				 errdetail("Rows that pg_gpusort had sorted by this encoding were not in order.")));
+	return text;
 }
 
 bool
@@ -150,7 +193,7 @@ gpusort_distrust_texts(void)
 	initStringInfo(&texts);
 	for (uint32 i = 0; i < count; i++)
 		appendStringInfo(&texts, "%s%s", i > 0 ? "; " : "", distrust->entries[i].text);
-	if (pg_atomic_read_u32(&distrust->kinds) != 0)
+	if (count == MAX_ENTRIES)
 		appendStringInfoString(&texts, "; others");
 	return texts.data;
 }
@@ -161,7 +204,6 @@ init_distrust(GsDistrust *target)
 	memset(target, 0, sizeof(*target));
 	SpinLockInit(&target->lock);
 	pg_atomic_init_u32(&target->count, 0);
-	pg_atomic_init_u32(&target->kinds, 0);
 	pg_atomic_init_u64(&target->wrong_orders, 0);
 }
 

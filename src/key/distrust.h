@@ -12,32 +12,15 @@
 #ifndef GPUSORT_DISTRUST_H
 #define GPUSORT_DISTRUST_H
 
-#include "key/encoding_kind.h"
-
-#define GPUSORT_LOCALE_BYTES	64
-
-/*
- * What tells encodings apart.  A locale has one encoding, whichever collation or database has
- * it.  OIDs of functions that extensions create belong to a database.
- */
-typedef struct GsEncodingName
-{
-	GsEncodingKind kind;
-	Oid			function;		/* the btree comparison function */
-	Oid			database;		/* or InvalidOid for a built-in function */
-	char		locale[GPUSORT_LOCALE_BYTES];	/* with its provider, or "" */
-} GsEncodingName;
-
-/* Is any encoding distrusted?  This is cheap, and nearly always false. */
-extern bool gpusort_distrust_any(void);
-
-extern bool gpusort_distrust_has(const GsEncodingName *name);
+/* Is the encoding of a sort operator distrusted?  This is cheap if none is. */
+extern bool gpusort_distrust_has(Oid operator, Oid collation);
 
 /*
- * Distrust an encoding, which 'text' describes to users.  Counts a wrong order, and writes to
- * the server's log if the encoding was trusted before.
+ * Distrust it.  Counts a wrong order, and writes to the server's log if the encoding was
+ * trusted before.  Returns a text that describes the encoding to users, in the current memory
+ * context.
  */
-extern void gpusort_distrust_add(const GsEncodingName *name, const char *text);
+extern char *gpusort_distrust_add(Oid operator, Oid collation);
 
 /* Does this hold for all sessions, or only for this one? */
 extern bool gpusort_distrust_is_shared(void);

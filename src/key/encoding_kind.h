@@ -1,14 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * encoding_kind.h
- *		What comparison functions and collations say of encodings.
+ *		The kinds of encodings of sort keys.
  *
  *-------------------------------------------------------------------------
  */
 #ifndef GPUSORT_ENCODING_KIND_H
 #define GPUSORT_ENCODING_KIND_H
-
-#include "utils/sortsupport.h"
 
 typedef enum GsEncodingKind
 {
@@ -58,32 +56,20 @@ typedef enum GsEncodingKind
 	GS_ENCODE_COMPARISONS
 } GsEncodingKind;
 
-/*
- * Returns the kind with the order of a btree comparison function, which for strings is that
- * of their bytes.  Sets *collated to whether the function compares by a collation.
- */
-extern GsEncodingKind gpusort_encoding_kind_of_comparison(Oid function, bool *collated);
-
-/* Returns the kind with the order of a comparator, if it is one that PostgreSQL's types share. */
-extern GsEncodingKind gpusort_encoding_kind_of_comparator(const SortSupportData *ssup);
-
-typedef struct GsCollation
+typedef struct GsKeyEncoding
 {
-	char		provider;		/* 0 if there is no such collation */
-	char	   *locale;			/* the provider's name of it, or NULL */
-	bool		has_rules;		/* of its own, in addition to the locale's */
-} GsCollation;
+	GsEncodingKind kind;
+	unsigned	bits;			/* of the words that are encoded initially */
+	bool		ends_at_zero;	/* does a text end at its first zero byte? */
+	struct GsEncodingState *state;	/* state of some kinds, or NULL */
+} GsKeyEncoding;
 
-/* Accesses the system catalogs. */
-extern GsCollation gpusort_collation_find(Oid oid);
-
-/* Does it compare strings byte by byte? */
-extern bool gpusort_collation_compares_bytes(const GsCollation *collation);
-
-/*
- * If it compares bytes: do its strings end at the first zero byte, as those of
- * strcoll() do?
- */
-extern bool gpusort_collation_ends_at_zero(const GsCollation *collation);
+/* How to break ties of the first words of values. */
+typedef enum GsEncodingRest
+{
+	GS_REST_NONE,				/* no ties: the values are equal */
+	GS_REST_WORDS,				/* by the following words */
+	GS_REST_COMPARE				/* by comparisons only */
+} GsEncodingRest;
 
 #endif							/* GPUSORT_ENCODING_KIND_H */

@@ -19,9 +19,12 @@
 #include "common/string.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "utils/builtins.h"
 #include "utils/memutils.h"
 #include "utils/varlena.h"
 
+#include "core/radix_sort.h"
+#include "key/key_encoding.h"
 #include "key/type_words.h"
 
 /* Beginnings of strings. */
@@ -37,14 +40,12 @@ static const char *const pieces[] = {
 #define MOST_STRINGS	(lengthof(beginnings) * lengthof(pieces))
 
 #define STRING_BYTES	16
-#define KEY_BYTES		48
 
 typedef struct GsSampleString
 {
 	Size		length;
-	Size		key_length;
 	char		bytes[STRING_BYTES];
-	unsigned char key[KEY_BYTES];
+	uint64		words[GPUSORT_CPU_MAX_KEY_WORDS];
 } GsSampleString;
 
 /* The answer for a collation. */
@@ -90,55 +91,65 @@ make_strings(GsSampleString *strings)
 	return count;
 }
 
-/* Do the keys of two strings differ, but not as a comparison says? */
+/* Do the words of two strings differ, but not as a comparison says? */
 static bool
 is_wrong_pair(const GsSampleString *a, const GsSampleString *b, Oid collation)
 {
-	int			by_keys = memcmp(a->key, b->key, Min(a->key_length, b->key_length));
-	int			cmp;
+	for (int w = 0; w < GPUSORT_CPU_MAX_KEY_WORDS; w++)
+		if (a->words[w] != b->words[w])
+		{
+			int			cmp = varstr_cmp(a->bytes, a->length, b->bytes, b->length, collation);
 
-	if (by_keys == 0)
-		by_keys = (a->key_length > b->key_length) - (a->key_length < b->key_length);
-	if (by_keys == 0)
-		return false;
-	cmp = varstr_cmp(a->bytes, a->length, b->bytes, b->length, collation);
-	return by_keys < 0 ? cmp >= 0 : cmp <= 0;
+			return a->words[w] < b->words[w] ? cmp >= 0 : cmp <= 0;
+		}
+	return false;
+}
+
+/* Encode a string, whose other words are zero. */
+static void
+encode_string(GsSampleString *string, const GsKeyEncoding *encoding)
+{
+	text	   *value = cstring_to_text_with_len(string->bytes, string->length);
+
+	memset(string->words, 0, sizeof(string->words));
+	if (gpusort_key_encoding_is_string(encoding))
+		gpusort_key_encoding_string_words(encoding, PointerGetDatum(value), string->words,
+										  GPUSORT_CPU_MAX_KEY_WORDS);
+	else
+		string->words[0] = gpusort_key_encoding_word(encoding, PointerGetDatum(value), 0);
+	pfree(value);
 }
 
 /* Compare all pairs. */
 static bool
-compare_strings(GsSampleString *strings, int count, Oid collation, GsIcuKeyWriter write,
-				void *argument)
+compare_strings(GsSampleString *strings, int count, Oid collation, const GsKeyEncoding *encoding)
 {
 	bool		agrees = true;
 
 	for (int i = 0; i < count && agrees; i++)
 	{
-		GsSampleString *string = &strings[i];
-
 		CHECK_FOR_INTERRUPTS();
-		string->key_length = write((unsigned char *) string->bytes, string->length,
-								   string->key, KEY_BYTES, argument);
+		encode_string(&strings[i], encoding);
 		for (int j = 0; j < i && agrees; j++)
-			agrees = !is_wrong_pair(string, &strings[j], collation);
+			agrees = !is_wrong_pair(&strings[i], &strings[j], collation);
 	}
 	return agrees;
 }
 
 static bool
-compare_sample(Oid collation, GsIcuKeyWriter write, void *argument)
+compare_sample(Oid collation, const GsKeyEncoding *encoding)
 {
 	GsSampleString *strings = palloc(MOST_STRINGS * sizeof(GsSampleString));
 	bool		agrees =
-		compare_strings(strings, make_characters(strings), collation, write, argument) &&
-		compare_strings(strings, make_strings(strings), collation, write, argument);
+		compare_strings(strings, make_characters(strings), collation, encoding) &&
+		compare_strings(strings, make_strings(strings), collation, encoding);
 
 	pfree(strings);
 	return agrees;
 }
 
 bool
-gpusort_icu_agreement_check(Oid collation, GsIcuKeyWriter write, void *argument)
+gpusort_icu_agreement_check(Oid collation, const GsKeyEncoding *encoding)
 {
 	GsIcuAnswer *answer = answers;
 	bool		agrees;
@@ -147,7 +158,7 @@ gpusort_icu_agreement_check(Oid collation, GsIcuKeyWriter write, void *argument)
 		answer = answer->next;
 	if (answer == NULL)
 	{
-		agrees = compare_sample(collation, write, argument);
+		agrees = compare_sample(collation, encoding);
 		answer = MemoryContextAlloc(TopMemoryContext, sizeof(GsIcuAnswer));
 		answer->collation = collation;
 		answer->agrees = agrees;

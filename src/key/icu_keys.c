@@ -291,55 +291,6 @@ icu_primaries(const void *collator, const unsigned char *string,
 	return separator != NULL ? separator - key : strnlen((char *) key, bytes);
 }
 
-/* Call 'found' for each string of a set of ICU.  Returns false if one cannot be read. */
-static bool
-read_strings(const void *set, void (*found) (const uint16 *string, int length, void *argument),
-			 void *argument)
-{
-	int32		count = functions.set_count(set);
-
-	for (int32 i = 0; i < count; i++)
-	{
-		uint16		string[MOST_UNITS];
-		GsIcuError	error = 0;
-		int32		start;
-		int32		end;
-
-		/* The length is 0 for a range of single characters. */
-		int32		length = functions.set_item(set, i, &start, &end, string,
-												MOST_UNITS, &error);
-
-		if (error > 0)
-			return false;
-		if (length > 0)
-			found(string, length, argument);
-	}
-	return true;
-}
-
-/*
- * Call 'found' for each sequence of characters that the collator does not treat as its
- * characters one by one: contractions, and characters with a context before them.  'string'
- * is in UTF-16, of 'length' units.  Returns false if ICU cannot tell all of them.
- */
-static bool
-find_contractions(const void *collator,
-				  void (*found) (const uint16 *string, int length, void *argument),
-				  void *argument)
-{
-	GsIcuError	error = 0;
-	bool		complete;
-	void	   *set;
-
-	set = functions.set_open();
-	if (set == NULL)
-		return false;
-	functions.contractions(collator, set, NULL, true, &error);
-	complete = error <= 0 && read_strings(set, found, argument);
-	functions.set_close(set);
-	return complete;
-}
-
 /* ----------------------------------------------------------------
  *		collators
  * ----------------------------------------------------------------
@@ -394,17 +345,12 @@ bytes_of_recent(uint32 size)
 	return size * sizeof(GsRecentString) * 3 / 2;
 }
 
-void
+Size
 gpusort_icu_recent_set_limit(GsIcuRecent *recent, Size limit)
 {
 	recent->max_size = FIRST_RECENT;
 	while (recent->max_size < MAX_RECENT && bytes_of_recent(recent->max_size * 2) <= limit)
 		recent->max_size *= 2;
-}
-
-Size
-gpusort_icu_recent_bytes(const GsIcuRecent *recent)
-{
 	return bytes_of_recent(recent->max_size);
 }
 
@@ -581,12 +527,10 @@ add_character(GsIcuPrimaries *primaries, const void *collator, unsigned characte
 	memcpy(primary->bytes, key + 1, bytes - 1);
 }
 
-/* Note that characters are parts of a contraction. */
+/* Note that characters are parts of a contraction, which is in UTF-16. */
 static void
-mark_contraction(const uint16 *string, int length, void *argument)
+mark_contraction(GsIcuPrimaries *primaries, const uint16 *string, int length)
 {
-	GsIcuPrimaries *primaries = argument;
-
 	for (int i = 0; i < length && length > 1; i++)
 	{
 		if (string[i] >= CHARACTERS)
@@ -596,6 +540,50 @@ mark_contraction(const uint16 *string, int length, void *argument)
 		else
 			primaries->characters[string[i]].continues = true;
 	}
+}
+
+/* Do so for each string of a set of ICU.  Returns false if one cannot be read. */
+static bool
+mark_set(GsIcuPrimaries *primaries, const void *set)
+{
+	int32		count = functions.set_count(set);
+
+	for (int32 i = 0; i < count; i++)
+	{
+		uint16		string[MOST_UNITS];
+		GsIcuError	error = 0;
+		int32		start;
+		int32		end;
+
+		/* The length is 0 for a range of single characters. */
+		int32		length = functions.set_item(set, i, &start, &end, string,
+												MOST_UNITS, &error);
+
+		if (error > 0)
+			return false;
+		mark_contraction(primaries, string, length);
+	}
+	return true;
+}
+
+/*
+ * Find the sequences of characters that the collator does not treat as its characters one by
+ * one: contractions, and characters with a context before them.  Returns false if ICU cannot
+ * tell all of them.
+ */
+static bool
+find_contractions(GsIcuPrimaries *primaries, const void *collator)
+{
+	GsIcuError	error = 0;
+	void	   *set = functions.set_open();
+	bool		complete;
+
+	if (set == NULL)
+		return false;
+	functions.contractions(collator, set, NULL, true, &error);
+	complete = error <= 0 && mark_set(primaries, set);
+	functions.set_close(set);
+	return complete;
 }
 
 /*
@@ -700,7 +688,7 @@ make_primaries(const void *collator)
 		add_character(primaries, collator, c);
 	for (unsigned c = FIRST_LETTER; c < CHARACTERS; c++)
 		add_character(primaries, collator, c);
-	if (find_contractions(collator, mark_contraction, primaries))
+	if (find_contractions(primaries, collator))
 	{
 		find_compressible(primaries, collator);
 		if (spoil_primaries)

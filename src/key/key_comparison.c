@@ -12,6 +12,7 @@
  */
 #include "compat.h"
 
+#include "key/distrust.h"
 #include "key/key_comparison.h"
 #include "settings.h"
 #include "work.h"
@@ -57,7 +58,7 @@ gpusort_key_comparison_create(const GsSortKeys *keys)
 
 		gpusort_key_comparison_prepare(keys, k, &key->ssup);
 		if (!OidIsValid(keys->collations[k]) ||
-			gpusort_key_encoding_is_distrusted(keys->operators[k], keys->collations[k]))
+			gpusort_distrust_has(keys->operators[k], keys->collations[k]))
 			continue;
 		key->encoding = gpusort_key_encoding_find(keys->operators[k],
 												  keys->collations[k],

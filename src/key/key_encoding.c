@@ -3,13 +3,7 @@
  * key_encoding.c
  *		Encodes the values of one sort key as words with the same order.
  *
- * A sort operator belongs to a btree operator class, whose comparison function
- * defines the order.  So we choose an encoding by that function and not by the
- * type's name.  This includes domains, and operator classes of other types
- * that use a built-in comparison function.  For other types we look at their
- * SortSupport: it may use one of the comparators that PostgreSQL shares
- * between types, for the values themselves or for their abbreviated keys.
- * encoding_kind.c knows these functions and the collations of strings.
+ * find_encoding.c finds the encoding of a sort operator.
  *
  *-------------------------------------------------------------------------
  */
@@ -17,315 +11,23 @@
 
 #include <sys/socket.h>
 
-#include "access/detoast.h"
-#include "access/nbtree.h"
-#include "access/transam.h"
-#include "catalog/pg_collation.h"
-#include "catalog/pg_operator_d.h"
-#include "miscadmin.h"
-#include "utils/builtins.h"
-#include "utils/cash.h"
+#include "storage/itemptr.h"
 #include "utils/date.h"
 #include "utils/inet.h"
-#include "utils/lsyscache.h"
-#include "utils/memutils.h"
-#include "utils/sortsupport.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
-#include "utils/varbit.h"
 
-#include "key/distrust.h"
 #include "key/key_encoding.h"
 #include "key/type_words.h"
 #include "work.h"
 
 #define WORD_BITS	64
 
-/* Room for the weights of most strings. */
-#define WEIGHTS_BUFFER_BYTES	512
-
 /* Bytes of weights between two checks for interrupts. */
 #define GPUSORT_WEIGHTS_PER_LOOK	65536
 
 /* Maximum length of the result of network_bytes(). */
 #define MAX_NETWORK_BYTES	(2 + 2 * 16)
-
-/* Number of bits in the words that are encoded initially. */
-static const uint8 encoding_bits[] = {
-	[GS_ENCODE_NONE] = 0,
-	[GS_ENCODE_BOOL] = 1,
-	[GS_ENCODE_UINT8] = 8,
-	[GS_ENCODE_INT16] = 16,
-	[GS_ENCODE_INT32] = 32,
-	[GS_ENCODE_UINT32] = 32,
-	[GS_ENCODE_INT64] = 64,
-	[GS_ENCODE_UINT64] = 64,
-	[GS_ENCODE_FLOAT4] = 32,
-	[GS_ENCODE_FLOAT8] = 64,
-	[GS_ENCODE_BYTES6] = 48,
-	[GS_ENCODE_BYTES8] = 64,
-	[GS_ENCODE_TID] = 48,
-	[GS_ENCODE_ENUM] = 32,
-	[GS_ENCODE_UUID] = 128,
-	[GS_ENCODE_INTERVAL] = 64 + 37,
-	[GS_ENCODE_TIMETZ] = 64 + 32,
-	[GS_ENCODE_TEXT] = 64,
-	[GS_ENCODE_BPCHAR] = 64,
-	[GS_ENCODE_NAME] = 64,
-	[GS_ENCODE_CITEXT] = 64,
-	[GS_ENCODE_LOCALE] = 64,
-	[GS_ENCODE_ICU] = 64,
-	[GS_ENCODE_BYTEA] = 64,
-	[GS_ENCODE_INET] = 64,
-	[GS_ENCODE_NUMERIC] = 64,
-	[GS_ENCODE_VARBIT] = 64,
-	[GS_ENCODE_ABBREVIATION] = 64,
-	[GS_ENCODE_COMPARISONS] = 0,
-};
-
-struct GsEncodingState
-{
-	SortSupportData ssup;		/* GS_ENCODE_ABBREVIATION */
-	GsKeyEncoding abbreviated;	/* encoding of its abbreviated keys */
-	GsEnumNumbers *numbers;		/* GS_ENCODE_ENUM */
-	const GsLocaleWeights *weights; /* GS_ENCODE_LOCALE */
-	GsIcuCollator *collator;	/* GS_ENCODE_ICU */
-	GsIcuRecent *recent;		/* GS_ENCODE_ICU */
-	GsEncodingKind string;		/* of the values' own bytes */
-	GsWeightMemo memo;			/* GS_ENCODE_LOCALE */
-	unsigned char buffer[WEIGHTS_BUFFER_BYTES]; /* GS_ENCODE_ICU */
-};
-
-/* ----------------------------------------------------------------
- *		finding an encoding
- * ----------------------------------------------------------------
- */
-
-bool
-gpusort_key_encoding_compares_bytes(Oid collation)
-{
-	GsCollation found;
-
-	if (!OidIsValid(collation))
-		return false;
-	found = gpusort_collation_find(collation);
-	return gpusort_collation_compares_bytes(&found);
-}
-
-static GsKeyEncoding
-make_encoding(GsEncodingKind kind)
-{
-	GsKeyEncoding encoding = {.kind = kind,.bits = encoding_bits[kind]};
-
-	if (kind == GS_ENCODE_ENUM || kind == GS_ENCODE_LOCALE || kind == GS_ENCODE_ICU)
-		encoding.state = palloc0(sizeof(struct GsEncodingState));
-	if (kind == GS_ENCODE_ENUM)
-		encoding.state->numbers = gpusort_enum_numbers_create();
-	return encoding;
-}
-
-/* GsIcuKeyWriter */
-static Size
-write_icu_key(const unsigned char *string, Size length, unsigned char *key, Size count,
-			  void *collator)
-{
-	return gpusort_icu_key(collator, NULL, string, length, key, count);
-}
-
-/* GsIcuKeyWriter, of the SortSupport of texts */
-static Size
-write_abbreviation(const unsigned char *string, Size length, unsigned char *key, Size count,
-				   void *ssup)
-{
-	Datum		value =
-		PointerGetDatum(cstring_to_text_with_len((const char *) string, (int) length));
-	Datum		abbreviation = ((SortSupport) ssup)->abbrev_converter(value, ssup);
-
-	for (int i = 0; i < sizeof(Datum); i++)
-		key[i] = (unsigned char) (abbreviation >> (8 * (sizeof(Datum) - 1 - i)));
-	pfree(DatumGetPointer(value));
-	return sizeof(Datum);
-}
-
-/* Do PostgreSQL's abbreviations of strings have the order of its comparisons? */
-static bool
-abbreviations_agree(Oid oid)
-{
-	SortSupportData ssup = {
-		.ssup_cxt = CurrentMemoryContext,
-		.ssup_collation = oid,
-		.ssup_attno = 1,
-		.abbreviate = true
-	};
-
-	if (!OidIsValid(oid) || gpusort_collation_find(oid).provider != COLLPROVIDER_ICU)
-		return true;
-	PrepareSortSupportFromOrderingOp(TextLessOperator, &ssup);
-	return ssup.abbrev_converter == NULL ||
-		gpusort_icu_agreement_check(oid, write_abbreviation, &ssup);
-}
-
-/*
- * Returns the encoding of strings with a collation, if it compares their bytes, the
- * weights of a locale of the C library, or those of ICU.
- */
-static GsKeyEncoding
-encoding_of_collation(GsEncodingKind string, Oid oid)
-{
-	GsKeyEncoding encoding = make_encoding(GS_ENCODE_NONE);
-	GsCollation collation;
-	const GsLocaleWeights *weights = NULL;
-	GsIcuCollator *collator = NULL;
-
-	if (!OidIsValid(oid))
-		return encoding;
-	collation = gpusort_collation_find(oid);
-	if (gpusort_collation_compares_bytes(&collation))
-	{
-		encoding = make_encoding(string);
-		encoding.ends_at_zero = gpusort_collation_ends_at_zero(&collation);
-		return encoding;
-	}
-	if (collation.locale != NULL && collation.provider == COLLPROVIDER_LIBC)
-		weights = gpusort_locale_weights_get(collation.locale);
-	else if (collation.locale != NULL && collation.provider == COLLPROVIDER_ICU &&
-			 !collation.has_rules)
-		collator = gpusort_icu_collator_get(collation.locale);
-	if (weights == NULL && collator == NULL)
-		return encoding;
-	if (collator != NULL && !gpusort_icu_agreement_check(oid, write_icu_key, collator))
-		return make_encoding(GS_ENCODE_COMPARISONS);
-	encoding = make_encoding(weights != NULL ? GS_ENCODE_LOCALE : GS_ENCODE_ICU);
-	encoding.state->weights = weights;
-	encoding.state->collator = collator;
-	if (collator != NULL)
-		encoding.state->recent = gpusort_icu_recent_create();
-	encoding.state->string = string;
-	return encoding;
-}
-
-/*
- * Returns the encoding by an operator's SortSupport.  Preparing a SortSupport
- * without the collation that it needs would raise an error, which belongs to
- * the execution of the query.
- */
-static GsKeyEncoding
-encoding_of_sort_support(Oid operator, Oid type, Oid collation)
-{
-	GsKeyEncoding encoding = make_encoding(GS_ENCODE_NONE);
-	struct GsEncodingState *state;
-	SortSupport ssup;
-
-	if (!OidIsValid(collation) && type_is_collatable(type))
-		return encoding;
-	state = palloc0(sizeof(struct GsEncodingState));
-	ssup = &state->ssup;
-	ssup->ssup_cxt = CurrentMemoryContext;
-	ssup->ssup_collation = collation;
-	ssup->ssup_attno = 1;
-	ssup->abbreviate = !get_typbyval(type);
-	PrepareSortSupportFromOrderingOp(operator, ssup);
-
-	encoding.kind = gpusort_encoding_kind_of_comparator(ssup);
-	if (ssup->abbrev_converter != NULL && !abbreviations_agree(collation))
-		encoding.kind = GS_ENCODE_COMPARISONS;
-	else if (ssup->abbrev_converter != NULL && encoding.kind != GS_ENCODE_NONE)
-	{
-		state->abbreviated = make_encoding(encoding.kind);
-		encoding.kind = GS_ENCODE_ABBREVIATION;
-		encoding.state = state;
-	}
-	else if (!get_typbyval(type))
-		encoding.kind = GS_ENCODE_NONE;
-	encoding.bits = encoding_bits[encoding.kind];
-	return encoding;
-}
-
-GsKeyEncoding
-gpusort_key_encoding_find(Oid operator, Oid collation, bool *descending)
-{
-	Oid			family;
-	Oid			type;
-	Oid			function;
-	GsOperatorOrder order;
-	GsKeyEncoding encoding;
-	bool		collated;
-
-	if (!get_ordering_op_properties(operator, &family, &type, &order))
-		return make_encoding(GS_ENCODE_NONE);
-	*descending = (order == GPUSORT_ORDER_DESCENDING);
-	function = get_opfamily_proc(family, type, type, BTORDER_PROC);
-	encoding.kind = gpusort_encoding_kind_of_comparison(function, &collated);
-	if (collated)
-		encoding = encoding_of_collation(encoding.kind, collation);
-	else
-		encoding = make_encoding(encoding.kind);
-	if (encoding.kind != GS_ENCODE_NONE)
-		return encoding;
-	if (!OidIsValid(get_opfamily_proc(family, type, type, BTSORTSUPPORT_PROC)))
-		return make_encoding(GS_ENCODE_NONE);
-	return encoding_of_sort_support(operator, type, collation);
-}
-
-/* ----------------------------------------------------------------
- *		encodings that are distrusted
- * ----------------------------------------------------------------
- */
-
-/* Returns the name of a sort operator's encoding, and the type that it is of. */
-static GsEncodingName
-name_of_encoding(Oid operator, Oid collation, const GsKeyEncoding *encoding, Oid *type)
-{
-	GsEncodingName name = {.kind = encoding->kind};
-	GsOperatorOrder order;
-	Oid			family;
-
-	*type = InvalidOid;
-	if (!get_ordering_op_properties(operator, &family, type, &order))
-		return name;
-	name.function = get_opfamily_proc(family, *type, *type, BTORDER_PROC);
-	if (name.function >= FirstNormalObjectId)
-		name.database = MyDatabaseId;
-	if (OidIsValid(collation) && !gpusort_key_encoding_compares_bytes(collation))
-	{
-		GsCollation found = gpusort_collation_find(collation);
-
-		snprintf(name.locale, sizeof(name.locale), "%s of %s",
-				 found.locale != NULL ? found.locale : "no locale",
-				 found.provider == COLLPROVIDER_ICU ? "icu" : "libc");
-	}
-	return name;
-}
-
-bool
-gpusort_key_encoding_is_distrusted(Oid operator, Oid collation)
-{
-	GsKeyEncoding encoding;
-	GsEncodingName name;
-	bool		descending;
-	Oid			type;
-
-	if (likely(!gpusort_distrust_any()))
-		return false;
-	encoding = gpusort_key_encoding_find(operator, collation, &descending);
-	name = name_of_encoding(operator, collation, &encoding, &type);
-	return gpusort_distrust_has(&name);
-}
-
-char *
-gpusort_key_encoding_distrust(Oid operator, Oid collation)
-{
-	bool		descending;
-	GsKeyEncoding encoding = gpusort_key_encoding_find(operator, collation, &descending);
-	Oid			type;
-	GsEncodingName name = name_of_encoding(operator, collation, &encoding, &type);
-	char	   *text = psprintf("%s (%s%s%s)", format_type_be(type),
-								gpusort_key_encoding_name(&encoding),
-								name.locale[0] != '\0' ? " in " : "", name.locale);
-
-	gpusort_distrust_add(&name, text);
-	return text;
-}
 
 const char *
 gpusort_key_encoding_name(const GsKeyEncoding *encoding)
@@ -348,63 +50,17 @@ gpusort_key_encoding_name(const GsKeyEncoding *encoding)
 }
 
 bool
-gpusort_key_encoding_has_words(const GsKeyEncoding *encoding)
-{
-	return encoding->kind >= GS_ENCODE_TEXT &&
-		encoding->kind <= GS_ENCODE_NUMERIC;
-}
-
-bool
-gpusort_key_encoding_is_string(const GsKeyEncoding *encoding)
-{
-	return encoding->kind >= GS_ENCODE_TEXT &&
-		encoding->kind <= GS_ENCODE_BYTEA;
-}
-
-bool
-gpusort_key_encoding_is_text(const GsKeyEncoding *encoding)
-{
-	return encoding->kind == GS_ENCODE_TEXT || encoding->kind == GS_ENCODE_BPCHAR;
-}
-
-bool
-gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding)
-{
-	return encoding->kind == GS_ENCODE_LOCALE;
-}
-
-bool
-gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding)
-{
-	return encoding->kind == GS_ENCODE_LOCALE || encoding->kind == GS_ENCODE_ICU;
-}
-
-bool
-gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
-{
-	return encoding->kind >= GS_ENCODE_BOOL &&
-		encoding->kind <= GS_ENCODE_TIMETZ;
-}
-
-bool
 gpusort_key_encoding_is_common(const GsKeyEncoding *encoding)
 {
 	return encoding->kind != GS_ENCODE_ENUM ||
 		gpusort_enum_numbers_are_common(encoding->state->numbers);
 }
 
-void
+Size
 gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit)
 {
-	if (encoding->kind == GS_ENCODE_ICU)
-		gpusort_icu_recent_set_limit(encoding->state->recent, limit);
-}
-
-Size
-gpusort_key_encoding_memory(const GsKeyEncoding *encoding)
-{
 	return encoding->kind == GS_ENCODE_ICU ?
-		gpusort_icu_recent_bytes(encoding->state->recent) : 0;
+		gpusort_icu_recent_set_limit(encoding->state->recent, limit) : 0;
 }
 
 /* ----------------------------------------------------------------
@@ -812,8 +468,7 @@ gpusort_key_encoding_rest(const GsKeyEncoding *encoding, Datum value,
 			ended = network_bytes(value, network) <= (Size) nwords * 8;
 			break;
 		case GS_ENCODE_NUMERIC:
-			ended = gpusort_numeric_ends(value, nwords);
-			break;
+			return gpusort_numeric_rest(value, nwords);
 		case GS_ENCODE_NONE:
 		case GS_ENCODE_VARBIT:
 		case GS_ENCODE_ABBREVIATION:

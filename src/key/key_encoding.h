@@ -27,24 +27,7 @@
 
 #include "core/key_codec.h"
 #include "key/encoding_kind.h"
-#include "key/locale_weights.h"
 #include "key/string_bytes.h"
-
-typedef struct GsKeyEncoding
-{
-	GsEncodingKind kind;
-	unsigned	bits;			/* of the words that are encoded initially */
-	bool		ends_at_zero;	/* does a text end at its first zero byte? */
-	struct GsEncodingState *state;	/* state of some kinds, or NULL */
-} GsKeyEncoding;
-
-/* How to break ties of the first words of values. */
-typedef enum GsEncodingRest
-{
-	GS_REST_NONE,				/* no ties: the values are equal */
-	GS_REST_WORDS,				/* by the following words */
-	GS_REST_COMPARE				/* by comparisons only */
-} GsEncodingRest;
 
 /* Does a collation compare strings byte by byte? */
 extern bool gpusort_key_encoding_compares_bytes(Oid collation);
@@ -58,34 +41,44 @@ extern GsKeyEncoding gpusort_key_encoding_find(Oid operator, Oid collation,
 											   bool *descending);
 
 /*
- * Has the encoding of a sort operator sorted rows into a wrong order (see distrust.h)?  Then
- * sorts by the operator are left to stock PostgreSQL.
+ * Returns the name of the locale that compares strings by a collation, and of its library; or
+ * "" if they are compared byte by byte, or not by a collation.
  */
-extern bool gpusort_key_encoding_is_distrusted(Oid operator, Oid collation);
-
-/*
- * Note that it has.  Returns a text that describes the encoding to users, in the current
- * memory context.
- */
-extern char *gpusort_key_encoding_distrust(Oid operator, Oid collation);
+extern char *gpusort_key_encoding_locale(Oid collation);
 
 /* Returns what the words are made from, for EXPLAIN. */
 extern const char *gpusort_key_encoding_name(const GsKeyEncoding *encoding);
 
 /* Are values sequences of words, of which one is encoded initially? */
-extern bool gpusort_key_encoding_has_words(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_has_words(const GsKeyEncoding *encoding)
+{
+	return encoding->kind >= GS_ENCODE_TEXT && encoding->kind <= GS_ENCODE_NUMERIC;
+}
 
 /* Are values strings that are ordered by bytes: their own, or those of weights? */
-extern bool gpusort_key_encoding_is_string(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_is_string(const GsKeyEncoding *encoding)
+{
+	return encoding->kind >= GS_ENCODE_TEXT && encoding->kind <= GS_ENCODE_BYTEA;
+}
 
 /* If so: do equal bytes leave open which value is less? */
-extern bool gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_leaves_open(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_LOCALE || encoding->kind == GS_ENCODE_ICU;
+}
 
 /*
  * Are they texts, whose words have other bytes for 0 and 1, as gpusort_codec_text() writes
  * them?
  */
-extern bool gpusort_key_encoding_is_text(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_is_text(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_TEXT || encoding->kind == GS_ENCODE_BPCHAR;
+}
 
 /*
  * If values are strings: get these bytes from offset 'start' on.  Of a value that is not
@@ -98,7 +91,11 @@ extern GsBytes gpusort_key_encoding_bytes(const GsKeyEncoding *encoding,
 										  Datum value, Size start, Size count);
 
 /* Are values ordered by the weights of a locale, as far as these differ? */
-extern bool gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_has_weights(const GsKeyEncoding *encoding)
+{
+	return encoding->kind == GS_ENCODE_LOCALE;
+}
 
 /*
  * If so: compare two values by their weights.  Returns 0 if these are equal, and sets
@@ -108,7 +105,11 @@ extern int	gpusort_key_encoding_compare_weights(const GsKeyEncoding *encoding,
 												 Datum a, Datum b, bool *same);
 
 /* Are the words that are encoded initially exact for every value? */
-extern bool gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding);
+static inline bool
+gpusort_key_encoding_is_exact(const GsKeyEncoding *encoding)
+{
+	return encoding->kind >= GS_ENCODE_BOOL && encoding->kind <= GS_ENCODE_TIMETZ;
+}
 
 /*
  * Returns true if other processes with the same active snapshot would encode
@@ -120,8 +121,7 @@ extern bool gpusort_key_encoding_is_common(const GsKeyEncoding *encoding);
  * Some encodings keep what they have made of recent values.  Let that be 'limit' bytes, or
  * some kilobytes if that is more, and return the maximum, in bytes.
  */
-extern void gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit);
-extern Size gpusort_key_encoding_memory(const GsKeyEncoding *encoding);
+extern Size gpusort_key_encoding_set_memory(const GsKeyEncoding *encoding, Size limit);
 
 /* Returns how many bytes of a string are in a word, unless a text has the bytes 0 or 1. */
 static inline Size

@@ -29,6 +29,7 @@
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
+#include "key/distrust.h"
 #include "key/key_encoding.h"
 #include "key/key_plan.h"
 #include "settings.h"
@@ -60,6 +61,7 @@ struct GsKeyPlan
 	MemoryContext context;
 	unsigned	words;			/* of the first stage, and of each slice */
 	unsigned	string_words;	/* that the plan was made with */
+	Size		memory;			/* of what encodings keep */
 	bool		distrusted;		/* so that no column has an encoding */
 	int			ncolumns;
 	GsKeyColumn *columns;
@@ -122,8 +124,18 @@ lay_out_stage(GsKeyPlan *plan, int first, unsigned string_words)
 	stage->words = Max((bits + WORD_BITS - 1) / WORD_BITS, 1);
 }
 
-static GsKeyPlan *
-create_plan(const GsSortKeys *keys, unsigned string_words, bool distrusted)
+static bool
+any_is_distrusted(const GsSortKeys *keys)
+{
+	for (int i = 0; i < keys->nkeys; i++)
+		if (gpusort_distrust_has(keys->operators[i], keys->collations[i]))
+			return true;
+	return false;
+}
+
+GsKeyPlan *
+gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
+						GsFallback *reason)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort key plan",
@@ -133,7 +145,7 @@ create_plan(const GsSortKeys *keys, unsigned string_words, bool distrusted)
 
 	plan->context = context;
 	plan->string_words = string_words;
-	plan->distrusted = distrusted;
+	plan->distrusted = reason != NULL && any_is_distrusted(keys);
 	plan->ncolumns = keys->nkeys;
 	plan->columns = palloc0(keys->nkeys * sizeof(GsKeyColumn));
 	plan->stages = palloc0(keys->nkeys * sizeof(GsKeyStage));
@@ -146,36 +158,12 @@ create_plan(const GsSortKeys *keys, unsigned string_words, bool distrusted)
 		plan->stages[s].slices = (plan->stages[s].words + plan->words - 1) /
 			plan->words;
 	MemoryContextSwitchTo(caller);
-	return plan;
-}
-
-static bool
-any_is_distrusted(const GsSortKeys *keys)
-{
-	for (int i = 0; i < keys->nkeys; i++)
-		if (gpusort_key_encoding_is_distrusted(keys->operators[i], keys->collations[i]))
-			return true;
-	return false;
-}
-
-GsKeyPlan *
-gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
-						GsFallback *reason)
-{
-	GsKeyPlan  *plan = create_plan(keys, string_words, any_is_distrusted(keys));
-
-	if (plan->distrusted)
+	if (reason != NULL && plan->distrusted)
 		*reason = GS_FALLBACK_WRONG_ORDER;
-	else
+	else if (reason != NULL)
 		*reason = plan->columns[0].encoding.kind == GS_ENCODE_NONE ?
 			GS_FALLBACK_TYPE : GS_FALLBACK_NONE;
 	return plan;
-}
-
-GsKeyPlan *
-gpusort_key_plan_create_for_leader(const GsSortKeys *keys, unsigned string_words)
-{
-	return create_plan(keys, string_words, false);
 }
 
 GsKeyShape
@@ -215,18 +203,16 @@ gpusort_key_plan_free(GsKeyPlan *plan)
 void
 gpusort_key_plan_set_memory(GsKeyPlan *plan, Size limit)
 {
+	plan->memory = 0;
 	for (int i = 0; i < plan->ncolumns; i++)
-		gpusort_key_encoding_set_memory(&plan->columns[i].encoding, limit / plan->ncolumns);
+		plan->memory += gpusort_key_encoding_set_memory(&plan->columns[i].encoding,
+														limit / plan->ncolumns);
 }
 
 Size
 gpusort_key_plan_memory(const GsKeyPlan *plan)
 {
-	Size		memory = 0;
-
-	for (int i = 0; i < plan->ncolumns; i++)
-		memory += gpusort_key_encoding_memory(&plan->columns[i].encoding);
-	return memory;
+	return plan->memory;
 }
 
 unsigned

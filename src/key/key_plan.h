@@ -47,22 +47,19 @@ typedef struct GsKeyShape
  * 'string_words' words of a string become part of the key, at least 1.
  * Accesses the system catalogs, and so needs a transaction.
  *
- * Sets *reason to GS_FALLBACK_TYPE if the first key has no encoding, to
+ * Unless 'reason' is NULL, sets *reason to GS_FALLBACK_TYPE if the first key has no encoding, to
  * GS_FALLBACK_WRONG_ORDER if that of any key is distrusted (see distrust.h), and
  * otherwise to GS_FALLBACK_NONE.  Without an encoding all rows are ties, and only
  * comparisons order them.  This is slow, but correct: it is for plans of
  * queries that were made while there was an encoding that was trusted.
+ *
+ * If 'reason' is NULL, the plan trusts an encoding that is distrusted: a worker that encodes rows
+ * of its leader's sort must do it as the leader does, who began before.
  */
 extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 										  unsigned string_words,
 										  GsFallback *reason);
 
-/*
- * Make the plan by which a worker encodes rows of its leader's sort.  It trusts an encoding
- * that another session has begun to distrust since the leader made its own plan.
- */
-extern GsKeyPlan *gpusort_key_plan_create_for_leader(const GsSortKeys *keys,
-													 unsigned string_words);
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 
 /* Does no column have an encoding, since that of one is distrusted? */
@@ -70,7 +67,7 @@ extern bool gpusort_key_plan_is_distrusted(const GsKeyPlan *plan);
 
 /*
  * Let encodings keep what they have made of recent values, in 'limit' bytes, or some
- * kilobytes for each key if that is more.  Returns the maximum, in bytes.
+ * kilobytes for each key if that is more.  The second function returns the maximum, in bytes.
  */
 extern void gpusort_key_plan_set_memory(GsKeyPlan *plan, Size limit);
 extern Size gpusort_key_plan_memory(const GsKeyPlan *plan);

@@ -40,6 +40,7 @@ typedef struct GsLocale
 {
 	struct GsLocale *next;
 	locale_t	locale;			/* of the C library */
+	bool		prepared;		/* false after an error */
 	bool		usable;
 	GsLocaleWeights weights;
 	GsRecentCharacter recent[GPUSORT_RECENT_CHARACTERS];
@@ -391,8 +392,6 @@ gpusort_locale_weights_compare(const GsLocaleWeights *weights,
 	return (int) a_byte - (int) b_byte;
 }
 
-#ifdef __GLIBC__
-
 /* ----------------------------------------------------------------
  *		making weights
  * ----------------------------------------------------------------
@@ -604,12 +603,15 @@ agrees_with_library(const GsLocale *locale)
  * ----------------------------------------------------------------
  */
 
-/* Prepare a new locale for use. */
-static pg_noinline void
+/* Prepare a locale for use, for the first time or after an error. */
+static void
 prepare(GsLocale *locale)
 {
+	memset(&locale->weights, 0, sizeof(locale->weights));
+	memset(locale->recent, 0, sizeof(locale->recent));
 	errno = 0;
-	locale->locale = newlocale(LC_COLLATE_MASK, locale->name, (locale_t) 0);
+	if (locale->locale == (locale_t) 0)
+		locale->locale = newlocale(LC_COLLATE_MASK, locale->name, (locale_t) 0);
 	if (locale->locale == (locale_t) 0)
 	{
 		/* If memory were lacking in one process, its keys would be others. */
@@ -629,24 +631,6 @@ prepare(GsLocale *locale)
 						locale->name)));
 }
 
-/* The same; frees the locale if there is an error. */
-static pg_noinline void
-prepare_or_free(GsLocale *locale)
-{
-	PG_TRY();
-	{
-		prepare(locale);
-	}
-	PG_CATCH();
-	{
-		if (locale->locale != (locale_t) 0)
-			freelocale(locale->locale);
-		pfree(locale);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-}
-
 const GsLocaleWeights *
 gpusort_locale_weights_get(const char *name)
 {
@@ -659,19 +643,11 @@ gpusort_locale_weights_get(const char *name)
 		locale = MemoryContextAllocZero(TopMemoryContext,
 										offsetof(GsLocale, name) + strlen(name) + 1);
 		strcpy(locale->name, name);
-		prepare_or_free(locale);
 		locale->next = locales;
 		locales = locale;
 	}
+	if (!locale->prepared)
+		prepare(locale);
+	locale->prepared = true;
 	return locale->usable ? &locale->weights : NULL;
 }
-
-#else
-
-const GsLocaleWeights *
-gpusort_locale_weights_get(const char *name)
-{
-	return NULL;
-}
-
-#endif							/* __GLIBC__ */

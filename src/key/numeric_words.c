@@ -12,8 +12,8 @@
  * Each word has four digits, as a number in 54 bits, and a bit that is set if
  * more digits follow.  Above these, the first word has the sign and a code for
  * the weight.  Each weight from -60 to 60 has its own code.  All smaller
- * weights share one code, and so do all larger ones: then the first word has
- * the weight itself after the code, and only two digits.  The words of
+ * weights share one code, and so do all larger ones: these values have no digits
+ * in their words, so that only comparisons order them.  The words of
  * negative values are inverted.
  *
  *-------------------------------------------------------------------------
@@ -48,13 +48,6 @@
 #define CODE_SHIFT				56
 #define DIGITS_SHIFT			2
 #define MORE_BIT				UINT64CONST(2)
-
-/*
- * Layout with a code that many weights share: sign, code, weight, digits, and
- * whether more follow.
- */
-#define WEIGHT_SHIFT			40
-#define DIGITS_BEHIND_WEIGHT	2
 
 /*
  * Codes for weights.  The value zero has code 0, which is below all of them.
@@ -148,50 +141,27 @@ weight_code(const GsNumeric *numeric)
 	return WEIGHT_CODE_0 + numeric->weight;
 }
 
-/*
- * Does the first word include the weight, because other weights have the same
- * code?
- */
+/* Does the code stand for many weights? */
 static inline bool
 shares_code(int code)
 {
 	return code == WEIGHT_CODE_LESS || code == WEIGHT_CODE_MORE;
 }
 
-/* Returns the number of digits in the first 'nwords' words, at least 1. */
-static inline uint32
-digits_in_words(int code, uint32 nwords)
-{
-	return nwords * DIGITS_PER_WORD -
-		(shares_code(code) ? DIGITS_PER_WORD - DIGITS_BEHIND_WEIGHT : 0);
-}
-
-/* Encode 'count' digits from index 'first' on, and whether more follow. */
+/* Encode the digits from index 'first' on, and whether more follow. */
 static inline uint64
-digits_word(const GsNumeric *numeric, uint32 first, uint32 count)
+digits_word(const GsNumeric *numeric, uint32 first)
 {
 	uint64		digits = 0;
 
-	for (uint32 i = first; i < first + count; i++)
+	for (uint32 i = first; i < first + DIGITS_PER_WORD; i++)
 	{
 		digits *= BASE;
 		if (i < (uint32) numeric->ndigits)
 			digits += read_int16(numeric->digits + i * sizeof(uint16));
 	}
 	return digits << DIGITS_SHIFT |
-		((uint32) numeric->ndigits > first + count ? MORE_BIT : 0);
-}
-
-static inline uint64
-first_word(const GsNumeric *numeric, int code)
-{
-	uint64		word = POSITIVE_BIT | (uint64) code << CODE_SHIFT;
-
-	if (unlikely(shares_code(code)))
-		return word |
-			(uint64) (numeric->weight - PG_INT16_MIN) << WEIGHT_SHIFT |
-			digits_word(numeric, 0, DIGITS_BEHIND_WEIGHT);
-	return word | digits_word(numeric, 0, DIGITS_PER_WORD);
+		((uint32) numeric->ndigits > first + DIGITS_PER_WORD ? MORE_BIT : 0);
 }
 
 uint64
@@ -199,26 +169,28 @@ gpusort_numeric_word(Datum value, uint32 index)
 {
 	GsNumeric	numeric = open_numeric(value);
 	int			code = weight_code(&numeric);
-	uint64		word;
+	uint64		word = 0;
 
+	if (likely(!shares_code(code)))
+		word = digits_word(&numeric, index * DIGITS_PER_WORD);
 	if (index == 0)
-		word = first_word(&numeric, code);
-	else
-		word = digits_word(&numeric, digits_in_words(code, index),
-						   DIGITS_PER_WORD);
+		word |= POSITIVE_BIT | (uint64) code << CODE_SHIFT;
 	if (numeric.negative)
 		word = ~word;
 	close_numeric(&numeric);
 	return word;
 }
 
-bool
-gpusort_numeric_ends(Datum value, uint32 nwords)
+GsEncodingRest
+gpusort_numeric_rest(Datum value, uint32 nwords)
 {
 	GsNumeric	numeric = open_numeric(value);
-	uint32		digits = digits_in_words(weight_code(&numeric), nwords);
-	bool		ended = (uint32) numeric.ndigits <= digits;
+	GsEncodingRest rest = GS_REST_NONE;
 
+	if (shares_code(weight_code(&numeric)))
+		rest = GS_REST_COMPARE;
+	else if ((uint32) numeric.ndigits > nwords * DIGITS_PER_WORD)
+		rest = GS_REST_WORDS;
 	close_numeric(&numeric);
-	return ended;
+	return rest;
 }

@@ -20,6 +20,7 @@
 #include "utils/memutils.h"
 
 #include "core/radix_sort.h"
+#include "key/distrust.h"
 #include "key/key_comparison.h"
 #include "key/key_encoding.h"
 #include "key/order_check.h"
@@ -367,7 +368,7 @@ encoding_is_wrong(const GsOrderCheck *check, int k, const Datum *values, const b
 
 	if (isnull[k] || isnull[nkeys + k])
 		return false;
-	plan = gpusort_key_plan_create_for_leader(&keys, GPUSORT_CPU_MAX_KEY_WORDS);
+	plan = gpusort_key_plan_create(&keys, GPUSORT_CPU_MAX_KEY_WORDS, NULL);
 	(void) gpusort_key_plan_encode(plan, &values[k], &isnull[k], a);
 	(void) gpusort_key_plan_encode(plan, &values[nkeys + k], &isnull[nkeys + k], b);
 	for (unsigned w = 0; order == 0 && w < gpusort_key_plan_words(plan); w++)
@@ -394,5 +395,5 @@ gpusort_checked_rows_distrust(GsCheckedRows *rows)
 				wrong = k;
 				break;
 			}
-	return gpusort_key_encoding_distrust(keys->operators[wrong], keys->collations[wrong]);
+	return gpusort_distrust_add(keys->operators[wrong], keys->collations[wrong]);
 }

@@ -8,6 +8,10 @@
 #ifndef GPUSORT_TYPE_WORDS_H
 #define GPUSORT_TYPE_WORDS_H
 
+#include "utils/sortsupport.h"
+
+#include "key/encoding_kind.h"
+#include "key/locale_weights.h"
 #include "key/string_bytes.h"
 
 /* ---- Enum types: enum_words.c ---- */
@@ -40,8 +44,8 @@ extern bool gpusort_enum_numbers_are_common(const GsEnumNumbers *numbers);
 /* Returns the word of a value at 'index', counted from 0. */
 extern uint64 gpusort_numeric_word(Datum value, uint32 index);
 
-/* Do the first 'nwords' words of a value include all of its digits? */
-extern bool gpusort_numeric_ends(Datum value, uint32 nwords);
+/* gpusort_key_encoding_rest() of a value. */
+extern GsEncodingRest gpusort_numeric_rest(Datum value, uint32 nwords);
 
 /* ---- Type citext of PostgreSQL's contrib modules: citext_bytes.c ---- */
 
@@ -68,10 +72,9 @@ extern GsIcuCollator *gpusort_icu_collator_get(const char *locale);
  * to 'limit' bytes, if that is more.
  */
 extern GsIcuRecent *gpusort_icu_recent_create(void);
-extern void gpusort_icu_recent_set_limit(GsIcuRecent *recent, Size limit);
 
 /* Returns how many bytes they will take at most. */
-extern Size gpusort_icu_recent_bytes(const GsIcuRecent *recent);
+extern Size gpusort_icu_recent_set_limit(GsIcuRecent *recent, Size limit);
 
 /*
  * Write up to 'count' bytes of a string of 'length' bytes, from the first one on.  Returns
@@ -84,16 +87,28 @@ extern Size gpusort_icu_key(GsIcuCollator *collator, GsIcuRecent *recent,
 /* ---- Whether ICU's keys agree with PostgreSQL's comparisons: icu_agreement.c ---- */
 
 /*
- * Writes the first bytes of a string's sort key, at most 'count'.  Returns their number.
- */
-typedef Size (*GsIcuKeyWriter) (const unsigned char *string, Size length, unsigned char *key,
-								Size count, void *argument);
-
-/*
- * Returns true if keys that differ always have the order of PostgreSQL's comparisons by a
- * collation of ICU, as far as a sample of strings shows.  The answer for a collation is kept
+ * Do words of texts that differ always have the order of PostgreSQL's comparisons by a
+ * collation of ICU, as far as a sample of strings shows?  The answer for a collation is kept
  * for the life of the process.  The first time takes 1 to 2 ms.
  */
-extern bool gpusort_icu_agreement_check(Oid collation, GsIcuKeyWriter write, void *argument);
+extern bool gpusort_icu_agreement_check(Oid collation, const GsKeyEncoding *encoding);
+
+/* ---- What find_encoding.c adds to encodings of some kinds ---- */
+
+/* Room for the weights of most strings. */
+#define GPUSORT_WEIGHTS_BUFFER_BYTES	512
+
+struct GsEncodingState
+{
+	SortSupportData ssup;		/* GS_ENCODE_ABBREVIATION */
+	GsKeyEncoding abbreviated;	/* encoding of its abbreviated keys */
+	GsEnumNumbers *numbers;		/* GS_ENCODE_ENUM */
+	const GsLocaleWeights *weights; /* GS_ENCODE_LOCALE */
+	GsIcuCollator *collator;	/* GS_ENCODE_ICU */
+	GsIcuRecent *recent;		/* GS_ENCODE_ICU */
+	GsEncodingKind string;		/* of the values' own bytes */
+	GsWeightMemo memo;			/* GS_ENCODE_LOCALE */
+	unsigned char buffer[GPUSORT_WEIGHTS_BUFFER_BYTES]; /* GS_ENCODE_ICU */
+};
 
 #endif							/* GPUSORT_TYPE_WORDS_H */

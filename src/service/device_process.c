@@ -20,7 +20,7 @@
 #include "miscadmin.h"
 #include "utils/ps_status.h"
 
-#include "service/device_process.h"
+#include "service/devices.h"
 #include "service/service_shmem.h"
 
 /*

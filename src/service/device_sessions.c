@@ -16,7 +16,7 @@
 
 #include "miscadmin.h"
 
-#include "service/device_process.h"
+#include "service/devices.h"
 #include "service/fault.h"
 #include "service/service_shmem.h"
 
@@ -74,7 +74,7 @@ typedef struct GsServed
 	bool		failed;
 	uint32		ring_tail;
 	uint32		faults;			/* how often the fault's point was reached */
-	bool		swap_rows;		/* GS_FAULT_SWAP, in the next chunk */
+	bool		swap_rows;		/* the fault "swap", in the next chunk */
 	int			ntransfers;
 	GsTransfer	transfers[GPUSORT_MAX_CHUNKS];
 } GsServed;
@@ -124,54 +124,47 @@ fail_session(uint32 s, GsStatus status)
 	SetLatch(slot->client);
 }
 
-/* GS_FAULT_HANG: serve no session until the client gives up this one. */
+/* The fault "hang": serve no session until the client gives up this one. */
 static void
-hang(GsSlot *slot, GsFaultPoint point)
+hang(GsSlot *slot, bool is_close)
 {
 	pid_t		worker = getppid();
 	pid_t		client = slot->client->owner_pid;
 
 	/*
-	 * At GS_FAULT_CLOSE it has done so already: wait until its process ends.
+	 * When it is closed, it has done so already: wait until its process ends.
 	 */
 	while (getppid() == worker && kill(client, 0) == 0 &&
-		   (point == GS_FAULT_CLOSE ||
+		   (is_close ||
 			pg_atomic_read_u32(&slot->state) != GS_SLOT_CLOSING))
 		pg_usleep(10 * 1000);
 }
 
+static bool
+is_action(const GsFault *fault, const char *action)
+{
+	return strcmp(fault->action, action) == 0;
+}
+
 /* Called at a point where the session's fault may happen. */
 static GsStatus
-reach_fault(uint32 s, GsFaultPoint point)
+reach_fault(uint32 s, const char *point)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	const GsFault *fault = &slot->request.fault;
 
-	switch (gpusort_fault_strikes(fault, point, &served[s].faults))
-	{
-		case GS_FAULT_CRASH:
-			(void) kill(MyProcPid, SIGKILL);
-			break;
-		case GS_FAULT_LOST:
-			return GPUSORT_DEVICE_LOST;
-		case GS_FAULT_MEMORY:
-			return GPUSORT_DEVICE_MEMORY;
-		case GS_FAULT_ERROR:
-			return GPUSORT_DEVICE_ERROR;
-		case GS_FAULT_HANG:
-			hang(slot, point);
-			break;
-		case GS_FAULT_SWAP:
-			served[s].swap_rows = true;
-			break;
-		case GS_FAULT_ALLOC:
-		case GS_FAULT_ALLOC_ONCE:
-		case GS_FAULT_ROWS:
-		case GS_FAULT_LATE:
-		case GS_FAULT_NOTHING:
-			break;
-	}
-	return GPUSORT_OK;
+	if (!gpusort_fault_strikes(fault, point, &served[s].faults))
+		return GPUSORT_OK;
+	if (is_action(fault, "crash"))
+		(void) kill(MyProcPid, SIGKILL);
+	if (is_action(fault, "hang"))
+		hang(slot, strcmp(point, "close") == 0);
+	served[s].swap_rows = is_action(fault, "swap");
+	if (is_action(fault, "lost"))
+		return GPUSORT_DEVICE_LOST;
+	if (is_action(fault, "memory"))
+		return GPUSORT_DEVICE_MEMORY;
+	return is_action(fault, "error") ? GPUSORT_DEVICE_ERROR : GPUSORT_OK;
 }
 
 /* ----------------------------------------------------------------
@@ -323,7 +316,7 @@ open_session(uint32 s)
 							1);
 	session->expected_memory = expected_memory(&slot->request);
 	set_alloc_fault(s, true);
-	status = reach_fault(s, GS_FAULT_OPEN);
+	status = reach_fault(s, "open");
 	if (status == GPUSORT_OK)
 		status = begin_part(s, GS_PART_REGULAR);
 	if (status != GPUSORT_OK)
@@ -344,7 +337,7 @@ close_session(uint32 s)
 	{
 		GsServiceDevice *shared = &gpusort_service->devices[session->device];
 
-		(void) reach_fault(s, GS_FAULT_CLOSE);
+		(void) reach_fault(s, "close");
 
 		/* This waits for copies from and to the chunks. */
 		for (int p = 0; p < GS_PARTS; p++)
@@ -447,7 +440,7 @@ put_chunk(uint32 s, GsPoolChunk *pool_chunk)
 	GsServed   *session = &served[s];
 	char	   *address = gpusort_chunk_address(pool_chunk);
 	GsTicket	ticket;
-	GsStatus	status = reach_fault(s, GS_FAULT_PUT);
+	GsStatus	status = reach_fault(s, "put");
 	GsChunk		chunk = {
 		.rows = pool_chunk->rows,
 		.data = address + pool_chunk->data_offset,
@@ -491,7 +484,7 @@ get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 		.data = address + pool_chunk->data_offset
 	};
 	GsTicket	ticket;
-	GsStatus	status = reach_fault(s, GS_FAULT_GET);
+	GsStatus	status = reach_fault(s, "get");
 
 	if (slot->request.options.row_layout == GPUSORT_ROWS_VARIABLE)
 		target.lengths = (uint32_t *) (address + pool_chunk->lengths_offset);
@@ -544,7 +537,7 @@ take_chunks(uint32 s)
 	return taken > 0;
 }
 
-/* GS_FAULT_SWAP: exchange the first and the last row of a sorted chunk. */
+/* The fault "swap": exchange the first and the last row of a sorted chunk. */
 static void
 swap_rows(GsServed *session, const GsPoolChunk *chunk)
 {
@@ -629,20 +622,19 @@ sort_session(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
 	GsServed   *session = &served[s];
-	GsStatus	status = reach_fault(s, GS_FAULT_SORT);
+	GsStatus	status = reach_fault(s, "sort");
 
-	slot->device_bytes = 0;
-	slot->sort_ms = 0;
+	memset(&slot->result, 0, sizeof(slot->result));
 	for (int p = 0; p < GS_PARTS && status == GPUSORT_OK; p++)
 	{
 		GsSessionResult result = {0};
 
 		if (session->parts[p] != NULL)
 			status = devices->api->session_sort(session->parts[p], &result);
-		slot->parts[p].rows = result.rows;
-		slot->parts[p].chunks = result.chunks;
-		slot->device_bytes += result.device_bytes_peak;
-		slot->sort_ms += result.sort_ms;
+		slot->result.parts[p].rows = result.rows;
+		slot->result.parts[p].chunks = result.chunks;
+		slot->result.device_bytes += result.device_bytes_peak;
+		slot->result.sort_ms += result.sort_ms;
 	}
 	if (status != GPUSORT_OK)
 	{

@@ -37,7 +37,8 @@
 #define CHECK_ROWS			10000
 #define CHECK_CHUNK_ROWS	4096
 
-#define CHECK_WORDS			2
+/* Words of a key, of which the speed is measured with one. */
+#define TRIAL_WORDS			2
 
 /* What is measured. */
 #define ALL_ROWS			262144
@@ -58,10 +59,9 @@
 /* Rows of one number each.  Their arrays are in one piece of memory of whole pages. */
 typedef struct GsTrial
 {
-	uint32		rows;
 	int			words;			/* of a key */
 	uint32		chunk_rows;		/* of a chunk in either direction */
-	uint64	   *keys[GPUSORT_MAX_KEY_WORDS];	/* of each row, word by word */
+	uint64	   *keys[TRIAL_WORDS];	/* of each row, word by word */
 	uint64	   *numbers;
 	uint64	   *sorted;			/* has room for one more chunk */
 	void	   *memory;
@@ -70,30 +70,21 @@ typedef struct GsTrial
 
 /* Allocate the arrays.  Returns false if there is no memory. */
 static bool
-make_trial(GsTrial *trial, uint32 rows, int words, uint32 chunk_rows)
+make_trial(GsTrial *trial)
 {
 	Size		page = (Size) sysconf(_SC_PAGESIZE);
 	uint64	   *array;
 
-	memset(trial, 0, sizeof(GsTrial));
-	trial->rows = rows;
-	trial->words = words;
-	trial->chunk_rows = chunk_rows;
-	trial->bytes = TYPEALIGN(page, ((words + 2) * (Size) rows + chunk_rows) * sizeof(uint64));
+	trial->bytes = TYPEALIGN(page, ((TRIAL_WORDS + 2) * (Size) ALL_ROWS + CHUNK_ROWS) *
+							 sizeof(uint64));
 	if (posix_memalign(&trial->memory, page, trial->bytes) != 0)
 		return false;
 	array = trial->memory;
-	for (int w = 0; w < words; w++, array += rows)
+	for (int w = 0; w < TRIAL_WORDS; w++, array += ALL_ROWS)
 		trial->keys[w] = array;
 	trial->numbers = array;
-	trial->sorted = array + rows;
+	trial->sorted = array + ALL_ROWS;
 	return true;
-}
-
-static void
-free_trial(GsTrial *trial)
-{
-	free(trial->memory);
 }
 
 /* Put the rows from 'first' on into a session. */
@@ -117,10 +108,10 @@ put_chunk(const GsDeviceApi * api, GsSession * session, const GsTrial *trial,
 
 static GsStatus
 get_rows(const GsDeviceApi * api, GsSession * session, uint64 chunks,
-		 const GsTrial *trial, uint32 *returned)
+		 const GsTrial *trial, uint32 rows, uint32 *returned)
 {
 	*returned = 0;
-	for (uint64 c = 0; c < chunks && *returned <= trial->rows; c++)
+	for (uint64 c = 0; c < chunks && *returned <= rows; c++)
 	{
 		GsSortedChunk target = {
 			.data = trial->sorted + *returned
@@ -150,7 +141,7 @@ sort_in_session(const GsDeviceApi * api, GsSession * session, const GsTrial *tri
 	if (status == GPUSORT_OK)
 		status = api->session_sort(session, &result);
 	if (status == GPUSORT_OK)
-		status = get_rows(api, session, result.chunks, trial, returned);
+		status = get_rows(api, session, result.chunks, trial, rows, returned);
 	return status;
 }
 
@@ -192,7 +183,7 @@ sort_trial(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial, uin
 static void
 make_checked_rows(const GsTrial *trial)
 {
-	for (uint32 row = 0; row < trial->rows; row++)
+	for (uint32 row = 0; row < CHECK_ROWS; row++)
 	{
 		uint64		scattered = row * UINT64CONST(2654435761);
 
@@ -206,7 +197,7 @@ make_checked_rows(const GsTrial *trial)
 static bool
 is_in_order(const GsTrial *trial, uint64 a, uint64 b)
 {
-	for (int w = 0; w < CHECK_WORDS; w++)
+	for (int w = 0; w < TRIAL_WORDS; w++)
 		if (trial->keys[w][a] != trial->keys[w][b])
 			return trial->keys[w][a] < trial->keys[w][b];
 	return a < b;
@@ -219,41 +210,31 @@ is_in_order(const GsTrial *trial, uint64 a, uint64 b)
 static bool
 rows_are_right(const GsTrial *trial, uint32 returned)
 {
-	if (returned != trial->rows)
+	if (returned != CHECK_ROWS)
 		return false;
 	for (uint32 i = 0; i < returned; i++)
 	{
-		if (trial->sorted[i] >= trial->rows ||
+		if (trial->sorted[i] >= CHECK_ROWS ||
 			(i > 0 && !is_in_order(trial, trial->sorted[i - 1], trial->sorted[i])))
 			return false;
 	}
 	return true;
 }
 
-GsStatus
-gpusort_device_trial_check(const GsDeviceApi * api, GsDevice * device, char *message,
-						   Size message_bytes)
+static GsStatus
+check(const GsDeviceApi * api, GsDevice * device, GsTrial *trial, char *message)
 {
-	GsTrial		trial;
 	uint32		returned;
 	GsStatus	status;
 
-	if (!make_trial(&trial, CHECK_ROWS, CHECK_WORDS, CHECK_CHUNK_ROWS))
-	{
-		strlcpy(message, "out of memory", message_bytes);
-		return GPUSORT_HOST_MEMORY;
-	}
-	make_checked_rows(&trial);
-	status = sort_trial(api, device, &trial, trial.rows, &returned);
-	if (status != GPUSORT_OK)
-		strlcpy(message, api->device_message(device), message_bytes);
-	else if (!rows_are_right(&trial, returned))
-	{
-		strlcpy(message, "it sorted test rows incorrectly", message_bytes);
-		status = GPUSORT_DEVICE_ERROR;
-	}
-	free_trial(&trial);
-	return status;
+	trial->words = TRIAL_WORDS;
+	trial->chunk_rows = CHECK_CHUNK_ROWS;
+	make_checked_rows(trial);
+	status = sort_trial(api, device, trial, CHECK_ROWS, &returned);
+	if (status != GPUSORT_OK || rows_are_right(trial, returned))
+		return status;
+	strlcpy(message, "it sorted test rows incorrectly", GPUSORT_MESSAGE_BYTES);
+	return GPUSORT_DEVICE_ERROR;
 }
 
 /* ----------------------------------------------------------------
@@ -274,7 +255,7 @@ us_since(instr_time start)
 static void
 make_measured_rows(const GsTrial *trial)
 {
-	for (uint32 row = 0; row < trial->rows; row++)
+	for (uint32 row = 0; row < ALL_ROWS; row++)
 	{
 		trial->keys[0][row] = (row + 1) * UINT64CONST(0x9E3779B97F4A7C15);
 		trial->numbers[row] = row;
@@ -288,9 +269,9 @@ sort_on_cpu(const GsTrial *trial, uint64 *entries)
 	const uint64_t *chunk = (const uint64_t *) trial->keys[0];
 	GsKeyTable	keys = {.chunks = &chunk,.chunk_shift = 31,.words = 1};
 
-	gpusort_radix_sort_all(&keys, (uint64_t *) entries, (uint64_t *) entries + trial->rows,
-						   trial->rows, NULL);
-	for (uint32 i = 0; i < trial->rows; i++)
+	gpusort_radix_sort_all(&keys, (uint64_t *) entries, (uint64_t *) entries + ALL_ROWS,
+						   ALL_ROWS, NULL);
+	for (uint32 i = 0; i < ALL_ROWS; i++)
 		trial->sorted[i] = trial->numbers[(uint32) entries[i]];
 }
 
@@ -298,7 +279,7 @@ sort_on_cpu(const GsTrial *trial, uint64 *entries)
 static double
 measure_cpu(const GsTrial *trial)
 {
-	uint64	   *entries = malloc(2 * (Size) trial->rows * sizeof(uint64));
+	uint64	   *entries = malloc(2 * (Size) ALL_ROWS * sizeof(uint64));
 	double		least = get_float8_infinity();
 
 	if (entries == NULL)
@@ -350,24 +331,25 @@ measure_row(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
 }
 
 static GsStatus
-measure_both(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
-			 GsDeviceSpeed *speed)
+measure(const GsDeviceApi * api, GsDevice * device, GsTrial *trial, GsDeviceSpeed *speed)
 {
 	double		cpu_us;
 	double		few_us;
 	GsStatus	status;
 
+	trial->words = 1;
+	trial->chunk_rows = CHUNK_ROWS;
 	make_measured_rows(trial);
 	cpu_us = measure_cpu(trial);
 	if (cpu_us == 0)
 		return GPUSORT_HOST_MEMORY;
-	speed->cpu_row_ns = cpu_us * 1000 / trial->rows;
+	speed->cpu_row_ns = cpu_us * 1000 / ALL_ROWS;
 	status = measure_device(api, device, trial, FEW_ROWS, TRIES, &few_us);
 	if (status == GPUSORT_OK)
 		status = measure_row(api, device, trial, SAMPLE_ROWS, TRIES / 2, few_us,
 							 &speed->gpu_row_ns);
 	if (status == GPUSORT_OK && speed->gpu_row_ns < HOPELESS * speed->cpu_row_ns)
-		status = measure_row(api, device, trial, trial->rows, TRIES, few_us,
+		status = measure_row(api, device, trial, ALL_ROWS, TRIES, few_us,
 							 &speed->gpu_row_ns);
 	if (status == GPUSORT_OK)
 		speed->session_us = Max(few_us - FEW_ROWS * speed->gpu_row_ns / 1000, 0);
@@ -375,22 +357,27 @@ measure_both(const GsDeviceApi * api, GsDevice * device, const GsTrial *trial,
 }
 
 GsStatus
-gpusort_device_trial_measure(const GsDeviceApi * api, GsDevice * device,
-							 GsDeviceSpeed *speed)
+gpusort_device_trial(const GsDeviceApi * api, GsDevice * device, GsDeviceSpeed *speed,
+					 char *message)
 {
 	GsTrial		trial;
+	GsDeviceSpeed measured = *speed;
 	GsStatus	status;
 
-	memset(speed, 0, sizeof(GsDeviceSpeed));
-	if (!make_trial(&trial, ALL_ROWS, 1, CHUNK_ROWS))
+	if (!make_trial(&trial))
 		return GPUSORT_HOST_MEMORY;
 	status = api->host_register(device, trial.memory, trial.bytes);
 	if (status == GPUSORT_OK)
 	{
-		status = measure_both(api, device, &trial, speed);
+		status = check(api, device, &trial, message);
+		gpusort_service_step();
+		if (status == GPUSORT_OK && measured.cpu_row_ns == 0)
+			status = measure(api, device, &trial, &measured);
 		if (status != GPUSORT_DEVICE_LOST)
 			(void) api->host_unregister(device, trial.memory);
 	}
-	free_trial(&trial);
+	free(trial.memory);
+	if (status == GPUSORT_OK)
+		*speed = measured;
 	return status;
 }

@@ -260,28 +260,6 @@ open_library(char *message, Size message_bytes)
 	return api;
 }
 
-/*
- * Measure a device, unless an earlier process has.  The result is part of what the state of
- * the device announces.
- */
-static GsStatus
-measure_speed(int d, char *message)
-{
-	GsDevice   *device = devices.use[d].device;
-	GsDeviceSpeed *shared = &device_at(d)->speed;
-	GsDeviceSpeed speed;
-	GsStatus	status;
-
-	if (shared->cpu_row_ns > 0)
-		return GPUSORT_OK;
-	status = gpusort_device_trial_measure(devices.api, device, &speed);
-	if (status == GPUSORT_OK)
-		*shared = speed;
-	else
-		strlcpy(message, devices.api->device_message(device), GPUSORT_MESSAGE_BYTES);
-	return status;
-}
-
 /* Prepare a device that was just opened, and check that it sorts. */
 static GsStatus
 prepare_device(int d, char *message)
@@ -290,17 +268,12 @@ prepare_device(int d, char *message)
 	GsDevice   *device = devices.use[d].device;
 	GsStatus	status;
 
-	status = gpusort_device_trial_check(devices.api, device, message,
-										GPUSORT_MESSAGE_BYTES);
+	/* An earlier process may have measured the speed. */
+	status = gpusort_device_trial(devices.api, device, &device_at(d)->speed, message);
 	gpusort_service_step();
-	if (status == GPUSORT_OK)
-		status = measure_speed(d, message);
-	gpusort_service_step();
-	if (status != GPUSORT_OK)
-		return status;
 
 	/* Memory is pinned for all devices, and cannot be pinned twice. */
-	if (!pool_is_pinned)
+	if (status == GPUSORT_OK && !pool_is_pinned)
 		status = devices.api->host_register(device, gpusort_service->pool,
 											gpusort_service->pool_bytes);
 	if (status == GPUSORT_OK)
@@ -308,7 +281,7 @@ prepare_device(int d, char *message)
 		pool_is_pinned = true;
 		status = query_memory(d);
 	}
-	if (status != GPUSORT_OK)
+	if (status != GPUSORT_OK && message[0] == '\0')
 		strlcpy(message, devices.api->device_message(device), GPUSORT_MESSAGE_BYTES);
 	return status;
 }

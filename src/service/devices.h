@@ -1,10 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * devices.h
- *		The GPUs of the machine: which are open, which have failed, and their memory.
+ *		The GPUs of the machine, and the process that owns them.
  *
  * A device is named by its index in GsService.devices.  The device process opens devices and
- * uses them.  The supervisor notes what it has left behind.
+ * uses them, and only it may call the functions for devices and sessions.  The supervisor notes
+ * what it has left behind.
  *
  *-------------------------------------------------------------------------
  */
@@ -58,17 +59,36 @@ extern void gpusort_devices_lose(int device, const char *message);
 /* ---- device_trial.c: sorts made-up rows on a device that was just opened ---- */
 
 /*
- * Sort some rows and check the result.  Returns GPUSORT_OK if it is correct; otherwise writes
- * the reason to 'message'.
+ * Sort some rows and check the result, and then measure the device unless 'speed' is set.
+ * Returns GPUSORT_OK if the result is right.  'message' gets the reason why it is not.
  */
-extern GsStatus gpusort_device_trial_check(const GsDeviceApi * api, GsDevice * device,
-										   char *message, Size message_bytes);
+extern GsStatus gpusort_device_trial(const GsDeviceApi * api, GsDevice * device,
+									 GsDeviceSpeed *speed, char *message);
 
-/* Measure the device.  'speed' is set if that was possible. */
-extern GsStatus gpusort_device_trial_measure(const GsDeviceApi * api, GsDevice * device,
-											 GsDeviceSpeed *speed);
+/* ---- device_sessions.c: serves the sessions ---- */
+
+/*
+ * Initialize, with no session open.  Devices that are open must stay open;
+ * others may be opened while there is no session.
+ */
+extern void gpusort_device_sessions_init(GsOpenDevices *open_devices);
+
+/*
+ * Serve each slot once; returns true if there was anything to do.  Sets
+ * *transferring to whether any chunk is in transfer.
+ */
+extern bool gpusort_device_sessions_serve(bool *transferring);
+
+/* Is any session open? */
+extern bool gpusort_device_sessions_any(void);
 
 /* ---- in the supervisor ---- */
+
+/*
+ * device_process.c: serve sessions until asked to exit; does not return.  Call this in a child
+ * of the supervisor that is not connected to the server in any other way.
+ */
+extern void gpusort_device_process_main(void);
 
 /*
  * The device process has ended, so that no device is open any more.  'cause' says what the

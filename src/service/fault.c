@@ -15,100 +15,43 @@
 
 #ifdef GPUSORT_FAULTS
 
-static const char *const point_names[] = {
-	[GS_FAULT_NOWHERE] = "",
-	[GS_FAULT_OPEN] = "open",
-	[GS_FAULT_PUT] = "put",
-	[GS_FAULT_SORT] = "sort",
-	[GS_FAULT_GET] = "get",
-	[GS_FAULT_CLOSE] = "close",
-	[GS_FAULT_HOST] = "host",
-};
-
-static const char *const action_names[] = {
-	[GS_FAULT_NOTHING] = "",
-	[GS_FAULT_CRASH] = "crash",
-	[GS_FAULT_LOST] = "lost",
-	[GS_FAULT_MEMORY] = "memory",
-	[GS_FAULT_ERROR] = "error",
-	[GS_FAULT_HANG] = "hang",
-	[GS_FAULT_ROWS] = "rows",
-	[GS_FAULT_LATE] = "late",
-	[GS_FAULT_SWAP] = "swap",
-	[GS_FAULT_ALLOC] = "alloc",
-	[GS_FAULT_ALLOC_ONCE] = "alloc_once",
-};
-
-static int
-find_name(const char *const *names, int count, const char *text, Size length)
+/* Is a word in a list, which has a space before and after each word? */
+static bool
+is_in(const char *word, const char *list)
 {
-	for (int i = 1; i < count; i++)
-		if (strlen(names[i]) == length && strncmp(names[i], text, length) == 0)
-			return i;
-	return 0;
+	char		spaced[16];
+
+	snprintf(spaced, sizeof(spaced), " %s ", word);
+	return strstr(list, spaced) != NULL;
 }
 
 /* Some actions are only possible in backends, and some only in the service. */
 static bool
 can_happen(const GsFault *fault)
 {
-	if (fault->point == GS_FAULT_NOWHERE || fault->action == GS_FAULT_NOTHING)
-		return false;
-	if (fault->point == GS_FAULT_HOST)
-		return fault->action == GS_FAULT_ALLOC ||
-			fault->action == GS_FAULT_ALLOC_ONCE ||
-			fault->action == GS_FAULT_ROWS ||
-			fault->action == GS_FAULT_LATE;
-	if (fault->action == GS_FAULT_SWAP)
-		return fault->point == GS_FAULT_GET;
-	return fault->action != GS_FAULT_ROWS &&
-		fault->action != GS_FAULT_LATE &&
-		fault->action != GS_FAULT_ALLOC_ONCE;
-}
-
-/*
- * Read ":number" from *text, if it is there.  Sets *text to what follows, and *valid to
- * false if the number is not positive.
- */
-static uint32
-parse_number(const char **text, uint32 otherwise, bool *valid)
-{
-	uint32		number;
-	char	   *end;
-
-	if (**text != ':')
-		return otherwise;
-	number = strtoul(*text + 1, &end, 10);
-	*valid &= number > 0;
-	*text = end;
-	return number;
+	if (strcmp(fault->point, "host") == 0)
+		return is_in(fault->action, " alloc alloc_once rows late ");
+	if (strcmp(fault->action, "swap") == 0)
+		return strcmp(fault->point, "get") == 0;
+	return is_in(fault->point, " open put sort get close ") &&
+		is_in(fault->action, " crash lost memory error hang alloc ");
 }
 
 static GsFault
 parse_fault(const char *text)
 {
-	GsFault		fault = {0};
-	Size		length = strcspn(text, ":");
-	bool		valid = true;
+	GsFault		fault = {.number = 1};
+	int			end = 0;
 
 	if (*text == '\0')
 		return fault;
-	fault.point = find_name(point_names, lengthof(point_names), text, length);
-	text += length;
-	if (*text == ':')
-	{
-		text++;
-		length = strcspn(text, ":");
-		fault.action = find_name(action_names, lengthof(action_names), text,
-								 length);
-		text += length;
-	}
-	fault.number = parse_number(&text, 1, &valid);
-	if (*text != '\0' || !valid || !can_happen(&fault))
+	if (sscanf(text, "%7[a-z]:%11[a-z_]%n:%u%n", fault.point, fault.action, &end,
+			   &fault.number, &end) < 2 ||
+		text[end] != '\0' || fault.number == 0 || !can_happen(&fault))
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for parameter \"pg_gpusort.debug_fault\": \"%s\"",
-						gpusort_debug_fault),
+						text),
 				 errdetail("The value must be \"point:action[:number]\".")));
 	return fault;
 }
@@ -118,40 +61,34 @@ gpusort_fault_of_service(void)
 {
 	GsFault		fault = parse_fault(gpusort_debug_fault);
 
-	return fault.point == GS_FAULT_HOST ? (GsFault)
-	{
-		0
-	} : fault;
+	if (strcmp(fault.point, "host") == 0)
+		memset(&fault, 0, sizeof(fault));
+	return fault;
 }
 
-GsFaultAction
-gpusort_fault_strikes(const GsFault *fault, GsFaultPoint point, uint32 *times)
+bool
+gpusort_fault_strikes(const GsFault *fault, const char *point, uint32 *times)
 {
-	if (fault->point != point || ++*times != fault->number)
-		return GS_FAULT_NOTHING;
-	return (GsFaultAction) fault->action;
+	return strcmp(fault->point, point) == 0 && ++*times == fault->number;
 }
 
 uint32
 gpusort_fault_device_alloc(const GsFault *fault)
 {
-	return fault->action == GS_FAULT_ALLOC ? fault->number : 0;
+	return strcmp(fault->action, "alloc") == 0 ? fault->number : 0;
 }
 
-/*
- * Returns the number of an action at GS_FAULT_HOST, or 0 without that fault.
- */
+/* Returns the number of an action of backends, or 0 without that fault. */
 static uint32
-number_of_host(GsFaultAction action)
+number_of_host(const char *action)
 {
 	GsFault		fault;
 
 	if (likely(gpusort_debug_fault[0] == '\0'))
 		return 0;
 	fault = parse_fault(gpusort_debug_fault);
-	if (fault.point != GS_FAULT_HOST || fault.action != action)
-		return 0;
-	return fault.number;
+	return strcmp(fault.point, "host") == 0 && strcmp(fault.action, action) == 0 ?
+		fault.number : 0;
 }
 
 bool
@@ -159,11 +96,11 @@ gpusort_fault_host_alloc(uint32 *allocations)
 {
 	static uint32 once = 0;		/* which allocation should fail */
 	static uint32 all = 0;		/* allocations since it was set */
-	uint32		number = number_of_host(GS_FAULT_ALLOC);
+	uint32		number = number_of_host("alloc");
 
 	if (number > 0)
 		return ++* allocations == number;
-	number = number_of_host(GS_FAULT_ALLOC_ONCE);
+	number = number_of_host("alloc_once");
 	if (number != once)
 	{
 		once = number;
@@ -175,7 +112,7 @@ gpusort_fault_host_alloc(uint32 *allocations)
 uint32
 gpusort_fault_host_rows(uint32 most)
 {
-	uint32		number = number_of_host(GS_FAULT_ROWS);
+	uint32		number = number_of_host("rows");
 
 	return number > 0 ? number : most;
 }
@@ -184,7 +121,7 @@ void
 gpusort_fault_host_late(void)
 {
 	TimestampTz end = TimestampTzPlusMilliseconds(GetCurrentTimestamp(),
-												  number_of_host(GS_FAULT_LATE));
+												  number_of_host("late"));
 
 	/* In short sleeps, since a signal would end a long one. */
 	while (GetCurrentTimestamp() < end)

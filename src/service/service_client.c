@@ -64,7 +64,6 @@ struct GsClient
 	uint32		number;			/* number of the slot */
 	GsSlot	   *slot;
 	bool		joined;			/* does another client own the session? */
-	bool		counted;		/* in sessions_in_use */
 	GsFallback	failure;
 	MemoryContextCallback callback;
 };
@@ -248,14 +247,6 @@ close_slot(GsSlot *slot)
 }
 
 static void
-uncount(GsClient *client)
-{
-	if (client->counted)
-		sessions_in_use--;
-	client->counted = false;
-}
-
-static void
 close_client(void *arg)
 {
 	GsClient   *client = arg;
@@ -263,7 +254,7 @@ close_client(void *arg)
 
 	if (client->slot == NULL || client->joined)
 		return;
-	uncount(client);
+	sessions_in_use--;
 	close_slot(client->slot);
 	client->slot = NULL;
 	gpusort_service_wake();
@@ -303,7 +294,6 @@ claim_slot(GsClient *client)
 		{
 			client->number = s;
 			client->slot = slot;
-			client->counted = true;
 			sessions_in_use++;
 			return true;
 		}
@@ -694,22 +684,10 @@ gpusort_client_is_sorted(GsClient *client)
 	return true;
 }
 
-const GsPartResult *
-gpusort_client_result(const GsClient *client, GsPart part)
+const GsSlotResult *
+gpusort_client_result(const GsClient *client)
 {
-	return &client->slot->parts[part];
-}
-
-double
-gpusort_client_sort_ms(const GsClient *client)
-{
-	return client->slot->sort_ms;
-}
-
-uint64
-gpusort_client_device_bytes(const GsClient *client)
-{
-	return client->slot->device_bytes;
+	return &client->slot->result;
 }
 
 /* ----------------------------------------------------------------

@@ -123,10 +123,7 @@ extern bool gpusort_client_sort(GsClient *client);
 extern bool gpusort_client_is_sorted(GsClient *client);
 
 /* To be called after the sort. */
-extern const GsPartResult *gpusort_client_result(const GsClient *client,
-												 GsPart part);
-extern double gpusort_client_sort_ms(const GsClient *client);
-extern uint64 gpusort_client_device_bytes(const GsClient *client);
+extern const GsSlotResult *gpusort_client_result(const GsClient *client);
 
 /*
  * gpusort_client_ask() requests a sorted chunk, and gpusort_client_await()

@@ -18,10 +18,9 @@
 #include "miscadmin.h"
 
 #include "core/poison.h"
-#include "register_worker.h"
+#include "preload.h"
 #include "service/service_shmem.h"
 #include "settings.h"
-#include "shared_memory.h"
 
 /*
  * A chunk is a fixed fraction of the pool, within these limits.  In chunks of
@@ -38,18 +37,15 @@
 GsService  *gpusort_service = NULL;
 
 /*
- * Should there be a GPU service?  Decided once, before the server requests
- * shared memory: after a crash it initializes the same amount again, even if
- * the file of the device library has appeared or disappeared meanwhile.
+ * The file of the device library, and whether it was there before the server requested
+ * shared memory: after a crash it initializes the same amount again, even if the file has
+ * appeared or disappeared meanwhile.
  */
-static bool service_is_wanted = false;
-
-/* Why there cannot be one nevertheless, or NULL. */
-static const char *service_failure = NULL;
-
-/* The file of the device library, and whether it was there when that was decided. */
 static char library_path[MAXPGPATH];
 static bool library_was_found = false;
+
+/* Why there cannot be a GPU service nevertheless, or NULL. */
+static const char *service_failure = NULL;
 
 /*
  * A name without a path is looked up in the directory of our own library, beside which it is
@@ -94,11 +90,17 @@ choose_chunk_bytes(void)
 	return TYPEALIGN(MIN_CHUNK_BYTES, bytes);
 }
 
+static bool
+service_is_wanted(void)
+{
+	return gpusort_pool_size > 0 && library_was_found;
+}
+
 /* The pool follows the GsService in memory. */
 static Size
 shared_bytes(void)
 {
-	return service_is_wanted ?
+	return service_is_wanted() ?
 		add_size(sizeof(GsService), pool_bytes() + POOL_ALIGNMENT) : 0;
 }
 
@@ -189,13 +191,12 @@ gpusort_service_init(void)
 		find_library(library_path);
 		library_was_found = access(library_path, R_OK) == 0;
 	}
-	service_is_wanted = gpusort_pool_size > 0 && library_was_found;
 	if (gpusort_pool_size > 0 && !library_was_found && gpusort_device_library[0] != '\0' &&
 		strcmp(gpusort_device_library, GPUSORT_DEFAULT_DEVICE_LIBRARY) != 0)
 		ereport(WARNING,
 				(errmsg("pg_gpusort sorts on the CPU: there is no device library \"%s\"",
 						gpusort_device_library)));
-	if (service_is_wanted &&
+	if (service_is_wanted() &&
 		!gpusort_register_worker("pg_gpusort service", "gpusort_service_main"))
 		service_failure = "max_worker_processes allows no background worker for the GPU service";
 	gpusort_shared_memory_add(&shared_memory);

@@ -89,11 +89,11 @@ typedef enum GsSlotState
 	GS_SLOT_CLOSING
 } GsSlotState;
 
-/* Faults for tests; see service/fault.h. */
+/* A fault for tests, or all zeros; see service/fault.h. */
 typedef struct GsFault
 {
-	uint8		point;			/* GsFaultPoint */
-	uint8		action;			/* GsFaultAction */
+	char		point[8];
+	char		action[12];
 	uint32		number;			/* at which visit of the point, from 1 */
 } GsFault;
 
@@ -112,6 +112,13 @@ typedef struct GsPartResult
 	uint64		chunks;
 } GsPartResult;
 
+typedef struct GsSlotResult
+{
+	GsPartResult parts[GS_PARTS];
+	uint64		device_bytes;	/* peak */
+	double		sort_ms;		/* on the device */
+} GsSlotResult;
+
 #define GPUSORT_MESSAGE_BYTES	256
 
 typedef struct GsSlot
@@ -126,9 +133,7 @@ typedef struct GsSlot
 	GsStatus	status;			/* why it FAILED */
 	char		message[GPUSORT_MESSAGE_BYTES];
 	uint32		refused;		/* number of chunks refused for lack of room */
-	GsPartResult parts[GS_PARTS];
-	uint64		device_bytes;	/* peak */
-	double		sort_ms;		/* on the device */
+	GsSlotResult result;
 
 	/*
 	 * Chunks that the clients hand over, in order.  A client takes a position

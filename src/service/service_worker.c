@@ -34,7 +34,6 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "service/device_process.h"
 #include "service/devices.h"
 #include "service/service_shmem.h"
 #include "settings.h"
@@ -216,6 +215,17 @@ end_of(int status)
 	return WIFEXITED(status) ? gpusort_service->end : GS_END_UNEXPECTED;
 }
 
+/* Says how a process has ended that should not have, as in "exited with exit code 1", or "". */
+static void
+describe_end(int status, char *text, Size bytes)
+{
+	text[0] = '\0';
+	if (WIFSIGNALED(status))
+		snprintf(text, bytes, "was terminated by signal %d", WTERMSIG(status));
+	else if (end_of(status) == GS_END_UNEXPECTED)
+		snprintf(text, bytes, "exited with exit code %d", WEXITSTATUS(status));
+}
+
 /*
  * Record the end for the devices.  If it was not expected, the device that was being
  * opened may be the cause, unless somebody has killed the process.
@@ -223,15 +233,14 @@ end_of(int status)
 static void
 record_end(int status)
 {
-	char		cause[GPUSORT_MESSAGE_BYTES] = "";
+	char		cause[GPUSORT_MESSAGE_BYTES];
 
+	describe_end(status, cause, sizeof(cause));
 	if (hung)
 		strlcpy(cause, "did not respond", sizeof(cause));
-	else if (WIFEXITED(status) && end_of(status) == GS_END_UNEXPECTED)
-		snprintf(cause, sizeof(cause), "exited with exit code %d", WEXITSTATUS(status));
-	else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL &&
-			 WTERMSIG(status) != SIGTERM)
-		snprintf(cause, sizeof(cause), "was terminated by signal %d", WTERMSIG(status));
+	else if (WIFSIGNALED(status) &&
+			 (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM))
+		cause[0] = '\0';
 	gpusort_devices_process_ended(cause);
 }
 
@@ -240,16 +249,12 @@ static void
 report_end(int status)
 {
 	int			d = gpusort_service->lost_device;
+	char		how[GPUSORT_MESSAGE_BYTES];
 
-	if (WIFSIGNALED(status))
+	describe_end(status, how, sizeof(how));
+	if (how[0] != '\0')
 		ereport(WARNING,
-				(errmsg("the device process of pg_gpusort was terminated by signal %d: %s",
-						WTERMSIG(status), pg_strsignal(WTERMSIG(status))),
-				 errdetail("Sorts in progress continue on the CPU.")));
-	else if (end_of(status) == GS_END_UNEXPECTED)
-		ereport(WARNING,
-				(errmsg("the device process of pg_gpusort exited with exit code %d",
-						WEXITSTATUS(status)),
+				(errmsg("the device process of pg_gpusort %s", how),
 				 errdetail("Sorts in progress continue on the CPU.")));
 	else if (end_of(status) == GS_END_LOST)
 		ereport(WARNING,
@@ -441,8 +446,6 @@ is_left_over(void)
 static void
 report_activity(void)
 {
-	static int	last_devices = -1;
-	static int	last_sessions = -1;
 	int			ndevices = 0;
 	int			sessions = 0;
 	char		activity[64];
@@ -454,10 +457,6 @@ report_activity(void)
 		ndevices += pg_atomic_read_u32(&device->state) == GS_DEVICE_USED;
 		sessions += pg_atomic_read_u32(&device->sessions);
 	}
-	if (ndevices == last_devices && sessions == last_sessions)
-		return;
-	last_devices = ndevices;
-	last_sessions = sessions;
 	snprintf(activity, sizeof(activity), "GPUs: %d, sessions: %d", ndevices,
 			 sessions);
 	pgstat_report_activity(sessions > 0 ? STATE_RUNNING : STATE_IDLE,

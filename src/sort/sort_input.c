@@ -79,7 +79,7 @@ gpusort_sort_plan_keys(GsSortSpec *spec)
 GsKeyPlan *
 gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned string_words)
 {
-	GsKeyPlan  *plan = gpusort_key_plan_create_for_leader(&spec->keys, string_words);
+	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys, string_words, NULL);
 
 	give_encodings_memory(spec, plan);
 	return plan;

@@ -23,6 +23,7 @@
 #include "utils/memutils.h"
 #include "utils/typcache.h"
 
+#include "key/distrust.h"
 #include "key/key_comparison.h"
 #include "key/key_plan.h"
 #include "key/order_check.h"
@@ -566,7 +567,7 @@ static bool
 is_trusted(const GsElementOrder *order)
 {
 	return order->key_plan != NULL &&
-		!gpusort_key_encoding_is_distrusted(order->operator, order->collation);
+		!gpusort_distrust_has(order->operator, order->collation);
 }
 
 uint64 *

@@ -43,6 +43,7 @@
 #include "utils/typcache.h"
 
 #include "index/gin/gin_private.h"
+#include "key/distrust.h"
 #include "settings.h"
 #include "work.h"
 
@@ -386,7 +387,7 @@ gpusort_gin_reader_wrong_encoding(const GsGinReader *reader)
 	const GsGinColumn *column = &reader->order->columns[reader->key.attnum - 1];
 
 	return reader->wrong ?
-		gpusort_key_encoding_distrust(column->operator, column->collation) : NULL;
+		gpusort_distrust_add(column->operator, column->collation) : NULL;
 }
 
 /* ----------------------------------------------------------------

@@ -17,8 +17,8 @@
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
+#include "preload.h"
 #include "sort/base/progress.h"
-#include "shared_memory.h"
 
 /* More sorts of one process at a time are not shown. */
 #define SLOTS_PER_PROCESS	8

@@ -19,8 +19,8 @@
 #include "port/atomics.h"
 #include "utils/timestamp.h"
 
+#include "preload.h"
 #include "settings.h"
-#include "shared_memory.h"
 #include "sort/base/sort_stats.h"
 
 /* The counters have the order of GsStatsSnapshot, all of whose members have 64 bits. */

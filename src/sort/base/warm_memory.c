@@ -45,8 +45,7 @@
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
-#include "register_worker.h"
-#include "shared_memory.h"
+#include "preload.h"
 #include "settings.h"
 #include "sort/base/warm_memory.h"
 

@@ -51,8 +51,8 @@ locate_rows(GsGpuSession *session)
 	const GsPartResult *second;
 
 	session->first_part = nulls_first ? GS_PART_NULL_KEYS : GS_PART_REGULAR;
-	first = gpusort_client_result(session->client, session->first_part);
-	second = gpusort_client_result(session->client, other_part(session));
+	first = &gpusort_client_result(session->client)->parts[session->first_part];
+	second = &gpusort_client_result(session->client)->parts[other_part(session)];
 	session->first_rows = first->rows;
 	session->first_chunks = first->chunks;
 	session->nrows = first->rows + second->rows;
@@ -100,8 +100,10 @@ gpusort_gpu_session_count(const GsGpuSession *session)
 void
 gpusort_gpu_session_report(const GsGpuSession *session, GsGpuReport *report)
 {
-	report->device_bytes = gpusort_client_device_bytes(session->client);
-	report->sort_ms = gpusort_client_sort_ms(session->client);
+	const GsSlotResult *result = gpusort_client_result(session->client);
+
+	report->device_bytes = result->device_bytes;
+	report->sort_ms = result->sort_ms;
 	report->fetch_ms = INSTR_TIME_GET_MILLISEC(session->fetch_time);
 }
 

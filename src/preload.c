@@ -1,20 +1,24 @@
 /*-------------------------------------------------------------------------
  *
- * shared_memory.c
- *		Shared memory of the server in which this library keeps a structure.
+ * preload.c
+ *		What a server that preloads this library gives it: shared memory and background workers.
  *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
 
 #include "miscadmin.h"
+#include "postmaster/bgworker_internals.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 
-#include "shared_memory.h"
+#include "preload.h"
 
 #define MAX_STRUCTURES	8
+
+/* Seconds until the postmaster restarts a worker after it has ended. */
+#define RESTART_S	5
 
 static GsSharedMemory structures[MAX_STRUCTURES];
 static int	nstructures = 0;
@@ -70,4 +74,37 @@ gpusort_shared_memory_add(const GsSharedMemory *memory)
 	}
 	Assert(nstructures < MAX_STRUCTURES);
 	structures[nstructures++] = *memory;
+}
+
+/* PostgreSQL does not tell whether it has taken a worker. */
+static bool
+is_registered(const char *name)
+{
+	GPUSORT_WORKER_ITER iter;
+
+	GPUSORT_FOREACH_WORKER(iter)
+	{
+		if (strcmp(GPUSORT_WORKER_AT(iter)->bgw_name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+gpusort_register_worker(const char *name, const char *function)
+{
+	BackgroundWorker worker = {0};
+
+	strlcpy(worker.bgw_name, name, BGW_MAXLEN);
+	strlcpy(worker.bgw_type, name, BGW_MAXLEN);
+	strlcpy(worker.bgw_library_name, "pg_gpusort", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, function, sizeof(worker.bgw_function_name));
+
+	/* pg_stat_activity shows only workers that have a connection. */
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS |
+		BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = RESTART_S;
+	RegisterBackgroundWorker(&worker);
+	return is_registered(name);
 }

@@ -1,12 +1,12 @@
 /*-------------------------------------------------------------------------
  *
- * shared_memory.h
- *		Shared memory of the server in which this library keeps a structure.
+ * preload.h
+ *		What a server that preloads this library gives it: shared memory and background workers.
  *
  *-------------------------------------------------------------------------
  */
-#ifndef GPUSORT_SHARED_MEMORY_H
-#define GPUSORT_SHARED_MEMORY_H
+#ifndef GPUSORT_PRELOAD_H
+#define GPUSORT_PRELOAD_H
 
 typedef struct GsSharedMemory
 {
@@ -32,4 +32,13 @@ typedef struct GsSharedMemory
  */
 extern void gpusort_shared_memory_add(const GsSharedMemory *memory);
 
-#endif							/* GPUSORT_SHARED_MEMORY_H */
+/*
+ * Register a background worker that is connected to shared memory and to no database,
+ * and is restarted when it ends with another status than 0.  'function' is its main
+ * function, which this library exports.  To be called while the server loads
+ * shared_preload_libraries.  Returns false if max_worker_processes does not allow one more
+ * worker, which PostgreSQL has logged then.
+ */
+extern bool gpusort_register_worker(const char *name, const char *function);
+
+#endif							/* GPUSORT_PRELOAD_H */
