@@ -23,6 +23,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
 #include "nodes/extensible.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -71,13 +72,15 @@ static const CustomPathMethods path_methods = {
 
 /*
  * Make the sort of the rows of each process, 'rows' of all, which may be 'paired' with the other
- * input of a merge join.  Returns NULL if it would not be taken over.
+ * input of a merge join or set operation.  Returns NULL if there are no such rows, or if it would
+ * not be taken over.
  */
 static Path *
 make_sort(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows, List *pathkeys,
 		  int divided, bool paired)
 {
-	Path	   *sort = gpusort_cost_divided_sort_path(root, rel, partial, rows, pathkeys);
+	Path	   *sort = partial != NULL ?
+		gpusort_cost_divided_sort_path(root, rel, partial, rows, pathkeys) : NULL;
 	CustomPath *path;
 
 	if (sort == NULL)
@@ -108,8 +111,8 @@ divided_keys(const Path *sort)
 }
 
 /*
- * Returns the path from which a path has its rows, or the outer one of a merge join; or NULL if it
- * is another path.
+ * Returns the path from which a path has its rows, or the outer one of two; or NULL if it is
+ * another path.
  */
 static const Path *
 input_of(const Path *path)
@@ -133,11 +136,22 @@ input_of(const Path *path)
 			return ((const GroupingSetsPath *) path)->subpath;
 		case T_WindowAggPath:
 			return ((const WindowAggPath *) path)->subpath;
+		case T_SetOpPath:
+			return linitial(GPUSORT_SETOP_INPUTS((const SetOpPath *) path));
 		case T_MergePath:
 			return ((const JoinPath *) path)->outerjoinpath;
 		default:
 			return NULL;
 	}
+}
+
+/* Returns the inner path of a merge join or a set operation, up to 17 its only one, or NULL. */
+static const Path *
+inner_input_of(const Path *path)
+{
+	if (IsA(path, SetOpPath))
+		return llast(GPUSORT_SETOP_INPUTS((const SetOpPath *) path));
+	return IsA(path, MergePath) ? ((const JoinPath *) path)->innerjoinpath : NULL;
 }
 
 /* Returns by which columns a scan of a subquery is divided. */
@@ -309,15 +323,16 @@ expression_of(const PathKey *pathkey, const RelOptInfo *rel)
 static double
 most_common_part_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey *pathkey)
 {
-	Expr	   *column = (Expr *) expression_of(pathkey, rel);
+	/*
+	 * As in a sort of varchar by operators of text, or to the type of a set
+	 * operation.
+	 */
+	Node	   *column = strip_implicit_coercions(expression_of(pathkey, rel));
 
-	/* As in a sort of varchar by operators of text. */
-	while (IsA(column, RelabelType))
-		column = ((RelabelType *) column)->arg;
 	/* Columns of set operations belong to no relation. */
 	if (IsA(column, Var) && ((Var *) column)->varno == 0)
 		return most_common_part_of_inputs(root, rel, ((Var *) column)->varattno);
-	return most_common_part(root, (Node *) column);
+	return most_common_part(root, column);
 }
 
 /*
@@ -352,8 +367,8 @@ largest_share(PlannerInfo *root, const Path *path)
 	{
 		if (is_divided_sort(path))
 			share = Max(share, share_of_sort(root, path));
-		if (IsA(path, MergePath))
-			share = Max(share, largest_share(root, ((const JoinPath *) path)->innerjoinpath));
+		if (inner_input_of(path) != NULL)
+			share = Max(share, largest_share(root, inner_input_of(path)));
 		if (IsA(path, SubqueryScanPath))
 			root = path->parent->subroot;
 	}

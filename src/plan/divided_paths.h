@@ -96,8 +96,8 @@ extern int	gpusort_count_columns_of(const List *pathkeys, const List *others);
 extern List *gpusort_partition_pathkeys(PlannerInfo *root, const WindowClause *window);
 
 /*
- * Make such sorts of the inputs of a merge join, which are divided alike by all of their keys: each
- * process has the rows of both that match.  Returns false if that is not possible.
+ * Make such sorts of the inputs of a merge join or set operation, which are divided alike by all of
+ * their keys: each process has the rows of both that match.  Returns false if that is not possible.
  */
 extern bool gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],
 									   List *const pathkeys[2], Path *sorts[2]);

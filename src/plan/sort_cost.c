@@ -67,6 +67,12 @@
 #define HASH_ENTRY_BYTES	60
 
 /*
+ * What a HashSetOp takes to look up a row in a table that fits in the cache, in addition to what
+ * the planner charges and to what a SetOp takes to compare sorted rows, in the same units.
+ */
+#define HASH_SETOP_ROW_COST	30.0
+
+/*
  * A path must be cheaper by this factor to be preferred, since the planner
  * compares costs fuzzily.
  */
@@ -366,7 +372,8 @@ gpusort_cost_hash_misses(const Path *path)
 
 		foreach(lc, GPUSORT_SETOP_INPUTS(setop))
 			rows += ((const Path *) lfirst(lc))->rows;
-		return miss_cost(rows, setop->numGroups, path->pathtarget->width);
+		return miss_cost(rows, setop->numGroups, path->pathtarget->width) +
+			cpu_operator_cost * HASH_SETOP_ROW_COST * rows;
 	}
 	else if (IsA(path, HashPath))
 	{
