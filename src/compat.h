@@ -511,23 +511,22 @@ typedef struct UpperUniquePath GsUniquePath;
 
 /*
  * The inputs of a SetOpPath, the columns by which it compares rows, and a path for the
- * same operation over other inputs, which are sorted.  Up to 17 there is one input, which
- * appends the rows of two relations.  Need optimizer/pathnode.h.
+ * same operation over other inputs, which are sorted, that returns 'nrows' rows.  Up to 17
+ * there is one input, which appends the rows of two relations.  Need optimizer/pathnode.h.
  */
 #if PG_VERSION_NUM >= 180000
 #define GPUSORT_SETOP_INPUTS(setop)	list_make2((setop)->leftpath, (setop)->rightpath)
 #define GPUSORT_SETOP_CLAUSES(setop)	((setop)->groupList)
-#define GPUSORT_SORTED_SETOP_PATH(root, rel, setop, inputs) \
+#define GPUSORT_SORTED_SETOP_PATH(root, rel, setop, inputs, nrows) \
 	create_setop_path(root, rel, linitial(inputs), lsecond(inputs), (setop)->cmd, \
-					  SETOP_SORTED, (setop)->groupList, (setop)->numGroups, \
-					  (setop)->path.rows)
+					  SETOP_SORTED, (setop)->groupList, (setop)->numGroups, nrows)
 #else
 #define GPUSORT_SETOP_INPUTS(setop)	list_make1((setop)->subpath)
 #define GPUSORT_SETOP_CLAUSES(setop)	((setop)->distinctList)
-#define GPUSORT_SORTED_SETOP_PATH(root, rel, setop, inputs) \
+#define GPUSORT_SORTED_SETOP_PATH(root, rel, setop, inputs, nrows) \
 	create_setop_path(root, rel, linitial(inputs), (setop)->cmd, SETOP_SORTED, \
 					  (setop)->distinctList, (setop)->flagColIdx, -1, \
-					  (setop)->numGroups, (setop)->path.rows)
+					  (setop)->numGroups, nrows)
 #endif
 
 #endif							/* GPUSORT_COMPAT_H */

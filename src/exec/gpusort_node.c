@@ -145,7 +145,7 @@ gpusort_node_keys(PlanState *state, GsSortKeys *keys)
 	return node != NULL;
 }
 
-/* Returns the input of a Merge Join below the Material that it may have. */
+/* Returns the inner input of a node below the Material that a Merge Join may have. */
 static PlanState *
 below_material(PlanState *state)
 {
@@ -157,7 +157,8 @@ gpusort_node_connect_pair(PlanState *state)
 {
 	GsNodeState *pair[2];
 
-	if (!IsA(state, MergeJoinState))
+	/* A Merge Join or, since 18, a SetOp may have such inputs. */
+	if (outerPlanState(state) == NULL || innerPlanState(state) == NULL)
 		return;
 	pair[0] = as_gpusort(outerPlanState(state));
 	pair[1] = as_gpusort(below_material(innerPlanState(state)));
@@ -165,7 +166,7 @@ gpusort_node_connect_pair(PlanState *state)
 		return;
 	for (int i = 0; i < 2; i++)
 	{
-		pair[i]->join = (MergeJoinState *) state;
+		pair[i]->above = state;
 		memcpy(pair[i]->pair, pair, sizeof(pair));
 	}
 }
@@ -359,13 +360,13 @@ is_divided(const GsNodeState *node)
 }
 
 /*
- * The inner sort of a pair is about to be read before the join does so.  If it has to be rescanned,
- * do that now.
+ * The inner sort of a pair is about to be read before the node above does so.  If it has to be
+ * rescanned, do that now.
  */
 static void
 rescan_inner(GsNodeState *node)
 {
-	PlanState  *inner = innerPlanState(node->join);
+	PlanState  *inner = innerPlanState(node->above);
 
 	if (inner->chgParam != NULL)
 		ExecReScan(inner);
@@ -376,7 +377,7 @@ rescan_inner(GsNodeState *node)
 
 /*
  * Sort together with the other processes that execute the node.  The outer sort of a pair, which
- * the join executes first, sorts the inputs of both.
+ * the node above executes first, sorts the inputs of both.
  */
 static void
 sort_divided(GsNodeState *node)
@@ -387,7 +388,7 @@ sort_divided(GsNodeState *node)
 	if (node->paired)
 	{
 		if (node != node->pair[0])
-			elog(ERROR, "sorts of a merge join are not executed by it");
+			elog(ERROR, "the inner sort of a pair is executed first");
 		rescan_inner(node);
 	}
 	gpusort_divided_sort(nodes, n);
@@ -753,7 +754,7 @@ gpusort_node_explain(CustomScanState *css, List *ancestors,
 
 	gpusort_explain_keys(castNode(CustomScan, css->ss.ps.plan),
 						 &node->keys, ancestors, es);
-	if (node->join != NULL)
+	if (node->above != NULL)
 		explain_pair(node, ancestors, es);
 	if (node->has_report)
 	{

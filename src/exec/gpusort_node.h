@@ -23,7 +23,7 @@ extern Node *gpusort_incremental_create_state(CustomScan *plan);
  */
 extern void gpusort_node_set_limit(PlanState *state, LimitState *limit);
 
-/* If the state is a Merge Join of two sorts that are divided alike, connect them. */
+/* If the state is a Merge Join or SetOp of two sorts that are divided alike, connect them. */
 extern void gpusort_node_connect_pair(PlanState *state);
 
 /*

@@ -25,7 +25,7 @@ typedef struct GsSortTraits
 								 * that agree in these keys, or none of them.
 								 * 0 if each process sorts its own input */
 	bool		paired;			/* is it divided like the other sort below a
-								 * Merge Join? */
+								 * Merge Join or SetOp? */
 } GsSortTraits;
 
 /*

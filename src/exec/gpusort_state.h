@@ -59,7 +59,7 @@ struct GsNodeState
 	bool		sorted;			/* has this process sorted its rows? */
 	int			divided;		/* see gpusort_private_divided() */
 	bool		paired;			/* see gpusort_private_paired() */
-	MergeJoinState *join;		/* then: the join of the pair, */
+	PlanState  *above;			/* then: the Merge Join or SetOp of the pair, */
 	GsNodeState *pair[2];		/* and its outer and inner sort */
 	int64		bound;			/* rows wanted when they were sorted, or -1
 								 * for all */

@@ -23,6 +23,7 @@
 #include "access/htup_details.h"
 #include "catalog/pg_statistic.h"
 #include "nodes/extensible.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/cost.h"
 #include "optimizer/optimizer.h"
 #include "optimizer/pathnode.h"
@@ -66,14 +67,20 @@ static const CustomPathMethods path_methods = {
 	.PlanCustomPath = plan_divided_sort,
 };
 
-Path *
-gpusort_divided_sort_make(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
-						  List *pathkeys, int divided, bool paired)
+/*
+ * Make the sort of the rows of each process, 'rows' of all, which may be 'paired' with the other
+ * input of a merge join or set operation.  Returns NULL if there are no such rows, if 'divided' is
+ * 0, or if it would not be taken over.
+ */
+static Path *
+make_sort(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows, List *pathkeys,
+		  int divided, bool paired)
 {
 	CustomPath *path;
 	Path	   *sort;
 
-	if (divided == 0 || gpusort_debug_divide == GS_OFF || gpusort_debug_stock_ties)
+	if (partial == NULL || divided == 0 || gpusort_debug_divide == GS_OFF ||
+		gpusort_debug_stock_ties)
 		return NULL;
 	sort = gpusort_cost_divided_sort_path(root, rel, partial, rows, pathkeys);
 	if (sort == NULL)
@@ -104,8 +111,8 @@ divided_keys(const Path *sort)
 }
 
 /*
- * Returns the path from which a path has its rows, or the outer one of a merge join; or NULL if it
- * is another path.
+ * Returns the path from which a path has its rows, or the outer one of two; or NULL if it is
+ * another path.
  */
 static const Path *
 input_of(const Path *path)
@@ -129,11 +136,22 @@ input_of(const Path *path)
 			return ((const GroupingSetsPath *) path)->subpath;
 		case T_WindowAggPath:
 			return ((const WindowAggPath *) path)->subpath;
+		case T_SetOpPath:
+			return linitial(GPUSORT_SETOP_INPUTS((const SetOpPath *) path));
 		case T_MergePath:
 			return ((const JoinPath *) path)->outerjoinpath;
 		default:
 			return NULL;
 	}
+}
+
+/* Returns the inner path of a merge join or a set operation, up to 17 its only one, or NULL. */
+static const Path *
+inner_input_of(const Path *path)
+{
+	if (IsA(path, SetOpPath))
+		return llast(GPUSORT_SETOP_INPUTS((const SetOpPath *) path));
+	return IsA(path, MergePath) ? ((const JoinPath *) path)->innerjoinpath : NULL;
 }
 
 /* Returns by which columns a scan of a subquery is divided. */
@@ -223,11 +241,59 @@ Path *
 gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path *partial, double rows,
 						  List *pathkeys, int divided)
 {
-	Path	   *sort = gpusort_divided_sort_make(root, rel, partial, rows, pathkeys, divided,
-												 false);
+	Path	   *sort = make_sort(root, rel, partial, rows, pathkeys, divided, false);
 	Path	   *ready = divided_path_of(root, partial->parent, pathkeys, divided);
 
 	return ready != NULL && (sort == NULL || ready->total_cost < sort->total_cost) ? ready : sort;
+}
+
+/* Returns the type of all expressions of a column, or InvalidOid if they have several. */
+static Oid
+type_of_column(const PathKey *pathkey)
+{
+	const EquivalenceMember *first = linitial(pathkey->pk_eclass->ec_members);
+	ListCell   *lc;
+
+	foreach(lc, pathkey->pk_eclass->ec_members)
+		if (lfirst_node(EquivalenceMember, lc)->em_datatype != first->em_datatype)
+		return InvalidOid;
+	return first->em_datatype;
+}
+
+/* Are the keys of both inputs encoded alike? */
+static bool
+have_same_types(const List *outer, const List *inner)
+{
+	ListCell   *lc1;
+	ListCell   *lc2;
+
+	forboth(lc1, outer, lc2, inner)
+	{
+		const PathKey *a = lfirst_node(PathKey, lc1);
+		const PathKey *b = lfirst_node(PathKey, lc2);
+
+		if (!OidIsValid(type_of_column(a)) || type_of_column(a) != type_of_column(b) ||
+			a->pk_eclass->ec_collation != b->pk_eclass->ec_collation)
+			return false;
+	}
+	return list_length(outer) == list_length(inner);
+}
+
+bool
+gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],
+						   List *const pathkeys[2], Path *sorts[2])
+{
+	if (!have_same_types(pathkeys[0], pathkeys[1]))
+		return false;
+	for (int i = 0; i < 2; i++)
+	{
+		sorts[i] = make_sort(root, rels[i], gpusort_cost_partial_path(rels[i]),
+							 rels[i]->cheapest_total_path->rows, pathkeys[i],
+							 list_length(pathkeys[i]), true);
+		if (sorts[i] == NULL)
+			return false;
+	}
+	return true;
 }
 
 /* ----------------------------------------------------------------
@@ -302,15 +368,16 @@ expression_of(const PathKey *pathkey, const RelOptInfo *rel)
 static double
 most_common_part_of_key(PlannerInfo *root, const RelOptInfo *rel, const PathKey *pathkey)
 {
-	Expr	   *column = (Expr *) expression_of(pathkey, rel);
+	/*
+	 * As in a sort of varchar by operators of text, or to the type of a set
+	 * operation.
+	 */
+	Node	   *column = strip_implicit_coercions(expression_of(pathkey, rel));
 
-	/* As in a sort of varchar by operators of text. */
-	while (IsA(column, RelabelType))
-		column = ((RelabelType *) column)->arg;
 	/* Columns of set operations belong to no relation. */
 	if (IsA(column, Var) && ((Var *) column)->varno == 0)
 		return most_common_part_of_inputs(root, rel, ((Var *) column)->varattno);
-	return most_common_part(root, (Node *) column);
+	return most_common_part(root, column);
 }
 
 /*
@@ -338,9 +405,8 @@ gpusort_divided_share(PlannerInfo *root, const Path *path)
 		if (is_divided_sort(path))
 			share = Max(share, share_of_keys(root, path->parent, path->pathkeys,
 											 divided_keys(path), 1 + path->parallel_workers));
-		if (IsA(path, MergePath))
-			share = Max(share,
-						gpusort_divided_share(root, ((const JoinPath *) path)->innerjoinpath));
+		if (inner_input_of(path) != NULL)
+			share = Max(share, gpusort_divided_share(root, inner_input_of(path)));
 		if (IsA(path, SubqueryScanPath))
 			root = path->parent->subroot;
 	}

@@ -84,11 +84,11 @@ extern Path *gpusort_divided_sort_path(PlannerInfo *root, RelOptInfo *rel, Path 
 									   double rows, List *pathkeys, int divided);
 
 /*
- * The same, but always a new one, which may be 'paired' with the other input of a merge join: by
- * the same number of keys, of the same types.  Then each process has the rows of both that match.
+ * Make such sorts of the inputs of a merge join or set operation, which are divided alike by all of
+ * their keys: each process has the rows of both that match.  Returns false if that is not possible.
  */
-extern Path *gpusort_divided_sort_make(PlannerInfo *root, RelOptInfo *rel, Path *partial,
-									   double rows, List *pathkeys, int divided, bool paired);
+extern bool gpusort_divided_pair_paths(PlannerInfo *root, RelOptInfo *const rels[2],
+									   List *const pathkeys[2], Path *sorts[2]);
 
 /*
  * Returns the sort keys by which the rows of a partial path are divided: each process has all rows

@@ -440,47 +440,6 @@ add_merge_path(const GsJoin *join)
  * Each process merges the rows of both inputs that match, over two sorts that are divided alike.
  */
 
-/* Returns the type of all expressions of a column, or InvalidOid if they have several. */
-static Oid
-type_of_column(const PathKey *pathkey)
-{
-	const EquivalenceMember *first = linitial(pathkey->pk_eclass->ec_members);
-	ListCell   *lc;
-
-	foreach(lc, pathkey->pk_eclass->ec_members)
-		if (lfirst_node(EquivalenceMember, lc)->em_datatype != first->em_datatype)
-		return InvalidOid;
-	return first->em_datatype;
-}
-
-/* Are the keys of both inputs encoded alike? */
-static bool
-have_same_types(const List *outer, const List *inner)
-{
-	ListCell   *lc1;
-	ListCell   *lc2;
-
-	forboth(lc1, outer, lc2, inner)
-	{
-		const PathKey *a = lfirst_node(PathKey, lc1);
-		const PathKey *b = lfirst_node(PathKey, lc2);
-
-		if (!OidIsValid(type_of_column(a)) || type_of_column(a) != type_of_column(b) ||
-			a->pk_eclass->ec_collation != b->pk_eclass->ec_collation)
-			return false;
-	}
-	return list_length(outer) == list_length(inner);
-}
-
-/* Make a divided sort of an input, or return NULL. */
-static Path *
-divided_input(const GsJoin *join, RelOptInfo *rel, List *pathkeys)
-{
-	return gpusort_divided_sort_make(join->root, rel, gpusort_cost_partial_path(rel),
-									 rel->cheapest_total_path->rows, pathkeys,
-									 list_length(pathkeys), true);
-}
-
 /*
  * Charge what the planner does not.  It multiplies the rows that a process has of each input, but
  * those that match are in the same process.
@@ -555,17 +514,14 @@ static void
 add_divided_path(const GsJoin *join)
 {
 	GsMergeOrder order = choose_order(join);
-	Path	   *outer;
-	Path	   *inner;
+	RelOptInfo *const rels[2] = {join->outerrel, join->innerrel};
+	Path	   *sorts[2];
 
 	gpusort_work_add(GPUSORT_WORK_PLANNING);
-	if (list_length(order.clauses) != list_length(order.keys[0]) ||
-		!have_same_types(order.keys[0], order.keys[1]))
-		return;
-	outer = divided_input(join, join->outerrel, order.keys[0]);
-	inner = divided_input(join, join->innerrel, order.keys[1]);
-	if (outer != NULL && inner != NULL)
-		add_divided_merge(join->root, join->joinrel, merge_path(join, &order, outer, inner));
+	if (list_length(order.clauses) == list_length(order.keys[0]) &&
+		gpusort_divided_pair_paths(join->root, rels, order.keys, sorts))
+		add_divided_merge(join->root, join->joinrel,
+						  merge_path(join, &order, sorts[0], sorts[1]));
 }
 
 /*

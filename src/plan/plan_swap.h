@@ -12,7 +12,8 @@
 
 /*
  * While a plan is made: make a GpuSort that is divided by its first 'divided' keys, from a Sort
- * below a Gather, whose child it gets.  Is it 'paired' with the other input of a Merge Join?
+ * below a Gather, whose child it gets.  Is it 'paired' with the other input of a Merge Join or a
+ * SetOp?
  */
 extern Plan *gpusort_plan_divided_sort(const Sort *sort, int divided, bool paired);
 

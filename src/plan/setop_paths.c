@@ -14,7 +14,7 @@
  * The planner itself never lets several processes add rows to the sorts of INTERSECT and
  * EXCEPT, and those of UNION get them through a Gather.  Here each sort can have the
  * inputs' partial paths below a Gather with a sink.  Or the operation itself is below the Gather,
- * over a sort that is divided by all columns; since 18, only that of UNION is.
+ * over a sort that is divided by all columns, or, since 18, a pair of such sorts.
  *
  *-------------------------------------------------------------------------
  */
@@ -160,11 +160,12 @@ static Path *
 make_setop(const GsSortedNode *node, Path *sort, double part)
 {
 	const SetOpPath *best = node->extra;
-	SetOpPath  *path = GPUSORT_SORTED_SETOP_PATH(node->root, node->rel, best, list_make1(sort));
+	Path	   *path = (Path *)
+		GPUSORT_SORTED_SETOP_PATH(node->root, node->rel, best, list_make1(sort),
+								  clamp_row_est(node->rows * part));
 
-	path->path.pathkeys = sort->pathkeys;
-	path->path.rows = clamp_row_est(node->rows * part);
-	return &path->path;
+	path->pathkeys = sort->pathkeys;
+	return path;
 }
 
 /*
@@ -226,6 +227,83 @@ ordered_input(PlannerInfo *root, Path *input, List *clauses, bool *taken_over)
 	return sort;
 }
 
+/*
+ * Make the same operation over sorts of both of its inputs, which return a 'part' of the rows.  The
+ * order of the inputs' columns is that of its own columns.
+ */
+static Path *
+make_setop_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *setop, List *sorts, double part)
+{
+	Path	   *path = (Path *)
+		GPUSORT_SORTED_SETOP_PATH(root, rel, setop, sorts, clamp_row_est(setop->path.rows * part));
+
+	path->pathkeys = pathkeys_of(root, &setop->path, GPUSORT_SETOP_CLAUSES(setop));
+	return path;
+}
+
+/*
+ * Make sorts of both inputs that are divided alike, by all columns.  Returns NIL if that is not
+ * possible, as if a column of an input is constant, by which it is not sorted.
+ */
+static List *
+divided_inputs(PlannerInfo *root, SetOpPath *setop)
+{
+	List	   *inputs = GPUSORT_SETOP_INPUTS(setop);
+	List	   *clauses = GPUSORT_SETOP_CLAUSES(setop);
+	RelOptInfo *rels[2];
+	List	   *pathkeys[2];
+	Path	   *sorts[2];
+
+	if (list_length(inputs) < 2)
+		return NIL;				/* up to 17 */
+	for (int i = 0; i < 2; i++)
+	{
+		Path	   *input = cheapest_path(list_nth(inputs, i));
+
+		rels[i] = input->parent;
+		pathkeys[i] = pathkeys_of(root, input, clauses);
+		if (list_length(pathkeys[i]) < list_length(clauses))
+			return NIL;
+	}
+	return gpusort_divided_pair_paths(root, rels, pathkeys, sorts) ?
+		list_make2(sorts[0], sorts[1]) : NIL;
+}
+
+/*
+ * Add a path whose processes each have the rows of both inputs that are equal.  Returns whether it
+ * is better than 'best'.
+ */
+static bool
+add_divided_path(PlannerInfo *root, RelOptInfo *rel, SetOpPath *setop, Path *best,
+				 PathTarget *target)
+{
+	List	   *sorts = divided_inputs(root, setop);
+	double		rows = 0;		/* of both inputs, */
+	double		process_rows = 0;	/* and those of each process */
+	Cost		row_cost = cpu_operator_cost * GPUSORT_UNIQUE_ROW_COST;
+	int			workers = 0;
+	Path	   *path;
+	ListCell   *lc;
+
+	if (sorts == NIL)
+		return false;
+	foreach(lc, sorts)
+	{
+		const Path *sort = lfirst(lc);
+
+		rows += sort->parent->cheapest_total_path->rows;
+		process_rows += sort->rows;
+		workers = Max(workers, sort->parallel_workers);
+	}
+	rel->consider_parallel = true;	/* as in gpusort_sorted_node_divide() */
+	path = make_setop_of_each(root, rel, setop, sorts, process_rows / rows);
+	path->parallel_workers = workers;
+	return gpusort_divided_path_add(root, rel, apply_projection_to_path(root, rel, path, target),
+									path, row_cost * process_rows, setop->path.rows,
+									best->total_cost + gpusort_cost_hash_misses(best) +
+									row_cost * rows, best);
+}
+
 /* Add a path that sorts each input for itself. */
 static void
 add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, List *clauses,
@@ -241,11 +319,10 @@ add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, List *clau
 											   &taken_over));
 	if (!taken_over)
 		return;
-	path = (Path *) GPUSORT_SORTED_SETOP_PATH(root, rel, best, inputs);
-
-	/* The order of the inputs' columns is that of its own columns. */
-	path->pathkeys = pathkeys_of(root, &best->path, clauses);
-	add_path(rel, apply_projection_to_path(root, rel, path, target));
+	path = make_setop_of_each(root, rel, best, inputs, 1);
+	if (!add_divided_path(root, rel, best, path->total_cost < best->path.total_cost ?
+						  path : &best->path, target))
+		add_path(rel, apply_projection_to_path(root, rel, path, target));
 }
 
 /* Returns the path below a set operation, or the first one. */

@@ -68,6 +68,12 @@
 /* The size of a row in a hash table, in addition to its columns. */
 #define HASH_ENTRY_BYTES	60
 
+/*
+ * What a HashSetOp takes to look up a row in a table that fits in the cache, in addition to what
+ * the planner charges and to what a SetOp takes to compare sorted rows, in the same units.
+ */
+#define HASH_SETOP_ROW_COST	30.0
+
 /* What a path over sorts costs at least, in proportion to their inputs. */
 #define LEAST_SORT			1.005
 
@@ -351,7 +357,8 @@ gpusort_cost_hash_misses(const Path *path)
 
 		foreach(lc, GPUSORT_SETOP_INPUTS(setop))
 			rows += ((const Path *) lfirst(lc))->rows;
-		return miss_cost(rows, setop->numGroups, path->pathtarget->width);
+		return miss_cost(rows, setop->numGroups, path->pathtarget->width) +
+			cpu_operator_cost * HASH_SETOP_ROW_COST * rows;
 	}
 	else if (IsA(path, HashPath))
 	{

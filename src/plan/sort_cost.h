@@ -100,7 +100,8 @@ extern Cost gpusort_cost_of_caution(const Path *sort);
 
 /*
  * Returns the cost of the cache misses of a hash table, which the planner does
- * not charge, or 0 if 'path' is neither a HashAgg, a HashSetOp nor a hash join.
+ * not charge, and of the look-ups of a HashSetOp, of which it charges little.
+ * Returns 0 if 'path' is neither a HashAgg, a HashSetOp nor a hash join.
  */
 extern Cost gpusort_cost_hash_misses(const Path *path);
 

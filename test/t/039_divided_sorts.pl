@@ -93,17 +93,30 @@ divided('a UNION that workers must not compute', 'SELECT restricted(who) FROM vi
 divided('a column of which half of the rows are equal', 'SELECT skewed, 1 FROM visits UNION SELECT skewed, 1 FROM visits', '',
 	'RESET pg_gpusort.debug_divide');
 
-# Since 18, these have two sorts, which are not divided.
+# Since 18, these have a pair of sorts.
+my $pairs = $node->pg_version->major >= 18;
+
 sub divided_setop
 {
-	my ($name, $query, $expected) = @_;
+	my ($name, $query, $sort, $pair, @settings) = @_;
 
-	divided($name, $query, $node->pg_version->major >= 18 ? '' : $expected);
+	divided($name, $query, $pairs ? $pair : $sort, @settings);
 }
 
 divided_setop('an INTERSECT', 'SELECT who, page FROM visits INTERSECT SELECT page, who FROM visits',
-	'"*SELECT* 1".who, "*SELECT* 1".page');
-divided_setop('an EXCEPT', 'SELECT note FROM visits EXCEPT ALL SELECT url FROM visits', '"*SELECT* 1".note');
+	'"*SELECT* 1".who, "*SELECT* 1".page', 'visits.who, visits.page; visits_1.page, visits_1.who');
+divided_setop('an EXCEPT', 'SELECT note FROM visits EXCEPT ALL SELECT url FROM visits', '"*SELECT* 1".note', 'visits.note; visits_1.url');
+divided_setop('an EXCEPT of different types', 'SELECT who FROM visits EXCEPT SELECT price FROM visits',
+	'(("*SELECT* 1".who)::numeric)', '(("*SELECT* 1".who)::numeric); visits_1.price');
+divided_setop('an EXCEPT of an INTERSECT', 'SELECT who FROM visits EXCEPT (SELECT page FROM visits INTERSECT ALL SELECT id FROM visits)',
+	'"*SELECT* 2".page; "*SELECT* 2".page', 'visits.who; visits_1.page; visits_1.page; visits_2.id');
+divided_setop('an INTERSECT with a constant', 'SELECT 1, who FROM visits INTERSECT SELECT page, who FROM visits',
+	'(1), "*SELECT* 1".who', '');
+divided('an INTERSECT that workers must not compute', 'SELECT restricted(who) FROM visits INTERSECT SELECT page FROM visits', '');
+like(
+	plan_of('SELECT note FROM visits EXCEPT SELECT url FROM visits'),
+	qr/^Custom Scan \(GpuSortUnpack\)\n +->  Gather\n +Workers Planned: 3\n +->  Custom Scan \(GpuSortPack\)\n +->  SetOp Except\n(?: +->  Parallel Custom Scan \(GpuSort\)\n +Sort Key: .*
+ +Divided By: .*\n +Divided With: .*\n +->  Parallel Seq Scan .*\n?){2}/, 'plan: a pair') if $pairs;
 divided('an order of a window above, in a Gather Merge', 'SELECT * FROM (SELECT id, rank() OVER (PARTITION BY who ORDER BY id) AS r FROM visits WHERE id % 3 = 0) s
 	ORDER BY r, id', 'visits.who');
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
@@ -152,6 +165,22 @@ my %queries = (
 	'an INTERSECT' => 'SELECT who FROM visits INTERSECT SELECT page FROM visits',
 	'an INTERSECT ALL' => 'SELECT page, price FROM visits INTERSECT ALL SELECT page, price FROM visits WHERE id % 3 > 0',
 	'an EXCEPT' => 'SELECT skewed, price::text::numeric FROM visits EXCEPT SELECT skewed, price + 0.00 FROM visits WHERE id > 3000',
+	'an INTERSECT of a language' => 'SELECT note COLLATE "und-x-icu" AS n, page FROM visits INTERSECT SELECT note, page FROM visits WHERE id % 3 > 0',
+	'an INTERSECT ALL of strings that begin alike' => 'SELECT url FROM visits WHERE id % 4 > 0 INTERSECT ALL SELECT url FROM visits WHERE id % 3 > 0',
+	'an INTERSECT of different types' => 'SELECT trim_scale(price) FROM (SELECT price FROM visits INTERSECT SELECT who FROM visits) s',
+	'an INTERSECT of few with many' => 'SELECT skewed, note FROM visits WHERE id < 100 INTERSECT SELECT skewed, note FROM visits',
+	'an INTERSECT with nobody' => 'SELECT who FROM visits INTERSECT ALL SELECT who FROM nobody',
+	'an EXCEPT of nobody' => 'SELECT who, url FROM visits EXCEPT ALL SELECT who, url FROM nobody',
+	'an EXCEPT from nobody' => 'SELECT who FROM nobody EXCEPT SELECT who FROM visits',
+	'an EXCEPT ALL of half of the rows' => 'SELECT skewed FROM visits EXCEPT ALL SELECT skewed FROM visits WHERE id % 3 = 0',
+	'an EXCEPT ALL of an INTERSECT' => 'SELECT who, page FROM visits EXCEPT ALL (SELECT who, page FROM visits WHERE id % 3 > 0 INTERSECT SELECT who, page FROM visits)',
+	'an EXCEPT of NULLs' => 'SELECT page FROM visits EXCEPT SELECT page FROM visits WHERE page < 30',
+	'an INTERSECT in a UNION' => 'SELECT id, who FROM visits INTERSECT SELECT who, id FROM visits UNION ALL SELECT page, who FROM visits',
+	'groups over an EXCEPT ALL' => 'SELECT who, count(*) FROM (SELECT who, page FROM visits EXCEPT ALL SELECT who, page FROM visits WHERE id % 3 = 0) s GROUP BY who',
+	'set operations again and again' => 'SELECT o, (SELECT sum(who) FROM (SELECT who FROM visits EXCEPT ALL SELECT who FROM visits WHERE id % 3 = 0 OFFSET 0) s
+		WHERE who % 3 = o) FROM generate_series(0, 2) o',
+	'set operations as the row above says' => 'SELECT o, s.* FROM generate_series(0, 2) o, LATERAL (SELECT who FROM visits WHERE id % 3 = o
+		INTERSECT SELECT page FROM visits LIMIT 50) s WHERE who < 0',
 	'an EXCEPT ALL of a UNION' => 'SELECT page FROM visits EXCEPT ALL (SELECT page + 3 FROM visits UNION SELECT who FROM visits)',
 	'windows over groups' => 'SELECT who, n, dense_rank() OVER (PARTITION BY who ORDER BY n)
 		FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s',
@@ -169,6 +198,11 @@ my %queries = (
 	'no rows' => 'SELECT id, first_value(id) OVER (PARTITION BY who ORDER BY id) FROM nobody',
 	'again and again' => 'SELECT o, (SELECT sum(n) FROM (SELECT rank() OVER (PARTITION BY who ORDER BY page) AS n
 		FROM visits WHERE id % 3 = o) s) FROM generate_series(0, 2) o');
+
+foreach my $name (grep { /EXCEPT|INTERSECT|set operations again/ } sort keys %queries)
+{
+	like(plan_of($queries{$name}), $pairs ? qr/Divided With/ : qr/Divided By/, "plan: $name");
+}
 
 my %stock = map { $_ => $node->safe_psql('postgres', 'SET pg_gpusort.enable = off; ' . digest_of($queries{$_})) } keys %queries;
 
@@ -228,7 +262,8 @@ is( $node->safe_psql('postgres', "$parallel; SET plan_cache_mode = force_generic
 
 foreach my $settings ('', q{SET pg_gpusort.work_mem = '64kB'})
 {
-	is($node->safe_psql('postgres', "$parallel; $settings; SELECT count(*) FROM ($window LIMIT 5) s"), '5', "a LIMIT: $settings");
+	is($node->safe_psql('postgres', "$parallel; $settings; SELECT count(*) FROM ($_ LIMIT 5) s"), '5', "a LIMIT: $settings")
+	  foreach $window, $queries{'an EXCEPT'};
 	is($node->safe_psql('postgres', "$parallel; $settings; SELECT sum((SELECT count(*) FROM ($window LIMIT 3000 * (o % 2) + 1) s)) FROM generate_series(1, 4) o"),
 		'6004', "a LIMIT again and again: $settings");
 	my ($code, $output, $error) = $node->psql('postgres',
@@ -245,10 +280,14 @@ leaves_nothing($node, 'ends');
 bears_failing_allocations($node, "$parallel; SET pg_gpusort.work_mem = '$_'", digest_of($queries{'a partition of half of the rows'}),
 	$stock{'a partition of half of the rows'}, map { 1 + $step * $_ } 0 .. 80 / $step)
 	foreach '64MB', '256kB';
+bears_failing_allocations($node, "$parallel; SET pg_gpusort.work_mem = '$_'", digest_of($queries{'an INTERSECT ALL'}),
+	$stock{'an INTERSECT ALL'}, map { 1 + 2 * $step * $_ } 0 .. 80 / $step)
+	foreach '64MB', '256kB';
 leaves_nothing($node, 'memory that ends');
 
 # Processes that are stopped and ended while they add, sort and return rows.
-bears_stops($node, $parallel, digest_of($queries{'windows of strings that begin alike'}), $stock{'windows of strings that begin alike'}, 0.01, map { "SET pg_gpusort.work_mem = '$_'" } '64MB', '64kB');
+bears_stops($node, $parallel, digest_of($queries{$_}), $stock{$_}, 0.01, map { "SET pg_gpusort.work_mem = '$_'" } '64MB', '64kB')
+	foreach 'windows of strings that begin alike', 'an INTERSECT ALL of strings that begin alike';
 
 $node->stop;
 done_testing();
