@@ -251,7 +251,7 @@ validated('a snapshot of a serializable transaction', [q{default_transaction_iso
 $node->safe_psql('postgres', q{
 	CREATE UNLOGGED TABLE pages (k int, t text);
 	ALTER TABLE pages ALTER t SET STORAGE PLAIN;
-	INSERT INTO pages SELECT g * 7919 % 100003, repeat('x', 8000) FROM generate_series(1, 25700) g});
+	INSERT INTO pages SELECT g * 7919 % 100003, repeat('x', 8000) FROM generate_series(1, 26300) g});
 {
 	my $beyond = q{SELECT coalesce(sum(sorts), 0) FROM pg_stat_gpusort_fallbacks WHERE reason = 'rows exceeded maintenance_work_mem'};
 	my $before = value_of($node, $beyond);
