@@ -57,7 +57,7 @@ extern void gpusort_row_source_add_rows(GsRowSource *source, GsSort *sort);
 extern TupleTableSlot *gpusort_row_source_take(const GsRowSource *source,
 											   TupleTableSlot *slot);
 
-/* Does the source leave rows out that are beyond the bound of its sort? */
+/* Does the source leave out rows that are beyond the bound of its sort? */
 extern bool gpusort_row_source_is_cut(const GsRowSource *source);
 
 /* Rescan the input, to read it again from its start. */

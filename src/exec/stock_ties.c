@@ -14,6 +14,9 @@
  *		tuplesort	a1 a2 b1 b2 b3 c1 d1
  *		returned	b1 b2 b3 d1 a1 a2 c1
  *
+ * With a bound, the tuplesort returns no more rows.  Those that come after them follow in input
+ * order, since our sort should have some to drop.
+ *
  *-------------------------------------------------------------------------
  */
 #include "compat.h"
@@ -23,6 +26,7 @@
 #include "common/hashfn.h"
 #include "utils/guc.h"
 #include "utils/tuplesort.h"
+#include "utils/tuplestore.h"
 
 #include "exec/stock_ties.h"
 #include "key/key_comparison.h"
@@ -50,6 +54,7 @@ struct GsStockTies
 	GsStockRow	rows[2];		/* the last two, in turn */
 
 	Tuplesortstate *sort;		/* NULL before the first row is requested */
+	Tuplestorestate *input;		/* the same rows, if there is a bound */
 	uint32		pass;
 	int64		nrows;			/* rows of the pass so far */
 	uint32		group;			/* number of the last one's group */
@@ -91,6 +96,9 @@ gpusort_stock_ties_reset(GsStockTies *ties)
 	ExecClearTuple(ties->rows[1].slot);
 	tuplesort_end(ties->sort);
 	ties->sort = NULL;
+	if (ties->input != NULL)
+		tuplestore_end(ties->input);
+	ties->input = NULL;
 }
 
 /* Begin to read the sorted rows from the first one on. */
@@ -116,47 +124,77 @@ sort_rows(GsStockTies *ties)
 	ties->sort = tuplesort_begin_heap(ties->tupdesc, keys->nkeys, keys->attnos, keys->operators,
 									  keys->collations, keys->nulls_first, MAX_KILOBYTES, NULL,
 									  TUPLESORT_RANDOMACCESS | TUPLESORT_ALLOWBOUNDED);
-	MemoryContextSwitchTo(caller);
 	if (ties->spec->bound > 0)
+	{
 		tuplesort_set_bound(ties->sort, ties->spec->bound);
+		ties->input = tuplestore_begin_heap(false, false, MAX_KILOBYTES);
+	}
+	MemoryContextSwitchTo(caller);
 	while (row = ties->read(ties->arg), !TupIsNull(row))
 	{
 		CHECK_FOR_INTERRUPTS();
 		tuplesort_puttupleslot(ties->sort, row);
+		if (ties->input != NULL)
+			tuplestore_puttupleslot(ties->input, row);
 	}
 	tuplesort_performsort(ties->sort);
 	begin_pass(ties, 0);
 }
 
-/* Is a row a tie of the one before it? */
-static bool
-is_tie(const GsStockTies *ties, const GsStockRow *before, const GsStockRow *row)
+/*
+ * Where to store the next row.  The last one is in the other, and in the memory of the tuplesort,
+ * so it stays valid meanwhile.
+ */
+static GsStockRow *
+next_row(GsStockTies *ties)
 {
-	return ties->nrows > 0 &&
-		gpusort_key_comparison_compare(ties->comparison, 0, before->keys, before->isnull,
-									   row->keys, row->isnull) == 0;
+	return &ties->rows[ties->nrows % 2];
 }
 
-/*
- * Returns the next row of the pass, or NULL.  It is in the memory of the tuplesort, as the one
- * before it is.
- */
-static TupleTableSlot *
-next_sorted_row(GsStockTies *ties)
+/* Compare the last row of the pass with the next one, which has been stored. */
+static int
+compare_next(GsStockTies *ties)
 {
-	GsStockRow *before = &ties->rows[(ties->nrows + 1) % 2];
-	GsStockRow *row = &ties->rows[ties->nrows % 2];
+	const GsStockRow *last = &ties->rows[(ties->nrows + 1) % 2];
+	GsStockRow *row = next_row(ties);
+
+	for (int k = 0; k < ties->keys.nkeys; k++)
+		row->keys[k] = slot_getattr(row->slot, ties->keys.attnos[k], &row->isnull[k]);
+	if (ties->nrows == 0)
+		return -1;
+	return gpusort_key_comparison_compare(ties->comparison, 0, last->keys, last->isnull,
+										  row->keys, row->isnull);
+}
+
+/* Returns the next row of the pass, or NULL. */
+static TupleTableSlot *
+next_sorted(GsStockTies *ties)
+{
+	TupleTableSlot *slot = next_row(ties)->slot;
 
 	CHECK_FOR_INTERRUPTS();
 	if ((ties->spec->bound > 0 && ties->nrows == ties->spec->bound) ||
-		!tuplesort_gettupleslot(ties->sort, true, false, row->slot, NULL))
+		!tuplesort_gettupleslot(ties->sort, true, false, slot, NULL))
 		return NULL;
-	for (int k = 0; k < ties->keys.nkeys; k++)
-		row->keys[k] = slot_getattr(row->slot, ties->keys.attnos[k], &row->isnull[k]);
-	if (!is_tie(ties, before, row))
+	if (compare_next(ties) < 0)
 		ties->group++;
 	ties->nrows++;
-	return row->slot;
+	return slot;
+}
+
+/* After the last pass: returns the next row that comes after all rows of the tuplesort, or NULL. */
+static TupleTableSlot *
+next_beyond(GsStockTies *ties)
+{
+	TupleTableSlot *slot = next_row(ties)->slot;
+
+	while (ties->input != NULL && tuplestore_gettupleslot(ties->input, true, false, slot))
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (compare_next(ties) < 0)
+			return slot;
+	}
+	return NULL;
 }
 
 TupleTableSlot *
@@ -166,14 +204,14 @@ gpusort_stock_ties_next(GsStockTies *ties)
 		sort_rows(ties);
 	for (;;)
 	{
-		TupleTableSlot *slot = next_sorted_row(ties);
+		TupleTableSlot *slot = next_sorted(ties);
 
 		if (slot != NULL && murmurhash32(ties->group) % NPASSES == ties->pass)
 			return slot;
 		if (slot != NULL)
 			continue;
 		if (ties->pass + 1 == NPASSES)
-			return NULL;
+			return next_beyond(ties);
 		begin_pass(ties, ties->pass + 1);
 	}
 }

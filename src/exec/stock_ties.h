@@ -25,8 +25,8 @@ extern GsStockTies *gpusort_stock_ties_create(const GsSortSpec *spec, GsRowReade
 											  void *arg);
 
 /*
- * Returns the next row, or NULL after the last one, or after as many as the bound.  A stable sort
- * of these rows is in the order of a stock sort of those that were read.  The row is valid until
+ * Returns the next row, or NULL after the last one.  A stable sort of these rows is in the order of
+ * a stock sort of those that were read.  Beyond a bound, some are left out.  The row is valid until
  * the next call.
  */
 extern TupleTableSlot *gpusort_stock_ties_next(GsStockTies *ties);
