@@ -120,6 +120,20 @@ foreach my $point (sort keys %waits, 'close')
 	sorts_on_gpu($name);
 }
 
+# stop_process PID: stops it, and waits until it has stopped.
+sub stop_process
+{
+	my ($pid) = @_;
+
+	kill('STOP', $pid) == 1 or die 'no device process';
+	foreach my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return if slurp_file("/proc/$pid/stat") =~ /\) [TtZ] /;
+		usleep(100_000);
+	}
+	die "process $pid does not stop";
+}
+
 # A process that is stopped while nobody needs it is nothing to worry about, until
 # somebody does.  One that is continued goes on.
 foreach my $state ('idle', 'rows go out', 'continued')
@@ -229,7 +243,7 @@ foreach my $state ('rows come in', 'rows go out', 'the device process is stopped
 		$session->begin('SELECT pg_sleep(60)');
 	}
 	is(status_of($node, 'sessions'), '1', "$name: a session");
-	kill('STOP', $device) if $state =~ /stopped/;
+	stop_process($device) if $state =~ /stopped/;
 	my $before = -s $node->logfile;
 	kill('KILL', $session->pid);
 	like($session->finish, qr/server closed the connection|terminating connection|connection to server was lost/i,
