@@ -198,9 +198,15 @@ add_path_of_all(PlannerInfo *root, RelOptInfo *rel, Path *best, const List *inpu
 	path = gpusort_sorted_node_path(&node, &sort);
 	if (path == NULL)
 		return;
-	if (IsA(best, AggPath) &&
-		!gpusort_cost_prefer_to_agg(root, path, sort, (AggPath *) best, NULL,
-									certain_rows(root, inputs, list_length(clauses))))
+	if (IsA(best, SetOpPath))
+	{
+		Path	   *const sorts[2] = {sort, NULL};
+
+		gpusort_cost_prefer(path, sorts, best);
+	}
+	else if (IsA(best, AggPath) &&
+			 !gpusort_cost_prefer_to_agg(root, path, sort, (AggPath *) best, NULL,
+										 certain_rows(root, inputs, list_length(clauses))))
 		path = NULL;
 	gpusort_sorted_node_add(&node, path, best);
 }
@@ -310,16 +316,24 @@ add_path_of_each(PlannerInfo *root, RelOptInfo *rel, SetOpPath *best, List *clau
 				 PathTarget *target)
 {
 	List	   *inputs = NIL;
+	Path	   *sorts[2] = {NULL, NULL};
+	int			nsorts = 0;
 	bool		taken_over = false;
 	ListCell   *lc;
 	Path	   *path;
 
 	foreach(lc, GPUSORT_SETOP_INPUTS(best))
-		inputs = lappend(inputs, ordered_input(root, cheapest_path(lfirst(lc)), clauses,
-											   &taken_over));
+	{
+		Path	   *input = ordered_input(root, cheapest_path(lfirst(lc)), clauses, &taken_over);
+
+		inputs = lappend(inputs, input);
+		if (IsA(input, SortPath))
+			sorts[nsorts++] = input;
+	}
 	if (!taken_over)
 		return;
 	path = make_setop_of_each(root, rel, best, inputs, 1);
+	gpusort_cost_prefer(path, sorts, &best->path);
 	if (!add_divided_path(root, rel, best, path->total_cost < best->path.total_cost ?
 						  path : &best->path, target))
 		add_path(rel, apply_projection_to_path(root, rel, path, target));

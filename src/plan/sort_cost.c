@@ -385,17 +385,29 @@ cost_of_sort(const Path *sort)
 	return sort != NULL ? sort->total_cost - cost_below(sort) : 0;
 }
 
+/* Returns what the inputs of a path over sorts cost, which need not all be sorted here. */
+static Cost
+cost_of_inputs(const Path *path, Path *const sorts[2])
+{
+	const		JoinPath *join = (const JoinPath *) path;
+	Cost		inputs = 0;
+	ListCell   *lc;
+
+	if (IsA(path, MergePath))
+		return join->outerjoinpath->total_cost + join->innerjoinpath->total_cost;
+	if (!IsA(path, SetOpPath))
+		return sorts[0]->total_cost;
+	foreach(lc, GPUSORT_SETOP_INPUTS((const SetOpPath *) path))
+		inputs += ((const Path *) lfirst(lc))->total_cost;
+	return inputs;
+}
+
 /* Returns the cost of a path over sorts without its inputs. */
 static Cost
 own_cost(const Path *path, Path *const sorts[2])
 {
-	const		JoinPath *join = (const JoinPath *) path;
-	Cost		inputs = IsA(path, MergePath) ?
-		join->outerjoinpath->total_cost + join->innerjoinpath->total_cost :
-		sorts[0]->total_cost;
-
 	/* A merge join need not read its inputs to their ends. */
-	return Max(path->total_cost - inputs, 0);
+	return Max(path->total_cost - cost_of_inputs(path, sorts), 0);
 }
 
 /* Lower the cost of a sort by a part of it.  Returns by how much its startup cost is lowered. */

@@ -62,7 +62,7 @@ extern bool gpusort_cost_in_memory(const Path *sort_path);
 
 /*
  * Lower the costs of 'path' so that it is preferred to 'hash'.  This is done
- * only if 'hash' is a HashAgg or a hash join whose hash table will cost more
+ * only if 'hash' is a HashAgg, a HashSetOp or a hash join whose hash table will cost more
  * than the planner charges, by so much that 'path' is faster.  'sorts' are the
  * sorts made here below 'path'; one of them may be NULL.
  */

@@ -117,6 +117,8 @@ like(
 	plan_of('SELECT note FROM visits EXCEPT SELECT url FROM visits'),
 	qr/^Custom Scan \(GpuSortUnpack\)\n +->  Gather\n +Workers Planned: 3\n +->  Custom Scan \(GpuSortPack\)\n +->  SetOp Except\n(?: +->  Parallel Custom Scan \(GpuSort\)\n +Sort Key: .*
  +Divided By: .*\n +Divided With: .*\n +->  Parallel Seq Scan .*\n?){2}/, 'plan: a pair') if $pairs;
+like(plan_of('SELECT note, id FROM visits EXCEPT SELECT note, who FROM visits', 'SET max_parallel_workers_per_gather = 0'),
+	qr/^ *(SetOp|->  SetOp) Except\n.*GpuSort/ms, 'plan: an EXCEPT in one process');
 divided('an order of a window above, in a Gather Merge', 'SELECT * FROM (SELECT id, rank() OVER (PARTITION BY who ORDER BY id) AS r FROM visits WHERE id % 3 = 0) s
 	ORDER BY r, id', 'visits.who');
 divided('with debug_stock_ties', $window, '', 'SET pg_gpusort.debug_stock_ties = on');
