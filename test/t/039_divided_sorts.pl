@@ -182,7 +182,7 @@ my %queries = (
 	'set operations again and again' => 'SELECT o, (SELECT sum(who) FROM (SELECT who FROM visits EXCEPT ALL SELECT who FROM visits WHERE id % 3 = 0 OFFSET 0) s
 		WHERE who % 3 = o) FROM generate_series(0, 2) o',
 	'set operations as the row above says' => 'SELECT o, s.* FROM generate_series(0, 2) o, LATERAL (SELECT who FROM visits WHERE id % 3 = o
-		INTERSECT SELECT page FROM visits LIMIT 50) s WHERE who < 0',
+		INTERSECT SELECT page FROM visits LIMIT 100) s WHERE who < 0',
 	'an EXCEPT ALL of a UNION' => 'SELECT page FROM visits EXCEPT ALL (SELECT page + 3 FROM visits UNION SELECT who FROM visits)',
 	'windows over groups' => 'SELECT who, n, dense_rank() OVER (PARTITION BY who ORDER BY n)
 		FROM (SELECT who, page, count(*) AS n FROM visits GROUP BY who, page) s',
