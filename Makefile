@@ -33,7 +33,7 @@ OBJS = \
 	src/core/loser_tree.o \
 	src/core/radix_sort.o \
 	src/settings.o \
-	src/fallback.o \
+	src/reason.o \
 	src/loading.o \
 	src/work.o \
 	src/preload.o \

@@ -194,14 +194,14 @@ show_phases(const GsSortReport *report, ExplainState *es)
  * that it should not, and not on a server that was set up without one.
  */
 static bool
-gpu_was_expected(GsFallback reason)
+gpu_was_expected(GsReason reason)
 {
 	switch (reason)
 	{
-		case GS_FALLBACK_NONE:
-		case GS_FALLBACK_BACKEND_CPU:
+		case GS_REASON_NONE:
+		case GS_REASON_BACKEND_CPU:
 			return false;
-		case GS_FALLBACK_NO_GPU:
+		case GS_REASON_NO_GPU:
 			return gpusort_service_library_was_found();
 		default:
 			return true;
@@ -250,12 +250,12 @@ show_details(const GsSortReport *report, ExplainState *es)
 		show_part(report, es);
 	if (es->timing)
 		show_phases(report, es);
-	if (report->fallback != GS_FALLBACK_NONE)
+	if (report->fallback != GS_REASON_NONE)
 		ExplainPropertyText("Sort Fallback",
-							gpusort_fallback_text(report->fallback), es);
+							gpusort_reason_text(report->fallback), es);
 	if (gpu_was_expected(report->gpu_reason))
 		ExplainPropertyText("GPU Not Used",
-							gpusort_fallback_text(report->gpu_reason), es);
+							gpusort_reason_text(report->gpu_reason), es);
 }
 
 /*

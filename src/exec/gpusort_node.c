@@ -313,7 +313,7 @@ open_sink(GsNodeState *node)
 static void
 add_rows(GsNodeState *node)
 {
-	GsFallback	failure;
+	GsReason	failure;
 
 	if (node->sink == NULL || !gpusort_sink_is_open(node->sink))
 	{
@@ -321,7 +321,7 @@ add_rows(GsNodeState *node)
 		return;
 	}
 	failure = gpusort_sink_add_rows(node->sink);
-	if (failure != GS_FALLBACK_NONE)
+	if (failure != GS_REASON_NONE)
 		gpusort_sort_fail(node->sort, failure);
 }
 

@@ -219,7 +219,7 @@ add_report(GsIncrementalState *node)
 	sort_ms = all->sort_ms + batch.sort_ms;
 	if (node->nbatches == 0 || needed_more(&batch, all))
 		*all = batch;
-	all->gpu_reason = GS_FALLBACK_NONE;
+	all->gpu_reason = GS_REASON_NONE;
 	all->drain_ms = drain_ms;
 	all->sort_ms = sort_ms;
 	node->nbatches++;

@@ -70,7 +70,7 @@ gpusort_sink_create_state(CustomScan *plan)
 
 	NodeSetTag(sink, T_CustomScanState);
 	sink->css.methods = &sink_methods;
-	pg_atomic_init_u32(&sink->local.parallel.failure, GS_FALLBACK_NONE);
+	pg_atomic_init_u32(&sink->local.parallel.failure, GS_REASON_NONE);
 	sink->shared = &sink->local;
 	return (Node *) sink;
 }
@@ -202,7 +202,7 @@ tell_workers(const GsSinkState *sink, GsSinkShared *shared)
 {
 	if (shared != &sink->local)
 		*shared = sink->local;
-	pg_atomic_write_u32(&shared->parallel.failure, GS_FALLBACK_NONE);
+	pg_atomic_write_u32(&shared->parallel.failure, GS_REASON_NONE);
 }
 
 bool
@@ -235,13 +235,13 @@ gpusort_sink_close(GsSinkState *sink)
 	tell_workers(sink, sink->shared);
 }
 
-static GsFallback
+static GsReason
 failure_of(const GsSinkState *sink)
 {
 	return gpusort_parallel_sort_failure(&sink->shared->parallel);
 }
 
-GsFallback
+GsReason
 gpusort_sink_add_rows(GsSinkState *sink)
 {
 	if (!start_gather(sink->gather))
@@ -393,7 +393,7 @@ gpusort_sink_init_dsm(CustomScanState *css, ParallelContext *pcxt,
 
 	sink->shared = coordinate;
 	sink->reports = shared_reports(coordinate);
-	pg_atomic_init_u32(&sink->shared->parallel.failure, GS_FALLBACK_NONE);
+	pg_atomic_init_u32(&sink->shared->parallel.failure, GS_REASON_NONE);
 	gpusort_worker_reports_init(sink->reports, pcxt->nworkers);
 	tell_workers(sink, sink->shared);
 }

@@ -40,9 +40,9 @@ extern void gpusort_sink_close(GsSinkState *sink);
 
 /*
  * When the sink is open: have all processes add their rows to the sort.  Waits for the workers,
- * unless they sort while rows are read.  Returns why rows are missing, or GS_FALLBACK_NONE.
+ * unless they sort while rows are read.  Returns why rows are missing, or GS_REASON_NONE.
  */
-extern GsFallback gpusort_sink_add_rows(GsSinkState *sink);
+extern GsReason gpusort_sink_add_rows(GsSinkState *sink);
 
 /* Wait for workers that have not ended. */
 extern void gpusort_sink_await(const GsSinkState *sink);

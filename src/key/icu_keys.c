@@ -43,7 +43,7 @@ static int	strings_before_table = 50000;
  * looked for.
  */
 #define OBSERVED_STRINGS	8192
-#define LEAST_FOUND_PART	4
+#define LEAST_FOUND_DIVISOR	4
 #define PASSED_STRINGS		(16 * OBSERVED_STRINGS)
 
 /* ASCII, and the letters from U+00C0 on, whose first of two bytes in UTF-8 is LETTERS_BYTE. */
@@ -361,7 +361,7 @@ looks_for_recent(GsIcuRecent *recent)
 	if (recent->observed == OBSERVED_STRINGS)
 	{
 		recent->observed =
-			recent->found < OBSERVED_STRINGS / LEAST_FOUND_PART ? -PASSED_STRINGS : 0;
+			recent->found < OBSERVED_STRINGS / LEAST_FOUND_DIVISOR ? -PASSED_STRINGS : 0;
 		recent->found = 0;
 	}
 	return recent->observed++ >= 0;

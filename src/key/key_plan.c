@@ -135,7 +135,7 @@ any_is_distrusted(const GsSortKeys *keys)
 
 GsKeyPlan *
 gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
-						GsFallback *reason)
+						GsReason *reason)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "pg_gpusort key plan",
@@ -159,10 +159,10 @@ gpusort_key_plan_create(const GsSortKeys *keys, unsigned string_words,
 			plan->words;
 	MemoryContextSwitchTo(caller);
 	if (reason != NULL && plan->distrusted)
-		*reason = GS_FALLBACK_WRONG_ORDER;
+		*reason = GS_REASON_WRONG_ORDER;
 	else if (reason != NULL)
 		*reason = plan->columns[0].encoding.kind == GS_ENCODE_NONE ?
-			GS_FALLBACK_TYPE : GS_FALLBACK_NONE;
+			GS_REASON_TYPE : GS_REASON_NONE;
 	return plan;
 }
 

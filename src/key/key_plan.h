@@ -10,7 +10,7 @@
 
 #include "access/attnum.h"
 
-#include "fallback.h"
+#include "reason.h"
 #include "key/key_encoding.h"
 #include "key/string_pivot.h"
 
@@ -47,9 +47,9 @@ typedef struct GsKeyShape
  * 'string_words' words of a string become part of the key, at least 1.
  * Accesses the system catalogs, and so needs a transaction.
  *
- * Unless 'reason' is NULL, sets *reason to GS_FALLBACK_TYPE if the first key has no encoding, to
- * GS_FALLBACK_WRONG_ORDER if that of any key is distrusted (see distrust.h), and
- * otherwise to GS_FALLBACK_NONE.  Without an encoding all rows are ties, and only
+ * Unless 'reason' is NULL, sets *reason to GS_REASON_TYPE if the first key has no encoding, to
+ * GS_REASON_WRONG_ORDER if that of any key is distrusted (see distrust.h), and
+ * otherwise to GS_REASON_NONE.  Without an encoding all rows are ties, and only
  * comparisons order them.  This is slow, but correct: it is for plans of
  * queries that were made while there was an encoding that was trusted.
  *
@@ -58,7 +58,7 @@ typedef struct GsKeyShape
  */
 extern GsKeyPlan *gpusort_key_plan_create(const GsSortKeys *keys,
 										  unsigned string_words,
-										  GsFallback *reason);
+										  GsReason *reason);
 
 extern void gpusort_key_plan_free(GsKeyPlan *plan);
 

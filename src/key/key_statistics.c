@@ -161,12 +161,12 @@ bool
 gpusort_key_statistics_expect_ties(const GsSortKeys *keys, const GsTableColumn *columns,
 								   unsigned string_words, double rows)
 {
-	GsFallback	reason;
+	GsReason	reason;
 	GsKeyPlan  *plan = gpusort_key_plan_create(keys, string_words, &reason);
 	int			open;
 	bool		exact = gpusort_key_plan_is_exact(plan, &open);
 
 	gpusort_key_plan_free(plan);
-	return reason == GS_FALLBACK_NONE && !exact &&
+	return reason == GS_REASON_NONE && !exact &&
 		expect_ties(keys, columns, open + 1, string_words, rows);
 }

@@ -270,7 +270,7 @@ expect_ties(const GsSortKeys *keys, const Plan *sort, const PlannedStmt *stateme
 	GsTableColumn *columns;
 	bool		ties;
 
-	if (gpusort_gpu_session_check(sort->plan_rows, false) != GS_FALLBACK_NONE)
+	if (gpusort_gpu_session_check(sort->plan_rows, false) != GS_REASON_NONE)
 		return false;
 	columns = palloc(keys->nkeys * sizeof(GsTableColumn));
 	for (int k = 0; k < keys->nkeys; k++)
@@ -446,7 +446,7 @@ static bool
 can_sort_together(const Sort *sort, bool ties)
 {
 	return gpusort_warm_memory_shared_limit() > 0 ||
-		gpusort_gpu_session_check(sort->plan.plan_rows, ties) == GS_FALLBACK_NONE;
+		gpusort_gpu_session_check(sort->plan.plan_rows, ties) == GS_REASON_NONE;
 }
 
 /* Make the processes below a Gather put their rows into the sort directly. */
@@ -510,14 +510,14 @@ bound_of_limit(const Limit *limit)
 static Plan *
 swap_sort(Sort *sort, const GsSwapContext *context)
 {
-	GsFallback	reason = gpusort_eligibility_of_sort(sort, context->bound,
+	GsReason	reason = gpusort_eligibility_of_sort(sort, context->bound,
 													 context->statement->planned);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
 	GsSortTraits traits = {0};
 
-	if (reason != GS_FALLBACK_NONE)
+	if (reason != GS_REASON_NONE)
 	{
-		gpusort_requirement_leave(GS_LEFT_SORT, reason);
+		gpusort_requirement_leave(GS_TASK_SORT, reason);
 		return &sort->plan;
 	}
 	traits.repeatable = gpusort_input_is_repeatable(sort->plan.lefttree,
@@ -537,15 +537,15 @@ static Plan *
 swap_incremental_sort(IncrementalSort * sort, const GsSwapContext *context)
 {
 	GsSortTraits traits = {0};	/* its input is not read again */
-	GsFallback	reason;
+	GsReason	reason;
 
 	if (gpusort_debug_stock_ties)
 		return &sort->sort.plan;
 	reason = gpusort_eligibility_of_incremental_sort(sort, context->bound);
-	if (reason == GS_FALLBACK_NONE)
+	if (reason == GS_REASON_NONE)
 		return with_columns(make_sort_node(&sort->sort, traits, 0, &incremental_plan_methods),
 							context->statement);
-	gpusort_requirement_leave(GS_LEFT_SORT, reason);
+	gpusort_requirement_leave(GS_TASK_SORT, reason);
 	return &sort->sort.plan;
 }
 

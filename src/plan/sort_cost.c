@@ -102,7 +102,7 @@ choose_method(const Path *input, List *pathkeys, double bound,
 	*method = (GsSortMethod)
 	{
 		.candidate = candidate,
-			.gpu = gpusort_gpu_session_check(candidate.rows, false) == GS_FALLBACK_NONE,
+			.gpu = gpusort_gpu_session_check(candidate.rows, false) == GS_REASON_NONE,
 			.disk = !gpusort_sort_candidate_fits(&candidate),
 			.processes = 1
 	};

@@ -256,10 +256,10 @@ keys_of_path(List *pathkeys, Relids relids)
 }
 
 /* Sets *shape if the keys have one.  Otherwise returns the reason. */
-static GsFallback
+static GsReason
 reason_of_keys(const GsSortKeys *keys, GsKeyShape *shape)
 {
-	GsFallback	reason;
+	GsReason	reason;
 	GsKeyPlan  *plan = gpusort_key_plan_create(keys, 1, &reason);
 
 	*shape = gpusort_key_plan_shape(plan);
@@ -276,7 +276,7 @@ bool
 gpusort_sort_candidate_fits(const GsSortCandidate *candidate)
 {
 	/* A GPU keeps rows in its own memory, and will report if it lacks room. */
-	return gpusort_gpu_session_check(candidate->rows, false) == GS_FALLBACK_NONE ||
+	return gpusort_gpu_session_check(candidate->rows, false) == GS_REASON_NONE ||
 		gpusort_memory_sort_estimate(candidate->key.words, candidate->rows,
 									 candidate->width) <=
 		(double) gpusort_settings_work_mem() * 1024;
@@ -549,16 +549,16 @@ order_of_input(const Sort *sort, const PlannedStmt *statement)
  */
 
 /* The questions that need no catalogs.  'least' is the minimum number of rows. */
-static GsFallback
+static GsReason
 reason_of_rows(double rows, double least, double bound)
 {
 	if (!gpusort_enable)
-		return GS_FALLBACK_DISABLED;
+		return GS_REASON_DISABLED;
 	if (rows < least)
-		return GS_FALLBACK_FEW_ROWS;
+		return GS_REASON_FEW_ROWS;
 	if (gpusort_limit_bound_is_small(bound, rows))
-		return GS_FALLBACK_LIMIT;
-	return GS_FALLBACK_NONE;
+		return GS_REASON_LIMIT;
+	return GS_REASON_NONE;
 }
 
 bool
@@ -568,10 +568,10 @@ gpusort_sort_candidate_of_path(const Path *input, List *pathkeys, double bound,
 	GsSortKeys	keys;
 	GsKeyShape	shape;
 
-	if (reason_of_rows(input->rows, gpusort_settings_plan_rows(), bound) != GS_FALLBACK_NONE)
+	if (reason_of_rows(input->rows, gpusort_settings_plan_rows(), bound) != GS_REASON_NONE)
 		return false;
 	keys = keys_of_path(pathkeys, input->parent->relids);
-	if (reason_of_keys(&keys, &shape) != GS_FALLBACK_NONE)
+	if (reason_of_keys(&keys, &shape) != GS_REASON_NONE)
 		return false;
 	*candidate = describe_path(input, bound, &shape);
 	return true;
@@ -611,25 +611,25 @@ gains(const Sort *sort, double bound, const PlannedStmt *statement, const GsKeyS
 		gains_by_order(&candidate, order_of_input(sort, statement));
 }
 
-GsFallback
+GsReason
 gpusort_eligibility_of_sort(const Sort *sort, double bound,
 							const PlannedStmt *statement)
 {
-	GsFallback	reason = reason_of_rows(sort->plan.plan_rows,
+	GsReason	reason = reason_of_rows(sort->plan.plan_rows,
 										gpusort_min_rows >= 0 ? gpusort_min_rows :
 										FEWEST_LONG_ROWS, bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(sort);
 	GsKeyShape	shape;
 
-	if (reason == GS_FALLBACK_NONE)
+	if (reason == GS_REASON_NONE)
 		reason = reason_of_keys(&keys, &shape);
-	if (reason != GS_FALLBACK_NONE)
+	if (reason != GS_REASON_NONE)
 		return reason;
 	if (gpusort_min_rows < 0 &&
 		!is_long(sort->plan.plan_rows, bound, &shape))
-		return GS_FALLBACK_FEW_ROWS;
+		return GS_REASON_FEW_ROWS;
 	return gains(sort, bound, statement, &shape) ?
-		GS_FALLBACK_NONE : GS_FALLBACK_NO_GAIN;
+		GS_REASON_NONE : GS_REASON_NO_GAIN;
 }
 
 /*
@@ -656,23 +656,23 @@ rows_of_group(const IncrementalSort * sort)
  * Small groups stay stock: PostgreSQL sorts a few of them at a time with all keys,
  * which are nearly in order then, and that is as fast.
  */
-GsFallback
+GsReason
 gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
 										double bound)
 {
-	GsFallback	reason = reason_of_rows(sort->sort.plan.plan_rows,
+	GsReason	reason = reason_of_rows(sort->sort.plan.plan_rows,
 										gpusort_settings_plan_rows(), bound);
 	GsSortKeys	keys = gpusort_private_keys_of_sort(&sort->sort);
 	GsKeyShape	shape;
 
-	if (reason == GS_FALLBACK_NONE)
+	if (reason == GS_REASON_NONE)
 		reason = reason_of_keys(&keys, &shape);
-	if (reason != GS_FALLBACK_NONE || gpusort_min_rows == 0)
+	if (reason != GS_REASON_NONE || gpusort_min_rows == 0)
 		return reason;
 
 	/* A LIMIT whose value is not known yet is probably small. */
 	if (bound == GPUSORT_UNKNOWN_BOUND)
-		return GS_FALLBACK_LIMIT;
+		return GS_REASON_LIMIT;
 	return rows_of_group(sort) < FEWEST_GROUP_ROWS ?
-		GS_FALLBACK_NO_GAIN : GS_FALLBACK_NONE;
+		GS_REASON_NO_GAIN : GS_REASON_NONE;
 }

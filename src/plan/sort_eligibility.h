@@ -15,7 +15,7 @@
 #include "nodes/pathnodes.h"
 #include "nodes/plannodes.h"
 
-#include "fallback.h"
+#include "reason.h"
 #include "key/key_plan.h"
 
 /* What determines the cost of a sort. */
@@ -56,14 +56,14 @@ extern GsRowCost gpusort_row_cost(const GsSortCandidate *candidate, bool gpu);
 extern double gpusort_row_cost_minimum(int width);
 
 /*
- * Is a Sort of a finished plan to be taken over?  Returns GS_FALLBACK_NONE, or the
+ * Is a Sort of a finished plan to be taken over?  Returns GS_REASON_NONE, or the
  * reason why not.  Reads the system catalogs.
  */
-extern GsFallback gpusort_eligibility_of_sort(const Sort *sort, double bound,
-											  const PlannedStmt *statement);
+extern GsReason gpusort_eligibility_of_sort(const Sort *sort, double bound,
+											const PlannedStmt *statement);
 
 /* The same for an IncrementalSort. */
-extern GsFallback gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
-														  double bound);
+extern GsReason gpusort_eligibility_of_incremental_sort(const IncrementalSort * sort,
+														double bound);
 
 #endif							/* GPUSORT_SORT_ELIGIBILITY_H */

@@ -201,7 +201,7 @@ add_ordered_paths(PlannerInfo *root, RelOptInfo *input_rel,
 	List	   *pathkeys = root->sort_pathkeys;
 	Path	   *partial = gpusort_cost_partial_path(input_rel);
 	Path	   *parallel = NULL;
-	bool		gpu = gpusort_gpu_session_check(rows_of(ordered_rel), false) == GS_FALLBACK_NONE;
+	bool		gpu = gpusort_gpu_session_check(rows_of(ordered_rel), false) == GS_REASON_NONE;
 
 	if (pathkeys == NIL || root->upper_targets[UPPERREL_ORDERED] == NULL ||
 		(input == NULL && !has_gather_merge(ordered_rel)))

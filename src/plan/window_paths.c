@@ -26,7 +26,7 @@
 #include "work.h"
 
 /* Without statistics on what a run condition leaves, the planner's default for inequalities. */
-#define RUN_CONDITION_PART	0.3333
+#define RUN_CONDITION_FRACTION	0.3333
 
 /*
  * Returns the WindowAggs of a path, the lowest one first, without the sorts
@@ -275,7 +275,7 @@ static double
 rows_out(const WindowAggPath *top, double rows)
 {
 	return GPUSORT_RUN_CONDITION(top) != NIL || top->qual != NIL ?
-		rows * RUN_CONDITION_PART : rows;
+		rows * RUN_CONDITION_FRACTION : rows;
 }
 
 /*

@@ -38,14 +38,14 @@
  * this part of what the rows expected take, or the second part if the session's memory is
  * limited; and no more than so many bytes of each array.
  */
-#define UNUSED_PART			4
-#define LIMITED_UNUSED_PART	16
+#define UNUSED_DIVISOR			4
+#define LIMITED_UNUSED_DIVISOR	16
 #define MAX_UNUSED_BYTES	((uint64) 256 * 1024 * 1024)
 
 /*
  * Initially we expect one row of this many to have NULL as its first sort key.
  */
-#define EXPECTED_NULL_KEYS_PART	16
+#define EXPECTED_NULL_KEYS_DIVISOR	16
 
 /*
  * Number of bytes allocated after which the device is asked for its free memory
@@ -60,7 +60,7 @@ typedef struct GsTransfer
 } GsTransfer;
 
 /* The device process's data for the session of a slot. */
-typedef struct GsServed
+typedef struct GsServedSlot
 {
 	bool		open;
 	int			device;
@@ -77,10 +77,10 @@ typedef struct GsServed
 	bool		swap_rows;		/* the fault "swap", in the next chunk */
 	int			ntransfers;
 	GsTransfer	transfers[GPUSORT_MAX_CHUNKS];
-} GsServed;
+} GsServedSlot;
 
 static GsOpenDevices *devices;
-static GsServed served[GPUSORT_SLOTS];
+static GsServedSlot served[GPUSORT_SLOTS];
 static uint32 epoch_served;
 
 /* ----------------------------------------------------------------
@@ -176,7 +176,7 @@ reach_fault(uint32 s, const char *point)
 static void
 speak_for(uint32 s, uint64 bytes)
 {
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 
 	devices->use[session->device].spoken_for += bytes - session->spoken_for;
 	session->spoken_for = bytes;
@@ -202,8 +202,8 @@ expected_memory(const GsSlotRequest *request)
 	if (variable)
 		per_row += sizeof(uint32) + 2 * sizeof(uint64);
 	held = options->expected_rows * per_row + request->expected_bytes;
-	unused = Min(held / (options->device_memory_limit > 0 ? LIMITED_UNUSED_PART : UNUSED_PART),
-				 arrays * MAX_UNUSED_BYTES);
+	unused = held / (options->device_memory_limit > 0 ? LIMITED_UNUSED_DIVISOR : UNUSED_DIVISOR);
+	unused = Min(unused, arrays * MAX_UNUSED_BYTES);
 	return held + unused + options->expected_rows * SORT_BYTES_PER_ROW +
 		staging_bytes(request);
 }
@@ -252,12 +252,12 @@ choose_device(const GsSlotRequest *request)
 }
 
 static GsStatus
-begin_part(uint32 s, GsPart part)
+begin_part(uint32 s, GsNullPart part)
 {
 	GsSessionOptions options = gpusort_service->slots[s].request.options;
 
 	if (part == GS_PART_NULL_KEYS)
-		options.expected_rows = options.expected_rows / EXPECTED_NULL_KEYS_PART + 1;
+		options.expected_rows = options.expected_rows / EXPECTED_NULL_KEYS_DIVISOR + 1;
 	return devices->api->session_begin(devices->use[served[s].device].device, &options,
 									   &served[s].parts[part]);
 }
@@ -298,11 +298,11 @@ static void
 open_session(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 	GsStatus	status;
 
 	close_ended_sessions();
-	memset(session, 0, offsetof(GsServed, transfers));
+	memset(session, 0, offsetof(GsServedSlot, transfers));
 	session->device = choose_device(&slot->request);
 	if (session->device < 0)
 	{
@@ -331,7 +331,7 @@ open_session(uint32 s)
 static void
 close_session(uint32 s)
 {
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 
 	if (session->open)
 	{
@@ -363,7 +363,7 @@ close_session(uint32 s)
  * hold with that in the part.
  */
 static uint64
-session_memory(const GsServed *session, GsPart part, const GsChunk *chunk)
+session_memory(const GsServedSlot *session, GsNullPart part, const GsChunk *chunk)
 {
 	uint64		sum = 0;
 
@@ -379,12 +379,12 @@ session_memory(const GsServed *session, GsPart part, const GsChunk *chunk)
  * ask the device for its free memory from time to time.
  */
 static bool
-has_room(uint32 s, GsPart part, const GsChunk *chunk)
+has_room(uint32 s, GsNullPart part, const GsChunk *chunk)
 {
 	const GsSlotRequest *request = &gpusort_service->slots[s].request;
 	uint64		limit = request->options.device_memory_limit;
 	uint64		expected_rows = request->options.expected_rows;
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 	GsDeviceUse *use = &devices->use[session->device];
 	uint64		rows = session->rows + chunk->rows;
 	uint64		to_sort = rows * SORT_BYTES_PER_ROW + staging_bytes(request);
@@ -414,7 +414,7 @@ has_room(uint32 s, GsPart part, const GsChunk *chunk)
 }
 
 static void
-start_transfer(GsServed *session, GsPoolChunk *chunk, GsTicket ticket)
+start_transfer(GsServedSlot *session, GsPoolChunk *chunk, GsTicket ticket)
 {
 	session->transfers[session->ntransfers++] = (GsTransfer)
 	{
@@ -424,7 +424,7 @@ start_transfer(GsServed *session, GsPoolChunk *chunk, GsTicket ticket)
 }
 
 static void
-refuse_chunk(GsSlot *slot, GsServed *session, GsPoolChunk *chunk)
+refuse_chunk(GsSlot *slot, GsServedSlot *session, GsPoolChunk *chunk)
 {
 	session->full = true;
 	slot->refused++;
@@ -437,7 +437,7 @@ static void
 put_chunk(uint32 s, GsPoolChunk *pool_chunk)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 	char	   *address = gpusort_chunk_address(pool_chunk);
 	GsTicket	ticket;
 	GsStatus	status = reach_fault(s, "put");
@@ -478,7 +478,7 @@ static void
 get_chunk(uint32 s, GsPoolChunk *pool_chunk)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 	char	   *address = gpusort_chunk_address(pool_chunk);
 	GsSortedChunk target = {
 		.data = address + pool_chunk->data_offset
@@ -511,7 +511,7 @@ static bool
 take_chunks(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 	int			taken = 0;
 
 	while (taken < CHUNKS_PER_TURN)
@@ -539,7 +539,7 @@ take_chunks(uint32 s)
 
 /* The fault "swap": exchange the first and the last row of a sorted chunk. */
 static void
-swap_rows(GsServed *session, const GsPoolChunk *chunk)
+swap_rows(GsServedSlot *session, const GsPoolChunk *chunk)
 {
 	char	   *data = gpusort_chunk_address(chunk) + chunk->data_offset;
 	Size		row_bytes = chunk->data_bytes / chunk->rows;
@@ -557,7 +557,7 @@ swap_rows(GsServed *session, const GsPoolChunk *chunk)
 
 /* A chunk is filled: let the process that has asked for it know. */
 static void
-deliver_chunk(GsServed *session, GsPoolChunk *chunk)
+deliver_chunk(GsServedSlot *session, GsPoolChunk *chunk)
 {
 	Latch	   *client = chunk->client;
 
@@ -581,7 +581,7 @@ static bool
 poll_transfers(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 	int			still_in_transfer = 0;
 	bool		landed = false;
 
@@ -621,7 +621,7 @@ static void
 sort_session(uint32 s)
 {
 	GsSlot	   *slot = &gpusort_service->slots[s];
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 	GsStatus	status = reach_fault(s, "sort");
 
 	memset(&slot->result, 0, sizeof(slot->result));
@@ -651,7 +651,7 @@ sort_session(uint32 s)
 static void
 release_session(uint32 s)
 {
-	GsServed   *session = &served[s];
+	GsServedSlot *session = &served[s];
 
 	for (int p = 0; p < GS_PARTS; p++)
 	{

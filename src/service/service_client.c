@@ -64,29 +64,29 @@ struct GsClient
 	uint32		number;			/* number of the slot */
 	GsSlot	   *slot;
 	bool		joined;			/* does another client own the session? */
-	GsFallback	failure;
+	GsReason	failure;
 	MemoryContextCallback callback;
 };
 
 /* The sessions that this process has open, without those that it has joined. */
 static int	sessions_in_use = 0;
 
-GsFallback
+GsReason
 gpusort_client_availability(void)
 {
 	if (gpusort_service == NULL)
-		return GS_FALLBACK_NO_GPU;
+		return GS_REASON_NO_GPU;
 	switch ((GsServiceState) pg_atomic_read_u32(&gpusort_service->state))
 	{
 		case GS_SERVICE_OFF:
 		case GS_SERVICE_STARTING:
-			return GS_FALLBACK_SERVICE_STARTING;
+			return GS_REASON_SERVICE_STARTING;
 		case GS_SERVICE_READY:
-			return GS_FALLBACK_NONE;
+			return GS_REASON_NONE;
 		case GS_SERVICE_FAILED:
 			break;
 	}
-	return GS_FALLBACK_SERVICE_FAILED;
+	return GS_REASON_SERVICE_FAILED;
 }
 
 /* From how many rows on does a sort take less time on a device? */
@@ -136,7 +136,7 @@ gpusort_client_chunk_bytes(void)
 	return gpusort_service->chunk_bytes;
 }
 
-GsFallback
+GsReason
 gpusort_client_failure(const GsClient *client)
 {
 	return client->failure;
@@ -174,17 +174,17 @@ wait_for_service(const GsClient *client, GsClientWait wait)
 	wait_for(wait, client->joined ? JOINED_LOOK_MS : LOOK_AROUND_MS);
 }
 
-static GsFallback
+static GsReason
 failure_of_status(GsStatus status)
 {
 	switch (status)
 	{
 		case GPUSORT_DEVICE_MEMORY:
-			return GS_FALLBACK_DEVICE_MEMORY;
+			return GS_REASON_DEVICE_MEMORY;
 		case GPUSORT_DEVICE_LOST:
-			return GS_FALLBACK_SERVICE_LOST;
+			return GS_REASON_SERVICE_LOST;
 		default:
-			return GS_FALLBACK_DEVICE_ERROR;
+			return GS_REASON_DEVICE_ERROR;
 	}
 }
 
@@ -201,18 +201,18 @@ log_failure(const GsClient *client)
 static bool
 has_failed(GsClient *client)
 {
-	if (client->failure != GS_FALLBACK_NONE)
+	if (client->failure != GS_REASON_NONE)
 		return true;
 	if (client->slot->epoch != pg_atomic_read_u32(&gpusort_service->epoch))
-		client->failure = GS_FALLBACK_SERVICE_LOST;
+		client->failure = GS_REASON_SERVICE_LOST;
 	else if (slot_state(client) == GS_SLOT_FAILED)
 	{
 		pg_read_barrier();
 		client->failure = failure_of_status(client->slot->status);
-		if (client->failure == GS_FALLBACK_DEVICE_ERROR)
+		if (client->failure == GS_REASON_DEVICE_ERROR)
 			log_failure(client);
 	}
-	return client->failure != GS_FALLBACK_NONE;
+	return client->failure != GS_REASON_NONE;
 }
 
 /*
@@ -351,13 +351,13 @@ fill_request(GsSlotRequest *request, const GsClientOptions *options)
 
 /* Open a session with this request. */
 static GsClient *
-open_client(const GsSlotRequest *request, GsFallback *reason)
+open_client(const GsSlotRequest *request, GsReason *reason)
 {
 	GsClient   *client;
 
 	if (!is_session_allowed())
 	{
-		*reason = GS_FALLBACK_BACKEND_SESSIONS;
+		*reason = GS_REASON_BACKEND_SESSIONS;
 		return NULL;
 	}
 	client = palloc0(sizeof(GsClient));
@@ -366,7 +366,7 @@ open_client(const GsSlotRequest *request, GsFallback *reason)
 	MemoryContextRegisterResetCallback(CurrentMemoryContext, &client->callback);
 	if (!claim_slot(client))
 	{
-		*reason = GS_FALLBACK_NO_SESSION;
+		*reason = GS_REASON_NO_SESSION;
 		return NULL;
 	}
 
@@ -387,10 +387,10 @@ open_client(const GsSlotRequest *request, GsFallback *reason)
 	 * this session lost, so it must still be ready.
 	 */
 	*reason = gpusort_client_availability();
-	if (*reason == GS_FALLBACK_NONE &&
+	if (*reason == GS_REASON_NONE &&
 		!wait_while(client, GS_SLOT_OPENING, GS_WAIT_OPEN))
 		*reason = client->failure;
-	if (*reason == GS_FALLBACK_NONE)
+	if (*reason == GS_REASON_NONE)
 		return client;
 	/* Its callback stays registered, and then does nothing. */
 	close_client(client);
@@ -398,12 +398,12 @@ open_client(const GsSlotRequest *request, GsFallback *reason)
 }
 
 GsClient *
-gpusort_client_open(const GsClientOptions *options, GsFallback *reason)
+gpusort_client_open(const GsClientOptions *options, GsReason *reason)
 {
 	GsSlotRequest request;
 
 	*reason = gpusort_client_availability();
-	if (*reason != GS_FALLBACK_NONE)
+	if (*reason != GS_REASON_NONE)
 		return NULL;
 	fill_request(&request, options);
 	return open_client(&request, reason);
@@ -434,7 +434,7 @@ gpusort_client_attach(GsClientHandle handle)
 	client->number = handle.slot;
 	client->slot = &gpusort_service->slots[handle.slot];
 	if (client->slot->epoch != handle.epoch)
-		client->failure = GS_FALLBACK_SERVICE_LOST;
+		client->failure = GS_REASON_SERVICE_LOST;
 	return client;
 }
 
@@ -503,7 +503,7 @@ is_full(GsClient *client)
 		(state > GS_SLOT_FULL && !client->joined))
 		return false;
 	pg_read_barrier();			/* who sees the state sees what was refused */
-	client->failure = GS_FALLBACK_DEVICE_MEMORY;
+	client->failure = GS_REASON_DEVICE_MEMORY;
 	return true;
 }
 
@@ -635,8 +635,8 @@ gpusort_client_sort(GsClient *client)
 	uint32		state = GS_SLOT_OPEN;
 
 	/* A device without memory for more rows can sort those that it has. */
-	if (client->failure == GS_FALLBACK_DEVICE_MEMORY && is_full(client))
-		client->failure = GS_FALLBACK_NONE;
+	if (client->failure == GS_REASON_DEVICE_MEMORY && is_full(client))
+		client->failure = GS_REASON_NONE;
 	while (!has_failed(client))
 	{
 		/* The device process may have set it to FULL in the meantime. */
@@ -648,7 +648,7 @@ gpusort_client_sort(GsClient *client)
 				return true;
 
 			/* Memory for sorting the rows should have been left. */
-			if (client->failure == GS_FALLBACK_DEVICE_MEMORY)
+			if (client->failure == GS_REASON_DEVICE_MEMORY)
 				log_failure(client);
 			return false;
 		}
@@ -667,7 +667,7 @@ gpusort_client_release(GsClient *client)
 	{
 		/* Only the device process has changed it meanwhile. */
 		if (!has_failed(client))
-			client->failure = GS_FALLBACK_SERVICE_LOST;
+			client->failure = GS_REASON_SERVICE_LOST;
 		return false;
 	}
 	gpusort_service_wake();
@@ -696,7 +696,7 @@ gpusort_client_result(const GsClient *client)
  */
 
 GsPoolChunk *
-gpusort_client_ask(GsClient *client, GsPart part, uint64 number, bool wait)
+gpusort_client_ask(GsClient *client, GsNullPart part, uint64 number, bool wait)
 {
 	GsPoolChunk *chunk = get_chunk(client, GS_CHUNK_GET, wait);
 	const		GsSessionOptions *options = &client->slot->request.options;

@@ -7,7 +7,7 @@
  * them sorted, and gets sorted chunks by number, in any order and any number
  * of times.  All functions may wait and check for interrupts.  When one fails,
  * gpusort_client_failure() returns the reason, and the client can only close
- * the session, except after GS_FALLBACK_DEVICE_MEMORY from
+ * the session, except after GS_REASON_DEVICE_MEMORY from
  * gpusort_client_put(): see there.
  *
  *-------------------------------------------------------------------------
@@ -15,7 +15,7 @@
 #ifndef GPUSORT_SERVICE_CLIENT_H
 #define GPUSORT_SERVICE_CLIENT_H
 
-#include "fallback.h"
+#include "reason.h"
 #include "service/service_shmem.h"
 
 typedef struct GsClient GsClient;
@@ -30,8 +30,8 @@ typedef struct GsClientOptions
 	double		expected_row_bytes; /* without the key */
 } GsClientOptions;
 
-/* Returns GS_FALLBACK_NONE if sessions can be opened, otherwise the reason. */
-extern GsFallback gpusort_client_availability(void);
+/* Returns GS_REASON_NONE if sessions can be opened, otherwise the reason. */
+extern GsReason gpusort_client_availability(void);
 
 /*
  * Returns from how many rows on a sort takes less time on one of the devices than on the CPU,
@@ -49,7 +49,7 @@ extern Size gpusort_client_chunk_bytes(void);
  * NULL and sets *reason if no session is available.
  */
 extern GsClient *gpusort_client_open(const GsClientOptions *options,
-									 GsFallback *reason);
+									 GsReason *reason);
 
 /* The number of the session's device. */
 extern int	gpusort_client_device(const GsClient *client);
@@ -83,7 +83,7 @@ extern bool gpusort_client_release(GsClient *client);
  */
 extern bool gpusort_client_settle(GsClient *client);
 
-extern GsFallback gpusort_client_failure(const GsClient *client);
+extern GsReason gpusort_client_failure(const GsClient *client);
 
 /*
  * Returns a chunk to fill.  Returns NULL after a failure, or if no chunk is
@@ -95,7 +95,7 @@ extern GsPoolChunk *gpusort_client_new_chunk(GsClient *client, bool wait);
 /*
  * Hand over a chunk, in which rows, part, offsets and data_bytes are set.  The
  * order of the calls is the order of arrival of the chunks.  Returns false after
- * a failure.  After GS_FALLBACK_DEVICE_MEMORY, this chunk and some put
+ * a failure.  After GS_REASON_DEVICE_MEMORY, this chunk and some put
  * before it may have been refused for lack of memory; the others can still be
  * sorted.
  */
@@ -130,7 +130,7 @@ extern const GsSlotResult *gpusort_client_result(const GsClient *client);
  * waits until it has arrived.  The former returns NULL after a failure, or if
  * no pool chunk is free at the moment and 'wait' is false.
  */
-extern GsPoolChunk *gpusort_client_ask(GsClient *client, GsPart part,
+extern GsPoolChunk *gpusort_client_ask(GsClient *client, GsNullPart part,
 									   uint64 number, bool wait);
 extern bool gpusort_client_await(GsClient *client, GsPoolChunk *chunk);
 

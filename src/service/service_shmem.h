@@ -44,12 +44,12 @@ StaticAssertDecl(GPUSORT_MAX_DEVICES <= 32,
  * Parts of a session.  Rows whose first sort key is NULL form a separate part, which
  * is sorted separately.
  */
-typedef enum GsPart
+typedef enum GsNullPart
 {
 	GS_PART_REGULAR,
 	GS_PART_NULL_KEYS,
 	GS_PARTS
-} GsPart;
+} GsNullPart;
 
 typedef enum GsServiceState
 {
@@ -178,7 +178,7 @@ typedef struct GsPoolChunk
 	pg_atomic_uint32 state;		/* GsChunkState */
 	GsChunkOp	op;
 	Latch	   *client;			/* of the process that has handed it over */
-	GsPart		part;
+	GsNullPart	part;
 	uint32		rows;
 	uint32		keys_offset[GPUSORT_MAX_KEY_WORDS];
 	uint32		lengths_offset; /* rows of variable length */

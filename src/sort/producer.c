@@ -20,7 +20,7 @@ bool
 gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound)
 {
 	memset(parallel, 0, sizeof(*parallel));
-	pg_atomic_init_u32(&parallel->failure, GS_FALLBACK_NONE);
+	pg_atomic_init_u32(&parallel->failure, GS_REASON_NONE);
 	parallel->bound = bound;
 	parallel->group_keys = sort->spec->group_keys;
 	parallel->repeatable = sort->spec->repeatable;
@@ -33,17 +33,17 @@ gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound)
 	return true;
 }
 
-GsFallback
+GsReason
 gpusort_parallel_sort_failure(const GsParallelSort *parallel)
 {
-	return (GsFallback) pg_atomic_read_u32((pg_atomic_uint32 *) &parallel->failure);
+	return (GsReason) pg_atomic_read_u32((pg_atomic_uint32 *) &parallel->failure);
 }
 
 /* Have any process's rows been lost, so that all of the input must be read again? */
 static inline bool
 has_failed(const GsProducer *producer)
 {
-	return gpusort_parallel_sort_failure(producer->parallel) != GS_FALLBACK_NONE;
+	return gpusort_parallel_sort_failure(producer->parallel) != GS_REASON_NONE;
 }
 
 /*
@@ -53,11 +53,11 @@ has_failed(const GsProducer *producer)
 static void
 give_up(GsProducer *producer, GsSort *sort)
 {
-	GsFallback	failure = gpusort_parallel_sort_failure(producer->parallel);
+	GsReason	failure = gpusort_parallel_sort_failure(producer->parallel);
 
-	if (failure == GS_FALLBACK_NONE)
+	if (failure == GS_REASON_NONE)
 		failure = gpusort_sort_loss(sort);
-	if (failure != GS_FALLBACK_NONE)
+	if (failure != GS_REASON_NONE)
 		pg_atomic_write_u32(&producer->parallel->failure, failure);
 	producer->ahead = false;
 	gpusort_sort_fail(sort, failure);

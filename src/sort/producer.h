@@ -18,7 +18,7 @@
 #include "executor/tuptable.h"
 #include "port/atomics.h"
 
-#include "fallback.h"
+#include "reason.h"
 #include "service/service_client.h"
 #include "sort/base/sort_spec.h"
 #include "sort/base/sort_stats.h"
@@ -40,7 +40,7 @@ typedef struct GsParallelSort
 	int64		bound;			/* rows wanted of each process; 0 for all */
 	int			group_keys;		/* see GsSortSpec: then each process counts
 								 * the first keys of the rows that it returns */
-	pg_atomic_uint32 failure;	/* GsFallback: why rows are missing */
+	pg_atomic_uint32 failure;	/* GsReason: why rows are missing */
 } GsParallelSort;
 
 /* What a worker tells its leader. */
@@ -81,8 +81,8 @@ typedef struct GsProducer
  */
 extern bool gpusort_parallel_sort_open(GsParallelSort *parallel, GsSort *sort, int64 bound);
 
-/* Returns why rows are missing, or GS_FALLBACK_NONE. */
-extern GsFallback gpusort_parallel_sort_failure(const GsParallelSort *parallel);
+/* Returns why rows are missing, or GS_REASON_NONE. */
+extern GsReason gpusort_parallel_sort_failure(const GsParallelSort *parallel);
 
 /*
  * Read all rows, add them, and sort them together with those of the others.  'context' is for

@@ -50,10 +50,10 @@ typedef struct GsSort GsSort;
 
 /*
  * Set spec->key_plan to a plan of the sort's keys, for a GPU if one will be tried, or else for
- * the CPU.  Returns GS_FALLBACK_NONE, or why the keys are not encoded: see
+ * the CPU.  Returns GS_REASON_NONE, or why the keys are not encoded: see
  * gpusort_key_plan_create().  Also sets spec->check.
  */
-extern GsFallback gpusort_sort_plan_keys(GsSortSpec *spec);
+extern GsReason gpusort_sort_plan_keys(GsSortSpec *spec);
 
 /* Returns a plan by which a worker encodes rows of its leader's sort. */
 extern GsKeyPlan *gpusort_sort_plan_leader_keys(const GsSortSpec *spec, unsigned string_words);
@@ -87,7 +87,7 @@ extern bool gpusort_sort_add(GsSort *sort, TupleTableSlot *slot);
 extern const GsProgress *gpusort_sort_progress(const GsSort *sort);
 
 /* Rows of other processes are lost, for that reason: end what these do together. */
-extern void gpusort_sort_fail(GsSort *sort, GsFallback reason);
+extern void gpusort_sort_fail(GsSort *sort, GsReason reason);
 
 /*
  * No more rows are wanted, so other processes need not sort further ones.  If more are

@@ -34,7 +34,7 @@ sort_session(GsSort *sort)
 		return true;
 	if (!gpusort_sort_may_write_session(sort))
 	{
-		sort->failure = GS_FALLBACK_DEVICE_MEMORY;
+		sort->failure = GS_REASON_DEVICE_MEMORY;
 		return false;
 	}
 	if (sort->participant != NULL)
@@ -55,7 +55,7 @@ write_session(GsSort *sort, bool has_sorted)
 	if (sort->location == GS_ROWS_ON_GPU)
 	{
 		gpusort_cpu_sort_begin_runs(&sort->cpu, gpusort_gpu_session_has_rest(session) ?
-									GS_FALLBACK_DEVICE_MEMORY : GS_FALLBACK_NONE);
+									GS_REASON_DEVICE_MEMORY : GS_REASON_NONE);
 		gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 	}
 	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
@@ -130,7 +130,7 @@ static void
 write_rows(GsSort *sort)
 {
 	if (sort->location == GS_ROWS_IN_MEMORY)
-		gpusort_sort_write_memory(sort, GS_FALLBACK_NONE);
+		gpusort_sort_write_memory(sort, GS_REASON_NONE);
 	gpusort_sort_show_phase(sort, GS_PHASE_MERGING);
 }
 
@@ -257,8 +257,8 @@ sort_rows(GsSort *sort)
 	 * It may be another process that has lost rows.  In a sort with
 	 * spec->group_keys, nobody will say why.
 	 */
-	if (sort->failure == GS_FALLBACK_NONE && sort->spec->group_keys > 0)
-		sort->failure = GS_FALLBACK_SERVICE_LOST;
+	if (sort->failure == GS_REASON_NONE && sort->spec->group_keys > 0)
+		sort->failure = GS_REASON_SERVICE_LOST;
 	return false;
 }
 

@@ -39,7 +39,7 @@ static void
 give_encodings_memory(const GsSortSpec *spec, GsKeyPlan *plan)
 {
 	gpusort_key_plan_set_memory(plan,
-								gpusort_sort_spec_all_memory(spec) / GPUSORT_ENCODING_PART);
+								gpusort_sort_spec_all_memory(spec) / GPUSORT_ENCODING_DIVISOR);
 }
 
 /* May this process open a session with a GPU?  Workers use that of the leader, or none. */
@@ -60,12 +60,12 @@ is_planned_for_cpu(const GsSortSpec *spec)
 		gpusort_key_plan_string_words(spec->key_plan) != GPUSORT_GPU_STRING_WORDS;
 }
 
-GsFallback
+GsReason
 gpusort_sort_plan_keys(GsSortSpec *spec)
 {
 	bool		gpu = may_use_gpu(spec) &&
-		gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties) == GS_FALLBACK_NONE;
-	GsFallback	reason;
+		gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties) == GS_REASON_NONE;
+	GsReason	reason;
 	GsKeyPlan  *plan = gpusort_key_plan_create(&spec->keys,
 											   gpu ? GPUSORT_GPU_STRING_WORDS : 1,
 											   &reason);
@@ -132,23 +132,23 @@ begin_gpu(GsSort *sort)
 		gpusort_gpu_rows_attach(&sort->gpu, spec, spec->session);
 		return true;
 	}
-	if (sort->gpu_reason != GS_FALLBACK_NONE || !may_use_gpu(spec))
+	if (sort->gpu_reason != GS_REASON_NONE || !may_use_gpu(spec))
 		return false;
 	if (gpusort_key_plan_is_distrusted(spec->key_plan))
 	{
-		gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+		gpusort_stats_count_reason(GS_REASON_WRONG_ORDER);
 		return false;
 	}
 	if (will_cut(spec) || is_planned_for_cpu(spec))
 	{
 		sort->gpu_reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);
-		if (sort->gpu_reason == GS_FALLBACK_NONE && will_cut(spec))
-			sort->gpu_reason = GS_FALLBACK_LIMIT;
+		if (sort->gpu_reason == GS_REASON_NONE && will_cut(spec))
+			sort->gpu_reason = GS_REASON_LIMIT;
 	}
 	else if (gpusort_gpu_rows_begin(&sort->gpu, spec, &sort->gpu_reason))
 		return true;
-	if (gpusort_fallback_is_want_of_gpu(sort->gpu_reason))
-		gpusort_stats_count_fallback(sort->gpu_reason);
+	if (gpusort_reason_is_no_gpu(sort->gpu_reason))
+		gpusort_stats_count_reason(sort->gpu_reason);
 	return false;
 }
 
@@ -258,9 +258,9 @@ gpusort_sort_restart(GsSort *sort)
 	if (sort->nrows > 0 && !sort->spec->index_build)
 		sort->nrows_lost = sort->nrows + sort->ndropped;
 	sort->gpu_reason = gpusort_sort_loss(sort);
-	gpusort_stats_count_fallback(sort->gpu_reason);
+	gpusort_stats_count_reason(sort->gpu_reason);
 	end_rows(sort);
-	sort->failure = GS_FALLBACK_NONE;
+	sort->failure = GS_REASON_NONE;
 	sort->cutoff = NULL;
 	sort->ndropped = 0;
 	sort->position = 0;
@@ -350,7 +350,7 @@ gpusort_sort_stop(GsSort *sort)
 }
 
 void
-gpusort_sort_fail(GsSort *sort, GsFallback reason)
+gpusort_sort_fail(GsSort *sort, GsReason reason)
 {
 	sort->failure = reason;
 	(void) gpusort_sort_lost_unless(sort, false);
@@ -391,7 +391,7 @@ gpusort_sort_may_write_session(const GsSort *sort)
 
 /* Rows go to disk, so the processes cannot sort all of them in memory, or on a GPU. */
 static void
-begin_runs(GsSort *sort, GsFallback reason)
+begin_runs(GsSort *sort, GsReason reason)
 {
 	if (sort->participant != NULL)
 		gpusort_participant_spill(sort->participant);
@@ -399,7 +399,7 @@ begin_runs(GsSort *sort, GsFallback reason)
 }
 
 void
-gpusort_sort_write_memory(GsSort *sort, GsFallback reason)
+gpusort_sort_write_memory(GsSort *sort, GsReason reason)
 {
 	gpusort_sort_show_phase(sort, GS_PHASE_WRITING_RUN);
 	begin_runs(sort, reason);
@@ -422,10 +422,10 @@ keeps_its_rows(const GsSort *sort)
 {
 	switch (gpusort_gpu_session_failure(sort->gpu.session))
 	{
-		case GS_FALLBACK_DEVICE_MEMORY:
+		case GS_REASON_DEVICE_MEMORY:
 			return gpusort_sort_may_write_session(sort);
-		case GS_FALLBACK_ROW_WIDTH:
-		case GS_FALLBACK_ENUM_LABELS:
+		case GS_REASON_ROW_WIDTH:
+		case GS_REASON_ENUM_LABELS:
 			return !gpusort_sort_spec_can_restart(sort->spec);
 		default:
 			return false;
@@ -450,7 +450,7 @@ leave_session(GsSort *sort)
 	while (gpusort_gpu_session_take_left(session, slot->tts_values, slot->tts_isnull))
 		gpusort_cpu_sort_add(&sort->cpu, slot->tts_values, slot->tts_isnull);
 	ExecDropSingleTupleTableSlot(slot);
-	if (gpusort_gpu_session_failure(session) == GS_FALLBACK_SERVICE_LOST)
+	if (gpusort_gpu_session_failure(session) == GS_REASON_SERVICE_LOST)
 		return false;
 	gpusort_sort_set_location(sort, GS_ROWS_IN_RUNS);
 	return true;
@@ -488,7 +488,7 @@ may_cut(const GsSort *sort)
 	if (bound == 0 || !has_private_rows(sort))
 		return false;
 	nrows = gpusort_memory_sort_count(sort->cpu.rows);
-	return nrows - bound > nrows / GPUSORT_LEAST_CUT_PART;
+	return nrows - bound > nrows / GPUSORT_LEAST_CUT_DIVISOR;
 }
 
 /*

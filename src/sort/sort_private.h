@@ -90,8 +90,8 @@ struct GsSort
 	GsGpuRanges *gpu_ranges;	/* if the ranges are on a GPU; or NULL */
 	int64		gpu_offset;		/* then: of positions there from those of the
 								 * rows that this process returns */
-	GsFallback	gpu_reason;		/* why a GPU is not, or no longer, used */
-	GsFallback	failure;		/* why rows of other processes are missing */
+	GsReason	gpu_reason;		/* why a GPU is not, or no longer, used */
+	GsReason	failure;		/* why rows of other processes are missing */
 	GsCutoff   *cutoff;			/* rows after it are not wanted; or NULL */
 	int64		ndropped;		/* rows dropped by all processes */
 	Size		most_bytes;		/* peak memory of memory sorts that were cut */
@@ -165,7 +165,7 @@ extern void gpusort_sort_share_rows(GsSort *sort);
 extern bool gpusort_sort_may_write_session(const GsSort *sort);
 
 /* Let the rows in memory, and those that follow, go to disk for that reason. */
-extern void gpusort_sort_write_memory(GsSort *sort, GsFallback reason);
+extern void gpusort_sort_write_memory(GsSort *sort, GsReason reason);
 
 /*
  * Put the last rows of this process into the GPU session, or write them to disk if it is full.
@@ -202,7 +202,7 @@ extern bool gpusort_sort_open(GsSort *sort);
 extern bool gpusort_sort_end_adding(GsSort *sort, bool *ahead);
 
 /* After rows were lost: returns why. */
-extern GsFallback gpusort_sort_loss(const GsSort *sort);
+extern GsReason gpusort_sort_loss(const GsSort *sort);
 
 /* Does a GPU session have all rows?  If so, they can still be lost. */
 static inline bool

@@ -293,7 +293,7 @@ report_wrong_order(GsSort *sort)
 	MemoryContextSwitchTo(caller);
 	if (sort->spec->index_build)
 		return;
-	gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+	gpusort_stats_count_reason(GS_REASON_WRONG_ORDER);
 	gpusort_stats_count_error();
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),

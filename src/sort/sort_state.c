@@ -83,10 +83,10 @@ gpusort_sort_lost_unless(GsSort *sort, bool kept)
 	return false;
 }
 
-GsFallback
+GsReason
 gpusort_sort_loss(const GsSort *sort)
 {
-	GsFallback	reason = GS_FALLBACK_NONE;
+	GsReason	reason = GS_REASON_NONE;
 
 	if (sort->gpu.session != NULL)
 		reason = gpusort_gpu_session_failure(sort->gpu.session);
@@ -95,8 +95,8 @@ gpusort_sort_loss(const GsSort *sort)
 	 * A session that is full has not lost its rows: then those of others are
 	 * lost.
 	 */
-	if (sort->failure != GS_FALLBACK_NONE &&
-		(reason == GS_FALLBACK_NONE || reason == GS_FALLBACK_DEVICE_MEMORY))
+	if (sort->failure != GS_REASON_NONE &&
+		(reason == GS_REASON_NONE || reason == GS_REASON_DEVICE_MEMORY))
 		return sort->failure;
 	return reason;
 }
@@ -104,13 +104,13 @@ gpusort_sort_loss(const GsSort *sort)
 void
 gpusort_sort_check_restart(GsSort *sort)
 {
-	GsFallback	failure;
+	GsReason	failure;
 
 	if (gpusort_sort_spec_can_restart(sort->spec) &&
 		(!sort->returned || sort->spec->index_build))
 		return;
 	failure = gpusort_sort_loss(sort);
-	gpusort_stats_count_fallback(failure);
+	gpusort_stats_count_reason(failure);
 	if (sort->sorted)
 		gpusort_stats_count_error();
 	ereport(ERROR,
@@ -118,7 +118,7 @@ gpusort_sort_check_restart(GsSort *sort)
 			 sort->returned ?
 			 errmsg("could not read the remaining rows of a sort") :
 			 errmsg("could not sort rows that cannot be read a second time"),
-			 errdetail("The reason is \"%s\".", gpusort_fallback_text(failure)),
+			 errdetail("The reason is \"%s\".", gpusort_reason_text(failure)),
 			 errhint("The query might succeed if retried.")));
 }
 
@@ -231,7 +231,7 @@ gpusort_sort_report(GsSort *sort, GsSortReport *report)
 {
 	memset(report, 0, sizeof(*report));
 	report->fallback = gpusort_key_plan_is_distrusted(sort->spec->key_plan) ?
-		GS_FALLBACK_WRONG_ORDER : sort->cpu.overflow;
+		GS_REASON_WRONG_ORDER : sort->cpu.overflow;
 	report->gpu_reason = sort->gpu_reason;
 	report->drain_ms = sort->drain_ms;
 	report->sort_ms = sort->sort_ms;

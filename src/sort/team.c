@@ -394,11 +394,11 @@ gpusort_participant_read(GsParticipant *participant)
 	return reader;
 }
 
-GsFallback
+GsReason
 gpusort_participant_overflow(const GsParticipant *participant)
 {
 	return participant->merged ?
-		gpusort_shared_merge_overflow(participant->team->merge) : GS_FALLBACK_NONE;
+		gpusort_shared_merge_overflow(participant->team->merge) : GS_REASON_NONE;
 }
 
 void

@@ -202,8 +202,8 @@ extern void gpusort_participant_make_ranges(GsParticipant *participant);
  */
 extern GsRangeReader *gpusort_participant_read(GsParticipant *participant);
 
-/* If they come from runs: returns why rows of any process are on disk; or GS_FALLBACK_NONE. */
-extern GsFallback gpusort_participant_overflow(const GsParticipant *participant);
+/* If they come from runs: returns why rows of any process are on disk; or GS_REASON_NONE. */
+extern GsReason gpusort_participant_overflow(const GsParticipant *participant);
 
 /*
  * In the leader: no more rows are wanted, so the others need not sort further ranges.  If

@@ -71,7 +71,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 {
 	GsElementOrder *order = palloc0(sizeof(GsElementOrder));
 	TypeCacheEntry *typcache;
-	GsFallback	reason;
+	GsReason	reason;
 	int			first_open;
 
 	typcache = lookup_type_cache(type, TYPECACHE_LT_OPR | TYPECACHE_GT_OPR);
@@ -94,7 +94,7 @@ gpusort_element_order_create(Oid type, Oid collation, bool descending,
 	order->keys.nulls_first = &order->nulls_first;
 	order->key_plan = gpusort_key_plan_create(&order->keys, 1, &reason);
 	order->exact = gpusort_key_plan_is_exact(order->key_plan, &first_open);
-	if (reason != GS_FALLBACK_NONE)
+	if (reason != GS_REASON_NONE)
 	{
 		gpusort_key_plan_free(order->key_plan);
 		order->key_plan = NULL;
@@ -131,7 +131,7 @@ check_element(GsCheckedRows *checked, Datum value, bool value_isnull)
 	if (likely(gpusort_checked_rows_add(checked, values, isnull)))
 		return true;
 	(void) gpusort_checked_rows_distrust(checked);
-	gpusort_stats_count_fallback(GS_FALLBACK_WRONG_ORDER);
+	gpusort_stats_count_reason(GS_REASON_WRONG_ORDER);
 	return false;
 }
 
@@ -435,7 +435,7 @@ static bool
 may_use_gpu(const GsElementOrder *order, const GsArrayElements *elements)
 {
 	return order->exact &&
-		gpusort_gpu_session_check(elements->count, false) == GS_FALLBACK_NONE;
+		gpusort_gpu_session_check(elements->count, false) == GS_REASON_NONE;
 }
 
 /*
@@ -449,7 +449,7 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 {
 	GsSortSpec *spec;
 	GsGpuSession *session;
-	GsFallback	reason;
+	GsReason	reason;
 	MemoryContext caller;
 
 	*context = AllocSetContextCreate(CurrentMemoryContext,
@@ -467,8 +467,8 @@ begin_gpu_session(const GsElementOrder *order, const GsArrayElements *elements,
 	MemoryContextSwitchTo(caller);
 	if (session == NULL)
 	{
-		if (gpusort_fallback_is_want_of_gpu(reason))
-			gpusort_stats_count_fallback(reason);
+		if (gpusort_reason_is_no_gpu(reason))
+			gpusort_stats_count_reason(reason);
 		MemoryContextDelete(*context);
 	}
 	return session;
@@ -552,8 +552,8 @@ sort_on_gpu(const GsElementOrder *order, const GsArrayElements *elements, bool t
 		gpusort_gpu_session_report(session, &report);
 		count_sort(timer, GS_KIND_GPU, report.device_bytes);
 	}
-	else if (gpusort_gpu_session_failure(session) != GS_FALLBACK_NONE)
-		gpusort_stats_count_fallback(gpusort_gpu_session_failure(session));
+	else if (gpusort_gpu_session_failure(session) != GS_REASON_NONE)
+		gpusort_stats_count_reason(gpusort_gpu_session_failure(session));
 	MemoryContextDelete(context);
 	return done;
 }

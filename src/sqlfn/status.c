@@ -319,15 +319,15 @@ gpusort_status(PG_FUNCTION_ARGS)
 {
 	static const Oid types[] = {TEXTOID, TEXTOID};
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	GsFallback	reason = gpusort_backend == GS_BACKEND_CPU ?
-		GS_FALLBACK_BACKEND_CPU : gpusort_client_availability();
-	bool		gpu = reason == GS_FALLBACK_NONE;
+	GsReason	reason = gpusort_backend == GS_BACKEND_CPU ?
+		GS_REASON_BACKEND_CPU : gpusort_client_availability();
+	bool		gpu = reason == GS_REASON_NONE;
 
 	begin_rows(fcinfo, types, lengthof(types));
 	put_status(result, "version", GPUSORT_VERSION);
 	put_status(result, "backend", gpu ? "gpu" : "cpu");
 	put_status(result, "backend_reason",
-			   gpu ? NULL : gpusort_fallback_text(reason));
+			   gpu ? NULL : gpusort_reason_text(reason));
 	put_status(result, "loaded_for", loaded_for());
 	put_status(result, "statistics_of",
 			   gpusort_stats_are_shared() ? "server" : "session");
@@ -392,10 +392,10 @@ gpusort_stat_fallbacks(PG_FUNCTION_ARGS)
 
 	begin_rows(fcinfo, types, lengthof(types));
 	gpusort_stats_read(&stats);
-	for (int r = GS_FALLBACK_NONE + 1; r < GS_FALLBACK_COUNT; r++)
+	for (int r = GS_REASON_NONE + 1; r < GS_REASON_COUNT; r++)
 	{
 		Datum		values[] = {
-			CStringGetTextDatum(gpusort_fallback_text(r)),
+			CStringGetTextDatum(gpusort_reason_text(r)),
 			Int64GetDatum((int64) stats.fallbacks[r])
 		};
 		bool		nulls[lengthof(values)] = {false};

@@ -546,7 +546,7 @@ check_rows(const Rows *rows)
 	for (unsigned words = 1;
 		 words <= GPUSORT_CPU_MAX_KEY_WORDS && wrong == NULL; words++)
 	{
-		GsFallback	reason;
+		GsReason	reason;
 		GsKeyPlan  *plan = gpusort_key_plan_create(&keys, words, &reason);
 
 		wrong = check_plan(rows, plan);

@@ -118,19 +118,19 @@ takes_long(Relation index)
 	return false;
 }
 
-GsFallback
+GsReason
 gpusort_build_check(Relation heap, Relation index)
 {
 	double		least = gpusort_min_index_rows;
 
 	if (!gpusort_enable_index_build)
-		return GS_FALLBACK_INDEX_DISABLED;
+		return GS_REASON_INDEX_DISABLED;
 	if (heap->rd_tableam != GetHeapamTableAmRoutine())
-		return GS_FALLBACK_TABLE_AM;
+		return GS_REASON_TABLE_AM;
 	if (least < 0)
 		least = takes_long(index) ? FEWEST_LONG_ROWS : FEWEST_ROWS;
 	return gpusort_build_rows_estimate(heap) >= Min(least, gpusort_settings_plan_rows()) ?
-		GS_FALLBACK_NONE : GS_FALLBACK_FEW_INDEX_ROWS;
+		GS_REASON_NONE : GS_REASON_FEW_INDEX_ROWS;
 }
 
 /*
@@ -153,10 +153,10 @@ count_useful(Relation heap, int nplanned)
 }
 
 /*
- * Describe the sort in the leader.  Returns GS_FALLBACK_NONE, or why the build is left to
+ * Describe the sort in the leader.  Returns GS_REASON_NONE, or why the build is left to
  * PostgreSQL.
  */
-static GsFallback
+static GsReason
 plan_sort(GsIndexBuild *build)
 {
 	GsSortSpec *spec = &build->spec;
@@ -170,7 +170,7 @@ plan_sort(GsIndexBuild *build)
 	/* All processes together have maintenance_work_mem. */
 	spec->memory = (Size) maintenance_work_mem * 1024 / (1 + build->nworkers);
 	if (!build->kind->describe(build))
-		return GS_FALLBACK_TYPE;
+		return GS_REASON_TYPE;
 	return build->kind->plan(build);
 }
 
@@ -393,7 +393,7 @@ static void
 add_rows_together(GsIndexBuild *build)
 {
 	GsParallelSort *parallel = &build->workers->shared->parallel;
-	GsFallback	failure;
+	GsReason	failure;
 
 	produce_rows(build, parallel);
 	/* Otherwise workers still sort rows, all of which have been read. */
@@ -401,7 +401,7 @@ add_rows_together(GsIndexBuild *build)
 	{
 		await_workers(build->workers);
 		failure = gpusort_parallel_sort_failure(parallel);
-		if (failure != GS_FALLBACK_NONE)
+		if (failure != GS_REASON_NONE)
 			gpusort_sort_fail(build->producer.sort, failure);
 	}
 	gpusort_heap_rows_unshare(build->rows);
@@ -539,7 +539,7 @@ sort_and_write(GsIndexBuild *build)
  * Leave the index to PostgreSQL.  Returns why.  If rows are not in order, that is more than a
  * reason to be counted: indexes that were built before should be looked at.
  */
-static GsFallback
+static GsReason
 give_up(GsIndexBuild *build)
 {
 	/* There may be pages that were made before rows were read. */
@@ -547,20 +547,20 @@ give_up(GsIndexBuild *build)
 	/* That build looks for broken HOT chains itself. */
 	build->info->ii_BrokenHotChain = false;
 	if (build->wrong_encoding == NULL)
-		return GS_FALLBACK_OPEN_ROWS;
+		return GS_REASON_OPEN_ROWS;
 	ereport(WARNING,
 			(errmsg("rows of index \"%s\" were not sorted into the right order, so PostgreSQL builds it",
 					RelationGetRelationName(build->index)),
 			 errdetail("They were sorted by type %s.", build->wrong_encoding),
 			 errhint("Check other indexes of this type with amcheck.")));
-	return GS_FALLBACK_WRONG_ORDER;
+	return GS_REASON_WRONG_ORDER;
 }
 
-/* Returns GS_FALLBACK_NONE, or with nothing written the reason why PostgreSQL builds the index. */
-static GsFallback
+/* Returns GS_REASON_NONE, or with nothing written the reason why PostgreSQL builds the index. */
+static GsReason
 build_index(GsIndexBuild *build)
 {
-	GsFallback	reason = GS_FALLBACK_NONE;
+	GsReason	reason = GS_REASON_NONE;
 	bool		written;
 
 	begin_rows(build, NULL);
@@ -590,21 +590,21 @@ gpusort_index_build(const GsIndexKind *kind, Relation heap, Relation index, Inde
 												  ALLOCSET_DEFAULT_SIZES);
 	MemoryContext caller = MemoryContextSwitchTo(context);
 	GsIndexBuild build = {.kind = kind,.heap = heap,.index = index,.info = info};
-	GsFallback	reason = gpusort_build_check(heap, index);
+	GsReason	reason = gpusort_build_check(heap, index);
 	IndexBuildResult *result;
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data",
 			 RelationGetRelationName(index));
-	if (reason == GS_FALLBACK_NONE)
+	if (reason == GS_REASON_NONE)
 		reason = plan_sort(&build);
-	if (reason == GS_FALLBACK_NONE)
+	if (reason == GS_REASON_NONE)
 		reason = build_index(&build);
-	if (reason != GS_FALLBACK_NONE)
-		gpusort_requirement_leave(GS_LEFT_INDEX_BUILD, reason);
+	if (reason != GS_REASON_NONE)
+		gpusort_requirement_leave(GS_TASK_INDEX_BUILD, reason);
 	MemoryContextSwitchTo(caller);
 	MemoryContextDelete(context);
-	if (reason != GS_FALLBACK_NONE)
+	if (reason != GS_REASON_NONE)
 		return NULL;
 
 	result = palloc(sizeof(IndexBuildResult));

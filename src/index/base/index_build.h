@@ -19,7 +19,7 @@
 #include "access/parallel.h"
 #include "nodes/execnodes.h"
 
-#include "fallback.h"
+#include "reason.h"
 #include "heap/heap_rows.h"
 #include "index/base/page_writer.h"
 #include "sort/producer.h"
@@ -71,9 +71,9 @@ typedef struct GsIndexKind
 
 	/*
 	 * In the leader, plan the keys of the sort that has been described.
-	 * Returns GS_FALLBACK_NONE, or why the build is left to PostgreSQL.
+	 * Returns GS_REASON_NONE, or why the build is left to PostgreSQL.
 	 */
-	GsFallback	(*plan) (GsIndexBuild *build);
+	GsReason	(*plan) (GsIndexBuild *build);
 
 	/* Before the first row, in each process: prepare to read rows; or NULL. */
 	void		(*begin) (GsIndexBuild *build);
@@ -92,11 +92,11 @@ typedef struct GsIndexKind
 extern double gpusort_build_rows_estimate(Relation heap);
 
 /*
- * Returns GS_FALLBACK_NONE, or why a build or validation of any kind of index is left to
+ * Returns GS_REASON_NONE, or why a build or validation of any kind of index is left to
  * PostgreSQL: it is switched off, or the table is not a heap or has too few rows.  The estimate
  * comes last, because for other access methods it may take long or have visible effects.
  */
-extern GsFallback gpusort_build_check(Relation heap, Relation index);
+extern GsReason gpusort_build_check(Relation heap, Relation index);
 
 /*
  * Build an empty index, as an access method's ambuild does.  Returns NULL, with nothing written,

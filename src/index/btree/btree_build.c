@@ -59,7 +59,7 @@ static int
 plan_workers(const GsIndexBuild *build)
 {
 	if (gpusort_warm_memory_shared_limit() == 0 &&
-		gpusort_gpu_session_check(build->spec.expected_rows, false) != GS_FALLBACK_NONE)
+		gpusort_gpu_session_check(build->spec.expected_rows, false) != GS_REASON_NONE)
 		return 0;
 	return build->info->ii_ParallelWorkers;
 }
@@ -175,7 +175,7 @@ expect_ties(const GsIndexBuild *build)
 	 * leaves no ties.
 	 */
 	keys.nkeys = build->info->ii_NumIndexKeyAttrs;
-	if (gpusort_gpu_session_check(spec->expected_rows, false) != GS_FALLBACK_NONE)
+	if (gpusort_gpu_session_check(spec->expected_rows, false) != GS_REASON_NONE)
 		return false;
 	for (int k = 0; k < keys.nkeys; k++)
 	{
@@ -186,14 +186,14 @@ expect_ties(const GsIndexBuild *build)
 											  spec->expected_rows);
 }
 
-static GsFallback
+static GsReason
 plan_keys(GsIndexBuild *build)
 {
-	GsFallback	reason;
+	GsReason	reason;
 
 	build->spec.expected_ties = expect_ties(build);
 	reason = gpusort_sort_plan_keys(&build->spec);
-	if (reason == GS_FALLBACK_NONE)
+	if (reason == GS_REASON_NONE)
 		build->spec.expected_width = estimate_width(build);
 	return reason;
 }

@@ -129,12 +129,12 @@ validate_table(Relation heap, Relation index, IndexInfo *info, Snapshot snapshot
 static bool
 is_eligible(Relation heap, Relation index, BlockNumber *nblocks)
 {
-	if (gpusort_build_check(heap, index) != GS_FALLBACK_NONE)
+	if (gpusort_build_check(heap, index) != GS_REASON_NONE)
 		return false;
 	*nblocks = RelationGetNumberOfBlocks(heap);
 	if ((uint64) *nblocks * sizeof(GsKnownTids) <= (uint64) maintenance_work_mem * 1024)
 		return true;
-	gpusort_stats_count_fallback(GS_FALLBACK_MAINTENANCE_MEM);
+	gpusort_stats_count_reason(GS_REASON_MAINTENANCE_MEM);
 	return false;
 }
 

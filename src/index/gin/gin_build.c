@@ -313,7 +313,7 @@ end_collecting(GsGinBuild *gin)
 {
 	gin->ncollected = gpusort_gin_keys_entries(gin->keys);
 	if (!IsParallelWorker() && gpusort_gin_keys_lacked_memory(gin->keys))
-		gpusort_stats_count_fallback(GS_FALLBACK_OUT_OF_MEMORY);
+		gpusort_stats_count_reason(GS_REASON_OUT_OF_MEMORY);
 	MemoryContextDelete(gin->context);
 }
 
@@ -352,10 +352,10 @@ describe(GsIndexBuild *build)
 	return true;
 }
 
-static GsFallback
+static GsReason
 plan_keys(GsIndexBuild *build)
 {
-	GsFallback	reason;
+	GsReason	reason;
 
 	/* The keys that are collected have as much. */
 	build->spec.memory /= 2;
@@ -365,7 +365,7 @@ plan_keys(GsIndexBuild *build)
 	build->spec.check = NULL;
 
 	/* Keys without an encoding are sorted by comparisons. */
-	return reason == GS_FALLBACK_TYPE ? GS_FALLBACK_NONE : reason;
+	return reason == GS_REASON_TYPE ? GS_REASON_NONE : reason;
 }
 
 /* Prepare to collect keys in the current memory context. */

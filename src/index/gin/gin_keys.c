@@ -50,7 +50,7 @@
 #define MAX_BLOCKS			(1 << (32 - REF_OFFSET_BITS))
 
 /* The part of the memory that is one block. */
-#define BLOCK_PART			16
+#define BLOCK_DIVISOR			16
 
 typedef struct GsGinArena
 {
@@ -123,7 +123,7 @@ choose_block_bytes(Size limit)
 {
 	Size		size = MAX_BLOCK_BYTES;
 
-	while (size > MIN_BLOCK_BYTES && size > limit / BLOCK_PART)
+	while (size > MIN_BLOCK_BYTES && size > limit / BLOCK_DIVISOR)
 		size /= 2;
 	return size;
 }
@@ -295,7 +295,7 @@ gpusort_gin_keys_create(GsGinOrder *order, Size limit)
  */
 
 /* A key to be looked up. */
-typedef struct GsLookup
+typedef struct GsKeyLookup
 {
 	GsGinKey	key;
 	const char *bytes;			/* NULL if it is passed by value */
@@ -303,7 +303,7 @@ typedef struct GsLookup
 	Datum		value;			/* or the length, as in records */
 	uint32		hash;
 	uint32		slot;
-} GsLookup;
+} GsKeyLookup;
 
 static inline uint64
 mix(uint64 hash, uint64 word)
@@ -329,7 +329,7 @@ hash_bytes_of(const char *bytes, Size length, uint64 hash)
 
 /* Prepare to look up a key. */
 static inline void
-begin_lookup(GsGinKeys *keys, GsLookup *lookup)
+begin_lookup(GsGinKeys *keys, GsKeyLookup *lookup)
 {
 	const GsGinKey *key = &lookup->key;
 	const GsGinColumn *column = &keys->order->columns[key->attnum - 1];
@@ -357,7 +357,7 @@ begin_lookup(GsGinKeys *keys, GsLookup *lookup)
 }
 
 static inline bool
-is_key(const GsGinRecord *record, const GsLookup *lookup)
+is_key(const GsGinRecord *record, const GsKeyLookup *lookup)
 {
 	return record->value == lookup->value && record->attnum == lookup->key.attnum &&
 		record->category == lookup->key.category &&
@@ -367,7 +367,7 @@ is_key(const GsGinRecord *record, const GsLookup *lookup)
 
 /* Find the record of a key, or set lookup->slot to where it belongs and return NULL. */
 static inline GsGinRecord *
-find_record(GsGinKeys *keys, GsLookup *lookup)
+find_record(GsGinKeys *keys, GsKeyLookup *lookup)
 {
 	uint32		k = lookup->slot;
 
@@ -387,7 +387,7 @@ find_record(GsGinKeys *keys, GsLookup *lookup)
 
 /* Add a record that was not found, with its first TID.  Returns false without memory. */
 static bool
-add_record(GsGinKeys *keys, GsLookup *lookup, uint64 tid)
+add_record(GsGinKeys *keys, GsKeyLookup *lookup, uint64 tid)
 {
 	GsGinRecord *record;
 
@@ -476,7 +476,7 @@ add_tid(GsGinKeys *keys, GsGinRecord *record, uint64 tid)
 static uint32
 add_batch(GsGinKeys *keys, const GsGinRowKeys *added, uint32 first, uint32 count, uint64 tid)
 {
-	GsLookup	lookups[LOOKUP_BATCH];
+	GsKeyLookup lookups[LOOKUP_BATCH];
 
 	for (uint32 i = 0; i < count; i++)
 	{

@@ -49,12 +49,12 @@
  * The size of a mapping of the arena: a part of what the budget has in use, but at most a part
  * of what is left of its limit, and MAX_ARENA_BYTES, so that little of the last one is left over.
  */
-#define ARENA_PART			8
-#define ARENA_LEFT_PART		4
+#define ARENA_DIVISOR			8
+#define ARENA_LEFT_DIVISOR		4
 #define MAX_ARENA_BYTES		(16 * HUGE_PAGE_BYTES)
 
 /* The arena is used when this part of the limit is in use, or this number of bytes. */
-#define ARENA_FROM_PART		16
+#define ARENA_FROM_DIVISOR		16
 #define ARENA_FROM_BYTES	(HUGE_PAGE_BYTES / 2)
 
 /* The least that a process gets at once of what processes share. */
@@ -348,7 +348,7 @@ uses_arena(const GsBudget *budget, Size size)
 {
 	return size < MAPPING_BESIDE_ARENA_BYTES &&
 		(budget->shared != NULL ||
-		 budget->used >= Min(budget->limit / ARENA_FROM_PART, ARENA_FROM_BYTES));
+		 budget->used >= Min(budget->limit / ARENA_FROM_DIVISOR, ARENA_FROM_BYTES));
 }
 
 /*
@@ -358,9 +358,9 @@ uses_arena(const GsBudget *budget, Size size)
 static bool
 enlarge_arena(GsBudget *budget, Size size)
 {
-	Size		bytes = Min(budget->used / ARENA_PART, MAX_ARENA_BYTES);
+	Size		bytes = Min(budget->used / ARENA_DIVISOR, MAX_ARENA_BYTES);
 
-	bytes = Min(bytes, (budget->limit - budget->used) / ARENA_LEFT_PART);
+	bytes = Min(bytes, (budget->limit - budget->used) / ARENA_LEFT_DIVISOR);
 	bytes = TYPEALIGN(HUGE_PAGE_BYTES, Max(bytes, size));
 	if (budget->arena_total + bytes > Max(budget->limit, HUGE_PAGE_BYTES))
 		return false;

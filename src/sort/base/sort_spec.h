@@ -11,7 +11,7 @@
 #include "access/attnum.h"
 #include "executor/tuptable.h"
 
-#include "fallback.h"
+#include "reason.h"
 #include "key/key_plan.h"
 #include "key/order_check.h"
 #include "settings.h"
@@ -74,7 +74,7 @@ gpusort_sort_spec_can_restart(const GsSortSpec *spec)
 }
 
 /* The part of a sort's memory for what the encodings of its keys keep of recent values. */
-#define GPUSORT_ENCODING_PART	8
+#define GPUSORT_ENCODING_DIVISOR	8
 
 /* The memory of the sort together with that of encodings, in bytes. */
 static inline Size

@@ -56,7 +56,7 @@ gpusort_stats_count_sort(GsSortKind kind, const GsSortCounts *counts)
 }
 
 void
-gpusort_stats_count_fallback(GsFallback reason)
+gpusort_stats_count_reason(GsReason reason)
 {
 	pg_atomic_fetch_add_u64(COUNTER(fallbacks) + reason, 1);
 }
@@ -139,33 +139,33 @@ gpusort_stats_init(void)
 #define REQUIRE_HINT	"This is an error because pg_gpusort.debug_require is set."
 
 static const char *const left_messages[] = {
-	[GS_LEFT_SORT] = "a sort is left to stock PostgreSQL",
-	[GS_LEFT_INDEX_BUILD] = "an index build is left to stock PostgreSQL",
+	[GS_TASK_SORT] = "a sort is left to stock PostgreSQL",
+	[GS_TASK_INDEX_BUILD] = "an index build is left to stock PostgreSQL",
 };
 
 void
-gpusort_requirement_leave(GsLeft what, GsFallback reason)
+gpusort_requirement_leave(GsTask what, GsReason reason)
 {
-	if (reason != GS_FALLBACK_DISABLED &&
-		reason != GS_FALLBACK_INDEX_DISABLED &&
-		reason != GS_FALLBACK_FEW_ROWS &&
-		reason != GS_FALLBACK_FEW_INDEX_ROWS)
-		gpusort_stats_count_fallback(reason);
+	if (reason != GS_REASON_DISABLED &&
+		reason != GS_REASON_INDEX_DISABLED &&
+		reason != GS_REASON_FEW_ROWS &&
+		reason != GS_REASON_FEW_INDEX_ROWS)
+		gpusort_stats_count_reason(reason);
 	if (gpusort_debug_require != GS_REQUIRE_OFF)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("%s", left_messages[what]),
 				 errdetail("The reason is \"%s\".",
-						   gpusort_fallback_text(reason)),
+						   gpusort_reason_text(reason)),
 				 errhint(REQUIRE_HINT)));
 }
 
 void
 gpusort_requirement_check(const GsSortReport *report)
 {
-	GsFallback	reason = report->fallback;
+	GsReason	reason = report->fallback;
 
-	if (reason == GS_FALLBACK_NONE)
+	if (reason == GS_REASON_NONE)
 		reason = report->gpu_reason;
 	if (gpusort_debug_require == GS_REQUIRE_OFF ||
 		gpusort_debug_require == GS_REQUIRE_NODE ||
@@ -179,8 +179,8 @@ gpusort_requirement_check(const GsSortReport *report)
 			 gpusort_debug_require == GS_REQUIRE_GPU ?
 			 errmsg("a sort was not done on a GPU") :
 			 errmsg("a sort was not done in memory on the CPU"),
-			 reason == GS_FALLBACK_NONE ? 0 :
+			 reason == GS_REASON_NONE ? 0 :
 			 errdetail("The reason is \"%s\".",
-					   gpusort_fallback_text(reason)),
+					   gpusort_reason_text(reason)),
 			 errhint(REQUIRE_HINT)));
 }

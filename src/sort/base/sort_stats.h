@@ -11,7 +11,7 @@
 
 #include "datatype/timestamp.h"
 
-#include "fallback.h"
+#include "reason.h"
 
 /* Where the rows of a sort finally were. */
 typedef enum GsSortKind
@@ -40,7 +40,7 @@ typedef struct GsSortCounts
 typedef struct GsStatsSnapshot
 {
 	GsSortCounts kinds[GS_SORT_KINDS];
-	uint64		fallbacks[GS_FALLBACK_COUNT];
+	uint64		fallbacks[GS_REASON_COUNT];
 	uint64		validations;	/* of indexes built concurrently */
 	uint64		errors;			/* sorts ended by an error or a cancel */
 	TimestampTz reset_time;
@@ -51,7 +51,7 @@ extern const char *gpusort_stats_kind_name(GsSortKind kind);
 
 extern void gpusort_stats_count_sort(GsSortKind kind,
 									 const GsSortCounts *counts);
-extern void gpusort_stats_count_fallback(GsFallback reason);
+extern void gpusort_stats_count_reason(GsReason reason);
 extern void gpusort_stats_count_validation(void);
 extern void gpusort_stats_count_error(void);
 
@@ -82,8 +82,8 @@ typedef enum GsSortSpace
 typedef struct GsSortReport
 {
 	GsSortKind	kind;
-	GsFallback	fallback;		/* why it is GS_KIND_EXTERNAL, or slow */
-	GsFallback	gpu_reason;		/* why it is not GS_KIND_GPU */
+	GsReason	fallback;		/* why it is GS_KIND_EXTERNAL, or slow */
+	GsReason	gpu_reason;		/* why it is not GS_KIND_GPU */
 	char		method[32];		/* as EXPLAIN names it */
 	GsSortSpace space;
 	int64		space_kb;
@@ -101,17 +101,17 @@ typedef struct GsSortReport
 } GsSortReport;
 
 /* What can be left to PostgreSQL. */
-typedef enum GsLeft
+typedef enum GsTask
 {
-	GS_LEFT_SORT,
-	GS_LEFT_INDEX_BUILD
-} GsLeft;
+	GS_TASK_SORT,
+	GS_TASK_INDEX_BUILD
+} GsTask;
 
 /*
  * Count a sort or an index build that is left to PostgreSQL, unless it is disabled or
  * too small to matter.  Raises an error if pg_gpusort.debug_require is set.
  */
-extern void gpusort_requirement_leave(GsLeft what, GsFallback reason);
+extern void gpusort_requirement_leave(GsTask what, GsReason reason);
 
 /* Raise an error if a sort was not done as pg_gpusort.debug_require demands. */
 extern void gpusort_requirement_check(const GsSortReport *report);

@@ -69,7 +69,7 @@ extern PGDLLEXPORT void gpusort_warm_memory_main(Datum arg);
 #define LOCK_NAME		"pg_gpusort memory"
 
 /* If the setting is -1: this part of the machine's memory, and at most so much. */
-#define DEFAULT_PART	8
+#define DEFAULT_DIVISOR	8
 #define DEFAULT_MAX		((Size) 8 * 1024 * 1024 * 1024)
 
 /* The memory of a container, where Linux has control groups of version 2. */
@@ -181,7 +181,7 @@ configured_bytes(void)
 {
 	Size		bytes = gpusort_warm_memory >= 0 ?
 		(Size) gpusort_warm_memory * 1024 :
-		Min(machine_bytes() / DEFAULT_PART, DEFAULT_MAX);
+		Min(machine_bytes() / DEFAULT_DIVISOR, DEFAULT_MAX);
 
 	return TYPEALIGN_DOWN(BLOCK_BYTES, bytes);
 }

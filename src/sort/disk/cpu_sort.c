@@ -31,7 +31,7 @@
 
 /* A run that waits to be merged takes this much memory; all take this fraction. */
 #define WAITING_RUN_BYTES	256
-#define WAITING_PART		8
+#define WAITING_DIVISOR		8
 
 /* There are more rows than expected, so chunks are not chosen by that number. */
 #define MANY_ROWS		1e9
@@ -140,24 +140,24 @@ end_file(GsCpuSort *sort)
 }
 
 void
-gpusort_cpu_sort_note_overflow(GsCpuSort *sort, GsFallback reason)
+gpusort_cpu_sort_note_overflow(GsCpuSort *sort, GsReason reason)
 {
 	const GsSortSpec *spec = sort->spec;
 	bool		is_part = spec->group_keys > 0 ? spec->nested : spec->team != NULL;
 
-	if (reason == GS_FALLBACK_NONE || sort->overflow != GS_FALLBACK_NONE)
+	if (reason == GS_REASON_NONE || sort->overflow != GS_REASON_NONE)
 		return;
 	sort->overflow = reason;
 	/* One process counts the sort as a whole. */
 	if (!is_part)
-		gpusort_stats_count_fallback(reason);
+		gpusort_stats_count_reason(reason);
 }
 
 void
-gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsFallback reason)
+gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsReason reason)
 {
-	if (reason == GS_FALLBACK_WORK_MEM && sort->spec->index_build)
-		reason = GS_FALLBACK_MAINTENANCE_MEM;
+	if (reason == GS_REASON_WORK_MEM && sort->spec->index_build)
+		reason = GS_REASON_MAINTENANCE_MEM;
 	gpusort_cpu_sort_note_overflow(sort, reason);
 	sort->run_spec = *sort->spec;
 	sort->run_spec.bound = 0;
@@ -321,7 +321,7 @@ gpusort_cpu_sort_reduce_runs(GsCpuSort *sort, int most)
 void
 gpusort_cpu_sort_limit_runs(GsCpuSort *sort)
 {
-	Size		most = Max(sort->limit / WAITING_PART / WAITING_RUN_BYTES,
+	Size		most = Max(sort->limit / WAITING_DIVISOR / WAITING_RUN_BYTES,
 						   2 * sort->merge_order);
 
 	if (sort->nruns >= most)
@@ -427,7 +427,7 @@ gpusort_cpu_sort_add(GsCpuSort *sort, const Datum *values, const bool *isnull)
 }
 
 void
-gpusort_cpu_sort_overflow(GsCpuSort *sort, GsFallback reason)
+gpusort_cpu_sort_overflow(GsCpuSort *sort, GsReason reason)
 {
 	gpusort_cpu_sort_begin_runs(sort, reason);
 	gpusort_cpu_sort_write_rows(sort);
@@ -445,7 +445,7 @@ gpusort_cpu_sort_sort(GsCpuSort *sort)
 	if (sort->file != NULL)
 		gpusort_cpu_sort_write_rows(sort);
 	else if (!gpusort_cpu_sort_sort_rows(sort))
-		gpusort_cpu_sort_overflow(sort, GS_FALLBACK_OUT_OF_MEMORY);
+		gpusort_cpu_sort_overflow(sort, GS_REASON_OUT_OF_MEMORY);
 }
 
 /* Open a cursor over the only run, which is frozen. */
@@ -529,5 +529,5 @@ gpusort_cpu_sort_end(GsCpuSort *sort)
 	end_rows(sort);
 	if (sort->file != NULL)
 		end_file(sort);
-	sort->overflow = GS_FALLBACK_NONE;
+	sort->overflow = GS_REASON_NONE;
 }

@@ -26,8 +26,8 @@ typedef struct GsCpuSort
 {
 	const GsSortSpec *spec;
 	MemoryContext context;
-	GsFallback	overflow;		/* why rows are on disk, here or in another
-								 * process, or GS_FALLBACK_NONE */
+	GsReason	overflow;		/* why rows are on disk, here or in another
+								 * process, or GS_REASON_NONE */
 
 	/* Rows in memory. */
 	MemoryContext rows_context; /* for 'rows' */
@@ -85,9 +85,9 @@ extern bool gpusort_cpu_sort_sort_rows(GsCpuSort *sort);
 
 /*
  * Let rows go to disk.  The reason is counted by the process that counts the sort.
- * It is GS_FALLBACK_NONE if only rows of other processes do not fit in memory.
+ * It is GS_REASON_NONE if only rows of other processes do not fit in memory.
  */
-extern void gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsFallback reason);
+extern void gpusort_cpu_sort_begin_runs(GsCpuSort *sort, GsReason reason);
 
 /*
  * Write the rows in memory, if any, as a run, or as several if there is not enough memory to sort
@@ -99,7 +99,7 @@ extern void gpusort_cpu_sort_write_rows(GsCpuSort *sort);
 extern void gpusort_cpu_sort_add(GsCpuSort *sort, const Datum *values, const bool *isnull);
 
 /* All of that: the rows in memory become a run, as do those that are added. */
-extern void gpusort_cpu_sort_overflow(GsCpuSort *sort, GsFallback reason);
+extern void gpusort_cpu_sort_overflow(GsCpuSort *sort, GsReason reason);
 
 /*
  * After the last row: sort the rows in memory.  If there are runs, or the system has no memory
@@ -145,7 +145,7 @@ extern GsMemorySort *gpusort_cpu_sort_detach_rows(GsCpuSort *sort, MemoryContext
 extern void gpusort_cpu_sort_begin_anew(GsCpuSort *sort);
 
 /* Another process has written runs for this reason. */
-extern void gpusort_cpu_sort_note_overflow(GsCpuSort *sort, GsFallback reason);
+extern void gpusort_cpu_sort_note_overflow(GsCpuSort *sort, GsReason reason);
 
 /* Remove all rows and runs, and forget the reason for the runs. */
 extern void gpusort_cpu_sort_end(GsCpuSort *sort);

@@ -430,7 +430,7 @@ begin_source(GsRunMerge *merge, uint32 number, GsSortedRun *run)
 static const GsKeyPlan *
 plan_of_merge(const GsSortSpec *spec)
 {
-	GsFallback	reason;
+	GsReason	reason;
 	int			first;
 
 	if (gpusort_key_plan_is_exact(spec->key_plan, &first) || first > 0)

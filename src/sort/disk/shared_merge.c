@@ -22,8 +22,8 @@
  * range that has several blocks of each run reads few rows of others.
  */
 #define SLOTS_PER_PROCESS	2
-#define RANGE_PART			4
-#define BLOCKS_PART			2
+#define RANGE_DIVISOR			4
+#define BLOCKS_DIVISOR			2
 #define BLOCKS_PER_RANGE	4
 #define MIN_RANGE_BYTES		((Size) 64 * 1024)
 
@@ -31,7 +31,7 @@
 #define RANGES_PER_PROCESS	8
 
 /* The size of a piece: this part of its range, but at most MAX_PIECE_BYTES. */
-#define PIECE_PART			4
+#define PIECE_DIVISOR			4
 #define MAX_PIECE_BYTES		((Size) 256 * 1024)
 
 /* The runs of a process. */
@@ -41,7 +41,7 @@ typedef struct GsMergeShare
 	GsSortedRun *runs;
 	Size		extent_bytes;	/* of their file */
 	int64		file_kb;
-	GsFallback	overflow;
+	GsReason	overflow;
 } GsMergeShare;
 
 struct GsSharedMerge
@@ -210,7 +210,7 @@ choose_range_bytes(const GsMergeMember *member)
 	Size		bytes = (Size) member->nruns * BLOCKS_PER_RANGE *
 		gpusort_run_file_reader_bytes(memory, true);
 
-	return Max(Min(bytes, memory / RANGE_PART), MIN_RANGE_BYTES);
+	return Max(Min(bytes, memory / RANGE_DIVISOR), MIN_RANGE_BYTES);
 }
 
 /* Returns how many bytes the rows of all runs take in memory. */
@@ -243,7 +243,7 @@ split_runs(GsMergeMember *member)
 	nranges = Min(nranges + 1, INT_MAX / 2);
 	member->ranges = gpusort_run_ranges_create(member->spec,
 											   member->runs, member->nruns, (int) nranges);
-	member->piece_bytes = Min(range_bytes / PIECE_PART, MAX_PIECE_BYTES);
+	member->piece_bytes = Min(range_bytes / PIECE_DIVISOR, MAX_PIECE_BYTES);
 }
 
 /* ----------------------------------------------------------------
@@ -358,7 +358,7 @@ static const GsRangeSource range_source = {
 int
 gpusort_shared_merge_most_runs(Size memory, int processes)
 {
-	Size		blocks = memory / BLOCKS_PART / gpusort_run_file_reader_bytes(memory, true);
+	Size		blocks = memory / BLOCKS_DIVISOR / gpusort_run_file_reader_bytes(memory, true);
 
 	return (int) Max(Min(blocks, INT_MAX) / processes, 1);
 }
@@ -493,11 +493,11 @@ gpusort_merge_member_report(const GsMergeMember *member, GsSortReport *report)
 			 tuplesort_method_name(SORT_TYPE_EXTERNAL_MERGE));
 }
 
-GsFallback
+GsReason
 gpusort_shared_merge_overflow(const GsSharedMerge *merge)
 {
 	for (int p = 0; p < merge->nshares; p++)
-		if (merge->shares[p].overflow != GS_FALLBACK_NONE)
+		if (merge->shares[p].overflow != GS_REASON_NONE)
 			return merge->shares[p].overflow;
-	return GS_FALLBACK_NONE;
+	return GS_REASON_NONE;
 }

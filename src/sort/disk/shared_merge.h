@@ -78,6 +78,6 @@ extern void gpusort_merge_member_end(GsMergeMember *member);
 extern void gpusort_merge_member_report(const GsMergeMember *member, GsSortReport *report);
 
 /* Returns why the rows are on disk. */
-extern GsFallback gpusort_shared_merge_overflow(const GsSharedMerge *merge);
+extern GsReason gpusort_shared_merge_overflow(const GsSharedMerge *merge);
 
 #endif							/* GPUSORT_SHARED_MERGE_H */

@@ -38,10 +38,10 @@
  * sample comes earlier by a part of the distance.  These parts are random.  The first block has
  * at least this part.
  */
-#define SMALLEST_FIRST_PART	16
+#define SMALLEST_FIRST_DIVISOR	16
 
 /* The samples of a run are at most this part of its bytes. */
-#define SAMPLE_PART			256
+#define SAMPLE_DIVISOR			256
 
 /* For how many blocks, and bytes of samples, an index has room at first. */
 #define INDEX_BLOCKS		64
@@ -367,10 +367,10 @@ read_first_keys(GsRunFile *file)
 static bool
 has_enough_samples(const GsRunFile *file, Size bytes)
 {
-	Size		earlier = Min(bytes, file->block_bytes / SMALLEST_FIRST_PART) * file->earlier;
+	Size		earlier = Min(bytes, file->block_bytes / SMALLEST_FIRST_DIVISOR) * file->earlier;
 
 	return file->run->index.sample_bytes + bytes >
-		(file->run->bytes + file->end) / SAMPLE_PART + earlier;
+		(file->run->bytes + file->end) / SAMPLE_DIVISOR + earlier;
 }
 
 /* Make room in the index for a block and a sample of 'bytes' bytes. */
@@ -434,7 +434,7 @@ gpusort_run_file_begin(GsRunFile *file, bool freeze)
 		begin_index(file);
 	if (file->target != NULL)
 	{
-		Size		least = file->block_bytes / SMALLEST_FIRST_PART;
+		Size		least = file->block_bytes / SMALLEST_FIRST_DIVISOR;
 
 		file->room = least + (file->block_bytes - least) * pg_prng_double(&pg_global_prng_state);
 		file->earlier = pg_prng_double(&pg_global_prng_state);

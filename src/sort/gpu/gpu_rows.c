@@ -374,7 +374,7 @@ enter_context(GsGpuRows *rows)
 }
 
 bool
-gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reason)
+gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsReason *reason)
 {
 	MemoryContext caller = enter_context(rows);
 

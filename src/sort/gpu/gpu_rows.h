@@ -31,7 +31,7 @@ typedef struct GsGpuRows
  * Open a session, with a context below the current one.  Returns false and sets *reason if no GPU
  * is available.
  */
-extern bool gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsFallback *reason);
+extern bool gpusort_gpu_rows_begin(GsGpuRows *rows, const GsSortSpec *spec, GsReason *reason);
 
 /* In another process of the query: attach to the session.  See gpusort_gpu_session_attach(). */
 extern void gpusort_gpu_rows_attach(GsGpuRows *rows, const GsSortSpec *spec,

@@ -42,21 +42,21 @@ min_rows(void)
 	return gpusort_gpu_min_rows >= 0 ? gpusort_gpu_min_rows : gpusort_client_min_rows();
 }
 
-GsFallback
+GsReason
 gpusort_gpu_session_check(double rows, bool ties)
 {
-	GsFallback	reason;
+	GsReason	reason;
 
 	if (gpusort_backend == GS_BACKEND_CPU)
-		return GS_FALLBACK_BACKEND_CPU;
+		return GS_REASON_BACKEND_CPU;
 	reason = gpusort_client_availability();
-	if (reason != GS_FALLBACK_NONE)
+	if (reason != GS_REASON_NONE)
 		return reason;
 	if (gpusort_backend == GS_BACKEND_AUTO && rows < min_rows())
-		return GS_FALLBACK_GPU_FEW_ROWS;
+		return GS_REASON_GPU_FEW_ROWS;
 	if (gpusort_backend == GS_BACKEND_AUTO && ties)
-		return GS_FALLBACK_GPU_TIES;
-	return GS_FALLBACK_NONE;
+		return GS_REASON_GPU_TIES;
+	return GS_REASON_NONE;
 }
 
 /* Make a session without a client, in the current memory context. */
@@ -78,13 +78,13 @@ make_session(const GsSortSpec *spec)
 }
 
 GsGpuSession *
-gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
+gpusort_gpu_session_create(const GsSortSpec *spec, GsReason *reason)
 {
 	GsClientOptions options = {.expected_rows = spec->expected_rows};
 	GsGpuSession *session;
 
 	*reason = gpusort_gpu_session_check(spec->expected_rows, spec->expected_ties);
-	if (*reason != GS_FALLBACK_NONE)
+	if (*reason != GS_REASON_NONE)
 		return NULL;
 
 	session = make_session(spec);
@@ -96,7 +96,7 @@ gpusort_gpu_session_create(const GsSortSpec *spec, GsFallback *reason)
 		options.variable ? Max(spec->expected_width, options.row_width) : options.row_width;
 	if (session->format->packed_bytes > session->max_row_bytes)
 	{
-		*reason = GS_FALLBACK_ROW_WIDTH;
+		*reason = GS_REASON_ROW_WIDTH;
 		return NULL;
 	}
 	session->client = gpusort_client_open(&options, reason);
@@ -132,7 +132,7 @@ gpusort_gpu_session_rows_put(const GsGpuSession *session)
 	return session->nput;
 }
 
-GsFallback
+GsReason
 gpusort_gpu_session_failure(const GsGpuSession *session)
 {
 	return session->failure;
@@ -152,7 +152,7 @@ gpusort_gpu_session_fail(GsGpuSession *session)
 
 /* Divide a new chunk into arrays of key words, an array of lengths, and the rows. */
 static void
-lay_out_fill(GsGpuSession *session, GsFill *fill)
+lay_out_fill(GsGpuSession *session, GsChunkFill *fill)
 {
 	GsPoolChunk *chunk = fill->chunk;
 	char	   *address = gpusort_chunk_address(chunk);
@@ -191,7 +191,7 @@ lay_out_fill(GsGpuSession *session, GsFill *fill)
 
 /* End the chunk, which belongs to the caller from now on, and return it. */
 static GsPoolChunk *
-take_fill(GsGpuSession *session, GsFill *fill)
+take_fill(GsGpuSession *session, GsChunkFill *fill)
 {
 	GsPoolChunk *chunk = fill->chunk;
 
@@ -213,7 +213,7 @@ has_comparable_keys(GsGpuSession *session)
 	if (!session->shared ||
 		gpusort_key_plan_is_common(session->spec->key_plan))
 		return true;
-	session->failure = GS_FALLBACK_ENUM_LABELS;
+	session->failure = GS_REASON_ENUM_LABELS;
 	return false;
 }
 
@@ -230,9 +230,9 @@ put_chunk(GsGpuSession *session, GsPoolChunk *chunk)
 
 /* Put the chunk of a part, if there is one.  Returns false on failure. */
 static bool
-flush_fill(GsGpuSession *session, GsPart part)
+flush_fill(GsGpuSession *session, GsNullPart part)
 {
-	GsFill	   *fill = &session->fills[part];
+	GsChunkFill *fill = &session->fills[part];
 
 	if (fill->chunk == NULL)
 		return true;
@@ -255,13 +255,13 @@ gpusort_gpu_session_flush(GsGpuSession *session)
  * failure.
  */
 static bool
-make_room(GsGpuSession *session, GsPart part, Size row_bytes)
+make_room(GsGpuSession *session, GsNullPart part, Size row_bytes)
 {
-	GsFill	   *fill = &session->fills[part];
+	GsChunkFill *fill = &session->fills[part];
 
 	if (row_bytes > session->max_row_bytes)
 	{
-		session->failure = GS_FALLBACK_ROW_WIDTH;
+		session->failure = GS_REASON_ROW_WIDTH;
 		return false;
 	}
 	if (!flush_fill(session, part))
@@ -288,7 +288,7 @@ make_room(GsGpuSession *session, GsPart part, Size row_bytes)
 
 /* Add the key and the length of a row that has been written, and go to the next row. */
 static inline void
-end_row(const GsGpuSession *session, GsFill *fill, const uint64 *key, Size row_bytes)
+end_row(const GsGpuSession *session, GsChunkFill *fill, const uint64 *key, Size row_bytes)
 {
 	gpusort_work_add(GPUSORT_WORK_ROW + row_bytes);
 	for (unsigned w = 0; w < session->words; w++)
@@ -305,9 +305,9 @@ gpusort_gpu_session_put(GsGpuSession *session, const Datum *values,
 {
 	uint64		key[GPUSORT_CPU_MAX_KEY_WORDS];
 	const GsRowFormat *format = session->format;
-	GsPart		part = GS_PART_REGULAR;
+	GsNullPart	part = GS_PART_REGULAR;
 	Size		row_bytes = 0;
-	GsFill	   *fill;
+	GsChunkFill *fill;
 
 	if (!gpusort_key_plan_encode(session->spec->key_plan, values, isnull, key))
 		part = GS_PART_NULL_KEYS;
@@ -402,7 +402,7 @@ gpusort_gpu_session_take_left(GsGpuSession *session, Datum *values, bool *isnull
 {
 	if (!session->settled && !gpusort_client_settle(session->client))
 	{
-		session->failure = GS_FALLBACK_SERVICE_LOST;
+		session->failure = GS_REASON_SERVICE_LOST;
 		return false;
 	}
 	session->settled = true;

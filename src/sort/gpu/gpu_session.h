@@ -25,9 +25,9 @@ typedef struct GsGpuSession GsGpuSession;
 /*
  * Should a GPU be tried for 'rows' rows?  'ties' says whether most of them are expected to tie in
  * the words that it sorts by: then the host would have to order them, in one process.  Returns
- * GS_FALLBACK_NONE, or the reason against it.  The planner calls this, too.
+ * GS_REASON_NONE, or the reason against it.  The planner calls this, too.
  */
-extern GsFallback gpusort_gpu_session_check(double rows, bool ties);
+extern GsReason gpusort_gpu_session_check(double rows, bool ties);
 
 /*
  * Open an empty session in the current memory context.  It is closed and freed with
@@ -35,7 +35,7 @@ extern GsFallback gpusort_gpu_session_check(double rows, bool ties);
  * *reason if no session is available.
  */
 extern GsGpuSession *gpusort_gpu_session_create(const GsSortSpec *spec,
-												GsFallback *reason);
+												GsReason *reason);
 
 /* A bit for the session's device; and the rows that this process has put so far. */
 extern uint32 gpusort_gpu_session_device(const GsGpuSession *session);
@@ -44,7 +44,7 @@ extern double gpusort_gpu_session_rows_put(const GsGpuSession *session);
 /*
  * Add a row.  Returns false, and adds nothing, if that is not possible.
  * gpusort_gpu_session_failure() then returns the reason.  After
- * GS_FALLBACK_DEVICE_MEMORY the rows added so far can still be sorted.  After any
+ * GS_REASON_DEVICE_MEMORY the rows added so far can still be sorted.  After any
  * other reason they are lost.
  */
 extern bool gpusort_gpu_session_put(GsGpuSession *session,
@@ -53,7 +53,7 @@ extern bool gpusort_gpu_session_put(GsGpuSession *session,
 /* After the last row: hand over the rows that have been added.  Returns false as put() does. */
 extern bool gpusort_gpu_session_flush(GsGpuSession *session);
 
-extern GsFallback gpusort_gpu_session_failure(const GsGpuSession *session);
+extern GsReason gpusort_gpu_session_failure(const GsGpuSession *session);
 
 /* ----------------------------------------------------------------
  *		rows for which the device had no memory

@@ -28,7 +28,7 @@
 #define LENT_CHUNKS			2
 
 /* A chunk that is being filled. */
-typedef struct GsFill
+typedef struct GsChunkFill
 {
 	GsPoolChunk *chunk;			/* or NULL */
 	uint32		rows;
@@ -38,7 +38,7 @@ typedef struct GsFill
 	char	   *data;			/* of the first row */
 	char	   *next;			/* of the next row */
 	char	   *end;
-} GsFill;
+} GsChunkFill;
 
 /* The chunk that is being read. */
 typedef struct GsWindow
@@ -70,18 +70,18 @@ struct GsGpuSession
 	Size		max_row_bytes;
 	GsClient   *client;
 	bool		has_ties;		/* do sorted chunks tell which rows are ties? */
-	GsFallback	failure;
+	GsReason	failure;
 
 	/* Adding rows: gpu_session.c. */
 	double		nput;			/* number of rows in chunks that were put */
-	GsFill		fills[GS_PARTS];
+	GsChunkFill fills[GS_PARTS];
 	uint64		sum_rows;
 	uint64		sum_bytes;
 
 	/* Reading sorted rows: gpu_sorted_rows.c. */
 	int64		nrows;			/* of both parts, as all below */
 	int64		nchunks;
-	GsPart		first_part;		/* whose rows come first */
+	GsNullPart	first_part;		/* whose rows come first */
 	int64		first_rows;
 	int64		first_chunks;
 	int64	   *starts;			/* positions of the chunks seen so far */

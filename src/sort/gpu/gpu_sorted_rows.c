@@ -36,7 +36,7 @@ StaticAssertDecl(LENT_CHUNKS + 1 < GPUSORT_SLOT_CHUNKS,
  */
 
 /* Returns the part whose rows come last. */
-static GsPart
+static GsNullPart
 other_part(const GsGpuSession *session)
 {
 	return session->first_part == GS_PART_REGULAR ? GS_PART_NULL_KEYS : GS_PART_REGULAR;
@@ -77,7 +77,7 @@ gpusort_gpu_session_join(GsGpuSession *session)
 		return gpusort_gpu_session_fail(session);
 	if (locate_rows(session))
 		return true;
-	session->failure = GS_FALLBACK_OUT_OF_MEMORY;
+	session->failure = GS_REASON_OUT_OF_MEMORY;
 	return false;
 }
 
@@ -85,7 +85,7 @@ bool
 gpusort_gpu_session_sort(GsGpuSession *session)
 {
 	/* It may have refused a row, but sorts those that it has. */
-	session->failure = GS_FALLBACK_NONE;
+	session->failure = GS_REASON_NONE;
 	if (!gpusort_client_sort(session->client))
 		return gpusort_gpu_session_fail(session);
 	return gpusort_gpu_session_join(session);

@@ -144,14 +144,14 @@ gpusort_memory_sort_put(GsMemorySort *sort, const Datum *values,
 		gpusort_ordering_add(sort->ordering, null_key);
 }
 
-GsFallback
+GsReason
 gpusort_memory_sort_refusal(const GsMemorySort *sort)
 {
 	if (sort->budget->out_of_memory)
-		return GS_FALLBACK_OUT_OF_MEMORY;
+		return GS_REASON_OUT_OF_MEMORY;
 	if (gpusort_ordering_is_full(sort->ordering))
-		return GS_FALLBACK_ROW_COUNT;
-	return GS_FALLBACK_WORK_MEM;
+		return GS_REASON_ROW_COUNT;
+	return GS_REASON_WORK_MEM;
 }
 
 Size

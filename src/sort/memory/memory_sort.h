@@ -44,7 +44,7 @@ extern double gpusort_memory_sort_capacity(const GsSortSpec *spec);
  */
 extern bool gpusort_memory_sort_put(GsMemorySort *sort,
 									const Datum *values, const bool *isnull);
-extern GsFallback gpusort_memory_sort_refusal(const GsMemorySort *sort);
+extern GsReason gpusort_memory_sort_refusal(const GsMemorySort *sort);
 
 /*
  * Sort the rows.  Returns false if the system has no memory left.  All rows are
@@ -81,7 +81,7 @@ extern char *gpusort_memory_sort_find(GsMemorySort *sort, int64 position, const 
  * When memory is full, rows beyond the bound are dropped only if they are at least
  * this fraction of all rows.  Otherwise the rows would be sorted again and again.
  */
-#define GPUSORT_LEAST_CUT_PART	8
+#define GPUSORT_LEAST_CUT_DIVISOR	8
 
 /*
  * Take the rows out again, in the order of arrival.  Memory is freed on the way, so values
