@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 
 my $node = start_gpu_node('main', q{maintenance_work_mem = '64MB'}, 'max_worker_processes = 16', 'max_parallel_workers = 8',
-	'max_parallel_maintenance_workers = 8');
+	'max_parallel_maintenance_workers = 8', q{pg_gpusort.pool_size = '4MB'});
 my $nrows = 60000;
 my $third = $nrows / 3;
 
@@ -99,7 +99,8 @@ foreach my $name (sort keys %ways)
 		$shown = progress($session);
 		is($shown->{phase}, 'loading tuples in tree', "$name: the load");
 		is($shown->{tuples_total}, $nrows, "$name: the load: rows of the table");
-		cmp_ok($shown->{tuples_done}, '>', $third, "$name: the load: rows that are written");
+		# The ties of a chunk of a GPU are compared before its first row is written.
+		cmp_ok($shown->{tuples_done}, '>', $name =~ /GPU/ ? 0 : $third, "$name: the load: rows that are written");
 		cmp_ok($shown->{tuples_done}, '<', $nrows, "$name: the load: not all of them");
 		is("$shown->{blocks_done} of $shown->{blocks_total}", '0 of 0', "$name: the load: no blocks any more");
 		$stops->quit;
