@@ -82,7 +82,7 @@ struct GsHeapRows
 	bool		concurrent;		/* does it have a snapshot? */
 	GsHeapShare *share;			/* with other processes, or NULL */
 	const GsKnownTids *known;	/* those of rows to skip, or NULL */
-	BlockNumber nknown;			/* of the first so many blocks */
+	BlockNumber nknown;			/* number of blocks that have bits */
 	double		nlive;
 	int64		nrows;
 	bool		blocked;

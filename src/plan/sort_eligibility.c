@@ -98,8 +98,8 @@
 
 /*
  * A stock sort takes 10 ns for a comparison, or nine times as long if a library compares strings
- * by the rules of a language.  One of so many comparisons takes two milliseconds; the first
- * GpuSort of a session is faster from half of that on.
+ * by the rules of a language.  LONG_SORT comparisons take two milliseconds, and the first GpuSort
+ * of a session is faster from half of that on.
  */
 #define LONG_SORT			200000
 #define LANGUAGE_COMPARISON	9
@@ -369,7 +369,7 @@ cost_of_stock_runs(const GsSortCandidate *candidate, bool values)
 			   STOCK_RUNS_LEVEL * log2(runs), 0);
 }
 
-/* The same as cost_of_gpusort(). */
+/* As in cost_of_gpusort(). */
 static double
 cost_of_stock_sort(const GsSortCandidate *candidate, bool reversed)
 {

@@ -5,7 +5,7 @@
  *
  * A device is named by its index in GsService.devices.  The device process opens devices and
  * uses them, and only it may call the functions for devices and sessions.  The supervisor notes
- * what it has left behind.
+ * what it leaves when it ends.
  *
  *-------------------------------------------------------------------------
  */

@@ -51,7 +51,7 @@
 /* The most bytes of a segment of a posting tree's leaf, with its header, as in PostgreSQL. */
 #define MAX_SEGMENT_BYTES	384
 
-/* A segment is begun only if there is room for so many bytes. */
+/* The free bytes that a leaf must have before another segment is begun. */
 #define MIN_SEGMENT_BYTES	32
 
 /* Levels of a posting tree.  Each page above the leaves has hundreds of downlinks. */

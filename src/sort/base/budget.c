@@ -117,7 +117,7 @@ unmap(GsMapping *mapping)
 	pfree(mapping);
 }
 
-/* May so many bytes be kept or allocated, beside what is used and kept? */
+/* May this number of bytes be kept or allocated, in addition to what is used and kept? */
 static bool
 has_room(Size bytes)
 {

@@ -522,7 +522,7 @@ gpusort_run_file_put_dense(GsRunFile *file, const char *row, Size bytes)
 	memcpy(reserve(file, bytes), row, bytes);
 }
 
-/* The same for a row that is no whole tuple.  'nulls' is NULL if it has no NULLs. */
+/* Write a row of columns.  'nulls' is NULL if it has no NULLs. */
 static void
 put_columns(GsRunFile *file, const char *row, const uint8 *nulls, Size start)
 {
