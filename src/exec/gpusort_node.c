@@ -473,7 +473,7 @@ sort_alone(GsNodeState *node)
 }
 
 /* Sort the input. */
-static void
+static pg_noinline void
 sort_input(GsNodeState *node)
 {
 	MemoryContext caller = MemoryContextSwitchTo(node->css.ss.ps.state->es_query_cxt);
@@ -486,14 +486,10 @@ sort_input(GsNodeState *node)
 	MemoryContextSwitchTo(caller);
 }
 
-static inline TupleTableSlot *
-next_row(GsNodeState *node, bool forward)
+/* The sort has returned no row: there is none, or it is lost. */
+static pg_noinline TupleTableSlot *
+no_next_row(GsNodeState *node, bool forward, TupleTableSlot *slot)
 {
-	TupleTableSlot *slot = node->css.ss.ss_ScanTupleSlot;
-
-	slot = gpusort_row_source_return(node->source, node->sort, forward, slot);
-	if (likely(!TupIsNull(slot)))
-		return slot;
 	if (gpusort_sort_is_lost(node->sort))
 	{
 		sort_rows(node);
@@ -509,7 +505,7 @@ next_row(GsNodeState *node, bool forward)
 }
 
 /* Returns one row that stands for all rows, if there are any. */
-static TupleTableSlot *
+static pg_noinline TupleTableSlot *
 withheld_row(GsNodeState *node)
 {
 	TupleTableSlot *slot = ExecClearTuple(node->css.ss.ss_ScanTupleSlot);
@@ -534,14 +530,21 @@ gpusort_node_exec(CustomScanState *css)
 
 	/* The input is always read forward. */
 	estate->es_direction = ForwardScanDirection;
-	if (!node->sorted)
+	if (unlikely(!node->sorted))
 		sort_input(node);
 	if (unlikely(node->sort == NULL))
 		slot = ExecClearTuple(css->ss.ss_ScanTupleSlot);
 	else if (unlikely(node->withheld))
 		slot = withheld_row(node);
 	else
-		slot = next_row(node, ScanDirectionIsForward(direction));
+	{
+		bool		forward = ScanDirectionIsForward(direction);
+
+		slot = gpusort_row_source_return(node->source, node->sort, forward,
+										 css->ss.ss_ScanTupleSlot);
+		if (unlikely(TupIsNull(slot)))
+			slot = no_next_row(node, forward, slot);
+	}
 	estate->es_direction = direction;
 	return slot;
 }

@@ -333,6 +333,24 @@ gpusort_row_source_rewind(GsRowSource *source)
 		gpusort_stock_ties_reset(source->ties);
 }
 
+/* ExecStoreMinimalTuple(), which needs three calls. */
+static inline TupleTableSlot *
+store_tuple(MinimalTuple tuple, TupleTableSlot *slot)
+{
+	MinimalTupleTableSlot *minimal = (MinimalTupleTableSlot *) slot;
+
+	Assert(TTS_IS_MINIMALTUPLE(slot));
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		return ExecStoreMinimalTuple(tuple, slot, false);
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	slot->tts_nvalid = 0;
+	minimal->off = 0;
+	minimal->mintuple = tuple;
+	minimal->minhdr.t_len = tuple->t_len + MINIMAL_TUPLE_OFFSET;
+	minimal->minhdr.t_data = (HeapTupleHeader) ((char *) tuple - MINIMAL_TUPLE_OFFSET);
+	return slot;
+}
+
 TupleTableSlot *
 gpusort_row_source_return(const GsRowSource *source, GsSort *sort, bool forward,
 						  TupleTableSlot *slot)
@@ -350,5 +368,5 @@ gpusort_row_source_return(const GsRowSource *source, GsSort *sort, bool forward,
 	if (source->columns != NULL)
 		return widen(source, row, slot);
 	tuple = row->tts_values[source->spec->tuple_attno - 1];
-	return ExecStoreMinimalTuple((MinimalTuple) DatumGetPointer(tuple), slot, false);
+	return store_tuple((MinimalTuple) DatumGetPointer(tuple), slot);
 }

@@ -28,12 +28,10 @@
 #include "work.h"
 
 /*
- * One row of this many is compared, if comparisons take a function call for each key, or if they
- * take long, such as those of a language's collation and of numeric.  This trades a chance to
- * find a wrong order for time: see docs/experiments.md.
+ * One row of this many is compared, on average.  This trades a chance to find a wrong order for
+ * time: see docs/experiments.md.
  */
-#define CHEAP_PERIOD	16
-#define DEAR_PERIOD		64
+#define SAMPLE_PERIOD	64
 
 /* Bytes of a value that can be compared in about the time of a call. */
 #define BYTES_PER_CALL	256
@@ -45,7 +43,6 @@ struct GsOrderCheck
 	int			nkeys;			/* of them are compared; 0 until a check
 								 * begins */
 	SortSupport ssups;			/* NULL until then */
-	bool		cheap;			/* is no key's comparison dear? */
 	MemoryContext scratch;		/* for what comparators leak */
 };
 
@@ -57,24 +54,6 @@ gpusort_order_check_create(const GsSortKeys *keys)
 	check->context = CurrentMemoryContext;
 	check->keys = keys;
 	return check;
-}
-
-/* Does a comparison of two values with an encoding take but a call? */
-static bool
-is_cheap(const GsKeyEncoding *encoding)
-{
-	switch (encoding->kind)
-	{
-		case GS_ENCODE_CITEXT:
-		case GS_ENCODE_LOCALE:
-		case GS_ENCODE_ICU:
-		case GS_ENCODE_NUMERIC:
-		case GS_ENCODE_VARBIT:
-		case GS_ENCODE_ABBREVIATION:
-			return false;
-		default:
-			return true;
-	}
 }
 
 /*
@@ -89,7 +68,6 @@ prepare(GsOrderCheck *check)
 	MemoryContext caller = MemoryContextSwitchTo(check->context);
 	SortSupport ssups = palloc0(keys->nkeys * sizeof(SortSupportData));
 
-	check->cheap = true;
 	for (int k = 0; k < keys->nkeys; k++)
 	{
 		bool		descending;
@@ -100,7 +78,6 @@ prepare(GsOrderCheck *check)
 		if (encoding.kind == GS_ENCODE_NONE || encoding.kind == GS_ENCODE_COMPARISONS)
 			break;
 		gpusort_key_comparison_prepare(keys, k, &ssups[k]);
-		check->cheap &= is_cheap(&encoding);
 		check->nkeys++;
 	}
 	check->scratch = AllocSetContextCreate(check->context, "pg_gpusort order check",
@@ -153,10 +130,7 @@ gpusort_checked_rows_begin(GsCheckedRows *rows, GsOrderCheck *check, TupleDesc t
 	rows->reverse = rows->ssup->ssup_reverse ? ~(Datum) 0 : 0;
 	rows->first_isnull = true;
 
-	if (all)
-		rows->period = 1;
-	else
-		rows->period = check->cheap ? CHEAP_PERIOD : DEAR_PERIOD;
+	rows->period = all ? 1 : SAMPLE_PERIOD;
 	rows->wait = choose_wait(rows->period);
 }
 

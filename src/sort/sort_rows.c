@@ -150,7 +150,7 @@ marked_rows_add(GsMarkedRows *marked, int64 position,
  */
 
 /* Read a row on a GPU that may be kept, since the cursor has returned to a mark. */
-static bool
+static pg_noinline bool
 get_marked(GsSort *sort, int64 position, TupleTableSlot *slot)
 {
 	Datum	   *values = slot->tts_values;
@@ -253,7 +253,7 @@ gpusort_sort_begin_check(GsSort *sort)
 }
 
 /* Compare a row with the one before it, or keep it for the row after it. */
-static bool
+static pg_noinline bool
 compare_row(GsSort *sort, TupleTableSlot *slot)
 {
 	bool		in_order;
@@ -284,7 +284,7 @@ is_in_order(GsSort *sort, bool forward, TupleTableSlot *slot)
  * A row is not in order.  The result of a query is wrong, and some of it may have been used
  * already; but an index build can start over.
  */
-static void
+static pg_noinline void
 report_wrong_order(GsSort *sort)
 {
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
@@ -328,7 +328,7 @@ gpusort_sort_wrong_encoding(const GsSort *sort)
  * The cursor is at the last row that is known.  If this process returns ranges of its own, take
  * the next rows.  Returns false if there are none.
  */
-static bool
+static pg_noinline bool
 take_more_rows(GsSort *sort)
 {
 	if (sort->spec->group_keys == 0 || sort->ranges == NULL)
@@ -364,22 +364,13 @@ move_cursor(GsSort *sort, bool forward)
 	return true;
 }
 
-/* Clear a virtual slot, which usually has nothing to free. */
-static inline void
-clear_slot(TupleTableSlot *slot)
+/* There is no row: clear a virtual slot.  Returns false. */
+static bool
+no_row(TupleTableSlot *slot)
 {
-	if (unlikely(TTS_SHOULDFREE(slot)))
-		ExecClearTuple(slot);
 	slot->tts_flags |= TTS_FLAG_EMPTY;
 	slot->tts_nvalid = 0;
-}
-
-/* Store what was written into the slot's arrays. */
-static inline void
-store_slot(TupleTableSlot *slot)
-{
-	slot->tts_flags &= ~TTS_FLAG_EMPTY;
-	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
+	return false;
 }
 
 bool
@@ -388,25 +379,28 @@ gpusort_sort_next(GsSort *sort, bool forward,
 {
 	int64		before = sort->position;
 
-	clear_slot(slot);
-	if (!move_cursor(sort, forward))
-		return false;
+	/* Usually a virtual slot has nothing to free. */
+	if (unlikely(TTS_SHOULDFREE(slot)))
+		ExecClearTuple(slot);
+	if (unlikely(!move_cursor(sort, forward)))
+		return no_row(slot);
 	if (unlikely(!get_row(sort, sort->position - 1, slot)))
 	{
 		/* Undo the move: this row is asked for again. */
 		sort->position = before;
 		gpusort_sort_enter(sort, GS_SORT_LOST);
 		gpusort_sort_check_restart(sort);
-		return false;
+		return no_row(slot);
 	}
 	if (unlikely(!is_in_order(sort, forward, slot)))
 	{
 		report_wrong_order(sort);
-		return false;
+		return no_row(slot);
 	}
 	sort->returned = true;
 	sort->progress->rows_returned = sort->position;
-	store_slot(slot);
+	slot->tts_flags &= ~TTS_FLAG_EMPTY;
+	slot->tts_nvalid = slot->tts_tupleDescriptor->natts;
 	return true;
 }
 

@@ -389,29 +389,6 @@ read_column(const GsRowColumn *column, char *row)
 	pg_unreachable();
 }
 
-static inline void
-read_columns(const GsRowFormat *format, char *row, const uint8 *bitmap,
-			 Datum *values, bool *isnull)
-{
-	if (bitmap == NULL)
-	{
-		for (int i = 0; i < format->ncolumns; i++)
-		{
-			values[i] = read_column(&format->columns[i], row);
-			isnull[i] = false;
-		}
-	}
-	else
-	{
-		for (int i = 0; i < format->ncolumns; i++)
-		{
-			isnull[i] = gpusort_bitmap_is_null(bitmap, i);
-			values[i] = isnull[i] ? (Datum) 0 :
-				read_column(&format->columns[i], row);
-		}
-	}
-}
-
 /* ----------------------------------------------------------------
  *		whole tuples
  * ----------------------------------------------------------------
@@ -435,14 +412,6 @@ write_tuple(const GsRowFormat *format, const Datum *values, char *row)
 		   (char *) DatumGetPointer(values[format->tuple_column]) +
 		   MINIMAL_TUPLE_DATA_OFFSET,
 		   bytes - MINIMAL_TUPLE_DATA_OFFSET);
-}
-
-static inline void
-read_tuple(const GsRowFormat *format, char *row, Datum *values, bool *isnull)
-{
-	values[format->tuple_column] = PointerGetDatum(row);
-	values[format->tuple_column + 1] = (Datum) ((MinimalTuple) row)->t_len;
-	isnull[format->tuple_column] = isnull[format->tuple_column + 1] = false;
 }
 
 static void
@@ -507,10 +476,23 @@ void
 gpusort_row_format_read(const GsRowFormat *format, char *row,
 						const uint8 *bitmap, Datum *values, bool *isnull)
 {
-	if (format->tuple_column > 0)
-		read_tuple(format, row, values, isnull);
+	if (bitmap == NULL)
+	{
+		for (int i = 0; i < format->ncolumns; i++)
+		{
+			values[i] = read_column(&format->columns[i], row);
+			isnull[i] = false;
+		}
+	}
 	else
-		read_columns(format, row, bitmap, values, isnull);
+	{
+		for (int i = 0; i < format->ncolumns; i++)
+		{
+			isnull[i] = gpusort_bitmap_is_null(bitmap, i);
+			values[i] = isnull[i] ? (Datum) 0 :
+				read_column(&format->columns[i], row);
+		}
+	}
 }
 
 void

@@ -144,19 +144,31 @@ extern void gpusort_row_format_mark_nulls(const GsRowFormat *format,
 										  const bool *isnull, uint8 *bitmap);
 
 /*
- * Read a row.  Values that are passed by reference point into it.  'bitmap' is
- * NULL if the row has no NULLs.  The columns of a whole tuple are not extracted.
+ * Read a row that is no whole tuple.  Values that are passed by reference point into it.
+ * 'bitmap' is NULL if the row has no NULLs.
  */
 extern void gpusort_row_format_read(const GsRowFormat *format, char *row,
 									const uint8 *bitmap, Datum *values,
 									bool *isnull);
 
-/* The same, inline for the most common rows: words without NULLs. */
+/*
+ * Read any row, inline for the most common ones: words without NULLs, and whole tuples, whose
+ * columns are not extracted.
+ */
 static inline void
 gpusort_row_format_read_fast(const GsRowFormat *format, char *row,
 							 const uint8 *bitmap, Datum *values, bool *isnull)
 {
-	if (unlikely(!format->only_words || bitmap != NULL))
+	int			tuple = format->tuple_column;
+
+	if (tuple > 0)
+	{
+		values[tuple] = PointerGetDatum(row);
+		values[tuple + 1] = (Datum) ((MinimalTuple) row)->t_len;
+		isnull[tuple] = isnull[tuple + 1] = false;
+		return;
+	}
+	if (!format->only_words || unlikely(bitmap != NULL))
 	{
 		gpusort_row_format_read(format, row, bitmap, values, isnull);
 		return;
